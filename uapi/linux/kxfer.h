@@ -1,0 +1,1003 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * kxfer: RDMA transfers by kernel verbs, for any process, through /dev/kxfer.
+ *
+ * This header is the whole contract between the module and user space.
+ */
+#ifndef _UAPI_LINUX_KXFER_H
+#define _UAPI_LINUX_KXFER_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/**
+ * DOC: General ioctl format
+ *
+ * Every call takes a pointer to a structure whose first member, @size, is the
+ * size of that structure in bytes as the caller knows it. A caller newer than
+ * the module may pass a larger structure as long as what the module does not
+ * know is zero; a caller older than the module passes a smaller one and gets
+ * zeros for what it does not know. All structures are the same for 32-bit and
+ * 64-bit callers. User memory is copied once and checked afterwards.
+ *
+ * Reserved members and unused members have to be zero.
+ * Addresses, keys and QP numbers are neither handed out nor accepted: user
+ * space names everything by ids that are valid for its own file only. Ids
+ * start at 1; 0 is never an id.
+ *
+ * A call fails with -1 and one of:
+ *
+ *  - ENOTTY: no such call
+ *  - E2BIG: something not zero in a part of the structure that is unknown here
+ *  - EFAULT: a bad pointer, memory that is not there, or memory of a kind that
+ *    must not be pinned (a shared mapping of an ordinary file)
+ *  - EINVAL: nonsense: a @size too small, a reserved member that is not zero, a
+ *    zero length, a malformed name or address
+ *  - EOPNOTSUPP: a flag or operation that is unknown here, or that this device,
+ *    this peer or the caller's network namespace does not have
+ *  - EOVERFLOW: offset plus length, or address plus length, wraps around
+ *  - ERANGE: outside the region or the target
+ *  - ENOENT: no such id, or no such export
+ *  - EBUSY: in use: jobs are in flight on it or an export is made of it
+ *  - EEXIST: the name is taken on this node
+ *  - EADDRINUSE, EADDRNOTAVAIL: of the address to listen on or to connect from
+ *  - EPERM: needs a capability that the caller lacks
+ *  - EACCES: refused: by the rules of the export, by the peer's listener, or a
+ *    right that the export or region was not made with
+ *  - ENOMEM: no memory, or RLIMIT_MEMLOCK reached (as ibv_reg_mr)
+ *  - EDQUOT: a limit of this module reached, see struct kxfer_query
+ *  - EMFILE: too many sessions
+ *  - EAGAIN: the session's job queue is full; reap and submit again
+ *  - EINTR: a signal came before anything was done
+ *  - ETIMEDOUT: no answer in the time given
+ *  - EHOSTUNREACH: no RDMA device or route leads to the peer
+ *  - ECONNREFUSED: nothing listens at the peer's address
+ *  - ECONNRESET: the link broke while the call waited for the peer
+ *  - EKEYREVOKED: the export was withdrawn
+ *  - EPROTONOSUPPORT: the peer speaks no version of the protocol that we speak
+ *  - EPROTO: the peer breaks the protocol
+ *  - ENODEV: the RDMA device is gone
+ *
+ * How a job ended is told by struct kxfer_completion, not by the call.
+ */
+
+/** define KXFER_ABI - version of this contract; changes only if it breaks */
+#define KXFER_ABI		1
+
+/** define KXFER_NAME_MAX - longest export name, without the closing zero */
+#define KXFER_NAME_MAX		63
+/** define KXFER_DEVICE_NAME_MAX - as IB_DEVICE_NAME_MAX, closing zero included */
+#define KXFER_DEVICE_NAME_MAX	64
+/** define KXFER_SHA256_SIZE - bytes of a SHA-256 digest */
+#define KXFER_SHA256_SIZE	32
+/** define KXFER_PORT - the port that listeners use unless told otherwise */
+#define KXFER_PORT		7625
+/** define KXFER_PING_NAME - built-in read-only export of every listening node */
+#define KXFER_PING_NAME		"@ping"
+/** define KXFER_PING_SIZE - its length in bytes; byte i is (i * 7 + i / 256) mod 256 */
+#define KXFER_PING_SIZE		65536
+
+#define KXFER_TYPE		0xbd
+
+enum {
+	KXFER_CMD_QUERY		= 0x00,
+	KXFER_CMD_NOP		= 0x01,
+	KXFER_CMD_INFO		= 0x02,
+	KXFER_CMD_REGION_ADD	= 0x10,
+	KXFER_CMD_REGION_DEL	= 0x11,
+	KXFER_CMD_EXPORT_ADD	= 0x12,
+	KXFER_CMD_EXPORT_DEL	= 0x13,
+	KXFER_CMD_EXPORT_SET	= 0x14,
+	KXFER_CMD_LISTEN_ADD	= 0x20,
+	KXFER_CMD_LISTEN_DEL	= 0x21,
+	KXFER_CMD_PEER_OPEN	= 0x22,
+	KXFER_CMD_PEER_CLOSE	= 0x23,
+	KXFER_CMD_PEER_LIST	= 0x24,
+	KXFER_CMD_TARGET_OPEN	= 0x28,
+	KXFER_CMD_TARGET_CLOSE	= 0x29,
+	KXFER_CMD_TARGET_INFO	= 0x2a,
+	KXFER_CMD_SUBMIT	= 0x30,
+	KXFER_CMD_REAP		= 0x31,
+	KXFER_CMD_CANCEL	= 0x32,
+	KXFER_CMD_EVENT_REAP	= 0x33,
+};
+
+/**
+ * struct kxfer_addr - an IPv4 or IPv6 address with a port
+ * @family: AF_INET (2) or AF_INET6 (10); 0 where an address may be left out
+ * @port: in host byte order
+ * @scope_id: interface index of an IPv6 link-local address, else 0
+ * @addr: in network byte order; IPv4 uses the first four bytes, the rest is zero
+ */
+struct kxfer_addr {
+	__u16 family;
+	__u16 port;
+	__u32 scope_id;
+	__u8 addr[16];
+};
+
+/**
+ * struct kxfer_query - what this module is and allows (KXFER_QUERY)
+ * @size: sizeof(struct kxfer_query)
+ * @flags: must be 0
+ * @abi: out: KXFER_ABI of the module
+ * @nr_devices: out: RDMA devices that the module has attached to
+ * @features: out: KXFER_FEATURE_* bits
+ * @version: out: version of the module, zero-terminated
+ * @max_jobs_per_submit: out: jobs that one SUBMIT takes
+ * @max_jobs: out: jobs of a session that may be in flight or not yet reaped
+ * @max_regions: out: regions a session may have
+ * @max_exports: out: exports a session may have
+ * @max_targets: out: targets a session may have
+ * @max_peers: out: peers a session may have
+ * @max_listeners: out: listeners of the node
+ * @max_events: out: events a session holds before notifications are refused
+ * @max_rules: out: access rules of one export
+ * @__reserved: out: 0
+ * @max_region_bytes: out: longest region
+ */
+struct kxfer_query {
+	__u32 size;
+	__u32 flags;
+	__u32 abi;
+	__u32 nr_devices;
+	__aligned_u64 features;
+	__u8 version[32];
+	__u32 max_jobs_per_submit;
+	__u32 max_jobs;
+	__u32 max_regions;
+	__u32 max_exports;
+	__u32 max_targets;
+	__u32 max_peers;
+	__u32 max_listeners;
+	__u32 max_events;
+	__u32 max_rules;
+	__u32 __reserved;
+	__aligned_u64 max_region_bytes;
+};
+
+#define KXFER_FEATURE_NOTIFY	(1ULL << 0)	/* jobs of KXFER_OP_NOTIFY */
+#define KXFER_FEATURE_IPV6	(1ULL << 1)
+
+#define KXFER_QUERY		_IO(KXFER_TYPE, KXFER_CMD_QUERY)
+
+/**
+ * struct kxfer_nop - do nothing: the price of a call (KXFER_NOP)
+ * @size: sizeof(struct kxfer_nop)
+ * @flags: must be 0
+ */
+struct kxfer_nop {
+	__u32 size;
+	__u32 flags;
+};
+
+#define KXFER_NOP		_IO(KXFER_TYPE, KXFER_CMD_NOP)
+
+/**
+ * enum kxfer_info_kind - what INFO lists
+ * @KXFER_INFO_DEVICES: struct kxfer_info_device; anybody
+ * @KXFER_INFO_LISTENERS: struct kxfer_info_listener; anybody
+ * @KXFER_INFO_EXPORTS: struct kxfer_info_export
+ * @KXFER_INFO_LINKS: struct kxfer_info_link
+ * @KXFER_INFO_LANES: struct kxfer_info_lane
+ * @KXFER_INFO_SESSIONS: struct kxfer_info_session
+ * @KXFER_INFO_COUNTERS: struct kxfer_info_counter; anybody
+ *
+ * Where 'anybody' is not said a caller without CAP_NET_ADMIN sees only what
+ * its own session made or uses.
+ */
+enum kxfer_info_kind {
+	KXFER_INFO_DEVICES	= 1,
+	KXFER_INFO_LISTENERS	= 2,
+	KXFER_INFO_EXPORTS	= 3,
+	KXFER_INFO_LINKS	= 4,
+	KXFER_INFO_LANES	= 5,
+	KXFER_INFO_SESSIONS	= 6,
+	KXFER_INFO_COUNTERS	= 7,
+};
+
+/**
+ * struct kxfer_info - list objects (KXFER_INFO)
+ * @size: sizeof(struct kxfer_info)
+ * @flags: must be 0
+ * @kind: enum kxfer_info_kind
+ * @stride: bytes from one record to the next in @records: at most 4096, at least 8;
+ *	a record is cut or filled up with zeros to it
+ * @cursor: in: 0 to start; out: where to go on; unchanged once all has been told
+ * @records: where to put records
+ * @nr: in: room in records, 1 to 1024; out: records put; 0: the end
+ * @__reserved: must be 0
+ *
+ * Each record begins with a __u64 that identifies the object on this node and
+ * by which the list is ordered; what comes and goes while the list is read may
+ * be seen or not.
+ */
+struct kxfer_info {
+	__u32 size;
+	__u32 flags;
+	__u32 kind;
+	__u32 stride;
+	__aligned_u64 cursor;
+	__aligned_u64 records;
+	__u32 nr;
+	__u32 __reserved;
+};
+
+#define KXFER_INFO		_IO(KXFER_TYPE, KXFER_CMD_INFO)
+
+#define KXFER_DEVICE_IWARP	(1U << 0)	/* iWARP: one SGE and a remotely writable STag for a READ sink */
+#define KXFER_DEVICE_ROCE	(1U << 1)
+#define KXFER_DEVICE_IB		(1U << 2)
+#define KXFER_DEVICE_VIRT_DMA	(1U << 3)	/* software: 'DMA addresses' are kernel addresses */
+#define KXFER_DEVICE_ATOMIC	(1U << 4)
+#define KXFER_DEVICE_USABLE	(1U << 5)	/* has all that kxfer needs */
+
+/**
+ * struct kxfer_info_device - an RDMA device that kxfer has attached to
+ * @id: order in which devices came
+ * @name: as `rdma link` shows it
+ * @flags: KXFER_DEVICE_*
+ * @nr_ports: physical ports
+ * @max_send_sge: scatter/gather entries of a SEND or WRITE
+ * @max_sge_rd: scatter/gather entries of a READ
+ * @max_qp_wr: work requests of a queue
+ * @max_cqe: entries of a CQ
+ * @max_fast_reg_pages: pages of one fast registration
+ * @max_qp_rd_atom: READs and atomics that a QP serves at once
+ * @max_qp_init_rd_atom: READs and atomics that a QP issues at once
+ * @nr_comp_vectors: completion vectors
+ * @max_msg_bytes: longest RDMA message of port 1
+ * @nr_links: links on it
+ * @nr_mappings: regions mapped for it
+ */
+struct kxfer_info_device {
+	__aligned_u64 id;
+	__u8 name[KXFER_DEVICE_NAME_MAX];
+	__u32 flags;
+	__u32 nr_ports;
+	__u32 max_send_sge;
+	__u32 max_sge_rd;
+	__u32 max_qp_wr;
+	__u32 max_cqe;
+	__u32 max_fast_reg_pages;
+	__u32 max_qp_rd_atom;
+	__u32 max_qp_init_rd_atom;
+	__u32 nr_comp_vectors;
+	__aligned_u64 max_msg_bytes;
+	__u32 nr_links;
+	__u32 nr_mappings;
+};
+
+/**
+ * struct kxfer_info_listener - an address on which this node accepts links
+ * @id: node-wide; what LISTEN_DEL takes
+ * @addr: address and port
+ * @flags: KXFER_LISTEN_F_* it was made with
+ * @active: 1 while it listens; 0 while the device of its address is gone
+ * @device: device of its address, empty for a wildcard address
+ * @nr_accepted: links accepted
+ * @nr_refused: connections refused
+ */
+struct kxfer_info_listener {
+	__aligned_u64 id;
+	struct kxfer_addr addr;
+	__u32 flags;
+	__u32 active;
+	__u8 device[KXFER_DEVICE_NAME_MAX];
+	__aligned_u64 nr_accepted;
+	__aligned_u64 nr_refused;
+};
+
+/**
+ * struct kxfer_content - what an export holds, as its owner says
+ * @generation: 0: nothing said yet; grows by one with each EXPORT_SET
+ * @length: bytes of content, counted from the start of the export
+ * @sha256: of those bytes
+ */
+struct kxfer_content {
+	__aligned_u64 generation;
+	__aligned_u64 length;
+	__u8 sha256[KXFER_SHA256_SIZE];
+};
+
+/**
+ * struct kxfer_info_export - a region published under a name
+ * @id: node-wide
+ * @name: zero-terminated
+ * @length: bytes
+ * @rights: KXFER_RIGHT_*
+ * @nr_rules: access rules
+ * @owner_uid: effective uid of the session that made it
+ * @owner_pid: process that opened that session
+ * @nr_links: links on which it is registered
+ * @nr_grants: targets that peers hold on it
+ * @content: what it holds
+ */
+struct kxfer_info_export {
+	__aligned_u64 id;
+	__u8 name[KXFER_NAME_MAX + 1];
+	__aligned_u64 length;
+	__u32 rights;
+	__u32 nr_rules;
+	__u32 owner_uid;
+	__u32 owner_pid;
+	__u32 nr_links;
+	__u32 nr_grants;
+	struct kxfer_content content;
+};
+
+/**
+ * enum kxfer_link_state - life of a link, in order
+ * @KXFER_LINK_CONNECTING: rdma_cm and the handshake are at work
+ * @KXFER_LINK_LIVE: jobs flow
+ * @KXFER_LINK_CLOSING: QPs are drained and destroyed; jobs end
+ * @KXFER_LINK_DEAD: nothing of it is left on the device
+ */
+enum kxfer_link_state {
+	KXFER_LINK_CONNECTING	= 1,
+	KXFER_LINK_LIVE		= 2,
+	KXFER_LINK_CLOSING	= 3,
+	KXFER_LINK_DEAD		= 4,
+};
+
+#define KXFER_LINK_INITIATOR	(1U << 0)	/* made by this node; else it was accepted */
+
+/**
+ * enum kxfer_context - where completions of a lane are handled
+ * @KXFER_CONTEXT_WORKQUEUE: the RDMA core's ib_comp_wq, bound to the CPU of the interrupt
+ * @KXFER_CONTEXT_SOFTIRQ: irq_poll
+ * @KXFER_CONTEXT_UNBOUND: ib_comp_unbound_wq, any CPU
+ */
+enum kxfer_context {
+	KXFER_CONTEXT_WORKQUEUE	= 0,
+	KXFER_CONTEXT_SOFTIRQ	= 1,
+	KXFER_CONTEXT_UNBOUND	= 2,
+};
+
+/**
+ * struct kxfer_info_link - the connection with a peer node
+ * @id: node-wide
+ * @local: own address
+ * @remote: peer's address; the port is the listener's (initiator) or the
+ *	reserved source port (accepted link)
+ * @device: name of the device
+ * @flags: KXFER_LINK_*
+ * @state: enum kxfer_link_state
+ * @error: 0, or the errno that ended it
+ * @context: enum kxfer_context of its data lanes
+ * @tos: service type
+ * @gid_type: enum ib_gid_type of the path: 0 IB or RoCE v1, 1 RoCE v1, 2 RoCE v2; ~0 none (iWARP)
+ * @nr_lanes: data lanes
+ * @nr_sessions: sessions of this node that use it
+ * @nr_grants: targets (initiator) or registered exports (accepted link)
+ * @nr_jobs: jobs queued or posted
+ * @rtt_ns: duration of the last keep-alive, 0: none yet
+ * @age_ns: since it was made
+ * @idle_ns: since the last message or completion from the peer
+ * @bytes_read: payload that READs brought here
+ * @bytes_written: payload that WRITEs took to the peer
+ */
+struct kxfer_info_link {
+	__aligned_u64 id;
+	struct kxfer_addr local;
+	struct kxfer_addr remote;
+	__u8 device[KXFER_DEVICE_NAME_MAX];
+	__u32 flags;
+	__u32 state;
+	__s32 error;
+	__u32 context;
+	__u32 tos;
+	__u32 gid_type;
+	__u32 nr_lanes;
+	__u32 nr_sessions;
+	__u32 nr_grants;
+	__u32 nr_jobs;
+	__aligned_u64 rtt_ns;
+	__aligned_u64 age_ns;
+	__aligned_u64 idle_ns;
+	__aligned_u64 bytes_read;
+	__aligned_u64 bytes_written;
+};
+
+/**
+ * struct kxfer_info_lane - one QP of a link
+ * @id: node-wide
+ * @link: id of its link
+ * @index: 0: the control QP; data lanes from 1
+ * @credits: work requests that may be posted now
+ * @max_credits: work requests that its send queue takes
+ * @nr_queued: jobs waiting for credits
+ * @nr_posted: jobs with work requests posted
+ * @max_send_sge: SGEs that a work request on it uses
+ * @nr_wr: work requests posted since it was made
+ * @nr_completions: completions seen since it was made
+ */
+struct kxfer_info_lane {
+	__aligned_u64 id;
+	__aligned_u64 link;
+	__u32 index;
+	__u32 credits;
+	__u32 max_credits;
+	__u32 nr_queued;
+	__u32 nr_posted;
+	__u32 max_send_sge;
+	__aligned_u64 nr_wr;
+	__aligned_u64 nr_completions;
+};
+
+/**
+ * struct kxfer_info_session - one open file on /dev/kxfer
+ * @id: node-wide
+ * @pid: process that opened it
+ * @uid: effective uid of the opener
+ * @nr_regions: regions
+ * @nr_exports: exports
+ * @nr_peers: peers
+ * @nr_targets: targets
+ * @nr_jobs: jobs in flight
+ * @nr_done: completions not yet reaped
+ * @pinned_bytes: memory pinned
+ */
+struct kxfer_info_session {
+	__aligned_u64 id;
+	__u32 pid;
+	__u32 uid;
+	__u32 nr_regions;
+	__u32 nr_exports;
+	__u32 nr_peers;
+	__u32 nr_targets;
+	__u32 nr_jobs;
+	__u32 nr_done;
+	__aligned_u64 pinned_bytes;
+};
+
+/**
+ * struct kxfer_info_counter - a counter of the module
+ * @id: position in the list
+ * @name: zero-terminated; objects in existence are named live_*, all else grows only
+ * @value: as of now
+ */
+struct kxfer_info_counter {
+	__aligned_u64 id;
+	__u8 name[48];
+	__aligned_u64 value;
+};
+
+/**
+ * struct kxfer_region_add - pin memory of the calling process (KXFER_REGION_ADD)
+ * @size: sizeof(struct kxfer_region_add)
+ * @flags: KXFER_REGION_F_*
+ * @addr: first byte; no alignment asked for
+ * @length: bytes, at least 1
+ * @region: out: id
+ * @nr_segments: out: physically contiguous pieces
+ *
+ * The pages stay those of this moment: munmap, truncation, hole punching and
+ * COW after fork do not move the region along. They count against
+ * RLIMIT_MEMLOCK as with ibv_reg_mr (mm->pinned_vm).
+ */
+struct kxfer_region_add {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 addr;
+	__aligned_u64 length;
+	__u32 region;
+	__u32 nr_segments;
+};
+
+/* The device may write the memory: READ jobs into it, exports with KXFER_RIGHT_WRITE. */
+#define KXFER_REGION_F_WRITE	(1U << 0)
+
+#define KXFER_REGION_ADD	_IO(KXFER_TYPE, KXFER_CMD_REGION_ADD)
+
+/**
+ * struct kxfer_id - a call that names one object of the session
+ * @size: sizeof(struct kxfer_id)
+ * @flags: must be 0
+ * @id: of the object
+ * @__reserved: must be 0
+ *
+ * REGION_DEL (EBUSY while jobs or an export use it), EXPORT_DEL (returns when
+ * no peer can reach the memory any more), PEER_CLOSE (EBUSY while targets of it
+ * are open), TARGET_CLOSE (EBUSY while jobs use it).
+ */
+struct kxfer_id {
+	__u32 size;
+	__u32 flags;
+	__u32 id;
+	__u32 __reserved;
+};
+
+#define KXFER_REGION_DEL	_IO(KXFER_TYPE, KXFER_CMD_REGION_DEL)
+
+#define KXFER_RIGHT_READ	(1U << 0)
+#define KXFER_RIGHT_WRITE	(1U << 1)
+#define KXFER_RIGHT_ALL		(KXFER_RIGHT_READ | KXFER_RIGHT_WRITE)
+
+#define KXFER_RULE_ADDR		(1U << 0)	/* @addr and @prefix_len have to match */
+#define KXFER_RULE_UID		(1U << 1)	/* @uid has to match */
+#define KXFER_RULE_GID		(1U << 2)	/* @gid has to match: the effective gid */
+
+/**
+ * struct kxfer_rule - who may open an export, and with which rights
+ * @match: KXFER_RULE_*; all conditions named have to hold; 0 matches everybody
+ * @rights: KXFER_RIGHT_* granted, a subset of the export's; 0 refuses
+ * @uid: of the peer's process, as the peer's kernel says
+ * @gid: likewise
+ * @prefix_len: bits of @addr that count
+ * @addr: network; its port has to be 0
+ *
+ * The first rule that matches decides; if none does the open is refused.
+ */
+struct kxfer_rule {
+	__u32 match;
+	__u32 rights;
+	__u32 uid;
+	__u32 gid;
+	__u32 prefix_len;
+	__u32 __reserved;
+	struct kxfer_addr addr;
+};
+
+/**
+ * struct kxfer_export_add - publish a range of a region (KXFER_EXPORT_ADD)
+ * @size: sizeof(struct kxfer_export_add)
+ * @flags: must be 0
+ * @region: id
+ * @rights: KXFER_RIGHT_*, at least one; WRITE needs a region made with
+ *	KXFER_REGION_F_WRITE
+ * @offset: into the region
+ * @length: bytes, at least 1
+ * @name: [A-Za-z0-9._-]{1,63}, zero-terminated and zero-filled; unique on this node
+ * @rules: array of struct kxfer_rule
+ * @nr_rules: 0: everybody whose link is accepted gets @rights
+ * @export_id: out: id
+ */
+struct kxfer_export_add {
+	__u32 size;
+	__u32 flags;
+	__u32 region;
+	__u32 rights;
+	__aligned_u64 offset;
+	__aligned_u64 length;
+	__u8 name[KXFER_NAME_MAX + 1];
+	__aligned_u64 rules;
+	__u32 nr_rules;
+	__u32 export_id;
+};
+
+#define KXFER_EXPORT_ADD	_IO(KXFER_TYPE, KXFER_CMD_EXPORT_ADD)
+#define KXFER_EXPORT_DEL	_IO(KXFER_TYPE, KXFER_CMD_EXPORT_DEL)
+
+/**
+ * struct kxfer_export_set - say what an export holds now (KXFER_EXPORT_SET)
+ * @size: sizeof(struct kxfer_export_set)
+ * @flags: must be 0
+ * @export_id: id
+ * @__reserved: must be 0
+ * @content: @content.generation must be 0 and is given back; length at most
+ *	the export's
+ *
+ * Peers that hold targets are told.
+ */
+struct kxfer_export_set {
+	__u32 size;
+	__u32 flags;
+	__u32 export_id;
+	__u32 __reserved;
+	struct kxfer_content content;
+};
+
+#define KXFER_EXPORT_SET	_IO(KXFER_TYPE, KXFER_CMD_EXPORT_SET)
+
+/* It belongs to the module until LISTEN_DEL or removal of the module. */
+#define KXFER_LISTEN_F_KEEP	(1U << 0)
+/* Accept links from any source port: whoever can open a QP may then pass for a kernel. */
+#define KXFER_LISTEN_F_ANY_PORT	(1U << 1)
+
+/**
+ * struct kxfer_listen_add - accept links (KXFER_LISTEN_ADD); needs CAP_NET_ADMIN
+ * @size: sizeof(struct kxfer_listen_add)
+ * @flags: KXFER_LISTEN_F_*
+ * @addr: where; port 0: KXFER_PORT
+ * @listener: out: node-wide id
+ */
+struct kxfer_listen_add {
+	__u32 size;
+	__u32 flags;
+	struct kxfer_addr addr;
+	__aligned_u64 listener;
+};
+
+#define KXFER_LISTEN_ADD	_IO(KXFER_TYPE, KXFER_CMD_LISTEN_ADD)
+
+/**
+ * struct kxfer_listen_del - stop listening (KXFER_LISTEN_DEL); needs CAP_NET_ADMIN
+ * @size: sizeof(struct kxfer_listen_del)
+ * @flags: must be 0
+ * @listener: node-wide id, of any session or of the module
+ *
+ * Links that it accepted stay.
+ */
+struct kxfer_listen_del {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 listener;
+};
+
+#define KXFER_LISTEN_DEL	_IO(KXFER_TYPE, KXFER_CMD_LISTEN_DEL)
+
+/**
+ * enum kxfer_refusal - why a peer refused a link, in words in both kernels' logs
+ * @KXFER_REFUSAL_NONE: it did not
+ * @KXFER_REFUSAL_MAGIC: not kxfer's private data
+ * @KXFER_REFUSAL_VERSION: no protocol version in common
+ * @KXFER_REFUSAL_PORT: source port not below 1024
+ * @KXFER_REFUSAL_COOKIE: a data lane that shows no cookie of a live link
+ * @KXFER_REFUSAL_LIMIT: too many links
+ * @KXFER_REFUSAL_RESOURCES: no memory or no room on the device
+ * @KXFER_REFUSAL_CLOSING: the node is shutting down
+ */
+enum kxfer_refusal {
+	KXFER_REFUSAL_NONE	= 0,
+	KXFER_REFUSAL_MAGIC	= 1,
+	KXFER_REFUSAL_VERSION	= 2,
+	KXFER_REFUSAL_PORT	= 3,
+	KXFER_REFUSAL_COOKIE	= 4,
+	KXFER_REFUSAL_LIMIT	= 5,
+	KXFER_REFUSAL_RESOURCES	= 6,
+	KXFER_REFUSAL_CLOSING	= 7,
+};
+
+/**
+ * struct kxfer_peer_open - connect with a node, or join the link to it (KXFER_PEER_OPEN)
+ * @size: sizeof(struct kxfer_peer_open)
+ * @flags: must be 0
+ * @remote: the peer's listener; port 0: KXFER_PORT
+ * @local: own address to connect from, or family 0; its port has to be 0
+ * @device: device that the link has to use, or empty; EADDRNOTAVAIL if the
+ *	address leads elsewhere
+ * @context: enum kxfer_context of the link's data lanes
+ * @tos: IP type of service, 0 to 255
+ * @timeout_ms: 1 to 60000
+ * @peer: out: id
+ * @refusal: out, on EACCES, EPROTONOSUPPORT and EDQUOT too: enum kxfer_refusal
+ * @__reserved: must be 0
+ * @link: out: node-wide id of the link
+ */
+struct kxfer_peer_open {
+	__u32 size;
+	__u32 flags;
+	struct kxfer_addr remote;
+	struct kxfer_addr local;
+	__u8 device[KXFER_DEVICE_NAME_MAX];
+	__u32 context;
+	__u32 tos;
+	__u32 timeout_ms;
+	__u32 peer;
+	__u32 refusal;
+	__u32 __reserved;
+	__aligned_u64 link;
+};
+
+#define KXFER_PEER_OPEN		_IO(KXFER_TYPE, KXFER_CMD_PEER_OPEN)
+#define KXFER_PEER_CLOSE	_IO(KXFER_TYPE, KXFER_CMD_PEER_CLOSE)
+
+/**
+ * struct kxfer_peer_export - an export that a peer grants the caller
+ * @name: zero-terminated
+ * @length: bytes
+ * @rights: KXFER_RIGHT_* that the caller would get
+ * @__reserved: 0
+ * @content: what it holds
+ */
+struct kxfer_peer_export {
+	__u8 name[KXFER_NAME_MAX + 1];
+	__aligned_u64 length;
+	__u32 rights;
+	__u32 __reserved;
+	struct kxfer_content content;
+};
+
+/**
+ * struct kxfer_peer_list - exports of a peer that are open to the caller (KXFER_PEER_LIST)
+ * @size: sizeof(struct kxfer_peer_list)
+ * @flags: must be 0
+ * @peer: id
+ * @timeout_ms: 1 to 60000
+ * @cursor: in: 0 to start; out: where to go on
+ * @exports: array of struct kxfer_peer_export
+ * @nr: in: room, 1 to 1024; out: records; 0: the end
+ * @__reserved: must be 0
+ */
+struct kxfer_peer_list {
+	__u32 size;
+	__u32 flags;
+	__u32 peer;
+	__u32 timeout_ms;
+	__aligned_u64 cursor;
+	__aligned_u64 exports;
+	__u32 nr;
+	__u32 __reserved;
+};
+
+#define KXFER_PEER_LIST		_IO(KXFER_TYPE, KXFER_CMD_PEER_LIST)
+
+/**
+ * struct kxfer_target_open - get access to an export of a peer (KXFER_TARGET_OPEN)
+ * @size: sizeof(struct kxfer_target_open)
+ * @flags: must be 0
+ * @peer: id; a broken link is connected anew
+ * @rights: KXFER_RIGHT_* asked for; 0: whatever is granted
+ * @name: as in struct kxfer_export_add, or KXFER_PING_NAME
+ * @timeout_ms: 1 to 60000
+ * @target: out: id
+ * @granted: out: KXFER_RIGHT_*
+ * @nr_keys: out: registrations that the export consists of
+ * @length: out: bytes
+ * @content: out: what it holds
+ *
+ * ENOENT: no such export; EACCES: its rules refuse, or it lacks a right asked for.
+ */
+struct kxfer_target_open {
+	__u32 size;
+	__u32 flags;
+	__u32 peer;
+	__u32 rights;
+	__u8 name[KXFER_NAME_MAX + 1];
+	__u32 timeout_ms;
+	__u32 target;
+	__u32 granted;
+	__u32 nr_keys;
+	__aligned_u64 length;
+	struct kxfer_content content;
+};
+
+#define KXFER_TARGET_OPEN	_IO(KXFER_TYPE, KXFER_CMD_TARGET_OPEN)
+#define KXFER_TARGET_CLOSE	_IO(KXFER_TYPE, KXFER_CMD_TARGET_CLOSE)
+
+/**
+ * struct kxfer_target_info - what a target's export holds now (KXFER_TARGET_INFO)
+ * @size: sizeof(struct kxfer_target_info)
+ * @flags: must be 0
+ * @target: id
+ * @timeout_ms: 1 to 3600000
+ * @after: wait until the generation is greater than this; 0: ask the peer and
+ *	return at once
+ * @length: out: bytes of the export
+ * @granted: out: KXFER_RIGHT_*
+ * @__reserved: must be 0
+ * @content: out
+ *
+ * ETIMEDOUT: @after was not passed in time; EKEYREVOKED: withdrawn.
+ */
+struct kxfer_target_info {
+	__u32 size;
+	__u32 flags;
+	__u32 target;
+	__u32 timeout_ms;
+	__aligned_u64 after;
+	__aligned_u64 length;
+	__u32 granted;
+	__u32 __reserved;
+	struct kxfer_content content;
+};
+
+#define KXFER_TARGET_INFO	_IO(KXFER_TYPE, KXFER_CMD_TARGET_INFO)
+
+/**
+ * enum kxfer_op - what a job does
+ * @KXFER_OP_NOP: nothing; completes at once (neither region nor target)
+ * @KXFER_OP_READ: from the target into the region
+ * @KXFER_OP_WRITE: from the region to the target; success means placed in the
+ *	peer's memory (on iWARP a small READ behind it proves that)
+ * @KXFER_OP_NOTIFY: hand @cookie to the session that made the export; arrives
+ *	after the data of all WRITEs that this session submitted before to the
+ *	same peer (no region; offsets and length 0; needs KXFER_RIGHT_WRITE)
+ */
+enum kxfer_op {
+	KXFER_OP_NOP	= 0,
+	KXFER_OP_READ	= 1,
+	KXFER_OP_WRITE	= 2,
+	KXFER_OP_NOTIFY	= 3,
+};
+
+/* WRITE on iWARP: success means only that TCP has the data. */
+#define KXFER_JOB_F_LOCAL_ONLY	(1U << 0)
+#define KXFER_JOB_F_ALL		KXFER_JOB_F_LOCAL_ONLY
+
+/**
+ * struct kxfer_job - one transfer
+ * @op: enum kxfer_op
+ * @flags: KXFER_JOB_F_*
+ * @region: id of the local memory
+ * @target: id of the peer's memory
+ * @region_offset: bytes
+ * @target_offset: bytes
+ * @length: bytes, at least 1 for READ and WRITE
+ * @user_data: given back in the completion
+ * @deadline_ns: CLOCK_MONOTONIC, or 0; a job that is still queued then ends
+ *	with ETIMEDOUT; checked at the resolution of the kernel's tick; once posted
+ *	a job goes on
+ * @cookie: NOTIFY only
+ */
+struct kxfer_job {
+	__u32 op;
+	__u32 flags;
+	__u32 region;
+	__u32 target;
+	__aligned_u64 region_offset;
+	__aligned_u64 target_offset;
+	__aligned_u64 length;
+	__aligned_u64 user_data;
+	__aligned_u64 deadline_ns;
+	__aligned_u64 cookie;
+};
+
+/**
+ * struct kxfer_completion - how a job ended; each accepted job has exactly one
+ * @user_data: of the job
+ * @bytes: moved, all or none: @length on success, else 0
+ * @status: 0 or a negative errno:
+ *	-ETIMEDOUT, -ECANCELED: never posted;
+ *	-ECONNRESET: the link broke; what a WRITE or NOTIFY did at the peer is unknown;
+ *	-EKEYREVOKED: the export was withdrawn; never posted;
+ *	-EREMOTEIO: the peer refused the work request;
+ *	-EAGAIN: NOTIFY only: the exporter has too many events unread; nothing was delivered;
+ *	-ENODEV: the device went
+ * @op: enum kxfer_op of the job
+ * @submitted_ns: CLOCK_MONOTONIC when the job was accepted
+ * @completed_ns: CLOCK_MONOTONIC when it ended
+ *
+ * A job does not complete before no device can touch its local memory.
+ */
+struct kxfer_completion {
+	__aligned_u64 user_data;
+	__aligned_u64 bytes;
+	__s32 status;
+	__u32 op;
+	__aligned_u64 submitted_ns;
+	__aligned_u64 completed_ns;
+};
+
+/**
+ * struct kxfer_submit - hand in jobs, and perhaps wait (KXFER_SUBMIT)
+ * @size: sizeof(struct kxfer_submit)
+ * @flags: must be 0
+ * @jobs: array of struct kxfer_job
+ * @nr_jobs: 1 to @max_jobs_per_submit of struct kxfer_query
+ * @stride: bytes from one job to the next: sizeof(struct kxfer_job) to 256, a
+ *	multiple of 8; what the module does not know has to be zero
+ * @completions: array of struct kxfer_completion, or 0
+ * @nr_completions: room there, at most 4096
+ * @wait: wait for so many completions, at most @nr_completions; 0: do not wait
+ * @deadline_ns: CLOCK_MONOTONIC, end of the waiting; 0: no end
+ * @accepted: out: jobs accepted, from the first on
+ * @reaped: out: completions stored
+ * @error: out: 0, or the positive errno of the first job that was not accepted
+ * @__reserved: must be 0
+ *
+ * Fails only if no job was accepted. After that neither a signal nor the
+ * deadline is an error: they end the waiting. A call that failed with EINTR
+ * accepted nothing.
+ */
+struct kxfer_submit {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 jobs;
+	__u32 nr_jobs;
+	__u32 stride;
+	__aligned_u64 completions;
+	__u32 nr_completions;
+	__u32 wait;
+	__aligned_u64 deadline_ns;
+	__u32 accepted;
+	__u32 reaped;
+	__u32 error;
+	__u32 __reserved;
+};
+
+#define KXFER_SUBMIT		_IO(KXFER_TYPE, KXFER_CMD_SUBMIT)
+
+/**
+ * struct kxfer_reap - take completions (KXFER_REAP)
+ * @size: sizeof(struct kxfer_reap)
+ * @flags: must be 0
+ * @completions: array of struct kxfer_completion
+ * @nr: room there, 1 to 4096
+ * @wait: wait for so many, at most @nr; waiting ends early when no job is in flight
+ * @deadline_ns: CLOCK_MONOTONIC, end of the waiting; 0: no end
+ * @reaped: out: completions stored; a deadline with none is ETIMEDOUT, a
+ *	signal with none EINTR
+ * @__reserved: must be 0
+ *
+ * poll(2) says POLLIN while there is something to take.
+ */
+struct kxfer_reap {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 completions;
+	__u32 nr;
+	__u32 wait;
+	__aligned_u64 deadline_ns;
+	__u32 reaped;
+	__u32 __reserved;
+};
+
+#define KXFER_REAP		_IO(KXFER_TYPE, KXFER_CMD_REAP)
+
+/* Every queued job of the session, whatever its user_data. */
+#define KXFER_CANCEL_F_ALL	(1U << 0)
+
+/**
+ * struct kxfer_cancel - end queued jobs with ECANCELED (KXFER_CANCEL)
+ * @size: sizeof(struct kxfer_cancel)
+ * @flags: KXFER_CANCEL_F_*
+ * @user_data: of the jobs meant
+ * @cancelled: out: jobs ended; posted jobs go on and do not count
+ * @__reserved: must be 0
+ *
+ * ENOENT: no job in flight has that user_data.
+ */
+struct kxfer_cancel {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 user_data;
+	__u32 cancelled;
+	__u32 __reserved;
+};
+
+#define KXFER_CANCEL		_IO(KXFER_TYPE, KXFER_CMD_CANCEL)
+
+/**
+ * enum kxfer_event_type - what happened to an export of the session
+ * @KXFER_EVENT_NOTIFY: a peer's NOTIFY job
+ */
+enum kxfer_event_type {
+	KXFER_EVENT_NOTIFY	= 1,
+};
+
+/**
+ * struct kxfer_event - a word from a peer
+ * @type: enum kxfer_event_type
+ * @export_id: id of the export meant
+ * @cookie: of the NOTIFY job
+ * @time_ns: CLOCK_MONOTONIC of its arrival
+ * @peer: address of the peer
+ * @uid: of the process there, as its kernel says
+ * @gid: likewise
+ */
+struct kxfer_event {
+	__u32 type;
+	__u32 export_id;
+	__aligned_u64 cookie;
+	__aligned_u64 time_ns;
+	struct kxfer_addr peer;
+	__u32 uid;
+	__u32 gid;
+};
+
+/**
+ * struct kxfer_event_reap - take events (KXFER_EVENT_REAP)
+ * @size: sizeof(struct kxfer_event_reap)
+ * @flags: must be 0
+ * @events: array of struct kxfer_event
+ * @nr: in: room, 1 to 1024; out: events stored
+ * @wait: 0, or 1: wait for the first
+ * @deadline_ns: CLOCK_MONOTONIC, end of the waiting; 0: no end; passed with
+ *	nothing taken: ETIMEDOUT
+ *
+ * poll(2) says POLLPRI while there is something to take.
+ */
+struct kxfer_event_reap {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 events;
+	__u32 nr;
+	__u32 wait;
+	__aligned_u64 deadline_ns;
+};
+
+#define KXFER_EVENT_REAP	_IO(KXFER_TYPE, KXFER_CMD_EVENT_REAP)
+
+#endif /* _UAPI_LINUX_KXFER_H */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What differs between the kernels from 6.1 on. The only file with tests of the
+ * kernel's version: all others read as if written for the newest.
+ */
+#ifndef KXFER_COMPAT_H
+#define KXFER_COMPAT_H
+
+#include <linux/hugetlb_inline.h>
+#include <linux/mm.h>
+#include <linux/version.h>
+
+/*
+ * Before 6.5 it has a fifth argument, an array for the VMAs. Given no array it
+ * keeps mmap_lock from beginning to end, then as now.
+ */
+static inline long kxfer_pin_user_pages(unsigned long start, unsigned long nr_pages,
+					unsigned int gup_flags, struct page **pages)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+	return pin_user_pages(start, nr_pages, gup_flags, pages, NULL);
+#else
+	return pin_user_pages(start, nr_pages, gup_flags, pages);
+#endif
+}
+
+/*
+ * Since 6.2 a long-term pin for reading breaks COW by itself, so that the pages
+ * pinned stay those that the process sees. Before, only a pin for writing did;
+ * FOLL_FORCE lets it pass a private mapping without PROT_WRITE, which hugetlb
+ * does not know (there a pin for reading has to do).
+ */
+static inline unsigned int kxfer_pin_read_flags(struct vm_area_struct *vma)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+	if (!is_cow_mapping(vma->vm_flags))
+		return 0;
+	if (vma->vm_flags & VM_WRITE)
+		return FOLL_WRITE;
+	return is_vm_hugetlb_page(vma) ? 0 : FOLL_WRITE | FOLL_FORCE;
+#else
+	return 0;
+#endif
+}
+
+#endif /* KXFER_COMPAT_H */

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Pages, pinned from a process or the module's own. See memory.c. */
+#ifndef KXFER_MEMORY_H
+#define KXFER_MEMORY_H
+
+#include <linux/sizes.h>
+#include <linux/types.h>
+
+struct mm_struct;
+struct page;
+struct sg_table;
+
+/* Its array of page pointers, 1 GiB, is what kvmalloc() still gives (INT_MAX bytes). */
+#define KXFER_MEMORY_MAX_BYTES	(512ULL * SZ_1G)
+
+/**
+ * struct kxfer_memory - a range of bytes in pages that stay where they are
+ * @pages: in order, each once for each page of the range
+ * @nr_pages: how many
+ * @offset: of the first byte within @pages[0]
+ * @length: bytes
+ * @writable: devices may write it
+ * @mm: charged for the pages in pinned_vm; NULL: the module's own pages
+ *
+ * Nothing of it changes between making and freeing.
+ */
+struct kxfer_memory {
+	struct page **pages;
+	unsigned long nr_pages;
+	u32 offset;
+	u64 length;
+	bool writable;
+	struct mm_struct *mm;
+};
+
+struct kxfer_memory *kxfer_memory_pin(u64 addr, u64 length, bool writable);
+struct kxfer_memory *kxfer_memory_alloc(u64 length);
+void kxfer_memory_free(struct kxfer_memory *memory);
+u64 kxfer_memory_bytes(const struct kxfer_memory *memory);
+int kxfer_memory_table(struct kxfer_memory *memory, struct sg_table *table,
+		       unsigned int max_segment);
+u32 kxfer_memory_segments(const struct kxfer_memory *memory);
+
+#endif /* KXFER_MEMORY_H */

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Counters of the whole module, for INFO and debugfs. See stats.c. */
+#ifndef KXFER_STATS_H
+#define KXFER_STATS_H
+
+#include <linux/types.h>
+
+/*
+ * X(ID, name, meaning), in the order in which INFO lists them. Those named
+ * live_* count what exists now and are exact; all others only grow.
+ */
+#define KXFER_COUNTERS(X) \
+	X(LIVE_SESSIONS, "live_sessions", "open files on /dev/kxfer") \
+	X(LIVE_REGIONS, "live_regions", "regions, the built-in one included") \
+	X(LIVE_PINS, "live_pins", "user pages pinned") \
+	X(LIVE_MAPPINGS, "live_mappings", "regions mapped for a device") \
+	X(LIVE_EXPORTS, "live_exports", "published regions") \
+	X(LIVE_EXPOSURES, "live_exposures", "exports registered on a link") \
+	X(LIVE_MRS, "live_mrs", "memory registrations") \
+	X(LIVE_LINKS, "live_links", "links, in any state") \
+	X(LIVE_LANES, "live_lanes", "QPs with their CQs") \
+	X(LIVE_PEERS, "live_peers", "peers that sessions have opened") \
+	X(LIVE_TARGETS, "live_targets", "targets that sessions have opened") \
+	X(LIVE_GRANTS, "live_grants", "grants held from peers or given to them") \
+	X(LIVE_JOBS, "live_jobs", "jobs queued or posted") \
+	X(LIVE_LISTENERS, "live_listeners", "listeners") \
+	X(LINKS_MADE, "links_made", "links that this node has initiated") \
+	X(LINKS_ACCEPTED, "links_accepted", "links accepted from peers") \
+	X(LINKS_REFUSED, "links_refused", "connections refused by this node") \
+	X(LINKS_LOST, "links_lost", "links that broke or did not answer") \
+	X(JOBS_SUBMITTED, "jobs_submitted", "jobs accepted") \
+	X(JOBS_COMPLETED, "jobs_completed", "jobs that ended well") \
+	X(JOBS_FAILED, "jobs_failed", "jobs that ended with an error") \
+	X(JOBS_CANCELLED, "jobs_cancelled", "jobs that ended before they were posted") \
+	X(BYTES_READ, "bytes_read", "payload that READs brought here") \
+	X(BYTES_WRITTEN, "bytes_written", "payload that WRITEs took to peers") \
+	X(NOTIFIES_SENT, "notifies_sent", "NOTIFY messages sent") \
+	X(NOTIFIES_RECEIVED, "notifies_received", "NOTIFY messages received") \
+	X(REVOKES_SENT, "revokes_sent", "withdrawals told to holders") \
+	X(REVOKES_ANSWERED, "revokes_answered", "withdrawals acknowledged by holders") \
+	X(REVOKES_TIMED_OUT, "revokes_timed_out", "withdrawals not acknowledged in time") \
+	X(KEEPALIVES, "keepalives", "keep-alives answered by peers") \
+	X(PROTOCOL_ERRORS, "protocol_errors", "messages that broke the protocol") \
+	X(WR_POSTED, "wr_posted", "work requests posted on data lanes") \
+	X(COMPLETIONS, "completions", "completions seen on data lanes")
+
+#define KXFER_STAT_ENUM(id, name, meaning)	KXFER_STAT_##id,
+/* The counters, KXFER_STAT_<ID> */
+enum kxfer_stat {
+	KXFER_COUNTERS(KXFER_STAT_ENUM)
+	KXFER_STAT_MAX
+};
+
+#undef KXFER_STAT_ENUM
+
+void kxfer_stat_add(enum kxfer_stat id, s64 value);
+u64 kxfer_stat_read(enum kxfer_stat id);
+const char *kxfer_stat_name(enum kxfer_stat id);
+const char *kxfer_stat_meaning(enum kxfer_stat id);
+
+static inline void kxfer_stat_inc(enum kxfer_stat id)
+{
+	kxfer_stat_add(id, 1);
+}
+
+static inline void kxfer_stat_dec(enum kxfer_stat id)
+{
+	kxfer_stat_add(id, -1);
+}
+
+#endif /* KXFER_STATS_H */

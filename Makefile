@@ -4,44 +4,103 @@
 # Recipes are short; the work stands in scripts/, tests/ and userspace/.
 # Everything is built under $(O); nothing is written among the sources.
 
-KERNEL  ?= 6.1
-O       ?= $(or $(KXFER_BUILD),build)
-JOBS    ?= $(shell nproc)
-VERSION := $(shell cat VERSION)
+KERNEL ?= 6.1
+O      ?= $(or $(KXFER_BUILD),build)
+JOBS   ?= $(shell nproc)
 
-# An absolute path, so that recipes may change the directory.
+# An absolute path, because recipes change the directory.
 override O := $(abspath $(O))
 export KXFER_BUILD := $(O)
+
+KERNELS      ?= 6.1 6.12
+CACHE        := $(or $(KXFER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kxfer)
+KSELFTEST    := $(CACHE)/kernels/6.12/source/tools/testing/selftests
+TESTS_INSTALL = $(O)/tests/install
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all
-all: kmod userspace ## the module and user space (needs: scripts/setup demo)
+##@ Build
+.PHONY: all kmod siw userspace
+all: kmod userspace ## the module and user space (KERNEL=6.1, 6.12 or running)
 
-.PHONY: kmod
-kmod: ## kxfer.ko for KERNEL (6.1, 6.12 or running)
-	@scripts/build-kmod $(KERNEL) $(O) kxfer -j$(JOBS)
+kmod: ## kxfer.ko for KERNEL
+	@scripts/build-kmod $(KERNEL) $(O) kxfer -s -j$(JOBS)
 
-.PHONY: siw
 siw: ## siw.ko for KERNEL, which Debian's kernels leave out
 	@scripts/build-kmod $(KERNEL) $(O) siw -s -j$(JOBS)
 
-.PHONY: userspace
-userspace: ## library and tool
+userspace: ## the library and the tool
 	@scripts/build-userspace $(O)
 
-.PHONY: vm
+##@ See it work
+.PHONY: demo vm
+demo: ## install what is missing, build, and transfer a file in a virtual machine
+	@tests/vm/demo
+
 vm: ## a shell in a virtual machine with kxfer on soft RoCE
 	@scripts/setup demo
 	@$(MAKE) kmod userspace
 	@tests/vm/run --shell --kernel $(KERNEL)
 
-.PHONY: clean
+##@ Test
+.PHONY: check check-unit kselftest-install mutants lint
+check: ## everything, on every kernel and provider (KERNELS, PROVIDERS, TESTS narrow it down)
+	@scripts/setup check
+	@set -e; for kernel in $(KERNELS); do $(MAKE) kmod siw KERNEL=$$kernel; done
+	@$(MAKE) userspace kselftest-install
+	@KERNELS="$(KERNELS)" tests/vm/check $(O)
+
+check-unit: ## unit tests on this machine, no virtual machine
+	@scripts/setup check
+	@$(MAKE) userspace
+	@ctest --test-dir $(O)/userspace --output-on-failure --timeout 120
+
+kselftest-install: ## the test collection as a tree for any machine (DESTDIR)
+	@scripts/setup --check check
+	@$(MAKE) -C tests KSELFTEST=$(realpath $(KSELFTEST)) OUT=$(O)/tests/out \
+		DEST=$(if $(DESTDIR),$(abspath $(DESTDIR)),$(TESTS_INSTALL)) install
+
+mutants: ## is each of tests/mutants, a defect, caught by the tests?
+	@scripts/setup check
+	@tests/mutants/run
+
+lint: ## style and static checks
+	@scripts/setup lint
+	@scripts/lint
+
+##@ Keep it tidy
+.PHONY: format docs clean distclean
+format: ## lay user space out as .clang-format says
+	@scripts/lint --format
+
+docs: ## HTML and man pages under build/docs
+	@scripts/setup docs
+	@scripts/build-docs $(O)
+
 clean: ## remove the build directory
 	rm -rf $(O)
 
+distclean: clean ## the cache of kernels as well
+	rm -rf $(CACHE)/kernels
+
+##@ Install
+.PHONY: install uninstall dkms-install
+# The machine's own kernel, unless KERNEL is given.
+INSTALL_KERNEL := $(if $(filter command environment,$(firstword $(origin KERNEL))),$(KERNEL),running)
+
+install: ## module, tool, library, header, udev rule (DESTDIR, PREFIX)
+	@$(MAKE) kmod userspace KERNEL=$(INSTALL_KERNEL)
+	@scripts/install install $(O) $(INSTALL_KERNEL)
+
+uninstall: ## remove them again
+	@scripts/install uninstall $(O) $(INSTALL_KERNEL)
+
+dkms-install: ## the module by DKMS, built again for every new kernel
+	@scripts/install dkms $(O) $(INSTALL_KERNEL)
+
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile

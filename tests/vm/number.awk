@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+#
+# Numbers the leaves of all guests into one KTAP stream and ends it with the
+# plan and the sums. Writes the distinct names, without kernel and provider,
+# to the file in the variable `names`. Status 1 when anything failed.
+
+BEGIN { print "KTAP version 1" }
+
+/^(not )?ok / {
+	word = $1 == "not" ? "not ok" : "ok"
+	rest = substr($0, length(word) + 2)
+	print word " " ++n " " rest
+	if (word == "not ok") { failed++; failures[failed] = rest }
+	else if (rest ~ / # SKIP/) skipped++
+	else passed++
+	name = rest
+	sub(/ # .*/, "", name)
+	sub(/^[^\/]*\/[^\/]*\//, "", name)
+	distinct[name] = 1
+	fflush()
+	next
+}
+
+{ print; fflush() }
+
+END {
+	print "1.." n + 0
+	for (name in distinct) { print name | ("sort >" names); count++ }
+	for (i = 1; i <= failed; i++) print "# failed: " failures[i]
+	print "# " count + 0 " distinct names in " names
+	print passed + 0 " passed, " failed + 0 " failed, " skipped + 0 " skipped"
+	exit failed > 0 || passed == 0
+}

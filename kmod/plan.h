@@ -3,14 +3,12 @@
 #ifndef KXFER_PLAN_H
 #define KXFER_PLAN_H
 
-#ifdef __KERNEL__
 #include <linux/types.h>
-#else
-#include <errno.h>
+
+#ifndef __KERNEL__
 #include <stdbool.h>
-#include <stdint.h>
-typedef uint32_t u32;
-typedef uint64_t u64;
+typedef __u32 u32;
+typedef __u64 u64;
 #endif
 
 /* SGEs of one work request at most; rxe, the most generous, takes 32. */

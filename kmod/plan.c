@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Cutting a transfer into work requests: pure arithmetic, no locks, no
+ * allocation, no kernel. User space compiles this file too, to test it.
+ *
+ * Words. An *extent* is memory that is contiguous for the device: a DMA segment
+ * of a region, or one registration of a peer's export. A *table* of extents
+ * describes the whole region or export: sorted by start, gapless, first start
+ * 0, no extent empty, no address that wraps. kxfer_extents_check() says so of a
+ * table that a peer sent; everything else here takes it for granted. A *plan*
+ * is a cursor that moves over a local and a remote table at the same pace.
+ *
+ * Invariants. Each byte of the transfer is in exactly one SGE of exactly one
+ * work request, and bytes, SGEs and work requests come in ascending order. A
+ * work request lies within one remote extent, because it has one rkey; it has at
+ * most max_sge SGEs and max_wr_bytes bytes. Local extents that abut in address
+ * share an SGE, as far as its 32-bit length goes. Between calls the cursor
+ * stands on a byte inside an extent of each table unless nothing is left.
+ *
+ * Context: any. A plan is used by one caller at a time.
+ */
+#ifdef __KERNEL__
+#include <linux/errno.h>
+#include <linux/limits.h>
+#include <linux/overflow.h>
+#else
+#include <errno.h>
+#include <stdint.h>
+#define U32_MAX				UINT32_MAX
+#define check_add_overflow(a, b, sum)	__builtin_add_overflow(a, b, sum)
+#endif
+
+#include "plan.h"
+
+static u64 least(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+static u64 table_length(const struct kxfer_extent *extents, u32 nr)
+{
+	return nr ? extents[nr - 1].start + extents[nr - 1].length : 0;
+}
+
+/* The extent that holds the byte at offset, which is inside the table. */
+static u32 find_extent(const struct kxfer_extent *extents, u32 nr, u64 offset)
+{
+	u32 first = 0, end = nr, middle;
+
+	while (end - first > 1) {
+		middle = first + (end - first) / 2;
+		if (extents[middle].start <= offset)
+			first = middle;
+		else
+			end = middle;
+	}
+	return first;
+}
+
+/**
+ * kxfer_plan_init() - set out on a transfer
+ * @plan: to set up
+ * @local: table of the local memory; stays as long as the plan is used
+ * @nr_local: its extents
+ * @local_offset: first byte of the transfer in it
+ * @remote: table of the remote memory; likewise
+ * @nr_remote: its extents
+ * @remote_offset: first byte of the transfer in it
+ * @length: bytes of the transfer
+ * @limits: of the lane; copied
+ *
+ * Return: 0, -EINVAL if @length or a limit is 0, -EOVERFLOW if an offset plus
+ * @length wraps, -ERANGE if the transfer leaves a table. On failure @plan is
+ * not touched.
+ */
+int kxfer_plan_init(struct kxfer_plan *plan,
+		    const struct kxfer_extent *local, u32 nr_local, u64 local_offset,
+		    const struct kxfer_extent *remote, u32 nr_remote, u64 remote_offset,
+		    u64 length, const struct kxfer_plan_limits *limits)
+{
+	u64 local_end, remote_end;
+
+	if (!length || !limits->max_sge || !limits->max_wr_bytes)
+		return -EINVAL;
+	if (check_add_overflow(local_offset, length, &local_end) ||
+	    check_add_overflow(remote_offset, length, &remote_end))
+		return -EOVERFLOW;
+	if (local_end > table_length(local, nr_local) ||
+	    remote_end > table_length(remote, nr_remote))
+		return -ERANGE;
+
+	plan->local = local;
+	plan->nr_local = nr_local;
+	plan->local_index = find_extent(local, nr_local, local_offset);
+	plan->local_offset = local_offset - local[plan->local_index].start;
+	plan->remote = remote;
+	plan->nr_remote = nr_remote;
+	plan->remote_index = find_extent(remote, nr_remote, remote_offset);
+	plan->remote_offset = remote_offset - remote[plan->remote_index].start;
+	plan->left = length;
+	plan->limits.max_sge = least(limits->max_sge, KXFER_PLAN_MAX_SGE);
+	plan->limits.max_wr_bytes = limits->max_wr_bytes;
+	return 0;
+}
+
+/* Appends memory to the last SGE or behind it; false if there is no room. */
+static bool append_sge(struct kxfer_wr_desc *wr, u64 addr, u32 length, u32 max_sge)
+{
+	struct kxfer_sge_desc *last;
+
+	if (wr->nr_sge) {
+		last = &wr->sge[wr->nr_sge - 1];
+		if (last->addr + last->length == addr &&
+		    length <= U32_MAX - last->length) {
+			last->length += length;
+			return true;
+		}
+	}
+	if (wr->nr_sge == max_sge)
+		return false;
+	wr->sge[wr->nr_sge++] = (struct kxfer_sge_desc) { addr, length };
+	return true;
+}
+
+/* Moves local memory of at most room bytes into the work request. */
+static void gather_local(struct kxfer_plan *plan, struct kxfer_wr_desc *wr, u64 room)
+{
+	const struct kxfer_extent *extent;
+	u32 piece;
+
+	while (wr->length < room) {
+		extent = &plan->local[plan->local_index];
+		piece = least(room - wr->length, extent->length - plan->local_offset);
+		if (!append_sge(wr, extent->addr + plan->local_offset, piece,
+				plan->limits.max_sge))
+			return;
+		wr->length += piece;
+		plan->local_offset += piece;
+		if (plan->local_offset == extent->length) {
+			plan->local_index++;
+			plan->local_offset = 0;
+		}
+	}
+}
+
+/**
+ * kxfer_plan_next() - the next work request of a transfer
+ * @plan: moves past it
+ * @wr: filled in
+ *
+ * Return: false, with @wr not touched, once nothing is left.
+ */
+bool kxfer_plan_next(struct kxfer_plan *plan, struct kxfer_wr_desc *wr)
+{
+	const struct kxfer_extent *remote;
+	u64 room;
+
+	if (!plan->left)
+		return false;
+	remote = &plan->remote[plan->remote_index];
+	room = least(plan->left, plan->limits.max_wr_bytes);
+	room = least(room, remote->length - plan->remote_offset);
+
+	wr->remote_addr = remote->addr + plan->remote_offset;
+	wr->rkey = remote->key;
+	wr->nr_sge = 0;
+	wr->length = 0;
+	gather_local(plan, wr, room);
+
+	plan->left -= wr->length;
+	plan->remote_offset += wr->length;
+	if (plan->remote_offset == remote->length) {
+		plan->remote_index++;
+		plan->remote_offset = 0;
+	}
+	return true;
+}
+
+/**
+ * kxfer_plan_left() - bytes that no work request covers yet
+ * @plan: as it stands
+ *
+ * Return: bytes.
+ */
+u64 kxfer_plan_left(const struct kxfer_plan *plan)
+{
+	return plan->left;
+}
+
+/**
+ * kxfer_extents_check() - whether a table that a peer sent is one
+ * @extents: the table
+ * @nr: its extents
+ * @length: bytes that it has to add up to
+ *
+ * Return: 0; -EINVAL if it is empty, not sorted, has a gap, an overlap or an
+ * empty extent, or does not add up to @length; -EOVERFLOW if an address wraps.
+ */
+int kxfer_extents_check(const struct kxfer_extent *extents, u32 nr, u64 length)
+{
+	u64 next = 0, end;
+	u32 i;
+
+	if (!nr)
+		return -EINVAL;
+	for (i = 0; i < nr; i++) {
+		if (extents[i].start != next || !extents[i].length)
+			return -EINVAL;
+		if (check_add_overflow(extents[i].addr, (u64)extents[i].length, &end))
+			return -EOVERFLOW;
+		/* Cannot wrap: less than 2^32 extents of less than 2^32 bytes. */
+		next += extents[i].length;
+	}
+	return next == length ? 0 : -EINVAL;
+}

@@ -17,7 +17,7 @@
 static inline long kxfer_pin_user_pages(unsigned long start, unsigned long nr_pages,
 					unsigned int gup_flags, struct page **pages)
 {
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+#if KERNEL_VERSION(6, 5, 0) > LINUX_VERSION_CODE
 	return pin_user_pages(start, nr_pages, gup_flags, pages, NULL);
 #else
 	return pin_user_pages(start, nr_pages, gup_flags, pages);
@@ -32,7 +32,7 @@ static inline long kxfer_pin_user_pages(unsigned long start, unsigned long nr_pa
  */
 static inline unsigned int kxfer_pin_read_flags(struct vm_area_struct *vma)
 {
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#if KERNEL_VERSION(6, 2, 0) > LINUX_VERSION_CODE
 	if (!is_cow_mapping(vma->vm_flags))
 		return 0;
 	if (vma->vm_flags & VM_WRITE)

@@ -25,11 +25,12 @@ struct counter {
 
 static struct counter counters[KXFER_STAT_MAX];
 
-#define STAT_NAME(id, name, meaning)	[KXFER_STAT_##id] = name,
-#define STAT_MEANING(id, name, meaning)	[KXFER_STAT_##id] = meaning,
+#define STAT_TEXT(id, name, meaning)	[KXFER_STAT_##id] = { name, meaning },
 
-static const char * const names[] = { KXFER_COUNTERS(STAT_NAME) };
-static const char * const meanings[] = { KXFER_COUNTERS(STAT_MEANING) };
+static const struct {
+	const char *name;
+	const char *meaning;
+} texts[] = { KXFER_COUNTERS(STAT_TEXT) };
 
 /**
  * kxfer_stat_add() - count
@@ -41,7 +42,7 @@ void kxfer_stat_add(enum kxfer_stat id, s64 value)
 	s64 now = atomic64_add_return(value, &counters[id].value);
 
 	WARN_ONCE(value < 0 && now < 0, "kxfer: counter %s fell to %lld\n",
-		  names[id], now);
+		  texts[id].name, now);
 }
 
 /**
@@ -63,7 +64,7 @@ u64 kxfer_stat_read(enum kxfer_stat id)
  */
 const char *kxfer_stat_name(enum kxfer_stat id)
 {
-	return names[id];
+	return texts[id].name;
 }
 
 /**
@@ -74,5 +75,5 @@ const char *kxfer_stat_name(enum kxfer_stat id)
  */
 const char *kxfer_stat_meaning(enum kxfer_stat id)
 {
-	return meanings[id];
+	return texts[id].meaning;
 }

@@ -44,8 +44,9 @@
 	X(WR_POSTED, "wr_posted", "work requests posted on data lanes") \
 	X(COMPLETIONS, "completions", "completions seen on data lanes")
 
-#define KXFER_STAT_ENUM(id, name, meaning)	KXFER_STAT_##id,
-/* The counters, KXFER_STAT_<ID> */
+#define KXFER_STAT_ENUM(id, ...)	KXFER_STAT_##id,
+
+/* The counters, KXFER_STAT_<ID>. */
 enum kxfer_stat {
 	KXFER_COUNTERS(KXFER_STAT_ENUM)
 	KXFER_STAT_MAX

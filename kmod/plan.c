@@ -13,20 +13,19 @@
  * Invariants. Each byte of the transfer is in exactly one SGE of exactly one
  * work request, and bytes, SGEs and work requests come in ascending order. A
  * work request lies within one remote extent, because it has one rkey; it has at
- * most max_sge SGEs and max_wr_bytes bytes. Local extents that abut in address
- * share an SGE, as far as its 32-bit length goes. Between calls the cursor
- * stands on a byte inside an extent of each table unless nothing is left.
+ * most max_sge SGEs and max_wr_bytes bytes, and as many bytes as these allow.
+ * Local extents that abut in address share an SGE; it cannot outgrow its 32-bit
+ * length, since it lies within a work request and that within a remote extent.
+ * Between calls the cursor stands on a byte inside an extent of each table
+ * unless nothing is left.
  *
  * Context: any. A plan is used by one caller at a time.
  */
 #ifdef __KERNEL__
 #include <linux/errno.h>
-#include <linux/limits.h>
 #include <linux/overflow.h>
 #else
 #include <errno.h>
-#include <stdint.h>
-#define U32_MAX				UINT32_MAX
 #define check_add_overflow(a, b, sum)	__builtin_add_overflow(a, b, sum)
 #endif
 
@@ -110,15 +109,16 @@ static bool append_sge(struct kxfer_wr_desc *wr, u64 addr, u32 length, u32 max_s
 
 	if (wr->nr_sge) {
 		last = &wr->sge[wr->nr_sge - 1];
-		if (last->addr + last->length == addr &&
-		    length <= U32_MAX - last->length) {
+		if (last->addr + last->length == addr) {
 			last->length += length;
 			return true;
 		}
 	}
 	if (wr->nr_sge == max_sge)
 		return false;
-	wr->sge[wr->nr_sge++] = (struct kxfer_sge_desc) { addr, length };
+	wr->sge[wr->nr_sge].addr = addr;
+	wr->sge[wr->nr_sge].length = length;
+	wr->nr_sge++;
 	return true;
 }
 

@@ -25,7 +25,8 @@ struct counter {
 
 static struct counter counters[KXFER_STAT_MAX];
 
-#define STAT_TEXT(id, name, meaning)	[KXFER_STAT_##id] = { name, meaning },
+#define STAT_TEXT(id, ...) \
+	[KXFER_STAT_##id] = { __VA_ARGS__ },
 
 static const struct {
 	const char *name;

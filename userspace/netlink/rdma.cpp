@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT
+//
+// The socket copies each answer to a message of its own; parsing works on
+// messages alone, so that it is tested without a device. A kernel that knows
+// more attributes than these headers is no trouble: unknown ones are skipped.
+
+#include "netlink/rdma.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include <fmt/format.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
+#include <netlink/netlink.h>
+#include <netlink/socket.h>
+#include <rdma/rdma_netlink.h>
+
+namespace kxfer::netlink {
+
+namespace {
+
+constexpr int answer_timeout_seconds = 5;
+
+using Attributes = std::array<nlattr*, RDMA_NLDEV_ATTR_MAX>;
+
+bool parse(const nlmsghdr* message, Attributes& attributes) {
+    attributes.fill(nullptr);
+    return nlmsg_parse(const_cast<nlmsghdr*>(message), 0, attributes.data(), RDMA_NLDEV_ATTR_MAX - 1,
+                       nullptr) == 0;
+}
+
+std::string text(const nlattr* attribute) {
+    if (!attribute || nla_len(attribute) == 0) return {};
+    const char* from = static_cast<const char*>(nla_data(attribute));
+    return {from, strnlen(from, nla_len(attribute))};
+}
+
+template <typename Number>
+std::optional<Number> number(const nlattr* attribute) {
+    Number value;
+
+    if (!attribute || nla_len(attribute) < static_cast<int>(sizeof(value))) return std::nullopt;
+    memcpy(&value, nla_data(attribute), sizeof(value));
+    return value;
+}
+
+template <size_t Count>
+std::string name_of(const std::array<const char*, Count>& names, uint8_t value) {
+    return value < Count && names[value] ? names[value] : fmt::format("{}", value);
+}
+
+int keep_message(nl_msg* message, void* argument) {
+    auto* messages = static_cast<std::vector<std::vector<char>>*>(argument);
+    const nlmsghdr* header = nlmsg_hdr(message);
+    const char* from = reinterpret_cast<const char*>(header);
+
+    messages->emplace_back(from, from + header->nlmsg_len);
+    return NL_OK;
+}
+
+int keep_error(sockaddr_nl*, nlmsgerr* error, void* argument) {
+    *static_cast<int*>(argument) = -error->error;
+    return NL_STOP;
+}
+
+const nlmsghdr* header_of(const std::vector<char>& message) {
+    return reinterpret_cast<const nlmsghdr*>(message.data());
+}
+
+struct FreeMessage {
+    void operator()(nl_msg* message) const { nlmsg_free(message); }
+};
+struct FreeCallbacks {
+    void operator()(nl_cb* callbacks) const { nl_cb_put(callbacks); }
+};
+
+Error netlink_error(const std::string& what, int error) {
+    return Error(what, "RDMA netlink", error, {}, "is ib_core loaded? try: modprobe ib_core");
+}
+
+} // namespace
+
+std::string port_state_name(uint8_t state) {
+    return name_of(std::array{"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"}, state);
+}
+
+std::string physical_state_name(uint8_t state) {
+    return name_of(std::array{"NOP", "SLEEP", "POLLING", "DISABLED", "ARMED", "LINK_UP", "LINK_ERROR_RECOVER",
+                              "PHY_TEST"},
+                   state);
+}
+
+std::string node_type_name(uint8_t type) {
+    return name_of(
+        std::array{"unknown", "ca", "switch", "router", "rnic", "usnic", "usnic_udp", "unspecified"}, type);
+}
+
+std::string guid_text(uint64_t guid) {
+    return fmt::format("{:04x}:{:04x}:{:04x}:{:04x}", guid >> 48, guid >> 32 & 0xffff, guid >> 16 & 0xffff,
+                       guid & 0xffff);
+}
+
+std::optional<Device> parse_device(const nlmsghdr* message) {
+    Attributes attributes;
+    Device device;
+
+    if (!parse(message, attributes) || !attributes[RDMA_NLDEV_ATTR_DEV_NAME] ||
+        !attributes[RDMA_NLDEV_ATTR_DEV_INDEX])
+        return std::nullopt;
+    device.index = number<uint32_t>(attributes[RDMA_NLDEV_ATTR_DEV_INDEX]).value_or(0);
+    device.name = text(attributes[RDMA_NLDEV_ATTR_DEV_NAME]);
+    device.protocol = text(attributes[RDMA_NLDEV_ATTR_DEV_PROTOCOL]);
+    device.firmware = text(attributes[RDMA_NLDEV_ATTR_FW_VERSION]);
+    device.node_guid = number<uint64_t>(attributes[RDMA_NLDEV_ATTR_NODE_GUID]).value_or(0);
+    device.system_image_guid = number<uint64_t>(attributes[RDMA_NLDEV_ATTR_SYS_IMAGE_GUID]).value_or(0);
+    device.capabilities = number<uint64_t>(attributes[RDMA_NLDEV_ATTR_CAP_FLAGS]).value_or(0);
+    device.node_type = number<uint8_t>(attributes[RDMA_NLDEV_ATTR_DEV_NODE_TYPE]).value_or(0);
+    device.nr_ports = number<uint32_t>(attributes[RDMA_NLDEV_ATTR_PORT_INDEX]).value_or(0);
+    return device;
+}
+
+std::optional<Port> parse_port(const nlmsghdr* message) {
+    Attributes attributes;
+    Port port;
+
+    if (!parse(message, attributes) || !attributes[RDMA_NLDEV_ATTR_PORT_INDEX]) return std::nullopt;
+    port.index = number<uint32_t>(attributes[RDMA_NLDEV_ATTR_PORT_INDEX]).value_or(0);
+    port.state = number<uint8_t>(attributes[RDMA_NLDEV_ATTR_PORT_STATE]).value_or(0);
+    port.physical_state = number<uint8_t>(attributes[RDMA_NLDEV_ATTR_PORT_PHYS_STATE]).value_or(0);
+    port.netdev = text(attributes[RDMA_NLDEV_ATTR_NDEV_NAME]);
+    port.netdev_index = number<uint32_t>(attributes[RDMA_NLDEV_ATTR_NDEV_INDEX]).value_or(0);
+    port.lid = number<uint32_t>(attributes[RDMA_NLDEV_ATTR_LID]);
+    port.sm_lid = number<uint32_t>(attributes[RDMA_NLDEV_ATTR_SM_LID]);
+    port.lmc = number<uint8_t>(attributes[RDMA_NLDEV_ATTR_LMC]);
+    port.subnet_prefix = number<uint64_t>(attributes[RDMA_NLDEV_ATTR_SUBNET_PREFIX]);
+    port.capabilities = number<uint64_t>(attributes[RDMA_NLDEV_ATTR_CAP_FLAGS]);
+    return port;
+}
+
+std::vector<Resource> parse_resources(const nlmsghdr* message) {
+    Attributes attributes;
+    std::vector<Resource> resources;
+    nlattr* entry;
+    int left;
+
+    if (!parse(message, attributes) || !attributes[RDMA_NLDEV_ATTR_RES_SUMMARY]) return resources;
+    nla_for_each_nested(entry, attributes[RDMA_NLDEV_ATTR_RES_SUMMARY], left) {
+        Attributes members{};
+
+        if (nla_parse_nested(members.data(), RDMA_NLDEV_ATTR_MAX - 1, entry, nullptr)) continue;
+        resources.push_back({text(members[RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME]),
+                             number<uint64_t>(members[RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_CURR]).value_or(0)});
+    }
+    return resources;
+}
+
+void Rdma::FreeSocket::operator()(nl_sock* socket) const {
+    nl_socket_free(socket);
+}
+
+tl::expected<Rdma, Error> Rdma::open() {
+    Rdma rdma(nl_socket_alloc());
+    const timeval timeout{.tv_sec = answer_timeout_seconds, .tv_usec = 0};
+
+    if (!rdma.socket_) return tl::unexpected(netlink_error("cannot open a socket", ENOMEM));
+    errno = 0;
+    if (nl_connect(rdma.socket_.get(), NETLINK_RDMA) < 0)
+        return tl::unexpected(netlink_error("cannot open a socket", errno ? errno : EPROTONOSUPPORT));
+    setsockopt(nl_socket_get_fd(rdma.socket_.get()), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+    // A dump may bring more than the page that libnl reads by default.
+    nl_socket_enable_msg_peek(rdma.socket_.get());
+    return rdma;
+}
+
+// A dump ends with an end-of-dump message. A single answer comes with an
+// acknowledgement behind it, which libnl asks for and waits for.
+tl::expected<Rdma::Messages, Error> Rdma::ask(int command, int flags, std::optional<uint32_t> device_index,
+                                              const std::string& what) {
+    const int type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, command);
+    std::unique_ptr<nl_msg, FreeMessage> request(nlmsg_alloc_simple(type, NLM_F_REQUEST | flags));
+    std::unique_ptr<nl_cb, FreeCallbacks> callbacks(nl_cb_alloc(NL_CB_DEFAULT));
+    Messages messages;
+    bool done = false;
+    int error = 0;
+
+    if (!request || !callbacks) return tl::unexpected(netlink_error(what, ENOMEM));
+    if (device_index && nla_put_u32(request.get(), RDMA_NLDEV_ATTR_DEV_INDEX, *device_index))
+        return tl::unexpected(netlink_error(what, ENOMEM));
+
+    const auto stop = [](nl_msg*, void* argument) {
+        *static_cast<bool*>(argument) = true;
+        return static_cast<int>(NL_STOP);
+    };
+    nl_cb_set(callbacks.get(), NL_CB_VALID, NL_CB_CUSTOM, keep_message, &messages);
+    nl_cb_set(callbacks.get(), NL_CB_FINISH, NL_CB_CUSTOM, stop, &done);
+    nl_cb_set(callbacks.get(), NL_CB_ACK, NL_CB_CUSTOM, stop, &done);
+    nl_cb_err(callbacks.get(), NL_CB_CUSTOM, keep_error, &error);
+
+    if (nl_send_auto(socket_.get(), request.get()) < 0) return tl::unexpected(netlink_error(what, errno));
+    while (!done && !error) {
+        errno = 0;
+        if (nl_recvmsgs(socket_.get(), callbacks.get()) < 0 && !error) error = errno ? errno : EPROTO;
+    }
+    if (error) return tl::unexpected(netlink_error(what, error == EAGAIN ? ETIMEDOUT : error));
+    return messages;
+}
+
+tl::expected<std::vector<Device>, Error> Rdma::devices() {
+    std::vector<Device> devices;
+
+    auto answers = ask(RDMA_NLDEV_CMD_GET, NLM_F_DUMP, {}, "cannot list devices");
+    if (!answers) return tl::unexpected(answers.error());
+    for (const auto& answer : *answers)
+        if (auto device = parse_device(header_of(answer))) devices.push_back(std::move(*device));
+    for (auto& device : devices) {
+        auto ports =
+            ask(RDMA_NLDEV_CMD_PORT_GET, NLM_F_DUMP, device.index, "cannot list ports of " + device.name);
+        if (!ports) continue; // the device has gone meanwhile
+        for (const auto& answer : *ports)
+            if (auto port = parse_port(header_of(answer))) device.ports.push_back(std::move(*port));
+    }
+    std::ranges::sort(devices, {}, &Device::index);
+    return devices;
+}
+
+tl::expected<std::vector<Resource>, Error> Rdma::resources(uint32_t device_index) {
+    auto answers = ask(RDMA_NLDEV_CMD_RES_GET, NLM_F_ACK, device_index, "cannot count resources");
+    if (!answers) return tl::unexpected(answers.error());
+    return answers->empty() ? std::vector<Resource>{} : parse_resources(header_of(answers->front()));
+}
+
+} // namespace kxfer::netlink

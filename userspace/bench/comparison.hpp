@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+//
+// One cell of a comparison: one operation and size on each engine, in rounds of
+// A B B A, so that a drift of the machine hits both alike. Every cell verifies
+// the data that it moved.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <kxfer/error.hpp>
+#include <tl/expected.hpp>
+
+#include "bench/engine.hpp"
+#include "bench/histogram.hpp"
+#include "bench/runner.hpp"
+#include "bench/statistics.hpp"
+
+namespace kxfer::bench {
+
+struct Plan {
+    unsigned rounds = 5;
+    uint64_t count = 1000;                       // operations of a block
+    std::chrono::nanoseconds budget{1000000000}; // of a cell's timed blocks
+};
+
+struct ModeResult {
+    std::vector<double> blocks; // ns an operation: median (single), mean (deep)
+    uint64_t operations = 0;
+    std::optional<double> syscalls; // an operation
+
+    double ns_per_operation() const { return median(blocks); }
+    double operations_per_second() const;
+};
+
+struct EngineResult {
+    std::string engine;
+    ModeResult single;
+    ModeResult deep;
+    Histogram latencies;   // of all blocks one at a time
+    bool verified = false; // else the peer's memory cannot be written
+};
+
+struct Cell {
+    Workload workload;
+    std::vector<EngineResult> engines; // in the order given
+    // Of the second engine's time to the first's; empty with one engine.
+    std::optional<Ratio> single_ratio;
+    std::optional<Ratio> deep_ratio;
+    std::string uncounted; // why there are no system calls; empty: there are
+};
+
+// The engines share the local memory. They have been found to match.
+tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memory& memory,
+                                   const Workload& workload, const Plan& plan);
+
+} // namespace kxfer::bench

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#include "bench/environment.hpp"
+
+#include <fstream>
+#include <sstream>
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+namespace kxfer::bench {
+
+namespace {
+
+std::string first_line(const std::string& path) {
+    std::ifstream file(path);
+    std::string line;
+
+    std::getline(file, line);
+    return line;
+}
+
+// The value of the first line "KEY : VALUE" of /proc/cpuinfo.
+std::string cpuinfo(const std::string& key) {
+    std::ifstream file("/proc/cpuinfo");
+    std::string line;
+
+    while (std::getline(file, line)) {
+        const size_t colon = line.find(": ");
+        if (line.starts_with(key) && colon != std::string::npos) return line.substr(colon + 2);
+    }
+    return {};
+}
+
+bool has_word(const std::string& text, const std::string& wanted) {
+    std::istringstream words(text);
+    std::string word;
+
+    while (words >> word)
+        if (word == wanted) return true;
+    return false;
+}
+
+std::string virtual_machine() {
+    if (!has_word(cpuinfo("flags"), "hypervisor")) return {};
+    const std::string vendor = first_line("/sys/class/dmi/id/sys_vendor");
+    const std::string product = first_line("/sys/class/dmi/id/product_name");
+    return vendor.empty() && product.empty() ? "unknown" : vendor + " " + product;
+}
+
+} // namespace
+
+Environment find_environment() {
+    Environment environment;
+    utsname name{};
+
+    if (uname(&name) == 0) {
+        environment.kernel = name.release;
+        environment.architecture = name.machine;
+    }
+    environment.cpu_model = cpuinfo("model name");
+    environment.nr_cpus = static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN));
+    environment.machine = virtual_machine();
+    environment.clock_source = first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    return environment;
+}
+
+} // namespace kxfer::bench

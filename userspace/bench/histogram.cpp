@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+//
+// With h = 2^(precision_bits - 1): a value of `width` bits above precision_bits
+// loses its lowest (width - precision_bits) bits; what remains lies in [h, 2h)
+// and selects one of the h buckets of its power of two. The first two groups
+// hold the exact values.
+
+#include "bench/histogram.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace kxfer::bench {
+
+namespace {
+
+constexpr unsigned half = 1U << (Histogram::precision_bits - 1);
+
+} // namespace
+
+unsigned Histogram::bucket_of(uint64_t value) {
+    const unsigned width = std::bit_width(value);
+
+    if (width <= precision_bits) return static_cast<unsigned>(value);
+    const unsigned shift = width - precision_bits;
+    return shift * half + static_cast<unsigned>(value >> shift);
+}
+
+uint64_t Histogram::bucket_first(unsigned bucket) {
+    if (bucket < 2 * half) return bucket;
+    const unsigned shift = bucket / half - 1;
+    return static_cast<uint64_t>(bucket - shift * half) << shift;
+}
+
+uint64_t Histogram::bucket_last(unsigned bucket) {
+    return bucket + 1 == nr_buckets() ? UINT64_MAX : bucket_first(bucket + 1) - 1;
+}
+
+unsigned Histogram::nr_buckets() {
+    return bucket_of(UINT64_MAX) + 1;
+}
+
+Histogram::Histogram() : buckets_(nr_buckets()) {}
+
+void Histogram::add(uint64_t value) {
+    buckets_[bucket_of(value)]++;
+    count_++;
+    sum_ += static_cast<double>(value);
+    min_ = std::min(min_, value);
+    max_ = std::max(max_, value);
+}
+
+void Histogram::add(const Histogram& other) {
+    for (size_t i = 0; i < buckets_.size(); i++)
+        buckets_[i] += other.buckets_[i];
+    count_ += other.count_;
+    sum_ += other.sum_;
+    min_ = std::min(min_, other.min_);
+    max_ = std::max(max_, other.max_);
+}
+
+double Histogram::mean() const {
+    return count_ ? sum_ / static_cast<double>(count_) : 0;
+}
+
+uint64_t Histogram::percentile(double percent) const {
+    const auto wanted =
+        static_cast<uint64_t>(std::ceil(std::clamp(percent, 0.0, 100.0) / 100 * static_cast<double>(count_)));
+    uint64_t seen = 0;
+
+    for (unsigned i = 0; i < buckets_.size(); i++) {
+        seen += buckets_[i];
+        if (buckets_[i] == 0 || seen < std::max<uint64_t>(wanted, 1)) continue;
+        const uint64_t first = bucket_first(i);
+        return std::clamp(first + (bucket_last(i) - first) / 2, min_, max_);
+    }
+    return 0;
+}
+
+} // namespace kxfer::bench

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+//
+// Latencies in nanoseconds in log-linear buckets: values below 2^precision_bits
+// have a bucket each; above, every power of two is cut into 2^(precision_bits-1)
+// buckets of equal width, so that a bucket's width is at most 1/128 of
+// its values. All of uint64_t fits; the size is fixed; histograms add up.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace kxfer::bench {
+
+class Histogram {
+  public:
+    static constexpr unsigned precision_bits = 8;
+
+    Histogram();
+    void add(uint64_t value);
+    void add(const Histogram& other);
+
+    uint64_t count() const { return count_; }
+    uint64_t min() const { return count_ ? min_ : 0; }
+    uint64_t max() const { return max_; }
+    double mean() const;
+    // The value below or at which that percentage of all values lies: the middle
+    // of its bucket, never outside min() and max(). 0 while empty.
+    uint64_t percentile(double percent) const;
+
+    static unsigned bucket_of(uint64_t value);
+    // First and last value of a bucket.
+    static uint64_t bucket_first(unsigned bucket);
+    static uint64_t bucket_last(unsigned bucket);
+    static unsigned nr_buckets();
+
+  private:
+    std::vector<uint64_t> buckets_;
+    uint64_t count_ = 0;
+    uint64_t min_ = UINT64_MAX;
+    uint64_t max_ = 0;
+    double sum_ = 0;
+};
+
+} // namespace kxfer::bench

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+#include "bench/runner.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "bench/syscall_counter.hpp"
+
+namespace kxfer::bench {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t counted_operations = 256;
+
+uint64_t nanoseconds(Clock::duration duration) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
+}
+
+Transfer transfer_of(const Workload& workload, Operation operation, uint64_t index) {
+    return {operation, workload.slot_offset(index), workload.size};
+}
+
+tl::expected<Block, Error> run_single(Engine& engine, const Workload& workload, const Limits& limits) {
+    const auto start = Clock::now();
+    auto last = start;
+    Block block;
+
+    while (block.operations < limits.count) {
+        const Transfer transfer = transfer_of(workload, workload.operation, block.operations);
+
+        if (auto done = engine.step({&transfer, 1}, 1); !done) return tl::unexpected(done.error());
+        const auto now = Clock::now();
+        block.latencies.add(nanoseconds(now - last));
+        last = now;
+        block.operations++;
+        if (now - start >= limits.budget) break;
+    }
+    block.elapsed_ns = nanoseconds(last - start);
+    return block;
+}
+
+// Hands in batches as long as there is room, then waits for a batch's worth of
+// completions; at the end for all that is left.
+tl::expected<Block, Error> run_deep(Engine& engine, const Workload& workload, Operation operation,
+                                    const Limits& limits) {
+    std::vector<Transfer> batch(workload.batch);
+    uint64_t wanted = std::max<uint64_t>(limits.count, workload.depth);
+    const auto start = Clock::now();
+    uint64_t submitted = 0, completed = 0;
+
+    while (completed < wanted) {
+        const uint64_t in_flight = submitted - completed;
+        const uint64_t count =
+            std::min<uint64_t>({workload.batch, workload.depth - in_flight, wanted - submitted});
+        for (uint64_t i = 0; i < count; i++)
+            batch[i] = transfer_of(workload, operation, submitted + i);
+        submitted += count;
+
+        const uint64_t room = workload.depth - (submitted - completed);
+        const uint64_t wait = submitted == wanted ? submitted - completed
+                              : room >= workload.batch
+                                  ? 0
+                                  : std::min<uint64_t>(workload.batch - room, submitted - completed);
+        auto done = engine.step({batch.data(), count}, static_cast<unsigned>(wait));
+        if (!done) return tl::unexpected(done.error());
+        completed += *done;
+        if (submitted >= workload.depth && submitted < wanted && Clock::now() - start >= limits.budget)
+            wanted = submitted;
+    }
+    Block block;
+    block.operations = completed;
+    block.elapsed_ns = nanoseconds(Clock::now() - start);
+    return block;
+}
+
+} // namespace
+
+tl::expected<Block, Error> run_block(Engine& engine, const Workload& workload, Mode mode,
+                                     const Limits& limits) {
+    return mode == Mode::single ? run_single(engine, workload, limits)
+                                : run_deep(engine, workload, workload.operation, limits);
+}
+
+tl::expected<double, Error> count_syscalls(Engine& engine, const Workload& workload, Mode mode) {
+    const Limits limits{std::max<uint64_t>(counted_operations, 2ULL * workload.depth),
+                        std::chrono::milliseconds(100)};
+
+    auto counter = SyscallCounter::open();
+    if (!counter) return tl::unexpected(counter.error());
+    counter->start();
+    auto block = run_block(engine, workload, mode, limits);
+    const uint64_t calls = counter->stop();
+    if (!block) return tl::unexpected(block.error());
+    return static_cast<double>(calls) / static_cast<double>(block->operations);
+}
+
+tl::expected<void, Error> sweep(Engine& engine, const Workload& workload, Operation operation) {
+    const Limits once{workload.depth, std::chrono::hours(1)};
+
+    auto block = run_deep(engine, workload, operation, once);
+    if (!block) return tl::unexpected(block.error());
+    return {};
+}
+
+} // namespace kxfer::bench

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+#include "bench/workload.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+namespace kxfer::bench {
+
+const char* operation_name(Operation operation) {
+    return operation == Operation::read ? "read" : "write";
+}
+
+std::optional<Operation> operation_from(const std::string& name) {
+    if (name == "read") return Operation::read;
+    if (name == "write") return Operation::write;
+    return std::nullopt;
+}
+
+uint64_t Workload::stride() const {
+    return (size + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+std::optional<Error> find_mismatch(const std::string& name_a, const Parameters& a, const std::string& name_b,
+                                   const Parameters& b, unsigned depth) {
+    const auto differ = [&](const std::string& what, const auto& value_a, const auto& value_b) {
+        return Error("the engines do not do the same work", what, EINVAL,
+                     fmt::format("{}: {}; {}: {}", name_a, value_a, name_b, value_b));
+    };
+
+    for (const auto& [name, engine] : {std::pair{name_a, &a}, std::pair{name_b, &b}})
+        if (engine->max_depth < depth)
+            return Error(fmt::format("engine {} cannot keep {} operations in flight", name, depth), "depth",
+                         EINVAL, {}, fmt::format("try: --depth {}", engine->max_depth));
+    if (a.local_layout != b.local_layout) return differ("local memory", a.local_layout, b.local_layout);
+    if (a.local_bytes != b.local_bytes) return differ("bytes of local memory", a.local_bytes, b.local_bytes);
+    if (a.remote_registration != b.remote_registration)
+        return differ("registration of the remote memory", a.remote_registration, b.remote_registration);
+    if (a.remote_bytes != b.remote_bytes)
+        return differ("bytes of remote memory", a.remote_bytes, b.remote_bytes);
+    if (a.signal_every != b.signal_every)
+        return differ("signalling interval", a.signal_every, b.signal_every);
+    if (a.write_success != b.write_success)
+        return differ("what a completed WRITE proves", a.write_success, b.write_success);
+    if (a.device != b.device) return differ("device", a.device, b.device);
+    if (a.mtu != b.mtu) return differ("MTU", a.mtu, b.mtu);
+    return std::nullopt;
+}
+
+tl::expected<Memory, Error> Memory::create(uint64_t length) {
+    const uint64_t rounded = (length + page_bytes - 1) / page_bytes * page_bytes;
+    void* at = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (at == MAP_FAILED)
+        return tl::unexpected(Error("cannot allocate memory", fmt::format("{} bytes", rounded), errno, {},
+                                    "ask for a smaller --size or --depth"));
+    Memory memory(static_cast<std::byte*>(at), rounded);
+    // Huge pages would be contiguous; a kernel without them refuses the hint.
+    madvise(at, rounded, MADV_NOHUGEPAGE);
+
+    std::vector<uint64_t> pages(rounded / page_bytes);
+    std::iota(pages.begin(), pages.end(), 0);
+    std::minstd_rand random(1);
+    for (uint64_t left = pages.size(); left > 1; left--)
+        std::swap(pages[left - 1], pages[random() % left]);
+    for (uint64_t page : pages)
+        memory.data_[page * page_bytes] = std::byte{0};
+    return memory;
+}
+
+Memory::Memory(Memory&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), length_(std::exchange(other.length_, 0)) {}
+
+Memory& Memory::operator=(Memory&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(length_, other.length_);
+    return *this;
+}
+
+Memory::~Memory() {
+    if (data_) munmap(data_, length_);
+}
+
+namespace {
+
+// One round of splitmix64: neighbouring words share nothing.
+uint64_t pattern_word(uint64_t index, uint64_t seed) {
+    uint64_t word = (index + 1) * 0x9e3779b97f4a7c15 + seed * 0xd1342543de82ef95;
+
+    word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9;
+    word = (word ^ word >> 27) * 0x94d049bb133111eb;
+    return word ^ word >> 31;
+}
+
+std::byte pattern_byte(uint64_t offset, uint64_t seed) {
+    return static_cast<std::byte>(pattern_word(offset / 8, seed) >> offset % 8 * 8);
+}
+
+} // namespace
+
+void fill_pattern(std::span<std::byte> bytes, uint64_t seed, uint64_t offset) {
+    uint64_t i = 0;
+
+    for (; offset % 8 == 0 && i + 8 <= bytes.size(); i += 8) {
+        const uint64_t word = pattern_word((offset + i) / 8, seed);
+        memcpy(&bytes[i], &word, sizeof(word));
+    }
+    for (; i < bytes.size(); i++)
+        bytes[i] = pattern_byte(offset + i, seed);
+}
+
+std::optional<uint64_t> find_damage(std::span<const std::byte> bytes, uint64_t seed, uint64_t offset) {
+    uint64_t i = 0;
+
+    for (; offset % 8 == 0 && i + 8 <= bytes.size(); i += 8) {
+        const uint64_t word = pattern_word((offset + i) / 8, seed);
+        if (memcmp(&bytes[i], &word, sizeof(word)) != 0) break;
+    }
+    for (; i < bytes.size(); i++)
+        if (bytes[i] != pattern_byte(offset + i, seed)) return i;
+    return std::nullopt;
+}
+
+} // namespace kxfer::bench

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+//
+// A workload says what is done; every engine does the same. Words:
+//   slot    one operation's local and remote bytes; as many as `depth`, each
+//           on pages of its own, at the same offset on both sides
+//   batch   operations handed in by one call: a list of work requests with one
+//           doorbell, or jobs of one SUBMIT
+//   signal  completions asked for: one of every `signal_every` operations
+// Each engine says what it really does (Parameters); engines that differ there
+// must not be compared, see find_mismatch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <tl/expected.hpp>
+
+#include <kxfer/error.hpp>
+
+namespace kxfer::bench {
+
+constexpr uint64_t page_bytes = 4096;
+
+// Values of Parameters that more than one engine has.
+constexpr char standing_readable[] = "once, before the measurement, for READ";
+constexpr char standing_writable[] = "once, before the measurement, for READ and WRITE";
+constexpr char write_acknowledged[] = "placed in the peer's memory";
+constexpr char write_handed_to_tcp[] = "handed to TCP";
+
+enum class Operation { read, write };
+
+const char* operation_name(Operation operation);
+std::optional<Operation> operation_from(const std::string& name);
+
+struct Workload {
+    Operation operation = Operation::read;
+    uint64_t size = 64;
+    unsigned depth = 1;
+    unsigned batch = 1;
+
+    uint64_t stride() const;
+    uint64_t bytes() const { return stride() * depth; }
+    uint64_t slot_offset(uint64_t index) const { return index % depth * stride(); }
+};
+
+// What an engine effectively does, in the terms in which engines could differ.
+struct Parameters {
+    uint64_t local_bytes = 0;
+    std::string local_layout;
+    uint64_t remote_bytes = 0;
+    std::string remote_registration;
+    unsigned max_depth = 0; // operations it keeps in flight
+    unsigned signal_every = 1;
+    std::string write_success; // what a completed WRITE proves
+    std::string device;
+    uint32_t mtu = 0;
+};
+
+// Why two engines do not do the same work at this depth; empty if they do.
+std::optional<Error> find_mismatch(const std::string& name_a, const Parameters& a, const std::string& name_b,
+                                   const Parameters& b, unsigned depth);
+
+// Anonymous memory of 4 KiB pages that were touched in shuffled order, so that
+// they are not contiguous in physical memory: the layout of every buffer here.
+class Memory {
+  public:
+    static tl::expected<Memory, Error> create(uint64_t length);
+    Memory(Memory&& other) noexcept;
+    Memory& operator=(Memory&& other) noexcept;
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    ~Memory();
+
+    std::byte* data() const { return data_; }
+    uint64_t length() const { return length_; }
+    std::span<std::byte> bytes() const { return {data_, length_}; }
+    static const char* layout() { return "4 KiB pages, scattered"; }
+
+  private:
+    Memory(std::byte* data, uint64_t length) : data_(data), length_(length) {}
+
+    std::byte* data_ = nullptr;
+    uint64_t length_ = 0;
+};
+
+// Bytes that tell by their value where they belong and which seed made them.
+// `offset` is where they begin in the whole.
+void fill_pattern(std::span<std::byte> bytes, uint64_t seed, uint64_t offset = 0);
+// The first byte that differs from the pattern, if one does.
+std::optional<uint64_t> find_damage(std::span<const std::byte> bytes, uint64_t seed, uint64_t offset = 0);
+
+} // namespace kxfer::bench

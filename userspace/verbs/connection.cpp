@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#include "verbs/connection.hpp"
+
+#include <cerrno>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+
+namespace kxfer::verbs {
+
+int last_error() {
+    return errno ? errno : EIO;
+}
+
+std::string address_text(const sockaddr* address) {
+    char text[INET6_ADDRSTRLEN] = "?";
+
+    if (address->sa_family == AF_INET6) {
+        const auto* in6 = reinterpret_cast<const sockaddr_in6*>(address);
+
+        inet_ntop(AF_INET6, &in6->sin6_addr, text, sizeof(text));
+        return fmt::format("[{}]:{}", text, ntohs(in6->sin6_port));
+    }
+    const auto* in = reinterpret_cast<const sockaddr_in*>(address);
+    inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text));
+    return fmt::format("{}:{}", text, ntohs(in->sin_port));
+}
+
+uint32_t path_mtu(ibv_context* context, uint8_t port) {
+    ibv_port_attr attributes{};
+
+    if (ibv_query_port(context, port, &attributes)) return 0;
+    return attributes.active_mtu ? 128U << attributes.active_mtu : 0;
+}
+
+tl::expected<Channel, Error> open_channel() {
+    errno = 0;
+    Channel channel(rdma_create_event_channel());
+
+    if (!channel)
+        return tl::unexpected(Error("cannot use rdma_cm from user space", "/dev/infiniband/rdma_cm",
+                                    last_error(), {}, "try: modprobe rdma_ucm"));
+    if (fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK) < 0)
+        return tl::unexpected(Error("cannot use rdma_cm from user space", "its event channel", errno));
+    return channel;
+}
+
+tl::expected<Event, Error> next_event(rdma_event_channel* channel, Clock::time_point deadline,
+                                      const std::string& what, const std::string& on) {
+    using std::chrono::milliseconds;
+
+    for (;;) {
+        rdma_cm_event* event = nullptr;
+        pollfd waiting{channel->fd, POLLIN, 0};
+
+        if (rdma_get_cm_event(channel, &event) == 0) return Event(event);
+        if (errno != EAGAIN && errno != EINTR) return tl::unexpected(Error(what, on, errno));
+        const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+        if (left.count() <= 0)
+            return tl::unexpected(Error(what, on, ETIMEDOUT, {},
+                                        "does it answer? try: ping it, or a longer "
+                                        "--timeout"));
+        poll(&waiting, 1, static_cast<int>(std::min<int64_t>(left.count(), 1000)));
+    }
+}
+
+tl::expected<void, Error> QueuePair::create(const bench::Memory& memory, unsigned depth, int access,
+                                            const std::string& on) {
+    const auto failed = [&](const std::string& what, const std::string& advice) {
+        return tl::unexpected(Error(what, on, last_error(), {}, advice));
+    };
+    ibv_qp_init_attr init{};
+
+    errno = 0;
+    iwarp = id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+    if (ibv_query_device(id->verbs, &attributes)) return failed("cannot query the device", "");
+    pd.reset(ibv_alloc_pd(id->verbs));
+    if (!pd) return failed("cannot allocate a protection domain", "");
+    cq.reset(ibv_create_cq(id->verbs, static_cast<int>(depth) + 1, nullptr, nullptr, 0));
+    if (!cq)
+        return failed(fmt::format("cannot create a CQ of {} entries", depth + 1),
+                      fmt::format("the device takes {}; try a smaller --depth", attributes.max_cqe));
+    mr.reset(ibv_reg_mr(pd.get(), memory.data(), memory.length(), access));
+    if (!mr)
+        return failed(fmt::format("cannot register {} bytes", memory.length()),
+                      "raise the limit of locked memory: ulimit -l unlimited");
+
+    init.qp_type = IBV_QPT_RC;
+    init.send_cq = cq.get();
+    init.recv_cq = cq.get();
+    init.cap.max_send_wr = depth;
+    init.cap.max_recv_wr = 1;
+    init.cap.max_send_sge = 1;
+    init.cap.max_recv_sge = 1;
+    if (rdma_create_qp(id.get(), pd.get(), &init))
+        return failed(fmt::format("cannot create a QP of {} work requests", depth),
+                      fmt::format("the device takes {}; try a smaller --depth", attributes.max_qp_wr));
+    qp.reset(id.get());
+    return {};
+}
+
+} // namespace kxfer::verbs

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+//
+// Everything is asked afresh and the device closed again. A table entry that
+// cannot be read (an empty GID, a port that went) is left out, not an error.
+
+#include "verbs/device.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include <arpa/inet.h>
+#include <infiniband/verbs.h>
+
+namespace kxfer::verbs {
+
+namespace {
+
+struct CloseDevice {
+    void operator()(ibv_context* context) const { ibv_close_device(context); }
+};
+using Context = std::unique_ptr<ibv_context, CloseDevice>;
+
+Error query_error(const std::string& what, const std::string& name, int error) {
+    return Error(what, name, error, {},
+                 "try: ibv_devinfo -d " + name +
+                     "; the package ibverbs-providers holds the user-space drivers");
+}
+
+tl::expected<Context, Error> open_device(const std::string& name) {
+    int count = 0;
+    std::unique_ptr<ibv_device*, decltype(&ibv_free_device_list)> list(ibv_get_device_list(&count),
+                                                                       ibv_free_device_list);
+
+    for (int i = 0; list && i < count; i++) {
+        if (name != ibv_get_device_name(list.get()[i])) continue;
+        errno = 0;
+        Context context(ibv_open_device(list.get()[i]));
+        if (!context) return tl::unexpected(query_error("cannot open device", name, errno ? errno : EIO));
+        return context;
+    }
+    return tl::unexpected(query_error("user-space verbs do not know device", name, ENODEV));
+}
+
+uint32_t mtu_bytes(ibv_mtu mtu) {
+    return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128U << mtu : 0;
+}
+
+bool is_zero(const ibv_gid& gid) {
+    return std::ranges::all_of(gid.raw, [](uint8_t byte) { return byte == 0; });
+}
+
+std::vector<Gid> query_gids(ibv_context* context, uint8_t port, int length, bool iwarp) {
+    std::vector<Gid> gids;
+
+    for (int i = 0; i < length; i++) {
+        ibv_gid_entry entry{};
+        Gid gid;
+
+        if (ibv_query_gid_ex(context, port, i, &entry, 0) || is_zero(entry.gid)) continue;
+        gid.index = i;
+        gid.netdev_index = entry.ndev_ifindex;
+        memcpy(gid.bytes.data(), entry.gid.raw, gid.bytes.size());
+        gid.type = iwarp                                    ? GidType::iwarp
+                   : entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? GidType::roce_v2
+                   : entry.gid_type == IBV_GID_TYPE_ROCE_V1 ? GidType::roce_v1
+                                                            : GidType::ib;
+        gids.push_back(gid);
+    }
+    return gids;
+}
+
+std::vector<uint16_t> query_pkeys(ibv_context* context, uint8_t port, int length) {
+    std::vector<uint16_t> pkeys;
+
+    for (int i = 0; i < length; i++) {
+        __be16 pkey = 0;
+
+        if (ibv_query_pkey(context, port, i, &pkey) == 0 && pkey != 0) pkeys.push_back(be16toh(pkey));
+    }
+    return pkeys;
+}
+
+Port query_port(ibv_context* context, uint8_t index, bool iwarp) {
+    ibv_port_attr attributes{};
+    Port port;
+
+    port.index = index;
+    if (ibv_query_port(context, index, &attributes)) return port;
+    port.active_mtu = mtu_bytes(attributes.active_mtu);
+    port.max_mtu = mtu_bytes(attributes.max_mtu);
+    port.max_message_bytes = attributes.max_msg_sz;
+    port.link_layer = attributes.link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet"
+                      : iwarp                                          ? "Ethernet"
+                                                                       : "InfiniBand";
+    port.gids = query_gids(context, index, attributes.gid_tbl_len, iwarp);
+    port.pkeys = query_pkeys(context, index, attributes.pkey_tbl_len);
+    return port;
+}
+
+// libibverbs does not tell the driver's name; sysfs names the kernel's, and a
+// software device has no parent there: then it is the protocol's own name.
+std::string driver_of(const std::string& name) {
+    std::error_code error;
+    const auto link =
+        std::filesystem::read_symlink("/sys/class/infiniband/" + name + "/device/driver", error);
+
+    return error ? std::string() : link.filename().string();
+}
+
+const char* atomics_name(ibv_atomic_cap capability) {
+    return capability == IBV_ATOMIC_GLOB ? "global" : capability == IBV_ATOMIC_HCA ? "same device" : "none";
+}
+
+} // namespace
+
+const char* gid_type_name(GidType type) {
+    switch (type) {
+    case GidType::ib:
+        return "IB";
+    case GidType::roce_v1:
+        return "RoCE v1";
+    case GidType::roce_v2:
+        return "RoCE v2";
+    case GidType::iwarp:
+        return "iWARP";
+    }
+    return "?";
+}
+
+std::string gid_text(const Gid& gid) {
+    char text[INET6_ADDRSTRLEN] = "";
+
+    inet_ntop(AF_INET6, gid.bytes.data(), text, sizeof(text));
+    return text;
+}
+
+std::string gid_ipv4_text(const Gid& gid) {
+    in6_addr address;
+    char text[INET_ADDRSTRLEN] = "";
+
+    memcpy(&address, gid.bytes.data(), sizeof(address));
+    if (IN6_IS_ADDR_V4MAPPED(&address)) inet_ntop(AF_INET, gid.bytes.data() + 12, text, sizeof(text));
+    return text;
+}
+
+tl::expected<Device, Error> query_device(const std::string& name) {
+    Device device;
+    ibv_device_attr_ex attributes{};
+
+    auto context = open_device(name);
+    if (!context) return tl::unexpected(context.error());
+    if (int error = ibv_query_device_ex(context->get(), nullptr, &attributes))
+        return tl::unexpected(query_error("cannot query device", name, error));
+
+    const auto& plain = attributes.orig_attr;
+    device.name = name;
+    device.driver = driver_of(name);
+    device.firmware = plain.fw_ver;
+    device.iwarp = (*context)->device->transport_type == IBV_TRANSPORT_IWARP;
+    device.max_qp = plain.max_qp;
+    device.max_qp_wr = plain.max_qp_wr;
+    device.max_sge = plain.max_sge;
+    device.max_sge_read = device.iwarp ? 1 : plain.max_sge_rd;
+    device.max_cq = plain.max_cq;
+    device.max_cqe = plain.max_cqe;
+    device.max_mr = plain.max_mr;
+    device.max_mr_bytes = plain.max_mr_size;
+    device.max_srq = plain.max_srq;
+    device.max_reads_served = plain.max_qp_rd_atom;
+    device.max_reads_issued = plain.max_qp_init_rd_atom;
+    device.nr_completion_vectors = (*context)->num_comp_vectors;
+    device.atomics = atomics_name(plain.atomic_cap);
+    device.capabilities = plain.device_cap_flags;
+    for (uint8_t port = 1; port <= plain.phys_port_cnt; port++)
+        device.ports.push_back(query_port(context->get(), port, device.iwarp));
+    return device;
+}
+
+} // namespace kxfer::verbs

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+//
+// The passive side of the verbs engine: a thread that accepts connections and
+// gives each of them memory of its own, equal to the initiator's. It exposes
+// nothing else, sleeps while the network does the work, and bounds what it
+// gives away (max_connections, max_bytes): any local user of the peer's machine
+// may ask.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <netinet/in.h>
+#include <tl/expected.hpp>
+
+#include "bench/workload.hpp"
+#include "verbs/connection.hpp"
+#include "verbs/wire.hpp"
+#include <kxfer/error.hpp>
+
+namespace kxfer::verbs {
+
+class VerbsResponder {
+  public:
+    static constexpr unsigned max_connections = 8;
+    static constexpr uint64_t max_bytes = 256ULL << 20; // of all connections
+
+    // Listens at the address; its port may be 0. Ends with the object.
+    static tl::expected<std::unique_ptr<VerbsResponder>, Error> start(const sockaddr_storage& address);
+    ~VerbsResponder();
+
+    uint16_t port() const;
+    // In words, once the thread had to give up; else empty.
+    std::string failure() const;
+
+  private:
+    struct Connection {
+        bench::Memory memory;
+        QueuePair pair;
+    };
+
+    VerbsResponder() = default;
+    void run();
+    void handle(Event event);
+    void accept(rdma_cm_id* id, const rdma_cm_event& event);
+    tl::expected<std::unique_ptr<Connection>, Error> prepare(rdma_cm_id* id, const Request& request);
+    static void refuse(rdma_cm_id* id, int error);
+    void drop(rdma_cm_id* id);
+    uint64_t bytes_given() const;
+
+    Channel channel_;
+    std::unique_ptr<rdma_cm_id, DestroyId> listener_;
+    std::vector<std::unique_ptr<Connection>> connections_;
+    std::atomic<int> error_{0};
+    int stop_fd_ = -1;
+    std::thread thread_;
+};
+
+} // namespace kxfer::verbs

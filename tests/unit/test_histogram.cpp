@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+#include "bench/histogram.hpp"
+
+#include <cstdint>
+#include <random>
+
+#include <gtest/gtest.h>
+
+using kxfer::bench::Histogram;
+
+TEST(Histogram, small_values_have_a_bucket_each) {
+    for (uint64_t value = 0; value < 256; value++) {
+        EXPECT_EQ(Histogram::bucket_of(value), value);
+        EXPECT_EQ(Histogram::bucket_first(value), value);
+        EXPECT_EQ(Histogram::bucket_last(value), value);
+    }
+}
+
+TEST(Histogram, buckets_cover_all_values_without_gap_or_overlap) {
+    EXPECT_EQ(Histogram::bucket_first(0), 0U);
+    for (unsigned bucket = 0; bucket + 1 < Histogram::nr_buckets(); bucket++)
+        ASSERT_EQ(Histogram::bucket_last(bucket) + 1, Histogram::bucket_first(bucket + 1)) << bucket;
+    EXPECT_EQ(Histogram::bucket_last(Histogram::nr_buckets() - 1), UINT64_MAX);
+}
+
+TEST(Histogram, each_value_lies_in_its_bucket) {
+    std::mt19937_64 random(1);
+
+    for (int i = 0; i < 100000; i++) {
+        const uint64_t value = random() >> random() % 64;
+        const unsigned bucket = Histogram::bucket_of(value);
+        ASSERT_LE(Histogram::bucket_first(bucket), value);
+        ASSERT_GE(Histogram::bucket_last(bucket), value);
+    }
+}
+
+TEST(Histogram, a_bucket_is_at_most_a_128th_of_its_values_wide) {
+    for (unsigned bucket = 256; bucket < Histogram::nr_buckets(); bucket++) {
+        const uint64_t first = Histogram::bucket_first(bucket);
+        ASSERT_LE(Histogram::bucket_last(bucket) - first, first / 128) << bucket;
+    }
+}
+
+TEST(Histogram, percentiles_of_known_values) {
+    Histogram histogram;
+
+    for (uint64_t value = 1; value <= 100; value++) histogram.add(value);
+    EXPECT_EQ(histogram.percentile(0), 1U);
+    EXPECT_EQ(histogram.percentile(50), 50U);
+    EXPECT_EQ(histogram.percentile(99), 99U);
+    EXPECT_EQ(histogram.percentile(99.5), 100U);
+    EXPECT_EQ(histogram.percentile(100), 100U);
+    EXPECT_DOUBLE_EQ(histogram.mean(), 50.5);
+}
+
+TEST(Histogram, percentiles_stay_within_what_was_seen) {
+    Histogram histogram;
+
+    histogram.add(1000001);
+    EXPECT_EQ(histogram.percentile(50), 1000001U);
+    EXPECT_EQ(histogram.percentile(99.99), 1000001U);
+}
+
+TEST(Histogram, an_empty_one_says_zero) {
+    const Histogram histogram;
+
+    EXPECT_EQ(histogram.count(), 0U);
+    EXPECT_EQ(histogram.min(), 0U);
+    EXPECT_EQ(histogram.max(), 0U);
+    EXPECT_EQ(histogram.percentile(50), 0U);
+    EXPECT_EQ(histogram.mean(), 0);
+}
+
+TEST(Histogram, the_greatest_value_has_room) {
+    Histogram histogram;
+
+    histogram.add(UINT64_MAX);
+    EXPECT_EQ(histogram.percentile(100), UINT64_MAX);
+}
+
+TEST(Histogram, sums_are_as_if_all_had_been_added_to_one) {
+    Histogram all, low, high;
+
+    for (uint64_t value = 0; value < 3000; value += 7) {
+        all.add(value * value);
+        (value % 2 ? low : high).add(value * value);
+    }
+    low.add(high);
+    EXPECT_EQ(low.count(), all.count());
+    EXPECT_EQ(low.min(), all.min());
+    EXPECT_EQ(low.max(), all.max());
+    for (double percent : {1.0, 50.0, 90.0, 99.9}) EXPECT_EQ(low.percentile(percent), all.percentile(percent));
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+//
+// The runner against an engine that keeps books: nothing is faked about what
+// the runner does, only the transfers themselves do not happen.
+#include "bench/comparison.hpp"
+#include "bench/runner.hpp"
+#include "bench/syscall_counter.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+using namespace kxfer::bench;
+using kxfer::Error;
+
+namespace {
+
+// Copies between the local memory and a remote one of its own at completion,
+// and completes as many as are waited for.
+class LedgerEngine : public Engine {
+  public:
+    explicit LedgerEngine(const Memory& local) : local_(local), remote_(local.length()) {}
+
+    std::string name() const override { return "ledger"; }
+    Parameters parameters() const override { return {}; }
+    bool remote_writable() const override { return writable; }
+    tl::expected<unsigned, Error> step(std::span<const Transfer> transfers, unsigned wait) override {
+        nr_steps++;
+        max_batch = std::max(max_batch, transfers.size());
+        queue_.insert(queue_.end(), transfers.begin(), transfers.end());
+        max_in_flight = std::max(max_in_flight, queue_.size());
+        if (nr_steps == fail_at) return tl::unexpected(Error("gone", "peer", ECONNRESET));
+        if (wait > queue_.size()) return tl::unexpected(Error("waits for what never comes", "", EINVAL));
+        for (unsigned i = 0; i < wait; i++) move(queue_[i]);
+        queue_.erase(queue_.begin(), queue_.begin() + wait);
+        nr_done += wait;
+        return wait;
+    }
+
+    bool writable = true;
+    size_t nr_steps = 0, max_batch = 0, max_in_flight = 0, nr_done = 0, fail_at = 0;
+    size_t damage_at = 0; // the so-manieth transfer from now moves a wrong byte
+
+  private:
+    void move(const Transfer& transfer) {
+        std::byte* local = local_.data() + transfer.offset;
+        std::byte* remote = remote_.data() + transfer.offset;
+        const bool read = transfer.operation == Operation::read;
+        memcpy(read ? local : remote, read ? remote : local, transfer.length);
+        if (damage_at && --damage_at == 0) *(read ? local : remote) ^= std::byte{1};
+    }
+
+    const Memory& local_;
+    std::vector<std::byte> remote_;
+    std::vector<Transfer> queue_;
+};
+
+const Limits unhurried{100, std::chrono::hours(1)};
+
+} // namespace
+
+TEST(Runner, one_at_a_time_means_one_in_flight) {
+    auto memory = Memory::create(4 * 4096);
+    LedgerEngine engine(*memory);
+
+    auto block = run_block(engine, {Operation::read, 64, 4, 2}, Mode::single, unhurried);
+    ASSERT_TRUE(block);
+    EXPECT_EQ(block->operations, 100U);
+    EXPECT_EQ(block->latencies.count(), 100U);
+    EXPECT_EQ(engine.max_in_flight, 1U);
+    EXPECT_EQ(engine.nr_steps, 100U);
+}
+
+TEST(Runner, deep_reaches_its_depth_and_never_exceeds_it) {
+    for (unsigned depth : {1, 2, 5, 16})
+        for (unsigned batch : {1, 2, 3, 16}) {
+            if (batch > depth) continue;
+            auto memory = Memory::create(depth * 4096);
+            LedgerEngine engine(*memory);
+
+            auto block = run_block(engine, {Operation::read, 64, depth, batch}, Mode::deep, unhurried);
+            ASSERT_TRUE(block) << depth << " " << batch << block.error().text();
+            EXPECT_EQ(block->operations, 100U);
+            EXPECT_EQ(engine.nr_done, 100U);
+            EXPECT_EQ(engine.max_in_flight, depth) << batch;
+            EXPECT_EQ(engine.max_batch, batch);
+        }
+}
+
+TEST(Runner, deep_hands_in_whole_batches) {
+    auto memory = Memory::create(16 * 4096);
+    LedgerEngine engine(*memory);
+
+    ASSERT_TRUE(run_block(engine, {Operation::read, 64, 16, 8}, Mode::deep, {160, std::chrono::hours(1)}));
+    EXPECT_LE(engine.nr_steps, 160U / 8 + 1);
+}
+
+TEST(Runner, a_block_ends_when_its_time_is_up) {
+    auto memory = Memory::create(4096);
+    LedgerEngine engine(*memory);
+
+    auto block = run_block(engine, {Operation::read, 64, 1, 1}, Mode::single,
+                           {UINT64_MAX, std::chrono::milliseconds(5)});
+    ASSERT_TRUE(block);
+    EXPECT_GE(block->elapsed_ns, 5000000U);
+    block = run_block(engine, {Operation::read, 64, 1, 1}, Mode::deep,
+                      {UINT64_MAX / 2, std::chrono::milliseconds(5)});
+    ASSERT_TRUE(block);
+    EXPECT_EQ(engine.max_in_flight, 1U);
+}
+
+TEST(Runner, a_failed_step_ends_the_block) {
+    auto memory = Memory::create(4 * 4096);
+
+    for (Mode mode : {Mode::single, Mode::deep}) {
+        LedgerEngine engine(*memory);
+        engine.fail_at = 3;
+        auto block = run_block(engine, {Operation::read, 64, 4, 2}, mode, unhurried);
+        ASSERT_FALSE(block);
+        EXPECT_EQ(block.error().number, ECONNRESET);
+        EXPECT_EQ(engine.nr_steps, 3U);
+    }
+}
+
+TEST(Comparison, a_cell_has_both_engines_and_verifies) {
+    auto memory = Memory::create(4 * 4096);
+    LedgerEngine first(*memory), second(*memory);
+    Engine* engines[] = {&first, &second};
+
+    for (Operation operation : {Operation::read, Operation::write}) {
+        auto cell = run_cell(engines, *memory, {operation, 100, 4, 2}, {2, 20, std::chrono::seconds(5)});
+        ASSERT_TRUE(cell) << cell.error().text();
+        ASSERT_EQ(cell->engines.size(), 2U);
+        for (const auto& engine : cell->engines) {
+            EXPECT_TRUE(engine.verified);
+            EXPECT_EQ(engine.single.blocks.size(), 4U);
+            EXPECT_EQ(engine.single.operations, 80U);
+            EXPECT_EQ(engine.latencies.count(), 80U);
+            EXPECT_EQ(engine.deep.operations, 80U);
+        }
+        EXPECT_TRUE(cell->single_ratio);
+        EXPECT_TRUE(cell->deep_ratio);
+    }
+}
+
+TEST(Comparison, one_engine_alone_has_no_ratio) {
+    auto memory = Memory::create(4 * 4096);
+    LedgerEngine engine(*memory);
+    Engine* engines[] = {&engine};
+
+    auto cell = run_cell(engines, *memory, {Operation::read, 100, 4, 2}, {2, 20, std::chrono::seconds(5)});
+    ASSERT_TRUE(cell);
+    EXPECT_FALSE(cell->single_ratio);
+    EXPECT_FALSE(cell->deep_ratio);
+}
+
+TEST(Comparison, wrong_data_is_an_error) {
+    auto memory = Memory::create(4 * 4096);
+    LedgerEngine engine(*memory);
+    Engine* engines[] = {&engine};
+
+    engine.damage_at = 2;
+    auto cell = run_cell(engines, *memory, {Operation::write, 100, 4, 2}, {2, 20, std::chrono::seconds(5)});
+    ASSERT_FALSE(cell);
+    EXPECT_EQ(cell.error().number, EBADMSG);
+}
+
+TEST(Comparison, read_only_memory_is_not_called_verified) {
+    auto memory = Memory::create(4 * 4096);
+    LedgerEngine engine(*memory);
+    Engine* engines[] = {&engine};
+
+    engine.writable = false;
+    auto cell = run_cell(engines, *memory, {Operation::read, 100, 4, 2}, {2, 20, std::chrono::seconds(5)});
+    ASSERT_TRUE(cell);
+    EXPECT_FALSE(cell->engines[0].verified);
+}
+
+TEST(SyscallCounter, counts_exactly_or_says_which_right_is_missing) {
+    auto counter = SyscallCounter::open();
+
+    if (!counter) {
+        EXPECT_EQ(counter.error().what, SyscallCounter::cannot_count);
+        EXPECT_NE(counter.error().hint.find("CAP_PERFMON"), std::string::npos);
+        GTEST_SKIP() << counter.error().text();
+    }
+    counter->start();
+    EXPECT_EQ(counter->stop(), 0U);
+    counter->start();
+    for (int i = 0; i < 10; i++) syscall(SYS_getppid);
+    EXPECT_EQ(counter->stop(), 10U);
+}

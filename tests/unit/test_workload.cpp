@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#include "bench/workload.hpp"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+using namespace kxfer::bench;
+
+TEST(Workload, slots_begin_on_pages_of_their_own) {
+    Workload workload{Operation::read, 64, 4, 1};
+
+    EXPECT_EQ(workload.stride(), 4096U);
+    EXPECT_EQ(workload.bytes(), 4U * 4096);
+    EXPECT_EQ(workload.slot_offset(3), 3U * 4096);
+    EXPECT_EQ(workload.slot_offset(4), 0U);
+    workload.size = 4097;
+    EXPECT_EQ(workload.stride(), 8192U);
+}
+
+TEST(Workload, operations_by_name) {
+    EXPECT_EQ(operation_from("read"), Operation::read);
+    EXPECT_EQ(operation_from("write"), Operation::write);
+    EXPECT_FALSE(operation_from("send"));
+}
+
+namespace {
+
+Parameters some_parameters() {
+    Parameters parameters;
+    parameters.local_bytes = 8192;
+    parameters.local_layout = Memory::layout();
+    parameters.remote_bytes = 8192;
+    parameters.remote_registration = standing_writable;
+    parameters.max_depth = 128;
+    parameters.write_success = write_acknowledged;
+    parameters.device = "rxe0";
+    parameters.mtu = 4096;
+    return parameters;
+}
+
+} // namespace
+
+TEST(Mismatch, equal_parameters_match) {
+    EXPECT_FALSE(find_mismatch("verbs", some_parameters(), "job", some_parameters(), 128));
+}
+
+TEST(Mismatch, every_parameter_counts) {
+    const std::vector<void (*)(Parameters&)> changes{
+        [](Parameters& p) { p.local_bytes++; },
+        [](Parameters& p) { p.local_layout = "one huge page"; },
+        [](Parameters& p) { p.remote_bytes++; },
+        [](Parameters& p) { p.remote_registration = standing_readable; },
+        [](Parameters& p) { p.signal_every = 32; },
+        [](Parameters& p) { p.write_success = write_handed_to_tcp; },
+        [](Parameters& p) { p.device = "rxe1"; },
+        [](Parameters& p) { p.mtu = 1024; },
+    };
+
+    for (size_t i = 0; i < changes.size(); i++) {
+        Parameters changed = some_parameters();
+        changes[i](changed);
+        const auto mismatch = find_mismatch("verbs", some_parameters(), "job", changed, 128);
+        ASSERT_TRUE(mismatch) << i;
+        EXPECT_NE(mismatch->text().find("verbs: "), std::string::npos) << mismatch->text();
+        EXPECT_NE(mismatch->text().find("job: "), std::string::npos) << mismatch->text();
+    }
+}
+
+TEST(Mismatch, an_engine_that_cannot_go_so_deep_is_named) {
+    Parameters shallow = some_parameters();
+    shallow.max_depth = 64;
+
+    EXPECT_FALSE(find_mismatch("verbs", some_parameters(), "job", shallow, 64));
+    const auto mismatch = find_mismatch("verbs", some_parameters(), "job", shallow, 65);
+    ASSERT_TRUE(mismatch);
+    EXPECT_NE(mismatch->what.find("job"), std::string::npos);
+    EXPECT_NE(mismatch->hint.find("--depth 64"), std::string::npos);
+}
+
+TEST(Memory, is_zero_and_whole_pages) {
+    auto memory = Memory::create(5000);
+
+    ASSERT_TRUE(memory);
+    EXPECT_EQ(memory->length(), 8192U);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory->data()) % page_bytes, 0U);
+    for (std::byte byte : memory->bytes()) ASSERT_EQ(byte, std::byte{0});
+}
+
+TEST(Pattern, any_part_is_checked_by_its_offset) {
+    std::vector<std::byte> whole(4096);
+
+    fill_pattern(whole, 9);
+    for (size_t offset : {0, 1, 7, 8, 100, 4000})
+        for (size_t length : {1, 8, 9, 63, 96})
+            EXPECT_FALSE(find_damage(std::span(whole).subspan(offset, length), 9, offset))
+                << offset << " " << length;
+}
+
+TEST(Pattern, parts_filled_alone_make_the_whole) {
+    std::vector<std::byte> whole(64), parts(64);
+
+    fill_pattern(whole, 9);
+    fill_pattern(std::span(parts).first(13), 9);
+    fill_pattern(std::span(parts).subspan(13), 9, 13);
+    EXPECT_EQ(whole, parts);
+}
+
+TEST(Pattern, a_changed_byte_is_found_where_it_is) {
+    std::vector<std::byte> bytes(256);
+
+    fill_pattern(bytes, 9);
+    for (size_t at : {0, 1, 8, 100, 255}) {
+        bytes[at] ^= std::byte{0x10};
+        EXPECT_EQ(find_damage(bytes, 9), at);
+        bytes[at] ^= std::byte{0x10};
+    }
+}
+
+TEST(Pattern, stale_and_misplaced_data_differ) {
+    std::vector<std::byte> bytes(4096);
+
+    fill_pattern(bytes, 9);
+    EXPECT_TRUE(find_damage(bytes, 10));
+    EXPECT_TRUE(find_damage(std::span(bytes).subspan(8), 9, 0));
+    EXPECT_TRUE(find_damage(std::span(bytes).first(64), 9, 4096));
+}

@@ -37,7 +37,7 @@ tl::expected<void, Error> check_slots(const Engine& engine, const Memory& memory
                 Error(fmt::format("engine {} moved wrong data", engine.name()),
                       fmt::format("{} of {} bytes, operation {}, byte {}", operation_name(workload.operation),
                                   workload.size, i, *at),
-                      EBADMSG, "", "keep this result: it is a defect of engine or stack"));
+                      EBADMSG, "keep this result: it is a defect of engine or stack"));
     return {};
 }
 

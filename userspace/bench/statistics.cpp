@@ -27,7 +27,7 @@ double student_t95(unsigned degrees_of_freedom) {
 
     if (degrees_of_freedom == 0) return INFINITY;
     if (degrees_of_freedom <= table.size()) return table[degrees_of_freedom - 1];
-    // Cornish-Fisher to the first order; exact to 0.1 % from 30 on.
+    // Cornish-Fisher to the first order; within 0.2 % from 30 on.
     constexpr double z = 1.959964;
     return z + (z * z * z + z) / (4.0 * degrees_of_freedom);
 }

@@ -15,8 +15,7 @@ namespace kxfer::bench {
 namespace {
 
 Error count_error(int number) {
-    return Error(SyscallCounter::cannot_count, "raw_syscalls:sys_enter", number, {},
-                 "needs CAP_PERFMON (or root, or kernel.perf_event_paranoid=-1) and a readable "
+    return Error(SyscallCounter::cannot_count, "raw_syscalls:sys_enter", number, "needs CAP_PERFMON (or root, or kernel.perf_event_paranoid=-1) and a readable "
                  "tracefs in /sys/kernel/tracing");
 }
 

@@ -30,14 +30,14 @@ uint64_t Workload::stride() const {
 std::optional<Error> find_mismatch(const std::string& name_a, const Parameters& a, const std::string& name_b,
                                    const Parameters& b, unsigned depth) {
     const auto differ = [&](const std::string& what, const auto& value_a, const auto& value_b) {
-        return Error("the engines do not do the same work", what, EINVAL,
+        return Error("the engines do not do the same work", what, EINVAL, {},
                      fmt::format("{}: {}; {}: {}", name_a, value_a, name_b, value_b));
     };
 
     for (const auto& [name, engine] : {std::pair{name_a, &a}, std::pair{name_b, &b}})
         if (engine->max_depth < depth)
             return Error(fmt::format("engine {} cannot keep {} operations in flight", name, depth), "depth",
-                         EINVAL, {}, fmt::format("try: --depth {}", engine->max_depth));
+                         EINVAL, fmt::format("try: --depth {}", engine->max_depth));
     if (a.local_layout != b.local_layout) return differ("local memory", a.local_layout, b.local_layout);
     if (a.local_bytes != b.local_bytes) return differ("bytes of local memory", a.local_bytes, b.local_bytes);
     if (a.remote_registration != b.remote_registration)
@@ -58,8 +58,7 @@ tl::expected<Memory, Error> Memory::create(uint64_t length) {
     void* at = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (at == MAP_FAILED)
-        return tl::unexpected(Error("cannot allocate memory", fmt::format("{} bytes", rounded), errno, {},
-                                    "ask for a smaller --size or --depth"));
+        return tl::unexpected(Error("cannot allocate memory", fmt::format("{} bytes", rounded), errno, "ask for a smaller --size or --depth"));
     Memory memory(static_cast<std::byte*>(at), rounded);
     // Huge pages would be contiguous; a kernel without them refuses the hint.
     madvise(at, rounded, MADV_NOHUGEPAGE);

@@ -77,7 +77,7 @@ struct FreeCallbacks {
 };
 
 Error netlink_error(const std::string& what, int error) {
-    return Error(what, "RDMA netlink", error, {}, "is ib_core loaded? try: modprobe ib_core");
+    return Error(what, "RDMA netlink", error, "is ib_core loaded? try: modprobe ib_core");
 }
 
 } // namespace

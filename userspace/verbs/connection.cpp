@@ -41,7 +41,7 @@ tl::expected<Channel, Error> open_channel() {
 
     if (!channel)
         return tl::unexpected(Error("cannot use rdma_cm from user space", "/dev/infiniband/rdma_cm",
-                                    last_error(), {}, "try: modprobe rdma_ucm"));
+                                    last_error(), "try: modprobe rdma_ucm"));
     if (fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK) < 0)
         return tl::unexpected(Error("cannot use rdma_cm from user space", "its event channel", errno));
     return channel;
@@ -59,8 +59,7 @@ tl::expected<Event, Error> next_event(rdma_event_channel* channel, Clock::time_p
         if (errno != EAGAIN && errno != EINTR) return tl::unexpected(Error(what, on, errno));
         const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
         if (left.count() <= 0)
-            return tl::unexpected(Error(what, on, ETIMEDOUT, {},
-                                        "does it answer? try: ping it, or a longer "
+            return tl::unexpected(Error(what, on, ETIMEDOUT, "does it answer? try: ping it, or a longer "
                                         "--timeout"));
         poll(&waiting, 1, static_cast<int>(std::min<int64_t>(left.count(), 1000)));
     }
@@ -69,7 +68,7 @@ tl::expected<Event, Error> next_event(rdma_event_channel* channel, Clock::time_p
 tl::expected<void, Error> QueuePair::create(const bench::Memory& memory, unsigned depth, int access,
                                             const std::string& on) {
     const auto failed = [&](const std::string& what, const std::string& advice) {
-        return tl::unexpected(Error(what, on, last_error(), {}, advice));
+        return tl::unexpected(Error(what, on, last_error(), advice));
     };
     ibv_qp_init_attr init{};
 

@@ -24,8 +24,7 @@ struct CloseDevice {
 using Context = std::unique_ptr<ibv_context, CloseDevice>;
 
 Error query_error(const std::string& what, const std::string& name, int error) {
-    return Error(what, name, error, {},
-                 "try: ibv_devinfo -d " + name +
+    return Error(what, name, error, "try: ibv_devinfo -d " + name +
                      "; the package ibverbs-providers holds the user-space drivers");
 }
 

@@ -61,7 +61,7 @@ tl::expected<Event, Error> Engine::expect(rdma_cm_event_type type, Clock::time_p
     if ((*event)->event == RDMA_CM_EVENT_REJECTED) return tl::unexpected(refusal(**event));
     if ((*event)->event != type)
         return tl::unexpected(Error(fmt::format("{} ({})", what, rdma_event_str((*event)->event)), peer_,
-                                    (*event)->status < 0 ? -(*event)->status : EHOSTUNREACH, {}, advice));
+                                    (*event)->status < 0 ? -(*event)->status : EHOSTUNREACH, advice));
     return event;
 }
 
@@ -75,13 +75,13 @@ tl::expected<void, Error> Engine::resolve(Clock::time_point deadline) {
     pair_.id.reset(id);
     if (rdma_resolve_addr(id, options_.local.ss_family ? local : nullptr,
                           reinterpret_cast<sockaddr*>(&options_.peer), resolve_timeout_ms))
-        return tl::unexpected(Error("cannot resolve the address", peer_, last_error(), {}, advice));
+        return tl::unexpected(Error("cannot resolve the address", peer_, last_error(), advice));
     if (auto event =
             expect(RDMA_CM_EVENT_ADDR_RESOLVED, deadline, "no RDMA device leads to the peer", advice);
         !event)
         return tl::unexpected(event.error());
     if (rdma_resolve_route(id, resolve_timeout_ms))
-        return tl::unexpected(Error("cannot resolve the route", peer_, last_error(), {}, advice));
+        return tl::unexpected(Error("cannot resolve the route", peer_, last_error(), advice));
     if (auto event = expect(RDMA_CM_EVENT_ROUTE_RESOLVED, deadline, "no route leads to the peer", advice);
         !event)
         return tl::unexpected(event.error());
@@ -100,14 +100,14 @@ tl::expected<void, Error> Engine::establish(Clock::time_point deadline) {
     parameters.retry_count = 7;
     parameters.rnr_retry_count = 0;
     if (rdma_connect(pair_.id.get(), &parameters))
-        return tl::unexpected(Error("cannot connect", peer_, last_error(), {}, advice));
+        return tl::unexpected(Error("cannot connect", peer_, last_error(), advice));
     auto event = expect(RDMA_CM_EVENT_ESTABLISHED, deadline, "cannot connect", advice);
     if (!event) return tl::unexpected(event.error());
 
     const auto& answered = (*event)->param.conn;
     const auto answer = decode_answer(answered.private_data, answered.private_data_len);
     if (!answer || answer->length < memory_.length())
-        return tl::unexpected(Error("the peer is no responder of this version", peer_, EPROTO, {}, advice));
+        return tl::unexpected(Error("the peer is no responder of this version", peer_, EPROTO, advice));
     remote_ = *answer;
     return {};
 }
@@ -116,11 +116,9 @@ Error Engine::refusal(const rdma_cm_event& event) const {
     const auto answer = decode_answer(event.param.conn.private_data, event.param.conn.private_data_len);
 
     if (answer && answer->error)
-        return Error("the responder refuses", peer_, static_cast<int>(answer->error), {},
-                     answer->error == EBUSY ? "it serves others; try again later"
+        return Error("the responder refuses", peer_, static_cast<int>(answer->error), answer->error == EBUSY ? "it serves others; try again later"
                                             : "ask for less: a smaller --size or --depth");
-    return Error("nothing answers user verbs at the peer", peer_, ECONNREFUSED, {},
-                 "start a responder there: kxfer serve SOURCE --verbs");
+    return Error("nothing answers user verbs at the peer", peer_, ECONNREFUSED, "start a responder there: kxfer serve SOURCE --verbs");
 }
 
 bench::Parameters Engine::parameters() const {
@@ -163,8 +161,7 @@ tl::expected<void, Error> Engine::post(std::span<const bench::Transfer> transfer
         request.wr.rdma.rkey = remote_.rkey;
     }
     if (int error = ibv_post_send(pair_.id->qp, requests_.data(), &bad))
-        return tl::unexpected(Error("cannot post work requests", peer_, error, {},
-                                    error == ENOMEM ? "try a smaller --depth" : ""));
+        return tl::unexpected(Error("cannot post work requests", peer_, error, error == ENOMEM ? "try a smaller --depth" : ""));
     return {};
 }
 
@@ -190,8 +187,7 @@ tl::expected<unsigned, Error> Engine::poll(unsigned wait) {
         if (deadline == Clock::time_point{})
             deadline = now + options_.timeout;
         else if (now > deadline)
-            return tl::unexpected(Error("no completion from the peer", peer_, ETIMEDOUT, {},
-                                        "is it still there? try a longer --timeout"));
+            return tl::unexpected(Error("no completion from the peer", peer_, ETIMEDOUT, "is it still there? try a longer --timeout"));
     }
     return reaped;
 }
@@ -204,7 +200,7 @@ tl::expected<void, Error> Engine::check(std::span<const ibv_wc> completions) con
 
         return tl::unexpected(
             Error(fmt::format("a work request failed: {}", ibv_wc_status_str(completion.status)), peer_,
-                  refused ? EREMOTEIO : ECONNRESET, {}, "did the responder end?"));
+                  refused ? EREMOTEIO : ECONNRESET, "did the responder end?"));
     }
     return {};
 }

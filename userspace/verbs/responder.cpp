@@ -41,8 +41,7 @@ tl::expected<std::unique_ptr<VerbsResponder>, Error> VerbsResponder::start(const
         return tl::unexpected(Error("cannot create an rdma_cm id", on, last_error()));
     responder->listener_.reset(id);
     if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&bound)))
-        return tl::unexpected(Error("cannot answer user verbs", on, last_error(), {},
-                                    "is the port in use? see: rdma resource show cm_id"));
+        return tl::unexpected(Error("cannot answer user verbs", on, last_error(), "is the port in use? see: rdma resource show cm_id"));
     if (rdma_listen(id, backlog)) return tl::unexpected(Error("cannot answer user verbs", on, last_error()));
     responder->stop_fd_ = eventfd(0, EFD_CLOEXEC);
     if (responder->stop_fd_ < 0) return tl::unexpected(Error("cannot create an eventfd", on, errno));

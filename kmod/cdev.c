@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /dev/kxfer: file operations and the one table of calls.
+ *
+ * A call's structure is copied in once, checked for size and unknown content,
+ * and handed to a handler that works on the kernel's copy; what the handler
+ * changed is copied back. Results are not allowed to get lost: a structure with
+ * results is written back once before the handler runs, so that memory that
+ * cannot be written is found before anything has happened.
+ */
+#include "log.h"
+
+#include <linux/fs.h>
+#include <linux/kxfer.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/nospec.h>
+#include <linux/poll.h>
+#include <linux/uaccess.h>
+
+#include "cdev.h"
+#include "device.h"
+#include "export.h"
+#include "info.h"
+#include "job.h"
+#include "listener.h"
+#include "memory.h"
+#include "region.h"
+#include "session.h"
+#include "target.h"
+
+static int query(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_query *cmd = arg;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	*cmd = (struct kxfer_query) {
+		.size = cmd->size,
+		.abi = KXFER_ABI,
+		.nr_devices = kxfer_device_count(),
+		.features = KXFER_FEATURE_NOTIFY | KXFER_FEATURE_IPV6,
+		.max_jobs_per_submit = KXFER_SUBMIT_MAX,
+		.max_jobs = KXFER_MAX_JOBS,
+		.max_regions = KXFER_MAX_REGIONS,
+		.max_exports = KXFER_MAX_EXPORTS,
+		.max_targets = KXFER_MAX_TARGETS,
+		.max_peers = KXFER_MAX_PEERS,
+		.max_listeners = KXFER_MAX_LISTENERS,
+		.max_events = KXFER_MAX_EVENTS,
+		.max_rules = KXFER_MAX_RULES,
+		.max_region_bytes = KXFER_MEMORY_MAX_BYTES,
+	};
+	strscpy(cmd->version, KXFER_VERSION, sizeof(cmd->version));
+	return 0;
+}
+
+static int do_nothing(struct kxfer_session *session, void *arg)
+{
+	const struct kxfer_nop *cmd = arg;
+
+	return cmd->flags ? -EOPNOTSUPP : 0;
+}
+
+/* For calls of struct kxfer_id. */
+static int check_id(const struct kxfer_id *cmd)
+{
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	return cmd->__reserved ? -EINVAL : 0;
+}
+
+union kxfer_any {
+	struct kxfer_query query;
+	struct kxfer_nop nop;
+	struct kxfer_info info;
+	struct kxfer_region_add region_add;
+	struct kxfer_id id;
+	struct kxfer_export_add export_add;
+	struct kxfer_export_set export_set;
+	struct kxfer_listen_add listen_add;
+	struct kxfer_listen_del listen_del;
+	struct kxfer_peer_open peer_open;
+	struct kxfer_peer_list peer_list;
+	struct kxfer_target_open target_open;
+	struct kxfer_target_info target_info;
+	struct kxfer_submit submit;
+	struct kxfer_reap reap;
+	struct kxfer_cancel cancel;
+	struct kxfer_event_reap event_reap;
+};
+
+#define OUT		(1U << 0)	/* has results */
+#define OUT_ON_ERROR	(1U << 1)	/* and some of them tell of a failure */
+#define BY_ID		(1U << 2)	/* takes struct kxfer_id */
+
+struct kxfer_call {
+	u32 size;
+	u32 flags;
+	int (*handle)(struct kxfer_session *session, void *arg);
+};
+
+#define CALL(cmd, type, flags, handle) \
+	[_IOC_NR(cmd)] = { sizeof(struct type), flags, handle }
+
+static const struct kxfer_call calls[] = {
+	CALL(KXFER_QUERY,	 kxfer_query,	    OUT, query),
+	CALL(KXFER_NOP,		 kxfer_nop,	    0, do_nothing),
+	CALL(KXFER_INFO,	 kxfer_info,	    OUT, kxfer_info_list),
+	CALL(KXFER_REGION_ADD,	 kxfer_region_add,  OUT, kxfer_region_add),
+	CALL(KXFER_REGION_DEL,	 kxfer_id,	    BY_ID, kxfer_region_del),
+	CALL(KXFER_EXPORT_ADD,	 kxfer_export_add,  OUT, kxfer_export_add),
+	CALL(KXFER_EXPORT_DEL,	 kxfer_id,	    BY_ID, kxfer_export_del),
+	CALL(KXFER_EXPORT_SET,	 kxfer_export_set,  OUT, kxfer_export_set),
+	CALL(KXFER_LISTEN_ADD,	 kxfer_listen_add,  OUT, kxfer_listener_add),
+	CALL(KXFER_LISTEN_DEL,	 kxfer_listen_del,  0, kxfer_listener_del),
+	CALL(KXFER_PEER_OPEN,	 kxfer_peer_open,   OUT | OUT_ON_ERROR, kxfer_peer_open),
+	CALL(KXFER_PEER_CLOSE,	 kxfer_id,	    BY_ID, kxfer_peer_close),
+	CALL(KXFER_PEER_LIST,	 kxfer_peer_list,   OUT, kxfer_peer_list),
+	CALL(KXFER_TARGET_OPEN,	 kxfer_target_open, OUT, kxfer_target_open),
+	CALL(KXFER_TARGET_CLOSE, kxfer_id,	    BY_ID, kxfer_target_close),
+	CALL(KXFER_TARGET_INFO,	 kxfer_target_info, OUT, kxfer_target_info),
+	CALL(KXFER_SUBMIT,	 kxfer_submit,	    OUT, kxfer_job_submit),
+	CALL(KXFER_REAP,	 kxfer_reap,	    OUT, kxfer_job_reap),
+	CALL(KXFER_CANCEL,	 kxfer_cancel,	    OUT, kxfer_job_cancel),
+	CALL(KXFER_EVENT_REAP,	 kxfer_event_reap,  OUT, kxfer_event_reap),
+};
+
+static const struct kxfer_call *find_call(unsigned int cmd)
+{
+	unsigned int nr = _IOC_NR(cmd);
+
+	if (_IOC_TYPE(cmd) != KXFER_TYPE || cmd != _IO(KXFER_TYPE, nr) ||
+	    nr >= ARRAY_SIZE(calls))
+		return NULL;
+	nr = array_index_nospec(nr, ARRAY_SIZE(calls));
+	return calls[nr].handle ? &calls[nr] : NULL;
+}
+
+static int copy_in(const struct kxfer_call *call, union kxfer_any *any,
+		   const void __user *user, u32 *size)
+{
+	int ret;
+
+	if (get_user(*size, (const u32 __user *)user))
+		return -EFAULT;
+	if (*size < call->size)
+		return -EINVAL;
+	if (*size > PAGE_SIZE)
+		return -E2BIG;
+	ret = copy_struct_from_user(any, call->size, user, *size);
+	if (ret)
+		return ret;
+	/* It may have changed since. */
+	any->nop.size = *size;
+	if (call->flags & BY_ID)
+		return check_id(&any->id);
+	return 0;
+}
+
+static long kxfer_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	const struct kxfer_call *call = find_call(cmd);
+	void __user *user = (void __user *)arg;
+	union kxfer_any any;
+	u32 size;
+	int ret;
+
+	if (!call)
+		return -ENOTTY;
+	ret = copy_in(call, &any, user, &size);
+	if (ret)
+		return ret;
+	if (call->flags & OUT && copy_to_user(user, &any, call->size))
+		return -EFAULT;
+	ret = call->handle(file->private_data, &any);
+	if ((call->flags & OUT && !ret) || call->flags & OUT_ON_ERROR)
+		if (copy_to_user(user, &any, call->size) && !ret)
+			ret = -EFAULT;
+	return ret;
+}
+
+static __poll_t kxfer_poll(struct file *file, poll_table *wait)
+{
+	struct kxfer_session *session = file->private_data;
+	__poll_t mask = 0;
+
+	poll_wait(file, &session->wait, wait);
+	spin_lock_bh(&session->job_lock);
+	if (session->nr_done)
+		mask |= EPOLLIN | EPOLLRDNORM;
+	if (session->nr_done + session->nr_jobs < KXFER_MAX_JOBS)
+		mask |= EPOLLOUT | EPOLLWRNORM;
+	spin_unlock_bh(&session->job_lock);
+	if (kxfer_session_has_event(session))
+		mask |= EPOLLPRI;
+	return mask;
+}
+
+static int kxfer_open(struct inode *inode, struct file *file)
+{
+	struct kxfer_session *session = kxfer_session_create();
+
+	if (IS_ERR(session))
+		return PTR_ERR(session);
+	file->private_data = session;
+	return nonseekable_open(inode, file);
+}
+
+static int kxfer_release(struct inode *inode, struct file *file)
+{
+	kxfer_session_destroy(file->private_data);
+	return 0;
+}
+
+static const struct file_operations kxfer_fops = {
+	.owner = THIS_MODULE,
+	.open = kxfer_open,
+	.release = kxfer_release,
+	.unlocked_ioctl = kxfer_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.poll = kxfer_poll,
+};
+
+static struct miscdevice kxfer_misc = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "kxfer",
+	.fops = &kxfer_fops,
+	.mode = 0600,
+};
+
+/** kxfer_cdev_init() - from here on calls come */
+int kxfer_cdev_init(void)
+{
+	return misc_register(&kxfer_misc);
+}
+
+/** kxfer_cdev_exit() - no file is open; none can be opened any more */
+void kxfer_cdev_exit(void)
+{
+	misc_deregister(&kxfer_misc);
+}

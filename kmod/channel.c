@@ -1,0 +1,638 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Channel: requests and answers on a lane, in fixed slots (wire.h).
+ *
+ * A request slot is busy from kxfer_channel_get() until three things have
+ * happened, in any order: its owner let go (held), the answer came (waiting), and
+ * the SEND completed (sending). A reply slot is busy from the arrival of a
+ * request until its answer is posted. The answer of the request before may then
+ * still be under way: its message must not be touched, so handling the next
+ * request is deferred until that SEND has completed.
+ *
+ * No SEND lacks a RECV: the peer can have nr_slots requests here, and we
+ * nr_slots answers to come, and 2 * nr_slots RECVs are posted; each is posted
+ * again before the message it held is acted on.
+ * No SEND lacks room in the send queue: each slot has at most one SEND there.
+ *
+ * All flags are under the lane's lock. Handlers of arrivals run where the lane's
+ * completions run, possibly in a softirq.
+ */
+#include "log.h"
+
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+
+#include "channel.h"
+#include "control.h"
+#include "lane.h"
+#include "link.h"
+#include "stats.h"
+
+static struct ib_device *channel_ibdev(const struct kxfer_channel *channel)
+{
+	return channel->lane->cm_id->device;
+}
+
+/* Called with the lane's lock held. */
+static int post_send(struct kxfer_channel *channel, struct ib_cqe *cqe,
+		     u64 dma, struct kxfer_wire_header *message)
+{
+	struct ib_sge sge = {
+		.addr = dma,
+		.length = sizeof(*message) + be16_to_cpu(message->length),
+		.lkey = channel->lane->link->pd->local_dma_lkey,
+	};
+	struct ib_send_wr wr = {
+		.wr_cqe = cqe,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IB_WR_SEND,
+		.send_flags = IB_SEND_SIGNALED,
+	};
+
+	if (!channel->lane->open)
+		return -ECONNRESET;
+	ib_dma_sync_single_for_device(channel_ibdev(channel), dma, sge.length,
+				      DMA_BIDIRECTIONAL);
+	return kxfer_lane_post_locked(channel->lane, &wr, 1);
+}
+
+/* Called with the lane's lock held. */
+static int post_recv(struct kxfer_recv *recv)
+{
+	struct kxfer_channel *channel = recv->channel;
+	struct ib_sge sge = {
+		.addr = recv->dma,
+		.length = channel->max_bytes,
+		.lkey = channel->lane->link->pd->local_dma_lkey,
+	};
+	struct ib_recv_wr wr = {
+		.wr_cqe = &recv->cqe,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+
+	if (!channel->lane->open)
+		return -ECONNRESET;
+	ib_dma_sync_single_for_device(channel_ibdev(channel), recv->dma,
+				      channel->max_bytes, DMA_BIDIRECTIONAL);
+	return ib_post_recv(channel->lane->qp, &wr, NULL);
+}
+
+/**
+ * kxfer_channel_post_recvs() - post all RECVs; before the QP is connected
+ *
+ * Return: 0 or what ib_post_recv() says.
+ */
+int kxfer_channel_post_recvs(struct kxfer_channel *channel)
+{
+	u32 i;
+	int ret = 0;
+
+	spin_lock_bh(&channel->lane->lock);
+	for (i = 0; !ret && i < kxfer_channel_recvs(channel->nr_slots); i++)
+		ret = post_recv(&channel->recvs[i]);
+	spin_unlock_bh(&channel->lane->lock);
+	return ret;
+}
+
+static bool maybe_free_locked(struct kxfer_request *request)
+{
+	if (request->held || request->waiting || request->sending)
+		return false;
+	request->busy = false;
+	request->job = NULL;
+	return true;
+}
+
+static void maybe_free(struct kxfer_request *request)
+{
+	struct kxfer_channel *channel = request->channel;
+	bool freed;
+
+	spin_lock_bh(&channel->lane->lock);
+	freed = maybe_free_locked(request);
+	spin_unlock_bh(&channel->lane->lock);
+	if (!freed)
+		return;
+	wake_up(&channel->wait);
+	kxfer_control_slot_free(channel->lane);
+}
+
+static void request_sent(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kxfer_request *request =
+		container_of(wc->wr_cqe, struct kxfer_request, cqe);
+	struct kxfer_lane *lane = request->channel->lane;
+
+	if (wc->status != IB_WC_SUCCESS)
+		kxfer_lane_wc_error(lane, wc, "SEND of a request");
+	spin_lock_bh(&lane->lock);
+	request->sending = false;
+	lane->nr_completions++;
+	spin_unlock_bh(&lane->lock);
+	maybe_free(request);
+}
+
+static void reply_sent(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kxfer_reply *reply =
+		container_of(wc->wr_cqe, struct kxfer_reply, cqe);
+	struct kxfer_lane *lane = reply->channel->lane;
+	bool start;
+
+	if (wc->status != IB_WC_SUCCESS) {
+		kxfer_lane_wc_error(lane, wc, "SEND of an answer");
+		return;
+	}
+	spin_lock_bh(&lane->lock);
+	reply->sending = false;
+	start = reply->deferred;
+	reply->deferred = false;
+	lane->nr_completions++;
+	spin_unlock_bh(&lane->lock);
+	if (start)
+		kxfer_control_dispatch(reply);
+}
+
+/* The waiter, the callback or nobody takes the answer; request->waiting is clear. */
+static void deliver_answer(struct kxfer_request *request)
+{
+	if (request->answered) {
+		request->answered(request);
+		kxfer_channel_put(request);
+	} else {
+		complete(&request->done);
+	}
+}
+
+/* Return: what is wrong with the message, or NULL. */
+static const char *accept_answer(struct kxfer_recv *recv,
+				 const struct kxfer_wire_header *header)
+{
+	struct kxfer_channel *channel = recv->channel;
+	struct kxfer_lane *lane = channel->lane;
+	struct kxfer_request *request = &channel->requests[header->slot];
+	u32 length = be16_to_cpu(header->length);
+	bool abandoned;
+
+	spin_lock_bh(&lane->lock);
+	if (!request->waiting || be64_to_cpu(header->sequence) != request->sequence ||
+	    header->type != (request->message->type | KXFER_WIRE_ANSWER)) {
+		spin_unlock_bh(&lane->lock);
+		return "an answer to nothing";
+	}
+	request->waiting = false;
+	request->status = kxfer_control_errno(be16_to_cpu(header->status));
+	request->answer_length = request->status ? 0 : length;
+	memcpy(request->answer, header + 1, request->answer_length);
+	abandoned = request->abandoned;
+	post_recv(recv);
+	spin_unlock_bh(&lane->lock);
+
+	if (abandoned) {
+		kxfer_control_abandoned(request);
+		maybe_free(request);
+	} else {
+		deliver_answer(request);
+	}
+	return NULL;
+}
+
+static const char *accept_request(struct kxfer_recv *recv,
+				  const struct kxfer_wire_header *header)
+{
+	struct kxfer_channel *channel = recv->channel;
+	struct kxfer_lane *lane = channel->lane;
+	struct kxfer_reply *reply = &channel->replies[header->slot];
+	bool start;
+
+	spin_lock_bh(&lane->lock);
+	if (reply->busy) {
+		spin_unlock_bh(&lane->lock);
+		return "a second request in a slot";
+	}
+	reply->busy = true;
+	reply->request_length = be16_to_cpu(header->length);
+	memcpy(reply->request, header, sizeof(*header) + reply->request_length);
+	reply->deferred = reply->sending;
+	start = !reply->sending;
+	post_recv(recv);
+	spin_unlock_bh(&lane->lock);
+	if (start)
+		kxfer_control_dispatch(reply);
+	return NULL;
+}
+
+static const char *accept_message(struct kxfer_recv *recv, u32 byte_len)
+{
+	const struct kxfer_wire_header *header = recv->message;
+
+	if (byte_len < sizeof(*header))
+		return "a message shorter than its header";
+	if (byte_len != sizeof(*header) + be16_to_cpu(header->length))
+		return "a message of another length than its header says";
+	if (header->slot >= recv->channel->nr_slots)
+		return "a slot that does not exist";
+	if (header->reserved)
+		return "a reserved field that is not zero";
+	if (header->type & KXFER_WIRE_ANSWER)
+		return accept_answer(recv, header);
+	return accept_request(recv, header);
+}
+
+static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kxfer_recv *recv = container_of(wc->wr_cqe, struct kxfer_recv, cqe);
+	struct kxfer_lane *lane = recv->channel->lane;
+	const char *wrong;
+
+	if (wc->status != IB_WC_SUCCESS) {
+		kxfer_lane_wc_error(lane, wc, "RECV");
+		return;
+	}
+	WRITE_ONCE(lane->link->heard_ns, ktime_get_ns());
+	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
+	ib_dma_sync_single_for_cpu(channel_ibdev(recv->channel), recv->dma,
+				   recv->channel->max_bytes, DMA_BIDIRECTIONAL);
+	wrong = accept_message(recv, wc->byte_len);
+	if (wrong)
+		kxfer_link_protocol_error(lane->link, wrong);
+}
+
+static void init_slots(struct kxfer_channel *channel)
+{
+	u32 n = channel->nr_slots, bytes = channel->max_bytes, i;
+	void *memory = channel->memory, *copies = channel->copies;
+	u64 dma = channel->memory_dma;
+
+	for (i = 0; i < n; i++, memory += bytes, dma += bytes, copies += bytes) {
+		struct kxfer_request *request = &channel->requests[i];
+
+		request->channel = channel;
+		request->index = i;
+		request->message = memory;
+		request->dma = dma;
+		request->cqe.done = request_sent;
+		request->answer = copies;
+		init_completion(&request->done);
+	}
+	for (i = 0; i < n; i++, memory += bytes, dma += bytes, copies += bytes) {
+		struct kxfer_reply *reply = &channel->replies[i];
+
+		reply->channel = channel;
+		reply->index = i;
+		reply->message = memory;
+		reply->dma = dma;
+		reply->cqe.done = reply_sent;
+		reply->request = copies;
+		INIT_WORK(&reply->work, kxfer_control_work);
+	}
+	for (i = 0; i < kxfer_channel_recvs(n); i++, memory += bytes, dma += bytes) {
+		struct kxfer_recv *recv = &channel->recvs[i];
+
+		recv->channel = channel;
+		recv->message = memory;
+		recv->dma = dma;
+		recv->cqe.done = recv_done;
+	}
+}
+
+/**
+ * kxfer_channel_init() - make the channel of a lane whose device is known
+ * @channel: zeroed, in @lane
+ * @lane: with cm_id and its link's PD
+ * @nr_slots: requests each side may have unanswered
+ * @max_bytes: of a message
+ *
+ * May sleep. On failure kxfer_channel_destroy() undoes what was done.
+ */
+int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
+		       u32 nr_slots, u32 max_bytes)
+{
+	u32 nr_messages = 2 * nr_slots + kxfer_channel_recvs(nr_slots);
+
+	channel->lane = lane;
+	channel->nr_slots = nr_slots;
+	channel->max_bytes = max_bytes;
+	init_waitqueue_head(&channel->wait);
+	channel->memory_bytes = nr_messages * max_bytes;
+	channel->memory = kzalloc(channel->memory_bytes, GFP_KERNEL);
+	channel->copies = kvcalloc(2 * nr_slots, max_bytes, GFP_KERNEL);
+	channel->requests = kcalloc(nr_slots, sizeof(*channel->requests), GFP_KERNEL);
+	channel->replies = kcalloc(nr_slots, sizeof(*channel->replies), GFP_KERNEL);
+	channel->recvs = kcalloc(kxfer_channel_recvs(nr_slots),
+				 sizeof(*channel->recvs), GFP_KERNEL);
+	if (!channel->memory || !channel->copies || !channel->requests ||
+	    !channel->replies || !channel->recvs)
+		return -ENOMEM;
+	channel->memory_dma = ib_dma_map_single(channel_ibdev(channel),
+						channel->memory,
+						channel->memory_bytes,
+						DMA_BIDIRECTIONAL);
+	if (ib_dma_mapping_error(channel_ibdev(channel), channel->memory_dma)) {
+		channel->memory_dma = 0;
+		return -EIO;
+	}
+	init_slots(channel);
+	return 0;
+}
+
+/**
+ * kxfer_channel_stop() - end all that waits on the channel; its QP is destroyed
+ *
+ * No completion of the lane runs or will run. Handlers of requests are waited
+ * for; what they wait for themselves ends with the QP or with the link's state.
+ * Then each request without an answer gets -ECONNRESET. May sleep.
+ */
+void kxfer_channel_stop(struct kxfer_channel *channel)
+{
+	u32 i;
+
+	if (!channel->memory_dma)
+		return;
+	for (i = 0; i < channel->nr_slots; i++)
+		cancel_work_sync(&channel->replies[i].work);
+	wake_up_all(&channel->wait);
+	for (i = 0; i < channel->nr_slots; i++) {
+		struct kxfer_request *request = &channel->requests[i];
+		bool waiting;
+
+		spin_lock_bh(&channel->lane->lock);
+		waiting = request->waiting;
+		request->waiting = false;
+		request->sending = false;
+		request->status = -ECONNRESET;
+		request->answer_length = 0;
+		spin_unlock_bh(&channel->lane->lock);
+		if (waiting && !request->abandoned)
+			deliver_answer(request);
+	}
+	ib_dma_unmap_single(channel_ibdev(channel), channel->memory_dma,
+			    channel->memory_bytes, DMA_BIDIRECTIONAL);
+	channel->memory_dma = 0;
+}
+
+/** kxfer_channel_destroy() - free memory; nobody holds a slot any more */
+void kxfer_channel_destroy(struct kxfer_channel *channel)
+{
+	kfree(channel->recvs);
+	kfree(channel->replies);
+	kfree(channel->requests);
+	kvfree(channel->copies);
+	kfree(channel->memory);
+}
+
+static void take_locked(struct kxfer_request *request)
+{
+	request->busy = true;
+	request->held = true;
+	request->abandoned = false;
+	request->answered = NULL;
+	request->job = NULL;
+	reinit_completion(&request->done);
+}
+
+/**
+ * kxfer_channel_get_locked() - a free request slot, or NULL
+ *
+ * Called with the lane's lock held. Slot 0 of a control QP is kept for PING.
+ */
+struct kxfer_request *kxfer_channel_get_locked(struct kxfer_channel *channel)
+{
+	u32 i = kxfer_lane_is_control(channel->lane) ? KXFER_WIRE_PING_SLOT + 1 : 0;
+
+	lockdep_assert_held(&channel->lane->lock);
+	if (!channel->lane->open)
+		return NULL;
+	for (; i < channel->nr_slots; i++) {
+		if (!channel->requests[i].busy) {
+			take_locked(&channel->requests[i]);
+			return &channel->requests[i];
+		}
+	}
+	return NULL;
+}
+
+/** kxfer_channel_get() - a free request slot, or NULL; does not sleep */
+struct kxfer_request *kxfer_channel_get(struct kxfer_channel *channel)
+{
+	struct kxfer_request *request;
+
+	spin_lock_bh(&channel->lane->lock);
+	request = kxfer_channel_get_locked(channel);
+	spin_unlock_bh(&channel->lane->lock);
+	return request;
+}
+
+/** kxfer_channel_get_ping() - the slot kept for PING, or NULL while one is unanswered */
+struct kxfer_request *kxfer_channel_get_ping(struct kxfer_channel *channel)
+{
+	struct kxfer_request *request = &channel->requests[KXFER_WIRE_PING_SLOT];
+
+	spin_lock_bh(&channel->lane->lock);
+	if (request->busy || !channel->lane->open)
+		request = NULL;
+	else
+		take_locked(request);
+	spin_unlock_bh(&channel->lane->lock);
+	return request;
+}
+
+/** kxfer_channel_put() - let go of a slot; it is free once its SEND has completed too */
+void kxfer_channel_put(struct kxfer_request *request)
+{
+	spin_lock_bh(&request->channel->lane->lock);
+	request->held = false;
+	spin_unlock_bh(&request->channel->lane->lock);
+	maybe_free(request);
+}
+
+/**
+ * kxfer_channel_post_locked() - send a request; called with the lane's lock held
+ * @request: slot, from kxfer_channel_get() or its kin
+ * @type: enum kxfer_wire_type
+ * @payload: copied
+ * @length: bytes of it
+ *
+ * Return: 0, or an error after which the slot has to be put and the link is
+ * broken: nothing will be delivered.
+ */
+int kxfer_channel_post_locked(struct kxfer_request *request, u8 type,
+			      const void *payload, u32 length)
+{
+	struct kxfer_channel *channel = request->channel;
+	struct kxfer_wire_header *message = request->message;
+	int ret;
+
+	if (!channel->lane->open)
+		return -ECONNRESET;
+	if (WARN_ON_ONCE(sizeof(*message) + length > channel->max_bytes))
+		return -EMSGSIZE;
+	request->sequence = ++channel->next_sequence;
+	*message = (struct kxfer_wire_header) {
+		.type = type,
+		.slot = request->index,
+		.length = cpu_to_be16(length),
+		.sequence = cpu_to_be64(request->sequence),
+	};
+	if (length)
+		memcpy(message + 1, payload, length);
+	request->waiting = true;
+	request->sending = true;
+	request->sent_ns = ktime_get_ns();
+	ret = post_send(channel, &request->cqe, request->dma, message);
+	if (ret) {
+		request->waiting = false;
+		request->sending = false;
+	}
+	return ret;
+}
+
+/** kxfer_channel_post() - kxfer_channel_post_locked() that takes the lock */
+int kxfer_channel_post(struct kxfer_request *request, u8 type,
+		       const void *payload, u32 length)
+{
+	int ret;
+
+	spin_lock_bh(&request->channel->lane->lock);
+	ret = kxfer_channel_post_locked(request, type, payload, length);
+	spin_unlock_bh(&request->channel->lane->lock);
+	return ret;
+}
+
+static bool get_or_closed(struct kxfer_channel *channel,
+			  struct kxfer_request **request)
+{
+	*request = kxfer_channel_get(channel);
+	return *request || !READ_ONCE(channel->lane->open);
+}
+
+static struct kxfer_request *wait_for_slot(struct kxfer_channel *channel,
+					   unsigned long *left,
+					   enum kxfer_wait wait)
+{
+	struct kxfer_request *request = NULL;
+	long ret;
+
+	if (wait == KXFER_WAIT_KILLABLE)
+		ret = wait_event_killable_timeout(channel->wait,
+						  get_or_closed(channel, &request),
+						  *left);
+	else
+		ret = wait_event_timeout(channel->wait,
+					 get_or_closed(channel, &request), *left);
+	if (request) {
+		*left = max(ret, 1L);
+		return request;
+	}
+	if (ret > 0)
+		return ERR_PTR(-ECONNRESET);
+	return ERR_PTR(ret ? -EINTR : -ETIMEDOUT);
+}
+
+/* Return: 0 when the answer is there; else the slot has been given up. */
+static int wait_for_answer(struct kxfer_request *request, unsigned long left,
+			   enum kxfer_wait wait)
+{
+	bool came;
+	long ret;
+
+	if (wait == KXFER_WAIT_KILLABLE)
+		ret = wait_for_completion_killable_timeout(&request->done, left);
+	else
+		ret = wait_for_completion_timeout(&request->done, left);
+	if (ret > 0)
+		return 0;
+	spin_lock_bh(&request->channel->lane->lock);
+	came = !request->waiting;
+	if (!came) {
+		request->abandoned = true;
+		request->held = false;
+	}
+	spin_unlock_bh(&request->channel->lane->lock);
+	if (came)
+		return 0;
+	return ret ? -EINTR : -ETIMEDOUT;
+}
+
+/**
+ * kxfer_channel_call() - send a request and wait for its answer
+ * @channel: of a link that the caller holds a reference on
+ * @type: enum kxfer_wire_type
+ * @payload: copied
+ * @length: bytes of it
+ * @answer: where the answer's payload goes, or NULL
+ * @answer_length: in: room there; out: bytes of the answer; or NULL
+ * @timeout_ms: for the slot and the answer together
+ * @wait: whether a fatal signal ends the waiting
+ *
+ * Return: 0; the peer's refusal as -errno; -ETIMEDOUT, -EINTR (fatal signal),
+ * -ECONNRESET; -EPROTO if the answer is longer than the room, or shorter while
+ * @answer_length is NULL.
+ */
+int kxfer_channel_call(struct kxfer_channel *channel, u8 type,
+		       const void *payload, u32 length, void *answer,
+		       u32 *answer_length, unsigned int timeout_ms,
+		       enum kxfer_wait wait)
+{
+	unsigned long left = msecs_to_jiffies(timeout_ms) + 1;
+	u32 room = answer_length ? *answer_length : 0;
+	struct kxfer_request *request;
+	int ret;
+
+	request = wait_for_slot(channel, &left, wait);
+	if (IS_ERR(request))
+		return PTR_ERR(request);
+	ret = kxfer_channel_post(request, type, payload, length);
+	if (ret) {
+		kxfer_channel_put(request);
+		return -ECONNRESET;
+	}
+	ret = wait_for_answer(request, left, wait);
+	if (ret)
+		return ret;
+	ret = request->status;
+	if (!ret && request->answer_length > room)
+		ret = -EPROTO;
+	if (!ret && answer_length) {
+		memcpy(answer, request->answer, request->answer_length);
+		*answer_length = request->answer_length;
+	}
+	kxfer_channel_put(request);
+	return ret;
+}
+
+/** kxfer_channel_payload() - where a handler writes its answer */
+void *kxfer_channel_payload(struct kxfer_reply *reply)
+{
+	return reply->message + 1;
+}
+
+/**
+ * kxfer_channel_answer() - answer a request; does not sleep
+ * @reply: slot, whose payload is written
+ * @status: of the request
+ * @length: bytes of payload; 0 unless @status is OK
+ */
+void kxfer_channel_answer(struct kxfer_reply *reply,
+			  enum kxfer_wire_status status, u32 length)
+{
+	struct kxfer_channel *channel = reply->channel;
+	int ret;
+
+	*reply->message = (struct kxfer_wire_header) {
+		.type = reply->request->type | KXFER_WIRE_ANSWER,
+		.slot = reply->index,
+		.status = cpu_to_be16(status),
+		.length = cpu_to_be16(status == KXFER_WIRE_OK ? length : 0),
+		.sequence = reply->request->sequence,
+	};
+	spin_lock_bh(&channel->lane->lock);
+	reply->busy = false;
+	reply->sending = true;
+	ret = post_send(channel, &reply->cqe, reply->dma, reply->message);
+	spin_unlock_bh(&channel->lane->lock);
+	if (ret)
+		kxfer_link_fail(channel->lane->link, -ECONNRESET);
+}

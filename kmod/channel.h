@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Messages on a lane: request slots and their answers. See channel.c. */
+#ifndef KXFER_CHANNEL_H
+#define KXFER_CHANNEL_H
+
+#include <linux/completion.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+
+#include "wire.h"
+
+struct kxfer_active_job;
+struct kxfer_channel;
+struct kxfer_lane;
+struct kxfer_request;
+
+/**
+ * typedef kxfer_answered_fn - an asynchronous request has its answer
+ * @request: whose @status and @answer tell the outcome; the slot is free again
+ *	when this returns
+ *
+ * Runs where completions of the lane run (may be a softirq), or in the link's
+ * teardown with status -ECONNRESET.
+ */
+typedef void (*kxfer_answered_fn)(struct kxfer_request *request);
+
+/**
+ * struct kxfer_request - a slot for one of our requests
+ * @channel: it belongs to
+ * @index: of the slot
+ * @busy: taken; free again once not @held, @waiting or @sending
+ * @held: its owner uses it
+ * @waiting: the answer has not come
+ * @sending: the SEND has not completed: @message belongs to the device
+ * @abandoned: nobody waits any more, kxfer_channel_call() gave up
+ * @sequence: sent with it
+ * @message: KXFER header and payload
+ * @dma: of @message
+ * @cqe: of the SEND
+ * @status: of the answer, 0 or -errno
+ * @answer: copy of the answer's payload
+ * @answer_length: bytes of it
+ * @answered: asynchronous: called with the answer
+ * @done: synchronous: the answer came
+ * @sent_ns: when it was posted
+ * @job: of a NOTIFY
+ */
+struct kxfer_request {
+	struct kxfer_channel *channel;
+	u8 index;
+	bool busy;
+	bool held;
+	bool waiting;
+	bool sending;
+	bool abandoned;
+	u64 sequence;
+	struct kxfer_wire_header *message;
+	u64 dma;
+	struct ib_cqe cqe;
+	int status;
+	void *answer;
+	u32 answer_length;
+	kxfer_answered_fn answered;
+	struct completion done;
+	u64 sent_ns;
+	struct kxfer_active_job *job;
+};
+
+/**
+ * struct kxfer_reply - a slot for one of the peer's requests
+ * @channel: it belongs to
+ * @index: of the slot
+ * @busy: a request is being handled
+ * @sending: our last answer's SEND has not completed: @message is the device's
+ * @deferred: a request came while @sending; it is handled after that
+ * @message: our answer
+ * @dma: of @message
+ * @cqe: of the SEND
+ * @request: copy of the request, header included
+ * @request_length: bytes of its payload
+ * @work: runs handlers that may sleep
+ */
+struct kxfer_reply {
+	struct kxfer_channel *channel;
+	u8 index;
+	bool busy;
+	bool sending;
+	bool deferred;
+	struct kxfer_wire_header *message;
+	u64 dma;
+	struct ib_cqe cqe;
+	struct kxfer_wire_header *request;
+	u32 request_length;
+	struct work_struct work;
+};
+
+/* A posted RECV. */
+struct kxfer_recv {
+	struct kxfer_channel *channel;
+	struct kxfer_wire_header *message;
+	u64 dma;
+	struct ib_cqe cqe;
+};
+
+/**
+ * struct kxfer_channel - the messages of one lane; flags of slots are under the lane's lock
+ * @lane: it belongs to
+ * @nr_slots: requests that each side may have unanswered
+ * @max_bytes: longest message, header included
+ * @wait: for a free slot
+ * @next_sequence: of the next request
+ * @requests: ours
+ * @replies: to the peer's
+ * @recvs: twice @nr_slots
+ * @memory: of all messages, DMA-mapped in one piece
+ * @memory_dma: its address
+ * @memory_bytes: its size
+ * @copies: memory of the copies, not mapped
+ */
+struct kxfer_channel {
+	struct kxfer_lane *lane;
+	u32 nr_slots;
+	u32 max_bytes;
+	wait_queue_head_t wait;
+	u64 next_sequence;
+	struct kxfer_request *requests;
+	struct kxfer_reply *replies;
+	struct kxfer_recv *recvs;
+	void *memory;
+	u64 memory_dma;
+	size_t memory_bytes;
+	void *copies;
+};
+
+static inline u32 kxfer_channel_recvs(u32 nr_slots)
+{
+	return 2 * nr_slots;
+}
+
+static inline u32 kxfer_channel_sends(u32 nr_slots)
+{
+	return 2 * nr_slots;
+}
+
+int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
+		       u32 nr_slots, u32 max_bytes);
+int kxfer_channel_post_recvs(struct kxfer_channel *channel);
+void kxfer_channel_stop(struct kxfer_channel *channel);
+void kxfer_channel_destroy(struct kxfer_channel *channel);
+
+/* How a caller of kxfer_channel_call() waits. */
+enum kxfer_wait {
+	KXFER_WAIT_KILLABLE,
+	KXFER_WAIT_UNINTERRUPTIBLE,
+};
+
+int kxfer_channel_call(struct kxfer_channel *channel, u8 type,
+		       const void *payload, u32 length, void *answer,
+		       u32 *answer_length, unsigned int timeout_ms,
+		       enum kxfer_wait wait);
+struct kxfer_request *kxfer_channel_get(struct kxfer_channel *channel);
+struct kxfer_request *kxfer_channel_get_locked(struct kxfer_channel *channel);
+struct kxfer_request *kxfer_channel_get_ping(struct kxfer_channel *channel);
+int kxfer_channel_post(struct kxfer_request *request, u8 type,
+		       const void *payload, u32 length);
+int kxfer_channel_post_locked(struct kxfer_request *request, u8 type,
+			      const void *payload, u32 length);
+void kxfer_channel_put(struct kxfer_request *request);
+void *kxfer_channel_payload(struct kxfer_reply *reply);
+void kxfer_channel_answer(struct kxfer_reply *reply,
+			  enum kxfer_wire_status status, u32 length);
+
+#endif /* KXFER_CHANNEL_H */

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Connection management: the steps of rdma_cm for one lane, both sides.
+ *
+ * The initiator goes through its steps in connect_work of the link, which runs
+ * with the kernel's own credentials: so the control connection can be bound to
+ * a reserved source port (below 1024), whatever the rights of the user who opened
+ * the peer. A listener takes control connections from such ports only, because
+ * any user of the peer's machine can open a QP and an rdma_cm id of its own. The
+ * connection carries a random cookie, which every data lane has to show.
+ *
+ * The event handler runs in rdma_cm's one ordered workqueue, shared with every
+ * other ULP: it notes what happened, queues work and returns.
+ *
+ * Each id's context is its lane, from the first event that can come on it; the
+ * lane outlives the id, for the link's teardown destroys the id first.
+ */
+#include "log.h"
+
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <net/net_namespace.h>
+#include <rdma/ib_cm.h>
+
+#include "cm.h"
+#include "control.h"
+#include "device.h"
+#include "lane.h"
+#include "link.h"
+#include "stats.h"
+
+#define RESOLVE_MS		3000	/* address, and route */
+#define CONNECT_MS		10000
+#define RESERVED_PORT_MIN	665	/* as sunrpc's min_resvport */
+#define RESERVED_PORT_MAX	1023
+#define RESERVED_PORT_TRIES	64
+#define ACK_TIMEOUT		17	/* 4.096 us * 2^17: 0.54 s; 8 tries: 4.3 s */
+#define RETRY_COUNT		7
+#define RD_ATOM_MAX		128	/* conn_param holds it in a u8 */
+#define NR_DATA_LANES		1
+
+static const char *const refusal_texts[] = {
+	[KXFER_REFUSAL_NONE]		= "no reason given",
+	[KXFER_REFUSAL_MAGIC]		= "not a kxfer connection",
+	[KXFER_REFUSAL_VERSION]		= "no protocol version in common",
+	[KXFER_REFUSAL_PORT]		= "source port is not below 1024",
+	[KXFER_REFUSAL_COOKIE]		= "lane of no link",
+	[KXFER_REFUSAL_LIMIT]		= "too many links",
+	[KXFER_REFUSAL_RESOURCES]	= "out of memory or device resources",
+	[KXFER_REFUSAL_CLOSING]		= "node is shutting down",
+};
+
+/** kxfer_cm_refusal_text() - a refusal in words */
+const char *kxfer_cm_refusal_text(u32 refusal)
+{
+	return refusal < ARRAY_SIZE(refusal_texts) ? refusal_texts[refusal] :
+	       "unknown reason";
+}
+
+static int refusal_errno(u32 refusal)
+{
+	switch (refusal) {
+	case KXFER_REFUSAL_VERSION:
+	case KXFER_REFUSAL_MAGIC:
+		return -EPROTONOSUPPORT;
+	case KXFER_REFUSAL_LIMIT:
+	case KXFER_REFUSAL_RESOURCES:
+		return -EDQUOT;
+	case KXFER_REFUSAL_CLOSING:
+		return -ECONNREFUSED;
+	default:
+		return -EACCES;
+	}
+}
+
+/* ---- events ---- */
+
+/* The private data is looked at itself: siw's reject status is not the core's. */
+static int rejected(struct kxfer_lane *lane, const struct rdma_cm_event *event)
+{
+	const struct kxfer_wire_refusal *refusal = event->param.conn.private_data;
+
+	if (!refusal || event->param.conn.private_data_len < sizeof(*refusal) ||
+	    be32_to_cpu(refusal->magic) != KXFER_WIRE_MAGIC)
+		return -ECONNREFUSED;
+	lane->refusal = be16_to_cpu(refusal->reason);
+	WRITE_ONCE(lane->link->refusal, lane->refusal);
+	kxfer_notice("link %llu: the peer refuses: %s (it speaks protocol %u to %u)",
+		     lane->link->id, kxfer_cm_refusal_text(lane->refusal),
+		     be16_to_cpu(refusal->version_min),
+		     be16_to_cpu(refusal->version_max));
+	return refusal_errno(lane->refusal);
+}
+
+static int welcomed(const struct rdma_cm_event *event)
+{
+	const struct kxfer_wire_welcome *welcome = event->param.conn.private_data;
+
+	if (!welcome || event->param.conn.private_data_len < sizeof(*welcome) ||
+	    be32_to_cpu(welcome->magic) != KXFER_WIRE_MAGIC)
+		return -EPROTO;
+	if (be16_to_cpu(welcome->version) != KXFER_WIRE_VERSION_MAX)
+		return -EPROTONOSUPPORT;
+	return 0;
+}
+
+static void step_done(struct kxfer_lane *lane, int error)
+{
+	lane->cm_error = error;
+	complete(&lane->cm_done);
+	wake_up_all(&lane->link->wait);
+}
+
+static void connection_lost(struct kxfer_lane *lane, int error)
+{
+	if (kxfer_link_is_live(lane->link))
+		kxfer_stat_inc(KXFER_STAT_LINKS_LOST);
+	kxfer_link_fail(lane->link, error);
+	step_done(lane, error);
+}
+
+static int lane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct kxfer_lane *lane = id->context;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		step_done(lane, 0);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		step_done(lane, lane->link->initiator ? welcomed(event) : 0);
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		step_done(lane, -EHOSTUNREACH);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		step_done(lane, rejected(lane, event));
+		break;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		connection_lost(lane, -ETIMEDOUT);
+		break;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		connection_lost(lane, -ECONNRESET);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		connection_lost(lane, -ECONNRESET);
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		connection_lost(lane, -ENODEV);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+/* ---- initiator ---- */
+
+static bool step_over(struct kxfer_lane *lane)
+{
+	return completion_done(&lane->cm_done) ||
+	       READ_ONCE(lane->link->state) >= KXFER_LINK_CLOSING;
+}
+
+/* Wait for the event of one step, whose request returned @started. */
+static int wait_step(struct kxfer_lane *lane, int started, unsigned int timeout_ms)
+{
+	if (started)
+		return started;
+	if (!wait_event_timeout(lane->link->wait, step_over(lane),
+				msecs_to_jiffies(timeout_ms)))
+		return -ETIMEDOUT;
+	if (!try_wait_for_completion(&lane->cm_done))
+		return READ_ONCE(lane->link->error) ?: -ECONNRESET;
+	return lane->cm_error;
+}
+
+static void set_port(struct sockaddr_storage *ss, u16 port)
+{
+	/* sin_port and sin6_port are at the same place. */
+	((struct sockaddr_in *)ss)->sin_port = htons(port);
+}
+
+static int bind_reserved_port(struct rdma_cm_id *id, struct sockaddr_storage *local)
+{
+	u32 range = RESERVED_PORT_MAX - RESERVED_PORT_MIN + 1;
+	u32 port = get_random_u32() % range;
+	int tries, ret = -EADDRINUSE;
+
+	for (tries = 0; ret == -EADDRINUSE && tries < RESERVED_PORT_TRIES; tries++) {
+		set_port(local, RESERVED_PORT_MIN + (port + tries) % range);
+		ret = rdma_bind_addr(id, (struct sockaddr *)local);
+	}
+	return ret;
+}
+
+/* Control: own address or any, reserved port. Data: where the control lane is. */
+static int bind_source(struct kxfer_lane *lane)
+{
+	struct kxfer_link *link = lane->link;
+	struct kxfer_addr from = kxfer_lane_is_control(lane) ? link->key.local : link->local;
+	struct sockaddr_storage local;
+
+	if (!from.family)
+		from.family = link->remote.family;
+	from.port = 0;
+	kxfer_addr_to_sockaddr(&from, &local);
+	if (kxfer_lane_is_control(lane))
+		return bind_reserved_port(lane->cm_id, &local);
+	return rdma_bind_addr(lane->cm_id, (struct sockaddr *)&local);
+}
+
+static int resolve_address(struct kxfer_lane *lane)
+{
+	struct sockaddr_storage remote;
+	int ret;
+
+	ret = bind_source(lane);
+	if (ret)
+		return ret;
+	kxfer_addr_to_sockaddr(&lane->link->remote, &remote);
+	ret = rdma_resolve_addr(lane->cm_id, NULL, (struct sockaddr *)&remote, RESOLVE_MS);
+	ret = wait_step(lane, ret, RESOLVE_MS + 1000);
+	/* No route, no device on it, no neighbour: to the user it is one thing. */
+	if (ret == -ENODEV || ret == -ENETUNREACH || ret == -ETIMEDOUT)
+		return -EHOSTUNREACH;
+	return ret;
+}
+
+static void note_path(struct kxfer_link *link, struct rdma_cm_id *id)
+{
+	const struct ib_gid_attr *gid_attr = id->route.addr.dev_addr.sgid_attr;
+
+	kxfer_addr_from_sockaddr(&link->local, &id->route.addr.src_addr);
+	if (gid_attr && !link->dev->iwarp)
+		link->gid_type = gid_attr->gid_type;
+}
+
+static int resolve_device(struct kxfer_lane *lane)
+{
+	struct kxfer_link *link = lane->link;
+	int ret;
+
+	if (!kxfer_lane_is_control(lane))
+		return lane->cm_id->device == link->dev->ibdev ? 0 : -EHOSTUNREACH;
+	ret = kxfer_link_attach_device(link, lane->cm_id->device);
+	if (!ret)
+		note_path(link, lane->cm_id);
+	return ret;
+}
+
+static u8 rd_atom(int device_max)
+{
+	return min(device_max, RD_ATOM_MAX);
+}
+
+static int connect_qp(struct kxfer_lane *lane)
+{
+	struct kxfer_link *link = lane->link;
+	const struct ib_device_attr *attrs = &link->dev->ibdev->attrs;
+	struct kxfer_wire_hello hello = {
+		.magic = cpu_to_be32(KXFER_WIRE_MAGIC),
+		.version_min = cpu_to_be16(KXFER_WIRE_VERSION_MIN),
+		.version_max = cpu_to_be16(KXFER_WIRE_VERSION_MAX),
+		.kind = kxfer_lane_is_control(lane) ? KXFER_WIRE_CONTROL : KXFER_WIRE_DATA,
+		.lane = lane->index,
+		.nr_lanes = cpu_to_be16(NR_DATA_LANES),
+		.epoch = cpu_to_be64(link->epoch),
+	};
+	struct rdma_conn_param param = {
+		.private_data = &hello,
+		.private_data_len = sizeof(hello),
+		.responder_resources = rd_atom(attrs->max_qp_rd_atom),
+		.initiator_depth = rd_atom(attrs->max_qp_init_rd_atom),
+		.retry_count = RETRY_COUNT,
+		/* No SEND ever lacks a RECV (wire.h), so there is nothing to retry. */
+		.rnr_retry_count = 0,
+	};
+
+	memcpy(hello.cookie, link->cookie, sizeof(hello.cookie));
+	return wait_step(lane, rdma_connect(lane->cm_id, &param), CONNECT_MS);
+}
+
+static int create_id(struct kxfer_lane *lane)
+{
+	struct rdma_cm_id *id;
+
+	id = rdma_create_id(&init_net, lane_event, lane, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	lane->cm_id = id;
+	rdma_set_service_type(id, lane->link->key.tos);
+	return rdma_set_ack_timeout(id, ACK_TIMEOUT);
+}
+
+static enum ib_poll_context lane_context(const struct kxfer_lane *lane)
+{
+	return kxfer_lane_is_control(lane) ? IB_POLL_WORKQUEUE :
+	       kxfer_link_poll_context(lane->link);
+}
+
+/* What was made stays in the lane, for the link's teardown to undo. */
+static int connect_lane(struct kxfer_link *link, u32 index)
+{
+	struct kxfer_lane *lane = kxfer_lane_create(link, index);
+	int ret;
+
+	if (!lane)
+		return -ENOMEM;
+	ret = kxfer_link_add_lane(link, lane);
+	if (ret) {
+		kxfer_lane_free(lane);
+		return ret;
+	}
+	ret = create_id(lane);
+	if (!ret)
+		ret = resolve_address(lane);
+	if (!ret)
+		ret = resolve_device(lane);
+	if (!ret)
+		ret = wait_step(lane, rdma_resolve_route(lane->cm_id, RESOLVE_MS),
+				RESOLVE_MS + 1000);
+	if (!ret)
+		ret = kxfer_lane_open(lane, lane_context(lane));
+	if (!ret)
+		ret = connect_qp(lane);
+	return ret;
+}
+
+/**
+ * kxfer_cm_connect() - bring up a link, from nothing to LIVE
+ * @link: an initiator's, CONNECTING
+ *
+ * From the link's connect_work; sleeps, with bounds. Return: 0 or -errno, after
+ * which the caller fails the link.
+ */
+int kxfer_cm_connect(struct kxfer_link *link)
+{
+	u32 index;
+	int ret;
+
+	ret = connect_lane(link, 0);
+	if (!ret)
+		ret = kxfer_control_hello(link, CONNECT_MS);
+	for (index = 1; !ret && index <= NR_DATA_LANES; index++) {
+		ret = connect_lane(link, index);
+		if (!ret)
+			ret = kxfer_lane_make_sinks(link->data[index - 1]);
+	}
+	return ret ?: kxfer_link_set_live(link);
+}
+
+/* ---- passive side ---- */
+
+static void refuse(struct rdma_cm_id *id, u32 refusal)
+{
+	struct kxfer_wire_refusal data = {
+		.magic = cpu_to_be32(KXFER_WIRE_MAGIC),
+		.reason = cpu_to_be16(refusal),
+		.version_min = cpu_to_be16(KXFER_WIRE_VERSION_MIN),
+		.version_max = cpu_to_be16(KXFER_WIRE_VERSION_MAX),
+	};
+
+	kxfer_stat_inc(KXFER_STAT_LINKS_REFUSED);
+	kxfer_notice("connection from %pISpc refused: %s", &id->route.addr.dst_addr,
+		     kxfer_cm_refusal_text(refusal));
+	rdma_reject(id, &data, sizeof(data), IB_CM_REJ_CONSUMER_DEFINED);
+}
+
+static int accept_qp(struct kxfer_lane *lane)
+{
+	const struct ib_device_attr *attrs = &lane->link->dev->ibdev->attrs;
+	struct kxfer_wire_welcome welcome = {
+		.magic = cpu_to_be32(KXFER_WIRE_MAGIC),
+		.version = cpu_to_be16(KXFER_WIRE_VERSION_MAX),
+		.nr_lanes = cpu_to_be16(NR_DATA_LANES),
+	};
+	struct rdma_conn_param param = {
+		.private_data = &welcome,
+		.private_data_len = sizeof(welcome),
+		.responder_resources = min(lane->conn_param.responder_resources,
+					   rd_atom(attrs->max_qp_rd_atom)),
+		.initiator_depth = min(lane->conn_param.initiator_depth,
+				       rd_atom(attrs->max_qp_init_rd_atom)),
+		.rnr_retry_count = 0,
+	};
+
+	return rdma_accept(lane->cm_id, &param);
+}
+
+/** kxfer_cm_accept_work() - second half of accepting a connection; may sleep */
+void kxfer_cm_accept_work(struct work_struct *work)
+{
+	struct kxfer_lane *lane = container_of(work, struct kxfer_lane, accept_work);
+	struct kxfer_link *link = lane->link;
+	int ret = 0;
+
+	if (kxfer_lane_is_control(lane)) {
+		ret = kxfer_link_attach_device(link, lane->cm_id->device);
+		if (!ret)
+			note_path(link, lane->cm_id);
+	} else if (lane->cm_id->device != link->dev->ibdev) {
+		ret = -EHOSTUNREACH;
+	}
+	if (!ret)
+		ret = kxfer_lane_open(lane, IB_POLL_WORKQUEUE);
+	if (!ret)
+		ret = accept_qp(lane);
+	if (!ret)
+		return;
+	refuse(lane->cm_id, KXFER_REFUSAL_RESOURCES);
+	kxfer_link_fail(link, ret);
+}
+
+static u32 check_hello(const struct kxfer_wire_hello *hello, u32 length)
+{
+	if (!hello || length < sizeof(*hello) ||
+	    be32_to_cpu(hello->magic) != KXFER_WIRE_MAGIC)
+		return KXFER_REFUSAL_MAGIC;
+	if (be16_to_cpu(hello->version_max) < KXFER_WIRE_VERSION_MIN ||
+	    be16_to_cpu(hello->version_min) > KXFER_WIRE_VERSION_MAX)
+		return KXFER_REFUSAL_VERSION;
+	if (hello->kind == KXFER_WIRE_CONTROL)
+		return hello->lane ? KXFER_REFUSAL_MAGIC : KXFER_REFUSAL_NONE;
+	if (hello->kind != KXFER_WIRE_DATA || !hello->lane ||
+	    hello->lane > NR_DATA_LANES)
+		return KXFER_REFUSAL_MAGIC;
+	return KXFER_REFUSAL_NONE;
+}
+
+static u32 find_link(const struct kxfer_wire_hello *hello,
+		     const struct kxfer_addr *peer, struct kxfer_link **link)
+{
+	if (hello->kind == KXFER_WIRE_DATA) {
+		*link = kxfer_link_find_cookie(hello, peer);
+		return *link ? KXFER_REFUSAL_NONE : KXFER_REFUSAL_COOKIE;
+	}
+	*link = kxfer_link_create_passive();
+	if (IS_ERR(*link))
+		return PTR_ERR(*link) == -EDQUOT ? KXFER_REFUSAL_LIMIT :
+		       KXFER_REFUSAL_RESOURCES;
+	(*link)->remote = *peer;
+	(*link)->epoch = be64_to_cpu(hello->epoch);
+	memcpy((*link)->cookie, hello->cookie, sizeof(hello->cookie));
+	kxfer_link_ref(*link);
+	return KXFER_REFUSAL_NONE;
+}
+
+static u32 add_passive_lane(struct kxfer_link *link, struct rdma_cm_id *id,
+			    const struct rdma_cm_event *event)
+{
+	const struct kxfer_wire_hello *hello = event->param.conn.private_data;
+	struct kxfer_lane *lane = kxfer_lane_create(link, hello->lane);
+
+	if (!lane)
+		return KXFER_REFUSAL_RESOURCES;
+	lane->conn_param = event->param.conn;
+	lane->conn_param.private_data = NULL;
+	lane->cm_id = id;
+	if (kxfer_link_add_lane(link, lane)) {
+		kxfer_lane_free(lane);
+		return KXFER_REFUSAL_COOKIE;
+	}
+	id->context = lane;
+	id->event_handler = lane_event;
+	queue_work(kxfer_wq, &lane->accept_work);
+	return KXFER_REFUSAL_NONE;
+}
+
+/**
+ * kxfer_cm_request() - a connection request has come to a listener
+ * @id: the new connection
+ * @event: RDMA_CM_EVENT_CONNECT_REQUEST
+ * @any_port: the listener takes any source port
+ *
+ * In the event handler; does not block. Return: 0: the id belongs to a lane;
+ * else it was refused and rdma_cm is to destroy it.
+ */
+int kxfer_cm_request(struct rdma_cm_id *id, const struct rdma_cm_event *event,
+		     bool any_port)
+{
+	const struct kxfer_wire_hello *hello = event->param.conn.private_data;
+	struct kxfer_link *link;
+	struct kxfer_addr peer;
+	u32 refusal;
+
+	kxfer_addr_from_sockaddr(&peer, &id->route.addr.dst_addr);
+	refusal = check_hello(hello, event->param.conn.private_data_len);
+	if (!refusal && hello->kind == KXFER_WIRE_CONTROL && !any_port &&
+	    peer.port >= 1024)
+		refusal = KXFER_REFUSAL_PORT;
+	if (!refusal)
+		refusal = find_link(hello, &peer, &link);
+	if (refusal)
+		goto refused;
+	refusal = add_passive_lane(link, id, event);
+	if (refusal && hello->kind == KXFER_WIRE_CONTROL)
+		kxfer_link_fail(link, -ENOMEM);
+	kxfer_link_put(link);
+	if (!refusal)
+		return 0;
+refused:
+	refuse(id, refusal);
+	return -ECONNREFUSED;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* rdma_cm: how lanes are connected and accepted. See cm.c. */
+#ifndef KXFER_CM_H
+#define KXFER_CM_H
+
+#include <linux/types.h>
+#include <linux/workqueue.h>
+#include <rdma/rdma_cm.h>
+
+struct kxfer_link;
+
+int kxfer_cm_connect(struct kxfer_link *link);
+int kxfer_cm_request(struct rdma_cm_id *id, const struct rdma_cm_event *event,
+		     bool any_port);
+void kxfer_cm_accept_work(struct work_struct *work);
+const char *kxfer_cm_refusal_text(u32 refusal);
+
+#endif /* KXFER_CM_H */

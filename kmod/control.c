@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Control: the table of messages and what each side does with them.
+ *
+ * The table is the index: who may send a message, on which kind of lane, how
+ * long its payload is, and whether its handler may sleep (then it runs in
+ * kxfer_wq, else where it arrived). What is not in the table costs the sender
+ * the link. Handlers get payloads of exactly the length that the table says;
+ * their content is the peer's word and is checked where it is used.
+ */
+#include "log.h"
+
+#include <linux/kxfer.h>
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+
+#include "channel.h"
+#include "control.h"
+#include "export.h"
+#include "job.h"
+#include "lane.h"
+#include "link.h"
+#include "stats.h"
+#include "target.h"
+
+#define RELEASE_MS	15000
+
+/* ---- status ---- */
+
+static const struct {
+	enum kxfer_wire_status status;
+	int error;
+} statuses[] = {
+	{ KXFER_WIRE_OK, 0 },
+	{ KXFER_WIRE_NO_ENTRY, -ENOENT },
+	{ KXFER_WIRE_NO_ACCESS, -EACCES },
+	{ KXFER_WIRE_NO_MEMORY, -ENOMEM },
+	{ KXFER_WIRE_QUOTA, -EDQUOT },
+	{ KXFER_WIRE_REVOKED, -EKEYREVOKED },
+	{ KXFER_WIRE_BUSY, -EAGAIN },
+	{ KXFER_WIRE_INVALID, -EINVAL },
+	{ KXFER_WIRE_DEVICE, -EREMOTEIO },
+};
+
+/** kxfer_control_errno() - a status from the wire; -EPROTO if there is none such */
+int kxfer_control_errno(u16 status)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(statuses); i++)
+		if (statuses[i].status == status)
+			return statuses[i].error;
+	return -EPROTO;
+}
+
+/** kxfer_control_status() - an errno for the wire */
+enum kxfer_wire_status kxfer_control_status(int error)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(statuses); i++)
+		if (statuses[i].error == error)
+			return statuses[i].status;
+	return KXFER_WIRE_DEVICE;
+}
+
+/** kxfer_content_to_wire() - host to wire */
+void kxfer_content_to_wire(struct kxfer_wire_content *wire,
+			   const struct kxfer_content *content)
+{
+	wire->generation = cpu_to_be64(content->generation);
+	wire->length = cpu_to_be64(content->length);
+	memcpy(wire->sha256, content->sha256, sizeof(wire->sha256));
+}
+
+/** kxfer_content_from_wire() - wire to host */
+void kxfer_content_from_wire(struct kxfer_content *content,
+			     const struct kxfer_wire_content *wire)
+{
+	content->generation = be64_to_cpu(wire->generation);
+	content->length = be64_to_cpu(wire->length);
+	memcpy(content->sha256, wire->sha256, sizeof(content->sha256));
+}
+
+/* ---- requests from the peer: handlers ---- */
+
+static int make_fence(struct kxfer_link *link)
+{
+	struct ib_device *ibdev = link->pd->device;
+	struct ib_mr *mr;
+
+	link->fence = kzalloc(KXFER_FENCE_BYTES, GFP_KERNEL);
+	if (!link->fence)
+		return -ENOMEM;
+	link->fence_dma = ib_dma_map_single(ibdev, link->fence, KXFER_FENCE_BYTES,
+					    DMA_BIDIRECTIONAL);
+	if (ib_dma_mapping_error(ibdev, link->fence_dma)) {
+		link->fence_dma = 0;
+		return -EIO;
+	}
+	mr = ib_alloc_mr(link->pd, IB_MR_TYPE_MEM_REG, 1);
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	kxfer_stat_inc(KXFER_STAT_LIVE_MRS);
+	link->fence_mr = mr;
+	return kxfer_lane_register_bytes(link->control, mr, link->fence_dma,
+					 KXFER_FENCE_BYTES, IB_ACCESS_REMOTE_READ);
+}
+
+static void handle_hello(struct kxfer_reply *reply, const void *payload)
+{
+	struct kxfer_link *link = reply->channel->lane->link;
+	struct kxfer_wire_hello_answer *answer = kxfer_channel_payload(reply);
+	int ret = link->fence ? -EINVAL : make_fence(link);
+
+	if (!ret)
+		ret = kxfer_link_set_live(link);
+	if (!ret) {
+		kxfer_stat_inc(KXFER_STAT_LINKS_ACCEPTED);
+		answer->fence_addr = cpu_to_be64(link->fence_mr->iova);
+		answer->fence_key = cpu_to_be32(link->fence_mr->rkey);
+		answer->reserved = 0;
+	}
+	kxfer_channel_answer(reply, kxfer_control_status(ret), sizeof(*answer));
+}
+
+static void handle_ping(struct kxfer_reply *reply, const void *payload)
+{
+	kxfer_channel_answer(reply, KXFER_WIRE_OK, 0);
+}
+
+static void handle_grant(struct kxfer_reply *reply, const void *payload)
+{
+	struct kxfer_wire_grant_answer *answer = kxfer_channel_payload(reply);
+	enum kxfer_wire_status status;
+
+	status = kxfer_export_grant(reply->channel->lane->link, payload, answer);
+	kxfer_channel_answer(reply, status, sizeof(*answer));
+}
+
+static void handle_keys(struct kxfer_reply *reply, const void *payload)
+{
+	enum kxfer_wire_status status;
+	u32 length;
+
+	status = kxfer_export_keys(reply->channel->lane->link, payload,
+				   kxfer_channel_payload(reply), &length);
+	kxfer_channel_answer(reply, status, length);
+}
+
+static void handle_release(struct kxfer_reply *reply, const void *payload)
+{
+	const struct kxfer_wire_grant_id *id = payload;
+
+	kxfer_channel_answer(reply, kxfer_export_release(reply->channel->lane->link,
+							 be64_to_cpu(id->grant)), 0);
+}
+
+static void handle_info(struct kxfer_reply *reply, const void *payload)
+{
+	struct kxfer_wire_info_answer *answer = kxfer_channel_payload(reply);
+	const struct kxfer_wire_grant_id *id = payload;
+	enum kxfer_wire_status status;
+
+	status = kxfer_export_describe(reply->channel->lane->link,
+				       be64_to_cpu(id->grant), answer);
+	kxfer_channel_answer(reply, status, sizeof(*answer));
+}
+
+static void handle_list(struct kxfer_reply *reply, const void *payload)
+{
+	enum kxfer_wire_status status;
+	u32 length;
+
+	status = kxfer_export_list(reply->channel->lane->link, payload,
+				   kxfer_channel_payload(reply), &length);
+	kxfer_channel_answer(reply, status, length);
+}
+
+static void handle_revoke(struct kxfer_reply *reply, const void *payload)
+{
+	const struct kxfer_wire_exposure_id *id = payload;
+
+	kxfer_target_revoke(reply->channel->lane->link, be64_to_cpu(id->exposure));
+	kxfer_channel_answer(reply, KXFER_WIRE_OK, 0);
+}
+
+static void handle_content(struct kxfer_reply *reply, const void *payload)
+{
+	const struct kxfer_wire_content_change *change = payload;
+
+	kxfer_target_content(reply->channel->lane->link,
+			     be64_to_cpu(change->exposure), &change->content);
+	kxfer_channel_answer(reply, KXFER_WIRE_OK, 0);
+}
+
+static void handle_notify(struct kxfer_reply *reply, const void *payload)
+{
+	const struct kxfer_wire_notify *notify = payload;
+
+	kxfer_channel_answer(reply,
+			     kxfer_export_notify(reply->channel->lane->link,
+						 be64_to_cpu(notify->grant),
+						 be64_to_cpu(notify->cookie)), 0);
+}
+
+/* Who may send a request. */
+enum sender {
+	INITIATOR	= 1,
+	RESPONDER	= 2,
+	BOTH		= 3,
+};
+
+static const struct message {
+	enum sender sender;
+	bool data;	/* on data lanes; else on control QPs */
+	bool sleeps;
+	u16 length;	/* of the payload */
+	void (*handle)(struct kxfer_reply *reply, const void *payload);
+} messages[] = {
+	[KXFER_WIRE_HELLO]   = { INITIATOR, false, true, 0, handle_hello },
+	[KXFER_WIRE_PING]    = { BOTH, false, false, 0, handle_ping },
+	[KXFER_WIRE_GRANT]   = { INITIATOR, false, true,
+				 sizeof(struct kxfer_wire_grant), handle_grant },
+	[KXFER_WIRE_KEYS]    = { INITIATOR, false, true,
+				 sizeof(struct kxfer_wire_keys), handle_keys },
+	[KXFER_WIRE_RELEASE] = { INITIATOR, false, true,
+				 sizeof(struct kxfer_wire_grant_id), handle_release },
+	[KXFER_WIRE_INFO]    = { INITIATOR, false, true,
+				 sizeof(struct kxfer_wire_grant_id), handle_info },
+	[KXFER_WIRE_LIST]    = { INITIATOR, false, true,
+				 sizeof(struct kxfer_wire_list), handle_list },
+	[KXFER_WIRE_REVOKE]  = { RESPONDER, false, true,
+				 sizeof(struct kxfer_wire_exposure_id), handle_revoke },
+	[KXFER_WIRE_CONTENT] = { RESPONDER, false, true,
+				 sizeof(struct kxfer_wire_content_change), handle_content },
+	[KXFER_WIRE_NOTIFY]  = { INITIATOR, true, false,
+				 sizeof(struct kxfer_wire_notify), handle_notify },
+};
+
+/* Return: the entry for a request, or NULL if the peer may not send it now. */
+static const struct message *find_message(const struct kxfer_reply *reply)
+{
+	const struct kxfer_lane *lane = reply->channel->lane;
+	enum sender peer = lane->link->initiator ? RESPONDER : INITIATOR;
+	u8 type = reply->request->type;
+	const struct message *message;
+
+	if (type >= ARRAY_SIZE(messages) || !messages[type].handle)
+		return NULL;
+	message = &messages[type];
+	if (!(message->sender & peer) || message->data == kxfer_lane_is_control(lane) ||
+	    message->length != reply->request_length)
+		return NULL;
+	/* HELLO comes first; what comes before the link is LIVE is nonsense. */
+	if (!lane->link->initiator && type != KXFER_WIRE_HELLO &&
+	    READ_ONCE(lane->link->state) == KXFER_LINK_CONNECTING)
+		return NULL;
+	return message;
+}
+
+/** kxfer_control_dispatch() - a request has arrived; does not sleep */
+void kxfer_control_dispatch(struct kxfer_reply *reply)
+{
+	const struct message *message = find_message(reply);
+
+	if (!message)
+		kxfer_link_protocol_error(reply->channel->lane->link,
+					  "a request that it must not send");
+	else if (message->sleeps)
+		queue_work(kxfer_wq, &reply->work);
+	else
+		message->handle(reply, reply->request + 1);
+}
+
+/** kxfer_control_work() - handle a request; may sleep */
+void kxfer_control_work(struct work_struct *work)
+{
+	struct kxfer_reply *reply = container_of(work, struct kxfer_reply, work);
+
+	messages[reply->request->type].handle(reply, reply->request + 1);
+}
+
+/** kxfer_control_slot_free() - a request slot of a lane is free: use it; does not sleep */
+void kxfer_control_slot_free(struct kxfer_lane *lane)
+{
+	if (!kxfer_lane_is_control(lane))
+		kxfer_job_pump(lane);
+	else if (!lane->link->initiator)
+		kxfer_link_queue_content(lane->link);
+}
+
+/* ---- our requests ---- */
+
+/**
+ * kxfer_control_hello() - an initiator's first message
+ *
+ * Sleeps. Return: 0 or -errno.
+ */
+int kxfer_control_hello(struct kxfer_link *link, unsigned int timeout_ms)
+{
+	struct kxfer_wire_hello_answer answer;
+	u32 length = sizeof(answer);
+	int ret;
+
+	ret = kxfer_channel_call(&link->control->channel, KXFER_WIRE_HELLO, NULL, 0,
+				 &answer, &length, timeout_ms, KXFER_WAIT_UNINTERRUPTIBLE);
+	if (ret)
+		return ret;
+	if (length != sizeof(answer))
+		return -EPROTO;
+	link->fence_addr = be64_to_cpu(answer.fence_addr);
+	link->fence_key = be32_to_cpu(answer.fence_key);
+	return 0;
+}
+
+static void ping_answered(struct kxfer_request *request)
+{
+	if (request->status)
+		return;
+	WRITE_ONCE(request->channel->lane->link->rtt_ns,
+		   ktime_get_ns() - request->sent_ns);
+	kxfer_stat_inc(KXFER_STAT_KEEPALIVES);
+}
+
+/** kxfer_control_ping() - ask whether the peer is there. Return: 0, -EBUSY: one is unanswered */
+int kxfer_control_ping(struct kxfer_link *link)
+{
+	struct kxfer_request *request = kxfer_channel_get_ping(&link->control->channel);
+	int ret;
+
+	if (!request)
+		return -EBUSY;
+	request->answered = ping_answered;
+	ret = kxfer_channel_post(request, KXFER_WIRE_PING, NULL, 0);
+	if (ret)
+		kxfer_channel_put(request);
+	return ret;
+}
+
+/* A grant that has to be given back from where sleeping is not allowed. */
+struct orphan {
+	struct work_struct work;
+	struct kxfer_link *link;
+	u64 grant;
+};
+
+static void release_orphan(struct work_struct *work)
+{
+	struct orphan *orphan = container_of(work, struct orphan, work);
+
+	kxfer_control_release(orphan->link, orphan->grant);
+	kxfer_link_put(orphan->link);
+	kfree(orphan);
+}
+
+/**
+ * kxfer_control_release_later() - kxfer_control_release() from any context
+ *
+ * Without memory the grant stays with the peer until the link ends.
+ */
+void kxfer_control_release_later(struct kxfer_link *link, u64 grant)
+{
+	struct orphan *orphan = kmalloc(sizeof(*orphan), GFP_ATOMIC);
+
+	if (!orphan)
+		return;
+	INIT_WORK(&orphan->work, release_orphan);
+	kxfer_link_ref(link);
+	orphan->link = link;
+	orphan->grant = grant;
+	queue_work(kxfer_wq, &orphan->work);
+}
+
+/** kxfer_control_release() - give a grant back; sleeps; not in handlers */
+void kxfer_control_release(struct kxfer_link *link, u64 grant)
+{
+	struct kxfer_wire_grant_id id = { .grant = cpu_to_be64(grant) };
+
+	/* If it fails the link is broken, and with it the grant. */
+	kxfer_channel_call(&link->control->channel, KXFER_WIRE_RELEASE, &id, sizeof(id),
+			   NULL, NULL, RELEASE_MS, KXFER_WAIT_UNINTERRUPTIBLE);
+}
+
+/** kxfer_control_abandoned() - an answer came that nobody waits for; does not sleep */
+void kxfer_control_abandoned(struct kxfer_request *request)
+{
+	const struct kxfer_wire_grant_answer *answer = request->answer;
+
+	if (request->message->type == KXFER_WIRE_GRANT && !request->status &&
+	    request->answer_length == sizeof(*answer))
+		kxfer_control_release_later(request->channel->lane->link,
+					    be64_to_cpu(answer->grant));
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Devices: ib_client add and remove.
+ *
+ * A kxfer_device exists from add to remove of its ib_device. Links and
+ * mappings join it while they own objects of the ib_device, and leave when the
+ * last of those is destroyed. They may join only as long as it is not being
+ * removed; both decisions are taken under devices_lock.
+ *
+ * Removal, as a proof. remove() runs without locks and may sleep.
+ *  1. @removing is set: nobody joins any more.
+ *  2. Listeners bound to the device are destroyed: no connection comes.
+ *  3. Each link is failed with ENODEV. Its teardown drains and destroys the QPs,
+ *     ends the jobs, frees registrations and PD, then leaves the list. A link
+ *     that is still resolving its address has not joined; rdma_cm tells it by
+ *     DEVICE_REMOVAL and it is refused when it tries to join.
+ *  4. Each mapping is taken from its region. Its users were jobs and exposures,
+ *     which ended in step 3, and submitters, which let go as soon as they see
+ *     that the link is gone.
+ *  5. Both lists are empty: nothing of ours refers to the ib_device.
+ *
+ * Lock order: devices_lock, then a link's lock; nothing else under either.
+ */
+#include "log.h"
+
+#include <linux/kxfer.h>
+#include <linux/slab.h>
+
+#include "device.h"
+#include "link.h"
+#include "listener.h"
+#include "plan.h"
+#include "region.h"
+
+static DEFINE_SPINLOCK(devices_lock);
+static LIST_HEAD(devices);
+static u64 last_device_id;
+
+static void device_release(struct kref *ref)
+{
+	kfree(container_of(ref, struct kxfer_device, ref));
+}
+
+/** kxfer_device_put() - drop a reference; any context */
+void kxfer_device_put(struct kxfer_device *dev)
+{
+	kref_put(&dev->ref, device_release);
+}
+
+/**
+ * kxfer_device_join() - put an object on one of the lists of a device
+ * @dev: the device
+ * @list: &dev->links or &dev->mappings
+ * @node: of the object
+ *
+ * Takes a reference for the object. Any context but hard interrupts.
+ * Return: 0, or -ENODEV once the device is being removed.
+ */
+int kxfer_device_join(struct kxfer_device *dev, struct list_head *list,
+		      struct list_head *node)
+{
+	int ret = -ENODEV;
+
+	spin_lock_bh(&devices_lock);
+	if (!dev->removing) {
+		kref_get(&dev->ref);
+		list_add_tail(node, list);
+		ret = 0;
+	}
+	spin_unlock_bh(&devices_lock);
+	return ret;
+}
+
+/**
+ * kxfer_device_leave() - take an object off its list
+ * @dev: the device
+ * @node: of the object, whose objects on the ib_device are all destroyed
+ *
+ * Drops the object's reference.
+ */
+void kxfer_device_leave(struct kxfer_device *dev, struct list_head *node)
+{
+	spin_lock_bh(&devices_lock);
+	list_del_init(node);
+	wake_up_all(&dev->wait);
+	spin_unlock_bh(&devices_lock);
+	kxfer_device_put(dev);
+}
+
+/**
+ * kxfer_device_attach() - find the device that rdma_cm chose, and join its links
+ * @ibdev: of a cm_id
+ * @node: of the link
+ *
+ * Return: the device, or NULL if it is going or never was attached.
+ */
+struct kxfer_device *kxfer_device_attach(struct ib_device *ibdev,
+					 struct list_head *node)
+{
+	struct kxfer_device *dev, *found = NULL;
+
+	spin_lock_bh(&devices_lock);
+	list_for_each_entry(dev, &devices, node) {
+		if (dev->ibdev == ibdev && !dev->removing) {
+			kref_get(&dev->ref);
+			list_add_tail(node, &dev->links);
+			found = dev;
+			break;
+		}
+	}
+	spin_unlock_bh(&devices_lock);
+	return found;
+}
+
+/** kxfer_device_count() - devices attached now */
+unsigned int kxfer_device_count(void)
+{
+	struct kxfer_device *dev;
+	unsigned int nr = 0;
+
+	spin_lock_bh(&devices_lock);
+	list_for_each_entry(dev, &devices, node)
+		nr++;
+	spin_unlock_bh(&devices_lock);
+	return nr;
+}
+
+static u32 count_list(const struct list_head *list)
+{
+	const struct list_head *p;
+	u32 nr = 0;
+
+	list_for_each(p, list)
+		nr++;
+	return nr;
+}
+
+static u32 device_flags(struct ib_device *ibdev)
+{
+	u32 flags = KXFER_DEVICE_USABLE;
+
+	if (rdma_protocol_iwarp(ibdev, 1))
+		flags |= KXFER_DEVICE_IWARP;
+	if (rdma_protocol_roce(ibdev, 1))
+		flags |= KXFER_DEVICE_ROCE;
+	if (rdma_protocol_ib(ibdev, 1))
+		flags |= KXFER_DEVICE_IB;
+	if (ib_uses_virt_dma(ibdev))
+		flags |= KXFER_DEVICE_VIRT_DMA;
+	if (ibdev->attrs.atomic_cap != IB_ATOMIC_NONE)
+		flags |= KXFER_DEVICE_ATOMIC;
+	return flags;
+}
+
+static void fill_info(struct kxfer_device *dev, struct kxfer_info_device *info)
+{
+	const struct ib_device_attr *attrs = &dev->ibdev->attrs;
+
+	*info = (struct kxfer_info_device) {
+		.id = dev->id,
+		.flags = device_flags(dev->ibdev),
+		.nr_ports = dev->ibdev->phys_port_cnt,
+		.max_send_sge = attrs->max_send_sge,
+		.max_sge_rd = attrs->max_sge_rd,
+		.max_qp_wr = attrs->max_qp_wr,
+		.max_cqe = attrs->max_cqe,
+		.max_fast_reg_pages = attrs->max_fast_reg_page_list_len,
+		.max_qp_rd_atom = attrs->max_qp_rd_atom,
+		.max_qp_init_rd_atom = attrs->max_qp_init_rd_atom,
+		.nr_comp_vectors = dev->ibdev->num_comp_vectors,
+		.max_msg_bytes = dev->max_msg_bytes,
+		.nr_links = count_list(&dev->links),
+		.nr_mappings = count_list(&dev->mappings),
+	};
+	strscpy(info->name, dev_name(&dev->ibdev->dev), sizeof(info->name));
+}
+
+/** kxfer_device_info() - INFO records of devices after *cursor; see info.c */
+u32 kxfer_device_info(u64 *cursor, void *records, u32 nr)
+{
+	struct kxfer_info_device *info = records;
+	struct kxfer_device *dev;
+	u32 n = 0;
+
+	spin_lock_bh(&devices_lock);
+	list_for_each_entry(dev, &devices, node) {
+		if (n == nr)
+			break;
+		if (dev->id <= *cursor || dev->removing)
+			continue;
+		fill_info(dev, &info[n++]);
+		*cursor = dev->id;
+	}
+	spin_unlock_bh(&devices_lock);
+	return n;
+}
+
+/* Longest message that every port takes; ib_query_port() may sleep. */
+static int query_max_msg(struct ib_device *ibdev, u64 *max_bytes)
+{
+	struct ib_port_attr attr;
+	unsigned int port;
+	int ret;
+
+	*max_bytes = U32_MAX;
+	rdma_for_each_port(ibdev, port) {
+		ret = ib_query_port(ibdev, port, &attr);
+		if (ret)
+			return ret;
+		if (attr.max_msg_sz)
+			*max_bytes = min_t(u64, *max_bytes, attr.max_msg_sz);
+	}
+	return 0;
+}
+
+static bool device_usable(struct ib_device *ibdev)
+{
+	const struct ib_device_attr *attrs = &ibdev->attrs;
+
+	return ibdev->kverbs_provider &&
+	       attrs->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS &&
+	       attrs->max_fast_reg_page_list_len > 1 &&
+	       attrs->max_send_sge && attrs->max_sge_rd;
+}
+
+static int add_device(struct ib_device *ibdev)
+{
+	struct kxfer_device *dev;
+	int ret;
+
+	if (!device_usable(ibdev)) {
+		kxfer_info("%s: not attached: fast registration is missing",
+			   dev_name(&ibdev->dev));
+		return -EOPNOTSUPP;
+	}
+	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	if (!dev)
+		return -ENOMEM;
+	ret = query_max_msg(ibdev, &dev->max_msg_bytes);
+	if (ret) {
+		kfree(dev);
+		return ret;
+	}
+	kref_init(&dev->ref);
+	dev->ibdev = ibdev;
+	INIT_LIST_HEAD(&dev->links);
+	INIT_LIST_HEAD(&dev->mappings);
+	init_waitqueue_head(&dev->wait);
+	dev->max_fast_reg_pages = ibdev->attrs.max_fast_reg_page_list_len;
+	dev->max_sge = min_t(u32, ibdev->attrs.max_send_sge, KXFER_PLAN_MAX_SGE);
+	dev->max_sge_rd = min_t(u32, ibdev->attrs.max_sge_rd, KXFER_PLAN_MAX_SGE);
+	dev->iwarp = rdma_protocol_iwarp(ibdev, 1);
+	ib_set_client_data(ibdev, &kxfer_ib_client, dev);
+	spin_lock_bh(&devices_lock);
+	dev->id = ++last_device_id;
+	list_add_tail(&dev->node, &devices);
+	spin_unlock_bh(&devices_lock);
+	kxfer_listener_device_added();
+	return 0;
+}
+
+static bool list_is_drained(struct list_head *list)
+{
+	bool empty;
+
+	spin_lock_bh(&devices_lock);
+	empty = list_empty(list);
+	spin_unlock_bh(&devices_lock);
+	return empty;
+}
+
+static void fail_links(struct kxfer_device *dev)
+{
+	struct kxfer_link *link;
+
+	spin_lock_bh(&devices_lock);
+	list_for_each_entry(link, &dev->links, dev_node)
+		kxfer_link_fail(link, -ENODEV);
+	spin_unlock_bh(&devices_lock);
+}
+
+/* The steps are those of the proof at the head of this file. */
+static void remove_device(struct ib_device *ibdev, void *client_data)
+{
+	struct kxfer_device *dev = client_data;
+
+	spin_lock_bh(&devices_lock);
+	dev->removing = true;
+	spin_unlock_bh(&devices_lock);
+
+	kxfer_listener_device_removed(ibdev);
+	fail_links(dev);
+	wait_event(dev->wait, list_is_drained(&dev->links));
+	kxfer_mapping_remove_all(dev);
+	wait_event(dev->wait, list_is_drained(&dev->mappings));
+
+	spin_lock_bh(&devices_lock);
+	list_del(&dev->node);
+	spin_unlock_bh(&devices_lock);
+	kxfer_device_put(dev);
+}
+
+struct ib_client kxfer_ib_client = {
+	.name = "kxfer",
+	.add = add_device,
+	.remove = remove_device,
+};
+
+/** kxfer_device_init() - attach to all RDMA devices, present and to come */
+int kxfer_device_init(void)
+{
+	return ib_register_client(&kxfer_ib_client);
+}
+
+/** kxfer_device_exit() - detach from all; may sleep */
+void kxfer_device_exit(void)
+{
+	ib_unregister_client(&kxfer_ib_client);
+}

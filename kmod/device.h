@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* An RDMA device that kxfer has attached to. See device.c. */
+#ifndef KXFER_DEVICE_H
+#define KXFER_DEVICE_H
+
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/wait.h>
+#include <rdma/ib_verbs.h>
+
+struct kxfer_info_device;
+
+/**
+ * struct kxfer_device - what kxfer keeps of one ib_device
+ * @ref: held by links and mappings; the ib_device itself is valid only until
+ *	the remove callback returns, by when both lists are empty
+ * @id: grows with every device that comes
+ * @ibdev: the device
+ * @node: in the list of devices
+ * @removing: set once, under the devices lock; no link or mapping joins after
+ * @links: links with objects on it, by kxfer_link.dev_node
+ * @mappings: regions mapped for it, by kxfer_mapping.dev_node
+ * @wait: woken when one of the lists becomes shorter
+ * @max_fast_reg_pages: pages of one registration
+ * @max_sge: SGEs that a WRITE of ours may have
+ * @max_sge_rd: SGEs that a READ of ours may have
+ * @max_msg_bytes: longest RDMA message of the device's ports
+ * @iwarp: READ sinks need a remotely writable STag; WRITEs need a fence READ
+ */
+struct kxfer_device {
+	struct kref ref;
+	u64 id;
+	struct ib_device *ibdev;
+	struct list_head node;
+	bool removing;
+	struct list_head links;
+	struct list_head mappings;
+	wait_queue_head_t wait;
+	u32 max_fast_reg_pages;
+	u32 max_sge;
+	u32 max_sge_rd;
+	u64 max_msg_bytes;
+	bool iwarp;
+};
+
+extern struct ib_client kxfer_ib_client;
+
+int kxfer_device_init(void);
+void kxfer_device_exit(void);
+struct kxfer_device *kxfer_device_attach(struct ib_device *ibdev,
+					 struct list_head *node);
+int kxfer_device_join(struct kxfer_device *dev, struct list_head *list,
+		      struct list_head *node);
+void kxfer_device_leave(struct kxfer_device *dev, struct list_head *node);
+void kxfer_device_put(struct kxfer_device *dev);
+unsigned int kxfer_device_count(void);
+u32 kxfer_device_info(u64 *cursor, void *records, u32 nr);
+
+#endif /* KXFER_DEVICE_H */

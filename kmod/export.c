@@ -1,0 +1,929 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Exports: names, access rules, grants, and withdrawal.
+ *
+ *	export		a range of a region under a name
+ *	exposure	the same, registered on one link with given rights
+ *	grant		a peer's target on an exposure
+ *
+ * Withdrawal, as a proof that no peer reaches the memory afterwards. The holder
+ * may be slow, hostile or dead.
+ *  1. The export is taken from the list, under exports_mutex: no grant and no
+ *     exposure of it comes into being. @session is cleared: no event is delivered.
+ *  2. Each exposure that exists is waited for until its registration has ended;
+ *     that ends, for it waits only for work requests that the link's teardown
+ *     would flush.
+ *  3. The holder is told to stop (REVOKE). It answers when nothing of its jobs
+ *     is posted. If it does not within KXFER_REVOKE_MS, or earlier the link's
+ *     keep-alive ends, the link is failed; its QPs are destroyed in its teardown.
+ *  4. Whoever takes the exposure off its lists deregisters it: this thread
+ *     after the answer, the link's teardown, or the release of its last grant.
+ *     The other two let @gone be waited for.
+ *  5. No exposure is left: the region has a user less, and may be unpinned.
+ *
+ * Lock order: exports_mutex, then a link's lock or an export's lock. Nothing
+ * that waits for a peer or a device runs under exports_mutex.
+ */
+#include "log.h"
+
+#include <linux/capability.h>
+#include <linux/overflow.h>
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+#include <linux/uaccess.h>
+
+#include "addr.h"
+#include "control.h"
+#include "export.h"
+#include "exposure.h"
+#include "lane.h"
+#include "link.h"
+#include "memory.h"
+#include "plan.h"
+#include "region.h"
+#include "session.h"
+#include "stats.h"
+
+static DEFINE_MUTEX(exports_mutex);
+static LIST_HEAD(exports);
+static u64 last_export_id;
+static u64 last_exposure_id;
+static struct kxfer_export *ping_export;
+
+static void export_release(struct kref *ref)
+{
+	struct kxfer_export *export = container_of(ref, struct kxfer_export, ref);
+
+	kvfree(export->rules);
+	kfree(export);
+	kxfer_stat_dec(KXFER_STAT_LIVE_EXPORTS);
+}
+
+static void exposure_release(struct kref *ref)
+{
+	struct kxfer_exposure *exposure =
+		container_of(ref, struct kxfer_exposure, ref);
+
+	kref_put(&exposure->export->ref, export_release);
+	kvfree(exposure->keys);
+	kfree(exposure);
+	kxfer_stat_dec(KXFER_STAT_LIVE_EXPOSURES);
+}
+
+static void exposure_put(struct kxfer_exposure *exposure)
+{
+	kref_put(&exposure->ref, exposure_release);
+}
+
+/* ---- making and finding ---- */
+
+static bool name_valid(const u8 *name)
+{
+	size_t length = strnlen((const char *)name, KXFER_NAME_MAX + 1), i;
+
+	if (!length || length > KXFER_NAME_MAX)
+		return false;
+	for (i = 0; i < length; i++)
+		if (!isalnum(name[i]) && !strchr("._-", name[i]))
+			return false;
+	return !memchr_inv(name + length, 0, KXFER_NAME_MAX + 1 - length);
+}
+
+/* Called with exports_mutex held. */
+static struct kxfer_export *find_export(const u8 *name)
+{
+	struct kxfer_export *export;
+
+	list_for_each_entry(export, &exports, node)
+		if (!memcmp(export->name, name, sizeof(export->name)))
+			return export;
+	return NULL;
+}
+
+static int publish(struct kxfer_export *export)
+{
+	int ret = 0;
+
+	mutex_lock(&exports_mutex);
+	if (find_export((const u8 *)export->name)) {
+		ret = -EEXIST;
+	} else {
+		export->node_id = ++last_export_id;
+		list_add_tail(&export->node, &exports);
+	}
+	mutex_unlock(&exports_mutex);
+	return ret;
+}
+
+static struct kxfer_export *export_alloc(const char *name, u32 rights)
+{
+	struct kxfer_export *export = kzalloc(sizeof(*export), GFP_KERNEL_ACCOUNT);
+
+	if (!export)
+		return NULL;
+	kref_init(&export->ref);
+	INIT_LIST_HEAD(&export->node);
+	INIT_LIST_HEAD(&export->exposures);
+	spin_lock_init(&export->lock);
+	strscpy_pad(export->name, name, sizeof(export->name));
+	export->rights = rights;
+	kxfer_stat_inc(KXFER_STAT_LIVE_EXPORTS);
+	return export;
+}
+
+static int check_rule(const struct kxfer_rule *rule, u32 rights)
+{
+	u32 all = KXFER_RULE_ADDR | KXFER_RULE_UID | KXFER_RULE_GID;
+
+	if (rule->match & ~all || rule->rights & ~KXFER_RIGHT_ALL)
+		return -EOPNOTSUPP;
+	if (rule->__reserved || rule->rights & ~rights)
+		return -EINVAL;
+	if ((!(rule->match & KXFER_RULE_UID) && rule->uid) ||
+	    (!(rule->match & KXFER_RULE_GID) && rule->gid))
+		return -EINVAL;
+	if (!(rule->match & KXFER_RULE_ADDR))
+		return rule->prefix_len || memchr_inv(&rule->addr, 0, sizeof(rule->addr)) ?
+		       -EINVAL : 0;
+	if (rule->addr.port || kxfer_addr_check(&rule->addr))
+		return -EINVAL;
+	return rule->prefix_len > (rule->addr.family == AF_INET ? 32 : 128) ? -EINVAL : 0;
+}
+
+static int copy_rules(struct kxfer_export *export, u64 from, u32 nr)
+{
+	u32 i;
+	int ret;
+
+	if (nr > KXFER_MAX_RULES)
+		return -EDQUOT;
+	if (!nr)
+		return from ? -EINVAL : 0;
+	export->rules = vmemdup_user(u64_to_user_ptr(from), nr * sizeof(*export->rules));
+	if (IS_ERR(export->rules)) {
+		ret = PTR_ERR(export->rules);
+		export->rules = NULL;
+		return ret;
+	}
+	export->nr_rules = nr;
+	for (i = 0; i < nr; i++) {
+		ret = check_rule(&export->rules[i], export->rights);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* Called with the session's lock held for writing. */
+static int bind_region(struct kxfer_export *export, struct kxfer_session *session,
+		       const struct kxfer_export_add *cmd)
+{
+	struct kxfer_region *region = xa_load(&session->regions, cmd->region);
+	u64 end;
+
+	if (!region)
+		return -ENOENT;
+	if (check_add_overflow(cmd->offset, cmd->length, &end))
+		return -EOVERFLOW;
+	if (end > region->memory->length)
+		return -ERANGE;
+	if (cmd->rights & KXFER_RIGHT_WRITE && !region->memory->writable)
+		return -EACCES;
+	export->region = region;
+	export->offset = cmd->offset;
+	export->length = cmd->length;
+	export->session = session;
+	export->owner_uid = session->uid;
+	export->owner_pid = session->pid;
+	return 0;
+}
+
+static int insert_export(struct kxfer_session *session, struct kxfer_export *export,
+			 const struct kxfer_export_add *cmd)
+{
+	int ret;
+
+	down_write(&session->lock);
+	ret = bind_region(export, session, cmd);
+	if (!ret)
+		ret = kxfer_session_prepare_events(session);
+	if (!ret)
+		ret = kxfer_session_insert(&session->exports, export, &export->id,
+					   KXFER_MAX_EXPORTS);
+	if (!ret) {
+		ret = publish(export);
+		if (ret)
+			xa_erase(&session->exports, export->id);
+		else
+			atomic_inc(&export->region->users);
+	}
+	up_write(&session->lock);
+	return ret;
+}
+
+/** kxfer_export_add() - KXFER_EXPORT_ADD */
+int kxfer_export_add(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_export_add *cmd = arg;
+	struct kxfer_export *export;
+	int ret;
+
+	if (cmd->flags || cmd->rights & ~KXFER_RIGHT_ALL)
+		return -EOPNOTSUPP;
+	if (!cmd->rights || !cmd->length || !name_valid(cmd->name))
+		return -EINVAL;
+	export = export_alloc((const char *)cmd->name, cmd->rights);
+	if (!export)
+		return -ENOMEM;
+	ret = copy_rules(export, cmd->rules, cmd->nr_rules);
+	if (!ret)
+		ret = insert_export(session, export, cmd);
+	if (ret)
+		kref_put(&export->ref, export_release);
+	else
+		cmd->export_id = export->id;
+	return ret;
+}
+
+/** kxfer_export_del() - KXFER_EXPORT_DEL; returns when no peer reaches the memory */
+int kxfer_export_del(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_id *cmd = arg;
+	struct kxfer_export *export;
+
+	down_write(&session->lock);
+	export = xa_erase(&session->exports, cmd->id);
+	up_write(&session->lock);
+	if (!export)
+		return -ENOENT;
+	kxfer_export_withdraw(export);
+	return 0;
+}
+
+/* ---- rights ---- */
+
+static bool rule_matches(const struct kxfer_rule *rule, const struct kxfer_addr *addr,
+			 u32 uid, u32 gid)
+{
+	if (rule->match & KXFER_RULE_ADDR &&
+	    !kxfer_addr_in_network(addr, &rule->addr, rule->prefix_len))
+		return false;
+	if (rule->match & KXFER_RULE_UID && rule->uid != uid)
+		return false;
+	return !(rule->match & KXFER_RULE_GID) || rule->gid == gid;
+}
+
+/* Rights that a user at a peer has; 0: none. The first rule that matches decides. */
+static u32 rights_of(const struct kxfer_export *export, const struct kxfer_link *link,
+		     u32 uid, u32 gid)
+{
+	u32 i;
+
+	if (!export->nr_rules)
+		return export->rights;
+	for (i = 0; i < export->nr_rules; i++)
+		if (rule_matches(&export->rules[i], &link->remote, uid, gid))
+			return export->rules[i].rights;
+	return 0;
+}
+
+static void get_content(struct kxfer_export *export, struct kxfer_wire_content *wire)
+{
+	spin_lock_bh(&export->lock);
+	kxfer_content_to_wire(wire, &export->content);
+	spin_unlock_bh(&export->lock);
+}
+
+/* ---- exposures and grants ---- */
+
+/* Called with exports_mutex held. */
+static struct kxfer_exposure *find_exposure(struct kxfer_link *link,
+					    struct kxfer_export *export, u32 rights)
+{
+	struct kxfer_exposure *exposure;
+
+	list_for_each_entry(exposure, &link->exposures, link_node)
+		if (exposure->export == export && exposure->rights == rights)
+			return exposure;
+	return NULL;
+}
+
+/* Called with exports_mutex held. */
+static struct kxfer_exposure *add_exposure(struct kxfer_link *link,
+					   struct kxfer_export *export, u32 rights)
+{
+	struct kxfer_exposure *exposure = kzalloc(sizeof(*exposure), GFP_KERNEL);
+
+	if (!exposure)
+		return NULL;
+	kref_init(&exposure->ref);
+	kref_get(&export->ref);
+	exposure->id = ++last_exposure_id;
+	exposure->export = export;
+	exposure->link = link;
+	exposure->rights = rights;
+	init_completion(&exposure->ready);
+	init_completion(&exposure->gone);
+	list_add_tail(&exposure->export_node, &export->exposures);
+	list_add_tail(&exposure->link_node, &link->exposures);
+	kxfer_stat_inc(KXFER_STAT_LIVE_EXPOSURES);
+	return exposure;
+}
+
+/* Take it off both lists. Called with exports_mutex held. Return: false if it was off. */
+static bool unlink_exposure(struct kxfer_exposure *exposure)
+{
+	if (list_empty(&exposure->link_node))
+		return false;
+	list_del_init(&exposure->link_node);
+	list_del_init(&exposure->export_node);
+	return true;
+}
+
+/* By whoever took it off the lists. */
+static void destroy_exposure(struct kxfer_exposure *exposure)
+{
+	kxfer_exposure_deregister(exposure);
+	complete_all(&exposure->gone);
+	exposure_put(exposure);
+}
+
+static void drop_grant(struct kxfer_exposure *exposure)
+{
+	bool last;
+
+	mutex_lock(&exports_mutex);
+	last = !--exposure->nr_grants && unlink_exposure(exposure);
+	mutex_unlock(&exports_mutex);
+	if (last)
+		destroy_exposure(exposure);
+}
+
+/* Find the export and count a grant on its exposure. Called with exports_mutex held. */
+static int reserve_exposure(struct kxfer_link *link,
+			    const struct kxfer_wire_grant *request,
+			    struct kxfer_exposure **found, bool *created)
+{
+	u32 uid = be32_to_cpu(request->uid), gid = be32_to_cpu(request->gid);
+	u32 wanted = be32_to_cpu(request->rights), rights;
+	struct kxfer_export *export = find_export(request->name);
+	struct kxfer_exposure *exposure;
+
+	if (!export)
+		return -ENOENT;
+	rights = rights_of(export, link, uid, gid);
+	if (!rights || wanted & ~rights) {
+		kxfer_notice("link %llu: export %s refused to uid %u gid %u: %s",
+			     link->id, export->name, uid, gid,
+			     rights ? "a right that it does not have" : "no rule allows it");
+		return -EACCES;
+	}
+	rights = wanted ?: rights;
+	exposure = find_exposure(link, export, rights);
+	*created = !exposure;
+	if (!exposure)
+		exposure = add_exposure(link, export, rights);
+	if (!exposure)
+		return -ENOMEM;
+	exposure->nr_grants++;
+	kref_get(&exposure->ref);
+	*found = exposure;
+	return 0;
+}
+
+static int get_exposure(struct kxfer_link *link, const struct kxfer_wire_grant *request,
+			struct kxfer_exposure **exposure)
+{
+	bool created;
+	int ret;
+
+	mutex_lock(&exports_mutex);
+	ret = reserve_exposure(link, request, exposure, &created);
+	mutex_unlock(&exports_mutex);
+	if (ret)
+		return ret;
+	if (created) {
+		(*exposure)->error = kxfer_exposure_register(*exposure);
+		complete_all(&(*exposure)->ready);
+	} else {
+		wait_for_completion(&(*exposure)->ready);
+	}
+	return (*exposure)->error;
+}
+
+static int add_grant(struct kxfer_link *link, struct kxfer_exposure *exposure,
+		     const struct kxfer_wire_grant *request, u32 *id)
+{
+	struct kxfer_grant *grant;
+	int ret;
+
+	grant = kzalloc(sizeof(*grant), GFP_KERNEL);
+	if (!grant)
+		return -ENOMEM;
+	grant->exposure = exposure;
+	grant->uid = be32_to_cpu(request->uid);
+	grant->gid = be32_to_cpu(request->gid);
+	ret = xa_alloc_bh(&link->grants, id, grant, XA_LIMIT(1, KXFER_MAX_GRANTS),
+			  GFP_KERNEL);
+	if (ret) {
+		kfree(grant);
+		return ret == -EBUSY ? -EDQUOT : ret;
+	}
+	atomic_inc(&link->nr_grants);
+	kxfer_stat_inc(KXFER_STAT_LIVE_GRANTS);
+	return 0;
+}
+
+/**
+ * kxfer_export_grant() - a peer opens a target
+ * @link: passive
+ * @request: untrusted
+ * @answer: filled on success
+ *
+ * In a handler that may sleep.
+ */
+enum kxfer_wire_status kxfer_export_grant(struct kxfer_link *link,
+					  const struct kxfer_wire_grant *request,
+					  struct kxfer_wire_grant_answer *answer)
+{
+	struct kxfer_exposure *exposure = NULL;
+	u32 id;
+	int ret;
+
+	if (be32_to_cpu(request->rights) & ~KXFER_RIGHT_ALL)
+		return KXFER_WIRE_INVALID;
+	ret = get_exposure(link, request, &exposure);
+	if (!ret)
+		ret = add_grant(link, exposure, request, &id);
+	if (ret) {
+		if (exposure) {
+			drop_grant(exposure);
+			exposure_put(exposure);
+		}
+		return kxfer_control_status(ret);
+	}
+	answer->grant = cpu_to_be64(id);
+	answer->exposure = cpu_to_be64(exposure->id);
+	answer->length = cpu_to_be64(exposure->export->length);
+	answer->rights = cpu_to_be32(exposure->rights);
+	answer->nr_keys = cpu_to_be32(exposure->nr_keys);
+	get_content(exposure->export, &answer->content);
+	return KXFER_WIRE_OK;
+}
+
+static void free_grant(struct kxfer_link *link, struct kxfer_grant *grant)
+{
+	atomic_dec(&link->nr_grants);
+	exposure_put(grant->exposure);
+	kfree_rcu(grant, rcu);
+	kxfer_stat_dec(KXFER_STAT_LIVE_GRANTS);
+}
+
+/* Take a grant out of the table; ids are the peer's word. */
+static struct kxfer_grant *take_grant(struct kxfer_link *link, u64 id)
+{
+	if (!id || id > KXFER_MAX_GRANTS)
+		return NULL;
+	return xa_erase_bh(&link->grants, id);
+}
+
+/** kxfer_export_release() - a peer has closed a target */
+enum kxfer_wire_status kxfer_export_release(struct kxfer_link *link, u64 grant_id)
+{
+	struct kxfer_grant *grant = take_grant(link, grant_id);
+
+	if (!grant)
+		return KXFER_WIRE_NO_ENTRY;
+	drop_grant(grant->exposure);
+	free_grant(link, grant);
+	return KXFER_WIRE_OK;
+}
+
+/** kxfer_export_keys() - a page of the table of an exposure of this link */
+enum kxfer_wire_status kxfer_export_keys(struct kxfer_link *link,
+					 const struct kxfer_wire_keys *request,
+					 struct kxfer_wire_keys_answer *answer,
+					 u32 *length)
+{
+	u32 room = (KXFER_WIRE_CONTROL_BYTES - sizeof(struct kxfer_wire_header) -
+		    sizeof(*answer)) / sizeof(answer->keys[0]);
+	u32 first = be32_to_cpu(request->first), n = 0;
+	enum kxfer_wire_status status = KXFER_WIRE_REVOKED;
+	struct kxfer_exposure *exposure;
+
+	mutex_lock(&exports_mutex);
+	list_for_each_entry(exposure, &link->exposures, link_node) {
+		if (exposure->id != be64_to_cpu(request->exposure) ||
+		    !completion_done(&exposure->ready))
+			continue;
+		for (; n < room && first < exposure->nr_keys; n++, first++) {
+			const struct kxfer_extent *key = &exposure->keys[first];
+
+			answer->keys[n].addr = cpu_to_be64(key->addr);
+			answer->keys[n].rkey = cpu_to_be32(key->key);
+			answer->keys[n].length = cpu_to_be32(key->length);
+		}
+		status = KXFER_WIRE_OK;
+		break;
+	}
+	mutex_unlock(&exports_mutex);
+	answer->nr = cpu_to_be32(n);
+	answer->reserved = 0;
+	*length = struct_size(answer, keys, n);
+	return status;
+}
+
+/** kxfer_export_describe() - what the export of a grant holds now */
+enum kxfer_wire_status kxfer_export_describe(struct kxfer_link *link, u64 grant_id,
+					     struct kxfer_wire_info_answer *answer)
+{
+	enum kxfer_wire_status status = KXFER_WIRE_NO_ENTRY;
+	struct kxfer_exposure *exposure;
+	struct kxfer_grant *grant;
+
+	if (grant_id > KXFER_MAX_GRANTS)
+		return status;
+	mutex_lock(&exports_mutex);
+	xa_lock_bh(&link->grants);
+	grant = xa_load(&link->grants, grant_id);
+	exposure = grant ? grant->exposure : NULL;
+	if (exposure && list_empty(&exposure->link_node)) {
+		status = KXFER_WIRE_REVOKED;
+	} else if (exposure) {
+		answer->length = cpu_to_be64(exposure->export->length);
+		get_content(exposure->export, &answer->content);
+		status = KXFER_WIRE_OK;
+	}
+	xa_unlock_bh(&link->grants);
+	mutex_unlock(&exports_mutex);
+	return status;
+}
+
+static void fill_entry(struct kxfer_wire_list_entry *entry, struct kxfer_export *export,
+		       u32 rights)
+{
+	memset(entry, 0, sizeof(*entry));
+	entry->id = cpu_to_be64(export->node_id);
+	memcpy(entry->name, export->name, sizeof(entry->name));
+	entry->length = cpu_to_be64(export->length);
+	entry->rights = cpu_to_be32(rights);
+	get_content(export, &entry->content);
+}
+
+/** kxfer_export_list() - exports that are open to a user of a peer */
+enum kxfer_wire_status kxfer_export_list(struct kxfer_link *link,
+					 const struct kxfer_wire_list *request,
+					 struct kxfer_wire_list_answer *answer,
+					 u32 *length)
+{
+	u32 room = (KXFER_WIRE_CONTROL_BYTES - sizeof(struct kxfer_wire_header) -
+		    sizeof(*answer)) / sizeof(answer->entries[0]);
+	u64 cursor = be64_to_cpu(request->cursor);
+	struct kxfer_export *export;
+	u32 n = 0, rights;
+
+	mutex_lock(&exports_mutex);
+	list_for_each_entry(export, &exports, node) {
+		if (n == room)
+			break;
+		if (export->node_id <= cursor || export == ping_export)
+			continue;
+		rights = rights_of(export, link, be32_to_cpu(request->uid),
+				   be32_to_cpu(request->gid));
+		if (rights)
+			fill_entry(&answer->entries[n++], export, rights);
+	}
+	mutex_unlock(&exports_mutex);
+	answer->nr = cpu_to_be32(n);
+	answer->reserved = 0;
+	*length = struct_size(answer, entries, n);
+	return KXFER_WIRE_OK;
+}
+
+static int deliver(struct kxfer_export *export, struct kxfer_event *event)
+{
+	int ret = -EKEYREVOKED;
+
+	spin_lock_bh(&export->lock);
+	event->export_id = export->id;
+	if (export->session)
+		ret = kxfer_session_push_event(export->session, event);
+	spin_unlock_bh(&export->lock);
+	return ret;
+}
+
+/** kxfer_export_notify() - hand a cookie to the owner of a grant's export; does not sleep */
+enum kxfer_wire_status kxfer_export_notify(struct kxfer_link *link, u64 grant_id,
+					   u64 cookie)
+{
+	struct kxfer_event event = {
+		.type = KXFER_EVENT_NOTIFY,
+		.cookie = cookie,
+		.time_ns = ktime_get_ns(),
+		.peer = link->remote,
+	};
+	enum kxfer_wire_status status = KXFER_WIRE_NO_ENTRY;
+	struct kxfer_grant *grant;
+
+	if (grant_id > KXFER_MAX_GRANTS)
+		return status;
+	xa_lock_bh(&link->grants);
+	grant = xa_load(&link->grants, grant_id);
+	if (grant && !(grant->exposure->rights & KXFER_RIGHT_WRITE)) {
+		status = KXFER_WIRE_NO_ACCESS;
+	} else if (grant) {
+		event.uid = grant->uid;
+		event.gid = grant->gid;
+		status = kxfer_control_status(deliver(grant->exposure->export, &event));
+	}
+	xa_unlock_bh(&link->grants);
+	if (status == KXFER_WIRE_OK)
+		kxfer_stat_inc(KXFER_STAT_NOTIFIES_RECEIVED);
+	return status;
+}
+
+/** kxfer_export_link_closed() - the link's QPs are destroyed: end its exposures and grants */
+void kxfer_export_link_closed(struct kxfer_link *link)
+{
+	struct kxfer_exposure *exposure;
+	struct kxfer_grant *grant;
+	unsigned long id;
+
+	for (;;) {
+		mutex_lock(&exports_mutex);
+		exposure = list_first_entry_or_null(&link->exposures,
+						    struct kxfer_exposure, link_node);
+		if (exposure)
+			unlink_exposure(exposure);
+		mutex_unlock(&exports_mutex);
+		if (!exposure)
+			break;
+		destroy_exposure(exposure);
+	}
+	xa_for_each(&link->grants, id, grant) {
+		xa_erase_bh(&link->grants, id);
+		free_grant(link, grant);
+	}
+}
+
+/* ---- content ---- */
+
+static void content_answered(struct kxfer_request *request)
+{
+	/* Any answer will do: a holder that went away does not care. */
+}
+
+/* Called with exports_mutex held. Return: false if no slot is free. */
+static bool send_content(struct kxfer_exposure *exposure)
+{
+	struct kxfer_wire_content_change change = {
+		.exposure = cpu_to_be64(exposure->id),
+	};
+	struct kxfer_request *request;
+
+	request = kxfer_channel_get(&exposure->link->control->channel);
+	if (!request)
+		return false;
+	exposure->content_dirty = false;
+	get_content(exposure->export, &change.content);
+	request->answered = content_answered;
+	if (kxfer_channel_post(request, KXFER_WIRE_CONTENT, &change, sizeof(change)))
+		kxfer_channel_put(request);
+	return true;
+}
+
+/** kxfer_export_content_work() - tell a peer of new content, as far as slots are free */
+void kxfer_export_content_work(struct work_struct *work)
+{
+	struct kxfer_link *link = container_of(work, struct kxfer_link, content_work);
+	struct kxfer_exposure *exposure;
+
+	mutex_lock(&exports_mutex);
+	list_for_each_entry(exposure, &link->exposures, link_node)
+		if (exposure->content_dirty && !send_content(exposure))
+			break;
+	mutex_unlock(&exports_mutex);
+}
+
+static void announce_content(struct kxfer_export *export)
+{
+	struct kxfer_exposure *exposure;
+
+	mutex_lock(&exports_mutex);
+	list_for_each_entry(exposure, &export->exposures, export_node) {
+		exposure->content_dirty = true;
+		kxfer_link_queue_content(exposure->link);
+	}
+	mutex_unlock(&exports_mutex);
+}
+
+/** kxfer_export_set() - KXFER_EXPORT_SET */
+int kxfer_export_set(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_export_set *cmd = arg;
+	struct kxfer_export *export;
+	int ret = 0;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	if (cmd->__reserved || cmd->content.generation)
+		return -EINVAL;
+	down_read(&session->lock);
+	export = xa_load(&session->exports, cmd->export_id);
+	if (!export)
+		ret = -ENOENT;
+	else if (cmd->content.length > export->length)
+		ret = -ERANGE;
+	if (!ret) {
+		spin_lock_bh(&export->lock);
+		cmd->content.generation = export->content.generation + 1;
+		export->content = cmd->content;
+		spin_unlock_bh(&export->lock);
+		announce_content(export);
+	}
+	up_read(&session->lock);
+	return ret;
+}
+
+/* ---- withdrawal; the steps are those at the head of this file ---- */
+
+static void unpublish(struct kxfer_export *export)
+{
+	mutex_lock(&exports_mutex);
+	list_del_init(&export->node);
+	mutex_unlock(&exports_mutex);
+	spin_lock_bh(&export->lock);
+	export->session = NULL;
+	spin_unlock_bh(&export->lock);
+}
+
+/* Return: an exposure with references on it and its link, or NULL. */
+static struct kxfer_exposure *first_exposure(struct kxfer_export *export)
+{
+	struct kxfer_exposure *exposure;
+
+	mutex_lock(&exports_mutex);
+	exposure = list_first_entry_or_null(&export->exposures, struct kxfer_exposure,
+					    export_node);
+	if (exposure) {
+		kref_get(&exposure->ref);
+		kxfer_link_ref(exposure->link);
+	}
+	mutex_unlock(&exports_mutex);
+	return exposure;
+}
+
+/* Make the holder stop. Return: false if only the end of the link does. */
+static bool revoke(struct kxfer_exposure *exposure)
+{
+	struct kxfer_wire_exposure_id id = { .exposure = cpu_to_be64(exposure->id) };
+	struct kxfer_link *link = exposure->link;
+	int ret;
+
+	kxfer_stat_inc(KXFER_STAT_REVOKES_SENT);
+	ret = kxfer_channel_call(&link->control->channel, KXFER_WIRE_REVOKE, &id,
+				 sizeof(id), NULL, NULL, KXFER_REVOKE_MS,
+				 KXFER_WAIT_UNINTERRUPTIBLE);
+	if (!ret) {
+		kxfer_stat_inc(KXFER_STAT_REVOKES_ANSWERED);
+		return true;
+	}
+	if (ret == -ETIMEDOUT) {
+		kxfer_stat_inc(KXFER_STAT_REVOKES_TIMED_OUT);
+		kxfer_notice("link %llu: the peer does not let go of export %s, giving the link up",
+			     link->id, exposure->export->name);
+	}
+	kxfer_link_fail(link, -ETIMEDOUT);
+	return false;
+}
+
+static void withdraw_exposure(struct kxfer_exposure *exposure)
+{
+	bool mine = false;
+
+	wait_for_completion(&exposure->ready);
+	if (revoke(exposure)) {
+		mutex_lock(&exports_mutex);
+		mine = unlink_exposure(exposure);
+		mutex_unlock(&exports_mutex);
+	}
+	if (mine)
+		destroy_exposure(exposure);
+	else
+		wait_for_completion(&exposure->gone);
+}
+
+/**
+ * kxfer_export_withdraw() - end an export
+ * @export: taken from its session's table; the reference is dropped here
+ *
+ * Sleeps uninterruptibly, at the longest until each link that holds it has been
+ * declared dead: they die of silence side by side, within
+ * KXFER_KEEPALIVE_MS + KXFER_SILENCE_MS and the teardown.
+ */
+void kxfer_export_withdraw(struct kxfer_export *export)
+{
+	struct kxfer_exposure *exposure;
+	struct kxfer_link *link;
+
+	unpublish(export);
+	while ((exposure = first_exposure(export))) {
+		link = exposure->link;
+		withdraw_exposure(exposure);
+		exposure_put(exposure);
+		kxfer_link_put(link);
+	}
+	atomic_dec(&export->region->users);
+	kref_put(&export->ref, export_release);
+}
+
+/* ---- looking at exports ---- */
+
+static void fill_info(struct kxfer_export *export, struct kxfer_info_export *info)
+{
+	struct kxfer_exposure *exposure;
+
+	*info = (struct kxfer_info_export) {
+		.id = export->node_id,
+		.length = export->length,
+		.rights = export->rights,
+		.nr_rules = export->nr_rules,
+		.owner_uid = export->owner_uid,
+		.owner_pid = export->owner_pid,
+	};
+	memcpy(info->name, export->name, sizeof(info->name));
+	spin_lock_bh(&export->lock);
+	info->content = export->content;
+	spin_unlock_bh(&export->lock);
+	list_for_each_entry(exposure, &export->exposures, export_node) {
+		info->nr_links++;
+		info->nr_grants += exposure->nr_grants;
+	}
+}
+
+/** kxfer_export_info() - INFO records of exports after *cursor; see info.c */
+u32 kxfer_export_info(const struct kxfer_session *viewer, u64 *cursor,
+		      void *records, u32 nr)
+{
+	struct kxfer_info_export *info = records;
+	struct kxfer_export *export;
+	u32 n = 0;
+
+	mutex_lock(&exports_mutex);
+	list_for_each_entry(export, &exports, node) {
+		if (n == nr)
+			break;
+		if (export->node_id <= *cursor || (viewer && export->session != viewer))
+			continue;
+		fill_info(export, &info[n++]);
+		*cursor = export->node_id;
+	}
+	mutex_unlock(&exports_mutex);
+	return n;
+}
+
+/* ---- the built-in export ---- */
+
+static void fill_ping(struct kxfer_memory *memory)
+{
+	u32 i;
+
+	for (i = 0; i < KXFER_PING_SIZE; i++) {
+		u8 *page = page_address(memory->pages[i / PAGE_SIZE]);
+
+		page[i % PAGE_SIZE] = (u8)(i * 7 + i / 256);
+	}
+}
+
+/** kxfer_export_init() - publish @ping */
+int kxfer_export_init(void)
+{
+	struct kxfer_memory *memory;
+	struct kxfer_region *region;
+
+	memory = kxfer_memory_alloc(KXFER_PING_SIZE);
+	if (IS_ERR(memory))
+		return PTR_ERR(memory);
+	fill_ping(memory);
+	region = kxfer_region_create(memory);
+	if (IS_ERR(region))
+		return PTR_ERR(region);
+	ping_export = export_alloc(KXFER_PING_NAME, KXFER_RIGHT_READ);
+	if (!ping_export) {
+		kxfer_region_destroy(region);
+		return -ENOMEM;
+	}
+	ping_export->region = region;
+	ping_export->length = KXFER_PING_SIZE;
+	atomic_inc(&region->users);
+	return publish(ping_export);
+}
+
+/** kxfer_export_exit() - withdraw @ping; no link is left */
+void kxfer_export_exit(void)
+{
+	struct kxfer_region *region = ping_export->region;
+
+	kxfer_export_withdraw(ping_export);
+	kxfer_region_destroy(region);
+}

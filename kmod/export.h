@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Regions published under names, and who reaches them. See export.c. */
+#ifndef KXFER_EXPORT_H
+#define KXFER_EXPORT_H
+
+#include <linux/completion.h>
+#include <linux/kref.h>
+#include <linux/kxfer.h>
+#include <linux/list.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+
+#include "wire.h"
+
+struct ib_mr;
+struct kxfer_extent;
+struct kxfer_link;
+struct kxfer_mapping;
+struct kxfer_region;
+struct kxfer_session;
+
+#define KXFER_MAX_RULES		32
+#define KXFER_MAX_GRANTS	65536	/* of a link */
+#define KXFER_REVOKE_MS		10000	/* a holder that does not answer in time loses the link */
+
+/**
+ * struct kxfer_export - a range of a region under a name
+ * @ref: held by its session's table (or the module) and by exposures
+ * @node: in the list of exports while it can be opened
+ * @id: in its session
+ * @node_id: on this node
+ * @name: zero-terminated
+ * @rights: KXFER_RIGHT_*
+ * @region: counted as a user
+ * @offset: into the region
+ * @length: bytes
+ * @rules: may be NULL
+ * @nr_rules: entries
+ * @owner_uid: of the session
+ * @owner_pid: of the session
+ * @exposures: by kxfer_exposure.export_node, under exports_mutex
+ * @lock: over @session and @content; bh-safe
+ * @session: gets events; NULL once withdrawn, and for the built-in export
+ * @content: what it holds
+ */
+struct kxfer_export {
+	struct kref ref;
+	struct list_head node;
+	u32 id;
+	u64 node_id;
+	char name[KXFER_NAME_MAX + 1];
+	u32 rights;
+	struct kxfer_region *region;
+	u64 offset;
+	u64 length;
+	struct kxfer_rule *rules;
+	u32 nr_rules;
+	u32 owner_uid;
+	pid_t owner_pid;
+	struct list_head exposures;
+	spinlock_t lock;
+	struct kxfer_session *session;
+	struct kxfer_content content;
+};
+
+/**
+ * struct kxfer_exposure - an export registered on one link with given rights
+ * @ref: held by the lists, by grants, and by who withdraws
+ * @id: on this node
+ * @export: a reference
+ * @link: stays while this is in its list
+ * @rights: KXFER_RIGHT_*
+ * @nr_grants: under exports_mutex; at 0 it is destroyed
+ * @export_node: in kxfer_export.exposures; whoever takes it off both lists
+ *	destroys it
+ * @link_node: in kxfer_link.exposures
+ * @mapping: of the region for the link's device; counted as a user
+ * @mrs: registrations
+ * @keys: the same as extents: address, length, rkey
+ * @nr_keys: entries of both
+ * @ready: registration has ended
+ * @error: how
+ * @gone: deregistered: the peer reaches nothing by it
+ * @content_dirty: the peer has to be told of new content
+ */
+struct kxfer_exposure {
+	struct kref ref;
+	u64 id;
+	struct kxfer_export *export;
+	struct kxfer_link *link;
+	u32 rights;
+	u32 nr_grants;
+	struct list_head export_node;
+	struct list_head link_node;
+	struct kxfer_mapping *mapping;
+	struct ib_mr **mrs;
+	struct kxfer_extent *keys;
+	u32 nr_keys;
+	struct completion ready;
+	int error;
+	struct completion gone;
+	bool content_dirty;
+};
+
+/**
+ * struct kxfer_grant - a target that the peer holds
+ * @exposure: a reference
+ * @uid: of the process there
+ * @gid: likewise
+ * @rcu: looked up under RCU by NOTIFY
+ */
+struct kxfer_grant {
+	struct kxfer_exposure *exposure;
+	u32 uid;
+	u32 gid;
+	struct rcu_head rcu;
+};
+
+int kxfer_export_init(void);
+void kxfer_export_exit(void);
+int kxfer_export_add(struct kxfer_session *session, void *arg);
+int kxfer_export_del(struct kxfer_session *session, void *arg);
+int kxfer_export_set(struct kxfer_session *session, void *arg);
+void kxfer_export_withdraw(struct kxfer_export *export);
+
+enum kxfer_wire_status kxfer_export_grant(struct kxfer_link *link,
+					  const struct kxfer_wire_grant *request,
+					  struct kxfer_wire_grant_answer *answer);
+enum kxfer_wire_status kxfer_export_keys(struct kxfer_link *link,
+					 const struct kxfer_wire_keys *request,
+					 struct kxfer_wire_keys_answer *answer,
+					 u32 *length);
+enum kxfer_wire_status kxfer_export_release(struct kxfer_link *link, u64 grant_id);
+enum kxfer_wire_status kxfer_export_describe(struct kxfer_link *link, u64 grant_id,
+					     struct kxfer_wire_info_answer *answer);
+enum kxfer_wire_status kxfer_export_list(struct kxfer_link *link,
+					 const struct kxfer_wire_list *request,
+					 struct kxfer_wire_list_answer *answer,
+					 u32 *length);
+enum kxfer_wire_status kxfer_export_notify(struct kxfer_link *link, u64 grant_id,
+					   u64 cookie);
+void kxfer_export_link_closed(struct kxfer_link *link);
+void kxfer_export_content_work(struct work_struct *work);
+u32 kxfer_export_info(const struct kxfer_session *viewer, u64 *cursor,
+		      void *records, u32 nr);
+
+#endif /* KXFER_EXPORT_H */

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Jobs: submit, post, complete, cancel. See job.c. */
+#ifndef KXFER_JOB_H
+#define KXFER_JOB_H
+
+#include <linux/kxfer.h>
+#include <linux/list.h>
+#include <linux/workqueue.h>
+
+#include "plan.h"
+
+struct kxfer_chain;
+struct kxfer_lane;
+struct kxfer_link;
+struct kxfer_mapping;
+struct kxfer_region;
+struct kxfer_session;
+struct kxfer_target;
+
+#define KXFER_SUBMIT_MAX	256		/* jobs of one SUBMIT */
+#define KXFER_REAP_MAX		4096		/* completions of one call */
+#define KXFER_PIECE_BYTES	(1024 * 1024)	/* longest RDMA message of a job */
+
+/**
+ * struct kxfer_active_job - a job in flight, then its completion until it is reaped
+ * @completion: what the user will get
+ * @session: it belongs to; lives as long as any job of it
+ * @session_node: in the session's jobs, then done
+ * @region: of its local memory, or NULL
+ * @mapping: of that region for the link's device, or NULL
+ * @target: of its remote memory, or NULL
+ * @lane: it runs on, or NULL
+ * @lane_node: in the lane's queue, then posted
+ * @plan: what is left to post (READ, WRITE)
+ * @flags: KXFER_JOB_F_*
+ * @length: bytes
+ * @cookie: of a NOTIFY
+ * @deadline_ns: or 0
+ * @status: first error seen, given when the link is torn down
+ * @nr_chains: posted and not completed
+ * @started: something was posted
+ * @planned: everything was posted
+ * @stopped: post nothing more: session closed or export withdrawn
+ */
+struct kxfer_active_job {
+	struct kxfer_completion completion;
+	struct kxfer_session *session;
+	struct list_head session_node;
+	struct kxfer_region *region;
+	struct kxfer_mapping *mapping;
+	struct kxfer_target *target;
+	struct kxfer_lane *lane;
+	struct list_head lane_node;
+	struct kxfer_plan plan;
+	u32 flags;
+	u64 length;
+	u64 cookie;
+	u64 deadline_ns;
+	int status;
+	u32 nr_chains;
+	bool started;
+	bool planned;
+	bool stopped;
+};
+
+int kxfer_job_init(void);
+void kxfer_job_exit(void);
+int kxfer_job_submit(struct kxfer_session *session, void *arg);
+int kxfer_job_reap(struct kxfer_session *session, void *arg);
+int kxfer_job_cancel(struct kxfer_session *session, void *arg);
+void kxfer_job_end_session(struct kxfer_session *session);
+void kxfer_job_pump(struct kxfer_lane *lane);
+void kxfer_job_revoke(struct kxfer_link *link, struct kxfer_target *target);
+void kxfer_job_fail_lane(struct kxfer_lane *lane);
+void kxfer_job_deadline_work(struct work_struct *work);
+void kxfer_job_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane);
+
+#endif /* KXFER_JOB_H */

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Lanes: a QP with its CQ, what it takes to post to it, and its end.
+ *
+ * The send queue of a data lane has KXFER_LANE_JOB_WRS work requests for jobs,
+ * given out as credits (job.c), two for each slot of its channel, and one for the
+ * marker of ib_drain_qp(). A control QP has KXFER_CONTROL_REG_WRS for fast
+ * registrations in place of the first. The CQ holds all of both queues, for
+ * after an error every work request completes, unsignalled ones too.
+ *
+ * Life: kxfer_lane_create() -> cm_id -> kxfer_lane_open() -> connected ->
+ * kxfer_lane_close() -> kxfer_lane_free(). Only the link's teardown closes and
+ * only the link's last reference frees, because callers who wait for an answer
+ * still hold a slot of the channel when the lane is closed.
+ *
+ * Closing, as a proof:
+ *  1. @open is cleared under the lock: who posts from now on gets an error, and
+ *     who posted before is seen by the drain.
+ *  2. rdma_disconnect() tells the peer; ib_drain_qp() puts the QP into the error
+ *     state and returns when every work request has completed and its callback
+ *     has run. Those callbacks post nothing, for @open is clear.
+ *  3. The QP is destroyed: no packet reaches our memory any more. The CQ is
+ *     freed, which also waits for its handler. rdma_destroy_id() waits for the
+ *     event handler.
+ *  4. Only now the link's teardown lets jobs complete and frees what work
+ *     requests pointed to.
+ *
+ * Context: create, open, close and free may sleep; posting and completions do not.
+ */
+#include "log.h"
+
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+
+#include "cm.h"
+#include "device.h"
+#include "job.h"
+#include "lane.h"
+#include "link.h"
+#include "stats.h"
+
+/**
+ * kxfer_lane_create() - a lane without QP
+ * @link: it will belong to; has to outlive it
+ * @index: 0: the control QP
+ *
+ * Return: the lane or NULL.
+ */
+struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index)
+{
+	struct kxfer_lane *lane = kzalloc(sizeof(*lane), GFP_KERNEL);
+
+	if (!lane)
+		return NULL;
+	lane->link = link;
+	lane->id = link->id << 4 | index;
+	lane->index = index;
+	INIT_LIST_HEAD(&lane->node);
+	init_completion(&lane->cm_done);
+	spin_lock_init(&lane->lock);
+	INIT_LIST_HEAD(&lane->queue);
+	INIT_LIST_HEAD(&lane->posted);
+	INIT_LIST_HEAD(&lane->free_chains);
+	INIT_LIST_HEAD(&lane->sinks);
+	INIT_WORK(&lane->accept_work, kxfer_cm_accept_work);
+	INIT_DELAYED_WORK(&lane->deadline_work, kxfer_job_deadline_work);
+	kxfer_stat_inc(KXFER_STAT_LIVE_LANES);
+	return lane;
+}
+
+/** kxfer_lane_free() - after kxfer_lane_close() */
+void kxfer_lane_free(struct kxfer_lane *lane)
+{
+	kxfer_channel_destroy(&lane->channel);
+	kfree(lane->fence);
+	kfree(lane->sink_array);
+	kvfree(lane->scratch);
+	kvfree(lane->chains);
+	kfree(lane);
+	kxfer_stat_dec(KXFER_STAT_LIVE_LANES);
+}
+
+/* May run in an interrupt; ends with the QP. */
+static void qp_event(struct ib_event *event, void *context)
+{
+	struct kxfer_lane *lane = context;
+
+	switch (event->event) {
+	case IB_EVENT_COMM_EST:
+		rdma_notify(lane->cm_id, event->event);
+		break;
+	case IB_EVENT_QP_FATAL:
+	case IB_EVENT_QP_REQ_ERR:
+	case IB_EVENT_QP_ACCESS_ERR:
+		kxfer_link_fail(lane->link, -ECONNRESET);
+		break;
+	default:
+		break;
+	}
+}
+
+static u32 job_wrs(const struct kxfer_lane *lane)
+{
+	u32 max_qp_wr = lane->link->dev->ibdev->attrs.max_qp_wr;
+
+	if (kxfer_lane_is_control(lane))
+		return 0;
+	return min_t(u32, KXFER_LANE_JOB_WRS,
+		     max_qp_wr - kxfer_channel_sends(KXFER_WIRE_DATA_SLOTS) - 1);
+}
+
+static int create_qp(struct kxfer_lane *lane, u32 send_wr, u32 recv_wr)
+{
+	struct kxfer_device *dev = lane->link->dev;
+	struct ib_qp_init_attr attr = {
+		.event_handler = qp_event,
+		.qp_context = lane,
+		.send_cq = lane->cq,
+		.recv_cq = lane->cq,
+		.cap = {
+			.max_send_wr = send_wr,
+			.max_recv_wr = recv_wr,
+			.max_send_sge = max(dev->max_sge, dev->max_sge_rd),
+			.max_recv_sge = 1,
+		},
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.qp_type = IB_QPT_RC,
+	};
+	int ret;
+
+	ret = rdma_create_qp(lane->cm_id, lane->link->pd, &attr);
+	if (!ret)
+		lane->qp = lane->cm_id->qp;
+	return ret;
+}
+
+static int create_cq_and_qp(struct kxfer_lane *lane, enum ib_poll_context context)
+{
+	struct ib_device *ibdev = lane->link->dev->ibdev;
+	bool control = kxfer_lane_is_control(lane);
+	u32 slots = control ? KXFER_WIRE_CONTROL_SLOTS : KXFER_WIRE_DATA_SLOTS;
+	u32 send_wr = kxfer_channel_sends(slots) + 1 +
+		      (control ? KXFER_CONTROL_REG_WRS : job_wrs(lane));
+	u32 recv_wr = kxfer_channel_recvs(slots) + 1;
+	int ret;
+
+	if (send_wr > ibdev->attrs.max_qp_wr ||
+	    send_wr + recv_wr > ibdev->attrs.max_cqe)
+		return -EOPNOTSUPP;
+	lane->cq = ib_alloc_cq(ibdev, lane, send_wr + recv_wr,
+			       lane->id % ibdev->num_comp_vectors, context);
+	if (IS_ERR(lane->cq)) {
+		ret = PTR_ERR(lane->cq);
+		lane->cq = NULL;
+		return ret;
+	}
+	return create_qp(lane, send_wr, recv_wr);
+}
+
+static int create_job_memory(struct kxfer_lane *lane)
+{
+	u32 i;
+
+	if (kxfer_lane_is_control(lane))
+		return 0;
+	lane->max_credits = job_wrs(lane);
+	lane->credits = lane->max_credits;
+	lane->chains = kvcalloc(lane->max_credits, sizeof(*lane->chains), GFP_KERNEL);
+	lane->scratch = kvzalloc(sizeof(*lane->scratch), GFP_KERNEL);
+	if (!lane->chains || !lane->scratch)
+		return -ENOMEM;
+	for (i = 0; i < lane->max_credits; i++) {
+		kxfer_job_chain_init(&lane->chains[i], lane);
+		list_add_tail(&lane->chains[i].node, &lane->free_chains);
+	}
+	return 0;
+}
+
+/**
+ * kxfer_lane_open() - create CQ and QP and post the RECVs
+ * @lane: with its cm_id; its link has its device and PD
+ * @context: where completions are handled
+ *
+ * May sleep. Return: 0 or -errno; kxfer_lane_close() undoes a part too.
+ */
+int kxfer_lane_open(struct kxfer_lane *lane, enum ib_poll_context context)
+{
+	bool control = kxfer_lane_is_control(lane);
+	int ret;
+
+	ret = create_cq_and_qp(lane, context);
+	if (ret)
+		return ret;
+	ret = create_job_memory(lane);
+	if (ret)
+		return ret;
+	ret = kxfer_channel_init(&lane->channel, lane,
+				 control ? KXFER_WIRE_CONTROL_SLOTS : KXFER_WIRE_DATA_SLOTS,
+				 control ? KXFER_WIRE_CONTROL_BYTES : KXFER_WIRE_DATA_BYTES);
+	if (ret)
+		return ret;
+	spin_lock_bh(&lane->lock);
+	lane->open = true;
+	spin_unlock_bh(&lane->lock);
+	return kxfer_channel_post_recvs(&lane->channel);
+}
+
+static void destroy_sinks(struct kxfer_lane *lane)
+{
+	u32 i;
+
+	for (i = 0; lane->sink_array && i < KXFER_LANE_SINKS; i++) {
+		if (!lane->sink_array[i].mr)
+			continue;
+		ib_dereg_mr(lane->sink_array[i].mr);
+		kxfer_stat_dec(KXFER_STAT_LIVE_MRS);
+	}
+	INIT_LIST_HEAD(&lane->sinks);
+	if (lane->fence_mr) {
+		ib_dereg_mr(lane->fence_mr);
+		lane->fence_mr = NULL;
+		kxfer_stat_dec(KXFER_STAT_LIVE_MRS);
+	}
+	if (lane->fence_dma)
+		ib_dma_unmap_single(lane->link->dev->ibdev, lane->fence_dma,
+				    KXFER_FENCE_BYTES, DMA_FROM_DEVICE);
+	lane->fence_dma = 0;
+}
+
+/**
+ * kxfer_lane_close() - destroy all that the lane has on the device; may sleep
+ *
+ * The proof stands at the head of this file. Afterwards nothing of the lane's
+ * runs but what kxfer_channel_stop() waits for, at the end of this.
+ */
+void kxfer_lane_close(struct kxfer_lane *lane)
+{
+	spin_lock_bh(&lane->lock);
+	lane->open = false;
+	spin_unlock_bh(&lane->lock);
+	cancel_delayed_work_sync(&lane->deadline_work);
+	if (lane->qp) {
+		rdma_disconnect(lane->cm_id);
+		ib_drain_qp(lane->qp);
+		rdma_destroy_qp(lane->cm_id);
+		lane->qp = NULL;
+	}
+	if (lane->cq)
+		ib_free_cq(lane->cq);
+	lane->cq = NULL;
+	kxfer_channel_stop(&lane->channel);
+	destroy_sinks(lane);
+	if (lane->cm_id)
+		rdma_destroy_id(lane->cm_id);
+	lane->cm_id = NULL;
+}
+
+/**
+ * kxfer_lane_wc_error() - a work request failed: the link is broken
+ * @lane: whose it was
+ * @wc: only status, vendor_err, wr_cqe and qp mean anything
+ * @what: for the log
+ *
+ * Flush errors follow from the first error and are not told. Any context but
+ * hard interrupts.
+ */
+void kxfer_lane_wc_error(struct kxfer_lane *lane, const struct ib_wc *wc,
+			 const char *what)
+{
+	if (wc->status != IB_WC_WR_FLUSH_ERR)
+		kxfer_notice("link %llu lane %u: %s failed: %s (vendor 0x%x)",
+			     lane->link->id, lane->index, what,
+			     ib_wc_status_msg(wc->status), wc->vendor_err);
+	kxfer_link_fail(lane->link, -ECONNRESET);
+}
+
+/**
+ * kxfer_lane_post_locked() - post work requests; called with the lane's lock held
+ * @lane: open
+ * @wr: chain
+ * @nr: how many
+ *
+ * Return: 0, or an error after which the link is failed: some of the chain may
+ * have been posted, and only the drain knows when those are done.
+ */
+int kxfer_lane_post_locked(struct kxfer_lane *lane, const struct ib_send_wr *wr,
+			   u32 nr)
+{
+	int ret;
+
+	lockdep_assert_held(&lane->lock);
+	if (!lane->open)
+		return -ECONNRESET;
+	ret = ib_post_send(lane->qp, wr, NULL);
+	lane->nr_wr += nr;
+	if (ret)
+		kxfer_link_fail(lane->link, -ECONNRESET);
+	return ret;
+}
+
+/** kxfer_lane_post() - kxfer_lane_post_locked() that takes the lock */
+int kxfer_lane_post(struct kxfer_lane *lane, const struct ib_send_wr *wr, u32 nr)
+{
+	int ret;
+
+	spin_lock_bh(&lane->lock);
+	ret = kxfer_lane_post_locked(lane, wr, nr);
+	spin_unlock_bh(&lane->lock);
+	return ret;
+}
+
+/* A registration that somebody waits for. */
+struct registration {
+	struct ib_cqe cqe;
+	struct completion done;
+	struct kxfer_lane *lane;
+	int error;
+};
+
+static void registration_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct registration *registration =
+		container_of(wc->wr_cqe, struct registration, cqe);
+
+	if (wc->status != IB_WC_SUCCESS) {
+		kxfer_lane_wc_error(registration->lane, wc, "REG_MR");
+		registration->error = -ECONNRESET;
+	}
+	complete(&registration->done);
+}
+
+/**
+ * kxfer_lane_register() - carry out a fast registration and wait for it
+ * @lane: the control QP
+ * @mr: mapped, with its key updated
+ * @access: IB_ACCESS_*
+ *
+ * At most KXFER_CONTROL_REG_WRS callers at a time (the link's register_mutex lets
+ * one in). Sleeps until the work request completes, or is flushed when the link
+ * is torn down. Return: 0 or -ECONNRESET.
+ */
+int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, int access)
+{
+	struct registration registration = {
+		.cqe.done = registration_done,
+		.lane = lane,
+	};
+	struct ib_reg_wr wr = {
+		.wr = {
+			.wr_cqe = &registration.cqe,
+			.opcode = IB_WR_REG_MR,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+		.mr = mr,
+		.key = mr->rkey,
+		.access = access,
+	};
+
+	init_completion(&registration.done);
+	if (kxfer_lane_post(lane, &wr.wr, 1))
+		return -ECONNRESET;
+	wait_for_completion(&registration.done);
+	return registration.error;
+}
+
+/* One MR for fast registration; counted. */
+static struct ib_mr *alloc_mr(struct kxfer_lane *lane, u32 pages)
+{
+	struct ib_mr *mr = ib_alloc_mr(lane->link->pd, IB_MR_TYPE_MEM_REG, pages);
+
+	if (!IS_ERR(mr))
+		kxfer_stat_inc(KXFER_STAT_LIVE_MRS);
+	return mr;
+}
+
+static int make_fence_sink(struct kxfer_lane *lane)
+{
+	struct ib_device *ibdev = lane->link->dev->ibdev;
+	struct ib_mr *mr;
+
+	lane->fence = kzalloc(KXFER_FENCE_BYTES, GFP_KERNEL);
+	if (!lane->fence)
+		return -ENOMEM;
+	lane->fence_dma = ib_dma_map_single(ibdev, lane->fence, KXFER_FENCE_BYTES,
+					    DMA_FROM_DEVICE);
+	if (ib_dma_mapping_error(ibdev, lane->fence_dma)) {
+		lane->fence_dma = 0;
+		return -EIO;
+	}
+	mr = alloc_mr(lane, 1);
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	lane->fence_mr = mr;
+	return kxfer_lane_register_bytes(lane->link->control, mr, lane->fence_dma,
+					 KXFER_FENCE_BYTES,
+					 IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
+}
+
+/**
+ * kxfer_lane_register_bytes() - register one short piece of memory
+ * @control: QP to post on
+ * @mr: not registered
+ * @dma: address; must not cross a page
+ * @bytes: length
+ * @access: IB_ACCESS_*
+ *
+ * Sleeps. Return: 0 or -errno.
+ */
+int kxfer_lane_register_bytes(struct kxfer_lane *control, struct ib_mr *mr, u64 dma,
+			      u32 bytes, int access)
+{
+	struct scatterlist sg;
+
+	sg_init_table(&sg, 1);
+	sg_dma_address(&sg) = dma;
+	sg_dma_len(&sg) = bytes;
+	if (ib_map_mr_sg(mr, &sg, 1, NULL, PAGE_SIZE) != 1)
+		return -EINVAL;
+	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
+	return kxfer_lane_register(control, mr, access);
+}
+
+/**
+ * kxfer_lane_make_sinks() - what an initiator's data lane needs on iWARP
+ * @lane: connected; its link's control QP too
+ *
+ * READ sinks, because iWARP wants a remotely writable STag for them, registered
+ * for each READ; and the sink of fence READs, whose eight bytes are the one
+ * standing registration that a peer could write. May sleep. Return: 0 or -errno.
+ */
+int kxfer_lane_make_sinks(struct kxfer_lane *lane)
+{
+	struct kxfer_device *dev = lane->link->dev;
+	struct ib_mr *mr;
+	u32 i;
+
+	if (!dev->iwarp)
+		return 0;
+	lane->sink_array = kcalloc(KXFER_LANE_SINKS, sizeof(*lane->sink_array),
+				   GFP_KERNEL);
+	if (!lane->sink_array)
+		return -ENOMEM;
+	for (i = 0; i < KXFER_LANE_SINKS; i++) {
+		mr = alloc_mr(lane, dev->max_fast_reg_pages);
+		if (IS_ERR(mr))
+			return PTR_ERR(mr);
+		lane->sink_array[i].mr = mr;
+		list_add_tail(&lane->sink_array[i].node, &lane->sinks);
+	}
+	return lane->link->fence_key ? make_fence_sink(lane) : -EPROTO;
+}

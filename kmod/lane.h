@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* One QP with its CQ: credits, posting, completions. See lane.c. */
+#ifndef KXFER_LANE_H
+#define KXFER_LANE_H
+
+#include <linux/completion.h>
+#include <linux/list.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+#include "channel.h"
+#include "plan.h"
+#include "wire.h"
+
+struct kxfer_active_job;
+struct kxfer_link;
+struct kxfer_listener;
+
+#define KXFER_LANE_JOB_WRS	256	/* work requests of jobs in a data lane's send queue */
+#define KXFER_CONTROL_REG_WRS	16	/* fast registrations in a control QP's send queue */
+#define KXFER_CHAIN_WRS		32	/* work requests of one ib_post_send() */
+#define KXFER_LANE_SINKS	16	/* READ sinks of an iWARP lane */
+#define KXFER_FENCE_BYTES	8	/* what a fence READ reads */
+
+/**
+ * struct kxfer_sink - a registration for one READ on iWARP
+ * @mr: fast-registration MR of the link's PD
+ * @node: in kxfer_lane.sinks while free
+ * @reg: its REG_MR work request
+ * @inv: its LOCAL_INV
+ */
+struct kxfer_sink {
+	struct ib_mr *mr;
+	struct list_head node;
+	struct ib_reg_wr reg;
+	struct ib_send_wr inv;
+};
+
+/**
+ * struct kxfer_chain - work requests posted together, the last one signalled
+ * @lane: they were posted on
+ * @node: in kxfer_lane.free_chains while unused
+ * @cqe: of the signalled one
+ * @silent_cqe: of the others; completes only in error
+ * @inv_cqe: of a LOCAL_INV behind a READ on iWARP
+ * @job: they belong to
+ * @nr_wr: credits that they hold
+ * @sink: of an iWARP READ
+ */
+struct kxfer_chain {
+	struct kxfer_lane *lane;
+	struct list_head node;
+	struct ib_cqe cqe;
+	struct ib_cqe silent_cqe;
+	struct ib_cqe inv_cqe;
+	struct kxfer_active_job *job;
+	u32 nr_wr;
+	struct kxfer_sink *sink;
+};
+
+/* Where work requests are built: ib_post_send() copies them. */
+struct kxfer_scratch {
+	struct ib_rdma_wr wr[KXFER_CHAIN_WRS];
+	struct ib_sge sge[KXFER_CHAIN_WRS][KXFER_PLAN_MAX_SGE];
+	struct kxfer_wr_desc desc;
+	struct scatterlist sg[KXFER_PLAN_MAX_SGE];
+};
+
+/**
+ * struct kxfer_lane - a QP with its CQ
+ * @link: it belongs to
+ * @node: in kxfer_link.lanes
+ * @id: node-wide: 16 times the link's id, plus @index
+ * @index: 0: the control QP; data lanes from 1
+ * @cm_id: its connection
+ * @qp: kept beside @cm_id, which is destroyed first
+ * @cq: its completions, of sends and receives
+ * @cm_done: the step of rdma_cm that is waited for has ended
+ * @cm_error: how: 0 or -errno
+ * @refusal: enum kxfer_refusal that the peer gave
+ * @accept_work: passive side: create the QP and accept
+ * @hello: passive side: private data of the request
+ * @conn_param: passive side: what the initiator can do
+ * @lock: over all below, and over posting; bh-safe. Its unlock is outermost, so
+ *	that a provider that works in a softirq runs at once
+ * @open: work requests may be posted; cleared before the QP is drained
+ * @credits: work requests of jobs that may be posted
+ * @max_credits: when nothing is posted
+ * @queue: jobs with something left to plan, first come first served
+ * @posted: jobs planned to the end, not completed
+ * @nr_queued: length of @queue
+ * @nr_posted: length of @posted
+ * @chains: array of max_credits
+ * @free_chains: those not in use
+ * @scratch: for building chains
+ * @sinks: iWARP: free READ sinks
+ * @sink_array: iWARP: all of them
+ * @fence_mr: iWARP: sink of fence READs
+ * @fence: memory of @fence_mr
+ * @fence_dma: its address
+ * @deadline_work: ends queued jobs whose deadline has passed
+ * @next_deadline_ns: for which @deadline_work is due; 0: none
+ * @nr_wr: posted since it was made
+ * @nr_completions: seen since it was made
+ * @channel: messages
+ */
+struct kxfer_lane {
+	struct kxfer_link *link;
+	struct list_head node;
+	u64 id;
+	u32 index;
+	struct rdma_cm_id *cm_id;
+	struct ib_qp *qp;
+	struct ib_cq *cq;
+	struct completion cm_done;
+	int cm_error;
+	u32 refusal;
+	struct work_struct accept_work;
+	struct kxfer_wire_hello hello;
+	struct rdma_conn_param conn_param;
+
+	spinlock_t lock;
+	bool open;
+	u32 credits;
+	u32 max_credits;
+	struct list_head queue;
+	struct list_head posted;
+	u32 nr_queued;
+	u32 nr_posted;
+	struct kxfer_chain *chains;
+	struct list_head free_chains;
+	struct kxfer_scratch *scratch;
+	struct list_head sinks;
+	struct kxfer_sink *sink_array;
+	struct ib_mr *fence_mr;
+	void *fence;
+	u64 fence_dma;
+	struct delayed_work deadline_work;
+	u64 next_deadline_ns;
+	u64 nr_wr;
+	u64 nr_completions;
+
+	struct kxfer_channel channel;
+};
+
+struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index);
+int kxfer_lane_open(struct kxfer_lane *lane, enum ib_poll_context context);
+void kxfer_lane_close(struct kxfer_lane *lane);
+void kxfer_lane_free(struct kxfer_lane *lane);
+void kxfer_lane_wc_error(struct kxfer_lane *lane, const struct ib_wc *wc,
+			 const char *what);
+int kxfer_lane_post(struct kxfer_lane *lane, const struct ib_send_wr *wr, u32 nr);
+int kxfer_lane_post_locked(struct kxfer_lane *lane, const struct ib_send_wr *wr,
+			   u32 nr);
+int kxfer_lane_register_bytes(struct kxfer_lane *control, struct ib_mr *mr, u64 dma,
+			      u32 bytes, int access);
+int kxfer_lane_make_sinks(struct kxfer_lane *lane);
+int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, int access);
+
+static inline bool kxfer_lane_is_control(const struct kxfer_lane *lane)
+{
+	return lane->index == 0;
+}
+
+#endif /* KXFER_LANE_H */

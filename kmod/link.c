@@ -1,0 +1,743 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Links: the life of a connection with a peer node.
+ *
+ * A link has a control QP, data lanes and a protection domain of its own: an
+ * rkey of one link is worthless on another. It is directional: its initiator
+ * opens targets, the passive side serves grants. Sessions that want the same
+ * (struct kxfer_link_key) share it. States only go forward:
+ *
+ *	state		who owns it			next
+ *	CONNECTING	connect_work (initiator),	LIVE by the handshake,
+ *			the listener (passive)		CLOSING by any failure
+ *	LIVE		everybody			CLOSING by failure, silence,
+ *							removal, disuse
+ *	CLOSING		teardown_work			DEAD when done
+ *	DEAD		who still holds a reference	-
+ *
+ * kxfer_link_fail() is the one way to CLOSING; it may be called in any context,
+ * any number of times; the first caller's error counts.
+ *
+ * Teardown, as a proof that nothing is left behind and nobody waits for ever:
+ *  1. The state is CLOSING: no lane joins, no grant or target joins, keep-alive
+ *     and connect work do not start again; those under way are waited for.
+ *     connect_work waits for rdma_cm with a bound, and wakes early for CLOSING.
+ *  2. Each lane is closed (lane.c): QP drained and destroyed, CQ freed, handlers
+ *     of requests waited for. What handlers wait for is: a registration, which
+ *     the drain has flushed; posted jobs of a withdrawn target, which they stop
+ *     waiting for when they see CLOSING. Each unanswered request ends.
+ *  3. No device touches memory by this link: its jobs are completed.
+ *  4. Its exposures are deregistered (a withdrawal that waits for this link goes
+ *     on), its grants freed, the fence deregistered.
+ *  5. The PD is freed, the device let go: the device's removal may go on.
+ *  6. DEAD. Sessions' targets and peers may hold references to the struct; all
+ *     they can do with it is to see its state.
+ *
+ * Lock order: links_lock, link->lock. devices_lock may be held over link->lock.
+ */
+#include "log.h"
+
+#include <crypto/algapi.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+
+#include "cm.h"
+#include "control.h"
+#include "device.h"
+#include "export.h"
+#include "job.h"
+#include "lane.h"
+#include "link.h"
+#include "stats.h"
+#include "target.h"
+
+#define HANDSHAKE_MS	15000	/* a passive link that is not LIVE after this is dropped */
+
+struct workqueue_struct *kxfer_wq;
+
+static DEFINE_SPINLOCK(links_lock);
+static LIST_HEAD(links);
+static u32 nr_links;
+static u64 last_link_id;
+static DECLARE_WAIT_QUEUE_HEAD(links_gone);
+static atomic_t links_existing = ATOMIC_INIT(0);
+
+static void connect_work(struct work_struct *work);
+static void keepalive_work(struct work_struct *work);
+static void teardown_work(struct work_struct *work);
+
+/** kxfer_link_ref() - one more reference; the caller has one */
+void kxfer_link_ref(struct kxfer_link *link)
+{
+	kref_get(&link->ref);
+}
+
+static void link_release(struct kref *ref)
+{
+	struct kxfer_link *link = container_of(ref, struct kxfer_link, ref);
+	struct kxfer_lane *lane, *next;
+
+	list_for_each_entry_safe(lane, next, &link->lanes, node)
+		kxfer_lane_free(lane);
+	if (link->dev)
+		kxfer_device_put(link->dev);
+	xa_destroy(&link->revoked);
+	xa_destroy(&link->grants);
+	kfree(link);
+	kxfer_stat_dec(KXFER_STAT_LIVE_LINKS);
+	if (atomic_dec_and_test(&links_existing))
+		wake_up_all(&links_gone);
+}
+
+/** kxfer_link_put() - one reference less; does not sleep */
+void kxfer_link_put(struct kxfer_link *link)
+{
+	kref_put(&link->ref, link_release);
+}
+
+static struct kxfer_link *link_alloc(bool initiator)
+{
+	struct kxfer_link *link = kzalloc(sizeof(*link), GFP_KERNEL);
+
+	if (!link)
+		return NULL;
+	kref_init(&link->ref);
+	INIT_LIST_HEAD(&link->node);
+	link->initiator = initiator;
+	INIT_LIST_HEAD(&link->dev_node);
+	link->gid_type = ~0;
+	spin_lock_init(&link->lock);
+	link->state = KXFER_LINK_CONNECTING;
+	INIT_LIST_HEAD(&link->lanes);
+	init_waitqueue_head(&link->wait);
+	INIT_WORK(&link->connect_work, connect_work);
+	INIT_DELAYED_WORK(&link->keepalive_work, keepalive_work);
+	INIT_WORK(&link->content_work, kxfer_export_content_work);
+	INIT_WORK(&link->teardown_work, teardown_work);
+	link->created_ns = ktime_get_ns();
+	link->heard_ns = link->created_ns;
+	link->unused_ns = link->created_ns;
+	spin_lock_init(&link->targets_lock);
+	INIT_LIST_HEAD(&link->targets);
+	xa_init_flags(&link->revoked, XA_FLAGS_LOCK_BH);
+	INIT_LIST_HEAD(&link->exposures);
+	xa_init_flags(&link->grants, XA_FLAGS_LOCK_BH | XA_FLAGS_ALLOC1);
+	mutex_init(&link->register_mutex);
+	kxfer_stat_inc(KXFER_STAT_LIVE_LINKS);
+	atomic_inc(&links_existing);
+	return link;
+}
+
+/* Called with links_lock held. The list's reference is the link's life. */
+static int link_publish(struct kxfer_link *link)
+{
+	lockdep_assert_held(&links_lock);
+	if (nr_links >= KXFER_MAX_LINKS)
+		return -EDQUOT;
+	nr_links++;
+	link->id = ++last_link_id;
+	link->epoch = link->id;
+	list_add_tail(&link->node, &links);
+	return 0;
+}
+
+static bool change_state(struct kxfer_link *link, enum kxfer_link_state from,
+			 enum kxfer_link_state to)
+{
+	unsigned long flags;
+	bool ok;
+
+	spin_lock_irqsave(&link->lock, flags);
+	ok = link->state == from;
+	if (ok)
+		link->state = to;
+	spin_unlock_irqrestore(&link->lock, flags);
+	if (ok)
+		wake_up_all(&link->wait);
+	return ok;
+}
+
+/**
+ * kxfer_link_fail() - begin to take a link down
+ * @link: the caller has a reference, or knows that its teardown has not ended
+ * @error: why, -errno
+ *
+ * Any context. Does nothing if that has begun already.
+ */
+void kxfer_link_fail(struct kxfer_link *link, int error)
+{
+	unsigned long flags;
+	bool first;
+
+	spin_lock_irqsave(&link->lock, flags);
+	first = link->state < KXFER_LINK_CLOSING;
+	if (first) {
+		link->state = KXFER_LINK_CLOSING;
+		link->error = error;
+		queue_work(kxfer_wq, &link->teardown_work);
+	}
+	spin_unlock_irqrestore(&link->lock, flags);
+	if (first)
+		wake_up_all(&link->wait);
+}
+
+/** kxfer_link_queue_content() - run content_work, unless the link is not live; any context */
+void kxfer_link_queue_content(struct kxfer_link *link)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&link->lock, flags);
+	if (link->state == KXFER_LINK_LIVE)
+		queue_work(kxfer_wq, &link->content_work);
+	spin_unlock_irqrestore(&link->lock, flags);
+}
+
+/** kxfer_link_is_live() - whether jobs flow; may be outdated at once */
+bool kxfer_link_is_live(struct kxfer_link *link)
+{
+	return READ_ONCE(link->state) == KXFER_LINK_LIVE;
+}
+
+/** kxfer_link_job_error() - what the jobs of a link that is going down are told */
+int kxfer_link_job_error(struct kxfer_link *link)
+{
+	return READ_ONCE(link->error) == -ENODEV ? -ENODEV : -ECONNRESET;
+}
+
+/** kxfer_link_protocol_error() - the peer broke the protocol: end the link; any context */
+void kxfer_link_protocol_error(struct kxfer_link *link, const char *what)
+{
+	kxfer_stat_inc(KXFER_STAT_PROTOCOL_ERRORS);
+	kxfer_notice("link %llu: the peer broke the protocol: %s", link->id, what);
+	kxfer_link_fail(link, -EPROTO);
+}
+
+/** kxfer_link_use() - one more user; the link stays while it has any */
+void kxfer_link_use(struct kxfer_link *link)
+{
+	unsigned long flags;
+
+	kxfer_link_ref(link);
+	spin_lock_irqsave(&link->lock, flags);
+	link->users++;
+	spin_unlock_irqrestore(&link->lock, flags);
+}
+
+/** kxfer_link_unuse() - one user less, and its reference */
+void kxfer_link_unuse(struct kxfer_link *link)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&link->lock, flags);
+	if (!--link->users)
+		link->unused_ns = ktime_get_ns();
+	spin_unlock_irqrestore(&link->lock, flags);
+	kxfer_link_put(link);
+}
+
+/** kxfer_link_poll_context() - where completions of its data lanes are handled */
+enum ib_poll_context kxfer_link_poll_context(const struct kxfer_link *link)
+{
+	switch (link->key.context) {
+	case KXFER_CONTEXT_SOFTIRQ:
+		return IB_POLL_SOFTIRQ;
+	case KXFER_CONTEXT_UNBOUND:
+		return IB_POLL_UNBOUND_WORKQUEUE;
+	default:
+		return IB_POLL_WORKQUEUE;
+	}
+}
+
+/**
+ * kxfer_link_attach_device() - join the device that rdma_cm chose; make the PD
+ * @link: CONNECTING, without device
+ * @ibdev: of its control lane's cm_id
+ *
+ * May sleep. Return: 0; -ENODEV; -EADDRNOTAVAIL if another device was asked for.
+ */
+int kxfer_link_attach_device(struct kxfer_link *link, struct ib_device *ibdev)
+{
+	if (link->key.device[0] &&
+	    strcmp((const char *)link->key.device, dev_name(&ibdev->dev)))
+		return -EADDRNOTAVAIL;
+	link->dev = kxfer_device_attach(ibdev, &link->dev_node);
+	if (!link->dev)
+		return -ENODEV;
+	kref_get(&link->dev->ref);
+	strscpy((char *)link->device_name, dev_name(&ibdev->dev), sizeof(link->device_name));
+	link->pd = ib_alloc_pd(ibdev, 0);
+	if (IS_ERR(link->pd)) {
+		int ret = PTR_ERR(link->pd);
+
+		link->pd = NULL;
+		return ret;
+	}
+	return 0;
+}
+
+/**
+ * kxfer_link_add_lane() - let the link own a lane; its teardown will close it
+ *
+ * Return: 0, -ECONNRESET if the link is going down, -EEXIST if it has that lane.
+ */
+int kxfer_link_add_lane(struct kxfer_link *link, struct kxfer_lane *lane)
+{
+	unsigned long flags;
+	int ret = 0;
+
+	spin_lock_irqsave(&link->lock, flags);
+	if (link->state >= KXFER_LINK_CLOSING) {
+		ret = -ECONNRESET;
+	} else if (kxfer_lane_is_control(lane)) {
+		link->control = lane;
+	} else if (link->data[lane->index - 1]) {
+		ret = -EEXIST;
+	} else {
+		link->data[lane->index - 1] = lane;
+		link->nr_data = max(link->nr_data, lane->index);
+	}
+	if (!ret)
+		list_add_tail(&lane->node, &link->lanes);
+	spin_unlock_irqrestore(&link->lock, flags);
+	return ret;
+}
+
+/** kxfer_link_set_live() - the handshake is done. Return: 0 or -ECONNRESET */
+int kxfer_link_set_live(struct kxfer_link *link)
+{
+	if (!change_state(link, KXFER_LINK_CONNECTING, KXFER_LINK_LIVE))
+		return -ECONNRESET;
+	mod_delayed_work(kxfer_wq, &link->keepalive_work,
+			 msecs_to_jiffies(KXFER_KEEPALIVE_MS));
+	return 0;
+}
+
+static void connect_work(struct work_struct *work)
+{
+	struct kxfer_link *link = container_of(work, struct kxfer_link, connect_work);
+	int ret;
+
+	ret = kxfer_cm_connect(link);
+	if (ret)
+		kxfer_link_fail(link, ret);
+	else
+		kxfer_stat_inc(KXFER_STAT_LINKS_MADE);
+}
+
+/* ---- keep-alive ---- */
+
+static bool silent_for_too_long(struct kxfer_link *link)
+{
+	const struct kxfer_request *ping =
+		&link->control->channel.requests[KXFER_WIRE_PING_SLOT];
+	u64 sent_ns = READ_ONCE(ping->sent_ns);
+
+	return ktime_get_ns() - sent_ns > (u64)KXFER_SILENCE_MS * NSEC_PER_MSEC;
+}
+
+static void check_peer(struct kxfer_link *link)
+{
+	int ret = kxfer_control_ping(link);
+
+	if (ret != -EBUSY || !silent_for_too_long(link))
+		return;
+	kxfer_notice("link %llu: no answer for %u s, giving it up", link->id,
+		     KXFER_SILENCE_MS / 1000);
+	kxfer_stat_inc(KXFER_STAT_LINKS_LOST);
+	kxfer_link_fail(link, -ETIMEDOUT);
+}
+
+/* Deciding and failing is one step, lest a session begins to use it in between. */
+static void close_if_unused(struct kxfer_link *link)
+{
+	u64 limit_ns = (u64)KXFER_IDLE_MS * NSEC_PER_MSEC;
+	unsigned long flags;
+	bool closing = false;
+
+	spin_lock_irqsave(&link->lock, flags);
+	if (link->initiator && !link->users && link->state == KXFER_LINK_LIVE &&
+	    ktime_get_ns() - link->unused_ns > limit_ns) {
+		link->state = KXFER_LINK_CLOSING;
+		link->error = -ESHUTDOWN;
+		queue_work(kxfer_wq, &link->teardown_work);
+		closing = true;
+	}
+	spin_unlock_irqrestore(&link->lock, flags);
+	if (closing)
+		wake_up_all(&link->wait);
+}
+
+static void keepalive_work(struct work_struct *work)
+{
+	struct kxfer_link *link =
+		container_of(to_delayed_work(work), struct kxfer_link, keepalive_work);
+
+	if (kxfer_link_is_live(link)) {
+		check_peer(link);
+		close_if_unused(link);
+	} else {
+		kxfer_link_fail(link, -ETIMEDOUT);
+	}
+	if (kxfer_link_is_live(link))
+		queue_delayed_work(kxfer_wq, &link->keepalive_work,
+				   msecs_to_jiffies(KXFER_KEEPALIVE_MS));
+}
+
+/* ---- teardown; the steps are those at the head of this file ---- */
+
+static void stop_works(struct kxfer_link *link)
+{
+	struct kxfer_lane *lane;
+
+	cancel_work_sync(&link->connect_work);
+	cancel_delayed_work_sync(&link->keepalive_work);
+	cancel_work_sync(&link->content_work);
+	list_for_each_entry(lane, &link->lanes, node)
+		cancel_work_sync(&lane->accept_work);
+}
+
+static void free_fence(struct kxfer_link *link)
+{
+	if (link->fence_mr) {
+		ib_dereg_mr(link->fence_mr);
+		kxfer_stat_dec(KXFER_STAT_LIVE_MRS);
+	}
+	link->fence_mr = NULL;
+	if (link->fence_dma)
+		ib_dma_unmap_single(link->dev->ibdev, link->fence_dma,
+				    KXFER_FENCE_BYTES, DMA_BIDIRECTIONAL);
+	link->fence_dma = 0;
+	kfree(link->fence);
+	link->fence = NULL;
+}
+
+static void leave_device(struct kxfer_link *link)
+{
+	if (!link->dev)
+		return;
+	if (link->pd)
+		ib_dealloc_pd(link->pd);
+	link->pd = NULL;
+	kxfer_device_leave(link->dev, &link->dev_node);
+}
+
+static void unpublish(struct kxfer_link *link)
+{
+	spin_lock_bh(&links_lock);
+	list_del_init(&link->node);
+	nr_links--;
+	spin_unlock_bh(&links_lock);
+}
+
+static void teardown_work(struct work_struct *work)
+{
+	struct kxfer_link *link = container_of(work, struct kxfer_link, teardown_work);
+	struct kxfer_lane *lane;
+
+	stop_works(link);
+	list_for_each_entry(lane, &link->lanes, node)
+		kxfer_lane_close(lane);
+	list_for_each_entry(lane, &link->lanes, node)
+		kxfer_job_fail_lane(lane);
+	kxfer_export_link_closed(link);
+	free_fence(link);
+	leave_device(link);
+	unpublish(link);
+	change_state(link, KXFER_LINK_CLOSING, KXFER_LINK_DEAD);
+	kxfer_link_put(link);
+}
+
+/** kxfer_link_wait_dead() - wait for the teardown of a failed link; bounded by it */
+void kxfer_link_wait_dead(struct kxfer_link *link)
+{
+	wait_event(link->wait, READ_ONCE(link->state) == KXFER_LINK_DEAD);
+}
+
+/* ---- finding and making ---- */
+
+static bool same_key(const struct kxfer_link_key *a, const struct kxfer_link_key *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+/* Count a user of a link that is not going down. */
+static bool try_use(struct kxfer_link *link)
+{
+	unsigned long flags;
+	bool ok;
+
+	spin_lock_irqsave(&link->lock, flags);
+	ok = link->state <= KXFER_LINK_LIVE;
+	if (ok)
+		link->users++;
+	spin_unlock_irqrestore(&link->lock, flags);
+	if (ok)
+		kxfer_link_ref(link);
+	return ok;
+}
+
+/* Called with links_lock held. */
+static struct kxfer_link *find_usable(const struct kxfer_link_key *key)
+{
+	struct kxfer_link *link;
+
+	list_for_each_entry(link, &links, node)
+		if (link->initiator && same_key(&link->key, key) && try_use(link))
+			return link;
+	return NULL;
+}
+
+static struct kxfer_link *find_or_create(const struct kxfer_link_key *key)
+{
+	struct kxfer_link *link, *fresh;
+	int ret;
+
+	spin_lock_bh(&links_lock);
+	link = find_usable(key);
+	spin_unlock_bh(&links_lock);
+	if (link)
+		return link;
+
+	fresh = link_alloc(true);
+	if (!fresh)
+		return ERR_PTR(-ENOMEM);
+	fresh->key = *key;
+	fresh->remote = key->remote;
+	get_random_bytes(fresh->cookie, sizeof(fresh->cookie));
+
+	spin_lock_bh(&links_lock);
+	link = find_usable(key);
+	ret = link ? 0 : link_publish(fresh);
+	if (!link && !ret)
+		try_use(fresh);
+	spin_unlock_bh(&links_lock);
+	if (link || ret) {
+		kxfer_link_put(fresh);
+		return link ?: ERR_PTR(ret);
+	}
+	queue_work(kxfer_wq, &fresh->connect_work);
+	return fresh;
+}
+
+static bool settled(struct kxfer_link *link)
+{
+	return READ_ONCE(link->state) != KXFER_LINK_CONNECTING;
+}
+
+/**
+ * kxfer_link_get() - the link for a key, connected if need be
+ * @key: checked, without padding or uninitialised bytes
+ * @timeout_ms: to wait for the connection
+ * @refusal: out: enum kxfer_refusal
+ *
+ * May sleep. Return: a live link with one more user (kxfer_link_unuse()), or
+ * ERR_PTR: -ETIMEDOUT, -EINTR, -EDQUOT, or why connecting failed.
+ */
+struct kxfer_link *kxfer_link_get(const struct kxfer_link_key *key,
+				  unsigned int timeout_ms, u32 *refusal)
+{
+	struct kxfer_link *link = find_or_create(key);
+	long left;
+	int error;
+
+	if (IS_ERR(link))
+		return link;
+	left = wait_event_killable_timeout(link->wait, settled(link),
+					   msecs_to_jiffies(timeout_ms) + 1);
+	if (kxfer_link_is_live(link))
+		return link;
+	if (settled(link))
+		error = READ_ONCE(link->error) ?: -ECONNRESET;
+	else
+		error = left < 0 ? -EINTR : -ETIMEDOUT;
+	*refusal = READ_ONCE(link->refusal);
+	kxfer_link_unuse(link);
+	return ERR_PTR(error == -ESHUTDOWN ? -ECONNRESET : error);
+}
+
+/**
+ * kxfer_link_create_passive() - a link that a peer asks for
+ *
+ * Does not sleep long. Return: it, in the list, with the one reference of its
+ * life, which its teardown drops; or ERR_PTR(-ENOMEM or -EDQUOT).
+ */
+struct kxfer_link *kxfer_link_create_passive(void)
+{
+	struct kxfer_link *link = link_alloc(false);
+	int ret;
+
+	if (!link)
+		return ERR_PTR(-ENOMEM);
+	spin_lock_bh(&links_lock);
+	ret = link_publish(link);
+	spin_unlock_bh(&links_lock);
+	if (ret) {
+		kxfer_link_put(link);
+		return ERR_PTR(ret);
+	}
+	queue_delayed_work(kxfer_wq, &link->keepalive_work,
+			   msecs_to_jiffies(HANDSHAKE_MS));
+	return link;
+}
+
+static bool is_cookie_of(const struct kxfer_link *link,
+			 const struct kxfer_wire_hello *hello,
+			 const struct kxfer_addr *peer)
+{
+	return !link->initiator && link->epoch == be64_to_cpu(hello->epoch) &&
+	       link->remote.family == peer->family &&
+	       !memcmp(link->remote.addr, peer->addr, sizeof(peer->addr)) &&
+	       !crypto_memneq(link->cookie, hello->cookie, sizeof(link->cookie));
+}
+
+/**
+ * kxfer_link_find_cookie() - the passive link that a data lane belongs to
+ *
+ * Return: a live link with one more reference, or NULL.
+ */
+struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
+					  const struct kxfer_addr *peer)
+{
+	struct kxfer_link *link, *found = NULL;
+
+	spin_lock_bh(&links_lock);
+	list_for_each_entry(link, &links, node) {
+		if (kxfer_link_is_live(link) && is_cookie_of(link, hello, peer)) {
+			kxfer_link_ref(link);
+			found = link;
+			break;
+		}
+	}
+	spin_unlock_bh(&links_lock);
+	return found;
+}
+
+/* ---- looking at links ---- */
+
+static void fill_link_info(struct kxfer_link *link, struct kxfer_info_link *info)
+{
+	u64 now = ktime_get_ns();
+
+	*info = (struct kxfer_info_link) {
+		.id = link->id,
+		.local = link->local,
+		.remote = link->remote,
+		.flags = link->initiator ? KXFER_LINK_INITIATOR : 0,
+		.state = link->state,
+		.error = link->error,
+		.context = link->key.context,
+		.tos = link->key.tos,
+		.gid_type = link->gid_type,
+		.nr_lanes = link->nr_data,
+		.nr_sessions = link->users,
+		.nr_grants = link->initiator ? kxfer_target_count(link) :
+			     atomic_read(&link->nr_grants),
+		.nr_jobs = atomic_read(&link->nr_jobs),
+		.rtt_ns = READ_ONCE(link->rtt_ns),
+		.age_ns = now - link->created_ns,
+		.idle_ns = now - READ_ONCE(link->heard_ns),
+		.bytes_read = atomic64_read(&link->bytes_read),
+		.bytes_written = atomic64_read(&link->bytes_written),
+	};
+	memcpy(info->device, link->device_name, sizeof(info->device));
+}
+
+static u32 fill_lane_infos(struct kxfer_link *link, u64 *cursor,
+			   struct kxfer_info_lane *info, u32 nr)
+{
+	struct kxfer_lane *lane;
+	unsigned long flags;
+	u32 n = 0;
+
+	spin_lock_irqsave(&link->lock, flags);
+	list_for_each_entry(lane, &link->lanes, node) {
+		if (n == nr)
+			break;
+		if (lane->id <= *cursor)
+			continue;
+		info[n++] = (struct kxfer_info_lane) {
+			.id = lane->id,
+			.link = link->id,
+			.index = lane->index,
+			.credits = READ_ONCE(lane->credits),
+			.max_credits = lane->max_credits,
+			.nr_queued = READ_ONCE(lane->nr_queued),
+			.nr_posted = READ_ONCE(lane->nr_posted),
+			.max_send_sge = link->dev ? link->dev->max_sge : 0,
+			.nr_wr = READ_ONCE(lane->nr_wr),
+			.nr_completions = READ_ONCE(lane->nr_completions),
+		};
+		*cursor = lane->id;
+	}
+	spin_unlock_irqrestore(&link->lock, flags);
+	return n;
+}
+
+/** kxfer_link_info() - INFO records of links after *cursor; see info.c */
+u32 kxfer_link_info(const struct kxfer_session *viewer, u64 *cursor, void *records,
+		    u32 nr)
+{
+	struct kxfer_info_link *info = records;
+	struct kxfer_link *link;
+	u32 n = 0;
+
+	spin_lock_bh(&links_lock);
+	list_for_each_entry(link, &links, node) {
+		if (n == nr)
+			break;
+		if (link->id <= *cursor ||
+		    (viewer && !kxfer_target_uses_link(viewer, link)))
+			continue;
+		fill_link_info(link, &info[n++]);
+		*cursor = link->id;
+	}
+	spin_unlock_bh(&links_lock);
+	return n;
+}
+
+/** kxfer_lane_info() - INFO records of lanes, by link and lane id; see info.c */
+u32 kxfer_lane_info(const struct kxfer_session *viewer, u64 *cursor, void *records,
+		    u32 nr)
+{
+	struct kxfer_link *link;
+	u32 n = 0;
+
+	spin_lock_bh(&links_lock);
+	list_for_each_entry(link, &links, node) {
+		if (viewer && !kxfer_target_uses_link(viewer, link))
+			continue;
+		n += fill_lane_infos(link, cursor,
+				     (struct kxfer_info_lane *)records + n, nr - n);
+	}
+	spin_unlock_bh(&links_lock);
+	return n;
+}
+
+/* ---- module ---- */
+
+/** kxfer_link_init() - make the workqueue; it may run many long works at once */
+int kxfer_link_init(void)
+{
+	kxfer_wq = alloc_workqueue("kxfer", WQ_UNBOUND | WQ_MEM_RECLAIM,
+				   WQ_MAX_ACTIVE);
+	return kxfer_wq ? 0 : -ENOMEM;
+}
+
+/** kxfer_link_fail_all() - fail every link and wait until none exists; may sleep */
+void kxfer_link_fail_all(int error)
+{
+	struct kxfer_link *link;
+
+	spin_lock_bh(&links_lock);
+	list_for_each_entry(link, &links, node)
+		kxfer_link_fail(link, error);
+	spin_unlock_bh(&links_lock);
+	wait_event(links_gone, !atomic_read(&links_existing));
+}
+
+/** kxfer_link_exit() - no link exists and none is made */
+void kxfer_link_exit(void)
+{
+	destroy_workqueue(kxfer_wq);
+}

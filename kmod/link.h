@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The connection between this node and a peer. See link.c. */
+#ifndef KXFER_LINK_H
+#define KXFER_LINK_H
+
+#include <linux/kref.h>
+#include <linux/kxfer.h>
+#include <linux/list.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+
+#include "addr.h"
+#include "wire.h"
+
+struct kxfer_device;
+struct kxfer_lane;
+struct kxfer_session;
+
+#define KXFER_MAX_LINKS		1024
+#define KXFER_KEEPALIVE_MS	2000	/* between two PINGs */
+#define KXFER_SILENCE_MS	8000	/* a PING unanswered for so long: the link is dead */
+#define KXFER_IDLE_MS		30000	/* an unused link is closed after */
+
+/**
+ * struct kxfer_link_key - what makes two sessions share a link
+ * @remote: the peer's listener
+ * @local: own address asked for, family 0: any
+ * @device: device asked for, or empty
+ * @context: enum kxfer_context
+ * @tos: IP type of service
+ */
+struct kxfer_link_key {
+	struct kxfer_addr remote;
+	struct kxfer_addr local;
+	u8 device[KXFER_DEVICE_NAME_MAX];
+	u32 context;
+	u32 tos;
+};
+
+/**
+ * struct kxfer_link - a connection with a peer node, in one direction
+ * @ref: references; one is held by the link's life, from creation to teardown
+ * @id: node-wide
+ * @node: in the list of links, from creation to teardown
+ * @initiator: made by this node: it opens targets; else it serves grants
+ * @key: initiator: what it was made for
+ * @local: own address
+ * @remote: peer's address; see struct kxfer_info_link
+ * @any_port: passive: accepted from any source port
+ * @dev: device, once the address is resolved
+ * @dev_node: in kxfer_device.links
+ * @pd: its own protection domain
+ * @cookie: shown by data lanes
+ * @epoch: of the initiator
+ * @gid_type: of the path, ~0: none
+ * @device_name: stays when the device has gone
+ * @lock: over state, error, lanes, users; bh-safe; leaf but for the scheduler's
+ * @state: enum kxfer_link_state; see the table in link.c
+ * @error: why it ended: -errno
+ * @lanes: control QP and data lanes, by kxfer_lane.node
+ * @control: the control QP
+ * @data: data lanes, [0] is lane 1
+ * @nr_data: how many
+ * @users: peers and targets of this node's sessions
+ * @wait: woken with every change of state and by the end of jobs and targets
+ * @connect_work: initiator: brings it up
+ * @keepalive_work: every KXFER_KEEPALIVE_MS
+ * @content_work: passive: tells the peer what exports hold now
+ * @teardown_work: takes it down; queued once
+ * @refusal: enum kxfer_refusal
+ * @created_ns: when
+ * @heard_ns: last message or completion
+ * @unused_ns: since when @users is 0
+ * @rtt_ns: of the last PING
+ * @nr_jobs: queued or posted on its lanes
+ * @bytes_read: payload of READs completed
+ * @bytes_written: payload of WRITEs completed
+ * @fence_mr: passive: what fence READs read
+ * @fence: its memory
+ * @fence_dma: its address
+ * @fence_addr: initiator: address of the peer's
+ * @fence_key: initiator: its rkey, 0: none
+ * @targets_lock: over @targets, @nr_opening, @revoked; bh-safe
+ * @targets: initiator: by kxfer_target.link_node
+ * @nr_opening: initiator: GRANTs without a target yet
+ * @revoked: initiator: exposures revoked while @nr_opening is not 0
+ * @nr_revoked: entries of it
+ * @exposures: passive: by kxfer_exposure.link_node, under the exports mutex
+ * @grants: passive: struct kxfer_grant by id
+ * @nr_grants: passive: entries of it
+ * @register_mutex: passive: one registers memory at a time
+ */
+struct kxfer_link {
+	struct kref ref;
+	u64 id;
+	struct list_head node;
+	bool initiator;
+	struct kxfer_link_key key;
+	struct kxfer_addr local;
+	struct kxfer_addr remote;
+	bool any_port;
+	struct kxfer_device *dev;
+	struct list_head dev_node;
+	struct ib_pd *pd;
+	u8 cookie[KXFER_WIRE_COOKIE_SIZE];
+	u64 epoch;
+	u32 gid_type;
+	u8 device_name[KXFER_DEVICE_NAME_MAX];
+
+	spinlock_t lock;
+	enum kxfer_link_state state;
+	int error;
+	struct list_head lanes;
+	struct kxfer_lane *control;
+	struct kxfer_lane *data[KXFER_WIRE_LANES_MAX];
+	u32 nr_data;
+	u32 users;
+	wait_queue_head_t wait;
+	struct work_struct connect_work;
+	struct delayed_work keepalive_work;
+	struct work_struct content_work;
+	struct work_struct teardown_work;
+	u32 refusal;
+
+	u64 created_ns;
+	u64 heard_ns;
+	u64 unused_ns;
+	u64 rtt_ns;
+	atomic_t nr_jobs;
+	atomic64_t bytes_read;
+	atomic64_t bytes_written;
+
+	struct ib_mr *fence_mr;
+	void *fence;
+	u64 fence_dma;
+	u64 fence_addr;
+	u32 fence_key;
+
+	spinlock_t targets_lock;
+	struct list_head targets;
+	u32 nr_opening;
+	struct xarray revoked;
+	u32 nr_revoked;
+
+	struct list_head exposures;
+	struct xarray grants;
+	atomic_t nr_grants;
+	struct mutex register_mutex;
+};
+
+extern struct workqueue_struct *kxfer_wq;
+
+int kxfer_link_init(void);
+void kxfer_link_exit(void);
+void kxfer_link_fail_all(int error);
+
+struct kxfer_link *kxfer_link_get(const struct kxfer_link_key *key,
+				  unsigned int timeout_ms, u32 *refusal);
+struct kxfer_link *kxfer_link_create_passive(void);
+struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
+					  const struct kxfer_addr *peer);
+void kxfer_link_ref(struct kxfer_link *link);
+void kxfer_link_put(struct kxfer_link *link);
+void kxfer_link_use(struct kxfer_link *link);
+void kxfer_link_unuse(struct kxfer_link *link);
+void kxfer_link_fail(struct kxfer_link *link, int error);
+void kxfer_link_queue_content(struct kxfer_link *link);
+bool kxfer_link_is_live(struct kxfer_link *link);
+int kxfer_link_attach_device(struct kxfer_link *link, struct ib_device *ibdev);
+int kxfer_link_add_lane(struct kxfer_link *link, struct kxfer_lane *lane);
+int kxfer_link_set_live(struct kxfer_link *link);
+void kxfer_link_protocol_error(struct kxfer_link *link, const char *what);
+int kxfer_link_job_error(struct kxfer_link *link);
+void kxfer_link_wait_dead(struct kxfer_link *link);
+enum ib_poll_context kxfer_link_poll_context(const struct kxfer_link *link);
+u32 kxfer_link_info(const struct kxfer_session *viewer, u64 *cursor, void *records, u32 nr);
+u32 kxfer_lane_info(const struct kxfer_session *viewer, u64 *cursor, void *records, u32 nr);
+
+#endif /* KXFER_LINK_H */

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Listeners: where this node accepts links.
+ *
+ * A listener belongs to the session that made it, or with LISTEN_F_KEEP to the
+ * module, on which it holds no reference. Bound to an address it is bound to that
+ * address's device: when that goes its cm_id is destroyed, and retry_work makes
+ * it again once the address is back on a device.
+ *
+ * The event handler hands requests to cm.c and takes no lock of this file: so
+ * rdma_destroy_id(), which waits for it, may be called under listeners_mutex, and
+ * a listener is freed behind it.
+ *
+ * Lock order: listeners_mutex, then what rdma_cm takes.
+ */
+#include "log.h"
+
+#include <linux/capability.h>
+#include <linux/kxfer.h>
+#include <linux/list.h>
+#include <linux/slab.h>
+#include <net/net_namespace.h>
+#include <rdma/rdma_cm.h>
+
+#include "addr.h"
+#include "cm.h"
+#include "link.h"
+#include "listener.h"
+#include "session.h"
+#include "stats.h"
+
+#define BACKLOG		128
+#define RETRY_MS	2000
+
+/**
+ * struct kxfer_listener - an address that is listened on
+ * @node: in the list of listeners
+ * @id: node-wide
+ * @session: it belongs to, or NULL: the module
+ * @addr: with its port
+ * @flags: KXFER_LISTEN_F_*
+ * @cm_id: while it listens, else NULL
+ * @nr_accepted: connections taken on
+ * @nr_refused: and not
+ */
+struct kxfer_listener {
+	struct list_head node;
+	u64 id;
+	struct kxfer_session *session;
+	struct kxfer_addr addr;
+	u32 flags;
+	struct rdma_cm_id *cm_id;
+	atomic64_t nr_accepted;
+	atomic64_t nr_refused;
+};
+
+static DEFINE_MUTEX(listeners_mutex);
+static LIST_HEAD(listeners);
+static u32 nr_listeners;
+static u64 last_listener_id;
+
+static void retry_inactive(struct work_struct *work);
+static DECLARE_DELAYED_WORK(retry_work, retry_inactive);
+
+static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct kxfer_listener *listener = id->context;
+	int ret;
+
+	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return 0;
+	ret = kxfer_cm_request(id, event, listener->flags & KXFER_LISTEN_F_ANY_PORT);
+	atomic64_inc(ret ? &listener->nr_refused : &listener->nr_accepted);
+	return ret;
+}
+
+/* Called with listeners_mutex held. */
+static int start(struct kxfer_listener *listener)
+{
+	struct sockaddr_storage ss;
+	struct rdma_cm_id *id;
+	int ret;
+
+	id = rdma_create_id(&init_net, listener_event, listener, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	kxfer_addr_to_sockaddr(&listener->addr, &ss);
+	ret = rdma_set_afonly(id, 1);
+	if (!ret)
+		ret = rdma_bind_addr(id, (struct sockaddr *)&ss);
+	if (!ret)
+		ret = rdma_listen(id, BACKLOG);
+	if (ret) {
+		rdma_destroy_id(id);
+		return ret == -ENODEV ? -EADDRNOTAVAIL : ret;
+	}
+	listener->cm_id = id;
+	return 0;
+}
+
+/* Called with listeners_mutex held. */
+static void stop(struct kxfer_listener *listener)
+{
+	if (listener->cm_id)
+		rdma_destroy_id(listener->cm_id);
+	listener->cm_id = NULL;
+}
+
+/* Called with listeners_mutex held. */
+static void destroy(struct kxfer_listener *listener)
+{
+	list_del(&listener->node);
+	nr_listeners--;
+	stop(listener);
+	kfree(listener);
+	kxfer_stat_dec(KXFER_STAT_LIVE_LISTENERS);
+}
+
+static void retry_inactive(struct work_struct *work)
+{
+	struct kxfer_listener *listener;
+	bool again = false;
+
+	mutex_lock(&listeners_mutex);
+	list_for_each_entry(listener, &listeners, node)
+		if (!listener->cm_id && start(listener))
+			again = true;
+	if (again)
+		queue_delayed_work(kxfer_wq, &retry_work, msecs_to_jiffies(RETRY_MS));
+	mutex_unlock(&listeners_mutex);
+}
+
+/** kxfer_listener_device_added() - a device came, perhaps one that a listener lacks */
+void kxfer_listener_device_added(void)
+{
+	mod_delayed_work(kxfer_wq, &retry_work, msecs_to_jiffies(RETRY_MS));
+}
+
+/** kxfer_listener_device_removed() - stop listening on a device; sleeps */
+void kxfer_listener_device_removed(struct ib_device *ibdev)
+{
+	struct kxfer_listener *listener;
+
+	mutex_lock(&listeners_mutex);
+	list_for_each_entry(listener, &listeners, node)
+		if (listener->cm_id && listener->cm_id->device == ibdev)
+			stop(listener);
+	mutex_unlock(&listeners_mutex);
+	mod_delayed_work(kxfer_wq, &retry_work, msecs_to_jiffies(RETRY_MS));
+}
+
+static int insert(struct kxfer_listener *listener)
+{
+	int ret;
+
+	mutex_lock(&listeners_mutex);
+	ret = nr_listeners >= KXFER_MAX_LISTENERS ? -EDQUOT : start(listener);
+	if (!ret) {
+		nr_listeners++;
+		listener->id = ++last_listener_id;
+		list_add_tail(&listener->node, &listeners);
+		kxfer_stat_inc(KXFER_STAT_LIVE_LISTENERS);
+	}
+	mutex_unlock(&listeners_mutex);
+	return ret;
+}
+
+/** kxfer_listener_add() - KXFER_LISTEN_ADD */
+int kxfer_listener_add(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_listen_add *cmd = arg;
+	struct kxfer_listener *listener;
+	int ret;
+
+	if (cmd->flags & ~(KXFER_LISTEN_F_KEEP | KXFER_LISTEN_F_ANY_PORT))
+		return -EOPNOTSUPP;
+	if (kxfer_addr_check(&cmd->addr))
+		return -EINVAL;
+	if (!capable(CAP_NET_ADMIN))
+		return -EPERM;
+	if (!session->init_net)
+		return -EOPNOTSUPP;
+	listener = kzalloc(sizeof(*listener), GFP_KERNEL);
+	if (!listener)
+		return -ENOMEM;
+	listener->session = cmd->flags & KXFER_LISTEN_F_KEEP ? NULL : session;
+	listener->addr = cmd->addr;
+	if (!listener->addr.port)
+		listener->addr.port = KXFER_PORT;
+	listener->flags = cmd->flags;
+	ret = insert(listener);
+	if (ret) {
+		kfree(listener);
+		return ret;
+	}
+	cmd->addr = listener->addr;
+	cmd->listener = listener->id;
+	return 0;
+}
+
+/** kxfer_listener_del() - KXFER_LISTEN_DEL */
+int kxfer_listener_del(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_listen_del *cmd = arg;
+	struct kxfer_listener *listener;
+	int ret = -ENOENT;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	if (!capable(CAP_NET_ADMIN))
+		return -EPERM;
+	mutex_lock(&listeners_mutex);
+	list_for_each_entry(listener, &listeners, node) {
+		if (listener->id == cmd->listener) {
+			destroy(listener);
+			ret = 0;
+			break;
+		}
+	}
+	mutex_unlock(&listeners_mutex);
+	return ret;
+}
+
+/** kxfer_listener_end_session() - end the listeners of a session */
+void kxfer_listener_end_session(struct kxfer_session *session)
+{
+	struct kxfer_listener *listener, *next;
+
+	mutex_lock(&listeners_mutex);
+	list_for_each_entry_safe(listener, next, &listeners, node)
+		if (listener->session == session)
+			destroy(listener);
+	mutex_unlock(&listeners_mutex);
+}
+
+/** kxfer_listener_exit() - end those that are left; no call comes any more */
+void kxfer_listener_exit(void)
+{
+	struct kxfer_listener *listener, *next;
+
+	mutex_lock(&listeners_mutex);
+	list_for_each_entry_safe(listener, next, &listeners, node)
+		destroy(listener);
+	mutex_unlock(&listeners_mutex);
+	cancel_delayed_work_sync(&retry_work);
+}
+
+static void fill_info(struct kxfer_listener *listener, struct kxfer_info_listener *info)
+{
+	*info = (struct kxfer_info_listener) {
+		.id = listener->id,
+		.addr = listener->addr,
+		.flags = listener->flags,
+		.active = !!listener->cm_id,
+		.nr_accepted = atomic64_read(&listener->nr_accepted),
+		.nr_refused = atomic64_read(&listener->nr_refused),
+	};
+	if (listener->cm_id && listener->cm_id->device)
+		strscpy(info->device, dev_name(&listener->cm_id->device->dev),
+			sizeof(info->device));
+}
+
+/** kxfer_listener_info() - INFO records of listeners after *cursor; see info.c */
+u32 kxfer_listener_info(u64 *cursor, void *records, u32 nr)
+{
+	struct kxfer_info_listener *info = records;
+	struct kxfer_listener *listener;
+	u32 n = 0;
+
+	mutex_lock(&listeners_mutex);
+	list_for_each_entry(listener, &listeners, node) {
+		if (n == nr)
+			break;
+		if (listener->id <= *cursor)
+			continue;
+		fill_info(listener, &info[n++]);
+		*cursor = listener->id;
+	}
+	mutex_unlock(&listeners_mutex);
+	return n;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Addresses on which this node accepts links. See listener.c. */
+#ifndef KXFER_LISTENER_H
+#define KXFER_LISTENER_H
+
+#include <linux/types.h>
+
+struct ib_device;
+struct kxfer_session;
+
+#define KXFER_MAX_LISTENERS	64
+
+int kxfer_listener_add(struct kxfer_session *session, void *arg);
+int kxfer_listener_del(struct kxfer_session *session, void *arg);
+void kxfer_listener_end_session(struct kxfer_session *session);
+void kxfer_listener_device_added(void);
+void kxfer_listener_device_removed(struct ib_device *ibdev);
+void kxfer_listener_exit(void);
+u32 kxfer_listener_info(u64 *cursor, void *records, u32 nr);
+
+#endif /* KXFER_LISTENER_H */

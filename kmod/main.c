@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The module's beginning and end; the order is the table of contents.
+ *
+ * Devices come before the built-in export because nothing depends on them; the
+ * character device comes last, since calls come as soon as it is there. The end
+ * is the reverse: no call, no listener, no link, then what they were made of.
+ */
+#include "log.h"
+
+#include <linux/module.h>
+
+#include "cdev.h"
+#include "debugfs.h"
+#include "device.h"
+#include "export.h"
+#include "job.h"
+#include "link.h"
+#include "listener.h"
+
+static int __init kxfer_init(void)
+{
+	int ret;
+
+	ret = kxfer_job_init();
+	if (ret)
+		return ret;
+	ret = kxfer_link_init();
+	if (ret)
+		goto err_job;
+	ret = kxfer_export_init();
+	if (ret)
+		goto err_link;
+	ret = kxfer_device_init();
+	if (ret)
+		goto err_export;
+	kxfer_debugfs_init();
+	ret = kxfer_cdev_init();
+	if (ret)
+		goto err_device;
+	return 0;
+
+err_device:
+	kxfer_debugfs_exit();
+	kxfer_device_exit();
+err_export:
+	kxfer_export_exit();
+err_link:
+	kxfer_link_exit();
+err_job:
+	kxfer_job_exit();
+	return ret;
+}
+
+static void __exit kxfer_exit(void)
+{
+	kxfer_cdev_exit();
+	kxfer_debugfs_exit();
+	kxfer_listener_exit();
+	kxfer_link_fail_all(-ESHUTDOWN);
+	kxfer_device_exit();
+	kxfer_export_exit();
+	kxfer_link_exit();
+	kxfer_job_exit();
+	rcu_barrier();
+}
+
+module_init(kxfer_init);
+module_exit(kxfer_exit);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("RDMA transfers by kernel verbs, through /dev/kxfer");
+MODULE_VERSION(KXFER_VERSION);

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Peers: a session's handles on other nodes.
+ *
+ * A peer keeps a use of a link that it may share with other sessions. When the
+ * link breaks the peer stays, and the next call on it connects anew. Calls here
+ * run for a user and may sleep; a fatal signal ends their waiting.
+ */
+#include "log.h"
+
+#include <linux/kxfer.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "channel.h"
+#include "control.h"
+#include "lane.h"
+#include "session.h"
+#include "stats.h"
+#include "target.h"
+
+static void peer_release(struct kref *ref)
+{
+	struct kxfer_peer *peer = container_of(ref, struct kxfer_peer, ref);
+
+	if (peer->link)
+		kxfer_link_unuse(peer->link);
+	kfree(peer);
+	kxfer_stat_dec(KXFER_STAT_LIVE_PEERS);
+}
+
+/** kxfer_peer_put() - one reference less */
+void kxfer_peer_put(struct kxfer_peer *peer)
+{
+	kref_put(&peer->ref, peer_release);
+}
+
+/** kxfer_peer_find() - a peer by id, with a reference, or NULL */
+struct kxfer_peer *kxfer_peer_find(struct kxfer_session *session, u32 id)
+{
+	struct kxfer_peer *peer;
+
+	down_read(&session->lock);
+	peer = xa_load(&session->peers, id);
+	if (peer)
+		kref_get(&peer->ref);
+	up_read(&session->lock);
+	return peer;
+}
+
+/**
+ * kxfer_peer_link() - a live link to the peer, connected anew if it broke
+ *
+ * Return: the link with one more use for the caller, or ERR_PTR.
+ */
+struct kxfer_link *kxfer_peer_link(struct kxfer_peer *peer, unsigned int timeout_ms)
+{
+	struct kxfer_link *link;
+	u32 refusal;
+
+	if (mutex_lock_killable(&peer->lock))
+		return ERR_PTR(-EINTR);
+	link = peer->link;
+	if (!kxfer_link_is_live(link)) {
+		link = kxfer_link_get(&peer->key, timeout_ms, &refusal);
+		if (!IS_ERR(link)) {
+			kxfer_link_unuse(peer->link);
+			WRITE_ONCE(peer->link, link);
+		}
+	}
+	if (!IS_ERR(link))
+		kxfer_link_use(link);
+	mutex_unlock(&peer->lock);
+	return link;
+}
+
+static int check_open(const struct kxfer_session *session,
+		      const struct kxfer_peer_open *cmd)
+{
+	if (cmd->flags || cmd->context > KXFER_CONTEXT_UNBOUND)
+		return -EOPNOTSUPP;
+	if (cmd->__reserved || cmd->tos > 255 || !cmd->timeout_ms ||
+	    cmd->timeout_ms > KXFER_TIMEOUT_MAX_MS || cmd->local.port ||
+	    strnlen((const char *)cmd->device, sizeof(cmd->device)) == sizeof(cmd->device))
+		return -EINVAL;
+	if (kxfer_addr_check(&cmd->remote))
+		return -EINVAL;
+	if (cmd->local.family ? kxfer_addr_check(&cmd->local) ||
+				cmd->local.family != cmd->remote.family :
+				!!memchr_inv(&cmd->local, 0, sizeof(cmd->local)))
+		return -EINVAL;
+	return session->init_net ? 0 : -EOPNOTSUPP;
+}
+
+static struct kxfer_peer *peer_alloc(struct kxfer_session *session,
+				     const struct kxfer_peer_open *cmd)
+{
+	struct kxfer_peer *peer = kzalloc(sizeof(*peer), GFP_KERNEL_ACCOUNT);
+
+	if (!peer)
+		return NULL;
+	kref_init(&peer->ref);
+	mutex_init(&peer->lock);
+	peer->session = session;
+	/* Links are found by comparing whole keys: no stray bytes in them. */
+	peer->key.remote = cmd->remote;
+	if (!peer->key.remote.port)
+		peer->key.remote.port = KXFER_PORT;
+	peer->key.local = cmd->local;
+	strscpy_pad((char *)peer->key.device, (const char *)cmd->device,
+		    sizeof(peer->key.device));
+	peer->key.context = cmd->context;
+	peer->key.tos = cmd->tos;
+	kxfer_stat_inc(KXFER_STAT_LIVE_PEERS);
+	return peer;
+}
+
+/** kxfer_peer_open() - KXFER_PEER_OPEN */
+int kxfer_peer_open(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_peer_open *cmd = arg;
+	struct kxfer_link *link;
+	struct kxfer_peer *peer;
+	int ret;
+
+	ret = check_open(session, cmd);
+	if (ret)
+		return ret;
+	peer = peer_alloc(session, cmd);
+	if (!peer)
+		return -ENOMEM;
+	cmd->refusal = KXFER_REFUSAL_NONE;
+	link = kxfer_link_get(&peer->key, cmd->timeout_ms, &cmd->refusal);
+	if (IS_ERR(link)) {
+		ret = PTR_ERR(link);
+		goto err_put;
+	}
+	peer->link = link;
+	cmd->link = link->id;
+	down_write(&session->lock);
+	ret = kxfer_session_insert(&session->peers, peer, &peer->id, KXFER_MAX_PEERS);
+	cmd->peer = peer->id;
+	up_write(&session->lock);
+	if (ret)
+		goto err_put;
+	return 0;
+
+err_put:
+	kxfer_peer_put(peer);
+	return ret;
+}
+
+/** kxfer_peer_close() - KXFER_PEER_CLOSE */
+int kxfer_peer_close(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_id *cmd = arg;
+	struct kxfer_peer *peer;
+	int ret = 0;
+
+	down_write(&session->lock);
+	peer = xa_load(&session->peers, cmd->id);
+	if (!peer)
+		ret = -ENOENT;
+	else if (atomic_read(&peer->nr_targets))
+		ret = -EBUSY;
+	else
+		xa_erase(&session->peers, cmd->id);
+	up_write(&session->lock);
+	if (!ret)
+		kxfer_peer_put(peer);
+	return ret;
+}
+
+static int store_entry(const struct kxfer_wire_list_entry *entry,
+		       struct kxfer_peer_export __user *to)
+{
+	struct kxfer_peer_export export = {
+		.length = be64_to_cpu(entry->length),
+		.rights = be32_to_cpu(entry->rights) & KXFER_RIGHT_ALL,
+	};
+
+	strscpy_pad((char *)export.name, (const char *)entry->name, sizeof(export.name));
+	kxfer_content_from_wire(&export.content, &entry->content);
+	return copy_to_user(to, &export, sizeof(export)) ? -EFAULT : 0;
+}
+
+/* One LIST request. Return: entries stored, or -errno. */
+static int list_some(struct kxfer_link *link, struct kxfer_session *session,
+		     struct kxfer_peer_list *cmd, void *page)
+{
+	struct kxfer_peer_export __user *to = u64_to_user_ptr(cmd->exports);
+	struct kxfer_wire_list request = {
+		.cursor = cpu_to_be64(cmd->cursor),
+		.uid = cpu_to_be32(session->uid),
+		.gid = cpu_to_be32(session->gid),
+	};
+	struct kxfer_wire_list_answer *answer = page;
+	u32 length = KXFER_WIRE_CONTROL_BYTES, nr, i;
+	int ret;
+
+	ret = kxfer_channel_call(&link->control->channel, KXFER_WIRE_LIST, &request,
+				 sizeof(request), answer, &length, cmd->timeout_ms,
+				 KXFER_WAIT_KILLABLE);
+	if (ret)
+		return ret;
+	nr = length < sizeof(*answer) ? U32_MAX : be32_to_cpu(answer->nr);
+	if (nr > KXFER_WIRE_CONTROL_BYTES / sizeof(answer->entries[0]) ||
+	    length != struct_size(answer, entries, nr))
+		return -EPROTO;
+	for (i = 0; i < nr && i < cmd->nr; i++) {
+		if (store_entry(&answer->entries[i], to + i))
+			return -EFAULT;
+		cmd->cursor = be64_to_cpu(answer->entries[i].id);
+	}
+	return i;
+}
+
+/** kxfer_peer_list() - KXFER_PEER_LIST */
+int kxfer_peer_list(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_peer_list *cmd = arg;
+	struct kxfer_link *link;
+	struct kxfer_peer *peer;
+	void *page;
+	int ret;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	if (cmd->__reserved || !cmd->nr || cmd->nr > 1024 ||
+	    !cmd->timeout_ms || cmd->timeout_ms > KXFER_TIMEOUT_MAX_MS)
+		return -EINVAL;
+	peer = kxfer_peer_find(session, cmd->peer);
+	if (!peer)
+		return -ENOENT;
+	page = kzalloc(KXFER_WIRE_CONTROL_BYTES, GFP_KERNEL_ACCOUNT);
+	link = page ? kxfer_peer_link(peer, cmd->timeout_ms) : ERR_PTR(-ENOMEM);
+	if (IS_ERR(link)) {
+		ret = PTR_ERR(link);
+	} else {
+		ret = list_some(link, session, cmd, page);
+		kxfer_link_unuse(link);
+	}
+	kfree(page);
+	kxfer_peer_put(peer);
+	if (ret < 0)
+		return ret;
+	cmd->nr = ret;
+	return 0;
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Regions: memory made ready for devices.
+ *
+ * A region owns its pages (memory.c). For each device on which it is used it
+ * is mapped for DMA once, when first used there; jobs and exposures then count
+ * themselves as users of that mapping, and none of them maps or pins anything.
+ *
+ * A mapping ends in one of two ways, both under mappings_mutex, so exactly once:
+ * with its region, which is destroyed only when it has no users, or with its
+ * device, whose removal ended all jobs and exposures before (device.c). The
+ * latter waits for users to go: a submitter may have found the mapping just
+ * before it was taken away; it fails to queue its job and lets go.
+ *
+ * Context: creating and destroying may sleep; kxfer_mapping_put() may not.
+ * Lock order: session lock, mappings_mutex, xa_lock of a region's mappings.
+ */
+#include "log.h"
+
+#include <linux/capability.h>
+#include <linux/kxfer.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <rdma/ib_verbs.h>
+
+#include "device.h"
+#include "memory.h"
+#include "plan.h"
+#include "region.h"
+#include "session.h"
+#include "stats.h"
+
+static DEFINE_MUTEX(mappings_mutex);
+
+static enum dma_data_direction map_direction(const struct kxfer_region *region)
+{
+	return region->memory->writable ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
+}
+
+/* Segments of more than 2^32 - 1 bytes cannot be: ib_dma_max_seg_size() is 32 bits. */
+static int fill_extents(struct kxfer_mapping *mapping)
+{
+	struct kxfer_extent *extent;
+	struct scatterlist *sg;
+	u64 start = 0;
+	int i;
+
+	mapping->extents = kvmalloc_array(mapping->table.nents, sizeof(*extent),
+					  GFP_KERNEL_ACCOUNT);
+	if (!mapping->extents)
+		return -ENOMEM;
+	extent = mapping->extents;
+	for_each_sgtable_dma_sg(&mapping->table, sg, i) {
+		*extent++ = (struct kxfer_extent) {
+			.start = start,
+			.addr = sg_dma_address(sg),
+			.length = sg_dma_len(sg),
+		};
+		start += sg_dma_len(sg);
+	}
+	mapping->nr_extents = mapping->table.nents;
+	return 0;
+}
+
+static struct kxfer_mapping *mapping_create(struct kxfer_region *region,
+					    struct kxfer_device *dev)
+{
+	struct kxfer_mapping *mapping;
+	int ret;
+
+	mapping = kzalloc(sizeof(*mapping), GFP_KERNEL_ACCOUNT);
+	if (!mapping)
+		return ERR_PTR(-ENOMEM);
+	mapping->region = region;
+	mapping->dev = dev;
+	ret = kxfer_device_join(dev, &dev->mappings, &mapping->dev_node);
+	if (ret)
+		goto err_free;
+	ret = kxfer_memory_table(region->memory, &mapping->table,
+				 ib_dma_max_seg_size(dev->ibdev));
+	if (ret)
+		goto err_leave;
+	ret = ib_dma_map_sgtable_attrs(dev->ibdev, &mapping->table,
+				       map_direction(region), 0);
+	if (ret)
+		goto err_table;
+	ret = fill_extents(mapping);
+	if (ret)
+		goto err_unmap;
+	kxfer_stat_inc(KXFER_STAT_LIVE_MAPPINGS);
+	return mapping;
+
+err_unmap:
+	ib_dma_unmap_sgtable_attrs(dev->ibdev, &mapping->table,
+				   map_direction(region), 0);
+err_table:
+	sg_free_table(&mapping->table);
+err_leave:
+	kxfer_device_leave(dev, &mapping->dev_node);
+err_free:
+	kfree(mapping);
+	return ERR_PTR(ret);
+}
+
+/* Called with mappings_mutex held, without users. */
+static void mapping_destroy(struct kxfer_mapping *mapping)
+{
+	struct kxfer_device *dev = mapping->dev;
+
+	ib_dma_unmap_sgtable_attrs(dev->ibdev, &mapping->table,
+				   map_direction(mapping->region), 0);
+	sg_free_table(&mapping->table);
+	kvfree(mapping->extents);
+	kxfer_device_leave(dev, &mapping->dev_node);
+	kfree(mapping);
+	kxfer_stat_dec(KXFER_STAT_LIVE_MAPPINGS);
+}
+
+static struct kxfer_mapping *mapping_find(struct kxfer_region *region,
+					  struct kxfer_device *dev)
+{
+	struct kxfer_mapping *mapping;
+
+	xa_lock_bh(&region->mappings);
+	mapping = xa_load(&region->mappings, dev->id);
+	if (mapping)
+		atomic_inc(&mapping->users);
+	xa_unlock_bh(&region->mappings);
+	return mapping;
+}
+
+/**
+ * kxfer_mapping_get() - the mapping of a region for a device, made if need be
+ * @region: stays while this runs
+ * @dev: a device that the caller holds a reference on
+ *
+ * May sleep the first time. Return: the mapping with one more user, or ERR_PTR:
+ * -ENODEV if the device is going, -ENOMEM, -EIO if the device cannot reach it.
+ */
+struct kxfer_mapping *kxfer_mapping_get(struct kxfer_region *region,
+					struct kxfer_device *dev)
+{
+	struct kxfer_mapping *mapping = mapping_find(region, dev);
+	int ret;
+
+	if (mapping)
+		return mapping;
+	mutex_lock(&mappings_mutex);
+	mapping = mapping_find(region, dev);
+	if (mapping)
+		goto out;
+	mapping = mapping_create(region, dev);
+	if (IS_ERR(mapping))
+		goto out;
+	atomic_set(&mapping->users, 1);
+	ret = xa_err(xa_store_bh(&region->mappings, dev->id, mapping,
+				 GFP_KERNEL_ACCOUNT));
+	if (ret) {
+		mapping_destroy(mapping);
+		mapping = ERR_PTR(ret);
+	}
+out:
+	mutex_unlock(&mappings_mutex);
+	return mapping;
+}
+
+/** kxfer_mapping_put() - one user less; any context but hard interrupts */
+void kxfer_mapping_put(struct kxfer_mapping *mapping)
+{
+	struct kxfer_device *dev = mapping->dev;
+
+	/* The device's removal may free the mapping as soon as users is 0. */
+	kref_get(&dev->ref);
+	if (atomic_dec_and_test(&mapping->users))
+		wake_up_all(&dev->wait);
+	kxfer_device_put(dev);
+}
+
+/**
+ * kxfer_mapping_remove_all() - end all mappings of a device that is being removed
+ * @dev: no link is left on it and no mapping joins any more
+ */
+void kxfer_mapping_remove_all(struct kxfer_device *dev)
+{
+	struct kxfer_mapping *mapping;
+
+	mutex_lock(&mappings_mutex);
+	while ((mapping = list_first_entry_or_null(&dev->mappings,
+						   struct kxfer_mapping,
+						   dev_node))) {
+		xa_lock_bh(&mapping->region->mappings);
+		__xa_erase(&mapping->region->mappings, dev->id);
+		xa_unlock_bh(&mapping->region->mappings);
+		wait_event(dev->wait, !atomic_read(&mapping->users));
+		mapping_destroy(mapping);
+	}
+	mutex_unlock(&mappings_mutex);
+}
+
+/**
+ * kxfer_region_create() - a region over memory
+ * @memory: owned by the region from here on, also on failure
+ *
+ * Return: the region, not mapped for any device, or ERR_PTR(-ENOMEM).
+ */
+struct kxfer_region *kxfer_region_create(struct kxfer_memory *memory)
+{
+	struct kxfer_region *region;
+
+	region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
+	if (!region) {
+		kxfer_memory_free(memory);
+		return ERR_PTR(-ENOMEM);
+	}
+	region->memory = memory;
+	xa_init_flags(&region->mappings, XA_FLAGS_LOCK_BH);
+	kxfer_stat_inc(KXFER_STAT_LIVE_REGIONS);
+	return region;
+}
+
+/**
+ * kxfer_region_destroy() - unmap from all devices and unpin; may sleep
+ * @region: without users, and not to be found by anybody any more
+ */
+void kxfer_region_destroy(struct kxfer_region *region)
+{
+	struct kxfer_mapping *mapping;
+	unsigned long index;
+
+	WARN_ON_ONCE(atomic_read(&region->users));
+	mutex_lock(&mappings_mutex);
+	xa_for_each(&region->mappings, index, mapping)
+		mapping_destroy(mapping);
+	mutex_unlock(&mappings_mutex);
+	xa_destroy(&region->mappings);
+	kxfer_memory_free(region->memory);
+	kfree(region);
+	kxfer_stat_dec(KXFER_STAT_LIVE_REGIONS);
+}
+
+/** kxfer_region_add() - KXFER_REGION_ADD */
+int kxfer_region_add(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_region_add *cmd = arg;
+	struct kxfer_memory *memory;
+	struct kxfer_region *region;
+	int ret;
+
+	if (cmd->flags & ~KXFER_REGION_F_WRITE)
+		return -EOPNOTSUPP;
+	memory = kxfer_memory_pin(cmd->addr, cmd->length,
+				  cmd->flags & KXFER_REGION_F_WRITE);
+	if (IS_ERR(memory))
+		return PTR_ERR(memory);
+	region = kxfer_region_create(memory);
+	if (IS_ERR(region))
+		return PTR_ERR(region);
+	cmd->nr_segments = kxfer_memory_segments(memory);
+	down_write(&session->lock);
+	ret = kxfer_session_insert(&session->regions, region, &region->id,
+				   KXFER_MAX_REGIONS);
+	up_write(&session->lock);
+	if (ret) {
+		kxfer_region_destroy(region);
+		return ret;
+	}
+	cmd->region = region->id;
+	atomic64_add(kxfer_memory_bytes(memory), &session->pinned_bytes);
+	return 0;
+}
+
+/** kxfer_region_del() - KXFER_REGION_DEL */
+int kxfer_region_del(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_id *cmd = arg;
+	struct kxfer_region *region;
+	int ret = 0;
+
+	down_write(&session->lock);
+	region = xa_load(&session->regions, cmd->id);
+	if (!region)
+		ret = -ENOENT;
+	else if (atomic_read(&region->users))
+		ret = -EBUSY;
+	else
+		xa_erase(&session->regions, cmd->id);
+	up_write(&session->lock);
+	if (ret)
+		return ret;
+	atomic64_sub(kxfer_memory_bytes(region->memory), &session->pinned_bytes);
+	kxfer_region_destroy(region);
+	return 0;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Registered local memory and its mappings for devices. See region.c. */
+#ifndef KXFER_REGION_H
+#define KXFER_REGION_H
+
+#include <linux/atomic.h>
+#include <linux/list.h>
+#include <linux/scatterlist.h>
+#include <linux/xarray.h>
+
+struct kxfer_device;
+struct kxfer_extent;
+struct kxfer_memory;
+struct kxfer_session;
+
+/**
+ * struct kxfer_region - memory that jobs and exports use
+ * @id: in its session
+ * @memory: pages, pinned or the module's own
+ * @mappings: struct kxfer_mapping by device id; its lock makes finding a mapping
+ *	and counting its user one step
+ * @users: jobs in flight and exports; while not 0 the region stays
+ */
+struct kxfer_region {
+	u32 id;
+	struct kxfer_memory *memory;
+	struct xarray mappings;
+	atomic_t users;
+};
+
+/**
+ * struct kxfer_mapping - a region mapped for one device
+ * @region: that it belongs to
+ * @dev: the device; a reference
+ * @dev_node: in kxfer_device.mappings
+ * @users: jobs and exposures; while not 0 it stays
+ * @table: scatter list, mapped bidirectionally where the region is writable
+ * @extents: the DMA segments as extents, for plan.c
+ * @nr_extents: how many
+ */
+struct kxfer_mapping {
+	struct kxfer_region *region;
+	struct kxfer_device *dev;
+	struct list_head dev_node;
+	atomic_t users;
+	struct sg_table table;
+	struct kxfer_extent *extents;
+	u32 nr_extents;
+};
+
+struct kxfer_region *kxfer_region_create(struct kxfer_memory *memory);
+void kxfer_region_destroy(struct kxfer_region *region);
+struct kxfer_mapping *kxfer_mapping_get(struct kxfer_region *region,
+					struct kxfer_device *dev);
+void kxfer_mapping_put(struct kxfer_mapping *mapping);
+void kxfer_mapping_remove_all(struct kxfer_device *dev);
+
+int kxfer_region_add(struct kxfer_session *session, void *arg);
+int kxfer_region_del(struct kxfer_session *session, void *arg);
+
+#endif /* KXFER_REGION_H */

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sessions: one open file on /dev/kxfer, its tables, its events, its end.
+ *
+ * The end of a session, leaf first, as a proof. It runs when the last reference
+ * to the file is gone: no call of it is under way and none comes.
+ *  1. Jobs: queued ones end, posted ones are waited for (job.c says how long).
+ *     Afterwards nothing uses its targets and regions but exports.
+ *  2. Targets: grants are given back; peers: links lose a user.
+ *  3. Exports: withdrawn (export.c). Afterwards no peer reaches its memory, and no
+ *     event comes: delivery looks at the export's session under its lock.
+ *  4. Listeners of the session.
+ *  5. Regions: no users are left; unmapped and unpinned.
+ */
+#include "log.h"
+
+#include <linux/cred.h>
+#include <linux/kxfer.h>
+#include <linux/nsproxy.h>
+#include <linux/poll.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+#include <linux/uaccess.h>
+#include <net/net_namespace.h>
+
+#include "export.h"
+#include "job.h"
+#include "listener.h"
+#include "memory.h"
+#include "region.h"
+#include "session.h"
+#include "stats.h"
+#include "target.h"
+
+static DEFINE_MUTEX(sessions_mutex);
+static LIST_HEAD(sessions);
+static u32 nr_sessions;
+static u64 last_session_id;
+
+static int publish(struct kxfer_session *session)
+{
+	int ret = 0;
+
+	mutex_lock(&sessions_mutex);
+	if (nr_sessions >= KXFER_MAX_SESSIONS) {
+		ret = -EMFILE;
+	} else {
+		nr_sessions++;
+		session->id = ++last_session_id;
+		list_add_tail(&session->node, &sessions);
+	}
+	mutex_unlock(&sessions_mutex);
+	return ret;
+}
+
+/** kxfer_session_create() - a session for the calling process, or ERR_PTR */
+struct kxfer_session *kxfer_session_create(void)
+{
+	struct kxfer_session *session;
+	int ret;
+
+	session = kzalloc(sizeof(*session), GFP_KERNEL_ACCOUNT);
+	if (!session)
+		return ERR_PTR(-ENOMEM);
+	session->pid = task_tgid_nr(current);
+	session->uid = from_kuid_munged(&init_user_ns, current_euid());
+	session->gid = from_kgid_munged(&init_user_ns, current_egid());
+	session->init_net = net_eq(current->nsproxy->net_ns, &init_net);
+	init_rwsem(&session->lock);
+	xa_init_flags(&session->regions, XA_FLAGS_ALLOC1);
+	xa_init_flags(&session->exports, XA_FLAGS_ALLOC1);
+	xa_init_flags(&session->peers, XA_FLAGS_ALLOC1);
+	xa_init_flags(&session->targets, XA_FLAGS_ALLOC1);
+	spin_lock_init(&session->job_lock);
+	INIT_LIST_HEAD(&session->jobs);
+	INIT_LIST_HEAD(&session->done);
+	init_waitqueue_head(&session->wait);
+	mutex_init(&session->reap_mutex);
+	spin_lock_init(&session->event_lock);
+	ret = publish(session);
+	if (ret) {
+		kfree(session);
+		return ERR_PTR(ret);
+	}
+	kxfer_stat_inc(KXFER_STAT_LIVE_SESSIONS);
+	return session;
+}
+
+static void close_targets(struct kxfer_session *session)
+{
+	struct kxfer_target *target;
+	unsigned long id;
+
+	xa_for_each(&session->targets, id, target)
+		kxfer_target_put(target);
+	xa_destroy(&session->targets);
+}
+
+static void close_peers(struct kxfer_session *session)
+{
+	struct kxfer_peer *peer;
+	unsigned long id;
+
+	xa_for_each(&session->peers, id, peer)
+		kxfer_peer_put(peer);
+	xa_destroy(&session->peers);
+}
+
+static void withdraw_exports(struct kxfer_session *session)
+{
+	struct kxfer_export *export;
+	unsigned long id;
+
+	xa_for_each(&session->exports, id, export)
+		kxfer_export_withdraw(export);
+	xa_destroy(&session->exports);
+}
+
+static void destroy_regions(struct kxfer_session *session)
+{
+	struct kxfer_region *region;
+	unsigned long id;
+
+	xa_for_each(&session->regions, id, region)
+		kxfer_region_destroy(region);
+	xa_destroy(&session->regions);
+}
+
+/** kxfer_session_destroy() - end a session; the steps are those of the proof above */
+void kxfer_session_destroy(struct kxfer_session *session)
+{
+	/* Out of the list first: who lists sessions holds sessions_mutex. */
+	mutex_lock(&sessions_mutex);
+	list_del(&session->node);
+	nr_sessions--;
+	mutex_unlock(&sessions_mutex);
+
+	kxfer_job_end_session(session);
+	close_targets(session);
+	close_peers(session);
+	withdraw_exports(session);
+	kxfer_listener_end_session(session);
+	destroy_regions(session);
+	kvfree(session->events);
+	kfree(session);
+	kxfer_stat_dec(KXFER_STAT_LIVE_SESSIONS);
+}
+
+/**
+ * kxfer_session_insert() - give an object an id
+ * @table: of the session, whose lock is held for writing
+ * @object: to be found from here on
+ * @id: out
+ * @max: objects of this kind
+ *
+ * Return: 0, -EDQUOT, -ENOMEM.
+ */
+int kxfer_session_insert(struct xarray *table, void *object, u32 *id, u32 max)
+{
+	int ret = xa_alloc(table, id, object, XA_LIMIT(1, max), GFP_KERNEL_ACCOUNT);
+
+	return ret == -EBUSY ? -EDQUOT : ret;
+}
+
+/** kxfer_session_count() - objects in a table; the session's lock is held */
+u32 kxfer_session_count(struct xarray *table)
+{
+	unsigned long id;
+	void *object;
+	u32 nr = 0;
+
+	xa_for_each(table, id, object)
+		nr++;
+	return nr;
+}
+
+/* ---- events ---- */
+
+/** kxfer_session_prepare_events() - make the ring; the session's lock is held for writing */
+int kxfer_session_prepare_events(struct kxfer_session *session)
+{
+	if (!session->events)
+		session->events = kvcalloc(KXFER_MAX_EVENTS, sizeof(*session->events),
+					   GFP_KERNEL_ACCOUNT);
+	return session->events ? 0 : -ENOMEM;
+}
+
+/** kxfer_session_push_event() - deliver an event. Return: 0 or -EAGAIN: the ring is full */
+int kxfer_session_push_event(struct kxfer_session *session,
+			     const struct kxfer_event *event)
+{
+	int ret = -EAGAIN;
+
+	spin_lock_bh(&session->event_lock);
+	if (session->event_tail - session->event_head < KXFER_MAX_EVENTS) {
+		session->events[session->event_tail++ % KXFER_MAX_EVENTS] = *event;
+		wake_up(&session->wait);
+		ret = 0;
+	}
+	spin_unlock_bh(&session->event_lock);
+	return ret;
+}
+
+/** kxfer_session_has_event() - whether there is something to take */
+bool kxfer_session_has_event(struct kxfer_session *session)
+{
+	bool has;
+
+	spin_lock_bh(&session->event_lock);
+	has = session->event_tail != session->event_head;
+	spin_unlock_bh(&session->event_lock);
+	return has;
+}
+
+static bool peek_event(struct kxfer_session *session, struct kxfer_event *event)
+{
+	bool has;
+
+	spin_lock_bh(&session->event_lock);
+	has = session->event_tail != session->event_head;
+	if (has)
+		*event = session->events[session->event_head % KXFER_MAX_EVENTS];
+	spin_unlock_bh(&session->event_lock);
+	return has;
+}
+
+static void drop_event(struct kxfer_session *session)
+{
+	spin_lock_bh(&session->event_lock);
+	session->event_head++;
+	spin_unlock_bh(&session->event_lock);
+}
+
+/* One taker at a time; an event that cannot be stored stays. */
+static int store_events(struct kxfer_session *session, u64 to, u32 max, u32 *stored)
+{
+	struct kxfer_event __user *out = u64_to_user_ptr(to);
+	struct kxfer_event event;
+	int ret = 0;
+
+	mutex_lock(&session->reap_mutex);
+	for (*stored = 0; *stored < max && peek_event(session, &event); ++*stored) {
+		if (copy_to_user(out + *stored, &event, sizeof(event))) {
+			ret = -EFAULT;
+			break;
+		}
+		drop_event(session);
+	}
+	mutex_unlock(&session->reap_mutex);
+	return ret;
+}
+
+static int wait_for_event(struct kxfer_session *session, u64 deadline_ns)
+{
+	ktime_t left = KTIME_MAX;
+	int ret;
+
+	if (kxfer_session_has_event(session))
+		return 0;
+	if (deadline_ns) {
+		u64 now = ktime_get_ns();
+
+		if (deadline_ns <= now)
+			return -ETIMEDOUT;
+		left = ns_to_ktime(min_t(u64, deadline_ns - now, KTIME_MAX));
+	}
+	ret = wait_event_interruptible_hrtimeout(session->wait,
+						 kxfer_session_has_event(session), left);
+	if (ret == -ETIME)
+		return -ETIMEDOUT;
+	return ret ? -EINTR : 0;
+}
+
+/** kxfer_event_reap() - KXFER_EVENT_REAP */
+int kxfer_event_reap(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_event_reap *cmd = arg;
+	u32 stored;
+	int ret = 0;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	if (!cmd->nr || cmd->nr > 1024 || cmd->wait > 1)
+		return -EINVAL;
+	if (cmd->wait)
+		ret = wait_for_event(session, cmd->deadline_ns);
+	if (!ret)
+		ret = store_events(session, cmd->events, cmd->nr, &stored);
+	else
+		stored = 0;
+	cmd->nr = stored;
+	return stored ? 0 : ret;
+}
+
+/* ---- looking at sessions ---- */
+
+/* The session's lock is taken, so that its tables stay as they are meanwhile. */
+static void fill_info(struct kxfer_session *session, struct kxfer_info_session *info)
+{
+	down_read(&session->lock);
+	*info = (struct kxfer_info_session) {
+		.id = session->id,
+		.pid = session->pid,
+		.uid = session->uid,
+		.nr_regions = kxfer_session_count(&session->regions),
+		.nr_exports = kxfer_session_count(&session->exports),
+		.nr_peers = kxfer_session_count(&session->peers),
+		.nr_targets = kxfer_session_count(&session->targets),
+		.nr_jobs = READ_ONCE(session->nr_jobs),
+		.nr_done = READ_ONCE(session->nr_done),
+		.pinned_bytes = atomic64_read(&session->pinned_bytes),
+	};
+	up_read(&session->lock);
+}
+
+/** kxfer_session_info() - INFO records of sessions after *cursor; see info.c */
+u32 kxfer_session_info(const struct kxfer_session *viewer, u64 *cursor,
+		       void *records, u32 nr)
+{
+	struct kxfer_info_session *info = records;
+	struct kxfer_session *session;
+	u32 n = 0;
+
+	mutex_lock(&sessions_mutex);
+	list_for_each_entry(session, &sessions, node) {
+		if (n == nr)
+			break;
+		if (session->id <= *cursor || (viewer && session != viewer))
+			continue;
+		fill_info(session, &info[n++]);
+		*cursor = session->id;
+	}
+	mutex_unlock(&sessions_mutex);
+	return n;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* One open file on /dev/kxfer. See session.c. */
+#ifndef KXFER_SESSION_H
+#define KXFER_SESSION_H
+
+#include <linux/atomic.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/rwsem.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+#include <linux/xarray.h>
+
+struct kxfer_event;
+
+/* Caps of a session and of the node, told by QUERY. */
+#define KXFER_MAX_SESSIONS	4096
+#define KXFER_MAX_REGIONS	1024
+#define KXFER_MAX_EXPORTS	1024
+#define KXFER_MAX_TARGETS	4096
+#define KXFER_MAX_PEERS		256
+#define KXFER_MAX_JOBS		4096
+#define KXFER_MAX_EVENTS	256
+
+/**
+ * struct kxfer_session - all that one open file owns
+ * @id: node-wide
+ * @node: in the list of sessions
+ * @pid: of the opener
+ * @uid: effective uid of the opener, in the initial user namespace
+ * @gid: effective gid
+ * @init_net: opened in the initial network namespace, the only one served
+ * @lock: over the four tables: read to look up, write to change
+ * @regions: struct kxfer_region by id
+ * @exports: struct kxfer_export by id
+ * @peers: struct kxfer_peer by id
+ * @targets: struct kxfer_target by id
+ * @pinned_bytes: of its regions
+ * @job_lock: over the next five; bh-safe
+ * @jobs: in flight, by kxfer_active_job.session_node
+ * @done: ended and not reaped, by the same node
+ * @nr_jobs: length of @jobs
+ * @nr_done: length of @done
+ * @wait: for completions, events and the end of jobs
+ * @reap_mutex: one reaper at a time
+ * @event_lock: over the next three; bh-safe
+ * @events: ring of KXFER_MAX_EVENTS, made with the first export
+ * @event_head: next to be taken
+ * @event_tail: next to be put
+ */
+struct kxfer_session {
+	u64 id;
+	struct list_head node;
+	pid_t pid;
+	u32 uid;
+	u32 gid;
+	bool init_net;
+	struct rw_semaphore lock;
+	struct xarray regions;
+	struct xarray exports;
+	struct xarray peers;
+	struct xarray targets;
+	atomic64_t pinned_bytes;
+
+	spinlock_t job_lock;
+	struct list_head jobs;
+	struct list_head done;
+	u32 nr_jobs;
+	u32 nr_done;
+	wait_queue_head_t wait;
+	struct mutex reap_mutex;
+
+	spinlock_t event_lock;
+	struct kxfer_event *events;
+	u32 event_head;
+	u32 event_tail;
+};
+
+struct kxfer_session *kxfer_session_create(void);
+void kxfer_session_destroy(struct kxfer_session *session);
+int kxfer_session_insert(struct xarray *table, void *object, u32 *id, u32 max);
+u32 kxfer_session_count(struct xarray *table);
+u32 kxfer_session_info(const struct kxfer_session *viewer, u64 *cursor,
+		       void *records, u32 nr);
+
+int kxfer_session_prepare_events(struct kxfer_session *session);
+int kxfer_session_push_event(struct kxfer_session *session,
+			     const struct kxfer_event *event);
+bool kxfer_session_has_event(struct kxfer_session *session);
+int kxfer_event_reap(struct kxfer_session *session, void *arg);
+
+#endif /* KXFER_SESSION_H */

@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Targets: handles on exports of peers.
+ *
+ * A target holds a grant: which bytes of the peer's memory its jobs may touch,
+ * and the table of rkeys, which never leaves the kernel. The table comes page by
+ * page and is checked before a job sees it.
+ *
+ * Withdrawal from the holder's side: REVOKE names an exposure. Each target of it
+ * is marked, its queued jobs end, and when none is posted any more the answer
+ * goes out. A REVOKE may overtake the GRANT answer of a target that is being
+ * opened: so while any open is under way on the link, revoked exposures are
+ * remembered, and the open fails when it finds its exposure among them.
+ *
+ * Lock order: targets_lock of the link is a leaf.
+ */
+#include "log.h"
+
+#include <linux/kxfer.h>
+#include <linux/mm.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+
+#include "control.h"
+#include "lane.h"
+#include "job.h"
+#include "plan.h"
+#include "session.h"
+#include "stats.h"
+#include "target.h"
+
+#define MAX_KEYS	(1024 * 1024)	/* 4 TiB of pages, or of scattered pages 4 GiB */
+#define MAX_REVOKED	64		/* withdrawals during an open; more is an attack */
+
+static void unlink_target(struct kxfer_target *target)
+{
+	spin_lock_bh(&target->link->targets_lock);
+	list_del_init(&target->link_node);
+	spin_unlock_bh(&target->link->targets_lock);
+}
+
+/* In a handler of the link (revoked) nothing may wait for the peer. */
+static void give_back_grant(struct kxfer_target *target)
+{
+	if (!target->grant)
+		return;
+	kxfer_stat_dec(KXFER_STAT_LIVE_GRANTS);
+	if (target->revoked)
+		kxfer_control_release_later(target->link, target->grant);
+	else
+		kxfer_control_release(target->link, target->grant);
+}
+
+static void target_release(struct kref *ref)
+{
+	struct kxfer_target *target = container_of(ref, struct kxfer_target, ref);
+
+	unlink_target(target);
+	give_back_grant(target);
+	kxfer_link_unuse(target->link);
+	kxfer_peer_put(target->peer);
+	kvfree(target->keys);
+	kfree(target);
+	kxfer_stat_dec(KXFER_STAT_LIVE_TARGETS);
+}
+
+/** kxfer_target_put() - one reference less; the last one may sleep */
+void kxfer_target_put(struct kxfer_target *target)
+{
+	kref_put(&target->ref, target_release);
+}
+
+static struct kxfer_target *find_target(struct kxfer_session *session, u32 id)
+{
+	struct kxfer_target *target;
+
+	down_read(&session->lock);
+	target = xa_load(&session->targets, id);
+	if (target)
+		kref_get(&target->ref);
+	up_read(&session->lock);
+	return target;
+}
+
+/** kxfer_target_lane() - the lane of a session on the link: its jobs share an order */
+struct kxfer_lane *kxfer_target_lane(const struct kxfer_target *target)
+{
+	struct kxfer_link *link = target->link;
+
+	return link->data[target->peer->session->id % link->nr_data];
+}
+
+/* ---- opening ---- */
+
+static struct kxfer_target *target_alloc(struct kxfer_peer *peer, struct kxfer_link *link)
+{
+	struct kxfer_target *target = kzalloc(sizeof(*target), GFP_KERNEL_ACCOUNT);
+
+	if (!target)
+		return NULL;
+	kref_init(&target->ref);
+	kref_get(&peer->ref);
+	target->peer = peer;
+	kxfer_link_use(link);
+	target->link = link;
+	INIT_LIST_HEAD(&target->link_node);
+	kxfer_stat_inc(KXFER_STAT_LIVE_TARGETS);
+	return target;
+}
+
+static int request_grant(struct kxfer_target *target, const struct kxfer_target_open *cmd,
+			 struct kxfer_wire_grant_answer *answer)
+{
+	struct kxfer_session *session = target->peer->session;
+	struct kxfer_wire_grant request = {
+		.uid = cpu_to_be32(session->uid),
+		.gid = cpu_to_be32(session->gid),
+		.rights = cpu_to_be32(cmd->rights),
+	};
+	u32 length = sizeof(*answer);
+	int ret;
+
+	memcpy(request.name, cmd->name, sizeof(request.name));
+	get_random_bytes(&request.nonce, sizeof(request.nonce));
+	ret = kxfer_channel_call(&target->link->control->channel, KXFER_WIRE_GRANT,
+				 &request, sizeof(request), answer, &length,
+				 cmd->timeout_ms, KXFER_WAIT_KILLABLE);
+	if (!ret && length != sizeof(*answer))
+		return -EPROTO;
+	return ret;
+}
+
+/* The peer's word is taken only as far as it makes sense. */
+static int take_grant(struct kxfer_target *target, u32 wanted,
+		      const struct kxfer_wire_grant_answer *answer)
+{
+	target->grant = be64_to_cpu(answer->grant);
+	kxfer_stat_inc(KXFER_STAT_LIVE_GRANTS);
+	target->exposure = be64_to_cpu(answer->exposure);
+	target->length = be64_to_cpu(answer->length);
+	target->rights = be32_to_cpu(answer->rights);
+	target->nr_keys = be32_to_cpu(answer->nr_keys);
+	kxfer_content_from_wire(&target->content, &answer->content);
+	if (!target->grant || !target->length || !target->nr_keys ||
+	    target->nr_keys > MAX_KEYS || !target->rights ||
+	    target->rights & ~KXFER_RIGHT_ALL || wanted & ~target->rights)
+		return -EPROTO;
+	return 0;
+}
+
+static void begin_open(struct kxfer_link *link)
+{
+	spin_lock_bh(&link->targets_lock);
+	link->nr_opening++;
+	spin_unlock_bh(&link->targets_lock);
+}
+
+/* Let withdrawals find the target, unless one came first. */
+static int end_open(struct kxfer_target *target, int ret)
+{
+	struct kxfer_link *link = target->link;
+	unsigned long id;
+	void *entry;
+
+	spin_lock_bh(&link->targets_lock);
+	if (!ret && xa_load(&link->revoked, target->exposure)) {
+		target->revoked = true;
+		ret = -EKEYREVOKED;
+	}
+	if (!ret)
+		list_add_tail(&target->link_node, &link->targets);
+	if (!--link->nr_opening) {
+		xa_for_each(&link->revoked, id, entry)
+			xa_erase(&link->revoked, id);
+		link->nr_revoked = 0;
+	}
+	spin_unlock_bh(&link->targets_lock);
+	return ret;
+}
+
+static int store_keys(struct kxfer_target *target, u32 *nr, u64 *start,
+		      const struct kxfer_wire_keys_answer *answer, u32 length)
+{
+	u32 n = length < sizeof(*answer) ? 0 : be32_to_cpu(answer->nr), i;
+
+	if (!n || n > target->nr_keys - *nr || n > KXFER_WIRE_CONTROL_BYTES ||
+	    length != struct_size(answer, keys, n))
+		return -EPROTO;
+	for (i = 0; i < n; i++) {
+		target->keys[*nr + i] = (struct kxfer_extent) {
+			.start = *start,
+			.addr = be64_to_cpu(answer->keys[i].addr),
+			.length = be32_to_cpu(answer->keys[i].length),
+			.key = be32_to_cpu(answer->keys[i].rkey),
+		};
+		*start += be32_to_cpu(answer->keys[i].length);
+	}
+	*nr += n;
+	return 0;
+}
+
+static int fetch_keys(struct kxfer_target *target, unsigned int timeout_ms)
+{
+	struct kxfer_wire_keys request = { .exposure = cpu_to_be64(target->exposure) };
+	struct kxfer_wire_keys_answer *answer;
+	u64 start = 0;
+	u32 nr = 0, length;
+	int ret = 0;
+
+	answer = kzalloc(KXFER_WIRE_CONTROL_BYTES, GFP_KERNEL_ACCOUNT);
+	target->keys = kvmalloc_array(target->nr_keys, sizeof(*target->keys),
+				      GFP_KERNEL_ACCOUNT);
+	if (!answer || !target->keys)
+		ret = -ENOMEM;
+	while (!ret && nr < target->nr_keys) {
+		request.first = cpu_to_be32(nr);
+		length = KXFER_WIRE_CONTROL_BYTES;
+		ret = kxfer_channel_call(&target->link->control->channel,
+					 KXFER_WIRE_KEYS, &request, sizeof(request),
+					 answer, &length, timeout_ms, KXFER_WAIT_KILLABLE);
+		if (!ret)
+			ret = store_keys(target, &nr, &start, answer, length);
+	}
+	kfree(answer);
+	if (!ret && kxfer_extents_check(target->keys, nr, target->length))
+		ret = -EPROTO;
+	return ret;
+}
+
+/* From the grant to a target that jobs can use. */
+static int acquire(struct kxfer_target *target, const struct kxfer_target_open *cmd)
+{
+	struct kxfer_wire_grant_answer answer;
+	int ret;
+
+	begin_open(target->link);
+	ret = request_grant(target, cmd, &answer);
+	if (!ret)
+		ret = take_grant(target, cmd->rights, &answer);
+	ret = end_open(target, ret);
+	if (!ret)
+		ret = fetch_keys(target, cmd->timeout_ms);
+	if (ret == -EPROTO)
+		kxfer_link_protocol_error(target->link, "a grant that makes no sense");
+	return ret;
+}
+
+static int insert_target(struct kxfer_session *session, struct kxfer_target *target)
+{
+	int ret;
+
+	down_write(&session->lock);
+	ret = kxfer_session_insert(&session->targets, target, &target->id,
+				   KXFER_MAX_TARGETS);
+	if (!ret)
+		atomic_inc(&target->peer->nr_targets);
+	up_write(&session->lock);
+	return ret;
+}
+
+static int open_on_peer(struct kxfer_session *session, struct kxfer_peer *peer,
+			struct kxfer_target_open *cmd)
+{
+	struct kxfer_target *target;
+	struct kxfer_link *link;
+	int ret;
+
+	link = kxfer_peer_link(peer, cmd->timeout_ms);
+	if (IS_ERR(link))
+		return PTR_ERR(link);
+	target = target_alloc(peer, link);
+	kxfer_link_unuse(link);
+	if (!target)
+		return -ENOMEM;
+	ret = acquire(target, cmd);
+	if (!ret) {
+		cmd->granted = target->rights;
+		cmd->nr_keys = target->nr_keys;
+		cmd->length = target->length;
+		cmd->content = target->content;
+		ret = insert_target(session, target);
+	}
+	if (ret)
+		kxfer_target_put(target);
+	else
+		cmd->target = target->id;
+	return ret;
+}
+
+/** kxfer_target_open() - KXFER_TARGET_OPEN */
+int kxfer_target_open(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_target_open *cmd = arg;
+	size_t length = strnlen((const char *)cmd->name, sizeof(cmd->name));
+	struct kxfer_peer *peer;
+	int ret;
+
+	if (cmd->flags || cmd->rights & ~KXFER_RIGHT_ALL)
+		return -EOPNOTSUPP;
+	if (!length || length == sizeof(cmd->name) ||
+	    memchr_inv(cmd->name + length, 0, sizeof(cmd->name) - length) ||
+	    !cmd->timeout_ms || cmd->timeout_ms > KXFER_TIMEOUT_MAX_MS)
+		return -EINVAL;
+	peer = kxfer_peer_find(session, cmd->peer);
+	if (!peer)
+		return -ENOENT;
+	ret = open_on_peer(session, peer, cmd);
+	kxfer_peer_put(peer);
+	return ret;
+}
+
+/** kxfer_target_close() - KXFER_TARGET_CLOSE */
+int kxfer_target_close(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_id *cmd = arg;
+	struct kxfer_target *target;
+	int ret = 0;
+
+	down_write(&session->lock);
+	target = xa_load(&session->targets, cmd->id);
+	if (!target) {
+		ret = -ENOENT;
+	} else if (atomic_read(&target->nr_jobs)) {
+		ret = -EBUSY;
+	} else {
+		xa_erase(&session->targets, cmd->id);
+		atomic_dec(&target->peer->nr_targets);
+	}
+	up_write(&session->lock);
+	if (!ret)
+		kxfer_target_put(target);
+	return ret;
+}
+
+/* ---- content ---- */
+
+static void update_content(struct kxfer_target *target,
+			   const struct kxfer_wire_content *wire)
+{
+	struct kxfer_content content;
+
+	kxfer_content_from_wire(&content, wire);
+	if (content.generation > target->content.generation)
+		target->content = content;
+}
+
+/** kxfer_target_content() - the peer says what an export holds; in a handler */
+void kxfer_target_content(struct kxfer_link *link, u64 exposure,
+			  const struct kxfer_wire_content *content)
+{
+	struct kxfer_target *target;
+
+	spin_lock_bh(&link->targets_lock);
+	list_for_each_entry(target, &link->targets, link_node)
+		if (target->exposure == exposure)
+			update_content(target, content);
+	spin_unlock_bh(&link->targets_lock);
+	wake_up_all(&link->wait);
+}
+
+static int ask_content(struct kxfer_target *target, unsigned int timeout_ms)
+{
+	struct kxfer_wire_grant_id id = { .grant = cpu_to_be64(target->grant) };
+	struct kxfer_wire_info_answer answer;
+	u32 length = sizeof(answer);
+	int ret;
+
+	ret = kxfer_channel_call(&target->link->control->channel, KXFER_WIRE_INFO, &id,
+				 sizeof(id), &answer, &length, timeout_ms,
+				 KXFER_WAIT_KILLABLE);
+	if (!ret && length != sizeof(answer))
+		ret = -EPROTO;
+	if (ret)
+		return ret;
+	spin_lock_bh(&target->link->targets_lock);
+	update_content(target, &answer.content);
+	spin_unlock_bh(&target->link->targets_lock);
+	return 0;
+}
+
+static bool content_settled(struct kxfer_target *target, u64 after)
+{
+	bool newer;
+
+	spin_lock_bh(&target->link->targets_lock);
+	newer = target->content.generation > after;
+	spin_unlock_bh(&target->link->targets_lock);
+	return newer || READ_ONCE(target->revoked) || !kxfer_link_is_live(target->link);
+}
+
+/* Wait until the generation is beyond @after; changes are pushed by the peer. */
+static int wait_content(struct kxfer_target *target, u64 after, unsigned int timeout_ms)
+{
+	long left;
+
+	left = wait_event_interruptible_timeout(target->link->wait,
+						content_settled(target, after),
+						msecs_to_jiffies(timeout_ms) + 1);
+	if (left < 0)
+		return -EINTR;
+	if (!left)
+		return -ETIMEDOUT;
+	if (READ_ONCE(target->revoked))
+		return -EKEYREVOKED;
+	return kxfer_link_is_live(target->link) ? 0 : kxfer_link_job_error(target->link);
+}
+
+/** kxfer_target_info() - KXFER_TARGET_INFO */
+int kxfer_target_info(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_target_info *cmd = arg;
+	struct kxfer_target *target;
+	int ret;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	if (cmd->__reserved || !cmd->timeout_ms ||
+	    cmd->timeout_ms > KXFER_INFO_TIMEOUT_MAX_MS)
+		return -EINVAL;
+	target = find_target(session, cmd->target);
+	if (!target)
+		return -ENOENT;
+	ret = READ_ONCE(target->revoked) ? -EKEYREVOKED :
+	      ask_content(target, min(cmd->timeout_ms, (u32)KXFER_TIMEOUT_MAX_MS));
+	if (!ret && cmd->after)
+		ret = wait_content(target, cmd->after, cmd->timeout_ms);
+	spin_lock_bh(&target->link->targets_lock);
+	cmd->content = target->content;
+	spin_unlock_bh(&target->link->targets_lock);
+	cmd->length = target->length;
+	cmd->granted = target->rights;
+	kxfer_target_put(target);
+	return ret;
+}
+
+/* ---- withdrawal ---- */
+
+/* Remember an exposure that targets may still come for. Called with targets_lock held. */
+static bool remember_revoked(struct kxfer_link *link, u64 exposure)
+{
+	if (!link->nr_opening)
+		return true;
+	if (link->nr_revoked == MAX_REVOKED)
+		return false;
+	link->nr_revoked++;
+	return !xa_err(xa_store(&link->revoked, exposure, xa_mk_value(1), GFP_ATOMIC));
+}
+
+/* Return: a target of the exposure that was not told yet, with a reference. */
+static struct kxfer_target *next_target(struct kxfer_link *link, u64 exposure)
+{
+	struct kxfer_target *target, *found = NULL;
+
+	spin_lock_bh(&link->targets_lock);
+	list_for_each_entry(target, &link->targets, link_node) {
+		if (target->exposure == exposure && !target->told &&
+		    kref_get_unless_zero(&target->ref)) {
+			target->told = true;
+			found = target;
+			break;
+		}
+	}
+	spin_unlock_bh(&link->targets_lock);
+	return found;
+}
+
+/**
+ * kxfer_target_revoke() - an export is withdrawn: stop using it
+ * @link: initiator's
+ * @exposure: the peer's word
+ *
+ * In a handler that may sleep. Returns when no work request of a job of it is
+ * posted, or when the link goes down, which waits for this handler.
+ */
+void kxfer_target_revoke(struct kxfer_link *link, u64 exposure)
+{
+	struct kxfer_target *target;
+	bool ok;
+
+	spin_lock_bh(&link->targets_lock);
+	ok = remember_revoked(link, exposure);
+	spin_unlock_bh(&link->targets_lock);
+	if (!ok) {
+		kxfer_link_protocol_error(link, "more withdrawals than it can have exports");
+		return;
+	}
+	while ((target = next_target(link, exposure))) {
+		kxfer_job_revoke(link, target);
+		wake_up_all(&link->wait);
+		wait_event(link->wait, !atomic_read(&target->nr_jobs) ||
+				       READ_ONCE(link->state) >= KXFER_LINK_CLOSING);
+		kxfer_target_put(target);
+	}
+}
+
+/* ---- looking at targets ---- */
+
+/** kxfer_target_count() - targets on a link; any context but hard interrupts */
+u32 kxfer_target_count(struct kxfer_link *link)
+{
+	struct list_head *p;
+	u32 nr = 0;
+
+	spin_lock_bh(&link->targets_lock);
+	list_for_each(p, &link->targets)
+		nr++;
+	spin_unlock_bh(&link->targets_lock);
+	return nr;
+}
+
+/** kxfer_target_uses_link() - whether a session has a peer on a link; its lock is held */
+bool kxfer_target_uses_link(const struct kxfer_session *session,
+			    const struct kxfer_link *link)
+{
+	struct kxfer_peer *peer;
+	unsigned long id;
+
+	xa_for_each((struct xarray *)&session->peers, id, peer)
+		if (READ_ONCE(peer->link) == link)
+			return true;
+	return false;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Peers and handles on their exports. See target.c. */
+#ifndef KXFER_TARGET_H
+#define KXFER_TARGET_H
+
+#include <linux/atomic.h>
+#include <linux/kref.h>
+#include <linux/kxfer.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+
+#include "link.h"
+#include "wire.h"
+
+struct kxfer_extent;
+struct kxfer_lane;
+struct kxfer_session;
+
+/**
+ * struct kxfer_peer - a session's handle on a peer node
+ * @ref: held by the session's table, by targets and by calls
+ * @id: in its session
+ * @session: it belongs to
+ * @key: of the link
+ * @lock: over replacing @link
+ * @link: a use; may be broken, then the next target connects anew
+ * @nr_targets: open; while not 0 the peer stays
+ */
+struct kxfer_peer {
+	struct kref ref;
+	u32 id;
+	struct kxfer_session *session;
+	struct kxfer_link_key key;
+	struct mutex lock;
+	struct kxfer_link *link;
+	atomic_t nr_targets;
+};
+
+/**
+ * struct kxfer_target - a session's handle on an export of a peer
+ * @ref: held by the session's table, by calls and by a withdrawal
+ * @id: in its session
+ * @peer: a reference
+ * @link: a use
+ * @link_node: in kxfer_link.targets
+ * @grant: the peer's id of it
+ * @exposure: the peer's id of the registration
+ * @rights: KXFER_RIGHT_* granted
+ * @length: bytes
+ * @keys: table of addresses and rkeys, checked
+ * @nr_keys: entries
+ * @content: what it holds, under the link's targets_lock
+ * @nr_jobs: in flight; while not 0 the target stays
+ * @revoked: the export was withdrawn; set and read under each lane's lock
+ * @told: a withdrawal has begun, under the link's targets_lock
+ */
+struct kxfer_target {
+	struct kref ref;
+	u32 id;
+	struct kxfer_peer *peer;
+	struct kxfer_link *link;
+	struct list_head link_node;
+	u64 grant;
+	u64 exposure;
+	u32 rights;
+	u64 length;
+	struct kxfer_extent *keys;
+	u32 nr_keys;
+	struct kxfer_content content;
+	atomic_t nr_jobs;
+	bool revoked;
+	bool told;
+};
+
+int kxfer_peer_open(struct kxfer_session *session, void *arg);
+int kxfer_peer_close(struct kxfer_session *session, void *arg);
+int kxfer_peer_list(struct kxfer_session *session, void *arg);
+struct kxfer_peer *kxfer_peer_find(struct kxfer_session *session, u32 id);
+struct kxfer_link *kxfer_peer_link(struct kxfer_peer *peer, unsigned int timeout_ms);
+void kxfer_peer_put(struct kxfer_peer *peer);
+
+int kxfer_target_open(struct kxfer_session *session, void *arg);
+int kxfer_target_close(struct kxfer_session *session, void *arg);
+int kxfer_target_info(struct kxfer_session *session, void *arg);
+void kxfer_target_put(struct kxfer_target *target);
+struct kxfer_lane *kxfer_target_lane(const struct kxfer_target *target);
+void kxfer_target_revoke(struct kxfer_link *link, u64 exposure);
+void kxfer_target_content(struct kxfer_link *link, u64 exposure,
+			  const struct kxfer_wire_content *content);
+u32 kxfer_target_count(struct kxfer_link *link);
+bool kxfer_target_uses_link(const struct kxfer_session *session,
+			    const struct kxfer_link *link);
+
+#define KXFER_TIMEOUT_MAX_MS		60000
+#define KXFER_INFO_TIMEOUT_MAX_MS	3600000
+
+#endif /* KXFER_TARGET_H */

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Every byte that crosses the network between two kxfer nodes.
+ *
+ * All numbers are big-endian, all structures free of padding. A connection
+ * request and its answer carry private data (struct kxfer_wire_hello, _welcome,
+ * _refusal; at most 56 bytes, what rdma_connect() leaves on InfiniBand). After
+ * that both ends speak in messages: a header and a payload in one SEND.
+ *
+ * A message is a request or its one answer. Each side owns a fixed number of
+ * request slots a lane (KXFER_WIRE_CONTROL_SLOTS, KXFER_WIRE_DATA_SLOTS) and may
+ * have one unanswered request in each; the answer names the same slot and
+ * sequence number. A receiver posts the RECV of a request again before it
+ * answers, and has two RECVs for each slot (one for the peer's request, one
+ * for its answer): so no SEND ever lacks a RECV, which iWARP would punish by
+ * dropping the connection. Whoever breaks this loses the link.
+ *
+ * The initiator of a link sends first (MPA of iWARP asks for that): HELLO on
+ * the control QP, a NOTIFY or an RDMA request on a data lane.
+ *
+ * User-space tests include this file too.
+ */
+#ifndef KXFER_WIRE_H
+#define KXFER_WIRE_H
+
+#include <linux/types.h>
+
+#define KXFER_WIRE_MAGIC		0x6b786672	/* "kxfr" */
+#define KXFER_WIRE_VERSION_MIN		1
+#define KXFER_WIRE_VERSION_MAX		1
+
+#define KXFER_WIRE_COOKIE_SIZE		16
+#define KXFER_WIRE_CONTROL_SLOTS	8
+#define KXFER_WIRE_DATA_SLOTS		16
+#define KXFER_WIRE_CONTROL_BYTES	2048	/* longest message on a control QP */
+#define KXFER_WIRE_DATA_BYTES		64	/* longest message on a data lane */
+#define KXFER_WIRE_LANES_MAX		8	/* data lanes of a link */
+#define KXFER_WIRE_PING_SLOT		0	/* of a control QP: kept for PING */
+
+enum kxfer_wire_kind {
+	KXFER_WIRE_CONTROL	= 0,
+	KXFER_WIRE_DATA		= 1,
+};
+
+/**
+ * struct kxfer_wire_hello - private data of a connection request
+ * @magic: KXFER_WIRE_MAGIC
+ * @version_min: oldest protocol that the initiator speaks
+ * @version_max: newest
+ * @kind: enum kxfer_wire_kind
+ * @lane: 0 for the control QP, data lanes from 1
+ * @nr_lanes: data lanes that the initiator wants
+ * @features: none defined, 0
+ * @cookie: random; chosen by the initiator of the control connection, shown by
+ *	every data lane of the link
+ * @epoch: number of the link on the initiator; grows with every connection
+ */
+struct kxfer_wire_hello {
+	__be32 magic;
+	__be16 version_min;
+	__be16 version_max;
+	__u8 kind;
+	__u8 lane;
+	__be16 nr_lanes;
+	__be32 features;
+	__u8 cookie[KXFER_WIRE_COOKIE_SIZE];
+	__be64 epoch;
+};
+
+/**
+ * struct kxfer_wire_welcome - private data of an accepted connection
+ * @magic: KXFER_WIRE_MAGIC
+ * @version: protocol that both will speak
+ * @nr_lanes: data lanes granted, at most what was asked for
+ * @features: none defined, 0
+ */
+struct kxfer_wire_welcome {
+	__be32 magic;
+	__be16 version;
+	__be16 nr_lanes;
+	__be32 features;
+};
+
+/**
+ * struct kxfer_wire_refusal - private data of a refused connection
+ * @magic: KXFER_WIRE_MAGIC
+ * @reason: enum kxfer_refusal
+ * @version_min: oldest protocol that the refusing side speaks
+ * @version_max: newest
+ * @reserved: 0
+ */
+struct kxfer_wire_refusal {
+	__be32 magic;
+	__be16 reason;
+	__be16 version_min;
+	__be16 version_max;
+	__be16 reserved;
+};
+
+enum kxfer_wire_type {
+	KXFER_WIRE_HELLO	= 1,	/* initiator: first message */
+	KXFER_WIRE_PING		= 2,	/* both: are you there? */
+	KXFER_WIRE_GRANT	= 3,	/* initiator: open a target */
+	KXFER_WIRE_KEYS		= 4,	/* initiator: the grant's table of keys, page by page */
+	KXFER_WIRE_RELEASE	= 5,	/* initiator: a target is closed, its jobs have ended */
+	KXFER_WIRE_INFO		= 6,	/* initiator: what does the export hold now? */
+	KXFER_WIRE_LIST		= 7,	/* initiator: exports open to this user */
+	KXFER_WIRE_REVOKE	= 8,	/* responder: stop using these keys; answered once nothing is posted */
+	KXFER_WIRE_CONTENT	= 9,	/* responder: what the export holds has changed */
+	KXFER_WIRE_NOTIFY	= 10,	/* initiator, on a data lane: the cookie of a NOTIFY job */
+};
+
+/* Outcome of a request; not errno, whose numbers differ among architectures. */
+enum kxfer_wire_status {
+	KXFER_WIRE_OK			= 0,
+	KXFER_WIRE_NO_ENTRY		= 1,	/* ENOENT */
+	KXFER_WIRE_NO_ACCESS		= 2,	/* EACCES */
+	KXFER_WIRE_NO_MEMORY		= 3,	/* ENOMEM */
+	KXFER_WIRE_QUOTA		= 4,	/* EDQUOT */
+	KXFER_WIRE_REVOKED		= 5,	/* EKEYREVOKED */
+	KXFER_WIRE_BUSY			= 6,	/* EAGAIN */
+	KXFER_WIRE_INVALID		= 7,	/* EINVAL */
+	KXFER_WIRE_DEVICE		= 8,	/* EREMOTEIO: the device refused */
+};
+
+#define KXFER_WIRE_ANSWER	0x80	/* in @type: the answer to a request of that type */
+
+/**
+ * struct kxfer_wire_header - before every payload
+ * @type: enum kxfer_wire_type, with KXFER_WIRE_ANSWER set in answers
+ * @slot: of the side that sent the request
+ * @status: enum kxfer_wire_status in answers, 0 in requests; the payload of an
+ *	answer that is not OK is empty
+ * @length: bytes of payload
+ * @reserved: 0
+ * @sequence: chosen by the requester, returned in the answer
+ */
+struct kxfer_wire_header {
+	__u8 type;
+	__u8 slot;
+	__be16 status;
+	__be16 length;
+	__be16 reserved;
+	__be64 sequence;
+};
+
+struct kxfer_wire_content {
+	__be64 generation;
+	__be64 length;
+	__u8 sha256[32];
+};
+
+/**
+ * struct kxfer_wire_hello_answer - answer to HELLO, whose payload is empty
+ * @fence_addr: eight readable bytes: an iWARP initiator READs them behind its
+ *	WRITEs, whose placement that proves
+ * @fence_key: their rkey; 0: none
+ * @reserved: 0
+ */
+struct kxfer_wire_hello_answer {
+	__be64 fence_addr;
+	__be32 fence_key;
+	__be32 reserved;
+};
+
+/**
+ * struct kxfer_wire_grant - payload of GRANT
+ * @name: of the export, zero-terminated and zero-filled
+ * @uid: effective uid of the process that asks
+ * @gid: its effective gid
+ * @rights: KXFER_RIGHT_*; 0: whatever is granted
+ * @reserved: 0
+ * @nonce: random; ties answer and question together in traces
+ */
+struct kxfer_wire_grant {
+	__u8 name[64];
+	__be32 uid;
+	__be32 gid;
+	__be32 rights;
+	__be32 reserved;
+	__be64 nonce;
+};
+
+/**
+ * struct kxfer_wire_grant_answer - a grant
+ * @grant: id on this link
+ * @exposure: id of the registration on this link; several grants may share it
+ * @length: bytes of the export
+ * @rights: KXFER_RIGHT_* granted
+ * @nr_keys: entries of its table of keys
+ * @content: what it holds
+ */
+struct kxfer_wire_grant_answer {
+	__be64 grant;
+	__be64 exposure;
+	__be64 length;
+	__be32 rights;
+	__be32 nr_keys;
+	struct kxfer_wire_content content;
+};
+
+/* Payload of KEYS: entries of the table of @exposure from @first on. */
+struct kxfer_wire_keys {
+	__be64 exposure;
+	__be32 first;
+	__be32 reserved;
+};
+
+struct kxfer_wire_key {
+	__be64 addr;
+	__be32 rkey;
+	__be32 length;
+};
+
+struct kxfer_wire_keys_answer {
+	__be32 nr;
+	__be32 reserved;
+	struct kxfer_wire_key keys[];
+};
+
+/* Payload of RELEASE and INFO. */
+struct kxfer_wire_grant_id {
+	__be64 grant;
+};
+
+struct kxfer_wire_info_answer {
+	__be64 length;
+	struct kxfer_wire_content content;
+};
+
+struct kxfer_wire_list {
+	__be64 cursor;
+	__be32 uid;
+	__be32 gid;
+};
+
+struct kxfer_wire_list_entry {
+	__be64 id;		/* of the export; as a cursor: go on behind it */
+	__u8 name[64];
+	__be64 length;
+	__be32 rights;
+	__be32 reserved;
+	struct kxfer_wire_content content;
+};
+
+struct kxfer_wire_list_answer {
+	__be32 nr;
+	__be32 reserved;
+	struct kxfer_wire_list_entry entries[];
+};
+
+/* Payload of REVOKE. */
+struct kxfer_wire_exposure_id {
+	__be64 exposure;
+};
+
+struct kxfer_wire_content_change {
+	__be64 exposure;
+	struct kxfer_wire_content content;
+};
+
+struct kxfer_wire_notify {
+	__be64 grant;
+	__be64 cookie;
+};
+
+#endif /* KXFER_WIRE_H */

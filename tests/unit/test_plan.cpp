@@ -65,8 +65,7 @@ std::vector<kxfer_wr_desc> plan_all(const Table& local, u64 local_offset, const 
     kxfer_plan plan;
 
     EXPECT_EQ(init(plan, local, local_offset, remote, remote_offset, length, limits), 0);
-    while (kxfer_plan_next(&plan, &wr))
-        wrs.push_back(wr);
+    while (kxfer_plan_next(&plan, &wr)) wrs.push_back(wr);
     EXPECT_EQ(kxfer_plan_left(&plan), 0U);
     return wrs;
 }
@@ -84,8 +83,7 @@ std::vector<Place> places_of(const Table& table) {
     std::vector<Place> places;
 
     for (const kxfer_extent& extent : table)
-        for (u32 i = 0; i < extent.length; i++)
-            places.push_back({extent.addr + i, extent.key, i == 0});
+        for (u32 i = 0; i < extent.length; i++) places.push_back({extent.addr + i, extent.key, i == 0});
     return places;
 }
 
@@ -103,8 +101,7 @@ struct Case {
 std::string show(const Table& table) {
     std::string text;
 
-    for (const kxfer_extent& e : table)
-        text += " " + std::to_string(e.length) + "@" + std::to_string(e.addr);
+    for (const kxfer_extent& e : table) text += " " + std::to_string(e.length) + "@" + std::to_string(e.addr);
     return text;
 }
 
@@ -175,8 +172,7 @@ std::vector<Table> all_tables(u32 total, bool abutting) {
     std::vector<Table> tables;
     u32 nr_codes = 1;
 
-    for (u32 i = 1; i < total; i++)
-        nr_codes *= choices;
+    for (u32 i = 1; i < total; i++) nr_codes *= choices;
     for (u32 code = 0; code < nr_codes; code++) {
         std::vector<Piece> pieces{{1000, 1, 7}};
         for (u32 i = 1, rest = code; i < total; i++, rest /= choices) {
@@ -247,8 +243,7 @@ TEST(Plan, OneByteIsOneWorkRequest) {
 TEST(Plan, SinglePagesShareAWorkRequestUpToTheSgeLimit) {
     std::vector<Piece> pages;
 
-    for (u64 i = 0; i < 100; i++)
-        pages.push_back({i * 8192, 4096});
+    for (u64 i = 0; i < 100; i++) pages.push_back({i * 8192, 4096});
     const auto wrs = plan_all(make_table(pages), 0, make_table({{0, 409600, 1}}), 0, 409600, {30, u64_max});
     ASSERT_EQ(wrs.size(), 4U);
     EXPECT_EQ(wrs[0].nr_sge, 30U);
@@ -259,8 +254,7 @@ TEST(Plan, SinglePagesShareAWorkRequestUpToTheSgeLimit) {
 TEST(Plan, SgeLimitBeyondTheDescriptorIsBroughtDown) {
     std::vector<Piece> bytes;
 
-    for (u64 i = 0; i < 2 * KXFER_PLAN_MAX_SGE; i++)
-        bytes.push_back({i * 2, 1});
+    for (u32 i = 0; i < 2 * KXFER_PLAN_MAX_SGE; i++) bytes.push_back({u64{i} * 2, 1});
     const auto wrs = plan_all(make_table(bytes), 0, make_table({{0, 64, 1}}), 0, 64, {u32_max, u64_max});
     ASSERT_EQ(wrs.size(), 2U);
     EXPECT_EQ(wrs[0].nr_sge, u32{KXFER_PLAN_MAX_SGE});
@@ -338,8 +332,7 @@ TEST(Plan, MergedSgesNeverOutgrowThirtyTwoBits) {
 TEST(Plan, OffsetsBeyondFourGiBFindTheirExtent) {
     std::vector<Piece> pieces;
 
-    for (u32 i = 0; i < 5000; i++)
-        pieces.push_back({(u64{i} + 1) << 40, 1U << 30, i});
+    for (u32 i = 0; i < 5000; i++) pieces.push_back({(u64{i} + 1) << 40, 1U << 30, i});
     const Table table = make_table(pieces);
     for (u64 index : {0U, 1U, 2U, 2499U, 2500U, 4998U, 4999U}) {
         const auto wrs = plan_all(table, (index << 30) + 3, table, (index << 30) + 7, 16);
@@ -426,8 +419,7 @@ Table shuffled_table(std::mt19937_64& random, u64 total, u32 nr, const unsigned 
     std::vector<u64> cuts{0, total};
     std::vector<Piece> pieces;
 
-    for (u32 i = 1; i < nr; i++)
-        cuts.push_back(random() % total);
+    for (u32 i = 1; i < nr; i++) cuts.push_back(random() % total);
     std::sort(cuts.begin(), cuts.end());
     cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
     for (std::size_t i = 0; i + 1 < cuts.size(); i++)
@@ -476,8 +468,7 @@ void fill_with_noise(std::mt19937_64& random, std::vector<unsigned char>& bytes)
         const u64 word = random();
         std::copy_n(reinterpret_cast<const unsigned char*>(&word), 8, &bytes[i]);
     }
-    for (; i < bytes.size(); i++)
-        bytes[i] = static_cast<unsigned char>(random());
+    for (; i < bytes.size(); i++) bytes[i] = static_cast<unsigned char>(random());
 }
 
 void check_random_transfer(u64 seed, u64 max_bytes, u32 max_extents) {
@@ -535,12 +526,10 @@ TEST(PlanRandom, SixtyFourMiBInSinglePages) {
     std::iota(frames.begin(), frames.end(), 1);
     std::shuffle(frames.begin(), frames.end(), random);
     pages.reserve(nr);
-    for (u64 frame : frames)
-        pages.push_back({frame << 12, 4096});
+    for (u64 frame : frames) pages.push_back({frame << 12, 4096});
     std::vector<Piece> registrations;
     registrations.reserve(32);
-    for (u32 i = 0; i < 32; i++)
-        registrations.push_back({0x7000000000 + (u64{i} << 21), 2 << 20, i + 1});
+    for (u32 i = 0; i < 32; i++) registrations.push_back({0x7000000000 + (u64{i} << 21), 2 << 20, i + 1});
     const Table local = make_table(pages);
 
     for (const kxfer_wr_desc& wr :
@@ -560,9 +549,7 @@ TEST(PlanRandom, SixtyFourMiBInSinglePages) {
     EXPECT_EQ(at, u64{nr} << 12);
 }
 
-int check(const Table& table, u64 length) {
-    return kxfer_extents_check(table.data(), table.size(), length);
-}
+int check(const Table& table, u64 length) { return kxfer_extents_check(table.data(), table.size(), length); }
 
 TEST(ExtentsCheck, GoodTablesPass) {
     EXPECT_EQ(check(make_table({{0, 1, 1}}), 1), 0);
@@ -631,8 +618,7 @@ TEST(ExtentsCheck, RandomDamageToATableIsAlwaysFound) {
 
     for (int round = 0; round < 20000; round++) {
         std::vector<Piece> pieces(1 + random() % 20);
-        for (Piece& piece : pieces)
-            piece = {random() >> 1, static_cast<u32>(1 + random() % 4096), 1};
+        for (Piece& piece : pieces) piece = {random() >> 1, static_cast<u32>(1 + random() % 4096), 1};
         Table table = make_table(pieces);
         const u64 length = length_of(table);
         ASSERT_EQ(check(table, length), 0);

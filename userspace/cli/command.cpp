@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+#include "cli/command.hpp"
+
+namespace kxfer::cli {
+
+void add_common_options(CLI::App& command, CommonOptions& common) {
+    command.add_option("--device", common.device, "RDMA device to use, as `rdma link` names it")
+        ->type_name("DEV");
+    command.add_option("--timeout", common.timeout_seconds, "longest wait for an answer (default 10)")
+        ->type_name("SECONDS")
+        ->check(CLI::Range(0.001, 60.0));
+}
+
+CLI::App& add_command(CLI::App& parent, const std::string& name, const std::string& summary,
+                      const std::string& example) {
+    CLI::App* command = parent.add_subcommand(name, summary);
+    command->footer("Example:\n  " + example);
+    return *command;
+}
+
+} // namespace kxfer::cli

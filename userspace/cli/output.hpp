@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+//
+// Output: the only way to the user. Commands hand over records; how they look
+// is decided here, once for text (aligned, for people) and once for JSON (one
+// object or array a line, units in the key names).
+//
+//   results    stdout: record(), table(), event()
+//   the rest   stderr: note(), failure(), progress
+//
+// With --json stderr carries nothing but a failure, as one object. With
+// --quiet there are neither notes, events nor progress.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "cli/failure.hpp"
+#include "cli/record.hpp"
+
+namespace kxfer::cli {
+
+struct OutputOptions {
+    bool json = false;
+    bool quiet = false;
+    bool color = true; // if the stream is a terminal and NO_COLOR is not set
+};
+
+class Output {
+  public:
+    explicit Output(const OutputOptions& options) : options_(options) {}
+    Output(const Output&) = delete;
+    Output& operator=(const Output&) = delete;
+    virtual ~Output() = default;
+
+    // The result of a command: one object.
+    virtual void record(const Record& record) = 0;
+    // The result of a command: many of a kind. `empty` is said if there is none.
+    virtual void table(const Table& rows, const std::string& empty) = 0;
+    // One thing that happened while the command goes on; `text` is it for people.
+    virtual void event(const Record& record, const std::string& text) = 0;
+    virtual void failure(const Failure& failure) = 0;
+
+    // A remark for people; not with --json or --quiet.
+    void note(const std::string& text);
+    // From now on results go to stderr, because stdout carries data.
+    void keep_stdout_free() { results_ = stderr; }
+    // False if the results could not be written (a full disk, a closed pipe).
+    bool flush();
+
+    bool quiet() const { return options_.quiet; }
+    // Are people watching stderr? Else progress is a line now and then.
+    bool progress_wanted() const { return !options_.quiet && !options_.json; }
+
+  protected:
+    void write(const std::string& text);
+    const OutputOptions& options() const { return options_; }
+    std::FILE* results() const { return results_; }
+
+  private:
+    OutputOptions options_;
+    std::FILE* results_ = stdout;
+    bool failed_ = false;
+};
+
+std::unique_ptr<Output> make_text_output(const OutputOptions& options);
+std::unique_ptr<Output> make_json_output(const OutputOptions& options);
+
+} // namespace kxfer::cli

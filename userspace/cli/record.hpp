@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+//
+// Record: what a command has to say, once, for people and for scripts. A list
+// of fields in order; each has a key (snake_case, for JSON), a value, and a
+// label (for text: the key with spaces unless another is given).
+//
+// Quantities are types of their own, so that the unit comes into the JSON key
+// by itself (`length` of Bytes becomes "length_bytes") and text shows them in
+// units that people read (16 MiB). Numbers in JSON are never rounded.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace kxfer::cli {
+
+class Record;
+using Table = std::vector<Record>;
+
+struct None {}; // text "-", JSON null
+struct Bytes {
+    uint64_t count;
+};
+struct Nanoseconds {
+    double count;
+};
+struct BytesPerSecond {
+    double count;
+};
+struct PerSecond {
+    double count;
+};
+using Words = std::vector<std::string>; // text "a, b", JSON ["a","b"]
+
+using Value = std::variant<None, bool, int64_t, uint64_t, double, std::string, Words, Bytes, Nanoseconds,
+                           BytesPerSecond, PerSecond, std::shared_ptr<Record>, Table>;
+
+// Where a field is shown. A table in text has only so much room.
+enum class Show : uint8_t { everywhere, json_only, text_only };
+
+struct Field {
+    std::string key;
+    Value value;
+    Show show = Show::everywhere;
+    std::string label = {};
+};
+
+class Record {
+  public:
+    Record& add(std::string key, Value value, Show show = Show::everywhere, std::string label = {});
+    Record& add(std::string key, const char* text) { return add(std::move(key), Value(std::string(text))); }
+    // Integers of any width; the kernel's __u64 is not uint64_t.
+    template <std::integral Number>
+    requires(!std::same_as<Number, bool>) Record& add(std::string key, Number number,
+                                                      Show show = Show::everywhere, std::string label = {}) {
+        using Wide = std::conditional_t<std::is_signed_v<Number>, int64_t, uint64_t>;
+        return add(std::move(key), Value(static_cast<Wide>(number)), show, std::move(label));
+    }
+    Record& add(std::string key, Record nested);
+
+    const std::vector<Field>& fields() const { return fields_; }
+
+  private:
+    std::vector<Field> fields_;
+};
+
+// Values as people read them: "16 MiB", "1.5 us", "358.4 MiB/s".
+std::string human_bytes(uint64_t bytes);
+std::string human_nanoseconds(double ns);
+std::string human_value(const Value& value);
+// The key as JSON has it, with the unit.
+std::string json_key(const Field& field);
+
+} // namespace kxfer::cli

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// SIZE := N[K|M|G|T][iB], powers of 1024: 64, 4K, 16MiB.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <tl/expected.hpp>
+
+namespace CLI {
+class App;
+class Option;
+} // namespace CLI
+
+namespace kxfer::cli {
+
+// The error says in words what is wrong and what is allowed.
+tl::expected<uint64_t, std::string> parse_size(std::string_view text);
+
+// An option that takes a SIZE.
+CLI::Option* add_size_option(CLI::App& app, const std::string& name, uint64_t& size,
+                             const std::string& description);
+
+} // namespace kxfer::cli

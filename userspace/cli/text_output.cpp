@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+//
+// Records as text: "label  value" lines, and tables with aligned columns whose
+// numbers stand to the right.
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "cli/output.hpp"
+
+namespace kxfer::cli {
+
+namespace {
+
+std::string label_of(const Field& field) {
+    if (!field.label.empty()) return field.label;
+    std::string label = field.key;
+    std::replace(label.begin(), label.end(), '_', ' ');
+    return label;
+}
+
+bool in_text(const Field& field) { return field.show != Show::json_only; }
+
+bool is_number(const Value& value) {
+    return !std::holds_alternative<std::string>(value) && !std::holds_alternative<Words>(value) &&
+           !std::holds_alternative<bool>(value) && !std::holds_alternative<None>(value);
+}
+
+// Characters on the screen, not bytes.
+size_t width_of(const std::string& text) {
+    return static_cast<size_t>(
+        std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string pad(const std::string& text, size_t width, bool right) {
+    const size_t have = width_of(text);
+    const std::string space(width > have ? width - have : 0, ' ');
+    return right ? space + text : text + space;
+}
+
+struct Column {
+    std::string title;
+    std::vector<std::string> cells;
+    bool right = false;
+    size_t width = 0;
+};
+
+// The first row says which columns there are; rows of a table are of a kind.
+std::vector<Column> columns_of(const Table& rows) {
+    std::vector<Column> columns;
+    for (const Field& field : rows.front().fields()) {
+        if (!in_text(field)) continue;
+        columns.push_back({label_of(field), {}, is_number(field.value), width_of(label_of(field))});
+    }
+    for (const Record& row : rows) {
+        size_t i = 0;
+        for (const Field& field : row.fields()) {
+            if (!in_text(field) || i == columns.size()) continue;
+            Column& column = columns[i++];
+            column.cells.push_back(human_value(field.value));
+            column.width = std::max(column.width, width_of(column.cells.back()));
+            column.right = column.right || is_number(field.value);
+        }
+    }
+    return columns;
+}
+
+class TextOutput : public Output {
+  public:
+    using Output::Output;
+
+    void record(const Record& record) override { write(lines_of(record)); }
+
+    void table(const Table& rows, const std::string& empty) override {
+        if (!rows.empty())
+            write(table_text(rows, ""));
+        else if (!empty.empty())
+            note(empty);
+    }
+
+    void event(const Record&, const std::string& text) override {
+        if (!quiet()) write(text + '\n');
+    }
+
+    void failure(const Failure& failure) override {
+        // A line that progress left behind on the terminal goes first.
+        fmt::print(stderr, "{}kxfer: {}\n", isatty(STDERR_FILENO) ? "\r\033[K" : "",
+                   paint(failure.error.text(), "31", stderr));
+        std::istringstream hint(failure.error.hint);
+        for (std::string line; std::getline(hint, line);) fmt::print(stderr, "  {}\n", line);
+    }
+
+  private:
+    std::string paint(const std::string& text, const char* color, std::FILE* stream) const {
+        if (!options().color || !isatty(fileno(stream)) || std::getenv("NO_COLOR")) return text;
+        return fmt::format("\033[{}m{}\033[0m", color, text);
+    }
+
+    std::string table_text(const Table& rows, const std::string& indent) const {
+        const std::vector<Column> columns = columns_of(rows);
+        std::string text;
+        for (size_t row = 0; row <= rows.size(); row++) {
+            std::string line = indent;
+            for (const Column& column : columns) {
+                const std::string& cell = row == 0 ? column.title : column.cells.at(row - 1);
+                if (&column != &columns.front()) line += "  ";
+                line += pad(cell, column.width, column.right);
+            }
+            line.erase(line.find_last_not_of(' ') + 1);
+            text += (row == 0 ? paint(line, "1", results()) : line) + '\n';
+        }
+        return text;
+    }
+
+    // Simple fields aligned, then each nested table or record under its label.
+    std::string lines_of(const Record& record, const std::string& indent = "") const {
+        size_t width = 0;
+        for (const Field& field : record.fields())
+            if (in_text(field) && !is_nested(field)) width = std::max(width, width_of(label_of(field)));
+        std::string text;
+        for (const Field& field : record.fields())
+            if (in_text(field) && !is_nested(field))
+                text += fmt::format("{}{}  {}\n", indent, pad(label_of(field), width, false),
+                                    human_value(field.value));
+        for (const Field& field : record.fields())
+            if (in_text(field) && is_nested(field)) text += nested_text(field, indent);
+        return text;
+    }
+
+    static bool is_nested(const Field& field) {
+        return std::holds_alternative<Table>(field.value) ||
+               std::holds_alternative<std::shared_ptr<Record>>(field.value);
+    }
+
+    std::string nested_text(const Field& field, const std::string& indent) const {
+        const std::string head = indent + paint(label_of(field), "1", results());
+        if (const auto* rows = std::get_if<Table>(&field.value))
+            return rows->empty() ? head + ": none\n" : head + '\n' + table_text(*rows, indent + "  ");
+        return head + '\n' + lines_of(*std::get<std::shared_ptr<Record>>(field.value), indent + "  ");
+    }
+};
+
+} // namespace
+
+std::unique_ptr<Output> make_text_output(const OutputOptions& options) {
+    return std::make_unique<TextOutput>(options);
+}
+
+} // namespace kxfer::cli

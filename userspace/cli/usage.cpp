@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+#include "cli/usage.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace kxfer::cli {
+
+namespace {
+
+// The innermost command that was recognised.
+const CLI::App* innermost(const CLI::App& app) {
+    const CLI::App* at = &app;
+    for (auto chosen = at->get_subcommands(); !chosen.empty(); chosen = at->get_subcommands())
+        at = chosen.back();
+    return at;
+}
+
+std::string full_name(const CLI::App* command) {
+    if (!command->get_parent()) return "kxfer";
+    return full_name(command->get_parent()) + ' ' + command->get_name();
+}
+
+void add_options(std::vector<std::string>& names, const CLI::App* command) {
+    for (const CLI::Option* option : command->get_options())
+        if (!option->get_lnames().empty()) names.push_back("--" + option->get_lnames().front());
+}
+
+// Options of the command and of those around it.
+std::vector<std::string> allowed_options(const CLI::App* command) {
+    std::vector<std::string> names;
+    for (; command; command = command->get_parent()) add_options(names, command);
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return names;
+}
+
+std::vector<std::string> allowed_commands(const CLI::App* command) {
+    std::vector<std::string> names;
+    for (const CLI::App* sub : command->get_subcommands([](const CLI::App*) { return true; }))
+        names.push_back(sub->get_name());
+    return names;
+}
+
+std::string allowed(const CLI::App* command, const std::string& wrong) {
+    const auto names = allowed_commands(command);
+    if (!wrong.starts_with('-') && !names.empty())
+        return fmt::format("commands of {} are: {}", full_name(command), fmt::join(names, ", "));
+    return fmt::format("options of {} are: {}", full_name(command),
+                       fmt::join(allowed_options(command), ", "));
+}
+
+// What CLI11 could not place, the first of it.
+std::string leftover(const CLI::App* command) {
+    const auto rest = command->remaining(true);
+    return rest.empty() ? std::string() : rest.front();
+}
+
+} // namespace
+
+void finish_help(CLI::App& app) {
+    app.set_help_flag("-h,--help", "this text");
+    app.get_formatter()->column_width(34);
+    app.get_formatter()->label("SUBCOMMAND", "COMMAND");
+    app.get_formatter()->label("Subcommands", "Commands");
+    app.get_formatter()->label("OPTIONS", "options");
+}
+
+Failure usage_failure(const CLI::App& app, const CLI::ParseError& error) {
+    const CLI::App* command = innermost(app);
+    const std::string name = full_name(command);
+    const std::string see = fmt::format("see: {} --help", name);
+    const bool has_commands = !allowed_commands(command).empty();
+    std::string wrong = leftover(command);
+    if (wrong.empty()) wrong = leftover(&app);
+    if (!wrong.empty() && (dynamic_cast<const CLI::ExtrasError*>(&error) || has_commands)) {
+        const char* kind = wrong.starts_with('-') ? "option" : has_commands ? "command" : "argument";
+        return {Error(fmt::format("'{}' is no {} of {}", wrong, kind, name), "", 0,
+                      allowed(command, wrong) + "\n" + see),
+                exit_usage};
+    }
+    if (has_commands && dynamic_cast<const CLI::RequiredError*>(&error))
+        return {Error(name + " needs a command", "", 0, allowed(command, "") + "\n" + see), exit_usage};
+    return {Error(fmt::format("{}: {}", name, error.what()), "", 0, see), exit_usage};
+}
+
+} // namespace kxfer::cli

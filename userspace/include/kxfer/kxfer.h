@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libkxfer: RDMA transfers through /dev/kxfer, for C programs.
+ *
+ * A thin layer over <linux/kxfer.h>, where every structure, limit and errno is
+ * described; kxfer.hpp is the same for C++20 with objects that clean up.
+ *
+ * Conventions. Functions return 0, or a count where that is said, or a
+ * negative errno; they do not touch the variable errno. Lengths and offsets
+ * are bytes, deadlines absolute CLOCK_MONOTONIC nanoseconds (0: none), timeouts
+ * milliseconds. Ids are valid within their session; closing the session frees
+ * everything that was made through it. A session may be used by several
+ * threads at once; what one waits for another may get. Structures that a
+ * function takes have their @size filled in by the function; members that are
+ * not mentioned have to be zero.
+ */
+#ifndef KXFER_KXFER_H
+#define KXFER_KXFER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <linux/kxfer.h>
+
+struct sockaddr;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KXFER_DEVICE_PATH "/dev/kxfer"
+
+/* An open file on /dev/kxfer. */
+struct kxfer_session;
+
+/* Version of the library, "0.1.0". */
+const char* kxfer_library_version(void);
+
+/* ---- session ---- */
+
+/*
+ * Opens a session; *session is the caller's to close. path NULL: /dev/kxfer.
+ * -ENOENT: the module is not loaded; -EACCES: no right to open the device;
+ * -EPROTONOSUPPORT: the module has another KXFER_ABI; -EMFILE.
+ */
+int kxfer_session_open(const char* path, struct kxfer_session** session);
+
+/*
+ * Ends all jobs, frees all ids and the session itself. Returns when no device
+ * touches memory of the session any more. NULL is ignored.
+ */
+void kxfer_session_close(struct kxfer_session* session);
+
+/*
+ * File descriptor to poll(2): POLLIN while there are completions, POLLPRI
+ * while there are events. It stays the session's.
+ */
+int kxfer_session_fd(const struct kxfer_session* session);
+
+/* What the module is and allows. */
+int kxfer_session_query(struct kxfer_session* session, struct kxfer_query* query);
+
+/* Does nothing: the price of a call. */
+int kxfer_session_nop(struct kxfer_session* session);
+
+/*
+ * Lists objects: stores up to nr records of record_size bytes (a struct
+ * kxfer_info_* as of enum kxfer_info_kind) and returns how many; 0: the end.
+ * *cursor has to be 0 at the first call.
+ */
+int kxfer_session_info(struct kxfer_session* session, uint32_t kind, uint64_t* cursor, void* records,
+                       size_t record_size, uint32_t nr);
+
+/* ---- memory ---- */
+
+/*
+ * Pins length bytes at address. flags: KXFER_REGION_F_WRITE if a device may
+ * write there. The memory stays the caller's and must stay mapped as long as
+ * its contents matter. -ENOMEM: RLIMIT_MEMLOCK or memory; -EFAULT: memory that
+ * is not there or must not be pinned.
+ */
+int kxfer_region_create(struct kxfer_session* session, void* address, size_t length, uint32_t flags,
+                        uint32_t* region);
+
+/* -EBUSY while jobs or an export use it. */
+int kxfer_region_destroy(struct kxfer_session* session, uint32_t region);
+
+/*
+ * Publishes a range of a region under a name; the id is put into
+ * export_args->export_id. -EEXIST: the name is taken on this node.
+ */
+int kxfer_export_create(struct kxfer_session* session, struct kxfer_export_add* export_args);
+
+/* Returns when no peer can reach the memory any more. */
+int kxfer_export_destroy(struct kxfer_session* session, uint32_t export_id);
+
+/*
+ * Says what an export holds: its first length bytes, with their SHA-256.
+ * *generation (may be NULL) gets the number of this statement.
+ */
+int kxfer_export_publish(struct kxfer_session* session, uint32_t export_id, uint64_t length,
+                         const uint8_t sha256[KXFER_SHA256_SIZE], uint64_t* generation);
+
+/* ---- peers ---- */
+
+/*
+ * Accepts links at an address; port 0: KXFER_PORT. flags: KXFER_LISTEN_F_*.
+ * *listener gets an id that is valid on the whole node. Needs CAP_NET_ADMIN.
+ */
+int kxfer_listener_create(struct kxfer_session* session, const struct kxfer_addr* address, uint32_t flags,
+                          uint64_t* listener);
+int kxfer_listener_destroy(struct kxfer_session* session, uint64_t listener);
+
+/*
+ * Connects with a node or joins the link to it; peer_args->peer gets the id,
+ * peer_args->refusal the peer's reason if it refused.
+ */
+int kxfer_peer_connect(struct kxfer_session* session, struct kxfer_peer_open* peer_args);
+
+/* -EBUSY while targets of the peer are open. */
+int kxfer_peer_disconnect(struct kxfer_session* session, uint32_t peer);
+
+/*
+ * Exports of a peer that are open to the caller: stores up to nr records and
+ * returns how many; 0: the end. *cursor has to be 0 at the first call.
+ */
+int kxfer_peer_exports(struct kxfer_session* session, uint32_t peer, uint32_t timeout_ms, uint64_t* cursor,
+                       struct kxfer_peer_export* exports, uint32_t nr);
+
+/* In words, for example "source port not below 1024"; never NULL. */
+const char* kxfer_refusal_text(uint32_t refusal);
+
+/* Gets access to an export of a peer; target_args->target gets the id. */
+int kxfer_target_create(struct kxfer_session* session, struct kxfer_target_open* target_args);
+
+/* -EBUSY while jobs use it. */
+int kxfer_target_destroy(struct kxfer_session* session, uint32_t target);
+
+/* What the export holds now; info->after waits for a newer statement. */
+int kxfer_target_query(struct kxfer_session* session, struct kxfer_target_info* info);
+
+/* ---- jobs ---- */
+
+/*
+ * Hands in nr jobs and does not wait. Returns how many were accepted, counted
+ * from the first on; each of them gives exactly one completion. *refused (may
+ * be NULL) gets 0 or the negative errno of the first one not accepted.
+ */
+int kxfer_job_submit(struct kxfer_session* session, const struct kxfer_job* jobs, uint32_t nr, int* refused);
+
+/*
+ * Hands in jobs and takes completions by one call, for those who count system
+ * calls: everything in struct kxfer_submit is the caller's but size and stride.
+ * Returns how many jobs were accepted; args->reaped and args->error tell the
+ * rest. Fails only if no job was accepted.
+ */
+int kxfer_job_submit_wait(struct kxfer_session* session, struct kxfer_submit* args);
+
+/*
+ * Takes completions: waits for `wait` of them (0: takes what is there) until
+ * the deadline and returns how many were stored. -ETIMEDOUT, -EINTR: none.
+ */
+int kxfer_completion_reap(struct kxfer_session* session, struct kxfer_completion* completions, uint32_t nr,
+                          uint32_t wait, uint64_t deadline_ns);
+
+/*
+ * Submits one job and waits for its completion; returns its status, and the
+ * whole completion if that is not NULL. For sessions that have no other job
+ * in flight: a completion of another job would be taken for this one. A
+ * deadline or signal that ends the waiting cancels the job: one still queued
+ * ends so, one already posted is waited for.
+ */
+int kxfer_job_run(struct kxfer_session* session, const struct kxfer_job* job, uint64_t deadline_ns,
+                  struct kxfer_completion* completion);
+
+/*
+ * Ends queued jobs that have this user_data with -ECANCELED; returns how many
+ * (posted ones go on). -ENOENT: no such job in flight.
+ */
+int kxfer_job_cancel(struct kxfer_session* session, uint64_t user_data);
+int kxfer_job_cancel_all(struct kxfer_session* session);
+
+/*
+ * Takes notifications of peers; wait 1: waits for the first until the deadline.
+ * Returns how many were stored. -ETIMEDOUT, -EINTR: none.
+ */
+int kxfer_event_take(struct kxfer_session* session, struct kxfer_event* events, uint32_t nr, uint32_t wait,
+                     uint64_t deadline_ns);
+
+/* Now, in the clock of deadlines. */
+uint64_t kxfer_clock_ns(void);
+
+/* ---- addresses ---- */
+
+/* From sockaddr_in or sockaddr_in6; -EAFNOSUPPORT for others. */
+int kxfer_addr_from_sockaddr(const struct sockaddr* from, struct kxfer_addr* to);
+
+/*
+ * "10.77.0.1:7625" or "[fe80::1%eth0]:7625", without the port if that is 0.
+ * Writes at most size bytes, closing zero included; 64 are always enough.
+ */
+int kxfer_addr_format(const struct kxfer_addr* address, char* text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KXFER_KXFER_H */

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT
+//
+// libkxfer for C++20: the nouns of <kxfer/kxfer.h> as objects that clean up
+// after themselves; every fallible call returns tl::expected.
+//
+// Session is shared: a Region, Export, Listener, Peer or Target keeps its
+// session open, so they may be destroyed in any order among themselves that
+// the kernel allows: targets before their peer, exports before their region.
+// Declare them in the order of making and C++ does the rest. Objects are moved,
+// never copied. No call throws but for lack of memory.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include <kxfer/error.hpp>
+#include <kxfer/kxfer.h>
+
+namespace kxfer {
+
+using Digest = std::array<uint8_t, KXFER_SHA256_SIZE>;
+using Milliseconds = std::chrono::milliseconds;
+
+template <typename T> using Expected = tl::expected<T, Error>;
+
+inline tl::unexpected<Error> fail(std::string what, std::string on, int number) {
+    return tl::make_unexpected(Error(std::move(what), std::move(on), number));
+}
+
+inline std::string to_string(const kxfer_addr& address) {
+    std::array<char, 64> text = {};
+    return kxfer_addr_format(&address, text.data(), text.size()) == 0 ? text.data() : "-";
+}
+
+// CLOCK_MONOTONIC, ns: what deadlines are made of.
+inline uint64_t deadline_in(std::chrono::nanoseconds from_now) {
+    return kxfer_clock_ns() + static_cast<uint64_t>(from_now.count());
+}
+
+// A fixed array of bytes that holds a zero-terminated text.
+template <size_t N> std::string text_of(const uint8_t (&bytes)[N]) {
+    const auto* from = reinterpret_cast<const char*>(bytes);
+    return {from, strnlen(from, N)};
+}
+
+template <size_t N> void set_text(uint8_t (&bytes)[N], std::string_view text) {
+    memset(bytes, 0, N);
+    memcpy(bytes, text.data(), text.size() < N ? text.size() : N - 1);
+}
+
+namespace detail {
+
+using Handle = std::shared_ptr<kxfer_session>;
+
+// Owns one id of a session and destroys it by the given function.
+template <typename Id, int (*destroy)(kxfer_session*, Id)> class Owned {
+  public:
+    Owned() = default;
+    Owned(Handle session, Id id) : session_(std::move(session)), id_(id) {}
+    Owned(Owned&& other) noexcept : session_(std::move(other.session_)), id_(std::exchange(other.id_, 0)) {}
+    Owned& operator=(Owned&& other) noexcept {
+        if (this != &other) {
+            reset();
+            session_ = std::move(other.session_);
+            id_ = std::exchange(other.id_, 0);
+        }
+        return *this;
+    }
+    Owned(const Owned&) = delete;
+    Owned& operator=(const Owned&) = delete;
+    ~Owned() { reset(); }
+
+    Id id() const { return id_; }
+    explicit operator bool() const { return id_ != 0; }
+
+    // 0, or the negative errno that the destructor would swallow.
+    int reset() {
+        const int ret = id_ != 0 ? destroy(session_.get(), id_) : 0;
+        id_ = 0;
+        session_.reset();
+        return ret;
+    }
+
+  protected:
+    kxfer_session* session() const { return session_.get(); }
+
+  private:
+    Handle session_;
+    Id id_ = 0;
+};
+
+} // namespace detail
+
+// Pinned memory. What it pins stays the caller's and has to outlive it.
+class Region : public detail::Owned<uint32_t, kxfer_region_destroy> {
+  public:
+    using Owned::Owned;
+};
+
+class Export : public detail::Owned<uint32_t, kxfer_export_destroy> {
+  public:
+    using Owned::Owned;
+
+    // Says that the first `length` bytes are content; returns its generation.
+    Expected<uint64_t> publish(uint64_t length, const Digest& sha256) {
+        uint64_t generation = 0;
+        const int ret = kxfer_export_publish(session(), id(), length, sha256.data(), &generation);
+        if (ret < 0) return fail("cannot publish the content of export", std::to_string(id()), ret);
+        return generation;
+    }
+};
+
+class Listener : public detail::Owned<uint64_t, kxfer_listener_destroy> {
+  public:
+    using Owned::Owned;
+};
+
+// An export of a peer, opened; `opened` is what the peer said at that moment.
+class Target : public detail::Owned<uint32_t, kxfer_target_destroy> {
+  public:
+    Target() = default;
+    Target(detail::Handle session, const kxfer_target_open& opened)
+        : Owned(std::move(session), opened.target), opened_(opened) {}
+
+    uint64_t length() const { return opened_.length; }
+    uint32_t rights() const { return opened_.granted; }
+    const kxfer_content& content() const { return opened_.content; }
+    std::string name() const { return text_of(opened_.name); }
+
+    // Asks the peer; after != 0: waits for a generation greater than that.
+    Expected<kxfer_target_info> info(Milliseconds timeout, uint64_t after = 0) {
+        kxfer_target_info info = {};
+        info.target = id();
+        info.timeout_ms = static_cast<uint32_t>(timeout.count());
+        info.after = after;
+        const int ret = kxfer_target_query(session(), &info);
+        if (ret < 0) return fail("cannot ask what the export holds", name(), ret);
+        return info;
+    }
+
+  private:
+    kxfer_target_open opened_ = {};
+};
+
+class Peer : public detail::Owned<uint32_t, kxfer_peer_disconnect> {
+  public:
+    Peer() = default;
+    Peer(detail::Handle session, const kxfer_peer_open& opened)
+        : Owned(session, opened.peer), handle_(std::move(session)), opened_(opened) {}
+
+    const kxfer_addr& address() const { return opened_.remote; }
+    uint64_t link() const { return opened_.link; }
+
+    // rights: KXFER_RIGHT_* that are needed; 0: whatever is granted.
+    Expected<Target> open_target(std::string_view name, uint32_t rights, Milliseconds timeout) {
+        kxfer_target_open args = {};
+        args.peer = id();
+        args.rights = rights;
+        args.timeout_ms = static_cast<uint32_t>(timeout.count());
+        set_text(args.name, name);
+        const int ret = kxfer_target_create(session(), &args);
+        if (ret < 0) return fail("cannot open the export", std::string(name), ret);
+        return Target(handle_, args);
+    }
+
+    Expected<std::vector<kxfer_peer_export>> exports(Milliseconds timeout) {
+        std::vector<kxfer_peer_export> all;
+        std::array<kxfer_peer_export, 64> some = {};
+        for (uint64_t cursor = 0;;) {
+            const int ret = kxfer_peer_exports(session(), id(), static_cast<uint32_t>(timeout.count()),
+                                               &cursor, some.data(), some.size());
+            if (ret < 0) return fail("cannot list the exports of", to_string(opened_.remote), ret);
+            if (ret == 0) return all;
+            all.insert(all.end(), some.begin(), some.begin() + ret);
+        }
+    }
+
+  private:
+    detail::Handle handle_;
+    kxfer_peer_open opened_ = {};
+};
+
+// Jobs, ready to submit. The ids are those of a region and a target.
+struct Job : kxfer_job {
+    static Job nop(uint64_t user_data) { return make(KXFER_OP_NOP, 0, 0, user_data); }
+    static Job read(const Region& into, uint64_t region_offset, const Target& from, uint64_t target_offset,
+                    uint64_t length, uint64_t user_data) {
+        Job job = make(KXFER_OP_READ, into.id(), from.id(), user_data);
+        job.set_range(region_offset, target_offset, length);
+        return job;
+    }
+    static Job write(const Region& from, uint64_t region_offset, const Target& to, uint64_t target_offset,
+                     uint64_t length, uint64_t user_data) {
+        Job job = make(KXFER_OP_WRITE, from.id(), to.id(), user_data);
+        job.set_range(region_offset, target_offset, length);
+        return job;
+    }
+    static Job notify(const Target& to, uint64_t cookie, uint64_t user_data) {
+        Job job = make(KXFER_OP_NOTIFY, 0, to.id(), user_data);
+        job.cookie = cookie;
+        return job;
+    }
+
+  private:
+    static Job make(uint32_t op, uint32_t region, uint32_t target, uint64_t user_data) {
+        Job job;
+        static_cast<kxfer_job&>(job) = {};
+        job.op = op;
+        job.region = region;
+        job.target = target;
+        job.user_data = user_data;
+        return job;
+    }
+    void set_range(uint64_t from_region, uint64_t from_target, uint64_t bytes) {
+        region_offset = from_region;
+        target_offset = from_target;
+        length = bytes;
+    }
+};
+static_assert(sizeof(Job) == sizeof(kxfer_job));
+
+// How to reach a peer; see struct kxfer_peer_open.
+struct PeerOptions {
+    kxfer_addr local = {};
+    std::string device;
+    uint32_t context = KXFER_CONTEXT_WORKQUEUE;
+    uint32_t tos = 0;
+    Milliseconds timeout{10000};
+};
+
+class Session {
+  public:
+    static Expected<Session> open(const char* path = KXFER_DEVICE_PATH) {
+        kxfer_session* session = nullptr;
+        const int ret = kxfer_session_open(path, &session);
+        if (ret < 0) return fail("cannot open", path, ret);
+        return Session(detail::Handle(session, kxfer_session_close));
+    }
+
+    kxfer_session* get() const { return session_.get(); }
+    int fd() const { return kxfer_session_fd(get()); }
+
+    Expected<kxfer_query> query() const {
+        kxfer_query query = {};
+        const int ret = kxfer_session_query(get(), &query);
+        if (ret < 0) return fail("cannot query", "the module", ret);
+        return query;
+    }
+
+    int nop() const { return kxfer_session_nop(get()); }
+
+    // All records of one kind: list<kxfer_info_link>(KXFER_INFO_LINKS).
+    template <typename Record> Expected<std::vector<Record>> list(kxfer_info_kind kind) const {
+        static_assert(sizeof(Record) % 8 == 0);
+        std::vector<Record> all;
+        std::array<Record, 16> some = {};
+        for (uint64_t cursor = 0;;) {
+            const int ret =
+                kxfer_session_info(get(), kind, &cursor, some.data(), sizeof(Record), some.size());
+            if (ret < 0) return fail("cannot list objects of kind", std::to_string(kind), ret);
+            if (ret == 0) return all;
+            all.insert(all.end(), some.begin(), some.begin() + ret);
+        }
+    }
+
+    // flags: KXFER_REGION_F_WRITE if a device may write there.
+    Expected<Region> add_region(std::span<std::byte> memory, uint32_t flags) {
+        uint32_t region = 0;
+        const int ret = kxfer_region_create(get(), memory.data(), memory.size(), flags, &region);
+        if (ret < 0) return fail("cannot pin", std::to_string(memory.size()) + " bytes of memory", ret);
+        return Region(session_, region);
+    }
+
+    Expected<Export> add_export(const Region& region, std::string_view name, uint64_t length, uint32_t rights,
+                                std::span<const kxfer_rule> rules = {}) {
+        kxfer_export_add args = {};
+        args.region = region.id();
+        args.rights = rights;
+        args.length = length;
+        args.rules = reinterpret_cast<uintptr_t>(rules.data());
+        args.nr_rules = static_cast<uint32_t>(rules.size());
+        if (rules.empty()) args.rules = 0;
+        set_text(args.name, name);
+        const int ret = kxfer_export_create(get(), &args);
+        if (ret < 0) return fail("cannot export", std::string(name), ret);
+        return Export(session_, args.export_id);
+    }
+
+    // flags: KXFER_LISTEN_F_*.
+    Expected<Listener> add_listener(const kxfer_addr& address, uint32_t flags) {
+        uint64_t listener = 0;
+        const int ret = kxfer_listener_create(get(), &address, flags, &listener);
+        if (ret < 0) return fail("cannot listen on", to_string(address), ret);
+        return Listener(session_, listener);
+    }
+
+    Expected<Peer> connect(const kxfer_addr& remote, const PeerOptions& options = {}) {
+        kxfer_peer_open args = {};
+        args.remote = remote;
+        args.local = options.local;
+        args.context = options.context;
+        args.tos = options.tos;
+        args.timeout_ms = static_cast<uint32_t>(options.timeout.count());
+        set_text(args.device, options.device);
+        const int ret = kxfer_peer_connect(get(), &args);
+        if (ret < 0) {
+            Error error("cannot connect with", to_string(remote), ret);
+            if (args.refusal != KXFER_REFUSAL_NONE)
+                error.why = std::string("it refused: ") + kxfer_refusal_text(args.refusal);
+            return tl::make_unexpected(std::move(error));
+        }
+        return Peer(session_, args);
+    }
+
+    // How many jobs were accepted; fails only if none was.
+    Expected<uint32_t> submit(std::span<const Job> jobs) {
+        const int ret = kxfer_job_submit(get(), jobs.data(), static_cast<uint32_t>(jobs.size()), nullptr);
+        if (ret < 0) return fail("cannot submit", std::to_string(jobs.size()) + " jobs", ret);
+        return static_cast<uint32_t>(ret);
+    }
+
+    // Submits one job and waits; for a session without other jobs in flight.
+    Expected<kxfer_completion> run(const Job& job, uint64_t deadline_ns) {
+        kxfer_completion completion = {};
+        const int ret = kxfer_job_run(get(), &job, deadline_ns, &completion);
+        if (ret < 0) return fail("the job failed on target", std::to_string(job.target), ret);
+        return completion;
+    }
+
+    // Waits for `wait` completions (0: takes what is there); returns how many.
+    Expected<uint32_t> reap(std::span<kxfer_completion> completions, uint32_t wait, uint64_t deadline_ns) {
+        const int ret = kxfer_completion_reap(get(), completions.data(),
+                                              static_cast<uint32_t>(completions.size()), wait, deadline_ns);
+        if (ret < 0) return fail("cannot take", "completions", ret);
+        return static_cast<uint32_t>(ret);
+    }
+
+    Expected<uint32_t> take_events(std::span<kxfer_event> events, bool wait, uint64_t deadline_ns) {
+        const int ret = kxfer_event_take(get(), events.data(), static_cast<uint32_t>(events.size()),
+                                         wait ? 1 : 0, deadline_ns);
+        if (ret < 0) return fail("cannot take", "events", ret);
+        return static_cast<uint32_t>(ret);
+    }
+
+    int cancel_all() { return kxfer_job_cancel_all(get()); }
+
+  private:
+    explicit Session(detail::Handle session) : session_(std::move(session)) {}
+
+    detail::Handle session_;
+};
+
+} // namespace kxfer

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+//
+// The one way into the kernel, and what a session is inside the library.
+#pragma once
+
+struct kxfer_session {
+    int fd;
+};
+
+namespace kxfer {
+
+// ioctl(2) on the session; 0 or a negative errno.
+int call(const kxfer_session* session, unsigned long request, void* argument);
+
+// A call that takes a struct kxfer_id.
+int call_id(const kxfer_session* session, unsigned long request, unsigned int id);
+
+} // namespace kxfer

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+//
+// Jobs, their completions, and events.
+
+#include <kxfer/kxfer.h>
+
+#include "call.hpp"
+
+#include <cerrno>
+#include <ctime>
+
+uint64_t kxfer_clock_ns(void) {
+    timespec now = {};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1000000000U + static_cast<uint64_t>(now.tv_nsec);
+}
+
+static kxfer_submit submission(const kxfer_job* jobs, uint32_t nr) {
+    kxfer_submit submit = {};
+    submit.size = sizeof(submit);
+    submit.jobs = reinterpret_cast<uintptr_t>(jobs);
+    submit.nr_jobs = nr;
+    submit.stride = sizeof(*jobs);
+    return submit;
+}
+
+int kxfer_job_submit(kxfer_session* session, const kxfer_job* jobs, uint32_t nr, int* refused) {
+    kxfer_submit submit = submission(jobs, nr);
+    const int ret = kxfer::call(session, KXFER_SUBMIT, &submit);
+    if (refused) *refused = ret < 0 ? ret : -static_cast<int>(submit.error);
+    return ret < 0 ? ret : static_cast<int>(submit.accepted);
+}
+
+int kxfer_job_submit_wait(kxfer_session* session, kxfer_submit* args) {
+    args->size = sizeof(*args);
+    args->stride = sizeof(kxfer_job);
+    const int ret = kxfer::call(session, KXFER_SUBMIT, args);
+    return ret < 0 ? ret : static_cast<int>(args->accepted);
+}
+
+int kxfer_completion_reap(kxfer_session* session, kxfer_completion* completions, uint32_t nr, uint32_t wait,
+                          uint64_t deadline_ns) {
+    kxfer_reap reap = {};
+    reap.size = sizeof(reap);
+    reap.completions = reinterpret_cast<uintptr_t>(completions);
+    reap.nr = nr;
+    reap.wait = wait;
+    reap.deadline_ns = deadline_ns;
+    const int ret = kxfer::call(session, KXFER_REAP, &reap);
+    return ret < 0 ? ret : static_cast<int>(reap.reaped);
+}
+
+int kxfer_job_run(kxfer_session* session, const kxfer_job* job, uint64_t deadline_ns,
+                  kxfer_completion* completion) {
+    kxfer_completion own = {};
+    kxfer_submit submit = submission(job, 1);
+    submit.completions = reinterpret_cast<uintptr_t>(&own);
+    submit.nr_completions = 1;
+    submit.wait = 1;
+    submit.deadline_ns = deadline_ns;
+    const int ret = kxfer::call(session, KXFER_SUBMIT, &submit);
+    if (ret < 0) return ret;
+    if (submit.reaped == 0) {
+        // The deadline passed or a signal came. The memory is the device's
+        // until the completion is there, so that has to be waited for.
+        kxfer_job_cancel(session, job->user_data);
+        int reaped = 0;
+        do reaped = kxfer_completion_reap(session, &own, 1, 1, 0);
+        while (reaped == -EINTR);
+        if (reaped < 0) return reaped;
+        if (reaped == 0) return -EIO; // somebody else took it
+    }
+    if (completion) *completion = own;
+    return own.status;
+}
+
+static int cancel(kxfer_session* session, uint64_t user_data, uint32_t flags) {
+    kxfer_cancel argument = {};
+    argument.size = sizeof(argument);
+    argument.flags = flags;
+    argument.user_data = user_data;
+    const int ret = kxfer::call(session, KXFER_CANCEL, &argument);
+    return ret < 0 ? ret : static_cast<int>(argument.cancelled);
+}
+
+int kxfer_job_cancel(kxfer_session* session, uint64_t user_data) { return cancel(session, user_data, 0); }
+
+int kxfer_job_cancel_all(kxfer_session* session) { return cancel(session, 0, KXFER_CANCEL_F_ALL); }
+
+int kxfer_event_take(kxfer_session* session, kxfer_event* events, uint32_t nr, uint32_t wait,
+                     uint64_t deadline_ns) {
+    kxfer_event_reap reap = {};
+    reap.size = sizeof(reap);
+    reap.events = reinterpret_cast<uintptr_t>(events);
+    reap.nr = nr;
+    reap.wait = wait;
+    reap.deadline_ns = deadline_ns;
+    const int ret = kxfer::call(session, KXFER_EVENT_REAP, &reap);
+    return ret < 0 ? ret : static_cast<int>(reap.nr);
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+//
+// Regions, and exports of them.
+
+#include <kxfer/kxfer.h>
+
+#include "call.hpp"
+
+#include <cstring>
+
+int kxfer_region_create(kxfer_session* session, void* address, size_t length, uint32_t flags,
+                        uint32_t* region) {
+    kxfer_region_add add = {};
+    add.size = sizeof(add);
+    add.flags = flags;
+    add.addr = reinterpret_cast<uintptr_t>(address);
+    add.length = length;
+    const int ret = kxfer::call(session, KXFER_REGION_ADD, &add);
+    if (ret == 0) *region = add.region;
+    return ret;
+}
+
+int kxfer_region_destroy(kxfer_session* session, uint32_t region) {
+    return kxfer::call_id(session, KXFER_REGION_DEL, region);
+}
+
+int kxfer_export_create(kxfer_session* session, kxfer_export_add* export_args) {
+    export_args->size = sizeof(*export_args);
+    return kxfer::call(session, KXFER_EXPORT_ADD, export_args);
+}
+
+int kxfer_export_destroy(kxfer_session* session, uint32_t export_id) {
+    return kxfer::call_id(session, KXFER_EXPORT_DEL, export_id);
+}
+
+int kxfer_export_publish(kxfer_session* session, uint32_t export_id, uint64_t length,
+                         const uint8_t sha256[KXFER_SHA256_SIZE], uint64_t* generation) {
+    kxfer_export_set set = {};
+    set.size = sizeof(set);
+    set.export_id = export_id;
+    set.content.length = length;
+    memcpy(set.content.sha256, sha256, KXFER_SHA256_SIZE);
+    const int ret = kxfer::call(session, KXFER_EXPORT_SET, &set);
+    if (ret == 0 && generation) *generation = set.content.generation;
+    return ret;
+}

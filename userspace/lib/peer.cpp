@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+//
+// Listeners, peers and targets: everything about other nodes but the jobs.
+
+#include <kxfer/kxfer.h>
+
+#include "call.hpp"
+
+int kxfer_listener_create(kxfer_session* session, const kxfer_addr* address, uint32_t flags,
+                          uint64_t* listener) {
+    kxfer_listen_add add = {};
+    add.size = sizeof(add);
+    add.flags = flags;
+    add.addr = *address;
+    const int ret = kxfer::call(session, KXFER_LISTEN_ADD, &add);
+    if (ret == 0 && listener) *listener = add.listener;
+    return ret;
+}
+
+int kxfer_listener_destroy(kxfer_session* session, uint64_t listener) {
+    kxfer_listen_del del = {};
+    del.size = sizeof(del);
+    del.listener = listener;
+    return kxfer::call(session, KXFER_LISTEN_DEL, &del);
+}
+
+int kxfer_peer_connect(kxfer_session* session, kxfer_peer_open* peer_args) {
+    peer_args->size = sizeof(*peer_args);
+    return kxfer::call(session, KXFER_PEER_OPEN, peer_args);
+}
+
+int kxfer_peer_disconnect(kxfer_session* session, uint32_t peer) {
+    return kxfer::call_id(session, KXFER_PEER_CLOSE, peer);
+}
+
+int kxfer_peer_exports(kxfer_session* session, uint32_t peer, uint32_t timeout_ms, uint64_t* cursor,
+                       kxfer_peer_export* exports, uint32_t nr) {
+    kxfer_peer_list list = {};
+    list.size = sizeof(list);
+    list.peer = peer;
+    list.timeout_ms = timeout_ms;
+    list.cursor = *cursor;
+    list.exports = reinterpret_cast<uintptr_t>(exports);
+    list.nr = nr;
+    const int ret = kxfer::call(session, KXFER_PEER_LIST, &list);
+    if (ret < 0) return ret;
+    *cursor = list.cursor;
+    return static_cast<int>(list.nr);
+}
+
+const char* kxfer_refusal_text(uint32_t refusal) {
+    switch (refusal) {
+    case KXFER_REFUSAL_NONE:
+        return "not refused";
+    case KXFER_REFUSAL_MAGIC:
+        return "it is no kxfer listener or takes this node for none";
+    case KXFER_REFUSAL_VERSION:
+        return "no protocol version in common";
+    case KXFER_REFUSAL_PORT:
+        return "source port not below 1024";
+    case KXFER_REFUSAL_COOKIE:
+        return "data lane without the cookie of a live link";
+    case KXFER_REFUSAL_LIMIT:
+        return "too many links there";
+    case KXFER_REFUSAL_RESOURCES:
+        return "no memory or no room on the device there";
+    case KXFER_REFUSAL_CLOSING:
+        return "the node is shutting down";
+    default:
+        return "a reason unknown to this version";
+    }
+}
+
+int kxfer_target_create(kxfer_session* session, kxfer_target_open* target_args) {
+    target_args->size = sizeof(*target_args);
+    return kxfer::call(session, KXFER_TARGET_OPEN, target_args);
+}
+
+int kxfer_target_destroy(kxfer_session* session, uint32_t target) {
+    return kxfer::call_id(session, KXFER_TARGET_CLOSE, target);
+}
+
+int kxfer_target_query(kxfer_session* session, kxfer_target_info* info) {
+    info->size = sizeof(*info);
+    return kxfer::call(session, KXFER_TARGET_INFO, info);
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+//
+// Opening /dev/kxfer, what the module tells of itself, and lists.
+
+#include <kxfer/kxfer.h>
+
+#include "call.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+const char* kxfer_library_version(void) { return KXFER_VERSION; }
+
+// A module of another ABI is found out here, before anything is asked of it.
+static int check_abi(kxfer_session* session) {
+    kxfer_query query = {};
+    const int ret = kxfer_session_query(session, &query);
+    if (ret < 0) return ret;
+    return query.abi == KXFER_ABI ? 0 : -EPROTONOSUPPORT;
+}
+
+int kxfer_session_open(const char* path, kxfer_session** session) {
+    auto* opened = static_cast<kxfer_session*>(malloc(sizeof(kxfer_session)));
+    if (!opened) return -ENOMEM;
+    opened->fd = open(path ? path : KXFER_DEVICE_PATH, O_RDWR | O_CLOEXEC);
+    int ret = opened->fd < 0 ? -errno : 0;
+    if (ret == 0) ret = check_abi(opened);
+    if (ret < 0) {
+        kxfer_session_close(opened);
+        return ret;
+    }
+    *session = opened;
+    return 0;
+}
+
+void kxfer_session_close(kxfer_session* session) {
+    if (!session) return;
+    if (session->fd >= 0) close(session->fd);
+    free(session);
+}
+
+int kxfer_session_fd(const kxfer_session* session) { return session->fd; }
+
+int kxfer_session_query(kxfer_session* session, kxfer_query* query) {
+    *query = {};
+    query->size = sizeof(*query);
+    return kxfer::call(session, KXFER_QUERY, query);
+}
+
+int kxfer_session_nop(kxfer_session* session) {
+    kxfer_nop nop = {};
+    nop.size = sizeof(nop);
+    return kxfer::call(session, KXFER_NOP, &nop);
+}
+
+int kxfer_session_info(kxfer_session* session, uint32_t kind, uint64_t* cursor, void* records,
+                       size_t record_size, uint32_t nr) {
+    kxfer_info info = {};
+    info.size = sizeof(info);
+    info.kind = kind;
+    info.stride = static_cast<uint32_t>(record_size);
+    info.cursor = *cursor;
+    info.records = reinterpret_cast<uintptr_t>(records);
+    info.nr = nr;
+    const int ret = kxfer::call(session, KXFER_INFO, &info);
+    if (ret < 0) return ret;
+    *cursor = info.cursor;
+    return static_cast<int>(info.nr);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the C tests share: one function a call of /dev/kxfer, which returns 0 (or
+ * a count) or a negative errno, and with kselftest_harness.h a pair of macros a
+ * call, so that a line of a test reads as a sentence:
+ *
+ *	test_cmd_region_add(fd, memory, length, 0, &region);
+ *	test_err_region_add(EFAULT, fd, NULL, length, 0, &region);
+ *
+ * Beside these: sessions, a listening server with a client (struct kx_pair),
+ * counters by name, waiting with a bound, and a pattern for data. Nothing here
+ * waits for ever.
+ */
+#ifndef KXFER_TEST_H
+#define KXFER_TEST_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include <linux/kxfer.h>
+
+#define KX_NODE		"/dev/kxfer"
+#define KX_TIMEOUT_MS	10000
+
+/* ---- addresses, time, memory ---- */
+
+/* The test device's own addresses, from the environment or the usual ones. */
+const char *kx_address(void);
+const char *kx_address6(void);
+const char *kx_provider(void);	/* "rxe", "siw" or "" */
+const char *kx_device(void);	/* name of the RDMA device, or "" */
+
+struct kxfer_addr kx_addr(const char *text, uint16_t port);
+
+uint64_t kx_now_ns(void);			/* CLOCK_MONOTONIC */
+uint64_t kx_deadline_ns(uint32_t after_ms);	/* now + after_ms */
+void kx_sleep_ms(uint32_t ms);
+
+/* Evaluates @cond until it holds, at most @ms; yields whether it held. */
+#define kx_wait_until(cond, ms) ({					\
+	uint64_t kx_end__ = kx_deadline_ns(ms);				\
+	bool kx_held__;							\
+									\
+	while (!(kx_held__ = (cond)) && kx_now_ns() < kx_end__)		\
+		kx_sleep_ms(2);						\
+	kx_held__ || (cond);						\
+})
+
+/* Anonymous private memory, page-aligned and touched; NULL without memory. */
+void *kx_alloc(size_t length);
+void kx_free(void *memory, size_t length);
+
+/* Bytes that depend on seed and position; check returns the first wrong offset or -1. */
+void kx_fill(void *memory, uint64_t position, size_t length, uint64_t seed);
+ssize_t kx_check(const void *memory, uint64_t position, size_t length, uint64_t seed);
+
+/* ---- calls: 0 or -errno unless said otherwise ---- */
+
+int kx_open(void);				/* a session: fd or -errno */
+int kx_call(int fd, unsigned long cmd, void *arg);
+
+int kx_query(int fd, struct kxfer_query *query);
+int kx_nop(int fd);
+/* Return: records stored or -errno; goes on behind *cursor. */
+int kx_info(int fd, uint32_t kind, void *records, uint32_t stride, uint32_t nr,
+	    uint64_t *cursor);
+
+int kx_region_add(int fd, const void *memory, uint64_t length, uint32_t flags,
+		  uint32_t *region);
+int kx_region_del(int fd, uint32_t region);
+int kx_export_add(int fd, uint32_t region, uint64_t offset, uint64_t length,
+		  uint32_t rights, const char *name, uint32_t *export_id);
+int kx_export_add_rules(int fd, uint32_t region, uint64_t offset, uint64_t length,
+			uint32_t rights, const char *name,
+			const struct kxfer_rule *rules, uint32_t nr_rules,
+			uint32_t *export_id);
+int kx_export_del(int fd, uint32_t export_id);
+int kx_export_set(int fd, uint32_t export_id, uint64_t length,
+		  const uint8_t *sha256, uint64_t *generation);
+
+int kx_listen_add(int fd, struct kxfer_addr addr, uint32_t flags, uint64_t *listener);
+int kx_listen_del(int fd, uint64_t listener);
+int kx_peer_open(int fd, struct kxfer_addr remote, uint32_t *peer);
+int kx_peer_close(int fd, uint32_t peer);
+/* Return: records stored or -errno. */
+int kx_peer_list(int fd, uint32_t peer, struct kxfer_peer_export *exports, uint32_t nr,
+		 uint64_t *cursor);
+int kx_target_open(int fd, uint32_t peer, const char *name, uint32_t rights,
+		   uint32_t *target);
+int kx_target_close(int fd, uint32_t target);
+int kx_target_info(int fd, uint32_t target, uint64_t after, uint32_t timeout_ms,
+		   struct kxfer_content *content);
+
+/* Return: jobs accepted or -errno. Does not wait. */
+int kx_submit(int fd, const struct kxfer_job *jobs, uint32_t nr);
+/* Return: completions stored or -errno; @wait_ms 0: no deadline if @wait. */
+int kx_reap(int fd, struct kxfer_completion *completions, uint32_t nr, uint32_t wait,
+	    uint32_t wait_ms);
+/* Return: jobs cancelled or -errno. */
+int kx_cancel(int fd, uint64_t user_data, uint32_t flags);
+/* Return: events stored or -errno; @wait_ms 0: do not wait. */
+int kx_event_reap(int fd, struct kxfer_event *events, uint32_t nr, uint32_t wait_ms);
+
+/* One job, waited for KX_TIMEOUT_MS. Return: its status, or -errno of the call. */
+int kx_transfer(int fd, uint32_t op, uint32_t region, uint64_t region_offset,
+		uint32_t target, uint64_t target_offset, uint64_t length);
+int kx_notify(int fd, uint32_t target, uint64_t cookie);
+
+/* ---- counters ---- */
+
+/* Value of a counter of INFO_COUNTERS; UINT64_MAX if there is none of that name. */
+uint64_t kx_counter(int fd, const char *name);
+
+#define KX_LIVE_MAX	32
+
+/* All live_* counters, to see that nothing is left behind. */
+struct kx_live {
+	uint32_t nr;
+	struct kxfer_info_counter counters[KX_LIVE_MAX];
+};
+
+int kx_live_take(int fd, struct kx_live *live);
+/* Waits until the counters are as in @before; names the first that is not, or NULL. */
+const char *kx_live_wait(int fd, const struct kx_live *before, uint32_t ms);
+
+/* ---- a server with a client ---- */
+
+/**
+ * struct kx_pair - a session that listens and exports, and one that reaches it
+ * @server: session with listener, region and export
+ * @client: session with region, peer and target
+ *
+ * Both regions are @length long; rights of the target are those of the export.
+ */
+struct kx_pair {
+	int server;
+	int client;
+	uint64_t listener;
+	uint32_t server_region;
+	uint32_t export_id;
+	uint32_t client_region;
+	uint32_t peer;
+	uint32_t target;
+	size_t length;
+	uint8_t *server_memory;
+	uint8_t *client_memory;
+	char name[KXFER_NAME_MAX + 1];
+};
+
+/* Opens all of it on kx_address():KXFER_PORT; @length 0: sessions, listener and peer only. */
+int kx_pair_open(struct kx_pair *pair, size_t length, uint32_t rights);
+void kx_pair_close(struct kx_pair *pair);
+
+/* ---- a call is expected to succeed, or to fail with an errno ---- */
+
+#define test_cmd_query(...)		ASSERT_EQ(0, kx_query(__VA_ARGS__))
+#define test_err_query(err, ...)	EXPECT_EQ(-(err), kx_query(__VA_ARGS__))
+#define test_cmd_nop(...)		ASSERT_EQ(0, kx_nop(__VA_ARGS__))
+#define test_err_nop(err, ...)		EXPECT_EQ(-(err), kx_nop(__VA_ARGS__))
+#define test_cmd_info(nr, ...)		ASSERT_EQ(nr, kx_info(__VA_ARGS__))
+#define test_err_info(err, ...)		EXPECT_EQ(-(err), kx_info(__VA_ARGS__))
+#define test_cmd_region_add(...)	ASSERT_EQ(0, kx_region_add(__VA_ARGS__))
+#define test_err_region_add(err, ...)	EXPECT_EQ(-(err), kx_region_add(__VA_ARGS__))
+#define test_cmd_region_del(...)	ASSERT_EQ(0, kx_region_del(__VA_ARGS__))
+#define test_err_region_del(err, ...)	EXPECT_EQ(-(err), kx_region_del(__VA_ARGS__))
+#define test_cmd_export_add(...)	ASSERT_EQ(0, kx_export_add(__VA_ARGS__))
+#define test_err_export_add(err, ...)	EXPECT_EQ(-(err), kx_export_add(__VA_ARGS__))
+#define test_cmd_export_add_rules(...)	ASSERT_EQ(0, kx_export_add_rules(__VA_ARGS__))
+#define test_err_export_add_rules(err, ...) EXPECT_EQ(-(err), kx_export_add_rules(__VA_ARGS__))
+#define test_cmd_export_del(...)	ASSERT_EQ(0, kx_export_del(__VA_ARGS__))
+#define test_err_export_del(err, ...)	EXPECT_EQ(-(err), kx_export_del(__VA_ARGS__))
+#define test_cmd_export_set(...)	ASSERT_EQ(0, kx_export_set(__VA_ARGS__))
+#define test_err_export_set(err, ...)	EXPECT_EQ(-(err), kx_export_set(__VA_ARGS__))
+#define test_cmd_listen_add(...)	ASSERT_EQ(0, kx_listen_add(__VA_ARGS__))
+#define test_err_listen_add(err, ...)	EXPECT_EQ(-(err), kx_listen_add(__VA_ARGS__))
+#define test_cmd_listen_del(...)	ASSERT_EQ(0, kx_listen_del(__VA_ARGS__))
+#define test_err_listen_del(err, ...)	EXPECT_EQ(-(err), kx_listen_del(__VA_ARGS__))
+#define test_cmd_peer_open(...)		ASSERT_EQ(0, kx_peer_open(__VA_ARGS__))
+#define test_err_peer_open(err, ...)	EXPECT_EQ(-(err), kx_peer_open(__VA_ARGS__))
+#define test_cmd_peer_close(...)	ASSERT_EQ(0, kx_peer_close(__VA_ARGS__))
+#define test_err_peer_close(err, ...)	EXPECT_EQ(-(err), kx_peer_close(__VA_ARGS__))
+#define test_cmd_peer_list(nr, ...)	ASSERT_EQ(nr, kx_peer_list(__VA_ARGS__))
+#define test_err_peer_list(err, ...)	EXPECT_EQ(-(err), kx_peer_list(__VA_ARGS__))
+#define test_cmd_target_open(...)	ASSERT_EQ(0, kx_target_open(__VA_ARGS__))
+#define test_err_target_open(err, ...)	EXPECT_EQ(-(err), kx_target_open(__VA_ARGS__))
+#define test_cmd_target_close(...)	ASSERT_EQ(0, kx_target_close(__VA_ARGS__))
+#define test_err_target_close(err, ...)	EXPECT_EQ(-(err), kx_target_close(__VA_ARGS__))
+#define test_cmd_target_info(...)	ASSERT_EQ(0, kx_target_info(__VA_ARGS__))
+#define test_err_target_info(err, ...)	EXPECT_EQ(-(err), kx_target_info(__VA_ARGS__))
+#define test_cmd_submit(nr, ...)	ASSERT_EQ(nr, kx_submit(__VA_ARGS__))
+#define test_err_submit(err, ...)	EXPECT_EQ(-(err), kx_submit(__VA_ARGS__))
+#define test_cmd_reap(nr, ...)		ASSERT_EQ(nr, kx_reap(__VA_ARGS__))
+#define test_err_reap(err, ...)		EXPECT_EQ(-(err), kx_reap(__VA_ARGS__))
+#define test_cmd_cancel(nr, ...)	ASSERT_EQ(nr, kx_cancel(__VA_ARGS__))
+#define test_err_cancel(err, ...)	EXPECT_EQ(-(err), kx_cancel(__VA_ARGS__))
+#define test_cmd_event_reap(nr, ...)	ASSERT_EQ(nr, kx_event_reap(__VA_ARGS__))
+#define test_err_event_reap(err, ...)	EXPECT_EQ(-(err), kx_event_reap(__VA_ARGS__))
+/* A job that is expected to succeed, or to end with a status. */
+#define test_cmd_transfer(...)		ASSERT_EQ(0, kx_transfer(__VA_ARGS__))
+#define test_err_transfer(err, ...)	EXPECT_EQ(-(err), kx_transfer(__VA_ARGS__))
+#define test_cmd_notify(...)		ASSERT_EQ(0, kx_notify(__VA_ARGS__))
+#define test_err_notify(err, ...)	EXPECT_EQ(-(err), kx_notify(__VA_ARGS__))
+
+#endif /* KXFER_TEST_H */

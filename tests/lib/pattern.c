@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Pattern: filling memory with bytes that tell where they belong, and naming
+ * what is wrong with memory that should hold them. pattern.h has the words.
+ *
+ * Bytes are compared in words of the stream, wherever these begin in memory; a
+ * range may begin and end within a word. The order of bytes is the host's, for
+ * patterns never leave it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "pattern.h"
+
+#define CHECK	0x6b78ull	/* upper sixteen bits before they are stirred */
+
+/* check:16 seed:12 generation:8 index:28, stirred by a bijection (splitmix64). */
+static uint64_t encode(uint32_t seed, uint32_t generation, uint64_t index)
+{
+	uint64_t x = CHECK << 48 | (uint64_t)(seed & PATTERN_SEED_MAX) << 36 |
+		     (uint64_t)(generation & PATTERN_GENERATION_MAX) << 28 |
+		     (index & ((1ull << 28) - 1));
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+static uint64_t unshift(uint64_t x, unsigned int bits)
+{
+	return x ^ x >> bits ^ (2 * bits < 64 ? x >> 2 * bits : 0);
+}
+
+/* The way back. Return: false if the word is of no pattern. */
+static bool decode(uint64_t word, struct pattern *pattern)
+{
+	uint64_t x = unshift(word, 31) * 0x319642b2d24d8ec3ull;
+
+	x = unshift(unshift(x, 27) * 0x96de1b173f119089ull, 30);
+	pattern->seed = x >> 36 & PATTERN_SEED_MAX;
+	pattern->generation = x >> 28 & PATTERN_GENERATION_MAX;
+	pattern->offset = (x & ((1ull << 28) - 1)) * 8;
+	return x >> 48 == CHECK;
+}
+
+static uint64_t word_at(const struct pattern *pattern, uint64_t offset)
+{
+	return encode(pattern->seed, pattern->generation, offset / 8);
+}
+
+/* The bytes of the stream from @offset on, at most to the end of its word. */
+static size_t piece(const struct pattern *pattern, uint64_t offset, size_t length,
+		    uint8_t *bytes)
+{
+	uint64_t word = word_at(pattern, offset);
+	size_t skip = offset % 8, n = 8 - skip;
+
+	n = n < length ? n : length;
+	memcpy(bytes, (const uint8_t *)&word + skip, n);
+	return n;
+}
+
+/* Any bytes of the stream, at most eight, across the border of a word too. */
+static void bytes_of(const struct pattern *pattern, uint64_t offset, size_t length,
+		     uint8_t *bytes)
+{
+	size_t n = piece(pattern, offset, length, bytes);
+
+	if (n < length)
+		piece(pattern, offset + n, length - n, bytes + n);
+}
+
+/**
+ * pattern_fill() - write a piece of a stream
+ * @memory: where; of any alignment
+ * @length: bytes
+ * @pattern: what
+ */
+void pattern_fill(void *memory, size_t length, const struct pattern *pattern)
+{
+	uint64_t offset = pattern->offset;
+	uint8_t *to = memory;
+	size_t n;
+
+	for (; length; to += n, offset += n, length -= n) {
+		if (offset % 8 || length < 8) {
+			n = piece(pattern, offset, length, to);
+		} else {
+			uint64_t word = word_at(pattern, offset);
+
+			memcpy(to, &word, sizeof(word));
+			n = sizeof(word);
+		}
+	}
+}
+
+struct memory {
+	const uint8_t *bytes;
+	size_t length;
+};
+
+/* Is it a word of the stream that stands some bytes beside its place? */
+static bool shifted(const struct memory *memory, size_t at, const struct pattern *want,
+		    struct pattern *holds)
+{
+	uint64_t word;
+	size_t back;
+
+	for (back = 0; back < 8; back++) {
+		if (at < back || at - back + sizeof(word) > memory->length)
+			continue;
+		memcpy(&word, memory->bytes + at - back, sizeof(word));
+		if (decode(word, holds) && holds->seed == want->seed)
+			return true;
+	}
+	return false;
+}
+
+/* What stands in @n bytes of memory at @at, at most a word, which are not as wanted. */
+static enum pattern_fault_kind classify(const struct memory *memory, size_t at, size_t n,
+					const struct pattern *want,
+					const struct pattern *before,
+					struct pattern_fault *fault)
+{
+	uint8_t new[8], old[8];
+	size_t nr_new = 0, nr_old = 0, nr_known = 0, i;
+	uint64_t word;
+
+	bytes_of(want, want->offset + at, n, new);
+	if (before)
+		bytes_of(before, before->offset + at, n, old);
+	for (i = 0; i < n; i++) {
+		bool is_new = memory->bytes[at + i] == new[i];
+		bool is_old = before && memory->bytes[at + i] == old[i];
+
+		nr_new += is_new;
+		nr_old += is_old;
+		nr_known += is_new || is_old;
+	}
+	if (nr_old == n)
+		return PATTERN_STALE;
+	if (nr_known == n && nr_old)
+		return PATTERN_TORN;
+	if (n == sizeof(word)) {
+		memcpy(&word, memory->bytes + at, sizeof(word));
+		if (decode(word, &fault->holds)) {
+			if (fault->holds.seed != want->seed)
+				return PATTERN_FOREIGN;
+			return fault->holds.offset == (want->offset + at) / 8 * 8 ?
+			       PATTERN_STALE : PATTERN_MISPLACED;
+		}
+	}
+	return shifted(memory, at, want, &fault->holds) ? PATTERN_MISPLACED : PATTERN_CORRUPT;
+}
+
+static void note(struct pattern_fault *fault, const struct memory *memory, size_t at,
+		 size_t n, const struct pattern *want, const struct pattern *before)
+{
+	uint8_t good[8];
+	size_t i;
+
+	bytes_of(want, want->offset + at, n, good);
+	for (i = 0; i < n; i++) {
+		if (memory->bytes[at + i] == good[i])
+			continue;
+		if (!fault->nr_bytes++)
+			fault->first = at + i;
+		fault->last = at + i;
+	}
+	if (fault->kind != PATTERN_GOOD)
+		return;
+	fault->kind = classify(memory, at, n, want, before, fault);
+	fault->found_bytes = n;
+	memcpy(fault->found, memory->bytes + at, n);
+}
+
+/**
+ * pattern_check() - does memory hold a piece of a stream?
+ * @memory: of any alignment
+ * @length: bytes
+ * @want: what it should hold
+ * @before: what it held before, or NULL
+ * @fault: out: what is wrong, all of it counted, the first named; or NULL
+ *
+ * Return: kind of the first fault.
+ */
+enum pattern_fault_kind pattern_check(const void *memory, size_t length,
+				      const struct pattern *want,
+				      const struct pattern *before,
+				      struct pattern_fault *fault)
+{
+	struct memory all = { memory, length };
+	struct pattern_fault own;
+	size_t at = 0, n;
+	uint8_t good[8];
+
+	fault = fault ? fault : &own;
+	memset(fault, 0, sizeof(*fault));
+	for (; at < length; at += n) {
+		uint64_t offset = want->offset + at;
+
+		if (offset % 8 == 0 && length - at >= 8) {
+			uint64_t word = word_at(want, offset);
+
+			n = sizeof(word);
+			if (!memcmp(all.bytes + at, &word, sizeof(word)))
+				continue;
+		} else {
+			n = piece(want, offset, length - at, good);
+			if (!memcmp(all.bytes + at, good, n))
+				continue;
+		}
+		note(fault, &all, at, n, want, before);
+	}
+	return fault->kind;
+}
+
+/** pattern_kind_name() - one word */
+const char *pattern_kind_name(enum pattern_fault_kind kind)
+{
+	static const char *const names[] = {
+		[PATTERN_GOOD] = "good",
+		[PATTERN_CORRUPT] = "corrupt",
+		[PATTERN_STALE] = "stale",
+		[PATTERN_MISPLACED] = "misplaced",
+		[PATTERN_TORN] = "torn",
+		[PATTERN_FOREIGN] = "foreign",
+	};
+
+	return names[kind];
+}
+
+/**
+ * pattern_describe() - a fault in a sentence
+ * @want: what was wanted
+ * @fault: what pattern_check() said
+ * @text: where to write it
+ * @room: bytes there
+ *
+ * Return: @text.
+ */
+const char *pattern_describe(const struct pattern *want, const struct pattern_fault *fault,
+			     char *text, size_t room)
+{
+	char found[17] = "", holds[96] = "";
+	size_t i;
+
+	if (fault->kind == PATTERN_GOOD) {
+		snprintf(text, room, "good");
+		return text;
+	}
+	for (i = 0; i < fault->found_bytes; i++)
+		snprintf(found + 2 * i, 3, "%02x", fault->found[i]);
+	if (fault->holds.offset || fault->holds.seed)
+		snprintf(holds, sizeof(holds), " (seed %u generation %u stream byte %llu)",
+			 fault->holds.seed, fault->holds.generation,
+			 (unsigned long long)fault->holds.offset);
+	snprintf(text, room,
+		 "%s: bytes %zu to %zu, %zu of them wrong; found %s%s, wanted seed %u generation %u stream byte %llu",
+		 pattern_kind_name(fault->kind), fault->first, fault->last, fault->nr_bytes,
+		 found, holds, want->seed, want->generation,
+		 (unsigned long long)(want->offset + fault->first));
+	return text;
+}

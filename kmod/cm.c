@@ -460,13 +460,13 @@ static u32 add_passive_lane(struct kxfer_link *link, struct rdma_cm_id *id,
 	lane->conn_param = event->param.conn;
 	lane->conn_param.private_data = NULL;
 	lane->cm_id = id;
+	/* From kxfer_link_add_lane() on the lane is the link's, accept_work runs. */
+	id->context = lane;
+	id->event_handler = lane_event;
 	if (kxfer_link_add_lane(link, lane)) {
 		kxfer_lane_free(lane);
 		return KXFER_REFUSAL_COOKIE;
 	}
-	id->context = lane;
-	id->event_handler = lane_event;
-	queue_work(kxfer_wq, &lane->accept_work);
 	return KXFER_REFUSAL_NONE;
 }
 

@@ -698,6 +698,7 @@ static int bind_target(struct kxfer_active_job *job, const struct kxfer_job *use
 	if (ret)
 		return ret;
 	job->target = target;
+	job->lane = kxfer_target_lane(target);
 	return 0;
 }
 
@@ -802,7 +803,6 @@ static void count_users(struct kxfer_active_job *job)
 	if (job->target) {
 		atomic_inc(&job->target->nr_jobs);
 		atomic_inc(&job->target->link->nr_jobs);
-		job->lane = kxfer_target_lane(job->target);
 	}
 }
 

@@ -299,6 +299,9 @@ int kxfer_link_add_lane(struct kxfer_link *link, struct kxfer_lane *lane)
 	}
 	if (!ret)
 		list_add_tail(&lane->node, &link->lanes);
+	/* In one step with the check: teardown waits for this work only once. */
+	if (!ret && !link->initiator)
+		queue_work(kxfer_wq, &lane->accept_work);
 	spin_unlock_irqrestore(&link->lock, flags);
 	return ret;
 }
@@ -719,8 +722,7 @@ u32 kxfer_lane_info(const struct kxfer_session *viewer, u64 *cursor, void *recor
 /** kxfer_link_init() - make the workqueue; it may run many long works at once */
 int kxfer_link_init(void)
 {
-	kxfer_wq = alloc_workqueue("kxfer", WQ_UNBOUND | WQ_MEM_RECLAIM,
-				   WQ_MAX_ACTIVE);
+	kxfer_wq = alloc_workqueue("kxfer", WQ_UNBOUND, WQ_MAX_ACTIVE);
 	return kxfer_wq ? 0 : -ENOMEM;
 }
 

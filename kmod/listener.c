@@ -130,10 +130,19 @@ static void retry_inactive(struct work_struct *work)
 	mutex_unlock(&listeners_mutex);
 }
 
+/* Called with listeners_mutex held. Without listeners, as at the module's end, nothing. */
+static void schedule_retry(void)
+{
+	if (!list_empty(&listeners))
+		mod_delayed_work(kxfer_wq, &retry_work, msecs_to_jiffies(RETRY_MS));
+}
+
 /** kxfer_listener_device_added() - a device came, perhaps one that a listener lacks */
 void kxfer_listener_device_added(void)
 {
-	mod_delayed_work(kxfer_wq, &retry_work, msecs_to_jiffies(RETRY_MS));
+	mutex_lock(&listeners_mutex);
+	schedule_retry();
+	mutex_unlock(&listeners_mutex);
 }
 
 /** kxfer_listener_device_removed() - stop listening on a device; sleeps */
@@ -145,8 +154,8 @@ void kxfer_listener_device_removed(struct ib_device *ibdev)
 	list_for_each_entry(listener, &listeners, node)
 		if (listener->cm_id && listener->cm_id->device == ibdev)
 			stop(listener);
+	schedule_retry();
 	mutex_unlock(&listeners_mutex);
-	mod_delayed_work(kxfer_wq, &retry_work, msecs_to_jiffies(RETRY_MS));
 }
 
 static int insert(struct kxfer_listener *listener)

@@ -89,5 +89,6 @@ TEST(Histogram, sums_are_as_if_all_had_been_added_to_one) {
     EXPECT_EQ(low.count(), all.count());
     EXPECT_EQ(low.min(), all.min());
     EXPECT_EQ(low.max(), all.max());
-    for (double percent : {1.0, 50.0, 90.0, 99.9}) EXPECT_EQ(low.percentile(percent), all.percentile(percent));
+    for (double percent : {1.0, 50.0, 90.0, 99.9})
+        EXPECT_EQ(low.percentile(percent), all.percentile(percent));
 }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/rdma_netlink.h>
 
 using namespace kxfer::netlink;
@@ -136,6 +137,17 @@ TEST_F(Netlink, resources_are_counted_by_kind) {
     EXPECT_EQ(resources[0].count, 5U);
     EXPECT_EQ(resources[1].kind, "mr");
     EXPECT_EQ(resources[1].count, 7U);
+}
+
+TEST_F(Netlink, the_driver_by_its_number) {
+    EXPECT_EQ(parse_driver(header()), "");
+    nla_put_u32(put(), RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID, RDMA_DRIVER_RXE);
+    EXPECT_EQ(parse_driver(header()), "rxe");
+}
+
+TEST_F(Netlink, an_unknown_driver_is_empty) {
+    nla_put_u32(put(), RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID, 12345);
+    EXPECT_EQ(parse_driver(header()), "");
 }
 
 TEST(NetlinkNames, unknown_states_are_shown_as_numbers) {

@@ -26,28 +26,31 @@ struct ShowOptions {
 };
 
 // Is kxfer.ko attached: yes, no, or not known because it does not answer.
-std::string attachment(const NodeFacts& node, const DeviceFacts& device) {
-    if (!node.module_answers) return "";
-    if (!device.module) return "no";
-    return device.module->flags & KXFER_DEVICE_USABLE ? "attached" : "unusable";
+Value attachment(const NodeFacts& node, const DeviceFacts& device) {
+    if (!node.module_answers) return None{};
+    if (!device.module) return std::string("not attached");
+    return std::string(device.module->flags & KXFER_DEVICE_USABLE ? "attached" : "unusable");
 }
 
-Value number_or_none(uint64_t number) { return number ? Value(number) : Value(None{}); }
+// MTUs are told in bytes everywhere: "4096", not "4 KiB".
+void add_mtu(Record& record, const std::string& key, uint32_t bytes, const std::string& label) {
+    record.add(key, Bytes{bytes}, Show::json_only)
+        .add(key, bytes ? Value(uint64_t{bytes}) : Value(None{}), Show::text_only, label);
+}
 
 Value optional_number(const auto& number) { return number ? Value(uint64_t{*number}) : Value(None{}); }
 
 Record list_row(const NodeFacts& node, const DeviceFacts& device, const PortFacts& port) {
     const auto addresses = port.address_texts();
-    return Record()
-        .add("device", device.core.name)
+    Record row;
+    row.add("device", device.core.name)
         .add("driver", device.core.driver)
         .add("protocol", protocol_name(device.core.protocol))
         .add("port", port.core.index)
         .add("state", netlink::port_state_name(port.core.state))
-        .add("netdev", port.core.netdev)
-        .add("mtu", Value(Bytes{port.verbs ? port.verbs->active_mtu : 0}), Show::json_only)
-        .add("mtu", number_or_none(port.verbs ? port.verbs->active_mtu : 0), Show::text_only)
-        .add("address", addresses.empty() ? "" : addresses.front(), Show::text_only)
+        .add("netdev", port.core.netdev);
+    add_mtu(row, "mtu", port.verbs ? port.verbs->active_mtu : 0, "MTU");
+    return row.add("address", addresses.empty() ? "" : addresses.front(), Show::text_only)
         .add("addresses", Value(Words(addresses)), Show::json_only)
         .add("kxfer", attachment(node, device));
 }
@@ -86,8 +89,11 @@ Words pkey_words(const verbs::Port& port) {
 
 Record port_record(const PortFacts& port) {
     Record record;
-    record.add("state", fmt::format("{}, {}", netlink::port_state_name(port.core.state),
-                                    netlink::physical_state_name(port.core.physical_state)));
+    const std::string state = netlink::port_state_name(port.core.state);
+    const std::string physical = netlink::physical_state_name(port.core.physical_state);
+    record.add("state", fmt::format("{}, {}", state, physical), Show::text_only)
+        .add("state", state, Show::json_only)
+        .add("physical_state", physical, Show::json_only);
     if (port.core.lid) {
         record.add("lid", optional_number(port.core.lid), Show::everywhere, "LID")
             .add("sm_lid", optional_number(port.core.sm_lid), Show::everywhere, "SM LID")
@@ -95,16 +101,17 @@ Record port_record(const PortFacts& port) {
             .add("subnet_prefix", netlink::guid_text(port.core.subnet_prefix.value_or(0)));
     }
     if (port.verbs) {
-        record.add("mtu_active", Bytes{port.verbs->active_mtu}, Show::everywhere, "active MTU")
-            .add("mtu_max", Bytes{port.verbs->max_mtu}, Show::everywhere, "largest MTU")
-            .add("max_message", Bytes{port.verbs->max_message_bytes}, Show::everywhere, "longest message")
+        add_mtu(record, "mtu_active", port.verbs->active_mtu, "active MTU");
+        add_mtu(record, "mtu_max", port.verbs->max_mtu, "largest MTU");
+        record.add("max_message", Bytes{port.verbs->max_message_bytes}, Show::everywhere, "longest message")
             .add("link_layer", port.verbs->link_layer);
     }
     record.add("netdev", port.core.netdev, Show::everywhere, "network interface");
-    if (!port.core.netdev.empty())
-        record.add("netdev_mtu", Bytes{port.netdev_mtu}, Show::everywhere, "its MTU")
-            .add("netdev_state", port.netdev_state, Show::everywhere, "its state")
+    if (!port.core.netdev.empty()) {
+        add_mtu(record, "netdev_mtu", port.netdev_mtu, "its MTU");
+        record.add("netdev_state", port.netdev_state, Show::everywhere, "its state")
             .add("addresses", Value(Words(port.address_texts())), Show::everywhere, "its addresses");
+    }
     if (port.verbs) {
         if (!port.verbs->pkeys.empty())
             record.add("pkeys", Value(pkey_words(*port.verbs)), Show::everywhere, "P_Keys");
@@ -118,17 +125,18 @@ Record module_record(const kxfer_info_device& device) {
     return Record()
         .add("usable", (device.flags & KXFER_DEVICE_USABLE) != 0)
         .add("virtual_dma", (device.flags & KXFER_DEVICE_VIRT_DMA) != 0, Show::everywhere, "software DMA")
-        .add("max_send_sge", device.max_send_sge, "SGE of a SEND or WRITE")
-        .add("max_read_sge", device.max_sge_rd, "SGE of a READ")
-        .add("max_qp_wr", device.max_qp_wr, "work requests of a queue")
-        .add("max_cqe", device.max_cqe, "CQ entries")
-        .add("max_fast_reg_pages", device.max_fast_reg_pages, "pages of a fast registration")
-        .add("max_reads_served", device.max_qp_rd_atom, "READs served at once")
-        .add("max_reads_issued", device.max_qp_init_rd_atom, "READs issued at once")
-        .add("completion_vectors", device.nr_comp_vectors, "completion vectors")
+        .add("max_send_sge", device.max_send_sge, Show::everywhere, "SGE of a SEND or WRITE")
+        .add("max_read_sge", device.max_sge_rd, Show::everywhere, "SGE of a READ")
+        .add("max_qp_wr", device.max_qp_wr, Show::everywhere, "work requests of a queue")
+        .add("max_cqe", device.max_cqe, Show::everywhere, "CQ entries")
+        .add("max_fast_reg_pages", device.max_fast_reg_pages, Show::everywhere,
+             "pages of a fast registration")
+        .add("max_reads_served", device.max_qp_rd_atom, Show::everywhere, "READs served at once")
+        .add("max_reads_issued", device.max_qp_init_rd_atom, Show::everywhere, "READs issued at once")
+        .add("completion_vectors", device.nr_comp_vectors, Show::everywhere, "completion vectors")
         .add("max_message", Bytes{device.max_msg_bytes}, Show::everywhere, "longest message")
-        .add("links", device.nr_links, "links")
-        .add("mappings", device.nr_mappings, "mapped regions");
+        .add("links", device.nr_links, Show::everywhere, "links")
+        .add("mappings", device.nr_mappings, Show::everywhere, "mapped regions");
 }
 
 Record verbs_record(const verbs::Device& device) {
@@ -140,7 +148,10 @@ Record verbs_record(const verbs::Device& device) {
         .add("max_cq", device.max_cq, Show::everywhere, "CQs")
         .add("max_cqe", device.max_cqe, Show::everywhere, "CQ entries")
         .add("max_mr", device.max_mr, Show::everywhere, "memory regions")
-        .add("max_mr_length", Bytes{device.max_mr_bytes}, Show::everywhere, "longest memory region")
+        .add("max_mr_length", Bytes{device.max_mr_bytes}, Show::json_only)
+        .add("max_mr_length",
+             device.max_mr_bytes == UINT64_MAX ? "unlimited" : human_bytes(device.max_mr_bytes),
+             Show::text_only, "longest memory region")
         .add("max_srq", device.max_srq, Show::everywhere, "shared receive queues")
         .add("max_reads_served", device.max_reads_served, Show::everywhere, "READs served at once")
         .add("max_reads_issued", device.max_reads_issued, Show::everywhere, "READs issued at once")

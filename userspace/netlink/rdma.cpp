@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <netlink/attr.h>
@@ -37,8 +39,7 @@ std::string text(const nlattr* attribute) {
     return {from, strnlen(from, nla_len(attribute))};
 }
 
-template <typename Number>
-std::optional<Number> number(const nlattr* attribute) {
+template <typename Number> std::optional<Number> number(const nlattr* attribute) {
     Number value;
 
     if (!attribute || nla_len(attribute) < static_cast<int>(sizeof(value))) return std::nullopt;
@@ -46,8 +47,7 @@ std::optional<Number> number(const nlattr* attribute) {
     return value;
 }
 
-template <size_t Count>
-std::string name_of(const std::array<const char*, Count>& names, uint8_t value) {
+template <size_t Count> std::string name_of(const std::array<const char*, Count>& names, uint8_t value) {
     return value < Count && names[value] ? names[value] : fmt::format("{}", value);
 }
 
@@ -75,6 +75,11 @@ struct FreeMessage {
 struct FreeCallbacks {
     void operator()(nl_cb* callbacks) const { nl_cb_put(callbacks); }
 };
+
+// The attribute that names a device in a request.
+auto of_device(uint32_t index) {
+    return [index](nl_msg* request) { return nla_put_u32(request, RDMA_NLDEV_ATTR_DEV_INDEX, index); };
+}
 
 Error netlink_error(const std::string& what, int error) {
     return Error(what, "RDMA netlink", error, "is ib_core loaded? try: modprobe ib_core");
@@ -156,9 +161,19 @@ std::vector<Resource> parse_resources(const nlmsghdr* message) {
     return resources;
 }
 
-void Rdma::FreeSocket::operator()(nl_sock* socket) const {
-    nl_socket_free(socket);
+std::string parse_driver(const nlmsghdr* message) {
+    // enum rdma_driver_id
+    static constexpr std::array names{"",       "mlx5", "mlx4",  "cxgb3",  "cxgb4", "mthca", "bnxt_re",
+                                      "ocrdma", "nes",  "irdma", "pvrdma", "qedr",  "hns",   "usnic",
+                                      "rxe",    "hfi1", "qib",   "efa",    "siw",   "erdma"};
+    Attributes attributes;
+
+    if (!parse(message, attributes)) return {};
+    const auto id = number<uint32_t>(attributes[RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID]).value_or(0);
+    return id < names.size() ? names[id] : std::string();
 }
+
+void Rdma::FreeSocket::operator()(nl_sock* socket) const { nl_socket_free(socket); }
 
 tl::expected<Rdma, Error> Rdma::open() {
     Rdma rdma(nl_socket_alloc());
@@ -176,7 +191,7 @@ tl::expected<Rdma, Error> Rdma::open() {
 
 // A dump ends with an end-of-dump message. A single answer comes with an
 // acknowledgement behind it, which libnl asks for and waits for.
-tl::expected<Rdma::Messages, Error> Rdma::ask(int command, int flags, std::optional<uint32_t> device_index,
+tl::expected<Rdma::Messages, Error> Rdma::ask(int command, int flags, const Fill& fill,
                                               const std::string& what) {
     const int type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, command);
     std::unique_ptr<nl_msg, FreeMessage> request(nlmsg_alloc_simple(type, NLM_F_REQUEST | flags));
@@ -186,8 +201,7 @@ tl::expected<Rdma::Messages, Error> Rdma::ask(int command, int flags, std::optio
     int error = 0;
 
     if (!request || !callbacks) return tl::unexpected(netlink_error(what, ENOMEM));
-    if (device_index && nla_put_u32(request.get(), RDMA_NLDEV_ATTR_DEV_INDEX, *device_index))
-        return tl::unexpected(netlink_error(what, ENOMEM));
+    if (fill && fill(request.get()) < 0) return tl::unexpected(netlink_error(what, ENOMEM));
 
     const auto stop = [](nl_msg*, void* argument) {
         *static_cast<bool*>(argument) = true;
@@ -207,6 +221,23 @@ tl::expected<Rdma::Messages, Error> Rdma::ask(int command, int flags, std::optio
     return messages;
 }
 
+// The core knows the driver from the device's uverbs node. Without ib_uverbs
+// only sysfs can tell, and that only of hardware.
+std::string Rdma::driver_of(const Device& device) {
+    const auto ask_for_uverbs = [&](nl_msg* request) {
+        const int ret = nla_put_u32(request, RDMA_NLDEV_ATTR_DEV_INDEX, device.index);
+        return ret < 0 ? ret : nla_put_string(request, RDMA_NLDEV_ATTR_CHARDEV_TYPE, "uverbs");
+    };
+    auto answers = ask(RDMA_NLDEV_CMD_GET_CHARDEV, NLM_F_ACK, ask_for_uverbs, "cannot ask for the driver");
+    if (answers && !answers->empty())
+        if (auto driver = parse_driver(header_of(answers->front())); !driver.empty()) return driver;
+
+    std::error_code error;
+    const auto link =
+        std::filesystem::read_symlink("/sys/class/infiniband/" + device.name + "/device/driver", error);
+    return error ? std::string() : link.filename().string();
+}
+
 tl::expected<std::vector<Device>, Error> Rdma::devices() {
     std::vector<Device> devices;
 
@@ -215,8 +246,9 @@ tl::expected<std::vector<Device>, Error> Rdma::devices() {
     for (const auto& answer : *answers)
         if (auto device = parse_device(header_of(answer))) devices.push_back(std::move(*device));
     for (auto& device : devices) {
-        auto ports =
-            ask(RDMA_NLDEV_CMD_PORT_GET, NLM_F_DUMP, device.index, "cannot list ports of " + device.name);
+        device.driver = driver_of(device);
+        auto ports = ask(RDMA_NLDEV_CMD_PORT_GET, NLM_F_DUMP, of_device(device.index),
+                         "cannot list ports of " + device.name);
         if (!ports) continue; // the device has gone meanwhile
         for (const auto& answer : *ports)
             if (auto port = parse_port(header_of(answer))) device.ports.push_back(std::move(*port));
@@ -226,7 +258,7 @@ tl::expected<std::vector<Device>, Error> Rdma::devices() {
 }
 
 tl::expected<std::vector<Resource>, Error> Rdma::resources(uint32_t device_index) {
-    auto answers = ask(RDMA_NLDEV_CMD_RES_GET, NLM_F_ACK, device_index, "cannot count resources");
+    auto answers = ask(RDMA_NLDEV_CMD_RES_GET, NLM_F_ACK, of_device(device_index), "cannot count resources");
     if (!answers) return tl::unexpected(answers.error());
     return answers->empty() ? std::vector<Resource>{} : parse_resources(header_of(answers->front()));
 }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@
 
 #include <kxfer/error.hpp>
 
+struct nl_msg;
 struct nl_sock;
 struct nlmsghdr;
 
@@ -42,6 +44,7 @@ struct Device {
     uint32_t index = 0;
     std::string name;
     std::string protocol; // ib, roce, iw, opa, usnic
+    std::string driver;   // rxe, siw, mlx5; empty: neither the core nor sysfs says
     std::string firmware;
     uint64_t node_guid = 0;
     uint64_t system_image_guid = 0;
@@ -68,6 +71,7 @@ std::string guid_text(uint64_t guid);
 std::optional<Device> parse_device(const nlmsghdr* message);
 std::optional<Port> parse_port(const nlmsghdr* message);
 std::vector<Resource> parse_resources(const nlmsghdr* message);
+std::string parse_driver(const nlmsghdr* message);
 
 // One socket; every call asks the kernel anew.
 class Rdma {
@@ -79,14 +83,16 @@ class Rdma {
     tl::expected<std::vector<Resource>, Error> resources(uint32_t device_index);
 
   private:
+    using Fill = std::function<int(nl_msg*)>; // adds attributes to a request; 0 or negative
+
     struct FreeSocket {
         void operator()(nl_sock* socket) const;
     };
     using Messages = std::vector<std::vector<char>>;
 
     explicit Rdma(nl_sock* socket) : socket_(socket) {}
-    tl::expected<Messages, Error> ask(int command, int flags, std::optional<uint32_t> device_index,
-                                      const std::string& what);
+    tl::expected<Messages, Error> ask(int command, int flags, const Fill& fill, const std::string& what);
+    std::string driver_of(const Device& device);
 
     std::unique_ptr<nl_sock, FreeSocket> socket_;
 };

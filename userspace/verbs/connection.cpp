@@ -10,9 +10,7 @@
 
 namespace kxfer::verbs {
 
-int last_error() {
-    return errno ? errno : EIO;
-}
+int last_error() { return errno ? errno : EIO; }
 
 std::string address_text(const sockaddr* address) {
     char text[INET6_ADDRSTRLEN] = "?";
@@ -59,7 +57,8 @@ tl::expected<Event, Error> next_event(rdma_event_channel* channel, Clock::time_p
         if (errno != EAGAIN && errno != EINTR) return tl::unexpected(Error(what, on, errno));
         const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
         if (left.count() <= 0)
-            return tl::unexpected(Error(what, on, ETIMEDOUT, "does it answer? try: ping it, or a longer "
+            return tl::unexpected(Error(what, on, ETIMEDOUT,
+                                        "does it answer? try: ping it, or a longer "
                                         "--timeout"));
         poll(&waiting, 1, static_cast<int>(std::min<int64_t>(left.count(), 1000)));
     }

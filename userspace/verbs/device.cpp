@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 
 #include <arpa/inet.h>
@@ -24,7 +23,8 @@ struct CloseDevice {
 using Context = std::unique_ptr<ibv_context, CloseDevice>;
 
 Error query_error(const std::string& what, const std::string& name, int error) {
-    return Error(what, name, error, "try: ibv_devinfo -d " + name +
+    return Error(what, name, error,
+                 "try: ibv_devinfo -d " + name +
                      "; the package ibverbs-providers holds the user-space drivers");
 }
 
@@ -43,9 +43,7 @@ tl::expected<Context, Error> open_device(const std::string& name) {
     return tl::unexpected(query_error("user-space verbs do not know device", name, ENODEV));
 }
 
-uint32_t mtu_bytes(ibv_mtu mtu) {
-    return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128U << mtu : 0;
-}
+uint32_t mtu_bytes(ibv_mtu mtu) { return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128U << mtu : 0; }
 
 bool is_zero(const ibv_gid& gid) {
     return std::ranges::all_of(gid.raw, [](uint8_t byte) { return byte == 0; });
@@ -99,16 +97,6 @@ Port query_port(ibv_context* context, uint8_t index, bool iwarp) {
     return port;
 }
 
-// libibverbs does not tell the driver's name; sysfs names the kernel's, and a
-// software device has no parent there: then it is the protocol's own name.
-std::string driver_of(const std::string& name) {
-    std::error_code error;
-    const auto link =
-        std::filesystem::read_symlink("/sys/class/infiniband/" + name + "/device/driver", error);
-
-    return error ? std::string() : link.filename().string();
-}
-
 const char* atomics_name(ibv_atomic_cap capability) {
     return capability == IBV_ATOMIC_GLOB ? "global" : capability == IBV_ATOMIC_HCA ? "same device" : "none";
 }
@@ -156,7 +144,6 @@ tl::expected<Device, Error> query_device(const std::string& name) {
 
     const auto& plain = attributes.orig_attr;
     device.name = name;
-    device.driver = driver_of(name);
     device.firmware = plain.fw_ver;
     device.iwarp = (*context)->device->transport_type == IBV_TRANSPORT_IWARP;
     device.max_qp = plain.max_qp;

@@ -37,7 +37,6 @@ struct Port {
 
 struct Device {
     std::string name;
-    std::string driver; // of user space: rxe, siw, mlx5
     std::string firmware;
     bool iwarp = false;
     uint32_t max_qp = 0;

@@ -15,13 +15,9 @@ constexpr int empty_polls_between_clocks = 4096;
 constexpr int resolve_timeout_ms = 2000;
 
 // A READ's sink is written by the device; on iWARP by the peer, by its STag.
-int local_access(bool iwarp) {
-    return IBV_ACCESS_LOCAL_WRITE | (iwarp ? IBV_ACCESS_REMOTE_WRITE : 0);
-}
+int local_access(bool iwarp) { return IBV_ACCESS_LOCAL_WRITE | (iwarp ? IBV_ACCESS_REMOTE_WRITE : 0); }
 
-uint8_t least(int a, int b) {
-    return static_cast<uint8_t>(std::clamp(std::min(a, b), 1, 255));
-}
+uint8_t least(int a, int b) { return static_cast<uint8_t>(std::clamp(std::min(a, b), 1, 255)); }
 
 } // namespace
 
@@ -116,9 +112,11 @@ Error Engine::refusal(const rdma_cm_event& event) const {
     const auto answer = decode_answer(event.param.conn.private_data, event.param.conn.private_data_len);
 
     if (answer && answer->error)
-        return Error("the responder refuses", peer_, static_cast<int>(answer->error), answer->error == EBUSY ? "it serves others; try again later"
+        return Error("the responder refuses", peer_, static_cast<int>(answer->error),
+                     answer->error == EBUSY ? "it serves others; try again later"
                                             : "ask for less: a smaller --size or --depth");
-    return Error("nothing answers user verbs at the peer", peer_, ECONNREFUSED, "start a responder there: kxfer serve SOURCE --verbs");
+    return Error("nothing answers user verbs at the peer", peer_, ECONNREFUSED,
+                 "start a responder there: kxfer serve SOURCE --verbs");
 }
 
 bench::Parameters Engine::parameters() const {
@@ -161,7 +159,8 @@ tl::expected<void, Error> Engine::post(std::span<const bench::Transfer> transfer
         request.wr.rdma.rkey = remote_.rkey;
     }
     if (int error = ibv_post_send(pair_.id->qp, requests_.data(), &bad))
-        return tl::unexpected(Error("cannot post work requests", peer_, error, error == ENOMEM ? "try a smaller --depth" : ""));
+        return tl::unexpected(
+            Error("cannot post work requests", peer_, error, error == ENOMEM ? "try a smaller --depth" : ""));
     return {};
 }
 
@@ -187,7 +186,8 @@ tl::expected<unsigned, Error> Engine::poll(unsigned wait) {
         if (deadline == Clock::time_point{})
             deadline = now + options_.timeout;
         else if (now > deadline)
-            return tl::unexpected(Error("no completion from the peer", peer_, ETIMEDOUT, "is it still there? try a longer --timeout"));
+            return tl::unexpected(Error("no completion from the peer", peer_, ETIMEDOUT,
+                                        "is it still there? try a longer --timeout"));
     }
     return reaped;
 }

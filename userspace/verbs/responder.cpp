@@ -41,7 +41,8 @@ tl::expected<std::unique_ptr<VerbsResponder>, Error> VerbsResponder::start(const
         return tl::unexpected(Error("cannot create an rdma_cm id", on, last_error()));
     responder->listener_.reset(id);
     if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&bound)))
-        return tl::unexpected(Error("cannot answer user verbs", on, last_error(), "is the port in use? see: rdma resource show cm_id"));
+        return tl::unexpected(Error("cannot answer user verbs", on, last_error(),
+                                    "is the port in use? see: rdma resource show cm_id"));
     if (rdma_listen(id, backlog)) return tl::unexpected(Error("cannot answer user verbs", on, last_error()));
     responder->stop_fd_ = eventfd(0, EFD_CLOEXEC);
     if (responder->stop_fd_ < 0) return tl::unexpected(Error("cannot create an eventfd", on, errno));
@@ -60,9 +61,7 @@ VerbsResponder::~VerbsResponder() {
     if (stop_fd_ >= 0) close(stop_fd_);
 }
 
-uint16_t VerbsResponder::port() const {
-    return ntohs(rdma_get_src_port(listener_.get()));
-}
+uint16_t VerbsResponder::port() const { return ntohs(rdma_get_src_port(listener_.get())); }
 
 std::string VerbsResponder::failure() const {
     const int error = error_;
@@ -113,8 +112,7 @@ void VerbsResponder::handle(Event event) {
 uint64_t VerbsResponder::bytes_given() const {
     uint64_t bytes = 0;
 
-    for (const auto& connection : connections_)
-        bytes += connection->memory.length();
+    for (const auto& connection : connections_) bytes += connection->memory.length();
     return bytes;
 }
 

@@ -62,8 +62,7 @@ inline WireAnswer encode(const Answer& answer) {
 
 // Empty: too short, or not of this protocol and version. What a provider hands
 // over may be longer than what was sent.
-template <typename Wire>
-std::optional<Wire> take(const void* data, size_t length) {
+template <typename Wire> std::optional<Wire> take(const void* data, size_t length) {
     Wire wire;
 
     if (!data || length < sizeof(wire)) return std::nullopt;

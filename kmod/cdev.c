@@ -27,6 +27,7 @@
 #include "memory.h"
 #include "region.h"
 #include "session.h"
+#include "submit.h"
 #include "target.h"
 
 static int query(struct kxfer_session *session, void *arg)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Jobs: from SUBMIT to the completion that the user takes.
+ * Jobs: from the lane's queue to the completion.
  *
  * A job in flight is in its session's list of jobs, and in one of two lists of a
  * lane: queue, while something of it is left to plan, or posted. It moves
@@ -26,17 +26,12 @@
  */
 #include "log.h"
 
-#include <linux/hrtimer.h>
-#include <linux/overflow.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
-#include <linux/uaccess.h>
 
-#include "device.h"
 #include "job.h"
 #include "lane.h"
 #include "link.h"
-#include "memory.h"
 #include "region.h"
 #include "session.h"
 #include "stats.h"
@@ -55,6 +50,38 @@ int kxfer_job_init(void)
 void kxfer_job_exit(void)
 {
 	kmem_cache_destroy(job_cache);
+}
+
+/**
+ * kxfer_job_alloc() - a job as the user describes it, known to nobody yet
+ * @session: it will belong to
+ * @user: checked
+ *
+ * Return: the job or NULL.
+ */
+struct kxfer_active_job *kxfer_job_alloc(struct kxfer_session *session,
+					 const struct kxfer_job *user)
+{
+	struct kxfer_active_job *job = kmem_cache_zalloc(job_cache, GFP_KERNEL);
+
+	if (!job)
+		return NULL;
+	job->session = session;
+	job->completion.user_data = user->user_data;
+	job->completion.op = user->op;
+	job->completion.submitted_ns = ktime_get_ns();
+	job->flags = user->flags;
+	job->length = user->length;
+	job->cookie = user->cookie;
+	job->deadline_ns = user->deadline_ns;
+	INIT_LIST_HEAD(&job->lane_node);
+	return job;
+}
+
+/** kxfer_job_free() - free a job that was refused, or whose completion was taken */
+void kxfer_job_free(struct kxfer_active_job *job)
+{
+	kmem_cache_free(job_cache, job);
 }
 
 static void count_end(const struct kxfer_active_job *job, int status)
@@ -99,11 +126,15 @@ static void release_objects(struct kxfer_active_job *job)
 	kxfer_link_put(link);
 }
 
-/*
- * End a job that is on no lane list any more. The session cannot go before
- * job_lock is dropped here, for its end waits for nr_jobs under that lock.
+/**
+ * kxfer_job_complete() - end a job that is on no lane list
+ * @job: not touched by any device
+ * @status: 0 or -errno
+ *
+ * Any context but hard interrupts. The session cannot go before job_lock is
+ * dropped here, for its end waits for nr_jobs under that lock.
  */
-static void job_complete(struct kxfer_active_job *job, int status)
+void kxfer_job_complete(struct kxfer_active_job *job, int status)
 {
 	struct kxfer_session *session = job->session;
 
@@ -131,7 +162,7 @@ static void complete_list(struct list_head *jobs, int status)
 
 	list_for_each_entry_safe(job, next, jobs, lane_node) {
 		list_del_init(&job->lane_node);
-		job_complete(job, job->status ?: status);
+		kxfer_job_complete(job, job->status ?: status);
 	}
 }
 
@@ -160,8 +191,6 @@ static void stop_queued(struct kxfer_lane *lane, struct kxfer_active_job *job,
 	unqueue(lane, job, &lane->posted);
 	lane->nr_posted++;
 }
-
-/* ---- posting: all with the lane's lock held ---- */
 
 static void fill_wr(struct kxfer_lane *lane, struct kxfer_chain *chain, u32 i,
 		    const struct kxfer_wr_desc *desc, enum ib_wr_opcode opcode)
@@ -331,7 +360,7 @@ static void notify_answered(struct kxfer_request *request)
 	spin_unlock_bh(&lane->lock);
 	if (status == -ECONNRESET)
 		status = kxfer_link_job_error(lane->link);
-	job_complete(job, status);
+	kxfer_job_complete(job, status);
 }
 
 static bool post_notify(struct kxfer_lane *lane, struct kxfer_active_job *job)
@@ -393,8 +422,6 @@ void kxfer_job_pump(struct kxfer_lane *lane)
 	spin_unlock_bh(&lane->lock);
 }
 
-/* ---- completions ---- */
-
 static bool peer_refused(enum ib_wc_status status)
 {
 	return status == IB_WC_REM_ACCESS_ERR || status == IB_WC_REM_INV_REQ_ERR ||
@@ -438,7 +465,7 @@ static void finish_chain(struct kxfer_chain *chain)
 
 	kxfer_stat_inc(KXFER_STAT_COMPLETIONS);
 	if (ended)
-		job_complete(job, job->status);
+		kxfer_job_complete(job, job->status);
 	kxfer_job_pump(lane);
 }
 
@@ -498,8 +525,6 @@ void kxfer_job_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane)
 	chain->silent_cqe.done = silent_done;
 	chain->inv_cqe.done = invalidated;
 }
-
-/* ---- ends that do not come from completions ---- */
 
 /**
  * kxfer_job_fail_lane() - end all jobs of a lane that is closed
@@ -561,6 +586,31 @@ static void arm_deadline(struct kxfer_lane *lane, u64 deadline_ns)
 		return;
 	lane->next_deadline_ns = deadline_ns;
 	mod_delayed_work(kxfer_wq, &lane->deadline_work, deadline_delay(deadline_ns));
+}
+
+/**
+ * kxfer_job_enqueue() - put an accepted job on its lane
+ * @job: with its lane
+ *
+ * Return: 1, or why it ends at once: -EKEYREVOKED, -ECONNRESET, -ENODEV.
+ */
+int kxfer_job_enqueue(struct kxfer_active_job *job)
+{
+	struct kxfer_lane *lane = job->lane;
+	int ret = 1;
+
+	spin_lock_bh(&lane->lock);
+	if (job->target->revoked) {
+		ret = -EKEYREVOKED;
+	} else if (!lane->open) {
+		ret = kxfer_link_job_error(lane->link);
+	} else {
+		list_add_tail(&job->lane_node, &lane->queue);
+		lane->nr_queued++;
+		arm_deadline(lane, job->deadline_ns);
+	}
+	spin_unlock_bh(&lane->lock);
+	return ret;
 }
 
 /** kxfer_job_deadline_work() - end jobs of a lane that were not posted in time */
@@ -661,399 +711,7 @@ void kxfer_job_end_session(struct kxfer_session *session)
 	stop_jobs(session, true, 0, true);
 	wait_event(session->wait, no_jobs(session));
 	list_for_each_entry_safe(job, next, &session->done, session_node)
-		kmem_cache_free(job_cache, job);
+		kxfer_job_free(job);
 	INIT_LIST_HEAD(&session->done);
 	session->nr_done = 0;
-}
-
-/* ---- submit ---- */
-
-static int check_unused(const struct kxfer_job *job)
-{
-	return job->region || job->region_offset || job->target_offset || job->length ?
-	       -EINVAL : 0;
-}
-
-static int check_range(u64 offset, u64 length, u64 limit)
-{
-	u64 end;
-
-	if (check_add_overflow(offset, length, &end))
-		return -EOVERFLOW;
-	return end > limit ? -ERANGE : 0;
-}
-
-/* Called with the session's lock held for reading. */
-static int bind_target(struct kxfer_active_job *job, const struct kxfer_job *user)
-{
-	u32 right = user->op == KXFER_OP_READ ? KXFER_RIGHT_READ : KXFER_RIGHT_WRITE;
-	struct kxfer_target *target = xa_load(&job->session->targets, user->target);
-	int ret;
-
-	if (!target)
-		return -ENOENT;
-	if (!(target->rights & right))
-		return -EACCES;
-	ret = check_range(user->target_offset, user->length, target->length);
-	if (ret)
-		return ret;
-	job->target = target;
-	job->lane = kxfer_target_lane(target);
-	return 0;
-}
-
-static int bind_region(struct kxfer_active_job *job, const struct kxfer_job *user)
-{
-	struct kxfer_region *region = xa_load(&job->session->regions, user->region);
-	int ret;
-
-	if (!region)
-		return -ENOENT;
-	ret = check_range(user->region_offset, user->length, region->memory->length);
-	if (ret)
-		return ret;
-	if (user->op == KXFER_OP_READ && !region->memory->writable)
-		return -EACCES;
-	job->region = region;
-	return 0;
-}
-
-static void plan_limits(const struct kxfer_active_job *job,
-			struct kxfer_plan_limits *limits)
-{
-	const struct kxfer_device *dev = job->target->link->dev;
-
-	limits->max_wr_bytes = min_t(u64, dev->max_msg_bytes, KXFER_PIECE_BYTES);
-	limits->max_sge = job->completion.op == KXFER_OP_READ ?
-			  dev->max_sge_rd : dev->max_sge;
-	if (job->completion.op != KXFER_OP_READ || !dev->iwarp)
-		return;
-	/* The READ goes through one registration, unaligned at both ends. */
-	limits->max_sge = min_t(u32, KXFER_PLAN_MAX_SGE, dev->max_fast_reg_pages);
-	limits->max_wr_bytes = min_t(u64, limits->max_wr_bytes,
-				     (u64)(dev->max_fast_reg_pages - 1) * PAGE_SIZE);
-}
-
-static int plan_transfer(struct kxfer_active_job *job, const struct kxfer_job *user)
-{
-	struct kxfer_plan_limits limits;
-	struct kxfer_mapping *mapping;
-
-	mapping = kxfer_mapping_get(job->region, job->target->link->dev);
-	if (IS_ERR(mapping))
-		return PTR_ERR(mapping);
-	job->mapping = mapping;
-	plan_limits(job, &limits);
-	return kxfer_plan_init(&job->plan, mapping->extents, mapping->nr_extents,
-			       user->region_offset, job->target->keys,
-			       job->target->nr_keys, user->target_offset,
-			       user->length, &limits);
-}
-
-static int check_job(const struct kxfer_job *user)
-{
-	if (user->op > KXFER_OP_NOTIFY || user->flags & ~KXFER_JOB_F_ALL)
-		return -EOPNOTSUPP;
-	switch (user->op) {
-	case KXFER_OP_NOP:
-		if (user->target || user->cookie || user->flags)
-			return -EINVAL;
-		return check_unused(user);
-	case KXFER_OP_NOTIFY:
-		return user->flags ? -EINVAL : check_unused(user);
-	default:
-		if (user->flags && user->op != KXFER_OP_WRITE)
-			return -EINVAL;
-		return user->length && !user->cookie ? 0 : -EINVAL;
-	}
-}
-
-static int reserve_job(struct kxfer_session *session, struct kxfer_active_job *job)
-{
-	int ret = 0;
-
-	spin_lock_bh(&session->job_lock);
-	if (session->nr_jobs + session->nr_done >= KXFER_MAX_JOBS) {
-		ret = -EAGAIN;
-	} else {
-		session->nr_jobs++;
-		list_add_tail(&job->session_node, &session->jobs);
-	}
-	spin_unlock_bh(&session->job_lock);
-	return ret;
-}
-
-/* Find what the job names and count it as a user. Return: -errno refuses the job. */
-static int bind_job(struct kxfer_active_job *job, const struct kxfer_job *user)
-{
-	int ret = 0;
-
-	if (user->op == KXFER_OP_NOP)
-		return 0;
-	ret = bind_target(job, user);
-	if (!ret && user->op != KXFER_OP_NOTIFY)
-		ret = bind_region(job, user);
-	return ret;
-}
-
-static void count_users(struct kxfer_active_job *job)
-{
-	if (job->region)
-		atomic_inc(&job->region->users);
-	if (job->target) {
-		atomic_inc(&job->target->nr_jobs);
-		atomic_inc(&job->target->link->nr_jobs);
-	}
-}
-
-static struct kxfer_active_job *alloc_job(struct kxfer_session *session,
-					  const struct kxfer_job *user)
-{
-	struct kxfer_active_job *job = kmem_cache_zalloc(job_cache, GFP_KERNEL);
-
-	if (!job)
-		return NULL;
-	job->session = session;
-	job->completion.user_data = user->user_data;
-	job->completion.op = user->op;
-	job->completion.submitted_ns = ktime_get_ns();
-	job->flags = user->flags;
-	job->length = user->length;
-	job->cookie = user->cookie;
-	job->deadline_ns = user->deadline_ns;
-	INIT_LIST_HEAD(&job->lane_node);
-	return job;
-}
-
-static void free_refused(struct kxfer_active_job *job)
-{
-	if (job->mapping)
-		kxfer_mapping_put(job->mapping);
-	kmem_cache_free(job_cache, job);
-}
-
-/* Put an accepted job where it belongs. Return: why it ends at once, or 1. */
-static int enqueue(struct kxfer_active_job *job)
-{
-	struct kxfer_lane *lane = job->lane;
-	int ret = 1;
-
-	spin_lock_bh(&lane->lock);
-	if (job->target->revoked) {
-		ret = -EKEYREVOKED;
-	} else if (!lane->open) {
-		ret = kxfer_link_job_error(lane->link);
-	} else {
-		list_add_tail(&job->lane_node, &lane->queue);
-		lane->nr_queued++;
-		arm_deadline(lane, job->deadline_ns);
-	}
-	spin_unlock_bh(&lane->lock);
-	return ret;
-}
-
-/* Accept one job; called with the session's lock held for reading. */
-static int accept_job(struct kxfer_session *session, const struct kxfer_job *user,
-		      struct kxfer_lane **lane)
-{
-	struct kxfer_active_job *job;
-	bool gone;
-	int ret;
-
-	ret = check_job(user);
-	if (ret)
-		return ret;
-	job = alloc_job(session, user);
-	if (!job)
-		return -ENOMEM;
-	ret = bind_job(job, user);
-	if (!ret && job->region)
-		ret = plan_transfer(job, user);
-	/* A device that has gone ends the job, not the call. */
-	gone = ret == -ENODEV;
-	if (!ret || gone)
-		ret = reserve_job(session, job);
-	if (ret) {
-		free_refused(job);
-		return ret;
-	}
-	count_users(job);
-	kxfer_stat_inc(KXFER_STAT_LIVE_JOBS);
-	kxfer_stat_inc(KXFER_STAT_JOBS_SUBMITTED);
-	if (gone)
-		ret = -ENODEV;
-	else if (job->lane)
-		ret = enqueue(job);
-	if (ret == 1)
-		*lane = job->lane;
-	else
-		job_complete(job, ret);
-	return 0;
-}
-
-static int copy_job(const struct kxfer_submit *cmd, u32 i, struct kxfer_job *job)
-{
-	const void __user *from = u64_to_user_ptr(cmd->jobs) + (size_t)i * cmd->stride;
-
-	return copy_struct_from_user(job, sizeof(*job), from, cmd->stride);
-}
-
-/* Return: 0 if all jobs were accepted, else why the first that was not was not. */
-static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
-{
-	struct kxfer_lane *lane = NULL, *last = NULL;
-	struct kxfer_job job;
-	int ret = 0;
-
-	down_read(&session->lock);
-	for (cmd->accepted = 0; cmd->accepted < cmd->nr_jobs; cmd->accepted++) {
-		ret = copy_job(cmd, cmd->accepted, &job);
-		if (!ret)
-			ret = accept_job(session, &job, &lane);
-		if (ret)
-			break;
-		if (last && last != lane)
-			kxfer_job_pump(last);
-		last = lane;
-	}
-	if (last)
-		kxfer_job_pump(last);
-	up_read(&session->lock);
-	return ret;
-}
-
-static int check_submit(const struct kxfer_submit *cmd)
-{
-	if (cmd->flags)
-		return -EOPNOTSUPP;
-	if (cmd->__reserved || !cmd->nr_jobs || cmd->nr_jobs > KXFER_SUBMIT_MAX ||
-	    cmd->stride < sizeof(struct kxfer_job) || cmd->stride > 256 ||
-	    cmd->stride % 8)
-		return -EINVAL;
-	if (cmd->nr_completions > KXFER_REAP_MAX || cmd->wait > cmd->nr_completions ||
-	    (!cmd->completions != !cmd->nr_completions))
-		return -EINVAL;
-	return 0;
-}
-
-/* ---- reap ---- */
-
-static bool enough_done(struct kxfer_session *session, u32 want)
-{
-	bool enough;
-
-	spin_lock_bh(&session->job_lock);
-	enough = session->nr_done >= want || !session->nr_jobs;
-	spin_unlock_bh(&session->job_lock);
-	return enough;
-}
-
-/* Return: 0, -ETIMEDOUT or -EINTR. */
-static int wait_for_done(struct kxfer_session *session, u32 want, u64 deadline_ns)
-{
-	ktime_t left = KTIME_MAX;
-	int ret;
-
-	if (!want || enough_done(session, want))
-		return 0;
-	if (deadline_ns) {
-		u64 now = ktime_get_ns();
-
-		if (deadline_ns <= now)
-			return -ETIMEDOUT;
-		left = ns_to_ktime(min_t(u64, deadline_ns - now, KTIME_MAX));
-	}
-	ret = wait_event_interruptible_hrtimeout(session->wait,
-						 enough_done(session, want), left);
-	if (ret == -ETIME)
-		return -ETIMEDOUT;
-	return ret ? -EINTR : 0;
-}
-
-static u32 take_done(struct kxfer_session *session, struct list_head *taken, u32 max)
-{
-	u32 n = 0;
-
-	spin_lock_bh(&session->job_lock);
-	for (; n < max && !list_empty(&session->done); n++)
-		list_move_tail(session->done.next, taken);
-	session->nr_done -= n;
-	spin_unlock_bh(&session->job_lock);
-	return n;
-}
-
-static void put_back(struct kxfer_session *session, struct list_head *taken, u32 n)
-{
-	spin_lock_bh(&session->job_lock);
-	list_splice(taken, &session->done);
-	session->nr_done += n;
-	spin_unlock_bh(&session->job_lock);
-}
-
-/* Store completions; those that cannot be stored stay. Return: 0 or -EFAULT. */
-static int store_done(struct kxfer_session *session, u64 to, u32 max, u32 *stored)
-{
-	struct kxfer_completion __user *out = u64_to_user_ptr(to);
-	struct kxfer_active_job *job, *next;
-	LIST_HEAD(taken);
-	int ret = 0;
-	u32 n;
-
-	mutex_lock(&session->reap_mutex);
-	n = take_done(session, &taken, max);
-	*stored = 0;
-	list_for_each_entry_safe(job, next, &taken, session_node) {
-		if (copy_to_user(out + *stored, &job->completion, sizeof(*out))) {
-			put_back(session, &taken, n - *stored);
-			ret = -EFAULT;
-			break;
-		}
-		list_del(&job->session_node);
-		kmem_cache_free(job_cache, job);
-		++*stored;
-	}
-	mutex_unlock(&session->reap_mutex);
-	return ret;
-}
-
-/** kxfer_job_reap() - KXFER_REAP */
-int kxfer_job_reap(struct kxfer_session *session, void *arg)
-{
-	struct kxfer_reap *cmd = arg;
-	int waited, ret;
-
-	if (cmd->flags)
-		return -EOPNOTSUPP;
-	if (cmd->__reserved || !cmd->nr || cmd->nr > KXFER_REAP_MAX || cmd->wait > cmd->nr)
-		return -EINVAL;
-	waited = wait_for_done(session, cmd->wait, cmd->deadline_ns);
-	ret = store_done(session, cmd->completions, cmd->nr, &cmd->reaped);
-	if (cmd->reaped)
-		return 0;
-	return ret ?: waited;
-}
-
-/** kxfer_job_submit() - KXFER_SUBMIT */
-int kxfer_job_submit(struct kxfer_session *session, void *arg)
-{
-	struct kxfer_submit *cmd = arg;
-	int ret;
-
-	ret = check_submit(cmd);
-	if (ret)
-		return ret;
-	/* Nothing is accepted that could not be reported. */
-	if (clear_user(u64_to_user_ptr(cmd->completions),
-		       cmd->nr_completions * sizeof(struct kxfer_completion)))
-		return -EFAULT;
-	ret = accept_jobs(session, cmd);
-	if (!cmd->accepted)
-		return ret;
-	cmd->error = -ret;
-	cmd->reaped = 0;
-	if (cmd->nr_completions) {
-		wait_for_done(session, cmd->wait, cmd->deadline_ns);
-		store_done(session, cmd->completions, cmd->nr_completions, &cmd->reaped);
-	}
-	return 0;
 }

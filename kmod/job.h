@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Jobs: submit, post, complete, cancel. See job.c. */
+/* Jobs: post, complete, cancel. See job.c. */
 #ifndef KXFER_JOB_H
 #define KXFER_JOB_H
 
@@ -17,8 +17,6 @@ struct kxfer_region;
 struct kxfer_session;
 struct kxfer_target;
 
-#define KXFER_SUBMIT_MAX	256		/* jobs of one SUBMIT */
-#define KXFER_REAP_MAX		4096		/* completions of one call */
 #define KXFER_PIECE_BYTES	(1024 * 1024)	/* longest RDMA message of a job */
 
 /**
@@ -65,8 +63,11 @@ struct kxfer_active_job {
 
 int kxfer_job_init(void);
 void kxfer_job_exit(void);
-int kxfer_job_submit(struct kxfer_session *session, void *arg);
-int kxfer_job_reap(struct kxfer_session *session, void *arg);
+struct kxfer_active_job *kxfer_job_alloc(struct kxfer_session *session,
+					 const struct kxfer_job *user);
+void kxfer_job_free(struct kxfer_active_job *job);
+int kxfer_job_enqueue(struct kxfer_active_job *job);
+void kxfer_job_complete(struct kxfer_active_job *job, int status);
 int kxfer_job_cancel(struct kxfer_session *session, void *arg);
 void kxfer_job_end_session(struct kxfer_session *session);
 void kxfer_job_pump(struct kxfer_lane *lane);

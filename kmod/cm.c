@@ -387,8 +387,13 @@ static int accept_qp(struct kxfer_lane *lane)
 				       rd_atom(attrs->max_qp_init_rd_atom)),
 		.rnr_retry_count = 0,
 	};
+	int ret;
 
-	return rdma_accept(lane->cm_id, &param);
+	/* rdma_accept() wants no event of this id to be handled meanwhile. */
+	rdma_lock_handler(lane->cm_id);
+	ret = rdma_accept(lane->cm_id, &param);
+	rdma_unlock_handler(lane->cm_id);
+	return ret;
 }
 
 /** kxfer_cm_accept_work() - second half of accepting a connection; may sleep */

@@ -26,6 +26,7 @@
 #include "listener.h"
 #include "memory.h"
 #include "region.h"
+#include "rule.h"
 #include "session.h"
 #include "submit.h"
 #include "target.h"

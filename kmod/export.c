@@ -26,13 +26,10 @@
  */
 #include "log.h"
 
-#include <linux/capability.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
-#include <linux/uaccess.h>
 
-#include "addr.h"
 #include "control.h"
 #include "export.h"
 #include "exposure.h"
@@ -41,6 +38,7 @@
 #include "memory.h"
 #include "plan.h"
 #include "region.h"
+#include "rule.h"
 #include "session.h"
 #include "stats.h"
 
@@ -74,8 +72,6 @@ static void exposure_put(struct kxfer_exposure *exposure)
 {
 	kref_put(&exposure->ref, exposure_release);
 }
-
-/* ---- making and finding ---- */
 
 static bool name_valid(const u8 *name)
 {
@@ -129,49 +125,6 @@ static struct kxfer_export *export_alloc(const char *name, u32 rights)
 	export->rights = rights;
 	kxfer_stat_inc(KXFER_STAT_LIVE_EXPORTS);
 	return export;
-}
-
-static int check_rule(const struct kxfer_rule *rule, u32 rights)
-{
-	u32 all = KXFER_RULE_ADDR | KXFER_RULE_UID | KXFER_RULE_GID;
-
-	if (rule->match & ~all || rule->rights & ~KXFER_RIGHT_ALL)
-		return -EOPNOTSUPP;
-	if (rule->__reserved || rule->rights & ~rights)
-		return -EINVAL;
-	if ((!(rule->match & KXFER_RULE_UID) && rule->uid) ||
-	    (!(rule->match & KXFER_RULE_GID) && rule->gid))
-		return -EINVAL;
-	if (!(rule->match & KXFER_RULE_ADDR))
-		return rule->prefix_len || memchr_inv(&rule->addr, 0, sizeof(rule->addr)) ?
-		       -EINVAL : 0;
-	if (rule->addr.port || kxfer_addr_check(&rule->addr))
-		return -EINVAL;
-	return rule->prefix_len > (rule->addr.family == AF_INET ? 32 : 128) ? -EINVAL : 0;
-}
-
-static int copy_rules(struct kxfer_export *export, u64 from, u32 nr)
-{
-	u32 i;
-	int ret;
-
-	if (nr > KXFER_MAX_RULES)
-		return -EDQUOT;
-	if (!nr)
-		return from ? -EINVAL : 0;
-	export->rules = vmemdup_user(u64_to_user_ptr(from), nr * sizeof(*export->rules));
-	if (IS_ERR(export->rules)) {
-		ret = PTR_ERR(export->rules);
-		export->rules = NULL;
-		return ret;
-	}
-	export->nr_rules = nr;
-	for (i = 0; i < nr; i++) {
-		ret = check_rule(&export->rules[i], export->rights);
-		if (ret)
-			return ret;
-	}
-	return 0;
 }
 
 /* Called with the session's lock held for writing. */
@@ -235,7 +188,9 @@ int kxfer_export_add(struct kxfer_session *session, void *arg)
 	export = export_alloc((const char *)cmd->name, cmd->rights);
 	if (!export)
 		return -ENOMEM;
-	ret = copy_rules(export, cmd->rules, cmd->nr_rules);
+	ret = kxfer_rule_copy(&export->rules, cmd->rules, cmd->nr_rules, cmd->rights);
+	if (!ret)
+		export->nr_rules = cmd->nr_rules;
 	if (!ret)
 		ret = insert_export(session, export, cmd);
 	if (ret)
@@ -260,31 +215,13 @@ int kxfer_export_del(struct kxfer_session *session, void *arg)
 	return 0;
 }
 
-/* ---- rights ---- */
-
-static bool rule_matches(const struct kxfer_rule *rule, const struct kxfer_addr *addr,
-			 u32 uid, u32 gid)
-{
-	if (rule->match & KXFER_RULE_ADDR &&
-	    !kxfer_addr_in_network(addr, &rule->addr, rule->prefix_len))
-		return false;
-	if (rule->match & KXFER_RULE_UID && rule->uid != uid)
-		return false;
-	return !(rule->match & KXFER_RULE_GID) || rule->gid == gid;
-}
-
-/* Rights that a user at a peer has; 0: none. The first rule that matches decides. */
+/* Rights that a user at a peer has; 0: none. */
 static u32 rights_of(const struct kxfer_export *export, const struct kxfer_link *link,
 		     u32 uid, u32 gid)
 {
-	u32 i;
-
 	if (!export->nr_rules)
 		return export->rights;
-	for (i = 0; i < export->nr_rules; i++)
-		if (rule_matches(&export->rules[i], &link->remote, uid, gid))
-			return export->rules[i].rights;
-	return 0;
+	return kxfer_rule_decide(export->rules, export->nr_rules, &link->remote, uid, gid);
 }
 
 static void get_content(struct kxfer_export *export, struct kxfer_wire_content *wire)
@@ -293,8 +230,6 @@ static void get_content(struct kxfer_export *export, struct kxfer_wire_content *
 	kxfer_content_to_wire(wire, &export->content);
 	spin_unlock_bh(&export->lock);
 }
-
-/* ---- exposures and grants ---- */
 
 /* Called with exports_mutex held. */
 static struct kxfer_exposure *find_exposure(struct kxfer_link *link,
@@ -666,8 +601,6 @@ void kxfer_export_link_closed(struct kxfer_link *link)
 	}
 }
 
-/* ---- content ---- */
-
 static void content_answered(struct kxfer_request *request)
 {
 	/* Any answer will do: a holder that went away does not care. */
@@ -744,8 +677,6 @@ int kxfer_export_set(struct kxfer_session *session, void *arg)
 	up_read(&session->lock);
 	return ret;
 }
-
-/* ---- withdrawal; the steps are those at the head of this file ---- */
 
 static void unpublish(struct kxfer_export *export)
 {
@@ -837,8 +768,6 @@ void kxfer_export_withdraw(struct kxfer_export *export)
 	kref_put(&export->ref, export_release);
 }
 
-/* ---- looking at exports ---- */
-
 static void fill_info(struct kxfer_export *export, struct kxfer_info_export *info)
 {
 	struct kxfer_exposure *exposure;
@@ -881,8 +810,6 @@ u32 kxfer_export_info(const struct kxfer_session *viewer, u64 *cursor,
 	mutex_unlock(&exports_mutex);
 	return n;
 }
-
-/* ---- the built-in export ---- */
 
 static void fill_ping(struct kxfer_memory *memory)
 {

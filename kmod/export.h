@@ -19,7 +19,6 @@ struct kxfer_mapping;
 struct kxfer_region;
 struct kxfer_session;
 
-#define KXFER_MAX_RULES		32
 #define KXFER_MAX_GRANTS	65536	/* of a link */
 #define KXFER_REVOKE_MS		10000	/* a holder that does not answer in time loses the link */
 

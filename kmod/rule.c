@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Rules: who may open an export, and with which rights.
+ *
+ * A rule names conditions that all have to hold (network of the peer, uid, gid)
+ * and the rights that it grants, perhaps none. Rules are tried in the order in
+ * which their owner gave them; the first that matches decides, and where none
+ * matches there is no right. uid and gid are the word of the peer's kernel.
+ *
+ * Context: copying may sleep; deciding may not, and changes nothing.
+ */
+#include "log.h"
+
+#include <linux/err.h>
+#include <linux/mm.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "addr.h"
+#include "rule.h"
+
+static int check_rule(const struct kxfer_rule *rule, u32 rights)
+{
+	u32 all = KXFER_RULE_ADDR | KXFER_RULE_UID | KXFER_RULE_GID;
+
+	if (rule->match & ~all || rule->rights & ~KXFER_RIGHT_ALL)
+		return -EOPNOTSUPP;
+	if (rule->__reserved || rule->rights & ~rights)
+		return -EINVAL;
+	if ((!(rule->match & KXFER_RULE_UID) && rule->uid) ||
+	    (!(rule->match & KXFER_RULE_GID) && rule->gid))
+		return -EINVAL;
+	if (!(rule->match & KXFER_RULE_ADDR))
+		return rule->prefix_len || memchr_inv(&rule->addr, 0, sizeof(rule->addr)) ?
+		       -EINVAL : 0;
+	if (rule->addr.port || kxfer_addr_check(&rule->addr))
+		return -EINVAL;
+	return rule->prefix_len > (rule->addr.family == AF_INET ? 32 : 128) ? -EINVAL : 0;
+}
+
+/**
+ * kxfer_rule_copy() - copy and check the rules of an export
+ * @rules: out: an array for kvfree(), or NULL without rules
+ * @from: where the user has them
+ * @nr: how many
+ * @rights: of the export
+ *
+ * Return: 0, -EDQUOT for too many, -EFAULT, -ENOMEM, or -EINVAL and -EOPNOTSUPP
+ * for a rule that makes no sense.
+ */
+int kxfer_rule_copy(struct kxfer_rule **rules, u64 from, u32 nr, u32 rights)
+{
+	struct kxfer_rule *copy;
+	int ret = 0;
+	u32 i;
+
+	*rules = NULL;
+	if (nr > KXFER_MAX_RULES)
+		return -EDQUOT;
+	if (!nr)
+		return from ? -EINVAL : 0;
+	copy = vmemdup_user(u64_to_user_ptr(from), nr * sizeof(*copy));
+	if (IS_ERR(copy))
+		return PTR_ERR(copy);
+	for (i = 0; !ret && i < nr; i++)
+		ret = check_rule(&copy[i], rights);
+	if (ret)
+		kvfree(copy);
+	else
+		*rules = copy;
+	return ret;
+}
+
+static bool rule_matches(const struct kxfer_rule *rule, const struct kxfer_addr *addr,
+			 u32 uid, u32 gid)
+{
+	if (rule->match & KXFER_RULE_ADDR &&
+	    !kxfer_addr_in_network(addr, &rule->addr, rule->prefix_len))
+		return false;
+	if (rule->match & KXFER_RULE_UID && rule->uid != uid)
+		return false;
+	return !(rule->match & KXFER_RULE_GID) || rule->gid == gid;
+}
+
+/**
+ * kxfer_rule_decide() - the rights that rules give somebody
+ * @rules: in order
+ * @nr: how many
+ * @addr: of the peer
+ * @uid: of the process there
+ * @gid: likewise
+ *
+ * Return: KXFER_RIGHT_*; 0: none.
+ */
+u32 kxfer_rule_decide(const struct kxfer_rule *rules, u32 nr,
+		      const struct kxfer_addr *addr, u32 uid, u32 gid)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		if (rule_matches(&rules[i], addr, uid, gid))
+			return rules[i].rights;
+	return 0;
+}

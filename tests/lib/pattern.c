@@ -12,7 +12,8 @@
 
 #include "pattern.h"
 
-#define CHECK	0x6b78ull	/* upper sixteen bits before they are stirred */
+#define CHECK		0x6b78ull	/* upper sixteen bits before they are stirred */
+#define WORDS_NAMED	65536		/* wrong words that are looked at closely */
 
 /* check:16 seed:12 generation:8 index:28, stirred by a bijection (splitmix64). */
 static uint64_t encode(uint32_t seed, uint32_t generation, uint64_t index)
@@ -37,10 +38,12 @@ static bool decode(uint64_t word, struct pattern *pattern)
 	uint64_t x = unshift(word, 31) * 0x319642b2d24d8ec3ull;
 
 	x = unshift(unshift(x, 27) * 0x96de1b173f119089ull, 30);
+	if (x >> 48 != CHECK)
+		return false;
 	pattern->seed = x >> 36 & PATTERN_SEED_MAX;
 	pattern->generation = x >> 28 & PATTERN_GENERATION_MAX;
 	pattern->offset = (x & ((1ull << 28) - 1)) * 8;
-	return x >> 48 == CHECK;
+	return true;
 }
 
 static uint64_t word_at(const struct pattern *pattern, uint64_t offset)
@@ -153,25 +156,63 @@ static enum pattern_fault_kind classify(const struct memory *memory, size_t at, 
 	return shifted(memory, at, want, &fault->holds) ? PATTERN_MISPLACED : PATTERN_CORRUPT;
 }
 
-static void note(struct pattern_fault *fault, const struct memory *memory, size_t at,
-		 size_t n, const struct pattern *want, const struct pattern *before)
-{
-	uint8_t good[8];
-	size_t i;
+/* What was found so far of each kind, with its first word. */
+struct tally {
+	size_t nr_bytes[PATTERN_KINDS];
+	struct pattern_fault sample[PATTERN_KINDS];
+	size_t nr_words;
+};
 
-	bytes_of(want, want->offset + at, n, good);
+static size_t count_wrong(struct pattern_fault *fault, const uint8_t *bytes,
+			  const uint8_t *good, size_t at, size_t n)
+{
+	size_t wrong = 0, i;
+
 	for (i = 0; i < n; i++) {
-		if (memory->bytes[at + i] == good[i])
+		if (bytes[i] == good[i])
 			continue;
 		if (!fault->nr_bytes++)
 			fault->first = at + i;
 		fault->last = at + i;
+		wrong++;
 	}
-	if (fault->kind != PATTERN_GOOD)
+	return wrong;
+}
+
+/* A piece of at most a word is not as wanted. */
+static void note(struct pattern_fault *fault, struct tally *tally,
+		 const struct memory *memory, size_t at, size_t n,
+		 const struct pattern *want, const struct pattern *before)
+{
+	struct pattern_fault word = { .found_bytes = n };
+	uint8_t good[8];
+	size_t wrong;
+
+	bytes_of(want, want->offset + at, n, good);
+	wrong = count_wrong(fault, memory->bytes + at, good, at, n);
+	if (tally->nr_words++ >= WORDS_NAMED)
 		return;
-	fault->kind = classify(memory, at, n, want, before, fault);
-	fault->found_bytes = n;
-	memcpy(fault->found, memory->bytes + at, n);
+	word.kind = classify(memory, at, n, want, before, &word);
+	memcpy(word.found, memory->bytes + at, n);
+	if (!tally->nr_bytes[word.kind])
+		tally->sample[word.kind] = word;
+	tally->nr_bytes[word.kind] += wrong;
+}
+
+/* The kind that most of the wrong bytes are of, for ranges begin and end within words. */
+static void name(struct pattern_fault *fault, const struct tally *tally)
+{
+	const struct pattern_fault *sample;
+	enum pattern_fault_kind kind, most = PATTERN_GOOD;
+
+	for (kind = PATTERN_GOOD + 1; kind < PATTERN_KINDS; kind++)
+		if (tally->nr_bytes[kind] > tally->nr_bytes[most])
+			most = kind;
+	sample = &tally->sample[most];
+	fault->kind = most;
+	fault->found_bytes = sample->found_bytes;
+	memcpy(fault->found, sample->found, sizeof(fault->found));
+	fault->holds = sample->holds;
 }
 
 /**
@@ -180,9 +221,9 @@ static void note(struct pattern_fault *fault, const struct memory *memory, size_
  * @length: bytes
  * @want: what it should hold
  * @before: what it held before, or NULL
- * @fault: out: what is wrong, all of it counted, the first named; or NULL
+ * @fault: out: what is wrong; or NULL
  *
- * Return: kind of the first fault.
+ * Return: kind of fault.
  */
 enum pattern_fault_kind pattern_check(const void *memory, size_t length,
 				      const struct pattern *want,
@@ -191,6 +232,7 @@ enum pattern_fault_kind pattern_check(const void *memory, size_t length,
 {
 	struct memory all = { memory, length };
 	struct pattern_fault own;
+	struct tally tally = { 0 };
 	size_t at = 0, n;
 	uint8_t good[8];
 
@@ -210,8 +252,9 @@ enum pattern_fault_kind pattern_check(const void *memory, size_t length,
 			if (!memcmp(all.bytes + at, good, n))
 				continue;
 		}
-		note(fault, &all, at, n, want, before);
+		note(fault, &tally, &all, at, n, want, before);
 	}
+	name(fault, &tally);
 	return fault->kind;
 }
 

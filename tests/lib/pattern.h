@@ -46,15 +46,16 @@ enum pattern_fault_kind {
 	PATTERN_MISPLACED,
 	PATTERN_TORN,
 	PATTERN_FOREIGN,
+	PATTERN_KINDS,
 };
 
 /**
  * struct pattern_fault - what was found
- * @kind: of the first word that is wrong; PATTERN_GOOD: none is
+ * @kind: of most of the wrong bytes; PATTERN_GOOD: none is wrong
  * @first: byte of the memory that is wrong first
  * @last: and last
  * @nr_bytes: that are wrong
- * @found: word or part of a word at @first
+ * @found: first word, or part of one, of that kind
  * @found_bytes: bytes of it
  * @holds: what @found is, if it is a pattern's
  */

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Buffers: memory of a certain kind behind the page table.
+ *
+ *	plain		whatever the kernel gives
+ *	scattered	4 KiB pages that are not neighbours physically
+ *	thp		transparent huge pages
+ *	hugetlb		pages of the hugetlb pool, which is filled for it (needs root)
+ *	shared		a memfd, as processes share it
+ *
+ * What a kind promises is for the test to check by the pieces that REGION_ADD
+ * counts: THP in particular is only asked for.
+ */
+#ifndef KXFER_TEST_BUFFER_H
+#define KXFER_TEST_BUFFER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define BUFFER_HUGE	(2u * 1024 * 1024)
+
+enum buffer_kind {
+	BUFFER_PLAIN,
+	BUFFER_SCATTERED,
+	BUFFER_THP,
+	BUFFER_HUGETLB,
+	BUFFER_SHARED,
+};
+
+struct buffer {
+	uint8_t *bytes;
+	size_t length;
+	void *mapping;
+	size_t mapped;
+	enum buffer_kind kind;
+	int fd;
+};
+
+int buffer_alloc(struct buffer *buffer, enum buffer_kind kind, size_t length);
+void buffer_free(struct buffer *buffer);
+size_t buffer_free_memory(void);
+
+#endif /* KXFER_TEST_BUFFER_H */

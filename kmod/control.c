@@ -25,8 +25,6 @@
 
 #define RELEASE_MS	15000
 
-/* ---- status ---- */
-
 static const struct {
 	enum kxfer_wire_status status;
 	int error;
@@ -82,8 +80,6 @@ void kxfer_content_from_wire(struct kxfer_content *content,
 	memcpy(content->sha256, wire->sha256, sizeof(content->sha256));
 }
 
-/* ---- requests from the peer: handlers ---- */
-
 static int make_fence(struct kxfer_link *link)
 {
 	struct ib_device *ibdev = link->pd->device;
@@ -111,8 +107,12 @@ static void handle_hello(struct kxfer_reply *reply, const void *payload)
 {
 	struct kxfer_link *link = reply->channel->lane->link;
 	struct kxfer_wire_hello_answer *answer = kxfer_channel_payload(reply);
-	int ret = link->fence ? -EINVAL : make_fence(link);
+	int ret;
 
+	/* Two HELLOs in two slots are handled side by side. */
+	mutex_lock(&link->register_mutex);
+	ret = link->fence ? -EINVAL : make_fence(link);
+	mutex_unlock(&link->register_mutex);
 	if (!ret)
 		ret = kxfer_link_set_live(link);
 	if (!ret) {
@@ -290,10 +290,10 @@ void kxfer_control_slot_free(struct kxfer_lane *lane)
 		kxfer_link_queue_content(lane->link);
 }
 
-/* ---- our requests ---- */
-
 /**
  * kxfer_control_hello() - an initiator's first message
+ * @link: whose control QP is connected
+ * @timeout_ms: to wait for the answer
  *
  * Sleeps. Return: 0 or -errno.
  */
@@ -356,6 +356,8 @@ static void release_orphan(struct work_struct *work)
 
 /**
  * kxfer_control_release_later() - kxfer_control_release() from any context
+ * @link: initiator's; a reference is taken
+ * @grant: the peer's id of it
  *
  * Without memory the grant stays with the peer until the link ends.
  */

@@ -53,8 +53,12 @@
 #include "target.h"
 
 #define HANDSHAKE_MS	15000	/* a passive link that is not LIVE after this is dropped */
+#define CONNECTING_MAX	64	/* links brought up at once */
 
 struct workqueue_struct *kxfer_wq;
+
+/* Connecting may wait long for peers that do not answer: not at others' expense. */
+static struct workqueue_struct *connect_wq;
 
 static DEFINE_SPINLOCK(links_lock);
 static LIST_HEAD(links);
@@ -278,6 +282,8 @@ int kxfer_link_attach_device(struct kxfer_link *link, struct ib_device *ibdev)
 
 /**
  * kxfer_link_add_lane() - let the link own a lane; its teardown will close it
+ * @link: CONNECTING, or passive and LIVE
+ * @lane: made for it
  *
  * Return: 0, -ECONNRESET if the link is going down, -EEXIST if it has that lane.
  */
@@ -327,8 +333,6 @@ static void connect_work(struct work_struct *work)
 	else
 		kxfer_stat_inc(KXFER_STAT_LINKS_MADE);
 }
-
-/* ---- keep-alive ---- */
 
 static bool silent_for_too_long(struct kxfer_link *link)
 {
@@ -387,8 +391,6 @@ static void keepalive_work(struct work_struct *work)
 				   msecs_to_jiffies(KXFER_KEEPALIVE_MS));
 }
 
-/* ---- teardown; the steps are those at the head of this file ---- */
-
 static void stop_works(struct kxfer_link *link)
 {
 	struct kxfer_lane *lane;
@@ -433,6 +435,7 @@ static void unpublish(struct kxfer_link *link)
 	spin_unlock_bh(&links_lock);
 }
 
+/* The steps are those of the proof at the head of this file. */
 static void teardown_work(struct work_struct *work)
 {
 	struct kxfer_link *link = container_of(work, struct kxfer_link, teardown_work);
@@ -456,8 +459,6 @@ void kxfer_link_wait_dead(struct kxfer_link *link)
 {
 	wait_event(link->wait, READ_ONCE(link->state) == KXFER_LINK_DEAD);
 }
-
-/* ---- finding and making ---- */
 
 static bool same_key(const struct kxfer_link_key *a, const struct kxfer_link_key *b)
 {
@@ -519,7 +520,7 @@ static struct kxfer_link *find_or_create(const struct kxfer_link_key *key)
 		kxfer_link_put(fresh);
 		return link ?: ERR_PTR(ret);
 	}
-	queue_work(kxfer_wq, &fresh->connect_work);
+	queue_work(connect_wq, &fresh->connect_work);
 	return fresh;
 }
 
@@ -596,6 +597,8 @@ static bool is_cookie_of(const struct kxfer_link *link,
 
 /**
  * kxfer_link_find_cookie() - the passive link that a data lane belongs to
+ * @hello: what the lane shows
+ * @peer: where it comes from
  *
  * Return: a live link with one more reference, or NULL.
  */
@@ -615,8 +618,6 @@ struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
 	spin_unlock_bh(&links_lock);
 	return found;
 }
-
-/* ---- looking at links ---- */
 
 static void fill_link_info(struct kxfer_link *link, struct kxfer_info_link *info)
 {
@@ -717,13 +718,18 @@ u32 kxfer_lane_info(const struct kxfer_session *viewer, u64 *cursor, void *recor
 	return n;
 }
 
-/* ---- module ---- */
-
-/** kxfer_link_init() - make the workqueue; it may run many long works at once */
+/** kxfer_link_init() - make the workqueues; they may run many long works at once */
 int kxfer_link_init(void)
 {
 	kxfer_wq = alloc_workqueue("kxfer", WQ_UNBOUND, WQ_MAX_ACTIVE);
-	return kxfer_wq ? 0 : -ENOMEM;
+	if (!kxfer_wq)
+		return -ENOMEM;
+	connect_wq = alloc_workqueue("kxfer_connect", WQ_UNBOUND, CONNECTING_MAX);
+	if (!connect_wq) {
+		destroy_workqueue(kxfer_wq);
+		return -ENOMEM;
+	}
+	return 0;
 }
 
 /** kxfer_link_fail_all() - fail every link and wait until none exists; may sleep */
@@ -741,5 +747,6 @@ void kxfer_link_fail_all(int error)
 /** kxfer_link_exit() - no link exists and none is made */
 void kxfer_link_exit(void)
 {
+	destroy_workqueue(connect_wq);
 	destroy_workqueue(kxfer_wq);
 }

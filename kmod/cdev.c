@@ -92,9 +92,9 @@ union kxfer_any {
 	struct kxfer_event_reap event_reap;
 };
 
-#define OUT		(1U << 0)	/* has results */
-#define OUT_ON_ERROR	(1U << 1)	/* and some of them tell of a failure */
-#define BY_ID		(1U << 2)	/* takes struct kxfer_id */
+#define OUT		BIT(0)	/* has results */
+#define OUT_ON_ERROR	BIT(1)	/* and some of them tell of a failure */
+#define BY_ID		BIT(2)	/* takes struct kxfer_id */
 
 struct kxfer_call {
 	u32 size;

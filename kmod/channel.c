@@ -81,6 +81,7 @@ static int post_recv(struct kxfer_recv *recv)
 
 /**
  * kxfer_channel_post_recvs() - post all RECVs; before the QP is connected
+ * @channel: of an open lane
  *
  * Return: 0 or what ib_post_recv() says.
  */
@@ -340,6 +341,7 @@ int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 
 /**
  * kxfer_channel_stop() - end all that waits on the channel; its QP is destroyed
+ * @channel: of a lane that is being closed
  *
  * No completion of the lane runs or will run. Handlers of requests are waited
  * for; what they wait for themselves ends with the QP or with the link's state.
@@ -395,6 +397,7 @@ static void take_locked(struct kxfer_request *request)
 
 /**
  * kxfer_channel_get_locked() - a free request slot, or NULL
+ * @channel: to look in
  *
  * Called with the lane's lock held. Slot 0 of a control QP is kept for PING.
  */

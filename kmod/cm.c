@@ -73,8 +73,6 @@ static int refusal_errno(u32 refusal)
 	}
 }
 
-/* ---- events ---- */
-
 /* The private data is looked at itself: siw's reject status is not the core's. */
 static int rejected(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 {
@@ -156,8 +154,6 @@ static int lane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	}
 	return 0;
 }
-
-/* ---- initiator ---- */
 
 static bool step_over(struct kxfer_lane *lane)
 {
@@ -352,8 +348,6 @@ int kxfer_cm_connect(struct kxfer_link *link)
 	}
 	return ret ?: kxfer_link_set_live(link);
 }
-
-/* ---- passive side ---- */
 
 static void refuse(struct rdma_cm_id *id, u32 refusal)
 {

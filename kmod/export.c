@@ -748,6 +748,8 @@ static void withdraw_exposure(struct kxfer_exposure *exposure)
  * kxfer_export_withdraw() - end an export
  * @export: taken from its session's table; the reference is dropped here
  *
+ * The steps are those of the proof at the head of this file.
+ *
  * Sleeps uninterruptibly, at the longest until each link that holds it has been
  * declared dead: they die of silence side by side, within
  * KXFER_KEEPALIVE_MS + KXFER_SILENCE_MS and the teardown.

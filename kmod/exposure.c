@@ -164,6 +164,7 @@ int kxfer_exposure_register(struct kxfer_exposure *exposure)
 
 /**
  * kxfer_exposure_deregister() - end the peer's access for good
+ * @exposure: taken off its lists by the caller
  *
  * Either the peer has said that it posts nothing more, or the link's QPs are
  * destroyed. Afterwards the memory may be unpinned.

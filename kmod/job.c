@@ -401,6 +401,7 @@ static bool post_some(struct kxfer_lane *lane, struct kxfer_active_job *job)
 
 /**
  * kxfer_job_pump() - post what the lane has room for; does not sleep
+ * @lane: a data lane, open or not
  *
  * Bounded by the lane's credits and slots, which completions give back.
  */
@@ -528,6 +529,7 @@ void kxfer_job_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane)
 
 /**
  * kxfer_job_fail_lane() - end all jobs of a lane that is closed
+ * @lane: any; a control QP has none
  *
  * From the link's teardown, after kxfer_lane_close(): no device can touch the
  * memory of any of them.
@@ -699,6 +701,7 @@ static bool no_jobs(struct kxfer_session *session)
 
 /**
  * kxfer_job_end_session() - end all jobs of a session that is being closed
+ * @session: no call of it is under way
  *
  * Queued jobs end here; posted ones are waited for, and they end at the latest
  * when their link is declared dead (KXFER_KEEPALIVE_MS + KXFER_SILENCE_MS). May

@@ -229,6 +229,7 @@ static void destroy_sinks(struct kxfer_lane *lane)
 
 /**
  * kxfer_lane_close() - destroy all that the lane has on the device; may sleep
+ * @lane: in any state of being opened
  *
  * The proof stands at the head of this file. Afterwards nothing of the lane's
  * runs but what kxfer_channel_stop() waits for, at the end of this.

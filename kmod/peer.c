@@ -50,6 +50,8 @@ struct kxfer_peer *kxfer_peer_find(struct kxfer_session *session, u32 id)
 
 /**
  * kxfer_peer_link() - a live link to the peer, connected anew if it broke
+ * @peer: the caller has a reference
+ * @timeout_ms: to wait for a connection
  *
  * Return: the link with one more use for the caller, or ERR_PTR.
  */
@@ -85,9 +87,10 @@ static int check_open(const struct kxfer_session *session,
 		return -EINVAL;
 	if (kxfer_addr_check(&cmd->remote))
 		return -EINVAL;
-	if (cmd->local.family ? kxfer_addr_check(&cmd->local) ||
-				cmd->local.family != cmd->remote.family :
-				!!memchr_inv(&cmd->local, 0, sizeof(cmd->local)))
+	if (!cmd->local.family && memchr_inv(&cmd->local, 0, sizeof(cmd->local)))
+		return -EINVAL;
+	if (cmd->local.family && (kxfer_addr_check(&cmd->local) ||
+				  cmd->local.family != cmd->remote.family))
 		return -EINVAL;
 	return session->init_net ? 0 : -EOPNOTSUPP;
 }

@@ -175,8 +175,6 @@ u32 kxfer_session_count(struct xarray *table)
 	return nr;
 }
 
-/* ---- events ---- */
-
 /** kxfer_session_prepare_events() - make the ring; the session's lock is held for writing */
 int kxfer_session_prepare_events(struct kxfer_session *session)
 {
@@ -292,8 +290,6 @@ int kxfer_event_reap(struct kxfer_session *session, void *arg)
 	cmd->nr = stored;
 	return stored ? 0 : ret;
 }
-
-/* ---- looking at sessions ---- */
 
 /* The session's lock is taken, so that its tables stay as they are meanwhile. */
 static void fill_info(struct kxfer_session *session, struct kxfer_info_session *info)

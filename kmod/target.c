@@ -90,8 +90,6 @@ struct kxfer_lane *kxfer_target_lane(const struct kxfer_target *target)
 	return link->data[target->peer->session->id % link->nr_data];
 }
 
-/* ---- opening ---- */
-
 static struct kxfer_target *target_alloc(struct kxfer_peer *peer, struct kxfer_link *link)
 {
 	struct kxfer_target *target = kzalloc(sizeof(*target), GFP_KERNEL_ACCOUNT);
@@ -332,8 +330,6 @@ int kxfer_target_close(struct kxfer_session *session, void *arg)
 	return ret;
 }
 
-/* ---- content ---- */
-
 static void update_content(struct kxfer_target *target,
 			   const struct kxfer_wire_content *wire)
 {
@@ -433,8 +429,6 @@ int kxfer_target_info(struct kxfer_session *session, void *arg)
 	return ret;
 }
 
-/* ---- withdrawal ---- */
-
 /* Remember an exposure that targets may still come for. Called with targets_lock held. */
 static bool remember_revoked(struct kxfer_link *link, u64 exposure)
 {
@@ -464,6 +458,13 @@ static struct kxfer_target *next_target(struct kxfer_link *link, u64 exposure)
 	return found;
 }
 
+/* No job of it is in flight, or none will be: the link goes down. */
+static bool may_answer(struct kxfer_target *target)
+{
+	return !atomic_read(&target->nr_jobs) ||
+	       READ_ONCE(target->link->state) >= KXFER_LINK_CLOSING;
+}
+
 /**
  * kxfer_target_revoke() - an export is withdrawn: stop using it
  * @link: initiator's
@@ -487,13 +488,10 @@ void kxfer_target_revoke(struct kxfer_link *link, u64 exposure)
 	while ((target = next_target(link, exposure))) {
 		kxfer_job_revoke(link, target);
 		wake_up_all(&link->wait);
-		wait_event(link->wait, !atomic_read(&target->nr_jobs) ||
-				       READ_ONCE(link->state) >= KXFER_LINK_CLOSING);
+		wait_event(link->wait, may_answer(target));
 		kxfer_target_put(target);
 	}
 }
-
-/* ---- looking at targets ---- */
 
 /** kxfer_target_count() - targets on a link; any context but hard interrupts */
 u32 kxfer_target_count(struct kxfer_link *link)

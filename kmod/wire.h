@@ -105,7 +105,7 @@ enum kxfer_wire_type {
 	KXFER_WIRE_RELEASE	= 5,	/* initiator: a target is closed, its jobs have ended */
 	KXFER_WIRE_INFO		= 6,	/* initiator: what does the export hold now? */
 	KXFER_WIRE_LIST		= 7,	/* initiator: exports open to this user */
-	KXFER_WIRE_REVOKE	= 8,	/* responder: stop using these keys; answered once nothing is posted */
+	KXFER_WIRE_REVOKE	= 8,	/* responder: stop; answered when nothing is posted by it */
 	KXFER_WIRE_CONTENT	= 9,	/* responder: what the export holds has changed */
 	KXFER_WIRE_NOTIFY	= 10,	/* initiator, on a data lane: the cookie of a NOTIFY job */
 };

@@ -225,7 +225,7 @@ struct kxfer_info {
 
 #define KXFER_INFO		_IO(KXFER_TYPE, KXFER_CMD_INFO)
 
-#define KXFER_DEVICE_IWARP	(1U << 0)	/* iWARP: READ into one SGE, a remotely writable STag */
+#define KXFER_DEVICE_IWARP	(1U << 0)	/* iWARP: a READ has one SGE, remotely writable */
 #define KXFER_DEVICE_ROCE	(1U << 1)
 #define KXFER_DEVICE_IB		(1U << 2)
 #define KXFER_DEVICE_VIRT_DMA	(1U << 3)	/* software: 'DMA addresses' are kernel addresses */

@@ -525,6 +525,7 @@ struct kxfer_id {
  * @uid: of the peer's process, as the peer's kernel says
  * @gid: likewise
  * @prefix_len: bits of @addr that count
+ * @__reserved: must be 0
  * @addr: network; its port has to be 0
  *
  * The first rule that matches decides; if none does the open is refused.

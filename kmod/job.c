@@ -146,9 +146,10 @@ void kxfer_job_complete(struct kxfer_active_job *job, int status)
 			count_bytes(job->target->link, job);
 	}
 	count_end(job, status);
-	release_objects(job);
 
+	/* One step for stop_jobs(): what is in the list of jobs has a lane that exists. */
 	spin_lock_bh(&session->job_lock);
+	release_objects(job);
 	list_move_tail(&job->session_node, &session->done);
 	session->nr_jobs--;
 	session->nr_done++;
@@ -183,11 +184,12 @@ static void stop_queued(struct kxfer_lane *lane, struct kxfer_active_job *job,
 {
 	job->status = job->status ?: status;
 	job->stopped = true;
+	/* Whoever else would stop it sees that it is off the queue. */
+	job->planned = true;
 	if (!job->nr_chains) {
 		unqueue(lane, job, ended);
 		return;
 	}
-	job->planned = true;
 	unqueue(lane, job, &lane->posted);
 	lane->nr_posted++;
 }
@@ -536,9 +538,13 @@ void kxfer_job_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane)
  */
 void kxfer_job_fail_lane(struct kxfer_lane *lane)
 {
+	struct kxfer_active_job *job;
 	LIST_HEAD(ended);
 
 	spin_lock_bh(&lane->lock);
+	/* As in stop_queued(): nobody else is to stop them. */
+	list_for_each_entry(job, &lane->queue, lane_node)
+		job->planned = true;
 	list_splice_tail_init(&lane->posted, &ended);
 	list_splice_tail_init(&lane->queue, &ended);
 	lane->nr_queued = 0;

@@ -262,8 +262,9 @@ void kxfer_lane_close(struct kxfer_lane *lane)
  * @wc: only status, vendor_err, wr_cqe and qp mean anything
  * @what: for the log
  *
- * Flush errors follow from the first error and are not told. Any context but
- * hard interrupts.
+ * Flush errors follow from the first error and are not told. While the link comes
+ * up they are left to rdma_cm, whose event says why, for example that nothing
+ * listens there. Any context but hard interrupts.
  */
 void kxfer_lane_wc_error(struct kxfer_lane *lane, const struct ib_wc *wc,
 			 const char *what)
@@ -272,6 +273,8 @@ void kxfer_lane_wc_error(struct kxfer_lane *lane, const struct ib_wc *wc,
 		kxfer_notice("link %llu lane %u: %s failed: %s (vendor 0x%x)",
 			     lane->link->id, lane->index, what,
 			     ib_wc_status_msg(wc->status), wc->vendor_err);
+	else if (READ_ONCE(lane->link->state) == KXFER_LINK_CONNECTING)
+		return;
 	kxfer_link_fail(lane->link, -ECONNRESET);
 }
 

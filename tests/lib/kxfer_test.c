@@ -5,6 +5,7 @@
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,58 +107,23 @@ void kx_free(void *memory, size_t length)
 		munmap(memory, length);
 }
 
-/* The eight bytes at position 8 * @word (splitmix64). */
-static uint64_t pattern_word(uint64_t word, uint64_t seed)
+int kx_become_tester(void)
 {
-	uint64_t z = (word + 1) * 0x9e3779b97f4a7c15ULL + seed * 0xd1342543de82ef95ULL;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-	return z ^ (z >> 31);
+	if (setgroups(0, NULL) || setresgid(KX_TESTER, KX_TESTER, KX_TESTER) ||
+	    setresuid(KX_TESTER, KX_TESTER, KX_TESTER))
+		return -errno;
+	return 0;
 }
 
-static uint8_t pattern_byte(uint64_t position, uint64_t seed)
+void *kx_before_hole(size_t room)
 {
-	return pattern_word(position / 8, seed) >> (position % 8 * 8);
-}
+	size_t page = sysconf(_SC_PAGESIZE);
+	size_t pages = (room + page - 1) / page * page;
+	char *memory = kx_alloc(pages + page);
 
-void kx_fill(void *memory, uint64_t position, size_t length, uint64_t seed)
-{
-	uint8_t *bytes = memory;
-	uint64_t word;
-	size_t i = 0;
-
-	while (i < length) {
-		if ((position + i) % 8 || length - i < 8) {
-			bytes[i] = pattern_byte(position + i, seed);
-			i++;
-			continue;
-		}
-		word = pattern_word((position + i) / 8, seed);
-		memcpy(bytes + i, &word, 8);
-		i += 8;
-	}
-}
-
-ssize_t kx_check(const void *memory, uint64_t position, size_t length, uint64_t seed)
-{
-	const uint8_t *bytes = memory;
-	uint64_t word;
-	size_t i = 0;
-
-	while (i < length) {
-		if ((position + i) % 8 == 0 && length - i >= 8) {
-			word = pattern_word((position + i) / 8, seed);
-			if (!memcmp(bytes + i, &word, 8)) {
-				i += 8;
-				continue;
-			}
-		}
-		if (bytes[i] != pattern_byte(position + i, seed))
-			return i;
-		i++;
-	}
-	return -1;
+	if (!memory || mprotect(memory + pages, page, PROT_NONE))
+		return NULL;
+	return memory + pages - room;
 }
 
 /* ---- calls ---- */

@@ -8,8 +8,8 @@
  *	test_err_region_add(EFAULT, fd, NULL, length, 0, &region);
  *
  * Beside these: sessions, a listening server with a client (struct kx_pair),
- * counters by name, waiting with a bound, and a pattern for data. Nothing here
- * waits for ever.
+ * counters by name, waiting with a bound. Nothing here waits for ever. Data are
+ * checked with pattern.h.
  */
 #ifndef KXFER_TEST_H
 #define KXFER_TEST_H
@@ -54,9 +54,12 @@ void kx_sleep_ms(uint32_t ms);
 void *kx_alloc(size_t length);
 void kx_free(void *memory, size_t length);
 
-/* Bytes that depend on seed and position; check returns the first wrong offset or -1. */
-void kx_fill(void *memory, uint64_t position, size_t length, uint64_t seed);
-ssize_t kx_check(const void *memory, uint64_t position, size_t length, uint64_t seed);
+/* Become the user `tester`, without capabilities. 0 or -errno. */
+int kx_become_tester(void);
+/* A page that nothing may access, with room bytes of ordinary memory before it. */
+void *kx_before_hole(size_t room);
+
+#define KX_TESTER	1000	/* uid and gid */
 
 /* ---- calls: 0 or -errno unless said otherwise ---- */
 

@@ -27,7 +27,7 @@ class LedgerEngine : public Engine {
     explicit LedgerEngine(const Memory& local) : local_(local), remote_(local.length()) {}
 
     std::string name() const override { return "ledger"; }
-    Parameters parameters() const override { return {}; }
+    Parameters parameters(const Workload&) const override { return {}; }
     bool remote_writable() const override { return writable; }
     tl::expected<unsigned, Error> step(std::span<const Transfer> transfers, unsigned wait) override {
         nr_steps++;

@@ -35,7 +35,6 @@ Parameters some_parameters() {
     parameters.max_depth = 128;
     parameters.write_success = write_acknowledged;
     parameters.device = "rxe0";
-    parameters.mtu = 4096;
     return parameters;
 }
 
@@ -54,7 +53,6 @@ TEST(Mismatch, every_parameter_counts) {
         [](Parameters& p) { p.signal_every = 32; },
         [](Parameters& p) { p.write_success = write_handed_to_tcp; },
         [](Parameters& p) { p.device = "rxe1"; },
-        [](Parameters& p) { p.mtu = 1024; },
     };
 
     for (size_t i = 0; i < changes.size(); i++) {

@@ -43,8 +43,7 @@ tl::expected<void, Error> check_slots(const Engine& engine, const Memory& memory
 
 tl::expected<void, Error> read_back(Engine& engine, const Memory& memory, const Workload& workload,
                                     uint64_t seed) {
-    for (unsigned i = 0; i < workload.depth; i++)
-        memset(slot(memory, workload, i).data(), 0, workload.size);
+    for (unsigned i = 0; i < workload.depth; i++) memset(slot(memory, workload, i).data(), 0, workload.size);
     if (auto swept = sweep(engine, workload, Operation::read); !swept) return swept;
     return check_slots(engine, memory, workload, seed);
 }

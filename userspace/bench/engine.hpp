@@ -27,7 +27,8 @@ class Engine {
     virtual ~Engine() = default;
 
     virtual std::string name() const = 0;
-    virtual Parameters parameters() const = 0;
+    // At this workload: how deep an engine can go depends on its size.
+    virtual Parameters parameters(const Workload& workload) const = 0;
     virtual bool remote_writable() const = 0;
 
     // Hands in all transfers by one call and waits for `wait` completions of

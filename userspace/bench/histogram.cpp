@@ -37,9 +37,7 @@ uint64_t Histogram::bucket_last(unsigned bucket) {
     return bucket + 1 == nr_buckets() ? UINT64_MAX : bucket_first(bucket + 1) - 1;
 }
 
-unsigned Histogram::nr_buckets() {
-    return bucket_of(UINT64_MAX) + 1;
-}
+unsigned Histogram::nr_buckets() { return bucket_of(UINT64_MAX) + 1; }
 
 Histogram::Histogram() : buckets_(nr_buckets()) {}
 
@@ -52,17 +50,14 @@ void Histogram::add(uint64_t value) {
 }
 
 void Histogram::add(const Histogram& other) {
-    for (size_t i = 0; i < buckets_.size(); i++)
-        buckets_[i] += other.buckets_[i];
+    for (size_t i = 0; i < buckets_.size(); i++) buckets_[i] += other.buckets_[i];
     count_ += other.count_;
     sum_ += other.sum_;
     min_ = std::min(min_, other.min_);
     max_ = std::max(max_, other.max_);
 }
 
-double Histogram::mean() const {
-    return count_ ? sum_ / static_cast<double>(count_) : 0;
-}
+double Histogram::mean() const { return count_ ? sum_ / static_cast<double>(count_) : 0; }
 
 uint64_t Histogram::percentile(double percent) const {
     const auto wanted =

@@ -54,8 +54,7 @@ tl::expected<Block, Error> run_deep(Engine& engine, const Workload& workload, Op
         const uint64_t in_flight = submitted - completed;
         const uint64_t count =
             std::min<uint64_t>({workload.batch, workload.depth - in_flight, wanted - submitted});
-        for (uint64_t i = 0; i < count; i++)
-            batch[i] = transfer_of(workload, operation, submitted + i);
+        for (uint64_t i = 0; i < count; i++) batch[i] = transfer_of(workload, operation, submitted + i);
         submitted += count;
 
         const uint64_t room = workload.depth - (submitted - completed);

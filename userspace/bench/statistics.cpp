@@ -44,8 +44,7 @@ std::optional<Ratio> ratio_of(std::span<const std::pair<double, double>> pairs) 
         sum += logs.back();
     }
     const double mean = sum / count;
-    for (double log : logs)
-        squares += (log - mean) * (log - mean);
+    for (double log : logs) squares += (log - mean) * (log - mean);
     const double deviation = std::sqrt(squares / (count - 1));
     const double reach = student_t95(static_cast<unsigned>(pairs.size() - 1)) * deviation / std::sqrt(count);
     return Ratio{std::exp(mean), std::exp(mean - reach), std::exp(mean + reach)};

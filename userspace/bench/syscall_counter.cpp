@@ -15,7 +15,8 @@ namespace kxfer::bench {
 namespace {
 
 Error count_error(int number) {
-    return Error(SyscallCounter::cannot_count, "raw_syscalls:sys_enter", number, "needs CAP_PERFMON (or root, or kernel.perf_event_paranoid=-1) and a readable "
+    return Error(SyscallCounter::cannot_count, "raw_syscalls:sys_enter", number,
+                 "needs CAP_PERFMON (or root, or kernel.perf_event_paranoid=-1) and a readable "
                  "tracefs in /sys/kernel/tracing");
 }
 
@@ -54,14 +55,10 @@ uint64_t SyscallCounter::read_count() {
     return read(fd_, &count, sizeof(count)) == sizeof(count) ? count : 0;
 }
 
-void SyscallCounter::start() {
-    started_ = read_count();
-}
+void SyscallCounter::start() { started_ = read_count(); }
 
 // A read counts itself: the one in start() is in both values, this one's own
 // is taken off.
-uint64_t SyscallCounter::stop() {
-    return read_count() - started_ - 1;
-}
+uint64_t SyscallCounter::stop() { return read_count() - started_ - 1; }
 
 } // namespace kxfer::bench

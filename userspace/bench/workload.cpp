@@ -13,9 +13,7 @@
 
 namespace kxfer::bench {
 
-const char* operation_name(Operation operation) {
-    return operation == Operation::read ? "read" : "write";
-}
+const char* operation_name(Operation operation) { return operation == Operation::read ? "read" : "write"; }
 
 std::optional<Operation> operation_from(const std::string& name) {
     if (name == "read") return Operation::read;
@@ -23,9 +21,7 @@ std::optional<Operation> operation_from(const std::string& name) {
     return std::nullopt;
 }
 
-uint64_t Workload::stride() const {
-    return (size + page_bytes - 1) / page_bytes * page_bytes;
-}
+uint64_t Workload::stride() const { return (size + page_bytes - 1) / page_bytes * page_bytes; }
 
 std::optional<Error> find_mismatch(const std::string& name_a, const Parameters& a, const std::string& name_b,
                                    const Parameters& b, unsigned depth) {
@@ -49,7 +45,6 @@ std::optional<Error> find_mismatch(const std::string& name_a, const Parameters& 
     if (a.write_success != b.write_success)
         return differ("what a completed WRITE proves", a.write_success, b.write_success);
     if (a.device != b.device) return differ("device", a.device, b.device);
-    if (a.mtu != b.mtu) return differ("MTU", a.mtu, b.mtu);
     return std::nullopt;
 }
 
@@ -58,7 +53,8 @@ tl::expected<Memory, Error> Memory::create(uint64_t length) {
     void* at = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (at == MAP_FAILED)
-        return tl::unexpected(Error("cannot allocate memory", fmt::format("{} bytes", rounded), errno, "ask for a smaller --size or --depth"));
+        return tl::unexpected(Error("cannot allocate memory", fmt::format("{} bytes", rounded), errno,
+                                    "ask for a smaller --size or --depth"));
     Memory memory(static_cast<std::byte*>(at), rounded);
     // Huge pages would be contiguous; a kernel without them refuses the hint.
     madvise(at, rounded, MADV_NOHUGEPAGE);
@@ -66,10 +62,8 @@ tl::expected<Memory, Error> Memory::create(uint64_t length) {
     std::vector<uint64_t> pages(rounded / page_bytes);
     std::iota(pages.begin(), pages.end(), 0);
     std::minstd_rand random(1);
-    for (uint64_t left = pages.size(); left > 1; left--)
-        std::swap(pages[left - 1], pages[random() % left]);
-    for (uint64_t page : pages)
-        memory.data_[page * page_bytes] = std::byte{0};
+    for (uint64_t left = pages.size(); left > 1; left--) std::swap(pages[left - 1], pages[random() % left]);
+    for (uint64_t page : pages) memory.data_[page * page_bytes] = std::byte{0};
     return memory;
 }
 
@@ -110,8 +104,7 @@ void fill_pattern(std::span<std::byte> bytes, uint64_t seed, uint64_t offset) {
         const uint64_t word = pattern_word((offset + i) / 8, seed);
         memcpy(&bytes[i], &word, sizeof(word));
     }
-    for (; i < bytes.size(); i++)
-        bytes[i] = pattern_byte(offset + i, seed);
+    for (; i < bytes.size(); i++) bytes[i] = pattern_byte(offset + i, seed);
 }
 
 std::optional<uint64_t> find_damage(std::span<const std::byte> bytes, uint64_t seed, uint64_t offset) {

@@ -56,7 +56,6 @@ struct Parameters {
     unsigned signal_every = 1;
     std::string write_success; // what a completed WRITE proves
     std::string device;
-    uint32_t mtu = 0;
 };
 
 // Why two engines do not do the same work at this depth; empty if they do.

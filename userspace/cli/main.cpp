@@ -23,6 +23,7 @@ namespace {
 // In the order in which --help lists them.
 constexpr void (*commands[])(CLI::App&, Program&) = {
     setup_device,
+    setup_compare,
     setup_nop,
 };
 

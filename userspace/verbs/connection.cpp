@@ -26,13 +26,6 @@ std::string address_text(const sockaddr* address) {
     return fmt::format("{}:{}", text, ntohs(in->sin_port));
 }
 
-uint32_t path_mtu(ibv_context* context, uint8_t port) {
-    ibv_port_attr attributes{};
-
-    if (ibv_query_port(context, port, &attributes)) return 0;
-    return attributes.active_mtu ? 128U << attributes.active_mtu : 0;
-}
-
 tl::expected<Channel, Error> open_channel() {
     errno = 0;
     Channel channel(rdma_create_event_channel());

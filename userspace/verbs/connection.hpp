@@ -71,6 +71,5 @@ tl::expected<Event, Error> next_event(rdma_event_channel* channel, Clock::time_p
 // The errno that a call of rdma_cm or verbs left, never 0.
 int last_error();
 std::string address_text(const sockaddr* address);
-uint32_t path_mtu(ibv_context* context, uint8_t port);
 
 } // namespace kxfer::verbs

@@ -86,7 +86,8 @@ tl::expected<void, Error> Engine::resolve(Clock::time_point deadline) {
 
 tl::expected<void, Error> Engine::establish(Clock::time_point deadline) {
     const auto advice = "start a responder there: kxfer serve SOURCE --verbs";
-    const WireRequest request = encode(Request{memory_.length(), options_.writable});
+    const WireRequest request =
+        encode(Request{options_.remote_bytes ? options_.remote_bytes : memory_.length(), options_.writable});
     rdma_conn_param parameters{};
 
     parameters.private_data = &request;
@@ -119,7 +120,7 @@ Error Engine::refusal(const rdma_cm_event& event) const {
                  "start a responder there: kxfer serve SOURCE --verbs");
 }
 
-bench::Parameters Engine::parameters() const {
+bench::Parameters Engine::parameters(const bench::Workload&) const {
     bench::Parameters parameters;
 
     parameters.local_bytes = memory_.length();
@@ -130,7 +131,6 @@ bench::Parameters Engine::parameters() const {
     parameters.signal_every = 1;
     parameters.write_success = pair_.iwarp ? bench::write_handed_to_tcp : bench::write_acknowledged;
     parameters.device = ibv_get_device_name(pair_.id->verbs->device);
-    parameters.mtu = path_mtu(pair_.id->verbs, pair_.id->port_num);
     return parameters;
 }
 

@@ -26,7 +26,8 @@ struct EngineOptions {
     sockaddr_storage local{}; // or family 0
     unsigned depth = 1;
     unsigned batch = 1;
-    bool writable = true; // ask for memory that may be written
+    uint64_t remote_bytes = 0; // memory to ask for; 0: as much as the local
+    bool writable = true;      // ask for memory that may be written
     std::chrono::milliseconds timeout{10000};
 };
 
@@ -38,7 +39,7 @@ class Engine : public bench::Engine {
     ~Engine() override;
 
     std::string name() const override { return "verbs"; }
-    bench::Parameters parameters() const override;
+    bench::Parameters parameters(const bench::Workload& workload) const override;
     bool remote_writable() const override { return options_.writable; }
     tl::expected<unsigned, Error> step(std::span<const bench::Transfer> transfers, unsigned wait) override;
 

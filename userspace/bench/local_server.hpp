@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+//
+// The other side of a comparison when no peer was named: a child process on
+// this node that offers an export to the job engine and a responder to the
+// verbs engine, sleeps, and ends with the object or with its parent.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <kxfer/error.hpp>
+#include <linux/kxfer.h>
+#include <sys/types.h>
+#include <tl/expected.hpp>
+
+namespace kxfer::bench {
+
+struct ServerOptions {
+    kxfer_addr address = {}; // of this node; its port is where to listen unless somebody does already
+    std::string export_name;
+    uint64_t length = 0;
+    bool job = true;
+    bool verbs = true;
+};
+
+class LocalServer {
+  public:
+    // Forks: to be called while the process has one thread and no session.
+    static tl::expected<std::unique_ptr<LocalServer>, Error> start(const ServerOptions& options);
+    ~LocalServer();
+
+    uint16_t listener_port() const { return listener_port_; }
+    uint16_t responder_port() const { return responder_port_; }
+
+  private:
+    LocalServer(pid_t child, int lifeline) : child_(child), lifeline_(lifeline) {}
+    tl::expected<void, Error> wait_until_ready(int from);
+
+    pid_t child_;
+    int lifeline_; // the child ends when this closes
+    uint16_t listener_port_ = 0;
+    uint16_t responder_port_ = 0;
+};
+
+} // namespace kxfer::bench

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+#include "cli/compare_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace kxfer::cli {
+
+namespace {
+
+// From this size on the deep figure is told as bandwidth.
+constexpr uint64_t bandwidth_from = 4096;
+
+const char* engine_words(const std::string& engine) {
+    return engine == "job" ? "kernel job path" : "user-space verbs";
+}
+
+// NaN: a percentile that fewer than ten samples lie beyond is a guess.
+double percentile(const bench::Histogram& histogram, double percent) {
+    if (static_cast<double>(histogram.count()) * (100 - percent) / 100 < 10) return NAN;
+    return static_cast<double>(histogram.percentile(percent));
+}
+
+// Of JSON, where the key has to have its unit even if there is no value.
+Value percentile_json(const bench::Histogram& histogram, double percent) {
+    return Nanoseconds{percentile(histogram, percent)};
+}
+
+Value percentile_text(const bench::Histogram& histogram, double percent) {
+    const double ns = percentile(histogram, percent);
+    return std::isnan(ns) ? Value(None{}) : Value(Nanoseconds{ns});
+}
+
+Value calls_json(const std::optional<double>& syscalls) {
+    return syscalls ? Value(*syscalls) : Value(None{});
+}
+
+Value calls_text(const std::optional<double>& syscalls) {
+    return syscalls ? Value(fmt::format("{:.3g}", *syscalls)) : Value(None{});
+}
+
+Record mode_json(const bench::ModeResult& result) {
+    return Record()
+        .add("operations", result.operations)
+        .add("blocks", uint64_t{result.blocks.size()})
+        .add("median", Nanoseconds{result.ns_per_operation()})
+        .add("syscalls_per_operation", calls_json(result.syscalls));
+}
+
+Record engine_json(const bench::EngineResult& result, const bench::Workload& workload) {
+    const auto& latencies = result.latencies;
+    Record single = mode_json(result.single);
+    single.add("latency_min", Nanoseconds{static_cast<double>(latencies.min())})
+        .add("latency_mean", Nanoseconds{latencies.mean()})
+        .add("latency_p50", percentile_json(latencies, 50))
+        .add("latency_p90", percentile_json(latencies, 90))
+        .add("latency_p99", percentile_json(latencies, 99))
+        .add("latency_p99_9", percentile_json(latencies, 99.9))
+        .add("latency_p99_99", percentile_json(latencies, 99.99))
+        .add("latency_max", Nanoseconds{static_cast<double>(latencies.max())});
+    Record deep = mode_json(result.deep);
+    const double rate = result.deep.operations_per_second();
+    deep.add("rate", PerSecond{rate})
+        .add("bandwidth", BytesPerSecond{rate * static_cast<double>(workload.size)});
+    return Record()
+        .add("engine", result.engine)
+        .add("verified", result.verified)
+        .add("one_at_a_time", single)
+        .add("deep", deep);
+}
+
+Value ratio_json(const std::optional<bench::Ratio>& ratio) {
+    if (!ratio) return None{};
+    return std::make_shared<Record>(Record()
+                                        .add("value", ratio->value)
+                                        .add("low_95", ratio->low)
+                                        .add("high_95", ratio->high)
+                                        .add("significant", ratio->significant()));
+}
+
+Record cell_json(const bench::Cell& cell) {
+    Table engines;
+    for (const auto& engine : cell.engines) engines.push_back(engine_json(engine, cell.workload));
+    return Record()
+        .add("operation", bench::operation_name(cell.workload.operation))
+        .add("size", Bytes{cell.workload.size})
+        .add("depth", cell.workload.depth)
+        .add("batch", cell.workload.batch)
+        .add("engines", Value(engines))
+        .add("time_ratio_job_to_verbs_one_at_a_time", ratio_json(cell.single_ratio))
+        .add("time_ratio_job_to_verbs_deep", ratio_json(cell.deep_ratio));
+}
+
+Record row_head(const bench::Cell& cell) {
+    return Record()
+        .add("op", bench::operation_name(cell.workload.operation))
+        .add("size", Bytes{cell.workload.size});
+}
+
+Table single_table(const std::vector<bench::Cell>& cells) {
+    Table rows;
+    for (const auto& cell : cells) {
+        Record row = row_head(cell);
+        for (const char* percent : {"p50", "p99"})
+            for (const auto& engine : cell.engines)
+                row.add(fmt::format("{} {}", engine.engine, percent),
+                        percentile_text(engine.latencies, percent == std::string("p50") ? 50 : 99));
+        for (const auto& engine : cell.engines)
+            row.add(engine.engine + " calls", calls_text(engine.single.syscalls));
+        if (cell.engines.size() == 2) row.add("time job/verbs", ratio_text(cell.single_ratio, false));
+        rows.push_back(std::move(row));
+    }
+    return rows;
+}
+
+// The rate's ratio is the time's upside down.
+std::optional<bench::Ratio> upside_down(const std::optional<bench::Ratio>& ratio) {
+    if (!ratio) return std::nullopt;
+    return bench::Ratio{1 / ratio->value, 1 / ratio->high, 1 / ratio->low};
+}
+
+Table deep_table(const std::vector<bench::Cell>& cells) {
+    Table rows;
+    for (const auto& cell : cells) {
+        Record row = row_head(cell);
+        row.add("depth", cell.workload.depth);
+        for (const auto& engine : cell.engines) {
+            const double rate = engine.deep.operations_per_second();
+            const double size = static_cast<double>(cell.workload.size);
+            row.add(engine.engine, cell.workload.size < bandwidth_from ? Value(PerSecond{rate})
+                                                                       : Value(BytesPerSecond{rate * size}));
+        }
+        for (const auto& engine : cell.engines)
+            row.add(engine.engine + " calls", calls_text(engine.deep.syscalls));
+        if (cell.engines.size() == 2)
+            row.add("rate job/verbs", ratio_text(upside_down(cell.deep_ratio), true));
+        rows.push_back(std::move(row));
+    }
+    return rows;
+}
+
+Words notes_of(const CompareReport& report) {
+    const std::string& driver = report.device.core.driver;
+    Words notes;
+    if (report.device.software()) {
+        notes.push_back(
+            fmt::format("On {} user-space verbs make a system call for each doorbell, so the kernel "
+                        "path can win here.",
+                        driver));
+        notes.emplace_back("This says nothing about hardware, where user-space verbs bypass the kernel.");
+        notes.push_back(
+            fmt::format("In software TCP is faster than either; {} is for trying things out.", driver));
+    }
+    const bool all_verified = std::all_of(report.cells.begin(), report.cells.end(), [](const auto& cell) {
+        return std::all_of(cell.engines.begin(), cell.engines.end(),
+                           [](const auto& e) { return e.verified; });
+    });
+    notes.emplace_back(all_verified ? "Every cell's data was verified."
+                                    : "Data was not verified: the peer's memory was opened for READ only.");
+    if (const auto uncounted = std::find_if(report.cells.begin(), report.cells.end(),
+                                            [](const auto& cell) { return !cell.uncounted.empty(); });
+        uncounted != report.cells.end())
+        notes.push_back(uncounted->uncounted);
+    return notes;
+}
+
+uint32_t mtu_of(const DeviceFacts& device) {
+    for (const auto& port : device.ports)
+        if (port.active() && port.verbs) return port.verbs->active_mtu;
+    return 0;
+}
+
+void add_environment(Record& record, const CompareReport& report) {
+    const auto& environment = report.environment;
+    record.add("kernel", environment.kernel + ' ' + environment.architecture)
+        .add("cpu", fmt::format("{} x {}", environment.nr_cpus, environment.cpu_model), Show::everywhere,
+             "CPU")
+        .add("virtual_machine",
+             environment.machine.empty() ? Value(std::string("none")) : Value(environment.machine))
+        .add("clock", environment.clock_source)
+        .add("device", fmt::format("{} ({})", report.device.core.name, report.device.core.driver),
+             Show::text_only)
+        .add("device", report.device.core.name, Show::json_only)
+        .add("driver", report.device.core.driver, Show::json_only)
+        .add("protocol", protocol_name(report.device.core.protocol), Show::json_only)
+        .add("mtu", mtu_of(report.device), Show::text_only, "MTU")
+        .add("mtu", Bytes{mtu_of(report.device)}, Show::json_only)
+        .add("peer", report.peer);
+    if (!report.module_version.empty()) record.add("module", "kxfer.ko " + report.module_version);
+}
+
+void add_parameters(Record& record, const CompareReport& report) {
+    const auto& parameters = report.parameters;
+    record
+        .add("local_memory",
+             fmt::format("{}, {}", human_bytes(parameters.local_bytes), parameters.local_layout),
+             Show::text_only)
+        .add("local_memory", Bytes{parameters.local_bytes}, Show::json_only)
+        .add("local_layout", parameters.local_layout, Show::json_only)
+        .add("remote_memory",
+             fmt::format("{}, registered {}", human_bytes(parameters.remote_bytes),
+                         parameters.remote_registration),
+             Show::text_only)
+        .add("remote_memory", Bytes{parameters.remote_bytes}, Show::json_only)
+        .add("remote_registration", parameters.remote_registration, Show::json_only)
+        .add("write_success", parameters.write_success, Show::everywhere, "a WRITE is done when")
+        .add("signal_every", parameters.signal_every, Show::json_only)
+        .add("batch", report.cells.empty() ? 0U : report.cells.front().workload.batch, Show::everywhere,
+             "batch, signalled each");
+    for (const auto& engine :
+         report.cells.empty() ? std::vector<bench::EngineResult>{} : report.cells.front().engines)
+        record.add("waiting_" + engine.engine,
+                   engine.engine == "job" ? fmt::format("sleeps in SUBMIT; completions by {}", report.context)
+                                          : std::string("polls the CQ"),
+                   Show::everywhere, engine.engine);
+    record.add("rounds", report.plan.rounds, Show::everywhere, "rounds of A B B A")
+        .add("operations_per_block", report.plan.count, Show::json_only)
+        .add("budget_per_cell", Nanoseconds{static_cast<double>(report.plan.budget.count())},
+             Show::json_only);
+}
+
+} // namespace
+
+std::string ratio_text(const std::optional<bench::Ratio>& ratio, bool great_is_fast) {
+    if (!ratio) return "";
+    const char* verdict = !ratio->significant()                 ? "no significant difference"
+                          : (ratio->value > 1) == great_is_fast ? "faster"
+                                                                : "slower";
+    return fmt::format("{:.3f} [{:.3f}, {:.3f}] {}", ratio->value, ratio->low, ratio->high, verdict);
+}
+
+Record report_record(const CompareReport& report) {
+    const bool both = !report.cells.empty() && report.cells.front().engines.size() == 2;
+    const std::string beside = both ? "kernel job path beside user-space verbs"
+                               : report.cells.empty()
+                                   ? ""
+                                   : engine_words(report.cells.front().engines.front().engine);
+    Record record;
+    add_environment(record, report);
+    add_parameters(record, report);
+    Table cells;
+    for (const auto& cell : report.cells) cells.push_back(cell_json(cell));
+    Record notes;
+    const Words words = notes_of(report);
+    for (size_t i = 0; i < words.size(); i++)
+        notes.add(fmt::format("note_{}", i + 1), words[i], Show::everywhere, fmt::format("{}.", i + 1));
+    record
+        .add("one_at_a_time", Value(single_table(report.cells)), Show::text_only,
+             fmt::format("\n{}: one at a time", beside))
+        .add("deep", Value(deep_table(report.cells)), Show::text_only, fmt::format("\n{}: deep", beside))
+        .add("cells", Value(cells), Show::json_only)
+        .add("notes", Value(words), Show::json_only)
+        .add("notes", Value(std::make_shared<Record>(notes)), Show::text_only,
+             "\ncalls: system calls an operation; "
+             "[ ]: 95 % interval");
+    return record;
+}
+
+} // namespace kxfer::cli

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+//
+// What `kxfer compare` found, as records: where and how it was measured, two
+// tables for people, all figures for scripts, and what they do not say.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "bench/comparison.hpp"
+#include "bench/environment.hpp"
+#include "cli/devices.hpp"
+#include "cli/record.hpp"
+
+namespace kxfer::cli {
+
+struct CompareReport {
+    bench::Environment environment;
+    DeviceFacts device;
+    std::string peer;
+    std::string context; // of the job engine's completions; empty without it
+    std::string module_version;
+    bench::Plan plan;
+    std::chrono::milliseconds timeout{};
+    bench::Parameters parameters; // that the engines have in common
+    std::vector<bench::Cell> cells;
+};
+
+Record report_record(const CompareReport& report);
+
+// "0.75 [0.74, 0.76] faster": a ratio of job to verbs with its interval and what
+// it means; `great_is_fast` of rates, not of times. Empty without a ratio.
+std::string ratio_text(const std::optional<bench::Ratio>& ratio, bool great_is_fast);
+
+} // namespace kxfer::cli

@@ -12,6 +12,7 @@ namespace kxfer::cli {
 struct Program;
 
 void setup_compare(CLI::App& app, Program& program);
+void setup_doctor(CLI::App& app, Program& program);
 void setup_device(CLI::App& app, Program& program);
 void setup_listen(CLI::App& app, Program& program);
 void setup_serve(CLI::App& app, Program& program);

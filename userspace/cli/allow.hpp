@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+//
+// --allow CIDR|uid=N|gid=N: who may use an export.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <linux/kxfer.h>
+#include <tl/expected.hpp>
+
+namespace kxfer::cli {
+
+// A rule that grants no rights yet. The error says in words what is allowed.
+tl::expected<kxfer_rule, std::string> parse_allow(std::string_view text);
+
+} // namespace kxfer::cli

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+//
+// kxfer export list: what processes of this node export. They are made by
+// `kxfer serve` or a program of one's own, and end with it.
+
+#include "cli/command.hpp"
+#include "cli/commands.hpp"
+#include "cli/connect.hpp"
+#include "cli/device_file.hpp"
+#include "cli/sha256.hpp"
+
+namespace kxfer::cli {
+
+namespace {
+
+struct ExportOptions {};
+
+Record row_of(const kxfer_info_export& one) {
+    const bool known = one.content.generation != 0;
+    return Record()
+        .add("id", one.id, Show::json_only)
+        .add("name", text_of(one.name))
+        .add("length", Bytes{one.length})
+        .add("rights", rights_words(one.rights))
+        .add("rules", one.nr_rules)
+        .add("owner_uid", one.owner_uid, Show::everywhere, "uid")
+        .add("owner_pid", one.owner_pid, Show::everywhere, "pid")
+        .add("links", one.nr_links)
+        .add("targets", one.nr_grants)
+        .add("content_length", known ? Value(Bytes{one.content.length}) : Value(None{}), Show::everywhere,
+             "content")
+        .add("generation", one.content.generation)
+        .add("sha256", known ? Value(hex(one.content.sha256)) : Value(None{}), Show::json_only);
+}
+
+Result run_list(const ExportOptions&, Context& context) {
+    auto session = open_session();
+    if (!session) return tl::make_unexpected(session.error());
+    const auto exports = session->list<kxfer_info_export>(KXFER_INFO_EXPORTS);
+    if (!exports) return failed(exports.error());
+    Table rows;
+    for (const kxfer_info_export& one : *exports) rows.push_back(row_of(one));
+    context.out.table(rows, "no exports to be seen; those of other processes only with CAP_NET_ADMIN");
+    return exit_ok;
+}
+
+} // namespace
+
+void setup_export(CLI::App& app, Program& program) {
+    const auto options = std::make_shared<ExportOptions>();
+    CLI::App& command = add_command(app, "export", "what processes of this node export", "kxfer export list");
+    command.require_subcommand(1);
+    CLI::App& list = add_command(command, "list", "all exports of this node", "kxfer export list");
+    on_run(list, program, options, run_list);
+}
+
+} // namespace kxfer::cli

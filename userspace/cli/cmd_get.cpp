@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+//
+// kxfer get REMOTE FILE|-: reads an export of a peer into a file.
+//
+// READ jobs bring the data, several in flight, into FILE.part, hashed on the
+// way. When all is there its SHA-256 is compared with the one that the exporter
+// published, and that the export did not change meanwhile is asked for; only
+// then FILE.part becomes FILE. A get that stops keeps FILE.part, cut to what
+// was read back from it and found right.
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <optional>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "cli/command.hpp"
+#include "cli/commands.hpp"
+#include "cli/connect.hpp"
+#include "cli/content.hpp"
+#include "cli/file.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/pipeline.hpp"
+#include "cli/progress.hpp"
+#include "cli/size.hpp"
+
+namespace kxfer::cli {
+
+namespace {
+
+struct GetOptions {
+    Remote remote;
+    std::string file;
+    uint64_t offset = 0;
+    uint64_t length = 0;
+    bool has_length = false;
+    bool force = false;
+    CommonOptions common;
+};
+
+// Where the bytes go. Only a regular file has a partial one beside it; standard
+// output and devices are written to as they are.
+struct Sink {
+    std::string path; // the file in the end; empty: a stream
+    std::string part;
+    std::string name; // for messages
+    Descriptor fd;
+
+    bool is_file() const { return !path.empty(); }
+};
+
+// FILE, or FILE/NAME if FILE is a folder.
+std::string destination(const GetOptions& options) {
+    struct stat status = {};
+    if (stat(options.file.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+        return options.file + (options.file.ends_with('/') ? "" : "/") + options.remote.name;
+    return options.file;
+}
+
+// Two gets to the same file would mix their bytes: the first holds a lock.
+tl::expected<Sink, Failure> open_part(std::string path) {
+    Sink sink{path, path + ".part", path, {}};
+    sink.fd = Descriptor(open(sink.part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (sink.fd.get() < 0) return failed(Error("cannot create", sink.part, errno));
+    if (flock(sink.fd.get(), LOCK_EX | LOCK_NB) < 0)
+        return failed(Error("cannot write", sink.part, errno, "wait for it, or choose another name",
+                            "another kxfer get is writing it"));
+    if (ftruncate(sink.fd.get(), 0) < 0) return failed(Error("cannot empty", sink.part, errno));
+    return sink;
+}
+
+tl::expected<Sink, Failure> open_sink(const GetOptions& options) {
+    if (options.file == "-") return Sink{"", "", "standard output", Descriptor(STDOUT_FILENO, false)};
+    std::string path = destination(options);
+    struct stat status = {};
+    if (stat(path.c_str(), &status) < 0) return open_part(std::move(path));
+    if (!S_ISREG(status.st_mode)) {
+        Sink sink{"", "", path, Descriptor(open(path.c_str(), O_WRONLY | O_CLOEXEC))};
+        if (sink.fd.get() < 0) return failed(Error("cannot open", path, errno));
+        return sink;
+    }
+    if (!options.force)
+        return failed(Error("will not overwrite", path, EEXIST, "--force does, or choose another name"));
+    return open_part(std::move(path));
+}
+
+// What is to be read: a range of the export and what is known of it.
+struct Range {
+    uint64_t length = 0;
+    kxfer_content content = {};
+    bool whole = false; // exactly what the record speaks of
+};
+
+tl::expected<Range, Failure> choose_range(const GetOptions& options, const kxfer_target_info& info) {
+    Range range;
+    range.content = info.content;
+    if (info.content.generation == 0 && !options.has_length)
+        return failed(Error("cannot get", options.remote.text(), ENODATA,
+                            "put something there first, or read the bare memory: --length SIZE",
+                            "its owner has not said what it holds"));
+    const uint64_t end = options.has_length ? info.length : info.content.length;
+    if (options.offset > end || (options.has_length && options.length > end - options.offset))
+        return failed(Error("cannot get", options.remote.text(), ERANGE,
+                            "see: kxfer ls " + options.remote.peer.text(),
+                            fmt::format("the range ends behind its {}", human_bytes(end))));
+    range.length = options.has_length ? options.length : end - options.offset;
+    range.whole = options.offset == 0 && info.content.generation != 0 && range.length == info.content.length;
+    return range;
+}
+
+// SHA-256 of the first `length` bytes that the file really holds.
+std::optional<Digest> digest_of_file(int fd, uint64_t length) {
+    std::array<std::byte, 65536> piece = {};
+    Sha256 sha256;
+    for (uint64_t done = 0; done < length;) {
+        const ssize_t n = pread(fd, piece.data(), std::min<uint64_t>(piece.size(), length - done),
+                                static_cast<off_t>(done));
+        if (n <= 0) return std::nullopt;
+        sha256.update(std::span(piece).first(static_cast<size_t>(n)));
+        done += static_cast<uint64_t>(n);
+    }
+    return sha256.digest();
+}
+
+struct Get {
+    const GetOptions& options;
+    const Range& range;
+    Sink& sink;
+    Target& target;
+    Pipeline& pipeline;
+    Progress& progress;
+    Sha256 sha256 = {};
+    uint64_t asked = 0;
+    uint64_t stored = 0;
+
+    tl::expected<void, Failure> ask_next() {
+        const uint64_t piece = std::min<uint64_t>(range.length - asked, pipeline.next_slot().size());
+        const auto submitted = pipeline.read(target, options.offset + asked, piece);
+        if (!submitted)
+            return tl::make_unexpected(target_failure(submitted.error(), options.remote, options.common));
+        asked += piece;
+        return {};
+    }
+
+    tl::expected<void, Failure> store_oldest() {
+        const auto bytes = pipeline.retire_oldest(options.common.timeout());
+        if (!bytes) return tl::make_unexpected(target_failure(bytes.error(), options.remote, options.common));
+        const auto written = write_full(sink.fd.get(), *bytes, sink.is_file() ? sink.part : sink.name);
+        if (!written) return tl::make_unexpected(explain_write(written.error()));
+        sha256.update(*bytes);
+        stored += bytes->size();
+        progress.update(stored);
+        return {};
+    }
+
+    static Failure explain_write(Error error) {
+        if (error.number == ENOSPC || error.number == EDQUOT)
+            error.hint = "make room and get it again; see: df .";
+        if (error.number == EPIPE) error.why = "nobody reads it any more";
+        return {std::move(error)};
+    }
+
+    // Stops with what is there: cut to whole pieces, on disk, and read back.
+    Failure stopped(Failure failure) const {
+        if (interrupted()) failure = interrupt_failure("stopped reading", options.remote.text());
+        if (failure.status == exit_failed) failure.status = exit_stopped;
+        if (!sink.is_file() || (stored == 0 && unlink(sink.part.c_str()) == 0)) {
+            failure.details.add("stored", Bytes{stored});
+            return failure;
+        }
+        const bool cut =
+            ftruncate(sink.fd.get(), static_cast<off_t>(stored)) == 0 && fsync(sink.fd.get()) == 0;
+        const bool right = cut && digest_of_file(sink.fd.get(), stored) == sha256.digest();
+        failure.details.add("part", sink.part).add("verified", Bytes{right ? stored : 0});
+        if (!failure.error.hint.empty()) failure.error.hint += '\n';
+        failure.error.hint += right
+                                  ? fmt::format("kept {} with {} ({}) that were read back and are right",
+                                                sink.part, human_bytes(stored), stored)
+                                  : fmt::format("kept {}, whose contents could not be read back", sink.part);
+        return failure;
+    }
+
+    tl::expected<void, Failure> read_all() {
+        while (stored < range.length) {
+            auto step = asked < range.length && !pipeline.full() ? ask_next() : store_oldest();
+            if (step && interrupted()) step = tl::make_unexpected(Failure(Error()));
+            if (!step) return tl::make_unexpected(stopped(std::move(step.error())));
+        }
+        return {};
+    }
+};
+
+// Right bytes, and all of one moment?
+tl::expected<std::string, Failure> verify(const GetOptions& options, const Range& range, Target& target,
+                                          const Digest& sha256) {
+    const auto now = target.info(options.common.timeout());
+    if (!now) return tl::make_unexpected(target_failure(now.error(), options.remote, options.common));
+    if (now->content.generation != range.content.generation)
+        return failed(Error("the export changed while it was read:", options.remote.text(), EAGAIN,
+                            "get it again",
+                            fmt::format("its content was number {} and is number {} now",
+                                        range.content.generation, now->content.generation)));
+    if (!range.whole) return "no: a part has no published SHA-256";
+    if (digest_of(range.content) != sha256)
+        return failed(
+            Error("wrong bytes from", options.remote.text(), EBADMSG,
+                  "is a put to it under way, or did one stop part-way? Get it again, or put it again",
+                  fmt::format("SHA-256 published {}, received {}", hex(range.content.sha256), hex(sha256))));
+    return "with the published SHA-256";
+}
+
+// FILE.part becomes FILE, durably.
+tl::expected<void, Failure> keep(const Sink& sink) {
+    if (!sink.is_file()) return {};
+    if (fsync(sink.fd.get()) < 0) return failed(Error("cannot write", sink.part, errno));
+    if (rename(sink.part.c_str(), sink.path.c_str()) < 0)
+        return failed(Error("cannot rename " + sink.part + " to", sink.path, errno));
+    sync_directory(sink.path);
+    return {};
+}
+
+Result finish(const GetOptions& options, const Range& range, Get& get, uint64_t took_ns, Context& context) {
+    Transferred result;
+    result.file = get.sink.name;
+    result.remote = options.remote;
+    result.offset = options.offset;
+    result.length = get.stored;
+    result.sha256 = get.sha256.digest();
+    result.generation = range.content.generation;
+    result.took_ns = took_ns;
+    const auto verified = verify(options, range, get.target, result.sha256);
+    if (!verified) {
+        Failure failure = verified.error();
+        if (get.sink.is_file()) {
+            failure.error.hint += fmt::format("\nkept {} as it was received", get.sink.part);
+            failure.details.add("part", get.sink.part);
+        }
+        return tl::make_unexpected(std::move(failure));
+    }
+    result.verified = *verified;
+    const auto kept = keep(get.sink);
+    if (!kept) return tl::make_unexpected(kept.error());
+    context.out.record(record_of(result));
+    return exit_ok;
+}
+
+Result run_get(const GetOptions& options, Context& context) {
+    catch_interrupts();
+    if (options.file == "-") context.out.keep_stdout_free();
+    auto connection = connect(options.remote.peer, options.common);
+    if (!connection) return tl::make_unexpected(connection.error());
+    auto target = open_target(*connection, options.remote, KXFER_RIGHT_READ, options.common);
+    if (!target) return tl::make_unexpected(target.error());
+    const auto info = target->info(options.common.timeout());
+    if (!info) return tl::make_unexpected(target_failure(info.error(), options.remote, options.common));
+    const auto range = choose_range(options, *info);
+    if (!range) return tl::make_unexpected(range.error());
+    auto pipeline = Pipeline::make(connection->session, KXFER_REGION_F_WRITE);
+    if (!pipeline) return tl::make_unexpected(pipeline.error());
+    auto sink = open_sink(options);
+    if (!sink) return tl::make_unexpected(sink.error());
+
+    Progress progress(context.out, options.remote.name, range->length);
+    Get get{options, *range, *sink, *target, *pipeline, progress};
+    const uint64_t began = kxfer_clock_ns();
+    const auto read = get.read_all();
+    progress.finish();
+    if (!read) return tl::make_unexpected(read.error());
+    return finish(options, *range, get, kxfer_clock_ns() - began, context);
+}
+
+} // namespace
+
+void setup_get(CLI::App& app, Program& program) {
+    const auto options = std::make_shared<GetOptions>();
+    CLI::App& command = add_command(app, "get", "read an export of a peer into a file",
+                                    "kxfer get 10.77.0.1/inbox results.tar");
+    add_remote_option(command, "remote", options->remote, "PEER/NAME of the export")->required();
+    command.add_option("file", options->file, "where to; a folder gets NAME in it, - is standard output")
+        ->type_name("FILE|-")
+        ->required();
+    add_size_option(command, "--offset", options->offset, "where in the export to begin (default 0)");
+    CLI::Option* length = add_size_option(command, "--length", options->length,
+                                          "how much to read (default: what is published)");
+    command.add_flag("--force", options->force, "overwrite FILE if it exists");
+    add_common_options(command, options->common);
+    command.callback([&program, options, length] {
+        options->has_length = length->count() != 0;
+        program.run = [options](Context& context) { return run_get(*options, context); };
+    });
+}
+
+} // namespace kxfer::cli

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+//
+// kxfer link list|show: the connections of this node with peers.
+
+#include "cli/command.hpp"
+#include "cli/commands.hpp"
+#include "cli/device_file.hpp"
+#include "cli/link_record.hpp"
+
+namespace kxfer::cli {
+
+namespace {
+
+struct LinkOptions {
+    uint64_t id = 0;
+};
+
+Result run_list(const LinkOptions&, Context& context) {
+    auto session = open_session();
+    if (!session) return tl::make_unexpected(session.error());
+    const auto links = session->list<kxfer_info_link>(KXFER_INFO_LINKS);
+    if (!links) return failed(links.error());
+    Table rows;
+    for (const kxfer_info_link& link : *links) rows.push_back(link_row(link));
+    context.out.table(rows, "no links to be seen; those of other processes only with CAP_NET_ADMIN");
+    return exit_ok;
+}
+
+Result run_show(const LinkOptions& options, Context& context) {
+    auto session = open_session();
+    if (!session) return tl::make_unexpected(session.error());
+    const auto record = link_record(*session, options.id);
+    if (!record) return tl::make_unexpected(record.error());
+    context.out.record(*record);
+    return exit_ok;
+}
+
+} // namespace
+
+void setup_link(CLI::App& app, Program& program) {
+    const auto options = std::make_shared<LinkOptions>();
+    CLI::App& command = add_command(app, "link", "connections of this node with peers", "kxfer link list");
+    command.require_subcommand(1);
+    CLI::App& list = add_command(command, "list", "all links of this node", "kxfer link list");
+    on_run(list, program, options, run_list);
+    CLI::App& show = add_command(command, "show", "one link and its lanes", "kxfer link show 1");
+    show.add_option("id", options->id, "number of the link, from `kxfer link list`")
+        ->type_name("ID")
+        ->required();
+    on_run(show, program, options, run_show);
+}
+
+} // namespace kxfer::cli

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: MIT
+//
+// kxfer put FILE|- REMOTE: writes a file into an export of a peer.
+//
+//   1. The file's length is compared with the export's before the first byte.
+//   2. WRITE jobs carry the data, several in flight, hashed on the way.
+//   3. When all of it is placed a NOTIFY tells the exporter how many bytes of
+//      its export are content now.
+//   4. The exporting process hashes its own memory and publishes that. put
+//      waits for it and compares: equal means that the other side has the same
+//      bytes, not only that they were sent.
+//
+// A put that stops part-way announces nothing: the exporter goes on telling
+// the old content, although part of its memory is overwritten.
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "cli/command.hpp"
+#include "cli/commands.hpp"
+#include "cli/connect.hpp"
+#include "cli/content.hpp"
+#include "cli/file.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/pipeline.hpp"
+#include "cli/progress.hpp"
+#include "cli/size.hpp"
+
+namespace kxfer::cli {
+
+namespace {
+
+struct PutOptions {
+    std::string file;
+    Remote remote;
+    uint64_t offset = 0;
+    uint64_t length = 0;
+    bool has_length = false;
+    bool no_verify = false;
+    CommonOptions common;
+};
+
+// The slowest hashing that is waited for, beside --timeout.
+constexpr uint64_t hashed_bytes_per_second = 8 << 20;
+
+struct Input {
+    std::string name;
+    Descriptor fd;
+    struct stat before = {};
+    bool regular = false;
+    std::optional<uint64_t> length; // bytes to send, if known
+};
+
+tl::expected<Input, Failure> open_source(const PutOptions& options) {
+    Input source;
+    source.name = file_name(options.file, "standard input");
+    source.fd = options.file == "-" ? Descriptor(STDIN_FILENO, false)
+                                    : Descriptor(open(options.file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (source.fd.get() < 0 || fstat(source.fd.get(), &source.before) < 0)
+        return failed(Error("cannot open", source.name, errno));
+    if (S_ISDIR(source.before.st_mode))
+        return failed(
+            Error("cannot send", source.name, EISDIR, "pack it: tar -c DIRECTORY | kxfer put - REMOTE"));
+    source.regular = S_ISREG(source.before.st_mode) && options.file != "-";
+    if (options.has_length) source.length = options.length;
+    if (!source.regular) return source;
+    const auto size = static_cast<uint64_t>(source.before.st_size);
+    if (options.has_length && size < options.length)
+        return failed(Error("cannot send " + human_bytes(options.length) + " of", source.name, 0,
+                            "leave --length out, or give a smaller one",
+                            fmt::format("it has only {} ({})", human_bytes(size), size)));
+    if (!options.has_length) source.length = size;
+    return source;
+}
+
+// "16 MiB (16777216)" where the first alone would hide a difference.
+std::string exact(uint64_t bytes) { return fmt::format("{} ({})", human_bytes(bytes), bytes); }
+
+Error too_large(const Input& source, const PutOptions& options, uint64_t length, uint64_t room) {
+    const std::string where = options.offset == 0 ? "" : fmt::format(" behind offset {}", options.offset);
+    return Error(
+        fmt::format("cannot put {} into", source.name), options.remote.text(), EFBIG,
+        "serve a larger one on the peer (kxfer serve NAME=mem:SIZE --writable), or send a part: --length",
+        fmt::format("there are {} to send and the export has room for {}{}", exact(length), exact(room),
+                    where));
+}
+
+// The whole of one put.
+struct Put {
+    const PutOptions& options;
+    Input& source;
+    Target& target;
+    Pipeline& pipeline;
+    Progress& progress;
+    Sha256 sha256 = {};
+    uint64_t sent = 0;
+    uint64_t placed = 0;
+    bool ended = false;
+
+    uint64_t room() const { return target.length() - std::min(target.length(), options.offset); }
+
+    Failure stopped(Error error) const {
+        if (interrupted()) error = interrupt_failure("stopped sending", source.name).error;
+        if (error.on.empty()) error.on = options.remote.text();
+        if (!error.hint.empty()) error.hint += '\n';
+        error.hint +=
+            fmt::format("{} of {} were placed and nothing was announced: the export's content record is "
+                        "still the old one",
+                        human_bytes(placed),
+                        source.length ? human_bytes(*source.length) : std::string("an unknown length"));
+        Record details;
+        details.add("placed", Bytes{placed});
+        const int status = interrupted() ? interrupt_status() : exit_stopped;
+        return {std::move(error), status, std::move(details)};
+    }
+
+    // Reads the next piece into a free slot and sends it on its way.
+    tl::expected<void, Failure> send_next() {
+        std::span<std::byte> slot = pipeline.next_slot();
+        if (source.length) slot = slot.first(std::min<uint64_t>(slot.size(), *source.length - sent));
+        const auto got = read_full(source.fd.get(), slot, source.name);
+        if (!got) return tl::make_unexpected(stopped(got.error()));
+        ended = *got < slot.size() || (source.length && sent + *got == *source.length);
+        if (*got < slot.size() && source.length)
+            return tl::make_unexpected(stopped(Error(source.name, "became shorter while it was read", 0,
+                                                     "put it again when nothing changes it",
+                                                     fmt::format("it ended after {}", exact(sent + *got)))));
+        if (*got == 0) return {};
+        if (sent + *got > room())
+            return tl::make_unexpected(stopped(too_large(source, options, sent + *got, room())));
+        sha256.update(slot.first(*got));
+        auto submitted = pipeline.write(target, options.offset + sent, *got);
+        if (!submitted) return tl::make_unexpected(stopped(std::move(submitted.error())));
+        sent += *got;
+        return {};
+    }
+
+    tl::expected<void, Failure> retire_one() {
+        const auto moved = pipeline.retire_oldest(options.common.timeout());
+        if (!moved)
+            return tl::make_unexpected(
+                stopped(target_failure(moved.error(), options.remote, options.common).error));
+        placed += moved->size();
+        progress.update(placed);
+        return {};
+    }
+
+    tl::expected<void, Failure> send_all() {
+        ended = source.length && *source.length == 0;
+        while (!ended || !pipeline.empty()) {
+            auto step = ended || pipeline.full() ? retire_one() : send_next();
+            if (!step) return step;
+            if (interrupted()) return tl::make_unexpected(stopped(Error()));
+        }
+        return check_unchanged();
+    }
+
+    // A file that somebody wrote meanwhile may have been read half old, half new.
+    tl::expected<void, Failure> check_unchanged() const {
+        struct stat after = {};
+        if (!source.regular || fstat(source.fd.get(), &after) < 0) return {};
+        const char* what = nullptr;
+        if (after.st_nlink == 0)
+            what = "was removed or replaced while it was read";
+        else if (after.st_size > source.before.st_size && !options.has_length)
+            what = "grew while it was read";
+        else if (after.st_size < source.before.st_size)
+            what = "became shorter while it was read";
+        else if (after.st_mtim.tv_sec != source.before.st_mtim.tv_sec ||
+                 after.st_mtim.tv_nsec != source.before.st_mtim.tv_nsec)
+            what = after.st_size == source.before.st_size ? "was changed while it was read" : nullptr;
+        if (!what) return {};
+        return tl::make_unexpected(
+            stopped(Error(source.name, what, 0, "put it again when nothing changes it")));
+    }
+};
+
+// What the export holds once this put is done. Writing at an offset adds to
+// the content or replaces a part of it; it never cuts off what is behind.
+uint64_t content_end(const PutOptions& options, const kxfer_content& before, uint64_t sent) {
+    const uint64_t end = options.offset + sent;
+    return options.offset == 0 ? end : std::max<uint64_t>(end, before.length);
+}
+
+// The exporter may have too many events unread: asks again until the timeout.
+tl::expected<void, Failure> announce(Connection& connection, const PutOptions& options, const Target& target,
+                                     uint64_t end) {
+    const uint64_t deadline = deadline_in(options.common.timeout());
+    for (;;) {
+        const auto done = connection.session.run(Job::notify(target, end, 0), deadline);
+        if (done) return {};
+        if (done.error().number != EAGAIN || kxfer_clock_ns() > deadline || interrupted()) {
+            Error error = done.error();
+            error.what = "the data is placed but cannot be announced to";
+            return tl::make_unexpected(target_failure(std::move(error), options.remote, options.common));
+        }
+        wait_events(-1, 0, std::chrono::milliseconds(20));
+    }
+}
+
+// Waits for what the exporter says of its memory. In short waits, so that a
+// signal is never late.
+tl::expected<kxfer_content, Failure> wait_for_content(const PutOptions& options, Target& target,
+                                                      uint64_t generation, uint64_t bytes) {
+    const auto patience = options.common.timeout() + std::chrono::seconds(bytes / hashed_bytes_per_second);
+    const uint64_t deadline = deadline_in(patience);
+    for (;;) {
+        const auto info = target.info(std::chrono::milliseconds(500), generation);
+        if (info) return info->content;
+        if (interrupted())
+            return tl::make_unexpected(interrupt_failure("did not wait for", options.remote.text()));
+        if (info.error().number == ETIMEDOUT && kxfer_clock_ns() < deadline) continue;
+        Error error = info.error();
+        error.what = "the data is placed but not confirmed by";
+        Failure failure = target_failure(std::move(error), options.remote, options.common);
+        if (failure.error.number == ETIMEDOUT) {
+            failure.error.why = fmt::format("its owner published no new content record within {:.0f} s",
+                                            std::chrono::duration<double>(patience).count());
+            failure.error.hint =
+                "see what its owner says (the output of kxfer serve there); an export of a program that "
+                "publishes nothing takes --no-verify";
+        }
+        return tl::make_unexpected(std::move(failure));
+    }
+}
+
+// The part that was written, read back: what the record cannot tell of a part.
+tl::expected<Digest, Failure> read_back(const PutOptions& options, Target& target, Pipeline& pipeline,
+                                        uint64_t length) {
+    Sha256 sha256;
+    for (uint64_t asked = 0, got = 0; got < length;) {
+        if (asked < length && !pipeline.full()) {
+            const uint64_t piece = std::min<uint64_t>(length - asked, pipeline.next_slot().size());
+            const auto submitted = pipeline.read(target, options.offset + asked, piece);
+            if (!submitted)
+                return tl::make_unexpected(target_failure(submitted.error(), options.remote, options.common));
+            asked += piece;
+            continue;
+        }
+        const auto bytes = pipeline.retire_oldest(options.common.timeout());
+        if (!bytes) return tl::make_unexpected(target_failure(bytes.error(), options.remote, options.common));
+        sha256.update(*bytes);
+        got += bytes->size();
+    }
+    return sha256.digest();
+}
+
+Error mismatch(const PutOptions& options, const std::string& why) {
+    return Error("the copy differs at", options.remote.text(), EBADMSG,
+                 "did another put write to the same export at the same time? Put it again", why);
+}
+
+tl::expected<void, Failure> verify(const PutOptions& options, Target& target, Pipeline& pipeline,
+                                   const kxfer_content& content, uint64_t end, Transferred& result) {
+    if (content.length != end)
+        return failed(mismatch(options, fmt::format("the receiver has {} of content, {} were expected",
+                                                    exact(content.length), exact(end))));
+    result.generation = content.generation;
+    Digest theirs = digest_of(content);
+    result.verified = "by the receiver";
+    if (options.offset != 0 || end != result.length) {
+        result.verified = "read back";
+        if (!(target.rights() & KXFER_RIGHT_READ)) {
+            result.verified = "length only: this user may not read it back";
+            return {};
+        }
+        auto digest = read_back(options, target, pipeline, result.length);
+        if (!digest) return tl::make_unexpected(digest.error());
+        theirs = *digest;
+    }
+    if (theirs != result.sha256)
+        return failed(
+            mismatch(options, fmt::format("SHA-256 there {}, here {}", hex(theirs), hex(result.sha256))));
+    return {};
+}
+
+// Announces what was sent and waits for the word of the other side.
+Result finish(const PutOptions& options, Connection& connection, Target& target, Pipeline& pipeline,
+              Transferred& result, Context& context) {
+    const uint64_t began = kxfer_clock_ns();
+    const auto before = target.info(options.common.timeout());
+    if (!before) return tl::make_unexpected(target_failure(before.error(), options.remote, options.common));
+    const uint64_t end = content_end(options, before->content, result.length);
+    const auto announced = announce(connection, options, target, end);
+    if (!announced) return tl::make_unexpected(announced.error());
+    result.verified = "no";
+    result.generation = before->content.generation;
+    if (!options.no_verify) {
+        const auto content = wait_for_content(options, target, before->content.generation, end);
+        if (!content) return tl::make_unexpected(content.error());
+        const auto verified = verify(options, target, pipeline, *content, end, result);
+        if (!verified) return tl::make_unexpected(verified.error());
+    }
+    Record record = record_of(result);
+    record.add("verify_time", Nanoseconds{static_cast<double>(kxfer_clock_ns() - began)});
+    context.out.record(record);
+    return exit_ok;
+}
+
+// A target to write to; one that may be read too if the peer grants that.
+tl::expected<Target, Failure> open_writable(Connection& connection, const PutOptions& options) {
+    auto target = open_target(connection, options.remote, 0, options.common);
+    if (target && (target->rights() & KXFER_RIGHT_WRITE)) return target;
+    if (!target && target.error().error.number != EACCES) return target;
+    return open_target(connection, options.remote, KXFER_RIGHT_WRITE, options.common);
+}
+
+Result run_put(const PutOptions& options, Context& context) {
+    catch_interrupts();
+    auto source = open_source(options);
+    if (!source) return tl::make_unexpected(source.error());
+    auto connection = connect(options.remote.peer, options.common);
+    if (!connection) return tl::make_unexpected(connection.error());
+    auto target = open_writable(*connection, options);
+    if (!target) return tl::make_unexpected(target.error());
+    auto pipeline = Pipeline::make(connection->session, KXFER_REGION_F_WRITE);
+    if (!pipeline) return tl::make_unexpected(pipeline.error());
+
+    Progress progress(context.out, source->name, source->length);
+    Put put{options, *source, *target, *pipeline, progress};
+    if (source->length.value_or(0) > put.room() || options.offset > target->length())
+        return failed(too_large(*source, options, source->length.value_or(0), put.room()));
+    const uint64_t began = kxfer_clock_ns();
+    const auto sent = put.send_all();
+    progress.finish();
+    if (!sent) return tl::make_unexpected(sent.error());
+
+    Transferred result;
+    result.file = source->name;
+    result.remote = options.remote;
+    result.offset = options.offset;
+    result.length = put.placed;
+    result.sha256 = put.sha256.digest();
+    result.took_ns = kxfer_clock_ns() - began;
+    return finish(options, *connection, *target, *pipeline, result, context);
+}
+
+} // namespace
+
+void setup_put(CLI::App& app, Program& program) {
+    const auto options = std::make_shared<PutOptions>();
+    CLI::App& command = add_command(app, "put", "write a file into an export of a peer",
+                                    "kxfer put results.tar 10.77.0.1/inbox");
+    command.add_option("file", options->file, "what to send; - is standard input")
+        ->type_name("FILE|-")
+        ->required();
+    add_remote_option(command, "remote", options->remote, "PEER/NAME of the export")->required();
+    add_size_option(command, "--offset", options->offset, "where in the export to begin (default 0)");
+    CLI::Option* length = add_size_option(command, "--length", options->length, "send only so much of FILE");
+    command.add_flag("--no-verify", options->no_verify, "do not wait for the receiver's SHA-256");
+    add_common_options(command, options->common);
+    command.callback([&program, options, length] {
+        options->has_length = length->count() != 0;
+        program.run = [options](Context& context) { return run_put(*options, context); };
+    });
+}
+
+} // namespace kxfer::cli

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+//
+// kxfer serve SOURCE...: exports files and memory until a signal comes.
+//
+// The process sleeps while peers read and write: their transfers go through the
+// kernel alone. It wakes when a peer announces what it has put, to hash, keep
+// and publish that (see served.hpp).
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "cli/allow.hpp"
+#include "cli/command.hpp"
+#include "cli/commands.hpp"
+#include "cli/connect.hpp"
+#include "cli/device_file.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/listening.hpp"
+#include "cli/served.hpp"
+#include "cli/sha256.hpp"
+
+namespace kxfer::cli {
+
+namespace {
+
+struct ServeOptions {
+    std::vector<Source> sources;
+    Peer listen;
+    bool has_listen = false;
+    bool writable = false;
+    bool verbs = false;
+    std::vector<kxfer_rule> rules;
+};
+
+std::vector<kxfer_rule> granting(std::vector<kxfer_rule> rules, uint32_t rights) {
+    for (kxfer_rule& rule : rules) rule.rights = rights;
+    return rules;
+}
+
+tl::expected<std::vector<Served>, Failure> make_exports(Session& session, const ServeOptions& options,
+                                                        const Output& out) {
+    const uint32_t rights = KXFER_RIGHT_READ | (options.writable ? KXFER_RIGHT_WRITE : 0U);
+    const std::vector<kxfer_rule> rules = granting(options.rules, rights);
+    std::vector<Served> exports;
+    for (const Source& source : options.sources) {
+        auto served = Served::make(session, source, options.writable, rules, out);
+        if (!served) return tl::make_unexpected(served.error());
+        exports.push_back(std::move(*served));
+    }
+    return exports;
+}
+
+void report_export(const Served& served, const ServeOptions& options, Output& out) {
+    const bool known = served.content().generation != 0;
+    Record record;
+    record.add("event", "export")
+        .add("name", served.source().name)
+        .add("length", Bytes{served.length()})
+        .add("writable", options.writable)
+        .add("generation", served.content().generation)
+        .add("sha256", known ? Value(hex(served.content().sha256)) : Value(None{}));
+    std::string text = fmt::format("serving {}, {}, {}", served.source().name, human_bytes(served.length()),
+                                   options.writable ? "read and write" : "read only");
+    if (known) text += ", sha256 " + hex(served.content().sha256);
+    out.event(record, text);
+}
+
+void report_listener(const kxfer_addr& address, bool own, Output& out) {
+    Record record;
+    record.add("event", "listen").add("address", to_string(address)).add("own", own);
+    out.event(record, own ? fmt::format("listening on {} until this ends", to_string(address))
+                          : fmt::format("listening on {} (a listener of this node)", to_string(address)));
+}
+
+// What peers can reach this process by.
+struct Listening {
+    std::vector<Listener> own;
+    std::vector<kxfer_addr> addresses;
+};
+
+kxfer_addr any_address(uint16_t family) {
+    kxfer_addr address = {};
+    address.family = family;
+    address.port = KXFER_PORT;
+    return address;
+}
+
+// The address that was asked for, unless something listens there already.
+tl::expected<Listening, Failure> listen_as_told(Session& session, const Peer& wanted, Output& out) {
+    const auto addresses = resolve(wanted);
+    if (!addresses) return failed(addresses.error());
+    const kxfer_addr address = addresses->front();
+    const auto found = find_listener(session, address);
+    if (!found) return failed(found.error());
+    Listening listening;
+    listening.addresses.push_back(address);
+    if (!*found) {
+        auto listener = session.add_listener(address, 0);
+        if (!listener) return tl::make_unexpected(listen_failure(session, address, listener.error().number));
+        listening.own.push_back(std::move(*listener));
+    }
+    report_listener(address, !*found, out);
+    return listening;
+}
+
+// Nothing was asked for: what the node has, or else every address. Node without
+// IPv6: IPv4 alone will do.
+tl::expected<Listening, Failure> listen_somewhere(Session& session, Output& out) {
+    const auto present = session.list<kxfer_info_listener>(KXFER_INFO_LISTENERS);
+    if (!present) return failed(present.error());
+    Listening listening;
+    for (const kxfer_info_listener& one : *present) {
+        listening.addresses.push_back(one.addr);
+        report_listener(one.addr, false, out);
+    }
+    if (!listening.addresses.empty()) return listening;
+    for (const uint16_t family : {AF_INET, AF_INET6}) {
+        const kxfer_addr address = any_address(family);
+        auto listener = session.add_listener(address, 0);
+        if (listener) {
+            listening.own.push_back(std::move(*listener));
+            listening.addresses.push_back(address);
+            report_listener(address, true, out);
+        } else if (family == AF_INET) {
+            Failure failure = listen_failure(session, address, listener.error().number);
+            failure.error.hint =
+                "peers can reach nothing here until an administrator runs: kxfer listen add ADDRESS";
+            return tl::make_unexpected(std::move(failure));
+        }
+    }
+    return listening;
+}
+
+void report_content(const Served& served, const kxfer_event& event, Output& out) {
+    const kxfer_content& content = served.content();
+    Record record;
+    record.add("event", "content")
+        .add("name", served.source().name)
+        .add("length", Bytes{content.length})
+        .add("sha256", hex(content.sha256))
+        .add("generation", content.generation)
+        .add("peer", to_string(event.peer))
+        .add("uid", event.uid)
+        .add("gid", event.gid)
+        .add("file", served.source().file.empty() ? Value(None{}) : Value(served.source().file));
+    std::string text =
+        fmt::format("{} holds {} from {} (uid {}), sha256 {}", served.source().name,
+                    human_bytes(content.length), to_string(event.peer), event.uid, hex(content.sha256));
+    if (!served.source().file.empty()) text += ", written to " + served.source().file;
+    out.event(record, text);
+}
+
+// A peer's word that it has put something.
+void handle_event(std::vector<Served>& exports, const kxfer_event& event, Output& out) {
+    const auto served = std::find_if(exports.begin(), exports.end(),
+                                     [&](const Served& one) { return one.export_id() == event.export_id; });
+    if (event.type != KXFER_EVENT_NOTIFY || served == exports.end()) return;
+    const auto accepted = served->accept(event.cookie, out);
+    if (accepted) {
+        report_content(*served, event, out);
+        return;
+    }
+    // The peer waits in vain and says so; this goes on with the others.
+    if (interrupted()) return;
+    Failure failure = accepted.error();
+    failure.error.hint +=
+        fmt::format("{}put by {} (uid {}); its content was not published",
+                    failure.error.hint.empty() ? "" : "\n", to_string(event.peer), event.uid);
+    out.failure(failure);
+}
+
+Result serve_until_signal(Session& session, std::vector<Served>& exports, Output& out) {
+    std::array<kxfer_event, 16> events = {};
+    while (!interrupted()) {
+        // Also looks round once a minute, whatever poll says.
+        wait_events(session.fd(), POLLPRI, std::chrono::minutes(1));
+        if (interrupted()) break;
+        const auto taken = session.take_events(events, false, 0);
+        if (!taken) {
+            if (taken.error().number == EINTR || taken.error().number == ETIMEDOUT) continue;
+            return failed(taken.error());
+        }
+        for (uint32_t i = 0; i < *taken && !interrupted(); i++) handle_event(exports, events.at(i), out);
+    }
+    return exit_ok;
+}
+
+Result run_serve(const ServeOptions& options, Context& context) {
+    catch_interrupts();
+    auto session = open_session_with_device();
+    if (!session) return tl::make_unexpected(session.error());
+    auto exports = make_exports(*session, options, context.out);
+    if (!exports) return tl::make_unexpected(exports.error());
+    for (const Served& served : *exports) report_export(served, options, context.out);
+    const auto listening = options.has_listen ? listen_as_told(*session, options.listen, context.out)
+                                              : listen_somewhere(*session, context.out);
+    if (!listening) return tl::make_unexpected(listening.error());
+    return serve_until_signal(*session, *exports, context.out);
+}
+
+void setup_options(CLI::App& command, const std::shared_ptr<ServeOptions>& options) {
+    command
+        .add_option_function<std::vector<std::string>>(
+            "source",
+            [options](const std::vector<std::string>& texts) {
+                for (const std::string& text : texts) {
+                    auto source = parse_source(text);
+                    if (!source) throw CLI::ValidationError("source", source.error());
+                    options->sources.push_back(std::move(*source));
+                }
+            },
+            "[NAME=]FILE, or NAME=mem:SIZE for memory")
+        ->type_name("SOURCE")
+        ->required();
+    command
+        .add_option_function<std::vector<std::string>>(
+            "--allow",
+            [options](const std::vector<std::string>& texts) {
+                for (const std::string& text : texts) {
+                    const auto rule = parse_allow(text);
+                    if (!rule) throw CLI::ValidationError("--allow", rule.error());
+                    options->rules.push_back(*rule);
+                }
+            },
+            "who may: a network, uid=N or gid=N; repeated: any of them (default: everybody)")
+        ->type_name("CIDR|uid=N|gid=N")
+        ->expected(1)
+        ->take_all();
+    command.add_flag("--writable", options->writable,
+                     "peers may write; what they put into a FILE is written back to it");
+    command.add_flag("--verbs", options->verbs,
+                     "also answer user-space verbs on PORT+1, for `kxfer compare`");
+}
+
+} // namespace
+
+void setup_serve(CLI::App& app, Program& program) {
+    const auto options = std::make_shared<ServeOptions>();
+    CLI::App& command = add_command(app, "serve", "export files and memory until Ctrl-C",
+                                    "kxfer serve inbox=mem:16M --writable --allow 10.77.0.0/24");
+    setup_options(command, options);
+    CLI::Option* listen = add_peer_option(command, "--listen", options->listen,
+                                          "own ADDR[:PORT] to be reached by, unless it is already");
+    command.callback([&program, options, listen] {
+        options->has_listen = listen->count() != 0;
+        program.run = [options](Context& context) { return run_serve(*options, context); };
+    });
+}
+
+} // namespace kxfer::cli

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+//
+// kxfer stat [DEV|LINK]: the counters of the module, or what is going on on
+// one device or link.
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+#include "cli/command.hpp"
+#include "cli/commands.hpp"
+#include "cli/device_file.hpp"
+#include "cli/link_record.hpp"
+
+namespace kxfer::cli {
+
+namespace {
+
+struct StatOptions {
+    std::string object;
+};
+
+Result show_counters(const Session& session, Context& context) {
+    const auto counters = session.list<kxfer_info_counter>(KXFER_INFO_COUNTERS);
+    if (!counters) return failed(counters.error());
+    Record record;
+    for (const kxfer_info_counter& counter : *counters)
+        record.add(text_of(counter.name), Value(uint64_t{counter.value}), Show::everywhere,
+                   text_of(counter.name));
+    context.out.record(record);
+    return exit_ok;
+}
+
+Words device_flags(uint32_t flags) {
+    Words words;
+    if (flags & KXFER_DEVICE_IWARP) words.emplace_back("iWARP");
+    if (flags & KXFER_DEVICE_ROCE) words.emplace_back("RoCE");
+    if (flags & KXFER_DEVICE_IB) words.emplace_back("InfiniBand");
+    if (flags & KXFER_DEVICE_VIRT_DMA) words.emplace_back("software");
+    if (flags & KXFER_DEVICE_ATOMIC) words.emplace_back("atomics");
+    if (!(flags & KXFER_DEVICE_USABLE)) words.emplace_back("unusable");
+    return words;
+}
+
+Result show_device(const Session& session, const std::string& name, Context& context) {
+    const auto devices = session.list<kxfer_info_device>(KXFER_INFO_DEVICES);
+    if (!devices) return failed(devices.error());
+    const auto device = std::find_if(devices->begin(), devices->end(),
+                                     [&](const auto& one) { return text_of(one.name) == name; });
+    if (device == devices->end())
+        return failed(Error("cannot show", name, ENOENT, "see: kxfer device list, kxfer link list",
+                            "no RDMA device of that name and no number of a link"));
+    const auto links = session.list<kxfer_info_link>(KXFER_INFO_LINKS);
+    if (!links) return failed(links.error());
+    Table rows;
+    for (const kxfer_info_link& link : *links)
+        if (text_of(link.device) == name) rows.push_back(link_row(link));
+    context.out.record(Record()
+                           .add("device", name)
+                           .add("flags", device_flags(device->flags))
+                           .add("nr_links", device->nr_links, Show::everywhere, "links in all")
+                           .add("mappings", device->nr_mappings)
+                           .add("links", Value(rows)));
+    return exit_ok;
+}
+
+Result show_link(const Session& session, uint64_t id, Context& context) {
+    const auto record = link_record(session, id);
+    if (!record) return tl::make_unexpected(record.error());
+    context.out.record(*record);
+    return exit_ok;
+}
+
+Result run_stat(const StatOptions& options, Context& context) {
+    auto session = open_session();
+    if (!session) return tl::make_unexpected(session.error());
+    const std::string& object = options.object;
+    if (object.empty()) return show_counters(*session, context);
+    uint64_t link = 0;
+    const auto [end, error] = std::from_chars(object.data(), object.data() + object.size(), link);
+    if (error == std::errc() && *end == '\0') return show_link(*session, link, context);
+    return show_device(*session, object, context);
+}
+
+} // namespace
+
+void setup_stat(CLI::App& app, Program& program) {
+    const auto options = std::make_shared<StatOptions>();
+    CLI::App& command =
+        add_command(app, "stat", "counters of the module, of a device or of a link", "kxfer stat rxe0");
+    command.add_option("object", options->object, "name of an RDMA device or number of a link")
+        ->type_name("DEV|LINK");
+    on_run(command, program, options, run_stat);
+}
+
+} // namespace kxfer::cli

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#include "cli/file.hpp"
+
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "cli/interrupt.hpp"
+#include "cli/record.hpp"
+
+namespace kxfer::cli {
+
+Expected<Memory> Memory::allocate(size_t bytes) {
+    void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return fail("cannot allocate", human_bytes(bytes), errno);
+    // Few large pages make few segments and registrations; it works without.
+    madvise(at, bytes, MADV_HUGEPAGE);
+    return Memory({static_cast<std::byte*>(at), bytes});
+}
+
+Memory::~Memory() {
+    if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
+}
+
+Expected<size_t> read_full(int fd, std::span<std::byte> into, const std::string& name) {
+    size_t done = 0;
+    while (done < into.size()) {
+        const ssize_t n = read(fd, into.data() + done, into.size() - done);
+        if (n == 0) break;
+        if (n < 0 && errno == EINTR && !interrupted()) continue;
+        if (n < 0) return fail("cannot read", name, errno);
+        done += static_cast<size_t>(n);
+    }
+    return done;
+}
+
+Expected<void> write_full(int fd, std::span<const std::byte> from, const std::string& name, size_t* written) {
+    size_t done = 0;
+    while (done < from.size()) {
+        const ssize_t n = write(fd, from.data() + done, from.size() - done);
+        if (n < 0 && errno == EINTR && !interrupted()) continue;
+        if (n < 0) return fail("cannot write", name, errno);
+        done += static_cast<size_t>(n);
+        if (written) *written += static_cast<size_t>(n);
+    }
+    return {};
+}
+
+std::string directory_of(const std::string& path) {
+    const size_t slash = path.rfind('/');
+    if (slash == std::string::npos) return ".";
+    return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+void sync_directory(const std::string& path) {
+    const Descriptor directory(open(directory_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (directory.get() >= 0) fsync(directory.get());
+}
+
+} // namespace kxfer::cli

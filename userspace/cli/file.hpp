@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+//
+// Descriptors and anonymous memory that clean up, and reading and writing in
+// full with errors that say what failed.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <unistd.h>
+
+#include <kxfer/kxfer.hpp>
+
+namespace kxfer::cli {
+
+class Descriptor {
+  public:
+    Descriptor() = default;
+    explicit Descriptor(int fd, bool owned = true) : fd_(fd), owned_(owned) {}
+    Descriptor(Descriptor&& other) noexcept
+        : fd_(std::exchange(other.fd_, -1)), owned_(std::exchange(other.owned_, false)) {}
+    Descriptor& operator=(Descriptor&& other) noexcept {
+        std::swap(fd_, other.fd_);
+        std::swap(owned_, other.owned_);
+        return *this;
+    }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    ~Descriptor() {
+        if (fd_ >= 0 && owned_) close(fd_);
+    }
+
+    int get() const { return fd_; }
+
+  private:
+    int fd_ = -1;
+    bool owned_ = false;
+};
+
+// Zeroed pages of the process's own: the only kind that is safe to lend.
+class Memory {
+  public:
+    static Expected<Memory> allocate(size_t bytes);
+    Memory() = default;
+    Memory(Memory&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+    Memory& operator=(Memory&& other) noexcept {
+        std::swap(bytes_, other.bytes_);
+        return *this;
+    }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    ~Memory();
+
+    std::span<std::byte> bytes() const { return bytes_; }
+
+  private:
+    explicit Memory(std::span<std::byte> bytes) : bytes_(bytes) {}
+    std::span<std::byte> bytes_;
+};
+
+// Fills `into` unless the file ends before; returns the bytes read. A signal
+// that interrupt.hpp caught ends it with EINTR.
+Expected<size_t> read_full(int fd, std::span<std::byte> into, const std::string& name);
+
+// Writes all; `written`, if given, counts what went out even if it fails.
+Expected<void> write_full(int fd, std::span<const std::byte> from, const std::string& name,
+                          size_t* written = nullptr);
+
+// The folder that holds the file, "." if none is named.
+std::string directory_of(const std::string& path);
+
+// Makes a rename durable. File systems that cannot are no failure.
+void sync_directory(const std::string& path);
+
+} // namespace kxfer::cli

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+//
+// Served: one export of `kxfer serve`, with the memory behind it.
+//
+// The memory is anonymous and the process's own; a file is read into it once,
+// so that nobody who truncates or writes the file reaches the peers' data. What
+// the export holds is published with the SHA-256 of that memory, computed here
+// and not taken from the peer that wrote it.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include <kxfer/kxfer.hpp>
+
+#include "cli/failure.hpp"
+#include "cli/file.hpp"
+#include "cli/output.hpp"
+#include "cli/source.hpp"
+
+namespace kxfer::cli {
+
+class Served {
+  public:
+    // rules grant the rights of the export; none: everybody.
+    static tl::expected<Served, Failure> make(Session& session, const Source& source, bool writable,
+                                              std::span<const kxfer_rule> rules, const Output& out);
+
+    uint32_t export_id() const { return export_.id(); }
+    const Source& source() const { return source_; }
+    uint64_t length() const { return length_; }
+    const kxfer_content& content() const { return content_; }
+
+    // A peer says that the first `length` bytes are content now: writes them
+    // back to the file, if there is one, and publishes them.
+    tl::expected<void, Failure> accept(uint64_t length, const Output& out);
+
+  private:
+    tl::expected<void, Failure> read_file();
+    tl::expected<void, Failure> lend(Session& session, bool writable, std::span<const kxfer_rule> rules);
+    tl::expected<void, Failure> publish(uint64_t length, const Output& out);
+    tl::expected<void, Failure> write_back(uint64_t length) const;
+
+    Source source_;
+    uint64_t length_ = 0;
+    kxfer_content content_ = {};
+    Memory memory_; // outlives region and export
+    Region region_;
+    Export export_;
+};
+
+} // namespace kxfer::cli

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// SOURCE := [NAME=]FILE | NAME=mem:SIZE      what `serve` is to export
+//
+// Without NAME it is the base name of FILE. What stands before '=' is a name
+// only if it can be one, so that ./a=b is a file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <tl/expected.hpp>
+
+namespace kxfer::cli {
+
+struct Source {
+    std::string name;
+    std::string file;   // empty: memory
+    uint64_t bytes = 0; // of memory
+};
+
+// The error says in words what is wrong and what is allowed.
+tl::expected<Source, std::string> parse_source(std::string_view text);
+
+} // namespace kxfer::cli

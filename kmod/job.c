@@ -724,3 +724,35 @@ void kxfer_job_end_session(struct kxfer_session *session)
 	INIT_LIST_HEAD(&session->done);
 	session->nr_done = 0;
 }
+
+/**
+ * kxfer_job_records() - the jobs of a session that are in flight at one instant
+ * @session: stays while this runs
+ * @records: filled
+ * @nr: room, at most KXFER_MAX_JOBS is used
+ *
+ * Any context but hard interrupts. Return: records filled.
+ */
+u32 kxfer_job_records(struct kxfer_session *session, struct kxfer_job_record *records,
+		      u32 nr)
+{
+	struct kxfer_active_job *job;
+	u32 n = 0;
+
+	spin_lock_bh(&session->job_lock);
+	list_for_each_entry(job, &session->jobs, session_node) {
+		if (n == nr)
+			break;
+		records[n++] = (struct kxfer_job_record) {
+			.user_data = job->completion.user_data,
+			.length = job->length,
+			.submitted_ns = job->completion.submitted_ns,
+			.link = job->lane ? job->lane->link->id : 0,
+			.lane = job->lane ? job->lane->index : 0,
+			.op = job->completion.op,
+			.posted = READ_ONCE(job->started),
+		};
+	}
+	spin_unlock_bh(&session->job_lock);
+	return n;
+}

@@ -61,6 +61,26 @@ struct kxfer_active_job {
 	bool stopped;
 };
 
+/**
+ * struct kxfer_job_record - a job in flight, for people
+ * @user_data: of its owner
+ * @length: bytes
+ * @submitted_ns: when
+ * @link: id of the link, 0: none
+ * @lane: index of the lane
+ * @op: enum kxfer_op
+ * @posted: something of it was posted
+ */
+struct kxfer_job_record {
+	u64 user_data;
+	u64 length;
+	u64 submitted_ns;
+	u64 link;
+	u32 lane;
+	u32 op;
+	bool posted;
+};
+
 int kxfer_job_init(void);
 void kxfer_job_exit(void);
 struct kxfer_active_job *kxfer_job_alloc(struct kxfer_session *session,
@@ -74,6 +94,8 @@ void kxfer_job_pump(struct kxfer_lane *lane);
 void kxfer_job_revoke(struct kxfer_link *link, struct kxfer_target *target);
 void kxfer_job_fail_lane(struct kxfer_lane *lane);
 void kxfer_job_deadline_work(struct work_struct *work);
+u32 kxfer_job_records(struct kxfer_session *session, struct kxfer_job_record *records,
+		      u32 nr);
 void kxfer_job_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane);
 
 #endif /* KXFER_JOB_H */

@@ -291,3 +291,37 @@ int kxfer_region_del(struct kxfer_session *session, void *arg)
 	kxfer_region_destroy(region);
 	return 0;
 }
+
+/**
+ * kxfer_region_records() - the regions of a session at one instant
+ * @session: stays while this runs
+ * @records: filled
+ * @nr: room; KXFER_MAX_REGIONS is enough
+ *
+ * Return: records filled, or -EBUSY: a call of the session holds its lock, and
+ * perhaps for as long as its user likes.
+ */
+int kxfer_region_records(struct kxfer_session *session,
+			 struct kxfer_region_record *records, u32 nr)
+{
+	struct kxfer_region *region;
+	unsigned long id;
+	u32 n = 0;
+
+	if (!down_read_trylock(&session->lock))
+		return -EBUSY;
+	xa_for_each(&session->regions, id, region) {
+		if (n == nr)
+			break;
+		records[n++] = (struct kxfer_region_record) {
+			.id = id,
+			.nr_users = atomic_read(&region->users),
+			.nr_mappings = kxfer_session_count(&region->mappings),
+			.nr_pages = region->memory->nr_pages,
+			.length = region->memory->length,
+			.writable = region->memory->writable,
+		};
+	}
+	up_read(&session->lock);
+	return n;
+}

@@ -48,12 +48,33 @@ struct kxfer_mapping {
 	u32 nr_extents;
 };
 
+/**
+ * struct kxfer_region_record - a region of a session, for people
+ * @id: in its session
+ * @nr_users: jobs in flight and exports
+ * @nr_mappings: devices that it is mapped for
+ * @nr_pages: pinned
+ * @length: bytes
+ * @writable: devices may write it
+ */
+struct kxfer_region_record {
+	u32 id;
+	u32 nr_users;
+	u32 nr_mappings;
+	unsigned long nr_pages;
+	u64 length;
+	bool writable;
+};
+
 struct kxfer_region *kxfer_region_create(struct kxfer_memory *memory);
 void kxfer_region_destroy(struct kxfer_region *region);
 struct kxfer_mapping *kxfer_mapping_get(struct kxfer_region *region,
 					struct kxfer_device *dev);
 void kxfer_mapping_put(struct kxfer_mapping *mapping);
 void kxfer_mapping_remove_all(struct kxfer_device *dev);
+
+int kxfer_region_records(struct kxfer_session *session,
+			 struct kxfer_region_record *records, u32 nr);
 
 int kxfer_region_add(struct kxfer_session *session, void *arg);
 int kxfer_region_del(struct kxfer_session *session, void *arg);

@@ -163,7 +163,7 @@ int kxfer_session_insert(struct xarray *table, void *object, u32 *id, u32 max)
 	return ret == -EBUSY ? -EDQUOT : ret;
 }
 
-/** kxfer_session_count() - objects in a table; the session's lock is held */
+/** kxfer_session_count() - objects in a table, as it stands; any context */
 u32 kxfer_session_count(struct xarray *table)
 {
 	unsigned long id;
@@ -291,10 +291,13 @@ int kxfer_event_reap(struct kxfer_session *session, void *arg)
 	return stored ? 0 : ret;
 }
 
-/* The session's lock is taken, so that its tables stay as they are meanwhile. */
+/*
+ * The session's lock is not taken: a call that holds it may wait for its user's
+ * memory, and whoever opens a session would then wait for that. Counting is safe
+ * without, and sessions_mutex keeps the session.
+ */
 static void fill_info(struct kxfer_session *session, struct kxfer_info_session *info)
 {
-	down_read(&session->lock);
 	*info = (struct kxfer_info_session) {
 		.id = session->id,
 		.pid = session->pid,
@@ -307,7 +310,6 @@ static void fill_info(struct kxfer_session *session, struct kxfer_info_session *
 		.nr_done = READ_ONCE(session->nr_done),
 		.pinned_bytes = atomic64_read(&session->pinned_bytes),
 	};
-	up_read(&session->lock);
 }
 
 /** kxfer_session_info() - INFO records of sessions after *cursor; see info.c */
@@ -329,4 +331,21 @@ u32 kxfer_session_info(const struct kxfer_session *viewer, u64 *cursor,
 	}
 	mutex_unlock(&sessions_mutex);
 	return n;
+}
+
+/**
+ * kxfer_session_for_each() - look at every session
+ * @look: called with sessions_mutex held, which keeps the session; must not wait
+ *	for anything that a user's call holds
+ * @context: handed to @look
+ */
+void kxfer_session_for_each(void (*look)(struct kxfer_session *session, void *context),
+			    void *context)
+{
+	struct kxfer_session *session;
+
+	mutex_lock(&sessions_mutex);
+	list_for_each_entry(session, &sessions, node)
+		look(session, context);
+	mutex_unlock(&sessions_mutex);
 }

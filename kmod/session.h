@@ -83,6 +83,8 @@ int kxfer_session_insert(struct xarray *table, void *object, u32 *id, u32 max);
 u32 kxfer_session_count(struct xarray *table);
 u32 kxfer_session_info(const struct kxfer_session *viewer, u64 *cursor,
 		       void *records, u32 nr);
+void kxfer_session_for_each(void (*look)(struct kxfer_session *session, void *context),
+			    void *context);
 
 int kxfer_session_prepare_events(struct kxfer_session *session);
 int kxfer_session_push_event(struct kxfer_session *session,

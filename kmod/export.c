@@ -151,8 +151,9 @@ static int bind_region(struct kxfer_export *export, struct kxfer_session *sessio
 	return 0;
 }
 
+/* Once it is in the table another thread may delete it. */
 static int insert_export(struct kxfer_session *session, struct kxfer_export *export,
-			 const struct kxfer_export_add *cmd)
+			 struct kxfer_export_add *cmd)
 {
 	int ret;
 
@@ -170,6 +171,7 @@ static int insert_export(struct kxfer_session *session, struct kxfer_export *exp
 		else
 			atomic_inc(&export->region->users);
 	}
+	cmd->export_id = export->id;
 	up_write(&session->lock);
 	return ret;
 }
@@ -195,8 +197,6 @@ int kxfer_export_add(struct kxfer_session *session, void *arg)
 		ret = insert_export(session, export, cmd);
 	if (ret)
 		kref_put(&export->ref, export_release);
-	else
-		cmd->export_id = export->id;
 	return ret;
 }
 

@@ -158,7 +158,8 @@ void kxfer_listener_device_removed(struct ib_device *ibdev)
 	mutex_unlock(&listeners_mutex);
 }
 
-static int insert(struct kxfer_listener *listener)
+/* Once it is in the list another session may delete it. */
+static int insert(struct kxfer_listener *listener, struct kxfer_listen_add *cmd)
 {
 	int ret;
 
@@ -168,6 +169,8 @@ static int insert(struct kxfer_listener *listener)
 		nr_listeners++;
 		listener->id = ++last_listener_id;
 		list_add_tail(&listener->node, &listeners);
+		cmd->addr = listener->addr;
+		cmd->listener = listener->id;
 		kxfer_stat_inc(KXFER_STAT_LIVE_LISTENERS);
 	}
 	mutex_unlock(&listeners_mutex);
@@ -197,14 +200,10 @@ int kxfer_listener_add(struct kxfer_session *session, void *arg)
 	if (!listener->addr.port)
 		listener->addr.port = KXFER_PORT;
 	listener->flags = cmd->flags;
-	ret = insert(listener);
-	if (ret) {
+	ret = insert(listener, cmd);
+	if (ret)
 		kfree(listener);
-		return ret;
-	}
-	cmd->addr = listener->addr;
-	cmd->listener = listener->id;
-	return 0;
+	return ret;
 }
 
 /** kxfer_listener_del() - KXFER_LISTEN_DEL */

@@ -259,14 +259,15 @@ int kxfer_region_add(struct kxfer_session *session, void *arg)
 	down_write(&session->lock);
 	ret = kxfer_session_insert(&session->regions, region, &region->id,
 				   KXFER_MAX_REGIONS);
-	up_write(&session->lock);
-	if (ret) {
-		kxfer_region_destroy(region);
-		return ret;
+	if (!ret) {
+		cmd->region = region->id;
+		atomic64_add(kxfer_memory_bytes(memory), &session->pinned_bytes);
 	}
-	cmd->region = region->id;
-	atomic64_add(kxfer_memory_bytes(memory), &session->pinned_bytes);
-	return 0;
+	up_write(&session->lock);
+	/* Else another thread may have deleted it by now. */
+	if (ret)
+		kxfer_region_destroy(region);
+	return ret;
 }
 
 /** kxfer_region_del() - KXFER_REGION_DEL */

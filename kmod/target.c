@@ -243,7 +243,9 @@ static int acquire(struct kxfer_target *target, const struct kxfer_target_open *
 	return ret;
 }
 
-static int insert_target(struct kxfer_session *session, struct kxfer_target *target)
+/* Once it is in the table another thread may close it. */
+static int insert_target(struct kxfer_session *session, struct kxfer_target *target,
+			 struct kxfer_target_open *cmd)
 {
 	int ret;
 
@@ -252,6 +254,7 @@ static int insert_target(struct kxfer_session *session, struct kxfer_target *tar
 				   KXFER_MAX_TARGETS);
 	if (!ret)
 		atomic_inc(&target->peer->nr_targets);
+	cmd->target = target->id;
 	up_write(&session->lock);
 	return ret;
 }
@@ -276,12 +279,10 @@ static int open_on_peer(struct kxfer_session *session, struct kxfer_peer *peer,
 		cmd->nr_keys = target->nr_keys;
 		cmd->length = target->length;
 		cmd->content = target->content;
-		ret = insert_target(session, target);
+		ret = insert_target(session, target, cmd);
 	}
 	if (ret)
 		kxfer_target_put(target);
-	else
-		cmd->target = target->id;
 	return ret;
 }
 

@@ -85,11 +85,14 @@ Check node_check(const Patient& patient) {
     if (access(KXFER_DEVICE_PATH, R_OK | W_OK) == 0)
         return {name, Health::ok, who + "; this user may use it", ""};
     const bool by_group = (node.st_mode & 0060) == 0060;
-    return {name, Health::mend, who + "; this user may not use it",
-            by_group ? fmt::format("usermod -aG {} {}; log in again", group_name(node.st_gid),
-                                   user_name(geteuid()))
-                     : "install the udev rule (make install), or as root: chgrp rdma /dev/kxfer; "
-                       "chmod 660 /dev/kxfer"};
+    const std::string join = fmt::format("usermod -aG {} {}, then log in again",
+                                         by_group ? group_name(node.st_gid) : "rdma", user_name(geteuid()));
+    return {
+        name, Health::mend, who + "; this user may not use it",
+        by_group
+            ? join
+            : "install the udev rule (make install) or: chgrp rdma /dev/kxfer; chmod 660 /dev/kxfer; then " +
+                  join};
 }
 
 Check user_check(const Patient&) {

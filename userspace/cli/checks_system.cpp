@@ -122,7 +122,7 @@ Check counting_check() {
     const auto counter = bench::SyscallCounter::open();
     if (counter) return {"counting system calls", Health::ok, "this user may", ""};
     return {"counting system calls", Health::hint, "this user may not: `compare` shows - for them",
-            counter.error().reason()};
+            counter.error().hint};
 }
 
 } // namespace

@@ -79,7 +79,7 @@ Result run_doctor(const DoctorOptions&, Context& context) {
         report.add("hints", Value(hints), Show::text_only, "\ncould be better");
     report.add("nr_to_mend", uint64_t(to_mend), Show::json_only).add("exit_status", status, Show::json_only);
     context.out.record(report);
-    context.out.note(to_mend ? "" : "\nnothing to mend");
+    if (!to_mend) context.out.note("\nnothing to mend");
     return status;
 }
 

@@ -33,7 +33,6 @@
 #define CONNECT_MS		10000
 #define RESERVED_PORT_MIN	665	/* as sunrpc's min_resvport */
 #define RESERVED_PORT_MAX	1023
-#define RESERVED_PORT_TRIES	64
 #define ACK_TIMEOUT		17	/* 4.096 us * 2^17: 0.54 s; 8 tries: 4.3 s */
 #define RETRY_COUNT		7
 #define RD_ATOM_MAX		128	/* conn_param holds it in a u8 */
@@ -180,17 +179,32 @@ static void set_port(struct sockaddr_storage *ss, u16 port)
 	((struct sockaddr_in *)ss)->sin_port = htons(port);
 }
 
+/* For an unspecified address rdma_cm says EADDRNOTAVAIL of a port in use. */
+static bool port_taken(int error)
+{
+	return error == -EADDRINUSE || error == -EADDRNOTAVAIL;
+}
+
 static int bind_reserved_port(struct rdma_cm_id *id, struct sockaddr_storage *local)
 {
 	u32 range = RESERVED_PORT_MAX - RESERVED_PORT_MIN + 1;
-	u32 port = get_random_u32() % range;
-	int tries, ret = -EADDRINUSE;
+	u32 port = get_random_u32() % range, tries;
+	int ret = -EADDRINUSE;
 
-	for (tries = 0; ret == -EADDRINUSE && tries < RESERVED_PORT_TRIES; tries++) {
+	for (tries = 0; port_taken(ret) && tries < range; tries++) {
 		set_port(local, RESERVED_PORT_MIN + (port + tries) % range);
 		ret = rdma_bind_addr(id, (struct sockaddr *)local);
 	}
 	return ret;
+}
+
+/* As rdma_cm does it for an id that was not bound before; only scoped addresses need it. */
+static void bind_scope(struct rdma_cm_id *id, struct kxfer_addr *from, u32 scope_id)
+{
+	if (!scope_id)
+		return;
+	from->scope_id = scope_id;
+	id->route.addr.dev_addr.bound_dev_if = scope_id;
 }
 
 /* Control: own address or any, reserved port. Data: where the control lane is. */
@@ -203,6 +217,7 @@ static int bind_source(struct kxfer_lane *lane)
 	if (!from.family)
 		from.family = link->remote.family;
 	from.port = 0;
+	bind_scope(lane->cm_id, &from, link->remote.scope_id);
 	kxfer_addr_to_sockaddr(&from, &local);
 	if (kxfer_lane_is_control(lane))
 		return bind_reserved_port(lane->cm_id, &local);

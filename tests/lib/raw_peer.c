@@ -1,0 +1,748 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A peer in user space; see raw_peer.h.
+ */
+#include <arpa/inet.h>
+#include <endian.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "raw_peer.h"
+
+#define SEND_WRS	16
+#define SEND_SLOT	RAW_RECVS	/* message behind the received ones */
+#define RD_ATOM		16
+#define SOURCE_PORT_MIN	512		/* below those that kernels choose */
+#define SOURCE_PORT_MAX	660
+
+/* work request ids: RECVs by index */
+#define WR_SEND		1000
+
+/* ---- lanes ---- */
+
+static void fill_sockaddr(struct sockaddr_in *sin, uint16_t port)
+{
+	memset(sin, 0, sizeof(*sin));
+	sin->sin_family = AF_INET;
+	sin->sin_port = htons(port);
+	inet_pton(AF_INET, kx_address(), &sin->sin_addr);
+}
+
+static bool readable(int fd, uint32_t ms)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+
+	return poll(&poll_fd, 1, ms) == 1;
+}
+
+/* Takes the next event and leaves it to the caller to acknowledge. */
+static struct rdma_cm_event *next_event(struct rdma_event_channel *channel, uint32_t ms)
+{
+	struct rdma_cm_event *event;
+
+	if (!readable(channel->fd, ms) || rdma_get_cm_event(channel, &event))
+		return NULL;
+	return event;
+}
+
+static void note_refusal(struct raw_lane *lane, const struct rdma_cm_event *event)
+{
+	const struct kxfer_wire_refusal *refusal = event->param.conn.private_data;
+
+	if (refusal && event->param.conn.private_data_len >= sizeof(*refusal) &&
+	    be32toh(refusal->magic) == KXFER_WIRE_MAGIC)
+		lane->refusal = be16toh(refusal->reason);
+}
+
+static int wait_event(struct raw_lane *lane, enum rdma_cm_event_type wanted)
+{
+	struct rdma_cm_event *event = next_event(lane->events, RAW_MS);
+	int ret;
+
+	if (!event)
+		return -ETIMEDOUT;
+	if (event->event == wanted) {
+		ret = 0;
+	} else if (event->event == RDMA_CM_EVENT_REJECTED) {
+		note_refusal(lane, event);
+		ret = -ECONNREFUSED;
+	} else {
+		ret = -EIO;
+	}
+	rdma_ack_cm_event(event);
+	return ret;
+}
+
+static int post_receive(struct raw_lane *lane, uint32_t index)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)lane->memory + index * RAW_BYTES,
+		.length = RAW_BYTES,
+		.lkey = lane->mr->lkey,
+	};
+	struct ibv_recv_wr wr = { .wr_id = index, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return ibv_post_recv(lane->id->qp, &wr, &bad) ? -EIO : 0;
+}
+
+/* QP, CQ and RECVs of an id that has a device. */
+static int make_qp(struct raw_lane *lane)
+{
+	size_t bytes = (RAW_RECVS + 1) * RAW_BYTES;
+	struct ibv_qp_init_attr attr = {
+		.cap = {
+			.max_send_wr = SEND_WRS,
+			.max_recv_wr = RAW_RECVS,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+		},
+		.qp_type = IBV_QPT_RC,
+	};
+	uint32_t i;
+	int ret = 0;
+
+	lane->memory = aligned_alloc(4096, bytes);
+	lane->cq = ibv_create_cq(lane->id->verbs, SEND_WRS + RAW_RECVS, NULL, NULL, 0);
+	if (!lane->memory || !lane->cq)
+		return -ENOMEM;
+	memset(lane->memory, 0, bytes);
+	/* Remotely writable: iWARP's READ sink has to be. */
+	lane->mr = ibv_reg_mr(lane->pd, lane->memory, bytes, IBV_ACCESS_LOCAL_WRITE |
+			      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+	if (!lane->mr)
+		return -EIO;
+	attr.send_cq = lane->cq;
+	attr.recv_cq = lane->cq;
+	if (rdma_create_qp(lane->id, lane->pd, &attr))
+		return -EIO;
+	for (i = 0; !ret && i < RAW_RECVS; i++)
+		ret = post_receive(lane, i);
+	return ret;
+}
+
+static int resolve(struct raw_lane *lane, uint16_t port, uint16_t source_port)
+{
+	struct sockaddr_in from, to;
+	int ret;
+
+	fill_sockaddr(&from, source_port);
+	fill_sockaddr(&to, port);
+	if (rdma_bind_addr(lane->id, (struct sockaddr *)&from))
+		return -errno;
+	if (rdma_resolve_addr(lane->id, NULL, (struct sockaddr *)&to, RAW_MS))
+		return -errno;
+	ret = wait_event(lane, RDMA_CM_EVENT_ADDR_RESOLVED);
+	if (ret)
+		return ret;
+	if (rdma_resolve_route(lane->id, RAW_MS))
+		return -errno;
+	return wait_event(lane, RDMA_CM_EVENT_ROUTE_RESOLVED);
+}
+
+struct kxfer_wire_hello raw_hello_data(enum kxfer_wire_kind kind, const uint8_t *cookie,
+				       uint64_t epoch)
+{
+	struct kxfer_wire_hello hello = {
+		.magic = htobe32(KXFER_WIRE_MAGIC),
+		.version_min = htobe16(KXFER_WIRE_VERSION_MIN),
+		.version_max = htobe16(KXFER_WIRE_VERSION_MAX),
+		.kind = kind,
+		.lane = kind == KXFER_WIRE_CONTROL ? 0 : 1,
+		.nr_lanes = htobe16(1),
+		.epoch = htobe64(epoch),
+	};
+
+	memcpy(hello.cookie, cookie, sizeof(hello.cookie));
+	return hello;
+}
+
+static int connect_lane(struct raw_lane *lane, uint16_t port, uint16_t source_port,
+			const void *hello, uint8_t hello_bytes, struct ibv_pd *pd)
+{
+	struct rdma_conn_param param = {
+		.private_data = hello,
+		.private_data_len = hello_bytes,
+		.responder_resources = RD_ATOM,
+		.initiator_depth = RD_ATOM,
+		.retry_count = 7,
+		.rnr_retry_count = 7,
+	};
+	int ret;
+
+	lane->events = rdma_create_event_channel();
+	if (!lane->events)
+		return -errno;
+	if (rdma_create_id(lane->events, &lane->id, NULL, RDMA_PS_TCP))
+		return -errno;
+	ret = resolve(lane, port, source_port);
+	if (ret)
+		return ret;
+	lane->pd = pd ? pd : ibv_alloc_pd(lane->id->verbs);
+	if (!lane->pd)
+		return -EIO;
+	ret = make_qp(lane);
+	if (ret)
+		return ret;
+	if (rdma_connect(lane->id, &param))
+		return -errno;
+	return wait_event(lane, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+int raw_lane_connect(struct raw_lane *lane, uint16_t port, uint16_t source_port,
+		     const void *hello, uint8_t hello_bytes, struct ibv_pd *pd)
+{
+	uint32_t refusal;
+	int ret;
+
+	memset(lane, 0, sizeof(*lane));
+	ret = connect_lane(lane, port, source_port, hello, hello_bytes, pd);
+	if (ret) {
+		refusal = lane->refusal;
+		raw_lane_close(lane);
+		lane->refusal = refusal;
+	}
+	return ret;
+}
+
+void raw_lane_close(struct raw_lane *lane)
+{
+	struct rdma_cm_event *event;
+
+	if (lane->id && lane->id->qp) {
+		rdma_disconnect(lane->id);
+		rdma_destroy_qp(lane->id);
+	}
+	if (lane->mr)
+		ibv_dereg_mr(lane->mr);
+	if (lane->cq)
+		ibv_destroy_cq(lane->cq);
+	while (lane->events && (event = next_event(lane->events, 0)))
+		rdma_ack_cm_event(event);
+	if (lane->id)
+		rdma_destroy_id(lane->id);
+	if (lane->events)
+		rdma_destroy_event_channel(lane->events);
+	free(lane->memory);
+	memset(lane, 0, sizeof(*lane));
+}
+
+static void look_for_disconnection(struct raw_lane *lane)
+{
+	struct rdma_cm_event *event;
+
+	while (lane->events && (event = next_event(lane->events, 0))) {
+		if (event->event == RDMA_CM_EVENT_DISCONNECTED)
+			lane->lost = true;
+		rdma_ack_cm_event(event);
+	}
+}
+
+static void note_completion(struct raw_lane *lane, const struct ibv_wc *wc)
+{
+	if (wc->wr_id == WR_SEND) {
+		lane->send_status = wc->status;
+		lane->send_done = true;
+	} else if (wc->status == IBV_WC_SUCCESS) {
+		lane->arrived[lane->nr_arrived] = wc->wr_id;
+		lane->arrived_bytes[lane->nr_arrived++] = wc->byte_len;
+	}
+	if (wc->status != IBV_WC_SUCCESS)
+		lane->lost = true;
+}
+
+/* Looks once at completions and events. */
+static void look(struct raw_lane *lane)
+{
+	struct ibv_wc wc;
+
+	while (lane->cq && ibv_poll_cq(lane->cq, 1, &wc) == 1)
+		note_completion(lane, &wc);
+	if (lane->events)
+		look_for_disconnection(lane);
+}
+
+static bool look_until_sent(struct raw_lane *lane)
+{
+	look(lane);
+	return lane->send_done;
+}
+
+static bool look_until_arrived(struct raw_lane *lane)
+{
+	look(lane);
+	return lane->nr_arrived || lane->lost;
+}
+
+static int post_and_wait(struct raw_lane *lane, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+
+	wr->wr_id = WR_SEND;
+	wr->send_flags = IBV_SEND_SIGNALED;
+	lane->send_done = false;
+	if (ibv_post_send(lane->id->qp, wr, &bad))
+		return -ECONNRESET;
+	return kx_wait_until(look_until_sent(lane), RAW_MS) ? 0 : -ETIMEDOUT;
+}
+
+uint8_t *raw_scratch(struct raw_lane *lane)
+{
+	return lane->memory + SEND_SLOT * RAW_BYTES;
+}
+
+int raw_send(struct raw_lane *lane, const void *message, uint32_t length)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)raw_scratch(lane),
+		.length = length,
+		.lkey = lane->mr->lkey,
+	};
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
+	int ret;
+
+	memcpy(raw_scratch(lane), message, length);
+	ret = post_and_wait(lane, &wr);
+	if (!ret && lane->send_status != IBV_WC_SUCCESS)
+		ret = -ECONNRESET;
+	return ret;
+}
+
+int raw_receive(struct raw_lane *lane, void *message, uint32_t ms)
+{
+	uint32_t index, length;
+
+	if (!kx_wait_until(look_until_arrived(lane), ms))
+		return -ETIMEDOUT;
+	if (!lane->nr_arrived)
+		return -ECONNRESET;
+	index = lane->arrived[0];
+	length = lane->arrived_bytes[0];
+	lane->nr_arrived--;
+	memmove(lane->arrived, lane->arrived + 1, sizeof(*lane->arrived) * lane->nr_arrived);
+	memmove(lane->arrived_bytes, lane->arrived_bytes + 1,
+		sizeof(*lane->arrived_bytes) * lane->nr_arrived);
+	memcpy(message, lane->memory + index * RAW_BYTES, length);
+	post_receive(lane, index);
+	return length;
+}
+
+enum ibv_wc_status raw_rdma(struct raw_lane *lane, enum ibv_wr_opcode opcode,
+			    uint64_t addr, uint32_t rkey, uint32_t length)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)raw_scratch(lane),
+		.length = length,
+		.lkey = lane->mr->lkey,
+	};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = opcode,
+		.wr.rdma = { .remote_addr = addr, .rkey = rkey },
+	};
+
+	if (post_and_wait(lane, &wr))
+		return IBV_WC_GENERAL_ERR;
+	return lane->send_status;
+}
+
+static bool look_until_lost(struct raw_lane *lane)
+{
+	look(lane);
+	/* What arrives is of no interest here, but has to make room. */
+	while (lane->nr_arrived && !lane->lost)
+		post_receive(lane, lane->arrived[--lane->nr_arrived]);
+	return lane->lost;
+}
+
+bool raw_dropped(struct raw_lane *lane, uint32_t ms)
+{
+	return kx_wait_until(look_until_lost(lane), ms);
+}
+
+/* ---- initiator ---- */
+
+int raw_link_connect(struct raw_link *link, uint16_t port)
+{
+	static uint16_t next_port = SOURCE_PORT_MIN;
+	struct kxfer_wire_hello hello;
+	int tries, ret = -EADDRINUSE;
+
+	link->port = port;
+	if (getrandom(link->cookie, sizeof(link->cookie), 0) != sizeof(link->cookie))
+		return -EIO;
+	link->epoch = kx_now_ns();
+	link->answer_pings = true;
+	link->answer_revokes = true;
+	hello = raw_hello_data(KXFER_WIRE_CONTROL, link->cookie, link->epoch);
+	for (tries = 0; ret == -EADDRINUSE && tries < SOURCE_PORT_MAX - SOURCE_PORT_MIN;
+	     tries++) {
+		if (++next_port > SOURCE_PORT_MAX)
+			next_port = SOURCE_PORT_MIN;
+		ret = raw_lane_connect(&link->control, port, next_port, &hello,
+				       sizeof(hello), NULL);
+	}
+	link->pd = link->control.pd;
+	return ret;
+}
+
+int raw_link_hello(struct raw_link *link)
+{
+	return raw_request(link, &link->control, KXFER_WIRE_HELLO, NULL, 0, NULL, NULL);
+}
+
+int raw_link_connect_data(struct raw_link *link)
+{
+	struct kxfer_wire_hello hello =
+		raw_hello_data(KXFER_WIRE_DATA, link->cookie, link->epoch);
+
+	return raw_lane_connect(&link->data, link->port, 0, &hello, sizeof(hello), link->pd);
+}
+
+int raw_link_open(struct raw_link *link, uint16_t port)
+{
+	int ret;
+
+	memset(link, 0, sizeof(*link));
+	ret = raw_link_connect(link, port);
+	if (!ret)
+		ret = raw_link_hello(link);
+	if (!ret)
+		ret = raw_link_connect_data(link);
+	return ret > 0 ? -EPROTO : ret;
+}
+
+void raw_link_close(struct raw_link *link)
+{
+	raw_lane_close(&link->data);
+	raw_lane_close(&link->control);
+	if (link->pd)
+		ibv_dealloc_pd(link->pd);
+	memset(link, 0, sizeof(*link));
+}
+
+struct kxfer_wire_header raw_header(uint8_t type, uint8_t slot, uint16_t length,
+				    uint64_t sequence)
+{
+	struct kxfer_wire_header header = {
+		.type = type,
+		.slot = slot,
+		.length = htobe16(length),
+		.sequence = htobe64(sequence),
+	};
+
+	return header;
+}
+
+int raw_post_request(struct raw_lane *lane, struct kxfer_wire_header header,
+		     const void *payload, uint32_t payload_bytes)
+{
+	uint8_t message[RAW_BYTES];
+
+	memcpy(message, &header, sizeof(header));
+	if (payload_bytes)
+		memcpy(message + sizeof(header), payload, payload_bytes);
+	return raw_send(lane, message, sizeof(header) + payload_bytes);
+}
+
+/* Answers a request of the module's, if it is to be answered. */
+static void answer_module(struct raw_link *link, const struct kxfer_wire_header *request)
+{
+	struct kxfer_wire_header answer = *request;
+
+	if (request->type == KXFER_WIRE_REVOKE)
+		link->nr_revokes++;
+	if ((request->type == KXFER_WIRE_PING && !link->answer_pings) ||
+	    (request->type == KXFER_WIRE_REVOKE && !link->answer_revokes))
+		return;
+	answer.type |= KXFER_WIRE_ANSWER;
+	answer.length = 0;
+	raw_post_request(&link->control, answer, NULL, 0);
+}
+
+int raw_request(struct raw_link *link, struct raw_lane *lane, uint8_t type,
+		const void *payload, uint32_t length, void *answer,
+		uint32_t *answer_bytes)
+{
+	uint64_t sequence = ++link->sequence, end = kx_deadline_ns(RAW_MS);
+	uint8_t message[RAW_BYTES];
+	struct kxfer_wire_header *header = (void *)message;
+	int ret = raw_post_request(lane, raw_header(type, 1, length, sequence), payload,
+				   length);
+
+	while (!ret && kx_now_ns() < end) {
+		ret = raw_receive(lane, message, RAW_MS);
+		if (ret < 0)
+			return ret;
+		if (header->type != (type | KXFER_WIRE_ANSWER)) {
+			answer_module(link, header);
+			ret = 0;
+			continue;
+		}
+		if (be64toh(header->sequence) != sequence || header->slot != 1)
+			return -EPROTO;
+		if (answer && ret - sizeof(*header) > *answer_bytes)
+			return -EMSGSIZE;
+		if (answer) {
+			*answer_bytes = ret - sizeof(*header);
+			memcpy(answer, header + 1, *answer_bytes);
+		}
+		return be16toh(header->status);
+	}
+	return ret ? ret : -ETIMEDOUT;
+}
+
+int raw_grant(struct raw_link *link, const char *name, uint32_t uid, uint32_t rights,
+	      struct kxfer_wire_grant_answer *grant)
+{
+	struct kxfer_wire_grant request = {
+		.uid = htobe32(uid),
+		.gid = htobe32(uid),
+		.rights = htobe32(rights),
+		.nonce = htobe64(link->sequence),
+	};
+	uint32_t length = sizeof(*grant);
+
+	strncpy((char *)request.name, name, sizeof(request.name) - 1);
+	return raw_request(link, &link->control, KXFER_WIRE_GRANT, &request, sizeof(request),
+			   grant, &length);
+}
+
+int raw_keys(struct raw_link *link, uint64_t exposure, struct kxfer_wire_key *keys,
+	     uint32_t nr)
+{
+	struct kxfer_wire_keys request = { .exposure = htobe64(exposure) };
+	uint8_t page[RAW_BYTES];
+	const struct kxfer_wire_keys_answer *answer = (void *)page;
+	uint32_t length = sizeof(page), got;
+	int ret = raw_request(link, &link->control, KXFER_WIRE_KEYS, &request,
+			      sizeof(request), page, &length);
+
+	if (ret)
+		return ret > 0 ? -EREMOTEIO : ret;
+	got = be32toh(answer->nr);
+	memcpy(keys, answer->keys, sizeof(*keys) * (got < nr ? got : nr));
+	return got;
+}
+
+int raw_notify(struct raw_link *link, uint64_t grant, uint64_t cookie)
+{
+	struct kxfer_wire_notify notify = {
+		.grant = htobe64(grant),
+		.cookie = htobe64(cookie),
+	};
+
+	return raw_request(link, &link->data, KXFER_WIRE_NOTIFY, &notify, sizeof(notify),
+			   NULL, NULL);
+}
+
+void raw_serve(struct raw_link *link, uint32_t ms)
+{
+	uint64_t end = kx_deadline_ns(ms);
+	uint8_t message[RAW_BYTES];
+
+	while (kx_now_ns() < end) {
+		int length = raw_receive(&link->control, message, 20);
+
+		if (length == -ECONNRESET)
+			return;
+		if (length >= (int)sizeof(struct kxfer_wire_header))
+			answer_module(link, (void *)message);
+	}
+}
+
+/* ---- passive side ---- */
+
+void raw_server_init(struct raw_server *server)
+{
+	memset(server, 0, sizeof(*server));
+	server->welcome = (struct kxfer_wire_welcome) {
+		.magic = htobe32(KXFER_WIRE_MAGIC),
+		.version = htobe16(KXFER_WIRE_VERSION_MAX),
+		.nr_lanes = htobe16(1),
+	};
+	server->welcome_bytes = sizeof(server->welcome);
+	server->refusal = (struct kxfer_wire_refusal) {
+		.magic = htobe32(KXFER_WIRE_MAGIC),
+		.version_min = htobe16(KXFER_WIRE_VERSION_MIN),
+		.version_max = htobe16(KXFER_WIRE_VERSION_MAX),
+	};
+}
+
+static int make_fence(struct raw_server *server)
+{
+	if (server->fence_mr)
+		return 0;
+	server->fence_mr = ibv_reg_mr(server->pd, &server->fence, sizeof(server->fence),
+				      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+	return server->fence_mr ? 0 : -EIO;
+}
+
+static int accept_lane(struct raw_server *server, struct raw_lane *lane,
+		       struct rdma_cm_id *id)
+{
+	struct rdma_conn_param param = {
+		.private_data = &server->welcome,
+		.private_data_len = server->welcome_bytes,
+		.responder_resources = RD_ATOM,
+		.initiator_depth = RD_ATOM,
+		.rnr_retry_count = 7,
+	};
+	int ret;
+
+	lane->id = id;
+	if (!server->pd)
+		server->pd = ibv_alloc_pd(id->verbs);
+	lane->pd = server->pd;
+	if (!lane->pd || make_fence(server))
+		return -EIO;
+	ret = make_qp(lane);
+	if (ret)
+		return ret;
+	/* Events of the connection go to a channel of its own. */
+	lane->events = rdma_create_event_channel();
+	if (!lane->events || rdma_migrate_id(id, lane->events))
+		return -EIO;
+	return rdma_accept(id, &param) ? -errno : 0;
+}
+
+static void connection_request(struct raw_server *server, struct rdma_cm_event *event)
+{
+	struct kxfer_wire_hello hello = { .kind = 0 };
+	struct rdma_cm_id *id = event->id;
+	struct sockaddr_in *from = (void *)rdma_get_peer_addr(id);
+	uint16_t source_port = ntohs(from->sin_port);
+	struct raw_lane *lane;
+
+	if (event->param.conn.private_data_len >= sizeof(hello))
+		memcpy(&hello, event->param.conn.private_data, sizeof(hello));
+	rdma_ack_cm_event(event);
+	server->nr_connections++;
+	lane = &server->lanes[hello.kind == KXFER_WIRE_DATA];
+	server->hello[hello.kind == KXFER_WIRE_DATA] = hello;
+	if (hello.kind == KXFER_WIRE_CONTROL)
+		server->source_port = source_port;
+	if (server->deaf)
+		return;
+	if (server->refuse_with || lane->id) {
+		rdma_reject(id, server->refuse_with ? &server->refusal : NULL,
+			    server->refuse_with);
+		rdma_destroy_id(id);
+	} else if (accept_lane(server, lane, id)) {
+		raw_lane_close(lane);
+	}
+}
+
+static int default_answer(struct raw_server *server, const struct kxfer_wire_header *request,
+			  void *answer, uint16_t *length)
+{
+	struct kxfer_wire_hello_answer *hello = answer;
+
+	if (request->type != KXFER_WIRE_HELLO)
+		return KXFER_WIRE_OK;
+	*length = sizeof(*hello);
+	memset(hello, 0, sizeof(*hello));
+	hello->fence_addr = htobe64((uintptr_t)&server->fence);
+	hello->fence_key = htobe32(server->fence_mr->rkey);
+	return KXFER_WIRE_OK;
+}
+
+static void answer_request(struct raw_server *server, struct raw_lane *lane,
+			   const struct kxfer_wire_header *request)
+{
+	uint8_t payload[RAW_BYTES] = "";
+	struct kxfer_wire_header answer = *request;
+	uint16_t length = 0;
+	int status;
+
+	if (request->type & KXFER_WIRE_ANSWER)
+		return;
+	server->nr_requests++;
+	if (server->mute)
+		return;
+	if (server->answer && request->type != KXFER_WIRE_PING &&
+	    request->type != KXFER_WIRE_HELLO)
+		status = server->answer(server, request, request + 1, payload, &length);
+	else
+		status = default_answer(server, request, payload, &length);
+	if (status < 0)
+		return;
+	answer.type |= KXFER_WIRE_ANSWER;
+	answer.status = htobe16(status);
+	answer.length = htobe16(length);
+	raw_post_request(lane, answer, payload, length);
+}
+
+static void *serve(void *argument)
+{
+	struct raw_server *server = argument;
+	uint8_t message[RAW_BYTES];
+	struct rdma_cm_event *event;
+	int i, length;
+
+	while (!server->stop) {
+		event = next_event(server->events, 1);
+		if (event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+			connection_request(server, event);
+		else if (event)
+			rdma_ack_cm_event(event);
+		for (i = 0; i < 2; i++) {
+			if (!server->lanes[i].cq)
+				continue;
+			length = raw_receive(&server->lanes[i], message, 0);
+			if (length >= (int)sizeof(struct kxfer_wire_header))
+				answer_request(server, &server->lanes[i], (void *)message);
+			else if (length == -ECONNRESET)
+				raw_lane_close(&server->lanes[i]);
+		}
+	}
+	return NULL;
+}
+
+int raw_server_start(struct raw_server *server, uint16_t port)
+{
+	struct sockaddr_in at;
+
+	fill_sockaddr(&at, port);
+	server->events = rdma_create_event_channel();
+	if (!server->events)
+		return -errno;
+	if (rdma_create_id(server->events, &server->listener, NULL, RDMA_PS_TCP) ||
+	    rdma_bind_addr(server->listener, (struct sockaddr *)&at) ||
+	    rdma_listen(server->listener, 8))
+		return -errno;
+	if (pthread_create(&server->thread, NULL, serve, server))
+		return -EAGAIN;
+	server->running = true;
+	return 0;
+}
+
+void raw_server_stop(struct raw_server *server)
+{
+	struct rdma_cm_event *event;
+
+	server->stop = true;
+	if (server->running)
+		pthread_join(server->thread, NULL);
+	server->running = false;
+	raw_lane_close(&server->lanes[0]);
+	raw_lane_close(&server->lanes[1]);
+	if (server->fence_mr)
+		ibv_dereg_mr(server->fence_mr);
+	if (server->pd)
+		ibv_dealloc_pd(server->pd);
+	while (server->events && (event = next_event(server->events, 0)))
+		rdma_ack_cm_event(event);
+	if (server->listener)
+		rdma_destroy_id(server->listener);
+	if (server->events)
+		rdma_destroy_event_channel(server->events);
+	server->fence_mr = NULL;
+	server->pd = NULL;
+	server->listener = NULL;
+	server->events = NULL;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A peer in user space that speaks the wire format (kmod/wire.h) by librdmacm
+ * and libibverbs: to see what the module does about peers that lie, misbehave or
+ * fall silent. Either side:
+ *
+ *	raw_link	the initiator: connects, sends requests, uses rkeys
+ *	raw_server	the passive side: a thread that answers as it is told
+ *
+ * One lane is one rdma_cm id with its QP, CQ and RECVs; a link is a control lane
+ * and a data lane in one protection domain. Everything is bounded in time; errors
+ * are negative errnos, completion statuses are those of verbs.
+ */
+#ifndef KXFER_RAW_PEER_H
+#define KXFER_RAW_PEER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include "../../kmod/wire.h"
+#include "kxfer_test.h"
+
+#define RAW_RECVS	32
+#define RAW_BYTES	KXFER_WIRE_CONTROL_BYTES
+#define RAW_MS		5000	/* for every step */
+
+/**
+ * struct raw_lane - a connection
+ * @events: channel of @id alone
+ * @id: of rdma_cm
+ * @pd: not its own
+ * @refusal: enum kxfer_refusal of the last refused connection
+ * @lost: disconnected, or a completion was flushed
+ */
+struct raw_lane {
+	struct rdma_event_channel *events;
+	struct rdma_cm_id *id;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	uint8_t *memory;	/* RAW_RECVS messages received, one to be sent */
+	uint32_t refusal;
+	bool lost;
+	enum ibv_wc_status send_status;
+	bool send_done;
+	uint32_t nr_arrived;
+	uint32_t arrived[RAW_RECVS];
+	uint32_t arrived_bytes[RAW_RECVS];
+};
+
+/* What a lane says when it connects; see struct kxfer_wire_hello. */
+struct kxfer_wire_hello raw_hello_data(enum kxfer_wire_kind kind, const uint8_t *cookie,
+				       uint64_t epoch);
+
+/*
+ * Connects to kx_address():@port from @source_port (0: any). Return: 0;
+ * -ECONNREFUSED (@lane->refusal says why, if it was said); -ETIMEDOUT; -EIO.
+ * @pd: 0: make one, which raw_lane_close() leaves.
+ */
+int raw_lane_connect(struct raw_lane *lane, uint16_t port, uint16_t source_port,
+		     const void *hello, uint8_t hello_bytes, struct ibv_pd *pd);
+void raw_lane_close(struct raw_lane *lane);
+
+/* Sends bytes as they are. Return: 0, -ETIMEDOUT, or -ECONNRESET. */
+int raw_send(struct raw_lane *lane, const void *message, uint32_t length);
+/* Takes a message. Return: its length, -ETIMEDOUT, or -ECONNRESET. */
+int raw_receive(struct raw_lane *lane, void *message, uint32_t ms);
+/* One RDMA READ or WRITE of at most RAW_BYTES from or to raw_scratch(). */
+enum ibv_wc_status raw_rdma(struct raw_lane *lane, enum ibv_wr_opcode opcode,
+			    uint64_t addr, uint32_t rkey, uint32_t length);
+uint8_t *raw_scratch(struct raw_lane *lane);
+/* Whether the module drops the connection within @ms. */
+bool raw_dropped(struct raw_lane *lane, uint32_t ms);
+
+/**
+ * struct raw_link - an initiator's link
+ * @control: lane
+ * @data: lane
+ * @cookie: shown by both
+ * @epoch: likewise
+ * @answer_pings: raw_request() and raw_serve() answer PING
+ * @answer_revokes: and REVOKE
+ * @nr_revokes: REVOKEs seen
+ */
+struct raw_link {
+	struct raw_lane control;
+	struct raw_lane data;
+	struct ibv_pd *pd;
+	uint16_t port;
+	uint8_t cookie[KXFER_WIRE_COOKIE_SIZE];
+	uint64_t epoch;
+	uint64_t sequence;
+	bool answer_pings;
+	bool answer_revokes;
+	uint32_t nr_revokes;
+};
+
+/* Connects the control lane only; from a free port below 1024. */
+int raw_link_connect(struct raw_link *link, uint16_t port);
+/* HELLO. Return: enum kxfer_wire_status or -errno. */
+int raw_link_hello(struct raw_link *link);
+int raw_link_connect_data(struct raw_link *link);
+/* All three. Return: 0 or -errno. */
+int raw_link_open(struct raw_link *link, uint16_t port);
+void raw_link_close(struct raw_link *link);
+
+/* A header with its fields in host order. */
+struct kxfer_wire_header raw_header(uint8_t type, uint8_t slot, uint16_t length,
+				    uint64_t sequence);
+/* Header and payload in one SEND; does not wait for an answer. */
+int raw_post_request(struct raw_lane *lane, struct kxfer_wire_header header,
+		     const void *payload, uint32_t payload_bytes);
+/*
+ * A request and its answer. Return: enum kxfer_wire_status or -errno;
+ * @answer_bytes: in: room, out: bytes; both may be NULL.
+ */
+int raw_request(struct raw_link *link, struct raw_lane *lane, uint8_t type,
+		const void *payload, uint32_t length, void *answer,
+		uint32_t *answer_bytes);
+int raw_grant(struct raw_link *link, const char *name, uint32_t uid, uint32_t rights,
+	      struct kxfer_wire_grant_answer *grant);
+/* Up to @nr keys of an exposure from the first on. Return: how many, or -errno. */
+int raw_keys(struct raw_link *link, uint64_t exposure, struct kxfer_wire_key *keys,
+	     uint32_t nr);
+int raw_notify(struct raw_link *link, uint64_t grant, uint64_t cookie);
+/* Answers what comes on the control lane for @ms, or until it is lost. */
+void raw_serve(struct raw_link *link, uint32_t ms);
+
+/* ---- passive side ---- */
+
+struct raw_server;
+
+/*
+ * Answers a request. @payload: of the request; @answer: room for RAW_BYTES less a
+ * header; Return: enum kxfer_wire_status, or -1: no answer.
+ */
+typedef int (*raw_answer_fn)(struct raw_server *server,
+			     const struct kxfer_wire_header *request,
+			     const void *payload, void *answer, uint16_t *length);
+
+/**
+ * struct raw_server - a listener with one link
+ * @answer: called for every request but PING; NULL: HELLO alone is answered
+ * @refuse_with: not 0: every connection is refused with this many bytes of @refusal
+ * @deaf: connections are neither accepted nor refused
+ * @mute: nothing is answered, PING neither
+ * @welcome: what is accepted with
+ * @welcome_bytes: how much of it
+ */
+struct raw_server {
+	raw_answer_fn answer;
+	uint8_t refuse_with;
+	struct kxfer_wire_refusal refusal;
+	bool deaf;
+	bool mute;
+	struct kxfer_wire_welcome welcome;
+	uint8_t welcome_bytes;
+	void *context;
+	/* for the test to look at */
+	uint32_t nr_connections;
+	uint16_t source_port;	/* of the last control connection */
+	struct kxfer_wire_hello hello[2];
+	uint32_t nr_requests;
+	/* its own */
+	struct rdma_event_channel *events;
+	struct rdma_cm_id *listener;
+	struct ibv_pd *pd;
+	struct ibv_mr *fence_mr;
+	uint64_t fence;
+	struct raw_lane lanes[2];
+	pthread_t thread;
+	bool running;
+	volatile bool stop;
+};
+
+/* Fills in what a well-behaved server says. */
+void raw_server_init(struct raw_server *server);
+int raw_server_start(struct raw_server *server, uint16_t port);
+void raw_server_stop(struct raw_server *server);
+
+
+#endif /* KXFER_RAW_PEER_H */

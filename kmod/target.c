@@ -375,23 +375,24 @@ static int ask_content(struct kxfer_target *target, unsigned int timeout_ms)
 	return 0;
 }
 
-static bool content_settled(struct kxfer_target *target, u64 after)
+static bool content_settled(struct kxfer_target *target, u64 at_least)
 {
 	bool newer;
 
 	spin_lock_bh(&target->link->targets_lock);
-	newer = target->content.generation > after;
+	newer = target->content.generation >= at_least;
 	spin_unlock_bh(&target->link->targets_lock);
 	return newer || READ_ONCE(target->revoked) || !kxfer_link_is_live(target->link);
 }
 
-/* Wait until the generation is beyond @after; changes are pushed by the peer. */
-static int wait_content(struct kxfer_target *target, u64 after, unsigned int timeout_ms)
+/* Wait until the generation is @at_least; changes are pushed by the peer. */
+static int wait_content(struct kxfer_target *target, u64 at_least,
+			unsigned int timeout_ms)
 {
 	long left;
 
 	left = wait_event_interruptible_timeout(target->link->wait,
-						content_settled(target, after),
+						content_settled(target, at_least),
 						msecs_to_jiffies(timeout_ms) + 1);
 	if (left < 0)
 		return -EINTR;
@@ -419,8 +420,8 @@ int kxfer_target_info(struct kxfer_session *session, void *arg)
 		return -ENOENT;
 	ret = READ_ONCE(target->revoked) ? -EKEYREVOKED :
 	      ask_content(target, min(cmd->timeout_ms, (u32)KXFER_TIMEOUT_MAX_MS));
-	if (!ret && cmd->after)
-		ret = wait_content(target, cmd->after, cmd->timeout_ms);
+	if (!ret && cmd->at_least)
+		ret = wait_content(target, cmd->at_least, cmd->timeout_ms);
 	spin_lock_bh(&target->link->targets_lock);
 	cmd->content = target->content;
 	spin_unlock_bh(&target->link->targets_lock);

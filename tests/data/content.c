@@ -38,10 +38,10 @@ static int set(struct _test_data_content *self, uint64_t length)
 			     NULL);
 }
 
-static int info(struct _test_data_content *self, uint64_t after, uint32_t ms,
+static int info(struct _test_data_content *self, uint64_t at_least, uint32_t ms,
 		struct kxfer_content *content)
 {
-	return kx_target_info(self->rig.client, self->rig.target, after, ms, content);
+	return kx_target_info(self->rig.client, self->rig.target, at_least, ms, content);
 }
 
 TEST_F(content, nothing_said_is_generation_zero)
@@ -112,7 +112,7 @@ TEST_F(content, wait_that_is_over_at_once)
 
 	ASSERT_EQ(0, set(self, 1));
 	ASSERT_EQ(0, set(self, 2));
-	ASSERT_EQ(0, info(self, 1, 10, &content));
+	ASSERT_EQ(0, info(self, 2, 10, &content));
 	EXPECT_EQ(2, content.generation);
 }
 
@@ -122,14 +122,14 @@ TEST_F(content, wait_that_times_out)
 	uint64_t before = kx_now_ns();
 
 	ASSERT_EQ(0, set(self, 1));
-	EXPECT_EQ(-ETIMEDOUT, info(self, 1, 300, &content));
+	EXPECT_EQ(-ETIMEDOUT, info(self, 2, 300, &content));
 	EXPECT_LE(290, (kx_now_ns() - before) / 1000000);
 	EXPECT_GE(5000, (kx_now_ns() - before) / 1000000);
 }
 
 struct waiter {
 	struct _test_data_content *self;
-	uint64_t after;
+	uint64_t at_least;
 	int ret;
 	struct kxfer_content content;
 };
@@ -138,13 +138,13 @@ static void *wait_for_content(void *argument)
 {
 	struct waiter *waiter = argument;
 
-	waiter->ret = info(waiter->self, waiter->after, KX_TIMEOUT_MS, &waiter->content);
+	waiter->ret = info(waiter->self, waiter->at_least, KX_TIMEOUT_MS, &waiter->content);
 	return NULL;
 }
 
 TEST_F(content, wait_is_woken_by_the_peer)
 {
-	struct waiter waiter = { .self = self, .after = 1 };
+	struct waiter waiter = { .self = self, .at_least = 2 };
 	pthread_t thread;
 	uint64_t before;
 
@@ -162,7 +162,7 @@ TEST_F(content, wait_is_woken_by_the_peer)
 
 TEST_F(content, wait_ends_when_the_export_is_withdrawn)
 {
-	struct waiter waiter = { .self = self, .after = 5 };
+	struct waiter waiter = { .self = self, .at_least = 6 };
 	pthread_t thread;
 
 	ASSERT_EQ(0, pthread_create(&thread, NULL, wait_for_content, &waiter));
@@ -179,7 +179,7 @@ TEST_F(content, changes_in_a_burst_end_at_the_last)
 
 	for (i = 1; i <= 500; i++)
 		ASSERT_EQ(0, set(self, i));
-	ASSERT_EQ(0, info(self, 499, KX_TIMEOUT_MS, &content));
+	ASSERT_EQ(0, info(self, 500, KX_TIMEOUT_MS, &content));
 	EXPECT_EQ(500, content.generation);
 	EXPECT_EQ(500, content.length);
 }
@@ -203,7 +203,7 @@ TEST_F(content, put_notify_publish_wait)
 		pattern.generation = i;
 		pattern_fill(self->rig.here.bytes, LENGTH, &pattern);
 		ASSERT_EQ(0, rig_move(&self->rig, KXFER_OP_WRITE, 0, 0, LENGTH));
-		waiter.after = i - 1;
+		waiter.at_least = i;
 		ASSERT_EQ(0, pthread_create(&thread, NULL, wait_for_content, &waiter));
 		test_cmd_notify(self->rig.client, self->rig.target, i);
 		ASSERT_EQ(1, kx_event_reap(self->rig.server, &event, 1, KX_TIMEOUT_MS));

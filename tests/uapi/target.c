@@ -189,7 +189,7 @@ TEST_F(target, info_does_not_wait_for_what_has_come)
 
 	test_cmd_export_set(self->pair.server, self->pair.export_id, 1, NULL, NULL);
 	test_cmd_export_set(self->pair.server, self->pair.export_id, 2, NULL, NULL);
-	test_cmd_target_info(self->pair.client, self->pair.target, 1, 1000, &content);
+	test_cmd_target_info(self->pair.client, self->pair.target, 2, 1000, &content);
 	EXPECT_EQ(2, content.generation);
 }
 
@@ -198,7 +198,7 @@ TEST_F(target, info_times_out_without_new_content)
 	uint64_t began = kx_now_ns();
 
 	test_cmd_export_set(self->pair.server, self->pair.export_id, 1, NULL, NULL);
-	test_err_target_info(ETIMEDOUT, self->pair.client, self->pair.target, 1, 100, NULL);
+	test_err_target_info(ETIMEDOUT, self->pair.client, self->pair.target, 2, 100, NULL);
 	EXPECT_LE(100 * 1000000ULL, kx_now_ns() - began);
 	EXPECT_GE(5000 * 1000000ULL, kx_now_ns() - began);
 }
@@ -219,7 +219,7 @@ TEST_F(target, info_waits_for_new_content)
 
 	test_cmd_export_set(self->pair.server, self->pair.export_id, 1, NULL, NULL);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, set_later, &self->pair));
-	test_cmd_target_info(self->pair.client, self->pair.target, 1, 10000, &content);
+	test_cmd_target_info(self->pair.client, self->pair.target, 2, 10000, &content);
 	EXPECT_EQ(2, content.generation);
 	EXPECT_EQ(77, content.length);
 	pthread_join(thread, NULL);
@@ -240,7 +240,7 @@ TEST_F(target, info_ends_when_the_export_is_withdrawn)
 
 	test_cmd_export_set(self->pair.server, self->pair.export_id, 1, NULL, NULL);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, withdraw_later, &self->pair));
-	test_err_target_info(EKEYREVOKED, self->pair.client, self->pair.target, 1, 10000,
+	test_err_target_info(EKEYREVOKED, self->pair.client, self->pair.target, 2, 10000,
 			     NULL);
 	pthread_join(thread, NULL);
 }
@@ -264,7 +264,7 @@ TEST_F(target, info_is_interrupted_by_a_signal)
 	test_cmd_export_set(self->pair.server, self->pair.export_id, 1, NULL, NULL);
 	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
 	ASSERT_EQ(0, setitimer(ITIMER_REAL, &timer, NULL));
-	test_err_target_info(EINTR, self->pair.client, self->pair.target, 1, 10000, NULL);
+	test_err_target_info(EINTR, self->pair.client, self->pair.target, 2, 10000, NULL);
 }
 
 /* ---- withdrawal ---- */

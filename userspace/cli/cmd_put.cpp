@@ -73,20 +73,17 @@ tl::expected<Input, Failure> open_source(const PutOptions& options) {
     if (options.has_length && size < options.length)
         return failed(Error("cannot send " + human_bytes(options.length) + " of", source.name, 0,
                             "leave --length out, or give a smaller one",
-                            fmt::format("it has only {} ({})", human_bytes(size), size)));
+                            "it has only " + exact_bytes(size)));
     if (!options.has_length) source.length = size;
     return source;
 }
-
-// "16 MiB (16777216)" where the first alone would hide a difference.
-std::string exact(uint64_t bytes) { return fmt::format("{} ({})", human_bytes(bytes), bytes); }
 
 Error too_large(const Input& source, const PutOptions& options, uint64_t length, uint64_t room) {
     const std::string where = options.offset == 0 ? "" : fmt::format(" behind offset {}", options.offset);
     return Error(
         fmt::format("cannot put {} into", source.name), options.remote.text(), EFBIG,
         "serve a larger one on the peer (kxfer serve NAME=mem:SIZE --writable), or send a part: --length",
-        fmt::format("there are {} to send and the export has room for {}{}", exact(length), exact(room),
+        fmt::format("there are {} to send and the export has room for {}{}", exact_bytes(length), exact_bytes(room),
                     where));
 }
 
@@ -129,7 +126,7 @@ struct Put {
         if (*got < slot.size() && source.length)
             return tl::make_unexpected(stopped(Error(source.name, "became shorter while it was read", 0,
                                                      "put it again when nothing changes it",
-                                                     fmt::format("it ended after {}", exact(sent + *got)))));
+                                                     fmt::format("it ended after {}", exact_bytes(sent + *got)))));
         if (*got == 0) return {};
         if (sent + *got > room())
             return tl::make_unexpected(stopped(too_large(source, options, sent + *got, room())));
@@ -210,12 +207,13 @@ tl::expected<kxfer_content, Failure> wait_for_content(const PutOptions& options,
     const auto patience = options.common.timeout() + std::chrono::seconds(bytes / hashed_bytes_per_second);
     const uint64_t deadline = deadline_in(patience);
     for (;;) {
-        const auto info = target.info(std::chrono::milliseconds(500), generation);
-        if (info) return info->content;
+        const auto info = target.info(std::chrono::milliseconds(500), generation + 1);
+        if (info && info->content.generation > generation) return info->content;
         if (interrupted())
             return tl::make_unexpected(interrupt_failure("did not wait for", options.remote.text()));
-        if (info.error().number == ETIMEDOUT && kxfer_clock_ns() < deadline) continue;
-        Error error = info.error();
+        const bool waiting = info || info.error().number == ETIMEDOUT;
+        if (waiting && kxfer_clock_ns() < deadline) continue;
+        Error error = info ? Error("", "", ETIMEDOUT) : info.error();
         error.what = "the data is placed but not confirmed by";
         Failure failure = target_failure(std::move(error), options.remote, options.common);
         if (failure.error.number == ETIMEDOUT) {
@@ -259,7 +257,7 @@ tl::expected<void, Failure> verify(const PutOptions& options, Target& target, Pi
                                    const kxfer_content& content, uint64_t end, Transferred& result) {
     if (content.length != end)
         return failed(mismatch(options, fmt::format("the receiver has {} of content, {} were expected",
-                                                    exact(content.length), exact(end))));
+                                                    exact_bytes(content.length), exact_bytes(end))));
     result.generation = content.generation;
     Digest theirs = digest_of(content);
     result.verified = "by the receiver";

@@ -219,7 +219,7 @@ static bool device_usable(struct ib_device *ibdev)
 
 	return ibdev->kverbs_provider &&
 	       attrs->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS &&
-	       attrs->max_fast_reg_page_list_len > 1 &&
+	       attrs->max_fast_reg_page_list_len > 2 &&
 	       attrs->max_send_sge && attrs->max_sge_rd;
 }
 

@@ -2,9 +2,12 @@
 /*
  * Exposures: making a range of a region reachable by one peer, and ending that.
  *
- * The range is cut into fast registrations of as many pages as the device takes
+ * The range is cut into fast registrations of one page less than the device takes
  * (rxe 512, siw 256), in the link's PD, carried out on the link's control QP. The
  * table of their addresses, lengths and rkeys is what the peer is granted.
+ *
+ * The page less: rxe of 6.1 looks at the array of maps behind a copy's last page
+ * (rxe_mr_copy), so one that fills its last map has it read beyond the array.
  *
  * Each entry given to ib_map_mr_sg() is built as a DMA address and a length that
  * start where the registration starts: siw ignores an offset into the first one.
@@ -97,7 +100,7 @@ static int register_next(struct kxfer_exposure *exposure, struct cursor *cursor,
 	u32 nents;
 	int ret;
 
-	mr = ib_alloc_mr(link->pd, IB_MR_TYPE_MEM_REG, max_pages);
+	mr = ib_alloc_mr(link->pd, IB_MR_TYPE_MEM_REG, max_pages + 1);
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
 	kxfer_stat_inc(KXFER_STAT_LIVE_MRS);
@@ -137,7 +140,7 @@ int kxfer_exposure_register(struct kxfer_exposure *exposure)
 {
 	struct kxfer_device *dev = exposure->link->dev;
 	u64 pages = DIV_ROUND_UP_ULL(exposure->export->length, PAGE_SIZE) + 1;
-	u32 max_pages = clamp_t(u64, pages, 2, dev->max_fast_reg_pages);
+	u32 max_pages = clamp_t(u64, pages, 2, dev->max_fast_reg_pages - 1);
 	struct kxfer_mapping *mapping;
 	struct cursor cursor;
 	struct scatterlist *sg;

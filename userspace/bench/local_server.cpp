@@ -12,7 +12,6 @@
 #include <cstring>
 #include <vector>
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <kxfer/kxfer.hpp>
@@ -20,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/socket_address.hpp"
 #include "bench/workload.hpp"
 #include "verbs/responder.hpp"
 
@@ -120,18 +120,9 @@ tl::expected<void, Error> offer_export(const ServerOptions& options, Served& ser
 }
 
 tl::expected<void, Error> answer_verbs(const ServerOptions& options, Served& served) {
-    sockaddr_storage address = {};
-    if (options.address.family == AF_INET6) {
-        auto& in6 = reinterpret_cast<sockaddr_in6&>(address);
-        in6.sin6_family = AF_INET6;
-        in6.sin6_scope_id = options.address.scope_id;
-        memcpy(&in6.sin6_addr, options.address.addr, sizeof(in6.sin6_addr));
-    } else {
-        auto& in = reinterpret_cast<sockaddr_in&>(address);
-        in.sin_family = AF_INET;
-        memcpy(&in.sin_addr, options.address.addr, sizeof(in.sin_addr));
-    }
-    auto responder = verbs::VerbsResponder::start(address);
+    kxfer_addr address = options.address;
+    address.port = 0; // any: the parent is told which
+    auto responder = verbs::VerbsResponder::start(socket_address(address));
     if (!responder) return tl::unexpected(responder.error());
     served.responder = std::move(*responder);
     return {};

@@ -10,12 +10,12 @@
 
 #include <fmt/format.h>
 #include <kxfer/kxfer.hpp>
-#include <netinet/in.h>
 #include <unistd.h>
 
 #include "bench/comparison.hpp"
 #include "bench/job_engine.hpp"
 #include "bench/local_server.hpp"
+#include "bench/socket_address.hpp"
 #include "cli/command.hpp"
 #include "cli/commands.hpp"
 #include "cli/compare_report.hpp"
@@ -152,27 +152,16 @@ tl::expected<Place, Failure> find_peer(const CompareOptions& options) {
     Place place;
     const auto addresses = resolve(options.peer);
     if (!addresses) return failed(addresses.error());
-    place.listener = place.responder = addresses->front();
+    place.listener = addresses->front();
     if (place.listener.port == 0) place.listener.port = KXFER_PORT;
-    place.responder.port = static_cast<uint16_t>(place.listener.port + 1);
+    place.responder = bench::responder_address(place.listener);
     return place;
 }
 
-sockaddr_storage socket_address(const kxfer_addr& from) {
-    sockaddr_storage address = {};
-    if (from.family == AF_INET6) {
-        auto& in6 = reinterpret_cast<sockaddr_in6&>(address);
-        in6.sin6_family = AF_INET6;
-        in6.sin6_port = htons(from.port);
-        in6.sin6_scope_id = from.scope_id;
-        memcpy(&in6.sin6_addr, from.addr, sizeof(in6.sin6_addr));
-    } else {
-        auto& in = reinterpret_cast<sockaddr_in&>(address);
-        in.sin_family = AF_INET;
-        in.sin_port = htons(from.port);
-        memcpy(&in.sin_addr, from.addr, sizeof(in.sin_addr));
-    }
-    return address;
+// A SIZE as the command line takes it; memory comes in pages.
+std::string size_text(uint64_t bytes) {
+    constexpr uint64_t mib = 1ULL << 20;
+    return bytes % mib ? fmt::format("{}K", bytes / 1024) : fmt::format("{}M", bytes / mib);
 }
 
 tl::expected<std::unique_ptr<bench::JobEngine>, Failure> connect_job(const CompareOptions& options,
@@ -188,8 +177,8 @@ tl::expected<std::unique_ptr<bench::JobEngine>, Failure> connect_job(const Compa
     if (engine) return std::move(*engine);
     Error error = engine.error();
     if (options.peer_given && (error.number == ENOENT || error.number == EACCES || error.number == ERANGE))
-        error.hint = fmt::format("run there: kxfer serve {}=mem:{}K --writable --verbs", options.export_name,
-                                 bench.memory->length() / 1024);
+        error.hint = fmt::format("run there: kxfer serve {}=mem:{} --writable --verbs", options.export_name,
+                                 size_text(bench.memory->length()));
     if (error.number == ENOMEM) error = pin_error(error, 2 * bench.memory->length());
     return failed(error);
 }
@@ -207,7 +196,7 @@ tl::expected<void, Failure> connect_engines(const CompareOptions& options, Bench
     }
     if (options.wants("verbs")) {
         verbs::EngineOptions how;
-        how.peer = socket_address(bench.place.responder);
+        how.peer = bench::socket_address(bench.place.responder);
         how.depth = depth;
         how.batch = batch;
         how.remote_bytes = remote_bytes;

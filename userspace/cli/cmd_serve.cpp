@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <memory>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "bench/socket_address.hpp"
 #include "cli/allow.hpp"
 #include "cli/command.hpp"
 #include "cli/commands.hpp"
@@ -25,6 +27,7 @@
 #include "cli/listening.hpp"
 #include "cli/served.hpp"
 #include "cli/sha256.hpp"
+#include "verbs/responder.hpp"
 
 namespace kxfer::cli {
 
@@ -138,6 +141,22 @@ tl::expected<Listening, Failure> listen_somewhere(Session& session, Output& out)
     return listening;
 }
 
+using Responders = std::vector<std::unique_ptr<verbs::VerbsResponder>>;
+
+// User-space verbs reach memory of their own, never an export.
+tl::expected<Responders, Failure> answer_verbs(const Listening& listening, Output& out) {
+    Responders responders;
+    for (const kxfer_addr& listener : listening.addresses) {
+        const kxfer_addr address = bench::responder_address(listener);
+        auto responder = verbs::VerbsResponder::start(bench::socket_address(address));
+        if (!responder) return failed(responder.error());
+        responders.push_back(std::move(*responder));
+        out.event(Record().add("event", "verbs").add("address", to_string(address)),
+                  fmt::format("answering user-space verbs on {}", to_string(address)));
+    }
+    return responders;
+}
+
 void report_content(const Served& served, const kxfer_event& event, Output& out) {
     const kxfer_content& content = served.content();
     Record record;
@@ -202,6 +221,9 @@ Result run_serve(const ServeOptions& options, Context& context) {
     const auto listening = options.has_listen ? listen_as_told(*session, options.listen, context.out)
                                               : listen_somewhere(*session, context.out);
     if (!listening) return tl::make_unexpected(listening.error());
+    tl::expected<Responders, Failure> responders = Responders();
+    if (options.verbs) responders = answer_verbs(*listening, context.out);
+    if (!responders) return tl::make_unexpected(responders.error());
     return serve_until_signal(*session, *exports, context.out);
 }
 

@@ -40,6 +40,10 @@ tl::expected<std::unique_ptr<VerbsResponder>, Error> VerbsResponder::start(const
     if (rdma_create_id(responder->channel_.get(), &id, nullptr, RDMA_PS_TCP))
         return tl::unexpected(Error("cannot create an rdma_cm id", on, last_error()));
     responder->listener_.reset(id);
+    // A wildcard of IPv6 would take IPv4's port too.
+    int only = 1;
+    if (address.ss_family == AF_INET6)
+        rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only, sizeof(only));
     if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&bound)))
         return tl::unexpected(Error("cannot answer user verbs", on, last_error(),
                                     "is the port in use? see: rdma resource show cm_id"));

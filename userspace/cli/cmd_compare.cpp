@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 #include <kxfer/kxfer.hpp>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "bench/comparison.hpp"
@@ -179,6 +180,8 @@ tl::expected<std::unique_ptr<bench::JobEngine>, Failure> connect_job(const Compa
     if (options.peer_given && (error.number == ENOENT || error.number == EACCES || error.number == ERANGE))
         error.hint = fmt::format("run there: kxfer serve {}=mem:{} --writable --verbs", options.export_name,
                                  size_text(bench.memory->length()));
+    if (options.peer_given && error.hint.empty())
+        error.hint = fmt::format("does the peer answer? try: kxfer ping {}", options.peer.text());
     if (error.number == ENOMEM) error = pin_error(error, 2 * bench.memory->length());
     return failed(error);
 }
@@ -250,6 +253,15 @@ tl::expected<Bench, Failure> set_up(const CompareOptions& options, std::vector<b
     return bench;
 }
 
+// Two engines pin the same memory, and siw heeds the limit whoever asks. Who
+// may raise it does; else a pin that fails says what to do.
+void raise_memlock() {
+    rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) == 0 || getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_MEMLOCK, &limit);
+}
+
 // Names of what is asked for that cannot be.
 tl::expected<void, Failure> check_options(const CompareOptions& options) {
     if (options.wants("job") && options.context == "polled")
@@ -294,6 +306,7 @@ Result run_compare(const CompareOptions& options, Context& context) {
     const auto version = module_version(options);
     if (!version) return tl::make_unexpected(version.error());
 
+    raise_memlock();
     auto workloads = workloads_of(options);
     const auto bench = set_up(options, workloads);
     if (!bench) return tl::make_unexpected(bench.error());

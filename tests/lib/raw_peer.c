@@ -573,13 +573,20 @@ void raw_server_init(struct raw_server *server)
 	};
 }
 
-static int make_fence(struct raw_server *server)
+static int register_memory(struct raw_server *server)
 {
 	if (server->fence_mr)
 		return 0;
+	server->window = aligned_alloc(4096, RAW_WINDOW);
+	if (!server->window)
+		return -ENOMEM;
+	memset(server->window, 0, RAW_WINDOW);
 	server->fence_mr = ibv_reg_mr(server->pd, &server->fence, sizeof(server->fence),
 				      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
-	return server->fence_mr ? 0 : -EIO;
+	server->window_mr = ibv_reg_mr(server->pd, server->window, RAW_WINDOW,
+				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+				       IBV_ACCESS_REMOTE_WRITE);
+	return server->fence_mr && server->window_mr ? 0 : -EIO;
 }
 
 static int accept_lane(struct raw_server *server, struct raw_lane *lane,
@@ -598,7 +605,7 @@ static int accept_lane(struct raw_server *server, struct raw_lane *lane,
 	if (!server->pd)
 		server->pd = ibv_alloc_pd(id->verbs);
 	lane->pd = server->pd;
-	if (!lane->pd || make_fence(server))
+	if (!lane->pd || register_memory(server))
 		return -EIO;
 	ret = make_qp(lane);
 	if (ret)
@@ -637,18 +644,63 @@ static void connection_request(struct raw_server *server, struct rdma_cm_event *
 	}
 }
 
-static int default_answer(struct raw_server *server, const struct kxfer_wire_header *request,
-			  void *answer, uint16_t *length)
+static int answer_hello(struct raw_server *server, void *payload, uint16_t *length)
 {
-	struct kxfer_wire_hello_answer *hello = answer;
+	struct kxfer_wire_hello_answer *answer = payload;
 
-	if (request->type != KXFER_WIRE_HELLO)
-		return KXFER_WIRE_OK;
-	*length = sizeof(*hello);
-	memset(hello, 0, sizeof(*hello));
-	hello->fence_addr = htobe64((uintptr_t)&server->fence);
-	hello->fence_key = htobe32(server->fence_mr->rkey);
+	*length = sizeof(*answer);
+	answer->fence_addr = htobe64((uintptr_t)&server->fence);
+	answer->fence_key = htobe32(server->fence_mr->rkey);
 	return KXFER_WIRE_OK;
+}
+
+static int answer_grant(void *payload, uint16_t *length)
+{
+	struct kxfer_wire_grant_answer *answer = payload;
+
+	*length = sizeof(*answer);
+	answer->grant = htobe64(1);
+	answer->exposure = htobe64(1);
+	answer->length = htobe64(RAW_WINDOW);
+	answer->rights = htobe32(KXFER_RIGHT_ALL);
+	answer->nr_keys = htobe32(1);
+	return KXFER_WIRE_OK;
+}
+
+static int answer_keys(struct raw_server *server, void *payload, uint16_t *length)
+{
+	struct kxfer_wire_keys_answer *answer = payload;
+
+	*length = sizeof(*answer) + sizeof(answer->keys[0]);
+	answer->nr = htobe32(1);
+	answer->keys[0].addr = htobe64((uintptr_t)server->window);
+	answer->keys[0].rkey = htobe32(server->window_mr->rkey);
+	answer->keys[0].length = htobe32(RAW_WINDOW);
+	return KXFER_WIRE_OK;
+}
+
+static int default_answer(struct raw_server *server, const struct kxfer_wire_header *request,
+			  void *payload, uint16_t *length)
+{
+	switch (request->type) {
+	case KXFER_WIRE_HELLO:
+		return answer_hello(server, payload, length);
+	case KXFER_WIRE_GRANT:
+		return answer_grant(payload, length);
+	case KXFER_WIRE_KEYS:
+		return answer_keys(server, payload, length);
+	default:
+		return KXFER_WIRE_OK;
+	}
+}
+
+static bool withhold(struct raw_server *server, const struct kxfer_wire_header *request)
+{
+	if (!server->withhold || request->type != KXFER_WIRE_NOTIFY ||
+	    server->nr_withheld == KXFER_WIRE_DATA_SLOTS)
+		return false;
+	server->withheld[server->nr_withheld++] = *request;
+	return true;
 }
 
 static void answer_request(struct raw_server *server, struct raw_lane *lane,
@@ -659,10 +711,11 @@ static void answer_request(struct raw_server *server, struct raw_lane *lane,
 	uint16_t length = 0;
 	int status;
 
+	/* The payload is zero where the answer does not say otherwise. */
 	if (request->type & KXFER_WIRE_ANSWER)
 		return;
 	server->nr_requests++;
-	if (server->mute)
+	if (server->mute || withhold(server, request))
 		return;
 	if (server->answer && request->type != KXFER_WIRE_PING &&
 	    request->type != KXFER_WIRE_HELLO)
@@ -675,6 +728,18 @@ static void answer_request(struct raw_server *server, struct raw_lane *lane,
 	answer.status = htobe16(status);
 	answer.length = htobe16(length);
 	raw_post_request(lane, answer, payload, length);
+}
+
+static void answer_withheld(struct raw_server *server)
+{
+	struct kxfer_wire_header request;
+
+	while (!server->withhold && server->nr_withheld) {
+		request = server->withheld[--server->nr_withheld];
+		request.type |= KXFER_WIRE_ANSWER;
+		request.length = 0;
+		raw_post_request(&server->lanes[1], request, NULL, 0);
+	}
 }
 
 static void *serve(void *argument)
@@ -699,6 +764,7 @@ static void *serve(void *argument)
 			else if (length == -ECONNRESET)
 				raw_lane_close(&server->lanes[i]);
 		}
+		answer_withheld(server);
 	}
 	return NULL;
 }
@@ -733,6 +799,9 @@ void raw_server_stop(struct raw_server *server)
 	raw_lane_close(&server->lanes[1]);
 	if (server->fence_mr)
 		ibv_dereg_mr(server->fence_mr);
+	if (server->window_mr)
+		ibv_dereg_mr(server->window_mr);
+	free(server->window);
 	if (server->pd)
 		ibv_dealloc_pd(server->pd);
 	while (server->events && (event = next_event(server->events, 0)))
@@ -742,6 +811,8 @@ void raw_server_stop(struct raw_server *server)
 	if (server->events)
 		rdma_destroy_event_channel(server->events);
 	server->fence_mr = NULL;
+	server->window_mr = NULL;
+	server->window = NULL;
 	server->pd = NULL;
 	server->listener = NULL;
 	server->events = NULL;

@@ -26,6 +26,7 @@
 
 #define RAW_RECVS	32
 #define RAW_BYTES	KXFER_WIRE_CONTROL_BYTES
+#define RAW_WINDOW	65536
 #define RAW_MS		5000	/* for every step */
 
 /**
@@ -144,7 +145,9 @@ typedef int (*raw_answer_fn)(struct raw_server *server,
 
 /**
  * struct raw_server - a listener with one link
- * @answer: called for every request but PING; NULL: HELLO alone is answered
+ * @answer: called for every request but HELLO and PING; NULL: every name is an
+ *	export of @window with all rights, and NOTIFY is answered
+ * @withhold: answers to NOTIFY are kept back while it is set
  * @refuse_with: not 0: every connection is refused with this many bytes of @refusal
  * @deaf: connections are neither accepted nor refused
  * @mute: nothing is answered, PING neither
@@ -157,6 +160,8 @@ struct raw_server {
 	struct kxfer_wire_refusal refusal;
 	bool deaf;
 	bool mute;
+	volatile bool withhold;
+	uint8_t *window;
 	struct kxfer_wire_welcome welcome;
 	uint8_t welcome_bytes;
 	void *context;
@@ -170,7 +175,10 @@ struct raw_server {
 	struct rdma_cm_id *listener;
 	struct ibv_pd *pd;
 	struct ibv_mr *fence_mr;
+	struct ibv_mr *window_mr;
 	uint64_t fence;
+	struct kxfer_wire_header withheld[KXFER_WIRE_DATA_SLOTS];
+	uint32_t nr_withheld;
 	struct raw_lane lanes[2];
 	pthread_t thread;
 	bool running;

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Baseline: what must be as before when a test is over; see baseline.h.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "baseline.h"
+
+/** baseline_command() - run a shell command. Return: its exit status, or -1 */
+int baseline_command(const char *format, ...)
+{
+	char command[512];
+	va_list arguments;
+	int status;
+
+	va_start(arguments, format);
+	vsnprintf(command, sizeof(command), format, arguments);
+	va_end(arguments);
+	status = system(command);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/** baseline_pinned_kib() - VmPin of this process */
+long baseline_pinned_kib(void)
+{
+	FILE *file = fopen("/proc/self/status", "re");
+	char line[128];
+	long kib = -1;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "VmPin: %ld kB", &kib) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return kib;
+}
+
+static void read_resources(char *text, size_t room)
+{
+	FILE *file = popen("rdma resource show 2>/dev/null", "r");
+	size_t n = file ? fread(text, 1, room - 1, file) : 0;
+
+	text[n] = 0;
+	if (file)
+		pclose(file);
+}
+
+/** baseline_take() - remember how things are. Return: 0 or -errno */
+int baseline_take(int fd, struct baseline *baseline)
+{
+	read_resources(baseline->resources, sizeof(baseline->resources));
+	baseline->pinned_kib = baseline_pinned_kib();
+	return kx_live_take(fd, &baseline->live);
+}
+
+/**
+ * baseline_wait() - wait until things are as they were
+ * @fd: a session
+ * @baseline: how they were
+ * @ms: at most
+ *
+ * Return: NULL, or what differs, in words.
+ */
+const char *baseline_wait(int fd, const struct baseline *baseline, uint32_t ms)
+{
+	static char text[1200];
+	const char *difference = kx_live_wait(fd, &baseline->live, ms);
+	char now[512];
+
+	if (difference)
+		return difference;
+	if (baseline_pinned_kib() != baseline->pinned_kib) {
+		snprintf(text, sizeof(text), "VmPin is %ld KiB, was %ld KiB",
+			 baseline_pinned_kib(), baseline->pinned_kib);
+		return text;
+	}
+	/* An accepted connection's rdma_cm id may be there for a moment. */
+	if (kx_wait_until((read_resources(now, sizeof(now)),
+			   !strcmp(now, baseline->resources)), 3000))
+		return NULL;
+	snprintf(text, sizeof(text), "RDMA resources are\n%swere\n%s", now,
+		 baseline->resources);
+	return text;
+}

@@ -72,8 +72,7 @@ tl::expected<Input, Failure> open_source(const PutOptions& options) {
     const auto size = static_cast<uint64_t>(source.before.st_size);
     if (options.has_length && size < options.length)
         return failed(Error("cannot send " + human_bytes(options.length) + " of", source.name, 0,
-                            "leave --length out, or give a smaller one",
-                            "it has only " + exact_bytes(size)));
+                            "leave --length out, or give a smaller one", "it has only " + exact_bytes(size)));
     if (!options.has_length) source.length = size;
     return source;
 }
@@ -83,8 +82,8 @@ Error too_large(const Input& source, const PutOptions& options, uint64_t length,
     return Error(
         fmt::format("cannot put {} into", source.name), options.remote.text(), EFBIG,
         "serve a larger one on the peer (kxfer serve NAME=mem:SIZE --writable), or send a part: --length",
-        fmt::format("there are {} to send and the export has room for {}{}", exact_bytes(length), exact_bytes(room),
-                    where));
+        fmt::format("there are {} to send and the export has room for {}{}", exact_bytes(length),
+                    exact_bytes(room), where));
 }
 
 // The whole of one put.
@@ -124,9 +123,9 @@ struct Put {
         if (!got) return tl::make_unexpected(stopped(got.error()));
         ended = *got < slot.size() || (source.length && sent + *got == *source.length);
         if (*got < slot.size() && source.length)
-            return tl::make_unexpected(stopped(Error(source.name, "became shorter while it was read", 0,
-                                                     "put it again when nothing changes it",
-                                                     fmt::format("it ended after {}", exact_bytes(sent + *got)))));
+            return tl::make_unexpected(stopped(Error(
+                source.name, "became shorter while it was read", 0, "put it again when nothing changes it",
+                fmt::format("it ended after {}", exact_bytes(sent + *got)))));
         if (*got == 0) return {};
         if (sent + *got > room())
             return tl::make_unexpected(stopped(too_large(source, options, sent + *got, room())));

@@ -78,6 +78,10 @@ std::string human_bytes(uint64_t bytes) {
     return bytes < 1024 ? fmt::format("{} bytes", bytes) : scale_binary(static_cast<double>(bytes), "B");
 }
 
+std::string exact_bytes(uint64_t bytes) {
+    return bytes < 1024 ? human_bytes(bytes) : fmt::format("{} ({})", human_bytes(bytes), bytes);
+}
+
 std::string human_nanoseconds(double ns) {
     if (ns < 1e3) return fmt::format("{} ns", short_number(ns));
     if (ns < 1e6) return fmt::format("{} us", short_number(ns / 1e3));

@@ -72,6 +72,8 @@ class Record {
 
 // Values as people read them: "16 MiB", "1.5 us", "358.4 MiB/s".
 std::string human_bytes(uint64_t bytes);
+// "16 MiB (16777216)": where the first alone might hide a difference.
+std::string exact_bytes(uint64_t bytes);
 std::string human_nanoseconds(double ns);
 std::string human_value(const Value& value);
 // The key as JSON has it, with the unit.

@@ -74,7 +74,7 @@ class TextOutput : public Output {
   public:
     using Output::Output;
 
-    void record(const Record& record) override { write(lines_of(record)); }
+    void record(const Record& record) override { write((after_events_ ? "\n" : "") + lines_of(record)); }
 
     void table(const Table& rows, const std::string& empty) override {
         if (!rows.empty())
@@ -84,7 +84,9 @@ class TextOutput : public Output {
     }
 
     void event(const Record&, const std::string& text) override {
-        if (!quiet()) write(text + '\n');
+        if (quiet()) return;
+        write(text + '\n');
+        after_events_ = true;
     }
 
     void failure(const Failure& failure) override {
@@ -143,6 +145,8 @@ class TextOutput : public Output {
             return rows->empty() ? head + ": none\n" : head + '\n' + table_text(*rows, indent + "  ");
         return head + '\n' + lines_of(*std::get<std::shared_ptr<Record>>(field.value), indent + "  ");
     }
+
+    bool after_events_ = false; // a summary stands apart from them
 };
 
 } // namespace

@@ -54,9 +54,13 @@ std::string allowed(const CLI::App* command, const std::string& wrong) {
                        fmt::join(allowed_options(command), ", "));
 }
 
-// What CLI11 could not place, the first of it.
+// What CLI11 could not place: an option if there is one, because an unknown
+// option makes what follows it fall on the wrong places.
 std::string leftover(const CLI::App* command) {
     const auto rest = command->remaining(true);
+    const auto option =
+        std::find_if(rest.begin(), rest.end(), [](const auto& one) { return one.starts_with("--"); });
+    if (option != rest.end()) return *option;
     return rest.empty() ? std::string() : rest.front();
 }
 
@@ -77,7 +81,13 @@ Failure usage_failure(const CLI::App& app, const CLI::ParseError& error) {
     const bool has_commands = !allowed_commands(command).empty();
     std::string wrong = leftover(command);
     if (wrong.empty()) wrong = leftover(&app);
-    if (!wrong.empty() && (dynamic_cast<const CLI::ExtrasError*>(&error) || has_commands)) {
+    if (!wrong.empty() &&
+        (dynamic_cast<const CLI::ExtrasError*>(&error) || has_commands || wrong.starts_with("--"))) {
+        if (const auto names = allowed_options(command);
+            std::find(names.begin(), names.end(), wrong) != names.end())
+            return {Error(fmt::format("{} belongs behind the command", wrong), "", 0,
+                          fmt::format("such as: {} {} ...\n{}", name, wrong, see)),
+                    exit_usage};
         const char* kind = wrong.starts_with('-') ? "option" : has_commands ? "command" : "argument";
         return {Error(fmt::format("'{}' is no {} of {}", wrong, kind, name), "", 0,
                       allowed(command, wrong) + "\n" + see),

@@ -1,0 +1,215 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# kxfer compare: both engines run, verify their data and say what they did. No
+# figure is expected to be small or large: only counts of work are certain.
+
+. ../lib/cli.sh
+
+quick="--count 40 --rounds 2 --depth 16 --batch 4"
+unprivileged="setpriv --reuid 1000 --regid 1000 --groups 104 --inh-caps -all --bounding-set -all"
+
+nothing_is_left() {
+	kxfer --json export list | jq -e 'length == 0' && kxfer --json listen list | jq -e 'length == 0'
+}
+
+serve_verbs() {
+	serve "$@" --verbs
+	wait_for 30 grep -q "user-space verbs on" "$work/serve.out"
+}
+
+test_both_engines_do_and_verify_all_cells() {
+	expect 0 kxfer --json compare $quick
+	expect_json '[.cells[] | "\(.operation) \(.size_bytes)"] | join(", ")' \
+		"read 64, read 4096, read 65536, write 64, write 4096, write 65536"
+	expect_json '[.cells[].engines[].engine] | unique | join(" ")' "job verbs"
+	expect_json '[.cells[].engines[].verified] | all' true
+	expect_json '[.cells[].engines[] | .one_at_a_time.operations > 0 and .deep.operations >= 64] | all' true
+}
+
+test_a_result_says_where_and_how_it_was_measured() {
+	expect 0 kxfer --json compare $quick --op read --size 64
+	expect_json .kernel "$(uname -r) $(uname -m)"
+	expect_json .driver "$KXFER_PROVIDER"
+	expect_json .device "$KXFER_DEVICE"
+	expect_json .mtu_bytes 4096
+	expect_json '.cpu | length > 4' true
+	expect_json '.virtual_machine | test("QEMU|KVM")' true
+	expect_json .module "kxfer.ko $(cat /sys/module/kxfer/version)"
+	expect_json '.cells[0] | "\(.depth) \(.batch)"' "16 4"
+	expect_json '"\(.local_layout), \(.signal_every), \(.rounds)"' "4 KiB pages, scattered, 1, 2"
+	expect_json '.remote_registration | test("READ and WRITE")' true
+}
+
+test_system_calls_are_counted_on_both_sides() {
+	expect 0 kxfer --json compare $quick --op write --size 64
+	expect_json '.cells[0].engines[] | select(.engine == "job").one_at_a_time.syscalls_per_operation' 1
+	expect_json '.cells[0].engines[] | select(.engine == "verbs").one_at_a_time.syscalls_per_operation <= 1' true
+	expect_json '.cells[0].engines[] | select(.engine == "job").deep.syscalls_per_operation | . >= 0.25 and . < 0.5' true
+}
+
+test_the_table_never_comes_without_its_footnote() {
+	expect 0 kxfer --quiet compare $quick --op read --size 64
+	expect_stdout "kernel job path beside user-space verbs"
+	expect_stdout "On $KXFER_PROVIDER user-space verbs make a system call for each doorbell"
+	expect_stdout "says nothing about hardware"
+	expect_stdout "TCP is faster"
+}
+
+test_a_ratio_has_an_interval_that_holds_it() {
+	expect 0 kxfer --json compare $quick --op read --size 64
+	for ratio in time_ratio_job_to_verbs_one_at_a_time time_ratio_job_to_verbs_deep; do
+		expect_json ".cells[0].$ratio | .low_95 <= .value and .value <= .high_95" true
+		expect_json ".cells[0].$ratio | .significant == (.low_95 > 1 or .high_95 < 1)" true
+	done
+}
+
+test_a_percentile_without_samples_to_tell_it_is_left_out() {
+	expect 0 kxfer --json compare $quick --op read --size 64
+	expect_json '.cells[0].engines[0].one_at_a_time | "\(.latency_p50_ns > 0) \(.latency_p99_99_ns)"' "true null"
+}
+
+test_odd_sizes_are_moved_whole() {
+	expect 0 kxfer --json compare $quick --size 1,4095,4097,70001
+	expect_json '[.cells[].engines[].verified] | all' true
+}
+
+test_each_completion_context_is_used_and_named() {
+	for context in workqueue softirq unbound; do
+		expect 0 kxfer --json compare $quick --op read --size 64 --context $context
+		expect_json '.waiting_job | test("'$context'")' true
+	done
+}
+
+test_a_context_that_the_module_lacks_is_refused() {
+	expect 1 kxfer --json compare --context polled
+	expect_error_json .errno EOPNOTSUPP
+	expect_error_json '.hint | test("softirq")' true
+}
+
+test_one_engine_alone_has_no_ratio() {
+	for engine in verbs job; do
+		expect 0 kxfer --json compare $quick --op read --size 64 --engine $engine
+		expect_json '.cells[0] | "\(.engines | length) \(.engines[0].engine)"' "1 $engine"
+		expect_json '.cells[0].time_ratio_job_to_verbs_deep' null
+	done
+}
+
+test_it_leaves_nothing_behind() {
+	expect 0 kxfer compare $quick --op read --size 64
+	wait_for 10 nothing_is_left
+	! pgrep -x kxfer || fail "a process is left"
+}
+
+test_ctrl_c_ends_it_and_its_server() {
+	background kxfer compare --seconds 60 --count 100000000
+	wait_for 30 sh -c 'kxfer --json export list | jq -e "length == 1"'
+	kill -INT "$pid"
+	collect
+	[ "$status" -eq 130 ] || fail "status $status"
+	wait_for 30 nothing_is_left
+}
+
+test_a_killed_compare_takes_its_server_along() {
+	background kxfer compare --seconds 60 --count 100000000
+	wait_for 30 sh -c 'kxfer --json export list | jq -e "length == 1"'
+	kill -KILL "$pid"
+	collect
+	wait_for 30 nothing_is_left
+}
+
+test_against_a_node_that_serves() {
+	serve_verbs compare=mem:1M --writable
+	expect 0 kxfer --json compare $quick "$peer" --size 4K
+	expect_json .peer "$peer:7625"
+	expect_json .remote_memory_bytes 1048576
+	expect_json '[.cells[].engines[].verified] | all' true
+}
+
+test_against_a_node_by_IPv6() {
+	serve_verbs compare=mem:1M --writable
+	expect 0 kxfer --json compare $quick "[$KXFER_ADDRESS6]" --op write --size 64
+	expect_json '[.cells[].engines[].verified] | all' true
+}
+
+test_a_peer_that_does_not_answer_verbs_is_said_so() {
+	serve compare=mem:1M --writable
+	expect 1 kxfer --json compare $quick "$peer" --size 64
+	expect_error_json .errno ECONNREFUSED
+	expect_error_json '.hint | test("--verbs")' true
+}
+
+test_a_peer_without_the_export_is_told_how_to_serve_it() {
+	serve_verbs other=mem:1M --writable
+	expect 1 kxfer --json compare $quick "$peer" --size 64
+	expect_error_json .errno ENOENT
+	expect_error_json '.hint | test("kxfer serve compare=mem:64K --writable --verbs")' true
+	expect 0 kxfer compare $quick "$peer" --size 64 --export other
+}
+
+test_an_export_that_is_too_short_is_refused() {
+	serve_verbs compare=mem:64K --writable
+	expect 1 kxfer --json compare $quick "$peer" --size 64K
+	expect_error_json .errno ERANGE
+}
+
+test_a_read_only_export_is_read_but_not_written() {
+	serve_verbs compare=mem:1M
+	expect 0 kxfer --json compare $quick "$peer" --size 64 --op read
+	expect_json '[.cells[].engines[].verified] | any' false
+	expect_json '.notes | join(" ") | test("not verified")' true
+	expect 1 kxfer --json compare $quick "$peer" --size 64 --op write
+	expect_error_json .errno EACCES
+}
+
+test_no_peer_there_ends_in_time() {
+	expect 1 kxfer --json compare $quick --timeout 2 192.0.2.1 --size 64
+	expect_error_json '.errno | test("ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL")' true
+}
+
+test_wrong_options_name_what_is_allowed() {
+	expect 2 kxfer compare --op send
+	expect_stderr "read"
+	expect 2 kxfer compare --size 0
+	expect_stderr "1 byte"
+	expect 2 kxfer compare --depth 4 --batch 5
+	expect_stderr "--batch 4"
+	expect 2 kxfer compare --size 1G
+	expect_stderr "256 MiB"
+	expect 2 kxfer compare --context hardirq
+	expect_stderr "softirq"
+}
+
+test_more_depth_than_an_engine_has_is_an_error_that_says_how_much() {
+	expect 1 kxfer --json compare --depth 4096 --size 64 --op read
+	expect_error_json .errno EINVAL
+	expect_error_json '.hint | test("--depth [0-9]+")' true
+}
+
+test_who_may_not_count_system_calls_is_told_the_right() {
+	chmod 666 /dev/kxfer
+	expect 0 kxfer listen add "$peer"
+	try sh -c "ulimit -l 65536; exec $unprivileged kxfer --json compare $quick --op read --size 64"
+	kxfer listen del "$peer" >/dev/null
+	chmod 600 /dev/kxfer
+	[ "$status" -eq 0 ] || fail "status $status"
+	expect_json '.cells[0].engines[0].deep.syscalls_per_operation' null
+	expect_json '.notes | join(" ") | test("CAP_PERFMON")' true
+}
+
+test_without_the_module_user_verbs_alone_can_be_measured() {
+	wait_for 10 rmmod kxfer
+	try kxfer --json compare $quick --op read --size 64
+	first=$status
+	cp "$work/stderr" "$work/refusal"
+	try kxfer --json compare $quick --op read --size 64 --engine verbs
+	insmod /kxfer/kxfer.ko
+	wait_for 10 test -c /dev/kxfer
+	[ "$first" -eq 3 ] || fail "status $first"
+	[ "$status" -eq 0 ] || fail "verbs alone: status $status"
+	expect_json '.cells[0].engines[0].verified' true
+	cp "$work/refusal" "$work/stderr"
+	expect_error_json '.hint | test("--engine verbs")' true
+}
+
+run_tests

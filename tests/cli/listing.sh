@@ -1,0 +1,191 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# What the tool tells of nodes, links, exports and counters, for people and as
+# JSON with units in the key names.
+
+. ../lib/cli.sh
+
+test_ping_counts_and_times_in_json() {
+	serve inbox=mem:64K
+	expect 0 kxfer --json ping -c 3 -i 0 "$peer"
+	[ "$(wc -l <stdout)" -eq 4 ] || fail "$(wc -l <stdout) lines"
+	tail -n 1 stdout >last && cp last stdout
+	expect_json '"\(.sent) \(.answered) \(.lost_percent)"' "3 3 0"
+	expect_json '.min_ns <= .avg_ns and .min_ns <= .p50_ns and .p50_ns <= .p99_ns and .p99_ns <= .max_ns' true
+}
+
+test_ping_reads_the_whole_pattern() {
+	serve inbox=mem:64K
+	expect 0 kxfer ping -c 1 -s 64K "$peer"
+	expect_stdout "64 KiB from $peer:7625: seq=1 time="
+}
+
+test_ping_opens_one_link_for_all() {
+	serve inbox=mem:64K
+	expect 0 kxfer ping -c 1 "$peer"
+	before=$(counter links_made)
+	expect 0 kxfer ping -c 5 -i 0 "$peer"
+	[ "$(counter links_made)" -le $((before + 1)) ] || fail "more than one link was made"
+}
+
+test_quiet_ping_prints_only_the_summary() {
+	serve inbox=mem:64K
+	expect 0 kxfer --quiet ping -c 2 -i 0 "$peer"
+	expect_not_in stdout seq=
+	expect_stdout answered
+}
+
+test_ping_without_a_listener_ends_1() {
+	expect 1 kxfer ping -c 1 "$peer"
+	expect_stderr ECONNREFUSED
+}
+
+test_ping_without_an_answer_ends_1_with_a_summary() {
+	expect 0 kxfer listen add "$peer"
+	background kxfer --json ping --timeout 2 -c 20 -i 1 "$peer"
+	wait_for 30 grep -q seq stdout
+	kxfer listen del "$peer" >/dev/null
+	kill -INT "$pid"
+	collect
+	[ "$status" -eq 0 ] || fail "status $status"
+	tail -n 1 stdout >last && cp last stdout
+	expect_json '.answered >= 1' true
+}
+
+test_ls_tells_length_rights_and_content() {
+	random_file file 5000
+	serve file inbox=mem:1M --writable
+	expect 0 kxfer --json ls "$peer"
+	expect_json 'map(select(.name == "file"))[0] | "\(.length_bytes) \(.content_length_bytes) \(.generation)"' "5000 5000 1"
+	expect_json 'map(select(.name == "inbox"))[0] | "\(.length_bytes) \(.content_length) \(.generation)"' "1048576 null 0"
+	expect_json '.[0].rights | join(",")' "read,write"
+	expect 0 kxfer ls "$peer"
+	expect_stdout "4.9 KiB"
+}
+
+test_ls_of_a_node_without_exports_is_empty() {
+	expect 0 kxfer listen add "$peer"
+	try kxfer --json ls "$peer"
+	kxfer listen del "$peer" >/dev/null
+	[ "$status" -eq 0 ] || fail "status $status"
+	expect_json length 0
+}
+
+test_ls_of_300_exports_lists_each_once() {
+	random_file file 100
+	names=
+	for i in $(seq 300); do names="$names e$i=file"; done
+	# shellcheck disable=SC2086 # a list
+	serve $names
+	expect 0 kxfer --json ls "$peer"
+	expect_json '[.[].name] | unique | length' 300
+	expect_json length 300
+}
+
+test_export_list_shows_owner_and_name() {
+	serve inbox=mem:1M
+	expect 0 kxfer --json export list
+	expect_json 'map(select(.name == "inbox"))[0] | "\(.owner_uid) \(.owner_pid) \(.length_bytes)"' "0 $serve_pid 1048576"
+}
+
+test_export_list_hides_others_from_a_user() {
+	chmod 666 /dev/kxfer
+	serve inbox=mem:1M
+	expect 0 setpriv --reuid 1000 --regid 1000 --clear-groups --inh-caps -all --bounding-set -all kxfer --json export list
+	chmod 600 /dev/kxfer
+	expect_json '[.[] | select(.name == "inbox")] | length' 0
+}
+
+test_listen_list_shows_address_and_use() {
+	expect 0 kxfer --json listen add "$peer:7700"
+	expect_json .listening "$peer:7700"
+	try kxfer --json listen list
+	kxfer listen del "$peer:7700" >/dev/null
+	expect_json '.[0] | "\(.address) \(.active) \(.flags[0]) \(.device)"' "$peer:7700 true kept $KXFER_DEVICE"
+	expect 0 kxfer --json listen list
+	expect_json length 0
+}
+
+test_listen_any_port_is_told_and_warned_of() {
+	expect 0 kxfer listen add --any-port "$peer:7700"
+	expect_stderr "may now pass for a kernel"
+	try kxfer listen list
+	kxfer listen del "$peer:7700" >/dev/null
+	expect_stdout "any-port"
+}
+
+test_a_listener_of_the_node_outlives_the_command_and_ends_by_del() {
+	expect 0 kxfer listen add "[$KXFER_ADDRESS6]"
+	expect 0 kxfer ping -c 1 "[$KXFER_ADDRESS6]"
+	expect 0 kxfer listen del "[$KXFER_ADDRESS6]"
+	expect 0 kxfer --json listen list
+	expect_json length 0
+}
+
+test_serve_uses_a_listener_that_is_there() {
+	expect 0 kxfer listen add "$peer"
+	serve inbox=mem:64K --listen "$peer"
+	expect_in serve.out "(a listener of this node)"
+	stop_serve
+	expect 0 kxfer ping -c 1 "$peer"
+	expect 0 kxfer listen del "$peer"
+}
+
+test_link_list_and_show_tell_both_ends() {
+	serve inbox=mem:64K
+	expect 0 kxfer ping -c 1 "$peer"
+	expect 0 kxfer --json link list
+	expect_json '[.[] | select(.state == "live") | .role] | unique | join(",")' "accepted,initiator"
+	id=$(jq '[.[] | select(.state == "live" and .role == "initiator")][0].id' stdout)
+	expect 0 kxfer --json link show "$id"
+	expect_json .device "$KXFER_DEVICE"
+	expect_json .remote "$peer:7625"
+	expect_json '[.lanes[].lane] | join(" ")' "control 1"
+	expect 0 kxfer link show "$id"
+	expect_stdout "control"
+}
+
+test_a_link_that_is_not_there_is_said_so() {
+	expect 1 kxfer --json link show 999999999
+	expect_error_json .errno ENOENT
+	expect_error_json .hint "see: kxfer link list"
+}
+
+test_stat_counts_the_bytes_of_a_transfer() {
+	random_file file 123456
+	serve file
+	before=$(counter bytes_read)
+	expect 0 kxfer get "$peer/file" got
+	[ $(($(counter bytes_read) - before)) -eq 123456 ] || fail "counted $(($(counter bytes_read) - before))"
+}
+
+test_stat_of_a_device_shows_its_links() {
+	serve inbox=mem:64K
+	expect 0 kxfer ping -c 1 "$peer"
+	expect 0 kxfer --json stat "$KXFER_DEVICE"
+	expect_json .device "$KXFER_DEVICE"
+	expect_json '.links | length > 0' true
+}
+
+test_stat_of_something_unknown_is_said_so() {
+	expect 1 kxfer --json stat nosuch0
+	expect_error_json .errno ENOENT
+}
+
+test_serve_in_json_is_an_object_a_line() {
+	random_file file 1000
+	kxfer --json serve file --writable >serve.out 2>&1 </dev/null &
+	serve_pid=$!
+	echo "$serve_pid" >>pids
+	wait_for 30 grep -q listen serve.out
+	expect 0 kxfer put file "$peer/file"
+	wait_for 10 grep -q content serve.out
+	stop_serve
+	cp serve.out stdout
+	[ "$(jq -r .event stdout | sort -u | tr '\n' ' ')" = "content export listen " ] || fail "events differ"
+	[ "$(jq -r 'select(.event == "content") | "\(.sha256) \(.generation) \(.uid)"' stdout)" = \
+		"$(sha256_of file) 2 0" ] || fail "the content differs"
+}
+
+run_tests

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Connections that a listener refuses, each with its reason: whoever opens a QP
+ * from user space, speaks something else, or shows no cookie of a live link.
+ */
+#include <endian.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "kxfer_test.h"
+#include "raw_peer.h"
+
+#define RESERVED	610	/* a source port below 1024 */
+
+FIXTURE(connection)
+{
+	int fd;
+	uint64_t listener;
+	uint16_t port;
+	uint8_t cookie[KXFER_WIRE_COOKIE_SIZE];
+	struct kxfer_wire_hello hello;
+	struct raw_lane lane;
+	uint64_t refused;
+};
+
+FIXTURE_SETUP(connection)
+{
+	self->fd = kx_open();
+	ASSERT_LE(0, self->fd);
+	self->port = 30000 + getpid() % 10000;
+	test_cmd_listen_add(self->fd, kx_addr(kx_address(), self->port), 0, &self->listener);
+	memset(self->cookie, 0xc0, sizeof(self->cookie));
+	self->hello = raw_hello_data(KXFER_WIRE_CONTROL, self->cookie, 1);
+	self->refused = kx_counter(self->fd, "links_refused");
+}
+
+/* Whatever was tried, kernels still get in. */
+FIXTURE_TEARDOWN(connection)
+{
+	uint32_t peer;
+
+	EXPECT_EQ(0, kx_peer_open(self->fd, kx_addr(kx_address(), self->port), &peer));
+	raw_lane_close(&self->lane);
+	close(self->fd);
+}
+
+static int try_port(struct raw_lane *lane, uint16_t port, uint16_t source_port,
+		    const struct kxfer_wire_hello *hello, uint8_t bytes)
+{
+	int ret;
+
+	/* The reserved port may still be held by the end of another connection. */
+	do {
+		ret = raw_lane_connect(lane, port, source_port, hello, bytes, NULL);
+	} while (ret == -EADDRINUSE && ++source_port < 660);
+	return ret;
+}
+
+#define EXPECT_REFUSED(reason, source_port, bytes) ({				\
+	EXPECT_EQ(-ECONNREFUSED, try_port(&self->lane, self->port, source_port,	\
+					  &self->hello, bytes));		\
+	EXPECT_EQ(reason, self->lane.refusal);					\
+	EXPECT_EQ(++self->refused, kx_counter(self->fd, "links_refused"));	\
+})
+#define ALL_BYTES	sizeof(self->hello)
+
+TEST_F(connection, of_the_protocol_is_taken)
+{
+	EXPECT_EQ(0, try_port(&self->lane, self->port, RESERVED, &self->hello, ALL_BYTES));
+	EXPECT_EQ(self->refused, kx_counter(self->fd, "links_refused"));
+}
+
+TEST_F(connection, from_an_ordinary_port_is_refused)
+{
+	EXPECT_REFUSED(KXFER_REFUSAL_PORT, 0, ALL_BYTES);
+}
+
+TEST_F(connection, from_port_1024_is_refused)
+{
+	EXPECT_REFUSED(KXFER_REFUSAL_PORT, 1024, ALL_BYTES);
+}
+
+TEST_F(connection, from_an_ordinary_port_is_taken_where_that_is_allowed)
+{
+	uint64_t listener;
+
+	test_cmd_listen_add(self->fd, kx_addr(kx_address(), self->port + 1),
+			    KXFER_LISTEN_F_ANY_PORT, &listener);
+	EXPECT_EQ(0, try_port(&self->lane, self->port + 1, 0, &self->hello, ALL_BYTES));
+}
+
+TEST_F(connection, without_private_data_is_refused)
+{
+	EXPECT_REFUSED(KXFER_REFUSAL_MAGIC, RESERVED, 0);
+}
+
+TEST_F(connection, with_little_private_data_is_refused)
+{
+	/* InfiniBand fills private data up with zeros, so one of them is cut. */
+	EXPECT_REFUSED(KXFER_REFUSAL_MAGIC, RESERVED, 3);
+}
+
+TEST_F(connection, with_other_magic_is_refused)
+{
+	self->hello.magic = htobe32(0x12345678);
+	EXPECT_REFUSED(KXFER_REFUSAL_MAGIC, RESERVED, ALL_BYTES);
+}
+
+TEST_F(connection, of_newer_versions_only_is_refused)
+{
+	self->hello.version_min = htobe16(KXFER_WIRE_VERSION_MAX + 1);
+	self->hello.version_max = htobe16(KXFER_WIRE_VERSION_MAX + 9);
+	EXPECT_REFUSED(KXFER_REFUSAL_VERSION, RESERVED, ALL_BYTES);
+}
+
+TEST_F(connection, of_older_versions_only_is_refused)
+{
+	self->hello.version_min = 0;
+	self->hello.version_max = 0;
+	EXPECT_REFUSED(KXFER_REFUSAL_VERSION, RESERVED, ALL_BYTES);
+}
+
+TEST_F(connection, of_no_version_at_all_is_refused)
+{
+	self->hello.version_min = htobe16(9);
+	self->hello.version_max = htobe16(KXFER_WIRE_VERSION_MIN);
+	EXPECT_REFUSED(KXFER_REFUSAL_VERSION, RESERVED, ALL_BYTES);
+}
+
+TEST_F(connection, of_more_versions_is_taken)
+{
+	self->hello.version_min = 0;
+	self->hello.version_max = htobe16(UINT16_MAX);
+	EXPECT_EQ(0, try_port(&self->lane, self->port, RESERVED, &self->hello, ALL_BYTES));
+}
+
+TEST_F(connection, of_unknown_kind_is_refused)
+{
+	self->hello.kind = 2;
+	EXPECT_REFUSED(KXFER_REFUSAL_MAGIC, RESERVED, ALL_BYTES);
+}
+
+TEST_F(connection, for_control_with_a_lane_number_is_refused)
+{
+	self->hello.lane = 1;
+	EXPECT_REFUSED(KXFER_REFUSAL_MAGIC, RESERVED, ALL_BYTES);
+}
+
+TEST_F(connection, for_data_without_a_lane_number_is_refused)
+{
+	self->hello.kind = KXFER_WIRE_DATA;
+	EXPECT_REFUSED(KXFER_REFUSAL_MAGIC, RESERVED, ALL_BYTES);
+}
+
+TEST_F(connection, for_data_with_a_lane_number_too_high_is_refused)
+{
+	self->hello.kind = KXFER_WIRE_DATA;
+	self->hello.lane = 255;
+	EXPECT_REFUSED(KXFER_REFUSAL_MAGIC, RESERVED, ALL_BYTES);
+}
+
+TEST_F(connection, for_data_of_no_link_is_refused)
+{
+	self->hello = raw_hello_data(KXFER_WIRE_DATA, self->cookie, 1);
+	EXPECT_REFUSED(KXFER_REFUSAL_COOKIE, 0, ALL_BYTES);
+	EXPECT_REFUSED(KXFER_REFUSAL_COOKIE, RESERVED, ALL_BYTES);
+}
+
+/* ---- data lanes of a link ---- */
+
+FIXTURE(lane)
+{
+	int fd;
+	uint64_t listener;
+	uint16_t port;
+	struct raw_link link;
+	struct raw_lane second;
+	struct kxfer_wire_hello hello;
+};
+
+FIXTURE_SETUP(lane)
+{
+	self->fd = kx_open();
+	ASSERT_LE(0, self->fd);
+	self->port = 30000 + getpid() % 10000;
+	test_cmd_listen_add(self->fd, kx_addr(kx_address(), self->port), 0, &self->listener);
+	ASSERT_EQ(0, raw_link_connect(&self->link, self->port));
+	self->hello = raw_hello_data(KXFER_WIRE_DATA, self->link.cookie, self->link.epoch);
+}
+
+FIXTURE_TEARDOWN(lane)
+{
+	raw_lane_close(&self->second);
+	raw_link_close(&self->link);
+	close(self->fd);
+}
+
+#define EXPECT_NO_LANE() ({							\
+	EXPECT_EQ(-ECONNREFUSED,						\
+		  raw_lane_connect(&self->second, self->port, 0, &self->hello,	\
+				   sizeof(self->hello), NULL));			\
+	EXPECT_EQ(KXFER_REFUSAL_COOKIE, self->second.refusal);			\
+})
+
+TEST_F(lane, with_cookie_and_epoch_is_taken)
+{
+	ASSERT_EQ(0, raw_link_hello(&self->link));
+	EXPECT_EQ(0, raw_link_connect_data(&self->link));
+}
+
+TEST_F(lane, before_HELLO_is_refused)
+{
+	EXPECT_NO_LANE();
+	EXPECT_EQ(0, raw_link_hello(&self->link));
+}
+
+TEST_F(lane, with_another_cookie_is_refused)
+{
+	ASSERT_EQ(0, raw_link_hello(&self->link));
+	self->hello.cookie[KXFER_WIRE_COOKIE_SIZE - 1] ^= 1;
+	EXPECT_NO_LANE();
+	EXPECT_EQ(0, raw_link_connect_data(&self->link));
+}
+
+TEST_F(lane, with_another_epoch_is_refused)
+{
+	ASSERT_EQ(0, raw_link_hello(&self->link));
+	self->hello.epoch ^= htobe64(1);
+	EXPECT_NO_LANE();
+	EXPECT_EQ(0, raw_link_connect_data(&self->link));
+}
+
+TEST_F(lane, that_is_there_already_is_refused)
+{
+	ASSERT_EQ(0, raw_link_hello(&self->link));
+	ASSERT_EQ(0, raw_link_connect_data(&self->link));
+	EXPECT_NO_LANE();
+	EXPECT_EQ(0, raw_request(&self->link, &self->link.control, KXFER_WIRE_PING, NULL, 0,
+				 NULL, NULL));
+}
+
+TEST_F(lane, of_a_link_that_ended_is_refused)
+{
+	ASSERT_EQ(0, raw_link_hello(&self->link));
+	raw_lane_close(&self->link.control);
+	kx_sleep_ms(200);
+	EXPECT_NO_LANE();
+}
+
+TEST_HARNESS_MAIN

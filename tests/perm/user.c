@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A user without rights: who may open the node, and what can be done with it.
+ */
+#include <grp.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "kxfer_test.h"
+#include "raw_peer.h"
+
+#define LENGTH	4096UL
+#define GROUP	104	/* rdma */
+
+FIXTURE(user)
+{
+	int server;
+	uint64_t listener;
+	uint32_t region;
+	uint32_t export_id;
+	uint8_t *memory;
+};
+
+FIXTURE_SETUP(user)
+{
+	self->server = kx_open();
+	ASSERT_LE(0, self->server);
+	self->memory = kx_alloc(LENGTH);
+	test_cmd_listen_add(self->server, kx_addr(kx_address(), 0), 0, &self->listener);
+	test_cmd_region_add(self->server, self->memory, LENGTH, KXFER_REGION_F_WRITE,
+			    &self->region);
+	test_cmd_export_add(self->server, self->region, 0, LENGTH, KXFER_RIGHT_ALL, "user",
+			    &self->export_id);
+}
+
+/* By a parent with rights: the tests end without. */
+static void restore_node(void)
+{
+	chmod(KX_NODE, 0600);
+	if (chown(KX_NODE, 0, 0))
+		perror(KX_NODE);
+}
+
+FIXTURE_TEARDOWN_PARENT(user)
+{
+	close(self->server);
+	restore_node();
+}
+
+TEST_F(user, cannot_open_the_node_of_root)
+{
+	ASSERT_EQ(0, kx_become_tester());
+	EXPECT_EQ(-EACCES, kx_open());
+}
+
+TEST_F(user, of_the_group_may_open_a_node_of_the_group)
+{
+	gid_t group = GROUP;
+
+	ASSERT_EQ(0, chown(KX_NODE, 0, GROUP));
+	ASSERT_EQ(0, chmod(KX_NODE, 0660));
+	ASSERT_EQ(0, setgroups(1, &group));
+	ASSERT_EQ(0, setresgid(KX_TESTER, KX_TESTER, KX_TESTER));
+	ASSERT_EQ(0, setresuid(KX_TESTER, KX_TESTER, KX_TESTER));
+	EXPECT_LE(0, kx_open());
+}
+
+TEST_F(user, of_no_group_cannot_open_a_node_of_the_group)
+{
+	ASSERT_EQ(0, chown(KX_NODE, 0, GROUP));
+	ASSERT_EQ(0, chmod(KX_NODE, 0660));
+	ASSERT_EQ(0, kx_become_tester());
+	EXPECT_EQ(-EACCES, kx_open());
+}
+
+TEST_F(user, with_the_node_transfers)
+{
+	uint32_t peer, target, region;
+	uint8_t *memory = kx_alloc(LENGTH);
+	int fd;
+
+	ASSERT_EQ(0, chmod(KX_NODE, 0666));
+	ASSERT_EQ(0, kx_become_tester());
+	fd = kx_open();
+	ASSERT_LE(0, fd);
+	memset(memory, 0x77, LENGTH);
+	test_cmd_region_add(fd, memory, LENGTH, KXFER_REGION_F_WRITE, &region);
+	test_cmd_peer_open(fd, kx_addr(kx_address(), 0), &peer);
+	test_cmd_target_open(fd, peer, "user", 0, &target);
+	test_cmd_transfer(fd, KXFER_OP_WRITE, region, 0, target, 0, LENGTH);
+	EXPECT_EQ(0, memcmp(memory, self->memory, LENGTH));
+	test_cmd_transfer(fd, KXFER_OP_READ, region, 0, target, 0, LENGTH);
+}
+
+TEST_F(user, with_the_node_exports)
+{
+	uint8_t *memory = kx_alloc(LENGTH);
+	uint32_t region, id;
+	int fd;
+
+	ASSERT_EQ(0, chmod(KX_NODE, 0666));
+	ASSERT_EQ(0, kx_become_tester());
+	fd = kx_open();
+	ASSERT_LE(0, fd);
+	test_cmd_region_add(fd, memory, LENGTH, KXFER_REGION_F_WRITE, &region);
+	test_cmd_export_add(fd, region, 0, LENGTH, KXFER_RIGHT_ALL, "of-user", &id);
+	test_err_export_add(EEXIST, fd, region, 0, LENGTH, KXFER_RIGHT_ALL, "user", &id);
+}
+
+TEST_F(user, with_the_node_does_not_listen)
+{
+	uint64_t listener;
+	int fd;
+
+	ASSERT_EQ(0, chmod(KX_NODE, 0666));
+	ASSERT_EQ(0, kx_become_tester());
+	fd = kx_open();
+	ASSERT_LE(0, fd);
+	test_err_listen_add(EPERM, fd, kx_addr(kx_address(), 7777), 0, &listener);
+	test_err_listen_add(EPERM, fd, kx_addr(kx_address(), 7777), KXFER_LISTEN_F_ANY_PORT,
+			    &listener);
+	test_err_listen_del(EPERM, fd, self->listener);
+}
+
+TEST_F(user, is_told_to_the_exporter)
+{
+	struct kxfer_event event;
+	uint32_t peer, target;
+	int fd;
+
+	ASSERT_EQ(0, chmod(KX_NODE, 0666));
+	ASSERT_EQ(0, kx_become_tester());
+	fd = kx_open();
+	ASSERT_LE(0, fd);
+	test_cmd_peer_open(fd, kx_addr(kx_address(), 0), &peer);
+	test_cmd_target_open(fd, peer, "user", 0, &target);
+	test_cmd_notify(fd, target, 5);
+	test_cmd_event_reap(1, self->server, &event, 1, KX_TIMEOUT_MS);
+	EXPECT_EQ(KX_TESTER, event.uid);
+	EXPECT_EQ(KX_TESTER, event.gid);
+}
+
+TEST_F(user, is_who_opened_the_session)
+{
+	struct kxfer_event event;
+	uint32_t peer, target;
+	int fd = kx_open();
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, kx_become_tester());
+	test_cmd_peer_open(fd, kx_addr(kx_address(), 0), &peer);
+	test_cmd_target_open(fd, peer, "user", 0, &target);
+	test_cmd_notify(fd, target, 5);
+	test_cmd_event_reap(1, self->server, &event, 1, KX_TIMEOUT_MS);
+	EXPECT_EQ(0, event.uid);
+	EXPECT_EQ(0, event.gid);
+}
+
+/* The premise of trusting a source port below 1024. */
+TEST_F(user, cannot_bind_a_reserved_port_itself)
+{
+	uint8_t cookie[KXFER_WIRE_COOKIE_SIZE] = { 1 };
+	struct kxfer_wire_hello hello = raw_hello_data(KXFER_WIRE_CONTROL, cookie, 1);
+	struct raw_lane lane;
+
+	ASSERT_EQ(0, chmod("/dev/infiniband/rdma_cm", 0666));
+	ASSERT_EQ(0, chmod("/dev/infiniband/uverbs0", 0666));
+	ASSERT_EQ(0, kx_become_tester());
+	EXPECT_EQ(-EACCES, raw_lane_connect(&lane, KXFER_PORT, 600, &hello, sizeof(hello),
+					    NULL));
+	EXPECT_EQ(0, lane.refusal);
+	EXPECT_EQ(-ECONNREFUSED, raw_lane_connect(&lane, KXFER_PORT, 0, &hello,
+						  sizeof(hello), NULL));
+	EXPECT_EQ(KXFER_REFUSAL_PORT, lane.refusal);
+}
+
+TEST_HARNESS_MAIN

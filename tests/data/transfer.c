@@ -165,16 +165,19 @@ TEST_F_TIMEOUT(transfer, lengths_around_the_scatter_gather_limit, 60)
 
 TEST_F_TIMEOUT(transfer, lengths_around_a_registration, 60)
 {
-	uint64_t pages = self->device.max_fast_reg_pages;
-	uint64_t bytes = pages * 4096;
+	uint64_t pages = self->device.max_fast_reg_pages, less, bytes;
 	int d;
 
-	for (d = -1; d <= 1; d++) {
-		/* From the start of the export, and across the end of its first registration. */
-		TRY(0, 0, bytes + d);
-		TRY(17, bytes - 70000, 140000 + d);
-		TRY(5, bytes - 13 - 8 + d, 16);
-		TRY(9, bytes - 13 - 1 + d, 1);
+	/* The module may leave the last page of a registration unused. */
+	for (less = 0; less <= 1; less++) {
+		bytes = (pages - less) * 4096;
+		for (d = -1; d <= 1; d++) {
+			/* From the start of the export, and across the end of the first. */
+			TRY(0, 0, bytes + d);
+			TRY(17, bytes - 70000, 140000 + d);
+			TRY(5, bytes - 13 - 8 + d, 16);
+			TRY(9, bytes - 13 - 1 + d, 1);
+		}
 	}
 	NOTHING_ELSE_TOUCHED();
 }

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The RDMA device goes and comes back while it is in use: every job ends once,
+ * with ENODEV at the latest; sessions stay usable; a kept listener is made again.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "baseline.h"
+#include "kselftest_harness.h"
+#include "load.h"
+#include "rig.h"
+
+#define MIB	(1024u * 1024)
+#define LENGTH	(16 * MIB)	/* so long that 1,000 jobs cannot be done in time */
+#define NR_JOBS	1000
+
+FIXTURE(device)
+{
+	struct rig rig;
+	char name[64];
+	char netdev[32];
+	uint64_t kept;
+	int fd;
+};
+
+static bool read_netdev(const char *name, char *netdev, size_t room)
+{
+	char path[160];
+	FILE *file;
+	bool ok;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/gid_attrs/ndevs/0", name);
+	file = fopen(path, "re");
+	ok = file && fgets(netdev, room, file);
+	if (file)
+		fclose(file);
+	netdev[strcspn(netdev, "\n")] = 0;
+	return ok;
+}
+
+static int device_del(const char *name)
+{
+	return baseline_command("rdma link del %s", name);
+}
+
+static int device_add(const char *name, const char *netdev)
+{
+	return baseline_command("rdma link add %s type %s netdev %s", name, kx_provider(),
+				netdev);
+}
+
+FIXTURE_SETUP(device)
+{
+	struct rig_options options = { .length = LENGTH, .here = BUFFER_SCATTERED };
+
+	snprintf(self->name, sizeof(self->name), "%s", kx_device());
+	if (geteuid() || !read_netdev(self->name, self->netdev, sizeof(self->netdev)))
+		SKIP(return, "needs root and a software RDMA device to remove");
+	self->fd = kx_open();
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, rig_open(&self->rig, &options));
+}
+
+FIXTURE_TEARDOWN(device)
+{
+	struct kxfer_query query;
+
+	rig_close(&self->rig);
+	if (kx_query(self->fd, &query) == 0 && !query.nr_devices)
+		device_add(self->name, self->netdev);
+	if (self->kept)
+		kx_listen_del(self->fd, self->kept);
+	close(self->fd);
+}
+
+/* Is the device attached and its address resolvable again? */
+static int wait_until_usable(struct rig *rig)
+{
+	uint64_t end = kx_deadline_ns(15000);
+	int ret;
+
+	do {
+		ret = kx_peer_open(rig->client, kx_addr(kx_address(), KXFER_PORT), &rig->peer);
+		if (ret)
+			kx_sleep_ms(100);
+	} while (ret && kx_now_ns() < end);
+	return ret;
+}
+
+static int submit_thousand(const struct rig *rig)
+{
+	struct kxfer_job jobs[250];
+	int i, n, all = 0;
+
+	for (n = 0; n < NR_JOBS / 250; n++) {
+		for (i = 0; i < 250; i++) {
+			jobs[i] = rig_job(rig, i % 2 ? KXFER_OP_READ : KXFER_OP_WRITE, 0, 0,
+					  LENGTH);
+			jobs[i].user_data = 250 * n + i;
+		}
+		all += kx_submit(rig->client, jobs, 250);
+	}
+	return all;
+}
+
+TEST_F_TIMEOUT(device, removed_with_1000_jobs_in_flight, 90)
+{
+	static struct kxfer_completion done[NR_JOBS + 1];
+	static bool seen[NR_JOBS];
+	int i, gone = 0, well = 0;
+	struct kxfer_query query;
+	uint32_t region;
+
+	ASSERT_EQ(NR_JOBS, submit_thousand(&self->rig));
+	ASSERT_EQ(0, device_del(self->name));
+	/* When the device is gone no job is left: each has completed. */
+	EXPECT_EQ(0, kx_counter(self->fd, "live_jobs"));
+	EXPECT_EQ(0, kx_counter(self->fd, "live_mappings"));
+	ASSERT_EQ(NR_JOBS, kx_reap(self->rig.client, done, NR_JOBS + 1, 0, 0));
+	for (i = 0; i < NR_JOBS; i++) {
+		ASSERT_GT(NR_JOBS, done[i].user_data);
+		ASSERT_FALSE(seen[done[i].user_data]);
+		seen[done[i].user_data] = true;
+		gone += done[i].status == -ENODEV;
+		well += done[i].status == 0;
+		ASSERT_EQ(done[i].status ? 0 : LENGTH, done[i].bytes);
+	}
+	TH_LOG("%d jobs ended well, %d with ENODEV", well, gone);
+	EXPECT_EQ(NR_JOBS, well + gone);
+	EXPECT_LT(0, gone);
+
+	/* The session lives. */
+	EXPECT_EQ(0, kx_query(self->rig.client, &query));
+	EXPECT_EQ(0, query.nr_devices);
+	EXPECT_EQ(0, kx_nop(self->rig.client));
+	EXPECT_EQ(0, kx_region_add(self->rig.client, self->rig.here.bytes, 4096, 0, &region));
+	EXPECT_EQ(-ENODEV, rig_move(&self->rig, KXFER_OP_WRITE, 0, 0, 100));
+	EXPECT_EQ(0, kx_target_close(self->rig.client, self->rig.target));
+	EXPECT_EQ(0, kx_peer_close(self->rig.client, self->rig.peer));
+	EXPECT_EQ(-EHOSTUNREACH, kx_peer_open(self->rig.client, kx_addr(kx_address(), 0),
+					      &self->rig.peer));
+	ASSERT_EQ(0, device_add(self->name, self->netdev));
+}
+
+TEST_F_TIMEOUT(device, comes_back_to_the_same_sessions, 90)
+{
+	const char *wrong;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, device_del(self->name));
+		ASSERT_EQ(0, device_add(self->name, self->netdev));
+		/* The server's listener was made by its session; it is made again. */
+		ASSERT_EQ(0, wait_until_usable(&self->rig));
+		ASSERT_EQ(0, kx_target_open(self->rig.client, self->rig.peer, self->rig.name, 0,
+					    &self->rig.target));
+		rig_prepare(&self->rig, KXFER_OP_WRITE);
+		wrong = rig_try(&self->rig, KXFER_OP_WRITE, 3, 5, MIB);
+		if (wrong)
+			TH_LOG("round %d: %s", i, wrong);
+		ASSERT_EQ(NULL, wrong);
+	}
+}
+
+TEST_F_TIMEOUT(device, removed_under_several_loads, 90)
+{
+	struct load loads[3];
+	int i;
+
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, load_start(&loads[i], &self->rig, i, 64, 4096 << i));
+	ASSERT_EQ(0, device_del(self->name));
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(LOAD_BROKEN, load_end(&loads[i], 0));
+	EXPECT_EQ(0, kx_counter(self->fd, "live_jobs"));
+	/* Its target still refers to the link that was. */
+	close(self->rig.client);
+	self->rig.client = -1;
+	EXPECT_EQ(0, kx_counter(self->fd, "live_links"));
+	EXPECT_EQ(0, kx_counter(self->fd, "live_lanes"));
+	EXPECT_EQ(0, kx_counter(self->fd, "live_mrs"));
+	ASSERT_EQ(0, device_add(self->name, self->netdev));
+}
+
+static int listener_active(int fd, uint64_t id)
+{
+	struct kxfer_info_listener listener;
+	uint64_t cursor = id - 1;
+
+	if (kx_info(fd, KXFER_INFO_LISTENERS, &listener, sizeof(listener), 1, &cursor) != 1 ||
+	    listener.id != id)
+		return -1;
+	return listener.active;
+}
+
+TEST_F_TIMEOUT(device, kept_listener_is_made_again, 90)
+{
+	int fd = kx_open();
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, kx_listen_add(fd, kx_addr(kx_address(), KXFER_PORT + 5),
+				   KXFER_LISTEN_F_KEEP, &self->kept));
+	close(fd);
+	EXPECT_EQ(1, listener_active(self->fd, self->kept));
+	ASSERT_EQ(0, device_del(self->name));
+	EXPECT_EQ(0, listener_active(self->fd, self->kept));
+	ASSERT_EQ(0, device_add(self->name, self->netdev));
+	EXPECT_TRUE(kx_wait_until(listener_active(self->fd, self->kept) == 1, 10000));
+	EXPECT_EQ(0, kx_peer_open(self->rig.client, kx_addr(kx_address(), KXFER_PORT + 5),
+				  &self->rig.peer));
+}
+
+TEST_F_TIMEOUT(device, waiting_calls_end_when_it_goes, 90)
+{
+	struct kxfer_content content;
+	uint64_t before;
+	int status;
+	pid_t child = fork();
+
+	if (!child) {
+		int ret = kx_target_info(self->rig.client, self->rig.target, 1000, 60000,
+					 &content);
+
+		_exit(ret == -ENODEV ? 0 : -ret);
+	}
+	kx_sleep_ms(500);
+	before = kx_now_ns();
+	ASSERT_EQ(0, device_del(self->name));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+	EXPECT_GT(5000, (kx_now_ns() - before) / 1000000);
+	ASSERT_EQ(0, device_add(self->name, self->netdev));
+}
+
+TEST_HARNESS_MAIN

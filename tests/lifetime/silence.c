@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A peer that falls silent: its packets are dropped without an answer. All jobs
+ * end with ECONNRESET and nothing is held up for longer than 15 s; a link to
+ * somebody else goes on; when the peer is back TARGET_OPEN connects anew.
+ *
+ * How it is done: rxe hands packets for its own addresses over without the network
+ * stack, so a second address is taken away; siw's TCP runs over lo, where nft
+ * drops it.
+ */
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "baseline.h"
+#include "kselftest_harness.h"
+#include "rig.h"
+
+#define MIB		(1024u * 1024)
+#define LENGTH		(16 * MIB)	/* so long that the jobs cannot be done in time */
+#define NR_JOBS		64
+#define BOUND_MS	15000
+#define SECOND		"10.77.0.2"
+#define NETDEV		"dummy0"
+
+static bool is_siw(void)
+{
+	return !strcmp(kx_provider(), "siw");
+}
+
+static int heal(void)
+{
+	if (is_siw())
+		return baseline_command("nft delete table ip kxfer_test 2>/dev/null");
+	return baseline_command("ip addr add " SECOND "/24 dev " NETDEV " 2>/dev/null");
+}
+
+static int fall_silent(void)
+{
+	if (!is_siw())
+		return baseline_command("ip addr del " SECOND "/24 dev " NETDEV);
+	return baseline_command("nft 'table ip kxfer_test { chain in { "
+				"type filter hook input priority 0; "
+				"ip saddr " SECOND " drop; ip daddr " SECOND " drop; } }'");
+}
+
+FIXTURE(silence)
+{
+	struct rig rig;
+	struct baseline baseline;
+	int fd;
+};
+
+FIXTURE_SETUP(silence)
+{
+	struct rig_options options = {
+		.length = LENGTH,
+		.here = BUFFER_SCATTERED,
+		.address = SECOND,
+	};
+
+	self->rig = (struct rig) { .server = -1, .client = -1 };
+	if (geteuid() || access("/sys/class/net/" NETDEV, F_OK))
+		SKIP(return, "needs root and the network of the test machine");
+	if (is_siw())
+		baseline_command("ip addr add " SECOND "/24 dev " NETDEV " 2>/dev/null");
+	heal();
+	self->fd = kx_open();
+	ASSERT_LE(0, self->fd);
+	ASSERT_TRUE(kx_wait_until(!rig_open(&self->rig, &options) ||
+				  (rig_close(&self->rig), false), 10000));
+	rig_close(&self->rig);
+	ASSERT_EQ(0, baseline_take(self->fd, &self->baseline));
+	ASSERT_EQ(0, rig_open(&self->rig, &options));
+}
+
+FIXTURE_TEARDOWN(silence)
+{
+	heal();
+	rig_close(&self->rig);
+	close(self->fd);
+	baseline_command("ip addr del " SECOND "/24 dev " NETDEV " 2>/dev/null");
+}
+
+static int submit_many(const struct rig *rig)
+{
+	struct kxfer_job jobs[NR_JOBS];
+	int i;
+
+	for (i = 0; i < NR_JOBS; i++)
+		jobs[i] = rig_job(rig, i % 2 ? KXFER_OP_READ : KXFER_OP_WRITE, 0, 0, LENGTH);
+	return kx_submit(rig->client, jobs, NR_JOBS);
+}
+
+static uint64_t ms_since(uint64_t before)
+{
+	return (kx_now_ns() - before) / 1000000;
+}
+
+TEST_F_TIMEOUT(silence, jobs_end_and_target_open_connects_anew, 90)
+{
+	struct rig_options options = { .length = LENGTH };
+	struct kxfer_completion done[NR_JOBS];
+	struct rig other;
+	int i, reset = 0, well = 0;
+	uint64_t before;
+
+	ASSERT_EQ(0, rig_open(&other, &options));
+	ASSERT_EQ(NR_JOBS, submit_many(&self->rig));
+	before = kx_now_ns();
+	ASSERT_EQ(0, fall_silent());
+	/* The link between the node's first address and itself is another one. */
+	for (i = 0; i < 10; i++)
+		EXPECT_EQ(0, rig_move(&other, KXFER_OP_WRITE, 0, 0, LENGTH));
+	ASSERT_EQ(NR_JOBS, kx_reap(self->rig.client, done, NR_JOBS, NR_JOBS, RIG_WAIT_MS));
+	TH_LOG("jobs had ended after %llu ms", (unsigned long long)ms_since(before));
+	EXPECT_GT(BOUND_MS, ms_since(before));
+	for (i = 0; i < NR_JOBS; i++) {
+		well += done[i].status == 0;
+		reset += done[i].status == -ECONNRESET;
+	}
+	EXPECT_EQ(NR_JOBS, well + reset);
+	EXPECT_LT(0, reset);
+	/* A target of a broken link stays broken, and says so at once. */
+	EXPECT_EQ(-ECONNRESET, rig_move(&self->rig, KXFER_OP_READ, 0, 0, 1));
+	EXPECT_EQ(0, rig_move(&other, KXFER_OP_READ, 0, 0, LENGTH));
+	rig_close(&other);
+
+	ASSERT_EQ(0, heal());
+	ASSERT_EQ(0, kx_target_close(self->rig.client, self->rig.target));
+	ASSERT_TRUE(kx_wait_until(!kx_target_open(self->rig.client, self->rig.peer,
+						  self->rig.name, 0, &self->rig.target),
+				  20000));
+	rig_prepare(&self->rig, KXFER_OP_WRITE);
+	EXPECT_EQ(NULL, rig_try(&self->rig, KXFER_OP_WRITE, 1, 2, MIB));
+}
+
+struct closer {
+	int fd;
+	uint64_t ms;
+};
+
+static void *close_and_time(void *argument)
+{
+	struct closer *closer = argument;
+	uint64_t before = kx_now_ns();
+
+	close(closer->fd);
+	closer->ms = ms_since(before);
+	return NULL;
+}
+
+/* Both ends at once: one lets go of jobs, the other of an export. */
+TEST_F_TIMEOUT(silence, close_returns_at_both_ends, 90)
+{
+	struct closer client = { .fd = self->rig.client };
+	struct closer server = { .fd = self->rig.server };
+	pthread_t threads[2];
+	const char *left;
+
+	ASSERT_EQ(NR_JOBS, submit_many(&self->rig));
+	ASSERT_EQ(0, fall_silent());
+	ASSERT_EQ(0, pthread_create(&threads[0], NULL, close_and_time, &server));
+	ASSERT_EQ(0, pthread_create(&threads[1], NULL, close_and_time, &client));
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	self->rig.client = -1;
+	self->rig.server = -1;
+	TH_LOG("close() took %llu ms at the client, %llu ms at the exporter",
+	       (unsigned long long)client.ms, (unsigned long long)server.ms);
+	EXPECT_GT(BOUND_MS, client.ms);
+	EXPECT_GT(BOUND_MS, server.ms);
+	EXPECT_EQ(0, kx_counter(self->fd, "live_jobs"));
+	EXPECT_EQ(1, kx_counter(self->fd, "live_sessions"));
+	rig_close(&self->rig);
+	left = baseline_pinned_kib() ? "pinned memory" : NULL;
+	EXPECT_EQ(NULL, left);
+}
+
+TEST_F_TIMEOUT(silence, idle_link_is_found_dead, 90)
+{
+	uint64_t lost = kx_counter(self->fd, "links_lost"), before = kx_now_ns();
+	struct kxfer_content content;
+
+	ASSERT_EQ(0, fall_silent());
+	EXPECT_TRUE(kx_wait_until(kx_target_info(self->rig.client, self->rig.target, 0, 100,
+						 &content) == -ECONNRESET, BOUND_MS));
+	TH_LOG("found after %llu ms", (unsigned long long)ms_since(before));
+	EXPECT_LT(lost, kx_counter(self->fd, "links_lost"));
+	EXPECT_EQ(0, kx_target_close(self->rig.client, self->rig.target));
+	EXPECT_EQ(0, kx_export_del(self->rig.server, self->rig.export_id));
+	EXPECT_GT(BOUND_MS, ms_since(before));
+}
+
+TEST_HARNESS_MAIN

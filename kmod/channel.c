@@ -239,6 +239,8 @@ static const char *accept_message(struct kxfer_recv *recv, u32 byte_len)
 		return "a reserved field that is not zero";
 	if (header->type & KXFER_WIRE_ANSWER)
 		return accept_answer(recv, header);
+	if (header->status)
+		return "a request with a status";
 	return accept_request(recv, header);
 }
 

@@ -4,6 +4,8 @@
 # kxfer doctor: each thing that can be wrong is brought about for real; it has
 # to be found, with the command that mends it, and gone when that was done.
 
+# shellcheck disable=SC2086 # options and commands in words
+# shellcheck source=tests/lib/cli.sh
 . ../lib/cli.sh
 
 port=/sys/class/infiniband/$KXFER_DEVICE/ports/1

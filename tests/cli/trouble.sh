@@ -99,6 +99,19 @@ test_ctrl_c_in_get_keeps_a_right_part_and_ends_130() {
 	[ ! -e got ] || fail "got is there"
 }
 
+test_two_gets_to_one_file_do_not_mix() {
+	random_file file $large
+	serve file
+	stop_midway bytes_read kxfer get "$peer/file" got
+	timeout 30 kxfer get "$peer/file" got >second.out 2>&1
+	second=$?
+	[ $second -eq 1 ] || fail "the second: status $second"
+	expect_in second.out "another kxfer get is writing it"
+	go_on
+	[ "$status" -eq 0 ] || fail "the first: status $status"
+	expect_equal_files file got
+}
+
 test_sigterm_in_get_ends_143() {
 	random_file file $large
 	serve file

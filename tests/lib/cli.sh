@@ -155,6 +155,18 @@ end_processes() {
 	done <"$work/pids" 2>/dev/null
 }
 
+# ---- the module ----
+
+load_module() {
+	insmod /kxfer/kxfer.ko
+	wait_for 10 test -c /dev/kxfer
+}
+
+reload_module() {
+	wait_for 10 rmmod kxfer
+	load_module
+}
+
 # ---- data ----
 
 random_file() { # FILE BYTES

@@ -4,7 +4,7 @@
 # kxfer compare: both engines run, verify their data and say what they did. No
 # figure is expected to be small or large: only counts of work are certain.
 
-# shellcheck disable=SC2086 # options and commands in words
+# shellcheck disable=SC2086,SC2317 # words of options; functions that run_tests calls
 # shellcheck source=tests/lib/cli.sh
 . ../lib/cli.sh
 

@@ -4,6 +4,7 @@
 # kxfer device: what it says is what the kernel's own tools and files say, with
 # and without the module.
 
+# shellcheck disable=SC2317 # functions that run_tests calls
 # shellcheck source=tests/lib/cli.sh
 . ../lib/cli.sh
 

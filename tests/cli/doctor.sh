@@ -4,7 +4,7 @@
 # kxfer doctor: each thing that can be wrong is brought about for real; it has
 # to be found, with the command that mends it, and gone when that was done.
 
-# shellcheck disable=SC2086 # options and commands in words
+# shellcheck disable=SC2086,SC2317 # words of options; functions that run_tests calls
 # shellcheck source=tests/lib/cli.sh
 . ../lib/cli.sh
 

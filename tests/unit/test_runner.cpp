@@ -127,6 +127,21 @@ TEST(Runner, a_failed_step_ends_the_block) {
     }
 }
 
+TEST(Runner, a_block_that_is_told_to_stop_stops) {
+    auto memory = Memory::create(4 * 4096);
+    static int steps_left;
+
+    for (Mode mode : {Mode::single, Mode::deep}) {
+        LedgerEngine engine(*memory);
+        steps_left = 3;
+        const Limits limits{100, std::chrono::hours(1), [] { return static_cast<int>(--steps_left == 0); }};
+        auto block = run_block(engine, {Operation::read, 64, 4, 2}, mode, limits);
+        ASSERT_FALSE(block);
+        EXPECT_EQ(block.error().number, EINTR);
+        EXPECT_EQ(engine.nr_steps, 3U);
+    }
+}
+
 TEST(Comparison, a_cell_has_both_engines_and_verifies) {
     auto memory = Memory::create(4 * 4096);
     LedgerEngine first(*memory), second(*memory);

@@ -84,7 +84,7 @@ tl::expected<std::optional<Ratio>, Error> run_rounds(std::span<Engine* const> en
     const std::vector<size_t> order =
         engines.size() == 1 ? std::vector<size_t>{0, 0} : std::vector<size_t>{0, 1, 1, 0};
     // Two modes share the budget.
-    const Limits limits{plan.count, plan.budget / 2 / (order.size() * plan.rounds)};
+    const Limits limits{plan.count, plan.budget / 2 / (order.size() * plan.rounds), plan.stopped};
     std::vector<std::pair<double, double>> pairs;
 
     for (unsigned round = 0; round < plan.rounds; round++) {

@@ -26,6 +26,7 @@ struct Plan {
     unsigned rounds = 5;
     uint64_t count = 1000;                       // operations of a block
     std::chrono::nanoseconds budget{1000000000}; // of a cell's timed blocks
+    int (*stopped)() = nullptr;                  // see Limits
 };
 
 struct ModeResult {

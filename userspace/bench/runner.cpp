@@ -2,6 +2,7 @@
 #include "bench/runner.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <vector>
 
 #include "bench/syscall_counter.hpp"
@@ -22,6 +23,8 @@ Transfer transfer_of(const Workload& workload, Operation operation, uint64_t ind
     return {operation, workload.slot_offset(index), workload.size};
 }
 
+tl::unexpected<Error> stop_error() { return tl::unexpected(Error("stopped measuring", "", EINTR)); }
+
 tl::expected<Block, Error> run_single(Engine& engine, const Workload& workload, const Limits& limits) {
     const auto start = Clock::now();
     auto last = start;
@@ -35,6 +38,7 @@ tl::expected<Block, Error> run_single(Engine& engine, const Workload& workload, 
         block.latencies.add(nanoseconds(now - last));
         last = now;
         block.operations++;
+        if (limits.stopped && limits.stopped()) return stop_error();
         if (now - start >= limits.budget) break;
     }
     block.elapsed_ns = nanoseconds(last - start);
@@ -65,6 +69,7 @@ tl::expected<Block, Error> run_deep(Engine& engine, const Workload& workload, Op
         auto done = engine.step({batch.data(), count}, static_cast<unsigned>(wait));
         if (!done) return tl::unexpected(done.error());
         completed += *done;
+        if (limits.stopped && limits.stopped()) return stop_error();
         if (submitted >= workload.depth && submitted < wanted && Clock::now() - start >= limits.budget)
             wanted = submitted;
     }

@@ -23,6 +23,7 @@ enum class Mode { single, deep };
 struct Limits {
     uint64_t count = 1000;
     std::chrono::nanoseconds budget = std::chrono::milliseconds(25);
+    int (*stopped)() = nullptr; // not 0: the block ends with EINTR, operations may be in flight
 };
 
 struct Block {

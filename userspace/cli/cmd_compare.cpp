@@ -22,6 +22,7 @@
 #include "cli/compare_report.hpp"
 #include "cli/device_file.hpp"
 #include "cli/devices.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/peer.hpp"
 #include "cli/size.hpp"
 #include "verbs/engine.hpp"
@@ -302,6 +303,7 @@ tl::expected<DeviceFacts, Failure> facts_of(const std::string& device) {
 
 Result run_compare(const CompareOptions& options, Context& context) {
     CompareReport report;
+    catch_interrupts();
     if (auto fine = check_options(options); !fine) return tl::make_unexpected(fine.error());
     const auto version = module_version(options);
     if (!version) return tl::make_unexpected(version.error());
@@ -320,13 +322,14 @@ Result run_compare(const CompareOptions& options, Context& context) {
                                       : options.peer.text();
     report.context = options.wants("job") ? options.context : "";
     report.plan = {options.rounds, options.count,
-                   std::chrono::nanoseconds(static_cast<int64_t>(options.seconds * 1e9))};
+                   std::chrono::nanoseconds(static_cast<int64_t>(options.seconds * 1e9)), interrupted};
     report.parameters = bench->engines.front()->parameters(workloads.front());
     for (const auto& workload : workloads) {
         if (isatty(STDERR_FILENO))
             context.out.note(fmt::format("{} {} ...", bench::operation_name(workload.operation),
                                          human_bytes(workload.size)));
         auto cell = bench::run_cell(bench->pointers(), *bench->memory, workload, report.plan);
+        if (interrupted()) return tl::make_unexpected(interrupt_failure("stopped measuring", ""));
         if (!cell) return failed(cell.error());
         report.cells.push_back(std::move(*cell));
     }

@@ -268,7 +268,7 @@ static void look(struct raw_lane *lane)
 static bool look_until_sent(struct raw_lane *lane)
 {
 	look(lane);
-	return lane->send_done;
+	return lane->send_done || lane->lost;
 }
 
 static bool look_until_arrived(struct raw_lane *lane)
@@ -286,7 +286,9 @@ static int post_and_wait(struct raw_lane *lane, struct ibv_send_wr *wr)
 	lane->send_done = false;
 	if (ibv_post_send(lane->id->qp, wr, &bad))
 		return -ECONNRESET;
-	return kx_wait_until(look_until_sent(lane), RAW_MS) ? 0 : -ETIMEDOUT;
+	if (!kx_wait_until(look_until_sent(lane), RAW_MS))
+		return -ETIMEDOUT;
+	return lane->send_done ? 0 : -ECONNRESET;
 }
 
 uint8_t *raw_scratch(struct raw_lane *lane)
@@ -309,6 +311,34 @@ int raw_send(struct raw_lane *lane, const void *message, uint32_t length)
 	if (!ret && lane->send_status != IBV_WC_SUCCESS)
 		ret = -ECONNRESET;
 	return ret;
+}
+
+int raw_send_two(struct raw_lane *lane, const void *first, uint32_t first_bytes,
+		 const void *second, uint32_t second_bytes)
+{
+	uint8_t *memory = raw_scratch(lane);
+	struct ibv_sge sges[2] = {
+		{ (uintptr_t)memory, first_bytes, lane->mr->lkey },
+		{ (uintptr_t)memory + RAW_BYTES / 2, second_bytes, lane->mr->lkey },
+	};
+	struct ibv_send_wr last = {
+		.wr_id = WR_SEND,
+		.sg_list = &sges[1],
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+	};
+	struct ibv_send_wr wr = {
+		.next = &last,
+		.sg_list = &sges[0],
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+	};
+
+	if (first_bytes > RAW_BYTES / 2 || second_bytes > RAW_BYTES / 2)
+		return -EMSGSIZE;
+	memcpy(memory, first, first_bytes);
+	memcpy(memory + RAW_BYTES / 2, second, second_bytes);
+	return post_and_wait(lane, &wr);
 }
 
 int raw_receive(struct raw_lane *lane, void *message, uint32_t ms)

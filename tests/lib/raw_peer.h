@@ -68,6 +68,9 @@ void raw_lane_close(struct raw_lane *lane);
 
 /* Sends bytes as they are. Return: 0, -ETIMEDOUT, or -ECONNRESET. */
 int raw_send(struct raw_lane *lane, const void *message, uint32_t length);
+/* Two at once, each of at most half of RAW_BYTES. */
+int raw_send_two(struct raw_lane *lane, const void *first, uint32_t first_bytes,
+		 const void *second, uint32_t second_bytes);
 /* Takes a message. Return: its length, -ETIMEDOUT, or -ECONNRESET. */
 int raw_receive(struct raw_lane *lane, void *message, uint32_t ms);
 /* One RDMA READ or WRITE of at most RAW_BYTES from or to raw_scratch(). */

@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Messages that break the protocol: each costs the sender its link, or is
+ * answered with a status; none disturbs another link, and none harms the node.
+ */
+#include <endian.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "kxfer_test.h"
+#include "raw_peer.h"
+
+#define LENGTH	(64UL << 10)
+#define SLOT	3
+
+FIXTURE(message)
+{
+	struct kx_pair pair;	/* another link, to the same exporter */
+	uint16_t port;
+	struct raw_link link;
+	struct kxfer_wire_header header;
+	uint8_t payload[RAW_BYTES];
+	uint64_t errors;
+};
+
+FIXTURE_SETUP(message)
+{
+	uint64_t listener;
+
+	ASSERT_EQ(0, kx_pair_open(&self->pair, LENGTH, KXFER_RIGHT_ALL));
+	self->port = 30000 + getpid() % 10000;
+	test_cmd_listen_add(self->pair.server, kx_addr(kx_address(), self->port), 0,
+			    &listener);
+	ASSERT_EQ(0, raw_link_open(&self->link, self->port));
+	self->header = raw_header(KXFER_WIRE_PING, SLOT, 0, 1000);
+	self->errors = kx_counter(self->pair.server, "protocol_errors");
+}
+
+FIXTURE_TEARDOWN(message)
+{
+	EXPECT_EQ(0, kx_transfer(self->pair.client, KXFER_OP_WRITE, self->pair.client_region,
+				 0, self->pair.target, 0, 4096));
+	raw_link_close(&self->link);
+	kx_pair_close(&self->pair);
+}
+
+/* The link is gone, both lanes of it, and counted as the peer's fault. */
+#define EXPECT_DROPPED() ({							\
+	EXPECT_TRUE(raw_dropped(&self->link.control, RAW_MS));			\
+	EXPECT_TRUE(raw_dropped(&self->link.data, RAW_MS));			\
+	EXPECT_LT(self->errors, kx_counter(self->pair.server, "protocol_errors")); \
+})
+#define EXPECT_ALIVE() \
+	EXPECT_EQ(0, raw_request(&self->link, &self->link.control, KXFER_WIRE_PING, NULL, 0, \
+				 NULL, NULL))
+#define POST(lane, bytes) \
+	ASSERT_EQ(0, raw_post_request(&self->link.lane, self->header, self->payload, bytes))
+
+TEST_F(message, of_the_protocol_is_answered)
+{
+	EXPECT_ALIVE();
+	EXPECT_EQ(self->errors, kx_counter(self->pair.server, "protocol_errors"));
+}
+
+/* ---- headers ---- */
+
+TEST_F(message, of_type_0_costs_the_link)
+{
+	self->header.type = 0;
+	POST(control, 0);
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, of_unknown_type_costs_the_link)
+{
+	self->header.type = KXFER_WIRE_NOTIFY + 1;
+	POST(control, 0);
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, of_the_highest_type_costs_the_link)
+{
+	self->header.type = 0x7f;
+	POST(control, 0);
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, shorter_than_a_header_costs_the_link)
+{
+	ASSERT_EQ(0, raw_send(&self->link.control, &self->header, sizeof(self->header) - 1));
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, of_one_byte_costs_the_link)
+{
+	ASSERT_EQ(0, raw_send(&self->link.control, &self->header, 1));
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, shorter_than_it_says_costs_the_link)
+{
+	self->header.length = htobe16(8);
+	POST(control, 0);
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, longer_than_it_says_costs_the_link)
+{
+	POST(control, 8);
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, of_the_greatest_length_it_can_say_costs_the_link)
+{
+	self->header.length = htobe16(UINT16_MAX);
+	POST(control, 0);
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, longer_than_the_room_costs_the_link)
+{
+	uint8_t bytes[RAW_BYTES] = "";
+
+	self->header.length = htobe16(sizeof(bytes) - sizeof(self->header));
+	memcpy(bytes, &self->header, sizeof(self->header));
+	/* A data lane takes 64 bytes; the sender may be told. */
+	raw_send(&self->link.data, bytes, KXFER_WIRE_DATA_BYTES + 1);
+	EXPECT_TRUE(raw_dropped(&self->link.data, RAW_MS));
+	EXPECT_TRUE(raw_dropped(&self->link.control, RAW_MS));
+}
+
+TEST_F(message, for_a_slot_out_of_range_costs_the_link)
+{
+	self->header.slot = KXFER_WIRE_CONTROL_SLOTS;
+	POST(control, 0);
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, for_a_data_slot_out_of_range_costs_the_link)
+{
+	self->header = raw_header(KXFER_WIRE_NOTIFY, KXFER_WIRE_DATA_SLOTS,
+				  sizeof(struct kxfer_wire_notify), 1);
+	POST(data, sizeof(struct kxfer_wire_notify));
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, with_a_reserved_field_costs_the_link)
+{
+	self->header.reserved = htobe16(1);
+	POST(control, 0);
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, that_is_a_request_with_a_status_costs_the_link)
+{
+	self->header.status = htobe16(KXFER_WIRE_BUSY);
+	POST(control, 0);
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, of_a_payload_of_another_size_costs_the_link)
+{
+	self->header = raw_header(KXFER_WIRE_GRANT, SLOT, sizeof(struct kxfer_wire_grant) - 8,
+				  1);
+	POST(control, sizeof(struct kxfer_wire_grant) - 8);
+	EXPECT_DROPPED();
+}
+
+/* ---- slots and order ---- */
+
+#define BIG	(64UL << 20)
+
+/* Publishes an export whose registration takes a while. */
+static int publish_big(int fd)
+{
+	void *memory = kx_alloc(BIG);
+	uint32_t region, export_id;
+	int ret = memory ? kx_region_add(fd, memory, BIG, 0, &region) : -ENOMEM;
+
+	if (ret)
+		return ret;
+	return kx_export_add(fd, region, 0, BIG, KXFER_RIGHT_READ, "big", &export_id);
+}
+
+struct grant_message {
+	struct kxfer_wire_header header;
+	struct kxfer_wire_grant grant;
+};
+
+static struct grant_message ask_for_grant(const char *name, uint64_t sequence)
+{
+	struct grant_message message = {
+		.header = raw_header(KXFER_WIRE_GRANT, SLOT, sizeof(message.grant), sequence),
+	};
+
+	memcpy(message.grant.name, name, strlen(name));
+	return message;
+}
+
+TEST_F(message, in_a_busy_slot_costs_the_link)
+{
+	struct grant_message first = ask_for_grant("big", 1);
+	struct grant_message second = ask_for_grant("big", 2);
+
+	ASSERT_EQ(0, publish_big(self->pair.server));
+	raw_send_two(&self->link.control, &first, sizeof(first), &second, sizeof(second));
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, of_another_type_in_a_busy_slot_costs_the_link)
+{
+	struct grant_message grant = ask_for_grant("big", 1);
+
+	ASSERT_EQ(0, publish_big(self->pair.server));
+	raw_send_two(&self->link.control, &grant, sizeof(grant), &self->header,
+		     sizeof(self->header));
+	EXPECT_DROPPED();
+}
+
+/* Takes a message. Return: its type if it is an answer without error, else -1. */
+static int take_answer(struct raw_lane *lane)
+{
+	uint8_t message[RAW_BYTES];
+	const struct kxfer_wire_header *header = (void *)message;
+
+	if (raw_receive(lane, message, RAW_MS) < (int)sizeof(*header) || header->status)
+		return -1;
+	return header->type;
+}
+
+TEST_F(message, in_another_slot_meanwhile_is_answered)
+{
+	struct grant_message grant = ask_for_grant("big", 1);
+	int first, second;
+
+	ASSERT_EQ(0, publish_big(self->pair.server));
+	self->header.slot = SLOT + 1;
+	ASSERT_EQ(0, raw_send_two(&self->link.control, &grant, sizeof(grant), &self->header,
+				  sizeof(self->header)));
+	first = take_answer(&self->link.control);
+	second = take_answer(&self->link.control);
+	EXPECT_EQ(KXFER_WIRE_ANSWER | KXFER_WIRE_GRANT, first > second ? first : second);
+	EXPECT_EQ(KXFER_WIRE_ANSWER | KXFER_WIRE_PING, first > second ? second : first);
+	EXPECT_ALIVE();
+}
+
+TEST_F(message, of_a_hundred_in_turn_is_answered)
+{
+	int i;
+
+	for (i = 0; i < 100; i++)
+		EXPECT_ALIVE();
+}
+
+TEST_F(message, that_answers_nothing_costs_the_link)
+{
+	self->header.type = KXFER_WIRE_PING | KXFER_WIRE_ANSWER;
+	POST(control, 0);
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, that_answers_nothing_on_a_data_lane_costs_the_link)
+{
+	self->header.type = KXFER_WIRE_NOTIFY | KXFER_WIRE_ANSWER;
+	POST(data, 0);
+	EXPECT_DROPPED();
+}
+
+/* Waits for the module's own PING. */
+static bool wait_for_ping(struct raw_link *link, struct kxfer_wire_header *ping)
+{
+	uint8_t message[RAW_BYTES];
+
+	if (raw_receive(&link->control, message, RAW_MS) < (int)sizeof(*ping))
+		return false;
+	memcpy(ping, message, sizeof(*ping));
+	return ping->type == KXFER_WIRE_PING;
+}
+
+TEST_F(message, that_answers_with_another_sequence_costs_the_link)
+{
+	ASSERT_TRUE(wait_for_ping(&self->link, &self->header));
+	self->header.type |= KXFER_WIRE_ANSWER;
+	self->header.sequence ^= htobe64(1);
+	POST(control, 0);
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, that_answers_with_another_type_costs_the_link)
+{
+	ASSERT_TRUE(wait_for_ping(&self->link, &self->header));
+	self->header.type = KXFER_WIRE_REVOKE | KXFER_WIRE_ANSWER;
+	POST(control, 0);
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, that_answers_twice_costs_the_link)
+{
+	ASSERT_TRUE(wait_for_ping(&self->link, &self->header));
+	self->header.type |= KXFER_WIRE_ANSWER;
+	POST(control, 0);
+	POST(control, 0);
+	EXPECT_DROPPED();
+}
+
+/* ---- who may send what, and where ---- */
+
+TEST_F(message, that_is_the_responders_costs_the_link)
+{
+	self->header = raw_header(KXFER_WIRE_REVOKE, SLOT,
+				  sizeof(struct kxfer_wire_exposure_id), 1);
+	POST(control, sizeof(struct kxfer_wire_exposure_id));
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, that_is_the_responders_content_costs_the_link)
+{
+	self->header = raw_header(KXFER_WIRE_CONTENT, SLOT,
+				  sizeof(struct kxfer_wire_content_change), 1);
+	POST(control, sizeof(struct kxfer_wire_content_change));
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, NOTIFY_on_control_costs_the_link)
+{
+	self->header = raw_header(KXFER_WIRE_NOTIFY, SLOT, sizeof(struct kxfer_wire_notify),
+				  1);
+	POST(control, sizeof(struct kxfer_wire_notify));
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, PING_on_a_data_lane_costs_the_link)
+{
+	POST(data, 0);
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, RELEASE_on_a_data_lane_costs_the_link)
+{
+	self->header = raw_header(KXFER_WIRE_RELEASE, SLOT,
+				  sizeof(struct kxfer_wire_grant_id), 1);
+	POST(data, sizeof(struct kxfer_wire_grant_id));
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, HELLO_said_twice_is_refused)
+{
+	EXPECT_EQ(KXFER_WIRE_INVALID,
+		  raw_request(&self->link, &self->link.control, KXFER_WIRE_HELLO, NULL, 0,
+			      NULL, NULL));
+	EXPECT_ALIVE();
+}
+
+TEST_F(message, before_HELLO_costs_the_link)
+{
+	struct raw_link early = { .port = 0 };
+
+	ASSERT_EQ(0, raw_link_connect(&early, self->port));
+	ASSERT_EQ(0, raw_post_request(&early.control, self->header, NULL, 0));
+	EXPECT_TRUE(raw_dropped(&early.control, RAW_MS));
+	EXPECT_LT(self->errors, kx_counter(self->pair.server, "protocol_errors"));
+	raw_link_close(&early);
+	EXPECT_ALIVE();
+}
+
+TEST_F(message, GRANT_before_HELLO_costs_the_link)
+{
+	struct grant_message grant = ask_for_grant(self->pair.name, 1);
+	struct raw_link early = { .port = 0 };
+
+	ASSERT_EQ(0, raw_link_connect(&early, self->port));
+	ASSERT_EQ(0, raw_send(&early.control, &grant, sizeof(grant)));
+	EXPECT_TRUE(raw_dropped(&early.control, RAW_MS));
+	EXPECT_LT(self->errors, kx_counter(self->pair.server, "protocol_errors"));
+	raw_link_close(&early);
+}
+
+/* ---- content: answered with a status ---- */
+
+static int ask(struct raw_link *link, uint8_t type, const void *payload, uint32_t length)
+{
+	return raw_request(link, &link->control, type, payload, length, NULL, NULL);
+}
+
+TEST_F(message, GRANT_of_unknown_rights_is_refused)
+{
+	struct kxfer_wire_grant_answer grant;
+
+	EXPECT_EQ(KXFER_WIRE_INVALID, raw_grant(&self->link, self->pair.name, 0, 1U << 5,
+						&grant));
+	EXPECT_ALIVE();
+}
+
+TEST_F(message, GRANT_of_no_export_is_refused)
+{
+	struct kxfer_wire_grant_answer grant;
+
+	EXPECT_EQ(KXFER_WIRE_NO_ENTRY, raw_grant(&self->link, "nothing", 0, 0, &grant));
+	EXPECT_EQ(KXFER_WIRE_NO_ENTRY, raw_grant(&self->link, "", 0, 0, &grant));
+	EXPECT_ALIVE();
+}
+
+TEST_F(message, GRANT_of_a_name_without_end_is_refused)
+{
+	struct kxfer_wire_grant grant = { .uid = 0 };
+
+	memset(grant.name, 'x', sizeof(grant.name));
+	EXPECT_EQ(KXFER_WIRE_NO_ENTRY, ask(&self->link, KXFER_WIRE_GRANT, &grant,
+					   sizeof(grant)));
+	EXPECT_ALIVE();
+}
+
+TEST_F(message, KEYS_of_an_unknown_exposure_are_refused)
+{
+	struct kxfer_wire_key key;
+
+	EXPECT_EQ(-EREMOTEIO, raw_keys(&self->link, 0, &key, 1));
+	EXPECT_EQ(-EREMOTEIO, raw_keys(&self->link, UINT64_MAX, &key, 1));
+	EXPECT_ALIVE();
+}
+
+TEST_F(message, KEYS_of_the_exposures_of_others_are_refused)
+{
+	struct kxfer_wire_key key;
+	uint64_t id;
+
+	/* They are numbered, and the other link of this test has one. */
+	for (id = 1; id < 200; id++)
+		EXPECT_EQ(-EREMOTEIO, raw_keys(&self->link, id, &key, 1));
+	EXPECT_ALIVE();
+}
+
+TEST_F(message, KEYS_beyond_the_table_are_none)
+{
+	struct kxfer_wire_keys_answer answer = { .nr = 77 };
+	struct kxfer_wire_grant_answer grant;
+	struct kxfer_wire_keys request = { .first = htobe32(UINT32_MAX) };
+	uint32_t length = sizeof(answer);
+
+	ASSERT_EQ(0, raw_grant(&self->link, self->pair.name, 0, 0, &grant));
+	request.exposure = grant.exposure;
+	EXPECT_EQ(KXFER_WIRE_OK, raw_request(&self->link, &self->link.control,
+					     KXFER_WIRE_KEYS, &request, sizeof(request),
+					     &answer, &length));
+	EXPECT_EQ(0, answer.nr);
+}
+
+TEST_F(message, RELEASE_of_an_unknown_grant_is_refused)
+{
+	static const uint64_t grants[] = { 0, 77, UINT32_MAX, 1ULL << 32, UINT64_MAX };
+	size_t i;
+
+	for (i = 0; i < sizeof(grants) / sizeof(*grants); i++) {
+		struct kxfer_wire_grant_id id = { .grant = htobe64(grants[i]) };
+
+		EXPECT_EQ(KXFER_WIRE_NO_ENTRY, ask(&self->link, KXFER_WIRE_RELEASE, &id,
+						   sizeof(id)));
+	}
+	EXPECT_ALIVE();
+}
+
+TEST_F(message, RELEASE_said_twice_is_refused)
+{
+	struct kxfer_wire_grant_answer grant;
+	struct kxfer_wire_grant_id id;
+
+	ASSERT_EQ(0, raw_grant(&self->link, self->pair.name, 0, 0, &grant));
+	id.grant = grant.grant;
+	EXPECT_EQ(KXFER_WIRE_OK, ask(&self->link, KXFER_WIRE_RELEASE, &id, sizeof(id)));
+	EXPECT_EQ(KXFER_WIRE_NO_ENTRY, ask(&self->link, KXFER_WIRE_RELEASE, &id, sizeof(id)));
+	EXPECT_ALIVE();
+}
+
+TEST_F(message, RELEASE_does_not_reach_the_grants_of_others)
+{
+	struct kxfer_wire_grant_id id;
+	uint64_t grant;
+
+	for (grant = 1; grant < 50; grant++) {
+		id.grant = htobe64(grant);
+		EXPECT_EQ(KXFER_WIRE_NO_ENTRY, ask(&self->link, KXFER_WIRE_RELEASE, &id,
+						   sizeof(id)));
+	}
+	EXPECT_EQ(0, kx_transfer(self->pair.client, KXFER_OP_READ, self->pair.client_region,
+				 0, self->pair.target, 0, 4096));
+}
+
+TEST_F(message, INFO_of_an_unknown_grant_is_refused)
+{
+	struct kxfer_wire_grant_id id = { .grant = htobe64(UINT64_MAX) };
+
+	EXPECT_EQ(KXFER_WIRE_NO_ENTRY, ask(&self->link, KXFER_WIRE_INFO, &id, sizeof(id)));
+	id.grant = 0;
+	EXPECT_EQ(KXFER_WIRE_NO_ENTRY, ask(&self->link, KXFER_WIRE_INFO, &id, sizeof(id)));
+	EXPECT_ALIVE();
+}
+
+TEST_F(message, LIST_behind_the_end_is_empty)
+{
+	struct kxfer_wire_list request = { .cursor = htobe64(UINT64_MAX) };
+	struct kxfer_wire_list_answer answer = { .nr = 77 };
+	uint32_t length = sizeof(answer);
+
+	EXPECT_EQ(KXFER_WIRE_OK, raw_request(&self->link, &self->link.control,
+					     KXFER_WIRE_LIST, &request, sizeof(request),
+					     &answer, &length));
+	EXPECT_EQ(0, answer.nr);
+}
+
+TEST_F(message, NOTIFY_with_a_foreign_grant_is_refused)
+{
+	struct kxfer_event event;
+	uint64_t grant;
+
+	for (grant = 0; grant < 20; grant++)
+		EXPECT_EQ(KXFER_WIRE_NO_ENTRY, raw_notify(&self->link, grant, 1));
+	EXPECT_EQ(KXFER_WIRE_NO_ENTRY, raw_notify(&self->link, UINT64_MAX, 1));
+	test_cmd_event_reap(0, self->pair.server, &event, 1, 0);
+}
+
+TEST_F(message, NOTIFY_with_a_grant_to_read_is_refused)
+{
+	struct kxfer_wire_grant_answer grant;
+	struct kxfer_event event;
+
+	ASSERT_EQ(0, raw_grant(&self->link, self->pair.name, 0, KXFER_RIGHT_READ, &grant));
+	EXPECT_EQ(KXFER_WIRE_NO_ACCESS, raw_notify(&self->link, be64toh(grant.grant), 1));
+	test_cmd_event_reap(0, self->pair.server, &event, 1, 0);
+}
+
+TEST_F(message, NOTIFY_with_a_grant_to_write_arrives)
+{
+	struct kxfer_wire_grant_answer grant;
+	struct kxfer_event event;
+
+	ASSERT_EQ(0, raw_grant(&self->link, self->pair.name, 1234, KXFER_RIGHT_WRITE,
+			       &grant));
+	EXPECT_EQ(KXFER_WIRE_OK, raw_notify(&self->link, be64toh(grant.grant), 99));
+	test_cmd_event_reap(1, self->pair.server, &event, 1, KX_TIMEOUT_MS);
+	EXPECT_EQ(99, event.cookie);
+	EXPECT_EQ(1234, event.uid);
+}
+
+TEST_F(message, NOTIFY_after_release_is_refused)
+{
+	struct kxfer_wire_grant_answer grant;
+	struct kxfer_wire_grant_id id;
+
+	ASSERT_EQ(0, raw_grant(&self->link, self->pair.name, 0, KXFER_RIGHT_WRITE, &grant));
+	id.grant = grant.grant;
+	EXPECT_EQ(KXFER_WIRE_OK, ask(&self->link, KXFER_WIRE_RELEASE, &id, sizeof(id)));
+	EXPECT_EQ(KXFER_WIRE_NO_ENTRY, raw_notify(&self->link, be64toh(grant.grant), 1));
+}
+
+/* ---- no message at all ---- */
+
+TEST_F(message, that_never_comes_after_connecting_costs_nothing_but_the_link)
+{
+	struct raw_link quiet = { .port = 0 };
+
+	ASSERT_EQ(0, raw_link_connect(&quiet, self->port));
+	raw_link_close(&quiet);
+	EXPECT_ALIVE();
+}
+
+TEST_HARNESS_MAIN

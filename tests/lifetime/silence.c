@@ -17,7 +17,7 @@
 #include "rig.h"
 
 #define MIB		(1024u * 1024)
-#define LENGTH		(16 * MIB)	/* so long that the jobs cannot be done in time */
+#define LENGTH		(8 * MIB)	/* so long that the jobs cannot be done in time */
 #define NR_JOBS		64
 #define BOUND_MS	15000
 #define SECOND		"10.77.0.2"
@@ -88,7 +88,7 @@ static int submit_many(const struct rig *rig)
 	int i;
 
 	for (i = 0; i < NR_JOBS; i++)
-		jobs[i] = rig_job(rig, i % 2 ? KXFER_OP_READ : KXFER_OP_WRITE, 0, 0, LENGTH);
+		jobs[i] = rig_job(rig, KXFER_OP_READ, 0, 0, LENGTH);
 	return kx_submit(rig->client, jobs, NR_JOBS);
 }
 

@@ -23,10 +23,12 @@ static int check_abi(kxfer_session* session) {
 }
 
 int kxfer_session_open(const char* path, kxfer_session** session) {
+    const int saved = errno;
     auto* opened = static_cast<kxfer_session*>(malloc(sizeof(kxfer_session)));
     if (!opened) return -ENOMEM;
     opened->fd = open(path ? path : KXFER_DEVICE_PATH, O_RDWR | O_CLOEXEC);
     int ret = opened->fd < 0 ? -errno : 0;
+    errno = saved;
     if (ret == 0) ret = check_abi(opened);
     if (ret < 0) {
         kxfer_session_close(opened);

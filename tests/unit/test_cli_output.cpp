@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+//
+// One record, two renderings; errors; SHA-256.
+#include <cerrno>
+#include <cstdio>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "cli/output.hpp"
+#include "cli/record.hpp"
+#include "cli/sha256.hpp"
+
+using namespace kxfer;
+using namespace kxfer::cli;
+
+namespace {
+
+struct Printed {
+    std::string out;
+    std::string err;
+};
+
+// What goes to the standard streams while the function runs.
+template <typename Function> Printed printed_by(Function function) {
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    function();
+    std::fflush(stdout);
+    return {testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+Record sample() {
+    return Record()
+        .add("name", "inbox")
+        .add("length", Bytes{16ULL << 20})
+        .add("rtt", Nanoseconds{1500})
+        .add("rate", BytesPerSecond{1536})
+        .add("open", true)
+        .add("peer", Value(None{}))
+        .add("rights", Words{"read", "write"})
+        .add("hidden", uint64_t{7}, Show::json_only);
+}
+
+} // namespace
+
+TEST(HumanValues, have_units_that_people_read) {
+    EXPECT_EQ(human_bytes(0), "0 bytes");
+    EXPECT_EQ(human_bytes(1), "1 byte");
+    EXPECT_EQ(human_bytes(1023), "1023 bytes");
+    EXPECT_EQ(human_bytes(1024), "1 KiB");
+    EXPECT_EQ(human_bytes(1536), "1.5 KiB");
+    EXPECT_EQ(human_bytes(3ULL << 40), "3 TiB");
+    EXPECT_EQ(exact_bytes(1024), "1 KiB (1024)");
+    EXPECT_EQ(exact_bytes(10), "10 bytes");
+    EXPECT_EQ(human_nanoseconds(999), "999 ns");
+    EXPECT_EQ(human_nanoseconds(1500), "1.5 us");
+    EXPECT_EQ(human_nanoseconds(2e6), "2 ms");
+    EXPECT_EQ(human_nanoseconds(3.25e9), "3.2 s");
+    EXPECT_EQ(human_value(BytesPerSecond{1024 * 1024}), "1 MiB/s");
+    EXPECT_EQ(human_value(None{}), "-");
+}
+
+TEST(TextOutput, aligns_the_values_of_a_record) {
+    const Printed printed = printed_by([] { make_text_output({})->record(sample()); });
+    EXPECT_EQ(printed.out, "name    inbox\n"
+                           "length  16 MiB\n"
+                           "rtt     1.5 us\n"
+                           "rate    1.5 KiB/s\n"
+                           "open    yes\n"
+                           "peer    -\n"
+                           "rights  read, write\n");
+    EXPECT_EQ(printed.err, "");
+}
+
+TEST(TextOutput, aligns_columns_numbers_to_the_right) {
+    const Table rows = {Record().add("name", "a").add("jobs", uint64_t{5}),
+                        Record().add("name", "longer").add("jobs", uint64_t{12345})};
+    const Printed printed = printed_by([&] { make_text_output({})->table(rows, "none"); });
+    EXPECT_EQ(printed.out, "name     jobs\n"
+                           "a           5\n"
+                           "longer  12345\n");
+}
+
+TEST(TextOutput, counts_characters_not_bytes) {
+    const Table rows = {Record().add("name", "\xc3\xa4").add("x", "1"),
+                        Record().add("name", "bb").add("x", "2")};
+    const Printed printed = printed_by([&] { make_text_output({})->table(rows, ""); });
+    EXPECT_EQ(printed.out, "name  x\n\xc3\xa4     1\nbb    2\n");
+}
+
+TEST(TextOutput, says_beside_the_result_that_a_list_is_empty) {
+    const Printed printed = printed_by([] { make_text_output({})->table({}, "no links"); });
+    EXPECT_EQ(printed.out, "");
+    EXPECT_EQ(printed.err, "no links\n");
+}
+
+TEST(TextOutput, shows_nested_tables_under_their_label) {
+    Record record;
+    record.add("id", uint64_t{1}).add("lanes", Value(Table{Record().add("lane", "control")}));
+    const Printed printed = printed_by([&] { make_text_output({})->record(record); });
+    EXPECT_EQ(printed.out, "id  1\nlanes\n  lane\n  control\n");
+}
+
+TEST(TextOutput, tells_a_failure_with_reason_errno_and_hint) {
+    const Failure failure(Error("cannot open", "/dev/kxfer", ENOENT, "try: modprobe kxfer", "no module"), 3);
+    const Printed printed = printed_by([&] { make_text_output({})->failure(failure); });
+    EXPECT_EQ(printed.out, "");
+    EXPECT_EQ(printed.err, "kxfer: cannot open /dev/kxfer: no module (ENOENT)\n  try: modprobe kxfer\n");
+}
+
+TEST(TextOutput, indents_every_line_of_a_hint) {
+    const Printed printed = printed_by([] { make_text_output({})->failure(Error("a", "", 0, "one\ntwo")); });
+    EXPECT_EQ(printed.err, "kxfer: a\n  one\n  two\n");
+}
+
+TEST(TextOutput, keeps_events_and_notes_back_when_quiet) {
+    OutputOptions options;
+    options.quiet = true;
+    const Printed printed = printed_by([&] {
+        const auto out = make_text_output(options);
+        out->event(sample(), "something happened");
+        out->note("a remark");
+        out->record(Record().add("result", "x"));
+    });
+    EXPECT_EQ(printed.out, "result  x\n");
+    EXPECT_EQ(printed.err, "");
+}
+
+TEST(JsonOutput, has_units_in_the_keys_and_exact_numbers) {
+    const Printed printed = printed_by([] { make_json_output({.json = true})->record(sample()); });
+    EXPECT_EQ(printed.out, "{\"name\":\"inbox\",\"length_bytes\":16777216,\"rtt_ns\":1500.0,"
+                           "\"rate_bytes_per_s\":1536.0,\"open\":true,\"peer\":null,"
+                           "\"rights\":[\"read\",\"write\"],\"hidden\":7}\n");
+}
+
+TEST(JsonOutput, leaves_a_unit_that_is_there) {
+    EXPECT_EQ(json_key({"bytes", Bytes{1}}), "bytes_bytes");
+    EXPECT_EQ(json_key({"read_bytes", Bytes{1}}), "read_bytes");
+    EXPECT_EQ(json_key({"name", std::string("x")}), "name");
+}
+
+TEST(JsonOutput, prints_lists_as_arrays_even_when_empty) {
+    const Printed empty = printed_by([] { make_json_output({.json = true})->table({}, "none"); });
+    EXPECT_EQ(empty.out, "[]\n");
+    EXPECT_EQ(empty.err, "");
+}
+
+TEST(JsonOutput, tells_a_failure_as_one_object_on_stderr) {
+    Failure failure(Error("cannot put f into", "p/inbox", EFBIG, "serve a larger one"), 4);
+    failure.details.add("placed", Bytes{5});
+    const Printed printed = printed_by([&] { make_json_output({.json = true})->failure(failure); });
+    EXPECT_EQ(printed.out, "");
+    const auto json = nlohmann::json::parse(printed.err);
+    EXPECT_EQ(json["what"], "cannot put f into");
+    EXPECT_EQ(json["on"], "p/inbox");
+    EXPECT_EQ(json["errno"], "EFBIG");
+    EXPECT_EQ(json["hint"], "serve a larger one");
+    EXPECT_EQ(json["exit_status"], 4);
+    EXPECT_EQ(json["placed_bytes"], 5);
+    EXPECT_EQ(json["why"], "File too large");
+}
+
+TEST(JsonOutput, survives_names_that_are_no_UTF8) {
+    const Printed printed =
+        printed_by([] { make_json_output({.json = true})->record(Record().add("file", "\xff")); });
+    EXPECT_TRUE(nlohmann::json::accept(printed.out)) << printed.out;
+}
+
+TEST(JsonOutput, writes_null_for_numbers_that_JSON_has_not) {
+    const Printed printed = printed_by(
+        [] { make_json_output({.json = true})->record(Record().add("t", Nanoseconds{0.0 / 0.0})); });
+    EXPECT_EQ(printed.out, "{\"t_ns\":null}\n");
+}
+
+TEST(Output, moves_results_to_stderr_when_stdout_carries_data) {
+    const Printed printed = printed_by([] {
+        const auto out = make_text_output({});
+        out->keep_stdout_free();
+        out->record(Record().add("sha256", "x"));
+    });
+    EXPECT_EQ(printed.out, "");
+    EXPECT_EQ(printed.err, "sha256  x\n");
+}
+
+TEST(ErrorText, leaves_out_what_is_not_there) {
+    EXPECT_EQ(Error("it failed").text(), "it failed");
+    EXPECT_EQ(Error("it failed on", "this").text(), "it failed on this");
+    EXPECT_EQ(Error("it failed on", "this", -EACCES).text(), "it failed on this: Permission denied (EACCES)");
+    EXPECT_EQ(Error("a", "b", 99999).name(), "99999");
+}
+
+TEST(Sha256, knows_the_digests_of_FIPS_180) {
+    const auto digest_of_text = [](const std::string& text) {
+        Sha256 sha256;
+        sha256.update(std::as_bytes(std::span(text)));
+        return hex(sha256.digest());
+    };
+    EXPECT_EQ(digest_of_text(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    EXPECT_EQ(digest_of_text("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    EXPECT_EQ(digest_of_text("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+              "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+    EXPECT_EQ(digest_of_text(std::string(1000000, 'a')),
+              "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(Sha256, goes_on_after_a_digest_was_taken) {
+    Sha256 sha256;
+    const std::string a = "a";
+    const std::string bc = "bc";
+    sha256.update(std::as_bytes(std::span(a)));
+    EXPECT_EQ(sha256.digest(), sha256.digest());
+    sha256.update(std::as_bytes(std::span(bc)));
+    EXPECT_EQ(hex(sha256.digest()), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+//
+// libkxfer as far as it goes without the module: opening, addresses, names,
+// what objects do when they are moved, and which symbols the library has.
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include <kxfer/kxfer.hpp>
+
+using namespace kxfer;
+
+namespace {
+
+std::string format(const char* ip, uint16_t port, uint32_t scope = 0) {
+    kxfer_addr address = {};
+    address.family = inet_pton(AF_INET, ip, address.addr) == 1 ? AF_INET : AF_INET6;
+    if (address.family == AF_INET6) inet_pton(AF_INET6, ip, address.addr);
+    address.port = port;
+    address.scope_id = scope;
+    return to_string(address);
+}
+
+// Counts what Owned destroys.
+int destroyed_id = 0;
+int nr_destroyed = 0;
+int destroy_nothing(kxfer_session*, int id) {
+    destroyed_id = id;
+    nr_destroyed++;
+    return -EBUSY;
+}
+using Thing = detail::Owned<int, destroy_nothing>;
+
+} // namespace
+
+TEST(Session, that_cannot_be_opened_says_on_what_and_why) {
+    const auto session = Session::open("/dev/no-such-device");
+    ASSERT_FALSE(session);
+    EXPECT_EQ(session.error().on, "/dev/no-such-device");
+    EXPECT_EQ(session.error().number, ENOENT);
+}
+
+TEST(Session, of_another_device_is_refused_by_its_calls) {
+    kxfer_session* session = nullptr;
+    EXPECT_EQ(kxfer_session_open("/dev/null", &session), -ENOTTY);
+    EXPECT_EQ(session, nullptr);
+}
+
+TEST(Session, calls_leave_errno_alone) {
+    kxfer_session* session = nullptr;
+    errno = 42;
+    EXPECT_EQ(kxfer_session_open("/dev/null", &session), -ENOTTY);
+    EXPECT_EQ(errno, 42);
+    EXPECT_EQ(kxfer_session_open("/dev/no-such-device", &session), -ENOENT);
+    EXPECT_EQ(errno, 42);
+}
+
+TEST(Session, close_of_nothing_is_fine) { kxfer_session_close(nullptr); }
+
+TEST(Address, is_written_as_people_write_it) {
+    EXPECT_EQ(format("10.77.0.1", 7625), "10.77.0.1:7625");
+    EXPECT_EQ(format("10.77.0.1", 0), "10.77.0.1");
+    EXPECT_EQ(format("fd77::1", 7625), "[fd77::1]:7625");
+    EXPECT_EQ(format("fd77::1", 0), "fd77::1");
+    EXPECT_EQ(format("fe80::1", 1, if_nametoindex("lo")), "[fe80::1%lo]:1");
+    EXPECT_EQ(format("fe80::1", 1, 999999), "[fe80::1%999999]:1");
+}
+
+TEST(Address, longest_fits_the_promised_64_bytes) {
+    EXPECT_EQ(format("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", 65535, 4294967295U),
+              "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff%4294967295]:65535");
+}
+
+TEST(Address, that_does_not_fit_or_is_none_is_refused) {
+    kxfer_addr address = {};
+    std::array<char, 8> text = {};
+    EXPECT_EQ(kxfer_addr_format(&address, text.data(), text.size()), -EAFNOSUPPORT);
+    address.family = AF_INET;
+    EXPECT_EQ(kxfer_addr_format(&address, text.data(), 7), -ENOSPC);
+    EXPECT_EQ(kxfer_addr_format(&address, text.data(), 8), 0);
+    EXPECT_STREQ(text.data(), "0.0.0.0");
+}
+
+TEST(Address, comes_from_sockets_addresses) {
+    sockaddr_in6 in6 = {};
+    in6.sin6_family = AF_INET6;
+    in6.sin6_port = htons(7625);
+    in6.sin6_scope_id = 3;
+    in6.sin6_addr.s6_addr[15] = 9;
+    kxfer_addr address = {};
+    ASSERT_EQ(kxfer_addr_from_sockaddr(reinterpret_cast<sockaddr*>(&in6), &address), 0);
+    EXPECT_EQ(address.family, AF_INET6);
+    EXPECT_EQ(address.port, 7625);
+    EXPECT_EQ(address.scope_id, 3U);
+    EXPECT_EQ(address.addr[15], 9);
+    sockaddr other = {};
+    other.sa_family = AF_UNIX;
+    EXPECT_EQ(kxfer_addr_from_sockaddr(&other, &address), -EAFNOSUPPORT);
+}
+
+TEST(Owned, destroys_once_however_it_is_moved) {
+    nr_destroyed = 0;
+    {
+        Thing first(nullptr, 7);
+        Thing second(std::move(first));
+        Thing third;
+        third = std::move(second);
+        EXPECT_EQ(third.id(), 7);
+        EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move): what is left behind
+        EXPECT_FALSE(second); // NOLINT(bugprone-use-after-move)
+        EXPECT_EQ(nr_destroyed, 0);
+    }
+    EXPECT_EQ(nr_destroyed, 1);
+    EXPECT_EQ(destroyed_id, 7);
+}
+
+TEST(Owned, destroys_what_it_had_when_another_is_moved_in) {
+    nr_destroyed = 0;
+    Thing thing(nullptr, 1);
+    thing = Thing(nullptr, 2);
+    EXPECT_EQ(nr_destroyed, 1);
+    EXPECT_EQ(destroyed_id, 1);
+}
+
+TEST(Owned, reset_tells_what_the_destructor_swallows) {
+    Thing thing(nullptr, 1);
+    EXPECT_EQ(thing.reset(), -EBUSY);
+    EXPECT_EQ(thing.reset(), 0);
+}
+
+TEST(Text, of_the_kernel_is_cut_at_its_zero_or_its_end) {
+    uint8_t name[4] = {'a', 'b', 0, 'x'};
+    EXPECT_EQ(text_of(name), "ab");
+    set_text(name, "longer than that");
+    EXPECT_EQ(text_of(name), "lon");
+    set_text(name, "q");
+    EXPECT_EQ(std::memcmp(name, "q\0\0\0", 4), 0);
+}
+
+TEST(Job, carries_what_it_was_made_of) {
+    const Job job = Job::notify(Target(), 77, 5);
+    EXPECT_EQ(job.op, static_cast<uint32_t>(KXFER_OP_NOTIFY));
+    EXPECT_EQ(job.cookie, 77U);
+    EXPECT_EQ(job.user_data, 5U);
+    EXPECT_EQ(job.length, 0U);
+    const Job read = Job::read(Region(), 1, Target(), 2, 3, 4);
+    EXPECT_EQ(read.op, static_cast<uint32_t>(KXFER_OP_READ));
+    EXPECT_EQ(read.region_offset, 1U);
+    EXPECT_EQ(read.target_offset, 2U);
+    EXPECT_EQ(read.length, 3U);
+}
+
+TEST(Clock, is_that_of_deadlines) {
+    const uint64_t before = kxfer_clock_ns();
+    timespec now = {};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const uint64_t between =
+        static_cast<uint64_t>(now.tv_sec) * 1000000000U + static_cast<uint64_t>(now.tv_nsec);
+    EXPECT_LE(before, between);
+    EXPECT_GE(deadline_in(std::chrono::seconds(1)), between + 1000000000U);
+}
+
+TEST(Refusals, have_words_each) {
+    for (uint32_t refusal = 0; refusal <= KXFER_REFUSAL_CLOSING; refusal++)
+        EXPECT_STRNE(kxfer_refusal_text(refusal), kxfer_refusal_text(9999)) << refusal;
+}
+
+TEST(Library, tells_its_version) { EXPECT_GE(std::strlen(kxfer_library_version()), 5U); }

@@ -37,6 +37,8 @@
 #include "stats.h"
 #include "target.h"
 
+#define INLINE_NS	(10 * NSEC_PER_MSEC)	/* of posting in completions without a break */
+
 static struct kmem_cache *job_cache;
 
 /** kxfer_job_init() - make the cache of jobs */
@@ -445,6 +447,35 @@ static void chain_failed(struct kxfer_chain *chain, const struct ib_wc *wc)
 	kxfer_lane_wc_error(lane, wc, "work request of a job");
 }
 
+/**
+ * kxfer_job_pump_work() - post on, after others have had their turn on the CPU
+ * @work: a lane's pump_work
+ */
+void kxfer_job_pump_work(struct work_struct *work)
+{
+	struct kxfer_lane *lane = container_of(work, struct kxfer_lane, pump_work);
+
+	WRITE_ONCE(lane->inline_since_ns, ktime_get_ns());
+	kxfer_job_pump(lane);
+}
+
+/*
+ * Posting from a completion is cheap, but a soft provider may carry out what was
+ * posted before the post returns: then the CQ never runs dry, and on one CPU
+ * nobody else, no withdrawal and no keep-alive, runs until all jobs are done. So
+ * every INLINE_NS the next post is left to a work, and the CQ does run dry.
+ */
+static void pump_after_completion(struct kxfer_lane *lane)
+{
+	/* Who queues a job meanwhile sees the credits just given back. */
+	if (!READ_ONCE(lane->nr_queued))
+		return;
+	if (ktime_get_ns() - READ_ONCE(lane->inline_since_ns) < INLINE_NS)
+		kxfer_job_pump(lane);
+	else
+		queue_work(kxfer_wq, &lane->pump_work);
+}
+
 static void finish_chain(struct kxfer_chain *chain)
 {
 	struct kxfer_lane *lane = chain->lane;
@@ -469,7 +500,7 @@ static void finish_chain(struct kxfer_chain *chain)
 	kxfer_stat_inc(KXFER_STAT_COMPLETIONS);
 	if (ended)
 		kxfer_job_complete(job, job->status);
-	kxfer_job_pump(lane);
+	pump_after_completion(lane);
 }
 
 static void post_invalidation(struct kxfer_chain *chain)

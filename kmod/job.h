@@ -91,6 +91,7 @@ void kxfer_job_complete(struct kxfer_active_job *job, int status);
 int kxfer_job_cancel(struct kxfer_session *session, void *arg);
 void kxfer_job_end_session(struct kxfer_session *session);
 void kxfer_job_pump(struct kxfer_lane *lane);
+void kxfer_job_pump_work(struct work_struct *work);
 void kxfer_job_revoke(struct kxfer_link *link, struct kxfer_target *target);
 void kxfer_job_fail_lane(struct kxfer_lane *lane);
 void kxfer_job_deadline_work(struct work_struct *work);

@@ -63,6 +63,7 @@ struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index)
 	INIT_LIST_HEAD(&lane->free_chains);
 	INIT_LIST_HEAD(&lane->sinks);
 	INIT_WORK(&lane->accept_work, kxfer_cm_accept_work);
+	INIT_WORK(&lane->pump_work, kxfer_job_pump_work);
 	INIT_DELAYED_WORK(&lane->deadline_work, kxfer_job_deadline_work);
 	kxfer_stat_inc(KXFER_STAT_LIVE_LANES);
 	return lane;
@@ -249,6 +250,8 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 	if (lane->cq)
 		ib_free_cq(lane->cq);
 	lane->cq = NULL;
+	/* Only completions queued it. */
+	cancel_work_sync(&lane->pump_work);
 	kxfer_channel_stop(&lane->channel);
 	destroy_sinks(lane);
 	if (lane->cm_id)

@@ -99,6 +99,8 @@ struct kxfer_scratch {
  * @fence_mr: iWARP: sink of fence READs
  * @fence: memory of @fence_mr
  * @fence_dma: its address
+ * @pump_work: posts on, out of line
+ * @inline_since_ns: since when completions have posted on without a break
  * @deadline_work: ends queued jobs whose deadline has passed
  * @next_deadline_ns: for which @deadline_work is due; 0: none
  * @nr_wr: posted since it was made
@@ -136,6 +138,8 @@ struct kxfer_lane {
 	struct ib_mr *fence_mr;
 	void *fence;
 	u64 fence_dma;
+	struct work_struct pump_work;
+	u64 inline_since_ns;
 	struct delayed_work deadline_work;
 	u64 next_deadline_ns;
 	u64 nr_wr;

@@ -338,9 +338,12 @@ static bool silent_for_too_long(struct kxfer_link *link)
 {
 	const struct kxfer_request *ping =
 		&link->control->channel.requests[KXFER_WIRE_PING_SLOT];
-	u64 sent_ns = READ_ONCE(ping->sent_ns);
+	/* A peer whose acknowledgements come in is busy, not silent. */
+	u64 since_ns = max(READ_ONCE(ping->sent_ns), READ_ONCE(link->heard_ns));
+	u64 now_ns = ktime_get_ns();
 
-	return ktime_get_ns() - sent_ns > (u64)KXFER_SILENCE_MS * NSEC_PER_MSEC;
+	return now_ns > since_ns &&
+	       now_ns - since_ns > (u64)KXFER_SILENCE_MS * NSEC_PER_MSEC;
 }
 
 static void check_peer(struct kxfer_link *link)

@@ -20,7 +20,7 @@ struct kxfer_session;
 
 #define KXFER_MAX_LINKS		1024
 #define KXFER_KEEPALIVE_MS	2000	/* between two PINGs */
-#define KXFER_SILENCE_MS	8000	/* PING unanswered, and nothing else heard: the link is dead */
+#define KXFER_SILENCE_MS	8000	/* PING unanswered, nothing else heard: the link is dead */
 #define KXFER_IDLE_MS		30000	/* an unused link is closed after */
 
 /**

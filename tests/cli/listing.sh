@@ -4,6 +4,10 @@
 # What the tool tells of nodes, links, exports and counters, for people and as
 # JSON with units in the key names.
 
+# run_tests calls the tests by their names:
+# shellcheck disable=SC2317
+
+# shellcheck source=tests/lib/cli.sh
 . ../lib/cli.sh
 
 test_ping_counts_and_times_in_json() {

@@ -4,6 +4,11 @@
 # Everything that cannot be: each gets a clear error with what to try, the exit
 # status that belongs to it, and nothing is lost.
 
+# run_tests calls the tests by their names; numbers and lists of words stand
+# without quotes.
+# shellcheck disable=SC2317,SC2086
+
+# shellcheck source=tests/lib/cli.sh
 . ../lib/cli.sh
 
 unprivileged="setpriv --reuid 1000 --regid 1000 --groups 104 --inh-caps -all --bounding-set -all"

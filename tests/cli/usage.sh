@@ -3,6 +3,11 @@
 #
 # The command line itself: help, what is said of mistakes, exit statuses, JSON.
 
+# run_tests calls the tests by their names; numbers and lists of words stand
+# without quotes.
+# shellcheck disable=SC2317,SC2086
+
+# shellcheck source=tests/lib/cli.sh
 . ../lib/cli.sh
 
 commands='doctor device listen serve export ls put get ping nop compare link stat'

@@ -19,6 +19,7 @@
 # runner of the collection sets them; the module loaded; root.
 
 : "${KXFER_ADDRESS:=10.77.0.1}" "${KXFER_ADDRESS6:=fd77::1}"
+# shellcheck disable=SC2034 # of the scripts that read this file
 peer=$KXFER_ADDRESS
 root=$(mktemp -d "${TMPDIR:-/tmp}/cli.XXXXXX") || exit 1
 # The longest that one command may take.

@@ -70,7 +70,10 @@ static const char *addr_text(char *text, const struct kxfer_addr *addr)
 	if (!addr->family)
 		return "-";
 	kxfer_addr_to_sockaddr(addr, &ss);
-	snprintf(text, ADDR_TEXT, "%pISpsc", &ss);
+	if (addr->scope_id)
+		snprintf(text, ADDR_TEXT, "[%pISc%%%u]:%u", &ss, addr->scope_id, addr->port);
+	else
+		snprintf(text, ADDR_TEXT, "%pISpc", &ss);
 	return text;
 }
 

@@ -193,5 +193,4 @@ void raw_server_init(struct raw_server *server);
 int raw_server_start(struct raw_server *server, uint16_t port);
 void raw_server_stop(struct raw_server *server);
 
-
 #endif /* KXFER_RAW_PEER_H */

@@ -191,7 +191,7 @@ TEST_F(rules, by_gid)
 TEST_F(rules, with_two_conditions_need_both)
 {
 	EXPORT({ .match = KXFER_RULE_UID | KXFER_RULE_GID, .uid = TESTER, .gid = GROUP,
-		 .rights = KXFER_RIGHT_ALL });
+	       .rights = KXFER_RIGHT_ALL });
 	EXPECT_EQ(ALL, rights_of(TESTER, GROUP));
 	EXPECT_EQ(REFUSED, rights_of(TESTER, TESTER));
 	EXPECT_EQ(REFUSED, rights_of(OTHER, GROUP));

@@ -357,17 +357,23 @@ TEST_F(submit, refuses_a_nop_with_arguments)
 {
 	struct kxfer_job nop = { .op = KXFER_OP_NOP }, job;
 
-	job = nop, job.region = 1;
+	job = nop;
+	job.region = 1;
 	test_err_submit(EINVAL, self->fd, &job, 1);
-	job = nop, job.target = 1;
+	job = nop;
+	job.target = 1;
 	test_err_submit(EINVAL, self->fd, &job, 1);
-	job = nop, job.length = 1;
+	job = nop;
+	job.length = 1;
 	test_err_submit(EINVAL, self->fd, &job, 1);
-	job = nop, job.region_offset = 1;
+	job = nop;
+	job.region_offset = 1;
 	test_err_submit(EINVAL, self->fd, &job, 1);
-	job = nop, job.target_offset = 1;
+	job = nop;
+	job.target_offset = 1;
 	test_err_submit(EINVAL, self->fd, &job, 1);
-	job = nop, job.cookie = 1;
+	job = nop;
+	job.cookie = 1;
 	test_err_submit(EINVAL, self->fd, &job, 1);
 }
 
@@ -375,13 +381,17 @@ TEST_F(submit, refuses_a_notify_with_a_range)
 {
 	struct kxfer_job notify = { .op = KXFER_OP_NOTIFY, .target = self->pair.target }, job;
 
-	job = notify, job.region = self->pair.client_region;
+	job = notify;
+	job.region = self->pair.client_region;
 	test_err_submit(EINVAL, self->fd, &job, 1);
-	job = notify, job.length = 1;
+	job = notify;
+	job.length = 1;
 	test_err_submit(EINVAL, self->fd, &job, 1);
-	job = notify, job.region_offset = 1;
+	job = notify;
+	job.region_offset = 1;
 	test_err_submit(EINVAL, self->fd, &job, 1);
-	job = notify, job.target_offset = 1;
+	job = notify;
+	job.target_offset = 1;
 	test_err_submit(EINVAL, self->fd, &job, 1);
 	test_cmd_submit(1, self->fd, &notify, 1);
 }

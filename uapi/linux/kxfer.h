@@ -842,7 +842,7 @@ struct kxfer_job {
  * @status: 0 or a negative errno:
  *	-ETIMEDOUT, -ECANCELED: never posted;
  *	-ECONNRESET: the link broke; what a WRITE or NOTIFY did at the peer is unknown;
- *	-EKEYREVOKED: the export was withdrawn; never posted;
+ *	-EKEYREVOKED: the export was withdrawn; never posted, or a long job in part;
  *	-EREMOTEIO: the peer refused the work request;
  *	-EAGAIN: NOTIFY only: the exporter has too many events unread; nothing was delivered;
  *	-ENODEV: the device went

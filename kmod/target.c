@@ -133,7 +133,8 @@ static int take_grant(struct kxfer_target *target, u32 wanted,
 		      const struct kxfer_wire_grant_answer *answer)
 {
 	target->grant = be64_to_cpu(answer->grant);
-	kxfer_stat_inc(KXFER_STAT_LIVE_GRANTS);
+	if (target->grant)
+		kxfer_stat_inc(KXFER_STAT_LIVE_GRANTS);
 	target->exposure = be64_to_cpu(answer->exposure);
 	target->length = be64_to_cpu(answer->length);
 	target->rights = be32_to_cpu(answer->rights);

@@ -55,8 +55,9 @@ FIXTURE_TEARDOWN(message)
 #define EXPECT_ALIVE() \
 	EXPECT_EQ(0, raw_request(&self->link, &self->link.control, KXFER_WIRE_PING, NULL, 0, \
 				 NULL, NULL))
+/* Its completion may be lost with the link that it costs. */
 #define POST(lane, bytes) \
-	ASSERT_EQ(0, raw_post_request(&self->link.lane, self->header, self->payload, bytes))
+	raw_post_request(&self->link.lane, self->header, self->payload, bytes)
 
 TEST_F(message, of_the_protocol_is_answered)
 {
@@ -89,13 +90,13 @@ TEST_F(message, of_the_highest_type_costs_the_link)
 
 TEST_F(message, shorter_than_a_header_costs_the_link)
 {
-	ASSERT_EQ(0, raw_send(&self->link.control, &self->header, sizeof(self->header) - 1));
+	raw_send(&self->link.control, &self->header, sizeof(self->header) - 1);
 	EXPECT_DROPPED();
 }
 
 TEST_F(message, of_one_byte_costs_the_link)
 {
-	ASSERT_EQ(0, raw_send(&self->link.control, &self->header, 1));
+	raw_send(&self->link.control, &self->header, 1);
 	EXPECT_DROPPED();
 }
 
@@ -374,7 +375,7 @@ TEST_F(message, before_HELLO_costs_the_link)
 	struct raw_link early = { .port = 0 };
 
 	ASSERT_EQ(0, raw_link_connect(&early, self->port));
-	ASSERT_EQ(0, raw_post_request(&early.control, self->header, NULL, 0));
+	raw_post_request(&early.control, self->header, NULL, 0);
 	EXPECT_TRUE(raw_dropped(&early.control, RAW_MS));
 	EXPECT_LT(self->errors, kx_counter(self->pair.server, "protocol_errors"));
 	raw_link_close(&early);
@@ -387,7 +388,7 @@ TEST_F(message, GRANT_before_HELLO_costs_the_link)
 	struct raw_link early = { .port = 0 };
 
 	ASSERT_EQ(0, raw_link_connect(&early, self->port));
-	ASSERT_EQ(0, raw_send(&early.control, &grant, sizeof(grant)));
+	raw_send(&early.control, &grant, sizeof(grant));
 	EXPECT_TRUE(raw_dropped(&early.control, RAW_MS));
 	EXPECT_LT(self->errors, kx_counter(self->pair.server, "protocol_errors"));
 	raw_link_close(&early);

@@ -14,12 +14,12 @@
 
 #define LENGTH	4096UL
 #define BATCH	32
-#define JOBS	4096
 #define MAX_MS	20000
 
 FIXTURE(storm)
 {
 	struct kx_pair pair;
+	uint32_t jobs;
 	uint8_t *seen;
 	uint64_t next;
 	uint64_t reaped;
@@ -31,18 +31,19 @@ FIXTURE(storm)
 FIXTURE_VARIANT(storm)
 {
 	uint32_t op;
+	uint32_t jobs;	/* enough for many signals */
 	int sa_flags;
 	bool wait;
 };
 
-FIXTURE_VARIANT_ADD(storm, nops) { .op = KXFER_OP_NOP, .wait = true };
-FIXTURE_VARIANT_ADD(storm, writes) { .op = KXFER_OP_WRITE, .wait = true };
-FIXTURE_VARIANT_ADD(storm, reads) { .op = KXFER_OP_READ, .wait = true };
-FIXTURE_VARIANT_ADD(storm, notifies) { .op = KXFER_OP_NOTIFY, .wait = true };
+FIXTURE_VARIANT_ADD(storm, nops) { .op = KXFER_OP_NOP, .jobs = 131072, .wait = true };
+FIXTURE_VARIANT_ADD(storm, writes) { .op = KXFER_OP_WRITE, .jobs = 4096, .wait = true };
+FIXTURE_VARIANT_ADD(storm, reads) { .op = KXFER_OP_READ, .jobs = 4096, .wait = true };
+FIXTURE_VARIANT_ADD(storm, notifies) { .op = KXFER_OP_NOTIFY, .jobs = 4096, .wait = true };
 FIXTURE_VARIANT_ADD(storm, writes_with_restart) {
-	.op = KXFER_OP_WRITE, .wait = true, .sa_flags = SA_RESTART,
+	.op = KXFER_OP_WRITE, .jobs = 4096, .wait = true, .sa_flags = SA_RESTART,
 };
-FIXTURE_VARIANT_ADD(storm, writes_and_reap) { .op = KXFER_OP_WRITE };
+FIXTURE_VARIANT_ADD(storm, writes_and_reap) { .op = KXFER_OP_WRITE, .jobs = 4096 };
 
 static volatile uint64_t nr_signals;
 
@@ -65,7 +66,8 @@ static int signals(int sa_flags, int every_us)
 FIXTURE_SETUP(storm)
 {
 	ASSERT_EQ(0, kx_pair_open(&self->pair, LENGTH, KXFER_RIGHT_ALL));
-	self->seen = calloc(JOBS, 1);
+	self->jobs = variant->jobs;
+	self->seen = calloc(self->jobs, 1);
 	ASSERT_NE(NULL, self->seen);
 }
 
@@ -82,8 +84,8 @@ static void note(FIXTURE_DATA(storm) *self, const struct kxfer_completion *done,
 	uint32_t i;
 
 	for (i = 0; i < nr; i++) {
-		self->twice += done[i].user_data >= JOBS ||
-			       self->seen[done[i].user_data % JOBS]++;
+		self->twice += done[i].user_data >= self->jobs ||
+			       self->seen[done[i].user_data % self->jobs]++;
 		/* An exporter that is not quick enough is told of as such. */
 		self->failed += done[i].status &&
 				!(op == KXFER_OP_NOTIFY && done[i].status == -EAGAIN);
@@ -151,7 +153,7 @@ TEST_F(storm, completes_each_job_once)
 	int ret;
 
 	ASSERT_EQ(0, signals(variant->sa_flags, 1000));
-	while (self->next < JOBS && kx_now_ns() < end) {
+	while (self->next < self->jobs && kx_now_ns() < end) {
 		ret = submit_batch(self, variant->op, variant->wait, done);
 		ASSERT_TRUE(ret == 0 || ret == -EINTR || ret == -EAGAIN);
 		self->interrupted += ret == -EINTR;
@@ -164,14 +166,14 @@ TEST_F(storm, completes_each_job_once)
 		ASSERT_TRUE(ret == 0 || ret == -EINTR);
 	}
 	ASSERT_EQ(0, signals(0, 0));
-	EXPECT_EQ(JOBS, self->next);
-	EXPECT_EQ(JOBS, self->reaped);
+	EXPECT_EQ(self->jobs, self->next);
+	EXPECT_EQ(self->jobs, self->reaped);
 	EXPECT_EQ(0, self->twice);
 	EXPECT_EQ(0, self->failed);
-	for (i = 0; i < JOBS; i++)
+	for (i = 0; i < self->jobs; i++)
 		missing += !self->seen[i];
 	EXPECT_EQ(0, missing);
-	EXPECT_EQ(submitted + JOBS, kx_counter(self->pair.client, "jobs_submitted"));
+	EXPECT_EQ(submitted + self->jobs, kx_counter(self->pair.client, "jobs_submitted"));
 	EXPECT_LT(0, nr_signals);
 }
 

@@ -52,6 +52,9 @@ TEST_F_TIMEOUT(idle, link_is_closed_and_nothing_is_left, 90)
 		bool one = !strcmp(name, "live_sessions") || !strcmp(name, "live_regions") ||
 			   !strcmp(name, "live_exports");
 
+		/* What is mapped for a device stays so: the built-in region, if it was used. */
+		if (!strcmp(name, "live_mappings") && live.counters[i].value == 1)
+			continue;
 		EXPECT_EQ(one, live.counters[i].value) {
 			TH_LOG("%s", name);
 		}

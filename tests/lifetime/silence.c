@@ -111,7 +111,7 @@ TEST_F_TIMEOUT(silence, jobs_end_and_target_open_connects_anew, 90)
 	ASSERT_EQ(0, fall_silent());
 	/* The link between the node's first address and itself is another one. */
 	for (i = 0; i < 10; i++)
-		EXPECT_EQ(0, rig_move(&other, KXFER_OP_WRITE, 0, 0, LENGTH));
+		EXPECT_EQ(0, rig_move(&other, KXFER_OP_WRITE, 0, 0, 65536));
 	ASSERT_EQ(NR_JOBS, kx_reap(self->rig.client, done, NR_JOBS, NR_JOBS, RIG_WAIT_MS));
 	TH_LOG("jobs had ended after %llu ms", (unsigned long long)ms_since(before));
 	EXPECT_GT(BOUND_MS, ms_since(before));

@@ -133,7 +133,7 @@ VerbsResponder::prepare(rdma_cm_id* id, const Request& request) {
     auto connection = std::make_unique<Connection>(Connection{std::move(*memory), {}});
     connection->pair.id.reset(id);
     if (auto created = connection->pair.create(connection->memory, 1, access_of(request), on); !created) {
-        connection->pair.id.release(); // the caller refuses by it
+        static_cast<void>(connection->pair.id.release()); // the caller refuses by it
         return tl::unexpected(created.error());
     }
     return connection;

@@ -13,7 +13,8 @@
  * Invariants. Each byte of the transfer is in exactly one SGE of exactly one
  * work request, and bytes, SGEs and work requests come in ascending order. A
  * work request lies within one remote extent, because it has one rkey; it has at
- * most max_sge SGEs and max_wr_bytes bytes, and as many bytes as these allow.
+ * most max_sge SGEs and max_wr_bytes bytes, does not cross a page border that it
+ * begins less than border_bytes before, and has as many bytes as these allow.
  * Local extents that abut in address share an SGE; it cannot outgrow its 32-bit
  * length, since it lies within a work request and that within a remote extent.
  * Between calls the cursor stands on a byte inside an extent of each table
@@ -99,7 +100,18 @@ int kxfer_plan_init(struct kxfer_plan *plan,
 	plan->left = length;
 	plan->limits.max_sge = least(limits->max_sge, KXFER_PLAN_MAX_SGE);
 	plan->limits.max_wr_bytes = limits->max_wr_bytes;
+	plan->limits.border_bytes = limits->border_bytes;
 	return 0;
+}
+
+/* Bytes that one work request may have that begins at addr of the remote memory. */
+static u64 remote_room(const struct kxfer_plan_limits *limits, u64 addr)
+{
+	u64 to_border = KXFER_PLAN_PAGE - addr % KXFER_PLAN_PAGE;
+
+	if (to_border < limits->border_bytes)
+		return least(to_border, limits->max_wr_bytes);
+	return limits->max_wr_bytes;
 }
 
 /* Appends memory to the last SGE or behind it; false if there is no room. */
@@ -158,10 +170,10 @@ bool kxfer_plan_next(struct kxfer_plan *plan, struct kxfer_wr_desc *wr)
 	if (!plan->left)
 		return false;
 	remote = &plan->remote[plan->remote_index];
-	room = least(plan->left, plan->limits.max_wr_bytes);
+	wr->remote_addr = remote->addr + plan->remote_offset;
+	room = least(plan->left, remote_room(&plan->limits, wr->remote_addr));
 	room = least(room, remote->length - plan->remote_offset);
 
-	wr->remote_addr = remote->addr + plan->remote_offset;
 	wr->rkey = remote->key;
 	wr->nr_sge = 0;
 	wr->length = 0;

@@ -14,6 +14,9 @@ typedef __u64 u64;
 /* SGEs of one work request at most; rxe, the most generous, takes 32. */
 #define KXFER_PLAN_MAX_SGE	32
 
+/* The page of the peer's device, in which siw's responder copies short payload. */
+#define KXFER_PLAN_PAGE		4096
+
 /**
  * struct kxfer_extent - a piece of memory that is contiguous for the device
  * @start: offset of its first byte within the whole
@@ -34,10 +37,13 @@ struct kxfer_extent {
  * struct kxfer_plan_limits - what a lane takes in one work request
  * @max_sge: SGEs; more than KXFER_PLAN_MAX_SGE count as that many
  * @max_wr_bytes: bytes: the least of the longest message and the bulk piece
+ * @border_bytes: a work request that begins less than this before a border of
+ *	KXFER_PLAN_PAGE bytes of the remote address ends there; 0 if any may cross
  */
 struct kxfer_plan_limits {
 	u32 max_sge;
 	u64 max_wr_bytes;
+	u32 border_bytes;
 };
 
 /**

@@ -80,6 +80,14 @@ static int bind_region(struct kxfer_active_job *job, const struct kxfer_job *use
 	return 0;
 }
 
+/*
+ * Payload that siw's responder copies into the header of a READ response
+ * (MAX_HDR_INLINE of siw_qp_tx.c). If it crosses a page, siw_try_1seg() of 6.1
+ * to 6.12 takes `bytes - (PAGE_SIZE - off)` for the part in the first page, which
+ * is the other part, and sends wrong bytes.
+ */
+#define SIW_INLINE_BYTES	32
+
 static void plan_limits(const struct kxfer_active_job *job,
 			struct kxfer_plan_limits *limits)
 {
@@ -88,8 +96,10 @@ static void plan_limits(const struct kxfer_active_job *job,
 	limits->max_wr_bytes = min_t(u64, dev->max_msg_bytes, KXFER_PIECE_BYTES);
 	limits->max_sge = job->completion.op == KXFER_OP_READ ?
 			  dev->max_sge_rd : dev->max_sge;
+	limits->border_bytes = 0;
 	if (job->completion.op != KXFER_OP_READ || !dev->iwarp)
 		return;
+	limits->border_bytes = SIW_INLINE_BYTES;
 	/* The READ goes through one registration, unaligned at both ends. */
 	limits->max_sge = min_t(u32, KXFER_PLAN_MAX_SGE, dev->max_fast_reg_pages);
 	limits->max_wr_bytes = min_t(u64, limits->max_wr_bytes,

@@ -147,6 +147,18 @@ TEST_F(transfer, lengths_around_a_page)
 	NOTHING_ELSE_TOUCHED();
 }
 
+TEST_F(transfer, short_lengths_across_a_page)
+{
+	static const uint64_t lengths[] = { 2, 3, 8, 16, 31, 32, 33, 40 };
+	uint64_t before;
+	size_t i;
+
+	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+		for (before = 1; before < lengths[i]; before++)
+			TRY(7, 3 * 4096 - 13 - before, lengths[i]);
+	NOTHING_ELSE_TOUCHED();
+}
+
 TEST_F_TIMEOUT(transfer, lengths_around_the_scatter_gather_limit, 60)
 {
 	uint64_t sges = variant->op == KXFER_OP_READ ? self->device.max_sge_rd :

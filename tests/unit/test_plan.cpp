@@ -28,7 +28,7 @@ using Table = std::vector<kxfer_extent>;
 
 constexpr u32 u32_max = std::numeric_limits<u32>::max();
 constexpr u64 u64_max = std::numeric_limits<u64>::max();
-constexpr kxfer_plan_limits no_limits{KXFER_PLAN_MAX_SGE, u64_max};
+constexpr kxfer_plan_limits no_limits{KXFER_PLAN_MAX_SGE, u64_max, 0};
 
 struct Piece {
     u64 addr;
@@ -211,7 +211,7 @@ void check_all_ranges(const Table& local, const Table& remote, u32 total) {
                                      remote_places,
                                      to,
                                      length,
-                                     {max_sge, max_bytes}});
+                                     {max_sge, max_bytes, 0}});
 }
 
 TEST(Plan, EveryCaseOfSixBytesMapsEachByteOnce) {
@@ -244,7 +244,8 @@ TEST(Plan, SinglePagesShareAWorkRequestUpToTheSgeLimit) {
     std::vector<Piece> pages;
 
     for (u64 i = 0; i < 100; i++) pages.push_back({i * 8192, 4096});
-    const auto wrs = plan_all(make_table(pages), 0, make_table({{0, 409600, 1}}), 0, 409600, {30, u64_max});
+    const auto wrs =
+        plan_all(make_table(pages), 0, make_table({{0, 409600, 1}}), 0, 409600, {30, u64_max, 0});
     ASSERT_EQ(wrs.size(), 4U);
     EXPECT_EQ(wrs[0].nr_sge, 30U);
     EXPECT_EQ(wrs[0].length, 30 * 4096U);
@@ -255,19 +256,58 @@ TEST(Plan, SgeLimitBeyondTheDescriptorIsBroughtDown) {
     std::vector<Piece> bytes;
 
     for (u32 i = 0; i < 2 * KXFER_PLAN_MAX_SGE; i++) bytes.push_back({u64{i} * 2, 1});
-    const auto wrs = plan_all(make_table(bytes), 0, make_table({{0, 64, 1}}), 0, 64, {u32_max, u64_max});
+    const auto wrs = plan_all(make_table(bytes), 0, make_table({{0, 64, 1}}), 0, 64, {u32_max, u64_max, 0});
     ASSERT_EQ(wrs.size(), 2U);
     EXPECT_EQ(wrs[0].nr_sge, u32{KXFER_PLAN_MAX_SGE});
     EXPECT_EQ(wrs[1].nr_sge, u32{KXFER_PLAN_MAX_SGE});
 }
 
 TEST(Plan, MessageLimitCutsAndTheLastIsShort) {
-    const auto wrs = plan_all(make_table({{0, 10}}), 0, make_table({{0, 10, 1}}), 0, 10, {4, 4});
+    const auto wrs = plan_all(make_table({{0, 10}}), 0, make_table({{0, 10, 1}}), 0, 10, {4, 4, 0});
 
     ASSERT_EQ(wrs.size(), 3U);
     EXPECT_EQ(wrs[0].length, 4U);
     EXPECT_EQ(wrs[1].length, 4U);
     EXPECT_EQ(wrs[2].length, 2U);
+}
+
+// The work requests of one READ as "address+length" of the remote side.
+std::string remote_cuts(u64 addr, u32 length, kxfer_plan_limits limits) {
+    std::string text;
+
+    for (const kxfer_wr_desc& wr :
+         plan_all(make_table({{0, length}}), 0, make_table({{addr, length, 1}}), 0, length, limits))
+        text += std::to_string(wr.remote_addr) + "+" + std::to_string(wr.length) + " ";
+    return text;
+}
+
+TEST(Plan, ShortWorkRequestsDoNotCrossAPageOfThePeer) {
+    constexpr kxfer_plan_limits limits{1, u64_max, 32};
+
+    EXPECT_EQ(remote_cuts(4087, 16, limits), "4087+9 4096+7 ");
+    EXPECT_EQ(remote_cuts(4095, 2, limits), "4095+1 4096+1 ");
+    EXPECT_EQ(remote_cuts(4065, 32, limits), "4065+31 4096+1 ");
+    // Not near a border, up to one, from one, and long enough to be cut nowhere.
+    EXPECT_EQ(remote_cuts(4000, 32, limits), "4000+32 ");
+    EXPECT_EQ(remote_cuts(4087, 9, limits), "4087+9 ");
+    EXPECT_EQ(remote_cuts(4096, 16, limits), "4096+16 ");
+    EXPECT_EQ(remote_cuts(4064, 33, limits), "4064+33 ");
+    EXPECT_EQ(remote_cuts(4064, 20000, limits), "4064+20000 ");
+    // A long one that begins near a border is cut there once.
+    EXPECT_EQ(remote_cuts(4090, 20000, limits), "4090+6 4096+19994 ");
+    EXPECT_EQ(remote_cuts(4087, 16, no_limits), "4087+16 ");
+}
+
+TEST(Plan, NoCutByAnotherLimitMakesAShortWorkRequestCross) {
+    for (u64 max_bytes = 1; max_bytes < 70; max_bytes++)
+        for (u64 addr = 4000; addr < 4200; addr++)
+            for (const kxfer_wr_desc& wr :
+                 plan_all(make_table({{0, 40}, {100, 7}, {200, 53}}), 0, make_table({{addr, 100, 1}}), 0, 100,
+                          {1, max_bytes, 32})) {
+                const u64 last = wr.remote_addr + wr.length - 1;
+                if (wr.length > 32) continue;
+                ASSERT_EQ(wr.remote_addr / 4096, last / 4096) << addr << " " << max_bytes;
+            }
 }
 
 TEST(Plan, FinishedPlanStaysFinishedAndLeavesTheDescriptorAlone) {
@@ -288,7 +328,7 @@ TEST(Plan, CopyGoesOnByItself) {
     kxfer_wr_desc wr, again;
     kxfer_plan plan;
 
-    ASSERT_EQ(init(plan, table, 0, table, 0, 8, {1, 3}), 0);
+    ASSERT_EQ(init(plan, table, 0, table, 0, 8, {1, 3, 0}), 0);
     ASSERT_TRUE(kxfer_plan_next(&plan, &wr));
     kxfer_plan copy = plan;
     ASSERT_TRUE(kxfer_plan_next(&plan, &wr));
@@ -364,8 +404,8 @@ TEST(PlanInit, LimitsOfZeroAreInvalid) {
     const Table table = make_table({{0, 8, 1}});
     kxfer_plan plan;
 
-    EXPECT_EQ(init(plan, table, 0, table, 0, 8, {0, 8}), -EINVAL);
-    EXPECT_EQ(init(plan, table, 0, table, 0, 8, {1, 0}), -EINVAL);
+    EXPECT_EQ(init(plan, table, 0, table, 0, 8, {0, 8, 0}), -EINVAL);
+    EXPECT_EQ(init(plan, table, 0, table, 0, 8, {1, 0, 0}), -EINVAL);
 }
 
 TEST(PlanInit, LocalEndThatWrapsOverflows) {
@@ -476,7 +516,8 @@ void check_random_transfer(u64 seed, u64 max_bytes, u32 max_extents) {
     const u64 total = 1 + random() % max_bytes;
     const u64 length = random() % 4 ? 1 + random() % total : total;
     const u64 from = random() % (total - length + 1), to = random() % (total - length + 1);
-    const kxfer_plan_limits limits{static_cast<u32>(1 + random() % 32), 1 + random() % (2 * total)};
+    const kxfer_plan_limits limits{static_cast<u32>(1 + random() % 32), 1 + random() % (2 * total),
+                                   random() % 2 ? static_cast<u32>(random() % 64) : 0};
     std::vector<unsigned char> here(total), there(total);
 
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -533,7 +574,7 @@ TEST(PlanRandom, SixtyFourMiBInSinglePages) {
     const Table local = make_table(pages);
 
     for (const kxfer_wr_desc& wr :
-         plan_all(local, 0, make_table(registrations), 0, u64{nr} << 12, {6, 1 << 20})) {
+         plan_all(local, 0, make_table(registrations), 0, u64{nr} << 12, {6, 1 << 20, 0})) {
         EXPECT_EQ(wr.remote_addr, 0x7000000000 + at);
         EXPECT_EQ(wr.rkey, (at >> 21) + 1);
         for (u32 i = 0; i < wr.nr_sge; i++) {

@@ -19,6 +19,7 @@
 #include <linux/kxfer.h>
 #include <linux/list.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <net/net_namespace.h>
 #include <rdma/rdma_cm.h>
 
@@ -158,13 +159,40 @@ void kxfer_listener_device_removed(struct ib_device *ibdev)
 	mutex_unlock(&listeners_mutex);
 }
 
+static bool is_wildcard(const struct kxfer_addr *addr)
+{
+	return !memchr_inv(addr->addr, 0, sizeof(addr->addr));
+}
+
+/*
+ * rdma_cm refuses these too, but calls a conflict with a wildcard EADDRNOTAVAIL
+ * (cma_check_port()), as if the address were nobody's. Called with
+ * listeners_mutex held.
+ */
+static bool is_taken(const struct kxfer_addr *addr)
+{
+	const struct kxfer_listener *other;
+
+	list_for_each_entry(other, &listeners, node) {
+		if (other->addr.family != addr->family || other->addr.port != addr->port)
+			continue;
+		if (is_wildcard(addr) || is_wildcard(&other->addr) ||
+		    kxfer_addr_equal(addr, &other->addr))
+			return true;
+	}
+	return false;
+}
+
 /* Once it is in the list another session may delete it. */
 static int insert(struct kxfer_listener *listener, struct kxfer_listen_add *cmd)
 {
 	int ret;
 
 	mutex_lock(&listeners_mutex);
-	ret = nr_listeners >= KXFER_MAX_LISTENERS ? -EDQUOT : start(listener);
+	if (nr_listeners >= KXFER_MAX_LISTENERS)
+		ret = -EDQUOT;
+	else
+		ret = is_taken(&listener->addr) ? -EADDRINUSE : start(listener);
 	if (!ret) {
 		nr_listeners++;
 		listener->id = ++last_listener_id;

@@ -193,6 +193,14 @@ test_a_port_in_use_is_said_so() {
 	expect_error_json '.hint | test("kxfer listen list")' true
 }
 
+test_a_port_that_a_wildcard_takes_is_said_so() {
+	expect 0 kxfer listen add "0.0.0.0:7700"
+	try kxfer --json listen add "$peer:7700"
+	kxfer listen del "0.0.0.0:7700" >/dev/null
+	[ "$status" -eq 1 ] || fail "status $status"
+	expect_error_json .errno EADDRINUSE
+}
+
 test_listening_on_a_foreign_address_is_refused() {
 	expect 1 kxfer --json listen add 192.0.2.1
 	expect_error_json .errno EADDRNOTAVAIL

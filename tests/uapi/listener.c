@@ -85,6 +85,17 @@ TEST_F(listener, refuses_an_address_in_use)
 	test_cmd_listen_add(self->fd, kx_addr(kx_address(), PORT + 1), 0, &other);
 }
 
+TEST_F(listener, refuses_what_a_wildcard_takes_and_a_wildcard_over_it)
+{
+	uint64_t other;
+
+	test_cmd_listen_add(self->fd, kx_addr("0.0.0.0", PORT), 0, &self->id);
+	test_err_listen_add(EADDRINUSE, self->fd, kx_addr(kx_address(), PORT), 0, &other);
+	test_cmd_listen_add(self->fd, kx_addr(kx_address(), PORT + 1), 0, &other);
+	test_err_listen_add(EADDRINUSE, self->fd, kx_addr("0.0.0.0", PORT + 1), 0, &other);
+	test_cmd_listen_add(self->fd, kx_addr("::", PORT + 1), 0, &other);
+}
+
 TEST_F(listener, refuses_an_address_of_another_node)
 {
 	test_err_listen_add(EADDRNOTAVAIL, self->fd, kx_addr("10.77.0.99", PORT), 0,

@@ -40,7 +40,7 @@ Failure listen_failure(const Session& session, const kxfer_addr& address, int nu
         error.hint = "try it as root: sudo kxfer listen ...";
         break;
     case EADDRINUSE:
-        error.why = "something listens there already";
+        error.why = "something listens there, or on that port of every address, already";
         error.hint =
             "see: kxfer listen list; another program: rdma resource show cm_id; or give another port";
         break;

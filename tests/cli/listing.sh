@@ -40,6 +40,19 @@ test_quiet_ping_prints_only_the_summary() {
 	expect_stdout answered
 }
 
+test_ping_into_a_pipe_that_closes_ends_quietly() {
+	serve inbox=mem:64K
+	{ timeout 20 kxfer ping -i 0.1 "$peer" 2>stderr; echo $? >code; } | head -n 2 >stdout
+	[ "$(wc -l <stdout)" -eq 2 ] || fail "$(wc -l <stdout) lines"
+	[ "$(cat code)" -eq 141 ] || fail "status $(cat code)"
+	[ ! -s stderr ] || fail "it said: $(cat stderr)"
+}
+
+test_a_full_disk_for_the_result_is_said_so() {
+	kxfer --json stat >/dev/full 2>stderr && fail "status 0"
+	grep -q ENOSPC stderr || fail "another error: $(cat stderr)"
+}
+
 test_ping_without_a_listener_ends_1() {
 	expect 1 kxfer ping -c 1 "$peer:7998"
 	expect_stderr ECONNREFUSED

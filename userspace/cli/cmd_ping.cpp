@@ -124,7 +124,7 @@ struct Pinger {
         const auto interval = std::chrono::nanoseconds(static_cast<int64_t>(options.interval_seconds * 1e9));
         for (;;) {
             ping_once();
-            if (interrupted() || tally.sent == options.count) return;
+            if (interrupted() || tally.sent == options.count || context.out.write_error() != 0) return;
             wait_events(-1, 0, interval);
             if (interrupted()) return;
         }

@@ -35,12 +35,17 @@ Nanoseconds duration(uint64_t ns) { return {static_cast<double>(ns)}; }
 
 Value error_name(int number) { return number == 0 ? Value(None{}) : Value(Error("", "", number).name()); }
 
+// The control lane has slots, no credits.
+Value credits(const kxfer_info_lane& lane, uint32_t number) {
+    return lane.max_credits == 0 ? Value(None{}) : Value(uint64_t{number});
+}
+
 Record lane_row(const kxfer_info_lane& lane) {
     return Record()
         .add("id", lane.id, Show::json_only)
         .add("lane", lane.index == 0 ? Value(std::string("control")) : Value(std::to_string(lane.index)))
-        .add("credits", lane.credits)
-        .add("max_credits", lane.max_credits, Show::everywhere, "of")
+        .add("credits", credits(lane, lane.credits))
+        .add("max_credits", credits(lane, lane.max_credits), Show::everywhere, "of")
         .add("queued", lane.nr_queued)
         .add("posted", lane.nr_posted)
         .add("max_send_sge", lane.max_send_sge, Show::everywhere, "SGEs")

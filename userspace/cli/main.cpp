@@ -3,6 +3,7 @@
 // kxfer, the tool: the table of commands, the options that all share, and how
 // the program ends. What a command does stands in cmd_COMMAND.cpp.
 
+#include <cerrno>
 #include <clocale>
 #include <csignal>
 #include <memory>
@@ -50,8 +51,10 @@ int report(Output& out, const Result& result) {
         out.failure(result.error());
         return result.error().status;
     }
-    if (!out.flush()) {
-        out.failure(Error("cannot write the result to", "standard output", EIO));
+    // `| head` has seen enough: as quiet as if the signal had ended us.
+    if (out.write_error() == EPIPE) return 128 + SIGPIPE;
+    if (out.write_error() != 0) {
+        out.failure(Error("cannot write the result to", "standard output", out.write_error()));
         return exit_failed;
     }
     return *result;

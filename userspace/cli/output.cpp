@@ -4,6 +4,8 @@
 
 #include "cli/output.hpp"
 
+#include <cerrno>
+
 #include <fmt/format.h>
 
 namespace kxfer::cli {
@@ -12,12 +14,13 @@ void Output::note(const std::string& text) {
     if (progress_wanted()) fmt::print(stderr, "{}\n", text);
 }
 
-// Line by line, so that a reader behind a pipe sees events as they happen.
+// Line by line, so that a reader behind a pipe sees events as they happen. The
+// stream is asked, for glibc's fwrite() to a line-buffered one may claim to have written all.
 void Output::write(const std::string& text) {
-    const bool whole = std::fwrite(text.data(), 1, text.size(), results_) == text.size();
-    if (!whole || std::fflush(results_) != 0) failed_ = true;
+    errno = 0;
+    std::fwrite(text.data(), 1, text.size(), results_);
+    std::fflush(results_);
+    if (std::ferror(results_) != 0 && write_error_ == 0) write_error_ = errno == 0 ? EIO : errno;
 }
-
-bool Output::flush() { return !failed_; }
 
 } // namespace kxfer::cli

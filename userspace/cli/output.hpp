@@ -46,8 +46,8 @@ class Output {
     void note(const std::string& text);
     // From now on results go to stderr, because stdout carries data.
     void keep_stdout_free() { results_ = stderr; }
-    // False if the results could not be written (a full disk, a closed pipe).
-    bool flush();
+    // Why results could not be written (ENOSPC: a full disk, EPIPE: nobody reads); 0 if all were.
+    int write_error() const { return write_error_; }
 
     bool quiet() const { return options_.quiet; }
     // Are people watching stderr? Else progress is a line now and then.
@@ -61,7 +61,7 @@ class Output {
   private:
     OutputOptions options_;
     std::FILE* results_ = stdout;
-    bool failed_ = false;
+    int write_error_ = 0;
 };
 
 std::unique_ptr<Output> make_text_output(const OutputOptions& options);

@@ -2,7 +2,7 @@
 /*
  * Connection management: the steps of rdma_cm for one lane, both sides.
  *
- * The initiator goes through its steps in connect_work of the link, which runs
+ * The initiator goes through its steps in connect_thread of the link, which runs
  * with the kernel's own credentials: so the control connection can be bound to
  * a reserved source port (below 1024), whatever the rights of the user who opened
  * the peer. A listener takes control connections from such ports only, because
@@ -345,7 +345,7 @@ static int connect_lane(struct kxfer_link *link, u32 index)
  * kxfer_cm_connect() - bring up a link, from nothing to LIVE
  * @link: an initiator's, CONNECTING
  *
- * From the link's connect_work; sleeps, with bounds. Return: 0 or -errno, after
+ * From the link's connect_thread; sleeps, on siw until a signal. Return: 0 or -errno, after
  * which the caller fails the link.
  */
 int kxfer_cm_connect(struct kxfer_link *link)

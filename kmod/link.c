@@ -8,7 +8,7 @@
  * (struct kxfer_link_key) share it. States only go forward:
  *
  *	state		who owns it			next
- *	CONNECTING	connect_work (initiator),	LIVE by the handshake,
+ *	CONNECTING	connect_thread (initiator),	LIVE by the handshake,
  *			the listener (passive)		CLOSING by any failure
  *	LIVE		everybody			CLOSING by failure, silence,
  *							removal, disuse
@@ -20,8 +20,9 @@
  *
  * Teardown, as a proof that nothing is left behind and nobody waits for ever:
  *  1. The state is CLOSING: no lane joins, no grant or target joins, keep-alive
- *     and connect work do not start again; those under way are waited for.
- *     connect_work waits for rdma_cm with a bound, and wakes early for CLOSING.
+ *     and connect_thread do not start again; those under way are waited for.
+ *     connect_thread waits for rdma_cm with a bound, and wakes early for CLOSING;
+ *     a signal ends what it may wait for within rdma_connect().
  *  2. Each lane is closed (lane.c): QP drained and destroyed, CQ freed, handlers
  *     of requests waited for. What handlers wait for is: a registration, which
  *     the drain has flushed; posted jobs of a withdrawn target, which they stop
@@ -38,7 +39,10 @@
 #include "log.h"
 
 #include <crypto/algapi.h>
+#include <linux/kthread.h>
 #include <linux/random.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
@@ -52,13 +56,9 @@
 #include "stats.h"
 #include "target.h"
 
-#define HANDSHAKE_MS	15000	/* a passive link that is not LIVE after this is dropped */
-#define CONNECTING_MAX	64	/* links brought up at once */
+#define HANDSHAKE_MS	15000	/* a link that is not LIVE after this is dropped */
 
 struct workqueue_struct *kxfer_wq;
-
-/* Connecting may wait long for peers that do not answer: not at others' expense. */
-static struct workqueue_struct *connect_wq;
 
 static DEFINE_SPINLOCK(links_lock);
 static LIST_HEAD(links);
@@ -67,7 +67,6 @@ static u64 last_link_id;
 static DECLARE_WAIT_QUEUE_HEAD(links_gone);
 static atomic_t links_existing = ATOMIC_INIT(0);
 
-static void connect_work(struct work_struct *work);
 static void keepalive_work(struct work_struct *work);
 static void teardown_work(struct work_struct *work);
 
@@ -115,7 +114,7 @@ static struct kxfer_link *link_alloc(bool initiator)
 	link->state = KXFER_LINK_CONNECTING;
 	INIT_LIST_HEAD(&link->lanes);
 	init_waitqueue_head(&link->wait);
-	INIT_WORK(&link->connect_work, connect_work);
+	init_completion(&link->connect_done);
 	INIT_DELAYED_WORK(&link->keepalive_work, keepalive_work);
 	INIT_WORK(&link->content_work, kxfer_export_content_work);
 	INIT_WORK(&link->teardown_work, teardown_work);
@@ -322,16 +321,49 @@ int kxfer_link_set_live(struct kxfer_link *link)
 	return 0;
 }
 
-static void connect_work(struct work_struct *work)
+/*
+ * A thread, not a work: siw's rdma_connect() connects a TCP socket, which waits two
+ * minutes for a host that does not answer (siw_connect()), and only a signal ends
+ * that. A signal that comes before allow_signal() is lost, but then the link is
+ * CLOSING already and takes no lane.
+ */
+static int connect_thread(void *data)
 {
-	struct kxfer_link *link = container_of(work, struct kxfer_link, connect_work);
+	struct kxfer_link *link = data;
 	int ret;
 
+	allow_signal(SIGKILL);
 	ret = kxfer_cm_connect(link);
 	if (ret)
 		kxfer_link_fail(link, ret);
 	else
 		kxfer_stat_inc(KXFER_STAT_LINKS_MADE);
+	kthread_complete_and_exit(&link->connect_done, 0);
+}
+
+/* Nobody can fail the link before this, for it has no device yet. */
+static void start_connecting(struct kxfer_link *link)
+{
+	struct task_struct *task = kthread_create(connect_thread, link, "kxfer_connect");
+
+	if (IS_ERR(task)) {
+		kxfer_link_fail(link, -ENOMEM);
+		return;
+	}
+	link->connect_task = get_task_struct(task);
+	queue_delayed_work(kxfer_wq, &link->keepalive_work,
+			   msecs_to_jiffies(HANDSHAKE_MS));
+	wake_up_process(task);
+}
+
+static void stop_connecting(struct kxfer_link *link)
+{
+	if (!link->connect_task)
+		return;
+	send_sig(SIGKILL, link->connect_task, 1);
+	wait_for_completion(&link->connect_done);
+	put_task_struct(link->connect_task);
+	link->connect_task = NULL;
 }
 
 static bool silent_for_too_long(struct kxfer_link *link)
@@ -398,7 +430,7 @@ static void stop_works(struct kxfer_link *link)
 {
 	struct kxfer_lane *lane;
 
-	cancel_work_sync(&link->connect_work);
+	stop_connecting(link);
 	cancel_delayed_work_sync(&link->keepalive_work);
 	cancel_work_sync(&link->content_work);
 	list_for_each_entry(lane, &link->lanes, node)
@@ -455,12 +487,6 @@ static void teardown_work(struct work_struct *work)
 	unpublish(link);
 	change_state(link, KXFER_LINK_CLOSING, KXFER_LINK_DEAD);
 	kxfer_link_put(link);
-}
-
-/** kxfer_link_wait_dead() - wait for the teardown of a failed link; bounded by it */
-void kxfer_link_wait_dead(struct kxfer_link *link)
-{
-	wait_event(link->wait, READ_ONCE(link->state) == KXFER_LINK_DEAD);
 }
 
 static bool same_key(const struct kxfer_link_key *a, const struct kxfer_link_key *b)
@@ -523,7 +549,7 @@ static struct kxfer_link *find_or_create(const struct kxfer_link_key *key)
 		kxfer_link_put(fresh);
 		return link ?: ERR_PTR(ret);
 	}
-	queue_work(connect_wq, &fresh->connect_work);
+	start_connecting(fresh);
 	return fresh;
 }
 
@@ -721,18 +747,11 @@ u32 kxfer_lane_info(const struct kxfer_session *viewer, u64 *cursor, void *recor
 	return n;
 }
 
-/** kxfer_link_init() - make the workqueues; they may run many long works at once */
+/** kxfer_link_init() - make the workqueue; it may run many long works at once */
 int kxfer_link_init(void)
 {
 	kxfer_wq = alloc_workqueue("kxfer", WQ_UNBOUND, WQ_MAX_ACTIVE);
-	if (!kxfer_wq)
-		return -ENOMEM;
-	connect_wq = alloc_workqueue("kxfer_connect", WQ_UNBOUND, CONNECTING_MAX);
-	if (!connect_wq) {
-		destroy_workqueue(kxfer_wq);
-		return -ENOMEM;
-	}
-	return 0;
+	return kxfer_wq ? 0 : -ENOMEM;
 }
 
 /** kxfer_link_fail_all() - fail every link and wait until none exists; may sleep */
@@ -750,6 +769,5 @@ void kxfer_link_fail_all(int error)
 /** kxfer_link_exit() - no link exists and none is made */
 void kxfer_link_exit(void)
 {
-	destroy_workqueue(connect_wq);
 	destroy_workqueue(kxfer_wq);
 }

@@ -3,6 +3,7 @@
 #ifndef KXFER_LINK_H
 #define KXFER_LINK_H
 
+#include <linux/completion.h>
 #include <linux/kref.h>
 #include <linux/kxfer.h>
 #include <linux/list.h>
@@ -65,7 +66,8 @@ struct kxfer_link_key {
  * @nr_data: how many
  * @users: peers and targets of this node's sessions
  * @wait: woken with every change of state and by the end of jobs and targets
- * @connect_work: initiator: brings it up
+ * @connect_task: initiator: the thread that brings it up; its creator's until teardown
+ * @connect_done: initiator: that thread has ended
  * @keepalive_work: every KXFER_KEEPALIVE_MS
  * @content_work: passive: tells the peer what exports hold now
  * @teardown_work: takes it down; queued once
@@ -118,7 +120,8 @@ struct kxfer_link {
 	u32 nr_data;
 	u32 users;
 	wait_queue_head_t wait;
-	struct work_struct connect_work;
+	struct task_struct *connect_task;
+	struct completion connect_done;
 	struct delayed_work keepalive_work;
 	struct work_struct content_work;
 	struct work_struct teardown_work;
@@ -173,7 +176,6 @@ int kxfer_link_add_lane(struct kxfer_link *link, struct kxfer_lane *lane);
 int kxfer_link_set_live(struct kxfer_link *link);
 void kxfer_link_protocol_error(struct kxfer_link *link, const char *what);
 int kxfer_link_job_error(struct kxfer_link *link);
-void kxfer_link_wait_dead(struct kxfer_link *link);
 enum ib_poll_context kxfer_link_poll_context(const struct kxfer_link *link);
 u32 kxfer_link_info(const struct kxfer_session *viewer, u64 *cursor, void *records, u32 nr);
 u32 kxfer_lane_info(const struct kxfer_session *viewer, u64 *cursor, void *records, u32 nr);

@@ -106,13 +106,14 @@ test_show_of_an_unknown_device_ends_3_and_names_the_devices() {
 }
 
 test_a_port_that_is_down_is_shown_so() {
+	[ "$KXFER_PROVIDER" = rxe ] || skip "siw's port stays up; 6.1 crashes in siw_netdev_down() if it has a QP"
 	ip link set dummy0 down
 	try kxfer --json device list
 	ip link set dummy0 up
 	ip addr add "$KXFER_ADDRESS6/64" dev dummy0 nodad 2>/dev/null
 	wait_for 10 grep -q ACTIVE "$port/state"
 	[ "$status" -eq 0 ] || fail "status $status"
-	[ "$KXFER_PROVIDER" = siw ] || expect_json '.[0].state' DOWN
+	expect_json '.[0].state' DOWN
 }
 
 test_no_device_is_an_empty_list_and_a_hint() {

@@ -41,7 +41,7 @@ static int fall_silent(void)
 		return baseline_command("ip addr del " SECOND "/24 dev " NETDEV);
 	return baseline_command("nft 'table ip kxfer_test { chain in { "
 				"type filter hook input priority 0; "
-				"ip saddr " SECOND " drop; ip daddr " SECOND " drop; } }'");
+				"ip saddr " SECOND " drop; ip daddr " SECOND " drop; }; }'");
 }
 
 FIXTURE(silence)

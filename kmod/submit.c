@@ -18,6 +18,7 @@
 
 #include <linux/hrtimer.h>
 #include <linux/overflow.h>
+#include <linux/pagemap.h>
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
 
@@ -373,9 +374,9 @@ int kxfer_job_submit(struct kxfer_session *session, void *arg)
 	ret = check_submit(cmd);
 	if (ret)
 		return ret;
-	/* Nothing is accepted that could not be reported. */
-	if (clear_user(u64_to_user_ptr(cmd->completions),
-		       cmd->nr_completions * sizeof(struct kxfer_completion)))
+	/* Nothing is accepted that could not be reported: a byte of each page is written. */
+	if (fault_in_writeable(u64_to_user_ptr(cmd->completions),
+			       cmd->nr_completions * sizeof(struct kxfer_completion)))
 		return -EFAULT;
 	ret = accept_jobs(session, cmd);
 	if (!cmd->accepted)

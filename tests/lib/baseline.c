@@ -39,6 +39,33 @@ long baseline_pinned_kib(void)
 	return kib;
 }
 
+static long vmstat(const char *name)
+{
+	FILE *file = fopen("/proc/vmstat", "re");
+	char line[128], format[64];
+	long value = 0;
+
+	snprintf(format, sizeof(format), "%s %%ld", name);
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, format, &value) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return value;
+}
+
+/* What each CPU has counted for itself is added up first. */
+static long held_pins(void)
+{
+	FILE *file = fopen("/proc/sys/vm/stat_refresh", "we");
+
+	if (file) {
+		fputs("1\n", file);
+		fclose(file);
+	}
+	return vmstat("nr_foll_pin_acquired") - vmstat("nr_foll_pin_released");
+}
+
 static void read_resources(char *text, size_t room)
 {
 	FILE *file = popen("rdma resource show 2>/dev/null", "r");
@@ -79,6 +106,7 @@ int baseline_take(int fd, struct baseline *baseline)
 {
 	read_resources(baseline->resources, sizeof(baseline->resources));
 	baseline->pinned_kib = baseline_pinned_kib();
+	baseline->held_pins = held_pins();
 	return kx_live_take(fd, &baseline->live);
 }
 
@@ -101,6 +129,11 @@ const char *baseline_wait(int fd, const struct baseline *baseline, uint32_t ms)
 	if (baseline_pinned_kib() != baseline->pinned_kib) {
 		snprintf(text, sizeof(text), "VmPin is %ld KiB, was %ld KiB",
 			 baseline_pinned_kib(), baseline->pinned_kib);
+		return text;
+	}
+	if (held_pins() > baseline->held_pins) {
+		snprintf(text, sizeof(text), "%ld pages are pinned in the kernel, were %ld",
+			 held_pins(), baseline->held_pins);
 		return text;
 	}
 	/* An accepted connection's rdma_cm id may be there for a moment. */

@@ -2,7 +2,8 @@
 /*
  * Baseline: what must be as before when a test is over. All live_* counters of
  * the module, what `rdma resource show` counts (QPs, CQs, PDs, MRs, ids of
- * rdma_cm) and the memory that this process has pinned.
+ * rdma_cm), the memory that this process has pinned, and the pins that the kernel
+ * has given out and not got back (FOLL_PIN, of anybody).
  *
  * Links stay up for a while after their last user, so a baseline is taken with
  * the link up: by a first rig that was opened and closed.
@@ -18,6 +19,7 @@ struct baseline {
 	struct kx_live live;
 	char resources[512];
 	long pinned_kib;
+	long held_pins;
 };
 
 int baseline_take(int fd, struct baseline *baseline);

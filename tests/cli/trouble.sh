@@ -17,6 +17,12 @@
 
 large=67108864
 
+# One for all tests, each with a copy of its own: random bytes take long.
+large_file() {
+	[ -e "$root/large" ] || random_file "$root/large" $large
+	cp "$root/large" file
+}
+
 # Starts a transfer and stops it once more than a megabyte has moved.
 stop_midway() { # COUNTER COMMAND...
 	counter=$1
@@ -35,7 +41,7 @@ go_on() {
 
 test_a_file_that_grows_while_it_is_put_stops_part_way() {
 	serve inbox=mem:128M --writable
-	random_file file $large
+	large_file
 	stop_midway bytes_written kxfer --json put file "$peer/inbox"
 	echo more >>file
 	go_on
@@ -47,7 +53,7 @@ test_a_file_that_grows_while_it_is_put_stops_part_way() {
 
 test_a_file_that_gets_shorter_while_it_is_put_stops_part_way() {
 	serve inbox=mem:128M --writable
-	random_file file $large
+	large_file
 	stop_midway bytes_written kxfer --json put file "$peer/inbox"
 	truncate -s 2000000 file
 	go_on
@@ -57,7 +63,7 @@ test_a_file_that_gets_shorter_while_it_is_put_stops_part_way() {
 
 test_a_file_that_vanishes_while_it_is_put_stops_part_way() {
 	serve inbox=mem:128M --writable
-	random_file file $large
+	large_file
 	stop_midway bytes_written kxfer --json put file "$peer/inbox"
 	rm file
 	go_on
@@ -67,7 +73,7 @@ test_a_file_that_vanishes_while_it_is_put_stops_part_way() {
 
 test_a_file_that_is_changed_while_it_is_put_stops_part_way() {
 	serve inbox=mem:128M --writable
-	random_file file $large
+	large_file
 	stop_midway bytes_written kxfer --json put file "$peer/inbox"
 	printf x | dd of=file conv=notrunc status=none
 	go_on
@@ -77,7 +83,7 @@ test_a_file_that_is_changed_while_it_is_put_stops_part_way() {
 
 test_ctrl_c_in_put_ends_130_and_announces_nothing() {
 	serve inbox=mem:128M --writable
-	random_file file $large
+	large_file
 	stop_midway bytes_written kxfer --json put file "$peer/inbox"
 	kill -INT "$pid"
 	go_on
@@ -89,7 +95,7 @@ test_ctrl_c_in_put_ends_130_and_announces_nothing() {
 }
 
 test_ctrl_c_in_get_keeps_a_right_part_and_ends_130() {
-	random_file file $large
+	large_file
 	serve file
 	stop_midway bytes_read kxfer --json get "$peer/file" got
 	kill -INT "$pid"
@@ -106,7 +112,7 @@ test_ctrl_c_in_get_keeps_a_right_part_and_ends_130() {
 }
 
 test_two_gets_to_one_file_do_not_mix() {
-	random_file file $large
+	large_file
 	serve file
 	stop_midway bytes_read kxfer get "$peer/file" got
 	timeout 30 kxfer get "$peer/file" got >second.out 2>&1
@@ -119,7 +125,7 @@ test_two_gets_to_one_file_do_not_mix() {
 }
 
 test_sigterm_in_get_ends_143() {
-	random_file file $large
+	large_file
 	serve file
 	stop_midway bytes_read kxfer get "$peer/file" got
 	kill -TERM "$pid"
@@ -128,7 +134,7 @@ test_sigterm_in_get_ends_143() {
 }
 
 test_a_get_after_a_stopped_one_starts_anew() {
-	random_file file $large
+	large_file
 	serve file
 	stop_midway bytes_read kxfer get "$peer/file" got
 	kill -INT "$pid"
@@ -174,7 +180,7 @@ test_a_full_disk_at_the_receiver_publishes_nothing_and_loses_nothing() {
 }
 
 test_a_reader_that_goes_away_from_standard_output_ends_get() {
-	random_file file $large
+	large_file
 	serve file
 	timeout 60 sh -c "{ kxfer get $peer/file - ; echo \$? >code; } | head -c 100000 >/dev/null" 2>stderr
 	[ "$(cat code)" -eq 4 ] || fail "status $(cat code)"
@@ -183,7 +189,7 @@ test_a_reader_that_goes_away_from_standard_output_ends_get() {
 
 test_an_exporter_that_is_killed_ends_the_put() {
 	serve inbox=mem:128M --writable
-	random_file file $large
+	large_file
 	stop_midway bytes_written kxfer --json put file "$peer/inbox"
 	kill -KILL "$serve_pid"
 	wait_for 30 is_over "$serve_pid"
@@ -193,7 +199,7 @@ test_an_exporter_that_is_killed_ends_the_put() {
 }
 
 test_an_exporter_that_ends_ends_the_get() {
-	random_file file $large
+	large_file
 	serve file
 	stop_midway bytes_read kxfer --json get "$peer/file" got
 	kill -TERM "$serve_pid"
@@ -206,7 +212,7 @@ test_an_exporter_that_ends_ends_the_get() {
 }
 
 test_a_content_that_changes_while_it_is_got_is_noticed() {
-	random_file file $large
+	large_file
 	cp file sent
 	serve file --writable
 	random_file other 1000
@@ -264,7 +270,7 @@ test_ctrl_c_in_ping_prints_the_summary() {
 
 test_serve_goes_on_after_a_put_that_was_stopped() {
 	serve inbox=mem:128M --writable
-	random_file file $large
+	large_file
 	stop_midway bytes_written kxfer put file "$peer/inbox"
 	kill -KILL "$pid"
 	collect

@@ -181,6 +181,39 @@ TEST_F(path, local_only_writes_are_there_for_a_read_behind_them)
 	}
 }
 
+/* Work requests posted on the link's data lane so far. */
+static uint64_t work_requests(const struct rig *rig)
+{
+	struct kxfer_info_lane lanes[64];
+	uint64_t cursor = 0;
+	int i, n = kx_info(rig->client, KXFER_INFO_LANES, lanes, sizeof(lanes[0]), 64, &cursor);
+
+	for (i = 0; i < n; i++)
+		if (lanes[i].link == rig->link && lanes[i].index == 1)
+			return lanes[i].nr_wr;
+	return 0;
+}
+
+static uint64_t work_requests_of(const struct rig *rig, uint32_t flags)
+{
+	struct kxfer_job job = rig_job(rig, KXFER_OP_WRITE, 0, 0, 100);
+	struct kxfer_completion done;
+	uint64_t before = work_requests(rig);
+
+	job.flags = flags;
+	if (kx_submit(rig->client, &job, 1) != 1 ||
+	    kx_reap(rig->client, &done, 1, 1, KX_TIMEOUT_MS) != 1 || done.status)
+		return 0;
+	return work_requests(rig) - before;
+}
+
+/* On iWARP a WRITE completes when TCP has it; a READ behind it proves more. */
+TEST_F(path, write_is_proved_by_a_read_on_iwarp_only)
+{
+	EXPECT_EQ(1, work_requests_of(&self->rig, KXFER_JOB_F_LOCAL_ONLY));
+	EXPECT_EQ(strcmp(kx_provider(), "siw") ? 1 : 2, work_requests_of(&self->rig, 0));
+}
+
 TEST_F(path, local_only_means_nothing_to_a_read)
 {
 	struct kxfer_job job = rig_job(&self->rig, KXFER_OP_READ, 0, 0, 1);

@@ -407,14 +407,16 @@ static bool post_some(struct kxfer_lane *lane, struct kxfer_active_job *job)
  * kxfer_job_pump() - post what the lane has room for; does not sleep
  * @lane: a data lane, open or not
  *
- * Bounded by the lane's credits and slots, which completions give back.
+ * Bounded by the lane's credits and slots, which completions give back. Nothing
+ * more is posted from the moment when the link fails: on one CPU a soft provider
+ * that is kept busy would keep the teardown waiting.
  */
 void kxfer_job_pump(struct kxfer_lane *lane)
 {
 	struct kxfer_active_job *job;
 
 	spin_lock_bh(&lane->lock);
-	while (lane->open &&
+	while (lane->open && kxfer_link_is_live(lane->link) &&
 	       (job = list_first_entry_or_null(&lane->queue, struct kxfer_active_job,
 					       lane_node))) {
 		if (!post_some(lane, job))

@@ -145,6 +145,11 @@ static int wait_until_usable(struct rig *rig)
 	return ret;
 }
 
+static uint64_t ms_since(uint64_t before)
+{
+	return (kx_now_ns() - before) / 1000000;
+}
+
 static int submit_thousand(const struct rig *rig)
 {
 	struct kxfer_job jobs[250];
@@ -167,9 +172,12 @@ TEST_F_TIMEOUT(device, removed_with_1000_jobs_in_flight, 180)
 	int i, gone = 0, well = 0;
 	struct kxfer_query query;
 	uint32_t region;
+	uint64_t before;
 
 	ASSERT_EQ(NR_JOBS, submit_thousand(&self->rig));
+	before = kx_now_ns();
 	ASSERT_EQ(0, device_del(self));
+	TH_LOG("the device was gone after %llu ms", (unsigned long long)ms_since(before));
 	/* When the device is gone no job is left: each has completed. */
 	EXPECT_EQ(0, kx_counter(self->fd, "live_jobs"));
 	EXPECT_EQ(0, kx_counter(self->fd, "live_mappings"));
@@ -277,11 +285,6 @@ static int open_silent_host(int fd)
 	};
 
 	return kx_call(fd, KXFER_PEER_OPEN, &cmd);
-}
-
-static uint64_t ms_since(uint64_t before)
-{
-	return (kx_now_ns() - before) / 1000000;
 }
 
 TEST_F_TIMEOUT(device, goes_while_somebody_connects, 90)

@@ -149,11 +149,14 @@ static void *notify_later(void *argument)
 
 TEST_F(event, wakes_who_waits_for_it)
 {
+	uint64_t began = kx_now_ns();
 	pthread_t thread;
 
 	ASSERT_EQ(0, pthread_create(&thread, NULL, notify_later, &self->pair));
 	test_cmd_event_reap(1, self->pair.server, &self->event, 1, KX_TIMEOUT_MS);
 	EXPECT_EQ(5, self->event.cookie);
+	/* And not only at the deadline. */
+	EXPECT_GT(KX_TIMEOUT_MS / 2 * 1000000ULL, kx_now_ns() - began);
 	pthread_join(thread, NULL);
 }
 

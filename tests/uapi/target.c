@@ -114,6 +114,19 @@ TEST_F(target, is_closed_once_and_by_its_session)
 	test_err_target_close(ENOENT, self->pair.client, 0);
 }
 
+/* What an earlier test closed may be going still. */
+TEST_F(target, that_is_closed_leaves_nothing_at_the_exporter)
+{
+	uint64_t exposures = kx_counter(self->pair.client, "live_exposures");
+	uint64_t grants = kx_counter(self->pair.client, "live_grants");
+
+	test_cmd_target_close(self->pair.client, self->pair.target);
+	EXPECT_TRUE(kx_wait_until(kx_counter(self->pair.client, "live_exposures") < exposures,
+				  KX_TIMEOUT_MS));
+	EXPECT_TRUE(kx_wait_until(kx_counter(self->pair.client, "live_grants") < grants,
+				  KX_TIMEOUT_MS));
+}
+
 TEST_F(target, may_be_opened_many_times)
 {
 	uint32_t ids[100];

@@ -21,6 +21,12 @@ static const char *skip_reason(int ret)
 				    "no memory of that kind is free";
 }
 
+/* What a kernel may lack or have none left of. */
+static bool is_huge(enum buffer_kind kind)
+{
+	return kind == BUFFER_HUGETLB || kind == BUFFER_THP;
+}
+
 FIXTURE(transfer)
 {
 	struct rig rig;
@@ -77,7 +83,7 @@ FIXTURE_SETUP(transfer)
 	int ret = rig_open(&self->rig, &options);
 
 	if ((ret == -ENOMEM || ret == -EOPNOTSUPP) &&
-	    (variant->here == BUFFER_HUGETLB || variant->there == BUFFER_HUGETLB))
+	    (is_huge(variant->here) || is_huge(variant->there)))
 		SKIP(return, "%s", skip_reason(ret));
 	ASSERT_EQ(0, ret);
 	ASSERT_EQ(1, kx_info(self->rig.client, KXFER_INFO_DEVICES, &self->device,

@@ -58,8 +58,9 @@ static int map_thp(struct buffer *buffer, size_t length)
 	if (ret)
 		return ret;
 	buffer->bytes = (uint8_t *)round_up((size_t)buffer->mapping, BUFFER_HUGE);
+	/* A kernel without them does not know the advice. */
 	if (madvise(buffer->bytes, round_up(length, BUFFER_HUGE), MADV_HUGEPAGE))
-		return -errno;
+		return errno == EINVAL ? -EOPNOTSUPP : -errno;
 	return 0;
 }
 

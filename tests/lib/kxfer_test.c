@@ -121,7 +121,7 @@ void *kx_before_hole(size_t room)
 	size_t pages = (room + page - 1) / page * page;
 	char *memory = kx_alloc(pages + page);
 
-	if (!memory || mprotect(memory + pages, page, PROT_NONE))
+	if (!memory || munmap(memory + pages, page))
 		return NULL;
 	return memory + pages - room;
 }

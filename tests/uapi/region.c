@@ -271,7 +271,8 @@ TEST_F(region, of_a_huge_page_is_one_segment)
 	FILE *pool = fopen("/proc/sys/vm/nr_hugepages", "w");
 	void *memory;
 
-	ASSERT_NE(NULL, pool);
+	if (!pool)
+		SKIP(return, "this kernel has no huge pages");
 	fprintf(pool, "2\n");
 	fclose(pool);
 	memory = mmap(NULL, HUGE, PROT_READ | PROT_WRITE,

@@ -17,6 +17,11 @@ CACHE        := $(or $(KXFER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kxfer
 KSELFTEST    := $(CACHE)/kernels/6.12/source/tools/testing/selftests
 TESTS_INSTALL = $(O)/tests/install
 
+# What emulated CPUs under these checks can do in reasonable time.
+SMP_KERNELS ?= 6.12-debug 6.12-kcsan
+SMP_TESTS   ?= uapi:* data:content data:notify data:path data:transfer lifetime:* perm:* leaks:*
+SMOKE_TESTS ?= uapi:smoke uapi:submit data:notify lifetime:revoke lifetime:module leaks:*
+
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-print-directory
@@ -45,12 +50,31 @@ vm: ## a shell in a virtual machine with kxfer on soft RoCE
 	@tests/vm/run --shell --kernel $(KERNEL)
 
 ##@ Test
-.PHONY: check check-unit kselftest-install mutants lint
+.PHONY: check check-debug check-smp check-smp-smoke check-unit kselftest-install mutants lint
 check: ## everything, on every kernel and provider (KERNELS, PROVIDERS, TESTS narrow it down)
 	@scripts/setup check
 	@set -e; for kernel in $(KERNELS); do $(MAKE) kmod siw KERNEL=$$kernel; done
 	@$(MAKE) userspace kselftest-install
 	@KERNELS="$(KERNELS)" tests/vm/check $(O)
+
+check-debug: ## the same tests on a kernel that checks itself: KASAN, lockdep, kmemleak ...
+	@scripts/build-kernel 6.1-debug
+	@$(MAKE) kmod KERNEL=6.1-debug
+	@$(MAKE) userspace kselftest-install
+	@CHECK_NAME=check-debug KERNELS=6.1-debug CHECK_MEMORY=3584 UNIT=no tests/vm/check $(O)
+
+check-smp: ## two CPUs: KASAN, lockdep, sleeping in atomic context; then KCSAN (slow)
+	@set -e; for kernel in $(SMP_KERNELS); do \
+		scripts/build-kernel $$kernel; $(MAKE) kmod KERNEL=$$kernel; done
+	@$(MAKE) userspace kselftest-install
+	@set -e; for kernel in $(SMP_KERNELS); do \
+		CHECK_NAME=check-smp KERNELS=$$kernel CHECK_CPUS=2 CHECK_TIMEOUT=3600 UNIT=no \
+			TESTS="$${TESTS:-$(SMP_TESTS)}" tests/vm/check $(O); done
+
+check-smp-smoke: ## five minutes of it, if its kernel is built already
+	@if scripts/build-kernel --cached 6.12-debug; then \
+		$(MAKE) check-smp SMP_KERNELS=6.12-debug SMP_TESTS="$(SMOKE_TESTS)" PROVIDERS=rxe; \
+	else echo "ok 1 check-smp # SKIP the kernel 6.12-debug is not built; make check-smp builds it"; fi
 
 check-unit: ## unit tests on this machine, no virtual machine
 	@scripts/setup check

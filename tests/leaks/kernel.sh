@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# What all the tests before it have left behind in a checking kernel: memory
+# that nothing points to any more, and whether the checks still stand. Runs as
+# the last of a collection.
+
+. ../lib/cli.sh
+
+kmemleak=/sys/kernel/debug/kmemleak
+
+# An object is reported when two scans in a row do not find it, and when it is
+# older than five seconds (jiffies_min_age in mm/kmemleak.c).
+expect_no_leak() {
+	[ -e $kmemleak ] || skip "this kernel has no kmemleak"
+	echo scan >$kmemleak
+	sleep 6
+	echo scan >$kmemleak
+	cat $kmemleak >"$work/leaks"
+	if [ -s "$work/leaks" ]; then
+		head -n 60 "$work/leaks"
+		fail "$(grep -c '^unreferenced object' "$work/leaks") leaked objects"
+	fi
+}
+
+test_locks_are_still_watched() {
+	[ -e /proc/lockdep_stats ] || skip "this kernel has no lockdep"
+	grep -q 'debug_locks: *1' /proc/lockdep_stats || fail "lockdep has switched itself off"
+}
+
+test_nothing_leaked_while_the_module_is_loaded() {
+	expect_no_leak
+}
+
+# The module's own statics are no roots any more.
+test_nothing_leaked_when_the_module_is_gone() {
+	rmmod kxfer || fail "rmmod kxfer"
+	expect_no_leak
+	insmod /kxfer/kxfer.ko || fail "insmod kxfer.ko"
+	wait_for 10 test -c /dev/kxfer
+}
+
+run_tests

@@ -61,14 +61,14 @@ check-debug: ## the same tests on a kernel that checks itself: KASAN, lockdep, k
 	@scripts/build-kernel 6.1-debug
 	@$(MAKE) kmod KERNEL=6.1-debug
 	@$(MAKE) userspace kselftest-install
-	@CHECK_NAME=check-debug KERNELS=6.1-debug CHECK_MEMORY=3584 UNIT=no tests/vm/check $(O)
+	@CHECK_NAME=check-debug KERNELS=6.1-debug UNIT=no tests/vm/check $(O)
 
 check-smp: ## two CPUs: KASAN, lockdep, sleeping in atomic context; then KCSAN (slow)
 	@set -e; for kernel in $(SMP_KERNELS); do \
 		scripts/build-kernel $$kernel; $(MAKE) kmod KERNEL=$$kernel; done
 	@$(MAKE) userspace kselftest-install
 	@set -e; for kernel in $(SMP_KERNELS); do \
-		CHECK_NAME=check-smp KERNELS=$$kernel CHECK_CPUS=2 CHECK_TIMEOUT=3600 UNIT=no \
+		CHECK_NAME=check-smp KERNELS=$$kernel CHECK_TIMEOUT=3600 UNIT=no \
 			TESTS="$${TESTS:-$(SMP_TESTS)}" tests/vm/check $(O); done
 
 check-smp-smoke: ## five minutes of it, if its kernel is built already

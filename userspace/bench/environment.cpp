@@ -41,6 +41,7 @@ bool has_word(const std::string& text, const std::string& wanted) {
 }
 
 std::string virtual_machine() {
+    if (cpuinfo("vendor_id") == "User Mode Linux") return "User-mode Linux";
     if (!has_word(cpuinfo("flags"), "hypervisor")) return {};
     const std::string vendor = first_line("/sys/class/dmi/id/sys_vendor");
     const std::string product = first_line("/sys/class/dmi/id/product_name");

@@ -5,6 +5,8 @@
 # that nothing points to any more, and whether the checks still stand. Runs as
 # the last of a collection.
 
+# shellcheck disable=SC2086,SC2154,SC2317 # a path of ours, variables of cli.sh; functions that run_tests calls
+# shellcheck source=tests/lib/cli.sh
 . ../lib/cli.sh
 
 kmemleak=/sys/kernel/debug/kmemleak
@@ -32,7 +34,7 @@ test_nothing_leaked_while_the_module_is_loaded() {
 	expect_no_leak
 }
 
-# The module's own statics are no roots any more.
+# What only the module's own variables pointed to is lost now.
 test_nothing_leaked_when_the_module_is_gone() {
 	rmmod kxfer || fail "rmmod kxfer"
 	expect_no_leak

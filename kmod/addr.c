@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Addresses: struct kxfer_addr of the uapi beside struct sockaddr_storage of the
- * kernel. Pure functions, any context.
+ * kernel. Pure functions, any context. User space compiles this file too, to test it.
  */
-#include "log.h"
-
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/string.h>

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Channel: requests and answers on a lane, in fixed slots (wire.h).
- *
- * A request slot is busy from kxfer_channel_get() until three things have
- * happened, in any order: its owner let go (held), the answer came (waiting), and
- * the SEND completed (sending). A reply slot is busy from the arrival of a
- * request until its answer is posted. The answer of the request before may then
- * still be under way: its message must not be touched, so handling the next
- * request is deferred until that SEND has completed.
+ * Channel: requests and answers on a lane, in fixed slots (wire.h). What states a
+ * slot goes through stands in slot.c.
  *
  * No SEND lacks a RECV: the peer can have nr_slots requests here, and we
  * nr_slots answers to come, and 2 * nr_slots RECVs are posted; each is posted
  * again before the message it held is acted on.
  * No SEND lacks room in the send queue: each slot has at most one SEND there.
  *
- * All flags are under the lane's lock. Handlers of arrivals run where the lane's
+ * All slots are under the lane's lock. Handlers of arrivals run where the lane's
  * completions run, possibly in a softirq.
  */
 #include "log.h"
@@ -24,6 +18,7 @@
 
 #include "channel.h"
 #include "control.h"
+#include "decode.h"
 #include "lane.h"
 #include "link.h"
 #include "stats.h"
@@ -97,25 +92,9 @@ int kxfer_channel_post_recvs(struct kxfer_channel *channel)
 	return ret;
 }
 
-static bool maybe_free_locked(struct kxfer_request *request)
+/* The slot was freed under the lane's lock, which has been dropped since. */
+static void slot_freed(struct kxfer_channel *channel)
 {
-	if (request->held || request->waiting || request->sending)
-		return false;
-	request->busy = false;
-	request->job = NULL;
-	return true;
-}
-
-static void maybe_free(struct kxfer_request *request)
-{
-	struct kxfer_channel *channel = request->channel;
-	bool freed;
-
-	spin_lock_bh(&channel->lane->lock);
-	freed = maybe_free_locked(request);
-	spin_unlock_bh(&channel->lane->lock);
-	if (!freed)
-		return;
 	wake_up(&channel->wait);
 	kxfer_control_slot_free(channel->lane);
 }
@@ -125,14 +104,16 @@ static void request_sent(struct ib_cq *cq, struct ib_wc *wc)
 	struct kxfer_request *request =
 		container_of(wc->wr_cqe, struct kxfer_request, cqe);
 	struct kxfer_lane *lane = request->channel->lane;
+	bool freed;
 
 	if (wc->status != IB_WC_SUCCESS)
 		kxfer_lane_wc_error(lane, wc, "SEND of a request");
 	spin_lock_bh(&lane->lock);
-	request->sending = false;
+	freed = kxfer_request_sent(&request->slot);
 	lane->nr_completions++;
 	spin_unlock_bh(&lane->lock);
-	maybe_free(request);
+	if (freed)
+		slot_freed(request->channel);
 }
 
 static void reply_sent(struct ib_cq *cq, struct ib_wc *wc)
@@ -147,16 +128,14 @@ static void reply_sent(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	}
 	spin_lock_bh(&lane->lock);
-	reply->sending = false;
-	start = reply->deferred;
-	reply->deferred = false;
+	start = kxfer_reply_sent(&reply->slot);
 	lane->nr_completions++;
 	spin_unlock_bh(&lane->lock);
 	if (start)
 		kxfer_control_dispatch(reply);
 }
 
-/* The waiter, the callback or nobody takes the answer; request->waiting is clear. */
+/* The waiter or the callback takes the answer; the slot is not waiting any more. */
 static void deliver_answer(struct kxfer_request *request)
 {
 	if (request->answered) {
@@ -174,28 +153,26 @@ static const char *accept_answer(struct kxfer_recv *recv,
 	struct kxfer_channel *channel = recv->channel;
 	struct kxfer_lane *lane = channel->lane;
 	struct kxfer_request *request = &channel->requests[header->slot];
-	u32 length = be16_to_cpu(header->length);
-	bool abandoned;
+	enum kxfer_answer verdict;
 
 	spin_lock_bh(&lane->lock);
-	if (!request->waiting || be64_to_cpu(header->sequence) != request->sequence ||
-	    header->type != (request->message->type | KXFER_WIRE_ANSWER)) {
+	verdict = kxfer_request_answered(&request->slot, header->type,
+					 be64_to_cpu(header->sequence));
+	if (verdict == KXFER_ANSWER_UNASKED) {
 		spin_unlock_bh(&lane->lock);
 		return "an answer to nothing";
 	}
-	request->waiting = false;
-	request->status = kxfer_control_errno(be16_to_cpu(header->status));
-	request->answer_length = request->status ? 0 : length;
+	request->status = kxfer_wire_errno(be16_to_cpu(header->status));
+	request->answer_length = request->status ? 0 : be16_to_cpu(header->length);
 	memcpy(request->answer, header + 1, request->answer_length);
-	abandoned = request->abandoned;
 	post_recv(recv);
 	spin_unlock_bh(&lane->lock);
 
-	if (abandoned) {
-		kxfer_control_abandoned(request);
-		maybe_free(request);
-	} else {
+	if (verdict == KXFER_ANSWER_WANTED) {
 		deliver_answer(request);
+	} else {
+		kxfer_control_abandoned(request);
+		kxfer_channel_put(request);
 	}
 	return NULL;
 }
@@ -206,21 +183,19 @@ static const char *accept_request(struct kxfer_recv *recv,
 	struct kxfer_channel *channel = recv->channel;
 	struct kxfer_lane *lane = channel->lane;
 	struct kxfer_reply *reply = &channel->replies[header->slot];
-	bool start;
+	enum kxfer_arrival verdict;
 
 	spin_lock_bh(&lane->lock);
-	if (reply->busy) {
+	verdict = kxfer_reply_arrived(&reply->slot);
+	if (verdict == KXFER_ARRIVAL_TWICE) {
 		spin_unlock_bh(&lane->lock);
 		return "a second request in a slot";
 	}
-	reply->busy = true;
 	reply->request_length = be16_to_cpu(header->length);
 	memcpy(reply->request, header, sizeof(*header) + reply->request_length);
-	reply->deferred = reply->sending;
-	start = !reply->sending;
 	post_recv(recv);
 	spin_unlock_bh(&lane->lock);
-	if (start)
+	if (verdict == KXFER_ARRIVAL_START)
 		kxfer_control_dispatch(reply);
 	return NULL;
 }
@@ -229,18 +204,13 @@ static const char *accept_message(struct kxfer_recv *recv, u32 byte_len)
 {
 	const struct kxfer_wire_header *header = recv->message;
 
-	if (byte_len < sizeof(*header))
-		return "a message shorter than its header";
-	if (byte_len != sizeof(*header) + be16_to_cpu(header->length))
-		return "a message of another length than its header says";
-	if (header->slot >= recv->channel->nr_slots)
-		return "a slot that does not exist";
-	if (header->reserved)
-		return "a reserved field that is not zero";
+	const char *wrong = kxfer_wire_check_message(header, byte_len,
+						     recv->channel->nr_slots);
+
+	if (wrong)
+		return wrong;
 	if (header->type & KXFER_WIRE_ANSWER)
 		return accept_answer(recv, header);
-	if (header->status)
-		return "a request with a status";
 	return accept_request(recv, header);
 }
 
@@ -363,13 +333,11 @@ void kxfer_channel_stop(struct kxfer_channel *channel)
 		bool waiting;
 
 		spin_lock_bh(&channel->lane->lock);
-		waiting = request->waiting;
-		request->waiting = false;
-		request->sending = false;
+		waiting = kxfer_request_stop(&request->slot);
 		request->status = -ECONNRESET;
 		request->answer_length = 0;
 		spin_unlock_bh(&channel->lane->lock);
-		if (waiting && !request->abandoned)
+		if (waiting)
 			deliver_answer(request);
 	}
 	ib_dma_unmap_single(channel_ibdev(channel), channel->memory_dma,
@@ -387,14 +355,14 @@ void kxfer_channel_destroy(struct kxfer_channel *channel)
 	kfree(channel->memory);
 }
 
-static void take_locked(struct kxfer_request *request)
+static bool take_locked(struct kxfer_request *request)
 {
-	request->busy = true;
-	request->held = true;
-	request->abandoned = false;
+	if (!kxfer_request_take(&request->slot))
+		return false;
 	request->answered = NULL;
 	request->job = NULL;
 	reinit_completion(&request->done);
+	return true;
 }
 
 /**
@@ -410,12 +378,9 @@ struct kxfer_request *kxfer_channel_get_locked(struct kxfer_channel *channel)
 	lockdep_assert_held(&channel->lane->lock);
 	if (!channel->lane->open)
 		return NULL;
-	for (; i < channel->nr_slots; i++) {
-		if (!channel->requests[i].busy) {
-			take_locked(&channel->requests[i]);
+	for (; i < channel->nr_slots; i++)
+		if (take_locked(&channel->requests[i]))
 			return &channel->requests[i];
-		}
-	}
 	return NULL;
 }
 
@@ -436,10 +401,8 @@ struct kxfer_request *kxfer_channel_get_ping(struct kxfer_channel *channel)
 	struct kxfer_request *request = &channel->requests[KXFER_WIRE_PING_SLOT];
 
 	spin_lock_bh(&channel->lane->lock);
-	if (request->busy || !channel->lane->open)
+	if (!channel->lane->open || !take_locked(request))
 		request = NULL;
-	else
-		take_locked(request);
 	spin_unlock_bh(&channel->lane->lock);
 	return request;
 }
@@ -447,10 +410,14 @@ struct kxfer_request *kxfer_channel_get_ping(struct kxfer_channel *channel)
 /** kxfer_channel_put() - let go of a slot; it is free once its SEND has completed too */
 void kxfer_channel_put(struct kxfer_request *request)
 {
-	spin_lock_bh(&request->channel->lane->lock);
-	request->held = false;
-	spin_unlock_bh(&request->channel->lane->lock);
-	maybe_free(request);
+	struct kxfer_channel *channel = request->channel;
+	bool freed;
+
+	spin_lock_bh(&channel->lane->lock);
+	freed = kxfer_request_put(&request->slot);
+	spin_unlock_bh(&channel->lane->lock);
+	if (freed)
+		slot_freed(channel);
 }
 
 /**
@@ -468,29 +435,27 @@ int kxfer_channel_post_locked(struct kxfer_request *request, u8 type,
 {
 	struct kxfer_channel *channel = request->channel;
 	struct kxfer_wire_header *message = request->message;
+	u64 sequence = channel->next_sequence + 1;
 	int ret;
 
 	if (!channel->lane->open)
 		return -ECONNRESET;
 	if (WARN_ON_ONCE(sizeof(*message) + length > channel->max_bytes))
 		return -EMSGSIZE;
-	request->sequence = ++channel->next_sequence;
+	channel->next_sequence = sequence;
 	*message = (struct kxfer_wire_header) {
 		.type = type,
 		.slot = request->index,
 		.length = cpu_to_be16(length),
-		.sequence = cpu_to_be64(request->sequence),
+		.sequence = cpu_to_be64(sequence),
 	};
 	if (length)
 		memcpy(message + 1, payload, length);
-	request->waiting = true;
-	request->sending = true;
+	kxfer_request_posted(&request->slot, type, sequence);
 	request->sent_ns = ktime_get_ns();
 	ret = post_send(channel, &request->cqe, request->dma, message);
-	if (ret) {
-		request->waiting = false;
-		request->sending = false;
-	}
+	if (ret)
+		kxfer_request_not_posted(&request->slot);
 	return ret;
 }
 
@@ -540,7 +505,7 @@ static struct kxfer_request *wait_for_slot(struct kxfer_channel *channel,
 static int wait_for_answer(struct kxfer_request *request, unsigned long left,
 			   enum kxfer_wait wait)
 {
-	bool came;
+	bool abandoned;
 	long ret;
 
 	if (wait == KXFER_WAIT_KILLABLE)
@@ -550,13 +515,9 @@ static int wait_for_answer(struct kxfer_request *request, unsigned long left,
 	if (ret > 0)
 		return 0;
 	spin_lock_bh(&request->channel->lane->lock);
-	came = !request->waiting;
-	if (!came) {
-		request->abandoned = true;
-		request->held = false;
-	}
+	abandoned = kxfer_request_abandon(&request->slot);
 	spin_unlock_bh(&request->channel->lane->lock);
-	if (came)
+	if (!abandoned)
 		return 0;
 	return ret ? -EINTR : -ETIMEDOUT;
 }
@@ -634,8 +595,7 @@ void kxfer_channel_answer(struct kxfer_reply *reply,
 		.sequence = reply->request->sequence,
 	};
 	spin_lock_bh(&channel->lane->lock);
-	reply->busy = false;
-	reply->sending = true;
+	kxfer_reply_posted(&reply->slot);
 	ret = post_send(channel, &reply->cqe, reply->dma, reply->message);
 	spin_unlock_bh(&channel->lane->lock);
 	if (ret)

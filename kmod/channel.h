@@ -8,6 +8,7 @@
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
+#include "slot.h"
 #include "wire.h"
 
 struct kxfer_active_job;
@@ -29,12 +30,7 @@ typedef void (*kxfer_answered_fn)(struct kxfer_request *request);
  * struct kxfer_request - a slot for one of our requests
  * @channel: it belongs to
  * @index: of the slot
- * @busy: taken; free again once not @held, @waiting or @sending
- * @held: its owner uses it
- * @waiting: the answer has not come
- * @sending: the SEND has not completed: @message belongs to the device
- * @abandoned: nobody waits any more, kxfer_channel_call() gave up
- * @sequence: sent with it
+ * @slot: where it stands; @message is the device's while it is sending
  * @message: KXFER header and payload
  * @dma: of @message
  * @cqe: of the SEND
@@ -49,12 +45,7 @@ typedef void (*kxfer_answered_fn)(struct kxfer_request *request);
 struct kxfer_request {
 	struct kxfer_channel *channel;
 	u8 index;
-	bool busy;
-	bool held;
-	bool waiting;
-	bool sending;
-	bool abandoned;
-	u64 sequence;
+	struct kxfer_request_slot slot;
 	struct kxfer_wire_header *message;
 	u64 dma;
 	struct ib_cqe cqe;
@@ -71,9 +62,7 @@ struct kxfer_request {
  * struct kxfer_reply - a slot for one of the peer's requests
  * @channel: it belongs to
  * @index: of the slot
- * @busy: a request is being handled
- * @sending: our last answer's SEND has not completed: @message is the device's
- * @deferred: a request came while @sending; it is handled after that
+ * @slot: where it stands; @message is the device's while it is sending
  * @message: our answer
  * @dma: of @message
  * @cqe: of the SEND
@@ -84,9 +73,7 @@ struct kxfer_request {
 struct kxfer_reply {
 	struct kxfer_channel *channel;
 	u8 index;
-	bool busy;
-	bool sending;
-	bool deferred;
+	struct kxfer_reply_slot slot;
 	struct kxfer_wire_header *message;
 	u64 dma;
 	struct ib_cqe cqe;
@@ -104,7 +91,7 @@ struct kxfer_recv {
 };
 
 /**
- * struct kxfer_channel - the messages of one lane; flags of slots are under the lane's lock
+ * struct kxfer_channel - the messages of one lane; slots are under the lane's lock
  * @lane: it belongs to
  * @nr_slots: requests that each side may have unanswered
  * @max_bytes: longest message, header included

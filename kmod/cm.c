@@ -24,6 +24,7 @@
 
 #include "cm.h"
 #include "control.h"
+#include "decode.h"
 #include "device.h"
 #include "lane.h"
 #include "link.h"
@@ -56,29 +57,14 @@ const char *kxfer_cm_refusal_text(u32 refusal)
 	       "unknown reason";
 }
 
-static int refusal_errno(u32 refusal)
-{
-	switch (refusal) {
-	case KXFER_REFUSAL_VERSION:
-	case KXFER_REFUSAL_MAGIC:
-		return -EPROTONOSUPPORT;
-	case KXFER_REFUSAL_LIMIT:
-	case KXFER_REFUSAL_RESOURCES:
-		return -EDQUOT;
-	case KXFER_REFUSAL_CLOSING:
-		return -ECONNREFUSED;
-	default:
-		return -EACCES;
-	}
-}
-
 /* The private data is looked at itself: siw's reject status is not the core's. */
 static int rejected(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 {
-	const struct kxfer_wire_refusal *refusal = event->param.conn.private_data;
+	const struct kxfer_wire_refusal *refusal =
+		kxfer_wire_refusal(event->param.conn.private_data,
+				   event->param.conn.private_data_len);
 
-	if (!refusal || event->param.conn.private_data_len < sizeof(*refusal) ||
-	    be32_to_cpu(refusal->magic) != KXFER_WIRE_MAGIC)
+	if (!refusal)
 		return -ECONNREFUSED;
 	lane->refusal = be16_to_cpu(refusal->reason);
 	WRITE_ONCE(lane->link->refusal, lane->refusal);
@@ -86,19 +72,13 @@ static int rejected(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 		     lane->link->id, kxfer_cm_refusal_text(lane->refusal),
 		     be16_to_cpu(refusal->version_min),
 		     be16_to_cpu(refusal->version_max));
-	return refusal_errno(lane->refusal);
+	return kxfer_wire_refusal_errno(lane->refusal);
 }
 
 static int welcomed(const struct rdma_cm_event *event)
 {
-	const struct kxfer_wire_welcome *welcome = event->param.conn.private_data;
-
-	if (!welcome || event->param.conn.private_data_len < sizeof(*welcome) ||
-	    be32_to_cpu(welcome->magic) != KXFER_WIRE_MAGIC)
-		return -EPROTO;
-	if (be16_to_cpu(welcome->version) != KXFER_WIRE_VERSION_MAX)
-		return -EPROTONOSUPPORT;
-	return 0;
+	return kxfer_wire_check_welcome(event->param.conn.private_data,
+					event->param.conn.private_data_len);
 }
 
 static void step_done(struct kxfer_lane *lane, int error)
@@ -429,22 +409,6 @@ void kxfer_cm_accept_work(struct work_struct *work)
 	kxfer_link_fail(link, ret);
 }
 
-static u32 check_hello(const struct kxfer_wire_hello *hello, u32 length)
-{
-	if (!hello || length < sizeof(*hello) ||
-	    be32_to_cpu(hello->magic) != KXFER_WIRE_MAGIC)
-		return KXFER_REFUSAL_MAGIC;
-	if (be16_to_cpu(hello->version_max) < KXFER_WIRE_VERSION_MIN ||
-	    be16_to_cpu(hello->version_min) > KXFER_WIRE_VERSION_MAX)
-		return KXFER_REFUSAL_VERSION;
-	if (hello->kind == KXFER_WIRE_CONTROL)
-		return hello->lane ? KXFER_REFUSAL_MAGIC : KXFER_REFUSAL_NONE;
-	if (hello->kind != KXFER_WIRE_DATA || !hello->lane ||
-	    hello->lane > NR_DATA_LANES)
-		return KXFER_REFUSAL_MAGIC;
-	return KXFER_REFUSAL_NONE;
-}
-
 static u32 find_link(const struct kxfer_wire_hello *hello,
 		     const struct kxfer_addr *peer, struct kxfer_link **link)
 {
@@ -502,7 +466,8 @@ int kxfer_cm_request(struct rdma_cm_id *id, const struct rdma_cm_event *event,
 	u32 refusal;
 
 	kxfer_addr_from_sockaddr(&peer, &id->route.addr.dst_addr);
-	refusal = check_hello(hello, event->param.conn.private_data_len);
+	refusal = kxfer_wire_check_hello(hello, event->param.conn.private_data_len,
+					 NR_DATA_LANES);
 	if (!refusal && hello->kind == KXFER_WIRE_CONTROL && !any_port &&
 	    peer.port >= 1024)
 		refusal = KXFER_REFUSAL_PORT;

@@ -2,11 +2,12 @@
 /*
  * Control: the table of messages and what each side does with them.
  *
- * The table is the index: who may send a message, on which kind of lane, how
- * long its payload is, and whether its handler may sleep (then it runs in
- * kxfer_wq, else where it arrived). What is not in the table costs the sender
- * the link. Handlers get payloads of exactly the length that the table says;
- * their content is the peer's word and is checked where it is used.
+ * The table is the index: the handler of each request and whether it may sleep
+ * (then it runs in kxfer_wq, else where it arrived). Who may send a request, on
+ * which kind of lane and how long its payload is, says the table in decode.c. What
+ * is not in that costs the sender the link. Handlers get payloads of exactly the
+ * length that it says; their content is the peer's word and is checked where it
+ * is used.
  */
 #include "log.h"
 
@@ -16,6 +17,7 @@
 
 #include "channel.h"
 #include "control.h"
+#include "decode.h"
 #include "export.h"
 #include "job.h"
 #include "lane.h"
@@ -24,61 +26,6 @@
 #include "target.h"
 
 #define RELEASE_MS	15000
-
-static const struct {
-	enum kxfer_wire_status status;
-	int error;
-} statuses[] = {
-	{ KXFER_WIRE_OK, 0 },
-	{ KXFER_WIRE_NO_ENTRY, -ENOENT },
-	{ KXFER_WIRE_NO_ACCESS, -EACCES },
-	{ KXFER_WIRE_NO_MEMORY, -ENOMEM },
-	{ KXFER_WIRE_QUOTA, -EDQUOT },
-	{ KXFER_WIRE_REVOKED, -EKEYREVOKED },
-	{ KXFER_WIRE_BUSY, -EAGAIN },
-	{ KXFER_WIRE_INVALID, -EINVAL },
-	{ KXFER_WIRE_DEVICE, -EREMOTEIO },
-};
-
-/** kxfer_control_errno() - a status from the wire; -EPROTO if there is none such */
-int kxfer_control_errno(u16 status)
-{
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(statuses); i++)
-		if (statuses[i].status == status)
-			return statuses[i].error;
-	return -EPROTO;
-}
-
-/** kxfer_control_status() - an errno for the wire */
-enum kxfer_wire_status kxfer_control_status(int error)
-{
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(statuses); i++)
-		if (statuses[i].error == error)
-			return statuses[i].status;
-	return KXFER_WIRE_DEVICE;
-}
-
-/** kxfer_content_to_wire() - host to wire */
-void kxfer_content_to_wire(struct kxfer_wire_content *wire,
-			   const struct kxfer_content *content)
-{
-	wire->generation = cpu_to_be64(content->generation);
-	wire->length = cpu_to_be64(content->length);
-	memcpy(wire->sha256, content->sha256, sizeof(wire->sha256));
-}
-
-/** kxfer_content_from_wire() - wire to host */
-void kxfer_content_from_wire(struct kxfer_content *content,
-			     const struct kxfer_wire_content *wire)
-{
-	content->generation = be64_to_cpu(wire->generation);
-	content->length = be64_to_cpu(wire->length);
-	memcpy(content->sha256, wire->sha256, sizeof(content->sha256));
-}
 
 static int make_fence(struct kxfer_link *link)
 {
@@ -121,7 +68,7 @@ static void handle_hello(struct kxfer_reply *reply, const void *payload)
 		answer->fence_key = cpu_to_be32(link->fence_mr->rkey);
 		answer->reserved = 0;
 	}
-	kxfer_channel_answer(reply, kxfer_control_status(ret), sizeof(*answer));
+	kxfer_channel_answer(reply, kxfer_wire_status(ret), sizeof(*answer));
 }
 
 static void handle_ping(struct kxfer_reply *reply, const void *payload)
@@ -204,59 +151,34 @@ static void handle_notify(struct kxfer_reply *reply, const void *payload)
 						 be64_to_cpu(notify->cookie)), 0);
 }
 
-/* Who may send a request. */
-enum sender {
-	INITIATOR	= 1,
-	RESPONDER	= 2,
-	BOTH		= 3,
-};
-
 static const struct message {
-	enum sender sender;
-	bool data;	/* on data lanes; else on control QPs */
 	bool sleeps;
-	u16 length;	/* of the payload */
 	void (*handle)(struct kxfer_reply *reply, const void *payload);
-} messages[] = {
-	[KXFER_WIRE_HELLO]   = { INITIATOR, false, true, 0, handle_hello },
-	[KXFER_WIRE_PING]    = { BOTH, false, false, 0, handle_ping },
-	[KXFER_WIRE_GRANT]   = { INITIATOR, false, true,
-				 sizeof(struct kxfer_wire_grant), handle_grant },
-	[KXFER_WIRE_KEYS]    = { INITIATOR, false, true,
-				 sizeof(struct kxfer_wire_keys), handle_keys },
-	[KXFER_WIRE_RELEASE] = { INITIATOR, false, true,
-				 sizeof(struct kxfer_wire_grant_id), handle_release },
-	[KXFER_WIRE_INFO]    = { INITIATOR, false, true,
-				 sizeof(struct kxfer_wire_grant_id), handle_info },
-	[KXFER_WIRE_LIST]    = { INITIATOR, false, true,
-				 sizeof(struct kxfer_wire_list), handle_list },
-	[KXFER_WIRE_REVOKE]  = { RESPONDER, false, true,
-				 sizeof(struct kxfer_wire_exposure_id), handle_revoke },
-	[KXFER_WIRE_CONTENT] = { RESPONDER, false, true,
-				 sizeof(struct kxfer_wire_content_change), handle_content },
-	[KXFER_WIRE_NOTIFY]  = { INITIATOR, true, false,
-				 sizeof(struct kxfer_wire_notify), handle_notify },
+} messages[KXFER_WIRE_NR_TYPES] = {
+	[KXFER_WIRE_HELLO]	= { true, handle_hello },
+	[KXFER_WIRE_PING]	= { false, handle_ping },
+	[KXFER_WIRE_GRANT]	= { true, handle_grant },
+	[KXFER_WIRE_KEYS]	= { true, handle_keys },
+	[KXFER_WIRE_RELEASE]	= { true, handle_release },
+	[KXFER_WIRE_INFO]	= { true, handle_info },
+	[KXFER_WIRE_LIST]	= { true, handle_list },
+	[KXFER_WIRE_REVOKE]	= { true, handle_revoke },
+	[KXFER_WIRE_CONTENT]	= { true, handle_content },
+	[KXFER_WIRE_NOTIFY]	= { false, handle_notify },
 };
 
 /* Return: the entry for a request, or NULL if the peer may not send it now. */
 static const struct message *find_message(const struct kxfer_reply *reply)
 {
 	const struct kxfer_lane *lane = reply->channel->lane;
-	enum sender peer = lane->link->initiator ? RESPONDER : INITIATOR;
+	bool connecting = READ_ONCE(lane->link->state) == KXFER_LINK_CONNECTING;
 	u8 type = reply->request->type;
-	const struct message *message;
 
-	if (type >= ARRAY_SIZE(messages) || !messages[type].handle)
+	if (!kxfer_wire_may_send(type, reply->request_length, !lane->link->initiator,
+				 kxfer_lane_is_control(lane) ? KXFER_WIRE_CONTROL :
+				 KXFER_WIRE_DATA, connecting))
 		return NULL;
-	message = &messages[type];
-	if (!(message->sender & peer) || message->data == kxfer_lane_is_control(lane) ||
-	    message->length != reply->request_length)
-		return NULL;
-	/* HELLO comes first; what comes before the link is LIVE is nonsense. */
-	if (!lane->link->initiator && type != KXFER_WIRE_HELLO &&
-	    READ_ONCE(lane->link->state) == KXFER_LINK_CONNECTING)
-		return NULL;
-	return message;
+	return &messages[type];
 }
 
 /** kxfer_control_dispatch() - a request has arrived; does not sleep */

@@ -7,7 +7,6 @@
 
 #include "wire.h"
 
-struct kxfer_content;
 struct kxfer_lane;
 struct kxfer_link;
 struct kxfer_reply;
@@ -17,15 +16,9 @@ void kxfer_control_dispatch(struct kxfer_reply *reply);
 void kxfer_control_work(struct work_struct *work);
 void kxfer_control_slot_free(struct kxfer_lane *lane);
 void kxfer_control_abandoned(struct kxfer_request *request);
-int kxfer_control_errno(u16 status);
-enum kxfer_wire_status kxfer_control_status(int error);
 int kxfer_control_hello(struct kxfer_link *link, unsigned int timeout_ms);
 int kxfer_control_ping(struct kxfer_link *link);
 void kxfer_control_release_later(struct kxfer_link *link, u64 grant);
 void kxfer_control_release(struct kxfer_link *link, u64 grant);
-void kxfer_content_to_wire(struct kxfer_wire_content *wire,
-			   const struct kxfer_content *content);
-void kxfer_content_from_wire(struct kxfer_content *content,
-			     const struct kxfer_wire_content *wire);
 
 #endif /* KXFER_CONTROL_H */

@@ -31,6 +31,7 @@
 #include <linux/timekeeping.h>
 
 #include "control.h"
+#include "decode.h"
 #include "export.h"
 #include "exposure.h"
 #include "lane.h"
@@ -395,7 +396,7 @@ enum kxfer_wire_status kxfer_export_grant(struct kxfer_link *link,
 			drop_grant(exposure);
 			exposure_put(exposure);
 		}
-		return kxfer_control_status(ret);
+		return kxfer_wire_status(ret);
 	}
 	answer->grant = cpu_to_be64(id);
 	answer->exposure = cpu_to_be64(exposure->id);
@@ -569,7 +570,7 @@ enum kxfer_wire_status kxfer_export_notify(struct kxfer_link *link, u64 grant_id
 	} else if (grant) {
 		event.uid = grant->uid;
 		event.gid = grant->gid;
-		status = kxfer_control_status(deliver(grant->exposure->export, &event));
+		status = kxfer_wire_status(deliver(grant->exposure->export, &event));
 	}
 	xa_unlock_bh(&link->grants);
 	if (status == KXFER_WIRE_OK)

@@ -253,7 +253,7 @@ static void post_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
 	list_del_init(&chain->node);
 	chain->job = job;
 	chain->nr_wr = credits;
-	lane->credits -= credits;
+	WARN_ON_ONCE(!kxfer_credits_take(&lane->credits, credits));
 	job->nr_chains++;
 	job->started = true;
 	if (!kxfer_plan_left(&job->plan))
@@ -271,13 +271,13 @@ static bool post_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	u32 fence = needs_fence(lane, job) ? 1 : 0;
 	struct kxfer_scratch *scratch = lane->scratch;
 	struct kxfer_chain *chain;
-	u32 room = min_t(u32, lane->credits, KXFER_CHAIN_WRS);
+	u32 room = kxfer_credits_room(&lane->credits, KXFER_CHAIN_WRS, fence);
 	u32 n = 0;
 
 	chain = list_first_entry_or_null(&lane->free_chains, struct kxfer_chain, node);
-	if (!chain || room < 1 + fence)
+	if (!chain || !room)
 		return false;
-	while (n < room - fence && kxfer_plan_next(&job->plan, &scratch->desc))
+	while (n < room && kxfer_plan_next(&job->plan, &scratch->desc))
 		fill_wr(lane, chain, n++, &scratch->desc, opcode);
 	if (fence && !kxfer_plan_left(&job->plan))
 		fill_fence(lane, chain, n++);
@@ -320,7 +320,7 @@ static bool post_sink_read(struct kxfer_lane *lane, struct kxfer_active_job *job
 
 	chain = list_first_entry_or_null(&lane->free_chains, struct kxfer_chain, node);
 	sink = list_first_entry_or_null(&lane->sinks, struct kxfer_sink, node);
-	if (!chain || !sink || lane->credits < 3)
+	if (!chain || !sink || !kxfer_credits_room(&lane->credits, KXFER_CHAIN_WRS, 2))
 		return false;
 	if (!kxfer_plan_next(&job->plan, desc) || map_sink(lane, sink, desc)) {
 		kxfer_link_fail(lane->link, -ECONNRESET);
@@ -485,7 +485,7 @@ static void finish_chain(struct kxfer_chain *chain)
 	bool ended;
 
 	spin_lock_bh(&lane->lock);
-	lane->credits += chain->nr_wr;
+	WARN_ON_ONCE(!kxfer_credits_give(&lane->credits, chain->nr_wr));
 	lane->nr_completions++;
 	if (chain->sink)
 		list_add_tail(&chain->sink->node, &lane->sinks);

@@ -164,13 +164,12 @@ static int create_job_memory(struct kxfer_lane *lane)
 
 	if (kxfer_lane_is_control(lane))
 		return 0;
-	lane->max_credits = job_wrs(lane);
-	lane->credits = lane->max_credits;
-	lane->chains = kvcalloc(lane->max_credits, sizeof(*lane->chains), GFP_KERNEL);
+	kxfer_credits_init(&lane->credits, job_wrs(lane));
+	lane->chains = kvcalloc(lane->credits.max, sizeof(*lane->chains), GFP_KERNEL);
 	lane->scratch = kvzalloc(sizeof(*lane->scratch), GFP_KERNEL);
 	if (!lane->chains || !lane->scratch)
 		return -ENOMEM;
-	for (i = 0; i < lane->max_credits; i++) {
+	for (i = 0; i < lane->credits.max; i++) {
 		kxfer_job_chain_init(&lane->chains[i], lane);
 		list_add_tail(&lane->chains[i].node, &lane->free_chains);
 	}

@@ -10,6 +10,7 @@
 #include <rdma/rdma_cm.h>
 
 #include "channel.h"
+#include "credit.h"
 #include "plan.h"
 #include "wire.h"
 
@@ -86,12 +87,11 @@ struct kxfer_scratch {
  *	that a provider that works in a softirq runs at once
  * @open: work requests may be posted; cleared before the QP is drained
  * @credits: work requests of jobs that may be posted
- * @max_credits: when nothing is posted
  * @queue: jobs with something left to plan, first come first served
  * @posted: jobs planned to the end, not completed
  * @nr_queued: length of @queue
  * @nr_posted: length of @posted
- * @chains: array of max_credits
+ * @chains: array, one for each credit
  * @free_chains: those not in use
  * @scratch: for building chains
  * @sinks: iWARP: free READ sinks
@@ -124,8 +124,7 @@ struct kxfer_lane {
 
 	spinlock_t lock;
 	bool open;
-	u32 credits;
-	u32 max_credits;
+	struct kxfer_credits credits;
 	struct list_head queue;
 	struct list_head posted;
 	u32 nr_queued;

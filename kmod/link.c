@@ -5,7 +5,7 @@
  * A link has a control QP, data lanes and a protection domain of its own: an
  * rkey of one link is worthless on another. It is directional: its initiator
  * opens targets, the passive side serves grants. Sessions that want the same
- * (struct kxfer_link_key) share it. States only go forward:
+ * (struct kxfer_link_key) share it. States only go forward (state.c):
  *
  *	state		who owns it			next
  *	CONNECTING	connect_thread (initiator),	LIVE by the handshake,
@@ -53,6 +53,7 @@
 #include "job.h"
 #include "lane.h"
 #include "link.h"
+#include "state.h"
 #include "stats.h"
 #include "target.h"
 
@@ -145,16 +146,13 @@ static int link_publish(struct kxfer_link *link)
 	return 0;
 }
 
-static bool change_state(struct kxfer_link *link, enum kxfer_link_state from,
-			 enum kxfer_link_state to)
+static bool change_state(struct kxfer_link *link, enum kxfer_link_state to)
 {
 	unsigned long flags;
 	bool ok;
 
 	spin_lock_irqsave(&link->lock, flags);
-	ok = link->state == from;
-	if (ok)
-		link->state = to;
+	ok = kxfer_state_change(&link->state, to);
 	spin_unlock_irqrestore(&link->lock, flags);
 	if (ok)
 		wake_up_all(&link->wait);
@@ -174,9 +172,8 @@ void kxfer_link_fail(struct kxfer_link *link, int error)
 	bool first;
 
 	spin_lock_irqsave(&link->lock, flags);
-	first = link->state < KXFER_LINK_CLOSING;
+	first = kxfer_state_change(&link->state, KXFER_LINK_CLOSING);
 	if (first) {
-		link->state = KXFER_LINK_CLOSING;
 		link->error = error;
 		queue_work(kxfer_wq, &link->teardown_work);
 	}
@@ -292,7 +289,7 @@ int kxfer_link_add_lane(struct kxfer_link *link, struct kxfer_lane *lane)
 	int ret = 0;
 
 	spin_lock_irqsave(&link->lock, flags);
-	if (link->state >= KXFER_LINK_CLOSING) {
+	if (!kxfer_state_is_open(link->state)) {
 		ret = -ECONNRESET;
 	} else if (kxfer_lane_is_control(lane)) {
 		link->control = lane;
@@ -314,7 +311,7 @@ int kxfer_link_add_lane(struct kxfer_link *link, struct kxfer_lane *lane)
 /** kxfer_link_set_live() - the handshake is done. Return: 0 or -ECONNRESET */
 int kxfer_link_set_live(struct kxfer_link *link)
 {
-	if (!change_state(link, KXFER_LINK_CONNECTING, KXFER_LINK_LIVE))
+	if (!change_state(link, KXFER_LINK_LIVE))
 		return -ECONNRESET;
 	mod_delayed_work(kxfer_wq, &link->keepalive_work,
 			 msecs_to_jiffies(KXFER_KEEPALIVE_MS));
@@ -400,10 +397,9 @@ static void close_if_unused(struct kxfer_link *link)
 	spin_lock_irqsave(&link->lock, flags);
 	if (link->initiator && !link->users && link->state == KXFER_LINK_LIVE &&
 	    ktime_get_ns() - link->unused_ns > limit_ns) {
-		link->state = KXFER_LINK_CLOSING;
+		closing = kxfer_state_change(&link->state, KXFER_LINK_CLOSING);
 		link->error = -ESHUTDOWN;
 		queue_work(kxfer_wq, &link->teardown_work);
-		closing = true;
 	}
 	spin_unlock_irqrestore(&link->lock, flags);
 	if (closing)
@@ -485,7 +481,7 @@ static void teardown_work(struct work_struct *work)
 	free_fence(link);
 	leave_device(link);
 	unpublish(link);
-	change_state(link, KXFER_LINK_CLOSING, KXFER_LINK_DEAD);
+	change_state(link, KXFER_LINK_DEAD);
 	kxfer_link_put(link);
 }
 
@@ -501,7 +497,7 @@ static bool try_use(struct kxfer_link *link)
 	bool ok;
 
 	spin_lock_irqsave(&link->lock, flags);
-	ok = link->state <= KXFER_LINK_LIVE;
+	ok = kxfer_state_is_open(link->state);
 	if (ok)
 		link->users++;
 	spin_unlock_irqrestore(&link->lock, flags);
@@ -693,8 +689,8 @@ static u32 fill_lane_infos(struct kxfer_link *link, u64 *cursor,
 			.id = lane->id,
 			.link = link->id,
 			.index = lane->index,
-			.credits = READ_ONCE(lane->credits),
-			.max_credits = lane->max_credits,
+			.credits = READ_ONCE(lane->credits.left),
+			.max_credits = lane->credits.max,
 			.nr_queued = READ_ONCE(lane->nr_queued),
 			.nr_posted = READ_ONCE(lane->nr_posted),
 			.max_send_sge = link->dev ? link->dev->max_sge : 0,

@@ -14,6 +14,7 @@
 
 #include "channel.h"
 #include "control.h"
+#include "decode.h"
 #include "lane.h"
 #include "session.h"
 #include "stats.h"
@@ -198,18 +199,17 @@ static int list_some(struct kxfer_link *link, struct kxfer_session *session,
 		.gid = cpu_to_be32(session->gid),
 	};
 	struct kxfer_wire_list_answer *answer = page;
-	u32 length = KXFER_WIRE_CONTROL_BYTES, nr, i;
-	int ret;
+	u32 length = KXFER_WIRE_CONTROL_BYTES, i;
+	int ret, nr;
 
 	ret = kxfer_channel_call(&link->control->channel, KXFER_WIRE_LIST, &request,
 				 sizeof(request), answer, &length, cmd->timeout_ms,
 				 KXFER_WAIT_KILLABLE);
 	if (ret)
 		return ret;
-	nr = length < sizeof(*answer) ? U32_MAX : be32_to_cpu(answer->nr);
-	if (nr > KXFER_WIRE_CONTROL_BYTES / sizeof(answer->entries[0]) ||
-	    length != struct_size(answer, entries, nr))
-		return -EPROTO;
+	nr = kxfer_wire_nr_entries(answer, length);
+	if (nr < 0)
+		return nr;
 	for (i = 0; i < nr && i < cmd->nr; i++) {
 		if (store_entry(&answer->entries[i], to + i))
 			return -EFAULT;

@@ -7,10 +7,9 @@
  * which their owner gave them; the first that matches decides, and where none
  * matches there is no right. uid and gid are the word of the peer's kernel.
  *
- * Context: copying may sleep; deciding may not, and changes nothing.
+ * Context: copying may sleep; deciding may not, and changes nothing. User space
+ * compiles this file too, to test it.
  */
-#include "log.h"
-
 #include <linux/err.h>
 #include <linux/mm.h>
 #include <linux/string.h>
@@ -19,7 +18,14 @@
 #include "addr.h"
 #include "rule.h"
 
-static int check_rule(const struct kxfer_rule *rule, u32 rights)
+/**
+ * kxfer_rule_check() - whether a rule makes sense
+ * @rule: as a user gives it
+ * @rights: of the export
+ *
+ * Return: 0, -EINVAL or -EOPNOTSUPP.
+ */
+int kxfer_rule_check(const struct kxfer_rule *rule, u32 rights)
 {
 	u32 all = KXFER_RULE_ADDR | KXFER_RULE_UID | KXFER_RULE_GID;
 
@@ -63,7 +69,7 @@ int kxfer_rule_copy(struct kxfer_rule **rules, u64 from, u32 nr, u32 rights)
 	if (IS_ERR(copy))
 		return PTR_ERR(copy);
 	for (i = 0; !ret && i < nr; i++)
-		ret = check_rule(&copy[i], rights);
+		ret = kxfer_rule_check(&copy[i], rights);
 	if (ret)
 		kvfree(copy);
 	else

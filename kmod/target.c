@@ -22,6 +22,7 @@
 #include <linux/slab.h>
 
 #include "control.h"
+#include "decode.h"
 #include "lane.h"
 #include "job.h"
 #include "plan.h"
@@ -29,7 +30,6 @@
 #include "stats.h"
 #include "target.h"
 
-#define MAX_KEYS	(1024 * 1024)	/* 4 TiB of pages, or of scattered pages 4 GiB */
 #define MAX_REVOKED	64		/* withdrawals during an open; more is an attack */
 
 static void unlink_target(struct kxfer_target *target)
@@ -132,19 +132,18 @@ static int request_grant(struct kxfer_target *target, const struct kxfer_target_
 static int take_grant(struct kxfer_target *target, u32 wanted,
 		      const struct kxfer_wire_grant_answer *answer)
 {
-	target->grant = be64_to_cpu(answer->grant);
+	struct kxfer_terms terms;
+	int ret = kxfer_wire_take_grant(&terms, wanted, answer);
+
+	target->grant = terms.grant;
 	if (target->grant)
 		kxfer_stat_inc(KXFER_STAT_LIVE_GRANTS);
-	target->exposure = be64_to_cpu(answer->exposure);
-	target->length = be64_to_cpu(answer->length);
-	target->rights = be32_to_cpu(answer->rights);
-	target->nr_keys = be32_to_cpu(answer->nr_keys);
-	kxfer_content_from_wire(&target->content, &answer->content);
-	if (!target->grant || !target->length || !target->nr_keys ||
-	    target->nr_keys > MAX_KEYS || !target->rights ||
-	    target->rights & ~KXFER_RIGHT_ALL || wanted & ~target->rights)
-		return -EPROTO;
-	return 0;
+	target->exposure = terms.exposure;
+	target->length = terms.length;
+	target->rights = terms.rights;
+	target->nr_keys = terms.nr_keys;
+	target->content = terms.content;
+	return ret;
 }
 
 static void begin_open(struct kxfer_link *link)
@@ -177,34 +176,13 @@ static int end_open(struct kxfer_target *target, int ret)
 	return ret;
 }
 
-static int store_keys(struct kxfer_target *target, u32 *nr, u64 *start,
-		      const struct kxfer_wire_keys_answer *answer, u32 length)
-{
-	u32 n = length < sizeof(*answer) ? 0 : be32_to_cpu(answer->nr), i;
-
-	if (!n || n > target->nr_keys - *nr || n > KXFER_WIRE_CONTROL_BYTES ||
-	    length != struct_size(answer, keys, n))
-		return -EPROTO;
-	for (i = 0; i < n; i++) {
-		target->keys[*nr + i] = (struct kxfer_extent) {
-			.start = *start,
-			.addr = be64_to_cpu(answer->keys[i].addr),
-			.length = be32_to_cpu(answer->keys[i].length),
-			.key = be32_to_cpu(answer->keys[i].rkey),
-		};
-		*start += be32_to_cpu(answer->keys[i].length);
-	}
-	*nr += n;
-	return 0;
-}
-
 static int fetch_keys(struct kxfer_target *target, unsigned int timeout_ms)
 {
 	struct kxfer_wire_keys request = { .exposure = cpu_to_be64(target->exposure) };
 	struct kxfer_wire_keys_answer *answer;
 	u64 start = 0;
 	u32 nr = 0, length;
-	int ret = 0;
+	int ret = 0, n;
 
 	answer = kzalloc(KXFER_WIRE_CONTROL_BYTES, GFP_KERNEL_ACCOUNT);
 	target->keys = kvmalloc_array(target->nr_keys, sizeof(*target->keys),
@@ -217,8 +195,14 @@ static int fetch_keys(struct kxfer_target *target, unsigned int timeout_ms)
 		ret = kxfer_channel_call(&target->link->control->channel,
 					 KXFER_WIRE_KEYS, &request, sizeof(request),
 					 answer, &length, timeout_ms, KXFER_WAIT_KILLABLE);
-		if (!ret)
-			ret = store_keys(target, &nr, &start, answer, length);
+		if (ret)
+			break;
+		n = kxfer_wire_take_keys(target->keys + nr, target->nr_keys - nr,
+					 &start, answer, length);
+		if (n < 0)
+			ret = n;
+		else
+			nr += n;
 	}
 	kfree(answer);
 	if (!ret && kxfer_extents_check(target->keys, nr, target->length))

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What a peer sends, looked at before anything is done with it. See decode.c. */
+#ifndef KXFER_DECODE_H
+#define KXFER_DECODE_H
+
+#include <linux/kxfer.h>
+#include <linux/types.h>
+
+#include "wire.h"
+
+struct kxfer_extent;
+
+#define KXFER_WIRE_NR_TYPES	(KXFER_WIRE_NOTIFY + 1)
+#define KXFER_WIRE_KEYS_MAX	(1024 * 1024)	/* 4 TiB of pages, or of scattered pages 4 GiB */
+
+/**
+ * struct kxfer_terms - what a peer has granted
+ * @grant: its id on the link
+ * @exposure: id of the registration
+ * @length: bytes of the export
+ * @rights: KXFER_RIGHT_*
+ * @nr_keys: entries of the table of keys
+ * @content: what the export holds
+ */
+struct kxfer_terms {
+	u64 grant;
+	u64 exposure;
+	u64 length;
+	u32 rights;
+	u32 nr_keys;
+	struct kxfer_content content;
+};
+
+u32 kxfer_wire_check_hello(const void *data, u32 length, u32 nr_lanes);
+int kxfer_wire_check_welcome(const void *data, u32 length);
+const struct kxfer_wire_refusal *kxfer_wire_refusal(const void *data, u32 length);
+int kxfer_wire_refusal_errno(u32 refusal);
+const char *kxfer_wire_check_message(const struct kxfer_wire_header *header, u32 bytes,
+				     u32 nr_slots);
+bool kxfer_wire_may_send(u8 type, u32 length, bool initiator, enum kxfer_wire_kind kind,
+			 bool connecting);
+int kxfer_wire_errno(u16 status);
+enum kxfer_wire_status kxfer_wire_status(int error);
+void kxfer_content_to_wire(struct kxfer_wire_content *wire,
+			   const struct kxfer_content *content);
+void kxfer_content_from_wire(struct kxfer_content *content,
+			     const struct kxfer_wire_content *wire);
+int kxfer_wire_take_grant(struct kxfer_terms *terms, u32 wanted,
+			  const struct kxfer_wire_grant_answer *answer);
+int kxfer_wire_take_keys(struct kxfer_extent *keys, u32 room, u64 *start,
+			 const struct kxfer_wire_keys_answer *answer, u32 length);
+int kxfer_wire_nr_entries(const struct kxfer_wire_list_answer *answer, u32 length);
+
+#endif /* KXFER_DECODE_H */

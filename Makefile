@@ -32,6 +32,7 @@ all: kmod userspace ## the module and user space (KERNEL=6.1, 6.12 or running)
 
 kmod: ## kxfer.ko for KERNEL
 	@scripts/build-kmod $(KERNEL) $(O) kxfer -s -j$(JOBS)
+	@scripts/build-kmod $(KERNEL) $(O) kunit -s -j$(JOBS)
 
 siw: ## siw.ko for KERNEL, which Debian's kernels leave out
 	@scripts/build-kmod $(KERNEL) $(O) siw -s -j$(JOBS)

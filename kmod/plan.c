@@ -22,13 +22,8 @@
  *
  * Context: any. A plan is used by one caller at a time.
  */
-#ifdef __KERNEL__
 #include <linux/errno.h>
 #include <linux/overflow.h>
-#else
-#include <errno.h>
-#define check_add_overflow(a, b, sum)	__builtin_add_overflow(a, b, sum)
-#endif
 
 #include "plan.h"
 

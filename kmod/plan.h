@@ -5,12 +5,6 @@
 
 #include <linux/types.h>
 
-#ifndef __KERNEL__
-#include <stdbool.h>
-typedef __u32 u32;
-typedef __u64 u64;
-#endif
-
 /* SGEs of one work request at most; rxe, the most generous, takes 32. */
 #define KXFER_PLAN_MAX_SGE	32
 

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What may be accepted from a peer: bytes that came are looked at one by one,
+ * and what was taken out of them has to make up the same bytes again. The cases
+ * of decode_test.c and the fuzzer of the wire ask it.
+ */
+#ifndef KXFER_PURE_DECODE_MODEL_H
+#define KXFER_PURE_DECODE_MODEL_H
+
+#include "decode.h"
+#include "plan.h"
+
+/* A big-endian number of so many bytes. */
+static inline u64 number_at(const u8 *bytes, u32 at, u32 nr)
+{
+	u64 number = 0;
+
+	while (nr--)
+		number = number << 8 | bytes[at++];
+	return number;
+}
+
+/* Whether a number stands there, high byte first. */
+static inline bool stands_at(const u8 *bytes, u32 at, u32 nr, u64 number)
+{
+	return number_at(bytes, at, nr) == number;
+}
+
+static inline const char *hello_wrong(const u8 *bytes, u32 length, u32 nr_lanes)
+{
+	u32 verdict = kxfer_wire_check_hello(bytes, length, nr_lanes);
+	bool magic = length >= 40 && stands_at(bytes, 0, 4, 0x6b786672);
+	bool version = magic && number_at(bytes, 4, 2) <= KXFER_WIRE_VERSION_MAX &&
+		       number_at(bytes, 6, 2) >= KXFER_WIRE_VERSION_MIN;
+	bool lane = version && (bytes[8] ? bytes[8] == 1 && bytes[9] >= 1 &&
+				bytes[9] <= nr_lanes : !bytes[9]);
+
+	if (verdict == KXFER_REFUSAL_NONE)
+		return lane ? NULL : "a HELLO that is none is accepted";
+	if (lane)
+		return "a good HELLO is refused";
+	if (verdict == KXFER_REFUSAL_VERSION)
+		return magic && !version ? NULL : "the version is not what is wrong";
+	return verdict == KXFER_REFUSAL_MAGIC && (!magic || version) ? NULL :
+	       "refused for a wrong reason";
+}
+
+static inline const char *welcome_wrong(const u8 *bytes, u32 length)
+{
+	bool magic = length >= 12 && stands_at(bytes, 0, 4, 0x6b786672);
+	int expected = !magic ? -EPROTO :
+		       stands_at(bytes, 4, 2, KXFER_WIRE_VERSION_MAX) ? 0 : -EPROTONOSUPPORT;
+	const struct kxfer_wire_refusal *refusal = kxfer_wire_refusal(bytes, length);
+
+	if (kxfer_wire_check_welcome(bytes, length) != expected)
+		return "a wrong verdict about a welcome";
+	/* A refusal has the same length and magic. */
+	if (!refusal != !magic)
+		return "a wrong verdict about a refusal";
+	return !refusal || stands_at(bytes, 4, 2, be16_to_cpu(refusal->reason)) ? NULL :
+	       "another reason";
+}
+
+/* What the comments of wire.h say of requests. */
+static inline bool model_may_send(u8 type, u32 length, bool initiator, bool data)
+{
+	switch (type) {
+	case KXFER_WIRE_HELLO:
+		return initiator && !data && length == 0;
+	case KXFER_WIRE_PING:
+		return !data && length == 0;
+	case KXFER_WIRE_GRANT:
+		return initiator && !data && length == 88;
+	case KXFER_WIRE_KEYS:
+	case KXFER_WIRE_LIST:
+		return initiator && !data && length == 16;
+	case KXFER_WIRE_RELEASE:
+	case KXFER_WIRE_INFO:
+		return initiator && !data && length == 8;
+	case KXFER_WIRE_REVOKE:
+		return !initiator && !data && length == 8;
+	case KXFER_WIRE_CONTENT:
+		return !initiator && !data && length == 56;
+	case KXFER_WIRE_NOTIFY:
+		return initiator && data && length == 16;
+	default:
+		return false;
+	}
+}
+
+static inline const char *message_wrong(const u8 *bytes, u32 length, u32 nr_slots)
+{
+	const char *verdict = kxfer_wire_check_message((const void *)bytes, length, nr_slots);
+	bool good = length >= 16 && bytes[1] < nr_slots &&
+		    stands_at(bytes, 4, 2, length - 16) && stands_at(bytes, 6, 2, 0) &&
+		    (bytes[0] >= 0x80 || stands_at(bytes, 2, 2, 0));
+	u32 i;
+
+	if (!verdict != good)
+		return good ? "a good message is refused" : "a message that is none is accepted";
+	for (i = 0; good && i < 8; i++) {
+		bool initiator = i & 1, data = i & 2, connecting = i & 4;
+		bool may = model_may_send(bytes[0], length - 16, initiator, data) &&
+			   (!connecting || !initiator || bytes[0] == KXFER_WIRE_HELLO);
+
+		if (kxfer_wire_may_send(bytes[0], length - 16, initiator,
+					data ? KXFER_WIRE_DATA : KXFER_WIRE_CONTROL,
+					connecting) != may)
+			return may ? "a request that is allowed is refused" :
+				     "a request that is not allowed is accepted";
+	}
+	return NULL;
+}
+
+static inline const char *grant_wrong(const u8 *bytes, u32 wanted)
+{
+	struct kxfer_terms terms;
+	int verdict = kxfer_wire_take_grant(&terms, wanted, (const void *)bytes);
+	bool good = number_at(bytes, 0, 8) && number_at(bytes, 16, 8) &&
+		    number_at(bytes, 24, 4) && number_at(bytes, 24, 4) <= KXFER_RIGHT_ALL &&
+		    (number_at(bytes, 24, 4) | wanted) == number_at(bytes, 24, 4) &&
+		    number_at(bytes, 28, 4) && number_at(bytes, 28, 4) <= KXFER_WIRE_KEYS_MAX;
+	struct kxfer_wire_content content;
+
+	if (verdict != (good ? 0 : -EPROTO))
+		return good ? "a good grant is refused" : "a grant that makes no sense is accepted";
+	if (!stands_at(bytes, 0, 8, terms.grant) || !stands_at(bytes, 8, 8, terms.exposure) ||
+	    !stands_at(bytes, 16, 8, terms.length) || !stands_at(bytes, 24, 4, terms.rights) ||
+	    !stands_at(bytes, 28, 4, terms.nr_keys) ||
+	    !stands_at(bytes, 32, 8, terms.content.generation) ||
+	    !stands_at(bytes, 40, 8, terms.content.length))
+		return "other terms than the peer's";
+	kxfer_content_to_wire(&content, &terms.content);
+	return memcmp(&content, bytes + 32, sizeof(content)) ? "other content" : NULL;
+}
+
+/* @keys has @room entries and one more, which has to stay as it is. */
+static inline const char *keys_wrong(struct kxfer_extent *keys, u32 room, u64 start,
+				     const u8 *bytes, u32 length)
+{
+	const struct kxfer_extent guard = { .start = 1, .addr = 2, .length = 3, .key = 4 };
+	u64 next = start, nr = length >= 8 ? number_at(bytes, 0, 4) : 0;
+	bool good = nr && nr <= room && length == 8 + 16 * nr;
+	int n;
+	u32 i;
+
+	keys[room] = guard;
+	n = kxfer_wire_take_keys(keys, room, &next, (const void *)bytes, length);
+	if (n != (good ? (int)nr : -EPROTO))
+		return good ? "good keys are refused" : "keys that make no sense are accepted";
+	if (memcmp(&keys[room], &guard, sizeof(guard)))
+		return "keys behind the room";
+	for (i = 0; n > 0 && i < (u32)n; i++) {
+		if (keys[i].start != start || !stands_at(bytes, 8 + 16 * i, 8, keys[i].addr) ||
+		    !stands_at(bytes, 16 + 16 * i, 4, keys[i].key) ||
+		    !stands_at(bytes, 20 + 16 * i, 4, keys[i].length))
+			return "other keys than the peer's";
+		start += keys[i].length;
+	}
+	return next == start ? NULL : "a wrong start of what follows";
+}
+
+static inline const char *list_wrong(const u8 *bytes, u32 length)
+{
+	int n = kxfer_wire_nr_entries((const void *)bytes, length);
+
+	if (n < 0)
+		return length >= 8 && length <= KXFER_WIRE_CONTROL_BYTES &&
+		       length == 8 + 136 * number_at(bytes, 0, 4) ? "a good list is refused" : NULL;
+	return stands_at(bytes, 0, 4, n) && length == 8 + 136 * (u32)n ? NULL :
+	       "entries that did not come";
+}
+
+#endif /* KXFER_PURE_DECODE_MODEL_H */

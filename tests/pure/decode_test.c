@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a peer sends: the good, each of its bytes changed, and noise. What may be
+ * accepted says decode_model.h.
+ */
+#include <kunit/test.h>
+
+#include "decode.c"
+#include "decode_model.h"
+#include "random.h"
+
+/* Bytes as they come: aligned like memory of a RECV. */
+static u8 *message_memory(struct kunit *test)
+{
+	u8 *bytes = kunit_kmalloc_array(test, KXFER_WIRE_CONTROL_BYTES + 64, 1, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, bytes);
+	return bytes;
+}
+
+static struct kxfer_wire_hello *good_hello(struct kunit *test, u8 kind, u8 lane)
+{
+	struct kxfer_wire_hello *hello = (void *)message_memory(test);
+
+	*hello = (struct kxfer_wire_hello) {
+		.magic = cpu_to_be32(KXFER_WIRE_MAGIC),
+		.version_min = cpu_to_be16(KXFER_WIRE_VERSION_MIN),
+		.version_max = cpu_to_be16(KXFER_WIRE_VERSION_MAX),
+		.kind = kind,
+		.lane = lane,
+		.nr_lanes = cpu_to_be16(1),
+		.epoch = cpu_to_be64(3),
+	};
+	return hello;
+}
+
+static void hello_of_each_kind(struct kunit *test)
+{
+	struct kxfer_wire_hello *hello = good_hello(test, KXFER_WIRE_CONTROL, 0);
+
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_hello(hello, 40, 1), (u32)KXFER_REFUSAL_NONE);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_hello(hello, 196, 1), (u32)KXFER_REFUSAL_NONE);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_hello(hello, 39, 1), (u32)KXFER_REFUSAL_MAGIC);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_hello(NULL, 0, 1), (u32)KXFER_REFUSAL_MAGIC);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_hello(NULL, 40, 1), (u32)KXFER_REFUSAL_MAGIC);
+	hello = good_hello(test, KXFER_WIRE_CONTROL, 1);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_hello(hello, 40, 1), (u32)KXFER_REFUSAL_MAGIC);
+	hello = good_hello(test, KXFER_WIRE_DATA, 1);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_hello(hello, 40, 1), (u32)KXFER_REFUSAL_NONE);
+	hello = good_hello(test, KXFER_WIRE_DATA, 0);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_hello(hello, 40, 1), (u32)KXFER_REFUSAL_MAGIC);
+	hello = good_hello(test, KXFER_WIRE_DATA, 2);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_hello(hello, 40, 1), (u32)KXFER_REFUSAL_MAGIC);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_hello(hello, 40, 2), (u32)KXFER_REFUSAL_NONE);
+	hello = good_hello(test, 2, 1);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_hello(hello, 40, 1), (u32)KXFER_REFUSAL_MAGIC);
+}
+
+static void hello_of_each_version(struct kunit *test)
+{
+	struct kxfer_wire_hello *hello = good_hello(test, KXFER_WIRE_CONTROL, 0);
+	u32 oldest, newest;
+
+	for (oldest = 0; oldest < 4; oldest++)
+		for (newest = 0; newest < 4; newest++) {
+			hello->version_min = cpu_to_be16(oldest);
+			hello->version_max = cpu_to_be16(newest);
+			KUNIT_EXPECT_EQ(test, kxfer_wire_check_hello(hello, 40, 1),
+					(u32)(oldest <= 1 && newest >= 1 ? KXFER_REFUSAL_NONE :
+					      KXFER_REFUSAL_VERSION));
+		}
+}
+
+static void hello_with_any_byte_changed(struct kunit *test)
+{
+	struct kxfer_wire_hello *hello = good_hello(test, KXFER_WIRE_DATA, 1);
+	const char *wrong = NULL;
+	u32 at, value;
+	u8 *bytes = (u8 *)hello;
+
+	for (at = 0; at < sizeof(*hello) && !wrong; at++)
+		for (value = 0; value < 256 && !wrong; value++) {
+			u8 before = bytes[at];
+
+			bytes[at] = value;
+			wrong = hello_wrong(bytes, sizeof(*hello), 1);
+			bytes[at] = before;
+		}
+	if (wrong)
+		KUNIT_FAIL(test, "byte %u is %u: %s", at - 1, value - 1, wrong);
+}
+
+static void welcome_and_refusal(struct kunit *test)
+{
+	struct kxfer_wire_refusal *refusal = (void *)message_memory(test);
+	struct kxfer_wire_welcome *welcome = (void *)message_memory(test);
+
+	*welcome = (struct kxfer_wire_welcome) {
+		.magic = cpu_to_be32(KXFER_WIRE_MAGIC),
+		.version = cpu_to_be16(KXFER_WIRE_VERSION_MAX),
+	};
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_welcome(welcome, 12), 0);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_welcome(welcome, 11), -EPROTO);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_welcome(NULL, 0), -EPROTO);
+	welcome->version = cpu_to_be16(KXFER_WIRE_VERSION_MAX + 1);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_welcome(welcome, 12), -EPROTONOSUPPORT);
+	welcome->magic = 0;
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_welcome(welcome, 12), -EPROTO);
+
+	*refusal = (struct kxfer_wire_refusal) { .magic = cpu_to_be32(KXFER_WIRE_MAGIC) };
+	KUNIT_EXPECT_TRUE(test, kxfer_wire_refusal(refusal, 12) == refusal);
+	KUNIT_EXPECT_TRUE(test, !kxfer_wire_refusal(refusal, 11));
+	KUNIT_EXPECT_TRUE(test, !kxfer_wire_refusal(NULL, 0));
+	refusal->magic = 0;
+	KUNIT_EXPECT_TRUE(test, !kxfer_wire_refusal(refusal, 12));
+}
+
+static void refusals_have_an_errno(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_MAGIC), -EPROTONOSUPPORT);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_VERSION), -EPROTONOSUPPORT);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_PORT), -EACCES);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_COOKIE), -EACCES);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_LIMIT), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_RESOURCES), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_CLOSING), -ECONNREFUSED);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(0xffff), -EACCES);
+}
+
+static void statuses_come_back(struct kunit *test)
+{
+	u32 status;
+
+	for (status = KXFER_WIRE_OK; status <= KXFER_WIRE_DEVICE; status++)
+		KUNIT_EXPECT_EQ(test, (u32)kxfer_wire_status(kxfer_wire_errno(status)), status);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_errno(KXFER_WIRE_DEVICE + 1), -EPROTO);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_errno(0xffff), -EPROTO);
+	KUNIT_EXPECT_EQ(test, (u32)kxfer_wire_status(-EIO), (u32)KXFER_WIRE_DEVICE);
+}
+
+/* Each type, length and who and where, as a good message and with changes. */
+static void message_of_each_type_and_length(struct kunit *test)
+{
+	u8 *bytes = message_memory(test);
+	const char *wrong = NULL;
+	u32 type, length;
+
+	memset(bytes, 0, KXFER_WIRE_CONTROL_BYTES);
+	for (type = 0; type < 256 && !wrong; type++)
+		for (length = 0; length <= 128 && !wrong; length++) {
+			bytes[0] = type;
+			bytes[5] = length;
+			wrong = message_wrong(bytes, 16 + length, 8);
+		}
+	if (wrong)
+		KUNIT_FAIL(test, "type %u, length %u: %s", type - 1, length - 1, wrong);
+}
+
+static void message_that_is_malformed(struct kunit *test)
+{
+	struct kxfer_wire_header *header = (void *)message_memory(test);
+
+	*header = (struct kxfer_wire_header) { .type = KXFER_WIRE_PING, .slot = 7 };
+	KUNIT_EXPECT_TRUE(test, !kxfer_wire_check_message(header, 16, 8));
+	KUNIT_EXPECT_TRUE(test, kxfer_wire_check_message(header, 15, 8));
+	KUNIT_EXPECT_TRUE(test, kxfer_wire_check_message(header, 0, 8));
+	KUNIT_EXPECT_TRUE(test, kxfer_wire_check_message(header, 17, 8));
+	KUNIT_EXPECT_TRUE(test, kxfer_wire_check_message(header, 16, 7));
+	header->length = cpu_to_be16(1);
+	KUNIT_EXPECT_TRUE(test, kxfer_wire_check_message(header, 16, 8));
+	header->length = cpu_to_be16(0xffff);
+	KUNIT_EXPECT_TRUE(test, !kxfer_wire_check_message(header, 16 + 0xffff, 8));
+	header->length = 0;
+	header->reserved = cpu_to_be16(1);
+	KUNIT_EXPECT_TRUE(test, kxfer_wire_check_message(header, 16, 8));
+	header->reserved = 0;
+	header->status = cpu_to_be16(1);
+	KUNIT_EXPECT_TRUE(test, kxfer_wire_check_message(header, 16, 8));
+	header->type |= KXFER_WIRE_ANSWER;
+	KUNIT_EXPECT_TRUE(test, !kxfer_wire_check_message(header, 16, 8));
+}
+
+static void grant_terms(struct kunit *test)
+{
+	struct kxfer_wire_grant_answer *answer = (void *)message_memory(test);
+	static const struct {
+		u64 grant;
+		u64 length;
+		u32 rights;
+		u32 nr_keys;
+		u32 wanted;
+		int verdict;
+	} cases[] = {
+		{ 1, 1, KXFER_RIGHT_READ, 1, 0, 0 },
+		{ U64_MAX, U64_MAX, KXFER_RIGHT_ALL, KXFER_WIRE_KEYS_MAX, KXFER_RIGHT_ALL, 0 },
+		{ 0, 1, KXFER_RIGHT_READ, 1, 0, -EPROTO },
+		{ 1, 0, KXFER_RIGHT_READ, 1, 0, -EPROTO },
+		{ 1, 1, 0, 1, 0, -EPROTO },
+		{ 1, 1, KXFER_RIGHT_ALL + 1, 1, 0, -EPROTO },
+		{ 1, 1, KXFER_RIGHT_READ, 0, 0, -EPROTO },
+		{ 1, 1, KXFER_RIGHT_READ, KXFER_WIRE_KEYS_MAX + 1, 0, -EPROTO },
+		{ 1, 1, KXFER_RIGHT_READ, U32_MAX, 0, -EPROTO },
+		{ 1, 1, KXFER_RIGHT_READ, 1, KXFER_RIGHT_WRITE, -EPROTO },
+		{ 1, 1, KXFER_RIGHT_READ, 1, KXFER_RIGHT_ALL, -EPROTO },
+	};
+	struct kxfer_terms terms;
+	const char *wrong;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		*answer = (struct kxfer_wire_grant_answer) {
+			.grant = cpu_to_be64(cases[i].grant),
+			.exposure = cpu_to_be64(9),
+			.length = cpu_to_be64(cases[i].length),
+			.rights = cpu_to_be32(cases[i].rights),
+			.nr_keys = cpu_to_be32(cases[i].nr_keys),
+			.content = { .generation = cpu_to_be64(4), .sha256 = { 1, 2, 3 } },
+		};
+		KUNIT_EXPECT_EQ(test, kxfer_wire_take_grant(&terms, cases[i].wanted, answer),
+				cases[i].verdict);
+		/* What may have to be given back is there in any case. */
+		KUNIT_EXPECT_EQ(test, terms.grant, cases[i].grant);
+		wrong = grant_wrong((u8 *)answer, cases[i].wanted);
+		if (wrong)
+			KUNIT_FAIL(test, "case %u: %s", i, wrong);
+	}
+}
+
+static void keys_within_their_room(struct kunit *test)
+{
+	struct kxfer_extent *keys = kunit_kmalloc_array(test, 129, sizeof(*keys), GFP_KERNEL);
+	u8 *bytes = message_memory(test);
+	u64 random = 2;
+	u32 nr, room, i;
+
+	KUNIT_ASSERT_NOT_NULL(test, keys);
+	for (i = 0; i < KXFER_WIRE_CONTROL_BYTES; i++)
+		bytes[i] = next_random(&random);
+	memset(bytes, 0, 4);
+	for (nr = 0; nr <= 126; nr++)
+		for (room = 0; room <= 128; room += 1 + room / 3) {
+			const char *wrong;
+
+			bytes[3] = nr;
+			wrong = keys_wrong(keys, room, nr * 4096ULL, bytes, 8 + 16 * nr);
+			if (!wrong)
+				wrong = keys_wrong(keys, room, 0, bytes, 8 + 16 * nr + 1);
+			if (!wrong)
+				wrong = keys_wrong(keys, room, U64_MAX, bytes, 8 + 16 * nr - 1);
+			if (wrong)
+				KUNIT_FAIL(test, "%u keys, room for %u: %s", nr, room, wrong);
+		}
+}
+
+static void keys_of_numbers_that_wrap(struct kunit *test)
+{
+	static const u32 numbers[] = { 0x10000000, 0x10000001, 0x7fffffff, 0x80000000, U32_MAX };
+	struct kxfer_wire_keys_answer *answer = (void *)message_memory(test);
+	struct kxfer_extent key;
+	u64 start = 5;
+	u32 i;
+
+	memset(answer, 0, KXFER_WIRE_CONTROL_BYTES);
+	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
+		answer->nr = cpu_to_be32(numbers[i]);
+		/* 16 * number has the lower 32 bits of a short one. */
+		KUNIT_EXPECT_EQ(test, kxfer_wire_take_keys(&key, U32_MAX, &start, answer,
+							   8 + 16 * numbers[i]), -EPROTO);
+		KUNIT_EXPECT_EQ(test, start, 5ULL);
+	}
+}
+
+static void list_entries(struct kunit *test)
+{
+	u8 *bytes = message_memory(test);
+	const char *wrong = NULL;
+	u32 nr, length;
+
+	memset(bytes, 0, KXFER_WIRE_CONTROL_BYTES);
+	for (nr = 0; nr < 256 && !wrong; nr++)
+		for (length = 0; length <= KXFER_WIRE_CONTROL_BYTES && !wrong; length++) {
+			bytes[3] = nr;
+			wrong = list_wrong(bytes, length);
+		}
+	if (wrong)
+		KUNIT_FAIL(test, "%u entries in %u bytes: %s", nr - 1, length - 1, wrong);
+	memset(bytes, 0xff, 4);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_nr_entries((void *)bytes, 8), -EPROTO);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_nr_entries((void *)bytes, 7), -EPROTO);
+}
+
+/* Numbers near good ones, so that some pass. */
+static void fill_noise(u8 *bytes, u32 length, u64 *random)
+{
+	u32 i;
+
+	for (i = 0; i < length; i++)
+		bytes[i] = random_below(random, 4) ? random_below(random, 3) :
+			   next_random(random);
+}
+
+static void noise_is_judged_as_the_model_does(struct kunit *test)
+{
+	struct kxfer_extent *keys = kunit_kmalloc_array(test, 9, sizeof(*keys), GFP_KERNEL);
+	u8 *bytes = message_memory(test);
+	const char *wrong = NULL;
+	u64 random = 9;
+	u32 round;
+
+	KUNIT_ASSERT_NOT_NULL(test, keys);
+	for (round = 0; round < 50000 && !wrong; round++) {
+		u32 length = random_below(&random, 160);
+
+		fill_noise(bytes, 160, &random);
+		wrong = message_wrong(bytes, length, 1 + random_below(&random, 16));
+		if (!wrong)
+			wrong = grant_wrong(bytes, random_below(&random, 4));
+		if (!wrong)
+			wrong = keys_wrong(keys, random_below(&random, 9), next_random(&random),
+					   bytes, length);
+		if (!wrong)
+			wrong = list_wrong(bytes, length);
+		memcpy(bytes, "kxfr", 4);
+		if (!wrong)
+			wrong = hello_wrong(bytes, length, 1 + random_below(&random, 8));
+		if (!wrong)
+			wrong = welcome_wrong(bytes, length);
+	}
+	if (wrong)
+		KUNIT_FAIL(test, "round %u: %s", round - 1, wrong);
+}
+
+static struct kunit_case decode_cases[] = {
+	KUNIT_CASE(hello_of_each_kind),
+	KUNIT_CASE(hello_of_each_version),
+	KUNIT_CASE(hello_with_any_byte_changed),
+	KUNIT_CASE(welcome_and_refusal),
+	KUNIT_CASE(refusals_have_an_errno),
+	KUNIT_CASE(statuses_come_back),
+	KUNIT_CASE(message_of_each_type_and_length),
+	KUNIT_CASE(message_that_is_malformed),
+	KUNIT_CASE(grant_terms),
+	KUNIT_CASE(keys_within_their_room),
+	KUNIT_CASE(keys_of_numbers_that_wrap),
+	KUNIT_CASE(list_entries),
+	KUNIT_CASE(noise_is_judged_as_the_model_does),
+	{}
+};
+
+static struct kunit_suite decode_suite = {
+	.name = "decode",
+	.test_cases = decode_cases,
+};
+kunit_test_suite(decode_suite);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the pure parts of the module use of the kernel, for user space.
+ *
+ * The headers beside this one have the names of the kernel's and hold nothing of
+ * their own, so that the sources under kmod/ need no #ifdef to be compiled here.
+ */
+#ifndef KXFER_PURE_FOR_USER_H
+#define KXFER_PURE_FOR_USER_H
+
+#include <endian.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <linux/types.h>
+
+#define U32_MAX			UINT32_MAX
+#define U64_MAX			UINT64_MAX
+
+#define BIT(nr)			(1UL << (nr))
+#define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))
+#define WRITE_ONCE(x, value)	(*(volatile typeof(x) *)&(x) = (value))
+#define READ_ONCE(x)		(*(const volatile typeof(x) *)&(x))
+
+#define check_add_overflow(a, b, sum)	__builtin_add_overflow(a, b, sum)
+/* Where the kernel's one saturates this one would wrap: no table is that long. */
+#define struct_size(p, member, count) \
+	(offsetof(typeof(*(p)), member) + sizeof(*(p)->member) * (size_t)(count))
+
+#define cpu_to_be16(x)		htobe16(x)
+#define cpu_to_be32(x)		htobe32(x)
+#define cpu_to_be64(x)		htobe64(x)
+#define be16_to_cpu(x)		be16toh(x)
+#define be32_to_cpu(x)		be32toh(x)
+#define be64_to_cpu(x)		be64toh(x)
+
+/* Pointers that are errors. */
+#define MAX_ERRNO		4095
+#define IS_ERR(pointer)		((uintptr_t)(pointer) >= (uintptr_t)-MAX_ERRNO)
+#define PTR_ERR(pointer)	((long)(pointer))
+#define ERR_PTR(error)		((void *)(long)(error))
+
+/* "User memory" is the test's own. */
+#define u64_to_user_ptr(x)	((void *)(uintptr_t)(x))
+
+static inline void *vmemdup_user(const void *from, size_t bytes)
+{
+	void *copy = malloc(bytes);
+
+	return copy ? memcpy(copy, from, bytes) : ERR_PTR(-ENOMEM);
+}
+
+static inline void kvfree(void *memory)
+{
+	free(memory);
+}
+
+static inline void *memchr_inv(const void *start, int c, size_t bytes)
+{
+	const unsigned char *p = (const unsigned char *)start;
+
+	for (; bytes; p++, bytes--)
+		if (*p != (unsigned char)c)
+			return (void *)p;
+	return NULL;
+}
+
+#endif /* KXFER_PURE_FOR_USER_H */

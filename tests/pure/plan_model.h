@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What a plan has to be, told without knowing how plan.c makes it: the work
+ * requests are followed byte run by byte run through both tables. The cases of
+ * plan_test.c and the fuzzer of plans ask it.
+ */
+#ifndef KXFER_PURE_PLAN_MODEL_H
+#define KXFER_PURE_PLAN_MODEL_H
+
+#include "plan.h"
+
+/**
+ * struct plan_input - one transfer
+ * @local: table
+ * @nr_local: its extents
+ * @from: first byte of the transfer in it
+ * @remote: table
+ * @nr_remote: its extents
+ * @to: first byte of the transfer in it
+ * @length: bytes
+ * @limits: of the lane
+ */
+struct plan_input {
+	const struct kxfer_extent *local;
+	u32 nr_local;
+	u64 from;
+	const struct kxfer_extent *remote;
+	u32 nr_remote;
+	u64 to;
+	u64 length;
+	struct kxfer_plan_limits limits;
+};
+
+/* Goes through a table from its beginning. */
+struct walker {
+	const struct kxfer_extent *table;
+	u32 nr;
+	u32 index;
+	u64 inside;
+};
+
+static inline void walk(struct walker *walker, u64 bytes)
+{
+	walker->inside += bytes;
+	while (walker->index < walker->nr &&
+	       walker->inside >= walker->table[walker->index].length) {
+		walker->inside -= walker->table[walker->index].length;
+		walker->index++;
+	}
+}
+
+static inline struct walker walker_at(const struct kxfer_extent *table, u32 nr, u64 offset)
+{
+	struct walker walker = { .table = table, .nr = nr };
+
+	walk(&walker, offset);
+	return walker;
+}
+
+static inline u64 walker_addr(const struct walker *walker)
+{
+	return walker->table[walker->index].addr + walker->inside;
+}
+
+/* Bytes from here to the end of the extent. */
+static inline u64 walker_run(const struct walker *walker)
+{
+	return walker->table[walker->index].length - walker->inside;
+}
+
+/* What is wrong with the SGEs of a work request; moves @local behind them. */
+static inline const char *wrong_sges(const struct kxfer_wr_desc *wr, struct walker *local)
+{
+	u64 sum = 0, inside, run;
+	u32 i;
+
+	for (i = 0; i < wr->nr_sge; i++) {
+		if (!wr->sge[i].length)
+			return "an empty SGE";
+		if (i && wr->sge[i - 1].addr + wr->sge[i - 1].length == wr->sge[i].addr)
+			return "SGEs that abut";
+		sum += wr->sge[i].length;
+		if (sum > wr->length)
+			return "SGEs longer than the work request";
+		for (inside = 0; inside < wr->sge[i].length; inside += run) {
+			if (local->index >= local->nr)
+				return "local memory behind the table";
+			if (wr->sge[i].addr + inside != walker_addr(local))
+				return "wrong local byte";
+			run = walker_run(local);
+			if (run > wr->sge[i].length - inside)
+				run = wr->sge[i].length - inside;
+			walk(local, run);
+		}
+	}
+	return sum == wr->length ? NULL : "SGEs shorter than the work request";
+}
+
+/* Whether the byte behind a work request fits no SGE that it may have. */
+static inline bool sges_are_full(const struct kxfer_wr_desc *wr, const struct walker *local,
+				 u32 max_sge)
+{
+	const struct kxfer_sge_desc *last = &wr->sge[wr->nr_sge - 1];
+
+	return wr->nr_sge == max_sge && walker_addr(local) != last->addr + last->length;
+}
+
+/* What is wrong with a work request before which @done bytes were planned. */
+static inline const char *wrong_wr(const struct plan_input *in, const struct kxfer_wr_desc *wr,
+				   u64 done, struct walker *local, struct walker *remote)
+{
+	u32 max_sge = in->limits.max_sge < KXFER_PLAN_MAX_SGE ? in->limits.max_sge :
+		      KXFER_PLAN_MAX_SGE;
+	u64 to_border = KXFER_PLAN_PAGE - wr->remote_addr % KXFER_PLAN_PAGE;
+	bool near = to_border < in->limits.border_bytes;
+	const char *wrong;
+
+	if (!wr->length || wr->length > in->limits.max_wr_bytes || wr->length > in->length - done)
+		return "wrong length";
+	if (!wr->nr_sge || wr->nr_sge > max_sge)
+		return "wrong number of SGEs";
+	if (wr->remote_addr != walker_addr(remote) ||
+	    wr->rkey != remote->table[remote->index].key)
+		return "wrong remote byte";
+	if (wr->length > walker_run(remote))
+		return "leaves the remote extent";
+	if (near && wr->length > to_border)
+		return "crosses a border of the peer's pages";
+	wrong = wrong_sges(wr, local);
+	if (wrong)
+		return wrong;
+	/* What may end it early. */
+	if (wr->length == in->length - done || wr->length == in->limits.max_wr_bytes ||
+	    wr->length == walker_run(remote) || (near && wr->length == to_border) ||
+	    sges_are_full(wr, local, max_sge)) {
+		walk(remote, wr->length);
+		return NULL;
+	}
+	return "ends too early";
+}
+
+/**
+ * plan_wrong() - carry a plan out on paper
+ * @in: a transfer that fits both tables
+ * @max_wrs: stop after as many work requests
+ *
+ * Return: what is wrong with it, or NULL.
+ */
+static inline const char *plan_wrong(const struct plan_input *in, u32 max_wrs)
+{
+	struct walker remote = walker_at(in->remote, in->nr_remote, in->to);
+	struct walker local = walker_at(in->local, in->nr_local, in->from);
+	struct kxfer_plan plan;
+	struct kxfer_wr_desc wr;
+	const char *wrong;
+	u64 done = 0;
+
+	if (kxfer_plan_init(&plan, in->local, in->nr_local, in->from, in->remote,
+			    in->nr_remote, in->to, in->length, &in->limits))
+		return "refused";
+	while (kxfer_plan_next(&plan, &wr)) {
+		wrong = wrong_wr(in, &wr, done, &local, &remote);
+		if (wrong)
+			return wrong;
+		done += wr.length;
+		if (kxfer_plan_left(&plan) != in->length - done)
+			return "wrong rest";
+		if (!--max_wrs)
+			return NULL;
+	}
+	return done == in->length ? NULL : "some bytes are in no work request";
+}
+
+#endif /* KXFER_PURE_PLAN_MODEL_H */

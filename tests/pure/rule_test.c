@@ -166,7 +166,8 @@ static void rules_the_first_that_matches_decides(struct kunit *test)
 {
 	struct kxfer_rule rules[] = {
 		network(ipv4(10, 77, 0, 1), 32, 0),
-		{ .match = KXFER_RULE_UID | KXFER_RULE_GID, .uid = 5, .gid = 6, .rights = ALLOW_WRITE },
+		{ .match = KXFER_RULE_UID | KXFER_RULE_GID, .uid = 5, .gid = 6,
+		  .rights = ALLOW_WRITE },
 		network(ipv4(10, 77, 0, 0), 16, ALLOW_READ),
 	};
 	struct kxfer_addr refused = ipv4(10, 77, 0, 1), near = ipv4(10, 77, 9, 9);

@@ -141,7 +141,7 @@ TEST_F(big, export_ends_where_it_says)
 	ASSERT_EQ(NULL, rig_untouched(&self->rig, KXFER_OP_WRITE));
 }
 
-TEST_F_TIMEOUT(big, export_of_1_GiB, 120)
+TEST_F_TIMEOUT(big, export_of_1_GiB, 360)
 {
 	struct rig_options options = { .length = GIB, .there = BUFFER_SCATTERED };
 	unsigned int seed = 4711, i;

@@ -115,19 +115,21 @@ int kx_become_tester(void)
 	return 0;
 }
 
-/* Later mappings fill a hole from its end: its beginning stays free. */
-#define HOLE (64UL << 20)
-
+/*
+ * A mapping that is longer than its file. Memory that is not mapped at all would
+ * be given to the next mmap(); user-mode Linux ignores PROT_NONE.
+ */
 void *kx_before_hole(size_t room)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
 	size_t pages = (room + page - 1) / page * page;
-	char *memory = mmap(NULL, pages + HOLE, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int fd = memfd_create("before a hole", MFD_CLOEXEC);
+	char *memory = MAP_FAILED;
 
-	if (memory == MAP_FAILED || munmap(memory + pages, HOLE))
-		return NULL;
-	return memory + pages - room;
+	if (fd >= 0 && !ftruncate(fd, pages))
+		memory = mmap(NULL, pages + page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	return memory == MAP_FAILED ? NULL : memory + pages - room;
 }
 
 /* ---- calls ---- */

@@ -56,7 +56,7 @@ void kx_free(void *memory, size_t length);
 
 /* Become the user `tester`, without capabilities. 0 or -errno. */
 int kx_become_tester(void);
-/* room bytes of ordinary memory, with nothing mapped behind them. */
+/* room bytes of memory; the page behind them cannot be accessed. */
 void *kx_before_hole(size_t room);
 
 #define KX_TESTER	1000	/* uid and gid */

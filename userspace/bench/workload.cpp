@@ -50,14 +50,15 @@ std::optional<Error> find_mismatch(const std::string& name_a, const Parameters& 
 
 tl::expected<Memory, Error> Memory::create(uint64_t length) {
     const uint64_t rounded = (length + page_bytes - 1) / page_bytes * page_bytes;
-    void* at = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* at = mmap(nullptr, rounded + spare_bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (at == MAP_FAILED)
         return tl::unexpected(Error("cannot allocate memory", fmt::format("{} bytes", rounded), errno,
                                     "ask for a smaller --size or --depth"));
     Memory memory(static_cast<std::byte*>(at), rounded);
     // Huge pages would be contiguous; a kernel without them refuses the hint.
-    madvise(at, rounded, MADV_NOHUGEPAGE);
+    madvise(at, rounded + spare_bytes, MADV_NOHUGEPAGE);
 
     std::vector<uint64_t> pages(rounded / page_bytes);
     std::iota(pages.begin(), pages.end(), 0);
@@ -77,7 +78,7 @@ Memory& Memory::operator=(Memory&& other) noexcept {
 }
 
 Memory::~Memory() {
-    if (data_) munmap(data_, length_);
+    if (data_) munmap(data_, length_ + spare_bytes);
 }
 
 namespace {

@@ -210,7 +210,8 @@ tl::expected<kxfer_content, Failure> wait_for_content(const PutOptions& options,
         if (info && info->content.generation > generation) return info->content;
         if (interrupted())
             return tl::make_unexpected(interrupt_failure("did not wait for", options.remote.text()));
-        const bool waiting = info || info.error().number == ETIMEDOUT;
+        // EINTR: stopped and continued, for one.
+        const bool waiting = info || info.error().number == ETIMEDOUT || info.error().number == EINTR;
         if (waiting && kxfer_clock_ns() < deadline) continue;
         Error error = info ? Error("", "", ETIMEDOUT) : info.error();
         error.what = "the data is placed but not confirmed by";

@@ -73,7 +73,7 @@ tl::expected<void, Error> QueuePair::create(const bench::Memory& memory, unsigne
     if (!cq)
         return failed(fmt::format("cannot create a CQ of {} entries", depth + 1),
                       fmt::format("the device takes {}; try a smaller --depth", attributes.max_cqe));
-    mr.reset(ibv_reg_mr(pd.get(), memory.data(), memory.length(), access));
+    mr.reset(ibv_reg_mr(pd.get(), memory.data(), memory.length() + bench::Memory::spare_bytes, access));
     if (!mr)
         return failed(fmt::format("cannot register {} bytes", memory.length()),
                       "raise the limit of locked memory: ulimit -l unlimited");

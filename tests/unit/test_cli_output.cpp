@@ -91,6 +91,15 @@ TEST(TextOutput, counts_characters_not_bytes) {
     EXPECT_EQ(printed.out, "name  x\n\xc3\xa4     1\nbb    2\n");
 }
 
+TEST(TextOutput, shows_no_control_character_of_a_name) {
+    const Table rows = {Record()
+                            .add("name", "a\033[2J\r\n\x7f"
+                                         "b\xc2\x9b\xc2\xa0")
+                            .add("words", Words{"\033c"})};
+    const Printed printed = printed_by([&] { make_text_output({})->table(rows, ""); });
+    EXPECT_EQ(printed.out, "name          words\na?[2J???b??\xc2\xa0  ?c\n");
+}
+
 TEST(TextOutput, says_beside_the_result_that_a_list_is_empty) {
     const Printed printed = printed_by([] { make_text_output({})->table({}, "no links"); });
     EXPECT_EQ(printed.out, "");

@@ -40,15 +40,30 @@ std::string scale_binary(double number, const char* unit) {
     return fmt::format("{} {}{}", short_number(number), prefixes[i], unit);
 }
 
+// Names come from peers too. None of their characters may move the cursor, colour
+// or begin a line: control characters become question marks, also those above
+// ASCII, U+0080 to U+009F, which are C2 80 to C2 9F in UTF-8.
+std::string printable(std::string text) {
+    for (size_t i = 0; i < text.size(); i++) {
+        const auto c = static_cast<unsigned char>(text[i]);
+        const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0U;
+        if (c < ' ' || c == 0x7f)
+            text[i] = '?';
+        else if (c == 0xc2 && next >= 0x80 && next < 0xa0)
+            text[i] = text[i + 1] = '?';
+    }
+    return text;
+}
+
 struct Human {
     std::string operator()(None) const { return "-"; }
     std::string operator()(bool yes) const { return yes ? "yes" : "no"; }
     std::string operator()(int64_t number) const { return fmt::format("{}", number); }
     std::string operator()(uint64_t number) const { return fmt::format("{}", number); }
     std::string operator()(double number) const { return fmt::format("{:.2f}", number); }
-    std::string operator()(const std::string& text) const { return text.empty() ? "-" : text; }
+    std::string operator()(const std::string& text) const { return text.empty() ? "-" : printable(text); }
     std::string operator()(const Words& words) const {
-        return words.empty() ? "-" : fmt::format("{}", fmt::join(words, ", "));
+        return words.empty() ? "-" : printable(fmt::format("{}", fmt::join(words, ", ")));
     }
     std::string operator()(Bytes bytes) const { return human_bytes(bytes.count); }
     std::string operator()(Nanoseconds ns) const { return human_nanoseconds(ns.count); }

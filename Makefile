@@ -51,7 +51,8 @@ vm: ## a shell in a virtual machine with kxfer on soft RoCE
 	@tests/vm/run --shell --kernel $(KERNEL)
 
 ##@ Test
-.PHONY: check check-debug check-smp check-smp-smoke check-unit kselftest-install mutants lint
+.PHONY: check check-debug check-smp check-smp-smoke check-unit check-asan
+.PHONY: kselftest-install mutants lint
 check: ## everything, on every kernel and provider (KERNELS, PROVIDERS, TESTS narrow it down)
 	@scripts/setup check
 	@set -e; for kernel in $(KERNELS); do $(MAKE) kmod siw KERNEL=$$kernel; done
@@ -81,6 +82,12 @@ check-unit: ## unit tests on this machine, no virtual machine
 	@scripts/setup check
 	@$(MAKE) userspace
 	@ctest --test-dir $(O)/userspace --output-on-failure --timeout 120
+
+check-asan: ## the unit tests under AddressSanitizer and UBSan; ends with ctest's sums
+	@scripts/setup check
+	@scripts/build-userspace $(O) all asan
+	@UBSAN_OPTIONS=print_stacktrace=1 \
+		ctest --test-dir $(O)/asan --output-on-failure --timeout 300
 
 kselftest-install: ## the test collection as a tree for any machine (DESTDIR)
 	@scripts/setup --check check

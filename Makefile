@@ -51,7 +51,7 @@ vm: ## a shell in a virtual machine with kxfer on soft RoCE
 	@tests/vm/run --shell --kernel $(KERNEL)
 
 ##@ Test
-.PHONY: check check-debug check-smp check-smp-smoke check-unit check-asan
+.PHONY: check check-debug check-smp check-smp-smoke check-unit check-asan fuzz-parsers
 .PHONY: kselftest-install mutants lint
 check: ## everything, on every kernel and provider (KERNELS, PROVIDERS, TESTS narrow it down)
 	@scripts/setup check
@@ -88,6 +88,10 @@ check-asan: ## the unit tests under AddressSanitizer and UBSan; ends with ctest'
 	@scripts/build-userspace $(O) all asan
 	@UBSAN_OPTIONS=print_stacktrace=1 \
 		ctest --test-dir $(O)/asan --output-on-failure --timeout 300
+
+fuzz-parsers: ## libFuzzer on pure parts and parsers, DURATION seconds each (60)
+	@scripts/setup debug
+	@tests/fuzz/libfuzzer $(O) $(or $(DURATION),60)
 
 kselftest-install: ## the test collection as a tree for any machine (DESTDIR)
 	@scripts/setup --check check

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Bytes that a peer sends, beside what may be accepted of them (decode_model.h). */
+#include "input.h"
+
+#include <decode.c>
+#include <decode_model.h>
+
+#define MAX_KEYS	127
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct kxfer_extent keys[MAX_KEYS + 1];
+	struct input input = { data, size };
+	u8 what = take(&input, 1), small = take(&input, 1);
+	u32 length = input.left;
+	u8 *bytes;
+
+	/* Exactly as long, so that each byte too many is seen. */
+	bytes = malloc(length ? length : 1);
+	if (!bytes)
+		return 0;
+	memcpy(bytes, input.data, length);
+	switch (what % 6) {
+	case 0:
+		found(hello_wrong(bytes, length, small % (KXFER_WIRE_LANES_MAX + 1)));
+		break;
+	case 1:
+		found(welcome_wrong(bytes, length));
+		break;
+	case 2:
+		found(message_wrong(bytes, length, small % 17));
+		break;
+	case 3:
+		if (length >= sizeof(struct kxfer_wire_grant_answer))
+			found(grant_wrong(bytes, small % 4));
+		break;
+	case 4:
+		found(keys_wrong(keys, small % (MAX_KEYS + 1), (u64)small << 57, bytes, length));
+		break;
+	default:
+		found(list_wrong(bytes, length));
+		break;
+	}
+	free(bytes);
+	return 0;
+}

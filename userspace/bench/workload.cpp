@@ -50,8 +50,8 @@ std::optional<Error> find_mismatch(const std::string& name_a, const Parameters& 
 
 tl::expected<Memory, Error> Memory::create(uint64_t length) {
     const uint64_t rounded = (length + page_bytes - 1) / page_bytes * page_bytes;
-    void* at = mmap(nullptr, rounded + spare_bytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* at =
+        mmap(nullptr, rounded + spare_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (at == MAP_FAILED)
         return tl::unexpected(Error("cannot allocate memory", fmt::format("{} bytes", rounded), errno,

@@ -27,7 +27,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 ##@ Build
-.PHONY: all kmod siw userspace
+.PHONY: all kmod siw siw-dma userspace
 all: kmod userspace ## the module and user space (KERNEL=6.1, 6.12 or running)
 
 kmod: ## kxfer.ko for KERNEL
@@ -36,6 +36,9 @@ kmod: ## kxfer.ko for KERNEL
 
 siw: ## siw.ko for KERNEL, which Debian's kernels leave out
 	@scripts/build-kmod $(KERNEL) $(O) siw -s -j$(JOBS)
+
+siw-dma: ## siw.ko for KERNEL that maps its memory, for tests
+	@scripts/build-kmod $(KERNEL) $(O) siw-dma -s -j$(JOBS)
 
 userspace: ## the library and the tool
 	@scripts/build-userspace $(O)
@@ -55,7 +58,8 @@ vm: ## a shell in a virtual machine with kxfer on soft RoCE
 .PHONY: kselftest-install mutants lint
 check: ## everything, on every kernel and provider (KERNELS, PROVIDERS, TESTS narrow it down)
 	@scripts/setup check
-	@set -e; for kernel in $(KERNELS); do $(MAKE) kmod siw KERNEL=$$kernel; done
+	@set -e; for kernel in $(KERNELS); do $(MAKE) kmod siw KERNEL=$$kernel; \
+		case $$kernel in *-*) ;; *) $(MAKE) siw-dma KERNEL=$$kernel;; esac; done
 	@$(MAKE) userspace kselftest-install
 	@KERNELS="$(KERNELS)" tests/vm/check $(O)
 

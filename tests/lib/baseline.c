@@ -66,6 +66,20 @@ static long held_pins(void)
 	return vmstat("nr_foll_pin_acquired") - vmstat("nr_foll_pin_released");
 }
 
+/* 0 where no bus counts them. */
+static long bus_mappings(void)
+{
+	FILE *file = fopen("/sys/kernel/debug/siw-dma/mappings", "re");
+	long value = 0;
+
+	if (file) {
+		if (fscanf(file, "%ld", &value) != 1)
+			value = -1;
+		fclose(file);
+	}
+	return value;
+}
+
 static void read_resources(char *text, size_t room)
 {
 	FILE *file = popen("rdma resource show 2>/dev/null", "r");
@@ -107,6 +121,7 @@ int baseline_take(int fd, struct baseline *baseline)
 	read_resources(baseline->resources, sizeof(baseline->resources));
 	baseline->pinned_kib = baseline_pinned_kib();
 	baseline->held_pins = held_pins();
+	baseline->bus_mappings = bus_mappings();
 	return kx_live_take(fd, &baseline->live);
 }
 
@@ -134,6 +149,12 @@ const char *baseline_wait(int fd, const struct baseline *baseline, uint32_t ms)
 	if (held_pins() > baseline->held_pins) {
 		snprintf(text, sizeof(text), "%ld pages are pinned in the kernel, were %ld",
 			 held_pins(), baseline->held_pins);
+		return text;
+	}
+	/* As below: fewer is fine. */
+	if (!kx_wait_until(bus_mappings() <= baseline->bus_mappings, 3000)) {
+		snprintf(text, sizeof(text), "%ld mappings for DMA are there, were %ld",
+			 bus_mappings(), baseline->bus_mappings);
 		return text;
 	}
 	/* An accepted connection's rdma_cm id may be there for a moment. */

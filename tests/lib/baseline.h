@@ -3,7 +3,8 @@
  * Baseline: what must be as before when a test is over. All live_* counters of
  * the module, what `rdma resource show` counts (QPs, CQs, PDs, MRs, ids of
  * rdma_cm), the memory that this process has pinned, and the pins that the kernel
- * has given out and not got back (FOLL_PIN, of anybody).
+ * has given out and not got back (FOLL_PIN, of anybody); on siw-dma (tests/dma)
+ * what is mapped for DMA, too.
  *
  * Links stay up for a while after their last user, so a baseline is taken with
  * the link up: by a first rig that was opened and closed.
@@ -20,6 +21,7 @@ struct baseline {
 	char resources[512];
 	long pinned_kib;
 	long held_pins;
+	long bus_mappings;
 };
 
 int baseline_take(int fd, struct baseline *baseline);

@@ -48,6 +48,11 @@ const char *kx_device(void)
 				       has_device("siw0") ? "siw0" : "");
 }
 
+bool kx_maps_dma(void)
+{
+	return !access("/sys/kernel/debug/siw-dma", F_OK);
+}
+
 const char *kx_provider(void)
 {
 	return setting("KXFER_PROVIDER", has_device("rxe0") ? "rxe" :

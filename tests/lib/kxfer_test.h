@@ -33,6 +33,7 @@ const char *kx_address(void);
 const char *kx_address6(void);
 const char *kx_provider(void);	/* "rxe", "siw" or "" */
 const char *kx_device(void);	/* name of the RDMA device, or "" */
+bool kx_maps_dma(void);		/* it has a DMA device: siw-dma */
 
 struct kxfer_addr kx_addr(const char *text, uint16_t port);
 

@@ -36,7 +36,7 @@ static int make_fence(struct kxfer_link *link)
 	if (!link->fence)
 		return -ENOMEM;
 	link->fence_dma = ib_dma_map_single(ibdev, link->fence, KXFER_FENCE_BYTES,
-					    DMA_BIDIRECTIONAL);
+					    DMA_TO_DEVICE);
 	if (ib_dma_mapping_error(ibdev, link->fence_dma)) {
 		link->fence_dma = 0;
 		return -EIO;

@@ -442,7 +442,7 @@ static void free_fence(struct kxfer_link *link)
 	link->fence_mr = NULL;
 	if (link->fence_dma)
 		ib_dma_unmap_single(link->dev->ibdev, link->fence_dma,
-				    KXFER_FENCE_BYTES, DMA_BIDIRECTIONAL);
+				    KXFER_FENCE_BYTES, DMA_TO_DEVICE);
 	link->fence_dma = 0;
 	kfree(link->fence);
 	link->fence = NULL;

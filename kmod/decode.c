@@ -180,6 +180,7 @@ static const struct {
 	{ KXFER_WIRE_BUSY, -EAGAIN },
 	{ KXFER_WIRE_INVALID, -EINVAL },
 	{ KXFER_WIRE_DEVICE, -EREMOTEIO },
+	{ KXFER_WIRE_UNSUPPORTED, -EOPNOTSUPP },
 };
 
 /** kxfer_wire_errno() - a status from the wire; -EPROTO if there is none such */

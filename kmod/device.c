@@ -23,6 +23,7 @@
  */
 #include "log.h"
 
+#include <linux/dma-mapping.h>
 #include <linux/kxfer.h>
 #include <linux/slab.h>
 
@@ -223,6 +224,17 @@ static bool device_usable(struct ib_device *ibdev)
 	       attrs->max_send_sge && attrs->max_sge_rd;
 }
 
+/*
+ * Where bounce buffers may stand between memory and the device (swiotlb=force, an
+ * encrypted guest, a device that does not reach all memory or is not trusted) the
+ * DMA API limits how much can be mapped at once; elsewhere it does not.
+ */
+static bool sees_memory_in_place(struct ib_device *ibdev)
+{
+	return ib_uses_virt_dma(ibdev) ||
+	       dma_max_mapping_size(ibdev->dma_device) == SIZE_MAX;
+}
+
 static int add_device(struct ib_device *ibdev)
 {
 	struct kxfer_device *dev;
@@ -250,6 +262,10 @@ static int add_device(struct ib_device *ibdev)
 	dev->max_sge = min_t(u32, ibdev->attrs.max_send_sge, KXFER_PLAN_MAX_SGE);
 	dev->max_sge_rd = min_t(u32, ibdev->attrs.max_sge_rd, KXFER_PLAN_MAX_SGE);
 	dev->iwarp = rdma_protocol_iwarp(ibdev, 1);
+	dev->in_place = sees_memory_in_place(ibdev);
+	if (!dev->in_place)
+		kxfer_info("%s: sees memory through bounce buffers: nothing can be exported on it",
+			   dev_name(&ibdev->dev));
 	ib_set_client_data(ibdev, &kxfer_ib_client, dev);
 	spin_lock_bh(&devices_lock);
 	dev->id = ++last_device_id;

@@ -26,6 +26,7 @@ struct kxfer_info_device;
  * @max_sge_rd: SGEs that a READ of ours may have
  * @max_msg_bytes: longest RDMA message of the device's ports
  * @iwarp: READ sinks need a remotely writable STag; WRITEs need a fence READ
+ * @in_place: it sees memory itself, never a copy of it in a bounce buffer
  */
 struct kxfer_device {
 	struct kref ref;
@@ -41,6 +42,7 @@ struct kxfer_device {
 	u32 max_sge_rd;
 	u64 max_msg_bytes;
 	bool iwarp;
+	bool in_place;
 };
 
 extern struct ib_client kxfer_ib_client;

@@ -12,6 +12,10 @@
  * Each entry given to ib_map_mr_sg() is built as a DMA address and a length that
  * start where the registration starts: siw ignores an offset into the first one.
  *
+ * Peers read and write the memory unseen, so it has to be the memory itself that
+ * the device reaches: where it sees copies (bounce buffers) nothing is registered
+ * but the module's own memory, which never changes.
+ *
  * Deregistering is the fence: ib_dereg_mr() returns when no responder of the
  * device uses the registration any more (rxe and siw wait for references). A
  * LOCAL_INV would only mark the key.
@@ -29,6 +33,7 @@
 #include "exposure.h"
 #include "lane.h"
 #include "link.h"
+#include "memory.h"
 #include "plan.h"
 #include "region.h"
 #include "stats.h"
@@ -133,8 +138,8 @@ static int alloc_tables(struct kxfer_exposure *exposure, u32 max_pages)
  * kxfer_exposure_register() - register an export on a link
  * @exposure: in the lists; nobody uses it before its @ready
  *
- * Runs in a handler of the link. Return: 0 or -errno; what was made stays for
- * kxfer_exposure_deregister().
+ * Runs in a handler of the link. Return: 0 or -errno, -EOPNOTSUPP where the device
+ * sees a copy; what was made stays for kxfer_exposure_deregister().
  */
 int kxfer_exposure_register(struct kxfer_exposure *exposure)
 {
@@ -146,6 +151,12 @@ int kxfer_exposure_register(struct kxfer_exposure *exposure)
 	struct scatterlist *sg;
 	int ret;
 
+	if (!dev->in_place && exposure->export->region->memory->mm) {
+		kxfer_notice("link %llu: export %s refused: %s sees memory through bounce buffers",
+			     exposure->link->id, exposure->export->name,
+			     dev_name(&dev->ibdev->dev));
+		return -EOPNOTSUPP;
+	}
 	mapping = kxfer_mapping_get(exposure->export->region, dev);
 	if (IS_ERR(mapping))
 		return PTR_ERR(mapping);

@@ -243,6 +243,13 @@ static bool needs_fence(const struct kxfer_lane *lane,
 	       !(job->flags & KXFER_JOB_F_LOCAL_ONLY);
 }
 
+/* Before the plan moves on for this chain; post_chain() sees how far it went. */
+static void begin_chain(struct kxfer_chain *chain, const struct kxfer_active_job *job)
+{
+	chain->offset = kxfer_plan_position(&job->plan);
+	chain->bytes = kxfer_plan_left(&job->plan);
+}
+
 static void post_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
 		       struct kxfer_active_job *job, const struct ib_send_wr *first,
 		       struct ib_send_wr *last, u32 nr, u32 credits)
@@ -258,6 +265,8 @@ static void post_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
 	job->started = true;
 	if (!kxfer_plan_left(&job->plan))
 		job->planned = true;
+	chain->bytes -= kxfer_plan_left(&job->plan);
+	kxfer_mapping_to_device(job->mapping, chain->offset, chain->bytes);
 	kxfer_stat_add(KXFER_STAT_WR_POSTED, nr);
 	/* If this fails the link is broken, and its teardown completes the job. */
 	kxfer_lane_post_locked(lane, first, nr);
@@ -277,6 +286,7 @@ static bool post_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	chain = list_first_entry_or_null(&lane->free_chains, struct kxfer_chain, node);
 	if (!chain || !room)
 		return false;
+	begin_chain(chain, job);
 	while (n < room && kxfer_plan_next(&job->plan, &scratch->desc))
 		fill_wr(lane, chain, n++, &scratch->desc, opcode);
 	if (fence && !kxfer_plan_left(&job->plan))
@@ -322,6 +332,7 @@ static bool post_sink_read(struct kxfer_lane *lane, struct kxfer_active_job *job
 	sink = list_first_entry_or_null(&lane->sinks, struct kxfer_sink, node);
 	if (!chain || !sink || !kxfer_credits_room(&lane->credits, KXFER_CHAIN_WRS, 2))
 		return false;
+	begin_chain(chain, job);
 	if (!kxfer_plan_next(&job->plan, desc) || map_sink(lane, sink, desc)) {
 		kxfer_link_fail(lane->link, -ECONNRESET);
 		return false;
@@ -484,6 +495,8 @@ static void finish_chain(struct kxfer_chain *chain)
 	struct kxfer_active_job *job = chain->job;
 	bool ended;
 
+	if (job->completion.op == KXFER_OP_READ)
+		kxfer_mapping_to_cpu(job->mapping, chain->offset, chain->bytes);
 	spin_lock_bh(&lane->lock);
 	WARN_ON_ONCE(!kxfer_credits_give(&lane->credits, chain->nr_wr));
 	lane->nr_completions++;

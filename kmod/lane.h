@@ -48,6 +48,8 @@ struct kxfer_sink {
  * @job: they belong to
  * @nr_wr: credits that they hold
  * @sink: of an iWARP READ
+ * @offset: within the region, of the first byte that they move
+ * @bytes: that they move
  */
 struct kxfer_chain {
 	struct kxfer_lane *lane;
@@ -58,6 +60,8 @@ struct kxfer_chain {
 	struct kxfer_active_job *job;
 	u32 nr_wr;
 	struct kxfer_sink *sink;
+	u64 offset;
+	u64 bytes;
 };
 
 /* Where work requests are built: ib_post_send() copies them. */

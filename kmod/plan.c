@@ -37,8 +37,15 @@ static u64 table_length(const struct kxfer_extent *extents, u32 nr)
 	return nr ? extents[nr - 1].start + extents[nr - 1].length : 0;
 }
 
-/* The extent that holds the byte at offset, which is inside the table. */
-static u32 find_extent(const struct kxfer_extent *extents, u32 nr, u64 offset)
+/**
+ * kxfer_extents_find() - the extent that holds a byte
+ * @extents: the table
+ * @nr: its extents
+ * @offset: of the byte, inside the table
+ *
+ * Return: index.
+ */
+u32 kxfer_extents_find(const struct kxfer_extent *extents, u32 nr, u64 offset)
 {
 	u32 first = 0, end = nr, middle;
 
@@ -86,11 +93,11 @@ int kxfer_plan_init(struct kxfer_plan *plan,
 
 	plan->local = local;
 	plan->nr_local = nr_local;
-	plan->local_index = find_extent(local, nr_local, local_offset);
+	plan->local_index = kxfer_extents_find(local, nr_local, local_offset);
 	plan->local_offset = local_offset - local[plan->local_index].start;
 	plan->remote = remote;
 	plan->nr_remote = nr_remote;
-	plan->remote_index = find_extent(remote, nr_remote, remote_offset);
+	plan->remote_index = kxfer_extents_find(remote, nr_remote, remote_offset);
 	plan->remote_offset = remote_offset - remote[plan->remote_index].start;
 	plan->left = length;
 	plan->limits.max_sge = least(limits->max_sge, KXFER_PLAN_MAX_SGE);
@@ -192,6 +199,17 @@ bool kxfer_plan_next(struct kxfer_plan *plan, struct kxfer_wr_desc *wr)
 u64 kxfer_plan_left(const struct kxfer_plan *plan)
 {
 	return plan->left;
+}
+
+/**
+ * kxfer_plan_position() - where in the local memory the next byte is
+ * @plan: with something left
+ *
+ * Return: offset within the whole of it.
+ */
+u64 kxfer_plan_position(const struct kxfer_plan *plan)
+{
+	return plan->local[plan->local_index].start + plan->local_offset;
 }
 
 /**

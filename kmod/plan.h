@@ -100,6 +100,8 @@ int kxfer_plan_init(struct kxfer_plan *plan,
 		    u64 length, const struct kxfer_plan_limits *limits);
 bool kxfer_plan_next(struct kxfer_plan *plan, struct kxfer_wr_desc *wr);
 u64 kxfer_plan_left(const struct kxfer_plan *plan);
+u64 kxfer_plan_position(const struct kxfer_plan *plan);
+u32 kxfer_extents_find(const struct kxfer_extent *extents, u32 nr, u64 offset);
 int kxfer_extents_check(const struct kxfer_extent *extents, u32 nr, u64 length);
 
 #endif /* KXFER_PLAN_H */

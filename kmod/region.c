@@ -12,7 +12,15 @@
  * latter waits for users to go: a submitter may have found the mapping just
  * before it was taken away; it fails to queue its job and lets go.
  *
- * Context: creating and destroying may sleep; kxfer_mapping_put() may not.
+ * A device may see a copy of the memory, in bounce buffers. The mapping lasts while
+ * both sides work on the memory, so nothing is copied for all of it but when it is
+ * made: each job hands over the bytes that it moves, before its work requests are
+ * posted (kxfer_mapping_to_device()) and when a READ has placed them
+ * (kxfer_mapping_to_cpu()), and unmapping copies nothing back, for what the device
+ * did not write is old there. An export has no moment at which either could be
+ * done, so there is none on such a device (exposure.c).
+ *
+ * Context: creating and destroying may sleep; the rest may not.
  * Lock order: session lock, mappings_mutex, xa_lock of a region's mappings.
  */
 #include "log.h"
@@ -62,6 +70,13 @@ static int fill_extents(struct kxfer_mapping *mapping)
 	return 0;
 }
 
+static void unmap_table(struct kxfer_mapping *mapping)
+{
+	ib_dma_unmap_sgtable_attrs(mapping->dev->ibdev, &mapping->table,
+				   map_direction(mapping->region),
+				   DMA_ATTR_SKIP_CPU_SYNC);
+}
+
 static struct kxfer_mapping *mapping_create(struct kxfer_region *region,
 					    struct kxfer_device *dev)
 {
@@ -91,8 +106,7 @@ static struct kxfer_mapping *mapping_create(struct kxfer_region *region,
 	return mapping;
 
 err_unmap:
-	ib_dma_unmap_sgtable_attrs(dev->ibdev, &mapping->table,
-				   map_direction(region), 0);
+	unmap_table(mapping);
 err_table:
 	sg_free_table(&mapping->table);
 err_leave:
@@ -107,8 +121,7 @@ static void mapping_destroy(struct kxfer_mapping *mapping)
 {
 	struct kxfer_device *dev = mapping->dev;
 
-	ib_dma_unmap_sgtable_attrs(dev->ibdev, &mapping->table,
-				   map_direction(mapping->region), 0);
+	unmap_table(mapping);
 	sg_free_table(&mapping->table);
 	kvfree(mapping->extents);
 	kxfer_device_leave(dev, &mapping->dev_node);
@@ -174,6 +187,47 @@ void kxfer_mapping_put(struct kxfer_mapping *mapping)
 	if (atomic_dec_and_test(&mapping->users))
 		wake_up_all(&dev->wait);
 	kxfer_device_put(dev);
+}
+
+static void sync_range(struct kxfer_mapping *mapping, u64 offset, u64 bytes,
+		       void (*sync)(struct ib_device *ibdev, u64 addr, size_t bytes,
+				    enum dma_data_direction direction))
+{
+	struct ib_device *ibdev = mapping->dev->ibdev;
+	const struct kxfer_extent *extent;
+	u64 piece;
+
+	if (ib_uses_virt_dma(ibdev))
+		return;
+	extent = &mapping->extents[kxfer_extents_find(mapping->extents,
+						      mapping->nr_extents, offset)];
+	for (; bytes; extent++, offset += piece, bytes -= piece) {
+		piece = min(bytes, extent->start + extent->length - offset);
+		sync(ibdev, extent->addr + (offset - extent->start), piece,
+		     map_direction(mapping->region));
+	}
+}
+
+/**
+ * kxfer_mapping_to_device() - from here on the device works on a range
+ * @mapping: in use by the caller
+ * @offset: first byte within the region
+ * @bytes: how many
+ */
+void kxfer_mapping_to_device(struct kxfer_mapping *mapping, u64 offset, u64 bytes)
+{
+	sync_range(mapping, offset, bytes, ib_dma_sync_single_for_device);
+}
+
+/**
+ * kxfer_mapping_to_cpu() - the device has written a range
+ * @mapping: in use by the caller
+ * @offset: first byte within the region
+ * @bytes: how many
+ */
+void kxfer_mapping_to_cpu(struct kxfer_mapping *mapping, u64 offset, u64 bytes)
+{
+	sync_range(mapping, offset, bytes, ib_dma_sync_single_for_cpu);
 }
 
 /**

@@ -71,6 +71,8 @@ void kxfer_region_destroy(struct kxfer_region *region);
 struct kxfer_mapping *kxfer_mapping_get(struct kxfer_region *region,
 					struct kxfer_device *dev);
 void kxfer_mapping_put(struct kxfer_mapping *mapping);
+void kxfer_mapping_to_device(struct kxfer_mapping *mapping, u64 offset, u64 bytes);
+void kxfer_mapping_to_cpu(struct kxfer_mapping *mapping, u64 offset, u64 bytes);
 void kxfer_mapping_remove_all(struct kxfer_device *dev);
 
 int kxfer_region_records(struct kxfer_session *session,

@@ -121,6 +121,7 @@ enum kxfer_wire_status {
 	KXFER_WIRE_BUSY			= 6,	/* EAGAIN */
 	KXFER_WIRE_INVALID		= 7,	/* EINVAL */
 	KXFER_WIRE_DEVICE		= 8,	/* EREMOTEIO: the device refused */
+	KXFER_WIRE_UNSUPPORTED		= 9,	/* EOPNOTSUPP: not on this device */
 };
 
 #define KXFER_WIRE_ANSWER	0x80	/* in @type: the answer to a request of that type */

@@ -72,8 +72,11 @@ static int open_peer(struct rig *rig)
 		.context = rig->options.context,
 		.timeout_ms = KX_TIMEOUT_MS,
 	};
-	int ret = kx_call(rig->client, KXFER_PEER_OPEN, &cmd);
+	int ret;
 
+	if (rig->options.local)
+		cmd.local = kx_addr(rig->options.local, 0);
+	ret = kx_call(rig->client, KXFER_PEER_OPEN, &cmd);
 	rig->peer = cmd.peer;
 	rig->link = cmd.link;
 	return ret;

@@ -29,6 +29,7 @@
  * @context: enum kxfer_context
  * @address: to listen on and connect to; NULL: kx_address()
  * @scope_id: of an IPv6 link-local @address
+ * @local: to connect from; NULL: whichever leads there
  * @rights: 0: all
  */
 struct rig_options {
@@ -40,6 +41,7 @@ struct rig_options {
 	uint32_t context;
 	const char *address;
 	uint32_t scope_id;
+	const char *local;
 	uint32_t rights;
 };
 

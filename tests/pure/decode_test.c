@@ -131,9 +131,9 @@ static void statuses_come_back(struct kunit *test)
 {
 	u32 status;
 
-	for (status = KXFER_WIRE_OK; status <= KXFER_WIRE_DEVICE; status++)
+	for (status = KXFER_WIRE_OK; status <= KXFER_WIRE_UNSUPPORTED; status++)
 		KUNIT_EXPECT_EQ(test, (u32)kxfer_wire_status(kxfer_wire_errno(status)), status);
-	KUNIT_EXPECT_EQ(test, kxfer_wire_errno(KXFER_WIRE_DEVICE + 1), -EPROTO);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_errno(KXFER_WIRE_UNSUPPORTED + 1), -EPROTO);
 	KUNIT_EXPECT_EQ(test, kxfer_wire_errno(0xffff), -EPROTO);
 	KUNIT_EXPECT_EQ(test, (u32)kxfer_wire_status(-EIO), (u32)KXFER_WIRE_DEVICE);
 }

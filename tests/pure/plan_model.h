@@ -158,6 +158,8 @@ static inline const char *plan_wrong(const struct plan_input *in, u32 max_wrs)
 	if (kxfer_plan_init(&plan, in->local, in->nr_local, in->from, in->remote,
 			    in->nr_remote, in->to, in->length, &in->limits))
 		return "refused";
+	if (kxfer_plan_position(&plan) != in->from)
+		return "begins at a wrong position";
 	while (kxfer_plan_next(&plan, &wr)) {
 		wrong = wrong_wr(in, &wr, done, &local, &remote);
 		if (wrong)
@@ -165,6 +167,8 @@ static inline const char *plan_wrong(const struct plan_input *in, u32 max_wrs)
 		done += wr.length;
 		if (kxfer_plan_left(&plan) != in->length - done)
 			return "wrong rest";
+		if (done < in->length && kxfer_plan_position(&plan) != in->from + done)
+			return "wrong position";
 		if (!--max_wrs)
 			return NULL;
 	}

@@ -566,6 +566,24 @@ static void plan_64_mib_in_single_pages(struct kunit *test)
 	KUNIT_EXPECT_LE(test, nr_wrs(test, &in), 16384U / 6 + 32);
 }
 
+static void extents_find_the_one_that_holds_a_byte(struct kunit *test)
+{
+	struct table *table = new_table(test);
+	u64 random = 5, offset;
+	u32 index, round;
+
+	for (round = 0; round < 200; round++) {
+		make_random(table, &random, 1 + random_below(&random, 300));
+		for (offset = 0; offset < table->length; offset++) {
+			index = kxfer_extents_find(table->extents, table->nr, offset);
+			KUNIT_ASSERT_TRUE(test, index < table->nr);
+			KUNIT_ASSERT_TRUE(test, table->extents[index].start <= offset);
+			KUNIT_ASSERT_TRUE(test, offset - table->extents[index].start <
+						table->extents[index].length);
+		}
+	}
+}
+
 static void extents_check_verdicts(struct kunit *test)
 {
 	static const struct {
@@ -655,6 +673,7 @@ static struct kunit_case plan_cases[] = {
 	KUNIT_CASE(plan_init_looks_at_each_table),
 	KUNIT_CASE(plan_random_transfers),
 	KUNIT_CASE(plan_64_mib_in_single_pages),
+	KUNIT_CASE(extents_find_the_one_that_holds_a_byte),
 	KUNIT_CASE(extents_check_verdicts),
 	KUNIT_CASE(extents_check_finds_random_damage),
 	{}

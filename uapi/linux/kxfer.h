@@ -738,7 +738,9 @@ struct kxfer_peer_list {
  * @length: out: bytes
  * @content: out: what it holds
  *
- * ENOENT: no such export; EACCES: its rules refuse, or it lacks a right asked for.
+ * ENOENT: no such export; EACCES: its rules refuse, or it lacks a right asked for;
+ * EOPNOTSUPP: the peer's device sees memory through bounce buffers (swiotlb), so
+ * that nothing but KXFER_PING_NAME can be exported on it.
  */
 struct kxfer_target_open {
 	__u32 size;

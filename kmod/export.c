@@ -42,6 +42,7 @@
 #include "rule.h"
 #include "session.h"
 #include "stats.h"
+#include "user.h"
 
 static DEFINE_MUTEX(exports_mutex);
 static LIST_HEAD(exports);
@@ -192,12 +193,22 @@ int kxfer_export_add(struct kxfer_session *session, void *arg)
 	if (!export)
 		return -ENOMEM;
 	ret = kxfer_rule_copy(&export->rules, cmd->rules, cmd->nr_rules, cmd->rights);
-	if (!ret)
-		export->nr_rules = cmd->nr_rules;
-	if (!ret)
-		ret = insert_export(session, export, cmd);
 	if (ret)
-		kref_put(&export->ref, export_release);
+		goto err_put;
+	export->nr_rules = cmd->nr_rules;
+	ret = kxfer_user_take(session->user, KXFER_SHARE_EXPORTS);
+	if (ret)
+		goto err_put;
+	export->user = session->user;
+	ret = insert_export(session, export, cmd);
+	if (ret)
+		goto err_return;
+	return 0;
+
+err_return:
+	kxfer_user_return(session->user, KXFER_SHARE_EXPORTS);
+err_put:
+	kref_put(&export->ref, export_release);
 	return ret;
 }
 
@@ -768,6 +779,8 @@ void kxfer_export_withdraw(struct kxfer_export *export)
 		kxfer_link_put(link);
 	}
 	atomic_dec(&export->region->users);
+	if (export->user)
+		kxfer_user_return(export->user, KXFER_SHARE_EXPORTS);
 	kref_put(&export->ref, export_release);
 }
 

@@ -18,6 +18,7 @@ struct kxfer_link;
 struct kxfer_mapping;
 struct kxfer_region;
 struct kxfer_session;
+struct kxfer_user;
 
 #define KXFER_MAX_GRANTS	65536	/* of a link */
 #define KXFER_REVOKE_MS		10000	/* a holder that does not answer in time loses the link */
@@ -35,6 +36,7 @@ struct kxfer_session;
  * @length: bytes
  * @rules: may be NULL
  * @nr_rules: entries
+ * @user: counts it; the session that lives as long holds it; NULL: the module's
  * @owner_uid: of the session
  * @owner_pid: of the session
  * @exposures: by kxfer_exposure.export_node, under exports_mutex
@@ -54,6 +56,7 @@ struct kxfer_export {
 	u64 length;
 	struct kxfer_rule *rules;
 	u32 nr_rules;
+	struct kxfer_user *user;
 	u32 owner_uid;
 	pid_t owner_pid;
 	struct list_head exposures;

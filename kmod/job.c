@@ -36,6 +36,7 @@
 #include "session.h"
 #include "stats.h"
 #include "target.h"
+#include "user.h"
 
 #define INLINE_NS	(10 * NSEC_PER_MSEC)	/* of posting in completions without a break */
 
@@ -765,8 +766,10 @@ void kxfer_job_end_session(struct kxfer_session *session)
 
 	stop_jobs(session, true, 0, true);
 	wait_event(session->wait, no_jobs(session));
-	list_for_each_entry_safe(job, next, &session->done, session_node)
+	list_for_each_entry_safe(job, next, &session->done, session_node) {
+		kxfer_user_return(session->user, KXFER_SHARE_JOBS);
 		kxfer_job_free(job);
+	}
 	INIT_LIST_HEAD(&session->done);
 	session->nr_done = 0;
 }

@@ -40,6 +40,7 @@
 
 #include <crypto/algapi.h>
 #include <linux/kthread.h>
+#include <linux/moduleparam.h>
 #include <linux/random.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -56,14 +57,23 @@
 #include "state.h"
 #include "stats.h"
 #include "target.h"
+#include "user.h"
 
 #define HANDSHAKE_MS	15000	/* a link that is not LIVE after this is dropped */
+
+/*
+ * Of each direction, so that peers that come in by the hundred keep nobody here
+ * from going out.
+ */
+static unsigned int max_links = 1024;
+module_param(max_links, uint, 0644);
+MODULE_PARM_DESC(max_links, "links that this node makes, and again that it accepts (1024)");
 
 struct workqueue_struct *kxfer_wq;
 
 static DEFINE_SPINLOCK(links_lock);
 static LIST_HEAD(links);
-static u32 nr_links;
+static u32 nr_links[2];	/* accepted, made */
 static u64 last_link_id;
 static DECLARE_WAIT_QUEUE_HEAD(links_gone);
 static atomic_t links_existing = ATOMIC_INIT(0);
@@ -137,9 +147,9 @@ static struct kxfer_link *link_alloc(bool initiator)
 static int link_publish(struct kxfer_link *link)
 {
 	lockdep_assert_held(&links_lock);
-	if (nr_links >= KXFER_MAX_LINKS)
+	if (nr_links[link->initiator] >= READ_ONCE(max_links))
 		return -EDQUOT;
-	nr_links++;
+	nr_links[link->initiator]++;
 	link->id = ++last_link_id;
 	link->epoch = link->id;
 	list_add_tail(&link->node, &links);
@@ -462,8 +472,12 @@ static void unpublish(struct kxfer_link *link)
 {
 	spin_lock_bh(&links_lock);
 	list_del_init(&link->node);
-	nr_links--;
+	nr_links[link->initiator]--;
 	spin_unlock_bh(&links_lock);
+	if (!link->user)
+		return;
+	kxfer_user_return(link->user, KXFER_SHARE_LINKS);
+	kxfer_user_put(link->user);
 }
 
 /* The steps are those of the proof at the head of this file. */
@@ -517,7 +531,35 @@ static struct kxfer_link *find_usable(const struct kxfer_link_key *key)
 	return NULL;
 }
 
-static struct kxfer_link *find_or_create(const struct kxfer_link_key *key)
+/* A link that counts for a user, not yet in the list. */
+static struct kxfer_link *alloc_for(struct kxfer_user *user)
+{
+	struct kxfer_link *link;
+	int ret;
+
+	ret = kxfer_user_take(user, KXFER_SHARE_LINKS);
+	if (ret)
+		return ERR_PTR(ret);
+	link = link_alloc(true);
+	if (!link) {
+		kxfer_user_return(user, KXFER_SHARE_LINKS);
+		return ERR_PTR(-ENOMEM);
+	}
+	kxfer_user_ref(user);
+	link->user = user;
+	return link;
+}
+
+/* Undo alloc_for(). */
+static void discard(struct kxfer_link *link)
+{
+	kxfer_user_return(link->user, KXFER_SHARE_LINKS);
+	kxfer_user_put(link->user);
+	kxfer_link_put(link);
+}
+
+static struct kxfer_link *find_or_create(const struct kxfer_link_key *key,
+					 struct kxfer_user *user)
 {
 	struct kxfer_link *link, *fresh;
 	int ret;
@@ -528,9 +570,9 @@ static struct kxfer_link *find_or_create(const struct kxfer_link_key *key)
 	if (link)
 		return link;
 
-	fresh = link_alloc(true);
-	if (!fresh)
-		return ERR_PTR(-ENOMEM);
+	fresh = alloc_for(user);
+	if (IS_ERR(fresh))
+		return fresh;
 	fresh->key = *key;
 	fresh->remote = key->remote;
 	get_random_bytes(fresh->cookie, sizeof(fresh->cookie));
@@ -542,7 +584,7 @@ static struct kxfer_link *find_or_create(const struct kxfer_link_key *key)
 		try_use(fresh);
 	spin_unlock_bh(&links_lock);
 	if (link || ret) {
-		kxfer_link_put(fresh);
+		discard(fresh);
 		return link ?: ERR_PTR(ret);
 	}
 	start_connecting(fresh);
@@ -557,6 +599,7 @@ static bool settled(struct kxfer_link *link)
 /**
  * kxfer_link_get() - the link for a key, connected if need be
  * @key: checked, without padding or uninitialised bytes
+ * @user: a link that is made counts for
  * @timeout_ms: to wait for the connection
  * @refusal: out: enum kxfer_refusal
  *
@@ -564,9 +607,10 @@ static bool settled(struct kxfer_link *link)
  * ERR_PTR: -ETIMEDOUT, -EINTR, -EDQUOT, or why connecting failed.
  */
 struct kxfer_link *kxfer_link_get(const struct kxfer_link_key *key,
-				  unsigned int timeout_ms, u32 *refusal)
+				  struct kxfer_user *user, unsigned int timeout_ms,
+				  u32 *refusal)
 {
-	struct kxfer_link *link = find_or_create(key);
+	struct kxfer_link *link = find_or_create(key, user);
 	long left;
 	int error;
 

@@ -18,8 +18,8 @@
 struct kxfer_device;
 struct kxfer_lane;
 struct kxfer_session;
+struct kxfer_user;
 
-#define KXFER_MAX_LINKS		1024
 #define KXFER_KEEPALIVE_MS	2000	/* between two PINGs */
 #define KXFER_SILENCE_MS	8000	/* PING unanswered, nothing else heard: the link is dead */
 #define KXFER_IDLE_MS		30000	/* an unused link is closed after */
@@ -47,6 +47,7 @@ struct kxfer_link_key {
  * @node: in the list of links, from creation to teardown
  * @initiator: made by this node: it opens targets; else it serves grants
  * @key: initiator: what it was made for
+ * @user: initiator: whose call made it, while it is in the list
  * @local: own address
  * @remote: peer's address; see struct kxfer_info_link
  * @any_port: passive: accepted from any source port
@@ -100,6 +101,7 @@ struct kxfer_link {
 	struct list_head node;
 	bool initiator;
 	struct kxfer_link_key key;
+	struct kxfer_user *user;
 	struct kxfer_addr local;
 	struct kxfer_addr remote;
 	bool any_port;
@@ -160,7 +162,8 @@ void kxfer_link_exit(void);
 void kxfer_link_fail_all(int error);
 
 struct kxfer_link *kxfer_link_get(const struct kxfer_link_key *key,
-				  unsigned int timeout_ms, u32 *refusal);
+				  struct kxfer_user *user, unsigned int timeout_ms,
+				  u32 *refusal);
 struct kxfer_link *kxfer_link_create_passive(void);
 struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
 					  const struct kxfer_addr *peer);

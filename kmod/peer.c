@@ -65,7 +65,8 @@ struct kxfer_link *kxfer_peer_link(struct kxfer_peer *peer, unsigned int timeout
 		return ERR_PTR(-EINTR);
 	link = peer->link;
 	if (!kxfer_link_is_live(link)) {
-		link = kxfer_link_get(&peer->key, timeout_ms, &refusal);
+		link = kxfer_link_get(&peer->key, peer->session->user, timeout_ms,
+				      &refusal);
 		if (!IS_ERR(link)) {
 			kxfer_link_unuse(peer->link);
 			WRITE_ONCE(peer->link, link);
@@ -134,7 +135,8 @@ int kxfer_peer_open(struct kxfer_session *session, void *arg)
 	if (!peer)
 		return -ENOMEM;
 	cmd->refusal = KXFER_REFUSAL_NONE;
-	link = kxfer_link_get(&peer->key, cmd->timeout_ms, &cmd->refusal);
+	link = kxfer_link_get(&peer->key, session->user, cmd->timeout_ms,
+			      &cmd->refusal);
 	if (IS_ERR(link)) {
 		ret = PTR_ERR(link);
 		goto err_put;

@@ -32,6 +32,7 @@
 #include "session.h"
 #include "stats.h"
 #include "target.h"
+#include "user.h"
 
 static DEFINE_MUTEX(sessions_mutex);
 static LIST_HEAD(sessions);
@@ -67,6 +68,15 @@ struct kxfer_session *kxfer_session_create(void)
 	session->uid = from_kuid_munged(&init_user_ns, current_euid());
 	session->gid = from_kgid_munged(&init_user_ns, current_egid());
 	session->init_net = net_eq(current->nsproxy->net_ns, &init_net);
+	session->user = kxfer_user_get(session->uid);
+	if (!session->user) {
+		ret = -ENOMEM;
+		goto err_free;
+	}
+	if (kxfer_user_take(session->user, KXFER_SHARE_SESSIONS)) {
+		ret = -EMFILE;
+		goto err_user;
+	}
 	init_rwsem(&session->lock);
 	xa_init_flags(&session->regions, XA_FLAGS_ALLOC1);
 	xa_init_flags(&session->exports, XA_FLAGS_ALLOC1);
@@ -79,12 +89,18 @@ struct kxfer_session *kxfer_session_create(void)
 	mutex_init(&session->reap_mutex);
 	spin_lock_init(&session->event_lock);
 	ret = publish(session);
-	if (ret) {
-		kfree(session);
-		return ERR_PTR(ret);
-	}
+	if (ret)
+		goto err_share;
 	kxfer_stat_inc(KXFER_STAT_LIVE_SESSIONS);
 	return session;
+
+err_share:
+	kxfer_user_return(session->user, KXFER_SHARE_SESSIONS);
+err_user:
+	kxfer_user_put(session->user);
+err_free:
+	kfree(session);
+	return ERR_PTR(ret);
 }
 
 static void close_targets(struct kxfer_session *session)
@@ -143,6 +159,8 @@ void kxfer_session_destroy(struct kxfer_session *session)
 	kxfer_listener_end_session(session);
 	destroy_regions(session);
 	kvfree(session->events);
+	kxfer_user_return(session->user, KXFER_SHARE_SESSIONS);
+	kxfer_user_put(session->user);
 	kfree(session);
 	kxfer_stat_dec(KXFER_STAT_LIVE_SESSIONS);
 }

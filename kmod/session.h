@@ -13,6 +13,7 @@
 #include <linux/xarray.h>
 
 struct kxfer_event;
+struct kxfer_user;
 
 /* Caps of a session and of the node, told by QUERY. */
 #define KXFER_MAX_SESSIONS	4096
@@ -30,6 +31,7 @@ struct kxfer_event;
  * @pid: of the opener
  * @uid: effective uid of the opener, in the initial user namespace
  * @gid: effective gid
+ * @user: of @uid; a reference
  * @init_net: opened in the initial network namespace, the only one served
  * @lock: over the four tables: read to look up, write to change
  * @regions: struct kxfer_region by id
@@ -55,6 +57,7 @@ struct kxfer_session {
 	pid_t pid;
 	u32 uid;
 	u32 gid;
+	struct kxfer_user *user;
 	bool init_net;
 	struct rw_semaphore lock;
 	struct xarray regions;

@@ -30,6 +30,7 @@
 #include "stats.h"
 #include "submit.h"
 #include "target.h"
+#include "user.h"
 
 static int check_unused(const struct kxfer_job *job)
 {
@@ -143,8 +144,10 @@ static int check_job(const struct kxfer_job *user)
 
 static int reserve_job(struct kxfer_session *session, struct kxfer_active_job *job)
 {
-	int ret = 0;
+	int ret = kxfer_user_take(session->user, KXFER_SHARE_JOBS);
 
+	if (ret)
+		return ret;
 	spin_lock_bh(&session->job_lock);
 	if (session->nr_jobs + session->nr_done >= KXFER_MAX_JOBS) {
 		ret = -EAGAIN;
@@ -153,6 +156,8 @@ static int reserve_job(struct kxfer_session *session, struct kxfer_active_job *j
 		list_add_tail(&job->session_node, &session->jobs);
 	}
 	spin_unlock_bh(&session->job_lock);
+	if (ret)
+		kxfer_user_return(session->user, KXFER_SHARE_JOBS);
 	return ret;
 }
 
@@ -341,6 +346,7 @@ static int store_done(struct kxfer_session *session, u64 to, u32 max, u32 *store
 			break;
 		}
 		list_del(&job->session_node);
+		kxfer_user_return(session->user, KXFER_SHARE_JOBS);
 		kxfer_job_free(job);
 		++*stored;
 	}

@@ -29,6 +29,7 @@
 #include "session.h"
 #include "stats.h"
 #include "target.h"
+#include "user.h"
 
 #define MAX_REVOKED	64		/* withdrawals during an open; more is an attack */
 
@@ -59,6 +60,8 @@ static void target_release(struct kref *ref)
 	give_back_grant(target);
 	kxfer_link_unuse(target->link);
 	kxfer_peer_put(target->peer);
+	kxfer_user_return(target->user, KXFER_SHARE_TARGETS);
+	kxfer_user_put(target->user);
 	kvfree(target->keys);
 	kfree(target);
 	kxfer_stat_dec(KXFER_STAT_LIVE_TARGETS);
@@ -92,10 +95,20 @@ struct kxfer_lane *kxfer_target_lane(const struct kxfer_target *target)
 
 static struct kxfer_target *target_alloc(struct kxfer_peer *peer, struct kxfer_link *link)
 {
-	struct kxfer_target *target = kzalloc(sizeof(*target), GFP_KERNEL_ACCOUNT);
+	struct kxfer_user *user = peer->session->user;
+	struct kxfer_target *target;
+	int ret = kxfer_user_take(user, KXFER_SHARE_TARGETS);
 
-	if (!target)
-		return NULL;
+	if (ret)
+		return ERR_PTR(ret);
+	target = kzalloc(sizeof(*target), GFP_KERNEL_ACCOUNT);
+	if (!target) {
+		kxfer_user_return(user, KXFER_SHARE_TARGETS);
+		return ERR_PTR(-ENOMEM);
+	}
+	/* A withdrawal may let go of the target after its session. */
+	kxfer_user_ref(user);
+	target->user = user;
 	kref_init(&target->ref);
 	kref_get(&peer->ref);
 	target->peer = peer;
@@ -256,8 +269,8 @@ static int open_on_peer(struct kxfer_session *session, struct kxfer_peer *peer,
 		return PTR_ERR(link);
 	target = target_alloc(peer, link);
 	kxfer_link_unuse(link);
-	if (!target)
-		return -ENOMEM;
+	if (IS_ERR(target))
+		return PTR_ERR(target);
 	ret = acquire(target, cmd);
 	if (!ret) {
 		cmd->granted = target->rights;

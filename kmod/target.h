@@ -15,6 +15,7 @@
 struct kxfer_extent;
 struct kxfer_lane;
 struct kxfer_session;
+struct kxfer_user;
 
 /**
  * struct kxfer_peer - a session's handle on a peer node
@@ -40,6 +41,7 @@ struct kxfer_peer {
  * struct kxfer_target - a session's handle on an export of a peer
  * @ref: held by the session's table, by calls and by a withdrawal
  * @id: in its session
+ * @user: counts it; a reference
  * @peer: a reference
  * @link: a use
  * @link_node: in kxfer_link.targets
@@ -57,6 +59,7 @@ struct kxfer_peer {
 struct kxfer_target {
 	struct kref ref;
 	u32 id;
+	struct kxfer_user *user;
 	struct kxfer_peer *peer;
 	struct kxfer_link *link;
 	struct list_head link_node;

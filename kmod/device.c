@@ -2,8 +2,8 @@
 /*
  * Devices: ib_client add and remove.
  *
- * A kxfer_device exists from add to remove of its ib_device. Links and
- * mappings join it while they own objects of the ib_device, and leave when the
+ * A kxfer_device exists from add to remove of its ib_device. Links, mappings
+ * and charges join it while they own objects of the ib_device, and leave when the
  * last of those is destroyed. They may join only as long as it is not being
  * removed; both decisions are taken under devices_lock.
  *
@@ -17,7 +17,8 @@
  *  4. Each mapping is taken from its region. Its users were jobs and exposures,
  *     which ended in step 3, and submitters, which let go as soon as they see
  *     that the link is gone.
- *  5. Both lists are empty: nothing of ours refers to the ib_device.
+ *  5. Charges of sessions are given back to their cgroups.
+ *  6. The lists are empty: nothing of ours refers to the ib_device.
  *
  * Lock order: devices_lock, then a link's lock; nothing else under either.
  */
@@ -27,6 +28,7 @@
 #include <linux/kxfer.h>
 #include <linux/slab.h>
 
+#include "charge.h"
 #include "device.h"
 #include "link.h"
 #include "listener.h"
@@ -51,7 +53,7 @@ void kxfer_device_put(struct kxfer_device *dev)
 /**
  * kxfer_device_join() - put an object on one of the lists of a device
  * @dev: the device
- * @list: &dev->links or &dev->mappings
+ * @list: &dev->links, &dev->mappings or &dev->charges
  * @node: of the object
  *
  * Takes a reference for the object. Any context but hard interrupts.
@@ -105,6 +107,23 @@ struct kxfer_device *kxfer_device_attach(struct ib_device *ibdev,
 		if (dev->ibdev == ibdev && !dev->removing) {
 			kref_get(&dev->ref);
 			list_add_tail(node, &dev->links);
+			found = dev;
+			break;
+		}
+	}
+	spin_unlock_bh(&devices_lock);
+	return found;
+}
+
+/** kxfer_device_next() - the device behind an id (0: the first), with a reference, or NULL */
+struct kxfer_device *kxfer_device_next(u64 last)
+{
+	struct kxfer_device *dev, *found = NULL;
+
+	spin_lock_bh(&devices_lock);
+	list_for_each_entry(dev, &devices, node) {
+		if (dev->id > last && !dev->removing) {
+			kref_get(&dev->ref);
 			found = dev;
 			break;
 		}
@@ -257,6 +276,7 @@ static int add_device(struct ib_device *ibdev)
 	dev->ibdev = ibdev;
 	INIT_LIST_HEAD(&dev->links);
 	INIT_LIST_HEAD(&dev->mappings);
+	INIT_LIST_HEAD(&dev->charges);
 	init_waitqueue_head(&dev->wait);
 	dev->max_fast_reg_pages = ibdev->attrs.max_fast_reg_page_list_len;
 	dev->max_sge = min_t(u32, ibdev->attrs.max_send_sge, KXFER_PLAN_MAX_SGE);
@@ -309,6 +329,7 @@ static void remove_device(struct ib_device *ibdev, void *client_data)
 	wait_event(dev->wait, list_is_drained(&dev->links));
 	kxfer_mapping_remove_all(dev);
 	wait_event(dev->wait, list_is_drained(&dev->mappings));
+	kxfer_charge_remove_all(dev);
 
 	spin_lock_bh(&devices_lock);
 	list_del(&dev->node);

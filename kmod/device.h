@@ -12,14 +12,15 @@ struct kxfer_info_device;
 
 /**
  * struct kxfer_device - what kxfer keeps of one ib_device
- * @ref: held by links and mappings; the ib_device itself is valid only until
- *	the remove callback returns, by when both lists are empty
+ * @ref: held by links, mappings and charges; the ib_device itself is valid only
+ *	until the remove callback returns, by when their lists are empty
  * @id: grows with every device that comes
  * @ibdev: the device
  * @node: in the list of devices
- * @removing: set once, under the devices lock; no link or mapping joins after
+ * @removing: set once, under the devices lock; no link, mapping or charge joins after
  * @links: links with objects on it, by kxfer_link.dev_node
  * @mappings: regions mapped for it, by kxfer_mapping.dev_node
+ * @charges: what sessions are charged for on it; see charge.c
  * @wait: woken when one of the lists becomes shorter
  * @max_fast_reg_pages: pages of one registration
  * @max_sge: SGEs that a WRITE of ours may have
@@ -36,6 +37,7 @@ struct kxfer_device {
 	bool removing;
 	struct list_head links;
 	struct list_head mappings;
+	struct list_head charges;
 	wait_queue_head_t wait;
 	u32 max_fast_reg_pages;
 	u32 max_sge;
@@ -55,6 +57,7 @@ int kxfer_device_join(struct kxfer_device *dev, struct list_head *list,
 		      struct list_head *node);
 void kxfer_device_leave(struct kxfer_device *dev, struct list_head *node);
 void kxfer_device_put(struct kxfer_device *dev);
+struct kxfer_device *kxfer_device_next(u64 last);
 unsigned int kxfer_device_count(void);
 u32 kxfer_device_info(u64 *cursor, void *records, u32 nr);
 

@@ -30,6 +30,7 @@
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
+#include "charge.h"
 #include "control.h"
 #include "decode.h"
 #include "export.h"
@@ -121,6 +122,7 @@ static struct kxfer_export *export_alloc(const char *name, u32 rights)
 		return NULL;
 	kref_init(&export->ref);
 	INIT_LIST_HEAD(&export->node);
+	INIT_LIST_HEAD(&export->charges);
 	INIT_LIST_HEAD(&export->exposures);
 	spin_lock_init(&export->lock);
 	strscpy_pad(export->name, name, sizeof(export->name));
@@ -164,6 +166,8 @@ static int insert_export(struct kxfer_session *session, struct kxfer_export *exp
 	if (!ret)
 		ret = kxfer_session_prepare_events(session);
 	if (!ret)
+		ret = kxfer_charge_export(session, export);
+	if (!ret)
 		ret = kxfer_session_insert(&session->exports, export, &export->id,
 					   KXFER_MAX_EXPORTS);
 	if (!ret) {
@@ -175,6 +179,8 @@ static int insert_export(struct kxfer_session *session, struct kxfer_export *exp
 	}
 	cmd->export_id = export->id;
 	up_write(&session->lock);
+	if (ret)
+		kxfer_charge_drop(&export->charges);
 	return ret;
 }
 
@@ -778,6 +784,7 @@ void kxfer_export_withdraw(struct kxfer_export *export)
 		exposure_put(exposure);
 		kxfer_link_put(link);
 	}
+	kxfer_charge_drop(&export->charges);
 	atomic_dec(&export->region->users);
 	if (export->user)
 		kxfer_user_return(export->user, KXFER_SHARE_EXPORTS);

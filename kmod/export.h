@@ -39,6 +39,7 @@ struct kxfer_user;
  * @user: counts it; the session that lives as long holds it; NULL: the module's
  * @owner_uid: of the session
  * @owner_pid: of the session
+ * @charges: of the rdma cgroup; see charge.c
  * @exposures: by kxfer_exposure.export_node, under exports_mutex
  * @lock: over @session and @content; bh-safe
  * @session: gets events; NULL once withdrawn, and for the built-in export
@@ -59,6 +60,7 @@ struct kxfer_export {
 	struct kxfer_user *user;
 	u32 owner_uid;
 	pid_t owner_pid;
+	struct list_head charges;
 	struct list_head exposures;
 	spinlock_t lock;
 	struct kxfer_session *session;

@@ -124,6 +124,28 @@ static int register_next(struct kxfer_exposure *exposure, struct cursor *cursor,
 	return kxfer_lane_register(link->control, mr, access_flags(exposure->rights));
 }
 
+/* What a registration of an export covers at most; nr: those that the export spans. */
+static u32 pages_of_one(const struct kxfer_device *dev, u64 nr_pages)
+{
+	return clamp_t(u64, nr_pages, 2, dev->max_fast_reg_pages - 1);
+}
+
+/**
+ * kxfer_exposure_registrations() - of how many an exposure consists
+ * @export: bound to its region
+ * @dev: the device of the link
+ *
+ * Return: registrations, at least 1.
+ */
+u32 kxfer_exposure_registrations(const struct kxfer_export *export,
+				 const struct kxfer_device *dev)
+{
+	u64 first = export->region->memory->offset + export->offset;
+	u64 nr_pages = DIV_ROUND_UP_ULL(offset_in_page(first) + export->length, PAGE_SIZE);
+
+	return DIV_ROUND_UP_ULL(nr_pages, pages_of_one(dev, nr_pages));
+}
+
 static int alloc_tables(struct kxfer_exposure *exposure, u32 max_pages)
 {
 	u64 max_keys = div_u64(exposure->export->length,
@@ -145,7 +167,7 @@ int kxfer_exposure_register(struct kxfer_exposure *exposure)
 {
 	struct kxfer_device *dev = exposure->link->dev;
 	u64 pages = DIV_ROUND_UP_ULL(exposure->export->length, PAGE_SIZE) + 1;
-	u32 max_pages = clamp_t(u64, pages, 2, dev->max_fast_reg_pages - 1);
+	u32 max_pages = pages_of_one(dev, pages);
 	struct kxfer_mapping *mapping;
 	struct cursor cursor;
 	struct scatterlist *sg;

@@ -13,6 +13,7 @@
 #include <linux/uaccess.h>
 
 #include "channel.h"
+#include "charge.h"
 #include "control.h"
 #include "decode.h"
 #include "lane.h"
@@ -49,6 +50,23 @@ struct kxfer_peer *kxfer_peer_find(struct kxfer_session *session, u32 id)
 	return peer;
 }
 
+/* A link for the session, whose cgroup pays for the use of its device. */
+static struct kxfer_link *get_link(struct kxfer_session *session,
+				   const struct kxfer_link_key *key,
+				   unsigned int timeout_ms, u32 *refusal)
+{
+	struct kxfer_link *link = kxfer_link_get(key, session->user, timeout_ms, refusal);
+	int ret;
+
+	if (IS_ERR(link))
+		return link;
+	ret = kxfer_charge_handle(session, link->dev);
+	if (!ret)
+		return link;
+	kxfer_link_unuse(link);
+	return ERR_PTR(ret);
+}
+
 /**
  * kxfer_peer_link() - a live link to the peer, connected anew if it broke
  * @peer: the caller has a reference
@@ -65,8 +83,7 @@ struct kxfer_link *kxfer_peer_link(struct kxfer_peer *peer, unsigned int timeout
 		return ERR_PTR(-EINTR);
 	link = peer->link;
 	if (!kxfer_link_is_live(link)) {
-		link = kxfer_link_get(&peer->key, peer->session->user, timeout_ms,
-				      &refusal);
+		link = get_link(peer->session, &peer->key, timeout_ms, &refusal);
 		if (!IS_ERR(link)) {
 			kxfer_link_unuse(peer->link);
 			WRITE_ONCE(peer->link, link);
@@ -135,8 +152,7 @@ int kxfer_peer_open(struct kxfer_session *session, void *arg)
 	if (!peer)
 		return -ENOMEM;
 	cmd->refusal = KXFER_REFUSAL_NONE;
-	link = kxfer_link_get(&peer->key, session->user, cmd->timeout_ms,
-			      &cmd->refusal);
+	link = get_link(session, &peer->key, cmd->timeout_ms, &cmd->refusal);
 	if (IS_ERR(link)) {
 		ret = PTR_ERR(link);
 		goto err_put;

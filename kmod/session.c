@@ -24,6 +24,7 @@
 #include <linux/uaccess.h>
 #include <net/net_namespace.h>
 
+#include "charge.h"
 #include "export.h"
 #include "job.h"
 #include "listener.h"
@@ -78,6 +79,7 @@ struct kxfer_session *kxfer_session_create(void)
 		goto err_user;
 	}
 	init_rwsem(&session->lock);
+	INIT_LIST_HEAD(&session->charges);
 	xa_init_flags(&session->regions, XA_FLAGS_ALLOC1);
 	xa_init_flags(&session->exports, XA_FLAGS_ALLOC1);
 	xa_init_flags(&session->peers, XA_FLAGS_ALLOC1);
@@ -158,6 +160,7 @@ void kxfer_session_destroy(struct kxfer_session *session)
 	withdraw_exports(session);
 	kxfer_listener_end_session(session);
 	destroy_regions(session);
+	kxfer_charge_drop(&session->charges);
 	kvfree(session->events);
 	kxfer_user_return(session->user, KXFER_SHARE_SESSIONS);
 	kxfer_user_put(session->user);

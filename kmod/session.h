@@ -39,6 +39,7 @@ struct kxfer_user;
  * @peers: struct kxfer_peer by id
  * @targets: struct kxfer_target by id
  * @pinned_bytes: of its regions
+ * @charges: of the rdma cgroup: devices it uses; see charge.c
  * @job_lock: over the next five; bh-safe
  * @jobs: in flight, by kxfer_active_job.session_node
  * @done: ended and not reaped, by the same node
@@ -65,6 +66,7 @@ struct kxfer_session {
 	struct xarray peers;
 	struct xarray targets;
 	atomic64_t pinned_bytes;
+	struct list_head charges;
 
 	spinlock_t job_lock;
 	struct list_head jobs;

@@ -23,6 +23,7 @@
 	X(LIVE_TARGETS, "live_targets", "targets that sessions have opened") \
 	X(LIVE_GRANTS, "live_grants", "grants held from peers or given to them") \
 	X(LIVE_JOBS, "live_jobs", "jobs queued or posted") \
+	X(LIVE_CHARGES, "live_charges", "charges of sessions and exports to rdma cgroups") \
 	X(LIVE_LISTENERS, "live_listeners", "listeners") \
 	X(LINKS_MADE, "links_made", "links that this node has initiated") \
 	X(LINKS_ACCEPTED, "links_accepted", "links accepted from peers") \

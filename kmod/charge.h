@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What sessions own on devices, charged to the rdma cgroup. See charge.c. */
+#ifndef KXFER_CHARGE_H
+#define KXFER_CHARGE_H
+
+#include <linux/list.h>
+
+struct kxfer_device;
+struct kxfer_export;
+struct kxfer_session;
+
+#ifdef CONFIG_CGROUP_RDMA
+
+int kxfer_charge_handle(struct kxfer_session *session, struct kxfer_device *dev);
+int kxfer_charge_export(struct kxfer_session *session, struct kxfer_export *export);
+void kxfer_charge_drop(struct list_head *charges);
+void kxfer_charge_remove_all(struct kxfer_device *dev);
+
+#else
+
+static inline int kxfer_charge_handle(struct kxfer_session *session,
+				      struct kxfer_device *dev)
+{
+	return 0;
+}
+
+static inline int kxfer_charge_export(struct kxfer_session *session,
+				      struct kxfer_export *export)
+{
+	return 0;
+}
+
+static inline void kxfer_charge_drop(struct list_head *charges)
+{
+}
+
+static inline void kxfer_charge_remove_all(struct kxfer_device *dev)
+{
+}
+
+#endif /* CONFIG_CGROUP_RDMA */
+
+#endif /* KXFER_CHARGE_H */

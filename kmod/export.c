@@ -26,7 +26,9 @@
  */
 #include "log.h"
 
+#include <linux/memcontrol.h>
 #include <linux/overflow.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
@@ -56,6 +58,7 @@ static void export_release(struct kref *ref)
 	struct kxfer_export *export = container_of(ref, struct kxfer_export, ref);
 
 	kvfree(export->rules);
+	mem_cgroup_put(export->memcg);
 	kfree(export);
 	kxfer_stat_dec(KXFER_STAT_LIVE_EXPORTS);
 }
@@ -198,6 +201,7 @@ int kxfer_export_add(struct kxfer_session *session, void *arg)
 	export = export_alloc((const char *)cmd->name, cmd->rights);
 	if (!export)
 		return -ENOMEM;
+	export->memcg = get_mem_cgroup_from_mm(current->mm);
 	ret = kxfer_rule_copy(&export->rules, cmd->rules, cmd->nr_rules, cmd->rights);
 	if (ret)
 		goto err_put;
@@ -265,8 +269,10 @@ static struct kxfer_exposure *find_exposure(struct kxfer_link *link,
 static struct kxfer_exposure *add_exposure(struct kxfer_link *link,
 					   struct kxfer_export *export, u32 rights)
 {
-	struct kxfer_exposure *exposure = kzalloc(sizeof(*exposure), GFP_KERNEL);
+	struct mem_cgroup *old = set_active_memcg(export->memcg);
+	struct kxfer_exposure *exposure = kzalloc(sizeof(*exposure), KXFER_GFP_FOR_PEER);
 
+	set_active_memcg(old);
 	if (!exposure)
 		return NULL;
 	kref_init(&exposure->ref);
@@ -356,7 +362,10 @@ static int get_exposure(struct kxfer_link *link, const struct kxfer_wire_grant *
 	if (ret)
 		return ret;
 	if (created) {
+		struct mem_cgroup *old = set_active_memcg((*exposure)->export->memcg);
+
 		(*exposure)->error = kxfer_exposure_register(*exposure);
+		set_active_memcg(old);
 		complete_all(&(*exposure)->ready);
 	} else {
 		wait_for_completion(&(*exposure)->ready);
@@ -367,10 +376,12 @@ static int get_exposure(struct kxfer_link *link, const struct kxfer_wire_grant *
 static int add_grant(struct kxfer_link *link, struct kxfer_exposure *exposure,
 		     const struct kxfer_wire_grant *request, u32 *id)
 {
+	struct mem_cgroup *old = set_active_memcg(exposure->export->memcg);
 	struct kxfer_grant *grant;
 	int ret;
 
-	grant = kzalloc(sizeof(*grant), GFP_KERNEL);
+	grant = kzalloc(sizeof(*grant), KXFER_GFP_FOR_PEER);
+	set_active_memcg(old);
 	if (!grant)
 		return -ENOMEM;
 	grant->exposure = exposure;

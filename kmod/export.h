@@ -19,6 +19,7 @@ struct kxfer_mapping;
 struct kxfer_region;
 struct kxfer_session;
 struct kxfer_user;
+struct mem_cgroup;
 
 #define KXFER_MAX_GRANTS	65536	/* of a link */
 #define KXFER_REVOKE_MS		10000	/* a holder that does not answer in time loses the link */
@@ -37,6 +38,7 @@ struct kxfer_user;
  * @rules: may be NULL
  * @nr_rules: entries
  * @user: counts it; the session that lives as long holds it; NULL: the module's
+ * @memcg: of who made it; a reference; NULL: charged to nobody
  * @owner_uid: of the session
  * @owner_pid: of the session
  * @charges: of the rdma cgroup; see charge.c
@@ -58,6 +60,7 @@ struct kxfer_export {
 	struct kxfer_rule *rules;
 	u32 nr_rules;
 	struct kxfer_user *user;
+	struct mem_cgroup *memcg;
 	u32 owner_uid;
 	pid_t owner_pid;
 	struct list_head charges;

@@ -151,8 +151,8 @@ static int alloc_tables(struct kxfer_exposure *exposure, u32 max_pages)
 	u64 max_keys = div_u64(exposure->export->length,
 			       (max_pages - 1) * PAGE_SIZE) + 2;
 
-	exposure->mrs = kvcalloc(max_keys, sizeof(*exposure->mrs), GFP_KERNEL);
-	exposure->keys = kvcalloc(max_keys, sizeof(*exposure->keys), GFP_KERNEL);
+	exposure->mrs = kvcalloc(max_keys, sizeof(*exposure->mrs), KXFER_GFP_FOR_PEER);
+	exposure->keys = kvcalloc(max_keys, sizeof(*exposure->keys), KXFER_GFP_FOR_PEER);
 	return exposure->mrs && exposure->keys ? 0 : -ENOMEM;
 }
 
@@ -186,7 +186,7 @@ int kxfer_exposure_register(struct kxfer_exposure *exposure)
 	ret = alloc_tables(exposure, max_pages);
 	if (ret)
 		return ret;
-	sg = kvmalloc_array(max_pages, sizeof(*sg), GFP_KERNEL);
+	sg = kvmalloc_array(max_pages, sizeof(*sg), KXFER_GFP_FOR_PEER);
 	if (!sg)
 		return -ENOMEM;
 	cursor_init(&cursor, exposure);

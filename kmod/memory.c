@@ -323,7 +323,7 @@ int kxfer_memory_table(struct kxfer_memory *memory, struct sg_table *table,
 	return sg_alloc_table_from_pages_segment(table, memory->pages,
 						 memory->nr_pages, memory->offset,
 						 memory->length, max_segment,
-						 GFP_KERNEL_ACCOUNT);
+						 KXFER_GFP_FOR_PEER);
 }
 
 /**

@@ -3,6 +3,7 @@
 #ifndef KXFER_MEMORY_H
 #define KXFER_MEMORY_H
 
+#include <linux/gfp.h>
 #include <linux/sizes.h>
 #include <linux/types.h>
 
@@ -12,6 +13,13 @@ struct sg_table;
 
 /* Its array of page pointers, 1 GiB, is what kvmalloc() still gives (INT_MAX bytes). */
 #define KXFER_MEMORY_MAX_BYTES	(512ULL * SZ_1G)
+
+/*
+ * For what a peer's request may make: it is charged to the memory cgroup of the
+ * export's owner (set_active_memcg()), whose limit refuses the peer but has nobody
+ * killed.
+ */
+#define KXFER_GFP_FOR_PEER	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
 /**
  * struct kxfer_memory - a range of bytes in pages that stay where they are

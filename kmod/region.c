@@ -54,7 +54,7 @@ static int fill_extents(struct kxfer_mapping *mapping)
 	int i;
 
 	mapping->extents = kvmalloc_array(mapping->table.nents, sizeof(*extent),
-					  GFP_KERNEL_ACCOUNT);
+					  KXFER_GFP_FOR_PEER);
 	if (!mapping->extents)
 		return -ENOMEM;
 	extent = mapping->extents;
@@ -83,7 +83,7 @@ static struct kxfer_mapping *mapping_create(struct kxfer_region *region,
 	struct kxfer_mapping *mapping;
 	int ret;
 
-	mapping = kzalloc(sizeof(*mapping), GFP_KERNEL_ACCOUNT);
+	mapping = kzalloc(sizeof(*mapping), KXFER_GFP_FOR_PEER);
 	if (!mapping)
 		return ERR_PTR(-ENOMEM);
 	mapping->region = region;
@@ -167,7 +167,7 @@ struct kxfer_mapping *kxfer_mapping_get(struct kxfer_region *region,
 		goto out;
 	atomic_set(&mapping->users, 1);
 	ret = xa_err(xa_store_bh(&region->mappings, dev->id, mapping,
-				 GFP_KERNEL_ACCOUNT));
+				 KXFER_GFP_FOR_PEER));
 	if (ret) {
 		mapping_destroy(mapping);
 		mapping = ERR_PTR(ret);
@@ -267,7 +267,7 @@ struct kxfer_region *kxfer_region_create(struct kxfer_memory *memory)
 		return ERR_PTR(-ENOMEM);
 	}
 	region->memory = memory;
-	xa_init_flags(&region->mappings, XA_FLAGS_LOCK_BH);
+	xa_init_flags(&region->mappings, XA_FLAGS_LOCK_BH | XA_FLAGS_ACCOUNT);
 	kxfer_stat_inc(KXFER_STAT_LIVE_REGIONS);
 	return region;
 }

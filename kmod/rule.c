@@ -10,7 +10,6 @@
  * Context: copying may sleep; deciding may not, and changes nothing. User space
  * compiles this file too, to test it.
  */
-#include <linux/err.h>
 #include <linux/mm.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
@@ -65,9 +64,11 @@ int kxfer_rule_copy(struct kxfer_rule **rules, u64 from, u32 nr, u32 rights)
 		return -EDQUOT;
 	if (!nr)
 		return from ? -EINVAL : 0;
-	copy = vmemdup_user(u64_to_user_ptr(from), nr * sizeof(*copy));
-	if (IS_ERR(copy))
-		return PTR_ERR(copy);
+	copy = kvmalloc_array(nr, sizeof(*copy), GFP_KERNEL_ACCOUNT);
+	if (!copy)
+		return -ENOMEM;
+	if (copy_from_user(copy, u64_to_user_ptr(from), nr * sizeof(*copy)))
+		ret = -EFAULT;
 	for (i = 0; !ret && i < nr; i++)
 		ret = kxfer_rule_check(&copy[i], rights);
 	if (ret)

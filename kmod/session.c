@@ -80,10 +80,10 @@ struct kxfer_session *kxfer_session_create(void)
 	}
 	init_rwsem(&session->lock);
 	INIT_LIST_HEAD(&session->charges);
-	xa_init_flags(&session->regions, XA_FLAGS_ALLOC1);
-	xa_init_flags(&session->exports, XA_FLAGS_ALLOC1);
-	xa_init_flags(&session->peers, XA_FLAGS_ALLOC1);
-	xa_init_flags(&session->targets, XA_FLAGS_ALLOC1);
+	xa_init_flags(&session->regions, KXFER_TABLE_FLAGS);
+	xa_init_flags(&session->exports, KXFER_TABLE_FLAGS);
+	xa_init_flags(&session->peers, KXFER_TABLE_FLAGS);
+	xa_init_flags(&session->targets, KXFER_TABLE_FLAGS);
 	spin_lock_init(&session->job_lock);
 	INIT_LIST_HEAD(&session->jobs);
 	INIT_LIST_HEAD(&session->done);

@@ -24,6 +24,9 @@ struct kxfer_user;
 #define KXFER_MAX_JOBS		4096
 #define KXFER_MAX_EVENTS	256
 
+/* An xarray tries without the caller's gfp flags first, hence ACCOUNT. */
+#define KXFER_TABLE_FLAGS	(XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT)
+
 /**
  * struct kxfer_session - all that one open file owns
  * @id: node-wide

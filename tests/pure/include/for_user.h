@@ -49,11 +49,19 @@
 /* "User memory" is the test's own. */
 #define u64_to_user_ptr(x)	((void *)(uintptr_t)(x))
 
-static inline void *vmemdup_user(const void *from, size_t bytes)
-{
-	void *copy = malloc(bytes);
+#define GFP_KERNEL_ACCOUNT	0
 
-	return copy ? memcpy(copy, from, bytes) : ERR_PTR(-ENOMEM);
+static inline void *kvmalloc_array(size_t nr, size_t size, int flags)
+{
+	(void)flags;
+	return calloc(nr, size);
+}
+
+/* How many bytes could not be copied. */
+static inline size_t copy_from_user(void *to, const void *from, size_t bytes)
+{
+	memcpy(to, from, bytes);
+	return 0;
 }
 
 static inline void kvfree(void *memory)

@@ -3,7 +3,10 @@
  * Jobs: from the lane's queue to the completion.
  *
  * A job in flight is in its session's list of jobs, and in one of two lists of a
- * lane: queue, while something of it is left to plan, or posted. It moves
+ * lane: queue, while something of it is left to plan, or posted. What is queued is
+ * in its session's flow too: sessions take turns of KXFER_TURN_BYTES, so that none
+ * waits for all that another has queued, and what is posted is bounded by
+ * KXFER_LANE_BYTES, for the turns are over at the send queue. A job moves
  *
  *	queue -> posted -> complete		the ordinary way
  *	queue -> complete			cancelled, deadline passed, withdrawn
@@ -38,9 +41,68 @@
 #include "target.h"
 #include "user.h"
 
+#define TURN_MIN_BYTES	4096	/* what a short job counts in its turn */
 #define INLINE_NS	(10 * NSEC_PER_MSEC)	/* of posting in completions without a break */
 
 static struct kmem_cache *job_cache;
+
+/** kxfer_flow_create() - an empty flow with one reference, or NULL */
+struct kxfer_flow *kxfer_flow_create(void)
+{
+	struct kxfer_flow *flow = kzalloc(sizeof(*flow), GFP_KERNEL_ACCOUNT);
+
+	if (!flow)
+		return NULL;
+	kref_init(&flow->ref);
+	INIT_LIST_HEAD(&flow->lane_node);
+	INIT_LIST_HEAD(&flow->jobs);
+	return flow;
+}
+
+static void flow_release(struct kref *ref)
+{
+	kfree(container_of(ref, struct kxfer_flow, ref));
+}
+
+/** kxfer_flow_put() - one reference less; with the last one it is empty */
+void kxfer_flow_put(struct kxfer_flow *flow)
+{
+	kref_put(&flow->ref, flow_release);
+}
+
+/* Called with the lane's lock held. */
+static void flow_add(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	struct kxfer_flow *flow = job->target->flow;
+
+	list_add_tail(&job->flow_node, &flow->jobs);
+	if (!list_empty(&flow->lane_node))
+		return;
+	flow->turn_bytes = 0;
+	list_add_tail(&flow->lane_node, &lane->flows);
+}
+
+/* Called with the lane's lock held. */
+static void flow_remove(struct kxfer_active_job *job)
+{
+	struct kxfer_flow *flow = job->target->flow;
+
+	list_del_init(&job->flow_node);
+	if (list_empty(&flow->jobs))
+		list_del_init(&flow->lane_node);
+}
+
+/* Something was posted: is it another's turn? Called with the lane's lock held. */
+static void flow_count(struct kxfer_lane *lane, struct kxfer_active_job *job, u32 bytes)
+{
+	struct kxfer_flow *flow = job->target->flow;
+
+	flow->turn_bytes += max_t(u32, bytes, TURN_MIN_BYTES);
+	if (flow->turn_bytes < KXFER_TURN_BYTES)
+		return;
+	flow->turn_bytes = 0;
+	list_move_tail(&flow->lane_node, &lane->flows);
+}
 
 /** kxfer_job_init() - make the cache of jobs */
 int kxfer_job_init(void)
@@ -78,6 +140,7 @@ struct kxfer_active_job *kxfer_job_alloc(struct kxfer_session *session,
 	job->cookie = user->cookie;
 	job->deadline_ns = user->deadline_ns;
 	INIT_LIST_HEAD(&job->lane_node);
+	INIT_LIST_HEAD(&job->flow_node);
 	return job;
 }
 
@@ -174,6 +237,7 @@ static void complete_list(struct list_head *jobs, int status)
 static void unqueue(struct kxfer_lane *lane, struct kxfer_active_job *job,
 		    struct list_head *to)
 {
+	flow_remove(job);
 	list_move_tail(&job->lane_node, to);
 	lane->nr_queued--;
 }
@@ -261,12 +325,14 @@ static void post_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
 	list_del_init(&chain->node);
 	chain->job = job;
 	chain->nr_wr = credits;
+	chain->bytes -= kxfer_plan_left(&job->plan);
 	WARN_ON_ONCE(!kxfer_credits_take(&lane->credits, credits));
+	lane->bytes_posted += chain->bytes;
+	flow_count(lane, job, chain->bytes);
 	job->nr_chains++;
 	job->started = true;
 	if (!kxfer_plan_left(&job->plan))
 		job->planned = true;
-	chain->bytes -= kxfer_plan_left(&job->plan);
 	kxfer_mapping_to_device(job->mapping, chain->offset, chain->bytes);
 	kxfer_stat_add(KXFER_STAT_WR_POSTED, nr);
 	/* If this fails the link is broken, and its teardown completes the job. */
@@ -282,14 +348,17 @@ static bool post_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	struct kxfer_scratch *scratch = lane->scratch;
 	struct kxfer_chain *chain;
 	u32 room = kxfer_credits_room(&lane->credits, KXFER_CHAIN_WRS, fence);
-	u32 n = 0;
+	u32 n = 0, bytes = 0;
 
 	chain = list_first_entry_or_null(&lane->free_chains, struct kxfer_chain, node);
-	if (!chain || !room)
+	if (!chain || !room || lane->bytes_posted >= KXFER_LANE_BYTES)
 		return false;
 	begin_chain(chain, job);
-	while (n < room && kxfer_plan_next(&job->plan, &scratch->desc))
+	while (n < room && bytes < KXFER_TURN_BYTES &&
+	       kxfer_plan_next(&job->plan, &scratch->desc)) {
+		bytes += scratch->desc.length;
 		fill_wr(lane, chain, n++, &scratch->desc, opcode);
+	}
 	if (fence && !kxfer_plan_left(&job->plan))
 		fill_fence(lane, chain, n++);
 	chain->sink = NULL;
@@ -331,7 +400,8 @@ static bool post_sink_read(struct kxfer_lane *lane, struct kxfer_active_job *job
 
 	chain = list_first_entry_or_null(&lane->free_chains, struct kxfer_chain, node);
 	sink = list_first_entry_or_null(&lane->sinks, struct kxfer_sink, node);
-	if (!chain || !sink || !kxfer_credits_room(&lane->credits, KXFER_CHAIN_WRS, 2))
+	if (!chain || !sink || lane->bytes_posted >= KXFER_LANE_BYTES ||
+	    !kxfer_credits_room(&lane->credits, KXFER_CHAIN_WRS, 2))
 		return false;
 	begin_chain(chain, job);
 	if (!kxfer_plan_next(&job->plan, desc) || map_sink(lane, sink, desc)) {
@@ -394,6 +464,7 @@ static bool post_notify(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	job->started = true;
 	job->planned = true;
 	job->nr_chains = 1;
+	flow_count(lane, job, 0);
 	kxfer_stat_inc(KXFER_STAT_NOTIFIES_SENT);
 	/* If this fails the link's teardown completes the job with the lane's others. */
 	if (kxfer_channel_post_locked(request, KXFER_WIRE_NOTIFY, &notify, sizeof(notify)))
@@ -415,6 +486,31 @@ static bool post_some(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	}
 }
 
+/*
+ * Post some of the session whose turn it is. A lane without credits has none for
+ * anybody, but a NOTIFY without a slot keeps no other session waiting. Called with
+ * the lane's lock held. Return: false if nothing was posted.
+ */
+static bool pump_turn(struct kxfer_lane *lane)
+{
+	struct kxfer_active_job *job;
+	struct kxfer_flow *flow;
+
+	list_for_each_entry(flow, &lane->flows, lane_node) {
+		job = list_first_entry(&flow->jobs, struct kxfer_active_job, flow_node);
+		if (post_some(lane, job)) {
+			if (job->planned) {
+				unqueue(lane, job, &lane->posted);
+				lane->nr_posted++;
+			}
+			return true;
+		}
+		if (job->completion.op != KXFER_OP_NOTIFY)
+			break;
+	}
+	return false;
+}
+
 /**
  * kxfer_job_pump() - post what the lane has room for; does not sleep
  * @lane: a data lane, open or not
@@ -425,19 +521,9 @@ static bool post_some(struct kxfer_lane *lane, struct kxfer_active_job *job)
  */
 void kxfer_job_pump(struct kxfer_lane *lane)
 {
-	struct kxfer_active_job *job;
-
 	spin_lock_bh(&lane->lock);
-	while (lane->open && kxfer_link_is_live(lane->link) &&
-	       (job = list_first_entry_or_null(&lane->queue, struct kxfer_active_job,
-					       lane_node))) {
-		if (!post_some(lane, job))
-			break;
-		if (job->planned) {
-			unqueue(lane, job, &lane->posted);
-			lane->nr_posted++;
-		}
-	}
+	while (lane->open && kxfer_link_is_live(lane->link) && pump_turn(lane))
+		;
 	spin_unlock_bh(&lane->lock);
 }
 
@@ -500,6 +586,7 @@ static void finish_chain(struct kxfer_chain *chain)
 		kxfer_mapping_to_cpu(job->mapping, chain->offset, chain->bytes);
 	spin_lock_bh(&lane->lock);
 	WARN_ON_ONCE(!kxfer_credits_give(&lane->credits, chain->nr_wr));
+	lane->bytes_posted -= chain->bytes;
 	lane->nr_completions++;
 	if (chain->sink)
 		list_add_tail(&chain->sink->node, &lane->sinks);
@@ -590,8 +677,10 @@ void kxfer_job_fail_lane(struct kxfer_lane *lane)
 
 	spin_lock_bh(&lane->lock);
 	/* As in stop_queued(): nobody else is to stop them. */
-	list_for_each_entry(job, &lane->queue, lane_node)
+	list_for_each_entry(job, &lane->queue, lane_node) {
+		flow_remove(job);
 		job->planned = true;
+	}
 	list_splice_tail_init(&lane->posted, &ended);
 	list_splice_tail_init(&lane->queue, &ended);
 	lane->nr_queued = 0;
@@ -661,6 +750,7 @@ int kxfer_job_enqueue(struct kxfer_active_job *job)
 		ret = kxfer_link_job_error(lane->link);
 	} else {
 		list_add_tail(&job->lane_node, &lane->queue);
+		flow_add(lane, job);
 		lane->nr_queued++;
 		arm_deadline(lane, job->deadline_ns);
 	}

@@ -59,6 +59,7 @@ struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index)
 	init_completion(&lane->cm_done);
 	spin_lock_init(&lane->lock);
 	INIT_LIST_HEAD(&lane->queue);
+	INIT_LIST_HEAD(&lane->flows);
 	INIT_LIST_HEAD(&lane->posted);
 	INIT_LIST_HEAD(&lane->free_chains);
 	INIT_LIST_HEAD(&lane->sinks);

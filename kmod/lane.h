@@ -21,6 +21,7 @@ struct kxfer_listener;
 #define KXFER_LANE_JOB_WRS	256	/* work requests of jobs in a data lane's send queue */
 #define KXFER_CONTROL_REG_WRS	16	/* fast registrations in a control QP's send queue */
 #define KXFER_CHAIN_WRS		32	/* work requests of one ib_post_send() */
+#define KXFER_LANE_BYTES	(4 * 1024 * 1024)	/* posted on a lane, more wait */
 #define KXFER_LANE_SINKS	16	/* READ sinks of an iWARP lane */
 #define KXFER_FENCE_BYTES	8	/* what a fence READ reads */
 
@@ -91,7 +92,9 @@ struct kxfer_scratch {
  *	that a provider that works in a softirq runs at once
  * @open: work requests may be posted; cleared before the QP is drained
  * @credits: work requests of jobs that may be posted
- * @queue: jobs with something left to plan, first come first served
+ * @bytes_posted: payload of the chains posted
+ * @queue: jobs with something left to plan, as they came
+ * @flows: the same by session, whose turn it is first
  * @posted: jobs planned to the end, not completed
  * @nr_queued: length of @queue
  * @nr_posted: length of @posted
@@ -129,7 +132,9 @@ struct kxfer_lane {
 	spinlock_t lock;
 	bool open;
 	struct kxfer_credits credits;
+	u32 bytes_posted;
 	struct list_head queue;
+	struct list_head flows;
 	struct list_head posted;
 	u32 nr_queued;
 	u32 nr_posted;

@@ -62,6 +62,8 @@ static void target_release(struct kref *ref)
 	kxfer_peer_put(target->peer);
 	kxfer_user_return(target->user, KXFER_SHARE_TARGETS);
 	kxfer_user_put(target->user);
+	if (target->flow)
+		kxfer_flow_put(target->flow);
 	kvfree(target->keys);
 	kfree(target);
 	kxfer_stat_dec(KXFER_STAT_LIVE_TARGETS);
@@ -241,6 +243,21 @@ static int acquire(struct kxfer_target *target, const struct kxfer_target_open *
 	return ret;
 }
 
+/* That of the session's other targets on the link. Called with its lock held for writing. */
+static struct kxfer_flow *get_flow(struct kxfer_session *session, struct kxfer_link *link)
+{
+	struct kxfer_target *target;
+	unsigned long id;
+
+	xa_for_each(&session->targets, id, target) {
+		if (target->link == link) {
+			kref_get(&target->flow->ref);
+			return target->flow;
+		}
+	}
+	return kxfer_flow_create();
+}
+
 /* Once it is in the table another thread may close it. */
 static int insert_target(struct kxfer_session *session, struct kxfer_target *target,
 			 struct kxfer_target_open *cmd)
@@ -248,8 +265,11 @@ static int insert_target(struct kxfer_session *session, struct kxfer_target *tar
 	int ret;
 
 	down_write(&session->lock);
-	ret = kxfer_session_insert(&session->targets, target, &target->id,
-				   KXFER_MAX_TARGETS);
+	target->flow = get_flow(session, target->link);
+	ret = target->flow ? 0 : -ENOMEM;
+	if (!ret)
+		ret = kxfer_session_insert(&session->targets, target, &target->id,
+					   KXFER_MAX_TARGETS);
 	if (!ret)
 		atomic_inc(&target->peer->nr_targets);
 	cmd->target = target->id;

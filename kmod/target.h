@@ -51,6 +51,7 @@ struct kxfer_peer {
  * @length: bytes
  * @keys: table of addresses and rkeys, checked
  * @nr_keys: entries
+ * @flow: of its session on its lane; a reference; NULL before it is in the table
  * @content: what it holds, under the link's targets_lock
  * @nr_jobs: in flight; while not 0 the target stays
  * @revoked: the export was withdrawn; set and read under each lane's lock
@@ -69,6 +70,7 @@ struct kxfer_target {
 	u64 length;
 	struct kxfer_extent *keys;
 	u32 nr_keys;
+	struct kxfer_flow *flow;
 	struct kxfer_content content;
 	atomic_t nr_jobs;
 	bool revoked;

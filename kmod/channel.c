@@ -28,6 +28,12 @@ static struct ib_device *channel_ibdev(const struct kxfer_channel *channel)
 	return channel->lane->cm_id->device;
 }
 
+/* Somebody who waits for a slot; on its stack. Slots are handed over, not grabbed. */
+struct waiter {
+	struct list_head node;
+	struct kxfer_request *request;
+};
+
 /* Called with the lane's lock held. */
 static int post_send(struct kxfer_channel *channel, struct ib_cqe *cqe,
 		     u64 dma, struct kxfer_wire_header *message)
@@ -92,11 +98,43 @@ int kxfer_channel_post_recvs(struct kxfer_channel *channel)
 	return ret;
 }
 
-/* The slot was freed under the lane's lock, which has been dropped since. */
-static void slot_freed(struct kxfer_channel *channel)
+/* A slot was freed, and perhaps handed on, under the lane's lock, dropped since. */
+static void slot_freed(struct kxfer_channel *channel, bool handed)
 {
-	wake_up(&channel->wait);
-	kxfer_control_slot_free(channel->lane);
+	if (handed)
+		wake_up_all(&channel->wait);
+	else
+		kxfer_control_slot_free(channel->lane);
+}
+
+static bool take_locked(struct kxfer_request *request)
+{
+	if (!kxfer_request_take(&request->slot))
+		return false;
+	request->answered = NULL;
+	request->job = NULL;
+	reinit_completion(&request->done);
+	return true;
+}
+
+static bool is_ping_slot(const struct kxfer_request *request)
+{
+	return kxfer_lane_is_control(request->channel->lane) &&
+	       request->index == KXFER_WIRE_PING_SLOT;
+}
+
+/* Give a slot that is free to who has waited longest. */
+static bool hand_on_locked(struct kxfer_request *request)
+{
+	struct kxfer_channel *channel = request->channel;
+	struct waiter *waiter = list_first_entry_or_null(&channel->waiters, struct waiter,
+							 node);
+
+	if (!waiter || is_ping_slot(request) || !take_locked(request))
+		return false;
+	list_del(&waiter->node);
+	WRITE_ONCE(waiter->request, request);
+	return true;
 }
 
 static void request_sent(struct ib_cq *cq, struct ib_wc *wc)
@@ -104,16 +142,17 @@ static void request_sent(struct ib_cq *cq, struct ib_wc *wc)
 	struct kxfer_request *request =
 		container_of(wc->wr_cqe, struct kxfer_request, cqe);
 	struct kxfer_lane *lane = request->channel->lane;
-	bool freed;
+	bool freed, handed;
 
 	if (wc->status != IB_WC_SUCCESS)
 		kxfer_lane_wc_error(lane, wc, "SEND of a request");
 	spin_lock_bh(&lane->lock);
 	freed = kxfer_request_sent(&request->slot);
+	handed = freed && hand_on_locked(request);
 	lane->nr_completions++;
 	spin_unlock_bh(&lane->lock);
 	if (freed)
-		slot_freed(request->channel);
+		slot_freed(request->channel, handed);
 }
 
 static void reply_sent(struct ib_cq *cq, struct ib_wc *wc)
@@ -289,6 +328,7 @@ int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 	channel->nr_slots = nr_slots;
 	channel->max_bytes = max_bytes;
 	init_waitqueue_head(&channel->wait);
+	INIT_LIST_HEAD(&channel->waiters);
 	channel->memory_bytes = nr_messages * max_bytes;
 	channel->memory = kzalloc(channel->memory_bytes, GFP_KERNEL);
 	channel->copies = kvcalloc(2 * nr_slots, max_bytes, GFP_KERNEL);
@@ -355,16 +395,6 @@ void kxfer_channel_destroy(struct kxfer_channel *channel)
 	kfree(channel->memory);
 }
 
-static bool take_locked(struct kxfer_request *request)
-{
-	if (!kxfer_request_take(&request->slot))
-		return false;
-	request->answered = NULL;
-	request->job = NULL;
-	reinit_completion(&request->done);
-	return true;
-}
-
 /**
  * kxfer_channel_get_locked() - a free request slot, or NULL
  * @channel: to look in
@@ -411,13 +441,14 @@ struct kxfer_request *kxfer_channel_get_ping(struct kxfer_channel *channel)
 void kxfer_channel_put(struct kxfer_request *request)
 {
 	struct kxfer_channel *channel = request->channel;
-	bool freed;
+	bool freed, handed;
 
 	spin_lock_bh(&channel->lane->lock);
 	freed = kxfer_request_put(&request->slot);
+	handed = freed && hand_on_locked(request);
 	spin_unlock_bh(&channel->lane->lock);
 	if (freed)
-		slot_freed(channel);
+		slot_freed(channel, handed);
 }
 
 /**
@@ -471,27 +502,50 @@ int kxfer_channel_post(struct kxfer_request *request, u8 type,
 	return ret;
 }
 
-static bool get_or_closed(struct kxfer_channel *channel,
-			  struct kxfer_request **request)
+/* Take a slot if one is free and nobody came before, else join those who wait. */
+static void queue_for_slot(struct kxfer_channel *channel, struct waiter *waiter)
 {
-	*request = kxfer_channel_get(channel);
-	return *request || !READ_ONCE(channel->lane->open);
+	spin_lock_bh(&channel->lane->lock);
+	waiter->request = NULL;
+	if (list_empty(&channel->waiters))
+		waiter->request = kxfer_channel_get_locked(channel);
+	if (!waiter->request)
+		list_add_tail(&waiter->node, &channel->waiters);
+	spin_unlock_bh(&channel->lane->lock);
+}
+
+static struct kxfer_request *leave_queue(struct kxfer_channel *channel,
+					 struct waiter *waiter)
+{
+	spin_lock_bh(&channel->lane->lock);
+	if (!waiter->request)
+		list_del(&waiter->node);
+	spin_unlock_bh(&channel->lane->lock);
+	return waiter->request;
+}
+
+static bool given_or_closed(struct kxfer_channel *channel, struct waiter *waiter)
+{
+	return READ_ONCE(waiter->request) || !READ_ONCE(channel->lane->open);
 }
 
 static struct kxfer_request *wait_for_slot(struct kxfer_channel *channel,
 					   unsigned long *left,
 					   enum kxfer_wait wait)
 {
-	struct kxfer_request *request = NULL;
+	struct kxfer_request *request;
+	struct waiter waiter;
 	long ret;
 
+	queue_for_slot(channel, &waiter);
 	if (wait == KXFER_WAIT_KILLABLE)
 		ret = wait_event_killable_timeout(channel->wait,
-						  get_or_closed(channel, &request),
+						  given_or_closed(channel, &waiter),
 						  *left);
 	else
 		ret = wait_event_timeout(channel->wait,
-					 get_or_closed(channel, &request), *left);
+					 given_or_closed(channel, &waiter), *left);
+	request = leave_queue(channel, &waiter);
 	if (request) {
 		*left = max(ret, 1L);
 		return request;

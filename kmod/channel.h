@@ -96,6 +96,7 @@ struct kxfer_recv {
  * @nr_slots: requests that each side may have unanswered
  * @max_bytes: longest message, header included
  * @wait: for a free slot
+ * @waiters: who does, in the order in which they came; under the lane's lock
  * @next_sequence: of the next request
  * @requests: ours
  * @replies: to the peer's
@@ -110,6 +111,7 @@ struct kxfer_channel {
 	u32 nr_slots;
 	u32 max_bytes;
 	wait_queue_head_t wait;
+	struct list_head waiters;
 	u64 next_sequence;
 	struct kxfer_request *requests;
 	struct kxfer_reply *replies;

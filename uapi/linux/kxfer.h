@@ -44,9 +44,13 @@
  *  - EPERM: needs a capability that the caller lacks
  *  - EACCES: refused: by the rules of the export, by the peer's listener, or a
  *    right that the export or region was not made with
- *  - ENOMEM: no memory, or RLIMIT_MEMLOCK reached (as ibv_reg_mr)
- *  - EDQUOT: a limit of this module reached, see struct kxfer_query
- *  - EMFILE: too many sessions
+ *  - ENOMEM: no memory, also in the memory cgroup (of the peer's exporter, where a
+ *    target is opened), or RLIMIT_MEMLOCK reached (as ibv_reg_mr)
+ *  - EDQUOT: a limit reached: of the session (struct kxfer_query), of the links of
+ *    a node, of the rdma cgroup (hca_handle, hca_object), or the share that the
+ *    caller's uid has of exports, links, targets or jobs (CAP_SYS_RESOURCE goes
+ *    beyond shares)
+ *  - EMFILE: too many sessions, of the node or of the caller's uid
  *  - EAGAIN: the session's job queue is full; reap and submit again
  *  - EINTR: a signal came before anything was done
  *  - ETIMEDOUT: no answer in the time given
@@ -553,6 +557,10 @@ struct kxfer_rule {
  * @rules: array of struct kxfer_rule
  * @nr_rules: 0: everybody whose link is accepted gets @rights
  * @export_id: out: id
+ *
+ * The rdma cgroup of the caller is charged, for each device there is, with an
+ * hca_object for each registration that a link needs for the export, until it is
+ * withdrawn.
  */
 struct kxfer_export_add {
 	__u32 size;

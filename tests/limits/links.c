@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Links belong to the node. One user makes all that it may, up and connecting; others
+ * still make theirs. A node that takes no more says so to its peer.
+ */
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "raw_peer.h"
+#include "tenant.h"
+
+#define TAKE_MS		60000
+#define NOBODY		"10.77.0.99"	/* on the network of dummy0, where nobody answers */
+#define OTHER_PORT	9100
+
+FIXTURE(links)
+{
+	struct stage stage;
+	struct tenant tenant;
+	bool moved;
+};
+
+FIXTURE_SETUP(links)
+{
+	if (geteuid())
+		SKIP(return, "needs root");
+	ASSERT_EQ(0, stage_open(&self->stage));
+}
+
+static void move_address_back(void)
+{
+	baseline_command("rdma link del %s1; ip link del dummy1; "
+			 "ip addr add %s/24 dev dummy0", kx_provider(), kx_address());
+}
+
+FIXTURE_TEARDOWN(links)
+{
+	tenant_end(&self->tenant);
+	if (self->moved)
+		move_address_back();
+	/* Links stay up for half a minute after their last user, but not in this way. */
+	rig_close(&self->stage.rig);
+	close(self->stage.fd);
+	EXPECT_EQ(0, stage_reload());
+	self->stage.fd = kx_open();
+	ASSERT_LE(0, self->stage.fd);
+	EXPECT_EQ(0, kx_counter(self->stage.fd, "live_links"));
+	EXPECT_EQ(0, kx_counter(self->stage.fd, "live_targets"));
+	close(self->stage.fd);
+}
+
+#define EXPECT_OTHERS_WORK() do {						\
+	const char *wrong__ = stage_works(&self->stage);			\
+										\
+	EXPECT_EQ(NULL, wrong__) TH_LOG("%s", wrong__);				\
+} while (0)
+
+/* A link of its own for each service type. */
+static int open_link(int fd, const char *address, uint32_t tos, uint32_t timeout_ms,
+		     uint32_t *refusal)
+{
+	struct kxfer_peer_open cmd = {
+		.size = sizeof(cmd),
+		.remote = kx_addr(address, 0),
+		.tos = tos,
+		.timeout_ms = timeout_ms,
+	};
+	int ret = kx_call(fd, KXFER_PEER_OPEN, &cmd);
+
+	*refusal = cmd.refusal;
+	return ret;
+}
+
+static void take_links(const struct rig *server, struct tenant_report *report)
+{
+	int fd = kx_open(), ret;
+	uint32_t refusal;
+
+	while (!(ret = open_link(fd, kx_address(), 100 + report->nr, KX_TIMEOUT_MS,
+				 &refusal)) && report->nr < 100)
+		report->nr++;
+	report->error = -ret;
+}
+
+TEST_F_TIMEOUT(links, one_uid_makes_64, 90)
+{
+	uint64_t before = kx_counter(self->stage.fd, "live_links");
+	uint32_t refusal;
+
+	ASSERT_EQ(0, tenant_start(&self->tenant, &self->stage.rig, TENANT_GREEDY, NULL,
+				  take_links, TAKE_MS));
+	EXPECT_EQ(64, self->tenant.report.nr);
+	EXPECT_EQ(EDQUOT, self->tenant.report.error);
+	EXPECT_EQ(before + 128, kx_counter(self->stage.fd, "live_links"));
+	EXPECT_OTHERS_WORK();
+	/* By a link of their own, too. */
+	EXPECT_EQ(0, open_link(self->stage.fd, kx_address(), 250, KX_TIMEOUT_MS, &refusal));
+	EXPECT_EQ(SIGKILL, tenant_end(&self->tenant));
+}
+
+/* It does not even wait for them: each attempt goes on for 15 s. */
+static void take_connecting(const struct rig *server, struct tenant_report *report)
+{
+	int fd = kx_open(), ret;
+	uint32_t refusal;
+
+	while ((ret = open_link(fd, NOBODY, report->nr, 1, &refusal)) == -ETIMEDOUT &&
+	       report->nr < 200)
+		report->nr++;
+	report->error = -ret;
+}
+
+TEST_F_TIMEOUT(links, that_connect_count_too, 90)
+{
+	uint32_t refusal;
+
+	ASSERT_EQ(0, tenant_start(&self->tenant, &self->stage.rig, TENANT_GREEDY, NULL,
+				  take_connecting, TAKE_MS));
+	EXPECT_EQ(64, self->tenant.report.nr);
+	EXPECT_EQ(EDQUOT, self->tenant.report.error);
+	EXPECT_OTHERS_WORK();
+	EXPECT_EQ(0, open_link(self->stage.fd, kx_address(), 250, KX_TIMEOUT_MS, &refusal));
+	EXPECT_EQ(NULL, stage_replug(&self->stage));
+	EXPECT_EQ(SIGKILL, tenant_end(&self->tenant));
+}
+
+/* The node's limit, as the peer is told it. */
+TEST_F_TIMEOUT(links, beyond_the_limit_are_refused, 60)
+{
+	struct raw_link first = {}, second = {};
+	uint32_t refusal = 0;
+	uint64_t refused;
+
+	ASSERT_EQ(0, raw_link_open(&first, KXFER_PORT));
+	/* Accepted are now that of the stage and this one; made is one. */
+	ASSERT_EQ(0, stage_limit("max_links", 2));
+	refused = kx_counter(self->stage.fd, "links_refused");
+	EXPECT_EQ(-EDQUOT, open_link(self->stage.fd, kx_address(), 250, KX_TIMEOUT_MS,
+				     &refusal));
+	EXPECT_EQ(KXFER_REFUSAL_LIMIT, refusal);
+	EXPECT_EQ(-ECONNREFUSED, raw_link_connect(&second, KXFER_PORT));
+	EXPECT_EQ(KXFER_REFUSAL_LIMIT, second.control.refusal);
+	EXPECT_EQ(refused + 2, kx_counter(self->stage.fd, "links_refused"));
+	raw_link_close(&second);
+	/* What is up goes on, and there is room again afterwards. */
+	EXPECT_OTHERS_WORK();
+	ASSERT_EQ(0, stage_limit("max_links", 3));
+	EXPECT_EQ(0, open_link(self->stage.fd, kx_address(), 250, KX_TIMEOUT_MS, &refusal));
+	raw_link_close(&first);
+}
+
+/* The limit of those that this node makes needs no peer to say it. */
+TEST_F_TIMEOUT(links, beyond_the_limit_are_not_made, 60)
+{
+	uint32_t refusal = 1;
+
+	ASSERT_EQ(0, stage_limit("max_links", 1));
+	EXPECT_EQ(-EDQUOT, open_link(self->stage.fd, kx_address(), 250, KX_TIMEOUT_MS,
+				     &refusal));
+	EXPECT_EQ(KXFER_REFUSAL_NONE, refusal);
+	EXPECT_OTHERS_WORK();
+}
+
+static int move_address(void)
+{
+	return baseline_command("ip link add dummy1 mtu 9000 type dummy && "
+				"ip link set dummy1 up && ip addr del %s/24 dev dummy0 && "
+				"ip addr add %s/24 dev dummy1 && "
+				"rdma link add %s1 type %s netdev dummy1",
+				kx_address(), kx_address(), kx_provider(), kx_provider());
+}
+
+/*
+ * A link's data lane that comes in on another device than its control lane, because
+ * the address has moved. Return: enum kxfer_refusal.
+ */
+static int connect_to_moved_address(void)
+{
+	struct kxfer_wire_hello hello;
+	struct raw_link link = {};
+	struct raw_lane data = {};
+	int ret = 0;
+
+	if (raw_link_connect(&link, OTHER_PORT) || raw_link_hello(&link) || move_address())
+		return -1;
+	hello = raw_hello_data(KXFER_WIRE_DATA, link.cookie, link.epoch);
+	/* The listener on the new device takes a moment. */
+	kx_wait_until((ret = raw_lane_connect(&data, OTHER_PORT, 0, &hello, sizeof(hello),
+					      NULL), !ret || data.refusal), 10000);
+	return data.refusal;
+}
+
+TEST_F_TIMEOUT(links, without_room_on_the_device_are_refused, 60)
+{
+	uint64_t listener;
+	int status;
+	pid_t pid;
+
+	test_cmd_listen_add(self->stage.fd, kx_addr("0.0.0.0", OTHER_PORT), 0, &listener);
+	self->moved = true;
+	/* A process of its own: it keeps the device open, which then cannot be removed. */
+	pid = fork();
+	if (!pid)
+		_exit(connect_to_moved_address());
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(KXFER_REFUSAL_RESOURCES, WEXITSTATUS(status));
+}
+
+TEST_HARNESS_MAIN

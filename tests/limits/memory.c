@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The memory cgroup: kernel memory that a user makes the module allocate is charged
+ * to the user, comes back, and at the limit it is the greedy one that ends.
+ */
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "cgroup.h"
+#include "kselftest_harness.h"
+#include "tenant.h"
+
+#define PAGE	4096UL
+#define TAKE_MS	60000
+#define BATCH	256
+#define JOBS	10000
+
+FIXTURE(memory)
+{
+	struct stage stage;
+	struct tenant tenant;
+	char group[128];
+};
+
+FIXTURE_SETUP(memory)
+{
+	struct rlimit limit = { 64 << 20, 64 << 20 };
+
+	if (geteuid() || !cgroup_has("memory"))
+		SKIP(return, "needs root and a kernel with the memory controller");
+	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	ASSERT_EQ(0, stage_open(&self->stage));
+	ASSERT_EQ(0, cgroup_create(self->group, sizeof(self->group), "kxfer-memory",
+				   "memory"));
+}
+
+FIXTURE_TEARDOWN(memory)
+{
+	const char *left;
+
+	tenant_end(&self->tenant);
+	left = stage_close(&self->stage);
+	if (left)
+		TH_LOG("left behind: %s", left);
+	EXPECT_EQ(NULL, left);
+	EXPECT_EQ(0, cgroup_remove(self->group));
+	EXPECT_EQ(0, stage_reload());
+}
+
+static long long kernel_bytes(const char *group)
+{
+	return cgroup_number(group, "memory.stat", "kernel ");
+}
+
+typedef uint32_t (*step_fn)(int fd, const struct rig *server);
+static step_fn step;
+static const char *step_group;
+
+/* @nr: objects that the step made; @more: bytes that they cost. */
+static void take_step(const struct rig *server, struct tenant_report *report)
+{
+	int fd = kx_open();
+	long long before = kernel_bytes(step_group), after;
+
+	report->nr = fd < 0 ? 0 : step(fd, server);
+	after = kernel_bytes(step_group);
+	report->more = after > before ? after - before : 0;
+}
+
+/*
+ * What a step takes of the group's kernel memory. The kernel adds up what each CPU
+ * has counted in its own time: a quarter of a MiB may be missing.
+ */
+static long long cost_of(struct tenant *tenant, const struct stage *stage,
+			 const char *group, step_fn what)
+{
+	step = what;
+	step_group = group;
+	if (tenant_start(tenant, &stage->rig, TENANT_GREEDY, group, take_step, TAKE_MS))
+		return -1;
+	printf("# %u objects took %u KiB of kernel memory: %u bytes each\n",
+	       tenant->report.nr, tenant->report.more / 1024,
+	       tenant->report.more / (tenant->report.nr ?: 1));
+	return tenant->report.more;
+}
+
+static uint32_t leave_completions(int fd, const struct rig *server)
+{
+	struct kxfer_job jobs[BATCH] = {};
+	uint32_t nr = 0;
+	int ret;
+
+	while ((ret = kx_submit(fd, jobs, BATCH)) > 0)
+		nr += ret;
+	return nr;
+}
+
+TEST_F_TIMEOUT(memory, of_jobs_is_charged, 60)
+{
+	EXPECT_LT(4096 * 160, cost_of(&self->tenant, &self->stage, self->group,
+				      leave_completions));
+	EXPECT_EQ(4096, self->tenant.report.nr);
+}
+
+static uint32_t run_jobs(int fd, const struct rig *server)
+{
+	struct kxfer_completion done[BATCH];
+	struct kxfer_job jobs[BATCH];
+	struct rig rig = *server;
+	uint32_t nr = 0;
+	int i;
+
+	rig.client = -1;
+	if (rig_open_client(&rig))
+		return 0;
+	for (i = 0; i < BATCH; i++)
+		jobs[i] = rig_job(&rig, KXFER_OP_WRITE, 0, 0, 64);
+	while (nr < JOBS) {
+		if (kx_submit(rig.client, jobs, BATCH) != BATCH ||
+		    kx_reap(rig.client, done, BATCH, BATCH, RIG_WAIT_MS) != BATCH)
+			return 0;
+		nr += BATCH;
+	}
+	return nr;
+}
+
+TEST_F_TIMEOUT(memory, of_10000_jobs_comes_back, 90)
+{
+	long long cost = cost_of(&self->tenant, &self->stage, self->group, run_jobs);
+
+	/* A session, a region of 4 MiB with its mapping and a target stay; no jobs. */
+	EXPECT_LE(0, cost);
+	EXPECT_GT(1 << 20, cost);
+	EXPECT_LE(JOBS, self->tenant.report.nr);
+	EXPECT_EQ(0, kx_counter(self->stage.fd, "live_jobs"));
+}
+
+/* Rules are most of them: 32 of 48 bytes each. */
+static uint32_t add_exports(int fd, const struct rig *server)
+{
+	struct kxfer_rule rules[32] = {};
+	uint8_t *page = kx_alloc(PAGE);
+	uint32_t region, id, nr = 0;
+	char name[32];
+
+	if (kx_region_add(fd, page, PAGE, 0, &region))
+		return 0;
+	for (; nr < 1000; nr++) {
+		snprintf(name, sizeof(name), "rules-%u", nr);
+		if (kx_export_add_rules(fd, region, 0, PAGE, KXFER_RIGHT_READ, name, rules,
+					32, &id))
+			break;
+	}
+	return nr;
+}
+
+TEST_F_TIMEOUT(memory, of_exports_is_charged, 60)
+{
+	EXPECT_LT(1000 * 32 * 48, cost_of(&self->tenant, &self->stage, self->group,
+					  add_exports));
+	EXPECT_EQ(1000, self->tenant.report.nr);
+}
+
+static void export_scattered(const struct rig *server, struct tenant_report *report)
+{
+	struct buffer buffer;
+	uint32_t region, id;
+	int fd = kx_open();
+
+	report->error = -(buffer_alloc(&buffer, BUFFER_SCATTERED, 32 << 20) ?:
+			  kx_region_add(fd, buffer.bytes, buffer.length, 0, &region) ?:
+			  kx_export_add(fd, region, 0, buffer.length, KXFER_RIGHT_READ,
+					"scattered", &id));
+}
+
+/* A peer opens the export; a work of the module maps and registers it for it. */
+TEST_F_TIMEOUT(memory, that_a_peer_causes_is_the_exporters, 60)
+{
+	uint32_t peer, target;
+	long long before, cost;
+	int fd;
+
+	ASSERT_EQ(0, tenant_start(&self->tenant, &self->stage.rig, TENANT_GREEDY,
+				  self->group, export_scattered, TAKE_MS));
+	ASSERT_EQ(0, self->tenant.report.error);
+	before = kernel_bytes(self->group);
+	fd = kx_open();
+	test_cmd_peer_open(fd, kx_addr(kx_address(), 0), &peer);
+	test_cmd_target_open(fd, peer, "scattered", 0, &target);
+	cost = kernel_bytes(self->group) - before;
+	printf("# opening 8192 scattered pages took %lld KiB\n", cost / 1024);
+	/* A scatter list and extents: 32 and 24 bytes for each page. */
+	EXPECT_LT(8192 * 48, cost);
+	close(fd);
+}
+
+/* One session after the other, full of completions: about a MiB each. */
+static void take_until_killed(const struct rig *server, struct tenant_report *report)
+{
+	while (leave_completions(kx_open(), server))
+		;
+	report->error = EDQUOT;
+}
+
+TEST_F_TIMEOUT(memory, limit_ends_the_greedy_one_only, 90)
+{
+	const char *wrong;
+
+	ASSERT_EQ(0, stage_limit("max_jobs_per_uid", 1000000));
+	ASSERT_EQ(0, cgroup_write(self->group, "memory.max", "16M"));
+	ASSERT_EQ(0, cgroup_write(self->group, "memory.swap.max", "0"));
+	/* It never gets to say anything. */
+	EXPECT_EQ(-1, tenant_start(&self->tenant, &self->stage.rig, TENANT_GREEDY,
+				   self->group, take_until_killed, TAKE_MS));
+	EXPECT_EQ(SIGKILL, tenant_end(&self->tenant));
+	EXPECT_LE(1, cgroup_number(self->group, "memory.events", "oom_kill "));
+	wrong = stage_works(&self->stage);
+	EXPECT_EQ(NULL, wrong) TH_LOG("%s", wrong);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One user takes all of what sessions are made of: sessions, memory, regions,
+ * exports, peers, targets, events, listeners. Others work meanwhile, and nothing is
+ * left when it is killed.
+ */
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "tenant.h"
+
+#define PAGE	4096UL
+#define TAKE_MS	60000
+
+FIXTURE(session)
+{
+	struct stage stage;
+	struct tenant tenant;
+};
+
+FIXTURE_SETUP(session)
+{
+	if (geteuid())
+		SKIP(return, "needs root");
+	ASSERT_EQ(0, stage_open(&self->stage));
+}
+
+FIXTURE_TEARDOWN(session)
+{
+	const char *left;
+
+	tenant_end(&self->tenant);
+	left = stage_close(&self->stage);
+	if (left)
+		TH_LOG("left behind: %s", left);
+	EXPECT_EQ(NULL, left);
+	/* The administrator's part; parameters are as they were, too. */
+	EXPECT_EQ(0, stage_reload());
+}
+
+/* What the greedy one got, and how it was told that there is no more. */
+#define EXPECT_TAKEN(count, err) do {						\
+	EXPECT_EQ(count, self->tenant.report.nr);				\
+	EXPECT_EQ(err, self->tenant.report.error);				\
+} while (0)
+
+#define EXPECT_OTHERS_WORK() do {						\
+	const char *wrong__ = stage_works(&self->stage);			\
+										\
+	EXPECT_EQ(NULL, wrong__) TH_LOG("%s", wrong__);				\
+} while (0)
+
+static void take_sessions(const struct rig *server, struct tenant_report *report)
+{
+	int fd;
+
+	for (; (fd = kx_open()) >= 0; report->nr++)
+		;
+	report->error = -fd;
+}
+
+TEST_F_TIMEOUT(session, one_uid_has_1024_of_the_node, 90)
+{
+	ASSERT_EQ(0, tenant_start(&self->tenant, &self->stage.rig, TENANT_GREEDY, NULL,
+				  take_sessions, TAKE_MS));
+	EXPECT_TAKEN(1024, EMFILE);
+	EXPECT_OTHERS_WORK();
+	EXPECT_EQ(NULL, stage_replug(&self->stage));
+	EXPECT_EQ(SIGKILL, tenant_end(&self->tenant));
+}
+
+TEST_F_TIMEOUT(session, share_is_the_administrators_to_set, 60)
+{
+	ASSERT_EQ(0, stage_limit("max_sessions_per_uid", 7));
+	ASSERT_EQ(0, tenant_start(&self->tenant, &self->stage.rig, TENANT_GREEDY, NULL,
+				  take_sessions, TAKE_MS));
+	EXPECT_TAKEN(7, EMFILE);
+	EXPECT_OTHERS_WORK();
+}
+
+/* Uses up RLIMIT_MEMLOCK in as many pieces as one session may have. */
+static void take_memory(const struct rig *server, struct tenant_report *report)
+{
+	uint8_t *memory = kx_alloc(64 * PAGE);
+	int fd = kx_open(), ret;
+	uint32_t id;
+
+	while (!(ret = kx_region_add(fd, memory, 64 * PAGE, 0, &id)))
+		report->nr++;
+	report->error = -ret;
+	/* Another session of the same memory makes no difference. */
+	report->more_error = -kx_region_add(kx_open(), memory, 64 * PAGE, 0, &id);
+}
+
+TEST_F_TIMEOUT(session, memory_is_bounded_by_memlock, 60)
+{
+	struct rlimit limit = { 2048 * PAGE, 2048 * PAGE };
+
+	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	ASSERT_EQ(0, tenant_start(&self->tenant, &self->stage.rig, TENANT_GREEDY, NULL,
+				  take_memory, TAKE_MS));
+	EXPECT_TAKEN(2048 / 64, ENOMEM);
+	EXPECT_EQ(ENOMEM, self->tenant.report.more_error);
+	EXPECT_OTHERS_WORK();
+	EXPECT_EQ(NULL, stage_replug(&self->stage));
+	EXPECT_EQ(SIGKILL, tenant_end(&self->tenant));
+}
+
+static void take_regions(const struct rig *server, struct tenant_report *report)
+{
+	uint8_t *page = kx_alloc(PAGE);
+	int fd = kx_open(), ret;
+	uint32_t id;
+
+	while (!(ret = kx_region_add(fd, page, PAGE, 0, &id)))
+		report->nr++;
+	report->error = -ret;
+}
+
+TEST_F_TIMEOUT(session, regions_are_bounded, 60)
+{
+	ASSERT_EQ(0, tenant_start(&self->tenant, &self->stage.rig, TENANT_GREEDY, NULL,
+				  take_regions, TAKE_MS));
+	EXPECT_TAKEN(1024, EDQUOT);
+	EXPECT_OTHERS_WORK();
+	EXPECT_EQ(SIGKILL, tenant_end(&self->tenant));
+}
+
+/* Exports of a page in one session after the other; @more counts in the first only. */
+static void take_exports(const struct rig *server, struct tenant_report *report)
+{
+	uint8_t *page = kx_alloc(PAGE);
+	uint32_t region, id;
+	char name[32];
+	int fd, ret;
+
+	do {
+		fd = kx_open();
+		ret = kx_region_add(fd, page, PAGE, 0, &region);
+		while (!ret) {
+			snprintf(name, sizeof(name), "greedy-%u", report->nr);
+			ret = kx_export_add(fd, region, 0, PAGE, KXFER_RIGHT_READ, name,
+					    &id);
+			if (!ret)
+				report->nr++;
+		}
+		if (!report->more)
+			report->more = report->nr;
+	} while (report->nr % 1024 == 0 && report->nr < 4096);
+	fd = kx_open();
+	ret = kx_region_add(fd, page, PAGE, 0, &region) ?:
+	      kx_export_add(fd, region, 0, PAGE, KXFER_RIGHT_READ, "one-more", &id);
+	report->error = -ret;
+}
+
+TEST_F_TIMEOUT(session, exports_are_bounded, 90)
+{
+	ASSERT_EQ(0, tenant_start(&self->tenant, &self->stage.rig, TENANT_GREEDY, NULL,
+				  take_exports, TAKE_MS));
+	EXPECT_TAKEN(4096, EDQUOT);
+	EXPECT_EQ(1024, self->tenant.report.more);
+	EXPECT_OTHERS_WORK();
+	EXPECT_EQ(NULL, stage_replug(&self->stage));
+	EXPECT_EQ(SIGKILL, tenant_end(&self->tenant));
+}
+
+static void take_peers(const struct rig *server, struct tenant_report *report)
+{
+	int fd = kx_open(), ret;
+	uint32_t peer;
+
+	while (!(ret = kx_peer_open(fd, kx_addr(kx_address(), 0), &peer)))
+		report->nr++;
+	report->error = -ret;
+}
+
+TEST_F_TIMEOUT(session, peers_are_bounded, 60)
+{
+	ASSERT_EQ(0, tenant_start(&self->tenant, &self->stage.rig, TENANT_GREEDY, NULL,
+				  take_peers, TAKE_MS));
+	EXPECT_TAKEN(256, EDQUOT);
+	EXPECT_OTHERS_WORK();
+	EXPECT_EQ(SIGKILL, tenant_end(&self->tenant));
+}
+
+/* Two sessions, lest it be the session's limit. */
+static void take_targets(const struct rig *server, struct tenant_report *report)
+{
+	uint32_t peer, target;
+	int i, fd, ret;
+
+	for (i = 0; i < 2; i++) {
+		fd = kx_open();
+		ret = kx_peer_open(fd, kx_addr(kx_address(), 0), &peer);
+		while (!ret && report->nr < 100u * (i + 1) + 100 * i) {
+			ret = kx_target_open(fd, peer, server->name, 0, &target);
+			if (!ret)
+				report->nr++;
+		}
+	}
+	report->error = -ret;
+}
+
+TEST_F_TIMEOUT(session, targets_are_bounded, 60)
+{
+	ASSERT_EQ(0, stage_limit("max_targets_per_uid", 256));
+	ASSERT_EQ(0, tenant_start(&self->tenant, &self->stage.rig, TENANT_GREEDY, NULL,
+				  take_targets, TAKE_MS));
+	EXPECT_TAKEN(256, EDQUOT);
+	EXPECT_OTHERS_WORK();
+	EXPECT_EQ(SIGKILL, tenant_end(&self->tenant));
+}
+
+/* An exporter that does not take its events, and sends them to itself. */
+static void take_events(const struct rig *server, struct tenant_report *report)
+{
+	uint8_t *page = kx_alloc(PAGE);
+	uint32_t region, id, peer, target;
+	int fd = kx_open(), ret;
+
+	ret = kx_region_add(fd, page, PAGE, KXFER_REGION_F_WRITE, &region) ?:
+	      kx_export_add(fd, region, 0, PAGE, KXFER_RIGHT_ALL, "greedy", &id) ?:
+	      kx_peer_open(fd, kx_addr(kx_address(), 0), &peer) ?:
+	      kx_target_open(fd, peer, "greedy", 0, &target);
+	while (!ret) {
+		ret = kx_notify(fd, target, report->nr);
+		if (!ret)
+			report->nr++;
+	}
+	report->error = -ret;
+}
+
+TEST_F_TIMEOUT(session, events_are_bounded, 60)
+{
+	ASSERT_EQ(0, tenant_start(&self->tenant, &self->stage.rig, TENANT_GREEDY, NULL,
+				  take_events, TAKE_MS));
+	EXPECT_TAKEN(256, EAGAIN);
+	EXPECT_OTHERS_WORK();
+	EXPECT_EQ(SIGKILL, tenant_end(&self->tenant));
+}
+
+static void take_listeners(const struct rig *server, struct tenant_report *report)
+{
+	int fd = kx_open(), ret;
+	uint64_t id;
+
+	while (!(ret = kx_listen_add(fd, kx_addr(kx_address(), 9000 + report->nr), 0, &id)))
+		report->nr++;
+	report->error = -ret;
+}
+
+TEST_F_TIMEOUT(session, listeners_are_the_administrators, 60)
+{
+	ASSERT_EQ(0, tenant_start(&self->tenant, &self->stage.rig, TENANT_GREEDY, NULL,
+				  take_listeners, TAKE_MS));
+	EXPECT_TAKEN(0, EPERM);
+}
+
+/* An administrator's program gone wild: another administrator mends it. */
+TEST_F_TIMEOUT(session, listeners_are_bounded, 60)
+{
+	struct kxfer_info_listener listeners[64];
+	uint64_t cursor = 0, id;
+	int nr;
+
+	ASSERT_EQ(0, tenant_start(&self->tenant, &self->stage.rig, 0, NULL,
+				  take_listeners, TAKE_MS));
+	EXPECT_TAKEN(64 - 1, EDQUOT);
+	EXPECT_OTHERS_WORK();
+	nr = kx_info(self->stage.fd, KXFER_INFO_LISTENERS, listeners, sizeof(*listeners),
+		     64, &cursor);
+	ASSERT_EQ(64, nr);
+	test_cmd_listen_del(self->stage.fd, listeners[nr - 1].id);
+	test_cmd_listen_add(self->stage.fd, kx_addr(kx_address(), 8999), 0, &id);
+	test_cmd_listen_del(self->stage.fd, id);
+	EXPECT_EQ(SIGKILL, tenant_end(&self->tenant));
+}
+
+TEST_HARNESS_MAIN

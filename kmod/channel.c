@@ -239,15 +239,30 @@ static const char *accept_request(struct kxfer_recv *recv,
 	return NULL;
 }
 
-static const char *accept_message(struct kxfer_recv *recv, u32 byte_len)
+/*
+ * A peer may end a RECV by other than a plain SEND; a WRITE with immediate data
+ * even leaves the message that was there before. Return: what is wrong, or NULL.
+ */
+static const char *check_message(const struct kxfer_recv *recv, const struct ib_wc *wc)
 {
 	const struct kxfer_wire_header *header = recv->message;
 
-	const char *wrong = kxfer_wire_check_message(header, byte_len,
-						     recv->channel->nr_slots);
+	if (wc->opcode != IB_WC_RECV ||
+	    wc->wc_flags & (IB_WC_WITH_IMM | IB_WC_WITH_INVALIDATE))
+		return "a message that is not a plain SEND";
+	return kxfer_wire_check_message(header, wc->byte_len, recv->channel->nr_slots);
+}
 
-	if (wrong)
+static const char *accept_message(struct kxfer_recv *recv, const struct ib_wc *wc)
+{
+	const struct kxfer_wire_header *header = recv->message;
+	const char *wrong = check_message(recv, wc);
+
+	if (wrong) {
+		kxfer_stat_inc(KXFER_STAT_MESSAGES_MALFORMED);
 		return wrong;
+	}
+	kxfer_stat_inc(KXFER_STAT_MESSAGES_RECEIVED);
 	if (header->type & KXFER_WIRE_ANSWER)
 		return accept_answer(recv, header);
 	return accept_request(recv, header);
@@ -267,7 +282,7 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
 	ib_dma_sync_single_for_cpu(channel_ibdev(recv->channel), recv->dma,
 				   recv->channel->max_bytes, DMA_BIDIRECTIONAL);
-	wrong = accept_message(recv, wc->byte_len);
+	wrong = accept_message(recv, wc);
 	if (wrong)
 		kxfer_link_protocol_error(lane->link, wrong);
 }

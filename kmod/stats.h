@@ -41,6 +41,8 @@
 	X(REVOKES_ANSWERED, "revokes_answered", "withdrawals acknowledged by holders") \
 	X(REVOKES_TIMED_OUT, "revokes_timed_out", "withdrawals not acknowledged in time") \
 	X(KEEPALIVES, "keepalives", "keep-alives answered by peers") \
+	X(MESSAGES_RECEIVED, "messages_received", "messages whose header is in order") \
+	X(MESSAGES_MALFORMED, "messages_malformed", "messages refused for their header") \
 	X(PROTOCOL_ERRORS, "protocol_errors", "messages that broke the protocol") \
 	X(WR_POSTED, "wr_posted", "work requests posted on data lanes") \
 	X(COMPLETIONS, "completions", "completions seen on data lanes")

@@ -15,12 +15,12 @@
 
 #define SEND_WRS	16
 #define SEND_SLOT	RAW_RECVS	/* message behind the received ones */
-#define RD_ATOM		16
 #define SOURCE_PORT_MIN	512		/* below those that kernels choose */
 #define SOURCE_PORT_MAX	660
 
-/* work request ids: RECVs by index */
+/* work request ids: RECVs by index, those of raw_push() from WR_PUSH on */
 #define WR_SEND		1000
+#define WR_PUSH		2000
 
 /* ---- lanes ---- */
 
@@ -90,12 +90,12 @@ static int post_receive(struct raw_lane *lane, uint32_t index)
 }
 
 /* QP, CQ and RECVs of an id that has a device. */
-static int make_qp(struct raw_lane *lane)
+static int make_qp(struct raw_lane *lane, bool no_receives)
 {
-	size_t bytes = (RAW_RECVS + 1) * RAW_BYTES;
+	size_t bytes = (RAW_RECVS + 2) * RAW_BYTES + RAW_PUSHES * RAW_PUSH_BYTES;
 	struct ibv_qp_init_attr attr = {
 		.cap = {
-			.max_send_wr = SEND_WRS,
+			.max_send_wr = SEND_WRS + RAW_PUSHES,
 			.max_recv_wr = RAW_RECVS,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
@@ -106,7 +106,8 @@ static int make_qp(struct raw_lane *lane)
 	int ret = 0;
 
 	lane->memory = aligned_alloc(4096, bytes);
-	lane->cq = ibv_create_cq(lane->id->verbs, SEND_WRS + RAW_RECVS, NULL, NULL, 0);
+	lane->cq = ibv_create_cq(lane->id->verbs, SEND_WRS + RAW_PUSHES + RAW_RECVS, NULL,
+				 NULL, 0);
 	if (!lane->memory || !lane->cq)
 		return -ENOMEM;
 	memset(lane->memory, 0, bytes);
@@ -119,7 +120,7 @@ static int make_qp(struct raw_lane *lane)
 	attr.recv_cq = lane->cq;
 	if (rdma_create_qp(lane->id, lane->pd, &attr))
 		return -EIO;
-	for (i = 0; !ret && i < RAW_RECVS; i++)
+	for (i = 0; !ret && !no_receives && i < RAW_RECVS; i++)
 		ret = post_receive(lane, i);
 	return ret;
 }
@@ -161,14 +162,15 @@ struct kxfer_wire_hello raw_hello_data(enum kxfer_wire_kind kind, const uint8_t 
 }
 
 static int connect_lane(struct raw_lane *lane, uint16_t port, uint16_t source_port,
-			const void *hello, uint8_t hello_bytes, struct ibv_pd *pd)
+			const void *hello, uint8_t hello_bytes, struct ibv_pd *pd,
+			const struct raw_manners *manners)
 {
 	struct rdma_conn_param param = {
 		.private_data = hello,
 		.private_data_len = hello_bytes,
-		.responder_resources = RD_ATOM,
-		.initiator_depth = RD_ATOM,
-		.retry_count = 7,
+		.responder_resources = manners->responder_resources ?: RAW_RD_ATOM,
+		.initiator_depth = manners->initiator_depth ?: RAW_RD_ATOM,
+		.retry_count = manners->retry_count ?: 7,
 		.rnr_retry_count = 7,
 	};
 	int ret;
@@ -184,22 +186,33 @@ static int connect_lane(struct raw_lane *lane, uint16_t port, uint16_t source_po
 	lane->pd = pd ? pd : ibv_alloc_pd(lane->id->verbs);
 	if (!lane->pd)
 		return -EIO;
-	ret = make_qp(lane);
+	ret = make_qp(lane, manners->no_receives);
 	if (ret)
 		return ret;
 	if (rdma_connect(lane->id, &param))
 		return -errno;
+	if (manners->leave_early)
+		return -ECANCELED;
 	return wait_event(lane, RDMA_CM_EVENT_ESTABLISHED);
 }
 
 int raw_lane_connect(struct raw_lane *lane, uint16_t port, uint16_t source_port,
 		     const void *hello, uint8_t hello_bytes, struct ibv_pd *pd)
 {
+	static const struct raw_manners well;
+
+	return raw_lane_connect_as(lane, port, source_port, hello, hello_bytes, pd, &well);
+}
+
+int raw_lane_connect_as(struct raw_lane *lane, uint16_t port, uint16_t source_port,
+			const void *hello, uint8_t hello_bytes, struct ibv_pd *pd,
+			const struct raw_manners *manners)
+{
 	uint32_t refusal;
 	int ret;
 
 	memset(lane, 0, sizeof(*lane));
-	ret = connect_lane(lane, port, source_port, hello, hello_bytes, pd);
+	ret = connect_lane(lane, port, source_port, hello, hello_bytes, pd, manners);
 	if (ret) {
 		refusal = lane->refusal;
 		raw_lane_close(lane);
@@ -230,6 +243,13 @@ void raw_lane_close(struct raw_lane *lane)
 	memset(lane, 0, sizeof(*lane));
 }
 
+void raw_lane_drop(struct raw_lane *lane)
+{
+	if (lane->id && lane->id->qp)
+		rdma_destroy_qp(lane->id);
+	raw_lane_close(lane);
+}
+
 static void look_for_disconnection(struct raw_lane *lane)
 {
 	struct rdma_cm_event *event;
@@ -246,6 +266,8 @@ static void note_completion(struct raw_lane *lane, const struct ibv_wc *wc)
 	if (wc->wr_id == WR_SEND) {
 		lane->send_status = wc->status;
 		lane->send_done = true;
+	} else if (wc->wr_id >= WR_PUSH) {
+		lane->pushes &= ~(1U << (wc->wr_id - WR_PUSH));
 	} else if (wc->status == IBV_WC_SUCCESS) {
 		lane->arrived[lane->nr_arrived] = wc->wr_id;
 		lane->arrived_bytes[lane->nr_arrived++] = wc->byte_len;
@@ -294,6 +316,53 @@ static int post_and_wait(struct raw_lane *lane, struct ibv_send_wr *wr)
 uint8_t *raw_scratch(struct raw_lane *lane)
 {
 	return lane->memory + SEND_SLOT * RAW_BYTES;
+}
+
+bool raw_look(struct raw_lane *lane)
+{
+	look(lane);
+	return !lane->lost;
+}
+
+static bool look_until_room(struct raw_lane *lane)
+{
+	look(lane);
+	return lane->lost || lane->pushes != UINT32_MAX;
+}
+
+int raw_push_wr(struct raw_lane *lane, struct ibv_send_wr *wr, const void *bytes,
+		uint32_t length)
+{
+	uint8_t *memory = raw_scratch(lane) + 2 * RAW_BYTES;
+	struct ibv_sge sge = { .length = length, .lkey = lane->mr->lkey };
+	struct ibv_send_wr *bad;
+	int index;
+
+	if (!kx_wait_until(look_until_room(lane), RAW_MS))
+		return -ETIMEDOUT;
+	if (lane->lost)
+		return -ECONNRESET;
+	index = __builtin_ctz(~lane->pushes);
+	memory += index * RAW_PUSH_BYTES;
+	memcpy(memory, bytes, length);
+	sge.addr = (uintptr_t)memory;
+	wr->wr_id = WR_PUSH + index;
+	wr->sg_list = &sge;
+	wr->num_sge = 1;
+	wr->send_flags = IBV_SEND_SIGNALED;
+	if (ibv_post_send(lane->id->qp, wr, &bad)) {
+		lane->lost = true;
+		return -ECONNRESET;
+	}
+	lane->pushes |= 1U << index;
+	return 0;
+}
+
+int raw_push(struct raw_lane *lane, const void *message, uint32_t length)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
+
+	return raw_push_wr(lane, &wr, message, length);
 }
 
 int raw_send(struct raw_lane *lane, const void *message, uint32_t length)
@@ -398,8 +467,16 @@ bool raw_dropped(struct raw_lane *lane, uint32_t ms)
 
 int raw_link_connect(struct raw_link *link, uint16_t port)
 {
+	static const struct raw_manners well;
+
+	return raw_link_connect_as(link, port, NULL, 0, &well);
+}
+
+int raw_link_connect_as(struct raw_link *link, uint16_t port, const void *hello,
+			uint8_t hello_bytes, const struct raw_manners *manners)
+{
 	static uint16_t next_port = SOURCE_PORT_MIN;
-	struct kxfer_wire_hello hello;
+	struct kxfer_wire_hello right;
 	int tries, ret = -EADDRINUSE;
 
 	link->port = port;
@@ -408,13 +485,13 @@ int raw_link_connect(struct raw_link *link, uint16_t port)
 	link->epoch = kx_now_ns();
 	link->answer_pings = true;
 	link->answer_revokes = true;
-	hello = raw_hello_data(KXFER_WIRE_CONTROL, link->cookie, link->epoch);
+	right = raw_hello_data(KXFER_WIRE_CONTROL, link->cookie, link->epoch);
 	for (tries = 0; ret == -EADDRINUSE && tries < SOURCE_PORT_MAX - SOURCE_PORT_MIN;
 	     tries++) {
 		if (++next_port > SOURCE_PORT_MAX)
 			next_port = SOURCE_PORT_MIN;
-		ret = raw_lane_connect(&link->control, port, next_port, &hello,
-				       sizeof(hello), NULL);
+		ret = raw_lane_connect_as(&link->control, port, next_port, hello ?: &right,
+					  hello ? hello_bytes : sizeof(right), NULL, manners);
 	}
 	link->pd = link->control.pd;
 	return ret;
@@ -625,8 +702,8 @@ static int accept_lane(struct raw_server *server, struct raw_lane *lane,
 	struct rdma_conn_param param = {
 		.private_data = &server->welcome,
 		.private_data_len = server->welcome_bytes,
-		.responder_resources = RD_ATOM,
-		.initiator_depth = RD_ATOM,
+		.responder_resources = RAW_RD_ATOM,
+		.initiator_depth = RAW_RD_ATOM,
 		.rnr_retry_count = 7,
 	};
 	int ret;
@@ -637,7 +714,8 @@ static int accept_lane(struct raw_server *server, struct raw_lane *lane,
 	lane->pd = server->pd;
 	if (!lane->pd || register_memory(server))
 		return -EIO;
-	ret = make_qp(lane);
+	ret = make_qp(lane, server->no_receives ||
+			    (server->no_data_receives && lane != &server->lanes[0]));
 	if (ret)
 		return ret;
 	/* Events of the connection go to a channel of its own. */
@@ -709,8 +787,8 @@ static int answer_keys(struct raw_server *server, void *payload, uint16_t *lengt
 	return KXFER_WIRE_OK;
 }
 
-static int default_answer(struct raw_server *server, const struct kxfer_wire_header *request,
-			  void *payload, uint16_t *length)
+int raw_default_answer(struct raw_server *server, const struct kxfer_wire_header *request,
+		       void *payload, uint16_t *length)
 {
 	switch (request->type) {
 	case KXFER_WIRE_HELLO:
@@ -751,7 +829,7 @@ static void answer_request(struct raw_server *server, struct raw_lane *lane,
 	    request->type != KXFER_WIRE_HELLO)
 		status = server->answer(server, request, request + 1, payload, &length);
 	else
-		status = default_answer(server, request, payload, &length);
+		status = raw_default_answer(server, request, payload, &length);
 	if (status < 0)
 		return;
 	answer.type |= KXFER_WIRE_ANSWER;
@@ -772,12 +850,24 @@ static void answer_withheld(struct raw_server *server)
 	}
 }
 
+static void take_message(struct raw_server *server, struct raw_lane *lane)
+{
+	uint8_t message[RAW_BYTES];
+	const struct kxfer_wire_header *header = (void *)message;
+	int length = raw_receive(lane, message, 0);
+
+	if (length == -ECONNRESET)
+		raw_lane_close(lane);
+	else if (length >= (int)sizeof(*header) &&
+		 !(server->intercept && server->intercept(server, lane, header, length)))
+		answer_request(server, lane, header);
+}
+
 static void *serve(void *argument)
 {
 	struct raw_server *server = argument;
-	uint8_t message[RAW_BYTES];
 	struct rdma_cm_event *event;
-	int i, length;
+	int i;
 
 	while (!server->stop) {
 		event = next_event(server->events, 1);
@@ -785,15 +875,11 @@ static void *serve(void *argument)
 			connection_request(server, event);
 		else if (event)
 			rdma_ack_cm_event(event);
-		for (i = 0; i < 2; i++) {
-			if (!server->lanes[i].cq)
-				continue;
-			length = raw_receive(&server->lanes[i], message, 0);
-			if (length >= (int)sizeof(struct kxfer_wire_header))
-				answer_request(server, &server->lanes[i], (void *)message);
-			else if (length == -ECONNRESET)
-				raw_lane_close(&server->lanes[i]);
-		}
+		for (i = 0; i < 2; i++)
+			if (server->lanes[i].cq)
+				take_message(server, &server->lanes[i]);
+		if (server->idle)
+			server->idle(server);
 		answer_withheld(server);
 	}
 	return NULL;

@@ -25,7 +25,9 @@
 #include "kxfer_test.h"
 
 #define RAW_RECVS	32
+#define RAW_PUSHES	32	/* of raw_push() on their way */
 #define RAW_BYTES	KXFER_WIRE_CONTROL_BYTES
+#define RAW_PUSH_BYTES	(2 * RAW_BYTES)	/* longer than anybody takes */
 #define RAW_WINDOW	65536
 #define RAW_MS		5000	/* for every step */
 
@@ -43,11 +45,13 @@ struct raw_lane {
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
-	uint8_t *memory;	/* RAW_RECVS messages received, one to be sent */
+	/* RAW_RECVS messages received, one to be sent, those of raw_push() */
+	uint8_t *memory;
 	uint32_t refusal;
 	bool lost;
 	enum ibv_wc_status send_status;
 	bool send_done;
+	uint32_t pushes;	/* bit by bit: under way */
 	uint32_t nr_arrived;
 	uint32_t arrived[RAW_RECVS];
 	uint32_t arrived_bytes[RAW_RECVS];
@@ -57,6 +61,24 @@ struct raw_lane {
 struct kxfer_wire_hello raw_hello_data(enum kxfer_wire_kind kind, const uint8_t *cookie,
 				       uint64_t epoch);
 
+/**
+ * struct raw_manners - how a lane behaves as a connection; zero is well
+ * @responder_resources: as in struct rdma_conn_param; 0: RAW_RD_ATOM
+ * @initiator_depth: likewise
+ * @retry_count: likewise, 0: 7
+ * @no_receives: it posts no RECV, so that the module's SENDs find none
+ * @leave_early: it goes away while its request is under way
+ */
+struct raw_manners {
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	uint8_t retry_count;
+	bool no_receives;
+	bool leave_early;
+};
+
+#define RAW_RD_ATOM	16
+
 /*
  * Connects to kx_address():@port from @source_port (0: any). Return: 0;
  * -ECONNREFUSED (@lane->refusal says why, if it was said); -ETIMEDOUT; -EIO.
@@ -64,7 +86,23 @@ struct kxfer_wire_hello raw_hello_data(enum kxfer_wire_kind kind, const uint8_t 
  */
 int raw_lane_connect(struct raw_lane *lane, uint16_t port, uint16_t source_port,
 		     const void *hello, uint8_t hello_bytes, struct ibv_pd *pd);
+int raw_lane_connect_as(struct raw_lane *lane, uint16_t port, uint16_t source_port,
+			const void *hello, uint8_t hello_bytes, struct ibv_pd *pd,
+			const struct raw_manners *manners);
 void raw_lane_close(struct raw_lane *lane);
+/* Destroys the QP without a word to the peer. */
+void raw_lane_drop(struct raw_lane *lane);
+
+/*
+ * Posts a work request of one piece of memory, signalled, and does not wait for
+ * its completion but for room. @wr: opcode and what belongs to it; @bytes: copied, at most
+ * RAW_PUSH_BYTES. Return: 0, -ECONNRESET, -ETIMEDOUT.
+ */
+int raw_push_wr(struct raw_lane *lane, struct ibv_send_wr *wr, const void *bytes,
+		uint32_t length);
+int raw_push(struct raw_lane *lane, const void *message, uint32_t length);
+/* Looks at what has happened, without waiting. Return: false once it is lost. */
+bool raw_look(struct raw_lane *lane);
 
 /* Sends bytes as they are. Return: 0, -ETIMEDOUT, or -ECONNRESET. */
 int raw_send(struct raw_lane *lane, const void *message, uint32_t length);
@@ -105,6 +143,9 @@ struct raw_link {
 
 /* Connects the control lane only; from a free port below 1024. */
 int raw_link_connect(struct raw_link *link, uint16_t port);
+/* The same with other words and manners; @hello: NULL: the right one. */
+int raw_link_connect_as(struct raw_link *link, uint16_t port, const void *hello,
+			uint8_t hello_bytes, const struct raw_manners *manners);
 /* HELLO. Return: enum kxfer_wire_status or -errno. */
 int raw_link_hello(struct raw_link *link);
 int raw_link_connect_data(struct raw_link *link);
@@ -138,6 +179,12 @@ void raw_serve(struct raw_link *link, uint32_t ms);
 
 struct raw_server;
 
+/* Sees every message, answers too. Return: whether it has dealt with it. */
+typedef bool (*raw_intercept_fn)(struct raw_server *server, struct raw_lane *lane,
+				 const struct kxfer_wire_header *message, uint32_t length);
+/* Called again and again, between messages. */
+typedef void (*raw_idle_fn)(struct raw_server *server);
+
 /*
  * Answers a request. @payload: of the request; @answer: room for RAW_BYTES less a
  * header; Return: enum kxfer_wire_status, or -1: no answer.
@@ -150,6 +197,10 @@ typedef int (*raw_answer_fn)(struct raw_server *server,
  * struct raw_server - a listener with one link
  * @answer: called for every request but HELLO and PING; NULL: every name is an
  *	export of @window with all rights, and NOTIFY is answered
+ * @intercept: NULL, or called for every message before anything else
+ * @idle: NULL, or called by the thread when it has looked at both lanes
+ * @no_receives: lanes post no RECV
+ * @no_data_receives: data lanes post none
  * @withhold: answers to NOTIFY are kept back while it is set
  * @refuse_with: not 0: every connection is refused with this many bytes of @refusal
  * @deaf: connections are neither accepted nor refused
@@ -159,6 +210,10 @@ typedef int (*raw_answer_fn)(struct raw_server *server,
  */
 struct raw_server {
 	raw_answer_fn answer;
+	raw_intercept_fn intercept;
+	raw_idle_fn idle;
+	bool no_receives;
+	bool no_data_receives;
 	uint8_t refuse_with;
 	struct kxfer_wire_refusal refusal;
 	bool deaf;
@@ -187,6 +242,10 @@ struct raw_server {
 	bool running;
 	volatile bool stop;
 };
+
+/* What a well-behaved server answers; @payload is zero. Return: enum kxfer_wire_status. */
+int raw_default_answer(struct raw_server *server, const struct kxfer_wire_header *request,
+		       void *payload, uint16_t *length);
 
 /* Fills in what a well-behaved server says. */
 void raw_server_init(struct raw_server *server);

@@ -132,6 +132,45 @@ TEST_F(message, longer_than_the_room_costs_the_link)
 	EXPECT_TRUE(raw_dropped(&self->link.control, RAW_MS));
 }
 
+/* An RDMA request that ends a RECV here; siw has no such. */
+static void expect_not_a_message(struct __test_metadata *_metadata,
+				 FIXTURE_DATA(message) *self, enum ibv_wr_opcode opcode)
+{
+	uint64_t malformed = kx_counter(self->pair.server, "messages_malformed");
+	struct kxfer_wire_grant_answer grant;
+	struct kxfer_wire_key key;
+	struct ibv_send_wr wr = { .opcode = opcode };
+
+	if (strcmp(kx_provider(), "rxe"))
+		SKIP(return, "needs immediate data");
+	ASSERT_EQ(0, raw_grant(&self->link, self->pair.name, 0, 0, &grant));
+	ASSERT_EQ(1, raw_keys(&self->link, be64toh(grant.exposure), &key, 1));
+	/* As long as a message, so that only its kind tells. */
+	wr.wr.rdma.remote_addr = be64toh(key.addr);
+	wr.wr.rdma.rkey = be32toh(key.rkey);
+	if (opcode == IBV_WR_SEND_WITH_INV)
+		wr.invalidate_rkey = be32toh(key.rkey);
+	ASSERT_EQ(0, raw_push_wr(&self->link.control, &wr, &self->header,
+				 sizeof(self->header)));
+	EXPECT_DROPPED();
+	EXPECT_EQ(malformed + 1, kx_counter(self->pair.server, "messages_malformed"));
+}
+
+TEST_F(message, with_immediate_data_costs_the_link)
+{
+	expect_not_a_message(_metadata, self, IBV_WR_SEND_WITH_IMM);
+}
+
+TEST_F(message, that_is_a_WRITE_with_immediate_data_costs_the_link)
+{
+	expect_not_a_message(_metadata, self, IBV_WR_RDMA_WRITE_WITH_IMM);
+}
+
+TEST_F(message, that_invalidates_a_key_costs_the_link)
+{
+	expect_not_a_message(_metadata, self, IBV_WR_SEND_WITH_INV);
+}
+
 TEST_F(message, for_a_slot_out_of_range_costs_the_link)
 {
 	self->header.slot = KXFER_WIRE_CONTROL_SLOTS;

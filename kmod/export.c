@@ -16,10 +16,14 @@
  *  3. The holder is told to stop (REVOKE). It answers when nothing of its jobs
  *     is posted. If it does not within KXFER_REVOKE_MS, or earlier the link's
  *     keep-alive ends, the link is failed; its QPs are destroyed in its teardown.
- *  4. Whoever takes the exposure off its lists deregisters it: this thread
- *     after the answer, the link's teardown, or the release of its last grant.
- *     The other two let @gone be waited for.
- *  5. No exposure is left: the region has a user less, and may be unpinned.
+ *     Each holder has a work of its own (2 and 3), and all exports of a session
+ *     that ends are withdrawn side by side: many holders that do not answer hold
+ *     it up for no longer than one.
+ *  4. Whoever takes the exposure off its lists deregisters it: that work after
+ *     the answer, the link's teardown, or the release of its last grant. Only
+ *     after that @nr_exposures of the export goes down: an exposure that is off
+ *     the lists may still be open to the peer.
+ *  5. @nr_exposures is 0: the region has a user less, and may be unpinned.
  *
  * Lock order: exports_mutex, then a link's lock or an export's lock. Nothing
  * that waits for a peer or a device runs under exports_mutex.
@@ -46,6 +50,9 @@
 #include "session.h"
 #include "stats.h"
 #include "user.h"
+
+/* Withdrawals wait for peers; on a queue of their own they hold up nothing else. */
+static struct workqueue_struct *withdraw_wq;
 
 static DEFINE_MUTEX(exports_mutex);
 static LIST_HEAD(exports);
@@ -79,7 +86,8 @@ static void exposure_put(struct kxfer_exposure *exposure)
 	kref_put(&exposure->ref, exposure_release);
 }
 
-static bool name_valid(const u8 *name)
+/** kxfer_export_name_valid() - whether it may name an export; @name has KXFER_NAME_MAX + 1 bytes */
+bool kxfer_export_name_valid(const u8 *name)
 {
 	size_t length = strnlen((const char *)name, KXFER_NAME_MAX + 1), i;
 
@@ -196,7 +204,7 @@ int kxfer_export_add(struct kxfer_session *session, void *arg)
 
 	if (cmd->flags || cmd->rights & ~KXFER_RIGHT_ALL)
 		return -EOPNOTSUPP;
-	if (!cmd->rights || !cmd->length || !name_valid(cmd->name))
+	if (!cmd->rights || !cmd->length || !kxfer_export_name_valid(cmd->name))
 		return -EINVAL;
 	export = export_alloc((const char *)cmd->name, cmd->rights);
 	if (!export)
@@ -265,6 +273,8 @@ static struct kxfer_exposure *find_exposure(struct kxfer_link *link,
 	return NULL;
 }
 
+static void withdraw_work(struct work_struct *work);
+
 /* Called with exports_mutex held. */
 static struct kxfer_exposure *add_exposure(struct kxfer_link *link,
 					   struct kxfer_export *export, u32 rights)
@@ -282,7 +292,8 @@ static struct kxfer_exposure *add_exposure(struct kxfer_link *link,
 	exposure->link = link;
 	exposure->rights = rights;
 	init_completion(&exposure->ready);
-	init_completion(&exposure->gone);
+	INIT_WORK(&exposure->withdraw_work, withdraw_work);
+	atomic_inc(&export->nr_exposures);
 	list_add_tail(&exposure->export_node, &export->exposures);
 	list_add_tail(&exposure->link_node, &link->exposures);
 	kxfer_stat_inc(KXFER_STAT_LIVE_EXPOSURES);
@@ -302,8 +313,12 @@ static bool unlink_exposure(struct kxfer_exposure *exposure)
 /* By whoever took it off the lists. */
 static void destroy_exposure(struct kxfer_exposure *exposure)
 {
+	struct kxfer_export *export = exposure->export;
+
 	kxfer_exposure_deregister(exposure);
-	complete_all(&exposure->gone);
+	/* The exposure's reference on the export is the last thing to go. */
+	if (atomic_dec_and_test(&export->nr_exposures))
+		wake_up_var(&export->nr_exposures);
 	exposure_put(exposure);
 }
 
@@ -717,22 +732,6 @@ static void unpublish(struct kxfer_export *export)
 	spin_unlock_bh(&export->lock);
 }
 
-/* Return: an exposure with references on it and its link, or NULL. */
-static struct kxfer_exposure *first_exposure(struct kxfer_export *export)
-{
-	struct kxfer_exposure *exposure;
-
-	mutex_lock(&exports_mutex);
-	exposure = list_first_entry_or_null(&export->exposures, struct kxfer_exposure,
-					    export_node);
-	if (exposure) {
-		kref_get(&exposure->ref);
-		kxfer_link_ref(exposure->link);
-	}
-	mutex_unlock(&exports_mutex);
-	return exposure;
-}
-
 /* Make the holder stop. Return: false if only the end of the link does. */
 static bool revoke(struct kxfer_exposure *exposure)
 {
@@ -757,8 +756,12 @@ static bool revoke(struct kxfer_exposure *exposure)
 	return false;
 }
 
-static void withdraw_exposure(struct kxfer_exposure *exposure)
+/* Has references on the exposure and its link. */
+static void withdraw_work(struct work_struct *work)
 {
+	struct kxfer_exposure *exposure =
+		container_of(work, struct kxfer_exposure, withdraw_work);
+	struct kxfer_link *link = exposure->link;
 	bool mine = false;
 
 	wait_for_completion(&exposure->ready);
@@ -769,37 +772,53 @@ static void withdraw_exposure(struct kxfer_exposure *exposure)
 	}
 	if (mine)
 		destroy_exposure(exposure);
-	else
-		wait_for_completion(&exposure->gone);
+	exposure_put(exposure);
+	kxfer_link_put(link);
 }
 
 /**
- * kxfer_export_withdraw() - end an export
- * @export: taken from its session's table; the reference is dropped here
+ * kxfer_export_begin_withdrawal() - tell all holders of an export to let go
+ * @export: taken from its session's table, or to be freed with it
  *
- * The steps are those of the proof at the head of this file.
- *
- * Sleeps uninterruptibly, at the longest until each link that holds it has been
- * declared dead: they die of silence side by side, within
- * KXFER_KEEPALIVE_MS + KXFER_SILENCE_MS and the teardown.
+ * Does not wait for them. kxfer_export_end_withdrawal() has to follow.
  */
-void kxfer_export_withdraw(struct kxfer_export *export)
+void kxfer_export_begin_withdrawal(struct kxfer_export *export)
 {
 	struct kxfer_exposure *exposure;
-	struct kxfer_link *link;
 
 	unpublish(export);
-	while ((exposure = first_exposure(export))) {
-		link = exposure->link;
-		withdraw_exposure(exposure);
-		exposure_put(exposure);
-		kxfer_link_put(link);
+	mutex_lock(&exports_mutex);
+	list_for_each_entry(exposure, &export->exposures, export_node) {
+		kref_get(&exposure->ref);
+		kxfer_link_ref(exposure->link);
+		queue_work(withdraw_wq, &exposure->withdraw_work);
 	}
+	mutex_unlock(&exports_mutex);
+}
+
+/**
+ * kxfer_export_end_withdrawal() - wait until no peer reaches an export's memory
+ * @export: after kxfer_export_begin_withdrawal(); the reference is dropped here
+ *
+ * Sleeps uninterruptibly, at the longest until each link that holds it has been
+ * declared dead: side by side, within KXFER_REVOKE_MS or KXFER_KEEPALIVE_MS +
+ * KXFER_SILENCE_MS, and the teardown.
+ */
+void kxfer_export_end_withdrawal(struct kxfer_export *export)
+{
+	wait_var_event(&export->nr_exposures, !atomic_read(&export->nr_exposures));
 	kxfer_charge_drop(&export->charges);
 	atomic_dec(&export->region->users);
 	if (export->user)
 		kxfer_user_return(export->user, KXFER_SHARE_EXPORTS);
 	kref_put(&export->ref, export_release);
+}
+
+/** kxfer_export_withdraw() - end an export: both of the above */
+void kxfer_export_withdraw(struct kxfer_export *export)
+{
+	kxfer_export_begin_withdrawal(export);
+	kxfer_export_end_withdrawal(export);
 }
 
 static void fill_info(struct kxfer_export *export, struct kxfer_info_export *info)
@@ -856,8 +875,7 @@ static void fill_ping(struct kxfer_memory *memory)
 	}
 }
 
-/** kxfer_export_init() - publish @ping */
-int kxfer_export_init(void)
+static int publish_ping(void)
 {
 	struct kxfer_memory *memory;
 	struct kxfer_region *region;
@@ -880,6 +898,20 @@ int kxfer_export_init(void)
 	return publish(ping_export);
 }
 
+/** kxfer_export_init() - make the queue of withdrawals; publish @ping */
+int kxfer_export_init(void)
+{
+	int ret;
+
+	withdraw_wq = alloc_workqueue("kxfer_withdraw", WQ_UNBOUND, WQ_MAX_ACTIVE);
+	if (!withdraw_wq)
+		return -ENOMEM;
+	ret = publish_ping();
+	if (ret)
+		destroy_workqueue(withdraw_wq);
+	return ret;
+}
+
 /** kxfer_export_exit() - withdraw @ping; no link is left */
 void kxfer_export_exit(void)
 {
@@ -887,4 +919,5 @@ void kxfer_export_exit(void)
 
 	kxfer_export_withdraw(ping_export);
 	kxfer_region_destroy(region);
+	destroy_workqueue(withdraw_wq);
 }

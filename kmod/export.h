@@ -43,6 +43,7 @@ struct mem_cgroup;
  * @owner_pid: of the session
  * @charges: of the rdma cgroup; see charge.c
  * @exposures: by kxfer_exposure.export_node, under exports_mutex
+ * @nr_exposures: not deregistered yet, whether in @exposures or not any more
  * @lock: over @session and @content; bh-safe
  * @session: gets events; NULL once withdrawn, and for the built-in export
  * @content: what it holds
@@ -65,6 +66,7 @@ struct kxfer_export {
 	pid_t owner_pid;
 	struct list_head charges;
 	struct list_head exposures;
+	atomic_t nr_exposures;
 	spinlock_t lock;
 	struct kxfer_session *session;
 	struct kxfer_content content;
@@ -87,7 +89,7 @@ struct kxfer_export {
  * @nr_keys: entries of both
  * @ready: registration has ended
  * @error: how
- * @gone: deregistered: the peer reaches nothing by it
+ * @withdraw_work: makes the holder let go of it
  * @content_dirty: the peer has to be told of new content
  */
 struct kxfer_exposure {
@@ -105,7 +107,7 @@ struct kxfer_exposure {
 	u32 nr_keys;
 	struct completion ready;
 	int error;
-	struct completion gone;
+	struct work_struct withdraw_work;
 	bool content_dirty;
 };
 
@@ -123,12 +125,15 @@ struct kxfer_grant {
 	struct rcu_head rcu;
 };
 
+bool kxfer_export_name_valid(const u8 *name);
 int kxfer_export_init(void);
 void kxfer_export_exit(void);
 int kxfer_export_add(struct kxfer_session *session, void *arg);
 int kxfer_export_del(struct kxfer_session *session, void *arg);
 int kxfer_export_set(struct kxfer_session *session, void *arg);
 void kxfer_export_withdraw(struct kxfer_export *export);
+void kxfer_export_begin_withdrawal(struct kxfer_export *export);
+void kxfer_export_end_withdrawal(struct kxfer_export *export);
 
 enum kxfer_wire_status kxfer_export_grant(struct kxfer_link *link,
 					  const struct kxfer_wire_grant *request,

@@ -130,8 +130,11 @@ static void withdraw_exports(struct kxfer_session *session)
 	struct kxfer_export *export;
 	unsigned long id;
 
+	/* Side by side: their holders may all be silent. */
 	xa_for_each(&session->exports, id, export)
-		kxfer_export_withdraw(export);
+		kxfer_export_begin_withdrawal(export);
+	xa_for_each(&session->exports, id, export)
+		kxfer_export_end_withdrawal(export);
 	xa_destroy(&session->exports);
 }
 

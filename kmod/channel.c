@@ -149,6 +149,7 @@ static void request_sent(struct ib_cq *cq, struct ib_wc *wc)
 	spin_lock_bh(&lane->lock);
 	freed = kxfer_request_sent(&request->slot);
 	handed = freed && hand_on_locked(request);
+	request->acked_ns = ktime_get_ns();
 	lane->nr_completions++;
 	spin_unlock_bh(&lane->lock);
 	if (freed)
@@ -499,6 +500,7 @@ int kxfer_channel_post_locked(struct kxfer_request *request, u8 type,
 		memcpy(message + 1, payload, length);
 	kxfer_request_posted(&request->slot, type, sequence);
 	request->sent_ns = ktime_get_ns();
+	request->acked_ns = 0;
 	ret = post_send(channel, &request->cqe, request->dma, message);
 	if (ret)
 		kxfer_request_not_posted(&request->slot);
@@ -636,6 +638,28 @@ int kxfer_channel_call(struct kxfer_channel *channel, u8 type,
 	}
 	kxfer_channel_put(request);
 	return ret;
+}
+
+/**
+ * kxfer_channel_overdue_locked() - whether the peer has had a request for long
+ * @channel: whose lane's lock is held
+ * @age_ns: how long is long
+ *
+ * Return: true if one that arrived there so long ago is not answered.
+ */
+bool kxfer_channel_overdue_locked(struct kxfer_channel *channel, u64 age_ns)
+{
+	u64 now = ktime_get_ns();
+	u32 i;
+
+	lockdep_assert_held(&channel->lane->lock);
+	for (i = 0; i < channel->nr_slots; i++) {
+		const struct kxfer_request *request = &channel->requests[i];
+
+		if (request->slot.waiting && request->acked_ns && now - request->acked_ns > age_ns)
+			return true;
+	}
+	return false;
 }
 
 /** kxfer_channel_payload() - where a handler writes its answer */

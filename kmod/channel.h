@@ -40,6 +40,7 @@ typedef void (*kxfer_answered_fn)(struct kxfer_request *request);
  * @answered: asynchronous: called with the answer
  * @done: synchronous: the answer came
  * @sent_ns: when it was posted
+ * @acked_ns: when its SEND had completed; 0: it has not
  * @job: of a NOTIFY
  */
 struct kxfer_request {
@@ -55,6 +56,7 @@ struct kxfer_request {
 	kxfer_answered_fn answered;
 	struct completion done;
 	u64 sent_ns;
+	u64 acked_ns;
 	struct kxfer_active_job *job;
 };
 
@@ -156,6 +158,7 @@ int kxfer_channel_post(struct kxfer_request *request, u8 type,
 int kxfer_channel_post_locked(struct kxfer_request *request, u8 type,
 			      const void *payload, u32 length);
 void kxfer_channel_put(struct kxfer_request *request);
+bool kxfer_channel_overdue_locked(struct kxfer_channel *channel, u64 age_ns);
 void *kxfer_channel_payload(struct kxfer_reply *reply);
 void kxfer_channel_answer(struct kxfer_reply *reply,
 			  enum kxfer_wire_status status, u32 length);

@@ -25,7 +25,7 @@
 #include "stats.h"
 #include "target.h"
 
-#define RELEASE_MS	15000
+#define RELEASE_MS	10000
 
 static int make_fence(struct kxfer_link *link)
 {
@@ -296,14 +296,27 @@ void kxfer_control_release_later(struct kxfer_link *link, u64 grant)
 	queue_work(kxfer_wq, &orphan->work);
 }
 
-/** kxfer_control_release() - give a grant back; sleeps; not in handlers */
+/**
+ * kxfer_control_release() - give a grant back; sleeps; not in handlers
+ * @link: initiator's
+ * @grant: the peer's id of it
+ *
+ * A peer that does not let go in time loses the link, and with it the grant: else
+ * a session with many targets would wait as long for each of them.
+ */
 void kxfer_control_release(struct kxfer_link *link, u64 grant)
 {
 	struct kxfer_wire_grant_id id = { .grant = cpu_to_be64(grant) };
+	int ret;
 
-	/* If it fails the link is broken, and with it the grant. */
-	kxfer_channel_call(&link->control->channel, KXFER_WIRE_RELEASE, &id, sizeof(id),
-			   NULL, NULL, RELEASE_MS, KXFER_WAIT_UNINTERRUPTIBLE);
+	ret = kxfer_channel_call(&link->control->channel, KXFER_WIRE_RELEASE, &id,
+				 sizeof(id), NULL, NULL, RELEASE_MS,
+				 KXFER_WAIT_UNINTERRUPTIBLE);
+	if (ret != -ETIMEDOUT)
+		return;
+	kxfer_notice("link %llu: the peer does not take a grant back, giving the link up",
+		     link->id);
+	kxfer_link_fail(link, -ETIMEDOUT);
 }
 
 /** kxfer_control_abandoned() - an answer came that nobody waits for; does not sleep */

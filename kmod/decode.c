@@ -243,7 +243,8 @@ int kxfer_wire_take_grant(struct kxfer_terms *terms, u32 wanted,
 	kxfer_content_from_wire(&terms->content, &answer->content);
 	if (!terms->grant || !terms->length || !terms->nr_keys ||
 	    terms->nr_keys > KXFER_WIRE_KEYS_MAX || !terms->rights ||
-	    terms->rights & ~KXFER_RIGHT_ALL || wanted & ~terms->rights)
+	    terms->rights & ~KXFER_RIGHT_ALL || wanted & ~terms->rights ||
+	    terms->content.length > terms->length)
 		return -EPROTO;
 	return 0;
 }

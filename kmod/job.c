@@ -847,8 +847,9 @@ static bool no_jobs(struct kxfer_session *session)
  * @session: no call of it is under way
  *
  * Queued jobs end here; posted ones are waited for, and they end at the latest
- * when their link is declared dead (KXFER_KEEPALIVE_MS + KXFER_SILENCE_MS). May
- * sleep, uninterruptibly.
+ * when their link is declared dead: because the peer is silent (KXFER_KEEPALIVE_MS
+ * + KXFER_SILENCE_MS) or holds them up (kxfer_lane_stuck()). May sleep,
+ * uninterruptibly.
  */
 void kxfer_job_end_session(struct kxfer_session *session)
 {

@@ -55,6 +55,7 @@ struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index)
 	lane->link = link;
 	lane->id = link->id << 4 | index;
 	lane->index = index;
+	lane->quiet_since_ns = ktime_get_ns();
 	INIT_LIST_HEAD(&lane->node);
 	init_completion(&lane->cm_done);
 	spin_lock_init(&lane->lock);
@@ -314,6 +315,32 @@ int kxfer_lane_post(struct kxfer_lane *lane, const struct ib_send_wr *wr, u32 nr
 	ret = kxfer_lane_post_locked(lane, wr, nr);
 	spin_unlock_bh(&lane->lock);
 	return ret;
+}
+
+/**
+ * kxfer_lane_stuck() - whether the peer holds up what is under way on a data lane
+ * @lane: of a LIVE link
+ *
+ * A peer may answer every keep-alive and still not what it was sent: it does not
+ * answer a NOTIFY, or posts no RECV for it and lets its device say "receiver not
+ * ready" for ever. To be called every KXFER_KEEPALIVE_MS; does not sleep.
+ */
+bool kxfer_lane_stuck(struct kxfer_lane *lane)
+{
+	u64 now = ktime_get_ns();
+	bool stuck;
+
+	spin_lock_bh(&lane->lock);
+	if ((list_empty(&lane->queue) && list_empty(&lane->posted)) ||
+	    lane->nr_completions != lane->quiet_at) {
+		lane->quiet_at = lane->nr_completions;
+		lane->quiet_since_ns = now;
+	}
+	stuck = now - lane->quiet_since_ns > (u64)KXFER_STUCK_MS * NSEC_PER_MSEC ||
+		kxfer_channel_overdue_locked(&lane->channel,
+					     (u64)KXFER_NOTIFY_MS * NSEC_PER_MSEC);
+	spin_unlock_bh(&lane->lock);
+	return stuck;
 }
 
 /* A registration that somebody waits for. */

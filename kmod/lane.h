@@ -24,6 +24,8 @@ struct kxfer_listener;
 #define KXFER_LANE_BYTES	(4 * 1024 * 1024)	/* posted on a lane, more wait */
 #define KXFER_LANE_SINKS	16	/* READ sinks of an iWARP lane */
 #define KXFER_FENCE_BYTES	8	/* what a fence READ reads */
+#define KXFER_STUCK_MS		30000	/* jobs posted, none completes: the peer holds them up */
+#define KXFER_NOTIFY_MS		8000	/* NOTIFY has arrived and is not answered: likewise */
 
 /**
  * struct kxfer_sink - a registration for one READ on iWARP
@@ -112,6 +114,8 @@ struct kxfer_scratch {
  * @next_deadline_ns: for which @deadline_work is due; 0: none
  * @nr_wr: posted since it was made
  * @nr_completions: seen since it was made
+ * @quiet_at: @nr_completions when kxfer_lane_stuck() last saw it move
+ * @quiet_since_ns: when that was, or nothing was under way
  * @channel: messages
  */
 struct kxfer_lane {
@@ -152,6 +156,8 @@ struct kxfer_lane {
 	u64 next_deadline_ns;
 	u64 nr_wr;
 	u64 nr_completions;
+	u64 quiet_at;
+	u64 quiet_since_ns;
 
 	struct kxfer_channel channel;
 };
@@ -162,6 +168,7 @@ void kxfer_lane_close(struct kxfer_lane *lane);
 void kxfer_lane_free(struct kxfer_lane *lane);
 void kxfer_lane_wc_error(struct kxfer_lane *lane, const struct ib_wc *wc,
 			 const char *what);
+bool kxfer_lane_stuck(struct kxfer_lane *lane);
 int kxfer_lane_post(struct kxfer_lane *lane, const struct ib_send_wr *wr, u32 nr);
 int kxfer_lane_post_locked(struct kxfer_lane *lane, const struct ib_send_wr *wr,
 			   u32 nr);

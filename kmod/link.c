@@ -385,14 +385,27 @@ static bool silent_for_too_long(struct kxfer_link *link)
 	       now_ns - since_ns > (u64)KXFER_SILENCE_MS * NSEC_PER_MSEC;
 }
 
+static bool any_lane_stuck(struct kxfer_link *link)
+{
+	u32 i;
+
+	for (i = 0; link->initiator && i < link->nr_data; i++)
+		if (kxfer_lane_stuck(link->data[i]))
+			return true;
+	return false;
+}
+
 static void check_peer(struct kxfer_link *link)
 {
 	int ret = kxfer_control_ping(link);
 
-	if (ret != -EBUSY || !silent_for_too_long(link))
+	if (ret == -EBUSY && silent_for_too_long(link))
+		kxfer_notice("link %llu: no answer for %u s, giving it up", link->id,
+			     KXFER_SILENCE_MS / 1000);
+	else if (any_lane_stuck(link))
+		kxfer_notice("link %llu: the peer holds jobs up, giving it up", link->id);
+	else
 		return;
-	kxfer_notice("link %llu: no answer for %u s, giving it up", link->id,
-		     KXFER_SILENCE_MS / 1000);
 	kxfer_stat_inc(KXFER_STAT_LINKS_LOST);
 	kxfer_link_fail(link, -ETIMEDOUT);
 }

@@ -16,6 +16,7 @@
 #include "charge.h"
 #include "control.h"
 #include "decode.h"
+#include "export.h"
 #include "lane.h"
 #include "session.h"
 #include "stats.h"
@@ -193,6 +194,12 @@ int kxfer_peer_close(struct kxfer_session *session, void *arg)
 	return ret;
 }
 
+/* The peer's word is shown to people and steers a loop of theirs. */
+static bool entry_good(const struct kxfer_wire_list_entry *entry, u64 cursor)
+{
+	return be64_to_cpu(entry->id) > cursor && kxfer_export_name_valid(entry->name);
+}
+
 static int store_entry(const struct kxfer_wire_list_entry *entry,
 		       struct kxfer_peer_export __user *to)
 {
@@ -229,6 +236,8 @@ static int list_some(struct kxfer_link *link, struct kxfer_session *session,
 	if (nr < 0)
 		return nr;
 	for (i = 0; i < nr && i < cmd->nr; i++) {
+		if (!entry_good(&answer->entries[i], cmd->cursor))
+			return -EPROTO;
 		if (store_entry(&answer->entries[i], to + i))
 			return -EFAULT;
 		cmd->cursor = be64_to_cpu(answer->entries[i].id);
@@ -259,6 +268,8 @@ int kxfer_peer_list(struct kxfer_session *session, void *arg)
 		ret = PTR_ERR(link);
 	} else {
 		ret = list_some(link, session, cmd, page);
+		if (ret == -EPROTO)
+			kxfer_link_protocol_error(link, "a list of exports that makes no sense");
 		kxfer_link_unuse(link);
 	}
 	kfree(page);

@@ -16,6 +16,7 @@
  */
 #include "log.h"
 
+#include <linux/jiffies.h>
 #include <linux/kxfer.h>
 #include <linux/mm.h>
 #include <linux/random.h>
@@ -31,6 +32,7 @@
 #include "target.h"
 #include "user.h"
 
+#define CONTENT_TOO_LONG "more content than the export has room for"
 #define MAX_REVOKED	64		/* withdrawals during an open; more is an attack */
 
 static void unlink_target(struct kxfer_target *target)
@@ -121,8 +123,14 @@ static struct kxfer_target *target_alloc(struct kxfer_peer *peer, struct kxfer_l
 	return target;
 }
 
+/* What is left of a caller's patience, at least 1 ms; the peer cannot stretch it. */
+static unsigned int left_ms(unsigned long end)
+{
+	return time_before(jiffies, end) ? jiffies_to_msecs(end - jiffies) : 1;
+}
+
 static int request_grant(struct kxfer_target *target, const struct kxfer_target_open *cmd,
-			 struct kxfer_wire_grant_answer *answer)
+			 unsigned long end, struct kxfer_wire_grant_answer *answer)
 {
 	struct kxfer_session *session = target->peer->session;
 	struct kxfer_wire_grant request = {
@@ -137,7 +145,7 @@ static int request_grant(struct kxfer_target *target, const struct kxfer_target_
 	get_random_bytes(&request.nonce, sizeof(request.nonce));
 	ret = kxfer_channel_call(&target->link->control->channel, KXFER_WIRE_GRANT,
 				 &request, sizeof(request), answer, &length,
-				 cmd->timeout_ms, KXFER_WAIT_KILLABLE);
+				 left_ms(end), KXFER_WAIT_KILLABLE);
 	if (!ret && length != sizeof(*answer))
 		return -EPROTO;
 	return ret;
@@ -191,7 +199,7 @@ static int end_open(struct kxfer_target *target, int ret)
 	return ret;
 }
 
-static int fetch_keys(struct kxfer_target *target, unsigned int timeout_ms)
+static int fetch_keys(struct kxfer_target *target, unsigned long end)
 {
 	struct kxfer_wire_keys request = { .exposure = cpu_to_be64(target->exposure) };
 	struct kxfer_wire_keys_answer *answer;
@@ -205,11 +213,15 @@ static int fetch_keys(struct kxfer_target *target, unsigned int timeout_ms)
 	if (!answer || !target->keys)
 		ret = -ENOMEM;
 	while (!ret && nr < target->nr_keys) {
+		if (time_after(jiffies, end)) {
+			ret = -ETIMEDOUT;
+			break;
+		}
 		request.first = cpu_to_be32(nr);
 		length = KXFER_WIRE_CONTROL_BYTES;
 		ret = kxfer_channel_call(&target->link->control->channel,
 					 KXFER_WIRE_KEYS, &request, sizeof(request),
-					 answer, &length, timeout_ms, KXFER_WAIT_KILLABLE);
+					 answer, &length, left_ms(end), KXFER_WAIT_KILLABLE);
 		if (ret)
 			break;
 		n = kxfer_wire_take_keys(target->keys + nr, target->nr_keys - nr,
@@ -226,18 +238,19 @@ static int fetch_keys(struct kxfer_target *target, unsigned int timeout_ms)
 }
 
 /* From the grant to a target that jobs can use. */
-static int acquire(struct kxfer_target *target, const struct kxfer_target_open *cmd)
+static int acquire(struct kxfer_target *target, const struct kxfer_target_open *cmd,
+		   unsigned long end)
 {
 	struct kxfer_wire_grant_answer answer;
 	int ret;
 
 	begin_open(target->link);
-	ret = request_grant(target, cmd, &answer);
+	ret = request_grant(target, cmd, end, &answer);
 	if (!ret)
 		ret = take_grant(target, cmd->rights, &answer);
 	ret = end_open(target, ret);
 	if (!ret)
-		ret = fetch_keys(target, cmd->timeout_ms);
+		ret = fetch_keys(target, end);
 	if (ret == -EPROTO)
 		kxfer_link_protocol_error(target->link, "a grant that makes no sense");
 	return ret;
@@ -280,6 +293,7 @@ static int insert_target(struct kxfer_session *session, struct kxfer_target *tar
 static int open_on_peer(struct kxfer_session *session, struct kxfer_peer *peer,
 			struct kxfer_target_open *cmd)
 {
+	unsigned long end = jiffies + msecs_to_jiffies(cmd->timeout_ms);
 	struct kxfer_target *target;
 	struct kxfer_link *link;
 	int ret;
@@ -291,7 +305,7 @@ static int open_on_peer(struct kxfer_session *session, struct kxfer_peer *peer,
 	kxfer_link_unuse(link);
 	if (IS_ERR(target))
 		return PTR_ERR(target);
-	ret = acquire(target, cmd);
+	ret = acquire(target, cmd, end);
 	if (!ret) {
 		cmd->granted = target->rights;
 		cmd->nr_keys = target->nr_keys;
@@ -349,14 +363,18 @@ int kxfer_target_close(struct kxfer_session *session, void *arg)
 	return ret;
 }
 
-static void update_content(struct kxfer_target *target,
+/* Return: false if an export cannot hold as much. */
+static bool update_content(struct kxfer_target *target,
 			   const struct kxfer_wire_content *wire)
 {
 	struct kxfer_content content;
 
 	kxfer_content_from_wire(&content, wire);
+	if (content.length > target->length)
+		return false;
 	if (content.generation > target->content.generation)
 		target->content = content;
+	return true;
 }
 
 /** kxfer_target_content() - the peer says what an export holds; in a handler */
@@ -364,12 +382,15 @@ void kxfer_target_content(struct kxfer_link *link, u64 exposure,
 			  const struct kxfer_wire_content *content)
 {
 	struct kxfer_target *target;
+	bool good = true;
 
 	spin_lock_bh(&link->targets_lock);
 	list_for_each_entry(target, &link->targets, link_node)
 		if (target->exposure == exposure)
-			update_content(target, content);
+			good &= update_content(target, content);
 	spin_unlock_bh(&link->targets_lock);
+	if (!good)
+		kxfer_link_protocol_error(link, CONTENT_TOO_LONG);
 	wake_up_all(&link->wait);
 }
 
@@ -378,6 +399,7 @@ static int ask_content(struct kxfer_target *target, unsigned int timeout_ms)
 	struct kxfer_wire_grant_id id = { .grant = cpu_to_be64(target->grant) };
 	struct kxfer_wire_info_answer answer;
 	u32 length = sizeof(answer);
+	bool good;
 	int ret;
 
 	ret = kxfer_channel_call(&target->link->control->channel, KXFER_WIRE_INFO, &id,
@@ -388,9 +410,12 @@ static int ask_content(struct kxfer_target *target, unsigned int timeout_ms)
 	if (ret)
 		return ret;
 	spin_lock_bh(&target->link->targets_lock);
-	update_content(target, &answer.content);
+	good = update_content(target, &answer.content);
 	spin_unlock_bh(&target->link->targets_lock);
-	return 0;
+	if (good)
+		return 0;
+	kxfer_link_protocol_error(target->link, CONTENT_TOO_LONG);
+	return -EPROTO;
 }
 
 static bool content_settled(struct kxfer_target *target, u64 at_least)

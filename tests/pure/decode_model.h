@@ -119,7 +119,8 @@ static inline const char *grant_wrong(const u8 *bytes, u32 wanted)
 	bool good = number_at(bytes, 0, 8) && number_at(bytes, 16, 8) &&
 		    number_at(bytes, 24, 4) && number_at(bytes, 24, 4) <= KXFER_RIGHT_ALL &&
 		    (number_at(bytes, 24, 4) | wanted) == number_at(bytes, 24, 4) &&
-		    number_at(bytes, 28, 4) && number_at(bytes, 28, 4) <= KXFER_WIRE_KEYS_MAX;
+		    number_at(bytes, 28, 4) && number_at(bytes, 28, 4) <= KXFER_WIRE_KEYS_MAX &&
+		    number_at(bytes, 40, 8) <= number_at(bytes, 16, 8);
 	struct kxfer_wire_content content;
 
 	if (verdict != (good ? 0 : -EPROTO))

@@ -190,18 +190,22 @@ static void grant_terms(struct kunit *test)
 		u32 nr_keys;
 		u32 wanted;
 		int verdict;
+		u64 content;
 	} cases[] = {
-		{ 1, 1, KXFER_RIGHT_READ, 1, 0, 0 },
-		{ U64_MAX, U64_MAX, KXFER_RIGHT_ALL, KXFER_WIRE_KEYS_MAX, KXFER_RIGHT_ALL, 0 },
-		{ 0, 1, KXFER_RIGHT_READ, 1, 0, -EPROTO },
-		{ 1, 0, KXFER_RIGHT_READ, 1, 0, -EPROTO },
-		{ 1, 1, 0, 1, 0, -EPROTO },
-		{ 1, 1, KXFER_RIGHT_ALL + 1, 1, 0, -EPROTO },
-		{ 1, 1, KXFER_RIGHT_READ, 0, 0, -EPROTO },
-		{ 1, 1, KXFER_RIGHT_READ, KXFER_WIRE_KEYS_MAX + 1, 0, -EPROTO },
-		{ 1, 1, KXFER_RIGHT_READ, U32_MAX, 0, -EPROTO },
-		{ 1, 1, KXFER_RIGHT_READ, 1, KXFER_RIGHT_WRITE, -EPROTO },
-		{ 1, 1, KXFER_RIGHT_READ, 1, KXFER_RIGHT_ALL, -EPROTO },
+		{ 1, 1, KXFER_RIGHT_READ, 1, 0, 0, 0 },
+		{ U64_MAX, U64_MAX, KXFER_RIGHT_ALL, KXFER_WIRE_KEYS_MAX, KXFER_RIGHT_ALL, 0, 0 },
+		{ 0, 1, KXFER_RIGHT_READ, 1, 0, -EPROTO, 0 },
+		{ 1, 0, KXFER_RIGHT_READ, 1, 0, -EPROTO, 0 },
+		{ 1, 1, 0, 1, 0, -EPROTO, 0 },
+		{ 1, 1, KXFER_RIGHT_ALL + 1, 1, 0, -EPROTO, 0 },
+		{ 1, 1, KXFER_RIGHT_READ, 0, 0, -EPROTO, 0 },
+		{ 1, 1, KXFER_RIGHT_READ, KXFER_WIRE_KEYS_MAX + 1, 0, -EPROTO, 0 },
+		{ 1, 1, KXFER_RIGHT_READ, U32_MAX, 0, -EPROTO, 0 },
+		{ 1, 1, KXFER_RIGHT_READ, 1, KXFER_RIGHT_WRITE, -EPROTO, 0 },
+		{ 1, 1, KXFER_RIGHT_READ, 1, KXFER_RIGHT_ALL, -EPROTO, 0 },
+		{ 1, 4096, KXFER_RIGHT_READ, 1, 0, 0, 4096 },
+		{ 1, 4096, KXFER_RIGHT_READ, 1, 0, -EPROTO, 4097 },
+		{ 1, 4096, KXFER_RIGHT_READ, 1, 0, -EPROTO, U64_MAX },
 	};
 	struct kxfer_terms terms;
 	const char *wrong;
@@ -214,7 +218,11 @@ static void grant_terms(struct kunit *test)
 			.length = cpu_to_be64(cases[i].length),
 			.rights = cpu_to_be32(cases[i].rights),
 			.nr_keys = cpu_to_be32(cases[i].nr_keys),
-			.content = { .generation = cpu_to_be64(4), .sha256 = { 1, 2, 3 } },
+			.content = {
+				.generation = cpu_to_be64(4),
+				.length = cpu_to_be64(cases[i].content),
+				.sha256 = { 1, 2, 3 },
+			},
 		};
 		KUNIT_EXPECT_EQ(test, kxfer_wire_take_grant(&terms, cases[i].wanted, answer),
 				cases[i].verdict);

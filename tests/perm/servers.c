@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a hostile responder can do to those who open it: it answers keep-alives, so
+ * that its link lives, and nothing else, or nonsense. Calls end in time, close()
+ * too, and what comes from it is looked at before anybody sees it.
+ */
+#include <endian.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "kxfer_test.h"
+#include "raw_peer.h"
+
+#define LENGTH		4096
+#define NR_TARGETS	4
+/* Of a link whose peer holds something up, with its teardown, on a slow machine. */
+#define RELEASE_MS	16000	/* 10 s are waited */
+#define NOTIFY_MS	16000	/* 8 s, looked at every 2 s */
+#define STUCK_MS	45000	/* 30 s */
+
+struct tricks {
+	uint8_t unanswered;	/* type of request */
+	uint32_t nr_keys;	/* told one by one, each late */
+	uint64_t content_length;
+	uint64_t ids[3];	/* what LIST says */
+	char name[64];
+};
+
+FIXTURE(server)
+{
+	struct raw_server server;
+	struct tricks tricks;
+	int fd;
+	uint32_t region;
+	uint32_t peer;
+	uint32_t target;
+	uint16_t port;
+};
+
+static int list(const struct tricks *tricks, struct kxfer_wire_list_answer *list,
+		uint16_t *length)
+{
+	uint32_t i;
+
+	for (i = 0; i < 3 && tricks->ids[i]; i++) {
+		list->entries[i].id = htobe64(tricks->ids[i]);
+		list->entries[i].length = htobe64(LENGTH);
+		memcpy(list->entries[i].name, tricks->name, sizeof(tricks->name));
+	}
+	list->nr = htobe32(i);
+	*length = sizeof(*list) + i * sizeof(list->entries[0]);
+	return KXFER_WIRE_OK;
+}
+
+static int one_late_key(struct raw_server *server, struct kxfer_wire_keys_answer *keys,
+			uint16_t *length)
+{
+	kx_sleep_ms(200);
+	keys->nr = htobe32(1);
+	keys->keys[0].addr = htobe64((uintptr_t)server->window);
+	keys->keys[0].rkey = htobe32(server->window_mr->rkey);
+	keys->keys[0].length = htobe32(1);
+	*length = sizeof(*keys) + sizeof(keys->keys[0]);
+	return KXFER_WIRE_OK;
+}
+
+static int answer(struct raw_server *server, const struct kxfer_wire_header *request,
+		  const void *payload, void *answer, uint16_t *length)
+{
+	struct tricks *tricks = server->context;
+	struct kxfer_wire_grant_answer *grant = answer;
+	struct kxfer_wire_info_answer *info = answer;
+	int status;
+
+	if (request->type == tricks->unanswered)
+		return -1;
+	if (request->type == KXFER_WIRE_LIST)
+		return list(tricks, answer, length);
+	if (request->type == KXFER_WIRE_KEYS && tricks->nr_keys)
+		return one_late_key(server, answer, length);
+	status = raw_default_answer(server, request, answer, length);
+	if (request->type == KXFER_WIRE_GRANT) {
+		grant->content.length = htobe64(tricks->content_length);
+		if (tricks->nr_keys) {
+			grant->nr_keys = htobe32(tricks->nr_keys);
+			grant->length = htobe64(tricks->nr_keys);
+		}
+	} else if (request->type == KXFER_WIRE_INFO) {
+		info->length = htobe64(RAW_WINDOW);
+		info->content.generation = htobe64(1);
+		info->content.length = htobe64(tricks->content_length);
+		*length = sizeof(*info);
+	}
+	return status;
+}
+
+FIXTURE_SETUP(server)
+{
+	void *memory = kx_alloc(LENGTH);
+
+	self->port = 30000 + getpid() % 10000;
+	strcpy(self->tricks.name, "good-name");
+	raw_server_init(&self->server);
+	self->server.answer = answer;
+	self->server.context = &self->tricks;
+	ASSERT_EQ(0, raw_server_start(&self->server, self->port));
+	self->fd = kx_open();
+	ASSERT_LE(0, self->fd);
+	test_cmd_region_add(self->fd, memory, LENGTH, KXFER_REGION_F_WRITE, &self->region);
+	test_cmd_peer_open(self->fd, kx_addr(kx_address(), self->port), &self->peer);
+}
+
+FIXTURE_TEARDOWN(server)
+{
+	if (self->fd >= 0)
+		close(self->fd);
+	raw_server_stop(&self->server);
+}
+
+static uint64_t ms_since(uint64_t before)
+{
+	return (kx_now_ns() - before) / 1000000;
+}
+
+TEST_F_TIMEOUT(server, that_takes_no_grant_back_delays_close_but_once, 120)
+{
+	uint64_t began;
+	int i;
+
+	for (i = 0; i < NR_TARGETS; i++)
+		test_cmd_target_open(self->fd, self->peer, "window", 0, &self->target);
+	self->tricks.unanswered = KXFER_WIRE_RELEASE;
+	began = kx_now_ns();
+	close(self->fd);
+	self->fd = -1;
+	TH_LOG("close() took %llu ms", (unsigned long long)ms_since(began));
+	EXPECT_GT(RELEASE_MS, ms_since(began));
+}
+
+TEST_F_TIMEOUT(server, that_answers_no_NOTIFY_loses_the_link, 120)
+{
+	struct kxfer_job job = { .op = KXFER_OP_NOTIFY };
+	struct kxfer_completion done;
+
+	test_cmd_target_open(self->fd, self->peer, "window", 0, &self->target);
+	self->tricks.unanswered = KXFER_WIRE_NOTIFY;
+	job.target = self->target;
+	test_cmd_submit(1, self->fd, &job, 1);
+	test_cmd_reap(1, self->fd, &done, 1, 1, NOTIFY_MS);
+	EXPECT_EQ(-ECONNRESET, done.status);
+	/* Once it has noticed it is met again as if nothing had been. */
+	self->tricks.unanswered = 0;
+	ASSERT_TRUE(kx_wait_until(!kx_target_open(self->fd, self->peer, "window", 0,
+						  &job.target), KX_TIMEOUT_MS));
+	test_cmd_submit(1, self->fd, &job, 1);
+	test_cmd_reap(1, self->fd, &done, 1, 1, KX_TIMEOUT_MS);
+	EXPECT_EQ(0, done.status);
+}
+
+TEST_F_TIMEOUT(server, that_answers_no_NOTIFY_does_not_hold_up_close, 120)
+{
+	struct kxfer_job job = { .op = KXFER_OP_NOTIFY };
+	uint64_t began;
+
+	test_cmd_target_open(self->fd, self->peer, "window", 0, &self->target);
+	self->tricks.unanswered = KXFER_WIRE_NOTIFY;
+	job.target = self->target;
+	test_cmd_submit(1, self->fd, &job, 1);
+	began = kx_now_ns();
+	close(self->fd);
+	self->fd = -1;
+	TH_LOG("close() took %llu ms", (unsigned long long)ms_since(began));
+	EXPECT_GT(NOTIFY_MS, ms_since(began));
+}
+
+TEST_F_TIMEOUT(server, that_never_receives_loses_the_link, 120)
+{
+	struct kxfer_job job = { .op = KXFER_OP_NOTIFY };
+	struct kxfer_completion done;
+	uint16_t port = self->port + 1;
+	struct raw_server deaf;
+	uint32_t peer;
+
+	if (strcmp(kx_provider(), "rxe"))
+		SKIP(return, "a device that waits for a receiver: iWARP has none");
+	raw_server_init(&deaf);
+	deaf.no_data_receives = true;
+	ASSERT_EQ(0, raw_server_start(&deaf, port));
+	test_cmd_peer_open(self->fd, kx_addr(kx_address(), port), &peer);
+	test_cmd_target_open(self->fd, peer, "window", 0, &job.target);
+	test_cmd_submit(1, self->fd, &job, 1);
+	test_cmd_reap(1, self->fd, &done, 1, 1, STUCK_MS);
+	EXPECT_EQ(-ECONNRESET, done.status);
+	close(self->fd);
+	self->fd = -1;
+	raw_server_stop(&deaf);
+}
+
+TEST_F_TIMEOUT(server, that_tells_its_keys_one_by_one_does_not_stretch_the_call, 60)
+{
+	struct kxfer_target_open cmd = {
+		.size = sizeof(cmd),
+		.peer = self->peer,
+		.timeout_ms = 1000,
+		.name = "window",
+	};
+	uint64_t began = kx_now_ns();
+
+	self->tricks.nr_keys = 100;
+	EXPECT_EQ(-ETIMEDOUT, kx_call(self->fd, KXFER_TARGET_OPEN, &cmd));
+	EXPECT_GT(5000, ms_since(began));
+}
+
+static int list_peer(int fd, uint32_t peer)
+{
+	struct kxfer_peer_export exports[8];
+	uint64_t cursor = 0;
+
+	return kx_peer_list(fd, peer, exports, 8, &cursor);
+}
+
+TEST_F(server, that_lists_in_order_is_believed)
+{
+	memcpy(self->tricks.ids, (uint64_t[]){ 1, 2, 7 }, sizeof(self->tricks.ids));
+	EXPECT_EQ(3, list_peer(self->fd, self->peer));
+}
+
+TEST_F(server, that_lists_in_circles_breaks_the_protocol)
+{
+	memcpy(self->tricks.ids, (uint64_t[]){ 1, 2, 2 }, sizeof(self->tricks.ids));
+	EXPECT_EQ(-EPROTO, list_peer(self->fd, self->peer));
+}
+
+TEST_F(server, that_lists_a_name_for_terminals_breaks_the_protocol)
+{
+	self->tricks.ids[0] = 1;
+	strcpy(self->tricks.name, "\033[2Jname");
+	EXPECT_EQ(-EPROTO, list_peer(self->fd, self->peer));
+}
+
+TEST_F(server, that_lists_a_name_without_end_breaks_the_protocol)
+{
+	self->tricks.ids[0] = 1;
+	memset(self->tricks.name, 'x', sizeof(self->tricks.name));
+	EXPECT_EQ(-EPROTO, list_peer(self->fd, self->peer));
+}
+
+TEST_F(server, with_more_content_than_the_export_breaks_the_protocol)
+{
+	self->tricks.content_length = RAW_WINDOW + 1;
+	test_err_target_open(EPROTO, self->fd, self->peer, "window", 0, &self->target);
+}
+
+TEST_F(server, with_more_content_later_breaks_the_protocol)
+{
+	struct kxfer_content content;
+
+	self->tricks.content_length = RAW_WINDOW;
+	test_cmd_target_open(self->fd, self->peer, "window", 0, &self->target);
+	test_cmd_target_info(self->fd, self->target, 0, KX_TIMEOUT_MS, &content);
+	EXPECT_EQ(RAW_WINDOW, content.length);
+	self->tricks.content_length = RAW_WINDOW + 1;
+	test_err_target_info(EPROTO, self->fd, self->target, 0, KX_TIMEOUT_MS, &content);
+}
+
+TEST_HARNESS_MAIN

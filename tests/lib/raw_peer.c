@@ -706,6 +706,7 @@ static int accept_lane(struct raw_server *server, struct raw_lane *lane,
 		.initiator_depth = RAW_RD_ATOM,
 		.rnr_retry_count = 7,
 	};
+	bool no_receives;
 	int ret;
 
 	lane->id = id;
@@ -714,8 +715,9 @@ static int accept_lane(struct raw_server *server, struct raw_lane *lane,
 	lane->pd = server->pd;
 	if (!lane->pd || register_memory(server))
 		return -EIO;
-	ret = make_qp(lane, server->no_receives ||
-			    (server->no_data_receives && lane != &server->lanes[0]));
+	no_receives = server->no_receives ||
+		      (server->no_data_receives && lane != &server->lanes[0]);
+	ret = make_qp(lane, no_receives);
 	if (ret)
 		return ret;
 	/* Events of the connection go to a channel of its own. */

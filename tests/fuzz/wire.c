@@ -1,0 +1,662 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Hostile peers, as initiators and as responders, for a while or for a number of
+ * messages:
+ *
+ *	wire [--seed N] [--messages N] [--duration SECONDS]
+ *
+ * Each round forks an attacker (tests/lib/attack.h) with a seed of its own: an
+ * invader against a listener of this node, or an ambusher together with a victim
+ * that opens it as a peer. Some are killed, some end by themselves in the middle.
+ * After each round a session that has nothing to do with it moves bytes and looks
+ * at them, and memory that no attacker may write is as it was. In between an
+ * export is withdrawn under attack. At the end all counters are at their baseline.
+ */
+#include <endian.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "attack.h"
+#include "baseline.h"
+#include "kselftest_harness.h"
+#include "raw_peer.h"
+#include "rig.h"
+
+#define PAGE		4096UL
+#define OPEN_BYTES	(32 * PAGE)
+#define MARGIN		(4 * PAGE)	/* canaries on both sides */
+#define OTHER_BYTES	(4 * PAGE)
+#define RIG_BYTES	(64 * PAGE)
+#define READ_FILL	0x3c
+#define ROUND_MS	20000		/* an attacker's time at most */
+#define WITHDRAW_MS	20000		/* KXFER_REVOKE_MS and a teardown, on a slow machine */
+#define VICTIM_MS	1500
+#define CLOSE_MS	40000		/* of a victim whose peer is dead, on a slow machine */
+#define MAX_SLEEPERS	3
+
+/* Either ends the run; 0: does not. */
+static struct {
+	uint64_t seed;
+	uint64_t messages;
+	uint64_t seconds;
+} wanted = { .seconds = 15 };
+
+FIXTURE(wire)
+{
+	struct attack *attack;
+	struct baseline baseline;
+	struct rig rig;
+	struct dice dice;
+	int fd;			/* to look at counters */
+	int keeper;		/* the session that is attacked */
+	uint8_t *open;		/* with margins */
+	uint8_t *read;
+	uint8_t *secret;	/* of two exports: ATTACK_FOREIGN, ATTACK_CLOSED */
+	uint32_t open_region;
+	uint32_t open_export;
+	uint32_t nr_withdrawals;
+	uint64_t withdrawn_ms;	/* the longest */
+	pid_t friend;
+	pid_t sleepers[MAX_SLEEPERS];
+	uint32_t nr_sleepers;
+};
+
+/* ---- a friend: another peer, whose keys attackers try ---- */
+
+static int friend_opens(struct raw_link *link, struct attack *attack)
+{
+	struct kxfer_wire_grant_answer grant;
+	int ret = raw_link_open(link, attack->port);
+
+	if (!ret)
+		ret = raw_grant(link, ATTACK_FOREIGN, ATTACK_FRIEND, 0, &grant);
+	if (!ret && raw_keys(link, be64toh(grant.exposure), &attack->foreign, 1) != 1)
+		ret = -EIO;
+	if (!ret)
+		ret = raw_grant(link, ATTACK_READ, ATTACK_FRIEND, 0, &grant);
+	if (!ret && raw_keys(link, be64toh(grant.exposure), &attack->read_key, 1) != 1)
+		ret = -EIO;
+	atomic_fetch_add(&attack->nr_friendly, 6);
+	return ret;
+}
+
+static bool friend_reads(struct raw_link *link, const struct kxfer_wire_key *key)
+{
+	memset(raw_scratch(&link->data), 0, RAW_BYTES);
+	return raw_rdma(&link->data, IBV_WR_RDMA_READ, be64toh(key->addr),
+			be32toh(key->rkey), RAW_BYTES) == IBV_WC_SUCCESS &&
+	       raw_scratch(&link->data)[RAW_BYTES - 1] == ATTACK_SECRET;
+}
+
+static void friend_run(struct attack *attack)
+{
+	struct raw_link link;
+	int ret = friend_opens(&link, attack);
+
+	if (ret)
+		attack_fault(attack, "a friendly peer cannot connect: %d", ret);
+	while (!ret) {
+		raw_serve(&link, 500);
+		atomic_fetch_add(&attack->nr_friendly, 2);
+		ret = raw_request(&link, &link.control, KXFER_WIRE_PING, NULL, 0, NULL, NULL);
+		if (ret)
+			attack_fault(attack, "a friendly peer has lost its link: %d", ret);
+		else if (!friend_reads(&link, &attack->foreign))
+			attack_fault(attack, "a friendly peer has lost its grant");
+	}
+	pause();
+}
+
+/* ---- a victim: opens a peer that turns out to be hostile ---- */
+
+struct victim {
+	struct attack *attack;
+	struct dice dice;
+	int fd;
+	uint32_t peer;
+	uint32_t target;
+	uint32_t sink;		/* a region in the middle of memory */
+	uint32_t source;
+	uint8_t *memory;
+	uint32_t nr_submitted;
+	uint32_t nr_reaped;
+};
+
+static int victim_peer(struct victim *victim)
+{
+	struct kxfer_peer_open cmd = {
+		.size = sizeof(cmd),
+		.remote = kx_addr(kx_address(), victim->attack->ambush_port),
+		.timeout_ms = 1 + dice_below(&victim->dice, 1000),
+	};
+	int ret = kx_call(victim->fd, KXFER_PEER_OPEN, &cmd);
+
+	victim->peer = cmd.peer;
+	return ret;
+}
+
+static void victim_target(struct victim *victim)
+{
+	struct kxfer_target_open cmd = {
+		.size = sizeof(cmd),
+		.peer = victim->peer,
+		.rights = dice_below(&victim->dice, KXFER_RIGHT_ALL + 1),
+		.timeout_ms = 1 + dice_below(&victim->dice, 500),
+		.name = "ambush",
+	};
+
+	if (!kx_call(victim->fd, KXFER_TARGET_OPEN, &cmd))
+		victim->target = cmd.target;
+}
+
+static void victim_list(struct victim *victim)
+{
+	struct kxfer_peer_export exports[20];
+	struct kxfer_peer_list cmd = {
+		.size = sizeof(cmd),
+		.peer = victim->peer,
+		.timeout_ms = 1 + dice_below(&victim->dice, 500),
+		.exports = (uintptr_t)exports,
+		.nr = 20,
+	};
+
+	kx_call(victim->fd, KXFER_PEER_LIST, &cmd);
+}
+
+static void victim_info(struct victim *victim)
+{
+	struct kxfer_target_info cmd = {
+		.size = sizeof(cmd),
+		.target = victim->target,
+		.timeout_ms = 1 + dice_below(&victim->dice, 300),
+		.at_least = dice_chance(&victim->dice, 500) ? dice_odd(&victim->dice) : 0,
+	};
+
+	kx_call(victim->fd, KXFER_TARGET_INFO, &cmd);
+}
+
+static void victim_reap(struct victim *victim, uint32_t ms)
+{
+	struct kxfer_completion done[64];
+	uint32_t left = victim->nr_submitted - victim->nr_reaped;
+	int ret;
+
+	if (!left)
+		return;
+	ret = kx_reap(victim->fd, done, left < 64 ? left : 64, 1, ms);
+	if (ret > 0)
+		victim->nr_reaped += ret;
+}
+
+static void victim_submit(struct victim *victim)
+{
+	static const uint32_t ops[] = { KXFER_OP_READ, KXFER_OP_WRITE, KXFER_OP_NOTIFY };
+	struct kxfer_job job = { .op = ops[dice_below(&victim->dice, 3)] };
+	int ret;
+
+	job.target = victim->target;
+	if (job.op != KXFER_OP_NOTIFY) {
+		job.region = job.op == KXFER_OP_READ ? victim->sink : victim->source;
+		job.region_offset = dice_below(&victim->dice, OTHER_BYTES / 2);
+		job.target_offset = dice_below(&victim->dice, RAW_WINDOW / 2);
+		job.length = 1 + dice_below(&victim->dice, OTHER_BYTES / 2);
+	} else {
+		job.cookie = dice_roll(&victim->dice);
+	}
+	if (victim->nr_submitted - victim->nr_reaped < 64) {
+		ret = kx_submit(victim->fd, &job, 1);
+		victim->nr_submitted += ret > 0 ? ret : 0;
+	}
+	victim_reap(victim, 20);
+}
+
+static void victim_act(struct victim *victim)
+{
+	switch (dice_below(&victim->dice, 12)) {
+	case 0:
+		victim_list(victim);
+		break;
+	case 1:
+		kx_target_close(victim->fd, victim->target);
+		break;
+	case 2:
+		kx_peer_close(victim->fd, victim->peer);
+		victim_peer(victim);
+		break;
+	case 3:
+		victim_info(victim);
+		break;
+	case 4:
+	case 5:
+		victim_target(victim);
+		break;
+	default:
+		victim_submit(victim);
+	}
+}
+
+static bool victim_prepare(struct victim *victim)
+{
+	uint8_t *source = kx_alloc(OTHER_BYTES);
+
+	victim->fd = kx_open();
+	victim->memory = kx_alloc(OTHER_BYTES + 2 * MARGIN);
+	if (victim->fd < 0 || !victim->memory || !source)
+		return false;
+	memset(victim->memory, ATTACK_SECRET, OTHER_BYTES + 2 * MARGIN);
+	memset(source, READ_FILL, OTHER_BYTES);
+	return !kx_region_add(victim->fd, victim->memory + MARGIN, OTHER_BYTES,
+			      KXFER_REGION_F_WRITE, &victim->sink) &&
+	       !kx_region_add(victim->fd, source, OTHER_BYTES, 0, &victim->source);
+}
+
+static bool all_are(const uint8_t *memory, size_t length, uint8_t value)
+{
+	size_t i;
+
+	for (i = 0; i < length && memory[i] == value; i++)
+		;
+	return i == length;
+}
+
+static void victim_run(struct attack *attack, uint64_t seed)
+{
+	struct victim victim = { .attack = attack, .dice = { seed }, .fd = -1 };
+	uint64_t end = kx_deadline_ns(VICTIM_MS);
+
+	if (!victim_prepare(&victim)) {
+		attack_fault(attack, "a victim cannot be prepared");
+		return;
+	}
+	while (kx_now_ns() < end && victim_peer(&victim))
+		kx_sleep_ms(20);
+	while (kx_now_ns() < end)
+		victim_act(&victim);
+	while (victim.nr_reaped < victim.nr_submitted &&
+	       kx_now_ns() < end + CLOSE_MS * 1000000ull)
+		victim_reap(&victim, 1000);
+	if (victim.nr_reaped != victim.nr_submitted)
+		attack_fault(attack, "of %u jobs %u ended", victim.nr_submitted,
+			     victim.nr_reaped);
+	close(victim.fd);
+	if (!all_are(victim.memory, MARGIN, ATTACK_SECRET) ||
+	    !all_are(victim.memory + MARGIN + OTHER_BYTES, MARGIN, ATTACK_SECRET))
+		attack_fault(attack, "memory around a victim's region was written");
+}
+
+/* ---- what is attacked ---- */
+
+static int publish(int fd, uint8_t *memory, size_t length, uint32_t rights,
+		   const char *name, const struct kxfer_rule *rule, uint32_t *id)
+{
+	uint32_t region;
+	int ret = kx_region_add(fd, memory, length, KXFER_REGION_F_WRITE, &region);
+
+	return ret ?: kx_export_add_rules(fd, region, 0, length, rights, name, rule,
+					  rule ? 1 : 0, id);
+}
+
+/* The export lies in the middle of a region whose ends nobody may write. */
+static int publish_open(struct __test_metadata *_metadata,
+			FIXTURE_DATA(wire) *self)
+{
+	return kx_export_add(self->keeper, self->open_region, MARGIN, OPEN_BYTES,
+			     KXFER_RIGHT_ALL, ATTACK_OPEN, &self->open_export);
+}
+
+static const char *canaries(const uint8_t *open, const uint8_t *read, const uint8_t *secret)
+{
+	if (!all_are(open, MARGIN, ATTACK_SECRET) ||
+	    !all_are(open + MARGIN + OPEN_BYTES, MARGIN, ATTACK_SECRET))
+		return "memory around an export was written";
+	if (!all_are(read, OTHER_BYTES, ATTACK_SECRET))
+		return "an export to read was written";
+	if (!all_are(secret, 2 * OTHER_BYTES, ATTACK_SECRET))
+		return "an export of others was written";
+	return NULL;
+}
+
+static pid_t fork_attacker(void (*run)(struct attack *, uint64_t, uint32_t),
+			   struct attack *attack, uint64_t seed, uint32_t much)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	run(attack, seed, much);
+	_exit(0);
+}
+
+static pid_t fork_victim(struct attack *attack, uint64_t seed)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	victim_run(attack, seed);
+	_exit(0);
+}
+
+static pid_t fork_friend(struct attack *attack)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	friend_run(attack);
+	_exit(0);
+}
+
+enum end { ENDED, STOPPED, STILL_THERE };
+
+static enum end wait_end(pid_t pid, uint32_t ms)
+{
+	int status;
+
+	if (!kx_wait_until(waitpid(pid, &status, WNOHANG | WUNTRACED) == pid, ms))
+		return STILL_THERE;
+	return WIFSTOPPED(status) ? STOPPED : ENDED;
+}
+
+static void kill_and_wait(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) == pid)
+		;
+}
+
+FIXTURE_SETUP(wire)
+{
+	static const struct kxfer_rule friends = {
+		.match = KXFER_RULE_UID, .uid = ATTACK_FRIEND, .rights = KXFER_RIGHT_ALL,
+	}, nobody = { .rights = 0 };
+	struct rig_options options = { .length = RIG_BYTES };
+	uint64_t listener;
+	uint32_t id;
+
+	ASSERT_EQ(0, geteuid());
+	self->dice.state = wanted.seed;
+	self->fd = kx_open();
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, rig_open(&self->rig, &options));
+	/* Attackers ask for it too, and the module keeps it mapped. */
+	ASSERT_EQ(0, kx_target_open(self->rig.client, self->rig.peer, KXFER_PING_NAME, 0, &id));
+	rig_close(&self->rig);
+	ASSERT_EQ(0, baseline_take(self->fd, &self->baseline));
+	ASSERT_EQ(0, rig_open(&self->rig, &options));
+	self->attack = attack_alloc();
+	ASSERT_NE(NULL, self->attack);
+	self->attack->port = 30000 + getpid() % 1000 * 3;
+	self->attack->open_port = self->attack->port + 1;
+	self->attack->ambush_port = self->attack->port + 2;
+	self->keeper = kx_open();
+	self->open = kx_alloc(OPEN_BYTES + 2 * MARGIN);
+	self->read = kx_alloc(OTHER_BYTES);
+	self->secret = kx_alloc(2 * OTHER_BYTES);
+	ASSERT_TRUE(self->keeper >= 0 && self->open && self->read && self->secret);
+	memset(self->open, ATTACK_SECRET, OPEN_BYTES + 2 * MARGIN);
+	memset(self->open + MARGIN, ATTACK_MARK, OPEN_BYTES);
+	memset(self->read, ATTACK_SECRET, OTHER_BYTES);
+	memset(self->secret, ATTACK_SECRET, 2 * OTHER_BYTES);
+	test_cmd_listen_add(self->keeper, kx_addr(kx_address(), self->attack->port), 0,
+			    &listener);
+	test_cmd_listen_add(self->keeper, kx_addr(kx_address(), self->attack->open_port),
+			    KXFER_LISTEN_F_ANY_PORT, &listener);
+	test_cmd_region_add(self->keeper, self->open, OPEN_BYTES + 2 * MARGIN,
+			    KXFER_REGION_F_WRITE, &self->open_region);
+	ASSERT_EQ(0, publish_open(_metadata, self));
+	ASSERT_EQ(0, publish(self->keeper, self->read, OTHER_BYTES, KXFER_RIGHT_READ,
+			     ATTACK_READ, NULL, &id));
+	ASSERT_EQ(0, publish(self->keeper, self->secret, OTHER_BYTES, KXFER_RIGHT_ALL,
+			     ATTACK_FOREIGN, &friends, &id));
+	ASSERT_EQ(0, publish(self->keeper, self->secret + OTHER_BYTES, OTHER_BYTES,
+			     KXFER_RIGHT_ALL, ATTACK_CLOSED, &nobody, &id));
+	self->friend = fork_friend(self->attack);
+	ASSERT_TRUE(kx_wait_until(self->attack->read_key.rkey || self->attack->nr_faults,
+				  RAW_MS));
+}
+
+FIXTURE_TEARDOWN(wire)
+{
+	while (self->nr_sleepers)
+		kill_and_wait(self->sleepers[--self->nr_sleepers]);
+	kill_and_wait(self->friend);
+	close(self->keeper);
+	rig_close(&self->rig);
+	EXPECT_EQ(NULL, baseline_wait(self->fd, &self->baseline, 2 * BASELINE_WAIT_MS)) {
+		TH_LOG("%s", baseline_wait(self->fd, &self->baseline, 0));
+	}
+	close(self->fd);
+	attack_free(self->attack);
+}
+
+/* Its QPs stay, its peer hears nothing more; a few of them at a time. */
+static void let_sleep(FIXTURE_DATA(wire) *self, pid_t pid)
+{
+	if (self->nr_sleepers == MAX_SLEEPERS) {
+		kill_and_wait(self->sleepers[0]);
+		self->sleepers[0] = self->sleepers[--self->nr_sleepers];
+	}
+	self->sleepers[self->nr_sleepers++] = pid;
+}
+
+/* ---- rounds ---- */
+
+/* Once EXPORT_DEL has returned no peer reaches the memory. */
+static void withdraw(struct __test_metadata *_metadata, FIXTURE_DATA(wire) *self)
+{
+	static uint8_t before[OPEN_BYTES];
+	uint64_t began = kx_now_ns(), ms;
+
+	if (kx_export_del(self->keeper, self->open_export))
+		attack_fault(self->attack, "an export cannot be withdrawn");
+	memcpy(before, self->open + MARGIN, OPEN_BYTES);
+	ms = (kx_now_ns() - began) / 1000000;
+	self->nr_withdrawals++;
+	if (ms > self->withdrawn_ms)
+		self->withdrawn_ms = ms;
+	if (ms > WITHDRAW_MS)
+		attack_fault(self->attack, "a withdrawal took %llu ms", (unsigned long long)ms);
+	kx_sleep_ms(30);
+	if (memcmp(before, self->open + MARGIN, OPEN_BYTES))
+		attack_fault(self->attack, "memory was written after its withdrawal");
+	if (publish_open(_metadata, self))
+		attack_fault(self->attack, "an export cannot be published again");
+}
+
+static void invade(struct __test_metadata *_metadata, FIXTURE_DATA(wire) *self)
+{
+	struct dice *dice = &self->dice;
+	pid_t pid = fork_attacker(invader_run, self->attack, dice_roll(dice),
+				  200 + dice_below(dice, 600));
+	enum end end;
+
+	if (dice_chance(dice, 80)) {
+		kx_sleep_ms(dice_below(dice, 500));
+		withdraw(_metadata, self);
+	}
+	end = wait_end(pid, dice_chance(dice, 150) ? dice_below(dice, 1000) : ROUND_MS);
+	if (end == STOPPED)
+		let_sleep(self, pid);
+	else if (end == STILL_THERE)
+		kill_and_wait(pid);
+}
+
+static void ambush(FIXTURE_DATA(wire) *self)
+{
+	struct dice *dice = &self->dice;
+	uint32_t ms = 100 + dice_below(dice, 2 * VICTIM_MS);
+	pid_t ambusher = fork_attacker(ambusher_run, self->attack, dice_roll(dice), ms);
+	pid_t victim = fork_victim(self->attack, dice_roll(dice));
+
+	if (wait_end(ambusher, dice_chance(dice, 200) ? ms / 2 : ms + 1000) != ENDED)
+		kill_and_wait(ambusher);
+	if (wait_end(victim, CLOSE_MS) != ENDED) {
+		attack_fault(self->attack, "calls to a hostile peer do not end");
+		kill(victim, SIGKILL);
+	}
+}
+
+static void look_at_events(FIXTURE_DATA(wire) *self)
+{
+	struct kxfer_event events[64];
+	int nr, i;
+
+	while ((nr = kx_event_reap(self->keeper, events, 64, 0)) > 0)
+		for (i = 0; i < nr; i++)
+			if (events[i].uid == ATTACK_FRIEND || events[i].type != KXFER_EVENT_NOTIFY)
+				attack_fault(self->attack, "an event of type %u from uid %u",
+					     events[i].type, events[i].uid);
+}
+
+static void move_bytes(FIXTURE_DATA(wire) *self, uint32_t op)
+{
+	uint64_t here = dice_below(&self->dice, RIG_BYTES / 2);
+	uint64_t there = dice_below(&self->dice, RIG_BYTES / 2);
+	uint64_t length = 1 + dice_below(&self->dice, RIG_BYTES / 2);
+	const char *wrong;
+
+	rig_prepare(&self->rig, op);
+	wrong = rig_try(&self->rig, op, here, there, length);
+	if (wrong)
+		attack_fault(self->attack, "a transfer between others: %s", wrong);
+}
+
+static void play_round(struct __test_metadata *_metadata, FIXTURE_DATA(wire) *self)
+{
+	const char *wrong;
+
+	if (dice_chance(&self->dice, 150))
+		ambush(self);
+	else
+		invade(_metadata, self);
+	move_bytes(self, KXFER_OP_READ);
+	move_bytes(self, KXFER_OP_WRITE);
+	look_at_events(self);
+	wrong = canaries(self->open, self->read, self->secret);
+	if (wrong)
+		attack_fault(self->attack, "%s", wrong);
+}
+
+struct counts {
+	uint64_t received;
+	uint64_t malformed;
+	uint64_t keepalives;
+	uint64_t errors;
+	uint64_t accepted;
+	uint64_t refused;
+};
+
+static struct counts take_counts(int fd)
+{
+	return (struct counts) {
+		.received = kx_counter(fd, "messages_received"),
+		.malformed = kx_counter(fd, "messages_malformed"),
+		.keepalives = kx_counter(fd, "keepalives"),
+		.errors = kx_counter(fd, "protocol_errors"),
+		.accepted = kx_counter(fd, "links_accepted"),
+		.refused = kx_counter(fd, "links_refused"),
+	};
+}
+
+#define LLU(x)	((unsigned long long)(x))
+
+static void tell(struct __test_metadata *_metadata, const struct attack *attack,
+		 const struct counts *a, const struct counts *b, uint32_t rounds,
+		 uint32_t nr_withdrawals, uint64_t withdrawn_ms)
+{
+	TH_LOG("%u rounds: %llu messages sent, %llu answers got, %llu RDMA requests, %u vanished",
+	       rounds, LLU(attack->nr_messages), LLU(attack->nr_answers),
+	       LLU(attack->nr_rdma), (unsigned int)attack->nr_vanished);
+	TH_LOG("%llu connections tried, %llu made; the module accepted %llu links, refused %llu",
+	       LLU(attack->nr_connections), LLU(attack->nr_established),
+	       LLU(b->accepted - a->accepted), LLU(b->refused - a->refused));
+	TH_LOG("%llu messages passed the header check, %llu did not; %llu protocol errors",
+	       LLU(b->received - a->received), LLU(b->malformed - a->malformed),
+	       LLU(b->errors - a->errors));
+	TH_LOG("the longest of %u withdrawals took %llu ms", nr_withdrawals, LLU(withdrawn_ms));
+}
+
+static bool enough(const struct attack *attack, uint64_t end)
+{
+	return attack->nr_faults || kx_now_ns() >= end ||
+	       (wanted.messages && attack->nr_messages >= wanted.messages);
+}
+
+TEST_F_TIMEOUT(wire, hostile_peers_gain_nothing, 14400)
+{
+	struct counts before = take_counts(self->fd), after;
+	uint64_t end = wanted.seconds ? kx_deadline_ns(wanted.seconds * 1000) : UINT64_MAX;
+	uint32_t rounds = 0;
+
+	TH_LOG("seed %llu", LLU(wanted.seed));
+	while (!enough(self->attack, end)) {
+		play_round(_metadata, self);
+		rounds++;
+	}
+	after = take_counts(self->fd);
+	tell(_metadata, self->attack, &before, &after, rounds, self->nr_withdrawals,
+	     self->withdrawn_ms);
+	EXPECT_EQ(0, self->attack->nr_faults) {
+		TH_LOG("round %u: %s", rounds, self->attack->fault);
+	}
+	EXPECT_LT(0, self->attack->nr_messages);
+	EXPECT_LT(before.malformed, after.malformed);
+	/* A keep-alive is two messages at most, of which one may be an attacker's. */
+	EXPECT_LE(self->attack->nr_messages / 2, after.received - before.received -
+		  2 * (after.keepalives - before.keepalives) - self->attack->nr_friendly);
+}
+
+static void usage(const char *name)
+{
+	fprintf(stderr, "usage: %s [--seed N] [--messages N] [--duration SECONDS]\n", name);
+	exit(2);
+}
+
+static void read_options(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "seed", required_argument, NULL, 's' },
+		{ "messages", required_argument, NULL, 'm' },
+		{ "duration", required_argument, NULL, 'd' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int option;
+
+	wanted.seed = time(NULL) ^ (uint64_t)getpid() << 32;
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		uint64_t value = optarg ? strtoull(optarg, NULL, 0) : 0;
+
+		if (option == 's')
+			wanted.seed = value;
+		else if (option == 'd')
+			wanted.seconds = value;
+		else if (option == 'm' && value)
+			wanted.messages = value;
+		else
+			usage(argv[0]);
+		/* A number of messages takes as long as it takes. */
+		if (option == 'm')
+			wanted.seconds = 0;
+	}
+}
+
+/* The harness knows other options. */
+#define main run_tests
+TEST_HARNESS_MAIN
+#undef main
+
+int main(int argc, char **argv)
+{
+	read_options(argc, argv);
+	optind = 1;
+	return run_tests(1, argv);
+}

@@ -1,0 +1,792 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Invader: an initiator in user space that attacks the module's listener; see
+ * attack.h.
+ *
+ * It keeps account of its request slots and of what it was granted, for two
+ * reasons: so that most of its messages are taken for good and reach the
+ * handlers, and to notice an answer that must not have been given.
+ */
+#include <endian.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attack.h"
+#include "raw_peer.h"
+
+#define NR_GRANTS	16
+#define NR_KEYS		32
+#define BURST		400	/* messages on a link before it is left */
+#define PATIENCE_MS	3000	/* for an answer that has to come */
+
+struct slot {
+	bool busy;
+	uint8_t type;
+	uint64_t sequence;
+	uint64_t asked;		/* exposure of KEYS, rights of GRANT */
+	bool guessed;		/* the exposure may be one whose grant is under way */
+	int name;		/* of GRANT: index of names[] */
+};
+
+struct grant {
+	uint64_t id;
+	uint64_t exposure;
+	uint32_t rights;
+};
+
+struct key {
+	struct kxfer_wire_key wire;
+	uint32_t rights;
+};
+
+struct invader {
+	struct attack *attack;
+	struct dice dice;
+	struct raw_link link;
+	bool has_data;
+	bool deaf;		/* has no RECVs on a lane */
+	bool confused;		/* has misbehaved: an answer may be to anything */
+	struct slot slots[2][KXFER_WIRE_DATA_SLOTS];	/* control, data */
+	struct grant grants[NR_GRANTS];
+	uint32_t nr_grants;
+	struct key keys[NR_KEYS];
+	uint32_t nr_keys;
+	uint32_t left;
+};
+
+static const char *const names[] = {
+	ATTACK_OPEN, ATTACK_READ, ATTACK_FOREIGN, ATTACK_CLOSED, "@ping", "", "nothing",
+};
+
+static const uint32_t name_rights[] = {
+	KXFER_RIGHT_ALL, KXFER_RIGHT_READ, 0, 0, KXFER_RIGHT_READ, 0, 0,
+};
+
+#define NR_NAMES	(int)(sizeof(names) / sizeof(names[0]))
+
+static struct raw_lane *lane_of(struct invader *invader, bool data)
+{
+	return data ? &invader->link.data : &invader->link.control;
+}
+
+static void push(struct invader *invader, bool data, const void *message, uint32_t length)
+{
+	atomic_fetch_add(&invader->attack->nr_messages, 1);
+	if (invader->left)
+		invader->left--;
+	raw_push(lane_of(invader, data), message, length);
+}
+
+static bool is_up(struct invader *invader)
+{
+	return raw_look(&invader->link.control) &&
+	       (!invader->has_data || raw_look(&invader->link.data));
+}
+
+/* ---- what the module answers ---- */
+
+static void take_grant(struct invader *invader, const struct slot *slot,
+		       const struct kxfer_wire_grant_answer *answer)
+{
+	uint32_t rights = be32toh(answer->rights);
+	struct grant *grant;
+
+	if (slot->name < 0 || rights & ~name_rights[slot->name] || !rights)
+		attack_fault(invader->attack, "rights 0x%x granted on \"%s\"", rights,
+			     slot->name < 0 ? "?" : names[slot->name]);
+	if (slot->asked && rights != slot->asked)
+		attack_fault(invader->attack, "rights 0x%x granted, 0x%x asked for", rights,
+			     (unsigned int)slot->asked);
+	grant = &invader->grants[invader->nr_grants++ % NR_GRANTS];
+	*grant = (struct grant) {
+		.id = be64toh(answer->grant),
+		.exposure = be64toh(answer->exposure),
+		.rights = rights,
+	};
+}
+
+static const struct grant *find_exposure(struct invader *invader, uint64_t exposure)
+{
+	uint32_t i;
+
+	for (i = 0; i < NR_GRANTS; i++)
+		if (invader->grants[i].rights && invader->grants[i].exposure == exposure)
+			return &invader->grants[i];
+	return NULL;
+}
+
+static bool grant_pending(const struct invader *invader)
+{
+	uint32_t i;
+
+	for (i = 0; i < KXFER_WIRE_CONTROL_SLOTS; i++)
+		if (invader->slots[0][i].busy &&
+		    invader->slots[0][i].type == KXFER_WIRE_GRANT)
+			return true;
+	return false;
+}
+
+static void take_keys(struct invader *invader, const struct slot *slot,
+		      const struct kxfer_wire_keys_answer *answer, uint32_t length)
+{
+	const struct grant *grant = find_exposure(invader, slot->asked);
+	uint32_t nr = be32toh(answer->nr), i;
+
+	if (length != sizeof(*answer) + nr * sizeof(answer->keys[0]))
+		attack_fault(invader->attack, "%u keys in %u bytes", nr, length);
+	else if (nr && !grant && !slot->guessed && invader->nr_grants <= NR_GRANTS)
+		attack_fault(invader->attack, "keys of exposure %llu, which was not granted",
+			     (unsigned long long)slot->asked);
+	else
+		for (i = 0; i < nr && grant; i++)
+			invader->keys[invader->nr_keys++ % NR_KEYS] = (struct key) {
+				.wire = answer->keys[i],
+				.rights = grant->rights,
+			};
+}
+
+static void take_list(struct invader *invader, const struct kxfer_wire_list_answer *answer,
+		      uint32_t length)
+{
+	uint32_t nr = be32toh(answer->nr), i;
+
+	if (length != sizeof(*answer) + nr * sizeof(answer->entries[0])) {
+		attack_fault(invader->attack, "%u exports in %u bytes", nr, length);
+		return;
+	}
+	for (i = 0; i < nr; i++)
+		if (!strcmp((const char *)answer->entries[i].name, ATTACK_FOREIGN) ||
+		    !strcmp((const char *)answer->entries[i].name, ATTACK_CLOSED))
+			attack_fault(invader->attack, "%s is listed", answer->entries[i].name);
+}
+
+static void take_answer(struct invader *invader, bool data,
+			const struct kxfer_wire_header *header, uint32_t length)
+{
+	struct slot *slot = &invader->slots[data][header->slot % KXFER_WIRE_DATA_SLOTS];
+	uint8_t type = header->type & ~KXFER_WIRE_ANSWER;
+
+	atomic_fetch_add(&invader->attack->nr_answers, 1);
+	if (!slot->busy || slot->type != type || slot->sequence != be64toh(header->sequence)) {
+		if (!invader->confused)
+			attack_fault(invader->attack,
+				     "an answer of type %u in slot %u to nothing", type,
+				     header->slot);
+		return;
+	}
+	slot->busy = false;
+	if (length != be16toh(header->length) || (header->status && length))
+		attack_fault(invader->attack, "an answer of type %u, status %u, with %u bytes",
+			     type, be16toh(header->status), length);
+	if (header->status)
+		return;
+	if (type == KXFER_WIRE_GRANT)
+		take_grant(invader, slot, (const void *)(header + 1));
+	else if (type == KXFER_WIRE_KEYS)
+		take_keys(invader, slot, (const void *)(header + 1), length);
+	else if (type == KXFER_WIRE_LIST)
+		take_list(invader, (const void *)(header + 1), length);
+}
+
+/* The module's own requests: mostly answered as they should be. */
+static void answer_request(struct invader *invader, bool data,
+			   const struct kxfer_wire_header *request)
+{
+	uint8_t message[sizeof(*request) + 8];
+	struct kxfer_wire_header *answer = (void *)message;
+	uint32_t extra = 0;
+
+	*answer = *request;
+	answer->type |= KXFER_WIRE_ANSWER;
+	answer->length = 0;
+	if (dice_chance(&invader->dice, 30)) {
+		invader->confused = true;
+		switch (dice_below(&invader->dice, 5)) {
+		case 0:
+			return;
+		case 1:
+			answer->status = htobe16(dice_odd(&invader->dice));
+			break;
+		case 2:
+			answer->sequence ^= dice_odd(&invader->dice);
+			break;
+		case 3:
+			extra = 8;
+			answer->length = htobe16(extra);
+			break;
+		default:
+			push(invader, data, message, sizeof(*answer));
+		}
+	}
+	memset(message + sizeof(*answer), 0, 8);
+	push(invader, data, message, sizeof(*answer) + extra);
+}
+
+static void listen_to(struct invader *invader, bool data)
+{
+	uint8_t message[RAW_BYTES];
+	const struct kxfer_wire_header *header = (void *)message;
+	int length;
+
+	while ((length = raw_receive(lane_of(invader, data), message, 0)) >= 0) {
+		if (length < (int)sizeof(*header))
+			attack_fault(invader->attack, "a message of %d bytes", length);
+		else if (header->type & KXFER_WIRE_ANSWER)
+			take_answer(invader, data, header, length - sizeof(*header));
+		else
+			answer_request(invader, data, header);
+	}
+}
+
+static void listen_all(struct invader *invader)
+{
+	listen_to(invader, false);
+	if (invader->has_data)
+		listen_to(invader, true);
+}
+
+/* ---- messages in order, but for what they say ---- */
+
+static uint64_t some_grant(struct invader *invader)
+{
+	if (dice_chance(&invader->dice, 600))
+		return invader->grants[dice_below(&invader->dice, NR_GRANTS)].id;
+	return dice_odd(&invader->dice);
+}
+
+static uint64_t some_exposure(struct invader *invader)
+{
+	if (dice_chance(&invader->dice, 600))
+		return invader->grants[dice_below(&invader->dice, NR_GRANTS)].exposure;
+	return dice_odd(&invader->dice);
+}
+
+static uint32_t some_user(struct invader *invader)
+{
+	uint32_t uid = dice_odd(&invader->dice);
+
+	return uid == ATTACK_FRIEND ? 0 : uid;
+}
+
+static uint32_t say_grant(struct invader *invader, struct slot *slot, void *payload)
+{
+	struct kxfer_wire_grant *grant = payload;
+
+	memset(grant, 0, sizeof(*grant));
+	slot->name = dice_below(&invader->dice, NR_NAMES + 2);
+	if (slot->name < NR_NAMES) {
+		strcpy((char *)grant->name, names[slot->name]);
+	} else {
+		slot->name = -1;
+		dice_fill(&invader->dice, grant->name, sizeof(grant->name));
+	}
+	grant->uid = htobe32(some_user(invader));
+	grant->gid = htobe32(some_user(invader));
+	grant->rights = htobe32(dice_chance(&invader->dice, 100) ?
+				(uint32_t)dice_odd(&invader->dice) :
+				dice_below(&invader->dice, KXFER_RIGHT_ALL + 1));
+	slot->asked = be32toh(grant->rights);
+	grant->reserved = htobe32(dice_chance(&invader->dice, 100));
+	grant->nonce = dice_roll(&invader->dice);
+	return sizeof(*grant);
+}
+
+static uint32_t say_keys(struct invader *invader, struct slot *slot, void *payload)
+{
+	struct kxfer_wire_keys *keys = payload;
+
+	slot->asked = some_exposure(invader);
+	slot->guessed = grant_pending(invader);
+	*keys = (struct kxfer_wire_keys) {
+		.exposure = htobe64(slot->asked),
+		.first = htobe32(dice_chance(&invader->dice, 700) ? 0 :
+				 (uint32_t)dice_odd(&invader->dice)),
+		.reserved = htobe32(dice_chance(&invader->dice, 100)),
+	};
+	return sizeof(*keys);
+}
+
+static uint32_t say_list(struct invader *invader, void *payload)
+{
+	struct kxfer_wire_list *list = payload;
+
+	list->cursor = htobe64(dice_chance(&invader->dice, 500) ? 0 :
+			       dice_odd(&invader->dice));
+	list->uid = htobe32(some_user(invader));
+	list->gid = htobe32(some_user(invader));
+	return sizeof(*list);
+}
+
+static uint32_t say_grant_id(struct invader *invader, void *payload)
+{
+	((struct kxfer_wire_grant_id *)payload)->grant = htobe64(some_grant(invader));
+	return sizeof(struct kxfer_wire_grant_id);
+}
+
+static uint32_t say_notify(struct invader *invader, void *payload)
+{
+	struct kxfer_wire_notify *notify = payload;
+
+	notify->grant = htobe64(some_grant(invader));
+	notify->cookie = dice_roll(&invader->dice);
+	return sizeof(*notify);
+}
+
+static uint32_t say(struct invader *invader, uint8_t type, struct slot *slot, void *payload)
+{
+	switch (type) {
+	case KXFER_WIRE_GRANT:
+		return say_grant(invader, slot, payload);
+	case KXFER_WIRE_KEYS:
+		return say_keys(invader, slot, payload);
+	case KXFER_WIRE_LIST:
+		return say_list(invader, payload);
+	case KXFER_WIRE_RELEASE:
+	case KXFER_WIRE_INFO:
+		return say_grant_id(invader, payload);
+	case KXFER_WIRE_NOTIFY:
+		return say_notify(invader, payload);
+	default:
+		return 0;
+	}
+}
+
+static struct slot *free_slot(struct invader *invader, bool data)
+{
+	uint32_t nr = data ? KXFER_WIRE_DATA_SLOTS : KXFER_WIRE_CONTROL_SLOTS;
+	uint32_t first = dice_below(&invader->dice, nr), i;
+
+	for (i = 0; i < nr; i++)
+		if (!invader->slots[data][(first + i) % nr].busy)
+			return &invader->slots[data][(first + i) % nr];
+	return NULL;
+}
+
+static bool listen_for_slot(struct invader *invader, bool data, struct slot **slot)
+{
+	listen_all(invader);
+	*slot = free_slot(invader, data);
+	return *slot || !is_up(invader);
+}
+
+static uint8_t some_type(struct invader *invader)
+{
+	static const uint8_t types[] = {
+		KXFER_WIRE_HELLO, KXFER_WIRE_PING, KXFER_WIRE_GRANT, KXFER_WIRE_GRANT,
+		KXFER_WIRE_KEYS, KXFER_WIRE_KEYS, KXFER_WIRE_RELEASE, KXFER_WIRE_RELEASE,
+		KXFER_WIRE_INFO, KXFER_WIRE_LIST, KXFER_WIRE_NOTIFY, KXFER_WIRE_NOTIFY,
+	};
+
+	return types[dice_below(&invader->dice, sizeof(types))];
+}
+
+static void request(struct invader *invader, uint8_t type)
+{
+	uint8_t message[sizeof(struct kxfer_wire_header) + sizeof(struct kxfer_wire_grant)];
+	bool data = type == KXFER_WIRE_NOTIFY;
+	struct kxfer_wire_header *header = (void *)message;
+	struct slot *slot = NULL;
+	uint32_t length;
+
+	if (data && !invader->has_data)
+		return;
+	if (!kx_wait_until(listen_for_slot(invader, data, &slot), PATIENCE_MS) &&
+	    !invader->deaf && !invader->confused)
+		attack_fault(invader->attack, "a request was not answered for %u ms",
+			     PATIENCE_MS);
+	if (!slot)
+		return;
+	*slot = (struct slot) {
+		.busy = true,
+		.type = type,
+		.sequence = dice_roll(&invader->dice),
+	};
+	length = say(invader, type, slot, header + 1);
+	*header = raw_header(type, slot - invader->slots[data], length, slot->sequence);
+	push(invader, data, message, sizeof(*header) + length);
+}
+
+/* ---- messages that break the protocol, and cost the link ---- */
+
+static void spoil_header(struct dice *dice, struct kxfer_wire_header *header)
+{
+	switch (dice_below(dice, 6)) {
+	case 0:
+		header->type = dice_odd(dice);
+		break;
+	case 1:
+		header->slot = dice_odd(dice);
+		break;
+	case 2:
+		header->status = htobe16(dice_odd(dice));
+		break;
+	case 3:
+		header->length = htobe16(dice_odd(dice));
+		break;
+	case 4:
+		header->reserved = htobe16(dice_odd(dice));
+		break;
+	default:
+		dice_fill(dice, header, sizeof(*header));
+	}
+}
+
+static void break_protocol(struct invader *invader)
+{
+	uint8_t message[RAW_PUSH_BYTES];
+	struct kxfer_wire_header *header = (void *)message;
+	struct dice *dice = &invader->dice;
+	bool data = invader->has_data && dice_chance(dice, 300);
+	uint8_t type = some_type(invader), slot = dice_below(dice, KXFER_WIRE_CONTROL_SLOTS);
+	struct slot none = { .busy = false };
+	uint32_t length;
+
+	memset(message, 0, sizeof(message));
+	length = say(invader, type, &none, header + 1);
+	*header = raw_header(type, slot, length, dice_roll(dice));
+	length += sizeof(*header);
+	switch (dice_below(dice, 5)) {
+	case 0:
+		spoil_header(dice, header);
+		break;
+	case 1:		/* longer or shorter than it says, or than anybody takes */
+		length = dice_chance(dice, 500) ? dice_below(dice, length) :
+			 dice_below(dice, sizeof(message));
+		break;
+	case 2:		/* what only the passive side may send */
+		header->type = dice_chance(dice, 500) ? KXFER_WIRE_REVOKE :
+			       KXFER_WIRE_CONTENT;
+		break;
+	case 3:		/* an answer to nothing */
+		header->type |= KXFER_WIRE_ANSWER;
+		break;
+	default:	/* the slot may be busy, the lane may be the wrong one */
+		break;
+	}
+	invader->confused = true;
+	push(invader, data, message, length);
+}
+
+/* SENDs that are none, and work requests that nobody allows. */
+static void misuse_verbs(struct invader *invader)
+{
+	static const enum ibv_wr_opcode opcodes[] = {
+		IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND_WITH_INV,
+		IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD,
+	};
+	const struct key *key = &invader->keys[dice_below(&invader->dice, NR_KEYS)];
+	bool iwarp = !strcmp(kx_provider(), "siw");
+	struct kxfer_wire_header ping = raw_header(KXFER_WIRE_PING, 1, 0, 1);
+	struct ibv_send_wr wr = {
+		.opcode = opcodes[dice_below(&invader->dice, 5)],
+		.imm_data = dice_roll(&invader->dice),
+	};
+	bool atomic = wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+		      wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+
+	/* What siw's library does not know it must not be given. */
+	if (iwarp)
+		return;
+	invader->confused = true;
+	if (wr.opcode == IBV_WR_SEND_WITH_INV) {
+		/* Only its own: rxe lets anybody invalidate any key of the device. */
+		wr.invalidate_rkey = be32toh(key->wire.rkey);
+	} else if (atomic) {
+		wr.wr.atomic.remote_addr = be64toh(key->wire.addr) & ~7ull;
+		wr.wr.atomic.rkey = be32toh(key->wire.rkey);
+	} else {
+		wr.wr.rdma.remote_addr = be64toh(key->wire.addr);
+		wr.wr.rdma.rkey = be32toh(key->wire.rkey);
+	}
+	atomic_fetch_add(&invader->attack->nr_rdma, 1);
+	raw_push_wr(lane_of(invader, invader->has_data), &wr, &ping,
+		    atomic ? 8 : sizeof(ping));
+}
+
+/* ---- memory ---- */
+
+static bool fits(const struct key *key, int64_t offset, uint32_t length)
+{
+	return offset >= 0 && offset + length <= be32toh(key->wire.length);
+}
+
+/* What is done with a key, and whether it may succeed. */
+struct try {
+	uint64_t addr;
+	uint32_t rkey;
+	bool allowed;
+};
+
+static struct try aim(struct invader *invader, bool write, uint32_t length)
+{
+	const struct key *key = &invader->keys[dice_below(&invader->dice, NR_KEYS)];
+	const struct kxfer_wire_key *foreign = dice_chance(&invader->dice, 500) ?
+		&invader->attack->foreign : &invader->attack->read_key;
+	uint32_t room = be32toh(key->wire.length);
+	int64_t offset = room ? dice_below(&invader->dice, room) : 0;
+	struct try try = {
+		.addr = be64toh(key->wire.addr) + offset,
+		.rkey = be32toh(key->wire.rkey),
+	};
+
+	switch (dice_below(&invader->dice, 5)) {
+	case 0:		/* beyond an end */
+		offset = dice_chance(&invader->dice, 500) ? -(int64_t)length :
+			 (int64_t)room - (int64_t)dice_below(&invader->dice, length);
+		try.addr = be64toh(key->wire.addr) + offset;
+		break;
+	case 1:		/* another link's */
+		try.addr = be64toh(foreign->addr);
+		try.rkey = be32toh(foreign->rkey);
+		return try;
+	case 2:		/* guessed; may be another of its own */
+		try.rkey += dice_chance(&invader->dice, 500) ?
+			    dice_below(&invader->dice, 1 << 16) : dice_odd(&invader->dice);
+		try.allowed = true;
+		return try;
+	case 3:
+		try.addr = dice_odd(&invader->dice);
+		try.allowed = true;
+		return try;
+	default:
+		break;
+	}
+	try.allowed = key->rights & (write ? KXFER_RIGHT_WRITE : KXFER_RIGHT_READ) &&
+		      fits(key, offset, length);
+	return try;
+}
+
+static void reach(struct invader *invader)
+{
+	bool write = dice_chance(&invader->dice, 500);
+	bool data = invader->has_data && dice_chance(&invader->dice, 800);
+	struct raw_lane *lane = lane_of(invader, data);
+	uint32_t length = 1 + dice_below(&invader->dice, RAW_BYTES);
+	struct try try = aim(invader, write, length);
+	enum ibv_wc_status status;
+
+	atomic_fetch_add(&invader->attack->nr_rdma, 1);
+	memset(raw_scratch(lane), ATTACK_MARK, length);
+	status = raw_rdma(lane, write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, try.addr,
+			  try.rkey, length);
+	/* On iWARP a WRITE completes before it is refused. */
+	if (status == IBV_WC_SUCCESS && !try.allowed &&
+	    !(write && !strcmp(kx_provider(), "siw")))
+		attack_fault(invader->attack, "a %s of %u bytes with key 0x%x was let through",
+			     write ? "WRITE" : "READ", length, try.rkey);
+	if (!write && attack_secret_in(raw_scratch(lane), length))
+		attack_fault(invader->attack, "key 0x%x gave away a secret", try.rkey);
+}
+
+/* ---- links ---- */
+
+static void spoil_hello(struct dice *dice, struct kxfer_wire_hello *hello, uint8_t *length)
+{
+	switch (dice_below(dice, 8)) {
+	case 0:
+		hello->magic = htobe32(dice_odd(dice));
+		break;
+	case 1:
+		hello->version_min = htobe16(dice_odd(dice));
+		hello->version_max = htobe16(dice_odd(dice));
+		break;
+	case 2:
+		hello->kind = dice_odd(dice);
+		break;
+	case 3:
+		hello->lane = dice_odd(dice);
+		break;
+	case 4:
+		hello->nr_lanes = htobe16(dice_odd(dice));
+		hello->features = htobe32(dice_odd(dice));
+		break;
+	case 5:
+		dice_fill(dice, hello->cookie, sizeof(hello->cookie));
+		hello->epoch = dice_odd(dice);
+		break;
+	case 6:
+		*length = dice_below(dice, sizeof(*hello));
+		break;
+	default:
+		dice_fill(dice, hello, sizeof(*hello));
+	}
+}
+
+static struct raw_manners some_manners(struct dice *dice)
+{
+	return (struct raw_manners) {
+		.responder_resources = dice_chance(dice, 100) ? dice_below(dice, 16) : 0,
+		.initiator_depth = dice_chance(dice, 100) ? dice_below(dice, 16) : 0,
+		.retry_count = dice_below(dice, 8),
+		.no_receives = dice_chance(dice, 30),
+		.leave_early = dice_chance(dice, 30),
+	};
+}
+
+static bool note_connection(struct invader *invader, int ret)
+{
+	atomic_fetch_add(&invader->attack->nr_connections, 1);
+	if (!ret)
+		atomic_fetch_add(&invader->attack->nr_established, 1);
+	return !ret;
+}
+
+/* From any port, as any user can: one of the listeners has to refuse it. */
+static void connect_unprivileged(struct invader *invader, const struct kxfer_wire_hello *hello,
+				 uint8_t length)
+{
+	struct raw_manners manners = some_manners(&invader->dice);
+	struct ibv_pd *pd;
+
+	if (!note_connection(invader, raw_lane_connect_as(&invader->link.control,
+							  invader->attack->port, 0, hello,
+							  length, NULL, &manners)))
+		return;
+	attack_fault(invader->attack, "a connection from an unprivileged port was accepted");
+	pd = invader->link.control.pd;
+	raw_lane_close(&invader->link.control);
+	ibv_dealloc_pd(pd);
+}
+
+static bool connect_control(struct invader *invader)
+{
+	struct raw_manners manners = some_manners(&invader->dice);
+	struct kxfer_wire_hello hello;
+	uint8_t cookie[KXFER_WIRE_COOKIE_SIZE], length = sizeof(hello);
+	uint64_t epoch = dice_roll(&invader->dice);
+	bool open = dice_chance(&invader->dice, 200);
+
+	memset(&invader->link, 0, sizeof(invader->link));
+	dice_fill(&invader->dice, cookie, sizeof(cookie));
+	hello = raw_hello_data(KXFER_WIRE_CONTROL, cookie, epoch);
+	if (dice_chance(&invader->dice, 150))
+		spoil_hello(&invader->dice, &hello, &length);
+	if (dice_chance(&invader->dice, 30)) {
+		connect_unprivileged(invader, &hello, length);
+		return false;
+	}
+	if (!note_connection(invader, raw_link_connect_as(&invader->link,
+							  open ? invader->attack->open_port :
+							  invader->attack->port,
+							  &hello, length, &manners)))
+		return false;
+	invader->deaf = manners.no_receives;
+	memcpy(invader->link.cookie, hello.cookie, sizeof(cookie));
+	invader->link.epoch = be64toh(hello.epoch);
+	return true;
+}
+
+static void connect_data(struct invader *invader)
+{
+	struct raw_link *link = &invader->link;
+	struct raw_manners manners = some_manners(&invader->dice);
+	struct kxfer_wire_hello hello = raw_hello_data(KXFER_WIRE_DATA, link->cookie,
+						       link->epoch);
+	uint8_t length = sizeof(hello);
+	int ret;
+
+	if (dice_chance(&invader->dice, 60))
+		spoil_hello(&invader->dice, &hello, &length);
+	ret = raw_lane_connect_as(&link->data, link->port, 0, &hello, length, link->pd,
+				  &manners);
+	invader->has_data = note_connection(invader, ret);
+	if (invader->has_data && manners.no_receives)
+		invader->deaf = true;
+}
+
+static bool control_was_heard(struct invader *invader)
+{
+	listen_all(invader);
+	return !invader->slots[0][1].busy || !is_up(invader);
+}
+
+static bool say_hello(struct invader *invader)
+{
+	struct slot *slot = &invader->slots[0][1];
+	struct kxfer_wire_header header;
+
+	*slot = (struct slot) {
+		.busy = true,
+		.type = KXFER_WIRE_HELLO,
+		.sequence = dice_roll(&invader->dice),
+	};
+	header = raw_header(KXFER_WIRE_HELLO, 1, 0, slot->sequence);
+	push(invader, false, &header, sizeof(header));
+	return kx_wait_until(control_was_heard(invader), PATIENCE_MS) && !slot->busy;
+}
+
+static void converse(struct invader *invader)
+{
+	uint32_t burst = 1 + dice_below(&invader->dice, BURST);
+
+	while (burst-- && invader->left && is_up(invader)) {
+		uint32_t what = dice_below(&invader->dice, 1000);
+
+		if (what < 940)
+			request(invader, some_type(invader));
+		else if (what < 950)
+			break_protocol(invader);
+		else if (what < 953)
+			misuse_verbs(invader);
+		else if (what < 960)
+			reach(invader);
+		else if (what < 970 && !invader->has_data)
+			connect_data(invader);
+		listen_all(invader);
+	}
+}
+
+static void leave(struct invader *invader)
+{
+	uint32_t how = dice_below(&invader->dice, 1000);
+
+	if (how < 60)
+		attack_vanish(invader->attack, &invader->dice);
+	if (how < 300) {
+		raw_lane_drop(&invader->link.data);
+		raw_lane_drop(&invader->link.control);
+	}
+	raw_link_close(&invader->link);
+}
+
+static void forget(struct invader *invader)
+{
+	memset(invader->slots, 0, sizeof(invader->slots));
+	memset(invader->grants, 0, sizeof(invader->grants));
+	memset(invader->keys, 0, sizeof(invader->keys));
+	invader->nr_grants = 0;
+	invader->nr_keys = 0;
+	invader->has_data = false;
+	invader->deaf = false;
+	invader->confused = false;
+}
+
+static void visit(struct invader *invader)
+{
+	forget(invader);
+	if (!connect_control(invader))
+		return;
+	if (dice_chance(&invader->dice, 60)) {
+		invader->confused = true;
+		request(invader, some_type(invader));
+	}
+	if (!dice_chance(&invader->dice, 30) && say_hello(invader)) {
+		if (!dice_chance(&invader->dice, 60))
+			connect_data(invader);
+		converse(invader);
+	}
+	leave(invader);
+}
+
+/** invader_run() - attack the listener; see attack.h */
+void invader_run(struct attack *attack, uint64_t seed, uint32_t nr_messages)
+{
+	static struct invader invader;
+
+	invader.attack = attack;
+	invader.dice.state = seed;
+	invader.left = nr_messages;
+	while (invader.left && !atomic_load(&attack->nr_faults))
+		visit(&invader);
+}

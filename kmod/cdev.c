@@ -21,6 +21,7 @@
 #include "cdev.h"
 #include "device.h"
 #include "export.h"
+#include "fault.h"
 #include "info.h"
 #include "job.h"
 #include "listener.h"
@@ -234,7 +235,7 @@ static struct miscdevice kxfer_misc = {
 /** kxfer_cdev_init() - from here on calls come */
 int kxfer_cdev_init(void)
 {
-	return misc_register(&kxfer_misc);
+	return kxfer_fault_error(MISC_REGISTER) ?: misc_register(&kxfer_misc);
 }
 
 /** kxfer_cdev_exit() - no file is open; none can be opened any more */

@@ -19,6 +19,8 @@
 #include "channel.h"
 #include "control.h"
 #include "decode.h"
+#include "device.h"
+#include "fault.h"
 #include "lane.h"
 #include "link.h"
 #include "stats.h"
@@ -77,7 +79,8 @@ static int post_recv(struct kxfer_recv *recv)
 		return -ECONNRESET;
 	ib_dma_sync_single_for_device(channel_ibdev(channel), recv->dma,
 				      channel->max_bytes, DMA_BIDIRECTIONAL);
-	return ib_post_recv(channel->lane->qp, &wr, NULL);
+	return kxfer_fault_error(CHANNEL_POST_RECV) ?:
+	       ib_post_recv(channel->lane->qp, &wr, NULL);
 }
 
 /**
@@ -144,6 +147,7 @@ static void request_sent(struct ib_cq *cq, struct ib_wc *wc)
 	struct kxfer_lane *lane = request->channel->lane;
 	bool freed, handed;
 
+	kxfer_fault_wc(CHANNEL_REQUEST_SENT, wc);
 	if (wc->status != IB_WC_SUCCESS)
 		kxfer_lane_wc_error(lane, wc, "SEND of a request");
 	spin_lock_bh(&lane->lock);
@@ -163,6 +167,7 @@ static void reply_sent(struct ib_cq *cq, struct ib_wc *wc)
 	struct kxfer_lane *lane = reply->channel->lane;
 	bool start;
 
+	kxfer_fault_wc(CHANNEL_REPLY_SENT, wc);
 	if (wc->status != IB_WC_SUCCESS) {
 		kxfer_lane_wc_error(lane, wc, "SEND of an answer");
 		return;
@@ -275,6 +280,7 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct kxfer_lane *lane = recv->channel->lane;
 	const char *wrong;
 
+	kxfer_fault_wc(CHANNEL_RECEIVED, wc);
 	if (wc->status != IB_WC_SUCCESS) {
 		kxfer_lane_wc_error(lane, wc, "RECV");
 		return;
@@ -339,6 +345,7 @@ int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 		       u32 nr_slots, u32 max_bytes)
 {
 	u32 nr_messages = 2 * nr_slots + kxfer_channel_recvs(nr_slots);
+	int ret;
 
 	channel->lane = lane;
 	channel->nr_slots = nr_slots;
@@ -346,25 +353,26 @@ int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 	init_waitqueue_head(&channel->wait);
 	INIT_LIST_HEAD(&channel->waiters);
 	channel->memory_bytes = nr_messages * max_bytes;
-	channel->memory = kzalloc(channel->memory_bytes, GFP_KERNEL);
-	channel->copies = kvcalloc(2 * nr_slots, max_bytes, GFP_KERNEL);
-	channel->requests = kcalloc(nr_slots, sizeof(*channel->requests), GFP_KERNEL);
-	channel->replies = kcalloc(nr_slots, sizeof(*channel->replies), GFP_KERNEL);
-	channel->recvs = kcalloc(kxfer_channel_recvs(nr_slots),
+	channel->memory = kxfer_fault(CHANNEL_MESSAGES) ? NULL :
+			  kzalloc(channel->memory_bytes, GFP_KERNEL);
+	channel->copies = kxfer_fault(CHANNEL_COPIES) ? NULL :
+			  kvcalloc(2 * nr_slots, max_bytes, GFP_KERNEL);
+	channel->requests = kxfer_fault(CHANNEL_REQUESTS) ? NULL :
+			    kcalloc(nr_slots, sizeof(*channel->requests), GFP_KERNEL);
+	channel->replies = kxfer_fault(CHANNEL_REPLIES) ? NULL :
+			   kcalloc(nr_slots, sizeof(*channel->replies), GFP_KERNEL);
+	channel->recvs = kxfer_fault(CHANNEL_RECVS) ? NULL :
+			 kcalloc(kxfer_channel_recvs(nr_slots),
 				 sizeof(*channel->recvs), GFP_KERNEL);
 	if (!channel->memory || !channel->copies || !channel->requests ||
 	    !channel->replies || !channel->recvs)
 		return -ENOMEM;
-	channel->memory_dma = ib_dma_map_single(channel_ibdev(channel),
-						channel->memory,
-						channel->memory_bytes,
-						DMA_BIDIRECTIONAL);
-	if (ib_dma_mapping_error(channel_ibdev(channel), channel->memory_dma)) {
-		channel->memory_dma = 0;
-		return -EIO;
-	}
-	init_slots(channel);
-	return 0;
+	ret = kxfer_device_map(channel_ibdev(channel), channel->memory,
+			       channel->memory_bytes, DMA_BIDIRECTIONAL,
+			       &channel->memory_dma);
+	if (!ret)
+		init_slots(channel);
+	return ret;
 }
 
 /**

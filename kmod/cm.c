@@ -26,6 +26,7 @@
 #include "control.h"
 #include "decode.h"
 #include "device.h"
+#include "fault.h"
 #include "lane.h"
 #include "link.h"
 #include "stats.h"
@@ -96,17 +97,29 @@ static void connection_lost(struct kxfer_lane *lane, int error)
 	step_done(lane, error);
 }
 
+static void established(struct kxfer_lane *lane, const struct rdma_cm_event *event)
+{
+	int error = kxfer_fault_error(CM_ESTABLISHED);
+
+	if (error)
+		connection_lost(lane, error);
+	else
+		step_done(lane, lane->link->initiator ? welcomed(event) : 0);
+}
+
 static int lane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct kxfer_lane *lane = id->context;
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		step_done(lane, kxfer_fault_error(CM_ADDR_RESOLVED));
+		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		step_done(lane, 0);
+		step_done(lane, kxfer_fault_error(CM_ROUTE_RESOLVED));
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		step_done(lane, lane->link->initiator ? welcomed(event) : 0);
+		established(lane, event);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
@@ -173,7 +186,8 @@ static int bind_reserved_port(struct rdma_cm_id *id, struct sockaddr_storage *lo
 
 	for (tries = 0; port_taken(ret) && tries < range; tries++) {
 		set_port(local, RESERVED_PORT_MIN + (port + tries) % range);
-		ret = rdma_bind_addr(id, (struct sockaddr *)local);
+		ret = kxfer_fault_error(CM_BIND) ?:
+		      rdma_bind_addr(id, (struct sockaddr *)local);
 	}
 	return ret;
 }
@@ -201,7 +215,8 @@ static int bind_source(struct kxfer_lane *lane)
 	kxfer_addr_to_sockaddr(&from, &local);
 	if (kxfer_lane_is_control(lane))
 		return bind_reserved_port(lane->cm_id, &local);
-	return rdma_bind_addr(lane->cm_id, (struct sockaddr *)&local);
+	return kxfer_fault_error(CM_BIND) ?:
+	       rdma_bind_addr(lane->cm_id, (struct sockaddr *)&local);
 }
 
 static int resolve_address(struct kxfer_lane *lane)
@@ -213,7 +228,8 @@ static int resolve_address(struct kxfer_lane *lane)
 	if (ret)
 		return ret;
 	kxfer_addr_to_sockaddr(&lane->link->remote, &remote);
-	ret = rdma_resolve_addr(lane->cm_id, NULL, (struct sockaddr *)&remote, RESOLVE_MS);
+	ret = kxfer_fault_error(CM_RESOLVE_ADDR) ?:
+	      rdma_resolve_addr(lane->cm_id, NULL, (struct sockaddr *)&remote, RESOLVE_MS);
 	ret = wait_step(lane, ret, RESOLVE_MS + 1000);
 	/* No route, no device on it, no neighbour: to the user it is one thing. */
 	if (ret == -ENODEV || ret == -ENETUNREACH || ret == -ETIMEDOUT)
@@ -243,6 +259,14 @@ static int resolve_device(struct kxfer_lane *lane)
 	return ret;
 }
 
+static int resolve_route(struct kxfer_lane *lane)
+{
+	int ret = kxfer_fault_error(CM_RESOLVE_ROUTE) ?:
+		  rdma_resolve_route(lane->cm_id, RESOLVE_MS);
+
+	return wait_step(lane, ret, RESOLVE_MS + 1000);
+}
+
 static u8 rd_atom(int device_max)
 {
 	return min(device_max, RD_ATOM_MAX);
@@ -270,21 +294,24 @@ static int connect_qp(struct kxfer_lane *lane)
 		/* No SEND ever lacks a RECV (wire.h), so there is nothing to retry. */
 		.rnr_retry_count = 0,
 	};
+	int ret;
 
 	memcpy(hello.cookie, link->cookie, sizeof(hello.cookie));
-	return wait_step(lane, rdma_connect(lane->cm_id, &param), CONNECT_MS);
+	ret = kxfer_fault_error(CM_CONNECT) ?: rdma_connect(lane->cm_id, &param);
+	return wait_step(lane, ret, CONNECT_MS);
 }
 
 static int create_id(struct kxfer_lane *lane)
 {
 	struct rdma_cm_id *id;
 
-	id = rdma_create_id(&init_net, lane_event, lane, RDMA_PS_TCP, IB_QPT_RC);
+	id = kxfer_fault_ptr(CM_ID) ?:
+	     rdma_create_id(&init_net, lane_event, lane, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 	lane->cm_id = id;
 	rdma_set_service_type(id, lane->link->key.tos);
-	return rdma_set_ack_timeout(id, ACK_TIMEOUT);
+	return kxfer_fault_error(CM_ACK_TIMEOUT) ?: rdma_set_ack_timeout(id, ACK_TIMEOUT);
 }
 
 static enum ib_poll_context lane_context(const struct kxfer_lane *lane)
@@ -312,8 +339,7 @@ static int connect_lane(struct kxfer_link *link, u32 index)
 	if (!ret)
 		ret = resolve_device(lane);
 	if (!ret)
-		ret = wait_step(lane, rdma_resolve_route(lane->cm_id, RESOLVE_MS),
-				RESOLVE_MS + 1000);
+		ret = resolve_route(lane);
 	if (!ret)
 		ret = kxfer_lane_open(lane, lane_context(lane));
 	if (!ret)
@@ -356,7 +382,9 @@ static void refuse(struct rdma_cm_id *id, u32 refusal)
 	kxfer_stat_inc(KXFER_STAT_LINKS_REFUSED);
 	kxfer_notice("connection from %pISpc refused: %s", &id->route.addr.dst_addr,
 		     kxfer_cm_refusal_text(refusal));
-	rdma_reject(id, &data, sizeof(data), IB_CM_REJ_CONSUMER_DEFINED);
+	/* If it fails rdma_destroy_id() refuses, without a reason. */
+	if (!kxfer_fault(CM_REJECT))
+		rdma_reject(id, &data, sizeof(data), IB_CM_REJ_CONSUMER_DEFINED);
 }
 
 static int accept_qp(struct kxfer_lane *lane)
@@ -380,7 +408,7 @@ static int accept_qp(struct kxfer_lane *lane)
 
 	/* rdma_accept() wants no event of this id to be handled meanwhile. */
 	rdma_lock_handler(lane->cm_id);
-	ret = rdma_accept(lane->cm_id, &param);
+	ret = kxfer_fault_error(CM_ACCEPT) ?: rdma_accept(lane->cm_id, &param);
 	rdma_unlock_handler(lane->cm_id);
 	return ret;
 }

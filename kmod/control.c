@@ -18,7 +18,9 @@
 #include "channel.h"
 #include "control.h"
 #include "decode.h"
+#include "device.h"
 #include "export.h"
+#include "fault.h"
 #include "job.h"
 #include "lane.h"
 #include "link.h"
@@ -29,22 +31,20 @@
 
 static int make_fence(struct kxfer_link *link)
 {
-	struct ib_device *ibdev = link->pd->device;
 	struct ib_mr *mr;
+	int ret;
 
-	link->fence = kzalloc(KXFER_FENCE_BYTES, GFP_KERNEL);
+	link->fence = kxfer_fault(CONTROL_FENCE) ? NULL :
+		      kzalloc(KXFER_FENCE_BYTES, GFP_KERNEL);
 	if (!link->fence)
 		return -ENOMEM;
-	link->fence_dma = ib_dma_map_single(ibdev, link->fence, KXFER_FENCE_BYTES,
-					    DMA_TO_DEVICE);
-	if (ib_dma_mapping_error(ibdev, link->fence_dma)) {
-		link->fence_dma = 0;
-		return -EIO;
-	}
-	mr = ib_alloc_mr(link->pd, IB_MR_TYPE_MEM_REG, 1);
+	ret = kxfer_device_map(link->pd->device, link->fence, KXFER_FENCE_BYTES,
+			       DMA_TO_DEVICE, &link->fence_dma);
+	if (ret)
+		return ret;
+	mr = kxfer_lane_alloc_mr(link->control, 1);
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
-	kxfer_stat_inc(KXFER_STAT_LIVE_MRS);
 	link->fence_mr = mr;
 	return kxfer_lane_register_bytes(link->control, mr, link->fence_dma,
 					 KXFER_FENCE_BYTES, IB_ACCESS_REMOTE_READ);
@@ -285,8 +285,10 @@ static void release_orphan(struct work_struct *work)
  */
 void kxfer_control_release_later(struct kxfer_link *link, u64 grant)
 {
-	struct orphan *orphan = kmalloc(sizeof(*orphan), GFP_ATOMIC);
+	struct orphan *orphan;
 
+	orphan = kxfer_fault(CONTROL_RELEASE) ? NULL :
+		 kmalloc(sizeof(*orphan), GFP_ATOMIC);
 	if (!orphan)
 		return;
 	INIT_WORK(&orphan->work, release_orphan);

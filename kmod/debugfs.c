@@ -23,6 +23,7 @@
 
 #include "addr.h"
 #include "debugfs.h"
+#include "fault.h"
 #include "info.h"
 #include "job.h"
 #include "region.h"
@@ -311,7 +312,8 @@ static int show_kind(struct seq_file *seq, const struct table *table)
 	u64 cursor = 0;
 	void *records;
 
-	records = kvmalloc_array(BATCH, size, GFP_KERNEL);
+	records = kxfer_fault(DEBUGFS_RECORDS) ? NULL :
+		  kvmalloc_array(BATCH, size, GFP_KERNEL);
 	if (!records)
 		return -ENOMEM;
 	do {
@@ -341,7 +343,8 @@ static int show_sessions(struct seq_file *seq, const struct table *table)
 {
 	struct walk walk = { .seq = seq, .table = table };
 
-	walk.records = kvmalloc(table->record_bytes, GFP_KERNEL);
+	walk.records = kxfer_fault(DEBUGFS_RECORDS) ? NULL :
+		       kvmalloc(table->record_bytes, GFP_KERNEL);
 	if (!walk.records)
 		return -ENOMEM;
 	kxfer_session_for_each(look_at_session, &walk);
@@ -387,6 +390,7 @@ void kxfer_debugfs_init(void)
 	for (i = 0; i < ARRAY_SIZE(tables); i++)
 		debugfs_create_file(tables[i].name, 0400, root, (void *)&tables[i],
 				    &table_fops);
+	kxfer_fault_debugfs(root);
 }
 
 /** kxfer_debugfs_exit() - remove them; waits for readers */

@@ -30,6 +30,7 @@
 
 #include "charge.h"
 #include "device.h"
+#include "fault.h"
 #include "link.h"
 #include "listener.h"
 #include "plan.h"
@@ -132,6 +133,31 @@ struct kxfer_device *kxfer_device_next(u64 last)
 	return found;
 }
 
+/**
+ * kxfer_device_map() - map memory of the module's own for DMA
+ * @ibdev: the device
+ * @memory: from kmalloc()
+ * @bytes: of it
+ * @direction: of the transfers
+ * @dma: out: where the device finds it; 0 on failure
+ *
+ * May sleep. Undone by ib_dma_unmap_single(). Return: 0 or -EIO.
+ */
+int kxfer_device_map(struct ib_device *ibdev, void *memory, size_t bytes,
+		     enum dma_data_direction direction, u64 *dma)
+{
+	int ret = kxfer_fault_error(DEVICE_MAP);
+
+	*dma = 0;
+	if (ret)
+		return ret;
+	*dma = ib_dma_map_single(ibdev, memory, bytes, direction);
+	if (!ib_dma_mapping_error(ibdev, *dma))
+		return 0;
+	*dma = 0;
+	return -EIO;
+}
+
 /** kxfer_device_count() - devices attached now */
 unsigned int kxfer_device_count(void)
 {
@@ -224,7 +250,7 @@ static int query_max_msg(struct ib_device *ibdev, u64 *max_bytes)
 
 	*max_bytes = U32_MAX;
 	rdma_for_each_port(ibdev, port) {
-		ret = ib_query_port(ibdev, port, &attr);
+		ret = kxfer_fault_error(DEVICE_PORT) ?: ib_query_port(ibdev, port, &attr);
 		if (ret)
 			return ret;
 		if (attr.max_msg_sz)
@@ -264,7 +290,7 @@ static int add_device(struct ib_device *ibdev)
 			   dev_name(&ibdev->dev));
 		return -EOPNOTSUPP;
 	}
-	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	dev = kxfer_fault(DEVICE) ? NULL : kzalloc(sizeof(*dev), GFP_KERNEL);
 	if (!dev)
 		return -ENOMEM;
 	ret = query_max_msg(ibdev, &dev->max_msg_bytes);
@@ -346,7 +372,7 @@ struct ib_client kxfer_ib_client = {
 /** kxfer_device_init() - attach to all RDMA devices, present and to come */
 int kxfer_device_init(void)
 {
-	return ib_register_client(&kxfer_ib_client);
+	return kxfer_fault_error(DEVICE_CLIENT) ?: ib_register_client(&kxfer_ib_client);
 }
 
 /** kxfer_device_exit() - detach from all; may sleep */

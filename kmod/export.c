@@ -41,6 +41,7 @@
 #include "decode.h"
 #include "export.h"
 #include "exposure.h"
+#include "fault.h"
 #include "lane.h"
 #include "link.h"
 #include "memory.h"
@@ -127,8 +128,9 @@ static int publish(struct kxfer_export *export)
 
 static struct kxfer_export *export_alloc(const char *name, u32 rights)
 {
-	struct kxfer_export *export = kzalloc(sizeof(*export), GFP_KERNEL_ACCOUNT);
+	struct kxfer_export *export;
 
+	export = kxfer_fault(EXPORT) ? NULL : kzalloc(sizeof(*export), GFP_KERNEL_ACCOUNT);
 	if (!export)
 		return NULL;
 	kref_init(&export->ref);
@@ -210,7 +212,8 @@ int kxfer_export_add(struct kxfer_session *session, void *arg)
 	if (!export)
 		return -ENOMEM;
 	export->memcg = get_mem_cgroup_from_mm(current->mm);
-	ret = kxfer_rule_copy(&export->rules, cmd->rules, cmd->nr_rules, cmd->rights);
+	ret = kxfer_fault_error(EXPORT_RULES) ?:
+	      kxfer_rule_copy(&export->rules, cmd->rules, cmd->nr_rules, cmd->rights);
 	if (ret)
 		goto err_put;
 	export->nr_rules = cmd->nr_rules;
@@ -280,8 +283,10 @@ static struct kxfer_exposure *add_exposure(struct kxfer_link *link,
 					   struct kxfer_export *export, u32 rights)
 {
 	struct mem_cgroup *old = set_active_memcg(export->memcg);
-	struct kxfer_exposure *exposure = kzalloc(sizeof(*exposure), KXFER_GFP_FOR_PEER);
+	struct kxfer_exposure *exposure;
 
+	exposure = kxfer_fault(EXPOSURE) ? NULL :
+		   kzalloc(sizeof(*exposure), KXFER_GFP_FOR_PEER);
 	set_active_memcg(old);
 	if (!exposure)
 		return NULL;
@@ -395,14 +400,15 @@ static int add_grant(struct kxfer_link *link, struct kxfer_exposure *exposure,
 	struct kxfer_grant *grant;
 	int ret;
 
-	grant = kzalloc(sizeof(*grant), KXFER_GFP_FOR_PEER);
+	grant = kxfer_fault(GRANT) ? NULL : kzalloc(sizeof(*grant), KXFER_GFP_FOR_PEER);
 	set_active_memcg(old);
 	if (!grant)
 		return -ENOMEM;
 	grant->exposure = exposure;
 	grant->uid = be32_to_cpu(request->uid);
 	grant->gid = be32_to_cpu(request->gid);
-	ret = xa_alloc_bh(&link->grants, id, grant, XA_LIMIT(1, KXFER_MAX_GRANTS),
+	ret = kxfer_fault_error(GRANT_ID) ?:
+	      xa_alloc_bh(&link->grants, id, grant, XA_LIMIT(1, KXFER_MAX_GRANTS),
 			  GFP_KERNEL);
 	if (ret) {
 		kfree(grant);

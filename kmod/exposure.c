@@ -31,6 +31,7 @@
 #include "device.h"
 #include "export.h"
 #include "exposure.h"
+#include "fault.h"
 #include "lane.h"
 #include "link.h"
 #include "memory.h"
@@ -105,17 +106,17 @@ static int register_next(struct kxfer_exposure *exposure, struct cursor *cursor,
 	u32 nents;
 	int ret;
 
-	mr = ib_alloc_mr(link->pd, IB_MR_TYPE_MEM_REG, max_pages + 1);
+	mr = kxfer_lane_alloc_mr(link->control, max_pages + 1);
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
-	kxfer_stat_inc(KXFER_STAT_LIVE_MRS);
 	exposure->mrs[exposure->nr_keys] = mr;
 	nents = fill_sg(cursor, sg, max_pages);
 	exposure->keys[exposure->nr_keys++] = (struct kxfer_extent) {
 		.start = start,
 		.length = cursor->start - start,
 	};
-	ret = ib_map_mr_sg(mr, sg, nents, NULL, PAGE_SIZE);
+	ret = kxfer_fault_error(EXPOSURE_MAP) ?:
+	      ib_map_mr_sg(mr, sg, nents, NULL, PAGE_SIZE);
 	if (ret != nents)
 		return ret < 0 ? ret : -EINVAL;
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
@@ -151,8 +152,10 @@ static int alloc_tables(struct kxfer_exposure *exposure, u32 max_pages)
 	u64 max_keys = div_u64(exposure->export->length,
 			       (max_pages - 1) * PAGE_SIZE) + 2;
 
-	exposure->mrs = kvcalloc(max_keys, sizeof(*exposure->mrs), KXFER_GFP_FOR_PEER);
-	exposure->keys = kvcalloc(max_keys, sizeof(*exposure->keys), KXFER_GFP_FOR_PEER);
+	exposure->mrs = kxfer_fault(EXPOSURE_MRS) ? NULL :
+			kvcalloc(max_keys, sizeof(*exposure->mrs), KXFER_GFP_FOR_PEER);
+	exposure->keys = kxfer_fault(EXPOSURE_KEYS) ? NULL :
+			 kvcalloc(max_keys, sizeof(*exposure->keys), KXFER_GFP_FOR_PEER);
 	return exposure->mrs && exposure->keys ? 0 : -ENOMEM;
 }
 
@@ -186,7 +189,8 @@ int kxfer_exposure_register(struct kxfer_exposure *exposure)
 	ret = alloc_tables(exposure, max_pages);
 	if (ret)
 		return ret;
-	sg = kvmalloc_array(max_pages, sizeof(*sg), KXFER_GFP_FOR_PEER);
+	sg = kxfer_fault(EXPOSURE_SG) ? NULL :
+	     kvmalloc_array(max_pages, sizeof(*sg), KXFER_GFP_FOR_PEER);
 	if (!sg)
 		return -ENOMEM;
 	cursor_init(&cursor, exposure);

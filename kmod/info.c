@@ -17,6 +17,7 @@
 
 #include "device.h"
 #include "export.h"
+#include "fault.h"
 #include "info.h"
 #include "link.h"
 #include "listener.h"
@@ -139,7 +140,8 @@ int kxfer_info_list(struct kxfer_session *session, void *arg)
 	if (cmd->__reserved || !cmd->nr || cmd->nr > NR_MAX || cmd->stride < 8 ||
 	    cmd->stride > STRIDE_MAX)
 		return -EINVAL;
-	records = kvmalloc_array(PAGE_RECORDS, kinds[cmd->kind].size, GFP_KERNEL_ACCOUNT);
+	records = kxfer_fault(INFO_RECORDS) ? NULL :
+		  kvmalloc_array(PAGE_RECORDS, kinds[cmd->kind].size, GFP_KERNEL_ACCOUNT);
 	if (!records)
 		return -ENOMEM;
 	while (!ret && done < cmd->nr) {

@@ -32,6 +32,7 @@
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
+#include "fault.h"
 #include "job.h"
 #include "lane.h"
 #include "link.h"
@@ -107,7 +108,8 @@ static void flow_count(struct kxfer_lane *lane, struct kxfer_active_job *job, u3
 /** kxfer_job_init() - make the cache of jobs */
 int kxfer_job_init(void)
 {
-	job_cache = KMEM_CACHE(kxfer_active_job, SLAB_ACCOUNT);
+	job_cache = kxfer_fault(JOB_CACHE) ? NULL :
+		    KMEM_CACHE(kxfer_active_job, SLAB_ACCOUNT);
 	return job_cache ? 0 : -ENOMEM;
 }
 
@@ -127,8 +129,9 @@ void kxfer_job_exit(void)
 struct kxfer_active_job *kxfer_job_alloc(struct kxfer_session *session,
 					 const struct kxfer_job *user)
 {
-	struct kxfer_active_job *job = kmem_cache_zalloc(job_cache, GFP_KERNEL);
+	struct kxfer_active_job *job;
 
+	job = kxfer_fault(JOB) ? NULL : kmem_cache_zalloc(job_cache, GFP_KERNEL);
 	if (!job)
 		return NULL;
 	job->session = session;
@@ -378,7 +381,8 @@ static int map_sink(struct kxfer_lane *lane, struct kxfer_sink *sink,
 		sg_dma_address(&sg[i]) = desc->sge[i].addr;
 		sg_dma_len(&sg[i]) = desc->sge[i].length;
 	}
-	if (ib_map_mr_sg(sink->mr, sg, desc->nr_sge, NULL, PAGE_SIZE) != desc->nr_sge)
+	if (kxfer_fault(JOB_MAP_SINK) ||
+	    ib_map_mr_sg(sink->mr, sg, desc->nr_sge, NULL, PAGE_SIZE) != desc->nr_sge)
 		return -EINVAL;
 	ib_update_fast_reg_key(sink->mr, ib_inc_rkey(sink->mr->rkey));
 	sink->reg = (struct ib_reg_wr) {
@@ -623,6 +627,7 @@ static void chain_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct kxfer_chain *chain = container_of(wc->wr_cqe, struct kxfer_chain, cqe);
 
+	kxfer_fault_wc(JOB_CHAIN_DONE, wc);
 	if (wc->status != IB_WC_SUCCESS) {
 		chain_failed(chain, wc);
 		return;
@@ -638,6 +643,7 @@ static void invalidated(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct kxfer_chain *chain = container_of(wc->wr_cqe, struct kxfer_chain, inv_cqe);
 
+	kxfer_fault_wc(JOB_INVALIDATED, wc);
 	if (wc->status != IB_WC_SUCCESS)
 		kxfer_lane_wc_error(chain->lane, wc, "LOCAL_INV");
 	else

@@ -34,6 +34,7 @@
 
 #include "cm.h"
 #include "device.h"
+#include "fault.h"
 #include "job.h"
 #include "lane.h"
 #include "link.h"
@@ -48,8 +49,9 @@
  */
 struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index)
 {
-	struct kxfer_lane *lane = kzalloc(sizeof(*lane), GFP_KERNEL);
+	struct kxfer_lane *lane;
 
+	lane = kxfer_fault(LANE) ? NULL : kzalloc(sizeof(*lane), GFP_KERNEL);
 	if (!lane)
 		return NULL;
 	lane->link = link;
@@ -90,7 +92,9 @@ static void qp_event(struct ib_event *event, void *context)
 
 	switch (event->event) {
 	case IB_EVENT_COMM_EST:
-		rdma_notify(lane->cm_id, event->event);
+		/* If it fails the QP becomes ready a message later. */
+		if (!kxfer_fault(CM_NOTIFY))
+			rdma_notify(lane->cm_id, event->event);
 		break;
 	case IB_EVENT_QP_FATAL:
 	case IB_EVENT_QP_REQ_ERR:
@@ -131,7 +135,8 @@ static int create_qp(struct kxfer_lane *lane, u32 send_wr, u32 recv_wr)
 	};
 	int ret;
 
-	ret = rdma_create_qp(lane->cm_id, lane->link->pd, &attr);
+	ret = kxfer_fault_error(LANE_QP) ?:
+	      rdma_create_qp(lane->cm_id, lane->link->pd, &attr);
 	if (!ret)
 		lane->qp = lane->cm_id->qp;
 	return ret;
@@ -150,7 +155,8 @@ static int create_cq_and_qp(struct kxfer_lane *lane, enum ib_poll_context contex
 	if (send_wr > ibdev->attrs.max_qp_wr ||
 	    send_wr + recv_wr > ibdev->attrs.max_cqe)
 		return -EOPNOTSUPP;
-	lane->cq = ib_alloc_cq(ibdev, lane, send_wr + recv_wr,
+	lane->cq = kxfer_fault_ptr(LANE_CQ) ?:
+		   ib_alloc_cq(ibdev, lane, send_wr + recv_wr,
 			       lane->id % ibdev->num_comp_vectors, context);
 	if (IS_ERR(lane->cq)) {
 		ret = PTR_ERR(lane->cq);
@@ -167,8 +173,10 @@ static int create_job_memory(struct kxfer_lane *lane)
 	if (kxfer_lane_is_control(lane))
 		return 0;
 	kxfer_credits_init(&lane->credits, job_wrs(lane));
-	lane->chains = kvcalloc(lane->credits.max, sizeof(*lane->chains), GFP_KERNEL);
-	lane->scratch = kvzalloc(sizeof(*lane->scratch), GFP_KERNEL);
+	lane->chains = kxfer_fault(LANE_CHAINS) ? NULL :
+		       kvcalloc(lane->credits.max, sizeof(*lane->chains), GFP_KERNEL);
+	lane->scratch = kxfer_fault(LANE_SCRATCH) ? NULL :
+			kvzalloc(sizeof(*lane->scratch), GFP_KERNEL);
 	if (!lane->chains || !lane->scratch)
 		return -ENOMEM;
 	for (i = 0; i < lane->credits.max; i++) {
@@ -243,7 +251,9 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 	spin_unlock_bh(&lane->lock);
 	cancel_delayed_work_sync(&lane->deadline_work);
 	if (lane->qp) {
-		rdma_disconnect(lane->cm_id);
+		/* If it fails the peer learns it from rdma_destroy_id(). */
+		if (!kxfer_fault(CM_DISCONNECT))
+			rdma_disconnect(lane->cm_id);
 		ib_drain_qp(lane->qp);
 		rdma_destroy_qp(lane->cm_id);
 		lane->qp = NULL;
@@ -299,7 +309,7 @@ int kxfer_lane_post_locked(struct kxfer_lane *lane, const struct ib_send_wr *wr,
 	lockdep_assert_held(&lane->lock);
 	if (!lane->open)
 		return -ECONNRESET;
-	ret = ib_post_send(lane->qp, wr, NULL);
+	ret = kxfer_fault_error(LANE_POST_SEND) ?: ib_post_send(lane->qp, wr, NULL);
 	lane->nr_wr += nr;
 	if (ret)
 		kxfer_link_fail(lane->link, -ECONNRESET);
@@ -356,6 +366,7 @@ static void registration_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct registration *registration =
 		container_of(wc->wr_cqe, struct registration, cqe);
 
+	kxfer_fault_wc(LANE_REGISTERED, wc);
 	if (wc->status != IB_WC_SUCCESS) {
 		kxfer_lane_wc_error(registration->lane, wc, "REG_MR");
 		registration->error = -ECONNRESET;
@@ -397,10 +408,19 @@ int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, int access)
 	return registration.error;
 }
 
-/* One MR for fast registration; counted. */
-static struct ib_mr *alloc_mr(struct kxfer_lane *lane, u32 pages)
+/**
+ * kxfer_lane_alloc_mr() - an MR for fast registrations on a lane of a link; counted
+ * @lane: with its link's PD
+ * @pages: of the longest registration
+ *
+ * May sleep. Return: the MR or ERR_PTR.
+ */
+struct ib_mr *kxfer_lane_alloc_mr(struct kxfer_lane *lane, u32 pages)
 {
-	struct ib_mr *mr = ib_alloc_mr(lane->link->pd, IB_MR_TYPE_MEM_REG, pages);
+	struct ib_mr *mr;
+
+	mr = kxfer_fault_ptr(LANE_MR) ?:
+	     ib_alloc_mr(lane->link->pd, IB_MR_TYPE_MEM_REG, pages);
 
 	if (!IS_ERR(mr))
 		kxfer_stat_inc(KXFER_STAT_LIVE_MRS);
@@ -409,19 +429,18 @@ static struct ib_mr *alloc_mr(struct kxfer_lane *lane, u32 pages)
 
 static int make_fence_sink(struct kxfer_lane *lane)
 {
-	struct ib_device *ibdev = lane->link->dev->ibdev;
 	struct ib_mr *mr;
+	int ret;
 
-	lane->fence = kzalloc(KXFER_FENCE_BYTES, GFP_KERNEL);
+	lane->fence = kxfer_fault(LANE_FENCE) ? NULL :
+		      kzalloc(KXFER_FENCE_BYTES, GFP_KERNEL);
 	if (!lane->fence)
 		return -ENOMEM;
-	lane->fence_dma = ib_dma_map_single(ibdev, lane->fence, KXFER_FENCE_BYTES,
-					    DMA_FROM_DEVICE);
-	if (ib_dma_mapping_error(ibdev, lane->fence_dma)) {
-		lane->fence_dma = 0;
-		return -EIO;
-	}
-	mr = alloc_mr(lane, 1);
+	ret = kxfer_device_map(lane->link->dev->ibdev, lane->fence, KXFER_FENCE_BYTES,
+			       DMA_FROM_DEVICE, &lane->fence_dma);
+	if (ret)
+		return ret;
+	mr = kxfer_lane_alloc_mr(lane, 1);
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
 	lane->fence_mr = mr;
@@ -448,7 +467,7 @@ int kxfer_lane_register_bytes(struct kxfer_lane *control, struct ib_mr *mr, u64 
 	sg_init_table(&sg, 1);
 	sg_dma_address(&sg) = dma;
 	sg_dma_len(&sg) = bytes;
-	if (ib_map_mr_sg(mr, &sg, 1, NULL, PAGE_SIZE) != 1)
+	if (kxfer_fault(LANE_MAP) || ib_map_mr_sg(mr, &sg, 1, NULL, PAGE_SIZE) != 1)
 		return -EINVAL;
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
 	return kxfer_lane_register(control, mr, access);
@@ -470,12 +489,13 @@ int kxfer_lane_make_sinks(struct kxfer_lane *lane)
 
 	if (!dev->iwarp)
 		return 0;
-	lane->sink_array = kcalloc(KXFER_LANE_SINKS, sizeof(*lane->sink_array),
+	lane->sink_array = kxfer_fault(LANE_SINKS) ? NULL :
+			   kcalloc(KXFER_LANE_SINKS, sizeof(*lane->sink_array),
 				   GFP_KERNEL);
 	if (!lane->sink_array)
 		return -ENOMEM;
 	for (i = 0; i < KXFER_LANE_SINKS; i++) {
-		mr = alloc_mr(lane, dev->max_fast_reg_pages);
+		mr = kxfer_lane_alloc_mr(lane, dev->max_fast_reg_pages);
 		if (IS_ERR(mr))
 			return PTR_ERR(mr);
 		lane->sink_array[i].mr = mr;

@@ -175,6 +175,7 @@ int kxfer_lane_post_locked(struct kxfer_lane *lane, const struct ib_send_wr *wr,
 int kxfer_lane_register_bytes(struct kxfer_lane *control, struct ib_mr *mr, u64 dma,
 			      u32 bytes, int access);
 int kxfer_lane_make_sinks(struct kxfer_lane *lane);
+struct ib_mr *kxfer_lane_alloc_mr(struct kxfer_lane *lane, u32 pages);
 int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, int access);
 
 static inline bool kxfer_lane_is_control(const struct kxfer_lane *lane)

@@ -51,6 +51,7 @@
 #include "control.h"
 #include "device.h"
 #include "export.h"
+#include "fault.h"
 #include "job.h"
 #include "lane.h"
 #include "link.h"
@@ -112,8 +113,9 @@ void kxfer_link_put(struct kxfer_link *link)
 
 static struct kxfer_link *link_alloc(bool initiator)
 {
-	struct kxfer_link *link = kzalloc(sizeof(*link), GFP_KERNEL);
+	struct kxfer_link *link;
 
+	link = kxfer_fault(LINK) ? NULL : kzalloc(sizeof(*link), GFP_KERNEL);
 	if (!link)
 		return NULL;
 	kref_init(&link->ref);
@@ -276,7 +278,7 @@ int kxfer_link_attach_device(struct kxfer_link *link, struct ib_device *ibdev)
 		return -ENODEV;
 	kref_get(&link->dev->ref);
 	strscpy((char *)link->device_name, dev_name(&ibdev->dev), sizeof(link->device_name));
-	link->pd = ib_alloc_pd(ibdev, 0);
+	link->pd = kxfer_fault_ptr(LINK_PD) ?: ib_alloc_pd(ibdev, 0);
 	if (IS_ERR(link->pd)) {
 		int ret = PTR_ERR(link->pd);
 
@@ -351,8 +353,10 @@ static int connect_thread(void *data)
 /* Nobody can fail the link before this, for it has no device yet. */
 static void start_connecting(struct kxfer_link *link)
 {
-	struct task_struct *task = kthread_create(connect_thread, link, "kxfer_connect");
+	struct task_struct *task;
 
+	task = kxfer_fault_ptr(LINK_THREAD) ?:
+	       kthread_create(connect_thread, link, "kxfer_connect");
 	if (IS_ERR(task)) {
 		kxfer_link_fail(link, -ENOMEM);
 		return;
@@ -803,7 +807,8 @@ u32 kxfer_lane_info(const struct kxfer_session *viewer, u64 *cursor, void *recor
 /** kxfer_link_init() - make the workqueue; it may run many long works at once */
 int kxfer_link_init(void)
 {
-	kxfer_wq = alloc_workqueue("kxfer", WQ_UNBOUND, WQ_MAX_ACTIVE);
+	kxfer_wq = kxfer_fault(LINK_WORKQUEUE) ? NULL :
+		   alloc_workqueue("kxfer", WQ_UNBOUND, WQ_MAX_ACTIVE);
 	return kxfer_wq ? 0 : -ENOMEM;
 }
 

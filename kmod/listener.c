@@ -25,6 +25,7 @@
 
 #include "addr.h"
 #include "cm.h"
+#include "fault.h"
 #include "link.h"
 #include "listener.h"
 #include "session.h"
@@ -82,15 +83,17 @@ static int start(struct kxfer_listener *listener)
 	struct rdma_cm_id *id;
 	int ret;
 
-	id = rdma_create_id(&init_net, listener_event, listener, RDMA_PS_TCP, IB_QPT_RC);
+	id = kxfer_fault_ptr(LISTENER_ID) ?:
+	     rdma_create_id(&init_net, listener_event, listener, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 	kxfer_addr_to_sockaddr(&listener->addr, &ss);
-	ret = rdma_set_afonly(id, 1);
+	ret = kxfer_fault_error(LISTENER_AFONLY) ?: rdma_set_afonly(id, 1);
 	if (!ret)
-		ret = rdma_bind_addr(id, (struct sockaddr *)&ss);
+		ret = kxfer_fault_error(LISTENER_BIND) ?:
+		      rdma_bind_addr(id, (struct sockaddr *)&ss);
 	if (!ret)
-		ret = rdma_listen(id, BACKLOG);
+		ret = kxfer_fault_error(LISTENER_LISTEN) ?: rdma_listen(id, BACKLOG);
 	if (ret) {
 		rdma_destroy_id(id);
 		return ret == -ENODEV ? -EADDRNOTAVAIL : ret;
@@ -220,7 +223,7 @@ int kxfer_listener_add(struct kxfer_session *session, void *arg)
 		return -EPERM;
 	if (!session->init_net)
 		return -EOPNOTSUPP;
-	listener = kzalloc(sizeof(*listener), GFP_KERNEL_ACCOUNT);
+	listener = kxfer_fault(LISTENER) ? NULL : kzalloc(sizeof(*listener), GFP_KERNEL_ACCOUNT);
 	if (!listener)
 		return -ENOMEM;
 	listener->session = cmd->flags & KXFER_LISTEN_F_KEEP ? NULL : session;

@@ -39,6 +39,7 @@
 #include <linux/uaccess.h>
 
 #include "compat.h"
+#include "fault.h"
 #include "memory.h"
 #include "stats.h"
 
@@ -73,7 +74,8 @@ static long pin_in_vma(unsigned long addr, unsigned long nr_pages, bool writable
 	else
 		return -EFAULT;
 	nr_pages = min(nr_pages, (vma->vm_end - addr) >> PAGE_SHIFT);
-	return kxfer_pin_user_pages(addr, nr_pages, flags, pages);
+	return kxfer_fault_error(MEMORY_PIN) ?:
+	       kxfer_pin_user_pages(addr, nr_pages, flags, pages);
 }
 
 /*
@@ -154,7 +156,8 @@ static void uncharge_pages(struct kxfer_memory *memory)
 
 static int alloc_array(struct kxfer_memory *memory)
 {
-	memory->pages = kvmalloc_array(memory->nr_pages, sizeof(*memory->pages),
+	memory->pages = kxfer_fault(MEMORY_ARRAY) ? NULL :
+			kvmalloc_array(memory->nr_pages, sizeof(*memory->pages),
 				       GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	return memory->pages ? 0 : -ENOMEM;
 }
@@ -163,7 +166,7 @@ static struct kxfer_memory *create(u32 offset, u64 length)
 {
 	struct kxfer_memory *memory;
 
-	memory = kzalloc(sizeof(*memory), GFP_KERNEL_ACCOUNT);
+	memory = kxfer_fault(MEMORY) ? NULL : kzalloc(sizeof(*memory), GFP_KERNEL_ACCOUNT);
 	if (!memory)
 		return NULL;
 	memory->offset = offset;
@@ -262,7 +265,8 @@ struct kxfer_memory *kxfer_memory_alloc(u64 length)
 	if (ret)
 		goto err_free;
 	for (i = 0; i < memory->nr_pages; i++) {
-		memory->pages[i] = alloc_page(GFP_KERNEL | __GFP_ZERO);
+		memory->pages[i] = kxfer_fault(MEMORY_PAGE) ? NULL :
+				   alloc_page(GFP_KERNEL | __GFP_ZERO);
 		if (!memory->pages[i])
 			goto err_pages;
 	}
@@ -320,7 +324,8 @@ int kxfer_memory_table(struct kxfer_memory *memory, struct sg_table *table,
 {
 	if (max_segment < PAGE_SIZE)
 		return -EINVAL;
-	return sg_alloc_table_from_pages_segment(table, memory->pages,
+	return kxfer_fault_error(MEMORY_TABLE) ?:
+	       sg_alloc_table_from_pages_segment(table, memory->pages,
 						 memory->nr_pages, memory->offset,
 						 memory->length, max_segment,
 						 KXFER_GFP_FOR_PEER);

@@ -17,6 +17,7 @@
 #include "control.h"
 #include "decode.h"
 #include "export.h"
+#include "fault.h"
 #include "lane.h"
 #include "session.h"
 #include "stats.h"
@@ -118,8 +119,9 @@ static int check_open(const struct kxfer_session *session,
 static struct kxfer_peer *peer_alloc(struct kxfer_session *session,
 				     const struct kxfer_peer_open *cmd)
 {
-	struct kxfer_peer *peer = kzalloc(sizeof(*peer), GFP_KERNEL_ACCOUNT);
+	struct kxfer_peer *peer;
 
+	peer = kxfer_fault(PEER) ? NULL : kzalloc(sizeof(*peer), GFP_KERNEL_ACCOUNT);
 	if (!peer)
 		return NULL;
 	kref_init(&peer->ref);
@@ -262,7 +264,8 @@ int kxfer_peer_list(struct kxfer_session *session, void *arg)
 	peer = kxfer_peer_find(session, cmd->peer);
 	if (!peer)
 		return -ENOENT;
-	page = kzalloc(KXFER_WIRE_CONTROL_BYTES, GFP_KERNEL_ACCOUNT);
+	page = kxfer_fault(PEER_LIST) ? NULL :
+	       kzalloc(KXFER_WIRE_CONTROL_BYTES, GFP_KERNEL_ACCOUNT);
 	link = page ? kxfer_peer_link(peer, cmd->timeout_ms) : ERR_PTR(-ENOMEM);
 	if (IS_ERR(link)) {
 		ret = PTR_ERR(link);

@@ -32,6 +32,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "device.h"
+#include "fault.h"
 #include "memory.h"
 #include "plan.h"
 #include "region.h"
@@ -53,7 +54,8 @@ static int fill_extents(struct kxfer_mapping *mapping)
 	u64 start = 0;
 	int i;
 
-	mapping->extents = kvmalloc_array(mapping->table.nents, sizeof(*extent),
+	mapping->extents = kxfer_fault(MAPPING_EXTENTS) ? NULL :
+			   kvmalloc_array(mapping->table.nents, sizeof(*extent),
 					  KXFER_GFP_FOR_PEER);
 	if (!mapping->extents)
 		return -ENOMEM;
@@ -83,7 +85,8 @@ static struct kxfer_mapping *mapping_create(struct kxfer_region *region,
 	struct kxfer_mapping *mapping;
 	int ret;
 
-	mapping = kzalloc(sizeof(*mapping), KXFER_GFP_FOR_PEER);
+	mapping = kxfer_fault(MAPPING) ? NULL :
+		  kzalloc(sizeof(*mapping), KXFER_GFP_FOR_PEER);
 	if (!mapping)
 		return ERR_PTR(-ENOMEM);
 	mapping->region = region;
@@ -95,7 +98,8 @@ static struct kxfer_mapping *mapping_create(struct kxfer_region *region,
 				 ib_dma_max_seg_size(dev->ibdev));
 	if (ret)
 		goto err_leave;
-	ret = ib_dma_map_sgtable_attrs(dev->ibdev, &mapping->table,
+	ret = kxfer_fault_error(MAPPING_DMA) ?:
+	      ib_dma_map_sgtable_attrs(dev->ibdev, &mapping->table,
 				       map_direction(region), 0);
 	if (ret)
 		goto err_table;
@@ -166,7 +170,8 @@ struct kxfer_mapping *kxfer_mapping_get(struct kxfer_region *region,
 	if (IS_ERR(mapping))
 		goto out;
 	atomic_set(&mapping->users, 1);
-	ret = xa_err(xa_store_bh(&region->mappings, dev->id, mapping,
+	ret = kxfer_fault_error(MAPPING_STORE) ?:
+	      xa_err(xa_store_bh(&region->mappings, dev->id, mapping,
 				 KXFER_GFP_FOR_PEER));
 	if (ret) {
 		mapping_destroy(mapping);
@@ -261,7 +266,7 @@ struct kxfer_region *kxfer_region_create(struct kxfer_memory *memory)
 {
 	struct kxfer_region *region;
 
-	region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
+	region = kxfer_fault(REGION) ? NULL : kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
 	if (!region) {
 		kxfer_memory_free(memory);
 		return ERR_PTR(-ENOMEM);

@@ -26,6 +26,7 @@
 
 #include "charge.h"
 #include "export.h"
+#include "fault.h"
 #include "job.h"
 #include "listener.h"
 #include "memory.h"
@@ -62,7 +63,8 @@ struct kxfer_session *kxfer_session_create(void)
 	struct kxfer_session *session;
 	int ret;
 
-	session = kzalloc(sizeof(*session), GFP_KERNEL_ACCOUNT);
+	session = kxfer_fault(SESSION) ? NULL :
+		  kzalloc(sizeof(*session), GFP_KERNEL_ACCOUNT);
 	if (!session)
 		return ERR_PTR(-ENOMEM);
 	session->pid = task_tgid_nr(current);
@@ -182,7 +184,8 @@ void kxfer_session_destroy(struct kxfer_session *session)
  */
 int kxfer_session_insert(struct xarray *table, void *object, u32 *id, u32 max)
 {
-	int ret = xa_alloc(table, id, object, XA_LIMIT(1, max), GFP_KERNEL_ACCOUNT);
+	int ret = kxfer_fault_error(SESSION_ID) ?:
+		  xa_alloc(table, id, object, XA_LIMIT(1, max), GFP_KERNEL_ACCOUNT);
 
 	return ret == -EBUSY ? -EDQUOT : ret;
 }
@@ -202,7 +205,7 @@ u32 kxfer_session_count(struct xarray *table)
 /** kxfer_session_prepare_events() - make the ring; the session's lock is held for writing */
 int kxfer_session_prepare_events(struct kxfer_session *session)
 {
-	if (!session->events)
+	if (!session->events && !kxfer_fault(SESSION_EVENTS))
 		session->events = kvcalloc(KXFER_MAX_EVENTS, sizeof(*session->events),
 					   GFP_KERNEL_ACCOUNT);
 	return session->events ? 0 : -ENOMEM;

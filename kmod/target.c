@@ -24,6 +24,7 @@
 
 #include "control.h"
 #include "decode.h"
+#include "fault.h"
 #include "lane.h"
 #include "job.h"
 #include "plan.h"
@@ -105,7 +106,7 @@ static struct kxfer_target *target_alloc(struct kxfer_peer *peer, struct kxfer_l
 
 	if (ret)
 		return ERR_PTR(ret);
-	target = kzalloc(sizeof(*target), GFP_KERNEL_ACCOUNT);
+	target = kxfer_fault(TARGET) ? NULL : kzalloc(sizeof(*target), GFP_KERNEL_ACCOUNT);
 	if (!target) {
 		kxfer_user_return(user, KXFER_SHARE_TARGETS);
 		return ERR_PTR(-ENOMEM);
@@ -207,8 +208,10 @@ static int fetch_keys(struct kxfer_target *target, unsigned long end)
 	u32 nr = 0, length;
 	int ret = 0, n;
 
-	answer = kzalloc(KXFER_WIRE_CONTROL_BYTES, GFP_KERNEL_ACCOUNT);
-	target->keys = kvmalloc_array(target->nr_keys, sizeof(*target->keys),
+	answer = kxfer_fault(TARGET_ANSWER) ? NULL :
+		 kzalloc(KXFER_WIRE_CONTROL_BYTES, GFP_KERNEL_ACCOUNT);
+	target->keys = kxfer_fault(TARGET_KEYS) ? NULL :
+		       kvmalloc_array(target->nr_keys, sizeof(*target->keys),
 				      GFP_KERNEL_ACCOUNT);
 	if (!answer || !target->keys)
 		ret = -ENOMEM;
@@ -482,7 +485,8 @@ static bool remember_revoked(struct kxfer_link *link, u64 exposure)
 	if (link->nr_revoked == MAX_REVOKED)
 		return false;
 	link->nr_revoked++;
-	return !xa_err(xa_store(&link->revoked, exposure, xa_mk_value(1), GFP_ATOMIC));
+	return !kxfer_fault(TARGET_REVOKED) &&
+	       !xa_err(xa_store(&link->revoked, exposure, xa_mk_value(1), GFP_ATOMIC));
 }
 
 /* Return: a target of the exposure that was not told yet, with a reference. */

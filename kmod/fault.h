@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Failures on purpose: at each place where the module can fail, a test can make
+ * it fail. See fault.c for how they are armed.
+ *
+ * A site stands in front of what may fail and takes its place:
+ *
+ *	link = kxfer_fault(LINK) ? NULL : kzalloc(sizeof(*link), GFP_KERNEL);
+ *	pd = kxfer_fault_ptr(LINK_PD) ?: ib_alloc_pd(ibdev, 0);
+ *	ret = kxfer_fault_error(CM_CONNECT) ?: rdma_connect(id, &param);
+ *	kxfer_fault_wc(RECV_DONE, wc);
+ *
+ * A fault never undoes what was done: what is skipped has not happened. Only that
+ * of a completion contradicts the device, as a broken one would; the code behind
+ * may then trust nothing but the destruction of the QP.
+ *
+ * While no site is armed each is a jump that is not taken (a static key), on every
+ * kernel and in every build. What destroys or unmaps has no site: nothing could be
+ * done if that failed.
+ */
+#ifndef KXFER_FAULT_H
+#define KXFER_FAULT_H
+
+#include <linux/err.h>
+#include <linux/jump_label.h>
+#include <linux/types.h>
+
+/*
+ * X(ID, errno, what fails), in reading order. tests/fault has a test for each, and
+ * does not build without (tests/fault/make-sites).
+ */
+#define KXFER_FAULT_SITES(X) \
+	X(MISC_REGISTER, ENOMEM, "misc_register(): /dev/kxfer") \
+	X(SESSION, ENOMEM, "memory: a session") \
+	X(SESSION_ID, ENOMEM, "memory: an id in a table of a session") \
+	X(SESSION_EVENTS, ENOMEM, "memory: the ring of events") \
+	X(INFO_RECORDS, ENOMEM, "memory: records of INFO") \
+	X(DEVICE, ENOMEM, "memory: a device that comes") \
+	X(DEVICE_PORT, EIO, "ib_query_port(): of a device that comes") \
+	X(DEVICE_CLIENT, ENOMEM, "ib_register_client()") \
+	X(DEVICE_MAP, EIO, "ib_dma_map_single(): memory of the module's own") \
+	X(MEMORY, ENOMEM, "memory: to describe pinned memory") \
+	X(MEMORY_ARRAY, ENOMEM, "memory: the array of pages") \
+	X(MEMORY_PIN, ENOMEM, "pin_user_pages()") \
+	X(MEMORY_PAGE, ENOMEM, "alloc_page(): of the built-in export") \
+	X(MEMORY_TABLE, ENOMEM, "sg_alloc_table_from_pages_segment()") \
+	X(REGION, ENOMEM, "memory: a region") \
+	X(MAPPING, ENOMEM, "memory: a region's mapping for a device") \
+	X(MAPPING_DMA, EIO, "ib_dma_map_sgtable_attrs(): a region") \
+	X(MAPPING_EXTENTS, ENOMEM, "memory: the extents of a mapping") \
+	X(MAPPING_STORE, ENOMEM, "xa_store(): a mapping in its region") \
+	X(EXPORT, ENOMEM, "memory: an export") \
+	X(EXPORT_RULES, ENOMEM, "memory: the rules of an export") \
+	X(EXPOSURE, ENOMEM, "memory: an exposure") \
+	X(EXPOSURE_MRS, ENOMEM, "memory: the registrations of an exposure") \
+	X(EXPOSURE_KEYS, ENOMEM, "memory: the keys of an exposure") \
+	X(EXPOSURE_SG, ENOMEM, "memory: the scatter list of a registration") \
+	X(EXPOSURE_MAP, EIO, "ib_map_mr_sg(): an exposure") \
+	X(GRANT, ENOMEM, "memory: a grant") \
+	X(GRANT_ID, ENOMEM, "xa_alloc(): the id of a grant") \
+	X(LISTENER, ENOMEM, "memory: a listener") \
+	X(LISTENER_ID, ENOMEM, "rdma_create_id(): a listener") \
+	X(LISTENER_AFONLY, EIO, "rdma_set_afonly()") \
+	X(LISTENER_BIND, EADDRNOTAVAIL, "rdma_bind_addr(): a listener") \
+	X(LISTENER_LISTEN, ENOMEM, "rdma_listen()") \
+	X(CM_ID, ENOMEM, "rdma_create_id(): a lane that connects") \
+	X(CM_ACK_TIMEOUT, EIO, "rdma_set_ack_timeout()") \
+	X(CM_BIND, EADDRNOTAVAIL, "rdma_bind_addr(): a lane that connects") \
+	X(CM_RESOLVE_ADDR, EHOSTUNREACH, "rdma_resolve_addr()") \
+	X(CM_ADDR_RESOLVED, EHOSTUNREACH, "the event ADDR_RESOLVED: it is ADDR_ERROR") \
+	X(CM_RESOLVE_ROUTE, ENOMEM, "rdma_resolve_route()") \
+	X(CM_ROUTE_RESOLVED, EHOSTUNREACH, "the event ROUTE_RESOLVED: it is ROUTE_ERROR") \
+	X(CM_CONNECT, ENOMEM, "rdma_connect()") \
+	X(CM_ESTABLISHED, ECONNRESET, "the event ESTABLISHED: it is CONNECT_ERROR") \
+	X(CM_ACCEPT, ENOMEM, "rdma_accept()") \
+	X(CM_REJECT, ENOMEM, "rdma_reject()") \
+	X(CM_NOTIFY, EIO, "rdma_notify()") \
+	X(CM_DISCONNECT, EIO, "rdma_disconnect()") \
+	X(LINK, ENOMEM, "memory: a link") \
+	X(LINK_PD, ENOMEM, "ib_alloc_pd()") \
+	X(LINK_THREAD, ENOMEM, "kthread_create(): kxfer_connect") \
+	X(LINK_WORKQUEUE, ENOMEM, "alloc_workqueue()") \
+	X(LANE, ENOMEM, "memory: a lane") \
+	X(LANE_CQ, ENOMEM, "ib_alloc_cq()") \
+	X(LANE_QP, ENOMEM, "rdma_create_qp()") \
+	X(LANE_CHAINS, ENOMEM, "memory: the chains of a data lane") \
+	X(LANE_SCRATCH, ENOMEM, "memory: to build work requests in") \
+	X(LANE_POST_SEND, ENOMEM, "ib_post_send()") \
+	X(LANE_MR, ENOMEM, "ib_alloc_mr()") \
+	X(LANE_MAP, EIO, "ib_map_mr_sg(): a short piece of the module's own") \
+	X(LANE_REGISTERED, EIO, "the completion of a REG_MR") \
+	X(LANE_SINKS, ENOMEM, "memory: READ sinks") \
+	X(LANE_FENCE, ENOMEM, "memory: the sink of fence READs") \
+	X(CHANNEL_MESSAGES, ENOMEM, "memory: messages") \
+	X(CHANNEL_COPIES, ENOMEM, "memory: copies of messages") \
+	X(CHANNEL_REQUESTS, ENOMEM, "memory: request slots") \
+	X(CHANNEL_REPLIES, ENOMEM, "memory: reply slots") \
+	X(CHANNEL_RECVS, ENOMEM, "memory: RECVs") \
+	X(CHANNEL_POST_RECV, ENOMEM, "ib_post_recv()") \
+	X(CHANNEL_REQUEST_SENT, EIO, "the completion of a request's SEND") \
+	X(CHANNEL_REPLY_SENT, EIO, "the completion of an answer's SEND") \
+	X(CHANNEL_RECEIVED, EIO, "the completion of a RECV") \
+	X(CONTROL_FENCE, ENOMEM, "memory: what fence READs read") \
+	X(CONTROL_RELEASE, ENOMEM, "memory: to give a grant back later") \
+	X(PEER, ENOMEM, "memory: a peer") \
+	X(PEER_LIST, ENOMEM, "memory: a page of a peer's exports") \
+	X(TARGET, ENOMEM, "memory: a target") \
+	X(TARGET_ANSWER, ENOMEM, "memory: a page of keys") \
+	X(TARGET_KEYS, ENOMEM, "memory: the keys of a target") \
+	X(TARGET_REVOKED, ENOMEM, "xa_store(): a withdrawal that overtakes a grant") \
+	X(JOB_CACHE, ENOMEM, "kmem_cache_create(): jobs") \
+	X(JOB, ENOMEM, "memory: a job") \
+	X(JOB_MAP_SINK, EIO, "ib_map_mr_sg(): the sink of a READ") \
+	X(JOB_CHAIN_DONE, EIO, "the completion of a chain of work requests") \
+	X(JOB_INVALIDATED, EIO, "the completion of a LOCAL_INV") \
+	X(DEBUGFS_RECORDS, ENOMEM, "memory: records of debugfs")
+
+#define KXFER_FAULT_ENUM(id, ...)	KXFER_FAULT_##id,
+
+/* The sites, KXFER_FAULT_<ID>. */
+enum kxfer_fault_site {
+	KXFER_FAULT_SITES(KXFER_FAULT_ENUM)
+	KXFER_FAULT_MAX
+};
+
+#undef KXFER_FAULT_ENUM
+
+struct dentry;
+
+DECLARE_STATIC_KEY_FALSE(kxfer_fault_key);
+
+int kxfer_fault_hit(enum kxfer_fault_site site);
+void kxfer_fault_debugfs(struct dentry *parent);
+
+/* Return: 0, or as -errno what the site says now. Any context. */
+#define kxfer_fault_error(id)						\
+	(static_branch_unlikely(&kxfer_fault_key) ?			\
+	 kxfer_fault_hit(KXFER_FAULT_##id) : 0)
+
+/* Is the site to fail now? For what fails without an errno. */
+#define kxfer_fault(id)			(kxfer_fault_error(id) != 0)
+
+/* For what returns a pointer or ERR_PTR: NULL unless the site is to fail now. */
+#define kxfer_fault_ptr(id)		ERR_PTR(kxfer_fault_error(id))
+
+/* Turn a success into an error; for what completes with one the site is not there. */
+#define kxfer_fault_wc(id, wc)						\
+do {									\
+	struct ib_wc *__wc = (wc);					\
+									\
+	if (__wc->status == IB_WC_SUCCESS && kxfer_fault(id))		\
+		__wc->status = IB_WC_GENERAL_ERR;			\
+} while (0)
+
+#endif /* KXFER_FAULT_H */

@@ -118,7 +118,7 @@ static int register_next(struct kxfer_exposure *exposure, struct cursor *cursor,
 	ret = kxfer_fault_error(EXPOSURE_MAP) ?:
 	      ib_map_mr_sg(mr, sg, nents, NULL, PAGE_SIZE);
 	if (ret != nents)
-		return ret < 0 ? ret : -EINVAL;
+		return ret < 0 ? ret : -EIO;
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
 	exposure->keys[exposure->nr_keys - 1].addr = mr->iova;
 	exposure->keys[exposure->nr_keys - 1].key = mr->rkey;

@@ -61,6 +61,8 @@
  *  - EPROTONOSUPPORT: the peer speaks no version of the protocol that we speak
  *  - EPROTO: the peer breaks the protocol
  *  - ENODEV: the RDMA device is gone
+ *  - EIO: the RDMA device did not do what it should
+ *  - EREMOTEIO: that of the peer did not, or something else went wrong there
  *
  * How a job ended is told by struct kxfer_completion, not by the call.
  */

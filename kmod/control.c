@@ -217,7 +217,8 @@ void kxfer_control_slot_free(struct kxfer_lane *lane)
  * @link: whose control QP is connected
  * @timeout_ms: to wait for the answer
  *
- * Sleeps. Return: 0 or -errno.
+ * Sleeps; the link's teardown ends that by a signal to the caller, connect_thread.
+ * Return: 0 or -errno.
  */
 int kxfer_control_hello(struct kxfer_link *link, unsigned int timeout_ms)
 {
@@ -226,7 +227,7 @@ int kxfer_control_hello(struct kxfer_link *link, unsigned int timeout_ms)
 	int ret;
 
 	ret = kxfer_channel_call(&link->control->channel, KXFER_WIRE_HELLO, NULL, 0,
-				 &answer, &length, timeout_ms, KXFER_WAIT_UNINTERRUPTIBLE);
+				 &answer, &length, timeout_ms, KXFER_WAIT_KILLABLE);
 	if (ret)
 		return ret;
 	if (length != sizeof(answer))

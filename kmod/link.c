@@ -22,7 +22,8 @@
  *  1. The state is CLOSING: no lane joins, no grant or target joins, keep-alive
  *     and connect_thread do not start again; those under way are waited for.
  *     connect_thread waits for rdma_cm with a bound, and wakes early for CLOSING;
- *     a signal ends what it may wait for within rdma_connect().
+ *     a signal ends what it may wait for within rdma_connect(), and the waiting for
+ *     the answer to HELLO, which would else end with the lane only.
  *  2. Each lane is closed (lane.c): QP drained and destroyed, CQ freed, handlers
  *     of requests waited for. What handlers wait for is: a registration, which
  *     the drain has flushed; posted jobs of a withdrawn target, which they stop

@@ -60,7 +60,10 @@ static int post_send(struct kxfer_channel *channel, struct ib_cqe *cqe,
 	return kxfer_lane_post_locked(channel->lane, &wr, 1);
 }
 
-/* Called with the lane's lock held. */
+/*
+ * Called with the lane's lock held. A RECV that cannot be posted ends the link: the
+ * peer counts on it.
+ */
 static int post_recv(struct kxfer_recv *recv)
 {
 	struct kxfer_channel *channel = recv->channel;
@@ -74,13 +77,17 @@ static int post_recv(struct kxfer_recv *recv)
 		.sg_list = &sge,
 		.num_sge = 1,
 	};
+	int ret;
 
 	if (!channel->lane->open)
 		return -ECONNRESET;
 	ib_dma_sync_single_for_device(channel_ibdev(channel), recv->dma,
 				      channel->max_bytes, DMA_BIDIRECTIONAL);
-	return kxfer_fault_error(CHANNEL_POST_RECV) ?:
-	       ib_post_recv(channel->lane->qp, &wr, NULL);
+	ret = kxfer_fault_error(CHANNEL_POST_RECV) ?:
+	      ib_post_recv(channel->lane->qp, &wr, NULL);
+	if (ret)
+		kxfer_link_fail(channel->lane->link, -ECONNRESET);
+	return ret;
 }
 
 /**

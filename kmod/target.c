@@ -477,16 +477,19 @@ int kxfer_target_info(struct kxfer_session *session, void *arg)
 	return ret;
 }
 
-/* Remember an exposure that targets may still come for. Called with targets_lock held. */
-static bool remember_revoked(struct kxfer_link *link, u64 exposure)
+/*
+ * Remember an exposure that targets may still come for. Called with targets_lock held.
+ * Return: 0, -EPROTO: too many for an honest peer, or -ENOMEM.
+ */
+static int remember_revoked(struct kxfer_link *link, u64 exposure)
 {
 	if (!link->nr_opening)
-		return true;
+		return 0;
 	if (link->nr_revoked == MAX_REVOKED)
-		return false;
+		return -EPROTO;
 	link->nr_revoked++;
-	return !kxfer_fault(TARGET_REVOKED) &&
-	       !xa_err(xa_store(&link->revoked, exposure, xa_mk_value(1), GFP_ATOMIC));
+	return kxfer_fault_error(TARGET_REVOKED) ?:
+	       xa_err(xa_store(&link->revoked, exposure, xa_mk_value(1), GFP_ATOMIC));
 }
 
 /* Return: a target of the exposure that was not told yet, with a reference. */
@@ -525,15 +528,17 @@ static bool may_answer(struct kxfer_target *target)
 void kxfer_target_revoke(struct kxfer_link *link, u64 exposure)
 {
 	struct kxfer_target *target;
-	bool ok;
+	int ret;
 
 	spin_lock_bh(&link->targets_lock);
-	ok = remember_revoked(link, exposure);
+	ret = remember_revoked(link, exposure);
 	spin_unlock_bh(&link->targets_lock);
-	if (!ok) {
+	if (ret == -EPROTO)
 		kxfer_link_protocol_error(link, "more withdrawals than it can have exports");
+	else if (ret)
+		kxfer_link_fail(link, ret);
+	if (ret)
 		return;
-	}
 	while ((target = next_target(link, exposure))) {
 		kxfer_job_revoke(link, target);
 		wake_up_all(&link->wait);

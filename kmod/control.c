@@ -282,7 +282,8 @@ static void release_orphan(struct work_struct *work)
  * @link: initiator's; a reference is taken
  * @grant: the peer's id of it
  *
- * Without memory the grant stays with the peer until the link ends.
+ * Without memory the grant stays with the peer until the link ends, which it then
+ * does as soon as nobody uses it.
  */
 void kxfer_control_release_later(struct kxfer_link *link, u64 grant)
 {
@@ -290,8 +291,10 @@ void kxfer_control_release_later(struct kxfer_link *link, u64 grant)
 
 	orphan = kxfer_fault(CONTROL_RELEASE) ? NULL :
 		 kmalloc(sizeof(*orphan), GFP_ATOMIC);
-	if (!orphan)
+	if (!orphan) {
+		WRITE_ONCE(link->keeps_grant, true);
 		return;
+	}
 	INIT_WORK(&orphan->work, release_orphan);
 	kxfer_link_ref(link);
 	orphan->link = link;

@@ -418,7 +418,8 @@ static void check_peer(struct kxfer_link *link)
 /* Deciding and failing is one step, lest a session begins to use it in between. */
 static void close_if_unused(struct kxfer_link *link)
 {
-	u64 limit_ns = (u64)KXFER_IDLE_MS * NSEC_PER_MSEC;
+	u64 limit_ns = READ_ONCE(link->keeps_grant) ? 0 :
+		       (u64)KXFER_IDLE_MS * NSEC_PER_MSEC;
 	unsigned long flags;
 	bool closing = false;
 

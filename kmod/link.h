@@ -76,6 +76,7 @@ struct kxfer_link_key {
  * @created_ns: when
  * @heard_ns: last message or completion
  * @unused_ns: since when @users is 0
+ * @keeps_grant: the peer has a grant that could not be given back
  * @rtt_ns: of the last PING
  * @nr_jobs: queued or posted on its lanes
  * @bytes_read: payload of READs completed
@@ -132,6 +133,7 @@ struct kxfer_link {
 	u64 created_ns;
 	u64 heard_ns;
 	u64 unused_ns;
+	bool keeps_grant;
 	u64 rtt_ns;
 	atomic_t nr_jobs;
 	atomic64_t bytes_read;

@@ -24,6 +24,27 @@ int baseline_command(const char *format, ...)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/**
+ * baseline_netdev() - the network interface that a soft RDMA device is on
+ *
+ * As rdma(8) knows it; sysfs does not know it of siw on 6.1. Return: whether it has one.
+ */
+bool baseline_netdev(const char *name, char *netdev, size_t room)
+{
+	char command[160];
+	FILE *pipe;
+	bool ok;
+
+	snprintf(command, sizeof(command),
+		 "rdma link show %s/1 | sed -n 's/.* netdev \\([^ ]*\\).*/\\1/p'", name);
+	pipe = popen(command, "re");
+	ok = pipe && fgets(netdev, room, pipe);
+	if (pipe)
+		pclose(pipe);
+	netdev[strcspn(netdev, "\n")] = 0;
+	return ok;
+}
+
 /** baseline_pinned_kib() - VmPin of this process */
 long baseline_pinned_kib(void)
 {

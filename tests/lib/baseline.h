@@ -27,6 +27,7 @@ struct baseline {
 int baseline_take(int fd, struct baseline *baseline);
 const char *baseline_wait(int fd, const struct baseline *baseline, uint32_t ms);
 long baseline_pinned_kib(void);
+bool baseline_netdev(const char *name, char *netdev, size_t room);
 int baseline_command(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif /* KXFER_TEST_BASELINE_H */

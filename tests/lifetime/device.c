@@ -21,23 +21,6 @@
 #define LENGTH	(32 * MIB)	/* so long that 1,000 jobs cannot be done in time */
 #define NR_JOBS	1000
 
-/* As rdma(8) knows it; sysfs does not know it of siw on 6.1. */
-static bool read_netdev(const char *name, char *netdev, size_t room)
-{
-	char command[160];
-	FILE *pipe;
-	bool ok;
-
-	snprintf(command, sizeof(command),
-		 "rdma link show %s/1 | sed -n 's/.* netdev \\([^ ]*\\).*/\\1/p'", name);
-	pipe = popen(command, "re");
-	ok = pipe && fgets(netdev, room, pipe);
-	if (pipe)
-		pclose(pipe);
-	netdev[strcspn(netdev, "\n")] = 0;
-	return ok;
-}
-
 /*
  * A program that is ready to remove the device. On 6.1 rxe's tasklets take most of
  * the CPU while jobs are under way, so one that had to be started first would come
@@ -109,7 +92,7 @@ FIXTURE_SETUP(device)
 	struct rig_options options = { .length = LENGTH, .here = BUFFER_SCATTERED };
 
 	snprintf(self->name, sizeof(self->name), "%s", kx_device());
-	if (geteuid() || !read_netdev(self->name, self->netdev, sizeof(self->netdev)))
+	if (geteuid() || !baseline_netdev(self->name, self->netdev, sizeof(self->netdev)))
 		SKIP(return, "needs root and a software RDMA device to remove");
 	self->fd = kx_open();
 	ASSERT_LE(0, self->fd);

@@ -2,57 +2,20 @@
 /*
  * The module is taken away whenever no file is open: with links up, with kept
  * listeners, right after load was killed. And it comes back as new.
- *
- * The module file is KXFER_MODULE, or where the virtual machine has it.
  */
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "baseline.h"
 #include "kselftest_harness.h"
 #include "load.h"
+#include "module.h"
 #include "rig.h"
 
 #define LENGTH	(1024u * 1024)
-
-static const char *module_file(void)
-{
-	return getenv("KXFER_MODULE") ?: "/kxfer/kxfer.ko";
-}
-
-static int module_remove(void)
-{
-	return syscall(SYS_delete_module, "kxfer", O_NONBLOCK) ? -errno : 0;
-}
-
-static int module_insert(void)
-{
-	int fd = open(module_file(), O_RDONLY | O_CLOEXEC), ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
-	close(fd);
-	/* The node appears a moment later. */
-	if (!ret && !kx_wait_until(!access(KX_NODE, R_OK | W_OK), 5000))
-		return -ENOENT;
-	return ret;
-}
-
-/* The killed may need a moment to let go of their files. */
-static int module_remove_soon(void)
-{
-	int ret;
-
-	kx_wait_until((ret = module_remove()) != -EWOULDBLOCK && ret != -EBUSY, 30000);
-	return ret;
-}
 
 FIXTURE(module)
 {
@@ -63,7 +26,7 @@ FIXTURE_SETUP(module)
 {
 	struct rig_options options = { .length = LENGTH };
 
-	if (geteuid() || access(module_file(), R_OK))
+	if (!module_available())
 		SKIP(return, "needs root and the module file; set KXFER_MODULE to it");
 	ASSERT_EQ(0, rig_open(&self->rig, &options));
 }
@@ -72,7 +35,7 @@ FIXTURE_TEARDOWN(module)
 {
 	rig_close(&self->rig);
 	if (access(KX_NODE, F_OK))
-		module_insert();
+		module_insert("");
 }
 
 /* As new: nothing but the built-in export is there; and it works. */
@@ -121,7 +84,7 @@ TEST_F_TIMEOUT(module, goes_with_links_up, 60)
 		ASSERT_EQ(0, module_remove_soon());
 		EXPECT_GT(15000, (kx_now_ns() - before) / 1000000);
 		EXPECT_NE(0, access(KX_NODE, F_OK));
-		ASSERT_EQ(0, module_insert());
+		ASSERT_EQ(0, module_insert(""));
 		works_as_new(_metadata, &self->rig);
 	}
 }
@@ -141,7 +104,7 @@ TEST_F_TIMEOUT(module, goes_with_kept_listeners, 60)
 	close(fd);
 	rig_close(&self->rig);
 	ASSERT_EQ(0, module_remove_soon());
-	ASSERT_EQ(0, module_insert());
+	ASSERT_EQ(0, module_insert(""));
 	works_as_new(_metadata, &self->rig);
 }
 
@@ -160,7 +123,7 @@ TEST_F_TIMEOUT(module, goes_right_after_load_was_killed, 120)
 		ASSERT_EQ(0, module_remove_soon());
 		for (i = 0; i < 3; i++)
 			load_end(&loads[i], 0);
-		ASSERT_EQ(0, module_insert());
+		ASSERT_EQ(0, module_insert(""));
 		works_as_new(_metadata, &self->rig);
 	}
 }
@@ -186,7 +149,7 @@ TEST_F_TIMEOUT(module, goes_while_somebody_connects, 60)
 	before = kx_now_ns();
 	ASSERT_EQ(0, module_remove_soon());
 	EXPECT_GT(15000, (kx_now_ns() - before) / 1000000);
-	ASSERT_EQ(0, module_insert());
+	ASSERT_EQ(0, module_insert(""));
 	works_as_new(_metadata, &self->rig);
 }
 

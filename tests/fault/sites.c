@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Every failure, once: each site of kmod/fault.h fails in each flow of calls that
+ * passes it, at its first hit, at its second, and so on (tests/lib/sweep.h). The
+ * kernel log is the runner's to look at.
+ *
+ * home_of() says which flow has to reach a site; without an entry there this
+ * program does not build.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "baseline.h"
+#include "fault.h"
+#include "flows.h"
+#include "kselftest_harness.h"
+#include "module.h"
+#include "sites.h"
+
+#define LOAD		NR_FLOWS	/* by insmod */
+#define NOWHERE		(NR_FLOWS + 1)	/* unreached() says why */
+#define WRONG_MAX	4	/* sites; then the rest of a flow is left alone */
+
+/* As unreached(): what is not reached on one of the providers is not expected there. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wswitch"
+static enum flow home_of(enum site site)
+{
+	switch (site) {
+	case SITE_MISC_REGISTER:
+	case SITE_DEVICE_CLIENT:
+	case SITE_LINK_WORKQUEUE:
+	case SITE_JOB_CACHE:
+	case SITE_MEMORY_PAGE:
+		return LOAD;
+	case SITE_SESSION:
+	case SITE_SESSION_ID:
+	case SITE_SESSION_EVENTS:
+	case SITE_INFO_RECORDS:
+	case SITE_MEMORY:
+	case SITE_MEMORY_ARRAY:
+	case SITE_MEMORY_PIN:
+	case SITE_REGION:
+	case SITE_EXPORT:
+	case SITE_EXPORT_RULES:
+	case SITE_LISTENER:
+	case SITE_LISTENER_ID:
+	case SITE_LISTENER_AFONLY:
+	case SITE_LISTENER_BIND:
+	case SITE_LISTENER_LISTEN:
+	case SITE_DEBUGFS_RECORDS:
+		return LOCAL;
+	case SITE_DEVICE:
+	case SITE_DEVICE_PORT:
+		return RETURN;
+	case SITE_DEVICE_MAP:
+	case SITE_CM_ID:
+	case SITE_CM_ACK_TIMEOUT:
+	case SITE_CM_BIND:
+	case SITE_CM_RESOLVE_ADDR:
+	case SITE_CM_ADDR_RESOLVED:
+	case SITE_CM_RESOLVE_ROUTE:
+	case SITE_CM_ROUTE_RESOLVED:
+	case SITE_CM_CONNECT:
+	case SITE_CM_ESTABLISHED:
+	case SITE_CM_ACCEPT:
+	case SITE_LINK:
+	case SITE_LINK_PD:
+	case SITE_LINK_THREAD:
+	case SITE_LANE:
+	case SITE_LANE_CQ:
+	case SITE_LANE_QP:
+	case SITE_LANE_CHAINS:
+	case SITE_LANE_SCRATCH:
+	case SITE_LANE_POST_SEND:
+	case SITE_LANE_MR:
+	case SITE_LANE_MAP:
+	case SITE_LANE_REGISTERED:
+	case SITE_LANE_SINKS:
+	case SITE_LANE_FENCE:
+	case SITE_CHANNEL_MESSAGES:
+	case SITE_CHANNEL_COPIES:
+	case SITE_CHANNEL_REQUESTS:
+	case SITE_CHANNEL_REPLIES:
+	case SITE_CHANNEL_RECVS:
+	case SITE_CHANNEL_POST_RECV:
+	case SITE_CHANNEL_REQUEST_SENT:
+	case SITE_CHANNEL_REPLY_SENT:
+	case SITE_CHANNEL_RECEIVED:
+	case SITE_CONTROL_FENCE:
+	case SITE_PEER:
+		return CONNECT;
+	case SITE_MEMORY_TABLE:
+	case SITE_MAPPING:
+	case SITE_MAPPING_DMA:
+	case SITE_MAPPING_EXTENTS:
+	case SITE_MAPPING_STORE:
+	case SITE_EXPOSURE:
+	case SITE_EXPOSURE_MRS:
+	case SITE_EXPOSURE_KEYS:
+	case SITE_EXPOSURE_SG:
+	case SITE_EXPOSURE_MAP:
+	case SITE_GRANT:
+	case SITE_GRANT_ID:
+	case SITE_PEER_LIST:
+	case SITE_TARGET:
+	case SITE_TARGET_ANSWER:
+	case SITE_TARGET_KEYS:
+	case SITE_JOB:
+	case SITE_JOB_MAP_SINK:
+	case SITE_JOB_CHAIN_DONE:
+	case SITE_JOB_INVALIDATED:
+		return TRANSFER;
+	case SITE_CONTROL_RELEASE:
+		return WITHDRAW;
+	case SITE_TARGET_REVOKED:
+		return OVERTAKEN;
+	case SITE_CM_REJECT:
+		return REFUSED;
+	case SITE_CM_DISCONNECT:
+		return DISCONNECT;
+	case SITE_CM_NOTIFY:
+		return NOWHERE;
+	case NR_SITES:
+		break;
+	}
+	return NOWHERE;
+}
+
+#pragma GCC diagnostic pop
+
+/* The one table of what is not reached: why not on this provider, or NULL. */
+static const char *unreached(enum site site)
+{
+	bool siw = !strcmp(kx_provider(), "siw");
+
+	switch (site) {
+	case SITE_CM_NOTIFY:
+		return "neither rxe nor siw raises IB_EVENT_COMM_EST";
+	case SITE_LANE_SINKS:
+	case SITE_LANE_FENCE:
+	case SITE_JOB_MAP_SINK:
+	case SITE_JOB_INVALIDATED:
+		return siw ? NULL : "only iWARP registers the sinks of READs";
+	default:
+		return NULL;
+	}
+}
+
+/* ---- sweeping ---- */
+
+/* Hits that fail one by one; behind them, of what is the same again and again, some do. */
+static const unsigned int dense[NR_FLOWS] = {
+	[LOCAL] = 20, [CONNECT] = 8, [TRANSFER] = 8, [WITHDRAW] = 5, [CLOSE] = 3,
+	[OVERTAKEN] = 2, [REFUSED] = 2, [DISCONNECT] = 8, [RETURN] = 2,
+};
+
+/*
+ * Sweep a flow: all sites that it passes, or those that are at home there. Each of
+ * the latter has to fail at least once.
+ */
+static void sweep_flow(struct __test_metadata *_metadata, struct world *world, enum flow home,
+		       bool all)
+{
+	struct sweep sweep = { .flow = &flows[home], .context = world, .dense = dense[home] };
+	bool passed[NR_SITES] = { false };
+	struct fault_counts counts;
+	const char *wrong;
+	int nr_wrong = 0;
+	enum site site;
+
+	wrong = sweep_count(&sweep);
+	ASSERT_EQ(NULL, wrong) {
+		TH_LOG("%s", wrong);
+	}
+	for (site = 0; site < NR_SITES; site++)
+		passed[site] = !fault_counts(site_names[site], &counts) && counts.hits;
+	for (site = 0; site < NR_SITES && nr_wrong < WRONG_MAX; site++) {
+		bool own = home_of(site) == home && !unreached(site);
+		unsigned int injected = 0;
+
+		if (!own && (!all || !passed[site]))
+			continue;
+		wrong = sweep_site(&sweep, site_names[site], &injected);
+		nr_wrong += !!wrong;
+		EXPECT_EQ(NULL, wrong) {
+			TH_LOG("%s", wrong);
+		}
+		EXPECT_TRUE(injected || !own) {
+			TH_LOG("%s was not reached", site_names[site]);
+		}
+		printf("# %s failed %u times\n", site_names[site], injected);
+	}
+	/* Nothing of this is the fault of a peer. */
+	EXPECT_EQ(0, kx_counter(world->observer, "protocol_errors"));
+	fault_reset();
+}
+
+/* ---- the tests ---- */
+
+FIXTURE(sites)
+{
+	struct world world;
+};
+
+/* Links of tests before would end at any time; a module that is new has none. */
+FIXTURE_SETUP(sites)
+{
+	char netdev[32];
+
+	if (!fault_available() || !module_available())
+		SKIP(return, "needs root, debugfs and the module file");
+	if (!baseline_netdev(kx_device(), netdev, sizeof(netdev)))
+		SKIP(return, "needs a software RDMA device");
+	ASSERT_EQ(0, module_remove_soon());
+	ASSERT_EQ(0, module_insert(""));
+	ASSERT_EQ(0, world_open(&self->world));
+}
+
+FIXTURE_TEARDOWN(sites)
+{
+	world_close(&self->world);
+	fault_reset();
+}
+
+TEST_F_TIMEOUT(sites, calls_without_a_peer, 120)
+{
+	sweep_flow(_metadata, &self->world, LOCAL, true);
+}
+
+TEST_F_TIMEOUT(sites, a_link_that_comes_up, 240)
+{
+	sweep_flow(_metadata, &self->world, CONNECT, true);
+}
+
+TEST_F_TIMEOUT(sites, targets_and_jobs, 240)
+{
+	sweep_flow(_metadata, &self->world, TRANSFER, true);
+}
+
+TEST_F_TIMEOUT(sites, a_withdrawal_under_jobs, 120)
+{
+	sweep_flow(_metadata, &self->world, WITHDRAW, true);
+}
+
+TEST_F_TIMEOUT(sites, sessions_closed_under_jobs, 120)
+{
+	sweep_flow(_metadata, &self->world, CLOSE, true);
+}
+
+TEST_F_TIMEOUT(sites, a_withdrawal_that_overtakes_a_grant, 120)
+{
+	sweep_flow(_metadata, &self->world, OVERTAKEN, false);
+}
+
+TEST_F_TIMEOUT(sites, a_connection_that_is_refused, 120)
+{
+	sweep_flow(_metadata, &self->world, REFUSED, false);
+}
+
+TEST_F_TIMEOUT(sites, a_link_that_breaks, 120)
+{
+	sweep_flow(_metadata, &self->world, DISCONNECT, false);
+}
+
+TEST_F_TIMEOUT(sites, a_device_that_comes_back, 120)
+{
+	sweep_flow(_metadata, &self->world, RETURN, false);
+}
+
+/* The peer would miss it at some time, and nobody would know why. */
+TEST_F_TIMEOUT(sites, a_recv_that_is_not_posted_again_ends_the_link, 60)
+{
+	struct world *world = &self->world;
+	struct kxfer_peer_export export;
+	uint64_t cursor = 0;
+
+	ASSERT_EQ(0, flows[TRANSFER].before(world));
+	ASSERT_EQ(0, fault_arm("CHANNEL_POST_RECV", 1));
+	kx_peer_list(world->client, world->peer, &export, 1, &cursor);
+	EXPECT_TRUE(kx_wait_until(!world_links_live(world), 5000));
+	/* The peer connects anew. */
+	cursor = 0;
+	EXPECT_TRUE(kx_wait_until(kx_peer_list(world->client, world->peer, &export, 1,
+					       &cursor) == 1, 5000));
+	flows[TRANSFER].after(world);
+	EXPECT_TRUE(kx_wait_until(flows[TRANSFER].settled(world), SWEEP_SETTLE_MS));
+}
+
+static bool listening(struct world *world)
+{
+	struct kxfer_info_listener listener;
+	uint64_t cursor = world->listener - 1;
+
+	return kx_info(world->observer, KXFER_INFO_LISTENERS, &listener, sizeof(listener), 1,
+		       &cursor) == 1 && listener.active;
+}
+
+TEST_F_TIMEOUT(sites, a_listener_that_cannot_come_back_yet_is_tried_again, 60)
+{
+	struct world *world = &self->world;
+	struct fault_counts counts;
+
+	ASSERT_TRUE(listening(world));
+	ASSERT_EQ(0, fault_arm("LISTENER_LISTEN", 1));
+	ASSERT_EQ(0, world_renew_device(world));
+	EXPECT_FALSE(listening(world));
+	EXPECT_TRUE(kx_wait_until(listening(world), 15000));
+	ASSERT_EQ(0, fault_counts("LISTENER_LISTEN", &counts));
+	EXPECT_EQ(1, counts.injected);
+	EXPECT_EQ(2, counts.hits);
+	EXPECT_EQ(0, flows[CONNECT].run(world));
+}
+
+/* ---- loading; the sites are armed by the module's parameter ---- */
+
+static bool load_with_fault(struct __test_metadata *_metadata, const char *site, unsigned int nth)
+{
+	struct fault_counts counts = { 0 };
+	char parameter[64];
+	int ret;
+
+	snprintf(parameter, sizeof(parameter), "fault=%s:%u", site, nth);
+	ret = module_insert(parameter);
+	if (ret) {
+		EXPECT_EQ(-ENOMEM, ret) {
+			TH_LOG("%s, hit %u", site, nth);
+		}
+		return true;
+	}
+	fault_counts(site, &counts);
+	EXPECT_EQ(0, module_remove_soon());
+	return counts.injected;
+}
+
+/* Which sites loading passes. */
+static void count_load(struct __test_metadata *_metadata, bool *passed)
+{
+	struct fault_counts counts;
+	enum site site;
+
+	ASSERT_EQ(0, module_insert("fault=JOB:0"));
+	for (site = 0; site < NR_SITES; site++)
+		passed[site] = !fault_counts(site_names[site], &counts) && counts.hits;
+	ASSERT_EQ(0, module_remove_soon());
+}
+
+TEST_F_TIMEOUT(sites, loading, 120)
+{
+	bool passed[NR_SITES];
+	unsigned int nth, injected;
+	enum site site;
+
+	world_close(&self->world);
+	ASSERT_EQ(0, module_remove_soon());
+	EXPECT_EQ(-EINVAL, module_insert("fault=NO_SUCH_SITE:1"));
+	EXPECT_EQ(-EINVAL, module_insert("fault=JOB"));
+	count_load(_metadata, passed);
+	for (site = 0; site < NR_SITES; site++) {
+		if (!passed[site] && home_of(site) != LOAD)
+			continue;
+		for (nth = 1, injected = 0; load_with_fault(_metadata, site_names[site], nth);
+		     nth += 1 + nth / 3)
+			injected++;
+		EXPECT_LT(0, injected) {
+			TH_LOG("%s was not reached", site_names[site]);
+		}
+		printf("# %s failed %u times\n", site_names[site], injected);
+	}
+	ASSERT_EQ(0, module_insert(""));
+	/* And it works. */
+	ASSERT_EQ(0, world_open(&self->world));
+	EXPECT_EQ(0, flows[TRANSFER].before(&self->world));
+	EXPECT_EQ(0, flows[TRANSFER].run(&self->world));
+}
+
+TEST(a_site_that_is_not_armed_is_not_hit)
+{
+	struct fault_counts counts;
+	int fd;
+
+	if (!fault_available())
+		SKIP(return, "needs root and debugfs");
+	ASSERT_EQ(0, fault_reset());
+	fd = kx_open();
+	ASSERT_LE(0, fd);
+	close(fd);
+	ASSERT_EQ(0, fault_counts("SESSION", &counts));
+	EXPECT_EQ(0, counts.hits);
+	/* Once means once. */
+	ASSERT_EQ(0, fault_arm("SESSION", 2));
+	fd = kx_open();
+	ASSERT_LE(0, fd);
+	close(fd);
+	EXPECT_EQ(-ENOMEM, kx_open());
+	fd = kx_open();
+	ASSERT_LE(0, fd);
+	close(fd);
+	ASSERT_EQ(0, fault_counts("SESSION", &counts));
+	EXPECT_EQ(3, counts.hits);
+	EXPECT_EQ(1, counts.injected);
+	EXPECT_EQ(0, counts.left);
+	ASSERT_EQ(0, fault_reset());
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Faults: the failures on purpose of kmod/fault.h, by debugfs.
+ */
+#ifndef KXFER_TEST_FAULT_H
+#define KXFER_TEST_FAULT_H
+
+#include <stdbool.h>
+
+/**
+ * struct fault_counts - of a site, since fault_reset() and the first fault_arm()
+ * @hits: how often it was passed
+ * @injected: how many of those failed
+ * @left: hits until the next one that fails, or 0
+ */
+struct fault_counts {
+	int hits;
+	int injected;
+	int left;
+};
+
+bool fault_available(void);
+int fault_arm(const char *site, unsigned int nth);
+int fault_counts(const char *site, struct fault_counts *counts);
+int fault_reset(void);
+
+#endif /* KXFER_TEST_FAULT_H */

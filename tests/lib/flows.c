@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Flows: sequences of calls that are swept by failures; see flows.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "baseline.h"
+#include "fault.h"
+#include "flows.h"
+
+#define KIB		1024u
+#define LENGTH		(256 * KIB)
+#define BIG_LENGTH	(32 * 1024 * KIB)
+#define OTHER_PORT	(KXFER_PORT + 3)
+
+/* ---- is everything as it was? ---- */
+
+static bool same_counters(const struct kx_live *a, const struct kx_live *b)
+{
+	uint32_t i;
+
+	for (i = 0; i < a->nr && a->nr == b->nr; i++)
+		if (a->counters[i].value != b->counters[i].value)
+			return false;
+	return a->nr == b->nr;
+}
+
+/**
+ * world_links_live() - or is one on its way down? Its peer follows a little later
+ * @world: open
+ */
+bool world_links_live(struct world *world)
+{
+	struct kxfer_info_link links[16];
+	uint64_t cursor = 0;
+	int n, i;
+
+	n = kx_info(world->observer, KXFER_INFO_LINKS, links, sizeof(links[0]), 16, &cursor);
+	for (i = 0; i < n; i++)
+		if (links[i].state != KXFER_LINK_LIVE)
+			return false;
+	return n >= 0;
+}
+
+static bool settled(void *context)
+{
+	struct world *world = context;
+	struct kx_live now;
+
+	return !kx_live_take(world->observer, &now) &&
+	       (same_counters(&now, &world->down) ||
+		(same_counters(&now, &world->up) && world_links_live(world)));
+}
+
+static bool is_down(struct world *world)
+{
+	struct kx_live now;
+
+	return !kx_live_take(world->observer, &now) && same_counters(&now, &world->down);
+}
+
+/* Break the link, if there is one, by a SEND that fails. Return: 0 or -errno. */
+static int end_link(struct world *world)
+{
+	struct kxfer_peer_export export;
+	uint64_t cursor = 0;
+	uint32_t peer;
+	int fd, ret;
+
+	if (!kx_counter(world->observer, "live_links"))
+		return 0;
+	fd = kx_open();
+	if (fd < 0)
+		return fd;
+	ret = kx_peer_open(fd, kx_addr(kx_address(), KXFER_PORT), &peer);
+	if (!ret) {
+		fault_arm("LANE_POST_SEND", 1);
+		kx_peer_list(fd, peer, &export, 1, &cursor);
+		fault_arm("LANE_POST_SEND", 0);
+	}
+	close(fd);
+	return ret;
+}
+
+static int without_link(void *context)
+{
+	struct world *world = context;
+	int ret = end_link(world);
+
+	if (ret)
+		return ret;
+	return kx_wait_until(is_down(world), SWEEP_SETTLE_MS) ? 0 : -EBUSY;
+}
+
+/* ---- flows ---- */
+
+static int read_debugfs(const char *name)
+{
+	char path[64], text[256];
+	int fd, ret;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/kxfer/%s", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ret = read(fd, text, sizeof(text)) < 0 ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+static int local_export(int fd, uint32_t region)
+{
+	struct kxfer_rule rule = { .match = KXFER_RULE_UID, .rights = KXFER_RIGHT_READ };
+	uint32_t export_id;
+
+	return kx_export_add_rules(fd, region, 0, LENGTH, KXFER_RIGHT_READ, "fault-local",
+				   &rule, 1, &export_id) ?:
+	       kx_export_del(fd, export_id);
+}
+
+static int local_listener(int fd)
+{
+	uint64_t listener;
+
+	return kx_listen_add(fd, kx_addr(kx_address(), OTHER_PORT), 0, &listener) ?:
+	       kx_listen_del(fd, listener);
+}
+
+static int local_list(int fd)
+{
+	struct kxfer_info_session session;
+	uint64_t cursor = 0;
+	int ret = kx_info(fd, KXFER_INFO_SESSIONS, &session, sizeof(session), 1, &cursor);
+
+	return ret < 0 ? ret : read_debugfs("counters") ?: read_debugfs("jobs");
+}
+
+static int run_local(void *context)
+{
+	struct world *world = context;
+	int fd = kx_open(), ret;
+	uint32_t region;
+
+	if (fd < 0)
+		return fd;
+	ret = kx_region_add(fd, world->here, LENGTH, KXFER_REGION_F_WRITE, &region);
+	if (!ret)
+		ret = local_export(fd, region) ?: local_listener(fd) ?: local_list(fd) ?:
+		      kx_region_del(fd, region);
+	close(fd);
+	return ret;
+}
+
+static int run_connect(void *context)
+{
+	struct world *world = context;
+	int ret;
+
+	world->client = kx_open();
+	if (world->client < 0)
+		return world->client;
+	ret = kx_peer_open(world->client, kx_addr(kx_address(), KXFER_PORT), &world->peer);
+	return ret ?: kx_peer_close(world->client, world->peer);
+}
+
+static void drain_events(int fd)
+{
+	struct kxfer_event events[16];
+
+	while (kx_event_reap(fd, events, 16, 0) > 0)
+		;
+}
+
+static void close_sessions(void *context)
+{
+	struct world *world = context;
+
+	if (world->client >= 0)
+		close(world->client);
+	if (world->owner >= 0)
+		close(world->owner);
+	world->client = -1;
+	world->owner = -1;
+	drain_events(world->server);
+}
+
+static int with_link(void *context)
+{
+	struct world *world = context;
+
+	world->client = kx_open();
+	if (world->client < 0)
+		return world->client;
+	return kx_peer_open(world->client, kx_addr(kx_address(), KXFER_PORT), &world->peer);
+}
+
+static int move_both_ways(int fd, uint32_t region, uint32_t target)
+{
+	return kx_transfer(fd, KXFER_OP_WRITE, region, 100, target, 5000, LENGTH / 2) ?:
+	       kx_transfer(fd, KXFER_OP_READ, region, 300, target, 70, LENGTH / 2) ?:
+	       kx_notify(fd, target, 7);
+}
+
+static int run_transfer(void *context)
+{
+	struct world *world = context;
+	struct kxfer_peer_export export;
+	struct kxfer_content content;
+	uint32_t region, target;
+	uint64_t cursor = 0;
+	int ret;
+
+	ret = kx_region_add(world->client, world->here, LENGTH, KXFER_REGION_F_WRITE, &region);
+	if (ret)
+		return ret;
+	ret = kx_peer_list(world->client, world->peer, &export, 1, &cursor);
+	if (ret < 0)
+		return ret;
+	return kx_target_open(world->client, world->peer, "fault", 0, &target) ?:
+	       move_both_ways(world->client, region, target) ?:
+	       kx_target_info(world->client, target, 0, KX_TIMEOUT_MS, &content) ?:
+	       kx_target_close(world->client, target);
+}
+
+/* An export that is not to live long, and its holder. */
+static int open_short_lived(struct world *world, uint32_t *target)
+{
+	uint32_t region;
+	int ret;
+
+	world->owner = kx_open();
+	if (world->owner < 0)
+		return world->owner;
+	ret = kx_region_add(world->owner, world->there, LENGTH, KXFER_REGION_F_WRITE, &region);
+	if (!ret)
+		ret = kx_export_add(world->owner, region, 0, LENGTH, KXFER_RIGHT_ALL,
+				    "fault-short", &world->owner_export);
+	return ret ?: kx_target_open(world->client, world->peer, "fault-short", 0, target);
+}
+
+#define NR_JOBS	8
+
+/* The first job that is refused ends the call, those before it are accepted. */
+static int submit_jobs(struct world *world, uint32_t target)
+{
+	struct kxfer_submit cmd = {
+		.size = sizeof(cmd),
+		.nr_jobs = NR_JOBS,
+		.stride = sizeof(struct kxfer_job),
+	};
+	struct kxfer_job jobs[NR_JOBS];
+	uint32_t region;
+	int ret, i;
+
+	ret = kx_region_add(world->client, world->here, LENGTH, KXFER_REGION_F_WRITE, &region);
+	if (ret)
+		return ret;
+	for (i = 0; i < NR_JOBS; i++)
+		jobs[i] = (struct kxfer_job) {
+			.op = i % 2 ? KXFER_OP_READ : KXFER_OP_WRITE,
+			.region = region,
+			.target = target,
+			.length = LENGTH,
+			.user_data = i,
+		};
+	cmd.jobs = (uintptr_t)jobs;
+	ret = kx_call(world->client, KXFER_SUBMIT, &cmd);
+	world->nr_jobs = ret ? 0 : cmd.accepted;
+	world->job_error = ret ? ret : -(int)cmd.error;
+	return ret;
+}
+
+/* Every accepted job ends. Return: what the first one that failed was told, or 0. */
+static int reap_jobs(struct world *world)
+{
+	struct kxfer_completion done[NR_JOBS];
+	int n, i;
+
+	n = kx_reap(world->client, done, NR_JOBS, world->nr_jobs, KX_TIMEOUT_MS);
+	if (n != (int)world->nr_jobs)
+		return n < 0 ? n : -EPROTO;
+	for (i = 0; i < n; i++)
+		if (done[i].status && done[i].status != -EKEYREVOKED)
+			return done[i].status;
+	return world->job_error;
+}
+
+static int run_withdraw(void *context)
+{
+	struct world *world = context;
+	uint32_t target;
+
+	return open_short_lived(world, &target) ?:
+	       submit_jobs(world, target) ?:
+	       kx_export_del(world->owner, world->owner_export) ?:
+	       reap_jobs(world) ?:
+	       kx_target_close(world->client, target);
+}
+
+static int run_close(void *context)
+{
+	struct world *world = context;
+	uint32_t target;
+	int ret;
+
+	ret = open_short_lived(world, &target) ?: submit_jobs(world, target);
+	close_sessions(world);
+	return ret;
+}
+
+/* ---- a withdrawal that overtakes the grant of a target ---- */
+
+struct opener {
+	struct world *world;
+	int ret;
+};
+
+static void *open_big(void *context)
+{
+	struct opener *opener = context;
+	uint32_t target;
+
+	opener->ret = kx_target_open(opener->world->client, opener->world->peer, "fault-big",
+				     0, &target);
+	if (!opener->ret)
+		opener->ret = kx_target_close(opener->world->client, target);
+	return NULL;
+}
+
+static int overtake(struct world *world)
+{
+	struct opener opener = { .world = world };
+	pthread_t thread;
+	uint32_t target;
+	int ret;
+
+	ret = open_short_lived(world, &target);
+	if (ret)
+		return ret;
+	if (pthread_create(&thread, NULL, open_big, &opener))
+		return -EAGAIN;
+	/* Registering the big one takes several milliseconds. */
+	kx_wait_until(kx_counter(world->observer, "live_exposures") == 2, 1000);
+	ret = kx_export_del(world->owner, world->owner_export);
+	pthread_join(thread, NULL);
+	close(world->owner);
+	world->owner = -1;
+	return ret ?: opener.ret;
+}
+
+/* The REVOKE comes too late now and then. */
+static int run_overtaken(void *context)
+{
+	struct fault_counts before = { 0 }, now = { 0 };
+	int tries, ret = 0;
+
+	fault_counts("TARGET_REVOKED", &before);
+	for (tries = 0; !ret && tries < 20 && now.hits <= before.hits; tries++) {
+		ret = overtake(context);
+		fault_counts("TARGET_REVOKED", &now);
+	}
+	return ret;
+}
+
+/* ---- connections that are refused or break ---- */
+
+static int run_refused(void *context)
+{
+	int ret;
+
+	fault_arm("CM_ACCEPT", 1);
+	ret = run_connect(context);
+	fault_arm("CM_ACCEPT", 0);
+	/* With its reason, or without. */
+	return ret == -EDQUOT || ret == -ECONNREFUSED ? 0 : ret ?: -EPROTO;
+}
+
+static int run_disconnect(void *context)
+{
+	close_sessions(context);
+	return without_link(context);
+}
+
+/* ---- the device ---- */
+
+/** world_renew_device() - take the RDMA device away and make it again. Return: 0 or -errno */
+int world_renew_device(struct world *world)
+{
+	if (baseline_command("rdma link del %s", kx_device()) ||
+	    baseline_command("rdma link add %s type %s netdev %s", kx_device(),
+			     kx_provider(), world->netdev))
+		return -EIO;
+	return 0;
+}
+
+/* At once; by itself the module tries that every two seconds. */
+static int listen_anew(struct world *world)
+{
+	kx_listen_del(world->server, world->listener);
+	return kx_listen_add(world->server, kx_addr(kx_address(), KXFER_PORT), 0,
+			     &world->listener);
+}
+
+/* The mappings of the server's exports are made by the first target on them, and stay. */
+static int use_exports(struct world *world)
+{
+	uint32_t target;
+	int ret;
+
+	ret = with_link(world) ?:
+	      kx_target_open(world->client, world->peer, "fault", 0, &target) ?:
+	      kx_target_open(world->client, world->peer, "fault-big", 0, &target);
+	close_sessions(world);
+	return ret;
+}
+
+static int run_return(void *context)
+{
+	struct world *world = context;
+	struct kxfer_query query;
+	int ret;
+
+	ret = world_renew_device(world);
+	if (!ret)
+		ret = kx_query(world->observer, &query);
+	if (!ret && !query.nr_devices)
+		return -ENODEV;
+	return ret ?: listen_anew(world) ?: use_exports(world);
+}
+
+/* A device that was not attached has to come once more. */
+static void attach_again(void *context)
+{
+	struct world *world = context;
+	struct kxfer_query query;
+
+	close_sessions(world);
+	if (!kx_query(world->observer, &query) && !query.nr_devices)
+		run_return(world);
+}
+
+const struct sweep_flow flows[NR_FLOWS] = {
+	[LOCAL]	     = { NULL, run_local, NULL, settled },
+	[CONNECT]    = { without_link, run_connect, close_sessions, settled },
+	[TRANSFER]   = { with_link, run_transfer, close_sessions, settled },
+	[WITHDRAW]   = { with_link, run_withdraw, close_sessions, settled },
+	[CLOSE]	     = { with_link, run_close, close_sessions, settled },
+	[OVERTAKEN]  = { with_link, run_overtaken, close_sessions, settled },
+	[REFUSED]    = { without_link, run_refused, close_sessions, settled },
+	[DISCONNECT] = { with_link, run_disconnect, NULL, settled },
+	[RETURN]     = { without_link, run_return, attach_again, settled },
+};
+
+/* ---- the world ---- */
+
+static int open_server(struct world *world)
+{
+	uint32_t region, export_id;
+	int ret;
+
+	ret = kx_listen_add(world->server, kx_addr(kx_address(), KXFER_PORT), 0,
+			    &world->listener);
+	if (!ret)
+		ret = kx_region_add(world->server, world->there, LENGTH, KXFER_REGION_F_WRITE,
+				    &world->there_region);
+	if (!ret)
+		ret = kx_export_add(world->server, world->there_region, 0, LENGTH,
+				    KXFER_RIGHT_ALL, "fault", &world->export_id);
+	if (!ret)
+		ret = kx_region_add(world->server, world->big, BIG_LENGTH, 0, &region);
+	return ret ?: kx_export_add(world->server, region, 0, BIG_LENGTH, KXFER_RIGHT_READ,
+				    "fault-big", &export_id);
+}
+
+static bool link_unused(struct world *world)
+{
+	return !kx_live_take(world->observer, &world->up) &&
+	       kx_counter(world->observer, "live_sessions") == 2 &&
+	       kx_counter(world->observer, "live_links") == 2 &&
+	       !kx_counter(world->observer, "live_exposures") &&
+	       world_links_live(world);
+}
+
+static bool no_link(struct world *world)
+{
+	return !kx_live_take(world->observer, &world->down) &&
+	       !kx_counter(world->observer, "live_links") &&
+	       !kx_counter(world->observer, "live_lanes");
+}
+
+/**
+ * world_open() - a server with its listener and exports, and what counters are then
+ * @world: out; world_close() takes a half-open one too
+ *
+ * Return: 0 or -errno.
+ */
+int world_open(struct world *world)
+{
+	int ret;
+
+	*world = (struct world) { .observer = -1, .server = -1, .client = -1, .owner = -1 };
+	world->here = kx_alloc(LENGTH);
+	world->there = kx_alloc(LENGTH);
+	world->big = kx_alloc(BIG_LENGTH);
+	world->observer = kx_open();
+	world->server = kx_open();
+	baseline_netdev(kx_device(), world->netdev, sizeof(world->netdev));
+	if (!world->here || !world->there || !world->big || world->observer < 0 ||
+	    world->server < 0)
+		return -ENOMEM;
+	ret = open_server(world) ?: use_exports(world);
+	if (ret)
+		return ret;
+	if (!kx_wait_until(link_unused(world), 5000))
+		return -EBUSY;
+	ret = end_link(world);
+	return ret ?: kx_wait_until(no_link(world), 5000) ? 0 : -EBUSY;
+}
+
+/** world_close() - end all that world_open() and a flow have made */
+void world_close(struct world *world)
+{
+	close_sessions(world);
+	if (world->server >= 0)
+		close(world->server);
+	if (world->observer >= 0)
+		close(world->observer);
+	kx_free(world->here, LENGTH);
+	kx_free(world->there, LENGTH);
+	kx_free(world->big, BIG_LENGTH);
+	*world = (struct world) { .observer = -1, .server = -1, .client = -1, .owner = -1 };
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Flows: sequences of calls that are swept by failures (sweep.h), on a node that is
+ * its own peer.
+ */
+#ifndef KXFER_TEST_FLOWS_H
+#define KXFER_TEST_FLOWS_H
+
+#include "kxfer_test.h"
+#include "sweep.h"
+
+enum flow {
+	LOCAL,		/* calls that need no peer */
+	CONNECT,	/* PEER_OPEN without a link, and accepting it */
+	TRANSFER,	/* targets and jobs over a link that is up */
+	WITHDRAW,	/* EXPORT_DEL under jobs, and what the holder does */
+	CLOSE,		/* the same by close() */
+	OVERTAKEN,	/* EXPORT_DEL while the holder opens another target */
+	REFUSED,	/* a connection that is refused */
+	DISCONNECT,	/* a link that breaks */
+	RETURN,		/* a device goes and comes back */
+	NR_FLOWS
+};
+
+/**
+ * struct world - a node that is its own peer
+ * @observer: session to read counters by
+ * @server: session with listener and export
+ * @client: session with a peer, in flows over a link that is up
+ * @owner: session with an export that does not live long
+ * @nr_jobs: accepted by the last SUBMIT
+ * @job_error: why not more
+ * @down: counters without a link
+ * @up: counters with a link that nobody uses
+ */
+struct world {
+	int observer;
+	int server;
+	uint64_t listener;
+	uint32_t there_region;
+	uint32_t export_id;
+	uint8_t *there;
+	uint8_t *here;
+	uint8_t *big;
+	int client;
+	uint32_t peer;
+	int owner;
+	uint32_t owner_export;
+	uint32_t nr_jobs;
+	int job_error;
+	char netdev[32];
+	struct kx_live down;
+	struct kx_live up;
+};
+
+/* Their context is a world. */
+extern const struct sweep_flow flows[NR_FLOWS];
+
+int world_open(struct world *world);
+void world_close(struct world *world);
+bool world_links_live(struct world *world);
+int world_renew_device(struct world *world);
+
+#endif /* KXFER_TEST_FLOWS_H */

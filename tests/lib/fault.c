@@ -3,7 +3,10 @@
  * Faults: the failures on purpose of the module; see fault.h.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "fault.h"
@@ -31,9 +34,62 @@ bool fault_available(void)
 	return !access(FAULT_DIR "/reset", W_OK);
 }
 
+/* What this task has armed, and how often that failed. */
+static struct {
+	int fd;
+	pid_t task;
+	struct fault_counts counts;
+} fail_nth = { .fd = -1 };
+
+static int open_fail_nth(void)
+{
+	pid_t task = syscall(SYS_gettid);
+	char path[64];
+
+	if (fail_nth.task == task)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/fail-nth", task);
+	fail_nth.fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fail_nth.fd < 0)
+		return -errno;
+	fail_nth.task = task;
+	return 0;
+}
+
+/* Reading and writing it may be what fails: then nothing before did. */
+static void disarm_fail_nth(void)
+{
+	char left[16] = "";
+	bool injected;
+
+	injected = pread(fail_nth.fd, left, sizeof(left) - 1, 0) == 2 && left[0] == '0';
+	while (pwrite(fail_nth.fd, "0", 1, 0) < 0 && errno == EFAULT)
+		injected = false;
+	fail_nth.counts.injected += injected && fail_nth.counts.left;
+	fail_nth.counts.left = 0;
+}
+
+static int arm_fail_nth(unsigned int nth)
+{
+	char text[16];
+	int n, ret = open_fail_nth();
+
+	if (ret)
+		return ret;
+	if (!nth) {
+		disarm_fail_nth();
+		return 0;
+	}
+	fail_nth.counts.left = nth;
+	n = snprintf(text, sizeof(text), "%u", nth);
+	return pwrite(fail_nth.fd, text, n, 0) == n ? 0 : -errno;
+}
+
 /** fault_arm() - let the nth hit of a site fail, once; 0: none. Return: 0 or -errno */
 int fault_arm(const char *site, unsigned int nth)
 {
+	if (!strcmp(site, FAULT_NTH))
+		return arm_fail_nth(nth);
 	return write_number(site, nth);
 }
 
@@ -50,6 +106,10 @@ int fault_counts(const char *site, struct fault_counts *counts)
 	FILE *file;
 	int n;
 
+	if (!strcmp(site, FAULT_NTH)) {
+		*counts = fail_nth.counts;
+		return 0;
+	}
 	snprintf(path, sizeof(path), FAULT_DIR "/%s", site);
 	file = fopen(path, "re");
 	if (!file)

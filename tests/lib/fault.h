@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Faults: the failures on purpose of kmod/fault.h, by debugfs.
+ * Faults: the failures on purpose of kmod/fault.h, by debugfs; and under the name
+ * FAULT_NTH, as if it were a site, those of the kernel itself in the calls of this task,
+ * by /proc/self/fail-nth.
  */
 #ifndef KXFER_TEST_FAULT_H
 #define KXFER_TEST_FAULT_H
 
 #include <stdbool.h>
+
+#define FAULT_NTH	"fail-nth"
 
 /**
  * struct fault_counts - of a site, since fault_reset() and the first fault_arm()

@@ -15,9 +15,11 @@
 #define SLOW_MS		1500	/* worth a line */
 
 /* What linux/kxfer.h says that a call or a job may end with for such reasons. */
-static bool sensible(int ret)
+static bool sensible(const char *site, int ret)
 {
 	switch (-ret) {
+	case EFAULT:
+		return !strcmp(site, FAULT_NTH);
 	case ENOMEM:
 	case EIO:
 	case EREMOTEIO:
@@ -91,7 +93,7 @@ static const char *sweep_hit(struct sweep *sweep, const char *site, unsigned int
 	*injected = after.injected != before.injected;
 	if (!*injected)
 		return ret ? say(sweep, site, nth, "without a fault", ret) : NULL;
-	if (ret && !sensible(ret))
+	if (ret && !sensible(site, ret))
 		return say(sweep, site, nth, "it failed with", ret);
 	if (getenv("SWEEP_VERBOSE") || kx_now_ns() - began > SLOW_MS * 1000000ULL)
 		printf("# %s, hit %u: %s after %u ms\n", site, nth, strerror(-ret),

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Every failure that the kernel itself can be made to have in the calls of a process:
+ * slab, pages, user memory, by /proc/self/fail-nth, as iommufd's selftest of that name
+ * does it. Each call of a flow fails in the task that makes it; failures elsewhere are
+ * the business of sites.c.
+ *
+ * Needs a kernel with CONFIG_FAULT_INJECTION.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fault.h"
+#include "flows.h"
+#include "kselftest_harness.h"
+#include "module.h"
+
+#define DEBUGFS	"/sys/kernel/debug"
+#define DENSE	400	/* longer than any flow */
+
+static bool set(const char *directory, const char *name, const char *value)
+{
+	char path[300];
+	FILE *file;
+
+	snprintf(path, sizeof(path), DEBUGFS "/%s/%s", directory, name);
+	file = fopen(path, "we");
+	if (!file)
+		return false;
+	fputs(value, file);
+	return !fclose(file);
+}
+
+/* All allocations may fail, not only those that may not sleep, and in silence. */
+static bool prepare_kernel(void)
+{
+	DIR *debugfs = opendir(DEBUGFS);
+	struct dirent *entry;
+
+	if (!debugfs)
+		return false;
+	while ((entry = readdir(debugfs)))
+		if (!strncmp(entry->d_name, "fail", 4))
+			set(entry->d_name, "verbose", "0");
+	closedir(debugfs);
+	set("fail_page_alloc", "ignore-gfp-wait", "N");
+	set("fail_page_alloc", "ignore-gfp-highmem", "N");
+	return set("failslab", "ignore-gfp-wait", "N");
+}
+
+FIXTURE(fail_nth)
+{
+	struct world world;
+};
+
+FIXTURE_SETUP(fail_nth)
+{
+	if (!fault_available() || !module_available())
+		SKIP(return, "needs root, debugfs and the module file");
+	if (!prepare_kernel() || access("/proc/self/fail-nth", W_OK))
+		SKIP(return, "the kernel has no fault injection");
+	ASSERT_EQ(0, module_remove_soon());
+	ASSERT_EQ(0, module_insert(""));
+	ASSERT_EQ(0, world_open(&self->world));
+}
+
+FIXTURE_TEARDOWN(fail_nth)
+{
+	world_close(&self->world);
+}
+
+static void sweep_flow(struct __test_metadata *_metadata, struct world *world, enum flow flow)
+{
+	struct sweep sweep = { .flow = &flows[flow], .context = world, .dense = DENSE };
+	unsigned int injected = 0;
+	const char *wrong;
+
+	wrong = sweep_count(&sweep) ?: sweep_site(&sweep, FAULT_NTH, &injected);
+	EXPECT_EQ(NULL, wrong) {
+		TH_LOG("%s", wrong);
+	}
+	EXPECT_LT(0, injected);
+	EXPECT_EQ(0, kx_counter(world->observer, "protocol_errors"));
+	printf("# %u failures\n", injected);
+}
+
+TEST_F_TIMEOUT(fail_nth, calls_without_a_peer, 120)
+{
+	sweep_flow(_metadata, &self->world, LOCAL);
+}
+
+TEST_F_TIMEOUT(fail_nth, a_link_that_comes_up, 120)
+{
+	sweep_flow(_metadata, &self->world, CONNECT);
+}
+
+TEST_F_TIMEOUT(fail_nth, targets_and_jobs, 120)
+{
+	sweep_flow(_metadata, &self->world, TRANSFER);
+}
+
+TEST_F_TIMEOUT(fail_nth, a_withdrawal_under_jobs, 120)
+{
+	sweep_flow(_metadata, &self->world, WITHDRAW);
+}
+
+TEST_F_TIMEOUT(fail_nth, sessions_closed_under_jobs, 120)
+{
+	sweep_flow(_metadata, &self->world, CLOSE);
+}
+
+/*
+ * Loading attaches to the device in the task that loads. Most of the failures are those
+ * of the kernel's own loader.
+ */
+static int run_load(void *context)
+{
+	return module_insert("");
+}
+
+static void after_load(void *context)
+{
+	module_remove_soon();
+}
+
+TEST_F_TIMEOUT(fail_nth, loading, 240)
+{
+	const struct sweep_flow load = { .run = run_load, .after = after_load };
+	struct sweep sweep = { .flow = &load, .dense = DENSE };
+	unsigned int injected = 0;
+	const char *wrong;
+
+	world_close(&self->world);
+	ASSERT_EQ(0, module_remove_soon());
+	wrong = sweep_site(&sweep, FAULT_NTH, &injected);
+	EXPECT_EQ(NULL, wrong) {
+		TH_LOG("%s", wrong);
+	}
+	EXPECT_LT(0, injected);
+	printf("# %u failures\n", injected);
+	ASSERT_EQ(0, module_insert(""));
+	ASSERT_EQ(0, world_open(&self->world));
+}
+
+TEST_HARNESS_MAIN

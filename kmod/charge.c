@@ -30,6 +30,7 @@
 #include "device.h"
 #include "export.h"
 #include "exposure.h"
+#include "fault.h"
 #include "session.h"
 #include "stats.h"
 
@@ -74,7 +75,8 @@ static int try_charge(struct charge *charge, u32 nr)
 	int ret = 0;
 
 	while (!ret && charge->nr < nr) {
-		ret = rdmacg_try_charge(&cgroup, device, charge->resource);
+		ret = kxfer_fault_error(CHARGE_LIMIT) ?:
+		      rdmacg_try_charge(&cgroup, device, charge->resource);
 		if (!ret && charge->nr && cgroup != charge->cgroup) {
 			rdmacg_uncharge(cgroup, device, charge->resource);
 			ret = 1;
@@ -105,9 +107,10 @@ static void end(struct charge *charge)
 static int add(struct list_head *charges, struct kxfer_device *dev,
 	       enum rdmacg_resource_type resource, u32 nr)
 {
-	struct charge *charge = kzalloc(sizeof(*charge), GFP_KERNEL_ACCOUNT);
+	struct charge *charge;
 	int ret, moves = 0;
 
+	charge = kxfer_fault(CHARGE) ? NULL : kzalloc(sizeof(*charge), GFP_KERNEL_ACCOUNT);
 	if (!charge)
 		return -ENOMEM;
 	charge->dev = dev;

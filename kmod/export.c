@@ -909,7 +909,8 @@ int kxfer_export_init(void)
 {
 	int ret;
 
-	withdraw_wq = alloc_workqueue("kxfer_withdraw", WQ_UNBOUND, WQ_MAX_ACTIVE);
+	withdraw_wq = kxfer_fault(EXPORT_WORKQUEUE) ? NULL :
+		      alloc_workqueue("kxfer_withdraw", WQ_UNBOUND, WQ_MAX_ACTIVE);
 	if (!withdraw_wq)
 		return -ENOMEM;
 	ret = publish_ping();

@@ -33,12 +33,16 @@
 	X(MISC_REGISTER, ENOMEM, "misc_register(): /dev/kxfer") \
 	X(SESSION, ENOMEM, "memory: a session") \
 	X(SESSION_ID, ENOMEM, "memory: an id in a table of a session") \
+	X(USER, ENOMEM, "memory: a user") \
+	X(FLOW, ENOMEM, "memory: the jobs of a session on a lane") \
 	X(SESSION_EVENTS, ENOMEM, "memory: the ring of events") \
 	X(INFO_RECORDS, ENOMEM, "memory: records of INFO") \
 	X(DEVICE, ENOMEM, "memory: a device that comes") \
 	X(DEVICE_PORT, EIO, "ib_query_port(): of a device that comes") \
 	X(DEVICE_CLIENT, ENOMEM, "ib_register_client()") \
 	X(DEVICE_MAP, EIO, "ib_dma_map_single(): memory of the module's own") \
+	X(CHARGE, ENOMEM, "memory: a charge to an rdma cgroup") \
+	X(CHARGE_LIMIT, EAGAIN, "rdmacg_try_charge(): the limit of a cgroup") \
 	X(MEMORY, ENOMEM, "memory: to describe pinned memory") \
 	X(MEMORY_ARRAY, ENOMEM, "memory: the array of pages") \
 	X(MEMORY_PIN, ENOMEM, "pin_user_pages()") \
@@ -50,6 +54,7 @@
 	X(MAPPING_EXTENTS, ENOMEM, "memory: the extents of a mapping") \
 	X(MAPPING_STORE, ENOMEM, "xa_store(): a mapping in its region") \
 	X(EXPORT, ENOMEM, "memory: an export") \
+	X(EXPORT_WORKQUEUE, ENOMEM, "alloc_workqueue(): withdrawals") \
 	X(EXPORT_RULES, ENOMEM, "memory: the rules of an export") \
 	X(EXPOSURE, ENOMEM, "memory: an exposure") \
 	X(EXPOSURE_MRS, ENOMEM, "memory: the registrations of an exposure") \

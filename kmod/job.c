@@ -50,8 +50,9 @@ static struct kmem_cache *job_cache;
 /** kxfer_flow_create() - an empty flow with one reference, or NULL */
 struct kxfer_flow *kxfer_flow_create(void)
 {
-	struct kxfer_flow *flow = kzalloc(sizeof(*flow), GFP_KERNEL_ACCOUNT);
+	struct kxfer_flow *flow;
 
+	flow = kxfer_fault(FLOW) ? NULL : kzalloc(sizeof(*flow), GFP_KERNEL_ACCOUNT);
 	if (!flow)
 		return NULL;
 	kref_init(&flow->ref);

@@ -22,6 +22,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
+#include "fault.h"
 #include "user.h"
 
 static unsigned int limits[KXFER_SHARE_KINDS] = {
@@ -63,8 +64,9 @@ static struct kxfer_user *find(u32 uid)
 /** kxfer_user_get() - the user of a uid, with a reference, or NULL without memory */
 struct kxfer_user *kxfer_user_get(u32 uid)
 {
-	struct kxfer_user *fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT), *user;
+	struct kxfer_user *fresh, *user;
 
+	fresh = kxfer_fault(USER) ? NULL : kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
 	if (!fresh)
 		return NULL;
 	fresh->uid = uid;

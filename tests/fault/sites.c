@@ -33,10 +33,14 @@ static enum flow home_of(enum site site)
 	case SITE_DEVICE_CLIENT:
 	case SITE_LINK_WORKQUEUE:
 	case SITE_JOB_CACHE:
+	case SITE_EXPORT_WORKQUEUE:
 	case SITE_MEMORY_PAGE:
 		return LOAD;
 	case SITE_SESSION:
 	case SITE_SESSION_ID:
+	case SITE_USER:
+	case SITE_CHARGE:
+	case SITE_CHARGE_LIMIT:
 	case SITE_SESSION_EVENTS:
 	case SITE_INFO_RECORDS:
 	case SITE_MEMORY:
@@ -106,6 +110,7 @@ static enum flow home_of(enum site site)
 	case SITE_GRANT_ID:
 	case SITE_PEER_LIST:
 	case SITE_TARGET:
+	case SITE_FLOW:
 	case SITE_TARGET_ANSWER:
 	case SITE_TARGET_KEYS:
 	case SITE_JOB:

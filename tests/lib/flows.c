@@ -2,15 +2,18 @@
 /*
  * Flows: sequences of calls that are swept by failures; see flows.h.
  */
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "baseline.h"
 #include "fault.h"
 #include "flows.h"
+#include "raw_peer.h"
 
 #define KIB		1024u
 #define LENGTH		(256 * KIB)
@@ -314,56 +317,40 @@ static int run_close(void *context)
 
 /* ---- a withdrawal that overtakes the grant of a target ---- */
 
-struct opener {
-	struct world *world;
-	int ret;
-};
+#define OVERTAKER_PORT	(KXFER_PORT + 1)
 
-static void *open_big(void *context)
+/* Of a peer that withdraws what it is about to grant. */
+static int withdraw_then_grant(struct raw_server *server, const struct kxfer_wire_header *request,
+			       const void *payload, void *answer, uint16_t *length)
 {
-	struct opener *opener = context;
-	uint32_t target;
+	struct kxfer_wire_exposure_id id = { .exposure = htobe64(1) };
 
-	opener->ret = kx_target_open(opener->world->client, opener->world->peer, "fault-big",
-				     0, &target);
-	if (!opener->ret)
-		opener->ret = kx_target_close(opener->world->client, target);
-	return NULL;
+	if (request->type == KXFER_WIRE_GRANT)
+		raw_post_request(&server->lanes[0],
+				 raw_header(KXFER_WIRE_REVOKE, 1, sizeof(id), 1), &id, sizeof(id));
+	return raw_default_answer(server, request, answer, length);
 }
 
-static int overtake(struct world *world)
-{
-	struct opener opener = { .world = world };
-	pthread_t thread;
-	uint32_t target;
-	int ret;
-
-	ret = open_short_lived(world, &target);
-	if (ret)
-		return ret;
-	if (pthread_create(&thread, NULL, open_big, &opener))
-		return -EAGAIN;
-	/* Registering the big one takes several milliseconds. */
-	kx_wait_until(kx_counter(world->observer, "live_exposures") == 2, 1000);
-	ret = kx_export_del(world->owner, world->owner_export);
-	pthread_join(thread, NULL);
-	close(world->owner);
-	world->owner = -1;
-	return ret ?: opener.ret;
-}
-
-/* The REVOKE comes too late now and then. */
 static int run_overtaken(void *context)
 {
-	struct fault_counts before = { 0 }, now = { 0 };
-	int tries, ret = 0;
+	struct world *world = context;
+	struct raw_server server;
+	uint32_t peer, target;
+	int ret;
 
-	fault_counts("TARGET_REVOKED", &before);
-	for (tries = 0; !ret && tries < 20 && now.hits <= before.hits; tries++) {
-		ret = overtake(context);
-		fault_counts("TARGET_REVOKED", &now);
-	}
-	return ret;
+	raw_server_init(&server);
+	server.answer = withdraw_then_grant;
+	ret = raw_server_start(&server, OVERTAKER_PORT);
+	if (ret)
+		return ret;
+	world->client = kx_open();
+	ret = world->client < 0 ? world->client :
+	      kx_peer_open(world->client, kx_addr(kx_address(), OVERTAKER_PORT), &peer);
+	if (!ret)
+		ret = kx_target_open(world->client, peer, "window", 0, &target);
+	close_sessions(world);
+	raw_server_stop(&server);
+	return ret == -EKEYREVOKED ? 0 : ret ?: -EPROTO;
 }
 
 /* ---- connections that are refused or break ---- */
@@ -387,6 +374,15 @@ static int run_disconnect(void *context)
 
 /* ---- the device ---- */
 
+static void forget_charges(struct kx_live *live)
+{
+	uint32_t i;
+
+	for (i = 0; i < live->nr; i++)
+		if (!strcmp((const char *)live->counters[i].name, "live_charges"))
+			live->counters[i].value = 0;
+}
+
 /** world_renew_device() - take the RDMA device away and make it again. Return: 0 or -errno */
 int world_renew_device(struct world *world)
 {
@@ -394,6 +390,9 @@ int world_renew_device(struct world *world)
 	    baseline_command("rdma link add %s type %s netdev %s", kx_device(),
 			     kx_provider(), world->netdev))
 		return -EIO;
+	/* What was exported before is charged to nobody there (charge.c). */
+	forget_charges(&world->down);
+	forget_charges(&world->up);
 	return 0;
 }
 
@@ -449,7 +448,7 @@ const struct sweep_flow flows[NR_FLOWS] = {
 	[TRANSFER]   = { with_link, run_transfer, close_sessions, settled },
 	[WITHDRAW]   = { with_link, run_withdraw, close_sessions, settled },
 	[CLOSE]	     = { with_link, run_close, close_sessions, settled },
-	[OVERTAKEN]  = { with_link, run_overtaken, close_sessions, settled },
+	[OVERTAKEN]  = { without_link, run_overtaken, close_sessions, settled },
 	[REFUSED]    = { without_link, run_refused, close_sessions, settled },
 	[DISCONNECT] = { with_link, run_disconnect, NULL, settled },
 	[RETURN]     = { without_link, run_return, attach_again, settled },

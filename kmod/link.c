@@ -137,6 +137,7 @@ static struct kxfer_link *link_alloc(bool initiator)
 	link->unused_ns = link->created_ns;
 	spin_lock_init(&link->targets_lock);
 	INIT_LIST_HEAD(&link->targets);
+	INIT_LIST_HEAD(&link->opening);
 	xa_init_flags(&link->revoked, XA_FLAGS_LOCK_BH);
 	INIT_LIST_HEAD(&link->exposures);
 	xa_init_flags(&link->grants, XA_FLAGS_LOCK_BH | XA_FLAGS_ALLOC1);

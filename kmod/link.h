@@ -86,10 +86,11 @@ struct kxfer_link_key {
  * @fence_dma: its address
  * @fence_addr: initiator: address of the peer's
  * @fence_key: initiator: its rkey, 0: none
- * @targets_lock: over @targets, @nr_opening, @revoked; bh-safe
+ * @targets_lock: over @targets, @opening, @revoked; bh-safe
  * @targets: initiator: by kxfer_target.link_node
- * @nr_opening: initiator: GRANTs without a target yet
- * @revoked: initiator: exposures revoked while @nr_opening is not 0
+ * @opening: initiator: targets whose GRANT is not answered yet, as they came
+ * @last_opening: initiator: number of the last one
+ * @revoked: initiator: exposures revoked meanwhile; @last_opening at that time
  * @nr_revoked: entries of it
  * @exposures: passive: by kxfer_exposure.link_node, under the exports mutex
  * @grants: passive: struct kxfer_grant by id
@@ -147,7 +148,8 @@ struct kxfer_link {
 
 	spinlock_t targets_lock;
 	struct list_head targets;
-	u32 nr_opening;
+	struct list_head opening;
+	unsigned long last_opening;
 	struct xarray revoked;
 	u32 nr_revoked;
 

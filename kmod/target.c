@@ -34,7 +34,7 @@
 #include "user.h"
 
 #define CONTENT_TOO_LONG "more content than the export has room for"
-#define MAX_REVOKED	64		/* withdrawals during an open; more is an attack */
+#define MAX_REVOKED	1024	/* withdrawals during an open; more is an attack */
 
 static void unlink_target(struct kxfer_target *target)
 {
@@ -170,32 +170,51 @@ static int take_grant(struct kxfer_target *target, u32 wanted,
 	return ret;
 }
 
-static void begin_open(struct kxfer_link *link)
+static void begin_open(struct kxfer_target *target)
 {
+	struct kxfer_link *link = target->link;
+
 	spin_lock_bh(&link->targets_lock);
-	link->nr_opening++;
+	target->opening = ++link->last_opening;
+	list_add_tail(&target->link_node, &link->opening);
 	spin_unlock_bh(&link->targets_lock);
+}
+
+/*
+ * Withdrawals concern opens that began before them. Forget those that came before
+ * the first open under way began. Called with targets_lock held.
+ */
+static void forget_revoked(struct kxfer_link *link)
+{
+	struct kxfer_target *first = list_first_entry_or_null(&link->opening,
+							      struct kxfer_target,
+							      link_node);
+	unsigned long id;
+	void *entry;
+
+	xa_for_each(&link->revoked, id, entry) {
+		if (first && xa_to_value(entry) >= first->opening)
+			continue;
+		xa_erase(&link->revoked, id);
+		link->nr_revoked--;
+	}
 }
 
 /* Let withdrawals find the target, unless one came first. */
 static int end_open(struct kxfer_target *target, int ret)
 {
 	struct kxfer_link *link = target->link;
-	unsigned long id;
-	void *entry;
 
 	spin_lock_bh(&link->targets_lock);
+	list_del_init(&target->link_node);
 	if (!ret && xa_load(&link->revoked, target->exposure)) {
 		target->revoked = true;
 		ret = -EKEYREVOKED;
 	}
 	if (!ret)
 		list_add_tail(&target->link_node, &link->targets);
-	if (!--link->nr_opening) {
-		xa_for_each(&link->revoked, id, entry)
-			xa_erase(&link->revoked, id);
-		link->nr_revoked = 0;
-	}
+	if (list_empty(&link->opening))
+		forget_revoked(link);
 	spin_unlock_bh(&link->targets_lock);
 	return ret;
 }
@@ -247,7 +266,7 @@ static int acquire(struct kxfer_target *target, const struct kxfer_target_open *
 	struct kxfer_wire_grant_answer answer;
 	int ret;
 
-	begin_open(target->link);
+	begin_open(target);
 	ret = request_grant(target, cmd, end, &answer);
 	if (!ret)
 		ret = take_grant(target, cmd->rights, &answer);
@@ -483,13 +502,23 @@ int kxfer_target_info(struct kxfer_session *session, void *arg)
  */
 static int remember_revoked(struct kxfer_link *link, u64 exposure)
 {
-	if (!link->nr_opening)
+	void *old;
+	int ret;
+
+	if (list_empty(&link->opening))
 		return 0;
 	if (link->nr_revoked == MAX_REVOKED)
+		forget_revoked(link);
+	if (link->nr_revoked == MAX_REVOKED)
 		return -EPROTO;
-	link->nr_revoked++;
-	return kxfer_fault_error(TARGET_REVOKED) ?:
-	       xa_err(xa_store(&link->revoked, exposure, xa_mk_value(1), GFP_ATOMIC));
+	ret = kxfer_fault_error(TARGET_REVOKED);
+	if (ret)
+		return ret;
+	old = xa_store(&link->revoked, exposure, xa_mk_value(link->last_opening),
+		       GFP_ATOMIC);
+	if (!old)
+		link->nr_revoked++;
+	return xa_err(old);
 }
 
 /* Return: a target of the exposure that was not told yet, with a reference. */

@@ -44,7 +44,8 @@ struct kxfer_peer {
  * @user: counts it; a reference
  * @peer: a reference
  * @link: a use
- * @link_node: in kxfer_link.targets
+ * @link_node: in kxfer_link.opening, then in kxfer_link.targets
+ * @opening: number of the open on its link
  * @grant: the peer's id of it
  * @exposure: the peer's id of the registration
  * @rights: KXFER_RIGHT_* granted
@@ -64,6 +65,7 @@ struct kxfer_target {
 	struct kxfer_peer *peer;
 	struct kxfer_link *link;
 	struct list_head link_node;
+	unsigned long opening;
 	u64 grant;
 	u64 exposure;
 	u32 rights;

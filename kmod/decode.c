@@ -84,6 +84,9 @@ int kxfer_wire_refusal_errno(u32 refusal)
 		return -EDQUOT;
 	case KXFER_REFUSAL_CLOSING:
 		return -ECONNREFUSED;
+	case KXFER_REFUSAL_COOKIE:
+		/* Of a data lane whose link has broken at the peer's end meanwhile. */
+		return -ECONNRESET;
 	default:
 		return -EACCES;
 	}

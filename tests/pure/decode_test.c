@@ -120,7 +120,7 @@ static void refusals_have_an_errno(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_MAGIC), -EPROTONOSUPPORT);
 	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_VERSION), -EPROTONOSUPPORT);
 	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_PORT), -EACCES);
-	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_COOKIE), -EACCES);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_COOKIE), -ECONNRESET);
 	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_LIMIT), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_RESOURCES), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_CLOSING), -ECONNREFUSED);

@@ -398,10 +398,10 @@ TEST_F(stranger, that_refuses_the_port_denies_access)
 	EXPECT_EQ(KXFER_REFUSAL_PORT, self->cmd.refusal);
 }
 
-TEST_F(stranger, that_refuses_the_cookie_denies_access)
+TEST_F(stranger, that_refuses_the_cookie_has_lost_the_link)
 {
 	refuse(&self->server, KXFER_REFUSAL_COOKIE);
-	EXPECT_EQ(-EACCES, open_peer(self->fd, &self->cmd));
+	EXPECT_EQ(-ECONNRESET, open_peer(self->fd, &self->cmd));
 	EXPECT_EQ(KXFER_REFUSAL_COOKIE, self->cmd.refusal);
 }
 

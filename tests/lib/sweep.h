@@ -44,10 +44,11 @@ struct sweep {
 };
 
 /*
- * Nothing that fails at once may take longer to be over than this, which is less than
- * what the module waits for a peer that says nothing.
+ * What the module waits for a peer that says nothing (KXFER_KEEPALIVE_MS and
+ * KXFER_SILENCE_MS), and a teardown: on rxe of 6.12 the other end of a link that
+ * breaks hears no DREQ now and then.
  */
-#define SWEEP_SETTLE_MS	8000
+#define SWEEP_SETTLE_MS	15000
 
 const char *sweep_count(struct sweep *sweep);
 const char *sweep_site(struct sweep *sweep, const char *site, unsigned int *injected);

@@ -54,7 +54,7 @@ vm: ## a shell in a virtual machine with kxfer on soft RoCE
 	@tests/vm/run --shell --kernel $(KERNEL)
 
 ##@ Test
-.PHONY: check check-debug check-smp check-smp-smoke check-unit check-asan fuzz-parsers
+.PHONY: check check-debug check-smp check-smp-smoke check-unit check-asan fuzz fuzz-parsers
 .PHONY: kselftest-install mutants lint
 check: ## everything, on every kernel and provider (KERNELS, PROVIDERS, TESTS narrow it down)
 	@scripts/setup check
@@ -105,6 +105,11 @@ kselftest-install: ## the test collection as a tree for any machine (DESTDIR)
 mutants: ## is each of tests/mutants, a defect, caught by the tests?
 	@scripts/setup check
 	@tests/mutants/run
+
+fuzz: ## fuzzers for a while (DURATION=600, FUZZ=ioctl, KERNEL, PROVIDER)
+	@scripts/setup check
+	@$(MAKE) kmod kselftest-install $(if $(filter siw,$(PROVIDER)),siw)
+	@KERNEL=$(KERNEL) tests/fuzz/run $(or $(FUZZ),all) $(or $(DURATION),600) $(FUZZ_ARGS)
 
 lint: ## style and static checks
 	@scripts/setup lint

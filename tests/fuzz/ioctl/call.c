@@ -1,0 +1,809 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Call: an op becomes a system call.
+ *
+ * For each call there is a function that builds its structure of the op and the
+ * model, so that it could succeed, and one that notes in the model what came of
+ * it. Between them the op's spoil is applied.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "call.h"
+#include "kxfer_test.h"
+#include "memory.h"
+#include "model.h"
+#include "tally.h"
+
+#define KERNEL_ADDRESS	0xffff888000001000ull
+#define WRAP_ADDRESS	0xfffffffffffff000ull
+#define ROOMS		0x400000000ull
+#define ROOMS_APART	0x40000000ull	/* what one flipped bit can reach, another room is in */
+
+union any {
+	struct kxfer_query query;
+	struct kxfer_nop nop;
+	struct kxfer_info info;
+	struct kxfer_region_add region_add;
+	struct kxfer_id id;
+	struct kxfer_export_add export_add;
+	struct kxfer_export_set export_set;
+	struct kxfer_listen_add listen_add;
+	struct kxfer_listen_del listen_del;
+	struct kxfer_peer_open peer_open;
+	struct kxfer_peer_list peer_list;
+	struct kxfer_target_open target_open;
+	struct kxfer_target_info target_info;
+	struct kxfer_submit submit;
+	struct kxfer_reap reap;
+	struct kxfer_cancel cancel;
+	struct kxfer_event_reap event_reap;
+	uint32_t size;
+	uint8_t bytes[8192];
+};
+
+/**
+ * struct doing - a call that is being made
+ * @number: of the session
+ * @slot: of the object that the call is about
+ */
+struct doing {
+	struct actor *actor;
+	const struct op *op;
+	uint32_t number;
+	struct model_session *session;
+	uint32_t slot;
+	struct random *random;
+	union any any;
+	unsigned long cmd;
+};
+
+/** call_prepare() - make room for results, where nothing else is near. Return: 0 or -errno */
+int call_prepare(struct actor *actor, uint32_t nr)
+{
+	void *at = (void *)(ROOMS + nr * ROOMS_APART);
+
+	actor->room = mmap(at, CALL_ROOM, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	return actor->room == MAP_FAILED ? -errno : 0;
+}
+
+static bool one_in(struct doing *doing, uint32_t n)
+{
+	return random_one_in(doing->random, n);
+}
+
+static uint32_t below(struct doing *doing, uint32_t end)
+{
+	return end ? random_below(doing->random, end) : 0;
+}
+
+/*
+ * The slot, or the next one that holds something: an op that was left without
+ * what it needs, because others failed or came late, takes what there is.
+ */
+static uint32_t resolve(const _Atomic uint32_t *ids, uint32_t slot)
+{
+	uint32_t i;
+
+	for (i = 0; i < NR_SLOTS && !ids[(slot + i) % NR_SLOTS]; i++)
+		;
+	return (slot + i) % NR_SLOTS;
+}
+
+static uint32_t id_of(struct doing *doing, uint32_t id)
+{
+	static const uint32_t ids[] = { 0, 1, 2, 1024, 1025, 4097, 0x7fffffff, 0xffffffff };
+
+	if (doing->op->spoil != SPOIL_ID)
+		return id;
+	return one_in(doing, 2) ? id + 1 + below(doing, 3) :
+	       ids[below(doing, sizeof(ids) / sizeof(*ids))];
+}
+
+/* Where an array is that the structure points to; @length bytes at @memory if all is well. */
+static uint64_t inner(struct doing *doing, void *memory, size_t length, bool input)
+{
+	uint8_t *at;
+
+	switch (doing->op->spoil) {
+	case SPOIL_INNER_HOLE:
+		return (uintptr_t)memory_block(MEMORY_HOLE);
+	case SPOIL_INNER_READONLY:
+		at = memory_block(MEMORY_READONLY);
+		break;
+	case SPOIL_INNER_RACING:
+		at = memory_block(MEMORY_RACING + below(doing, MEMORY_NR_RACING));
+		break;
+	case SPOIL_INNER_CUT:
+		at = memory_block(MEMORY_HOLE);
+		at -= below(doing, length + 1);
+		break;
+	case SPOIL_INNER_WRAP:
+		return WRAP_ADDRESS + below(doing, 4096);
+	case SPOIL_INNER_KERNEL:
+		return KERNEL_ADDRESS;
+	default:
+		return (uintptr_t)memory;
+	}
+	if (input)
+		memory_poke(at, memory, length);
+	return (uintptr_t)at;
+}
+
+static bool results_seen(const struct op *op)
+{
+	return op->spoil < SPOIL_ARG_HOLE || op->spoil > SPOIL_ARG_CUT;
+}
+
+/* May jobs be accepted or reaped without our seeing how many? */
+static bool effects_hidden(const struct op *op)
+{
+	return (op->kind == OP_SUBMIT && op->spoil == SPOIL_FLIP) ||
+	       ((op->kind == OP_SUBMIT || op->kind == OP_REAP) && !results_seen(op));
+}
+
+/* ---- memory and exports ---- */
+
+static void build_query(struct doing *doing)
+{
+	doing->any.query.size = sizeof(doing->any.query);
+}
+
+static void build_nop(struct doing *doing)
+{
+	doing->any.nop.size = sizeof(doing->any.nop);
+}
+
+static void build_info(struct doing *doing)
+{
+	static const uint32_t strides[] = { 8, 64, 128, 256, 344, 512, 4096, 20 };
+	struct kxfer_info *cmd = &doing->any.info;
+
+	*cmd = (struct kxfer_info) {
+		.size = sizeof(*cmd),
+		.kind = one_in(doing, 32) ? below(doing, 1000) : 1 + below(doing, 7),
+		.stride = strides[below(doing, 8)],
+		.cursor = one_in(doing, 2) ? 0 : below(doing, 64),
+		.nr = one_in(doing, 32) ? below(doing, 2000) : 1 + below(doing, 40),
+	};
+	cmd->records = inner(doing, doing->actor->room, 4096, false);
+}
+
+static void build_region_add(struct doing *doing)
+{
+	struct kxfer_region_add *cmd = &doing->any.region_add;
+	uint32_t block = below(doing, 12) ? below(doing, MEMORY_READONLY) :
+					    MEMORY_READONLY + below(doing, 8);
+	uint32_t offset = one_in(doing, 2) ? 0 : below(doing, MEMORY_BLOCK / 2);
+	uint32_t most = MEMORY_BLOCK - offset;
+
+	*cmd = (struct kxfer_region_add) {
+		.size = sizeof(*cmd),
+		.addr = (uintptr_t)memory_block(block) + offset,
+		.length = one_in(doing, 64) ? below(doing, 4 * MEMORY_BLOCK) :
+			  one_in(doing, 4) ? 1 + below(doing, most) :
+					     1 + below(doing, most < 20000 ? most : 20000),
+		.flags = below(doing, 8) ? KXFER_REGION_F_WRITE : 0,
+	};
+	if (block < MEMORY_PLAIN)
+		cmd->flags = 0;
+	if (one_in(doing, 64))
+		cmd->addr = WRAP_ADDRESS + below(doing, 4096);
+}
+
+static void done_region_add(struct doing *doing)
+{
+	const struct kxfer_region_add *cmd = &doing->any.region_add;
+
+	if (cmd->flags & KXFER_REGION_F_WRITE &&
+	    cmd->addr < (uintptr_t)memory_block(MEMORY_PLAIN))
+		model->kept_given = true;
+	if (!results_seen(doing->op))
+		return;
+	doing->session->regions[doing->slot] = cmd->region;
+	doing->session->region_bytes[doing->slot] = cmd->length;
+	doing->session->region_writable[doing->slot] = cmd->flags & KXFER_REGION_F_WRITE;
+}
+
+static void build_id(struct doing *doing, const _Atomic uint32_t *ids)
+{
+	doing->slot = resolve(ids, doing->slot);
+	doing->any.id = (struct kxfer_id) {
+		.size = sizeof(doing->any.id),
+		.id = id_of(doing, ids[doing->slot]),
+	};
+}
+
+static void build_region_del(struct doing *doing)
+{
+	build_id(doing, doing->session->regions);
+}
+
+static void done_region_del(struct doing *doing)
+{
+	doing->session->regions[doing->slot] = 0;
+}
+
+/* Of an export: session * NR_SLOTS + slot. */
+static void export_name(uint8_t *name, uint32_t number)
+{
+	snprintf((char *)name, KXFER_NAME_MAX + 1, "fuzz-%u", number);
+}
+
+static void build_rules(struct doing *doing)
+{
+	struct kxfer_export_add *cmd = &doing->any.export_add;
+	struct kxfer_rule *rules = (void *)doing->actor->jobs;
+	uint32_t i;
+
+	cmd->nr_rules = one_in(doing, 16) ? below(doing, 40) : 1 + below(doing, 3);
+	for (i = 0; i < cmd->nr_rules; i++) {
+		rules[i] = (struct kxfer_rule) {
+			.match = below(doing, one_in(doing, 32) ? 64 : 8),
+			.rights = below(doing, 4),
+			.uid = below(doing, 2) * 1000,
+			.gid = below(doing, 2) * 1000,
+		};
+		if (rules[i].match & KXFER_RULE_ADDR) {
+			rules[i].addr = kx_addr(kx_address(), 0);
+			rules[i].prefix_len = below(doing, 34);
+		}
+	}
+	/* The last one lets in whom it likes. */
+	if (cmd->nr_rules && !one_in(doing, 4))
+		rules[cmd->nr_rules - 1] = (struct kxfer_rule) { .rights = cmd->rights };
+	cmd->rules = inner(doing, rules, cmd->nr_rules * sizeof(*rules), true);
+}
+
+static void build_export_add(struct doing *doing)
+{
+	struct kxfer_export_add *cmd = &doing->any.export_add;
+	uint32_t region = resolve(doing->session->regions, doing->op->args[0] % NR_SLOTS);
+	uint32_t bytes = doing->session->region_bytes[region];
+	uint32_t offset = one_in(doing, 2) ? 0 : below(doing, bytes);
+
+	*cmd = (struct kxfer_export_add) {
+		.size = sizeof(*cmd),
+		.region = id_of(doing, doing->session->regions[region]),
+		.rights = one_in(doing, 4) ? 1 + below(doing, 3) : KXFER_RIGHT_ALL,
+		.offset = offset,
+		.length = one_in(doing, 2) ? bytes - offset : 1 + below(doing, bytes - offset),
+	};
+	if (!doing->session->region_writable[region] && !one_in(doing, 16))
+		cmd->rights = KXFER_RIGHT_READ;
+	if (one_in(doing, 32))
+		cmd->length += below(doing, 10000);
+	export_name(cmd->name, doing->number * NR_SLOTS + doing->slot);
+	if (one_in(doing, 128))
+		memory_fill(doing->random, cmd->name, 1 + below(doing, sizeof(cmd->name)));
+	if (one_in(doing, 8))
+		build_rules(doing);
+}
+
+static void done_export_add(struct doing *doing)
+{
+	if (!results_seen(doing->op))
+		return;
+	doing->session->exports[doing->slot] = doing->any.export_add.export_id;
+	doing->session->export_bytes[doing->slot] = doing->any.export_add.length;
+}
+
+static void build_export_del(struct doing *doing)
+{
+	build_id(doing, doing->session->exports);
+}
+
+static void done_export_del(struct doing *doing)
+{
+	doing->session->exports[doing->slot] = 0;
+}
+
+static void build_export_set(struct doing *doing)
+{
+	struct kxfer_export_set *cmd = &doing->any.export_set;
+
+	doing->slot = resolve(doing->session->exports, doing->slot);
+	*cmd = (struct kxfer_export_set) {
+		.size = sizeof(*cmd),
+		.export_id = id_of(doing, doing->session->exports[doing->slot]),
+		.content.length = below(doing, doing->session->export_bytes[doing->slot]),
+	};
+	if (one_in(doing, 16))
+		cmd->content.length = random_next(doing->random);
+	memory_fill(doing->random, cmd->content.sha256, KXFER_SHA256_SIZE);
+}
+
+/* ---- listeners, peers, targets ---- */
+
+static struct kxfer_addr draw_address(struct doing *doing, uint16_t port)
+{
+	struct kxfer_addr addr = kx_addr(one_in(doing, 8) ? kx_address6() : kx_address(), port);
+
+	if (one_in(doing, 32)) {
+		addr = kx_addr("10.77.0.99", port);	/* nobody */
+	} else if (one_in(doing, 32)) {
+		memset(&addr, 0, sizeof(addr));
+		addr.family = below(doing, 12);
+		memory_fill(doing->random, addr.addr, 1 + below(doing, 16));
+	}
+	return addr;
+}
+
+static void build_listen_add(struct doing *doing)
+{
+	struct kxfer_listen_add *cmd = &doing->any.listen_add;
+
+	*cmd = (struct kxfer_listen_add) {
+		.size = sizeof(*cmd),
+		.flags = below(doing, 4) ? 0 : below(doing, 4),
+		.addr = draw_address(doing, KXFER_PORT + 1 + doing->slot),
+	};
+}
+
+static void done_listen_add(struct doing *doing)
+{
+	if (results_seen(doing->op))
+		model->listeners[doing->slot] = doing->any.listen_add.listener;
+}
+
+static void build_listen_del(struct doing *doing)
+{
+	struct kxfer_listen_del *cmd = &doing->any.listen_del;
+
+	*cmd = (struct kxfer_listen_del) {
+		.size = sizeof(*cmd),
+		.listener = model->listeners[doing->slot],
+	};
+	/* Not the one that all the others need. */
+	if (doing->op->spoil == SPOIL_ID)
+		cmd->listener = random_next(doing->random) | 1ull << 32;
+}
+
+static void build_peer_open(struct doing *doing)
+{
+	struct kxfer_peer_open *cmd = &doing->any.peer_open;
+	uint16_t port = one_in(doing, 16) ? KXFER_PORT + 1 + below(doing, NR_SLOTS) : 0;
+
+	*cmd = (struct kxfer_peer_open) {
+		.size = sizeof(*cmd),
+		.remote = draw_address(doing, port),
+		.context = one_in(doing, 4) ? below(doing, 3) : 0,
+		.tos = one_in(doing, 16) ? 8 : 0,
+		.timeout_ms = one_in(doing, 16) ? below(doing, 20) : 3000,
+	};
+	if (one_in(doing, 8))
+		cmd->local = kx_addr(kx_address(), 0);
+	if (one_in(doing, 8))
+		snprintf((char *)cmd->device, sizeof(cmd->device), "%s",
+			 one_in(doing, 8) ? "nothing0" : kx_device());
+	if (one_in(doing, 64))
+		cmd->context = random_next(doing->random);
+	/* Whom nobody is asked for long. */
+	if (cmd->remote.family != AF_INET || cmd->remote.addr[3] == 99)
+		cmd->timeout_ms = cmd->timeout_ms % 500 + 1;
+}
+
+static void done_peer_open(struct doing *doing)
+{
+	if (results_seen(doing->op))
+		doing->session->peers[doing->slot] = doing->any.peer_open.peer;
+}
+
+static void build_peer_close(struct doing *doing)
+{
+	build_id(doing, doing->session->peers);
+}
+
+static void done_peer_close(struct doing *doing)
+{
+	doing->session->peers[doing->slot] = 0;
+}
+
+static void build_peer_list(struct doing *doing)
+{
+	struct kxfer_peer_list *cmd = &doing->any.peer_list;
+
+	doing->slot = resolve(doing->session->peers, doing->slot);
+	*cmd = (struct kxfer_peer_list) {
+		.size = sizeof(*cmd),
+		.peer = id_of(doing, doing->session->peers[doing->slot]),
+		.timeout_ms = one_in(doing, 32) ? below(doing, 3) : 2000,
+		.cursor = one_in(doing, 2) ? 0 : below(doing, 100),
+		.nr = one_in(doing, 32) ? below(doing, 2000) : 1 + below(doing, 20),
+	};
+	cmd->exports = inner(doing, doing->actor->room, 4096, false);
+}
+
+/* An export as args[1] says, or the next that is there: session * NR_SLOTS + slot. */
+static uint32_t find_export(uint32_t from)
+{
+	uint32_t i;
+
+	for (i = 0; i < NR_SESSIONS * NR_SLOTS; i++) {
+		uint32_t at = (from + i) % (NR_SESSIONS * NR_SLOTS);
+
+		if (model->sessions[at / NR_SLOTS].exports[at % NR_SLOTS])
+			return at;
+	}
+	return from;
+}
+
+static void build_target_open(struct doing *doing)
+{
+	struct kxfer_target_open *cmd = &doing->any.target_open;
+	uint32_t from = doing->op->args[1] % (NR_SESSIONS * NR_SLOTS + 1);
+	uint32_t peer = resolve(doing->session->peers, doing->op->args[0] % NR_SLOTS);
+
+	*cmd = (struct kxfer_target_open) {
+		.size = sizeof(*cmd),
+		.peer = id_of(doing, doing->session->peers[peer]),
+		.rights = one_in(doing, 8) ? below(doing, 4) : 0,
+		.timeout_ms = one_in(doing, 32) ? below(doing, 3) : 3000,
+	};
+	if (from == NR_SESSIONS * NR_SLOTS)
+		strcpy((char *)cmd->name, KXFER_PING_NAME);
+	else
+		export_name(cmd->name, find_export(from));
+}
+
+static void done_target_open(struct doing *doing)
+{
+	if (!results_seen(doing->op))
+		return;
+	doing->session->targets[doing->slot] = doing->any.target_open.target;
+	doing->session->target_bytes[doing->slot] = doing->any.target_open.length;
+	doing->session->target_rights[doing->slot] = doing->any.target_open.granted;
+}
+
+static void build_target_close(struct doing *doing)
+{
+	build_id(doing, doing->session->targets);
+}
+
+static void done_target_close(struct doing *doing)
+{
+	doing->session->targets[doing->slot] = 0;
+}
+
+static void build_target_info(struct doing *doing)
+{
+	struct kxfer_target_info *cmd = &doing->any.target_info;
+
+	doing->slot = resolve(doing->session->targets, doing->slot);
+	*cmd = (struct kxfer_target_info) {
+		.size = sizeof(*cmd),
+		.target = id_of(doing, doing->session->targets[doing->slot]),
+		.timeout_ms = 2000,
+	};
+	if (one_in(doing, 4)) {
+		cmd->at_least = below(doing, 4);
+		cmd->timeout_ms = 1 + below(doing, 5);
+	}
+}
+
+/* ---- jobs ---- */
+
+static uint64_t draw_deadline(struct doing *doing, uint32_t ms)
+{
+	return one_in(doing, 16) ? 1 : kx_now_ns() + below(doing, ms * 1000000);
+}
+
+static uint64_t draw_offset(struct doing *doing, uint32_t bytes, uint64_t length)
+{
+	if (one_in(doing, 128))
+		return random_next(doing->random);
+	return length < bytes && !one_in(doing, 3) ? below(doing, bytes - length + 1) : 0;
+}
+
+static void draw_transfer(struct doing *doing, struct kxfer_job *job, uint32_t region)
+{
+	uint32_t local = doing->session->region_bytes[region];
+	uint32_t remote = doing->session->target_bytes[doing->slot];
+	uint32_t most = local < remote ? local : remote;
+
+	if (!doing->session->region_writable[region] && !one_in(doing, 8) &&
+	    doing->session->target_rights[doing->slot] & KXFER_RIGHT_WRITE)
+		job->op = KXFER_OP_WRITE;
+	job->region = id_of(doing, doing->session->regions[region]);
+	if (!one_in(doing, 8) && most > 4096)
+		most = 4096;
+	if (!one_in(doing, 2) && most > 200)
+		most = 200;
+	job->length = one_in(doing, 128) ? random_next(doing->random) : 1 + below(doing, most);
+	job->region_offset = draw_offset(doing, local, job->length);
+	job->target_offset = draw_offset(doing, remote, job->length);
+	if (job->op == KXFER_OP_WRITE && one_in(doing, 4))
+		job->flags = KXFER_JOB_F_LOCAL_ONLY;
+}
+
+static void draw_job(struct doing *doing, struct kxfer_job *job, uint32_t region)
+{
+	static const uint8_t ops[] = {
+		KXFER_OP_READ, KXFER_OP_READ, KXFER_OP_READ, KXFER_OP_READ, KXFER_OP_READ,
+		KXFER_OP_WRITE, KXFER_OP_WRITE, KXFER_OP_NOTIFY, KXFER_OP_NOP,
+	};
+	/* What is not posted must be seen, so that what is posted can be counted. */
+	bool unseen = doing->actor->child || !results_seen(doing->op);
+	uint32_t nr_ops = sizeof(ops) - unseen;
+
+	*job = (struct kxfer_job) {
+		.op = one_in(doing, 256) ? below(doing, 9) :
+					   ops[below(doing, nr_ops)],
+		.user_data = below(doing, 64),
+	};
+	if (one_in(doing, 32))
+		job->deadline_ns = draw_deadline(doing, 3);
+	/* A right that is not there is asked for now and then. */
+	if ((job->op == KXFER_OP_WRITE || job->op == KXFER_OP_NOTIFY) && !one_in(doing, 32) &&
+	    !(doing->session->target_rights[doing->slot] & KXFER_RIGHT_WRITE))
+		job->op = KXFER_OP_READ;
+	if (job->op != KXFER_OP_NOP)
+		job->target = id_of(doing, doing->session->targets[doing->slot]);
+	if (job->op == KXFER_OP_READ || job->op == KXFER_OP_WRITE)
+		draw_transfer(doing, job, region);
+	if (job->op == KXFER_OP_NOTIFY)
+		job->cookie = random_next(doing->random);
+}
+
+static void build_submit(struct doing *doing)
+{
+	struct kxfer_submit *cmd = &doing->any.submit;
+	uint8_t *jobs = doing->actor->jobs;
+	uint32_t region = resolve(doing->session->regions, doing->op->args[0] % NR_SLOTS), i;
+
+	doing->slot = resolve(doing->session->targets, doing->slot);
+	*cmd = (struct kxfer_submit) {
+		.size = sizeof(*cmd),
+		.nr_jobs = one_in(doing, 8) ? below(doing, CALL_JOBS + 1) : 1 + below(doing, 16),
+		.stride = one_in(doing, 4) ? 64 + 8 * below(doing, 25) : 64,
+	};
+	memset(jobs, 0, cmd->nr_jobs * cmd->stride);
+	for (i = 0; i < cmd->nr_jobs; i++)
+		draw_job(doing, (void *)(jobs + i * cmd->stride), region);
+	cmd->jobs = inner(doing, jobs, cmd->nr_jobs * cmd->stride, true);
+	if (one_in(doing, 3))
+		return;
+	cmd->nr_completions = 1 + below(doing, 300);
+	cmd->completions = one_in(doing, 2) ? (uintptr_t)doing->actor->room :
+			   inner(doing, doing->actor->room, 4096, false);
+	cmd->wait = below(doing, cmd->nr_completions + 1);
+	if (!one_in(doing, 4))
+		cmd->deadline_ns = draw_deadline(doing, 4);
+}
+
+static uint32_t count_nops(const struct kxfer_submit *cmd, const uint8_t *jobs)
+{
+	uint32_t nops = 0, i;
+
+	for (i = 0; i < cmd->accepted; i++)
+		nops += ((const struct kxfer_job *)(jobs + i * cmd->stride))->op == KXFER_OP_NOP;
+	return nops;
+}
+
+/* Is that how a job may end? Only if nobody else writes there. */
+static void look_at_completions(struct doing *doing, uint64_t where, uint32_t nr)
+{
+	static const int known[] = {
+		0, ETIMEDOUT, ECANCELED, ECONNRESET, EKEYREVOKED, EREMOTEIO, EAGAIN, ENODEV,
+	};
+	const struct kxfer_completion *done = (void *)doing->actor->room;
+	uint32_t i;
+	size_t j;
+
+	for (i = 0; where == (uintptr_t)done && i < nr; i++) {
+		for (j = 0; j < sizeof(known) / sizeof(*known); j++)
+			if (done[i].status == -known[j])
+				break;
+		if (j == sizeof(known) / sizeof(*known) || done[i].op > KXFER_OP_NOTIFY ||
+		    (done[i].status && done[i].bytes) ||
+		    done[i].completed_ns < done[i].submitted_ns)
+			model_find("a completion of op %u has status %d, %llu bytes", done[i].op,
+				   done[i].status, (unsigned long long)done[i].bytes);
+	}
+}
+
+static void done_submit(struct doing *doing)
+{
+	const struct kxfer_submit *cmd = &doing->any.submit;
+
+	if (doing->op->spoil == SPOIL_FLIP)
+		tally->nops_accepted += cmd->accepted;
+	if (effects_hidden(doing->op))
+		return;
+	if (cmd->accepted > cmd->nr_jobs || cmd->reaped > cmd->nr_completions ||
+	    !cmd->error != (cmd->accepted == cmd->nr_jobs))
+		model_find("SUBMIT of %u says %u accepted, %u reaped, error %u", cmd->nr_jobs,
+			   cmd->accepted, cmd->reaped, cmd->error);
+	doing->session->accepted += cmd->accepted;
+	doing->session->reaped += cmd->reaped;
+	if (doing->op->spoil < SPOIL_INNER_HOLE)
+		tally->nops_accepted += count_nops(cmd, doing->actor->jobs);
+	else
+		tally->nops_accepted += cmd->accepted;
+	look_at_completions(doing, cmd->completions, cmd->reaped);
+}
+
+static void build_reap(struct doing *doing)
+{
+	struct kxfer_reap *cmd = &doing->any.reap;
+
+	*cmd = (struct kxfer_reap) {
+		.size = sizeof(*cmd),
+		.nr = one_in(doing, 64) ? below(doing, 5000) : 1 + below(doing, 100),
+	};
+	cmd->completions = inner(doing, doing->actor->room, 4096, false);
+	if (one_in(doing, 2))
+		return;
+	cmd->wait = below(doing, cmd->nr + 1);
+	if (!one_in(doing, 4))
+		cmd->deadline_ns = draw_deadline(doing, 4);
+}
+
+static void done_reap(struct doing *doing)
+{
+	const struct kxfer_reap *cmd = &doing->any.reap;
+
+	if (!results_seen(doing->op))
+		return;
+	doing->session->reaped += cmd->reaped;
+	look_at_completions(doing, cmd->completions, cmd->reaped);
+}
+
+static void build_cancel(struct doing *doing)
+{
+	doing->any.cancel = (struct kxfer_cancel) {
+		.size = sizeof(doing->any.cancel),
+		.flags = one_in(doing, 2) ? KXFER_CANCEL_F_ALL : 0,
+		.user_data = one_in(doing, 2) ? 0 : below(doing, 64),
+	};
+}
+
+static void build_event_reap(struct doing *doing)
+{
+	struct kxfer_event_reap *cmd = &doing->any.event_reap;
+
+	*cmd = (struct kxfer_event_reap) {
+		.size = sizeof(*cmd),
+		.nr = one_in(doing, 32) ? below(doing, 2000) : 1 + below(doing, 50),
+		.wait = one_in(doing, 4),
+		.deadline_ns = draw_deadline(doing, 3),
+	};
+	cmd->events = inner(doing, doing->actor->room, 4096, false);
+}
+
+/* Random bytes under a number of ours or of nobody. */
+static void build_raw(struct doing *doing)
+{
+	memory_fill(doing->random, doing->any.bytes, 256);
+	doing->any.size = below(doing, 300);
+	doing->cmd = one_in(doing, 8) ? random_next(doing->random) :
+					_IO(KXFER_TYPE, below(doing, 0x40));
+}
+
+#define CALL(id, member, build, done) \
+	[OP_##id] = { KXFER_##id, sizeof(struct kxfer_##member), build, done }
+
+static const struct call {
+	unsigned long cmd;
+	uint32_t size;
+	void (*build)(struct doing *doing);
+	void (*done)(struct doing *doing);
+} calls[OP_NR_CALLS] = {
+	CALL(QUERY, query, build_query, NULL),
+	CALL(NOP, nop, build_nop, NULL),
+	CALL(INFO, info, build_info, NULL),
+	CALL(REGION_ADD, region_add, build_region_add, done_region_add),
+	CALL(REGION_DEL, id, build_region_del, done_region_del),
+	CALL(EXPORT_ADD, export_add, build_export_add, done_export_add),
+	CALL(EXPORT_DEL, id, build_export_del, done_export_del),
+	CALL(EXPORT_SET, export_set, build_export_set, NULL),
+	CALL(LISTEN_ADD, listen_add, build_listen_add, done_listen_add),
+	CALL(LISTEN_DEL, listen_del, build_listen_del, NULL),
+	CALL(PEER_OPEN, peer_open, build_peer_open, done_peer_open),
+	CALL(PEER_CLOSE, id, build_peer_close, done_peer_close),
+	CALL(PEER_LIST, peer_list, build_peer_list, NULL),
+	CALL(TARGET_OPEN, target_open, build_target_open, done_target_open),
+	CALL(TARGET_CLOSE, id, build_target_close, done_target_close),
+	CALL(TARGET_INFO, target_info, build_target_info, NULL),
+	CALL(SUBMIT, submit, build_submit, done_submit),
+	CALL(REAP, reap, build_reap, done_reap),
+	CALL(CANCEL, cancel, build_cancel, NULL),
+	CALL(EVENT_REAP, event_reap, build_event_reap, NULL),
+	[OP_RAW] = { 0, 256, build_raw, NULL },
+};
+
+static void spoil(struct doing *doing, uint32_t size)
+{
+	union any *any = &doing->any;
+	uint32_t bit;
+
+	switch (doing->op->spoil) {
+	case SPOIL_SIZE_SMALL:
+		any->size = below(doing, size);
+		break;
+	case SPOIL_SIZE_ZEROS:
+		any->size = size + below(doing, 4096 - size + 1);
+		break;
+	case SPOIL_SIZE_JUNK:
+		any->size = size + 1 + below(doing, 64);
+		any->bytes[size + below(doing, any->size - size)] = 1 + below(doing, 255);
+		break;
+	case SPOIL_SIZE_HUGE:
+		any->size = one_in(doing, 2) ? 4097 : random_next(doing->random) | 0x1000;
+		break;
+	case SPOIL_FLIP:
+		bit = 32 + below(doing, 8 * size - 32);
+		any->bytes[bit / 8] ^= 1 << bit % 8;
+		break;
+	case SPOIL_CMD:
+		doing->cmd |= 1ul << (16 + below(doing, 16));
+		break;
+	}
+}
+
+/* Where the structure is; @size bytes of it. */
+static void *place(struct doing *doing, uint32_t size)
+{
+	uint8_t *at;
+
+	switch (doing->op->spoil) {
+	case SPOIL_ARG_HOLE:
+		return one_in(doing, 2) ? memory_block(MEMORY_HOLE) : (void *)KERNEL_ADDRESS;
+	case SPOIL_ARG_READONLY:
+		at = memory_block(MEMORY_READONLY);
+		break;
+	case SPOIL_ARG_RACING:
+		at = memory_block(MEMORY_RACING + below(doing, MEMORY_NR_RACING));
+		at += MEMORY_BLOCK / 2 + below(doing, 8192);
+		break;
+	case SPOIL_ARG_CUT:
+		at = memory_block(MEMORY_HOLE);
+		at -= below(doing, size + 1);
+		break;
+	default:
+		return &doing->any;
+	}
+	memory_poke(at, &doing->any, size);
+	return at;
+}
+
+static uint32_t open_session(uint32_t number)
+{
+	uint32_t i;
+
+	for (i = 0; i < NR_SESSIONS && !model->sessions[number].open; i++)
+		number = (number + 1) % NR_SESSIONS;
+	return number;
+}
+
+/** call_do() - one that is an ioctl */
+void call_do(struct actor *actor, const struct op *op)
+{
+	const struct call *call = &calls[op->kind];
+	uint32_t number = open_session(op->session);
+	struct doing doing = {
+		.actor = actor,
+		.op = op,
+		.number = number,
+		.session = &model->sessions[number],
+		.slot = op->slot,
+		.random = &actor->random,
+		.cmd = call->cmd,
+	};
+	int ret;
+
+	call->build(&doing);
+	if (effects_hidden(op))
+		doing.session->inexact = true;
+	spoil(&doing, call->size);
+	ret = ioctl(MODEL_FD + number, doing.cmd, place(&doing, call->size)) ? errno : 0;
+	tally_call(op, ret);
+	if (!ret && call->done)
+		call->done(&doing);
+}

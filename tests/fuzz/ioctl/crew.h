@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Crew: the threads that run a sequence, and one that looks after them.
+ *
+ * Each thread does the ops that carry its number, in order; at SYNC all wait for
+ * each other. The one that looks after them sends a signal to whoever waits for
+ * long, changes page tables at random while there are several, and ends the
+ * program when a call does not return at all.
+ */
+#ifndef KXFER_FUZZ_CREW_H
+#define KXFER_FUZZ_CREW_H
+
+#include <stdint.h>
+
+#include "op.h"
+
+int crew_start(uint32_t nr_threads, uint64_t seed);
+void crew_run(const struct sequence *sequence);
+
+#endif /* KXFER_FUZZ_CREW_H */

@@ -55,7 +55,7 @@ vm: ## a shell in a virtual machine with kxfer on soft RoCE
 
 ##@ Test
 .PHONY: check check-debug check-smp check-smp-smoke check-unit check-asan fuzz fuzz-parsers
-.PHONY: kselftest-install mutants lint
+.PHONY: storm kselftest-install mutants lint
 check: ## everything, on every kernel and provider (KERNELS, PROVIDERS, TESTS narrow it down)
 	@scripts/setup check
 	@set -e; for kernel in $(KERNELS); do $(MAKE) kmod siw KERNEL=$$kernel; \
@@ -106,10 +106,15 @@ mutants: ## is each of tests/mutants, a defect, caught by the tests?
 	@scripts/setup check
 	@tests/mutants/run
 
-fuzz: ## fuzzers for a while (DURATION=600, FUZZ=ioctl, KERNEL, PROVIDER)
+fuzz: ## fuzzers for a while (DURATION=600, FUZZ=ioctl or wire, KERNEL, PROVIDER)
 	@scripts/setup check
 	@$(MAKE) kmod kselftest-install $(if $(filter siw,$(PROVIDER)),siw)
 	@KERNEL=$(KERNEL) tests/fuzz/run $(or $(FUZZ),all) $(or $(DURATION),600) $(FUZZ_ARGS)
+
+storm: ## removal, reload, kills and shortage under load, for long (STORM, KERNEL, PROVIDER)
+	@scripts/setup check
+	@$(MAKE) kmod userspace kselftest-install $(if $(filter siw,$(PROVIDER)),siw)
+	@KERNEL=$(KERNEL) tests/storm/run $(STORM)
 
 lint: ## style and static checks
 	@scripts/setup lint

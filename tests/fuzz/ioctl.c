@@ -32,6 +32,7 @@
 #include "ioctl/model.h"
 #include "ioctl/tally.h"
 #include "kselftest.h"
+#include "words.h"
 
 #define MIN_GOOD_PERCENT	30
 #define CALLS_PER_JOB		20	/* a million calls: 50,000 jobs posted, at least */
@@ -318,18 +319,6 @@ static void set_option(int option)
 	}
 }
 
-/* Those of the environment, for who runs tests by their names alone. */
-static int take_environment(char **words, int room)
-{
-	char *text = getenv("KXFER_FUZZ_ARGUMENTS"), *save, *word;
-	int nr = 1;
-
-	for (word = text ? strtok_r(text, " ", &save) : NULL; word && nr < room;
-	     word = strtok_r(NULL, " ", &save))
-		words[nr++] = word;
-	return nr;
-}
-
 static void read_options(int argc, char **argv)
 {
 	static const struct option known[] = {
@@ -352,14 +341,10 @@ static void read_options(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	char *words[32] = { argv[0] };
 	uint64_t begin;
 	bool good;
 
-	if (argc == 1) {
-		argc = take_environment(words, ARRAY_SIZE(words) - 1);
-		argv = words;
-	}
+	argc = words_or_environment(argc, &argv);
 	read_options(argc, argv);
 	if (options.dump)
 		return dump();

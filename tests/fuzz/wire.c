@@ -5,6 +5,8 @@
  *
  *	wire [--seed N] [--messages N] [--duration SECONDS]
  *
+ * Without arguments they are taken from KXFER_FUZZ_ARGUMENTS, separated by blanks.
+ *
  * Each round forks an attacker (tests/lib/attack.h) with a seed of its own: an
  * invader against a listener of this node, or an ambusher together with a victim
  * that opens it as a peer. Some are killed, some end by themselves in the middle.
@@ -27,6 +29,7 @@
 #include "kselftest_harness.h"
 #include "raw_peer.h"
 #include "rig.h"
+#include "words.h"
 
 #define PAGE		4096UL
 #define OPEN_BYTES	(32 * PAGE)
@@ -656,6 +659,7 @@ TEST_HARNESS_MAIN
 
 int main(int argc, char **argv)
 {
+	argc = words_or_environment(argc, &argv);
 	read_options(argc, argv);
 	optind = 1;
 	return run_tests(1, argv);

@@ -611,13 +611,15 @@ static void look_at_completions(struct doing *doing, uint64_t where, uint32_t nr
 static void done_submit(struct doing *doing)
 {
 	const struct kxfer_submit *cmd = &doing->any.submit;
+	bool all;
 
 	if (doing->op->spoil == SPOIL_FLIP)
 		tally->nops_accepted += cmd->accepted;
 	if (effects_hidden(doing->op))
 		return;
+	all = cmd->accepted == cmd->nr_jobs;
 	if (cmd->accepted > cmd->nr_jobs || cmd->reaped > cmd->nr_completions ||
-	    !cmd->error != (cmd->accepted == cmd->nr_jobs))
+	    all == !!cmd->error)
 		model_find("SUBMIT of %u says %u accepted, %u reaped, error %u", cmd->nr_jobs,
 			   cmd->accepted, cmd->reaped, cmd->error);
 	doing->session->accepted += cmd->accepted;

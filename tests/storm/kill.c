@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Many processes with many jobs in flight each are killed at random. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "baseline.h"
+#include "kselftest_harness.h"
+#include "storm.h"
+
+#define LENGTH		(128u * 1024)
+#define NR_JOBS		64
+
+FIXTURE(kill)
+{
+	struct rig rig;
+	struct storm storm;
+	struct baseline baseline;
+};
+
+FIXTURE_SETUP(kill)
+{
+	struct rig_options options = { .length = LENGTH };
+
+	self->rig.server = -1;
+	if (geteuid())
+		SKIP(return, "needs root");
+	/* The link is there before anything is counted. */
+	ASSERT_EQ(0, rig_open(&self->rig, &options));
+	ASSERT_EQ(0, rig_move(&self->rig, KXFER_OP_READ, 0, 0, LENGTH));
+	close(self->rig.client);
+	self->rig.client = -1;
+	ASSERT_EQ(0, baseline_take(self->rig.server, &self->baseline));
+}
+
+FIXTURE_TEARDOWN(kill)
+{
+	storm_end(&self->storm);
+	rig_close(&self->rig);
+}
+
+TEST_F_TIMEOUT(kill, nothing_of_the_killed_is_left, 3600)
+{
+	uint32_t nr = storm_amount(16, 64), seconds = storm_amount(6, 300), killed = 0;
+	uint64_t jobs = kx_counter(self->rig.server, "jobs_completed");
+	unsigned int seed = getpid();
+	const char *wrong;
+	uint64_t end;
+
+	ASSERT_EQ(0, storm_start(&self->storm, &self->rig, nr, NR_JOBS));
+	end = kx_deadline_ns(seconds * 1000);
+	while (kx_now_ns() < end) {
+		kx_sleep_ms(rand_r(&seed) % 60);
+		ASSERT_EQ(0, storm_replace(&self->storm, rand_r(&seed) % nr));
+		killed++;
+	}
+	/* They also got something done, and still do. */
+	EXPECT_TRUE(storm_blows(self->rig.server, 30000));
+	jobs = kx_counter(self->rig.server, "jobs_completed") - jobs;
+	TH_LOG("%u of %u processes killed in %u s, %llu jobs done", killed, nr, seconds,
+	       (unsigned long long)jobs);
+	EXPECT_LT(seconds, killed);
+	storm_end(&self->storm);
+	wrong = baseline_wait(self->rig.server, &self->baseline, BASELINE_WAIT_MS);
+	EXPECT_EQ(NULL, wrong) {
+		TH_LOG("%s", wrong);
+	}
+}
+
+TEST_HARNESS_MAIN

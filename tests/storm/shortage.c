@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory is short: a cgroup's limit ends processes in the middle of their calls,
+ * and where the kernel can inject failures one page allocation in a hundred fails.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "baseline.h"
+#include "kselftest_harness.h"
+#include "storm.h"
+
+#define LENGTH		(2048u * 1024)
+#define NR_WORKERS	8
+#define NR_JOBS		64
+#define GROUPS		"/sys/fs/cgroup"
+#define GROUP		GROUPS "/shortage"
+#define LIMIT_BYTES	"8388608"	/* some of the workers fit */
+#define FAIL_PAGES	"/sys/kernel/debug/fail_page_alloc"
+
+static int put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+FIXTURE(shortage)
+{
+	struct rig rig;
+	struct storm storm;
+	struct baseline baseline;
+};
+
+FIXTURE_SETUP(shortage)
+{
+	struct rig_options options = { .length = LENGTH };
+
+	self->rig.server = -1;
+	if (geteuid())
+		SKIP(return, "needs root");
+	ASSERT_EQ(0, rig_open(&self->rig, &options));
+	ASSERT_EQ(0, rig_move(&self->rig, KXFER_OP_READ, 0, 0, LENGTH));
+	close(self->rig.client);
+	self->rig.client = -1;
+	ASSERT_EQ(0, baseline_take(self->rig.server, &self->baseline));
+}
+
+FIXTURE_TEARDOWN(shortage)
+{
+	put(FAIL_PAGES "/probability", "0");
+	storm_end(&self->storm);
+	rmdir(GROUP);
+	rig_close(&self->rig);
+}
+
+/* Works again, and nothing is left. */
+static void ends_clean(struct __test_metadata *_metadata, struct _test_data_shortage *self)
+{
+	const char *wrong;
+
+	EXPECT_TRUE(storm_blows(self->rig.server, 30000)) {
+		TH_LOG("no job gets done any more");
+	}
+	storm_end(&self->storm);
+	wrong = baseline_wait(self->rig.server, &self->baseline, BASELINE_WAIT_MS);
+	EXPECT_EQ(NULL, wrong) {
+		TH_LOG("%s", wrong);
+	}
+}
+
+static long oom_kills(void)
+{
+	FILE *file = fopen(GROUP "/memory.events", "re");
+	char line[64];
+	long n = -1;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "oom_kill %ld", &n) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return n;
+}
+
+/* Whoever has been ended is started again. */
+static void tend(struct storm *storm)
+{
+	uint32_t i;
+
+	for (i = 0; i < storm->nr_workers; i++) {
+		if (waitpid(storm->workers[i], NULL, WNOHANG) == storm->workers[i]) {
+			storm->workers[i] = 0;
+			storm_replace(storm, i);
+		}
+	}
+}
+
+TEST_F_TIMEOUT(shortage, of_a_cgroup, 3600)
+{
+	uint32_t seconds = storm_amount(4, 60);
+	uint64_t end;
+	long kills;
+
+	put(GROUPS "/cgroup.subtree_control", "+memory");
+	if (mkdir(GROUP, 0755) || put(GROUP "/memory.max", LIMIT_BYTES))
+		SKIP(return, "no memory controller");
+	put(GROUP "/memory.swap.max", "0");
+	self->storm.group = GROUP;
+	ASSERT_EQ(0, storm_start(&self->storm, &self->rig, NR_WORKERS, NR_JOBS));
+	end = kx_deadline_ns(seconds * 1000);
+	while (kx_now_ns() < end) {
+		tend(&self->storm);
+		kx_sleep_ms(20);
+	}
+	kills = oom_kills();
+	TH_LOG("%ld processes ended by the limit in %u s", kills, seconds);
+	EXPECT_LT(0, kills);
+	storm_end(&self->storm);
+	self->storm.group = NULL;
+	ASSERT_EQ(0, storm_start(&self->storm, &self->rig, 1, NR_JOBS));
+	ends_clean(_metadata, self);
+}
+
+static uint32_t fail_one_in_a_hundred(void)
+{
+	/* Those that may wait too; quietly; for ever, that is till we say so. */
+	return put(FAIL_PAGES "/ignore-gfp-wait", "N") || put(FAIL_PAGES "/min-order", "0") ||
+	       put(FAIL_PAGES "/verbose", "0") || put(FAIL_PAGES "/times", "-1") ||
+	       put(FAIL_PAGES "/probability", "1");
+}
+
+TEST_F_TIMEOUT(shortage, of_pages, 3600)
+{
+	uint32_t seconds = storm_amount(4, 60), i = 0;
+	uint64_t end;
+
+	if (access(FAIL_PAGES, F_OK))
+		SKIP(return, "the kernel cannot inject failures");
+	ASSERT_EQ(0, storm_start(&self->storm, &self->rig, NR_WORKERS, NR_JOBS));
+	ASSERT_TRUE(storm_blows(self->rig.server, 30000));
+	ASSERT_EQ(0, fail_one_in_a_hundred());
+	end = kx_deadline_ns(seconds * 1000);
+	while (kx_now_ns() < end) {
+		kx_sleep_ms(50);
+		/* New ones allocate most. */
+		storm_replace(&self->storm, i++ % NR_WORKERS);
+	}
+	put(FAIL_PAGES "/probability", "0");
+	storm_end(&self->storm);
+	ASSERT_EQ(0, storm_start(&self->storm, &self->rig, 1, NR_JOBS));
+	ends_clean(_metadata, self);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Signals come during every wait: whatever a call was doing, it ends as the
+ * contract says, and what it began is either done or not.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "baseline.h"
+#include "kselftest_harness.h"
+#include "storm.h"
+
+#define LENGTH	(1024u * 1024)
+
+static unsigned int seed;
+static volatile sig_atomic_t nr_signals;
+
+static void again(int signal)
+{
+	struct itimerval timer = { .it_value.tv_usec = 100 + rand_r(&seed) % 5000 };
+
+	nr_signals++;
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static void signals_begin(void)
+{
+	struct sigaction action = { .sa_handler = again };
+
+	sigaction(SIGALRM, &action, NULL);
+	again(SIGALRM);
+}
+
+static void signals_end(void)
+{
+	struct itimerval timer = {};
+
+	signal(SIGALRM, SIG_IGN);
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+FIXTURE(signal)
+{
+	struct rig rig;
+	struct baseline baseline;
+};
+
+FIXTURE_SETUP(signal)
+{
+	struct rig_options options = { .length = LENGTH };
+
+	self->rig.server = -1;
+	if (geteuid())
+		SKIP(return, "needs root");
+	seed = getpid();
+	ASSERT_EQ(0, rig_open(&self->rig, &options));
+	ASSERT_EQ(0, rig_move(&self->rig, KXFER_OP_READ, 0, 0, LENGTH));
+	close(self->rig.client);
+	self->rig.client = -1;
+	ASSERT_EQ(0, baseline_take(self->rig.server, &self->baseline));
+}
+
+FIXTURE_TEARDOWN(signal)
+{
+	rig_close(&self->rig);
+}
+
+/* Interrupted calls; and jobs, which may not get lost. */
+struct tally {
+	uint32_t eintr_reap;
+	uint32_t eintr_event;
+	uint32_t eintr_info;
+	uint32_t cut_submits;
+	uint32_t accepted;
+	uint32_t reaped;
+	uint32_t rounds;
+};
+
+static int submit_and_wait(struct rig *rig, struct tally *tally)
+{
+	struct kxfer_completion done[32];
+	struct kxfer_job jobs[32];
+	struct kxfer_submit cmd = {
+		.size = sizeof(cmd),
+		.jobs = (uintptr_t)jobs,
+		.nr_jobs = 32,
+		.stride = sizeof(*jobs),
+		.completions = (uintptr_t)done,
+		.nr_completions = 32,
+		.wait = 32,
+	};
+	int ret, i;
+
+	for (i = 0; i < 32; i++)
+		jobs[i] = rig_job(rig, i % 2 ? KXFER_OP_READ : KXFER_OP_WRITE, 0, 0, LENGTH / 4);
+	ret = kx_call(rig->client, KXFER_SUBMIT, &cmd);
+	if (ret)
+		return ret;
+	tally->accepted += cmd.accepted;
+	tally->reaped += cmd.reaped;
+	tally->cut_submits += cmd.reaped < cmd.accepted;
+	return 0;
+}
+
+static int reap_all(struct rig *rig, struct tally *tally)
+{
+	struct kxfer_completion done[64];
+	int ret;
+
+	while (tally->reaped < tally->accepted) {
+		ret = kx_reap(rig->client, done, 64, 64, RIG_WAIT_MS);
+		if (!ret)
+			return -ENOMSG;
+		if (ret < 0 && ret != -EINTR)
+			return ret;
+		tally->eintr_reap += ret < 0;
+		tally->reaped += ret < 0 ? 0 : ret;
+	}
+	return 0;
+}
+
+/* Waits that nothing but a signal or time ends. */
+static int wait_in_vain(struct rig *rig, struct tally *tally)
+{
+	struct kxfer_content content;
+	struct kxfer_event event;
+	int ret;
+
+	ret = kx_target_info(rig->client, rig->target, 1000, 20, &content);
+	tally->eintr_info += ret == -EINTR;
+	if (ret != -EINTR && ret != -ETIMEDOUT)
+		return ret ?: -EPROTO;
+	ret = kx_event_reap(rig->server, &event, 1, 20);
+	tally->eintr_event += ret == -EINTR;
+	return ret == -EINTR || ret == -ETIMEDOUT ? 0 : ret ?: -EPROTO;
+}
+
+/* Connecting, opening, withdrawing under a holder, closing: all of them wait too. */
+static int open_and_withdraw(struct rig *rig)
+{
+	uint32_t export_id, target;
+	int ret;
+
+	ret = kx_export_add(rig->server, rig->there_region, 0, LENGTH, KXFER_RIGHT_ALL,
+			    "signal-storm", &export_id);
+	if (ret)
+		return ret;
+	ret = kx_target_open(rig->client, rig->peer, "signal-storm", 0, &target);
+	if (ret)
+		return ret;
+	ret = kx_export_del(rig->server, export_id);
+	return ret ?: kx_target_close(rig->client, target);
+}
+
+static const char *one_round(struct rig *rig, struct tally *tally)
+{
+	struct rig client = *rig;
+	const char *wrong = NULL;
+
+	client.client = -1;
+	memset(&client.there, 0, sizeof(client.there));
+	client.there.fd = -1;
+	if (rig_open_client(&client))
+		wrong = "a client cannot be opened";
+	else if (submit_and_wait(&client, tally))
+		wrong = "SUBMIT failed";
+	else if (reap_all(&client, tally))
+		wrong = "completions are missing";
+	else if (wait_in_vain(&client, tally))
+		wrong = "a wait ended as no contract says";
+	else if (open_and_withdraw(&client))
+		wrong = "an export cannot be opened and withdrawn";
+	client.server = -1;
+	rig_close(&client);
+	tally->rounds++;
+	return wrong;
+}
+
+TEST_F_TIMEOUT(signal, during_every_wait, 3600)
+{
+	uint32_t seconds = storm_amount(4, 60);
+	const char *wrong = NULL;
+	struct tally tally = {};
+	uint64_t end;
+
+	end = kx_deadline_ns(seconds * 1000);
+	signals_begin();
+	while (!wrong && kx_now_ns() < end)
+		wrong = one_round(&self->rig, &tally);
+	signals_end();
+	TH_LOG("%d signals, %u rounds: REAP %u, EVENT_REAP %u, TARGET_INFO %u, SUBMIT %u cut",
+	       nr_signals, tally.rounds, tally.eintr_reap, tally.eintr_event, tally.eintr_info,
+	       tally.cut_submits);
+	EXPECT_EQ(NULL, wrong) {
+		TH_LOG("%s", wrong);
+	}
+	EXPECT_EQ(tally.accepted, tally.reaped);
+	EXPECT_LT(0, tally.eintr_event);
+	EXPECT_LT(0, tally.eintr_info);
+	/* SUBMIT and REAP: tests/uapi/signal; on one CPU jobs may be done before a signal. */
+	wrong = baseline_wait(self->rig.server, &self->baseline, BASELINE_WAIT_MS);
+	EXPECT_EQ(NULL, wrong) {
+		TH_LOG("%s", wrong);
+	}
+}
+
+TEST_HARNESS_MAIN

@@ -320,15 +320,27 @@ static int run_close(void *context)
 
 #define OVERTAKER_PORT	(KXFER_PORT + 1)
 
+/* Works handle a REVOKE, and the waiting call a GRANT: only the answer tells which was first. */
+static void await_revoked(struct raw_lane *lane)
+{
+	struct kxfer_wire_header message[RAW_BYTES / sizeof(struct kxfer_wire_header)];
+
+	while (raw_receive(lane, message, RAW_MS) > 0)
+		if (message->type == (KXFER_WIRE_REVOKE | KXFER_WIRE_ANSWER))
+			return;
+}
+
 /* Of a peer that withdraws what it is about to grant. */
 static int withdraw_then_grant(struct raw_server *server, const struct kxfer_wire_header *request,
 			       const void *payload, void *answer, uint16_t *length)
 {
 	struct kxfer_wire_exposure_id id = { .exposure = htobe64(1) };
 
-	if (request->type == KXFER_WIRE_GRANT)
+	if (request->type == KXFER_WIRE_GRANT) {
 		raw_post_request(&server->lanes[0],
 				 raw_header(KXFER_WIRE_REVOKE, 1, sizeof(id), 1), &id, sizeof(id));
+		await_revoked(&server->lanes[0]);
+	}
 	return raw_default_answer(server, request, answer, length);
 }
 

@@ -192,7 +192,7 @@ static int connect_to_moved_address(void)
 	return data.refusal;
 }
 
-TEST_F_TIMEOUT(links, without_room_on_the_device_are_refused, 60)
+TEST_F_TIMEOUT(links, without_room_on_the_device_are_refused, 180)
 {
 	uint64_t listener;
 	int status;

@@ -210,7 +210,8 @@ TEST_F_TIMEOUT(memory, limit_ends_the_greedy_one_only, 90)
 
 	ASSERT_EQ(0, stage_limit("max_jobs_per_uid", 1000000));
 	ASSERT_EQ(0, cgroup_write(self->group, "memory.max", "16M"));
-	ASSERT_EQ(0, cgroup_write(self->group, "memory.swap.max", "0"));
+	/* A kernel without swap has no such file. */
+	cgroup_write(self->group, "memory.swap.max", "0");
 	/* It never gets to say anything. */
 	EXPECT_EQ(-1, tenant_start(&self->tenant, &self->stage.rig, TENANT_GREEDY,
 				   self->group, take_until_killed, TAKE_MS));

@@ -278,16 +278,24 @@ static int submit_jobs(struct world *world, uint32_t target)
 	return ret;
 }
 
-/* Every accepted job ends. Return: what the first one that failed was told, or 0. */
+/*
+ * Every accepted job ends. Return: what the first one that failed was told, or 0. A
+ * call that can store a part of the completions only says how many; the rest stays.
+ */
 static int reap_jobs(struct world *world)
 {
 	struct kxfer_completion done[NR_JOBS];
-	int n, i;
+	uint32_t nr = 0, i;
+	int n;
 
-	n = kx_reap(world->client, done, NR_JOBS, world->nr_jobs, KX_TIMEOUT_MS);
-	if (n != (int)world->nr_jobs)
-		return n < 0 ? n : -EPROTO;
-	for (i = 0; i < n; i++)
+	while (nr < world->nr_jobs) {
+		n = kx_reap(world->client, done + nr, NR_JOBS - nr, world->nr_jobs - nr,
+			    KX_TIMEOUT_MS);
+		if (n <= 0)
+			return n ?: -EPROTO;
+		nr += n;
+	}
+	for (i = 0; i < nr; i++)
 		if (done[i].status && done[i].status != -EKEYREVOKED)
 			return done[i].status;
 	return world->job_error;
@@ -492,20 +500,32 @@ static int open_server(struct world *world)
 				    "fault-big", &export_id);
 }
 
+/* Calls and works of the use before are over. Looked at first: nothing begins now. */
+static bool none_in_use(struct world *world)
+{
+	static const char *const names[] = {
+		"live_peers", "live_targets", "live_grants", "live_exposures", "live_jobs",
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (kx_counter(world->observer, names[i]))
+			return false;
+	return kx_counter(world->observer, "live_sessions") == 2;
+}
+
 static bool link_unused(struct world *world)
 {
-	return !kx_live_take(world->observer, &world->up) &&
-	       kx_counter(world->observer, "live_sessions") == 2 &&
-	       kx_counter(world->observer, "live_links") == 2 &&
-	       !kx_counter(world->observer, "live_exposures") &&
-	       world_links_live(world);
+	return none_in_use(world) && kx_counter(world->observer, "live_links") == 2 &&
+	       world_links_live(world) && !kx_live_take(world->observer, &world->up);
 }
 
 static bool no_link(struct world *world)
 {
-	return !kx_live_take(world->observer, &world->down) &&
-	       !kx_counter(world->observer, "live_links") &&
-	       !kx_counter(world->observer, "live_lanes");
+	return none_in_use(world) && !kx_counter(world->observer, "live_links") &&
+	       !kx_counter(world->observer, "live_lanes") &&
+	       !kx_counter(world->observer, "live_mrs") &&
+	       !kx_live_take(world->observer, &world->down);
 }
 
 /**

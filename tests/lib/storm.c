@@ -2,13 +2,13 @@
 /* Storm: workers; see storm.h. */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cgroup.h"
 #include "storm.h"
 
 #define MAX_JOBS	256
@@ -52,23 +52,14 @@ static void use(const struct rig *rig, uint32_t nr, unsigned int *seed)
 	}
 }
 
-static void write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		_exit(1);
-	close(fd);
-}
-
 /* Before anything is allocated: a process that moves leaves its memory charged. */
 static void enter_group(const char *group)
 {
-	char path[128];
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
-	snprintf(path, sizeof(path), "%s/cgroup.procs", group);
-	write_text(path, "0");
-	write_text("/proc/self/oom_score_adj", "1000");
+	if (cgroup_write(group, "cgroup.procs", "0") || fd < 0 || write(fd, "1000", 4) != 4)
+		_exit(1);
+	close(fd);
 }
 
 static void work(const struct storm *storm)

@@ -8,19 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "baseline.h"
+#include "cgroup.h"
 #include "kselftest_harness.h"
 #include "storm.h"
 
 #define LENGTH		(2048u * 1024)
 #define NR_WORKERS	8
 #define NR_JOBS		64
-#define GROUPS		"/sys/fs/cgroup"
-#define GROUP		GROUPS "/shortage"
 #define LIMIT_BYTES	"8388608"	/* some of the workers fit */
 #define FAIL_PAGES	"/sys/kernel/debug/fail_page_alloc"
 
@@ -41,6 +39,7 @@ FIXTURE(shortage)
 	struct rig rig;
 	struct storm storm;
 	struct baseline baseline;
+	char group[64];
 };
 
 FIXTURE_SETUP(shortage)
@@ -61,7 +60,7 @@ FIXTURE_TEARDOWN(shortage)
 {
 	put(FAIL_PAGES "/probability", "0");
 	storm_end(&self->storm);
-	rmdir(GROUP);
+	cgroup_remove(self->group);
 	rig_close(&self->rig);
 }
 
@@ -78,20 +77,6 @@ static void ends_clean(struct __test_metadata *_metadata, struct _test_data_shor
 	EXPECT_EQ(NULL, wrong) {
 		TH_LOG("%s", wrong);
 	}
-}
-
-static long oom_kills(void)
-{
-	FILE *file = fopen(GROUP "/memory.events", "re");
-	char line[64];
-	long n = -1;
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "oom_kill %ld", &n) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return n;
 }
 
 /* Whoever has been ended is started again. */
@@ -113,18 +98,20 @@ TEST_F_TIMEOUT(shortage, of_a_cgroup, 3600)
 	uint64_t end;
 	long kills;
 
-	put(GROUPS "/cgroup.subtree_control", "+memory");
-	if (mkdir(GROUP, 0755) || put(GROUP "/memory.max", LIMIT_BYTES))
+	if (!cgroup_has("memory"))
 		SKIP(return, "no memory controller");
-	put(GROUP "/memory.swap.max", "0");
-	self->storm.group = GROUP;
+	ASSERT_EQ(0, cgroup_create(self->group, sizeof(self->group), "shortage", "memory"));
+	ASSERT_EQ(0, cgroup_write(self->group, "memory.max", LIMIT_BYTES));
+	/* A kernel without swap has no such file. */
+	cgroup_write(self->group, "memory.swap.max", "0");
+	self->storm.group = self->group;
 	ASSERT_EQ(0, storm_start(&self->storm, &self->rig, NR_WORKERS, NR_JOBS));
 	end = kx_deadline_ns(seconds * 1000);
 	while (kx_now_ns() < end) {
 		tend(&self->storm);
 		kx_sleep_ms(20);
 	}
-	kills = oom_kills();
+	kills = cgroup_number(self->group, "memory.events", "oom_kill ");
 	TH_LOG("%ld processes ended by the limit in %u s", kills, seconds);
 	EXPECT_LT(0, kills);
 	storm_end(&self->storm);

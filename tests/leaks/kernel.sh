@@ -11,6 +11,15 @@
 
 kmemleak=/sys/kernel/debug/kmemleak
 
+# The kernel's own: sysfs_slab_add() in mm/slub.c forgets the name of a cache that it
+# cannot add, which fault/fail_nth brings about by loading the module.
+without_the_kernels_own() {
+	awk '/^unreferenced object/ { if (!own) printf "%s", object; object = ""; own = 0 }
+		/sysfs_slab_add/ { own = 1 }
+		{ object = object $0 "\n" }
+		END { if (!own) printf "%s", object }'
+}
+
 # An object is reported when two scans in a row do not find it, and when it is
 # older than five seconds (jiffies_min_age in mm/kmemleak.c).
 expect_no_leak() {
@@ -18,7 +27,7 @@ expect_no_leak() {
 	echo scan >$kmemleak
 	sleep 6
 	echo scan >$kmemleak
-	cat $kmemleak >"$work/leaks"
+	without_the_kernels_own <$kmemleak >"$work/leaks"
 	if [ -s "$work/leaks" ]; then
 		head -n 60 "$work/leaks"
 		fail "$(grep -c '^unreferenced object' "$work/leaks") leaked objects"

@@ -176,3 +176,23 @@ size_t buffer_free_memory(void)
 		fclose(file);
 	return kib * 1024;
 }
+
+/**
+ * buffer_scattered_limit() - how long a scattered buffer can be, in bytes
+ *
+ * User-mode Linux maps each page that has no neighbour for itself in a process of its
+ * host, which may have vm.max_map_count (65,530) maps.
+ */
+size_t buffer_scattered_limit(void)
+{
+	size_t limit = SIZE_MAX;
+	char line[128];
+	FILE *file = fopen("/proc/cpuinfo", "re");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (strstr(line, "User Mode Linux"))
+			limit = 50000 * PAGE;
+	if (file)
+		fclose(file);
+	return limit;
+}

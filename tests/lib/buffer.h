@@ -39,5 +39,6 @@ struct buffer {
 int buffer_alloc(struct buffer *buffer, enum buffer_kind kind, size_t length);
 void buffer_free(struct buffer *buffer);
 size_t buffer_free_memory(void);
+size_t buffer_scattered_limit(void);
 
 #endif /* KXFER_TEST_BUFFER_H */

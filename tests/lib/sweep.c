@@ -19,6 +19,7 @@ static bool sensible(const char *site, int ret)
 {
 	switch (-ret) {
 	case EFAULT:
+	case EADDRINUSE:	/* inet_csk_get_port() without memory, under siw's listeners */
 		return !strcmp(site, FAULT_NTH);
 	case ENOMEM:
 	case EIO:

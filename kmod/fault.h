@@ -34,7 +34,6 @@
 	X(SESSION, ENOMEM, "memory: a session") \
 	X(SESSION_ID, ENOMEM, "memory: an id in a table of a session") \
 	X(USER, ENOMEM, "memory: a user") \
-	X(FLOW, ENOMEM, "memory: the jobs of a session on a lane") \
 	X(SESSION_EVENTS, ENOMEM, "memory: the ring of events") \
 	X(INFO_RECORDS, ENOMEM, "memory: records of INFO") \
 	X(DEVICE, ENOMEM, "memory: a device that comes") \
@@ -113,6 +112,7 @@
 	X(TARGET_ANSWER, ENOMEM, "memory: a page of keys") \
 	X(TARGET_KEYS, ENOMEM, "memory: the keys of a target") \
 	X(TARGET_REVOKED, ENOMEM, "xa_store(): a withdrawal that overtakes a grant") \
+	X(FLOW, ENOMEM, "memory: the jobs of a session on a lane") \
 	X(JOB_CACHE, ENOMEM, "kmem_cache_create(): jobs") \
 	X(JOB, ENOMEM, "memory: a job") \
 	X(JOB_MAP_SINK, EIO, "ib_map_mr_sg(): the sink of a READ") \

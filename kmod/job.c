@@ -4,9 +4,7 @@
  *
  * A job in flight is in its session's list of jobs, and in one of two lists of a
  * lane: queue, while something of it is left to plan, or posted. What is queued is
- * in its session's flow too: sessions take turns of KXFER_TURN_BYTES, so that none
- * waits for all that another has queued, and what is posted is bounded by
- * KXFER_LANE_BYTES, for the turns are over at the send queue. A job moves
+ * in its session's flow too (flow.c), which says whose turn it is. A job moves
  *
  *	queue -> posted -> complete		the ordinary way
  *	queue -> complete			cancelled, deadline passed, withdrawn
@@ -33,6 +31,7 @@
 #include <linux/timekeeping.h>
 
 #include "fault.h"
+#include "flow.h"
 #include "job.h"
 #include "lane.h"
 #include "link.h"
@@ -42,69 +41,9 @@
 #include "target.h"
 #include "user.h"
 
-#define TURN_MIN_BYTES	4096	/* what a short job counts in its turn */
 #define INLINE_NS	(10 * NSEC_PER_MSEC)	/* of posting in completions without a break */
 
 static struct kmem_cache *job_cache;
-
-/** kxfer_flow_create() - an empty flow with one reference, or NULL */
-struct kxfer_flow *kxfer_flow_create(void)
-{
-	struct kxfer_flow *flow;
-
-	flow = kxfer_fault(FLOW) ? NULL : kzalloc(sizeof(*flow), GFP_KERNEL_ACCOUNT);
-	if (!flow)
-		return NULL;
-	kref_init(&flow->ref);
-	INIT_LIST_HEAD(&flow->lane_node);
-	INIT_LIST_HEAD(&flow->jobs);
-	return flow;
-}
-
-static void flow_release(struct kref *ref)
-{
-	kfree(container_of(ref, struct kxfer_flow, ref));
-}
-
-/** kxfer_flow_put() - one reference less; with the last one it is empty */
-void kxfer_flow_put(struct kxfer_flow *flow)
-{
-	kref_put(&flow->ref, flow_release);
-}
-
-/* Called with the lane's lock held. */
-static void flow_add(struct kxfer_lane *lane, struct kxfer_active_job *job)
-{
-	struct kxfer_flow *flow = job->target->flow;
-
-	list_add_tail(&job->flow_node, &flow->jobs);
-	if (!list_empty(&flow->lane_node))
-		return;
-	flow->turn_bytes = 0;
-	list_add_tail(&flow->lane_node, &lane->flows);
-}
-
-/* Called with the lane's lock held. */
-static void flow_remove(struct kxfer_active_job *job)
-{
-	struct kxfer_flow *flow = job->target->flow;
-
-	list_del_init(&job->flow_node);
-	if (list_empty(&flow->jobs))
-		list_del_init(&flow->lane_node);
-}
-
-/* Something was posted: is it another's turn? Called with the lane's lock held. */
-static void flow_count(struct kxfer_lane *lane, struct kxfer_active_job *job, u32 bytes)
-{
-	struct kxfer_flow *flow = job->target->flow;
-
-	flow->turn_bytes += max_t(u32, bytes, TURN_MIN_BYTES);
-	if (flow->turn_bytes < KXFER_TURN_BYTES)
-		return;
-	flow->turn_bytes = 0;
-	list_move_tail(&flow->lane_node, &lane->flows);
-}
 
 /** kxfer_job_init() - make the cache of jobs */
 int kxfer_job_init(void)
@@ -241,7 +180,7 @@ static void complete_list(struct list_head *jobs, int status)
 static void unqueue(struct kxfer_lane *lane, struct kxfer_active_job *job,
 		    struct list_head *to)
 {
-	flow_remove(job);
+	kxfer_flow_remove(job);
 	list_move_tail(&job->lane_node, to);
 	lane->nr_queued--;
 }
@@ -332,7 +271,7 @@ static void post_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
 	chain->bytes -= kxfer_plan_left(&job->plan);
 	WARN_ON_ONCE(!kxfer_credits_take(&lane->credits, credits));
 	lane->bytes_posted += chain->bytes;
-	flow_count(lane, job, chain->bytes);
+	kxfer_flow_count(lane, job, chain->bytes);
 	job->nr_chains++;
 	job->started = true;
 	if (!kxfer_plan_left(&job->plan))
@@ -469,7 +408,7 @@ static bool post_notify(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	job->started = true;
 	job->planned = true;
 	job->nr_chains = 1;
-	flow_count(lane, job, 0);
+	kxfer_flow_count(lane, job, 0);
 	kxfer_stat_inc(KXFER_STAT_NOTIFIES_SENT);
 	/* If this fails the link's teardown completes the job with the lane's others. */
 	if (kxfer_channel_post_locked(request, KXFER_WIRE_NOTIFY, &notify, sizeof(notify)))
@@ -685,7 +624,7 @@ void kxfer_job_fail_lane(struct kxfer_lane *lane)
 	spin_lock_bh(&lane->lock);
 	/* As in stop_queued(): nobody else is to stop them. */
 	list_for_each_entry(job, &lane->queue, lane_node) {
-		flow_remove(job);
+		kxfer_flow_remove(job);
 		job->planned = true;
 	}
 	list_splice_tail_init(&lane->posted, &ended);
@@ -757,7 +696,7 @@ int kxfer_job_enqueue(struct kxfer_active_job *job)
 		ret = kxfer_link_job_error(lane->link);
 	} else {
 		list_add_tail(&job->lane_node, &lane->queue);
-		flow_add(lane, job);
+		kxfer_flow_add(lane, job);
 		lane->nr_queued++;
 		arm_deadline(lane, job->deadline_ns);
 	}

@@ -3,7 +3,6 @@
 #ifndef KXFER_JOB_H
 #define KXFER_JOB_H
 
-#include <linux/kref.h>
 #include <linux/kxfer.h>
 #include <linux/list.h>
 #include <linux/workqueue.h>
@@ -19,22 +18,6 @@ struct kxfer_session;
 struct kxfer_target;
 
 #define KXFER_PIECE_BYTES	(1024 * 1024)	/* longest RDMA message of a job */
-#define KXFER_TURN_BYTES	(1024 * 1024)	/* of a session, then it is another's turn */
-
-/**
- * struct kxfer_flow - what one session has queued on one lane
- * @ref: held by the session's targets on the link
- * @lane_node: in the lane's flows while @jobs is not empty; under the lane's lock,
- *	as all below
- * @jobs: by kxfer_active_job.flow_node, in the order of acceptance
- * @turn_bytes: posted in this turn
- */
-struct kxfer_flow {
-	struct kref ref;
-	struct list_head lane_node;
-	struct list_head jobs;
-	u32 turn_bytes;
-};
 
 /**
  * struct kxfer_active_job - a job in flight, then its completion until it is reaped
@@ -100,8 +83,6 @@ struct kxfer_job_record {
 	bool posted;
 };
 
-struct kxfer_flow *kxfer_flow_create(void);
-void kxfer_flow_put(struct kxfer_flow *flow);
 int kxfer_job_init(void);
 void kxfer_job_exit(void);
 struct kxfer_active_job *kxfer_job_alloc(struct kxfer_session *session,

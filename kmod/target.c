@@ -25,6 +25,7 @@
 #include "control.h"
 #include "decode.h"
 #include "fault.h"
+#include "flow.h"
 #include "lane.h"
 #include "job.h"
 #include "plan.h"

@@ -21,6 +21,7 @@
 #include "device.h"
 #include "export.h"
 #include "fault.h"
+#include "grant.h"
 #include "job.h"
 #include "lane.h"
 #include "link.h"
@@ -81,7 +82,7 @@ static void handle_grant(struct kxfer_reply *reply, const void *payload)
 	struct kxfer_wire_grant_answer *answer = kxfer_channel_payload(reply);
 	enum kxfer_wire_status status;
 
-	status = kxfer_export_grant(reply->channel->lane->link, payload, answer);
+	status = kxfer_grant_create(reply->channel->lane->link, payload, answer);
 	kxfer_channel_answer(reply, status, sizeof(*answer));
 }
 
@@ -99,8 +100,8 @@ static void handle_release(struct kxfer_reply *reply, const void *payload)
 {
 	const struct kxfer_wire_grant_id *id = payload;
 
-	kxfer_channel_answer(reply, kxfer_export_release(reply->channel->lane->link,
-							 be64_to_cpu(id->grant)), 0);
+	kxfer_channel_answer(reply, kxfer_grant_release(reply->channel->lane->link,
+							be64_to_cpu(id->grant)), 0);
 }
 
 static void handle_info(struct kxfer_reply *reply, const void *payload)
@@ -109,8 +110,8 @@ static void handle_info(struct kxfer_reply *reply, const void *payload)
 	const struct kxfer_wire_grant_id *id = payload;
 	enum kxfer_wire_status status;
 
-	status = kxfer_export_describe(reply->channel->lane->link,
-				       be64_to_cpu(id->grant), answer);
+	status = kxfer_grant_describe(reply->channel->lane->link,
+				      be64_to_cpu(id->grant), answer);
 	kxfer_channel_answer(reply, status, sizeof(*answer));
 }
 
@@ -146,9 +147,9 @@ static void handle_notify(struct kxfer_reply *reply, const void *payload)
 	const struct kxfer_wire_notify *notify = payload;
 
 	kxfer_channel_answer(reply,
-			     kxfer_export_notify(reply->channel->lane->link,
-						 be64_to_cpu(notify->grant),
-						 be64_to_cpu(notify->cookie)), 0);
+			     kxfer_grant_notify(reply->channel->lane->link,
+						be64_to_cpu(notify->grant),
+						be64_to_cpu(notify->cookie)), 0);
 }
 
 static const struct message {

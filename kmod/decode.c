@@ -8,7 +8,8 @@
  * zero, a slot, a type that this side may get. Answers are refused here for what
  * makes no sense in them: a grant of no bytes, a table of keys that is longer
  * than was announced. What is accepted is within the bounds that the functions
- * name; whether ids in it mean something is for control.c and export.c to say.
+ * name; whether ids in it mean something is for control.c, export.c and grant.c to
+ * say.
  *
  * User space compiles this file too, to test and to fuzz it.
  */

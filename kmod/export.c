@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Exports: names, access rules, grants, and withdrawal.
+ * Exports: names, access rules, exposures, and withdrawal.
  *
  *	export		a range of a region under a name
  *	exposure	the same, registered on one link with given rights
- *	grant		a peer's target on an exposure
+ *	grant		a peer's target on an exposure (grant.c)
  *
  * Withdrawal, as a proof that no peer reaches the memory afterwards. The holder
  * may be slow, hostile or dead.
@@ -26,7 +26,8 @@
  *  5. @nr_exposures is 0: the region has a user less, and may be unpinned.
  *
  * Lock order: exports_mutex, then a link's lock or an export's lock. Nothing
- * that waits for a peer or a device runs under exports_mutex.
+ * that waits for a peer or a device runs under exports_mutex. For grant.c it is
+ * kxfer_exports_lock().
  */
 #include "log.h"
 
@@ -34,10 +35,8 @@
 #include <linux/overflow.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
-#include <linux/timekeeping.h>
 
 #include "charge.h"
-#include "control.h"
 #include "decode.h"
 #include "export.h"
 #include "exposure.h"
@@ -61,6 +60,18 @@ static u64 last_export_id;
 static u64 last_exposure_id;
 static struct kxfer_export *ping_export;
 
+/** kxfer_exports_lock() - nothing is published, exposed or withdrawn meanwhile; may sleep */
+void kxfer_exports_lock(void)
+{
+	mutex_lock(&exports_mutex);
+}
+
+/** kxfer_exports_unlock() - end of kxfer_exports_lock() */
+void kxfer_exports_unlock(void)
+{
+	mutex_unlock(&exports_mutex);
+}
+
 static void export_release(struct kref *ref)
 {
 	struct kxfer_export *export = container_of(ref, struct kxfer_export, ref);
@@ -82,7 +93,8 @@ static void exposure_release(struct kref *ref)
 	kxfer_stat_dec(KXFER_STAT_LIVE_EXPOSURES);
 }
 
-static void exposure_put(struct kxfer_exposure *exposure)
+/** kxfer_exposure_put() - one reference less */
+void kxfer_exposure_put(struct kxfer_exposure *exposure)
 {
 	kref_put(&exposure->ref, exposure_release);
 }
@@ -257,7 +269,8 @@ static u32 rights_of(const struct kxfer_export *export, const struct kxfer_link 
 	return kxfer_rule_decide(export->rules, export->nr_rules, &link->remote, uid, gid);
 }
 
-static void get_content(struct kxfer_export *export, struct kxfer_wire_content *wire)
+/** kxfer_export_content() - what an export holds, for the wire; does not sleep */
+void kxfer_export_content(struct kxfer_export *export, struct kxfer_wire_content *wire)
 {
 	spin_lock_bh(&export->lock);
 	kxfer_content_to_wire(wire, &export->content);
@@ -324,10 +337,16 @@ static void destroy_exposure(struct kxfer_exposure *exposure)
 	/* The exposure's reference on the export is the last thing to go. */
 	if (atomic_dec_and_test(&export->nr_exposures))
 		wake_up_var(&export->nr_exposures);
-	exposure_put(exposure);
+	kxfer_exposure_put(exposure);
 }
 
-static void drop_grant(struct kxfer_exposure *exposure)
+/**
+ * kxfer_export_unexpose() - a grant less on an exposure; the last one ends it
+ * @exposure: from kxfer_export_expose(); the reference stays
+ *
+ * May sleep.
+ */
+void kxfer_export_unexpose(struct kxfer_exposure *exposure)
 {
 	bool last;
 
@@ -370,7 +389,18 @@ static int reserve_exposure(struct kxfer_link *link,
 	return 0;
 }
 
-static int get_exposure(struct kxfer_link *link, const struct kxfer_wire_grant *request,
+/**
+ * kxfer_export_expose() - count a grant on the exposure that a peer asks for
+ * @link: passive
+ * @request: untrusted
+ * @exposure: set, also on failure, if it has a grant and a reference more
+ *
+ * Whoever comes first with these rights on the link registers the export; others
+ * wait until that has ended. May sleep.
+ *
+ * Return: 0, -ENOENT, -EACCES, or why there is no registration.
+ */
+int kxfer_export_expose(struct kxfer_link *link, const struct kxfer_wire_grant *request,
 			struct kxfer_exposure **exposure)
 {
 	bool created;
@@ -391,97 +421,6 @@ static int get_exposure(struct kxfer_link *link, const struct kxfer_wire_grant *
 		wait_for_completion(&(*exposure)->ready);
 	}
 	return (*exposure)->error;
-}
-
-static int add_grant(struct kxfer_link *link, struct kxfer_exposure *exposure,
-		     const struct kxfer_wire_grant *request, u32 *id)
-{
-	struct mem_cgroup *old = set_active_memcg(exposure->export->memcg);
-	struct kxfer_grant *grant;
-	int ret;
-
-	grant = kxfer_fault(GRANT) ? NULL : kzalloc(sizeof(*grant), KXFER_GFP_FOR_PEER);
-	set_active_memcg(old);
-	if (!grant)
-		return -ENOMEM;
-	grant->exposure = exposure;
-	grant->uid = be32_to_cpu(request->uid);
-	grant->gid = be32_to_cpu(request->gid);
-	ret = kxfer_fault_error(GRANT_ID) ?:
-	      xa_alloc_bh(&link->grants, id, grant, XA_LIMIT(1, KXFER_MAX_GRANTS),
-			  GFP_KERNEL);
-	if (ret) {
-		kfree(grant);
-		return ret == -EBUSY ? -EDQUOT : ret;
-	}
-	atomic_inc(&link->nr_grants);
-	kxfer_stat_inc(KXFER_STAT_LIVE_GRANTS);
-	return 0;
-}
-
-/**
- * kxfer_export_grant() - a peer opens a target
- * @link: passive
- * @request: untrusted
- * @answer: filled on success
- *
- * In a handler that may sleep.
- */
-enum kxfer_wire_status kxfer_export_grant(struct kxfer_link *link,
-					  const struct kxfer_wire_grant *request,
-					  struct kxfer_wire_grant_answer *answer)
-{
-	struct kxfer_exposure *exposure = NULL;
-	u32 id;
-	int ret;
-
-	if (be32_to_cpu(request->rights) & ~KXFER_RIGHT_ALL)
-		return KXFER_WIRE_INVALID;
-	ret = get_exposure(link, request, &exposure);
-	if (!ret)
-		ret = add_grant(link, exposure, request, &id);
-	if (ret) {
-		if (exposure) {
-			drop_grant(exposure);
-			exposure_put(exposure);
-		}
-		return kxfer_wire_status(ret);
-	}
-	answer->grant = cpu_to_be64(id);
-	answer->exposure = cpu_to_be64(exposure->id);
-	answer->length = cpu_to_be64(exposure->export->length);
-	answer->rights = cpu_to_be32(exposure->rights);
-	answer->nr_keys = cpu_to_be32(exposure->nr_keys);
-	get_content(exposure->export, &answer->content);
-	return KXFER_WIRE_OK;
-}
-
-static void free_grant(struct kxfer_link *link, struct kxfer_grant *grant)
-{
-	atomic_dec(&link->nr_grants);
-	exposure_put(grant->exposure);
-	kfree_rcu(grant, rcu);
-	kxfer_stat_dec(KXFER_STAT_LIVE_GRANTS);
-}
-
-/* Take a grant out of the table; ids are the peer's word. */
-static struct kxfer_grant *take_grant(struct kxfer_link *link, u64 id)
-{
-	if (!id || id > KXFER_MAX_GRANTS)
-		return NULL;
-	return xa_erase_bh(&link->grants, id);
-}
-
-/** kxfer_export_release() - a peer has closed a target */
-enum kxfer_wire_status kxfer_export_release(struct kxfer_link *link, u64 grant_id)
-{
-	struct kxfer_grant *grant = take_grant(link, grant_id);
-
-	if (!grant)
-		return KXFER_WIRE_NO_ENTRY;
-	drop_grant(grant->exposure);
-	free_grant(link, grant);
-	return KXFER_WIRE_OK;
 }
 
 /** kxfer_export_keys() - a page of the table of an exposure of this link */
@@ -518,32 +457,6 @@ enum kxfer_wire_status kxfer_export_keys(struct kxfer_link *link,
 	return status;
 }
 
-/** kxfer_export_describe() - what the export of a grant holds now */
-enum kxfer_wire_status kxfer_export_describe(struct kxfer_link *link, u64 grant_id,
-					     struct kxfer_wire_info_answer *answer)
-{
-	enum kxfer_wire_status status = KXFER_WIRE_NO_ENTRY;
-	struct kxfer_exposure *exposure;
-	struct kxfer_grant *grant;
-
-	if (grant_id > KXFER_MAX_GRANTS)
-		return status;
-	mutex_lock(&exports_mutex);
-	xa_lock_bh(&link->grants);
-	grant = xa_load(&link->grants, grant_id);
-	exposure = grant ? grant->exposure : NULL;
-	if (exposure && list_empty(&exposure->link_node)) {
-		status = KXFER_WIRE_REVOKED;
-	} else if (exposure) {
-		answer->length = cpu_to_be64(exposure->export->length);
-		get_content(exposure->export, &answer->content);
-		status = KXFER_WIRE_OK;
-	}
-	xa_unlock_bh(&link->grants);
-	mutex_unlock(&exports_mutex);
-	return status;
-}
-
 static void fill_entry(struct kxfer_wire_list_entry *entry, struct kxfer_export *export,
 		       u32 rights)
 {
@@ -552,7 +465,7 @@ static void fill_entry(struct kxfer_wire_list_entry *entry, struct kxfer_export 
 	memcpy(entry->name, export->name, sizeof(entry->name));
 	entry->length = cpu_to_be64(export->length);
 	entry->rights = cpu_to_be32(rights);
-	get_content(export, &entry->content);
+	kxfer_export_content(export, &entry->content);
 }
 
 /** kxfer_export_list() - exports that are open to a user of a peer */
@@ -585,7 +498,14 @@ enum kxfer_wire_status kxfer_export_list(struct kxfer_link *link,
 	return KXFER_WIRE_OK;
 }
 
-static int deliver(struct kxfer_export *export, struct kxfer_event *event)
+/**
+ * kxfer_export_deliver() - hand an event to the owner of an export; does not sleep
+ * @export: perhaps withdrawn
+ * @event: but for the id of the export
+ *
+ * Return: 0, -EAGAIN: the ring is full, or -EKEYREVOKED.
+ */
+int kxfer_export_deliver(struct kxfer_export *export, struct kxfer_event *event)
 {
 	int ret = -EKEYREVOKED;
 
@@ -597,42 +517,10 @@ static int deliver(struct kxfer_export *export, struct kxfer_event *event)
 	return ret;
 }
 
-/** kxfer_export_notify() - hand a cookie to the owner of a grant's export; does not sleep */
-enum kxfer_wire_status kxfer_export_notify(struct kxfer_link *link, u64 grant_id,
-					   u64 cookie)
-{
-	struct kxfer_event event = {
-		.type = KXFER_EVENT_NOTIFY,
-		.cookie = cookie,
-		.time_ns = ktime_get_ns(),
-		.peer = link->remote,
-	};
-	enum kxfer_wire_status status = KXFER_WIRE_NO_ENTRY;
-	struct kxfer_grant *grant;
-
-	if (grant_id > KXFER_MAX_GRANTS)
-		return status;
-	xa_lock_bh(&link->grants);
-	grant = xa_load(&link->grants, grant_id);
-	if (grant && !(grant->exposure->rights & KXFER_RIGHT_WRITE)) {
-		status = KXFER_WIRE_NO_ACCESS;
-	} else if (grant) {
-		event.uid = grant->uid;
-		event.gid = grant->gid;
-		status = kxfer_wire_status(deliver(grant->exposure->export, &event));
-	}
-	xa_unlock_bh(&link->grants);
-	if (status == KXFER_WIRE_OK)
-		kxfer_stat_inc(KXFER_STAT_NOTIFIES_RECEIVED);
-	return status;
-}
-
-/** kxfer_export_link_closed() - the link's QPs are destroyed: end its exposures and grants */
+/** kxfer_export_link_closed() - the link's QPs are destroyed: end its exposures */
 void kxfer_export_link_closed(struct kxfer_link *link)
 {
 	struct kxfer_exposure *exposure;
-	struct kxfer_grant *grant;
-	unsigned long id;
 
 	for (;;) {
 		mutex_lock(&exports_mutex);
@@ -644,10 +532,6 @@ void kxfer_export_link_closed(struct kxfer_link *link)
 		if (!exposure)
 			break;
 		destroy_exposure(exposure);
-	}
-	xa_for_each(&link->grants, id, grant) {
-		xa_erase_bh(&link->grants, id);
-		free_grant(link, grant);
 	}
 }
 
@@ -668,7 +552,7 @@ static bool send_content(struct kxfer_exposure *exposure)
 	if (!request)
 		return false;
 	exposure->content_dirty = false;
-	get_content(exposure->export, &change.content);
+	kxfer_export_content(exposure->export, &change.content);
 	request->answered = content_answered;
 	if (kxfer_channel_post(request, KXFER_WIRE_CONTENT, &change, sizeof(change)))
 		kxfer_channel_put(request);
@@ -778,7 +662,7 @@ static void withdraw_work(struct work_struct *work)
 	}
 	if (mine)
 		destroy_exposure(exposure);
-	exposure_put(exposure);
+	kxfer_exposure_put(exposure);
 	kxfer_link_put(link);
 }
 

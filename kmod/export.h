@@ -21,7 +21,6 @@ struct kxfer_session;
 struct kxfer_user;
 struct mem_cgroup;
 
-#define KXFER_MAX_GRANTS	65536	/* of a link */
 #define KXFER_REVOKE_MS		10000	/* a holder that does not answer in time loses the link */
 
 /**
@@ -111,20 +110,6 @@ struct kxfer_exposure {
 	bool content_dirty;
 };
 
-/**
- * struct kxfer_grant - a target that the peer holds
- * @exposure: a reference
- * @uid: of the process there
- * @gid: likewise
- * @rcu: looked up under RCU by NOTIFY
- */
-struct kxfer_grant {
-	struct kxfer_exposure *exposure;
-	u32 uid;
-	u32 gid;
-	struct rcu_head rcu;
-};
-
 bool kxfer_export_name_valid(const u8 *name);
 int kxfer_export_init(void);
 void kxfer_export_exit(void);
@@ -135,22 +120,23 @@ void kxfer_export_withdraw(struct kxfer_export *export);
 void kxfer_export_begin_withdrawal(struct kxfer_export *export);
 void kxfer_export_end_withdrawal(struct kxfer_export *export);
 
-enum kxfer_wire_status kxfer_export_grant(struct kxfer_link *link,
-					  const struct kxfer_wire_grant *request,
-					  struct kxfer_wire_grant_answer *answer);
+void kxfer_exports_lock(void);
+void kxfer_exports_unlock(void);
+int kxfer_export_expose(struct kxfer_link *link, const struct kxfer_wire_grant *request,
+			struct kxfer_exposure **exposure);
+void kxfer_export_unexpose(struct kxfer_exposure *exposure);
+void kxfer_exposure_put(struct kxfer_exposure *exposure);
+void kxfer_export_content(struct kxfer_export *export, struct kxfer_wire_content *wire);
+int kxfer_export_deliver(struct kxfer_export *export, struct kxfer_event *event);
+
 enum kxfer_wire_status kxfer_export_keys(struct kxfer_link *link,
 					 const struct kxfer_wire_keys *request,
 					 struct kxfer_wire_keys_answer *answer,
 					 u32 *length);
-enum kxfer_wire_status kxfer_export_release(struct kxfer_link *link, u64 grant_id);
-enum kxfer_wire_status kxfer_export_describe(struct kxfer_link *link, u64 grant_id,
-					     struct kxfer_wire_info_answer *answer);
 enum kxfer_wire_status kxfer_export_list(struct kxfer_link *link,
 					 const struct kxfer_wire_list *request,
 					 struct kxfer_wire_list_answer *answer,
 					 u32 *length);
-enum kxfer_wire_status kxfer_export_notify(struct kxfer_link *link, u64 grant_id,
-					   u64 cookie);
 void kxfer_export_link_closed(struct kxfer_link *link);
 void kxfer_export_content_work(struct work_struct *work);
 u32 kxfer_export_info(const struct kxfer_session *viewer, u64 *cursor,

@@ -53,6 +53,7 @@
 #include "device.h"
 #include "export.h"
 #include "fault.h"
+#include "grant.h"
 #include "job.h"
 #include "lane.h"
 #include "link.h"
@@ -512,6 +513,7 @@ static void teardown_work(struct work_struct *work)
 	list_for_each_entry(lane, &link->lanes, node)
 		kxfer_job_fail_lane(lane);
 	kxfer_export_link_closed(link);
+	kxfer_grant_link_closed(link);
 	free_fence(link);
 	leave_device(link);
 	unpublish(link);

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Grants: what a peer holds of an export, a target over there.
+ *
+ * The passive side of a link has a table of them. An id is the peer's word: it is
+ * looked up in the table of the link that it came by, and so reaches no grant of
+ * another peer. A grant keeps the uid and gid that the peer gave for its process.
+ *
+ * A grant counts on its exposure, which ends with the last of them, and holds a
+ * reference on it besides: so it outlives the withdrawal of the export. It can be
+ * given back after that; INFO and NOTIFY are told that the export is withdrawn.
+ *
+ * It ends when the peer gives it back, or by the link's teardown; whoever takes it
+ * out of the table frees it. The teardown has ended the exposures by then
+ * (export.c), so nothing is left of the grants but their references.
+ *
+ * Context: handlers of the link that may sleep, and its teardown. NOTIFY alone is
+ * handled where it arrives and does not sleep.
+ *
+ * Lock order: exports_mutex, the lock of the link's table (bh-safe), the export's
+ * lock.
+ */
+#include <linux/kxfer.h>
+#include <linux/rcupdate.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+#include <linux/xarray.h>
+
+#include "decode.h"
+#include "export.h"
+#include "fault.h"
+#include "grant.h"
+#include "link.h"
+#include "memory.h"
+#include "stats.h"
+
+static int add_grant(struct kxfer_link *link, struct kxfer_exposure *exposure,
+		     const struct kxfer_wire_grant *request, u32 *id)
+{
+	struct mem_cgroup *old = set_active_memcg(exposure->export->memcg);
+	struct kxfer_grant *grant;
+	int ret;
+
+	grant = kxfer_fault(GRANT) ? NULL : kzalloc(sizeof(*grant), KXFER_GFP_FOR_PEER);
+	set_active_memcg(old);
+	if (!grant)
+		return -ENOMEM;
+	grant->exposure = exposure;
+	grant->uid = be32_to_cpu(request->uid);
+	grant->gid = be32_to_cpu(request->gid);
+	ret = kxfer_fault_error(GRANT_ID) ?:
+	      xa_alloc_bh(&link->grants, id, grant, XA_LIMIT(1, KXFER_MAX_GRANTS),
+			  GFP_KERNEL);
+	if (ret) {
+		kfree(grant);
+		return ret == -EBUSY ? -EDQUOT : ret;
+	}
+	atomic_inc(&link->nr_grants);
+	kxfer_stat_inc(KXFER_STAT_LIVE_GRANTS);
+	return 0;
+}
+
+/**
+ * kxfer_grant_create() - a peer opens a target
+ * @link: passive
+ * @request: untrusted
+ * @answer: filled on success
+ *
+ * In a handler that may sleep.
+ */
+enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
+					  const struct kxfer_wire_grant *request,
+					  struct kxfer_wire_grant_answer *answer)
+{
+	struct kxfer_exposure *exposure = NULL;
+	u32 id;
+	int ret;
+
+	if (be32_to_cpu(request->rights) & ~KXFER_RIGHT_ALL)
+		return KXFER_WIRE_INVALID;
+	ret = kxfer_export_expose(link, request, &exposure);
+	if (!ret)
+		ret = add_grant(link, exposure, request, &id);
+	if (ret) {
+		if (exposure) {
+			kxfer_export_unexpose(exposure);
+			kxfer_exposure_put(exposure);
+		}
+		return kxfer_wire_status(ret);
+	}
+	answer->grant = cpu_to_be64(id);
+	answer->exposure = cpu_to_be64(exposure->id);
+	answer->length = cpu_to_be64(exposure->export->length);
+	answer->rights = cpu_to_be32(exposure->rights);
+	answer->nr_keys = cpu_to_be32(exposure->nr_keys);
+	kxfer_export_content(exposure->export, &answer->content);
+	return KXFER_WIRE_OK;
+}
+
+static void free_grant(struct kxfer_link *link, struct kxfer_grant *grant)
+{
+	atomic_dec(&link->nr_grants);
+	kxfer_exposure_put(grant->exposure);
+	kfree_rcu(grant, rcu);
+	kxfer_stat_dec(KXFER_STAT_LIVE_GRANTS);
+}
+
+/* Take a grant out of the table; ids are the peer's word. */
+static struct kxfer_grant *take_grant(struct kxfer_link *link, u64 id)
+{
+	if (!id || id > KXFER_MAX_GRANTS)
+		return NULL;
+	return xa_erase_bh(&link->grants, id);
+}
+
+/** kxfer_grant_release() - a peer has closed a target */
+enum kxfer_wire_status kxfer_grant_release(struct kxfer_link *link, u64 grant_id)
+{
+	struct kxfer_grant *grant = take_grant(link, grant_id);
+
+	if (!grant)
+		return KXFER_WIRE_NO_ENTRY;
+	kxfer_export_unexpose(grant->exposure);
+	free_grant(link, grant);
+	return KXFER_WIRE_OK;
+}
+
+/** kxfer_grant_describe() - what the export of a grant holds now */
+enum kxfer_wire_status kxfer_grant_describe(struct kxfer_link *link, u64 grant_id,
+					    struct kxfer_wire_info_answer *answer)
+{
+	enum kxfer_wire_status status = KXFER_WIRE_NO_ENTRY;
+	struct kxfer_exposure *exposure;
+	struct kxfer_grant *grant;
+
+	if (grant_id > KXFER_MAX_GRANTS)
+		return status;
+	kxfer_exports_lock();
+	xa_lock_bh(&link->grants);
+	grant = xa_load(&link->grants, grant_id);
+	exposure = grant ? grant->exposure : NULL;
+	if (exposure && list_empty(&exposure->link_node)) {
+		status = KXFER_WIRE_REVOKED;
+	} else if (exposure) {
+		answer->length = cpu_to_be64(exposure->export->length);
+		kxfer_export_content(exposure->export, &answer->content);
+		status = KXFER_WIRE_OK;
+	}
+	xa_unlock_bh(&link->grants);
+	kxfer_exports_unlock();
+	return status;
+}
+
+/** kxfer_grant_notify() - hand a cookie to the owner of a grant's export; does not sleep */
+enum kxfer_wire_status kxfer_grant_notify(struct kxfer_link *link, u64 grant_id,
+					  u64 cookie)
+{
+	struct kxfer_event event = {
+		.type = KXFER_EVENT_NOTIFY,
+		.cookie = cookie,
+		.time_ns = ktime_get_ns(),
+		.peer = link->remote,
+	};
+	enum kxfer_wire_status status = KXFER_WIRE_NO_ENTRY;
+	struct kxfer_grant *grant;
+
+	if (grant_id > KXFER_MAX_GRANTS)
+		return status;
+	xa_lock_bh(&link->grants);
+	grant = xa_load(&link->grants, grant_id);
+	if (grant && !(grant->exposure->rights & KXFER_RIGHT_WRITE)) {
+		status = KXFER_WIRE_NO_ACCESS;
+	} else if (grant) {
+		event.uid = grant->uid;
+		event.gid = grant->gid;
+		status = kxfer_wire_status(kxfer_export_deliver(grant->exposure->export, &event));
+	}
+	xa_unlock_bh(&link->grants);
+	if (status == KXFER_WIRE_OK)
+		kxfer_stat_inc(KXFER_STAT_NOTIFIES_RECEIVED);
+	return status;
+}
+
+/** kxfer_grant_link_closed() - the link's QPs and exposures are gone: end its grants */
+void kxfer_grant_link_closed(struct kxfer_link *link)
+{
+	struct kxfer_grant *grant;
+	unsigned long id;
+
+	xa_for_each(&link->grants, id, grant) {
+		xa_erase_bh(&link->grants, id);
+		free_grant(link, grant);
+	}
+}

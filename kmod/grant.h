@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What peers hold of exports. See grant.c. */
+#ifndef KXFER_GRANT_H
+#define KXFER_GRANT_H
+
+#include <linux/types.h>
+
+#include "wire.h"
+
+struct kxfer_exposure;
+struct kxfer_link;
+
+#define KXFER_MAX_GRANTS	65536	/* of a link */
+
+/**
+ * struct kxfer_grant - a target that the peer holds
+ * @exposure: a reference
+ * @uid: of the process there
+ * @gid: likewise
+ * @rcu: looked up under RCU by NOTIFY
+ */
+struct kxfer_grant {
+	struct kxfer_exposure *exposure;
+	u32 uid;
+	u32 gid;
+	struct rcu_head rcu;
+};
+
+enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
+					  const struct kxfer_wire_grant *request,
+					  struct kxfer_wire_grant_answer *answer);
+enum kxfer_wire_status kxfer_grant_release(struct kxfer_link *link, u64 grant_id);
+enum kxfer_wire_status kxfer_grant_describe(struct kxfer_link *link, u64 grant_id,
+					    struct kxfer_wire_info_answer *answer);
+enum kxfer_wire_status kxfer_grant_notify(struct kxfer_link *link, u64 grant_id,
+					  u64 cookie);
+void kxfer_grant_link_closed(struct kxfer_link *link);
+
+#endif /* KXFER_GRANT_H */

@@ -11,13 +11,14 @@
 
 kmemleak=/sys/kernel/debug/kmemleak
 
-# The kernel's own: sysfs_slab_add() in mm/slub.c forgets the name of a cache that it
-# cannot add, which fault/fail_nth brings about by loading the module.
+# The kernel's own: when create_cache() in mm/slab_common.c cannot add a cache to
+# sysfs it loses the cache's name. fault/fail_nth brings that about by loading.
 without_the_kernels_own() {
-	awk '/^unreferenced object/ { if (!own) printf "%s", object; object = ""; own = 0 }
-		/sysfs_slab_add/ { own = 1 }
+	awk '/^unreferenced object/ { if (!(by && name)) printf "%s", object; object = ""; by = name = 0 }
+		/comm "fail_nth"/ { by = 1 }
+		/^ .*  kxfer_active_job$/ { name = 1 }
 		{ object = object $0 "\n" }
-		END { if (!own) printf "%s", object }'
+		END { if (!(by && name)) printf "%s", object }'
 }
 
 # An object is reported when two scans in a row do not find it, and when it is

@@ -92,7 +92,7 @@
 	X(LANE_POST_SEND, ENOMEM, "ib_post_send()") \
 	X(LANE_MR, ENOMEM, "ib_alloc_mr()") \
 	X(LANE_MAP, EIO, "ib_map_mr_sg(): a short piece of the module's own") \
-	X(LANE_REGISTERED, EIO, "the completion of a REG_MR") \
+	X(LANE_WAITED, EIO, "the completion of a REG_MR or fence READ") \
 	X(LANE_SINKS, ENOMEM, "memory: READ sinks") \
 	X(LANE_FENCE, ENOMEM, "memory: the sink of fence READs") \
 	X(CHANNEL_MESSAGES, ENOMEM, "memory: messages") \

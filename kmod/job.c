@@ -302,8 +302,10 @@ static bool post_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
 		bytes += scratch->desc.length;
 		fill_wr(lane, chain, n++, &scratch->desc, opcode);
 	}
-	if (fence && !kxfer_plan_left(&job->plan))
+	fence = fence && !kxfer_plan_left(&job->plan);
+	if (fence)
 		fill_fence(lane, chain, n++);
+	job->target->unfenced = lane->fence_mr && !fence && opcode == IB_WR_RDMA_WRITE;
 	chain->sink = NULL;
 	post_chain(lane, chain, job, &scratch->wr[0].wr, &scratch->wr[n - 1].wr, n, n);
 	return true;

@@ -3,10 +3,11 @@
  * Lanes: a QP with its CQ, what it takes to post to it, and its end.
  *
  * The send queue of a data lane has KXFER_LANE_JOB_WRS work requests for jobs,
- * given out as credits (job.c), two for each slot of its channel, and one for the
- * marker of ib_drain_qp(). A control QP has KXFER_CONTROL_REG_WRS for fast
- * registrations in place of the first. The CQ holds all of both queues, for
- * after an error every work request completes, unsignalled ones too.
+ * given out as credits (job.c), one for a fence READ, two for each slot of its
+ * channel, and one for the marker of ib_drain_qp(). A control QP has
+ * KXFER_CONTROL_REG_WRS for fast registrations in place of the first two. The CQ
+ * holds all of both queues, for after an error every work request completes,
+ * unsignalled ones too.
  *
  * Life: kxfer_lane_create() -> cm_id -> kxfer_lane_open() -> connected ->
  * kxfer_lane_close() -> kxfer_lane_free(). Only the link's teardown closes and
@@ -29,6 +30,7 @@
  */
 #include "log.h"
 
+#include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
@@ -61,6 +63,7 @@ struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index)
 	INIT_LIST_HEAD(&lane->node);
 	init_completion(&lane->cm_done);
 	spin_lock_init(&lane->lock);
+	mutex_init(&lane->fence_mutex);
 	INIT_LIST_HEAD(&lane->queue);
 	INIT_LIST_HEAD(&lane->flows);
 	INIT_LIST_HEAD(&lane->posted);
@@ -113,7 +116,8 @@ static u32 job_wrs(const struct kxfer_lane *lane)
 	if (kxfer_lane_is_control(lane))
 		return 0;
 	return min_t(u32, KXFER_LANE_JOB_WRS,
-		     max_qp_wr - kxfer_channel_sends(KXFER_WIRE_DATA_SLOTS) - 1);
+		     max_qp_wr - kxfer_channel_sends(KXFER_WIRE_DATA_SLOTS) - 1 -
+		     KXFER_LANE_FENCE_WRS);
 }
 
 static int create_qp(struct kxfer_lane *lane, u32 send_wr, u32 recv_wr)
@@ -148,7 +152,8 @@ static int create_cq_and_qp(struct kxfer_lane *lane, enum ib_poll_context contex
 	bool control = kxfer_lane_is_control(lane);
 	u32 slots = control ? KXFER_WIRE_CONTROL_SLOTS : KXFER_WIRE_DATA_SLOTS;
 	u32 send_wr = kxfer_channel_sends(slots) + 1 +
-		      (control ? KXFER_CONTROL_REG_WRS : job_wrs(lane));
+		      (control ? KXFER_CONTROL_REG_WRS :
+				 job_wrs(lane) + KXFER_LANE_FENCE_WRS);
 	u32 recv_wr = kxfer_channel_recvs(slots) + 1;
 	int ret;
 
@@ -341,7 +346,8 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
 	bool stuck;
 
 	spin_lock_bh(&lane->lock);
-	if ((list_empty(&lane->queue) && list_empty(&lane->posted)) ||
+	if ((list_empty(&lane->queue) && list_empty(&lane->posted) &&
+	     !READ_ONCE(lane->fencing)) ||
 	    lane->nr_completions != lane->quiet_at) {
 		lane->quiet_at = lane->nr_completions;
 		lane->quiet_since_ns = now;
@@ -353,25 +359,40 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
 	return stuck;
 }
 
-/* A registration that somebody waits for. */
-struct registration {
+/* A work request that somebody waits for. */
+struct waited {
 	struct ib_cqe cqe;
 	struct completion done;
 	struct kxfer_lane *lane;
+	const char *what;
 	int error;
 };
 
-static void registration_done(struct ib_cq *cq, struct ib_wc *wc)
+static void waited_done(struct ib_cq *cq, struct ib_wc *wc)
 {
-	struct registration *registration =
-		container_of(wc->wr_cqe, struct registration, cqe);
+	struct waited *waited = container_of(wc->wr_cqe, struct waited, cqe);
 
-	kxfer_fault_wc(LANE_REGISTERED, wc);
+	kxfer_fault_wc(LANE_WAITED, wc);
 	if (wc->status != IB_WC_SUCCESS) {
-		kxfer_lane_wc_error(registration->lane, wc, "REG_MR");
-		registration->error = -ECONNRESET;
+		kxfer_lane_wc_error(waited->lane, wc, waited->what);
+		waited->error = -ECONNRESET;
 	}
-	complete(&registration->done);
+	complete(&waited->done);
+}
+
+/* Post one work request, signalled, and sleep until it completes or is flushed. */
+static int post_and_wait(struct kxfer_lane *lane, struct ib_send_wr *wr,
+			 const char *what)
+{
+	struct waited waited = { .cqe.done = waited_done, .lane = lane, .what = what };
+
+	init_completion(&waited.done);
+	wr->wr_cqe = &waited.cqe;
+	wr->send_flags = IB_SEND_SIGNALED;
+	if (kxfer_lane_post(lane, wr, 1))
+		return -ECONNRESET;
+	wait_for_completion(&waited.done);
+	return waited.error;
 }
 
 /**
@@ -386,26 +407,50 @@ static void registration_done(struct ib_cq *cq, struct ib_wc *wc)
  */
 int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, int access)
 {
-	struct registration registration = {
-		.cqe.done = registration_done,
-		.lane = lane,
-	};
 	struct ib_reg_wr wr = {
-		.wr = {
-			.wr_cqe = &registration.cqe,
-			.opcode = IB_WR_REG_MR,
-			.send_flags = IB_SEND_SIGNALED,
-		},
+		.wr = { .opcode = IB_WR_REG_MR },
 		.mr = mr,
 		.key = mr->rkey,
 		.access = access,
 	};
 
-	init_completion(&registration.done);
-	if (kxfer_lane_post(lane, &wr.wr, 1))
-		return -ECONNRESET;
-	wait_for_completion(&registration.done);
-	return registration.error;
+	return post_and_wait(lane, &wr.wr, "REG_MR");
+}
+
+/**
+ * kxfer_lane_fence() - wait until the WRITEs that were posted are placed
+ * @lane: an initiator's data lane of iWARP
+ *
+ * A WRITE of iWARP completes when TCP has it, and a message on the control QP may
+ * overtake it. READ responses come behind the WRITEs before the READ (RFC 5040,
+ * 5.5). May sleep, one caller at a time, until the READ completes or is flushed when
+ * the link is torn down; a peer that holds it up loses the link (kxfer_lane_stuck()).
+ */
+void kxfer_lane_fence(struct kxfer_lane *lane)
+{
+	struct ib_sge sge = { .length = KXFER_FENCE_BYTES };
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.opcode = IB_WR_RDMA_READ,
+			.sg_list = &sge,
+			.num_sge = 1,
+		},
+		.remote_addr = lane->link->fence_addr,
+		.rkey = lane->link->fence_key,
+	};
+
+	mutex_lock(&lane->fence_mutex);
+	spin_lock_bh(&lane->lock);
+	lane->fencing = lane->open;
+	if (lane->open) {
+		sge.addr = lane->fence_mr->iova;
+		sge.lkey = lane->fence_mr->lkey;
+	}
+	spin_unlock_bh(&lane->lock);
+	if (lane->fencing)
+		post_and_wait(lane, &wr.wr, "fence READ");
+	WRITE_ONCE(lane->fencing, false);
+	mutex_unlock(&lane->fence_mutex);
 }
 
 /**

@@ -22,6 +22,7 @@ struct kxfer_listener;
 #define KXFER_CONTROL_REG_WRS	16	/* fast registrations in a control QP's send queue */
 #define KXFER_CHAIN_WRS		32	/* work requests of one ib_post_send() */
 #define KXFER_LANE_BYTES	(4 * 1024 * 1024)	/* posted on a lane, more wait */
+#define KXFER_LANE_FENCE_WRS	1	/* of a data lane for kxfer_lane_fence() */
 #define KXFER_LANE_SINKS	16	/* READ sinks of an iWARP lane */
 #define KXFER_FENCE_BYTES	8	/* what a fence READ reads */
 #define KXFER_STUCK_MS		30000	/* jobs posted, none completes: the peer holds them up */
@@ -108,6 +109,9 @@ struct kxfer_scratch {
  * @fence_mr: iWARP: sink of fence READs
  * @fence: memory of @fence_mr
  * @fence_dma: its address
+ * @fence_mutex: one at a time in kxfer_lane_fence(); may be held while the READ is
+ *	under way, and taken with no other lock held
+ * @fencing: somebody waits there; written under @fence_mutex
  * @pump_work: posts on, out of line
  * @inline_since_ns: since when completions have posted on without a break
  * @deadline_work: ends queued jobs whose deadline has passed
@@ -150,6 +154,8 @@ struct kxfer_lane {
 	struct ib_mr *fence_mr;
 	void *fence;
 	u64 fence_dma;
+	struct mutex fence_mutex;
+	bool fencing;
 	struct work_struct pump_work;
 	u64 inline_since_ns;
 	struct delayed_work deadline_work;
@@ -177,6 +183,7 @@ int kxfer_lane_register_bytes(struct kxfer_lane *control, struct ib_mr *mr, u64 
 int kxfer_lane_make_sinks(struct kxfer_lane *lane);
 struct ib_mr *kxfer_lane_alloc_mr(struct kxfer_lane *lane, u32 pages);
 int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, int access);
+void kxfer_lane_fence(struct kxfer_lane *lane);
 
 static inline bool kxfer_lane_is_control(const struct kxfer_lane *lane)
 {

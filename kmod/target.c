@@ -44,6 +44,24 @@ static void unlink_target(struct kxfer_target *target)
 	spin_unlock_bh(&target->link->targets_lock);
 }
 
+/*
+ * What jobs wrote is placed before the peer hears that nothing comes any more: it
+ * deregisters then, and a WRITE behind that breaks the link for all. No job of the
+ * target is in flight.
+ */
+static void settle_writes(struct kxfer_target *target)
+{
+	struct kxfer_lane *lane = target->lane;
+	bool unfenced;
+
+	spin_lock_bh(&lane->lock);
+	unfenced = target->unfenced;
+	target->unfenced = false;
+	spin_unlock_bh(&lane->lock);
+	if (unfenced)
+		kxfer_lane_fence(lane);
+}
+
 /* In a handler of the link (revoked) nothing may wait for the peer. */
 static void give_back_grant(struct kxfer_target *target)
 {
@@ -61,6 +79,7 @@ static void target_release(struct kref *ref)
 	struct kxfer_target *target = container_of(ref, struct kxfer_target, ref);
 
 	unlink_target(target);
+	settle_writes(target);
 	give_back_grant(target);
 	kxfer_link_unuse(target->link);
 	kxfer_peer_put(target->peer);
@@ -91,14 +110,6 @@ static struct kxfer_target *find_target(struct kxfer_session *session, u32 id)
 	return target;
 }
 
-/** kxfer_target_lane() - the lane of a session on the link: its jobs share an order */
-struct kxfer_lane *kxfer_target_lane(const struct kxfer_target *target)
-{
-	struct kxfer_link *link = target->link;
-
-	return link->data[target->peer->session->id % link->nr_data];
-}
-
 static struct kxfer_target *target_alloc(struct kxfer_peer *peer, struct kxfer_link *link)
 {
 	struct kxfer_user *user = peer->session->user;
@@ -120,6 +131,7 @@ static struct kxfer_target *target_alloc(struct kxfer_peer *peer, struct kxfer_l
 	target->peer = peer;
 	kxfer_link_use(link);
 	target->link = link;
+	target->lane = link->data[peer->session->id % link->nr_data];
 	INIT_LIST_HEAD(&target->link_node);
 	kxfer_stat_inc(KXFER_STAT_LIVE_TARGETS);
 	return target;
@@ -573,6 +585,7 @@ void kxfer_target_revoke(struct kxfer_link *link, u64 exposure)
 		kxfer_job_revoke(link, target);
 		wake_up_all(&link->wait);
 		wait_event(link->wait, may_answer(target));
+		settle_writes(target);
 		kxfer_target_put(target);
 	}
 }

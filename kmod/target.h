@@ -44,6 +44,9 @@ struct kxfer_peer {
  * @user: counts it; a reference
  * @peer: a reference
  * @link: a use
+ * @lane: of its session on the link: its jobs share an order
+ * @unfenced: iWARP: WRITEs were posted there behind the last fence READ; under the
+ *	lane's lock
  * @link_node: in kxfer_link.opening, then in kxfer_link.targets
  * @opening: number of the open on its link
  * @grant: the peer's id of it
@@ -64,6 +67,8 @@ struct kxfer_target {
 	struct kxfer_user *user;
 	struct kxfer_peer *peer;
 	struct kxfer_link *link;
+	struct kxfer_lane *lane;
+	bool unfenced;
 	struct list_head link_node;
 	unsigned long opening;
 	u64 grant;
@@ -90,7 +95,6 @@ int kxfer_target_open(struct kxfer_session *session, void *arg);
 int kxfer_target_close(struct kxfer_session *session, void *arg);
 int kxfer_target_info(struct kxfer_session *session, void *arg);
 void kxfer_target_put(struct kxfer_target *target);
-struct kxfer_lane *kxfer_target_lane(const struct kxfer_target *target);
 void kxfer_target_revoke(struct kxfer_link *link, u64 exposure);
 void kxfer_target_content(struct kxfer_link *link, u64 exposure,
 			  const struct kxfer_wire_content *content);

@@ -81,7 +81,7 @@ static enum flow home_of(enum site site)
 	case SITE_LANE_POST_SEND:
 	case SITE_LANE_MR:
 	case SITE_LANE_MAP:
-	case SITE_LANE_REGISTERED:
+	case SITE_LANE_WAITED:
 	case SITE_LANE_SINKS:
 	case SITE_LANE_FENCE:
 	case SITE_CHANNEL_MESSAGES:

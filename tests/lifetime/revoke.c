@@ -202,6 +202,43 @@ TEST_F_TIMEOUT(revoke, one_export_of_two_on_the_link, 60)
 	EXPECT_EQ(NULL, rig_try(&second, KXFER_OP_WRITE, 0, 0, LENGTH));
 }
 
+/* WRITEs that may be on their way still, as far as their completions say. */
+static void write_local_only(struct __test_metadata *_metadata, struct rig *rig)
+{
+	struct kxfer_job job = rig_job(rig, KXFER_OP_WRITE, 0, 0, LENGTH);
+	struct kxfer_completion done;
+
+	job.flags = KXFER_JOB_F_LOCAL_ONLY;
+	ASSERT_EQ(1, kx_submit(rig->client, &job, 1));
+	ASSERT_EQ(1, kx_reap(rig->client, &done, 1, 1, RIG_WAIT_MS));
+	ASSERT_EQ(0, done.status);
+}
+
+/* On iWARP they must not find the key gone: that would end the link for all. */
+TEST_F_TIMEOUT(revoke, export_del_behind_local_only_writes, 60)
+{
+	write_local_only(_metadata, &self->rig);
+	ASSERT_EQ(0, kx_export_del(self->rig.server, self->rig.export_id));
+	memory_is_left_alone(_metadata, &self->rig);
+}
+
+TEST_F_TIMEOUT(revoke, target_close_behind_local_only_writes, 60)
+{
+	write_local_only(_metadata, &self->rig);
+	ASSERT_EQ(0, kx_target_close(self->rig.client, self->rig.target));
+	memory_is_left_alone(_metadata, &self->rig);
+	ASSERT_EQ(0, kx_export_del(self->rig.server, self->rig.export_id));
+}
+
+TEST_F_TIMEOUT(revoke, client_closes_under_writes, 60)
+{
+	ASSERT_EQ(NR_JOBS, submit_many(&self->rig, KXFER_OP_WRITE));
+	close(self->rig.client);
+	self->rig.client = -1;
+	ASSERT_EQ(0, kx_export_del(self->rig.server, self->rig.export_id));
+	memory_is_left_alone(_metadata, &self->rig);
+}
+
 TEST_F_TIMEOUT(revoke, several_holders, 60)
 {
 	struct load loads[4];

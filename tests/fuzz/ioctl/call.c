@@ -23,7 +23,7 @@
 #define KERNEL_ADDRESS	0xffff888000001000ull
 #define WRAP_ADDRESS	0xfffffffffffff000ull
 #define ROOMS		0x400000000ull
-#define ROOMS_APART	0x40000000ull	/* what one flipped bit can reach, another room is in */
+#define ROOMS_APART	0xc0000000ull	/* no multiple is a power of two: no flipped bit leads to another's */
 
 union any {
 	struct kxfer_query query;

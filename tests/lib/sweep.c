@@ -19,7 +19,10 @@ static bool sensible(const char *site, int ret)
 {
 	switch (-ret) {
 	case EFAULT:
-	case EADDRINUSE:	/* inet_csk_get_port() without memory, under siw's listeners */
+	/* siw's listener without memory, by inet_csk_get_port(), sock_alloc(), sk_alloc(). */
+	case EADDRINUSE:
+	case ENFILE:
+	case ENOBUFS:
 		return !strcmp(site, FAULT_NTH);
 	case ENOMEM:
 	case EIO:

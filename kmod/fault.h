@@ -115,9 +115,9 @@
 	X(FLOW, ENOMEM, "memory: the jobs of a session on a lane") \
 	X(JOB_CACHE, ENOMEM, "kmem_cache_create(): jobs") \
 	X(JOB, ENOMEM, "memory: a job") \
-	X(JOB_MAP_SINK, EIO, "ib_map_mr_sg(): the sink of a READ") \
-	X(JOB_CHAIN_DONE, EIO, "the completion of a chain of work requests") \
-	X(JOB_INVALIDATED, EIO, "the completion of a LOCAL_INV") \
+	X(CHAIN_MAP_SINK, EIO, "ib_map_mr_sg(): the sink of a READ") \
+	X(CHAIN_DONE, EIO, "the completion of a chain of work requests") \
+	X(CHAIN_INVALIDATED, EIO, "the completion of a LOCAL_INV") \
 	X(DEBUGFS_RECORDS, ENOMEM, "memory: records of debugfs")
 
 #define KXFER_FAULT_ENUM(id, ...)	KXFER_FAULT_##id,

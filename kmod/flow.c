@@ -4,7 +4,7 @@
  *
  * A flow holds what one session has queued on one lane. Sessions take turns of
  * KXFER_TURN_BYTES, so that none waits for all that another has queued, and what
- * is posted is bounded by KXFER_LANE_BYTES (job.c), for the turns are over at the
+ * is posted is bounded by KXFER_LANE_BYTES (chain.c), for the turns are over at the
  * send queue.
  *
  * A flow is in its lane's list while a job is in it; the first one there has the

@@ -15,11 +15,9 @@
  * off only by the completion of its last chain, or by the link's teardown after
  * the QP was destroyed: so no device touches its memory after it completed.
  *
- * Work requests are posted in chains of at most KXFER_CHAIN_WRS, the last one
- * signalled. Credits are held by the chain and returned by its completion. On
- * iWARP the sink of a READ is registered for that READ (REG_MR, READ, and when
- * that has completed LOCAL_INV), and a WRITE is followed by a READ of a few bytes
- * that proves placement.
+ * What is posted of a READ or WRITE are chains (chain.c); a job counts those under
+ * way. A NOTIFY counts as one and is none: it is a message of the lane's channel,
+ * takes a slot there and no credits, and completes when the peer answers.
  *
  * Lock order: session lock, job_lock of the session, lock of the lane. Jobs are
  * completed with none of the latter two held. Completions run in a kworker or
@@ -30,6 +28,7 @@
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
+#include "chain.h"
 #include "fault.h"
 #include "flow.h"
 #include "job.h"
@@ -204,167 +203,36 @@ static void stop_queued(struct kxfer_lane *lane, struct kxfer_active_job *job,
 	lane->nr_posted++;
 }
 
-static void fill_wr(struct kxfer_lane *lane, struct kxfer_chain *chain, u32 i,
-		    const struct kxfer_wr_desc *desc, enum ib_wr_opcode opcode)
+/**
+ * kxfer_job_chain_posted() - the job has a chain more under way
+ * @job: of a lane whose lock the caller holds; in its queue
+ *
+ * The plan has moved on for this chain. Before ib_post_send(), which may fail.
+ */
+void kxfer_job_chain_posted(struct kxfer_active_job *job)
 {
-	struct ib_rdma_wr *wr = &lane->scratch->wr[i];
-	struct ib_sge *sge = lane->scratch->sge[i];
-	u32 n;
-
-	for (n = 0; n < desc->nr_sge; n++) {
-		sge[n].addr = desc->sge[n].addr;
-		sge[n].length = desc->sge[n].length;
-		sge[n].lkey = lane->link->pd->local_dma_lkey;
-	}
-	*wr = (struct ib_rdma_wr) {
-		.wr = {
-			.wr_cqe = &chain->silent_cqe,
-			.sg_list = sge,
-			.num_sge = desc->nr_sge,
-			.opcode = opcode,
-		},
-		.remote_addr = desc->remote_addr,
-		.rkey = desc->rkey,
-	};
-	if (i)
-		lane->scratch->wr[i - 1].wr.next = &wr->wr;
-}
-
-/* A READ of a few bytes: when it completes, the WRITEs before it are placed. */
-static void fill_fence(struct kxfer_lane *lane, struct kxfer_chain *chain, u32 i)
-{
-	struct kxfer_wr_desc *desc = &lane->scratch->desc;
-
-	desc->remote_addr = lane->link->fence_addr;
-	desc->rkey = lane->link->fence_key;
-	desc->nr_sge = 1;
-	desc->sge[0].addr = lane->fence_mr->iova;
-	desc->sge[0].length = KXFER_FENCE_BYTES;
-	fill_wr(lane, chain, i, desc, IB_WR_RDMA_READ);
-	lane->scratch->sge[i][0].lkey = lane->fence_mr->lkey;
-}
-
-static bool needs_fence(const struct kxfer_lane *lane,
-			const struct kxfer_active_job *job)
-{
-	return lane->fence_mr && job->completion.op == KXFER_OP_WRITE &&
-	       !(job->flags & KXFER_JOB_F_LOCAL_ONLY);
-}
-
-/* Before the plan moves on for this chain; post_chain() sees how far it went. */
-static void begin_chain(struct kxfer_chain *chain, const struct kxfer_active_job *job)
-{
-	chain->offset = kxfer_plan_position(&job->plan);
-	chain->bytes = kxfer_plan_left(&job->plan);
-}
-
-static void post_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
-		       struct kxfer_active_job *job, const struct ib_send_wr *first,
-		       struct ib_send_wr *last, u32 nr, u32 credits)
-{
-	last->wr_cqe = &chain->cqe;
-	last->send_flags = IB_SEND_SIGNALED;
-	last->next = NULL;
-	list_del_init(&chain->node);
-	chain->job = job;
-	chain->nr_wr = credits;
-	chain->bytes -= kxfer_plan_left(&job->plan);
-	WARN_ON_ONCE(!kxfer_credits_take(&lane->credits, credits));
-	lane->bytes_posted += chain->bytes;
-	kxfer_flow_count(lane, job, chain->bytes);
 	job->nr_chains++;
 	job->started = true;
 	if (!kxfer_plan_left(&job->plan))
 		job->planned = true;
-	kxfer_mapping_to_device(job->mapping, chain->offset, chain->bytes);
-	kxfer_stat_add(KXFER_STAT_WR_POSTED, nr);
-	/* If this fails the link is broken, and its teardown completes the job. */
-	kxfer_lane_post_locked(lane, first, nr);
 }
 
-/* Post some of a READ or WRITE by local_dma_lkey. Return: false without room. */
-static bool post_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
+/**
+ * kxfer_job_chain_ended() - the job has a chain less under way
+ * @job: of a lane whose lock the caller holds
+ *
+ * Return: true if it was the last one: the job is off the lane's lists, and the
+ * caller completes it, without the lock.
+ */
+bool kxfer_job_chain_ended(struct kxfer_active_job *job)
 {
-	enum ib_wr_opcode opcode = job->completion.op == KXFER_OP_READ ?
-				   IB_WR_RDMA_READ : IB_WR_RDMA_WRITE;
-	u32 fence = needs_fence(lane, job) ? 1 : 0;
-	struct kxfer_scratch *scratch = lane->scratch;
-	struct kxfer_chain *chain;
-	u32 room = kxfer_credits_room(&lane->credits, KXFER_CHAIN_WRS, fence);
-	u32 n = 0, bytes = 0;
+	bool ended = !--job->nr_chains && job->planned;
 
-	chain = list_first_entry_or_null(&lane->free_chains, struct kxfer_chain, node);
-	if (!chain || !room || lane->bytes_posted >= KXFER_LANE_BYTES)
-		return false;
-	begin_chain(chain, job);
-	while (n < room && bytes < KXFER_TURN_BYTES &&
-	       kxfer_plan_next(&job->plan, &scratch->desc)) {
-		bytes += scratch->desc.length;
-		fill_wr(lane, chain, n++, &scratch->desc, opcode);
+	if (ended) {
+		list_del_init(&job->lane_node);
+		job->lane->nr_posted--;
 	}
-	fence = fence && !kxfer_plan_left(&job->plan);
-	if (fence)
-		fill_fence(lane, chain, n++);
-	job->target->unfenced = lane->fence_mr && !fence && opcode == IB_WR_RDMA_WRITE;
-	chain->sink = NULL;
-	post_chain(lane, chain, job, &scratch->wr[0].wr, &scratch->wr[n - 1].wr, n, n);
-	return true;
-}
-
-/* Map the pieces of a READ into its sink; each entry is given as a DMA address. */
-static int map_sink(struct kxfer_lane *lane, struct kxfer_sink *sink,
-		    const struct kxfer_wr_desc *desc)
-{
-	struct scatterlist *sg = lane->scratch->sg;
-	u32 i;
-
-	sg_init_table(sg, desc->nr_sge);
-	for (i = 0; i < desc->nr_sge; i++) {
-		sg_dma_address(&sg[i]) = desc->sge[i].addr;
-		sg_dma_len(&sg[i]) = desc->sge[i].length;
-	}
-	if (kxfer_fault(JOB_MAP_SINK) ||
-	    ib_map_mr_sg(sink->mr, sg, desc->nr_sge, NULL, PAGE_SIZE) != desc->nr_sge)
-		return -EINVAL;
-	ib_update_fast_reg_key(sink->mr, ib_inc_rkey(sink->mr->rkey));
-	sink->reg = (struct ib_reg_wr) {
-		.wr = { .opcode = IB_WR_REG_MR },
-		.mr = sink->mr,
-		.key = sink->mr->rkey,
-		.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE,
-	};
-	return 0;
-}
-
-/* Post one READ of iWARP with its registration. Return: false without room. */
-static bool post_sink_read(struct kxfer_lane *lane, struct kxfer_active_job *job)
-{
-	struct kxfer_scratch *scratch = lane->scratch;
-	struct kxfer_wr_desc *desc = &scratch->desc;
-	struct kxfer_chain *chain;
-	struct kxfer_sink *sink;
-
-	chain = list_first_entry_or_null(&lane->free_chains, struct kxfer_chain, node);
-	sink = list_first_entry_or_null(&lane->sinks, struct kxfer_sink, node);
-	if (!chain || !sink || lane->bytes_posted >= KXFER_LANE_BYTES ||
-	    !kxfer_credits_room(&lane->credits, KXFER_CHAIN_WRS, 2))
-		return false;
-	begin_chain(chain, job);
-	if (!kxfer_plan_next(&job->plan, desc) || map_sink(lane, sink, desc)) {
-		kxfer_link_fail(lane->link, -ECONNRESET);
-		return false;
-	}
-	list_del_init(&sink->node);
-	chain->sink = sink;
-	desc->nr_sge = 1;
-	desc->sge[0].addr = sink->mr->iova;
-	desc->sge[0].length = desc->length;
-	fill_wr(lane, chain, 0, desc, IB_WR_RDMA_READ);
-	scratch->sge[0][0].lkey = sink->mr->lkey;
-	sink->reg.wr.wr_cqe = &chain->silent_cqe;
-	sink->reg.wr.next = &scratch->wr[0].wr;
-	post_chain(lane, chain, job, &sink->reg.wr, &scratch->wr[0].wr, 2, 3);
-	return true;
+	return ended;
 }
 
 static int notify_status(int answer)
@@ -420,16 +288,9 @@ static bool post_notify(struct kxfer_lane *lane, struct kxfer_active_job *job)
 
 static bool post_some(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
-	switch (job->completion.op) {
-	case KXFER_OP_NOTIFY:
+	if (job->completion.op == KXFER_OP_NOTIFY)
 		return post_notify(lane, job);
-	case KXFER_OP_READ:
-		if (lane->sink_array)
-			return post_sink_read(lane, job);
-		return post_plain(lane, job);
-	default:
-		return post_plain(lane, job);
-	}
+	return kxfer_chain_post(lane, job);
 }
 
 /*
@@ -473,26 +334,6 @@ void kxfer_job_pump(struct kxfer_lane *lane)
 	spin_unlock_bh(&lane->lock);
 }
 
-static bool peer_refused(enum ib_wc_status status)
-{
-	return status == IB_WC_REM_ACCESS_ERR || status == IB_WC_REM_INV_REQ_ERR ||
-	       status == IB_WC_REM_OP_ERR;
-}
-
-/* The job is completed by the link's teardown; remember what it is to be told. */
-static void chain_failed(struct kxfer_chain *chain, const struct ib_wc *wc)
-{
-	struct kxfer_lane *lane = chain->lane;
-
-	if (peer_refused(wc->status)) {
-		spin_lock_bh(&lane->lock);
-		if (chain->job && !chain->job->status)
-			chain->job->status = -EREMOTEIO;
-		spin_unlock_bh(&lane->lock);
-	}
-	kxfer_lane_wc_error(lane, wc, "work request of a job");
-}
-
 /**
  * kxfer_job_pump_work() - post on, after others have had their turn on the CPU
  * @work: a lane's pump_work
@@ -505,13 +346,16 @@ void kxfer_job_pump_work(struct work_struct *work)
 	kxfer_job_pump(lane);
 }
 
-/*
+/**
+ * kxfer_job_pump_on() - post on, in the completion of a chain
+ * @lane: its credits have been given back
+ *
  * Posting from a completion is cheap, but a soft provider may carry out what was
  * posted before the post returns: then the CQ never runs dry, and on one CPU
  * nobody else, no withdrawal and no keep-alive, runs until all jobs are done. So
  * every INLINE_NS the next post is left to a work, and the CQ does run dry.
  */
-static void pump_after_completion(struct kxfer_lane *lane)
+void kxfer_job_pump_on(struct kxfer_lane *lane)
 {
 	/* Who queues a job meanwhile sees the credits just given back. */
 	if (!READ_ONCE(lane->nr_queued))
@@ -520,95 +364,6 @@ static void pump_after_completion(struct kxfer_lane *lane)
 		kxfer_job_pump(lane);
 	else
 		queue_work(kxfer_wq, &lane->pump_work);
-}
-
-static void finish_chain(struct kxfer_chain *chain)
-{
-	struct kxfer_lane *lane = chain->lane;
-	struct kxfer_active_job *job = chain->job;
-	bool ended;
-
-	if (job->completion.op == KXFER_OP_READ)
-		kxfer_mapping_to_cpu(job->mapping, chain->offset, chain->bytes);
-	spin_lock_bh(&lane->lock);
-	WARN_ON_ONCE(!kxfer_credits_give(&lane->credits, chain->nr_wr));
-	lane->bytes_posted -= chain->bytes;
-	lane->nr_completions++;
-	if (chain->sink)
-		list_add_tail(&chain->sink->node, &lane->sinks);
-	chain->job = NULL;
-	chain->sink = NULL;
-	list_add(&chain->node, &lane->free_chains);
-	ended = !--job->nr_chains && job->planned;
-	if (ended) {
-		list_del_init(&job->lane_node);
-		lane->nr_posted--;
-	}
-	spin_unlock_bh(&lane->lock);
-
-	kxfer_stat_inc(KXFER_STAT_COMPLETIONS);
-	if (ended)
-		kxfer_job_complete(job, job->status);
-	pump_after_completion(lane);
-}
-
-static void post_invalidation(struct kxfer_chain *chain)
-{
-	struct kxfer_sink *sink = chain->sink;
-
-	sink->inv = (struct ib_send_wr) {
-		.wr_cqe = &chain->inv_cqe,
-		.opcode = IB_WR_LOCAL_INV,
-		.send_flags = IB_SEND_SIGNALED,
-		.ex.invalidate_rkey = sink->mr->rkey,
-	};
-	kxfer_lane_post(chain->lane, &sink->inv, 1);
-}
-
-static void chain_done(struct ib_cq *cq, struct ib_wc *wc)
-{
-	struct kxfer_chain *chain = container_of(wc->wr_cqe, struct kxfer_chain, cqe);
-
-	kxfer_fault_wc(JOB_CHAIN_DONE, wc);
-	if (wc->status != IB_WC_SUCCESS) {
-		chain_failed(chain, wc);
-		return;
-	}
-	WRITE_ONCE(chain->lane->link->heard_ns, ktime_get_ns());
-	if (chain->sink)
-		post_invalidation(chain);
-	else
-		finish_chain(chain);
-}
-
-static void invalidated(struct ib_cq *cq, struct ib_wc *wc)
-{
-	struct kxfer_chain *chain = container_of(wc->wr_cqe, struct kxfer_chain, inv_cqe);
-
-	kxfer_fault_wc(JOB_INVALIDATED, wc);
-	if (wc->status != IB_WC_SUCCESS)
-		kxfer_lane_wc_error(chain->lane, wc, "LOCAL_INV");
-	else
-		finish_chain(chain);
-}
-
-/* Unsignalled work requests complete only when they fail. */
-static void silent_done(struct ib_cq *cq, struct ib_wc *wc)
-{
-	struct kxfer_chain *chain =
-		container_of(wc->wr_cqe, struct kxfer_chain, silent_cqe);
-
-	if (wc->status != IB_WC_SUCCESS)
-		chain_failed(chain, wc);
-}
-
-/** kxfer_job_chain_init() - tie a chain to its lane */
-void kxfer_job_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane)
-{
-	chain->lane = lane;
-	chain->cqe.done = chain_done;
-	chain->silent_cqe.done = silent_done;
-	chain->inv_cqe.done = invalidated;
 }
 
 /**

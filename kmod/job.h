@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Jobs: post, complete, cancel. See job.c. */
+/* Jobs: queue, pump, complete, cancel. See job.c. */
 #ifndef KXFER_JOB_H
 #define KXFER_JOB_H
 
@@ -9,7 +9,6 @@
 
 #include "plan.h"
 
-struct kxfer_chain;
 struct kxfer_lane;
 struct kxfer_link;
 struct kxfer_mapping;
@@ -89,16 +88,18 @@ struct kxfer_active_job *kxfer_job_alloc(struct kxfer_session *session,
 					 const struct kxfer_job *user);
 void kxfer_job_free(struct kxfer_active_job *job);
 int kxfer_job_enqueue(struct kxfer_active_job *job);
+void kxfer_job_chain_posted(struct kxfer_active_job *job);
+bool kxfer_job_chain_ended(struct kxfer_active_job *job);
 void kxfer_job_complete(struct kxfer_active_job *job, int status);
 int kxfer_job_cancel(struct kxfer_session *session, void *arg);
 void kxfer_job_end_session(struct kxfer_session *session);
 void kxfer_job_pump(struct kxfer_lane *lane);
+void kxfer_job_pump_on(struct kxfer_lane *lane);
 void kxfer_job_pump_work(struct work_struct *work);
 void kxfer_job_revoke(struct kxfer_link *link, struct kxfer_target *target);
 void kxfer_job_fail_lane(struct kxfer_lane *lane);
 void kxfer_job_deadline_work(struct work_struct *work);
 u32 kxfer_job_records(struct kxfer_session *session, struct kxfer_job_record *records,
 		      u32 nr);
-void kxfer_job_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane);
 
 #endif /* KXFER_JOB_H */

@@ -3,7 +3,7 @@
  * Lanes: a QP with its CQ, what it takes to post to it, and its end.
  *
  * The send queue of a data lane has KXFER_LANE_JOB_WRS work requests for jobs,
- * given out as credits (job.c), one for a fence READ, two for each slot of its
+ * given out as credits (chain.c), one for a fence READ, two for each slot of its
  * channel, and one for the marker of ib_drain_qp(). A control QP has
  * KXFER_CONTROL_REG_WRS for fast registrations in place of the first two. The CQ
  * holds all of both queues, for after an error every work request completes,
@@ -34,6 +34,7 @@
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
+#include "chain.h"
 #include "cm.h"
 #include "device.h"
 #include "fault.h"
@@ -185,7 +186,7 @@ static int create_job_memory(struct kxfer_lane *lane)
 	if (!lane->chains || !lane->scratch)
 		return -ENOMEM;
 	for (i = 0; i < lane->credits.max; i++) {
-		kxfer_job_chain_init(&lane->chains[i], lane);
+		kxfer_chain_init(&lane->chains[i], lane);
 		list_add_tail(&lane->chains[i].node, &lane->free_chains);
 	}
 	return 0;

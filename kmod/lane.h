@@ -11,70 +11,22 @@
 
 #include "channel.h"
 #include "credit.h"
-#include "plan.h"
 #include "wire.h"
 
-struct kxfer_active_job;
+struct kxfer_chain;
 struct kxfer_link;
 struct kxfer_listener;
+struct kxfer_scratch;
+struct kxfer_sink;
 
 #define KXFER_LANE_JOB_WRS	256	/* work requests of jobs in a data lane's send queue */
 #define KXFER_CONTROL_REG_WRS	16	/* fast registrations in a control QP's send queue */
-#define KXFER_CHAIN_WRS		32	/* work requests of one ib_post_send() */
 #define KXFER_LANE_BYTES	(4 * 1024 * 1024)	/* posted on a lane, more wait */
 #define KXFER_LANE_FENCE_WRS	1	/* of a data lane for kxfer_lane_fence() */
 #define KXFER_LANE_SINKS	16	/* READ sinks of an iWARP lane */
 #define KXFER_FENCE_BYTES	8	/* what a fence READ reads */
 #define KXFER_STUCK_MS		30000	/* jobs posted, none completes: the peer holds them up */
 #define KXFER_NOTIFY_MS		8000	/* NOTIFY has arrived and is not answered: likewise */
-
-/**
- * struct kxfer_sink - a registration for one READ on iWARP
- * @mr: fast-registration MR of the link's PD
- * @node: in kxfer_lane.sinks while free
- * @reg: its REG_MR work request
- * @inv: its LOCAL_INV
- */
-struct kxfer_sink {
-	struct ib_mr *mr;
-	struct list_head node;
-	struct ib_reg_wr reg;
-	struct ib_send_wr inv;
-};
-
-/**
- * struct kxfer_chain - work requests posted together, the last one signalled
- * @lane: they were posted on
- * @node: in kxfer_lane.free_chains while unused
- * @cqe: of the signalled one
- * @silent_cqe: of the others; completes only in error
- * @inv_cqe: of a LOCAL_INV behind a READ on iWARP
- * @job: they belong to
- * @nr_wr: credits that they hold
- * @sink: of an iWARP READ
- * @offset: within the region, of the first byte that they move
- * @bytes: that they move
- */
-struct kxfer_chain {
-	struct kxfer_lane *lane;
-	struct list_head node;
-	struct ib_cqe cqe;
-	struct ib_cqe silent_cqe;
-	struct ib_cqe inv_cqe;
-	struct kxfer_active_job *job;
-	u32 nr_wr;
-	struct kxfer_sink *sink;
-	u64 offset;
-	u64 bytes;
-};
-
-/* Where work requests are built: ib_post_send() copies them. */
-struct kxfer_scratch {
-	struct ib_rdma_wr wr[KXFER_CHAIN_WRS];
-	struct ib_sge sge[KXFER_CHAIN_WRS][KXFER_PLAN_MAX_SGE];
-	struct kxfer_wr_desc desc;
-	struct scatterlist sg[KXFER_PLAN_MAX_SGE];
-};
 
 /**
  * struct kxfer_lane - a QP with its CQ

@@ -114,9 +114,9 @@ static enum flow home_of(enum site site)
 	case SITE_TARGET_ANSWER:
 	case SITE_TARGET_KEYS:
 	case SITE_JOB:
-	case SITE_JOB_MAP_SINK:
-	case SITE_JOB_CHAIN_DONE:
-	case SITE_JOB_INVALIDATED:
+	case SITE_CHAIN_MAP_SINK:
+	case SITE_CHAIN_DONE:
+	case SITE_CHAIN_INVALIDATED:
 		return TRANSFER;
 	case SITE_CONTROL_RELEASE:
 		return WITHDRAW;
@@ -146,8 +146,8 @@ static const char *unreached(enum site site)
 		return "neither rxe nor siw raises IB_EVENT_COMM_EST";
 	case SITE_LANE_SINKS:
 	case SITE_LANE_FENCE:
-	case SITE_JOB_MAP_SINK:
-	case SITE_JOB_INVALIDATED:
+	case SITE_CHAIN_MAP_SINK:
+	case SITE_CHAIN_INVALIDATED:
 		return siw ? NULL : "only iWARP registers the sinks of READs";
 	default:
 		return NULL;

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Work requests of a job that are posted together. See chain.c. */
+#ifndef KXFER_CHAIN_H
+#define KXFER_CHAIN_H
+
+#include <linux/list.h>
+#include <linux/scatterlist.h>
+#include <rdma/ib_verbs.h>
+
+#include "plan.h"
+
+struct kxfer_active_job;
+struct kxfer_lane;
+
+#define KXFER_CHAIN_WRS		32	/* work requests of one ib_post_send() */
+
+/**
+ * struct kxfer_sink - a registration for one READ on iWARP
+ * @mr: fast-registration MR of the link's PD
+ * @node: in kxfer_lane.sinks while free
+ * @reg: its REG_MR work request
+ * @inv: its LOCAL_INV
+ */
+struct kxfer_sink {
+	struct ib_mr *mr;
+	struct list_head node;
+	struct ib_reg_wr reg;
+	struct ib_send_wr inv;
+};
+
+/**
+ * struct kxfer_chain - work requests posted together, the last one signalled
+ * @lane: they were posted on
+ * @node: in kxfer_lane.free_chains while unused
+ * @cqe: of the signalled one
+ * @silent_cqe: of the others; completes only in error
+ * @inv_cqe: of a LOCAL_INV behind a READ on iWARP
+ * @job: they belong to
+ * @nr_wr: credits that they hold
+ * @sink: of an iWARP READ
+ * @offset: within the region, of the first byte that they move
+ * @bytes: that they move
+ */
+struct kxfer_chain {
+	struct kxfer_lane *lane;
+	struct list_head node;
+	struct ib_cqe cqe;
+	struct ib_cqe silent_cqe;
+	struct ib_cqe inv_cqe;
+	struct kxfer_active_job *job;
+	u32 nr_wr;
+	struct kxfer_sink *sink;
+	u64 offset;
+	u64 bytes;
+};
+
+/* Where work requests are built: ib_post_send() copies them. */
+struct kxfer_scratch {
+	struct ib_rdma_wr wr[KXFER_CHAIN_WRS];
+	struct ib_sge sge[KXFER_CHAIN_WRS][KXFER_PLAN_MAX_SGE];
+	struct kxfer_wr_desc desc;
+	struct scatterlist sg[KXFER_PLAN_MAX_SGE];
+};
+
+void kxfer_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane);
+bool kxfer_chain_post(struct kxfer_lane *lane, struct kxfer_active_job *job);
+
+#endif /* KXFER_CHAIN_H */

@@ -11,8 +11,9 @@
  * given back after that; INFO and NOTIFY are told that the export is withdrawn.
  *
  * It ends when the peer gives it back, or by the link's teardown; whoever takes it
- * out of the table frees it. The teardown has ended the exposures by then
- * (export.c), so nothing is left of the grants but their references.
+ * out of the table frees it, at once: who looks one up (INFO, NOTIFY) keeps the
+ * table's lock as long as the grant is used. The teardown has ended the exposures by
+ * then (export.c), so nothing is left of the grants but their references.
  *
  * Context: handlers of the link that may sleep, and its teardown. NOTIFY alone is
  * handled where it arrives and does not sleep.
@@ -21,7 +22,6 @@
  * lock.
  */
 #include <linux/kxfer.h>
-#include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
@@ -102,7 +102,7 @@ static void free_grant(struct kxfer_link *link, struct kxfer_grant *grant)
 {
 	atomic_dec(&link->nr_grants);
 	kxfer_exposure_put(grant->exposure);
-	kfree_rcu(grant, rcu);
+	kfree(grant);
 	kxfer_stat_dec(KXFER_STAT_LIVE_GRANTS);
 }
 

@@ -17,13 +17,11 @@ struct kxfer_link;
  * @exposure: a reference
  * @uid: of the process there
  * @gid: likewise
- * @rcu: looked up under RCU by NOTIFY
  */
 struct kxfer_grant {
 	struct kxfer_exposure *exposure;
 	u32 uid;
 	u32 gid;
-	struct rcu_head rcu;
 };
 
 enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,

@@ -61,6 +61,16 @@ static int add_grant(struct kxfer_link *link, struct kxfer_exposure *exposure,
 	return 0;
 }
 
+static void fill_answer(struct kxfer_wire_grant_answer *answer,
+			struct kxfer_exposure *exposure)
+{
+	answer->exposure = cpu_to_be64(exposure->id);
+	answer->length = cpu_to_be64(exposure->export->length);
+	answer->rights = cpu_to_be32(exposure->rights);
+	answer->nr_keys = cpu_to_be32(exposure->nr_keys);
+	kxfer_export_content(exposure->export, &answer->content);
+}
+
 /**
  * kxfer_grant_create() - a peer opens a target
  * @link: passive
@@ -80,8 +90,11 @@ enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
 	if (be32_to_cpu(request->rights) & ~KXFER_RIGHT_ALL)
 		return KXFER_WIRE_INVALID;
 	ret = kxfer_export_expose(link, request, &exposure);
-	if (!ret)
+	if (!ret) {
+		/* As soon as there is an id, a RELEASE may guess it and end the exposure. */
+		fill_answer(answer, exposure);
 		ret = add_grant(link, exposure, request, &id);
+	}
 	if (ret) {
 		if (exposure) {
 			kxfer_export_unexpose(exposure);
@@ -90,11 +103,6 @@ enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
 		return kxfer_wire_status(ret);
 	}
 	answer->grant = cpu_to_be64(id);
-	answer->exposure = cpu_to_be64(exposure->id);
-	answer->length = cpu_to_be64(exposure->export->length);
-	answer->rights = cpu_to_be32(exposure->rights);
-	answer->nr_keys = cpu_to_be32(exposure->nr_keys);
-	kxfer_export_content(exposure->export, &answer->content);
 	return KXFER_WIRE_OK;
 }
 

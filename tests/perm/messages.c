@@ -529,6 +529,71 @@ TEST_F(message, RELEASE_said_twice_is_refused)
 	EXPECT_ALIVE();
 }
 
+static int push_release(struct raw_link *link, uint8_t slot, uint64_t grant)
+{
+	struct {
+		struct kxfer_wire_header header;
+		struct kxfer_wire_grant_id id;
+	} message = {
+		.header = raw_header(KXFER_WIRE_RELEASE, slot, sizeof(message.id),
+				     ++link->sequence),
+		.id = { .grant = htobe64(grant) },
+	};
+
+	return raw_push(&link->control, &message, sizeof(message));
+}
+
+/* GRANT with a RELEASE of what it will be called in each other slot. Return: 0 or -errno */
+static int grant_and_guess(struct raw_link *link, const char *name)
+{
+	struct {
+		struct kxfer_wire_header header;
+		struct kxfer_wire_grant grant;
+	} message = {
+		.header = raw_header(KXFER_WIRE_GRANT, 0, sizeof(message.grant),
+				     ++link->sequence),
+	};
+	int ret, slot;
+
+	memcpy(message.grant.name, name, strlen(name));
+	ret = raw_push(&link->control, &message, sizeof(message));
+	for (slot = 1; !ret && slot < KXFER_WIRE_CONTROL_SLOTS; slot++)
+		ret = push_release(link, slot, 1);
+	return ret;
+}
+
+/* The link's first grant is 1, and anybody can know that. */
+TEST_F_TIMEOUT(message, RELEASE_that_guesses_a_grant_before_it_is_told_is_answered, 60)
+{
+	uint32_t round, left, released, granted;
+	uint8_t answer[RAW_BYTES];
+	struct kxfer_wire_header *header = (void *)answer;
+
+	for (round = 0; round < 100; round++) {
+		granted = 0;
+		released = 0;
+		ASSERT_EQ(0, grant_and_guess(&self->link, self->pair.name));
+		for (left = KXFER_WIRE_CONTROL_SLOTS; left;) {
+			ASSERT_LT(0, raw_receive(&self->link.control, answer, RAW_MS));
+			if (!(header->type & KXFER_WIRE_ANSWER))
+				continue;
+			left--;
+			if (header->type == (KXFER_WIRE_GRANT | KXFER_WIRE_ANSWER))
+				granted += header->status == htobe16(KXFER_WIRE_OK);
+			else
+				released += header->status == htobe16(KXFER_WIRE_OK);
+		}
+		ASSERT_EQ(1, granted);
+		ASSERT_GE(1, released);
+		if (released)
+			continue;
+		ASSERT_EQ(0, push_release(&self->link, 1, 1));
+		ASSERT_LT(0, raw_receive(&self->link.control, answer, RAW_MS));
+		ASSERT_EQ(htobe16(KXFER_WIRE_OK), header->status);
+	}
+	EXPECT_ALIVE();
+}
+
 TEST_F(message, RELEASE_does_not_reach_the_grants_of_others)
 {
 	struct kxfer_wire_grant_id id;

@@ -4,9 +4,11 @@
 # Recipes are short; the work stands in scripts/, tests/ and userspace/.
 # Everything is built under $(O); nothing is written among the sources.
 
-KERNEL ?= 6.1
-O      ?= $(or $(KXFER_BUILD),build)
-JOBS   ?= $(shell nproc)
+KERNEL  ?= 6.1
+O       ?= $(or $(KXFER_BUILD),build)
+# How user space is built: plain, or coverage with counts (scripts/build-userspace).
+FLAVOUR ?= plain
+JOBS    ?= $(shell nproc)
 
 # An absolute path, because recipes change the directory.
 override O := $(abspath $(O))
@@ -41,7 +43,7 @@ siw-dma: ## siw.ko for KERNEL that maps its memory, for tests
 	@scripts/build-kmod $(KERNEL) $(O) siw-dma -s -j$(JOBS)
 
 userspace: ## the library and the tool
-	@scripts/build-userspace $(O)
+	@scripts/build-userspace $(O) all $(FLAVOUR)
 
 ##@ See it work
 .PHONY: demo vm
@@ -55,7 +57,7 @@ vm: ## a shell in a virtual machine with kxfer on soft RoCE
 
 ##@ Test
 .PHONY: check check-debug check-smp check-smp-smoke check-unit check-asan fuzz fuzz-parsers
-.PHONY: storm kselftest-install mutants lint
+.PHONY: coverage storm kselftest-install mutants lint
 check: ## everything, on every kernel and provider (KERNELS, PROVIDERS, TESTS narrow it down)
 	@scripts/setup check
 	@set -e; for kernel in $(KERNELS); do $(MAKE) kmod siw KERNEL=$$kernel; \
@@ -96,6 +98,11 @@ check-asan: ## the unit tests under AddressSanitizer and UBSan; ends with ctest'
 fuzz-parsers: ## libFuzzer on pure parts and parsers, DURATION seconds each (60)
 	@scripts/setup debug
 	@tests/fuzz/libfuzzer $(O) $(or $(DURATION),60)
+
+coverage: ## which lines of the module and the tool the tests run (TESTS, PROVIDERS)
+	@scripts/setup debug
+	@status=0; $(MAKE) check-debug O=$(O)/coverage FLAVOUR=coverage || status=$$?; \
+		scripts/coverage $(O)/coverage && exit $$status
 
 kselftest-install: ## the test collection as a tree for any machine (DESTDIR)
 	@scripts/setup --check check

@@ -10,16 +10,16 @@
 # shellcheck source=tests/lib/cli.sh
 . ../lib/cli.sh
 
-test_put_and_get_of_256_MiB_have_equal_checksums() {
-	serve big=mem:256M --writable
-	random_file sent 268435456
+test_put_and_get_of_64_MiB_have_equal_checksums() {
+	serve big=mem:64M --writable
+	random_file sent 67108864
 	expect 0 kxfer --json put sent "$peer/big"
 	expect_json .sha256 "$(sha256_of sent)"
 	expect_json .verified "by the receiver"
 	expect_in serve.out "$(sha256_of sent)"
 	expect 0 kxfer --json get "$peer/big" got
 	expect_json .sha256 "$(sha256_of got)"
-	expect_json .length_bytes 268435456
+	expect_json .length_bytes 67108864
 	expect_equal_files sent got
 }
 

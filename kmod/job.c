@@ -23,7 +23,6 @@
  * completed with none of the latter two held. Completions run in a kworker or
  * a softirq.
  */
-#include "log.h"
 
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
@@ -192,7 +191,6 @@ static void stop_queued(struct kxfer_lane *lane, struct kxfer_active_job *job,
 			int status, struct list_head *ended)
 {
 	job->status = job->status ?: status;
-	job->stopped = true;
 	/* Whoever else would stop it sees that it is off the queue. */
 	job->planned = true;
 	if (!job->nr_chains) {

@@ -38,7 +38,6 @@ struct kxfer_target;
  * @nr_chains: posted and not completed
  * @started: something was posted
  * @planned: everything was posted
- * @stopped: post nothing more: session closed or export withdrawn
  */
 struct kxfer_active_job {
 	struct kxfer_completion completion;
@@ -59,7 +58,6 @@ struct kxfer_active_job {
 	u32 nr_chains;
 	bool started;
 	bool planned;
-	bool stopped;
 };
 
 /**

@@ -62,7 +62,6 @@ static void __exit kxfer_exit(void)
 	kxfer_export_exit();
 	kxfer_link_exit();
 	kxfer_job_exit();
-	rcu_barrier();
 }
 
 module_init(kxfer_init);

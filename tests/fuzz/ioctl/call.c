@@ -23,7 +23,8 @@
 #define KERNEL_ADDRESS	0xffff888000001000ull
 #define WRAP_ADDRESS	0xfffffffffffff000ull
 #define ROOMS		0x400000000ull
-#define ROOMS_APART	0xc0000000ull	/* no multiple is a power of two: no flipped bit leads to another's */
+/* No multiple is a power of two: no flipped bit leads to another's room. */
+#define ROOMS_APART	0xc0000000ull
 
 union any {
 	struct kxfer_query query;

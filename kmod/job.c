@@ -23,7 +23,6 @@
  * completed with none of the latter two held. Completions run in a kworker or
  * a softirq.
  */
-
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 

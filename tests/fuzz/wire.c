@@ -41,6 +41,7 @@
 #define WITHDRAW_MS	20000		/* KXFER_REVOKE_MS and a teardown, on a slow machine */
 #define VICTIM_MS	1500
 #define CLOSE_MS	40000		/* of a victim whose peer is dead, on a slow machine */
+#define TELL_MS		30000		/* between two lines on how far it is */
 #define MAX_SLEEPERS	3
 
 /* Either ends the run; 0: does not. */
@@ -598,12 +599,17 @@ TEST_F_TIMEOUT(wire, hostile_peers_gain_nothing, 14400)
 {
 	struct counts before = take_counts(self->fd), after;
 	uint64_t end = wanted.seconds ? kx_deadline_ns(wanted.seconds * 1000) : UINT64_MAX;
+	uint64_t tell_at = kx_deadline_ns(TELL_MS);
 	uint32_t rounds = 0;
 
 	TH_LOG("seed %llu", LLU(wanted.seed));
 	while (!enough(self->attack, end)) {
 		play_round(_metadata, self);
 		rounds++;
+		if (kx_now_ns() < tell_at)
+			continue;
+		TH_LOG("%u rounds, %llu messages", rounds, LLU(self->attack->nr_messages));
+		tell_at = kx_deadline_ns(TELL_MS);
 	}
 	after = take_counts(self->fd);
 	tell(_metadata, self->attack, &before, &after, rounds, self->nr_withdrawals,

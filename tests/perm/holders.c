@@ -165,7 +165,8 @@ static void race(struct __test_metadata *_metadata, FIXTURE_DATA(holder) *self,
 	ASSERT_EQ(0, release(link, &grant));
 	ASSERT_TRUE(wait_for_fewer(self->looker, mrs));
 	ASSERT_EQ(0, kx_export_del(self->fd, self->exports[0]));
-	ASSERT_EQ(before, kx_counter(self->looker, "live_mrs"));
+	/* An idle link that closes meanwhile takes its own along. */
+	ASSERT_GE(before, kx_counter(self->looker, "live_mrs"));
 	/* The answer to RELEASE, so that it does not come later. */
 	EXPECT_LT(0, raw_receive(&link->control, message, RAW_MS));
 }

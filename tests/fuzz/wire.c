@@ -110,7 +110,8 @@ static void friend_run(struct attack *attack)
 		atomic_fetch_add(&attack->nr_friendly, 2);
 		ret = raw_request(&link, &link.control, KXFER_WIRE_PING, NULL, 0, NULL, NULL);
 		if (ret)
-			attack_fault(attack, "a friendly peer has lost its link: %d", ret);
+			attack_fault(attack, "a friendly peer has lost its link: %d, %s, %s", ret,
+				     link.control.why ?: "", link.data.why ?: "");
 		else if (!friend_reads(&link, &attack->foreign))
 			attack_fault(attack, "a friendly peer has lost its grant");
 	}

@@ -250,13 +250,20 @@ void raw_lane_drop(struct raw_lane *lane)
 	raw_lane_close(lane);
 }
 
+static void lose(struct raw_lane *lane, const char *why)
+{
+	if (!lane->lost)
+		lane->why = why;
+	lane->lost = true;
+}
+
 static void look_for_disconnection(struct raw_lane *lane)
 {
 	struct rdma_cm_event *event;
 
 	while (lane->events && (event = next_event(lane->events, 0))) {
 		if (event->event == RDMA_CM_EVENT_DISCONNECTED)
-			lane->lost = true;
+			lose(lane, "disconnected");
 		rdma_ack_cm_event(event);
 	}
 }
@@ -273,7 +280,7 @@ static void note_completion(struct raw_lane *lane, const struct ibv_wc *wc)
 		lane->arrived_bytes[lane->nr_arrived++] = wc->byte_len;
 	}
 	if (wc->status != IBV_WC_SUCCESS)
-		lane->lost = true;
+		lose(lane, ibv_wc_status_str(wc->status));
 }
 
 /* Looks once at completions and events. */

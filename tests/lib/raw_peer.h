@@ -38,6 +38,7 @@
  * @pd: not its own
  * @refusal: enum kxfer_refusal of the last refused connection
  * @lost: disconnected, or a completion was flushed
+ * @why: NULL, or what was first seen of that
  */
 struct raw_lane {
 	struct rdma_event_channel *events;
@@ -49,6 +50,7 @@ struct raw_lane {
 	uint8_t *memory;
 	uint32_t refusal;
 	bool lost;
+	const char *why;
 	enum ibv_wc_status send_status;
 	bool send_done;
 	uint32_t pushes;	/* bit by bit: under way */

@@ -40,6 +40,14 @@ test_locks_are_still_watched() {
 	grep -q 'debug_locks: *1' /proc/lockdep_stats || fail "lockdep has switched itself off"
 }
 
+# Races are looked for in one access of some thousands.
+test_races_are_looked_for() {
+	[ -e /sys/kernel/debug/kcsan ] || skip "this kernel has no KCSAN"
+	grep -q '^enabled: 1' /sys/kernel/debug/kcsan || fail "KCSAN is off"
+	! grep -q '^setup_watchpoints: 0' /sys/kernel/debug/kcsan || fail "KCSAN has looked at nothing"
+	grep -E '^(setup_watchpoints|data_races):' /sys/kernel/debug/kcsan
+}
+
 test_nothing_leaked_while_the_module_is_loaded() {
 	expect_no_leak
 }

@@ -458,7 +458,8 @@ TEST_F(stranger, that_does_not_answer_runs_into_the_timeout)
 	self->server.deaf = true;
 	self->cmd.timeout_ms = 300;
 	EXPECT_EQ(-ETIMEDOUT, open_peer(self->fd, &self->cmd));
-	EXPECT_LE(300 * 1000000ULL, kx_now_ns() - began);
+	/* Jiffies, by which the module waits, catch up when a busy host has kept them back. */
+	EXPECT_LE(200 * 1000000ULL, kx_now_ns() - began);
 	EXPECT_GE(3000 * 1000000ULL, kx_now_ns() - began);
 }
 

@@ -360,40 +360,25 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
 	return stuck;
 }
 
-/* A work request that somebody waits for. */
-struct waited {
+/* A registration that somebody waits for. */
+struct registration {
 	struct ib_cqe cqe;
 	struct completion done;
 	struct kxfer_lane *lane;
-	const char *what;
 	int error;
 };
 
-static void waited_done(struct ib_cq *cq, struct ib_wc *wc)
+static void registration_done(struct ib_cq *cq, struct ib_wc *wc)
 {
-	struct waited *waited = container_of(wc->wr_cqe, struct waited, cqe);
+	struct registration *registration =
+		container_of(wc->wr_cqe, struct registration, cqe);
 
 	kxfer_fault_wc(LANE_WAITED, wc);
 	if (wc->status != IB_WC_SUCCESS) {
-		kxfer_lane_wc_error(waited->lane, wc, waited->what);
-		waited->error = -ECONNRESET;
+		kxfer_lane_wc_error(registration->lane, wc, "REG_MR");
+		registration->error = -ECONNRESET;
 	}
-	complete(&waited->done);
-}
-
-/* Post one work request, signalled, and sleep until it completes or is flushed. */
-static int post_and_wait(struct kxfer_lane *lane, struct ib_send_wr *wr,
-			 const char *what)
-{
-	struct waited waited = { .cqe.done = waited_done, .lane = lane, .what = what };
-
-	init_completion(&waited.done);
-	wr->wr_cqe = &waited.cqe;
-	wr->send_flags = IB_SEND_SIGNALED;
-	if (kxfer_lane_post(lane, wr, 1))
-		return -ECONNRESET;
-	wait_for_completion(&waited.done);
-	return waited.error;
+	complete(&registration->done);
 }
 
 /**
@@ -408,14 +393,64 @@ static int post_and_wait(struct kxfer_lane *lane, struct ib_send_wr *wr,
  */
 int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, int access)
 {
+	struct registration registration = {
+		.cqe.done = registration_done,
+		.lane = lane,
+	};
 	struct ib_reg_wr wr = {
-		.wr = { .opcode = IB_WR_REG_MR },
+		.wr = {
+			.wr_cqe = &registration.cqe,
+			.opcode = IB_WR_REG_MR,
+			.send_flags = IB_SEND_SIGNALED,
+		},
 		.mr = mr,
 		.key = mr->rkey,
 		.access = access,
 	};
 
-	return post_and_wait(lane, &wr.wr, "REG_MR");
+	init_completion(&registration.done);
+	if (kxfer_lane_post(lane, &wr.wr, 1))
+		return -ECONNRESET;
+	wait_for_completion(&registration.done);
+	return registration.error;
+}
+
+static void fenced(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kxfer_lane *lane = container_of(wc->wr_cqe, struct kxfer_lane, fence_cqe);
+
+	kxfer_fault_wc(LANE_WAITED, wc);
+	if (wc->status != IB_WC_SUCCESS)
+		kxfer_lane_wc_error(lane, wc, "fence READ");
+	WRITE_ONCE(lane->fencing, false);
+	wake_up_all(&lane->link->wait);
+}
+
+static void post_fence(struct kxfer_lane *lane)
+{
+	struct ib_sge sge = { .length = KXFER_FENCE_BYTES };
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = &lane->fence_cqe,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IB_WR_RDMA_READ,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+		.remote_addr = lane->link->fence_addr,
+		.rkey = lane->link->fence_key,
+	};
+
+	lane->fence_cqe.done = fenced;
+	spin_lock_bh(&lane->lock);
+	if (lane->open && kxfer_link_is_live(lane->link)) {
+		sge.addr = lane->fence_mr->iova;
+		sge.lkey = lane->fence_mr->lkey;
+		lane->fencing = true;
+		if (kxfer_lane_post_locked(lane, &wr.wr, 1))
+			lane->fencing = false;
+	}
+	spin_unlock_bh(&lane->lock);
 }
 
 /**
@@ -424,33 +459,17 @@ int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, int access)
  *
  * A WRITE of iWARP completes when TCP has it, and a message on the control QP may
  * overtake it. READ responses come behind the WRITEs before the READ (RFC 5040,
- * 5.5). May sleep, one caller at a time, until the READ completes or is flushed when
- * the link is torn down; a peer that holds it up loses the link (kxfer_lane_stuck()).
+ * 5.5). May sleep, one caller at a time, until the READ completes or the link goes
+ * down: the teardown waits for handlers that are in here before it drains this QP.
+ * The READ is then still posted, and its completion finds the lane. A peer that holds
+ * it up loses the link (kxfer_lane_stuck()).
  */
 void kxfer_lane_fence(struct kxfer_lane *lane)
 {
-	struct ib_sge sge = { .length = KXFER_FENCE_BYTES };
-	struct ib_rdma_wr wr = {
-		.wr = {
-			.opcode = IB_WR_RDMA_READ,
-			.sg_list = &sge,
-			.num_sge = 1,
-		},
-		.remote_addr = lane->link->fence_addr,
-		.rkey = lane->link->fence_key,
-	};
-
 	mutex_lock(&lane->fence_mutex);
-	spin_lock_bh(&lane->lock);
-	lane->fencing = lane->open;
-	if (lane->open) {
-		sge.addr = lane->fence_mr->iova;
-		sge.lkey = lane->fence_mr->lkey;
-	}
-	spin_unlock_bh(&lane->lock);
-	if (lane->fencing)
-		post_and_wait(lane, &wr.wr, "fence READ");
-	WRITE_ONCE(lane->fencing, false);
+	post_fence(lane);
+	wait_event(lane->link->wait, !READ_ONCE(lane->fencing) ||
+		   !kxfer_link_is_live(lane->link));
 	mutex_unlock(&lane->fence_mutex);
 }
 

@@ -63,7 +63,8 @@ struct kxfer_sink;
  * @fence_dma: its address
  * @fence_mutex: one at a time in kxfer_lane_fence(); may be held while the READ is
  *	under way, and taken with no other lock held
- * @fencing: somebody waits there; written under @fence_mutex
+ * @fence_cqe: of its READ, which may outlast the caller when the link goes down
+ * @fencing: that READ is under way
  * @pump_work: posts on, out of line
  * @inline_since_ns: since when completions have posted on without a break
  * @deadline_work: ends queued jobs whose deadline has passed
@@ -107,6 +108,7 @@ struct kxfer_lane {
 	void *fence;
 	u64 fence_dma;
 	struct mutex fence_mutex;
+	struct ib_cqe fence_cqe;
 	bool fencing;
 	struct work_struct pump_work;
 	u64 inline_since_ns;

@@ -33,11 +33,8 @@ static bool same_counters(const struct kx_live *a, const struct kx_live *b)
 	return a->nr == b->nr;
 }
 
-/**
- * world_links_live() - or is one on its way down? Its peer follows a little later
- * @world: open
- */
-bool world_links_live(struct world *world)
+/* Or is one on its way down? Its peer follows a little later. */
+static bool links_live(struct world *world)
 {
 	struct kxfer_info_link links[16];
 	uint64_t cursor = 0;
@@ -57,7 +54,7 @@ static bool settled(void *context)
 
 	return !kx_live_take(world->observer, &now) &&
 	       (same_counters(&now, &world->down) ||
-		(same_counters(&now, &world->up) && world_links_live(world)));
+		(same_counters(&now, &world->up) && links_live(world)));
 }
 
 static bool is_down(struct world *world)
@@ -517,7 +514,7 @@ static bool none_in_use(struct world *world)
 static bool link_unused(struct world *world)
 {
 	return none_in_use(world) && kx_counter(world->observer, "live_links") == 2 &&
-	       world_links_live(world) && !kx_live_take(world->observer, &world->up);
+	       links_live(world) && !kx_live_take(world->observer, &world->up);
 }
 
 static bool no_link(struct world *world)

@@ -21,7 +21,7 @@ TESTS_INSTALL = $(O)/tests/install
 
 # What emulated CPUs under these checks can do in reasonable time.
 SMP_KERNELS ?= 6.12-debug 6.12-kcsan
-SMP_TESTS   ?= uapi:* data:content data:notify data:path data:transfer lifetime:* perm:* leaks:*
+SMP_TESTS   ?= uapi:* data:content data:notify data:path data:transfer lifetime:* perm:* fuzz:ioctl leaks:*
 SMOKE_TESTS ?= uapi:smoke uapi:submit data:notify lifetime:revoke lifetime:module leaks:*
 
 SHELL := /bin/bash

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Several threads submit to one session and reap from it: each user_data comes back
+ * once, whoever takes it. For KCSAN these are the calls that meet most often.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "kxfer_test.h"
+
+#define NR_SUBMITTERS	2
+#define NR_REAPERS	2
+#define BATCH		16
+#define LENGTH		4096
+#define RUN_MS		3000
+#define KCSAN_RUN_MS	15000	/* it sees the race of tests/mutants/data-race every 2 s */
+#define MAX_JOBS	(1u << 20)	/* ends a run on a fast machine earlier */
+
+FIXTURE(threads)
+{
+	struct kx_pair pair;
+	_Atomic uint8_t *seen;		/* by user_data: how often */
+	atomic_uint next;		/* user_data */
+	atomic_uint nr_accepted;
+	atomic_uint nr_reaped;
+	atomic_int error;		/* the first, -errno; ends all threads */
+	atomic_bool enough;
+	atomic_bool all_submitted;
+};
+
+FIXTURE_SETUP(threads)
+{
+	ASSERT_EQ(0, kx_pair_open(&self->pair, LENGTH, KXFER_RIGHT_ALL));
+	self->seen = calloc(MAX_JOBS, 1);
+	ASSERT_NE(NULL, self->seen);
+}
+
+FIXTURE_TEARDOWN(threads)
+{
+	kx_pair_close(&self->pair);
+	free((void *)self->seen);
+}
+
+static void note_error(struct _test_data_threads *self, int error)
+{
+	int none = 0;
+
+	atomic_compare_exchange_strong(&self->error, &none, error);
+}
+
+static void fill_batch(struct _test_data_threads *self, struct kxfer_job *jobs, uint32_t first)
+{
+	int i;
+
+	for (i = 0; i < BATCH; i++) {
+		jobs[i] = (struct kxfer_job) { .op = KXFER_OP_NOP, .user_data = first + i };
+		if (i % 4)
+			continue;
+		jobs[i].op = KXFER_OP_READ;
+		jobs[i].region = self->pair.client_region;
+		jobs[i].target = self->pair.target;
+		jobs[i].length = 64;
+	}
+}
+
+/* All of a batch, however often the session is full. */
+static void *submit_batches(void *argument)
+{
+	struct _test_data_threads *self = argument;
+	struct kxfer_job jobs[BATCH];
+	int done, ret;
+
+	while (!self->enough && !self->error) {
+		uint32_t first = atomic_fetch_add(&self->next, BATCH);
+
+		if (first + BATCH > MAX_JOBS)
+			break;
+		fill_batch(self, jobs, first);
+		for (done = 0; done < BATCH && !self->error; ) {
+			ret = kx_submit(self->pair.client, jobs + done, BATCH - done);
+			if (ret > 0)
+				done += ret;
+			else if (ret == -EAGAIN)
+				kx_sleep_ms(1);
+			else
+				note_error(self, ret);
+		}
+		atomic_fetch_add(&self->nr_accepted, done);
+	}
+	return NULL;
+}
+
+static void *reap_all(void *argument)
+{
+	struct _test_data_threads *self = argument;
+	struct kxfer_completion done[BATCH];
+	int i, n;
+
+	while (!self->error && (!self->all_submitted || self->nr_reaped < self->nr_accepted)) {
+		n = kx_reap(self->pair.client, done, BATCH, 1, KX_TIMEOUT_MS);
+		if (n < 0)
+			note_error(self, n);
+		for (i = 0; i < n; i++) {
+			if (done[i].status)
+				note_error(self, done[i].status);
+			if (done[i].user_data >= MAX_JOBS)
+				note_error(self, -ERANGE);
+			else
+				atomic_fetch_add(&self->seen[done[i].user_data], 1);
+		}
+		atomic_fetch_add(&self->nr_reaped, n > 0 ? n : 0);
+	}
+	return NULL;
+}
+
+TEST_F_TIMEOUT(threads, of_a_session_see_each_completion_once, 60)
+{
+	pthread_t submitters[NR_SUBMITTERS], reapers[NR_REAPERS];
+	uint32_t i, accepted;
+
+	for (i = 0; i < NR_REAPERS; i++)
+		ASSERT_EQ(0, pthread_create(&reapers[i], NULL, reap_all, self));
+	for (i = 0; i < NR_SUBMITTERS; i++)
+		ASSERT_EQ(0, pthread_create(&submitters[i], NULL, submit_batches, self));
+	kx_wait_until(self->error || self->next >= MAX_JOBS,
+		      access("/sys/kernel/debug/kcsan", F_OK) ? RUN_MS : KCSAN_RUN_MS);
+	self->enough = true;
+	for (i = 0; i < NR_SUBMITTERS; i++)
+		pthread_join(submitters[i], NULL);
+	self->all_submitted = true;
+	for (i = 0; i < NR_REAPERS; i++)
+		pthread_join(reapers[i], NULL);
+
+	accepted = self->nr_accepted;
+	TH_LOG("%u jobs", accepted);
+	EXPECT_EQ(0, self->error);
+	EXPECT_LT(BATCH, accepted);
+	EXPECT_EQ(accepted, self->nr_reaped);
+	for (i = 0; i < MAX_JOBS; i++)
+		ASSERT_EQ(i < accepted, self->seen[i]);
+}
+
+TEST_HARNESS_MAIN

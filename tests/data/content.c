@@ -112,7 +112,7 @@ TEST_F(content, wait_that_is_over_at_once)
 
 	ASSERT_EQ(0, set(self, 1));
 	ASSERT_EQ(0, set(self, 2));
-	ASSERT_EQ(0, info(self, 2, 10, &content));
+	ASSERT_EQ(0, info(self, 2, 5000, &content));
 	EXPECT_EQ(2, content.generation);
 }
 

@@ -244,7 +244,7 @@ static void finish_chain(struct kxfer_chain *chain)
 	spin_lock_bh(&lane->lock);
 	WARN_ON_ONCE(!kxfer_credits_give(&lane->credits, chain->nr_wr));
 	lane->bytes_posted -= chain->bytes;
-	lane->nr_completions++;
+	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
 	if (chain->sink)
 		list_add_tail(&chain->sink->node, &lane->sinks);
 	chain->job = NULL;

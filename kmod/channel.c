@@ -161,7 +161,7 @@ static void request_sent(struct ib_cq *cq, struct ib_wc *wc)
 	freed = kxfer_request_sent(&request->slot);
 	handed = freed && hand_on_locked(request);
 	request->acked_ns = ktime_get_ns();
-	lane->nr_completions++;
+	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
 	spin_unlock_bh(&lane->lock);
 	if (freed)
 		slot_freed(request->channel, handed);
@@ -181,7 +181,7 @@ static void reply_sent(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	spin_lock_bh(&lane->lock);
 	start = kxfer_reply_sent(&reply->slot);
-	lane->nr_completions++;
+	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
 	spin_unlock_bh(&lane->lock);
 	if (start)
 		kxfer_control_dispatch(reply);

@@ -179,7 +179,7 @@ static void unqueue(struct kxfer_lane *lane, struct kxfer_active_job *job,
 {
 	kxfer_flow_remove(job);
 	list_move_tail(&job->lane_node, to);
-	lane->nr_queued--;
+	WRITE_ONCE(lane->nr_queued, lane->nr_queued - 1);
 }
 
 /*
@@ -197,7 +197,7 @@ static void stop_queued(struct kxfer_lane *lane, struct kxfer_active_job *job,
 		return;
 	}
 	unqueue(lane, job, &lane->posted);
-	lane->nr_posted++;
+	WRITE_ONCE(lane->nr_posted, lane->nr_posted + 1);
 }
 
 /**
@@ -227,7 +227,7 @@ bool kxfer_job_chain_ended(struct kxfer_active_job *job)
 
 	if (ended) {
 		list_del_init(&job->lane_node);
-		job->lane->nr_posted--;
+		WRITE_ONCE(job->lane->nr_posted, job->lane->nr_posted - 1);
 	}
 	return ended;
 }
@@ -253,7 +253,7 @@ static void notify_answered(struct kxfer_request *request)
 
 	spin_lock_bh(&lane->lock);
 	list_del_init(&job->lane_node);
-	lane->nr_posted--;
+	WRITE_ONCE(lane->nr_posted, lane->nr_posted - 1);
 	spin_unlock_bh(&lane->lock);
 	if (status == -ECONNRESET)
 		status = kxfer_link_job_error(lane->link);
@@ -305,7 +305,7 @@ static bool pump_turn(struct kxfer_lane *lane)
 		if (post_some(lane, job)) {
 			if (job->planned) {
 				unqueue(lane, job, &lane->posted);
-				lane->nr_posted++;
+				WRITE_ONCE(lane->nr_posted, lane->nr_posted + 1);
 			}
 			return true;
 		}
@@ -383,8 +383,8 @@ void kxfer_job_fail_lane(struct kxfer_lane *lane)
 	}
 	list_splice_tail_init(&lane->posted, &ended);
 	list_splice_tail_init(&lane->queue, &ended);
-	lane->nr_queued = 0;
-	lane->nr_posted = 0;
+	WRITE_ONCE(lane->nr_queued, 0);
+	WRITE_ONCE(lane->nr_posted, 0);
 	spin_unlock_bh(&lane->lock);
 	complete_list(&ended, kxfer_link_job_error(lane->link));
 }
@@ -451,7 +451,7 @@ int kxfer_job_enqueue(struct kxfer_active_job *job)
 	} else {
 		list_add_tail(&job->lane_node, &lane->queue);
 		kxfer_flow_add(lane, job);
-		lane->nr_queued++;
+		WRITE_ONCE(lane->nr_queued, lane->nr_queued + 1);
 		arm_deadline(lane, job->deadline_ns);
 	}
 	spin_unlock_bh(&lane->lock);

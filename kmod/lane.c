@@ -316,7 +316,7 @@ int kxfer_lane_post_locked(struct kxfer_lane *lane, const struct ib_send_wr *wr,
 	if (!lane->open)
 		return -ECONNRESET;
 	ret = kxfer_fault_error(LANE_POST_SEND) ?: ib_post_send(lane->qp, wr, NULL);
-	lane->nr_wr += nr;
+	WRITE_ONCE(lane->nr_wr, lane->nr_wr + nr);
 	if (ret)
 		kxfer_link_fail(lane->link, -ECONNRESET);
 	return ret;

@@ -182,6 +182,20 @@ static void unqueue(struct kxfer_lane *lane, struct kxfer_active_job *job,
 	WRITE_ONCE(lane->nr_queued, lane->nr_queued - 1);
 }
 
+/* All that it posts is posted. Called with the lane's lock held. */
+static void move_to_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	unqueue(lane, job, &lane->posted);
+	WRITE_ONCE(lane->nr_posted, lane->nr_posted + 1);
+}
+
+/* Nothing of it is under way any more. Called with the lane's lock held. */
+static void leave_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	list_del_init(&job->lane_node);
+	WRITE_ONCE(lane->nr_posted, lane->nr_posted - 1);
+}
+
 /*
  * Take a queued job off the lane, or keep it from posting more.
  * Called with the lane's lock held; @ended gets what is to be completed.
@@ -192,12 +206,10 @@ static void stop_queued(struct kxfer_lane *lane, struct kxfer_active_job *job,
 	job->status = job->status ?: status;
 	/* Whoever else would stop it sees that it is off the queue. */
 	job->planned = true;
-	if (!job->nr_chains) {
+	if (job->nr_chains)
+		move_to_posted(lane, job);
+	else
 		unqueue(lane, job, ended);
-		return;
-	}
-	unqueue(lane, job, &lane->posted);
-	WRITE_ONCE(lane->nr_posted, lane->nr_posted + 1);
 }
 
 /**
@@ -225,10 +237,8 @@ bool kxfer_job_chain_ended(struct kxfer_active_job *job)
 {
 	bool ended = !--job->nr_chains && job->planned;
 
-	if (ended) {
-		list_del_init(&job->lane_node);
-		WRITE_ONCE(job->lane->nr_posted, job->lane->nr_posted - 1);
-	}
+	if (ended)
+		leave_posted(job->lane, job);
 	return ended;
 }
 
@@ -252,8 +262,7 @@ static void notify_answered(struct kxfer_request *request)
 	int status = notify_status(request->status);
 
 	spin_lock_bh(&lane->lock);
-	list_del_init(&job->lane_node);
-	WRITE_ONCE(lane->nr_posted, lane->nr_posted - 1);
+	leave_posted(lane, job);
 	spin_unlock_bh(&lane->lock);
 	if (status == -ECONNRESET)
 		status = kxfer_link_job_error(lane->link);
@@ -303,10 +312,8 @@ static bool pump_turn(struct kxfer_lane *lane)
 	list_for_each_entry(flow, &lane->flows, lane_node) {
 		job = list_first_entry(&flow->jobs, struct kxfer_active_job, flow_node);
 		if (post_some(lane, job)) {
-			if (job->planned) {
-				unqueue(lane, job, &lane->posted);
-				WRITE_ONCE(lane->nr_posted, lane->nr_posted + 1);
-			}
+			if (job->planned)
+				move_to_posted(lane, job);
 			return true;
 		}
 		if (job->completion.op != KXFER_OP_NOTIFY)

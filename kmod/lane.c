@@ -441,14 +441,13 @@ static void post_fence(struct kxfer_lane *lane)
 		.rkey = lane->link->fence_key,
 	};
 
-	lane->fence_cqe.done = fenced;
 	spin_lock_bh(&lane->lock);
 	if (lane->open && kxfer_link_is_live(lane->link)) {
 		sge.addr = lane->fence_mr->iova;
 		sge.lkey = lane->fence_mr->lkey;
-		lane->fencing = true;
+		WRITE_ONCE(lane->fencing, true);
 		if (kxfer_lane_post_locked(lane, &wr.wr, 1))
-			lane->fencing = false;
+			WRITE_ONCE(lane->fencing, false);
 	}
 	spin_unlock_bh(&lane->lock);
 }
@@ -497,6 +496,7 @@ static int make_fence_sink(struct kxfer_lane *lane)
 	struct ib_mr *mr;
 	int ret;
 
+	lane->fence_cqe.done = fenced;
 	lane->fence = kxfer_fault(LANE_FENCE) ? NULL :
 		      kzalloc(KXFER_FENCE_BYTES, GFP_KERNEL);
 	if (!lane->fence)

@@ -87,8 +87,8 @@ std::vector<uint16_t> query_pkeys(ibv_context* context, uint8_t port, int length
     return pkeys;
 }
 
-// Without the GIDs, which come for all ports at once.
-Port query_port(ibv_context* context, uint8_t index, bool iwarp) {
+// Without the GIDs, which come for all ports at once; counts the entries of their table.
+Port query_port(ibv_context* context, uint8_t index, bool iwarp, size_t& gid_entries) {
     ibv_port_attr attributes{};
     Port port;
 
@@ -100,20 +100,18 @@ Port query_port(ibv_context* context, uint8_t index, bool iwarp) {
     port.link_layer = attributes.link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet"
                       : iwarp                                          ? "Ethernet"
                                                                        : "InfiniBand";
-    port.gid_table_length = attributes.gid_tbl_len;
+    gid_entries += attributes.gid_tbl_len;
     port.pkeys = query_pkeys(context, index, attributes.pkey_tbl_len);
     return port;
 }
 
 std::vector<Port> query_ports(ibv_context* context, uint8_t count, bool iwarp) {
     std::vector<Port> ports;
-    size_t length = 0;
+    size_t gid_entries = 0;
 
-    for (uint8_t index = 1; index <= count; index++) {
-        ports.push_back(query_port(context, index, iwarp));
-        length += ports.back().gid_table_length;
-    }
-    const auto table = query_gid_table(context, length);
+    for (uint8_t index = 1; index <= count; index++)
+        ports.push_back(query_port(context, index, iwarp, gid_entries));
+    const auto table = query_gid_table(context, gid_entries);
     for (auto& port : ports) port.gids = gids_of_port(table, port.index, iwarp);
     return ports;
 }

@@ -31,7 +31,6 @@ struct Port {
     uint32_t max_mtu = 0;
     uint32_t max_message_bytes = 0;
     std::string link_layer; // InfiniBand, Ethernet
-    uint32_t gid_table_length = 0;
     std::vector<Gid> gids; // the entries in use
     std::vector<uint16_t> pkeys;
 };

@@ -27,10 +27,12 @@ static int replug(struct _test_data_unplug *self)
 	const char *netdev = getenv("KXFER_NETDEV") ?: "dummy0";
 	int ret = baseline_command("rdma link del %s", self->device);
 
-	/* Links and their lanes are there as long as sessions hold them, but empty. */
 	if (!ret && (kx_counter(self->rig.server, "live_mrs") ||
 		     kx_counter(self->rig.server, "live_mappings")))
 		ret = -EBUSY;
+	/* A link has nothing of the device any more, but its lanes until sessions let it go. */
+	if (!ret && !kx_wait_until(!kx_counter(self->rig.server, "live_lanes"), BACK_MS))
+		ret = -ETIMEDOUT;
 	return ret ?: baseline_command("rdma link add %s type %s netdev %s", self->device,
 				       self->provider, netdev);
 }

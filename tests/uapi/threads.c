@@ -26,10 +26,6 @@
  */
 #define KCSAN		"/sys/module/kcsan/parameters"
 #define KCSAN_RUN_MS	15000
-#define KCSAN_CLOSELY	"cd " KCSAN " && echo 500 >skip_watch && echo 300 >udelay_task && " \
-			"echo 100 >udelay_interrupt"
-#define KCSAN_AS_USUAL	"cd " KCSAN " && echo 4000 >skip_watch && echo 80 >udelay_task && " \
-			"echo 20 >udelay_interrupt"
 
 FIXTURE(threads)
 {
@@ -44,6 +40,13 @@ FIXTURE(threads)
 	atomic_bool all_submitted;
 };
 
+/* Stop at each @every-th access, for so many microseconds. */
+static int kcsan_watch(int every, int task_us, int interrupt_us)
+{
+	return baseline_command("cd " KCSAN " && echo %d >skip_watch && echo %d >udelay_task && "
+				"echo %d >udelay_interrupt", every, task_us, interrupt_us);
+}
+
 FIXTURE_SETUP(threads)
 {
 	ASSERT_EQ(0, kx_pair_open(&self->pair, LENGTH, KXFER_RIGHT_ALL));
@@ -51,13 +54,13 @@ FIXTURE_SETUP(threads)
 	ASSERT_NE(NULL, self->seen);
 	self->kcsan = !access(KCSAN, W_OK);
 	if (self->kcsan)
-		ASSERT_EQ(0, baseline_command(KCSAN_CLOSELY));
+		ASSERT_EQ(0, kcsan_watch(500, 300, 100));
 }
 
 FIXTURE_TEARDOWN(threads)
 {
 	if (self->kcsan)
-		EXPECT_EQ(0, baseline_command(KCSAN_AS_USUAL));
+		EXPECT_EQ(0, kcsan_watch(4000, 80, 20));
 	kx_pair_close(&self->pair);
 	free((void *)self->seen);
 }

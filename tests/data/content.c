@@ -9,7 +9,8 @@
 #include "kselftest_harness.h"
 #include "rig.h"
 
-#define LENGTH	65536
+#define LENGTH		65536
+#define AT_ONCE_MS	100	/* one request to the peer and its answer */
 
 FIXTURE(content)
 {
@@ -112,7 +113,7 @@ TEST_F(content, wait_that_is_over_at_once)
 
 	ASSERT_EQ(0, set(self, 1));
 	ASSERT_EQ(0, set(self, 2));
-	ASSERT_EQ(0, info(self, 2, 5000, &content));
+	ASSERT_EQ(0, info(self, 2, AT_ONCE_MS * kx_slowness(), &content));
 	EXPECT_EQ(2, content.generation);
 }
 

@@ -87,6 +87,13 @@ uint64_t kx_deadline_ns(uint32_t after_ms)
 	return kx_now_ns() + after_ms * 1000000ULL;
 }
 
+uint32_t kx_slowness(void)
+{
+	const char *text = getenv("KXFER_SLOWNESS");
+
+	return text && atoi(text) > 0 ? atoi(text) : 1;
+}
+
 void kx_sleep_ms(uint32_t ms)
 {
 	struct timespec end;

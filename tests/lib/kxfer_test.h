@@ -39,6 +39,8 @@ struct kxfer_addr kx_addr(const char *text, uint16_t port);
 
 uint64_t kx_now_ns(void);			/* CLOCK_MONOTONIC */
 uint64_t kx_deadline_ns(uint32_t after_ms);	/* now + after_ms */
+/* How often longer something may take where the kernel checks itself: KXFER_SLOWNESS or 1. */
+uint32_t kx_slowness(void);
 void kx_sleep_ms(uint32_t ms);
 
 /* Evaluates @cond until it holds, at most @ms; yields whether it held. */

@@ -58,8 +58,7 @@ TEST_F_TIMEOUT(kill, nothing_of_the_killed_is_left, 3600)
 	jobs = kx_counter(self->rig.server, "jobs_completed") - jobs;
 	TH_LOG("%u processes, %u times one was killed in %u s, %llu jobs done", nr, killed,
 	       seconds, (unsigned long long)jobs);
-	/* Where the kernel checks itself a session takes 3 s to end among 63 others. */
-	EXPECT_LT(seconds / 8, killed);
+	EXPECT_LT(seconds / 2, killed * kx_slowness());
 	storm_end(&self->storm);
 	wrong = baseline_wait(self->rig.server, &self->baseline, BASELINE_WAIT_MS);
 	EXPECT_EQ(NULL, wrong) {

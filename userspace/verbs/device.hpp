@@ -31,7 +31,7 @@ struct Port {
     uint32_t max_mtu = 0;
     uint32_t max_message_bytes = 0;
     std::string link_layer; // InfiniBand, Ethernet
-    std::vector<Gid> gids; // the entries in use
+    std::vector<Gid> gids;  // the entries in use
     std::vector<uint16_t> pkeys;
 };
 

@@ -25,6 +25,8 @@
 #include "link.h"
 #include "stats.h"
 
+#define NUDGE_MS	250	/* without an answer */
+
 static struct ib_device *channel_ibdev(const struct kxfer_channel *channel)
 {
 	return channel->lane->cm_id->device;
@@ -587,6 +589,14 @@ static struct kxfer_request *wait_for_slot(struct kxfer_channel *channel,
 	return ERR_PTR(ret ? -EINTR : -ETIMEDOUT);
 }
 
+static long wait_for_done(struct kxfer_request *request, unsigned long timeout,
+			  enum kxfer_wait wait)
+{
+	if (wait == KXFER_WAIT_KILLABLE)
+		return wait_for_completion_killable_timeout(&request->done, timeout);
+	return wait_for_completion_timeout(&request->done, timeout);
+}
+
 /* Return: 0 when the answer is there; else the slot has been given up. */
 static int wait_for_answer(struct kxfer_request *request, unsigned long left,
 			   enum kxfer_wait wait)
@@ -594,10 +604,14 @@ static int wait_for_answer(struct kxfer_request *request, unsigned long left,
 	bool abandoned;
 	long ret;
 
-	if (wait == KXFER_WAIT_KILLABLE)
-		ret = wait_for_completion_killable_timeout(&request->done, left);
-	else
-		ret = wait_for_completion_timeout(&request->done, left);
+	do {
+		unsigned long some = min(left, msecs_to_jiffies(NUDGE_MS) + 1);
+
+		ret = wait_for_done(request, some, wait);
+		left -= some;
+		if (!ret)
+			kxfer_lane_nudge(request->channel->lane);
+	} while (!ret && left);
 	if (ret > 0)
 		return 0;
 	spin_lock_bh(&request->channel->lane->lock);

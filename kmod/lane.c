@@ -4,7 +4,7 @@
  *
  * The send queue of a data lane has KXFER_LANE_JOB_WRS work requests for jobs,
  * given out as credits (chain.c), one for a fence READ, two for each slot of its
- * channel, and one for the marker of ib_drain_qp(). A control QP has
+ * channel, one for a nudge, and one for the marker of ib_drain_qp(). A control QP has
  * KXFER_CONTROL_REG_WRS for fast registrations in place of the first two. The CQ
  * holds all of both queues, for after an error every work request completes,
  * unsignalled ones too.
@@ -43,6 +43,15 @@
 #include "link.h"
 #include "stats.h"
 
+static void nudged(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kxfer_lane *lane = container_of(wc->wr_cqe, struct kxfer_lane, nudge_cqe);
+
+	if (wc->status != IB_WC_SUCCESS)
+		kxfer_lane_wc_error(lane, wc, "empty WRITE");
+	WRITE_ONCE(lane->nudging, false);
+}
+
 /**
  * kxfer_lane_create() - a lane without QP
  * @link: it will belong to; has to outlive it
@@ -65,6 +74,7 @@ struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index)
 	init_completion(&lane->cm_done);
 	spin_lock_init(&lane->lock);
 	mutex_init(&lane->fence_mutex);
+	lane->nudge_cqe.done = nudged;
 	INIT_LIST_HEAD(&lane->queue);
 	INIT_LIST_HEAD(&lane->flows);
 	INIT_LIST_HEAD(&lane->posted);
@@ -118,7 +128,7 @@ static u32 job_wrs(const struct kxfer_lane *lane)
 		return 0;
 	return min_t(u32, KXFER_LANE_JOB_WRS,
 		     max_qp_wr - kxfer_channel_sends(KXFER_WIRE_DATA_SLOTS) - 1 -
-		     KXFER_LANE_FENCE_WRS);
+		     KXFER_LANE_NUDGE_WRS - KXFER_LANE_FENCE_WRS);
 }
 
 static int create_qp(struct kxfer_lane *lane, u32 send_wr, u32 recv_wr)
@@ -152,7 +162,7 @@ static int create_cq_and_qp(struct kxfer_lane *lane, enum ib_poll_context contex
 	struct ib_device *ibdev = lane->link->dev->ibdev;
 	bool control = kxfer_lane_is_control(lane);
 	u32 slots = control ? KXFER_WIRE_CONTROL_SLOTS : KXFER_WIRE_DATA_SLOTS;
-	u32 send_wr = kxfer_channel_sends(slots) + 1 +
+	u32 send_wr = kxfer_channel_sends(slots) + KXFER_LANE_NUDGE_WRS + 1 +
 		      (control ? KXFER_CONTROL_REG_WRS :
 				 job_wrs(lane) + KXFER_LANE_FENCE_WRS);
 	u32 recv_wr = kxfer_channel_recvs(slots) + 1;
@@ -334,17 +344,49 @@ int kxfer_lane_post(struct kxfer_lane *lane, const struct ib_send_wr *wr, u32 nr
 }
 
 /**
+ * kxfer_lane_nudge() - make the peer's device look at what has come
+ * @lane: connected, or going down
+ *
+ * siw_accept() of 6.1 to 6.12 answers the initiator before it attends to the socket
+ * (siw_send_mpareqrep(), then siw_qp_socket_assoc()). What comes in between, on
+ * another CPU, lies there until more comes: about one HELLO in a hundred. So who has
+ * waited for long sends a WRITE of no bytes, for which no STag is needed and which
+ * tells nobody anything (RFC 6581 uses it to that end). On iWARP only, one at a time,
+ * by the initiator. Does not sleep.
+ */
+void kxfer_lane_nudge(struct kxfer_lane *lane)
+{
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = &lane->nudge_cqe,
+			.opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+	};
+
+	if (!lane->link->initiator || !lane->link->dev->iwarp)
+		return;
+	spin_lock_bh(&lane->lock);
+	if (lane->open && !READ_ONCE(lane->nudging)) {
+		WRITE_ONCE(lane->nudging, true);
+		kxfer_lane_post_locked(lane, &wr.wr, 1);
+	}
+	spin_unlock_bh(&lane->lock);
+}
+
+/**
  * kxfer_lane_stuck() - whether the peer holds up what is under way on a data lane
  * @lane: of a LIVE link
  *
  * A peer may answer every keep-alive and still not what it was sent: it does not
  * answer a NOTIFY, or posts no RECV for it and lets its device say "receiver not
- * ready" for ever. To be called every KXFER_KEEPALIVE_MS; does not sleep.
+ * ready" for ever. Before it comes to that it is nudged. To be called every
+ * KXFER_KEEPALIVE_MS; does not sleep.
  */
 bool kxfer_lane_stuck(struct kxfer_lane *lane)
 {
 	u64 now = ktime_get_ns();
-	bool stuck;
+	bool quiet, stuck;
 
 	spin_lock_bh(&lane->lock);
 	if ((list_empty(&lane->queue) && list_empty(&lane->posted) &&
@@ -353,10 +395,13 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
 		lane->quiet_at = lane->nr_completions;
 		lane->quiet_since_ns = now;
 	}
+	quiet = now - lane->quiet_since_ns > NSEC_PER_SEC;
 	stuck = now - lane->quiet_since_ns > (u64)KXFER_STUCK_MS * NSEC_PER_MSEC ||
 		kxfer_channel_overdue_locked(&lane->channel,
 					     (u64)KXFER_NOTIFY_MS * NSEC_PER_MSEC);
 	spin_unlock_bh(&lane->lock);
+	if (quiet)
+		kxfer_lane_nudge(lane);
 	return stuck;
 }
 

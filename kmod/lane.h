@@ -23,6 +23,7 @@ struct kxfer_sink;
 #define KXFER_CONTROL_REG_WRS	16	/* fast registrations in a control QP's send queue */
 #define KXFER_LANE_BYTES	(4 * 1024 * 1024)	/* posted on a lane, more wait */
 #define KXFER_LANE_FENCE_WRS	1	/* of a data lane for kxfer_lane_fence() */
+#define KXFER_LANE_NUDGE_WRS	1	/* of any lane for kxfer_lane_nudge() */
 #define KXFER_LANE_SINKS	16	/* READ sinks of an iWARP lane */
 #define KXFER_FENCE_BYTES	8	/* what a fence READ reads */
 #define KXFER_STUCK_MS		30000	/* jobs posted, none completes: the peer holds them up */
@@ -65,6 +66,8 @@ struct kxfer_sink;
  *	under way, and taken with no other lock held
  * @fence_cqe: of its READ, which may outlast the caller when the link goes down
  * @fencing: that READ is under way
+ * @nudge_cqe: of kxfer_lane_nudge()
+ * @nudging: that WRITE is under way
  * @pump_work: posts on, out of line
  * @inline_since_ns: since when completions have posted on without a break
  * @deadline_work: ends queued jobs whose deadline has passed
@@ -110,6 +113,8 @@ struct kxfer_lane {
 	struct mutex fence_mutex;
 	struct ib_cqe fence_cqe;
 	bool fencing;
+	struct ib_cqe nudge_cqe;
+	bool nudging;
 	struct work_struct pump_work;
 	u64 inline_since_ns;
 	struct delayed_work deadline_work;
@@ -129,6 +134,7 @@ void kxfer_lane_free(struct kxfer_lane *lane);
 void kxfer_lane_wc_error(struct kxfer_lane *lane, const struct ib_wc *wc,
 			 const char *what);
 bool kxfer_lane_stuck(struct kxfer_lane *lane);
+void kxfer_lane_nudge(struct kxfer_lane *lane);
 int kxfer_lane_post(struct kxfer_lane *lane, const struct ib_send_wr *wr, u32 nr);
 int kxfer_lane_post_locked(struct kxfer_lane *lane, const struct ib_send_wr *wr,
 			   u32 nr);

@@ -19,9 +19,11 @@
 #define RELEASE_MS	16000	/* 10 s are waited */
 #define NOTIFY_MS	16000	/* 8 s, looked at every 2 s */
 #define STUCK_MS	45000	/* 30 s */
+#define LATE_MS		700	/* who waits has nudged by then, more than once */
 
 struct tricks {
 	uint8_t unanswered;	/* type of request */
+	uint8_t late;		/* likewise: answered after LATE_MS */
 	uint32_t nr_keys;	/* told one by one, each late */
 	uint64_t content_length;
 	uint64_t ids[3];	/* what LIST says */
@@ -76,6 +78,8 @@ static int answer(struct raw_server *server, const struct kxfer_wire_header *req
 
 	if (request->type == tricks->unanswered)
 		return -1;
+	if (request->type == tricks->late)
+		kx_sleep_ms(LATE_MS);
 	if (request->type == KXFER_WIRE_LIST)
 		return list(tricks, answer, length);
 	if (request->type == KXFER_WIRE_KEYS && tricks->nr_keys)
@@ -196,6 +200,25 @@ TEST_F_TIMEOUT(server, that_never_receives_loses_the_link, 120)
 	close(self->fd);
 	self->fd = -1;
 	raw_server_stop(&deaf);
+}
+
+TEST_F(server, that_is_late_is_waited_for)
+{
+	struct kxfer_job job = {
+		.op = KXFER_OP_WRITE,
+		.region = self->region,
+		.length = LENGTH,
+	};
+	struct kxfer_completion done;
+	uint64_t began = kx_now_ns();
+
+	self->tricks.late = KXFER_WIRE_GRANT;
+	test_cmd_target_open(self->fd, self->peer, "window", 0, &self->target);
+	EXPECT_LE(LATE_MS, ms_since(began));
+	job.target = self->target;
+	test_cmd_submit(1, self->fd, &job, 1);
+	ASSERT_EQ(1, kx_reap(self->fd, &done, 1, 1, KX_TIMEOUT_MS));
+	EXPECT_EQ(0, done.status);
 }
 
 TEST_F_TIMEOUT(server, that_tells_its_keys_one_by_one_does_not_stretch_the_call, 60)

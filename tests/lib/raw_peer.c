@@ -20,7 +20,10 @@
 
 /* work request ids: RECVs by index, those of raw_push() from WR_PUSH on */
 #define WR_SEND		1000
+#define WR_NUDGE	1001
 #define WR_PUSH		2000
+
+#define NUDGE_MS	250
 
 /* ---- lanes ---- */
 
@@ -193,7 +196,10 @@ static int connect_lane(struct raw_lane *lane, uint16_t port, uint16_t source_po
 		return -errno;
 	if (manners->leave_early)
 		return -ECANCELED;
-	return wait_event(lane, RDMA_CM_EVENT_ESTABLISHED);
+	ret = wait_event(lane, RDMA_CM_EVENT_ESTABLISHED);
+	if (!ret && lane->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP)
+		lane->quiet_ns = kx_now_ns();
+	return ret;
 }
 
 int raw_lane_connect(struct raw_lane *lane, uint16_t port, uint16_t source_port,
@@ -270,6 +276,8 @@ static void look_for_disconnection(struct raw_lane *lane)
 
 static void note_completion(struct raw_lane *lane, const struct ibv_wc *wc)
 {
+	if (lane->quiet_ns)
+		lane->quiet_ns = kx_now_ns();
 	if (wc->wr_id == WR_SEND) {
 		lane->send_status = wc->status;
 		lane->send_done = true;
@@ -283,6 +291,18 @@ static void note_completion(struct raw_lane *lane, const struct ibv_wc *wc)
 		lose(lane, ibv_wc_status_str(wc->status));
 }
 
+/* As the module's kxfer_lane_nudge(), for the same siw. */
+static void nudge(struct raw_lane *lane)
+{
+	struct ibv_send_wr wr = { .wr_id = WR_NUDGE, .opcode = IBV_WR_RDMA_WRITE }, *bad;
+
+	if (!lane->quiet_ns || lane->lost ||
+	    kx_now_ns() - lane->quiet_ns < NUDGE_MS * 1000000ULL)
+		return;
+	lane->quiet_ns = kx_now_ns();
+	ibv_post_send(lane->id->qp, &wr, &bad);
+}
+
 /* Looks once at completions and events. */
 static void look(struct raw_lane *lane)
 {
@@ -292,6 +312,7 @@ static void look(struct raw_lane *lane)
 		note_completion(lane, &wc);
 	if (lane->events)
 		look_for_disconnection(lane);
+	nudge(lane);
 }
 
 static bool look_until_sent(struct raw_lane *lane)

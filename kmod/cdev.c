@@ -26,6 +26,7 @@
 #include "job.h"
 #include "listener.h"
 #include "memory.h"
+#include "reap.h"
 #include "region.h"
 #include "rule.h"
 #include "session.h"

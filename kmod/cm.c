@@ -314,10 +314,10 @@ static int create_id(struct kxfer_lane *lane)
 	return kxfer_fault_error(CM_ACK_TIMEOUT) ?: rdma_set_ack_timeout(id, ACK_TIMEOUT);
 }
 
-static enum ib_poll_context lane_context(const struct kxfer_lane *lane)
+static enum kxfer_context lane_context(const struct kxfer_lane *lane)
 {
-	return kxfer_lane_is_control(lane) ? IB_POLL_WORKQUEUE :
-	       kxfer_link_poll_context(lane->link);
+	return kxfer_lane_is_control(lane) ? KXFER_CONTEXT_WORKQUEUE :
+	       lane->link->key.context;
 }
 
 /* What was made stays in the lane, for the link's teardown to undo. */
@@ -428,7 +428,7 @@ void kxfer_cm_accept_work(struct work_struct *work)
 		ret = -EHOSTUNREACH;
 	}
 	if (!ret)
-		ret = kxfer_lane_open(lane, IB_POLL_WORKQUEUE);
+		ret = kxfer_lane_open(lane, KXFER_CONTEXT_WORKQUEUE);
 	if (!ret)
 		ret = accept_qp(lane);
 	if (!ret)

@@ -139,6 +139,7 @@ static const char *state_text(u32 state)
 static const char *context_text(u32 context)
 {
 	static const char *const texts[] = {
+		[KXFER_CONTEXT_POLLED]		= "polled",
 		[KXFER_CONTEXT_WORKQUEUE]	= "workqueue",
 		[KXFER_CONTEXT_SOFTIRQ]		= "softirq",
 		[KXFER_CONTEXT_UNBOUND]		= "unbound",

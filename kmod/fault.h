@@ -84,8 +84,9 @@
 	X(LINK_PD, ENOMEM, "ib_alloc_pd()") \
 	X(LINK_THREAD, ENOMEM, "kthread_create(): kxfer_connect") \
 	X(LINK_WORKQUEUE, ENOMEM, "alloc_workqueue()") \
+	X(CQ_WORKQUEUE, ENOMEM, "alloc_workqueue(): completions") \
 	X(LANE, ENOMEM, "memory: a lane") \
-	X(LANE_CQ, ENOMEM, "ib_alloc_cq()") \
+	X(LANE_CQ, ENOMEM, "ib_alloc_cq() or ib_create_cq()") \
 	X(LANE_QP, ENOMEM, "rdma_create_qp()") \
 	X(LANE_CHAINS, ENOMEM, "memory: the chains of a data lane") \
 	X(LANE_SCRATCH, ENOMEM, "memory: to build work requests in") \

@@ -157,8 +157,8 @@ void kxfer_job_complete(struct kxfer_active_job *job, int status)
 	spin_lock_bh(&session->job_lock);
 	release_objects(job);
 	list_move_tail(&job->session_node, &session->done);
-	session->nr_jobs--;
-	session->nr_done++;
+	WRITE_ONCE(session->nr_jobs, session->nr_jobs - 1);
+	WRITE_ONCE(session->nr_done, session->nr_done + 1);
 	wake_up(&session->wait);
 	spin_unlock_bh(&session->job_lock);
 }

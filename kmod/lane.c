@@ -137,8 +137,8 @@ static int create_qp(struct kxfer_lane *lane, u32 send_wr, u32 recv_wr)
 	struct ib_qp_init_attr attr = {
 		.event_handler = qp_event,
 		.qp_context = lane,
-		.send_cq = lane->cq,
-		.recv_cq = lane->cq,
+		.send_cq = lane->cq.ib,
+		.recv_cq = lane->cq.ib,
 		.cap = {
 			.max_send_wr = send_wr,
 			.max_recv_wr = recv_wr,
@@ -157,7 +157,7 @@ static int create_qp(struct kxfer_lane *lane, u32 send_wr, u32 recv_wr)
 	return ret;
 }
 
-static int create_cq_and_qp(struct kxfer_lane *lane, enum ib_poll_context context)
+static int create_cq_and_qp(struct kxfer_lane *lane, enum kxfer_context context)
 {
 	struct ib_device *ibdev = lane->link->dev->ibdev;
 	bool control = kxfer_lane_is_control(lane);
@@ -171,15 +171,9 @@ static int create_cq_and_qp(struct kxfer_lane *lane, enum ib_poll_context contex
 	if (send_wr > ibdev->attrs.max_qp_wr ||
 	    send_wr + recv_wr > ibdev->attrs.max_cqe)
 		return -EOPNOTSUPP;
-	lane->cq = kxfer_fault_ptr(LANE_CQ) ?:
-		   ib_alloc_cq(ibdev, lane, send_wr + recv_wr,
-			       lane->id % ibdev->num_comp_vectors, context);
-	if (IS_ERR(lane->cq)) {
-		ret = PTR_ERR(lane->cq);
-		lane->cq = NULL;
-		return ret;
-	}
-	return create_qp(lane, send_wr, recv_wr);
+	ret = kxfer_cq_create(&lane->cq, ibdev, send_wr + recv_wr,
+			      lane->id % ibdev->num_comp_vectors, context);
+	return ret ?: create_qp(lane, send_wr, recv_wr);
 }
 
 static int create_job_memory(struct kxfer_lane *lane)
@@ -209,7 +203,7 @@ static int create_job_memory(struct kxfer_lane *lane)
  *
  * May sleep. Return: 0 or -errno; kxfer_lane_close() undoes a part too.
  */
-int kxfer_lane_open(struct kxfer_lane *lane, enum ib_poll_context context)
+int kxfer_lane_open(struct kxfer_lane *lane, enum kxfer_context context)
 {
 	bool control = kxfer_lane_is_control(lane);
 	int ret;
@@ -274,9 +268,7 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 		rdma_destroy_qp(lane->cm_id);
 		lane->qp = NULL;
 	}
-	if (lane->cq)
-		ib_free_cq(lane->cq);
-	lane->cq = NULL;
+	kxfer_cq_destroy(&lane->cq);
 	/* Only completions queued it. */
 	cancel_work_sync(&lane->pump_work);
 	kxfer_channel_stop(&lane->channel);

@@ -10,6 +10,7 @@
 #include <rdma/rdma_cm.h>
 
 #include "channel.h"
+#include "cq.h"
 #include "credit.h"
 #include "wire.h"
 
@@ -85,7 +86,7 @@ struct kxfer_lane {
 	u32 index;
 	struct rdma_cm_id *cm_id;
 	struct ib_qp *qp;
-	struct ib_cq *cq;
+	struct kxfer_cq cq;
 	struct completion cm_done;
 	int cm_error;
 	u32 refusal;
@@ -128,7 +129,7 @@ struct kxfer_lane {
 };
 
 struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index);
-int kxfer_lane_open(struct kxfer_lane *lane, enum ib_poll_context context);
+int kxfer_lane_open(struct kxfer_lane *lane, enum kxfer_context context);
 void kxfer_lane_close(struct kxfer_lane *lane);
 void kxfer_lane_free(struct kxfer_lane *lane);
 void kxfer_lane_wc_error(struct kxfer_lane *lane, const struct ib_wc *wc,

@@ -252,19 +252,6 @@ void kxfer_link_unuse(struct kxfer_link *link)
 	kxfer_link_put(link);
 }
 
-/** kxfer_link_poll_context() - where completions of its data lanes are handled */
-enum ib_poll_context kxfer_link_poll_context(const struct kxfer_link *link)
-{
-	switch (link->key.context) {
-	case KXFER_CONTEXT_SOFTIRQ:
-		return IB_POLL_SOFTIRQ;
-	case KXFER_CONTEXT_UNBOUND:
-		return IB_POLL_UNBOUND_WORKQUEUE;
-	default:
-		return IB_POLL_WORKQUEUE;
-	}
-}
-
 /**
  * kxfer_link_attach_device() - join the device that rdma_cm chose; make the PD
  * @link: CONNECTING, without device

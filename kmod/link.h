@@ -183,7 +183,6 @@ int kxfer_link_add_lane(struct kxfer_link *link, struct kxfer_lane *lane);
 int kxfer_link_set_live(struct kxfer_link *link);
 void kxfer_link_protocol_error(struct kxfer_link *link, const char *what);
 int kxfer_link_job_error(struct kxfer_link *link);
-enum ib_poll_context kxfer_link_poll_context(const struct kxfer_link *link);
 u32 kxfer_link_info(const struct kxfer_session *viewer, u64 *cursor, void *records, u32 nr);
 u32 kxfer_lane_info(const struct kxfer_session *viewer, u64 *cursor, void *records, u32 nr);
 

@@ -11,6 +11,7 @@
 #include <linux/module.h>
 
 #include "cdev.h"
+#include "cq.h"
 #include "debugfs.h"
 #include "device.h"
 #include "export.h"
@@ -25,9 +26,12 @@ static int __init kxfer_init(void)
 	ret = kxfer_job_init();
 	if (ret)
 		return ret;
-	ret = kxfer_link_init();
+	ret = kxfer_cq_init();
 	if (ret)
 		goto err_job;
+	ret = kxfer_link_init();
+	if (ret)
+		goto err_cq;
 	ret = kxfer_export_init();
 	if (ret)
 		goto err_link;
@@ -47,6 +51,8 @@ err_export:
 	kxfer_export_exit();
 err_link:
 	kxfer_link_exit();
+err_cq:
+	kxfer_cq_exit();
 err_job:
 	kxfer_job_exit();
 	return ret;
@@ -61,6 +67,7 @@ static void __exit kxfer_exit(void)
 	kxfer_device_exit();
 	kxfer_export_exit();
 	kxfer_link_exit();
+	kxfer_cq_exit();
 	kxfer_job_exit();
 }
 

@@ -30,6 +30,7 @@
 #include "job.h"
 #include "listener.h"
 #include "memory.h"
+#include "reap.h"
 #include "region.h"
 #include "session.h"
 #include "stats.h"
@@ -91,6 +92,7 @@ struct kxfer_session *kxfer_session_create(void)
 	INIT_LIST_HEAD(&session->done);
 	init_waitqueue_head(&session->wait);
 	mutex_init(&session->reap_mutex);
+	session->look_ns = KXFER_LOOK_PROBE_NS;
 	spin_lock_init(&session->event_lock);
 	ret = publish(session);
 	if (ret)

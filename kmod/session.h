@@ -50,6 +50,8 @@ struct kxfer_user;
  * @nr_done: length of @done
  * @wait: for completions, events and the end of jobs
  * @reap_mutex: one reaper at a time
+ * @look_ns: how long to look for completions before sleeping (reap.c)
+ * @look_rests: waits without looking
  * @event_lock: over the next three; bh-safe
  * @events: ring of KXFER_MAX_EVENTS, made with the first export
  * @event_head: next to be taken
@@ -78,6 +80,8 @@ struct kxfer_session {
 	u32 nr_done;
 	wait_queue_head_t wait;
 	struct mutex reap_mutex;
+	u32 look_ns;
+	u32 look_rests;
 
 	spinlock_t event_lock;
 	struct kxfer_event *events;

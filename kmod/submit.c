@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Submitting and reaping: where jobs come from and where completions go.
+ * Submitting: where jobs come from.
  *
  * SUBMIT copies each job once, checks it, counts it as a user of what it names,
  * plans it and puts it on its lane. The first job that is refused ends the call;
  * those before it are accepted, and each of them will complete, so the call then
  * succeeds. A job that can be accepted but not run (its link has broken, its
- * device gone) is accepted and completes with the reason. Waiting comes last, and
- * whatever ends the waiting changes nothing of what was accepted.
- *
- * A completion belongs to the session until it is stored in user memory; what
- * cannot be stored stays to be reaped again. reap_mutex keeps their order.
+ * device gone) is accepted and completes with the reason. Waiting comes last (reap.c),
+ * and whatever ends the waiting changes nothing of what was accepted.
  *
  * Context: calls of users; may sleep. Lock order: as in job.c.
  */
 #include "log.h"
 
-#include <linux/hrtimer.h>
 #include <linux/overflow.h>
 #include <linux/pagemap.h>
 #include <linux/timekeeping.h>
@@ -24,7 +20,9 @@
 
 #include "device.h"
 #include "job.h"
+#include "lane.h"
 #include "memory.h"
+#include "reap.h"
 #include "region.h"
 #include "session.h"
 #include "stats.h"
@@ -152,7 +150,7 @@ static int reserve_job(struct kxfer_session *session, struct kxfer_active_job *j
 	if (session->nr_jobs + session->nr_done >= KXFER_MAX_JOBS) {
 		ret = -EAGAIN;
 	} else {
-		session->nr_jobs++;
+		WRITE_ONCE(session->nr_jobs, session->nr_jobs + 1);
 		list_add_tail(&job->session_node, &session->jobs);
 	}
 	spin_unlock_bh(&session->job_lock);
@@ -237,6 +235,23 @@ static int copy_job(const struct kxfer_submit *cmd, u32 i, struct kxfer_job *job
 	return copy_struct_from_user(job, sizeof(*job), from, cmd->stride);
 }
 
+/*
+ * Post what was accepted last. A soft provider may carry it out before the post
+ * returns: who will wait takes those completions at once.
+ */
+static void post(struct kxfer_session *session, struct kxfer_lane *lane,
+		 const struct kxfer_submit *cmd)
+{
+	bool looks = cmd->wait && !(cmd->flags & KXFER_WAIT_F_SLEEP);
+	bool own = looks && kxfer_cq_own(&lane->cq);
+
+	kxfer_job_pump(lane);
+	if (!own)
+		return;
+	kxfer_cq_poll(&lane->cq, &session->nr_done, cmd->wait, 0);
+	kxfer_cq_disown(&lane->cq);
+}
+
 /* Return: 0 if all jobs were accepted, else why the first that was not was not. */
 static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
 {
@@ -256,15 +271,17 @@ static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
 		last = lane;
 	}
 	if (last)
-		kxfer_job_pump(last);
+		post(session, last, cmd);
 	up_read(&session->lock);
 	return ret;
 }
 
 static int check_submit(const struct kxfer_submit *cmd)
 {
-	if (cmd->flags)
-		return -EOPNOTSUPP;
+	int ret = kxfer_reap_check_flags(cmd->flags);
+
+	if (ret)
+		return ret;
 	if (cmd->__reserved || !cmd->nr_jobs || cmd->nr_jobs > KXFER_SUBMIT_MAX ||
 	    cmd->stride < sizeof(struct kxfer_job) || cmd->stride > 256 ||
 	    cmd->stride % 8)
@@ -273,102 +290,6 @@ static int check_submit(const struct kxfer_submit *cmd)
 	    (!cmd->completions != !cmd->nr_completions))
 		return -EINVAL;
 	return 0;
-}
-
-static bool enough_done(struct kxfer_session *session, u32 want)
-{
-	bool enough;
-
-	spin_lock_bh(&session->job_lock);
-	enough = session->nr_done >= want || !session->nr_jobs;
-	spin_unlock_bh(&session->job_lock);
-	return enough;
-}
-
-/* Return: 0, -ETIMEDOUT or -EINTR. */
-static int wait_for_done(struct kxfer_session *session, u32 want, u64 deadline_ns)
-{
-	ktime_t left = KTIME_MAX;
-	int ret;
-
-	if (!want || enough_done(session, want))
-		return 0;
-	if (deadline_ns) {
-		u64 now = ktime_get_ns();
-
-		if (deadline_ns <= now)
-			return -ETIMEDOUT;
-		left = ns_to_ktime(min_t(u64, deadline_ns - now, KTIME_MAX));
-	}
-	ret = wait_event_interruptible_hrtimeout(session->wait,
-						 enough_done(session, want), left);
-	if (ret == -ETIME)
-		return -ETIMEDOUT;
-	return ret ? -EINTR : 0;
-}
-
-static u32 take_done(struct kxfer_session *session, struct list_head *taken, u32 max)
-{
-	u32 n = 0;
-
-	spin_lock_bh(&session->job_lock);
-	for (; n < max && !list_empty(&session->done); n++)
-		list_move_tail(session->done.next, taken);
-	session->nr_done -= n;
-	spin_unlock_bh(&session->job_lock);
-	return n;
-}
-
-static void put_back(struct kxfer_session *session, struct list_head *taken, u32 n)
-{
-	spin_lock_bh(&session->job_lock);
-	list_splice(taken, &session->done);
-	session->nr_done += n;
-	spin_unlock_bh(&session->job_lock);
-}
-
-/* Store completions; those that cannot be stored stay. Return: 0 or -EFAULT. */
-static int store_done(struct kxfer_session *session, u64 to, u32 max, u32 *stored)
-{
-	struct kxfer_completion __user *out = u64_to_user_ptr(to);
-	struct kxfer_active_job *job, *next;
-	LIST_HEAD(taken);
-	int ret = 0;
-	u32 n;
-
-	mutex_lock(&session->reap_mutex);
-	n = take_done(session, &taken, max);
-	*stored = 0;
-	list_for_each_entry_safe(job, next, &taken, session_node) {
-		if (copy_to_user(out + *stored, &job->completion, sizeof(*out))) {
-			put_back(session, &taken, n - *stored);
-			ret = -EFAULT;
-			break;
-		}
-		list_del(&job->session_node);
-		kxfer_user_return(session->user, KXFER_SHARE_JOBS);
-		kxfer_job_free(job);
-		++*stored;
-	}
-	mutex_unlock(&session->reap_mutex);
-	return ret;
-}
-
-/** kxfer_job_reap() - KXFER_REAP */
-int kxfer_job_reap(struct kxfer_session *session, void *arg)
-{
-	struct kxfer_reap *cmd = arg;
-	int waited, ret;
-
-	if (cmd->flags)
-		return -EOPNOTSUPP;
-	if (cmd->__reserved || !cmd->nr || cmd->nr > KXFER_REAP_MAX || cmd->wait > cmd->nr)
-		return -EINVAL;
-	waited = wait_for_done(session, cmd->wait, cmd->deadline_ns);
-	ret = store_done(session, cmd->completions, cmd->nr, &cmd->reaped);
-	if (cmd->reaped)
-		return 0;
-	return ret ?: waited;
 }
 
 /** kxfer_job_submit() - KXFER_SUBMIT */
@@ -390,8 +311,9 @@ int kxfer_job_submit(struct kxfer_session *session, void *arg)
 	cmd->error = -ret;
 	cmd->reaped = 0;
 	if (cmd->nr_completions) {
-		wait_for_done(session, cmd->wait, cmd->deadline_ns);
-		store_done(session, cmd->completions, cmd->nr_completions, &cmd->reaped);
+		kxfer_reap_wait(session, cmd->wait, cmd->deadline_ns, cmd->flags);
+		kxfer_reap_store(session, cmd->completions, cmd->nr_completions,
+				 &cmd->reaped);
 	}
 	return 0;
 }

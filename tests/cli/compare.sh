@@ -79,16 +79,22 @@ test_odd_sizes_are_moved_whole() {
 }
 
 test_each_completion_context_is_used_and_named() {
-	for context in workqueue softirq unbound; do
+	for context in polled workqueue softirq unbound; do
 		expect 0 kxfer --json compare $quick --op read --size 64 --context $context
-		expect_json '.waiting_job | test("'$context'")' true
+		expect_json '.completion_context' $context
 	done
 }
 
-test_a_context_that_the_module_lacks_is_refused() {
-	expect 1 kxfer --json compare --context polled
-	expect_error_json .errno EOPNOTSUPP
-	expect_error_json '.hint | test("softirq")' true
+test_each_way_to_wait_is_used_and_named() {
+	for poll in adaptive always never; do
+		expect 0 kxfer --json compare $quick --op read --size 64 --poll $poll
+		expect_json .poll $poll
+	done
+}
+
+test_to_poll_takes_a_polled_context() {
+	expect 2 kxfer --json compare --context softirq --poll always
+	expect_error_json '.hint | test("polled")' true
 }
 
 test_one_engine_alone_has_no_ratio() {

@@ -48,6 +48,11 @@ FIXTURE_VARIANT(path)
 	uint32_t context;
 };
 
+FIXTURE_VARIANT_ADD(path, ipv4_polled)
+{
+	.family = AF_INET, .context = KXFER_CONTEXT_POLLED,
+};
+
 FIXTURE_VARIANT_ADD(path, ipv4_workqueue)
 {
 	.family = AF_INET, .context = KXFER_CONTEXT_WORKQUEUE,

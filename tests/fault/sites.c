@@ -32,6 +32,7 @@ static enum flow home_of(enum site site)
 	case SITE_MISC_REGISTER:
 	case SITE_DEVICE_CLIENT:
 	case SITE_LINK_WORKQUEUE:
+	case SITE_CQ_WORKQUEUE:
 	case SITE_JOB_CACHE:
 	case SITE_EXPORT_WORKQUEUE:
 	case SITE_MEMORY_PAGE:

@@ -82,14 +82,19 @@ TEST_F(peer, shares_its_link_with_another_session)
 TEST_F(peer, of_another_context_or_service_type_has_a_link_of_its_own)
 {
 	struct kxfer_peer_open softirq = good(PORT), unbound = good(PORT), tos = good(PORT);
+	struct kxfer_peer_open workqueue = good(PORT);
 
+	workqueue.context = KXFER_CONTEXT_WORKQUEUE;
 	softirq.context = KXFER_CONTEXT_SOFTIRQ;
 	unbound.context = KXFER_CONTEXT_UNBOUND;
 	tos.tos = 255;
 	ASSERT_EQ(0, open_peer(self->fd, &self->cmd));
+	ASSERT_EQ(0, open_peer(self->fd, &workqueue));
 	ASSERT_EQ(0, open_peer(self->fd, &softirq));
 	ASSERT_EQ(0, open_peer(self->fd, &unbound));
 	ASSERT_EQ(0, open_peer(self->fd, &tos));
+	EXPECT_NE(self->cmd.link, workqueue.link);
+	EXPECT_NE(workqueue.link, softirq.link);
 	EXPECT_NE(self->cmd.link, softirq.link);
 	EXPECT_NE(self->cmd.link, unbound.link);
 	EXPECT_NE(softirq.link, unbound.link);

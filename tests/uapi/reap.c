@@ -43,11 +43,15 @@ FIXTURE_TEARDOWN(reap)
 	kx_pair_close(&self->pair);
 }
 
+/* KXFER_WAIT_F_* of reap(); each test has a process of its own. */
+static uint32_t wait_flags;
+
 static int reap(int fd, struct kxfer_completion *done, uint32_t nr, uint32_t wait,
 		uint64_t deadline_ns)
 {
 	struct kxfer_reap cmd = {
 		.size = sizeof(cmd),
+		.flags = wait_flags,
 		.completions = (uintptr_t)done,
 		.nr = nr,
 		.wait = wait,
@@ -63,6 +67,14 @@ TEST_F(reap, needs_room_in_range)
 	EXPECT_EQ(-EINVAL, reap(self->fd, self->done, 0, 0, 0));
 	EXPECT_EQ(-EINVAL, reap(self->fd, self->done, 4097, 0, 0));
 	EXPECT_EQ(-EINVAL, reap(self->fd, self->done, 1, 2, 0));
+}
+
+TEST_F(reap, waits_in_one_way_only)
+{
+	wait_flags = KXFER_WAIT_F_POLL | KXFER_WAIT_F_SLEEP;
+	EXPECT_EQ(-EINVAL, reap(self->fd, self->done, 1, 1, 0));
+	wait_flags = KXFER_WAIT_F_ALL + 1;
+	EXPECT_EQ(-EOPNOTSUPP, reap(self->fd, self->done, 1, 1, 0));
 }
 
 TEST_F(reap, of_nothing_gives_nothing)
@@ -164,12 +176,22 @@ FIXTURE(held)
 	struct kxfer_completion done[MANY + 1];
 };
 
+FIXTURE_VARIANT(held)
+{
+	uint32_t wait_flags;
+};
+
+FIXTURE_VARIANT_ADD(held, by_default) { .wait_flags = 0 };
+FIXTURE_VARIANT_ADD(held, polled_for) { .wait_flags = KXFER_WAIT_F_POLL };
+FIXTURE_VARIANT_ADD(held, slept_for) { .wait_flags = KXFER_WAIT_F_SLEEP };
+
 FIXTURE_SETUP(held)
 {
 	uint16_t port = 30000 + getpid() % 10000;
 	void *memory = kx_alloc(LENGTH);
 	uint32_t peer;
 
+	wait_flags = variant->wait_flags;
 	raw_server_init(&self->server);
 	self->server.withhold = true;
 	ASSERT_EQ(0, raw_server_start(&self->server, port));

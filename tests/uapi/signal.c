@@ -20,6 +20,7 @@ FIXTURE(storm)
 {
 	struct kx_pair pair;
 	uint32_t jobs;
+	uint32_t wait_flags;
 	uint8_t *seen;
 	uint64_t next;
 	uint64_t reaped;
@@ -34,6 +35,7 @@ FIXTURE_VARIANT(storm)
 	uint32_t jobs;	/* enough for many signals */
 	int sa_flags;
 	bool wait;
+	uint32_t wait_flags;	/* KXFER_WAIT_F_* */
 };
 
 FIXTURE_VARIANT_ADD(storm, nops) { .op = KXFER_OP_NOP, .jobs = 131072, .wait = true };
@@ -42,6 +44,12 @@ FIXTURE_VARIANT_ADD(storm, reads) { .op = KXFER_OP_READ, .jobs = 4096, .wait = t
 FIXTURE_VARIANT_ADD(storm, notifies) { .op = KXFER_OP_NOTIFY, .jobs = 4096, .wait = true };
 FIXTURE_VARIANT_ADD(storm, writes_with_restart) {
 	.op = KXFER_OP_WRITE, .jobs = 4096, .wait = true, .sa_flags = SA_RESTART,
+};
+FIXTURE_VARIANT_ADD(storm, reads_polled_for) {
+	.op = KXFER_OP_READ, .jobs = 4096, .wait = true, .wait_flags = KXFER_WAIT_F_POLL,
+};
+FIXTURE_VARIANT_ADD(storm, writes_slept_for) {
+	.op = KXFER_OP_WRITE, .jobs = 4096, .wait = true, .wait_flags = KXFER_WAIT_F_SLEEP,
 };
 FIXTURE_VARIANT_ADD(storm, writes_and_reap) { .op = KXFER_OP_WRITE, .jobs = 4096 };
 
@@ -67,6 +75,7 @@ FIXTURE_SETUP(storm)
 {
 	ASSERT_EQ(0, kx_pair_open(&self->pair, LENGTH, KXFER_RIGHT_ALL));
 	self->jobs = variant->jobs;
+	self->wait_flags = variant->wait_flags;
 	self->seen = calloc(self->jobs, 1);
 	ASSERT_NE(NULL, self->seen);
 }
@@ -99,6 +108,7 @@ static int submit_batch(FIXTURE_DATA(storm) *self, uint32_t op, bool wait,
 	struct kxfer_job jobs[BATCH];
 	struct kxfer_submit cmd = {
 		.size = sizeof(cmd),
+		.flags = self->wait_flags,
 		.jobs = (uintptr_t)jobs,
 		.nr_jobs = BATCH,
 		.stride = sizeof(jobs[0]),

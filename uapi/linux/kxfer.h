@@ -350,14 +350,17 @@ enum kxfer_link_state {
 
 /**
  * enum kxfer_context - where completions of a lane are handled
+ * @KXFER_CONTEXT_POLLED: by a session that waits for some, if one polls (KXFER_WAIT_F_*);
+ *	else by a workqueue, bound to the CPU of the interrupt
  * @KXFER_CONTEXT_WORKQUEUE: the RDMA core's ib_comp_wq, bound to the CPU of the interrupt
  * @KXFER_CONTEXT_SOFTIRQ: irq_poll
  * @KXFER_CONTEXT_UNBOUND: ib_comp_unbound_wq, any CPU
  */
 enum kxfer_context {
-	KXFER_CONTEXT_WORKQUEUE	= 0,
-	KXFER_CONTEXT_SOFTIRQ	= 1,
-	KXFER_CONTEXT_UNBOUND	= 2,
+	KXFER_CONTEXT_POLLED	= 0,
+	KXFER_CONTEXT_WORKQUEUE	= 1,
+	KXFER_CONTEXT_SOFTIRQ	= 2,
+	KXFER_CONTEXT_UNBOUND	= 3,
 };
 
 /**
@@ -873,10 +876,19 @@ struct kxfer_completion {
 	__aligned_u64 completed_ns;
 };
 
+/*
+ * How SUBMIT and REAP wait. By default a caller on a link of KXFER_CONTEXT_POLLED
+ * looks for completions itself, for as long as that has paid lately, and then
+ * sleeps. Not both of:
+ */
+#define KXFER_WAIT_F_POLL	(1U << 0)	/* look until the deadline, whatever it costs */
+#define KXFER_WAIT_F_SLEEP	(1U << 1)	/* sleep at once */
+#define KXFER_WAIT_F_ALL	(KXFER_WAIT_F_POLL | KXFER_WAIT_F_SLEEP)
+
 /**
  * struct kxfer_submit - hand in jobs, and perhaps wait (KXFER_SUBMIT)
  * @size: sizeof(struct kxfer_submit)
- * @flags: must be 0
+ * @flags: KXFER_WAIT_F_*
  * @jobs: array of struct kxfer_job
  * @nr_jobs: 1 to @max_jobs_per_submit of struct kxfer_query
  * @stride: bytes from one job to the next: sizeof(struct kxfer_job) to 256, a
@@ -915,7 +927,7 @@ struct kxfer_submit {
 /**
  * struct kxfer_reap - take completions (KXFER_REAP)
  * @size: sizeof(struct kxfer_reap)
- * @flags: must be 0
+ * @flags: KXFER_WAIT_F_*
  * @completions: array of struct kxfer_completion
  * @nr: room there, 1 to 4096
  * @wait: wait for so many, at most @nr; waiting ends early when no job is in flight

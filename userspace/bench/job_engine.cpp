@@ -36,6 +36,7 @@ tl::expected<std::unique_ptr<JobEngine>, Error> JobEngine::connect(const JobOpti
 }
 
 tl::expected<void, Error> JobEngine::open(const Memory& memory) {
+    if (auto set = session_.set_wait(options_.wait_flags); !set) return tl::unexpected(set.error());
     auto region = session_.add_region(memory.bytes(), KXFER_REGION_F_WRITE);
     if (!region) {
         region.error().hint = "raise the limit of locked memory: ulimit -l unlimited";
@@ -142,7 +143,9 @@ tl::expected<unsigned, Error> JobEngine::submit(std::span<const Transfer> transf
     args.jobs = reinterpret_cast<uintptr_t>(jobs_.data());
     args.nr_jobs = static_cast<uint32_t>(jobs_.size());
     args.completions = reinterpret_cast<uintptr_t>(completions_.data());
-    args.nr_completions = max_completions;
+    // No more room than can be filled: the kernel looks at all of it.
+    in_flight_ += args.nr_jobs;
+    args.nr_completions = std::min(in_flight_, max_completions);
     args.wait = wait;
     args.deadline_ns = wait ? deadline_in(options_.timeout) : 0;
     const int ret = kxfer_job_submit_wait(session_.get(), &args);
@@ -152,6 +155,7 @@ tl::expected<unsigned, Error> JobEngine::submit(std::span<const Transfer> transf
             Error(fmt::format("only {} of {} jobs were accepted for", args.accepted, jobs_.size()), peer_,
                   static_cast<int>(args.error)));
     if (auto fine = check(args.reaped); !fine) return tl::unexpected(fine.error());
+    in_flight_ -= args.reaped;
     return args.reaped;
 }
 
@@ -164,6 +168,7 @@ tl::expected<unsigned, Error> JobEngine::reap(unsigned wait) {
                                     "is it still there? try: kxfer link list, or a longer --timeout"));
     if (*reaped == 0) return tl::unexpected(Error("completions are missing from", peer_, EPROTO));
     if (auto fine = check(*reaped); !fine) return tl::unexpected(fine.error());
+    in_flight_ -= *reaped;
     return *reaped;
 }
 

@@ -21,8 +21,9 @@ struct JobOptions {
     kxfer_addr local = {};   // or family 0
     std::string device;      // or empty
     std::string export_name; // at least as long as the memory
-    uint32_t context = KXFER_CONTEXT_WORKQUEUE;
-    bool writable = true; // ask for an export that may be written
+    uint32_t context = KXFER_CONTEXT_POLLED;
+    uint32_t wait_flags = 0; // KXFER_WAIT_F_*
+    bool writable = true;    // ask for an export that may be written
     std::chrono::milliseconds timeout{10000};
 };
 
@@ -62,6 +63,7 @@ class JobEngine : public Engine {
     unsigned credits_ = 0;   // work requests that the link's data lanes take
     unsigned read_sges_ = 1; // SGEs that a work request uses
     unsigned write_sges_ = 1;
+    unsigned in_flight_ = 0;
     std::vector<Job> jobs_;
     std::vector<kxfer_completion> completions_;
 };

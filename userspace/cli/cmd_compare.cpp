@@ -44,7 +44,8 @@ struct CompareOptions {
     std::vector<std::string> operations{"read", "write"};
     std::vector<uint64_t> sizes{64, 4096, 65536};
     std::vector<std::string> engines{"verbs", "job"};
-    std::string context = "workqueue";
+    std::string context = "polled";
+    std::string poll = "adaptive";
     std::string export_name = "compare";
     unsigned depth = 0; // 0: as deep as sensible
     unsigned batch = 0; // 0: a quarter of the depth, at most default_batch
@@ -60,9 +61,13 @@ struct CompareOptions {
     }
 };
 
-const std::map<std::string, uint32_t> contexts = {{"workqueue", KXFER_CONTEXT_WORKQUEUE},
+const std::map<std::string, uint32_t> contexts = {{"polled", KXFER_CONTEXT_POLLED},
+                                                  {"workqueue", KXFER_CONTEXT_WORKQUEUE},
                                                   {"softirq", KXFER_CONTEXT_SOFTIRQ},
                                                   {"unbound", KXFER_CONTEXT_UNBOUND}};
+
+const std::map<std::string, uint32_t> waits = {
+    {"adaptive", 0}, {"always", KXFER_WAIT_F_POLL}, {"never", KXFER_WAIT_F_SLEEP}};
 
 bench::Workload workload_of(const CompareOptions& options, const std::string& operation, uint64_t size) {
     bench::Workload workload{*bench::operation_from(operation), size, 1, 1};
@@ -172,6 +177,7 @@ tl::expected<std::unique_ptr<bench::JobEngine>, Failure> connect_job(const Compa
     job.peer = bench.place.listener;
     job.device = options.common.device;
     job.context = contexts.at(options.context);
+    job.wait_flags = waits.at(options.poll);
     job.timeout = options.common.timeout();
     job.export_name = options.peer_given ? options.export_name : fmt::format("compare-{}", getpid());
     job.writable = options.writes() || !options.peer_given;
@@ -265,9 +271,10 @@ void raise_memlock() {
 
 // Names of what is asked for that cannot be.
 tl::expected<void, Failure> check_options(const CompareOptions& options) {
-    if (options.wants("job") && options.context == "polled")
-        return failed(Error("completions cannot be polled by", "this module", EOPNOTSUPP,
-                            "use --context workqueue, softirq or unbound"));
+    if (options.poll != "adaptive" && options.context != "polled")
+        return failed(Error("completions cannot be polled by the job in context", options.context, EINVAL,
+                            "use --poll with --context polled"),
+                      exit_usage);
     if (options.depth && options.batch > options.depth)
         return failed(Error("a batch cannot be larger than the depth", "", EINVAL,
                             fmt::format("use --batch {} or less", options.depth)),
@@ -321,6 +328,7 @@ Result run_compare(const CompareOptions& options, Context& context) {
     report.peer = bench->place.server ? fmt::format("this node, {}", to_string(bench->place.listener))
                                       : options.peer.text();
     report.context = options.wants("job") ? options.context : "";
+    report.poll = options.poll;
     report.plan = {options.rounds, options.count,
                    std::chrono::nanoseconds(static_cast<int64_t>(options.seconds * 1e9)), interrupted};
     report.parameters = bench->engines.front()->parameters(workloads.front());
@@ -403,9 +411,14 @@ void setup_compare(CLI::App& app, Program& program) {
         ->check(CLI::IsMember({"verbs", "job"}));
     command
         .add_option("--context", options->context,
-                    "where the kernel handles completions: workqueue "
-                    "(default), softirq, unbound or polled")
-        ->check(CLI::IsMember({"workqueue", "softirq", "unbound", "polled"}));
+                    "where the kernel handles completions: polled (default), "
+                    "workqueue, softirq or unbound")
+        ->check(CLI::IsMember({"polled", "workqueue", "softirq", "unbound"}));
+    command
+        .add_option("--poll", options->poll,
+                    "how a job's caller waits: adaptive (default), always or "
+                    "never polling")
+        ->check(CLI::IsMember({"adaptive", "always", "never"}));
     command
         .add_option("--export", options->export_name,
                     "export of the peer that is read and overwritten "

@@ -191,6 +191,13 @@ void add_environment(Record& record, const CompareReport& report) {
     if (!report.module_version.empty()) record.add("module", "kxfer.ko " + report.module_version);
 }
 
+std::string job_waiting(const CompareReport& report) {
+    if (report.context != "polled") return fmt::format("sleeps in SUBMIT; completions by {}", report.context);
+    if (report.poll == "adaptive") return "polls the CQ in SUBMIT while that pays, then sleeps";
+    if (report.poll == "always") return "polls the CQ in SUBMIT";
+    return "sleeps in SUBMIT; completions of the polled CQ by a workqueue";
+}
+
 void add_parameters(Record& record, const CompareReport& report) {
     const auto& parameters = report.parameters;
     record
@@ -212,9 +219,12 @@ void add_parameters(Record& record, const CompareReport& report) {
     for (const auto& engine :
          report.cells.empty() ? std::vector<bench::EngineResult>{} : report.cells.front().engines)
         record.add("waiting_" + engine.engine,
-                   engine.engine == "job" ? fmt::format("sleeps in SUBMIT; completions by {}", report.context)
-                                          : std::string("polls the CQ"),
+                   engine.engine == "job" ? job_waiting(report) : std::string("polls the CQ"),
                    Show::everywhere, engine.engine);
+    if (!report.context.empty()) {
+        record.add("completion_context", report.context, Show::json_only);
+        if (report.context == "polled") record.add("poll", report.poll, Show::json_only);
+    }
     record.add("rounds", report.plan.rounds, Show::everywhere, "rounds of A B B A")
         .add("operations_per_block", report.plan.count, Show::json_only)
         .add("budget_per_cell", Nanoseconds{static_cast<double>(report.plan.budget.count())},

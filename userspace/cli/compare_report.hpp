@@ -20,6 +20,7 @@ struct CompareReport {
     DeviceFacts device;
     std::string peer;
     std::string context; // of the job engine's completions; empty without it
+    std::string poll;    // adaptive, always or never, in context polled
     std::string module_version;
     bench::Plan plan;
     std::chrono::milliseconds timeout{};

@@ -5,6 +5,7 @@
 
 struct kxfer_session {
     int fd;
+    unsigned int wait_flags; // KXFER_WAIT_F_* of its SUBMITs and REAPs
 };
 
 namespace kxfer {

@@ -34,6 +34,7 @@ int kxfer_job_submit(kxfer_session* session, const kxfer_job* jobs, uint32_t nr,
 int kxfer_job_submit_wait(kxfer_session* session, kxfer_submit* args) {
     args->size = sizeof(*args);
     args->stride = sizeof(kxfer_job);
+    args->flags |= session->wait_flags;
     const int ret = kxfer::call(session, KXFER_SUBMIT, args);
     return ret < 0 ? ret : static_cast<int>(args->accepted);
 }
@@ -42,6 +43,7 @@ int kxfer_completion_reap(kxfer_session* session, kxfer_completion* completions,
                           uint64_t deadline_ns) {
     kxfer_reap reap = {};
     reap.size = sizeof(reap);
+    reap.flags = session->wait_flags;
     reap.completions = reinterpret_cast<uintptr_t>(completions);
     reap.nr = nr;
     reap.wait = wait;
@@ -54,6 +56,7 @@ int kxfer_job_run(kxfer_session* session, const kxfer_job* job, uint64_t deadlin
                   kxfer_completion* completion) {
     kxfer_completion own = {};
     kxfer_submit submit = submission(job, 1);
+    submit.flags = session->wait_flags;
     submit.completions = reinterpret_cast<uintptr_t>(&own);
     submit.nr_completions = 1;
     submit.wait = 1;

@@ -26,6 +26,7 @@ int kxfer_session_open(const char* path, kxfer_session** session) {
     const int saved = errno;
     auto* opened = static_cast<kxfer_session*>(malloc(sizeof(kxfer_session)));
     if (!opened) return -ENOMEM;
+    opened->wait_flags = 0;
     opened->fd = open(path ? path : KXFER_DEVICE_PATH, O_RDWR | O_CLOEXEC);
     int ret = opened->fd < 0 ? -errno : 0;
     errno = saved;
@@ -45,6 +46,13 @@ void kxfer_session_close(kxfer_session* session) {
 }
 
 int kxfer_session_fd(const kxfer_session* session) { return session->fd; }
+
+int kxfer_session_set_wait(kxfer_session* session, uint32_t flags) {
+    if (flags & ~KXFER_WAIT_F_ALL) return -EOPNOTSUPP;
+    if (flags == KXFER_WAIT_F_ALL) return -EINVAL;
+    session->wait_flags = flags;
+    return 0;
+}
 
 int kxfer_session_query(kxfer_session* session, kxfer_query* query) {
     *query = {};

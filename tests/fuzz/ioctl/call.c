@@ -374,7 +374,7 @@ static void build_peer_open(struct doing *doing)
 	*cmd = (struct kxfer_peer_open) {
 		.size = sizeof(*cmd),
 		.remote = draw_address(doing, port),
-		.context = one_in(doing, 4) ? below(doing, 3) : 0,
+		.context = one_in(doing, 4) ? below(doing, 4) : 0,
 		.tos = one_in(doing, 16) ? 8 : 0,
 		.timeout_ms = one_in(doing, 16) ? below(doing, 20) : 3000,
 	};
@@ -552,6 +552,13 @@ static void draw_job(struct doing *doing, struct kxfer_job *job, uint32_t region
 		job->cookie = random_next(doing->random);
 }
 
+static uint32_t draw_wait_flags(struct doing *doing)
+{
+	if (!one_in(doing, 4))
+		return 0;
+	return one_in(doing, 2) ? KXFER_WAIT_F_POLL : KXFER_WAIT_F_SLEEP;
+}
+
 static void build_submit(struct doing *doing)
 {
 	struct kxfer_submit *cmd = &doing->any.submit;
@@ -573,6 +580,7 @@ static void build_submit(struct doing *doing)
 	cmd->nr_completions = 1 + below(doing, 300);
 	cmd->completions = one_in(doing, 2) ? (uintptr_t)doing->actor->room :
 			   inner(doing, doing->actor->room, 4096, false);
+	cmd->flags = draw_wait_flags(doing);
 	cmd->wait = below(doing, cmd->nr_completions + 1);
 	if (!one_in(doing, 4))
 		cmd->deadline_ns = draw_deadline(doing, 4);
@@ -643,6 +651,7 @@ static void build_reap(struct doing *doing)
 	cmd->completions = inner(doing, doing->actor->room, 4096, false);
 	if (one_in(doing, 2))
 		return;
+	cmd->flags = draw_wait_flags(doing);
 	cmd->wait = below(doing, cmd->nr + 1);
 	if (!one_in(doing, 4))
 		cmd->deadline_ns = draw_deadline(doing, 4);

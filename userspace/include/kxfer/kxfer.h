@@ -57,6 +57,12 @@ void kxfer_session_close(struct kxfer_session* session);
  */
 int kxfer_session_fd(const struct kxfer_session* session);
 
+/*
+ * How its calls wait from now on for completions: 0 (at first): as has paid lately;
+ * KXFER_WAIT_F_POLL or KXFER_WAIT_F_SLEEP.
+ */
+int kxfer_session_set_wait(struct kxfer_session* session, uint32_t flags);
+
 /* What the module is and allows. */
 int kxfer_session_query(struct kxfer_session* session, struct kxfer_query* query);
 

@@ -234,7 +234,7 @@ static_assert(sizeof(Job) == sizeof(kxfer_job));
 struct PeerOptions {
     kxfer_addr local = {};
     std::string device;
-    uint32_t context = KXFER_CONTEXT_WORKQUEUE;
+    uint32_t context = KXFER_CONTEXT_POLLED;
     uint32_t tos = 0;
     Milliseconds timeout{10000};
 };
@@ -339,6 +339,13 @@ class Session {
     }
 
     // Waits for `wait` completions (0: takes what is there); returns how many.
+    // How the calls of this session wait: KXFER_WAIT_F_*, see kxfer_session_set_wait().
+    Expected<void> set_wait(uint32_t flags) {
+        const int ret = kxfer_session_set_wait(get(), flags);
+        if (ret < 0) return fail("cannot set how to wait for", "completions", ret);
+        return {};
+    }
+
     Expected<uint32_t> reap(std::span<kxfer_completion> completions, uint32_t wait, uint64_t deadline_ns) {
         const int ret = kxfer_completion_reap(get(), completions.data(),
                                               static_cast<uint32_t>(completions.size()), wait, deadline_ns);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Completions of a lane: who polls its CQ. See cq.c. */
+#ifndef KXFER_CQ_H
+#define KXFER_CQ_H
+
+#include <linux/completion.h>
+#include <linux/kxfer.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+
+#define KXFER_CQ_BATCH		16	/* completions taken by one ib_poll_cq() */
+
+/**
+ * struct kxfer_cq - a CQ and its owner
+ * @ib: it, or NULL
+ * @polled: of KXFER_CONTEXT_POLLED; the fields below are for that one only
+ * @lock: over the three below; irq-safe, for the handler may come in any context
+ * @owned: somebody polls it, or it is destroyed
+ * @event: the handler has come since the owner last asked for it
+ * @closing: it is being destroyed, who owns it hands it over
+ * @handed_over: to the destroyer
+ * @work: polls it when nobody else does
+ * @wc: completions taken, of the owner
+ */
+struct kxfer_cq {
+	struct ib_cq *ib;
+	bool polled;
+	spinlock_t lock;
+	bool owned;
+	bool event;
+	bool closing;
+	struct completion handed_over;
+	struct work_struct work;
+	struct ib_wc wc[KXFER_CQ_BATCH];
+};
+
+int kxfer_cq_init(void);
+void kxfer_cq_exit(void);
+int kxfer_cq_create(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cqe,
+		    int comp_vector, enum kxfer_context context);
+void kxfer_cq_destroy(struct kxfer_cq *cq);
+bool kxfer_cq_own(struct kxfer_cq *cq);
+void kxfer_cq_disown(struct kxfer_cq *cq);
+void kxfer_cq_poll(struct kxfer_cq *cq, const u32 *done, u32 want, u64 until_ns);
+
+#endif /* KXFER_CQ_H */

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Chains: work requests of a job that are posted together.
+ * Chains: work requests of a job that complete together.
  *
- * A chain is what one ib_post_send() posts of a READ or WRITE: at most
- * KXFER_CHAIN_WRS work requests, the last one signalled. They are built in the
- * lane's scratch, of which there is one, for ib_post_send() copies them.
+ * A chain is what is posted at once of a READ or WRITE: at most KXFER_CHAIN_WRS work
+ * requests, the last one signalled. They are built in the lane's scratch, of which
+ * there is one, for ib_post_send() copies them. Chains of several jobs are linked
+ * there and posted by one ib_post_send(), with one doorbell: when the scratch is
+ * full, before a message goes out by the lane's channel, and before the lane's lock
+ * is dropped.
  *
  * A lane has as many chains as credits. A chain is in the lane's list of free ones,
  * or it is posted: then it is its job's, and holds the credits of its work requests.
@@ -61,22 +64,18 @@ static void fill_wr(struct kxfer_lane *lane, struct kxfer_chain *chain, u32 i,
 		.remote_addr = desc->remote_addr,
 		.rkey = desc->rkey,
 	};
-	if (i)
-		lane->scratch->wr[i - 1].wr.next = &wr->wr;
 }
 
-/* A READ of a few bytes: when it completes, the WRITEs before it are placed. */
-static void fill_fence(struct kxfer_lane *lane, struct kxfer_chain *chain, u32 i)
+/* Behind what waits in the scratch. */
+static void append_wr(struct kxfer_scratch *scratch, struct ib_send_wr *wr)
 {
-	struct kxfer_wr_desc *desc = &lane->scratch->desc;
-
-	desc->remote_addr = lane->link->fence_addr;
-	desc->rkey = lane->link->fence_key;
-	desc->nr_sge = 1;
-	desc->sge[0].addr = lane->fence_mr->iova;
-	desc->sge[0].length = KXFER_FENCE_BYTES;
-	fill_wr(lane, chain, i, desc, IB_WR_RDMA_READ);
-	lane->scratch->sge[i][0].lkey = lane->fence_mr->lkey;
+	wr->next = NULL;
+	if (scratch->first)
+		scratch->last->next = wr;
+	else
+		scratch->first = wr;
+	scratch->last = wr;
+	scratch->nr++;
 }
 
 static bool needs_fence(const struct kxfer_lane *lane,
@@ -93,13 +92,14 @@ static void begin_chain(struct kxfer_chain *chain, const struct kxfer_active_job
 	chain->bytes = kxfer_plan_left(&job->plan);
 }
 
-static void post_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
-		       struct kxfer_active_job *job, const struct ib_send_wr *first,
-		       struct ib_send_wr *last, u32 nr, u32 credits)
+/* The last work request of the scratch ends the chain. */
+static void end_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
+		      struct kxfer_active_job *job, u32 credits)
 {
+	struct ib_send_wr *last = lane->scratch->last;
+
 	last->wr_cqe = &chain->cqe;
 	last->send_flags = IB_SEND_SIGNALED;
-	last->next = NULL;
 	list_del_init(&chain->node);
 	chain->job = job;
 	chain->nr_wr = credits;
@@ -109,37 +109,72 @@ static void post_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
 	kxfer_flow_count(lane, job, chain->bytes);
 	kxfer_job_chain_posted(job);
 	kxfer_mapping_to_device(job->mapping, chain->offset, chain->bytes);
-	kxfer_stat_add(KXFER_STAT_WR_POSTED, nr);
-	/* If this fails the link is broken, and its teardown completes the job. */
-	kxfer_lane_post_locked(lane, first, nr);
+}
+
+/* Build one work request behind the others. */
+static void add_wr(struct kxfer_lane *lane, struct kxfer_chain *chain,
+		   enum ib_wr_opcode opcode)
+{
+	struct kxfer_scratch *scratch = lane->scratch;
+	u32 i = scratch->used++;
+
+	fill_wr(lane, chain, i, &scratch->desc, opcode);
+	append_wr(scratch, &scratch->wr[i].wr);
+}
+
+/* A READ of a few bytes: when it completes, the WRITEs before it are placed. */
+static void add_fence(struct kxfer_lane *lane, struct kxfer_chain *chain)
+{
+	struct kxfer_wr_desc *desc = &lane->scratch->desc;
+
+	desc->remote_addr = lane->link->fence_addr;
+	desc->rkey = lane->link->fence_key;
+	desc->nr_sge = 1;
+	desc->sge[0].addr = lane->fence_mr->iova;
+	desc->sge[0].length = KXFER_FENCE_BYTES;
+	add_wr(lane, chain, IB_WR_RDMA_READ);
+	lane->scratch->last->sg_list->lkey = lane->fence_mr->lkey;
+}
+
+/* Work requests of payload that a chain may have; makes room for them. */
+static u32 chain_room(struct kxfer_lane *lane, u32 extra)
+{
+	struct kxfer_scratch *scratch = lane->scratch;
+	u32 room;
+
+	if (scratch->used + 1 + extra > KXFER_CHAIN_WRS)
+		kxfer_chain_flush(lane);
+	room = kxfer_credits_room(&lane->credits, KXFER_CHAIN_WRS - scratch->used, extra);
+	return lane->bytes_posted < KXFER_LANE_BYTES ? room : 0;
 }
 
 /* Post some of a READ or WRITE by local_dma_lkey. Return: false without room. */
-static bool post_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
+static bool add_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	enum ib_wr_opcode opcode = job->completion.op == KXFER_OP_READ ?
 				   IB_WR_RDMA_READ : IB_WR_RDMA_WRITE;
 	u32 fence = needs_fence(lane, job) ? 1 : 0;
 	struct kxfer_scratch *scratch = lane->scratch;
+	u32 room = chain_room(lane, fence);
 	struct kxfer_chain *chain;
-	u32 room = kxfer_credits_room(&lane->credits, KXFER_CHAIN_WRS, fence);
 	u32 n = 0, bytes = 0;
 
 	chain = list_first_entry_or_null(&lane->free_chains, struct kxfer_chain, node);
-	if (!chain || !room || lane->bytes_posted >= KXFER_LANE_BYTES)
+	if (!chain || !room)
 		return false;
 	begin_chain(chain, job);
 	while (n < room && bytes < KXFER_TURN_BYTES &&
 	       kxfer_plan_next(&job->plan, &scratch->desc)) {
 		bytes += scratch->desc.length;
-		fill_wr(lane, chain, n++, &scratch->desc, opcode);
+		add_wr(lane, chain, opcode);
+		n++;
 	}
 	fence = fence && !kxfer_plan_left(&job->plan);
 	if (fence)
-		fill_fence(lane, chain, n++);
+		add_fence(lane, chain);
 	job->target->unfenced = lane->fence_mr && !fence && opcode == IB_WR_RDMA_WRITE;
 	chain->sink = NULL;
-	post_chain(lane, chain, job, &scratch->wr[0].wr, &scratch->wr[n - 1].wr, n, n);
+	end_chain(lane, chain, job, n + fence);
 	return true;
 }
 
@@ -169,17 +204,17 @@ static int map_sink(struct kxfer_lane *lane, struct kxfer_sink *sink,
 }
 
 /* Post one READ of iWARP with its registration. Return: false without room. */
-static bool post_sink_read(struct kxfer_lane *lane, struct kxfer_active_job *job)
+static bool add_sink_read(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	struct kxfer_scratch *scratch = lane->scratch;
 	struct kxfer_wr_desc *desc = &scratch->desc;
+	u32 room = chain_room(lane, 2);
 	struct kxfer_chain *chain;
 	struct kxfer_sink *sink;
 
 	chain = list_first_entry_or_null(&lane->free_chains, struct kxfer_chain, node);
 	sink = list_first_entry_or_null(&lane->sinks, struct kxfer_sink, node);
-	if (!chain || !sink || lane->bytes_posted >= KXFER_LANE_BYTES ||
-	    !kxfer_credits_room(&lane->credits, KXFER_CHAIN_WRS, 2))
+	if (!chain || !sink || !room)
 		return false;
 	begin_chain(chain, job);
 	if (!kxfer_plan_next(&job->plan, desc) || map_sink(lane, sink, desc)) {
@@ -188,29 +223,51 @@ static bool post_sink_read(struct kxfer_lane *lane, struct kxfer_active_job *job
 	}
 	list_del_init(&sink->node);
 	chain->sink = sink;
+	sink->reg.wr.wr_cqe = &chain->silent_cqe;
+	append_wr(scratch, &sink->reg.wr);
 	desc->nr_sge = 1;
 	desc->sge[0].addr = sink->mr->iova;
 	desc->sge[0].length = desc->length;
-	fill_wr(lane, chain, 0, desc, IB_WR_RDMA_READ);
-	scratch->sge[0][0].lkey = sink->mr->lkey;
-	sink->reg.wr.wr_cqe = &chain->silent_cqe;
-	sink->reg.wr.next = &scratch->wr[0].wr;
-	post_chain(lane, chain, job, &sink->reg.wr, &scratch->wr[0].wr, 2, 3);
+	add_wr(lane, chain, IB_WR_RDMA_READ);
+	scratch->last->sg_list->lkey = sink->mr->lkey;
+	end_chain(lane, chain, job, 3);
 	return true;
 }
 
 /**
- * kxfer_chain_post() - post the next chain of a READ or WRITE
- * @lane: whose lock the caller holds; open
+ * kxfer_chain_add() - build the next chain of a READ or WRITE
+ * @lane: whose lock the caller holds; open. To be flushed before the lock is dropped
  * @job: with something left to plan
  *
- * Return: false if nothing was posted: there is no room, or the link has failed.
+ * Return: false if nothing was built: there is no room, or the link has failed.
  */
-bool kxfer_chain_post(struct kxfer_lane *lane, struct kxfer_active_job *job)
+bool kxfer_chain_add(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	if (job->completion.op == KXFER_OP_READ && lane->sink_array)
-		return post_sink_read(lane, job);
-	return post_plain(lane, job);
+		return add_sink_read(lane, job);
+	return add_plain(lane, job);
+}
+
+/**
+ * kxfer_chain_flush() - post what was built
+ * @lane: whose lock the caller holds; open
+ *
+ * If it fails the link is broken, and its teardown completes the jobs.
+ */
+void kxfer_chain_flush(struct kxfer_lane *lane)
+{
+	struct kxfer_scratch *scratch = lane->scratch;
+	const struct ib_send_wr *first = scratch->first;
+	u32 nr = scratch->nr;
+
+	if (!first)
+		return;
+	scratch->first = NULL;
+	scratch->last = NULL;
+	scratch->nr = 0;
+	scratch->used = 0;
+	kxfer_stat_add(KXFER_STAT_WR_POSTED, nr);
+	kxfer_lane_post_locked(lane, first, nr);
 }
 
 static bool peer_refused(enum ib_wc_status status)

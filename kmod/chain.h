@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Work requests of a job that are posted together. See chain.c. */
+/* Work requests of a job that complete together. See chain.c. */
 #ifndef KXFER_CHAIN_H
 #define KXFER_CHAIN_H
 
@@ -12,7 +12,7 @@
 struct kxfer_active_job;
 struct kxfer_lane;
 
-#define KXFER_CHAIN_WRS		32	/* work requests of one ib_post_send() */
+#define KXFER_CHAIN_WRS		32	/* READs and WRITEs of one ib_post_send() */
 
 /**
  * struct kxfer_sink - a registration for one READ on iWARP
@@ -29,7 +29,7 @@ struct kxfer_sink {
 };
 
 /**
- * struct kxfer_chain - work requests posted together, the last one signalled
+ * struct kxfer_chain - work requests of a job that complete together, the last one signalled
  * @lane: they were posted on
  * @node: in kxfer_lane.free_chains while unused
  * @cqe: of the signalled one
@@ -54,8 +54,22 @@ struct kxfer_chain {
 	u64 bytes;
 };
 
-/* Where work requests are built: ib_post_send() copies them. */
+/**
+ * struct kxfer_scratch - where work requests are built: ib_post_send() copies them
+ * @first: of those not posted yet, or NULL
+ * @last: of them
+ * @nr: how many they are
+ * @used: entries of @wr and @sge that they use
+ * @wr: READs and WRITEs
+ * @sge: their memory
+ * @desc: the one that is being built
+ * @sg: for the sink of a READ
+ */
 struct kxfer_scratch {
+	const struct ib_send_wr *first;
+	struct ib_send_wr *last;
+	u32 nr;
+	u32 used;
 	struct ib_rdma_wr wr[KXFER_CHAIN_WRS];
 	struct ib_sge sge[KXFER_CHAIN_WRS][KXFER_PLAN_MAX_SGE];
 	struct kxfer_wr_desc desc;
@@ -63,6 +77,7 @@ struct kxfer_scratch {
 };
 
 void kxfer_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane);
-bool kxfer_chain_post(struct kxfer_lane *lane, struct kxfer_active_job *job);
+bool kxfer_chain_add(struct kxfer_lane *lane, struct kxfer_active_job *job);
+void kxfer_chain_flush(struct kxfer_lane *lane);
 
 #endif /* KXFER_CHAIN_H */

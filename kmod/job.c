@@ -279,6 +279,7 @@ static bool post_notify(struct kxfer_lane *lane, struct kxfer_active_job *job)
 
 	if (!request)
 		return false;
+	kxfer_chain_flush(lane);
 	request->job = job;
 	request->answered = notify_answered;
 	job->started = true;
@@ -296,7 +297,7 @@ static bool post_some(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	if (job->completion.op == KXFER_OP_NOTIFY)
 		return post_notify(lane, job);
-	return kxfer_chain_post(lane, job);
+	return kxfer_chain_add(lane, job);
 }
 
 /*
@@ -335,6 +336,8 @@ void kxfer_job_pump(struct kxfer_lane *lane)
 	spin_lock_bh(&lane->lock);
 	while (lane->open && kxfer_link_is_live(lane->link) && pump_turn(lane))
 		;
+	if (lane->open)
+		kxfer_chain_flush(lane);
 	spin_unlock_bh(&lane->lock);
 }
 

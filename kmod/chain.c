@@ -290,7 +290,7 @@ static void chain_failed(struct kxfer_chain *chain, const struct ib_wc *wc)
 	kxfer_lane_wc_error(lane, wc, "work request of a job");
 }
 
-static void finish_chain(struct kxfer_chain *chain)
+static void finish_chain(struct kxfer_chain *chain, u64 now_ns)
 {
 	struct kxfer_lane *lane = chain->lane;
 	struct kxfer_active_job *job = chain->job;
@@ -312,7 +312,7 @@ static void finish_chain(struct kxfer_chain *chain)
 
 	kxfer_stat_inc(KXFER_STAT_COMPLETIONS);
 	if (ended)
-		kxfer_job_complete(job, job->status);
+		kxfer_job_complete(job, job->status, now_ns);
 	kxfer_job_pump_on(lane);
 }
 
@@ -332,17 +332,18 @@ static void post_invalidation(struct kxfer_chain *chain)
 static void chain_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct kxfer_chain *chain = container_of(wc->wr_cqe, struct kxfer_chain, cqe);
+	u64 now_ns = kxfer_cq_now_ns(&chain->lane->cq);
 
 	kxfer_fault_wc(CHAIN_DONE, wc);
 	if (wc->status != IB_WC_SUCCESS) {
 		chain_failed(chain, wc);
 		return;
 	}
-	WRITE_ONCE(chain->lane->link->heard_ns, ktime_get_ns());
+	WRITE_ONCE(chain->lane->link->heard_ns, now_ns);
 	if (chain->sink)
 		post_invalidation(chain);
 	else
-		finish_chain(chain);
+		finish_chain(chain, now_ns);
 }
 
 static void invalidated(struct ib_cq *cq, struct ib_wc *wc)
@@ -353,7 +354,7 @@ static void invalidated(struct ib_cq *cq, struct ib_wc *wc)
 	if (wc->status != IB_WC_SUCCESS)
 		kxfer_lane_wc_error(chain->lane, wc, "LOCAL_INV");
 	else
-		finish_chain(chain);
+		finish_chain(chain, kxfer_cq_now_ns(&chain->lane->cq));
 }
 
 /* Unsignalled work requests complete only when they fail. */

@@ -109,6 +109,8 @@ static u32 handle_some(struct kxfer_cq *cq)
 {
 	int nr = ib_poll_cq(cq->ib, KXFER_CQ_BATCH, cq->wc), i;
 
+	if (nr > 0)
+		cq->now_ns = ktime_get_ns();
 	for (i = 0; i < nr; i++)
 		cq->wc[i].wr_cqe->done(cq->ib, &cq->wc[i]);
 	return nr > 0 ? nr : 0;

@@ -6,6 +6,7 @@
 #include <linux/completion.h>
 #include <linux/kxfer.h>
 #include <linux/spinlock.h>
+#include <linux/timekeeping.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
@@ -21,6 +22,7 @@
  * @closing: it is being destroyed, who owns it hands it over
  * @handed_over: to the destroyer
  * @work: polls it when nobody else does
+ * @now_ns: ktime_get_ns() when @wc was taken, of the owner
  * @wc: completions taken, of the owner
  */
 struct kxfer_cq {
@@ -32,6 +34,7 @@ struct kxfer_cq {
 	bool closing;
 	struct completion handed_over;
 	struct work_struct work;
+	u64 now_ns;
 	struct ib_wc wc[KXFER_CQ_BATCH];
 };
 
@@ -43,5 +46,11 @@ void kxfer_cq_destroy(struct kxfer_cq *cq);
 bool kxfer_cq_own(struct kxfer_cq *cq);
 void kxfer_cq_disown(struct kxfer_cq *cq);
 void kxfer_cq_poll(struct kxfer_cq *cq, const u32 *done, u32 want, u64 until_ns);
+
+/* In done(): when the completion was found. */
+static inline u64 kxfer_cq_now_ns(const struct kxfer_cq *cq)
+{
+	return cq->polled ? cq->now_ns : ktime_get_ns();
+}
 
 #endif /* KXFER_CQ_H */

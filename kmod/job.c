@@ -40,6 +40,12 @@
 
 #define INLINE_NS	(10 * NSEC_PER_MSEC)	/* of posting in completions without a break */
 
+/*
+ * Jobs that a session keeps for reuse: with it they fit into 8 KiB. None where KASAN
+ * looks for use after free.
+ */
+#define MAX_SPARE_JOBS	(IS_ENABLED(CONFIG_KASAN) ? 0 : 28)
+
 static struct kmem_cache *job_cache;
 
 /** kxfer_job_init() - make the cache of jobs */
@@ -56,38 +62,86 @@ void kxfer_job_exit(void)
 	kmem_cache_destroy(job_cache);
 }
 
+static struct kxfer_active_job *take_spare(struct kxfer_session *session)
+{
+	struct kxfer_active_job *job;
+
+	spin_lock_bh(&session->job_lock);
+	job = session->spare_jobs;
+	if (job) {
+		session->spare_jobs = job->next_spare;
+		session->nr_spare_jobs--;
+	}
+	spin_unlock_bh(&session->job_lock);
+	return job;
+}
+
 /**
  * kxfer_job_alloc() - a job as the user describes it, known to nobody yet
  * @session: it will belong to
  * @user: checked
+ * @now_ns: ktime_get_ns()
  *
  * Return: the job or NULL.
  */
 struct kxfer_active_job *kxfer_job_alloc(struct kxfer_session *session,
-					 const struct kxfer_job *user)
+					 const struct kxfer_job *user, u64 now_ns)
 {
 	struct kxfer_active_job *job;
 
-	job = kxfer_fault(JOB) ? NULL : kmem_cache_zalloc(job_cache, GFP_KERNEL);
+	if (kxfer_fault(JOB))
+		return NULL;
+	job = take_spare(session) ?: kmem_cache_alloc(job_cache, GFP_KERNEL);
 	if (!job)
 		return NULL;
-	job->session = session;
-	job->completion.user_data = user->user_data;
-	job->completion.op = user->op;
-	job->completion.submitted_ns = ktime_get_ns();
-	job->flags = user->flags;
-	job->length = user->length;
-	job->cookie = user->cookie;
-	job->deadline_ns = user->deadline_ns;
-	INIT_LIST_HEAD(&job->lane_node);
-	INIT_LIST_HEAD(&job->flow_node);
+	*job = (struct kxfer_active_job) {
+		.completion.user_data = user->user_data,
+		.completion.op = user->op,
+		.completion.submitted_ns = now_ns,
+		.session = session,
+		.lane_node = LIST_HEAD_INIT(job->lane_node),
+		.flow_node = LIST_HEAD_INIT(job->flow_node),
+		.flags = user->flags,
+		.length = user->length,
+		.cookie = user->cookie,
+		.deadline_ns = user->deadline_ns,
+	};
 	return job;
 }
 
-/** kxfer_job_free() - free a job that was refused, or whose completion was taken */
-void kxfer_job_free(struct kxfer_active_job *job)
+/**
+ * kxfer_job_free() - free jobs that were refused, or whose completions were taken
+ * @session: that they belonged to; keeps some for its next ones
+ * @jobs: linked by @next_spare
+ */
+void kxfer_job_free(struct kxfer_session *session, struct kxfer_active_job *jobs)
 {
-	kmem_cache_free(job_cache, job);
+	struct kxfer_active_job *job;
+
+	spin_lock_bh(&session->job_lock);
+	while (jobs && session->nr_spare_jobs < MAX_SPARE_JOBS) {
+		job = jobs;
+		jobs = job->next_spare;
+		job->next_spare = session->spare_jobs;
+		session->spare_jobs = job;
+		session->nr_spare_jobs++;
+	}
+	spin_unlock_bh(&session->job_lock);
+	while (jobs) {
+		job = jobs;
+		jobs = job->next_spare;
+		kmem_cache_free(job_cache, job);
+	}
+}
+
+static void free_spares(struct kxfer_session *session)
+{
+	struct kxfer_active_job *job;
+
+	while ((job = session->spare_jobs)) {
+		session->spare_jobs = job->next_spare;
+		kmem_cache_free(job_cache, job);
+	}
 }
 
 static void count_end(const struct kxfer_active_job *job, int status)
@@ -127,7 +181,7 @@ static void release_objects(struct kxfer_active_job *job)
 	link = target->link;
 	kxfer_link_ref(link);
 	atomic_dec(&link->nr_jobs);
-	if (atomic_dec_and_test(&target->nr_jobs))
+	if (atomic_dec_and_test(&target->nr_jobs) && wq_has_sleeper(&link->wait))
 		wake_up_all(&link->wait);
 	kxfer_link_put(link);
 }
@@ -136,16 +190,17 @@ static void release_objects(struct kxfer_active_job *job)
  * kxfer_job_complete() - end a job that is on no lane list
  * @job: not touched by any device
  * @status: 0 or -errno
+ * @now_ns: ktime_get_ns()
  *
  * Any context but hard interrupts. The session cannot go before job_lock is
  * dropped here, for its end waits for nr_jobs under that lock.
  */
-void kxfer_job_complete(struct kxfer_active_job *job, int status)
+void kxfer_job_complete(struct kxfer_active_job *job, int status, u64 now_ns)
 {
 	struct kxfer_session *session = job->session;
 
 	job->completion.status = status;
-	job->completion.completed_ns = ktime_get_ns();
+	job->completion.completed_ns = now_ns;
 	if (!status) {
 		job->completion.bytes = job->length;
 		if (job->target && job->length)
@@ -159,17 +214,19 @@ void kxfer_job_complete(struct kxfer_active_job *job, int status)
 	list_move_tail(&job->session_node, &session->done);
 	WRITE_ONCE(session->nr_jobs, session->nr_jobs - 1);
 	WRITE_ONCE(session->nr_done, session->nr_done + 1);
-	wake_up(&session->wait);
+	if (wq_has_sleeper(&session->wait))
+		wake_up(&session->wait);
 	spin_unlock_bh(&session->job_lock);
 }
 
 static void complete_list(struct list_head *jobs, int status)
 {
 	struct kxfer_active_job *job, *next;
+	u64 now_ns = ktime_get_ns();
 
 	list_for_each_entry_safe(job, next, jobs, lane_node) {
 		list_del_init(&job->lane_node);
-		kxfer_job_complete(job, job->status ?: status);
+		kxfer_job_complete(job, job->status ?: status, now_ns);
 	}
 }
 
@@ -266,7 +323,7 @@ static void notify_answered(struct kxfer_request *request)
 	spin_unlock_bh(&lane->lock);
 	if (status == -ECONNRESET)
 		status = kxfer_link_job_error(lane->link);
-	kxfer_job_complete(job, status);
+	kxfer_job_complete(job, status, ktime_get_ns());
 }
 
 static bool post_notify(struct kxfer_lane *lane, struct kxfer_active_job *job)
@@ -569,10 +626,11 @@ void kxfer_job_end_session(struct kxfer_session *session)
 	wait_event(session->wait, no_jobs(session));
 	list_for_each_entry_safe(job, next, &session->done, session_node) {
 		kxfer_user_return(session->user, KXFER_SHARE_JOBS);
-		kxfer_job_free(job);
+		kmem_cache_free(job_cache, job);
 	}
 	INIT_LIST_HEAD(&session->done);
 	session->nr_done = 0;
+	free_spares(session);
 }
 
 /**

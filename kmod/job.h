@@ -23,6 +23,7 @@ struct kxfer_target;
  * @completion: what the user will get
  * @session: it belongs to; lives as long as any job of it
  * @session_node: in the session's jobs, then done
+ * @next_spare: of those kept for reuse, or being freed
  * @region: of its local memory, or NULL
  * @mapping: of that region for the link's device, or NULL
  * @target: of its remote memory, or NULL
@@ -43,6 +44,7 @@ struct kxfer_active_job {
 	struct kxfer_completion completion;
 	struct kxfer_session *session;
 	struct list_head session_node;
+	struct kxfer_active_job *next_spare;
 	struct kxfer_region *region;
 	struct kxfer_mapping *mapping;
 	struct kxfer_target *target;
@@ -83,12 +85,12 @@ struct kxfer_job_record {
 int kxfer_job_init(void);
 void kxfer_job_exit(void);
 struct kxfer_active_job *kxfer_job_alloc(struct kxfer_session *session,
-					 const struct kxfer_job *user);
-void kxfer_job_free(struct kxfer_active_job *job);
+					 const struct kxfer_job *user, u64 now_ns);
+void kxfer_job_free(struct kxfer_session *session, struct kxfer_active_job *jobs);
 int kxfer_job_enqueue(struct kxfer_active_job *job);
 void kxfer_job_chain_posted(struct kxfer_active_job *job);
 bool kxfer_job_chain_ended(struct kxfer_active_job *job);
-void kxfer_job_complete(struct kxfer_active_job *job, int status);
+void kxfer_job_complete(struct kxfer_active_job *job, int status, u64 now_ns);
 int kxfer_job_cancel(struct kxfer_session *session, void *arg);
 void kxfer_job_end_session(struct kxfer_session *session);
 void kxfer_job_pump(struct kxfer_lane *lane);

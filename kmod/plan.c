@@ -48,7 +48,12 @@ static u64 table_length(const struct kxfer_extent *extents, u32 nr)
 u32 kxfer_extents_find(const struct kxfer_extent *extents, u32 nr, u64 offset)
 {
 	u32 first = 0, end = nr, middle;
+	u64 guess = offset / KXFER_PLAN_PAGE;
 
+	/* Of pages that are scattered each is an extent. */
+	if (guess < nr && extents[guess].start <= offset &&
+	    offset - extents[guess].start < extents[guess].length)
+		return guess;
 	while (end - first > 1) {
 		middle = first + (end - first) / 2;
 		if (extents[middle].start <= offset)

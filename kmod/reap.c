@@ -195,25 +195,28 @@ static void put_back(struct kxfer_session *session, struct list_head *taken, u32
 int kxfer_reap_store(struct kxfer_session *session, u64 to, u32 max, u32 *stored)
 {
 	struct kxfer_completion __user *out = u64_to_user_ptr(to);
-	struct kxfer_active_job *job, *next;
+	struct kxfer_active_job *job, *taken_jobs = NULL;
 	LIST_HEAD(taken);
+	LIST_HEAD(gone);
 	int ret = 0;
 	u32 n;
 
 	mutex_lock(&session->reap_mutex);
 	n = take_done(session, &taken, max);
 	*stored = 0;
-	list_for_each_entry_safe(job, next, &taken, session_node) {
+	list_for_each_entry(job, &taken, session_node) {
 		if (copy_to_user(out + *stored, &job->completion, sizeof(*out))) {
+			list_cut_before(&gone, &taken, &job->session_node);
 			put_back(session, &taken, n - *stored);
 			ret = -EFAULT;
 			break;
 		}
-		list_del(&job->session_node);
+		job->next_spare = taken_jobs;
+		taken_jobs = job;
 		kxfer_user_return(session->user, KXFER_SHARE_JOBS);
-		kxfer_job_free(job);
 		++*stored;
 	}
+	kxfer_job_free(session, taken_jobs);
 	mutex_unlock(&session->reap_mutex);
 	return ret;
 }

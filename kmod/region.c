@@ -139,9 +139,13 @@ static struct kxfer_mapping *mapping_find(struct kxfer_region *region,
 	struct kxfer_mapping *mapping;
 
 	xa_lock_bh(&region->mappings);
-	mapping = xa_load(&region->mappings, dev->id);
-	if (mapping)
+	mapping = region->last_mapping;
+	if (!mapping || mapping->dev != dev)
+		mapping = xa_load(&region->mappings, dev->id);
+	if (mapping) {
+		region->last_mapping = mapping;
 		atomic_inc(&mapping->users);
+	}
 	xa_unlock_bh(&region->mappings);
 	return mapping;
 }
@@ -189,7 +193,7 @@ void kxfer_mapping_put(struct kxfer_mapping *mapping)
 
 	/* The device's removal may free the mapping as soon as users is 0. */
 	kref_get(&dev->ref);
-	if (atomic_dec_and_test(&mapping->users))
+	if (atomic_dec_and_test(&mapping->users) && wq_has_sleeper(&dev->wait))
 		wake_up_all(&dev->wait);
 	kxfer_device_put(dev);
 }
@@ -249,6 +253,7 @@ void kxfer_mapping_remove_all(struct kxfer_device *dev)
 						   dev_node))) {
 		xa_lock_bh(&mapping->region->mappings);
 		__xa_erase(&mapping->region->mappings, dev->id);
+		mapping->region->last_mapping = NULL;
 		xa_unlock_bh(&mapping->region->mappings);
 		wait_event(dev->wait, !atomic_read(&mapping->users));
 		mapping_destroy(mapping);
@@ -338,12 +343,14 @@ int kxfer_region_del(struct kxfer_session *session, void *arg)
 
 	down_write(&session->lock);
 	region = xa_load(&session->regions, cmd->id);
-	if (!region)
+	if (!region) {
 		ret = -ENOENT;
-	else if (atomic_read(&region->users))
+	} else if (atomic_read(&region->users)) {
 		ret = -EBUSY;
-	else
+	} else {
 		xa_erase(&session->regions, cmd->id);
+		session->last_region = NULL;
+	}
 	up_write(&session->lock);
 	if (ret)
 		return ret;

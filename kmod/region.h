@@ -19,12 +19,14 @@ struct kxfer_session;
  * @memory: pages, pinned or the module's own
  * @mappings: struct kxfer_mapping by device id; its lock makes finding a mapping
  *	and counting its user one step
+ * @last_mapping: of @mappings, found last, under its lock too
  * @users: jobs in flight and exports; while not 0 the region stays
  */
 struct kxfer_region {
 	u32 id;
 	struct kxfer_memory *memory;
 	struct xarray mappings;
+	struct kxfer_mapping *last_mapping;
 	atomic_t users;
 };
 

@@ -12,7 +12,10 @@
 #include <linux/wait.h>
 #include <linux/xarray.h>
 
+struct kxfer_active_job;
 struct kxfer_event;
+struct kxfer_region;
+struct kxfer_target;
 struct kxfer_user;
 
 /* Caps of a session and of the node, told by QUERY. */
@@ -41,13 +44,17 @@ struct kxfer_user;
  * @exports: struct kxfer_export by id
  * @peers: struct kxfer_peer by id
  * @targets: struct kxfer_target by id
+ * @last_region: of @regions, looked up last for a job; or NULL
+ * @last_target: of @targets, likewise
  * @pinned_bytes: of its regions
  * @charges: of the rdma cgroup: devices it uses; see charge.c
- * @job_lock: over the next five; bh-safe
+ * @job_lock: over the next six; bh-safe
  * @jobs: in flight, by kxfer_active_job.session_node
  * @done: ended and not reaped, by the same node
  * @nr_jobs: length of @jobs
  * @nr_done: length of @done
+ * @spare_jobs: kept for reuse, by kxfer_active_job.next_spare
+ * @nr_spare_jobs: how many
  * @wait: for completions, events and the end of jobs
  * @reap_mutex: one reaper at a time
  * @look_ns: how long to look for completions before sleeping (reap.c)
@@ -70,6 +77,8 @@ struct kxfer_session {
 	struct xarray exports;
 	struct xarray peers;
 	struct xarray targets;
+	struct kxfer_region *last_region;
+	struct kxfer_target *last_target;
 	atomic64_t pinned_bytes;
 	struct list_head charges;
 
@@ -78,6 +87,8 @@ struct kxfer_session {
 	struct list_head done;
 	u32 nr_jobs;
 	u32 nr_done;
+	struct kxfer_active_job *spare_jobs;
+	u32 nr_spare_jobs;
 	wait_queue_head_t wait;
 	struct mutex reap_mutex;
 	u32 look_ns;

@@ -45,11 +45,37 @@ static int check_range(u64 offset, u64 length, u64 limit)
 	return end > limit ? -ERANGE : 0;
 }
 
+/*
+ * What jobs name is most often what the one before named. Called with the session's
+ * lock held for reading; who deletes holds it for writing.
+ */
+static struct kxfer_target *find_target(struct kxfer_session *session, u32 id)
+{
+	struct kxfer_target *target = READ_ONCE(session->last_target);
+
+	if (target && target->id == id)
+		return target;
+	target = xa_load(&session->targets, id);
+	WRITE_ONCE(session->last_target, target);
+	return target;
+}
+
+static struct kxfer_region *find_region(struct kxfer_session *session, u32 id)
+{
+	struct kxfer_region *region = READ_ONCE(session->last_region);
+
+	if (region && region->id == id)
+		return region;
+	region = xa_load(&session->regions, id);
+	WRITE_ONCE(session->last_region, region);
+	return region;
+}
+
 /* Called with the session's lock held for reading. */
 static int bind_target(struct kxfer_active_job *job, const struct kxfer_job *user)
 {
 	u32 right = user->op == KXFER_OP_READ ? KXFER_RIGHT_READ : KXFER_RIGHT_WRITE;
-	struct kxfer_target *target = xa_load(&job->session->targets, user->target);
+	struct kxfer_target *target = find_target(job->session, user->target);
 	int ret;
 
 	if (!target)
@@ -66,7 +92,7 @@ static int bind_target(struct kxfer_active_job *job, const struct kxfer_job *use
 
 static int bind_region(struct kxfer_active_job *job, const struct kxfer_job *user)
 {
-	struct kxfer_region *region = xa_load(&job->session->regions, user->region);
+	struct kxfer_region *region = find_region(job->session, user->region);
 	int ret;
 
 	if (!region)
@@ -186,12 +212,13 @@ static void free_refused(struct kxfer_active_job *job)
 {
 	if (job->mapping)
 		kxfer_mapping_put(job->mapping);
-	kxfer_job_free(job);
+	job->next_spare = NULL;
+	kxfer_job_free(job->session, job);
 }
 
 /* Accept one job; called with the session's lock held for reading. */
 static int accept_job(struct kxfer_session *session, const struct kxfer_job *user,
-		      struct kxfer_lane **lane)
+		      u64 now_ns, struct kxfer_lane **lane)
 {
 	struct kxfer_active_job *job;
 	bool gone;
@@ -200,7 +227,7 @@ static int accept_job(struct kxfer_session *session, const struct kxfer_job *use
 	ret = check_job(user);
 	if (ret)
 		return ret;
-	job = kxfer_job_alloc(session, user);
+	job = kxfer_job_alloc(session, user, now_ns);
 	if (!job)
 		return -ENOMEM;
 	ret = bind_job(job, user);
@@ -224,7 +251,7 @@ static int accept_job(struct kxfer_session *session, const struct kxfer_job *use
 	if (ret == 1)
 		*lane = job->lane;
 	else
-		kxfer_job_complete(job, ret);
+		kxfer_job_complete(job, ret, now_ns);
 	return 0;
 }
 
@@ -256,6 +283,7 @@ static void post(struct kxfer_session *session, struct kxfer_lane *lane,
 static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
 {
 	struct kxfer_lane *lane = NULL, *last = NULL;
+	u64 now_ns = ktime_get_ns();
 	struct kxfer_job job;
 	int ret = 0;
 
@@ -263,7 +291,7 @@ static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
 	for (cmd->accepted = 0; cmd->accepted < cmd->nr_jobs; cmd->accepted++) {
 		ret = copy_job(cmd, cmd->accepted, &job);
 		if (!ret)
-			ret = accept_job(session, &job, &lane);
+			ret = accept_job(session, &job, now_ns, &lane);
 		if (ret)
 			break;
 		if (last && last != lane)

@@ -390,6 +390,7 @@ int kxfer_target_close(struct kxfer_session *session, void *arg)
 		ret = -EBUSY;
 	} else {
 		xa_erase(&session->targets, cmd->id);
+		session->last_target = NULL;
 		atomic_dec(&target->peer->nr_targets);
 	}
 	up_write(&session->lock);

@@ -24,7 +24,8 @@
  *     freed, which also waits for its handler. rdma_destroy_id() waits for the
  *     event handler.
  *  4. Only now the link's teardown lets jobs complete and frees what work
- *     requests pointed to.
+ *     requests pointed to. So it does not matter that siw may leave a work request
+ *     without completion: what waits for one is ended here.
  *
  * Context: create, open, close and free may sleep; posting and completions do not.
  */
@@ -247,6 +248,43 @@ static void destroy_sinks(struct kxfer_lane *lane)
 	lane->fence_dma = 0;
 }
 
+/* A registration that somebody waits for; on his stack. */
+struct kxfer_registration {
+	struct ib_cqe cqe;
+	struct completion done;
+	struct kxfer_lane *lane;
+	int error;
+};
+
+static void end_registration(struct kxfer_lane *lane, int error)
+{
+	struct kxfer_registration *registration;
+
+	spin_lock_bh(&lane->lock);
+	registration = lane->registration;
+	lane->registration = NULL;
+	if (registration) {
+		registration->error = error;
+		complete(&registration->done);
+	}
+	spin_unlock_bh(&lane->lock);
+}
+
+static void registration_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kxfer_registration *registration =
+		container_of(wc->wr_cqe, struct kxfer_registration, cqe);
+	struct kxfer_lane *lane = registration->lane;
+	int error = 0;
+
+	kxfer_fault_wc(LANE_WAITED, wc);
+	if (wc->status != IB_WC_SUCCESS) {
+		kxfer_lane_wc_error(lane, wc, "REG_MR");
+		error = -ECONNRESET;
+	}
+	end_registration(lane, error);
+}
+
 /**
  * kxfer_lane_close() - destroy all that the lane has on the device; may sleep
  * @lane: in any state of being opened
@@ -269,6 +307,8 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 		lane->qp = NULL;
 	}
 	kxfer_cq_destroy(&lane->cq);
+	/* Not every siw has flushed it. */
+	end_registration(lane, -ECONNRESET);
 	/* Only completions queued it. */
 	cancel_work_sync(&lane->pump_work);
 	kxfer_channel_stop(&lane->channel);
@@ -397,40 +437,20 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
 	return stuck;
 }
 
-/* A registration that somebody waits for. */
-struct registration {
-	struct ib_cqe cqe;
-	struct completion done;
-	struct kxfer_lane *lane;
-	int error;
-};
-
-static void registration_done(struct ib_cq *cq, struct ib_wc *wc)
-{
-	struct registration *registration =
-		container_of(wc->wr_cqe, struct registration, cqe);
-
-	kxfer_fault_wc(LANE_WAITED, wc);
-	if (wc->status != IB_WC_SUCCESS) {
-		kxfer_lane_wc_error(registration->lane, wc, "REG_MR");
-		registration->error = -ECONNRESET;
-	}
-	complete(&registration->done);
-}
-
 /**
  * kxfer_lane_register() - carry out a fast registration and wait for it
  * @lane: the control QP
  * @mr: mapped, with its key updated
  * @access: IB_ACCESS_*
  *
- * At most KXFER_CONTROL_REG_WRS callers at a time (the link's register_mutex lets
- * one in). Sleeps until the work request completes, or is flushed when the link
- * is torn down. Return: 0 or -ECONNRESET.
+ * One caller at a time: connect_thread of an initiator, who holds register_mutex of a
+ * passive link. Sleeps until the work request completes, or the lane is closed: siw
+ * of 6.1 to 6.12 does not flush what was posted to a QP that the peer is closing
+ * (siw_qp_nextstate_from_close()). Return: 0 or -ECONNRESET.
  */
 int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, int access)
 {
-	struct registration registration = {
+	struct kxfer_registration registration = {
 		.cqe.done = registration_done,
 		.lane = lane,
 	};
@@ -444,9 +464,15 @@ int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, int access)
 		.key = mr->rkey,
 		.access = access,
 	};
+	int ret;
 
 	init_completion(&registration.done);
-	if (kxfer_lane_post(lane, &wr.wr, 1))
+	spin_lock_bh(&lane->lock);
+	ret = kxfer_lane_post_locked(lane, &wr.wr, 1);
+	if (!ret)
+		lane->registration = &registration;
+	spin_unlock_bh(&lane->lock);
+	if (ret)
 		return -ECONNRESET;
 	wait_for_completion(&registration.done);
 	return registration.error;

@@ -17,6 +17,7 @@
 struct kxfer_chain;
 struct kxfer_link;
 struct kxfer_listener;
+struct kxfer_registration;
 struct kxfer_scratch;
 struct kxfer_sink;
 
@@ -67,6 +68,7 @@ struct kxfer_sink;
  *	under way, and taken with no other lock held
  * @fence_cqe: of its READ, which may outlast the caller when the link goes down
  * @fencing: that READ is under way
+ * @registration: that somebody waits for, or NULL
  * @nudge_cqe: of kxfer_lane_nudge()
  * @nudging: that WRITE is under way
  * @pump_work: posts on, out of line
@@ -114,6 +116,7 @@ struct kxfer_lane {
 	struct mutex fence_mutex;
 	struct ib_cqe fence_cqe;
 	bool fencing;
+	struct kxfer_registration *registration;
 	struct ib_cqe nudge_cqe;
 	bool nudging;
 	struct work_struct pump_work;

@@ -26,9 +26,9 @@
  *     the answer to HELLO, which would else end with the lane only.
  *  2. Each lane is closed (lane.c): QP drained and destroyed, CQ freed, handlers
  *     of requests waited for. What handlers wait for is: a registration, which
- *     the drain has flushed; posted jobs of a withdrawn target and the fence READ
- *     behind them, which they stop waiting for when they see CLOSING. Each
- *     unanswered request ends.
+ *     the drain has flushed, or else the closing of the lane ends; posted jobs of
+ *     a withdrawn target and the fence READ behind them, which they stop waiting
+ *     for when they see CLOSING. Each unanswered request ends.
  *  3. No device touches memory by this link: its jobs are completed.
  *  4. Its exposures are deregistered (a withdrawal that waits for this link goes
  *     on), its grants freed, the fence deregistered.

@@ -308,7 +308,7 @@ TEST_F(target, of_the_next_export_of_that_name_is_another)
 			  self->id, 0, LENGTH);
 }
 
-TEST_F_TIMEOUT(target, beyond_the_number_allowed_is_refused, 120)
+TEST_F_TIMEOUT(target, beyond_the_number_allowed_is_refused, 300)
 {
 	struct kxfer_query query;
 	uint32_t i;

@@ -338,7 +338,6 @@ class Session {
         return completion;
     }
 
-    // Waits for `wait` completions (0: takes what is there); returns how many.
     // How the calls of this session wait: KXFER_WAIT_F_*, see kxfer_session_set_wait().
     Expected<void> set_wait(uint32_t flags) {
         const int ret = kxfer_session_set_wait(get(), flags);
@@ -346,6 +345,7 @@ class Session {
         return {};
     }
 
+    // Waits for `wait` completions (0: takes what is there); returns how many.
     Expected<uint32_t> reap(std::span<kxfer_completion> completions, uint32_t wait, uint64_t deadline_ns) {
         const int ret = kxfer_completion_reap(get(), completions.data(),
                                               static_cast<uint32_t>(completions.size()), wait, deadline_ns);

@@ -469,8 +469,10 @@ int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, int access)
 	init_completion(&registration.done);
 	spin_lock_bh(&lane->lock);
 	ret = kxfer_lane_post_locked(lane, &wr.wr, 1);
-	if (!ret)
+	if (!ret) {
+		WARN_ON_ONCE(lane->registration);
 		lane->registration = &registration;
+	}
 	spin_unlock_bh(&lane->lock);
 	if (ret)
 		return -ECONNRESET;

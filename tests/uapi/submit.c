@@ -178,6 +178,16 @@ TEST_F(submit, needs_a_stride_in_range)
 	}
 }
 
+TEST_F(submit, waits_in_one_way_only)
+{
+	struct kxfer_submit cmd = good(&self->job, 1);
+
+	cmd.flags = KXFER_WAIT_F_POLL | KXFER_WAIT_F_SLEEP;
+	EXPECT_EQ(-EINVAL, submit(self->fd, &cmd));
+	cmd.flags = KXFER_WAIT_F_ALL + 1;
+	EXPECT_EQ(-EOPNOTSUPP, submit(self->fd, &cmd));
+}
+
 TEST_F(submit, needs_room_for_what_it_waits_for)
 {
 	struct kxfer_completion completions[2];

@@ -599,26 +599,25 @@ static void answer_module(struct raw_link *link, const struct kxfer_wire_header 
 	raw_post_request(&link->control, answer, NULL, 0);
 }
 
-int raw_request(struct raw_link *link, struct raw_lane *lane, uint8_t type,
-		const void *payload, uint32_t length, void *answer,
-		uint32_t *answer_bytes)
+int raw_await_answer(struct raw_link *link, struct raw_lane *lane,
+		     const struct kxfer_wire_header *request, void *answer,
+		     uint32_t *answer_bytes)
 {
-	uint64_t sequence = ++link->sequence, end = kx_deadline_ns(RAW_MS);
+	uint64_t end = kx_deadline_ns(RAW_MS);
 	uint8_t message[RAW_BYTES];
 	struct kxfer_wire_header *header = (void *)message;
-	int ret = raw_post_request(lane, raw_header(type, 1, length, sequence), payload,
-				   length);
+	int ret;
 
-	while (!ret && kx_now_ns() < end) {
+	while (kx_now_ns() < end) {
 		ret = raw_receive(lane, message, RAW_MS);
 		if (ret < 0)
 			return ret;
-		if (header->type != (type | KXFER_WIRE_ANSWER)) {
+		if (!(header->type & KXFER_WIRE_ANSWER)) {
 			answer_module(link, header);
-			ret = 0;
 			continue;
 		}
-		if (be64toh(header->sequence) != sequence || header->slot != 1)
+		if (header->type != (request->type | KXFER_WIRE_ANSWER) ||
+		    header->sequence != request->sequence || header->slot != request->slot)
 			return -EPROTO;
 		if (answer && ret - sizeof(*header) > *answer_bytes)
 			return -EMSGSIZE;
@@ -628,7 +627,17 @@ int raw_request(struct raw_link *link, struct raw_lane *lane, uint8_t type,
 		}
 		return be16toh(header->status);
 	}
-	return ret ? ret : -ETIMEDOUT;
+	return -ETIMEDOUT;
+}
+
+int raw_request(struct raw_link *link, struct raw_lane *lane, uint8_t type,
+		const void *payload, uint32_t length, void *answer,
+		uint32_t *answer_bytes)
+{
+	struct kxfer_wire_header request = raw_header(type, 1, length, ++link->sequence);
+	int ret = raw_post_request(lane, request, payload, length);
+
+	return ret ?: raw_await_answer(link, lane, &request, answer, answer_bytes);
 }
 
 int raw_grant(struct raw_link *link, const char *name, uint32_t uid, uint32_t rights,

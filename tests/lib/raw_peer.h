@@ -170,6 +170,10 @@ int raw_post_request(struct raw_lane *lane, struct kxfer_wire_header header,
 int raw_request(struct raw_link *link, struct raw_lane *lane, uint8_t type,
 		const void *payload, uint32_t length, void *answer,
 		uint32_t *answer_bytes);
+/* The answer to a request that was sent otherwise; the same for the rest. */
+int raw_await_answer(struct raw_link *link, struct raw_lane *lane,
+		     const struct kxfer_wire_header *request, void *answer,
+		     uint32_t *answer_bytes);
 int raw_grant(struct raw_link *link, const char *name, uint32_t uid, uint32_t rights,
 	      struct kxfer_wire_grant_answer *grant);
 /* Up to @nr keys of an exposure from the first on. Return: how many, or -errno. */

@@ -135,7 +135,9 @@ static bool wait_for_fewer(int fd, uint64_t mrs)
 	return false;
 }
 
-static int release(struct raw_link *link, const struct kxfer_wire_grant_answer *grant)
+/* The header sent is left in @header, to know the answer by. */
+static int release(struct raw_link *link, const struct kxfer_wire_grant_answer *grant,
+		   struct kxfer_wire_header *header)
 {
 	struct {
 		struct kxfer_wire_header header;
@@ -145,6 +147,7 @@ static int release(struct raw_link *link, const struct kxfer_wire_grant_answer *
 		.id = { .grant = grant->grant },
 	};
 
+	*header = message.header;
 	return raw_push(&link->control, &message, sizeof(message));
 }
 
@@ -155,20 +158,19 @@ static void race(struct __test_metadata *_metadata, FIXTURE_DATA(holder) *self,
 	struct kxfer_wire_grant_answer grant;
 	struct raw_link *link = &self->links[0];
 	uint64_t before = kx_counter(self->looker, "live_mrs"), mrs;
-	uint8_t message[RAW_BYTES];
+	struct kxfer_wire_header header;
 
 	ASSERT_EQ(0, kx_export_add(self->fd, region, 0, BIG, KXFER_RIGHT_ALL, "big",
 				   &self->exports[0]));
 	ASSERT_EQ(0, raw_grant(link, "big", 0, 0, &grant));
 	mrs = kx_counter(self->looker, "live_mrs");
 	ASSERT_LT(before, mrs);
-	ASSERT_EQ(0, release(link, &grant));
+	ASSERT_EQ(0, release(link, &grant, &header));
 	ASSERT_TRUE(wait_for_fewer(self->looker, mrs));
 	ASSERT_EQ(0, kx_export_del(self->fd, self->exports[0]));
 	/* An idle link that closes meanwhile takes its own along. */
 	ASSERT_GE(before, kx_counter(self->looker, "live_mrs"));
-	/* The answer to RELEASE, so that it does not come later. */
-	EXPECT_LT(0, raw_receive(&link->control, message, RAW_MS));
+	EXPECT_EQ(0, raw_await_answer(link, &link->control, &header, NULL, NULL));
 }
 
 TEST_F_TIMEOUT(holder, that_gives_a_grant_back_meanwhile_reaches_nothing_later, 120)

@@ -3,13 +3,15 @@
 #ifndef KXFER_STATS_H
 #define KXFER_STATS_H
 
+#include <linux/irqflags.h>	/* of asm-generic/percpu.h, which does not say so */
+#include <linux/percpu.h>
 #include <linux/types.h>
 
 /*
- * X(ID, name, meaning), in the order in which INFO lists them. Those named
- * live_* count what exists now and are exact; all others only grow.
+ * X(ID, name, meaning), in the order in which INFO lists them. The gauges, live_*,
+ * count what exists now and are exact; the totals only grow.
  */
-#define KXFER_COUNTERS(X) \
+#define KXFER_GAUGES(X) \
 	X(LIVE_SESSIONS, "live_sessions", "open files on /dev/kxfer") \
 	X(LIVE_REGIONS, "live_regions", "regions, the built-in one included") \
 	X(LIVE_PINS, "live_pins", "user pages pinned") \
@@ -24,7 +26,9 @@
 	X(LIVE_GRANTS, "live_grants", "grants held from peers or given to them") \
 	X(LIVE_JOBS, "live_jobs", "jobs queued or posted") \
 	X(LIVE_CHARGES, "live_charges", "charges of sessions and exports to rdma cgroups") \
-	X(LIVE_LISTENERS, "live_listeners", "listeners") \
+	X(LIVE_LISTENERS, "live_listeners", "listeners")
+
+#define KXFER_TOTALS(X) \
 	X(LINKS_MADE, "links_made", "links that this node has initiated") \
 	X(LINKS_ACCEPTED, "links_accepted", "links accepted from peers") \
 	X(LINKS_REFUSED, "links_refused", "connections refused by this node") \
@@ -49,25 +53,47 @@
 
 #define KXFER_STAT_ENUM(id, ...)	KXFER_STAT_##id,
 
-/* The counters, KXFER_STAT_<ID>. */
+/* The counters, KXFER_STAT_<ID>: gauges, then totals, without a gap. */
 enum kxfer_stat {
-	KXFER_COUNTERS(KXFER_STAT_ENUM)
+	KXFER_GAUGES(KXFER_STAT_ENUM)
+	KXFER_STAT_GAUGES,
+	KXFER_STAT_BEFORE_TOTALS = KXFER_STAT_GAUGES - 1,
+	KXFER_TOTALS(KXFER_STAT_ENUM)
 	KXFER_STAT_MAX
 };
 
 #undef KXFER_STAT_ENUM
 
-void kxfer_stat_add(enum kxfer_stat id, s64 value);
+/**
+ * struct kxfer_stat_totals - what one CPU has counted
+ * @values: by enum kxfer_stat; those of gauges are not used
+ */
+struct kxfer_stat_totals {
+	u64 values[KXFER_STAT_MAX];
+};
+
+DECLARE_PER_CPU(struct kxfer_stat_totals, kxfer_stat_totals);
+
+void kxfer_stat_move(enum kxfer_stat id, s64 value);
 u64 kxfer_stat_read(enum kxfer_stat id);
 const char *kxfer_stat_name(enum kxfer_stat id);
 const char *kxfer_stat_meaning(enum kxfer_stat id);
 
-static inline void kxfer_stat_inc(enum kxfer_stat id)
+/* @id: a constant. @value: to add; negative only for gauges. Any context. */
+static __always_inline void kxfer_stat_add(enum kxfer_stat id, s64 value)
+{
+	if (id < KXFER_STAT_GAUGES)
+		kxfer_stat_move(id, value);
+	else
+		this_cpu_add(kxfer_stat_totals.values[id], value);
+}
+
+static __always_inline void kxfer_stat_inc(enum kxfer_stat id)
 {
 	kxfer_stat_add(id, 1);
 }
 
-static inline void kxfer_stat_dec(enum kxfer_stat id)
+static __always_inline void kxfer_stat_dec(enum kxfer_stat id)
 {
 	kxfer_stat_add(id, -1);
 }

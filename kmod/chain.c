@@ -11,6 +11,8 @@
  *
  * A lane has as many chains as credits. A chain is in the lane's list of free ones,
  * or it is posted: then it is its job's, and holds the credits of its work requests.
+ * Who owns a polled CQ collects the chains that he finds done, and takes them all
+ * back under the lane's lock once (kxfer_chain_settle()).
  * The completion of the signalled one says that all of them are done; the others
  * complete only when they fail. If one fails the chain stays with its job: the link
  * is broken, and its teardown completes the job (job.c).
@@ -290,15 +292,12 @@ static void chain_failed(struct kxfer_chain *chain, const struct ib_wc *wc)
 	kxfer_lane_wc_error(lane, wc, "work request of a job");
 }
 
-static void finish_chain(struct kxfer_chain *chain, u64 now_ns)
+/* Called with the lane's lock held; @ended gets the job if this was its last chain. */
+static void take_back(struct kxfer_chain *chain, struct list_head *ended)
 {
 	struct kxfer_lane *lane = chain->lane;
 	struct kxfer_active_job *job = chain->job;
-	bool ended;
 
-	if (job->completion.op == KXFER_OP_READ)
-		kxfer_mapping_to_cpu(job->mapping, chain->offset, chain->bytes);
-	spin_lock_bh(&lane->lock);
 	WARN_ON_ONCE(!kxfer_credits_give(&lane->credits, chain->nr_wr));
 	lane->bytes_posted -= chain->bytes;
 	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
@@ -306,14 +305,58 @@ static void finish_chain(struct kxfer_chain *chain, u64 now_ns)
 		list_add_tail(&chain->sink->node, &lane->sinks);
 	chain->job = NULL;
 	chain->sink = NULL;
-	list_add(&chain->node, &lane->free_chains);
-	ended = kxfer_job_chain_ended(job);
-	spin_unlock_bh(&lane->lock);
+	list_move(&chain->node, &lane->free_chains);
+	kxfer_job_chain_ended(job, ended);
+}
 
-	kxfer_stat_inc(KXFER_STAT_COMPLETIONS);
-	if (ended)
-		kxfer_job_complete(job, job->status, now_ns);
+/* The chains of the list are done: end their jobs, and post on. */
+static void settle(struct kxfer_lane *lane, struct list_head *finished, u64 now_ns)
+{
+	struct kxfer_chain *chain, *next;
+	LIST_HEAD(ended);
+	u32 nr = 0;
+
+	list_for_each_entry(chain, finished, node) {
+		if (chain->job->completion.op == KXFER_OP_READ)
+			kxfer_mapping_to_cpu(chain->job->mapping, chain->offset,
+					     chain->bytes);
+		nr++;
+	}
+	spin_lock_bh(&lane->lock);
+	list_for_each_entry_safe(chain, next, finished, node)
+		take_back(chain, &ended);
+	spin_unlock_bh(&lane->lock);
+	kxfer_stat_add(KXFER_STAT_COMPLETIONS, nr);
+	kxfer_job_complete_all(&ended, 0, now_ns);
 	kxfer_job_pump_on(lane);
+}
+
+/**
+ * kxfer_chain_settle() - end what the owner of a polled CQ found
+ * @cq: of a lane; of the caller
+ *
+ * After each batch of completions, with no lock held.
+ */
+void kxfer_chain_settle(struct kxfer_cq *cq)
+{
+	struct kxfer_lane *lane = container_of(cq, struct kxfer_lane, cq);
+
+	if (!list_empty(&lane->finished))
+		settle(lane, &lane->finished, cq->now_ns);
+}
+
+/* Where the CQ has an owner he settles all that he found in one go. */
+static void finish_chain(struct kxfer_chain *chain)
+{
+	struct kxfer_lane *lane = chain->lane;
+	LIST_HEAD(one);
+
+	if (lane->cq.polled) {
+		list_add_tail(&chain->node, &lane->finished);
+		return;
+	}
+	list_add(&chain->node, &one);
+	settle(lane, &one, ktime_get_ns());
 }
 
 static void post_invalidation(struct kxfer_chain *chain)
@@ -332,18 +375,17 @@ static void post_invalidation(struct kxfer_chain *chain)
 static void chain_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct kxfer_chain *chain = container_of(wc->wr_cqe, struct kxfer_chain, cqe);
-	u64 now_ns = kxfer_cq_now_ns(&chain->lane->cq);
 
 	kxfer_fault_wc(CHAIN_DONE, wc);
 	if (wc->status != IB_WC_SUCCESS) {
 		chain_failed(chain, wc);
 		return;
 	}
-	WRITE_ONCE(chain->lane->link->heard_ns, now_ns);
+	WRITE_ONCE(chain->lane->link->heard_ns, kxfer_cq_now_ns(&chain->lane->cq));
 	if (chain->sink)
 		post_invalidation(chain);
 	else
-		finish_chain(chain, now_ns);
+		finish_chain(chain);
 }
 
 static void invalidated(struct ib_cq *cq, struct ib_wc *wc)
@@ -354,7 +396,7 @@ static void invalidated(struct ib_cq *cq, struct ib_wc *wc)
 	if (wc->status != IB_WC_SUCCESS)
 		kxfer_lane_wc_error(chain->lane, wc, "LOCAL_INV");
 	else
-		finish_chain(chain, kxfer_cq_now_ns(&chain->lane->cq));
+		finish_chain(chain);
 }
 
 /* Unsignalled work requests complete only when they fail. */
@@ -375,6 +417,7 @@ static void silent_done(struct ib_cq *cq, struct ib_wc *wc)
 void kxfer_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane)
 {
 	chain->lane = lane;
+	INIT_LIST_HEAD(&chain->node);
 	chain->cqe.done = chain_done;
 	chain->silent_cqe.done = silent_done;
 	chain->inv_cqe.done = invalidated;

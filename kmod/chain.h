@@ -10,6 +10,7 @@
 #include "plan.h"
 
 struct kxfer_active_job;
+struct kxfer_cq;
 struct kxfer_lane;
 
 #define KXFER_CHAIN_WRS		32	/* READs and WRITEs of one ib_post_send() */
@@ -31,7 +32,7 @@ struct kxfer_sink {
 /**
  * struct kxfer_chain - work requests of a job that complete together, the last one signalled
  * @lane: they were posted on
- * @node: in kxfer_lane.free_chains while unused
+ * @node: in kxfer_lane.free_chains while unused, in finished when done
  * @cqe: of the signalled one
  * @silent_cqe: of the others; completes only in error
  * @inv_cqe: of a LOCAL_INV behind a READ on iWARP
@@ -79,5 +80,6 @@ struct kxfer_scratch {
 void kxfer_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane);
 bool kxfer_chain_add(struct kxfer_lane *lane, struct kxfer_active_job *job);
 void kxfer_chain_flush(struct kxfer_lane *lane);
+void kxfer_chain_settle(struct kxfer_cq *cq);
 
 #endif /* KXFER_CHAIN_H */

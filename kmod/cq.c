@@ -109,11 +109,13 @@ static u32 handle_some(struct kxfer_cq *cq)
 {
 	int nr = ib_poll_cq(cq->ib, KXFER_CQ_BATCH, cq->wc), i;
 
-	if (nr > 0)
-		cq->now_ns = ktime_get_ns();
+	if (nr <= 0)
+		return 0;
+	cq->now_ns = ktime_get_ns();
 	for (i = 0; i < nr; i++)
 		cq->wc[i].wr_cqe->done(cq->ib, &cq->wc[i]);
-	return nr > 0 ? nr : 0;
+	cq->settle(cq);
+	return nr;
 }
 
 static void poll_work(struct work_struct *work)
@@ -219,14 +221,18 @@ static enum ib_poll_context core_context(enum kxfer_context context)
  * @nr_cqe: for so many completions
  * @comp_vector: below the device's num_comp_vectors
  * @context: where completions are handled
+ * @settle: of a polled one: called by its owner, with no lock held, when done() has
+ *	been called for all that one look at it found
  *
  * May sleep. Return: 0 or -errno, with nothing to destroy.
  */
 int kxfer_cq_create(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cqe,
-		    int comp_vector, enum kxfer_context context)
+		    int comp_vector, enum kxfer_context context,
+		    void (*settle)(struct kxfer_cq *cq))
 {
 	int ret = 0;
 
+	cq->settle = settle;
 	if (context == KXFER_CONTEXT_POLLED) {
 		ret = create_polled(cq, ibdev, nr_cqe, comp_vector);
 	} else {

@@ -21,6 +21,7 @@
  * @event: the handler has come since the owner last asked for it
  * @closing: it is being destroyed, who owns it hands it over
  * @handed_over: to the destroyer
+ * @settle: called by the owner when done() has been called for all of @wc
  * @work: polls it when nobody else does
  * @now_ns: ktime_get_ns() when @wc was taken, of the owner
  * @wc: completions taken, of the owner
@@ -33,6 +34,7 @@ struct kxfer_cq {
 	bool event;
 	bool closing;
 	struct completion handed_over;
+	void (*settle)(struct kxfer_cq *cq);
 	struct work_struct work;
 	u64 now_ns;
 	struct ib_wc wc[KXFER_CQ_BATCH];
@@ -41,7 +43,8 @@ struct kxfer_cq {
 int kxfer_cq_init(void);
 void kxfer_cq_exit(void);
 int kxfer_cq_create(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cqe,
-		    int comp_vector, enum kxfer_context context);
+		    int comp_vector, enum kxfer_context context,
+		    void (*settle)(struct kxfer_cq *cq));
 void kxfer_cq_destroy(struct kxfer_cq *cq);
 bool kxfer_cq_own(struct kxfer_cq *cq);
 void kxfer_cq_disown(struct kxfer_cq *cq);

@@ -239,7 +239,7 @@ int kxfer_export_add(struct kxfer_session *session, void *arg)
 	return 0;
 
 err_return:
-	kxfer_user_return(session->user, KXFER_SHARE_EXPORTS);
+	kxfer_user_return(session->user, KXFER_SHARE_EXPORTS, 1);
 err_put:
 	kref_put(&export->ref, export_release);
 	return ret;
@@ -700,7 +700,7 @@ void kxfer_export_end_withdrawal(struct kxfer_export *export)
 	kxfer_charge_drop(&export->charges);
 	atomic_dec(&export->region->users);
 	if (export->user)
-		kxfer_user_return(export->user, KXFER_SHARE_EXPORTS);
+		kxfer_user_return(export->user, KXFER_SHARE_EXPORTS, 1);
 	kref_put(&export->ref, export_release);
 }
 

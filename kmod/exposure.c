@@ -218,7 +218,7 @@ void kxfer_exposure_deregister(struct kxfer_exposure *exposure)
 		kxfer_stat_dec(KXFER_STAT_LIVE_MRS);
 	}
 	if (exposure->mapping)
-		kxfer_mapping_put(exposure->mapping);
+		kxfer_mapping_put(exposure->mapping, 1);
 	exposure->mapping = NULL;
 	kvfree(exposure->mrs);
 	exposure->mrs = NULL;

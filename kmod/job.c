@@ -40,6 +40,8 @@
 
 #define INLINE_NS	(10 * NSEC_PER_MSEC)	/* of posting in completions without a break */
 
+#define COMPLETE_MAX	64	/* jobs that end while a session's lock is held */
+
 /*
  * Jobs that a session keeps for reuse: with it they fit into 8 KiB. None where KASAN
  * looks for use after free.
@@ -62,36 +64,41 @@ void kxfer_job_exit(void)
 	kmem_cache_destroy(job_cache);
 }
 
-static struct kxfer_active_job *take_spare(struct kxfer_session *session)
+/**
+ * kxfer_job_take_spares() - jobs kept for reuse, for one call
+ * @session: whose job_lock the caller holds
+ * @want: how many at most
+ *
+ * Return: them, linked by next_spare.
+ */
+struct kxfer_active_job *kxfer_job_take_spares(struct kxfer_session *session, u32 want)
 {
-	struct kxfer_active_job *job;
+	struct kxfer_active_job *taken = NULL, *job;
 
-	spin_lock_bh(&session->job_lock);
-	job = session->spare_jobs;
-	if (job) {
+	while (want-- && (job = session->spare_jobs)) {
 		session->spare_jobs = job->next_spare;
 		session->nr_spare_jobs--;
+		job->next_spare = taken;
+		taken = job;
 	}
-	spin_unlock_bh(&session->job_lock);
-	return job;
+	return taken;
 }
 
 /**
- * kxfer_job_alloc() - a job as the user describes it, known to nobody yet
+ * kxfer_job_make() - a job as the user describes it, known to nobody yet
  * @session: it will belong to
+ * @job: a spare one, or NULL
  * @user: checked
  * @now_ns: ktime_get_ns()
  *
- * Return: the job or NULL.
+ * Return: the job, or NULL without memory.
  */
-struct kxfer_active_job *kxfer_job_alloc(struct kxfer_session *session,
-					 const struct kxfer_job *user, u64 now_ns)
+struct kxfer_active_job *kxfer_job_make(struct kxfer_session *session,
+					struct kxfer_active_job *job,
+					const struct kxfer_job *user, u64 now_ns)
 {
-	struct kxfer_active_job *job;
-
-	if (kxfer_fault(JOB))
-		return NULL;
-	job = take_spare(session) ?: kmem_cache_alloc(job_cache, GFP_KERNEL);
+	if (!job)
+		job = kmem_cache_alloc(job_cache, GFP_KERNEL);
 	if (!job)
 		return NULL;
 	*job = (struct kxfer_active_job) {
@@ -144,9 +151,8 @@ static void free_spares(struct kxfer_session *session)
 	}
 }
 
-static void count_end(const struct kxfer_active_job *job, int status)
+static void count_end(int status)
 {
-	kxfer_stat_dec(KXFER_STAT_LIVE_JOBS);
 	if (!status)
 		kxfer_stat_inc(KXFER_STAT_JOBS_COMPLETED);
 	else if (status == -ECANCELED || status == -ETIMEDOUT)
@@ -166,39 +172,33 @@ static void count_bytes(struct kxfer_link *link, const struct kxfer_active_job *
 	}
 }
 
-/* Let go of what the job used; whoever waited for that may now free it. */
-static void release_objects(struct kxfer_active_job *job)
+static bool same_objects(const struct kxfer_active_job *a, const struct kxfer_active_job *b)
+{
+	return a->target == b->target && a->region == b->region && a->mapping == b->mapping;
+}
+
+/* Let go of what @nr jobs used, all the same; whoever waited for that may now free it. */
+static void release_objects(const struct kxfer_active_job *job, int nr)
 {
 	struct kxfer_target *target = job->target;
 	struct kxfer_link *link;
 
 	if (job->mapping)
-		kxfer_mapping_put(job->mapping);
+		kxfer_mapping_put(job->mapping, nr);
 	if (job->region)
-		atomic_dec(&job->region->users);
+		atomic_sub(nr, &job->region->users);
 	if (!target)
 		return;
 	link = target->link;
 	kxfer_link_ref(link);
-	atomic_dec(&link->nr_jobs);
-	if (atomic_dec_and_test(&target->nr_jobs) && wq_has_sleeper(&link->wait))
+	atomic_sub(nr, &link->nr_jobs);
+	if (atomic_sub_and_test(nr, &target->nr_jobs) && wq_has_sleeper(&link->wait))
 		wake_up_all(&link->wait);
 	kxfer_link_put(link);
 }
 
-/**
- * kxfer_job_complete() - end a job that is on no lane list
- * @job: not touched by any device
- * @status: 0 or -errno
- * @now_ns: ktime_get_ns()
- *
- * Any context but hard interrupts. The session cannot go before job_lock is
- * dropped here, for its end waits for nr_jobs under that lock.
- */
-void kxfer_job_complete(struct kxfer_active_job *job, int status, u64 now_ns)
+static void end_job(struct kxfer_active_job *job, int status, u64 now_ns)
 {
-	struct kxfer_session *session = job->session;
-
 	job->completion.status = status;
 	job->completion.completed_ns = now_ns;
 	if (!status) {
@@ -206,28 +206,75 @@ void kxfer_job_complete(struct kxfer_active_job *job, int status, u64 now_ns)
 		if (job->target && job->length)
 			count_bytes(job->target->link, job);
 	}
-	count_end(job, status);
+	count_end(status);
+}
 
-	/* One step for stop_jobs(): what is in the list of jobs has a lane that exists. */
+/*
+ * End those jobs at the front of the list that are one session's. The session cannot
+ * go before job_lock is dropped here, for its end waits for nr_jobs under that lock.
+ */
+static void complete_session(struct list_head *jobs, int status, u64 now_ns)
+{
+	struct kxfer_active_job *job =
+		list_first_entry(jobs, struct kxfer_active_job, lane_node);
+	struct kxfer_session *session = job->session;
+	const struct kxfer_active_job *first = job;
+	struct kxfer_active_job *next;
+	u32 nr_same = 0, nr = 0;
+
 	spin_lock_bh(&session->job_lock);
-	release_objects(job);
-	list_move_tail(&job->session_node, &session->done);
-	WRITE_ONCE(session->nr_jobs, session->nr_jobs - 1);
-	WRITE_ONCE(session->nr_done, session->nr_done + 1);
+	list_for_each_entry_safe(job, next, jobs, lane_node) {
+		if (job->session != session || nr == COMPLETE_MAX)
+			break;
+		if (!same_objects(first, job)) {
+			release_objects(first, nr_same);
+			first = job;
+			nr_same = 0;
+		}
+		nr_same++;
+		nr++;
+		list_del_init(&job->lane_node);
+		end_job(job, job->status ?: status, now_ns);
+		/* For stop_jobs(): what is in the list of jobs has a lane that exists. */
+		list_move_tail(&job->session_node, &session->done);
+	}
+	release_objects(first, nr_same);
+	kxfer_stat_add(KXFER_STAT_LIVE_JOBS, -(s64)nr);
+	WRITE_ONCE(session->nr_jobs, session->nr_jobs - nr);
+	WRITE_ONCE(session->nr_done, session->nr_done + nr);
 	if (wq_has_sleeper(&session->wait))
 		wake_up(&session->wait);
 	spin_unlock_bh(&session->job_lock);
 }
 
+/**
+ * kxfer_job_complete_all() - end jobs that are on no lane list
+ * @jobs: by lane_node; not touched by any device. Empty afterwards
+ * @status: 0 or -errno, of those that have none of their own
+ * @now_ns: ktime_get_ns()
+ *
+ * Each session gets its lock taken, and is woken, once for those that stand together.
+ * Any context but hard interrupts.
+ */
+void kxfer_job_complete_all(struct list_head *jobs, int status, u64 now_ns)
+{
+	while (!list_empty(jobs))
+		complete_session(jobs, status, now_ns);
+}
+
+/** kxfer_job_complete() - the same for one job */
+void kxfer_job_complete(struct kxfer_active_job *job, int status, u64 now_ns)
+{
+	LIST_HEAD(one);
+
+	list_add(&job->lane_node, &one);
+	kxfer_job_complete_all(&one, status, now_ns);
+}
+
 static void complete_list(struct list_head *jobs, int status)
 {
-	struct kxfer_active_job *job, *next;
-	u64 now_ns = ktime_get_ns();
-
-	list_for_each_entry_safe(job, next, jobs, lane_node) {
-		list_del_init(&job->lane_node);
-		kxfer_job_complete(job, job->status ?: status, now_ns);
-	}
+	if (!list_empty(jobs))
+		kxfer_job_complete_all(jobs, status, ktime_get_ns());
 }
 
 /* Called with the lane's lock held. */
@@ -286,17 +333,15 @@ void kxfer_job_chain_posted(struct kxfer_active_job *job)
 /**
  * kxfer_job_chain_ended() - the job has a chain less under way
  * @job: of a lane whose lock the caller holds
- *
- * Return: true if it was the last one: the job is off the lane's lists, and the
- * caller completes it, without the lock.
+ * @ended: if it was the last one the job goes there, off the lane's lists, by
+ *	lane_node; the caller completes it, without the lock
  */
-bool kxfer_job_chain_ended(struct kxfer_active_job *job)
+void kxfer_job_chain_ended(struct kxfer_active_job *job, struct list_head *ended)
 {
-	bool ended = !--job->nr_chains && job->planned;
-
-	if (ended)
-		leave_posted(job->lane, job);
-	return ended;
+	if (--job->nr_chains || !job->planned)
+		return;
+	leave_posted(job->lane, job);
+	list_add_tail(&job->lane_node, ended);
 }
 
 static int notify_status(int answer)
@@ -501,28 +546,25 @@ static void arm_deadline(struct kxfer_lane *lane, u64 deadline_ns)
 
 /**
  * kxfer_job_enqueue() - put an accepted job on its lane
- * @job: with its lane
- *
- * Return: 1, or why it ends at once: -EKEYREVOKED, -ECONNRESET, -ENODEV.
+ * @job: of a lane whose lock the caller holds
+ * @ended: gets it instead if it cannot run any more, with the reason as its status
  */
-int kxfer_job_enqueue(struct kxfer_active_job *job)
+void kxfer_job_enqueue(struct kxfer_active_job *job, struct list_head *ended)
 {
 	struct kxfer_lane *lane = job->lane;
-	int ret = 1;
 
-	spin_lock_bh(&lane->lock);
-	if (job->target->revoked) {
-		ret = -EKEYREVOKED;
-	} else if (!lane->open) {
-		ret = kxfer_link_job_error(lane->link);
-	} else {
-		list_add_tail(&job->lane_node, &lane->queue);
-		kxfer_flow_add(lane, job);
-		WRITE_ONCE(lane->nr_queued, lane->nr_queued + 1);
-		arm_deadline(lane, job->deadline_ns);
+	if (job->target->revoked)
+		job->status = -EKEYREVOKED;
+	else if (!lane->open)
+		job->status = kxfer_link_job_error(lane->link);
+	if (job->status) {
+		list_move_tail(&job->lane_node, ended);
+		return;
 	}
-	spin_unlock_bh(&lane->lock);
-	return ret;
+	list_move_tail(&job->lane_node, &lane->queue);
+	kxfer_flow_add(lane, job);
+	WRITE_ONCE(lane->nr_queued, lane->nr_queued + 1);
+	arm_deadline(lane, job->deadline_ns);
 }
 
 /** kxfer_job_deadline_work() - end jobs of a lane that were not posted in time */
@@ -625,7 +667,7 @@ void kxfer_job_end_session(struct kxfer_session *session)
 	stop_jobs(session, true, 0, true);
 	wait_event(session->wait, no_jobs(session));
 	list_for_each_entry_safe(job, next, &session->done, session_node) {
-		kxfer_user_return(session->user, KXFER_SHARE_JOBS);
+		kxfer_user_return(session->user, KXFER_SHARE_JOBS, 1);
 		kmem_cache_free(job_cache, job);
 	}
 	INIT_LIST_HEAD(&session->done);

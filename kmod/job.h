@@ -84,12 +84,15 @@ struct kxfer_job_record {
 
 int kxfer_job_init(void);
 void kxfer_job_exit(void);
-struct kxfer_active_job *kxfer_job_alloc(struct kxfer_session *session,
-					 const struct kxfer_job *user, u64 now_ns);
+struct kxfer_active_job *kxfer_job_take_spares(struct kxfer_session *session, u32 want);
+struct kxfer_active_job *kxfer_job_make(struct kxfer_session *session,
+					struct kxfer_active_job *job,
+					const struct kxfer_job *user, u64 now_ns);
 void kxfer_job_free(struct kxfer_session *session, struct kxfer_active_job *jobs);
-int kxfer_job_enqueue(struct kxfer_active_job *job);
+void kxfer_job_enqueue(struct kxfer_active_job *job, struct list_head *ended);
 void kxfer_job_chain_posted(struct kxfer_active_job *job);
-bool kxfer_job_chain_ended(struct kxfer_active_job *job);
+void kxfer_job_chain_ended(struct kxfer_active_job *job, struct list_head *ended);
+void kxfer_job_complete_all(struct list_head *jobs, int status, u64 now_ns);
 void kxfer_job_complete(struct kxfer_active_job *job, int status, u64 now_ns);
 int kxfer_job_cancel(struct kxfer_session *session, void *arg);
 void kxfer_job_end_session(struct kxfer_session *session);

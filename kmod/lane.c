@@ -80,6 +80,7 @@ struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index)
 	INIT_LIST_HEAD(&lane->flows);
 	INIT_LIST_HEAD(&lane->posted);
 	INIT_LIST_HEAD(&lane->free_chains);
+	INIT_LIST_HEAD(&lane->finished);
 	INIT_LIST_HEAD(&lane->sinks);
 	INIT_WORK(&lane->accept_work, kxfer_cm_accept_work);
 	INIT_WORK(&lane->pump_work, kxfer_job_pump_work);
@@ -173,7 +174,8 @@ static int create_cq_and_qp(struct kxfer_lane *lane, enum kxfer_context context)
 	    send_wr + recv_wr > ibdev->attrs.max_cqe)
 		return -EOPNOTSUPP;
 	ret = kxfer_cq_create(&lane->cq, ibdev, send_wr + recv_wr,
-			      lane->id % ibdev->num_comp_vectors, context);
+			      lane->id % ibdev->num_comp_vectors, context,
+			      kxfer_chain_settle);
 	return ret ?: create_qp(lane, send_wr, recv_wr);
 }
 

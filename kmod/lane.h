@@ -58,6 +58,7 @@ struct kxfer_sink;
  * @nr_posted: length of @posted
  * @chains: array, one for each credit
  * @free_chains: those not in use
+ * @finished: done and not taken back, of the owner of @cq
  * @scratch: for building chains
  * @sinks: iWARP: free READ sinks
  * @sink_array: iWARP: all of them
@@ -107,6 +108,7 @@ struct kxfer_lane {
 	u32 nr_posted;
 	struct kxfer_chain *chains;
 	struct list_head free_chains;
+	struct list_head finished;
 	struct kxfer_scratch *scratch;
 	struct list_head sinks;
 	struct kxfer_sink *sink_array;

@@ -485,7 +485,7 @@ static void unpublish(struct kxfer_link *link)
 	spin_unlock_bh(&links_lock);
 	if (!link->user)
 		return;
-	kxfer_user_return(link->user, KXFER_SHARE_LINKS);
+	kxfer_user_return(link->user, KXFER_SHARE_LINKS, 1);
 	kxfer_user_put(link->user);
 }
 
@@ -552,7 +552,7 @@ static struct kxfer_link *alloc_for(struct kxfer_user *user)
 		return ERR_PTR(ret);
 	link = link_alloc(true);
 	if (!link) {
-		kxfer_user_return(user, KXFER_SHARE_LINKS);
+		kxfer_user_return(user, KXFER_SHARE_LINKS, 1);
 		return ERR_PTR(-ENOMEM);
 	}
 	kxfer_user_ref(user);
@@ -563,7 +563,7 @@ static struct kxfer_link *alloc_for(struct kxfer_user *user)
 /* Undo alloc_for(). */
 static void discard(struct kxfer_link *link)
 {
-	kxfer_user_return(link->user, KXFER_SHARE_LINKS);
+	kxfer_user_return(link->user, KXFER_SHARE_LINKS, 1);
 	kxfer_user_put(link->user);
 	kxfer_link_put(link);
 }

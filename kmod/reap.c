@@ -213,9 +213,9 @@ int kxfer_reap_store(struct kxfer_session *session, u64 to, u32 max, u32 *stored
 		}
 		job->next_spare = taken_jobs;
 		taken_jobs = job;
-		kxfer_user_return(session->user, KXFER_SHARE_JOBS);
 		++*stored;
 	}
+	kxfer_user_return(session->user, KXFER_SHARE_JOBS, *stored);
 	kxfer_job_free(session, taken_jobs);
 	mutex_unlock(&session->reap_mutex);
 	return ret;

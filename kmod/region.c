@@ -186,14 +186,14 @@ out:
 	return mapping;
 }
 
-/** kxfer_mapping_put() - one user less; any context but hard interrupts */
-void kxfer_mapping_put(struct kxfer_mapping *mapping)
+/** kxfer_mapping_put() - @nr users less; any context but hard interrupts */
+void kxfer_mapping_put(struct kxfer_mapping *mapping, int nr)
 {
 	struct kxfer_device *dev = mapping->dev;
 
 	/* The device's removal may free the mapping as soon as users is 0. */
 	kref_get(&dev->ref);
-	if (atomic_dec_and_test(&mapping->users) && wq_has_sleeper(&dev->wait))
+	if (atomic_sub_and_test(nr, &mapping->users) && wq_has_sleeper(&dev->wait))
 		wake_up_all(&dev->wait);
 	kxfer_device_put(dev);
 }

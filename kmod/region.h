@@ -72,7 +72,7 @@ struct kxfer_region *kxfer_region_create(struct kxfer_memory *memory);
 void kxfer_region_destroy(struct kxfer_region *region);
 struct kxfer_mapping *kxfer_mapping_get(struct kxfer_region *region,
 					struct kxfer_device *dev);
-void kxfer_mapping_put(struct kxfer_mapping *mapping);
+void kxfer_mapping_put(struct kxfer_mapping *mapping, int nr);
 void kxfer_mapping_to_device(struct kxfer_mapping *mapping, u64 offset, u64 bytes);
 void kxfer_mapping_to_cpu(struct kxfer_mapping *mapping, u64 offset, u64 bytes);
 void kxfer_mapping_remove_all(struct kxfer_device *dev);

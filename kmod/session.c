@@ -101,7 +101,7 @@ struct kxfer_session *kxfer_session_create(void)
 	return session;
 
 err_share:
-	kxfer_user_return(session->user, KXFER_SHARE_SESSIONS);
+	kxfer_user_return(session->user, KXFER_SHARE_SESSIONS, 1);
 err_user:
 	kxfer_user_put(session->user);
 err_free:
@@ -169,7 +169,7 @@ void kxfer_session_destroy(struct kxfer_session *session)
 	destroy_regions(session);
 	kxfer_charge_drop(&session->charges);
 	kvfree(session->events);
-	kxfer_user_return(session->user, KXFER_SHARE_SESSIONS);
+	kxfer_user_return(session->user, KXFER_SHARE_SESSIONS, 1);
 	kxfer_user_put(session->user);
 	kfree(session);
 	kxfer_stat_dec(KXFER_STAT_LIVE_SESSIONS);

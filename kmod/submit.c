@@ -2,8 +2,8 @@
 /*
  * Submitting: where jobs come from.
  *
- * SUBMIT copies each job once, checks it, counts it as a user of what it names,
- * plans it and puts it on its lane. The first job that is refused ends the call;
+ * SUBMIT copies each job once, checks it, finds what it names, plans it and puts it
+ * with others on its lane (batch.c). The first job that is refused ends the call;
  * those before it are accepted, and each of them will complete, so the call then
  * succeeds. A job that can be accepted but not run (its link has broken, its
  * device gone) is accepted and completes with the reason. Waiting comes last (reap.c),
@@ -18,6 +18,7 @@
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
 
+#include "batch.h"
 #include "device.h"
 #include "job.h"
 #include "lane.h"
@@ -25,10 +26,10 @@
 #include "reap.h"
 #include "region.h"
 #include "session.h"
-#include "stats.h"
 #include "submit.h"
 #include "target.h"
-#include "user.h"
+
+#define COPY_JOBS	16	/* jobs on the stack: copied, then accepted together */
 
 static int check_unused(const struct kxfer_job *job)
 {
@@ -132,12 +133,13 @@ static void plan_limits(const struct kxfer_active_job *job,
 				     (u64)(dev->max_fast_reg_pages - 1) * PAGE_SIZE);
 }
 
-static int plan_transfer(struct kxfer_active_job *job, const struct kxfer_job *user)
+static int plan_transfer(struct kxfer_batch *batch, struct kxfer_active_job *job,
+			 const struct kxfer_job *user)
 {
 	struct kxfer_plan_limits limits;
 	struct kxfer_mapping *mapping;
 
-	mapping = kxfer_mapping_get(job->region, job->target->link->dev);
+	mapping = kxfer_batch_mapping(batch, job->region, job->target->link->dev);
 	if (IS_ERR(mapping))
 		return PTR_ERR(mapping);
 	job->mapping = mapping;
@@ -166,26 +168,7 @@ static int check_job(const struct kxfer_job *user)
 	}
 }
 
-static int reserve_job(struct kxfer_session *session, struct kxfer_active_job *job)
-{
-	int ret = kxfer_user_take(session->user, KXFER_SHARE_JOBS);
-
-	if (ret)
-		return ret;
-	spin_lock_bh(&session->job_lock);
-	if (session->nr_jobs + session->nr_done >= KXFER_MAX_JOBS) {
-		ret = -EAGAIN;
-	} else {
-		WRITE_ONCE(session->nr_jobs, session->nr_jobs + 1);
-		list_add_tail(&job->session_node, &session->jobs);
-	}
-	spin_unlock_bh(&session->job_lock);
-	if (ret)
-		kxfer_user_return(session->user, KXFER_SHARE_JOBS);
-	return ret;
-}
-
-/* Find what the job names and count it as a user. Return: -errno refuses the job. */
+/* Find what the job names. Return: -errno refuses the job. */
 static int bind_job(struct kxfer_active_job *job, const struct kxfer_job *user)
 {
 	int ret = 0;
@@ -198,68 +181,52 @@ static int bind_job(struct kxfer_active_job *job, const struct kxfer_job *user)
 	return ret;
 }
 
-static void count_users(struct kxfer_active_job *job)
-{
-	if (job->region)
-		atomic_inc(&job->region->users);
-	if (job->target) {
-		atomic_inc(&job->target->nr_jobs);
-		atomic_inc(&job->target->link->nr_jobs);
-	}
-}
-
-static void free_refused(struct kxfer_active_job *job)
-{
-	if (job->mapping)
-		kxfer_mapping_put(job->mapping);
-	job->next_spare = NULL;
-	kxfer_job_free(job->session, job);
-}
-
-/* Accept one job; called with the session's lock held for reading. */
-static int accept_job(struct kxfer_session *session, const struct kxfer_job *user,
-		      u64 now_ns, struct kxfer_lane **lane)
+/* Return: 0, or why the job is refused. */
+static int accept_job(struct kxfer_batch *batch, const struct kxfer_job *user)
 {
 	struct kxfer_active_job *job;
-	bool gone;
 	int ret;
 
 	ret = check_job(user);
 	if (ret)
 		return ret;
-	job = kxfer_job_alloc(session, user, now_ns);
+	job = kxfer_batch_job(batch, user);
 	if (!job)
 		return -ENOMEM;
 	ret = bind_job(job, user);
 	if (!ret && job->region)
-		ret = plan_transfer(job, user);
+		ret = plan_transfer(batch, job, user);
 	/* A device that has gone ends the job, not the call. */
-	gone = ret == -ENODEV;
-	if (!ret || gone)
-		ret = reserve_job(session, job);
-	if (ret) {
-		free_refused(job);
-		return ret;
+	if (ret == -ENODEV) {
+		job->status = ret;
+		ret = 0;
 	}
-	count_users(job);
-	kxfer_stat_inc(KXFER_STAT_LIVE_JOBS);
-	kxfer_stat_inc(KXFER_STAT_JOBS_SUBMITTED);
-	if (gone)
-		ret = -ENODEV;
-	else if (job->lane)
-		ret = kxfer_job_enqueue(job);
-	if (ret == 1)
-		*lane = job->lane;
-	else
-		kxfer_job_complete(job, ret, now_ns);
-	return 0;
+	if (!ret)
+		ret = kxfer_batch_add(batch, job);
+	if (ret)
+		kxfer_batch_refuse(batch, job);
+	return ret;
 }
 
-static int copy_job(const struct kxfer_submit *cmd, u32 i, struct kxfer_job *job)
+/*
+ * Copy jobs from the @first on. Return: how many; after fewer than @nr @error says
+ * what is wrong with the next.
+ */
+static u32 copy_jobs(const struct kxfer_submit *cmd, u32 first, struct kxfer_job *jobs,
+		     u32 nr, int *error)
 {
-	const void __user *from = u64_to_user_ptr(cmd->jobs) + (size_t)i * cmd->stride;
+	const void __user *from = u64_to_user_ptr(cmd->jobs) + (size_t)first * cmd->stride;
+	u32 i;
 
-	return copy_struct_from_user(job, sizeof(*job), from, cmd->stride);
+	if (cmd->stride == sizeof(*jobs) && !copy_from_user(jobs, from, nr * sizeof(*jobs)))
+		return nr;
+	for (i = 0; i < nr; i++) {
+		*error = copy_struct_from_user(&jobs[i], sizeof(*jobs), from, cmd->stride);
+		if (*error)
+			break;
+		from += cmd->stride;
+	}
+	return i;
 }
 
 /*
@@ -279,27 +246,32 @@ static void post(struct kxfer_session *session, struct kxfer_lane *lane,
 	kxfer_cq_disown(&lane->cq);
 }
 
-/* Return: 0 if all jobs were accepted, else why the first that was not was not. */
+/*
+ * User memory is touched between flushes only (batch.c). Return: 0 if all jobs were
+ * accepted, else why the first that was not was not.
+ */
 static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
 {
-	struct kxfer_lane *lane = NULL, *last = NULL;
-	u64 now_ns = ktime_get_ns();
-	struct kxfer_job job;
-	int ret = 0;
+	struct kxfer_job jobs[COPY_JOBS];
+	struct kxfer_batch batch;
+	int ret = 0, error = 0;
+	u32 nr, i;
 
 	down_read(&session->lock);
-	for (cmd->accepted = 0; cmd->accepted < cmd->nr_jobs; cmd->accepted++) {
-		ret = copy_job(cmd, cmd->accepted, &job);
-		if (!ret)
-			ret = accept_job(session, &job, now_ns, &lane);
-		if (ret)
-			break;
-		if (last && last != lane)
-			kxfer_job_pump(last);
-		last = lane;
+	kxfer_batch_begin(&batch, session, cmd->nr_jobs);
+	cmd->accepted = 0;
+	while (!ret && cmd->accepted < cmd->nr_jobs) {
+		nr = min_t(u32, COPY_JOBS, cmd->nr_jobs - cmd->accepted);
+		nr = copy_jobs(cmd, cmd->accepted, jobs, nr, &error);
+		for (i = 0; i < nr && !ret; i++)
+			ret = accept_job(&batch, &jobs[i]);
+		kxfer_batch_flush(&batch);
+		cmd->accepted += ret ? i - 1 : nr;
+		ret = ret ?: error;
 	}
-	if (last)
-		post(session, last, cmd);
+	if (batch.lane)
+		post(session, batch.lane, cmd);
+	kxfer_batch_end(&batch);
 	up_read(&session->lock);
 	return ret;
 }

@@ -83,7 +83,7 @@ static void target_release(struct kref *ref)
 	give_back_grant(target);
 	kxfer_link_unuse(target->link);
 	kxfer_peer_put(target->peer);
-	kxfer_user_return(target->user, KXFER_SHARE_TARGETS);
+	kxfer_user_return(target->user, KXFER_SHARE_TARGETS, 1);
 	kxfer_user_put(target->user);
 	if (target->flow)
 		kxfer_flow_put(target->flow);
@@ -120,7 +120,7 @@ static struct kxfer_target *target_alloc(struct kxfer_peer *peer, struct kxfer_l
 		return ERR_PTR(ret);
 	target = kxfer_fault(TARGET) ? NULL : kzalloc(sizeof(*target), GFP_KERNEL_ACCOUNT);
 	if (!target) {
-		kxfer_user_return(user, KXFER_SHARE_TARGETS);
+		kxfer_user_return(user, KXFER_SHARE_TARGETS, 1);
 		return ERR_PTR(-ENOMEM);
 	}
 	/* A withdrawal may let go of the target after its session. */

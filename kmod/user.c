@@ -18,6 +18,7 @@
 #include "log.h"
 
 #include <linux/capability.h>
+#include <linux/minmax.h>
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -104,25 +105,36 @@ void kxfer_user_put(struct kxfer_user *user)
 }
 
 /**
- * kxfer_user_take() - count one more
+ * kxfer_user_take_some() - count up to so many more
  * @user: that takes
  * @share: what
+ * @want: how many
  *
  * For the calling process, whose capability counts. Counted first and compared
- * then, so that no two slip through. Return: 0 or -EDQUOT.
+ * then, so that no two slip through. Return: how many, perhaps 0.
  */
-int kxfer_user_take(struct kxfer_user *user, enum kxfer_share share)
+u32 kxfer_user_take_some(struct kxfer_user *user, enum kxfer_share share, u32 want)
 {
-	unsigned int nr = atomic_inc_return(&user->nr[share]);
+	unsigned int nr = atomic_add_return(want, &user->nr[share]);
+	unsigned int limit = READ_ONCE(limits[share]);
+	u32 over;
 
-	if (nr <= READ_ONCE(limits[share]) || capable(CAP_SYS_RESOURCE))
-		return 0;
-	atomic_dec(&user->nr[share]);
-	return -EDQUOT;
+	if (nr <= limit || capable(CAP_SYS_RESOURCE))
+		return want;
+	over = min(nr - limit, want);
+	atomic_sub(over, &user->nr[share]);
+	return want - over;
 }
 
-/** kxfer_user_return() - count one less; any context */
-void kxfer_user_return(struct kxfer_user *user, enum kxfer_share share)
+/** kxfer_user_take() - count one more, likewise. Return: 0 or -EDQUOT */
+int kxfer_user_take(struct kxfer_user *user, enum kxfer_share share)
 {
-	atomic_dec(&user->nr[share]);
+	return kxfer_user_take_some(user, share, 1) ? 0 : -EDQUOT;
+}
+
+/** kxfer_user_return() - count @nr less; any context */
+void kxfer_user_return(struct kxfer_user *user, enum kxfer_share share, u32 nr)
+{
+	if (nr)
+		atomic_sub(nr, &user->nr[share]);
 }

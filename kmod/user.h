@@ -35,7 +35,8 @@ struct kxfer_user {
 struct kxfer_user *kxfer_user_get(u32 uid);
 void kxfer_user_ref(struct kxfer_user *user);
 void kxfer_user_put(struct kxfer_user *user);
+u32 kxfer_user_take_some(struct kxfer_user *user, enum kxfer_share share, u32 want);
 int kxfer_user_take(struct kxfer_user *user, enum kxfer_share share);
-void kxfer_user_return(struct kxfer_user *user, enum kxfer_share share);
+void kxfer_user_return(struct kxfer_user *user, enum kxfer_share share, u32 nr);
 
 #endif /* KXFER_USER_H */

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Batches: what the jobs of one call have in common is done once for all of them.
+ *
+ * A call begins a batch, and with that reserves places among the session's jobs for
+ * as many as it brings. A job that is ready goes into the batch; a flush counts all
+ * that are in it as users of what they name and hands them to the session and to
+ * their lane in one step, from which on they are cancelled, revoked and completed as
+ * any other. So between the two lists there is no moment at which a job is in one
+ * only: stop_jobs() would take it off a queue in which it is not (job.c).
+ *
+ * Between begin and end nobody waits for the batch but the session's own calls. Not so
+ * for what is in it: a device's removal waits for users of its mappings. So who is
+ * about to touch user memory, which may take as long as its owner likes, flushes
+ * first.
+ *
+ * Context: calls of users, with the session's lock held for reading from begin to
+ * end; may sleep. Lock order: as in job.c.
+ */
+#include <linux/err.h>
+#include <linux/minmax.h>
+
+#include "batch.h"
+#include "fault.h"
+#include "job.h"
+#include "lane.h"
+#include "link.h"
+#include "region.h"
+#include "session.h"
+#include "stats.h"
+#include "target.h"
+#include "user.h"
+
+/**
+ * kxfer_batch_begin() - reserve places for jobs
+ * @batch: filled in
+ * @session: of the caller
+ * @want: how many it brings; it may get fewer, and learns so from kxfer_batch_add()
+ */
+void kxfer_batch_begin(struct kxfer_batch *batch, struct kxfer_session *session, u32 want)
+{
+	u32 share = kxfer_user_take_some(session->user, KXFER_SHARE_JOBS, want), room;
+
+	*batch = (struct kxfer_batch) {
+		.session = session,
+		.now_ns = ktime_get_ns(),
+		.jobs = LIST_HEAD_INIT(batch->jobs),
+	};
+	spin_lock_bh(&session->job_lock);
+	room = KXFER_MAX_JOBS - session->nr_jobs - session->nr_done;
+	batch->places = min(share, room);
+	WRITE_ONCE(session->nr_jobs, session->nr_jobs + batch->places);
+	batch->spares = kxfer_job_take_spares(session, batch->places);
+	spin_unlock_bh(&session->job_lock);
+	batch->full = batch->places < share ? -EAGAIN : -EDQUOT;
+	kxfer_user_return(session->user, KXFER_SHARE_JOBS, share - batch->places);
+}
+
+/** kxfer_batch_job() - a job as the user describes it, in no list; or NULL without memory */
+struct kxfer_active_job *kxfer_batch_job(struct kxfer_batch *batch,
+					 const struct kxfer_job *user)
+{
+	struct kxfer_active_job *job = batch->spares;
+
+	if (kxfer_fault(JOB))
+		return NULL;
+	if (job)
+		batch->spares = job->next_spare;
+	return kxfer_job_make(batch->session, job, user, batch->now_ns);
+}
+
+/**
+ * kxfer_batch_mapping() - the mapping that a job uses
+ * @batch: that the job will be in
+ * @region: of the session
+ * @dev: of the job's link
+ *
+ * Return: as kxfer_mapping_get().
+ */
+struct kxfer_mapping *kxfer_batch_mapping(struct kxfer_batch *batch,
+					  struct kxfer_region *region,
+					  struct kxfer_device *dev)
+{
+	struct kxfer_mapping *mapping = batch->mapping;
+
+	if (!mapping || mapping->region != region || mapping->dev != dev) {
+		mapping = kxfer_mapping_get(region, dev);
+		if (IS_ERR(mapping))
+			return mapping;
+		if (batch->mapping)
+			kxfer_mapping_put(batch->mapping, 1);
+		batch->mapping = mapping;
+	}
+	atomic_inc(&mapping->users);
+	return mapping;
+}
+
+/** kxfer_batch_refuse() - the job is not accepted */
+void kxfer_batch_refuse(struct kxfer_batch *batch, struct kxfer_active_job *job)
+{
+	if (job->mapping)
+		kxfer_mapping_put(job->mapping, 1);
+	job->next_spare = batch->spares;
+	batch->spares = job;
+}
+
+/**
+ * kxfer_batch_add() - the job is accepted
+ * @batch: whose it is
+ * @job: with all that it names; with a status if it is to end at once
+ *
+ * What was queued on another lane before is posted. Return: 0, or -EAGAIN or -EDQUOT
+ * if there is no place for it: then it is to be refused.
+ */
+int kxfer_batch_add(struct kxfer_batch *batch, struct kxfer_active_job *job)
+{
+	if (!batch->places)
+		return batch->full;
+	if (job->lane && job->lane != batch->lane) {
+		kxfer_batch_flush(batch);
+		if (batch->lane)
+			kxfer_job_pump(batch->lane);
+		batch->lane = job->lane;
+	}
+	batch->places--;
+	batch->nr++;
+	list_add_tail(&job->lane_node, &batch->jobs);
+	return 0;
+}
+
+static void use_objects(const struct kxfer_active_job *job, int nr)
+{
+	if (job->region)
+		atomic_add(nr, &job->region->users);
+	if (!job->target)
+		return;
+	atomic_add(nr, &job->target->nr_jobs);
+	atomic_add(nr, &job->target->link->nr_jobs);
+}
+
+/* Before anybody can complete one of them. */
+static void count_users(const struct kxfer_batch *batch)
+{
+	const struct kxfer_active_job *first, *job;
+	int nr = 0;
+
+	first = list_first_entry(&batch->jobs, struct kxfer_active_job, lane_node);
+	list_for_each_entry(job, &batch->jobs, lane_node) {
+		if (job->target != first->target || job->region != first->region) {
+			use_objects(first, nr);
+			first = job;
+			nr = 0;
+		}
+		nr++;
+	}
+	use_objects(first, nr);
+	kxfer_stat_add(KXFER_STAT_LIVE_JOBS, batch->nr);
+	kxfer_stat_add(KXFER_STAT_JOBS_SUBMITTED, batch->nr);
+}
+
+/* Called with the session's job_lock and the lock of the lane held. */
+static void hand_over(struct kxfer_batch *batch, struct list_head *ended)
+{
+	struct kxfer_active_job *job, *next;
+
+	list_for_each_entry_safe(job, next, &batch->jobs, lane_node) {
+		list_add_tail(&job->session_node, &batch->session->jobs);
+		if (job->lane && !job->status)
+			kxfer_job_enqueue(job, ended);
+		else
+			list_move_tail(&job->lane_node, ended);
+	}
+	batch->nr = 0;
+}
+
+/**
+ * kxfer_batch_flush() - hand over what is in the batch
+ * @batch: afterwards without jobs and mapping
+ *
+ * Posts nothing. What is to end at once has ended.
+ */
+void kxfer_batch_flush(struct kxfer_batch *batch)
+{
+	struct kxfer_session *session = batch->session;
+	struct kxfer_lane *lane = batch->lane;
+	LIST_HEAD(ended);
+
+	if (batch->nr) {
+		count_users(batch);
+		spin_lock_bh(&session->job_lock);
+		if (lane)
+			spin_lock(&lane->lock);
+		hand_over(batch, &ended);
+		if (lane)
+			spin_unlock(&lane->lock);
+		spin_unlock_bh(&session->job_lock);
+		kxfer_job_complete_all(&ended, 0, batch->now_ns);
+	}
+	if (batch->mapping)
+		kxfer_mapping_put(batch->mapping, 1);
+	batch->mapping = NULL;
+}
+
+/** kxfer_batch_end() - give back what is left; what is in it was flushed */
+void kxfer_batch_end(struct kxfer_batch *batch)
+{
+	struct kxfer_session *session = batch->session;
+
+	if (batch->places) {
+		kxfer_user_return(session->user, KXFER_SHARE_JOBS, batch->places);
+		spin_lock_bh(&session->job_lock);
+		WRITE_ONCE(session->nr_jobs, session->nr_jobs - batch->places);
+		/* Who waits does not wait for these any more. */
+		wake_up(&session->wait);
+		spin_unlock_bh(&session->job_lock);
+	}
+	if (batch->spares)
+		kxfer_job_free(session, batch->spares);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Jobs of one call on their way in. See batch.c. */
+#ifndef KXFER_BATCH_H
+#define KXFER_BATCH_H
+
+#include <linux/list.h>
+#include <linux/types.h>
+
+struct kxfer_active_job;
+struct kxfer_device;
+struct kxfer_job;
+struct kxfer_lane;
+struct kxfer_mapping;
+struct kxfer_region;
+struct kxfer_session;
+
+/**
+ * struct kxfer_batch - jobs of one call on their way in
+ * @session: of the caller
+ * @now_ns: ktime_get_ns() when the call began
+ * @places: reserved among the session's jobs and not used
+ * @full: -errno for a job that finds no place
+ * @spares: jobs to be used first, by next_spare
+ * @jobs: ready, known to nobody, by lane_node
+ * @nr: length of @jobs
+ * @lane: of those of @jobs that have one, and of those before; or NULL
+ * @mapping: looked up last, with a reference; or NULL
+ */
+struct kxfer_batch {
+	struct kxfer_session *session;
+	u64 now_ns;
+	u32 places;
+	int full;
+	struct kxfer_active_job *spares;
+	struct list_head jobs;
+	u32 nr;
+	struct kxfer_lane *lane;
+	struct kxfer_mapping *mapping;
+};
+
+void kxfer_batch_begin(struct kxfer_batch *batch, struct kxfer_session *session, u32 want);
+struct kxfer_active_job *kxfer_batch_job(struct kxfer_batch *batch,
+					 const struct kxfer_job *user);
+struct kxfer_mapping *kxfer_batch_mapping(struct kxfer_batch *batch,
+					  struct kxfer_region *region,
+					  struct kxfer_device *dev);
+int kxfer_batch_add(struct kxfer_batch *batch, struct kxfer_active_job *job);
+void kxfer_batch_refuse(struct kxfer_batch *batch, struct kxfer_active_job *job);
+void kxfer_batch_flush(struct kxfer_batch *batch);
+void kxfer_batch_end(struct kxfer_batch *batch);
+
+#endif /* KXFER_BATCH_H */

@@ -85,11 +85,8 @@ struct kxfer_mapping *kxfer_batch_mapping(struct kxfer_batch *batch,
 
 	if (!mapping || mapping->region != region || mapping->dev != dev) {
 		mapping = kxfer_mapping_get(region, dev);
-		if (IS_ERR(mapping))
-			return mapping;
-		if (batch->mapping)
-			kxfer_mapping_put(batch->mapping, 1);
-		batch->mapping = mapping;
+		batch->mapping = IS_ERR(mapping) ? NULL : mapping;
+		return mapping;
 	}
 	atomic_inc(&mapping->users);
 	return mapping;
@@ -100,6 +97,7 @@ void kxfer_batch_refuse(struct kxfer_batch *batch, struct kxfer_active_job *job)
 {
 	if (job->mapping)
 		kxfer_mapping_put(job->mapping, 1);
+	batch->mapping = NULL;
 	job->next_spare = batch->spares;
 	batch->spares = job;
 }
@@ -196,8 +194,6 @@ void kxfer_batch_flush(struct kxfer_batch *batch)
 		spin_unlock_bh(&session->job_lock);
 		kxfer_job_complete_all(&ended, 0, batch->now_ns);
 	}
-	if (batch->mapping)
-		kxfer_mapping_put(batch->mapping, 1);
 	batch->mapping = NULL;
 }
 

@@ -24,7 +24,7 @@ struct kxfer_session;
  * @jobs: ready, known to nobody, by lane_node
  * @nr: length of @jobs
  * @lane: of those of @jobs that have one, and of those before; or NULL
- * @mapping: looked up last, with a reference; or NULL
+ * @mapping: looked up last, which a job not handed over yet uses; or NULL
  */
 struct kxfer_batch {
 	struct kxfer_session *session;

@@ -19,6 +19,7 @@
 #include <linux/uaccess.h>
 
 #include "cdev.h"
+#include "compat.h"
 #include "device.h"
 #include "export.h"
 #include "fault.h"
@@ -166,7 +167,8 @@ static long kxfer_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	const struct kxfer_call *call = find_call(cmd);
 	void __user *user = (void __user *)arg;
-	union kxfer_any any;
+	/* No more of it is looked at than copy_in() fills. */
+	union kxfer_any any __uninitialized;
 	u32 size;
 	int ret;
 

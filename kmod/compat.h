@@ -11,6 +11,14 @@
 #include <linux/version.h>
 
 /*
+ * For a variable on the stack that is always filled before it is used and is too large
+ * to be cleared in each call (CONFIG_INIT_STACK_ALL_ZERO). Late kernels have the word.
+ */
+#ifndef __uninitialized
+#define __uninitialized	__attribute__((__uninitialized__))
+#endif
+
+/*
  * Before 6.5 it has a fifth argument, an array for the VMAs. Given no array it
  * keeps mmap_lock from beginning to end, then as now.
  */

@@ -19,6 +19,7 @@
 #include <linux/uaccess.h>
 
 #include "batch.h"
+#include "compat.h"
 #include "device.h"
 #include "job.h"
 #include "lane.h"
@@ -252,7 +253,7 @@ static void post(struct kxfer_session *session, struct kxfer_lane *lane,
  */
 static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
 {
-	struct kxfer_job jobs[COPY_JOBS];
+	struct kxfer_job jobs[COPY_JOBS] __uninitialized;
 	struct kxfer_batch batch;
 	int ret = 0, error = 0;
 	u32 nr, i;

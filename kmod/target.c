@@ -454,24 +454,24 @@ static int ask_content(struct kxfer_target *target, unsigned int timeout_ms)
 	return -EPROTO;
 }
 
-static bool content_settled(struct kxfer_target *target, u64 at_least)
+static bool content_settled(struct kxfer_target *target, u64 min_generation)
 {
 	bool newer;
 
 	spin_lock_bh(&target->link->targets_lock);
-	newer = target->content.generation >= at_least;
+	newer = target->content.generation >= min_generation;
 	spin_unlock_bh(&target->link->targets_lock);
 	return newer || READ_ONCE(target->revoked) || !kxfer_link_is_live(target->link);
 }
 
-/* Wait until the generation is @at_least; changes are pushed by the peer. */
-static int wait_content(struct kxfer_target *target, u64 at_least,
+/* Wait until the generation is @min_generation; changes are pushed by the peer. */
+static int wait_content(struct kxfer_target *target, u64 min_generation,
 			unsigned int timeout_ms)
 {
 	long left;
 
 	left = wait_event_interruptible_timeout(target->link->wait,
-						content_settled(target, at_least),
+						content_settled(target, min_generation),
 						msecs_to_jiffies(timeout_ms) + 1);
 	if (left < 0)
 		return -EINTR;
@@ -499,8 +499,8 @@ int kxfer_target_info(struct kxfer_session *session, void *arg)
 		return -ENOENT;
 	ret = READ_ONCE(target->revoked) ? -EKEYREVOKED :
 	      ask_content(target, min(cmd->timeout_ms, (u32)KXFER_TIMEOUT_MAX_MS));
-	if (!ret && cmd->at_least)
-		ret = wait_content(target, cmd->at_least, cmd->timeout_ms);
+	if (!ret && cmd->min_generation)
+		ret = wait_content(target, cmd->min_generation, cmd->timeout_ms);
 	spin_lock_bh(&target->link->targets_lock);
 	cmd->content = target->content;
 	spin_unlock_bh(&target->link->targets_lock);

@@ -39,10 +39,10 @@ static int set(struct _test_data_content *self, uint64_t length)
 			     NULL);
 }
 
-static int info(struct _test_data_content *self, uint64_t at_least, uint32_t ms,
+static int info(struct _test_data_content *self, uint64_t min_generation, uint32_t ms,
 		struct kxfer_content *content)
 {
-	return kx_target_info(self->rig.client, self->rig.target, at_least, ms, content);
+	return kx_target_info(self->rig.client, self->rig.target, min_generation, ms, content);
 }
 
 TEST_F(content, nothing_said_is_generation_zero)
@@ -130,7 +130,7 @@ TEST_F(content, wait_that_times_out)
 
 struct waiter {
 	struct _test_data_content *self;
-	uint64_t at_least;
+	uint64_t min_generation;
 	int ret;
 	struct kxfer_content content;
 };
@@ -139,13 +139,13 @@ static void *wait_for_content(void *argument)
 {
 	struct waiter *waiter = argument;
 
-	waiter->ret = info(waiter->self, waiter->at_least, KX_TIMEOUT_MS, &waiter->content);
+	waiter->ret = info(waiter->self, waiter->min_generation, KX_TIMEOUT_MS, &waiter->content);
 	return NULL;
 }
 
 TEST_F(content, wait_is_woken_by_the_peer)
 {
-	struct waiter waiter = { .self = self, .at_least = 2 };
+	struct waiter waiter = { .self = self, .min_generation = 2 };
 	pthread_t thread;
 	uint64_t before;
 
@@ -163,7 +163,7 @@ TEST_F(content, wait_is_woken_by_the_peer)
 
 TEST_F(content, wait_ends_when_the_export_is_withdrawn)
 {
-	struct waiter waiter = { .self = self, .at_least = 6 };
+	struct waiter waiter = { .self = self, .min_generation = 6 };
 	pthread_t thread;
 
 	ASSERT_EQ(0, pthread_create(&thread, NULL, wait_for_content, &waiter));
@@ -204,7 +204,7 @@ TEST_F(content, put_notify_publish_wait)
 		pattern.generation = i;
 		pattern_fill(self->rig.here.bytes, LENGTH, &pattern);
 		ASSERT_EQ(0, rig_move(&self->rig, KXFER_OP_WRITE, 0, 0, LENGTH));
-		waiter.at_least = i;
+		waiter.min_generation = i;
 		ASSERT_EQ(0, pthread_create(&thread, NULL, wait_for_content, &waiter));
 		test_cmd_notify(self->rig.client, self->rig.target, i);
 		ASSERT_EQ(1, kx_event_reap(self->rig.server, &event, 1, KX_TIMEOUT_MS));

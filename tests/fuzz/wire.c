@@ -180,7 +180,7 @@ static void victim_info(struct victim *victim)
 		.size = sizeof(cmd),
 		.target = victim->target,
 		.timeout_ms = 1 + dice_below(&victim->dice, 300),
-		.at_least = dice_chance(&victim->dice, 500) ? dice_odd(&victim->dice) : 0,
+		.min_generation = dice_chance(&victim->dice, 500) ? dice_odd(&victim->dice) : 0,
 	};
 
 	kx_call(victim->fd, KXFER_TARGET_INFO, &cmd);

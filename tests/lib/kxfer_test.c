@@ -353,14 +353,14 @@ int kx_target_close(int fd, uint32_t target)
 	return call_id(fd, KXFER_TARGET_CLOSE, target);
 }
 
-int kx_target_info(int fd, uint32_t target, uint64_t at_least, uint32_t timeout_ms,
+int kx_target_info(int fd, uint32_t target, uint64_t min_generation, uint32_t timeout_ms,
 		   struct kxfer_content *content)
 {
 	struct kxfer_target_info cmd = {
 		.size = sizeof(cmd),
 		.target = target,
 		.timeout_ms = timeout_ms,
-		.at_least = at_least,
+		.min_generation = min_generation,
 	};
 	int ret = kx_call(fd, KXFER_TARGET_INFO, &cmd);
 

@@ -98,7 +98,7 @@ int kx_peer_list(int fd, uint32_t peer, struct kxfer_peer_export *exports, uint3
 int kx_target_open(int fd, uint32_t peer, const char *name, uint32_t rights,
 		   uint32_t *target);
 int kx_target_close(int fd, uint32_t target);
-int kx_target_info(int fd, uint32_t target, uint64_t at_least, uint32_t timeout_ms,
+int kx_target_info(int fd, uint32_t target, uint64_t min_generation, uint32_t timeout_ms,
 		   struct kxfer_content *content);
 
 /* Return: jobs accepted or -errno. Does not wait. */

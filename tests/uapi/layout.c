@@ -321,7 +321,7 @@ TEST(layout_of_target_info)
 	MEMBER(kxfer_target_info, flags, 4);
 	MEMBER(kxfer_target_info, target, 8);
 	MEMBER(kxfer_target_info, timeout_ms, 12);
-	MEMBER(kxfer_target_info, at_least, 16);
+	MEMBER(kxfer_target_info, min_generation, 16);
 	MEMBER(kxfer_target_info, length, 24);
 	MEMBER(kxfer_target_info, granted, 32);
 	MEMBER(kxfer_target_info, __reserved, 36);

@@ -778,21 +778,21 @@ struct kxfer_target_open {
  * @flags: must be 0
  * @target: id
  * @timeout_ms: 1 to 3600000
- * @at_least: wait until the generation is at least this; 0: ask the peer and
+ * @min_generation: wait until the generation is at least this; 0: ask the peer and
  *	return at once
  * @length: out: bytes of the export
  * @granted: out: KXFER_RIGHT_*
  * @__reserved: must be 0
  * @content: out
  *
- * ETIMEDOUT: @at_least was not reached in time; EKEYREVOKED: withdrawn.
+ * ETIMEDOUT: @min_generation was not reached in time; EKEYREVOKED: withdrawn.
  */
 struct kxfer_target_info {
 	__u32 size;
 	__u32 flags;
 	__u32 target;
 	__u32 timeout_ms;
-	__aligned_u64 at_least;
+	__aligned_u64 min_generation;
 	__aligned_u64 length;
 	__u32 granted;
 	__u32 __reserved;

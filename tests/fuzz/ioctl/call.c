@@ -483,7 +483,7 @@ static void build_target_info(struct doing *doing)
 		.timeout_ms = 2000,
 	};
 	if (one_in(doing, 4)) {
-		cmd->at_least = below(doing, 4);
+		cmd->min_generation = below(doing, 4);
 		cmd->timeout_ms = 1 + below(doing, 5);
 	}
 }

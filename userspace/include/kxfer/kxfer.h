@@ -142,7 +142,7 @@ int kxfer_target_create(struct kxfer_session* session, struct kxfer_target_open*
 /* -EBUSY while jobs use it. */
 int kxfer_target_destroy(struct kxfer_session* session, uint32_t target);
 
-/* What the export holds now; info->at_least waits for a generation. */
+/* What the export holds now; info->min_generation waits for a generation. */
 int kxfer_target_query(struct kxfer_session* session, struct kxfer_target_info* info);
 
 /* ---- jobs ---- */

@@ -138,12 +138,12 @@ class Target : public detail::Owned<uint32_t, kxfer_target_destroy> {
     const kxfer_content& content() const { return opened_.content; }
     std::string name() const { return text_of(opened_.name); }
 
-    // Asks the peer; at_least != 0: waits until the generation is that or more.
-    Expected<kxfer_target_info> info(Milliseconds timeout, uint64_t at_least = 0) {
+    // Asks the peer; min_generation != 0: waits until the generation is that or more.
+    Expected<kxfer_target_info> info(Milliseconds timeout, uint64_t min_generation = 0) {
         kxfer_target_info info = {};
         info.target = id();
         info.timeout_ms = static_cast<uint32_t>(timeout.count());
-        info.at_least = at_least;
+        info.min_generation = min_generation;
         const int ret = kxfer_target_query(session(), &info);
         if (ret < 0) return fail("cannot ask what the export holds", name(), ret);
         return info;

@@ -30,7 +30,7 @@ MAKEFLAGS += --no-print-directory
 
 ##@ Build
 .PHONY: all kmod siw siw-dma userspace
-all: kmod userspace ## the module and user space (KERNEL=6.1, 6.12 or running)
+all: kmod userspace ## the module and user space (KERNEL=6.1, 6.12, 7.2 or running)
 
 kmod: ## kxfer.ko for KERNEL
 	@scripts/build-kmod $(KERNEL) $(O) kxfer -s -j$(JOBS)
@@ -56,14 +56,17 @@ vm: ## a shell in a virtual machine with kxfer on soft RoCE
 	@tests/vm/run --shell --kernel $(KERNEL)
 
 ##@ Test
-.PHONY: check check-debug check-smp check-smp-smoke check-unit check-asan fuzz fuzz-parsers
+.PHONY: check check-matrix check-debug check-smp check-smp-smoke check-unit check-asan fuzz fuzz-parsers
 .PHONY: coverage storm kselftest-install mutants lint
 check: ## everything, on every kernel and provider (KERNELS, PROVIDERS, TESTS narrow it down)
-	@scripts/setup check
+	@scripts/setup $(if $(filter 7.2,$(KERNELS)),matrix,check)
 	@set -e; for kernel in $(KERNELS); do $(MAKE) kmod siw KERNEL=$$kernel; \
-		case $$kernel in *-*) ;; *) $(MAKE) siw-dma KERNEL=$$kernel;; esac; done
+		[ ! -e tests/dma/siw-$$kernel.patch ] || $(MAKE) siw-dma KERNEL=$$kernel; done
 	@$(MAKE) userspace kselftest-install
 	@KERNELS="$(KERNELS)" tests/vm/check $(O)
+
+check-matrix: ## the same on Linux 7.2 as well, from Debian forky
+	@$(MAKE) check KERNELS="6.1 6.12 7.2"
 
 check-debug: ## the same tests on a kernel that checks itself: KASAN, lockdep, kmemleak ...
 	@scripts/build-kernel 6.1-debug

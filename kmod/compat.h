@@ -9,6 +9,7 @@
 #include <linux/hugetlb_inline.h>
 #include <linux/mm.h>
 #include <linux/version.h>
+#include <linux/workqueue.h>
 
 /*
  * For a variable on the stack that is always filled before it is used and is too large
@@ -50,5 +51,15 @@ static inline unsigned int kxfer_pin_read_flags(struct vm_area_struct *vma)
 	return 0;
 #endif
 }
+
+/*
+ * For a workqueue whose work runs on the CPU that queued it. Up to 6.16 that is what
+ * neither flag means; later WQ_PERCPU says so, and 7.2 warns where neither stands.
+ */
+#if KERNEL_VERSION(6, 17, 0) > LINUX_VERSION_CODE
+#define KXFER_WQ_PERCPU	0
+#else
+#define KXFER_WQ_PERCPU	WQ_PERCPU
+#endif
 
 #endif /* KXFER_COMPAT_H */

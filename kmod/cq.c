@@ -34,6 +34,7 @@
 #include <linux/sched.h>
 #include <linux/timekeeping.h>
 
+#include "compat.h"
 #include "cq.h"
 #include "fault.h"
 
@@ -47,7 +48,8 @@ static struct workqueue_struct *comp_wq;
 int kxfer_cq_init(void)
 {
 	comp_wq = kxfer_fault(CQ_WORKQUEUE) ? NULL :
-		  alloc_workqueue("kxfer_comp", WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
+		  alloc_workqueue("kxfer_comp",
+				  WQ_HIGHPRI | WQ_MEM_RECLAIM | KXFER_WQ_PERCPU, 0);
 	return comp_wq ? 0 : -ENOMEM;
 }
 
@@ -57,7 +59,7 @@ void kxfer_cq_exit(void)
 	destroy_workqueue(comp_wq);
 }
 
-/* Any context. On 6.12 rxe calls it with its lock over the CQ held. */
+/* Any context. From 6.12 on rxe calls it with its lock over the CQ held. */
 static void completion_handler(struct ib_cq *ib, void *context)
 {
 	struct kxfer_cq *cq = context;

@@ -381,7 +381,7 @@ int kxfer_lane_post(struct kxfer_lane *lane, const struct ib_send_wr *wr, u32 nr
  * kxfer_lane_nudge() - make the peer's device look at what has come
  * @lane: connected, or going down
  *
- * siw_accept() of 6.1 to 6.12 answers the initiator before it attends to the socket
+ * siw_accept() of 6.1 to 7.2 answers the initiator before it attends to the socket
  * (siw_send_mpareqrep(), then siw_qp_socket_assoc()). What comes in between, on
  * another CPU, lies there until more comes: about one HELLO in a hundred. So who has
  * waited for long sends a WRITE of no bytes, for which no STag is needed and which
@@ -447,7 +447,7 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
  *
  * One caller at a time: connect_thread of an initiator, who holds register_mutex of a
  * passive link. Sleeps until the work request completes, or the lane is closed: siw
- * of 6.1 to 6.12 does not flush what was posted to a QP that the peer is closing
+ * of 6.1 to 7.2 does not flush what was posted to a QP that the peer is closing
  * (siw_qp_nextstate_from_close()). Return: 0 or -ECONNRESET.
  */
 int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, int access)

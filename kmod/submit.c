@@ -111,7 +111,7 @@ static int bind_region(struct kxfer_active_job *job, const struct kxfer_job *use
 /*
  * Payload that siw's responder copies into the header of a READ response
  * (MAX_HDR_INLINE of siw_qp_tx.c). If it crosses a page, siw_try_1seg() of 6.1
- * to 6.12 takes `bytes - (PAGE_SIZE - off)` for the part in the first page, which
+ * to 7.2 takes `bytes - (PAGE_SIZE - off)` for the part in the first page, which
  * is the other part, and sends wrong bytes.
  */
 #define SIW_INLINE_BYTES	32

@@ -4,6 +4,7 @@
 // what objects do when they are moved, and which symbols the library has.
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
 
@@ -15,6 +16,7 @@
 #include <kxfer/kxfer.hpp>
 
 using namespace kxfer;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -156,6 +158,41 @@ TEST(Job, carries_what_it_was_made_of) {
     EXPECT_EQ(read.length, 3U);
 }
 
+TEST(Job, of_C_and_of_Cpp_are_the_same) {
+    const kxfer_job read = kxfer_job_make_read(0, 1, 0, 2, 3, 4);
+    const Job same = Job::read(Region(), 1, Target(), 2, 3, 4);
+    EXPECT_EQ(std::memcmp(&read, static_cast<const kxfer_job*>(&same), sizeof(read)), 0);
+    const kxfer_job write = kxfer_job_make_write(7, 1, 8, 2, 3, 4);
+    EXPECT_EQ(write.op, static_cast<uint32_t>(KXFER_OP_WRITE));
+    EXPECT_EQ(write.region, 7U);
+    EXPECT_EQ(write.target, 8U);
+    EXPECT_EQ(Job::nop(9).user_data, 9U);
+    EXPECT_EQ(Job::nop(9).op, static_cast<uint32_t>(KXFER_OP_NOP));
+}
+
+TEST(Job, has_a_deadline_if_it_is_given_one) {
+    EXPECT_EQ(Job::nop(1).deadline_ns, 0U);
+    EXPECT_EQ(Job::nop(1).by(Deadline::never()).deadline_ns, 0U);
+    EXPECT_GT(Job::nop(1).by(1s).deadline_ns, kxfer_clock_ns());
+}
+
+TEST(Completion, is_bytes_or_an_error) {
+    Completion done;
+    done.user_data = 17;
+    done.bytes = 4096;
+    done.submitted_ns = 1000;
+    done.completed_ns = 3500;
+    ASSERT_TRUE(done.result());
+    EXPECT_TRUE(done.ok());
+    EXPECT_EQ(*done.result(), 4096U);
+    EXPECT_EQ(done.took(), 2500ns);
+    done.status = -ECONNRESET;
+    EXPECT_FALSE(done.ok());
+    ASSERT_FALSE(done.result());
+    EXPECT_EQ(done.result().error().number, ECONNRESET);
+    EXPECT_EQ(done.result().error().on, "user_data 17");
+}
+
 TEST(Clock, is_that_of_deadlines) {
     const uint64_t before = kxfer_clock_ns();
     timespec now = {};
@@ -163,7 +200,22 @@ TEST(Clock, is_that_of_deadlines) {
     const uint64_t between =
         static_cast<uint64_t>(now.tv_sec) * 1000000000U + static_cast<uint64_t>(now.tv_nsec);
     EXPECT_LE(before, between);
-    EXPECT_GE(deadline_in(std::chrono::seconds(1)), between + 1000000000U);
+    EXPECT_GE(Deadline(1s).ns(), between + 1000000000U);
+    const auto at = std::chrono::steady_clock::now();
+    EXPECT_GE(Deadline(at).ns(), between);
+    EXPECT_LE(Deadline(at).ns(), kxfer_clock_ns());
+}
+
+TEST(Deadline, is_never_only_if_that_is_said) {
+    EXPECT_EQ(Deadline::never().ns(), 0U);
+    EXPECT_FALSE(Deadline::never().passed());
+    EXPECT_TRUE(Deadline(0ms).passed());
+    EXPECT_TRUE(Deadline(-1s).passed());
+    EXPECT_TRUE(Deadline(std::chrono::nanoseconds::min()).passed());
+    EXPECT_NE(Deadline(std::chrono::nanoseconds::min()).ns(), 0U);
+    EXPECT_TRUE(Deadline(std::chrono::steady_clock::time_point()).passed());
+    EXPECT_FALSE(Deadline(1h).passed());
+    EXPECT_FALSE(Deadline(std::chrono::nanoseconds::max()).passed());
 }
 
 TEST(Refusals, have_words_each) {

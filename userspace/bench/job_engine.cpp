@@ -147,7 +147,7 @@ tl::expected<unsigned, Error> JobEngine::submit(std::span<const Transfer> transf
     in_flight_ += args.nr_jobs;
     args.nr_completions = std::min(in_flight_, max_completions);
     args.wait = wait;
-    args.deadline_ns = wait ? deadline_in(options_.timeout) : 0;
+    args.deadline_ns = wait ? Deadline(options_.timeout).ns() : 0;
     const int ret = kxfer_job_submit_wait(session_.get(), &args);
     if (ret < 0) return tl::unexpected(Error("cannot submit jobs to", peer_, -ret));
     if (args.error != 0)
@@ -160,16 +160,17 @@ tl::expected<unsigned, Error> JobEngine::submit(std::span<const Transfer> transf
 }
 
 tl::expected<unsigned, Error> JobEngine::reap(unsigned wait) {
-    const auto reaped = session_.reap(completions_, wait, deadline_in(options_.timeout));
+    const auto reaped = session_.reap(completions_, wait, options_.timeout);
 
     if (!reaped && reaped.error().number == EINTR) return 0;
     if (!reaped)
         return tl::unexpected(Error("no completion from", peer_, reaped.error().number,
                                     "is it still there? try: kxfer link list, or a longer --timeout"));
-    if (*reaped == 0) return tl::unexpected(Error("completions are missing from", peer_, EPROTO));
-    if (auto fine = check(*reaped); !fine) return tl::unexpected(fine.error());
-    in_flight_ -= *reaped;
-    return *reaped;
+    if (reaped->empty()) return tl::unexpected(Error("completions are missing from", peer_, EPROTO));
+    const auto count = static_cast<unsigned>(reaped->size());
+    if (auto fine = check(count); !fine) return tl::unexpected(fine.error());
+    in_flight_ -= count;
+    return count;
 }
 
 tl::expected<void, Error> JobEngine::check(unsigned count) const {

@@ -65,7 +65,7 @@ class JobEngine : public Engine {
     unsigned write_sges_ = 1;
     unsigned in_flight_ = 0;
     std::vector<Job> jobs_;
-    std::vector<kxfer_completion> completions_;
+    std::vector<Completion> completions_;
 };
 
 } // namespace kxfer::bench

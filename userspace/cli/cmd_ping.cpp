@@ -95,7 +95,7 @@ struct Pinger {
         std::fill(buffer().begin(), buffer().end(), std::byte{0});
         const uint64_t began = kxfer_clock_ns();
         const Job job = Job::read(region, 0, target, 0, options.size, tally.sent);
-        const auto done = connection.session.run(job, deadline_in(options.common.timeout()));
+        const auto done = connection.session.run(job, options.common.timeout());
         const uint64_t took = kxfer_clock_ns() - began;
         if (!done) return tl::make_unexpected(done.error());
         if (!is_pattern(buffer())) return fail("wrong bytes from", remote.text(), EBADMSG);

@@ -186,11 +186,11 @@ uint64_t content_end(const PutOptions& options, const kxfer_content& before, uin
 // The exporter may have too many events unread: asks again until the timeout.
 tl::expected<void, Failure> announce(Connection& connection, const PutOptions& options, const Target& target,
                                      uint64_t end) {
-    const uint64_t deadline = deadline_in(options.common.timeout());
+    const Deadline deadline = options.common.timeout();
     for (;;) {
         const auto done = connection.session.run(Job::notify(target, end, 0), deadline);
         if (done) return {};
-        if (done.error().number != EAGAIN || kxfer_clock_ns() > deadline || interrupted()) {
+        if (done.error().number != EAGAIN || deadline.passed() || interrupted()) {
             Error error = done.error();
             error.what = "the data is placed but cannot be announced to";
             return tl::make_unexpected(target_failure(std::move(error), options.remote, options.common));
@@ -204,7 +204,7 @@ tl::expected<void, Failure> announce(Connection& connection, const PutOptions& o
 tl::expected<kxfer_content, Failure> wait_for_content(const PutOptions& options, Target& target,
                                                       uint64_t generation, uint64_t bytes) {
     const auto patience = options.common.timeout() + std::chrono::seconds(bytes / hashed_bytes_per_second);
-    const uint64_t deadline = deadline_in(patience);
+    const Deadline deadline = patience;
     for (;;) {
         const auto info = target.info(std::chrono::milliseconds(500), generation + 1);
         if (info && info->content.generation > generation) return info->content;
@@ -212,7 +212,7 @@ tl::expected<kxfer_content, Failure> wait_for_content(const PutOptions& options,
             return tl::make_unexpected(interrupt_failure("did not wait for", options.remote.text()));
         // EINTR: stopped and continued, for one.
         const bool waiting = info || info.error().number == ETIMEDOUT || info.error().number == EINTR;
-        if (waiting && kxfer_clock_ns() < deadline) continue;
+        if (waiting && !deadline.passed()) continue;
         Error error = info ? Error("", "", ETIMEDOUT) : info.error();
         error.what = "the data is placed but not confirmed by";
         Failure failure = target_failure(std::move(error), options.remote, options.common);

@@ -196,17 +196,20 @@ void handle_event(std::vector<Served>& exports, const kxfer_event& event, Output
 }
 
 Result serve_until_signal(Session& session, std::vector<Served>& exports, Output& out) {
-    std::array<kxfer_event, 16> events = {};
+    std::array<kxfer_event, 16> room = {};
     while (!interrupted()) {
         // Also looks round once a minute, whatever poll says.
         wait_events(session.fd(), POLLPRI, std::chrono::minutes(1));
         if (interrupted()) break;
-        const auto taken = session.take_events(events, false, 0);
+        const auto taken = session.take_events(room, false, Deadline::never());
         if (!taken) {
             if (taken.error().number == EINTR || taken.error().number == ETIMEDOUT) continue;
             return failed(taken.error());
         }
-        for (uint32_t i = 0; i < *taken && !interrupted(); i++) handle_event(exports, events.at(i), out);
+        for (const kxfer_event& event : *taken) {
+            if (interrupted()) break;
+            handle_event(exports, event, out);
+        }
     }
     return exit_ok;
 }

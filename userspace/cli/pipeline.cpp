@@ -50,24 +50,24 @@ Expected<void> Pipeline::read(const Target& target, uint64_t target_offset, uint
 }
 
 Expected<void> Pipeline::submit(const Job& job) {
-    auto accepted = session_.submit({&job, 1});
-    if (!accepted) return tl::make_unexpected(std::move(accepted.error()));
+    auto accepted = session_.submit(job);
+    if (!accepted) return accepted;
     slots_[job.user_data] = {job.length, false, 0};
     in_flight_++;
     return {};
 }
 
 Expected<void> Pipeline::take_completions(Milliseconds timeout) {
-    std::array<kxfer_completion, nr_slots> completions = {};
+    std::array<Completion, nr_slots> room = {};
     const short events = wait_events(session_.fd(), POLLIN, timeout);
     if (interrupted()) return fail("stopped", "", EINTR);
     if (events == 0) return fail("the transfer stands still", "", ETIMEDOUT);
-    const auto taken = session_.reap(completions, 0, 0);
+    const auto taken = session_.reap(room);
     if (!taken) return tl::make_unexpected(taken.error());
-    for (uint32_t i = 0; i < *taken; i++) {
-        Slot& slot = slots_.at(completions.at(i).user_data);
+    for (const Completion& completion : *taken) {
+        Slot& slot = slots_.at(completion.user_data);
         slot.ended = true;
-        slot.status = completions.at(i).status;
+        slot.status = completion.status;
     }
     return {};
 }

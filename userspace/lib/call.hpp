@@ -5,7 +5,8 @@
 
 struct kxfer_session {
     int fd;
-    unsigned int wait_flags; // KXFER_WAIT_F_* of its SUBMITs and REAPs
+    unsigned int wait_flags;          // KXFER_WAIT_F_* of its SUBMITs and REAPs
+    unsigned int max_jobs_per_submit; // as the module says
 };
 
 namespace kxfer {

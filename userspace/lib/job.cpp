@@ -6,8 +6,13 @@
 
 #include "call.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <ctime>
+
+// What one REAP takes (struct kxfer_reap).
+static constexpr uint32_t most_reaped = 4096;
 
 uint64_t kxfer_clock_ns(void) {
     timespec now = {};
@@ -24,11 +29,20 @@ static kxfer_submit submission(const kxfer_job* jobs, uint32_t nr) {
     return submit;
 }
 
+// A SUBMIT takes only so many. One that accepts a part says why the next was not.
 int kxfer_job_submit(kxfer_session* session, const kxfer_job* jobs, uint32_t nr, int* refused) {
-    kxfer_submit submit = submission(jobs, nr);
-    const int ret = kxfer::call(session, KXFER_SUBMIT, &submit);
-    if (refused) *refused = ret < 0 ? ret : -static_cast<int>(submit.error);
-    return ret < 0 ? ret : static_cast<int>(submit.accepted);
+    uint32_t accepted = 0;
+    int error = 0;
+    do {
+        kxfer_submit submit =
+            submission(jobs + accepted, std::min(nr - accepted, session->max_jobs_per_submit));
+        error = kxfer::call(session, KXFER_SUBMIT, &submit);
+        if (error < 0) break;
+        accepted += submit.accepted;
+        error = -static_cast<int>(submit.error);
+    } while (error == 0 && accepted < nr);
+    if (refused) *refused = error;
+    return accepted > 0 ? static_cast<int>(accepted) : error;
 }
 
 int kxfer_job_submit_wait(kxfer_session* session, kxfer_submit* args) {
@@ -41,11 +55,13 @@ int kxfer_job_submit_wait(kxfer_session* session, kxfer_submit* args) {
 
 int kxfer_completion_reap(kxfer_session* session, kxfer_completion* completions, uint32_t nr, uint32_t wait,
                           uint64_t deadline_ns) {
+    // More than a session may have: what is asked for beyond could never come.
+    if (wait <= nr) wait = std::min(wait, most_reaped);
     kxfer_reap reap = {};
     reap.size = sizeof(reap);
     reap.flags = session->wait_flags;
     reap.completions = reinterpret_cast<uintptr_t>(completions);
-    reap.nr = nr;
+    reap.nr = std::min(nr, most_reaped);
     reap.wait = wait;
     reap.deadline_ns = deadline_ns;
     const int ret = kxfer::call(session, KXFER_REAP, &reap);
@@ -89,6 +105,18 @@ static int cancel(kxfer_session* session, uint64_t user_data, uint32_t flags) {
 int kxfer_job_cancel(kxfer_session* session, uint64_t user_data) { return cancel(session, user_data, 0); }
 
 int kxfer_job_cancel_all(kxfer_session* session) { return cancel(session, 0, KXFER_CANCEL_F_ALL); }
+
+// REAP waits as long as a job is in flight, and gives 0 when neither a job nor a
+// completion is left.
+int kxfer_job_drain(kxfer_session* session, uint64_t deadline_ns) {
+    std::array<kxfer_completion, 64> dropped = {};
+    int ret = kxfer_job_cancel_all(session);
+    while (ret >= 0) {
+        ret = kxfer_completion_reap(session, dropped.data(), dropped.size(), 1, deadline_ns);
+        if (ret == 0) return 0;
+    }
+    return ret;
+}
 
 int kxfer_event_take(kxfer_session* session, kxfer_event* events, uint32_t nr, uint32_t wait,
                      uint64_t deadline_ns) {

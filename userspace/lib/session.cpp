@@ -15,10 +15,11 @@
 const char* kxfer_library_version(void) { return KXFER_VERSION; }
 
 // A module of another ABI is found out here, before anything is asked of it.
-static int check_abi(kxfer_session* session) {
+static int learn_limits(kxfer_session* session) {
     kxfer_query query = {};
     const int ret = kxfer_session_query(session, &query);
     if (ret < 0) return ret;
+    session->max_jobs_per_submit = query.max_jobs_per_submit;
     return query.abi == KXFER_ABI ? 0 : -EPROTONOSUPPORT;
 }
 
@@ -30,7 +31,7 @@ int kxfer_session_open(const char* path, kxfer_session** session) {
     opened->fd = open(path ? path : KXFER_DEVICE_PATH, O_RDWR | O_CLOEXEC);
     int ret = opened->fd < 0 ? -errno : 0;
     errno = saved;
-    if (ret == 0) ret = check_abi(opened);
+    if (ret == 0) ret = learn_limits(opened);
     if (ret < 0) {
         kxfer_session_close(opened);
         return ret;

@@ -19,6 +19,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <linux/kxfer.h>
 
@@ -52,8 +53,8 @@ int kxfer_session_open(const char* path, struct kxfer_session** session);
 void kxfer_session_close(struct kxfer_session* session);
 
 /*
- * File descriptor to poll(2): POLLIN while there are completions, POLLPRI
- * while there are events. It stays the session's.
+ * File descriptor to poll(2): POLLIN while there are completions, POLLOUT while
+ * there is room for jobs, POLLPRI while there are events. It stays the session's.
  */
 int kxfer_session_fd(const struct kxfer_session* session);
 
@@ -148,9 +149,73 @@ int kxfer_target_query(struct kxfer_session* session, struct kxfer_target_info* 
 /* ---- jobs ---- */
 
 /*
- * Hands in nr jobs and does not wait. Returns how many were accepted, counted
- * from the first on; each of them gives exactly one completion. *refused (may
- * be NULL) gets 0 or the negative errno of the first one not accepted.
+ * Jobs are asynchronous: kxfer_job_submit() hands them in and returns, and
+ * kxfer_completion_reap() takes their completions. user_data joins the two; it
+ * is the caller's, a pointer or an index, and need not be unique unless it is to
+ * be cancelled by.
+ *
+ * Lifetime. The array of jobs is the caller's again when the call returns. The
+ * bytes that a job names in its region are the job's until its completion was
+ * taken: what a READ fills is neither to be read nor written, what a WRITE
+ * sends is not to be written. Region and target cannot be destroyed meanwhile
+ * (-EBUSY). Closing the session ends its jobs and drops their completions.
+ *
+ * Order. Jobs are posted in the order of the array, and of the calls of one
+ * thread. Completions come in any order. What that means for the bytes is a
+ * table in Documentation/uapi.rst: in short, a NOTIFY and a READ come behind
+ * the WRITEs before them; what is to come behind a READ waits for its completion.
+ *
+ * Room. At most max_jobs (struct kxfer_query) are in flight or not yet taken;
+ * -EAGAIN beyond: take completions and submit again.
+ *
+ * Threads. Any of them may submit, take and cancel at any time. Each completion
+ * is taken once, by whoever comes first.
+ *
+ * Waiting. kxfer_completion_reap() waits by itself; who waits for other things
+ * too polls kxfer_session_fd(): POLLIN while there are completions, POLLOUT
+ * while there is room for jobs. The library has no threads and calls nobody back.
+ */
+
+/* A job that fills length bytes of the region, from its region_offset on, from the target. */
+static inline struct kxfer_job kxfer_job_make_read(uint32_t region, uint64_t region_offset, uint32_t target,
+                                                   uint64_t target_offset, uint64_t length,
+                                                   uint64_t user_data) {
+    struct kxfer_job job;
+    memset(&job, 0, sizeof(job));
+    job.op = KXFER_OP_READ;
+    job.region = region;
+    job.target = target;
+    job.region_offset = region_offset;
+    job.target_offset = target_offset;
+    job.length = length;
+    job.user_data = user_data;
+    return job;
+}
+
+/* A job that copies length bytes of the region to the target. */
+static inline struct kxfer_job kxfer_job_make_write(uint32_t region, uint64_t region_offset, uint32_t target,
+                                                    uint64_t target_offset, uint64_t length,
+                                                    uint64_t user_data) {
+    struct kxfer_job job =
+        kxfer_job_make_read(region, region_offset, target, target_offset, length, user_data);
+    job.op = KXFER_OP_WRITE;
+    return job;
+}
+
+/* A job that hands the cookie to the exporter's session, behind the data of the WRITEs before it. */
+static inline struct kxfer_job kxfer_job_make_notify(uint32_t target, uint64_t cookie, uint64_t user_data) {
+    struct kxfer_job job = kxfer_job_make_read(0, 0, target, 0, 0, user_data);
+    job.op = KXFER_OP_NOTIFY;
+    job.cookie = cookie;
+    return job;
+}
+
+/*
+ * Hands in nr jobs, any number above 0, and does not wait. Returns how many were
+ * accepted, counted from the first on; each of them gives exactly one
+ * completion. Fails only if none was. *refused (may be NULL) gets 0 or the
+ * negative errno of the first one not accepted: -EAGAIN and -EINTR mean that
+ * the rest may be handed in again, the others that this job is wrong.
  */
 int kxfer_job_submit(struct kxfer_session* session, const struct kxfer_job* jobs, uint32_t nr, int* refused);
 
@@ -163,8 +228,11 @@ int kxfer_job_submit(struct kxfer_session* session, const struct kxfer_job* jobs
 int kxfer_job_submit_wait(struct kxfer_session* session, struct kxfer_submit* args);
 
 /*
- * Takes completions: waits for `wait` of them (0: takes what is there) until
- * the deadline and returns how many were stored. -ETIMEDOUT, -EINTR: none.
+ * Takes up to nr completions, oldest first. Waits until there are `wait` of them (0:
+ * takes what is there; at most nr) or the deadline has passed, and returns how
+ * many were stored, which may be fewer than asked for: at the deadline, upon a
+ * signal, and when no job is in flight any more. 0: nothing is there, and if
+ * wait was not 0, nothing is in flight. -ETIMEDOUT, -EINTR: none in time.
  */
 int kxfer_completion_reap(struct kxfer_session* session, struct kxfer_completion* completions, uint32_t nr,
                           uint32_t wait, uint64_t deadline_ns);
@@ -185,6 +253,15 @@ int kxfer_job_run(struct kxfer_session* session, const struct kxfer_job* job, ui
  */
 int kxfer_job_cancel(struct kxfer_session* session, uint64_t user_data);
 int kxfer_job_cancel_all(struct kxfer_session* session);
+
+/*
+ * Ends all jobs: cancels queued ones, waits for posted ones until the deadline,
+ * and drops their completions and those not yet taken. After 0, and unless
+ * another thread submits meanwhile, no job is in flight: memory, regions and
+ * targets are the caller's again. -ETIMEDOUT, -EINTR: some are still posted; it
+ * may be called again.
+ */
+int kxfer_job_drain(struct kxfer_session* session, uint64_t deadline_ns);
 
 /*
  * Takes notifications of peers; wait 1: waits for the first until the deadline.

@@ -8,6 +8,15 @@
 // the kernel allows: targets before their peer, exports before their region.
 // Declare them in the order of making and C++ does the rest. Objects are moved,
 // never copied. No call throws but for lack of memory.
+//
+// Jobs in flight keep their region and target: such a one is not destroyed but
+// goes with the session. Session::drain() ends the jobs first. What holds for jobs
+// and completions is said in kxfer.h; here is the whole of it:
+//
+//     std::array<Completion, 32> room;
+//     session.submit(jobs);
+//     for (const Completion& done : *session.reap(room, 1, 5s))
+//         use(done.user_data, done.result());
 #pragma once
 
 #include <array>
@@ -43,10 +52,36 @@ inline std::string to_string(const kxfer_addr& address) {
     return kxfer_addr_format(&address, text.data(), text.size()) == 0 ? text.data() : "-";
 }
 
-// CLOCK_MONOTONIC, ns: what deadlines are made of.
-inline uint64_t deadline_in(std::chrono::nanoseconds from_now) {
-    return kxfer_clock_ns() + static_cast<uint64_t>(from_now.count());
-}
+// When waiting ends: so long from now, at a point of time, or never. The clock
+// is CLOCK_MONOTONIC, which is what std::chrono::steady_clock shows on Linux.
+class Deadline {
+  public:
+    static Deadline never() { return {}; }
+
+    // NOLINTNEXTLINE(google-explicit-constructor): reap(room, 1, 5s) is to be read aloud
+    Deadline(std::chrono::steady_clock::time_point at)
+        : ns_(at.time_since_epoch().count() > 0 ? static_cast<uint64_t>(at.time_since_epoch().count()) : 1) {}
+    template <typename Rep, typename Period>
+    // NOLINTNEXTLINE(google-explicit-constructor)
+    Deadline(std::chrono::duration<Rep, Period> from_now)
+        : ns_(after(kxfer_clock_ns(), std::chrono::nanoseconds(from_now).count())) {}
+
+    // As kxfer.h wants it: 0 is never.
+    uint64_t ns() const { return ns_; }
+    bool passed() const { return ns_ != 0 && kxfer_clock_ns() >= ns_; }
+
+  private:
+    Deadline() = default;
+
+    // Far ahead stays ahead, and before the beginning is long past.
+    static uint64_t after(uint64_t now, int64_t ns) {
+        if (ns >= 0) return now + static_cast<uint64_t>(ns);
+        const uint64_t back = -static_cast<uint64_t>(ns);
+        return back < now ? now - back : 1;
+    }
+
+    uint64_t ns_ = 0;
+};
 
 // A fixed array of bytes that holds a zero-terminated text.
 template <size_t N> std::string text_of(const uint8_t (&bytes)[N]) {
@@ -191,44 +226,53 @@ class Peer : public detail::Owned<uint32_t, kxfer_peer_disconnect> {
     kxfer_peer_open opened_ = {};
 };
 
-// Jobs, ready to submit. The ids are those of a region and a target.
+// A job, ready to submit. The ids are those of a region and a target.
 struct Job : kxfer_job {
-    static Job nop(uint64_t user_data) { return make(KXFER_OP_NOP, 0, 0, user_data); }
-    static Job read(const Region& into, uint64_t region_offset, const Target& from, uint64_t target_offset,
-                    uint64_t length, uint64_t user_data) {
-        Job job = make(KXFER_OP_READ, into.id(), from.id(), user_data);
-        job.set_range(region_offset, target_offset, length);
-        return job;
-    }
-    static Job write(const Region& from, uint64_t region_offset, const Target& to, uint64_t target_offset,
-                     uint64_t length, uint64_t user_data) {
-        Job job = make(KXFER_OP_WRITE, from.id(), to.id(), user_data);
-        job.set_range(region_offset, target_offset, length);
-        return job;
-    }
-    static Job notify(const Target& to, uint64_t cookie, uint64_t user_data) {
-        Job job = make(KXFER_OP_NOTIFY, 0, to.id(), user_data);
-        job.cookie = cookie;
-        return job;
-    }
+    // A NOP.
+    Job() : kxfer_job{} {}
 
-  private:
-    static Job make(uint32_t op, uint32_t region, uint32_t target, uint64_t user_data) {
+    static Job nop(uint64_t user_data) {
         Job job;
-        static_cast<kxfer_job&>(job) = {};
-        job.op = op;
-        job.region = region;
-        job.target = target;
         job.user_data = user_data;
         return job;
     }
-    void set_range(uint64_t from_region, uint64_t from_target, uint64_t bytes) {
-        region_offset = from_region;
-        target_offset = from_target;
-        length = bytes;
+    static Job read(const Region& into, uint64_t region_offset, const Target& from, uint64_t target_offset,
+                    uint64_t length, uint64_t user_data) {
+        return Job(
+            kxfer_job_make_read(into.id(), region_offset, from.id(), target_offset, length, user_data));
     }
+    static Job write(const Region& from, uint64_t region_offset, const Target& to, uint64_t target_offset,
+                     uint64_t length, uint64_t user_data) {
+        return Job(kxfer_job_make_write(from.id(), region_offset, to.id(), target_offset, length, user_data));
+    }
+    static Job notify(const Target& to, uint64_t cookie, uint64_t user_data) {
+        return Job(kxfer_job_make_notify(to.id(), cookie, user_data));
+    }
+
+    // Ends with ETIMEDOUT if it is still queued then.
+    Job& by(Deadline deadline) {
+        deadline_ns = deadline.ns();
+        return *this;
+    }
+
+  private:
+    explicit Job(const kxfer_job& job) : kxfer_job(job) {}
 };
 static_assert(sizeof(Job) == sizeof(kxfer_job));
+
+// How a job ended.
+struct Completion : kxfer_completion {
+    Completion() : kxfer_completion{} {}
+
+    bool ok() const { return status == 0; }
+    // The bytes moved, or why none were.
+    Expected<uint64_t> result() const {
+        if (status < 0) return fail("the job failed,", "user_data " + std::to_string(user_data), status);
+        return bytes;
+    }
+    std::chrono::nanoseconds took() const { return std::chrono::nanoseconds(completed_ns - submitted_ns); }
+};
+static_assert(sizeof(Completion) == sizeof(kxfer_completion));
 
 // How to reach a peer; see struct kxfer_peer_open.
 struct PeerOptions {
@@ -323,17 +367,24 @@ class Session {
         return Peer(session_, args);
     }
 
-    // How many jobs were accepted; fails only if none was.
+    // Hands in jobs and does not wait. How many were accepted, from the first on; the
+    // same call with the rest says why it was not. Fails only if none was.
     Expected<uint32_t> submit(std::span<const Job> jobs) {
         const int ret = kxfer_job_submit(get(), jobs.data(), static_cast<uint32_t>(jobs.size()), nullptr);
         if (ret < 0) return fail("cannot submit", std::to_string(jobs.size()) + " jobs", ret);
         return static_cast<uint32_t>(ret);
     }
 
+    Expected<void> submit(const Job& job) {
+        const int ret = kxfer_job_submit(get(), &job, 1, nullptr);
+        if (ret < 0) return fail("cannot submit a job on target", std::to_string(job.target), ret);
+        return {};
+    }
+
     // Submits one job and waits; for a session without other jobs in flight.
-    Expected<kxfer_completion> run(const Job& job, uint64_t deadline_ns) {
-        kxfer_completion completion = {};
-        const int ret = kxfer_job_run(get(), &job, deadline_ns, &completion);
+    Expected<Completion> run(const Job& job, Deadline deadline) {
+        Completion completion;
+        const int ret = kxfer_job_run(get(), &job, deadline.ns(), &completion);
         if (ret < 0) return fail("the job failed on target", std::to_string(job.target), ret);
         return completion;
     }
@@ -345,22 +396,50 @@ class Session {
         return {};
     }
 
-    // Waits for `wait` completions (0: takes what is there); returns how many.
-    Expected<uint32_t> reap(std::span<kxfer_completion> completions, uint32_t wait, uint64_t deadline_ns) {
-        const int ret = kxfer_completion_reap(get(), completions.data(),
-                                              static_cast<uint32_t>(completions.size()), wait, deadline_ns);
+    // Takes completions into `room` and waits until there are `least` of them (0:
+    // takes what is there) or the deadline has passed. Returns the part of `room` that
+    // was filled: nothing if nothing is in flight. Fails with ETIMEDOUT or EINTR if
+    // none came.
+    Expected<std::span<const Completion>> reap(std::span<Completion> room, uint32_t least,
+                                               Deadline deadline) {
+        const int ret = kxfer_completion_reap(get(), room.data(), static_cast<uint32_t>(room.size()), least,
+                                              deadline.ns());
         if (ret < 0) return fail("cannot take", "completions", ret);
-        return static_cast<uint32_t>(ret);
+        return std::span<const Completion>(room.first(static_cast<size_t>(ret)));
     }
 
-    Expected<uint32_t> take_events(std::span<kxfer_event> events, bool wait, uint64_t deadline_ns) {
-        const int ret = kxfer_event_take(get(), events.data(), static_cast<uint32_t>(events.size()),
-                                         wait ? 1 : 0, deadline_ns);
+    // Those that are there.
+    Expected<std::span<const Completion>> reap(std::span<Completion> room) {
+        return reap(room, 0, Deadline::never());
+    }
+
+    Expected<std::span<const kxfer_event>> take_events(std::span<kxfer_event> room, bool wait,
+                                                       Deadline deadline) {
+        const int ret = kxfer_event_take(get(), room.data(), static_cast<uint32_t>(room.size()), wait ? 1 : 0,
+                                         deadline.ns());
         if (ret < 0) return fail("cannot take", "events", ret);
+        return std::span<const kxfer_event>(room.first(static_cast<size_t>(ret)));
+    }
+
+    // Ends queued jobs with ECANCELED; how many. Posted ones go on.
+    Expected<uint32_t> cancel(uint64_t user_data) {
+        const int ret = kxfer_job_cancel(get(), user_data);
+        if (ret < 0) return fail("cannot cancel jobs of", "user_data " + std::to_string(user_data), ret);
         return static_cast<uint32_t>(ret);
     }
 
-    int cancel_all() { return kxfer_job_cancel_all(get()); }
+    Expected<uint32_t> cancel_all() {
+        const int ret = kxfer_job_cancel_all(get());
+        if (ret < 0) return fail("cannot cancel", "all jobs", ret);
+        return static_cast<uint32_t>(ret);
+    }
+
+    // Ends all jobs and drops their completions: see kxfer_job_drain().
+    Expected<void> drain(Deadline deadline) {
+        const int ret = kxfer_job_drain(get(), deadline.ns());
+        if (ret < 0) return fail("cannot end", "the jobs in flight", ret);
+        return {};
+    }
 
   private:
     explicit Session(detail::Handle session) : session_(std::move(session)) {}

@@ -120,6 +120,43 @@ test_ctrl_c_in_get_keeps_a_right_part_and_ends_130() {
 	[ ! -e got ] || fail "got is there"
 }
 
+test_ctrl_c_in_put_ends_it_while_a_pipe_gives_nothing() {
+	serve inbox=mem:8M --writable
+	mkfifo fifo
+	exec 7<>fifo # so that it never ends
+	random_file some 3000000
+	kxfer --json put - "$peer/inbox" <fifo >stdout 2>stderr &
+	pid=$!
+	echo "$pid" >>"$work/pids"
+	before=$(counter bytes_written)
+	cat some >fifo
+	# Five slots of 512 KiB are full and sent, the sixth waits for more.
+	wait_for 30 counter_passed bytes_written $((before + 2600000))
+	kill -INT "$pid"
+	wait_for 10 is_over "$pid"
+	collect
+	[ "$status" -eq 130 ] || fail "status $status"
+	expect_error_json .placed_bytes 2621440
+}
+
+test_ctrl_c_in_get_ends_it_while_nobody_reads_the_pipe() {
+	large_file
+	serve file
+	mkfifo fifo
+	exec 7<>fifo # so that it is open, but not read
+	before=$(counter bytes_read)
+	kxfer --json get "$peer/file" - >fifo 2>stderr </dev/null &
+	pid=$!
+	echo "$pid" >>"$work/pids"
+	# All slots are full: one of them is being written.
+	wait_for 30 counter_passed bytes_read $((before + 4000000))
+	kill -INT "$pid"
+	wait_for 10 is_over "$pid"
+	collect
+	[ "$status" -eq 130 ] || fail "status $status"
+	expect_error_json .stored_bytes 0
+}
+
 test_two_gets_to_one_file_do_not_mix() {
 	large_file
 	serve file

@@ -2,8 +2,8 @@
 //
 // kxfer get REMOTE FILE|-: reads an export of a peer into a file.
 //
-// READ jobs bring the data, several in flight, into FILE.part, hashed on the
-// way. When all is there its SHA-256 is compared with the one that the exporter
+// READ jobs bring the data, several in flight; behind them a thread writes it to
+// FILE.part and hashes it. When all is there its SHA-256 is compared with the one that the exporter
 // published, and that the export did not change meanwhile is asked for; only
 // then FILE.part becomes FILE. A get that stops keeps FILE.part, cut to what
 // was read back from it and found right.
@@ -23,6 +23,7 @@
 #include "cli/connect.hpp"
 #include "cli/content.hpp"
 #include "cli/file.hpp"
+#include "cli/file_thread.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/pipeline.hpp"
 #include "cli/progress.hpp"
@@ -133,28 +134,50 @@ struct Get {
     Target& target;
     Pipeline& pipeline;
     Progress& progress;
-    Sha256 sha256 = {};
+    Sha256 sha256 = {}; // of what is stored; the writer's until that has ended
     uint64_t asked = 0;
     uint64_t stored = 0;
 
-    tl::expected<void, Failure> ask_next() {
-        const uint64_t piece = std::min<uint64_t>(range.length - asked, pipeline.next_slot().size());
-        const auto submitted = pipeline.read(target, options.offset + asked, piece);
-        if (!submitted)
-            return tl::make_unexpected(target_failure(submitted.error(), options.remote, options.common));
-        asked += piece;
+    // On the writer's thread.
+    Expected<size_t> write_piece(std::span<const std::byte> piece, const std::stop_token& stop) {
+        auto written = write_full(sink.fd.get(), piece, sink.is_file() ? sink.part : sink.name, stop);
+        if (!written) return tl::make_unexpected(std::move(written.error()));
+        sha256.update(piece);
+        return piece.size();
+    }
+
+    tl::expected<void, Failure> ask_ahead() {
+        while (asked < range.length && !pipeline.full()) {
+            const uint64_t piece = std::min<uint64_t>(range.length - asked, pipeline.claim().size());
+            const auto submitted = pipeline.read(target, options.offset + asked, piece);
+            if (!submitted) return tl::make_unexpected(transfer_failure(submitted.error()));
+            asked += piece;
+        }
         return {};
     }
 
-    tl::expected<void, Failure> store_oldest() {
-        const auto bytes = pipeline.retire_oldest(options.common.timeout());
-        if (!bytes) return tl::make_unexpected(target_failure(bytes.error(), options.remote, options.common));
-        const auto written = write_full(sink.fd.get(), *bytes, sink.is_file() ? sink.part : sink.name);
-        if (!written) return tl::make_unexpected(explain_write(written.error()));
-        sha256.update(*bytes);
-        stored += bytes->size();
+    // Hands what has come to the writer; false: nothing has.
+    tl::expected<bool, Failure> store_next(FileThread& writer) {
+        const auto bytes = pipeline.retire();
+        if (!bytes) return tl::make_unexpected(transfer_failure(bytes.error()));
+        if (!*bytes) return false;
+        writer.give(**bytes);
+        return true;
+    }
+
+    // The slot that is stored is free again; false: none is.
+    tl::expected<bool, Failure> release_next(FileThread& writer) {
+        const auto done = writer.take();
+        if (!done) return false;
+        if (!done->bytes) return tl::make_unexpected(explain_write(done->bytes.error()));
+        stored += *done->bytes;
+        pipeline.release();
         progress.update(stored);
-        return {};
+        return true;
+    }
+
+    Failure transfer_failure(const Error& error) const {
+        return target_failure(error, options.remote, options.common);
     }
 
     static Failure explain_write(Error error) {
@@ -184,13 +207,34 @@ struct Get {
         return failure;
     }
 
-    tl::expected<void, Failure> read_all() {
+    tl::expected<void, Failure> transfer(FileThread& writer) {
         while (stored < range.length) {
-            auto step = asked < range.length && !pipeline.full() ? ask_next() : store_oldest();
-            if (step && interrupted()) step = tl::make_unexpected(Failure(Error()));
-            if (!step) return tl::make_unexpected(stopped(std::move(step.error())));
+            const auto asking = ask_ahead();
+            if (!asking) return asking;
+            const auto came = store_next(writer);
+            if (!came) return tl::make_unexpected(came.error());
+            const auto released = release_next(writer);
+            if (!released) return tl::make_unexpected(released.error());
+            if (interrupted()) return tl::make_unexpected(Failure(Error()));
+            if (*came || *released) continue;
+            const auto waited = pipeline.wait(options.common.timeout(), writer.fd());
+            if (!waited) return tl::make_unexpected(transfer_failure(waited.error()));
         }
         return {};
+    }
+
+    // What the writer had still done when the transfer stopped is stored as well.
+    tl::expected<void, Failure> read_all() {
+        auto writer = FileThread::start([this](std::span<std::byte> piece, const std::stop_token& stop) {
+            return write_piece(piece, stop);
+        });
+        if (!writer) return tl::make_unexpected(stopped(writer.error()));
+        auto done = transfer(**writer);
+        (*writer)->stop();
+        if (done) return done;
+        for (auto late = (*writer)->take(); late && late->bytes; late = (*writer)->take())
+            stored += *late->bytes;
+        return tl::make_unexpected(stopped(std::move(done.error())));
     }
 };
 

@@ -3,7 +3,8 @@
 // kxfer put FILE|- REMOTE: writes a file into an export of a peer.
 //
 //   1. The file's length is compared with the export's before the first byte.
-//   2. WRITE jobs carry the data, several in flight, hashed on the way.
+//   2. A thread reads the file into slots ahead of the WRITE jobs that carry
+//      them, several in flight, and hashes what it read.
 //   3. When all of it is placed a NOTIFY tells the exporter how many bytes of
 //      its export are content now.
 //   4. The exporting process hashes its own memory and publishes that. put
@@ -26,6 +27,7 @@
 #include "cli/connect.hpp"
 #include "cli/content.hpp"
 #include "cli/file.hpp"
+#include "cli/file_thread.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/pipeline.hpp"
 #include "cli/progress.hpp"
@@ -93,10 +95,11 @@ struct Put {
     Target& target;
     Pipeline& pipeline;
     Progress& progress;
-    Sha256 sha256 = {};
+    Sha256 sha256 = {}; // the reader's until that has ended
+    uint64_t asked = 0;
     uint64_t sent = 0;
     uint64_t placed = 0;
-    bool ended = false;
+    bool ended = false; // no more comes from the file
 
     uint64_t room() const { return target.length() - std::min(target.length(), options.offset); }
 
@@ -115,44 +118,76 @@ struct Put {
         return {std::move(error), status, std::move(details)};
     }
 
-    // Reads the next piece into a free slot and sends it on its way.
-    tl::expected<void, Failure> send_next() {
-        std::span<std::byte> slot = pipeline.next_slot();
-        if (source.length) slot = slot.first(std::min<uint64_t>(slot.size(), *source.length - sent));
-        const auto got = read_full(source.fd.get(), slot, source.name);
-        if (!got) return tl::make_unexpected(stopped(got.error()));
-        ended = *got < slot.size() || (source.length && sent + *got == *source.length);
-        if (*got < slot.size() && source.length)
-            return tl::make_unexpected(stopped(Error(
-                source.name, "became shorter while it was read", 0, "put it again when nothing changes it",
-                fmt::format("it ended after {}", exact_bytes(sent + *got)))));
-        if (*got == 0) return {};
-        if (sent + *got > room())
-            return tl::make_unexpected(stopped(too_large(source, options, sent + *got, room())));
-        sha256.update(slot.first(*got));
-        auto submitted = pipeline.write(target, options.offset + sent, *got);
-        if (!submitted) return tl::make_unexpected(stopped(std::move(submitted.error())));
-        sent += *got;
-        return {};
+    // On the reader's thread.
+    Expected<size_t> read_piece(std::span<std::byte> piece, const std::stop_token& stop) {
+        const auto got = read_full(source.fd.get(), piece, source.name, stop);
+        if (got) sha256.update(piece.first(*got));
+        return got;
     }
 
-    tl::expected<void, Failure> retire_one() {
-        const auto moved = pipeline.retire_oldest(options.common.timeout());
-        if (!moved)
-            return tl::make_unexpected(
-                stopped(target_failure(moved.error(), options.remote, options.common).error));
-        placed += moved->size();
+    // Free slots go to the reader, who is never asked for more than is to be sent.
+    void ask_ahead(FileThread& reader) {
+        while (!ended && !pipeline.full() && (!source.length || asked < *source.length)) {
+            std::span<std::byte> slot = pipeline.claim();
+            if (source.length) slot = slot.first(std::min<uint64_t>(slot.size(), *source.length - asked));
+            asked += slot.size();
+            reader.give(slot);
+        }
+    }
+
+    // Sends what the reader has filled on its way; false: nothing was there.
+    tl::expected<bool, Failure> send_next(FileThread& reader) {
+        const auto done = reader.take();
+        if (!done) return false;
+        if (!done->bytes) return tl::make_unexpected(stopped(done->bytes.error()));
+        const size_t got = *done->bytes;
+        ended = got < done->piece.size() || (source.length && sent + got == *source.length);
+        if (got < done->piece.size() && source.length)
+            return tl::make_unexpected(stopped(Error(
+                source.name, "became shorter while it was read", 0, "put it again when nothing changes it",
+                fmt::format("it ended after {}", exact_bytes(sent + got)))));
+        if (got == 0) return true;
+        if (sent + got > room())
+            return tl::make_unexpected(stopped(too_large(source, options, sent + got, room())));
+        auto submitted = pipeline.write(target, options.offset + sent, got);
+        if (!submitted) return tl::make_unexpected(stopped(std::move(submitted.error())));
+        sent += got;
+        return true;
+    }
+
+    // The slot whose bytes the peer has is free again; false: it has them not yet.
+    tl::expected<bool, Failure> retire_next() {
+        const auto moved = pipeline.retire();
+        if (!moved) return tl::make_unexpected(transfer_stopped(moved.error()));
+        if (!*moved) return false;
+        pipeline.release();
+        placed += (*moved)->size();
         progress.update(placed);
-        return {};
+        return true;
+    }
+
+    Failure transfer_stopped(const Error& error) const {
+        return stopped(target_failure(error, options.remote, options.common).error);
     }
 
     tl::expected<void, Failure> send_all() {
+        auto reader = FileThread::start([this](std::span<std::byte> piece, const std::stop_token& stop) {
+            return read_piece(piece, stop);
+        });
+        if (!reader) return tl::make_unexpected(reader.error());
         ended = source.length && *source.length == 0;
-        while (!ended || !pipeline.empty()) {
-            auto step = ended || pipeline.full() ? retire_one() : send_next();
-            if (!step) return step;
+        while (!ended || placed < sent) {
+            ask_ahead(**reader);
+            const auto more = send_next(**reader);
+            if (!more) return tl::make_unexpected(more.error());
+            const auto retired = retire_next();
+            if (!retired) return tl::make_unexpected(retired.error());
             if (interrupted()) return tl::make_unexpected(stopped(Error()));
+            if (*more || *retired) continue;
+            const auto waited = pipeline.wait(options.common.timeout(), (*reader)->fd());
+            if (!waited) return tl::make_unexpected(transfer_stopped(waited.error()));
         }
+        pipeline.clear();
         return check_unchanged();
     }
 
@@ -231,19 +266,26 @@ tl::expected<kxfer_content, Failure> wait_for_content(const PutOptions& options,
 tl::expected<Digest, Failure> read_back(const PutOptions& options, Target& target, Pipeline& pipeline,
                                         uint64_t length) {
     Sha256 sha256;
+    const auto failure = [&](const Error& error) {
+        return tl::make_unexpected(target_failure(error, options.remote, options.common));
+    };
     for (uint64_t asked = 0, got = 0; got < length;) {
-        if (asked < length && !pipeline.full()) {
-            const uint64_t piece = std::min<uint64_t>(length - asked, pipeline.next_slot().size());
+        while (asked < length && !pipeline.full()) {
+            const uint64_t piece = std::min<uint64_t>(length - asked, pipeline.claim().size());
             const auto submitted = pipeline.read(target, options.offset + asked, piece);
-            if (!submitted)
-                return tl::make_unexpected(target_failure(submitted.error(), options.remote, options.common));
+            if (!submitted) return failure(submitted.error());
             asked += piece;
+        }
+        const auto bytes = pipeline.retire();
+        if (!bytes) return failure(bytes.error());
+        if (!*bytes) {
+            const auto waited = pipeline.wait(options.common.timeout());
+            if (!waited) return failure(waited.error());
             continue;
         }
-        const auto bytes = pipeline.retire_oldest(options.common.timeout());
-        if (!bytes) return tl::make_unexpected(target_failure(bytes.error(), options.remote, options.common));
-        sha256.update(*bytes);
-        got += bytes->size();
+        sha256.update(**bytes);
+        got += (*bytes)->size();
+        pipeline.release();
     }
     return sha256.digest();
 }

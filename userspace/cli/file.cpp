@@ -23,26 +23,32 @@ Memory::~Memory() {
     if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
 }
 
-Expected<size_t> read_full(int fd, std::span<std::byte> into, const std::string& name) {
+// Whether what a signal has cut short is to be tried again.
+static bool to_go_on(const std::stop_token& stop) {
+    return errno == EINTR && !interrupted() && !stop.stop_requested();
+}
+
+Expected<size_t> read_full(int fd, std::span<std::byte> into, const std::string& name,
+                           const std::stop_token& stop) {
     size_t done = 0;
     while (done < into.size()) {
         const ssize_t n = read(fd, into.data() + done, into.size() - done);
         if (n == 0) break;
-        if (n < 0 && errno == EINTR && !interrupted()) continue;
+        if (n < 0 && to_go_on(stop)) continue;
         if (n < 0) return fail("cannot read", name, errno);
         done += static_cast<size_t>(n);
     }
     return done;
 }
 
-Expected<void> write_full(int fd, std::span<const std::byte> from, const std::string& name, size_t* written) {
+Expected<void> write_full(int fd, std::span<const std::byte> from, const std::string& name,
+                          const std::stop_token& stop) {
     size_t done = 0;
     while (done < from.size()) {
         const ssize_t n = write(fd, from.data() + done, from.size() - done);
-        if (n < 0 && errno == EINTR && !interrupted()) continue;
+        if (n < 0 && to_go_on(stop)) continue;
         if (n < 0) return fail("cannot write", name, errno);
         done += static_cast<size_t>(n);
-        if (written) *written += static_cast<size_t>(n);
     }
     return {};
 }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <utility>
 
@@ -61,12 +62,13 @@ class Memory {
 };
 
 // Fills `into` unless the file ends before; returns the bytes read. A signal
-// that interrupt.hpp caught ends it with EINTR.
-Expected<size_t> read_full(int fd, std::span<std::byte> into, const std::string& name);
+// that interrupt.hpp caught ends it with EINTR, any signal if a stop was requested.
+Expected<size_t> read_full(int fd, std::span<std::byte> into, const std::string& name,
+                           const std::stop_token& stop = {});
 
-// Writes all; `written`, if given, counts what went out even if it fails.
+// Writes all, unless a signal ends it as above.
 Expected<void> write_full(int fd, std::span<const std::byte> from, const std::string& name,
-                          size_t* written = nullptr);
+                          const std::stop_token& stop = {});
 
 // The folder that holds the file, "." if none is named.
 std::string directory_of(const std::string& path);

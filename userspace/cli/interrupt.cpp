@@ -2,6 +2,7 @@
 #include "cli/interrupt.hpp"
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <ctime>
@@ -14,7 +15,8 @@ namespace kxfer::cli {
 
 namespace {
 
-volatile sig_atomic_t caught = 0;
+std::atomic<int> caught = 0; // other threads look at it too
+static_assert(std::atomic<int>::is_always_lock_free);
 int event_fd = -1;
 
 void remember(int signal) {
@@ -43,12 +45,24 @@ int interrupt_fd() { return event_fd; }
 
 int interrupt_status() { return 128 + caught; }
 
+static timespec time_of(std::chrono::nanoseconds duration) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(duration);
+    return {seconds.count(), (duration - seconds).count()};
+}
+
 short wait_events(int fd, short events, std::chrono::nanoseconds timeout) {
     std::array<pollfd, 2> fds = {pollfd{fd, events, 0}, pollfd{event_fd, POLLIN, 0}};
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
-    const timespec limit = {seconds.count(), (timeout - seconds).count()};
+    const timespec limit = time_of(timeout);
     if (ppoll(fds.data(), fds.size(), &limit, nullptr) <= 0) return 0;
     return fds[0].revents;
+}
+
+bool wait_readable(std::array<int, 2> fds, std::chrono::nanoseconds timeout) {
+    std::array<pollfd, 3> polled = {pollfd{fds[0], POLLIN, 0}, pollfd{fds[1], POLLIN, 0},
+                                    pollfd{event_fd, POLLIN, 0}};
+    const timespec limit = time_of(timeout);
+    if (ppoll(polled.data(), polled.size(), &limit, nullptr) <= 0) return false;
+    return polled[0].revents != 0 || polled[1].revents != 0;
 }
 
 Failure interrupt_failure(const std::string& what, const std::string& on) {

@@ -7,6 +7,7 @@
 // one of the same kind has its default effect: the process ends at once.
 #pragma once
 
+#include <array>
 #include <chrono>
 
 #include "cli/failure.hpp"
@@ -27,6 +28,10 @@ int interrupt_status();
 // Waits for the descriptor's events, a signal, or the time to pass; returns
 // the events that are there. fd -1: just sleeps.
 short wait_events(int fd, short events, std::chrono::nanoseconds timeout);
+
+// Waits until one of the descriptors is readable (-1: none), a signal, or the time to
+// pass; whether one is readable.
+bool wait_readable(std::array<int, 2> fds, std::chrono::nanoseconds timeout);
 
 // The failure of a command that was interrupted in the middle of `what`.
 Failure interrupt_failure(const std::string& what, const std::string& on);

@@ -4,8 +4,6 @@
 #include <array>
 #include <cerrno>
 
-#include <poll.h>
-
 #include "cli/device_file.hpp"
 #include "cli/interrupt.hpp"
 
@@ -35,33 +33,27 @@ tl::expected<Pipeline, Failure> Pipeline::make(Session session, uint32_t region_
     }
 }
 
-std::span<std::byte> Pipeline::memory_of(size_t slot) const {
-    return memory_.bytes().subspan(slot * slot_bytes_, slot_bytes_);
-}
-
 Expected<void> Pipeline::write(const Target& target, uint64_t target_offset, uint64_t length) {
-    const size_t slot = next_index();
-    return submit(Job::write(region_, slot * slot_bytes_, target, target_offset, length, slot));
+    return submit(
+        Job::write(region_, offset_of(submitted_), target, target_offset, length, submitted_ % nr_slots));
 }
 
 Expected<void> Pipeline::read(const Target& target, uint64_t target_offset, uint64_t length) {
-    const size_t slot = next_index();
-    return submit(Job::read(region_, slot * slot_bytes_, target, target_offset, length, slot));
+    return submit(
+        Job::read(region_, offset_of(submitted_), target, target_offset, length, submitted_ % nr_slots));
 }
 
 Expected<void> Pipeline::submit(const Job& job) {
     auto accepted = session_.submit(job);
     if (!accepted) return accepted;
-    slots_[job.user_data] = {job.length, false, 0};
-    in_flight_++;
+    if (retired_ == submitted_) moved_ns_ = kxfer_clock_ns();
+    slot_of(submitted_) = {job.length, false, 0};
+    submitted_++;
     return {};
 }
 
-Expected<void> Pipeline::take_completions(Milliseconds timeout) {
+Expected<void> Pipeline::take_completions() {
     std::array<Completion, nr_slots> room = {};
-    const short events = wait_events(session_.fd(), POLLIN, timeout);
-    if (interrupted()) return fail("stopped", "", EINTR);
-    if (events == 0) return fail("the transfer stands still", "", ETIMEDOUT);
     const auto taken = session_.reap(room);
     if (!taken) return tl::make_unexpected(taken.error());
     for (const Completion& completion : *taken) {
@@ -69,20 +61,36 @@ Expected<void> Pipeline::take_completions(Milliseconds timeout) {
         slot.ended = true;
         slot.status = completion.status;
     }
+    if (!taken->empty()) moved_ns_ = kxfer_clock_ns();
     return {};
 }
 
-Expected<std::span<std::byte>> Pipeline::retire_oldest(Milliseconds timeout) {
-    Slot& slot = slots_[oldest_];
-    while (!slot.ended) {
-        auto taken = take_completions(timeout);
+Expected<std::optional<std::span<std::byte>>> Pipeline::retire() {
+    if (retired_ == submitted_) return std::nullopt;
+    const Slot& slot = slot_of(retired_);
+    if (!slot.ended) {
+        auto taken = take_completions();
         if (!taken) return tl::make_unexpected(std::move(taken.error()));
     }
-    const std::span<std::byte> bytes = memory_of(oldest_).first(slot.length);
-    oldest_ = (oldest_ + 1) % slots_.size();
-    in_flight_--;
+    if (!slot.ended) return std::nullopt;
+    const std::span<std::byte> bytes = memory_of(retired_).first(slot.length);
+    retired_++;
     if (slot.status < 0) return fail("the transfer failed at", "", slot.status);
     return bytes;
+}
+
+// A job that has ended makes the session readable, however late that is seen: so
+// a process that was stopped for long does not take that for a peer's silence.
+Expected<void> Pipeline::wait(Milliseconds timeout, int fd) {
+    const bool in_flight = retired_ != submitted_;
+    const auto still = std::chrono::nanoseconds(kxfer_clock_ns() - moved_ns_);
+    const std::chrono::nanoseconds left = timeout > still ? timeout - still : std::chrono::nanoseconds(0);
+    const bool readable =
+        wait_readable({in_flight ? session_.fd() : -1, fd}, in_flight ? left : std::chrono::minutes(1));
+    if (interrupted()) return fail("stopped", "", EINTR);
+    if (in_flight && !readable && left == std::chrono::nanoseconds(0))
+        return fail("the transfer stands still", "", ETIMEDOUT);
+    return {};
 }
 
 } // namespace kxfer::cli

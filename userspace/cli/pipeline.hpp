@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: MIT
 //
-// Pipeline: a ring of pinned slots, each good for one job, so that the file is
-// read or written while other slots are on their way. Jobs are retired in the
-// order in which they were submitted.
+// Pipeline: a ring of pinned slots, each good for one job at a time, so that the
+// file is read or written while other slots are on their way.
 //
-//   while there is something left or in flight:
-//       if not full:  fill next_slot(), submit(job of it)
-//       else:         retire_oldest()
+// A slot is claimed, gets a job, is retired when that has ended, and released.
+// Each of the four goes through the slots in the same order, whatever the order
+// in which jobs end:
+//
+//   put: claim, fill from the file, write(), retire(), release
+//   get: claim, read(), retire(), store in the file, release
+//
+// Nothing blocks but wait().
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,18 +30,25 @@ class Pipeline {
     // region_flags: KXFER_REGION_F_WRITE if devices are to write into the slots.
     static tl::expected<Pipeline, Failure> make(Session session, uint32_t region_flags);
 
-    bool full() const { return in_flight_ == slots_.size(); }
-    bool empty() const { return in_flight_ == 0; }
-    std::span<std::byte> next_slot() const { return memory_of(next_index()); }
+    bool full() const { return claimed_ - released_ == slots_.size(); }
+    std::span<std::byte> claim() { return memory_of(claimed_++); }
 
-    // A job between the first `length` bytes of next_slot() and the target.
+    // A job between the target and the first `length` bytes of the oldest claimed
+    // slot that had none yet.
     Expected<void> write(const Target& target, uint64_t target_offset, uint64_t length);
     Expected<void> read(const Target& target, uint64_t target_offset, uint64_t length);
 
-    // Waits until the oldest job has ended and returns the bytes that it moved.
-    // Fails with the job's errno, ETIMEDOUT if nothing ends for so long, or
-    // EINTR if a signal came.
-    Expected<std::span<std::byte>> retire_oldest(Milliseconds timeout);
+    // The bytes that the oldest job moved, or its errno; nothing if it has not ended.
+    Expected<std::optional<std::span<std::byte>>> retire();
+    // The oldest slot, of which the job is retired.
+    void release() { released_++; }
+    // Slots that were claimed for nothing are free again; no job may be in flight.
+    void clear() { claimed_ = submitted_ = retired_ = released_ = 0; }
+
+    // Waits until a job has ended or `fd` (-1: none) is readable; with no job in
+    // flight for that only, and then it may return early. EINTR: a signal came;
+    // ETIMEDOUT: no job has ended for so long.
+    Expected<void> wait(Milliseconds timeout, int fd = -1);
 
   private:
     struct Slot {
@@ -46,18 +58,25 @@ class Pipeline {
     };
 
     Pipeline(Session session, Memory memory, Region region, size_t slot_bytes);
-    size_t next_index() const { return (oldest_ + in_flight_) % slots_.size(); }
-    std::span<std::byte> memory_of(size_t slot) const;
+    Slot& slot_of(uint64_t count) { return slots_[count % slots_.size()]; }
+    uint64_t offset_of(uint64_t count) const { return count % slots_.size() * slot_bytes_; }
+    std::span<std::byte> memory_of(uint64_t count) const {
+        return memory_.bytes().subspan(offset_of(count), slot_bytes_);
+    }
     Expected<void> submit(const Job& job);
-    Expected<void> take_completions(Milliseconds timeout);
+    Expected<void> take_completions();
 
     Session session_;
     Memory memory_; // outlives the region that pins it
     Region region_;
     size_t slot_bytes_;
     std::vector<Slot> slots_;
-    size_t oldest_ = 0;
-    size_t in_flight_ = 0;
+    // Slots that have ever got so far: claimed_ >= submitted_ >= retired_ >= released_.
+    uint64_t claimed_ = 0;
+    uint64_t submitted_ = 0;
+    uint64_t retired_ = 0;
+    uint64_t released_ = 0;
+    uint64_t moved_ns_ = 0; // when a job last ended, or began with none beside it
 };
 
 } // namespace kxfer::cli

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+//
+// FileThread: does the blocking calls on a file, so that who drives the
+// transfers never waits for a disk or a pipe.
+//
+// Pieces of memory are handed over by give(), worked on one after the other, and
+// come back from take() in the same order. In between a piece is the thread's.
+// The one that fails, or is done only in part (the file's end), is the last.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <thread>
+
+#include <kxfer/kxfer.hpp>
+
+#include "cli/failure.hpp"
+#include "cli/file.hpp"
+
+namespace kxfer::cli {
+
+class FileThread {
+  public:
+    // Runs on the thread, once a piece: how many bytes of it were read or written.
+    // What it blocks in ends with EINTR when a stop is requested.
+    using Work = std::function<Expected<size_t>(std::span<std::byte> piece, const std::stop_token& stop)>;
+
+    struct Done {
+        std::span<std::byte> piece;
+        Expected<size_t> bytes;
+    };
+
+    static tl::expected<std::unique_ptr<FileThread>, Failure> start(Work work);
+    ~FileThread() { stop(); }
+    FileThread(const FileThread&) = delete;
+    FileThread& operator=(const FileThread&) = delete;
+
+    void give(std::span<std::byte> piece);
+    // The oldest piece that is done and was not taken yet.
+    std::optional<Done> take();
+    // Readable while take() has something to give.
+    int fd() const { return done_event_.get(); }
+
+    // Ends the thread within the call that it is in; pieces behind that stay
+    // undone. What was done can still be taken, and what the work wrote be read.
+    void stop();
+
+  private:
+    FileThread(Work work, Descriptor done_event);
+    void run(const std::stop_token& stop);
+    std::optional<std::span<std::byte>> next_piece(const std::stop_token& stop);
+    void put_done(Done done);
+
+    Work work_;
+    Descriptor done_event_;
+    std::mutex mutex_; // of what follows
+    std::condition_variable_any given_changed_;
+    std::condition_variable ended_changed_;
+    std::deque<std::span<std::byte>> given_;
+    std::deque<Done> done_;
+    bool ended_ = false;
+    std::jthread thread_;
+};
+
+} // namespace kxfer::cli

@@ -26,6 +26,7 @@
 #include "lane.h"
 #include "link.h"
 #include "region.h"
+#include "ring.h"
 #include "session.h"
 #include "stats.h"
 #include "target.h"
@@ -39,7 +40,7 @@
  */
 void kxfer_batch_begin(struct kxfer_batch *batch, struct kxfer_session *session, u32 want)
 {
-	u32 share = kxfer_user_take_some(session->user, KXFER_SHARE_JOBS, want), room;
+	u32 share = kxfer_user_take_some(session->user, KXFER_SHARE_JOBS, want);
 
 	*batch = (struct kxfer_batch) {
 		.session = session,
@@ -47,8 +48,7 @@ void kxfer_batch_begin(struct kxfer_batch *batch, struct kxfer_session *session,
 		.jobs = LIST_HEAD_INIT(batch->jobs),
 	};
 	spin_lock_bh(&session->job_lock);
-	room = KXFER_MAX_JOBS - session->nr_jobs - session->nr_done;
-	batch->places = min(share, room);
+	batch->places = kxfer_ring_room(session, share);
 	WRITE_ONCE(session->nr_jobs, session->nr_jobs + batch->places);
 	batch->spares = kxfer_job_take_spares(session, batch->places);
 	spin_unlock_bh(&session->job_lock);

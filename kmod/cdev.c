@@ -29,6 +29,7 @@
 #include "memory.h"
 #include "reap.h"
 #include "region.h"
+#include "ring.h"
 #include "rule.h"
 #include "session.h"
 #include "submit.h"
@@ -44,7 +45,8 @@ static int query(struct kxfer_session *session, void *arg)
 		.size = cmd->size,
 		.abi = KXFER_ABI,
 		.nr_devices = kxfer_device_count(),
-		.features = KXFER_FEATURE_NOTIFY | KXFER_FEATURE_IPV6,
+		.features = KXFER_FEATURE_NOTIFY | KXFER_FEATURE_IPV6 |
+			    KXFER_FEATURE_CQ_RING,
 		.max_jobs_per_submit = KXFER_SUBMIT_MAX,
 		.max_jobs = KXFER_MAX_JOBS,
 		.max_regions = KXFER_MAX_REGIONS,
@@ -93,6 +95,7 @@ union kxfer_any {
 	struct kxfer_reap reap;
 	struct kxfer_cancel cancel;
 	struct kxfer_event_reap event_reap;
+	struct kxfer_cq_ring cq_ring;
 };
 
 #define OUT		BIT(0)	/* has results */
@@ -129,6 +132,7 @@ static const struct kxfer_call calls[] = {
 	CALL(KXFER_REAP,	 kxfer_reap,	    OUT, kxfer_job_reap),
 	CALL(KXFER_CANCEL,	 kxfer_cancel,	    OUT, kxfer_job_cancel),
 	CALL(KXFER_EVENT_REAP,	 kxfer_event_reap,  OUT, kxfer_event_reap),
+	CALL(KXFER_CQ_RING,	 kxfer_cq_ring,	    OUT, kxfer_ring_create),
 };
 
 static const struct kxfer_call *find_call(unsigned int cmd)
@@ -193,14 +197,20 @@ static __poll_t kxfer_poll(struct file *file, poll_table *wait)
 
 	poll_wait(file, &session->wait, wait);
 	spin_lock_bh(&session->job_lock);
+	kxfer_ring_look_locked(session);
 	if (session->nr_done)
 		mask |= EPOLLIN | EPOLLRDNORM;
-	if (session->nr_done + session->nr_jobs < KXFER_MAX_JOBS)
+	if (kxfer_ring_room(session, 1))
 		mask |= EPOLLOUT | EPOLLWRNORM;
 	spin_unlock_bh(&session->job_lock);
 	if (kxfer_session_has_event(session))
 		mask |= EPOLLPRI;
 	return mask;
+}
+
+static int kxfer_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	return kxfer_ring_mmap(file->private_data, vma);
 }
 
 static int kxfer_open(struct inode *inode, struct file *file)
@@ -226,6 +236,7 @@ static const struct file_operations kxfer_fops = {
 	.unlocked_ioctl = kxfer_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.poll = kxfer_poll,
+	.mmap = kxfer_mmap,
 };
 
 static struct miscdevice kxfer_misc = {

@@ -6,6 +6,7 @@
 #ifndef KXFER_COMPAT_H
 #define KXFER_COMPAT_H
 
+#include <linux/eventfd.h>
 #include <linux/hugetlb_inline.h>
 #include <linux/mm.h>
 #include <linux/version.h>
@@ -61,5 +62,26 @@ static inline unsigned int kxfer_pin_read_flags(struct vm_area_struct *vma)
 #else
 #define KXFER_WQ_PERCPU	WQ_PERCPU
 #endif
+
+/* Before 6.3 the flags of a VMA are a plain word. Its mmap_lock is held for writing. */
+static inline void kxfer_vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
+				      vm_flags_t clear)
+{
+#if KERNEL_VERSION(6, 3, 0) > LINUX_VERSION_CODE
+	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+#else
+	vm_flags_mod(vma, set, clear);
+#endif
+}
+
+/* Before 6.8 it has a second argument, how much to add. */
+static inline void kxfer_eventfd_signal(struct eventfd_ctx *eventfd)
+{
+#if KERNEL_VERSION(6, 8, 0) > LINUX_VERSION_CODE
+	eventfd_signal(eventfd, 1);
+#else
+	eventfd_signal(eventfd);
+#endif
+}
 
 #endif /* KXFER_COMPAT_H */

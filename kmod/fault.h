@@ -116,6 +116,10 @@
 	X(FLOW, ENOMEM, "memory: the jobs of a session on a lane") \
 	X(JOB_CACHE, ENOMEM, "kmem_cache_create(): jobs") \
 	X(JOB, ENOMEM, "memory: a job") \
+	X(RING, ENOMEM, "memory: a completion ring") \
+	X(RING_MEMORY, ENOMEM, "vmalloc(): what a completion ring shares") \
+	X(RING_EVENTFD, EBADF, "eventfd_ctx_fdget()") \
+	X(RING_MAP, ENOMEM, "vm_insert_page(): a page of a completion ring") \
 	X(CHAIN_MAP_SINK, EIO, "ib_map_mr_sg(): the sink of a READ") \
 	X(CHAIN_DONE, EIO, "the completion of a chain of work requests") \
 	X(CHAIN_INVALIDATED, EIO, "the completion of a LOCAL_INV") \

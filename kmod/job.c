@@ -33,6 +33,7 @@
 #include "lane.h"
 #include "link.h"
 #include "region.h"
+#include "ring.h"
 #include "session.h"
 #include "stats.h"
 #include "target.h"
@@ -116,6 +117,17 @@ struct kxfer_active_job *kxfer_job_make(struct kxfer_session *session,
 	return job;
 }
 
+/* Called with job_lock held. Return: false if there are enough. */
+static bool keep_spare(struct kxfer_session *session, struct kxfer_active_job *job)
+{
+	if (session->nr_spare_jobs >= MAX_SPARE_JOBS)
+		return false;
+	job->next_spare = session->spare_jobs;
+	session->spare_jobs = job;
+	session->nr_spare_jobs++;
+	return true;
+}
+
 /**
  * kxfer_job_free() - free jobs that were refused, or whose completions were taken
  * @session: that they belonged to; keeps some for its next ones
@@ -123,20 +135,17 @@ struct kxfer_active_job *kxfer_job_make(struct kxfer_session *session,
  */
 void kxfer_job_free(struct kxfer_session *session, struct kxfer_active_job *jobs)
 {
-	struct kxfer_active_job *job;
+	struct kxfer_active_job *job, *next;
 
 	spin_lock_bh(&session->job_lock);
-	while (jobs && session->nr_spare_jobs < MAX_SPARE_JOBS) {
-		job = jobs;
-		jobs = job->next_spare;
-		job->next_spare = session->spare_jobs;
-		session->spare_jobs = job;
-		session->nr_spare_jobs++;
+	for (job = jobs; job; job = next) {
+		next = job->next_spare;
+		if (!keep_spare(session, job))
+			break;
 	}
 	spin_unlock_bh(&session->job_lock);
-	while (jobs) {
-		job = jobs;
-		jobs = job->next_spare;
+	for (; job; job = next) {
+		next = job->next_spare;
 		kmem_cache_free(job_cache, job);
 	}
 }
@@ -197,6 +206,42 @@ static void release_objects(const struct kxfer_active_job *job, int nr)
 	kxfer_link_put(link);
 }
 
+/*
+ * Where the completion goes: to the list of those not reaped, or into the ring. Then
+ * the job has done: @gone gets it. Called with job_lock held.
+ */
+static void deliver(struct kxfer_session *session, struct kxfer_active_job *job,
+		    struct kxfer_active_job **gone)
+{
+	if (!session->ring) {
+		list_move_tail(&job->session_node, &session->done);
+		return;
+	}
+	list_del(&job->session_node);
+	kxfer_ring_add(session->ring, &job->completion);
+	job->next_spare = *gone;
+	*gone = job;
+}
+
+/*
+ * Show the reader what deliver() wrote. Called with job_lock held, as the last step:
+ * who sees a completion may use again at once what its job used, without that lock.
+ */
+static void show(struct kxfer_session *session, struct kxfer_active_job *gone)
+{
+	struct kxfer_active_job *job;
+	u32 nr = 0;
+
+	while ((job = gone)) {
+		gone = job->next_spare;
+		if (!keep_spare(session, job))
+			kmem_cache_free(job_cache, job);
+		nr++;
+	}
+	kxfer_user_return(session->user, KXFER_SHARE_JOBS, nr);
+	kxfer_ring_publish(session->ring);
+}
+
 static void end_job(struct kxfer_active_job *job, int status, u64 now_ns)
 {
 	job->completion.status = status;
@@ -219,7 +264,7 @@ static void complete_session(struct list_head *jobs, int status, u64 now_ns)
 		list_first_entry(jobs, struct kxfer_active_job, lane_node);
 	struct kxfer_session *session = job->session;
 	const struct kxfer_active_job *first = job;
-	struct kxfer_active_job *next;
+	struct kxfer_active_job *next, *gone = NULL;
 	u32 nr_same = 0, nr = 0;
 
 	spin_lock_bh(&session->job_lock);
@@ -236,12 +281,14 @@ static void complete_session(struct list_head *jobs, int status, u64 now_ns)
 		list_del_init(&job->lane_node);
 		end_job(job, job->status ?: status, now_ns);
 		/* For stop_jobs(): what is in the list of jobs has a lane that exists. */
-		list_move_tail(&job->session_node, &session->done);
+		deliver(session, job, &gone);
 	}
 	release_objects(first, nr_same);
 	kxfer_stat_add(KXFER_STAT_LIVE_JOBS, -(s64)nr);
 	WRITE_ONCE(session->nr_jobs, session->nr_jobs - nr);
 	WRITE_ONCE(session->nr_done, session->nr_done + nr);
+	if (gone)
+		show(session, gone);
 	if (wq_has_sleeper(&session->wait))
 		wake_up(&session->wait);
 	spin_unlock_bh(&session->job_lock);

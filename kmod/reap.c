@@ -3,7 +3,8 @@
  * Reaping: how a session waits for completions, and takes them.
  *
  * A completion belongs to the session until it is stored in user memory; what
- * cannot be stored stays to be reaped again. reap_mutex keeps their order.
+ * cannot be stored stays to be reaped again. reap_mutex keeps their order. With a
+ * completion ring (ring.c) they are only waited for here.
  *
  * Who waits looks for completions first, if the lane of the oldest job in flight
  * lets sessions poll (cq.c), then sleeps. By default the looking tunes itself: it
@@ -23,6 +24,7 @@
 #include "lane.h"
 #include "link.h"
 #include "reap.h"
+#include "ring.h"
 #include "session.h"
 #include "user.h"
 
@@ -221,15 +223,33 @@ int kxfer_reap_store(struct kxfer_session *session, u64 to, u32 max, u32 *stored
 	return ret;
 }
 
+/* With a ring there is nothing to take: wait until so many are unread in it. */
+static int wait_for_ring(struct kxfer_session *session,
+			 const struct kxfer_session_ring *ring, struct kxfer_reap *cmd)
+{
+	int ret;
+
+	if (cmd->__reserved || cmd->nr || cmd->completions || cmd->wait > ring->entries)
+		return -EINVAL;
+	kxfer_ring_look(session);
+	ret = kxfer_reap_wait(session, cmd->wait, cmd->deadline_ns, cmd->flags);
+	kxfer_ring_look(session);
+	cmd->reaped = 0;
+	return ret;
+}
+
 /** kxfer_job_reap() - KXFER_REAP */
 int kxfer_job_reap(struct kxfer_session *session, void *arg)
 {
+	struct kxfer_session_ring *ring = kxfer_ring_of(session);
 	struct kxfer_reap *cmd = arg;
 	int waited, ret;
 
 	ret = kxfer_reap_check_flags(cmd->flags);
 	if (ret)
 		return ret;
+	if (ring)
+		return wait_for_ring(session, ring, cmd);
 	if (cmd->__reserved || !cmd->nr || cmd->nr > KXFER_REAP_MAX || cmd->wait > cmd->nr)
 		return -EINVAL;
 	waited = kxfer_reap_wait(session, cmd->wait, cmd->deadline_ns, cmd->flags);

@@ -5,7 +5,9 @@
  * The end of a session, leaf first, as a proof. It runs when the last reference
  * to the file is gone: no call of it is under way and none comes.
  *  1. Jobs: queued ones end, posted ones are waited for (job.c says how long).
- *     Afterwards nothing uses its targets and regions but exports.
+ *     Afterwards nothing uses its targets and regions but exports, and nothing its
+ *     completion ring, of which no mapping is left: that would be a reference to
+ *     the file.
  *  2. Targets: grants are given back; peers: links lose a user.
  *  3. Exports: withdrawn (export.c). Afterwards no peer reaches its memory, and no
  *     event comes: delivery looks at the export's session under its lock.
@@ -32,6 +34,7 @@
 #include "memory.h"
 #include "reap.h"
 #include "region.h"
+#include "ring.h"
 #include "session.h"
 #include "stats.h"
 #include "target.h"
@@ -90,6 +93,7 @@ struct kxfer_session *kxfer_session_create(void)
 	spin_lock_init(&session->job_lock);
 	INIT_LIST_HEAD(&session->jobs);
 	INIT_LIST_HEAD(&session->done);
+	session->max_jobs = KXFER_MAX_JOBS;
 	init_waitqueue_head(&session->wait);
 	mutex_init(&session->reap_mutex);
 	session->look_ns = KXFER_LOOK_PROBE_NS;
@@ -162,6 +166,7 @@ void kxfer_session_destroy(struct kxfer_session *session)
 	mutex_unlock(&sessions_mutex);
 
 	kxfer_job_end_session(session);
+	kxfer_ring_destroy(session->ring);
 	close_targets(session);
 	close_peers(session);
 	withdraw_exports(session);
@@ -327,6 +332,7 @@ int kxfer_event_reap(struct kxfer_session *session, void *arg)
  */
 static void fill_info(struct kxfer_session *session, struct kxfer_info_session *info)
 {
+	kxfer_ring_look(session);
 	*info = (struct kxfer_info_session) {
 		.id = session->id,
 		.pid = session->pid,

@@ -15,6 +15,7 @@
 struct kxfer_active_job;
 struct kxfer_event;
 struct kxfer_region;
+struct kxfer_session_ring;
 struct kxfer_target;
 struct kxfer_user;
 
@@ -48,11 +49,13 @@ struct kxfer_user;
  * @last_target: of @targets, likewise
  * @pinned_bytes: of its regions
  * @charges: of the rdma cgroup: devices it uses; see charge.c
- * @job_lock: over the next six; bh-safe
+ * @job_lock: over the next eight; bh-safe
  * @jobs: in flight, by kxfer_active_job.session_node
- * @done: ended and not reaped, by the same node
+ * @done: ended and not reaped, by the same node; nothing with a @ring
  * @nr_jobs: length of @jobs
- * @nr_done: length of @done
+ * @nr_done: length of @done, or at most so many are unread in @ring (ring.c)
+ * @max_jobs: of both together
+ * @ring: where completions go, or NULL; set once
  * @spare_jobs: kept for reuse, by kxfer_active_job.next_spare
  * @nr_spare_jobs: how many
  * @wait: for completions, events and the end of jobs
@@ -87,6 +90,8 @@ struct kxfer_session {
 	struct list_head done;
 	u32 nr_jobs;
 	u32 nr_done;
+	u32 max_jobs;
+	struct kxfer_session_ring *ring;
 	struct kxfer_active_job *spare_jobs;
 	u32 nr_spare_jobs;
 	wait_queue_head_t wait;

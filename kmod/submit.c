@@ -26,6 +26,7 @@
 #include "memory.h"
 #include "reap.h"
 #include "region.h"
+#include "ring.h"
 #include "session.h"
 #include "submit.h"
 #include "target.h"
@@ -277,8 +278,10 @@ static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
 	return ret;
 }
 
-static int check_submit(const struct kxfer_submit *cmd)
+static int check_submit(const struct kxfer_submit *cmd,
+			const struct kxfer_session_ring *ring)
 {
+	u32 max_wait = ring ? ring->entries : cmd->nr_completions;
 	int ret = kxfer_reap_check_flags(cmd->flags);
 
 	if (ret)
@@ -287,8 +290,8 @@ static int check_submit(const struct kxfer_submit *cmd)
 	    cmd->stride < sizeof(struct kxfer_job) || cmd->stride > 256 ||
 	    cmd->stride % 8)
 		return -EINVAL;
-	if (cmd->nr_completions > KXFER_REAP_MAX || cmd->wait > cmd->nr_completions ||
-	    (!cmd->completions != !cmd->nr_completions))
+	if (cmd->nr_completions > KXFER_REAP_MAX || cmd->wait > max_wait ||
+	    (!cmd->completions != !cmd->nr_completions) || (ring && cmd->nr_completions))
 		return -EINVAL;
 	return 0;
 }
@@ -296,25 +299,31 @@ static int check_submit(const struct kxfer_submit *cmd)
 /** kxfer_job_submit() - KXFER_SUBMIT */
 int kxfer_job_submit(struct kxfer_session *session, void *arg)
 {
+	struct kxfer_session_ring *ring = kxfer_ring_of(session);
 	struct kxfer_submit *cmd = arg;
 	int ret;
 
-	ret = check_submit(cmd);
+	ret = check_submit(cmd, ring);
 	if (ret)
 		return ret;
 	/* Nothing is accepted that could not be reported: a byte of each page is written. */
 	if (fault_in_writeable(u64_to_user_ptr(cmd->completions),
 			       cmd->nr_completions * sizeof(struct kxfer_completion)))
 		return -EFAULT;
+	if (ring && cmd->wait)
+		kxfer_ring_look(session);
 	ret = accept_jobs(session, cmd);
 	if (!cmd->accepted)
 		return ret;
 	cmd->error = -ret;
 	cmd->reaped = 0;
-	if (cmd->nr_completions) {
-		kxfer_reap_wait(session, cmd->wait, cmd->deadline_ns, cmd->flags);
+	if (!cmd->wait && !cmd->nr_completions)
+		return 0;
+	kxfer_reap_wait(session, cmd->wait, cmd->deadline_ns, cmd->flags);
+	if (ring)
+		kxfer_ring_look(session);
+	else
 		kxfer_reap_store(session, cmd->completions, cmd->nr_completions,
 				 &cmd->reaped);
-	}
 	return 0;
 }

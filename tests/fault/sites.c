@@ -55,6 +55,10 @@ static enum flow home_of(enum site site)
 	case SITE_LISTENER_AFONLY:
 	case SITE_LISTENER_BIND:
 	case SITE_LISTENER_LISTEN:
+	case SITE_RING:
+	case SITE_RING_MEMORY:
+	case SITE_RING_EVENTFD:
+	case SITE_RING_MAP:
 	case SITE_DEBUGFS_RECORDS:
 		return LOCAL;
 	case SITE_DEVICE:

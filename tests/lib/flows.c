@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "fault.h"
 #include "flows.h"
 #include "raw_peer.h"
+#include "ring.h"
 
 #define KIB		1024u
 #define LENGTH		(256 * KIB)
@@ -140,6 +142,19 @@ static int local_list(int fd)
 	return ret < 0 ? ret : read_debugfs("counters") ?: read_debugfs("jobs");
 }
 
+static int local_ring(int fd)
+{
+	int event = eventfd(0, EFD_CLOEXEC), ret;
+	struct kx_ring ring = {};
+
+	if (event < 0)
+		return -errno;
+	ret = kx_ring_open(fd, 64, event, &ring);
+	close(event);
+	kx_ring_unmap(&ring);
+	return ret;
+}
+
 static int run_local(void *context)
 {
 	struct world *world = context;
@@ -151,7 +166,7 @@ static int run_local(void *context)
 	ret = kx_region_add(fd, world->here, LENGTH, KXFER_REGION_F_WRITE, &region);
 	if (!ret)
 		ret = local_export(fd, region) ?: local_listener(fd) ?: local_list(fd) ?:
-		      kx_region_del(fd, region);
+		      local_ring(fd) ?: kx_region_del(fd, region);
 	close(fd);
 	return ret;
 }

@@ -24,6 +24,8 @@ static bool sensible(const char *site, int ret)
 	case ENFILE:
 	case ENOBUFS:
 		return !strcmp(site, FAULT_NTH);
+	case EBADF:
+		return !strcmp(site, "RING_EVENTFD");
 	case ENOMEM:
 	case EIO:
 	case EREMOTEIO:

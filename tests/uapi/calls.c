@@ -36,6 +36,7 @@ union any {
 	struct kxfer_reap reap;
 	struct kxfer_cancel cancel;
 	struct kxfer_event_reap event_reap;
+	struct kxfer_cq_ring cq_ring;
 	char bytes[ROOM];
 };
 
@@ -134,6 +135,11 @@ static void fill_event_reap(union any *any)
 	any->event_reap.nr = 1;
 }
 
+static void fill_cq_ring(union any *any)
+{
+	any->cq_ring.entries = 1;
+}
+
 static void fill_cancel(union any *any)
 {
 	any->cancel.user_data = NO_ID;
@@ -195,6 +201,8 @@ CALL(reap, KXFER_REAP, kxfer_reap, fill_reap, 0, .results = true);
 CALL(cancel, KXFER_CANCEL, kxfer_cancel, fill_cancel, -ENOENT, .results = true);
 CALL(event_reap, KXFER_EVENT_REAP, kxfer_event_reap, fill_event_reap, 0,
      .results = true);
+CALL(cq_ring, KXFER_CQ_RING, kxfer_cq_ring, fill_cq_ring, 0,
+     .results = true, .shows = "live_rings");
 
 FIXTURE_SETUP(call)
 {
@@ -364,7 +372,7 @@ TEST_F(session, knows_no_other_number)
 	struct kxfer_nop cmd = { .size = sizeof(cmd) };
 	unsigned int nr;
 
-	for (nr = 0x34; nr <= 0xff; nr++)
+	for (nr = 0x35; nr <= 0xff; nr++)
 		EXPECT_EQ(-ENOTTY, kx_call(self->fd, _IO(KXFER_TYPE, nr), &cmd));
 	EXPECT_EQ(-ENOTTY, kx_call(self->fd, _IO(KXFER_TYPE, 0x03), &cmd));
 	EXPECT_EQ(-ENOTTY, kx_call(self->fd, _IO(KXFER_TYPE, 0x0f), &cmd));

@@ -419,6 +419,29 @@ TEST(layout_of_event_reap)
 	SIZE(kxfer_event_reap, 32);
 }
 
+TEST(layout_of_cq_ring)
+{
+	MEMBER(kxfer_cq_ring, size, 0);
+	MEMBER(kxfer_cq_ring, flags, 4);
+	MEMBER(kxfer_cq_ring, entries, 8);
+	MEMBER(kxfer_cq_ring, eventfd, 12);
+	MEMBER(kxfer_cq_ring, offset, 16);
+	MEMBER(kxfer_cq_ring, bytes, 24);
+	SIZE(kxfer_cq_ring, 32);
+}
+
+TEST(layout_of_ring)
+{
+	MEMBER(kxfer_ring, head, 0);
+	MEMBER(kxfer_ring, __reserved, 4);
+	MEMBER(kxfer_ring, tail, 64);
+	MEMBER(kxfer_ring, __reserved1, 68);
+	MEMBER(kxfer_ring, mask, 128);
+	MEMBER(kxfer_ring, entries, 132);
+	MEMBER(kxfer_ring, __reserved2, 136);
+	SIZE(kxfer_ring, 192);
+}
+
 TEST(numbers_of_calls)
 {
 	EXPECT_EQ(0xbd00, KXFER_QUERY);
@@ -441,6 +464,7 @@ TEST(numbers_of_calls)
 	EXPECT_EQ(0xbd31, KXFER_REAP);
 	EXPECT_EQ(0xbd32, KXFER_CANCEL);
 	EXPECT_EQ(0xbd33, KXFER_EVENT_REAP);
+	EXPECT_EQ(0xbd34, KXFER_CQ_RING);
 }
 
 TEST_HARNESS_MAIN

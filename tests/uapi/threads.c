@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Several threads submit to one session and reap from it: each user_data comes back
- * once, whoever takes it. For KCSAN these are the calls that meet most often.
+ * Several threads submit to one session and reap from it, or one of them reads its
+ * completion ring: each user_data comes back once, whoever takes it. For KCSAN these
+ * are the calls that meet most often.
+ *
+ * The ring's reader proves the order in memory: it takes completions while the kernel
+ * writes others, without a call, and leaves nonsense in each slot that it has read. A
+ * completion that is read before it was written, or written over before it was read,
+ * is nonsense, or is there twice.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,11 +18,13 @@
 #include "baseline.h"
 #include "kselftest_harness.h"
 #include "kxfer_test.h"
+#include "ring.h"
 
 #define NR_SUBMITTERS	2
 #define NR_REAPERS	2
 #define BATCH		16
 #define LENGTH		4096
+#define RING_ENTRIES	64	/* wraps around often, and is full at times */
 #define RUN_MS		3000
 #define MAX_JOBS	(1u << 20)	/* ends a run on a fast machine earlier */
 
@@ -30,6 +39,7 @@
 FIXTURE(threads)
 {
 	struct kx_pair pair;
+	struct kx_ring ring;
 	bool kcsan;
 	_Atomic uint8_t *seen;		/* by user_data: how often */
 	atomic_uint next;		/* user_data */
@@ -114,36 +124,74 @@ static void *submit_batches(void *argument)
 	return NULL;
 }
 
+/* Is that the completion of the job that fill_batch() made? */
+static void look_at(struct _test_data_threads *self, const struct kxfer_completion *done)
+{
+	bool read = done->user_data % BATCH % 4 == 0;
+
+	if (done->status)
+		note_error(self, done->status);
+	else if (done->user_data >= MAX_JOBS)
+		note_error(self, -ERANGE);
+	else if (done->op != (read ? KXFER_OP_READ : KXFER_OP_NOP) ||
+		 done->bytes != (read ? 64 : 0) || done->completed_ns < done->submitted_ns)
+		note_error(self, -EPROTO);
+	else
+		atomic_fetch_add(&self->seen[done->user_data], 1);
+}
+
+static bool more_to_come(struct _test_data_threads *self)
+{
+	return !self->error && (!self->all_submitted || self->nr_reaped < self->nr_accepted);
+}
+
 static void *reap_all(void *argument)
 {
 	struct _test_data_threads *self = argument;
 	struct kxfer_completion done[BATCH];
 	int i, n;
 
-	while (!self->error && (!self->all_submitted || self->nr_reaped < self->nr_accepted)) {
+	while (more_to_come(self)) {
 		n = kx_reap(self->pair.client, done, BATCH, 1, KX_TIMEOUT_MS);
 		if (n < 0)
 			note_error(self, n);
-		for (i = 0; i < n; i++) {
-			if (done[i].status)
-				note_error(self, done[i].status);
-			if (done[i].user_data >= MAX_JOBS)
-				note_error(self, -ERANGE);
-			else
-				atomic_fetch_add(&self->seen[done[i].user_data], 1);
-		}
+		for (i = 0; i < n; i++)
+			look_at(self, &done[i]);
 		atomic_fetch_add(&self->nr_reaped, n > 0 ? n : 0);
 	}
 	return NULL;
 }
 
-TEST_F_TIMEOUT(threads, of_a_session_see_each_completion_once, 60)
+static void *read_ring(void *argument)
 {
-	pthread_t submitters[NR_SUBMITTERS], reapers[NR_REAPERS];
+	struct _test_data_threads *self = argument;
+	struct kxfer_completion done[BATCH];
+	uint64_t last_ns = kx_now_ns();
+	int i, n;
+
+	while (more_to_come(self)) {
+		n = kx_ring_take(&self->ring, done, BATCH);
+		for (i = 0; i < n; i++)
+			look_at(self, &done[i]);
+		atomic_fetch_add(&self->nr_reaped, n);
+		if (n)
+			last_ns = kx_now_ns();
+		else if (kx_now_ns() - last_ns > KX_TIMEOUT_MS * 1000000ull)
+			note_error(self, -ETIMEDOUT);
+		else
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void run_threads(struct __test_metadata *_metadata, struct _test_data_threads *self,
+			void *(*take)(void *), uint32_t nr_takers)
+{
+	pthread_t submitters[NR_SUBMITTERS], takers[NR_REAPERS];
 	uint32_t i, accepted;
 
-	for (i = 0; i < NR_REAPERS; i++)
-		ASSERT_EQ(0, pthread_create(&reapers[i], NULL, reap_all, self));
+	for (i = 0; i < nr_takers; i++)
+		ASSERT_EQ(0, pthread_create(&takers[i], NULL, take, self));
 	for (i = 0; i < NR_SUBMITTERS; i++)
 		ASSERT_EQ(0, pthread_create(&submitters[i], NULL, submit_batches, self));
 	kx_wait_until(self->error || self->next >= MAX_JOBS,
@@ -152,8 +200,8 @@ TEST_F_TIMEOUT(threads, of_a_session_see_each_completion_once, 60)
 	for (i = 0; i < NR_SUBMITTERS; i++)
 		pthread_join(submitters[i], NULL);
 	self->all_submitted = true;
-	for (i = 0; i < NR_REAPERS; i++)
-		pthread_join(reapers[i], NULL);
+	for (i = 0; i < nr_takers; i++)
+		pthread_join(takers[i], NULL);
 
 	accepted = self->nr_accepted;
 	TH_LOG("%u jobs", accepted);
@@ -162,6 +210,19 @@ TEST_F_TIMEOUT(threads, of_a_session_see_each_completion_once, 60)
 	EXPECT_EQ(accepted, self->nr_reaped);
 	for (i = 0; i < MAX_JOBS; i++)
 		ASSERT_EQ(i < accepted, self->seen[i]);
+}
+
+TEST_F_TIMEOUT(threads, of_a_session_see_each_completion_once, 60)
+{
+	run_threads(_metadata, self, reap_all, NR_REAPERS);
+}
+
+TEST_F_TIMEOUT(threads, see_each_completion_once_in_the_ring, 60)
+{
+	test_cmd_ring_open(self->pair.client, RING_ENTRIES, KX_NO_EVENTFD, &self->ring);
+	run_threads(_metadata, self, read_ring, 1);
+	EXPECT_EQ(self->nr_accepted, self->ring.shared->tail);
+	kx_ring_unmap(&self->ring);
 }
 
 TEST_HARNESS_MAIN

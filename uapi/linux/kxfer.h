@@ -38,8 +38,10 @@
  *  - EOVERFLOW: offset plus length, or address plus length, wraps around
  *  - ERANGE: outside the region or the target
  *  - ENOENT: no such id, or no such export
- *  - EBUSY: in use: jobs are in flight on it or an export is made of it
- *  - EEXIST: the name is taken on this node
+ *  - EBUSY: in use: jobs are in flight on it or an export is made of it; the session
+ *    has jobs in flight or completions to reap
+ *  - EBADF: no file is open under the number given
+ *  - EEXIST: the name is taken on this node, or the session has a ring already
  *  - EADDRINUSE, EADDRNOTAVAIL: of the address to listen on or to connect from
  *  - EPERM: needs a capability that the caller lacks
  *  - EACCES: refused: by the rules of the export, by the peer's listener, or a
@@ -51,7 +53,7 @@
  *    caller's uid has of exports, links, targets or jobs (CAP_SYS_RESOURCE goes
  *    beyond shares)
  *  - EMFILE: too many sessions, of the node or of the caller's uid
- *  - EAGAIN: the session's job queue is full; reap and submit again
+ *  - EAGAIN: the session's job queue is full; reap, or read the ring, and submit again
  *  - EINTR: a signal came before anything was done
  *  - ETIMEDOUT: no answer in the time given
  *  - EHOSTUNREACH: no RDMA device or route leads to the peer
@@ -106,6 +108,7 @@ enum {
 	KXFER_CMD_REAP		= 0x31,
 	KXFER_CMD_CANCEL	= 0x32,
 	KXFER_CMD_EVENT_REAP	= 0x33,
+	KXFER_CMD_CQ_RING	= 0x34,
 };
 
 /**
@@ -164,6 +167,7 @@ struct kxfer_query {
 
 #define KXFER_FEATURE_NOTIFY	(1ULL << 0)	/* jobs of KXFER_OP_NOTIFY */
 #define KXFER_FEATURE_IPV6	(1ULL << 1)
+#define KXFER_FEATURE_CQ_RING	(1ULL << 2)
 
 #define KXFER_QUERY		_IO(KXFER_TYPE, KXFER_CMD_QUERY)
 
@@ -444,7 +448,7 @@ struct kxfer_info_lane {
  * @nr_peers: peers
  * @nr_targets: targets
  * @nr_jobs: jobs in flight
- * @nr_done: completions not yet reaped
+ * @nr_done: completions not yet reaped, or unread in the ring
  * @pinned_bytes: memory pinned
  */
 struct kxfer_info_session {
@@ -895,7 +899,9 @@ struct kxfer_completion {
  *	multiple of 8; what the module does not know has to be zero
  * @completions: array of struct kxfer_completion, or 0
  * @nr_completions: room there, at most 4096
- * @wait: wait for so many completions, at most @nr_completions; 0: do not wait
+ * @wait: wait for so many completions, at most @nr_completions; 0: do not wait. With
+ *	a ring, until so many are unread there, at most its entries; @completions and
+ *	@nr_completions are 0 then
  * @deadline_ns: CLOCK_MONOTONIC, end of the waiting; 0: no end
  * @accepted: out: jobs accepted, from the first on
  * @reaped: out: completions stored
@@ -937,6 +943,10 @@ struct kxfer_submit {
  * @__reserved: must be 0
  *
  * poll(2) says POLLIN while there is something to take.
+ *
+ * With a ring there is nothing to take: @completions and @nr are 0, and REAP waits until
+ * @wait completions are unread in the ring, at most its entries. Those that another
+ * thread reads meanwhile count. ETIMEDOUT and EINTR if they did not come.
  */
 struct kxfer_reap {
 	__u32 size;
@@ -1024,5 +1034,71 @@ struct kxfer_event_reap {
 };
 
 #define KXFER_EVENT_REAP	_IO(KXFER_TYPE, KXFER_CMD_EVENT_REAP)
+
+/* @eventfd is signalled. */
+#define KXFER_CQ_RING_F_EVENTFD	(1U << 0)
+#define KXFER_CQ_RING_F_ALL	KXFER_CQ_RING_F_EVENTFD
+
+/**
+ * struct kxfer_cq_ring - have completions land in shared memory (KXFER_CQ_RING)
+ * @size: sizeof(struct kxfer_cq_ring)
+ * @flags: KXFER_CQ_RING_F_*
+ * @entries: completions that the ring holds: a power of two, 1 to @max_jobs of struct
+ *	kxfer_query
+ * @eventfd: descriptor of an eventfd(2), or 0; EBADF, EINVAL if it is none. It may be
+ *	closed afterwards
+ * @offset: out: for mmap(2)
+ * @bytes: out: for mmap(2)
+ *
+ * From now on every completion of the session goes into the ring, which begins with
+ * struct kxfer_ring, and none is left for SUBMIT and REAP to store. A job is accepted
+ * only if its completion has room: EAGAIN while jobs in flight and completions unread
+ * are @entries. EBUSY while jobs are in flight or completions not reaped; EEXIST: there
+ * is a ring. It stays as long as the session.
+ *
+ * mmap(2) takes @bytes at @offset, MAP_SHARED, not PROT_EXEC, any number of times. A
+ * mapping is not inherited by fork(2), and is a reference to the open file as a
+ * duplicated descriptor is: the session ends when it is unmapped too.
+ *
+ * The eventfd is signalled when completions come while none before them is unread.
+ * Who waits for it: see struct kxfer_ring.
+ */
+struct kxfer_cq_ring {
+	__u32 size;
+	__u32 flags;
+	__u32 entries;
+	__s32 eventfd;
+	__aligned_u64 offset;
+	__aligned_u64 bytes;
+};
+
+#define KXFER_CQ_RING		_IO(KXFER_TYPE, KXFER_CMD_CQ_RING)
+
+/**
+ * struct kxfer_ring - what a ring begins with; struct kxfer_completion[@entries] follows
+ * @head: completions read since the ring was made, modulo 2^32; the reader writes it
+ * @__reserved: keeps what different CPUs write in different cache lines
+ * @tail: completions written since then; the kernel writes it, and does not read it
+ * @__reserved1: likewise
+ * @mask: @entries - 1
+ * @entries: as asked for
+ * @__reserved2: likewise
+ *
+ * Completion n is at index n & @mask. To read: load @tail with acquire; read from @head
+ * up to it; store @head with release. A full barrier between the store of @head and the
+ * load of @tail that finds nothing has to precede sleeping on the eventfd; poll(2) on
+ * the session needs none.
+ *
+ * A @head that goes backwards or beyond @tail counts for nothing.
+ */
+struct kxfer_ring {
+	__u32 head;
+	__u32 __reserved[15];
+	__u32 tail;
+	__u32 __reserved1[15];
+	__u32 mask;
+	__u32 entries;
+	__u32 __reserved2[14];
+};
 
 #endif /* _UAPI_LINUX_KXFER_H */

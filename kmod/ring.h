@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The completion ring of a session. See ring.c. */
+#ifndef KXFER_RING_H
+#define KXFER_RING_H
+
+#include <linux/kxfer.h>
+#include <linux/types.h>
+
+struct eventfd_ctx;
+struct kxfer_session;
+struct vm_area_struct;
+
+/**
+ * struct kxfer_session_ring - the completion ring of a session
+ * @shared: what the reader has mapped; @bytes of vmalloc memory
+ * @slots: of the completions, in @shared
+ * @entries: how many; a power of two
+ * @tail: completions written; what @shared says of it is for the reader
+ * @published: of those, what @shared says
+ * @bytes: whole pages
+ * @eventfd: to tell of completions, or NULL
+ */
+struct kxfer_session_ring {
+	struct kxfer_ring *shared;
+	struct kxfer_completion *slots;
+	u32 entries;
+	u32 tail;
+	u32 published;
+	u64 bytes;
+	struct eventfd_ctx *eventfd;
+};
+
+int kxfer_ring_create(struct kxfer_session *session, void *arg);
+struct kxfer_session_ring *kxfer_ring_of(struct kxfer_session *session);
+void kxfer_ring_destroy(struct kxfer_session_ring *ring);
+int kxfer_ring_mmap(struct kxfer_session *session, struct vm_area_struct *vma);
+void kxfer_ring_add(struct kxfer_session_ring *ring,
+		    const struct kxfer_completion *completion);
+void kxfer_ring_publish(struct kxfer_session_ring *ring);
+u32 kxfer_ring_room(struct kxfer_session *session, u32 want);
+void kxfer_ring_look(struct kxfer_session *session);
+void kxfer_ring_look_locked(struct kxfer_session *session);
+
+#endif /* KXFER_RING_H */

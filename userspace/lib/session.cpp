@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 const char* kxfer_library_version(void) { return KXFER_VERSION; }
@@ -27,7 +28,7 @@ int kxfer_session_open(const char* path, kxfer_session** session) {
     const int saved = errno;
     auto* opened = static_cast<kxfer_session*>(malloc(sizeof(kxfer_session)));
     if (!opened) return -ENOMEM;
-    opened->wait_flags = 0;
+    *opened = {};
     opened->fd = open(path ? path : KXFER_DEVICE_PATH, O_RDWR | O_CLOEXEC);
     int ret = opened->fd < 0 ? -errno : 0;
     errno = saved;
@@ -42,6 +43,8 @@ int kxfer_session_open(const char* path, kxfer_session** session) {
 
 void kxfer_session_close(kxfer_session* session) {
     if (!session) return;
+    // A mapping would keep the file open.
+    if (session->ring) munmap(session->ring, session->ring_bytes);
     if (session->fd >= 0) close(session->fd);
     free(session);
 }

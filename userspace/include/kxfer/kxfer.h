@@ -238,6 +238,33 @@ int kxfer_completion_reap(struct kxfer_session* session, struct kxfer_completion
                           uint32_t wait, uint64_t deadline_ns);
 
 /*
+ * Completions in memory shared with the kernel, so that taking them needs no call. Has
+ * to be opened before the first job, and stays until the session is closed: from then
+ * on completions are in the ring alone. kxfer_completion_reap() and kxfer_job_run()
+ * fail with -EINVAL, as does kxfer_job_submit_wait() with room for completions; with
+ * `wait` it waits until so many are unread in the ring. A job that would have no room
+ * there is refused with -EAGAIN.
+ *
+ * entries: a power of two, at most max_jobs of struct kxfer_query. eventfd: -1, or an
+ * eventfd(2) that is told when a completion comes into a ring in which none is unread.
+ * -EBUSY: jobs in flight or completions not taken; -EEXIST: it is open.
+ */
+int kxfer_ring_open(struct kxfer_session* session, uint32_t entries, int eventfd);
+
+/*
+ * Takes up to nr completions from the ring, without a call, and returns how many. Any
+ * number of threads may do so at once. 0: there are none, and the thread may go to sleep
+ * on the eventfd or in poll(2).
+ */
+uint32_t kxfer_ring_take(struct kxfer_session* session, struct kxfer_completion* completions, uint32_t nr);
+
+/*
+ * Waits until so many completions are unread in the ring, or no job is in flight any
+ * more. -ETIMEDOUT: the deadline passed; -EINTR.
+ */
+int kxfer_ring_wait(struct kxfer_session* session, uint32_t wait, uint64_t deadline_ns);
+
+/*
  * Submits one job and waits for its completion; returns its status, and the
  * whole completion if that is not NULL. For sessions that have no other job
  * in flight: a completion of another job would be taken for this one. A

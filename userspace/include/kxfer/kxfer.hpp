@@ -413,6 +413,25 @@ class Session {
         return reap(room, 0, Deadline::never());
     }
 
+    // Completions come into shared memory from now on; see kxfer_ring_open().
+    Expected<void> open_ring(uint32_t entries, int eventfd = -1) {
+        const int ret = kxfer_ring_open(get(), entries, eventfd);
+        if (ret < 0) return fail("cannot open a ring of entries:", std::to_string(entries), ret);
+        return {};
+    }
+
+    // Those in the ring, without a call. Returns the part of `room` that was filled.
+    std::span<const Completion> take(std::span<Completion> room) {
+        return room.first(kxfer_ring_take(get(), room.data(), static_cast<uint32_t>(room.size())));
+    }
+
+    // Until so many are unread in the ring.
+    Expected<void> wait(uint32_t completions, Deadline deadline) {
+        const int ret = kxfer_ring_wait(get(), completions, deadline.ns());
+        if (ret < 0) return fail("cannot wait for", "completions", ret);
+        return {};
+    }
+
     Expected<std::span<const kxfer_event>> take_events(std::span<kxfer_event> room, bool wait,
                                                        Deadline deadline) {
         const int ret = kxfer_event_take(get(), room.data(), static_cast<uint32_t>(room.size()), wait ? 1 : 0,

@@ -92,6 +92,12 @@ test_each_way_to_wait_is_used_and_named() {
 	done
 }
 
+test_a_ring_is_used_and_named() {
+	expect 0 kxfer --json compare $quick --op read,write --size 64 --ring
+	expect_json .ring true
+	expect_json '.waiting_job | test("ring")' true
+}
+
 test_to_poll_takes_a_polled_context() {
 	expect 2 kxfer --json compare --context softirq --poll always
 	expect_error_json '.hint | test("polled")' true

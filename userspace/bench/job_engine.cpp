@@ -37,6 +37,8 @@ tl::expected<std::unique_ptr<JobEngine>, Error> JobEngine::connect(const JobOpti
 
 tl::expected<void, Error> JobEngine::open(const Memory& memory) {
     if (auto set = session_.set_wait(options_.wait_flags); !set) return tl::unexpected(set.error());
+    if (options_.ring)
+        if (auto opened = session_.open_ring(max_completions); !opened) return tl::unexpected(opened.error());
     auto region = session_.add_region(memory.bytes(), KXFER_REGION_F_WRITE);
     if (!region) {
         region.error().hint = "raise the limit of locked memory: ulimit -l unlimited";
@@ -142,10 +144,12 @@ tl::expected<unsigned, Error> JobEngine::submit(std::span<const Transfer> transf
     }
     args.jobs = reinterpret_cast<uintptr_t>(jobs_.data());
     args.nr_jobs = static_cast<uint32_t>(jobs_.size());
-    args.completions = reinterpret_cast<uintptr_t>(completions_.data());
-    // No more room than can be filled: the kernel looks at all of it.
     in_flight_ += args.nr_jobs;
-    args.nr_completions = std::min(in_flight_, max_completions);
+    if (!options_.ring) {
+        args.completions = reinterpret_cast<uintptr_t>(completions_.data());
+        // No more room than can be filled: the kernel looks at all of it.
+        args.nr_completions = std::min(in_flight_, max_completions);
+    }
     args.wait = wait;
     args.deadline_ns = wait ? Deadline(options_.timeout).ns() : 0;
     const int ret = kxfer_job_submit_wait(session_.get(), &args);
@@ -154,13 +158,22 @@ tl::expected<unsigned, Error> JobEngine::submit(std::span<const Transfer> transf
         return tl::unexpected(
             Error(fmt::format("only {} of {} jobs were accepted for", args.accepted, jobs_.size()), peer_,
                   static_cast<int>(args.error)));
-    if (auto fine = check(args.reaped); !fine) return tl::unexpected(fine.error());
-    in_flight_ -= args.reaped;
-    return args.reaped;
+    const auto taken =
+        options_.ring ? static_cast<unsigned>(session_.take(completions_).size()) : args.reaped;
+    if (auto fine = check(taken); !fine) return tl::unexpected(fine.error());
+    in_flight_ -= taken;
+    return taken;
+}
+
+// What a REAP gives, or what is in the ring after one that waited.
+tl::expected<std::span<const Completion>, Error> JobEngine::take(unsigned wait) {
+    if (!options_.ring) return session_.reap(completions_, wait, options_.timeout);
+    if (auto waited = session_.wait(wait, options_.timeout); !waited) return tl::unexpected(waited.error());
+    return session_.take(completions_);
 }
 
 tl::expected<unsigned, Error> JobEngine::reap(unsigned wait) {
-    const auto reaped = session_.reap(completions_, wait, options_.timeout);
+    const auto reaped = take(wait);
 
     if (!reaped && reaped.error().number == EINTR) return 0;
     if (!reaped)

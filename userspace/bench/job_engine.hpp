@@ -2,7 +2,7 @@
 //
 // The kernel side of every comparison: READ and WRITE jobs through /dev/kxfer.
 // A step is one SUBMIT that also waits for completions; the thread sleeps in
-// the kernel while it waits.
+// the kernel while it waits. With a ring it finds the completions there afterwards.
 #pragma once
 
 #include <chrono>
@@ -23,6 +23,7 @@ struct JobOptions {
     std::string export_name; // at least as long as the memory
     uint32_t context = KXFER_CONTEXT_POLLED;
     uint32_t wait_flags = 0; // KXFER_WAIT_F_*
+    bool ring = false;       // completions come into shared memory
     bool writable = true;    // ask for an export that may be written
     std::chrono::milliseconds timeout{10000};
 };
@@ -46,6 +47,7 @@ class JobEngine : public Engine {
     tl::expected<void, Error> open(const Memory& memory);
     tl::expected<void, Error> find_limits();
     tl::expected<unsigned, Error> submit(std::span<const Transfer> transfers, unsigned wait);
+    tl::expected<std::span<const Completion>, Error> take(unsigned wait);
     tl::expected<unsigned, Error> reap(unsigned wait);
     tl::expected<void, Error> check(unsigned count) const;
 

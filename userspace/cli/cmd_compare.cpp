@@ -47,6 +47,7 @@ struct CompareOptions {
     std::string context = "polled";
     std::string poll = "adaptive";
     std::string export_name = "compare";
+    bool ring = false;
     unsigned depth = 0; // 0: as deep as sensible
     unsigned batch = 0; // 0: a quarter of the depth, at most default_batch
     unsigned rounds = 5;
@@ -178,6 +179,7 @@ tl::expected<std::unique_ptr<bench::JobEngine>, Failure> connect_job(const Compa
     job.device = options.common.device;
     job.context = contexts.at(options.context);
     job.wait_flags = waits.at(options.poll);
+    job.ring = options.ring;
     job.timeout = options.common.timeout();
     job.export_name = options.peer_given ? options.export_name : fmt::format("compare-{}", getpid());
     job.writable = options.writes() || !options.peer_given;
@@ -329,6 +331,7 @@ Result run_compare(const CompareOptions& options, Context& context) {
                                       : options.peer.text();
     report.context = options.wants("job") ? options.context : "";
     report.poll = options.poll;
+    report.ring = options.ring;
     report.plan = {options.rounds, options.count,
                    std::chrono::nanoseconds(static_cast<int64_t>(options.seconds * 1e9)), interrupted};
     report.parameters = bench->engines.front()->parameters(workloads.front());
@@ -419,6 +422,7 @@ void setup_compare(CLI::App& app, Program& program) {
                     "how a job's caller waits: adaptive (default), always or "
                     "never polling")
         ->check(CLI::IsMember({"adaptive", "always", "never"}));
+    command.add_flag("--ring", options->ring, "a job's completions come into memory shared with the kernel");
     command
         .add_option("--export", options->export_name,
                     "export of the peer that is read and overwritten "

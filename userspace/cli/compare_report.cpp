@@ -219,11 +219,14 @@ void add_parameters(Record& record, const CompareReport& report) {
     for (const auto& engine :
          report.cells.empty() ? std::vector<bench::EngineResult>{} : report.cells.front().engines)
         record.add("waiting_" + engine.engine,
-                   engine.engine == "job" ? job_waiting(report) : std::string("polls the CQ"),
+                   engine.engine == "job"
+                       ? job_waiting(report) + (report.ring ? "; takes completions from a ring" : "")
+                       : std::string("polls the CQ"),
                    Show::everywhere, engine.engine);
     if (!report.context.empty()) {
         record.add("completion_context", report.context, Show::json_only);
         if (report.context == "polled") record.add("poll", report.poll, Show::json_only);
+        record.add("ring", report.ring, Show::json_only);
     }
     record.add("rounds", report.plan.rounds, Show::everywhere, "rounds of A B B A")
         .add("operations_per_block", report.plan.count, Show::json_only)

@@ -21,6 +21,7 @@ struct CompareReport {
     std::string peer;
     std::string context; // of the job engine's completions; empty without it
     std::string poll;    // adaptive, always or never, in context polled
+    bool ring = false;   // the job's completions come into shared memory
     std::string module_version;
     bench::Plan plan;
     std::chrono::milliseconds timeout{};

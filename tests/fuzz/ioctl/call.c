@@ -44,6 +44,7 @@ union any {
 	struct kxfer_reap reap;
 	struct kxfer_cancel cancel;
 	struct kxfer_event_reap event_reap;
+	struct kxfer_cq_ring cq_ring;
 	uint32_t size;
 	uint8_t bytes[8192];
 };
@@ -142,11 +143,12 @@ static bool results_seen(const struct op *op)
 	return op->spoil < SPOIL_ARG_HOLE || op->spoil > SPOIL_ARG_CUT;
 }
 
-/* May jobs be accepted or reaped without our seeing how many? */
+/* May jobs be accepted or reaped without our seeing how many, or where? */
 static bool effects_hidden(const struct op *op)
 {
 	return (op->kind == OP_SUBMIT && op->spoil == SPOIL_FLIP) ||
-	       ((op->kind == OP_SUBMIT || op->kind == OP_REAP) && !results_seen(op));
+	       ((op->kind == OP_SUBMIT || op->kind == OP_REAP || op->kind == OP_CQ_RING) &&
+		!results_seen(op));
 }
 
 /* ---- memory and exports ---- */
@@ -577,6 +579,12 @@ static void build_submit(struct doing *doing)
 	cmd->jobs = inner(doing, jobs, cmd->nr_jobs * cmd->stride, true);
 	if (one_in(doing, 3))
 		return;
+	if (doing->session->ring && !one_in(doing, 8)) {
+		cmd->flags = draw_wait_flags(doing);
+		cmd->wait = below(doing, 16);
+		cmd->deadline_ns = draw_deadline(doing, 4);
+		return;
+	}
 	cmd->nr_completions = 1 + below(doing, 300);
 	cmd->completions = one_in(doing, 2) ? (uintptr_t)doing->actor->room :
 			   inner(doing, doing->actor->room, 4096, false);
@@ -649,6 +657,13 @@ static void build_reap(struct doing *doing)
 		.nr = one_in(doing, 64) ? below(doing, 5000) : 1 + below(doing, 100),
 	};
 	cmd->completions = inner(doing, doing->actor->room, 4096, false);
+	if (doing->session->ring && !one_in(doing, 8)) {
+		cmd->completions = 0;
+		cmd->nr = 0;
+		cmd->wait = below(doing, 16);
+		cmd->deadline_ns = draw_deadline(doing, 4);
+		return;
+	}
 	if (one_in(doing, 2))
 		return;
 	cmd->flags = draw_wait_flags(doing);
@@ -689,6 +704,27 @@ static void build_event_reap(struct doing *doing)
 	cmd->events = inner(doing, doing->actor->room, 4096, false);
 }
 
+static void build_cq_ring(struct doing *doing)
+{
+	doing->any.cq_ring = (struct kxfer_cq_ring) {
+		.size = sizeof(doing->any.cq_ring),
+		.entries = one_in(doing, 16) ? below(doing, 10000) : 1u << below(doing, 13),
+	};
+	if (one_in(doing, 4)) {
+		doing->any.cq_ring.flags = KXFER_CQ_RING_F_EVENTFD;
+		doing->any.cq_ring.eventfd = one_in(doing, 8) ? (int)below(doing, 1000) :
+					     model->eventfd;
+	}
+}
+
+static void done_cq_ring(struct doing *doing)
+{
+	const struct kxfer_cq_ring *cmd = &doing->any.cq_ring;
+
+	if (results_seen(doing->op))
+		model_map_ring(doing->number, cmd->offset, cmd->bytes);
+}
+
 /* Random bytes under a number of ours or of nobody. */
 static void build_raw(struct doing *doing)
 {
@@ -727,6 +763,7 @@ static const struct call {
 	CALL(REAP, reap, build_reap, done_reap),
 	CALL(CANCEL, cancel, build_cancel, NULL),
 	CALL(EVENT_REAP, event_reap, build_event_reap, NULL),
+	CALL(CQ_RING, cq_ring, build_cq_ring, done_cq_ring),
 	[OP_RAW] = { 0, 256, build_raw, NULL },
 };
 

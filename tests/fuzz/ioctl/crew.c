@@ -135,6 +135,9 @@ static void do_op(struct actor *actor, const struct op *op)
 	case OP_POLL:
 		look(op);
 		break;
+	case OP_READ_RING:
+		model_read_ring(op->session, op->args[0], op->args[1]);
+		break;
 	case OP_REMAP:
 		memory_remap(&actor->random, MEMORY_RACING + op->args[0] % MEMORY_NR_RACING);
 		break;

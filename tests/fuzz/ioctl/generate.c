@@ -36,7 +36,8 @@ static const struct weight {
 	{ OP_PEER_OPEN, 30 }, { OP_PEER_CLOSE, 10 }, { OP_PEER_LIST, 12 },
 	{ OP_TARGET_OPEN, 50 }, { OP_TARGET_CLOSE, 20 }, { OP_TARGET_INFO, 20 },
 	{ OP_QUERY, 10 }, { OP_NOP, 10 }, { OP_INFO, 40 }, { OP_RAW, 10 },
-	{ OP_OPEN, 8 }, { OP_CLOSE, 6 }, { OP_POLL, 15 }, { OP_REMAP, 25 }, { OP_FORK, 5 },
+	{ OP_OPEN, 8 }, { OP_CLOSE, 6 }, { OP_POLL, 15 }, { OP_CQ_RING, 12 },
+	{ OP_READ_RING, 60 }, { OP_REMAP, 25 }, { OP_FORK, 5 },
 };
 
 static enum op_kind draw_kind(struct random *random)

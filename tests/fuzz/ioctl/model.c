@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -28,7 +29,8 @@ int model_make(void)
 	if (memory == MAP_FAILED)
 		return -errno;
 	model = memory;
-	return 0;
+	model->eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return model->eventfd < 0 ? -errno : 0;
 }
 
 /** model_reset() - before a sequence */
@@ -36,6 +38,61 @@ void model_reset(void)
 {
 	memset(model->sessions, 0, sizeof(model->sessions));
 	memset(model->listeners, 0, sizeof(model->listeners));
+}
+
+/* With files held. A mapping would keep the session open. */
+static void unmap_ring(struct model_session *s)
+{
+	if (s->ring)
+		munmap(s->ring, s->ring_bytes);
+	s->ring = NULL;
+}
+
+/** model_map_ring() - a session has a ring, if it is the same session still */
+void model_map_ring(uint32_t session, uint64_t offset, uint64_t bytes)
+{
+	struct model_session *s = &model->sessions[session];
+	void *shared;
+
+	pthread_mutex_lock(&files);
+	shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, MODEL_FD + session,
+		      offset);
+	if (shared != MAP_FAILED && s->ring) {
+		munmap(shared, bytes);
+	} else if (shared != MAP_FAILED) {
+		s->ring_bytes = bytes;
+		s->ring = shared;
+	}
+	pthread_mutex_unlock(&files);
+}
+
+/**
+ * model_read_ring() - a reader moves head, or scribbles
+ * @how: what it does
+ * @head: where to, if it lies
+ *
+ * It leaves tail alone, by which jobs are counted in the end.
+ */
+void model_read_ring(uint32_t session, uint32_t how, uint32_t head)
+{
+	struct model_session *s = &model->sessions[session];
+	struct kxfer_ring *ring;
+
+	pthread_mutex_lock(&files);
+	ring = s->ring;
+	if (!ring)
+		goto out;
+	if (how % 16 == 0)
+		__atomic_store_n(&ring->head, head, __ATOMIC_RELEASE);
+	else if (how % 16 == 1)
+		memset(ring + 1, head, s->ring_bytes - sizeof(*ring));
+	else if (how % 16 < 6)
+		__atomic_store_n(&ring->head, ring->head + 1, __ATOMIC_RELEASE);
+	else
+		__atomic_store_n(&ring->head, __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE),
+				 __ATOMIC_RELEASE);
+out:
+	pthread_mutex_unlock(&files);
 }
 
 /**
@@ -55,6 +112,7 @@ void model_open(uint32_t session)
 	pthread_mutex_lock(&files);
 	/* Calls that began on another file may yet be counted for this one. */
 	used = s->open || s->inexact;
+	unmap_ring(s);
 	memset(s, 0, sizeof(*s));
 	s->inexact = used;
 	dup3(fd, MODEL_FD + session, O_CLOEXEC);
@@ -69,23 +127,51 @@ void model_close(uint32_t session)
 
 	pthread_mutex_lock(&files);
 	close(MODEL_FD + session);
+	unmap_ring(s);
 	s->open = false;
 	s->inexact = true;
 	pthread_mutex_unlock(&files);
 }
 
-static const char *drain(uint32_t session)
+/* Take all that comes. Return: 0 when nothing is left, or -errno. */
+static int reap_all(uint32_t session)
 {
-	static char text[128];
-	struct model_session *s = &model->sessions[session];
 	struct kxfer_completion done[64];
 	int ret;
 
 	do {
 		ret = kx_reap(MODEL_FD + session, done, 64, 1, DRAIN_MS);
 		if (ret > 0)
-			s->reaped += ret;
+			model->sessions[session].reaped += ret;
 	} while (ret > 0 || ret == -EINTR);
+	return ret;
+}
+
+/* As many as tail says came, whatever head has said. */
+static int read_all(uint32_t session)
+{
+	struct model_session *s = &model->sessions[session];
+	uint32_t tail;
+	int ret;
+
+	do {
+		tail = __atomic_load_n(&s->ring->tail, __ATOMIC_ACQUIRE);
+		__atomic_store_n(&s->ring->head, tail, __ATOMIC_RELEASE);
+		ret = kx_reap(MODEL_FD + session, NULL, 0, 1, DRAIN_MS);
+	} while (ret == -EINTR || (!ret && s->ring->tail != tail));
+	s->reaped += tail;
+	return ret;
+}
+
+static const char *drain(uint32_t session)
+{
+	static char text[128];
+	struct model_session *s = &model->sessions[session];
+	int ret = s->ring ? read_all(session) : reap_all(session);
+
+	/* A ring that nobody saw being made. */
+	if (ret == -EINVAL && s->inexact)
+		ret = kx_reap(MODEL_FD + session, NULL, 0, 0, 0);
 	if (!ret && (s->inexact || s->accepted == s->reaped))
 		return NULL;
 	snprintf(text, sizeof(text), "session %u: %llu jobs accepted, %llu completed, then %s",

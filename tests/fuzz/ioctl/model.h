@@ -18,6 +18,8 @@
 
 #define MODEL_FD	500	/* file descriptor of session 0 */
 
+struct kxfer_ring;
+
 struct model_session {
 	_Atomic uint32_t regions[NR_SLOTS];
 	_Atomic uint32_t region_bytes[NR_SLOTS];
@@ -32,6 +34,8 @@ struct model_session {
 	_Atomic uint64_t reaped;
 	_Atomic bool inexact;
 	_Atomic bool open;
+	struct kxfer_ring *_Atomic ring;	/* mapped, in the process that opens */
+	_Atomic uint64_t ring_bytes;
 };
 
 struct model {
@@ -39,6 +43,7 @@ struct model {
 	_Atomic uint64_t listeners[NR_SLOTS];
 	_Atomic bool kept_given;	/* a flipped bit may have made kept memory writable */
 	_Atomic bool broken;
+	int eventfd;
 	char finding[256];
 };
 
@@ -48,6 +53,8 @@ int model_make(void);
 void model_reset(void);
 void model_open(uint32_t session);
 void model_close(uint32_t session);
+void model_map_ring(uint32_t session, uint64_t offset, uint64_t bytes);
+void model_read_ring(uint32_t session, uint32_t how, uint32_t head);
 const char *model_drain(void);
 void model_find(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

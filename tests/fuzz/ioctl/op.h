@@ -44,10 +44,12 @@
 	X(REAP, "reap") \
 	X(CANCEL, "cancel") \
 	X(EVENT_REAP, "event_reap") \
+	X(CQ_RING, "cq_ring") \
 	X(RAW, "raw")		/* any number, any memory */ \
 	X(OPEN, "open") \
 	X(CLOSE, "close") \
 	X(POLL, "poll") \
+	X(READ_RING, "read_ring")	/* or say so */ \
 	X(REMAP, "remap")	/* change a page table under whoever uses it */ \
 	X(FORK, "fork")		/* a child that calls and is killed */ \
 	X(UNPLUG, "unplug")	/* the RDMA device goes and comes back */ \

@@ -10,12 +10,14 @@
 
 #include "cgroup.h"
 #include "kselftest_harness.h"
+#include "ring.h"
 #include "tenant.h"
 
 #define PAGE	4096UL
 #define TAKE_MS	60000
 #define BATCH	256
 #define JOBS	10000
+#define RINGS	20
 
 FIXTURE(memory)
 {
@@ -102,6 +104,25 @@ TEST_F_TIMEOUT(memory, of_jobs_is_charged, 60)
 	EXPECT_LT(4096 * 160, cost_of(&self->tenant, &self->stage, self->group,
 				      leave_completions));
 	EXPECT_EQ(4096, self->tenant.report.nr);
+}
+
+static uint32_t make_rings(int fd, const struct rig *server)
+{
+	struct kx_ring ring;
+	uint32_t nr;
+
+	/* They go with the process. */
+	for (nr = 0; nr < RINGS; nr++)
+		if (kx_ring_make(kx_open(), 4096, KX_NO_EVENTFD, &ring))
+			break;
+	return nr;
+}
+
+TEST_F_TIMEOUT(memory, of_rings_is_charged, 60)
+{
+	EXPECT_LT(RINGS * 4096LL * (int)sizeof(struct kxfer_completion) - (256 << 10),
+		  cost_of(&self->tenant, &self->stage, self->group, make_rings));
+	EXPECT_EQ(RINGS, self->tenant.report.nr);
 }
 
 static uint32_t run_jobs(int fd, const struct rig *server)

@@ -18,6 +18,7 @@
 #include <linux/poll.h>
 #include <linux/uaccess.h>
 
+#include "bench.h"
 #include "cdev.h"
 #include "compat.h"
 #include "device.h"
@@ -96,6 +97,7 @@ union kxfer_any {
 	struct kxfer_cancel cancel;
 	struct kxfer_event_reap event_reap;
 	struct kxfer_cq_ring cq_ring;
+	struct kxfer_bench bench;
 };
 
 #define OUT		BIT(0)	/* has results */
@@ -133,6 +135,7 @@ static const struct kxfer_call calls[] = {
 	CALL(KXFER_CANCEL,	 kxfer_cancel,	    OUT, kxfer_job_cancel),
 	CALL(KXFER_EVENT_REAP,	 kxfer_event_reap,  OUT, kxfer_event_reap),
 	CALL(KXFER_CQ_RING,	 kxfer_cq_ring,	    OUT, kxfer_ring_create),
+	CALL(KXFER_BENCH,	 kxfer_bench,	    OUT, kxfer_bench_run),
 };
 
 static const struct kxfer_call *find_call(unsigned int cmd)

@@ -424,7 +424,7 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
 
 	spin_lock_bh(&lane->lock);
 	if ((list_empty(&lane->queue) && list_empty(&lane->posted) &&
-	     !READ_ONCE(lane->fencing)) ||
+	     !READ_ONCE(lane->fencing) && !lane->benched) ||
 	    lane->nr_completions != lane->quiet_at) {
 		lane->quiet_at = lane->nr_completions;
 		lane->quiet_since_ns = now;
@@ -441,14 +441,14 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
 
 /**
  * kxfer_lane_register() - carry out a fast registration and wait for it
- * @lane: the control QP
+ * @lane: the control QP, or a data lane of whose credits the caller has one
  * @mr: mapped, with its key updated
  * @access: IB_ACCESS_*
  *
  * One caller at a time: connect_thread of an initiator, who holds register_mutex of a
- * passive link. Sleeps until the work request completes, or the lane is closed: siw
- * of 6.1 to 7.2 does not flush what was posted to a QP that the peer is closing
- * (siw_qp_nextstate_from_close()). Return: 0 or -ECONNRESET.
+ * passive link, who has all credits (bench.c). Sleeps until the work request completes,
+ * or the lane is closed: siw of 6.1 to 7.2 does not flush what was posted to a QP that
+ * the peer is closing (siw_qp_nextstate_from_close()). Return: 0 or -ECONNRESET.
  */
 int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, int access)
 {

@@ -76,6 +76,7 @@ struct kxfer_sink;
  * @inline_since_ns: since when completions have posted on without a break
  * @deadline_work: ends queued jobs whose deadline has passed
  * @next_deadline_ns: for which @deadline_work is due; 0: none
+ * @benched: a run of bench.c has all credits
  * @nr_wr: posted since it was made
  * @nr_completions: seen since it was made
  * @quiet_at: @nr_completions when kxfer_lane_stuck() last saw it move
@@ -125,6 +126,7 @@ struct kxfer_lane {
 	u64 inline_since_ns;
 	struct delayed_work deadline_work;
 	u64 next_deadline_ns;
+	bool benched;
 	u64 nr_wr;
 	u64 nr_completions;
 	u64 quiet_at;

@@ -117,16 +117,19 @@ static int bind_region(struct kxfer_active_job *job, const struct kxfer_job *use
  */
 #define SIW_INLINE_BYTES	32
 
-static void plan_limits(const struct kxfer_active_job *job,
-			struct kxfer_plan_limits *limits)
+/**
+ * kxfer_submit_limits() - what a work request of a READ or WRITE takes
+ * @dev: device
+ * @op: enum kxfer_op
+ * @limits: filled
+ */
+void kxfer_submit_limits(const struct kxfer_device *dev, u32 op,
+			 struct kxfer_plan_limits *limits)
 {
-	const struct kxfer_device *dev = job->target->link->dev;
-
 	limits->max_wr_bytes = min_t(u64, dev->max_msg_bytes, KXFER_PIECE_BYTES);
-	limits->max_sge = job->completion.op == KXFER_OP_READ ?
-			  dev->max_sge_rd : dev->max_sge;
+	limits->max_sge = op == KXFER_OP_READ ? dev->max_sge_rd : dev->max_sge;
 	limits->border_bytes = 0;
-	if (job->completion.op != KXFER_OP_READ || !dev->iwarp)
+	if (op != KXFER_OP_READ || !dev->iwarp)
 		return;
 	limits->border_bytes = SIW_INLINE_BYTES;
 	/* The READ goes through one registration, unaligned at both ends. */
@@ -145,7 +148,7 @@ static int plan_transfer(struct kxfer_batch *batch, struct kxfer_active_job *job
 	if (IS_ERR(mapping))
 		return PTR_ERR(mapping);
 	job->mapping = mapping;
-	plan_limits(job, &limits);
+	kxfer_submit_limits(job->target->link->dev, user->op, &limits);
 	return kxfer_plan_init(&job->plan, mapping->extents, mapping->nr_extents,
 			       user->region_offset, job->target->keys,
 			       job->target->nr_keys, user->target_offset,

@@ -3,10 +3,16 @@
 #ifndef KXFER_SUBMIT_H
 #define KXFER_SUBMIT_H
 
+#include <linux/types.h>
+
+struct kxfer_device;
+struct kxfer_plan_limits;
 struct kxfer_session;
 
 #define KXFER_SUBMIT_MAX	256	/* jobs of one SUBMIT */
 
+void kxfer_submit_limits(const struct kxfer_device *dev, u32 op,
+			 struct kxfer_plan_limits *limits);
 int kxfer_job_submit(struct kxfer_session *session, void *arg);
 
 #endif /* KXFER_SUBMIT_H */

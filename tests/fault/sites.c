@@ -123,6 +123,13 @@ static enum flow home_of(enum site site)
 	case SITE_CHAIN_DONE:
 	case SITE_CHAIN_INVALIDATED:
 		return TRANSFER;
+	case SITE_BENCH:
+	case SITE_BENCH_SAMPLES:
+	case SITE_BENCH_REQUESTS:
+	case SITE_BENCH_SINKS:
+	case SITE_BENCH_MAP_SINK:
+	case SITE_BENCH_DONE:
+		return MEASURE;
 	case SITE_CONTROL_RELEASE:
 		return WITHDRAW;
 	case SITE_TARGET_REVOKED:
@@ -153,6 +160,8 @@ static const char *unreached(enum site site)
 	case SITE_LANE_FENCE:
 	case SITE_CHAIN_MAP_SINK:
 	case SITE_CHAIN_INVALIDATED:
+	case SITE_BENCH_SINKS:
+	case SITE_BENCH_MAP_SINK:
 		return siw ? NULL : "only iWARP registers the sinks of READs";
 	default:
 		return NULL;
@@ -163,7 +172,7 @@ static const char *unreached(enum site site)
 
 /* Hits that fail one by one; behind them, of what is the same again and again, some do. */
 static const unsigned int dense[NR_FLOWS] = {
-	[LOCAL] = 20, [CONNECT] = 8, [TRANSFER] = 8, [WITHDRAW] = 5, [CLOSE] = 3,
+	[LOCAL] = 20, [CONNECT] = 8, [TRANSFER] = 8, [MEASURE] = 3, [WITHDRAW] = 5, [CLOSE] = 3,
 	[OVERTAKEN] = 2, [REFUSED] = 2, [DISCONNECT] = 8, [RETURN] = 2,
 };
 
@@ -248,6 +257,11 @@ TEST_F_TIMEOUT(sites, a_link_that_comes_up, 240)
 TEST_F_TIMEOUT(sites, targets_and_jobs, 240)
 {
 	sweep_flow(_metadata, &self->world, TRANSFER, true);
+}
+
+TEST_F_TIMEOUT(sites, work_requests_without_jobs, 120)
+{
+	sweep_flow(_metadata, &self->world, MEASURE, false);
 }
 
 TEST_F_TIMEOUT(sites, a_withdrawal_under_jobs, 120)

@@ -242,6 +242,42 @@ static int run_transfer(void *context)
 	       kx_target_close(world->client, target);
 }
 
+static int measure(int fd, uint32_t op, uint32_t region, uint32_t target)
+{
+	uint32_t sample;
+	struct kxfer_bench cmd = {
+		.size = sizeof(cmd),
+		.op = op,
+		.region = region,
+		.target = target,
+		.depth = 1,
+		.list = 1,
+		.signal = 1,
+		.length = 64,
+		.count = 2,
+		.time_limit_ms = KX_TIMEOUT_MS,
+		.samples = (uintptr_t)&sample,
+		.nr_samples = 1,
+	};
+
+	return kx_call(fd, KXFER_BENCH, &cmd);
+}
+
+static int run_measure(void *context)
+{
+	struct world *world = context;
+	uint32_t region, target;
+	int ret;
+
+	ret = kx_region_add(world->client, world->here, LENGTH, KXFER_REGION_F_WRITE, &region);
+	if (ret)
+		return ret;
+	return kx_target_open(world->client, world->peer, "fault", 0, &target) ?:
+	       measure(world->client, KXFER_OP_WRITE, region, target) ?:
+	       measure(world->client, KXFER_OP_READ, region, target) ?:
+	       kx_target_close(world->client, target);
+}
+
 /* An export that is not to live long, and its holder. */
 static int open_short_lived(struct world *world, uint32_t *target)
 {
@@ -483,6 +519,7 @@ const struct sweep_flow flows[NR_FLOWS] = {
 	[LOCAL]	     = { NULL, run_local, NULL, settled },
 	[CONNECT]    = { without_link, run_connect, close_sessions, settled },
 	[TRANSFER]   = { with_link, run_transfer, close_sessions, settled },
+	[MEASURE]    = { with_link, run_measure, close_sessions, settled },
 	[WITHDRAW]   = { with_link, run_withdraw, close_sessions, settled },
 	[CLOSE]	     = { with_link, run_close, close_sessions, settled },
 	[OVERTAKEN]  = { without_link, run_overtaken, close_sessions, settled },

@@ -13,6 +13,7 @@ enum flow {
 	LOCAL,		/* calls that need no peer */
 	CONNECT,	/* PEER_OPEN without a link, and accepting it */
 	TRANSFER,	/* targets and jobs over a link that is up */
+	MEASURE,	/* BENCH on such a link */
 	WITHDRAW,	/* EXPORT_DEL under jobs, and what the holder does */
 	CLOSE,		/* the same by close() */
 	OVERTAKEN,	/* EXPORT_DEL while the holder opens another target */

@@ -442,6 +442,31 @@ TEST(layout_of_ring)
 	SIZE(kxfer_ring, 192);
 }
 
+TEST(layout_of_bench)
+{
+	MEMBER(kxfer_bench, size, 0);
+	MEMBER(kxfer_bench, flags, 4);
+	MEMBER(kxfer_bench, op, 8);
+	MEMBER(kxfer_bench, region, 12);
+	MEMBER(kxfer_bench, target, 16);
+	MEMBER(kxfer_bench, depth, 20);
+	MEMBER(kxfer_bench, list, 24);
+	MEMBER(kxfer_bench, signal, 28);
+	MEMBER(kxfer_bench, region_offset, 32);
+	MEMBER(kxfer_bench, target_offset, 40);
+	MEMBER(kxfer_bench, length, 48);
+	MEMBER(kxfer_bench, stride, 56);
+	MEMBER(kxfer_bench, warm_up, 64);
+	MEMBER(kxfer_bench, count, 68);
+	MEMBER(kxfer_bench, time_limit_ms, 72);
+	MEMBER(kxfer_bench, nr_samples, 76);
+	MEMBER(kxfer_bench, samples, 80);
+	MEMBER(kxfer_bench, operations, 88);
+	MEMBER(kxfer_bench, nr_wr, 92);
+	MEMBER(kxfer_bench, total_ns, 96);
+	SIZE(kxfer_bench, 104);
+}
+
 TEST(numbers_of_calls)
 {
 	EXPECT_EQ(0xbd00, KXFER_QUERY);
@@ -465,6 +490,7 @@ TEST(numbers_of_calls)
 	EXPECT_EQ(0xbd32, KXFER_CANCEL);
 	EXPECT_EQ(0xbd33, KXFER_EVENT_REAP);
 	EXPECT_EQ(0xbd34, KXFER_CQ_RING);
+	EXPECT_EQ(0xbd40, KXFER_BENCH);
 }
 
 TEST_HARNESS_MAIN

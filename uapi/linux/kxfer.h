@@ -109,6 +109,7 @@ enum {
 	KXFER_CMD_CANCEL	= 0x32,
 	KXFER_CMD_EVENT_REAP	= 0x33,
 	KXFER_CMD_CQ_RING	= 0x34,
+	KXFER_CMD_BENCH		= 0x40,
 };
 
 /**
@@ -1100,5 +1101,69 @@ struct kxfer_ring {
 	__u32 entries;
 	__u32 __reserved2[14];
 };
+
+/* Room for samples, and the longest time limit, of a KXFER_BENCH. */
+#define KXFER_BENCH_MAX_SAMPLES		(1U << 20)
+#define KXFER_BENCH_MAX_TIME_MS		60000
+
+/**
+ * struct kxfer_bench - what work requests cost without jobs (KXFER_BENCH)
+ * @size: sizeof(struct kxfer_bench)
+ * @flags: must be 0
+ * @op: KXFER_OP_READ, KXFER_OP_WRITE, or KXFER_OP_NOP: the loop without work
+ *	requests (neither region nor target; offsets, @length and @stride 0)
+ * @region: id of the local memory
+ * @target: id of the peer's memory, on a link of KXFER_CONTEXT_POLLED
+ * @depth: operations in flight, 1 to 256
+ * @list: operations of one ib_post_send(), 1 to @depth
+ * @signal: one operation in so many asks for a completion; @list + @signal may be
+ *	at most @depth + 1
+ * @region_offset: bytes; of the first operation
+ * @target_offset: likewise
+ * @length: bytes of one operation
+ * @stride: bytes from one operation to the next, on both sides; after @depth of
+ *	them it begins again with the first. 0 only if @depth is 1
+ * @warm_up: operations before those that count
+ * @count: operations that count, at least 1
+ * @time_limit_ms: 1 to 60000: no operation is begun after it
+ * @nr_samples: in: room in @samples, at most 2^20, 0 unless @depth is 1; out: stored
+ * @samples: array of __u32: nanoseconds of each operation, from the end of the one
+ *	before; or 0
+ * @operations: out: done, less than @count if the time was over
+ * @nr_wr: out: work requests of the longest operation
+ * @total_ns: out: from the first post to the last completion
+ *
+ * A loop in the kernel posts work requests, built before, on a data lane of the
+ * target's link, and polls its CQ: what kernel verbs cost at least. It has the lane
+ * for itself: jobs of others wait until it ends. What it moves is in no counter of
+ * jobs and bytes. Needs CAP_NET_ADMIN.
+ *
+ * EBUSY: jobs are in flight on the lane; EINVAL also: more work requests than it
+ * takes at once; EINTR: a signal came. An error leaves it open what was moved.
+ */
+struct kxfer_bench {
+	__u32 size;
+	__u32 flags;
+	__u32 op;
+	__u32 region;
+	__u32 target;
+	__u32 depth;
+	__u32 list;
+	__u32 signal;
+	__aligned_u64 region_offset;
+	__aligned_u64 target_offset;
+	__aligned_u64 length;
+	__aligned_u64 stride;
+	__u32 warm_up;
+	__u32 count;
+	__u32 time_limit_ms;
+	__u32 nr_samples;
+	__aligned_u64 samples;
+	__u32 operations;
+	__u32 nr_wr;
+	__aligned_u64 total_ns;
+};
+
+#define KXFER_BENCH		_IO(KXFER_TYPE, KXFER_CMD_BENCH)
 
 #endif /* _UAPI_LINUX_KXFER_H */

@@ -45,6 +45,7 @@ union any {
 	struct kxfer_cancel cancel;
 	struct kxfer_event_reap event_reap;
 	struct kxfer_cq_ring cq_ring;
+	struct kxfer_bench bench;
 	uint32_t size;
 	uint8_t bytes[8192];
 };
@@ -725,13 +726,47 @@ static void done_cq_ring(struct doing *doing)
 		model_map_ring(doing->number, cmd->offset, cmd->bytes);
 }
 
+/* Short runs: a flipped bit makes it a long one of a few ms, or of few operations. */
+static void build_bench(struct doing *doing)
+{
+	uint32_t region = resolve(doing->session->regions, doing->op->args[0] % NR_SLOTS);
+	struct kxfer_bench *cmd = &doing->any.bench;
+	struct kxfer_job job = { .op = one_in(doing, 2) ? KXFER_OP_READ : KXFER_OP_WRITE };
+
+	doing->slot = resolve(doing->session->targets, doing->slot);
+	draw_transfer(doing, &job, region);
+	*cmd = (struct kxfer_bench) {
+		.size = sizeof(*cmd),
+		.op = job.op,
+		.region = job.region,
+		.target = id_of(doing, doing->session->targets[doing->slot]),
+		.depth = one_in(doing, 2) ? 1 : 1 + below(doing, 32),
+		.list = 1,
+		.signal = 1,
+		.region_offset = job.region_offset,
+		.target_offset = job.target_offset,
+		.length = job.length,
+		.warm_up = below(doing, 4),
+		.count = 1 + below(doing, 64),
+		.time_limit_ms = 1 + below(doing, 4),
+	};
+	if (cmd->depth > 1) {
+		cmd->stride = 1 + below(doing, 256);
+		cmd->list = 1 + below(doing, cmd->depth);
+		cmd->signal = 1 + below(doing, cmd->depth + 1 - cmd->list);
+	} else if (one_in(doing, 2)) {
+		cmd->nr_samples = 1 + below(doing, 1024);
+		cmd->samples = inner(doing, doing->actor->room, 4096, false);
+	}
+}
+
 /* Random bytes under a number of ours or of nobody. */
 static void build_raw(struct doing *doing)
 {
 	memory_fill(doing->random, doing->any.bytes, 256);
 	doing->any.size = below(doing, 300);
 	doing->cmd = one_in(doing, 8) ? random_next(doing->random) :
-					_IO(KXFER_TYPE, below(doing, 0x40));
+					_IO(KXFER_TYPE, below(doing, 0x48));
 }
 
 #define CALL(id, member, build, done) \
@@ -764,6 +799,7 @@ static const struct call {
 	CALL(CANCEL, cancel, build_cancel, NULL),
 	CALL(EVENT_REAP, event_reap, build_event_reap, NULL),
 	CALL(CQ_RING, cq_ring, build_cq_ring, done_cq_ring),
+	CALL(BENCH, bench, build_bench, NULL),
 	[OP_RAW] = { 0, 256, build_raw, NULL },
 };
 

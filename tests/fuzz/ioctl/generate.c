@@ -30,6 +30,7 @@ static const struct weight {
 	uint32_t weight;
 } weights[] = {
 	{ OP_SUBMIT, 300 }, { OP_REAP, 180 }, { OP_CANCEL, 25 }, { OP_EVENT_REAP, 25 },
+	{ OP_BENCH, 15 },
 	{ OP_REGION_ADD, 60 }, { OP_REGION_DEL, 35 },
 	{ OP_EXPORT_ADD, 40 }, { OP_EXPORT_DEL, 20 }, { OP_EXPORT_SET, 25 },
 	{ OP_LISTEN_ADD, 8 }, { OP_LISTEN_DEL, 6 },
@@ -229,6 +230,7 @@ static const uint8_t *needs(const struct plan *plan, enum op_kind kind)
 	case OP_SUBMIT:
 	case OP_REAP:
 	case OP_CANCEL:
+	case OP_BENCH:
 	case OP_FORK:
 		return plan->targets;
 	default:

@@ -45,6 +45,7 @@
 	X(CANCEL, "cancel") \
 	X(EVENT_REAP, "event_reap") \
 	X(CQ_RING, "cq_ring") \
+	X(BENCH, "bench") \
 	X(RAW, "raw")		/* any number, any memory */ \
 	X(OPEN, "open") \
 	X(CLOSE, "close") \

@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * BENCH: the bytes that its work requests move, what it says it did, what is refused
+ * and with which errno, and what ends a run while it is under way.
+ */
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "baseline.h"
+#include "kselftest_harness.h"
+#include "rig.h"
+
+#define LENGTH		(1UL << 20)
+#define LONG_MS		20000	/* no run of these tests lasts as long */
+#define RUNNING_MS	50	/* a run that was begun is under way by then */
+
+FIXTURE(bench)
+{
+	struct rig rig;
+	int fd;			/* the client's */
+	struct kxfer_bench cmd;	/* a WRITE one at a time, to change something of */
+};
+
+FIXTURE_SETUP(bench)
+{
+	struct rig_options options = { .length = LENGTH, .here = BUFFER_SCATTERED };
+
+	ASSERT_EQ(0, rig_open(&self->rig, &options));
+	self->fd = self->rig.client;
+	self->cmd = (struct kxfer_bench) {
+		.size = sizeof(self->cmd),
+		.op = KXFER_OP_WRITE,
+		.region = self->rig.here_region,
+		.target = self->rig.target,
+		.depth = 1,
+		.list = 1,
+		.signal = 1,
+		.length = 64,
+		.count = 10,
+		.time_limit_ms = LONG_MS,
+	};
+}
+
+FIXTURE_TEARDOWN(bench)
+{
+	rig_close(&self->rig);
+}
+
+static int bench(int fd, struct kxfer_bench *cmd)
+{
+	return kx_call(fd, KXFER_BENCH, cmd);
+}
+
+static struct kxfer_bench deep(const struct kxfer_bench *cmd, uint32_t op, uint32_t depth,
+			       uint32_t list, uint32_t signal)
+{
+	struct kxfer_bench changed = *cmd;
+
+	changed.op = op;
+	changed.depth = depth;
+	changed.list = list;
+	changed.signal = signal;
+	changed.stride = 4096;
+	return changed;
+}
+
+static struct kxfer_bench empty(const struct kxfer_bench *cmd)
+{
+	struct kxfer_bench changed = *cmd;
+
+	changed.op = KXFER_OP_NOP;
+	changed.region = 0;
+	changed.target = 0;
+	changed.length = 0;
+	return changed;
+}
+
+/* ---- what works ---- */
+
+/* Do slots of @length, @stride apart, hold what the other side does, and is the rest 0? */
+static bool moved(const uint8_t *from, const uint8_t *to, const struct kxfer_bench *cmd)
+{
+	size_t at, slot, within;
+
+	for (at = 0; at < LENGTH; at++) {
+		slot = cmd->stride ? at / cmd->stride : 0;
+		within = cmd->stride ? at % cmd->stride : at;
+		if (to[at] != (slot < cmd->depth && within < cmd->length ? from[at] : 0))
+			return false;
+	}
+	return true;
+}
+
+static bool moves(struct _test_data_bench *self, struct kxfer_bench *cmd)
+{
+	bool read = cmd->op == KXFER_OP_READ;
+	uint8_t *from = read ? self->rig.there.bytes : self->rig.here.bytes;
+	uint8_t *to = read ? self->rig.here.bytes : self->rig.there.bytes;
+	size_t i;
+
+	for (i = 0; i < LENGTH; i++)
+		from[i] = 1 + i % 251;
+	memset(to, 0, LENGTH);
+	/* iWARP completes a WRITE when TCP has it. */
+	return !bench(self->fd, cmd) && cmd->operations == cmd->count && cmd->total_ns &&
+	       kx_wait_until(moved(from, to, cmd), 2000);
+}
+
+TEST_F(bench, moves_what_it_says)
+{
+	static const struct { uint32_t depth, list, signal; uint64_t length; } ways[] = {
+		{ 1, 1, 1, 64 }, { 1, 1, 1, 65536 }, { 8, 1, 1, 1 }, { 8, 8, 1, 4096 },
+		{ 8, 2, 4, 100 }, { 7, 3, 5, 4095 }, { 200, 32, 32, 64 },
+	};
+	struct kxfer_bench cmd;
+	uint32_t op;
+	size_t i;
+
+	for (op = KXFER_OP_READ; op <= KXFER_OP_WRITE; op++)
+		for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+			cmd = deep(&self->cmd, op, ways[i].depth, ways[i].list, ways[i].signal);
+			cmd.length = ways[i].length;
+			if (cmd.stride < cmd.length)
+				cmd.stride = cmd.length;
+			/* No multiple of anything. */
+			cmd.count = 211;
+			EXPECT_TRUE(moves(self, &cmd)) {
+				TH_LOG("op %u, way %zu: %s", op, i, strerror(errno));
+			}
+			EXPECT_LE(1, cmd.nr_wr);
+		}
+}
+
+TEST_F(bench, gives_a_sample_for_each_operation)
+{
+	uint32_t samples[100] = { 0 };
+	uint64_t sum = 0;
+	int i;
+
+	self->cmd.op = KXFER_OP_READ;
+	self->cmd.count = 90;
+	self->cmd.warm_up = 5;
+	self->cmd.samples = (uintptr_t)samples;
+	self->cmd.nr_samples = 100;
+	ASSERT_EQ(0, bench(self->fd, &self->cmd));
+	EXPECT_EQ(90, self->cmd.operations);
+	EXPECT_EQ(90, self->cmd.nr_samples);
+	for (i = 0; i < 90; i++)
+		sum += samples[i];
+	EXPECT_EQ(self->cmd.total_ns, sum);
+	EXPECT_EQ(0, samples[90]);
+	/* And no more than there is room for. */
+	self->cmd.nr_samples = 3;
+	ASSERT_EQ(0, bench(self->fd, &self->cmd));
+	EXPECT_EQ(3, self->cmd.nr_samples);
+	EXPECT_EQ(90, self->cmd.operations);
+}
+
+TEST_F(bench, of_a_nop_needs_no_peer)
+{
+	struct kxfer_bench cmd = empty(&self->cmd);
+	int fd = kx_open();
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, bench(fd, &cmd));
+	EXPECT_EQ(10, cmd.operations);
+	EXPECT_EQ(0, cmd.nr_wr);
+	close(fd);
+}
+
+TEST_F(bench, leaves_the_lane_to_jobs)
+{
+	struct kxfer_bench cmd = deep(&self->cmd, KXFER_OP_READ, 64, 8, 1);
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, bench(self->fd, &cmd));
+		rig_prepare(&self->rig, KXFER_OP_READ);
+		EXPECT_EQ(NULL, rig_try(&self->rig, KXFER_OP_READ, 100, 70, LENGTH / 2));
+		rig_prepare(&self->rig, KXFER_OP_WRITE);
+		EXPECT_EQ(NULL, rig_try(&self->rig, KXFER_OP_WRITE, 70, 100, LENGTH / 2));
+		test_cmd_notify(self->fd, self->rig.target, i);
+	}
+}
+
+/* ---- what is refused ---- */
+
+#define REFUSED(err, member, value) do {			\
+	struct kxfer_bench refused = self->cmd;			\
+								\
+	refused.member = value;					\
+	EXPECT_EQ(-(err), bench(self->fd, &refused)) {		\
+		TH_LOG("%s = %s", #member, #value);		\
+	}							\
+} while (0)
+
+TEST_F(bench, refuses_nonsense)
+{
+	uint32_t sample;
+
+	REFUSED(EOPNOTSUPP, flags, 1);
+	REFUSED(EOPNOTSUPP, op, KXFER_OP_NOTIFY);
+	REFUSED(EOPNOTSUPP, op, UINT_MAX);
+	REFUSED(EINVAL, depth, 0);
+	REFUSED(EINVAL, depth, 257);
+	REFUSED(EINVAL, depth, UINT_MAX);
+	REFUSED(EINVAL, list, 0);
+	REFUSED(EINVAL, list, 2);
+	REFUSED(EINVAL, signal, 0);
+	REFUSED(EINVAL, signal, 2);
+	REFUSED(EINVAL, signal, UINT_MAX);
+	REFUSED(EINVAL, length, 0);
+	REFUSED(EINVAL, count, 0);
+	REFUSED(EINVAL, time_limit_ms, 0);
+	REFUSED(EINVAL, time_limit_ms, KXFER_BENCH_MAX_TIME_MS + 1);
+	REFUSED(EINVAL, nr_samples, 1);
+	REFUSED(EINVAL, samples, (uintptr_t)&sample);
+	/* Several at once need room between them, and have no time of their own. */
+	REFUSED(EINVAL, depth, 2);
+	self->cmd = deep(&self->cmd, KXFER_OP_WRITE, 8, 4, 5);
+	REFUSED(EINVAL, signal, 6);
+	self->cmd.samples = (uintptr_t)&sample;
+	REFUSED(EINVAL, nr_samples, 1);
+	REFUSED(EINVAL, nr_samples, KXFER_BENCH_MAX_SAMPLES + 1);
+}
+
+TEST_F(bench, of_a_nop_takes_nothing_else)
+{
+	self->cmd = empty(&self->cmd);
+	REFUSED(EINVAL, region, 1);
+	REFUSED(EINVAL, target, 1);
+	REFUSED(EINVAL, region_offset, 1);
+	REFUSED(EINVAL, target_offset, 1);
+	REFUSED(EINVAL, length, 1);
+	REFUSED(EINVAL, stride, 1);
+	REFUSED(EINVAL, depth, 2);
+}
+
+TEST_F(bench, stays_within_region_and_target)
+{
+	REFUSED(ENOENT, region, 777777);
+	REFUSED(ENOENT, target, 777777);
+	REFUSED(ERANGE, length, LENGTH + 1);
+	REFUSED(ERANGE, region_offset, LENGTH - 63);
+	REFUSED(ERANGE, target_offset, LENGTH - 63);
+	REFUSED(EOVERFLOW, region_offset, UINT64_MAX);
+	REFUSED(EOVERFLOW, target_offset, UINT64_MAX - 63);
+	self->cmd = deep(&self->cmd, KXFER_OP_READ, 256, 1, 1);
+	self->cmd.length = 4096;
+	ASSERT_EQ(0, bench(self->fd, &self->cmd));
+	REFUSED(ERANGE, length, 4097);
+	REFUSED(ERANGE, stride, 4097);
+	REFUSED(EOVERFLOW, stride, UINT64_MAX / 255 + 1);
+	REFUSED(EOVERFLOW, stride, UINT64_MAX / 255);
+}
+
+TEST_F(bench, of_more_work_requests_than_a_lane_takes_is_refused)
+{
+	/* A megabyte of scattered pages is several: 256 such are too many. */
+	self->cmd = deep(&self->cmd, KXFER_OP_WRITE, 256, 1, 1);
+	self->cmd.stride = 1;
+	REFUSED(EINVAL, length, LENGTH - 255);
+}
+
+TEST_F(bench, heeds_the_rights)
+{
+	uint32_t region, target;
+
+	ASSERT_EQ(0, kx_target_open(self->fd, self->rig.peer, self->rig.name, KXFER_RIGHT_READ,
+				    &target));
+	REFUSED(EACCES, target, target);
+	self->cmd.op = KXFER_OP_READ;
+	self->cmd.target = target;
+	ASSERT_EQ(0, bench(self->fd, &self->cmd));
+	test_cmd_region_add(self->fd, self->rig.here.bytes, LENGTH, 0, &region);
+	REFUSED(EACCES, region, region);
+}
+
+TEST_F(bench, needs_memory_for_its_samples)
+{
+	uint32_t *samples = kx_before_hole(4 * sizeof(*samples));
+
+	self->cmd.nr_samples = 5;
+	REFUSED(EFAULT, samples, (uintptr_t)samples);
+	REFUSED(EFAULT, samples, 8);
+	self->cmd.nr_samples = 4;
+	self->cmd.samples = (uintptr_t)samples;
+	EXPECT_EQ(0, bench(self->fd, &self->cmd));
+	EXPECT_NE(0, samples[3]);
+}
+
+TEST_F(bench, is_for_administrators)
+{
+	int status;
+	pid_t child = fork();
+
+	ASSERT_LE(0, child);
+	if (!child) {
+		if (kx_become_tester())
+			_exit(2);
+		self->cmd = empty(&self->cmd);
+		_exit(bench(self->fd, &self->cmd) != -EPERM);
+	}
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+}
+
+TEST_F(bench, needs_a_link_that_is_polled)
+{
+	struct rig_options options = { .length = LENGTH, .context = KXFER_CONTEXT_SOFTIRQ };
+
+	rig_close(&self->rig);
+	ASSERT_EQ(0, rig_open(&self->rig, &options));
+	self->cmd.region = self->rig.here_region;
+	self->cmd.target = self->rig.target;
+	EXPECT_EQ(-EOPNOTSUPP, bench(self->rig.client, &self->cmd));
+}
+
+/* ---- what ends a run ---- */
+
+static void *run_in_thread(void *arg)
+{
+	struct _test_data_bench *self = arg;
+
+	return (void *)(long)bench(self->fd, &self->cmd);
+}
+
+/* Begins a run that only something else ends. */
+static bool begin(struct _test_data_bench *self, pthread_t *thread)
+{
+	self->cmd = deep(&self->cmd, KXFER_OP_WRITE, 32, 8, 16);
+	self->cmd.count = UINT_MAX;
+	if (pthread_create(thread, NULL, run_in_thread, self))
+		return false;
+	kx_sleep_ms(RUNNING_MS * kx_slowness());
+	return true;
+}
+
+static int end(pthread_t thread)
+{
+	void *ret;
+
+	return pthread_join(thread, &ret) ? -EIO : (int)(long)ret;
+}
+
+TEST_F(bench, ends_with_its_time)
+{
+	uint64_t began = kx_now_ns();
+
+	self->cmd = deep(&self->cmd, KXFER_OP_READ, 32, 8, 16);
+	self->cmd.count = UINT_MAX;
+	self->cmd.time_limit_ms = 100;
+	ASSERT_EQ(0, bench(self->fd, &self->cmd));
+	EXPECT_LT(0, self->cmd.operations);
+	EXPECT_EQ(0, self->cmd.operations % 16);
+	EXPECT_LE(began + 100 * 1000000ULL, kx_now_ns());
+	EXPECT_GT(began + LONG_MS * 1000000ULL, kx_now_ns());
+	/* Warming up, too. */
+	self->cmd.warm_up = UINT_MAX;
+	ASSERT_EQ(0, bench(self->fd, &self->cmd));
+	EXPECT_EQ(0, self->cmd.operations);
+	EXPECT_EQ(0, self->cmd.total_ns);
+}
+
+static void on_alarm(int signal)
+{
+}
+
+TEST_F(bench, ends_with_a_signal)
+{
+	struct sigaction action = { .sa_handler = on_alarm };
+	struct itimerval timer = { .it_value.tv_usec = 100000 };
+
+	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	self->cmd.count = UINT_MAX;
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &timer, NULL));
+	EXPECT_EQ(-EINTR, bench(self->fd, &self->cmd));
+	self->cmd.count = 10;
+	EXPECT_EQ(0, bench(self->fd, &self->cmd));
+}
+
+TEST_F(bench, of_a_killed_process_ends)
+{
+	int status;
+	pid_t child = fork();
+
+	ASSERT_LE(0, child);
+	if (!child) {
+		self->cmd.count = UINT_MAX;
+		bench(self->fd, &self->cmd);
+		_exit(1);
+	}
+	kx_sleep_ms(RUNNING_MS * kx_slowness());
+	ASSERT_EQ(0, kill(child, SIGKILL));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_TRUE(WIFSIGNALED(status));
+	EXPECT_EQ(0, bench(self->fd, &self->cmd));
+}
+
+TEST_F(bench, has_the_lane_for_itself)
+{
+	struct kxfer_job job = rig_job(&self->rig, KXFER_OP_WRITE, 0, 0, LENGTH);
+	struct kxfer_completion completion;
+	struct kxfer_bench other = self->cmd;
+	pthread_t thread;
+
+	self->cmd.time_limit_ms = 500 * kx_slowness();
+	ASSERT_TRUE(begin(self, &thread));
+	EXPECT_EQ(-EBUSY, bench(self->fd, &other));
+	EXPECT_EQ(-EBUSY, kx_target_close(self->fd, self->rig.target));
+	EXPECT_EQ(-EBUSY, kx_region_del(self->fd, self->rig.here_region));
+	/* A job waits for it, and is done then. */
+	test_cmd_submit(1, self->fd, &job, 1);
+	EXPECT_EQ(0, kx_reap(self->fd, &completion, 1, 0, 0));
+	EXPECT_EQ(0, end(thread));
+	test_cmd_reap(1, self->fd, &completion, 1, 1, RIG_WAIT_MS);
+	EXPECT_EQ(0, completion.status);
+	EXPECT_EQ(0, bench(self->fd, &other));
+}
+
+TEST_F(bench, is_not_begun_among_jobs)
+{
+	struct kxfer_completion completions[64];
+	struct kxfer_job jobs[64];
+	int i;
+
+	for (i = 0; i < 64; i++)
+		jobs[i] = rig_job(&self->rig, KXFER_OP_WRITE, 0, 0, LENGTH);
+	test_cmd_submit(64, self->fd, jobs, 64);
+	i = bench(self->fd, &self->cmd);
+	/* Unless they were all done before. */
+	EXPECT_TRUE(i == -EBUSY || kx_reap(self->fd, completions, 64, 0, 0) == 64);
+	EXPECT_LE(0, kx_reap(self->fd, completions, 64, 64, RIG_WAIT_MS));
+}
+
+TEST_F(bench, ends_when_its_export_is_withdrawn)
+{
+	pthread_t thread;
+
+	ASSERT_TRUE(begin(self, &thread));
+	test_cmd_export_del(self->rig.server, self->rig.export_id);
+	EXPECT_EQ(-EKEYREVOKED, end(thread));
+	EXPECT_EQ(-EKEYREVOKED, bench(self->fd, &self->cmd));
+}
+
+TEST_F(bench, ends_when_the_exporter_goes)
+{
+	pthread_t thread;
+
+	ASSERT_TRUE(begin(self, &thread));
+	close(self->rig.server);
+	self->rig.server = -1;
+	EXPECT_EQ(-EKEYREVOKED, end(thread));
+}
+
+TEST_F_TIMEOUT(bench, ends_when_the_device_goes, 60)
+{
+	char device[64], netdev[32];
+	struct kxfer_query query;
+	pthread_t thread;
+
+	snprintf(device, sizeof(device), "%s", kx_device());
+	if (geteuid() || !baseline_netdev(device, netdev, sizeof(netdev)))
+		SKIP(return, "needs root and a software RDMA device to remove");
+	ASSERT_TRUE(begin(self, &thread));
+	ASSERT_EQ(0, baseline_command("rdma link del %s", device));
+	EXPECT_EQ(-ENODEV, end(thread));
+	EXPECT_EQ(-ENODEV, bench(self->fd, &self->cmd));
+	ASSERT_EQ(0, baseline_command("rdma link add %s type %s netdev %s", device,
+				      kx_provider(), netdev));
+	EXPECT_TRUE(kx_wait_until(!kx_query(self->fd, &query) && query.nr_devices, 5000));
+}
+
+TEST_HARNESS_MAIN

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# kxfer compare: both engines run, verify their data and say what they did. No
+# kxfer compare: all engines run, verify their data and say what they did. No
 # figure is expected to be small or large: only counts of work are certain.
 
 # shellcheck disable=SC2086,SC2317 # words of options; functions that run_tests calls
@@ -20,11 +20,11 @@ serve_verbs() {
 	wait_for 30 grep -q "user-space verbs on" "$work/serve.out"
 }
 
-test_both_engines_do_and_verify_all_cells() {
+test_all_engines_do_and_verify_all_cells() {
 	expect 0 kxfer --json compare $quick
 	expect_json '[.cells[] | "\(.operation) \(.size_bytes)"] | join(", ")' \
 		"read 64, read 4096, read 65536, write 64, write 4096, write 65536"
-	expect_json '[.cells[].engines[].engine] | unique | join(" ")' "job verbs"
+	expect_json '[.cells[].engines[].engine] | unique | join(" ")' "job kverbs verbs"
 	expect_json '[.cells[].engines[].verified] | all' true
 	expect_json '[.cells[].engines[] | .one_at_a_time.operations > 0 and .deep.operations >= 64] | all' true
 }
@@ -47,6 +47,7 @@ test_system_calls_are_counted_on_both_sides() {
 	[ -d /sys/kernel/tracing/events/raw_syscalls ] || skip "this kernel cannot count system calls"
 	expect 0 kxfer --json compare $quick --op write --size 64
 	expect_json '.cells[0].engines[] | select(.engine == "job").one_at_a_time.syscalls_per_operation' 1
+	expect_json '.cells[0].engines[] | select(.engine == "kverbs").one_at_a_time.syscalls_per_operation < 0.1' true
 	expect_json '.cells[0].engines[] | select(.engine == "verbs").one_at_a_time.syscalls_per_operation <= 1' true
 	expect_json '.cells[0].engines[] | select(.engine == "job").deep.syscalls_per_operation | . >= 0.25 and . < 0.5' true
 }
@@ -61,7 +62,8 @@ test_the_table_never_comes_without_its_footnote() {
 
 test_a_ratio_has_an_interval_that_holds_it() {
 	expect 0 kxfer --json compare $quick --op read --size 64
-	for ratio in time_ratio_job_to_verbs_one_at_a_time time_ratio_job_to_verbs_deep; do
+	for ratio in time_ratio_job_to_verbs_one_at_a_time time_ratio_job_to_verbs_deep \
+		     time_ratio_job_to_kverbs_one_at_a_time time_ratio_job_to_kverbs_deep; do
 		expect_json ".cells[0].$ratio | .low_95 <= .value and .value <= .high_95" true
 		expect_json ".cells[0].$ratio | .significant == (.low_95 > 1 or .high_95 < 1)" true
 	done
@@ -82,6 +84,25 @@ test_each_completion_context_is_used_and_named() {
 	for context in polled workqueue softirq unbound; do
 		expect 0 kxfer --json compare $quick --op read --size 64 --context $context
 		expect_json '.completion_context' $context
+	done
+	# The floor is measured in one of them only.
+	expect_json '[.cells[].engines[].engine] | join(" ")' "verbs job"
+	expect_json '.notes | join(" ") | test("--context polled")' true
+}
+
+test_a_floor_that_is_asked_for_has_to_be_there() {
+	expect 0 kxfer --json compare --count 40 --rounds 2 --depth 8 --batch 4 \
+		--op write --size 64,70001 --engine kverbs
+	expect_json '[.cells[].engines[] | .engine, .verified] | unique | map(tostring) | join(" ")' "true kverbs"
+	expect 1 kxfer --json compare $quick --size 64 --engine kverbs --context softirq
+	expect_error_json .errno EOPNOTSUPP
+	expect_error_json '.hint | test("--context polled")' true
+}
+
+test_the_table_has_a_column_for_each_engine() {
+	expect 0 kxfer compare $quick --op read --size 64
+	for column in "verbs p50" "kverbs p50" "job p50" "time job/verbs" "time job/kverbs"; do
+		expect_stdout "$column"
 	done
 }
 
@@ -104,7 +125,7 @@ test_to_poll_takes_a_polled_context() {
 }
 
 test_one_engine_alone_has_no_ratio() {
-	for engine in verbs job; do
+	for engine in verbs kverbs job; do
 		expect 0 kxfer --json compare $quick --op read --size 64 --engine $engine
 		expect_json '.cells[0] | "\(.engines | length) \(.engines[0].engine)"' "1 $engine"
 		expect_json '.cells[0].time_ratio_job_to_verbs_deep' null
@@ -202,15 +223,19 @@ test_more_depth_than_an_engine_has_is_an_error_that_says_how_much() {
 	expect_error_json '.hint | test("--depth [0-9]+")' true
 }
 
-test_who_may_not_count_system_calls_is_told_the_right() {
+test_who_may_not_count_or_run_the_floor_is_told_the_right() {
 	chmod 666 /dev/kxfer
 	expect 0 kxfer listen add "$peer"
+	try sh -c "ulimit -l 65536; exec $unprivileged kxfer compare $quick --op read --size 64"
+	cp "$work/stdout" "$work/table"
 	try sh -c "ulimit -l 65536; exec $unprivileged kxfer --json compare $quick --op read --size 64"
 	kxfer listen del "$peer" >/dev/null
 	chmod 600 /dev/kxfer
 	[ "$status" -eq 0 ] || fail "status $status"
 	expect_json '.cells[0].engines[0].deep.syscalls_per_operation' null
 	expect_json '.notes | join(" ") | test("CAP_PERFMON")' true
+	expect_json '.notes | join(" ") | test("CAP_NET_ADMIN")' true
+	grep -Eq "kverbs p50" "$work/table" || fail "no column for the floor"
 }
 
 test_without_the_module_user_verbs_alone_can_be_measured() {

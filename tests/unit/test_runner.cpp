@@ -22,7 +22,7 @@ namespace {
 
 // Copies between the local memory and a remote one of its own at completion,
 // and completes as many as are waited for.
-class LedgerEngine : public Engine {
+class LedgerEngine : public SteppedEngine {
   public:
     explicit LedgerEngine(const Memory& local) : local_(local), remote_(local.length()) {}
 
@@ -68,7 +68,7 @@ TEST(Runner, one_at_a_time_means_one_in_flight) {
     auto memory = Memory::create(4 * 4096);
     LedgerEngine engine(*memory);
 
-    auto block = run_block(engine, {Operation::read, 64, 4, 2}, Mode::single, unhurried);
+    auto block = engine.run_block({Operation::read, 64, 4, 2}, Mode::single, unhurried);
     ASSERT_TRUE(block);
     EXPECT_EQ(block->operations, 100U);
     EXPECT_EQ(block->latencies.count(), 100U);
@@ -83,7 +83,7 @@ TEST(Runner, deep_reaches_its_depth_and_never_exceeds_it) {
             auto memory = Memory::create(depth * 4096);
             LedgerEngine engine(*memory);
 
-            auto block = run_block(engine, {Operation::read, 64, depth, batch}, Mode::deep, unhurried);
+            auto block = engine.run_block({Operation::read, 64, depth, batch}, Mode::deep, unhurried);
             ASSERT_TRUE(block) << depth << " " << batch << block.error().text();
             EXPECT_EQ(block->operations, 100U);
             EXPECT_EQ(engine.nr_done, 100U);
@@ -96,7 +96,7 @@ TEST(Runner, deep_hands_in_whole_batches) {
     auto memory = Memory::create(16 * 4096);
     LedgerEngine engine(*memory);
 
-    ASSERT_TRUE(run_block(engine, {Operation::read, 64, 16, 8}, Mode::deep, {160, std::chrono::hours(1)}));
+    ASSERT_TRUE(engine.run_block({Operation::read, 64, 16, 8}, Mode::deep, {160, std::chrono::hours(1)}));
     EXPECT_LE(engine.nr_steps, 160U / 8 + 1);
 }
 
@@ -104,12 +104,12 @@ TEST(Runner, a_block_ends_when_its_time_is_up) {
     auto memory = Memory::create(4096);
     LedgerEngine engine(*memory);
 
-    auto block = run_block(engine, {Operation::read, 64, 1, 1}, Mode::single,
-                           {UINT64_MAX, std::chrono::milliseconds(5)});
+    auto block = engine.run_block({Operation::read, 64, 1, 1}, Mode::single,
+                                  {UINT64_MAX, std::chrono::milliseconds(5)});
     ASSERT_TRUE(block);
     EXPECT_GE(block->elapsed_ns, 5000000U);
-    block = run_block(engine, {Operation::read, 64, 1, 1}, Mode::deep,
-                      {UINT64_MAX / 2, std::chrono::milliseconds(5)});
+    block = engine.run_block({Operation::read, 64, 1, 1}, Mode::deep,
+                             {UINT64_MAX / 2, std::chrono::milliseconds(5)});
     ASSERT_TRUE(block);
     EXPECT_EQ(engine.max_in_flight, 1U);
 }
@@ -120,7 +120,7 @@ TEST(Runner, a_failed_step_ends_the_block) {
     for (Mode mode : {Mode::single, Mode::deep}) {
         LedgerEngine engine(*memory);
         engine.fail_at = 3;
-        auto block = run_block(engine, {Operation::read, 64, 4, 2}, mode, unhurried);
+        auto block = engine.run_block({Operation::read, 64, 4, 2}, mode, unhurried);
         ASSERT_FALSE(block);
         EXPECT_EQ(block.error().number, ECONNRESET);
         EXPECT_EQ(engine.nr_steps, 3U);
@@ -135,7 +135,7 @@ TEST(Runner, a_block_that_is_told_to_stop_stops) {
         LedgerEngine engine(*memory);
         steps_left = 3;
         const Limits limits{100, std::chrono::hours(1), [] { return static_cast<int>(--steps_left == 0); }};
-        auto block = run_block(engine, {Operation::read, 64, 4, 2}, mode, limits);
+        auto block = engine.run_block({Operation::read, 64, 4, 2}, mode, limits);
         ASSERT_FALSE(block);
         EXPECT_EQ(block.error().number, EINTR);
         EXPECT_EQ(engine.nr_steps, 3U);
@@ -158,8 +158,8 @@ TEST(Comparison, a_cell_has_both_engines_and_verifies) {
             EXPECT_EQ(engine.latencies.count(), 80U);
             EXPECT_EQ(engine.deep.operations, 80U);
         }
-        EXPECT_TRUE(cell->single_ratio);
-        EXPECT_TRUE(cell->deep_ratio);
+        EXPECT_TRUE(cell->engines[0].single.last_to_this);
+        EXPECT_TRUE(cell->engines[0].deep.last_to_this);
     }
 }
 
@@ -170,8 +170,8 @@ TEST(Comparison, one_engine_alone_has_no_ratio) {
 
     auto cell = run_cell(engines, *memory, {Operation::read, 100, 4, 2}, {2, 20, std::chrono::seconds(5)});
     ASSERT_TRUE(cell);
-    EXPECT_FALSE(cell->single_ratio);
-    EXPECT_FALSE(cell->deep_ratio);
+    EXPECT_FALSE(cell->engines[0].single.last_to_this);
+    EXPECT_FALSE(cell->engines[0].deep.last_to_this);
 }
 
 TEST(Comparison, wrong_data_is_an_error) {

@@ -64,7 +64,7 @@ tl::expected<void, Error> verify(Engine& engine, const Memory& memory, const Wor
 
 tl::expected<double, Error> measure(Engine& engine, const Workload& workload, Mode mode, const Limits& limits,
                                     EngineResult& result) {
-    auto block = run_block(engine, workload, mode, limits);
+    auto block = engine.run_block(workload, mode, limits);
     if (!block) return tl::unexpected(block.error());
 
     ModeResult& into = mode == Mode::single ? result.single : result.deep;
@@ -77,27 +77,39 @@ tl::expected<double, Error> measure(Engine& engine, const Workload& workload, Mo
     return figure;
 }
 
-// One engine: its blocks. Two: A B B A.
-tl::expected<std::optional<Ratio>, Error> run_rounds(std::span<Engine* const> engines,
-                                                     const Workload& workload, Mode mode, const Plan& plan,
-                                                     Cell& cell) {
-    const std::vector<size_t> order =
-        engines.size() == 1 ? std::vector<size_t>{0, 0} : std::vector<size_t>{0, 1, 1, 0};
+// One engine: its blocks. More: A B B A, A B C C B A.
+std::vector<size_t> round_order(size_t engines) {
+    std::vector<size_t> order;
+
+    for (size_t i = 0; i < engines; i++) order.push_back(i);
+    for (size_t i = engines; i > 0; i--) order.push_back(i - 1);
+    return order;
+}
+
+// Each engine gets the ratio of the last one's time to its own.
+tl::expected<void, Error> run_rounds(std::span<Engine* const> engines, const Workload& workload, Mode mode,
+                                     const Plan& plan, Cell& cell) {
+    const auto order = round_order(engines.size());
     // Two modes share the budget.
     const Limits limits{plan.count, plan.budget / 2 / (order.size() * plan.rounds), plan.stopped};
-    std::vector<std::pair<double, double>> pairs;
+    std::vector<std::vector<std::pair<double, double>>> pairs(engines.size());
 
     for (unsigned round = 0; round < plan.rounds; round++) {
-        double product[2] = {1, 1};
+        std::vector<double> product(engines.size(), 1);
         for (size_t which : order) {
             auto figure = measure(*engines[which], workload, mode, limits, cell.engines[which]);
             if (!figure) return tl::unexpected(figure.error());
             product[which] *= *figure;
         }
         // Each figure was taken twice: the root is their geometric mean.
-        pairs.emplace_back(std::sqrt(product[1]), std::sqrt(product[0]));
+        for (size_t i = 0; i < engines.size(); i++)
+            pairs[i].emplace_back(std::sqrt(product.back()), std::sqrt(product[i]));
     }
-    return engines.size() == 1 ? std::nullopt : ratio_of(pairs);
+    for (size_t i = 0; i + 1 < engines.size(); i++) {
+        auto& result = mode == Mode::single ? cell.engines[i].single : cell.engines[i].deep;
+        result.last_to_this = ratio_of(pairs[i]);
+    }
+    return {};
 }
 
 tl::expected<void, Error> count_calls(Engine& engine, const Workload& workload, EngineResult& result,
@@ -133,11 +145,9 @@ tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memor
         if (auto ready = prepare(*engine, memory, workload); !ready) return tl::unexpected(ready.error());
     }
     if (workload.operation == Operation::write) fill_slots(memory, workload, write_seed);
-    for (Mode mode : {Mode::single, Mode::deep}) {
-        auto ratio = run_rounds(engines, workload, mode, plan, cell);
-        if (!ratio) return tl::unexpected(ratio.error());
-        (mode == Mode::single ? cell.single_ratio : cell.deep_ratio) = *ratio;
-    }
+    for (Mode mode : {Mode::single, Mode::deep})
+        if (auto run = run_rounds(engines, workload, mode, plan, cell); !run)
+            return tl::unexpected(run.error());
     for (size_t i = 0; i < engines.size(); i++)
         if (auto counted = count_calls(*engines[i], workload, cell.engines[i], cell.uncounted); !counted)
             return tl::unexpected(counted.error());

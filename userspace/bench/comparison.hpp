@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // One cell of a comparison: one operation and size on each engine, in rounds of
-// A B B A, so that a drift of the machine hits both alike. Every cell verifies
+// A B B A (A B C C B A), so that a drift of the machine hits all alike. Every cell verifies
 // the data that it moved.
 #pragma once
 
@@ -33,6 +33,8 @@ struct ModeResult {
     std::vector<double> blocks; // ns an operation: median (single), mean (deep)
     uint64_t operations = 0;
     std::optional<double> syscalls; // an operation
+    // Of the last engine's time to this one's; empty in the last.
+    std::optional<Ratio> last_to_this;
 
     double ns_per_operation() const { return median(blocks); }
     double operations_per_second() const;
@@ -49,10 +51,7 @@ struct EngineResult {
 struct Cell {
     Workload workload;
     std::vector<EngineResult> engines; // in the order given
-    // Of the second engine's time to the first's; empty with one engine.
-    std::optional<Ratio> single_ratio;
-    std::optional<Ratio> deep_ratio;
-    std::string uncounted; // why there are no system calls; empty: there are
+    std::string uncounted;             // why there are no system calls; empty: there are
 };
 
 // The engines share the local memory. They have been found to match.

@@ -4,22 +4,33 @@
 // and remote memory registered before it is measured; it is used by one thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
 
 #include <tl/expected.hpp>
 
+#include "bench/histogram.hpp"
 #include "bench/workload.hpp"
 #include <kxfer/error.hpp>
 
 namespace kxfer::bench {
 
-// One operation at `offset` of the local and of the remote memory.
-struct Transfer {
-    Operation operation = Operation::read;
-    uint64_t offset = 0;
-    uint64_t length = 0;
+// `single`: one operation at a time, each timed from the end of the one before.
+// `deep`: `depth` operations in flight, topped up by batches.
+enum class Mode { single, deep };
+
+struct Limits {
+    uint64_t count = 1000;
+    std::chrono::nanoseconds budget = std::chrono::milliseconds(25);
+    int (*stopped)() = nullptr; // not 0: the block ends with EINTR, operations may be in flight
+};
+
+struct Block {
+    uint64_t operations = 0;
+    uint64_t elapsed_ns = 0;
+    Histogram latencies; // single only
 };
 
 class Engine {
@@ -31,11 +42,30 @@ class Engine {
     virtual Parameters parameters(const Workload& workload) const = 0;
     virtual bool remote_writable() const = 0;
 
+    // A block ends at its count or its budget of time, whichever comes first, and
+    // not before each slot was used once in deep. After an error the engine is of
+    // no more use.
+    virtual tl::expected<Block, Error> run_block(const Workload& workload, Mode mode,
+                                                 const Limits& limits) = 0;
+};
+
+// One operation at `offset` of the local and of the remote memory.
+struct Transfer {
+    Operation operation = Operation::read;
+    uint64_t offset = 0;
+    uint64_t length = 0;
+};
+
+// An engine whose operations the runner hands in.
+class SteppedEngine : public Engine {
+  public:
     // Hands in all transfers by one call and waits for `wait` completions of
     // these or earlier ones; returns how many came, at least `wait`. A failed
     // transfer or a wait of more than the engine's timeout is an error, after
     // which the engine is of no more use.
     virtual tl::expected<unsigned, Error> step(std::span<const Transfer> transfers, unsigned wait) = 0;
+
+    tl::expected<Block, Error> run_block(const Workload& workload, Mode mode, const Limits& limits) final;
 };
 
 } // namespace kxfer::bench

@@ -19,19 +19,19 @@ uint64_t nanoseconds(Clock::duration duration) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
 }
 
-Transfer transfer_of(const Workload& workload, Operation operation, uint64_t index) {
-    return {operation, workload.slot_offset(index), workload.size};
+Transfer transfer_of(const Workload& workload, uint64_t index) {
+    return {workload.operation, workload.slot_offset(index), workload.size};
 }
 
 tl::unexpected<Error> stop_error() { return tl::unexpected(Error("stopped measuring", "", EINTR)); }
 
-tl::expected<Block, Error> run_single(Engine& engine, const Workload& workload, const Limits& limits) {
+tl::expected<Block, Error> run_single(SteppedEngine& engine, const Workload& workload, const Limits& limits) {
     const auto start = Clock::now();
     auto last = start;
     Block block;
 
     while (block.operations < limits.count) {
-        const Transfer transfer = transfer_of(workload, workload.operation, block.operations);
+        const Transfer transfer = transfer_of(workload, block.operations);
 
         if (auto done = engine.step({&transfer, 1}, 1); !done) return tl::unexpected(done.error());
         const auto now = Clock::now();
@@ -47,8 +47,7 @@ tl::expected<Block, Error> run_single(Engine& engine, const Workload& workload, 
 
 // Hands in batches as long as there is room, then waits for a batch's worth of
 // completions; at the end for all that is left.
-tl::expected<Block, Error> run_deep(Engine& engine, const Workload& workload, Operation operation,
-                                    const Limits& limits) {
+tl::expected<Block, Error> run_deep(SteppedEngine& engine, const Workload& workload, const Limits& limits) {
     std::vector<Transfer> batch(workload.batch);
     uint64_t wanted = std::max<uint64_t>(limits.count, workload.depth);
     const auto start = Clock::now();
@@ -58,7 +57,7 @@ tl::expected<Block, Error> run_deep(Engine& engine, const Workload& workload, Op
         const uint64_t in_flight = submitted - completed;
         const uint64_t count =
             std::min<uint64_t>({workload.batch, workload.depth - in_flight, wanted - submitted});
-        for (uint64_t i = 0; i < count; i++) batch[i] = transfer_of(workload, operation, submitted + i);
+        for (uint64_t i = 0; i < count; i++) batch[i] = transfer_of(workload, submitted + i);
         submitted += count;
 
         const uint64_t room = workload.depth - (submitted - completed);
@@ -81,10 +80,9 @@ tl::expected<Block, Error> run_deep(Engine& engine, const Workload& workload, Op
 
 } // namespace
 
-tl::expected<Block, Error> run_block(Engine& engine, const Workload& workload, Mode mode,
-                                     const Limits& limits) {
-    return mode == Mode::single ? run_single(engine, workload, limits)
-                                : run_deep(engine, workload, workload.operation, limits);
+tl::expected<Block, Error> SteppedEngine::run_block(const Workload& workload, Mode mode,
+                                                    const Limits& limits) {
+    return mode == Mode::single ? run_single(*this, workload, limits) : run_deep(*this, workload, limits);
 }
 
 tl::expected<double, Error> count_syscalls(Engine& engine, const Workload& workload, Mode mode) {
@@ -94,7 +92,7 @@ tl::expected<double, Error> count_syscalls(Engine& engine, const Workload& workl
     auto counter = SyscallCounter::open();
     if (!counter) return tl::unexpected(counter.error());
     counter->start();
-    auto block = run_block(engine, workload, mode, limits);
+    auto block = engine.run_block(workload, mode, limits);
     const uint64_t calls = counter->stop();
     if (!block) return tl::unexpected(block.error());
     return static_cast<double>(calls) / static_cast<double>(block->operations);
@@ -102,8 +100,10 @@ tl::expected<double, Error> count_syscalls(Engine& engine, const Workload& workl
 
 tl::expected<void, Error> sweep(Engine& engine, const Workload& workload, Operation operation) {
     const Limits once{workload.depth, std::chrono::hours(1)};
+    Workload all = workload;
 
-    auto block = run_deep(engine, workload, operation, once);
+    all.operation = operation;
+    auto block = engine.run_block(all, Mode::deep, once);
     if (!block) return tl::unexpected(block.error());
     return {};
 }

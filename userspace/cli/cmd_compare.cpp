@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// kxfer compare: the same work through /dev/kxfer and through user-space verbs,
-// side by side. Without a peer it serves itself: a child process offers the
+// kxfer compare: the same work through /dev/kxfer, by kernel verbs without jobs,
+// and through user-space verbs, side by side. Without a peer it serves itself: a child process offers the
 // memory on the first usable RDMA device of this node.
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 
 #include "bench/comparison.hpp"
 #include "bench/job_engine.hpp"
+#include "bench/kverbs_engine.hpp"
 #include "bench/local_server.hpp"
 #include "bench/socket_address.hpp"
 #include "cli/command.hpp"
@@ -43,7 +44,8 @@ struct CompareOptions {
     bool peer_given = false;
     std::vector<std::string> operations{"read", "write"};
     std::vector<uint64_t> sizes{64, 4096, 65536};
-    std::vector<std::string> engines{"verbs", "job"};
+    std::vector<std::string> engines{"verbs", "kverbs", "job"};
+    bool engines_given = false;
     std::string context = "polled";
     std::string poll = "adaptive";
     std::string export_name = "compare";
@@ -57,6 +59,7 @@ struct CompareOptions {
     bool wants(const std::string& engine) const {
         return std::find(engines.begin(), engines.end(), engine) != engines.end();
     }
+    bool wants_module() const { return wants("job") || wants("kverbs"); }
     bool writes() const {
         return std::find(operations.begin(), operations.end(), "write") != operations.end();
     }
@@ -145,7 +148,7 @@ tl::expected<Place, Failure> serve_here(const CompareOptions& options, uint64_t 
     server.address.port = KXFER_PORT;
     server.export_name = fmt::format("compare-{}", getpid());
     server.length = bytes;
-    server.job = options.wants("job");
+    server.job = options.wants_module();
     server.verbs = options.wants("verbs");
     auto started = bench::LocalServer::start(server);
     if (!started) return failed(started.error());
@@ -172,53 +175,67 @@ std::string size_text(uint64_t bytes) {
     return bytes % mib ? fmt::format("{}K", bytes / 1024) : fmt::format("{}M", bytes / mib);
 }
 
-tl::expected<std::unique_ptr<bench::JobEngine>, Failure> connect_job(const CompareOptions& options,
-                                                                     const Bench& bench) {
-    bench::JobOptions job;
-    job.peer = bench.place.listener;
-    job.device = options.common.device;
-    job.context = contexts.at(options.context);
-    job.wait_flags = waits.at(options.poll);
-    job.ring = options.ring;
-    job.timeout = options.common.timeout();
-    job.export_name = options.peer_given ? options.export_name : fmt::format("compare-{}", getpid());
-    job.writable = options.writes() || !options.peer_given;
-    auto engine = bench::JobEngine::connect(job, *bench.memory);
-    if (engine) return std::move(*engine);
-    Error error = engine.error();
+bench::PathOptions path_options(const CompareOptions& options, const Bench& bench) {
+    bench::PathOptions path;
+    path.peer = bench.place.listener;
+    path.device = options.common.device;
+    path.context = contexts.at(options.context);
+    path.wait_flags = waits.at(options.poll);
+    path.ring = options.ring;
+    path.timeout = options.common.timeout();
+    path.export_name = options.peer_given ? options.export_name : fmt::format("compare-{}", getpid());
+    path.writable = options.writes() || !options.peer_given;
+    return path;
+}
+
+Failure path_failure(const CompareOptions& options, const Bench& bench, Error error) {
     if (options.peer_given && (error.number == ENOENT || error.number == EACCES || error.number == ERANGE))
         error.hint = fmt::format("run there: kxfer serve {}=mem:{} --writable --verbs", options.export_name,
                                  size_text(bench.memory->length()));
     if (options.peer_given && error.hint.empty())
         error.hint = fmt::format("does the peer answer? try: kxfer ping {}", options.peer.text());
     if (error.number == ENOMEM) error = pin_error(error, 2 * bench.memory->length());
-    return failed(error);
+    return Failure{error};
 }
 
+tl::expected<std::unique_ptr<bench::Engine>, Failure> connect_verbs(const CompareOptions& options,
+                                                                    const Bench& bench, uint64_t remote_bytes,
+                                                                    unsigned depth, unsigned batch) {
+    verbs::EngineOptions how;
+    how.peer = bench::socket_address(bench.place.responder);
+    how.depth = depth;
+    how.batch = batch;
+    how.remote_bytes = remote_bytes;
+    how.writable = options.writes() || !options.peer_given;
+    how.timeout = options.common.timeout();
+    auto engine = verbs::Engine::connect(how, *bench.memory);
+    if (!engine) return failed(engine.error());
+    return std::move(*engine);
+}
+
+// In the order of the columns; verbs last, for it asks for as much as the export has.
 tl::expected<void, Failure> connect_engines(const CompareOptions& options, Bench& bench, unsigned depth,
                                             unsigned batch) {
+    const auto path = path_options(options, bench);
     uint64_t remote_bytes = 0;
-    std::unique_ptr<bench::JobEngine> job;
 
+    if (options.wants("kverbs")) {
+        auto engine = bench::KverbsEngine::connect(path, *bench.memory);
+        if (!engine) return tl::make_unexpected(path_failure(options, bench, engine.error()));
+        remote_bytes = (*engine)->remote_bytes();
+        bench.engines.push_back(std::move(*engine));
+    }
     if (options.wants("job")) {
-        auto connected = connect_job(options, bench);
-        if (!connected) return tl::make_unexpected(connected.error());
-        job = std::move(*connected);
-        remote_bytes = job->remote_bytes();
+        auto engine = bench::JobEngine::connect(path, *bench.memory);
+        if (!engine) return tl::make_unexpected(path_failure(options, bench, engine.error()));
+        remote_bytes = (*engine)->remote_bytes();
+        bench.engines.push_back(std::move(*engine));
     }
     if (options.wants("verbs")) {
-        verbs::EngineOptions how;
-        how.peer = bench::socket_address(bench.place.responder);
-        how.depth = depth;
-        how.batch = batch;
-        how.remote_bytes = remote_bytes;
-        how.writable = options.writes() || !options.peer_given;
-        how.timeout = options.common.timeout();
-        auto connected = verbs::Engine::connect(how, *bench.memory);
-        if (!connected) return failed(connected.error());
-        bench.engines.push_back(std::move(*connected));
+        auto engine = connect_verbs(options, bench, remote_bytes, depth, batch);
+        if (!engine) return tl::make_unexpected(engine.error());
+        bench.engines.insert(bench.engines.begin(), std::move(*engine));
     }
-    if (job) bench.engines.push_back(std::move(job));
     return {};
 }
 
@@ -230,11 +247,11 @@ tl::expected<void, Failure> fit(const CompareOptions& options, const Bench& benc
             for (const auto& engine : bench.engines)
                 workload.depth = std::clamp(engine->parameters(workload).max_depth, 1U, workload.depth);
         set_batch(options, workload);
-        if (bench.engines.size() < 2) continue;
-        const auto &a = *bench.engines[0], &b = *bench.engines[1];
-        if (auto mismatch = bench::find_mismatch(a.name(), a.parameters(workload), b.name(),
-                                                 b.parameters(workload), workload.depth))
-            return failed(*mismatch);
+        const auto& a = *bench.engines.front();
+        for (const auto& b : bench.engines)
+            if (auto mismatch = bench::find_mismatch(a.name(), a.parameters(workload), b->name(),
+                                                     b->parameters(workload), workload.depth))
+                return failed(*mismatch);
     }
     return {};
 }
@@ -262,7 +279,7 @@ tl::expected<Bench, Failure> set_up(const CompareOptions& options, std::vector<b
     return bench;
 }
 
-// Two engines pin the same memory, and siw heeds the limit whoever asks. Who
+// The engines pin the same memory, and siw heeds the limit whoever asks. Who
 // may raise it does; else a pin that fails says what to do.
 void raise_memlock() {
     rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
@@ -289,7 +306,7 @@ tl::expected<void, Failure> check_options(const CompareOptions& options) {
 }
 
 tl::expected<std::string, Failure> module_version(const CompareOptions& options) {
-    if (!options.wants("job")) return std::string();
+    if (!options.wants_module()) return std::string();
     const auto session = open_session_with_device();
     if (!session) {
         Failure failure = session.error();
@@ -310,12 +327,31 @@ tl::expected<DeviceFacts, Failure> facts_of(const std::string& device) {
     return failed(Error("the device is gone:", device, ENODEV));
 }
 
-Result run_compare(const CompareOptions& options, Context& context) {
+// Unless it was asked for, the floor is left out where it cannot be measured.
+// Returns why, or nothing.
+tl::expected<std::string, Failure> check_floor(CompareOptions& options) {
+    if (!options.wants("kverbs")) return std::string();
+    std::optional<Error> obstacle;
+    if (options.context != "polled")
+        obstacle = Error("the floor is measured in no context but polled", "", EOPNOTSUPP,
+                         "it needs --context polled");
+    else
+        obstacle = bench::KverbsEngine::obstacle();
+    if (!obstacle) return std::string();
+    if (options.engines_given) return failed(*obstacle);
+    std::erase(options.engines, "kverbs");
+    return obstacle->hint.empty() ? obstacle->text() : obstacle->hint;
+}
+
+Result run_compare(const CompareOptions& given, Context& context) {
+    CompareOptions options = given;
     CompareReport report;
     catch_interrupts();
     if (auto fine = check_options(options); !fine) return tl::make_unexpected(fine.error());
     const auto version = module_version(options);
     if (!version) return tl::make_unexpected(version.error());
+    const auto no_floor = check_floor(options);
+    if (!no_floor) return tl::make_unexpected(no_floor.error());
 
     raise_memlock();
     auto workloads = workloads_of(options);
@@ -332,6 +368,7 @@ Result run_compare(const CompareOptions& options, Context& context) {
     report.context = options.wants("job") ? options.context : "";
     report.poll = options.poll;
     report.ring = options.ring;
+    report.no_floor = *no_floor;
     report.plan = {options.rounds, options.count,
                    std::chrono::nanoseconds(static_cast<int64_t>(options.seconds * 1e9)), interrupted};
     report.parameters = bench->engines.front()->parameters(workloads.front());
@@ -381,12 +418,12 @@ void add_measuring(CLI::App& command, CompareOptions& options) {
                     "at most 32)")
         ->type_name("N")
         ->check(CLI::Range(1, 256));
-    command.add_option("--rounds", options.rounds, "rounds of A B B A (default 5)")
+    command.add_option("--rounds", options.rounds, "rounds of A B C C B A (default 5)")
         ->type_name("N")
         ->check(CLI::Range(2, 1000));
     command
         .add_option("--count", options.count,
-                    "most operations of a block, four blocks a round (default 1000)")
+                    "most operations of a block, two of each engine a round (default 1000)")
         ->type_name("N")
         ->check(CLI::Range(uint64_t{1}, uint64_t{1000000000}));
     command.add_option("--seconds", options.seconds, "most time of an operation and size (default 1)")
@@ -408,10 +445,14 @@ void setup_compare(CLI::App& app, Program& program) {
         ->check(CLI::IsMember({"read", "write"}));
     add_sizes(command, options->sizes);
     add_measuring(command, *options);
-    command.add_option("--engine", options->engines, "verbs, job, or both (default)")
+    command
+        .add_option("--engine", options->engines,
+                    "by commas: verbs, kverbs (a loop in the kernel: the floor), job "
+                    "(default all)")
         ->type_name("ENGINE,...")
         ->delimiter(',')
-        ->check(CLI::IsMember({"verbs", "job"}));
+        ->check(CLI::IsMember({"verbs", "kverbs", "job"}))
+        ->each([options](const std::string&) { options->engines_given = true; });
     command
         .add_option("--context", options->context,
                     "where the kernel handles completions: polled (default), "

@@ -14,7 +14,8 @@ namespace {
 constexpr uint64_t bandwidth_from = 4096;
 
 const char* engine_words(const std::string& engine) {
-    return engine == "job" ? "kernel job path" : "user-space verbs";
+    if (engine == "job") return "kernel job path";
+    return engine == "kverbs" ? "kernel verbs without jobs" : "user-space verbs";
 }
 
 // NaN: a percentile that fewer than ten samples lie beyond is a guess.
@@ -80,17 +81,32 @@ Value ratio_json(const std::optional<bench::Ratio>& ratio) {
                                         .add("significant", ratio->significant()));
 }
 
+// "job/verbs" for people.
+std::string ratio_name(const bench::Cell& cell, const bench::EngineResult& engine) {
+    return cell.engines.back().engine + '/' + engine.engine;
+}
+
+void add_ratios(Record& record, const bench::Cell& cell) {
+    const std::string& last = cell.engines.back().engine;
+    for (const auto& engine : cell.engines) {
+        if (engine.engine == last) continue;
+        const std::string pair = last + "_to_" + engine.engine;
+        record.add("time_ratio_" + pair + "_one_at_a_time", ratio_json(engine.single.last_to_this))
+            .add("time_ratio_" + pair + "_deep", ratio_json(engine.deep.last_to_this));
+    }
+}
+
 Record cell_json(const bench::Cell& cell) {
     Table engines;
     for (const auto& engine : cell.engines) engines.push_back(engine_json(engine, cell.workload));
-    return Record()
-        .add("operation", bench::operation_name(cell.workload.operation))
+    Record record;
+    record.add("operation", bench::operation_name(cell.workload.operation))
         .add("size", Bytes{cell.workload.size})
         .add("depth", cell.workload.depth)
         .add("batch", cell.workload.batch)
-        .add("engines", Value(engines))
-        .add("time_ratio_job_to_verbs_one_at_a_time", ratio_json(cell.single_ratio))
-        .add("time_ratio_job_to_verbs_deep", ratio_json(cell.deep_ratio));
+        .add("engines", Value(engines));
+    add_ratios(record, cell);
+    return record;
 }
 
 Record row_head(const bench::Cell& cell) {
@@ -99,17 +115,27 @@ Record row_head(const bench::Cell& cell) {
         .add("size", Bytes{cell.workload.size});
 }
 
-Table single_table(const std::vector<bench::Cell>& cells) {
+// A column for an engine that was not measured, where it would stand.
+void add_gap(Record& row, const CompareReport& report, const bench::EngineResult& engine,
+             const std::string& column) {
+    if (!report.no_floor.empty() && engine.engine == "job") row.add("kverbs" + column, None{});
+}
+
+Table single_table(const CompareReport& report) {
     Table rows;
-    for (const auto& cell : cells) {
+    for (const auto& cell : report.cells) {
         Record row = row_head(cell);
         for (const char* percent : {"p50", "p99"})
-            for (const auto& engine : cell.engines)
+            for (const auto& engine : cell.engines) {
+                add_gap(row, report, engine, fmt::format(" {}", percent));
                 row.add(fmt::format("{} {}", engine.engine, percent),
                         percentile_text(engine.latencies, percent == std::string("p50") ? 50 : 99));
+            }
         for (const auto& engine : cell.engines)
             row.add(engine.engine + " calls", calls_text(engine.single.syscalls));
-        if (cell.engines.size() == 2) row.add("time job/verbs", ratio_text(cell.single_ratio, false));
+        for (const auto& engine : cell.engines)
+            if (engine.single.last_to_this)
+                row.add("time " + ratio_name(cell, engine), ratio_text(engine.single.last_to_this, false));
         rows.push_back(std::move(row));
     }
     return rows;
@@ -121,21 +147,24 @@ std::optional<bench::Ratio> upside_down(const std::optional<bench::Ratio>& ratio
     return bench::Ratio{1 / ratio->value, 1 / ratio->high, 1 / ratio->low};
 }
 
-Table deep_table(const std::vector<bench::Cell>& cells) {
+Table deep_table(const CompareReport& report) {
     Table rows;
-    for (const auto& cell : cells) {
+    for (const auto& cell : report.cells) {
         Record row = row_head(cell);
         row.add("depth", cell.workload.depth);
         for (const auto& engine : cell.engines) {
             const double rate = engine.deep.operations_per_second();
             const double size = static_cast<double>(cell.workload.size);
+            add_gap(row, report, engine, "");
             row.add(engine.engine, cell.workload.size < bandwidth_from ? Value(PerSecond{rate})
                                                                        : Value(BytesPerSecond{rate * size}));
         }
         for (const auto& engine : cell.engines)
             row.add(engine.engine + " calls", calls_text(engine.deep.syscalls));
-        if (cell.engines.size() == 2)
-            row.add("rate job/verbs", ratio_text(upside_down(cell.deep_ratio), true));
+        for (const auto& engine : cell.engines)
+            if (engine.deep.last_to_this)
+                row.add("rate " + ratio_name(cell, engine),
+                        ratio_text(upside_down(engine.deep.last_to_this), true));
         rows.push_back(std::move(row));
     }
     return rows;
@@ -153,6 +182,7 @@ Words notes_of(const CompareReport& report) {
         notes.push_back(
             fmt::format("In software TCP is faster than either; {} is for trying things out.", driver));
     }
+    if (!report.no_floor.empty()) notes.push_back("kverbs was not measured: " + report.no_floor + '.');
     const bool all_verified = std::all_of(report.cells.begin(), report.cells.end(), [](const auto& cell) {
         return std::all_of(cell.engines.begin(), cell.engines.end(),
                            [](const auto& e) { return e.verified; });
@@ -221,14 +251,15 @@ void add_parameters(Record& record, const CompareReport& report) {
         record.add("waiting_" + engine.engine,
                    engine.engine == "job"
                        ? job_waiting(report) + (report.ring ? "; takes completions from a ring" : "")
-                       : std::string("polls the CQ"),
+                   : engine.engine == "kverbs" ? "polls the CQ in the kernel, in one call a block"
+                                               : "polls the CQ",
                    Show::everywhere, engine.engine);
     if (!report.context.empty()) {
         record.add("completion_context", report.context, Show::json_only);
         if (report.context == "polled") record.add("poll", report.poll, Show::json_only);
         record.add("ring", report.ring, Show::json_only);
     }
-    record.add("rounds", report.plan.rounds, Show::everywhere, "rounds of A B B A")
+    record.add("rounds", report.plan.rounds, Show::everywhere, "rounds there and back")
         .add("operations_per_block", report.plan.count, Show::json_only)
         .add("budget_per_cell", Nanoseconds{static_cast<double>(report.plan.budget.count())},
              Show::json_only);
@@ -244,12 +275,17 @@ std::string ratio_text(const std::optional<bench::Ratio>& ratio, bool great_is_f
     return fmt::format("{:.3f} [{:.3f}, {:.3f}] {}", ratio->value, ratio->low, ratio->high, verdict);
 }
 
+// "kernel job path beside user-space verbs": the last engine and the first.
+std::string title_of(const CompareReport& report) {
+    if (report.cells.empty()) return "";
+    const auto& engines = report.cells.front().engines;
+    std::string title = engine_words(engines.back().engine);
+    if (engines.size() > 1) title += std::string(" beside ") + engine_words(engines.front().engine);
+    return title;
+}
+
 Record report_record(const CompareReport& report) {
-    const bool both = !report.cells.empty() && report.cells.front().engines.size() == 2;
-    const std::string beside = both ? "kernel job path beside user-space verbs"
-                               : report.cells.empty()
-                                   ? ""
-                                   : engine_words(report.cells.front().engines.front().engine);
+    const std::string beside = title_of(report);
     Record record;
     add_environment(record, report);
     add_parameters(record, report);
@@ -260,9 +296,9 @@ Record report_record(const CompareReport& report) {
     for (size_t i = 0; i < words.size(); i++)
         notes.add(fmt::format("note_{}", i + 1), words[i], Show::everywhere, fmt::format("{}.", i + 1));
     record
-        .add("one_at_a_time", Value(single_table(report.cells)), Show::text_only,
+        .add("one_at_a_time", Value(single_table(report)), Show::text_only,
              fmt::format("\n{}: one at a time", beside))
-        .add("deep", Value(deep_table(report.cells)), Show::text_only, fmt::format("\n{}: deep", beside))
+        .add("deep", Value(deep_table(report)), Show::text_only, fmt::format("\n{}: deep", beside))
         .add("cells", Value(cells), Show::json_only)
         .add("notes", Value(words), Show::json_only)
         .add("notes", Value(std::make_shared<Record>(notes)), Show::text_only,

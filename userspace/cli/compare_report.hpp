@@ -19,9 +19,10 @@ struct CompareReport {
     bench::Environment environment;
     DeviceFacts device;
     std::string peer;
-    std::string context; // of the job engine's completions; empty without it
-    std::string poll;    // adaptive, always or never, in context polled
-    bool ring = false;   // the job's completions come into shared memory
+    std::string context;  // of the job engine's completions; empty without it
+    std::string no_floor; // why kverbs, by default there, was not measured; or empty
+    std::string poll;     // adaptive, always or never, in context polled
+    bool ring = false;    // the job's completions come into shared memory
     std::string module_version;
     bench::Plan plan;
     std::chrono::milliseconds timeout{};
@@ -31,7 +32,7 @@ struct CompareReport {
 
 Record report_record(const CompareReport& report);
 
-// "0.75 [0.74, 0.76] faster": a ratio of job to verbs with its interval and what
+// "0.75 [0.74, 0.76] faster": a ratio of two engines with its interval and what
 // it means; `great_is_fast` of rates, not of times. Empty without a ratio.
 std::string ratio_text(const std::optional<bench::Ratio>& ratio, bool great_is_fast);
 

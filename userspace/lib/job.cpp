@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Jobs, their completions, and events.
+// Jobs, their completions, events, and the measuring loop.
 
 #include <kxfer/kxfer.h>
 
@@ -128,4 +128,9 @@ int kxfer_event_take(kxfer_session* session, kxfer_event* events, uint32_t nr, u
     reap.deadline_ns = deadline_ns;
     const int ret = kxfer::call(session, KXFER_EVENT_REAP, &reap);
     return ret < 0 ? ret : static_cast<int>(reap.nr);
+}
+
+int kxfer_bench_run(kxfer_session* session, kxfer_bench* args) {
+    args->size = sizeof(*args);
+    return kxfer::call(session, KXFER_BENCH, args);
 }

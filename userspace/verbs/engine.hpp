@@ -31,7 +31,7 @@ struct EngineOptions {
     std::chrono::milliseconds timeout{10000};
 };
 
-class Engine : public bench::Engine {
+class Engine : public bench::SteppedEngine {
   public:
     // The memory has to outlive the engine; as much is asked for at the peer.
     static tl::expected<std::unique_ptr<Engine>, Error> connect(const EngineOptions& options,

@@ -297,6 +297,12 @@ int kxfer_job_drain(struct kxfer_session* session, uint64_t deadline_ns);
 int kxfer_event_take(struct kxfer_session* session, struct kxfer_event* events, uint32_t nr, uint32_t wait,
                      uint64_t deadline_ns);
 
+/*
+ * Runs work requests in the kernel without jobs, for measuring: everything in
+ * struct kxfer_bench is the caller's but size. Needs CAP_NET_ADMIN.
+ */
+int kxfer_bench_run(struct kxfer_session* session, struct kxfer_bench* args);
+
 /* Now, in the clock of deadlines. */
 uint64_t kxfer_clock_ns(void);
 

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+#include "bench/kernel_path.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+namespace kxfer::bench {
+
+namespace {
+
+template <typename Record, typename Wanted>
+const Record* find(const std::vector<Record>& records, Wanted wanted) {
+    const auto found = std::find_if(records.begin(), records.end(), wanted);
+    return found == records.end() ? nullptr : &*found;
+}
+
+} // namespace
+
+KernelPath::KernelPath(const PathOptions& options, const Memory& memory, Session session)
+    : options_(options), local_bytes_(memory.length()), peer_(to_string(options_.peer)),
+      session_(std::move(session)) {}
+
+tl::expected<KernelPath, Error> KernelPath::open(const PathOptions& options, const Memory& memory) {
+    auto session = Session::open();
+    if (!session) return tl::unexpected(session.error());
+    KernelPath path(options, memory, std::move(*session));
+    if (auto connected = path.connect(memory); !connected) return tl::unexpected(connected.error());
+    if (auto found = path.find_limits(); !found) return tl::unexpected(found.error());
+    return path;
+}
+
+tl::expected<void, Error> KernelPath::connect(const Memory& memory) {
+    if (auto set = session_.set_wait(options_.wait_flags); !set) return tl::unexpected(set.error());
+    auto region = session_.add_region(memory.bytes(), KXFER_REGION_F_WRITE);
+    if (!region) {
+        region.error().hint = "raise the limit of locked memory: ulimit -l unlimited";
+        return tl::unexpected(region.error());
+    }
+    region_ = std::move(*region);
+
+    PeerOptions how;
+    how.local = options_.local;
+    how.device = options_.device;
+    how.context = options_.context;
+    how.timeout = options_.timeout;
+    auto peer = session_.connect(options_.peer, how);
+    if (!peer) return tl::unexpected(peer.error());
+    peer_handle_ = std::move(*peer);
+
+    const uint32_t rights = KXFER_RIGHT_READ | (options_.writable ? KXFER_RIGHT_WRITE : 0);
+    auto target = peer_handle_.open_target(options_.export_name, rights, options_.timeout);
+    if (!target) {
+        target.error().on = peer_ + '/' + options_.export_name;
+        return tl::unexpected(target.error());
+    }
+    target_ = std::move(*target);
+    if (target_.length() < memory.length())
+        return tl::unexpected(
+            Error("the export is too short", peer_ + '/' + options_.export_name, ERANGE,
+                  "a longer one, or a smaller --size or --depth",
+                  fmt::format("it has {} bytes, the workload needs {}", target_.length(), memory.length())));
+    return {};
+}
+
+// What the link's device and lanes let through at once.
+tl::expected<void, Error> KernelPath::find_limits() {
+    const auto query = session_.query();
+    if (!query) return tl::unexpected(query.error());
+    const auto links = session_.list<kxfer_info_link>(KXFER_INFO_LINKS);
+    if (!links) return tl::unexpected(links.error());
+    const auto lanes = session_.list<kxfer_info_lane>(KXFER_INFO_LANES);
+    if (!lanes) return tl::unexpected(lanes.error());
+    const auto devices = session_.list<kxfer_info_device>(KXFER_INFO_DEVICES);
+    if (!devices) return tl::unexpected(devices.error());
+
+    const auto* link = find(*links, [&](const auto& l) { return l.id == peer_handle_.link(); });
+    if (!link) return tl::unexpected(Error("the link is gone", peer_, ECONNRESET));
+    device_ = text_of(link->device);
+    const auto* device = find(*devices, [&](const auto& d) { return text_of(d.name) == device_; });
+    if (!device) return tl::unexpected(Error("the device is gone", device_, ENODEV));
+
+    max_jobs_ = query->max_jobs;
+    iwarp_ = (device->flags & KXFER_DEVICE_IWARP) != 0;
+    for (const auto& lane : *lanes) {
+        if (lane.link != link->id || lane.index == 0) continue;
+        credits_ = std::max(credits_, lane.max_credits);
+        write_sges_ = std::max(1U, lane.max_send_sge);
+    }
+    read_sges_ = iwarp_ ? 1 : std::clamp(device->max_sge_rd, 1U, write_sges_);
+    return {};
+}
+
+Parameters KernelPath::parameters(const Workload& workload) const {
+    Parameters parameters;
+    // Scattered pages: each is an SGE of its own.
+    const auto pages = static_cast<unsigned>(workload.stride() / page_bytes);
+    const unsigned sges = workload.operation == Operation::read ? read_sges_ : write_sges_;
+    const unsigned requests = (pages + sges - 1) / sges;
+
+    parameters.local_bytes = local_bytes_;
+    parameters.local_layout = Memory::layout();
+    parameters.remote_bytes = target_.length();
+    parameters.remote_registration = options_.writable ? standing_writable : standing_readable;
+    parameters.max_depth = std::min(max_jobs_, credits_ / requests);
+    parameters.signal_every = 1; // each job has a completion
+    parameters.write_success = iwarp_ ? write_handed_to_tcp : write_acknowledged;
+    parameters.device = device_;
+    return parameters;
+}
+
+} // namespace kxfer::bench

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#include "bench/kverbs_engine.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+namespace kxfer::bench {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds longest_run{KXFER_BENCH_MAX_TIME_MS};
+
+// At least a millisecond, for that is the module's unit.
+uint32_t time_limit_ms(std::chrono::nanoseconds budget) {
+    const auto limit =
+        std::chrono::ceil<milliseconds>(std::min<std::chrono::nanoseconds>(budget, longest_run));
+    return static_cast<uint32_t>(std::max<milliseconds::rep>(limit.count(), 1));
+}
+
+kxfer_bench bench_of(const Workload& workload, Mode mode, const Limits& limits) {
+    const bool single = mode == Mode::single;
+    kxfer_bench bench = {};
+
+    bench.op = workload.operation == Operation::read ? KXFER_OP_READ : KXFER_OP_WRITE;
+    bench.depth = single ? 1 : workload.depth;
+    bench.list = single ? 1 : workload.batch;
+    bench.signal = 1;
+    bench.length = workload.size;
+    bench.stride = workload.stride();
+    bench.count = static_cast<uint32_t>(std::clamp<uint64_t>(limits.count, bench.depth, UINT32_MAX));
+    bench.time_limit_ms = time_limit_ms(limits.budget);
+    return bench;
+}
+
+} // namespace
+
+std::optional<Error> KverbsEngine::obstacle() {
+    auto session = Session::open();
+    if (!session) return session.error();
+    kxfer_bench bench = {};
+    bench.op = KXFER_OP_NOP;
+    bench.depth = bench.list = bench.signal = bench.count = bench.time_limit_ms = 1;
+    const int ret = kxfer_bench_run(session->get(), &bench);
+    if (ret == 0) return std::nullopt;
+    return Error("the floor cannot be measured", "", -ret,
+                 ret == -EPERM    ? "it needs CAP_NET_ADMIN"
+                 : ret == -ENOTTY ? "it needs a newer module"
+                                  : "");
+}
+
+tl::expected<std::unique_ptr<KverbsEngine>, Error> KverbsEngine::connect(const PathOptions& options,
+                                                                         const Memory& memory) {
+    auto path = KernelPath::open(options, memory);
+    if (!path) return tl::unexpected(path.error());
+    return std::unique_ptr<KverbsEngine>(new KverbsEngine(std::move(*path)));
+}
+
+tl::expected<Block, Error> KverbsEngine::run_block(const Workload& workload, Mode mode,
+                                                   const Limits& limits) {
+    kxfer_bench bench = bench_of(workload, mode, limits);
+    std::vector<uint32_t> samples;
+
+    bench.region = path_.region().id();
+    bench.target = path_.target().id();
+    if (mode == Mode::single) {
+        samples.resize(std::min<uint32_t>(bench.count, KXFER_BENCH_MAX_SAMPLES));
+        bench.samples = reinterpret_cast<uintptr_t>(samples.data());
+        bench.nr_samples = static_cast<uint32_t>(samples.size());
+    }
+    int ret = kxfer_bench_run(path_.session().get(), &bench);
+    // The time was over before each slot was used.
+    if (ret == 0 && mode == Mode::deep && bench.operations < bench.depth) {
+        bench.count = bench.depth;
+        bench.time_limit_ms = time_limit_ms(longest_run);
+        ret = kxfer_bench_run(path_.session().get(), &bench);
+    }
+    if (ret == 0 && bench.operations < bench.depth) ret = -ETIMEDOUT;
+    if (ret == -EINTR || (limits.stopped && limits.stopped()))
+        return tl::unexpected(Error("stopped measuring", "", EINTR));
+    if (ret < 0)
+        return tl::unexpected(Error("cannot run work requests on", path_.on(), -ret,
+                                    ret == -EBUSY ? "others have jobs on the link; try again later"
+                                                  : "see: kxfer link list, dmesg"));
+    Block block;
+    block.operations = bench.operations;
+    block.elapsed_ns = bench.total_ns;
+    for (uint32_t i = 0; i < bench.nr_samples; i++) block.latencies.add(samples[i]);
+    return block;
+}
+
+} // namespace kxfer::bench

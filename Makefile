@@ -130,6 +130,17 @@ lint: ## style and static checks
 	@scripts/setup lint
 	@scripts/lint
 
+##@ Measure
+.PHONY: bench bench-compare
+bench: ## perftest, floor, jobs side by side, in instructions (KERNEL, PROVIDER)
+	@scripts/setup bench
+	@$(MAKE) kmod userspace KERNEL=$(KERNEL) $(if $(filter siw,$(PROVIDER)),siw)
+	@KERNEL=$(KERNEL) tests/bench/run
+
+bench-compare: ## what changed in that since the revision BASE
+	@scripts/setup bench
+	@KERNEL=$(KERNEL) tests/bench/compare $(O) $(BASE)
+
 ##@ Keep it tidy
 .PHONY: format docs clean distclean
 format: ## lay user space out as .clang-format says

@@ -38,6 +38,7 @@
  * Context: a call; may sleep. Completions come where the CQ is polled, with one caller
  * at a time, its owner.
  */
+#include <asm/barrier.h>
 #include <linux/capability.h>
 #include <linux/delay.h>
 #include <linux/mm.h>
@@ -268,7 +269,8 @@ static void count_done(struct kxfer_run *run, u64 now_ns)
 	if (run->nr_samples < run->room)
 		run->samples[run->nr_samples++] = min_t(u64, now_ns - run->last_ns, U32_MAX);
 	run->last_ns = now_ns;
-	WRITE_ONCE(run->done, min(run->done + run->signal, run->end));
+	/* Who runs may free the run when it sees the last one: nothing of it is used behind. */
+	smp_store_release(&run->done, min(run->done + run->signal, run->end));
 }
 
 static void failed(struct kxfer_run *run, const struct ib_wc *wc)
@@ -438,7 +440,7 @@ static int work(struct kxfer_run *run)
 
 	for (;;) {
 		stop_if_need_be(run);
-		if (READ_ONCE(run->done) == run->end)
+		if (smp_load_acquire(&run->done) == run->end)
 			return 0;
 		if (link && !kxfer_link_is_live(link)) {
 			wait_event(link->wait, link_is_dead(link));

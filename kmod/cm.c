@@ -17,6 +17,8 @@
  */
 #include "log.h"
 
+#include <linux/cpumask.h>
+#include <linux/moduleparam.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
@@ -38,7 +40,10 @@
 #define ACK_TIMEOUT		17	/* 4.096 us * 2^17: 0.54 s; 8 tries: 4.3 s */
 #define RETRY_COUNT		7
 #define RD_ATOM_MAX		128	/* conn_param holds it in a u8 */
-#define NR_DATA_LANES		1
+
+static unsigned int max_lanes = 4;
+module_param(max_lanes, uint, 0644);
+MODULE_PARM_DESC(max_lanes, "data lanes of a link, asked for and granted (4; at most 8)");
 
 static const char *const refusal_texts[] = {
 	[KXFER_REFUSAL_NONE]		= "no reason given",
@@ -56,6 +61,17 @@ const char *kxfer_cm_refusal_text(u32 refusal)
 {
 	return refusal < ARRAY_SIZE(refusal_texts) ? refusal_texts[refusal] :
 	       "unknown reason";
+}
+
+static u32 lanes_allowed(void)
+{
+	return clamp_t(u32, READ_ONCE(max_lanes), 1, KXFER_WIRE_LANES_MAX);
+}
+
+/* One for bulk, and for small jobs as many as CPUs can be busy with. */
+static u32 lanes_wanted(void)
+{
+	return min(lanes_allowed(), 1 + num_online_cpus());
 }
 
 /* The private data is looked at itself: siw's reject status is not the core's. */
@@ -76,10 +92,16 @@ static int rejected(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 	return kxfer_wire_refusal_errno(lane->refusal);
 }
 
-static int welcomed(const struct rdma_cm_event *event)
+/* The control connection says how many data lanes there will be. */
+static int welcomed(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 {
-	return kxfer_wire_check_welcome(event->param.conn.private_data,
-					event->param.conn.private_data_len);
+	const struct kxfer_wire_welcome *welcome = event->param.conn.private_data;
+	int ret = kxfer_wire_check_welcome(welcome, event->param.conn.private_data_len,
+					   lane->link->max_data);
+
+	if (!ret && kxfer_lane_is_control(lane))
+		lane->link->max_data = be16_to_cpu(welcome->nr_lanes);
+	return ret;
 }
 
 static void step_done(struct kxfer_lane *lane, int error)
@@ -104,7 +126,7 @@ static void established(struct kxfer_lane *lane, const struct rdma_cm_event *eve
 	if (error)
 		connection_lost(lane, error);
 	else
-		step_done(lane, lane->link->initiator ? welcomed(event) : 0);
+		step_done(lane, lane->link->initiator ? welcomed(lane, event) : 0);
 }
 
 static int lane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
@@ -282,7 +304,7 @@ static int connect_qp(struct kxfer_lane *lane)
 		.version_max = cpu_to_be16(KXFER_WIRE_VERSION_MAX),
 		.kind = kxfer_lane_is_control(lane) ? KXFER_WIRE_CONTROL : KXFER_WIRE_DATA,
 		.lane = lane->index,
-		.nr_lanes = cpu_to_be16(NR_DATA_LANES),
+		.nr_lanes = cpu_to_be16(link->max_data),
 		.epoch = cpu_to_be64(link->epoch),
 	};
 	struct rdma_conn_param param = {
@@ -359,10 +381,11 @@ int kxfer_cm_connect(struct kxfer_link *link)
 	u32 index;
 	int ret;
 
+	link->max_data = lanes_wanted();
 	ret = connect_lane(link, 0);
 	if (!ret)
 		ret = kxfer_control_hello(link, CONNECT_MS);
-	for (index = 1; !ret && index <= NR_DATA_LANES; index++) {
+	for (index = 1; !ret && index <= link->max_data; index++) {
 		ret = connect_lane(link, index);
 		if (!ret)
 			ret = kxfer_lane_make_sinks(link->data[index - 1]);
@@ -393,7 +416,7 @@ static int accept_qp(struct kxfer_lane *lane)
 	struct kxfer_wire_welcome welcome = {
 		.magic = cpu_to_be32(KXFER_WIRE_MAGIC),
 		.version = cpu_to_be16(KXFER_WIRE_VERSION_MAX),
-		.nr_lanes = cpu_to_be16(NR_DATA_LANES),
+		.nr_lanes = cpu_to_be16(lane->link->max_data),
 	};
 	struct rdma_conn_param param = {
 		.private_data = &welcome,
@@ -451,6 +474,7 @@ static u32 find_link(const struct kxfer_wire_hello *hello,
 	(*link)->remote = *peer;
 	(*link)->epoch = be64_to_cpu(hello->epoch);
 	memcpy((*link)->cookie, hello->cookie, sizeof(hello->cookie));
+	(*link)->max_data = clamp_t(u32, be16_to_cpu(hello->nr_lanes), 1, lanes_allowed());
 	kxfer_link_ref(*link);
 	return KXFER_REFUSAL_NONE;
 }
@@ -495,7 +519,7 @@ int kxfer_cm_request(struct rdma_cm_id *id, const struct rdma_cm_event *event,
 
 	kxfer_addr_from_sockaddr(&peer, &id->route.addr.dst_addr);
 	refusal = kxfer_wire_check_hello(hello, event->param.conn.private_data_len,
-					 NR_DATA_LANES);
+					 KXFER_WIRE_LANES_MAX);
 	if (!refusal && hello->kind == KXFER_WIRE_CONTROL && !any_port &&
 	    peer.port >= 1024)
 		refusal = KXFER_REFUSAL_PORT;

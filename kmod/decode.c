@@ -28,7 +28,7 @@
  * kxfer_wire_check_hello() - private data of a connection request
  * @data: what came, or NULL
  * @length: bytes of it; providers may pad
- * @nr_lanes: data lanes that a link may have here
+ * @nr_lanes: data lanes that any link may have
  *
  * Return: why to refuse it, KXFER_REFUSAL_NONE if for nothing.
  */
@@ -49,8 +49,15 @@ u32 kxfer_wire_check_hello(const void *data, u32 length, u32 nr_lanes)
 	return KXFER_REFUSAL_NONE;
 }
 
-/** kxfer_wire_check_welcome() - private data of an acceptance. Return: 0 or -errno */
-int kxfer_wire_check_welcome(const void *data, u32 length)
+/**
+ * kxfer_wire_check_welcome() - private data of an acceptance
+ * @data: what came, or NULL
+ * @length: bytes of it; providers may pad
+ * @nr_lanes: data lanes that were asked for
+ *
+ * Return: 0, or -errno: no kxfer, another version, none of the lanes or more of them.
+ */
+int kxfer_wire_check_welcome(const void *data, u32 length, u32 nr_lanes)
 {
 	const struct kxfer_wire_welcome *welcome = data;
 
@@ -59,6 +66,8 @@ int kxfer_wire_check_welcome(const void *data, u32 length)
 		return -EPROTO;
 	if (be16_to_cpu(welcome->version) != KXFER_WIRE_VERSION_MAX)
 		return -EPROTONOSUPPORT;
+	if (!welcome->nr_lanes || be16_to_cpu(welcome->nr_lanes) > nr_lanes)
+		return -EPROTO;
 	return 0;
 }
 

@@ -32,7 +32,7 @@ struct kxfer_terms {
 };
 
 u32 kxfer_wire_check_hello(const void *data, u32 length, u32 nr_lanes);
-int kxfer_wire_check_welcome(const void *data, u32 length);
+int kxfer_wire_check_welcome(const void *data, u32 length, u32 nr_lanes);
 const struct kxfer_wire_refusal *kxfer_wire_refusal(const void *data, u32 length);
 int kxfer_wire_refusal_errno(u32 refusal);
 const char *kxfer_wire_check_message(const struct kxfer_wire_header *header, u32 bytes,

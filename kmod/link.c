@@ -284,7 +284,8 @@ int kxfer_link_attach_device(struct kxfer_link *link, struct ib_device *ibdev)
  * @link: CONNECTING, or passive and LIVE
  * @lane: made for it
  *
- * Return: 0, -ECONNRESET if the link is going down, -EEXIST if it has that lane.
+ * Return: 0, -ECONNRESET if the link is going down, -ERANGE if that lane was not
+ * agreed on, -EEXIST if it has it already.
  */
 int kxfer_link_add_lane(struct kxfer_link *link, struct kxfer_lane *lane)
 {
@@ -296,6 +297,8 @@ int kxfer_link_add_lane(struct kxfer_link *link, struct kxfer_lane *lane)
 		ret = -ECONNRESET;
 	} else if (kxfer_lane_is_control(lane)) {
 		link->control = lane;
+	} else if (lane->index > link->max_data) {
+		ret = -ERANGE;
 	} else if (link->data[lane->index - 1]) {
 		ret = -EEXIST;
 	} else {
@@ -726,31 +729,38 @@ static void fill_link_info(struct kxfer_link *link, struct kxfer_info_link *info
 	memcpy(info->device, link->device_name, sizeof(info->device));
 }
 
+static void fill_lane_info(const struct kxfer_lane *lane, struct kxfer_info_lane *info)
+{
+	const struct kxfer_link *link = lane->link;
+
+	*info = (struct kxfer_info_lane) {
+		.id = lane->id,
+		.link = link->id,
+		.index = lane->index,
+		.credits = READ_ONCE(lane->credits.left),
+		.max_credits = lane->credits.max,
+		.nr_queued = READ_ONCE(lane->nr_queued),
+		.nr_posted = READ_ONCE(lane->nr_posted),
+		.max_send_sge = link->dev ? link->dev->max_sge : 0,
+		.nr_wr = READ_ONCE(lane->nr_wr),
+		.nr_completions = READ_ONCE(lane->nr_completions),
+	};
+}
+
+/* By index, which is the order of ids: a peer may connect them in any. */
 static u32 fill_lane_infos(struct kxfer_link *link, u64 *cursor,
 			   struct kxfer_info_lane *info, u32 nr)
 {
-	struct kxfer_lane *lane;
 	unsigned long flags;
-	u32 n = 0;
+	u32 n = 0, i;
 
 	spin_lock_irqsave(&link->lock, flags);
-	list_for_each_entry(lane, &link->lanes, node) {
-		if (n == nr)
-			break;
-		if (lane->id <= *cursor)
+	for (i = 0; n < nr && i <= link->nr_data; i++) {
+		const struct kxfer_lane *lane = i ? link->data[i - 1] : link->control;
+
+		if (!lane || lane->id <= *cursor)
 			continue;
-		info[n++] = (struct kxfer_info_lane) {
-			.id = lane->id,
-			.link = link->id,
-			.index = lane->index,
-			.credits = READ_ONCE(lane->credits.left),
-			.max_credits = lane->credits.max,
-			.nr_queued = READ_ONCE(lane->nr_queued),
-			.nr_posted = READ_ONCE(lane->nr_posted),
-			.max_send_sge = link->dev ? link->dev->max_sge : 0,
-			.nr_wr = READ_ONCE(lane->nr_wr),
-			.nr_completions = READ_ONCE(lane->nr_completions),
-		};
+		fill_lane_info(lane, &info[n++]);
 		*cursor = lane->id;
 	}
 	spin_unlock_irqrestore(&link->lock, flags);

@@ -64,7 +64,8 @@ struct kxfer_link_key {
  * @lanes: control QP and data lanes, by kxfer_lane.node
  * @control: the control QP
  * @data: data lanes, [0] is lane 1
- * @nr_data: how many
+ * @nr_data: how many; of an initiator @max_data once the link is LIVE
+ * @max_data: agreed on when the control QP was connected
  * @users: peers and targets of this node's sessions
  * @wait: woken with every change of state and by the end of jobs and targets
  * @connect_task: initiator: the thread that brings it up; its creator's until teardown
@@ -122,6 +123,7 @@ struct kxfer_link {
 	struct kxfer_lane *control;
 	struct kxfer_lane *data[KXFER_WIRE_LANES_MAX];
 	u32 nr_data;
+	u32 max_data;
 	u32 users;
 	wait_queue_head_t wait;
 	struct task_struct *connect_task;

@@ -49,7 +49,7 @@ enum kxfer_wire_kind {
  * @version_max: newest
  * @kind: enum kxfer_wire_kind
  * @lane: 0 for the control QP, data lanes from 1
- * @nr_lanes: data lanes that the initiator wants
+ * @nr_lanes: data lanes that the initiator wants, at least 1
  * @features: none defined, 0
  * @cookie: random; chosen by the initiator of the control connection, shown by
  *	every data lane of the link
@@ -71,7 +71,7 @@ struct kxfer_wire_hello {
  * struct kxfer_wire_welcome - private data of an accepted connection
  * @magic: KXFER_WIRE_MAGIC
  * @version: protocol that both will speak
- * @nr_lanes: data lanes granted, at most what was asked for
+ * @nr_lanes: data lanes granted: at least 1, at most what was asked for
  * @features: none defined, 0
  */
 struct kxfer_wire_welcome {

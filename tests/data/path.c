@@ -186,17 +186,17 @@ TEST_F(path, local_only_writes_are_there_for_a_read_behind_them)
 	}
 }
 
-/* Work requests posted on the link's data lane so far. */
+/* Work requests posted on the link's data lanes so far. */
 static uint64_t work_requests(const struct rig *rig)
 {
 	struct kxfer_info_lane lanes[64];
-	uint64_t cursor = 0;
+	uint64_t cursor = 0, nr_wr = 0;
 	int i, n = kx_info(rig->client, KXFER_INFO_LANES, lanes, sizeof(lanes[0]), 64, &cursor);
 
 	for (i = 0; i < n; i++)
-		if (lanes[i].link == rig->link && lanes[i].index == 1)
-			return lanes[i].nr_wr;
-	return 0;
+		if (lanes[i].link == rig->link && lanes[i].index)
+			nr_wr += lanes[i].nr_wr;
+	return nr_wr;
 }
 
 static uint64_t work_requests_of(const struct rig *rig, uint32_t flags)

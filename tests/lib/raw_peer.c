@@ -514,6 +514,7 @@ int raw_link_connect_as(struct raw_link *link, uint16_t port, const void *hello,
 	link->answer_pings = true;
 	link->answer_revokes = true;
 	right = raw_hello_data(KXFER_WIRE_CONTROL, link->cookie, link->epoch);
+	right.nr_lanes = htobe16(manners->nr_lanes ?: 1);
 	for (tries = 0; ret == -EADDRINUSE && tries < SOURCE_PORT_MAX - SOURCE_PORT_MIN;
 	     tries++) {
 		if (++next_port > SOURCE_PORT_MAX)

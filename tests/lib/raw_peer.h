@@ -70,6 +70,7 @@ struct kxfer_wire_hello raw_hello_data(enum kxfer_wire_kind kind, const uint8_t 
  * @responder_resources: as in struct rdma_conn_param; 0: RAW_RD_ATOM
  * @initiator_depth: likewise
  * @retry_count: likewise, 0: 7
+ * @nr_lanes: data lanes that it asks for, 0: 1
  * @no_receives: it posts no RECV, so that the module's SENDs find none
  * @leave_early: it goes away while its request is under way
  */
@@ -77,6 +78,7 @@ struct raw_manners {
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
 	uint8_t retry_count;
+	uint16_t nr_lanes;
 	bool no_receives;
 	bool leave_early;
 };

@@ -240,6 +240,42 @@ TEST_F(lane, that_is_there_already_is_refused)
 				 NULL, NULL));
 }
 
+TEST_F(lane, beyond_those_agreed_on_is_refused)
+{
+	ASSERT_EQ(0, raw_link_hello(&self->link));
+	self->hello.lane = 2;
+	EXPECT_NO_LANE();
+	EXPECT_EQ(0, raw_link_connect_data(&self->link));
+}
+
+/* Of all that were agreed on, the second comes first: nothing hangs on their order. */
+TEST_F(lane, of_a_higher_number_may_come_first)
+{
+	static const struct raw_manners greedy = { .nr_lanes = UINT16_MAX };
+	struct kxfer_info_lane lanes[256];
+	uint64_t cursor = 0;
+	int i, n;
+
+	raw_link_close(&self->link);
+	ASSERT_EQ(0, raw_link_connect_as(&self->link, self->port, NULL, 0, &greedy));
+	ASSERT_EQ(0, raw_link_hello(&self->link));
+	self->hello = raw_hello_data(KXFER_WIRE_DATA, self->link.cookie, self->link.epoch);
+	/* Not as many as it asks for. */
+	self->hello.lane = KXFER_WIRE_LANES_MAX;
+	EXPECT_NO_LANE();
+	raw_lane_close(&self->second);
+	self->hello.lane = 2;
+	EXPECT_EQ(0, raw_lane_connect(&self->second, self->port, 0, &self->hello,
+				      sizeof(self->hello), self->link.pd));
+	EXPECT_EQ(0, raw_link_connect_data(&self->link));
+	n = kx_info(self->fd, KXFER_INFO_LANES, lanes, sizeof(*lanes), 256, &cursor);
+	ASSERT_LE(3, n);
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(lanes[n - 1].link, lanes[n - 3 + i].link);
+		EXPECT_EQ(i, lanes[n - 3 + i].index);
+	}
+}
+
 TEST_F(lane, of_a_link_that_ended_is_refused)
 {
 	ASSERT_EQ(0, raw_link_hello(&self->link));

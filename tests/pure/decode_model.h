@@ -45,14 +45,16 @@ static inline const char *hello_wrong(const u8 *bytes, u32 length, u32 nr_lanes)
 	       "refused for a wrong reason";
 }
 
-static inline const char *welcome_wrong(const u8 *bytes, u32 length)
+static inline const char *welcome_wrong(const u8 *bytes, u32 length, u32 nr_lanes)
 {
 	bool magic = length >= 12 && stands_at(bytes, 0, 4, 0x6b786672);
-	int expected = !magic ? -EPROTO :
-		       stands_at(bytes, 4, 2, KXFER_WIRE_VERSION_MAX) ? 0 : -EPROTONOSUPPORT;
+	bool version = magic && stands_at(bytes, 4, 2, KXFER_WIRE_VERSION_MAX);
+	bool lanes = version && number_at(bytes, 6, 2) >= 1 &&
+		     number_at(bytes, 6, 2) <= nr_lanes;
+	int expected = lanes ? 0 : magic && !version ? -EPROTONOSUPPORT : -EPROTO;
 	const struct kxfer_wire_refusal *refusal = kxfer_wire_refusal(bytes, length);
 
-	if (kxfer_wire_check_welcome(bytes, length) != expected)
+	if (kxfer_wire_check_welcome(bytes, length, nr_lanes) != expected)
 		return "a wrong verdict about a welcome";
 	/* A refusal has the same length and magic. */
 	if (!refusal != !magic)

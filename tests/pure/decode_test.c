@@ -98,14 +98,19 @@ static void welcome_and_refusal(struct kunit *test)
 	*welcome = (struct kxfer_wire_welcome) {
 		.magic = cpu_to_be32(KXFER_WIRE_MAGIC),
 		.version = cpu_to_be16(KXFER_WIRE_VERSION_MAX),
+		.nr_lanes = cpu_to_be16(3),
 	};
-	KUNIT_EXPECT_EQ(test, kxfer_wire_check_welcome(welcome, 12), 0);
-	KUNIT_EXPECT_EQ(test, kxfer_wire_check_welcome(welcome, 11), -EPROTO);
-	KUNIT_EXPECT_EQ(test, kxfer_wire_check_welcome(NULL, 0), -EPROTO);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_welcome(welcome, 12, 3), 0);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_welcome(welcome, 12, 8), 0);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_welcome(welcome, 12, 2), -EPROTO);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_welcome(welcome, 11, 3), -EPROTO);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_welcome(NULL, 0, 3), -EPROTO);
+	welcome->nr_lanes = 0;
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_welcome(welcome, 12, 3), -EPROTO);
 	welcome->version = cpu_to_be16(KXFER_WIRE_VERSION_MAX + 1);
-	KUNIT_EXPECT_EQ(test, kxfer_wire_check_welcome(welcome, 12), -EPROTONOSUPPORT);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_welcome(welcome, 12, 3), -EPROTONOSUPPORT);
 	welcome->magic = 0;
-	KUNIT_EXPECT_EQ(test, kxfer_wire_check_welcome(welcome, 12), -EPROTO);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_check_welcome(welcome, 12, 3), -EPROTO);
 
 	*refusal = (struct kxfer_wire_refusal) { .magic = cpu_to_be32(KXFER_WIRE_MAGIC) };
 	KUNIT_EXPECT_TRUE(test, kxfer_wire_refusal(refusal, 12) == refusal);
@@ -332,7 +337,7 @@ static void noise_is_judged_as_the_model_does(struct kunit *test)
 		if (!wrong)
 			wrong = hello_wrong(bytes, length, 1 + random_below(&random, 8));
 		if (!wrong)
-			wrong = welcome_wrong(bytes, length);
+			wrong = welcome_wrong(bytes, length, 1 + random_below(&random, 8));
 	}
 	if (wrong)
 		KUNIT_FAIL(test, "round %u: %s", round - 1, wrong);

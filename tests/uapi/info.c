@@ -154,6 +154,14 @@ TEST_F(info, shows_the_device)
 	test_cmd_info(0, self->fd, KXFER_INFO_DEVICES, &device, sizeof(device), 1, &cursor);
 }
 
+/* One for bulk, and for small jobs as many as CPUs, by default up to three. */
+static uint32_t nr_lanes(void)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return 1 + (cpus < 3 ? cpus : 3);
+}
+
 TEST_F(info, shows_both_ends_of_a_link)
 {
 	struct kxfer_info_link links[64];
@@ -173,7 +181,7 @@ TEST_F(info, shows_both_ends_of_a_link)
 			accepted++;
 			EXPECT_GT(1024, links[i].remote.port);
 		}
-		EXPECT_EQ(1, links[i].nr_lanes);
+		EXPECT_EQ(nr_lanes(), links[i].nr_lanes);
 		EXPECT_STREQ(kx_device(), (char *)links[i].device);
 	}
 	EXPECT_EQ(1, initiators);
@@ -288,7 +296,8 @@ TEST_F(info, shows_a_user_its_own_links_and_lanes_only)
 	cursor = 0;
 	nr = kx_info(self->pair.client, KXFER_INFO_LANES, lanes, sizeof(lanes[0]), 64,
 		     &cursor);
-	EXPECT_EQ(2, nr);
+	/* The control QP and data lanes. */
+	EXPECT_LE(2, nr);
 	for (i = 0; i < nr; i++)
 		EXPECT_EQ(links[0].id, lanes[i].link);
 	cursor = 0;

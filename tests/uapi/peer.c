@@ -387,6 +387,37 @@ TEST_F(stranger, sees_the_same_cookie_on_both_lanes)
 	EXPECT_EQ(self->server.hello[0].epoch, self->server.hello[1].epoch);
 }
 
+TEST_F(stranger, that_grants_one_lane_is_asked_for_more_and_gets_one)
+{
+	ASSERT_EQ(0, open_peer(self->fd, &self->cmd));
+	EXPECT_LE(2, be16toh(self->server.hello[0].nr_lanes));
+	EXPECT_EQ(1, be16toh(self->server.hello[1].nr_lanes));
+	EXPECT_EQ(1, self->server.hello[1].lane);
+}
+
+TEST_F(stranger, that_grants_no_lane_is_no_peer)
+{
+	self->server.welcome.nr_lanes = 0;
+	EXPECT_EQ(-EPROTO, open_peer(self->fd, &self->cmd));
+	EXPECT_EQ(1, self->server.nr_connections);
+}
+
+TEST_F(stranger, that_grants_more_lanes_than_asked_for_is_no_peer)
+{
+	self->server.welcome.nr_lanes = htobe16(KXFER_WIRE_LANES_MAX + 1);
+	EXPECT_EQ(-EPROTO, open_peer(self->fd, &self->cmd));
+	EXPECT_EQ(1, self->server.nr_connections);
+}
+
+/* It takes one data lane, and says that it will take two. */
+TEST_F(stranger, that_refuses_a_lane_it_granted_is_no_peer)
+{
+	self->server.welcome.nr_lanes = htobe16(2);
+	EXPECT_EQ(-ECONNREFUSED, open_peer(self->fd, &self->cmd));
+	EXPECT_EQ(3, self->server.nr_connections);
+	EXPECT_EQ(2, self->server.hello[1].lane);
+}
+
 TEST_F(stranger, of_another_protocol_version_is_told_apart)
 {
 	refuse(&self->server, KXFER_REFUSAL_VERSION);

@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		found(hello_wrong(bytes, length, small % (KXFER_WIRE_LANES_MAX + 1)));
 		break;
 	case 1:
-		found(welcome_wrong(bytes, length));
+		found(welcome_wrong(bytes, length, small % (KXFER_WIRE_LANES_MAX + 1)));
 		break;
 	case 2:
 		found(message_wrong(bytes, length, small % 17));

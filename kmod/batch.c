@@ -22,6 +22,7 @@
 
 #include "batch.h"
 #include "fault.h"
+#include "flow.h"
 #include "job.h"
 #include "lane.h"
 #include "link.h"
@@ -107,19 +108,21 @@ void kxfer_batch_refuse(struct kxfer_batch *batch, struct kxfer_active_job *job)
  * @batch: whose it is
  * @job: with all that it names; with a status if it is to end at once
  *
- * What was queued on another lane before is posted. Return: 0, or -EAGAIN or -EDQUOT
+ * What was queued on another link before is posted. Return: 0, or -EAGAIN or -EDQUOT
  * if there is no place for it: then it is to be refused.
  */
 int kxfer_batch_add(struct kxfer_batch *batch, struct kxfer_active_job *job)
 {
 	if (!batch->places)
 		return batch->full;
-	if (job->lane && job->lane != batch->lane) {
+	if (job->target && job->target->flow != batch->flow) {
 		kxfer_batch_flush(batch);
 		if (batch->lane)
 			kxfer_job_pump(batch->lane);
-		batch->lane = job->lane;
+		batch->lane = NULL;
+		batch->flow = job->target->flow;
 	}
+	batch->longest = max(batch->longest, job->length);
 	batch->places--;
 	batch->nr++;
 	list_add_tail(&job->lane_node, &batch->jobs);
@@ -156,19 +159,27 @@ static void count_users(const struct kxfer_batch *batch)
 	kxfer_stat_add(KXFER_STAT_JOBS_SUBMITTED, batch->nr);
 }
 
-/* Called with the session's job_lock and the lock of the lane held. */
+/* Called with the session's job_lock and, if it has one, the lock of the lane held. */
 static void hand_over(struct kxfer_batch *batch, struct list_head *ended)
 {
 	struct kxfer_active_job *job, *next;
 
 	list_for_each_entry_safe(job, next, &batch->jobs, lane_node) {
 		list_add_tail(&job->session_node, &batch->session->jobs);
-		if (job->lane && !job->status)
-			kxfer_job_enqueue(job, ended);
+		if (job->target && !job->status)
+			kxfer_job_enqueue(job, batch->lane, ended);
 		else
 			list_move_tail(&job->lane_node, ended);
 	}
 	batch->nr = 0;
+	batch->longest = 0;
+}
+
+static void hand_over_to_lane(struct kxfer_batch *batch, struct list_head *ended)
+{
+	batch->lane = kxfer_flow_lock_for(batch->flow, batch->longest);
+	hand_over(batch, ended);
+	spin_unlock_bh(&batch->lane->lock);
 }
 
 /**
@@ -180,17 +191,15 @@ static void hand_over(struct kxfer_batch *batch, struct list_head *ended)
 void kxfer_batch_flush(struct kxfer_batch *batch)
 {
 	struct kxfer_session *session = batch->session;
-	struct kxfer_lane *lane = batch->lane;
 	LIST_HEAD(ended);
 
 	if (batch->nr) {
 		count_users(batch);
 		spin_lock_bh(&session->job_lock);
-		if (lane)
-			spin_lock(&lane->lock);
-		hand_over(batch, &ended);
-		if (lane)
-			spin_unlock(&lane->lock);
+		if (batch->flow)
+			hand_over_to_lane(batch, &ended);
+		else
+			hand_over(batch, &ended);
 		spin_unlock_bh(&session->job_lock);
 		kxfer_job_complete_all(&ended, 0, batch->now_ns);
 	}

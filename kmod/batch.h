@@ -8,6 +8,7 @@
 
 struct kxfer_active_job;
 struct kxfer_device;
+struct kxfer_flow;
 struct kxfer_job;
 struct kxfer_lane;
 struct kxfer_mapping;
@@ -23,7 +24,9 @@ struct kxfer_session;
  * @spares: jobs to be used first, by next_spare
  * @jobs: ready, known to nobody, by lane_node
  * @nr: length of @jobs
- * @lane: of those of @jobs that have one, and of those before; or NULL
+ * @longest: of @jobs, bytes: it chooses the lane
+ * @flow: of those of @jobs that have a target, and of those before; or NULL
+ * @lane: where the last of @flow were queued, to be pumped; or NULL
  * @mapping: looked up last, which a job not handed over yet uses; or NULL
  */
 struct kxfer_batch {
@@ -34,6 +37,8 @@ struct kxfer_batch {
 	struct kxfer_active_job *spares;
 	struct list_head jobs;
 	u32 nr;
+	u64 longest;
+	struct kxfer_flow *flow;
 	struct kxfer_lane *lane;
 	struct kxfer_mapping *mapping;
 };

@@ -53,6 +53,7 @@
 #include "chain.h"
 #include "device.h"
 #include "fault.h"
+#include "flow.h"
 #include "job.h"
 #include "lane.h"
 #include "link.h"
@@ -191,10 +192,10 @@ static int find_objects(struct kxfer_session *session, struct kxfer_run *run)
 	      check_range(cmd, cmd->region_offset, region->memory->length);
 	if (ret)
 		return ret;
-	if (!target->lane->cq.polled || IS_ENABLED(CONFIG_PREEMPT_RT))
+	/* All lanes of a link are of one context. */
+	if (!target->flow->small->cq.polled || IS_ENABLED(CONFIG_PREEMPT_RT))
 		return -EOPNOTSUPP;
 	run->target = target;
-	run->lane = target->lane;
 	run->region = region;
 	return 0;
 }
@@ -229,33 +230,41 @@ static void unbind(struct kxfer_run *run)
 
 /* ---- the lane ---- */
 
+/* The session's flow stays on the lane, as it does for a job. */
 static int take_lane(struct kxfer_run *run)
 {
-	struct kxfer_lane *lane = run->lane;
+	struct kxfer_flow *flow = run->target->flow;
+	struct kxfer_lane *lane = kxfer_flow_lock_for(flow, run->cmd->length);
 	int ret = 0;
 
-	spin_lock_bh(&lane->lock);
-	if (run->target->revoked)
+	if (run->target->revoked) {
 		ret = -EKEYREVOKED;
-	else if (!lane->open || !kxfer_link_is_live(lane->link))
+	} else if (!lane->open || !kxfer_link_is_live(lane->link)) {
 		ret = kxfer_link_job_error(lane->link);
-	else if (!list_empty(&lane->queue) || !list_empty(&lane->posted) ||
-		 !kxfer_credits_take(&lane->credits, lane->credits.max))
+	} else if (!list_empty(&lane->queue) || !list_empty(&lane->posted) ||
+		   !kxfer_credits_take(&lane->credits, lane->credits.max)) {
 		ret = -EBUSY;
-	else
+	} else {
 		lane->benched = true;
+		flow->nr_jobs++;
+		run->lane = lane;
+	}
 	spin_unlock_bh(&lane->lock);
 	return ret;
 }
 
 static void give_lane(struct kxfer_run *run)
 {
+	struct kxfer_flow *flow = run->target->flow;
 	struct kxfer_lane *lane = run->lane;
 
 	spin_lock_bh(&lane->lock);
 	lane->benched = false;
-	if (lane->fence_mr && run->cmd->op == KXFER_OP_WRITE)
+	flow->nr_jobs--;
+	if (lane->fence_mr && run->cmd->op == KXFER_OP_WRITE) {
 		run->target->unfenced = true;
+		flow->unfenced = true;
+	}
 	WARN_ON_ONCE(!kxfer_credits_give(&lane->credits, lane->credits.max));
 	spin_unlock_bh(&lane->lock);
 	kxfer_job_pump(lane);

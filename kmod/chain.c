@@ -147,7 +147,7 @@ static u32 chain_room(struct kxfer_lane *lane, u32 extra)
 	if (scratch->used + 1 + extra > KXFER_CHAIN_WRS)
 		kxfer_chain_flush(lane);
 	room = kxfer_credits_room(&lane->credits, KXFER_CHAIN_WRS - scratch->used, extra);
-	return lane->bytes_posted < KXFER_LANE_BYTES ? room : 0;
+	return lane->bytes_posted < lane->max_bytes ? room : 0;
 }
 
 /* Post some of a READ or WRITE by local_dma_lkey. Return: false without room. */
@@ -175,6 +175,7 @@ static bool add_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	if (fence)
 		add_fence(lane, chain);
 	job->target->unfenced = lane->fence_mr && !fence && opcode == IB_WR_RDMA_WRITE;
+	job->target->flow->unfenced = job->target->unfenced;
 	chain->sink = NULL;
 	end_chain(lane, chain, job, n + fence);
 	return true;

@@ -1,22 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Flows: the turns of sessions on a lane.
+ * Flows: on which lane of a link a session's jobs go, and whose turn it is there.
  *
- * A flow holds what one session has queued on one lane. Sessions take turns of
- * KXFER_TURN_BYTES, so that none waits for all that another has queued, and what
- * is posted is bounded by KXFER_LANE_BYTES (chain.c), for the turns are over at the
- * send queue.
+ * A flow holds what one session has in flight on one link. All of it is on one lane,
+ * so that the promises about the order of jobs (Documentation/uapi.rst) follow from
+ * the order of one send queue. A link has small lanes, over which sessions are spread
+ * by their ids, and a bulk lane, so that nobody's short jobs wait behind another's
+ * long ones. A flow moves to the lane that the next job wants when nothing of it is
+ * in flight, and not else:
  *
- * A flow is in its lane's list while a job is in it; the first one there has the
- * turn, and the first of its jobs is posted next. A flow that comes, or whose turn
+ *  - Every job before has completed, and so taken effect at the peer: a READ has
+ *    its bytes, a WRITE is placed, a NOTIFY is answered. What is posted on another
+ *    lane then comes behind it.
+ *  - A WRITE of iWARP that had no fence READ behind it (LOCAL_ONLY) completes before
+ *    it is placed. A flow with such WRITEs stays where it is (@unfenced) until one
+ *    with a fence has come behind them.
+ *
+ * So a session that mixes both has its short jobs wait behind its own long ones,
+ * or keeps long ones on a small lane; then others wait for what that one posts at
+ * a time, which is bounded (KXFER_SMALL_BYTES), and for a turn of it.
+ *
+ * Sessions take turns of KXFER_TURN_BYTES on a lane, so that none waits for all that
+ * another has queued, and what is posted is bounded by the lane's max_bytes
+ * (chain.c), for the turns are over at the send queue.
+ *
+ * A flow is in its lane's list while a job of it is queued; the first one there has
+ * the turn, and the first of its jobs is posted next. A flow that comes, or whose turn
  * is over, goes behind the others. A job is in the flow of its target as long as
- * it is in the lane's queue.
+ * it is in the lane's queue, and counted there until it leaves the lane.
  *
  * All targets of a session on a link share a flow, and each holds a reference; a
  * job uses its target, so with the last reference the flow is empty.
  *
- * Context: making a flow may sleep. All else runs under the lane's lock, and may
- * do so in a softirq.
+ * Context: making a flow may sleep. All else runs under the lane's lock, or takes
+ * it, and may do so in a softirq.
  */
 #include <linux/minmax.h>
 #include <linux/slab.h>
@@ -25,19 +42,30 @@
 #include "flow.h"
 #include "job.h"
 #include "lane.h"
+#include "link.h"
 #include "target.h"
 
 #define TURN_MIN_BYTES	4096	/* what a short job counts in its turn */
 
-/** kxfer_flow_create() - an empty flow with one reference, or NULL */
-struct kxfer_flow *kxfer_flow_create(void)
+/**
+ * kxfer_flow_create() - an empty flow with one reference
+ * @link: LIVE, of an initiator; so its lanes stay the same, and outlive the flow
+ * @session: id of the session
+ *
+ * Return: the flow or NULL.
+ */
+struct kxfer_flow *kxfer_flow_create(const struct kxfer_link *link, u64 session)
 {
+	u32 nr_small = max(link->nr_data - 1, 1u);
 	struct kxfer_flow *flow;
 
 	flow = kxfer_fault(FLOW) ? NULL : kzalloc(sizeof(*flow), GFP_KERNEL_ACCOUNT);
 	if (!flow)
 		return NULL;
 	kref_init(&flow->ref);
+	flow->small = link->data[session % nr_small];
+	flow->bulk = link->data[link->nr_data - 1];
+	flow->lane = flow->small;
 	INIT_LIST_HEAD(&flow->lane_node);
 	INIT_LIST_HEAD(&flow->jobs);
 	return flow;
@@ -55,14 +83,58 @@ void kxfer_flow_put(struct kxfer_flow *flow)
 }
 
 /**
+ * kxfer_flow_lock() - lock the lane that a flow is on
+ * @flow: stays there as long as the lock is held
+ *
+ * The lane is read before its lock is held and looked at again after. Return: the lane.
+ */
+struct kxfer_lane *kxfer_flow_lock(struct kxfer_flow *flow)
+	__acquires(flow)
+{
+	struct kxfer_lane *lane;
+
+	for (;;) {
+		/* What was written under the lock of the lane before is seen. */
+		lane = smp_load_acquire(&flow->lane);
+		spin_lock_bh(&lane->lock);
+		if (READ_ONCE(flow->lane) == lane)
+			return lane;
+		spin_unlock_bh(&lane->lock);
+	}
+}
+
+/**
+ * kxfer_flow_lock_for() - lock the lane that jobs are to be queued on
+ * @flow: of their session
+ * @length: of the longest of them
+ *
+ * The flow is moved to the lane that they want if it may move; once, for another
+ * thread of the session may want the other one. Return: the lane, locked.
+ */
+struct kxfer_lane *kxfer_flow_lock_for(struct kxfer_flow *flow, u64 length)
+	__acquires(flow)
+{
+	struct kxfer_lane *lane = kxfer_flow_lock(flow), *wanted;
+
+	wanted = length > KXFER_BULK_BYTES ? flow->bulk : flow->small;
+	if (lane == wanted || flow->nr_jobs || flow->unfenced)
+		return lane;
+	/* Pairs with kxfer_flow_lock(). */
+	smp_store_release(&flow->lane, wanted);
+	spin_unlock_bh(&lane->lock);
+	return kxfer_flow_lock(flow);
+}
+
+/**
  * kxfer_flow_add() - a job comes into the lane's queue
- * @lane: whose lock the caller holds
+ * @lane: that the flow is on; whose lock the caller holds
  * @job: goes behind the others of its session
  */
 void kxfer_flow_add(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	struct kxfer_flow *flow = job->target->flow;
 
+	flow->nr_jobs++;
 	list_add_tail(&job->flow_node, &flow->jobs);
 	if (!list_empty(&flow->lane_node))
 		return;
@@ -81,6 +153,15 @@ void kxfer_flow_remove(struct kxfer_active_job *job)
 	list_del_init(&job->flow_node);
 	if (list_empty(&flow->jobs))
 		list_del_init(&flow->lane_node);
+}
+
+/**
+ * kxfer_flow_leave() - a job is in flight no more
+ * @job: on no list of its lane, whose lock the caller holds
+ */
+void kxfer_flow_leave(struct kxfer_active_job *job)
+{
+	job->target->flow->nr_jobs--;
 }
 
 /**

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a session has queued on a lane, and its turns there. See flow.c. */
+/* What a session has in flight on a link, on which lane, and its turns there. See flow.c. */
 #ifndef KXFER_FLOW_H
 #define KXFER_FLOW_H
 
@@ -9,28 +9,44 @@
 
 struct kxfer_active_job;
 struct kxfer_lane;
+struct kxfer_link;
 
 #define KXFER_TURN_BYTES	(1024 * 1024)	/* of a session, then it is another's turn */
+#define KXFER_BULK_BYTES	(64 * 1024)	/* a longer job is bulk */
 
 /**
- * struct kxfer_flow - what one session has queued on one lane
+ * struct kxfer_flow - what one session has in flight on one link
  * @ref: held by the session's targets on the link
- * @lane_node: in the lane's flows while @jobs is not empty; under the lane's lock,
- *	as all below
- * @jobs: by kxfer_active_job.flow_node, in the order of acceptance
+ * @small: lane for jobs that are not bulk
+ * @bulk: lane for those that are; the same if the link has one only
+ * @lane: where all its jobs are and go now, one of the two. Changed under that one's
+ *	lock, and only while @nr_jobs is 0. Under its lock is all below
+ * @lane_node: in the lane's flows while @jobs is not empty
+ * @jobs: queued ones, by kxfer_active_job.flow_node, in the order of acceptance
+ * @nr_jobs: queued or posted
  * @turn_bytes: posted in this turn
+ * @unfenced: iWARP: WRITEs were posted on @lane behind the last fence READ there
  */
 struct kxfer_flow {
 	struct kref ref;
+	struct kxfer_lane *small;
+	struct kxfer_lane *bulk;
+	struct kxfer_lane *lane;
 	struct list_head lane_node;
 	struct list_head jobs;
+	u32 nr_jobs;
 	u32 turn_bytes;
+	bool unfenced;
 };
 
-struct kxfer_flow *kxfer_flow_create(void);
+struct kxfer_flow *kxfer_flow_create(const struct kxfer_link *link, u64 session);
 void kxfer_flow_put(struct kxfer_flow *flow);
+struct kxfer_lane *kxfer_flow_lock(struct kxfer_flow *flow) __acquires(flow);
+struct kxfer_lane *kxfer_flow_lock_for(struct kxfer_flow *flow, u64 length)
+	__acquires(flow);
 void kxfer_flow_add(struct kxfer_lane *lane, struct kxfer_active_job *job);
 void kxfer_flow_remove(struct kxfer_active_job *job);
+void kxfer_flow_leave(struct kxfer_active_job *job);
 void kxfer_flow_count(struct kxfer_lane *lane, struct kxfer_active_job *job, u32 bytes);
 
 #endif /* KXFER_FLOW_H */

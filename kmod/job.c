@@ -344,6 +344,7 @@ static void move_to_posted(struct kxfer_lane *lane, struct kxfer_active_job *job
 static void leave_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	list_del_init(&job->lane_node);
+	kxfer_flow_leave(job);
 	WRITE_ONCE(lane->nr_posted, lane->nr_posted - 1);
 }
 
@@ -357,10 +358,12 @@ static void stop_queued(struct kxfer_lane *lane, struct kxfer_active_job *job,
 	job->status = job->status ?: status;
 	/* Whoever else would stop it sees that it is off the queue. */
 	job->planned = true;
-	if (job->nr_chains)
+	if (job->nr_chains) {
 		move_to_posted(lane, job);
-	else
+	} else {
 		unqueue(lane, job, ended);
+		kxfer_flow_leave(job);
+	}
 }
 
 /**
@@ -542,6 +545,8 @@ void kxfer_job_fail_lane(struct kxfer_lane *lane)
 	}
 	list_splice_tail_init(&lane->posted, &ended);
 	list_splice_tail_init(&lane->queue, &ended);
+	list_for_each_entry(job, &ended, lane_node)
+		kxfer_flow_leave(job);
 	WRITE_ONCE(lane->nr_queued, 0);
 	WRITE_ONCE(lane->nr_posted, 0);
 	spin_unlock_bh(&lane->lock);
@@ -593,13 +598,13 @@ static void arm_deadline(struct kxfer_lane *lane, u64 deadline_ns)
 
 /**
  * kxfer_job_enqueue() - put an accepted job on its lane
- * @job: of a lane whose lock the caller holds
+ * @job: in no list of a lane
+ * @lane: that its flow is on; whose lock the caller holds
  * @ended: gets it instead if it cannot run any more, with the reason as its status
  */
-void kxfer_job_enqueue(struct kxfer_active_job *job, struct list_head *ended)
+void kxfer_job_enqueue(struct kxfer_active_job *job, struct kxfer_lane *lane,
+		       struct list_head *ended)
 {
-	struct kxfer_lane *lane = job->lane;
-
 	if (job->target->revoked)
 		job->status = -EKEYREVOKED;
 	else if (!lane->open)
@@ -608,6 +613,7 @@ void kxfer_job_enqueue(struct kxfer_active_job *job, struct list_head *ended)
 		list_move_tail(&job->lane_node, ended);
 		return;
 	}
+	job->lane = lane;
 	list_move_tail(&job->lane_node, &lane->queue);
 	kxfer_flow_add(lane, job);
 	WRITE_ONCE(lane->nr_queued, lane->nr_queued + 1);
@@ -654,19 +660,24 @@ static struct stop_count stop_jobs(struct kxfer_session *session, bool all,
 {
 	struct kxfer_active_job *job;
 	struct stop_count count = {};
+	struct kxfer_lane *lane;
 	LIST_HEAD(ended);
 
 	spin_lock_bh(&session->job_lock);
 	list_for_each_entry(job, &session->jobs, session_node) {
-		if (!job->lane || (!all && job->completion.user_data != user_data))
+		if (!job->target || (!all && job->completion.user_data != user_data))
 			continue;
 		count.found++;
-		spin_lock(&job->lane->lock);
-		if (on_queue(job->lane, job) && (started || !job->started)) {
-			stop_queued(job->lane, job, -ECANCELED, &ended);
+		/* NULL: it ends without having been queued. */
+		lane = job->lane;
+		if (!lane)
+			continue;
+		spin_lock(&lane->lock);
+		if (on_queue(lane, job) && (started || !job->started)) {
+			stop_queued(lane, job, -ECANCELED, &ended);
 			count.stopped++;
 		}
-		spin_unlock(&job->lane->lock);
+		spin_unlock(&lane->lock);
 	}
 	spin_unlock_bh(&session->job_lock);
 	complete_list(&ended, -ECANCELED);

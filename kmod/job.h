@@ -27,7 +27,7 @@ struct kxfer_target;
  * @region: of its local memory, or NULL
  * @mapping: of that region for the link's device, or NULL
  * @target: of its remote memory, or NULL
- * @lane: it runs on, or NULL
+ * @lane: it runs on; NULL if it was not queued on one
  * @lane_node: in the lane's queue, then posted
  * @flow_node: in the flow of its target, while it is in the lane's queue
  * @plan: what is left to post (READ, WRITE)
@@ -89,7 +89,8 @@ struct kxfer_active_job *kxfer_job_make(struct kxfer_session *session,
 					struct kxfer_active_job *job,
 					const struct kxfer_job *user, u64 now_ns);
 void kxfer_job_free(struct kxfer_session *session, struct kxfer_active_job *jobs);
-void kxfer_job_enqueue(struct kxfer_active_job *job, struct list_head *ended);
+void kxfer_job_enqueue(struct kxfer_active_job *job, struct kxfer_lane *lane,
+		       struct list_head *ended);
 void kxfer_job_chain_posted(struct kxfer_active_job *job);
 void kxfer_job_chain_ended(struct kxfer_active_job *job, struct list_head *ended);
 void kxfer_job_complete_all(struct list_head *jobs, int status, u64 now_ns);

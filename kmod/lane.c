@@ -186,6 +186,9 @@ static int create_job_memory(struct kxfer_lane *lane)
 	if (kxfer_lane_is_control(lane))
 		return 0;
 	kxfer_credits_init(&lane->credits, job_wrs(lane));
+	/* The last one is for bulk. */
+	lane->max_bytes = lane->index == lane->link->max_data ? KXFER_LANE_BYTES :
+			  KXFER_SMALL_BYTES;
 	lane->chains = kxfer_fault(LANE_CHAINS) ? NULL :
 		       kvcalloc(lane->credits.max, sizeof(*lane->chains), GFP_KERNEL);
 	lane->scratch = kxfer_fault(LANE_SCRATCH) ? NULL :

@@ -24,6 +24,7 @@ struct kxfer_sink;
 #define KXFER_LANE_JOB_WRS	256	/* work requests of jobs in a data lane's send queue */
 #define KXFER_CONTROL_REG_WRS	16	/* fast registrations in a control QP's send queue */
 #define KXFER_LANE_BYTES	(4 * 1024 * 1024)	/* posted on a lane, more wait */
+#define KXFER_SMALL_BYTES	(1024 * 1024)	/* the same of a small lane (flow.c) */
 #define KXFER_LANE_FENCE_WRS	1	/* of a data lane for kxfer_lane_fence() */
 #define KXFER_LANE_NUDGE_WRS	1	/* of any lane for kxfer_lane_nudge() */
 #define KXFER_LANE_SINKS	16	/* READ sinks of an iWARP lane */
@@ -51,6 +52,7 @@ struct kxfer_sink;
  * @open: work requests may be posted; cleared before the QP is drained
  * @credits: work requests of jobs that may be posted
  * @bytes_posted: payload of the chains posted
+ * @max_bytes: and how much may be
  * @queue: jobs with something left to plan, as they came
  * @flows: the same by session, whose turn it is first
  * @posted: jobs planned to the end, not completed
@@ -102,6 +104,7 @@ struct kxfer_lane {
 	bool open;
 	struct kxfer_credits credits;
 	u32 bytes_posted;
+	u32 max_bytes;
 	struct list_head queue;
 	struct list_head flows;
 	struct list_head posted;

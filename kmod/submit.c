@@ -89,7 +89,6 @@ static int bind_target(struct kxfer_active_job *job, const struct kxfer_job *use
 	if (ret)
 		return ret;
 	job->target = target;
-	job->lane = target->lane;
 	return 0;
 }
 

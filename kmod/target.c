@@ -47,14 +47,18 @@ static void unlink_target(struct kxfer_target *target)
 /*
  * What jobs wrote is placed before the peer hears that nothing comes any more: it
  * deregisters then, and a WRITE behind that breaks the link for all. No job of the
- * target is in flight.
+ * target is in flight. WRITEs without a fence are on the lane that the flow is on.
  */
 static void settle_writes(struct kxfer_target *target)
 {
-	struct kxfer_lane *lane = target->lane;
+	/* Pairs with insert_target(). */
+	struct kxfer_flow *flow = smp_load_acquire(&target->flow);
+	struct kxfer_lane *lane;
 	bool unfenced;
 
-	spin_lock_bh(&lane->lock);
+	if (!flow)
+		return;
+	lane = kxfer_flow_lock(flow);
 	unfenced = target->unfenced;
 	target->unfenced = false;
 	spin_unlock_bh(&lane->lock);
@@ -131,7 +135,6 @@ static struct kxfer_target *target_alloc(struct kxfer_peer *peer, struct kxfer_l
 	target->peer = peer;
 	kxfer_link_use(link);
 	target->link = link;
-	target->lane = link->data[peer->session->id % link->nr_data];
 	INIT_LIST_HEAD(&target->link_node);
 	kxfer_stat_inc(KXFER_STAT_LIVE_TARGETS);
 	return target;
@@ -303,18 +306,21 @@ static struct kxfer_flow *get_flow(struct kxfer_session *session, struct kxfer_l
 			return target->flow;
 		}
 	}
-	return kxfer_flow_create();
+	return kxfer_flow_create(link, session->id);
 }
 
 /* Once it is in the table another thread may close it. */
 static int insert_target(struct kxfer_session *session, struct kxfer_target *target,
 			 struct kxfer_target_open *cmd)
 {
+	struct kxfer_flow *flow;
 	int ret;
 
 	down_write(&session->lock);
-	target->flow = get_flow(session, target->link);
-	ret = target->flow ? 0 : -ENOMEM;
+	flow = get_flow(session, target->link);
+	/* A withdrawal may look at the target already. */
+	smp_store_release(&target->flow, flow);
+	ret = flow ? 0 : -ENOMEM;
 	if (!ret)
 		ret = kxfer_session_insert(&session->targets, target, &target->id,
 					   KXFER_MAX_TARGETS);

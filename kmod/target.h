@@ -13,7 +13,7 @@
 #include "wire.h"
 
 struct kxfer_extent;
-struct kxfer_lane;
+struct kxfer_flow;
 struct kxfer_session;
 struct kxfer_user;
 
@@ -44,9 +44,8 @@ struct kxfer_peer {
  * @user: counts it; a reference
  * @peer: a reference
  * @link: a use
- * @lane: of its session on the link: its jobs share an order
- * @unfenced: iWARP: WRITEs were posted there behind the last fence READ; under the
- *	lane's lock
+ * @unfenced: iWARP: WRITEs of its jobs were posted behind the last fence READ of one;
+ *	under the lock of its flow's lane
  * @link_node: in kxfer_link.opening, then in kxfer_link.targets
  * @opening: number of the open on its link
  * @grant: the peer's id of it
@@ -55,7 +54,7 @@ struct kxfer_peer {
  * @length: bytes
  * @keys: table of addresses and rkeys, checked
  * @nr_keys: entries
- * @flow: of its session on its lane; a reference; NULL before it is in the table
+ * @flow: of its session on the link; a reference; NULL before it is in the table
  * @content: what it holds, under the link's targets_lock
  * @nr_jobs: in flight; while not 0 the target stays
  * @revoked: the export was withdrawn; set and read under each lane's lock
@@ -67,7 +66,6 @@ struct kxfer_target {
 	struct kxfer_user *user;
 	struct kxfer_peer *peer;
 	struct kxfer_link *link;
-	struct kxfer_lane *lane;
 	bool unfenced;
 	struct list_head link_node;
 	unsigned long opening;

@@ -158,6 +158,51 @@ TEST_F_TIMEOUT(memory, of_10000_jobs_comes_back, 90)
 	EXPECT_EQ(0, kx_counter(self->stage.fd, "live_jobs"));
 }
 
+#define SESSIONS	256
+
+/* Each with a page of memory, the one peer, a target, and jobs that it has run. */
+static uint32_t open_sessions(int fd, const struct rig *server)
+{
+	uint8_t *page = kx_alloc(PAGE);
+	uint32_t region, peer, target, nr = 0;
+
+	for (; nr < SESSIONS; nr++) {
+		int session = kx_open();
+		struct kxfer_completion done[32];
+		struct kxfer_job jobs[32];
+		int i;
+
+		if (session < 0 || kx_region_add(session, page, PAGE, 0, &region) ||
+		    kx_peer_open(session, kx_addr(kx_address(), 0), &peer) ||
+		    kx_target_open(session, peer, server->name, 0, &target))
+			break;
+		for (i = 0; i < 32; i++)
+			jobs[i] = (struct kxfer_job) { .op = KXFER_OP_WRITE, .region = region,
+						       .target = target, .length = 64 };
+		if (kx_submit(session, jobs, 32) != 32 ||
+		    kx_reap(session, done, 32, 32, RIG_WAIT_MS) != 32)
+			break;
+	}
+	return nr;
+}
+
+/* What they share costs nobody: neither QPs nor memory of lanes. */
+TEST_F_TIMEOUT(memory, of_a_session_on_a_link_is_below_16_KiB, 90)
+{
+	long long cost;
+	uint64_t lanes;
+
+	/* It makes the link. */
+	ASSERT_EQ(NULL, stage_works(&self->stage));
+	lanes = kx_counter(self->stage.fd, "live_lanes");
+	cost = cost_of(&self->tenant, &self->stage, self->group, open_sessions);
+	EXPECT_EQ(SESSIONS, self->tenant.report.nr);
+	EXPECT_EQ(lanes, kx_counter(self->stage.fd, "live_lanes"));
+	EXPECT_LT(0, cost);
+	/* 12,032 bytes each on 6.1, of which its open file is a part. */
+	EXPECT_GT(SESSIONS * 16384, cost);
+}
+
 /* Rules are most of them: 32 of 48 bytes each. */
 static uint32_t add_exports(int fd, const struct rig *server)
 {

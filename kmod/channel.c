@@ -354,7 +354,7 @@ int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 		       u32 nr_slots, u32 max_bytes)
 {
 	u32 nr_messages = 2 * nr_slots + kxfer_channel_recvs(nr_slots);
-	int ret;
+	int node = kxfer_link_numa_node(lane->link), ret;
 
 	channel->lane = lane;
 	channel->nr_slots = nr_slots;
@@ -363,16 +363,18 @@ int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 	INIT_LIST_HEAD(&channel->waiters);
 	channel->memory_bytes = nr_messages * max_bytes;
 	channel->memory = kxfer_fault(CHANNEL_MESSAGES) ? NULL :
-			  kzalloc(channel->memory_bytes, GFP_KERNEL);
+			  kzalloc_node(channel->memory_bytes, GFP_KERNEL, node);
 	channel->copies = kxfer_fault(CHANNEL_COPIES) ? NULL :
-			  kvcalloc(2 * nr_slots, max_bytes, GFP_KERNEL);
+			  kvzalloc_node(2 * nr_slots * max_bytes, GFP_KERNEL, node);
 	channel->requests = kxfer_fault(CHANNEL_REQUESTS) ? NULL :
-			    kcalloc(nr_slots, sizeof(*channel->requests), GFP_KERNEL);
+			    kcalloc_node(nr_slots, sizeof(*channel->requests), GFP_KERNEL,
+					 node);
 	channel->replies = kxfer_fault(CHANNEL_REPLIES) ? NULL :
-			   kcalloc(nr_slots, sizeof(*channel->replies), GFP_KERNEL);
+			   kcalloc_node(nr_slots, sizeof(*channel->replies), GFP_KERNEL,
+					node);
 	channel->recvs = kxfer_fault(CHANNEL_RECVS) ? NULL :
-			 kcalloc(kxfer_channel_recvs(nr_slots),
-				 sizeof(*channel->recvs), GFP_KERNEL);
+			 kcalloc_node(kxfer_channel_recvs(nr_slots),
+				      sizeof(*channel->recvs), GFP_KERNEL, node);
 	if (!channel->memory || !channel->copies || !channel->requests ||
 	    !channel->replies || !channel->recvs)
 		return -ENOMEM;

@@ -345,7 +345,7 @@ static enum kxfer_context lane_context(const struct kxfer_lane *lane)
 /* What was made stays in the lane, for the link's teardown to undo. */
 static int connect_lane(struct kxfer_link *link, u32 index)
 {
-	struct kxfer_lane *lane = kxfer_lane_create(link, index);
+	struct kxfer_lane *lane = kxfer_lane_create(link, index, kxfer_link_numa_node(link));
 	int ret;
 
 	if (!lane)
@@ -483,7 +483,8 @@ static u32 add_passive_lane(struct kxfer_link *link, struct rdma_cm_id *id,
 			    const struct rdma_cm_event *event)
 {
 	const struct kxfer_wire_hello *hello = event->param.conn.private_data;
-	struct kxfer_lane *lane = kxfer_lane_create(link, hello->lane);
+	struct kxfer_lane *lane = kxfer_lane_create(link, hello->lane,
+						    ibdev_to_node(id->device));
 
 	if (!lane)
 		return KXFER_REFUSAL_RESOURCES;

@@ -32,6 +32,7 @@
 #include "log.h"
 
 #include <linux/mutex.h>
+#include <linux/overflow.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
@@ -57,14 +58,16 @@ static void nudged(struct ib_cq *cq, struct ib_wc *wc)
  * kxfer_lane_create() - a lane without QP
  * @link: it will belong to; has to outlive it
  * @index: 0: the control QP
+ * @numa_node: of its device if that is known, or NUMA_NO_NODE
  *
  * Return: the lane or NULL.
  */
-struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index)
+struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index, int numa_node)
 {
 	struct kxfer_lane *lane;
 
-	lane = kxfer_fault(LANE) ? NULL : kzalloc(sizeof(*lane), GFP_KERNEL);
+	lane = kxfer_fault(LANE) ? NULL :
+	       kzalloc_node(sizeof(*lane), GFP_KERNEL, numa_node);
 	if (!lane)
 		return NULL;
 	lane->link = link;
@@ -159,6 +162,12 @@ static int create_qp(struct kxfer_lane *lane, u32 send_wr, u32 recv_wr)
 	return ret;
 }
 
+/* Lanes of a link side by side, those of the next one shifted by one. */
+static int comp_vector(const struct kxfer_lane *lane)
+{
+	return (lane->link->id + lane->index) % lane->link->dev->ibdev->num_comp_vectors;
+}
+
 static int create_cq_and_qp(struct kxfer_lane *lane, enum kxfer_context context)
 {
 	struct ib_device *ibdev = lane->link->dev->ibdev;
@@ -174,13 +183,13 @@ static int create_cq_and_qp(struct kxfer_lane *lane, enum kxfer_context context)
 	    send_wr + recv_wr > ibdev->attrs.max_cqe)
 		return -EOPNOTSUPP;
 	ret = kxfer_cq_create(&lane->cq, ibdev, send_wr + recv_wr,
-			      lane->id % ibdev->num_comp_vectors, context,
-			      kxfer_chain_settle);
+			      comp_vector(lane), context, kxfer_chain_settle);
 	return ret ?: create_qp(lane, send_wr, recv_wr);
 }
 
 static int create_job_memory(struct kxfer_lane *lane)
 {
+	int node = kxfer_link_numa_node(lane->link);
 	u32 i;
 
 	if (kxfer_lane_is_control(lane))
@@ -190,9 +199,10 @@ static int create_job_memory(struct kxfer_lane *lane)
 	lane->max_bytes = lane->index == lane->link->max_data ? KXFER_LANE_BYTES :
 			  KXFER_SMALL_BYTES;
 	lane->chains = kxfer_fault(LANE_CHAINS) ? NULL :
-		       kvcalloc(lane->credits.max, sizeof(*lane->chains), GFP_KERNEL);
+		       kvzalloc_node(array_size(lane->credits.max, sizeof(*lane->chains)),
+				     GFP_KERNEL, node);
 	lane->scratch = kxfer_fault(LANE_SCRATCH) ? NULL :
-			kvzalloc(sizeof(*lane->scratch), GFP_KERNEL);
+			kvzalloc_node(sizeof(*lane->scratch), GFP_KERNEL, node);
 	if (!lane->chains || !lane->scratch)
 		return -ENOMEM;
 	for (i = 0; i < lane->credits.max; i++) {

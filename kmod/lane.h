@@ -138,7 +138,7 @@ struct kxfer_lane {
 	struct kxfer_channel channel;
 };
 
-struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index);
+struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index, int numa_node);
 int kxfer_lane_open(struct kxfer_lane *lane, enum kxfer_context context);
 void kxfer_lane_close(struct kxfer_lane *lane);
 void kxfer_lane_free(struct kxfer_lane *lane);

@@ -221,6 +221,15 @@ int kxfer_link_job_error(struct kxfer_link *link)
 	return READ_ONCE(link->error) == -ENODEV ? -ENODEV : -ECONNRESET;
 }
 
+/**
+ * kxfer_link_numa_node() - where memory of its lanes is best
+ * @link: whose device, if it has one, is not let go meanwhile
+ */
+int kxfer_link_numa_node(const struct kxfer_link *link)
+{
+	return link->dev ? ibdev_to_node(link->dev->ibdev) : NUMA_NO_NODE;
+}
+
 /** kxfer_link_protocol_error() - the peer broke the protocol: end the link; any context */
 void kxfer_link_protocol_error(struct kxfer_link *link, const char *what)
 {

@@ -185,6 +185,7 @@ int kxfer_link_add_lane(struct kxfer_link *link, struct kxfer_lane *lane);
 int kxfer_link_set_live(struct kxfer_link *link);
 void kxfer_link_protocol_error(struct kxfer_link *link, const char *what);
 int kxfer_link_job_error(struct kxfer_link *link);
+int kxfer_link_numa_node(const struct kxfer_link *link);
 u32 kxfer_link_info(const struct kxfer_session *viewer, u64 *cursor, void *records, u32 nr);
 u32 kxfer_lane_info(const struct kxfer_session *viewer, u64 *cursor, void *records, u32 nr);
 

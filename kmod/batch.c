@@ -15,7 +15,7 @@
  * first.
  *
  * Context: calls of users, with the session's lock held for reading from begin to
- * end; may sleep. Lock order: as in job.c.
+ * end; may sleep if the batch may. Lock order: as in job.c.
  */
 #include <linux/err.h>
 #include <linux/minmax.h>
@@ -38,6 +38,8 @@
  * @batch: filled in
  * @session: of the caller
  * @want: how many it brings; it may get fewer, and learns so from kxfer_batch_add()
+ *
+ * Of jobs of SUBMIT, which may sleep; the caller says if it is otherwise.
  */
 void kxfer_batch_begin(struct kxfer_batch *batch, struct kxfer_session *session, u32 want)
 {
@@ -46,6 +48,7 @@ void kxfer_batch_begin(struct kxfer_batch *batch, struct kxfer_session *session,
 	*batch = (struct kxfer_batch) {
 		.session = session,
 		.now_ns = ktime_get_ns(),
+		.may_sleep = true,
 		.jobs = LIST_HEAD_INIT(batch->jobs),
 	};
 	spin_lock_bh(&session->job_lock);
@@ -67,7 +70,11 @@ struct kxfer_active_job *kxfer_batch_job(struct kxfer_batch *batch,
 		return NULL;
 	if (job)
 		batch->spares = job->next_spare;
-	return kxfer_job_make(batch->session, job, user, batch->now_ns);
+	job = kxfer_job_make(batch->session, job, user, batch->now_ns,
+			     batch->may_sleep ? GFP_KERNEL : GFP_NOWAIT | __GFP_NOWARN);
+	if (job)
+		job->uring = batch->uring;
+	return job;
 }
 
 /**
@@ -76,7 +83,7 @@ struct kxfer_active_job *kxfer_batch_job(struct kxfer_batch *batch,
  * @region: of the session
  * @dev: of the job's link
  *
- * Return: as kxfer_mapping_get().
+ * Return: as kxfer_mapping_get(); NULL if it is still to be made and @batch may not sleep.
  */
 struct kxfer_mapping *kxfer_batch_mapping(struct kxfer_batch *batch,
 					  struct kxfer_region *region,
@@ -85,7 +92,8 @@ struct kxfer_mapping *kxfer_batch_mapping(struct kxfer_batch *batch,
 	struct kxfer_mapping *mapping = batch->mapping;
 
 	if (!mapping || mapping->region != region || mapping->dev != dev) {
-		mapping = kxfer_mapping_get(region, dev);
+		mapping = batch->may_sleep ? kxfer_mapping_get(region, dev) :
+					     kxfer_mapping_find(region, dev);
 		batch->mapping = IS_ERR(mapping) ? NULL : mapping;
 		return mapping;
 	}

@@ -6,6 +6,7 @@
 #include <linux/list.h>
 #include <linux/types.h>
 
+struct io_uring_cmd;
 struct kxfer_active_job;
 struct kxfer_device;
 struct kxfer_flow;
@@ -19,6 +20,8 @@ struct kxfer_session;
  * struct kxfer_batch - jobs of one call on their way in
  * @session: of the caller
  * @now_ns: ktime_get_ns() when the call began
+ * @uring: the command that the next job comes by, or NULL
+ * @may_sleep: the caller may
  * @places: reserved among the session's jobs and not used
  * @full: -errno for a job that finds no place
  * @spares: jobs to be used first, by next_spare
@@ -32,6 +35,8 @@ struct kxfer_session;
 struct kxfer_batch {
 	struct kxfer_session *session;
 	u64 now_ns;
+	struct io_uring_cmd *uring;
+	bool may_sleep;
 	u32 places;
 	int full;
 	struct kxfer_active_job *spares;

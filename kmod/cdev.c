@@ -35,6 +35,7 @@
 #include "session.h"
 #include "submit.h"
 #include "target.h"
+#include "uring.h"
 
 static int query(struct kxfer_session *session, void *arg)
 {
@@ -47,7 +48,7 @@ static int query(struct kxfer_session *session, void *arg)
 		.abi = KXFER_ABI,
 		.nr_devices = kxfer_device_count(),
 		.features = KXFER_FEATURE_NOTIFY | KXFER_FEATURE_IPV6 |
-			    KXFER_FEATURE_CQ_RING,
+			    KXFER_FEATURE_CQ_RING | KXFER_URING_FEATURE,
 		.max_jobs_per_submit = KXFER_SUBMIT_MAX,
 		.max_jobs = KXFER_MAX_JOBS,
 		.max_regions = KXFER_MAX_REGIONS,
@@ -240,6 +241,7 @@ static const struct file_operations kxfer_fops = {
 	.compat_ioctl = compat_ptr_ioctl,
 	.poll = kxfer_poll,
 	.mmap = kxfer_mmap,
+	.uring_cmd = KXFER_URING_CMD,
 };
 
 static struct miscdevice kxfer_misc = {

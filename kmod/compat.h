@@ -20,6 +20,13 @@
 #define __uninitialized	__attribute__((__uninitialized__))
 #endif
 
+#if KERNEL_VERSION(6, 8, 0) > LINUX_VERSION_CODE
+#include <linux/io_uring.h>
+#include <linux/io_uring_types.h>
+#else
+#include <linux/io_uring/cmd.h>
+#endif
+
 /*
  * Before 6.5 it has a fifth argument, an array for the VMAs. Given no array it
  * keeps mmap_lock from beginning to end, then as now.
@@ -83,5 +90,61 @@ static inline void kxfer_eventfd_signal(struct eventfd_ctx *eventfd)
 	eventfd_signal(eventfd);
 #endif
 }
+
+/* Of an SQE; until 6.5 a command has a pointer to this part of it only. */
+static inline const void *kxfer_uring_payload(const struct io_uring_cmd *cmd)
+{
+#if KERNEL_VERSION(6, 5, 0) > LINUX_VERSION_CODE
+	return cmd->cmd;
+#else
+	return cmd->sqe->cmd;
+#endif
+}
+
+/* Who handed the command in, the thread of SQPOLL perhaps. */
+static inline struct task_struct *kxfer_uring_task(struct io_uring_cmd *cmd)
+{
+#if KERNEL_VERSION(6, 8, 0) > LINUX_VERSION_CODE
+	return cmd_to_io_kiocb(cmd)->task;
+#else
+	return io_uring_cmd_get_task(cmd);
+#endif
+}
+
+/* A CQE with something in its second half, if it has one. */
+static inline void kxfer_uring_done(struct io_uring_cmd *cmd, s32 res, u64 big,
+				    unsigned int issue_flags)
+{
+#if KERNEL_VERSION(6, 18, 0) > LINUX_VERSION_CODE
+	io_uring_cmd_done(cmd, res, big, issue_flags);
+#else
+	io_uring_cmd_done32(cmd, res, big, issue_flags);
+#endif
+}
+
+/*
+ * KXFER_URING_IN_TASK(done) makes of done(cmd, issue_flags) what kxfer_uring_in_task()
+ * has called in the task of a command, to complete it with one CQE: where that can be
+ * waited for together with others, the task is not woken for each.
+ */
+#if KERNEL_VERSION(6, 19, 0) > LINUX_VERSION_CODE
+#define KXFER_URING_IN_TASK(done)						\
+static void done##_in_task(struct io_uring_cmd *cmd, unsigned int issue_flags)	\
+{										\
+	done(cmd, issue_flags);							\
+}
+#else
+#define KXFER_URING_IN_TASK(done)						\
+static void done##_in_task(struct io_tw_req req, io_tw_token_t token)		\
+{										\
+	done(io_uring_cmd_from_tw(req), IO_URING_CMD_TASK_WORK_ISSUE_FLAGS);	\
+}
+#endif
+
+#if KERNEL_VERSION(6, 8, 0) > LINUX_VERSION_CODE
+#define kxfer_uring_in_task(cmd, done)	io_uring_cmd_complete_in_task(cmd, done##_in_task)
+#else
+#define kxfer_uring_in_task(cmd, done)	io_uring_cmd_do_in_task_lazy(cmd, done##_in_task)
+#endif
 
 #endif /* KXFER_COMPAT_H */

@@ -120,6 +120,7 @@
 	X(RING_MEMORY, ENOMEM, "vmalloc(): what a completion ring shares") \
 	X(RING_EVENTFD, EBADF, "eventfd_ctx_fdget()") \
 	X(RING_MAP, ENOMEM, "vm_insert_page(): a page of a completion ring") \
+	X(URING_BATCH, ENOMEM, "blk_check_plugged(): jobs of one io_uring_enter()") \
 	X(CHAIN_MAP_SINK, EIO, "ib_map_mr_sg(): the sink of a READ") \
 	X(CHAIN_DONE, EIO, "the completion of a chain of work requests") \
 	X(CHAIN_INVALIDATED, EIO, "the completion of a LOCAL_INV") \

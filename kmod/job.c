@@ -37,6 +37,7 @@
 #include "session.h"
 #include "stats.h"
 #include "target.h"
+#include "uring.h"
 #include "user.h"
 
 #define INLINE_NS	(10 * NSEC_PER_MSEC)	/* of posting in completions without a break */
@@ -91,15 +92,17 @@ struct kxfer_active_job *kxfer_job_take_spares(struct kxfer_session *session, u3
  * @job: a spare one, or NULL
  * @user: checked
  * @now_ns: ktime_get_ns()
+ * @gfp: how to allocate it
  *
  * Return: the job, or NULL without memory.
  */
 struct kxfer_active_job *kxfer_job_make(struct kxfer_session *session,
 					struct kxfer_active_job *job,
-					const struct kxfer_job *user, u64 now_ns)
+					const struct kxfer_job *user, u64 now_ns,
+					gfp_t gfp)
 {
 	if (!job)
-		job = kmem_cache_alloc(job_cache, GFP_KERNEL);
+		job = kmem_cache_alloc(job_cache, gfp);
 	if (!job)
 		return NULL;
 	*job = (struct kxfer_active_job) {
@@ -207,39 +210,47 @@ static void release_objects(const struct kxfer_active_job *job, int nr)
 }
 
 /*
- * Where the completion goes: to the list of those not reaped, or into the ring. Then
- * the job has done: @gone gets it. Called with job_lock held.
+ * Where the completion goes: to the list of those not reaped, into the ring, or to
+ * io_uring. With the latter two the job has done: @gone gets it. Called with job_lock
+ * held.
  */
 static void deliver(struct kxfer_session *session, struct kxfer_active_job *job,
 		    struct kxfer_active_job **gone)
 {
-	if (!session->ring) {
+	if (!session->ring && !job->uring) {
 		list_move_tail(&job->session_node, &session->done);
 		return;
 	}
 	list_del(&job->session_node);
-	kxfer_ring_add(session->ring, &job->completion);
+	if (!job->uring)
+		kxfer_ring_add(session->ring, &job->completion);
 	job->next_spare = *gone;
 	*gone = job;
 }
 
 /*
- * Show the reader what deliver() wrote. Called with job_lock held, as the last step:
- * who sees a completion may use again at once what its job used, without that lock.
+ * Show the reader what deliver() wrote, or tell io_uring. Called with job_lock held, as
+ * the last step: who sees a completion may use again at once what its job used, without
+ * that lock.
  */
 static void show(struct kxfer_session *session, struct kxfer_active_job *gone)
 {
 	struct kxfer_active_job *job;
-	u32 nr = 0;
+	u32 nr = 0, nr_uring = 0;
 
 	while ((job = gone)) {
 		gone = job->next_spare;
+		if (job->uring) {
+			kxfer_uring_complete(job->uring, &job->completion);
+			nr_uring++;
+		}
 		if (!keep_spare(session, job))
 			kmem_cache_free(job_cache, job);
 		nr++;
 	}
 	kxfer_user_return(session->user, KXFER_SHARE_JOBS, nr);
-	kxfer_ring_publish(session->ring);
+	if (nr > nr_uring)
+		kxfer_ring_publish(session->ring);
 }
 
 static void end_job(struct kxfer_active_job *job, int status, u64 now_ns)
@@ -265,7 +276,7 @@ static void complete_session(struct list_head *jobs, int status, u64 now_ns)
 	struct kxfer_session *session = job->session;
 	const struct kxfer_active_job *first = job;
 	struct kxfer_active_job *next, *gone = NULL;
-	u32 nr_same = 0, nr = 0;
+	u32 nr_same = 0, nr = 0, nr_uring = 0;
 
 	spin_lock_bh(&session->job_lock);
 	list_for_each_entry_safe(job, next, jobs, lane_node) {
@@ -278,6 +289,7 @@ static void complete_session(struct list_head *jobs, int status, u64 now_ns)
 		}
 		nr_same++;
 		nr++;
+		nr_uring += job->uring ? 1 : 0;
 		list_del_init(&job->lane_node);
 		end_job(job, job->status ?: status, now_ns);
 		/* For stop_jobs(): what is in the list of jobs has a lane that exists. */
@@ -286,7 +298,7 @@ static void complete_session(struct list_head *jobs, int status, u64 now_ns)
 	release_objects(first, nr_same);
 	kxfer_stat_add(KXFER_STAT_LIVE_JOBS, -(s64)nr);
 	WRITE_ONCE(session->nr_jobs, session->nr_jobs - nr);
-	WRITE_ONCE(session->nr_done, session->nr_done + nr);
+	WRITE_ONCE(session->nr_done, session->nr_done + nr - nr_uring);
 	if (gone)
 		show(session, gone);
 	if (wq_has_sleeper(&session->wait))
@@ -649,6 +661,26 @@ static bool on_queue(const struct kxfer_lane *lane, const struct kxfer_active_jo
 	return !list_empty(&job->lane_node) && !job->planned;
 }
 
+/*
+ * Stop a job of a session whose job_lock the caller holds, a partly posted one only if
+ * @started. Return: it was on the queue; @ended may have got it.
+ */
+static bool stop_job(struct kxfer_active_job *job, bool started, struct list_head *ended)
+{
+	struct kxfer_lane *lane = job->lane;
+	bool stopped;
+
+	/* NULL: it ends without having been queued. */
+	if (!lane)
+		return false;
+	spin_lock(&lane->lock);
+	stopped = on_queue(lane, job) && (started || !job->started);
+	if (stopped)
+		stop_queued(lane, job, -ECANCELED, ended);
+	spin_unlock(&lane->lock);
+	return stopped;
+}
+
 struct stop_count {
 	u32 found;
 	u32 stopped;
@@ -660,7 +692,6 @@ static struct stop_count stop_jobs(struct kxfer_session *session, bool all,
 {
 	struct kxfer_active_job *job;
 	struct stop_count count = {};
-	struct kxfer_lane *lane;
 	LIST_HEAD(ended);
 
 	spin_lock_bh(&session->job_lock);
@@ -668,20 +699,36 @@ static struct stop_count stop_jobs(struct kxfer_session *session, bool all,
 		if (!job->target || (!all && job->completion.user_data != user_data))
 			continue;
 		count.found++;
-		/* NULL: it ends without having been queued. */
-		lane = job->lane;
-		if (!lane)
-			continue;
-		spin_lock(&lane->lock);
-		if (on_queue(lane, job) && (started || !job->started)) {
-			stop_queued(lane, job, -ECANCELED, &ended);
-			count.stopped++;
-		}
-		spin_unlock(&lane->lock);
+		count.stopped += stop_job(job, started, &ended);
 	}
 	spin_unlock_bh(&session->job_lock);
 	complete_list(&ended, -ECANCELED);
 	return count;
+}
+
+/**
+ * kxfer_job_stop_abandoned() - stop jobs that came by io_uring and that nobody waits for
+ * @session: stays while this runs
+ *
+ * Any context but hard interrupts. Return: true if jobs are left that came by io_uring.
+ */
+bool kxfer_job_stop_abandoned(struct kxfer_session *session)
+{
+	struct kxfer_active_job *job;
+	bool left = false;
+	LIST_HEAD(ended);
+
+	spin_lock_bh(&session->job_lock);
+	list_for_each_entry(job, &session->jobs, session_node) {
+		if (!job->uring)
+			continue;
+		left = true;
+		if (kxfer_uring_abandoned(job->uring))
+			stop_job(job, true, &ended);
+	}
+	spin_unlock_bh(&session->job_lock);
+	complete_list(&ended, -ECANCELED);
+	return left;
 }
 
 /** kxfer_job_cancel() - KXFER_CANCEL */

@@ -9,6 +9,7 @@
 
 #include "plan.h"
 
+struct io_uring_cmd;
 struct kxfer_lane;
 struct kxfer_link;
 struct kxfer_mapping;
@@ -24,6 +25,7 @@ struct kxfer_target;
  * @session: it belongs to; lives as long as any job of it
  * @session_node: in the session's jobs, then done
  * @next_spare: of those kept for reuse, or being freed
+ * @uring: the command it came by, which gets its completion; or NULL
  * @region: of its local memory, or NULL
  * @mapping: of that region for the link's device, or NULL
  * @target: of its remote memory, or NULL
@@ -45,6 +47,7 @@ struct kxfer_active_job {
 	struct kxfer_session *session;
 	struct list_head session_node;
 	struct kxfer_active_job *next_spare;
+	struct io_uring_cmd *uring;
 	struct kxfer_region *region;
 	struct kxfer_mapping *mapping;
 	struct kxfer_target *target;
@@ -87,7 +90,8 @@ void kxfer_job_exit(void);
 struct kxfer_active_job *kxfer_job_take_spares(struct kxfer_session *session, u32 want);
 struct kxfer_active_job *kxfer_job_make(struct kxfer_session *session,
 					struct kxfer_active_job *job,
-					const struct kxfer_job *user, u64 now_ns);
+					const struct kxfer_job *user, u64 now_ns,
+					gfp_t gfp);
 void kxfer_job_free(struct kxfer_session *session, struct kxfer_active_job *jobs);
 void kxfer_job_enqueue(struct kxfer_active_job *job, struct kxfer_lane *lane,
 		       struct list_head *ended);
@@ -96,6 +100,7 @@ void kxfer_job_chain_ended(struct kxfer_active_job *job, struct list_head *ended
 void kxfer_job_complete_all(struct list_head *jobs, int status, u64 now_ns);
 void kxfer_job_complete(struct kxfer_active_job *job, int status, u64 now_ns);
 int kxfer_job_cancel(struct kxfer_session *session, void *arg);
+bool kxfer_job_stop_abandoned(struct kxfer_session *session);
 void kxfer_job_end_session(struct kxfer_session *session);
 void kxfer_job_pump(struct kxfer_lane *lane);
 void kxfer_job_pump_on(struct kxfer_lane *lane);

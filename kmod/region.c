@@ -133,8 +133,15 @@ static void mapping_destroy(struct kxfer_mapping *mapping)
 	kxfer_stat_dec(KXFER_STAT_LIVE_MAPPINGS);
 }
 
-static struct kxfer_mapping *mapping_find(struct kxfer_region *region,
-					  struct kxfer_device *dev)
+/**
+ * kxfer_mapping_find() - the mapping of a region for a device, if there is one
+ * @region: stays while this runs
+ * @dev: a device that the caller holds a reference on
+ *
+ * Any context but hard interrupts. Return: the mapping with one more user, or NULL.
+ */
+struct kxfer_mapping *kxfer_mapping_find(struct kxfer_region *region,
+					 struct kxfer_device *dev)
 {
 	struct kxfer_mapping *mapping;
 
@@ -161,13 +168,13 @@ static struct kxfer_mapping *mapping_find(struct kxfer_region *region,
 struct kxfer_mapping *kxfer_mapping_get(struct kxfer_region *region,
 					struct kxfer_device *dev)
 {
-	struct kxfer_mapping *mapping = mapping_find(region, dev);
+	struct kxfer_mapping *mapping = kxfer_mapping_find(region, dev);
 	int ret;
 
 	if (mapping)
 		return mapping;
 	mutex_lock(&mappings_mutex);
-	mapping = mapping_find(region, dev);
+	mapping = kxfer_mapping_find(region, dev);
 	if (mapping)
 		goto out;
 	mapping = mapping_create(region, dev);

@@ -70,6 +70,8 @@ struct kxfer_region_record {
 
 struct kxfer_region *kxfer_region_create(struct kxfer_memory *memory);
 void kxfer_region_destroy(struct kxfer_region *region);
+struct kxfer_mapping *kxfer_mapping_find(struct kxfer_region *region,
+					 struct kxfer_device *dev);
 struct kxfer_mapping *kxfer_mapping_get(struct kxfer_region *region,
 					struct kxfer_device *dev);
 void kxfer_mapping_put(struct kxfer_mapping *mapping, int nr);

@@ -5,9 +5,9 @@
  * The end of a session, leaf first, as a proof. It runs when the last reference
  * to the file is gone: no call of it is under way and none comes.
  *  1. Jobs: queued ones end, posted ones are waited for (job.c says how long).
- *     Afterwards nothing uses its targets and regions but exports, and nothing its
- *     completion ring, of which no mapping is left: that would be a reference to
- *     the file.
+ *     None came by io_uring: each of those holds the file. Afterwards nothing uses its
+ *     targets and regions but exports, and nothing its completion ring, of which no
+ *     mapping is left: that would be a reference to the file.
  *  2. Targets: grants are given back; peers: links lose a user.
  *  3. Exports: withdrawn (export.c). Afterwards no peer reaches its memory, and no
  *     event comes: delivery looks at the export's session under its lock.
@@ -38,6 +38,7 @@
 #include "session.h"
 #include "stats.h"
 #include "target.h"
+#include "uring.h"
 #include "user.h"
 
 static DEFINE_MUTEX(sessions_mutex);
@@ -97,6 +98,7 @@ struct kxfer_session *kxfer_session_create(void)
 	init_waitqueue_head(&session->wait);
 	mutex_init(&session->reap_mutex);
 	session->look_ns = KXFER_LOOK_PROBE_NS;
+	INIT_DELAYED_WORK(&session->uring_watch, kxfer_uring_watch);
 	spin_lock_init(&session->event_lock);
 	ret = publish(session);
 	if (ret)
@@ -165,6 +167,7 @@ void kxfer_session_destroy(struct kxfer_session *session)
 	nr_sessions--;
 	mutex_unlock(&sessions_mutex);
 
+	cancel_delayed_work_sync(&session->uring_watch);
 	kxfer_job_end_session(session);
 	kxfer_ring_destroy(session->ring);
 	close_targets(session);

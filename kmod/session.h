@@ -10,6 +10,7 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 
 struct kxfer_active_job;
@@ -62,6 +63,7 @@ struct kxfer_user;
  * @reap_mutex: one reaper at a time
  * @look_ns: how long to look for completions before sleeping (reap.c)
  * @look_rests: waits without looking
+ * @uring_watch: looks whether somebody waits for jobs that came by io_uring (uring.c)
  * @event_lock: over the next three; bh-safe
  * @events: ring of KXFER_MAX_EVENTS, made with the first export
  * @event_head: next to be taken
@@ -98,6 +100,7 @@ struct kxfer_session {
 	struct mutex reap_mutex;
 	u32 look_ns;
 	u32 look_rests;
+	struct delayed_work uring_watch;
 
 	spinlock_t event_lock;
 	struct kxfer_event *events;

@@ -146,6 +146,8 @@ static int plan_transfer(struct kxfer_batch *batch, struct kxfer_active_job *job
 	mapping = kxfer_batch_mapping(batch, job->region, job->target->link->dev);
 	if (IS_ERR(mapping))
 		return PTR_ERR(mapping);
+	if (!mapping)
+		return KXFER_WOULD_SLEEP;
 	job->mapping = mapping;
 	kxfer_submit_limits(job->target->link->dev, user->op, &limits);
 	return kxfer_plan_init(&job->plan, mapping->extents, mapping->nr_extents,
@@ -154,7 +156,13 @@ static int plan_transfer(struct kxfer_batch *batch, struct kxfer_active_job *job
 			       user->length, &limits);
 }
 
-static int check_job(const struct kxfer_job *user)
+/**
+ * kxfer_job_check() - is a job in order, as far as it can be told by itself?
+ * @user: the kernel's copy
+ *
+ * Any context. Return: 0 or -errno.
+ */
+int kxfer_job_check(const struct kxfer_job *user)
 {
 	if (user->op > KXFER_OP_NOTIFY || user->flags & ~KXFER_JOB_F_ALL)
 		return -EOPNOTSUPP;
@@ -185,18 +193,22 @@ static int bind_job(struct kxfer_active_job *job, const struct kxfer_job *user)
 	return ret;
 }
 
-/* Return: 0, or why the job is refused. */
-static int accept_job(struct kxfer_batch *batch, const struct kxfer_job *user)
+/**
+ * kxfer_job_accept() - put a job into a batch
+ * @batch: of the caller
+ * @user: the kernel's copy, passed by kxfer_job_check()
+ *
+ * Return: 0; -errno: refused; KXFER_WOULD_SLEEP: nothing was done, for it would have
+ * to sleep and @batch says that it may not.
+ */
+int kxfer_job_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 {
 	struct kxfer_active_job *job;
 	int ret;
 
-	ret = check_job(user);
-	if (ret)
-		return ret;
 	job = kxfer_batch_job(batch, user);
 	if (!job)
-		return -ENOMEM;
+		return batch->may_sleep ? -ENOMEM : KXFER_WOULD_SLEEP;
 	ret = bind_job(job, user);
 	if (!ret && job->region)
 		ret = plan_transfer(batch, job, user);
@@ -268,7 +280,8 @@ static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
 		nr = min_t(u32, COPY_JOBS, cmd->nr_jobs - cmd->accepted);
 		nr = copy_jobs(cmd, cmd->accepted, jobs, nr, &error);
 		for (i = 0; i < nr && !ret; i++)
-			ret = accept_job(&batch, &jobs[i]);
+			ret = kxfer_job_check(&jobs[i]) ?:
+			      kxfer_job_accept(&batch, &jobs[i]);
 		kxfer_batch_flush(&batch);
 		cmd->accepted += ret ? i - 1 : nr;
 		ret = ret ?: error;

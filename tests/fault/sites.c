@@ -130,6 +130,8 @@ static enum flow home_of(enum site site)
 	case SITE_BENCH_MAP_SINK:
 	case SITE_BENCH_DONE:
 		return MEASURE;
+	case SITE_URING_BATCH:
+		return BY_URING;
 	case SITE_CONTROL_RELEASE:
 		return WITHDRAW;
 	case SITE_TARGET_REVOKED:
@@ -172,8 +174,8 @@ static const char *unreached(enum site site)
 
 /* Hits that fail one by one; behind them, of what is the same again and again, some do. */
 static const unsigned int dense[NR_FLOWS] = {
-	[LOCAL] = 20, [CONNECT] = 8, [TRANSFER] = 8, [MEASURE] = 3, [WITHDRAW] = 5, [CLOSE] = 3,
-	[OVERTAKEN] = 2, [REFUSED] = 2, [DISCONNECT] = 8, [RETURN] = 2,
+	[LOCAL] = 20, [CONNECT] = 8, [TRANSFER] = 8, [MEASURE] = 3, [BY_URING] = 8, [WITHDRAW] = 5,
+	[CLOSE] = 3, [OVERTAKEN] = 2, [REFUSED] = 2, [DISCONNECT] = 8, [RETURN] = 2,
 };
 
 /*
@@ -262,6 +264,22 @@ TEST_F_TIMEOUT(sites, targets_and_jobs, 240)
 TEST_F_TIMEOUT(sites, work_requests_without_jobs, 120)
 {
 	sweep_flow(_metadata, &self->world, MEASURE, false);
+}
+
+TEST_F_TIMEOUT(sites, jobs_by_io_uring, 60)
+{
+	struct world *world = &self->world;
+	struct fault_counts counts;
+
+	sweep_flow(_metadata, world, BY_URING, false);
+	/* Without memory that can be had at once a job is left to a thread that waits. */
+	ASSERT_EQ(0, flows[BY_URING].before(world));
+	ASSERT_EQ(0, fault_arm("JOB", 1));
+	EXPECT_EQ(0, flows[BY_URING].run(world));
+	ASSERT_EQ(0, fault_counts("JOB", &counts));
+	EXPECT_EQ(1, counts.injected);
+	EXPECT_EQ(5, counts.hits);
+	flows[BY_URING].after(world);
 }
 
 TEST_F_TIMEOUT(sites, a_withdrawal_under_jobs, 120)

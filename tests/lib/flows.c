@@ -17,6 +17,7 @@
 #include "flows.h"
 #include "raw_peer.h"
 #include "ring.h"
+#include "uring.h"
 
 #define KIB		1024u
 #define LENGTH		(256 * KIB)
@@ -278,6 +279,46 @@ static int run_measure(void *context)
 	       kx_target_close(world->client, target);
 }
 
+#define NR_URING	4	/* SQEs; more than two, so that they are a batch */
+
+/* Hands in a batch and takes all its CQEs. Return: 0, or the last error. */
+static int run_batch(struct io_uring *ring, int fd, uint32_t target)
+{
+	struct kxfer_job job = { .op = KXFER_OP_NOTIFY, .target = target };
+	struct io_uring_cqe cqe;
+	int i, nr, ret = 0;
+
+	for (i = 0; i < NR_URING; i++)
+		uring_job(ring, fd, &job);
+	nr = io_uring_submit(ring);
+	if (nr < 0)
+		return nr;
+	for (i = 0; i < nr; i++) {
+		if (uring_wait(ring, &cqe, NULL, KX_TIMEOUT_MS))
+			return -ETIME;
+		ret = cqe.res ?: ret;
+	}
+	return ret;
+}
+
+static int run_uring(void *context)
+{
+	struct world *world = context;
+	struct io_uring ring;
+	uint32_t target;
+	int ret;
+
+	ret = kx_target_open(world->client, world->peer, "fault", 0, &target);
+	if (ret)
+		return ret;
+	ret = uring_open(&ring, 0);
+	if (ret)
+		return ret;
+	ret = run_batch(&ring, world->client, target);
+	io_uring_queue_exit(&ring);
+	return ret;
+}
+
 /* An export that is not to live long, and its holder. */
 static int open_short_lived(struct world *world, uint32_t *target)
 {
@@ -520,6 +561,7 @@ const struct sweep_flow flows[NR_FLOWS] = {
 	[CONNECT]    = { without_link, run_connect, close_sessions, settled },
 	[TRANSFER]   = { with_link, run_transfer, close_sessions, settled },
 	[MEASURE]    = { with_link, run_measure, close_sessions, settled },
+	[BY_URING]   = { with_link, run_uring, close_sessions, settled },
 	[WITHDRAW]   = { with_link, run_withdraw, close_sessions, settled },
 	[CLOSE]	     = { with_link, run_close, close_sessions, settled },
 	[OVERTAKEN]  = { without_link, run_overtaken, close_sessions, settled },

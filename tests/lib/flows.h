@@ -14,6 +14,7 @@ enum flow {
 	CONNECT,	/* PEER_OPEN without a link, and accepting it */
 	TRANSFER,	/* targets and jobs over a link that is up */
 	MEASURE,	/* BENCH on such a link */
+	BY_URING,	/* a batch of jobs by io_uring */
 	WITHDRAW,	/* EXPORT_DEL under jobs, and what the holder does */
 	CLOSE,		/* the same by close() */
 	OVERTAKEN,	/* EXPORT_DEL while the holder opens another target */

@@ -16,6 +16,7 @@
 #include "kselftest_harness.h"
 #include "load.h"
 #include "rig.h"
+#include "uring.h"
 
 #define MIB	(1024u * 1024)
 #define LENGTH	(32 * MIB)	/* so long that 1,000 jobs cannot be done in time */
@@ -187,6 +188,36 @@ TEST_F_TIMEOUT(device, removed_with_1000_jobs_in_flight, 180)
 	EXPECT_EQ(0, kx_peer_close(self->rig.client, self->rig.peer));
 	EXPECT_EQ(-EHOSTUNREACH, kx_peer_open(self->rig.client, kx_addr(kx_address(), 0),
 					      &self->rig.peer));
+	ASSERT_EQ(0, device_add(self));
+}
+
+TEST_F_TIMEOUT(device, removed_with_jobs_of_io_uring_in_flight, 180)
+{
+	struct kxfer_job job = rig_job(&self->rig, KXFER_OP_READ, 0, 0, LENGTH);
+	bool seen[URING_ENTRIES] = { false };
+	int i, gone = 0, well = 0;
+	struct io_uring_cqe cqe;
+	struct io_uring ring;
+
+	ASSERT_EQ(0, uring_open(&ring, 0));
+	for (job.user_data = 0; job.user_data < URING_ENTRIES; job.user_data++)
+		uring_job(&ring, self->rig.client, &job);
+	ASSERT_EQ(URING_ENTRIES, io_uring_submit(&ring));
+	ASSERT_EQ(0, device_del(self));
+	EXPECT_EQ(0, kx_counter(self->fd, "live_jobs"));
+	for (i = 0; i < URING_ENTRIES; i++) {
+		ASSERT_EQ(0, uring_wait(&ring, &cqe, NULL, KX_TIMEOUT_MS));
+		ASSERT_GT(URING_ENTRIES, cqe.user_data);
+		ASSERT_FALSE(seen[cqe.user_data]);
+		seen[cqe.user_data] = true;
+		gone += cqe.res == -ENODEV;
+		well += cqe.res == 0;
+	}
+	EXPECT_EQ(URING_ENTRIES, well + gone);
+	EXPECT_LT(0, gone);
+	/* The first use of a region after that: the job is accepted and ends so. */
+	EXPECT_EQ(-ENODEV, uring_one(&ring, self->rig.client, &job));
+	io_uring_queue_exit(&ring);
 	ASSERT_EQ(0, device_add(self));
 }
 

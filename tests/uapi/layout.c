@@ -355,6 +355,15 @@ TEST(layout_of_completion)
 	SIZE(kxfer_completion, 40);
 }
 
+TEST(layout_of_uring_job)
+{
+	MEMBER(kxfer_uring_job, job, 0);
+	MEMBER(kxfer_uring_job, __reserved, 64);
+	/* The command area of an SQE of 128 bytes. */
+	SIZE(kxfer_uring_job, 80);
+	EXPECT_EQ(0xbd50, KXFER_URING_CMD_JOB);
+}
+
 TEST(layout_of_submit)
 {
 	MEMBER(kxfer_submit, size, 0);

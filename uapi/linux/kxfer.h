@@ -110,6 +110,7 @@ enum {
 	KXFER_CMD_EVENT_REAP	= 0x33,
 	KXFER_CMD_CQ_RING	= 0x34,
 	KXFER_CMD_BENCH		= 0x40,
+	KXFER_CMD_URING_JOB	= 0x50,
 };
 
 /**
@@ -169,6 +170,7 @@ struct kxfer_query {
 #define KXFER_FEATURE_NOTIFY	(1ULL << 0)	/* jobs of KXFER_OP_NOTIFY */
 #define KXFER_FEATURE_IPV6	(1ULL << 1)
 #define KXFER_FEATURE_CQ_RING	(1ULL << 2)
+#define KXFER_FEATURE_URING	(1ULL << 3)	/* KXFER_URING_CMD_JOB */
 
 #define KXFER_QUERY		_IO(KXFER_TYPE, KXFER_CMD_QUERY)
 
@@ -1165,5 +1167,35 @@ struct kxfer_bench {
 };
 
 #define KXFER_BENCH		_IO(KXFER_TYPE, KXFER_CMD_BENCH)
+/**
+ * struct kxfer_uring_job - a job handed in by io_uring (KXFER_URING_CMD_JOB)
+ * @job: as for SUBMIT; its @user_data is what CANCEL takes, the CQE has that of the SQE
+ * @__reserved: must be 0
+ *
+ * The command area of an SQE of IORING_OP_URING_CMD whose fd is /dev/kxfer and whose
+ * cmd_op is KXFER_URING_CMD_JOB, in a ring made with IORING_SETUP_SQE128. Each has
+ * one CQE, and no completion in REAP. Its res is 0 or a negative errno:
+ *
+ *  - one that struct kxfer_completion lists as @status: the job was accepted, and
+ *    ended so. -ECANCELED also: io_uring did not hand it in (a chain of SQEs broke);
+ *  - any other: it was refused, as SUBMIT would have refused it, and did nothing.
+ *    -EINVAL also: a ring without IORING_SETUP_SQE128; -ENOTTY: another cmd_op;
+ *    -E2BIG: @__reserved is not 0; -EOPNOTSUPP also: a ring with
+ *    IORING_SETUP_IOPOLL, or an SQE with IORING_URING_CMD_FIXED.
+ *
+ * -EAGAIN is in both lists, and in both nothing was delivered. In a ring made with
+ * IORING_SETUP_CQE32 big_cqe[0] of an accepted job is @completed_ns, of a refused
+ * one 0. All jobs of one io_uring_enter() are posted together.
+ *
+ * A job ends with ECANCELED, as at the end of a session, when its ring is closed or
+ * the process that submitted it exits: what is queued of it soon, what is posted when
+ * it is through. The file stays open until then.
+ */
+struct kxfer_uring_job {
+	struct kxfer_job job;
+	__aligned_u64 __reserved[2];
+};
+
+#define KXFER_URING_CMD_JOB	_IO(KXFER_TYPE, KXFER_CMD_URING_JOB)
 
 #endif /* _UAPI_LINUX_KXFER_H */

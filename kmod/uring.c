@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Jobs that come by io_uring: each is a command, and its completion a CQE.
+ *
+ * A command is copied out of the SQE once, word by word, and checked afterwards: on
+ * some kernels the SQE is memory that its user can still write. What SUBMIT would
+ * refuse is refused here too, by the same functions. A NOP is complete when it has been
+ * checked; it becomes no job in flight.
+ *
+ * io_uring first calls with its own lock held and asks not to sleep
+ * (IO_URING_F_NONBLOCK). What has to sleep then (somebody changes the session's tables,
+ * a region is used for the first time on a device, memory is short) is left to io-wq,
+ * a thread that may, by -EAGAIN. So that full queues are not tried again there, their
+ * -EAGAIN goes to the user as a CQE. The lock of a ring is never taken with a lock of
+ * ours held but job_lock, and the functions called with that one take none.
+ *
+ * Jobs of one io_uring_enter() are posted together: io_uring opens a plug where it
+ * takes more than two SQEs, and we have ourselves called when it is closed, or when
+ * the task goes to sleep. Each lane of them has an entry there, with a reference to
+ * its link.
+ *
+ * Lifetimes, as a proof. A request of io_uring holds its file until its CQE is made,
+ * and while ->uring_cmd() runs: a task makes the CQEs of its own requests, so not
+ * meanwhile, and io-wq holds a reference more. So while a job is in flight the session
+ * does not end; and
+ *  1. the command of a job in its session's list, looked at with job_lock held, is
+ *     there, and its ring and its task, which the request holds;
+ *  2. kxfer_job_complete() takes the job off that list and tells io_uring in one step
+ *     under job_lock. The CQE may be made at once and the session end: its end takes
+ *     job_lock, behind that step;
+ *  3. finish(), called by io_uring later, in the task or, if that has gone, in a
+ *     kworker, knows only the command.
+ * It is called once, for only who takes a job off its lane completes it (job.c).
+ *
+ * The end of a ring or a process waits for all requests, with no way to ask for their
+ * end on 6.1. Later kernels have one (IO_URING_F_CANCEL), but call it without a pause
+ * until the command has its CQE, which a posted job does not get before its device
+ * lets go of it. So we look ourselves, on all kernels: every WATCH_MS as long as such
+ * jobs are in flight, whether their ring is being closed, or the process that handed
+ * them in is exiting; what is queued of them ends then. What is posted ends within the
+ * bounds of kxfer_job_end_session().
+ */
+#include "compat.h"
+
+#include <linux/blkdev.h>
+#include <linux/compiler.h>
+#include <linux/fs.h>
+#include <linux/kxfer.h>
+#include <linux/percpu-refcount.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+#include <linux/workqueue.h>
+
+#include "batch.h"
+#include "cq.h"
+#include "fault.h"
+#include "job.h"
+#include "lane.h"
+#include "link.h"
+#include "session.h"
+#include "stats.h"
+#include "submit.h"
+#include "uring.h"
+
+#define WATCH_MS	250
+
+/* What a command keeps for its CQE. */
+struct result {
+	u64 completed_ns;
+	s32 status;
+};
+
+static struct result *result_of(struct io_uring_cmd *cmd)
+{
+	BUILD_BUG_ON(sizeof(struct result) > sizeof(cmd->pdu));
+	return (struct result *)cmd->pdu;
+}
+
+static void finish(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	const struct result *result = result_of(cmd);
+
+	kxfer_uring_done(cmd, result->status, result->completed_ns, issue_flags);
+}
+
+KXFER_URING_IN_TASK(finish)
+
+/**
+ * kxfer_uring_complete() - have the CQE of a job made
+ * @cmd: of the job; not to be touched any more
+ * @completion: of the job
+ *
+ * Called with the session's job_lock held, in any context but hard interrupts.
+ */
+void kxfer_uring_complete(struct io_uring_cmd *cmd,
+			  const struct kxfer_completion *completion)
+{
+	struct result *result = result_of(cmd);
+
+	result->completed_ns = completion->completed_ns;
+	result->status = completion->status;
+	kxfer_uring_in_task(cmd, finish);
+}
+
+/**
+ * kxfer_uring_abandoned() - will nobody take the CQE?
+ * @cmd: of a job in flight, which stays so while this runs
+ *
+ * Any context. Return: true if its ring is being closed or its process is exiting.
+ */
+bool kxfer_uring_abandoned(struct io_uring_cmd *cmd)
+{
+	struct io_ring_ctx *ring = cmd_to_io_kiocb(cmd)->ctx;
+
+	/* What is missed now is seen the next time. */
+	return data_race(percpu_ref_is_dying(&ring->refs)) ||
+	       READ_ONCE(kxfer_uring_task(cmd)->signal->flags) & SIGNAL_GROUP_EXIT;
+}
+
+/**
+ * kxfer_uring_watch() - end jobs that nobody waits for
+ * @work: uring_watch of a session
+ */
+void kxfer_uring_watch(struct work_struct *work)
+{
+	struct kxfer_session *session =
+		container_of(to_delayed_work(work), struct kxfer_session, uring_watch);
+
+	if (kxfer_job_stop_abandoned(session))
+		queue_delayed_work(kxfer_wq, &session->uring_watch,
+				   msecs_to_jiffies(WATCH_MS));
+}
+
+static void watch(struct kxfer_session *session)
+{
+	/* The job is in the list before this looks; the work looks there after it begins. */
+	smp_mb();
+	if (!delayed_work_pending(&session->uring_watch))
+		queue_delayed_work(kxfer_wq, &session->uring_watch,
+				   msecs_to_jiffies(WATCH_MS));
+}
+
+/*
+ * Post, and take what a soft provider has carried out before the post returned:
+ * else each post would wake a work for it.
+ */
+static void post(struct kxfer_lane *lane)
+{
+	static const u32 endless;
+	bool own = kxfer_cq_own(&lane->cq);
+
+	kxfer_job_pump(lane);
+	if (!own)
+		return;
+	kxfer_cq_poll(&lane->cq, &endless, 1, 0);
+	kxfer_cq_disown(&lane->cq);
+}
+
+/* What is to be posted on a lane when the plug is closed. */
+struct batch {
+	struct blk_plug_cb cb;
+	struct kxfer_lane *lane;
+};
+
+static void post_batch(struct blk_plug_cb *cb, bool from_schedule)
+{
+	struct batch *batch = container_of(cb, struct batch, cb);
+	struct kxfer_lane *lane = batch->lane;
+
+	if (from_schedule)
+		kxfer_job_pump(lane);
+	else
+		post(lane);
+	kxfer_link_put(lane->link);
+	kfree(batch);
+}
+
+/* Post on a lane whose link stays while this runs: at once, or at the end of a batch. */
+static void post_later(struct kxfer_lane *lane)
+{
+	struct blk_plug_cb *cb = kxfer_fault(URING_BATCH) ? NULL :
+				 blk_check_plugged(post_batch, lane, sizeof(struct batch));
+	struct batch *batch;
+
+	if (!cb) {
+		post(lane);
+		return;
+	}
+	batch = container_of(cb, struct batch, cb);
+	if (batch->lane)
+		return;
+	kxfer_link_ref(lane->link);
+	batch->lane = lane;
+}
+
+/* Return: that of kxfer_job_accept(). */
+static int accept(struct kxfer_session *session, struct io_uring_cmd *cmd,
+		  const struct kxfer_job *job, bool may_sleep)
+{
+	struct kxfer_batch batch;
+	int ret;
+
+	if (may_sleep)
+		down_read(&session->lock);
+	else if (!down_read_trylock(&session->lock))
+		return KXFER_WOULD_SLEEP;
+	kxfer_batch_begin(&batch, session, 1);
+	batch.uring = cmd;
+	batch.may_sleep = may_sleep;
+	ret = kxfer_job_accept(&batch, job);
+	kxfer_batch_flush(&batch);
+	if (batch.lane)
+		post_later(batch.lane);
+	kxfer_batch_end(&batch);
+	up_read(&session->lock);
+	return ret;
+}
+
+static int transfer(struct io_uring_cmd *cmd, unsigned int issue_flags,
+		    const struct kxfer_job *job)
+{
+	struct kxfer_session *session = cmd->file->private_data;
+	int ret = accept(session, cmd, job, !(issue_flags & IO_URING_F_NONBLOCK));
+
+	switch (ret) {
+	case 0:
+		watch(session);
+		return -EIOCBQUEUED;
+	case KXFER_WOULD_SLEEP:
+		return -EAGAIN;
+	case -EAGAIN:
+		kxfer_uring_done(cmd, ret, 0, issue_flags);
+		return -EIOCBQUEUED;
+	default:
+		return ret;
+	}
+}
+
+static int do_nothing(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	kxfer_stat_inc(KXFER_STAT_JOBS_SUBMITTED);
+	kxfer_stat_inc(KXFER_STAT_JOBS_COMPLETED);
+	if (!(issue_flags & IO_URING_F_CQE32))
+		return 0;
+	kxfer_uring_done(cmd, 0, ktime_get_ns(), issue_flags);
+	return -EIOCBQUEUED;
+}
+
+static int copy_job(struct io_uring_cmd *cmd, struct kxfer_job *job)
+{
+	const struct kxfer_uring_job *user = kxfer_uring_payload(cmd);
+	const u64 *from = (const u64 *)&user->job;
+	u64 *to = (u64 *)job;
+	size_t i;
+
+	for (i = 0; i < sizeof(*job) / sizeof(u64); i++)
+		to[i] = READ_ONCE(from[i]);
+	return READ_ONCE(user->__reserved[0]) | READ_ONCE(user->__reserved[1]) ? -E2BIG : 0;
+}
+
+/**
+ * kxfer_uring_cmd() - a command of io_uring on /dev/kxfer
+ * @cmd: of io_uring
+ * @issue_flags: IO_URING_F_*
+ *
+ * May sleep unless IO_URING_F_NONBLOCK is set. Return: -EIOCBQUEUED: its CQE comes by
+ * itself, or has come; -EAGAIN: to be tried where it may sleep; else what the CQE says.
+ */
+int kxfer_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	struct kxfer_job job;
+	int ret;
+
+	if (cmd->cmd_op != KXFER_URING_CMD_JOB)
+		return -ENOTTY;
+	if (!(issue_flags & IO_URING_F_SQE128))
+		return -EINVAL;
+	if (cmd->flags & IORING_URING_CMD_FIXED)
+		return -EOPNOTSUPP;
+	ret = copy_job(cmd, &job);
+	if (!ret)
+		ret = kxfer_job_check(&job);
+	if (ret)
+		return ret;
+	return job.op == KXFER_OP_NOP ? do_nothing(cmd, issue_flags) :
+					transfer(cmd, issue_flags, &job);
+}

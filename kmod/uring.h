@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Jobs that come by io_uring. See uring.c. */
+#ifndef KXFER_URING_H
+#define KXFER_URING_H
+
+#include <linux/kconfig.h>
+#include <linux/types.h>
+
+struct io_uring_cmd;
+struct kxfer_completion;
+struct work_struct;
+
+#if IS_ENABLED(CONFIG_IO_URING)
+#define KXFER_URING_FEATURE	KXFER_FEATURE_URING
+#define KXFER_URING_CMD		kxfer_uring_cmd
+
+int kxfer_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags);
+void kxfer_uring_complete(struct io_uring_cmd *cmd,
+			  const struct kxfer_completion *completion);
+bool kxfer_uring_abandoned(struct io_uring_cmd *cmd);
+void kxfer_uring_watch(struct work_struct *work);
+#else
+#define KXFER_URING_FEATURE	0
+#define KXFER_URING_CMD		NULL
+
+static inline void kxfer_uring_complete(struct io_uring_cmd *cmd,
+					const struct kxfer_completion *completion)
+{
+}
+
+static inline bool kxfer_uring_abandoned(struct io_uring_cmd *cmd)
+{
+	return false;
+}
+
+static inline void kxfer_uring_watch(struct work_struct *work)
+{
+}
+#endif
+
+#endif /* KXFER_URING_H */

@@ -1189,7 +1189,8 @@ struct kxfer_bench {
  *
  * A job ends with ECANCELED, as at the end of a session, when its ring is closed or
  * the process that submitted it exits: what is queued of it soon, what is posted when
- * it is through. The file stays open until then.
+ * it is through; a long one may then have been carried out in part. The file stays
+ * open until then.
  */
 struct kxfer_uring_job {
 	struct kxfer_job job;

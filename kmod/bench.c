@@ -449,6 +449,7 @@ static int work(struct kxfer_run *run)
 
 	for (;;) {
 		stop_if_need_be(run);
+		/* Pairs with count_done(): what was counted with the last is seen. */
 		if (smp_load_acquire(&run->done) == run->end)
 			return 0;
 		if (link && !kxfer_link_is_live(link)) {

@@ -72,9 +72,11 @@
  * @cmd: what is asked for, checked
  * @target: of the peer's memory, a reference; NULL: KXFER_OP_NOP, and so all to @slots
  * @lane: of @target
+ * @lkey: of local memory; the PD goes with the link
  * @region: of the local memory
  * @mapping: of @region
  * @nr_sinks: iWARP READs: registered, from the first of the lane on
+ * @sinks: address and key of each: its MR goes with the link
  * @sink_slots: slots that one of them covers
  * @plan: of the slot that is being built
  * @desc: the work request that is being built
@@ -100,9 +102,14 @@ struct kxfer_run {
 	const struct kxfer_bench *cmd;
 	struct kxfer_target *target;
 	struct kxfer_lane *lane;
+	u32 lkey;
 	struct kxfer_region *region;
 	struct kxfer_mapping *mapping;
 	u32 nr_sinks;
+	struct {
+		u64 iova;
+		u32 key;
+	} sinks[KXFER_LANE_SINKS];
 	u32 sink_slots;
 	struct kxfer_plan plan;
 	struct kxfer_wr_desc desc;
@@ -248,6 +255,7 @@ static int take_lane(struct kxfer_run *run)
 		lane->benched = true;
 		flow->nr_jobs++;
 		run->lane = lane;
+		run->lkey = lane->link->pd->local_dma_lkey;
 	}
 	spin_unlock_bh(&lane->lock);
 	return ret;
@@ -503,21 +511,51 @@ static u32 fill_sg(struct scatterlist *sg, const struct kxfer_mapping *mapping, 
 	return n;
 }
 
+/* Return: 0, -EIO, or why the lane, which has the MR, is closed. */
+static int map_sink(struct kxfer_run *run, struct scatterlist *sg, u32 nr,
+		    struct ib_mr **mr)
+{
+	struct kxfer_lane *lane = run->lane;
+	struct kxfer_sink *sink = &lane->sink_array[run->nr_sinks];
+	int ret = 0;
+
+	spin_lock_bh(&lane->lock);
+	if (!lane->open) {
+		ret = kxfer_link_job_error(lane->link);
+	} else if (kxfer_fault(BENCH_MAP_SINK) ||
+		   ib_map_mr_sg(sink->mr, sg, nr, NULL, PAGE_SIZE) != nr) {
+		ret = -EIO;
+	} else {
+		ib_update_fast_reg_key(sink->mr, ib_inc_rkey(sink->mr->rkey));
+		*mr = sink->mr;
+		run->sinks[run->nr_sinks].iova = sink->mr->iova;
+		run->sinks[run->nr_sinks].key = sink->mr->lkey;
+		sink->inv = (struct ib_send_wr) {
+			.wr_cqe = &run->cqe,
+			.opcode = IB_WR_LOCAL_INV,
+			.send_flags = IB_SEND_SIGNALED,
+			.ex.invalidate_rkey = sink->mr->rkey,
+		};
+	}
+	spin_unlock_bh(&lane->lock);
+	return ret;
+}
+
 /* The sink of the slots from @slot on. */
 static int register_sink(struct kxfer_run *run, struct scatterlist *sg, u32 slot)
 {
 	const struct kxfer_bench *cmd = run->cmd;
-	struct ib_mr *mr = run->lane->sink_array[run->nr_sinks].mr;
 	u32 nr_slots = min(run->sink_slots, cmd->depth - slot), nr;
+	struct ib_mr *mr;
+	int ret;
 
 	nr = fill_sg(sg, run->mapping, cmd->region_offset + slot * cmd->stride,
 		     (nr_slots - 1) * cmd->stride + cmd->length);
-	if (kxfer_fault(BENCH_MAP_SINK) || ib_map_mr_sg(mr, sg, nr, NULL, PAGE_SIZE) != nr)
-		return -EIO;
-	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
+	ret = map_sink(run, sg, nr, &mr);
+	if (ret)
+		return ret;
 	/* If it fails the link does, and invalidate_sinks() waits for its end. */
-	run->nr_sinks++;
-	return kxfer_lane_register(run->lane, mr,
+	return kxfer_lane_register(run->lane, mr, run->sinks[run->nr_sinks++].key,
 				   IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
 }
 
@@ -560,12 +598,6 @@ static void invalidate_sinks(struct kxfer_run *run)
 	run->room = 0;
 	for (i = 0; i < run->nr_sinks; i++) {
 		sink = &run->lane->sink_array[i];
-		sink->inv = (struct ib_send_wr) {
-			.wr_cqe = &run->cqe,
-			.opcode = IB_WR_LOCAL_INV,
-			.send_flags = IB_SEND_SIGNALED,
-			.ex.invalidate_rkey = sink->mr->rkey,
-		};
 		if (!post_wrs(run, &sink->inv, &sink->inv, 1))
 			break;
 	}
@@ -588,7 +620,7 @@ static int plan_slot(struct kxfer_run *run, u32 slot, const struct kxfer_plan_li
 				       target->keys, target->nr_keys,
 				       cmd->target_offset + at, cmd->length, limits);
 	*sink = (struct kxfer_extent) {
-		.addr = run->lane->sink_array[slot / run->sink_slots].mr->iova +
+		.addr = run->sinks[slot / run->sink_slots].iova +
 			slot % run->sink_slots * cmd->stride,
 		.length = cmd->length,
 	};
@@ -598,8 +630,8 @@ static int plan_slot(struct kxfer_run *run, u32 slot, const struct kxfer_plan_li
 
 static u32 local_key(const struct kxfer_run *run, u32 slot)
 {
-	return run->nr_sinks ? run->lane->sink_array[slot / run->sink_slots].mr->lkey :
-			       run->lane->link->pd->local_dma_lkey;
+	return run->nr_sinks ? run->sinks[slot / run->sink_slots].key :
+			       run->lkey;
 }
 
 static void build_wr(struct kxfer_run *run, struct ib_rdma_wr *wr, struct ib_sge *sge,

@@ -122,7 +122,8 @@ static int register_next(struct kxfer_exposure *exposure, struct cursor *cursor,
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
 	exposure->keys[exposure->nr_keys - 1].addr = mr->iova;
 	exposure->keys[exposure->nr_keys - 1].key = mr->rkey;
-	return kxfer_lane_register(link->control, mr, access_flags(exposure->rights));
+	return kxfer_lane_register(link->control, mr, mr->rkey,
+				   access_flags(exposure->rights));
 }
 
 /* What a registration of an export covers at most; nr: those that the export spans. */

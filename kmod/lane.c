@@ -455,7 +455,8 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
 /**
  * kxfer_lane_register() - carry out a fast registration and wait for it
  * @lane: the control QP, or a data lane of whose credits the caller has one
- * @mr: mapped, with its key updated
+ * @mr: mapped; goes with the link, and is not looked into if that has failed
+ * @key: its updated key
  * @access: IB_ACCESS_*
  *
  * One caller at a time: connect_thread of an initiator, who holds register_mutex of a
@@ -463,7 +464,7 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
  * or the lane is closed: siw of 6.1 to 7.2 does not flush what was posted to a QP that
  * the peer is closing (siw_qp_nextstate_from_close()). Return: 0 or -ECONNRESET.
  */
-int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, int access)
+int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, u32 key, int access)
 {
 	struct kxfer_registration registration = {
 		.cqe.done = registration_done,
@@ -476,7 +477,7 @@ int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, int access)
 			.send_flags = IB_SEND_SIGNALED,
 		},
 		.mr = mr,
-		.key = mr->rkey,
+		.key = key,
 		.access = access,
 	};
 	int ret;
@@ -615,7 +616,7 @@ int kxfer_lane_register_bytes(struct kxfer_lane *control, struct ib_mr *mr, u64 
 	if (kxfer_fault(LANE_MAP) || ib_map_mr_sg(mr, &sg, 1, NULL, PAGE_SIZE) != 1)
 		return -EIO;
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
-	return kxfer_lane_register(control, mr, access);
+	return kxfer_lane_register(control, mr, mr->rkey, access);
 }
 
 /**

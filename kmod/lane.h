@@ -153,7 +153,7 @@ int kxfer_lane_register_bytes(struct kxfer_lane *control, struct ib_mr *mr, u64 
 			      u32 bytes, int access);
 int kxfer_lane_make_sinks(struct kxfer_lane *lane);
 struct ib_mr *kxfer_lane_alloc_mr(struct kxfer_lane *lane, u32 pages);
-int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, int access);
+int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, u32 key, int access);
 void kxfer_lane_fence(struct kxfer_lane *lane);
 
 static inline bool kxfer_lane_is_control(const struct kxfer_lane *lane)

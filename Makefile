@@ -36,7 +36,7 @@ kmod: ## kxfer.ko for KERNEL
 	@scripts/build-kmod $(KERNEL) $(O) kxfer -s -j$(JOBS)
 	@scripts/build-kmod $(KERNEL) $(O) kunit -s -j$(JOBS)
 
-siw: ## siw.ko for KERNEL, which Debian's kernels leave out
+siw: ## siw.ko for KERNEL, which Debian's kernels leave out, with scripts/siw.patch
 	@scripts/build-kmod $(KERNEL) $(O) siw -s -j$(JOBS)
 
 siw-dma: ## siw.ko for KERNEL that maps its memory, for tests

@@ -54,6 +54,30 @@ static void nudged(struct ib_cq *cq, struct ib_wc *wc)
 	WRITE_ONCE(lane->nudging, false);
 }
 
+static void end_registration(struct kxfer_lane *lane, int error)
+{
+	spin_lock_bh(&lane->lock);
+	if (lane->registering) {
+		lane->registering = false;
+		lane->register_error = error;
+	}
+	spin_unlock_bh(&lane->lock);
+	wake_up_all(&lane->link->wait);
+}
+
+static void registration_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kxfer_lane *lane = container_of(wc->wr_cqe, struct kxfer_lane, register_cqe);
+	int error = 0;
+
+	kxfer_fault_wc(LANE_WAITED, wc);
+	if (wc->status != IB_WC_SUCCESS) {
+		kxfer_lane_wc_error(lane, wc, "REG_MR");
+		error = -ECONNRESET;
+	}
+	end_registration(lane, error);
+}
+
 /**
  * kxfer_lane_create() - a lane without QP
  * @link: it will belong to; has to outlive it
@@ -79,6 +103,7 @@ struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index, int num
 	spin_lock_init(&lane->lock);
 	mutex_init(&lane->fence_mutex);
 	lane->nudge_cqe.done = nudged;
+	lane->register_cqe.done = registration_done;
 	INIT_LIST_HEAD(&lane->queue);
 	INIT_LIST_HEAD(&lane->flows);
 	INIT_LIST_HEAD(&lane->posted);
@@ -263,43 +288,6 @@ static void destroy_sinks(struct kxfer_lane *lane)
 	lane->fence_dma = 0;
 }
 
-/* A registration that somebody waits for; on his stack. */
-struct kxfer_registration {
-	struct ib_cqe cqe;
-	struct completion done;
-	struct kxfer_lane *lane;
-	int error;
-};
-
-static void end_registration(struct kxfer_lane *lane, int error)
-{
-	struct kxfer_registration *registration;
-
-	spin_lock_bh(&lane->lock);
-	registration = lane->registration;
-	lane->registration = NULL;
-	if (registration) {
-		registration->error = error;
-		complete(&registration->done);
-	}
-	spin_unlock_bh(&lane->lock);
-}
-
-static void registration_done(struct ib_cq *cq, struct ib_wc *wc)
-{
-	struct kxfer_registration *registration =
-		container_of(wc->wr_cqe, struct kxfer_registration, cqe);
-	struct kxfer_lane *lane = registration->lane;
-	int error = 0;
-
-	kxfer_fault_wc(LANE_WAITED, wc);
-	if (wc->status != IB_WC_SUCCESS) {
-		kxfer_lane_wc_error(lane, wc, "REG_MR");
-		error = -ECONNRESET;
-	}
-	end_registration(lane, error);
-}
-
 /**
  * kxfer_lane_close() - destroy all that the lane has on the device; may sleep
  * @lane: in any state of being opened
@@ -452,6 +440,18 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
 	return stuck;
 }
 
+/*
+ * On the link of an initiator nobody waits for what a failed one still completes: all
+ * MRs there go with the link. Those of a passive one go when the caller is told.
+ */
+static bool registration_ended(struct kxfer_lane *lane)
+{
+	struct kxfer_link *link = lane->link;
+
+	return !READ_ONCE(lane->registering) ||
+	       (link->initiator && READ_ONCE(link->state) >= KXFER_LINK_CLOSING);
+}
+
 /**
  * kxfer_lane_register() - carry out a fast registration and wait for it
  * @lane: the control QP, or a data lane of whose credits the caller has one
@@ -462,17 +462,15 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
  * One caller at a time: connect_thread of an initiator, who holds register_mutex of a
  * passive link, who has all credits (bench.c). Sleeps until the work request completes,
  * or the lane is closed: siw of 6.1 to 7.2 does not flush what was posted to a QP that
- * the peer is closing (siw_qp_nextstate_from_close()). Return: 0 or -ECONNRESET.
+ * the peer is closing (siw_qp_nextstate_from_close()). The teardown of an initiator's
+ * link waits for connect_thread before it closes lanes, so there the link's failure
+ * ends it. Return: 0 or -ECONNRESET.
  */
 int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, u32 key, int access)
 {
-	struct kxfer_registration registration = {
-		.cqe.done = registration_done,
-		.lane = lane,
-	};
 	struct ib_reg_wr wr = {
 		.wr = {
-			.wr_cqe = &registration.cqe,
+			.wr_cqe = &lane->register_cqe,
 			.opcode = IB_WR_REG_MR,
 			.send_flags = IB_SEND_SIGNALED,
 		},
@@ -482,18 +480,20 @@ int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, u32 key, int 
 	};
 	int ret;
 
-	init_completion(&registration.done);
 	spin_lock_bh(&lane->lock);
 	ret = kxfer_lane_post_locked(lane, &wr.wr, 1);
 	if (!ret) {
-		WARN_ON_ONCE(lane->registration);
-		lane->registration = &registration;
+		WARN_ON_ONCE(lane->registering);
+		lane->registering = true;
 	}
 	spin_unlock_bh(&lane->lock);
 	if (ret)
 		return -ECONNRESET;
-	wait_for_completion(&registration.done);
-	return registration.error;
+	wait_event(lane->link->wait, registration_ended(lane));
+	spin_lock_bh(&lane->lock);
+	ret = lane->registering ? -ECONNRESET : lane->register_error;
+	spin_unlock_bh(&lane->lock);
+	return ret;
 }
 
 static void fenced(struct ib_cq *cq, struct ib_wc *wc)

@@ -17,7 +17,6 @@
 struct kxfer_chain;
 struct kxfer_link;
 struct kxfer_listener;
-struct kxfer_registration;
 struct kxfer_scratch;
 struct kxfer_sink;
 
@@ -71,7 +70,9 @@ struct kxfer_sink;
  *	under way, and taken with no other lock held
  * @fence_cqe: of its READ, which may outlast the caller when the link goes down
  * @fencing: that READ is under way
- * @registration: that somebody waits for, or NULL
+ * @register_cqe: of kxfer_lane_register()
+ * @registering: that work request has not completed
+ * @register_error: 0, or how it did
  * @nudge_cqe: of kxfer_lane_nudge()
  * @nudging: that WRITE is under way
  * @pump_work: posts on, out of line
@@ -122,7 +123,9 @@ struct kxfer_lane {
 	struct mutex fence_mutex;
 	struct ib_cqe fence_cqe;
 	bool fencing;
-	struct kxfer_registration *registration;
+	struct ib_cqe register_cqe;
+	bool registering;
+	int register_error;
 	struct ib_cqe nudge_cqe;
 	bool nudging;
 	struct work_struct pump_work;

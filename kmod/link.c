@@ -23,7 +23,8 @@
  *     and connect_thread do not start again; those under way are waited for.
  *     connect_thread waits for rdma_cm with a bound, and wakes early for CLOSING;
  *     a signal ends what it may wait for within rdma_connect(), and the waiting for
- *     the answer to HELLO, which would else end with the lane only.
+ *     the answer to HELLO, which would else end with the lane only; that for a
+ *     registration ends as the link is CLOSING (kxfer_lane_register()).
  *  2. Each lane is closed (lane.c): QP drained and destroyed, CQ freed, handlers
  *     of requests waited for. What handlers wait for is: a registration, which
  *     the drain has flushed, or else the closing of the lane ends; posted jobs of

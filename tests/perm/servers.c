@@ -20,6 +20,8 @@
 #define NOTIFY_MS	16000	/* 8 s, looked at every 2 s */
 #define STUCK_MS	45000	/* 30 s */
 #define LATE_MS		700	/* who waits has nudged by then, more than once */
+#define NR_HANG_UPS	40
+#define HANG_UP_MS	20000	/* longer than a link may take to be made */
 
 struct tricks {
 	uint8_t unanswered;	/* type of request */
@@ -126,6 +128,41 @@ FIXTURE_TEARDOWN(server)
 static uint64_t ms_since(uint64_t before)
 {
 	return (kx_now_ns() - before) / 1000000;
+}
+
+/* As soon as there is a data lane the control connection is gone, up to 3 ms later. */
+static void hang_up(struct raw_server *server)
+{
+	if (!server->lanes[0].cq || !server->lanes[1].cq)
+		return;
+	usleep(server->nr_connections % 4 * 1000);
+	raw_lane_close(&server->lanes[0]);
+}
+
+TEST_F_TIMEOUT(server, that_hangs_up_between_lanes_leaves_nothing_behind, 180)
+{
+	struct raw_server rude;
+	struct kx_live before;
+	uint32_t peer, nr_failed = 0;
+	int i;
+
+	raw_server_init(&rude);
+	rude.idle = hang_up;
+	ASSERT_EQ(0, kx_live_take(self->fd, &before));
+	ASSERT_EQ(0, raw_server_start(&rude, self->port + 2));
+	for (i = 0; i < NR_HANG_UPS; i++) {
+		if (kx_peer_open(self->fd, kx_addr(kx_address(), self->port + 2), &peer))
+			nr_failed++;
+		else
+			test_cmd_peer_close(self->fd, peer);
+		ASSERT_EQ(NULL, kx_live_wait(self->fd, &before, HANG_UP_MS)) {
+			TH_LOG("after %d opens", i + 1);
+		}
+	}
+	TH_LOG("%u of %d opens failed, %u connections", nr_failed, NR_HANG_UPS,
+	       rude.nr_connections);
+	EXPECT_LT(NR_HANG_UPS, rude.nr_connections);
+	raw_server_stop(&rude);
 }
 
 TEST_F_TIMEOUT(server, that_takes_no_grant_back_delays_close_but_once, 120)

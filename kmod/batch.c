@@ -49,7 +49,6 @@ void kxfer_batch_begin(struct kxfer_batch *batch, struct kxfer_session *session,
 		.session = session,
 		.now_ns = ktime_get_ns(),
 		.may_sleep = true,
-		.jobs = LIST_HEAD_INIT(batch->jobs),
 	};
 	spin_lock_bh(&session->job_lock);
 	batch->places = kxfer_ring_room(session, share);
@@ -69,7 +68,7 @@ struct kxfer_active_job *kxfer_batch_job(struct kxfer_batch *batch,
 	if (kxfer_fault(JOB))
 		return NULL;
 	if (job)
-		batch->spares = job->next_spare;
+		batch->spares = job->next;
 	job = kxfer_job_make(batch->session, job, user, batch->now_ns,
 			     batch->may_sleep ? GFP_KERNEL : GFP_NOWAIT | __GFP_NOWARN);
 	if (job)
@@ -107,7 +106,7 @@ void kxfer_batch_refuse(struct kxfer_batch *batch, struct kxfer_active_job *job)
 	if (job->mapping)
 		kxfer_mapping_put(job->mapping, 1);
 	batch->mapping = NULL;
-	job->next_spare = batch->spares;
+	job->next = batch->spares;
 	batch->spares = job;
 }
 
@@ -133,7 +132,7 @@ int kxfer_batch_add(struct kxfer_batch *batch, struct kxfer_active_job *job)
 	batch->longest = max(batch->longest, job->length);
 	batch->places--;
 	batch->nr++;
-	list_add_tail(&job->lane_node, &batch->jobs);
+	kxfer_job_list_add(&batch->jobs, job);
 	return 0;
 }
 
@@ -150,11 +149,10 @@ static void use_objects(const struct kxfer_active_job *job, int nr)
 /* Before anybody can complete one of them. */
 static void count_users(const struct kxfer_batch *batch)
 {
-	const struct kxfer_active_job *first, *job;
+	const struct kxfer_active_job *first = batch->jobs.first, *job;
 	int nr = 0;
 
-	first = list_first_entry(&batch->jobs, struct kxfer_active_job, lane_node);
-	list_for_each_entry(job, &batch->jobs, lane_node) {
+	for (job = first; job; job = job->next) {
 		if (job->target != first->target || job->region != first->region) {
 			use_objects(first, nr);
 			first = job;
@@ -168,22 +166,24 @@ static void count_users(const struct kxfer_batch *batch)
 }
 
 /* Called with the session's job_lock and, if it has one, the lock of the lane held. */
-static void hand_over(struct kxfer_batch *batch, struct list_head *ended)
+static void hand_over(struct kxfer_batch *batch, struct kxfer_job_list *ended)
 {
 	struct kxfer_active_job *job, *next;
 
-	list_for_each_entry_safe(job, next, &batch->jobs, lane_node) {
+	for (job = batch->jobs.first; job; job = next) {
+		next = job->next;
 		list_add_tail(&job->session_node, &batch->session->jobs);
 		if (job->target && !job->status)
 			kxfer_job_enqueue(job, batch->lane, ended);
 		else
-			list_move_tail(&job->lane_node, ended);
+			kxfer_job_list_add(ended, job);
 	}
+	batch->jobs.first = NULL;
 	batch->nr = 0;
 	batch->longest = 0;
 }
 
-static void hand_over_to_lane(struct kxfer_batch *batch, struct list_head *ended)
+static void hand_over_to_lane(struct kxfer_batch *batch, struct kxfer_job_list *ended)
 {
 	batch->lane = kxfer_flow_lock_for(batch->flow, batch->longest);
 	hand_over(batch, ended);
@@ -199,7 +199,7 @@ static void hand_over_to_lane(struct kxfer_batch *batch, struct list_head *ended
 void kxfer_batch_flush(struct kxfer_batch *batch)
 {
 	struct kxfer_session *session = batch->session;
-	LIST_HEAD(ended);
+	struct kxfer_job_list ended = {};
 
 	if (batch->nr) {
 		count_users(batch);

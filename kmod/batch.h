@@ -3,11 +3,11 @@
 #ifndef KXFER_BATCH_H
 #define KXFER_BATCH_H
 
-#include <linux/list.h>
 #include <linux/types.h>
 
+#include "job.h"
+
 struct io_uring_cmd;
-struct kxfer_active_job;
 struct kxfer_device;
 struct kxfer_flow;
 struct kxfer_job;
@@ -24,8 +24,8 @@ struct kxfer_session;
  * @may_sleep: the caller may
  * @places: reserved among the session's jobs and not used
  * @full: -errno for a job that finds no place
- * @spares: jobs to be used first, by next_spare
- * @jobs: ready, known to nobody, by lane_node
+ * @spares: jobs to be used first, by kxfer_active_job.next
+ * @jobs: ready, known to nobody
  * @nr: length of @jobs
  * @longest: of @jobs, bytes: it chooses the lane
  * @flow: of those of @jobs that have a target, and of those before; or NULL
@@ -40,7 +40,7 @@ struct kxfer_batch {
 	u32 places;
 	int full;
 	struct kxfer_active_job *spares;
-	struct list_head jobs;
+	struct kxfer_job_list jobs;
 	u32 nr;
 	u64 longest;
 	struct kxfer_flow *flow;

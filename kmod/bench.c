@@ -248,7 +248,7 @@ static int take_lane(struct kxfer_run *run)
 		ret = -EKEYREVOKED;
 	} else if (!lane->open || !kxfer_link_is_live(lane->link)) {
 		ret = kxfer_link_job_error(lane->link);
-	} else if (!list_empty(&lane->queue) || !list_empty(&lane->posted) ||
+	} else if (!list_empty(&lane->flows) || !list_empty(&lane->posted) ||
 		   !kxfer_credits_take(&lane->credits, lane->credits.max)) {
 		ret = -EBUSY;
 	} else {

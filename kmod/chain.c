@@ -102,7 +102,7 @@ static void end_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
 
 	last->wr_cqe = &chain->cqe;
 	last->send_flags = IB_SEND_SIGNALED;
-	list_del_init(&chain->node);
+	lane->free_chains = chain->next;
 	chain->job = job;
 	chain->nr_wr = credits;
 	chain->bytes -= kxfer_plan_left(&job->plan);
@@ -156,12 +156,11 @@ static bool add_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	enum ib_wr_opcode opcode = job->completion.op == KXFER_OP_READ ?
 				   IB_WR_RDMA_READ : IB_WR_RDMA_WRITE;
 	u32 fence = needs_fence(lane, job) ? 1 : 0;
+	struct kxfer_chain *chain = lane->free_chains;
 	struct kxfer_scratch *scratch = lane->scratch;
 	u32 room = chain_room(lane, fence);
-	struct kxfer_chain *chain;
 	u32 n = 0, bytes = 0;
 
-	chain = list_first_entry_or_null(&lane->free_chains, struct kxfer_chain, node);
 	if (!chain || !room)
 		return false;
 	begin_chain(chain, job);
@@ -211,11 +210,10 @@ static bool add_sink_read(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	struct kxfer_scratch *scratch = lane->scratch;
 	struct kxfer_wr_desc *desc = &scratch->desc;
+	struct kxfer_chain *chain = lane->free_chains;
 	u32 room = chain_room(lane, 2);
-	struct kxfer_chain *chain;
 	struct kxfer_sink *sink;
 
-	chain = list_first_entry_or_null(&lane->free_chains, struct kxfer_chain, node);
 	sink = list_first_entry_or_null(&lane->sinks, struct kxfer_sink, node);
 	if (!chain || !sink || !room)
 		return false;
@@ -294,7 +292,7 @@ static void chain_failed(struct kxfer_chain *chain, const struct ib_wc *wc)
 }
 
 /* Called with the lane's lock held; @ended gets the job if this was its last chain. */
-static void take_back(struct kxfer_chain *chain, struct list_head *ended)
+static void take_back(struct kxfer_chain *chain, struct kxfer_job_list *ended)
 {
 	struct kxfer_lane *lane = chain->lane;
 	struct kxfer_active_job *job = chain->job;
@@ -306,26 +304,29 @@ static void take_back(struct kxfer_chain *chain, struct list_head *ended)
 		list_add_tail(&chain->sink->node, &lane->sinks);
 	chain->job = NULL;
 	chain->sink = NULL;
-	list_move(&chain->node, &lane->free_chains);
+	chain->next = lane->free_chains;
+	lane->free_chains = chain;
 	kxfer_job_chain_ended(job, ended);
 }
 
-/* The chains of the list are done: end their jobs, and post on. */
-static void settle(struct kxfer_lane *lane, struct list_head *finished, u64 now_ns)
+/* These chains are done: end their jobs, and post on. */
+static void settle(struct kxfer_lane *lane, struct kxfer_chain *finished, u64 now_ns)
 {
+	struct kxfer_job_list ended = {};
 	struct kxfer_chain *chain, *next;
-	LIST_HEAD(ended);
 	u32 nr = 0;
 
-	list_for_each_entry(chain, finished, node) {
+	for (chain = finished; chain; chain = chain->next) {
 		if (chain->job->completion.op == KXFER_OP_READ)
 			kxfer_mapping_to_cpu(chain->job->mapping, chain->offset,
 					     chain->bytes);
 		nr++;
 	}
 	spin_lock_bh(&lane->lock);
-	list_for_each_entry_safe(chain, next, finished, node)
+	for (chain = finished; chain; chain = next) {
+		next = chain->next;
 		take_back(chain, &ended);
+	}
 	spin_unlock_bh(&lane->lock);
 	kxfer_stat_add(KXFER_STAT_COMPLETIONS, nr);
 	kxfer_job_complete_all(&ended, 0, now_ns);
@@ -341,23 +342,27 @@ static void settle(struct kxfer_lane *lane, struct list_head *finished, u64 now_
 void kxfer_chain_settle(struct kxfer_cq *cq)
 {
 	struct kxfer_lane *lane = container_of(cq, struct kxfer_lane, cq);
+	struct kxfer_chain *finished = lane->finished;
 
-	if (!list_empty(&lane->finished))
-		settle(lane, &lane->finished, cq->now_ns);
+	if (!finished)
+		return;
+	lane->finished = NULL;
+	lane->finished_end = &lane->finished;
+	settle(lane, finished, cq->now_ns);
 }
 
 /* Where the CQ has an owner he settles all that he found in one go. */
 static void finish_chain(struct kxfer_chain *chain)
 {
 	struct kxfer_lane *lane = chain->lane;
-	LIST_HEAD(one);
 
-	if (lane->cq.polled) {
-		list_add_tail(&chain->node, &lane->finished);
+	chain->next = NULL;
+	if (!lane->cq.polled) {
+		settle(lane, chain, ktime_get_ns());
 		return;
 	}
-	list_add(&chain->node, &one);
-	settle(lane, &one, ktime_get_ns());
+	*lane->finished_end = chain;
+	lane->finished_end = &chain->next;
 }
 
 static void post_invalidation(struct kxfer_chain *chain)
@@ -418,7 +423,6 @@ static void silent_done(struct ib_cq *cq, struct ib_wc *wc)
 void kxfer_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane)
 {
 	chain->lane = lane;
-	INIT_LIST_HEAD(&chain->node);
 	chain->cqe.done = chain_done;
 	chain->silent_cqe.done = silent_done;
 	chain->inv_cqe.done = invalidated;

@@ -32,7 +32,7 @@ struct kxfer_sink {
 /**
  * struct kxfer_chain - work requests of a job that complete together, the last one signalled
  * @lane: they were posted on
- * @node: in kxfer_lane.free_chains while unused, in finished when done
+ * @next: in kxfer_lane.free_chains while unused, in finished when done
  * @cqe: of the signalled one
  * @silent_cqe: of the others; completes only in error
  * @inv_cqe: of a LOCAL_INV behind a READ on iWARP
@@ -44,7 +44,7 @@ struct kxfer_sink {
  */
 struct kxfer_chain {
 	struct kxfer_lane *lane;
-	struct list_head node;
+	struct kxfer_chain *next;
 	struct ib_cqe cqe;
 	struct ib_cqe silent_cqe;
 	struct ib_cqe inv_cqe;

@@ -27,7 +27,7 @@
  * A flow is in its lane's list while a job of it is queued; the first one there has
  * the turn, and the first of its jobs is posted next. A flow that comes, or whose turn
  * is over, goes behind the others. A job is in the flow of its target as long as
- * it is in the lane's queue, and counted there until it leaves the lane.
+ * it is queued, and counted there until it leaves the lane.
  *
  * All targets of a session on a link share a flow, and each holds a reference; a
  * job uses its target, so with the last reference the flow is empty.
@@ -126,7 +126,7 @@ struct kxfer_lane *kxfer_flow_lock_for(struct kxfer_flow *flow, u64 length)
 }
 
 /**
- * kxfer_flow_add() - a job comes into the lane's queue
+ * kxfer_flow_add() - a job is queued on the lane
  * @lane: that the flow is on; whose lock the caller holds
  * @job: goes behind the others of its session
  */
@@ -135,7 +135,7 @@ void kxfer_flow_add(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	struct kxfer_flow *flow = job->target->flow;
 
 	flow->nr_jobs++;
-	list_add_tail(&job->flow_node, &flow->jobs);
+	list_add_tail(&job->lane_node, &flow->jobs);
 	if (!list_empty(&flow->lane_node))
 		return;
 	flow->turn_bytes = 0;
@@ -143,14 +143,14 @@ void kxfer_flow_add(struct kxfer_lane *lane, struct kxfer_active_job *job)
 }
 
 /**
- * kxfer_flow_remove() - a job leaves the lane's queue
+ * kxfer_flow_remove() - a job is queued no more
  * @job: of a lane whose lock the caller holds
  */
 void kxfer_flow_remove(struct kxfer_active_job *job)
 {
 	struct kxfer_flow *flow = job->target->flow;
 
-	list_del_init(&job->flow_node);
+	list_del_init(&job->lane_node);
 	if (list_empty(&flow->jobs))
 		list_del_init(&flow->lane_node);
 }

@@ -22,7 +22,7 @@ struct kxfer_link;
  * @lane: where all its jobs are and go now, one of the two. Changed under that one's
  *	lock, and only while @nr_jobs is 0. Under its lock is all below
  * @lane_node: in the lane's flows while @jobs is not empty
- * @jobs: queued ones, by kxfer_active_job.flow_node, in the order of acceptance
+ * @jobs: queued ones, by kxfer_active_job.lane_node, in the order of acceptance
  * @nr_jobs: queued or posted
  * @turn_bytes: posted in this turn
  * @unfenced: iWARP: WRITEs were posted on @lane behind the last fence READ there

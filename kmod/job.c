@@ -3,15 +3,16 @@
  * Jobs: from the lane's queue to the completion.
  *
  * A job in flight is in its session's list of jobs, and in one of two lists of a
- * lane: queue, while something of it is left to plan, or posted. What is queued is
- * in its session's flow too (flow.c), which says whose turn it is. A job moves
+ * lane: queued, in its session's flow there (flow.c), while something of it is left to
+ * plan; or posted. A job moves
  *
- *	queue -> posted -> complete		the ordinary way
- *	queue -> complete			cancelled, deadline passed, withdrawn
- *	queue, posted -> complete		the lane was closed
+ *	queued -> posted -> complete		the ordinary way
+ *	queued -> complete			cancelled, deadline passed, withdrawn
+ *	queued, posted -> complete		the lane was closed
  *
  * and whoever takes it off the lane's lists under the lane's lock completes it:
- * so each job completes exactly once. A job with work requests posted is taken
+ * so each job completes exactly once. From there on it is in lists by @next only,
+ * which are of the one who completes it. A job with work requests posted is taken
  * off only by the completion of its last chain, or by the link's teardown after
  * the QP was destroyed: so no device touches its memory after it completed.
  *
@@ -71,16 +72,16 @@ void kxfer_job_exit(void)
  * @session: whose job_lock the caller holds
  * @want: how many at most
  *
- * Return: them, linked by next_spare.
+ * Return: them, linked by @next.
  */
 struct kxfer_active_job *kxfer_job_take_spares(struct kxfer_session *session, u32 want)
 {
 	struct kxfer_active_job *taken = NULL, *job;
 
 	while (want-- && (job = session->spare_jobs)) {
-		session->spare_jobs = job->next_spare;
+		session->spare_jobs = job->next;
 		session->nr_spare_jobs--;
-		job->next_spare = taken;
+		job->next = taken;
 		taken = job;
 	}
 	return taken;
@@ -111,7 +112,6 @@ struct kxfer_active_job *kxfer_job_make(struct kxfer_session *session,
 		.completion.submitted_ns = now_ns,
 		.session = session,
 		.lane_node = LIST_HEAD_INIT(job->lane_node),
-		.flow_node = LIST_HEAD_INIT(job->flow_node),
 		.flags = user->flags,
 		.length = user->length,
 		.cookie = user->cookie,
@@ -125,7 +125,7 @@ static bool keep_spare(struct kxfer_session *session, struct kxfer_active_job *j
 {
 	if (session->nr_spare_jobs >= MAX_SPARE_JOBS)
 		return false;
-	job->next_spare = session->spare_jobs;
+	job->next = session->spare_jobs;
 	session->spare_jobs = job;
 	session->nr_spare_jobs++;
 	return true;
@@ -134,7 +134,7 @@ static bool keep_spare(struct kxfer_session *session, struct kxfer_active_job *j
 /**
  * kxfer_job_free() - free jobs that were refused, or whose completions were taken
  * @session: that they belonged to; keeps some for its next ones
- * @jobs: linked by @next_spare
+ * @jobs: linked by @next
  */
 void kxfer_job_free(struct kxfer_session *session, struct kxfer_active_job *jobs)
 {
@@ -142,13 +142,13 @@ void kxfer_job_free(struct kxfer_session *session, struct kxfer_active_job *jobs
 
 	spin_lock_bh(&session->job_lock);
 	for (job = jobs; job; job = next) {
-		next = job->next_spare;
+		next = job->next;
 		if (!keep_spare(session, job))
 			break;
 	}
 	spin_unlock_bh(&session->job_lock);
 	for (; job; job = next) {
-		next = job->next_spare;
+		next = job->next;
 		kmem_cache_free(job_cache, job);
 	}
 }
@@ -158,7 +158,7 @@ static void free_spares(struct kxfer_session *session)
 	struct kxfer_active_job *job;
 
 	while ((job = session->spare_jobs)) {
-		session->spare_jobs = job->next_spare;
+		session->spare_jobs = job->next;
 		kmem_cache_free(job_cache, job);
 	}
 }
@@ -217,14 +217,14 @@ static void release_objects(const struct kxfer_active_job *job, int nr)
 static void deliver(struct kxfer_session *session, struct kxfer_active_job *job,
 		    struct kxfer_active_job **gone)
 {
+	list_del(&job->session_node);
 	if (!session->ring && !job->uring) {
-		list_move_tail(&job->session_node, &session->done);
+		kxfer_job_list_add(&session->done, job);
 		return;
 	}
-	list_del(&job->session_node);
 	if (!job->uring)
 		kxfer_ring_add(session->ring, &job->completion);
-	job->next_spare = *gone;
+	job->next = *gone;
 	*gone = job;
 }
 
@@ -239,7 +239,7 @@ static void show(struct kxfer_session *session, struct kxfer_active_job *gone)
 	u32 nr = 0, nr_uring = 0;
 
 	while ((job = gone)) {
-		gone = job->next_spare;
+		gone = job->next;
 		if (job->uring) {
 			kxfer_uring_complete(job->uring, &job->completion);
 			nr_uring++;
@@ -269,19 +269,16 @@ static void end_job(struct kxfer_active_job *job, int status, u64 now_ns)
  * End those jobs at the front of the list that are one session's. The session cannot
  * go before job_lock is dropped here, for its end waits for nr_jobs under that lock.
  */
-static void complete_session(struct list_head *jobs, int status, u64 now_ns)
+static void complete_session(struct kxfer_job_list *jobs, int status, u64 now_ns)
 {
-	struct kxfer_active_job *job =
-		list_first_entry(jobs, struct kxfer_active_job, lane_node);
+	struct kxfer_active_job *job = jobs->first, *next, *gone = NULL;
 	struct kxfer_session *session = job->session;
 	const struct kxfer_active_job *first = job;
-	struct kxfer_active_job *next, *gone = NULL;
 	u32 nr_same = 0, nr = 0, nr_uring = 0;
 
 	spin_lock_bh(&session->job_lock);
-	list_for_each_entry_safe(job, next, jobs, lane_node) {
-		if (job->session != session || nr == COMPLETE_MAX)
-			break;
+	for (; job && job->session == session && nr < COMPLETE_MAX; job = next) {
+		next = job->next;
 		if (!same_objects(first, job)) {
 			release_objects(first, nr_same);
 			first = job;
@@ -290,11 +287,11 @@ static void complete_session(struct list_head *jobs, int status, u64 now_ns)
 		nr_same++;
 		nr++;
 		nr_uring += job->uring ? 1 : 0;
-		list_del_init(&job->lane_node);
 		end_job(job, job->status ?: status, now_ns);
 		/* For stop_jobs(): what is in the list of jobs has a lane that exists. */
 		deliver(session, job, &gone);
 	}
+	jobs->first = job;
 	release_objects(first, nr_same);
 	kxfer_stat_add(KXFER_STAT_LIVE_JOBS, -(s64)nr);
 	WRITE_ONCE(session->nr_jobs, session->nr_jobs - nr);
@@ -308,47 +305,46 @@ static void complete_session(struct list_head *jobs, int status, u64 now_ns)
 
 /**
  * kxfer_job_complete_all() - end jobs that are on no lane list
- * @jobs: by lane_node; not touched by any device. Empty afterwards
+ * @jobs: not touched by any device. Empty afterwards
  * @status: 0 or -errno, of those that have none of their own
  * @now_ns: ktime_get_ns()
  *
  * Each session gets its lock taken, and is woken, once for those that stand together.
  * Any context but hard interrupts.
  */
-void kxfer_job_complete_all(struct list_head *jobs, int status, u64 now_ns)
+void kxfer_job_complete_all(struct kxfer_job_list *jobs, int status, u64 now_ns)
 {
-	while (!list_empty(jobs))
+	while (jobs->first)
 		complete_session(jobs, status, now_ns);
 }
 
 /** kxfer_job_complete() - the same for one job */
 void kxfer_job_complete(struct kxfer_active_job *job, int status, u64 now_ns)
 {
-	LIST_HEAD(one);
+	struct kxfer_job_list one = {};
 
-	list_add(&job->lane_node, &one);
+	kxfer_job_list_add(&one, job);
 	kxfer_job_complete_all(&one, status, now_ns);
 }
 
-static void complete_list(struct list_head *jobs, int status)
+static void complete_list(struct kxfer_job_list *jobs, int status)
 {
-	if (!list_empty(jobs))
+	if (jobs->first)
 		kxfer_job_complete_all(jobs, status, ktime_get_ns());
 }
 
 /* Called with the lane's lock held. */
-static void unqueue(struct kxfer_lane *lane, struct kxfer_active_job *job,
-		    struct list_head *to)
+static void unqueue(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	kxfer_flow_remove(job);
-	list_move_tail(&job->lane_node, to);
 	WRITE_ONCE(lane->nr_queued, lane->nr_queued - 1);
 }
 
 /* All that it posts is posted. Called with the lane's lock held. */
 static void move_to_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
-	unqueue(lane, job, &lane->posted);
+	unqueue(lane, job);
+	list_add_tail(&job->lane_node, &lane->posted);
 	WRITE_ONCE(lane->nr_posted, lane->nr_posted + 1);
 }
 
@@ -365,7 +361,7 @@ static void leave_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
  * Called with the lane's lock held; @ended gets what is to be completed.
  */
 static void stop_queued(struct kxfer_lane *lane, struct kxfer_active_job *job,
-			int status, struct list_head *ended)
+			int status, struct kxfer_job_list *ended)
 {
 	job->status = job->status ?: status;
 	/* Whoever else would stop it sees that it is off the queue. */
@@ -373,14 +369,15 @@ static void stop_queued(struct kxfer_lane *lane, struct kxfer_active_job *job,
 	if (job->nr_chains) {
 		move_to_posted(lane, job);
 	} else {
-		unqueue(lane, job, ended);
+		unqueue(lane, job);
 		kxfer_flow_leave(job);
+		kxfer_job_list_add(ended, job);
 	}
 }
 
 /**
  * kxfer_job_chain_posted() - the job has a chain more under way
- * @job: of a lane whose lock the caller holds; in its queue
+ * @job: of a lane whose lock the caller holds; queued
  *
  * The plan has moved on for this chain. Before ib_post_send(), which may fail.
  */
@@ -395,15 +392,15 @@ void kxfer_job_chain_posted(struct kxfer_active_job *job)
 /**
  * kxfer_job_chain_ended() - the job has a chain less under way
  * @job: of a lane whose lock the caller holds
- * @ended: if it was the last one the job goes there, off the lane's lists, by
- *	lane_node; the caller completes it, without the lock
+ * @ended: if it was the last one the job goes there, off the lane's lists; the caller
+ *	completes it, without the lock
  */
-void kxfer_job_chain_ended(struct kxfer_active_job *job, struct list_head *ended)
+void kxfer_job_chain_ended(struct kxfer_active_job *job, struct kxfer_job_list *ended)
 {
 	if (--job->nr_chains || !job->planned)
 		return;
 	leave_posted(job->lane, job);
-	list_add_tail(&job->lane_node, ended);
+	kxfer_job_list_add(ended, job);
 }
 
 static int notify_status(int answer)
@@ -475,7 +472,7 @@ static bool pump_turn(struct kxfer_lane *lane)
 	struct kxfer_flow *flow;
 
 	list_for_each_entry(flow, &lane->flows, lane_node) {
-		job = list_first_entry(&flow->jobs, struct kxfer_active_job, flow_node);
+		job = list_first_entry(&flow->jobs, struct kxfer_active_job, lane_node);
 		if (post_some(lane, job)) {
 			if (job->planned)
 				move_to_posted(lane, job);
@@ -537,6 +534,19 @@ void kxfer_job_pump_on(struct kxfer_lane *lane)
 		queue_work(kxfer_wq, &lane->pump_work);
 }
 
+/* Behind those that are posted. As in stop_queued(): nobody else is to stop them. */
+static void stop_all_queued(struct kxfer_lane *lane)
+{
+	struct kxfer_flow *flow, *next_flow;
+	struct kxfer_active_job *job, *next;
+
+	list_for_each_entry_safe(flow, next_flow, &lane->flows, lane_node)
+		list_for_each_entry_safe(job, next, &flow->jobs, lane_node) {
+			job->planned = true;
+			move_to_posted(lane, job);
+		}
+}
+
 /**
  * kxfer_job_fail_lane() - end all jobs of a lane that is closed
  * @lane: any; a control QP has none
@@ -546,23 +556,32 @@ void kxfer_job_pump_on(struct kxfer_lane *lane)
  */
 void kxfer_job_fail_lane(struct kxfer_lane *lane)
 {
-	struct kxfer_active_job *job;
-	LIST_HEAD(ended);
+	struct kxfer_active_job *job, *next;
+	struct kxfer_job_list ended = {};
 
 	spin_lock_bh(&lane->lock);
-	/* As in stop_queued(): nobody else is to stop them. */
-	list_for_each_entry(job, &lane->queue, lane_node) {
-		kxfer_flow_remove(job);
-		job->planned = true;
+	stop_all_queued(lane);
+	list_for_each_entry_safe(job, next, &lane->posted, lane_node) {
+		leave_posted(lane, job);
+		kxfer_job_list_add(&ended, job);
 	}
-	list_splice_tail_init(&lane->posted, &ended);
-	list_splice_tail_init(&lane->queue, &ended);
-	list_for_each_entry(job, &ended, lane_node)
-		kxfer_flow_leave(job);
-	WRITE_ONCE(lane->nr_queued, 0);
-	WRITE_ONCE(lane->nr_posted, 0);
 	spin_unlock_bh(&lane->lock);
 	complete_list(&ended, kxfer_link_job_error(lane->link));
+}
+
+/* Called with the lane's lock held. A target that is being opened has no flow yet. */
+static void stop_jobs_of(struct kxfer_target *target, struct kxfer_lane *lane,
+			 struct kxfer_job_list *ended)
+{
+	/* Pairs with the one who opens the target. */
+	struct kxfer_flow *flow = smp_load_acquire(&target->flow);
+	struct kxfer_active_job *job, *next;
+
+	if (!flow || READ_ONCE(flow->lane) != lane)
+		return;
+	list_for_each_entry_safe(job, next, &flow->jobs, lane_node)
+		if (job->target == target)
+			stop_queued(lane, job, -EKEYREVOKED, ended);
 }
 
 /**
@@ -572,8 +591,7 @@ void kxfer_job_fail_lane(struct kxfer_lane *lane)
  */
 void kxfer_job_revoke(struct kxfer_link *link, struct kxfer_target *target)
 {
-	struct kxfer_active_job *job, *next;
-	LIST_HEAD(ended);
+	struct kxfer_job_list ended = {};
 	u32 i;
 
 	for (i = 0; i < link->nr_data; i++) {
@@ -581,9 +599,7 @@ void kxfer_job_revoke(struct kxfer_link *link, struct kxfer_target *target)
 
 		spin_lock_bh(&lane->lock);
 		target->revoked = true;
-		list_for_each_entry_safe(job, next, &lane->queue, lane_node)
-			if (job->target == target)
-				stop_queued(lane, job, -EKEYREVOKED, &ended);
+		stop_jobs_of(target, lane, &ended);
 		spin_unlock_bh(&lane->lock);
 	}
 	complete_list(&ended, -EKEYREVOKED);
@@ -615,21 +631,36 @@ static void arm_deadline(struct kxfer_lane *lane, u64 deadline_ns)
  * @ended: gets it instead if it cannot run any more, with the reason as its status
  */
 void kxfer_job_enqueue(struct kxfer_active_job *job, struct kxfer_lane *lane,
-		       struct list_head *ended)
+		       struct kxfer_job_list *ended)
 {
 	if (job->target->revoked)
 		job->status = -EKEYREVOKED;
 	else if (!lane->open)
 		job->status = kxfer_link_job_error(lane->link);
 	if (job->status) {
-		list_move_tail(&job->lane_node, ended);
+		kxfer_job_list_add(ended, job);
 		return;
 	}
 	job->lane = lane;
-	list_move_tail(&job->lane_node, &lane->queue);
 	kxfer_flow_add(lane, job);
 	WRITE_ONCE(lane->nr_queued, lane->nr_queued + 1);
 	arm_deadline(lane, job->deadline_ns);
+}
+
+/* Called with the lane's lock held. */
+static void stop_late_jobs(struct kxfer_lane *lane, struct kxfer_flow *flow, u64 now_ns,
+			   struct kxfer_job_list *ended)
+{
+	struct kxfer_active_job *job, *next;
+
+	list_for_each_entry_safe(job, next, &flow->jobs, lane_node) {
+		if (!job->deadline_ns || job->started)
+			continue;
+		if (job->deadline_ns <= now_ns)
+			stop_queued(lane, job, -ETIMEDOUT, ended);
+		else if (lane->open)
+			arm_deadline(lane, job->deadline_ns);
+	}
 }
 
 /** kxfer_job_deadline_work() - end jobs of a lane that were not posted in time */
@@ -637,35 +668,29 @@ void kxfer_job_deadline_work(struct work_struct *work)
 {
 	struct kxfer_lane *lane =
 		container_of(to_delayed_work(work), struct kxfer_lane, deadline_work);
-	struct kxfer_active_job *job, *next;
+	struct kxfer_flow *flow, *next;
+	struct kxfer_job_list ended = {};
 	u64 now = ktime_get_ns();
-	LIST_HEAD(ended);
 
 	spin_lock_bh(&lane->lock);
 	lane->next_deadline_ns = 0;
-	list_for_each_entry_safe(job, next, &lane->queue, lane_node) {
-		if (!job->deadline_ns || job->started)
-			continue;
-		if (job->deadline_ns <= now)
-			stop_queued(lane, job, -ETIMEDOUT, &ended);
-		else if (lane->open)
-			arm_deadline(lane, job->deadline_ns);
-	}
+	list_for_each_entry_safe(flow, next, &lane->flows, lane_node)
+		stop_late_jobs(lane, flow, now, &ended);
 	spin_unlock_bh(&lane->lock);
 	complete_list(&ended, -ETIMEDOUT);
 	kxfer_job_pump(lane);
 }
 
-static bool on_queue(const struct kxfer_lane *lane, const struct kxfer_active_job *job)
+static bool is_queued(const struct kxfer_active_job *job)
 {
 	return !list_empty(&job->lane_node) && !job->planned;
 }
 
 /*
  * Stop a job of a session whose job_lock the caller holds, a partly posted one only if
- * @started. Return: it was on the queue; @ended may have got it.
+ * @started. Return: it was queued; @ended may have got it.
  */
-static bool stop_job(struct kxfer_active_job *job, bool started, struct list_head *ended)
+static bool stop_job(struct kxfer_active_job *job, bool started, struct kxfer_job_list *ended)
 {
 	struct kxfer_lane *lane = job->lane;
 	bool stopped;
@@ -674,7 +699,7 @@ static bool stop_job(struct kxfer_active_job *job, bool started, struct list_hea
 	if (!lane)
 		return false;
 	spin_lock(&lane->lock);
-	stopped = on_queue(lane, job) && (started || !job->started);
+	stopped = is_queued(job) && (started || !job->started);
 	if (stopped)
 		stop_queued(lane, job, -ECANCELED, ended);
 	spin_unlock(&lane->lock);
@@ -692,7 +717,7 @@ static struct stop_count stop_jobs(struct kxfer_session *session, bool all,
 {
 	struct kxfer_active_job *job;
 	struct stop_count count = {};
-	LIST_HEAD(ended);
+	struct kxfer_job_list ended = {};
 
 	spin_lock_bh(&session->job_lock);
 	list_for_each_entry(job, &session->jobs, session_node) {
@@ -716,7 +741,7 @@ bool kxfer_job_stop_abandoned(struct kxfer_session *session)
 {
 	struct kxfer_active_job *job;
 	bool left = false;
-	LIST_HEAD(ended);
+	struct kxfer_job_list ended = {};
 
 	spin_lock_bh(&session->job_lock);
 	list_for_each_entry(job, &session->jobs, session_node) {
@@ -767,15 +792,15 @@ static bool no_jobs(struct kxfer_session *session)
  */
 void kxfer_job_end_session(struct kxfer_session *session)
 {
-	struct kxfer_active_job *job, *next;
+	struct kxfer_active_job *job;
 
 	stop_jobs(session, true, 0, true);
 	wait_event(session->wait, no_jobs(session));
-	list_for_each_entry_safe(job, next, &session->done, session_node) {
+	while ((job = session->done.first)) {
+		session->done.first = job->next;
 		kxfer_user_return(session->user, KXFER_SHARE_JOBS, 1);
 		kmem_cache_free(job_cache, job);
 	}
-	INIT_LIST_HEAD(&session->done);
 	session->nr_done = 0;
 	free_spares(session);
 }

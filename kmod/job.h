@@ -23,15 +23,14 @@ struct kxfer_target;
  * struct kxfer_active_job - a job in flight, then its completion until it is reaped
  * @completion: what the user will get
  * @session: it belongs to; lives as long as any job of it
- * @session_node: in the session's jobs, then done
- * @next_spare: of those kept for reuse, or being freed
+ * @session_node: in the session's jobs
+ * @next: in a struct kxfer_job_list, or among those kept for reuse or being freed
  * @uring: the command it came by, which gets its completion; or NULL
  * @region: of its local memory, or NULL
  * @mapping: of that region for the link's device, or NULL
  * @target: of its remote memory, or NULL
  * @lane: it runs on; NULL if it was not queued on one
- * @lane_node: in the lane's queue, then posted
- * @flow_node: in the flow of its target, while it is in the lane's queue
+ * @lane_node: queued, in the flow of its target (flow.c); then in the lane's posted
  * @plan: what is left to post (READ, WRITE)
  * @flags: KXFER_JOB_F_*
  * @length: bytes
@@ -46,14 +45,13 @@ struct kxfer_active_job {
 	struct kxfer_completion completion;
 	struct kxfer_session *session;
 	struct list_head session_node;
-	struct kxfer_active_job *next_spare;
+	struct kxfer_active_job *next;
 	struct io_uring_cmd *uring;
 	struct kxfer_region *region;
 	struct kxfer_mapping *mapping;
 	struct kxfer_target *target;
 	struct kxfer_lane *lane;
 	struct list_head lane_node;
-	struct list_head flow_node;
 	struct kxfer_plan plan;
 	u32 flags;
 	u64 length;
@@ -64,6 +62,27 @@ struct kxfer_active_job {
 	bool started;
 	bool planned;
 };
+
+/**
+ * struct kxfer_job_list - jobs in their order, which are added behind and taken all at once
+ * @first: or NULL
+ * @last: undefined if it is empty
+ */
+struct kxfer_job_list {
+	struct kxfer_active_job *first;
+	struct kxfer_active_job *last;
+};
+
+static inline void kxfer_job_list_add(struct kxfer_job_list *list,
+				      struct kxfer_active_job *job)
+{
+	job->next = NULL;
+	if (list->first)
+		list->last->next = job;
+	else
+		list->first = job;
+	list->last = job;
+}
 
 /**
  * struct kxfer_job_record - a job in flight, for people
@@ -94,10 +113,10 @@ struct kxfer_active_job *kxfer_job_make(struct kxfer_session *session,
 					gfp_t gfp);
 void kxfer_job_free(struct kxfer_session *session, struct kxfer_active_job *jobs);
 void kxfer_job_enqueue(struct kxfer_active_job *job, struct kxfer_lane *lane,
-		       struct list_head *ended);
+		       struct kxfer_job_list *ended);
 void kxfer_job_chain_posted(struct kxfer_active_job *job);
-void kxfer_job_chain_ended(struct kxfer_active_job *job, struct list_head *ended);
-void kxfer_job_complete_all(struct list_head *jobs, int status, u64 now_ns);
+void kxfer_job_chain_ended(struct kxfer_active_job *job, struct kxfer_job_list *ended);
+void kxfer_job_complete_all(struct kxfer_job_list *jobs, int status, u64 now_ns);
 void kxfer_job_complete(struct kxfer_active_job *job, int status, u64 now_ns);
 int kxfer_job_cancel(struct kxfer_session *session, void *arg);
 bool kxfer_job_stop_abandoned(struct kxfer_session *session);

@@ -104,11 +104,9 @@ struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index, int num
 	mutex_init(&lane->fence_mutex);
 	lane->nudge_cqe.done = nudged;
 	lane->register_cqe.done = registration_done;
-	INIT_LIST_HEAD(&lane->queue);
 	INIT_LIST_HEAD(&lane->flows);
 	INIT_LIST_HEAD(&lane->posted);
-	INIT_LIST_HEAD(&lane->free_chains);
-	INIT_LIST_HEAD(&lane->finished);
+	lane->finished_end = &lane->finished;
 	INIT_LIST_HEAD(&lane->sinks);
 	INIT_WORK(&lane->accept_work, kxfer_cm_accept_work);
 	INIT_WORK(&lane->pump_work, kxfer_job_pump_work);
@@ -232,7 +230,8 @@ static int create_job_memory(struct kxfer_lane *lane)
 		return -ENOMEM;
 	for (i = 0; i < lane->credits.max; i++) {
 		kxfer_chain_init(&lane->chains[i], lane);
-		list_add_tail(&lane->chains[i].node, &lane->free_chains);
+		lane->chains[i].next = lane->free_chains;
+		lane->free_chains = &lane->chains[i];
 	}
 	return 0;
 }
@@ -424,7 +423,7 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
 	bool quiet, stuck;
 
 	spin_lock_bh(&lane->lock);
-	if ((list_empty(&lane->queue) && list_empty(&lane->posted) &&
+	if ((list_empty(&lane->flows) && list_empty(&lane->posted) &&
 	     !READ_ONCE(lane->fencing) && !lane->benched) ||
 	    lane->nr_completions != lane->quiet_at) {
 		lane->quiet_at = lane->nr_completions;

@@ -52,14 +52,14 @@ struct kxfer_sink;
  * @credits: work requests of jobs that may be posted
  * @bytes_posted: payload of the chains posted
  * @max_bytes: and how much may be
- * @queue: jobs with something left to plan, as they came
  * @flows: the same by session, whose turn it is first
  * @posted: jobs planned to the end, not completed
- * @nr_queued: length of @queue
+ * @nr_queued: jobs with something left to plan, in the flows of @flows
  * @nr_posted: length of @posted
  * @chains: array, one for each credit
- * @free_chains: those not in use
- * @finished: done and not taken back, of the owner of @cq
+ * @free_chains: those not in use, by kxfer_chain.next
+ * @finished: likewise those done and not taken back, of the owner of @cq
+ * @finished_end: where the next of them goes
  * @scratch: for building chains
  * @sinks: iWARP: free READ sinks
  * @sink_array: iWARP: all of them
@@ -106,14 +106,14 @@ struct kxfer_lane {
 	struct kxfer_credits credits;
 	u32 bytes_posted;
 	u32 max_bytes;
-	struct list_head queue;
 	struct list_head flows;
 	struct list_head posted;
 	u32 nr_queued;
 	u32 nr_posted;
 	struct kxfer_chain *chains;
-	struct list_head free_chains;
-	struct list_head finished;
+	struct kxfer_chain *free_chains;
+	struct kxfer_chain *finished;
+	struct kxfer_chain **finished_end;
 	struct kxfer_scratch *scratch;
 	struct list_head sinks;
 	struct kxfer_sink *sink_array;

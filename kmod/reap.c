@@ -165,23 +165,41 @@ int kxfer_reap_wait(struct kxfer_session *session, u32 want, u64 deadline_ns, u3
 	return sleep_until_done(session, want, deadline_ns);
 }
 
-static u32 take_done(struct kxfer_session *session, struct list_head *taken, u32 max)
+/* Return: at most @max completions, linked by @next; @nr: how many. */
+static struct kxfer_active_job *take_done(struct kxfer_session *session, u32 max, u32 *nr)
 {
-	u32 n = 0;
+	struct kxfer_active_job *taken, *last;
+	u32 n;
 
 	spin_lock_bh(&session->job_lock);
-	for (; n < max && !list_empty(&session->done); n++)
-		list_move_tail(session->done.next, taken);
-	WRITE_ONCE(session->nr_done, session->nr_done - n);
+	taken = session->done.first;
+	*nr = min(max, session->nr_done);
+	if (*nr == session->nr_done) {
+		session->done.first = NULL;
+	} else if (*nr) {
+		for (last = taken, n = 1; n < *nr; n++)
+			last = last->next;
+		session->done.first = last->next;
+		last->next = NULL;
+	}
+	WRITE_ONCE(session->nr_done, session->nr_done - *nr);
 	spin_unlock_bh(&session->job_lock);
-	return n;
+	return *nr ? taken : NULL;
 }
 
-static void put_back(struct kxfer_session *session, struct list_head *taken, u32 n)
+/* So many jobs, before all others that are done. */
+static void put_back(struct kxfer_session *session, struct kxfer_active_job *jobs, u32 nr)
 {
+	struct kxfer_active_job *last = jobs;
+
+	while (last->next)
+		last = last->next;
 	spin_lock_bh(&session->job_lock);
-	list_splice(taken, &session->done);
-	WRITE_ONCE(session->nr_done, session->nr_done + n);
+	last->next = session->done.first;
+	if (!last->next)
+		session->done.last = last;
+	session->done.first = jobs;
+	WRITE_ONCE(session->nr_done, session->nr_done + nr);
 	spin_unlock_bh(&session->job_lock);
 }
 
@@ -197,28 +215,26 @@ static void put_back(struct kxfer_session *session, struct list_head *taken, u32
 int kxfer_reap_store(struct kxfer_session *session, u64 to, u32 max, u32 *stored)
 {
 	struct kxfer_completion __user *out = u64_to_user_ptr(to);
-	struct kxfer_active_job *job, *taken_jobs = NULL;
-	LIST_HEAD(taken);
-	LIST_HEAD(gone);
+	struct kxfer_active_job *job, *next, *gone = NULL;
 	int ret = 0;
 	u32 n;
 
 	mutex_lock(&session->reap_mutex);
-	n = take_done(session, &taken, max);
+	job = take_done(session, max, &n);
 	*stored = 0;
-	list_for_each_entry(job, &taken, session_node) {
+	for (; job; job = next) {
+		next = job->next;
 		if (copy_to_user(out + *stored, &job->completion, sizeof(*out))) {
-			list_cut_before(&gone, &taken, &job->session_node);
-			put_back(session, &taken, n - *stored);
+			put_back(session, job, n - *stored);
 			ret = -EFAULT;
 			break;
 		}
-		job->next_spare = taken_jobs;
-		taken_jobs = job;
+		job->next = gone;
+		gone = job;
 		++*stored;
 	}
 	kxfer_user_return(session->user, KXFER_SHARE_JOBS, *stored);
-	kxfer_job_free(session, taken_jobs);
+	kxfer_job_free(session, gone);
 	mutex_unlock(&session->reap_mutex);
 	return ret;
 }

@@ -93,7 +93,6 @@ struct kxfer_session *kxfer_session_create(void)
 	xa_init_flags(&session->targets, KXFER_TABLE_FLAGS);
 	spin_lock_init(&session->job_lock);
 	INIT_LIST_HEAD(&session->jobs);
-	INIT_LIST_HEAD(&session->done);
 	session->max_jobs = KXFER_MAX_JOBS;
 	init_waitqueue_head(&session->wait);
 	mutex_init(&session->reap_mutex);

@@ -13,7 +13,8 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-struct kxfer_active_job;
+#include "job.h"
+
 struct kxfer_event;
 struct kxfer_region;
 struct kxfer_session_ring;
@@ -52,12 +53,12 @@ struct kxfer_user;
  * @charges: of the rdma cgroup: devices it uses; see charge.c
  * @job_lock: over the next eight; bh-safe
  * @jobs: in flight, by kxfer_active_job.session_node
- * @done: ended and not reaped, by the same node; nothing with a @ring
+ * @done: ended and not reaped; nothing with a @ring
  * @nr_jobs: length of @jobs
  * @nr_done: length of @done, or at most so many are unread in @ring (ring.c)
  * @max_jobs: of both together
  * @ring: where completions go, or NULL; set once
- * @spare_jobs: kept for reuse, by kxfer_active_job.next_spare
+ * @spare_jobs: kept for reuse, by kxfer_active_job.next
  * @nr_spare_jobs: how many
  * @wait: for completions, events and the end of jobs
  * @reap_mutex: one reaper at a time
@@ -89,7 +90,7 @@ struct kxfer_session {
 
 	spinlock_t job_lock;
 	struct list_head jobs;
-	struct list_head done;
+	struct kxfer_job_list done;
 	u32 nr_jobs;
 	u32 nr_done;
 	u32 max_jobs;

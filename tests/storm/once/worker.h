@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Workers of tests/storm/once.c:
+ *
+ *	worker	a process with a session of its own; its part of the one export and of
+ *		its own memory is nobody else's
+ *	number	of a job, counted by its worker from 0: the user_data is worker, slot
+ *		and number, and the bytes that it moves tell worker, number and place
+ *	slot	where a job in flight is remembered
+ *	tide	what a session does between opening its target and losing it. What a
+ *		WRITE that failed did is unknown, and when: so each tide is in the other
+ *		half of the worker's part of the export
+ *
+ * Memory of jobs in flight does not overlap, and is used again when they have ended.
+ * The odd workers have a completion ring, shorter than what they would have in flight.
+ */
+#ifndef KXFER_ONCE_WORKER_H
+#define KXFER_ONCE_WORKER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rig.h"
+#include "ring.h"
+
+#define NR_WORKERS	8
+#define DEPTH		256		/* jobs of a worker in flight */
+#define NUMBERS		(1u << 25)	/* jobs of a worker: what pattern_of() can tell apart */
+#define ROOM		(2u << 20)	/* bytes that jobs up to SHORT share, and those beyond */
+#define SPACE		(2 * ROOM)	/* of a worker's memory, and of each half of its part */
+#define MARGIN		16		/* bytes before and behind a job that stay as they are */
+#define LONG		(1u << 20)	/* bytes of the longest job */
+#define STUCK_MS	60000		/* without any, with jobs in flight */
+#define BACK_MS		60000		/* device, listener, connection and target */
+
+#define LLU(x)		((unsigned long long)(x))
+
+/**
+ * struct count - what a worker has done
+ * @accepted: jobs, of each enum kxfer_op
+ * @verified: READs and WRITEs that moved what they should
+ * @bytes: of these
+ * @failed: jobs that ended with an error
+ * @refused: jobs that SUBMIT did not accept
+ * @tides: see above
+ */
+struct count {
+	uint64_t accepted[3];
+	uint64_t verified;
+	uint64_t bytes;
+	uint64_t failed;
+	uint64_t refused;
+	uint64_t tides;
+};
+
+/**
+ * struct shared - what all processes see
+ * @stop: workers are to end
+ * @nr_faults: things that must not be; the first is in @fault
+ * @nr_begun: breaks begun
+ * @nr_over: breaks over
+ * @over_ns: when the last was
+ */
+struct shared {
+	atomic_bool stop;
+	atomic_uint nr_faults;
+	atomic_uint nr_begun;
+	atomic_uint nr_over;
+	atomic_uint_fast64_t over_ns;
+	struct count counts[NR_WORKERS];
+	char fault[1024];
+};
+
+enum state { UNUSED, ACCEPTED, REFUSED, ENDED };
+
+/**
+ * struct slot - a job in flight
+ * @number: of it
+ * @op: enum kxfer_op
+ * @length: bytes; 0: none, or a NOP
+ * @here: offset in the worker's memory, 0 to SPACE - 1
+ * @there: likewise, in the half of its part of the export
+ * @half: 0 or 1
+ */
+struct slot {
+	uint32_t number;
+	uint32_t op;
+	uint32_t length;
+	uint32_t here;
+	uint32_t there;
+	uint32_t half;
+};
+
+/**
+ * struct worker - one process
+ * @states: enum state of each number
+ * @next: number of the next job
+ * @budget: numbers that it may use
+ * @free: slots that are free, the first @nr_free
+ * @opened_ns: when it began to open its target
+ * @opened_begun: breaks begun then
+ * @moved_ns: when a completion came last, or the first job of all in flight went
+ * @broken: a job of this tide has failed
+ */
+struct worker {
+	uint32_t id;
+	unsigned int seed;
+	struct shared *shared;
+	struct count *count;
+	const struct rig *server;
+	struct kx_ring ring;
+	struct slot slots[DEPTH];
+	uint16_t free[DEPTH];
+	uint32_t nr_free;
+	uint8_t *states;
+	uint32_t next;
+	uint32_t budget;
+	uint8_t *here;
+	int fd;
+	uint32_t region;
+	uint32_t peer;
+	uint32_t target;
+	uint32_t half;
+	uint32_t opened_begun;
+	uint64_t opened_ns;
+	uint64_t moved_ns;
+	bool broken;
+};
+
+/* Something that must not be; all workers end, the first is told. */
+void worker_fault(struct shared *shared, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* In a process of its own, with the options' random numbers; at most @budget jobs. */
+void worker_run(uint32_t id, unsigned int seed, uint64_t budget, struct shared *shared,
+		const struct rig *server) __attribute__((noreturn));
+
+/* Where a job's bytes are in the export. */
+uint64_t bytes_there(const struct worker *worker, const struct slot *slot);
+/* Fill the source, and what surrounds the sink. */
+void bytes_prepare(const struct worker *worker, const struct slot *slot);
+/* Of a job that ended well: look at both. */
+void bytes_verify(struct worker *worker, const struct slot *slot);
+
+#endif /* KXFER_ONCE_WORKER_H */

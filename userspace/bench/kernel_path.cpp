@@ -103,7 +103,8 @@ Parameters KernelPath::parameters(const Workload& workload) const {
     parameters.local_layout = Memory::layout();
     parameters.remote_bytes = target_.length();
     parameters.remote_registration = options_.writable ? standing_writable : standing_readable;
-    parameters.max_depth = std::min(max_jobs_, credits_ / requests);
+    // One operation in sixteen at most lies across two of the peer's registrations.
+    parameters.max_depth = std::min(max_jobs_, credits_ * 15 / 16 / requests);
     parameters.signal_every = 1; // each job has a completion
     parameters.write_success = iwarp_ ? write_handed_to_tcp : write_acknowledged;
     parameters.device = device_;

@@ -18,7 +18,7 @@
 
 #define LENGTH		(1UL << 20)
 #define LONG_MS		20000	/* no run of these tests lasts as long */
-#define RUNNING_MS	50	/* a run that was begun is under way by then */
+#define RUNNING_MS	150	/* a run that was begun is under way by then */
 
 FIXTURE(bench)
 {
@@ -425,7 +425,7 @@ TEST_F(bench, has_the_lane_for_itself)
 	struct kxfer_bench other = self->cmd;
 	pthread_t thread;
 
-	self->cmd.time_limit_ms = 500 * kx_slowness();
+	self->cmd.time_limit_ms = 2000 * kx_slowness();
 	ASSERT_TRUE(begin(self, &thread));
 	EXPECT_EQ(-EBUSY, bench(self->fd, &other));
 	EXPECT_EQ(-EBUSY, kx_target_close(self->fd, self->rig.target));

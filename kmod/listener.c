@@ -5,7 +5,9 @@
  * A listener belongs to the session that made it, or with LISTEN_F_KEEP to the
  * module, on which it holds no reference. Bound to an address it is bound to that
  * address's device: when that goes its cm_id is destroyed, and retry_work makes
- * it again once the address is back on a device.
+ * it again once the address is back on a device. rdma_cm lets go of a device later than
+ * this module: a listener that is made in between is bound to a device that goes, is
+ * told so by DEVICE_REMOVAL, and retry_work destroys its cm_id, for which rdma_cm waits.
  *
  * The event handler hands requests to cm.c and takes no lock of this file: so
  * rdma_destroy_id(), which waits for it, may be called under listeners_mutex, and
@@ -42,6 +44,7 @@
  * @addr: with its port
  * @flags: KXFER_LISTEN_F_*
  * @cm_id: while it listens, else NULL
+ * @device_went: the device of @cm_id goes
  * @nr_accepted: connections taken on
  * @nr_refused: and not
  */
@@ -52,6 +55,7 @@ struct kxfer_listener {
 	struct kxfer_addr addr;
 	u32 flags;
 	struct rdma_cm_id *cm_id;
+	bool device_went;
 	atomic64_t nr_accepted;
 	atomic64_t nr_refused;
 };
@@ -69,6 +73,10 @@ static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	struct kxfer_listener *listener = id->context;
 	int ret;
 
+	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+		WRITE_ONCE(listener->device_went, true);
+		mod_delayed_work(kxfer_wq, &retry_work, 0);
+	}
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return 0;
 	ret = kxfer_cm_request(id, event, listener->flags & KXFER_LISTEN_F_ANY_PORT);
@@ -108,6 +116,7 @@ static void stop(struct kxfer_listener *listener)
 	if (listener->cm_id)
 		rdma_destroy_id(listener->cm_id);
 	listener->cm_id = NULL;
+	listener->device_went = false;
 }
 
 /* Called with listeners_mutex held. */
@@ -126,9 +135,12 @@ static void retry_inactive(struct work_struct *work)
 	bool again = false;
 
 	mutex_lock(&listeners_mutex);
-	list_for_each_entry(listener, &listeners, node)
+	list_for_each_entry(listener, &listeners, node) {
+		if (READ_ONCE(listener->device_went))
+			stop(listener);
 		if (!listener->cm_id && start(listener))
 			again = true;
+	}
 	if (again)
 		queue_delayed_work(kxfer_wq, &retry_work, msecs_to_jiffies(RETRY_MS));
 	mutex_unlock(&listeners_mutex);

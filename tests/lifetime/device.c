@@ -289,6 +289,70 @@ TEST_F_TIMEOUT(device, kept_listener_is_made_again, 90)
 				  &self->rig.peer));
 }
 
+#define CROWD		16
+#define CROWD_PORT	(KXFER_PORT + 100)
+#define GONE_MS		20000
+
+/* A listener comes and the oldest goes, until the address is on no device; the rest stays. */
+static void listen_until_it_goes(void)
+{
+	uint64_t end = kx_deadline_ns(2 * GONE_MS), crowd[CROWD] = {};
+	int fd = kx_open(), ret = 0;
+	uint32_t n;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (n = 0; !ret && kx_now_ns() < end; n = (n + 1) % CROWD) {
+		if (crowd[n])
+			kx_listen_del(fd, crowd[n]);
+		ret = kx_listen_add(fd, kx_addr(kx_address(), CROWD_PORT + n), 0, &crowd[n]);
+	}
+	pause();
+	_exit(0);
+}
+
+static bool all_active(int fd)
+{
+	struct kxfer_info_listener listeners[CROWD + 1];
+	uint64_t cursor = 0;
+	int n, i;
+
+	n = kx_info(fd, KXFER_INFO_LISTENERS, listeners, sizeof(*listeners), CROWD + 1, &cursor);
+	for (i = 0; i < n; i++)
+		if (!listeners[i].active)
+			return false;
+	return n >= CROWD;
+}
+
+/* rdma_cm lets go of it later than the module, and waits for listeners made in between. */
+TEST_F_TIMEOUT(device, goes_while_listeners_come, 90)
+{
+	uint64_t before;
+	pid_t child = fork();
+	int status = -1;
+
+	if (!child) {
+		/* Of which the remover sees the end. */
+		close(self->remover.commands);
+		listen_until_it_goes();
+	}
+	kx_sleep_ms(300);
+	before = kx_now_ns();
+	dprintf(self->remover.commands, "link del %s\n", self->name);
+	close(self->remover.commands);
+	EXPECT_TRUE(kx_wait_until(waitpid(self->remover.pid, &status, WNOHANG), GONE_MS)) {
+		/* With its listeners it does. */
+		kill(child, SIGKILL);
+		waitpid(self->remover.pid, &status, 0);
+	}
+	TH_LOG("the device was gone after %llu ms", (unsigned long long)ms_since(before));
+	self->remover.pid = 0;
+	EXPECT_EQ(0, status);
+	ASSERT_EQ(0, device_add(self));
+	EXPECT_TRUE(kx_wait_until(all_active(self->fd), 10000));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
 /* On siw its TCP would try for two minutes. */
 static int open_silent_host(int fd)
 {

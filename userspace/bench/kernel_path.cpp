@@ -103,8 +103,10 @@ Parameters KernelPath::parameters(const Workload& workload) const {
     parameters.local_layout = Memory::layout();
     parameters.remote_bytes = target_.length();
     parameters.remote_registration = options_.writable ? standing_writable : standing_readable;
-    // One operation in sixteen at most lies across two of the peer's registrations.
-    parameters.max_depth = std::min(max_jobs_, credits_ * 15 / 16 / requests);
+    // One operation in sixteen at most lies across two of the peer's registrations and takes
+    // a request more; one that has a request for each page is cut there anyway.
+    const unsigned credits = sges == 1 ? credits_ : credits_ * 15 / 16;
+    parameters.max_depth = std::min(max_jobs_, credits / requests);
     parameters.signal_every = 1; // each job has a completion
     parameters.write_success = iwarp_ ? write_handed_to_tcp : write_acknowledged;
     parameters.device = device_;

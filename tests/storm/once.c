@@ -82,7 +82,7 @@ static const char *inject(FIXTURE_DATA(once) *self)
 	const char *site = rand_r(&self->seed) % 2 ? "LANE_POST_SEND" : "CHAIN_DONE";
 	struct fault_counts counts = {};
 
-	if (fault_reset() || fault_arm(site, 1 + rand_r(&self->seed) % 500))
+	if (fault_reset() || fault_arm(site, 1 + rand_r(&self->seed) % 100))
 		return "no fault can be armed";
 	kx_wait_until(fault_counts(site, &counts) || counts.injected, INJECT_MS);
 	fault_arm(site, 0);
@@ -143,7 +143,8 @@ static void tell(struct __test_metadata *_metadata, FIXTURE_DATA(once) *self, ui
 	       LLU(all.accepted[KXFER_OP_NOP]), LLU(all.accepted[KXFER_OP_READ]),
 	       LLU(all.accepted[KXFER_OP_WRITE]), LLU(all.verified), LLU(all.bytes));
 	TH_LOG("%u breaks: %u of the device, %u injected; targets opened %llu times",
-	       self->shared->nr_over, self->nr_replugs, self->nr_injected, LLU(all.tides));
+	       self->nr_replugs + self->nr_injected, self->nr_replugs, self->nr_injected,
+	       LLU(all.tides));
 }
 
 /* How many have not ended; one that ends otherwise than by itself is a fault. */
@@ -211,7 +212,7 @@ FIXTURE_TEARDOWN(once)
 static void run_all(struct __test_metadata *_metadata, FIXTURE_DATA(once) *self, uint64_t began)
 {
 	uint64_t end = wanted.seconds ? began + wanted.seconds * 1000000000 : UINT64_MAX;
-	uint64_t budget = wanted.jobs ? wanted.jobs / NR_WORKERS : NUMBERS;
+	uint64_t budget = wanted.jobs ? wanted.jobs / NR_WORKERS : UINT64_MAX;
 	uint64_t tell_at = kx_deadline_ns(TELL_MS), break_at;
 	uint32_t i;
 

@@ -374,10 +374,17 @@ static void end_tide(struct worker *worker)
 
 /* ---- workers ---- */
 
+static uint64_t accepted(const struct worker *worker)
+{
+	const uint64_t *accepted = worker->count->accepted;
+
+	return accepted[KXFER_OP_NOP] + accepted[KXFER_OP_READ] + accepted[KXFER_OP_WRITE];
+}
+
 static bool is_over(const struct worker *worker)
 {
 	return worker->shared->stop || worker->shared->nr_faults ||
-	       worker->next >= worker->budget;
+	       accepted(worker) >= worker->budget || worker->next > NUMBERS - BATCH;
 }
 
 /* Nothing comes after the last, and nobody is missing. */
@@ -385,8 +392,7 @@ static void check_all(struct worker *worker)
 {
 	struct kxfer_completion done[BATCH];
 	uint32_t number, ended = 0;
-	uint64_t accepted = 0;
-	int ret, op;
+	int ret;
 
 	kx_sleep_ms(50);
 	ret = take(worker, done, BATCH, 0);
@@ -400,11 +406,9 @@ static void check_all(struct worker *worker)
 				     worker->id, number);
 		ended += worker->states[number] == ENDED;
 	}
-	for (op = KXFER_OP_NOP; op <= KXFER_OP_WRITE; op++)
-		accepted += worker->count->accepted[op];
-	if (accepted != ended)
+	if (accepted(worker) != ended)
 		worker_fault(worker->shared, "worker %u: %llu jobs accepted, %u ended",
-			     worker->id, LLU(accepted), ended);
+			     worker->id, LLU(accepted(worker)), ended);
 }
 
 static void work(struct worker *worker)
@@ -461,8 +465,7 @@ void worker_run(uint32_t id, unsigned int seed, uint64_t budget, struct shared *
 		.shared = shared,
 		.count = &shared->counts[id],
 		.server = server,
-		/* A batch may go beyond it. */
-		.budget = budget < NUMBERS - BATCH ? budget : NUMBERS - BATCH,
+		.budget = budget,
 	};
 	ret = open_worker(&worker);
 	if (ret)

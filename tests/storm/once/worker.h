@@ -96,7 +96,7 @@ struct slot {
  * struct worker - one process
  * @states: enum state of each number
  * @next: number of the next job
- * @budget: numbers that it may use
+ * @budget: jobs that it is to have accepted; the last batch may go beyond
  * @free: slots that are free, the first @nr_free
  * @opened_ns: when it began to open its target
  * @opened_begun: breaks begun then
@@ -115,7 +115,7 @@ struct worker {
 	uint32_t nr_free;
 	uint8_t *states;
 	uint32_t next;
-	uint32_t budget;
+	uint64_t budget;
 	uint8_t *here;
 	int fd;
 	uint32_t region;
@@ -131,7 +131,7 @@ struct worker {
 /* Something that must not be; all workers end, the first is told. */
 void worker_fault(struct shared *shared, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* In a process of its own, with the options' random numbers; at most @budget jobs. */
+/* In a process of its own, with the options' random numbers; at least @budget jobs. */
 void worker_run(uint32_t id, unsigned int seed, uint64_t budget, struct shared *shared,
 		const struct rig *server) __attribute__((noreturn));
 

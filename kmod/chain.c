@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Chains: work requests of a job that complete together.
+ * Chains: work requests of a job that are posted together.
  *
  * A chain is what is posted at once of a READ or WRITE: at most KXFER_CHAIN_WRS work
- * requests, the last one signalled. They are built in the lane's scratch, of which
- * there is one, for ib_post_send() copies them. Chains of several jobs are linked
- * there and posted by one ib_post_send(), with one doorbell: when the scratch is
- * full, before a message goes out by the lane's channel, and before the lane's lock
- * is dropped.
+ * requests. They are built in the lane's scratch, of which there is one, for
+ * ib_post_send() copies them. Chains of several jobs are linked there and posted by
+ * one ib_post_send(), with one doorbell: when the scratch is full, before a message
+ * goes out by the lane's channel, and before the lane's lock is dropped.
+ *
+ * The last work request of a chain is signalled, unless its job may complete with a
+ * later one (KXFER_JOB_F_BATCH); the last of a post always is. A send queue completes
+ * in order: so a signalled one ends its own chain and those before it that have none.
  *
  * A lane has as many chains as credits. A chain is in the lane's list of free ones,
  * or it is posted: then it is its job's, and holds the credits of its work requests.
  * Who owns a polled CQ collects the chains that he finds done, and takes them all
  * back under the lane's lock once (kxfer_chain_settle()).
- * The completion of the signalled one says that all of them are done; the others
- * complete only when they fail. If one fails the chain stays with its job: the link
- * is broken, and its teardown completes the job (job.c).
+ * What is not signalled completes only when it fails. If one fails the chain stays with
+ * its job: the link is broken, and its teardown completes the job (job.c).
  *
  * On iWARP two things differ:
  *  - A READ needs a sink that is remotely writable. It is registered for that READ
@@ -90,19 +92,42 @@ static bool needs_fence(const struct kxfer_lane *lane,
 /* Before the plan moves on for this chain; post_chain() sees how far it went. */
 static void begin_chain(struct kxfer_chain *chain, const struct kxfer_active_job *job)
 {
+	chain->sink = NULL;
 	chain->offset = kxfer_plan_position(&job->plan);
 	chain->bytes = kxfer_plan_left(&job->plan);
+}
+
+/* The last work request of the scratch ends its chain, and those before. */
+static void signal_last(struct kxfer_scratch *scratch)
+{
+	struct kxfer_chain *chain = scratch->last_chain;
+
+	scratch->last->wr_cqe = &chain->cqe;
+	scratch->last->send_flags |= IB_SEND_SIGNALED;
+	chain->first = scratch->chains;
+	scratch->chains = NULL;
+}
+
+static void append_chain(struct kxfer_scratch *scratch, struct kxfer_chain *chain)
+{
+	chain->next = NULL;
+	chain->first = NULL;
+	if (scratch->chains)
+		scratch->last_chain->next = chain;
+	else
+		scratch->chains = chain;
+	scratch->last_chain = chain;
 }
 
 /* The last work request of the scratch ends the chain. */
 static void end_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
 		      struct kxfer_active_job *job, u32 credits)
 {
-	struct ib_send_wr *last = lane->scratch->last;
-
-	last->wr_cqe = &chain->cqe;
-	last->send_flags = IB_SEND_SIGNALED;
 	lane->free_chains = chain->next;
+	append_chain(lane->scratch, chain);
+	/* The sink of an iWARP READ is invalidated when that READ is done. */
+	if (!(job->flags & KXFER_JOB_F_BATCH) || chain->sink)
+		signal_last(lane->scratch);
 	chain->job = job;
 	chain->nr_wr = credits;
 	chain->bytes -= kxfer_plan_left(&job->plan);
@@ -175,7 +200,6 @@ static bool add_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
 		add_fence(lane, chain);
 	job->target->unfenced = lane->fence_mr && !fence && opcode == IB_WR_RDMA_WRITE;
 	job->target->flow->unfenced = job->target->unfenced;
-	chain->sink = NULL;
 	end_chain(lane, chain, job, n + fence);
 	return true;
 }
@@ -263,6 +287,8 @@ void kxfer_chain_flush(struct kxfer_lane *lane)
 
 	if (!first)
 		return;
+	if (scratch->chains)
+		signal_last(scratch);
 	scratch->first = NULL;
 	scratch->last = NULL;
 	scratch->nr = 0;
@@ -299,7 +325,8 @@ static void take_back(struct kxfer_chain *chain, struct kxfer_job_list *ended)
 
 	WARN_ON_ONCE(!kxfer_credits_give(&lane->credits, chain->nr_wr));
 	lane->bytes_posted -= chain->bytes;
-	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
+	if (chain->first)
+		WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
 	if (chain->sink)
 		list_add_tail(&chain->sink->node, &lane->sinks);
 	chain->job = NULL;
@@ -320,7 +347,7 @@ static void settle(struct kxfer_lane *lane, struct kxfer_chain *finished, u64 no
 		if (chain->job->completion.op == KXFER_OP_READ)
 			kxfer_mapping_to_cpu(chain->job->mapping, chain->offset,
 					     chain->bytes);
-		nr++;
+		nr += chain->first ? 1 : 0;
 	}
 	spin_lock_bh(&lane->lock);
 	for (chain = finished; chain; chain = next) {
@@ -351,17 +378,19 @@ void kxfer_chain_settle(struct kxfer_cq *cq)
 	settle(lane, finished, cq->now_ns);
 }
 
-/* Where the CQ has an owner he settles all that he found in one go. */
+/*
+ * It is done, and with it those before that completed with none of their own. Where the
+ * CQ has an owner he settles all that he found in one go.
+ */
 static void finish_chain(struct kxfer_chain *chain)
 {
 	struct kxfer_lane *lane = chain->lane;
 
-	chain->next = NULL;
 	if (!lane->cq.polled) {
-		settle(lane, chain, ktime_get_ns());
+		settle(lane, chain->first, ktime_get_ns());
 		return;
 	}
-	*lane->finished_end = chain;
+	*lane->finished_end = chain->first;
 	lane->finished_end = &chain->next;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Work requests of a job that complete together. See chain.c. */
+/* Work requests of a job that are posted together. See chain.c. */
 #ifndef KXFER_CHAIN_H
 #define KXFER_CHAIN_H
 
@@ -30,11 +30,13 @@ struct kxfer_sink {
 };
 
 /**
- * struct kxfer_chain - work requests of a job that complete together, the last one signalled
+ * struct kxfer_chain - work requests of a job that are posted together
  * @lane: they were posted on
- * @next: in kxfer_lane.free_chains while unused, in finished when done
+ * @next: in kxfer_lane.free_chains while unused; posted, of those that complete with
+ *	the same work request; then in finished
+ * @first: of those, if the last work request is signalled
  * @cqe: of the signalled one
- * @silent_cqe: of the others; completes only in error
+ * @silent_cqe: of those not signalled; completes only in error
  * @inv_cqe: of a LOCAL_INV behind a READ on iWARP
  * @job: they belong to
  * @nr_wr: credits that they hold
@@ -45,6 +47,7 @@ struct kxfer_sink {
 struct kxfer_chain {
 	struct kxfer_lane *lane;
 	struct kxfer_chain *next;
+	struct kxfer_chain *first;
 	struct ib_cqe cqe;
 	struct ib_cqe silent_cqe;
 	struct ib_cqe inv_cqe;
@@ -59,7 +62,9 @@ struct kxfer_chain {
  * struct kxfer_scratch - where work requests are built: ib_post_send() copies them
  * @first: of those not posted yet, or NULL
  * @last: of them
- * @nr: how many they are
+ * @chains: of those, the first behind the last signalled one, or NULL
+ * @last_chain: the last of them, undefined if there is none
+ * @nr: how many work requests they are
  * @used: entries of @wr and @sge that they use
  * @wr: READs and WRITEs
  * @sge: their memory
@@ -69,6 +74,8 @@ struct kxfer_chain {
 struct kxfer_scratch {
 	const struct ib_send_wr *first;
 	struct ib_send_wr *last;
+	struct kxfer_chain *chains;
+	struct kxfer_chain *last_chain;
 	u32 nr;
 	u32 used;
 	struct ib_rdma_wr wr[KXFER_CHAIN_WRS];

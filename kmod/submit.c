@@ -174,7 +174,7 @@ int kxfer_job_check(const struct kxfer_job *user)
 	case KXFER_OP_NOTIFY:
 		return user->flags ? -EINVAL : check_unused(user);
 	default:
-		if (user->flags && user->op != KXFER_OP_WRITE)
+		if (user->flags & KXFER_JOB_F_LOCAL_ONLY && user->op != KXFER_OP_WRITE)
 			return -EINVAL;
 		return user->length && !user->cookie ? 0 : -EINVAL;
 	}

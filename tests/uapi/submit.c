@@ -154,6 +154,23 @@ TEST_F(submit, takes_local_only_for_writes)
 	test_err_submit(EINVAL, self->fd, &self->job, 1);
 }
 
+TEST_F(submit, takes_batch_for_transfers)
+{
+	self->job.flags = KXFER_JOB_F_BATCH;
+	test_cmd_submit(1, self->fd, &self->job, 1);
+	self->job.op = KXFER_OP_READ;
+	test_cmd_submit(1, self->fd, &self->job, 1);
+	self->job.flags |= KXFER_JOB_F_LOCAL_ONLY;
+	test_err_submit(EINVAL, self->fd, &self->job, 1);
+	self->job.flags = KXFER_JOB_F_ALL + 1;
+	test_err_submit(EOPNOTSUPP, self->fd, &self->job, 1);
+	self->job = (struct kxfer_job) { .op = KXFER_OP_NOP, .flags = KXFER_JOB_F_BATCH };
+	test_err_submit(EINVAL, self->fd, &self->job, 1);
+	self->job = (struct kxfer_job) { .op = KXFER_OP_NOTIFY, .flags = KXFER_JOB_F_BATCH,
+					 .target = self->pair.target, .cookie = 1 };
+	test_err_submit(EINVAL, self->fd, &self->job, 1);
+}
+
 /* ---- the call ---- */
 
 TEST_F(submit, needs_a_number_of_jobs_in_range)

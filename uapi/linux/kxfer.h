@@ -827,7 +827,12 @@ enum kxfer_op {
 
 /* WRITE on iWARP: success means only that TCP has the data. */
 #define KXFER_JOB_F_LOCAL_ONLY	(1U << 0)
-#define KXFER_JOB_F_ALL		KXFER_JOB_F_LOCAL_ONLY
+/*
+ * READ and WRITE: it may complete together with a later job that is posted with it, of
+ * this call or another. One work request is signalled for all of them, which costs less.
+ */
+#define KXFER_JOB_F_BATCH	(1U << 1)
+#define KXFER_JOB_F_ALL		(KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_BATCH)
 
 /**
  * struct kxfer_job - one transfer

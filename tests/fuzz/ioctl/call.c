@@ -524,6 +524,8 @@ static void draw_transfer(struct doing *doing, struct kxfer_job *job, uint32_t r
 	job->target_offset = draw_offset(doing, remote, job->length);
 	if (job->op == KXFER_OP_WRITE && one_in(doing, 4))
 		job->flags = KXFER_JOB_F_LOCAL_ONLY;
+	if (one_in(doing, 3))
+		job->flags |= KXFER_JOB_F_BATCH;
 }
 
 static void draw_job(struct doing *doing, struct kxfer_job *job, uint32_t region)

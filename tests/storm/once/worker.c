@@ -123,6 +123,8 @@ static struct kxfer_job draw_job(struct worker *worker)
 	job.region_offset = slot->here;
 	job.target_offset = bytes_there(worker, slot);
 	job.length = slot->length;
+	if (below(worker, 2))
+		job.flags = KXFER_JOB_F_BATCH;
 	bytes_prepare(worker, slot);
 	return job;
 }

@@ -344,8 +344,9 @@ static bool post_operations(struct kxfer_run *run, u32 nr)
 		last = &run->wr[run->slots[run->slot + 1] - 1].wr;
 		nr_wr += run->slots[run->slot + 1] - run->slots[run->slot];
 		run->posted++;
-		last->send_flags = run->posted % run->signal == 0 ||
-				   run->posted == run->end ? IB_SEND_SIGNALED : 0;
+		last->send_flags &= ~IB_SEND_SIGNALED;
+		if (run->posted % run->signal == 0 || run->posted == run->end)
+			last->send_flags |= IB_SEND_SIGNALED;
 		if (++run->slot == run->cmd->depth)
 			run->slot = 0;
 	}
@@ -659,6 +660,17 @@ static void build_wr(struct kxfer_run *run, struct ib_rdma_wr *wr, struct ib_sge
 	};
 }
 
+/* Build the work request of @desc, number @nr of all, in a slot. */
+static void add_wr(struct kxfer_run *run, u32 slot, u32 nr, struct ib_sge *sge)
+{
+	const struct kxfer_bench *cmd = run->cmd;
+
+	build_wr(run, &run->wr[nr], sge, local_key(run, slot));
+	if (cmd->op == KXFER_OP_WRITE && run->desc.length == cmd->length)
+		kxfer_chain_inline(run->lane, &run->wr[nr].wr, run->region->memory,
+				   cmd->region_offset + slot * cmd->stride, cmd->length);
+}
+
 /* Build all work requests if there is memory for them; else count them. */
 static int walk(struct kxfer_run *run, u32 *nr_sge)
 {
@@ -678,8 +690,7 @@ static int walk(struct kxfer_run *run, u32 *nr_sge)
 			if (nr == run->lane->credits.max)
 				return -EINVAL;
 			if (run->wr)
-				build_wr(run, &run->wr[nr], &run->sge[*nr_sge],
-					 local_key(run, slot));
+				add_wr(run, slot, nr, &run->sge[*nr_sge]);
 			*nr_sge += run->desc.nr_sge;
 			nr++;
 		}

@@ -33,6 +33,7 @@
  *
  * Lock order: as in job.c.
  */
+#include <linux/mm.h>
 #include <linux/scatterlist.h>
 #include <linux/timekeeping.h>
 
@@ -42,6 +43,7 @@
 #include "job.h"
 #include "lane.h"
 #include "link.h"
+#include "memory.h"
 #include "region.h"
 #include "stats.h"
 #include "target.h"
@@ -68,6 +70,47 @@ static void fill_wr(struct kxfer_lane *lane, struct kxfer_chain *chain, u32 i,
 		.remote_addr = desc->remote_addr,
 		.rkey = desc->rkey,
 	};
+}
+
+/**
+ * kxfer_chain_inline() - give a short WRITE its payload as it is posted
+ * @lane: it will be posted on; what is too long for that is left as it is
+ * @wr: by local_dma_lkey, of all that the device reads
+ * @memory: that it is to read
+ * @offset: of the first byte in @memory
+ * @length: bytes
+ *
+ * The device, or its driver, copies it from the CPU's addresses and fetches nothing
+ * then. Any context.
+ */
+void kxfer_chain_inline(const struct kxfer_lane *lane, struct ib_send_wr *wr,
+			const struct kxfer_memory *memory, u64 offset, u64 length)
+{
+	u64 at = memory->offset + offset, first, second = 0;
+	struct page **page = &memory->pages[at / PAGE_SIZE];
+	struct ib_sge *sge = wr->sg_list;
+	u32 here;
+
+	if (length > lane->max_inline)
+		return;
+	here = min_t(u64, length, PAGE_SIZE - offset_in_page(at));
+	first = (uintptr_t)page_address(page[0]) + offset_in_page(at);
+	if (here < length) {
+		second = (uintptr_t)page_address(page[1]);
+		if (first + here == second)
+			here = length;
+		else if (wr->num_sge < 2)
+			return;
+	}
+	sge[0].addr = first;
+	sge[0].length = here;
+	wr->num_sge = 1;
+	if (here < length) {
+		sge[1].addr = second;
+		sge[1].length = length - here;
+		wr->num_sge = 2;
+	}
+	wr->send_flags |= IB_SEND_INLINE;
 }
 
 /* Behind what waits in the scratch. */
@@ -195,6 +238,9 @@ static bool add_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
 		add_wr(lane, chain, opcode);
 		n++;
 	}
+	if (opcode == IB_WR_RDMA_WRITE && n == 1)
+		kxfer_chain_inline(lane, scratch->last, job->region->memory, chain->offset,
+				   bytes);
 	fence = fence && !kxfer_plan_left(&job->plan);
 	if (fence)
 		add_fence(lane, chain);

@@ -12,6 +12,7 @@
 struct kxfer_active_job;
 struct kxfer_cq;
 struct kxfer_lane;
+struct kxfer_memory;
 
 #define KXFER_CHAIN_WRS		32	/* READs and WRITEs of one ib_post_send() */
 
@@ -88,5 +89,7 @@ void kxfer_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane);
 bool kxfer_chain_add(struct kxfer_lane *lane, struct kxfer_active_job *job);
 void kxfer_chain_flush(struct kxfer_lane *lane);
 void kxfer_chain_settle(struct kxfer_cq *cq);
+void kxfer_chain_inline(const struct kxfer_lane *lane, struct ib_send_wr *wr,
+			const struct kxfer_memory *memory, u64 offset, u64 length);
 
 #endif /* KXFER_CHAIN_H */

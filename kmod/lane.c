@@ -159,8 +159,19 @@ static u32 job_wrs(const struct kxfer_lane *lane)
 		     KXFER_LANE_NUDGE_WRS - KXFER_LANE_FENCE_WRS);
 }
 
+/* A device gives more than it was asked for, or refuses. */
+static int try_qp(struct kxfer_lane *lane, struct ib_qp_init_attr *attr, u32 max_inline)
+{
+	attr->cap.max_inline_data = max_inline;
+	return kxfer_fault_error(LANE_QP) ?:
+	       rdma_create_qp(lane->cm_id, lane->link->pd, attr);
+}
+
 static int create_qp(struct kxfer_lane *lane, u32 send_wr, u32 recv_wr)
 {
+	/* It is the CPU that copies, and by the kernel's addresses. */
+	u32 max_inline = kxfer_lane_is_control(lane) || IS_ENABLED(CONFIG_HIGHMEM) ?
+			 0 : KXFER_LANE_INLINE;
 	struct kxfer_device *dev = lane->link->dev;
 	struct ib_qp_init_attr attr = {
 		.event_handler = qp_event,
@@ -178,11 +189,15 @@ static int create_qp(struct kxfer_lane *lane, u32 send_wr, u32 recv_wr)
 	};
 	int ret;
 
-	ret = kxfer_fault_error(LANE_QP) ?:
-	      rdma_create_qp(lane->cm_id, lane->link->pd, &attr);
-	if (!ret)
-		lane->qp = lane->cm_id->qp;
-	return ret;
+	ret = try_qp(lane, &attr, max_inline);
+	if (ret == -EINVAL && max_inline)
+		ret = try_qp(lane, &attr, 0);
+	if (ret)
+		return ret;
+	lane->qp = lane->cm_id->qp;
+	if (max_inline)
+		lane->max_inline = min_t(u32, attr.cap.max_inline_data, PAGE_SIZE);
+	return 0;
 }
 
 /* Lanes of a link side by side, those of the next one shifted by one. */

@@ -27,6 +27,7 @@ struct kxfer_sink;
 #define KXFER_LANE_FENCE_WRS	1	/* of a data lane for kxfer_lane_fence() */
 #define KXFER_LANE_NUDGE_WRS	1	/* of any lane for kxfer_lane_nudge() */
 #define KXFER_LANE_SINKS	16	/* READ sinks of an iWARP lane */
+#define KXFER_LANE_INLINE	64	/* bytes a work request is to carry, if the device can */
 #define KXFER_FENCE_BYTES	8	/* what a fence READ reads */
 #define KXFER_STUCK_MS		30000	/* jobs posted, none completes: the peer holds them up */
 #define KXFER_NOTIFY_MS		8000	/* NOTIFY has arrived and is not answered: likewise */
@@ -39,6 +40,7 @@ struct kxfer_sink;
  * @index: 0: the control QP; data lanes from 1
  * @cm_id: its connection
  * @qp: kept beside @cm_id, which is destroyed first
+ * @max_inline: bytes that a WRITE may carry in its work request; 0: the device cannot
  * @cq: its completions, of sends and receives
  * @cm_done: the step of rdma_cm that is waited for has ended
  * @cm_error: how: 0 or -errno
@@ -93,6 +95,7 @@ struct kxfer_lane {
 	u32 index;
 	struct rdma_cm_id *cm_id;
 	struct ib_qp *qp;
+	u32 max_inline;
 	struct kxfer_cq cq;
 	struct completion cm_done;
 	int cm_error;

@@ -43,6 +43,15 @@ test_a_result_says_where_and_how_it_was_measured() {
 	expect_json '.remote_registration | test("READ and WRITE")' true
 }
 
+test_a_batch_has_one_completion_where_that_is_wanted() {
+	expect 0 kxfer --json compare $quick --size 64,4096 --signal batch
+	expect_json '"\(.signal_every) \(.batch)"' "4 4"
+	expect_json '[.cells[].engines[].verified] | all' true
+	expect_json '[.cells[].engines[].deep.operations >= 16] | all' true
+	expect 0 kxfer --json compare $quick --op write --size 64 --depth 4 --batch 4 --signal batch
+	expect_json '"\(.signal_every) \(.batch)"' "2 2"
+}
+
 test_system_calls_are_counted_on_both_sides() {
 	[ -d /sys/kernel/tracing/events/raw_syscalls ] || skip "this kernel cannot count system calls"
 	expect 0 kxfer --json compare $quick --op write --size 64

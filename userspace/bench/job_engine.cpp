@@ -53,6 +53,7 @@ tl::expected<unsigned, Error> JobEngine::submit(std::span<const Transfer> transf
                             : Job::write(path_.region(), at, path_.target(), at, transfer.length, at));
         if (path_.iwarp() && transfer.operation == Operation::write)
             jobs_.back().flags = KXFER_JOB_F_LOCAL_ONLY;
+        if (path_.options().signal_batch) jobs_.back().flags |= KXFER_JOB_F_BATCH;
     }
     args.jobs = reinterpret_cast<uintptr_t>(jobs_.data());
     args.nr_jobs = static_cast<uint32_t>(jobs_.size());

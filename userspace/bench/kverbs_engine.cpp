@@ -27,7 +27,7 @@ kxfer_bench bench_of(const Workload& workload, Mode mode, const Limits& limits) 
     bench.op = workload.operation == Operation::read ? KXFER_OP_READ : KXFER_OP_WRITE;
     bench.depth = single ? 1 : workload.depth;
     bench.list = single ? 1 : workload.batch;
-    bench.signal = 1;
+    bench.signal = workload.signal_batch ? bench.list : 1;
     bench.length = workload.size;
     bench.stride = workload.stride();
     bench.count = static_cast<uint32_t>(std::clamp<uint64_t>(limits.count, bench.depth, UINT32_MAX));

@@ -49,6 +49,7 @@ struct CompareOptions {
     std::string context = "polled";
     std::string poll = "adaptive";
     std::string export_name = "compare";
+    std::string signal = "each";
     bool ring = false;
     unsigned depth = 0; // 0: as deep as sensible
     unsigned batch = 0; // 0: a quarter of the depth, at most default_batch
@@ -60,6 +61,7 @@ struct CompareOptions {
         return std::find(engines.begin(), engines.end(), engine) != engines.end();
     }
     bool wants_module() const { return wants("job") || wants("kverbs"); }
+    bool signal_batch() const { return signal == "batch"; }
     bool writes() const {
         return std::find(operations.begin(), operations.end(), "write") != operations.end();
     }
@@ -85,6 +87,9 @@ void set_batch(const CompareOptions& options, bench::Workload& workload) {
     workload.batch =
         std::min(options.batch ? options.batch : std::max(workload.depth / 4, 1U), workload.depth);
     if (!options.batch) workload.batch = std::min(workload.batch, default_batch);
+    workload.signal_batch = options.signal_batch();
+    // While one batch is posted another completes: there have to be two.
+    if (workload.signal_batch) workload.batch = std::min(workload.batch, (workload.depth + 1) / 2);
 }
 
 std::vector<bench::Workload> workloads_of(const CompareOptions& options) {
@@ -182,6 +187,7 @@ bench::PathOptions path_options(const CompareOptions& options, const Bench& benc
     path.context = contexts.at(options.context);
     path.wait_flags = waits.at(options.poll);
     path.ring = options.ring;
+    path.signal_batch = options.signal_batch();
     path.timeout = options.common.timeout();
     path.export_name = options.peer_given ? options.export_name : fmt::format("compare-{}", getpid());
     path.writable = options.writes() || !options.peer_given;
@@ -205,6 +211,7 @@ tl::expected<std::unique_ptr<bench::Engine>, Failure> connect_verbs(const Compar
     how.peer = bench::socket_address(bench.place.responder);
     how.depth = depth;
     how.batch = batch;
+    how.signal_batch = options.signal_batch();
     how.remote_bytes = remote_bytes;
     how.writable = options.writes() || !options.peer_given;
     how.timeout = options.common.timeout();
@@ -418,6 +425,11 @@ void add_measuring(CLI::App& command, CompareOptions& options) {
                     "at most 32)")
         ->type_name("N")
         ->check(CLI::Range(1, 256));
+    command
+        .add_option("--signal", options.signal,
+                    "completions of the deep runs: one for each operation (default) "
+                    "or one for each batch")
+        ->check(CLI::IsMember({"each", "batch"}));
     command.add_option("--rounds", options.rounds, "rounds of A B C C B A (default 5)")
         ->type_name("N")
         ->check(CLI::Range(2, 1000));

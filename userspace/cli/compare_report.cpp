@@ -245,7 +245,7 @@ void add_parameters(Record& record, const CompareReport& report) {
         .add("write_success", parameters.write_success, Show::everywhere, "a WRITE is done when")
         .add("signal_every", parameters.signal_every, Show::json_only)
         .add("batch", report.cells.empty() ? 0U : report.cells.front().workload.batch, Show::everywhere,
-             "batch, signalled each");
+             parameters.signal_every > 1 ? "batch, signalled once" : "batch, signalled each");
     for (const auto& engine :
          report.cells.empty() ? std::vector<bench::EngineResult>{} : report.cells.front().engines)
         record.add("waiting_" + engine.engine,

@@ -120,7 +120,7 @@ Error Engine::refusal(const rdma_cm_event& event) const {
                  "start a responder there: kxfer serve SOURCE --verbs");
 }
 
-bench::Parameters Engine::parameters(const bench::Workload&) const {
+bench::Parameters Engine::parameters(const bench::Workload& workload) const {
     bench::Parameters parameters;
 
     parameters.local_bytes = memory_.length();
@@ -128,7 +128,7 @@ bench::Parameters Engine::parameters(const bench::Workload&) const {
     parameters.remote_bytes = remote_.length;
     parameters.remote_registration = options_.writable ? bench::standing_writable : bench::standing_readable;
     parameters.max_depth = options_.depth;
-    parameters.signal_every = 1;
+    parameters.signal_every = workload.signal_every();
     parameters.write_success = pair_.iwarp ? bench::write_handed_to_tcp : bench::write_acknowledged;
     parameters.device = ibv_get_device_name(pair_.id->verbs->device);
     return parameters;
@@ -149,12 +149,15 @@ tl::expected<void, Error> Engine::post(std::span<const bench::Transfer> transfer
 
         sges_[i] = {reinterpret_cast<uintptr_t>(memory_.data()) + transfer.offset,
                     static_cast<uint32_t>(transfer.length), pair_.mr->lkey};
-        request.wr_id = transfer.offset;
-        request.next = i + 1 < transfers.size() ? &requests_[i + 1] : nullptr;
+        const bool last = i + 1 == transfers.size();
+
+        // How many are done when it completes.
+        request.wr_id = options_.signal_batch ? transfers.size() : 1;
+        request.next = last ? nullptr : &requests_[i + 1];
         request.sg_list = &sges_[i];
         request.num_sge = 1;
         request.opcode = transfer.operation == bench::Operation::read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
-        request.send_flags = IBV_SEND_SIGNALED;
+        request.send_flags = last || !options_.signal_batch ? IBV_SEND_SIGNALED : 0;
         request.wr.rdma.remote_addr = remote_.address + transfer.offset;
         request.wr.rdma.rkey = remote_.rkey;
     }
@@ -178,7 +181,7 @@ tl::expected<unsigned, Error> Engine::poll(unsigned wait) {
         if (count < 0) return tl::unexpected(Error("cannot poll the CQ", peer_, last_error()));
         if (auto fine = check({completions.data(), static_cast<size_t>(count)}); !fine)
             return tl::unexpected(fine.error());
-        reaped += count;
+        for (int i = 0; i < count; i++) reaped += static_cast<unsigned>(completions[i].wr_id);
         empty = count ? 0 : empty + 1;
         if (empty < empty_polls_between_clocks) continue;
         empty = 0;

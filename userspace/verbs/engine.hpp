@@ -26,6 +26,7 @@ struct EngineOptions {
     sockaddr_storage local{}; // or family 0
     unsigned depth = 1;
     unsigned batch = 1;
+    bool signal_batch = false; // only the last of a batch is signalled
     uint64_t remote_bytes = 0; // memory to ask for; 0: as much as the local
     bool writable = true;      // ask for memory that may be written
     std::chrono::milliseconds timeout{10000};

@@ -2,12 +2,12 @@
 /*
  * What a job by io_uring costs, beside io_uring's own NOP and beside SUBMIT.
  *
- * usage: uring [SECONDS]      prints one JSON object
+ * usage: uring [SECONDS]      prints lines WAY OPERATION SIZE DEPTH LIST NANOSECONDS
  *
  * DEPTH operations a call of io_uring_enter(), or of SUBMIT, which waits for all of
- * them; nothing else is in flight. Each figure is nanoseconds an operation, the median
- * of ROUNDS runs. Under tests/vm/run --deterministic guest time counts instructions.
- * Needs the right to listen.
+ * them; nothing else is in flight. Each figure is of an operation, the median of ROUNDS
+ * runs. Under tests/vm/run --deterministic guest time counts instructions. Needs the
+ * right to listen.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,14 +139,27 @@ static double measure(struct io_uring *ring, void (*once)(struct io_uring *ring)
 	return rounds[ROUNDS / 2];
 }
 
-static void transfer(uint32_t op)
+static void tell(const char *way, const char *operation, uint32_t bytes, double ns)
 {
-	job = (struct kxfer_job) {
-		.op = op,
-		.region = pair.client_region,
-		.target = pair.target,
-		.length = BYTES,
-	};
+	printf("%s %s %u %d %d %.1f\n", way, operation, bytes, DEPTH, DEPTH, ns);
+}
+
+/* The same job by each way. */
+static void compare_ways(struct io_uring *ring, uint32_t op, const char *name, double seconds)
+{
+	uint32_t bytes = op == KXFER_OP_NOP ? 0 : BYTES;
+
+	job = (struct kxfer_job) { .op = op };
+	if (bytes) {
+		job.region = pair.client_region;
+		job.target = pair.target;
+		job.length = bytes;
+	}
+	fd = 0;
+	tell("uring_registered", name, bytes, measure(ring, by_command, seconds));
+	fd = pair.client;
+	tell("uring", name, bytes, measure(ring, by_command, seconds));
+	tell("submit", name, bytes, measure(NULL, by_submit, seconds));
 }
 
 int main(int argc, char **argv)
@@ -165,20 +178,10 @@ int main(int argc, char **argv)
 		ret = io_uring_register_files(&wide, &pair.client, 1);
 	if (ret)
 		die("io_uring", ret);
-	printf("{\"depth\":%d,\"bytes\":%d", DEPTH, BYTES);
-	printf(",\"io_uring_nop_ns\":%.1f", measure(&narrow, by_nop, seconds));
-	printf(",\"io_uring_nop_sqe128_ns\":%.1f", measure(&wide, by_nop, seconds));
-	job = (struct kxfer_job) { .op = KXFER_OP_NOP };
-	printf(",\"nop_registered_file_ns\":%.1f", measure(&wide, by_command, seconds));
-	fd = pair.client;
-	printf(",\"nop_ns\":%.1f", measure(&wide, by_command, seconds));
-	printf(",\"submit_nop_ns\":%.1f", measure(NULL, by_submit, seconds));
-	transfer(KXFER_OP_READ);
-	printf(",\"read_ns\":%.1f", measure(&wide, by_command, seconds));
-	printf(",\"submit_read_ns\":%.1f", measure(NULL, by_submit, seconds));
-	transfer(KXFER_OP_WRITE);
-	printf(",\"write_ns\":%.1f", measure(&wide, by_command, seconds));
-	printf(",\"submit_write_ns\":%.1f}\n", measure(NULL, by_submit, seconds));
+	tell("io_uring", "nop", 0, measure(&narrow, by_nop, seconds));
+	compare_ways(&wide, KXFER_OP_NOP, "nop", seconds);
+	compare_ways(&wide, KXFER_OP_READ, "read", seconds);
+	compare_ways(&wide, KXFER_OP_WRITE, "write", seconds);
 	kx_pair_close(&pair);
 	return 0;
 }

@@ -192,7 +192,7 @@ static void expect_data_with_event(struct __test_metadata *_metadata, struct rig
 	}
 }
 
-TEST_F(lanes, notify_comes_behind_long_writes)
+TEST_F_TIMEOUT(lanes, notify_comes_behind_long_writes, 120)
 {
 	int round;
 

@@ -256,6 +256,7 @@ static const struct file_operations kxfer_fops = {
 	.poll = kxfer_poll,
 	.mmap = kxfer_mmap,
 	.uring_cmd = KXFER_URING_CMD,
+	.uring_cmd_iopoll = KXFER_URING_CMD_IOPOLL,
 };
 
 static struct miscdevice kxfer_misc = {

@@ -103,6 +103,18 @@ static bool look(struct kxfer_session *session, u32 want, u64 now_ns, u32 ns)
 	return polled;
 }
 
+/**
+ * kxfer_reap_look() - handle what has completed where a session has jobs, once
+ * @session: its oldest job in flight says on which lane
+ *
+ * Any context that may be preempted. Where somebody else polls that CQ, or none may,
+ * there is nothing to do.
+ */
+void kxfer_reap_look(struct kxfer_session *session)
+{
+	look(session, U32_MAX, 0, 0);
+}
+
 static void look_a_while(struct kxfer_session *session, u32 want)
 {
 	u64 began_ns = ktime_get_ns();

@@ -29,7 +29,8 @@
  *     under job_lock. The CQE may be made at once and the session end: its end takes
  *     job_lock, behind that step;
  *  3. finish(), called by io_uring later, in the task or, if that has gone, in a
- *     kworker, knows only the command.
+ *     kworker, knows only the command. In a ring that polls (IORING_SETUP_IOPOLL) it is
+ *     not called: the step of 2 is the last that we do with the command.
  * It is called once, for only who takes a job off its lane completes it (job.c).
  *
  * The end of a ring or a process waits for all requests, with no way to ask for their
@@ -58,6 +59,7 @@
 #include "job.h"
 #include "lane.h"
 #include "link.h"
+#include "reap.h"
 #include "session.h"
 #include "stats.h"
 #include "submit.h"
@@ -98,9 +100,31 @@ void kxfer_uring_complete(struct io_uring_cmd *cmd,
 {
 	struct result *result = result_of(cmd);
 
+	/* Who polls sees it there: nobody is to be woken, and no lock taken. */
+	if (cmd_to_io_kiocb(cmd)->ctx->flags & IORING_SETUP_IOPOLL) {
+		kxfer_uring_done(cmd, completion->status, completion->completed_ns,
+				 IO_URING_F_UNLOCKED);
+		return;
+	}
 	result->completed_ns = completion->completed_ns;
 	result->status = completion->status;
 	kxfer_uring_in_task(cmd, finish);
+}
+
+/**
+ * kxfer_uring_cmd_iopoll() - a ring that polls wants completions
+ * @cmd: in flight, or completed just now
+ * @batch: not used
+ * @poll_flags: likewise
+ *
+ * Called with the ring's lock held, again and again; may sleep. Return: 0, for io_uring
+ * sees itself which commands are complete.
+ */
+int kxfer_uring_cmd_iopoll(struct io_uring_cmd *cmd, struct io_comp_batch *batch,
+			   unsigned int poll_flags)
+{
+	kxfer_reap_look(cmd->file->private_data);
+	return 0;
 }
 
 /**
@@ -241,7 +265,8 @@ static int do_nothing(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
 	kxfer_stat_inc(KXFER_STAT_JOBS_SUBMITTED);
 	kxfer_stat_inc(KXFER_STAT_JOBS_COMPLETED);
-	if (!(issue_flags & IO_URING_F_CQE32))
+	/* io_uring of 6.1 goes on to poll for a command that returned 0, which it has freed. */
+	if (!(issue_flags & (IO_URING_F_CQE32 | IO_URING_F_IOPOLL)))
 		return 0;
 	kxfer_uring_done(cmd, 0, ktime_get_ns(), issue_flags);
 	return -EIOCBQUEUED;

@@ -13,8 +13,13 @@ struct work_struct;
 #if IS_ENABLED(CONFIG_IO_URING)
 #define KXFER_URING_FEATURE	KXFER_FEATURE_URING
 #define KXFER_URING_CMD		kxfer_uring_cmd
+#define KXFER_URING_CMD_IOPOLL	kxfer_uring_cmd_iopoll
+
+struct io_comp_batch;
 
 int kxfer_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags);
+int kxfer_uring_cmd_iopoll(struct io_uring_cmd *cmd, struct io_comp_batch *batch,
+			   unsigned int poll_flags);
 void kxfer_uring_complete(struct io_uring_cmd *cmd,
 			  const struct kxfer_completion *completion);
 bool kxfer_uring_abandoned(struct io_uring_cmd *cmd);
@@ -22,6 +27,7 @@ void kxfer_uring_watch(struct work_struct *work);
 #else
 #define KXFER_URING_FEATURE	0
 #define KXFER_URING_CMD		NULL
+#define KXFER_URING_CMD_IOPOLL	NULL
 
 static inline void kxfer_uring_complete(struct io_uring_cmd *cmd,
 					const struct kxfer_completion *completion)

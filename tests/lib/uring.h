@@ -39,7 +39,10 @@ static inline struct io_uring_sqe *uring_job(struct io_uring *ring, int fd,
 	return sqe;
 }
 
-/* The next CQE, copied; with its big_cqe[0] if the ring has that. 0 or -errno. */
+/*
+ * The next CQE, copied; with its big_cqe[0] if the ring has that. 0 or -errno. A ring that
+ * polls comes back whenever others want the CPU.
+ */
 static inline int uring_wait(struct io_uring *ring, struct io_uring_cqe *copy, uint64_t *big,
 			     uint32_t ms)
 {
@@ -47,9 +50,13 @@ static inline int uring_wait(struct io_uring *ring, struct io_uring_cqe *copy, u
 		.tv_sec = ms / 1000,
 		.tv_nsec = ms % 1000 * 1000000L,
 	};
+	uint64_t end = kx_deadline_ns(ms);
 	struct io_uring_cqe *cqe;
-	int ret = io_uring_wait_cqe_timeout(ring, &cqe, &timeout);
+	int ret;
 
+	do
+		ret = io_uring_wait_cqe_timeout(ring, &cqe, &timeout);
+	while (ret && ring->flags & IORING_SETUP_IOPOLL && kx_now_ns() < end);
 	if (ret)
 		return ret;
 	memcpy(copy, cqe, sizeof(*copy));

@@ -195,6 +195,11 @@ TEST_F_TIMEOUT(uring, process_with_a_thread_that_polls_is_killed, 60)
 	kill_one(_metadata, self, IORING_SETUP_SQPOLL);
 }
 
+TEST_F_TIMEOUT(uring, process_that_polls_is_killed, 60)
+{
+	kill_one(_metadata, self, IORING_SETUP_IOPOLL);
+}
+
 static void *submit_in_thread(void *argument)
 {
 	return submit_held(argument) ? argument : NULL;

@@ -224,12 +224,25 @@ TEST_F(uring, refuses_registered_buffers)
 	EXPECT_EQ(-EOPNOTSUPP, uring_run(&self->ring));
 }
 
-TEST_F(uring, refuses_a_ring_that_polls)
+/* Nobody but who waits takes completions of a ring that polls. */
+TEST_F(uring, that_polls_says_what_a_job_of_each_kind_came_to)
 {
+	struct kxfer_job nop = { .op = KXFER_OP_NOP };
+	struct kxfer_job notify = {
+		.op = KXFER_OP_NOTIFY, .target = self->pair.target, .cookie = 9,
+	};
+	struct kxfer_job wrong = self->job;
+	struct kxfer_event event;
 	struct io_uring ring;
 
+	wrong.region = 77;
 	ASSERT_EQ(0, uring_open(&ring, IORING_SETUP_IOPOLL));
-	EXPECT_EQ(-EOPNOTSUPP, uring_one(&ring, self->fd, &self->job));
+	EXPECT_EQ(0, uring_one(&ring, self->fd, &self->job));
+	EXPECT_EQ(0, uring_one(&ring, self->fd, &nop));
+	EXPECT_EQ(-ENOENT, uring_one(&ring, self->fd, &wrong));
+	EXPECT_EQ(0, uring_one(&ring, self->fd, &notify));
+	EXPECT_EQ(1, kx_event_reap(self->pair.server, &event, 1, KX_TIMEOUT_MS));
+	EXPECT_EQ(0, uring_one(&ring, self->fd, &self->job));
 	io_uring_queue_exit(&ring);
 }
 
@@ -412,6 +425,13 @@ FIXTURE_VARIANT_ADD(kinds, deferred) {
 	.ring_flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
 };
 FIXTURE_VARIANT_ADD(kinds, sqpoll) { .ring_flags = IORING_SETUP_SQPOLL };
+FIXTURE_VARIANT_ADD(kinds, iopoll) { .ring_flags = IORING_SETUP_IOPOLL };
+FIXTURE_VARIANT_ADD(kinds, iopoll_wide_cqes) {
+	.ring_flags = IORING_SETUP_IOPOLL | IORING_SETUP_CQE32,
+};
+FIXTURE_VARIANT_ADD(kinds, iopoll_sqpoll) {
+	.ring_flags = IORING_SETUP_IOPOLL | IORING_SETUP_SQPOLL,
+};
 FIXTURE_VARIANT_ADD(kinds, wide_cqes) { .ring_flags = IORING_SETUP_CQE32 };
 FIXTURE_VARIANT_ADD(kinds, registered_file) { .fixed = true };
 FIXTURE_VARIANT_ADD(kinds, asynchronous) { .sqe_flags = IOSQE_ASYNC };

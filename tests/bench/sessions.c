@@ -3,19 +3,26 @@
  * Many sessions on one link, by the wall clock: what they do together, and what one
  * does to another. Each process has a session of its own.
  *
- *	open			PEER_OPEN that makes a link, one after the other
- *	rate N DEPTH [MS]	READs of 64 bytes of N processes together
- *	beside [MS]		READs of 64 bytes alone, then beside a session that
- *				keeps WRITEs of 1 MiB queued; and those alone
+ *	open				PEER_OPEN that makes a link, one after the other
+ *	rate N M DEPTH ROUNDS MS	READs of 64 bytes of N processes, and of M
+ *	beside ROUNDS MS		READs of 64 bytes alone, then beside a session that
+ *					keeps WRITEs of 1 MiB queued; and those alone
+ *
+ * A round is A B B A or A B C C B A, blocks of MS milliseconds. `rate` and `beside`
+ * print lines "FIGURE ROUND VALUE", one for each block.
  *
  * For a guest with two CPUs on a host that has nothing else to do.
  */
+#include <linux/futex.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,16 +30,19 @@
 
 #define LENGTH		(4u * 1024 * 1024)
 #define PIECE		(1024u * 1024)
+#define SMALL		64u
 #define NR_BULK		4096
 #define MAX_DEPTH	256
 #define MAX_WORKERS	256
+#define MAX_LANES	64
 #define MAX_SAMPLES	200000
 #define NR_OPENS	20
+#define START_MS	120000	/* for all workers, on a slow machine */
 
 /* What workers and their parent tell each other. */
 struct shared {
 	uint32_t ready;
-	bool go;
+	uint32_t go;
 	bool stop;
 	uint64_t nr[MAX_WORKERS];
 };
@@ -46,6 +56,13 @@ static void die(const char *what, int error)
 	exit(1);
 }
 
+/* Pinned pages would be copied for each child. */
+static void keep_from_children(const struct buffer *buffer)
+{
+	if (madvise(buffer->mapping, buffer->mapped, MADV_DONTFORK))
+		die("MADV_DONTFORK", -errno);
+}
+
 static struct rig client(uint64_t length)
 {
 	struct rig rig = server;
@@ -56,6 +73,7 @@ static struct rig client(uint64_t length)
 	ret = rig_open_client(&rig);
 	if (ret)
 		die("open", ret);
+	keep_from_children(&rig.here);
 	return rig;
 }
 
@@ -83,22 +101,28 @@ static uint32_t submit(const struct rig *rig, const struct kxfer_job *jobs, uint
 	return cmd.reaped;
 }
 
+static long futex(uint32_t *word, int op, uint32_t value)
+{
+	return syscall(SYS_futex, word, op, value, NULL, NULL, 0);
+}
+
+/* Asleep, so that those who come later have the CPUs. */
 static void wait_for_go(void)
 {
 	__atomic_add_fetch(&shared->ready, 1, __ATOMIC_SEQ_CST);
 	while (!__atomic_load_n(&shared->go, __ATOMIC_SEQ_CST))
-		usleep(1000);
+		futex(&shared->go, FUTEX_WAIT, 0);
 }
 
 static void read_on(uint32_t number, uint32_t depth)
 {
 	struct kxfer_completion done[MAX_DEPTH];
-	struct rig rig = client(PIECE);
+	struct rig rig = client(MAX_DEPTH * SMALL);
 	struct kxfer_job jobs[MAX_DEPTH];
 	uint32_t left = depth, i;
 
 	for (i = 0; i < depth; i++)
-		jobs[i] = rig_job(&rig, KXFER_OP_READ, i * 64, i * 64, 64);
+		jobs[i] = rig_job(&rig, KXFER_OP_READ, i * SMALL, i * SMALL, SMALL);
 	wait_for_go();
 	while (!__atomic_load_n(&shared->stop, __ATOMIC_SEQ_CST)) {
 		left = submit(&rig, jobs, left, done, depth);
@@ -137,8 +161,11 @@ static pid_t start(uint32_t number, uint32_t depth)
 {
 	pid_t pid = fork();
 
+	if (pid < 0)
+		die("fork", -errno);
 	if (pid)
 		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	close(server.server);
 	if (depth)
 		read_on(number, depth);
@@ -157,26 +184,80 @@ static uint64_t count(uint32_t nr)
 	return sum;
 }
 
-static void go(uint32_t nr)
+static uint32_t nr_ready(void)
 {
-	while (__atomic_load_n(&shared->ready, __ATOMIC_SEQ_CST) < nr)
-		usleep(1000);
-	__atomic_store_n(&shared->go, true, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&shared->ready, __ATOMIC_SEQ_CST);
+}
+
+/* Until they have opened all they need. A worker that ends has said why. */
+static void wait_for_workers(uint32_t nr)
+{
+	if (!kx_wait_until(nr_ready() == nr || waitpid(-1, NULL, WNOHANG) > 0, START_MS) ||
+	    nr_ready() != nr)
+		die("workers", -ECHILD);
+}
+
+static void go(void)
+{
+	__atomic_store_n(&shared->go, 1, __ATOMIC_SEQ_CST);
+	futex(&shared->go, FUTEX_WAKE, MAX_WORKERS);
 }
 
 static void end(const pid_t *pids, uint32_t nr)
 {
+	int status;
 	uint32_t i;
 
 	__atomic_store_n(&shared->stop, true, __ATOMIC_SEQ_CST);
-	for (i = 0; i < nr; i++) {
-		usleep(1000);
-		waitpid(pids[i], NULL, 0);
-	}
+	for (i = 0; i < nr; i++)
+		if (waitpid(pids[i], &status, 0) != pids[i] || status)
+			die("worker", -ECHILD);
 }
 
-static void rate(uint32_t nr, uint32_t depth, uint32_t ms)
+/* Of the data lanes that this node has initiated, which alone post. */
+static uint32_t take_lanes(struct kxfer_info_lane *lanes)
 {
+	uint64_t cursor = 0;
+	int nr = kx_info(server.server, KXFER_INFO_LANES, lanes, sizeof(*lanes), MAX_LANES,
+			 &cursor);
+
+	if (nr < 0)
+		die("INFO", nr);
+	return nr;
+}
+
+static uint32_t nr_lanes_used(const struct kxfer_info_lane *before)
+{
+	struct kxfer_info_lane after[MAX_LANES];
+	uint32_t nr = take_lanes(after), used = 0, i;
+
+	for (i = 0; i < nr; i++)
+		used += after[i].index && after[i].nr_wr != before[i].nr_wr;
+	return used;
+}
+
+/* As the RDMA core counts them. */
+static uint32_t nr_qps(void)
+{
+	uint32_t nr = 0, n;
+	char line[256];
+	char *at;
+	FILE *rdma = popen("rdma resource show", "re");
+
+	while (rdma && fgets(line, sizeof(line), rdma)) {
+		at = strstr(line, " qp ");
+		if (at && sscanf(at, " qp %u", &n) == 1)
+			nr += n;
+	}
+	if (!rdma || pclose(rdma) || !nr)
+		die("rdma resource show", -EIO);
+	return nr;
+}
+
+/* The same number of sessions each time, so they have consecutive ids: see flow.c. */
+static void rate_block(uint32_t round, uint32_t nr, uint32_t depth, uint32_t ms)
+{
+	struct kxfer_info_lane lanes[MAX_LANES] = {};
 	uint64_t before, after, began, ended;
 	pid_t pids[MAX_WORKERS];
 	uint32_t i;
@@ -184,17 +265,38 @@ static void rate(uint32_t nr, uint32_t depth, uint32_t ms)
 	memset(shared, 0, sizeof(*shared));
 	for (i = 0; i < nr; i++)
 		pids[i] = start(i, depth);
-	go(nr);
+	wait_for_workers(nr);
+	printf("qps.%u %u %u\n", nr, round, nr_qps());
+	go();
 	kx_sleep_ms(ms / 5);
+	take_lanes(lanes);
 	before = count(nr);
 	began = kx_now_ns();
 	kx_sleep_ms(ms);
 	after = count(nr);
 	ended = kx_now_ns();
-	printf("%3u sessions, %3u deep: %9.0f READs/s, %llu lanes\n", nr, depth,
-	       (after - before) * 1e9 / (ended - began),
-	       (unsigned long long)kx_counter(server.server, "live_lanes"));
+	printf("rate.%u %u %.1f\n", nr, round, (after - before) * 1e9 / (ended - began));
+	printf("lanes.%u %u %u\n", nr, round, nr_lanes_used(lanes));
 	end(pids, nr);
+}
+
+static void rate(uint32_t a, uint32_t b, uint32_t depth, uint32_t rounds, uint32_t ms)
+{
+	/* Keeps the link when a block has ended. */
+	struct rig keep = client(PIECE);
+	struct sched_param first = { .sched_priority = 1 };
+	uint32_t i;
+
+	/* To look at the clock in time; workers do not inherit it. */
+	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first))
+		die("SCHED_FIFO", -errno);
+	for (i = 0; i < rounds; i++) {
+		rate_block(i, a, depth, ms);
+		rate_block(i, b, depth, ms);
+		rate_block(i, b, depth, ms);
+		rate_block(i, a, depth, ms);
+	}
+	close(keep.client);
 }
 
 static int by_size(const void *a, const void *b)
@@ -204,47 +306,65 @@ static int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void sample(const char *what, uint32_t ms)
+/* As the caller sees it: from the call to its return. */
+static void sample(const struct rig *rig, const char *what, uint32_t round, uint32_t ms)
 {
 	static uint64_t took[MAX_SAMPLES];
+	struct kxfer_job job = rig_job(rig, KXFER_OP_READ, 0, 0, SMALL);
+	uint64_t stop = kx_deadline_ns(ms), began;
 	struct kxfer_completion done;
-	struct rig rig = client(PIECE);
-	struct kxfer_job job = rig_job(&rig, KXFER_OP_READ, 0, 0, 64);
-	uint64_t stop = kx_deadline_ns(ms);
 	uint32_t nr = 0;
 
-	while (nr < MAX_SAMPLES && kx_now_ns() < stop) {
-		submit(&rig, &job, 1, &done, 1);
-		took[nr++] = done.completed_ns - done.submitted_ns;
-	}
+	do {
+		began = kx_now_ns();
+		submit(rig, &job, 1, &done, 1);
+		took[nr++] = kx_now_ns() - began;
+	} while (nr < MAX_SAMPLES && kx_now_ns() < stop);
 	qsort(took, nr, sizeof(*took), by_size);
-	printf("READ 64 B %-12s p50 %8.1f us  p99 %8.1f us  (%u)\n", what,
-	       took[nr / 2] / 1e3, took[nr * 99ull / 100] / 1e3, nr);
-	close(rig.client);
+	printf("p50.%s %u %llu\n", what, round, (unsigned long long)took[nr / 2]);
+	printf("p99.%s %u %llu\n", what, round, (unsigned long long)took[nr * 99ull / 100]);
+	printf("samples.%s %u %u\n", what, round, nr);
 }
 
-static void beside(uint32_t ms)
+/* @small: who reads meanwhile, or NULL */
+static void bulk_block(const struct rig *small, uint32_t round, uint32_t ms)
 {
-	uint64_t before, began;
-	double alone;
+	uint64_t before = count(1), began = kx_now_ns();
+	const char *what = small ? "beside" : "alone";
+
+	if (small)
+		sample(small, what, round, ms);
+	else
+		kx_sleep_ms(ms);
+	printf("bulk.%s %u %.3f\n", what, round, (count(1) - before) * 1e9 / (kx_now_ns() - began));
+}
+
+static void beside_round(const struct rig *small, uint32_t round, uint32_t ms)
+{
 	pid_t pid;
 
-	sample("alone", ms);
+	sample(small, "alone", round, ms);
 	memset(shared, 0, sizeof(*shared));
 	pid = start(0, 0);
-	go(1);
+	wait_for_workers(1);
+	go();
 	kx_sleep_ms(ms / 5);
-	before = count(1);
-	began = kx_now_ns();
-	kx_sleep_ms(ms);
-	alone = (count(1) - before) * 1e9 / (kx_now_ns() - began);
-	printf("WRITE 1 MiB alone  %8.1f a second, one takes %.1f us\n", alone, 1e6 / alone);
-	before = count(1);
-	began = kx_now_ns();
-	sample("beside bulk", ms);
-	printf("WRITE 1 MiB beside %8.1f a second\n",
-	       (count(1) - before) * 1e9 / (kx_now_ns() - began));
+	bulk_block(NULL, round, ms);
+	bulk_block(small, round, ms);
+	bulk_block(small, round, ms);
+	bulk_block(NULL, round, ms);
 	end(&pid, 1);
+	sample(small, "alone", round, ms);
+}
+
+static void beside(uint32_t rounds, uint32_t ms)
+{
+	struct rig small = client(PIECE);
+	uint32_t i;
+
+	for (i = 0; i < rounds; i++)
+		beside_round(&small, i, ms);
+	close(small.client);
 }
 
 static void open_links(void)
@@ -285,13 +405,14 @@ int main(int argc, char **argv)
 	ret = rig_open_server(&server, &options);
 	if (ret || shared == MAP_FAILED)
 		die("server", ret);
+	keep_from_children(&server.there);
 	if (!strcmp(what, "open"))
 		open_links();
-	else if (!strcmp(what, "rate") && argc > 3)
-		rate(atoi(argv[2]), atoi(argv[3]), argc > 4 ? atoi(argv[4]) : 3000);
-	else if (!strcmp(what, "beside"))
-		beside(argc > 2 ? atoi(argv[2]) : 5000);
+	else if (!strcmp(what, "rate") && argc == 7)
+		rate(atoi(argv[2]), atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), atoi(argv[6]));
+	else if (!strcmp(what, "beside") && argc == 4)
+		beside(atoi(argv[2]), atoi(argv[3]));
 	else
-		die("usage: open | rate N DEPTH [ms] | beside [ms]", -EINVAL);
+		die("usage: open | rate N M DEPTH ROUNDS MS | beside ROUNDS MS", -EINVAL);
 	return 0;
 }

@@ -131,7 +131,7 @@ lint: ## style and static checks
 	@scripts/lint
 
 ##@ Measure
-.PHONY: bench bench-compare
+.PHONY: bench bench-compare bench-wall
 bench: ## perftest, floor, jobs side by side, in instructions (KERNEL, PROVIDER)
 	@scripts/setup bench
 	@$(MAKE) kmod userspace KERNEL=$(KERNEL) $(if $(filter siw,$(PROVIDER)),siw)
@@ -140,6 +140,11 @@ bench: ## perftest, floor, jobs side by side, in instructions (KERNEL, PROVIDER)
 bench-compare: ## what changed in that since the revision BASE
 	@scripts/setup bench
 	@KERNEL=$(KERNEL) tests/bench/compare $(O) $(BASE)
+
+bench-wall: ## sessions side by side, by the clock, on two CPUs (KERNEL, PROVIDER)
+	@scripts/setup bench
+	@$(MAKE) kmod KERNEL=$(KERNEL) $(if $(filter siw,$(PROVIDER)),siw)
+	@KERNEL=$(KERNEL) tests/bench/wall
 
 ##@ Keep it tidy
 .PHONY: format docs clean distclean

@@ -29,11 +29,19 @@
 
 /*
  * Before 6.5 it has a fifth argument, an array for the VMAs. Given no array it
- * keeps mmap_lock from beginning to end, then as now.
+ * keeps mmap_lock from beginning to end, then as now. Before 6.3 what is present is
+ * pinned first, without its lookup page by page, even of a huge one; that needs no
+ * lock, and as its caller holds mmap_lock the VMA is the one that was looked at.
  */
 static inline long kxfer_pin_user_pages(unsigned long start, unsigned long nr_pages,
 					unsigned int gup_flags, struct page **pages)
 {
+#if KERNEL_VERSION(6, 3, 0) > LINUX_VERSION_CODE
+	int nr = pin_user_pages_fast_only(start, nr_pages, gup_flags, pages);
+
+	if (nr > 0)
+		return nr;
+#endif
 #if KERNEL_VERSION(6, 5, 0) > LINUX_VERSION_CODE
 	return pin_user_pages(start, nr_pages, gup_flags, pages, NULL);
 #else

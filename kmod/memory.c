@@ -65,7 +65,8 @@ static long pin_in_vma(unsigned long addr, unsigned long nr_pages, bool writable
 	struct vm_area_struct *vma;
 
 	vma = find_vma(current->mm, addr);
-	if (!vma || vma->vm_start > addr || needs_dirty_tracking(vma))
+	if (!vma || vma->vm_start > addr || vma->vm_flags & (VM_IO | VM_PFNMAP) ||
+	    needs_dirty_tracking(vma))
 		return -EFAULT;
 	if (writable)
 		flags |= FOLL_WRITE;

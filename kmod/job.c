@@ -49,7 +49,7 @@
  * Jobs that a session keeps for reuse: with it they fit into 8 KiB. None where KASAN
  * looks for use after free.
  */
-#define MAX_SPARE_JOBS	(IS_ENABLED(CONFIG_KASAN) ? 0 : 28)
+#define MAX_SPARE_JOBS	(IS_ENABLED(CONFIG_KASAN) ? 0 : 16)
 
 static struct kmem_cache *job_cache;
 

@@ -19,10 +19,10 @@ struct PathOptions {
     std::string device;      // or empty
     std::string export_name; // at least as long as the memory
     uint32_t context = KXFER_CONTEXT_POLLED;
-    uint32_t wait_flags = 0; // KXFER_WAIT_F_*
-    bool ring = false;       // of jobs: completions come into shared memory
+    uint32_t wait_flags = 0;   // KXFER_WAIT_F_*
+    bool ring = false;         // of jobs: completions come into shared memory
     bool signal_batch = false; // of jobs: those of a call may complete together
-    bool writable = true;    // ask for an export that may be written
+    bool writable = true;      // ask for an export that may be written
     std::chrono::milliseconds timeout{10000};
 };
 

@@ -12,7 +12,9 @@
  *	region	a region, all of them of one page of the process
  *	peer	a peer on a link that all share
  *	target	a target; the exporter's side, on the same node, is in it
- *	jobs	what 32 READs in flight leave behind
+ *	jobs.1	what a READ leaves behind
+ *	jobs.16	and 16 at once
+ *	jobs.32	and 32
  *	export	an export of the region
  */
 #include <fcntl.h>
@@ -26,7 +28,7 @@
 
 #define MAX_SESSIONS	2048
 #define PAGE		4096
-#define NR_JOBS		32
+#define MAX_JOBS	32
 #define BARE		16	/* that make each slab and table before it is counted */
 
 static struct rig server;
@@ -98,23 +100,37 @@ static int do_target(struct rig *rig)
 	return kx_target_open(rig->client, rig->peer, rig->name, 0, &rig->target);
 }
 
-static int do_jobs(struct rig *rig)
+static int do_jobs(struct rig *rig, int nr)
 {
-	struct kxfer_completion done[NR_JOBS];
-	struct kxfer_job jobs[NR_JOBS];
-	uint32_t i;
-	int ret;
+	struct kxfer_completion done[MAX_JOBS];
+	struct kxfer_job jobs[MAX_JOBS];
+	int i, ret;
 
-	for (i = 0; i < NR_JOBS; i++)
+	for (i = 0; i < nr; i++)
 		jobs[i] = rig_job(rig, KXFER_OP_READ, i * 64, i * 64, 64);
-	ret = kx_submit(rig->client, jobs, NR_JOBS);
-	if (ret == NR_JOBS)
-		ret = kx_reap(rig->client, done, NR_JOBS, NR_JOBS, RIG_WAIT_MS);
-	if (ret != NR_JOBS)
+	ret = kx_submit(rig->client, jobs, nr);
+	if (ret == nr)
+		ret = kx_reap(rig->client, done, nr, nr, RIG_WAIT_MS);
+	if (ret != nr)
 		return ret < 0 ? ret : -EAGAIN;
-	for (i = 0; i < NR_JOBS && !done[i].status; i++)
+	for (i = 0; i < nr && !done[i].status; i++)
 		;
-	return i < NR_JOBS ? done[i].status : 0;
+	return i < nr ? done[i].status : 0;
+}
+
+static int do_job(struct rig *rig)
+{
+	return do_jobs(rig, 1);
+}
+
+static int do_16_jobs(struct rig *rig)
+{
+	return do_jobs(rig, 16);
+}
+
+static int do_32_jobs(struct rig *rig)
+{
+	return do_jobs(rig, 32);
 }
 
 static int do_export(struct rig *rig)
@@ -134,7 +150,9 @@ static const struct step {
 	{ "region", do_region },
 	{ "peer", do_peer },
 	{ "target", do_target },
-	{ "jobs", do_jobs },
+	{ "jobs.1", do_job },
+	{ "jobs.16", do_16_jobs },
+	{ "jobs.32", do_32_jobs },
 	{ "export", do_export },
 };
 

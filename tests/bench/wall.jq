@@ -90,8 +90,10 @@ def registration($f; $kind; $what):
 
 def footprint($f):
 	def step($figure): series($f; "footprint"; $figure);
-	alone("kernel memory of a session without a ring"; "B";
-		sum_of([step("open"), step("region"), step("peer"), step("target"), step("jobs")]); at_most(8192)),
+	[step("open"), step("region"), step("peer"), step("target"), step("jobs.1"), step("jobs.16")] as $to_16 |
+	alone("kernel memory of a session without a ring that had 16 jobs in flight"; "B";
+		sum_of($to_16); at_most(8192)),
+	alone("the same that had 32"; "B"; sum_of($to_16 + [step("jobs.32")]); at_most(8192)),
 	alone("what its first export adds"; "B"; step("export"); null);
 
 .figures as $f | . + {rows: [

@@ -48,7 +48,7 @@ test_a_batch_has_one_completion_where_that_is_wanted() {
 	expect_json '"\(.signal_every) \(.batch)"' "4 4"
 	expect_json '[.cells[].engines[].verified] | all' true
 	expect_json '[.cells[].engines[].deep.operations >= 16] | all' true
-	expect 0 kxfer --json compare $quick --op write --size 64 --depth 4 --batch 4 --signal batch
+	expect 0 kxfer --json compare --count 40 --rounds 2 --op write --size 64 --depth 4 --batch 4 --signal batch
 	expect_json '"\(.signal_every) \(.batch)"' "2 2"
 }
 

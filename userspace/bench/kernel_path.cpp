@@ -107,7 +107,7 @@ Parameters KernelPath::parameters(const Workload& workload) const {
     // a request more; one that has a request for each page is cut there anyway.
     const unsigned credits = sges == 1 ? credits_ : credits_ * 15 / 16;
     parameters.max_depth = std::min(max_jobs_, credits / requests);
-    parameters.signal_every = workload.signal_every();
+    parameters.signal_every = options_.signal_batch ? workload.batch : 1;
     parameters.write_success = iwarp_ ? write_handed_to_tcp : write_acknowledged;
     parameters.device = device_;
     return parameters;

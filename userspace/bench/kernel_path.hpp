@@ -21,7 +21,7 @@ struct PathOptions {
     uint32_t context = KXFER_CONTEXT_POLLED;
     uint32_t wait_flags = 0;   // KXFER_WAIT_F_*
     bool ring = false;         // of jobs: completions come into shared memory
-    bool signal_batch = false; // of jobs: those of a call may complete together
+    bool signal_batch = false; // one completion for the operations of a batch
     bool writable = true;      // ask for an export that may be written
     std::chrono::milliseconds timeout{10000};
 };

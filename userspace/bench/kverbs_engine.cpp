@@ -20,14 +20,14 @@ uint32_t time_limit_ms(std::chrono::nanoseconds budget) {
     return static_cast<uint32_t>(std::max<milliseconds::rep>(limit.count(), 1));
 }
 
-kxfer_bench bench_of(const Workload& workload, Mode mode, const Limits& limits) {
+kxfer_bench bench_of(const Workload& workload, Mode mode, const Limits& limits, bool signal_batch) {
     const bool single = mode == Mode::single;
     kxfer_bench bench = {};
 
     bench.op = workload.operation == Operation::read ? KXFER_OP_READ : KXFER_OP_WRITE;
     bench.depth = single ? 1 : workload.depth;
     bench.list = single ? 1 : workload.batch;
-    bench.signal = workload.signal_batch ? bench.list : 1;
+    bench.signal = signal_batch ? bench.list : 1;
     bench.length = workload.size;
     bench.stride = workload.stride();
     bench.count = static_cast<uint32_t>(std::clamp<uint64_t>(limits.count, bench.depth, UINT32_MAX));
@@ -60,7 +60,7 @@ tl::expected<std::unique_ptr<KverbsEngine>, Error> KverbsEngine::connect(const P
 
 tl::expected<Block, Error> KverbsEngine::run_block(const Workload& workload, Mode mode,
                                                    const Limits& limits) {
-    kxfer_bench bench = bench_of(workload, mode, limits);
+    kxfer_bench bench = bench_of(workload, mode, limits, path_.options().signal_batch);
     std::vector<uint32_t> samples;
 
     bench.region = path_.region().id();

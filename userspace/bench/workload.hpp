@@ -40,11 +40,9 @@ struct Workload {
     uint64_t size = 64;
     unsigned depth = 1;
     unsigned batch = 1;
-    bool signal_batch = false; // one completion for the operations of a call, not one for each
 
     uint64_t stride() const;
     uint64_t bytes() const { return stride() * depth; }
-    unsigned signal_every() const { return signal_batch ? batch : 1; }
     uint64_t slot_offset(uint64_t index) const { return index % depth * stride(); }
 };
 

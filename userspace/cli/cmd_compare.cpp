@@ -87,9 +87,8 @@ void set_batch(const CompareOptions& options, bench::Workload& workload) {
     workload.batch =
         std::min(options.batch ? options.batch : std::max(workload.depth / 4, 1U), workload.depth);
     if (!options.batch) workload.batch = std::min(workload.batch, default_batch);
-    workload.signal_batch = options.signal_batch();
     // While one batch is posted another completes: there have to be two.
-    if (workload.signal_batch) workload.batch = std::min(workload.batch, (workload.depth + 1) / 2);
+    if (options.signal_batch()) workload.batch = std::min(workload.batch, (workload.depth + 1) / 2);
 }
 
 std::vector<bench::Workload> workloads_of(const CompareOptions& options) {

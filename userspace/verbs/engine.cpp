@@ -128,7 +128,7 @@ bench::Parameters Engine::parameters(const bench::Workload& workload) const {
     parameters.remote_bytes = remote_.length;
     parameters.remote_registration = options_.writable ? bench::standing_writable : bench::standing_readable;
     parameters.max_depth = options_.depth;
-    parameters.signal_every = workload.signal_every();
+    parameters.signal_every = options_.signal_batch ? workload.batch : 1;
     parameters.write_success = pair_.iwarp ? bench::write_handed_to_tcp : bench::write_acknowledged;
     parameters.device = ibv_get_device_name(pair_.id->verbs->device);
     return parameters;

@@ -56,19 +56,6 @@ FIXTURE_TEARDOWN(batch)
 	rig_close(&self->rig);
 }
 
-/* Completions of work requests on the link's data lanes so far. */
-static uint64_t completions(const struct rig *rig)
-{
-	struct kxfer_info_lane lanes[64];
-	uint64_t cursor = 0, nr = 0;
-	int i, n = kx_info(rig->client, KXFER_INFO_LANES, lanes, sizeof(lanes[0]), 64, &cursor);
-
-	for (i = 0; i < n; i++)
-		if (lanes[i].link == rig->link && lanes[i].index)
-			nr += lanes[i].nr_completions;
-	return nr;
-}
-
 /* The jobs by one call. Return: -errno of the first that failed, or 0. */
 static int run(const struct rig *rig, struct kxfer_job *jobs, uint32_t nr)
 {
@@ -111,13 +98,13 @@ static void fill(struct kxfer_job *jobs, const struct rig *rig, uint32_t op, uin
 /* Completions of work requests that NR jobs take. */
 static int64_t completions_of(const struct rig *rig, uint32_t op, uint32_t flags)
 {
-	uint64_t before = completions(rig);
+	uint64_t before = rig_posted(rig).completions;
 	struct kxfer_job jobs[NR];
 	int ret;
 
 	fill(jobs, rig, op, 100, flags);
 	ret = run(rig, jobs, NR);
-	return ret ?: (int64_t)(completions(rig) - before);
+	return ret ?: (int64_t)(rig_posted(rig).completions - before);
 }
 
 static bool is_siw(void)
@@ -149,9 +136,9 @@ TEST_F(batch, a_job_that_wants_its_own_completion_ends_those_before)
 	fill(jobs, &self->rig, KXFER_OP_WRITE, 100, KXFER_JOB_F_BATCH | KXFER_JOB_F_LOCAL_ONLY);
 	jobs[10].flags = KXFER_JOB_F_LOCAL_ONLY;
 	jobs[20].flags = KXFER_JOB_F_LOCAL_ONLY;
-	before = completions(&self->rig);
+	before = rig_posted(&self->rig).completions;
 	ASSERT_EQ(0, run(&self->rig, jobs, NR));
-	EXPECT_EQ(3, completions(&self->rig) - before);
+	EXPECT_EQ(3, rig_posted(&self->rig).completions - before);
 }
 
 static bool same(const struct kxfer_job *job, const struct rig *rig)

@@ -186,30 +186,17 @@ TEST_F(path, local_only_writes_are_there_for_a_read_behind_them)
 	}
 }
 
-/* Work requests posted on the link's data lanes so far. */
-static uint64_t work_requests(const struct rig *rig)
-{
-	struct kxfer_info_lane lanes[64];
-	uint64_t cursor = 0, nr_wr = 0;
-	int i, n = kx_info(rig->client, KXFER_INFO_LANES, lanes, sizeof(lanes[0]), 64, &cursor);
-
-	for (i = 0; i < n; i++)
-		if (lanes[i].link == rig->link && lanes[i].index)
-			nr_wr += lanes[i].nr_wr;
-	return nr_wr;
-}
-
 static uint64_t work_requests_of(const struct rig *rig, uint32_t flags)
 {
 	struct kxfer_job job = rig_job(rig, KXFER_OP_WRITE, 0, 0, 100);
 	struct kxfer_completion done;
-	uint64_t before = work_requests(rig);
+	uint64_t before = rig_posted(rig).work_requests;
 
 	job.flags = flags;
 	if (kx_submit(rig->client, &job, 1) != 1 ||
 	    kx_reap(rig->client, &done, 1, 1, KX_TIMEOUT_MS) != 1 || done.status)
 		return 0;
-	return work_requests(rig) - before;
+	return rig_posted(rig).work_requests - before;
 }
 
 /* On iWARP a WRITE completes when TCP has it; a READ behind it proves more. */

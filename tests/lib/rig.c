@@ -203,6 +203,23 @@ static struct pattern sink_pattern(uint64_t offset)
 	return (struct pattern) { .seed = SINK_SEED, .offset = offset };
 }
 
+/** rig_posted() - sums over the data lanes of the link to the peer */
+struct rig_posted rig_posted(const struct rig *rig)
+{
+	struct kxfer_info_lane lanes[64];
+	struct rig_posted posted = {};
+	uint64_t cursor = 0;
+	int i, n = kx_info(rig->client, KXFER_INFO_LANES, lanes, sizeof(lanes[0]), 64, &cursor);
+
+	for (i = 0; i < n; i++) {
+		if (lanes[i].link != rig->link || !lanes[i].index)
+			continue;
+		posted.work_requests += lanes[i].nr_wr;
+		posted.completions += lanes[i].nr_completions;
+	}
+	return posted;
+}
+
 /** rig_prepare() - fill the sink of an operation as rig_try() expects it */
 void rig_prepare(struct rig *rig, uint32_t op)
 {

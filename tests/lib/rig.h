@@ -67,10 +67,17 @@ struct rig {
 	char fault[512];
 };
 
+/* What the data lanes of the link here have posted since they were made, and seen. */
+struct rig_posted {
+	uint64_t work_requests;
+	uint64_t completions;
+};
+
 int rig_open(struct rig *rig, const struct rig_options *options);
 int rig_open_server(struct rig *rig, const struct rig_options *options);
 int rig_open_client(struct rig *rig);
 void rig_close(struct rig *rig);
+struct rig_posted rig_posted(const struct rig *rig);
 struct kxfer_job rig_job(const struct rig *rig, uint32_t op, uint64_t here, uint64_t there,
 			 uint64_t length);
 int rig_move(const struct rig *rig, uint32_t op, uint64_t here, uint64_t there,

@@ -63,16 +63,19 @@ void kxfer_batch_begin(struct kxfer_batch *batch, struct kxfer_session *session,
 struct kxfer_active_job *kxfer_batch_job(struct kxfer_batch *batch,
 					 const struct kxfer_job *user)
 {
+	gfp_t gfp = batch->may_sleep ? GFP_KERNEL : GFP_NOWAIT | __GFP_NOWARN;
 	struct kxfer_active_job *job = batch->spares;
 
 	if (kxfer_fault(JOB))
 		return NULL;
 	if (job)
 		batch->spares = job->next;
-	job = kxfer_job_make(batch->session, job, user, batch->now_ns,
-			     batch->may_sleep ? GFP_KERNEL : GFP_NOWAIT | __GFP_NOWARN);
-	if (job)
-		job->uring = batch->uring;
+	else
+		job = kxfer_job_alloc(gfp);
+	if (!job)
+		return NULL;
+	kxfer_job_make(job, batch->session, user, batch->now_ns);
+	job->uring = batch->uring;
 	return job;
 }
 

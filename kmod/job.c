@@ -87,48 +87,70 @@ struct kxfer_active_job *kxfer_job_take_spares(struct kxfer_session *session, u3
 	return taken;
 }
 
-/**
- * kxfer_job_make() - a job as the user describes it, known to nobody yet
- * @session: it will belong to
- * @job: a spare one, or NULL
- * @user: checked
- * @now_ns: ktime_get_ns()
- * @gfp: how to allocate it
- *
- * Return: the job, or NULL without memory.
- */
-struct kxfer_active_job *kxfer_job_make(struct kxfer_session *session,
-					struct kxfer_active_job *job,
-					const struct kxfer_job *user, u64 now_ns,
-					gfp_t gfp)
+/** kxfer_job_alloc() - memory for a job; @gfp: how to allocate it. Return: it, or NULL */
+struct kxfer_active_job *kxfer_job_alloc(gfp_t gfp)
 {
-	if (!job)
-		job = kmem_cache_alloc(job_cache, gfp);
-	if (!job)
-		return NULL;
-	*job = (struct kxfer_active_job) {
-		.completion.user_data = user->user_data,
-		.completion.op = user->op,
-		.completion.submitted_ns = now_ns,
-		.session = session,
-		.lane_node = LIST_HEAD_INIT(job->lane_node),
-		.flags = user->flags,
-		.length = user->length,
-		.cookie = user->cookie,
-		.deadline_ns = user->deadline_ns,
-	};
-	return job;
+	return kmem_cache_alloc(job_cache, gfp);
 }
 
-/* Called with job_lock held. Return: false if there are enough. */
-static bool keep_spare(struct kxfer_session *session, struct kxfer_active_job *job)
+/* Linked by @next. */
+static void free_jobs(struct kxfer_active_job *job)
 {
-	if (session->nr_spare_jobs >= MAX_SPARE_JOBS)
-		return false;
-	job->next = session->spare_jobs;
-	session->spare_jobs = job;
-	session->nr_spare_jobs++;
-	return true;
+	struct kxfer_active_job *next;
+
+	for (; job; job = next) {
+		next = job->next;
+		kmem_cache_free(job_cache, job);
+	}
+}
+
+/**
+ * kxfer_job_make() - a job as the user describes it, known to nobody yet
+ * @job: filled in
+ * @session: it will belong to
+ * @user: checked
+ * @now_ns: ktime_get_ns()
+ */
+void kxfer_job_make(struct kxfer_active_job *job, struct kxfer_session *session,
+		    const struct kxfer_job *user, u64 now_ns)
+{
+	/* One by one: the plan, and how jobs are listed, are set where they are needed. */
+	job->completion = (struct kxfer_completion) {
+		.user_data = user->user_data,
+		.op = user->op,
+		.submitted_ns = now_ns,
+	};
+	job->session = session;
+	job->uring = NULL;
+	job->region = NULL;
+	job->mapping = NULL;
+	job->target = NULL;
+	job->lane = NULL;
+	INIT_LIST_HEAD(&job->lane_node);
+	job->flags = user->flags;
+	job->length = user->length;
+	job->cookie = user->cookie;
+	job->deadline_ns = user->deadline_ns;
+	job->status = 0;
+	job->nr_chains = 0;
+	job->started = false;
+	job->planned = false;
+}
+
+/* Called with job_lock held. Return: those of @jobs that are not needed. */
+static struct kxfer_active_job *keep_spares(struct kxfer_session *session,
+					    struct kxfer_active_job *jobs)
+{
+	struct kxfer_active_job *job;
+
+	while (jobs && session->nr_spare_jobs < MAX_SPARE_JOBS) {
+		job = jobs;
+		jobs = job->next;
+		job->next = session->spare_jobs;
+		session->spare_jobs = job;
+		session->nr_spare_jobs++;
+	}
+	return jobs;
 }
 
 /**
@@ -138,29 +160,10 @@ static bool keep_spare(struct kxfer_session *session, struct kxfer_active_job *j
  */
 void kxfer_job_free(struct kxfer_session *session, struct kxfer_active_job *jobs)
 {
-	struct kxfer_active_job *job, *next;
-
 	spin_lock_bh(&session->job_lock);
-	for (job = jobs; job; job = next) {
-		next = job->next;
-		if (!keep_spare(session, job))
-			break;
-	}
+	jobs = keep_spares(session, jobs);
 	spin_unlock_bh(&session->job_lock);
-	for (; job; job = next) {
-		next = job->next;
-		kmem_cache_free(job_cache, job);
-	}
-}
-
-static void free_spares(struct kxfer_session *session)
-{
-	struct kxfer_active_job *job;
-
-	while ((job = session->spare_jobs)) {
-		session->spare_jobs = job->next;
-		kmem_cache_free(job_cache, job);
-	}
+	free_jobs(jobs);
 }
 
 static void count_end(int status)
@@ -238,16 +241,14 @@ static void show(struct kxfer_session *session, struct kxfer_active_job *gone)
 	struct kxfer_active_job *job;
 	u32 nr = 0, nr_uring = 0;
 
-	while ((job = gone)) {
-		gone = job->next;
+	for (job = gone; job; job = job->next) {
 		if (job->uring) {
 			kxfer_uring_complete(job->uring, &job->completion);
 			nr_uring++;
 		}
-		if (!keep_spare(session, job))
-			kmem_cache_free(job_cache, job);
 		nr++;
 	}
+	free_jobs(keep_spares(session, gone));
 	kxfer_user_return(session->user, KXFER_SHARE_JOBS, nr);
 	if (nr > nr_uring)
 		kxfer_ring_publish(session->ring);
@@ -796,13 +797,10 @@ void kxfer_job_end_session(struct kxfer_session *session)
 
 	stop_jobs(session, true, 0, true);
 	wait_event(session->wait, no_jobs(session));
-	while ((job = session->done.first)) {
-		session->done.first = job->next;
+	for (job = session->done.first; job; job = job->next)
 		kxfer_user_return(session->user, KXFER_SHARE_JOBS, 1);
-		kmem_cache_free(job_cache, job);
-	}
-	session->nr_done = 0;
-	free_spares(session);
+	free_jobs(session->done.first);
+	free_jobs(session->spare_jobs);
 }
 
 /**

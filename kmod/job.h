@@ -107,10 +107,9 @@ struct kxfer_job_record {
 int kxfer_job_init(void);
 void kxfer_job_exit(void);
 struct kxfer_active_job *kxfer_job_take_spares(struct kxfer_session *session, u32 want);
-struct kxfer_active_job *kxfer_job_make(struct kxfer_session *session,
-					struct kxfer_active_job *job,
-					const struct kxfer_job *user, u64 now_ns,
-					gfp_t gfp);
+struct kxfer_active_job *kxfer_job_alloc(gfp_t gfp);
+void kxfer_job_make(struct kxfer_active_job *job, struct kxfer_session *session,
+		    const struct kxfer_job *user, u64 now_ns);
 void kxfer_job_free(struct kxfer_session *session, struct kxfer_active_job *jobs);
 void kxfer_job_enqueue(struct kxfer_active_job *job, struct kxfer_lane *lane,
 		       struct kxfer_job_list *ended);

@@ -608,10 +608,12 @@ static void invalidate_sinks(struct kxfer_run *run)
 /* ---- building the ring ---- */
 
 /* Set out on the operation of a slot. */
-static int plan_slot(struct kxfer_run *run, u32 slot, const struct kxfer_plan_limits *limits,
-		     struct kxfer_extent *sink)
+static int plan_slot(struct kxfer_run *run, u32 slot, struct kxfer_extent *sink)
 {
+	const struct kxfer_device *dev = run->lane->link->dev;
 	const struct kxfer_bench *cmd = run->cmd;
+	const struct kxfer_plan_limits *limits = cmd->op == KXFER_OP_READ ?
+		&dev->read_limits : &dev->write_limits;
 	const struct kxfer_target *target = run->target;
 	u64 at = slot * cmd->stride;
 
@@ -674,16 +676,14 @@ static void add_wr(struct kxfer_run *run, u32 slot, u32 nr, struct ib_sge *sge)
 /* Build all work requests if there is memory for them; else count them. */
 static int walk(struct kxfer_run *run, u32 *nr_sge)
 {
-	struct kxfer_plan_limits limits;
 	struct kxfer_extent sink;
 	u32 slot, nr = 0;
 	int ret;
 
 	*nr_sge = 0;
-	kxfer_submit_limits(run->lane->link->dev, run->cmd->op, &limits);
 	for (slot = 0; slot < run->cmd->depth; slot++) {
 		run->slots[slot] = nr;
-		ret = plan_slot(run, slot, &limits, &sink);
+		ret = plan_slot(run, slot, &sink);
 		if (ret)
 			return ret;
 		while (kxfer_plan_next(&run->plan, &run->desc)) {

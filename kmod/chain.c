@@ -232,12 +232,12 @@ static bool add_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	if (!chain || !room)
 		return false;
 	begin_chain(chain, job);
-	while (n < room && bytes < KXFER_TURN_BYTES &&
-	       kxfer_plan_next(&job->plan, &scratch->desc)) {
+	do {
+		kxfer_plan_next(&job->plan, &scratch->desc);
 		bytes += scratch->desc.length;
 		add_wr(lane, chain, opcode);
 		n++;
-	}
+	} while (n < room && bytes < KXFER_TURN_BYTES && kxfer_plan_left(&job->plan));
 	if (opcode == IB_WR_RDMA_WRITE && n == 1)
 		kxfer_chain_inline(lane, scratch->last, job->region->memory, chain->offset,
 				   bytes);

@@ -280,6 +280,32 @@ static bool sees_memory_in_place(struct ib_device *ibdev)
 	       dma_max_mapping_size(ibdev->dma_device) == SIZE_MAX;
 }
 
+/*
+ * Payload that siw's responder copies into the header of a READ response
+ * (MAX_HDR_INLINE of siw_qp_tx.c). If it crosses a page, siw_try_1seg() of 6.1
+ * to 7.2 takes `bytes - (PAGE_SIZE - off)` for the part in the first page, which
+ * is the other part, and sends wrong bytes.
+ */
+#define SIW_INLINE_BYTES	32
+
+static void set_limits(struct kxfer_device *dev)
+{
+	const struct ib_device_attr *attrs = &dev->ibdev->attrs;
+	struct kxfer_plan_limits *reads = &dev->read_limits, *writes = &dev->write_limits;
+
+	writes->max_wr_bytes = min_t(u64, dev->max_msg_bytes, KXFER_PIECE_BYTES);
+	writes->max_sge = min_t(u32, attrs->max_send_sge, KXFER_PLAN_MAX_SGE);
+	*reads = *writes;
+	reads->max_sge = min_t(u32, attrs->max_sge_rd, KXFER_PLAN_MAX_SGE);
+	if (!dev->iwarp)
+		return;
+	reads->border_bytes = SIW_INLINE_BYTES;
+	/* The READ goes through one registration, unaligned at both ends. */
+	reads->max_sge = min_t(u32, KXFER_PLAN_MAX_SGE, dev->max_fast_reg_pages);
+	reads->max_wr_bytes = min_t(u64, reads->max_wr_bytes,
+				    (u64)(dev->max_fast_reg_pages - 1) * PAGE_SIZE);
+}
+
 static int add_device(struct ib_device *ibdev)
 {
 	struct kxfer_device *dev;
@@ -305,9 +331,8 @@ static int add_device(struct ib_device *ibdev)
 	INIT_LIST_HEAD(&dev->charges);
 	init_waitqueue_head(&dev->wait);
 	dev->max_fast_reg_pages = ibdev->attrs.max_fast_reg_page_list_len;
-	dev->max_sge = min_t(u32, ibdev->attrs.max_send_sge, KXFER_PLAN_MAX_SGE);
-	dev->max_sge_rd = min_t(u32, ibdev->attrs.max_sge_rd, KXFER_PLAN_MAX_SGE);
 	dev->iwarp = rdma_protocol_iwarp(ibdev, 1);
+	set_limits(dev);
 	dev->in_place = sees_memory_in_place(ibdev);
 	if (!dev->in_place)
 		kxfer_info("%s: sees memory through bounce buffers: nothing can be exported on it",

@@ -8,6 +8,10 @@
 #include <linux/wait.h>
 #include <rdma/ib_verbs.h>
 
+#include "plan.h"
+
+#define KXFER_PIECE_BYTES	(1024 * 1024)	/* longest READ or WRITE of ours */
+
 struct kxfer_info_device;
 
 /**
@@ -23,8 +27,8 @@ struct kxfer_info_device;
  * @charges: what sessions are charged for on it; see charge.c
  * @wait: woken when one of the lists becomes shorter
  * @max_fast_reg_pages: pages of one registration
- * @max_sge: SGEs that a WRITE of ours may have
- * @max_sge_rd: SGEs that a READ of ours may have
+ * @read_limits: what a READ of ours may have
+ * @write_limits: what a WRITE of ours may have
  * @max_msg_bytes: longest RDMA message of the device's ports
  * @iwarp: READ sinks need a remotely writable STag; WRITEs need a fence READ
  * @in_place: it sees memory itself, never a copy of it in a bounce buffer
@@ -40,8 +44,8 @@ struct kxfer_device {
 	struct list_head charges;
 	wait_queue_head_t wait;
 	u32 max_fast_reg_pages;
-	u32 max_sge;
-	u32 max_sge_rd;
+	struct kxfer_plan_limits read_limits;
+	struct kxfer_plan_limits write_limits;
 	u64 max_msg_bytes;
 	bool iwarp;
 	bool in_place;

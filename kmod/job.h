@@ -17,8 +17,6 @@ struct kxfer_region;
 struct kxfer_session;
 struct kxfer_target;
 
-#define KXFER_PIECE_BYTES	(1024 * 1024)	/* longest RDMA message of a job */
-
 /**
  * struct kxfer_active_job - a job in flight, then its completion until it is reaped
  * @completion: what the user will get

@@ -181,7 +181,10 @@ static int create_qp(struct kxfer_lane *lane, u32 send_wr, u32 recv_wr)
 		.cap = {
 			.max_send_wr = send_wr,
 			.max_recv_wr = recv_wr,
-			.max_send_sge = max(dev->max_sge, dev->max_sge_rd),
+			/* A READ of iWARP has one, its sink. */
+			.max_send_sge = dev->iwarp ? dev->write_limits.max_sge :
+					max(dev->write_limits.max_sge,
+					    dev->read_limits.max_sge),
 			.max_recv_sge = 1,
 		},
 		.sq_sig_type = IB_SIGNAL_REQ_WR,

@@ -751,7 +751,7 @@ static void fill_lane_info(const struct kxfer_lane *lane, struct kxfer_info_lane
 		.max_credits = lane->credits.max,
 		.nr_queued = READ_ONCE(lane->nr_queued),
 		.nr_posted = READ_ONCE(lane->nr_posted),
-		.max_send_sge = link->dev ? link->dev->max_sge : 0,
+		.max_send_sge = link->dev ? link->dev->write_limits.max_sge : 0,
 		.nr_wr = READ_ONCE(lane->nr_wr),
 		.nr_completions = READ_ONCE(lane->nr_completions),
 	};

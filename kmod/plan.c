@@ -50,6 +50,8 @@ u32 kxfer_extents_find(const struct kxfer_extent *extents, u32 nr, u64 offset)
 	u32 first = 0, end = nr, middle;
 	u64 guess = offset / KXFER_PLAN_PAGE;
 
+	if (nr == 1)
+		return 0;
 	/* Of pages that are scattered each is an extent. */
 	if (guess < nr && extents[guess].start <= offset &&
 	    offset - extents[guess].start < extents[guess].length)
@@ -74,7 +76,7 @@ u32 kxfer_extents_find(const struct kxfer_extent *extents, u32 nr, u64 offset)
  * @nr_remote: its extents
  * @remote_offset: first byte of the transfer in it
  * @length: bytes of the transfer
- * @limits: of the lane; copied
+ * @limits: of the device; likewise
  *
  * Return: 0, -EINVAL if @length or a limit is 0, -EOVERFLOW if an offset plus
  * @length wraps, -ERANGE if the transfer leaves a table. On failure @plan is
@@ -105,9 +107,7 @@ int kxfer_plan_init(struct kxfer_plan *plan,
 	plan->remote_index = kxfer_extents_find(remote, nr_remote, remote_offset);
 	plan->remote_offset = remote_offset - remote[plan->remote_index].start;
 	plan->left = length;
-	plan->limits.max_sge = least(limits->max_sge, KXFER_PLAN_MAX_SGE);
-	plan->limits.max_wr_bytes = limits->max_wr_bytes;
-	plan->limits.border_bytes = limits->border_bytes;
+	plan->limits = limits;
 	return 0;
 }
 
@@ -116,7 +116,7 @@ static u64 remote_room(const struct kxfer_plan_limits *limits, u64 addr)
 {
 	u64 to_border = KXFER_PLAN_PAGE - addr % KXFER_PLAN_PAGE;
 
-	if (to_border < limits->border_bytes)
+	if (limits->border_bytes && to_border < limits->border_bytes)
 		return least(to_border, limits->max_wr_bytes);
 	return limits->max_wr_bytes;
 }
@@ -133,7 +133,7 @@ static bool append_sge(struct kxfer_wr_desc *wr, u64 addr, u32 length, u32 max_s
 			return true;
 		}
 	}
-	if (wr->nr_sge == max_sge)
+	if (wr->nr_sge == max_sge || wr->nr_sge == KXFER_PLAN_MAX_SGE)
 		return false;
 	wr->sge[wr->nr_sge].addr = addr;
 	wr->sge[wr->nr_sge].length = length;
@@ -151,7 +151,7 @@ static void gather_local(struct kxfer_plan *plan, struct kxfer_wr_desc *wr, u64 
 		extent = &plan->local[plan->local_index];
 		piece = least(room - wr->length, extent->length - plan->local_offset);
 		if (!append_sge(wr, extent->addr + plan->local_offset, piece,
-				plan->limits.max_sge))
+				plan->limits->max_sge))
 			return;
 		wr->length += piece;
 		plan->local_offset += piece;
@@ -178,7 +178,7 @@ bool kxfer_plan_next(struct kxfer_plan *plan, struct kxfer_wr_desc *wr)
 		return false;
 	remote = &plan->remote[plan->remote_index];
 	wr->remote_addr = remote->addr + plan->remote_offset;
-	room = least(plan->left, remote_room(&plan->limits, wr->remote_addr));
+	room = least(plan->left, remote_room(plan->limits, wr->remote_addr));
 	room = least(room, remote->length - plan->remote_offset);
 
 	wr->rkey = remote->key;
@@ -193,28 +193,6 @@ bool kxfer_plan_next(struct kxfer_plan *plan, struct kxfer_wr_desc *wr)
 		plan->remote_offset = 0;
 	}
 	return true;
-}
-
-/**
- * kxfer_plan_left() - bytes that no work request covers yet
- * @plan: as it stands
- *
- * Return: bytes.
- */
-u64 kxfer_plan_left(const struct kxfer_plan *plan)
-{
-	return plan->left;
-}
-
-/**
- * kxfer_plan_position() - where in the local memory the next byte is
- * @plan: with something left
- *
- * Return: offset within the whole of it.
- */
-u64 kxfer_plan_position(const struct kxfer_plan *plan)
-{
-	return plan->local[plan->local_index].start + plan->local_offset;
 }
 
 /**

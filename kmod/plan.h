@@ -28,7 +28,7 @@ struct kxfer_extent {
 };
 
 /**
- * struct kxfer_plan_limits - what a lane takes in one work request
+ * struct kxfer_plan_limits - what a device takes in one work request
  * @max_sge: SGEs; more than KXFER_PLAN_MAX_SGE count as that many
  * @max_wr_bytes: bytes: the least of the longest message and the bulk piece
  * @border_bytes: a work request that begins less than this before a border of
@@ -77,7 +77,7 @@ struct kxfer_wr_desc {
  * @local_offset: of the next byte within its extent
  * @remote_offset: likewise
  * @left: bytes not yet planned
- * @limits: of the lane
+ * @limits: of the device; likewise
  *
  * May be copied: the copy goes on by itself.
  */
@@ -91,16 +91,26 @@ struct kxfer_plan {
 	u64 local_offset;
 	u64 remote_offset;
 	u64 left;
-	struct kxfer_plan_limits limits;
+	const struct kxfer_plan_limits *limits;
 };
+
+/* Bytes that no work request covers yet. */
+static inline u64 kxfer_plan_left(const struct kxfer_plan *plan)
+{
+	return plan->left;
+}
+
+/* Where in the local memory the next byte is: its offset. With something left. */
+static inline u64 kxfer_plan_position(const struct kxfer_plan *plan)
+{
+	return plan->local[plan->local_index].start + plan->local_offset;
+}
 
 int kxfer_plan_init(struct kxfer_plan *plan,
 		    const struct kxfer_extent *local, u32 nr_local, u64 local_offset,
 		    const struct kxfer_extent *remote, u32 nr_remote, u64 remote_offset,
 		    u64 length, const struct kxfer_plan_limits *limits);
 bool kxfer_plan_next(struct kxfer_plan *plan, struct kxfer_wr_desc *wr);
-u64 kxfer_plan_left(const struct kxfer_plan *plan);
-u64 kxfer_plan_position(const struct kxfer_plan *plan);
 u32 kxfer_extents_find(const struct kxfer_extent *extents, u32 nr, u64 offset);
 int kxfer_extents_check(const struct kxfer_extent *extents, u32 nr, u64 length);
 

@@ -108,39 +108,10 @@ static int bind_region(struct kxfer_active_job *job, const struct kxfer_job *use
 	return 0;
 }
 
-/*
- * Payload that siw's responder copies into the header of a READ response
- * (MAX_HDR_INLINE of siw_qp_tx.c). If it crosses a page, siw_try_1seg() of 6.1
- * to 7.2 takes `bytes - (PAGE_SIZE - off)` for the part in the first page, which
- * is the other part, and sends wrong bytes.
- */
-#define SIW_INLINE_BYTES	32
-
-/**
- * kxfer_submit_limits() - what a work request of a READ or WRITE takes
- * @dev: device
- * @op: enum kxfer_op
- * @limits: filled
- */
-void kxfer_submit_limits(const struct kxfer_device *dev, u32 op,
-			 struct kxfer_plan_limits *limits)
-{
-	limits->max_wr_bytes = min_t(u64, dev->max_msg_bytes, KXFER_PIECE_BYTES);
-	limits->max_sge = op == KXFER_OP_READ ? dev->max_sge_rd : dev->max_sge;
-	limits->border_bytes = 0;
-	if (op != KXFER_OP_READ || !dev->iwarp)
-		return;
-	limits->border_bytes = SIW_INLINE_BYTES;
-	/* The READ goes through one registration, unaligned at both ends. */
-	limits->max_sge = min_t(u32, KXFER_PLAN_MAX_SGE, dev->max_fast_reg_pages);
-	limits->max_wr_bytes = min_t(u64, limits->max_wr_bytes,
-				     (u64)(dev->max_fast_reg_pages - 1) * PAGE_SIZE);
-}
-
 static int plan_transfer(struct kxfer_batch *batch, struct kxfer_active_job *job,
 			 const struct kxfer_job *user)
 {
-	struct kxfer_plan_limits limits;
+	const struct kxfer_device *dev = job->target->link->dev;
 	struct kxfer_mapping *mapping;
 
 	mapping = kxfer_batch_mapping(batch, job->region, job->target->link->dev);
@@ -149,11 +120,11 @@ static int plan_transfer(struct kxfer_batch *batch, struct kxfer_active_job *job
 	if (!mapping)
 		return KXFER_WOULD_SLEEP;
 	job->mapping = mapping;
-	kxfer_submit_limits(job->target->link->dev, user->op, &limits);
 	return kxfer_plan_init(&job->plan, mapping->extents, mapping->nr_extents,
 			       user->region_offset, job->target->keys,
 			       job->target->nr_keys, user->target_offset,
-			       user->length, &limits);
+			       user->length, user->op == KXFER_OP_READ ?
+			       &dev->read_limits : &dev->write_limits);
 }
 
 /**

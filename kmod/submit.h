@@ -5,8 +5,6 @@
 
 #include <linux/types.h>
 
-struct kxfer_device;
-struct kxfer_plan_limits;
 struct kxfer_batch;
 struct kxfer_job;
 struct kxfer_session;
@@ -14,8 +12,6 @@ struct kxfer_session;
 #define KXFER_SUBMIT_MAX	256	/* jobs of one SUBMIT */
 #define KXFER_WOULD_SLEEP	1	/* of kxfer_job_accept(): to be tried where it may */
 
-void kxfer_submit_limits(const struct kxfer_device *dev, u32 op,
-			 struct kxfer_plan_limits *limits);
 int kxfer_job_check(const struct kxfer_job *user);
 int kxfer_job_accept(struct kxfer_batch *batch, const struct kxfer_job *user);
 int kxfer_job_submit(struct kxfer_session *session, void *arg);

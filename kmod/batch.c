@@ -127,9 +127,6 @@ int kxfer_batch_add(struct kxfer_batch *batch, struct kxfer_active_job *job)
 		return batch->full;
 	if (job->target && job->target->flow != batch->flow) {
 		kxfer_batch_flush(batch);
-		if (batch->lane)
-			kxfer_job_pump(batch->lane);
-		batch->lane = NULL;
 		batch->flow = job->target->flow;
 	}
 	batch->longest = max(batch->longest, job->length);
@@ -177,7 +174,7 @@ static void hand_over(struct kxfer_batch *batch, struct kxfer_job_list *ended)
 		next = job->next;
 		list_add_tail(&job->session_node, &batch->session->jobs);
 		if (job->target && !job->status)
-			kxfer_job_enqueue(job, batch->lane, ended);
+			kxfer_job_start(job, batch->lane, batch->at_once, ended);
 		else
 			kxfer_job_list_add(ended, job);
 	}
@@ -186,35 +183,48 @@ static void hand_over(struct kxfer_batch *batch, struct kxfer_job_list *ended)
 	batch->longest = 0;
 }
 
+/*
+ * The lane's doorbell is rung without job_lock, which those who complete jobs on other
+ * CPUs want. Both locks are left before softirqs run, in which a soft provider works.
+ */
 static void hand_over_to_lane(struct kxfer_batch *batch, struct kxfer_job_list *ended)
 {
+	struct kxfer_session *session = batch->session;
+
+	local_bh_disable();
+	spin_lock(&session->job_lock);
 	batch->lane = kxfer_flow_lock_for(batch->flow, batch->longest);
 	hand_over(batch, ended);
+	spin_unlock(&session->job_lock);
+	if (batch->at_once)
+		kxfer_job_pump_locked(batch->lane);
 	spin_unlock_bh(&batch->lane->lock);
+	local_bh_enable();
 }
 
 /**
  * kxfer_batch_flush() - hand over what is in the batch
  * @batch: afterwards without jobs and mapping
  *
- * Posts nothing. What is to end at once has ended.
+ * What is to end at once has ended.
  */
 void kxfer_batch_flush(struct kxfer_batch *batch)
 {
 	struct kxfer_session *session = batch->session;
 	struct kxfer_job_list ended = {};
 
-	if (batch->nr) {
-		count_users(batch);
-		spin_lock_bh(&session->job_lock);
-		if (batch->flow)
-			hand_over_to_lane(batch, &ended);
-		else
-			hand_over(batch, &ended);
-		spin_unlock_bh(&session->job_lock);
-		kxfer_job_complete_all(&ended, 0, batch->now_ns);
-	}
 	batch->mapping = NULL;
+	if (!batch->nr)
+		return;
+	count_users(batch);
+	if (batch->flow) {
+		hand_over_to_lane(batch, &ended);
+	} else {
+		spin_lock_bh(&session->job_lock);
+		hand_over(batch, &ended);
+		spin_unlock_bh(&session->job_lock);
+	}
+	kxfer_job_complete_all(&ended, 0, batch->now_ns);
 }
 
 /** kxfer_batch_end() - give back what is left; what is in it was flushed */

@@ -22,6 +22,7 @@ struct kxfer_session;
  * @now_ns: ktime_get_ns() when the call began
  * @uring: the command that the next job comes by, or NULL
  * @may_sleep: the caller may
+ * @at_once: jobs are posted as they are handed over; else the caller pumps @lane
  * @places: reserved among the session's jobs and not used
  * @full: -errno for a job that finds no place
  * @spares: jobs to be used first, by kxfer_active_job.next
@@ -29,7 +30,7 @@ struct kxfer_session;
  * @nr: length of @jobs
  * @longest: of @jobs, bytes: it chooses the lane
  * @flow: of those of @jobs that have a target, and of those before; or NULL
- * @lane: where the last of @flow were queued, to be pumped; or NULL
+ * @lane: where the last of @flow went; or NULL
  * @mapping: looked up last, which a job not handed over yet uses; or NULL
  */
 struct kxfer_batch {
@@ -37,6 +38,7 @@ struct kxfer_batch {
 	u64 now_ns;
 	struct io_uring_cmd *uring;
 	bool may_sleep;
+	bool at_once;
 	u32 places;
 	int full;
 	struct kxfer_active_job *spares;

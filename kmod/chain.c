@@ -176,7 +176,6 @@ static void end_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
 	chain->bytes -= kxfer_plan_left(&job->plan);
 	WARN_ON_ONCE(!kxfer_credits_take(&lane->credits, credits));
 	lane->bytes_posted += chain->bytes;
-	kxfer_flow_count(lane, job, chain->bytes);
 	kxfer_job_chain_posted(job);
 	kxfer_mapping_to_device(job->mapping, chain->offset, chain->bytes);
 }

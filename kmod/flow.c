@@ -126,6 +126,15 @@ struct kxfer_lane *kxfer_flow_lock_for(struct kxfer_flow *flow, u64 length)
 }
 
 /**
+ * kxfer_flow_join() - a job is in flight, queued or posted
+ * @job: of a lane whose lock the caller holds
+ */
+void kxfer_flow_join(struct kxfer_active_job *job)
+{
+	job->target->flow->nr_jobs++;
+}
+
+/**
  * kxfer_flow_add() - a job is queued on the lane
  * @lane: that the flow is on; whose lock the caller holds
  * @job: goes behind the others of its session
@@ -134,7 +143,7 @@ void kxfer_flow_add(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	struct kxfer_flow *flow = job->target->flow;
 
-	flow->nr_jobs++;
+	kxfer_flow_join(job);
 	list_add_tail(&job->lane_node, &flow->jobs);
 	if (!list_empty(&flow->lane_node))
 		return;

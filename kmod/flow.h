@@ -46,6 +46,7 @@ struct kxfer_lane *kxfer_flow_lock_for(struct kxfer_flow *flow, u64 length)
 	__acquires(flow);
 void kxfer_flow_add(struct kxfer_lane *lane, struct kxfer_active_job *job);
 void kxfer_flow_remove(struct kxfer_active_job *job);
+void kxfer_flow_join(struct kxfer_active_job *job);
 void kxfer_flow_leave(struct kxfer_active_job *job);
 void kxfer_flow_count(struct kxfer_lane *lane, struct kxfer_active_job *job, u32 bytes);
 

@@ -342,11 +342,17 @@ static void unqueue(struct kxfer_lane *lane, struct kxfer_active_job *job)
 }
 
 /* All that it posts is posted. Called with the lane's lock held. */
+static void add_to_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	list_add_tail(&job->lane_node, &lane->posted);
+	WRITE_ONCE(lane->nr_posted, lane->nr_posted + 1);
+}
+
+/* Called with the lane's lock held. */
 static void move_to_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	unqueue(lane, job);
-	list_add_tail(&job->lane_node, &lane->posted);
-	WRITE_ONCE(lane->nr_posted, lane->nr_posted + 1);
+	add_to_posted(lane, job);
 }
 
 /* Nothing of it is under way any more. Called with the lane's lock held. */
@@ -447,7 +453,6 @@ static bool post_notify(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	job->started = true;
 	job->planned = true;
 	job->nr_chains = 1;
-	kxfer_flow_count(lane, job, 0);
 	kxfer_stat_inc(KXFER_STAT_NOTIFIES_SENT);
 	/* If this fails the link's teardown completes the job with the lane's others. */
 	if (kxfer_channel_post_locked(request, KXFER_WIRE_NOTIFY, &notify, sizeof(notify)))
@@ -469,12 +474,14 @@ static bool post_some(struct kxfer_lane *lane, struct kxfer_active_job *job)
  */
 static bool pump_turn(struct kxfer_lane *lane)
 {
+	u32 bytes = lane->bytes_posted;
 	struct kxfer_active_job *job;
 	struct kxfer_flow *flow;
 
 	list_for_each_entry(flow, &lane->flows, lane_node) {
 		job = list_first_entry(&flow->jobs, struct kxfer_active_job, lane_node);
 		if (post_some(lane, job)) {
+			kxfer_flow_count(lane, job, lane->bytes_posted - bytes);
 			if (job->planned)
 				move_to_posted(lane, job);
 			return true;
@@ -486,20 +493,28 @@ static bool pump_turn(struct kxfer_lane *lane)
 }
 
 /**
- * kxfer_job_pump() - post what the lane has room for; does not sleep
- * @lane: a data lane, open or not
+ * kxfer_job_pump_locked() - post what the lane has room for
+ * @lane: a data lane whose lock the caller holds, open or not
  *
  * Bounded by the lane's credits and slots, which completions give back. Nothing
  * more is posted from the moment when the link fails: on one CPU a soft provider
  * that is kept busy would keep the teardown waiting.
  */
+void kxfer_job_pump_locked(struct kxfer_lane *lane)
+{
+	if (!lane->open)
+		return;
+	while (!list_empty(&lane->flows) && kxfer_link_is_live(lane->link) &&
+	       pump_turn(lane))
+		;
+	kxfer_chain_flush(lane);
+}
+
+/** kxfer_job_pump() - kxfer_job_pump_locked() that takes the lock; does not sleep */
 void kxfer_job_pump(struct kxfer_lane *lane)
 {
 	spin_lock_bh(&lane->lock);
-	while (lane->open && kxfer_link_is_live(lane->link) && pump_turn(lane))
-		;
-	if (lane->open)
-		kxfer_chain_flush(lane);
+	kxfer_job_pump_locked(lane);
 	spin_unlock_bh(&lane->lock);
 }
 
@@ -625,14 +640,29 @@ static void arm_deadline(struct kxfer_lane *lane, u64 deadline_ns)
 	mod_delayed_work(kxfer_wq, &lane->deadline_work, deadline_delay(deadline_ns));
 }
 
+/*
+ * Where nothing is queued there is no queue to stand in. Called with the lane's lock
+ * held. Return: false if something of the job is left to be queued.
+ */
+static bool post_at_once(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	if (!list_empty(&lane->flows) || !kxfer_link_is_live(lane->link) ||
+	    !post_some(lane, job) || !job->planned)
+		return false;
+	kxfer_flow_join(job);
+	add_to_posted(lane, job);
+	return true;
+}
+
 /**
- * kxfer_job_enqueue() - put an accepted job on its lane
+ * kxfer_job_start() - put an accepted job on its lane
  * @job: in no list of a lane
  * @lane: that its flow is on; whose lock the caller holds
+ * @at_once: post it if nothing is queued there; kxfer_job_pump_locked() is to follow
  * @ended: gets it instead if it cannot run any more, with the reason as its status
  */
-void kxfer_job_enqueue(struct kxfer_active_job *job, struct kxfer_lane *lane,
-		       struct kxfer_job_list *ended)
+void kxfer_job_start(struct kxfer_active_job *job, struct kxfer_lane *lane, bool at_once,
+		     struct kxfer_job_list *ended)
 {
 	if (job->target->revoked)
 		job->status = -EKEYREVOKED;
@@ -643,6 +673,8 @@ void kxfer_job_enqueue(struct kxfer_active_job *job, struct kxfer_lane *lane,
 		return;
 	}
 	job->lane = lane;
+	if (at_once && post_at_once(lane, job))
+		return;
 	kxfer_flow_add(lane, job);
 	WRITE_ONCE(lane->nr_queued, lane->nr_queued + 1);
 	arm_deadline(lane, job->deadline_ns);

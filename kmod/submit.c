@@ -21,6 +21,7 @@
 #include "batch.h"
 #include "compat.h"
 #include "device.h"
+#include "flow.h"
 #include "job.h"
 #include "lane.h"
 #include "memory.h"
@@ -31,7 +32,7 @@
 #include "submit.h"
 #include "target.h"
 
-#define COPY_JOBS	16	/* jobs on the stack: copied, then accepted together */
+#define FLUSH_JOBS	32	/* at most so many are handed over at once */
 
 static int check_unused(const struct kxfer_job *job)
 {
@@ -196,69 +197,63 @@ int kxfer_job_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 }
 
 /*
- * Copy jobs from the @first on. Return: how many; after fewer than @nr @error says
- * what is wrong with the next.
- */
-static u32 copy_jobs(const struct kxfer_submit *cmd, u32 first, struct kxfer_job *jobs,
-		     u32 nr, int *error)
-{
-	const void __user *from = u64_to_user_ptr(cmd->jobs) + (size_t)first * cmd->stride;
-	u32 i;
-
-	if (cmd->stride == sizeof(*jobs) && !copy_from_user(jobs, from, nr * sizeof(*jobs)))
-		return nr;
-	for (i = 0; i < nr; i++) {
-		*error = copy_struct_from_user(&jobs[i], sizeof(*jobs), from, cmd->stride);
-		if (*error)
-			break;
-		from += cmd->stride;
-	}
-	return i;
-}
-
-/*
- * Post what was accepted last. A soft provider may carry it out before the post
+ * Hand over what was accepted. A soft provider may carry it out before the post
  * returns: who will wait takes those completions at once.
  */
-static void post(struct kxfer_session *session, struct kxfer_lane *lane,
-		 const struct kxfer_submit *cmd)
+static void flush(struct kxfer_batch *batch, const struct kxfer_submit *cmd)
 {
-	bool looks = cmd->wait && !(cmd->flags & KXFER_WAIT_F_SLEEP);
-	bool own = looks && kxfer_cq_own(&lane->cq);
+	bool looks = batch->flow && cmd->wait && !(cmd->flags & KXFER_WAIT_F_SLEEP);
+	struct kxfer_cq *cq = looks ? &READ_ONCE(batch->flow->lane)->cq : NULL;
+	bool own = cq && kxfer_cq_own(cq);
 
-	kxfer_job_pump(lane);
+	kxfer_batch_flush(batch);
 	if (!own)
 		return;
-	kxfer_cq_poll(&lane->cq, &session->nr_done, cmd->wait, 0);
-	kxfer_cq_disown(&lane->cq);
+	kxfer_cq_poll(cq, &batch->session->nr_done, cmd->wait, 0);
+	kxfer_cq_disown(cq);
 }
 
 /*
- * User memory is touched between flushes only (batch.c). Return: 0 if all jobs were
- * accepted, else why the first that was not was not.
+ * Copy the next job. Nothing is in the batch while that may wait for user memory
+ * (batch.c). Return: 0 or -errno.
  */
+static int copy_job(struct kxfer_batch *batch, const struct kxfer_submit *cmd,
+		    struct kxfer_job *job)
+{
+	const void __user *from = u64_to_user_ptr(cmd->jobs) +
+				  (size_t)cmd->accepted * cmd->stride;
+	unsigned long left = 1;
+
+	if (cmd->stride == sizeof(*job) && access_ok(from, sizeof(*job))) {
+		pagefault_disable();
+		left = __copy_from_user_inatomic(job, from, sizeof(*job));
+		pagefault_enable();
+	}
+	if (!left)
+		return 0;
+	flush(batch, cmd);
+	return copy_struct_from_user(job, sizeof(*job), from, cmd->stride);
+}
+
+/* Return: 0 if all jobs were accepted, else why the first that was not was not. */
 static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
 {
-	struct kxfer_job jobs[COPY_JOBS] __uninitialized;
 	struct kxfer_batch batch;
-	int ret = 0, error = 0;
-	u32 nr, i;
+	struct kxfer_job job __uninitialized;
+	int ret = 0;
 
 	down_read(&session->lock);
 	kxfer_batch_begin(&batch, session, cmd->nr_jobs);
-	cmd->accepted = 0;
-	while (!ret && cmd->accepted < cmd->nr_jobs) {
-		nr = min_t(u32, COPY_JOBS, cmd->nr_jobs - cmd->accepted);
-		nr = copy_jobs(cmd, cmd->accepted, jobs, nr, &error);
-		for (i = 0; i < nr && !ret; i++)
-			ret = kxfer_job_check(&jobs[i]) ?:
-			      kxfer_job_accept(&batch, &jobs[i]);
-		kxfer_batch_flush(&batch);
-		cmd->accepted += ret ? i - 1 : nr;
-		ret = ret ?: error;
+	batch.at_once = true;
+	for (cmd->accepted = 0; cmd->accepted < cmd->nr_jobs; cmd->accepted++) {
+		ret = copy_job(&batch, cmd, &job) ?: kxfer_job_check(&job) ?:
+		      kxfer_job_accept(&batch, &job);
+		if (ret)
+			break;
+		if (batch.nr == FLUSH_JOBS)
+			flush(&batch, cmd);
 	}
-	if (batch.lane)
-		post(session, batch.lane, cmd);
+	flush(&batch, cmd);
 	kxfer_batch_end(&batch);
 	up_read(&session->lock);
 	return ret;

@@ -53,23 +53,22 @@ static void fill_wr(struct kxfer_lane *lane, struct kxfer_chain *chain, u32 i,
 {
 	struct ib_rdma_wr *wr = &lane->scratch->wr[i];
 	struct ib_sge *sge = lane->scratch->sge[i];
+	u32 lkey = lane->scratch->lkey;
 	u32 n;
 
 	for (n = 0; n < desc->nr_sge; n++) {
 		sge[n].addr = desc->sge[n].addr;
 		sge[n].length = desc->sge[n].length;
-		sge[n].lkey = lane->link->pd->local_dma_lkey;
+		sge[n].lkey = lkey;
 	}
-	*wr = (struct ib_rdma_wr) {
-		.wr = {
-			.wr_cqe = &chain->silent_cqe,
-			.sg_list = sge,
-			.num_sge = desc->nr_sge,
-			.opcode = opcode,
-		},
-		.remote_addr = desc->remote_addr,
-		.rkey = desc->rkey,
-	};
+	/* What is not set here is 0. */
+	wr->wr.wr_cqe = &chain->silent_cqe;
+	wr->wr.sg_list = sge;
+	wr->wr.num_sge = desc->nr_sge;
+	wr->wr.opcode = opcode;
+	wr->wr.send_flags = 0;
+	wr->remote_addr = desc->remote_addr;
+	wr->rkey = desc->rkey;
 }
 
 /**

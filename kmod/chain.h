@@ -67,6 +67,7 @@ struct kxfer_chain {
  * @last_chain: the last of them, undefined if there is none
  * @nr: how many work requests they are
  * @used: entries of @wr and @sge that they use
+ * @lkey: of @sge, unless they are of an MR
  * @wr: READs and WRITEs
  * @sge: their memory
  * @desc: the one that is being built
@@ -79,6 +80,7 @@ struct kxfer_scratch {
 	struct kxfer_chain *last_chain;
 	u32 nr;
 	u32 used;
+	u32 lkey;
 	struct ib_rdma_wr wr[KXFER_CHAIN_WRS];
 	struct ib_sge sge[KXFER_CHAIN_WRS][KXFER_PLAN_MAX_SGE];
 	struct kxfer_wr_desc desc;

@@ -246,6 +246,7 @@ static int create_job_memory(struct kxfer_lane *lane)
 			kvzalloc_node(sizeof(*lane->scratch), GFP_KERNEL, node);
 	if (!lane->chains || !lane->scratch)
 		return -ENOMEM;
+	lane->scratch->lkey = lane->link->pd->local_dma_lkey;
 	for (i = 0; i < lane->credits.max; i++) {
 		kxfer_chain_init(&lane->chains[i], lane);
 		lane->chains[i].next = lane->free_chains;

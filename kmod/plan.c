@@ -121,45 +121,56 @@ static u64 remote_room(const struct kxfer_plan_limits *limits, u64 addr)
 	return limits->max_wr_bytes;
 }
 
-/* Appends memory to the last SGE or behind it; false if there is no room. */
-static bool append_sge(struct kxfer_wr_desc *wr, u64 addr, u32 length, u32 max_sge)
-{
-	struct kxfer_sge_desc *last;
-
-	if (wr->nr_sge) {
-		last = &wr->sge[wr->nr_sge - 1];
-		if (last->addr + last->length == addr) {
-			last->length += length;
-			return true;
-		}
-	}
-	if (wr->nr_sge == max_sge || wr->nr_sge == KXFER_PLAN_MAX_SGE)
-		return false;
-	wr->sge[wr->nr_sge].addr = addr;
-	wr->sge[wr->nr_sge].length = length;
-	wr->nr_sge++;
-	return true;
-}
-
 /* Moves local memory of at most room bytes into the work request. */
 static void gather_local(struct kxfer_plan *plan, struct kxfer_wr_desc *wr, u64 room)
 {
-	const struct kxfer_extent *extent;
+	const struct kxfer_extent *extent = &plan->local[plan->local_index];
+	u32 max_sge = least(plan->limits->max_sge, KXFER_PLAN_MAX_SGE), nr_sge = 0;
+	u64 addr, length = 0, offset = plan->local_offset;
+	struct kxfer_sge_desc *sge = wr->sge;
 	u32 piece;
 
-	while (wr->length < room) {
-		extent = &plan->local[plan->local_index];
-		piece = least(room - wr->length, extent->length - plan->local_offset);
-		if (!append_sge(wr, extent->addr + plan->local_offset, piece,
-				plan->limits->max_sge))
-			return;
-		wr->length += piece;
-		plan->local_offset += piece;
-		if (plan->local_offset == extent->length) {
-			plan->local_index++;
-			plan->local_offset = 0;
+	while (length < room) {
+		addr = extent->addr + offset;
+		piece = least(room - length, extent->length - offset);
+		if (nr_sge && sge->addr + sge->length == addr) {
+			sge->length += piece;
+		} else if (nr_sge == max_sge) {
+			break;
+		} else {
+			sge = &wr->sge[nr_sge++];
+			sge->addr = addr;
+			sge->length = piece;
+		}
+		length += piece;
+		offset += piece;
+		if (offset == extent->length) {
+			extent++;
+			offset = 0;
 		}
 	}
+	plan->local_index = extent - plan->local;
+	plan->local_offset = offset;
+	wr->nr_sge = nr_sge;
+	wr->length = length;
+}
+
+/*
+ * All that is left fits into the work request; take it if it is one SGE. So it is with
+ * short transfers, and the cursor need not move where nothing is left.
+ */
+static bool take_all(struct kxfer_plan *plan, struct kxfer_wr_desc *wr)
+{
+	const struct kxfer_extent *extent = &plan->local[plan->local_index];
+
+	if (extent->length - plan->local_offset < plan->left)
+		return false;
+	wr->sge[0].addr = extent->addr + plan->local_offset;
+	wr->sge[0].length = plan->left;
+	wr->nr_sge = 1;
+	wr->length = plan->left;
+	plan->left = 0;
+	return true;
 }
 
 /**
@@ -182,8 +193,8 @@ bool kxfer_plan_next(struct kxfer_plan *plan, struct kxfer_wr_desc *wr)
 	room = least(room, remote->length - plan->remote_offset);
 
 	wr->rkey = remote->key;
-	wr->nr_sge = 0;
-	wr->length = 0;
+	if (room == plan->left && take_all(plan, wr))
+		return true;
 	gather_local(plan, wr, room);
 
 	plan->left -= wr->length;

@@ -12,7 +12,7 @@
  * Between begin and end nobody waits for the batch but the session's own calls. Not so
  * for what is in it: a device's removal waits for users of its mappings. So who is
  * about to touch user memory, which may take as long as its owner likes, flushes
- * first.
+ * first; SUBMIT tries before whether it can be had without waiting.
  *
  * Context: calls of users, with the session's lock held for reading from begin to
  * end; may sleep if the batch may. Lock order: as in job.c.

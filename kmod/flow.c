@@ -22,7 +22,8 @@
  *
  * Sessions take turns of KXFER_TURN_BYTES on a lane, so that none waits for all that
  * another has queued, and what is posted is bounded by the lane's max_bytes
- * (chain.c), for the turns are over at the send queue.
+ * (chain.c), for the turns are over at the send queue. A job that finds nothing queued
+ * on its lane is posted at once, and takes no turn.
  *
  * A flow is in its lane's list while a job of it is queued; the first one there has
  * the turn, and the first of its jobs is posted next. A flow that comes, or whose turn

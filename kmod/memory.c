@@ -155,6 +155,14 @@ static void uncharge_pages(struct kxfer_memory *memory)
 	mmdrop(memory->mm);
 }
 
+static void count_segments(struct kxfer_memory *memory)
+{
+	unsigned long i;
+
+	for (i = 0; i < memory->nr_pages; i += kxfer_memory_stretch(memory, i))
+		memory->nr_segments++;
+}
+
 static int alloc_array(struct kxfer_memory *memory)
 {
 	memory->pages = kxfer_fault(MEMORY_ARRAY) ? NULL :
@@ -224,6 +232,7 @@ struct kxfer_memory *kxfer_memory_pin(u64 addr, u64 length, bool writable)
 	ret = pin_pages(memory, start & PAGE_MASK);
 	if (ret)
 		goto err_array;
+	count_segments(memory);
 	return memory;
 
 err_array:
@@ -271,6 +280,7 @@ struct kxfer_memory *kxfer_memory_alloc(u64 length)
 		if (!memory->pages[i])
 			goto err_pages;
 	}
+	count_segments(memory);
 	return memory;
 
 err_pages:
@@ -330,22 +340,4 @@ int kxfer_memory_table(struct kxfer_memory *memory, struct sg_table *table,
 						 memory->nr_pages, memory->offset,
 						 memory->length, max_segment,
 						 KXFER_GFP_FOR_PEER);
-}
-
-/**
- * kxfer_memory_segments() - into how many contiguous pieces the range falls
- * @memory: any
- *
- * Return: pieces, at least 1, without regard to any device's limits.
- */
-u32 kxfer_memory_segments(const struct kxfer_memory *memory)
-{
-	unsigned long i;
-	u32 nr = 1;
-
-	for (i = 1; i < memory->nr_pages; i++)
-		if (page_to_pfn(memory->pages[i]) !=
-		    page_to_pfn(memory->pages[i - 1]) + 1)
-			nr++;
-	return nr;
 }

@@ -4,6 +4,8 @@
 #define KXFER_MEMORY_H
 
 #include <linux/gfp.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
 #include <linux/sizes.h>
 #include <linux/types.h>
 
@@ -25,6 +27,7 @@ struct sg_table;
  * struct kxfer_memory - a range of bytes in pages that stay where they are
  * @pages: in order, each once for each page of the range
  * @nr_pages: how many
+ * @nr_segments: how many stretches of them follow each other physically
  * @offset: of the first byte within @pages[0]
  * @length: bytes
  * @writable: devices may write it
@@ -35,6 +38,7 @@ struct sg_table;
 struct kxfer_memory {
 	struct page **pages;
 	unsigned long nr_pages;
+	u32 nr_segments;
 	u32 offset;
 	u64 length;
 	bool writable;
@@ -47,6 +51,20 @@ void kxfer_memory_free(struct kxfer_memory *memory);
 u64 kxfer_memory_bytes(const struct kxfer_memory *memory);
 int kxfer_memory_table(struct kxfer_memory *memory, struct sg_table *table,
 		       unsigned int max_segment);
-u32 kxfer_memory_segments(const struct kxfer_memory *memory);
+
+/*
+ * Pages from one of them on that follow each other physically: at least 1, and not so
+ * many that their bytes would not fit into 32 bits.
+ */
+static inline unsigned long kxfer_memory_stretch(const struct kxfer_memory *memory,
+						 unsigned long first)
+{
+	unsigned long max = min(memory->nr_pages - first, SZ_2G / PAGE_SIZE), nr = 1;
+	unsigned long pfn = page_to_pfn(memory->pages[first]);
+
+	while (nr < max && page_to_pfn(memory->pages[first + nr]) == pfn + nr)
+		nr++;
+	return nr;
+}
 
 #endif /* KXFER_MEMORY_H */

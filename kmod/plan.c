@@ -135,9 +135,9 @@ static void gather_local(struct kxfer_plan *plan, struct kxfer_wr_desc *wr, u64 
 		piece = least(room - length, extent->length - offset);
 		if (nr_sge && sge->addr + sge->length == addr) {
 			sge->length += piece;
-		} else if (nr_sge == max_sge) {
-			break;
 		} else {
+			if (nr_sge == max_sge)
+				break;
 			sge = &wr->sge[nr_sge++];
 			sge->addr = addr;
 			sge->length = piece;

@@ -46,6 +46,41 @@ static enum dma_data_direction map_direction(const struct kxfer_region *region)
 	return region->memory->writable ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
 }
 
+static int alloc_extents(struct kxfer_mapping *mapping, u32 nr)
+{
+	mapping->extents = kxfer_fault(MAPPING_EXTENTS) ? NULL :
+			   kvmalloc_array(nr, sizeof(*mapping->extents),
+					  KXFER_GFP_FOR_PEER);
+	mapping->nr_extents = nr;
+	return mapping->extents ? 0 : -ENOMEM;
+}
+
+/*
+ * A device with virtual DMA takes the addresses of the CPU (ib_dma_virt_map_sg()), so no
+ * scatter list is made to tell it what the pages say.
+ */
+static int take_addresses(struct kxfer_mapping *mapping)
+{
+	const struct kxfer_memory *memory = mapping->region->memory;
+	struct kxfer_extent *extent;
+	u64 start = 0, offset = memory->offset;
+	unsigned long i, nr;
+
+	if (alloc_extents(mapping, memory->nr_segments))
+		return -ENOMEM;
+	extent = mapping->extents;
+	for (i = 0; i < memory->nr_pages; i += nr, extent++) {
+		nr = kxfer_memory_stretch(memory, i);
+		extent->start = start;
+		extent->addr = (uintptr_t)page_address(memory->pages[i]) + offset;
+		extent->length = min(nr * PAGE_SIZE - offset, memory->length - start);
+		extent->key = 0;
+		start += extent->length;
+		offset = 0;
+	}
+	return 0;
+}
+
 /* Segments of more than 2^32 - 1 bytes cannot be: ib_dma_max_seg_size() is 32 bits. */
 static int fill_extents(struct kxfer_mapping *mapping)
 {
@@ -54,10 +89,7 @@ static int fill_extents(struct kxfer_mapping *mapping)
 	u64 start = 0;
 	int i;
 
-	mapping->extents = kxfer_fault(MAPPING_EXTENTS) ? NULL :
-			   kvmalloc_array(mapping->table.nents, sizeof(*extent),
-					  KXFER_GFP_FOR_PEER);
-	if (!mapping->extents)
+	if (alloc_extents(mapping, mapping->table.nents))
 		return -ENOMEM;
 	extent = mapping->extents;
 	for_each_sgtable_dma_sg(&mapping->table, sg, i) {
@@ -68,7 +100,6 @@ static int fill_extents(struct kxfer_mapping *mapping)
 		};
 		start += sg_dma_len(sg);
 	}
-	mapping->nr_extents = mapping->table.nents;
 	return 0;
 }
 
@@ -77,6 +108,29 @@ static void unmap_table(struct kxfer_mapping *mapping)
 	ib_dma_unmap_sgtable_attrs(mapping->dev->ibdev, &mapping->table,
 				   map_direction(mapping->region),
 				   DMA_ATTR_SKIP_CPU_SYNC);
+	sg_free_table(&mapping->table);
+}
+
+static int map_table(struct kxfer_mapping *mapping)
+{
+	struct kxfer_region *region = mapping->region;
+	struct ib_device *ibdev = mapping->dev->ibdev;
+	int ret;
+
+	ret = kxfer_memory_table(region->memory, &mapping->table,
+				 ib_dma_max_seg_size(ibdev));
+	if (ret)
+		return ret;
+	ret = kxfer_fault_error(MAPPING_DMA) ?:
+	      ib_dma_map_sgtable_attrs(ibdev, &mapping->table, map_direction(region), 0);
+	if (ret) {
+		sg_free_table(&mapping->table);
+		return ret;
+	}
+	ret = fill_extents(mapping);
+	if (ret)
+		unmap_table(mapping);
+	return ret;
 }
 
 static struct kxfer_mapping *mapping_create(struct kxfer_region *region,
@@ -94,25 +148,12 @@ static struct kxfer_mapping *mapping_create(struct kxfer_region *region,
 	ret = kxfer_device_join(dev, &dev->mappings, &mapping->dev_node);
 	if (ret)
 		goto err_free;
-	ret = kxfer_memory_table(region->memory, &mapping->table,
-				 ib_dma_max_seg_size(dev->ibdev));
+	ret = ib_uses_virt_dma(dev->ibdev) ? take_addresses(mapping) : map_table(mapping);
 	if (ret)
 		goto err_leave;
-	ret = kxfer_fault_error(MAPPING_DMA) ?:
-	      ib_dma_map_sgtable_attrs(dev->ibdev, &mapping->table,
-				       map_direction(region), 0);
-	if (ret)
-		goto err_table;
-	ret = fill_extents(mapping);
-	if (ret)
-		goto err_unmap;
 	kxfer_stat_inc(KXFER_STAT_LIVE_MAPPINGS);
 	return mapping;
 
-err_unmap:
-	unmap_table(mapping);
-err_table:
-	sg_free_table(&mapping->table);
 err_leave:
 	kxfer_device_leave(dev, &mapping->dev_node);
 err_free:
@@ -125,8 +166,8 @@ static void mapping_destroy(struct kxfer_mapping *mapping)
 {
 	struct kxfer_device *dev = mapping->dev;
 
-	unmap_table(mapping);
-	sg_free_table(&mapping->table);
+	if (!ib_uses_virt_dma(dev->ibdev))
+		unmap_table(mapping);
 	kvfree(mapping->extents);
 	kxfer_device_leave(dev, &mapping->dev_node);
 	kfree(mapping);
@@ -326,7 +367,7 @@ int kxfer_region_add(struct kxfer_session *session, void *arg)
 	region = kxfer_region_create(memory);
 	if (IS_ERR(region))
 		return PTR_ERR(region);
-	cmd->nr_segments = kxfer_memory_segments(memory);
+	cmd->nr_segments = memory->nr_segments;
 	down_write(&session->lock);
 	ret = kxfer_session_insert(&session->regions, region, &region->id,
 				   KXFER_MAX_REGIONS);

@@ -36,8 +36,9 @@ struct kxfer_region {
  * @dev: the device; a reference
  * @dev_node: in kxfer_device.mappings
  * @users: jobs and exposures; while not 0 it stays
- * @table: scatter list, mapped bidirectionally where the region is writable
- * @extents: the DMA segments as extents, for plan.c
+ * @table: scatter list, mapped bidirectionally where the region is writable; not made
+ *	for a device with virtual DMA
+ * @extents: what is contiguous for the device, for plan.c
  * @nr_extents: how many
  */
 struct kxfer_mapping {

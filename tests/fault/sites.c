@@ -150,6 +150,12 @@ static enum flow home_of(enum site site)
 
 #pragma GCC diagnostic pop
 
+/* As siw-dma does (tests/dma). */
+static bool maps_memory(void)
+{
+	return !access("/sys/module/siw/parameters/bounce", F_OK);
+}
+
 /* The one table of what is not reached: why not on this provider, or NULL. */
 static const char *unreached(enum site site)
 {
@@ -165,6 +171,9 @@ static const char *unreached(enum site site)
 	case SITE_BENCH_SINKS:
 	case SITE_BENCH_MAP_SINK:
 		return siw ? NULL : "only iWARP registers the sinks of READs";
+	case SITE_MEMORY_TABLE:
+	case SITE_MAPPING_DMA:
+		return maps_memory() ? NULL : "virtual DMA needs no scatter list";
 	default:
 		return NULL;
 	}

@@ -56,7 +56,8 @@ vm: ## a shell in a virtual machine with kxfer on soft RoCE
 	@tests/vm/run --shell --kernel $(KERNEL)
 
 ##@ Test
-.PHONY: check check-matrix check-debug check-smp check-smp-smoke check-unit check-asan fuzz fuzz-parsers
+.PHONY: check check-matrix check-debug check-smp check-smp-smoke check-unit check-asan check-model
+.PHONY: fuzz fuzz-parsers
 .PHONY: coverage storm kselftest-install mutants lint
 check: ## everything, on every kernel and provider (KERNELS, PROVIDERS, TESTS narrow it down)
 	@scripts/setup $(if $(filter 7.2,$(KERNELS)),matrix,check)
@@ -97,6 +98,10 @@ check-asan: ## the unit tests under AddressSanitizer and UBSan; ends with ctest'
 	@scripts/build-userspace $(O) all asan
 	@UBSAN_OPTIONS=print_stacktrace=1 \
 		ctest --test-dir $(O)/asan --output-on-failure --timeout 300
+
+check-model: ## the order in memory of the completion ring: litmus tests, by Spin
+	@scripts/setup lint
+	@tests/model/run
 
 fuzz-parsers: ## libFuzzer on pure parts and parsers, DURATION seconds each (60)
 	@scripts/setup debug

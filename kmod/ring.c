@@ -30,6 +30,8 @@
  *    the eventfd: a full barrier in both, between the store of the one and the load of
  *    the other (see tell()).
  *
+ * tests/model/ring.pml has each pair as a litmus test, with and without.
+ *
  * The ring lives as long as its session, and a mapping of it keeps the file open, thus
  * the session. The mapped pages have references of their own beside.
  *

@@ -610,10 +610,9 @@ static void invalidate_sinks(struct kxfer_run *run)
 /* Set out on the operation of a slot. */
 static int plan_slot(struct kxfer_run *run, u32 slot, struct kxfer_extent *sink)
 {
-	const struct kxfer_device *dev = run->lane->link->dev;
 	const struct kxfer_bench *cmd = run->cmd;
-	const struct kxfer_plan_limits *limits = cmd->op == KXFER_OP_READ ?
-		&dev->read_limits : &dev->write_limits;
+	const struct kxfer_plan_limits *limits =
+		kxfer_device_limits(run->lane->link->dev, cmd->op);
 	const struct kxfer_target *target = run->target;
 	u64 at = slot * cmd->stride;
 

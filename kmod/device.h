@@ -4,6 +4,7 @@
 #define KXFER_DEVICE_H
 
 #include <linux/kref.h>
+#include <linux/kxfer.h>
 #include <linux/list.h>
 #include <linux/wait.h>
 #include <rdma/ib_verbs.h>
@@ -50,6 +51,13 @@ struct kxfer_device {
 	bool iwarp;
 	bool in_place;
 };
+
+/* @op: KXFER_OP_READ or KXFER_OP_WRITE */
+static inline const struct kxfer_plan_limits *
+kxfer_device_limits(const struct kxfer_device *dev, u32 op)
+{
+	return op == KXFER_OP_READ ? &dev->read_limits : &dev->write_limits;
+}
 
 extern struct ib_client kxfer_ib_client;
 

@@ -112,10 +112,10 @@ static int bind_region(struct kxfer_active_job *job, const struct kxfer_job *use
 static int plan_transfer(struct kxfer_batch *batch, struct kxfer_active_job *job,
 			 const struct kxfer_job *user)
 {
-	const struct kxfer_device *dev = job->target->link->dev;
+	struct kxfer_device *dev = job->target->link->dev;
 	struct kxfer_mapping *mapping;
 
-	mapping = kxfer_batch_mapping(batch, job->region, job->target->link->dev);
+	mapping = kxfer_batch_mapping(batch, job->region, dev);
 	if (IS_ERR(mapping))
 		return PTR_ERR(mapping);
 	if (!mapping)
@@ -124,8 +124,7 @@ static int plan_transfer(struct kxfer_batch *batch, struct kxfer_active_job *job
 	return kxfer_plan_init(&job->plan, mapping->extents, mapping->nr_extents,
 			       user->region_offset, job->target->keys,
 			       job->target->nr_keys, user->target_offset,
-			       user->length, user->op == KXFER_OP_READ ?
-			       &dev->read_limits : &dev->write_limits);
+			       user->length, kxfer_device_limits(dev, user->op));
 }
 
 /**
@@ -198,11 +197,13 @@ int kxfer_job_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 
 /*
  * Hand over what was accepted. A soft provider may carry it out before the post
- * returns: who will wait takes those completions at once.
+ * returns: who will wait takes those completions at once. (If the flow moves to another
+ * lane meanwhile, the one that it left is looked at, in vain.)
  */
 static void flush(struct kxfer_batch *batch, const struct kxfer_submit *cmd)
 {
-	bool looks = batch->flow && cmd->wait && !(cmd->flags & KXFER_WAIT_F_SLEEP);
+	bool looks = batch->nr && batch->flow && cmd->wait &&
+		     !(cmd->flags & KXFER_WAIT_F_SLEEP);
 	struct kxfer_cq *cq = looks ? &READ_ONCE(batch->flow->lane)->cq : NULL;
 	bool own = cq && kxfer_cq_own(cq);
 

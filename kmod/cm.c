@@ -320,7 +320,12 @@ static int connect_qp(struct kxfer_lane *lane)
 
 	memcpy(hello.cookie, link->cookie, sizeof(hello.cookie));
 	ret = kxfer_fault_error(CM_CONNECT) ?: rdma_connect(lane->cm_id, &param);
-	return wait_step(lane, ret, CONNECT_MS);
+	ret = wait_step(lane, ret, CONNECT_MS);
+	/*
+	 * From an address of its own rdma_cm takes each network for one of that device;
+	 * the TCP below iWARP does not.
+	 */
+	return ret == -ENETUNREACH ? -EHOSTUNREACH : ret;
 }
 
 static int create_id(struct kxfer_lane *lane)

@@ -309,6 +309,17 @@ TEST_F(peer, without_a_route_is_unreachable)
 	test_err_peer_open(EHOSTUNREACH, self->fd, kx_addr("192.0.2.77", PORT), &self->id);
 }
 
+/* rdma_cm takes that for a neighbour; TCP, below siw, looks for a route. */
+TEST_F(peer, without_a_route_from_an_address_is_unreachable)
+{
+	bool siw = !strcmp(kx_provider(), "siw");
+
+	self->cmd.local = kx_addr(kx_address(), 0);
+	self->cmd.remote = kx_addr("192.0.2.77", PORT);
+	self->cmd.timeout_ms = 1000;
+	EXPECT_EQ(siw ? -EHOSTUNREACH : -ETIMEDOUT, open_peer(self->fd, &self->cmd));
+}
+
 TEST_F(peer, without_a_device_on_the_way_is_unreachable)
 {
 	ASSERT_EQ(0, system("ip link add lonely type dummy && ip link set lonely up && "

@@ -4,18 +4,15 @@
  * accepted, and that nothing is accepted that could not be reported.
  */
 #include <fcntl.h>
-#include <linux/userfaultfd.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
 #include "kxfer_test.h"
+#include "slow.h"
 
 #define LENGTH	(64UL << 10)
 
@@ -431,56 +428,7 @@ TEST_F(submit, refuses_a_notify_with_a_range)
 
 /* ---- memory that is not there ---- */
 
-#define PAGE		4096UL
 #define BEFORE		40	/* jobs in the page before the one that is not there */
-
-/* Two pages; the second is not there until somebody supplies it (supply()). */
-struct slow_memory {
-	char *pages;
-	int fd;
-};
-
-/* Return: 0 or -errno. */
-static int slow_memory_open(struct slow_memory *slow)
-{
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
-
-	slow->pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	slow->fd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (slow->pages == MAP_FAILED || slow->fd < 0)
-		return -errno;
-	range.range.start = (uintptr_t)slow->pages + PAGE;
-	range.range.len = PAGE;
-	return ioctl(slow->fd, UFFDIO_API, &api) || ioctl(slow->fd, UFFDIO_REGISTER, &range) ?
-	       -errno : 0;
-}
-
-static void slow_memory_close(struct slow_memory *slow)
-{
-	close(slow->fd);
-	munmap(slow->pages, 2 * PAGE);
-}
-
-/* Whether somebody waits for the page, within a while. */
-static bool is_waited_for(const struct slow_memory *slow)
-{
-	struct pollfd pollfd = { .fd = slow->fd, .events = POLLIN };
-
-	return poll(&pollfd, 1, KX_TIMEOUT_MS) == 1;
-}
-
-static int supply(const struct slow_memory *slow, const void *page)
-{
-	struct uffdio_copy copy = {
-		.dst = (uintptr_t)slow->pages + PAGE,
-		.src = (uintptr_t)page,
-		.len = PAGE,
-	};
-
-	return ioctl(slow->fd, UFFDIO_COPY, &copy) ? -errno : 0;
-}
 
 struct caller {
 	int fd;
@@ -500,31 +448,31 @@ static void *call_submit(void *argument)
 TEST_F(submit, completes_jobs_while_it_waits_for_the_next_ones_memory)
 {
 	struct kxfer_completion completions[BEFORE];
-	struct kxfer_job last[PAGE / sizeof(self->job)] = { { .op = KXFER_OP_NOP } };
+	struct kxfer_job last[KX_SLOW_PAGE / sizeof(self->job)] = { { .op = KXFER_OP_NOP } };
 	struct kxfer_job *jobs;
-	struct slow_memory slow;
+	struct kx_slow slow;
 	struct caller caller;
 	pthread_t thread;
 	int ret, i;
 
-	ret = slow_memory_open(&slow);
+	ret = kx_slow_open(&slow);
 	if (slow.fd < 0)
 		SKIP(return, "no userfaultfd in this kernel");
 	ASSERT_EQ(0, ret);
 	self->job.length = 64;
-	jobs = (struct kxfer_job *)(slow.pages + PAGE) - BEFORE;
+	jobs = (struct kxfer_job *)(slow.pages + KX_SLOW_PAGE) - BEFORE;
 	for (i = 0; i < BEFORE; i++)
 		jobs[i] = self->job;
 	caller = (struct caller) { .fd = self->fd, .cmd = good(jobs, BEFORE + 1) };
 	ASSERT_EQ(0, pthread_create(&thread, NULL, call_submit, &caller));
-	EXPECT_TRUE(is_waited_for(&slow));
+	EXPECT_TRUE(kx_slow_is_waited_for(&slow));
 	test_cmd_reap(BEFORE, self->fd, completions, BEFORE, BEFORE, KX_TIMEOUT_MS);
-	EXPECT_EQ(0, supply(&slow, last));
+	EXPECT_EQ(0, kx_slow_supply(&slow, last));
 	pthread_join(thread, NULL);
 	EXPECT_EQ(0, caller.ret);
 	EXPECT_EQ(BEFORE + 1, caller.cmd.accepted);
 	test_cmd_reap(1, self->fd, completions, BEFORE, 1, KX_TIMEOUT_MS);
-	slow_memory_close(&slow);
+	kx_slow_close(&slow);
 }
 
 /* ---- the queue ---- */

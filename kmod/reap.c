@@ -177,7 +177,11 @@ int kxfer_reap_wait(struct kxfer_session *session, u32 want, u64 deadline_ns, u3
 	return sleep_until_done(session, want, deadline_ns);
 }
 
-/* Return: at most @max completions, linked by @next; @nr: how many. */
+/*
+ * None if there is a ring, which may have been made while the caller was waiting: then
+ * nr_done counts what is in it. Return: at most @max completions, linked by @next;
+ * @nr: how many.
+ */
 static struct kxfer_active_job *take_done(struct kxfer_session *session, u32 max, u32 *nr)
 {
 	struct kxfer_active_job *taken, *last;
@@ -185,7 +189,7 @@ static struct kxfer_active_job *take_done(struct kxfer_session *session, u32 max
 
 	spin_lock_bh(&session->job_lock);
 	taken = session->done.first;
-	*nr = min(max, session->nr_done);
+	*nr = session->ring ? 0 : min(max, session->nr_done);
 	if (*nr == session->nr_done) {
 		session->done.first = NULL;
 	} else if (*nr) {

@@ -115,12 +115,14 @@ static struct kxfer_session_ring *make_ring(const struct kxfer_cq_ring *cmd)
 
 /*
  * Completions go to the ring from here on: all of them, for none is in flight. The
- * session's lock keeps out SUBMITs that are in the midst of accepting.
+ * session's lock keeps out SUBMITs that are in the midst of accepting, reap_mutex those
+ * who have taken completions that they may have to put back.
  */
 static int give_ring(struct kxfer_session *session, struct kxfer_session_ring *ring)
 {
 	int ret = 0;
 
+	mutex_lock(&session->reap_mutex);
 	down_write(&session->lock);
 	spin_lock_bh(&session->job_lock);
 	if (session->ring) {
@@ -134,6 +136,7 @@ static int give_ring(struct kxfer_session *session, struct kxfer_session_ring *r
 	}
 	spin_unlock_bh(&session->job_lock);
 	up_write(&session->lock);
+	mutex_unlock(&session->reap_mutex);
 	return ret;
 }
 

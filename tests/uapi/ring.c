@@ -8,7 +8,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -20,6 +23,7 @@
 #include "kxfer_test.h"
 #include "raw_peer.h"
 #include "ring.h"
+#include "slow.h"
 
 #define ENTRIES	16
 #define LENGTH	(64UL << 10)
@@ -512,6 +516,67 @@ TEST_F(ring, keeps_its_eventfd)
 	ASSERT_EQ(1, submit_nops(self->fd, 1, 1));
 }
 
+struct maker {
+	int fd;
+	struct kx_ring ring;
+	_Atomic bool over;
+	int ret;
+};
+
+static void *make_a_ring(void *argument)
+{
+	struct maker *maker = argument;
+
+	maker->ret = kx_ring_make(maker->fd, ENTRIES, KX_NO_EVENTFD, &maker->ring);
+	maker->over = true;
+	return NULL;
+}
+
+struct reaper {
+	int fd;
+	struct kxfer_completion *to;
+	int ret;
+};
+
+static void *reap_one(void *argument)
+{
+	struct reaper *reaper = argument;
+
+	reaper->ret = kx_reap(reaper->fd, reaper->to, 1, 1, KX_TIMEOUT_MS);
+	return NULL;
+}
+
+/* A completion that cannot be stored goes back to where the next REAP finds it. */
+TEST_F(ring, is_not_made_while_a_completion_is_being_stored)
+{
+	struct maker maker = { .fd = self->fd };
+	struct kxfer_completion done;
+	struct reaper reaper = { .fd = self->fd };
+	pthread_t reaping, making;
+	struct kx_slow slow;
+	int ret;
+
+	ret = kx_slow_open(&slow);
+	if (slow.fd < 0)
+		SKIP(return, "no userfaultfd in this kernel");
+	ASSERT_EQ(0, ret);
+	reaper.to = (void *)(slow.pages + KX_SLOW_PAGE);
+	ASSERT_EQ(1, submit_nops(self->fd, 7, 1));
+	ASSERT_EQ(0, pthread_create(&reaping, NULL, reap_one, &reaper));
+	EXPECT_TRUE(kx_slow_is_waited_for(&slow));
+	ASSERT_EQ(0, pthread_create(&making, NULL, make_a_ring, &maker));
+	kx_sleep_ms(20);
+	EXPECT_FALSE(maker.over);
+	EXPECT_EQ(0, kx_slow_take_away(&slow));
+	pthread_join(reaping, NULL);
+	pthread_join(making, NULL);
+	EXPECT_EQ(-EFAULT, reaper.ret);
+	EXPECT_EQ(-EBUSY, maker.ret);
+	test_cmd_reap(1, self->fd, &done, 1, 0, 0);
+	EXPECT_EQ(7, done.user_data);
+	kx_slow_close(&slow);
+}
+
 /* ---- jobs that take their time ---- */
 
 FIXTURE(held_ring)
@@ -587,6 +652,99 @@ TEST_F(held_ring, is_not_made_while_jobs_are_in_flight)
 	test_err_ring_make(EBUSY, fd, 1, KX_NO_EVENTFD, &ring);
 	self->server.withhold = false;
 	close(fd);
+}
+
+/* Reaps two, when nobody else wants the CPU any more. */
+struct idler {
+	int fd;
+	_Atomic pid_t tid;
+	_Atomic bool over;
+	int ret;
+	struct kxfer_completion done[2];
+};
+
+static void *reap_when_idle(void *argument)
+{
+	struct sched_param none = {};
+	struct idler *idler = argument;
+
+	sched_setscheduler(0, SCHED_IDLE, &none);
+	idler->tid = gettid();
+	idler->ret = kx_reap(idler->fd, idler->done, 2, 1, KX_TIMEOUT_MS);
+	idler->over = true;
+	return NULL;
+}
+
+static bool sleeps(pid_t tid)
+{
+	char path[64], state = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	fclose(file);
+	return state == 'S';
+}
+
+/* Reaps before the idler does, without giving way to it. */
+static bool reap_first(const struct idler *idler)
+{
+	struct kxfer_completion done;
+	int ret = 0;
+
+	while (!ret && !idler->over)
+		ret = kx_reap(idler->fd, &done, 1, 0, 0);
+	return ret == 1;
+}
+
+/*
+ * A REAP that waits for a job gets it only after it was reaped by another, a ring was
+ * made, and completions have come into that. Return: true if it came so late.
+ */
+static bool reap_behind_a_ring(struct __test_metadata *_metadata,
+			       FIXTURE_DATA(held_ring) *self)
+{
+	struct idler idler = { .fd = kx_open() };
+	struct kx_ring ring;
+	pthread_t thread;
+	uint32_t peer;
+	bool late;
+
+	self->server.withhold = true;
+	test_cmd_peer_open(idler.fd, kx_addr(kx_address(), PORT), &peer);
+	test_cmd_target_open(idler.fd, peer, "window", 0, &self->job.target);
+	test_cmd_submit(1, idler.fd, &self->job, 1);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, reap_when_idle, &idler));
+	EXPECT_TRUE(kx_wait_until(idler.tid && sleeps(idler.tid), KX_TIMEOUT_MS));
+	self->server.withhold = false;
+	late = reap_first(&idler) && !kx_ring_open(idler.fd, ENTRIES, KX_NO_EVENTFD, &ring);
+	if (late)
+		EXPECT_EQ(4, submit_nops(idler.fd, 0, 4));
+	pthread_join(thread, NULL);
+	if (late) {
+		EXPECT_EQ(0, idler.ret);
+		EXPECT_EQ(4, take_nops(&ring, 0));
+		kx_ring_unmap(&ring);
+	}
+	close(idler.fd);
+	return late;
+}
+
+TEST_F(held_ring, gives_nothing_to_a_reap_that_began_before_it)
+{
+	cpu_set_t one;
+	int tries = 20;
+
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
+	while (tries && !reap_behind_a_ring(_metadata, self))
+		tries--;
+	EXPECT_LT(0, tries);
 }
 
 TEST_F(held_ring, keeps_room_for_jobs_in_flight)

@@ -3,20 +3,24 @@
 # Turns one guest's nested KTAP (tests/vm/guest-tests) into a line for each
 # leaf: "ok NAME", "ok NAME # SKIP reason", "not ok NAME # reason". A program
 # that reports no results of its own is a leaf; one that fails without a
-# failed result of its own is one too. Comments are kept for failures only.
+# failed result of its own is one too. Comments are kept for failures only, the
+# last ones before each.
 #
 # Variables: prefix (kernel/provider)
 
+BEGIN { kept = 200 }
+
 function emit(word, name, directive) {
 	print word " " prefix "/" name (directive != "" ? " # " directive : "")
-	if (word == "not ok") for (i = 0; i < notes; i++) print note[i]
+	if (word == "not ok")
+		for (i = notes > kept ? notes - kept : 0; i < notes; i++) print note[i % kept]
 	notes = 0
 	fflush()
 }
 
 function remember(line) {
 	sub(/^[# ]? ?#? ?/, "#     ", line)
-	if (notes < 200) note[notes++] = line
+	note[notes++ % kept] = line
 }
 
 # Splits "ok 3 name # directive" into word, name and directive.

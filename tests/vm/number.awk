@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: MIT
 #
 # Numbers the leaves of all guests into one KTAP stream and ends it with the
-# plan and the sums. Writes the distinct names, without kernel and provider,
-# to the file in the variable `names`. Status 1 when anything failed.
+# plan, what failed with the last that was said before, and the sums. Writes the
+# distinct names, without kernel and provider, to the file in the variable `names`.
+# Status 1 when anything failed.
 
-BEGIN { print "KTAP version 1" }
+BEGIN {
+	print "KTAP version 1"
+	kept = 10
+}
 
 /^(not )?ok / {
 	word = $1 == "not" ? "not ok" : "ok"
 	rest = substr($0, length(word) + 2)
 	print word " " ++n " " rest
-	if (word == "not ok") { failed++; failures[failed] = rest }
+	if (word == "not ok") failures[++failed] = rest
 	else if (rest ~ / # SKIP/) skipped++
 	else passed++
 	name = rest
@@ -21,12 +25,21 @@ BEGIN { print "KTAP version 1" }
 	next
 }
 
+# The last words before a failure, which flatten.awk prints behind it.
+/^#     / && failed { said[failed, nr_said[failed]++ % kept] = $0 }
+
 { print; fflush() }
+
+function explain(failure,    i) {
+	print "# failed: " failures[failure]
+	i = nr_said[failure] - kept
+	for (i = i > 0 ? i : 0; i < nr_said[failure]; i++) print said[failure, i % kept]
+}
 
 END {
 	print "1.." n + 0
 	for (name in distinct) { print name | ("sort >" names); count++ }
-	for (i = 1; i <= failed; i++) print "# failed: " failures[i]
+	for (i = 1; i <= failed; i++) explain(i)
 	print "# " count + 0 " distinct names in " names
 	print passed + 0 " passed, " failed + 0 " failed, " skipped + 0 " skipped"
 	exit failed > 0 || passed == 0

@@ -75,6 +75,16 @@ TEST(TextOutput, aligns_the_values_of_a_record) {
     EXPECT_EQ(printed.err, "");
 }
 
+TEST(TextOutput, breaks_sentences_between_words_and_keeps_them_apart) {
+    std::string words = "word";
+    for (int i = 0; i < 19; i++) words += " word";
+    const Record record = Record().add("one", Lines{{words}}).add("two", Lines{{words, "bad\033\nend"}});
+    const Printed printed = printed_by([&] { make_text_output({})->record(record); });
+    const std::string fifteen = words.substr(0, 5 * 15 - 1), five = words.substr(0, 5 * 5 - 1);
+    EXPECT_EQ(printed.out, "one  " + fifteen + "\n     " + five + "\ntwo  - " + fifteen + "\n       " + five +
+                               "\n     - bad??end\n");
+}
+
 TEST(TextOutput, aligns_columns_numbers_to_the_right) {
     const Table rows = {Record().add("name", "a").add("jobs", uint64_t{5}),
                         Record().add("name", "longer").add("jobs", uint64_t{12345})};

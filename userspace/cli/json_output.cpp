@@ -22,6 +22,7 @@ Json finite(double number) { return std::isfinite(number) ? Json(number) : Json(
 
 struct ToJson {
     Json operator()(None) const { return nullptr; }
+    Json operator()(const Lines& all) const { return all.lines; }
     Json operator()(Bytes bytes) const { return bytes.count; }
     Json operator()(double number) const { return finite(number); }
     Json operator()(Nanoseconds ns) const { return finite(ns.count); }

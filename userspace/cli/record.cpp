@@ -65,6 +65,9 @@ struct Human {
     std::string operator()(const Words& words) const {
         return words.empty() ? "-" : printable(fmt::format("{}", fmt::join(words, ", ")));
     }
+    std::string operator()(const Lines& all) const {
+        return all.lines.empty() ? "-" : printable(fmt::format("{}", fmt::join(all.lines, "; ")));
+    }
     std::string operator()(Bytes bytes) const { return human_bytes(bytes.count); }
     std::string operator()(Nanoseconds ns) const { return human_nanoseconds(ns.count); }
     std::string operator()(BytesPerSecond rate) const { return scale_binary(rate.count, "B/s"); }

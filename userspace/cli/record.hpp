@@ -37,9 +37,13 @@ struct PerSecond {
     double count;
 };
 using Words = std::vector<std::string>; // text "a, b", JSON ["a","b"]
+// Sentences: text has them one below the other, broken to fit the screen.
+struct Lines {
+    std::vector<std::string> lines;
+};
 
-using Value = std::variant<None, bool, int64_t, uint64_t, double, std::string, Words, Bytes, Nanoseconds,
-                           BytesPerSecond, PerSecond, std::shared_ptr<Record>, Table>;
+using Value = std::variant<None, bool, int64_t, uint64_t, double, std::string, Words, Lines, Bytes,
+                           Nanoseconds, BytesPerSecond, PerSecond, std::shared_ptr<Record>, Table>;
 
 // Where a field is shown. A table in text has only so much room.
 enum class Show : uint8_t { everywhere, json_only, text_only };

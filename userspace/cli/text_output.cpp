@@ -28,7 +28,8 @@ bool in_text(const Field& field) { return field.show != Show::json_only; }
 
 bool is_number(const Value& value) {
     return !std::holds_alternative<std::string>(value) && !std::holds_alternative<Words>(value) &&
-           !std::holds_alternative<bool>(value) && !std::holds_alternative<None>(value);
+           !std::holds_alternative<Lines>(value) && !std::holds_alternative<bool>(value) &&
+           !std::holds_alternative<None>(value);
 }
 
 // Characters on the screen, not bytes.
@@ -41,6 +42,38 @@ std::string pad(const std::string& text, size_t width, bool right) {
     const size_t have = width_of(text);
     const std::string space(width > have ? width - have : 0, ' ');
     return right ? space + text : text + space;
+}
+
+// Sentences are broken before this many characters.
+constexpr size_t sentence_width = 76;
+
+// Broken between words; what follows a break begins with `indent`.
+std::string broken(const std::string& sentence, const std::string& indent) {
+    std::istringstream words(sentence);
+    std::string text;
+    size_t column = 0;
+    for (std::string word; words >> word; column += width_of(word) + 1) {
+        const bool breaks = column != 0 && column + width_of(word) > sentence_width;
+        if (breaks) column = 0;
+        if (!text.empty()) text += breaks ? '\n' + indent : " ";
+        text += word;
+    }
+    return text;
+}
+
+// A value as it stands at this column; each of several sentences has a dash.
+std::string hanging(const Value& value, size_t column) {
+    const auto* all = std::get_if<Lines>(&value);
+    if (!all || all->lines.empty()) return human_value(value);
+    const std::string indent(column, ' ');
+    const bool several = all->lines.size() > 1;
+    std::string text;
+    for (const std::string& line : all->lines) {
+        if (!text.empty()) text += '\n' + indent;
+        text += several ? "- " : "";
+        text += broken(human_value(Lines{{line}}), several ? indent + "  " : indent);
+    }
+    return text;
 }
 
 struct Column {
@@ -128,7 +161,7 @@ class TextOutput : public Output {
         for (const Field& field : record.fields())
             if (in_text(field) && !is_nested(field))
                 text += fmt::format("{}{}  {}\n", indent, pad(label_of(field), width, false),
-                                    human_value(field.value));
+                                    hanging(field.value, indent.size() + width + 2));
         for (const Field& field : record.fields())
             if (in_text(field) && is_nested(field)) text += nested_text(field, indent);
         return text;

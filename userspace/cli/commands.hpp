@@ -24,5 +24,6 @@ void setup_ping(CLI::App& app, Program& program);
 void setup_nop(CLI::App& app, Program& program);
 void setup_link(CLI::App& app, Program& program);
 void setup_stat(CLI::App& app, Program& program);
+void setup_explain(CLI::App& app, Program& program);
 
 } // namespace kxfer::cli

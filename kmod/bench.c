@@ -4,23 +4,23 @@
  *
  * A run is a call that posts READs or WRITEs on a data lane, with no jobs: the floor
  * under the job path. Everything is prepared before the clock starts: the work
- * requests of each of @depth operations are built once, as plan.c cuts them, and
- * linked to a ring. To post some of them is to cut the ring behind the last one for
- * as long as ib_post_send() takes. Local memory is the region's pages by
- * local_dma_lkey, remote memory the target's registrations. On iWARP the sink of
- * READs is registered once for the run, in READ sinks of the lane, and a WRITE is done
- * when TCP has it.
+ * requests of each of @depth operations are built once, as plan.c cuts them; to post
+ * some is to link them. Local memory is the region's pages by
+ * local_dma_lkey, or MRs of the run (mrs.c), registered once or for each operation;
+ * remote memory the target's registrations. On iWARP a WRITE is done when TCP has it.
  *
  * The run has the lane for itself: it takes all credits of a lane that is idle, so that
  * no chain is posted before it gives them back; jobs that come meanwhile are queued and
  * posted then. (Messages of the channel need no credits, and go on.) With the credits it
- * has the places in the send queue, and on iWARP the sinks, which only chains use.
+ * has the places in the send queue, which only chains use.
  *
- * It works in turns of TURN_NS as the owner of the lane's CQ (cq.c): between two of them
- * the CPU is given to who wants it, and signals, a withdrawal and the time limit
- * are looked at. Those stop the run: it goes on to the next operation that is signalled,
- * so that the completion of all that was posted is seen. A turn in which nothing
- * completes ends in a sleep until something does.
+ * It works in turns. On a lane that is polled a turn lasts TURN_NS, as the owner of the
+ * CQ (cq.c), and one in which nothing completes ends in a sleep until something does.
+ * On others a turn is to post, and to sleep until completions, which come in the lane's
+ * context, have made room. Between two turns the CPU is given to who wants it, and
+ * signals, a withdrawal and the time limit are looked at. Those stop the run: it goes on
+ * to the next operation that is signalled, so that the completion of all that was posted
+ * is seen.
  *
  * Ends, as proofs. Who runs counts itself as a job of target, link and region
  * (nr_jobs, users) and as a user of the mapping, and lets go when all it has posted has
@@ -35,8 +35,8 @@
  * An unsignalled work request is done when a later one is, for one QP completes
  * in order.
  *
- * Context: a call; may sleep. Completions come where the CQ is polled, with one caller
- * at a time, its owner.
+ * Context: a call; may sleep. Completions come from one caller at a time: the owner of a
+ * polled CQ, else the lane's context.
  */
 #include <asm/barrier.h>
 #include <linux/capability.h>
@@ -58,6 +58,7 @@
 #include "lane.h"
 #include "link.h"
 #include "memory.h"
+#include "mrs.h"
 #include "plan.h"
 #include "region.h"
 #include "session.h"
@@ -66,6 +67,8 @@
 
 #define TURN_NS		1000000	/* with preemption off, then others have the CPU */
 #define LOOK_NS		50000	/* for the next completion, then the turn is over */
+#define SLEEP_MS	10	/* for room, then the turn is over */
+#define POST_MAX	64	/* operations, if fewer are in flight, then the turn is over */
 
 /**
  * struct kxfer_run - a run under way
@@ -75,12 +78,12 @@
  * @lkey: of local memory; the PD goes with the link
  * @region: of the local memory
  * @mapping: of @region
- * @nr_sinks: iWARP READs: registered, from the first of the lane on
- * @sinks: address and key of each: its MR goes with the link
- * @sink_slots: slots that one of them covers
+ * @mrs: by which local memory is named, or NULL: by @lkey
+ * @mr_slots: slots that one of them covers
+ * @each: they are registered for each operation
  * @plan: of the slot that is being built
  * @desc: the work request that is being built
- * @wr: work requests of all slots, linked to a ring
+ * @wr: READs and WRITEs of all slots, those of one slot linked
  * @sge: their memory
  * @slots: first entry of @wr of each slot, and behind the last one their number
  * @cqe: of all
@@ -89,12 +92,16 @@
  * @done: completed
  * @end: when the phase ends
  * @slot: of the next operation
+ * @done_slot: of the next that completes
  * @over: why nothing more is begun, if @stopped
  * @stopped: nothing more is begun
  * @error: that the peer gave, or 0
  * @samples: ns of each operation, or NULL
  * @nr_samples: taken
  * @room: for samples; 0 while warming up
+ * @histogram: operations by ns, or NULL
+ * @posted_ns: when each slot was posted, if there is a histogram
+ * @counts: operations go into the histogram; not while warming up
  * @last_ns: when the last completion was found
  * @deadline_ns: of the run
  */
@@ -105,12 +112,9 @@ struct kxfer_run {
 	u32 lkey;
 	struct kxfer_region *region;
 	struct kxfer_mapping *mapping;
-	u32 nr_sinks;
-	struct {
-		u64 iova;
-		u32 key;
-	} sinks[KXFER_LANE_SINKS];
-	u32 sink_slots;
+	struct kxfer_mrs *mrs;
+	u32 mr_slots;
+	bool each;
 	struct kxfer_plan plan;
 	struct kxfer_wr_desc desc;
 	struct ib_rdma_wr *wr;
@@ -122,21 +126,32 @@ struct kxfer_run {
 	u32 done;
 	u32 end;
 	u32 slot;
+	u32 done_slot;
 	int over;
 	bool stopped;
 	int error;
 	u32 *samples;
 	u32 nr_samples;
 	u32 room;
+	u32 *histogram;
+	u64 *posted_ns;
+	bool counts;
 	u64 last_ns;
 	u64 deadline_ns;
 };
 
 /* ---- what is asked for ---- */
 
+/* NOPs that register memory, on a lane; else they do without any. */
+static bool only_registers(const struct kxfer_bench *cmd)
+{
+	return cmd->op == KXFER_OP_NOP && cmd->memory == KXFER_BENCH_MEMORY_MR_EACH;
+}
+
 static int check_nop(const struct kxfer_bench *cmd)
 {
-	return cmd->region || cmd->target || cmd->region_offset || cmd->target_offset ||
+	return cmd->memory || cmd->nr_buckets || cmd->region || cmd->target ||
+	       cmd->region_offset || cmd->target_offset ||
 	       cmd->length || cmd->stride || cmd->depth != 1 ? -EINVAL : 0;
 }
 
@@ -144,12 +159,13 @@ static int check_transfer(const struct kxfer_bench *cmd)
 {
 	if (!cmd->length || (!cmd->stride && cmd->depth > 1))
 		return -EINVAL;
-	return 0;
+	return cmd->op == KXFER_OP_NOP && cmd->target_offset ? -EINVAL : 0;
 }
 
 static int check_bench(const struct kxfer_bench *cmd)
 {
-	if (cmd->flags || cmd->op > KXFER_OP_WRITE)
+	if (cmd->flags || cmd->op > KXFER_OP_WRITE ||
+	    cmd->memory > KXFER_BENCH_MEMORY_MR_EACH)
 		return -EOPNOTSUPP;
 	if (!cmd->depth || cmd->depth > KXFER_LANE_JOB_WRS || !cmd->list ||
 	    cmd->list > cmd->depth || !cmd->signal ||
@@ -160,7 +176,11 @@ static int check_bench(const struct kxfer_bench *cmd)
 	    cmd->nr_samples > KXFER_BENCH_MAX_SAMPLES ||
 	    (!cmd->samples != !cmd->nr_samples) || (cmd->nr_samples && cmd->depth != 1))
 		return -EINVAL;
-	return cmd->op == KXFER_OP_NOP ? check_nop(cmd) : check_transfer(cmd);
+	if ((cmd->nr_buckets && cmd->nr_buckets != KXFER_BENCH_NR_BUCKETS) ||
+	    !cmd->nr_buckets != !cmd->histogram)
+		return -EINVAL;
+	return cmd->op == KXFER_OP_NOP && !only_registers(cmd) ? check_nop(cmd) :
+								  check_transfer(cmd);
 }
 
 /* Do all operations lie within @limit? */
@@ -181,27 +201,34 @@ static u64 span(const struct kxfer_bench *cmd)
 	return (cmd->depth - 1) * cmd->stride + cmd->length;
 }
 
+/* May it do what it is to do with target and region? Return: 0 or -errno */
+static int check_objects(const struct kxfer_bench *cmd, const struct kxfer_target *target,
+			 const struct kxfer_region *region)
+{
+	int ret = check_range(cmd, cmd->region_offset, region->memory->length);
+	bool read = cmd->op == KXFER_OP_READ;
+
+	if (only_registers(cmd))
+		return ret;
+	if (!(target->rights & (read ? KXFER_RIGHT_READ : KXFER_RIGHT_WRITE)) ||
+	    (read && !region->memory->writable))
+		return -EACCES;
+	return check_range(cmd, cmd->target_offset, target->length) ?: ret;
+}
+
 /* Called with the session's lock held for reading. */
 static int find_objects(struct kxfer_session *session, struct kxfer_run *run)
 {
 	const struct kxfer_bench *cmd = run->cmd;
 	struct kxfer_target *target = xa_load(&session->targets, cmd->target);
 	struct kxfer_region *region = xa_load(&session->regions, cmd->region);
-	bool read = cmd->op == KXFER_OP_READ;
 	int ret;
 
 	if (!target || !region)
 		return -ENOENT;
-	if (!(target->rights & (read ? KXFER_RIGHT_READ : KXFER_RIGHT_WRITE)) ||
-	    (read && !region->memory->writable))
-		return -EACCES;
-	ret = check_range(cmd, cmd->target_offset, target->length) ?:
-	      check_range(cmd, cmd->region_offset, region->memory->length);
+	ret = check_objects(cmd, target, region);
 	if (ret)
 		return ret;
-	/* All lanes of a link are of one context. */
-	if (!target->flow->small->cq.polled || IS_ENABLED(CONFIG_PREEMPT_RT))
-		return -EOPNOTSUPP;
 	run->target = target;
 	run->region = region;
 	return 0;
@@ -280,14 +307,39 @@ static void give_lane(struct kxfer_run *run)
 
 /* ---- the loop ---- */
 
-/* So many operations more are done. */
-static void count_done(struct kxfer_run *run, u64 now_ns)
+/* As KXFER_BENCH_NR_BUCKETS says it. */
+static u32 bucket_of(u64 ns)
 {
+	u32 value = min_t(u64, ns, U32_MAX), shift;
+
+	if (value < 256)
+		return value;
+	shift = fls(value) - 8;
+	return shift * 128 + (value >> shift);
+}
+
+static void count_latencies(struct kxfer_run *run, u32 nr, u64 now_ns)
+{
+	for (; nr; nr--) {
+		run->histogram[bucket_of(now_ns - run->posted_ns[run->done_slot])]++;
+		if (++run->done_slot == run->cmd->depth)
+			run->done_slot = 0;
+	}
+}
+
+/* So many operations more are done. Return: how many are now. */
+static u32 count_done(struct kxfer_run *run, u64 now_ns)
+{
+	u32 done = min(run->done + run->signal, READ_ONCE(run->end));
+
 	if (run->nr_samples < run->room)
 		run->samples[run->nr_samples++] = min_t(u64, now_ns - run->last_ns, U32_MAX);
+	if (run->counts)
+		count_latencies(run, done - run->done, now_ns);
 	run->last_ns = now_ns;
 	/* Who runs may free the run when it sees the last one: nothing of it is used behind. */
-	smp_store_release(&run->done, min(run->done + run->signal, run->end));
+	smp_store_release(&run->done, done);
+	return done;
 }
 
 static void failed(struct kxfer_run *run, const struct ib_wc *wc)
@@ -304,6 +356,7 @@ static void operation_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct kxfer_lane *lane = run->lane;
 	struct kxfer_link *link = lane->link;
 	u64 now_ns = kxfer_cq_now_ns(&lane->cq);
+	u32 done;
 
 	kxfer_fault_wc(BENCH_DONE, wc);
 	if (wc->status != IB_WC_SUCCESS) {
@@ -313,44 +366,113 @@ static void operation_done(struct ib_cq *cq, struct ib_wc *wc)
 	WRITE_ONCE(link->heard_ns, now_ns);
 	/* Chains, which count under the lane's lock, there are none. */
 	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
-	count_done(run, now_ns);
-	if (wq_has_sleeper(&link->wait))
+	done = count_done(run, now_ns);
+	/* A full barrier lies between @done and @run_want, here as in wait_event(). */
+	if (wq_has_sleeper(&link->wait) && done >= READ_ONCE(lane->run_want))
 		wake_up_all(&link->wait);
 }
 
-/* Post work requests of the ring from first to last. Return: false if the link fails. */
-static bool post_wrs(struct kxfer_run *run, struct ib_send_wr *first,
-		     struct ib_send_wr *last, u32 nr)
-{
-	struct ib_send_wr *next = last->next;
-	struct kxfer_lane *lane = run->lane;
-	bool ok;
+/* What is posted of a slot, from the first work request to the last. */
+struct kxfer_run_post {
+	struct ib_send_wr *first;
+	struct ib_send_wr *last;
+	u32 nr;
+};
 
+/* Make an operation ready whose MR is registered for it. With the lock of an open lane. */
+static int register_slot(struct kxfer_run *run, u32 slot, struct kxfer_run_post *post)
+{
+	struct kxfer_mr *mr = &run->mrs->each[slot];
+	bool valid = mr->valid;
+	struct ib_sge *sge;
+	u64 addr;
+	u32 i;
+
+	if (kxfer_mr_map_locked(mr))
+		return -EIO;
+	addr = mr->iova;
+	for (i = run->slots[slot]; i < run->slots[slot + 1]; i++) {
+		sge = run->wr[i].wr.sg_list;
+		sge->addr = addr;
+		sge->lkey = mr->lkey;
+		addr += sge->length;
+	}
+	mr->reg.wr.send_flags = 0;
+	mr->reg.wr.next = post->first;
+	if (!post->last)
+		post->last = &mr->reg.wr;
+	post->first = valid ? &mr->inv : &mr->reg.wr;
+	post->nr += 1 + valid;
+	return 0;
+}
+
+/* With the lock of an open lane. Return: 0 or -errno. */
+static int prepare_slot(struct kxfer_run *run, struct kxfer_run_post *post)
+{
+	u32 slot = run->slot;
+
+	*post = (struct kxfer_run_post) { .nr = run->slots[slot + 1] - run->slots[slot] };
+	if (post->nr) {
+		post->first = &run->wr[run->slots[slot]].wr;
+		post->last = &run->wr[run->slots[slot + 1] - 1].wr;
+		post->last->send_flags &= ~IB_SEND_SIGNALED;
+	}
+	if (++run->slot == run->cmd->depth)
+		run->slot = 0;
+	return run->each ? register_slot(run, slot, post) : 0;
+}
+
+static void note_post(struct kxfer_run *run, u32 nr)
+{
+	u64 now_ns = ktime_get_ns();
+	u32 slot = run->slot;
+
+	while (nr--) {
+		run->posted_ns[slot] = now_ns;
+		if (++slot == run->cmd->depth)
+			slot = 0;
+	}
+}
+
+/* Called with the lane's lock held. Return: false if the link fails. */
+static bool post_locked(struct kxfer_run *run, u32 nr)
+{
+	struct ib_send_wr *first = NULL, *last = NULL;
+	struct kxfer_lane *lane = run->lane;
+	struct kxfer_run_post post;
+	u32 nr_wr = 0;
+
+	if (!lane->open || !kxfer_link_is_live(lane->link))
+		return false;
+	if (run->histogram)
+		note_post(run, nr);
+	while (nr--) {
+		if (prepare_slot(run, &post)) {
+			kxfer_link_fail(lane->link, -EIO);
+			return false;
+		}
+		if (last)
+			last->next = post.first;
+		else
+			first = post.first;
+		last = post.last;
+		nr_wr += post.nr;
+		run->posted++;
+		if (run->posted % run->signal == 0 || run->posted == run->end)
+			last->send_flags |= IB_SEND_SIGNALED;
+	}
 	last->next = NULL;
-	spin_lock_bh(&lane->lock);
-	ok = lane->open && kxfer_link_is_live(lane->link) &&
-	     !kxfer_lane_post_locked(lane, first, nr);
-	spin_unlock_bh(&lane->lock);
-	last->next = next;
-	return ok;
+	return !kxfer_lane_post_locked(lane, first, nr_wr);
 }
 
 static bool post_operations(struct kxfer_run *run, u32 nr)
 {
-	struct ib_send_wr *first = &run->wr[run->slots[run->slot]].wr, *last = first;
-	u32 nr_wr = 0;
+	bool ok;
 
-	while (nr--) {
-		last = &run->wr[run->slots[run->slot + 1] - 1].wr;
-		nr_wr += run->slots[run->slot + 1] - run->slots[run->slot];
-		run->posted++;
-		last->send_flags &= ~IB_SEND_SIGNALED;
-		if (run->posted % run->signal == 0 || run->posted == run->end)
-			last->send_flags |= IB_SEND_SIGNALED;
-		if (++run->slot == run->cmd->depth)
-			run->slot = 0;
-	}
-	return post_wrs(run, first, last, nr_wr);
+	spin_lock_bh(&run->lane->lock);
+	ok = post_locked(run, nr);
+	spin_unlock_bh(&run->lane->lock);
+	return ok;
 }
 
 /* Operations of the next post. */
@@ -366,12 +488,22 @@ static u32 next_done(const struct kxfer_run *run)
 	       run->posted + next_list(run) - run->cmd->depth;
 }
 
+/*
+ * As many as there is room for, but not for ever: what a soft provider carries out as it
+ * is posted makes room at once.
+ */
 static bool post_all(struct kxfer_run *run)
 {
-	while (run->posted < run->end &&
-	       run->posted - run->done + next_list(run) <= run->cmd->depth)
-		if (!post_operations(run, next_list(run)))
+	u32 max = max_t(u32, run->cmd->depth, POST_MAX), total = 0, nr;
+
+	while (run->posted < run->end && total < max) {
+		nr = next_list(run);
+		if (run->posted - READ_ONCE(run->done) + nr > run->cmd->depth)
+			break;
+		if (!post_operations(run, nr))
 			return false;
+		total += nr;
+	}
 	return true;
 }
 
@@ -409,24 +541,42 @@ static bool link_is_dead(struct kxfer_link *link)
 	return READ_ONCE(link->state) == KXFER_LINK_DEAD;
 }
 
-static void work_a_turn(struct kxfer_run *run)
+/* As the owner of the CQ, who sleeps if nothing completes. */
+static void work_polling(struct kxfer_run *run)
 {
-	struct kxfer_link *link;
+	struct kxfer_link *link = run->lane->link;
 	u32 before = READ_ONCE(run->done);
 
-	if (!run->lane) {
-		take_empty_turn(run);
-		return;
-	}
-	if (!kxfer_cq_own(&run->lane->cq)) {
-		usleep_range(20, 50);
-		return;
-	}
 	take_turn(run);
 	kxfer_cq_disown(&run->lane->cq);
-	link = run->lane->link;
-	if (READ_ONCE(run->done) == before && !need_resched() && kxfer_link_is_live(link))
-		wait_event(link->wait, READ_ONCE(run->done) != before || link_is_dead(link));
+	if (READ_ONCE(run->done) != before || need_resched() || !kxfer_link_is_live(link))
+		return;
+	WRITE_ONCE(run->lane->run_want, before + 1);
+	wait_event(link->wait, READ_ONCE(run->done) != before || link_is_dead(link));
+}
+
+/* Completions come elsewhere. */
+static void work_sleeping(struct kxfer_run *run)
+{
+	struct kxfer_link *link = run->lane->link;
+	u32 want;
+
+	if (!post_all(run))
+		return;
+	want = next_done(run);
+	WRITE_ONCE(run->lane->run_want, want);
+	wait_event_timeout(link->wait, READ_ONCE(run->done) >= want || link_is_dead(link),
+			   msecs_to_jiffies(SLEEP_MS));
+}
+
+static void work_a_turn(struct kxfer_run *run)
+{
+	if (!run->lane)
+		take_empty_turn(run);
+	else if (kxfer_cq_own(&run->lane->cq))
+		work_polling(run);
+	else
+		work_sleeping(run);
 }
 
 /* Why nothing more is to be begun: -errno, 1: the time is over, or 0: it is not so. */
@@ -471,7 +621,7 @@ static int work(struct kxfer_run *run)
 }
 
 /* Return: ns from the first post to the last completion, or -errno. */
-static s64 run_phase(struct kxfer_run *run, u32 count, u32 room)
+static s64 run_phase(struct kxfer_run *run, u32 count, u32 room, bool counts)
 {
 	u64 start_ns;
 	int ret;
@@ -481,159 +631,125 @@ static s64 run_phase(struct kxfer_run *run, u32 count, u32 room)
 	run->end = run->stopped ? 0 : count;
 	run->nr_samples = 0;
 	run->room = room;
+	run->counts = counts && run->histogram;
+	run->done_slot = run->slot;
 	start_ns = ktime_get_ns();
 	run->last_ns = start_ns;
 	ret = work(run);
 	return ret ?: run->last_ns - start_ns;
 }
 
-/* ---- READ sinks of iWARP ---- */
+/* ---- MRs ---- */
 
-static bool needs_sinks(const struct kxfer_run *run)
+static bool needs_mrs(const struct kxfer_run *run)
 {
-	return run->cmd->op == KXFER_OP_READ && run->lane->sink_array;
+	return run->cmd->memory || (run->cmd->op == KXFER_OP_READ && run->lane->link->dev->iwarp);
 }
 
-/* Memory of a region as a scatter list. Return: entries. */
-static u32 fill_sg(struct scatterlist *sg, const struct kxfer_mapping *mapping, u64 offset,
-		   u64 bytes)
+/* The sink of a READ is one that the peer may write on iWARP. */
+static int mr_access(const struct kxfer_run *run)
 {
-	const struct kxfer_extent *extent;
-	u32 n = 0, skip, piece;
+	bool iwarp = run->lane->link->dev->iwarp;
 
-	extent = &mapping->extents[kxfer_extents_find(mapping->extents,
-						      mapping->nr_extents, offset)];
-	skip = offset - extent->start;
-	for (; bytes; bytes -= piece, extent++, skip = 0) {
-		piece = min_t(u64, bytes, extent->length - skip);
-		sg_dma_address(&sg[n]) = extent->addr + skip;
-		sg_dma_len(&sg[n++]) = piece;
-	}
-	return n;
+	if (run->cmd->op == KXFER_OP_READ)
+		return IB_ACCESS_LOCAL_WRITE | (iwarp ? IB_ACCESS_REMOTE_WRITE : 0);
+	return 0;
 }
 
-/* Return: 0, -EIO, or why the lane, which has the MR, is closed. */
-static int map_sink(struct kxfer_run *run, struct scatterlist *sg, u32 nr,
-		    struct ib_mr **mr)
-{
-	struct kxfer_lane *lane = run->lane;
-	struct kxfer_sink *sink = &lane->sink_array[run->nr_sinks];
-	int ret = 0;
-
-	spin_lock_bh(&lane->lock);
-	if (!lane->open) {
-		ret = kxfer_link_job_error(lane->link);
-	} else if (kxfer_fault(BENCH_MAP_SINK) ||
-		   ib_map_mr_sg(sink->mr, sg, nr, NULL, PAGE_SIZE) != nr) {
-		ret = -EIO;
-	} else {
-		ib_update_fast_reg_key(sink->mr, ib_inc_rkey(sink->mr->rkey));
-		*mr = sink->mr;
-		run->sinks[run->nr_sinks].iova = sink->mr->iova;
-		run->sinks[run->nr_sinks].key = sink->mr->lkey;
-		sink->inv = (struct ib_send_wr) {
-			.wr_cqe = &run->cqe,
-			.opcode = IB_WR_LOCAL_INV,
-			.send_flags = IB_SEND_SIGNALED,
-			.ex.invalidate_rkey = sink->mr->rkey,
-		};
-	}
-	spin_unlock_bh(&lane->lock);
-	return ret;
-}
-
-/* The sink of the slots from @slot on. */
-static int register_sink(struct kxfer_run *run, struct scatterlist *sg, u32 slot)
+/* As many slots as can be are covered by one MR that is registered once. */
+static int lay_out_mrs(struct kxfer_run *run, struct kxfer_mrs_layout *layout)
 {
 	const struct kxfer_bench *cmd = run->cmd;
-	u32 nr_slots = min(run->sink_slots, cmd->depth - slot), nr;
-	struct ib_mr *mr;
-	int ret;
-
-	nr = fill_sg(sg, run->mapping, cmd->region_offset + slot * cmd->stride,
-		     (nr_slots - 1) * cmd->stride + cmd->length);
-	ret = map_sink(run, sg, nr, &mr);
-	if (ret)
-		return ret;
-	/* If it fails the link does, and invalidate_sinks() waits for its end. */
-	return kxfer_lane_register(run->lane, mr, run->sinks[run->nr_sinks++].key,
-				   IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
-}
-
-/* Return: -errno, with those that were registered counted. */
-static int register_sinks(struct kxfer_run *run)
-{
-	u32 pages = run->lane->link->dev->max_fast_reg_pages, slot;
-	const struct kxfer_bench *cmd = run->cmd;
-	u64 max = (pages - 1) * PAGE_SIZE;
-	struct scatterlist *sg;
-	int ret = 0;
+	u64 max = (run->lane->link->dev->max_fast_reg_pages - 1) * PAGE_SIZE;
 
 	if (cmd->length > max)
 		return -EINVAL;
-	run->sink_slots = cmd->stride ?
-			  min_t(u64, cmd->depth, (max - cmd->length) / cmd->stride + 1) : 1;
-	if (DIV_ROUND_UP(cmd->depth, run->sink_slots) > KXFER_LANE_SINKS)
-		return -EINVAL;
-	sg = kxfer_fault(BENCH_SINKS) ? NULL :
-	     kvmalloc_array(pages, sizeof(*sg), GFP_KERNEL_ACCOUNT);
-	if (!sg)
-		return -ENOMEM;
-	sg_init_table(sg, pages);
-	for (slot = 0; !ret && slot < cmd->depth; slot += run->sink_slots)
-		ret = register_sink(run, sg, slot);
-	kvfree(sg);
+	run->each = cmd->memory == KXFER_BENCH_MEMORY_MR_EACH;
+	run->mr_slots = 1;
+	if (!run->each && cmd->stride)
+		run->mr_slots = min_t(u64, cmd->depth, (max - cmd->length) / cmd->stride + 1);
+	*layout = (struct kxfer_mrs_layout) {
+		.offset = cmd->region_offset,
+		.span = span(cmd),
+		.step = run->mr_slots * cmd->stride,
+		.length = (run->mr_slots - 1) * cmd->stride + cmd->length,
+		.nr = DIV_ROUND_UP(cmd->depth, run->mr_slots),
+	};
+	return 0;
+}
+
+/* Return: 0, -EIO, or why the lane is closed. */
+static int register_once(struct kxfer_run *run, struct kxfer_mr *mr)
+{
+	struct kxfer_lane *lane = run->lane;
+	int ret;
+
+	spin_lock_bh(&lane->lock);
+	ret = lane->open ? kxfer_mr_map_locked(mr) : kxfer_link_job_error(lane->link);
+	spin_unlock_bh(&lane->lock);
+	if (ret)
+		return ret;
+	ret = kxfer_lane_register(lane, mr->mr, mr->reg.key, mr->reg.access);
+	/* Then the link fails. Until its end the work request may be under way. */
+	if (ret)
+		wait_event(lane->link->wait, link_is_dead(lane->link));
 	return ret;
 }
 
-/* If the link fails they go with the lane. */
-static void invalidate_sinks(struct kxfer_run *run)
+/* Return: 0 or -errno; run->mrs is to be destroyed in any case. */
+static int make_mrs(struct kxfer_run *run)
 {
-	struct kxfer_sink *sink;
+	struct kxfer_mrs_layout layout;
+	struct kxfer_mrs *mrs;
 	u32 i;
+	int ret;
 
-	run->signal = 1;
-	run->posted = run->nr_sinks;
-	run->end = run->nr_sinks;
-	run->done = 0;
-	run->room = 0;
-	for (i = 0; i < run->nr_sinks; i++) {
-		sink = &run->lane->sink_array[i];
-		if (!post_wrs(run, &sink->inv, &sink->inv, 1))
-			break;
-	}
-	work(run);
+	if (!needs_mrs(run))
+		return 0;
+	ret = lay_out_mrs(run, &layout);
+	if (ret)
+		return ret;
+	mrs = kxfer_mrs_create(run->lane, &run->cqe, mr_access(run), run->mapping, &layout);
+	if (IS_ERR(mrs))
+		return PTR_ERR(mrs);
+	run->mrs = mrs;
+	for (i = 0; i < mrs->nr && !ret && !run->each; i++)
+		ret = register_once(run, &mrs->each[i]);
+	return ret;
 }
 
 /* ---- building the ring ---- */
 
-/* Set out on the operation of a slot. */
-static int plan_slot(struct kxfer_run *run, u32 slot, struct kxfer_extent *sink)
+/*
+ * Set out on the operation of a slot. Keys and addresses of MRs that are registered for
+ * each are filled in then.
+ */
+static int plan_slot(struct kxfer_run *run, u32 slot, struct kxfer_extent *whole)
 {
 	const struct kxfer_bench *cmd = run->cmd;
 	const struct kxfer_plan_limits *limits =
 		kxfer_device_limits(run->lane->link->dev, cmd->op);
 	const struct kxfer_target *target = run->target;
 	u64 at = slot * cmd->stride;
+	const struct kxfer_mr *mr;
 
-	if (!run->nr_sinks)
+	if (!run->mrs)
 		return kxfer_plan_init(&run->plan, run->mapping->extents,
 				       run->mapping->nr_extents, cmd->region_offset + at,
 				       target->keys, target->nr_keys,
 				       cmd->target_offset + at, cmd->length, limits);
-	*sink = (struct kxfer_extent) {
-		.addr = run->sinks[slot / run->sink_slots].iova +
-			slot % run->sink_slots * cmd->stride,
+	mr = &run->mrs->each[slot / run->mr_slots];
+	*whole = (struct kxfer_extent) {
+		.addr = mr->iova + slot % run->mr_slots * cmd->stride,
 		.length = cmd->length,
 	};
-	return kxfer_plan_init(&run->plan, sink, 1, 0, target->keys, target->nr_keys,
+	return kxfer_plan_init(&run->plan, whole, 1, 0, target->keys, target->nr_keys,
 			       cmd->target_offset + at, cmd->length, limits);
 }
 
 static u32 local_key(const struct kxfer_run *run, u32 slot)
 {
-	return run->nr_sinks ? run->sinks[slot / run->sink_slots].key :
-			       run->lkey;
+	return run->mrs ? run->mrs->each[slot / run->mr_slots].lkey : run->lkey;
 }
 
 static void build_wr(struct kxfer_run *run, struct ib_rdma_wr *wr, struct ib_sge *sge,
@@ -667,26 +783,35 @@ static void add_wr(struct kxfer_run *run, u32 slot, u32 nr, struct ib_sge *sge)
 	const struct kxfer_bench *cmd = run->cmd;
 
 	build_wr(run, &run->wr[nr], sge, local_key(run, slot));
-	if (cmd->op == KXFER_OP_WRITE && run->desc.length == cmd->length)
+	if (cmd->op == KXFER_OP_WRITE && !run->mrs && run->desc.length == cmd->length)
 		kxfer_chain_inline(run->lane, &run->wr[nr].wr, run->region->memory,
 				   cmd->region_offset + slot * cmd->stride, cmd->length);
+}
+
+/* Of an operation, beside its READs or WRITEs: a REG_MR and a LOCAL_INV. */
+static u32 extra_wrs(const struct kxfer_run *run)
+{
+	return run->each ? 2 : 0;
 }
 
 /* Build all work requests if there is memory for them; else count them. */
 static int walk(struct kxfer_run *run, u32 *nr_sge)
 {
-	struct kxfer_extent sink;
-	u32 slot, nr = 0;
+	u32 max = run->lane->credits.max, slot, nr = 0;
+	struct kxfer_extent whole;
 	int ret;
 
 	*nr_sge = 0;
-	for (slot = 0; slot < run->cmd->depth; slot++) {
+	if (extra_wrs(run) * run->cmd->depth > max)
+		return -EINVAL;
+	max -= extra_wrs(run) * run->cmd->depth;
+	for (slot = 0; slot < run->cmd->depth && !only_registers(run->cmd); slot++) {
 		run->slots[slot] = nr;
-		ret = plan_slot(run, slot, &sink);
+		ret = plan_slot(run, slot, &whole);
 		if (ret)
 			return ret;
 		while (kxfer_plan_next(&run->plan, &run->desc)) {
-			if (nr == run->lane->credits.max)
+			if (nr == max)
 				return -EINVAL;
 			if (run->wr)
 				add_wr(run, slot, nr, &run->sge[*nr_sge]);
@@ -713,9 +838,7 @@ static int build_ring(struct kxfer_run *run)
 		   kvcalloc(nr_sge, sizeof(*run->sge), GFP_KERNEL_ACCOUNT);
 	if (!run->wr || !run->sge)
 		return -ENOMEM;
-	ret = walk(run, &nr_sge);
-	run->wr[nr - 1].wr.next = &run->wr[0].wr;
-	return ret;
+	return walk(run, &nr_sge);
 }
 
 static u32 longest(const struct kxfer_run *run)
@@ -724,7 +847,7 @@ static u32 longest(const struct kxfer_run *run)
 
 	for (slot = 0; slot < run->cmd->depth; slot++)
 		nr = max(nr, run->slots[slot + 1] - run->slots[slot]);
-	return nr;
+	return nr + extra_wrs(run);
 }
 
 /* ---- the call ---- */
@@ -734,9 +857,9 @@ static int run_phases(struct kxfer_run *run, struct kxfer_bench *cmd)
 	s64 ns;
 
 	run->signal = cmd->signal;
-	ns = run_phase(run, cmd->warm_up, 0);
+	ns = run_phase(run, cmd->warm_up, 0, false);
 	if (ns >= 0)
-		ns = run_phase(run, cmd->count, cmd->nr_samples);
+		ns = run_phase(run, cmd->count, cmd->nr_samples, true);
 	if (ns < 0)
 		return ns;
 	if (run->over < 0)
@@ -750,7 +873,7 @@ static int run_phases(struct kxfer_run *run, struct kxfer_bench *cmd)
 /* With the lane. */
 static int run_on_lane(struct kxfer_run *run, struct kxfer_bench *cmd)
 {
-	int ret = needs_sinks(run) ? register_sinks(run) : 0;
+	int ret = make_mrs(run);
 
 	if (!ret)
 		ret = build_ring(run);
@@ -760,15 +883,15 @@ static int run_on_lane(struct kxfer_run *run, struct kxfer_bench *cmd)
 		if (cmd->op == KXFER_OP_READ)
 			kxfer_mapping_to_cpu(run->mapping, cmd->region_offset, span(cmd));
 	}
-	if (run->nr_sinks)
-		invalidate_sinks(run);
+	if (run->mrs)
+		kxfer_mrs_destroy(run->lane, run->mrs);
 	kvfree(run->sge);
 	kvfree(run->wr);
 	return ret;
 }
 
-static int run_transfer(struct kxfer_session *session, struct kxfer_run *run,
-			struct kxfer_bench *cmd)
+static int run_on_link(struct kxfer_session *session, struct kxfer_run *run,
+		       struct kxfer_bench *cmd)
 {
 	struct kxfer_mapping *mapping;
 	int ret;
@@ -791,12 +914,9 @@ static int run_transfer(struct kxfer_session *session, struct kxfer_run *run,
 	return ret;
 }
 
-static int run_and_store(struct kxfer_session *session, struct kxfer_run *run,
-			 struct kxfer_bench *cmd)
+/* Room for what is counted. Return: 0 or -ENOMEM */
+static int make_counts(struct kxfer_run *run, const struct kxfer_bench *cmd)
 {
-	u32 __user *to = u64_to_user_ptr(cmd->samples);
-	int ret;
-
 	if (cmd->nr_samples) {
 		run->samples = kxfer_fault(BENCH_SAMPLES) ? NULL :
 			       kvmalloc_array(cmd->nr_samples, sizeof(*run->samples),
@@ -804,17 +924,57 @@ static int run_and_store(struct kxfer_session *session, struct kxfer_run *run,
 		if (!run->samples)
 			return -ENOMEM;
 	}
+	if (!cmd->nr_buckets)
+		return 0;
+	run->posted_ns = kvcalloc(cmd->depth, sizeof(*run->posted_ns), GFP_KERNEL_ACCOUNT);
+	run->histogram = kxfer_fault(BENCH_HISTOGRAM) ? NULL :
+			 kvcalloc(cmd->nr_buckets, sizeof(*run->histogram),
+				  GFP_KERNEL_ACCOUNT);
+	return run->posted_ns && run->histogram ? 0 : -ENOMEM;
+}
+
+/* Return: 0 or -EFAULT */
+static int store_counts(const struct kxfer_run *run, const struct kxfer_bench *cmd)
+{
+	u32 __user *samples = u64_to_user_ptr(cmd->samples);
+	u32 __user *histogram = u64_to_user_ptr(cmd->histogram);
+
+	if (copy_to_user(samples, run->samples, run->nr_samples * sizeof(*samples)) ||
+	    copy_to_user(histogram, run->histogram, cmd->nr_buckets * sizeof(*histogram)))
+		return -EFAULT;
+	return 0;
+}
+
+static int run_and_store(struct kxfer_session *session, struct kxfer_run *run,
+			 struct kxfer_bench *cmd)
+{
+	int ret;
+
+	ret = make_counts(run, cmd);
+	if (ret)
+		return ret;
 	run->cmd = cmd;
 	run->cqe.done = operation_done;
 	run->deadline_ns = ktime_get_ns() + (u64)cmd->time_limit_ms * NSEC_PER_MSEC;
-	ret = cmd->op == KXFER_OP_NOP ? run_phases(run, cmd) :
-					run_transfer(session, run, cmd);
-	if (!ret && cmd->nr_samples &&
-	    copy_to_user(to, run->samples, run->nr_samples * sizeof(*to)))
-		ret = -EFAULT;
+	ret = cmd->op == KXFER_OP_NOP && !only_registers(cmd) ?
+	      run_phases(run, cmd) : run_on_link(session, run, cmd);
+	if (!ret)
+		ret = store_counts(run, cmd);
 	cmd->nr_samples = run->nr_samples;
-	kvfree(run->samples);
 	return ret;
+}
+
+static void free_run(struct kxfer_run *run)
+{
+	kvfree(run->samples);
+	kvfree(run->histogram);
+	kvfree(run->posted_ns);
+	kfree(run);
+}
+
+static bool writable(u64 to, u32 nr)
+{
+	return !fault_in_writeable(u64_to_user_ptr(to), (size_t)nr * sizeof(u32));
 }
 
 /** kxfer_bench_run() - KXFER_BENCH */
@@ -829,13 +989,13 @@ int kxfer_bench_run(struct kxfer_session *session, void *arg)
 	ret = check_bench(cmd);
 	if (ret)
 		return ret;
-	if (fault_in_writeable(u64_to_user_ptr(cmd->samples),
-			       (size_t)cmd->nr_samples * sizeof(u32)))
+	if (!writable(cmd->samples, cmd->nr_samples) ||
+	    !writable(cmd->histogram, cmd->nr_buckets))
 		return -EFAULT;
 	run = kxfer_fault(BENCH) ? NULL : kzalloc(sizeof(*run), GFP_KERNEL_ACCOUNT);
 	if (!run)
 		return -ENOMEM;
 	ret = run_and_store(session, run, cmd);
-	kfree(run);
+	free_run(run);
 	return ret;
 }

@@ -126,10 +126,12 @@
 	X(CHAIN_INVALIDATED, EIO, "the completion of a LOCAL_INV") \
 	X(BENCH, ENOMEM, "memory: a measuring run") \
 	X(BENCH_SAMPLES, ENOMEM, "memory: the samples of a run") \
+	X(BENCH_HISTOGRAM, ENOMEM, "memory: the histogram of a run") \
 	X(BENCH_REQUESTS, ENOMEM, "memory: the work requests of a run") \
-	X(BENCH_SINKS, ENOMEM, "memory: to describe the READ sinks of a run") \
-	X(BENCH_MAP_SINK, EIO, "ib_map_mr_sg(): a READ sink of a run") \
 	X(BENCH_DONE, EIO, "the completion of a run's work request") \
+	X(MRS, ENOMEM, "memory: the MRs of a run") \
+	X(MRS_SG, ENOMEM, "memory: to describe what the MRs of a run cover") \
+	X(MRS_MAP, EIO, "ib_map_mr_sg(): an MR of a run") \
 	X(DEBUGFS_RECORDS, ENOMEM, "memory: records of debugfs")
 
 #define KXFER_FAULT_ENUM(id, ...)	KXFER_FAULT_##id,

@@ -43,6 +43,7 @@
 #include "job.h"
 #include "lane.h"
 #include "link.h"
+#include "mrs.h"
 #include "stats.h"
 
 static void nudged(struct ib_cq *cq, struct ib_wc *wc)
@@ -102,6 +103,7 @@ struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index, int num
 	init_completion(&lane->cm_done);
 	spin_lock_init(&lane->lock);
 	mutex_init(&lane->fence_mutex);
+	mutex_init(&lane->mr_mutex);
 	lane->nudge_cqe.done = nudged;
 	lane->register_cqe.done = registration_done;
 	INIT_LIST_HEAD(&lane->flows);
@@ -334,6 +336,7 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 	cancel_work_sync(&lane->pump_work);
 	kxfer_channel_stop(&lane->channel);
 	destroy_sinks(lane);
+	kxfer_mrs_close(lane);
 	if (lane->cm_id)
 		rdma_destroy_id(lane->cm_id);
 	lane->cm_id = NULL;

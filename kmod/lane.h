@@ -5,6 +5,7 @@
 
 #include <linux/completion.h>
 #include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
@@ -17,6 +18,7 @@
 struct kxfer_chain;
 struct kxfer_link;
 struct kxfer_listener;
+struct kxfer_mrs;
 struct kxfer_scratch;
 struct kxfer_sink;
 
@@ -82,6 +84,9 @@ struct kxfer_sink;
  * @deadline_work: ends queued jobs whose deadline has passed
  * @next_deadline_ns: for which @deadline_work is due; 0: none
  * @benched: a run of bench.c has all credits
+ * @run_want: completed operations that this run sleeps for
+ * @mr_mutex: over @mrs, and over making its MRs; taken with no other lock held
+ * @mrs: of that run, or NULL
  * @nr_wr: posted since it was made
  * @nr_completions: seen since it was made
  * @quiet_at: @nr_completions when kxfer_lane_stuck() last saw it move
@@ -136,6 +141,9 @@ struct kxfer_lane {
 	struct delayed_work deadline_work;
 	u64 next_deadline_ns;
 	bool benched;
+	u32 run_want;
+	struct mutex mr_mutex;
+	struct kxfer_mrs *mrs;
 	u64 nr_wr;
 	u64 nr_completions;
 	u64 quiet_at;

@@ -126,9 +126,11 @@ static enum flow home_of(enum site site)
 	case SITE_BENCH:
 	case SITE_BENCH_SAMPLES:
 	case SITE_BENCH_REQUESTS:
-	case SITE_BENCH_SINKS:
-	case SITE_BENCH_MAP_SINK:
+	case SITE_BENCH_HISTOGRAM:
 	case SITE_BENCH_DONE:
+	case SITE_MRS:
+	case SITE_MRS_SG:
+	case SITE_MRS_MAP:
 		return MEASURE;
 	case SITE_URING_BATCH:
 		return BY_URING;
@@ -168,8 +170,6 @@ static const char *unreached(enum site site)
 	case SITE_LANE_FENCE:
 	case SITE_CHAIN_MAP_SINK:
 	case SITE_CHAIN_INVALIDATED:
-	case SITE_BENCH_SINKS:
-	case SITE_BENCH_MAP_SINK:
 		return siw ? NULL : "only iWARP registers the sinks of READs";
 	case SITE_MEMORY_TABLE:
 	case SITE_MAPPING_DMA:

@@ -243,8 +243,9 @@ static int run_transfer(void *context)
 	       kx_target_close(world->client, target);
 }
 
-static int measure(int fd, uint32_t op, uint32_t region, uint32_t target)
+static int measure(int fd, uint32_t op, uint32_t memory, uint32_t region, uint32_t target)
 {
+	static uint32_t histogram[KXFER_BENCH_NR_BUCKETS];
 	uint32_t sample;
 	struct kxfer_bench cmd = {
 		.size = sizeof(cmd),
@@ -259,6 +260,9 @@ static int measure(int fd, uint32_t op, uint32_t region, uint32_t target)
 		.time_limit_ms = KX_TIMEOUT_MS,
 		.samples = (uintptr_t)&sample,
 		.nr_samples = 1,
+		.memory = memory,
+		.nr_buckets = KXFER_BENCH_NR_BUCKETS,
+		.histogram = (uintptr_t)histogram,
 	};
 
 	return kx_call(fd, KXFER_BENCH, &cmd);
@@ -274,8 +278,11 @@ static int run_measure(void *context)
 	if (ret)
 		return ret;
 	return kx_target_open(world->client, world->peer, "fault", 0, &target) ?:
-	       measure(world->client, KXFER_OP_WRITE, region, target) ?:
-	       measure(world->client, KXFER_OP_READ, region, target) ?:
+	       measure(world->client, KXFER_OP_WRITE, KXFER_BENCH_MEMORY_DEFAULT, region,
+		       target) ?:
+	       measure(world->client, KXFER_OP_WRITE, KXFER_BENCH_MEMORY_MR_EACH, region,
+		       target) ?:
+	       measure(world->client, KXFER_OP_READ, KXFER_BENCH_MEMORY_MR, region, target) ?:
 	       kx_target_close(world->client, target);
 }
 

@@ -24,6 +24,7 @@ FIXTURE(bench)
 {
 	struct rig rig;
 	int fd;			/* the client's */
+	uint64_t mrs;		/* of links and exports */
 	struct kxfer_bench cmd;	/* a WRITE one at a time, to change something of */
 };
 
@@ -33,6 +34,7 @@ FIXTURE_SETUP(bench)
 
 	ASSERT_EQ(0, rig_open(&self->rig, &options));
 	self->fd = self->rig.client;
+	self->mrs = kx_counter(self->fd, "live_mrs");
 	self->cmd = (struct kxfer_bench) {
 		.size = sizeof(self->cmd),
 		.op = KXFER_OP_WRITE,
@@ -177,6 +179,88 @@ TEST_F(bench, gives_a_sample_for_each_operation)
 	EXPECT_EQ(90, self->cmd.operations);
 }
 
+TEST_F(bench, moves_the_same_by_registered_memory)
+{
+	static const struct { uint32_t depth, list, signal; uint64_t length; } ways[] = {
+		{ 1, 1, 1, 64 }, { 1, 1, 1, 65536 }, { 8, 8, 1, 4096 }, { 8, 2, 4, 100 },
+		{ 7, 3, 5, 4095 }, { 60, 32, 16, 8192 },
+	};
+	struct kxfer_bench cmd;
+	uint32_t op, memory;
+	size_t i;
+
+	for (memory = KXFER_BENCH_MEMORY_MR; memory <= KXFER_BENCH_MEMORY_MR_EACH; memory++)
+		for (op = KXFER_OP_READ; op <= KXFER_OP_WRITE; op++)
+			for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+				cmd = deep(&self->cmd, op, ways[i].depth, ways[i].list,
+					   ways[i].signal);
+				cmd.memory = memory;
+				cmd.length = ways[i].length;
+				if (cmd.stride < cmd.length)
+					cmd.stride = cmd.length;
+				cmd.count = 211;
+				EXPECT_TRUE(moves(self, &cmd)) {
+					TH_LOG("memory %u, op %u, way %zu: %s", memory, op, i,
+					       strerror(errno));
+				}
+				EXPECT_LE(memory == KXFER_BENCH_MEMORY_MR ? 1 : 3, cmd.nr_wr);
+			}
+}
+
+TEST_F(bench, registers_without_transfers)
+{
+	self->cmd = deep(&self->cmd, KXFER_OP_NOP, 8, 4, 1);
+	self->cmd.memory = KXFER_BENCH_MEMORY_MR_EACH;
+	self->cmd.length = 4096;
+	self->cmd.count = 500;
+	ASSERT_EQ(0, bench(self->fd, &self->cmd));
+	EXPECT_EQ(500, self->cmd.operations);
+	EXPECT_EQ(2, self->cmd.nr_wr);
+	/* And leaves no MR behind: those that links have are there all the time. */
+	EXPECT_EQ(self->mrs, kx_counter(self->fd, "live_mrs"));
+}
+
+/* Each operation once, and none faster or slower than the run was. */
+static bool holds(const uint32_t *histogram, const struct kxfer_bench *cmd)
+{
+	uint64_t sum = 0, first;
+	uint32_t i;
+
+	for (i = 0; i < KXFER_BENCH_NR_BUCKETS; i++) {
+		first = i < 256 ? i : (uint64_t)(128 + i % 128) << (i / 128 - 1);
+		sum += histogram[i];
+		if (histogram[i] && (!first || first > cmd->total_ns))
+			return false;
+	}
+	return sum == cmd->operations;
+}
+
+TEST_F(bench, counts_operations_by_their_time)
+{
+	static uint32_t histogram[KXFER_BENCH_NR_BUCKETS + 1];
+	static const struct { uint32_t depth, list, signal; } ways[] = {
+		{ 1, 1, 1 }, { 8, 4, 1 }, { 7, 3, 5 }, { 64, 16, 32 },
+	};
+	struct kxfer_bench cmd;
+	size_t i;
+
+	for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		memset(histogram, 0, sizeof(histogram));
+		cmd = deep(&self->cmd, KXFER_OP_READ, ways[i].depth, ways[i].list,
+			   ways[i].signal);
+		cmd.warm_up = 13;
+		cmd.count = 211;
+		cmd.nr_buckets = KXFER_BENCH_NR_BUCKETS;
+		cmd.histogram = (uintptr_t)histogram;
+		ASSERT_EQ(0, bench(self->fd, &cmd));
+		EXPECT_EQ(211, cmd.operations);
+		EXPECT_TRUE(holds(histogram, &cmd)) {
+			TH_LOG("way %zu", i);
+		}
+		EXPECT_EQ(0, histogram[KXFER_BENCH_NR_BUCKETS]);
+	}
+}
+
 TEST_F(bench, of_a_nop_needs_no_peer)
 {
 	struct kxfer_bench cmd = empty(&self->cmd);
@@ -222,6 +306,10 @@ TEST_F(bench, refuses_nonsense)
 	REFUSED(EOPNOTSUPP, flags, 1);
 	REFUSED(EOPNOTSUPP, op, KXFER_OP_NOTIFY);
 	REFUSED(EOPNOTSUPP, op, UINT_MAX);
+	REFUSED(EOPNOTSUPP, memory, KXFER_BENCH_MEMORY_MR_EACH + 1);
+	REFUSED(EOPNOTSUPP, memory, UINT_MAX);
+	REFUSED(EINVAL, nr_buckets, KXFER_BENCH_NR_BUCKETS);
+	REFUSED(EINVAL, histogram, (uintptr_t)&sample);
 	REFUSED(EINVAL, depth, 0);
 	REFUSED(EINVAL, depth, 257);
 	REFUSED(EINVAL, depth, UINT_MAX);
@@ -255,6 +343,19 @@ TEST_F(bench, of_a_nop_takes_nothing_else)
 	REFUSED(EINVAL, length, 1);
 	REFUSED(EINVAL, stride, 1);
 	REFUSED(EINVAL, depth, 2);
+	REFUSED(EINVAL, memory, KXFER_BENCH_MEMORY_MR);
+}
+
+TEST_F(bench, that_registers_needs_memory_and_a_link)
+{
+	self->cmd.op = KXFER_OP_NOP;
+	self->cmd.memory = KXFER_BENCH_MEMORY_MR_EACH;
+	ASSERT_EQ(0, bench(self->fd, &self->cmd));
+	REFUSED(ENOENT, region, 0);
+	REFUSED(ENOENT, target, 0);
+	REFUSED(EINVAL, length, 0);
+	REFUSED(EINVAL, target_offset, 1);
+	REFUSED(ERANGE, region_offset, LENGTH - 63);
 }
 
 TEST_F(bench, stays_within_region_and_target)
@@ -281,6 +382,27 @@ TEST_F(bench, of_more_work_requests_than_a_lane_takes_is_refused)
 	self->cmd = deep(&self->cmd, KXFER_OP_WRITE, 256, 1, 1);
 	self->cmd.stride = 1;
 	REFUSED(EINVAL, length, LENGTH - 255);
+	/* With a REG_MR and a LOCAL_INV each. */
+	self->cmd.memory = KXFER_BENCH_MEMORY_MR_EACH;
+	self->cmd.stride = 64;
+	REFUSED(EINVAL, depth, 86);
+	self->cmd.depth = 85;
+	EXPECT_EQ(0, bench(self->fd, &self->cmd));
+}
+
+TEST_F(bench, of_more_than_a_device_registers_at_once_is_refused)
+{
+	struct rig_options options = { .length = 4 * LENGTH, .here = BUFFER_SCATTERED };
+
+	rig_close(&self->rig);
+	ASSERT_EQ(0, rig_open(&self->rig, &options));
+	self->cmd.region = self->rig.here_region;
+	self->cmd.target = self->rig.target;
+	self->cmd.memory = KXFER_BENCH_MEMORY_MR;
+	self->fd = self->rig.client;
+	REFUSED(EINVAL, length, 4 * LENGTH);
+	self->cmd.memory = KXFER_BENCH_MEMORY_MR_EACH;
+	REFUSED(EINVAL, length, 4 * LENGTH);
 }
 
 TEST_F(bench, heeds_the_rights)
@@ -310,6 +432,20 @@ TEST_F(bench, needs_memory_for_its_samples)
 	EXPECT_NE(0, samples[3]);
 }
 
+TEST_F(bench, needs_memory_for_its_histogram)
+{
+	size_t bytes = KXFER_BENCH_NR_BUCKETS * sizeof(uint32_t);
+	uint8_t *histogram = kx_before_hole(bytes);
+
+	self->cmd.nr_buckets = KXFER_BENCH_NR_BUCKETS;
+	REFUSED(EFAULT, histogram, (uintptr_t)histogram + 4);
+	REFUSED(EFAULT, histogram, 8);
+	self->cmd.histogram = (uintptr_t)histogram;
+	EXPECT_EQ(0, bench(self->fd, &self->cmd));
+	self->cmd.nr_buckets = KXFER_BENCH_NR_BUCKETS - 1;
+	EXPECT_EQ(-EINVAL, bench(self->fd, &self->cmd));
+}
+
 TEST_F(bench, is_for_administrators)
 {
 	int status;
@@ -326,15 +462,126 @@ TEST_F(bench, is_for_administrators)
 	EXPECT_EQ(0, status);
 }
 
-TEST_F(bench, needs_a_link_that_is_polled)
-{
-	struct rig_options options = { .length = LENGTH, .context = KXFER_CONTEXT_SOFTIRQ };
+/* ---- on links of any context ---- */
 
-	rig_close(&self->rig);
+FIXTURE(anywhere)
+{
+	struct rig rig;
+	struct kxfer_bench cmd;
+};
+
+FIXTURE_VARIANT(anywhere)
+{
+	uint32_t context;
+};
+
+FIXTURE_VARIANT_ADD(anywhere, polled) { .context = KXFER_CONTEXT_POLLED };
+FIXTURE_VARIANT_ADD(anywhere, workqueue) { .context = KXFER_CONTEXT_WORKQUEUE };
+FIXTURE_VARIANT_ADD(anywhere, softirq) { .context = KXFER_CONTEXT_SOFTIRQ };
+FIXTURE_VARIANT_ADD(anywhere, unbound) { .context = KXFER_CONTEXT_UNBOUND };
+
+FIXTURE_SETUP(anywhere)
+{
+	struct rig_options options = { .length = LENGTH, .context = variant->context };
+
 	ASSERT_EQ(0, rig_open(&self->rig, &options));
-	self->cmd.region = self->rig.here_region;
-	self->cmd.target = self->rig.target;
-	EXPECT_EQ(-EOPNOTSUPP, bench(self->rig.client, &self->cmd));
+	self->cmd = (struct kxfer_bench) {
+		.size = sizeof(self->cmd),
+		.op = KXFER_OP_READ,
+		.region = self->rig.here_region,
+		.target = self->rig.target,
+		.depth = 32,
+		.list = 8,
+		.signal = 8,
+		.length = 4096,
+		.stride = 4096,
+		.count = 1000,
+		.time_limit_ms = LONG_MS,
+	};
+}
+
+FIXTURE_TEARDOWN(anywhere)
+{
+	rig_close(&self->rig);
+}
+
+TEST_F(anywhere, runs_move_what_they_say)
+{
+	uint32_t memory, signal;
+	size_t i;
+
+	for (i = 0; i < LENGTH; i++)
+		self->rig.there.bytes[i] = 1 + i % 251;
+	for (memory = 0; memory <= KXFER_BENCH_MEMORY_MR_EACH; memory++)
+		for (signal = 1; signal <= 8; signal += 7) {
+			memset(self->rig.here.bytes, 0, LENGTH);
+			self->cmd.memory = memory;
+			self->cmd.signal = signal;
+			ASSERT_EQ(0, bench(self->rig.client, &self->cmd));
+			EXPECT_EQ(1000, self->cmd.operations);
+			EXPECT_EQ(0, memcmp(self->rig.here.bytes, self->rig.there.bytes,
+					    32 * 4096));
+		}
+}
+
+TEST_F(anywhere, runs_time_each_operation)
+{
+	uint32_t samples[200] = {};
+	uint64_t sum = 0;
+	int i;
+
+	self->cmd = deep(&self->cmd, KXFER_OP_READ, 1, 1, 1);
+	self->cmd.count = 200;
+	self->cmd.nr_samples = 200;
+	self->cmd.samples = (uintptr_t)samples;
+	ASSERT_EQ(0, bench(self->rig.client, &self->cmd));
+	for (i = 0; i < 200; i++)
+		sum += samples[i];
+	EXPECT_EQ(self->cmd.total_ns, sum);
+}
+
+TEST_F(anywhere, runs_end_with_their_time)
+{
+	uint64_t began_ns = kx_now_ns();
+
+	self->cmd.count = UINT_MAX;
+	self->cmd.time_limit_ms = 50;
+	ASSERT_EQ(0, bench(self->rig.client, &self->cmd));
+	EXPECT_LT(0, self->cmd.operations);
+	EXPECT_LE(50 * 1000000ULL, kx_now_ns() - began_ns);
+	EXPECT_GT(LONG_MS * 1000000ULL / 2, kx_now_ns() - began_ns);
+}
+
+static void *run_long(void *argument)
+{
+	struct _test_data_anywhere *self = argument;
+
+	self->cmd.count = UINT_MAX;
+	return (void *)(long)bench(self->rig.client, &self->cmd);
+}
+
+/* Under REG_MR, LOCAL_INV and all. */
+TEST_F_TIMEOUT(anywhere, runs_end_when_the_device_goes, 60)
+{
+	char device[64], netdev[32];
+	struct kxfer_query query;
+	pthread_t thread;
+	void *ret;
+
+	snprintf(device, sizeof(device), "%s", kx_device());
+	if (geteuid() || !baseline_netdev(device, netdev, sizeof(netdev)))
+		SKIP(return, "needs root and a software RDMA device to remove");
+	self->cmd.memory = KXFER_BENCH_MEMORY_MR_EACH;
+	ASSERT_EQ(0, pthread_create(&thread, NULL, run_long, self));
+	kx_sleep_ms(RUNNING_MS * kx_slowness());
+	ASSERT_EQ(0, baseline_command("rdma link del %s", device));
+	ASSERT_EQ(0, pthread_join(thread, &ret));
+	EXPECT_EQ(-ENODEV, (int)(long)ret);
+	EXPECT_EQ(0, kx_counter(self->rig.client, "live_mrs"));
+	ASSERT_EQ(0, baseline_command("rdma link add %s type %s netdev %s", device,
+				      kx_provider(), netdev));
+	EXPECT_TRUE(kx_wait_until(!kx_query(self->rig.client, &query) && query.nr_devices,
+				  5000));
 }
 
 /* ---- what ends a run ---- */

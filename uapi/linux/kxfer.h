@@ -1114,13 +1114,37 @@ struct kxfer_ring {
 #define KXFER_BENCH_MAX_TIME_MS		60000
 
 /**
+ * enum kxfer_bench_memory - how work requests of a run name local memory
+ * @KXFER_BENCH_MEMORY_DEFAULT: by the PD's local_dma_lkey; a READ of iWARP, which
+ *	needs an STag for its sink, as @KXFER_BENCH_MEMORY_MR
+ * @KXFER_BENCH_MEMORY_MR: by fast-registration MRs, registered once before the clock
+ *	starts
+ * @KXFER_BENCH_MEMORY_MR_EACH: by such MRs, one for each operation in flight, mapped and
+ *	registered (REG_MR) before each operation, and invalidated (LOCAL_INV) in the
+ *	same post as the next registration, as the kernel's rdma_rw does it
+ */
+enum kxfer_bench_memory {
+	KXFER_BENCH_MEMORY_DEFAULT	= 0,
+	KXFER_BENCH_MEMORY_MR		= 1,
+	KXFER_BENCH_MEMORY_MR_EACH	= 2,
+};
+
+/*
+ * Buckets of a histogram of nanoseconds: a value below 256 has one of its own; one of
+ * w > 8 bits has that of its eight highest, (w - 8) * 128 + (value >> (w - 8)). So a
+ * bucket is no wider than 1/128 of its values. What exceeds 32 bits counts as 2^32 - 1.
+ */
+#define KXFER_BENCH_NR_BUCKETS		(26 * 128)
+
+/**
  * struct kxfer_bench - what work requests cost without jobs (KXFER_BENCH)
  * @size: sizeof(struct kxfer_bench)
  * @flags: must be 0
- * @op: KXFER_OP_READ, KXFER_OP_WRITE, or KXFER_OP_NOP: the loop without work
+ * @op: KXFER_OP_READ, KXFER_OP_WRITE, or KXFER_OP_NOP: of KXFER_BENCH_MEMORY_MR_EACH
+ *	registrations without transfers (@target_offset 0); else the loop without work
  *	requests (neither region nor target; offsets, @length and @stride 0)
  * @region: id of the local memory
- * @target: id of the peer's memory, on a link of KXFER_CONTEXT_POLLED
+ * @target: id of the peer's memory
  * @depth: operations in flight, 1 to 256
  * @list: operations of one ib_post_send(), 1 to @depth
  * @signal: one operation in so many asks for a completion; @list + @signal may be
@@ -1139,14 +1163,22 @@ struct kxfer_ring {
  * @operations: out: done, less than @count if the time was over
  * @nr_wr: out: work requests of the longest operation
  * @total_ns: out: from the first post to the last completion
+ * @memory: enum kxfer_bench_memory
+ * @nr_buckets: KXFER_BENCH_NR_BUCKETS, or 0
+ * @histogram: array of so many __u32: operations by nanoseconds, from the post to when
+ *	their completion, or that of a later one which stands for them, was found; or 0
  *
  * A loop in the kernel posts work requests, built before, on a data lane of the
- * target's link, and polls its CQ: what kernel verbs cost at least. It has the lane
- * for itself: jobs of others wait until it ends. What it moves is in no counter of
- * jobs and bytes. Needs CAP_NET_ADMIN.
+ * target's link: what kernel verbs cost at least. On a link of KXFER_CONTEXT_POLLED it
+ * polls the CQ between posts. On any other it sleeps until completions, handled where
+ * the link's context says, have made room, as a kernel user that waits for them does;
+ * so it does on a kernel with PREEMPT_RT. It has the lane for itself: jobs of others
+ * wait until it ends. What it moves is in no counter of jobs and bytes. Needs
+ * CAP_NET_ADMIN.
  *
  * EBUSY: jobs are in flight on the lane; EINVAL also: more work requests than it
- * takes at once; EINTR: a signal came. An error leaves it open what was moved.
+ * takes at once, or longer than the device registers at once; EINTR: a signal came. An
+ * error leaves it open what was moved.
  */
 struct kxfer_bench {
 	__u32 size;
@@ -1169,6 +1201,9 @@ struct kxfer_bench {
 	__u32 operations;
 	__u32 nr_wr;
 	__aligned_u64 total_ns;
+	__u32 memory;
+	__u32 nr_buckets;
+	__aligned_u64 histogram;
 };
 
 #define KXFER_BENCH		_IO(KXFER_TYPE, KXFER_CMD_BENCH)

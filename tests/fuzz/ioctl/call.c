@@ -751,7 +751,17 @@ static void build_bench(struct doing *doing)
 		.warm_up = below(doing, 4),
 		.count = 1 + below(doing, 64),
 		.time_limit_ms = 1 + below(doing, 4),
+		.memory = one_in(doing, 2) ? 0 : below(doing, 3),
 	};
+	if (cmd->memory == KXFER_BENCH_MEMORY_MR_EACH && one_in(doing, 4)) {
+		cmd->op = KXFER_OP_NOP;
+		cmd->target_offset = 0;
+	}
+	if (one_in(doing, 4)) {
+		cmd->nr_buckets = KXFER_BENCH_NR_BUCKETS;
+		cmd->histogram = inner(doing, doing->actor->room,
+				       KXFER_BENCH_NR_BUCKETS * sizeof(uint32_t), false);
+	}
 	if (cmd->depth > 1) {
 		cmd->stride = 1 + below(doing, 256);
 		cmd->list = 1 + below(doing, cmd->depth);

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Fast-registration MRs of a measuring run (bench.c): as many as it asks for, each with
+ * its piece of a region, and with the work requests that register and invalidate it.
+ *
+ * To register is to map, which gives the MR its addresses and a new key, and to post
+ * @reg; behind @inv if it is valid. So do rdma_rw and its users: the MR is mapped again
+ * while it is still valid, and no work request that uses it is under way.
+ *
+ * Whose they are, as a proof. The array is the run's. The MRs need the link's PD, which
+ * goes when the lanes are closed: so who makes or deregisters them holds the lane's
+ * mr_mutex, and so does who closes the lane, after its QP was destroyed. Whoever of run
+ * and lane comes first deregisters them; none is made on a lane that is closed. A run
+ * maps them under the lane's lock, and only while it is open.
+ *
+ * Context: all may sleep, but kxfer_mr_map_locked().
+ */
+#include <linux/minmax.h>
+#include <linux/mutex.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+
+#include "fault.h"
+#include "lane.h"
+#include "mrs.h"
+#include "plan.h"
+#include "region.h"
+#include "stats.h"
+
+/* Walk pieces of memory. Return: how many; @sg: gets them, or NULL. */
+static u32 walk(const struct kxfer_mapping *mapping, u64 offset, u64 bytes,
+		struct scatterlist *sg)
+{
+	const struct kxfer_extent *extent;
+	u32 nr = 0, skip, piece;
+
+	extent = &mapping->extents[kxfer_extents_find(mapping->extents,
+						      mapping->nr_extents, offset)];
+	skip = offset - extent->start;
+	for (; bytes; bytes -= piece, extent++, skip = 0) {
+		piece = min_t(u64, bytes, extent->length - skip);
+		if (sg) {
+			sg_dma_address(&sg[nr]) = extent->addr + skip;
+			sg_dma_len(&sg[nr]) = piece;
+		}
+		nr++;
+	}
+	return nr;
+}
+
+static u64 length_of(const struct kxfer_mrs_layout *layout, u32 i)
+{
+	return min(layout->length, layout->span - i * layout->step);
+}
+
+static int make_lists(struct kxfer_mrs *mrs, const struct kxfer_mapping *mapping,
+		      const struct kxfer_mrs_layout *layout)
+{
+	struct kxfer_mr *mr = mrs->each;
+	u32 i, total = 0;
+
+	for (i = 0; i < mrs->nr; i++)
+		total += walk(mapping, layout->offset + i * layout->step,
+			      length_of(layout, i), NULL);
+	mrs->sg = kxfer_fault(MRS_SG) ? NULL :
+		  kvmalloc_array(total, sizeof(*mrs->sg), GFP_KERNEL_ACCOUNT);
+	if (!mrs->sg)
+		return -ENOMEM;
+	sg_init_table(mrs->sg, total);
+	for (i = 0, total = 0; i < mrs->nr; i++, mr++) {
+		mr->sg = &mrs->sg[total];
+		mr->nr_sg = walk(mapping, layout->offset + i * layout->step,
+				 length_of(layout, i), mr->sg);
+		total += mr->nr_sg;
+	}
+	return 0;
+}
+
+/* With mr_mutex. */
+static void deregister_all(struct kxfer_mrs *mrs)
+{
+	u32 i;
+
+	for (i = 0; i < mrs->nr && mrs->each[i].mr; i++) {
+		ib_dereg_mr(mrs->each[i].mr);
+		mrs->each[i].mr = NULL;
+		kxfer_stat_dec(KXFER_STAT_LIVE_MRS);
+	}
+}
+
+static void fill_wrs(struct kxfer_mr *mr, struct ib_cqe *cqe, int access)
+{
+	mr->reg = (struct ib_reg_wr) {
+		.wr = { .wr_cqe = cqe, .opcode = IB_WR_REG_MR },
+		.mr = mr->mr,
+		.access = access,
+	};
+	mr->inv = (struct ib_send_wr) {
+		.next = &mr->reg.wr,
+		.wr_cqe = cqe,
+		.opcode = IB_WR_LOCAL_INV,
+	};
+}
+
+/* With mr_mutex: the lane's PD stays, if the lane is open. */
+static int make_all(struct kxfer_lane *lane, struct kxfer_mrs *mrs, struct ib_cqe *cqe,
+		    int access, u32 pages)
+{
+	struct ib_mr *mr;
+	bool open;
+	u32 i;
+
+	spin_lock_bh(&lane->lock);
+	open = lane->open;
+	spin_unlock_bh(&lane->lock);
+	if (!open)
+		return -ECONNRESET;
+	for (i = 0; i < mrs->nr; i++) {
+		mr = kxfer_lane_alloc_mr(lane, pages);
+		if (IS_ERR(mr)) {
+			deregister_all(mrs);
+			return PTR_ERR(mr);
+		}
+		mrs->each[i].mr = mr;
+		fill_wrs(&mrs->each[i], cqe, access);
+	}
+	lane->mrs = mrs;
+	return 0;
+}
+
+static void free_all(struct kxfer_mrs *mrs)
+{
+	kvfree(mrs->sg);
+	kvfree(mrs);
+}
+
+/**
+ * kxfer_mrs_create() - make MRs
+ * @lane: of the run, which has it for itself
+ * @cqe: of their work requests, none of which is signalled
+ * @access: IB_ACCESS_* to register with
+ * @mapping: of the region
+ * @layout: none longer than the device's max_fast_reg_pages less one
+ *
+ * Return: them, none registered; or ERR_PTR.
+ */
+struct kxfer_mrs *kxfer_mrs_create(struct kxfer_lane *lane, struct ib_cqe *cqe, int access,
+				   const struct kxfer_mapping *mapping,
+				   const struct kxfer_mrs_layout *layout)
+{
+	u32 pages = DIV_ROUND_UP(layout->length, PAGE_SIZE) + 1;
+	struct kxfer_mrs *mrs;
+	int ret;
+
+	mrs = kxfer_fault(MRS) ? NULL :
+	      kvzalloc(struct_size(mrs, each, layout->nr), GFP_KERNEL_ACCOUNT);
+	if (!mrs)
+		return ERR_PTR(-ENOMEM);
+	mrs->nr = layout->nr;
+	ret = make_lists(mrs, mapping, layout);
+	if (!ret) {
+		mutex_lock(&lane->mr_mutex);
+		ret = make_all(lane, mrs, cqe, access, pages);
+		mutex_unlock(&lane->mr_mutex);
+	}
+	if (!ret)
+		return mrs;
+	free_all(mrs);
+	return ERR_PTR(ret);
+}
+
+/**
+ * kxfer_mrs_destroy() - deregister and free MRs
+ * @lane: that they were made for, closed or not
+ * @mrs: no work request that uses one is under way
+ */
+void kxfer_mrs_destroy(struct kxfer_lane *lane, struct kxfer_mrs *mrs)
+{
+	mutex_lock(&lane->mr_mutex);
+	deregister_all(mrs);
+	lane->mrs = NULL;
+	mutex_unlock(&lane->mr_mutex);
+	free_all(mrs);
+}
+
+/** kxfer_mrs_close() - the lane is closed, and its QP destroyed: deregister its run's MRs */
+void kxfer_mrs_close(struct kxfer_lane *lane)
+{
+	mutex_lock(&lane->mr_mutex);
+	if (lane->mrs)
+		deregister_all(lane->mrs);
+	lane->mrs = NULL;
+	mutex_unlock(&lane->mr_mutex);
+}
+
+/**
+ * kxfer_mr_map_locked() - give an MR its addresses, and a new key for its next REG_MR
+ * @mr: of a lane that is open, and whose lock the caller holds
+ *
+ * Does not sleep. Return: 0 or -EIO.
+ */
+int kxfer_mr_map_locked(struct kxfer_mr *mr)
+{
+	if (mr->valid)
+		mr->inv.ex.invalidate_rkey = mr->mr->rkey;
+	if (kxfer_fault(MRS_MAP) ||
+	    ib_map_mr_sg(mr->mr, mr->sg, mr->nr_sg, NULL, PAGE_SIZE) != mr->nr_sg)
+		return -EIO;
+	ib_update_fast_reg_key(mr->mr, ib_inc_rkey(mr->mr->rkey));
+	mr->reg.key = mr->mr->rkey;
+	mr->lkey = mr->mr->lkey;
+	mr->iova = mr->mr->iova;
+	mr->valid = true;
+	return 0;
+}

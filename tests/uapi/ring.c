@@ -654,24 +654,21 @@ TEST_F(held_ring, is_not_made_while_jobs_are_in_flight)
 	close(fd);
 }
 
-/* Reaps two, when nobody else wants the CPU any more. */
-struct idler {
+/* Reaps two of a session that has one job, in flight. */
+struct waiter {
 	int fd;
+	pthread_t thread;
 	_Atomic pid_t tid;
-	_Atomic bool over;
 	int ret;
 	struct kxfer_completion done[2];
 };
 
-static void *reap_when_idle(void *argument)
+static void *reap_two(void *argument)
 {
-	struct sched_param none = {};
-	struct idler *idler = argument;
+	struct waiter *waiter = argument;
 
-	sched_setscheduler(0, SCHED_IDLE, &none);
-	idler->tid = gettid();
-	idler->ret = kx_reap(idler->fd, idler->done, 2, 1, KX_TIMEOUT_MS);
-	idler->over = true;
+	waiter->tid = gettid();
+	waiter->ret = kx_reap(waiter->fd, waiter->done, 2, 1, KX_TIMEOUT_MS);
 	return NULL;
 }
 
@@ -690,61 +687,72 @@ static bool sleeps(pid_t tid)
 	return state == 'S';
 }
 
-/* Reaps before the idler does, without giving way to it. */
-static bool reap_first(const struct idler *idler)
+static void begin_to_wait(struct __test_metadata *_metadata, struct kxfer_job *job,
+			  struct waiter *waiter)
+{
+	uint32_t peer;
+
+	waiter->fd = kx_open();
+	test_cmd_peer_open(waiter->fd, kx_addr(kx_address(), PORT), &peer);
+	test_cmd_target_open(waiter->fd, peer, "window", 0, &job->target);
+	test_cmd_submit(1, waiter->fd, job, 1);
+	ASSERT_EQ(0, pthread_create(&waiter->thread, NULL, reap_two, waiter));
+	EXPECT_TRUE(kx_wait_until(waiter->tid && sleeps(waiter->tid), KX_TIMEOUT_MS));
+}
+
+/* What happens in here happens before anything else on this CPU. */
+static bool make_a_ring_before_it_wakes(const struct waiter *waiter, struct kx_ring *ring)
 {
 	struct kxfer_completion done;
-	int ret = 0;
 
-	while (!ret && !idler->over)
-		ret = kx_reap(idler->fd, &done, 1, 0, 0);
-	return ret == 1;
+	return kx_cancel(waiter->fd, 0, KXFER_CANCEL_F_ALL) == 1 &&
+	       kx_reap(waiter->fd, &done, 1, 0, 0) == 1 &&
+	       !kx_ring_open(waiter->fd, ENTRIES, KX_NO_EVENTFD, ring) &&
+	       submit_nops(waiter->fd, 0, 4) == 4;
+}
+
+static bool overtake(const struct waiter *waiter, struct kx_ring *ring)
+{
+	struct sched_param first = { .sched_priority = 1 }, none = {};
+	bool ok;
+
+	if (sched_setscheduler(0, SCHED_FIFO, &first))
+		return false;
+	ok = make_a_ring_before_it_wakes(waiter, ring);
+	sched_setscheduler(0, SCHED_OTHER, &none);
+	return ok;
 }
 
 /*
- * A REAP that waits for a job gets it only after it was reaped by another, a ring was
- * made, and completions have come into that. Return: true if it came so late.
+ * The only job of a REAP that waits is cancelled, and before the waiter runs another has
+ * reaped it, and made a ring into which completions have come. A job is cancelled while
+ * it is queued: so another session has all slots of the lane, one of few.
  */
-static bool reap_behind_a_ring(struct __test_metadata *_metadata,
-			       FIXTURE_DATA(held_ring) *self)
-{
-	struct idler idler = { .fd = kx_open() };
-	struct kx_ring ring;
-	pthread_t thread;
-	uint32_t peer;
-	bool late;
-
-	self->server.withhold = true;
-	test_cmd_peer_open(idler.fd, kx_addr(kx_address(), PORT), &peer);
-	test_cmd_target_open(idler.fd, peer, "window", 0, &self->job.target);
-	test_cmd_submit(1, idler.fd, &self->job, 1);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, reap_when_idle, &idler));
-	EXPECT_TRUE(kx_wait_until(idler.tid && sleeps(idler.tid), KX_TIMEOUT_MS));
-	self->server.withhold = false;
-	late = reap_first(&idler) && !kx_ring_open(idler.fd, ENTRIES, KX_NO_EVENTFD, &ring);
-	if (late)
-		EXPECT_EQ(4, submit_nops(idler.fd, 0, 4));
-	pthread_join(thread, NULL);
-	if (late) {
-		EXPECT_EQ(0, idler.ret);
-		EXPECT_EQ(4, take_nops(&ring, 0));
-		kx_ring_unmap(&ring);
-	}
-	close(idler.fd);
-	return late;
-}
-
 TEST_F(held_ring, gives_nothing_to_a_reap_that_began_before_it)
 {
+	struct waiter waiters[8] = {};
+	struct kx_ring ring;
+	bool late = false;
 	cpu_set_t one;
-	int tries = 20;
+	int nr, i;
 
 	CPU_ZERO(&one);
 	CPU_SET(0, &one);
 	ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
-	while (tries && !reap_behind_a_ring(_metadata, self))
-		tries--;
-	EXPECT_LT(0, tries);
+	ASSERT_EQ(MANY, submit_many(self->fd, &self->job, MANY));
+	for (nr = 0; nr < 8 && !late; nr++) {
+		begin_to_wait(_metadata, &self->job, &waiters[nr]);
+		late = overtake(&waiters[nr], &ring);
+	}
+	self->server.withhold = false;
+	for (i = 0; i < nr; i++)
+		pthread_join(waiters[i].thread, NULL);
+	ASSERT_TRUE(late);
+	EXPECT_EQ(0, waiters[nr - 1].ret);
+	EXPECT_EQ(4, take_nops(&ring, 0));
+	kx_ring_unmap(&ring);
+	for (i = 0; i < nr; i++)
+		close(waiters[i].fd);
 }
 
 TEST_F(held_ring, keeps_room_for_jobs_in_flight)

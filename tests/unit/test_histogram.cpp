@@ -92,3 +92,33 @@ TEST(Histogram, sums_are_as_if_all_had_been_added_to_one) {
     for (double percent : {1.0, 50.0, 90.0, 99.9})
         EXPECT_EQ(low.percentile(percent), all.percentile(percent));
 }
+
+TEST(Histogram, a_percentile_is_at_most_a_256th_off) {
+    std::mt19937_64 random(2);
+
+    for (int i = 0; i < 10000; i++) {
+        const uint64_t value = random() >> random() % 64;
+        Histogram histogram;
+        // One below and above, so that min() and max() do not help.
+        histogram.add(0);
+        histogram.add(value);
+        histogram.add(UINT64_MAX);
+        const uint64_t told = histogram.percentile(50);
+        ASSERT_LE(told > value ? told - value : value - told, value / 256 + 1) << value;
+    }
+}
+
+TEST(Histogram, ten_values_have_to_lie_beyond_a_percentile) {
+    Histogram histogram;
+
+    EXPECT_EQ(Histogram::needed(50), 20U);
+    EXPECT_EQ(Histogram::needed(90), 100U);
+    EXPECT_EQ(Histogram::needed(99), 1000U);
+    EXPECT_EQ(Histogram::needed(99.9), 10000U);
+    EXPECT_EQ(Histogram::needed(99.99), 100000U);
+    for (uint64_t value = 0; value < 999; value++) histogram.add(value);
+    EXPECT_FALSE(histogram.supports(99));
+    histogram.add(1);
+    EXPECT_TRUE(histogram.supports(99));
+    EXPECT_FALSE(histogram.supports(99.9));
+}

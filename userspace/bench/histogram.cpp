@@ -73,4 +73,11 @@ uint64_t Histogram::percentile(double percent) const {
     return 0;
 }
 
+uint64_t Histogram::needed(double percent) {
+    constexpr double beyond = 10;
+
+    // 100 - 99.9 is a little less than 0.1.
+    return static_cast<uint64_t>(std::llround(std::ceil(beyond * 100 / (100 - percent) - 1e-6)));
+}
+
 } // namespace kxfer::bench

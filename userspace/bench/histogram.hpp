@@ -24,8 +24,13 @@ class Histogram {
     uint64_t max() const { return max_; }
     double mean() const;
     // The value below or at which that percentage of all values lies: the middle
-    // of its bucket, never outside min() and max(). 0 while empty.
+    // of its bucket, so at most 1/256 off, never outside min() and max(). 0 while empty.
     uint64_t percentile(double percent) const;
+    // Whether so many values can tell it: a percentile that fewer than ten lie beyond
+    // is a guess.
+    bool supports(double percent) const { return count_ >= needed(percent); }
+    // Values that it takes.
+    static uint64_t needed(double percent);
 
     static unsigned bucket_of(uint64_t value);
     // First and last value of a bucket.

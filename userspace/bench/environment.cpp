@@ -2,8 +2,11 @@
 #include "bench/environment.hpp"
 
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
+#include <fmt/format.h>
+#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -62,7 +65,33 @@ Environment find_environment() {
     environment.nr_cpus = static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN));
     environment.machine = virtual_machine();
     environment.clock_source = first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    environment.affinity = cpu_list(allowed_cpus());
+    environment.module_srcversion = first_line("/sys/module/kxfer/srcversion");
     return environment;
+}
+
+std::set<unsigned> allowed_cpus() {
+    std::set<unsigned> cpus;
+    cpu_set_t mask;
+
+    // A machine with more CPUs than the mask has room for says EINVAL.
+    if (sched_getaffinity(0, sizeof(mask), &mask) != 0) return cpus;
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &mask)) cpus.insert(cpu);
+    return cpus;
+}
+
+std::string cpu_list(const std::set<unsigned>& cpus) {
+    std::string text;
+
+    for (auto first = cpus.begin(); first != cpus.end();) {
+        auto last = first;
+        while (std::next(last) != cpus.end() && *std::next(last) == *last + 1) ++last;
+        text += fmt::format("{}{}", text.empty() ? "" : ",", *first);
+        if (last != first) text += fmt::format("-{}", *last);
+        first = std::next(last);
+    }
+    return text;
 }
 
 } // namespace kxfer::bench

@@ -3,6 +3,7 @@
 // Where a result was measured: without this a figure means nothing.
 #pragma once
 
+#include <set>
 #include <string>
 
 namespace kxfer::bench {
@@ -14,8 +15,14 @@ struct Environment {
     unsigned nr_cpus = 0; // online
     std::string machine;  // virtual machine as it names itself; empty: none
     std::string clock_source;
+    std::string affinity;          // CPUs that this process may use, such as "0-3,6"
+    std::string module_srcversion; // of the kxfer.ko that is loaded; empty: none
 };
 
 Environment find_environment();
+
+std::set<unsigned> allowed_cpus();
+// "0-3,6"
+std::string cpu_list(const std::set<unsigned>& cpus);
 
 } // namespace kxfer::bench

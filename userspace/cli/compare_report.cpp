@@ -18,9 +18,9 @@ const char* engine_words(const std::string& engine) {
     return engine == "kverbs" ? "kernel verbs without jobs" : "user-space verbs";
 }
 
-// NaN: a percentile that fewer than ten samples lie beyond is a guess.
+// NaN: too few samples.
 double percentile(const bench::Histogram& histogram, double percent) {
-    if (static_cast<double>(histogram.count()) * (100 - percent) / 100 < 10) return NAN;
+    if (!histogram.supports(percent)) return NAN;
     return static_cast<double>(histogram.percentile(percent));
 }
 
@@ -171,9 +171,9 @@ Table deep_table(const CompareReport& report) {
 }
 
 Words notes_of(const CompareReport& report) {
-    const std::string& driver = report.device.core.driver;
+    const std::string& driver = report.from.device.core.driver;
     Words notes;
-    if (report.device.software()) {
+    if (report.from.device.software()) {
         notes.push_back(
             fmt::format("On {} user-space verbs make a system call for each doorbell, so the kernel "
                         "path can win here.",
@@ -194,31 +194,6 @@ Words notes_of(const CompareReport& report) {
         uncounted != report.cells.end())
         notes.push_back(uncounted->uncounted);
     return notes;
-}
-
-uint32_t mtu_of(const DeviceFacts& device) {
-    for (const auto& port : device.ports)
-        if (port.active() && port.verbs) return port.verbs->active_mtu;
-    return 0;
-}
-
-void add_environment(Record& record, const CompareReport& report) {
-    const auto& environment = report.environment;
-    record.add("kernel", environment.kernel + ' ' + environment.architecture)
-        .add("cpu", fmt::format("{} x {}", environment.nr_cpus, environment.cpu_model), Show::everywhere,
-             "CPU")
-        .add("virtual_machine",
-             environment.machine.empty() ? Value(std::string("none")) : Value(environment.machine))
-        .add("clock", environment.clock_source)
-        .add("device", fmt::format("{} ({})", report.device.core.name, report.device.core.driver),
-             Show::text_only)
-        .add("device", report.device.core.name, Show::json_only)
-        .add("driver", report.device.core.driver, Show::json_only)
-        .add("protocol", protocol_name(report.device.core.protocol), Show::json_only)
-        .add("mtu", mtu_of(report.device), Show::text_only, "MTU")
-        .add("mtu", Bytes{mtu_of(report.device)}, Show::json_only)
-        .add("peer", report.peer);
-    if (!report.module_version.empty()) record.add("module", "kxfer.ko " + report.module_version);
 }
 
 std::string job_waiting(const CompareReport& report) {
@@ -287,7 +262,8 @@ std::string title_of(const CompareReport& report) {
 Record report_record(const CompareReport& report) {
     const std::string beside = title_of(report);
     Record record;
-    add_environment(record, report);
+    add_provenance(record, report.from);
+    add_conditions(record, report.conditions);
     add_parameters(record, report);
     Table cells;
     for (const auto& cell : report.cells) cells.push_back(cell_json(cell));

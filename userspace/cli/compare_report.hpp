@@ -9,21 +9,18 @@
 #include <vector>
 
 #include "bench/comparison.hpp"
-#include "bench/environment.hpp"
-#include "cli/devices.hpp"
+#include "cli/provenance.hpp"
 #include "cli/record.hpp"
 
 namespace kxfer::cli {
 
 struct CompareReport {
-    bench::Environment environment;
-    DeviceFacts device;
-    std::string peer;
+    Provenance from;
+    bench::Conditions conditions;
     std::string context;  // of the job engine's completions; empty without it
     std::string no_floor; // why kverbs, by default there, was not measured; or empty
     std::string poll;     // adaptive, always or never, in context polled
     bool ring = false;    // the job's completions come into shared memory
-    std::string module_version;
     bench::Plan plan;
     std::chrono::milliseconds timeout{};
     bench::Parameters parameters; // that the engines have in common

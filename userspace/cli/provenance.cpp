@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#include "cli/provenance.hpp"
+
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace kxfer::cli {
+
+namespace {
+
+const PortFacts* active_port(const DeviceFacts& device) {
+    for (const auto& port : device.ports)
+        if (port.active()) return &port;
+    return nullptr;
+}
+
+// Of the port's GIDs; which of several rdma_cm takes is the node's setting.
+std::string gid_types(const PortFacts& port) {
+    std::set<std::string> types;
+    if (port.verbs)
+        for (const auto& gid : port.verbs->gids) types.insert(verbs::gid_type_name(gid.type));
+    return fmt::format("{}", fmt::join(types, " or "));
+}
+
+// MTUs are told in bytes everywhere: "4096", not "4 KiB".
+void add_mtu(Record& record, const std::string& key, uint32_t bytes, const std::string& label) {
+    record.add(key, bytes, Show::text_only, label).add(key, Bytes{bytes}, Show::json_only);
+}
+
+void add_port(Record& record, const PortFacts& port) {
+    record.add("port", port.core.index, Show::json_only)
+        .add("netdev", port.core.netdev, Show::everywhere, "network interface")
+        .add("gid_type", gid_types(port), Show::everywhere, "GID type");
+    add_mtu(record, "netdev_mtu", port.netdev_mtu, "its MTU");
+    if (port.verbs) record.add("mtu_max", Bytes{port.verbs->max_mtu}, Show::json_only);
+}
+
+void add_device(Record& record, const DeviceFacts& device) {
+    record.add("device", fmt::format("{} ({})", device.core.name, device.core.driver), Show::text_only)
+        .add("device", device.core.name, Show::json_only)
+        .add("driver", device.core.driver, Show::json_only)
+        .add("protocol", protocol_name(device.core.protocol), Show::json_only)
+        .add("firmware", device.core.firmware, Show::json_only);
+    add_mtu(record, "mtu", mtu_of(device), "MTU");
+    if (const auto* port = active_port(device)) add_port(record, *port);
+}
+
+} // namespace
+
+void add_provenance(Record& record, const Provenance& from) {
+    const auto& environment = from.environment;
+    record.add("kernel", environment.kernel + ' ' + environment.architecture)
+        .add("cpu", fmt::format("{} x {}", environment.nr_cpus, environment.cpu_model), Show::everywhere,
+             "CPU")
+        .add("affinity", environment.affinity, Show::everywhere, "may use CPUs")
+        .add("virtual_machine", virtual_machine_text(environment))
+        .add("clock", environment.clock_source);
+    add_device(record, from.device);
+    record.add("peer", from.peer);
+    if (from.module_version.empty()) return;
+    record.add("module", "kxfer.ko " + from.module_version)
+        .add("module_srcversion", environment.module_srcversion, Show::json_only);
+}
+
+void add_conditions(Record& record, const bench::Conditions& conditions) {
+    record
+        .add("steal_percent", conditions.steal ? Value(*conditions.steal * 100) : Value(None{}),
+             Show::everywhere, "% of a CPU taken by the host")
+        .add("cpu_frequency_min_khz", conditions.min_khz ? Value(conditions.min_khz) : Value(None{}),
+             Show::json_only)
+        .add("cpu_frequency_max_khz", conditions.max_khz ? Value(conditions.max_khz) : Value(None{}),
+             Show::json_only);
+}
+
+uint32_t mtu_of(const DeviceFacts& device) {
+    const auto* port = active_port(device);
+    return port && port->verbs ? port->verbs->active_mtu : 0;
+}
+
+std::string virtual_machine_text(const bench::Environment& environment) {
+    return environment.machine.empty() ? "none" : environment.machine;
+}
+
+} // namespace kxfer::cli

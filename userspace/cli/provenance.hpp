@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+//
+// Where a result comes from, as fields of its record, the same for all commands
+// that measure.
+#pragma once
+
+#include <string>
+
+#include "bench/conditions.hpp"
+#include "bench/environment.hpp"
+#include "cli/devices.hpp"
+#include "cli/record.hpp"
+
+namespace kxfer::cli {
+
+struct Provenance {
+    bench::Environment environment;
+    DeviceFacts device;
+    std::string module_version; // empty: nothing went through the module
+    std::string peer;
+};
+
+void add_provenance(Record& record, const Provenance& from);
+// Steal and frequencies over the time of measuring.
+void add_conditions(Record& record, const bench::Conditions& conditions);
+
+// Active MTU of the first active port; 0: not known.
+uint32_t mtu_of(const DeviceFacts& device);
+std::string virtual_machine_text(const bench::Environment& environment);
+
+} // namespace kxfer::cli

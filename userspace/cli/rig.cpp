@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT
+#include "cli/rig.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "bench/job_engine.hpp"
+#include "bench/kverbs_engine.hpp"
+#include "bench/socket_address.hpp"
+#include "cli/device_file.hpp"
+#include "verbs/engine.hpp"
+
+namespace kxfer::cli {
+
+namespace {
+
+constexpr unsigned default_batch = 32;
+
+const std::map<std::string, uint32_t> contexts = {{"polled", KXFER_CONTEXT_POLLED},
+                                                  {"workqueue", KXFER_CONTEXT_WORKQUEUE},
+                                                  {"softirq", KXFER_CONTEXT_SOFTIRQ},
+                                                  {"unbound", KXFER_CONTEXT_UNBOUND}};
+
+const std::map<std::string, uint32_t> waits = {
+    {"adaptive", 0}, {"always", KXFER_WAIT_F_POLL}, {"never", KXFER_WAIT_F_SLEEP}};
+
+// Of the server on this node.
+std::string own_export() { return fmt::format("bench-{}", getpid()); }
+
+tl::expected<kxfer_addr, Failure> own_address(const RigOptions& options) {
+    const auto node = find_devices();
+    if (!node) return failed(node.error());
+    for (const auto& device : node->devices) {
+        if (!options.common.device.empty() && options.common.device != device.core.name) continue;
+        for (const auto& port : device.ports) {
+            kxfer_addr address = {};
+            if (!port.active() || port.addresses.empty()) continue;
+            const auto* first = reinterpret_cast<const sockaddr*>(&port.addresses.front());
+            if (kxfer_addr_from_sockaddr(first, &address) == 0) return address;
+        }
+    }
+    return failed(Error("no RDMA device with an address and an active port", options.common.device, ENODEV,
+                        "see: kxfer doctor"),
+                  exit_no_device);
+}
+
+tl::expected<Place, Failure> serve_here(const RigOptions& options, uint64_t bytes) {
+    Place place;
+    const auto address = own_address(options);
+    if (!address) return tl::make_unexpected(address.error());
+
+    bench::ServerOptions server;
+    server.address = *address;
+    server.address.port = KXFER_PORT;
+    server.export_name = own_export();
+    server.length = bytes;
+    server.job = options.wants_module();
+    server.verbs = options.wants("verbs");
+    auto started = bench::LocalServer::start(server);
+    if (!started) return failed(started.error());
+    place.server = std::move(*started);
+    place.listener = place.responder = *address;
+    place.listener.port = place.server->listener_port();
+    place.responder.port = place.server->responder_port();
+    return place;
+}
+
+tl::expected<Place, Failure> find_peer(const RigOptions& options) {
+    Place place;
+    const auto addresses = resolve(options.peer);
+    if (!addresses) return failed(addresses.error());
+    place.listener = addresses->front();
+    if (place.listener.port == 0) place.listener.port = KXFER_PORT;
+    place.responder = bench::responder_address(place.listener);
+    return place;
+}
+
+// A SIZE as the command line takes it; memory comes in pages.
+std::string size_text(uint64_t bytes) {
+    constexpr uint64_t mib = 1ULL << 20;
+    return bytes % mib ? fmt::format("{}K", bytes / 1024) : fmt::format("{}M", bytes / mib);
+}
+
+bench::PathOptions path_options(const RigOptions& options, const Rig& rig) {
+    bench::PathOptions path;
+    path.peer = rig.place.listener;
+    path.device = options.common.device;
+    path.context = contexts.at(options.context);
+    path.wait_flags = waits.at(options.poll);
+    path.ring = options.ring;
+    path.signal_batch = options.signal_batch();
+    path.timeout = options.common.timeout();
+    path.export_name = options.peer_given ? options.export_name : own_export();
+    path.writable = options.writes || !options.peer_given;
+    return path;
+}
+
+Failure path_failure(const RigOptions& options, const Rig& rig, Error error) {
+    if (options.peer_given && (error.number == ENOENT || error.number == EACCES || error.number == ERANGE))
+        error.hint = fmt::format("run there: kxfer serve {}=mem:{} --writable --verbs", options.export_name,
+                                 size_text(rig.memory->length()));
+    if (options.peer_given && error.hint.empty())
+        error.hint = fmt::format("does the peer answer? try: kxfer ping {}", options.peer.text());
+    if (error.number == ENOMEM) error = pin_error(error, 2 * rig.memory->length());
+    return Failure{error};
+}
+
+tl::expected<std::unique_ptr<bench::Engine>, Failure> connect_verbs(const RigOptions& options, const Rig& rig,
+                                                                    uint64_t remote_bytes, unsigned depth,
+                                                                    unsigned batch) {
+    verbs::EngineOptions how;
+    how.peer = bench::socket_address(rig.place.responder);
+    how.depth = depth;
+    how.batch = batch;
+    how.signal_batch = options.signal_batch();
+    how.remote_bytes = remote_bytes;
+    how.writable = options.writes || !options.peer_given;
+    how.timeout = options.common.timeout();
+    auto engine = verbs::Engine::connect(how, *rig.memory);
+    if (!engine) return failed(engine.error());
+    return std::move(*engine);
+}
+
+// In the order of the columns; verbs last, for it asks for as much as the export has.
+tl::expected<void, Failure> connect_engines(const RigOptions& options, Rig& rig, unsigned depth,
+                                            unsigned batch) {
+    const auto path = path_options(options, rig);
+    uint64_t remote_bytes = 0;
+
+    if (options.wants("kverbs")) {
+        auto engine = bench::KverbsEngine::connect(path, *rig.memory);
+        if (!engine) return tl::make_unexpected(path_failure(options, rig, engine.error()));
+        remote_bytes = (*engine)->remote_bytes();
+        rig.engines.push_back(std::move(*engine));
+    }
+    if (options.wants("job")) {
+        auto engine = bench::JobEngine::connect(path, *rig.memory);
+        if (!engine) return tl::make_unexpected(path_failure(options, rig, engine.error()));
+        remote_bytes = (*engine)->remote_bytes();
+        rig.engines.push_back(std::move(*engine));
+    }
+    if (options.wants("verbs")) {
+        auto engine = connect_verbs(options, rig, remote_bytes, depth, batch);
+        if (!engine) return tl::make_unexpected(engine.error());
+        rig.engines.insert(rig.engines.begin(), std::move(*engine));
+    }
+    return {};
+}
+
+// The engines pin the same memory, and siw heeds the limit whoever asks. Who
+// may raise it does; else a pin that fails says what to do.
+void raise_memlock() {
+    rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) == 0 || getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_MEMLOCK, &limit);
+}
+
+} // namespace
+
+bool RigOptions::wants(const std::string& engine) const {
+    return std::find(engines.begin(), engines.end(), engine) != engines.end();
+}
+
+void add_rig_options(CLI::App& command, RigOptions& options) {
+    command
+        .add_option("--signal", options.signal,
+                    "completions of what is done many at once: one for each operation (default) "
+                    "or one for each batch")
+        ->check(CLI::IsMember({"each", "batch"}));
+    command
+        .add_option("--context", options.context,
+                    "where the kernel handles completions: polled (default), "
+                    "workqueue, softirq or unbound")
+        ->check(CLI::IsMember({"polled", "workqueue", "softirq", "unbound"}));
+    command
+        .add_option("--poll", options.poll,
+                    "how a job's caller waits: adaptive (default), always or "
+                    "never polling")
+        ->check(CLI::IsMember({"adaptive", "always", "never"}));
+    command.add_flag("--ring", options.ring, "a job's completions come into memory shared with the kernel");
+    command
+        .add_option(
+            "--export", options.export_name,
+            fmt::format("export of the peer that is read and overwritten (default {})", options.export_name))
+        ->type_name("NAME");
+    add_common_options(command, options.common);
+}
+
+tl::expected<void, Failure> check_rig(const RigOptions& options) {
+    if (options.poll != "adaptive" && options.context != "polled")
+        return failed(Error("completions cannot be polled by the job in context", options.context, EINVAL,
+                            "use --poll with --context polled"),
+                      exit_usage);
+    return {};
+}
+
+tl::expected<std::string, Failure> check_floor(RigOptions& options) {
+    if (!options.wants("kverbs")) return std::string();
+    std::optional<Error> obstacle;
+    if (options.context != "polled")
+        obstacle = Error("the floor is measured in no context but polled", "", EOPNOTSUPP,
+                         "it needs --context polled");
+    else
+        obstacle = bench::KverbsEngine::obstacle();
+    if (!obstacle) return std::string();
+    if (options.engines_given) return failed(*obstacle);
+    std::erase(options.engines, "kverbs");
+    return obstacle->hint.empty() ? obstacle->text() : obstacle->hint;
+}
+
+tl::expected<std::string, Failure> module_version(const RigOptions& options) {
+    if (!options.wants_module()) return std::string();
+    const auto session = open_session_with_device();
+    if (!session) {
+        Failure failure = session.error();
+        if (failure.status == exit_no_device)
+            failure.error.hint += "; --engine verbs measures user-space verbs alone";
+        return tl::make_unexpected(failure);
+    }
+    const auto query = session->query();
+    if (!query) return failed(query.error());
+    return text_of(query->version);
+}
+
+unsigned batch_of(const RigOptions& options, unsigned depth, unsigned wanted) {
+    unsigned batch = std::min(wanted ? wanted : std::max(depth / 4, 1U), depth);
+    if (!wanted) batch = std::min(batch, default_batch);
+    // While one batch is posted another completes: there have to be two.
+    return options.signal_batch() ? std::min(batch, (depth + 1) / 2) : batch;
+}
+
+std::vector<bench::Engine*> Rig::pointers() const {
+    std::vector<bench::Engine*> all;
+    for (const auto& engine : engines) all.push_back(engine.get());
+    return all;
+}
+
+std::string Rig::peer_text(const RigOptions& options) const {
+    return place.server ? fmt::format("this node, {}", to_string(place.listener)) : options.peer.text();
+}
+
+tl::expected<Rig, Failure> set_up(const RigOptions& options, uint64_t bytes, unsigned depth, unsigned batch) {
+    Rig rig;
+
+    raise_memlock();
+    auto place = options.peer_given ? find_peer(options) : serve_here(options, bytes);
+    if (!place) return tl::make_unexpected(place.error());
+    rig.place = std::move(*place);
+    auto memory = bench::Memory::create(bytes);
+    if (!memory) return failed(memory.error());
+    rig.memory = std::make_unique<bench::Memory>(std::move(*memory));
+    if (auto connected = connect_engines(options, rig, depth, batch); !connected)
+        return tl::make_unexpected(connected.error());
+    return rig;
+}
+
+tl::expected<DeviceFacts, Failure> facts_of(const std::string& device) {
+    auto node = find_devices();
+    if (!node) return failed(node.error());
+    for (auto& facts : node->devices)
+        if (facts.core.name == device) return std::move(facts);
+    return failed(Error("the device is gone:", device, ENODEV));
+}
+
+} // namespace kxfer::cli

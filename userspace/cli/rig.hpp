@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+//
+// What stands before anything is measured, the same for `compare` and `bench`: a
+// peer or a server on this node, local memory, and engines that are connected with
+// one and have registered the other.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <kxfer/kxfer.hpp>
+
+#include "bench/engine.hpp"
+#include "bench/local_server.hpp"
+#include "cli/command.hpp"
+#include "cli/devices.hpp"
+#include "cli/peer.hpp"
+
+namespace kxfer::cli {
+
+// Most local memory, and as much at the peer.
+constexpr uint64_t max_rig_memory = 256ULL << 20;
+
+struct RigOptions {
+    CommonOptions common;
+    Peer peer;
+    bool peer_given = false;
+    std::vector<std::string> engines;
+    bool engines_given = false; // else one that cannot run is left out
+    std::string context = "polled";
+    std::string poll = "adaptive";
+    std::string export_name;
+    std::string signal = "each";
+    bool ring = false;
+    bool writes = false; // some operation does more than read
+
+    bool wants(const std::string& engine) const;
+    bool wants_module() const { return wants("job") || wants("kverbs"); }
+    bool signal_batch() const { return signal == "batch"; }
+};
+
+// --context, --poll, --ring, --signal, --export and the common ones.
+void add_rig_options(CLI::App& command, RigOptions& options);
+
+// Names what is asked for that cannot be together.
+tl::expected<void, Failure> check_rig(const RigOptions& options);
+// Unless engines were asked for, the floor (kverbs) is left out where it cannot be
+// measured. Returns why, or nothing.
+tl::expected<std::string, Failure> check_floor(RigOptions& options);
+// Empty if no engine needs the module.
+tl::expected<std::string, Failure> module_version(const RigOptions& options);
+
+// Operations handed in at once: as wanted; 0: a quarter of the depth, at most 32.
+unsigned batch_of(const RigOptions& options, unsigned depth, unsigned wanted);
+
+// Where the engines connect to.
+struct Place {
+    kxfer_addr listener = {};
+    kxfer_addr responder = {};
+    std::unique_ptr<bench::LocalServer> server; // unless a peer was named
+};
+
+// Destroyed from the last to the first.
+struct Rig {
+    Place place;
+    std::unique_ptr<bench::Memory> memory;
+    std::vector<std::unique_ptr<bench::Engine>> engines; // in the order of the columns
+
+    std::vector<bench::Engine*> pointers() const;
+    std::string peer_text(const RigOptions& options) const;
+};
+
+// depth, batch: the most that will be asked of the engines. Without a peer it forks:
+// to be called while the process has one thread and no session. Raises the limit of
+// locked memory if it may.
+tl::expected<Rig, Failure> set_up(const RigOptions& options, uint64_t bytes, unsigned depth, unsigned batch);
+
+tl::expected<DeviceFacts, Failure> facts_of(const std::string& device);
+
+} // namespace kxfer::cli

@@ -3,6 +3,7 @@
 // The runner against an engine that keeps books: nothing is faked about what
 // the runner does, only the transfers themselves do not happen.
 #include "bench/comparison.hpp"
+#include "bench/run.hpp"
 #include "bench/runner.hpp"
 #include "bench/syscall_counter.hpp"
 
@@ -209,4 +210,132 @@ TEST(SyscallCounter, counts_exactly_or_says_which_right_is_missing) {
     counter->start();
     for (int i = 0; i < 10; i++) syscall(SYS_getppid);
     EXPECT_EQ(counter->stop(), 10U);
+}
+
+namespace {
+
+class BookObserver : public Observer {
+  public:
+    void completed(Clock::time_point handed_in, Clock::time_point seen) override {
+        EXPECT_LE(handed_in, seen);
+        EXPECT_GE(handed_in, last_handed_in);
+        EXPECT_GE(seen, last_seen);
+        last_handed_in = handed_in;
+        last_seen = seen;
+        nr++;
+    }
+
+    Clock::time_point last_handed_in, last_seen;
+    uint64_t nr = 0;
+};
+
+// An engine like kverbs: a block is one call, of which nothing is known before its end.
+class WholeEngine : public Engine {
+  public:
+    explicit WholeEngine(const Memory& memory) : ledger_(memory) {}
+    std::string name() const override { return "whole"; }
+    Parameters parameters(const Workload&) const override { return {}; }
+    bool remote_writable() const override { return true; }
+    tl::expected<Block, Error> run_block(const Workload& workload, Mode mode, const Limits& limits) override {
+        EXPECT_EQ(limits.observer, nullptr);
+        nr_blocks++;
+        auto block = ledger_.run_block(workload, mode, limits);
+        if (mode == Mode::deep && block) block->latencies = Histogram();
+        return block;
+    }
+
+    unsigned nr_blocks = 0;
+
+  private:
+    LedgerEngine ledger_;
+};
+
+} // namespace
+
+TEST(Runner, an_observer_is_told_of_each_operation_in_order) {
+    auto memory = Memory::create(5 * 4096);
+
+    for (Mode mode : {Mode::single, Mode::deep}) {
+        LedgerEngine engine(*memory);
+        BookObserver observer;
+        Limits limits = unhurried;
+        limits.observer = &observer;
+        ASSERT_TRUE(engine.run_block({Operation::read, 64, 5, 3}, mode, limits));
+        EXPECT_EQ(observer.nr, 100U);
+    }
+}
+
+TEST(Run, a_count_is_kept_and_each_operation_timed) {
+    auto memory = Memory::create(4 * 4096);
+
+    for (unsigned depth : {1U, 4U})
+        for (Operation operation : {Operation::read, Operation::write}) {
+            LedgerEngine engine(*memory);
+            RunPlan plan;
+            plan.count = 1000;
+            plan.warm_up = 7;
+            const auto result = run(engine, *memory, {operation, 100, depth, 1}, plan);
+            ASSERT_TRUE(result) << result.error().text();
+            EXPECT_EQ(result->operations, 1000U);
+            EXPECT_EQ(result->latencies.count(), 1000U);
+            EXPECT_GT(result->elapsed_ns, 0U);
+            EXPECT_TRUE(result->intervals.empty());
+            EXPECT_TRUE(result->verified);
+        }
+}
+
+TEST(Run, intervals_add_up_to_the_whole) {
+    auto memory = Memory::create(4 * 4096);
+    LedgerEngine driven(*memory);
+    WholeEngine whole(*memory);
+
+    for (Engine* engine : std::initializer_list<Engine*>{&driven, &whole})
+        for (unsigned depth : {1U, 4U}) {
+            RunPlan plan;
+            unsigned nr_told = 0;
+            plan.duration = std::chrono::milliseconds(50);
+            plan.interval = std::chrono::milliseconds(20);
+            plan.on_interval = [&](const Interval& interval) { EXPECT_EQ(interval.index, nr_told++); };
+            const auto result = run(*engine, *memory, {Operation::read, 64, depth, 1}, plan);
+            ASSERT_TRUE(result) << result.error().text();
+            // On a busy machine a block may outlast its time, and with it the next interval.
+            EXPECT_LE(result->intervals.size(), 3U) << engine->name() << depth;
+            if (engine == &driven) {
+                EXPECT_EQ(result->intervals.size(), 3U) << depth;
+            }
+            EXPECT_EQ(nr_told, result->intervals.size());
+            uint64_t operations = 0, end = 0;
+            for (const auto& interval : result->intervals) {
+                EXPECT_EQ(interval.begin_ns, end);
+                end += interval.elapsed_ns;
+                operations += interval.operations;
+            }
+            EXPECT_EQ(operations, result->operations);
+            EXPECT_EQ(end, result->elapsed_ns);
+            EXPECT_NE(result->slowest(), nullptr);
+        }
+}
+
+TEST(Run, an_engine_that_does_not_time_what_is_deep_is_said_to) {
+    auto memory = Memory::create(4 * 4096);
+    WholeEngine engine(*memory);
+    RunPlan plan;
+
+    plan.count = 100;
+    const auto result = run(engine, *memory, {Operation::read, 64, 4, 2}, plan);
+    ASSERT_TRUE(result);
+    EXPECT_EQ(result->latencies.count(), 0U);
+    EXPECT_NE(result->untimed.find("--depth 1"), std::string::npos);
+}
+
+TEST(Run, wrong_data_is_an_error) {
+    auto memory = Memory::create(4 * 4096);
+    LedgerEngine engine(*memory);
+    RunPlan plan;
+
+    plan.count = 100;
+    engine.damage_at = 2;
+    const auto result = run(engine, *memory, {Operation::write, 100, 4, 2}, plan);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().number, EBADMSG);
 }

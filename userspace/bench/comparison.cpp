@@ -158,4 +158,15 @@ tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memor
     return cell;
 }
 
+tl::expected<void, Error> prepare_data(Engine& engine, const Memory& memory, const Workload& workload) {
+    if (auto ready = prepare(engine, memory, workload); !ready) return ready;
+    if (workload.operation == Operation::write) fill_slots(memory, workload, write_seed);
+    return {};
+}
+
+tl::expected<bool, Error> verify_data(Engine& engine, const Memory& memory, const Workload& workload) {
+    if (auto fine = verify(engine, memory, workload); !fine) return tl::unexpected(fine.error());
+    return engine.remote_writable();
+}
+
 } // namespace kxfer::bench

@@ -58,4 +58,10 @@ struct Cell {
 tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memory& memory,
                                    const Workload& workload, const Plan& plan);
 
+// What run_cell() does to an engine before and after its blocks, for who measures one by
+// itself: brings the data to both ends, and finds whether all of it was moved right;
+// verify_data() tells whether it could (the peer's memory may be READ only).
+tl::expected<void, Error> prepare_data(Engine& engine, const Memory& memory, const Workload& workload);
+tl::expected<bool, Error> verify_data(Engine& engine, const Memory& memory, const Workload& workload);
+
 } // namespace kxfer::bench

@@ -21,10 +21,22 @@ namespace kxfer::bench {
 // `deep`: `depth` operations in flight, topped up by batches.
 enum class Mode { single, deep };
 
+// Is told of each operation that the runner saw complete, while the block goes on.
+class Observer {
+  public:
+    using Clock = std::chrono::steady_clock;
+
+    virtual ~Observer() = default;
+    // handed_in: before the call that did so; seen: when the call that brought the
+    // completion returned.
+    virtual void completed(Clock::time_point handed_in, Clock::time_point seen) = 0;
+};
+
 struct Limits {
     uint64_t count = 1000;
     std::chrono::nanoseconds budget = std::chrono::milliseconds(25);
-    int (*stopped)() = nullptr; // not 0: the block ends with EINTR, operations may be in flight
+    int (*stopped)() = nullptr;   // not 0: the block ends with EINTR, operations may be in flight
+    Observer* observer = nullptr; // of engines that the runner drives, see SteppedEngine
 };
 
 struct Block {

@@ -36,6 +36,7 @@ tl::expected<Block, Error> run_single(SteppedEngine& engine, const Workload& wor
         if (auto done = engine.step({&transfer, 1}, 1); !done) return tl::unexpected(done.error());
         const auto now = Clock::now();
         block.latencies.add(nanoseconds(now - last));
+        if (limits.observer) limits.observer->completed(last, now);
         last = now;
         block.operations++;
         if (limits.stopped && limits.stopped()) return stop_error();
@@ -45,10 +46,34 @@ tl::expected<Block, Error> run_single(SteppedEngine& engine, const Workload& wor
     return block;
 }
 
+// When each operation in flight was handed in, for an observer. Completions come in
+// the order of posting (one QP), so the oldest are those that came.
+class HandIns {
+  public:
+    HandIns(Observer* observer, unsigned depth) : observer_(observer), at_(observer ? depth : 0) {}
+
+    void add(uint64_t index, uint64_t count) {
+        if (!observer_) return;
+        const auto now = Clock::now();
+        for (uint64_t i = 0; i < count; i++) at_[(index + i) % at_.size()] = now;
+    }
+
+    void completed(uint64_t index, uint64_t count) {
+        if (!observer_ || count == 0) return;
+        const auto now = Clock::now();
+        for (uint64_t i = 0; i < count; i++) observer_->completed(at_[(index + i) % at_.size()], now);
+    }
+
+  private:
+    Observer* observer_;
+    std::vector<Clock::time_point> at_;
+};
+
 // Hands in batches as long as there is room, then waits for a batch's worth of
 // completions; at the end for all that is left.
 tl::expected<Block, Error> run_deep(SteppedEngine& engine, const Workload& workload, const Limits& limits) {
     std::vector<Transfer> batch(workload.batch);
+    HandIns hand_ins(limits.observer, workload.depth);
     uint64_t wanted = std::max<uint64_t>(limits.count, workload.depth);
     const auto start = Clock::now();
     uint64_t submitted = 0, completed = 0;
@@ -58,6 +83,7 @@ tl::expected<Block, Error> run_deep(SteppedEngine& engine, const Workload& workl
         const uint64_t count =
             std::min<uint64_t>({workload.batch, workload.depth - in_flight, wanted - submitted});
         for (uint64_t i = 0; i < count; i++) batch[i] = transfer_of(workload, submitted + i);
+        hand_ins.add(submitted, count);
         submitted += count;
 
         const uint64_t room = workload.depth - (submitted - completed);
@@ -67,6 +93,7 @@ tl::expected<Block, Error> run_deep(SteppedEngine& engine, const Workload& workl
                                   : std::min<uint64_t>(workload.batch - room, submitted - completed);
         auto done = engine.step({batch.data(), count}, static_cast<unsigned>(wait));
         if (!done) return tl::unexpected(done.error());
+        hand_ins.completed(completed, *done);
         completed += *done;
         if (limits.stopped && limits.stopped()) return stop_error();
         if (submitted >= workload.depth && submitted < wanted && Clock::now() - start >= limits.budget)

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+//
+// What a run has to keep to:
+//
+//   ASSERTIONS := ASSERTION[,ASSERTION]...
+//   ASSERTION  := FIGURE RELATION NUMBER[UNIT]      "p99<80us", "bw >= 500 MiB/s"
+//   RELATION   := < | <= | > | >=
+//   UNIT       := ns us ms s | B/s KiB/s MiB/s GiB/s MB/s GB/s Gbit/s | /s k/s M/s
+//
+// A unit is one of the figure's kind, and needed; syscalls and switches have none.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "bench/figure.hpp"
+#include "bench/verdict.hpp"
+
+namespace kxfer::bench {
+
+enum class Relation { less, at_most, more, at_least };
+
+struct Assertion {
+    std::string text; // as it was written
+    std::string figure;
+    Kind kind = Kind::number;
+    Relation relation = Relation::less;
+    double limit = 0; // ns, bytes/s, 1/s
+
+    bool holds(double value) const;
+};
+
+// Where in the text and what is wrong there, with what is allowed.
+struct ParseError {
+    size_t position = 0; // of the first wrong character, from 1
+    std::string message;
+};
+
+tl::expected<std::vector<Assertion>, ParseError> parse_assertions(std::string_view text);
+
+// One that is about a figure without a value fails: nobody knows that it holds. obstacle: why
+// nothing must be judged, or empty.
+std::vector<Verdict> judge(const std::vector<Assertion>& assertions, const std::vector<Figure>& figures,
+                           const std::string& obstacle);
+
+} // namespace kxfer::bench

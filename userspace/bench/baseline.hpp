@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+//
+// A result that `kxfer bench` wrote before, to compare another with: its parameters,
+// which have to be the same, and the figures that are compared: rate, bw, p50, p99.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "bench/figure.hpp"
+#include "bench/verdict.hpp"
+
+namespace kxfer::bench {
+
+struct Baseline {
+    // What `result` and `format` say in the JSON of a result.
+    static constexpr char result[] = "kxfer bench";
+    static constexpr unsigned format = 1;
+
+    std::map<std::string, std::string> parameters; // values as JSON has them
+    std::map<std::string, std::optional<double>> figures;
+};
+
+// Of one JSON object; the error says what is wrong with it.
+tl::expected<Baseline, std::string> parse_baseline(const std::string& json);
+
+// "depth: 1 in the baseline, 16 now" for each parameter that differs.
+std::vector<std::string> find_differences(const Baseline& baseline, const Baseline& now);
+
+// One verdict a figure. tolerance: share by which a figure may be worse, 0.05 for 5 %;
+// better is never wrong.
+std::vector<Verdict> judge(const Baseline& baseline, const Baseline& now, double tolerance,
+                           const std::string& obstacle);
+
+// "5%" or "5": a share from 0 to 10.
+std::optional<double> parse_tolerance(const std::string& text);
+
+} // namespace kxfer::bench

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+//
+// The figures of a run that can be asserted, by name: rate, bw (bandwidth), min, mean,
+// p50, p90, p99, p99.9, p99.99, max (latency), cpu (time an operation), syscalls and
+// switches (context switches) an operation.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/run.hpp"
+
+namespace kxfer::bench {
+
+enum class Kind { time, bandwidth, rate, number }; // ns, bytes/s, 1/s, without a unit
+
+struct Figure {
+    std::string name;
+    Kind kind = Kind::number;
+    std::optional<double> value;
+    std::string missing; // why there is no value
+};
+
+// In the order in which they are told.
+std::vector<Figure> figures_of(const RunResult& result);
+std::optional<Kind> kind_of(std::string_view name);
+// "p50, p99, ..." for who wrote another.
+std::string figure_names();
+// "80 us", "500 MiB/s"
+std::string figure_text(Kind kind, double value);
+
+} // namespace kxfer::bench

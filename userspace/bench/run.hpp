@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+//
+// One engine and one workload, measured for a time or for a number of operations,
+// as `kxfer bench` does it.
+//
+// Latency of an operation: from before the call that handed it in to the return of
+// the call that brought its completion, as its caller sees it. Of a batch all have
+// the same hand-in, and the wait for a batch's worth of completions is in it. The
+// engines through /dev/kxfer and verbs are timed here; kverbs times its own
+// operations in the kernel, from the end of one to the end of the next, and only
+// one at a time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kxfer/error.hpp>
+#include <tl/expected.hpp>
+
+#include "bench/conditions.hpp"
+#include "bench/engine.hpp"
+#include "bench/histogram.hpp"
+
+namespace kxfer::bench {
+
+// Part of a run. What too few operations can tell is empty.
+struct Interval {
+    uint64_t index = 0;
+    uint64_t begin_ns = 0; // since the begin of the run
+    uint64_t elapsed_ns = 0;
+    uint64_t operations = 0;
+    std::optional<uint64_t> p50_ns;
+    std::optional<uint64_t> p99_ns;
+    std::optional<uint64_t> max_ns;
+
+    double operations_per_second() const;
+};
+
+struct RunPlan {
+    std::chrono::nanoseconds duration = std::chrono::seconds(5);
+    uint64_t count = 0;                  // not 0: so many operations, however long they take
+    std::chrono::nanoseconds interval{}; // 0: the run is not divided
+    uint64_t warm_up = 0;                // operations before what counts
+    int (*stopped)() = nullptr;          // see Limits
+    std::function<void(const Interval&)> on_interval = {};
+};
+
+// Of the thread that measures.
+struct Usage {
+    double user_ns = 0;
+    double system_ns = 0;
+    uint64_t voluntary_switches = 0;
+    uint64_t involuntary_switches = 0;
+
+    double cpu_ns() const { return user_ns + system_ns; }
+    uint64_t switches() const { return voluntary_switches + involuntary_switches; }
+};
+
+struct RunResult {
+    Workload workload;
+    std::string engine;
+    uint64_t operations = 0;
+    uint64_t elapsed_ns = 0;
+    Histogram latencies;
+    std::string untimed; // why there are no latencies; empty: there are
+    std::vector<Interval> intervals;
+    Usage usage;
+    Conditions conditions;
+    std::optional<double> syscalls; // an operation
+    std::string uncounted;          // why there are none; empty: there are
+    bool verified = false;          // else the peer's memory cannot be written
+
+    double operations_per_second() const;
+    double bytes_per_second() const;
+    // Slowest, and that with the greatest p99, of the intervals that lasted at least half as
+    // long as the first; null: none, or none tells.
+    const Interval* slowest() const;
+    const Interval* jitteriest() const;
+};
+
+// Depth 1 is one at a time, else as many as that are in flight. Verifies the data
+// before and behind. System calls are counted behind it, in a block of their own.
+tl::expected<RunResult, Error> run(Engine& engine, const Memory& memory, const Workload& workload,
+                                   const RunPlan& plan);
+
+} // namespace kxfer::bench

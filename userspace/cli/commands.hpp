@@ -11,6 +11,7 @@ namespace kxfer::cli {
 
 struct Program;
 
+void setup_bench(CLI::App& app, Program& program);
 void setup_compare(CLI::App& app, Program& program);
 void setup_doctor(CLI::App& app, Program& program);
 void setup_device(CLI::App& app, Program& program);

@@ -74,6 +74,8 @@ class JsonOutput : public Output {
 
 } // namespace
 
+std::string json_text(const Record& record) { return line_of(to_json(record)); }
+
 std::unique_ptr<Output> make_json_output(const OutputOptions& options) {
     return std::make_unique<JsonOutput>(options);
 }

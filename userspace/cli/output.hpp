@@ -66,5 +66,7 @@ class Output {
 
 std::unique_ptr<Output> make_text_output(const OutputOptions& options);
 std::unique_ptr<Output> make_json_output(const OutputOptions& options);
+// The line that JSON output makes of it.
+std::string json_text(const Record& record);
 
 } // namespace kxfer::cli

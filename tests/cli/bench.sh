@@ -1,0 +1,235 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# kxfer bench: each engine and operation really runs, and assertions, baselines and
+# reports end in the status that they should. No figure is expected to be small or
+# large: only what holds on any machine.
+
+# shellcheck disable=SC2086,SC2317 # words of options; functions that run_tests calls
+# shellcheck source=tests/lib/cli.sh
+. ../lib/cli.sh
+
+# A busy host takes CPU time from the guest; that is a test of its own.
+quick="--count 300 --warm-up 10 --judge-anyway"
+
+nothing_is_left() {
+	kxfer --json export list | jq -e "all(.name == \"@ping\")" && kxfer --json listen list | jq -e "length == 0"
+}
+
+test_each_engine_does_and_verifies_each_operation() {
+	for engine in job verbs kverbs; do
+		for op in read write; do
+			expect 0 kxfer --json bench $op --engine $engine $quick
+			expect_json '"\(.parameters.engine) \(.parameters.operation) \(.total.operations)"' \
+				"$engine $op 300"
+			expect_json '.total | .verified and .rate_per_s > 0 and .latency_samples == 300' true
+			expect_json '.total | .latency_min_ns <= .latency_p50_ns and .latency_p50_ns <= .latency_max_ns' true
+		done
+	done
+}
+
+test_many_at_once_are_timed_one_by_one() {
+	for engine in job verbs; do
+		expect 0 kxfer --json bench write --engine $engine $quick --size 4K --depth 16 --batch 4
+		expect_json '"\(.parameters.depth) \(.parameters.batch) \(.total.latency_samples)"' "16 4 300"
+		expect_json '.total.latency_p50_ns > 0' true
+	done
+	# The kernel's loop times operations one at a time only.
+	expect 0 kxfer --json bench write --engine kverbs $quick --depth 16
+	expect_json '"\(.total.latency_p50_ns) \(.total.latency_samples)"' "null 0"
+	expect_json '.notes | join(" ") | test("--depth 1")' true
+}
+
+test_a_duration_is_divided_into_intervals_that_add_up() {
+	for engine in job kverbs; do
+		expect 0 kxfer --json bench read --engine $engine --duration 0.6 --interval 0.2
+		expect_json '.intervals | length' 3
+		expect_json '(.intervals | map(.operations) | add) == .total.operations' true
+		expect_json '(.intervals | map(.elapsed_ns) | add) == .total.elapsed_ns' true
+		expect_json '.total.elapsed_ns > 500000000' true
+		expect_json '.slowest_interval.rate_per_s == (.intervals | map(.rate_per_s) | min)' true
+	done
+}
+
+test_intervals_are_lines_where_they_are_asked_for() {
+	expect 0 kxfer bench read --duration 0.4 --interval 0.2
+	[ "$(grep -c ' to 0\.[0-9] s .* p99 ' "$work/stdout")" -ge 2 ] || fail "no lines of intervals"
+	expect_stdout "worst intervals"
+	expect 0 kxfer bench read --duration 0.2
+	! sed '/^worst/,$d' "$work/stdout" | grep -q ' to 0\.[0-9] s ' || fail "a line that nobody asked for"
+}
+
+test_a_percentile_without_samples_to_tell_it_is_left_out_with_the_reason() {
+	expect 0 kxfer --json bench read --count 1000
+	expect_json '.total | "\(.latency_p99_ns > 0) \(.latency_p99_9_ns) \(.latency_p99_99_ns)"' "true null null"
+	expect_json '.notes | any(. == "p99.99 takes 100000 operations, there were 1000")' true
+	expect 0 kxfer bench read --count 1000
+	grep -qE '^ *latency p99\.99 +-$' "$work/stdout" || fail "p99.99 is no -"
+}
+
+test_a_result_says_where_and_how_it_was_measured() {
+	expect 0 kxfer --json bench read $quick
+	expect_json '"\(.result) \(.format)"' "kxfer bench 1"
+	expect_json .kernel "$(uname -r) $(uname -m)"
+	expect_json .module_srcversion "$(cat /sys/module/kxfer/srcversion)"
+	expect_json '"\(.device) \(.driver)"' "$KXFER_DEVICE $KXFER_PROVIDER"
+	expect_json '[.mtu_bytes, .netdev_mtu_bytes] | all(. > 0)' true
+	expect_json '[.netdev, .gid_type, .cpu, .clock, .affinity] | all(length > 0)' true
+	expect_json '.firmware | type' string
+	expect_json '.virtual_machine | test("QEMU|KVM|User-mode Linux")' true
+	expect_json '.steal_percent >= 0' true
+	expect_json '.parameters | "\(.size_bytes) \(.count) \(.warm_up_operations) \(.poll) \(.completion_context)"' \
+		"64 300 10 adaptive polled"
+	expect 0 kxfer --json compare --count 40 --rounds 2 --depth 8 --op read --size 64 --engine verbs
+	expect_json '[.netdev, .gid_type, .affinity] | all(length > 0)' true
+	expect_json '.steal_percent >= 0' true
+}
+
+test_cpu_time_switches_and_system_calls_an_operation() {
+	expect 0 kxfer --json bench read $quick
+	expect_json '.total | .cpu_per_operation_ns > 0 and .switches_per_operation >= 0' true
+	[ -d /sys/kernel/tracing/events/raw_syscalls ] || return 0
+	expect_json .total.syscalls_per_operation 1
+	expect 0 kxfer --json bench read $quick --engine kverbs
+	expect_json '.total.syscalls_per_operation < 0.1' true
+}
+
+test_assertions_that_hold_end_0() {
+	expect 0 kxfer --json bench read $quick --assert 'p50<10s,bw>1B/s,rate>=1/s,max<=100s,cpu>0ns'
+	expect_json '[.verdicts[].verdict] | join(" ")' "passed passed passed passed passed"
+}
+
+test_an_assertion_that_fails_ends_1_with_what_was_measured() {
+	expect 1 kxfer bench read $quick --assert 'p50<1ns, rate>1/s'
+	grep -qE 'FAILED +p50<1ns +p50 is [0-9.]+ (us|ms)' "$work/stdout" || fail "no measured value"
+	grep -qE 'passed +rate>1/s +rate is [0-9]+/s' "$work/stdout" || fail "no value of what holds"
+}
+
+test_an_assertion_about_what_is_not_known_fails() {
+	expect 1 kxfer --json bench read $quick --assert 'p99.99<100s'
+	expect_json '.verdicts[0].detail | test("p99.99 takes 100000 operations")' true
+}
+
+test_a_wrong_assertion_is_said_before_anything_runs() {
+	expect 2 kxfer bench read --assert 'p50<1us,p99<80'
+	expect_stderr "at character 15"
+	expect_stderr "p99 needs a unit: ns, us, ms, s"
+	expect 2 kxfer bench read --assert 'p98<1us'
+	expect_stderr "p99.99, max"
+}
+
+test_a_result_is_as_good_as_itself() {
+	expect 0 kxfer --json bench write $quick --output "$work/old.json"
+	cmp -s "$work/stdout" "$work/old.json" || fail "--json and --output differ"
+	expect 0 kxfer --json bench write $quick --baseline "$work/old.json" --tolerance 1000%
+	expect_json '[.verdicts[].verdict] | join(" ")' "passed passed passed skipped"
+}
+
+test_worse_than_the_baseline_ends_1() {
+	expect 0 kxfer bench write $quick --output "$work/old.json"
+	jq -c '.total.rate_per_s *= 1000' "$work/old.json" >"$work/better.json"
+	expect 1 kxfer --json bench write $quick --baseline "$work/better.json" --tolerance 50%
+	expect_json '.verdicts[0] | "\(.verdict) \(.name)"' "FAILED rate within 50 % of the baseline"
+}
+
+test_a_baseline_of_something_else_is_refused_with_what_differs() {
+	expect 0 kxfer bench write $quick --output "$work/old.json"
+	expect 1 kxfer --json bench write $quick --size 128 --ring --baseline "$work/old.json"
+	expect_error_json '.why | test("size_bytes: 64 in the baseline, 128 now")' true
+	expect_error_json '.why | test("ring: false in the baseline, true now")' true
+	[ ! -s "$work/stdout" ] || fail "it was measured"
+	echo '{"cells": []}' >"$work/other.json"
+	expect 1 kxfer --json bench write $quick --baseline "$work/other.json"
+	expect_error_json '.why | test("no result of kxfer bench")' true
+	expect 1 kxfer --json bench write $quick --baseline "$work/none.json"
+	expect_error_json .errno ENOENT
+}
+
+test_reports_for_who_collects_them() {
+	expect 1 kxfer bench read $quick --assert 'p50<1ns,rate>1/s' --report "$work/report.xml"
+	expect_in "$work/report.xml" 'tests="2" failures="1" errors="0" skipped="0"'
+	expect_in "$work/report.xml" 'name="p50&lt;1ns"'
+	expect 1 kxfer bench read $quick --assert 'p50<1ns,rate>1/s' --report "$work/report.tap"
+	expect_in "$work/report.tap" "1..2"
+	expect_in "$work/report.tap" "not ok 1 - p50<1ns"
+	expect_in "$work/report.tap" "ok 2 - rate>1/s"
+}
+
+test_files_that_cannot_be_written_are_said_before_the_run() {
+	expect 1 kxfer --json bench read --duration 60 --output "$work/none/result.json"
+	expect_error_json .errno ENOENT
+	expect 2 kxfer bench read --assert 'p50<1s' --report "$work/report.html"
+	expect_stderr "FILE.xml or FILE.tap"
+	expect 2 kxfer bench read --report "$work/report.xml"
+	expect_stderr "nothing to report"
+}
+
+test_wrong_options_name_what_is_allowed() {
+	expect 2 kxfer bench
+	expect_stderr "OP is required"
+	expect 2 kxfer bench reed
+	expect_stderr "there are: read, write"
+	expect 2 kxfer bench read --size 0
+	expect_stderr "1 byte"
+	expect 2 kxfer bench read --size 4X
+	expect_stderr "'4X' is no size"
+	expect 2 kxfer bench read --size 64M --depth 16
+	expect_stderr "256 MiB"
+	expect 2 kxfer bench read --depth 4 --batch 5
+	expect_stderr "--batch 4"
+	expect 2 kxfer bench read --count 5 --duration 5
+	expect 2 kxfer bench read --duration 600 --interval 0.01
+	expect_stderr "10000"
+	expect 2 kxfer bench read --tolerance lots
+	expect_stderr "5%"
+	expect 2 kxfer bench read --poll always --context softirq
+	expect_stderr "polled"
+}
+
+test_more_depth_than_an_engine_has_is_an_error_that_says_how_much() {
+	expect 1 kxfer --json bench read --depth 4096
+	expect_error_json '.hint | test("--depth [0-9]+")' true
+}
+
+test_no_peer_there_ends_in_time() {
+	expect 1 kxfer --json bench read --timeout 2 192.0.2.1
+	expect_error_json '.errno | test("ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL")' true
+}
+
+test_against_a_node_that_serves() {
+	serve bench=mem:1M --writable
+	expect 0 kxfer --json bench write "$peer" $quick --size 4K
+	expect_json '"\(.peer) \(.parameters.remote_memory_bytes)"' "$peer:7625 1048576"
+	expect_json .total.verified true
+	expect 1 kxfer --json bench read "$peer" $quick --export other
+	expect_error_json '.hint | test("kxfer serve other=mem:4K --writable --verbs")' true
+}
+
+test_what_may_only_be_read_is_not_called_verified() {
+	serve bench=mem:1M
+	expect 0 kxfer --json bench read "$peer" $quick
+	expect_json .total.verified false
+	expect_json '.notes | join(" ") | test("not verified")' true
+	expect 1 kxfer --json bench write "$peer" $quick
+	expect_error_json .errno EACCES
+}
+
+test_each_way_to_wait_is_used_and_named() {
+	for context in polled softirq; do
+		expect 0 kxfer --json bench read $quick --context $context
+		expect_json .parameters.completion_context $context
+	done
+	expect 0 kxfer --json bench read $quick --poll never --ring --depth 8 --signal batch
+	expect_json '.parameters | "\(.poll) \(.ring) \(.signal_every)"' "never true 2"
+}
+
+test_ctrl_c_ends_it_and_leaves_nothing_behind() {
+	background kxfer bench read --duration 600
+	wait_for 30 sh -c 'kxfer --json export list | jq -e "any(.name != \"@ping\")"'
+	kill -INT "$pid"
+	collect
+	[ "$status" -eq 130 ] || fail "status $status"
+	wait_for 30 nothing_is_left
+}
+
+run_tests

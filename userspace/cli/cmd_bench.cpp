@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT
+//
+// kxfer bench OP: one engine and one workload, for a time or a count, with an exit
+// status that scripts can use. `compare` sets engines side by side.
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include "bench/assertion.hpp"
+#include "bench/baseline.hpp"
+#include "cli/bench_report.hpp"
+#include "cli/command.hpp"
+#include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/size.hpp"
+
+namespace kxfer::cli {
+
+namespace {
+
+constexpr uint64_t max_intervals = 10000;
+
+struct BenchOptions : RigOptions {
+    bench::Workload workload;
+    unsigned batch = 0; // 0: see batch_of()
+    double seconds = 5;
+    uint64_t count = 0;
+    double interval_seconds = 1;
+    bool interval_given = false;
+    uint64_t warm_up = 100;
+    std::vector<bench::Assertion> assertions;
+    std::string baseline_file;
+    double tolerance = 0.05;
+    std::string report_file;
+    std::string output_file;
+    bool judge_anyway = false;
+
+    BenchOptions() {
+        engines = {"job"};
+        engines_given = true;
+        export_name = "bench";
+    }
+};
+
+std::chrono::nanoseconds nanoseconds_of(double seconds) {
+    return std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
+}
+
+tl::unexpected<Failure> wrong_usage(const std::string& what, const std::string& hint) {
+    return failed(Error(what, "", EINVAL, hint), exit_usage);
+}
+
+tl::expected<void, Failure> check_options(const BenchOptions& options) {
+    const auto& workload = options.workload;
+    if (auto fine = check_rig(options); !fine) return fine;
+    if (options.batch > workload.depth)
+        return wrong_usage("a batch cannot be larger than the depth",
+                           fmt::format("use --batch {} or less", workload.depth));
+    if (workload.bytes() > max_rig_memory)
+        return wrong_usage(fmt::format("too much memory is asked for, {}", human_bytes(workload.bytes())),
+                           fmt::format("size times depth may be {}", human_bytes(max_rig_memory)));
+    if (!options.count && options.seconds / options.interval_seconds > static_cast<double>(max_intervals))
+        return wrong_usage("too many intervals", fmt::format("a run has at most {}", max_intervals));
+    if (!options.report_file.empty() && options.assertions.empty() && options.baseline_file.empty())
+        return wrong_usage("there is nothing to report", "use --report with --assert or --baseline");
+    return {};
+}
+
+// Said before the run, not behind it.
+tl::expected<void, Failure> check_file(const std::string& file) {
+    if (file.empty()) return {};
+    errno = 0;
+    if (std::ofstream(file, std::ios::app)) return {};
+    return failed(Error("cannot write", file, errno ? errno : EIO));
+}
+
+tl::expected<void, Failure> write_file(const std::string& file, const std::string& text) {
+    errno = 0;
+    std::ofstream stream(file, std::ios::trunc);
+    stream << text;
+    stream.close();
+    if (stream) return {};
+    return failed(Error("cannot write", file, errno ? errno : EIO));
+}
+
+tl::expected<bench::Baseline, Failure> read_baseline(const std::string& file) {
+    errno = 0;
+    std::ifstream stream(file);
+    if (!stream) return failed(Error("cannot read the baseline", file, errno ? errno : EIO));
+    auto baseline = bench::parse_baseline({std::istreambuf_iterator<char>(stream), {}});
+    if (!baseline)
+        return failed(Error("cannot use the baseline", file, EINVAL,
+                            "make one with: kxfer bench ... --output FILE", baseline.error()));
+    return std::move(*baseline);
+}
+
+// What --output would write now.
+bench::Baseline as_baseline(const BenchReport& report) {
+    return bench::parse_baseline(json_text(bench_record(report))).value_or(bench::Baseline());
+}
+
+// The baseline, if one is asked for and it measured the same.
+tl::expected<std::optional<bench::Baseline>, Failure> find_baseline(const BenchOptions& options,
+                                                                    const BenchReport& report) {
+    if (options.baseline_file.empty()) return std::nullopt;
+    auto baseline = read_baseline(options.baseline_file);
+    if (!baseline) return tl::make_unexpected(baseline.error());
+    const auto differences = bench::find_differences(*baseline, as_baseline(report));
+    if (differences.empty()) return std::move(*baseline);
+    return failed(Error("the baseline measured something else:", options.baseline_file, EINVAL, "",
+                        fmt::format("{}", fmt::join(differences, "; "))));
+}
+
+bench::RunPlan plan_of(const BenchOptions& options, Context& context) {
+    const bool live = context.out.progress_wanted() && (options.interval_given || isatty(STDOUT_FILENO));
+    bench::RunPlan plan{nanoseconds_of(options.seconds), options.count,
+                        options.count ? std::chrono::nanoseconds{} : nanoseconds_of(options.interval_seconds),
+                        options.warm_up, interrupted};
+    if (live)
+        plan.on_interval = [&context, size = options.workload.size](const bench::Interval& interval) {
+            context.out.event(interval_record(interval, size), interval_text(interval, size));
+        };
+    return plan;
+}
+
+tl::expected<BenchReport, Failure> begin_report(const BenchOptions& options, const std::string& version,
+                                                const Rig& rig, Context& context) {
+    BenchReport report;
+    const auto& engine = *rig.engines.front();
+    report.result.workload = options.workload;
+    report.result.workload.batch = batch_of(options, options.workload.depth, options.batch);
+    report.result.engine = engine.name();
+    report.parameters = engine.parameters(report.result.workload);
+    if (const auto mismatch = bench::find_mismatch(engine.name(), report.parameters, engine.name(),
+                                                   report.parameters, options.workload.depth))
+        return failed(*mismatch);
+    auto device = facts_of(report.parameters.device);
+    if (!device) return tl::make_unexpected(device.error());
+    report.from = {bench::find_environment(), std::move(*device), version, rig.peer_text(options)};
+    report.rig = options;
+    report.plan = plan_of(options, context);
+    return report;
+}
+
+void judge(const BenchOptions& options, const std::optional<bench::Baseline>& baseline, BenchReport& report) {
+    const std::string obstacle = options.judge_anyway ? "" : report.result.conditions.obstacle();
+    report.verdicts = bench::judge(options.assertions, figures_of(report.result), obstacle);
+    if (!baseline) return;
+    for (auto& verdict : bench::judge(*baseline, as_baseline(report), options.tolerance, obstacle))
+        report.verdicts.push_back(std::move(verdict));
+}
+
+tl::expected<void, Failure> write_files(const BenchOptions& options, const BenchReport& report) {
+    if (!options.output_file.empty())
+        if (auto written = write_file(options.output_file, json_text(bench_record(report))); !written)
+            return written;
+    if (options.report_file.empty()) return {};
+    return write_file(options.report_file, bench::report_text(*bench::report_form(options.report_file),
+                                                              bench_title(report.result), report.verdicts));
+}
+
+Result run_bench(const BenchOptions& given, Context& context) {
+    BenchOptions options = given;
+    options.writes = options.workload.operation != bench::Operation::read;
+    catch_interrupts();
+    if (auto fine = check_options(options); !fine) return tl::make_unexpected(fine.error());
+    for (const auto& file : {options.output_file, options.report_file})
+        if (auto fine = check_file(file); !fine) return tl::make_unexpected(fine.error());
+    const auto version = module_version(options);
+    if (!version) return tl::make_unexpected(version.error());
+    if (auto floor = check_floor(options); !floor) return tl::make_unexpected(floor.error());
+
+    const unsigned depth = options.workload.depth;
+    const auto rig =
+        set_up(options, options.workload.bytes(), depth, batch_of(options, depth, options.batch));
+    if (!rig) return tl::make_unexpected(rig.error());
+    auto report = begin_report(options, *version, *rig, context);
+    if (!report) return tl::make_unexpected(report.error());
+    const auto baseline = find_baseline(options, *report);
+    if (!baseline) return tl::make_unexpected(baseline.error());
+
+    auto result = bench::run(*rig->engines.front(), *rig->memory, report->result.workload, report->plan);
+    if (interrupted()) return tl::make_unexpected(interrupt_failure("stopped measuring", ""));
+    if (!result) return failed(result.error());
+    report->result = std::move(*result);
+    judge(options, *baseline, *report);
+    context.out.record(bench_record(*report));
+    if (auto written = write_files(options, *report); !written) return tl::make_unexpected(written.error());
+    return std::all_of(report->verdicts.begin(), report->verdicts.end(),
+                       [](const auto& verdict) { return verdict.fine(); })
+               ? exit_ok
+               : exit_failed;
+}
+
+// Those that have a name of their own.
+std::string operation_names() {
+    std::vector<std::string> names;
+    for (int i = 0; i < 64; i++) {
+        const auto operation = static_cast<bench::Operation>(i);
+        const std::string name = bench::operation_name(operation);
+        if (bench::operation_from(name) != operation) break;
+        names.push_back(name);
+    }
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void add_what(CLI::App& command, BenchOptions& options) {
+    command
+        .add_option_function<std::string>(
+            "OP",
+            [&options](const std::string& name) {
+                const auto operation = bench::operation_from(name);
+                if (!operation)
+                    throw CLI::ValidationError(
+                        "OP", fmt::format("'{}' is no operation; there are: {}", name, operation_names()));
+                options.workload.operation = *operation;
+            },
+            "the operation: " + operation_names())
+        ->required();
+    add_peer_option(command, "PEER", options.peer, "the other node; none: this node serves itself")
+        ->each([&options](const std::string&) { options.peer_given = true; });
+    command
+        .add_option_function<std::string>(
+            "--engine", [&options](const std::string& engine) { options.engines = {engine}; },
+            "job (default), verbs (user space) or kverbs (a loop in the kernel, without jobs)")
+        ->type_name("ENGINE")
+        ->check(CLI::IsMember({"job", "verbs", "kverbs"}));
+    command
+        .add_option_function<std::string>(
+            "--size",
+            [&options](const std::string& text) {
+                const auto size = parse_size(text);
+                if (!size) throw CLI::ValidationError("--size", size.error());
+                if (*size == 0 || *size > max_rig_memory)
+                    throw CLI::ValidationError("--size",
+                                               "a size is 1 byte to " + human_bytes(max_rig_memory));
+                options.workload.size = *size;
+            },
+            "bytes of an operation (default 64)")
+        ->type_name("SIZE");
+}
+
+void add_how(CLI::App& command, BenchOptions& options) {
+    command
+        .add_option("--depth", options.workload.depth,
+                    "operations in flight (default 1: each timed from the end of the one before)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 4096));
+    command
+        .add_option("--batch", options.batch,
+                    "operations handed in by one call (default a quarter of the depth, at most 32)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 256));
+    auto* count =
+        command.add_option("--count", options.count, "operations to measure, instead of a duration")
+            ->type_name("N")
+            ->check(CLI::Range(uint64_t{1}, uint64_t{1000000000000}));
+    command.add_option("--duration", options.seconds, "how long to measure (default 5)")
+        ->type_name("SECONDS")
+        ->check(CLI::Range(0.01, 604800.0))
+        ->excludes(count);
+    command
+        .add_option("--interval", options.interval_seconds,
+                    "parts of a duration (default 1), each a line on a terminal, or if this is given")
+        ->type_name("SECONDS")
+        ->check(CLI::Range(0.01, 3600.0))
+        ->excludes(count)
+        ->each([&options](const std::string&) { options.interval_given = true; });
+    command.add_option("--warm-up", options.warm_up, "operations before those that count (default 100)")
+        ->type_name("N")
+        ->check(CLI::Range(uint64_t{0}, uint64_t{1000000000}));
+}
+
+void add_judging(CLI::App& command, BenchOptions& options) {
+    command
+        .add_option_function<std::string>(
+            "--assert",
+            [&options](const std::string& text) {
+                auto parsed = bench::parse_assertions(text);
+                if (!parsed)
+                    throw CLI::ValidationError("--assert", fmt::format("at character {} of '{}': {}",
+                                                                       parsed.error().position, text,
+                                                                       parsed.error().message));
+                options.assertions = std::move(*parsed);
+            },
+            "what has to hold, by commas, such as 'p99<80us,bw>500MiB/s'; else the exit status is 1")
+        ->type_name("ASSERTION,...");
+    command
+        .add_option("--baseline", options.baseline_file,
+                    "a result of --output: rate, bandwidth, p50 and p99 may not be worse")
+        ->type_name("FILE");
+    command
+        .add_option_function<std::string>(
+            "--tolerance",
+            [&options](const std::string& text) {
+                const auto tolerance = bench::parse_tolerance(text);
+                if (!tolerance)
+                    throw CLI::ValidationError("--tolerance", "a tolerance is 0% to 1000%, such as 5%");
+                options.tolerance = *tolerance;
+            },
+            "by so much they may be worse than the baseline (default 5%)")
+        ->type_name("PERCENT");
+    command.add_flag("--judge-anyway", options.judge_anyway,
+                     "also if the host took CPU time, or the CPU's frequency changed");
+    command.add_option("--report", options.report_file, "verdicts as JUnit (FILE.xml) or TAP (FILE.tap)")
+        ->type_name("FILE")
+        ->check([](const std::string& file) {
+            return bench::report_form(file) ? std::string() : "a report is FILE.xml or FILE.tap";
+        });
+    command.add_option("--output", options.output_file, "the result as JSON, for --baseline")
+        ->type_name("FILE");
+}
+
+} // namespace
+
+void setup_bench(CLI::App& app, Program& program) {
+    const auto options = std::make_shared<BenchOptions>();
+    CLI::App& command =
+        add_command(app, "bench", "one engine and one workload, with percentiles and verdicts",
+                    "kxfer bench read 10.77.0.1 --size 4K --assert 'p99<80us'");
+    add_what(command, *options);
+    add_how(command, *options);
+    add_judging(command, *options);
+    add_rig_options(command, *options);
+    on_run(command, program, options, run_bench);
+}
+
+} // namespace kxfer::cli

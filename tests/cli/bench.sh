@@ -223,6 +223,25 @@ test_each_way_to_wait_is_used_and_named() {
 	expect_json '.parameters | "\(.poll) \(.ring) \(.signal_every)"' "never true 2"
 }
 
+test_on_schedule_latency_counts_from_when_an_operation_was_due() {
+	for engine in job verbs; do
+		expect 0 kxfer --json bench read --engine $engine --count 1000 --rate 1k/s --depth 8 --judge-anyway
+		expect_json '.parameters.rate_asked_per_s' 1000
+		# The last one is due after 999 ms.
+		expect_json '.total.elapsed_ns >= 999000000' true
+		expect_json '.total.latency_uncorrected_p99_ns <= .total.latency_p99_ns' true
+	done
+	# More than any engine does in this guest: what is left over is told.
+	expect 0 kxfer --json bench read --duration 0.2 --rate 100M/s --judge-anyway
+	expect_json '.total.operations_overdue > 0' true
+	expect 2 kxfer bench read --rate 1k/s --engine kverbs
+	expect_stderr "--engine job or verbs"
+	expect 2 kxfer bench read --rate 1k/s --signal batch
+	expect_stderr "--signal each"
+	expect 2 kxfer bench read --rate 10k
+	expect_stderr "such as 500/s or 10k/s"
+}
+
 test_ctrl_c_ends_it_and_leaves_nothing_behind() {
 	background kxfer bench read --duration 600
 	wait_for 30 sh -c 'kxfer --json export list | jq -e "any(.name != \"@ping\")"'

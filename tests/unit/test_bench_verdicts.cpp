@@ -76,6 +76,13 @@ TEST(Assertion, what_is_wrong_is_named_with_its_place) {
     }
 }
 
+TEST(Assertion, a_rate_alone) {
+    EXPECT_DOUBLE_EQ(parse_rate("10k/s").value(), 10e3);
+    EXPECT_DOUBLE_EQ(parse_rate("0.5/s").value(), 0.5);
+    for (const char* text : {"", "10", "10k", "-1/s", "10/s,", "1us", "/s"})
+        EXPECT_FALSE(parse_rate(text)) << text;
+}
+
 TEST(Assertion, relations_at_their_limit) {
     const auto parsed = parse_assertions("p50<10ns,p50<=10ns,p50>10ns,p50>=10ns");
     ASSERT_TRUE(parsed);

@@ -216,7 +216,9 @@ namespace {
 
 class BookObserver : public Observer {
   public:
-    void completed(Clock::time_point handed_in, Clock::time_point seen) override {
+    void completed(Clock::time_point due, Clock::time_point handed_in, Clock::time_point seen) override {
+        EXPECT_LE(due, handed_in);
+        nr_late += handed_in - due > std::chrono::milliseconds(2);
         EXPECT_LE(handed_in, seen);
         EXPECT_GE(handed_in, last_handed_in);
         EXPECT_GE(seen, last_seen);
@@ -226,7 +228,7 @@ class BookObserver : public Observer {
     }
 
     Clock::time_point last_handed_in, last_seen;
-    uint64_t nr = 0;
+    uint64_t nr = 0, nr_late = 0;
 };
 
 // An engine like kverbs: a block is one call, of which nothing is known before its end.
@@ -338,4 +340,56 @@ TEST(Run, wrong_data_is_an_error) {
     const auto result = run(engine, *memory, {Operation::write, 100, 4, 2}, plan);
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().number, EBADMSG);
+}
+
+TEST(Run, at_a_rate_operations_begin_on_schedule) {
+    auto memory = Memory::create(4 * 4096);
+
+    for (unsigned depth : {1U, 4U}) {
+        LedgerEngine engine(*memory);
+        RunPlan plan;
+        plan.count = 100;
+        plan.rate = 2000;
+        const auto result = run(engine, *memory, {Operation::write, 64, depth, 1}, plan);
+        ASSERT_TRUE(result) << result.error().text();
+        EXPECT_EQ(result->operations, 100U);
+        // The last one is due after 99 periods.
+        EXPECT_GE(result->elapsed_ns, 49500000U);
+        EXPECT_EQ(result->uncorrected.count(), 100U);
+        EXPECT_TRUE(result->verified);
+        plan.count = 0;
+        plan.duration = std::chrono::milliseconds(20);
+        const auto timed = run(engine, *memory, {Operation::read, 64, depth, 1}, plan);
+        ASSERT_TRUE(timed) << timed.error().text();
+        EXPECT_LE(timed->operations, 41U);
+    }
+}
+
+namespace {
+
+// Stalls once.
+class StallingEngine : public LedgerEngine {
+  public:
+    using LedgerEngine::LedgerEngine;
+    tl::expected<unsigned, Error> step(std::span<const Transfer> transfers, unsigned wait) override {
+        if (nr_steps == 50) usleep(50000);
+        return LedgerEngine::step(transfers, wait);
+    }
+};
+
+} // namespace
+
+// Coordinated omission: 50 ms are 100 operations of the schedule, though only one stalled.
+TEST(Run, a_stall_is_counted_for_all_that_were_due_in_it) {
+    auto memory = Memory::create(4096);
+    StallingEngine engine(*memory);
+    RunPlan plan;
+
+    plan.count = 400;
+    plan.rate = 2000;
+    const auto result = run(engine, *memory, {Operation::read, 64, 1, 1}, plan);
+    ASSERT_TRUE(result) << result.error().text();
+    EXPECT_GT(result->latencies.percentile(90), 5000000U);
+    EXPECT_LT(result->uncorrected.percentile(90), result->latencies.percentile(90));
+    EXPECT_GE(result->uncorrected.max(), 50000000U);
 }

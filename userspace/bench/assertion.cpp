@@ -182,6 +182,14 @@ tl::expected<std::vector<Assertion>, ParseError> parse_assertions(std::string_vi
     return assertions;
 }
 
+tl::expected<double, ParseError> parse_rate(std::string_view text) {
+    Reader reader(text);
+
+    auto rate = take_limit(reader, "a rate", Kind::rate);
+    if (rate && !reader.over()) return wrong(reader.at(), "nothing may stand behind a rate");
+    return rate;
+}
+
 std::vector<Verdict> judge(const std::vector<Assertion>& assertions, const std::vector<Figure>& figures,
                            const std::string& obstacle) {
     std::vector<Verdict> verdicts;

@@ -41,6 +41,9 @@ struct ParseError {
 
 tl::expected<std::vector<Assertion>, ParseError> parse_assertions(std::string_view text);
 
+// "10k/s", "500/s": operations a second.
+tl::expected<double, ParseError> parse_rate(std::string_view text);
+
 // One that is about a figure without a value fails: nobody knows that it holds. obstacle: why
 // nothing must be judged, or empty.
 std::vector<Verdict> judge(const std::vector<Assertion>& assertions, const std::vector<Figure>& figures,

@@ -27,22 +27,25 @@ class Observer {
     using Clock = std::chrono::steady_clock;
 
     virtual ~Observer() = default;
-    // handed_in: before the call that did so; seen: when the call that brought the
-    // completion returned.
-    virtual void completed(Clock::time_point handed_in, Clock::time_point seen) = 0;
+    // due: when it should have been handed in, which without a rate is handed_in: before
+    // the call that did so; seen: when the call that brought the completion returned.
+    virtual void completed(Clock::time_point due, Clock::time_point handed_in, Clock::time_point seen) = 0;
 };
 
 struct Limits {
     uint64_t count = 1000;
     std::chrono::nanoseconds budget = std::chrono::milliseconds(25);
-    int (*stopped)() = nullptr;   // not 0: the block ends with EINTR, operations may be in flight
-    Observer* observer = nullptr; // of engines that the runner drives, see SteppedEngine
+    int (*stopped)() = nullptr; // not 0: the block ends with EINTR, operations may be in flight
+    // Of engines that the runner drives, see SteppedEngine:
+    Observer* observer = nullptr;
+    double rate = 0; // not 0: operations are begun so many a second, whether others have ended or not
 };
 
 struct Block {
     uint64_t operations = 0;
     uint64_t elapsed_ns = 0;
-    Histogram latencies; // single only
+    uint64_t nr_overdue = 0; // at a rate: due when the time was over, and not handed in
+    Histogram latencies;     // single only
 };
 
 class Engine {

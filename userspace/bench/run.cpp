@@ -71,9 +71,10 @@ class Meter : public Observer {
 
     void begin() { start_ = Clock::now(); }
 
-    void completed(Clock::time_point handed_in, Clock::time_point seen) override {
+    void completed(Clock::time_point due, Clock::time_point handed_in, Clock::time_point seen) override {
         pass(count_of(seen - start_));
-        latencies_.add(count_of(seen - handed_in));
+        latencies_.add(count_of(seen - due));
+        if (plan_.rate > 0) result_.uncorrected.add(count_of(seen - handed_in));
         operations_++;
     }
 
@@ -147,13 +148,14 @@ class Meter : public Observer {
 };
 
 tl::expected<void, Error> run_driven(Engine& engine, Mode mode, const RunPlan& plan, Meter& meter,
-                                     const Workload& workload) {
+                                     RunResult& result) {
     const Limits limits{plan.count ? plan.count : UINT64_MAX / 2,
-                        plan.count ? nanoseconds::max() : plan.duration, plan.stopped, &meter};
+                        plan.count ? nanoseconds::max() : plan.duration, plan.stopped, &meter, plan.rate};
 
     meter.begin();
-    auto block = engine.run_block(workload, mode, limits);
+    auto block = engine.run_block(result.workload, mode, limits);
     if (!block) return tl::unexpected(block.error());
+    result.nr_overdue = block->nr_overdue;
     meter.end(block->elapsed_ns);
     return {};
 }
@@ -198,7 +200,7 @@ tl::expected<void, Error> measure(Engine& engine, Mode mode, const RunPlan& plan
     const bool driven = dynamic_cast<SteppedEngine*>(&engine) != nullptr;
     Meter meter(plan, result);
     const Usage before = usage_now();
-    auto done = driven ? run_driven(engine, mode, plan, meter, result.workload)
+    auto done = driven ? run_driven(engine, mode, plan, meter, result)
                        : run_pieces(engine, mode, plan, meter, result.workload);
     if (!done) return done;
     result.usage = usage_now() - before;

@@ -9,6 +9,9 @@
 // engines through /dev/kxfer and verbs are timed here; kverbs times its own
 // operations in the kernel, from the end of one to the end of the next, and only
 // one at a time.
+//
+// At a rate (open loop) operations are due on a schedule, whatever became of others, and
+// latency begins when one was due: what it waited for to be handed in at all is in it.
 #pragma once
 
 #include <chrono>
@@ -45,6 +48,7 @@ struct RunPlan {
     uint64_t count = 0;                  // not 0: so many operations, however long they take
     std::chrono::nanoseconds interval{}; // 0: the run is not divided
     uint64_t warm_up = 0;                // operations before what counts
+    double rate = 0;                     // operations a second, on schedule; 0: when others have ended
     int (*stopped)() = nullptr;          // see Limits
     std::function<void(const Interval&)> on_interval = {};
 };
@@ -66,7 +70,9 @@ struct RunResult {
     uint64_t operations = 0;
     uint64_t elapsed_ns = 0;
     Histogram latencies;
-    std::string untimed; // why there are no latencies; empty: there are
+    std::string untimed;     // why there are no latencies; empty: there are
+    Histogram uncorrected;   // at a rate: from hand-in, not from when it was due
+    uint64_t nr_overdue = 0; // at a rate: due when the time was over, and not handed in
     std::vector<Interval> intervals;
     Usage usage;
     Conditions conditions;

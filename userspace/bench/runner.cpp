@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <thread>
 #include <vector>
 
 #include "bench/syscall_counter.hpp"
@@ -14,6 +15,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t counted_operations = 256;
+// Then whoever stops a run is looked for again.
+constexpr auto longest_sleep = std::chrono::milliseconds(20);
 
 uint64_t nanoseconds(Clock::duration duration) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
@@ -36,7 +39,7 @@ tl::expected<Block, Error> run_single(SteppedEngine& engine, const Workload& wor
         if (auto done = engine.step({&transfer, 1}, 1); !done) return tl::unexpected(done.error());
         const auto now = Clock::now();
         block.latencies.add(nanoseconds(now - last));
-        if (limits.observer) limits.observer->completed(last, now);
+        if (limits.observer) limits.observer->completed(last, last, now);
         last = now;
         block.operations++;
         if (limits.stopped && limits.stopped()) return stop_error();
@@ -44,6 +47,34 @@ tl::expected<Block, Error> run_single(SteppedEngine& engine, const Workload& wor
     }
     block.elapsed_ns = nanoseconds(last - start);
     return block;
+}
+
+// When operations begin that do not wait for each other.
+class Schedule {
+  public:
+    Schedule(Clock::time_point start, double rate) : start_(start), period_ns_(1e9 / rate) {}
+
+    Clock::time_point due(uint64_t index) const {
+        return start_ +
+               std::chrono::nanoseconds(static_cast<int64_t>(static_cast<double>(index) * period_ns_));
+    }
+    // How many are due.
+    uint64_t count(Clock::time_point now) const {
+        return static_cast<uint64_t>(static_cast<double>(nanoseconds(now - start_)) / period_ns_) + 1;
+    }
+
+  private:
+    Clock::time_point start_;
+    double period_ns_;
+};
+
+// Sleeps as long as that is exact enough, then looks at the clock.
+void wait_until(Clock::time_point when) {
+    constexpr auto inexact = std::chrono::microseconds(200);
+
+    if (when - Clock::now() > inexact) std::this_thread::sleep_until(when - inexact);
+    while (Clock::now() < when) {
+    }
 }
 
 // When each operation in flight was handed in, for an observer. Completions come in
@@ -61,7 +92,18 @@ class HandIns {
     void completed(uint64_t index, uint64_t count) {
         if (!observer_ || count == 0) return;
         const auto now = Clock::now();
-        for (uint64_t i = 0; i < count; i++) observer_->completed(at_[(index + i) % at_.size()], now);
+        for (uint64_t i = 0; i < count; i++) {
+            const auto at = at_[(index + i) % at_.size()];
+            observer_->completed(at, at, now);
+        }
+    }
+
+    // Of operations that are begun at a rate.
+    void completed(uint64_t index, uint64_t count, const Schedule& schedule) {
+        if (!observer_ || count == 0) return;
+        const auto now = Clock::now();
+        for (uint64_t i = 0; i < count; i++)
+            observer_->completed(schedule.due(index + i), at_[(index + i) % at_.size()], now);
     }
 
   private:
@@ -105,10 +147,55 @@ tl::expected<Block, Error> run_deep(SteppedEngine& engine, const Workload& workl
     return block;
 }
 
+// Hands in what is due, as far as there is room; waits for completions only while
+// nothing is due or nothing has room.
+tl::expected<Block, Error> run_at_rate(SteppedEngine& engine, const Workload& workload,
+                                       const Limits& limits) {
+    std::vector<Transfer> batch(workload.batch);
+    HandIns hand_ins(limits.observer, workload.depth);
+    const auto start = Clock::now();
+    const Schedule schedule(start, limits.rate);
+    uint64_t wanted = limits.count;
+    uint64_t submitted = 0, completed = 0;
+    Block block;
+
+    while (completed < wanted) {
+        const auto now = Clock::now();
+        const uint64_t due = std::min(schedule.count(now), wanted);
+        if (submitted < wanted && now - start >= limits.budget) {
+            block.nr_overdue = due - std::min(due, submitted);
+            wanted = submitted;
+            continue;
+        }
+        const uint64_t in_flight = submitted - completed;
+        const uint64_t late = due - std::min(due, submitted);
+        const uint64_t count = std::min<uint64_t>({workload.batch, workload.depth - in_flight, late});
+        if (count == 0 && in_flight == 0) {
+            wait_until(std::min(schedule.due(submitted), now + longest_sleep));
+            if (limits.stopped && limits.stopped()) return stop_error();
+            continue;
+        }
+        for (uint64_t i = 0; i < count; i++) batch[i] = transfer_of(workload, submitted + i);
+        hand_ins.add(submitted, count);
+        submitted += count;
+        // While more is due and has room nothing is waited for.
+        const bool more = late > count && submitted - completed < workload.depth;
+        auto done = engine.step({batch.data(), count}, more ? 0 : 1);
+        if (!done) return tl::unexpected(done.error());
+        hand_ins.completed(completed, *done, schedule);
+        completed += *done;
+        if (limits.stopped && limits.stopped()) return stop_error();
+    }
+    block.operations = completed;
+    block.elapsed_ns = nanoseconds(Clock::now() - start);
+    return block;
+}
+
 } // namespace
 
 tl::expected<Block, Error> SteppedEngine::run_block(const Workload& workload, Mode mode,
                                                     const Limits& limits) {
+    if (limits.rate > 0) return run_at_rate(*this, workload, limits);
     return mode == Mode::single ? run_single(*this, workload, limits) : run_deep(*this, workload, limits);
 }
 

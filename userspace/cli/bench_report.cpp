@@ -49,6 +49,7 @@ void add_length(Record& record, const bench::RunPlan& plan) {
     else
         record.add("duration", Nanoseconds{static_cast<double>(plan.duration.count())})
             .add("interval", Nanoseconds{static_cast<double>(plan.interval.count())});
+    if (plan.rate > 0) record.add("rate_asked", PerSecond{plan.rate}, Show::everywhere, "on schedule");
     record.add("warm_up_operations", plan.warm_up, Show::everywhere, "operations of warm-up");
 }
 
@@ -110,6 +111,13 @@ Record total_record(const bench::RunResult& result) {
         .add("bandwidth", BytesPerSecond{result.bytes_per_second()})
         .add("latency_samples", result.latencies.count(), Show::json_only);
     add_figures(record, figures_of(result));
+    if (result.uncorrected.count()) {
+        const auto& uncorrected = result.uncorrected;
+        add_latency(record, "latency_uncorrected_p99",
+                    uncorrected.supports(99) ? static_cast<double>(uncorrected.percentile(99)) : NAN,
+                    "p99 from hand-in, uncorrected");
+        record.add("operations_overdue", result.nr_overdue, Show::everywhere, "due but not handed in");
+    }
     return record
         .add("cpu_user_per_operation", Nanoseconds{result.usage.user_ns / operations}, Show::json_only)
         .add("cpu_system_per_operation", Nanoseconds{result.usage.system_ns / operations}, Show::json_only)

@@ -35,6 +35,7 @@ struct BenchOptions : RigOptions {
     double interval_seconds = 1;
     bool interval_given = false;
     uint64_t warm_up = 100;
+    double rate = 0; // 0: closed loop
     std::vector<bench::Assertion> assertions;
     std::string baseline_file;
     double tolerance = 0.05;
@@ -68,6 +69,11 @@ tl::expected<void, Failure> check_options(const BenchOptions& options) {
                            fmt::format("size times depth may be {}", human_bytes(max_rig_memory)));
     if (!options.count && options.seconds / options.interval_seconds > static_cast<double>(max_intervals))
         return wrong_usage("too many intervals", fmt::format("a run has at most {}", max_intervals));
+    if (options.rate > 0 && options.wants("kverbs"))
+        return wrong_usage("engine kverbs has no schedule", "use --rate with --engine job or verbs");
+    if (options.rate > 0 && options.signal_batch())
+        return wrong_usage("operations on schedule do not come in whole batches",
+                           "use --rate with --signal each");
     if (!options.report_file.empty() && options.assertions.empty() && options.baseline_file.empty())
         return wrong_usage("there is nothing to report", "use --report with --assert or --baseline");
     return {};
@@ -120,9 +126,12 @@ tl::expected<std::optional<bench::Baseline>, Failure> find_baseline(const BenchO
 
 bench::RunPlan plan_of(const BenchOptions& options, Context& context) {
     const bool live = context.out.progress_wanted() && (options.interval_given || isatty(STDOUT_FILENO));
-    bench::RunPlan plan{nanoseconds_of(options.seconds), options.count,
+    bench::RunPlan plan{nanoseconds_of(options.seconds),
+                        options.count,
                         options.count ? std::chrono::nanoseconds{} : nanoseconds_of(options.interval_seconds),
-                        options.warm_up, interrupted};
+                        options.warm_up,
+                        options.rate,
+                        interrupted};
     if (live)
         plan.on_interval = [&context, size = options.workload.size](const bench::Interval& interval) {
             context.out.event(interval_record(interval, size), interval_text(interval, size));
@@ -273,6 +282,19 @@ void add_how(CLI::App& command, BenchOptions& options) {
         ->check(CLI::Range(0.01, 3600.0))
         ->excludes(count)
         ->each([&options](const std::string&) { options.interval_given = true; });
+    command
+        .add_option_function<std::string>(
+            "--rate",
+            [&options](const std::string& text) {
+                const auto rate = bench::parse_rate(text);
+                if (!rate || *rate < 0.1 || *rate > 1e9)
+                    throw CLI::ValidationError("--rate",
+                                               "a rate is 0.1/s to 1000M/s, such as 500/s or 10k/s");
+                options.rate = *rate;
+            },
+            "begin so many operations a second, whether others have ended or not; latency counts "
+            "from when each was due")
+        ->type_name("N/s");
     command.add_option("--warm-up", options.warm_up, "operations before those that count (default 100)")
         ->type_name("N")
         ->check(CLI::Range(uint64_t{0}, uint64_t{1000000000}));

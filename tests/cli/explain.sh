@@ -50,17 +50,18 @@ test_several_words_are_explained_each() {
 }
 
 test_every_gid_and_pkey_of_the_device_is_known() {
-	for file in /sys/class/infiniband/"$KXFER_DEVICE"/ports/1/gids/*; do
-		gid=$(cat "$file" 2>/dev/null) || continue
+	port=/sys/class/infiniband/$KXFER_DEVICE/ports/1
+	# Most of the tables is empty, and that is one GID more.
+	cat "$port"/gids/* 2>/dev/null | sort -u >"$work/gids"
+	[ -s "$work/gids" ] || fail "the device has no GID"
+	while read -r gid; do
 		expect 0 kxfer --json explain "$gid"
 		expect_json '[.meanings[].kind] | join(" ")' gid
-		echo "$gid" >>"$work/gids"
-	done
-	[ -s "$work/gids" ] || fail "the device has no GID"
-	for file in /sys/class/infiniband/"$KXFER_DEVICE"/ports/1/pkeys/*; do
-		pkey=$(cat "$file" 2>/dev/null) || continue
+	done <"$work/gids"
+	cat "$port"/pkeys/* 2>/dev/null | sort -u >"$work/pkeys"
+	while read -r pkey; do
 		expect 0 kxfer --json explain --kind pkey "$pkey"
-	done
+	done <"$work/pkeys"
 }
 
 test_the_errno_of_a_failure_is_known() {

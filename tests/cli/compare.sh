@@ -247,6 +247,19 @@ test_who_may_not_count_or_run_the_floor_is_told_the_right() {
 	grep -Eq "kverbs p50" "$work/table" || fail "no column for the floor"
 }
 
+test_verification_tells_each_damage_as_what_it_is() {
+	expect 0 kxfer --json compare --self-test
+	expect_json '[.trials[].engine] | unique | join(" ")' "job kverbs verbs"
+	expect_json '[.trials[].injected] | unique | join(" ")' "corrupt misplaced none short stale torn"
+	expect_json '[.trials[] | select(.reported != .injected)] | length' 0
+	expect_json '[.trials[].caught] | all' true
+	expect_json '"\(.nr_missed) \(.fill_per_kib_ns > 0) \(.check_per_kib_ns > 0)"' "0 true true"
+	expect_json '.trials[] | select(.engine == "job" and .injected == "corrupt").text |
+		test("corrupt at byte 1000: expected sequence")' true
+	expect 0 kxfer compare --self-test
+	expect_stdout caught
+}
+
 test_without_the_module_user_verbs_alone_can_be_measured() {
 	wait_for 10 rmmod kxfer
 	try kxfer --json compare $quick --op read --size 64

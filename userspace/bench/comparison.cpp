@@ -1,65 +1,44 @@
 // SPDX-License-Identifier: MIT
 //
-// Verification of a cell: the peer's memory gets a pattern by the engine's own
-// WRITEs, or has it already from a cell's WRITEs, and is read back after the
-// local memory was wiped. Each engine has remote memory of its own.
+// Verification of a cell: each engine first shows that it moves data of a sequence
+// that no other has written, because engines may share the peer's memory: kverbs and
+// job do. Behind the measurement all have the same data, which is read back by each.
 
 #include "bench/comparison.hpp"
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 
 #include <fmt/format.h>
 
 #include "bench/syscall_counter.hpp"
+#include "bench/verification.hpp"
 
 namespace kxfer::bench {
 
 namespace {
 
-constexpr uint64_t read_seed = 1, write_seed = 2;
-
-std::span<std::byte> slot(const Memory& memory, const Workload& workload, unsigned index) {
-    return memory.bytes().subspan(workload.slot_offset(index), workload.size);
-}
-
-void fill_slots(const Memory& memory, const Workload& workload, uint64_t seed) {
-    for (unsigned i = 0; i < workload.depth; i++)
-        fill_pattern(slot(memory, workload, i), seed, workload.slot_offset(i));
-}
-
-tl::expected<void, Error> check_slots(const Engine& engine, const Memory& memory, const Workload& workload,
-                                      uint64_t seed) {
-    for (unsigned i = 0; i < workload.depth; i++)
-        if (auto at = find_damage(slot(memory, workload, i), seed, workload.slot_offset(i)))
-            return tl::unexpected(
-                Error(fmt::format("engine {} moved wrong data", engine.name()),
-                      fmt::format("{} of {} bytes, operation {}, byte {}", operation_name(workload.operation),
-                                  workload.size, i, *at),
-                      EBADMSG, "keep this result: it is a defect of engine or stack"));
-    return {};
-}
-
-tl::expected<void, Error> read_back(Engine& engine, const Memory& memory, const Workload& workload,
-                                    uint64_t seed) {
-    for (unsigned i = 0; i < workload.depth; i++) memset(slot(memory, workload, i).data(), 0, workload.size);
-    if (auto swept = sweep(engine, workload, Operation::read); !swept) return swept;
-    return check_slots(engine, memory, workload, seed);
-}
-
-// Also brings everything into caches and page tables before it is timed.
+// Proves the engine's own WRITEs and READs, by a sequence of its own. Also brings
+// everything into caches and page tables before it is timed.
 tl::expected<void, Error> prepare(Engine& engine, const Memory& memory, const Workload& workload) {
     if (!engine.remote_writable()) return sweep(engine, workload, Operation::read);
-    fill_slots(memory, workload, read_seed);
+    const uint64_t sequence = fill_slots(memory, workload);
     if (auto written = sweep(engine, workload, Operation::write); !written) return written;
-    return read_back(engine, memory, workload, read_seed);
+    return verify_slots(engine, memory, workload, sequence);
 }
 
-tl::expected<void, Error> verify(Engine& engine, const Memory& memory, const Workload& workload) {
-    if (!engine.remote_writable()) return {};
-    return read_back(engine, memory, workload,
-                     workload.operation == Operation::write ? write_seed : read_seed);
+// Gives all engines' remote memory the same data, which a cell of WRITEs does itself.
+// Returns its sequence.
+tl::expected<uint64_t, Error> fill_all(std::span<Engine* const> engines, const Memory& memory,
+                                       const Workload& workload) {
+    const uint64_t sequence = fill_slots(memory, workload);
+
+    if (workload.operation == Operation::write) return sequence;
+    for (Engine* engine : engines) {
+        if (!engine->remote_writable()) continue;
+        if (auto written = sweep(*engine, workload, Operation::write); !written)
+            return tl::unexpected(written.error());
+    }
+    return sequence;
 }
 
 tl::expected<double, Error> measure(Engine& engine, const Workload& workload, Mode mode, const Limits& limits,
@@ -144,7 +123,8 @@ tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memor
         cell.engines.emplace_back().engine = engine->name();
         if (auto ready = prepare(*engine, memory, workload); !ready) return tl::unexpected(ready.error());
     }
-    if (workload.operation == Operation::write) fill_slots(memory, workload, write_seed);
+    const auto sequence = fill_all(engines, memory, workload);
+    if (!sequence) return tl::unexpected(sequence.error());
     for (Mode mode : {Mode::single, Mode::deep})
         if (auto run = run_rounds(engines, workload, mode, plan, cell); !run)
             return tl::unexpected(run.error());
@@ -152,21 +132,27 @@ tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memor
         if (auto counted = count_calls(*engines[i], workload, cell.engines[i], cell.uncounted); !counted)
             return tl::unexpected(counted.error());
     for (size_t i = 0; i < engines.size(); i++) {
-        if (auto fine = verify(*engines[i], memory, workload); !fine) return tl::unexpected(fine.error());
-        cell.engines[i].verified = engines[i]->remote_writable();
+        if (!engines[i]->remote_writable()) continue;
+        if (auto fine = verify_slots(*engines[i], memory, workload, *sequence); !fine)
+            return tl::unexpected(fine.error());
+        cell.engines[i].verified = true;
     }
     return cell;
 }
 
-tl::expected<void, Error> prepare_data(Engine& engine, const Memory& memory, const Workload& workload) {
-    if (auto ready = prepare(engine, memory, workload); !ready) return ready;
-    if (workload.operation == Operation::write) fill_slots(memory, workload, write_seed);
-    return {};
+tl::expected<uint64_t, Error> prepare_data(Engine& engine, const Memory& memory, const Workload& workload) {
+    Engine* const engines[] = {&engine};
+
+    if (auto ready = prepare(engine, memory, workload); !ready) return tl::unexpected(ready.error());
+    return fill_all(engines, memory, workload);
 }
 
-tl::expected<bool, Error> verify_data(Engine& engine, const Memory& memory, const Workload& workload) {
-    if (auto fine = verify(engine, memory, workload); !fine) return tl::unexpected(fine.error());
-    return engine.remote_writable();
+tl::expected<bool, Error> verify_data(Engine& engine, const Memory& memory, const Workload& workload,
+                                      uint64_t sequence) {
+    if (!engine.remote_writable()) return false;
+    if (auto fine = verify_slots(engine, memory, workload, sequence); !fine)
+        return tl::unexpected(fine.error());
+    return true;
 }
 
 } // namespace kxfer::bench

@@ -59,9 +59,11 @@ tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memor
                                    const Workload& workload, const Plan& plan);
 
 // What run_cell() does to an engine before and after its blocks, for who measures one by
-// itself: brings the data to both ends, and finds whether all of it was moved right;
-// verify_data() tells whether it could (the peer's memory may be READ only).
-tl::expected<void, Error> prepare_data(Engine& engine, const Memory& memory, const Workload& workload);
-tl::expected<bool, Error> verify_data(Engine& engine, const Memory& memory, const Workload& workload);
+// itself: brings data of a sequence, which it returns, to both ends, and finds whether all
+// of it was moved right; verify_data() tells whether it could (the peer's memory may be
+// READ only).
+tl::expected<uint64_t, Error> prepare_data(Engine& engine, const Memory& memory, const Workload& workload);
+tl::expected<bool, Error> verify_data(Engine& engine, const Memory& memory, const Workload& workload,
+                                      uint64_t sequence);
 
 } // namespace kxfer::bench

@@ -246,11 +246,12 @@ tl::expected<RunResult, Error> run(Engine& engine, const Memory& memory, const W
 
     result.workload = workload;
     result.engine = engine.name();
-    if (auto ready = prepare_data(engine, memory, workload); !ready) return tl::unexpected(ready.error());
+    const auto sequence = prepare_data(engine, memory, workload);
+    if (!sequence) return tl::unexpected(sequence.error());
     if (auto warm = warm_up(engine, mode, workload, plan); !warm) return tl::unexpected(warm.error());
     if (auto done = measure(engine, mode, plan, result); !done) return tl::unexpected(done.error());
     if (auto counted = count_calls(engine, mode, result); !counted) return tl::unexpected(counted.error());
-    auto verified = verify_data(engine, memory, workload);
+    auto verified = verify_data(engine, memory, workload, *sequence);
     if (!verified) return tl::unexpected(verified.error());
     result.verified = *verified;
     return result;

@@ -2,7 +2,6 @@
 #include "bench/workload.hpp"
 
 #include <cerrno>
-#include <cstring>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -79,45 +78,6 @@ Memory& Memory::operator=(Memory&& other) noexcept {
 
 Memory::~Memory() {
     if (data_) munmap(data_, length_ + spare_bytes);
-}
-
-namespace {
-
-// One round of splitmix64: neighbouring words share nothing.
-uint64_t pattern_word(uint64_t index, uint64_t seed) {
-    uint64_t word = (index + 1) * 0x9e3779b97f4a7c15 + seed * 0xd1342543de82ef95;
-
-    word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9;
-    word = (word ^ word >> 27) * 0x94d049bb133111eb;
-    return word ^ word >> 31;
-}
-
-std::byte pattern_byte(uint64_t offset, uint64_t seed) {
-    return static_cast<std::byte>(pattern_word(offset / 8, seed) >> offset % 8 * 8);
-}
-
-} // namespace
-
-void fill_pattern(std::span<std::byte> bytes, uint64_t seed, uint64_t offset) {
-    uint64_t i = 0;
-
-    for (; offset % 8 == 0 && i + 8 <= bytes.size(); i += 8) {
-        const uint64_t word = pattern_word((offset + i) / 8, seed);
-        memcpy(&bytes[i], &word, sizeof(word));
-    }
-    for (; i < bytes.size(); i++) bytes[i] = pattern_byte(offset + i, seed);
-}
-
-std::optional<uint64_t> find_damage(std::span<const std::byte> bytes, uint64_t seed, uint64_t offset) {
-    uint64_t i = 0;
-
-    for (; offset % 8 == 0 && i + 8 <= bytes.size(); i += 8) {
-        const uint64_t word = pattern_word((offset + i) / 8, seed);
-        if (memcmp(&bytes[i], &word, sizeof(word)) != 0) break;
-    }
-    for (; i < bytes.size(); i++)
-        if (bytes[i] != pattern_byte(offset + i, seed)) return i;
-    return std::nullopt;
 }
 
 } // namespace kxfer::bench

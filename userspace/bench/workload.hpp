@@ -89,10 +89,4 @@ class Memory {
     uint64_t length_ = 0;
 };
 
-// Bytes that tell by their value where they belong and which seed made them.
-// `offset` is where they begin in the whole.
-void fill_pattern(std::span<std::byte> bytes, uint64_t seed, uint64_t offset = 0);
-// The first byte that differs from the pattern, if one does.
-std::optional<uint64_t> find_damage(std::span<const std::byte> bytes, uint64_t seed, uint64_t offset = 0);
-
 } // namespace kxfer::bench

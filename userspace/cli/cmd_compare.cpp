@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "bench/comparison.hpp"
+#include "bench/verification.hpp"
 #include "cli/command.hpp"
 #include "cli/commands.hpp"
 #include "cli/compare_report.hpp"
@@ -25,10 +26,13 @@ namespace {
 constexpr unsigned default_depth = 128;
 // Without --depth large operations go less deep than this much memory.
 constexpr uint64_t default_memory = 64ULL << 20;
+constexpr uint64_t self_test_size = 4096;
+constexpr unsigned self_test_depth = 4;
 
 struct CompareOptions : RigOptions {
     std::vector<std::string> operations{"read", "write"};
     std::vector<uint64_t> sizes{64, 4096, 65536};
+    bool self_test = false;
     unsigned depth = 0; // 0: as deep as sensible
     unsigned batch = 0; // 0: see batch_of()
     unsigned rounds = 5;
@@ -106,12 +110,39 @@ tl::expected<void, Failure> check_options(const CompareOptions& options) {
     return {};
 }
 
+// Each kind of damage, brought about in what an engine really moves.
+Result run_self_test(const Rig& rig, const bench::Workload& workload, Context& context) {
+    Table rows;
+    uint64_t nr_missed = 0;
+    for (bench::Engine* engine : rig.pointers()) {
+        const auto trials = bench::self_test(*engine, *rig.memory, workload);
+        if (!trials) return failed(trials.error());
+        for (const bench::Trial& trial : *trials) {
+            rows.push_back(trial_record(engine->name(), trial));
+            nr_missed += trial.caught ? 0 : 1;
+        }
+    }
+    const auto cost = bench::verification_cost(*rig.memory);
+    context.out.record(
+        Record()
+            .add("trials", Value(rows))
+            .add("nr_missed", nr_missed, Show::everywhere, "missed")
+            .add("fill_per_kib", Nanoseconds{cost.fill_ns}, Show::everywhere, "to fill a KiB")
+            .add("check_per_kib", Nanoseconds{cost.check_ns}, Show::everywhere, "to check a KiB"));
+    return nr_missed == 0 ? exit_ok : exit_failed;
+}
+
 Result run_compare(const CompareOptions& given, Context& context) {
     CompareOptions options = given;
     CompareReport report;
+    catch_interrupts();
+    if (options.self_test) {
+        options.sizes = {self_test_size};
+        options.depth = self_test_depth;
+        options.operations = {"write"};
+    }
     options.writes =
         std::find(options.operations.begin(), options.operations.end(), "write") != options.operations.end();
-    catch_interrupts();
     if (auto fine = check_options(options); !fine) return tl::make_unexpected(fine.error());
     const auto version = module_version(options);
     if (!version) return tl::make_unexpected(version.error());
@@ -121,6 +152,7 @@ Result run_compare(const CompareOptions& given, Context& context) {
     auto workloads = workloads_of(options);
     const auto rig = set_up(options, workloads);
     if (!rig) return tl::make_unexpected(rig.error());
+    if (options.self_test) return run_self_test(*rig, workloads.front(), context);
     report.parameters = rig->engines.front()->parameters(workloads.front());
     const auto device = facts_of(report.parameters.device);
     if (!device) return tl::make_unexpected(device.error());
@@ -216,6 +248,9 @@ void setup_compare(CLI::App& app, Program& program) {
         ->delimiter(',')
         ->check(CLI::IsMember({"verbs", "kverbs", "job"}))
         ->each([options](const std::string&) { options->engines_given = true; });
+    command.add_flag("--self-test", options->self_test,
+                     "damages what each engine moves, in every way, and tells whether "
+                     "verification finds it");
     add_rig_options(command, *options);
     on_run(command, program, options, run_compare);
 }

@@ -283,4 +283,28 @@ Record report_record(const CompareReport& report) {
     return record;
 }
 
+Record trial_record(const std::string& engine, const bench::Trial& trial) {
+    const auto place = [](unsigned operation, size_t at) {
+        return Value(fmt::format("operation {}, byte {}", operation, at));
+    };
+    const bool is_control = trial.injected == "none";
+    const auto& found = trial.reported;
+    return Record()
+        .add("engine", Value(engine))
+        .add("injected", Value(trial.injected))
+        .add("injected_at", is_control ? Value(None{}) : place(trial.operation, trial.at), Show::everywhere,
+             "at")
+        .add("how", Value(trial.how))
+        .add("reported", Value(std::string(found ? bench::damage_name(found->finding.damage) : "none")))
+        .add("reported_at", found ? place(found->operation, found->finding.at) : Value(None{}),
+             Show::everywhere, "at")
+        .add("verdict",
+             is_control     ? (trial.caught ? "quiet" : "FALSE ALARM")
+             : trial.caught ? "caught"
+                            : "MISSED",
+             Show::text_only)
+        .add("caught", Value(trial.caught), Show::json_only)
+        .add("text", found ? Value(found->finding.text()) : Value(None{}), Show::json_only);
+}
+
 } // namespace kxfer::cli

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/comparison.hpp"
+#include "bench/verification.hpp"
 #include "cli/provenance.hpp"
 #include "cli/record.hpp"
 
@@ -28,6 +29,9 @@ struct CompareReport {
 };
 
 Record report_record(const CompareReport& report);
+
+// A damage that the self-test of verification brought about, and what was reported.
+Record trial_record(const std::string& engine, const bench::Trial& trial);
 
 // "0.75 [0.74, 0.76] faster": a ratio of two engines with its interval and what
 // it means; `great_is_fast` of rates, not of times. Empty without a ratio.

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+//
+// Verification of what an engine moves, by stamped data (stamp.hpp): slots are
+// filled, written, read back into memory that was wiped, and checked. Each fill has
+// a sequence of its own, for the whole life of the program. And its self-test, which
+// brings each kind of damage about and looks whether it is told as that.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <kxfer/error.hpp>
+#include <tl/expected.hpp>
+
+#include "bench/engine.hpp"
+#include "bench/stamp.hpp"
+
+namespace kxfer::bench {
+
+// What is wrong, and in which operation.
+struct SlotFinding {
+    unsigned operation = 0;
+    Finding finding;
+};
+
+// Stamps all slots anew; returns their sequence.
+uint64_t fill_slots(const Memory& memory, const Workload& workload);
+// Wipes the slots, READs them from the peer, and checks them.
+tl::expected<std::optional<SlotFinding>, Error> find_damage(Engine& engine, const Memory& memory,
+                                                            const Workload& workload, uint64_t sequence);
+// The same, with damage as an error.
+tl::expected<void, Error> verify_slots(Engine& engine, const Memory& memory, const Workload& workload,
+                                       uint64_t sequence);
+
+// One damage that was brought about, and what was said of it.
+struct Trial {
+    std::string injected; // "none": nothing may be found
+    std::string how;
+    unsigned operation = 0;
+    size_t at = 0;
+    std::optional<SlotFinding> reported;
+    bool caught = false;
+};
+
+// The engine's remote memory has to be writable; slots of a page and more.
+tl::expected<std::vector<Trial>, Error> self_test(Engine& engine, const Memory& memory,
+                                                  const Workload& workload);
+
+struct VerificationCost {
+    double fill_ns = 0, check_ns = 0; // a KiB
+};
+
+// Of memory that is in the caches, if it fits them.
+VerificationCost verification_cost(const Memory& memory);
+
+} // namespace kxfer::bench

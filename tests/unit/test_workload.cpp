@@ -19,9 +19,25 @@ TEST(Workload, slots_begin_on_pages_of_their_own) {
 }
 
 TEST(Workload, operations_by_name) {
-    EXPECT_EQ(operation_from("read"), Operation::read);
-    EXPECT_EQ(operation_from("write"), Operation::write);
-    EXPECT_FALSE(operation_from("send"));
+    std::set<std::string> names;
+
+    for (const Operation operation : all_operations) {
+        names.insert(operation_name(operation));
+        EXPECT_EQ(operation_from(operation_name(operation)), operation);
+    }
+    EXPECT_EQ(names, (std::set<std::string>{"read", "write", "write-imm", "send", "send-imm", "compare-swap",
+                                            "fetch-add"}));
+    EXPECT_FALSE(operation_from("send_imm"));
+    EXPECT_FALSE(operation_from(""));
+}
+
+TEST(Workload, what_an_operation_takes) {
+    for (const Operation operation : all_operations) {
+        const std::string name = operation_name(operation);
+        EXPECT_EQ(has_immediate(operation), name.ends_with("-imm")) << name;
+        EXPECT_EQ(is_message(operation), name.starts_with("send") || name == "write-imm") << name;
+        EXPECT_EQ(is_atomic(operation), name == "compare-swap" || name == "fetch-add") << name;
+    }
 }
 
 namespace {

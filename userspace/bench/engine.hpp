@@ -57,6 +57,16 @@ class Engine {
     virtual Parameters parameters(const Workload& workload) const = 0;
     virtual bool remote_writable() const = 0;
 
+    // EOPNOTSUPP and why it cannot do the operation; nothing is posted to find out.
+    // READ and WRITE unless an engine says otherwise.
+    virtual tl::expected<void, Error> supports(Operation operation) const;
+    // To be called before the blocks of a workload. Behind it the peer's memory is
+    // zero and no message has been sent, unless the operation is READ or WRITE.
+    // EOPNOTSUPP, EINVAL: not with this operation, not with this workload.
+    virtual tl::expected<void, Error> make_ready(const Workload& workload);
+    // Waits until the peer has all messages. EBADMSG: others than were sent.
+    virtual tl::expected<void, Error> settle() { return {}; }
+
     // A block ends at its count or its budget of time, whichever comes first, and
     // not before each slot was used once in deep. After an error the engine is of
     // no more use.
@@ -64,7 +74,9 @@ class Engine {
                                                  const Limits& limits) = 0;
 };
 
-// One operation at `offset` of the local and of the remote memory.
+// One operation at `offset` of the local and of the remote memory. A SEND has no
+// remote offset: message n goes from the workload's slot n to the peer's slot n,
+// wherever `offset` is.
 struct Transfer {
     Operation operation = Operation::read;
     uint64_t offset = 0;

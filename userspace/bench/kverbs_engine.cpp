@@ -60,6 +60,7 @@ tl::expected<std::unique_ptr<KverbsEngine>, Error> KverbsEngine::connect(const P
 
 tl::expected<Block, Error> KverbsEngine::run_block(const Workload& workload, Mode mode,
                                                    const Limits& limits) {
+    if (auto able = supports(workload.operation); !able) return tl::unexpected(able.error());
     kxfer_bench bench = bench_of(workload, mode, limits, path_.options().signal_batch);
     std::vector<uint32_t> samples;
 

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "bench/syscall_counter.hpp"
 
 namespace kxfer::bench {
@@ -193,13 +195,25 @@ tl::expected<Block, Error> run_at_rate(SteppedEngine& engine, const Workload& wo
 
 } // namespace
 
+tl::expected<void, Error> Engine::supports(Operation operation) const {
+    if (operation == Operation::read || operation == Operation::write) return {};
+    return tl::unexpected(Error(fmt::format("engine {} cannot do {}", name(), operation_name(operation)), "",
+                                EOPNOTSUPP, {}, "this engine has READ and WRITE only"));
+}
+
+tl::expected<void, Error> Engine::make_ready(const Workload& workload) {
+    return supports(workload.operation);
+}
+
 tl::expected<Block, Error> SteppedEngine::run_block(const Workload& workload, Mode mode,
                                                     const Limits& limits) {
+    if (auto able = supports(workload.operation); !able) return tl::unexpected(able.error());
     if (limits.rate > 0) return run_at_rate(*this, workload, limits);
     return mode == Mode::single ? run_single(*this, workload, limits) : run_deep(*this, workload, limits);
 }
 
-tl::expected<double, Error> count_syscalls(Engine& engine, const Workload& workload, Mode mode) {
+tl::expected<double, Error> count_syscalls(Engine& engine, const Workload& workload, Mode mode,
+                                           uint64_t* operations) {
     const Limits limits{std::max<uint64_t>(counted_operations, 2ULL * workload.depth),
                         std::chrono::milliseconds(100)};
 
@@ -209,6 +223,7 @@ tl::expected<double, Error> count_syscalls(Engine& engine, const Workload& workl
     auto block = engine.run_block(workload, mode, limits);
     const uint64_t calls = counter->stop();
     if (!block) return tl::unexpected(block.error());
+    if (operations) *operations = block->operations;
     return static_cast<double>(calls) / static_cast<double>(block->operations);
 }
 

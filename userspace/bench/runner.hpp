@@ -12,8 +12,9 @@
 namespace kxfer::bench {
 
 // System calls an operation of the calling thread in such a block, which is run
-// for this alone.
-tl::expected<double, Error> count_syscalls(Engine& engine, const Workload& workload, Mode mode);
+// for this alone; `operations`, if given, is set to how many it had.
+tl::expected<double, Error> count_syscalls(Engine& engine, const Workload& workload, Mode mode,
+                                           uint64_t* operations = nullptr);
 
 // Moves every slot once.
 tl::expected<void, Error> sweep(Engine& engine, const Workload& workload, Operation operation);

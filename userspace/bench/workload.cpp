@@ -12,11 +12,29 @@
 
 namespace kxfer::bench {
 
-const char* operation_name(Operation operation) { return operation == Operation::read ? "read" : "write"; }
+const char* operation_name(Operation operation) {
+    switch (operation) {
+    case Operation::read:
+        return "read";
+    case Operation::write:
+        return "write";
+    case Operation::write_imm:
+        return "write-imm";
+    case Operation::send:
+        return "send";
+    case Operation::send_imm:
+        return "send-imm";
+    case Operation::compare_swap:
+        return "compare-swap";
+    case Operation::fetch_add:
+        return "fetch-add";
+    }
+    return "?";
+}
 
 std::optional<Operation> operation_from(const std::string& name) {
-    if (name == "read") return Operation::read;
-    if (name == "write") return Operation::write;
+    for (const Operation operation : all_operations)
+        if (name == operation_name(operation)) return operation;
     return std::nullopt;
 }
 

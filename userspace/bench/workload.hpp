@@ -10,6 +10,7 @@
 // must not be compared, see find_mismatch.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -30,10 +31,28 @@ constexpr char standing_writable[] = "once, before the measurement, for READ and
 constexpr char write_acknowledged[] = "placed in the peer's memory";
 constexpr char write_handed_to_tcp[] = "handed to TCP";
 
-enum class Operation { read, write };
+// The numbers are part of the verbs engine's protocol (verbs/wire.hpp).
+enum class Operation : uint8_t { read, write, write_imm, send, send_imm, compare_swap, fetch_add };
+
+inline constexpr std::array all_operations = {
+    Operation::read,     Operation::write,        Operation::write_imm, Operation::send,
+    Operation::send_imm, Operation::compare_swap, Operation::fetch_add};
+// Operations that change 8 bytes as one, and no other size.
+constexpr uint64_t atomic_bytes = 8;
 
 const char* operation_name(Operation operation);
 std::optional<Operation> operation_from(const std::string& name);
+
+constexpr bool is_atomic(Operation operation) {
+    return operation == Operation::compare_swap || operation == Operation::fetch_add;
+}
+constexpr bool has_immediate(Operation operation) {
+    return operation == Operation::write_imm || operation == Operation::send_imm;
+}
+// Each takes a receive of the peer's.
+constexpr bool is_message(Operation operation) {
+    return operation == Operation::send || has_immediate(operation);
+}
 
 struct Workload {
     Operation operation = Operation::read;

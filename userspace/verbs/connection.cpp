@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "verbs/connection.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <arpa/inet.h>
@@ -57,7 +58,25 @@ tl::expected<Event, Error> next_event(rdma_event_channel* channel, Clock::time_p
     }
 }
 
-tl::expected<void, Error> QueuePair::create(const bench::Memory& memory, unsigned depth, int access,
+// One entry for each work request that can be in flight: it cannot overrun.
+tl::expected<void, Error> QueuePair::create_cq(const Room& room, const std::string& on) {
+    const unsigned entries = room.sends + room.receives + 1;
+
+    if (room.events) {
+        events.reset(ibv_create_comp_channel(id->verbs));
+        if (!events) return tl::unexpected(Error("cannot create a completion channel", on, last_error()));
+        if (fcntl(events->fd, F_SETFL, fcntl(events->fd, F_GETFL) | O_NONBLOCK) < 0)
+            return tl::unexpected(Error("cannot use a completion channel", on, errno));
+    }
+    cq.reset(ibv_create_cq(id->verbs, static_cast<int>(entries), nullptr, events.get(), 0));
+    if (!cq)
+        return tl::unexpected(
+            Error(fmt::format("cannot create a CQ of {} entries", entries), on, last_error(),
+                  fmt::format("the device takes {}; try a smaller --depth", attributes.max_cqe)));
+    return {};
+}
+
+tl::expected<void, Error> QueuePair::create(const bench::Memory& memory, const Room& room, int access,
                                             const std::string& on) {
     const auto failed = [&](const std::string& what, const std::string& advice) {
         return tl::unexpected(Error(what, on, last_error(), advice));
@@ -69,10 +88,7 @@ tl::expected<void, Error> QueuePair::create(const bench::Memory& memory, unsigne
     if (ibv_query_device(id->verbs, &attributes)) return failed("cannot query the device", "");
     pd.reset(ibv_alloc_pd(id->verbs));
     if (!pd) return failed("cannot allocate a protection domain", "");
-    cq.reset(ibv_create_cq(id->verbs, static_cast<int>(depth) + 1, nullptr, nullptr, 0));
-    if (!cq)
-        return failed(fmt::format("cannot create a CQ of {} entries", depth + 1),
-                      fmt::format("the device takes {}; try a smaller --depth", attributes.max_cqe));
+    if (auto created = create_cq(room, on); !created) return created;
     mr.reset(ibv_reg_mr(pd.get(), memory.data(), memory.length() + bench::Memory::spare_bytes, access));
     if (!mr)
         return failed(fmt::format("cannot register {} bytes", memory.length()),
@@ -81,12 +97,12 @@ tl::expected<void, Error> QueuePair::create(const bench::Memory& memory, unsigne
     init.qp_type = IBV_QPT_RC;
     init.send_cq = cq.get();
     init.recv_cq = cq.get();
-    init.cap.max_send_wr = depth;
-    init.cap.max_recv_wr = 1;
+    init.cap.max_send_wr = room.sends;
+    init.cap.max_recv_wr = std::max(room.receives, 1U);
     init.cap.max_send_sge = 1;
     init.cap.max_recv_sge = 1;
     if (rdma_create_qp(id.get(), pd.get(), &init))
-        return failed(fmt::format("cannot create a QP of {} work requests", depth),
+        return failed(fmt::format("cannot create a QP of {} work requests", room.sends + room.receives),
                       fmt::format("the device takes {}; try a smaller --depth", attributes.max_qp_wr));
     qp.reset(id.get());
     return {};

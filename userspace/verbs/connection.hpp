@@ -29,6 +29,9 @@ struct DestroyId {
 struct FreePd {
     void operator()(ibv_pd* pd) const { ibv_dealloc_pd(pd); }
 };
+struct DestroyEvents {
+    void operator()(ibv_comp_channel* channel) const { ibv_destroy_comp_channel(channel); }
+};
 struct DestroyCq {
     void operator()(ibv_cq* cq) const { ibv_destroy_cq(cq); }
 };
@@ -46,20 +49,31 @@ struct AckEvent {
 using Channel = std::unique_ptr<rdma_event_channel, DestroyChannel>;
 using Event = std::unique_ptr<rdma_cm_event, AckEvent>;
 
+// How much a queue pair takes.
+struct Room {
+    unsigned sends = 1; // work requests in flight
+    unsigned receives = 0;
+    bool events = false; // its completions can be waited for
+};
+
 // The queue pair, its completion queue, protection domain and one registered
 // memory. Members are destroyed from the last to the first.
 struct QueuePair {
     std::unique_ptr<rdma_cm_id, DestroyId> id;
     std::unique_ptr<ibv_pd, FreePd> pd;
+    std::unique_ptr<ibv_comp_channel, DestroyEvents> events; // its reads do not block
     std::unique_ptr<ibv_cq, DestroyCq> cq;
     std::unique_ptr<ibv_mr, DeregisterMr> mr;
     std::unique_ptr<rdma_cm_id, DestroyQp> qp; // the id again, once it has a QP
     ibv_device_attr attributes{};
     bool iwarp = false;
 
-    // Makes what is missing on the id's device: `depth` work requests to send.
-    tl::expected<void, Error> create(const bench::Memory& memory, unsigned depth, int access,
+    // Makes what is missing on the id's device.
+    tl::expected<void, Error> create(const bench::Memory& memory, const Room& room, int access,
                                      const std::string& on);
+
+  private:
+    tl::expected<void, Error> create_cq(const Room& room, const std::string& on);
 };
 
 // A channel whose reads do not block.

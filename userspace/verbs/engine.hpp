@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// The user-space side of every comparison: READ and WRITE by libibverbs over
-// an RC connection made by rdma_cm. It posts one list of work requests a step,
-// asks for each completion and polls the CQ for them, as perftest does; it
-// never sleeps, so it holds its CPU while it waits.
+// The user-space side of every comparison: the operations by libibverbs over an RC
+// connection made by rdma_cm. It posts one list of work requests a step, asks for
+// each completion and polls the CQ for them, as perftest does; it never sleeps, so
+// it holds its CPU while it waits.
+//
+// Messages are sent under credits: a READ of the responder's status now and then
+// says how many receives it has posted again.
 //
 // On rxe and siw the provider enters the kernel for each doorbell: there user
 // space does not bypass the kernel.
@@ -17,6 +20,7 @@
 
 #include "bench/engine.hpp"
 #include "verbs/connection.hpp"
+#include "verbs/messages.hpp"
 #include "verbs/wire.hpp"
 
 namespace kxfer::verbs {
@@ -42,18 +46,30 @@ class Engine : public bench::SteppedEngine {
     std::string name() const override { return "verbs"; }
     bench::Parameters parameters(const bench::Workload& workload) const override;
     bool remote_writable() const override { return options_.writable; }
+    tl::expected<void, Error> supports(bench::Operation operation) const override;
+    tl::expected<void, Error> make_ready(const bench::Workload& workload) override;
+    tl::expected<void, Error> settle() override;
     tl::expected<unsigned, Error> step(std::span<const bench::Transfer> transfers, unsigned wait) override;
 
   private:
-    Engine(const EngineOptions& options, const bench::Memory& memory);
+    Engine(const EngineOptions& options, const bench::Memory& memory, bench::Memory status);
+    tl::expected<void, Error> connect();
+    tl::expected<void, Error> reconnect();
+    void disconnect();
     tl::expected<void, Error> resolve(Clock::time_point deadline);
+    tl::expected<void, Error> create();
     tl::expected<void, Error> establish(Clock::time_point deadline);
     tl::expected<Event, Error> expect(rdma_cm_event_type type, Clock::time_point deadline,
                                       const std::string& what, const std::string& advice);
     Error refusal(const rdma_cm_event& event) const;
+    void fill(const bench::Transfer& transfer, ibv_send_wr& request, ibv_sge& sge);
     tl::expected<void, Error> post(std::span<const bench::Transfer> transfers);
-    tl::expected<unsigned, Error> poll(unsigned wait);
-    tl::expected<void, Error> check(std::span<const ibv_wc> completions) const;
+    tl::expected<void, Error> post_status_read();
+    Error post_error(bench::Operation operation, int error) const;
+    tl::expected<unsigned, Error> wait_for_credits(uint64_t messages);
+    template <typename Done> tl::expected<unsigned, Error> poll_until(Done done);
+    tl::expected<void, Error> check(const ibv_wc& completion);
+    Status status() const;
 
     EngineOptions options_;
     const bench::Memory& memory_;
@@ -61,6 +77,20 @@ class Engine : public bench::SteppedEngine {
     Channel channel_;
     QueuePair pair_;
     Answer remote_;
+    // Of the device, whatever becomes of the connection.
+    std::string device_;
+    bool iwarp_ = false;
+    ibv_atomic_cap atomics_ = IBV_ATOMIC_NONE;
+    // What the connection was made for beside READ and WRITE, and where it stands.
+    bench::Workload workload_{bench::Operation::read, 0, 1, 1};
+    Receiving receiving_;
+    Credits credits_;
+    std::vector<uint64_t> swaps_; // done on each slot: COMPARE_SWAP counts up by one
+    // The responder's status, as it was read last.
+    bench::Memory status_;
+    std::unique_ptr<ibv_mr, DeregisterMr> status_mr_;
+    bool reading_status_ = false;
+    bool failed_ = false;
     std::vector<ibv_send_wr> requests_;
     std::vector<ibv_sge> sges_;
 };

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -22,8 +23,26 @@ namespace {
 
 constexpr int backlog = 8;
 
-int access_of(const Request& request) {
-    return IBV_ACCESS_REMOTE_READ | (request.writable ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : 0);
+int access_of(const Request& request, bench::Operation operation) {
+    int access = IBV_ACCESS_REMOTE_READ;
+
+    if (request.writable) access |= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+    if (bench::is_message(operation)) access |= IBV_ACCESS_LOCAL_WRITE;
+    if (bench::is_atomic(operation)) access |= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+    return access;
+}
+
+std::optional<bench::Operation> operation_of(const Request& request) {
+    for (const bench::Operation operation : bench::all_operations)
+        if (request.operation == static_cast<uint16_t>(operation)) return operation;
+    return std::nullopt;
+}
+
+// Receives that fit into the memory, for who sends messages and nobody else.
+bool is_sound(const Receiving& receiving, bench::Operation operation, uint64_t length) {
+    if (!bench::is_message(operation)) return receiving.receives == 0 && receiving.slots == 0;
+    return receiving.receives > 0 && receiving.receives <= VerbsResponder::max_receives &&
+           receiving.slots > 0 && receiving.bytes > 0 && receiving.length() <= length;
 }
 
 } // namespace
@@ -74,23 +93,45 @@ std::string VerbsResponder::failure() const {
 }
 
 void VerbsResponder::run() {
-    for (;;) {
-        pollfd waiting[] = {{channel_->fd, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
-        rdma_cm_event* event = nullptr;
-
-        if (poll(waiting, 2, 1000) < 0 && errno != EINTR) {
-            error_ = errno;
-            break;
-        }
-        if (waiting[1].revents) break;
-        if (rdma_get_cm_event(channel_.get(), &event) == 0) {
-            handle(Event(event));
-        } else if (errno != EAGAIN && errno != EINTR) {
-            error_ = errno;
-            break;
-        }
-    }
+    while (wait()) continue;
     connections_.clear();
+}
+
+bool VerbsResponder::wait() {
+    std::vector<pollfd> waiting{{channel_->fd, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
+    std::vector<rdma_cm_id*> receiving;
+    rdma_cm_event* event = nullptr;
+
+    for (const auto& connection : connections_) {
+        if (!connection->receiver) continue;
+        waiting.push_back({connection->pair.events->fd, POLLIN, 0});
+        receiving.push_back(connection->pair.id.get());
+    }
+    if (poll(waiting.data(), waiting.size(), 1000) < 0) {
+        if (errno != EINTR) error_ = errno;
+        return errno == EINTR;
+    }
+    if (waiting[1].revents) return false;
+    for (size_t i = 0; i < receiving.size(); i++)
+        if (waiting[i + 2].revents) receive(receiving[i]);
+    if (!waiting[0].revents) return true;
+    if (rdma_get_cm_event(channel_.get(), &event) == 0) {
+        handle(Event(event));
+    } else if (errno != EAGAIN && errno != EINTR) {
+        error_ = errno;
+        return false;
+    }
+    return true;
+}
+
+// A connection whose receives fail is ended: its initiator is told by that.
+void VerbsResponder::receive(rdma_cm_id* id) {
+    for (const auto& connection : connections_)
+        if (connection->pair.id.get() == id) {
+            if (connection->receiver->handle()) return;
+            connection->receiver.reset();
+            rdma_disconnect(id);
+        }
 }
 
 void VerbsResponder::handle(Event event) {
@@ -116,25 +157,40 @@ void VerbsResponder::handle(Event event) {
 uint64_t VerbsResponder::bytes_given() const {
     uint64_t bytes = 0;
 
-    for (const auto& connection : connections_) bytes += connection->memory.length();
+    for (const auto& connection : connections_) bytes += connection->length;
     return bytes;
 }
 
 tl::expected<std::unique_ptr<VerbsResponder::Connection>, Error>
 VerbsResponder::prepare(rdma_cm_id* id, const Request& request) {
     const auto on = address_text(rdma_get_peer_addr(id));
+    const auto operation = operation_of(request);
 
+    if (!operation) return tl::unexpected(Error("no operation is known by that number", on, EOPNOTSUPP));
+    if (!is_sound(request.receiving, *operation, request.length))
+        return tl::unexpected(Error("receives that make no sense", on, EINVAL));
     if (connections_.size() >= max_connections)
         return tl::unexpected(Error("too many connections", on, EBUSY));
     if (request.length == 0 || request.length > max_bytes - bytes_given())
         return tl::unexpected(Error("too much memory asked for", on, EDQUOT));
-    auto memory = bench::Memory::create(request.length);
+    const bool receives = request.receiving.receives > 0;
+    const uint64_t length = (request.length + bench::page_bytes - 1) / bench::page_bytes * bench::page_bytes;
+    auto memory = bench::Memory::create(length + (receives ? bench::page_bytes : 0));
     if (!memory) return tl::unexpected(memory.error());
-    auto connection = std::make_unique<Connection>(Connection{std::move(*memory), {}});
-    connection->pair.id.reset(id);
-    if (auto created = connection->pair.create(connection->memory, 1, access_of(request), on); !created) {
-        static_cast<void>(connection->pair.id.release()); // the caller refuses by it
-        return tl::unexpected(created.error());
+    auto connection = std::make_unique<Connection>(Connection{std::move(*memory), length, {}, nullptr});
+    auto& pair = connection->pair;
+    pair.id.reset(id);
+    auto ready = pair.create(connection->memory, {1, request.receiving.receives, receives},
+                             access_of(request, *operation), on);
+    if (ready && receives) {
+        connection->receiver =
+            std::make_unique<Receiver>(pair, connection->memory, length, *operation, request.receiving);
+        ready = connection->receiver->start();
+    }
+    if (!ready) {
+        pair.qp.reset();                      // it is the id's
+        static_cast<void>(pair.id.release()); // the caller refuses by it
+        return tl::unexpected(ready.error());
     }
     return connection;
 }
@@ -144,14 +200,16 @@ void VerbsResponder::accept(rdma_cm_id* id, const rdma_cm_event& event) {
     const auto request = decode_request(asked.private_data, asked.private_data_len);
     rdma_conn_param parameters{};
 
-    if (!request) return refuse(id, EPROTO);
+    if (!request) {
+        const auto version = version_of(asked.private_data, asked.private_data_len);
+        return version ? refuse(id, EPROTONOSUPPORT, *version) : refuse(id, EPROTO);
+    }
     auto connection = prepare(id, *request);
     if (!connection) return refuse(id, connection.error().number);
 
     auto& pair = (*connection)->pair;
-    const WireAnswer answer =
-        encode(Answer{0, pair.mr->rkey, reinterpret_cast<uintptr_t>((*connection)->memory.data()),
-                      (*connection)->memory.length()});
+    const WireAnswer answer = encode(Answer{
+        0, pair.mr->rkey, reinterpret_cast<uintptr_t>((*connection)->memory.data()), (*connection)->length});
     parameters.private_data = &answer;
     parameters.private_data_len = sizeof(answer);
     parameters.responder_resources =
@@ -162,8 +220,8 @@ void VerbsResponder::accept(rdma_cm_id* id, const rdma_cm_event& event) {
     connections_.push_back(std::move(*connection));
 }
 
-void VerbsResponder::refuse(rdma_cm_id* id, int error) {
-    const WireAnswer answer = encode(Answer{static_cast<uint32_t>(error), 0, 0, 0});
+void VerbsResponder::refuse(rdma_cm_id* id, int error, uint16_t version) {
+    const WireAnswer answer = encode(Answer{static_cast<uint32_t>(error), 0, 0, 0}, version);
 
     rdma_reject(id, &answer, sizeof(answer));
     rdma_destroy_id(id);

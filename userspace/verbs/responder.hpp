@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // The passive side of the verbs engine: a thread that accepts connections and
-// gives each of them memory of its own, equal to the initiator's. It exposes
-// nothing else, sleeps while the network does the work, and bounds what it
-// gives away (max_connections, max_bytes): any local user of the peer's machine
-// may ask.
+// gives each of them memory of its own, equal to the initiator's, and receives to
+// who wants to send. It exposes nothing else, sleeps while the network does the
+// work, and bounds what it gives away (max_connections, max_bytes, max_receives):
+// any local user of the peer's machine may ask.
 #pragma once
 
 #include <atomic>
@@ -17,6 +17,7 @@
 
 #include "bench/workload.hpp"
 #include "verbs/connection.hpp"
+#include "verbs/receiver.hpp"
 #include "verbs/wire.hpp"
 #include <kxfer/error.hpp>
 
@@ -26,6 +27,7 @@ class VerbsResponder {
   public:
     static constexpr unsigned max_connections = 8;
     static constexpr uint64_t max_bytes = 256ULL << 20; // of all connections
+    static constexpr uint32_t max_receives = 8192;      // of a connection
 
     // Listens at the address; its port may be 0. Ends with the object.
     static tl::expected<std::unique_ptr<VerbsResponder>, Error> start(const sockaddr_storage& address);
@@ -38,15 +40,20 @@ class VerbsResponder {
   private:
     struct Connection {
         bench::Memory memory;
+        uint64_t length = 0; // of it for the initiator
         QueuePair pair;
+        std::unique_ptr<Receiver> receiver; // of who asked for receives
     };
 
     VerbsResponder() = default;
     void run();
+    // False: it is over.
+    bool wait();
     void handle(Event event);
+    void receive(rdma_cm_id* id);
     void accept(rdma_cm_id* id, const rdma_cm_event& event);
     tl::expected<std::unique_ptr<Connection>, Error> prepare(rdma_cm_id* id, const Request& request);
-    static void refuse(rdma_cm_id* id, int error);
+    static void refuse(rdma_cm_id* id, int error, uint16_t version = wire_version);
     void drop(rdma_cm_id* id);
     uint64_t bytes_given() const;
 

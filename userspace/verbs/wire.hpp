@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Private data of the verbs engine's connections: all that it and the
-// responder say to each other. Big endian. An initiator asks for memory; the
-// responder allocates and registers it for that connection alone and names it
-// in its answer, or says in a refusal which errno stands against it.
+// Private data of the verbs engine's connections and the status that a responder
+// keeps: all that it and the initiator say to each other. Big endian. An initiator
+// asks for memory, and for receives if it wants to send messages; the responder
+// allocates and registers the memory for that connection alone and names it in its
+// answer, or says in a refusal which errno stands against it.
 #pragma once
 
 #include <array>
@@ -13,17 +14,39 @@
 
 #include <endian.h>
 
+#include "bench/workload.hpp"
+
 namespace kxfer::verbs {
 
 constexpr uint32_t wire_magic = 0x4b585642; // "KXVB"
-constexpr uint16_t wire_version = 1;
+constexpr uint16_t wire_version = 2;
+// An answer of every version looks the same.
+constexpr uint16_t first_wire_version = 1;
+
+// What the initiator's messages take at the responder. Message n of a connection
+// lands in slot n % slots; slots begin on pages. None: slots is 0.
+struct Receiving {
+    uint32_t receives = 0; // to be posted at any time
+    uint32_t slots = 0;
+    uint32_t bytes = 0; // of a message, and of the receive it lands in
+
+    uint64_t stride() const {
+        return (uint64_t{bytes} + bench::page_bytes - 1) / bench::page_bytes * bench::page_bytes;
+    }
+    uint64_t length() const { return slots * stride(); }
+};
 
 // rdma_connect() takes 56 bytes on the wire.
 struct Request {
     uint64_t length = 0;   // bytes of memory wanted
     bool writable = false; // by the initiator; it is readable in any case
+    // What is done beside READ and WRITE, a number of bench::Operation: read or write
+    // if nothing is. One that the responder does not know is as good as here.
+    uint16_t operation = 0;
+    Receiving receiving = {};
 };
 
+// Who has receives finds a page with a Status behind the `length` bytes.
 struct Answer {
     uint32_t error = 0; // errno of a refusal
     uint32_t rkey = 0;
@@ -31,11 +54,22 @@ struct Answer {
     uint64_t length = 0;
 };
 
+// In the responder's memory, for the initiator to READ.
+struct Status {
+    uint64_t received = 0; // messages whose receives are posted again
+    uint64_t wrong = 0;    // of these: other than what was to come
+};
+
 struct WireRequest {
     uint32_t magic;
     uint16_t version;
     uint16_t writable;
     uint64_t length;
+    uint16_t operation;
+    uint16_t reserved;
+    uint32_t receives;
+    uint32_t slots;
+    uint32_t bytes;
 };
 
 struct WireAnswer {
@@ -48,37 +82,72 @@ struct WireAnswer {
     uint64_t length;
 };
 
-static_assert(sizeof(WireRequest) == 16 && sizeof(WireAnswer) == 32);
+struct WireStatus {
+    uint64_t received;
+    uint64_t wrong;
+};
+
+static_assert(sizeof(WireRequest) == 32 && sizeof(WireAnswer) == 32 && sizeof(WireStatus) == 16);
+static_assert(sizeof(WireRequest) <= 56);
 
 inline WireRequest encode(const Request& request) {
-    return {htobe32(wire_magic), htobe16(wire_version), htobe16(request.writable ? 1 : 0),
-            htobe64(request.length)};
+    return {htobe32(wire_magic),
+            htobe16(wire_version),
+            htobe16(request.writable ? 1 : 0),
+            htobe64(request.length),
+            htobe16(request.operation),
+            0,
+            htobe32(request.receiving.receives),
+            htobe32(request.receiving.slots),
+            htobe32(request.receiving.bytes)};
 }
 
-inline WireAnswer encode(const Answer& answer) {
-    return {htobe32(wire_magic),     htobe16(wire_version), 0, htobe32(answer.error), htobe32(answer.rkey),
+// In the version of who asked, so that it understands why it is refused.
+inline WireAnswer encode(const Answer& answer, uint16_t version = wire_version) {
+    return {htobe32(wire_magic),     htobe16(version),      0, htobe32(answer.error), htobe32(answer.rkey),
             htobe64(answer.address), htobe64(answer.length)};
 }
 
-// Empty: too short, or not of this protocol and version. What a provider hands
-// over may be longer than what was sent.
-template <typename Wire> std::optional<Wire> take(const void* data, size_t length) {
+inline WireStatus encode(const Status& status) { return {htobe64(status.received), htobe64(status.wrong)}; }
+
+inline Status decode(const WireStatus& status) { return {be64toh(status.received), be64toh(status.wrong)}; }
+
+// Empty: too short, or not of this protocol. What a provider hands over may be
+// longer than what was sent.
+inline std::optional<uint16_t> version_of(const void* data, size_t length) {
+    uint32_t magic = 0;
+    uint16_t version = 0;
+
+    if (!data || length < sizeof(magic) + sizeof(version)) return std::nullopt;
+    memcpy(&magic, data, sizeof(magic));
+    memcpy(&version, static_cast<const std::byte*>(data) + sizeof(magic), sizeof(version));
+    if (be32toh(magic) != wire_magic) return std::nullopt;
+    return be16toh(version);
+}
+
+// Empty: too short, or not of this protocol and one of these versions.
+template <typename Wire>
+std::optional<Wire> take(const void* data, size_t length, uint16_t first, uint16_t last) {
+    const auto version = version_of(data, length);
     Wire wire;
 
-    if (!data || length < sizeof(wire)) return std::nullopt;
+    if (!version || *version < first || *version > last || length < sizeof(wire)) return std::nullopt;
     memcpy(&wire, data, sizeof(wire));
-    if (be32toh(wire.magic) != wire_magic || be16toh(wire.version) != wire_version) return std::nullopt;
     return wire;
 }
 
 inline std::optional<Request> decode_request(const void* data, size_t length) {
-    const auto wire = take<WireRequest>(data, length);
+    const auto wire = take<WireRequest>(data, length, wire_version, wire_version);
 
-    return wire ? std::optional(Request{be64toh(wire->length), wire->writable != 0}) : std::nullopt;
+    if (!wire) return std::nullopt;
+    return Request{be64toh(wire->length),
+                   wire->writable != 0,
+                   be16toh(wire->operation),
+                   {be32toh(wire->receives), be32toh(wire->slots), be32toh(wire->bytes)}};
 }
 
 inline std::optional<Answer> decode_answer(const void* data, size_t length) {
-    const auto wire = take<WireAnswer>(data, length);
+    const auto wire = take<WireAnswer>(data, length, first_wire_version, wire_version);
 
     return wire ? std::optional(Answer{be32toh(wire->error), be32toh(wire->rkey), be64toh(wire->address),
                                        be64toh(wire->length)})

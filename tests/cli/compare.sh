@@ -52,6 +52,78 @@ test_a_batch_has_one_completion_where_that_is_wanted() {
 	expect_json '"\(.signal_every) \(.batch)"' "2 2"
 }
 
+# RNR NAKs of all ports: receives that were missing. iWARP knows none.
+rnr_errors() {
+	cat /sys/class/infiniband/*/ports/1/hw_counters/*rnr* 2>/dev/null | awk '{ n += $1 } END { print n + 0 }'
+}
+
+test_every_operation_works_or_is_refused_with_a_reason() {
+	before=$(rnr_errors)
+	expect 0 kxfer --json compare $quick --op all --size 64
+	expect_json '[.cells[] | "\(.operation) \(.size_bytes)"] | join(", ")' \
+		"read 64, write 64, write-imm 64, send 64, send-imm 64, compare-swap 8, fetch-add 8"
+	expect_json '[.cells[].engines[].verified] | all' true
+	expect_json '[.cells[] | (.engines | length) + (.refused | length)] | unique | join(" ")' 3
+	expect_json '[.cells[].refused[].reason | length > 10] | all' true
+	expect_json '[.cells[:2][].engines | length] | join(" ")' "3 3"
+	case $KXFER_PROVIDER in
+	siw) able="read write send" ;;
+	*) able="read write write-imm send send-imm compare-swap fetch-add" ;;
+	esac
+	expect_json '[.cells[] | select(any(.engines[]; .engine == "verbs")) | .operation] | join(" ")' "$able"
+	[ "$(rnr_errors)" -eq "$before" ] || fail "messages have met no receive"
+}
+
+test_the_table_of_operations_says_who_does_what() {
+	expect 0 kxfer compare $quick --op all --size 64
+	expect_stdout "Which engine does what"
+	expect_stdout "[1]  "
+	grep -Eq "^ *read +64 bytes +works +works +works$" "$work/stdout" || fail "READ"
+	grep -Eq "^ *send +64 bytes +works +refused \[[0-9]\] +refused \[[0-9]\]$" "$work/stdout" || fail "SEND"
+}
+
+test_what_no_engine_can_is_an_error_with_the_reason() {
+	expect 1 kxfer --json compare $quick --op send --size 64 --engine job
+	expect_error_json .errno EOPNOTSUPP
+	[ "$KXFER_PROVIDER" = siw ] || return 0
+	for op in write-imm send-imm; do
+		expect 1 kxfer --json compare $quick --op $op --size 64 --engine verbs
+		expect_error_json '"\(.errno) \(.why | test("iWARP has no immediate data"))"' "EOPNOTSUPP true"
+	done
+	for op in compare-swap fetch-add; do
+		expect 1 kxfer --json compare $quick --op $op --engine verbs
+		expect_error_json '"\(.errno) \(.why | test("no atomic operations"))"' "EOPNOTSUPP true"
+	done
+}
+
+# More messages than there are receives, in blocks that do not end at a slot's turn,
+# of pieces of pages, with a completion for each and for a batch.
+test_messages_arrive_whole_and_in_order() {
+	ops=send
+	[ "$KXFER_PROVIDER" = siw ] || ops=send,send-imm,write-imm
+	before=$(rnr_errors)
+	for signal in each batch; do
+		expect 0 kxfer --json compare --count 100 --seconds 80 --rounds 2 --depth 7 --batch 3 \
+			--op $ops --size 1,4097,70001 --engine verbs --signal $signal
+		expect_json '[.cells[].engines[].verified] | all' true
+		expect_json '[.cells[].engines[].deep.operations] | unique | join(" ")' 400
+	done
+	expect 0 kxfer --json compare --count 40 --rounds 2 --depth 1 --op $ops --size 64 --engine verbs
+	expect_json '[.cells[].engines[].verified] | all' true
+	[ "$(rnr_errors)" -eq "$before" ] || fail "messages have met no receive"
+}
+
+test_atomics_have_eight_bytes() {
+	expect 2 kxfer compare --op fetch-add --size 64
+	expect_stderr "--size 8"
+	expect 2 kxfer compare --op compare-swap --size 8,16
+	[ "$KXFER_PROVIDER" != siw ] || return 0
+	expect 0 kxfer --json compare --count 100 --rounds 2 --depth 7 --batch 3 --op fetch-add,compare-swap \
+		--engine verbs
+	expect_json '[.cells[] | "\(.operation) \(.size_bytes) \(.engines[0].verified)"] | join(", ")' \
+		"fetch-add 8 true, compare-swap 8 true"
+}
+
 test_system_calls_are_counted_on_both_sides() {
 	[ -d /sys/kernel/tracing/events/raw_syscalls ] || skip "this kernel cannot count system calls"
 	expect 0 kxfer --json compare $quick --op write --size 64
@@ -172,6 +244,13 @@ test_against_a_node_that_serves() {
 	expect_json '[.cells[].engines[].verified] | all' true
 }
 
+test_messages_to_a_node_that_serves() {
+	serve_verbs compare=mem:1M --writable
+	expect 0 kxfer --json compare $quick "$peer" --size 4K --op send,write --engine verbs
+	expect_json '[.cells[].engines[].verified] | all' true
+	expect_json '.cells | length' 2
+}
+
 test_against_a_node_by_IPv6() {
 	serve_verbs compare=mem:1M --writable
 	expect 0 kxfer --json compare $quick "[$KXFER_ADDRESS6]" --op write --size 64
@@ -214,8 +293,8 @@ test_no_peer_there_ends_in_time() {
 }
 
 test_wrong_options_name_what_is_allowed() {
-	expect 2 kxfer compare --op send
-	expect_stderr "read"
+	expect 2 kxfer compare --op sent
+	expect_stderr "fetch-add"
 	expect 2 kxfer compare --size 0
 	expect_stderr "1 byte"
 	expect 2 kxfer compare --depth 4 --batch 5

@@ -30,6 +30,17 @@ class LedgerEngine : public SteppedEngine {
     std::string name() const override { return "ledger"; }
     Parameters parameters(const Workload&) const override { return {}; }
     bool remote_writable() const override { return writable; }
+    tl::expected<void, Error> supports(Operation operation) const override {
+        return does_all ? tl::expected<void, Error>() : Engine::supports(operation);
+    }
+    tl::expected<void, Error> make_ready(const Workload& workload) override {
+        if (workload.operation > Operation::write) std::fill(remote_.begin(), remote_.end(), std::byte{0});
+        return supports(workload.operation);
+    }
+    tl::expected<void, Error> settle() override {
+        nr_settled++;
+        return {};
+    }
     tl::expected<unsigned, Error> step(std::span<const Transfer> transfers, unsigned wait) override {
         nr_steps++;
         max_batch = std::max(max_batch, transfers.size());
@@ -44,6 +55,8 @@ class LedgerEngine : public SteppedEngine {
     }
 
     bool writable = true;
+    bool does_all = false;
+    size_t nr_settled = 0;
     size_t nr_steps = 0, max_batch = 0, max_in_flight = 0, nr_done = 0, fail_at = 0;
     size_t damage_at = 0; // the so-manieth transfer from now moves a wrong byte
 
@@ -52,8 +65,17 @@ class LedgerEngine : public SteppedEngine {
         std::byte* local = local_.data() + transfer.offset;
         std::byte* remote = remote_.data() + transfer.offset;
         const bool read = transfer.operation == Operation::read;
+        if (is_atomic(transfer.operation)) return count(local, remote);
         memcpy(read ? local : remote, read ? remote : local, transfer.length);
         if (damage_at && --damage_at == 0) *(read ? local : remote) ^= std::byte{1};
+    }
+
+    void count(std::byte* local, std::byte* remote) {
+        uint64_t value = 0;
+        memcpy(local, remote, sizeof(value));
+        memcpy(&value, remote, sizeof(value));
+        value += damage_at && --damage_at == 0 ? 2 : 1;
+        memcpy(remote, &value, sizeof(value));
     }
 
     const Memory& local_;
@@ -195,6 +217,55 @@ TEST(Comparison, read_only_memory_is_not_called_verified) {
     auto cell = run_cell(engines, *memory, {Operation::read, 100, 4, 2}, {2, 20, std::chrono::seconds(5)});
     ASSERT_TRUE(cell);
     EXPECT_FALSE(cell->engines[0].verified);
+}
+
+TEST(Comparison, an_engine_that_cannot_is_left_out_with_its_reason) {
+    auto memory = Memory::create(4 * 4096);
+    LedgerEngine able(*memory), unable(*memory);
+    Engine* engines[] = {&unable, &able};
+
+    able.does_all = true;
+    for (Operation operation : {Operation::write_imm, Operation::send, Operation::fetch_add}) {
+        auto cell = run_cell(engines, *memory, {operation, 8, 4, 2}, {2, 21, std::chrono::seconds(5)});
+        ASSERT_TRUE(cell) << cell.error().text();
+        ASSERT_EQ(cell->engines.size(), 1U);
+        EXPECT_TRUE(cell->engines[0].verified);
+        ASSERT_EQ(cell->refusals.size(), 1U);
+        EXPECT_EQ(cell->refusals[0].error.number, EOPNOTSUPP);
+        EXPECT_NE(cell->refusals[0].error.reason().find("READ and WRITE"), std::string::npos);
+    }
+    EXPECT_EQ(unable.nr_steps, 0U);
+    EXPECT_EQ(able.nr_settled, 3U);
+}
+
+TEST(Comparison, nothing_is_run_if_no_engine_can) {
+    auto memory = Memory::create(4 * 4096);
+    LedgerEngine engine(*memory);
+    Engine* engines[] = {&engine};
+
+    auto cell = run_cell(engines, *memory, {Operation::send, 8, 4, 2}, {2, 20, std::chrono::seconds(5)});
+    ASSERT_TRUE(cell);
+    EXPECT_TRUE(cell->engines.empty());
+    EXPECT_EQ(cell->refusals.size(), 1U);
+    EXPECT_FALSE(engine.run_block({Operation::send, 8, 4, 2}, Mode::deep, unhurried));
+    EXPECT_EQ(engine.nr_steps, 0U);
+}
+
+TEST(Comparison, atomics_count_what_was_done) {
+    auto memory = Memory::create(4 * 4096);
+    LedgerEngine engine(*memory);
+    Engine* engines[] = {&engine};
+
+    engine.does_all = true;
+    for (Operation operation : {Operation::compare_swap, Operation::fetch_add}) {
+        auto cell = run_cell(engines, *memory, {operation, 8, 4, 2}, {2, 21, std::chrono::seconds(5)});
+        ASSERT_TRUE(cell) << cell.error().text();
+        EXPECT_TRUE(cell->engines[0].verified);
+    }
+    engine.damage_at = 30; // adds 2
+    auto cell = run_cell(engines, *memory, {Operation::fetch_add, 8, 4, 2}, {2, 21, std::chrono::seconds(5)});
+    ASSERT_FALSE(cell);
+    EXPECT_EQ(cell.error().number, EBADMSG);
 }
 
 TEST(SyscallCounter, counts_exactly_or_says_which_right_is_missing) {

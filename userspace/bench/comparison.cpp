@@ -3,10 +3,13 @@
 // Verification of a cell: each engine first shows that it moves data of a sequence
 // that no other has written, because engines may share the peer's memory: kverbs and
 // job do. Behind the measurement all have the same data, which is read back by each.
+// Atomics count each slot up from zero; what is read back is how often that was done.
 
 #include "bench/comparison.hpp"
 
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -17,28 +20,74 @@ namespace kxfer::bench {
 
 namespace {
 
-// Proves the engine's own WRITEs and READs, by a sequence of its own. Also brings
-// everything into caches and page tables before it is timed.
-tl::expected<void, Error> prepare(Engine& engine, const Memory& memory, const Workload& workload) {
-    if (!engine.remote_writable()) return sweep(engine, workload, Operation::read);
-    const uint64_t sequence = fill_slots(memory, workload);
-    if (auto written = sweep(engine, workload, Operation::write); !written) return written;
-    return verify_slots(engine, memory, workload, sequence);
+void count_operations(EngineResult& result, const Workload& workload, uint64_t operations) {
+    for (unsigned i = 0; i < workload.depth; i++)
+        result.slot_operations[i] += operations / workload.depth + (i < operations % workload.depth ? 1 : 0);
 }
 
-// Gives all engines' remote memory the same data, which a cell of WRITEs does itself.
-// Returns its sequence.
+tl::expected<void, Error> check_counts(Engine& engine, const Memory& memory, const Workload& workload,
+                                       const EngineResult& result) {
+    const auto slot = [&](unsigned i) {
+        return memory.bytes().subspan(workload.slot_offset(i), workload.size);
+    };
+
+    for (unsigned i = 0; i < workload.depth; i++) memset(slot(i).data(), -1, workload.size);
+    if (auto swept = sweep(engine, workload, Operation::read); !swept) return swept;
+    for (unsigned i = 0; i < workload.depth; i++) {
+        uint64_t value = 0;
+
+        memcpy(&value, slot(i).data(), sizeof(value));
+        if (value != result.slot_operations[i])
+            return tl::unexpected(
+                Error(fmt::format("engine {} counted wrongly", engine.name()),
+                      fmt::format("{} on slot {}: {} after {} operations", operation_name(workload.operation),
+                                  i, value, result.slot_operations[i]),
+                      EBADMSG, "keep this result: it is a defect of engine or stack"));
+    }
+    return {};
+}
+
+// Proves the engine's own operations, WRITEs and READs by a sequence of its own. Also
+// brings everything into caches and page tables before it is timed.
+tl::expected<void, Error> prepare(Engine& engine, const Memory& memory, const Workload& workload,
+                                  EngineResult& result) {
+    result.engine = engine.name();
+    result.slot_operations.assign(workload.depth, 0);
+    if (auto ready = engine.make_ready(workload); !ready) return ready;
+    if (!engine.remote_writable()) return sweep(engine, workload, Operation::read);
+    if (is_atomic(workload.operation)) {
+        if (auto zero = check_counts(engine, memory, workload, result); !zero) return zero;
+        count_operations(result, workload, workload.depth);
+        return sweep(engine, workload, workload.operation);
+    }
+    const uint64_t sequence = fill_slots(memory, workload);
+    if (auto written = sweep(engine, workload, Operation::write); !written) return written;
+    if (auto fine = verify_slots(engine, memory, workload, sequence); !fine) return fine;
+    return is_message(workload.operation) ? sweep(engine, workload, workload.operation)
+                                          : tl::expected<void, Error>();
+}
+
+// Gives all engines' remote memory the same data, which a cell of WRITEs or messages does
+// itself. Returns its sequence; of atomics none.
 tl::expected<uint64_t, Error> fill_all(std::span<Engine* const> engines, const Memory& memory,
                                        const Workload& workload) {
+    if (is_atomic(workload.operation)) return 0;
     const uint64_t sequence = fill_slots(memory, workload);
-
-    if (workload.operation == Operation::write) return sequence;
+    if (workload.operation != Operation::read) return sequence;
     for (Engine* engine : engines) {
         if (!engine->remote_writable()) continue;
         if (auto written = sweep(*engine, workload, Operation::write); !written)
             return tl::unexpected(written.error());
     }
     return sequence;
+}
+
+tl::expected<void, Error> verify(Engine& engine, const Memory& memory, const Workload& workload,
+                                 uint64_t sequence, const EngineResult& result) {
+    if (!engine.remote_writable()) return {};
+    if (auto settled = engine.settle(); !settled) return settled;
+    if (is_atomic(workload.operation)) return check_counts(engine, memory, workload, result);
+    return verify_slots(engine, memory, workload, sequence);
 }
 
 tl::expected<double, Error> measure(Engine& engine, const Workload& workload, Mode mode, const Limits& limits,
@@ -52,6 +101,7 @@ tl::expected<double, Error> measure(Engine& engine, const Workload& workload, Mo
                                                      static_cast<double>(block->operations);
     into.blocks.push_back(figure);
     into.operations += block->operations;
+    count_operations(result, workload, block->operations);
     result.latencies.add(block->latencies);
     return figure;
 }
@@ -94,8 +144,10 @@ tl::expected<void, Error> run_rounds(std::span<Engine* const> engines, const Wor
 tl::expected<void, Error> count_calls(Engine& engine, const Workload& workload, EngineResult& result,
                                       std::string& uncounted) {
     for (Mode mode : {Mode::single, Mode::deep}) {
-        auto calls = count_syscalls(engine, workload, mode);
+        uint64_t operations = 0;
+        auto calls = count_syscalls(engine, workload, mode, &operations);
 
+        count_operations(result, workload, operations);
         if (calls) {
             (mode == Mode::single ? result.single : result.deep).syscalls = *calls;
             continue;
@@ -116,34 +168,42 @@ double ModeResult::operations_per_second() const {
 
 tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memory& memory,
                                    const Workload& workload, const Plan& plan) {
+    std::vector<Engine*> able;
     Cell cell;
 
     cell.workload = workload;
     for (Engine* engine : engines) {
-        cell.engines.emplace_back().engine = engine->name();
-        if (auto ready = prepare(*engine, memory, workload); !ready) return tl::unexpected(ready.error());
+        EngineResult result;
+        auto ready = prepare(*engine, memory, workload, result);
+        if (!ready && ready.error().number == EOPNOTSUPP) {
+            cell.refusals.push_back({engine->name(), ready.error()});
+            continue;
+        }
+        if (!ready) return tl::unexpected(ready.error());
+        able.push_back(engine);
+        cell.engines.push_back(std::move(result));
     }
-    const auto sequence = fill_all(engines, memory, workload);
+    if (able.empty()) return cell;
+    const auto sequence = fill_all(able, memory, workload);
     if (!sequence) return tl::unexpected(sequence.error());
     for (Mode mode : {Mode::single, Mode::deep})
-        if (auto run = run_rounds(engines, workload, mode, plan, cell); !run)
-            return tl::unexpected(run.error());
-    for (size_t i = 0; i < engines.size(); i++)
-        if (auto counted = count_calls(*engines[i], workload, cell.engines[i], cell.uncounted); !counted)
+        if (auto run = run_rounds(able, workload, mode, plan, cell); !run) return tl::unexpected(run.error());
+    for (size_t i = 0; i < able.size(); i++)
+        if (auto counted = count_calls(*able[i], workload, cell.engines[i], cell.uncounted); !counted)
             return tl::unexpected(counted.error());
-    for (size_t i = 0; i < engines.size(); i++) {
-        if (!engines[i]->remote_writable()) continue;
-        if (auto fine = verify_slots(*engines[i], memory, workload, *sequence); !fine)
+    for (size_t i = 0; i < able.size(); i++) {
+        if (auto fine = verify(*able[i], memory, workload, *sequence, cell.engines[i]); !fine)
             return tl::unexpected(fine.error());
-        cell.engines[i].verified = true;
+        cell.engines[i].verified = able[i]->remote_writable();
     }
     return cell;
 }
 
 tl::expected<uint64_t, Error> prepare_data(Engine& engine, const Memory& memory, const Workload& workload) {
     Engine* const engines[] = {&engine};
+    EngineResult result;
 
-    if (auto ready = prepare(engine, memory, workload); !ready) return tl::unexpected(ready.error());
+    if (auto ready = prepare(engine, memory, workload, result); !ready) return tl::unexpected(ready.error());
     return fill_all(engines, memory, workload);
 }
 

@@ -44,17 +44,26 @@ struct EngineResult {
     std::string engine;
     ModeResult single;
     ModeResult deep;
-    Histogram latencies;   // of all blocks one at a time
-    bool verified = false; // else the peer's memory cannot be written
+    Histogram latencies;                   // of all blocks one at a time
+    bool verified = false;                 // else the peer's memory cannot be written
+    std::vector<uint64_t> slot_operations; // done on each slot since the peer's memory was zero
+};
+
+// Why an engine does not do the workload: its device, its provider, or it itself cannot.
+struct Refusal {
+    std::string engine;
+    Error error;
 };
 
 struct Cell {
     Workload workload;
-    std::vector<EngineResult> engines; // in the order given
+    std::vector<EngineResult> engines; // that can, in the order given
+    std::vector<Refusal> refusals;     // of the others
     std::string uncounted;             // why there are no system calls; empty: there are
 };
 
-// The engines share the local memory. They have been found to match.
+// The engines share the local memory. They have been found to match. An engine that
+// cannot do the operation is left out.
 tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memory& memory,
                                    const Workload& workload, const Plan& plan);
 

@@ -32,6 +32,7 @@ constexpr unsigned self_test_depth = 4;
 struct CompareOptions : RigOptions {
     std::vector<std::string> operations{"read", "write"};
     std::vector<uint64_t> sizes{64, 4096, 65536};
+    bool sizes_given = false;
     bool self_test = false;
     unsigned depth = 0; // 0: as deep as sensible
     unsigned batch = 0; // 0: see batch_of()
@@ -43,10 +44,27 @@ struct CompareOptions : RigOptions {
         engines = {"verbs", "kverbs", "job"};
         export_name = "compare";
     }
+
+    bool all_operations() const {
+        return std::find(operations.begin(), operations.end(), "all") != operations.end();
+    }
 };
 
-bench::Workload workload_of(const CompareOptions& options, const std::string& operation, uint64_t size) {
-    bench::Workload workload{*bench::operation_from(operation), size, 1, 1};
+// "read", "write" and so on: the names on the command line.
+std::vector<std::string> operation_names() {
+    std::vector<std::string> names;
+    for (const auto operation : bench::all_operations) names.emplace_back(bench::operation_name(operation));
+    return names;
+}
+
+// Atomics have one size, whatever the others have.
+std::vector<uint64_t> sizes_of(const CompareOptions& options, bench::Operation operation) {
+    const bool fixed = bench::is_atomic(operation) && (options.all_operations() || !options.sizes_given);
+    return fixed ? std::vector<uint64_t>{bench::atomic_bytes} : options.sizes;
+}
+
+bench::Workload workload_of(const CompareOptions& options, bench::Operation operation, uint64_t size) {
+    bench::Workload workload{operation, size, 1, 1};
     const uint64_t room = std::max<uint64_t>(default_memory / workload.stride(), 1);
     workload.depth =
         options.depth ? options.depth : static_cast<unsigned>(std::min<uint64_t>(default_depth, room));
@@ -55,8 +73,11 @@ bench::Workload workload_of(const CompareOptions& options, const std::string& op
 
 std::vector<bench::Workload> workloads_of(const CompareOptions& options) {
     std::vector<bench::Workload> workloads;
-    for (const auto& operation : options.operations)
-        for (const uint64_t size : options.sizes) workloads.push_back(workload_of(options, operation, size));
+    for (const auto& name : options.all_operations() ? operation_names() : options.operations) {
+        const auto operation = *bench::operation_from(name);
+        for (const uint64_t size : sizes_of(options, operation))
+            workloads.push_back(workload_of(options, operation, size));
+    }
     return workloads;
 }
 
@@ -66,17 +87,24 @@ uint64_t memory_of(const std::vector<bench::Workload>& workloads) {
     return bytes;
 }
 
-// Brings each workload to what all engines can do, or says why that fails.
+std::vector<bench::Engine*> able(const Rig& rig, bench::Operation operation) {
+    std::vector<bench::Engine*> engines = rig.pointers();
+    std::erase_if(engines, [&](const auto* engine) { return !engine->supports(operation); });
+    return engines;
+}
+
+// Brings each workload to what all its engines can do, or says why that fails.
 tl::expected<void, Failure> fit(const CompareOptions& options, const Rig& rig,
                                 std::vector<bench::Workload>& workloads) {
     for (auto& workload : workloads) {
+        const auto engines = able(rig, workload.operation);
         if (!options.depth)
-            for (const auto& engine : rig.engines)
+            for (const auto* engine : engines)
                 workload.depth = std::clamp(engine->parameters(workload).max_depth, 1U, workload.depth);
         workload.batch = batch_of(options, workload.depth, options.batch);
-        const auto& a = *rig.engines.front();
-        for (const auto& b : rig.engines)
-            if (auto mismatch = bench::find_mismatch(a.name(), a.parameters(workload), b->name(),
+        for (const auto* b : engines)
+            if (const auto* a = engines.front();
+                auto mismatch = bench::find_mismatch(a->name(), a->parameters(workload), b->name(),
                                                      b->parameters(workload), workload.depth))
                 return failed(*mismatch);
     }
@@ -99,6 +127,11 @@ tl::expected<Rig, Failure> set_up(const CompareOptions& options, std::vector<ben
 // Names of what is asked for that cannot be.
 tl::expected<void, Failure> check_options(const CompareOptions& options) {
     if (auto fine = check_rig(options); !fine) return fine;
+    for (const auto& workload : workloads_of(options))
+        if (bench::is_atomic(workload.operation) && workload.size != bench::atomic_bytes)
+            return failed(Error("an atomic operation has 8 bytes, not", std::to_string(workload.size), EINVAL,
+                                "use --size 8, or another --op"),
+                          exit_usage);
     if (options.depth && options.batch > options.depth)
         return failed(Error("a batch cannot be larger than the depth", "", EINVAL,
                             fmt::format("use --batch {} or less", options.depth)),
@@ -132,6 +165,13 @@ Result run_self_test(const Rig& rig, const bench::Workload& workload, Context& c
     return nr_missed == 0 ? exit_ok : exit_failed;
 }
 
+// The first refusal, if no engine did anything.
+const bench::Refusal* nothing_done(const CompareReport& report) {
+    for (const auto& cell : report.cells)
+        if (!cell.engines.empty()) return nullptr;
+    return report.cells.empty() ? nullptr : &report.cells.front().refusals.front();
+}
+
 Result run_compare(const CompareOptions& given, Context& context) {
     CompareOptions options = given;
     CompareReport report;
@@ -141,8 +181,8 @@ Result run_compare(const CompareOptions& given, Context& context) {
         options.depth = self_test_depth;
         options.operations = {"write"};
     }
-    options.writes =
-        std::find(options.operations.begin(), options.operations.end(), "write") != options.operations.end();
+    options.writes = std::any_of(options.operations.begin(), options.operations.end(),
+                                 [](const auto& operation) { return operation != "read"; });
     if (auto fine = check_options(options); !fine) return tl::make_unexpected(fine.error());
     const auto version = module_version(options);
     if (!version) return tl::make_unexpected(version.error());
@@ -176,26 +216,28 @@ Result run_compare(const CompareOptions& given, Context& context) {
         watch.sample();
     }
     report.conditions = watch.finish();
+    if (const auto* refusal = nothing_done(report)) return failed(refusal->error);
     context.out.record(report_record(report));
     return exit_ok;
 }
 
-void add_sizes(CLI::App& command, std::vector<uint64_t>& sizes) {
+void add_sizes(CLI::App& command, CompareOptions& options) {
     command
         .add_option_function<std::vector<std::string>>(
             "--size",
-            [&sizes](const std::vector<std::string>& texts) {
-                sizes.clear();
+            [&options](const std::vector<std::string>& texts) {
+                options.sizes.clear();
+                options.sizes_given = true;
                 for (const auto& text : texts) {
                     const auto size = parse_size(text);
                     if (!size) throw CLI::ValidationError("--size", size.error());
                     if (*size == 0 || *size > max_rig_memory)
                         throw CLI::ValidationError("--size",
                                                    "a size is 1 byte to " + human_bytes(max_rig_memory));
-                    sizes.push_back(*size);
+                    options.sizes.push_back(*size);
                 }
             },
-            "sizes of an operation, by commas (default 64,4K,64K)")
+            "sizes of an operation, by commas (default 64,4K,64K; atomics have 8)")
         ->type_name("SIZE,...")
         ->delimiter(',');
 }
@@ -234,11 +276,16 @@ void setup_compare(CLI::App& app, Program& program) {
                                     "kxfer compare --op read --size 64,4K");
     add_peer_option(command, "PEER", options->peer, "the other node; none: this node serves itself")
         ->each([options](const std::string&) { options->peer_given = true; });
-    command.add_option("--op", options->operations, "operations, by commas: read, write (default both)")
+    auto names = operation_names();
+    names.emplace_back("all");
+    command
+        .add_option("--op", options->operations,
+                    "operations, by commas: read, write, write-imm, send, send-imm, compare-swap, "
+                    "fetch-add, or all (default read,write)")
         ->type_name("OP,...")
         ->delimiter(',')
-        ->check(CLI::IsMember({"read", "write"}));
-    add_sizes(command, options->sizes);
+        ->check(CLI::IsMember(names));
+    add_sizes(command, *options);
     add_measuring(command, *options);
     command
         .add_option("--engine", options->engines,

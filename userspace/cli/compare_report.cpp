@@ -18,6 +18,12 @@ const char* engine_words(const std::string& engine) {
     return engine == "kverbs" ? "kernel verbs without jobs" : "user-space verbs";
 }
 
+const bench::EngineResult* find_result(const bench::Cell& cell, const std::string& engine) {
+    const auto found = std::find_if(cell.engines.begin(), cell.engines.end(),
+                                    [&](const auto& result) { return result.engine == engine; });
+    return found == cell.engines.end() ? nullptr : &*found;
+}
+
 // NaN: too few samples.
 double percentile(const bench::Histogram& histogram, double percent) {
     if (!histogram.supports(percent)) return NAN;
@@ -81,12 +87,32 @@ Value ratio_json(const std::optional<bench::Ratio>& ratio) {
                                         .add("significant", ratio->significant()));
 }
 
-// "job/verbs" for people.
-std::string ratio_name(const bench::Cell& cell, const bench::EngineResult& engine) {
-    return cell.engines.back().engine + '/' + engine.engine;
+// Those that did some cell, in the order of the columns.
+Words engines_of(const CompareReport& report) {
+    Words engines;
+    for (const char* engine : {"verbs", "kverbs", "job"})
+        if (std::any_of(report.cells.begin(), report.cells.end(),
+                        [&](const auto& cell) { return find_result(cell, engine) != nullptr; }))
+            engines.emplace_back(engine);
+    return engines;
+}
+
+// Who stands beside the last one; nobody if no cell has both.
+Words compared_engines(const CompareReport& report) {
+    Words engines = engines_of(report);
+    if (engines.empty()) return {};
+    const std::string last = engines.back();
+    engines.pop_back();
+    std::erase_if(engines, [&](const auto& engine) {
+        return std::none_of(report.cells.begin(), report.cells.end(), [&](const auto& cell) {
+            return find_result(cell, engine) && find_result(cell, last);
+        });
+    });
+    return engines;
 }
 
 void add_ratios(Record& record, const bench::Cell& cell) {
+    if (cell.engines.empty()) return;
     const std::string& last = cell.engines.back().engine;
     for (const auto& engine : cell.engines) {
         if (engine.engine == last) continue;
@@ -97,14 +123,17 @@ void add_ratios(Record& record, const bench::Cell& cell) {
 }
 
 Record cell_json(const bench::Cell& cell) {
-    Table engines;
+    Table engines, refused;
     for (const auto& engine : cell.engines) engines.push_back(engine_json(engine, cell.workload));
+    for (const auto& refusal : cell.refusals)
+        refused.push_back(Record().add("engine", refusal.engine).add("reason", refusal.error.reason()));
     Record record;
     record.add("operation", bench::operation_name(cell.workload.operation))
         .add("size", Bytes{cell.workload.size})
         .add("depth", cell.workload.depth)
         .add("batch", cell.workload.batch)
-        .add("engines", Value(engines));
+        .add("engines", Value(engines))
+        .add("refused", Value(refused));
     add_ratios(record, cell);
     return record;
 }
@@ -115,27 +144,36 @@ Record row_head(const bench::Cell& cell) {
         .add("size", Bytes{cell.workload.size});
 }
 
-// A column for an engine that was not measured, where it would stand.
-void add_gap(Record& row, const CompareReport& report, const bench::EngineResult& engine,
-             const std::string& column) {
-    if (!report.no_floor.empty() && engine.engine == "job") row.add("kverbs" + column, None{});
+// Where kverbs would stand if it had been measured.
+void add_gap(Record& row, const CompareReport& report, const std::string& engine, const std::string& column) {
+    if (!report.no_floor.empty() && engine == "job") row.add("kverbs" + column, None{});
 }
 
+// Columns are the same in every row; where an engine did not do the cell there is none.
 Table single_table(const CompareReport& report) {
+    const Words engines = engines_of(report);
     Table rows;
     for (const auto& cell : report.cells) {
+        if (cell.engines.empty()) continue;
         Record row = row_head(cell);
-        for (const char* percent : {"p50", "p99"})
-            for (const auto& engine : cell.engines) {
-                add_gap(row, report, engine, fmt::format(" {}", percent));
-                row.add(fmt::format("{} {}", engine.engine, percent),
-                        percentile_text(engine.latencies, percent == std::string("p50") ? 50 : 99));
+        for (const int percent : {50, 99})
+            for (const auto& engine : engines) {
+                const auto* result = find_result(cell, engine);
+                add_gap(row, report, engine, fmt::format(" p{}", percent));
+                row.add(fmt::format("{} p{}", engine, percent),
+                        result ? percentile_text(result->latencies, percent) : Value(None{}));
             }
-        for (const auto& engine : cell.engines)
-            row.add(engine.engine + " calls", calls_text(engine.single.syscalls));
-        for (const auto& engine : cell.engines)
-            if (engine.single.last_to_this)
-                row.add("time " + ratio_name(cell, engine), ratio_text(engine.single.last_to_this, false));
+        for (const auto& engine : engines) {
+            const auto* result = find_result(cell, engine);
+            row.add(engine + " calls", result ? calls_text(result->single.syscalls) : Value(None{}));
+        }
+        for (const auto& engine : compared_engines(report)) {
+            const auto* result = find_result(cell, engine);
+            row.add("time " + engines.back() + '/' + engine,
+                    result && result->single.last_to_this
+                        ? Value(ratio_text(result->single.last_to_this, false))
+                        : Value(None{}));
+        }
         rows.push_back(std::move(row));
     }
     return rows;
@@ -147,27 +185,86 @@ std::optional<bench::Ratio> upside_down(const std::optional<bench::Ratio>& ratio
     return bench::Ratio{1 / ratio->value, 1 / ratio->high, 1 / ratio->low};
 }
 
+Value rate_text(const bench::EngineResult* result, uint64_t size) {
+    if (!result) return None{};
+    const double rate = result->deep.operations_per_second();
+    if (size < bandwidth_from) return PerSecond{rate};
+    return BytesPerSecond{rate * static_cast<double>(size)};
+}
+
 Table deep_table(const CompareReport& report) {
+    const Words engines = engines_of(report);
     Table rows;
     for (const auto& cell : report.cells) {
+        if (cell.engines.empty()) continue;
         Record row = row_head(cell);
         row.add("depth", cell.workload.depth);
-        for (const auto& engine : cell.engines) {
-            const double rate = engine.deep.operations_per_second();
-            const double size = static_cast<double>(cell.workload.size);
+        for (const auto& engine : engines) {
             add_gap(row, report, engine, "");
-            row.add(engine.engine, cell.workload.size < bandwidth_from ? Value(PerSecond{rate})
-                                                                       : Value(BytesPerSecond{rate * size}));
+            row.add(engine, rate_text(find_result(cell, engine), cell.workload.size));
         }
-        for (const auto& engine : cell.engines)
-            row.add(engine.engine + " calls", calls_text(engine.deep.syscalls));
-        for (const auto& engine : cell.engines)
-            if (engine.deep.last_to_this)
-                row.add("rate " + ratio_name(cell, engine),
-                        ratio_text(upside_down(engine.deep.last_to_this), true));
+        for (const auto& engine : engines) {
+            const auto* result = find_result(cell, engine);
+            row.add(engine + " calls", result ? calls_text(result->deep.syscalls) : Value(None{}));
+        }
+        for (const auto& engine : compared_engines(report)) {
+            const auto* result = find_result(cell, engine);
+            row.add("rate " + engines.back() + '/' + engine,
+                    result && result->deep.last_to_this
+                        ? Value(ratio_text(upside_down(result->deep.last_to_this), true))
+                        : Value(None{}));
+        }
         rows.push_back(std::move(row));
     }
     return rows;
+}
+
+bool has_refusals(const CompareReport& report) {
+    return std::any_of(report.cells.begin(), report.cells.end(),
+                       [](const auto& cell) { return !cell.refusals.empty(); });
+}
+
+// Reasons stand below the table, each once.
+struct Abilities {
+    Table rows;
+    Words reasons;
+};
+
+std::string refusal_text(const std::string& reason, Words& reasons) {
+    auto at = std::find(reasons.begin(), reasons.end(), reason);
+    if (at == reasons.end()) at = reasons.insert(at, reason);
+    return fmt::format("refused [{}]", at - reasons.begin() + 1);
+}
+
+// Which engine did which cell, in words.
+Abilities abilities_of(const CompareReport& report) {
+    Abilities abilities;
+    for (const auto& cell : report.cells) {
+        Record row = row_head(cell);
+        for (const std::string engine : {"verbs", "kverbs", "job"}) {
+            const auto* result = find_result(cell, engine);
+            const auto refusal = std::find_if(cell.refusals.begin(), cell.refusals.end(),
+                                              [&](const auto& r) { return r.engine == engine; });
+            row.add(engine, result && result->verified ? Value(std::string("works"))
+                            : result                   ? Value(std::string("works, not verified"))
+                            : refusal == cell.refusals.end()
+                                ? Value(None{})
+                                : Value(refusal_text(refusal->error.reason(), abilities.reasons)));
+        }
+        abilities.rows.push_back(std::move(row));
+    }
+    return abilities;
+}
+
+void add_abilities(Record& record, const CompareReport& report) {
+    if (!has_refusals(report)) return;
+    const Abilities abilities = abilities_of(report);
+    Record reasons;
+    for (size_t i = 0; i < abilities.reasons.size(); i++)
+        reasons.add(fmt::format("refusal_{}", i + 1), abilities.reasons[i], Show::everywhere,
+                    fmt::format("[{}]", i + 1));
+    record.add("abilities", Value(abilities.rows), Show::text_only, "\nWhich engine does what")
+        .add("refusals", Value(std::make_shared<Record>(reasons)), Show::text_only, "refused");
 }
 
 Words notes_of(const CompareReport& report) {
@@ -221,14 +318,13 @@ void add_parameters(Record& record, const CompareReport& report) {
         .add("signal_every", parameters.signal_every, Show::json_only)
         .add("batch", report.cells.empty() ? 0U : report.cells.front().workload.batch, Show::everywhere,
              parameters.signal_every > 1 ? "batch, signalled once" : "batch, signalled each");
-    for (const auto& engine :
-         report.cells.empty() ? std::vector<bench::EngineResult>{} : report.cells.front().engines)
-        record.add("waiting_" + engine.engine,
-                   engine.engine == "job"
+    for (const auto& engine : engines_of(report))
+        record.add("waiting_" + engine,
+                   engine == "job"
                        ? job_waiting(report) + (report.ring ? "; takes completions from a ring" : "")
-                   : engine.engine == "kverbs" ? "polls the CQ in the kernel, in one call a block"
-                                               : "polls the CQ",
-                   Show::everywhere, engine.engine);
+                   : engine == "kverbs" ? "polls the CQ in the kernel, in one call a block"
+                                        : "polls the CQ",
+                   Show::everywhere, engine);
     if (!report.context.empty()) {
         record.add("completion_context", report.context, Show::json_only);
         if (report.context == "polled") record.add("poll", report.poll, Show::json_only);
@@ -252,10 +348,10 @@ std::string ratio_text(const std::optional<bench::Ratio>& ratio, bool great_is_f
 
 // "kernel job path beside user-space verbs": the last engine and the first.
 std::string title_of(const CompareReport& report) {
-    if (report.cells.empty()) return "";
-    const auto& engines = report.cells.front().engines;
-    std::string title = engine_words(engines.back().engine);
-    if (engines.size() > 1) title += std::string(" beside ") + engine_words(engines.front().engine);
+    const Words engines = engines_of(report);
+    if (engines.empty()) return "";
+    std::string title = engine_words(engines.back());
+    if (engines.size() > 1) title += std::string(" beside ") + engine_words(engines.front());
     return title;
 }
 
@@ -265,6 +361,7 @@ Record report_record(const CompareReport& report) {
     add_provenance(record, report.from);
     add_conditions(record, report.conditions);
     add_parameters(record, report);
+    add_abilities(record, report);
     Table cells;
     for (const auto& cell : report.cells) cells.push_back(cell_json(cell));
     Record notes;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What `kxfer compare` found, as records: where and how it was measured, two
-// tables for people, all figures for scripts, and what they do not say.
+// What `kxfer compare` found, as records: where and how it was measured, which engine
+// can do which operation, two tables for people, all figures for scripts, and what
+// they do not say.
 #pragma once
 
 #include <chrono>

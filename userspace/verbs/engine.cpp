@@ -403,8 +403,12 @@ template <typename Done> tl::expected<unsigned, Error> Engine::poll_until(Done d
 
         if (count < 0) return tl::unexpected(Error("cannot poll the CQ", peer_, last_error()));
         for (int i = 0; i < count; i++) {
-            if (auto fine = check(completions[i]); !fine) return tl::unexpected(fine.error());
-            if (completions[i].wr_id != status_read) reaped += static_cast<unsigned>(completions[i].wr_id);
+            const ibv_wc& completion = completions[i];
+
+            if (completion.status == IBV_WC_SUCCESS && completion.wr_id != status_read)
+                reaped += static_cast<unsigned>(completion.wr_id);
+            else if (auto fine = check(completion); !fine)
+                return tl::unexpected(fine.error());
         }
         empty = count ? 0 : empty + 1;
         if (empty < empty_polls_between_clocks) continue;
@@ -419,6 +423,7 @@ template <typename Done> tl::expected<unsigned, Error> Engine::poll_until(Done d
     return reaped;
 }
 
+// Of what failed, or of a READ of the status.
 tl::expected<void, Error> Engine::check(const ibv_wc& completion) {
     if (completion.status != IBV_WC_SUCCESS) {
         const bool refused =
@@ -428,7 +433,6 @@ tl::expected<void, Error> Engine::check(const ibv_wc& completion) {
             Error(fmt::format("a work request failed: {}", ibv_wc_status_str(completion.status)), peer_,
                   refused ? EREMOTEIO : ECONNRESET, "did the responder end?"));
     }
-    if (completion.wr_id != status_read) return {};
     reading_status_ = false;
     if (!credits_.learn(status().received))
         return tl::unexpected(Error("the responder counts messages that were not sent", peer_, EPROTO));

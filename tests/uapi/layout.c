@@ -473,7 +473,10 @@ TEST(layout_of_bench)
 	MEMBER(kxfer_bench, operations, 88);
 	MEMBER(kxfer_bench, nr_wr, 92);
 	MEMBER(kxfer_bench, total_ns, 96);
-	SIZE(kxfer_bench, 104);
+	MEMBER(kxfer_bench, memory, 104);
+	MEMBER(kxfer_bench, nr_buckets, 108);
+	MEMBER(kxfer_bench, histogram, 112);
+	SIZE(kxfer_bench, 120);
 }
 
 TEST(numbers_of_calls)

@@ -2,11 +2,11 @@
 /*
  * Chains: work requests of a job that are posted together.
  *
- * A chain is what is posted at once of a READ or WRITE: at most KXFER_CHAIN_WRS work
- * requests. They are built in the lane's scratch, of which there is one, for
- * ib_post_send() copies them. Chains of several jobs are linked there and posted by
- * one ib_post_send(), with one doorbell: when the scratch is full, before a message
- * goes out by the lane's channel, and before the lane's lock is dropped.
+ * A chain is what is posted at once of a READ or WRITE, at most KXFER_CHAIN_WRS work
+ * requests, or an atomic, which is one. They are built in the lane's scratch, of which
+ * there is one, for ib_post_send() copies them. Chains of several jobs are linked there
+ * and posted by one ib_post_send(), with one doorbell: when the scratch is full, before
+ * a message goes out by the lane's channel, and before the lane's lock is dropped.
  *
  * The last work request of a chain is signalled, unless its job may complete with a
  * later one (KXFER_JOB_F_BATCH); the last of a post always is. A send queue completes
@@ -48,10 +48,11 @@
 #include "stats.h"
 #include "target.h"
 
-static void fill_wr(struct kxfer_lane *lane, struct kxfer_chain *chain, u32 i,
-		    const struct kxfer_wr_desc *desc, enum ib_wr_opcode opcode)
+/* What is set neither here nor by those who call it is 0. */
+static void fill_send_wr(struct kxfer_lane *lane, struct kxfer_chain *chain, u32 i,
+			 struct ib_send_wr *wr, const struct kxfer_wr_desc *desc,
+			 enum ib_wr_opcode opcode)
 {
-	struct ib_rdma_wr *wr = &lane->scratch->wr[i];
 	struct ib_sge *sge = lane->scratch->sge[i];
 	u32 lkey = lane->scratch->lkey;
 	u32 n;
@@ -61,12 +62,19 @@ static void fill_wr(struct kxfer_lane *lane, struct kxfer_chain *chain, u32 i,
 		sge[n].length = desc->sge[n].length;
 		sge[n].lkey = lkey;
 	}
-	/* What is not set here is 0. */
-	wr->wr.wr_cqe = &chain->silent_cqe;
-	wr->wr.sg_list = sge;
-	wr->wr.num_sge = desc->nr_sge;
-	wr->wr.opcode = opcode;
-	wr->wr.send_flags = 0;
+	wr->wr_cqe = &chain->silent_cqe;
+	wr->sg_list = sge;
+	wr->num_sge = desc->nr_sge;
+	wr->opcode = opcode;
+	wr->send_flags = 0;
+}
+
+static void fill_wr(struct kxfer_lane *lane, struct kxfer_chain *chain, u32 i,
+		    const struct kxfer_wr_desc *desc, enum ib_wr_opcode opcode)
+{
+	struct ib_rdma_wr *wr = &lane->scratch->wr[i];
+
+	fill_send_wr(lane, chain, i, &wr->wr, desc, opcode);
 	wr->remote_addr = desc->remote_addr;
 	wr->rkey = desc->rkey;
 }
@@ -248,6 +256,34 @@ static bool add_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	return true;
 }
 
+/* Post an atomic, which the plan has found to be one word. Return: false without room. */
+static bool add_atomic(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	enum ib_wr_opcode opcode = job->completion.op == KXFER_OP_COMPARE_SWAP ?
+				   IB_WR_ATOMIC_CMP_AND_SWP : IB_WR_ATOMIC_FETCH_AND_ADD;
+	struct kxfer_chain *chain = lane->free_chains;
+	struct kxfer_scratch *scratch = lane->scratch;
+	struct kxfer_wr_desc *desc = &scratch->desc;
+	u32 room = chain_room(lane, 0);
+	struct ib_atomic_wr *wr;
+	u32 i;
+
+	if (!chain || !room)
+		return false;
+	begin_chain(chain, job);
+	kxfer_plan_next(&job->plan, desc);
+	i = scratch->used++;
+	wr = &scratch->atomic[i];
+	fill_send_wr(lane, chain, i, &wr->wr, desc, opcode);
+	wr->remote_addr = desc->remote_addr;
+	wr->rkey = desc->rkey;
+	wr->compare_add = job->compare_add;
+	wr->swap = job->swap;
+	append_wr(scratch, &wr->wr);
+	end_chain(lane, chain, job, 1);
+	return true;
+}
+
 /* Map the pieces of a READ into its sink; each entry is given as a DMA address. */
 static int map_sink(struct kxfer_lane *lane, struct kxfer_sink *sink,
 		    const struct kxfer_wr_desc *desc)
@@ -304,7 +340,7 @@ static bool add_sink_read(struct kxfer_lane *lane, struct kxfer_active_job *job)
 }
 
 /**
- * kxfer_chain_add() - build the next chain of a READ or WRITE
+ * kxfer_chain_add() - build the next chain of a READ, a WRITE or an atomic
  * @lane: whose lock the caller holds; open. To be flushed before the lock is dropped
  * @job: with something left to plan
  *
@@ -314,6 +350,8 @@ bool kxfer_chain_add(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	if (job->completion.op == KXFER_OP_READ && lane->sink_array)
 		return add_sink_read(lane, job);
+	if (kxfer_op_is_atomic(job->completion.op))
+		return add_atomic(lane, job);
 	return add_plain(lane, job);
 }
 
@@ -388,7 +426,7 @@ static void settle(struct kxfer_lane *lane, struct kxfer_chain *finished, u64 no
 	u32 nr = 0;
 
 	for (chain = finished; chain; chain = chain->next) {
-		if (chain->job->completion.op == KXFER_OP_READ)
+		if (chain->job->completion.op != KXFER_OP_WRITE)
 			kxfer_mapping_to_cpu(chain->job->mapping, chain->offset,
 					     chain->bytes);
 		nr += chain->first ? 1 : 0;

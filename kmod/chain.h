@@ -14,7 +14,7 @@ struct kxfer_cq;
 struct kxfer_lane;
 struct kxfer_memory;
 
-#define KXFER_CHAIN_WRS		32	/* READs and WRITEs of one ib_post_send() */
+#define KXFER_CHAIN_WRS		32	/* READs and WRITEs of one ib_post_send(), and atomics */
 
 /**
  * struct kxfer_sink - a registration for one READ on iWARP
@@ -66,12 +66,13 @@ struct kxfer_chain {
  * @chains: of those, the first behind the last signalled one, or NULL
  * @last_chain: the last of them, undefined if there is none
  * @nr: how many work requests they are
- * @used: entries of @wr and @sge that they use
+ * @used: entries of @sge that they use, each with that of @wr or @atomic
  * @lkey: of @sge, unless they are of an MR
  * @wr: READs and WRITEs
  * @sge: their memory
  * @desc: the one that is being built
  * @sg: for the sink of a READ
+ * @atomic: atomics
  */
 struct kxfer_scratch {
 	const struct ib_send_wr *first;
@@ -85,6 +86,7 @@ struct kxfer_scratch {
 	struct ib_sge sge[KXFER_CHAIN_WRS][KXFER_PLAN_MAX_SGE];
 	struct kxfer_wr_desc desc;
 	struct scatterlist sg[KXFER_PLAN_MAX_SGE];
+	struct ib_atomic_wr atomic[KXFER_CHAIN_WRS];
 };
 
 void kxfer_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane);

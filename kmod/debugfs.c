@@ -109,7 +109,7 @@ static void show_session(struct seq_file *seq, const void *record)
 
 static const char *rights_text(u32 rights)
 {
-	static const char *const texts[] = { "-", "r", "w", "rw" };
+	static const char *const texts[] = { "-", "r", "w", "rw", "a", "ra", "wa", "rwa" };
 
 	return texts[rights & KXFER_RIGHT_ALL];
 }
@@ -215,6 +215,8 @@ static const char *op_text(u32 op)
 		[KXFER_OP_READ]		= "read",
 		[KXFER_OP_WRITE]	= "write",
 		[KXFER_OP_NOTIFY]	= "notify",
+		[KXFER_OP_COMPARE_SWAP]	= "compare-swap",
+		[KXFER_OP_FETCH_ADD]	= "fetch-add",
 	};
 
 	return op < ARRAY_SIZE(texts) ? texts[op] : "?";
@@ -227,7 +229,7 @@ static void show_jobs(struct seq_file *seq, struct kxfer_session *session, void 
 	u64 now = ktime_get_ns();
 
 	for (; nr; nr--, r++)
-		seq_printf(seq, "%7llu %5llu %4u %-6s %13llu %-6s %8llu 0x%llx\n",
+		seq_printf(seq, "%7llu %5llu %4u %-12s %13llu %-6s %8llu 0x%llx\n",
 			   session->id, r->link, r->lane, op_text(r->op), r->length,
 			   r->posted ? "posted" : "queued",
 			   (now - min(now, r->submitted_ns)) / NSEC_PER_MSEC,
@@ -277,7 +279,7 @@ static const struct column lane_columns[] = {
 };
 
 static const struct column job_columns[] = {
-	{ "session", 7 }, { "link", 5 }, { "lane", 4 }, { "op", -6 }, { "bytes", 13 },
+	{ "session", 7 }, { "link", 5 }, { "lane", 4 }, { "op", -12 }, { "bytes", 13 },
 	{ "state", -6 }, { "age-ms", 8 }, { "user-data", -9 },
 	{}
 };

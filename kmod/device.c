@@ -181,6 +181,15 @@ static u32 count_list(const struct list_head *list)
 	return nr;
 }
 
+/* Both ways: a QP issues and serves as many at once as READs. */
+static bool has_atomics(struct ib_device *ibdev)
+{
+	const struct ib_device_attr *attrs = &ibdev->attrs;
+
+	return attrs->atomic_cap != IB_ATOMIC_NONE && attrs->max_qp_init_rd_atom > 0 &&
+	       attrs->max_qp_rd_atom > 0;
+}
+
 static u32 device_flags(struct ib_device *ibdev)
 {
 	u32 flags = KXFER_DEVICE_USABLE;
@@ -193,7 +202,7 @@ static u32 device_flags(struct ib_device *ibdev)
 		flags |= KXFER_DEVICE_IB;
 	if (ib_uses_virt_dma(ibdev))
 		flags |= KXFER_DEVICE_VIRT_DMA;
-	if (ibdev->attrs.atomic_cap != IB_ATOMIC_NONE)
+	if (has_atomics(ibdev))
 		flags |= KXFER_DEVICE_ATOMIC;
 	return flags;
 }
@@ -334,6 +343,7 @@ static int add_device(struct ib_device *ibdev)
 	dev->iwarp = rdma_protocol_iwarp(ibdev, 1);
 	set_limits(dev);
 	dev->in_place = sees_memory_in_place(ibdev);
+	dev->atomic = has_atomics(ibdev);
 	if (!dev->in_place)
 		kxfer_info("%s: sees memory through bounce buffers: nothing can be exported on it",
 			   dev_name(&ibdev->dev));

@@ -33,6 +33,7 @@ struct kxfer_info_device;
  * @max_msg_bytes: longest RDMA message of the device's ports
  * @iwarp: READ sinks need a remotely writable STag; WRITEs need a fence READ
  * @in_place: it sees memory itself, never a copy of it in a bounce buffer
+ * @atomic: it issues atomics and serves them
  */
 struct kxfer_device {
 	struct kref ref;
@@ -50,9 +51,10 @@ struct kxfer_device {
 	u64 max_msg_bytes;
 	bool iwarp;
 	bool in_place;
+	bool atomic;
 };
 
-/* @op: KXFER_OP_READ or KXFER_OP_WRITE */
+/* @op: one that moves bytes */
 static inline const struct kxfer_plan_limits *
 kxfer_device_limits(const struct kxfer_device *dev, u32 op)
 {

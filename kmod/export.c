@@ -37,6 +37,7 @@
 #include <linux/slab.h>
 
 #include "charge.h"
+#include "device.h"
 #include "decode.h"
 #include "export.h"
 #include "exposure.h"
@@ -169,7 +170,8 @@ static int bind_region(struct kxfer_export *export, struct kxfer_session *sessio
 		return -EOVERFLOW;
 	if (end > region->memory->length)
 		return -ERANGE;
-	if (cmd->rights & KXFER_RIGHT_WRITE && !region->memory->writable)
+	if (cmd->rights & (KXFER_RIGHT_WRITE | KXFER_RIGHT_ATOMIC) &&
+	    !region->memory->writable)
 		return -EACCES;
 	export->region = region;
 	export->offset = cmd->offset;
@@ -260,13 +262,19 @@ int kxfer_export_del(struct kxfer_session *session, void *arg)
 	return 0;
 }
 
-/* Rights that a user at a peer has; 0: none. */
-static u32 rights_of(const struct kxfer_export *export, const struct kxfer_link *link,
-		     u32 uid, u32 gid)
+/* Rights that a user at a peer is allowed; 0: none. */
+static u32 allowed_rights(const struct kxfer_export *export,
+			  const struct kxfer_link *link, u32 uid, u32 gid)
 {
 	if (!export->nr_rules)
 		return export->rights;
 	return kxfer_rule_decide(export->rules, export->nr_rules, &link->remote, uid, gid);
+}
+
+/* Those of them that the link's device has. */
+static u32 possible_rights(const struct kxfer_link *link, u32 allowed)
+{
+	return link->dev->atomic ? allowed : allowed & ~KXFER_RIGHT_ATOMIC;
 }
 
 /** kxfer_export_content() - what an export holds, for the wire; does not sleep */
@@ -357,26 +365,39 @@ void kxfer_export_unexpose(struct kxfer_exposure *exposure)
 		destroy_exposure(exposure);
 }
 
+/* @wanted: 0: whatever there is. Return: 0, -EACCES, or -EOPNOTSUPP of the link's device. */
+static int check_wanted(const struct kxfer_link *link, u32 wanted, u32 allowed)
+{
+	u32 possible = possible_rights(link, allowed);
+
+	if (!allowed || wanted & ~allowed)
+		return -EACCES;
+	return !possible || wanted & ~possible ? -EOPNOTSUPP : 0;
+}
+
 /* Find the export and count a grant on its exposure. Called with exports_mutex held. */
 static int reserve_exposure(struct kxfer_link *link,
 			    const struct kxfer_wire_grant *request,
 			    struct kxfer_exposure **found, bool *created)
 {
 	u32 uid = be32_to_cpu(request->uid), gid = be32_to_cpu(request->gid);
-	u32 wanted = be32_to_cpu(request->rights), rights;
 	struct kxfer_export *export = find_export(request->name);
+	u32 wanted = be32_to_cpu(request->rights), rights;
 	struct kxfer_exposure *exposure;
+	int ret;
 
 	if (!export)
 		return -ENOENT;
-	rights = rights_of(export, link, uid, gid);
-	if (!rights || wanted & ~rights) {
+	rights = allowed_rights(export, link, uid, gid);
+	ret = check_wanted(link, wanted, rights);
+	if (ret) {
 		kxfer_notice("link %llu: export %s refused to uid %u gid %u: %s",
 			     link->id, export->name, uid, gid,
+			     ret != -EACCES ? "the device has no atomics" :
 			     rights ? "a right that it does not have" : "no rule allows it");
-		return -EACCES;
+		return ret;
 	}
-	rights = wanted ?: rights;
+	rights = wanted ?: possible_rights(link, rights);
 	exposure = find_exposure(link, export, rights);
 	*created = !exposure;
 	if (!exposure)
@@ -398,7 +419,7 @@ static int reserve_exposure(struct kxfer_link *link,
  * Whoever comes first with these rights on the link registers the export; others
  * wait until that has ended. May sleep.
  *
- * Return: 0, -ENOENT, -EACCES, or why there is no registration.
+ * Return: 0, -ENOENT, -EACCES, -EOPNOTSUPP, or why there is no registration.
  */
 int kxfer_export_expose(struct kxfer_link *link, const struct kxfer_wire_grant *request,
 			struct kxfer_exposure **exposure)
@@ -486,8 +507,9 @@ enum kxfer_wire_status kxfer_export_list(struct kxfer_link *link,
 			break;
 		if (export->node_id <= cursor || export == ping_export)
 			continue;
-		rights = rights_of(export, link, be32_to_cpu(request->uid),
-				   be32_to_cpu(request->gid));
+		rights = allowed_rights(export, link, be32_to_cpu(request->uid),
+					be32_to_cpu(request->gid));
+		rights = possible_rights(link, rights);
 		if (rights)
 			fill_entry(&answer->entries[n++], export, rights);
 	}

@@ -93,6 +93,8 @@ static int access_flags(u32 rights)
 		access |= IB_ACCESS_REMOTE_READ;
 	if (rights & KXFER_RIGHT_WRITE)
 		access |= IB_ACCESS_REMOTE_WRITE | IB_ACCESS_LOCAL_WRITE;
+	if (rights & KXFER_RIGHT_ATOMIC)
+		access |= IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_LOCAL_WRITE;
 	return access;
 }
 

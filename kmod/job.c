@@ -181,9 +181,11 @@ static void count_bytes(struct kxfer_link *link, const struct kxfer_active_job *
 	if (job->completion.op == KXFER_OP_READ) {
 		atomic64_add(job->length, &link->bytes_read);
 		kxfer_stat_add(KXFER_STAT_BYTES_READ, job->length);
-	} else {
+	} else if (job->completion.op == KXFER_OP_WRITE) {
 		atomic64_add(job->length, &link->bytes_written);
 		kxfer_stat_add(KXFER_STAT_BYTES_WRITTEN, job->length);
+	} else {
+		kxfer_stat_inc(KXFER_STAT_ATOMICS);
 	}
 }
 

@@ -9,6 +9,8 @@
 
 #include "plan.h"
 
+#define KXFER_ATOMIC_BYTES	8	/* what an atomic changes, at a multiple of as many */
+
 struct io_uring_cmd;
 struct kxfer_lane;
 struct kxfer_link;
@@ -29,10 +31,12 @@ struct kxfer_target;
  * @target: of its remote memory, or NULL
  * @lane: it runs on; NULL if it was not queued on one
  * @lane_node: queued, in the flow of its target (flow.c); then in the lane's posted
- * @plan: what is left to post (READ, WRITE)
+ * @plan: what is left to post (READ, WRITE, atomics)
  * @flags: KXFER_JOB_F_*
  * @length: bytes
  * @cookie: of a NOTIFY
+ * @compare_add: of an atomic; else undefined
+ * @swap: likewise
  * @deadline_ns: or 0
  * @status: first error seen, given when the link is torn down
  * @nr_chains: posted and not completed
@@ -54,6 +58,8 @@ struct kxfer_active_job {
 	u32 flags;
 	u64 length;
 	u64 cookie;
+	u64 compare_add;
+	u64 swap;
 	u64 deadline_ns;
 	int status;
 	u32 nr_chains;
@@ -101,6 +107,11 @@ struct kxfer_job_record {
 	u32 op;
 	bool posted;
 };
+
+static inline bool kxfer_op_is_atomic(u32 op)
+{
+	return op == KXFER_OP_COMPARE_SWAP || op == KXFER_OP_FETCH_ADD;
+}
 
 int kxfer_job_init(void);
 void kxfer_job_exit(void);

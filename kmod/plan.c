@@ -207,6 +207,24 @@ bool kxfer_plan_next(struct kxfer_plan *plan, struct kxfer_wr_desc *wr)
 }
 
 /**
+ * kxfer_plan_is_word() - whether a transfer is a word that an atomic can change
+ * @plan: set out, not moved
+ * @bytes: of a word
+ *
+ * Return: true if what is left is as long, under one key at a remote address that is a
+ * multiple of @bytes, and in one piece here.
+ */
+bool kxfer_plan_is_word(const struct kxfer_plan *plan, u32 bytes)
+{
+	const struct kxfer_extent *remote = &plan->remote[plan->remote_index];
+	const struct kxfer_extent *local = &plan->local[plan->local_index];
+
+	return plan->left == bytes && (remote->addr + plan->remote_offset) % bytes == 0 &&
+	       remote->length - plan->remote_offset >= bytes &&
+	       local->length - plan->local_offset >= bytes;
+}
+
+/**
  * kxfer_extents_check() - whether a table that a peer sent is one
  * @extents: the table
  * @nr: its extents

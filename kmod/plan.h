@@ -51,7 +51,7 @@ struct kxfer_sge_desc {
 };
 
 /**
- * struct kxfer_wr_desc - one READ or WRITE
+ * struct kxfer_wr_desc - one READ, WRITE or atomic
  * @remote_addr: where in the peer's memory
  * @rkey: that covers all of it
  * @nr_sge: entries of @sge in use
@@ -111,6 +111,7 @@ int kxfer_plan_init(struct kxfer_plan *plan,
 		    const struct kxfer_extent *remote, u32 nr_remote, u64 remote_offset,
 		    u64 length, const struct kxfer_plan_limits *limits);
 bool kxfer_plan_next(struct kxfer_plan *plan, struct kxfer_wr_desc *wr);
+bool kxfer_plan_is_word(const struct kxfer_plan *plan, u32 bytes);
 u32 kxfer_extents_find(const struct kxfer_extent *extents, u32 nr, u64 offset);
 int kxfer_extents_check(const struct kxfer_extent *extents, u32 nr, u64 length);
 

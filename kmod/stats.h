@@ -40,6 +40,7 @@
 	X(JOBS_CANCELLED, "jobs_cancelled", "jobs that ended before they were posted") \
 	X(BYTES_READ, "bytes_read", "payload that READs brought here") \
 	X(BYTES_WRITTEN, "bytes_written", "payload that WRITEs took to peers") \
+	X(ATOMICS, "atomics", "words of peers that atomics changed or compared") \
 	X(NOTIFIES_SENT, "notifies_sent", "NOTIFY messages sent") \
 	X(NOTIFIES_RECEIVED, "notifies_received", "NOTIFY messages received") \
 	X(REVOKES_SENT, "revokes_sent", "withdrawals told to holders") \

@@ -36,8 +36,23 @@
 
 static int check_unused(const struct kxfer_job *job)
 {
-	return job->region || job->region_offset || job->target_offset || job->length ?
-	       -EINVAL : 0;
+	return job->region || job->region_offset || job->target_offset || job->length ||
+	       job->compare_add || job->swap ? -EINVAL : 0;
+}
+
+static int check_transfer(const struct kxfer_job *job)
+{
+	if (job->flags & KXFER_JOB_F_LOCAL_ONLY && job->op != KXFER_OP_WRITE)
+		return -EINVAL;
+	return job->length && !(job->cookie | job->compare_add | job->swap) ? 0 : -EINVAL;
+}
+
+static int check_atomic(const struct kxfer_job *job)
+{
+	if (job->flags & KXFER_JOB_F_LOCAL_ONLY || job->cookie ||
+	    (job->swap && job->op != KXFER_OP_COMPARE_SWAP))
+		return -EINVAL;
+	return job->length == KXFER_ATOMIC_BYTES ? 0 : -EINVAL;
 }
 
 static int check_range(u64 offset, u64 length, u64 limit)
@@ -75,15 +90,24 @@ static struct kxfer_region *find_region(struct kxfer_session *session, u32 id)
 	return region;
 }
 
+static u32 right_for(u32 op)
+{
+	if (op == KXFER_OP_READ)
+		return KXFER_RIGHT_READ;
+	return kxfer_op_is_atomic(op) ? KXFER_RIGHT_ATOMIC : KXFER_RIGHT_WRITE;
+}
+
 /* Called with the session's lock held for reading. */
 static int bind_target(struct kxfer_active_job *job, const struct kxfer_job *user)
 {
-	u32 right = user->op == KXFER_OP_READ ? KXFER_RIGHT_READ : KXFER_RIGHT_WRITE;
 	struct kxfer_target *target = find_target(job->session, user->target);
+	u32 right = right_for(user->op);
 	int ret;
 
 	if (!target)
 		return -ENOENT;
+	if (right == KXFER_RIGHT_ATOMIC && !target->link->dev->atomic)
+		return -EOPNOTSUPP;
 	if (!(target->rights & right))
 		return -EACCES;
 	ret = check_range(user->target_offset, user->length, target->length);
@@ -103,7 +127,7 @@ static int bind_region(struct kxfer_active_job *job, const struct kxfer_job *use
 	ret = check_range(user->region_offset, user->length, region->memory->length);
 	if (ret)
 		return ret;
-	if (user->op == KXFER_OP_READ && !region->memory->writable)
+	if (user->op != KXFER_OP_WRITE && !region->memory->writable)
 		return -EACCES;
 	job->region = region;
 	return 0;
@@ -127,6 +151,18 @@ static int plan_transfer(struct kxfer_batch *batch, struct kxfer_active_job *job
 			       user->length, kxfer_device_limits(dev, user->op));
 }
 
+/* It has been planned: is it one work request, at addresses that a device takes? */
+static int take_operands(struct kxfer_active_job *job, const struct kxfer_job *user)
+{
+	u64 here = job->region->memory->offset + user->region_offset;
+
+	if (here % KXFER_ATOMIC_BYTES || !kxfer_plan_is_word(&job->plan, KXFER_ATOMIC_BYTES))
+		return -EINVAL;
+	job->compare_add = user->compare_add;
+	job->swap = user->swap;
+	return 0;
+}
+
 /**
  * kxfer_job_check() - is a job in order, as far as it can be told by itself?
  * @user: the kernel's copy
@@ -135,7 +171,7 @@ static int plan_transfer(struct kxfer_batch *batch, struct kxfer_active_job *job
  */
 int kxfer_job_check(const struct kxfer_job *user)
 {
-	if (user->op > KXFER_OP_NOTIFY || user->flags & ~KXFER_JOB_F_ALL)
+	if (user->op > KXFER_OP_FETCH_ADD || user->flags & ~KXFER_JOB_F_ALL)
 		return -EOPNOTSUPP;
 	switch (user->op) {
 	case KXFER_OP_NOP:
@@ -144,10 +180,11 @@ int kxfer_job_check(const struct kxfer_job *user)
 		return check_unused(user);
 	case KXFER_OP_NOTIFY:
 		return user->flags ? -EINVAL : check_unused(user);
+	case KXFER_OP_COMPARE_SWAP:
+	case KXFER_OP_FETCH_ADD:
+		return check_atomic(user);
 	default:
-		if (user->flags & KXFER_JOB_F_LOCAL_ONLY && user->op != KXFER_OP_WRITE)
-			return -EINVAL;
-		return user->length && !user->cookie ? 0 : -EINVAL;
+		return check_transfer(user);
 	}
 }
 
@@ -183,6 +220,8 @@ int kxfer_job_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 	ret = bind_job(job, user);
 	if (!ret && job->region)
 		ret = plan_transfer(batch, job, user);
+	if (!ret && kxfer_op_is_atomic(user->op))
+		ret = take_operands(job, user);
 	/* A device that has gone ends the job, not the call. */
 	if (ret == -ENODEV) {
 		job->status = ret;
@@ -214,6 +253,26 @@ static void flush(struct kxfer_batch *batch, const struct kxfer_submit *cmd)
 	kxfer_cq_disown(cq);
 }
 
+/* Return: bytes that were not there without waiting. */
+static unsigned long copy_at_once(struct kxfer_job *job, const void __user *from, u32 stride)
+{
+	unsigned long left = 1;
+
+	if ((stride != sizeof(*job) && stride != KXFER_JOB_SIZE_MIN) ||
+	    !access_ok(from, stride))
+		return left;
+	pagefault_disable();
+	if (stride == sizeof(*job)) {
+		left = __copy_from_user_inatomic(job, from, sizeof(*job));
+	} else {
+		job->compare_add = 0;
+		job->swap = 0;
+		left = __copy_from_user_inatomic(job, from, KXFER_JOB_SIZE_MIN);
+	}
+	pagefault_enable();
+	return left;
+}
+
 /*
  * Copy the next job. Nothing is in the batch while that may wait for user memory
  * (batch.c). Return: 0 or -errno.
@@ -223,14 +282,8 @@ static int copy_job(struct kxfer_batch *batch, const struct kxfer_submit *cmd,
 {
 	const void __user *from = u64_to_user_ptr(cmd->jobs) +
 				  (size_t)cmd->accepted * cmd->stride;
-	unsigned long left = 1;
 
-	if (cmd->stride == sizeof(*job) && access_ok(from, sizeof(*job))) {
-		pagefault_disable();
-		left = __copy_from_user_inatomic(job, from, sizeof(*job));
-		pagefault_enable();
-	}
-	if (!left)
+	if (!copy_at_once(job, from, cmd->stride))
 		return 0;
 	flush(batch, cmd);
 	return copy_struct_from_user(job, sizeof(*job), from, cmd->stride);
@@ -269,7 +322,7 @@ static int check_submit(const struct kxfer_submit *cmd,
 	if (ret)
 		return ret;
 	if (cmd->__reserved || !cmd->nr_jobs || cmd->nr_jobs > KXFER_SUBMIT_MAX ||
-	    cmd->stride < sizeof(struct kxfer_job) || cmd->stride > 256 ||
+	    cmd->stride < KXFER_JOB_SIZE_MIN || cmd->stride > 256 ||
 	    cmd->stride % 8)
 		return -EINVAL;
 	if (cmd->nr_completions > KXFER_REAP_MAX || cmd->wait > max_wait ||

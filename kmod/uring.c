@@ -272,7 +272,7 @@ static int do_nothing(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	return -EIOCBQUEUED;
 }
 
-static int copy_job(struct io_uring_cmd *cmd, struct kxfer_job *job)
+static void copy_job(struct io_uring_cmd *cmd, struct kxfer_job *job)
 {
 	const struct kxfer_uring_job *user = kxfer_uring_payload(cmd);
 	const u64 *from = (const u64 *)&user->job;
@@ -281,7 +281,6 @@ static int copy_job(struct io_uring_cmd *cmd, struct kxfer_job *job)
 
 	for (i = 0; i < sizeof(*job) / sizeof(u64); i++)
 		to[i] = READ_ONCE(from[i]);
-	return READ_ONCE(user->__reserved[0]) | READ_ONCE(user->__reserved[1]) ? -E2BIG : 0;
 }
 
 /**
@@ -303,9 +302,8 @@ int kxfer_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 		return -EINVAL;
 	if (cmd->flags & IORING_URING_CMD_FIXED)
 		return -EOPNOTSUPP;
-	ret = copy_job(cmd, &job);
-	if (!ret)
-		ret = kxfer_job_check(&job);
+	copy_job(cmd, &job);
+	ret = kxfer_job_check(&job);
 	if (ret)
 		return ret;
 	return job.op == KXFER_OP_NOP ? do_nothing(cmd, issue_flags) :

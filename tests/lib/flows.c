@@ -222,6 +222,14 @@ static int move_both_ways(int fd, uint32_t region, uint32_t target)
 	       kx_notify(fd, target, 7);
 }
 
+static int change_words(int fd, uint32_t region, uint32_t target)
+{
+	if (!kx_has_atomics())
+		return 0;
+	return kx_atomic(fd, KXFER_OP_FETCH_ADD, region, 0, target, 0, 1, 0) ?:
+	       kx_atomic(fd, KXFER_OP_COMPARE_SWAP, region, 8, target, 8, 1, 2);
+}
+
 static int run_transfer(void *context)
 {
 	struct world *world = context;
@@ -239,6 +247,7 @@ static int run_transfer(void *context)
 		return ret;
 	return kx_target_open(world->client, world->peer, "fault", 0, &target) ?:
 	       move_both_ways(world->client, region, target) ?:
+	       change_words(world->client, region, target) ?:
 	       kx_target_info(world->client, target, 0, KX_TIMEOUT_MS, &content) ?:
 	       kx_target_close(world->client, target);
 }

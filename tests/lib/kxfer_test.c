@@ -48,6 +48,11 @@ const char *kx_device(void)
 				       has_device("siw0") ? "siw0" : "");
 }
 
+bool kx_has_atomics(void)
+{
+	return strcmp(kx_provider(), "siw") != 0;
+}
+
 bool kx_maps_dma(void)
 {
 	return !access("/sys/kernel/debug/siw-dma", F_OK);
@@ -455,6 +460,24 @@ int kx_transfer(int fd, uint32_t op, uint32_t region, uint64_t region_offset,
 	return run_job(fd, &job);
 }
 
+int kx_atomic(int fd, uint32_t op, uint32_t region, uint64_t region_offset, uint32_t target,
+	      uint64_t target_offset, uint64_t compare_add, uint64_t swap)
+{
+	struct kxfer_job job = {
+		.op = op,
+		.region = region,
+		.target = target,
+		.region_offset = region_offset,
+		.target_offset = target_offset,
+		.length = 8,
+		.user_data = kx_now_ns(),
+		.compare_add = compare_add,
+		.swap = swap,
+	};
+
+	return run_job(fd, &job);
+}
+
 int kx_notify(int fd, uint32_t target, uint64_t cookie)
 {
 	struct kxfer_job job = {
@@ -534,7 +557,7 @@ const char *kx_live_wait(int fd, const struct kx_live *before, uint32_t ms)
 
 static int open_server(struct kx_pair *pair, size_t length, uint32_t rights)
 {
-	uint32_t flags = rights & KXFER_RIGHT_WRITE ? KXFER_REGION_F_WRITE : 0;
+	uint32_t flags = rights & ~KXFER_RIGHT_READ ? KXFER_REGION_F_WRITE : 0;
 	int ret;
 
 	pair->server = kx_open();

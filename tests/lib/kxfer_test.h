@@ -33,6 +33,7 @@ const char *kx_address(void);
 const char *kx_address6(void);
 const char *kx_provider(void);	/* "rxe", "siw" or "" */
 const char *kx_device(void);	/* name of the RDMA device, or "" */
+bool kx_has_atomics(void);	/* as is known of the provider */
 bool kx_maps_dma(void);		/* it has a DMA device: siw-dma */
 
 struct kxfer_addr kx_addr(const char *text, uint16_t port);
@@ -115,6 +116,9 @@ int kx_event_reap(int fd, struct kxfer_event *events, uint32_t nr, uint32_t wait
 int kx_transfer(int fd, uint32_t op, uint32_t region, uint64_t region_offset,
 		uint32_t target, uint64_t target_offset, uint64_t length);
 int kx_notify(int fd, uint32_t target, uint64_t cookie);
+/* Likewise; @swap: of a COMPARE_SWAP, else 0. */
+int kx_atomic(int fd, uint32_t op, uint32_t region, uint64_t region_offset, uint32_t target,
+	      uint64_t target_offset, uint64_t compare_add, uint64_t swap);
 
 /* ---- counters ---- */
 
@@ -210,5 +214,7 @@ void kx_pair_close(struct kx_pair *pair);
 #define test_err_transfer(err, ...)	EXPECT_EQ(-(err), kx_transfer(__VA_ARGS__))
 #define test_cmd_notify(...)		ASSERT_EQ(0, kx_notify(__VA_ARGS__))
 #define test_err_notify(err, ...)	EXPECT_EQ(-(err), kx_notify(__VA_ARGS__))
+#define test_cmd_atomic(...)		ASSERT_EQ(0, kx_atomic(__VA_ARGS__))
+#define test_err_atomic(err, ...)	EXPECT_EQ(-(err), kx_atomic(__VA_ARGS__))
 
 #endif /* KXFER_TEST_H */

@@ -54,7 +54,7 @@ class Async : public testing::Test {
         here = open();
         region = get(here->add_region(ours, KXFER_REGION_F_WRITE));
         peer = get(here->connect(own_address()));
-        target = get(peer.open_target("box", KXFER_RIGHT_ALL, 10s));
+        target = get(peer.open_target("box", KXFER_RIGHT_READ | KXFER_RIGHT_WRITE, 10s));
     }
 
     template <typename T> static T get(Expected<T> expected) {

@@ -97,7 +97,8 @@ static int export_with(int server, uint32_t region, const struct kxfer_rule *rul
 #define REFUSED	(-EACCES)
 #define READ	((int)KXFER_RIGHT_READ)
 #define WRITE	((int)KXFER_RIGHT_WRITE)
-#define ALL	((int)KXFER_RIGHT_ALL)
+/* That the device has. */
+#define ALL	((int)(kx_has_atomics() ? KXFER_RIGHT_ALL : KXFER_RIGHT_READ | KXFER_RIGHT_WRITE))
 
 /* ---- rights ---- */
 

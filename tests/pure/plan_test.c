@@ -492,6 +492,50 @@ static void plan_init_looks_at_each_table(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, init_of(&plan, &in), -ERANGE);
 }
 
+/* What a plan has to be so that an atomic can be posted for it. */
+static void plan_is_a_word_or_not(struct kunit *test)
+{
+	struct table *whole = one_piece(test, 0x1000, 64, 1), *odd = one_piece(test, 0x1004, 64, 1);
+	struct table *cut = one_piece(test, 0x1000, 12, 1);
+	static const struct {
+		u64 from, to;
+		u32 length;
+		bool local_cut, remote_cut, remote_odd, is_word;
+	} cases[] = {
+		{ 0, 0, 8, false, false, false, true },
+		{ 0, 8, 8, false, false, false, true },
+		{ 0, 56, 8, false, false, false, true },
+		{ 3, 8, 8, false, false, false, true },
+		{ 0, 8, 7, false, false, false, false },
+		{ 0, 8, 9, false, false, false, false },
+		{ 0, 8, 16, false, false, false, false },
+		{ 0, 1, 8, false, false, false, false },
+		{ 0, 4, 8, false, false, false, false },
+		{ 0, 0, 8, false, false, true, false },
+		{ 0, 4, 8, false, false, true, true },
+		{ 8, 0, 8, true, false, false, false },
+		{ 4, 0, 8, true, false, false, true },
+		{ 12, 0, 8, true, false, false, true },
+		{ 0, 0, 8, false, true, false, true },
+		{ 0, 8, 8, false, true, false, false },
+	};
+	struct plan_input in;
+	struct kxfer_plan plan;
+	u32 i;
+
+	add_piece(cut, 0x2000, 52, 2);
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct table *remote = cases[i].remote_cut ? cut : whole;
+
+		if (cases[i].remote_odd)
+			remote = odd;
+		in = input_of(cases[i].local_cut ? cut : whole, cases[i].from, remote,
+			      cases[i].to, cases[i].length, no_limits);
+		KUNIT_ASSERT_EQ(test, init_of(&plan, &in), 0);
+		KUNIT_EXPECT_EQ(test, kxfer_plan_is_word(&plan, 8), cases[i].is_word);
+	}
+}
+
 /* A table of @total bytes in at most MAX_PIECES pieces, some of which abut. */
 static void make_random(struct table *table, u64 *random, u32 total)
 {
@@ -671,6 +715,7 @@ static struct kunit_case plan_cases[] = {
 	KUNIT_CASE(plan_offset_at_a_border_belongs_to_the_later_extent),
 	KUNIT_CASE(plan_init_refuses),
 	KUNIT_CASE(plan_init_looks_at_each_table),
+	KUNIT_CASE(plan_is_a_word_or_not),
 	KUNIT_CASE(plan_random_transfers),
 	KUNIT_CASE(plan_64_mib_in_single_pages),
 	KUNIT_CASE(extents_find_the_one_that_holds_a_byte),

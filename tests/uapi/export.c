@@ -157,7 +157,7 @@ TEST_F(export, needs_a_right)
 
 TEST_F(export, refuses_unknown_rights)
 {
-	test_err_export_add(EOPNOTSUPP, self->fd, self->region, 0, 1, 1U << 2, "unknown",
+	test_err_export_add(EOPNOTSUPP, self->fd, self->region, 0, 1, 1U << 3, "unknown",
 			    &self->id);
 	test_err_export_add(EOPNOTSUPP, self->fd, self->region, 0, 1,
 			    KXFER_RIGHT_READ | 1U << 31, "unknown", &self->id);
@@ -166,6 +166,8 @@ TEST_F(export, refuses_unknown_rights)
 TEST_F(export, of_a_read_only_region_cannot_be_written)
 {
 	test_err_export_add(EACCES, self->fd, self->frozen, 0, 1, KXFER_RIGHT_WRITE,
+			    "frozen", &self->id);
+	test_err_export_add(EACCES, self->fd, self->frozen, 0, 1, KXFER_RIGHT_ATOMIC,
 			    "frozen", &self->id);
 	test_err_export_add(EACCES, self->fd, self->frozen, 0, 1, KXFER_RIGHT_ALL,
 			    "frozen", &self->id);
@@ -280,7 +282,7 @@ TEST_F(export, refuses_a_rule_with_unknown_conditions)
 
 TEST_F(export, refuses_a_rule_with_unknown_rights)
 {
-	struct kxfer_rule rule = { .rights = 1U << 2 };
+	struct kxfer_rule rule = { .rights = 1U << 3 };
 
 	EXPECT_EQ(-EOPNOTSUPP, add_rule(self->fd, self->region, &rule, &self->id));
 }
@@ -290,6 +292,18 @@ TEST_F(export, refuses_a_rule_with_more_rights_than_its_own)
 	struct kxfer_rule rule = { .rights = KXFER_RIGHT_ALL };
 
 	EXPECT_EQ(-EINVAL, add_rule(self->fd, self->region, &rule, &self->id));
+}
+
+/* Which device a link will have nobody knows yet: the right is for the grant to refuse. */
+TEST_F(export, may_have_the_right_to_atomics_alone)
+{
+	struct kxfer_rule rule = { .rights = KXFER_RIGHT_ATOMIC };
+
+	test_cmd_export_add(self->fd, self->region, 1, 1, KXFER_RIGHT_ATOMIC, "atomic",
+			    &self->id);
+	EXPECT_EQ(-EINVAL, add_rule(self->fd, self->region, &rule, &self->id));
+	test_cmd_export_add_rules(self->fd, self->region, 0, 1, KXFER_RIGHT_ALL, "rule",
+				  &rule, 1, &self->id);
 }
 
 TEST_F(export, refuses_a_rule_with_a_reserved_member)

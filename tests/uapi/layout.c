@@ -341,7 +341,9 @@ TEST(layout_of_job)
 	MEMBER(kxfer_job, user_data, 40);
 	MEMBER(kxfer_job, deadline_ns, 48);
 	MEMBER(kxfer_job, cookie, 56);
-	SIZE(kxfer_job, 64);
+	MEMBER(kxfer_job, compare_add, 64);
+	MEMBER(kxfer_job, swap, 72);
+	SIZE(kxfer_job, 80);
 }
 
 TEST(layout_of_completion)
@@ -358,7 +360,6 @@ TEST(layout_of_completion)
 TEST(layout_of_uring_job)
 {
 	MEMBER(kxfer_uring_job, job, 0);
-	MEMBER(kxfer_uring_job, __reserved, 64);
 	/* The command area of an SQE of 128 bytes. */
 	SIZE(kxfer_uring_job, 80);
 	EXPECT_EQ(0xbd50, KXFER_URING_CMD_JOB);

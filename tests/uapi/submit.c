@@ -118,7 +118,7 @@ TEST_F(submit, of_a_nop_completes_at_once)
 
 TEST_F(submit, takes_a_wider_stride_of_zeros)
 {
-	struct { struct kxfer_job job; char tail[192]; } wide[2] = {
+	struct { struct kxfer_job job; char tail[256 - sizeof(struct kxfer_job)]; } wide[2] = {
 		{ .job = self->job }, { .job = self->job },
 	};
 	struct kxfer_submit cmd = good(&wide[0].job, 2);
@@ -128,6 +128,63 @@ TEST_F(submit, takes_a_wider_stride_of_zeros)
 	ASSERT_EQ(0, submit(self->fd, &cmd));
 	EXPECT_EQ(2, cmd.accepted);
 	test_cmd_reap(2, self->fd, completions, 2, 2, KX_TIMEOUT_MS);
+}
+
+/* Two of them: what is behind the first is the second, and no part of the first. */
+TEST_F(submit, takes_jobs_of_callers_who_know_no_operands)
+{
+	struct kxfer_completion completions[2];
+	char old[2][KXFER_JOB_SIZE_MIN];
+	struct kxfer_submit cmd = good((struct kxfer_job *)old, 2);
+	int i;
+
+	cmd.stride = KXFER_JOB_SIZE_MIN;
+	for (i = 0; i < 2; i++) {
+		self->job.user_data = i;
+		self->job.length = 100 + i;
+		memcpy(old[i], &self->job, KXFER_JOB_SIZE_MIN);
+	}
+	memset(self->pair.client_memory, 0x5a, LENGTH);
+	ASSERT_EQ(0, submit(self->fd, &cmd));
+	EXPECT_EQ(2, cmd.accepted);
+	test_cmd_reap(2, self->fd, completions, 2, 2, KX_TIMEOUT_MS);
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(0, completions[i].status);
+		EXPECT_EQ(100 + completions[i].user_data, completions[i].bytes);
+	}
+	EXPECT_EQ(0, memcmp(self->pair.client_memory, self->pair.server_memory, 101));
+	EXPECT_EQ(0, self->pair.server_memory[101]);
+}
+
+TEST_F(submit, takes_such_jobs_that_end_where_memory_does)
+{
+	char *cut = kx_before_hole(2UL * KXFER_JOB_SIZE_MIN);
+	struct kxfer_submit cmd = good((struct kxfer_job *)cut, 3);
+	struct kxfer_completion completions[3];
+
+	memcpy(cut, &self->job, KXFER_JOB_SIZE_MIN);
+	memcpy(cut + KXFER_JOB_SIZE_MIN, &self->job, KXFER_JOB_SIZE_MIN);
+	cmd.stride = KXFER_JOB_SIZE_MIN;
+	ASSERT_EQ(0, submit(self->fd, &cmd));
+	EXPECT_EQ(2, cmd.accepted);
+	EXPECT_EQ(EFAULT, cmd.error);
+	test_cmd_reap(2, self->fd, completions, 3, 3, KX_TIMEOUT_MS);
+}
+
+TEST_F(submit, takes_a_stride_between_what_is_known)
+{
+	struct { char job[KXFER_JOB_SIZE_MIN]; uint64_t compare_add; } jobs[2] = {};
+	struct kxfer_submit cmd = good((struct kxfer_job *)jobs, 2);
+	struct kxfer_completion completions[2];
+
+	memcpy(jobs[0].job, &self->job, sizeof(jobs[0].job));
+	memcpy(jobs[1].job, &self->job, sizeof(jobs[1].job));
+	jobs[1].compare_add = 1;
+	cmd.stride = sizeof(jobs[0]);
+	ASSERT_EQ(0, submit(self->fd, &cmd));
+	EXPECT_EQ(1, cmd.accepted);
+	EXPECT_EQ(EINVAL, cmd.error);
+	test_cmd_reap(1, self->fd, completions, 2, 2, KX_TIMEOUT_MS);
 }
 
 TEST_F(submit, refuses_unknown_data_behind_a_job)
@@ -293,7 +350,7 @@ TEST_F(submit, with_a_bad_first_job_accepts_none)
 
 TEST_F(submit, refuses_an_unknown_operation)
 {
-	self->job.op = KXFER_OP_NOTIFY + 1;
+	self->job.op = KXFER_OP_FETCH_ADD + 1;
 	test_err_submit(EOPNOTSUPP, self->fd, &self->job, 1);
 	self->job.op = UINT32_MAX;
 	test_err_submit(EOPNOTSUPP, self->fd, &self->job, 1);
@@ -317,6 +374,22 @@ TEST_F(submit, refuses_a_cookie_with_a_transfer)
 {
 	self->job.cookie = 1;
 	test_err_submit(EINVAL, self->fd, &self->job, 1);
+}
+
+TEST_F(submit, refuses_operands_with_a_transfer)
+{
+	static const uint32_t ops[] = { KXFER_OP_READ, KXFER_OP_WRITE };
+	size_t i;
+
+	for (i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
+		self->job.op = ops[i];
+		self->job.compare_add = 1ULL << 63;
+		test_err_submit(EINVAL, self->fd, &self->job, 1);
+		self->job.compare_add = 0;
+		self->job.swap = 1;
+		test_err_submit(EINVAL, self->fd, &self->job, 1);
+		self->job.swap = 0;
+	}
 }
 
 TEST_F(submit, refuses_a_region_that_does_not_exist)
@@ -405,6 +478,12 @@ TEST_F(submit, refuses_a_nop_with_arguments)
 	job = nop;
 	job.cookie = 1;
 	test_err_submit(EINVAL, self->fd, &job, 1);
+	job = nop;
+	job.compare_add = 1;
+	test_err_submit(EINVAL, self->fd, &job, 1);
+	job = nop;
+	job.swap = 1;
+	test_err_submit(EINVAL, self->fd, &job, 1);
 }
 
 TEST_F(submit, refuses_a_notify_with_a_range)
@@ -422,6 +501,12 @@ TEST_F(submit, refuses_a_notify_with_a_range)
 	test_err_submit(EINVAL, self->fd, &job, 1);
 	job = notify;
 	job.target_offset = 1;
+	test_err_submit(EINVAL, self->fd, &job, 1);
+	job = notify;
+	job.compare_add = 1;
+	test_err_submit(EINVAL, self->fd, &job, 1);
+	job = notify;
+	job.swap = 1;
 	test_err_submit(EINVAL, self->fd, &job, 1);
 	test_cmd_submit(1, self->fd, &notify, 1);
 }
@@ -448,7 +533,7 @@ static void *call_submit(void *argument)
 TEST_F(submit, completes_jobs_while_it_waits_for_the_next_ones_memory)
 {
 	struct kxfer_completion completions[BEFORE];
-	struct kxfer_job last[KX_SLOW_PAGE / sizeof(self->job)] = { { .op = KXFER_OP_NOP } };
+	struct kxfer_job last[KX_SLOW_PAGE / sizeof(self->job) + 1] = { { .op = KXFER_OP_NOP } };
 	struct kxfer_job *jobs;
 	struct kx_slow slow;
 	struct caller caller;

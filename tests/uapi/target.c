@@ -49,7 +49,8 @@ TEST_F(target, tells_what_is_granted)
 	test_cmd_export_set(self->pair.server, self->pair.export_id, 5, NULL, NULL);
 	ASSERT_EQ(0, open_target(self->pair.client, &self->cmd));
 	EXPECT_LT(0, self->cmd.target);
-	EXPECT_EQ(KXFER_RIGHT_ALL, self->cmd.granted);
+	EXPECT_EQ(KXFER_RIGHT_READ | KXFER_RIGHT_WRITE |
+		  (kx_has_atomics() ? KXFER_RIGHT_ATOMIC : 0), self->cmd.granted);
 	EXPECT_LE(1, self->cmd.nr_keys);
 	EXPECT_EQ(LENGTH, self->cmd.length);
 	EXPECT_EQ(1, self->cmd.content.generation);
@@ -65,6 +66,40 @@ TEST_F(target, with_fewer_rights_has_fewer)
 			  0, self->cmd.target, 0, 1);
 	test_cmd_transfer(self->pair.client, KXFER_OP_READ, self->pair.client_region, 0,
 			  self->cmd.target, 0, 1);
+}
+
+/* Whether they can be had is up to the exporter's device, and asked for it is refused. */
+TEST_F(target, has_atomics_if_the_device_has)
+{
+	struct kxfer_peer_export exports[8];
+	uint32_t export_id, nr = 0;
+	uint64_t cursor = 0;
+	int n, i;
+
+	test_cmd_export_add(self->pair.server, self->pair.server_region, 0, LENGTH,
+			    KXFER_RIGHT_ATOMIC, "words", &export_id);
+	n = kx_peer_list(self->pair.client, self->pair.peer, exports, 8, &cursor);
+	for (i = 0; i < n; i++)
+		nr += !strcmp((char *)exports[i].name, "words") &&
+		      exports[i].rights == KXFER_RIGHT_ATOMIC;
+	if (kx_has_atomics()) {
+		EXPECT_EQ(1, nr);
+		test_cmd_target_open(self->pair.client, self->pair.peer, "words",
+				     KXFER_RIGHT_ATOMIC, &self->id);
+		test_cmd_target_open(self->pair.client, self->pair.peer, "words", 0,
+				     &self->id);
+	} else {
+		EXPECT_EQ(0, nr);
+		test_err_target_open(EOPNOTSUPP, self->pair.client, self->pair.peer, "words",
+				     KXFER_RIGHT_ATOMIC, &self->id);
+		test_err_target_open(EOPNOTSUPP, self->pair.client, self->pair.peer, "words",
+				     0, &self->id);
+	}
+	/* What the export does not have either is no matter of devices. */
+	test_err_target_open(EACCES, self->pair.client, self->pair.peer, "words",
+			     KXFER_RIGHT_READ, &self->id);
+	test_err_target_open(EACCES, self->pair.client, self->pair.peer, "words",
+			     KXFER_RIGHT_ALL, &self->id);
 }
 
 TEST_F(target, that_does_not_exist_is_not_found)
@@ -94,7 +129,7 @@ TEST_F(target, needs_a_wellformed_name)
 
 TEST_F(target, refuses_unknown_rights)
 {
-	self->cmd.rights = 1U << 2;
+	self->cmd.rights = 1U << 3;
 	EXPECT_EQ(-EOPNOTSUPP, open_target(self->pair.client, &self->cmd));
 }
 
@@ -543,6 +578,29 @@ TEST_F(liar, refuses_a_target_with_words_of_its_own)
 	EXPECT_EQ(-EDQUOT, open_lie(self->fd, self->peer, &self->id));
 	self->nonsense.grant_status = KXFER_WIRE_REVOKED;
 	EXPECT_EQ(-EKEYREVOKED, open_lie(self->fd, self->peer, &self->id));
+}
+
+/* What a device of this side does not take is not posted on the word of a peer. */
+TEST_F(liar, that_promises_atomics_is_not_believed)
+{
+	char *memory = kx_alloc(4096);
+	uint64_t before;
+	uint32_t region;
+	int at;
+
+	ASSERT_NE(NULL, memory);
+	self->nonsense.rights = KXFER_RIGHT_ALL;
+	self->nonsense.addr = 0x10004;
+	ASSERT_EQ(0, open_lie(self->fd, self->peer, &self->id));
+	test_cmd_region_add(self->fd, memory, 4096, KXFER_REGION_F_WRITE, &region);
+	before = kx_counter(self->fd, "wr_posted");
+	for (at = 0; at < 4; at++)
+		test_err_atomic(kx_has_atomics() ? EINVAL : EOPNOTSUPP, self->fd,
+				KXFER_OP_FETCH_ADD, region, 0, self->id, at, 1, 0);
+	if (!kx_has_atomics())
+		test_err_atomic(EOPNOTSUPP, self->fd, KXFER_OP_COMPARE_SWAP, region, 0,
+				self->id, 4, 1, 2);
+	EXPECT_EQ(before, kx_counter(self->fd, "wr_posted"));
 }
 
 TEST_F(liar, with_keys_that_do_not_work_fails_the_job)

@@ -171,6 +171,8 @@ struct kxfer_query {
 #define KXFER_FEATURE_IPV6	(1ULL << 1)
 #define KXFER_FEATURE_CQ_RING	(1ULL << 2)
 #define KXFER_FEATURE_URING	(1ULL << 3)	/* KXFER_URING_CMD_JOB */
+/* Jobs of KXFER_OP_COMPARE_SWAP and _FETCH_ADD, between devices of KXFER_DEVICE_ATOMIC. */
+#define KXFER_FEATURE_ATOMIC	(1ULL << 4)
 
 #define KXFER_QUERY		_IO(KXFER_TYPE, KXFER_CMD_QUERY)
 
@@ -242,7 +244,7 @@ struct kxfer_info {
 #define KXFER_DEVICE_ROCE	(1U << 1)
 #define KXFER_DEVICE_IB		(1U << 2)
 #define KXFER_DEVICE_VIRT_DMA	(1U << 3)	/* software: 'DMA addresses' are kernel addresses */
-#define KXFER_DEVICE_ATOMIC	(1U << 4)
+#define KXFER_DEVICE_ATOMIC	(1U << 4)	/* COMPARE_SWAP and FETCH_ADD, as both ends */
 #define KXFER_DEVICE_USABLE	(1U << 5)	/* has all that kxfer needs */
 
 /**
@@ -501,7 +503,10 @@ struct kxfer_region_add {
 	__u32 nr_segments;
 };
 
-/* The device may write the memory: READ jobs into it, exports with KXFER_RIGHT_WRITE. */
+/*
+ * The device may write the memory: jobs of READ, COMPARE_SWAP and FETCH_ADD bring something
+ * there; exports with KXFER_RIGHT_WRITE or KXFER_RIGHT_ATOMIC.
+ */
 #define KXFER_REGION_F_WRITE	(1U << 0)
 
 #define KXFER_REGION_ADD	_IO(KXFER_TYPE, KXFER_CMD_REGION_ADD)
@@ -528,7 +533,8 @@ struct kxfer_id {
 
 #define KXFER_RIGHT_READ	(1U << 0)
 #define KXFER_RIGHT_WRITE	(1U << 1)
-#define KXFER_RIGHT_ALL		(KXFER_RIGHT_READ | KXFER_RIGHT_WRITE)
+#define KXFER_RIGHT_ATOMIC	(1U << 2)	/* COMPARE_SWAP, FETCH_ADD */
+#define KXFER_RIGHT_ALL		(KXFER_RIGHT_READ | KXFER_RIGHT_WRITE | KXFER_RIGHT_ATOMIC)
 
 #define KXFER_RULE_ADDR		(1U << 0)	/* @addr and @prefix_len have to match */
 #define KXFER_RULE_UID		(1U << 1)	/* @uid has to match */
@@ -561,8 +567,9 @@ struct kxfer_rule {
  * @size: sizeof(struct kxfer_export_add)
  * @flags: must be 0
  * @region: id
- * @rights: KXFER_RIGHT_*, at least one; WRITE needs a region made with
- *	KXFER_REGION_F_WRITE
+ * @rights: KXFER_RIGHT_*, at least one; WRITE and ATOMIC need a region made with
+ *	KXFER_REGION_F_WRITE. ATOMIC is granted only on links whose device has
+ *	KXFER_DEVICE_ATOMIC
  * @offset: into the region
  * @length: bytes, at least 1
  * @name: [A-Za-z0-9._-]{1,63}, zero-terminated and zero-filled; unique on this node
@@ -749,7 +756,8 @@ struct kxfer_peer_list {
  * @size: sizeof(struct kxfer_target_open)
  * @flags: must be 0
  * @peer: id; a broken link is connected anew
- * @rights: KXFER_RIGHT_* asked for; 0: whatever is granted
+ * @rights: KXFER_RIGHT_* asked for; 0: whatever is granted, ATOMIC only if the peer's
+ *	device has it
  * @name: as in struct kxfer_export_add, or KXFER_PING_NAME
  * @timeout_ms: 1 to 60000
  * @target: out: id
@@ -760,7 +768,8 @@ struct kxfer_peer_list {
  *
  * ENOENT: no such export; EACCES: its rules refuse, or it lacks a right asked for;
  * EOPNOTSUPP: the peer's device sees memory through bounce buffers (swiotlb), so
- * that nothing but KXFER_PING_NAME can be exported on it.
+ * that nothing but KXFER_PING_NAME can be exported on it, or it has no atomics and
+ * nothing else is asked for, or granted.
  */
 struct kxfer_target_open {
 	__u32 size;
@@ -817,18 +826,41 @@ struct kxfer_target_info {
  * @KXFER_OP_NOTIFY: hand @cookie to the session that made the export; arrives
  *	after the data of all WRITEs that this session submitted before to the
  *	same peer (no region; offsets and length 0; needs KXFER_RIGHT_WRITE)
+ * @KXFER_OP_COMPARE_SWAP: if the word of the target is @compare_add it becomes @swap
+ * @KXFER_OP_FETCH_ADD: @compare_add is added to the word of the target, modulo 2^64
+ *
+ * The last two, atomics, need KXFER_RIGHT_ATOMIC and bring the word as it was before
+ * into the region; whether a COMPARE_SWAP has swapped is told by that alone. A word is 8
+ * bytes at an address that is a multiple of 8, here (the address of the region plus
+ * @region_offset) and where it was exported; its value is a number in the byte order
+ * of the machine that has it, which the device takes for that of both. EINVAL: @length is
+ * not 8, or one of the addresses not aligned. EOPNOTSUPP: the device of the link, on
+ * this side, lacks KXFER_DEVICE_ATOMIC; where the peer's lacks it the right is not
+ * granted. Nothing is posted then.
+ *
+ * An atomic is one step for other atomics through the same device of the exporter,
+ * whoever their initiators are. It is none for its CPUs, nor for READs, WRITEs and
+ * atomics through other devices: these may see or make it half done, or be lost. Atomics
+ * of a session on one target take effect in the order in which they were submitted, and
+ * behind the WRITEs before them. Success means that the word was changed (or compared)
+ * and what it was is in the region.
+ *
+ * No job is carried out twice. Whether an atomic that failed after it was posted has
+ * changed the word is unknown, whatever its status: the answer may be what was lost.
  */
 enum kxfer_op {
-	KXFER_OP_NOP	= 0,
-	KXFER_OP_READ	= 1,
-	KXFER_OP_WRITE	= 2,
-	KXFER_OP_NOTIFY	= 3,
+	KXFER_OP_NOP		= 0,
+	KXFER_OP_READ		= 1,
+	KXFER_OP_WRITE		= 2,
+	KXFER_OP_NOTIFY		= 3,
+	KXFER_OP_COMPARE_SWAP	= 4,
+	KXFER_OP_FETCH_ADD	= 5,
 };
 
 /* WRITE on iWARP: success means only that TCP has the data. */
 #define KXFER_JOB_F_LOCAL_ONLY	(1U << 0)
 /*
- * READ and WRITE: it may complete together with a later job that is posted with it, of
+ * All that move bytes: it may complete together with a later job that is posted with it, of
  * this call or another. One work request is signalled for all of them, which costs less.
  */
 #define KXFER_JOB_F_BATCH	(1U << 1)
@@ -842,12 +874,16 @@ enum kxfer_op {
  * @target: id of the peer's memory
  * @region_offset: bytes
  * @target_offset: bytes
- * @length: bytes, at least 1 for READ and WRITE
+ * @length: bytes, at least 1 for READ and WRITE, 8 for atomics
  * @user_data: given back in the completion
  * @deadline_ns: CLOCK_MONOTONIC, or 0; a job that is still queued then ends
  *	with ETIMEDOUT; checked at the resolution of the kernel's tick; once posted
  *	a job goes on
  * @cookie: NOTIFY only
+ * @compare_add: COMPARE_SWAP: what the word has to be; FETCH_ADD: what is added; else 0
+ * @swap: COMPARE_SWAP: what it becomes; else 0
+ *
+ * The last two came after the first callers: KXFER_JOB_SIZE_MIN is the size without them.
  */
 struct kxfer_job {
 	__u32 op;
@@ -860,7 +896,11 @@ struct kxfer_job {
 	__aligned_u64 user_data;
 	__aligned_u64 deadline_ns;
 	__aligned_u64 cookie;
+	__aligned_u64 compare_add;
+	__aligned_u64 swap;
 };
+
+#define KXFER_JOB_SIZE_MIN	64	/* bytes; what follows in struct kxfer_job is then 0 */
 
 /**
  * struct kxfer_completion - how a job ended; each accepted job has exactly one
@@ -868,7 +908,8 @@ struct kxfer_job {
  * @bytes: moved, all or none: @length on success, else 0
  * @status: 0 or a negative errno:
  *	-ETIMEDOUT, -ECANCELED: never posted;
- *	-ECONNRESET: the link broke; what a WRITE or NOTIFY did at the peer is unknown;
+ *	-ECONNRESET: the link broke; what a WRITE, NOTIFY or atomic did at the peer is
+ *	unknown;
  *	-EKEYREVOKED: the export was withdrawn; never posted, or a long job in part;
  *	-EREMOTEIO: the peer refused the work request;
  *	-EAGAIN: NOTIFY only: the exporter has too many events unread; nothing was delivered;
@@ -903,8 +944,9 @@ struct kxfer_completion {
  * @flags: KXFER_WAIT_F_*
  * @jobs: array of struct kxfer_job
  * @nr_jobs: 1 to @max_jobs_per_submit of struct kxfer_query
- * @stride: bytes from one job to the next: sizeof(struct kxfer_job) to 256, a
- *	multiple of 8; what the module does not know has to be zero
+ * @stride: bytes from one job to the next: sizeof(struct kxfer_job) as the caller knows
+ *	it, which is KXFER_JOB_SIZE_MIN at least, to 256, a multiple of 8; what the
+ *	module does not know has to be zero
  * @completions: array of struct kxfer_completion, or 0
  * @nr_completions: room there, at most 4096
  * @wait: wait for so many completions, at most @nr_completions; 0: do not wait. With
@@ -1210,18 +1252,19 @@ struct kxfer_bench {
 /**
  * struct kxfer_uring_job - a job handed in by io_uring (KXFER_URING_CMD_JOB)
  * @job: as for SUBMIT; its @user_data is what CANCEL takes, the CQE has that of the SQE
- * @__reserved: must be 0
  *
  * The command area of an SQE of IORING_OP_URING_CMD whose fd is /dev/kxfer and whose
- * cmd_op is KXFER_URING_CMD_JOB, in a ring made with IORING_SETUP_SQE128. Each has
+ * cmd_op is KXFER_URING_CMD_JOB, in a ring made with IORING_SETUP_SQE128. The
+ * job fills it: what is behind KXFER_JOB_SIZE_MIN was reserved, and 0, for the first
+ * callers, and is 0 for what they could ask for. Each has
  * one CQE, and no completion in REAP. Its res is 0 or a negative errno:
  *
  *  - one that struct kxfer_completion lists as @status: the job was accepted, and
  *    ended so. -ECANCELED also: io_uring did not hand it in (a chain of SQEs broke);
  *  - any other: it was refused, as SUBMIT would have refused it, and did nothing.
  *    -EINVAL also: a ring without IORING_SETUP_SQE128; -ENOTTY: another cmd_op;
- *    -E2BIG: @__reserved is not 0; -EOPNOTSUPP also: a ring with
- *    IORING_SETUP_IOPOLL, or an SQE with IORING_URING_CMD_FIXED.
+ *    -EOPNOTSUPP also: a ring with IORING_SETUP_IOPOLL, or an SQE with
+ *    IORING_URING_CMD_FIXED.
  *
  * -EAGAIN is in both lists, and in both nothing was delivered. In a ring made with
  * IORING_SETUP_CQE32 big_cqe[0] of an accepted job is @completed_ns, of a refused
@@ -1234,7 +1277,6 @@ struct kxfer_bench {
  */
 struct kxfer_uring_job {
 	struct kxfer_job job;
-	__aligned_u64 __reserved[2];
 };
 
 #define KXFER_URING_CMD_JOB	_IO(KXFER_TYPE, KXFER_CMD_URING_JOB)

@@ -250,7 +250,7 @@ static void build_rules(struct doing *doing)
 	for (i = 0; i < cmd->nr_rules; i++) {
 		rules[i] = (struct kxfer_rule) {
 			.match = below(doing, one_in(doing, 32) ? 64 : 8),
-			.rights = below(doing, 4),
+			.rights = below(doing, 8),
 			.uid = below(doing, 2) * 1000,
 			.gid = below(doing, 2) * 1000,
 		};
@@ -275,7 +275,7 @@ static void build_export_add(struct doing *doing)
 	*cmd = (struct kxfer_export_add) {
 		.size = sizeof(*cmd),
 		.region = id_of(doing, doing->session->regions[region]),
-		.rights = one_in(doing, 4) ? 1 + below(doing, 3) : KXFER_RIGHT_ALL,
+		.rights = one_in(doing, 4) ? 1 + below(doing, 7) : KXFER_RIGHT_ALL,
 		.offset = offset,
 		.length = one_in(doing, 2) ? bytes - offset : 1 + below(doing, bytes - offset),
 	};
@@ -528,11 +528,46 @@ static void draw_transfer(struct doing *doing, struct kxfer_job *job, uint32_t r
 		job->flags |= KXFER_JOB_F_BATCH;
 }
 
+/* Most are in order if the export begins with a word. */
+static void draw_atomic(struct doing *doing, struct kxfer_job *job, uint32_t region)
+{
+	draw_transfer(doing, job, region);
+	if (job->op == KXFER_OP_WRITE)
+		return;
+	if (!one_in(doing, 16))
+		job->length = 8;
+	if (!one_in(doing, 8)) {
+		job->region_offset &= ~7ULL;
+		job->target_offset &= ~7ULL;
+	}
+	job->compare_add = one_in(doing, 2) ? 0 : random_next(doing->random);
+	if (job->op == KXFER_OP_COMPARE_SWAP || one_in(doing, 64))
+		job->swap = random_next(doing->random);
+}
+
+/* The right that an operation asks for; any will do for a NOP. */
+static uint32_t right_of(uint32_t op)
+{
+	switch (op) {
+	case KXFER_OP_READ:
+		return KXFER_RIGHT_READ;
+	case KXFER_OP_WRITE:
+	case KXFER_OP_NOTIFY:
+		return KXFER_RIGHT_WRITE;
+	case KXFER_OP_COMPARE_SWAP:
+	case KXFER_OP_FETCH_ADD:
+		return KXFER_RIGHT_ATOMIC;
+	default:
+		return UINT32_MAX;
+	}
+}
+
 static void draw_job(struct doing *doing, struct kxfer_job *job, uint32_t region)
 {
 	static const uint8_t ops[] = {
 		KXFER_OP_READ, KXFER_OP_READ, KXFER_OP_READ, KXFER_OP_READ, KXFER_OP_READ,
-		KXFER_OP_WRITE, KXFER_OP_WRITE, KXFER_OP_NOTIFY, KXFER_OP_NOP,
+		KXFER_OP_WRITE, KXFER_OP_WRITE, KXFER_OP_NOTIFY, KXFER_OP_COMPARE_SWAP,
+		KXFER_OP_FETCH_ADD, KXFER_OP_NOP,
 	};
 	/* What is not posted must be seen, so that what is posted can be counted. */
 	bool unseen = doing->actor->child || !results_seen(doing->op);
@@ -546,13 +581,15 @@ static void draw_job(struct doing *doing, struct kxfer_job *job, uint32_t region
 	if (one_in(doing, 32))
 		job->deadline_ns = draw_deadline(doing, 3);
 	/* A right that is not there is asked for now and then. */
-	if ((job->op == KXFER_OP_WRITE || job->op == KXFER_OP_NOTIFY) && !one_in(doing, 32) &&
-	    !(doing->session->target_rights[doing->slot] & KXFER_RIGHT_WRITE))
+	if (!(doing->session->target_rights[doing->slot] & right_of(job->op)) &&
+	    !one_in(doing, 32))
 		job->op = KXFER_OP_READ;
 	if (job->op != KXFER_OP_NOP)
 		job->target = id_of(doing, doing->session->targets[doing->slot]);
 	if (job->op == KXFER_OP_READ || job->op == KXFER_OP_WRITE)
 		draw_transfer(doing, job, region);
+	if (job->op == KXFER_OP_COMPARE_SWAP || job->op == KXFER_OP_FETCH_ADD)
+		draw_atomic(doing, job, region);
 	if (job->op == KXFER_OP_NOTIFY)
 		job->cookie = random_next(doing->random);
 }
@@ -569,16 +606,21 @@ static void build_submit(struct doing *doing)
 	struct kxfer_submit *cmd = &doing->any.submit;
 	uint8_t *jobs = doing->actor->jobs;
 	uint32_t region = resolve(doing->session->regions, doing->op->args[0] % NR_SLOTS), i;
+	struct kxfer_job job;
 
 	doing->slot = resolve(doing->session->targets, doing->slot);
 	*cmd = (struct kxfer_submit) {
 		.size = sizeof(*cmd),
 		.nr_jobs = one_in(doing, 8) ? below(doing, CALL_JOBS + 1) : 1 + below(doing, 16),
-		.stride = one_in(doing, 4) ? 64 + 8 * below(doing, 25) : 64,
+		.stride = one_in(doing, 4) ? KXFER_JOB_SIZE_MIN + 8 * below(doing, 25) :
+					     sizeof(job),
 	};
 	memset(jobs, 0, cmd->nr_jobs * cmd->stride);
-	for (i = 0; i < cmd->nr_jobs; i++)
-		draw_job(doing, (void *)(jobs + i * cmd->stride), region);
+	for (i = 0; i < cmd->nr_jobs; i++) {
+		draw_job(doing, &job, region);
+		memcpy(jobs + i * cmd->stride, &job,
+		       cmd->stride < sizeof(job) ? cmd->stride : sizeof(job));
+	}
 	cmd->jobs = inner(doing, jobs, cmd->nr_jobs * cmd->stride, true);
 	if (one_in(doing, 3))
 		return;
@@ -620,7 +662,7 @@ static void look_at_completions(struct doing *doing, uint64_t where, uint32_t nr
 		for (j = 0; j < sizeof(known) / sizeof(*known); j++)
 			if (done[i].status == -known[j])
 				break;
-		if (j == sizeof(known) / sizeof(*known) || done[i].op > KXFER_OP_NOTIFY ||
+		if (j == sizeof(known) / sizeof(*known) || done[i].op > KXFER_OP_FETCH_ADD ||
 		    (done[i].status && done[i].bytes) ||
 		    done[i].completed_ns < done[i].submitted_ns)
 			model_find("a completion of op %u has status %d, %llu bytes", done[i].op,

@@ -166,6 +166,19 @@ TEST(Job, of_C_and_of_Cpp_are_the_same) {
     EXPECT_EQ(write.op, static_cast<uint32_t>(KXFER_OP_WRITE));
     EXPECT_EQ(write.region, 7U);
     EXPECT_EQ(write.target, 8U);
+    const kxfer_job swap = kxfer_job_make_compare_swap(0, 8, 0, 16, 3, 4, 5);
+    const Job same_swap = Job::compare_swap(Region(), 8, Target(), 16, 3, 4, 5);
+    EXPECT_EQ(std::memcmp(&swap, static_cast<const kxfer_job*>(&same_swap), sizeof(swap)), 0);
+    EXPECT_EQ(swap.op, static_cast<uint32_t>(KXFER_OP_COMPARE_SWAP));
+    EXPECT_EQ(swap.length, 8U);
+    EXPECT_EQ(swap.compare_add, 3U);
+    EXPECT_EQ(swap.swap, 4U);
+    const kxfer_job add = kxfer_job_make_fetch_add(0, 8, 0, 16, 3, 5);
+    const Job same_add = Job::fetch_add(Region(), 8, Target(), 16, 3, 5);
+    EXPECT_EQ(std::memcmp(&add, static_cast<const kxfer_job*>(&same_add), sizeof(add)), 0);
+    EXPECT_EQ(add.op, static_cast<uint32_t>(KXFER_OP_FETCH_ADD));
+    EXPECT_EQ(add.compare_add, 3U);
+    EXPECT_EQ(add.swap, 0U);
     EXPECT_EQ(Job::nop(9).user_data, 9U);
     EXPECT_EQ(Job::nop(9).op, static_cast<uint32_t>(KXFER_OP_NOP));
 }

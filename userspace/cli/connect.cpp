@@ -98,6 +98,7 @@ Words rights_words(uint32_t rights) {
     Words words;
     if (rights & KXFER_RIGHT_READ) words.emplace_back("read");
     if (rights & KXFER_RIGHT_WRITE) words.emplace_back("write");
+    if (rights & KXFER_RIGHT_ATOMIC) words.emplace_back("atomic");
     return words;
 }
 

@@ -211,6 +211,32 @@ static inline struct kxfer_job kxfer_job_make_notify(uint32_t target, uint64_t c
 }
 
 /*
+ * A job that makes the 8 bytes at target_offset `swap` if they are `compare`, and brings
+ * what they were into the region: the caller sees by that whether they have changed.
+ * Atomic among atomics only; enum kxfer_op says what it asks of addresses and devices.
+ */
+static inline struct kxfer_job kxfer_job_make_compare_swap(uint32_t region, uint64_t region_offset,
+                                                           uint32_t target, uint64_t target_offset,
+                                                           uint64_t compare, uint64_t swap,
+                                                           uint64_t user_data) {
+    struct kxfer_job job = kxfer_job_make_read(region, region_offset, target, target_offset, 8, user_data);
+    job.op = KXFER_OP_COMPARE_SWAP;
+    job.compare_add = compare;
+    job.swap = swap;
+    return job;
+}
+
+/* A job that adds to the 8 bytes at target_offset; else the same. */
+static inline struct kxfer_job kxfer_job_make_fetch_add(uint32_t region, uint64_t region_offset,
+                                                        uint32_t target, uint64_t target_offset, uint64_t add,
+                                                        uint64_t user_data) {
+    struct kxfer_job job = kxfer_job_make_read(region, region_offset, target, target_offset, 8, user_data);
+    job.op = KXFER_OP_FETCH_ADD;
+    job.compare_add = add;
+    return job;
+}
+
+/*
  * Hands in nr jobs, any number above 0, and does not wait. Returns how many were
  * accepted, counted from the first on; each of them gives exactly one
  * completion. Fails only if none was. *refused (may be NULL) gets 0 or the

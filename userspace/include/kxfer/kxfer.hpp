@@ -245,6 +245,17 @@ struct Job : kxfer_job {
                      uint64_t length, uint64_t user_data) {
         return Job(kxfer_job_make_write(from.id(), region_offset, to.id(), target_offset, length, user_data));
     }
+    // Of the word at target_offset, whose old value comes into the region; see enum kxfer_op.
+    static Job compare_swap(const Region& into, uint64_t region_offset, const Target& at,
+                            uint64_t target_offset, uint64_t compare, uint64_t swap, uint64_t user_data) {
+        return Job(kxfer_job_make_compare_swap(into.id(), region_offset, at.id(), target_offset, compare,
+                                               swap, user_data));
+    }
+    static Job fetch_add(const Region& into, uint64_t region_offset, const Target& at, uint64_t target_offset,
+                         uint64_t add, uint64_t user_data) {
+        return Job(
+            kxfer_job_make_fetch_add(into.id(), region_offset, at.id(), target_offset, add, user_data));
+    }
     static Job notify(const Target& to, uint64_t cookie, uint64_t user_data) {
         return Job(kxfer_job_make_notify(to.id(), cookie, user_data));
     }

@@ -81,6 +81,15 @@ skip() {
 	exit 4
 }
 
+# Why the system calls of an operation cannot be told here; nothing when they can.
+why_calls_are_not_told() {
+	if [ ! -d /sys/kernel/tracing/events/raw_syscalls ]; then
+		echo "this kernel cannot count system calls"
+	elif ! grep -qx tsc /sys/devices/system/clocksource/clocksource0/current_clocksource; then
+		echo "every look at the clock is a system call here: it is not the TSC"
+	fi
+}
+
 # ---- waiting ----
 
 # Looks ten times a second whether the command succeeds.

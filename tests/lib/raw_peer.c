@@ -882,6 +882,8 @@ static void answer_withheld(struct raw_server *server)
 {
 	struct kxfer_wire_header request;
 
+	if (!server->lanes[1].cq) /* The link failed: nobody waits for them. */
+		server->nr_withheld = 0;
 	while (!server->withhold && server->nr_withheld) {
 		request = server->withheld[--server->nr_withheld];
 		request.type |= KXFER_WIRE_ANSWER;

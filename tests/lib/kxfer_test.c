@@ -6,11 +6,13 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "kxfer_test.h"
@@ -108,6 +110,22 @@ void kx_sleep_ms(uint32_t ms)
 	end.tv_nsec = ns % 1000000000ULL;
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
 		;
+}
+
+static void on_alarm(int signal)
+{
+}
+
+int kx_alarms(uint32_t every_ms, int sa_flags)
+{
+	const struct timeval every = { .tv_sec = every_ms / 1000,
+				       .tv_usec = every_ms % 1000 * 1000 };
+	struct itimerval timer = { .it_interval = every, .it_value = every };
+	struct sigaction action = { .sa_handler = on_alarm, .sa_flags = sa_flags };
+
+	if (sigaction(SIGALRM, &action, NULL) || setitimer(ITIMER_REAL, &timer, NULL))
+		return -errno;
+	return 0;
 }
 
 void *kx_alloc(size_t length)

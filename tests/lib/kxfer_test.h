@@ -43,6 +43,11 @@ uint64_t kx_deadline_ns(uint32_t after_ms);	/* now + after_ms */
 /* How often longer something may take where the kernel checks itself: KXFER_SLOWNESS or 1. */
 uint32_t kx_slowness(void);
 void kx_sleep_ms(uint32_t ms);
+/*
+ * SIGALRM again and again, 0: no more. A call that is to be interrupted may be entered
+ * late: a single one would then have come before it. 0 or -errno.
+ */
+int kx_alarms(uint32_t every_ms, int sa_flags);
 
 /* Evaluates @cond until it holds, at most @ms; yields whether it held. */
 #define kx_wait_until(cond, ms) ({					\

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -630,19 +629,12 @@ TEST_F(bench, ends_with_its_time)
 	EXPECT_EQ(0, self->cmd.total_ns);
 }
 
-static void on_alarm(int signal)
-{
-}
-
 TEST_F(bench, ends_with_a_signal)
 {
-	struct sigaction action = { .sa_handler = on_alarm };
-	struct itimerval timer = { .it_value.tv_usec = 100000 };
-
-	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
 	self->cmd.count = UINT_MAX;
-	ASSERT_EQ(0, setitimer(ITIMER_REAL, &timer, NULL));
+	ASSERT_EQ(0, kx_alarms(100, 0));
 	EXPECT_EQ(-EINTR, bench(self->fd, &self->cmd));
+	ASSERT_EQ(0, kx_alarms(0, 0));
 	self->cmd.count = 10;
 	EXPECT_EQ(0, bench(self->fd, &self->cmd));
 }

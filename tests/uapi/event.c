@@ -5,9 +5,7 @@
  */
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
@@ -160,17 +158,9 @@ TEST_F(event, wakes_who_waits_for_it)
 	pthread_join(thread, NULL);
 }
 
-static void on_alarm(int signal)
-{
-}
-
 TEST_F(event, waiting_is_interrupted_by_a_signal)
 {
-	struct sigaction action = { .sa_handler = on_alarm };
-	struct itimerval timer = { .it_value.tv_usec = 30000 };
-
-	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
-	ASSERT_EQ(0, setitimer(ITIMER_REAL, &timer, NULL));
+	ASSERT_EQ(0, kx_alarms(30, 0));
 	test_err_event_reap(EINTR, self->pair.server, &self->event, 1, KX_TIMEOUT_MS);
 }
 

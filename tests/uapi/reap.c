@@ -8,11 +8,9 @@
  */
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
@@ -236,18 +234,6 @@ static uint32_t submit_many(int fd, const struct kxfer_job *job, uint32_t nr)
 	return done;
 }
 
-static void on_alarm(int signal)
-{
-}
-
-static int alarm_in(uint32_t ms, int flags)
-{
-	struct sigaction action = { .sa_handler = on_alarm, .sa_flags = flags };
-	struct itimerval timer = { .it_value.tv_usec = ms * 1000 };
-
-	return sigaction(SIGALRM, &action, NULL) || setitimer(ITIMER_REAL, &timer, NULL);
-}
-
 static void *submit_later(void *argument)
 {
 	int *fd = argument;
@@ -294,10 +280,11 @@ TEST_F(held, jobs_let_a_reap_take_what_there_is_at_its_deadline)
 TEST_F(held, jobs_let_a_reap_be_interrupted)
 {
 	test_cmd_submit(1, self->fd, &self->job, 1);
-	ASSERT_EQ(0, alarm_in(5, 0));
+	ASSERT_EQ(0, kx_alarms(5, 0));
 	EXPECT_EQ(-EINTR, reap(self->fd, self->done, 1, 1, 0));
-	ASSERT_EQ(0, alarm_in(5, SA_RESTART));
+	ASSERT_EQ(0, kx_alarms(5, SA_RESTART));
 	EXPECT_EQ(-EINTR, reap(self->fd, self->done, 1, 1, 0));
+	ASSERT_EQ(0, kx_alarms(0, 0));
 	self->server.withhold = false;
 	EXPECT_EQ(1, reap(self->fd, self->done, 1, 1, kx_deadline_ns(KX_TIMEOUT_MS)));
 	EXPECT_EQ(0, self->done[0].status);
@@ -315,8 +302,9 @@ TEST_F(held, jobs_are_accepted_though_the_waiting_is_ended)
 		.wait = 4,
 	};
 
-	ASSERT_EQ(0, alarm_in(5, 0));
+	ASSERT_EQ(0, kx_alarms(5, 0));
 	EXPECT_EQ(0, kx_call(self->fd, KXFER_SUBMIT, &cmd));
+	ASSERT_EQ(0, kx_alarms(0, 0));
 	EXPECT_EQ(1, cmd.accepted);
 	EXPECT_EQ(0, cmd.reaped);
 	cmd.deadline_ns = kx_deadline_ns(5);

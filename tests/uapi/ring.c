@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -792,19 +791,12 @@ TEST_F(held_ring, is_waited_for_by_submit_and_reap)
 	EXPECT_EQ(2, kx_ring_unread(&self->ring));
 }
 
-static void on_alarm(int signal)
-{
-}
-
 TEST_F(held_ring, lets_a_reap_be_interrupted)
 {
-	struct sigaction action = { .sa_handler = on_alarm };
-	struct itimerval timer = { .it_value.tv_usec = 5000 };
-
 	test_cmd_submit(1, self->fd, &self->job, 1);
-	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
-	ASSERT_EQ(0, setitimer(ITIMER_REAL, &timer, NULL));
+	ASSERT_EQ(0, kx_alarms(5, 0));
 	test_err_ring_wait(EINTR, self->fd, 1, 0);
+	ASSERT_EQ(0, kx_alarms(0, 0));
 }
 
 TEST_F(held_ring, waits_for_what_is_unread_not_for_what_was)

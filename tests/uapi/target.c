@@ -4,10 +4,8 @@
  */
 #include <endian.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
@@ -300,19 +298,12 @@ TEST_F(target, info_needs_a_target_and_a_timeout_in_range)
 	test_err_target_info(EINVAL, self->pair.client, self->pair.target, 0, 3600001, NULL);
 }
 
-static void on_alarm(int signal)
-{
-}
-
 TEST_F(target, info_is_interrupted_by_a_signal)
 {
-	struct sigaction action = { .sa_handler = on_alarm };
-	struct itimerval timer = { .it_value.tv_usec = 50000 };
-
 	test_cmd_export_set(self->pair.server, self->pair.export_id, 1, NULL, NULL);
-	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
-	ASSERT_EQ(0, setitimer(ITIMER_REAL, &timer, NULL));
+	ASSERT_EQ(0, kx_alarms(50, 0));
 	test_err_target_info(EINTR, self->pair.client, self->pair.target, 2, 10000, NULL);
+	ASSERT_EQ(0, kx_alarms(0, 0));
 }
 
 /* ---- withdrawal ---- */

@@ -216,6 +216,12 @@ bool kxfer_link_is_live(struct kxfer_link *link)
 	return READ_ONCE(link->state) == KXFER_LINK_LIVE;
 }
 
+/** kxfer_link_is_dead() - whether its QPs are gone, for good */
+bool kxfer_link_is_dead(struct kxfer_link *link)
+{
+	return READ_ONCE(link->state) == KXFER_LINK_DEAD;
+}
+
 /** kxfer_link_job_error() - what the jobs of a link that is going down are told */
 int kxfer_link_job_error(struct kxfer_link *link)
 {

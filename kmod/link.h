@@ -180,6 +180,7 @@ void kxfer_link_unuse(struct kxfer_link *link);
 void kxfer_link_fail(struct kxfer_link *link, int error);
 void kxfer_link_queue_content(struct kxfer_link *link);
 bool kxfer_link_is_live(struct kxfer_link *link);
+bool kxfer_link_is_dead(struct kxfer_link *link);
 int kxfer_link_attach_device(struct kxfer_link *link, struct ib_device *ibdev);
 int kxfer_link_add_lane(struct kxfer_link *link, struct kxfer_lane *lane);
 int kxfer_link_set_live(struct kxfer_link *link);

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The loop of a measuring run (bench.c): it posts operations that run_wr.c has built, and
+ * counts them as they complete.
+ *
+ * It works in turns. On a lane that is polled a turn lasts TURN_NS, as the owner of the
+ * CQ (cq.c), and one in which nothing completes ends in a sleep until something does.
+ * On others a turn is to post, and to sleep until completions, which come in the lane's
+ * context, have made room. Between two turns the CPU is given to who wants it, and
+ * signals, a withdrawal and the time limit are looked at. Those stop the run: it goes on
+ * to the next operation that is signalled, so that the completion of all that was posted
+ * is seen. An unsignalled work request is done when a later one is, for one QP completes
+ * in order.
+ *
+ * Context: a call; may sleep. Completions come from one caller at a time: the owner of a
+ * polled CQ, else the lane's context.
+ */
+#include <asm/barrier.h>
+#include <linux/sched/signal.h>
+#include <linux/timekeeping.h>
+#include <linux/wait.h>
+
+#include "fault.h"
+#include "job.h"
+#include "link.h"
+#include "run.h"
+#include "target.h"
+
+#define TURN_NS		1000000	/* with preemption off, then others have the CPU */
+#define LOOK_NS		50000	/* for the next completion, then the turn is over */
+#define SLEEP_MS	10	/* for room, then the turn is over */
+#define POST_MAX	64	/* operations, if fewer are in flight, then the turn is over */
+
+/* ---- completions ---- */
+
+/* As KXFER_BENCH_NR_BUCKETS says it. */
+static u32 bucket_of(u64 ns)
+{
+	u32 value = min_t(u64, ns, U32_MAX), shift;
+
+	if (value < 256)
+		return value;
+	shift = fls(value) - 8;
+	return shift * 128 + (value >> shift);
+}
+
+static void count_latencies(struct kxfer_run *run, u32 nr, u64 now_ns)
+{
+	for (; nr; nr--) {
+		run->histogram[bucket_of(now_ns - run->posted_ns[run->done_slot])]++;
+		if (++run->done_slot == run->cmd->depth)
+			run->done_slot = 0;
+	}
+}
+
+/* So many operations more are done. Return: how many are now. */
+static u32 count_done(struct kxfer_run *run, u64 now_ns)
+{
+	u32 done = min(run->done + run->signal, READ_ONCE(run->end));
+
+	if (run->nr_samples < run->room)
+		run->samples[run->nr_samples++] = min_t(u64, now_ns - run->last_ns, U32_MAX);
+	if (run->counts)
+		count_latencies(run, done - run->done, now_ns);
+	run->last_ns = now_ns;
+	/* Who runs may free the run when it sees the last one: nothing of it is used behind. */
+	smp_store_release(&run->done, done);
+	return done;
+}
+
+static void failed(struct kxfer_run *run, const struct ib_wc *wc)
+{
+	if (wc->status == IB_WC_REM_ACCESS_ERR || wc->status == IB_WC_REM_INV_REQ_ERR ||
+	    wc->status == IB_WC_REM_OP_ERR)
+		WRITE_ONCE(run->error, -EREMOTEIO);
+	kxfer_lane_wc_error(run->lane, wc, "work request of a run");
+}
+
+/** kxfer_run_operation_done() - a signalled work request has completed; in the CQ's context */
+void kxfer_run_operation_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kxfer_run *run = container_of(wc->wr_cqe, struct kxfer_run, cqe);
+	struct kxfer_lane *lane = run->lane;
+	struct kxfer_link *link = lane->link;
+	u64 now_ns = kxfer_cq_now_ns(&lane->cq);
+	u32 done;
+
+	kxfer_fault_wc(BENCH_DONE, wc);
+	if (wc->status != IB_WC_SUCCESS) {
+		failed(run, wc);
+		return;
+	}
+	WRITE_ONCE(link->heard_ns, now_ns);
+	/* Chains, which count under the lane's lock, there are none. */
+	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
+	done = count_done(run, now_ns);
+	/* A full barrier lies between @done and @run_want, here as in wait_event(). */
+	if (wq_has_sleeper(&link->wait) && done >= READ_ONCE(lane->run_want))
+		wake_up_all(&link->wait);
+}
+
+/* ---- the loop ---- */
+
+static void note_post(struct kxfer_run *run, u32 nr)
+{
+	u64 now_ns = ktime_get_ns();
+	u32 slot = run->slot;
+
+	while (nr--) {
+		run->posted_ns[slot] = now_ns;
+		if (++slot == run->cmd->depth)
+			slot = 0;
+	}
+}
+
+/* Called with the lane's lock held. Return: false if the link fails. */
+static bool post_locked(struct kxfer_run *run, u32 nr)
+{
+	struct ib_send_wr *first = NULL, *last = NULL;
+	struct kxfer_lane *lane = run->lane;
+	struct kxfer_run_post post;
+	u32 nr_wr = 0;
+
+	if (!lane->open || !kxfer_link_is_live(lane->link))
+		return false;
+	if (run->histogram)
+		note_post(run, nr);
+	while (nr--) {
+		if (kxfer_run_prepare_locked(run, &post)) {
+			kxfer_link_fail(lane->link, -EIO);
+			return false;
+		}
+		if (last)
+			last->next = post.first;
+		else
+			first = post.first;
+		last = post.last;
+		nr_wr += post.nr;
+		run->posted++;
+		if (run->posted % run->signal == 0 || run->posted == run->end)
+			last->send_flags |= IB_SEND_SIGNALED;
+	}
+	last->next = NULL;
+	return !kxfer_lane_post_locked(lane, first, nr_wr);
+}
+
+static bool post_operations(struct kxfer_run *run, u32 nr)
+{
+	bool ok;
+
+	spin_lock_bh(&run->lane->lock);
+	ok = post_locked(run, nr);
+	spin_unlock_bh(&run->lane->lock);
+	return ok;
+}
+
+/* Operations of the next post. */
+static u32 next_list(const struct kxfer_run *run)
+{
+	return min(run->cmd->list, run->end - run->posted);
+}
+
+/* Completed operations with which there is something to do. */
+static u32 next_done(const struct kxfer_run *run)
+{
+	return run->posted == run->end ? run->end :
+	       run->posted + next_list(run) - run->cmd->depth;
+}
+
+/*
+ * As many as there is room for, but not for ever: what a soft provider carries out as it
+ * is posted makes room at once.
+ */
+static bool post_all(struct kxfer_run *run)
+{
+	u32 max = max_t(u32, run->cmd->depth, POST_MAX), total = 0, nr;
+
+	while (run->posted < run->end && total < max) {
+		nr = next_list(run);
+		if (run->posted - READ_ONCE(run->done) + nr > run->cmd->depth)
+			break;
+		if (!post_operations(run, nr))
+			return false;
+		total += nr;
+	}
+	return true;
+}
+
+/* As the owner of the CQ. */
+static void take_turn(struct kxfer_run *run)
+{
+	struct kxfer_cq *cq = &run->lane->cq;
+	u64 now_ns = ktime_get_ns();
+	u64 until_ns = now_ns + TURN_NS;
+	u32 before;
+
+	do {
+		before = run->done;
+		if (!post_all(run))
+			break;
+		kxfer_cq_poll(cq, &run->done, next_done(run), now_ns + LOOK_NS);
+		now_ns = cq->now_ns;
+	} while (run->done != before && run->done != run->end && !need_resched() &&
+		 now_ns < until_ns);
+}
+
+/* The same without work requests. */
+static void take_empty_turn(struct kxfer_run *run)
+{
+	u64 until_ns = ktime_get_ns() + TURN_NS;
+
+	do {
+		run->posted++;
+		count_done(run, ktime_get_ns());
+	} while (run->done != run->end && !need_resched() && run->last_ns < until_ns);
+}
+
+/* As the owner of the CQ, who sleeps if nothing completes. */
+static void work_polling(struct kxfer_run *run)
+{
+	struct kxfer_link *link = run->lane->link;
+	u32 before = READ_ONCE(run->done);
+
+	take_turn(run);
+	kxfer_cq_disown(&run->lane->cq);
+	if (READ_ONCE(run->done) != before || need_resched() || !kxfer_link_is_live(link))
+		return;
+	WRITE_ONCE(run->lane->run_want, before + 1);
+	wait_event(link->wait, READ_ONCE(run->done) != before || kxfer_link_is_dead(link));
+}
+
+/* Completions come elsewhere. */
+static void work_sleeping(struct kxfer_run *run)
+{
+	struct kxfer_link *link = run->lane->link;
+	u32 want;
+
+	if (!post_all(run))
+		return;
+	want = next_done(run);
+	WRITE_ONCE(run->lane->run_want, want);
+	wait_event_timeout(link->wait, READ_ONCE(run->done) >= want || kxfer_link_is_dead(link),
+			   msecs_to_jiffies(SLEEP_MS));
+}
+
+static void work_a_turn(struct kxfer_run *run)
+{
+	if (!run->lane)
+		take_empty_turn(run);
+	else if (kxfer_cq_own(&run->lane->cq))
+		work_polling(run);
+	else
+		work_sleeping(run);
+}
+
+/* Why nothing more is to be begun: -errno, 1: the time is over, or 0: it is not so. */
+static int reason_to_stop(const struct kxfer_run *run)
+{
+	if (signal_pending(current))
+		return -EINTR;
+	if (run->target && READ_ONCE(run->target->revoked))
+		return -EKEYREVOKED;
+	return ktime_get_ns() >= run->deadline_ns;
+}
+
+/* What was posted ends with an operation that is signalled. */
+static void stop_if_need_be(struct kxfer_run *run)
+{
+	if (run->stopped)
+		return;
+	run->over = reason_to_stop(run);
+	if (!run->over)
+		return;
+	run->stopped = true;
+	WRITE_ONCE(run->end, min(run->end, roundup(run->posted, run->signal)));
+}
+
+/* Post and wait to the end of the phase. Return: 0, or why the link is gone. */
+static int work(struct kxfer_run *run)
+{
+	struct kxfer_link *link = run->lane ? run->lane->link : NULL;
+
+	for (;;) {
+		stop_if_need_be(run);
+		/* Pairs with count_done(): what was counted with the last is seen. */
+		if (smp_load_acquire(&run->done) == run->end)
+			return 0;
+		if (link && !kxfer_link_is_live(link)) {
+			wait_event(link->wait, kxfer_link_is_dead(link));
+			return READ_ONCE(run->error) ?: kxfer_link_job_error(link);
+		}
+		work_a_turn(run);
+		cond_resched();
+	}
+}
+
+/**
+ * kxfer_run_phase() - post operations and wait until they are done
+ * @run: on its lane, or without one
+ * @count: operations; 0 if the run was stopped before
+ * @room: for samples
+ * @counts: they go into the histogram, if there is one
+ *
+ * Return: ns from the first post to the last completion, or why the link is gone.
+ */
+s64 kxfer_run_phase(struct kxfer_run *run, u32 count, u32 room, bool counts)
+{
+	u64 start_ns;
+	int ret;
+
+	run->posted = 0;
+	run->done = 0;
+	run->end = run->stopped ? 0 : count;
+	run->nr_samples = 0;
+	run->room = room;
+	run->counts = counts && run->histogram;
+	run->done_slot = run->slot;
+	start_ns = ktime_get_ns();
+	run->last_ns = start_ns;
+	ret = work(run);
+	return ret ?: run->last_ns - start_ns;
+}

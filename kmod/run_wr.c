@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The work requests of a measuring run (bench.c): those of each of its @depth operations
+ * are built once, before the clock starts, as plan.c cuts them; to post some is to link
+ * them. Local memory is the region's pages by local_dma_lkey, or MRs of the run (mrs.c),
+ * registered once or for each operation; remote memory the target's registrations.
+ *
+ * Context: may sleep, but kxfer_run_prepare_locked().
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/wait.h>
+
+#include "chain.h"
+#include "device.h"
+#include "fault.h"
+#include "link.h"
+#include "mrs.h"
+#include "region.h"
+#include "run.h"
+#include "target.h"
+
+/* ---- MRs ---- */
+
+static bool needs_mrs(const struct kxfer_run *run)
+{
+	return run->cmd->memory || (run->cmd->op == KXFER_OP_READ && run->lane->link->dev->iwarp);
+}
+
+/* The sink of a READ is one that the peer may write on iWARP. */
+static int mr_access(const struct kxfer_run *run)
+{
+	bool iwarp = run->lane->link->dev->iwarp;
+
+	if (run->cmd->op == KXFER_OP_READ)
+		return IB_ACCESS_LOCAL_WRITE | (iwarp ? IB_ACCESS_REMOTE_WRITE : 0);
+	return 0;
+}
+
+/* As many slots as can be are covered by one MR that is registered once. */
+static int lay_out_mrs(struct kxfer_run *run, struct kxfer_mrs_layout *layout)
+{
+	const struct kxfer_bench *cmd = run->cmd;
+	u64 max = (run->lane->link->dev->max_fast_reg_pages - 1) * PAGE_SIZE;
+
+	if (cmd->length > max)
+		return -EINVAL;
+	run->each = cmd->memory == KXFER_BENCH_MEMORY_MR_EACH;
+	run->mr_slots = 1;
+	if (!run->each && cmd->stride)
+		run->mr_slots = min_t(u64, cmd->depth, (max - cmd->length) / cmd->stride + 1);
+	*layout = (struct kxfer_mrs_layout) {
+		.offset = cmd->region_offset,
+		.span = kxfer_run_span(cmd),
+		.step = run->mr_slots * cmd->stride,
+		.length = (run->mr_slots - 1) * cmd->stride + cmd->length,
+		.nr = DIV_ROUND_UP(cmd->depth, run->mr_slots),
+	};
+	return 0;
+}
+
+/* Return: 0, -EIO, or why the lane is closed. */
+static int register_once(struct kxfer_run *run, struct kxfer_mr *mr)
+{
+	struct kxfer_lane *lane = run->lane;
+	int ret;
+
+	spin_lock_bh(&lane->lock);
+	ret = lane->open ? kxfer_mr_map_locked(mr) : kxfer_link_job_error(lane->link);
+	spin_unlock_bh(&lane->lock);
+	if (ret)
+		return ret;
+	ret = kxfer_lane_register(lane, mr->mr, mr->reg.key, mr->reg.access);
+	/* Then the link fails. Until its end the work request may be under way. */
+	if (ret)
+		wait_event(lane->link->wait, kxfer_link_is_dead(lane->link));
+	return ret;
+}
+
+/* Return: 0 or -errno */
+static int make_mrs(struct kxfer_run *run)
+{
+	struct kxfer_mrs_layout layout;
+	struct kxfer_mrs *mrs;
+	u32 i;
+	int ret;
+
+	if (!needs_mrs(run))
+		return 0;
+	ret = lay_out_mrs(run, &layout);
+	if (ret)
+		return ret;
+	mrs = kxfer_mrs_create(run->lane, &run->cqe, mr_access(run), run->mapping, &layout);
+	if (IS_ERR(mrs))
+		return PTR_ERR(mrs);
+	run->mrs = mrs;
+	for (i = 0; i < mrs->nr && !ret && !run->each; i++)
+		ret = register_once(run, &mrs->each[i]);
+	return ret;
+}
+
+/* ---- building the ring ---- */
+
+/*
+ * Set out on the operation of a slot. Keys and addresses of MRs that are registered for
+ * each are filled in then.
+ */
+static int plan_slot(struct kxfer_run *run, u32 slot, struct kxfer_extent *whole)
+{
+	const struct kxfer_bench *cmd = run->cmd;
+	const struct kxfer_plan_limits *limits =
+		kxfer_device_limits(run->lane->link->dev, cmd->op);
+	const struct kxfer_target *target = run->target;
+	u64 at = slot * cmd->stride;
+	const struct kxfer_mr *mr;
+
+	if (!run->mrs)
+		return kxfer_plan_init(&run->plan, run->mapping->extents,
+				       run->mapping->nr_extents, cmd->region_offset + at,
+				       target->keys, target->nr_keys,
+				       cmd->target_offset + at, cmd->length, limits);
+	mr = &run->mrs->each[slot / run->mr_slots];
+	*whole = (struct kxfer_extent) {
+		.addr = mr->iova + slot % run->mr_slots * cmd->stride,
+		.length = cmd->length,
+	};
+	return kxfer_plan_init(&run->plan, whole, 1, 0, target->keys, target->nr_keys,
+			       cmd->target_offset + at, cmd->length, limits);
+}
+
+static u32 local_key(const struct kxfer_run *run, u32 slot)
+{
+	return run->mrs ? run->mrs->each[slot / run->mr_slots].lkey : run->lkey;
+}
+
+static void build_wr(struct kxfer_run *run, struct ib_rdma_wr *wr, struct ib_sge *sge,
+		     u32 lkey)
+{
+	const struct kxfer_wr_desc *desc = &run->desc;
+	u32 i;
+
+	for (i = 0; i < desc->nr_sge; i++) {
+		sge[i].addr = desc->sge[i].addr;
+		sge[i].length = desc->sge[i].length;
+		sge[i].lkey = lkey;
+	}
+	*wr = (struct ib_rdma_wr) {
+		.wr = {
+			.next = &wr[1].wr,
+			.wr_cqe = &run->cqe,
+			.sg_list = sge,
+			.num_sge = desc->nr_sge,
+			.opcode = run->cmd->op == KXFER_OP_READ ? IB_WR_RDMA_READ :
+								  IB_WR_RDMA_WRITE,
+		},
+		.remote_addr = desc->remote_addr,
+		.rkey = desc->rkey,
+	};
+}
+
+/* Build the work request of @desc, number @nr of all, in a slot. */
+static void add_wr(struct kxfer_run *run, u32 slot, u32 nr, struct ib_sge *sge)
+{
+	const struct kxfer_bench *cmd = run->cmd;
+
+	build_wr(run, &run->wr[nr], sge, local_key(run, slot));
+	if (cmd->op == KXFER_OP_WRITE && !run->mrs && run->desc.length == cmd->length)
+		kxfer_chain_inline(run->lane, &run->wr[nr].wr, run->region->memory,
+				   cmd->region_offset + slot * cmd->stride, cmd->length);
+}
+
+/* Of an operation, beside its READs or WRITEs: a REG_MR and a LOCAL_INV. */
+static u32 extra_wrs(const struct kxfer_run *run)
+{
+	return run->each ? 2 : 0;
+}
+
+/* Build all work requests if there is memory for them; else count them. */
+static int walk(struct kxfer_run *run, u32 *nr_sge)
+{
+	u32 max = run->lane->credits.max, slot, nr = 0;
+	struct kxfer_extent whole;
+	int ret;
+
+	*nr_sge = 0;
+	if (extra_wrs(run) * run->cmd->depth > max)
+		return -EINVAL;
+	max -= extra_wrs(run) * run->cmd->depth;
+	for (slot = 0; slot < run->cmd->depth && !kxfer_run_only_registers(run->cmd); slot++) {
+		run->slots[slot] = nr;
+		ret = plan_slot(run, slot, &whole);
+		if (ret)
+			return ret;
+		while (kxfer_plan_next(&run->plan, &run->desc)) {
+			if (nr == max)
+				return -EINVAL;
+			if (run->wr)
+				add_wr(run, slot, nr, &run->sge[*nr_sge]);
+			*nr_sge += run->desc.nr_sge;
+			nr++;
+		}
+	}
+	run->slots[slot] = nr;
+	return 0;
+}
+
+static int build_ring(struct kxfer_run *run)
+{
+	u32 nr_sge, nr;
+	int ret;
+
+	ret = walk(run, &nr_sge);
+	if (ret)
+		return ret;
+	nr = run->slots[run->cmd->depth];
+	run->wr = kxfer_fault(BENCH_REQUESTS) ? NULL :
+		  kvcalloc(nr, sizeof(*run->wr), GFP_KERNEL_ACCOUNT);
+	run->sge = kxfer_fault(BENCH_REQUESTS) ? NULL :
+		   kvcalloc(nr_sge, sizeof(*run->sge), GFP_KERNEL_ACCOUNT);
+	if (!run->wr || !run->sge)
+		return -ENOMEM;
+	return walk(run, &nr_sge);
+}
+
+/**
+ * kxfer_run_build() - make all that the operations of a run need
+ * @run: has its lane, target, region and mapping; may sleep
+ *
+ * Return: 0 or -errno; kxfer_run_unbuild() is to be called in any case.
+ */
+int kxfer_run_build(struct kxfer_run *run)
+{
+	return make_mrs(run) ?: build_ring(run);
+}
+
+/** kxfer_run_unbuild() - free it; nothing of it is under way; may sleep */
+void kxfer_run_unbuild(struct kxfer_run *run)
+{
+	if (run->mrs)
+		kxfer_mrs_destroy(run->lane, run->mrs);
+	kvfree(run->sge);
+	kvfree(run->wr);
+}
+
+/** kxfer_run_longest() - work requests of the longest operation */
+u32 kxfer_run_longest(const struct kxfer_run *run)
+{
+	u32 slot, nr = 0;
+
+	for (slot = 0; slot < run->cmd->depth; slot++)
+		nr = max(nr, run->slots[slot + 1] - run->slots[slot]);
+	return nr + extra_wrs(run);
+}
+
+/* ---- posting ---- */
+
+/* Make an operation ready whose MR is registered for it. With the lock of an open lane. */
+static int register_slot(struct kxfer_run *run, u32 slot, struct kxfer_run_post *post)
+{
+	struct kxfer_mr *mr = &run->mrs->each[slot];
+	bool valid = mr->valid;
+	struct ib_sge *sge;
+	u64 addr;
+	u32 i;
+
+	if (kxfer_mr_map_locked(mr))
+		return -EIO;
+	addr = mr->iova;
+	for (i = run->slots[slot]; i < run->slots[slot + 1]; i++) {
+		sge = run->wr[i].wr.sg_list;
+		sge->addr = addr;
+		sge->lkey = mr->lkey;
+		addr += sge->length;
+	}
+	mr->reg.wr.send_flags = 0;
+	mr->reg.wr.next = post->first;
+	if (!post->last)
+		post->last = &mr->reg.wr;
+	post->first = valid ? &mr->inv : &mr->reg.wr;
+	post->nr += 1 + valid;
+	return 0;
+}
+
+/**
+ * kxfer_run_prepare_locked() - make the next operation ready to be posted
+ * @run: on a lane that is open, and whose lock the caller holds
+ * @post: gets its work requests, of which none is signalled; the last one's next is
+ *	undefined
+ *
+ * Return: 0 or -EIO.
+ */
+int kxfer_run_prepare_locked(struct kxfer_run *run, struct kxfer_run_post *post)
+{
+	u32 slot = run->slot;
+
+	*post = (struct kxfer_run_post) { .nr = run->slots[slot + 1] - run->slots[slot] };
+	if (post->nr) {
+		post->first = &run->wr[run->slots[slot]].wr;
+		post->last = &run->wr[run->slots[slot + 1] - 1].wr;
+		post->last->send_flags &= ~IB_SEND_SIGNALED;
+	}
+	if (++run->slot == run->cmd->depth)
+		run->slot = 0;
+	return run->each ? register_slot(run, slot, post) : 0;
+}

@@ -2,7 +2,7 @@
 /*
  * The engine kverbs: what work requests cost when nothing stands before them.
  *
- * A run is a call that posts READs or WRITEs on a data lane, with no jobs: the floor
+ * A run is a call that posts READs, WRITEs or atomics on a data lane, with no jobs: the floor
  * under the job path. Here it is checked, gets its lane, and tells what was counted; its
  * work requests are built by run_wr.c, and posted by run.c. On iWARP a WRITE is done when
  * TCP has it.
@@ -33,6 +33,7 @@
 #include <linux/uaccess.h>
 
 #include "bench.h"
+#include "device.h"
 #include "fault.h"
 #include "flow.h"
 #include "job.h"
@@ -60,9 +61,22 @@ static int check_transfer(const struct kxfer_bench *cmd)
 	return cmd->op == KXFER_OP_NOP && cmd->target_offset ? -EINVAL : 0;
 }
 
+static bool is_benched(u32 op)
+{
+	return op <= KXFER_OP_WRITE || kxfer_op_is_atomic(op);
+}
+
+static int check_atomic(const struct kxfer_bench *cmd)
+{
+	if (!kxfer_op_is_atomic(cmd->op))
+		return cmd->words ? -EINVAL : 0;
+	return cmd->length != KXFER_ATOMIC_BYTES ||
+	       !cmd->words != (cmd->op != KXFER_OP_COMPARE_SWAP) ? -EINVAL : 0;
+}
+
 static int check_bench(const struct kxfer_bench *cmd)
 {
-	if (cmd->flags || cmd->op > KXFER_OP_WRITE ||
+	if (cmd->flags || !is_benched(cmd->op) ||
 	    cmd->memory > KXFER_BENCH_MEMORY_MR_EACH)
 		return -EOPNOTSUPP;
 	if (!cmd->depth || cmd->depth > KXFER_LANE_JOB_WRS || !cmd->list ||
@@ -75,7 +89,7 @@ static int check_bench(const struct kxfer_bench *cmd)
 	    (!cmd->samples != !cmd->nr_samples) || (cmd->nr_samples && cmd->depth != 1))
 		return -EINVAL;
 	if ((cmd->nr_buckets && cmd->nr_buckets != KXFER_BENCH_NR_BUCKETS) ||
-	    !cmd->nr_buckets != !cmd->histogram)
+	    !cmd->nr_buckets != !cmd->histogram || check_atomic(cmd))
 		return -EINVAL;
 	return cmd->op == KXFER_OP_NOP && !kxfer_run_only_registers(cmd) ? check_nop(cmd) :
 								  check_transfer(cmd);
@@ -98,12 +112,14 @@ static int check_objects(const struct kxfer_bench *cmd, const struct kxfer_targe
 			 const struct kxfer_region *region)
 {
 	int ret = check_range(cmd, cmd->region_offset, region->memory->length);
-	bool read = cmd->op == KXFER_OP_READ;
+	bool atomic = kxfer_op_is_atomic(cmd->op);
 
 	if (kxfer_run_only_registers(cmd))
 		return ret;
-	if (!(target->rights & (read ? KXFER_RIGHT_READ : KXFER_RIGHT_WRITE)) ||
-	    (read && !region->memory->writable))
+	if (atomic && !target->link->dev->atomic)
+		return -EOPNOTSUPP;
+	if (!(target->rights & kxfer_op_right(cmd->op)) ||
+	    (kxfer_op_has_sink(cmd->op) && !region->memory->writable))
 		return -EACCES;
 	return check_range(cmd, cmd->target_offset, target->length) ?: ret;
 }
@@ -225,7 +241,7 @@ static int run_on_lane(struct kxfer_run *run, struct kxfer_bench *cmd)
 	if (!ret) {
 		kxfer_mapping_to_device(run->mapping, cmd->region_offset, kxfer_run_span(cmd));
 		ret = run_phases(run, cmd);
-		if (cmd->op == KXFER_OP_READ)
+		if (kxfer_op_has_sink(cmd->op))
 			kxfer_mapping_to_cpu(run->mapping, cmd->region_offset, kxfer_run_span(cmd));
 	}
 	kxfer_run_unbuild(run);
@@ -256,6 +272,19 @@ static int run_on_link(struct kxfer_session *session, struct kxfer_run *run,
 	return ret;
 }
 
+/* Return: 0, -ENOMEM or -EFAULT */
+static int take_words(struct kxfer_run *run, const struct kxfer_bench *cmd)
+{
+	if (!cmd->words)
+		return 0;
+	run->words = kxfer_fault(BENCH_WORDS) ? NULL :
+		     kvcalloc(cmd->depth, sizeof(*run->words), GFP_KERNEL_ACCOUNT);
+	if (!run->words)
+		return -ENOMEM;
+	return copy_from_user(run->words, u64_to_user_ptr(cmd->words),
+			      cmd->depth * sizeof(*run->words)) ? -EFAULT : 0;
+}
+
 /* Room for what is counted. Return: 0 or -ENOMEM */
 static int make_counts(struct kxfer_run *run, const struct kxfer_bench *cmd)
 {
@@ -280,7 +309,10 @@ static int store_counts(const struct kxfer_run *run, const struct kxfer_bench *c
 {
 	u32 __user *samples = u64_to_user_ptr(cmd->samples);
 	u32 __user *histogram = u64_to_user_ptr(cmd->histogram);
+	u64 __user *words = u64_to_user_ptr(cmd->words);
 
+	if (run->words && copy_to_user(words, run->words, cmd->depth * sizeof(*words)))
+		return -EFAULT;
 	if (copy_to_user(samples, run->samples, run->nr_samples * sizeof(*samples)) ||
 	    copy_to_user(histogram, run->histogram, cmd->nr_buckets * sizeof(*histogram)))
 		return -EFAULT;
@@ -292,7 +324,7 @@ static int run_and_store(struct kxfer_session *session, struct kxfer_run *run,
 {
 	int ret;
 
-	ret = make_counts(run, cmd);
+	ret = make_counts(run, cmd) ?: take_words(run, cmd);
 	if (ret)
 		return ret;
 	run->cmd = cmd;
@@ -311,9 +343,11 @@ static void free_run(struct kxfer_run *run)
 	kvfree(run->samples);
 	kvfree(run->histogram);
 	kvfree(run->posted_ns);
+	kvfree(run->words);
 	kfree(run);
 }
 
+/* It is overwritten then. */
 static bool writable(u64 to, u32 nr)
 {
 	return !fault_in_writeable(u64_to_user_ptr(to), (size_t)nr * sizeof(u32));

@@ -127,6 +127,7 @@
 	X(BENCH, ENOMEM, "memory: a measuring run") \
 	X(BENCH_SAMPLES, ENOMEM, "memory: the samples of a run") \
 	X(BENCH_HISTOGRAM, ENOMEM, "memory: the histogram of a run") \
+	X(BENCH_WORDS, ENOMEM, "memory: the words of a run") \
 	X(BENCH_REQUESTS, ENOMEM, "memory: the work requests of a run") \
 	X(BENCH_DONE, EIO, "the completion of a run's work request") \
 	X(MRS, ENOMEM, "memory: the MRs of a run") \

@@ -113,6 +113,20 @@ static inline bool kxfer_op_is_atomic(u32 op)
 	return op == KXFER_OP_COMPARE_SWAP || op == KXFER_OP_FETCH_ADD;
 }
 
+/* It brings bytes into local memory, of what moves any. */
+static inline bool kxfer_op_has_sink(u32 op)
+{
+	return op == KXFER_OP_READ || kxfer_op_is_atomic(op);
+}
+
+/* The right that it needs: KXFER_RIGHT_*. */
+static inline u32 kxfer_op_right(u32 op)
+{
+	if (op == KXFER_OP_READ)
+		return KXFER_RIGHT_READ;
+	return kxfer_op_is_atomic(op) ? KXFER_RIGHT_ATOMIC : KXFER_RIGHT_WRITE;
+}
+
 int kxfer_job_init(void);
 void kxfer_job_exit(void);
 struct kxfer_active_job *kxfer_job_take_spares(struct kxfer_session *session, u32 want);

@@ -16,6 +16,13 @@ struct kxfer_mrs;
 struct kxfer_region;
 struct kxfer_target;
 
+/* A work request: a READ or WRITE, or an atomic. */
+union kxfer_run_wr {
+	struct ib_send_wr wr;
+	struct ib_rdma_wr rdma;
+	struct ib_atomic_wr atomic;
+};
+
 /**
  * struct kxfer_run - a run under way
  * @cmd: what is asked for, checked
@@ -29,9 +36,10 @@ struct kxfer_target;
  * @each: they are registered for each operation
  * @plan: of the slot that is being built
  * @desc: the work request that is being built
- * @wr: READs and WRITEs of all slots, those of one slot linked
+ * @wr: of all slots, those of one slot linked
  * @sge: their memory
  * @slots: first entry of @wr of each slot, and behind the last one their number
+ * @words: COMPARE_SWAP: what each word of the peer should be, for the next operation
  * @cqe: of all
  * @signal: operations that one completion stands for
  * @posted: operations, of the phase
@@ -63,9 +71,10 @@ struct kxfer_run {
 	bool each;
 	struct kxfer_plan plan;
 	struct kxfer_wr_desc desc;
-	struct ib_rdma_wr *wr;
+	union kxfer_run_wr *wr;
 	struct ib_sge *sge;
 	u32 slots[KXFER_LANE_JOB_WRS + 1];
+	u64 *words;
 	struct ib_cqe cqe;
 	u32 signal;
 	u32 posted;

@@ -14,7 +14,9 @@
 #include "chain.h"
 #include "device.h"
 #include "fault.h"
+#include "job.h"
 #include "link.h"
+#include "memory.h"
 #include "mrs.h"
 #include "region.h"
 #include "run.h"
@@ -32,9 +34,9 @@ static int mr_access(const struct kxfer_run *run)
 {
 	bool iwarp = run->lane->link->dev->iwarp;
 
-	if (run->cmd->op == KXFER_OP_READ)
-		return IB_ACCESS_LOCAL_WRITE | (iwarp ? IB_ACCESS_REMOTE_WRITE : 0);
-	return 0;
+	if (run->cmd->op == KXFER_OP_WRITE || run->cmd->op == KXFER_OP_NOP)
+		return 0;
+	return IB_ACCESS_LOCAL_WRITE | (iwarp ? IB_ACCESS_REMOTE_WRITE : 0);
 }
 
 /* As many slots as can be are covered by one MR that is registered once. */
@@ -128,12 +130,38 @@ static int plan_slot(struct kxfer_run *run, u32 slot, struct kxfer_extent *whole
 			       cmd->target_offset + at, cmd->length, limits);
 }
 
+/* An atomic has to be one work request, at addresses that a device takes. */
+static int check_word(const struct kxfer_run *run, u32 slot)
+{
+	const struct kxfer_bench *cmd = run->cmd;
+	u64 here = run->region->memory->offset + cmd->region_offset + slot * cmd->stride;
+
+	if (!kxfer_op_is_atomic(cmd->op))
+		return 0;
+	return here % KXFER_ATOMIC_BYTES ||
+	       !kxfer_plan_is_word(&run->plan, KXFER_ATOMIC_BYTES) ? -EINVAL : 0;
+}
+
 static u32 local_key(const struct kxfer_run *run, u32 slot)
 {
 	return run->mrs ? run->mrs->each[slot / run->mr_slots].lkey : run->lkey;
 }
 
-static void build_wr(struct kxfer_run *run, struct ib_rdma_wr *wr, struct ib_sge *sge,
+static enum ib_wr_opcode opcode_of(u32 op)
+{
+	switch (op) {
+	case KXFER_OP_READ:
+		return IB_WR_RDMA_READ;
+	case KXFER_OP_FETCH_ADD:
+		return IB_WR_ATOMIC_FETCH_AND_ADD;
+	case KXFER_OP_COMPARE_SWAP:
+		return IB_WR_ATOMIC_CMP_AND_SWP;
+	default:
+		return IB_WR_RDMA_WRITE;
+	}
+}
+
+static void build_wr(struct kxfer_run *run, union kxfer_run_wr *wr, struct ib_sge *sge,
 		     u32 lkey)
 {
 	const struct kxfer_wr_desc *desc = &run->desc;
@@ -144,18 +172,21 @@ static void build_wr(struct kxfer_run *run, struct ib_rdma_wr *wr, struct ib_sge
 		sge[i].length = desc->sge[i].length;
 		sge[i].lkey = lkey;
 	}
-	*wr = (struct ib_rdma_wr) {
-		.wr = {
-			.next = &wr[1].wr,
-			.wr_cqe = &run->cqe,
-			.sg_list = sge,
-			.num_sge = desc->nr_sge,
-			.opcode = run->cmd->op == KXFER_OP_READ ? IB_WR_RDMA_READ :
-								  IB_WR_RDMA_WRITE,
-		},
-		.remote_addr = desc->remote_addr,
-		.rkey = desc->rkey,
+	wr->wr = (struct ib_send_wr) {
+		.next = &wr[1].wr,
+		.wr_cqe = &run->cqe,
+		.sg_list = sge,
+		.num_sge = desc->nr_sge,
+		.opcode = opcode_of(run->cmd->op),
 	};
+	if (kxfer_op_is_atomic(run->cmd->op)) {
+		wr->atomic.remote_addr = desc->remote_addr;
+		wr->atomic.rkey = desc->rkey;
+		wr->atomic.compare_add = 1;
+	} else {
+		wr->rdma.remote_addr = desc->remote_addr;
+		wr->rdma.rkey = desc->rkey;
+	}
 }
 
 /* Build the work request of @desc, number @nr of all, in a slot. */
@@ -169,7 +200,7 @@ static void add_wr(struct kxfer_run *run, u32 slot, u32 nr, struct ib_sge *sge)
 				   cmd->region_offset + slot * cmd->stride, cmd->length);
 }
 
-/* Of an operation, beside its READs or WRITEs: a REG_MR and a LOCAL_INV. */
+/* Of an operation, beside what moves its bytes: a REG_MR and a LOCAL_INV. */
 static u32 extra_wrs(const struct kxfer_run *run)
 {
 	return run->each ? 2 : 0;
@@ -188,7 +219,7 @@ static int walk(struct kxfer_run *run, u32 *nr_sge)
 	max -= extra_wrs(run) * run->cmd->depth;
 	for (slot = 0; slot < run->cmd->depth && !kxfer_run_only_registers(run->cmd); slot++) {
 		run->slots[slot] = nr;
-		ret = plan_slot(run, slot, &whole);
+		ret = plan_slot(run, slot, &whole) ?: check_word(run, slot);
 		if (ret)
 			return ret;
 		while (kxfer_plan_next(&run->plan, &run->desc)) {
@@ -298,6 +329,10 @@ int kxfer_run_prepare_locked(struct kxfer_run *run, struct kxfer_run_post *post)
 		post->first = &run->wr[run->slots[slot]].wr;
 		post->last = &run->wr[run->slots[slot + 1] - 1].wr;
 		post->last->send_flags &= ~IB_SEND_SIGNALED;
+	}
+	if (run->words) {
+		run->wr[slot].atomic.compare_add = run->words[slot]++;
+		run->wr[slot].atomic.swap = run->words[slot];
 	}
 	if (++run->slot == run->cmd->depth)
 		run->slot = 0;

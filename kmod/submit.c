@@ -90,18 +90,11 @@ static struct kxfer_region *find_region(struct kxfer_session *session, u32 id)
 	return region;
 }
 
-static u32 right_for(u32 op)
-{
-	if (op == KXFER_OP_READ)
-		return KXFER_RIGHT_READ;
-	return kxfer_op_is_atomic(op) ? KXFER_RIGHT_ATOMIC : KXFER_RIGHT_WRITE;
-}
-
 /* Called with the session's lock held for reading. */
 static int bind_target(struct kxfer_active_job *job, const struct kxfer_job *user)
 {
 	struct kxfer_target *target = find_target(job->session, user->target);
-	u32 right = right_for(user->op);
+	u32 right = kxfer_op_right(user->op);
 	int ret;
 
 	if (!target)
@@ -127,7 +120,7 @@ static int bind_region(struct kxfer_active_job *job, const struct kxfer_job *use
 	ret = check_range(user->region_offset, user->length, region->memory->length);
 	if (ret)
 		return ret;
-	if (user->op != KXFER_OP_WRITE && !region->memory->writable)
+	if (kxfer_op_has_sink(user->op) && !region->memory->writable)
 		return -EACCES;
 	job->region = region;
 	return 0;

@@ -125,6 +125,7 @@ static enum flow home_of(enum site site)
 		return TRANSFER;
 	case SITE_BENCH:
 	case SITE_BENCH_SAMPLES:
+	case SITE_BENCH_WORDS:
 	case SITE_BENCH_REQUESTS:
 	case SITE_BENCH_HISTOGRAM:
 	case SITE_BENCH_DONE:

@@ -255,6 +255,8 @@ static int run_transfer(void *context)
 static int measure(int fd, uint32_t op, uint32_t memory, uint32_t region, uint32_t target)
 {
 	static uint32_t histogram[KXFER_BENCH_NR_BUCKETS];
+	bool swaps = op == KXFER_OP_COMPARE_SWAP;
+	uint64_t word = 0;
 	uint32_t sample;
 	struct kxfer_bench cmd = {
 		.size = sizeof(cmd),
@@ -264,7 +266,7 @@ static int measure(int fd, uint32_t op, uint32_t memory, uint32_t region, uint32
 		.depth = 1,
 		.list = 1,
 		.signal = 1,
-		.length = 64,
+		.length = swaps ? sizeof(word) : 64,
 		.count = 2,
 		.time_limit_ms = KX_TIMEOUT_MS,
 		.samples = (uintptr_t)&sample,
@@ -272,9 +274,17 @@ static int measure(int fd, uint32_t op, uint32_t memory, uint32_t region, uint32
 		.memory = memory,
 		.nr_buckets = KXFER_BENCH_NR_BUCKETS,
 		.histogram = (uintptr_t)histogram,
+		.words = swaps ? (uintptr_t)&word : 0,
 	};
 
 	return kx_call(fd, KXFER_BENCH, &cmd);
+}
+
+static int measure_swaps(int fd, uint32_t region, uint32_t target)
+{
+	int ret = measure(fd, KXFER_OP_COMPARE_SWAP, KXFER_BENCH_MEMORY_DEFAULT, region, target);
+
+	return ret == -EOPNOTSUPP && !kx_has_atomics() ? 0 : ret;
 }
 
 static int run_measure(void *context)
@@ -292,6 +302,7 @@ static int run_measure(void *context)
 	       measure(world->client, KXFER_OP_WRITE, KXFER_BENCH_MEMORY_MR_EACH, region,
 		       target) ?:
 	       measure(world->client, KXFER_OP_READ, KXFER_BENCH_MEMORY_MR, region, target) ?:
+	       measure_swaps(world->client, region, target) ?:
 	       kx_target_close(world->client, target);
 }
 

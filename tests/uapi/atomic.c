@@ -280,22 +280,123 @@ TEST_F(atomic, on_ping_is_refused)
 	REFUSED(EACCES, target, ping);
 }
 
-TEST_F(atomic, is_not_benched)
-{
-	struct kxfer_bench cmd = {
-		.size = sizeof(cmd),
-		.region = self->pair.client_region,
-		.target = self->pair.target,
-		.depth = 1,
-		.list = 1,
-		.signal = 1,
-		.length = WORD,
-		.count = 1,
-		.time_limit_ms = KX_TIMEOUT_MS,
-	};
+/* ---- runs of them ---- */
 
-	each_op(cmd.op)
-		EXPECT_EQ(-EOPNOTSUPP, kx_call(self->fd, KXFER_BENCH, &cmd));
+#define NR_WORDS	7	/* of a run */
+#define STRIDE		72	/* bytes */
+
+/* A run on words that are @STRIDE apart. */
+static struct kxfer_bench run_of(const struct _test_data_atomic *self, uint32_t op,
+				 uint64_t *words)
+{
+	return (struct kxfer_bench) {
+		.size = sizeof(struct kxfer_bench),
+		.op = op,
+		.region = self->job.region,
+		.target = self->job.target,
+		.depth = NR_WORDS,
+		.list = 3,
+		.signal = 2,
+		.length = WORD,
+		.stride = STRIDE,
+		.warm_up = 4,
+		.count = 2 * NR_WORDS + 1,
+		.time_limit_ms = KX_TIMEOUT_MS,
+		.words = op == KXFER_OP_COMPARE_SWAP ? (uintptr_t)words : 0,
+	};
+}
+
+/* How often a slot has had its turn, warming up among it. */
+static uint64_t turns(const struct kxfer_bench *cmd, uint32_t slot)
+{
+	return (cmd->warm_up + cmd->count - slot + NR_WORDS - 1) / NR_WORDS;
+}
+
+#define AT(memory, slot)	((memory)[(slot) * STRIDE / WORD])
+
+TEST_F(atomic, is_benched)
+{
+	uint64_t words[NR_WORDS];
+	struct kxfer_bench cmd;
+	uint32_t op, memory, i;
+
+	for (memory = 0; memory <= KXFER_BENCH_MEMORY_MR_EACH; memory++)
+		each_op(op) {
+			for (i = 0; i < NR_WORDS; i++)
+				words[i] = AT(self->there, i) = 1000 + i;
+			memset(self->here, 0, LENGTH);
+			cmd = run_of(self, op, words);
+			cmd.memory = memory;
+			ASSERT_EQ(0, kx_call(self->fd, KXFER_BENCH, &cmd));
+			EXPECT_EQ(cmd.count, cmd.operations);
+			for (i = 0; i < NR_WORDS; i++) {
+				EXPECT_EQ(1000 + i + turns(&cmd, i), AT(self->there, i));
+				EXPECT_EQ(AT(self->there, i) - 1, AT(self->here, i));
+				EXPECT_EQ(cmd.words ? AT(self->there, i) : 1000 + i,
+					  words[i]);
+			}
+		}
+}
+
+TEST_F(atomic, of_a_run_swaps_only_what_is_as_thought)
+{
+	uint64_t words[NR_WORDS] = { 5, 6 };
+	struct kxfer_bench cmd = run_of(self, KXFER_OP_COMPARE_SWAP, words);
+
+	AT(self->there, 0) = 5;
+	AT(self->there, 1) = 5;
+	ASSERT_EQ(0, kx_call(self->fd, KXFER_BENCH, &cmd));
+	EXPECT_EQ(5 + turns(&cmd, 0), AT(self->there, 0));
+	EXPECT_EQ(5, AT(self->there, 1));
+}
+
+#define RUN_REFUSED(err, member, value) do {				\
+	struct kxfer_bench bad__;					\
+	uint32_t op__;							\
+									\
+	each_op(op__) {							\
+		bad__ = run_of(self, op__, words);			\
+		bad__.member = (value);					\
+		EXPECT_EQ(-(err), kx_call(self->fd, KXFER_BENCH, &bad__)); \
+	}								\
+	EXPECT_EQ(self->posted, kx_counter(self->fd, "wr_posted"));	\
+} while (0)
+
+TEST_F(atomic, of_a_run_is_a_word_that_may_be_changed)
+{
+	uint64_t words[NR_WORDS] = {};
+	uint32_t region, target;
+
+	RUN_REFUSED(EINVAL, length, 4);
+	RUN_REFUSED(EINVAL, length, 16);
+	RUN_REFUSED(EINVAL, region_offset, 4);
+	RUN_REFUSED(EINVAL, target_offset, 1);
+	RUN_REFUSED(EINVAL, stride, 12);
+	RUN_REFUSED(ERANGE, target_offset, LENGTH - WORD);
+	test_cmd_target_open(self->fd, self->pair.peer, self->pair.name,
+			     KXFER_RIGHT_READ | KXFER_RIGHT_WRITE, &target);
+	RUN_REFUSED(EACCES, target, target);
+	test_cmd_region_add(self->fd, self->here, LENGTH, 0, &region);
+	RUN_REFUSED(EACCES, region, region);
+}
+
+TEST_F(atomic, of_a_run_has_words_if_it_compares)
+{
+	uint64_t *cut = kx_before_hole((NR_WORDS - 1) * WORD), words[NR_WORDS] = {};
+	struct kxfer_bench cmd = run_of(self, KXFER_OP_COMPARE_SWAP, words);
+
+	cmd.words = 0;
+	EXPECT_EQ(-EINVAL, kx_call(self->fd, KXFER_BENCH, &cmd));
+	cmd.words = (uintptr_t)cut;
+	EXPECT_EQ(-EFAULT, kx_call(self->fd, KXFER_BENCH, &cmd));
+	cmd.words = 8;
+	EXPECT_EQ(-EFAULT, kx_call(self->fd, KXFER_BENCH, &cmd));
+	cmd.words = (uintptr_t)words;
+	cmd.op = KXFER_OP_FETCH_ADD;
+	EXPECT_EQ(-EINVAL, kx_call(self->fd, KXFER_BENCH, &cmd));
+	cmd.op = KXFER_OP_WRITE;
+	EXPECT_EQ(-EINVAL, kx_call(self->fd, KXFER_BENCH, &cmd));
+	EXPECT_EQ(self->posted, kx_counter(self->fd, "wr_posted"));
 }
 
 TEST_F(atomic, of_a_withdrawn_export_is_not_posted)
@@ -309,6 +410,24 @@ TEST_F(atomic, of_a_withdrawn_export_is_not_posted)
 }
 
 /* ---- a device without ---- */
+
+static int bench_word(const struct kx_pair *pair)
+{
+	struct kxfer_bench cmd = {
+		.size = sizeof(cmd),
+		.op = KXFER_OP_FETCH_ADD,
+		.region = pair->client_region,
+		.target = pair->target,
+		.depth = 1,
+		.list = 1,
+		.signal = 1,
+		.length = WORD,
+		.count = 1,
+		.time_limit_ms = KX_TIMEOUT_MS,
+	};
+
+	return kx_call(pair->client, KXFER_BENCH, &cmd);
+}
 
 TEST(without_a_device_that_has_them_atomics_are_refused)
 {
@@ -326,6 +445,7 @@ TEST(without_a_device_that_has_them_atomics_are_refused)
 		each_op(op)
 			test_err_atomic(EOPNOTSUPP, pair.client, op, pair.client_region, 0,
 					pair.target, 0, 1, 0);
+		EXPECT_EQ(-EOPNOTSUPP, bench_word(&pair));
 		EXPECT_EQ(posted, kx_counter(pair.client, "wr_posted"));
 	}
 	/* Some providers take nothing more once they were given what they do not know. */

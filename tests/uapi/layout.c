@@ -477,7 +477,8 @@ TEST(layout_of_bench)
 	MEMBER(kxfer_bench, memory, 104);
 	MEMBER(kxfer_bench, nr_buckets, 108);
 	MEMBER(kxfer_bench, histogram, 112);
-	SIZE(kxfer_bench, 120);
+	MEMBER(kxfer_bench, words, 120);
+	SIZE(kxfer_bench, 128);
 }
 
 TEST(numbers_of_calls)

@@ -1182,7 +1182,8 @@ enum kxfer_bench_memory {
  * struct kxfer_bench - what work requests cost without jobs (KXFER_BENCH)
  * @size: sizeof(struct kxfer_bench)
  * @flags: must be 0
- * @op: KXFER_OP_READ, KXFER_OP_WRITE, or KXFER_OP_NOP: of KXFER_BENCH_MEMORY_MR_EACH
+ * @op: KXFER_OP_READ, KXFER_OP_WRITE, KXFER_OP_FETCH_ADD, KXFER_OP_COMPARE_SWAP (both
+ *	as enum kxfer_op says it), or KXFER_OP_NOP: of KXFER_BENCH_MEMORY_MR_EACH
  *	registrations without transfers (@target_offset 0); else the loop without work
  *	requests (neither region nor target; offsets, @length and @stride 0)
  * @region: id of the local memory
@@ -1209,6 +1210,9 @@ enum kxfer_bench_memory {
  * @nr_buckets: KXFER_BENCH_NR_BUCKETS, or 0
  * @histogram: array of so many __u32: operations by nanoseconds, from the post to when
  *	their completion, or that of a later one which stands for them, was found; or 0
+ * @words: KXFER_OP_COMPARE_SWAP only: array of @depth __u64: what each word of the peer
+ *	is thought to be; each operation expects that and leaves one more; out: what it
+ *	is then, if all went as thought. FETCH_ADD adds 1
  *
  * A loop in the kernel posts work requests, built before, on a data lane of the
  * target's link: what kernel verbs cost at least. On a link of KXFER_CONTEXT_POLLED it
@@ -1219,8 +1223,8 @@ enum kxfer_bench_memory {
  * CAP_NET_ADMIN.
  *
  * EBUSY: jobs are in flight on the lane; EINVAL also: more work requests than it
- * takes at once, or longer than the device registers at once; EINTR: a signal came. An
- * error leaves it open what was moved.
+ * takes at once, or longer than the device registers at once; EINTR: a signal came.
+ * Atomics are refused as jobs of them are. An error leaves it open what was moved.
  */
 struct kxfer_bench {
 	__u32 size;
@@ -1246,6 +1250,7 @@ struct kxfer_bench {
 	__u32 memory;
 	__u32 nr_buckets;
 	__aligned_u64 histogram;
+	__aligned_u64 words;
 };
 
 #define KXFER_BENCH		_IO(KXFER_TYPE, KXFER_CMD_BENCH)

@@ -804,8 +804,17 @@ static void build_bench(struct doing *doing)
 		cmd->histogram = inner(doing, doing->actor->room,
 				       KXFER_BENCH_NR_BUCKETS * sizeof(uint32_t), false);
 	}
+	if (one_in(doing, 8)) {
+		cmd->op = one_in(doing, 2) ? KXFER_OP_FETCH_ADD : KXFER_OP_COMPARE_SWAP;
+		cmd->length = one_in(doing, 16) ? cmd->length : 8;
+		cmd->region_offset &= ~7ULL;
+		cmd->target_offset &= ~7ULL;
+		if (cmd->op == KXFER_OP_COMPARE_SWAP)
+			cmd->words = inner(doing, doing->actor->room, 256 * 8, false);
+	}
 	if (cmd->depth > 1) {
-		cmd->stride = 1 + below(doing, 256);
+		cmd->stride = cmd->length == 8 ? 8 + 8 * below(doing, 32) :
+						 1 + below(doing, 256);
 		cmd->list = 1 + below(doing, cmd->depth);
 		cmd->signal = 1 + below(doing, cmd->depth + 1 - cmd->list);
 	} else if (one_in(doing, 2)) {

@@ -166,19 +166,32 @@ test_each_completion_context_is_used_and_named() {
 	for context in polled workqueue softirq unbound; do
 		expect 0 kxfer --json compare $quick --op read --size 64 --context $context
 		expect_json '.completion_context' $context
+		expect_json '[.cells[].engines[].engine] | join(" ")' "verbs kverbs job"
 	done
-	# The floor is measured in one of them only.
-	expect_json '[.cells[].engines[].engine] | join(" ")' "verbs job"
-	expect_json '.notes | join(" ") | test("--context polled")' true
+	expect_json '.waiting_kverbs | test("sleeps.*unbound")' true
+}
+
+# Engines may differ here, and it is told of each.
+test_how_local_memory_is_named_is_chosen_and_told() {
+	for memory in lkey mr mr-each; do
+		expect 0 kxfer --json compare $quick --op write --size 64 --memory $memory
+		expect_json '.memory' $memory
+		expect_json '[.cells[].engines[].verified] | all' true
+	done
+	expect_json '[.cells[0].engines[] | "\(.engine): \(.local_registration)"] | join(", ")' \
+		"verbs: by an MR, registered once, before the measurement, kverbs: by an MR that is registered for each operation, job: by the PD's local_dma_lkey, without an MR"
+	expect 0 kxfer compare $quick --op write --size 64 --memory mr-each
+	expect_stdout "kverbs names local memory"
+	expect 2 kxfer compare --engine job --memory mr
+	expect_stderr "--engine kverbs"
 }
 
 test_a_floor_that_is_asked_for_has_to_be_there() {
 	expect 0 kxfer --json compare --count 40 --rounds 2 --depth 8 --batch 4 \
 		--op write --size 64,70001 --engine kverbs
 	expect_json '[.cells[].engines[] | .engine, .verified] | unique | map(tostring) | join(" ")' "true kverbs"
-	expect 1 kxfer --json compare $quick --size 64 --engine kverbs --context softirq
-	expect_error_json .errno EOPNOTSUPP
-	expect_error_json '.hint | test("--context polled")' true
+	expect 0 kxfer --json compare $quick --op write --size 64 --engine kverbs --context softirq
+	expect_json '"\(.completion_context) \(.poll)"' "softirq null"
 }
 
 test_the_table_has_a_column_for_each_engine() {

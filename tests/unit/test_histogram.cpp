@@ -5,6 +5,7 @@
 #include <random>
 
 #include <gtest/gtest.h>
+#include <linux/kxfer.h>
 
 using kxfer::bench::Histogram;
 
@@ -51,6 +52,26 @@ TEST(Histogram, percentiles_of_known_values) {
     EXPECT_EQ(histogram.percentile(99.5), 100U);
     EXPECT_EQ(histogram.percentile(100), 100U);
     EXPECT_DOUBLE_EQ(histogram.mean(), 50.5);
+}
+
+TEST(Histogram, values_of_which_only_the_bucket_is_known_count_as_its_middle) {
+    Histogram histogram;
+
+    histogram.add_bucket(Histogram::bucket_of(7), 3);
+    histogram.add_bucket(Histogram::bucket_of(1000000), 5);
+    histogram.add_bucket(Histogram::bucket_of(2000000), 0);
+    EXPECT_EQ(histogram.count(), 8U);
+    EXPECT_EQ(histogram.min(), 7U);
+    EXPECT_EQ(histogram.percentile(25), 7U);
+    EXPECT_NEAR(static_cast<double>(histogram.percentile(50)), 1e6, 1e6 / 256);
+    EXPECT_EQ(histogram.max(), histogram.percentile(100));
+    EXPECT_NEAR(histogram.mean(), (3 * 7 + 5e6) / 8, 5e6 / 8 / 256);
+}
+
+// The module fills them.
+TEST(Histogram, the_kernel_s_buckets_are_the_first_of_these) {
+    EXPECT_EQ(Histogram::bucket_of(UINT32_MAX) + 1, unsigned{KXFER_BENCH_NR_BUCKETS});
+    EXPECT_LE(unsigned{KXFER_BENCH_NR_BUCKETS}, Histogram::nr_buckets());
 }
 
 TEST(Histogram, percentiles_stay_within_what_was_seen) {

@@ -60,6 +60,13 @@ TEST(Mismatch, equal_parameters_match) {
     EXPECT_FALSE(find_mismatch("verbs", some_parameters(), "job", some_parameters(), 128));
 }
 
+TEST(Mismatch, how_local_memory_is_named_may_differ) {
+    Parameters other = some_parameters();
+
+    other.local_registration = local_each;
+    EXPECT_FALSE(find_mismatch("verbs", some_parameters(), "kverbs", other, 128));
+}
+
 TEST(Mismatch, every_parameter_counts) {
     const std::vector<void (*)(Parameters&)> changes{
         [](Parameters& p) { p.local_bytes++; },

@@ -52,6 +52,7 @@ tl::expected<void, Error> check_counts(Engine& engine, const Memory& memory, con
 tl::expected<void, Error> prepare(Engine& engine, const Memory& memory, const Workload& workload,
                                   EngineResult& result) {
     result.engine = engine.name();
+    result.local_registration = engine.parameters(workload).local_registration;
     result.slot_operations.assign(workload.depth, 0);
     if (auto ready = engine.make_ready(workload); !ready) return ready;
     if (!engine.remote_writable()) return sweep(engine, workload, Operation::read);
@@ -102,7 +103,7 @@ tl::expected<double, Error> measure(Engine& engine, const Workload& workload, Mo
     into.blocks.push_back(figure);
     into.operations += block->operations;
     count_operations(result, workload, block->operations);
-    result.latencies.add(block->latencies);
+    if (mode == Mode::single) result.latencies.add(block->latencies);
     return figure;
 }
 

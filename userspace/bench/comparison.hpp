@@ -42,6 +42,7 @@ struct ModeResult {
 
 struct EngineResult {
     std::string engine;
+    std::string local_registration; // how work requests name local memory
     ModeResult single;
     ModeResult deep;
     Histogram latencies;                   // of all blocks one at a time

@@ -36,6 +36,8 @@ struct Limits {
     uint64_t count = 1000;
     std::chrono::nanoseconds budget = std::chrono::milliseconds(25);
     int (*stopped)() = nullptr; // not 0: the block ends with EINTR, operations may be in flight
+    // Of others: operations of a deep block are timed too, where the engine can.
+    bool timed = false;
     // Of engines that the runner drives, see SteppedEngine:
     Observer* observer = nullptr;
     double rate = 0; // not 0: operations are begun so many a second, whether others have ended or not
@@ -45,7 +47,7 @@ struct Block {
     uint64_t operations = 0;
     uint64_t elapsed_ns = 0;
     uint64_t nr_overdue = 0; // at a rate: due when the time was over, and not handed in
-    Histogram latencies;     // single only
+    Histogram latencies;     // single, and deep if that is wanted (Limits::timed)
 };
 
 class Engine {

@@ -17,6 +17,11 @@ namespace {
 
 constexpr unsigned half = 1U << (Histogram::precision_bits - 1);
 
+uint64_t bucket_middle(unsigned bucket) {
+    const uint64_t first = Histogram::bucket_first(bucket);
+    return first + (Histogram::bucket_last(bucket) - first) / 2;
+}
+
 } // namespace
 
 unsigned Histogram::bucket_of(uint64_t value) {
@@ -57,6 +62,16 @@ void Histogram::add(const Histogram& other) {
     max_ = std::max(max_, other.max_);
 }
 
+void Histogram::add_bucket(unsigned bucket, uint64_t count) {
+    if (count == 0) return;
+    const uint64_t middle = bucket_middle(bucket);
+    buckets_[bucket] += count;
+    count_ += count;
+    sum_ += static_cast<double>(middle) * static_cast<double>(count);
+    min_ = std::min(min_, middle);
+    max_ = std::max(max_, middle);
+}
+
 double Histogram::mean() const { return count_ ? sum_ / static_cast<double>(count_) : 0; }
 
 uint64_t Histogram::percentile(double percent) const {
@@ -67,8 +82,7 @@ uint64_t Histogram::percentile(double percent) const {
     for (unsigned i = 0; i < buckets_.size(); i++) {
         seen += buckets_[i];
         if (buckets_[i] == 0 || seen < std::max<uint64_t>(wanted, 1)) continue;
-        const uint64_t first = bucket_first(i);
-        return std::clamp(first + (bucket_last(i) - first) / 2, min_, max_);
+        return std::clamp(bucket_middle(i), min_, max_);
     }
     return 0;
 }

@@ -18,6 +18,8 @@ class Histogram {
     Histogram();
     void add(uint64_t value);
     void add(const Histogram& other);
+    // So many values of which only the bucket is known: each counts as its middle.
+    void add_bucket(unsigned bucket, uint64_t count);
 
     uint64_t count() const { return count_; }
     uint64_t min() const { return count_ ? min_ : 0; }

@@ -83,6 +83,9 @@ tl::expected<void, Error> KernelPath::find_limits() {
 
     max_jobs_ = query->max_jobs;
     iwarp_ = (device->flags & KXFER_DEVICE_IWARP) != 0;
+    // One page less than that, for memory may begin within one.
+    max_registration_ = std::max(device->max_fast_reg_pages, 1U) - 1;
+    max_registration_ *= page_bytes;
     for (const auto& lane : *lanes) {
         if (lane.link != link->id || lane.index == 0) continue;
         credits_ = std::max(credits_, lane.max_credits);
@@ -92,15 +95,18 @@ tl::expected<void, Error> KernelPath::find_limits() {
     return {};
 }
 
-Parameters KernelPath::parameters(const Workload& workload) const {
+Parameters KernelPath::parameters(const Workload& workload, unsigned extra_requests) const {
     Parameters parameters;
     // Scattered pages: each is an SGE of its own.
     const auto pages = static_cast<unsigned>(workload.stride() / page_bytes);
     const unsigned sges = workload.operation == Operation::read ? read_sges_ : write_sges_;
-    const unsigned requests = (pages + sges - 1) / sges;
+    const unsigned requests = (pages + sges - 1) / sges + extra_requests;
 
     parameters.local_bytes = local_bytes_;
     parameters.local_layout = Memory::layout();
+    // On iWARP a READ needs an STag for its sink.
+    parameters.local_registration =
+        iwarp_ && workload.operation == Operation::read ? local_each_request : local_lkey;
     parameters.remote_bytes = target_.length();
     parameters.remote_registration = options_.writable ? standing_writable : standing_readable;
     // One operation in sixteen at most lies across two of the peer's registrations and takes

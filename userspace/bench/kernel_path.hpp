@@ -19,10 +19,11 @@ struct PathOptions {
     std::string device;      // or empty
     std::string export_name; // at least as long as the memory
     uint32_t context = KXFER_CONTEXT_POLLED;
-    uint32_t wait_flags = 0;   // KXFER_WAIT_F_*
-    bool ring = false;         // of jobs: completions come into shared memory
-    bool signal_batch = false; // one completion for the operations of a batch
-    bool writable = true;      // ask for an export that may be written
+    uint32_t wait_flags = 0;                      // KXFER_WAIT_F_*
+    bool ring = false;                            // of jobs: completions come into shared memory
+    uint32_t memory = KXFER_BENCH_MEMORY_DEFAULT; // of kverbs: enum kxfer_bench_memory
+    bool signal_batch = false;                    // one completion for the operations of a batch
+    bool writable = true;                         // ask for an export that may be written
     std::chrono::milliseconds timeout{10000};
 };
 
@@ -39,8 +40,11 @@ class KernelPath {
     std::string on() const { return peer_ + '/' + options_.export_name; }
     bool iwarp() const { return iwarp_; }
     uint64_t remote_bytes() const { return target_.length(); }
-    // With as many operations in flight as the lane has room for.
-    Parameters parameters(const Workload& workload) const;
+    // The most bytes that the device registers at once.
+    uint64_t max_registration() const { return max_registration_; }
+    // With as many operations in flight as the lane has room for; each takes so many work
+    // requests beside those that move it.
+    Parameters parameters(const Workload& workload, unsigned extra_requests = 0) const;
 
   private:
     KernelPath(const PathOptions& options, const Memory& memory, Session session);
@@ -57,6 +61,7 @@ class KernelPath {
     Target target_;
     std::string device_;
     bool iwarp_ = false;
+    uint64_t max_registration_ = 0;
     unsigned max_jobs_ = 0;
     unsigned credits_ = 0;   // work requests that the link's data lanes take
     unsigned read_sges_ = 1; // SGEs that a work request uses

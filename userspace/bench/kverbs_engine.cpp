@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace kxfer::bench {
 
 namespace {
@@ -12,6 +14,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds longest_run{KXFER_BENCH_MAX_TIME_MS};
+// REG_MR and LOCAL_INV of an operation.
+constexpr unsigned registering_requests = 2;
 
 // At least a millisecond, for that is the module's unit.
 uint32_t time_limit_ms(std::chrono::nanoseconds budget) {
@@ -58,18 +62,53 @@ tl::expected<std::unique_ptr<KverbsEngine>, Error> KverbsEngine::connect(const P
     return std::unique_ptr<KverbsEngine>(new KverbsEngine(std::move(*path)));
 }
 
+uint32_t KverbsEngine::memory_of(Operation operation) const {
+    const uint32_t memory = path_.options().memory;
+    // As the module does it: the sink of a READ needs an STag.
+    if (memory == KXFER_BENCH_MEMORY_DEFAULT && path_.iwarp() && operation == Operation::read)
+        return KXFER_BENCH_MEMORY_MR;
+    return memory;
+}
+
+Parameters KverbsEngine::parameters(const Workload& workload) const {
+    const uint32_t memory = memory_of(workload.operation);
+    const bool each = memory == KXFER_BENCH_MEMORY_MR_EACH;
+    Parameters parameters = path_.parameters(workload, each ? registering_requests : 0);
+
+    parameters.local_registration = each                              ? local_each
+                                    : memory == KXFER_BENCH_MEMORY_MR ? local_once
+                                                                      : local_lkey;
+    return parameters;
+}
+
+tl::expected<void, Error> KverbsEngine::make_ready(const Workload& workload) {
+    if (auto able = supports(workload.operation); !able) return able;
+    if (memory_of(workload.operation) == KXFER_BENCH_MEMORY_DEFAULT ||
+        workload.size <= path_.max_registration())
+        return {};
+    return tl::unexpected(Error("engine kverbs cannot register an operation's memory at once", "", EOPNOTSUPP,
+                                fmt::format("use --size {} or less", path_.max_registration()),
+                                fmt::format("{} registers at most {} bytes at once",
+                                            parameters(workload).device, path_.max_registration())));
+}
+
 tl::expected<Block, Error> KverbsEngine::run_block(const Workload& workload, Mode mode,
                                                    const Limits& limits) {
     if (auto able = supports(workload.operation); !able) return tl::unexpected(able.error());
     kxfer_bench bench = bench_of(workload, mode, limits, path_.options().signal_batch);
-    std::vector<uint32_t> samples;
+    std::vector<uint32_t> samples, histogram;
 
+    bench.memory = path_.options().memory;
     bench.region = path_.region().id();
     bench.target = path_.target().id();
     if (mode == Mode::single) {
         samples.resize(std::min<uint32_t>(bench.count, KXFER_BENCH_MAX_SAMPLES));
         bench.samples = reinterpret_cast<uintptr_t>(samples.data());
         bench.nr_samples = static_cast<uint32_t>(samples.size());
+    } else if (limits.timed) {
+        histogram.resize(KXFER_BENCH_NR_BUCKETS);
+        bench.histogram = reinterpret_cast<uintptr_t>(histogram.data());
+        bench.nr_buckets = KXFER_BENCH_NR_BUCKETS;
     }
     int ret = kxfer_bench_run(path_.session().get(), &bench);
     // The time was over before each slot was used.
@@ -89,6 +128,8 @@ tl::expected<Block, Error> KverbsEngine::run_block(const Workload& workload, Mod
     block.operations = bench.operations;
     block.elapsed_ns = bench.total_ns;
     for (uint32_t i = 0; i < bench.nr_samples; i++) block.latencies.add(samples[i]);
+    // The buckets are the same ones.
+    for (uint32_t i = 0; i < bench.nr_buckets; i++) block.latencies.add_bucket(i, histogram[i]);
     return block;
 }
 

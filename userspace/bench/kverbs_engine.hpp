@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // The floor: a loop in the module posts the workload's work requests and polls
-// the CQ, without jobs (KXFER_BENCH). A block is one call, which needs
-// CAP_NET_ADMIN and a link whose completions are polled.
+// the CQ, or sleeps until completions have come where the link's context says, without
+// jobs (KXFER_BENCH). A block is one call, which needs CAP_NET_ADMIN.
+//
+// Latency of a deep run: from the post to when the completion was found, counted in the
+// kernel.
 #pragma once
 
 #include <memory>
@@ -22,13 +25,17 @@ class KverbsEngine : public Engine {
     static std::optional<Error> obstacle();
 
     std::string name() const override { return "kverbs"; }
-    Parameters parameters(const Workload& workload) const override { return path_.parameters(workload); }
+    Parameters parameters(const Workload& workload) const override;
     bool remote_writable() const override { return path_.options().writable; }
     uint64_t remote_bytes() const { return path_.remote_bytes(); }
+    // EOPNOTSUPP also: longer than the device registers at once.
+    tl::expected<void, Error> make_ready(const Workload& workload) override;
     tl::expected<Block, Error> run_block(const Workload& workload, Mode mode, const Limits& limits) override;
 
   private:
     explicit KverbsEngine(KernelPath path) : path_(std::move(path)) {}
+    // What is in effect: enum kxfer_bench_memory.
+    uint32_t memory_of(Operation operation) const;
 
     KernelPath path_;
 };

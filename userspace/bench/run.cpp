@@ -150,7 +150,11 @@ class Meter : public Observer {
 tl::expected<void, Error> run_driven(Engine& engine, Mode mode, const RunPlan& plan, Meter& meter,
                                      RunResult& result) {
     const Limits limits{plan.count ? plan.count : UINT64_MAX / 2,
-                        plan.count ? nanoseconds::max() : plan.duration, plan.stopped, &meter, plan.rate};
+                        plan.count ? nanoseconds::max() : plan.duration,
+                        plan.stopped,
+                        false,
+                        &meter,
+                        plan.rate};
 
     meter.begin();
     auto block = engine.run_block(result.workload, mode, limits);
@@ -168,7 +172,7 @@ tl::expected<void, Error> run_pieces(Engine& engine, Mode mode, const RunPlan& p
         const Limits limits{
             std::min(left, piece_operations),
             plan.count ? piece_time : std::min({piece_time, meter.room(), plan.duration - meter.elapsed()}),
-            plan.stopped};
+            plan.stopped, true};
         auto block = engine.run_block(workload, mode, limits);
         if (!block) return tl::unexpected(block.error());
         meter.add(*block);

@@ -7,8 +7,8 @@
 // the call that brought its completion, as its caller sees it. Of a batch all have
 // the same hand-in, and the wait for a batch's worth of completions is in it. The
 // engines through /dev/kxfer and verbs are timed here; kverbs times its own
-// operations in the kernel, from the end of one to the end of the next, and only
-// one at a time.
+// operations in the kernel: one at a time from the end of one to the end of the next,
+// many at once from the post to when the completion was found.
 //
 // At a rate (open loop) operations are due on a schedule, whatever became of others, and
 // latency begins when one was due: what it waited for to be handed in at all is in it.

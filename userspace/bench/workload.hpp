@@ -7,7 +7,8 @@
 //           doorbell, or jobs of one SUBMIT
 //   signal  completions asked for: one of every `signal_every` operations
 // Each engine says what it really does (Parameters); engines that differ there
-// must not be compared, see find_mismatch.
+// must not be compared, see find_mismatch. How they name local memory may differ, for it is
+// a part of what they cost; it is told of each.
 #pragma once
 
 #include <array>
@@ -28,6 +29,10 @@ constexpr uint64_t page_bytes = 4096;
 // Values of Parameters that more than one engine has.
 constexpr char standing_readable[] = "once, before the measurement, for READ";
 constexpr char standing_writable[] = "once, before the measurement, for READ and WRITE";
+constexpr char local_once[] = "by an MR, registered once, before the measurement";
+constexpr char local_lkey[] = "by the PD's local_dma_lkey, without an MR";
+constexpr char local_each[] = "by an MR that is registered for each operation";
+constexpr char local_each_request[] = "by an MR that is registered for each work request";
 constexpr char write_acknowledged[] = "placed in the peer's memory";
 constexpr char write_handed_to_tcp[] = "handed to TCP";
 
@@ -69,6 +74,7 @@ struct Workload {
 struct Parameters {
     uint64_t local_bytes = 0;
     std::string local_layout;
+    std::string local_registration = local_once; // how work requests name it
     uint64_t remote_bytes = 0;
     std::string remote_registration;
     unsigned max_depth = 0; // operations it keeps in flight

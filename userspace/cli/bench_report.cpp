@@ -41,6 +41,7 @@ void add_way(Record& record, const BenchReport& report) {
     record.add("completion_context", report.rig.context);
     if (report.rig.context == "polled" && engine == "job") record.add("poll", report.rig.poll);
     if (engine == "job") record.add("ring", report.rig.ring);
+    if (engine == "kverbs") record.add("memory", report.rig.memory);
 }
 
 void add_length(Record& record, const bench::RunPlan& plan) {
@@ -69,6 +70,7 @@ Record parameters_record(const BenchReport& report) {
     add_length(record, report.plan);
     record.add("local_memory", Bytes{parameters.local_bytes})
         .add("local_layout", parameters.local_layout)
+        .add("local_registration", parameters.local_registration, Show::everywhere, "local memory is named")
         .add("remote_memory", Bytes{parameters.remote_bytes})
         .add("remote_registration", parameters.remote_registration)
         .add("write_success", parameters.write_success, Show::everywhere, "a WRITE is done when")

@@ -198,8 +198,9 @@ Result run_compare(const CompareOptions& given, Context& context) {
     if (!device) return tl::make_unexpected(device.error());
 
     report.from = {bench::find_environment(), *device, *version, rig->peer_text(options)};
-    report.context = options.wants("job") ? options.context : "";
-    report.poll = options.poll;
+    report.context = options.wants_module() ? options.context : "";
+    report.memory = options.wants("kverbs") ? options.memory : "";
+    report.poll = options.wants("job") ? options.poll : "";
     report.ring = options.ring;
     report.no_floor = *no_floor;
     report.plan = {options.rounds, options.count,

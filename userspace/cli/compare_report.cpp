@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace kxfer::cli {
 
@@ -74,6 +75,7 @@ Record engine_json(const bench::EngineResult& result, const bench::Workload& wor
     return Record()
         .add("engine", result.engine)
         .add("verified", result.verified)
+        .add("local_registration", result.local_registration)
         .add("one_at_a_time", single)
         .add("deep", deep);
 }
@@ -293,6 +295,21 @@ Words notes_of(const CompareReport& report) {
     return notes;
 }
 
+// Its own in each cell, for it may depend on the operation.
+std::string local_registration(const CompareReport& report, const std::string& engine) {
+    Words ways;
+    for (const auto& cell : report.cells)
+        if (const auto* result = find_result(cell, engine);
+            result && std::find(ways.begin(), ways.end(), result->local_registration) == ways.end())
+            ways.push_back(result->local_registration);
+    return fmt::format("{}", fmt::join(ways, "; or "));
+}
+
+std::string floor_waiting(const CompareReport& report) {
+    if (report.context == "polled") return "polls the CQ in the kernel, in one call a block";
+    return fmt::format("sleeps in the kernel, in one call a block; completions by {}", report.context);
+}
+
 std::string job_waiting(const CompareReport& report) {
     if (report.context != "polled") return fmt::format("sleeps in SUBMIT; completions by {}", report.context);
     if (report.poll == "adaptive") return "polls the CQ in SUBMIT while that pays, then sleeps";
@@ -322,11 +339,15 @@ void add_parameters(Record& record, const CompareReport& report) {
         record.add("waiting_" + engine,
                    engine == "job"
                        ? job_waiting(report) + (report.ring ? "; takes completions from a ring" : "")
-                   : engine == "kverbs" ? "polls the CQ in the kernel, in one call a block"
+                   : engine == "kverbs" ? floor_waiting(report)
                                         : "polls the CQ",
                    Show::everywhere, engine);
-    if (!report.context.empty()) {
-        record.add("completion_context", report.context, Show::json_only);
+    for (const auto& engine : engines_of(report))
+        record.add("local_" + engine, local_registration(report, engine), Show::text_only,
+                   engine + " names local memory");
+    if (!report.memory.empty()) record.add("memory", report.memory, Show::json_only);
+    if (!report.context.empty()) record.add("completion_context", report.context, Show::json_only);
+    if (!report.poll.empty()) {
         if (report.context == "polled") record.add("poll", report.poll, Show::json_only);
         record.add("ring", report.ring, Show::json_only);
     }

@@ -19,13 +19,14 @@ namespace kxfer::cli {
 struct CompareReport {
     Provenance from;
     bench::Conditions conditions;
-    std::string context;  // of the job engine's completions; empty without it
+    std::string context;  // of completions in the kernel; empty if no engine has any there
     std::string no_floor; // why kverbs, by default there, was not measured; or empty
-    std::string poll;     // adaptive, always or never, in context polled
+    std::string poll;     // adaptive, always or never, in context polled; empty without jobs
     bool ring = false;    // the job's completions come into shared memory
     bench::Plan plan;
     std::chrono::milliseconds timeout{};
     bench::Parameters parameters; // that the engines have in common
+    std::string memory;           // --memory of kverbs
     std::vector<bench::Cell> cells;
 };
 

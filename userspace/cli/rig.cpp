@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
-#include <optional>
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -26,6 +25,10 @@ const std::map<std::string, uint32_t> contexts = {{"polled", KXFER_CONTEXT_POLLE
                                                   {"workqueue", KXFER_CONTEXT_WORKQUEUE},
                                                   {"softirq", KXFER_CONTEXT_SOFTIRQ},
                                                   {"unbound", KXFER_CONTEXT_UNBOUND}};
+
+const std::map<std::string, uint32_t> memories = {{"lkey", KXFER_BENCH_MEMORY_DEFAULT},
+                                                  {"mr", KXFER_BENCH_MEMORY_MR},
+                                                  {"mr-each", KXFER_BENCH_MEMORY_MR_EACH}};
 
 const std::map<std::string, uint32_t> waits = {
     {"adaptive", 0}, {"always", KXFER_WAIT_F_POLL}, {"never", KXFER_WAIT_F_SLEEP}};
@@ -94,6 +97,7 @@ bench::PathOptions path_options(const RigOptions& options, const Rig& rig) {
     path.context = contexts.at(options.context);
     path.wait_flags = waits.at(options.poll);
     path.ring = options.ring;
+    path.memory = memories.at(options.memory);
     path.signal_batch = options.signal_batch();
     path.timeout = options.common.timeout();
     path.export_name = options.peer_given ? options.export_name : own_export();
@@ -180,6 +184,11 @@ void add_rig_options(CLI::App& command, RigOptions& options) {
                     "workqueue, softirq or unbound")
         ->check(CLI::IsMember({"polled", "workqueue", "softirq", "unbound"}));
     command
+        .add_option("--memory", options.memory,
+                    "how kverbs names local memory: lkey (default: by the PD's local_dma_lkey), "
+                    "mr (registered once) or mr-each (registered for each operation)")
+        ->check(CLI::IsMember({"lkey", "mr", "mr-each"}));
+    command
         .add_option("--poll", options.poll,
                     "how a job's caller waits: adaptive (default), always or "
                     "never polling")
@@ -198,17 +207,16 @@ tl::expected<void, Failure> check_rig(const RigOptions& options) {
         return failed(Error("completions cannot be polled by the job in context", options.context, EINVAL,
                             "use --poll with --context polled"),
                       exit_usage);
+    if (options.memory != "lkey" && !options.wants("kverbs"))
+        return failed(Error("only engine kverbs chooses how local memory is named", "", EINVAL,
+                            "use --memory with --engine kverbs"),
+                      exit_usage);
     return {};
 }
 
 tl::expected<std::string, Failure> check_floor(RigOptions& options) {
     if (!options.wants("kverbs")) return std::string();
-    std::optional<Error> obstacle;
-    if (options.context != "polled")
-        obstacle = Error("the floor is measured in no context but polled", "", EOPNOTSUPP,
-                         "it needs --context polled");
-    else
-        obstacle = bench::KverbsEngine::obstacle();
+    const auto obstacle = bench::KverbsEngine::obstacle();
     if (!obstacle) return std::string();
     if (options.engines_given) return failed(*obstacle);
     std::erase(options.engines, "kverbs");

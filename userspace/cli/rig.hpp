@@ -32,6 +32,7 @@ struct RigOptions {
     std::string poll = "adaptive";
     std::string export_name;
     std::string signal = "each";
+    std::string memory = "lkey";
     bool ring = false;
     bool writes = false; // some operation does more than read
 
@@ -40,7 +41,7 @@ struct RigOptions {
     bool signal_batch() const { return signal == "batch"; }
 };
 
-// --context, --poll, --ring, --signal, --export and the common ones.
+// --context, --memory, --poll, --ring, --signal, --export and the common ones.
 void add_rig_options(CLI::App& command, RigOptions& options);
 
 // Names what is asked for that cannot be together.

@@ -38,6 +38,48 @@ test_many_at_once_are_timed_one_by_one() {
 	done
 }
 
+# Data that is moved is verified; words that are counted up have to be counted right.
+test_verbs_does_and_verifies_all_other_operations() {
+	case $KXFER_PROVIDER in
+	siw) able=" send " ;;
+	*) able=" write-imm send send-imm compare-swap fetch-add " ;;
+	esac
+	for op in write-imm send send-imm compare-swap fetch-add; do
+		if [ "${able#* $op }" = "$able" ]; then
+			expect 1 kxfer --json bench $op --engine verbs $quick
+			expect_error_json '"\(.errno) \(.why | length > 10)"' "EOPNOTSUPP true"
+			continue
+		fi
+		expect 0 kxfer --json bench $op --engine verbs --count 301 --warm-up 10 --depth 7 --judge-anyway
+		expect_json '"\(.parameters.operation) \(.total.operations) \(.total.verified)"' "$op 301 true"
+		case $op in
+		compare-swap | fetch-add) expect_json .parameters.size_bytes 8 ;;
+		*) expect_json .parameters.size_bytes 64 ;;
+		esac
+	done
+	expect 2 kxfer bench fetch-add --size 16
+	expect_stderr "--size 8"
+}
+
+test_what_an_engine_cannot_is_an_error_with_the_reason() {
+	expect 1 kxfer --json bench send $quick
+	expect_error_json '"\(.errno) \(.why | test("READ and WRITE"))"' "EOPNOTSUPP true"
+	expect 1 kxfer --json bench fetch-add --engine kverbs $quick
+	expect_error_json .errno EOPNOTSUPP
+}
+
+test_registrations_are_measured_alone() {
+	for depth in 1 16; do
+		expect 0 kxfer --json bench register $quick --size 16K --depth $depth
+		expect_json '.parameters | "\(.engine) \(.operation) \(.memory)"' "kverbs register mr-each"
+		expect_json '.total | "\(.operations) \(.verified) \(.rate_per_s > 0) \(.latency_p50_ns > 0)"' \
+			"300 false true true"
+		expect_json '.notes | join(" ") | test("nothing is moved")' true
+	done
+	expect 2 kxfer bench register --engine verbs
+	expect_stderr "--engine kverbs"
+}
+
 # How the module is told to: what is said is what it does.
 test_kverbs_runs_in_each_context_and_with_each_memory() {
 	for context in polled workqueue softirq unbound; do
@@ -191,7 +233,7 @@ test_wrong_options_name_what_is_allowed() {
 	expect 2 kxfer bench
 	expect_stderr "OP is required"
 	expect 2 kxfer bench reed
-	expect_stderr "there are: read, write"
+	expect_stderr "there are: read, write, write-imm, send, send-imm, compare-swap, fetch-add, register"
 	expect 2 kxfer bench read --size 0
 	expect_stderr "1 byte"
 	expect 2 kxfer bench read --size 4X

@@ -401,6 +401,50 @@ TEST(Run, an_engine_that_does_not_time_what_is_deep_is_said_to) {
     EXPECT_NE(result->untimed.find("--depth 1"), std::string::npos);
 }
 
+TEST(Run, atomics_are_counted_through_all_blocks) {
+    auto memory = Memory::create(4 * 4096);
+
+    for (unsigned depth : {1U, 4U}) {
+        LedgerEngine engine(*memory);
+        RunPlan plan;
+        engine.does_all = true;
+        plan.count = 101;
+        plan.warm_up = 7;
+        const auto result = run(engine, *memory, {Operation::fetch_add, 8, depth, 1}, plan);
+        ASSERT_TRUE(result) << result.error().text();
+        EXPECT_TRUE(result->verified);
+        engine.damage_at = 60; // adds 2
+        const auto wrong = run(engine, *memory, {Operation::fetch_add, 8, depth, 1}, plan);
+        ASSERT_FALSE(wrong);
+        EXPECT_EQ(wrong.error().number, EBADMSG);
+    }
+}
+
+TEST(Run, messages_are_waited_for_before_they_are_verified) {
+    auto memory = Memory::create(4 * 4096);
+    LedgerEngine engine(*memory);
+    RunPlan plan;
+
+    engine.does_all = true;
+    plan.count = 101;
+    const auto result = run(engine, *memory, {Operation::send, 100, 4, 2}, plan);
+    ASSERT_TRUE(result) << result.error().text();
+    EXPECT_TRUE(result->verified);
+    EXPECT_EQ(engine.nr_settled, 1U);
+}
+
+TEST(Run, an_engine_that_is_driven_does_not_register_alone) {
+    auto memory = Memory::create(4096);
+    LedgerEngine engine(*memory);
+    RunPlan plan;
+
+    plan.count = 10;
+    const auto result = run(engine, *memory, {Operation::read, 64, 1, 1, false}, plan);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().number, EOPNOTSUPP);
+    EXPECT_EQ(engine.nr_steps, 0U);
+}
+
 TEST(Run, wrong_data_is_an_error) {
     auto memory = Memory::create(4 * 4096);
     LedgerEngine engine(*memory);

@@ -28,6 +28,9 @@ TEST(Workload, operations_by_name) {
     EXPECT_EQ(names, (std::set<std::string>{"read", "write", "write-imm", "send", "send-imm", "compare-swap",
                                             "fetch-add"}));
     EXPECT_FALSE(operation_from("send_imm"));
+    EXPECT_FALSE(operation_from(registering));
+    EXPECT_STREQ((Workload{Operation::send, 64, 1, 1}.name()), "send");
+    EXPECT_STREQ((Workload{Operation::read, 64, 1, 1, false}.name()), "register");
     EXPECT_FALSE(operation_from(""));
 }
 

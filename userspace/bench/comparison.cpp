@@ -20,13 +20,8 @@ namespace kxfer::bench {
 
 namespace {
 
-void count_operations(EngineResult& result, const Workload& workload, uint64_t operations) {
-    for (unsigned i = 0; i < workload.depth; i++)
-        result.slot_operations[i] += operations / workload.depth + (i < operations % workload.depth ? 1 : 0);
-}
-
 tl::expected<void, Error> check_counts(Engine& engine, const Memory& memory, const Workload& workload,
-                                       const EngineResult& result) {
+                                       const Evidence& evidence) {
     const auto slot = [&](unsigned i) {
         return memory.bytes().subspan(workload.slot_offset(i), workload.size);
     };
@@ -37,11 +32,11 @@ tl::expected<void, Error> check_counts(Engine& engine, const Memory& memory, con
         uint64_t value = 0;
 
         memcpy(&value, slot(i).data(), sizeof(value));
-        if (value != result.slot_operations[i])
+        if (value != evidence.slot_operations[i])
             return tl::unexpected(
                 Error(fmt::format("engine {} counted wrongly", engine.name()),
                       fmt::format("{} on slot {}: {} after {} operations", operation_name(workload.operation),
-                                  i, value, result.slot_operations[i]),
+                                  i, value, evidence.slot_operations[i]),
                       EBADMSG, "keep this result: it is a defect of engine or stack"));
     }
     return {};
@@ -50,15 +45,13 @@ tl::expected<void, Error> check_counts(Engine& engine, const Memory& memory, con
 // Proves the engine's own operations, WRITEs and READs by a sequence of its own. Also
 // brings everything into caches and page tables before it is timed.
 tl::expected<void, Error> prepare(Engine& engine, const Memory& memory, const Workload& workload,
-                                  EngineResult& result) {
-    result.engine = engine.name();
-    result.local_registration = engine.parameters(workload).local_registration;
-    result.slot_operations.assign(workload.depth, 0);
+                                  Evidence& evidence) {
+    evidence.slot_operations.assign(workload.depth, 0);
     if (auto ready = engine.make_ready(workload); !ready) return ready;
-    if (!engine.remote_writable()) return sweep(engine, workload, Operation::read);
+    if (!workload.moves || !engine.remote_writable()) return sweep(engine, workload, Operation::read);
     if (is_atomic(workload.operation)) {
-        if (auto zero = check_counts(engine, memory, workload, result); !zero) return zero;
-        count_operations(result, workload, workload.depth);
+        if (auto zero = check_counts(engine, memory, workload, evidence); !zero) return zero;
+        evidence.count(workload, workload.depth);
         return sweep(engine, workload, workload.operation);
     }
     const uint64_t sequence = fill_slots(memory, workload);
@@ -72,7 +65,7 @@ tl::expected<void, Error> prepare(Engine& engine, const Memory& memory, const Wo
 // itself. Returns its sequence; of atomics none.
 tl::expected<uint64_t, Error> fill_all(std::span<Engine* const> engines, const Memory& memory,
                                        const Workload& workload) {
-    if (is_atomic(workload.operation)) return 0;
+    if (is_atomic(workload.operation) || !workload.moves) return 0;
     const uint64_t sequence = fill_slots(memory, workload);
     if (workload.operation != Operation::read) return sequence;
     for (Engine* engine : engines) {
@@ -81,14 +74,6 @@ tl::expected<uint64_t, Error> fill_all(std::span<Engine* const> engines, const M
             return tl::unexpected(written.error());
     }
     return sequence;
-}
-
-tl::expected<void, Error> verify(Engine& engine, const Memory& memory, const Workload& workload,
-                                 uint64_t sequence, const EngineResult& result) {
-    if (!engine.remote_writable()) return {};
-    if (auto settled = engine.settle(); !settled) return settled;
-    if (is_atomic(workload.operation)) return check_counts(engine, memory, workload, result);
-    return verify_slots(engine, memory, workload, sequence);
 }
 
 tl::expected<double, Error> measure(Engine& engine, const Workload& workload, Mode mode, const Limits& limits,
@@ -102,7 +87,7 @@ tl::expected<double, Error> measure(Engine& engine, const Workload& workload, Mo
                                                      static_cast<double>(block->operations);
     into.blocks.push_back(figure);
     into.operations += block->operations;
-    count_operations(result, workload, block->operations);
+    result.evidence.count(workload, block->operations);
     if (mode == Mode::single) result.latencies.add(block->latencies);
     return figure;
 }
@@ -148,7 +133,7 @@ tl::expected<void, Error> count_calls(Engine& engine, const Workload& workload, 
         uint64_t operations = 0;
         auto calls = count_syscalls(engine, workload, mode, &operations);
 
-        count_operations(result, workload, operations);
+        result.evidence.count(workload, operations);
         if (calls) {
             (mode == Mode::single ? result.single : result.deep).syscalls = *calls;
             continue;
@@ -160,6 +145,11 @@ tl::expected<void, Error> count_calls(Engine& engine, const Workload& workload, 
 }
 
 } // namespace
+
+void Evidence::count(const Workload& workload, uint64_t operations) {
+    for (unsigned i = 0; i < workload.depth; i++)
+        slot_operations[i] += operations / workload.depth + (i < operations % workload.depth ? 1 : 0);
+}
 
 double ModeResult::operations_per_second() const {
     const double ns = ns_per_operation();
@@ -175,7 +165,9 @@ tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memor
     cell.workload = workload;
     for (Engine* engine : engines) {
         EngineResult result;
-        auto ready = prepare(*engine, memory, workload, result);
+        result.engine = engine->name();
+        result.local_registration = engine->parameters(workload).local_registration;
+        auto ready = prepare(*engine, memory, workload, result.evidence);
         if (!ready && ready.error().number == EOPNOTSUPP) {
             cell.refusals.push_back({engine->name(), ready.error()});
             continue;
@@ -187,32 +179,40 @@ tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memor
     if (able.empty()) return cell;
     const auto sequence = fill_all(able, memory, workload);
     if (!sequence) return tl::unexpected(sequence.error());
+    for (auto& result : cell.engines) result.evidence.sequence = *sequence;
     for (Mode mode : {Mode::single, Mode::deep})
         if (auto run = run_rounds(able, workload, mode, plan, cell); !run) return tl::unexpected(run.error());
     for (size_t i = 0; i < able.size(); i++)
         if (auto counted = count_calls(*able[i], workload, cell.engines[i], cell.uncounted); !counted)
             return tl::unexpected(counted.error());
     for (size_t i = 0; i < able.size(); i++) {
-        if (auto fine = verify(*able[i], memory, workload, *sequence, cell.engines[i]); !fine)
-            return tl::unexpected(fine.error());
-        cell.engines[i].verified = able[i]->remote_writable();
+        auto verified = verify_data(*able[i], memory, workload, cell.engines[i].evidence);
+        if (!verified) return tl::unexpected(verified.error());
+        cell.engines[i].verified = *verified;
     }
     return cell;
 }
 
-tl::expected<uint64_t, Error> prepare_data(Engine& engine, const Memory& memory, const Workload& workload) {
+tl::expected<Evidence, Error> prepare_data(Engine& engine, const Memory& memory, const Workload& workload) {
     Engine* const engines[] = {&engine};
-    EngineResult result;
+    Evidence evidence;
 
-    if (auto ready = prepare(engine, memory, workload, result); !ready) return tl::unexpected(ready.error());
-    return fill_all(engines, memory, workload);
+    if (auto ready = prepare(engine, memory, workload, evidence); !ready)
+        return tl::unexpected(ready.error());
+    const auto sequence = fill_all(engines, memory, workload);
+    if (!sequence) return tl::unexpected(sequence.error());
+    evidence.sequence = *sequence;
+    return evidence;
 }
 
 tl::expected<bool, Error> verify_data(Engine& engine, const Memory& memory, const Workload& workload,
-                                      uint64_t sequence) {
-    if (!engine.remote_writable()) return false;
-    if (auto fine = verify_slots(engine, memory, workload, sequence); !fine)
-        return tl::unexpected(fine.error());
+                                      const Evidence& evidence) {
+    if (!engine.remote_writable() || !workload.moves) return false;
+    if (auto settled = engine.settle(); !settled) return tl::unexpected(settled.error());
+    const auto fine = is_atomic(workload.operation)
+                          ? check_counts(engine, memory, workload, evidence)
+                          : verify_slots(engine, memory, workload, evidence.sequence);
+    if (!fine) return tl::unexpected(fine.error());
     return true;
 }
 

@@ -40,14 +40,23 @@ struct ModeResult {
     double operations_per_second() const;
 };
 
+// By what data is verified that was brought to the peer.
+struct Evidence {
+    uint64_t sequence = 0;                 // of the data; of atomics none
+    std::vector<uint64_t> slot_operations; // done on each slot since the peer's memory was zero
+
+    // A block's, which begins with the first slot.
+    void count(const Workload& workload, uint64_t operations);
+};
+
 struct EngineResult {
     std::string engine;
     std::string local_registration; // how work requests name local memory
     ModeResult single;
     ModeResult deep;
-    Histogram latencies;                   // of all blocks one at a time
-    bool verified = false;                 // else the peer's memory cannot be written
-    std::vector<uint64_t> slot_operations; // done on each slot since the peer's memory was zero
+    Histogram latencies;   // of all blocks one at a time
+    bool verified = false; // else the peer's memory cannot be written
+    Evidence evidence;
 };
 
 // Why an engine does not do the workload: its device, its provider, or it itself cannot.
@@ -69,11 +78,11 @@ tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memor
                                    const Workload& workload, const Plan& plan);
 
 // What run_cell() does to an engine before and after its blocks, for who measures one by
-// itself: brings data of a sequence, which it returns, to both ends, and finds whether all
-// of it was moved right; verify_data() tells whether it could (the peer's memory may be
-// READ only).
-tl::expected<uint64_t, Error> prepare_data(Engine& engine, const Memory& memory, const Workload& workload);
+// itself: brings data to both ends, and finds whether all of it was moved right. Between
+// the two all blocks have to be counted in the evidence. verify_data() tells whether it
+// could: the peer's memory may be READ only, or nothing is moved.
+tl::expected<Evidence, Error> prepare_data(Engine& engine, const Memory& memory, const Workload& workload);
 tl::expected<bool, Error> verify_data(Engine& engine, const Memory& memory, const Workload& workload,
-                                      uint64_t sequence);
+                                      const Evidence& evidence);
 
 } // namespace kxfer::bench

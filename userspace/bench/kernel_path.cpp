@@ -95,12 +95,22 @@ tl::expected<void, Error> KernelPath::find_limits() {
     return {};
 }
 
-Parameters KernelPath::parameters(const Workload& workload, unsigned extra_requests) const {
-    Parameters parameters;
+// Work requests of an operation.
+unsigned KernelPath::count_requests(const Workload& workload, const Requests& how) const {
     // Scattered pages: each is an SGE of its own.
     const auto pages = static_cast<unsigned>(workload.stride() / page_bytes);
-    const unsigned sges = workload.operation == Operation::read ? read_sges_ : write_sges_;
-    const unsigned requests = (pages + sges - 1) / sges + extra_requests;
+    const unsigned sges = max_sges(workload.operation);
+
+    if (!workload.moves) return how.extra;
+    if (!how.registered) return (pages + sges - 1) / sges + how.extra;
+    // A long one is cut where the peer's registrations end, which are as long.
+    const uint64_t cuts = 16 * workload.stride() / std::max(max_registration_, page_bytes);
+    return 1 + static_cast<unsigned>(cuts) + how.extra;
+}
+
+Parameters KernelPath::parameters(const Workload& workload, const Requests& how) const {
+    const bool one_each = !how.registered && max_sges(workload.operation) == 1;
+    Parameters parameters;
 
     parameters.local_bytes = local_bytes_;
     parameters.local_layout = Memory::layout();
@@ -111,8 +121,8 @@ Parameters KernelPath::parameters(const Workload& workload, unsigned extra_reque
     parameters.remote_registration = options_.writable ? standing_writable : standing_readable;
     // One operation in sixteen at most lies across two of the peer's registrations and takes
     // a request more; one that has a request for each page is cut there anyway.
-    const unsigned credits = sges == 1 ? credits_ : credits_ * 15 / 16;
-    parameters.max_depth = std::min(max_jobs_, credits / requests);
+    const unsigned credits = one_each || !workload.moves ? credits_ : credits_ * 15 / 16;
+    parameters.max_depth = std::min(max_jobs_, credits / count_requests(workload, how));
     parameters.signal_every = options_.signal_batch ? workload.batch : 1;
     parameters.write_success = iwarp_ ? write_handed_to_tcp : write_acknowledged;
     parameters.device = device_;

@@ -27,6 +27,12 @@ struct PathOptions {
     std::chrono::milliseconds timeout{10000};
 };
 
+// What an engine makes of an operation.
+struct Requests {
+    bool registered = false; // local memory is one piece, that of an MR
+    unsigned extra = 0;      // work requests beside those that move it
+};
+
 class KernelPath {
   public:
     // The memory has to outlive it.
@@ -42,14 +48,17 @@ class KernelPath {
     uint64_t remote_bytes() const { return target_.length(); }
     // The most bytes that the device registers at once.
     uint64_t max_registration() const { return max_registration_; }
-    // With as many operations in flight as the lane has room for; each takes so many work
-    // requests beside those that move it.
-    Parameters parameters(const Workload& workload, unsigned extra_requests = 0) const;
+    // With as many operations in flight as the lane has room for.
+    Parameters parameters(const Workload& workload, const Requests& how = {}) const;
 
   private:
     KernelPath(const PathOptions& options, const Memory& memory, Session session);
     tl::expected<void, Error> connect(const Memory& memory);
     tl::expected<void, Error> find_limits();
+    unsigned max_sges(Operation operation) const {
+        return operation == Operation::read ? read_sges_ : write_sges_;
+    }
+    unsigned count_requests(const Workload& workload, const Requests& how) const;
 
     PathOptions options_;
     uint64_t local_bytes_;

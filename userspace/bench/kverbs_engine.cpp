@@ -29,6 +29,7 @@ kxfer_bench bench_of(const Workload& workload, Mode mode, const Limits& limits, 
     kxfer_bench bench = {};
 
     bench.op = workload.operation == Operation::read ? KXFER_OP_READ : KXFER_OP_WRITE;
+    if (!workload.moves) bench.op = KXFER_OP_NOP;
     bench.depth = single ? 1 : workload.depth;
     bench.list = single ? 1 : workload.batch;
     bench.signal = signal_batch ? bench.list : 1;
@@ -62,18 +63,20 @@ tl::expected<std::unique_ptr<KverbsEngine>, Error> KverbsEngine::connect(const P
     return std::unique_ptr<KverbsEngine>(new KverbsEngine(std::move(*path)));
 }
 
-uint32_t KverbsEngine::memory_of(Operation operation) const {
+uint32_t KverbsEngine::memory_of(const Workload& workload) const {
     const uint32_t memory = path_.options().memory;
+    if (!workload.moves) return KXFER_BENCH_MEMORY_MR_EACH;
     // As the module does it: the sink of a READ needs an STag.
-    if (memory == KXFER_BENCH_MEMORY_DEFAULT && path_.iwarp() && operation == Operation::read)
+    if (memory == KXFER_BENCH_MEMORY_DEFAULT && path_.iwarp() && workload.operation == Operation::read)
         return KXFER_BENCH_MEMORY_MR;
     return memory;
 }
 
 Parameters KverbsEngine::parameters(const Workload& workload) const {
-    const uint32_t memory = memory_of(workload.operation);
+    const uint32_t memory = memory_of(workload);
     const bool each = memory == KXFER_BENCH_MEMORY_MR_EACH;
-    Parameters parameters = path_.parameters(workload, each ? registering_requests : 0);
+    Parameters parameters =
+        path_.parameters(workload, {memory != KXFER_BENCH_MEMORY_DEFAULT, each ? registering_requests : 0});
 
     parameters.local_registration = each                              ? local_each
                                     : memory == KXFER_BENCH_MEMORY_MR ? local_once
@@ -83,8 +86,7 @@ Parameters KverbsEngine::parameters(const Workload& workload) const {
 
 tl::expected<void, Error> KverbsEngine::make_ready(const Workload& workload) {
     if (auto able = supports(workload.operation); !able) return able;
-    if (memory_of(workload.operation) == KXFER_BENCH_MEMORY_DEFAULT ||
-        workload.size <= path_.max_registration())
+    if (memory_of(workload) == KXFER_BENCH_MEMORY_DEFAULT || workload.size <= path_.max_registration())
         return {};
     return tl::unexpected(Error("engine kverbs cannot register an operation's memory at once", "", EOPNOTSUPP,
                                 fmt::format("use --size {} or less", path_.max_registration()),
@@ -98,7 +100,7 @@ tl::expected<Block, Error> KverbsEngine::run_block(const Workload& workload, Mod
     kxfer_bench bench = bench_of(workload, mode, limits, path_.options().signal_batch);
     std::vector<uint32_t> samples, histogram;
 
-    bench.memory = path_.options().memory;
+    bench.memory = memory_of(workload);
     bench.region = path_.region().id();
     bench.target = path_.target().id();
     if (mode == Mode::single) {

@@ -35,7 +35,7 @@ class KverbsEngine : public Engine {
   private:
     explicit KverbsEngine(KernelPath path) : path_(std::move(path)) {}
     // What is in effect: enum kxfer_bench_memory.
-    uint32_t memory_of(Operation operation) const;
+    uint32_t memory_of(const Workload& workload) const;
 
     KernelPath path_;
 };

@@ -148,7 +148,7 @@ class Meter : public Observer {
 };
 
 tl::expected<void, Error> run_driven(Engine& engine, Mode mode, const RunPlan& plan, Meter& meter,
-                                     RunResult& result) {
+                                     RunResult& result, Evidence& evidence) {
     const Limits limits{plan.count ? plan.count : UINT64_MAX / 2,
                         plan.count ? nanoseconds::max() : plan.duration,
                         plan.stopped,
@@ -159,13 +159,14 @@ tl::expected<void, Error> run_driven(Engine& engine, Mode mode, const RunPlan& p
     meter.begin();
     auto block = engine.run_block(result.workload, mode, limits);
     if (!block) return tl::unexpected(block.error());
+    evidence.count(result.workload, block->operations);
     result.nr_overdue = block->nr_overdue;
     meter.end(block->elapsed_ns);
     return {};
 }
 
 tl::expected<void, Error> run_pieces(Engine& engine, Mode mode, const RunPlan& plan, Meter& meter,
-                                     const Workload& workload) {
+                                     const Workload& workload, Evidence& evidence) {
     while (plan.count ? meter.operations() < plan.count
                       : plan.duration - meter.elapsed() >= shortest_piece || meter.operations() == 0) {
         const uint64_t left = plan.count ? plan.count - meter.operations() : UINT64_MAX;
@@ -175,22 +176,28 @@ tl::expected<void, Error> run_pieces(Engine& engine, Mode mode, const RunPlan& p
             plan.stopped, true};
         auto block = engine.run_block(workload, mode, limits);
         if (!block) return tl::unexpected(block.error());
+        evidence.count(workload, block->operations);
         meter.add(*block);
     }
     meter.end(count_of(meter.elapsed()));
     return {};
 }
 
-tl::expected<void, Error> warm_up(Engine& engine, Mode mode, const Workload& workload, const RunPlan& plan) {
+tl::expected<void, Error> warm_up(Engine& engine, Mode mode, const Workload& workload, const RunPlan& plan,
+                                  Evidence& evidence) {
     if (plan.warm_up == 0) return {};
     const Limits limits{plan.warm_up, nanoseconds::max(), plan.stopped};
-    if (auto block = engine.run_block(workload, mode, limits); !block) return tl::unexpected(block.error());
+    auto block = engine.run_block(workload, mode, limits);
+    if (!block) return tl::unexpected(block.error());
+    evidence.count(workload, block->operations);
     return {};
 }
 
-tl::expected<void, Error> count_calls(Engine& engine, Mode mode, RunResult& result) {
-    auto calls = count_syscalls(engine, result.workload, mode);
+tl::expected<void, Error> count_calls(Engine& engine, Mode mode, RunResult& result, Evidence& evidence) {
+    uint64_t operations = 0;
+    auto calls = count_syscalls(engine, result.workload, mode, &operations);
 
+    evidence.count(result.workload, operations);
     if (calls) {
         result.syscalls = *calls;
         return {};
@@ -200,12 +207,13 @@ tl::expected<void, Error> count_calls(Engine& engine, Mode mode, RunResult& resu
     return {};
 }
 
-tl::expected<void, Error> measure(Engine& engine, Mode mode, const RunPlan& plan, RunResult& result) {
+tl::expected<void, Error> measure(Engine& engine, Mode mode, const RunPlan& plan, RunResult& result,
+                                  Evidence& evidence) {
     const bool driven = dynamic_cast<SteppedEngine*>(&engine) != nullptr;
     Meter meter(plan, result);
     const Usage before = usage_now();
-    auto done = driven ? run_driven(engine, mode, plan, meter, result)
-                       : run_pieces(engine, mode, plan, meter, result.workload);
+    auto done = driven ? run_driven(engine, mode, plan, meter, result, evidence)
+                       : run_pieces(engine, mode, plan, meter, result.workload, evidence);
     if (!done) return done;
     result.usage = usage_now() - before;
     result.conditions = meter.conditions();
@@ -250,12 +258,15 @@ tl::expected<RunResult, Error> run(Engine& engine, const Memory& memory, const W
 
     result.workload = workload;
     result.engine = engine.name();
-    const auto sequence = prepare_data(engine, memory, workload);
-    if (!sequence) return tl::unexpected(sequence.error());
-    if (auto warm = warm_up(engine, mode, workload, plan); !warm) return tl::unexpected(warm.error());
-    if (auto done = measure(engine, mode, plan, result); !done) return tl::unexpected(done.error());
-    if (auto counted = count_calls(engine, mode, result); !counted) return tl::unexpected(counted.error());
-    auto verified = verify_data(engine, memory, workload, *sequence);
+    auto evidence = prepare_data(engine, memory, workload);
+    if (!evidence) return tl::unexpected(evidence.error());
+    if (auto warm = warm_up(engine, mode, workload, plan, *evidence); !warm)
+        return tl::unexpected(warm.error());
+    if (auto done = measure(engine, mode, plan, result, *evidence); !done)
+        return tl::unexpected(done.error());
+    if (auto counted = count_calls(engine, mode, result, *evidence); !counted)
+        return tl::unexpected(counted.error());
+    auto verified = verify_data(engine, memory, workload, *evidence);
     if (!verified) return tl::unexpected(verified.error());
     result.verified = *verified;
     return result;

@@ -78,7 +78,7 @@ struct RunResult {
     Conditions conditions;
     std::optional<double> syscalls; // an operation
     std::string uncounted;          // why there are none; empty: there are
-    bool verified = false;          // else the peer's memory cannot be written
+    bool verified = false;          // else nothing is moved, or the peer's memory cannot be written
 
     double operations_per_second() const;
     double bytes_per_second() const;

@@ -45,6 +45,9 @@ inline constexpr std::array all_operations = {
 // Operations that change 8 bytes as one, and no other size.
 constexpr uint64_t atomic_bytes = 8;
 
+// What the workload is called that moves nothing.
+constexpr char registering[] = "register";
+
 const char* operation_name(Operation operation);
 std::optional<Operation> operation_from(const std::string& name);
 
@@ -64,7 +67,11 @@ struct Workload {
     uint64_t size = 64;
     unsigned depth = 1;
     unsigned batch = 1;
+    // Else local memory is registered for each operation, and nothing is moved: kverbs only.
+    bool moves = true;
 
+    // "read" and so on, or "register".
+    const char* name() const { return moves ? operation_name(operation) : registering; }
     uint64_t stride() const;
     uint64_t bytes() const { return stride() * depth; }
     uint64_t slot_offset(uint64_t index) const { return index % depth * stride(); }

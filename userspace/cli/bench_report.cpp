@@ -61,7 +61,7 @@ Record parameters_record(const BenchReport& report) {
     const auto& from = report.from;
     Record record;
     record.add("engine", report.result.engine)
-        .add("operation", bench::operation_name(workload.operation))
+        .add("operation", workload.name())
         .add("size", Bytes{workload.size})
         .add("depth", workload.depth)
         .add("batch", workload.batch)
@@ -170,7 +170,9 @@ Words missing_words(const bench::RunResult& result) {
 
 Words notes_of(const BenchReport& report) {
     Words notes = missing_words(report.result);
-    if (!report.result.verified)
+    if (!report.result.workload.moves)
+        notes.emplace_back("nothing is moved: memory is registered (REG_MR) and invalidated (LOCAL_INV)");
+    else if (!report.result.verified)
         notes.emplace_back("data was not verified: the peer's memory was opened for READ only");
     if (report.from.device.software())
         notes.push_back(fmt::format("{} is software: this says nothing about hardware, and TCP is faster",
@@ -208,7 +210,7 @@ Record bench_record(const BenchReport& report) {
 
 std::string bench_title(const bench::RunResult& result) {
     const auto& workload = result.workload;
-    std::string operation = bench::operation_name(workload.operation);
+    std::string operation = workload.name();
     for (char& c : operation) c = static_cast<char>(toupper(static_cast<unsigned char>(c)));
     return fmt::format("{} of {}, {}, engine {}", operation, human_bytes(workload.size),
                        workload.depth == 1 ? "one at a time" : fmt::format("{} deep", workload.depth),

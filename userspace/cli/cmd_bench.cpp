@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -29,6 +28,8 @@ constexpr uint64_t max_intervals = 10000;
 
 struct BenchOptions : RigOptions {
     bench::Workload workload;
+    bool size_given = false;
+    bool engine_chosen = false;
     unsigned batch = 0; // 0: see batch_of()
     double seconds = 5;
     uint64_t count = 0;
@@ -58,9 +59,21 @@ tl::unexpected<Failure> wrong_usage(const std::string& what, const std::string& 
     return failed(Error(what, "", EINVAL, hint), exit_usage);
 }
 
+tl::expected<void, Failure> check_what(const BenchOptions& options) {
+    const auto& workload = options.workload;
+    if (bench::is_atomic(workload.operation) && workload.size != bench::atomic_bytes)
+        return wrong_usage(fmt::format("an atomic operation has 8 bytes, not {}", workload.size),
+                           "use --size 8, or another operation");
+    if (!workload.moves && !options.wants("kverbs"))
+        return wrong_usage("only engine kverbs registers memory and moves nothing",
+                           "use register with --engine kverbs");
+    return {};
+}
+
 tl::expected<void, Failure> check_options(const BenchOptions& options) {
     const auto& workload = options.workload;
     if (auto fine = check_rig(options); !fine) return fine;
+    if (auto fine = check_what(options); !fine) return fine;
     if (options.batch > workload.depth)
         return wrong_usage("a batch cannot be larger than the depth",
                            fmt::format("use --batch {} or less", workload.depth));
@@ -175,9 +188,18 @@ tl::expected<void, Failure> write_files(const BenchOptions& options, const Bench
                                                               bench_title(report.result), report.verdicts));
 }
 
+// Of what the operation has something to say about.
+BenchOptions with_defaults(BenchOptions options) {
+    auto& workload = options.workload;
+    if (bench::is_atomic(workload.operation) && !options.size_given) workload.size = bench::atomic_bytes;
+    if (!workload.moves) options.memory = "mr-each";
+    if (!workload.moves && !options.engine_chosen) options.engines = {"kverbs"};
+    options.writes = workload.operation != bench::Operation::read;
+    return options;
+}
+
 Result run_bench(const BenchOptions& given, Context& context) {
-    BenchOptions options = given;
-    options.writes = options.workload.operation != bench::Operation::read;
+    BenchOptions options = with_defaults(given);
     catch_interrupts();
     if (auto fine = check_options(options); !fine) return tl::make_unexpected(fine.error());
     for (const auto& file : {options.output_file, options.report_file})
@@ -208,41 +230,39 @@ Result run_bench(const BenchOptions& given, Context& context) {
                : exit_failed;
 }
 
-// Those whose data a run knows how to verify.
-constexpr bench::Operation measured[] = {bench::Operation::read, bench::Operation::write};
-
-std::optional<bench::Operation> measured_from(const std::string& name) {
-    const auto* found = std::find_if(std::begin(measured), std::end(measured), [&](auto operation) {
-        return name == bench::operation_name(operation);
-    });
-    return found == std::end(measured) ? std::nullopt : std::optional(*found);
-}
-
 std::string operation_names() {
     std::vector<std::string> names;
-    for (const auto operation : measured) names.emplace_back(bench::operation_name(operation));
+    for (const auto operation : bench::all_operations) names.emplace_back(bench::operation_name(operation));
+    names.emplace_back(bench::registering);
     return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void set_operation(BenchOptions& options, const std::string& name) {
+    const auto operation = bench::operation_from(name);
+    options.workload.moves = name != bench::registering;
+    if (!operation && options.workload.moves)
+        throw CLI::ValidationError(
+            "OP", fmt::format("'{}' is no operation; there are: {}", name, operation_names()));
+    options.workload.operation = operation.value_or(bench::Operation::read);
 }
 
 void add_what(CLI::App& command, BenchOptions& options) {
     command
         .add_option_function<std::string>(
-            "OP",
-            [&options](const std::string& name) {
-                const auto operation = measured_from(name);
-                if (!operation)
-                    throw CLI::ValidationError(
-                        "OP", fmt::format("'{}' is no operation; there are: {}", name, operation_names()));
-                options.workload.operation = *operation;
-            },
+            "OP", [&options](const std::string& name) { set_operation(options, name); },
             "the operation: " + operation_names())
         ->required();
     add_peer_option(command, "PEER", options.peer, "the other node; none: this node serves itself")
         ->each([&options](const std::string&) { options.peer_given = true; });
     command
         .add_option_function<std::string>(
-            "--engine", [&options](const std::string& engine) { options.engines = {engine}; },
-            "job (default), verbs (user space) or kverbs (a loop in the kernel, without jobs)")
+            "--engine",
+            [&options](const std::string& engine) {
+                options.engines = {engine};
+                options.engine_chosen = true;
+            },
+            "job (default), verbs (user space) or kverbs (a loop in the kernel, without jobs; "
+            "default of register)")
         ->type_name("ENGINE")
         ->check(CLI::IsMember({"job", "verbs", "kverbs"}));
     command
@@ -255,8 +275,9 @@ void add_what(CLI::App& command, BenchOptions& options) {
                     throw CLI::ValidationError("--size",
                                                "a size is 1 byte to " + human_bytes(max_rig_memory));
                 options.workload.size = *size;
+                options.size_given = true;
             },
-            "bytes of an operation (default 64)")
+            "bytes of an operation (default 64; atomics have 8)")
         ->type_name("SIZE");
 }
 

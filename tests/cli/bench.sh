@@ -61,9 +61,36 @@ test_verbs_does_and_verifies_all_other_operations() {
 	expect_stderr "--size 8"
 }
 
+# By jobs, where the device has them.
+test_jobs_count_words_up() {
+	for op in compare-swap fetch-add; do
+		if [ "$KXFER_PROVIDER" = siw ]; then
+			expect 1 kxfer --json bench $op $quick
+			expect_error_json '"\(.errno) \(.why | test("iWARP has no atomic"))"' "EOPNOTSUPP true"
+			continue
+		fi
+		for way in "--depth 1" "--depth 7 --batch 3" "--depth 8 --signal batch --ring"; do
+			expect 0 kxfer --json bench $op --count 301 --warm-up 10 $way --judge-anyway
+			expect_json '"\(.parameters.size_bytes) \(.total.operations) \(.total.verified)"' "8 301 true"
+		done
+	done
+}
+
+test_a_peer_has_to_grant_atomics() {
+	[ "$KXFER_PROVIDER" != siw ] || skip "iWARP has no atomics"
+	serve bench=mem:1M --writable
+	expect 1 kxfer --json bench fetch-add "$peer" $quick
+	expect_error_json '"\(.errno) \(.why | test("serve --atomic"))"' "EOPNOTSUPP true"
+	stop_serve
+	serve bench=mem:1M --writable --atomic
+	expect_in "$work/serve.out" "read, write and atomics"
+	expect 0 kxfer --json bench fetch-add "$peer" $quick
+	expect_json .total.verified true
+}
+
 test_what_an_engine_cannot_is_an_error_with_the_reason() {
 	expect 1 kxfer --json bench send $quick
-	expect_error_json '"\(.errno) \(.why | test("READ and WRITE"))"' "EOPNOTSUPP true"
+	expect_error_json '"\(.errno) \(.why | test("READ, WRITE and atomics"))"' "EOPNOTSUPP true"
 	expect 1 kxfer --json bench fetch-add --engine kverbs $quick
 	expect_error_json .errno EOPNOTSUPP
 }

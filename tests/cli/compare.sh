@@ -71,6 +71,11 @@ test_every_operation_works_or_is_refused_with_a_reason() {
 	*) able="read write write-imm send send-imm compare-swap fetch-add" ;;
 	esac
 	expect_json '[.cells[] | select(any(.engines[]; .engine == "verbs")) | .operation] | join(" ")' "$able"
+	case $KXFER_PROVIDER in
+	siw) able="read write" ;;
+	*) able="read write compare-swap fetch-add" ;;
+	esac
+	expect_json '[.cells[] | select(any(.engines[]; .engine == "job")) | .operation] | join(" ")' "$able"
 	[ "$(rnr_errors)" -eq "$before" ] || fail "messages have met no receive"
 }
 
@@ -119,9 +124,9 @@ test_atomics_have_eight_bytes() {
 	expect 2 kxfer compare --op compare-swap --size 8,16
 	[ "$KXFER_PROVIDER" != siw ] || return 0
 	expect 0 kxfer --json compare --count 100 --rounds 2 --depth 7 --batch 3 --op fetch-add,compare-swap \
-		--engine verbs
-	expect_json '[.cells[] | "\(.operation) \(.size_bytes) \(.engines[0].verified)"] | join(", ")' \
-		"fetch-add 8 true, compare-swap 8 true"
+		--engine verbs,job
+	expect_json '[.cells[] | "\(.operation) \(.size_bytes) \(.engines | map(.engine, .verified))"] | join(", ")' \
+		'fetch-add 8 ["verbs",true,"job",true], compare-swap 8 ["verbs",true,"job",true]'
 }
 
 test_system_calls_are_counted_on_both_sides() {

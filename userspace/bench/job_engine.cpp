@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include <fmt/format.h>
+
+#include "bench/runner.hpp"
 
 namespace kxfer::bench {
 
@@ -15,7 +18,8 @@ constexpr unsigned max_completions = 4096;
 
 } // namespace
 
-JobEngine::JobEngine(KernelPath path) : path_(std::move(path)), completions_(max_completions) {}
+JobEngine::JobEngine(KernelPath path, const Memory& memory)
+    : path_(std::move(path)), memory_(memory), completions_(max_completions) {}
 
 tl::expected<std::unique_ptr<JobEngine>, Error> JobEngine::connect(const PathOptions& options,
                                                                    const Memory& memory) {
@@ -24,7 +28,29 @@ tl::expected<std::unique_ptr<JobEngine>, Error> JobEngine::connect(const PathOpt
     if (options.ring)
         if (auto opened = path->session().open_ring(max_completions); !opened)
             return tl::unexpected(opened.error());
-    return std::unique_ptr<JobEngine>(new JobEngine(std::move(*path)));
+    return std::unique_ptr<JobEngine>(new JobEngine(std::move(*path), memory));
+}
+
+tl::expected<void, Error> JobEngine::supports(Operation operation) const {
+    const auto cannot = [&](const std::string& why) {
+        return tl::unexpected(Error(fmt::format("engine job cannot do {}", operation_name(operation)), "",
+                                    EOPNOTSUPP, {}, why));
+    };
+
+    if (operation == Operation::read || operation == Operation::write) return {};
+    if (!is_atomic(operation)) return cannot("jobs are READ, WRITE and atomics");
+    if (const auto why = path_.no_atomics(); !why.empty()) return cannot(why);
+    return {};
+}
+
+// Atomics count up from zero.
+tl::expected<void, Error> JobEngine::make_ready(const Workload& workload) {
+    if (auto able = supports(workload.operation); !able) return able;
+    workload_ = workload;
+    if (!is_atomic(workload.operation)) return {};
+    swaps_.assign(workload.depth, 0);
+    memset(memory_.data(), 0, workload.bytes());
+    return sweep(*this, workload, Operation::write);
 }
 
 tl::expected<unsigned, Error> JobEngine::step(std::span<const Transfer> transfers, unsigned wait) {
@@ -42,15 +68,25 @@ tl::expected<unsigned, Error> JobEngine::step(std::span<const Transfer> transfer
     return reaped;
 }
 
+Job JobEngine::job_of(const Transfer& transfer) {
+    const Region& region = path_.region();
+    const Target& target = path_.target();
+    const uint64_t at = transfer.offset;
+
+    if (transfer.operation == Operation::read) return Job::read(region, at, target, at, transfer.length, at);
+    if (transfer.operation == Operation::fetch_add) return Job::fetch_add(region, at, target, at, 1, at);
+    if (transfer.operation != Operation::compare_swap)
+        return Job::write(region, at, target, at, transfer.length, at);
+    const uint64_t swaps = swaps_[at / workload_.stride()]++;
+    return Job::compare_swap(region, at, target, at, swaps, swaps + 1, at);
+}
+
 tl::expected<unsigned, Error> JobEngine::submit(std::span<const Transfer> transfers, unsigned wait) {
     kxfer_submit args = {};
 
     jobs_.clear();
     for (const Transfer& transfer : transfers) {
-        const uint64_t at = transfer.offset;
-        jobs_.push_back(transfer.operation == Operation::read
-                            ? Job::read(path_.region(), at, path_.target(), at, transfer.length, at)
-                            : Job::write(path_.region(), at, path_.target(), at, transfer.length, at));
+        jobs_.push_back(job_of(transfer));
         if (path_.iwarp() && transfer.operation == Operation::write)
             jobs_.back().flags = KXFER_JOB_F_LOCAL_ONLY;
         if (path_.options().signal_batch) jobs_.back().flags |= KXFER_JOB_F_BATCH;

@@ -49,18 +49,26 @@ tl::expected<void, Error> KernelPath::connect(const Memory& memory) {
     if (!peer) return tl::unexpected(peer.error());
     peer_handle_ = std::move(*peer);
 
-    const uint32_t rights = KXFER_RIGHT_READ | (options_.writable ? KXFER_RIGHT_WRITE : 0);
-    auto target = peer_handle_.open_target(options_.export_name, rights, options_.timeout);
-    if (!target) {
-        target.error().on = peer_ + '/' + options_.export_name;
-        return tl::unexpected(target.error());
-    }
-    target_ = std::move(*target);
+    if (auto opened = open_target(); !opened) return opened;
     if (target_.length() < memory.length())
         return tl::unexpected(
             Error("the export is too short", peer_ + '/' + options_.export_name, ERANGE,
                   "a longer one, or a smaller --size or --depth",
                   fmt::format("it has {} bytes, the workload needs {}", target_.length(), memory.length())));
+    return {};
+}
+
+tl::expected<void, Error> KernelPath::open_target() {
+    const uint32_t rights = KXFER_RIGHT_READ | (options_.writable ? KXFER_RIGHT_WRITE : 0);
+    auto target = peer_handle_.open_target(
+        options_.export_name, rights | (options_.atomic ? KXFER_RIGHT_ATOMIC : 0), options_.timeout);
+    if (!target && options_.atomic && target.error().number == EACCES)
+        target = peer_handle_.open_target(options_.export_name, rights, options_.timeout);
+    if (!target) {
+        target.error().on = peer_ + '/' + options_.export_name;
+        return tl::unexpected(target.error());
+    }
+    target_ = std::move(*target);
     return {};
 }
 
@@ -83,6 +91,7 @@ tl::expected<void, Error> KernelPath::find_limits() {
 
     max_jobs_ = query->max_jobs;
     iwarp_ = (device->flags & KXFER_DEVICE_IWARP) != 0;
+    atomics_ = (device->flags & KXFER_DEVICE_ATOMIC) != 0;
     // One page less than that, for memory may begin within one.
     max_registration_ = std::max(device->max_fast_reg_pages, 1U) - 1;
     max_registration_ *= page_bytes;
@@ -106,6 +115,15 @@ unsigned KernelPath::count_requests(const Workload& workload, const Requests& ho
     // A long one is cut where the peer's registrations end, which are as long.
     const uint64_t cuts = 16 * workload.stride() / std::max(max_registration_, page_bytes);
     return 1 + static_cast<unsigned>(cuts) + how.extra;
+}
+
+std::string KernelPath::no_atomics() const {
+    if (iwarp_) return fmt::format("{}: iWARP has no atomic operations", device_);
+    if (!atomics_) return fmt::format("{}: the device has no atomic operations", device_);
+    if (!(target_.rights() & KXFER_RIGHT_ATOMIC))
+        return fmt::format(
+            "{} grants no atomic operations: kxfer serve --atomic does, on a device that has them", on());
+    return "";
 }
 
 Parameters KernelPath::parameters(const Workload& workload, const Requests& how) const {

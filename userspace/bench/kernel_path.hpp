@@ -24,6 +24,7 @@ struct PathOptions {
     uint32_t memory = KXFER_BENCH_MEMORY_DEFAULT; // of kverbs: enum kxfer_bench_memory
     bool signal_batch = false;                    // one completion for the operations of a batch
     bool writable = true;                         // ask for an export that may be written
+    bool atomic = false; // and for atomics, but do without if the peer does not grant them
     std::chrono::milliseconds timeout{10000};
 };
 
@@ -45,6 +46,8 @@ class KernelPath {
     const std::string& peer() const { return peer_; }
     std::string on() const { return peer_ + '/' + options_.export_name; }
     bool iwarp() const { return iwarp_; }
+    // Why there are no atomics; empty: there are.
+    std::string no_atomics() const;
     uint64_t remote_bytes() const { return target_.length(); }
     // The most bytes that the device registers at once.
     uint64_t max_registration() const { return max_registration_; }
@@ -54,6 +57,7 @@ class KernelPath {
   private:
     KernelPath(const PathOptions& options, const Memory& memory, Session session);
     tl::expected<void, Error> connect(const Memory& memory);
+    tl::expected<void, Error> open_target();
     tl::expected<void, Error> find_limits();
     unsigned max_sges(Operation operation) const {
         return operation == Operation::read ? read_sges_ : write_sges_;
@@ -70,6 +74,7 @@ class KernelPath {
     Target target_;
     std::string device_;
     bool iwarp_ = false;
+    bool atomics_ = false; // the device has them
     uint64_t max_registration_ = 0;
     unsigned max_jobs_ = 0;
     unsigned credits_ = 0;   // work requests that the link's data lanes take

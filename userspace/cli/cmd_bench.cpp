@@ -195,6 +195,7 @@ BenchOptions with_defaults(BenchOptions options) {
     if (!workload.moves) options.memory = "mr-each";
     if (!workload.moves && !options.engine_chosen) options.engines = {"kverbs"};
     options.writes = workload.operation != bench::Operation::read;
+    options.atomics = bench::is_atomic(workload.operation);
     return options;
 }
 

@@ -181,6 +181,8 @@ Result run_compare(const CompareOptions& given, Context& context) {
         options.depth = self_test_depth;
         options.operations = {"write"};
     }
+    for (const auto& workload : workloads_of(options))
+        options.atomics = options.atomics || bench::is_atomic(workload.operation);
     options.writes = std::any_of(options.operations.begin(), options.operations.end(),
                                  [](const auto& operation) { return operation != "read"; });
     if (auto fine = check_options(options); !fine) return tl::make_unexpected(fine.error());

@@ -38,8 +38,17 @@ struct ServeOptions {
     Peer listen;
     bool has_listen = false;
     bool writable = false;
+    bool atomic = false;
     bool verbs = false;
     std::vector<kxfer_rule> rules;
+
+    uint32_t rights() const {
+        return KXFER_RIGHT_READ | (writable ? KXFER_RIGHT_WRITE : 0U) | (atomic ? KXFER_RIGHT_ATOMIC : 0U);
+    }
+    const char* rights_text() const {
+        if (atomic) return writable ? "read, write and atomics" : "read and atomics";
+        return writable ? "read and write" : "read only";
+    }
 };
 
 std::vector<kxfer_rule> granting(std::vector<kxfer_rule> rules, uint32_t rights) {
@@ -49,11 +58,10 @@ std::vector<kxfer_rule> granting(std::vector<kxfer_rule> rules, uint32_t rights)
 
 tl::expected<std::vector<Served>, Failure> make_exports(Session& session, const ServeOptions& options,
                                                         const Output& out) {
-    const uint32_t rights = KXFER_RIGHT_READ | (options.writable ? KXFER_RIGHT_WRITE : 0U);
-    const std::vector<kxfer_rule> rules = granting(options.rules, rights);
+    const std::vector<kxfer_rule> rules = granting(options.rules, options.rights());
     std::vector<Served> exports;
     for (const Source& source : options.sources) {
-        auto served = Served::make(session, source, options.writable, rules, out);
+        auto served = Served::make(session, source, options.rights(), rules, out);
         if (!served) return tl::make_unexpected(served.error());
         exports.push_back(std::move(*served));
     }
@@ -67,10 +75,11 @@ void report_export(const Served& served, const ServeOptions& options, Output& ou
         .add("name", served.source().name)
         .add("length", Bytes{served.length()})
         .add("writable", options.writable)
+        .add("atomic", options.atomic)
         .add("generation", served.content().generation)
         .add("sha256", known ? Value(hex(served.content().sha256)) : Value(None{}));
     std::string text = fmt::format("serving {}, {}, {}", served.source().name, human_bytes(served.length()),
-                                   options.writable ? "read and write" : "read only");
+                                   options.rights_text());
     if (known) text += ", sha256 " + hex(served.content().sha256);
     out.event(record, text);
 }
@@ -260,6 +269,7 @@ void setup_options(CLI::App& command, const std::shared_ptr<ServeOptions>& optio
         ->take_all();
     command.add_flag("--writable", options->writable,
                      "peers may write; what they put into a FILE is written back to it");
+    command.add_flag("--atomic", options->atomic, "peers may do COMPARE_SWAP and FETCH_ADD");
     command.add_flag("--verbs", options->verbs,
                      "also answer user-space verbs on PORT+1, for `kxfer compare`");
 }

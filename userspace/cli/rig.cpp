@@ -102,13 +102,14 @@ bench::PathOptions path_options(const RigOptions& options, const Rig& rig) {
     path.timeout = options.common.timeout();
     path.export_name = options.peer_given ? options.export_name : own_export();
     path.writable = options.writes || !options.peer_given;
+    path.atomic = options.atomics;
     return path;
 }
 
 Failure path_failure(const RigOptions& options, const Rig& rig, Error error) {
     if (options.peer_given && (error.number == ENOENT || error.number == EACCES || error.number == ERANGE))
-        error.hint = fmt::format("run there: kxfer serve {}=mem:{} --writable --verbs", options.export_name,
-                                 size_text(rig.memory->length()));
+        error.hint = fmt::format("run there: kxfer serve {}=mem:{} --writable --verbs{}", options.export_name,
+                                 size_text(rig.memory->length()), options.atomics ? " --atomic" : "");
     if (options.peer_given && error.hint.empty())
         error.hint = fmt::format("does the peer answer? try: kxfer ping {}", options.peer.text());
     if (error.number == ENOMEM) error = pin_error(error, 2 * rig.memory->length());

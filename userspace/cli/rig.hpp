@@ -34,7 +34,8 @@ struct RigOptions {
     std::string signal = "each";
     std::string memory = "lkey";
     bool ring = false;
-    bool writes = false; // some operation does more than read
+    bool writes = false;  // some operation does more than read
+    bool atomics = false; // some is an atomic
 
     bool wants(const std::string& engine) const;
     bool wants_module() const { return wants("job") || wants("kverbs"); }

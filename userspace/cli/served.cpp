@@ -65,7 +65,7 @@ Failure export_failure(Error error) {
 
 } // namespace
 
-tl::expected<Served, Failure> Served::make(Session& session, const Source& source, bool writable,
+tl::expected<Served, Failure> Served::make(Session& session, const Source& source, uint32_t rights,
                                            std::span<const kxfer_rule> rules, const Output& out) {
     Served served;
     served.source_ = source;
@@ -77,7 +77,7 @@ tl::expected<Served, Failure> Served::make(Session& session, const Source& sourc
     } else if (auto read = served.read_file(); !read) {
         return tl::make_unexpected(read.error());
     }
-    if (auto lent = served.lend(session, writable, rules); !lent) return tl::make_unexpected(lent.error());
+    if (auto lent = served.lend(session, rights, rules); !lent) return tl::make_unexpected(lent.error());
     // Memory says nothing until somebody has put something there.
     if (source.file.empty()) return served;
     if (auto published = served.publish(served.length_, out); !published)
@@ -110,12 +110,13 @@ tl::expected<void, Failure> Served::read_file() {
     return {};
 }
 
-tl::expected<void, Failure> Served::lend(Session& session, bool writable, std::span<const kxfer_rule> rules) {
+tl::expected<void, Failure> Served::lend(Session& session, uint32_t rights,
+                                         std::span<const kxfer_rule> rules) {
     const std::span<std::byte> lent = memory_.bytes().first(std::max<uint64_t>(length_, 1));
-    auto region = session.add_region(lent, writable ? KXFER_REGION_F_WRITE : 0);
+    const bool changed = (rights & (KXFER_RIGHT_WRITE | KXFER_RIGHT_ATOMIC)) != 0;
+    auto region = session.add_region(lent, changed ? KXFER_REGION_F_WRITE : 0);
     if (!region) return failed(pin_error(std::move(region.error()), lent.size()));
     region_ = std::move(*region);
-    const uint32_t rights = KXFER_RIGHT_READ | (writable ? KXFER_RIGHT_WRITE : 0U);
     auto made = session.add_export(region_, source_.name, lent.size(), rights, rules);
     if (!made) return tl::make_unexpected(export_failure(std::move(made.error())));
     export_ = std::move(*made);

@@ -22,8 +22,8 @@ namespace kxfer::cli {
 
 class Served {
   public:
-    // rules grant the rights of the export; none: everybody.
-    static tl::expected<Served, Failure> make(Session& session, const Source& source, bool writable,
+    // rights: KXFER_RIGHT_*. rules grant them; none: everybody.
+    static tl::expected<Served, Failure> make(Session& session, const Source& source, uint32_t rights,
                                               std::span<const kxfer_rule> rules, const Output& out);
 
     uint32_t export_id() const { return export_.id(); }
@@ -37,7 +37,7 @@ class Served {
 
   private:
     tl::expected<void, Failure> read_file();
-    tl::expected<void, Failure> lend(Session& session, bool writable, std::span<const kxfer_rule> rules);
+    tl::expected<void, Failure> lend(Session& session, uint32_t rights, std::span<const kxfer_rule> rules);
     tl::expected<void, Failure> publish(uint64_t length, const Output& out);
     tl::expected<void, Failure> write_back(uint64_t length) const;
 

@@ -107,6 +107,40 @@ test_registrations_are_measured_alone() {
 	expect_stderr "--engine kverbs"
 }
 
+test_round_trips_are_made_and_their_bytes_compared() {
+	for size in 1 64 70001; do
+		expect 0 kxfer --json bench ping-pong $quick --size $size
+		expect_json '.total | "\(.operations) \(.verified) \(.latency_samples)"' "300 true 300"
+		expect_json .total.bytes_compared_bytes $((300 * size))
+		expect 0 kxfer --json bench write-ping-pong $quick --size $size
+		expect_json '.total | "\(.operations) \(.verified) \(.write_latency_p50_ns * 2 == .latency_p50_ns)"' \
+			"300 false true"
+		expect_json '.notes | join(" ") | test("last byte")' true
+	done
+	wait_for 10 nothing_is_left
+	! pgrep -x kxfer || fail "a process is left"
+}
+
+test_round_trips_are_made_by_jobs_one_at_a_time_on_this_node() {
+	for op in ping-pong write-ping-pong; do
+		expect 2 kxfer bench $op --engine verbs
+		expect_stderr "--engine job"
+		expect 2 kxfer bench $op --depth 2
+		expect_stderr "--depth 1"
+		expect 2 kxfer bench $op "$peer"
+		expect_stderr "two processes of this node"
+	done
+}
+
+test_ctrl_c_ends_round_trips_and_the_partner() {
+	background kxfer bench write-ping-pong --duration 600
+	wait_for 30 sh -c 'kxfer --json export list | jq -e "any(.name | endswith(\"-back\"))"'
+	kill -INT "$pid"
+	collect
+	[ "$status" -eq 130 ] || fail "status $status"
+	wait_for 30 nothing_is_left
+}
+
 # How the module is told to: what is said is what it does.
 test_kverbs_runs_in_each_context_and_with_each_memory() {
 	for context in polled workqueue softirq unbound; do
@@ -260,7 +294,8 @@ test_wrong_options_name_what_is_allowed() {
 	expect 2 kxfer bench
 	expect_stderr "OP is required"
 	expect 2 kxfer bench reed
-	expect_stderr "there are: read, write, write-imm, send, send-imm, compare-swap, fetch-add, register"
+	expect_stderr "there are: read, write, write-imm, send, send-imm, compare-swap, fetch-add, register,"
+	expect_stderr "ping-pong, write-ping-pong"
 	expect 2 kxfer bench read --size 0
 	expect_stderr "1 byte"
 	expect 2 kxfer bench read --size 4X

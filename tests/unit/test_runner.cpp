@@ -439,7 +439,7 @@ TEST(Run, an_engine_that_is_driven_does_not_register_alone) {
     RunPlan plan;
 
     plan.count = 10;
-    const auto result = run(engine, *memory, {Operation::read, 64, 1, 1, false}, plan);
+    const auto result = run(engine, *memory, {Operation::read, 64, 1, 1, Work::registration}, plan);
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().number, EOPNOTSUPP);
     EXPECT_EQ(engine.nr_steps, 0U);

@@ -28,9 +28,14 @@ TEST(Workload, operations_by_name) {
     EXPECT_EQ(names, (std::set<std::string>{"read", "write", "write-imm", "send", "send-imm", "compare-swap",
                                             "fetch-add"}));
     EXPECT_FALSE(operation_from("send_imm"));
-    EXPECT_FALSE(operation_from(registering));
     EXPECT_STREQ((Workload{Operation::send, 64, 1, 1}.name()), "send");
-    EXPECT_STREQ((Workload{Operation::read, 64, 1, 1, false}.name()), "register");
+    for (const Work work : other_work) {
+        EXPECT_EQ(work_from(work_name(work)), work);
+        EXPECT_FALSE(operation_from(work_name(work)));
+        EXPECT_STREQ((Workload{Operation::read, 64, 1, 1, work}.name()), work_name(work));
+    }
+    EXPECT_FALSE(work_from("read"));
+    EXPECT_FALSE(work_from(""));
     EXPECT_FALSE(operation_from(""));
 }
 

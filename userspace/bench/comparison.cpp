@@ -42,13 +42,18 @@ tl::expected<void, Error> check_counts(Engine& engine, const Memory& memory, con
     return {};
 }
 
+// Whether there is nothing at the peer by which data could be verified.
+bool leaves_nothing(const Engine& engine, const Workload& workload) {
+    return workload.work != Work::transfer || !engine.remote_writable();
+}
+
 // Proves the engine's own operations, WRITEs and READs by a sequence of its own. Also
 // brings everything into caches and page tables before it is timed.
 tl::expected<void, Error> prepare(Engine& engine, const Memory& memory, const Workload& workload,
                                   Evidence& evidence) {
     evidence.slot_operations.assign(workload.depth, 0);
     if (auto ready = engine.make_ready(workload); !ready) return ready;
-    if (!workload.moves || !engine.remote_writable()) return sweep(engine, workload, Operation::read);
+    if (leaves_nothing(engine, workload)) return sweep(engine, workload, Operation::read);
     if (is_atomic(workload.operation)) {
         if (auto zero = check_counts(engine, memory, workload, evidence); !zero) return zero;
         evidence.count(workload, workload.depth);
@@ -65,7 +70,7 @@ tl::expected<void, Error> prepare(Engine& engine, const Memory& memory, const Wo
 // itself. Returns its sequence; of atomics none.
 tl::expected<uint64_t, Error> fill_all(std::span<Engine* const> engines, const Memory& memory,
                                        const Workload& workload) {
-    if (is_atomic(workload.operation) || !workload.moves) return 0;
+    if (is_atomic(workload.operation) || workload.work != Work::transfer) return 0;
     const uint64_t sequence = fill_slots(memory, workload);
     if (workload.operation != Operation::read) return sequence;
     for (Engine* engine : engines) {
@@ -207,7 +212,7 @@ tl::expected<Evidence, Error> prepare_data(Engine& engine, const Memory& memory,
 
 tl::expected<bool, Error> verify_data(Engine& engine, const Memory& memory, const Workload& workload,
                                       const Evidence& evidence) {
-    if (!engine.remote_writable() || !workload.moves) return false;
+    if (leaves_nothing(engine, workload)) return engine.verifies_itself();
     if (auto settled = engine.settle(); !settled) return tl::unexpected(settled.error());
     const auto fine = is_atomic(workload.operation)
                           ? check_counts(engine, memory, workload, evidence)

@@ -59,6 +59,9 @@ class Engine {
     virtual Parameters parameters(const Workload& workload) const = 0;
     virtual bool remote_writable() const = 0;
 
+    // It compares what each operation brought by itself.
+    virtual bool verifies_itself() const { return false; }
+
     // EOPNOTSUPP and why it cannot do the operation; nothing is posted to find out.
     // READ and WRITE unless an engine says otherwise.
     virtual tl::expected<void, Error> supports(Operation operation) const;

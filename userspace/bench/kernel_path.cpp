@@ -110,7 +110,7 @@ unsigned KernelPath::count_requests(const Workload& workload, const Requests& ho
     const auto pages = static_cast<unsigned>(workload.stride() / page_bytes);
     const unsigned sges = max_sges(workload.operation);
 
-    if (!workload.moves) return how.extra;
+    if (!workload.moves()) return how.extra;
     if (!how.registered) return (pages + sges - 1) / sges + how.extra;
     // A long one is cut where the peer's registrations end, which are as long.
     const uint64_t cuts = 16 * workload.stride() / std::max(max_registration_, page_bytes);
@@ -139,7 +139,7 @@ Parameters KernelPath::parameters(const Workload& workload, const Requests& how)
     parameters.remote_registration = options_.writable ? standing_writable : standing_readable;
     // One operation in sixteen at most lies across two of the peer's registrations and takes
     // a request more; one that has a request for each page is cut there anyway.
-    const unsigned credits = one_each || !workload.moves ? credits_ : credits_ * 15 / 16;
+    const unsigned credits = one_each || !workload.moves() ? credits_ : credits_ * 15 / 16;
     parameters.max_depth = std::min(max_jobs_, credits / count_requests(workload, how));
     parameters.signal_every = options_.signal_batch ? workload.batch : 1;
     parameters.write_success = iwarp_ ? write_handed_to_tcp : write_acknowledged;

@@ -29,7 +29,7 @@ kxfer_bench bench_of(const Workload& workload, Mode mode, const Limits& limits, 
     kxfer_bench bench = {};
 
     bench.op = workload.operation == Operation::read ? KXFER_OP_READ : KXFER_OP_WRITE;
-    if (!workload.moves) bench.op = KXFER_OP_NOP;
+    if (!workload.moves()) bench.op = KXFER_OP_NOP;
     bench.depth = single ? 1 : workload.depth;
     bench.list = single ? 1 : workload.batch;
     bench.signal = signal_batch ? bench.list : 1;
@@ -65,7 +65,7 @@ tl::expected<std::unique_ptr<KverbsEngine>, Error> KverbsEngine::connect(const P
 
 uint32_t KverbsEngine::memory_of(const Workload& workload) const {
     const uint32_t memory = path_.options().memory;
-    if (!workload.moves) return KXFER_BENCH_MEMORY_MR_EACH;
+    if (!workload.moves()) return KXFER_BENCH_MEMORY_MR_EACH;
     // As the module does it: the sink of a READ needs an STag.
     if (memory == KXFER_BENCH_MEMORY_DEFAULT && path_.iwarp() && workload.operation == Operation::read)
         return KXFER_BENCH_MEMORY_MR;

@@ -72,6 +72,7 @@ struct Served {
     Region region;
     Export exported;
     std::unique_ptr<verbs::VerbsResponder> responder;
+    std::unique_ptr<Partner> partner;
     uint16_t listener_port = 0;
 };
 
@@ -133,6 +134,11 @@ Report serve(const ServerOptions& options, Served& served) {
         if (auto offered = offer_export(options, served); !offered) return failure_report(offered.error());
     if (options.verbs)
         if (auto answers = answer_verbs(options, served); !answers) return failure_report(answers.error());
+    if (options.partner) {
+        PartnerOptions partner = *options.partner;
+        partner.path.peer.port = served.listener_port;
+        served.partner = std::make_unique<Partner>(partner, *served.session, *served.memory);
+    }
     Report report;
     report.listener_port = served.listener_port;
     report.responder_port = served.responder ? served.responder->port() : 0;

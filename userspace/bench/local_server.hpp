@@ -11,6 +11,8 @@
 
 #include <kxfer/error.hpp>
 #include <linux/kxfer.h>
+
+#include "bench/ping_pong.hpp"
 #include <sys/types.h>
 #include <tl/expected.hpp>
 
@@ -22,6 +24,7 @@ struct ServerOptions {
     uint64_t length = 0;
     bool job = true;
     bool verbs = true;
+    std::optional<PartnerOptions> partner; // of round trips; the port of its path is the listener's
 };
 
 class LocalServer {

@@ -208,7 +208,7 @@ tl::expected<void, Error> Engine::make_ready(const Workload& workload) {
 tl::expected<Block, Error> SteppedEngine::run_block(const Workload& workload, Mode mode,
                                                     const Limits& limits) {
     if (auto able = supports(workload.operation); !able) return tl::unexpected(able.error());
-    if (!workload.moves)
+    if (!workload.moves())
         return tl::unexpected(Error(fmt::format("engine {} does not register alone", name()), "", EOPNOTSUPP,
                                     "use engine kverbs"));
     if (limits.rate > 0) return run_at_rate(*this, workload, limits);

@@ -38,6 +38,26 @@ std::optional<Operation> operation_from(const std::string& name) {
     return std::nullopt;
 }
 
+const char* work_name(Work work) {
+    switch (work) {
+    case Work::transfer:
+        return "";
+    case Work::registration:
+        return "register";
+    case Work::ping_pong:
+        return "ping-pong";
+    case Work::write_ping_pong:
+        return "write-ping-pong";
+    }
+    return "?";
+}
+
+std::optional<Work> work_from(const std::string& name) {
+    for (const Work work : other_work)
+        if (name == work_name(work)) return work;
+    return std::nullopt;
+}
+
 uint64_t Workload::stride() const { return (size + page_bytes - 1) / page_bytes * page_bytes; }
 
 std::optional<Error> find_mismatch(const std::string& name_a, const Parameters& a, const std::string& name_b,

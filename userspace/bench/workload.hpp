@@ -45,8 +45,19 @@ inline constexpr std::array all_operations = {
 // Operations that change 8 bytes as one, and no other size.
 constexpr uint64_t atomic_bytes = 8;
 
-// What the workload is called that moves nothing.
-constexpr char registering[] = "register";
+// What an operation is.
+enum class Work : uint8_t {
+    transfer,        // one of Operation
+    registration,    // local memory is registered, and nothing moved: kverbs only
+    ping_pong,       // a round trip of data, compared: see ping_pong.hpp
+    write_ping_pong, // a WRITE there and one back: likewise
+};
+
+inline constexpr std::array other_work = {Work::registration, Work::ping_pong, Work::write_ping_pong};
+
+// "register" and so on; empty: that of the operation.
+const char* work_name(Work work);
+std::optional<Work> work_from(const std::string& name);
 
 const char* operation_name(Operation operation);
 std::optional<Operation> operation_from(const std::string& name);
@@ -67,11 +78,13 @@ struct Workload {
     uint64_t size = 64;
     unsigned depth = 1;
     unsigned batch = 1;
-    // Else local memory is registered for each operation, and nothing is moved: kverbs only.
-    bool moves = true;
+    Work work = Work::transfer;
 
     // "read" and so on, or "register".
-    const char* name() const { return moves ? operation_name(operation) : registering; }
+    const char* name() const { return work == Work::transfer ? operation_name(operation) : work_name(work); }
+    bool moves() const { return work != Work::registration; }
+    // Both ends are at work.
+    bool is_round_trip() const { return work == Work::ping_pong || work == Work::write_ping_pong; }
     uint64_t stride() const;
     uint64_t bytes() const { return stride() * depth; }
     uint64_t slot_offset(uint64_t index) const { return index % depth * stride(); }

@@ -113,6 +113,11 @@ Record total_record(const bench::RunResult& result) {
         .add("bandwidth", BytesPerSecond{result.bytes_per_second()})
         .add("latency_samples", result.latencies.count(), Show::json_only);
     add_figures(record, figures_of(result));
+    if (result.workload.work == bench::Work::ping_pong)
+        record.add("bytes_compared", Bytes{result.operations * result.workload.size});
+    if (result.workload.work == bench::Work::write_ping_pong)
+        add_latency(record, "write_latency_p50", static_cast<double>(result.latencies.percentile(50)) / 2,
+                    "a WRITE one way, p50");
     if (result.uncorrected.count()) {
         const auto& uncorrected = result.uncorrected;
         add_latency(record, "latency_uncorrected_p99",
@@ -170,7 +175,13 @@ Words missing_words(const bench::RunResult& result) {
 
 Words notes_of(const BenchReport& report) {
     Words notes = missing_words(report.result);
-    if (!report.result.workload.moves)
+    const auto work = report.result.workload.work;
+    if (work == bench::Work::ping_pong)
+        notes.emplace_back("latency is of round trips; filling and comparing their bytes is in it");
+    else if (work == bench::Work::write_ping_pong)
+        notes.emplace_back(
+            "latency is of round trips, a WRITE there and one back; only the last byte is looked at");
+    else if (work == bench::Work::registration)
         notes.emplace_back("nothing is moved: memory is registered (REG_MR) and invalidated (LOCAL_INV)");
     else if (!report.result.verified)
         notes.emplace_back("data was not verified: the peer's memory was opened for READ only");

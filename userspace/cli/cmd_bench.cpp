@@ -59,15 +59,26 @@ tl::unexpected<Failure> wrong_usage(const std::string& what, const std::string& 
     return failed(Error(what, "", EINVAL, hint), exit_usage);
 }
 
+tl::expected<void, Failure> check_round_trip(const BenchOptions& options) {
+    const char* name = options.workload.name();
+    if (!options.wants("job"))
+        return wrong_usage(fmt::format("{} is made by jobs", name), "use --engine job");
+    if (options.workload.depth != 1)
+        return wrong_usage(fmt::format("{} is made one at a time", name), "use --depth 1");
+    if (options.peer_given)
+        return wrong_usage(fmt::format("{} takes two processes of this node", name), "leave out the peer");
+    return {};
+}
+
 tl::expected<void, Failure> check_what(const BenchOptions& options) {
     const auto& workload = options.workload;
     if (bench::is_atomic(workload.operation) && workload.size != bench::atomic_bytes)
         return wrong_usage(fmt::format("an atomic operation has 8 bytes, not {}", workload.size),
                            "use --size 8, or another operation");
-    if (!workload.moves && !options.wants("kverbs"))
+    if (!workload.moves() && !options.wants("kverbs"))
         return wrong_usage("only engine kverbs registers memory and moves nothing",
                            "use register with --engine kverbs");
-    return {};
+    return workload.is_round_trip() ? check_round_trip(options) : tl::expected<void, Failure>();
 }
 
 tl::expected<void, Failure> check_options(const BenchOptions& options) {
@@ -192,10 +203,11 @@ tl::expected<void, Failure> write_files(const BenchOptions& options, const Bench
 BenchOptions with_defaults(BenchOptions options) {
     auto& workload = options.workload;
     if (bench::is_atomic(workload.operation) && !options.size_given) workload.size = bench::atomic_bytes;
-    if (!workload.moves) options.memory = "mr-each";
-    if (!workload.moves && !options.engine_chosen) options.engines = {"kverbs"};
+    if (!workload.moves()) options.memory = "mr-each";
+    if (!workload.moves() && !options.engine_chosen) options.engines = {"kverbs"};
     options.writes = workload.operation != bench::Operation::read;
     options.atomics = bench::is_atomic(workload.operation);
+    if (workload.is_round_trip()) options.round_trip = workload;
     return options;
 }
 
@@ -210,8 +222,8 @@ Result run_bench(const BenchOptions& given, Context& context) {
     if (auto floor = check_floor(options); !floor) return tl::make_unexpected(floor.error());
 
     const unsigned depth = options.workload.depth;
-    const auto rig =
-        set_up(options, options.workload.bytes(), depth, batch_of(options, depth, options.batch));
+    const uint64_t bytes = options.workload.bytes() * (options.round_trip ? 2 : 1);
+    const auto rig = set_up(options, bytes, depth, batch_of(options, depth, options.batch));
     if (!rig) return tl::make_unexpected(rig.error());
     auto report = begin_report(options, *version, *rig, context);
     if (!report) return tl::make_unexpected(report.error());
@@ -234,14 +246,14 @@ Result run_bench(const BenchOptions& given, Context& context) {
 std::string operation_names() {
     std::vector<std::string> names;
     for (const auto operation : bench::all_operations) names.emplace_back(bench::operation_name(operation));
-    names.emplace_back(bench::registering);
+    for (const auto work : bench::other_work) names.emplace_back(bench::work_name(work));
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
 void set_operation(BenchOptions& options, const std::string& name) {
     const auto operation = bench::operation_from(name);
-    options.workload.moves = name != bench::registering;
-    if (!operation && options.workload.moves)
+    options.workload.work = bench::work_from(name).value_or(bench::Work::transfer);
+    if (!operation && options.workload.work == bench::Work::transfer)
         throw CLI::ValidationError(
             "OP", fmt::format("'{}' is no operation; there are: {}", name, operation_names()));
     options.workload.operation = operation.value_or(bench::Operation::read);

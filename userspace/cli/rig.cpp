@@ -11,6 +11,7 @@
 
 #include "bench/job_engine.hpp"
 #include "bench/kverbs_engine.hpp"
+#include "bench/ping_pong.hpp"
 #include "bench/socket_address.hpp"
 #include "cli/device_file.hpp"
 #include "verbs/engine.hpp"
@@ -53,6 +54,24 @@ tl::expected<kxfer_addr, Failure> own_address(const RigOptions& options) {
                   exit_no_device);
 }
 
+// How both ends go; but for where to.
+bench::PathOptions common_path(const RigOptions& options) {
+    bench::PathOptions path;
+    path.device = options.common.device;
+    path.context = contexts.at(options.context);
+    path.wait_flags = waits.at(options.poll);
+    path.timeout = options.common.timeout();
+    return path;
+}
+
+std::optional<bench::PartnerOptions> partner_of(const RigOptions& options, const kxfer_addr& address) {
+    if (!options.round_trip) return std::nullopt;
+    bench::PartnerOptions partner{common_path(options), *options.round_trip};
+    partner.path.peer = address;
+    partner.path.export_name = bench::PingPongEngine::back_name(own_export());
+    return partner;
+}
+
 tl::expected<Place, Failure> serve_here(const RigOptions& options, uint64_t bytes) {
     Place place;
     const auto address = own_address(options);
@@ -65,6 +84,7 @@ tl::expected<Place, Failure> serve_here(const RigOptions& options, uint64_t byte
     server.length = bytes;
     server.job = options.wants_module();
     server.verbs = options.wants("verbs");
+    server.partner = partner_of(options, *address);
     auto started = bench::LocalServer::start(server);
     if (!started) return failed(started.error());
     place.server = std::move(*started);
@@ -91,15 +111,11 @@ std::string size_text(uint64_t bytes) {
 }
 
 bench::PathOptions path_options(const RigOptions& options, const Rig& rig) {
-    bench::PathOptions path;
+    bench::PathOptions path = common_path(options);
     path.peer = rig.place.listener;
-    path.device = options.common.device;
-    path.context = contexts.at(options.context);
-    path.wait_flags = waits.at(options.poll);
     path.ring = options.ring;
     path.memory = memories.at(options.memory);
     path.signal_batch = options.signal_batch();
-    path.timeout = options.common.timeout();
     path.export_name = options.peer_given ? options.export_name : own_export();
     path.writable = options.writes || !options.peer_given;
     path.atomic = options.atomics;
@@ -144,7 +160,11 @@ tl::expected<void, Failure> connect_engines(const RigOptions& options, Rig& rig,
         remote_bytes = (*engine)->remote_bytes();
         rig.engines.push_back(std::move(*engine));
     }
-    if (options.wants("job")) {
+    if (options.wants("job") && options.round_trip) {
+        auto engine = bench::PingPongEngine::connect(path, *rig.memory, *options.round_trip);
+        if (!engine) return tl::make_unexpected(path_failure(options, rig, engine.error()));
+        rig.engines.push_back(std::move(*engine));
+    } else if (options.wants("job")) {
         auto engine = bench::JobEngine::connect(path, *rig.memory);
         if (!engine) return tl::make_unexpected(path_failure(options, rig, engine.error()));
         remote_bytes = (*engine)->remote_bytes();

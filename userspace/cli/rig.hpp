@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,8 +35,9 @@ struct RigOptions {
     std::string signal = "each";
     std::string memory = "lkey";
     bool ring = false;
-    bool writes = false;  // some operation does more than read
-    bool atomics = false; // some is an atomic
+    bool writes = false;                       // some operation does more than read
+    bool atomics = false;                      // some is an atomic
+    std::optional<bench::Workload> round_trip; // instead of operations
 
     bool wants(const std::string& engine) const;
     bool wants_module() const { return wants("job") || wants("kverbs"); }

@@ -56,7 +56,7 @@ tl::expected<void, Error> prepare(Engine& engine, const Memory& memory, const Wo
     if (leaves_nothing(engine, workload)) return sweep(engine, workload, Operation::read);
     if (is_atomic(workload.operation)) {
         if (auto zero = check_counts(engine, memory, workload, evidence); !zero) return zero;
-        evidence.count(workload, workload.depth);
+        evidence.count(workload.depth, workload.depth);
         return sweep(engine, workload, workload.operation);
     }
     const uint64_t sequence = fill_slots(memory, workload);
@@ -92,7 +92,7 @@ tl::expected<double, Error> measure(Engine& engine, const Workload& workload, Mo
                                                      static_cast<double>(block->operations);
     into.blocks.push_back(figure);
     into.operations += block->operations;
-    result.evidence.count(workload, block->operations);
+    result.evidence.count(engine.slots(workload, mode), block->operations);
     if (mode == Mode::single) result.latencies.add(block->latencies);
     return figure;
 }
@@ -138,7 +138,7 @@ tl::expected<void, Error> count_calls(Engine& engine, const Workload& workload, 
         uint64_t operations = 0;
         auto calls = count_syscalls(engine, workload, mode, &operations);
 
-        result.evidence.count(workload, operations);
+        result.evidence.count(engine.slots(workload, mode), operations);
         if (calls) {
             (mode == Mode::single ? result.single : result.deep).syscalls = *calls;
             continue;
@@ -151,9 +151,9 @@ tl::expected<void, Error> count_calls(Engine& engine, const Workload& workload, 
 
 } // namespace
 
-void Evidence::count(const Workload& workload, uint64_t operations) {
-    for (unsigned i = 0; i < workload.depth; i++)
-        slot_operations[i] += operations / workload.depth + (i < operations % workload.depth ? 1 : 0);
+void Evidence::count(unsigned slots, uint64_t operations) {
+    for (unsigned i = 0; i < slots; i++)
+        slot_operations[i] += operations / slots + (i < operations % slots ? 1 : 0);
 }
 
 double ModeResult::operations_per_second() const {

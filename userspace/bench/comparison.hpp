@@ -45,8 +45,8 @@ struct Evidence {
     uint64_t sequence = 0;                 // of the data; of atomics none
     std::vector<uint64_t> slot_operations; // done on each slot since the peer's memory was zero
 
-    // A block's, which begins with the first slot.
-    void count(const Workload& workload, uint64_t operations);
+    // A block's, which go to so many slots in turn, from the first on.
+    void count(unsigned slots, uint64_t operations);
 };
 
 struct EngineResult {

@@ -58,6 +58,8 @@ class Engine {
     // At this workload: how deep an engine can go depends on its size.
     virtual Parameters parameters(const Workload& workload) const = 0;
     virtual bool remote_writable() const = 0;
+    // Slots that the operations of a block go to, in turn, from the first one on.
+    virtual unsigned slots(const Workload& workload, Mode mode) const;
 
     // It compares what each operation brought by itself.
     virtual bool verifies_itself() const { return false; }

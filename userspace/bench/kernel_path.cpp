@@ -62,7 +62,9 @@ tl::expected<void, Error> KernelPath::open_target() {
     const uint32_t rights = KXFER_RIGHT_READ | (options_.writable ? KXFER_RIGHT_WRITE : 0);
     auto target = peer_handle_.open_target(
         options_.export_name, rights | (options_.atomic ? KXFER_RIGHT_ATOMIC : 0), options_.timeout);
-    if (!target && options_.atomic && target.error().number == EACCES)
+    // Not granted, or the device has none.
+    if (!target && options_.atomic &&
+        (target.error().number == EACCES || target.error().number == EOPNOTSUPP))
         target = peer_handle_.open_target(options_.export_name, rights, options_.timeout);
     if (!target) {
         target.error().on = peer_ + '/' + options_.export_name;

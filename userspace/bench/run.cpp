@@ -159,7 +159,7 @@ tl::expected<void, Error> run_driven(Engine& engine, Mode mode, const RunPlan& p
     meter.begin();
     auto block = engine.run_block(result.workload, mode, limits);
     if (!block) return tl::unexpected(block.error());
-    evidence.count(result.workload, block->operations);
+    evidence.count(engine.slots(result.workload, mode), block->operations);
     result.nr_overdue = block->nr_overdue;
     meter.end(block->elapsed_ns);
     return {};
@@ -176,7 +176,7 @@ tl::expected<void, Error> run_pieces(Engine& engine, Mode mode, const RunPlan& p
             plan.stopped, true};
         auto block = engine.run_block(workload, mode, limits);
         if (!block) return tl::unexpected(block.error());
-        evidence.count(workload, block->operations);
+        evidence.count(engine.slots(workload, mode), block->operations);
         meter.add(*block);
     }
     meter.end(count_of(meter.elapsed()));
@@ -189,7 +189,7 @@ tl::expected<void, Error> warm_up(Engine& engine, Mode mode, const Workload& wor
     const Limits limits{plan.warm_up, nanoseconds::max(), plan.stopped};
     auto block = engine.run_block(workload, mode, limits);
     if (!block) return tl::unexpected(block.error());
-    evidence.count(workload, block->operations);
+    evidence.count(engine.slots(workload, mode), block->operations);
     return {};
 }
 
@@ -197,7 +197,7 @@ tl::expected<void, Error> count_calls(Engine& engine, Mode mode, RunResult& resu
     uint64_t operations = 0;
     auto calls = count_syscalls(engine, result.workload, mode, &operations);
 
-    evidence.count(result.workload, operations);
+    evidence.count(engine.slots(result.workload, mode), operations);
     if (calls) {
         result.syscalls = *calls;
         return {};

@@ -201,6 +201,8 @@ tl::expected<void, Error> Engine::supports(Operation operation) const {
                                 EOPNOTSUPP, {}, "this engine has READ and WRITE only"));
 }
 
+unsigned Engine::slots(const Workload& workload, Mode) const { return workload.depth; }
+
 tl::expected<void, Error> Engine::make_ready(const Workload& workload) {
     return supports(workload.operation);
 }

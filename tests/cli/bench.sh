@@ -125,6 +125,23 @@ test_round_trips_are_made_and_their_bytes_compared() {
 	! pgrep -x kxfer || fail "a process is left"
 }
 
+says() { # WORDS COMMAND...
+	words=$1
+	shift
+	expect 0 "$@" $quick
+	grep -qE "^ +$words +[0-9]" "$work/stdout" || fail "$* does not say: $words"
+}
+
+# As the page about krping lists them.
+test_each_mode_of_krping_has_a_command_that_says_its_figure() {
+	says "latency p50" kxfer bench ping-pong --size 64
+	says "a WRITE one way, p50" kxfer bench write-ping-pong --size 64
+	says "latency p50" kxfer bench read --engine kverbs --size 64
+	says "latency p50" kxfer bench read --engine kverbs --size 64 --context softirq
+	says bandwidth kxfer bench write --engine kverbs --size 64K --depth 128
+	says rate kxfer bench register --size 64K --depth 32
+}
+
 test_round_trips_are_made_by_jobs_one_at_a_time_on_this_node() {
 	for op in ping-pong write-ping-pong; do
 		expect 2 kxfer bench $op --engine verbs

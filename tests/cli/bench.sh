@@ -33,8 +33,8 @@ test_many_at_once_are_timed_one_by_one() {
 		expect 0 kxfer --json bench write --engine $engine $quick --size 4K --depth 16 --batch 4
 		expect_json '"\(.parameters.depth) \(.parameters.batch) \(.total.latency_samples)"' "16 4 300"
 		expect_json '.total | .latency_p50_ns > 0 and .latency_p50_ns <= .latency_max_ns' true
-		# All 16 were under way when the last of them completed.
-		expect_json '.total | .latency_max_ns <= .elapsed_ns' true
+		# None took longer than all together, but for the width of a bucket.
+		expect_json '.total | .latency_max_ns <= .elapsed_ns * 1.01' true
 	done
 }
 
@@ -45,11 +45,14 @@ test_verbs_does_and_verifies_all_other_operations() {
 	*) able=" write-imm send send-imm compare-swap fetch-add " ;;
 	esac
 	for op in write-imm send send-imm compare-swap fetch-add; do
-		if [ "${able#* $op }" = "$able" ]; then
+		case $able in
+		*" $op "*) ;;
+		*)
 			expect 1 kxfer --json bench $op --engine verbs $quick
 			expect_error_json '"\(.errno) \(.why | length > 10)"' "EOPNOTSUPP true"
 			continue
-		fi
+			;;
+		esac
 		expect 0 kxfer --json bench $op --engine verbs --count 301 --warm-up 10 --depth 7 --judge-anyway
 		expect_json '"\(.parameters.operation) \(.total.operations) \(.total.verified)"' "$op 301 true"
 		case $op in

@@ -161,10 +161,12 @@ test_the_capabilities_are_those_of_the_provider() {
 	case $KXFER_PROVIDER in
 	siw)
 		expect_json '.capabilities[] | select(.capability == "READ").remark | test("one SGE")' true
-		expect_json '.capabilities[] | select(.capability | test("FETCH_ADD")).remark' "iWARP has none"
+		expect_json '.capabilities[] | select(.capability | test("FETCH_ADD")) | "\(.available) \(.remark)"' \
+			"false iWARP has none"
 		;;
 	rxe)
 		expect_json '.capabilities[] | select(.capability == "READ").remark | test("32 SGE")' true
+		expect_json '.capabilities[] | select(.capability | test("FETCH_ADD")).available' true
 		;;
 	esac
 }

@@ -18,6 +18,7 @@ struct Facts {
     bool iwarp = false;
     bool atomics = false;
     bool notify = false;
+    bool atomic_jobs = false; // the module's
     uint32_t read_sge = 0;
     uint32_t send_sge = 0;
     uint32_t fast_reg_pages = 0;
@@ -42,6 +43,7 @@ Facts facts_of(const Patient& patient, const DeviceFacts& device) {
         facts.send_sge = device.verbs->max_sge;
     }
     facts.notify = patient.query && (patient.query->features & KXFER_FEATURE_NOTIFY);
+    facts.atomic_jobs = patient.query && (patient.query->features & KXFER_FEATURE_ATOMIC);
     return facts;
 }
 
@@ -68,7 +70,7 @@ std::string write_remark(const Facts& facts) {
 
 std::string atomics_remark(const Facts& facts) {
     if (!facts.atomics) return facts.iwarp ? "iWARP has none" : "the device has none";
-    return "the device has them, kxfer offers no such job";
+    return facts.atomic_jobs ? "8 bytes, if the peer's device has them too" : "this module has no such job";
 }
 
 } // namespace
@@ -91,7 +93,8 @@ std::vector<Capability> capabilities(const Patient& patient) {
         add("exports", jobs,
             jobs ? fmt::format("{} pages a registration, several make an export", facts.fast_reg_pages)
                  : none);
-        add("COMPARE_SWAP, FETCH_ADD", false, atomics_remark(facts));
+        add("COMPARE_SWAP, FETCH_ADD", jobs && facts.atomics && facts.atomic_jobs,
+            jobs || !facts.atomics ? atomics_remark(facts) : none);
         add("SEND, RECV", false, "kxfer uses them for its control messages, and offers no such job");
         add("WRITE with immediate", false,
             facts.iwarp ? "iWARP has none" : "the transport has it, kxfer offers no such job");

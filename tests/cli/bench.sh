@@ -141,7 +141,7 @@ test_each_mode_of_krping_has_a_command_that_says_its_figure() {
 	says "a WRITE one way, p50" kxfer bench write-ping-pong --size 64
 	says "latency p50" kxfer bench read --engine kverbs --size 64
 	says "latency p50" kxfer bench read --engine kverbs --size 64 --context softirq
-	says bandwidth kxfer bench write --engine kverbs --size 64K --depth 128
+	says bandwidth kxfer bench write --engine kverbs --size 64K --depth 64
 	says rate kxfer bench register --size 64K --depth 32
 }
 

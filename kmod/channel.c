@@ -8,6 +8,11 @@
  * again before the message it held is acted on.
  * No SEND lacks room in the send queue: each slot has at most one SEND there.
  *
+ * On a data lane requests are begun in the order in which they came, for messages of a
+ * mailbox have one: a request that has to wait until the last answer of its slot was sent
+ * keeps those behind it waiting. There handlers do not sleep, so it is over when they
+ * return.
+ *
  * All slots are under the lane's lock. Handlers of arrivals run where the lane's
  * completions run, possibly in a softirq.
  */
@@ -169,6 +174,35 @@ static void request_sent(struct ib_cq *cq, struct ib_wc *wc)
 		slot_freed(request->channel, handed);
 }
 
+/* Those at the front that may be begun. Who comes meanwhile leaves his to this one. */
+static void begin_in_order(struct kxfer_channel *channel)
+{
+	struct kxfer_lane *lane = channel->lane;
+	struct kxfer_reply *reply;
+
+	spin_lock_bh(&lane->lock);
+	while (!channel->beginning) {
+		reply = list_first_entry_or_null(&channel->arrivals, struct kxfer_reply, node);
+		if (!reply || !reply->ready)
+			break;
+		list_del(&reply->node);
+		channel->beginning = true;
+		spin_unlock_bh(&lane->lock);
+		kxfer_control_dispatch(reply);
+		spin_lock_bh(&lane->lock);
+		channel->beginning = false;
+	}
+	spin_unlock_bh(&lane->lock);
+}
+
+static void begin(struct kxfer_reply *reply)
+{
+	if (kxfer_lane_is_control(reply->channel->lane))
+		kxfer_control_dispatch(reply);
+	else
+		begin_in_order(reply->channel);
+}
+
 static void reply_sent(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct kxfer_reply *reply =
@@ -183,10 +217,11 @@ static void reply_sent(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	spin_lock_bh(&lane->lock);
 	start = kxfer_reply_sent(&reply->slot);
+	reply->ready |= start;
 	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
 	spin_unlock_bh(&lane->lock);
 	if (start)
-		kxfer_control_dispatch(reply);
+		begin(reply);
 }
 
 /* The waiter or the callback takes the answer; the slot is not waiting any more. */
@@ -247,10 +282,13 @@ static const char *accept_request(struct kxfer_recv *recv,
 	}
 	reply->request_length = be16_to_cpu(header->length);
 	memcpy(reply->request, header, sizeof(*header) + reply->request_length);
+	reply->ready = verdict == KXFER_ARRIVAL_START;
+	if (!kxfer_lane_is_control(lane))
+		list_add_tail(&reply->node, &channel->arrivals);
 	post_recv(recv);
 	spin_unlock_bh(&lane->lock);
 	if (verdict == KXFER_ARRIVAL_START)
-		kxfer_control_dispatch(reply);
+		begin(reply);
 	return NULL;
 }
 
@@ -361,6 +399,7 @@ int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 	channel->max_bytes = max_bytes;
 	init_waitqueue_head(&channel->wait);
 	INIT_LIST_HEAD(&channel->waiters);
+	INIT_LIST_HEAD(&channel->arrivals);
 	channel->memory_bytes = nr_messages * max_bytes;
 	channel->memory = kxfer_fault(CHANNEL_MESSAGES) ? NULL :
 			  kzalloc_node(channel->memory_bytes, GFP_KERNEL, node);

@@ -71,6 +71,8 @@ struct kxfer_request {
  * @request: copy of the request, header included
  * @request_length: bytes of its payload
  * @work: runs handlers that may sleep
+ * @node: data lanes: in kxfer_channel.arrivals until it is begun
+ * @ready: data lanes: it may be
  */
 struct kxfer_reply {
 	struct kxfer_channel *channel;
@@ -82,6 +84,8 @@ struct kxfer_reply {
 	struct kxfer_wire_header *request;
 	u32 request_length;
 	struct work_struct work;
+	struct list_head node;
+	bool ready;
 };
 
 /* A posted RECV. */
@@ -99,6 +103,9 @@ struct kxfer_recv {
  * @max_bytes: longest message, header included
  * @wait: for a free slot
  * @waiters: who does, in the order in which they came; under the lane's lock
+ * @arrivals: data lanes: requests of the peer not begun yet, in the order in which they
+ *	came; under the lane's lock
+ * @beginning: somebody begins them, likewise
  * @next_sequence: of the next request
  * @requests: ours
  * @replies: to the peer's
@@ -114,6 +121,8 @@ struct kxfer_channel {
 	u32 max_bytes;
 	wait_queue_head_t wait;
 	struct list_head waiters;
+	struct list_head arrivals;
+	bool beginning;
 	u64 next_sequence;
 	struct kxfer_request *requests;
 	struct kxfer_reply *replies;

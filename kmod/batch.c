@@ -26,6 +26,7 @@
 #include "job.h"
 #include "lane.h"
 #include "link.h"
+#include "mailbox.h"
 #include "region.h"
 #include "ring.h"
 #include "session.h"
@@ -140,6 +141,8 @@ static void use_objects(const struct kxfer_active_job *job, int nr)
 {
 	if (job->region)
 		atomic_add(nr, &job->region->users);
+	if (job->mailbox)
+		atomic_add(nr, &job->mailbox->nr_recvs);
 	if (!job->target)
 		return;
 	atomic_add(nr, &job->target->nr_jobs);
@@ -153,7 +156,8 @@ static void count_users(const struct kxfer_batch *batch)
 	int nr = 0;
 
 	for (job = first; job; job = job->next) {
-		if (job->target != first->target || job->region != first->region) {
+		if (job->target != first->target || job->region != first->region ||
+		    job->mailbox != first->mailbox) {
 			use_objects(first, nr);
 			first = job;
 			nr = 0;
@@ -175,6 +179,8 @@ static void hand_over(struct kxfer_batch *batch, struct kxfer_job_list *ended)
 		list_add_tail(&job->session_node, &batch->session->jobs);
 		if (job->target && !job->status)
 			kxfer_job_start(job, batch->lane, batch->at_once, ended);
+		else if (job->mailbox)
+			kxfer_mailbox_receive(job, ended);
 		else
 			kxfer_job_list_add(ended, job);
 	}

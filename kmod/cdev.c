@@ -49,7 +49,7 @@ static int query(struct kxfer_session *session, void *arg)
 		.nr_devices = kxfer_device_count(),
 		.features = KXFER_FEATURE_NOTIFY | KXFER_FEATURE_IPV6 |
 			    KXFER_FEATURE_CQ_RING | KXFER_FEATURE_ATOMIC |
-			    KXFER_URING_FEATURE,
+			    KXFER_FEATURE_MAILBOX | KXFER_URING_FEATURE,
 		.max_jobs_per_submit = KXFER_SUBMIT_MAX,
 		.max_jobs = KXFER_MAX_JOBS,
 		.max_regions = KXFER_MAX_REGIONS,
@@ -88,6 +88,7 @@ union kxfer_any {
 	struct kxfer_id id;
 	struct kxfer_export_add export_add;
 	struct kxfer_export_set export_set;
+	struct kxfer_mailbox_add mailbox_add;
 	struct kxfer_listen_add listen_add;
 	struct kxfer_listen_del listen_del;
 	struct kxfer_peer_open peer_open;
@@ -124,6 +125,7 @@ static const struct kxfer_call calls[] = {
 	CALL(KXFER_EXPORT_ADD,	 kxfer_export_add,  OUT, kxfer_export_add),
 	CALL(KXFER_EXPORT_DEL,	 kxfer_id,	    BY_ID, kxfer_export_del),
 	CALL(KXFER_EXPORT_SET,	 kxfer_export_set,  OUT, kxfer_export_set),
+	CALL(KXFER_MAILBOX_ADD,	 kxfer_mailbox_add, OUT, kxfer_export_add_mailbox),
 	CALL(KXFER_LISTEN_ADD,	 kxfer_listen_add,  OUT, kxfer_listener_add),
 	CALL(KXFER_LISTEN_DEL,	 kxfer_listen_del,  0, kxfer_listener_del),
 	CALL(KXFER_PEER_OPEN,	 kxfer_peer_open,   OUT | OUT_ON_ERROR, kxfer_peer_open),

@@ -529,7 +529,7 @@ void kxfer_channel_put(struct kxfer_request *request)
  * kxfer_channel_post_locked() - send a request; called with the lane's lock held
  * @request: slot, from kxfer_channel_get() or its kin
  * @type: enum kxfer_wire_type
- * @payload: copied
+ * @payload: copied; NULL: it was written to kxfer_channel_request_payload()
  * @length: bytes of it
  *
  * Return: 0, or an error after which the slot has to be put and the link is
@@ -554,7 +554,7 @@ int kxfer_channel_post_locked(struct kxfer_request *request, u8 type,
 		.length = cpu_to_be16(length),
 		.sequence = cpu_to_be64(sequence),
 	};
-	if (length)
+	if (payload)
 		memcpy(message + 1, payload, length);
 	kxfer_request_posted(&request->slot, type, sequence);
 	request->sent_ns = ktime_get_ns();
@@ -730,6 +730,12 @@ bool kxfer_channel_overdue_locked(struct kxfer_channel *channel, u64 age_ns)
 			return true;
 	}
 	return false;
+}
+
+/** kxfer_channel_request_payload() - where the payload of a request goes; the slot's owner's */
+void *kxfer_channel_request_payload(struct kxfer_request *request)
+{
+	return request->message + 1;
 }
 
 /** kxfer_channel_payload() - where a handler writes its answer */

@@ -41,7 +41,7 @@ typedef void (*kxfer_answered_fn)(struct kxfer_request *request);
  * @done: synchronous: the answer came
  * @sent_ns: when it was posted
  * @acked_ns: when its SEND had completed; 0: it has not
- * @job: of a NOTIFY
+ * @job: of a NOTIFY or a SEND
  */
 struct kxfer_request {
 	struct kxfer_channel *channel;
@@ -168,6 +168,7 @@ int kxfer_channel_post_locked(struct kxfer_request *request, u8 type,
 			      const void *payload, u32 length);
 void kxfer_channel_put(struct kxfer_request *request);
 bool kxfer_channel_overdue_locked(struct kxfer_channel *channel, u64 age_ns);
+void *kxfer_channel_request_payload(struct kxfer_request *request);
 void *kxfer_channel_payload(struct kxfer_reply *reply);
 void kxfer_channel_answer(struct kxfer_reply *reply,
 			  enum kxfer_wire_status status, u32 length);

@@ -5,8 +5,8 @@
  * The table is the index: the handler of each request and whether it may sleep
  * (then it runs in kxfer_wq, else where it arrived). Who may send a request, on
  * which kind of lane and how long its payload is, says the table in decode.c. What
- * is not in that costs the sender the link. Handlers get payloads of exactly the
- * length that it says; their content is the peer's word and is checked where it
+ * is not in that costs the sender the link. Handlers get payloads of a length that it
+ * allows; their content is the peer's word and is checked where it
  * is used.
  */
 #include "log.h"
@@ -152,6 +152,12 @@ static void handle_notify(struct kxfer_reply *reply, const void *payload)
 						be64_to_cpu(notify->cookie)), 0);
 }
 
+static void handle_send(struct kxfer_reply *reply, const void *payload)
+{
+	kxfer_channel_answer(reply, kxfer_grant_send(reply->channel->lane->link, payload,
+						     reply->request_length), 0);
+}
+
 static const struct message {
 	bool sleeps;
 	void (*handle)(struct kxfer_reply *reply, const void *payload);
@@ -166,6 +172,7 @@ static const struct message {
 	[KXFER_WIRE_REVOKE]	= { true, handle_revoke },
 	[KXFER_WIRE_CONTENT]	= { true, handle_content },
 	[KXFER_WIRE_NOTIFY]	= { false, handle_notify },
+	[KXFER_WIRE_SEND]	= { false, handle_send },
 };
 
 /* Return: the entry for a request, or NULL if the peer may not send it now. */

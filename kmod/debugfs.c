@@ -111,7 +111,7 @@ static const char *rights_text(u32 rights)
 {
 	static const char *const texts[] = { "-", "r", "w", "rw", "a", "ra", "wa", "rwa" };
 
-	return texts[rights & KXFER_RIGHT_ALL];
+	return rights == KXFER_RIGHT_SEND ? "send" : texts[rights & KXFER_RIGHT_ALL];
 }
 
 static void show_export(struct seq_file *seq, const void *record)
@@ -217,6 +217,8 @@ static const char *op_text(u32 op)
 		[KXFER_OP_NOTIFY]	= "notify",
 		[KXFER_OP_COMPARE_SWAP]	= "compare-swap",
 		[KXFER_OP_FETCH_ADD]	= "fetch-add",
+		[KXFER_OP_SEND]		= "send",
+		[KXFER_OP_RECV]		= "recv",
 	};
 
 	return op < ARRAY_SIZE(texts) ? texts[op] : "?";

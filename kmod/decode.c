@@ -137,6 +137,7 @@ static const struct {
 	enum sender sender;
 	enum kxfer_wire_kind kind;	/* of the lane */
 	u16 length;			/* of the payload */
+	u16 more;			/* that may follow */
 } requests[KXFER_WIRE_NR_TYPES] = {
 	[KXFER_WIRE_HELLO]   = { INITIATOR, KXFER_WIRE_CONTROL, 0 },
 	[KXFER_WIRE_PING]    = { BOTH, KXFER_WIRE_CONTROL, 0 },
@@ -156,6 +157,8 @@ static const struct {
 				 sizeof(struct kxfer_wire_content_change) },
 	[KXFER_WIRE_NOTIFY]  = { INITIATOR, KXFER_WIRE_DATA,
 				 sizeof(struct kxfer_wire_notify) },
+	[KXFER_WIRE_SEND]    = { INITIATOR, KXFER_WIRE_DATA,
+				 sizeof(struct kxfer_wire_send), KXFER_MESSAGE_MAX },
 };
 
 /**
@@ -174,7 +177,8 @@ bool kxfer_wire_may_send(u8 type, u32 length, bool initiator, enum kxfer_wire_ki
 	if (type >= KXFER_WIRE_NR_TYPES || !requests[type].sender)
 		return false;
 	if (!(requests[type].sender & (initiator ? INITIATOR : RESPONDER)) ||
-	    requests[type].kind != kind || requests[type].length != length)
+	    requests[type].kind != kind || length < requests[type].length ||
+	    length > requests[type].length + requests[type].more)
 		return false;
 	/* HELLO comes first; what comes before the link is LIVE is nonsense. */
 	return !initiator || type == KXFER_WIRE_HELLO || !connecting;
@@ -236,6 +240,15 @@ void kxfer_content_from_wire(struct kxfer_content *content,
 	memcpy(content->sha256, wire->sha256, sizeof(content->sha256));
 }
 
+/* A mailbox has its own right and no keys, and all else has keys. */
+static bool terms_fit(const struct kxfer_terms *terms)
+{
+	if (terms->rights == KXFER_RIGHT_SEND)
+		return !terms->nr_keys && terms->length <= KXFER_MESSAGE_MAX;
+	return terms->rights && !(terms->rights & ~KXFER_RIGHT_ALL) && terms->nr_keys &&
+	       terms->nr_keys <= KXFER_WIRE_KEYS_MAX;
+}
+
 /**
  * kxfer_wire_take_grant() - the answer to GRANT
  * @terms: filled in all cases
@@ -254,10 +267,8 @@ int kxfer_wire_take_grant(struct kxfer_terms *terms, u32 wanted,
 	terms->rights = be32_to_cpu(answer->rights);
 	terms->nr_keys = be32_to_cpu(answer->nr_keys);
 	kxfer_content_from_wire(&terms->content, &answer->content);
-	if (!terms->grant || !terms->length || !terms->nr_keys ||
-	    terms->nr_keys > KXFER_WIRE_KEYS_MAX || !terms->rights ||
-	    terms->rights & ~KXFER_RIGHT_ALL || wanted & ~terms->rights ||
-	    terms->content.length > terms->length)
+	if (!terms->grant || !terms->length || !terms_fit(terms) ||
+	    wanted & ~terms->rights || terms->content.length > terms->length)
 		return -EPROTO;
 	return 0;
 }
@@ -291,6 +302,27 @@ int kxfer_wire_take_keys(struct kxfer_extent *keys, u32 room, u64 *start,
 		*start += keys[i].length;
 	}
 	return n;
+}
+
+/**
+ * kxfer_wire_take_send() - a SEND
+ * @message: its flags, immediate and length are filled in
+ * @send: what came
+ * @length: bytes of it, as kxfer_wire_may_send() allows them
+ *
+ * Return: 0, or -EINVAL if it makes no sense.
+ */
+int kxfer_wire_take_send(struct kxfer_message *message, const struct kxfer_wire_send *send,
+			 u32 length)
+{
+	u32 flags = be32_to_cpu(send->flags);
+
+	if (flags & ~KXFER_WIRE_SEND_IMM || (!flags && send->immediate))
+		return -EINVAL;
+	message->flags = flags ? KXFER_MESSAGE_F_IMM : 0;
+	message->immediate = be32_to_cpu(send->immediate);
+	message->bytes = length - sizeof(*send);
+	return 0;
 }
 
 /** kxfer_wire_nr_entries() - of an answer to LIST. Return: how many, or -EPROTO */

@@ -10,16 +10,16 @@
 
 struct kxfer_extent;
 
-#define KXFER_WIRE_NR_TYPES	(KXFER_WIRE_NOTIFY + 1)
+#define KXFER_WIRE_NR_TYPES	(KXFER_WIRE_SEND + 1)
 #define KXFER_WIRE_KEYS_MAX	(1024 * 1024)	/* 4 TiB of pages, or of scattered pages 4 GiB */
 
 /**
  * struct kxfer_terms - what a peer has granted
  * @grant: its id on the link
  * @exposure: id of the registration
- * @length: bytes of the export
+ * @length: bytes of the export; of a mailbox: most payload of one message
  * @rights: KXFER_RIGHT_*
- * @nr_keys: entries of the table of keys
+ * @nr_keys: entries of the table of keys; of a mailbox 0
  * @content: what the export holds
  */
 struct kxfer_terms {
@@ -49,6 +49,8 @@ int kxfer_wire_take_grant(struct kxfer_terms *terms, u32 wanted,
 			  const struct kxfer_wire_grant_answer *answer);
 int kxfer_wire_take_keys(struct kxfer_extent *keys, u32 room, u64 *start,
 			 const struct kxfer_wire_keys_answer *answer, u32 length);
+int kxfer_wire_take_send(struct kxfer_message *message, const struct kxfer_wire_send *send,
+			 u32 length);
 int kxfer_wire_nr_entries(const struct kxfer_wire_list_answer *answer, u32 length);
 
 #endif /* KXFER_DECODE_H */

@@ -2,14 +2,15 @@
 /*
  * Exports: names, access rules, exposures, and withdrawal.
  *
- *	export		a range of a region under a name
+ *	export		a range of a region, or a mailbox (mailbox.c), under a name
  *	exposure	the same, registered on one link with given rights
  *	grant		a peer's target on an exposure (grant.c)
  *
  * Withdrawal, as a proof that no peer reaches the memory afterwards. The holder
  * may be slow, hostile or dead.
  *  1. The export is taken from the list, under exports_mutex: no grant and no
- *     exposure of it comes into being. @session is cleared: no event is delivered.
+ *     exposure of it comes into being. @session is cleared: no event is delivered. A
+ *     mailbox is closed: no message comes.
  *  2. Each exposure that exists is waited for until its registration has ended;
  *     that ends, for it waits only for work requests that the link's teardown
  *     would flush.
@@ -44,6 +45,7 @@
 #include "fault.h"
 #include "lane.h"
 #include "link.h"
+#include "mailbox.h"
 #include "memory.h"
 #include "plan.h"
 #include "region.h"
@@ -77,6 +79,8 @@ static void export_release(struct kref *ref)
 {
 	struct kxfer_export *export = container_of(ref, struct kxfer_export, ref);
 
+	if (export->mailbox)
+		kxfer_mailbox_destroy(export->mailbox);
 	kvfree(export->rules);
 	mem_cgroup_put(export->memcg);
 	kfree(export);
@@ -176,24 +180,34 @@ static int bind_region(struct kxfer_export *export, struct kxfer_session *sessio
 	export->region = region;
 	export->offset = cmd->offset;
 	export->length = cmd->length;
-	export->session = session;
-	export->owner_uid = session->uid;
-	export->owner_pid = session->pid;
 	return 0;
 }
 
-/* Once it is in the table another thread may delete it. */
-static int insert_export(struct kxfer_session *session, struct kxfer_export *export,
-			 struct kxfer_export_add *cmd)
+/* What only memory needs. Called with the session's lock held for writing. */
+static int prepare_memory(struct kxfer_export *export, struct kxfer_session *session,
+			  const struct kxfer_export_add *cmd)
 {
-	int ret;
+	int ret = bind_region(export, session, cmd);
 
-	down_write(&session->lock);
-	ret = bind_region(export, session, cmd);
 	if (!ret)
 		ret = kxfer_session_prepare_events(session);
 	if (!ret)
 		ret = kxfer_charge_export(session, export);
+	return ret;
+}
+
+/* Once it is in the table another thread may delete it. @cmd: NULL: it is a mailbox. */
+static int insert_export(struct kxfer_session *session, struct kxfer_export *export,
+			 const struct kxfer_export_add *cmd, u32 *id)
+{
+	int ret = 0;
+
+	export->session = session;
+	export->owner_uid = session->uid;
+	export->owner_pid = session->pid;
+	down_write(&session->lock);
+	if (cmd)
+		ret = prepare_memory(export, session, cmd);
 	if (!ret)
 		ret = kxfer_session_insert(&session->exports, export, &export->id,
 					   KXFER_MAX_EXPORTS);
@@ -201,41 +215,33 @@ static int insert_export(struct kxfer_session *session, struct kxfer_export *exp
 		ret = publish(export);
 		if (ret)
 			xa_erase(&session->exports, export->id);
-		else
+		else if (cmd)
 			atomic_inc(&export->region->users);
 	}
-	cmd->export_id = export->id;
+	*id = export->id;
 	up_write(&session->lock);
 	if (ret)
 		kxfer_charge_drop(&export->charges);
 	return ret;
 }
 
-/** kxfer_export_add() - KXFER_EXPORT_ADD */
-int kxfer_export_add(struct kxfer_session *session, void *arg)
+/* With rules, and counted. @cmd: NULL: it is a mailbox. On failure it is freed. */
+static int add_export(struct kxfer_session *session, struct kxfer_export *export,
+		      const struct kxfer_export_add *cmd, u64 rules, u32 nr_rules, u32 *id)
 {
-	struct kxfer_export_add *cmd = arg;
-	struct kxfer_export *export;
 	int ret;
 
-	if (cmd->flags || cmd->rights & ~KXFER_RIGHT_ALL)
-		return -EOPNOTSUPP;
-	if (!cmd->rights || !cmd->length || !kxfer_export_name_valid(cmd->name))
-		return -EINVAL;
-	export = export_alloc((const char *)cmd->name, cmd->rights);
-	if (!export)
-		return -ENOMEM;
 	export->memcg = get_mem_cgroup_from_mm(current->mm);
 	ret = kxfer_fault_error(EXPORT_RULES) ?:
-	      kxfer_rule_copy(&export->rules, cmd->rules, cmd->nr_rules, cmd->rights);
+	      kxfer_rule_copy(&export->rules, rules, nr_rules, export->rights);
 	if (ret)
 		goto err_put;
-	export->nr_rules = cmd->nr_rules;
+	export->nr_rules = nr_rules;
 	ret = kxfer_user_take(session->user, KXFER_SHARE_EXPORTS);
 	if (ret)
 		goto err_put;
 	export->user = session->user;
-	ret = insert_export(session, export, cmd);
+	ret = insert_export(session, export, cmd, id);
 	if (ret)
 		goto err_return;
 	return 0;
@@ -245,6 +251,46 @@ err_return:
 err_put:
 	kref_put(&export->ref, export_release);
 	return ret;
+}
+
+/** kxfer_export_add() - KXFER_EXPORT_ADD */
+int kxfer_export_add(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_export_add *cmd = arg;
+	struct kxfer_export *export;
+
+	if (cmd->flags || cmd->rights & ~KXFER_RIGHT_ALL)
+		return -EOPNOTSUPP;
+	if (!cmd->rights || !cmd->length || !kxfer_export_name_valid(cmd->name))
+		return -EINVAL;
+	export = export_alloc((const char *)cmd->name, cmd->rights);
+	if (!export)
+		return -ENOMEM;
+	return add_export(session, export, cmd, cmd->rules, cmd->nr_rules, &cmd->export_id);
+}
+
+/** kxfer_export_add_mailbox() - KXFER_MAILBOX_ADD */
+int kxfer_export_add_mailbox(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_mailbox_add *cmd = arg;
+	struct kxfer_export *export;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	if (!cmd->capacity || !cmd->max_bytes || !kxfer_export_name_valid(cmd->name))
+		return -EINVAL;
+	if (cmd->capacity > KXFER_MAILBOX_MAX || cmd->max_bytes > KXFER_MESSAGE_MAX)
+		return -EDQUOT;
+	export = export_alloc((const char *)cmd->name, KXFER_RIGHT_SEND);
+	if (!export)
+		return -ENOMEM;
+	export->length = cmd->max_bytes;
+	export->mailbox = kxfer_mailbox_create(cmd->capacity, cmd->max_bytes);
+	if (!export->mailbox) {
+		kref_put(&export->ref, export_release);
+		return -ENOMEM;
+	}
+	return add_export(session, export, NULL, cmd->rules, cmd->nr_rules, &cmd->export_id);
 }
 
 /** kxfer_export_del() - KXFER_EXPORT_DEL; returns when no peer reaches the memory */
@@ -621,6 +667,8 @@ int kxfer_export_set(struct kxfer_session *session, void *arg)
 	export = xa_load(&session->exports, cmd->export_id);
 	if (!export)
 		ret = -ENOENT;
+	else if (export->mailbox)
+		ret = -EOPNOTSUPP;
 	else if (cmd->content.length > export->length)
 		ret = -ERANGE;
 	if (!ret) {
@@ -642,6 +690,8 @@ static void unpublish(struct kxfer_export *export)
 	spin_lock_bh(&export->lock);
 	export->session = NULL;
 	spin_unlock_bh(&export->lock);
+	if (export->mailbox)
+		kxfer_mailbox_close(export->mailbox);
 }
 
 /* Make the holder stop. Return: false if only the end of the link does. */
@@ -719,8 +769,11 @@ void kxfer_export_begin_withdrawal(struct kxfer_export *export)
 void kxfer_export_end_withdrawal(struct kxfer_export *export)
 {
 	wait_var_event(&export->nr_exposures, !atomic_read(&export->nr_exposures));
+	if (export->mailbox)
+		kxfer_mailbox_drain(export->mailbox);
 	kxfer_charge_drop(&export->charges);
-	atomic_dec(&export->region->users);
+	if (export->region)
+		atomic_dec(&export->region->users);
 	if (export->user)
 		kxfer_user_return(export->user, KXFER_SHARE_EXPORTS, 1);
 	kref_put(&export->ref, export_release);

@@ -15,6 +15,7 @@
 struct ib_mr;
 struct kxfer_extent;
 struct kxfer_link;
+struct kxfer_mailbox;
 struct kxfer_mapping;
 struct kxfer_region;
 struct kxfer_session;
@@ -24,16 +25,17 @@ struct mem_cgroup;
 #define KXFER_REVOKE_MS		10000	/* a holder that does not answer in time loses the link */
 
 /**
- * struct kxfer_export - a range of a region under a name
+ * struct kxfer_export - a range of a region, or a mailbox, under a name
  * @ref: held by its session's table (or the module) and by exposures
  * @node: in the list of exports while it can be opened
  * @id: in its session
  * @node_id: on this node
  * @name: zero-terminated
  * @rights: KXFER_RIGHT_*
- * @region: counted as a user
+ * @region: counted as a user; NULL of a mailbox
  * @offset: into the region
- * @length: bytes
+ * @length: bytes; of a mailbox: most payload of one message
+ * @mailbox: or NULL
  * @rules: may be NULL
  * @nr_rules: entries
  * @user: counts it; the session that lives as long holds it; NULL: the module's
@@ -57,6 +59,7 @@ struct kxfer_export {
 	struct kxfer_region *region;
 	u64 offset;
 	u64 length;
+	struct kxfer_mailbox *mailbox;
 	struct kxfer_rule *rules;
 	u32 nr_rules;
 	struct kxfer_user *user;
@@ -114,6 +117,7 @@ bool kxfer_export_name_valid(const u8 *name);
 int kxfer_export_init(void);
 void kxfer_export_exit(void);
 int kxfer_export_add(struct kxfer_session *session, void *arg);
+int kxfer_export_add_mailbox(struct kxfer_session *session, void *arg);
 int kxfer_export_del(struct kxfer_session *session, void *arg);
 int kxfer_export_set(struct kxfer_session *session, void *arg);
 void kxfer_export_withdraw(struct kxfer_export *export);

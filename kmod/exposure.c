@@ -166,8 +166,9 @@ static int alloc_tables(struct kxfer_exposure *exposure, u32 max_pages)
  * kxfer_exposure_register() - register an export on a link
  * @exposure: in the lists; nobody uses it before its @ready
  *
- * Runs in a handler of the link. Return: 0 or -errno, -EOPNOTSUPP where the device
- * sees a copy; what was made stays for kxfer_exposure_deregister().
+ * Of a mailbox there is nothing to register. Runs in a handler of the link. Return: 0
+ * or -errno, -EOPNOTSUPP where the device sees a copy; what was made stays for
+ * kxfer_exposure_deregister().
  */
 int kxfer_exposure_register(struct kxfer_exposure *exposure)
 {
@@ -179,6 +180,8 @@ int kxfer_exposure_register(struct kxfer_exposure *exposure)
 	struct scatterlist *sg;
 	int ret;
 
+	if (exposure->export->mailbox)
+		return 0;
 	if (!dev->in_place && exposure->export->region->memory->mm) {
 		kxfer_notice("link %llu: export %s refused: %s sees memory through bounce buffers",
 			     exposure->link->id, exposure->export->name,

@@ -55,6 +55,8 @@
 	X(EXPORT, ENOMEM, "memory: an export") \
 	X(EXPORT_WORKQUEUE, ENOMEM, "alloc_workqueue(): withdrawals") \
 	X(EXPORT_RULES, ENOMEM, "memory: the rules of an export") \
+	X(MAILBOX, ENOMEM, "memory: a mailbox") \
+	X(MAILBOX_MESSAGES, ENOMEM, "memory: the messages of a mailbox") \
 	X(EXPOSURE, ENOMEM, "memory: an exposure") \
 	X(EXPOSURE_MRS, ENOMEM, "memory: the registrations of an exposure") \
 	X(EXPOSURE_KEYS, ENOMEM, "memory: the keys of an exposure") \

@@ -8,18 +8,18 @@
  *
  * A grant counts on its exposure, which ends with the last of them, and holds a
  * reference on it besides: so it outlives the withdrawal of the export. It can be
- * given back after that; INFO and NOTIFY are told that the export is withdrawn.
+ * given back after that; INFO, NOTIFY and SEND are told that the export is withdrawn.
  *
  * It ends when the peer gives it back, or by the link's teardown; whoever takes it
- * out of the table frees it, at once: who looks one up (INFO, NOTIFY) keeps the
+ * out of the table frees it, at once: who looks one up (INFO, NOTIFY, SEND) keeps the
  * table's lock as long as the grant is used. The teardown has ended the exposures by
  * then (export.c), so nothing is left of the grants but their references.
  *
- * Context: handlers of the link that may sleep, and its teardown. NOTIFY alone is
- * handled where it arrives and does not sleep.
+ * Context: handlers of the link that may sleep, and its teardown. NOTIFY and SEND alone
+ * are handled where they arrive and do not sleep.
  *
  * Lock order: exports_mutex, the lock of the link's table (bh-safe), the export's
- * lock.
+ * lock or its mailbox's.
  */
 #include <linux/kxfer.h>
 #include <linux/sched/mm.h>
@@ -31,7 +31,9 @@
 #include "export.h"
 #include "fault.h"
 #include "grant.h"
+#include "job.h"
 #include "link.h"
+#include "mailbox.h"
 #include "memory.h"
 #include "stats.h"
 
@@ -87,7 +89,7 @@ enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
 	u32 id;
 	int ret;
 
-	if (be32_to_cpu(request->rights) & ~KXFER_RIGHT_ALL)
+	if (be32_to_cpu(request->rights) & ~KXFER_RIGHT_ANY)
 		return KXFER_WIRE_INVALID;
 	ret = kxfer_export_expose(link, request, &exposure);
 	if (!ret) {
@@ -188,6 +190,54 @@ enum kxfer_wire_status kxfer_grant_notify(struct kxfer_link *link, u64 grant_id,
 	if (status == KXFER_WIRE_OK)
 		kxfer_stat_inc(KXFER_STAT_NOTIFIES_RECEIVED);
 	return status;
+}
+
+/* Called with the lock of the link's table held. */
+static int deliver(struct kxfer_link *link, u64 grant_id, struct kxfer_message *message,
+		   const void *payload, struct kxfer_job_list *ended)
+{
+	struct kxfer_grant *grant = xa_load(&link->grants, grant_id);
+
+	if (!grant)
+		return -ENOENT;
+	if (!(grant->exposure->rights & KXFER_RIGHT_SEND))
+		return -EACCES;
+	message->uid = grant->uid;
+	message->gid = grant->gid;
+	return kxfer_mailbox_deliver(grant->exposure->export->mailbox, message, payload, ended);
+}
+
+/**
+ * kxfer_grant_send() - put a message into the mailbox of a grant; does not sleep
+ * @link: passive
+ * @send: untrusted, with the payload of the message behind it
+ * @length: bytes of both, as kxfer_wire_may_send() allows them
+ */
+enum kxfer_wire_status kxfer_grant_send(struct kxfer_link *link,
+					const struct kxfer_wire_send *send, u32 length)
+{
+	struct kxfer_message message = {
+		.time_ns = ktime_get_ns(),
+		.peer = link->remote,
+	};
+	u64 grant_id = be64_to_cpu(send->grant);
+	struct kxfer_job_list ended = {};
+	int ret;
+
+	if (grant_id > KXFER_MAX_GRANTS)
+		return KXFER_WIRE_NO_ENTRY;
+	ret = kxfer_wire_take_send(&message, send, length);
+	if (ret)
+		return kxfer_wire_status(ret);
+	xa_lock_bh(&link->grants);
+	ret = deliver(link, grant_id, &message, send + 1, &ended);
+	xa_unlock_bh(&link->grants);
+	kxfer_job_complete_all(&ended, 0, message.time_ns);
+	if (!ret)
+		kxfer_stat_inc(KXFER_STAT_SENDS_STORED);
+	else if (ret == -EAGAIN)
+		kxfer_stat_inc(KXFER_STAT_SENDS_REFUSED);
+	return kxfer_wire_status(ret);
 }
 
 /** kxfer_grant_link_closed() - the link's QPs and exposures are gone: end its grants */

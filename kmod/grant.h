@@ -32,6 +32,8 @@ enum kxfer_wire_status kxfer_grant_describe(struct kxfer_link *link, u64 grant_i
 					    struct kxfer_wire_info_answer *answer);
 enum kxfer_wire_status kxfer_grant_notify(struct kxfer_link *link, u64 grant_id,
 					  u64 cookie);
+enum kxfer_wire_status kxfer_grant_send(struct kxfer_link *link,
+					const struct kxfer_wire_send *send, u32 length);
 void kxfer_grant_link_closed(struct kxfer_link *link);
 
 #endif /* KXFER_GRANT_H */

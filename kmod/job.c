@@ -17,8 +17,12 @@
  * the QP was destroyed: so no device touches its memory after it completed.
  *
  * What is posted of a READ or WRITE are chains (chain.c); a job counts those under
- * way. A NOTIFY counts as one and is none: it is a message of the lane's channel,
- * takes a slot there and no credits, and completes when the peer answers.
+ * way. A NOTIFY or SEND counts as one and is none: it is a message of the lane's
+ * channel, takes a slot there and no credits, and completes when the peer answers. The
+ * bytes of a SEND are copied into it.
+ *
+ * A RECV is on no lane: it waits in its mailbox, and who takes it off there completes it
+ * (mailbox.c).
  *
  * Lock order: session lock, job_lock of the session, lock of the lane. Jobs are
  * completed with none of the latter two held. Completions run in a kworker or
@@ -33,6 +37,8 @@
 #include "job.h"
 #include "lane.h"
 #include "link.h"
+#include "mailbox.h"
+#include "memory.h"
 #include "region.h"
 #include "ring.h"
 #include "session.h"
@@ -125,9 +131,11 @@ void kxfer_job_make(struct kxfer_active_job *job, struct kxfer_session *session,
 	job->region = NULL;
 	job->mapping = NULL;
 	job->target = NULL;
+	job->mailbox = NULL;
 	job->lane = NULL;
 	INIT_LIST_HEAD(&job->lane_node);
 	job->flags = user->flags;
+	job->offset = user->region_offset;
 	job->length = user->length;
 	job->cookie = user->cookie;
 	job->deadline_ns = user->deadline_ns;
@@ -184,14 +192,15 @@ static void count_bytes(struct kxfer_link *link, const struct kxfer_active_job *
 	} else if (job->completion.op == KXFER_OP_WRITE) {
 		atomic64_add(job->length, &link->bytes_written);
 		kxfer_stat_add(KXFER_STAT_BYTES_WRITTEN, job->length);
-	} else {
+	} else if (kxfer_op_is_atomic(job->completion.op)) {
 		kxfer_stat_inc(KXFER_STAT_ATOMICS);
 	}
 }
 
 static bool same_objects(const struct kxfer_active_job *a, const struct kxfer_active_job *b)
 {
-	return a->target == b->target && a->region == b->region && a->mapping == b->mapping;
+	return a->target == b->target && a->region == b->region && a->mapping == b->mapping &&
+	       a->mailbox == b->mailbox;
 }
 
 /* Let go of what @nr jobs used, all the same; whoever waited for that may now free it. */
@@ -204,6 +213,8 @@ static void release_objects(const struct kxfer_active_job *job, int nr)
 		kxfer_mapping_put(job->mapping, nr);
 	if (job->region)
 		atomic_sub(nr, &job->region->users);
+	if (job->mailbox && atomic_sub_and_test(nr, &job->mailbox->nr_recvs))
+		wake_up_var(&job->mailbox->nr_recvs);
 	if (!target)
 		return;
 	link = target->link;
@@ -412,7 +423,7 @@ void kxfer_job_chain_ended(struct kxfer_active_job *job, struct kxfer_job_list *
 	kxfer_job_list_add(ended, job);
 }
 
-static int notify_status(int answer)
+static int message_status(int answer)
 {
 	switch (answer) {
 	case 0:
@@ -425,11 +436,11 @@ static int notify_status(int answer)
 	}
 }
 
-static void notify_answered(struct kxfer_request *request)
+static void message_answered(struct kxfer_request *request)
 {
 	struct kxfer_lane *lane = request->channel->lane;
 	struct kxfer_active_job *job = request->job;
-	int status = notify_status(request->status);
+	int status = message_status(request->status);
 
 	spin_lock_bh(&lane->lock);
 	leave_posted(lane, job);
@@ -439,39 +450,63 @@ static void notify_answered(struct kxfer_request *request)
 	kxfer_job_complete(job, status, ktime_get_ns());
 }
 
-static bool post_notify(struct kxfer_lane *lane, struct kxfer_active_job *job)
+static u32 write_notify(const struct kxfer_active_job *job, struct kxfer_wire_notify *notify)
 {
-	struct kxfer_wire_notify notify = {
+	*notify = (struct kxfer_wire_notify) {
 		.grant = cpu_to_be64(job->target->grant),
 		.cookie = cpu_to_be64(job->cookie),
 	};
+	kxfer_stat_inc(KXFER_STAT_NOTIFIES_SENT);
+	return sizeof(*notify);
+}
+
+static u32 write_send(const struct kxfer_active_job *job, struct kxfer_wire_send *send)
+{
+	*send = (struct kxfer_wire_send) {
+		.grant = cpu_to_be64(job->target->grant),
+		.flags = cpu_to_be32(job->flags & KXFER_JOB_F_IMM ? KXFER_WIRE_SEND_IMM : 0),
+		.immediate = cpu_to_be32(job->cookie),
+	};
+	if (job->length)
+		kxfer_memory_copy_from(job->region->memory, job->offset, send + 1, job->length);
+	kxfer_stat_inc(KXFER_STAT_SENDS_SENT);
+	return sizeof(*send) + job->length;
+}
+
+static bool post_message(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
 	struct kxfer_request *request = kxfer_channel_get_locked(&lane->channel);
+	bool send = job->completion.op == KXFER_OP_SEND;
+	void *payload;
+	u32 length;
 
 	if (!request)
 		return false;
 	kxfer_chain_flush(lane);
 	request->job = job;
-	request->answered = notify_answered;
+	request->answered = message_answered;
 	job->started = true;
 	job->planned = true;
 	job->nr_chains = 1;
-	kxfer_stat_inc(KXFER_STAT_NOTIFIES_SENT);
+	payload = kxfer_channel_request_payload(request);
+	length = send ? write_send(job, payload) : write_notify(job, payload);
 	/* If this fails the link's teardown completes the job with the lane's others. */
-	if (kxfer_channel_post_locked(request, KXFER_WIRE_NOTIFY, &notify, sizeof(notify)))
+	if (kxfer_channel_post_locked(request, send ? KXFER_WIRE_SEND : KXFER_WIRE_NOTIFY,
+				      NULL, length))
 		request->job = NULL;
 	return true;
 }
 
 static bool post_some(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
-	if (job->completion.op == KXFER_OP_NOTIFY)
-		return post_notify(lane, job);
+	if (kxfer_op_is_message(job->completion.op))
+		return post_message(lane, job);
 	return kxfer_chain_add(lane, job);
 }
 
 /*
  * Post some of the session whose turn it is. A lane without credits has none for
- * anybody, but a NOTIFY without a slot keeps no other session waiting. Called with
+ * anybody, but a message without a slot keeps no other session waiting. Called with
  * the lane's lock held. Return: false if nothing was posted.
  */
 static bool pump_turn(struct kxfer_lane *lane)
@@ -488,7 +523,7 @@ static bool pump_turn(struct kxfer_lane *lane)
 				move_to_posted(lane, job);
 			return true;
 		}
-		if (job->completion.op != KXFER_OP_NOTIFY)
+		if (!kxfer_op_is_message(job->completion.op))
 			break;
 	}
 	return false;
@@ -625,13 +660,6 @@ void kxfer_job_revoke(struct kxfer_link *link, struct kxfer_target *target)
 		kxfer_job_pump(link->data[i]);
 }
 
-static unsigned long deadline_delay(u64 deadline_ns)
-{
-	u64 now = ktime_get_ns();
-
-	return deadline_ns > now ? nsecs_to_jiffies(deadline_ns - now) + 1 : 0;
-}
-
 /* Called with the lane's lock held. */
 static void arm_deadline(struct kxfer_lane *lane, u64 deadline_ns)
 {
@@ -639,7 +667,8 @@ static void arm_deadline(struct kxfer_lane *lane, u64 deadline_ns)
 	    (lane->next_deadline_ns && lane->next_deadline_ns <= deadline_ns))
 		return;
 	lane->next_deadline_ns = deadline_ns;
-	mod_delayed_work(kxfer_wq, &lane->deadline_work, deadline_delay(deadline_ns));
+	mod_delayed_work(kxfer_wq, &lane->deadline_work,
+			 kxfer_job_deadline_delay(deadline_ns));
 }
 
 /*
@@ -730,6 +759,8 @@ static bool stop_job(struct kxfer_active_job *job, bool started, struct kxfer_jo
 	struct kxfer_lane *lane = job->lane;
 	bool stopped;
 
+	if (job->mailbox)
+		return kxfer_mailbox_stop(job, ended);
 	/* NULL: it ends without having been queued. */
 	if (!lane)
 		return false;
@@ -756,7 +787,8 @@ static struct stop_count stop_jobs(struct kxfer_session *session, bool all,
 
 	spin_lock_bh(&session->job_lock);
 	list_for_each_entry(job, &session->jobs, session_node) {
-		if (!job->target || (!all && job->completion.user_data != user_data))
+		if ((!job->target && !job->mailbox) ||
+		    (!all && job->completion.user_data != user_data))
 			continue;
 		count.found++;
 		count.stopped += stop_job(job, started, &ended);

@@ -3,6 +3,8 @@
 #ifndef KXFER_JOB_H
 #define KXFER_JOB_H
 
+#include <linux/jiffies.h>
+#include <linux/ktime.h>
 #include <linux/kxfer.h>
 #include <linux/list.h>
 #include <linux/workqueue.h>
@@ -14,6 +16,7 @@
 struct io_uring_cmd;
 struct kxfer_lane;
 struct kxfer_link;
+struct kxfer_mailbox;
 struct kxfer_mapping;
 struct kxfer_region;
 struct kxfer_session;
@@ -29,12 +32,15 @@ struct kxfer_target;
  * @region: of its local memory, or NULL
  * @mapping: of that region for the link's device, or NULL
  * @target: of its remote memory, or NULL
+ * @mailbox: of a RECV, or NULL
  * @lane: it runs on; NULL if it was not queued on one
- * @lane_node: queued, in the flow of its target (flow.c); then in the lane's posted
+ * @lane_node: queued, in the flow of its target (flow.c); then in the lane's posted; of a
+ *	RECV: waiting, in its mailbox's recvs
  * @plan: what is left to post (READ, WRITE, atomics)
  * @flags: KXFER_JOB_F_*
- * @length: bytes
- * @cookie: of a NOTIFY
+ * @offset: of a SEND or RECV: its first byte in the region
+ * @length: bytes; of a RECV: of its range, then what it brought
+ * @cookie: of a NOTIFY; of a SEND: the immediate
  * @compare_add: of an atomic; else undefined
  * @swap: likewise
  * @deadline_ns: or 0
@@ -52,10 +58,12 @@ struct kxfer_active_job {
 	struct kxfer_region *region;
 	struct kxfer_mapping *mapping;
 	struct kxfer_target *target;
+	struct kxfer_mailbox *mailbox;
 	struct kxfer_lane *lane;
 	struct list_head lane_node;
 	struct kxfer_plan plan;
 	u32 flags;
+	u64 offset;
 	u64 length;
 	u64 cookie;
 	u64 compare_add;
@@ -116,7 +124,7 @@ static inline bool kxfer_op_is_atomic(u32 op)
 /* It brings bytes into local memory, of what moves any. */
 static inline bool kxfer_op_has_sink(u32 op)
 {
-	return op == KXFER_OP_READ || kxfer_op_is_atomic(op);
+	return op == KXFER_OP_READ || op == KXFER_OP_RECV || kxfer_op_is_atomic(op);
 }
 
 /* The right that it needs: KXFER_RIGHT_*. */
@@ -124,7 +132,23 @@ static inline u32 kxfer_op_right(u32 op)
 {
 	if (op == KXFER_OP_READ)
 		return KXFER_RIGHT_READ;
+	if (op == KXFER_OP_SEND)
+		return KXFER_RIGHT_SEND;
 	return kxfer_op_is_atomic(op) ? KXFER_RIGHT_ATOMIC : KXFER_RIGHT_WRITE;
+}
+
+/* Of those that are a message of the lane's channel, and no chains. */
+static inline bool kxfer_op_is_message(u32 op)
+{
+	return op == KXFER_OP_NOTIFY || op == KXFER_OP_SEND;
+}
+
+/* When to look at a deadline, in jiffies from now. */
+static inline unsigned long kxfer_job_deadline_delay(u64 deadline_ns)
+{
+	u64 now = ktime_get_ns();
+
+	return deadline_ns > now ? nsecs_to_jiffies(deadline_ns - now) + 1 : 0;
 }
 
 int kxfer_job_init(void);

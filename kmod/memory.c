@@ -29,6 +29,7 @@
 #include <linux/capability.h>
 #include <linux/err.h>
 #include <linux/fs.h>
+#include <linux/highmem.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
@@ -318,6 +319,48 @@ void kxfer_memory_free(struct kxfer_memory *memory)
 u64 kxfer_memory_bytes(const struct kxfer_memory *memory)
 {
 	return (u64)memory->nr_pages << PAGE_SHIFT;
+}
+
+/**
+ * kxfer_memory_copy_from() - bytes of the range, by the CPU
+ * @memory: any
+ * @offset: of the first byte in @memory
+ * @to: room for @bytes
+ * @bytes: that the range has from there on
+ *
+ * Any context. Who owns the memory may write it meanwhile.
+ */
+void kxfer_memory_copy_from(const struct kxfer_memory *memory, u64 offset, void *to,
+			    size_t bytes)
+{
+	u64 at = memory->offset + offset;
+	size_t here;
+
+	for (; bytes; bytes -= here, at += here, to += here) {
+		here = min_t(size_t, bytes, PAGE_SIZE - offset_in_page(at));
+		memcpy_from_page(to, memory->pages[at / PAGE_SIZE], offset_in_page(at), here);
+	}
+}
+
+/**
+ * kxfer_memory_copy_to() - the other way
+ * @memory: writable
+ * @offset: of the first byte in @memory
+ * @from: of @bytes
+ * @bytes: that the range has from there on
+ *
+ * Any context.
+ */
+void kxfer_memory_copy_to(const struct kxfer_memory *memory, u64 offset, const void *from,
+			  size_t bytes)
+{
+	u64 at = memory->offset + offset;
+	size_t here;
+
+	for (; bytes; bytes -= here, at += here, from += here) {
+		here = min_t(size_t, bytes, PAGE_SIZE - offset_in_page(at));
+		memcpy_to_page(memory->pages[at / PAGE_SIZE], offset_in_page(at), from, here);
+	}
 }
 
 /**

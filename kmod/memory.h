@@ -49,6 +49,10 @@ struct kxfer_memory *kxfer_memory_pin(u64 addr, u64 length, bool writable);
 struct kxfer_memory *kxfer_memory_alloc(u64 length);
 void kxfer_memory_free(struct kxfer_memory *memory);
 u64 kxfer_memory_bytes(const struct kxfer_memory *memory);
+void kxfer_memory_copy_from(const struct kxfer_memory *memory, u64 offset, void *to,
+			    size_t bytes);
+void kxfer_memory_copy_to(const struct kxfer_memory *memory, u64 offset, const void *from,
+			  size_t bytes);
 int kxfer_memory_table(struct kxfer_memory *memory, struct sg_table *table,
 		       unsigned int max_segment);
 

@@ -207,7 +207,7 @@ static int store_entry(const struct kxfer_wire_list_entry *entry,
 {
 	struct kxfer_peer_export export = {
 		.length = be64_to_cpu(entry->length),
-		.rights = be32_to_cpu(entry->rights) & KXFER_RIGHT_ALL,
+		.rights = be32_to_cpu(entry->rights) & KXFER_RIGHT_ANY,
 	};
 
 	strscpy_pad((char *)export.name, (const char *)entry->name, sizeof(export.name));

@@ -28,7 +28,7 @@ int kxfer_rule_check(const struct kxfer_rule *rule, u32 rights)
 {
 	u32 all = KXFER_RULE_ADDR | KXFER_RULE_UID | KXFER_RULE_GID;
 
-	if (rule->match & ~all || rule->rights & ~KXFER_RIGHT_ALL)
+	if (rule->match & ~all || rule->rights & ~KXFER_RIGHT_ANY)
 		return -EOPNOTSUPP;
 	if (rule->__reserved || rule->rights & ~rights)
 		return -EINVAL;

@@ -16,7 +16,7 @@
 	X(LIVE_REGIONS, "live_regions", "regions, the built-in one included") \
 	X(LIVE_PINS, "live_pins", "user pages pinned") \
 	X(LIVE_MAPPINGS, "live_mappings", "regions mapped for a device") \
-	X(LIVE_EXPORTS, "live_exports", "published regions") \
+	X(LIVE_EXPORTS, "live_exports", "published regions and mailboxes") \
 	X(LIVE_EXPOSURES, "live_exposures", "exports registered on a link") \
 	X(LIVE_MRS, "live_mrs", "memory registrations") \
 	X(LIVE_LINKS, "live_links", "links, in any state") \
@@ -43,6 +43,9 @@
 	X(ATOMICS, "atomics", "words of peers that atomics changed or compared") \
 	X(NOTIFIES_SENT, "notifies_sent", "NOTIFY messages sent") \
 	X(NOTIFIES_RECEIVED, "notifies_received", "NOTIFY messages received") \
+	X(SENDS_SENT, "sends_sent", "messages sent to mailboxes of peers") \
+	X(SENDS_STORED, "sends_stored", "messages that peers put into mailboxes") \
+	X(SENDS_REFUSED, "sends_refused", "messages that found a mailbox full") \
 	X(REVOKES_SENT, "revokes_sent", "withdrawals told to holders") \
 	X(REVOKES_ANSWERED, "revokes_answered", "withdrawals acknowledged by holders") \
 	X(REVOKES_TIMED_OUT, "revokes_timed_out", "withdrawals not acknowledged in time") \

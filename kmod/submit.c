@@ -21,6 +21,7 @@
 #include "batch.h"
 #include "compat.h"
 #include "device.h"
+#include "export.h"
 #include "flow.h"
 #include "job.h"
 #include "lane.h"
@@ -42,17 +43,35 @@ static int check_unused(const struct kxfer_job *job)
 
 static int check_transfer(const struct kxfer_job *job)
 {
-	if (job->flags & KXFER_JOB_F_LOCAL_ONLY && job->op != KXFER_OP_WRITE)
+	if ((job->flags & KXFER_JOB_F_LOCAL_ONLY && job->op != KXFER_OP_WRITE) ||
+	    job->flags & KXFER_JOB_F_IMM)
 		return -EINVAL;
 	return job->length && !(job->cookie | job->compare_add | job->swap) ? 0 : -EINVAL;
 }
 
 static int check_atomic(const struct kxfer_job *job)
 {
-	if (job->flags & KXFER_JOB_F_LOCAL_ONLY || job->cookie ||
+	if (job->flags & ~KXFER_JOB_F_BATCH || job->cookie ||
 	    (job->swap && job->op != KXFER_OP_COMPARE_SWAP))
 		return -EINVAL;
 	return job->length == KXFER_ATOMIC_BYTES ? 0 : -EINVAL;
+}
+
+static int check_send(const struct kxfer_job *job)
+{
+	u64 max_immediate = job->flags & KXFER_JOB_F_IMM ? U32_MAX : 0;
+
+	if (job->flags & ~KXFER_JOB_F_IMM || job->cookie > max_immediate ||
+	    job->target_offset || job->compare_add || job->swap)
+		return -EINVAL;
+	return !job->length && (job->region || job->region_offset) ? -EINVAL : 0;
+}
+
+static int check_recv(const struct kxfer_job *job)
+{
+	if (job->flags || job->cookie || job->target_offset || job->compare_add || job->swap)
+		return -EINVAL;
+	return job->length < sizeof(struct kxfer_message) ? -EINVAL : 0;
 }
 
 static int check_range(u64 offset, u64 length, u64 limit)
@@ -105,8 +124,19 @@ static int bind_target(struct kxfer_active_job *job, const struct kxfer_job *use
 		return -EACCES;
 	ret = check_range(user->target_offset, user->length, target->length);
 	if (ret)
-		return ret;
+		return right == KXFER_RIGHT_SEND ? -EMSGSIZE : ret;
 	job->target = target;
+	return 0;
+}
+
+/* Called with the session's lock held for reading. */
+static int bind_mailbox(struct kxfer_active_job *job, const struct kxfer_job *user)
+{
+	struct kxfer_export *export = xa_load(&job->session->exports, user->target);
+
+	if (!export || !export->mailbox)
+		return -ENOENT;
+	job->mailbox = export->mailbox;
 	return 0;
 }
 
@@ -164,7 +194,7 @@ static int take_operands(struct kxfer_active_job *job, const struct kxfer_job *u
  */
 int kxfer_job_check(const struct kxfer_job *user)
 {
-	if (user->op > KXFER_OP_FETCH_ADD || user->flags & ~KXFER_JOB_F_ALL)
+	if (user->op > KXFER_OP_RECV || user->flags & ~KXFER_JOB_F_ALL)
 		return -EOPNOTSUPP;
 	switch (user->op) {
 	case KXFER_OP_NOP:
@@ -176,6 +206,10 @@ int kxfer_job_check(const struct kxfer_job *user)
 	case KXFER_OP_COMPARE_SWAP:
 	case KXFER_OP_FETCH_ADD:
 		return check_atomic(user);
+	case KXFER_OP_SEND:
+		return check_send(user);
+	case KXFER_OP_RECV:
+		return check_recv(user);
 	default:
 		return check_transfer(user);
 	}
@@ -188,8 +222,8 @@ static int bind_job(struct kxfer_active_job *job, const struct kxfer_job *user)
 
 	if (user->op == KXFER_OP_NOP)
 		return 0;
-	ret = bind_target(job, user);
-	if (!ret && user->op != KXFER_OP_NOTIFY)
+	ret = user->op == KXFER_OP_RECV ? bind_mailbox(job, user) : bind_target(job, user);
+	if (!ret && user->op != KXFER_OP_NOTIFY && user->length)
 		ret = bind_region(job, user);
 	return ret;
 }
@@ -211,7 +245,8 @@ int kxfer_job_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 	if (!job)
 		return batch->may_sleep ? -ENOMEM : KXFER_WOULD_SLEEP;
 	ret = bind_job(job, user);
-	if (!ret && job->region)
+	/* Messages are copied, here and there. */
+	if (!ret && job->region && user->op < KXFER_OP_SEND)
 		ret = plan_transfer(batch, job, user);
 	if (!ret && kxfer_op_is_atomic(user->op))
 		ret = take_operands(job, user);

@@ -287,7 +287,8 @@ static int acquire(struct kxfer_target *target, const struct kxfer_target_open *
 	if (!ret)
 		ret = take_grant(target, cmd->rights, &answer);
 	ret = end_open(target, ret);
-	if (!ret)
+	/* A mailbox has none. */
+	if (!ret && target->nr_keys)
 		ret = fetch_keys(target, end);
 	if (ret == -EPROTO)
 		kxfer_link_protocol_error(target->link, "a grant that makes no sense");
@@ -367,7 +368,7 @@ int kxfer_target_open(struct kxfer_session *session, void *arg)
 	struct kxfer_peer *peer;
 	int ret;
 
-	if (cmd->flags || cmd->rights & ~KXFER_RIGHT_ALL)
+	if (cmd->flags || cmd->rights & ~KXFER_RIGHT_ANY)
 		return -EOPNOTSUPP;
 	if (!length || length == sizeof(cmd->name) ||
 	    memchr_inv(cmd->name + length, 0, sizeof(cmd->name) - length) ||

@@ -51,8 +51,8 @@ struct kxfer_peer {
  * @grant: the peer's id of it
  * @exposure: the peer's id of the registration
  * @rights: KXFER_RIGHT_* granted
- * @length: bytes
- * @keys: table of addresses and rkeys, checked
+ * @length: bytes; of a mailbox: most payload of one message
+ * @keys: table of addresses and rkeys, checked; NULL of a mailbox
  * @nr_keys: entries
  * @flow: of its session on the link; a reference; NULL before it is in the table
  * @content: what it holds, under the link's targets_lock

@@ -16,7 +16,7 @@
  * dropping the connection. Whoever breaks this loses the link.
  *
  * The initiator of a link sends first (MPA of iWARP asks for that): HELLO on
- * the control QP, a NOTIFY or an RDMA request on a data lane.
+ * the control QP, a NOTIFY, a SEND or an RDMA request on a data lane.
  *
  * User-space tests include this file too.
  */
@@ -33,7 +33,7 @@
 #define KXFER_WIRE_CONTROL_SLOTS	8
 #define KXFER_WIRE_DATA_SLOTS		16
 #define KXFER_WIRE_CONTROL_BYTES	2048	/* longest message on a control QP */
-#define KXFER_WIRE_DATA_BYTES		64	/* longest message on a data lane */
+#define KXFER_WIRE_DATA_BYTES		1024	/* longest message on a data lane */
 #define KXFER_WIRE_LANES_MAX		8	/* data lanes of a link */
 #define KXFER_WIRE_PING_SLOT		0	/* of a control QP: kept for PING */
 
@@ -108,6 +108,7 @@ enum kxfer_wire_type {
 	KXFER_WIRE_REVOKE	= 8,	/* responder: stop; answered when nothing is posted by it */
 	KXFER_WIRE_CONTENT	= 9,	/* responder: what the export holds has changed */
 	KXFER_WIRE_NOTIFY	= 10,	/* initiator, on a data lane: the cookie of a NOTIFY job */
+	KXFER_WIRE_SEND		= 11,	/* initiator, on a data lane: a message for a mailbox */
 };
 
 /* Outcome of a request; not errno, whose numbers differ among architectures. */
@@ -186,9 +187,9 @@ struct kxfer_wire_grant {
  * struct kxfer_wire_grant_answer - a grant
  * @grant: id on this link
  * @exposure: id of the registration on this link; several grants may share it
- * @length: bytes of the export
+ * @length: bytes of the export; of a mailbox: most payload of one message
  * @rights: KXFER_RIGHT_* granted
- * @nr_keys: entries of its table of keys
+ * @nr_keys: entries of its table of keys; of a mailbox 0
  * @content: what it holds
  */
 struct kxfer_wire_grant_answer {
@@ -263,6 +264,20 @@ struct kxfer_wire_content_change {
 struct kxfer_wire_notify {
 	__be64 grant;
 	__be64 cookie;
+};
+
+#define KXFER_WIRE_SEND_IMM	1U	/* @immediate was given */
+
+/**
+ * struct kxfer_wire_send - payload of SEND: this, then that of the message
+ * @grant: of a mailbox
+ * @flags: KXFER_WIRE_SEND_IMM or 0
+ * @immediate: 0 unless @flags says that there is one
+ */
+struct kxfer_wire_send {
+	__be64 grant;
+	__be32 flags;
+	__be32 immediate;
 };
 
 #endif /* KXFER_WIRE_H */

@@ -50,6 +50,8 @@ static enum flow home_of(enum site site)
 	case SITE_REGION:
 	case SITE_EXPORT:
 	case SITE_EXPORT_RULES:
+	case SITE_MAILBOX:
+	case SITE_MAILBOX_MESSAGES:
 	case SITE_LISTENER:
 	case SITE_LISTENER_ID:
 	case SITE_LISTENER_AFONLY:

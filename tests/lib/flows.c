@@ -126,6 +126,14 @@ static int local_export(int fd, uint32_t region)
 	       kx_export_del(fd, export_id);
 }
 
+static int local_mailbox(int fd)
+{
+	uint32_t mailbox;
+
+	return kx_mailbox_add(fd, "fault-local", 4, 100, &mailbox) ?:
+	       kx_export_del(fd, mailbox);
+}
+
 static int local_listener(int fd)
 {
 	uint64_t listener;
@@ -166,8 +174,8 @@ static int run_local(void *context)
 		return fd;
 	ret = kx_region_add(fd, world->here, LENGTH, KXFER_REGION_F_WRITE, &region);
 	if (!ret)
-		ret = local_export(fd, region) ?: local_listener(fd) ?: local_list(fd) ?:
-		      local_ring(fd) ?: kx_region_del(fd, region);
+		ret = local_export(fd, region) ?: local_mailbox(fd) ?: local_listener(fd) ?:
+		      local_list(fd) ?: local_ring(fd) ?: kx_region_del(fd, region);
 	close(fd);
 	return ret;
 }
@@ -230,6 +238,19 @@ static int change_words(int fd, uint32_t region, uint32_t target)
 	       kx_atomic(fd, KXFER_OP_COMPARE_SWAP, region, 8, target, 8, 1, 2);
 }
 
+/* To itself, by way of the peer. */
+static int pass_message(int fd, uint32_t peer, uint32_t region)
+{
+	uint32_t mailbox, target;
+
+	return kx_mailbox_add(fd, "fault-mailbox", 4, 100, &mailbox) ?:
+	       kx_target_open(fd, peer, "fault-mailbox", 0, &target) ?:
+	       kx_send(fd, region, 0, 100, target) ?:
+	       kx_recv(fd, mailbox, region, 0, 4096) ?:
+	       kx_target_close(fd, target) ?:
+	       kx_export_del(fd, mailbox);
+}
+
 static int run_transfer(void *context)
 {
 	struct world *world = context;
@@ -248,6 +269,7 @@ static int run_transfer(void *context)
 	return kx_target_open(world->client, world->peer, "fault", 0, &target) ?:
 	       move_both_ways(world->client, region, target) ?:
 	       change_words(world->client, region, target) ?:
+	       pass_message(world->client, world->peer, region) ?:
 	       kx_target_info(world->client, target, 0, KX_TIMEOUT_MS, &content) ?:
 	       kx_target_close(world->client, target);
 }

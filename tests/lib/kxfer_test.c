@@ -294,6 +294,32 @@ int kx_export_set(int fd, uint32_t export_id, uint64_t length,
 	return ret;
 }
 
+int kx_mailbox_add_rules(int fd, const char *name, uint32_t capacity, uint32_t max_bytes,
+			 const struct kxfer_rule *rules, uint32_t nr_rules,
+			 uint32_t *export_id)
+{
+	struct kxfer_mailbox_add cmd = {
+		.size = sizeof(cmd),
+		.rules = (uintptr_t)rules,
+		.nr_rules = nr_rules,
+		.capacity = capacity,
+		.max_bytes = max_bytes,
+	};
+	int ret;
+
+	strncpy((char *)cmd.name, name, KXFER_NAME_MAX);
+	ret = kx_call(fd, KXFER_MAILBOX_ADD, &cmd);
+	if (!ret)
+		*export_id = cmd.export_id;
+	return ret;
+}
+
+int kx_mailbox_add(int fd, const char *name, uint32_t capacity, uint32_t max_bytes,
+		   uint32_t *export_id)
+{
+	return kx_mailbox_add_rules(fd, name, capacity, max_bytes, NULL, 0, export_id);
+}
+
 int kx_listen_add(int fd, struct kxfer_addr addr, uint32_t flags, uint64_t *listener)
 {
 	struct kxfer_listen_add cmd = {
@@ -503,6 +529,34 @@ int kx_notify(int fd, uint32_t target, uint64_t cookie)
 		.target = target,
 		.user_data = kx_now_ns(),
 		.cookie = cookie,
+	};
+
+	return run_job(fd, &job);
+}
+
+int kx_send(int fd, uint32_t region, uint64_t offset, uint64_t length, uint32_t target)
+{
+	struct kxfer_job job = {
+		.op = KXFER_OP_SEND,
+		.region = length ? region : 0,
+		.target = target,
+		.region_offset = length ? offset : 0,
+		.length = length,
+		.user_data = kx_now_ns(),
+	};
+
+	return run_job(fd, &job);
+}
+
+int kx_recv(int fd, uint32_t mailbox, uint32_t region, uint64_t offset, uint64_t length)
+{
+	struct kxfer_job job = {
+		.op = KXFER_OP_RECV,
+		.region = region,
+		.target = mailbox,
+		.region_offset = offset,
+		.length = length,
+		.user_data = kx_now_ns(),
 	};
 
 	return run_job(fd, &job);

@@ -94,6 +94,12 @@ int kx_export_del(int fd, uint32_t export_id);
 int kx_export_set(int fd, uint32_t export_id, uint64_t length,
 		  const uint8_t *sha256, uint64_t *generation);
 
+int kx_mailbox_add(int fd, const char *name, uint32_t capacity, uint32_t max_bytes,
+		   uint32_t *export_id);
+int kx_mailbox_add_rules(int fd, const char *name, uint32_t capacity, uint32_t max_bytes,
+			 const struct kxfer_rule *rules, uint32_t nr_rules,
+			 uint32_t *export_id);
+
 int kx_listen_add(int fd, struct kxfer_addr addr, uint32_t flags, uint64_t *listener);
 int kx_listen_del(int fd, uint64_t listener);
 int kx_peer_open(int fd, struct kxfer_addr remote, uint32_t *peer);
@@ -121,6 +127,9 @@ int kx_event_reap(int fd, struct kxfer_event *events, uint32_t nr, uint32_t wait
 int kx_transfer(int fd, uint32_t op, uint32_t region, uint64_t region_offset,
 		uint32_t target, uint64_t target_offset, uint64_t length);
 int kx_notify(int fd, uint32_t target, uint64_t cookie);
+int kx_send(int fd, uint32_t region, uint64_t offset, uint64_t length, uint32_t target);
+/* A RECV of a mailbox; what it brings is in the region. */
+int kx_recv(int fd, uint32_t mailbox, uint32_t region, uint64_t offset, uint64_t length);
 /* Likewise; @swap: of a COMPARE_SWAP, else 0. */
 int kx_atomic(int fd, uint32_t op, uint32_t region, uint64_t region_offset, uint32_t target,
 	      uint64_t target_offset, uint64_t compare_add, uint64_t swap);
@@ -190,6 +199,8 @@ void kx_pair_close(struct kx_pair *pair);
 #define test_err_export_del(err, ...)	EXPECT_EQ(-(err), kx_export_del(__VA_ARGS__))
 #define test_cmd_export_set(...)	ASSERT_EQ(0, kx_export_set(__VA_ARGS__))
 #define test_err_export_set(err, ...)	EXPECT_EQ(-(err), kx_export_set(__VA_ARGS__))
+#define test_cmd_mailbox_add(...)	ASSERT_EQ(0, kx_mailbox_add(__VA_ARGS__))
+#define test_err_mailbox_add(err, ...)	EXPECT_EQ(-(err), kx_mailbox_add(__VA_ARGS__))
 #define test_cmd_listen_add(...)	ASSERT_EQ(0, kx_listen_add(__VA_ARGS__))
 #define test_err_listen_add(err, ...)	EXPECT_EQ(-(err), kx_listen_add(__VA_ARGS__))
 #define test_cmd_listen_del(...)	ASSERT_EQ(0, kx_listen_del(__VA_ARGS__))
@@ -221,5 +232,9 @@ void kx_pair_close(struct kx_pair *pair);
 #define test_err_notify(err, ...)	EXPECT_EQ(-(err), kx_notify(__VA_ARGS__))
 #define test_cmd_atomic(...)		ASSERT_EQ(0, kx_atomic(__VA_ARGS__))
 #define test_err_atomic(err, ...)	EXPECT_EQ(-(err), kx_atomic(__VA_ARGS__))
+#define test_cmd_send(...)		ASSERT_EQ(0, kx_send(__VA_ARGS__))
+#define test_err_send(err, ...)		EXPECT_EQ(-(err), kx_send(__VA_ARGS__))
+#define test_cmd_recv(...)		ASSERT_EQ(0, kx_recv(__VA_ARGS__))
+#define test_err_recv(err, ...)		EXPECT_EQ(-(err), kx_recv(__VA_ARGS__))
 
 #endif /* KXFER_TEST_H */

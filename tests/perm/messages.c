@@ -76,7 +76,7 @@ TEST_F(message, of_type_0_costs_the_link)
 
 TEST_F(message, of_unknown_type_costs_the_link)
 {
-	self->header.type = KXFER_WIRE_NOTIFY + 1;
+	self->header.type = KXFER_WIRE_SEND + 1;
 	POST(control, 0);
 	EXPECT_DROPPED();
 }
@@ -126,7 +126,7 @@ TEST_F(message, longer_than_the_room_costs_the_link)
 
 	self->header.length = htobe16(sizeof(bytes) - sizeof(self->header));
 	memcpy(bytes, &self->header, sizeof(self->header));
-	/* A data lane takes 64 bytes; the sender may be told. */
+	/* A data lane takes fewer bytes; the sender may be told. */
 	raw_send(&self->link.data, bytes, KXFER_WIRE_DATA_BYTES + 1);
 	EXPECT_TRUE(raw_dropped(&self->link.data, RAW_MS));
 	EXPECT_TRUE(raw_dropped(&self->link.control, RAW_MS));
@@ -673,6 +673,144 @@ TEST_F(message, NOTIFY_after_release_is_refused)
 	id.grant = grant.grant;
 	EXPECT_EQ(KXFER_WIRE_OK, ask(&self->link, KXFER_WIRE_RELEASE, &id, sizeof(id)));
 	EXPECT_EQ(KXFER_WIRE_NO_ENTRY, raw_notify(&self->link, be64toh(grant.grant), 1));
+}
+
+/* ---- messages for mailboxes ---- */
+
+#define MAILBOX_BYTES	40
+
+/* A mailbox, and a grant of it. */
+static int open_mailbox(int fd, struct raw_link *link, uint32_t *mailbox, uint64_t *grant)
+{
+	struct kxfer_wire_grant_answer answer;
+	int ret = kx_mailbox_add(fd, "raw-mailbox", 2, MAILBOX_BYTES, mailbox);
+
+	if (!ret)
+		ret = raw_grant(link, "raw-mailbox", 1234, KXFER_RIGHT_SEND, &answer);
+	*grant = ret ? 0 : be64toh(answer.grant);
+	return ret;
+}
+
+static int push_mail(struct raw_link *link, uint64_t grant, uint32_t flags,
+		     uint32_t immediate, uint32_t bytes)
+{
+	uint8_t payload[RAW_BYTES] = "";
+	struct kxfer_wire_send *send = (void *)payload;
+
+	send->grant = htobe64(grant);
+	send->flags = htobe32(flags);
+	send->immediate = htobe32(immediate);
+	return raw_request(link, &link->data, KXFER_WIRE_SEND, payload, sizeof(*send) + bytes,
+			   NULL, NULL);
+}
+
+static uint64_t nr_stored(const struct kx_pair *pair)
+{
+	return kx_counter(pair->server, "sends_stored");
+}
+
+TEST_F(message, SEND_with_a_grant_of_a_mailbox_arrives)
+{
+	const struct kxfer_message *message = (void *)self->pair.server_memory;
+	uint32_t mailbox;
+	uint64_t grant;
+
+	ASSERT_EQ(0, open_mailbox(self->pair.server, &self->link, &mailbox, &grant));
+	EXPECT_EQ(KXFER_WIRE_OK, push_mail(&self->link, grant, KXFER_WIRE_SEND_IMM, 77,
+					   MAILBOX_BYTES));
+	test_cmd_recv(self->pair.server, mailbox, self->pair.server_region, 0, 4096);
+	EXPECT_EQ(MAILBOX_BYTES, message->bytes);
+	EXPECT_EQ(77, message->immediate);
+	EXPECT_EQ(1234, message->uid);
+}
+
+TEST_F(message, SEND_that_a_mailbox_does_not_take_is_refused)
+{
+	uint64_t grant, before = nr_stored(&self->pair);
+	uint32_t mailbox;
+
+	ASSERT_EQ(0, open_mailbox(self->pair.server, &self->link, &mailbox, &grant));
+	EXPECT_EQ(KXFER_WIRE_INVALID, push_mail(&self->link, grant, 0, 0, MAILBOX_BYTES + 1));
+	EXPECT_EQ(KXFER_WIRE_INVALID, push_mail(&self->link, grant, 0, 0, KXFER_MESSAGE_MAX));
+	EXPECT_EQ(KXFER_WIRE_INVALID, push_mail(&self->link, grant, 0, 1, 1));
+	EXPECT_EQ(KXFER_WIRE_INVALID, push_mail(&self->link, grant, 2, 0, 1));
+	EXPECT_EQ(KXFER_WIRE_INVALID, push_mail(&self->link, grant, UINT32_MAX, 0, 1));
+	EXPECT_EQ(before, nr_stored(&self->pair));
+	EXPECT_EQ(KXFER_WIRE_OK, push_mail(&self->link, grant, 0, 0, 0));
+	EXPECT_EQ(KXFER_WIRE_OK, push_mail(&self->link, grant, 0, 0, 1));
+	EXPECT_EQ(KXFER_WIRE_BUSY, push_mail(&self->link, grant, 0, 0, 1));
+	EXPECT_ALIVE();
+}
+
+TEST_F(message, SEND_with_no_grant_of_a_mailbox_is_refused)
+{
+	static const uint64_t ids[] = { 0, 77, UINT32_MAX, 1ULL << 32, UINT64_MAX };
+	struct kxfer_wire_grant_answer memory;
+	uint64_t before = nr_stored(&self->pair);
+	size_t i;
+
+	for (i = 0; i < sizeof(ids) / sizeof(*ids); i++)
+		EXPECT_EQ(KXFER_WIRE_NO_ENTRY, push_mail(&self->link, ids[i], 0, 0, 1));
+	ASSERT_EQ(0, raw_grant(&self->link, self->pair.name, 0, 0, &memory));
+	EXPECT_EQ(KXFER_WIRE_NO_ACCESS, push_mail(&self->link, be64toh(memory.grant), 0, 0, 1));
+	EXPECT_EQ(before, nr_stored(&self->pair));
+	EXPECT_ALIVE();
+}
+
+TEST_F(message, SEND_after_release_is_refused)
+{
+	struct kxfer_wire_grant_id id;
+	uint32_t mailbox;
+	uint64_t grant;
+
+	ASSERT_EQ(0, open_mailbox(self->pair.server, &self->link, &mailbox, &grant));
+	id.grant = htobe64(grant);
+	EXPECT_EQ(KXFER_WIRE_OK, ask(&self->link, KXFER_WIRE_RELEASE, &id, sizeof(id)));
+	EXPECT_EQ(KXFER_WIRE_NO_ENTRY, push_mail(&self->link, grant, 0, 0, 1));
+}
+
+TEST_F(message, mailbox_is_granted_for_sending_only)
+{
+	struct kxfer_wire_grant_answer answer;
+	struct kxfer_wire_key key;
+	uint32_t mailbox;
+	uint64_t grant;
+
+	ASSERT_EQ(0, open_mailbox(self->pair.server, &self->link, &mailbox, &grant));
+	EXPECT_EQ(KXFER_WIRE_NO_ACCESS, raw_grant(&self->link, "raw-mailbox", 0,
+						  KXFER_RIGHT_WRITE, &answer));
+	ASSERT_EQ(0, raw_grant(&self->link, "raw-mailbox", 0, 0, &answer));
+	EXPECT_EQ(htobe32(KXFER_RIGHT_SEND), answer.rights);
+	EXPECT_EQ(htobe64(MAILBOX_BYTES), answer.length);
+	EXPECT_EQ(0, answer.nr_keys);
+	EXPECT_EQ(0, raw_keys(&self->link, be64toh(answer.exposure), &key, 1));
+	EXPECT_EQ(KXFER_WIRE_NO_ACCESS, raw_notify(&self->link, grant, 1));
+}
+
+TEST_F(message, SEND_shorter_than_its_head_costs_the_link)
+{
+	self->header = raw_header(KXFER_WIRE_SEND, SLOT, sizeof(struct kxfer_wire_send) - 1, 1);
+	POST(data, sizeof(struct kxfer_wire_send) - 1);
+	EXPECT_DROPPED();
+}
+
+TEST_F(message, SEND_longer_than_any_costs_the_link)
+{
+	uint32_t bytes = sizeof(struct kxfer_wire_send) + KXFER_MESSAGE_MAX + 1;
+	uint8_t message[RAW_BYTES] = "";
+
+	self->header = raw_header(KXFER_WIRE_SEND, SLOT, bytes, 1);
+	memcpy(message, &self->header, sizeof(self->header));
+	raw_send(&self->link.data, message, sizeof(self->header) + bytes);
+	EXPECT_TRUE(raw_dropped(&self->link.data, RAW_MS));
+	EXPECT_TRUE(raw_dropped(&self->link.control, RAW_MS));
+}
+
+TEST_F(message, SEND_on_control_costs_the_link)
+{
+	self->header = raw_header(KXFER_WIRE_SEND, SLOT, sizeof(struct kxfer_wire_send), 1);
+	POST(control, sizeof(struct kxfer_wire_send));
+	EXPECT_DROPPED();
 }
 
 /* ---- no message at all ---- */

@@ -224,6 +224,27 @@ TEST_F(rules, that_do_not_match_refuse)
 	EXPECT_EQ(REFUSED, rights_of(TESTER, TESTER));
 }
 
+/* ---- mailboxes ---- */
+
+TEST_F(rules, of_a_mailbox_say_who_may_send)
+{
+	const struct kxfer_rule rules[] = {
+		{ .match = KXFER_RULE_UID, .uid = TESTER, .rights = KXFER_RIGHT_SEND },
+		{ .match = KXFER_RULE_UID, .uid = OTHER, .rights = 0 },
+		{ .match = KXFER_RULE_GID, .gid = GROUP, .rights = KXFER_RIGHT_SEND },
+	};
+
+	ASSERT_EQ(0, kx_mailbox_add_rules(self->server, "ruled", 1, 1, rules, 3,
+					  &self->export_id));
+	EXPECT_EQ((int)KXFER_RIGHT_SEND, rights_of(TESTER, TESTER));
+	EXPECT_EQ((int)KXFER_RIGHT_SEND, rights_of(4711, GROUP));
+	EXPECT_EQ(REFUSED, rights_of(OTHER, GROUP));
+	EXPECT_EQ(REFUSED, rights_of(0, 0));
+	EXPECT_EQ((int)KXFER_RIGHT_SEND,
+		  rights_from(kx_address(), TESTER, TESTER, KXFER_RIGHT_SEND));
+	EXPECT_EQ(REFUSED, rights_from(kx_address(), TESTER, TESTER, KXFER_RIGHT_WRITE));
+}
+
 /* ---- addresses ---- */
 
 static int rights_in(int server, uint32_t region, const char *network, uint32_t prefix_len,

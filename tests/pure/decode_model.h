@@ -85,6 +85,8 @@ static inline bool model_may_send(u8 type, u32 length, bool initiator, bool data
 		return !initiator && !data && length == 56;
 	case KXFER_WIRE_NOTIFY:
 		return initiator && data && length == 16;
+	case KXFER_WIRE_SEND:
+		return initiator && data && length >= 16 && length <= 16 + 992;
 	default:
 		return false;
 	}
@@ -118,11 +120,12 @@ static inline const char *grant_wrong(const u8 *bytes, u32 wanted)
 {
 	struct kxfer_terms terms;
 	int verdict = kxfer_wire_take_grant(&terms, wanted, (const void *)bytes);
-	bool good = number_at(bytes, 0, 8) && number_at(bytes, 16, 8) &&
-		    number_at(bytes, 24, 4) && number_at(bytes, 24, 4) <= KXFER_RIGHT_ALL &&
-		    (number_at(bytes, 24, 4) | wanted) == number_at(bytes, 24, 4) &&
-		    number_at(bytes, 28, 4) && number_at(bytes, 28, 4) <= KXFER_WIRE_KEYS_MAX &&
-		    number_at(bytes, 40, 8) <= number_at(bytes, 16, 8);
+	u64 length = number_at(bytes, 16, 8), rights = number_at(bytes, 24, 4);
+	u64 nr_keys = number_at(bytes, 28, 4);
+	bool memory = rights && rights < 8 && nr_keys && nr_keys <= KXFER_WIRE_KEYS_MAX;
+	bool mailbox = rights == 8 && !nr_keys && length <= 992;
+	bool good = number_at(bytes, 0, 8) && length && (memory || mailbox) &&
+		    (rights | wanted) == rights && number_at(bytes, 40, 8) <= length;
 	struct kxfer_wire_content content;
 
 	if (verdict != (good ? 0 : -EPROTO))
@@ -161,6 +164,22 @@ static inline const char *keys_wrong(struct kxfer_extent *keys, u32 room, u64 st
 		start += keys[i].length;
 	}
 	return next == start ? NULL : "a wrong start of what follows";
+}
+
+/* @length: as may be sent. */
+static inline const char *send_wrong(const u8 *bytes, u32 length)
+{
+	struct kxfer_message message = {};
+	int verdict = kxfer_wire_take_send(&message, (const void *)bytes, length);
+	u64 flags = number_at(bytes, 8, 4), immediate = number_at(bytes, 12, 4);
+	bool good = flags == 1 || (!flags && !immediate);
+
+	if (verdict != (good ? 0 : -EINVAL))
+		return good ? "a good SEND is refused" : "a SEND that makes no sense is accepted";
+	if (!good)
+		return NULL;
+	return message.flags == flags && message.immediate == immediate &&
+	       message.bytes + 16 == length ? NULL : "another message";
 }
 
 static inline const char *list_wrong(const u8 *bytes, u32 length)

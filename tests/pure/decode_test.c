@@ -203,6 +203,14 @@ static void grant_terms(struct kunit *test)
 		{ 1, 0, KXFER_RIGHT_READ, 1, 0, -EPROTO, 0 },
 		{ 1, 1, 0, 1, 0, -EPROTO, 0 },
 		{ 1, 1, KXFER_RIGHT_ALL + 1, 1, 0, -EPROTO, 0 },
+		{ 1, 1, KXFER_RIGHT_SEND, 0, 0, 0, 0 },
+		{ 1, KXFER_MESSAGE_MAX, KXFER_RIGHT_SEND, 0, KXFER_RIGHT_SEND, 0, 0 },
+		{ 1, KXFER_MESSAGE_MAX + 1, KXFER_RIGHT_SEND, 0, 0, -EPROTO, 0 },
+		{ 1, 1, KXFER_RIGHT_SEND, 1, 0, -EPROTO, 0 },
+		{ 1, 1, KXFER_RIGHT_SEND, 0, KXFER_RIGHT_READ, -EPROTO, 0 },
+		{ 1, 1, KXFER_RIGHT_SEND | KXFER_RIGHT_READ, 1, 0, -EPROTO, 0 },
+		{ 1, 1, KXFER_RIGHT_SEND << 1, 1, 0, -EPROTO, 0 },
+		{ 1, 1, KXFER_RIGHT_SEND << 1, 0, 0, -EPROTO, 0 },
 		{ 1, 1, KXFER_RIGHT_READ, 0, 0, -EPROTO, 0 },
 		{ 1, 1, KXFER_RIGHT_READ, KXFER_WIRE_KEYS_MAX + 1, 0, -EPROTO, 0 },
 		{ 1, 1, KXFER_RIGHT_READ, U32_MAX, 0, -EPROTO, 0 },
@@ -283,6 +291,37 @@ static void keys_of_numbers_that_wrap(struct kunit *test)
 	}
 }
 
+static void sends(struct kunit *test)
+{
+	struct kxfer_wire_send *send = (void *)message_memory(test);
+	static const u32 numbers[] = { 0, 1, 2, 3, 0x80000000u, U32_MAX };
+	const char *wrong = NULL;
+	u32 i, j, length;
+
+	for (i = 0; i < ARRAY_SIZE(numbers); i++)
+		for (j = 0; j < ARRAY_SIZE(numbers); j++)
+			for (length = 16; length <= 16 + 992 && !wrong; length += 31) {
+				*send = (struct kxfer_wire_send) {
+					.flags = cpu_to_be32(numbers[i]),
+					.immediate = cpu_to_be32(numbers[j]),
+				};
+				wrong = send_wrong((u8 *)send, length);
+			}
+	if (wrong)
+		KUNIT_FAIL(test, "%s", wrong);
+	/* From the shortest to the longest, and no more. */
+	KUNIT_EXPECT_FALSE(test, kxfer_wire_may_send(KXFER_WIRE_SEND, 15, true,
+						     KXFER_WIRE_DATA, false));
+	KUNIT_EXPECT_TRUE(test, kxfer_wire_may_send(KXFER_WIRE_SEND, 16, true,
+						    KXFER_WIRE_DATA, false));
+	KUNIT_EXPECT_TRUE(test, kxfer_wire_may_send(KXFER_WIRE_SEND, 1008, true,
+						    KXFER_WIRE_DATA, false));
+	KUNIT_EXPECT_FALSE(test, kxfer_wire_may_send(KXFER_WIRE_SEND, 1009, true,
+						     KXFER_WIRE_DATA, false));
+	KUNIT_EXPECT_EQ(test, sizeof(struct kxfer_wire_header) + 1008,
+			(size_t)KXFER_WIRE_DATA_BYTES);
+}
+
 static void list_entries(struct kunit *test)
 {
 	u8 *bytes = message_memory(test);
@@ -329,6 +368,8 @@ static void noise_is_judged_as_the_model_does(struct kunit *test)
 		if (!wrong)
 			wrong = grant_wrong(bytes, random_below(&random, 4));
 		if (!wrong)
+			wrong = send_wrong(bytes, 16 + length);
+		if (!wrong)
 			wrong = keys_wrong(keys, random_below(&random, 9), next_random(&random),
 					   bytes, length);
 		if (!wrong)
@@ -355,6 +396,7 @@ static struct kunit_case decode_cases[] = {
 	KUNIT_CASE(grant_terms),
 	KUNIT_CASE(keys_within_their_room),
 	KUNIT_CASE(keys_of_numbers_that_wrap),
+	KUNIT_CASE(sends),
 	KUNIT_CASE(list_entries),
 	KUNIT_CASE(noise_is_judged_as_the_model_does),
 	{}

@@ -55,7 +55,7 @@ static inline const char *wrong_rule(const struct kxfer_rule *rule, u32 rights)
 
 	if (rule->match > (KXFER_RULE_ADDR | KXFER_RULE_UID | KXFER_RULE_GID))
 		return "an unknown condition";
-	if ((rule->rights | rights) != rights || rule->rights > KXFER_RIGHT_ALL)
+	if ((rule->rights | rights) != rights || rule->rights > KXFER_RIGHT_ANY)
 		return "more rights than the export has";
 	if (rule->__reserved)
 		return "a reserved field that is not zero";

@@ -137,10 +137,13 @@ static void rule_check_verdicts(struct kunit *test)
 		rule.match |= 8;
 		KUNIT_EXPECT_EQ(test, kxfer_rule_check(&rule, ALLOW_READ), -EOPNOTSUPP);
 		rule = rules[i];
-		rule.rights |= 8;
+		rule.rights |= 16;
 		KUNIT_EXPECT_EQ(test, kxfer_rule_check(&rule, ALLOW_READ), -EOPNOTSUPP);
 		rule = rules[i];
 		rule.rights |= KXFER_RIGHT_ATOMIC;
+		KUNIT_EXPECT_EQ(test, kxfer_rule_check(&rule, ALLOW_READ), -EINVAL);
+		rule = rules[i];
+		rule.rights |= KXFER_RIGHT_SEND;
 		KUNIT_EXPECT_EQ(test, kxfer_rule_check(&rule, ALLOW_READ), -EINVAL);
 		rule = rules[i];
 		rule.rights |= ALLOW_WRITE;

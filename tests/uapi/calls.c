@@ -390,7 +390,7 @@ TEST_F(session, knows_no_other_number)
 		EXPECT_EQ(-ENOTTY, kx_call(self->fd, _IO(KXFER_TYPE, nr), &cmd));
 	EXPECT_EQ(-ENOTTY, kx_call(self->fd, _IO(KXFER_TYPE, 0x03), &cmd));
 	EXPECT_EQ(-ENOTTY, kx_call(self->fd, _IO(KXFER_TYPE, 0x0f), &cmd));
-	EXPECT_EQ(-ENOTTY, kx_call(self->fd, _IO(KXFER_TYPE, 0x15), &cmd));
+	EXPECT_EQ(-ENOTTY, kx_call(self->fd, _IO(KXFER_TYPE, 0x16), &cmd));
 	EXPECT_EQ(-ENOTTY, kx_call(self->fd, _IO(KXFER_TYPE, 0x25), &cmd));
 	EXPECT_EQ(-ENOTTY, kx_call(self->fd, _IO(KXFER_TYPE, 0x2b), &cmd));
 }

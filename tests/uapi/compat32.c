@@ -98,6 +98,20 @@ TEST_F(compat, caller_is_notified)
 	EXPECT_EQ(0x123456789abcdef0ULL, event.cookie);
 }
 
+TEST_F(compat, caller_sends_and_receives)
+{
+	const struct kxfer_message *message = (void *)self->pair.server_memory;
+	uint32_t mailbox, target;
+
+	test_cmd_mailbox_add(self->pair.server, "compat", 1, 8, &mailbox);
+	test_cmd_target_open(self->pair.client, self->pair.peer, "compat", 0, &target);
+	memcpy(self->pair.client_memory, "32 bits", 8);
+	test_cmd_send(self->pair.client, self->pair.client_region, 0, 8, target);
+	test_cmd_recv(self->pair.server, mailbox, self->pair.server_region, 0, 100);
+	EXPECT_EQ(8, message->bytes);
+	EXPECT_EQ(0, strcmp((const char *)(message + 1), "32 bits"));
+}
+
 TEST_F(compat, caller_lists_and_asks)
 {
 	struct kxfer_peer_export exports[64];

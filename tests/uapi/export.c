@@ -282,7 +282,7 @@ TEST_F(export, refuses_a_rule_with_unknown_conditions)
 
 TEST_F(export, refuses_a_rule_with_unknown_rights)
 {
-	struct kxfer_rule rule = { .rights = 1U << 3 };
+	struct kxfer_rule rule = { .rights = KXFER_RIGHT_ANY + 1 };
 
 	EXPECT_EQ(-EOPNOTSUPP, add_rule(self->fd, self->region, &rule, &self->id));
 }
@@ -291,6 +291,8 @@ TEST_F(export, refuses_a_rule_with_more_rights_than_its_own)
 {
 	struct kxfer_rule rule = { .rights = KXFER_RIGHT_ALL };
 
+	EXPECT_EQ(-EINVAL, add_rule(self->fd, self->region, &rule, &self->id));
+	rule.rights = KXFER_RIGHT_SEND;
 	EXPECT_EQ(-EINVAL, add_rule(self->fd, self->region, &rule, &self->id));
 }
 

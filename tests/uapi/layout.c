@@ -242,6 +242,32 @@ TEST(layout_of_export_set)
 	SIZE(kxfer_export_set, 64);
 }
 
+TEST(layout_of_mailbox_add)
+{
+	MEMBER(kxfer_mailbox_add, size, 0);
+	MEMBER(kxfer_mailbox_add, flags, 4);
+	MEMBER(kxfer_mailbox_add, name, 8);
+	MEMBER(kxfer_mailbox_add, rules, 72);
+	MEMBER(kxfer_mailbox_add, nr_rules, 80);
+	MEMBER(kxfer_mailbox_add, capacity, 84);
+	MEMBER(kxfer_mailbox_add, max_bytes, 88);
+	MEMBER(kxfer_mailbox_add, export_id, 92);
+	SIZE(kxfer_mailbox_add, 96);
+}
+
+TEST(layout_of_message)
+{
+	MEMBER(kxfer_message, time_ns, 0);
+	MEMBER(kxfer_message, bytes, 8);
+	MEMBER(kxfer_message, flags, 12);
+	MEMBER(kxfer_message, immediate, 16);
+	MEMBER(kxfer_message, __reserved, 20);
+	MEMBER(kxfer_message, peer, 24);
+	MEMBER(kxfer_message, uid, 48);
+	MEMBER(kxfer_message, gid, 52);
+	SIZE(kxfer_message, 56);
+}
+
 TEST(layout_of_listen_add)
 {
 	MEMBER(kxfer_listen_add, size, 0);
@@ -491,6 +517,7 @@ TEST(numbers_of_calls)
 	EXPECT_EQ(0xbd12, KXFER_EXPORT_ADD);
 	EXPECT_EQ(0xbd13, KXFER_EXPORT_DEL);
 	EXPECT_EQ(0xbd14, KXFER_EXPORT_SET);
+	EXPECT_EQ(0xbd15, KXFER_MAILBOX_ADD);
 	EXPECT_EQ(0xbd20, KXFER_LISTEN_ADD);
 	EXPECT_EQ(0xbd21, KXFER_LISTEN_DEL);
 	EXPECT_EQ(0xbd22, KXFER_PEER_OPEN);

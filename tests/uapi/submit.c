@@ -350,7 +350,7 @@ TEST_F(submit, with_a_bad_first_job_accepts_none)
 
 TEST_F(submit, refuses_an_unknown_operation)
 {
-	self->job.op = KXFER_OP_FETCH_ADD + 1;
+	self->job.op = KXFER_OP_RECV + 1;
 	test_err_submit(EOPNOTSUPP, self->fd, &self->job, 1);
 	self->job.op = UINT32_MAX;
 	test_err_submit(EOPNOTSUPP, self->fd, &self->job, 1);

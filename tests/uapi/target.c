@@ -127,7 +127,7 @@ TEST_F(target, needs_a_wellformed_name)
 
 TEST_F(target, refuses_unknown_rights)
 {
-	self->cmd.rights = 1U << 3;
+	self->cmd.rights = KXFER_RIGHT_ANY + 1;
 	EXPECT_EQ(-EOPNOTSUPP, open_target(self->pair.client, &self->cmd));
 }
 

@@ -100,6 +100,46 @@ TEST_F(uring, hands_over_a_notify)
 	EXPECT_EQ(99, event.cookie);
 }
 
+TEST_F(uring, sends_and_receives)
+{
+	const struct kxfer_message *message = (void *)self->pair.server_memory;
+	struct kxfer_job send = {
+		.op = KXFER_OP_SEND, .flags = KXFER_JOB_F_IMM, .cookie = 88,
+		.region = self->pair.client_region, .length = 100, .user_data = 1,
+	};
+	struct kxfer_job recv = {
+		.op = KXFER_OP_RECV, .region = self->pair.server_region, .length = 4096,
+		.user_data = 2,
+	};
+	struct io_uring_cqe cqe;
+	int i;
+
+	test_cmd_mailbox_add(self->pair.server, "by-uring", 1, 100, &recv.target);
+	test_cmd_target_open(self->fd, self->pair.peer, "by-uring", 0, &send.target);
+	memset(self->pair.client_memory, 0x5a, 100);
+	/* One that waits for the message, then one for which it waits. */
+	ASSERT_NE(NULL, uring_job(&self->ring, self->pair.server, &recv));
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	ASSERT_NE(NULL, uring_job(&self->ring, self->fd, &send));
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, uring_wait(&self->ring, &cqe, NULL, KX_TIMEOUT_MS));
+		EXPECT_EQ(0, cqe.res);
+	}
+	EXPECT_EQ(88, message->immediate);
+	test_cmd_job(&send);
+	test_err_job(EAGAIN, &send);
+	memset(self->pair.server_memory, 0, 4096);
+	ASSERT_EQ(0, uring_one(&self->ring, self->pair.server, &recv));
+	EXPECT_EQ(100, message->bytes);
+	EXPECT_EQ(0, memcmp(message + 1, self->pair.client_memory, 100));
+	/* What SUBMIT refuses is refused. */
+	recv.length = 1;
+	EXPECT_EQ(-EINVAL, uring_one(&self->ring, self->pair.server, &recv));
+	send.length = 101;
+	test_err_job(EMSGSIZE, &send);
+}
+
 /* The first job maps the region for the device, which may sleep. */
 TEST_F(uring, works_with_a_region_that_was_never_used)
 {
@@ -281,7 +321,7 @@ TEST_F(uring, refuses_what_submit_refuses)
 	uint32_t frozen;
 
 	job = good;
-	job.op = KXFER_OP_FETCH_ADD + 1;
+	job.op = KXFER_OP_RECV + 1;
 	test_err_job(EOPNOTSUPP, &job);
 	job = good;
 	job.flags = 1U << 31;

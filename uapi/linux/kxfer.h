@@ -37,6 +37,7 @@
  *    this peer or the caller's network namespace does not have
  *  - EOVERFLOW: offset plus length, or address plus length, wraps around
  *  - ERANGE: outside the region or the target
+ *  - EMSGSIZE: a message longer than the mailbox of the target takes
  *  - ENOENT: no such id, or no such export
  *  - EBUSY: in use: jobs are in flight on it or an export is made of it; the session
  *    has jobs in flight or completions to reap
@@ -85,6 +86,11 @@
 /** define KXFER_PING_SIZE - its length in bytes; byte i is (i * 7 + i / 256) mod 256 */
 #define KXFER_PING_SIZE		65536
 
+/** define KXFER_MESSAGE_MAX - most bytes of payload of a message */
+#define KXFER_MESSAGE_MAX	992
+/** define KXFER_MAILBOX_MAX - most messages that a mailbox holds */
+#define KXFER_MAILBOX_MAX	1024
+
 #define KXFER_TYPE		0xbd
 
 enum {
@@ -96,6 +102,7 @@ enum {
 	KXFER_CMD_EXPORT_ADD	= 0x12,
 	KXFER_CMD_EXPORT_DEL	= 0x13,
 	KXFER_CMD_EXPORT_SET	= 0x14,
+	KXFER_CMD_MAILBOX_ADD	= 0x15,
 	KXFER_CMD_LISTEN_ADD	= 0x20,
 	KXFER_CMD_LISTEN_DEL	= 0x21,
 	KXFER_CMD_PEER_OPEN	= 0x22,
@@ -173,6 +180,8 @@ struct kxfer_query {
 #define KXFER_FEATURE_URING	(1ULL << 3)	/* KXFER_URING_CMD_JOB */
 /* Jobs of KXFER_OP_COMPARE_SWAP and _FETCH_ADD, between devices of KXFER_DEVICE_ATOMIC. */
 #define KXFER_FEATURE_ATOMIC	(1ULL << 4)
+/* KXFER_MAILBOX_ADD, jobs of KXFER_OP_SEND and _RECV. */
+#define KXFER_FEATURE_MAILBOX	(1ULL << 5)
 
 #define KXFER_QUERY		_IO(KXFER_TYPE, KXFER_CMD_QUERY)
 
@@ -316,15 +325,15 @@ struct kxfer_content {
 };
 
 /**
- * struct kxfer_info_export - a region published under a name
+ * struct kxfer_info_export - a region published under a name, or a mailbox
  * @id: node-wide
  * @name: zero-terminated
- * @length: bytes
+ * @length: bytes; of a mailbox: most payload of one message
  * @rights: KXFER_RIGHT_*
  * @nr_rules: access rules
  * @owner_uid: effective uid of the session that made it
  * @owner_pid: process that opened that session
- * @nr_links: links on which it is registered
+ * @nr_links: links on which it is registered, or known
  * @nr_grants: targets that peers hold on it
  * @content: what it holds
  */
@@ -504,7 +513,7 @@ struct kxfer_region_add {
 };
 
 /*
- * The device may write the memory: jobs of READ, COMPARE_SWAP and FETCH_ADD bring something
+ * The memory may be written: jobs of READ, COMPARE_SWAP, FETCH_ADD and RECV bring something
  * there; exports with KXFER_RIGHT_WRITE or KXFER_RIGHT_ATOMIC.
  */
 #define KXFER_REGION_F_WRITE	(1U << 0)
@@ -519,7 +528,7 @@ struct kxfer_region_add {
  * @__reserved: must be 0
  *
  * REGION_DEL (EBUSY while jobs or an export use it), EXPORT_DEL (returns when
- * no peer can reach the memory any more), PEER_CLOSE (EBUSY while targets of it
+ * no peer can reach the memory or the mailbox any more), PEER_CLOSE (EBUSY while targets of it
  * are open), TARGET_CLOSE (EBUSY while jobs use it).
  */
 struct kxfer_id {
@@ -534,7 +543,10 @@ struct kxfer_id {
 #define KXFER_RIGHT_READ	(1U << 0)
 #define KXFER_RIGHT_WRITE	(1U << 1)
 #define KXFER_RIGHT_ATOMIC	(1U << 2)	/* COMPARE_SWAP, FETCH_ADD */
+#define KXFER_RIGHT_SEND	(1U << 3)	/* of a mailbox, and the only one that it has */
+/* Those that an export of memory may have; and all that there are. */
 #define KXFER_RIGHT_ALL		(KXFER_RIGHT_READ | KXFER_RIGHT_WRITE | KXFER_RIGHT_ATOMIC)
+#define KXFER_RIGHT_ANY		(KXFER_RIGHT_ALL | KXFER_RIGHT_SEND)
 
 #define KXFER_RULE_ADDR		(1U << 0)	/* @addr and @prefix_len have to match */
 #define KXFER_RULE_UID		(1U << 1)	/* @uid has to match */
@@ -617,6 +629,63 @@ struct kxfer_export_set {
 };
 
 #define KXFER_EXPORT_SET	_IO(KXFER_TYPE, KXFER_CMD_EXPORT_SET)
+
+/**
+ * struct kxfer_mailbox_add - publish a mailbox (KXFER_MAILBOX_ADD)
+ * @size: sizeof(struct kxfer_mailbox_add)
+ * @flags: must be 0
+ * @name: as in struct kxfer_export_add, and in the same name space
+ * @rules: array of struct kxfer_rule, whose rights are KXFER_RIGHT_SEND or 0
+ * @nr_rules: 0: everybody whose link is accepted may send
+ * @capacity: messages that it holds, 1 to KXFER_MAILBOX_MAX
+ * @max_bytes: most payload of one message, 1 to KXFER_MESSAGE_MAX
+ * @export_id: out: id
+ *
+ * A mailbox is an export that has no memory of a region and one right, KXFER_RIGHT_SEND:
+ * it is opened, listed, counted and withdrawn as any other, EXPORT_DEL ends it, and
+ * @max_bytes is its length. Peers put messages there by jobs of KXFER_OP_SEND; the session
+ * that made it takes them by jobs of KXFER_OP_RECV. EXPORT_SET of it is EOPNOTSUPP.
+ *
+ * The memory for @capacity messages is taken at once, and charged to the caller. What has
+ * not been received when the mailbox ends is lost, although its sender was told success.
+ */
+struct kxfer_mailbox_add {
+	__u32 size;
+	__u32 flags;
+	__u8 name[KXFER_NAME_MAX + 1];
+	__aligned_u64 rules;
+	__u32 nr_rules;
+	__u32 capacity;
+	__u32 max_bytes;
+	__u32 export_id;
+};
+
+#define KXFER_MAILBOX_ADD	_IO(KXFER_TYPE, KXFER_CMD_MAILBOX_ADD)
+
+/* @immediate was sent with it. */
+#define KXFER_MESSAGE_F_IMM	(1U << 0)
+
+/**
+ * struct kxfer_message - what a RECV puts before the payload of a message
+ * @time_ns: CLOCK_MONOTONIC of its arrival
+ * @bytes: of payload, which follows
+ * @flags: KXFER_MESSAGE_F_*
+ * @immediate: as the sender gave it, or 0
+ * @__reserved: 0
+ * @peer: address of the sender's node
+ * @uid: of the process there, as its kernel says
+ * @gid: likewise
+ */
+struct kxfer_message {
+	__aligned_u64 time_ns;
+	__u32 bytes;
+	__u32 flags;
+	__u32 immediate;
+	__u32 __reserved;
+	struct kxfer_addr peer;
+	__u32 uid;
+	__u32 gid;
+};
 
 /* It belongs to the module until LISTEN_DEL or removal of the module. */
 #define KXFER_LISTEN_F_KEEP	(1U << 0)
@@ -714,7 +783,7 @@ struct kxfer_peer_open {
 /**
  * struct kxfer_peer_export - an export that a peer grants the caller
  * @name: zero-terminated
- * @length: bytes
+ * @length: bytes; of a mailbox (KXFER_RIGHT_SEND): most payload of one message
  * @rights: KXFER_RIGHT_* that the caller would get
  * @__reserved: 0
  * @content: what it holds
@@ -762,8 +831,8 @@ struct kxfer_peer_list {
  * @timeout_ms: 1 to 60000
  * @target: out: id
  * @granted: out: KXFER_RIGHT_*
- * @nr_keys: out: registrations that the export consists of
- * @length: out: bytes
+ * @nr_keys: out: registrations that the export consists of; of a mailbox 0
+ * @length: out: bytes; of a mailbox: most payload of one message
  * @content: out: what it holds
  *
  * ENOENT: no such export; EACCES: its rules refuse, or it lacks a right asked for;
@@ -829,7 +898,27 @@ struct kxfer_target_info {
  * @KXFER_OP_COMPARE_SWAP: if the word of the target is @compare_add it becomes @swap
  * @KXFER_OP_FETCH_ADD: @compare_add is added to the word of the target, modulo 2^64
  *
- * The last two, atomics, need KXFER_RIGHT_ATOMIC and bring the word as it was before
+ * @KXFER_OP_SEND: put @length bytes of the region, perhaps none, as one message into the
+ *	mailbox that the target is; success means that it is there
+ * @KXFER_OP_RECV: take the oldest message of the session's own mailbox, whose id is
+ *	@target, or wait for one
+ *
+ * A SEND needs KXFER_RIGHT_SEND; @target_offset is 0, and without bytes @region and
+ * @region_offset are 0 too. EMSGSIZE: @length is more than the length of the target. Its
+ * bytes are read while the job is in flight, at some time. It arrives after the data of
+ * all WRITEs that this session submitted before to the same peer, and its messages to one
+ * mailbox arrive in their order. A mailbox that is full refuses: the SEND ends with -EAGAIN,
+ * and those behind it may be stored.
+ *
+ * A RECV brings a struct kxfer_message and behind it the payload into the region, which
+ * has to be writable: both are counted in @length and in the @bytes of the completion.
+ * EINVAL: @length is less than the former. What is behind the payload stays as it is.
+ * RECVs of a mailbox get messages in the order in which they were submitted. One whose
+ * range is too short for the message whose turn it is ends with -EMSGSIZE, and the
+ * message stays for the next. It waits until a message comes, its deadline passes, it is
+ * cancelled, or the mailbox is withdrawn (-EKEYREVOKED), and is of no peer and no link.
+ *
+ * COMPARE_SWAP and FETCH_ADD, atomics, need KXFER_RIGHT_ATOMIC and bring the word as it was before
  * into the region; whether a COMPARE_SWAP has swapped is told by that alone. A word is 8
  * bytes at an address that is a multiple of 8, here (the address of the region plus
  * @region_offset) and where it was exported; its value is a number in the byte order
@@ -855,23 +944,27 @@ enum kxfer_op {
 	KXFER_OP_NOTIFY		= 3,
 	KXFER_OP_COMPARE_SWAP	= 4,
 	KXFER_OP_FETCH_ADD	= 5,
+	KXFER_OP_SEND		= 6,
+	KXFER_OP_RECV		= 7,
 };
 
 /* WRITE on iWARP: success means only that TCP has the data. */
 #define KXFER_JOB_F_LOCAL_ONLY	(1U << 0)
 /*
- * All that move bytes: it may complete together with a later job that is posted with it, of
+ * READ, WRITE, atomics: it may complete together with a later job that is posted with it, of
  * this call or another. One work request is signalled for all of them, which costs less.
  */
 #define KXFER_JOB_F_BATCH	(1U << 1)
-#define KXFER_JOB_F_ALL		(KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_BATCH)
+/* SEND: @cookie, of 32 bits, goes with the message. */
+#define KXFER_JOB_F_IMM		(1U << 2)
+#define KXFER_JOB_F_ALL		(KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_BATCH | KXFER_JOB_F_IMM)
 
 /**
  * struct kxfer_job - one transfer
  * @op: enum kxfer_op
  * @flags: KXFER_JOB_F_*
  * @region: id of the local memory
- * @target: id of the peer's memory
+ * @target: id of the peer's memory or mailbox; RECV: of the session's mailbox
  * @region_offset: bytes
  * @target_offset: bytes
  * @length: bytes, at least 1 for READ and WRITE, 8 for atomics
@@ -879,7 +972,7 @@ enum kxfer_op {
  * @deadline_ns: CLOCK_MONOTONIC, or 0; a job that is still queued then ends
  *	with ETIMEDOUT; checked at the resolution of the kernel's tick; once posted
  *	a job goes on
- * @cookie: NOTIFY only
+ * @cookie: of a NOTIFY; of a SEND with KXFER_JOB_F_IMM: the immediate; else 0
  * @compare_add: COMPARE_SWAP: what the word has to be; FETCH_ADD: what is added; else 0
  * @swap: COMPARE_SWAP: what it becomes; else 0
  *
@@ -905,14 +998,16 @@ struct kxfer_job {
 /**
  * struct kxfer_completion - how a job ended; each accepted job has exactly one
  * @user_data: of the job
- * @bytes: moved, all or none: @length on success, else 0
+ * @bytes: moved, all or none: on success @length, of a RECV what it brought; else 0
  * @status: 0 or a negative errno:
- *	-ETIMEDOUT, -ECANCELED: never posted;
- *	-ECONNRESET: the link broke; what a WRITE, NOTIFY or atomic did at the peer is
+ *	-ETIMEDOUT, -ECANCELED: never posted; of a RECV: it got no message;
+ *	-ECONNRESET: the link broke; what a WRITE, NOTIFY, SEND or atomic did at the peer is
  *	unknown;
  *	-EKEYREVOKED: the export was withdrawn; never posted, or a long job in part;
  *	-EREMOTEIO: the peer refused the work request;
- *	-EAGAIN: NOTIFY only: the exporter has too many events unread; nothing was delivered;
+ *	-EAGAIN: NOTIFY: the exporter has too many events unread; SEND: the mailbox is full;
+ *	nothing was delivered;
+ *	-EMSGSIZE: RECV only: the message is longer than the range, and stays;
  *	-ENODEV: the device went
  * @op: enum kxfer_op of the job
  * @submitted_ns: CLOCK_MONOTONIC when the job was accepted

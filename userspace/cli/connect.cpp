@@ -99,6 +99,7 @@ Words rights_words(uint32_t rights) {
     if (rights & KXFER_RIGHT_READ) words.emplace_back("read");
     if (rights & KXFER_RIGHT_WRITE) words.emplace_back("write");
     if (rights & KXFER_RIGHT_ATOMIC) words.emplace_back("atomic");
+    if (rights & KXFER_RIGHT_SEND) words.emplace_back("send");
     return words;
 }
 

@@ -43,8 +43,9 @@ constexpr Entry known[] = {
      .name = "EAGAIN",
      .means = "the session's queue of jobs is full: reap, or read the ring, and submit the rest again",
      .look = "max_jobs of KXFER_QUERY; do completions get taken?\n"
-             "NOTIFY: is the process of the exporter stuck, does it read its events?",
-     .completion = "NOTIFY only: the exporter has too many events unread; nothing was delivered"},
+             "NOTIFY, SEND: is the process of the exporter stuck, does it read its events, or messages?",
+     .completion = "NOTIFY: the exporter has too many events unread; SEND: the mailbox is full; nothing was "
+                   "delivered"},
     {.number = ENOMEM,
      .name = "ENOMEM",
      .means =
@@ -108,6 +109,11 @@ constexpr Entry known[] = {
              "REM_INV_REQ_ERR, "
              "REM_OP_ERR)",
      .completion = "the peer's device refused the work request; the link ends, open the target again"},
+    {.number = EMSGSIZE,
+     .name = "EMSGSIZE",
+     .means = "a message longer than the mailbox of the target takes",
+     .look = "kxfer ls PEER shows the longest as the length; more goes by a WRITE, with a SEND behind it",
+     .completion = "RECV only: the message is longer than its range, and stays in the mailbox for the next"},
     {.number = EPROTONOSUPPORT,
      .name = "EPROTONOSUPPORT",
      .means = "the peer speaks no version of the protocol that this module speaks, or is no kxfer",

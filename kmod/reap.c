@@ -6,7 +6,7 @@
  * cannot be stored stays to be reaped again. reap_mutex keeps their order. With a
  * completion ring (ring.c) they are only waited for here.
  *
- * Who waits looks for completions first, if the lane of the oldest job in flight
+ * Who waits looks for completions first, if the lane of the oldest job in flight on one
  * lets sessions poll (cq.c), then sleeps. By default the looking tunes itself: it
  * may take twice as long as it took when it last paid, and half as long when it
  * did not; when nothing is left of that it is tried again now and then. So nobody
@@ -31,6 +31,7 @@
 #define LOOK_MAX_NS	50000	/* about what a sleep and a wake-up by interrupt cost */
 #define LOOK_MIN_NS	1000	/* less is nothing */
 #define LOOK_RESTS	64	/* waits without looking, then it is tried again */
+#define LOOK_JOBS	64	/* RECVs, which are on no lane, before the one looked for */
 #define LOOK_SLICE_NS	1000000	/* of KXFER_WAIT_F_POLL, between two looks at signals */
 
 /** kxfer_reap_check_flags() - of SUBMIT and REAP. Return: 0 or -errno */
@@ -54,12 +55,15 @@ static bool enough_done(struct kxfer_session *session, u32 want)
 static struct kxfer_lane *lane_in_flight(struct kxfer_session *session)
 {
 	struct kxfer_active_job *job;
-	struct kxfer_lane *lane;
+	struct kxfer_lane *lane = NULL;
+	u32 n = 0;
 
 	spin_lock_bh(&session->job_lock);
-	job = list_first_entry_or_null(&session->jobs, struct kxfer_active_job,
-				       session_node);
-	lane = job ? job->lane : NULL;
+	list_for_each_entry(job, &session->jobs, session_node) {
+		lane = job->lane;
+		if (lane || ++n == LOOK_JOBS)
+			break;
+	}
 	if (lane)
 		kxfer_link_ref(lane->link);
 	spin_unlock_bh(&session->job_lock);

@@ -37,6 +37,8 @@
 #define OTHER_BYTES	(4 * PAGE)
 #define RIG_BYTES	(64 * PAGE)
 #define READ_FILL	0x3c
+#define MAILBOX_MESSAGES 8
+#define MAILBOX_BYTES	200
 #define ROUND_MS	20000		/* an attacker's time at most */
 #define WITHDRAW_MS	20000		/* KXFER_REVOKE_MS and a teardown, on a slow machine */
 #define VICTIM_MS	1500
@@ -64,6 +66,9 @@ FIXTURE(wire)
 	uint8_t *secret;	/* of two exports: ATTACK_FOREIGN, ATTACK_CLOSED */
 	uint32_t open_region;
 	uint32_t open_export;
+	uint32_t mailbox;
+	uint32_t letter_region;
+	uint8_t letter[PAGE];	/* what the keeper receives into */
 	uint32_t nr_withdrawals;
 	uint64_t withdrawn_ms;	/* the longest */
 	pid_t friend;
@@ -151,7 +156,7 @@ static void victim_target(struct victim *victim)
 	struct kxfer_target_open cmd = {
 		.size = sizeof(cmd),
 		.peer = victim->peer,
-		.rights = dice_below(&victim->dice, KXFER_RIGHT_ALL + 1),
+		.rights = dice_below(&victim->dice, KXFER_RIGHT_ANY + 1),
 		.timeout_ms = 1 + dice_below(&victim->dice, 500),
 		.name = "ambush",
 	};
@@ -424,6 +429,10 @@ FIXTURE_SETUP(wire)
 			     ATTACK_FOREIGN, &friends, &id));
 	ASSERT_EQ(0, publish(self->keeper, self->secret + OTHER_BYTES, OTHER_BYTES,
 			     KXFER_RIGHT_ALL, ATTACK_CLOSED, &nobody, &id));
+	test_cmd_mailbox_add(self->keeper, ATTACK_MAILBOX, MAILBOX_MESSAGES, MAILBOX_BYTES, &id);
+	self->mailbox = id;
+	test_cmd_region_add(self->keeper, self->letter, sizeof(self->letter),
+			    KXFER_REGION_F_WRITE, &self->letter_region);
 	self->friend = fork_friend(self->attack);
 	ASSERT_TRUE(kx_wait_until(self->attack->read_key.rkey || self->attack->nr_faults,
 				  RAW_MS));
@@ -522,6 +531,36 @@ static void look_at_events(FIXTURE_DATA(wire) *self)
 					     events[i].type, events[i].uid);
 }
 
+/* Takes what is there: a RECV whose time is over ends where there is nothing. */
+static void look_at_mailbox(FIXTURE_DATA(wire) *self)
+{
+	const struct kxfer_message *message = (const void *)self->letter;
+	struct kxfer_job job = {
+		.op = KXFER_OP_RECV,
+		.region = self->letter_region,
+		.target = self->mailbox,
+		.length = sizeof(*message) + MAILBOX_BYTES,
+		.deadline_ns = 1,
+	};
+	struct kxfer_completion done = { .status = 0 };
+	int n;
+
+	for (n = 0; n <= MAILBOX_MESSAGES && !done.status; n++) {
+		self->letter[job.length] = ATTACK_SECRET;
+		done.status = -EPROTO;
+		if (kx_submit(self->keeper, &job, 1) != 1 ||
+		    kx_reap(self->keeper, &done, 1, 1, RAW_MS) != 1)
+			break;
+		if (!done.status && (message->bytes > MAILBOX_BYTES ||
+				     message->uid == ATTACK_FRIEND ||
+				     self->letter[job.length] != ATTACK_SECRET))
+			attack_fault(self->attack, "a message of %u bytes from uid %u",
+				     message->bytes, message->uid);
+	}
+	if (done.status && done.status != -ETIMEDOUT)
+		attack_fault(self->attack, "a RECV ended with %d", done.status);
+}
+
 static void move_bytes(FIXTURE_DATA(wire) *self, uint32_t op)
 {
 	uint64_t here = dice_below(&self->dice, RIG_BYTES / 2);
@@ -546,6 +585,7 @@ static void play_round(struct __test_metadata *_metadata, FIXTURE_DATA(wire) *se
 	move_bytes(self, KXFER_OP_READ);
 	move_bytes(self, KXFER_OP_WRITE);
 	look_at_events(self);
+	look_at_mailbox(self);
 	wrong = canaries(self->open, self->read, self->secret);
 	if (wrong)
 		attack_fault(self->attack, "%s", wrong);

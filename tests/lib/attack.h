@@ -37,6 +37,7 @@ void dice_fill(struct dice *dice, void *memory, uint32_t length);
 
 #define ATTACK_OPEN	"fuzz-open"	/* for everybody, all rights */
 #define ATTACK_READ	"fuzz-read"	/* for everybody, to read */
+#define ATTACK_MAILBOX	"fuzz-mailbox"	/* for everybody */
 #define ATTACK_FOREIGN	"fuzz-foreign"	/* for ATTACK_FRIEND alone */
 #define ATTACK_CLOSED	"fuzz-closed"	/* for nobody */
 #define ATTACK_FRIEND	4242		/* uid that no attacker claims to be */

@@ -18,6 +18,7 @@
 #define NR_GRANTS	16
 #define NR_KEYS		32
 #define BURST		400	/* messages on a link before it is left */
+#define SAY_BYTES	(sizeof(struct kxfer_wire_send) + KXFER_MESSAGE_MAX)	/* the longest */
 #define PATIENCE_MS	3000	/* for an answer that has to come */
 #define SIW_PAGE	4096
 #define SIW_INLINE_BYTES 32	/* MAX_HDR_INLINE of siw */
@@ -59,10 +60,11 @@ struct invader {
 
 static const char *const names[] = {
 	ATTACK_OPEN, ATTACK_READ, ATTACK_FOREIGN, ATTACK_CLOSED, "@ping", "", "nothing",
+	ATTACK_MAILBOX,
 };
 
 static const uint32_t name_rights[] = {
-	KXFER_RIGHT_ALL, KXFER_RIGHT_READ, 0, 0, KXFER_RIGHT_READ, 0, 0,
+	KXFER_RIGHT_ALL, KXFER_RIGHT_READ, 0, 0, KXFER_RIGHT_READ, 0, 0, KXFER_RIGHT_SEND,
 };
 
 #define NR_NAMES	(int)(sizeof(names) / sizeof(names[0]))
@@ -287,7 +289,7 @@ static uint32_t say_grant(struct invader *invader, struct slot *slot, void *payl
 	grant->gid = htobe32(some_user(invader));
 	grant->rights = htobe32(dice_chance(&invader->dice, 100) ?
 				(uint32_t)dice_odd(&invader->dice) :
-				dice_below(&invader->dice, KXFER_RIGHT_ALL + 1));
+				dice_below(&invader->dice, KXFER_RIGHT_ANY + 1));
 	slot->asked = be32toh(grant->rights);
 	grant->reserved = htobe32(dice_chance(&invader->dice, 100));
 	grant->nonce = dice_roll(&invader->dice);
@@ -335,6 +337,19 @@ static uint32_t say_notify(struct invader *invader, void *payload)
 	return sizeof(*notify);
 }
 
+static uint32_t say_send(struct invader *invader, void *payload)
+{
+	struct kxfer_wire_send *send = payload;
+	uint32_t bytes = dice_below(&invader->dice, SAY_BYTES - sizeof(*send) + 1);
+
+	send->grant = htobe64(some_grant(invader));
+	send->flags = htobe32(dice_chance(&invader->dice, 800) ?
+			      dice_below(&invader->dice, 2) : (uint32_t)dice_odd(&invader->dice));
+	send->immediate = send->flags ? dice_roll(&invader->dice) : 0;
+	dice_fill(&invader->dice, send + 1, bytes);
+	return sizeof(*send) + bytes;
+}
+
 static uint32_t say(struct invader *invader, uint8_t type, struct slot *slot, void *payload)
 {
 	switch (type) {
@@ -349,6 +364,8 @@ static uint32_t say(struct invader *invader, uint8_t type, struct slot *slot, vo
 		return say_grant_id(invader, payload);
 	case KXFER_WIRE_NOTIFY:
 		return say_notify(invader, payload);
+	case KXFER_WIRE_SEND:
+		return say_send(invader, payload);
 	default:
 		return 0;
 	}
@@ -378,6 +395,7 @@ static uint8_t some_type(struct invader *invader)
 		KXFER_WIRE_HELLO, KXFER_WIRE_PING, KXFER_WIRE_GRANT, KXFER_WIRE_GRANT,
 		KXFER_WIRE_KEYS, KXFER_WIRE_KEYS, KXFER_WIRE_RELEASE, KXFER_WIRE_RELEASE,
 		KXFER_WIRE_INFO, KXFER_WIRE_LIST, KXFER_WIRE_NOTIFY, KXFER_WIRE_NOTIFY,
+		KXFER_WIRE_SEND, KXFER_WIRE_SEND,
 	};
 
 	return types[dice_below(&invader->dice, sizeof(types))];
@@ -385,8 +403,8 @@ static uint8_t some_type(struct invader *invader)
 
 static void request(struct invader *invader, uint8_t type)
 {
-	uint8_t message[sizeof(struct kxfer_wire_header) + sizeof(struct kxfer_wire_grant)];
-	bool data = type == KXFER_WIRE_NOTIFY;
+	uint8_t message[sizeof(struct kxfer_wire_header) + SAY_BYTES];
+	bool data = type == KXFER_WIRE_NOTIFY || type == KXFER_WIRE_SEND;
 	struct kxfer_wire_header *header = (void *)message;
 	struct slot *slot = NULL;
 	uint32_t length;

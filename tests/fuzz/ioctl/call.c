@@ -34,6 +34,7 @@ union any {
 	struct kxfer_id id;
 	struct kxfer_export_add export_add;
 	struct kxfer_export_set export_set;
+	struct kxfer_mailbox_add mailbox_add;
 	struct kxfer_listen_add listen_add;
 	struct kxfer_listen_del listen_del;
 	struct kxfer_peer_open peer_open;
@@ -323,6 +324,28 @@ static void build_export_set(struct doing *doing)
 	memory_fill(doing->random, cmd->content.sha256, KXFER_SHA256_SIZE);
 }
 
+static void build_mailbox_add(struct doing *doing)
+{
+	struct kxfer_mailbox_add *cmd = &doing->any.mailbox_add;
+
+	*cmd = (struct kxfer_mailbox_add) {
+		.size = sizeof(*cmd),
+		.capacity = one_in(doing, 16) ? below(doing, KXFER_MAILBOX_MAX + 2) :
+						1 + below(doing, 8),
+		.max_bytes = one_in(doing, 2) ? below(doing, KXFER_MESSAGE_MAX + 2) :
+						1 + below(doing, 100),
+	};
+	export_name(cmd->name, doing->number * NR_SLOTS + doing->slot);
+}
+
+static void done_mailbox_add(struct doing *doing)
+{
+	if (!results_seen(doing->op))
+		return;
+	doing->session->exports[doing->slot] = doing->any.mailbox_add.export_id;
+	doing->session->export_bytes[doing->slot] = doing->any.mailbox_add.max_bytes;
+}
+
 /* ---- listeners, peers, targets ---- */
 
 static struct kxfer_addr draw_address(struct doing *doing, uint16_t port)
@@ -545,7 +568,38 @@ static void draw_atomic(struct doing *doing, struct kxfer_job *job, uint32_t reg
 		job->swap = random_next(doing->random);
 }
 
-/* The right that an operation asks for; any will do for a NOP. */
+static void draw_send(struct doing *doing, struct kxfer_job *job, uint32_t region)
+{
+	uint32_t local = doing->session->region_bytes[region];
+	uint32_t most = doing->session->target_bytes[doing->slot];
+
+	job->length = below(doing, most + (one_in(doing, 16) ? 3 : 1));
+	if (job->length || one_in(doing, 32)) {
+		job->region = id_of(doing, doing->session->regions[region]);
+		job->region_offset = draw_offset(doing, local, job->length);
+	}
+	if (one_in(doing, 2)) {
+		job->flags = KXFER_JOB_F_IMM;
+		job->cookie = (uint32_t)random_next(doing->random);
+	}
+}
+
+/* It ends by itself, for there may be nobody who sends. */
+static void draw_recv(struct doing *doing, struct kxfer_job *job, uint32_t region)
+{
+	uint32_t slot = resolve(doing->session->exports, below(doing, NR_SLOTS));
+
+	job->target = id_of(doing, doing->session->exports[slot]);
+	job->region = id_of(doing, doing->session->regions[region]);
+	job->length = sizeof(struct kxfer_message) + below(doing, KXFER_MESSAGE_MAX + 1);
+	if (one_in(doing, 32))
+		job->length = below(doing, sizeof(struct kxfer_message) + 1);
+	job->region_offset = draw_offset(doing, doing->session->region_bytes[region],
+					 job->length);
+	job->deadline_ns = 1 + draw_deadline(doing, 10);
+}
+
+/* The right that an operation asks for; any will do for a NOP or a RECV. */
 static uint32_t right_of(uint32_t op)
 {
 	switch (op) {
@@ -557,6 +611,8 @@ static uint32_t right_of(uint32_t op)
 	case KXFER_OP_COMPARE_SWAP:
 	case KXFER_OP_FETCH_ADD:
 		return KXFER_RIGHT_ATOMIC;
+	case KXFER_OP_SEND:
+		return KXFER_RIGHT_SEND;
 	default:
 		return UINT32_MAX;
 	}
@@ -567,11 +623,11 @@ static void draw_job(struct doing *doing, struct kxfer_job *job, uint32_t region
 	static const uint8_t ops[] = {
 		KXFER_OP_READ, KXFER_OP_READ, KXFER_OP_READ, KXFER_OP_READ, KXFER_OP_READ,
 		KXFER_OP_WRITE, KXFER_OP_WRITE, KXFER_OP_NOTIFY, KXFER_OP_COMPARE_SWAP,
-		KXFER_OP_FETCH_ADD, KXFER_OP_NOP,
+		KXFER_OP_FETCH_ADD, KXFER_OP_SEND, KXFER_OP_SEND, KXFER_OP_RECV, KXFER_OP_NOP,
 	};
 	/* What is not posted must be seen, so that what is posted can be counted. */
 	bool unseen = doing->actor->child || !results_seen(doing->op);
-	uint32_t nr_ops = sizeof(ops) - unseen;
+	uint32_t nr_ops = sizeof(ops) - (unseen ? 2 : 0);
 
 	*job = (struct kxfer_job) {
 		.op = one_in(doing, 256) ? below(doing, 9) :
@@ -583,7 +639,8 @@ static void draw_job(struct doing *doing, struct kxfer_job *job, uint32_t region
 	/* A right that is not there is asked for now and then. */
 	if (!(doing->session->target_rights[doing->slot] & right_of(job->op)) &&
 	    !one_in(doing, 32))
-		job->op = KXFER_OP_READ;
+		job->op = doing->session->target_rights[doing->slot] & KXFER_RIGHT_SEND ?
+			  KXFER_OP_SEND : KXFER_OP_READ;
 	if (job->op != KXFER_OP_NOP)
 		job->target = id_of(doing, doing->session->targets[doing->slot]);
 	if (job->op == KXFER_OP_READ || job->op == KXFER_OP_WRITE)
@@ -592,6 +649,10 @@ static void draw_job(struct doing *doing, struct kxfer_job *job, uint32_t region
 		draw_atomic(doing, job, region);
 	if (job->op == KXFER_OP_NOTIFY)
 		job->cookie = random_next(doing->random);
+	if (job->op == KXFER_OP_SEND)
+		draw_send(doing, job, region);
+	if (job->op == KXFER_OP_RECV)
+		draw_recv(doing, job, region);
 }
 
 static uint32_t draw_wait_flags(struct doing *doing)
@@ -639,12 +700,16 @@ static void build_submit(struct doing *doing)
 		cmd->deadline_ns = draw_deadline(doing, 4);
 }
 
+/* A RECV is not posted either. */
 static uint32_t count_nops(const struct kxfer_submit *cmd, const uint8_t *jobs)
 {
 	uint32_t nops = 0, i;
 
-	for (i = 0; i < cmd->accepted; i++)
-		nops += ((const struct kxfer_job *)(jobs + i * cmd->stride))->op == KXFER_OP_NOP;
+	for (i = 0; i < cmd->accepted; i++) {
+		uint32_t op = ((const struct kxfer_job *)(jobs + i * cmd->stride))->op;
+
+		nops += op == KXFER_OP_NOP || op == KXFER_OP_RECV;
+	}
 	return nops;
 }
 
@@ -653,6 +718,7 @@ static void look_at_completions(struct doing *doing, uint64_t where, uint32_t nr
 {
 	static const int known[] = {
 		0, ETIMEDOUT, ECANCELED, ECONNRESET, EKEYREVOKED, EREMOTEIO, EAGAIN, ENODEV,
+		EMSGSIZE,
 	};
 	const struct kxfer_completion *done = (void *)doing->actor->room;
 	uint32_t i;
@@ -662,7 +728,7 @@ static void look_at_completions(struct doing *doing, uint64_t where, uint32_t nr
 		for (j = 0; j < sizeof(known) / sizeof(*known); j++)
 			if (done[i].status == -known[j])
 				break;
-		if (j == sizeof(known) / sizeof(*known) || done[i].op > KXFER_OP_FETCH_ADD ||
+		if (j == sizeof(known) / sizeof(*known) || done[i].op > KXFER_OP_RECV ||
 		    (done[i].status && done[i].bytes) ||
 		    done[i].completed_ns < done[i].submitted_ns)
 			model_find("a completion of op %u has status %d, %llu bytes", done[i].op,
@@ -849,6 +915,7 @@ static const struct call {
 	CALL(EXPORT_ADD, export_add, build_export_add, done_export_add),
 	CALL(EXPORT_DEL, id, build_export_del, done_export_del),
 	CALL(EXPORT_SET, export_set, build_export_set, NULL),
+	CALL(MAILBOX_ADD, mailbox_add, build_mailbox_add, done_mailbox_add),
 	CALL(LISTEN_ADD, listen_add, build_listen_add, done_listen_add),
 	CALL(LISTEN_DEL, listen_del, build_listen_del, NULL),
 	CALL(PEER_OPEN, peer_open, build_peer_open, done_peer_open),

@@ -33,6 +33,7 @@ static const struct weight {
 	{ OP_BENCH, 15 },
 	{ OP_REGION_ADD, 60 }, { OP_REGION_DEL, 35 },
 	{ OP_EXPORT_ADD, 40 }, { OP_EXPORT_DEL, 20 }, { OP_EXPORT_SET, 25 },
+	{ OP_MAILBOX_ADD, 20 },
 	{ OP_LISTEN_ADD, 8 }, { OP_LISTEN_DEL, 6 },
 	{ OP_PEER_OPEN, 30 }, { OP_PEER_CLOSE, 10 }, { OP_PEER_LIST, 12 },
 	{ OP_TARGET_OPEN, 50 }, { OP_TARGET_CLOSE, 20 }, { OP_TARGET_INFO, 20 },
@@ -72,6 +73,7 @@ static uint8_t *slots_of(struct plan *plan, const struct op *op)
 	case OP_EXPORT_ADD:
 	case OP_EXPORT_DEL:
 	case OP_EXPORT_SET:
+	case OP_MAILBOX_ADD:
 		return &plan->exports[op->session];
 	case OP_PEER_OPEN:
 	case OP_PEER_CLOSE:
@@ -90,8 +92,8 @@ static uint8_t *slots_of(struct plan *plan, const struct op *op)
 
 static bool adds(enum op_kind kind)
 {
-	return kind == OP_REGION_ADD || kind == OP_EXPORT_ADD || kind == OP_PEER_OPEN ||
-	       kind == OP_TARGET_OPEN;
+	return kind == OP_REGION_ADD || kind == OP_EXPORT_ADD || kind == OP_MAILBOX_ADD ||
+	       kind == OP_PEER_OPEN || kind == OP_TARGET_OPEN;
 }
 
 static bool removes(enum op_kind kind)

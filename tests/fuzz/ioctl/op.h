@@ -32,6 +32,7 @@
 	X(EXPORT_ADD, "export_add") \
 	X(EXPORT_DEL, "export_del") \
 	X(EXPORT_SET, "export_set") \
+	X(MAILBOX_ADD, "mailbox_add") \
 	X(LISTEN_ADD, "listen_add") \
 	X(LISTEN_DEL, "listen_del") \
 	X(PEER_OPEN, "peer_open") \

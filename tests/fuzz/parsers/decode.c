@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!bytes)
 		return 0;
 	memcpy(bytes, input.data, length);
-	switch (what % 6) {
+	switch (what % 7) {
 	case 0:
 		found(hello_wrong(bytes, length, small % (KXFER_WIRE_LANES_MAX + 1)));
 		break;
@@ -32,10 +32,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 3:
 		if (length >= sizeof(struct kxfer_wire_grant_answer))
-			found(grant_wrong(bytes, small % 4));
+			found(grant_wrong(bytes, small % 16));
 		break;
 	case 4:
 		found(keys_wrong(keys, small % (MAX_KEYS + 1), (u64)small << 57, bytes, length));
+		break;
+	case 5:
+		if (length >= sizeof(struct kxfer_wire_send))
+			found(send_wrong(bytes, length));
 		break;
 	default:
 		found(list_wrong(bytes, length));

@@ -524,7 +524,7 @@ TEST_F(mailbox, recv_too_short_leaves_the_message)
 	EXPECT_EQ(0, done.bytes);
 	EXPECT_EQ(0xee, self->post.inbox[0]);
 	brief.length = HEAD + 10;
-	EXPECT_EQ(0, run(self->post.server, brief).status);
+	ASSERT_EQ(0, run(self->post.server, brief).status);
 	/* And so does one that waited; the next one gets it. */
 	brief.length = HEAD;
 	brief.user_data = 3;

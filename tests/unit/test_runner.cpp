@@ -197,6 +197,23 @@ TEST(Comparison, one_engine_alone_has_no_ratio) {
     EXPECT_FALSE(cell->engines[0].deep.last_to_this);
 }
 
+TEST(Comparison, a_mode_that_is_not_wanted_is_not_run) {
+    auto memory = Memory::create(4 * 4096);
+    ASSERT_TRUE(memory);
+    LedgerEngine engine(*memory);
+    Engine* const engines[] = {&engine};
+    Plan plan{3, 20, std::chrono::seconds(10)};
+
+    plan.modes = {Mode::deep};
+    const auto cell = run_cell(engines, *memory, {Operation::write, 64, 4, 2}, plan);
+    ASSERT_TRUE(cell) << cell.error().text();
+    EXPECT_EQ(cell->engines[0].deep.blocks.size(), 6U);
+    EXPECT_EQ(cell->engines[0].deep.operations, 6U * 20);
+    EXPECT_TRUE(cell->engines[0].single.blocks.empty());
+    EXPECT_FALSE(cell->engines[0].single.syscalls);
+    EXPECT_TRUE(cell->engines[0].verified);
+}
+
 TEST(Comparison, wrong_data_is_an_error) {
     auto memory = Memory::create(4 * 4096);
     LedgerEngine engine(*memory);

@@ -110,8 +110,9 @@ std::vector<size_t> round_order(size_t engines) {
 tl::expected<void, Error> run_rounds(std::span<Engine* const> engines, const Workload& workload, Mode mode,
                                      const Plan& plan, Cell& cell) {
     const auto order = round_order(engines.size());
-    // Two modes share the budget.
-    const Limits limits{plan.count, plan.budget / 2 / (order.size() * plan.rounds), plan.stopped};
+    // The modes share the budget.
+    const auto nr_blocks = plan.modes.size() * order.size() * plan.rounds;
+    const Limits limits{plan.count, plan.budget / nr_blocks, plan.stopped};
     std::vector<std::vector<std::pair<double, double>>> pairs(engines.size());
 
     for (unsigned round = 0; round < plan.rounds; round++) {
@@ -132,9 +133,9 @@ tl::expected<void, Error> run_rounds(std::span<Engine* const> engines, const Wor
     return {};
 }
 
-tl::expected<void, Error> count_calls(Engine& engine, const Workload& workload, EngineResult& result,
-                                      std::string& uncounted) {
-    for (Mode mode : {Mode::single, Mode::deep}) {
+tl::expected<void, Error> count_calls(Engine& engine, const Workload& workload, const Plan& plan,
+                                      EngineResult& result, std::string& uncounted) {
+    for (Mode mode : plan.modes) {
         uint64_t operations = 0;
         auto calls = count_syscalls(engine, workload, mode, &operations);
 
@@ -185,10 +186,10 @@ tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memor
     const auto sequence = fill_all(able, memory, workload);
     if (!sequence) return tl::unexpected(sequence.error());
     for (auto& result : cell.engines) result.evidence.sequence = *sequence;
-    for (Mode mode : {Mode::single, Mode::deep})
+    for (Mode mode : plan.modes)
         if (auto run = run_rounds(able, workload, mode, plan, cell); !run) return tl::unexpected(run.error());
     for (size_t i = 0; i < able.size(); i++)
-        if (auto counted = count_calls(*able[i], workload, cell.engines[i], cell.uncounted); !counted)
+        if (auto counted = count_calls(*able[i], workload, plan, cell.engines[i], cell.uncounted); !counted)
             return tl::unexpected(counted.error());
     for (size_t i = 0; i < able.size(); i++) {
         auto verified = verify_data(*able[i], memory, workload, cell.engines[i].evidence);

@@ -27,6 +27,7 @@ struct Plan {
     uint64_t count = 1000;                       // operations of a block
     std::chrono::nanoseconds budget{1000000000}; // of a cell's timed blocks
     int (*stopped)() = nullptr;                  // see Limits
+    std::vector<Mode> modes = {Mode::single, Mode::deep};
 };
 
 struct ModeResult {

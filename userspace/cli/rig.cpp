@@ -148,6 +148,8 @@ tl::expected<std::unique_ptr<bench::Engine>, Failure> connect_verbs(const RigOpt
     return std::move(*engine);
 }
 
+} // namespace
+
 // In the order of the columns; verbs last, for it asks for as much as the export has.
 tl::expected<void, Failure> connect_engines(const RigOptions& options, Rig& rig, unsigned depth,
                                             unsigned batch) {
@@ -177,6 +179,8 @@ tl::expected<void, Failure> connect_engines(const RigOptions& options, Rig& rig,
     }
     return {};
 }
+
+namespace {
 
 // The engines pin the same memory, and siw heeds the limit whoever asks. Who
 // may raise it does; else a pin that fails says what to do.
@@ -275,7 +279,7 @@ std::string Rig::peer_text(const RigOptions& options) const {
     return place.server ? fmt::format("this node, {}", to_string(place.listener)) : options.peer.text();
 }
 
-tl::expected<Rig, Failure> set_up(const RigOptions& options, uint64_t bytes, unsigned depth, unsigned batch) {
+tl::expected<Rig, Failure> set_up_place(const RigOptions& options, uint64_t bytes) {
     Rig rig;
 
     raise_memlock();
@@ -285,7 +289,13 @@ tl::expected<Rig, Failure> set_up(const RigOptions& options, uint64_t bytes, uns
     auto memory = bench::Memory::create(bytes);
     if (!memory) return failed(memory.error());
     rig.memory = std::make_unique<bench::Memory>(std::move(*memory));
-    if (auto connected = connect_engines(options, rig, depth, batch); !connected)
+    return rig;
+}
+
+tl::expected<Rig, Failure> set_up(const RigOptions& options, uint64_t bytes, unsigned depth, unsigned batch) {
+    auto rig = set_up_place(options, bytes);
+    if (!rig) return rig;
+    if (auto connected = connect_engines(options, *rig, depth, batch); !connected)
         return tl::make_unexpected(connected.error());
     return rig;
 }

@@ -79,6 +79,11 @@ struct Rig {
 // to be called while the process has one thread and no session. Raises the limit of
 // locked memory if it may.
 tl::expected<Rig, Failure> set_up(const RigOptions& options, uint64_t bytes, unsigned depth, unsigned batch);
+// The two halves of it, for who connects engines in more than one way: a rig without engines,
+// for all engines that are wanted; and engines of these options, added to the rig's.
+tl::expected<Rig, Failure> set_up_place(const RigOptions& options, uint64_t bytes);
+tl::expected<void, Failure> connect_engines(const RigOptions& options, Rig& rig, unsigned depth,
+                                            unsigned batch);
 
 tl::expected<DeviceFacts, Failure> facts_of(const std::string& device);
 

@@ -34,6 +34,7 @@ class Histogram {
     // Values that it takes.
     static uint64_t needed(double percent);
 
+    uint64_t count_in(unsigned bucket) const { return buckets_[bucket]; }
     static unsigned bucket_of(uint64_t value);
     // First and last value of a bucket.
     static uint64_t bucket_first(unsigned bucket);

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+//
+// The grid of a sweep: axes, and the cells that they span. Words:
+//   work   what is done: operation, size, depth, signalling
+//   way    how it is done: engine, completion context, registration of local memory,
+//          how the caller of a job waits
+//   cell   a work done in a way. All cells of a work are measured in the same rounds, so
+//          any two of them can be compared
+// What an engine does not have is empty in its ways: verbs has no context, only kverbs has
+// a choice of registration, and only a job in context polled has a choice of waiting. So no cell
+// is measured twice under two names.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bench/comparison.hpp"
+#include "bench/workload.hpp"
+
+namespace kxfer::bench {
+
+struct Grid {
+    std::vector<std::string> engines, operations;
+    std::vector<uint64_t> sizes;
+    std::vector<unsigned> depths;
+    std::vector<std::string> contexts, memories, signals, polls;
+
+    bool operator==(const Grid&) const = default;
+};
+
+struct Task {
+    Operation operation = Operation::read;
+    uint64_t size = 64;
+    unsigned depth = 1;
+    std::string signal = "each";
+
+    bool operator==(const Task&) const = default;
+    Mode mode() const { return depth == 1 ? Mode::single : Mode::deep; }
+    // "READ, 32 deep, a completion a batch": all but the size.
+    std::string kind() const;
+    uint64_t bytes() const { return Workload{operation, size, depth}.bytes(); }
+};
+
+struct Way {
+    std::string engine, context, memory, poll;
+
+    bool operator==(const Way&) const = default;
+    std::string name() const; // "kverbs softirq mr"
+};
+
+// What a sweep takes to be measured.
+struct SweepPlan {
+    unsigned rounds = 5;
+    uint64_t count = 1000; // most operations of a block
+    std::chrono::milliseconds block{25};
+
+    // Of one work, with so many ways.
+    Plan plan_of(Mode mode, size_t ways) const;
+    // What it takes, if blocks last as long as they may. Deep ones may last longer.
+    double seconds_of(size_t ways) const;
+};
+
+// One signalling after the other: engines are connected for it. One at a time a batch is
+// one operation, so there is only the first signalling; atomics have one size.
+std::vector<Task> works_of(const Grid& grid);
+std::vector<Way> ways_of(const Grid& grid);
+// Without what the engine does not have.
+Way way_of(const std::string& engine, const std::string& context, const std::string& memory,
+           const std::string& poll);
+// The way of the engine with the first value of each axis: in which engines are compared.
+Way usual_way(const Grid& grid, const std::string& engine);
+
+} // namespace kxfer::bench

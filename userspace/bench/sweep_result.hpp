@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+//
+// What a sweep measured. A row is a work with its cells; it is measured, kept and
+// told as one, see bench/grid.hpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/grid.hpp"
+#include "bench/statistics.hpp"
+
+namespace kxfer::bench {
+
+// Of a histogram, as much as a result keeps. What too few operations tell is empty.
+struct Latencies {
+    uint64_t count = 0;
+    double min_ns = 0, mean_ns = 0, max_ns = 0;
+    std::optional<double> p50_ns, p90_ns, p99_ns, p99_9_ns;
+    // Where a bucket begins, in ns, and how many are in it; 16 buckets for each power of two.
+    std::vector<std::pair<uint64_t, uint64_t>> buckets;
+};
+
+struct SweepCell {
+    Way way;
+    bool verified = false;
+    uint64_t operations = 0;
+    std::vector<double> blocks_ns; // ns an operation; two blocks a round
+    std::optional<double> syscalls;
+    Latencies latencies; // one at a time only
+
+    double ns_per_operation() const { return median(blocks_ns); }
+    // Geometric mean: whose is least has no ratio to another above 1.
+    double mean_ns() const;
+    double operations_per_second() const;
+};
+
+struct SweepRefusal {
+    Way way;
+    std::string reason;
+};
+
+struct SweepRow {
+    Task work;
+    unsigned batch = 1;
+    double seconds = 0;    // that it took
+    std::string obstacle;  // why nothing must be concluded from it; empty: it may
+    std::string uncounted; // why there are no system calls; empty: there are
+    std::vector<SweepCell> cells;
+    std::vector<SweepRefusal> refusals;
+
+    const SweepCell* find(const Way& way) const;
+};
+
+struct SweepResult {
+    // Where and how it was measured: what has to be the same for a row to be added, in the
+    // order of the file.
+    std::vector<std::pair<std::string, std::string>> facts;
+    Grid grid;
+    SweepPlan plan;
+    std::vector<SweepRow> rows;
+
+    const SweepRow* find(const Task& work) const;
+    // Works that have no row yet.
+    std::vector<Task> missing() const;
+};
+
+Latencies latencies_of(const Histogram& histogram);
+
+// The first's time to the second's, round by round; empty: they do not have the same rounds.
+std::optional<Ratio> time_ratio(const SweepCell& first, const SweepCell& second);
+
+} // namespace kxfer::bench

@@ -21,36 +21,43 @@ std::string bar(double part) {
 
 } // namespace
 
-Progress::Progress(const Output& out, std::string label, std::optional<uint64_t> total)
-    : label_(std::move(label)), total_(total), began_ns_(kxfer_clock_ns()), shown_ns_(began_ns_),
-      wanted_(out.progress_wanted()), terminal_(isatty(STDERR_FILENO) != 0) {}
+ProgressLine::ProgressLine(const Output& out, std::string label)
+    : label_(std::move(label)), shown_ns_(kxfer_clock_ns()), wanted_(out.progress_wanted()),
+      terminal_(isatty(STDERR_FILENO) != 0) {}
 
-std::string Progress::line(uint64_t done, uint64_t now) const {
-    const double seconds = static_cast<double>(now - began_ns_ + 1) / 1e9;
-    const double rate = static_cast<double>(done) / seconds;
-    std::string text = label_ + ' ';
-    if (total_ && *total_ != 0) {
-        const double part = static_cast<double>(done) / static_cast<double>(*total_);
-        if (terminal_) text += bar(part) + ' ';
-        text += fmt::format("{:.0f} %, ", part * 100);
-    }
-    return text + human_bytes(done) + ", " + human_value(BytesPerSecond{rate});
+bool ProgressLine::due() const {
+    return wanted_ && kxfer_clock_ns() - shown_ns_ >= (terminal_ ? bar_interval_ns : line_interval_ns);
 }
 
-void Progress::update(uint64_t done) {
-    const uint64_t now = kxfer_clock_ns();
-    if (!wanted_ || now - shown_ns_ < (terminal_ ? bar_interval_ns : line_interval_ns)) return;
-    shown_ns_ = now;
+void ProgressLine::show(std::optional<double> part, const std::string& words) {
+    if (!due()) return;
+    std::string text = label_ + ' ';
+    if (part && terminal_) text += bar(*part) + ' ';
+    if (part) text += fmt::format("{:.0f} %, ", *part * 100);
+    text += words;
+    shown_ns_ = kxfer_clock_ns();
     drawn_ = terminal_;
     if (terminal_)
-        fmt::print(stderr, "\r{}\033[K", line(done, now));
+        fmt::print(stderr, "\r{}\033[K", text);
     else
-        fmt::print(stderr, "{}\n", line(done, now));
+        fmt::print(stderr, "{}\n", text);
 }
 
-void Progress::finish() {
+void ProgressLine::finish() {
     if (drawn_) fmt::print(stderr, "\r\033[K");
     drawn_ = false;
+}
+
+Progress::Progress(const Output& out, std::string label, std::optional<uint64_t> total)
+    : line_(out, std::move(label)), total_(total), began_ns_(kxfer_clock_ns()) {}
+
+void Progress::update(uint64_t done) {
+    if (!line_.due()) return;
+    const double seconds = static_cast<double>(kxfer_clock_ns() - began_ns_ + 1) / 1e9;
+    const double rate = static_cast<double>(done) / seconds;
+    std::optional<double> part;
+    if (total_ && *total_ != 0) part = static_cast<double>(done) / static_cast<double>(*total_);
+    line_.show(part, human_bytes(done) + ", " + human_value(BytesPerSecond{rate}));
 }
 
 } // namespace kxfer::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How far a transfer is, on stderr: a bar on a terminal, else a line every ten
+// How far something is, on stderr: a bar on a terminal, else a line every ten
 // seconds; nothing with --quiet or --json.
 #pragma once
 
@@ -12,28 +12,41 @@
 
 namespace kxfer::cli {
 
-class Progress {
+class ProgressLine {
   public:
-    // total: empty if it is not known, as with a pipe.
-    Progress(const Output& out, std::string label, std::optional<uint64_t> total);
-    Progress(const Progress&) = delete;
-    Progress& operator=(const Progress&) = delete;
-    ~Progress() { finish(); }
+    ProgressLine(const Output& out, std::string label);
+    ProgressLine(const ProgressLine&) = delete;
+    ProgressLine& operator=(const ProgressLine&) = delete;
+    ~ProgressLine() { finish(); }
 
-    void update(uint64_t done);
+    // part: from 0 to 1, if it is known.
+    void show(std::optional<double> part, const std::string& words);
+    // Whether show() would show anything now.
+    bool due() const;
     // Takes the bar away.
     void finish();
 
   private:
-    std::string line(uint64_t done, uint64_t now) const;
-
     std::string label_;
-    std::optional<uint64_t> total_;
-    uint64_t began_ns_;
     uint64_t shown_ns_;
     bool wanted_;
     bool terminal_;
     bool drawn_ = false;
+};
+
+// Of a transfer.
+class Progress {
+  public:
+    // total: empty if it is not known, as with a pipe.
+    Progress(const Output& out, std::string label, std::optional<uint64_t> total);
+
+    void update(uint64_t done);
+    void finish() { line_.finish(); }
+
+  private:
+    ProgressLine line_;
+    std::optional<uint64_t> total_;
+    uint64_t began_ns_;
 };
 
 } // namespace kxfer::cli

@@ -13,6 +13,7 @@ struct Program;
 
 void setup_bench(CLI::App& app, Program& program);
 void setup_compare(CLI::App& app, Program& program);
+void setup_sweep(CLI::App& app, Program& program);
 void setup_doctor(CLI::App& app, Program& program);
 void setup_device(CLI::App& app, Program& program);
 void setup_listen(CLI::App& app, Program& program);

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: MIT
+//
+// kxfer sweep: a grid of works and ways, each work measured in all its ways as `compare`
+// does it. The result grows in a file, so that a sweep can be interrupted and gone on with;
+// tables and the report are made of that.
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <fstream>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/command.hpp"
+#include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/progress.hpp"
+#include "cli/provenance.hpp"
+#include "cli/size.hpp"
+#include "cli/sweep_file.hpp"
+#include "cli/sweep_report.hpp"
+#include "cli/sweep_rig.hpp"
+#include "cli/sweep_summary.hpp"
+
+namespace kxfer::cli {
+
+namespace {
+
+using bench::Grid;
+using bench::Task;
+
+const std::vector<std::string> all_engines = {"verbs", "kverbs", "job"};
+const std::vector<std::string> all_contexts = {"polled", "workqueue", "softirq", "unbound"};
+const std::vector<std::string> all_memories = {"lkey", "mr", "mr-each"};
+const std::vector<std::string> all_signals = {"each", "batch"};
+const std::vector<std::string> all_polls = {"adaptive", "always", "never"};
+
+struct SweepOptions {
+    RigOptions rig;
+    Grid given; // axes that were given; the others are empty
+    bool full = false, quick = false, plan_only = false;
+    std::optional<unsigned> rounds, block_ms;
+    std::optional<uint64_t> count;
+    std::string from_file, output_file, csv_file, html_file;
+
+    bool has_grid() const { return !(given == Grid()) || full || quick; }
+};
+
+constexpr uint64_t kib = 1024;
+
+Grid default_grid() {
+    return {all_engines, {"read", "write"}, {64, kib, 4 * kib, 16 * kib, 64 * kib},
+            {1, 32},     all_contexts,      all_memories,
+            all_signals, {"adaptive"}};
+}
+
+Grid full_grid() {
+    Grid grid = default_grid();
+    grid.sizes = {64, 256, kib, 4 * kib, 16 * kib, 64 * kib, 256 * kib, 1024 * kib};
+    grid.depths = {1, 4, 16, 64};
+    grid.polls = all_polls;
+    return grid;
+}
+
+Grid quick_grid() {
+    return {all_engines,           {"read", "write"}, {64, 4 * kib}, {1, 8},
+            {"polled", "softirq"}, {"lkey", "mr"},    {"each"},      {"adaptive"}};
+}
+
+template <typename Axis> void take(Axis& axis, const Axis& given) {
+    if (!given.empty()) axis = given;
+}
+
+// In the order in which engines stand everywhere, each once.
+std::vector<std::string> in_order(const std::vector<std::string>& engines) {
+    std::vector<std::string> sorted = all_engines;
+    std::erase_if(sorted,
+                  [&](const auto& engine) { return std::ranges::find(engines, engine) == engines.end(); });
+    return sorted;
+}
+
+Grid grid_of(const SweepOptions& options) {
+    const Grid& given = options.given;
+    Grid grid = options.full ? full_grid() : options.quick ? quick_grid() : default_grid();
+    take(grid.engines, given.engines);
+    take(grid.operations, given.operations);
+    take(grid.sizes, given.sizes);
+    take(grid.depths, given.depths);
+    take(grid.contexts, given.contexts);
+    take(grid.memories, given.memories);
+    take(grid.signals, given.signals);
+    take(grid.polls, given.polls);
+    grid.engines = in_order(grid.engines);
+    return grid;
+}
+
+bench::SweepPlan plan_of(const SweepOptions& options) {
+    bench::SweepPlan plan;
+    if (options.quick) plan = {2, 40, std::chrono::milliseconds(100)};
+    plan.rounds = options.rounds.value_or(plan.rounds);
+    plan.count = options.count.value_or(plan.count);
+    if (options.block_ms) plan.block = std::chrono::milliseconds(*options.block_ms);
+    return plan;
+}
+
+tl::unexpected<Failure> wrong_usage(const std::string& what, const std::string& hint) {
+    return failed(Error(what, "", EINVAL, hint), exit_usage);
+}
+
+tl::expected<void, Failure> check_options(const SweepOptions& options) {
+    const bool reports = !options.csv_file.empty() || !options.html_file.empty();
+    if (!options.from_file.empty() &&
+        (options.has_grid() || !options.output_file.empty() || options.plan_only))
+        return wrong_usage("--from makes reports of what was measured", "use it with --csv and --html alone");
+    if (options.from_file.empty() && options.output_file.empty() && !reports && !options.plan_only)
+        return wrong_usage("there is nowhere to keep the result",
+                           "use --output FILE, --csv FILE or --html FILE");
+    for (const auto& work : bench::works_of(grid_of(options)))
+        if (work.bytes() > max_rig_memory)
+            return wrong_usage(fmt::format("too much memory is asked for, {}", human_bytes(work.bytes())),
+                               fmt::format("size times depth may be {}", human_bytes(max_rig_memory)));
+    return {};
+}
+
+tl::expected<void, Failure> write_file(const std::string& file, const std::string& text) {
+    if (file.empty()) return {};
+    errno = 0;
+    std::ofstream stream(file, std::ios::trunc | std::ios::binary);
+    stream << text;
+    stream.close();
+    if (stream) return {};
+    return failed(Error("cannot write", file, errno ? errno : EIO));
+}
+
+// Said before the sweep, not behind it.
+tl::expected<void, Failure> check_file(const std::string& file) {
+    if (file.empty()) return {};
+    errno = 0;
+    if (std::ofstream(file, std::ios::app)) return {};
+    return failed(Error("cannot write", file, errno ? errno : EIO));
+}
+
+std::string time_text(double seconds) {
+    const auto whole = static_cast<uint64_t>(std::lround(seconds));
+    return whole < 60 ? fmt::format("{} s", whole) : fmt::format("{} min {:02} s", whole / 60, whole % 60);
+}
+
+Result print_plan(const Grid& grid, const bench::SweepPlan& plan, Context& context) {
+    const auto works = bench::works_of(grid);
+    const auto ways = bench::ways_of(grid);
+    const double seconds = plan.seconds_of(ways.size());
+    Table work_rows;
+    Words way_names;
+    for (const auto& work : works)
+        work_rows.push_back(Record()
+                                .add("operation", bench::operation_name(work.operation))
+                                .add("size", Bytes{work.size})
+                                .add("depth", work.depth)
+                                .add("signal", Value(work.signal))
+                                .add("cells", uint64_t{ways.size()})
+                                .add("time", Nanoseconds{seconds * 1e9}));
+    for (const auto& way : ways) way_names.push_back(way.name());
+    const double total = seconds * static_cast<double>(works.size());
+    context.out.record(Record()
+                           .add("ways", Value(way_names), Show::json_only)
+                           .add("ways", Value(Lines{way_names}), Show::text_only, "each work is done by")
+                           .add("works", Value(work_rows), Show::everywhere, "\nworks")
+                           .add("cells", uint64_t{works.size() * ways.size()}, Show::everywhere, "\ncells")
+                           .add("time", Nanoseconds{total * 1e9}, Show::json_only)
+                           .add("time", Value("about " + time_text(total)), Show::text_only, "time"));
+    return exit_ok;
+}
+
+// Where and how it is measured, as far as it has to stay the same.
+tl::expected<std::string, Failure> facts_of_sweep(const SweepOptions& options, const SweepRig& rig,
+                                                  const std::string& version) {
+    auto device = facts_of(rig.device());
+    if (!device) return tl::make_unexpected(device.error());
+    const bool software = device->software();
+    // Its own server may have another port the next time.
+    Provenance from{bench::find_environment(), std::move(*device), version,
+                    options.rig.peer_given ? rig.peer_text() : std::string("this node")};
+    Record record;
+    add_provenance(record, from);
+    record.add("software", Value(software), Show::json_only);
+    return json_text(record);
+}
+
+// Rows done and time left; the time is that of the plan, put right by what was measured.
+class SweepProgress {
+  public:
+    SweepProgress(const Context& context, const SweepFile& file)
+        : line_(context.out, "sweep"), file_(file), ways_(bench::ways_of(file.result().grid).size()) {}
+
+    void show(const Task& next, size_t nr_missing) {
+        const auto& result = file_.result();
+        const double planned = result.plan.seconds_of(ways_);
+        double taken = 0;
+        for (const auto& row : result.rows) taken += row.seconds;
+        const double each = result.rows.empty() ? planned : taken / static_cast<double>(result.rows.size());
+        const size_t all = result.rows.size() + nr_missing;
+        const double part = static_cast<double>(result.rows.size()) / static_cast<double>(all);
+        line_.show(part, fmt::format("{} of {} cells, {} left: {} of {}", result.rows.size() * ways_,
+                                     all * ways_, time_text(each * static_cast<double>(nr_missing)),
+                                     next.kind(), human_bytes(next.size)));
+    }
+
+  private:
+    ProgressLine line_;
+    const SweepFile& file_;
+    size_t ways_;
+};
+
+Failure stopped_at(const SweepOptions& options, const SweepFile& file) {
+    Failure failure = interrupt_failure("stopped measuring", "");
+    const size_t done = file.result().rows.size(), all = done + file.result().missing().size();
+    failure.error.on = fmt::format("after {} of {} works", done, all);
+    if (!options.output_file.empty())
+        failure.error.hint =
+            fmt::format("the same command goes on with the others; what there is: kxfer sweep "
+                        "--from {} --html report.html",
+                        options.output_file);
+    failure.details.add("works_done", uint64_t{done}).add("works", uint64_t{all});
+    return failure;
+}
+
+tl::expected<void, Failure> measure_missing(const SweepOptions& options, SweepRig& rig, SweepFile& file,
+                                            Context& context) {
+    const auto missing = file.result().missing();
+    std::string connected = missing.front().signal;
+    SweepProgress progress(context, file);
+    for (size_t i = 0; i < missing.size(); i++) {
+        progress.show(missing[i], missing.size() - i);
+        if (missing[i].signal != connected)
+            if (auto again = rig.connect(connected = missing[i].signal); !again) return again;
+        auto row = rig.measure(missing[i], file.result().plan);
+        if (interrupted()) return tl::make_unexpected(stopped_at(options, file));
+        if (!row) return tl::make_unexpected(row.error());
+        if (auto kept = file.append(std::move(*row)); !kept) return kept;
+    }
+    return {};
+}
+
+// What has to be connected before the head of the file can be known.
+std::string first_signal(const Grid& grid) { return grid.signals.front(); }
+
+tl::expected<bench::SweepResult, Failure> measure(const SweepOptions& options, Context& context) {
+    const Grid grid = grid_of(options);
+    RigOptions rig_options = options.rig;
+    rig_options.engines = grid.engines;
+    rig_options.engines_given = !options.given.engines.empty();
+    rig_options.writes =
+        std::ranges::any_of(grid.operations, [](const auto& name) { return name != "read"; });
+    rig_options.atomics = std::ranges::any_of(
+        grid.operations, [](const auto& name) { return bench::is_atomic(*bench::operation_from(name)); });
+    catch_interrupts();
+    for (const auto& path : {options.csv_file, options.html_file})
+        if (auto fine = check_file(path); !fine) return tl::make_unexpected(fine.error());
+    const auto version = module_version(rig_options);
+    if (!version) return tl::make_unexpected(version.error());
+    auto rig = SweepRig::set_up(rig_options, grid, bench::works_of(grid));
+    if (!rig) return tl::make_unexpected(rig.error());
+    if (auto connected = rig->connect(first_signal(grid)); !connected)
+        return tl::make_unexpected(connected.error());
+    const auto facts = facts_of_sweep(options, *rig, *version);
+    if (!facts) return tl::make_unexpected(facts.error());
+    auto file = SweepFile::open(options.output_file, bench::head_line(*facts, grid, plan_of(options)));
+    if (!file) return tl::make_unexpected(file.error());
+    if (const size_t there = file->result().rows.size())
+        context.out.note(fmt::format("{} has {} of {} works; going on with the others", options.output_file,
+                                     there, bench::works_of(grid).size()));
+    if (file->result().missing().empty()) return file->result();
+    if (auto done = measure_missing(options, *rig, *file, context); !done)
+        return tl::make_unexpected(done.error());
+    return file->result();
+}
+
+void add_summary(Record& record, const bench::SweepResult& result) {
+    Table summary;
+    const Words notes = notes_of(result);
+    for (const auto& [title, answers] : summary_of(result)) {
+        Record section;
+        for (const auto& [kind, sentences] : answers) {
+            summary.push_back(Record()
+                                  .add("question", Value(title))
+                                  .add("work", Value(kind))
+                                  .add("answers", Value(Words(sentences))));
+            section.add("answers", Value(Lines{sentences}), Show::text_only, kind);
+        }
+        record.add("answers", Value(std::make_shared<Record>(section)), Show::text_only, "\n" + title);
+    }
+    record.add("summary", Value(summary), Show::json_only)
+        .add("notes", Value(notes), Show::json_only)
+        .add("notes", Value(std::make_shared<Record>(Record().add("notes", Value(Lines{notes})))),
+             Show::text_only, "\nnotes");
+}
+
+Record sweep_record(const SweepOptions& options, const bench::SweepResult& result) {
+    size_t measured = 0, refused = 0;
+    for (const auto& row : result.rows) {
+        measured += row.cells.size();
+        refused += row.refusals.size();
+    }
+    Record record;
+    record.add("works", uint64_t{result.rows.size()})
+        .add("cells_measured", uint64_t{measured})
+        .add("cells_refused", uint64_t{refused});
+    for (const auto& [key, file] :
+         {std::pair{"output", options.output_file}, {"csv", options.csv_file}, {"html", options.html_file}})
+        if (!file.empty()) record.add(key, Value(file));
+    add_summary(record, result);
+    return record;
+}
+
+Result run_sweep(const SweepOptions& options, Context& context) {
+    if (auto fine = check_options(options); !fine) return tl::make_unexpected(fine.error());
+    if (options.plan_only) return print_plan(grid_of(options), plan_of(options), context);
+    const auto result = options.from_file.empty() ? measure(options, context) : read_sweep(options.from_file);
+    if (!result) return tl::make_unexpected(result.error());
+    if (!options.csv_file.empty())
+        if (auto written = write_file(options.csv_file, bench::csv_text(*result)); !written)
+            return tl::make_unexpected(written.error());
+    if (!options.html_file.empty())
+        if (auto written = write_file(options.html_file, html_of(*result)); !written)
+            return tl::make_unexpected(written.error());
+    context.out.record(sweep_record(options, *result));
+    return exit_ok;
+}
+
+// A list without a value twice.
+template <typename T> void remember(std::vector<T>& axis, const T& value) {
+    if (std::ranges::find(axis, value) == axis.end()) axis.push_back(value);
+}
+
+void add_axis(CLI::App& command, const std::string& name, std::vector<std::string>& axis,
+              const std::vector<std::string>& values, const std::string& what) {
+    command
+        .add_option_function<std::vector<std::string>>(
+            name,
+            [&axis](const std::vector<std::string>& given) {
+                for (const auto& value : given) remember(axis, value);
+            },
+            what)
+        ->type_name("NAME,...")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(CLI::IsMember(values));
+}
+
+void add_sizes(CLI::App& command, std::vector<uint64_t>& sizes) {
+    command
+        .add_option_function<std::vector<std::string>>(
+            "--size",
+            [&sizes](const std::vector<std::string>& texts) {
+                for (const auto& text : texts) {
+                    const auto size = parse_size(text);
+                    if (!size) throw CLI::ValidationError("--size", size.error());
+                    if (*size == 0 || *size > max_rig_memory)
+                        throw CLI::ValidationError("--size",
+                                                   "a size is 1 byte to " + human_bytes(max_rig_memory));
+                    remember(sizes, *size);
+                }
+            },
+            "bytes of an operation (default 64,1K,4K,16K,64K; atomics have 8)")
+        ->type_name("SIZE,...")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+}
+
+void add_grid(CLI::App& command, SweepOptions& options) {
+    Grid& grid = options.given;
+    std::vector<std::string> operations;
+    for (const auto operation : bench::all_operations)
+        operations.emplace_back(bench::operation_name(operation));
+    add_axis(command, "--engine", grid.engines, all_engines, "verbs, kverbs, job (default all)");
+    add_axis(command, "--op", grid.operations, operations,
+             fmt::format("{} (default read,write)", fmt::join(operations, ", ")));
+    add_sizes(command, grid.sizes);
+    command
+        .add_option("--depth", grid.depths,
+                    "operations in flight (default 1,32); 1: one at a time, with latencies")
+        ->type_name("N,...")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(CLI::Range(1, 4096));
+    add_axis(command, "--context", grid.contexts, all_contexts,
+             "completion contexts of kverbs and job: polled, workqueue, softirq, unbound (default all)");
+    add_axis(command, "--memory", grid.memories, all_memories,
+             "registration of local memory by kverbs: lkey, mr, mr-each (default all)");
+    add_axis(command, "--signal", grid.signals, all_signals,
+             "a completion for each operation or for each batch (default both)");
+    add_axis(command, "--poll", grid.polls, all_polls,
+             "how the caller of a job waits in context polled: adaptive, always, never (default adaptive)");
+}
+
+void add_measuring(CLI::App& command, SweepOptions& options) {
+    auto* full = command.add_flag("--full", options.full, "more sizes and depths, and every way to wait");
+    command.add_flag("--quick", options.quick, "a small grid in seconds, to see whether it works")
+        ->excludes(full);
+    command.add_option("--rounds", options.rounds, "rounds of A B C C B A (default 5)")
+        ->type_name("N")
+        ->check(CLI::Range(2, 1000));
+    command
+        .add_option("--count", options.count,
+                    "most operations of a block, two of each cell a round (default 1000)")
+        ->type_name("N")
+        ->check(CLI::Range(uint64_t{1}, uint64_t{1000000000}));
+    command.add_option("--block", options.block_ms, "most time of a block (default 25)")
+        ->type_name("MILLISECONDS")
+        ->check(CLI::Range(1U, 60000U));
+    command.add_flag("--plan", options.plan_only,
+                     "prints the cells and the time they will take, and measures nothing");
+}
+
+void add_files(CLI::App& command, SweepOptions& options) {
+    command
+        .add_option("--output", options.output_file,
+                    "the result, as JSON lines; if it is there, the sweep goes on with what is missing in it")
+        ->type_name("FILE");
+    command.add_option("--from", options.from_file, "makes reports of this result, and measures nothing")
+        ->type_name("FILE");
+    command.add_option("--csv", options.csv_file, "a line for each cell")->type_name("FILE");
+    command.add_option("--html", options.html_file, "a report with plots, in one file")->type_name("FILE");
+}
+
+} // namespace
+
+void setup_sweep(CLI::App& app, Program& program) {
+    const auto options = std::make_shared<SweepOptions>();
+    options->rig.export_name = "sweep";
+    CLI::App& command = add_command(app, "sweep", "a grid of engines, sizes and ways, with a report",
+                                    "kxfer sweep --output sweep.jsonl --html sweep.html");
+    add_peer_option(command, "PEER", options->rig.peer, "the other node; none: this node serves itself")
+        ->each([options](const std::string&) { options->rig.peer_given = true; });
+    add_grid(command, *options);
+    add_measuring(command, *options);
+    add_files(command, *options);
+    command
+        .add_option("--export", options->rig.export_name,
+                    "export of the peer that is read and overwritten (default sweep)")
+        ->type_name("NAME");
+    add_common_options(command, options->rig.common);
+    on_run(command, program, options, run_sweep);
+}
+
+} // namespace kxfer::cli

@@ -65,8 +65,6 @@ tl::expected<void, Error> QueuePair::create_cq(const Room& room, const std::stri
     if (room.events) {
         events.reset(ibv_create_comp_channel(id->verbs));
         if (!events) return tl::unexpected(Error("cannot create a completion channel", on, last_error()));
-        if (fcntl(events->fd, F_SETFL, fcntl(events->fd, F_GETFL) | O_NONBLOCK) < 0)
-            return tl::unexpected(Error("cannot use a completion channel", on, errno));
     }
     cq.reset(ibv_create_cq(id->verbs, static_cast<int>(entries), nullptr, events.get(), 0));
     if (!cq)

@@ -61,7 +61,7 @@ struct Room {
 struct QueuePair {
     std::unique_ptr<rdma_cm_id, DestroyId> id;
     std::unique_ptr<ibv_pd, FreePd> pd;
-    std::unique_ptr<ibv_comp_channel, DestroyEvents> events; // its reads do not block
+    std::unique_ptr<ibv_comp_channel, DestroyEvents> events; // its reads block
     std::unique_ptr<ibv_cq, DestroyCq> cq;
     std::unique_ptr<ibv_mr, DeregisterMr> mr;
     std::unique_ptr<rdma_cm_id, DestroyQp> qp; // the id again, once it has a QP

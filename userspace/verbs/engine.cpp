@@ -18,6 +18,8 @@ namespace {
 
 constexpr int empty_polls_between_clocks = 4096;
 constexpr int resolve_timeout_ms = 2000;
+// As many as perftest posts (-r); half of them are between two looks at the status.
+constexpr unsigned least_receives = 512;
 // The wr_id of a READ of the status; any other's is how many operations are done.
 constexpr uint64_t status_read = UINT64_MAX;
 
@@ -234,8 +236,8 @@ tl::expected<void, Error> Engine::make_ready(const bench::Workload& workload) {
     workload_ = workload;
     receiving_ = {};
     if (bench::is_message(workload.operation))
-        receiving_ = {std::clamp(4 * workload.depth, 64U, VerbsResponder::max_receives), workload.depth,
-                      static_cast<uint32_t>(workload.size)};
+        receiving_ = {std::clamp(4 * workload.depth, least_receives, VerbsResponder::max_receives),
+                      workload.depth, static_cast<uint32_t>(workload.size)};
     if (plain && was_plain && !failed_ && pair_.qp) return {};
     return reconnect();
 }

@@ -3,6 +3,9 @@
 // A receive is posted again before the status tells of its message, so the
 // initiator, who spends no more than the status tells of, never meets an empty
 // queue. Receives of a QP complete in the order in which they were posted.
+//
+// The thread is ended by a signal, again and again until it has seen it: one that
+// comes just before the read is lost. It is one that is ignored by default.
 
 #include "verbs/receiver.hpp"
 
@@ -10,8 +13,12 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <mutex>
 
 #include <fmt/format.h>
+#include <pthread.h>
 
 namespace kxfer::verbs {
 
@@ -19,6 +26,28 @@ namespace {
 
 // Receives handed in by one call.
 constexpr unsigned list = 64;
+constexpr int wake_signal = SIGURG;
+
+// A handler without SA_RESTART, so that a read is interrupted.
+void catch_wake_signal() {
+    static std::once_flag once;
+
+    std::call_once(once, [] {
+        struct sigaction action = {};
+
+        action.sa_handler = [](int) {};
+        sigaction(wake_signal, &action, nullptr);
+    });
+}
+
+// All other signals are for other threads, who wait for them.
+void take_wake_signal_alone() {
+    sigset_t others;
+
+    sigfillset(&others);
+    sigdelset(&others, wake_signal);
+    pthread_sigmask(SIG_SETMASK, &others, nullptr);
+}
 
 Message message_of(const ibv_wc& completion) {
     const bool has_immediate = completion.wc_flags & IBV_WC_WITH_IMM;
@@ -34,12 +63,36 @@ Receiver::Receiver(QueuePair& pair, const bench::Memory& memory, uint64_t length
     : pair_(pair), memory_(memory), length_(length), operation_(operation), receiving_(receiving),
       receipts_(operation, receiving), requests_(list), sges_(list) {}
 
-tl::expected<void, Error> Receiver::start() {
+Receiver::~Receiver() {
+    if (!thread_.joinable()) return;
+    stop_ = true;
+    while (!ended_) {
+        pthread_kill(thread_.native_handle(), wake_signal);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    thread_.join();
+}
+
+tl::expected<void, Error> Receiver::start(std::function<void()> failed) {
     for (unsigned left = receiving_.receives; left > 0; left -= std::min(left, list))
         if (auto posted = post(std::min(left, list)); !posted) return posted;
     if (int error = ibv_req_notify_cq(pair_.cq.get(), 0))
         return tl::unexpected(Error("cannot arm the CQ", "the responder", error));
+    catch_wake_signal();
+    thread_ = std::thread([this, failed = std::move(failed)] { run(failed); });
     return {};
+}
+
+void Receiver::run(const std::function<void()>& failed) {
+    take_wake_signal_alone();
+    for (;;) {
+        const auto woken = wait();
+        if (woken && !*woken) break;
+        if (woken && handle()) continue;
+        failed();
+        break;
+    }
+    ended_ = true;
 }
 
 // A WRITE with immediate takes a receive but none of its memory.
@@ -64,16 +117,24 @@ tl::expected<void, Error> Receiver::post(unsigned count) {
     return {};
 }
 
-tl::expected<void, Error> Receiver::handle() {
+// The CQ is armed again before the last look: what comes behind it raises an event.
+tl::expected<bool, Error> Receiver::wait() {
     ibv_cq* cq = nullptr;
     void* context = nullptr;
-    unsigned events = 0;
 
-    while (ibv_get_cq_event(pair_.events.get(), &cq, &context) == 0) events++;
-    if (events) ibv_ack_cq_events(pair_.cq.get(), events);
-    // Armed before the last look: what comes behind it raises an event.
-    if (int error = ibv_req_notify_cq(pair_.cq.get(), 0))
+    while (ibv_get_cq_event(pair_.events.get(), &cq, &context)) {
+        if (errno != EINTR)
+            return tl::unexpected(Error("cannot wait for completions", "the responder", last_error()));
+        if (stop_) return false;
+    }
+    ibv_ack_cq_events(cq, 1);
+    if (stop_) return false;
+    if (int error = ibv_req_notify_cq(cq, 0))
         return tl::unexpected(Error("cannot arm the CQ", "the responder", error));
+    return true;
+}
+
+tl::expected<void, Error> Receiver::handle() {
     for (;;) {
         const auto more = poll();
         if (!more) return tl::unexpected(more.error());

@@ -8,6 +8,7 @@
 #include "verbs/responder.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -98,22 +99,14 @@ void VerbsResponder::run() {
 }
 
 bool VerbsResponder::wait() {
-    std::vector<pollfd> waiting{{channel_->fd, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
-    std::vector<rdma_cm_id*> receiving;
+    std::array<pollfd, 2> waiting{{{channel_->fd, POLLIN, 0}, {stop_fd_, POLLIN, 0}}};
     rdma_cm_event* event = nullptr;
 
-    for (const auto& connection : connections_) {
-        if (!connection->receiver) continue;
-        waiting.push_back({connection->pair.events->fd, POLLIN, 0});
-        receiving.push_back(connection->pair.id.get());
-    }
     if (poll(waiting.data(), waiting.size(), 1000) < 0) {
         if (errno != EINTR) error_ = errno;
         return errno == EINTR;
     }
     if (waiting[1].revents) return false;
-    for (size_t i = 0; i < receiving.size(); i++)
-        if (waiting[i + 2].revents) receive(receiving[i]);
     if (!waiting[0].revents) return true;
     if (rdma_get_cm_event(channel_.get(), &event) == 0) {
         handle(Event(event));
@@ -122,16 +115,6 @@ bool VerbsResponder::wait() {
         return false;
     }
     return true;
-}
-
-// A connection whose receives fail is ended: its initiator is told by that.
-void VerbsResponder::receive(rdma_cm_id* id) {
-    for (const auto& connection : connections_)
-        if (connection->pair.id.get() == id) {
-            if (connection->receiver->handle()) return;
-            connection->receiver.reset();
-            rdma_disconnect(id);
-        }
 }
 
 void VerbsResponder::handle(Event event) {
@@ -185,9 +168,11 @@ VerbsResponder::prepare(rdma_cm_id* id, const Request& request) {
     if (ready && receives) {
         connection->receiver =
             std::make_unique<Receiver>(pair, connection->memory, length, *operation, request.receiving);
-        ready = connection->receiver->start();
+        // Whose receives fail has its connection ended, and is told by that.
+        ready = connection->receiver->start([id] { rdma_disconnect(id); });
     }
     if (!ready) {
+        connection->receiver.reset();
         pair.qp.reset();                      // it is the id's
         static_cast<void>(pair.id.release()); // the caller refuses by it
         return tl::unexpected(ready.error());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The passive side of the verbs engine: a thread that accepts connections and
-// gives each of them memory of its own, equal to the initiator's, and receives to
-// who wants to send. It exposes nothing else, sleeps while the network does the
+// gives each of them memory of its own, equal to the initiator's, and receives and
+// a thread that takes them to who wants to send. It exposes nothing else, sleeps while the network does the
 // work, and bounds what it gives away (max_connections, max_bytes, max_receives):
 // any local user of the peer's machine may ask.
 #pragma once
@@ -50,7 +50,6 @@ class VerbsResponder {
     // False: it is over.
     bool wait();
     void handle(Event event);
-    void receive(rdma_cm_id* id);
     void accept(rdma_cm_id* id, const rdma_cm_event& event);
     tl::expected<std::unique_ptr<Connection>, Error> prepare(rdma_cm_id* id, const Request& request);
     static void refuse(rdma_cm_id* id, int error, uint16_t version = wire_version);

@@ -35,6 +35,7 @@ struct Report {
     int number = 0;
     uint16_t listener_port = 0;
     uint16_t responder_port = 0;
+    uint16_t exchange_port = 0;
     bool failed = false;
     char what[128] = "";
     char on[128] = "";
@@ -142,6 +143,7 @@ Report serve(const ServerOptions& options, Served& served) {
     Report report;
     report.listener_port = served.listener_port;
     report.responder_port = served.responder ? served.responder->port() : 0;
+    report.exchange_port = served.responder ? served.responder->exchange_port() : 0;
     return report;
 }
 
@@ -206,6 +208,7 @@ tl::expected<void, Error> LocalServer::wait_until_ready(int from) {
         return tl::unexpected(Error(report.what, report.on, report.number, report.hint, report.why));
     listener_port_ = report.listener_port;
     responder_port_ = report.responder_port;
+    exchange_port_ = report.exchange_port;
     return {};
 }
 

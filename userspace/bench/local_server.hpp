@@ -35,6 +35,7 @@ class LocalServer {
 
     uint16_t listener_port() const { return listener_port_; }
     uint16_t responder_port() const { return responder_port_; }
+    uint16_t exchange_port() const { return exchange_port_; } // of the responder, TCP
 
   private:
     LocalServer(pid_t child, int lifeline) : child_(child), lifeline_(lifeline) {}
@@ -44,6 +45,7 @@ class LocalServer {
     int lifeline_; // the child ends when this closes
     uint16_t listener_port_ = 0;
     uint16_t responder_port_ = 0;
+    uint16_t exchange_port_ = 0;
 };
 
 } // namespace kxfer::bench

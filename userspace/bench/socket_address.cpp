@@ -31,4 +31,9 @@ kxfer_addr responder_address(kxfer_addr listener) {
     return listener;
 }
 
+kxfer_addr exchange_address(kxfer_addr responder) {
+    responder.port++;
+    return responder;
+}
+
 } // namespace kxfer::bench

@@ -99,7 +99,8 @@ tl::expected<void, Error> QueuePair::create(const bench::Memory& memory, const R
     init.cap.max_recv_wr = std::max(room.receives, 1U);
     init.cap.max_send_sge = 1;
     init.cap.max_recv_sge = 1;
-    if (rdma_create_qp(id.get(), pd.get(), &init))
+    if (!room.by_cm) id->qp = ibv_create_qp(pd.get(), &init);
+    if (room.by_cm ? rdma_create_qp(id.get(), pd.get(), &init) != 0 : !id->qp)
         return failed(fmt::format("cannot create a QP of {} work requests", room.sends + room.receives),
                       fmt::format("the device takes {}; try a smaller --depth", attributes.max_qp_wr));
     qp.reset(id.get());

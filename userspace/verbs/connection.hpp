@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// One rdma_cm connection in user space with all that hangs on it, owned in the
+// One connection in user space with all that hangs on it, owned in the
 // order in which it has to be destroyed. Every wait has a deadline.
 #pragma once
 
@@ -35,7 +35,8 @@ struct DestroyEvents {
 struct DestroyCq {
     void operator()(ibv_cq* cq) const { ibv_destroy_cq(cq); }
 };
-// rdma_cm moves the QP through its states and so keeps it in the id.
+// rdma_cm moves the QP through its states and so keeps it in the id; it is kept there
+// when it is moved explicitly, too.
 struct DestroyQp {
     void operator()(rdma_cm_id* id) const { rdma_destroy_qp(id); }
 };
@@ -54,6 +55,7 @@ struct Room {
     unsigned sends = 1; // work requests in flight
     unsigned receives = 0;
     bool events = false; // its completions can be waited for
+    bool by_cm = true;   // rdma_cm moves it through its states; else it is in RESET
 };
 
 // The queue pair, its completion queue, protection domain and one registered

@@ -23,9 +23,6 @@ constexpr unsigned least_receives = 512;
 // The wr_id of a READ of the status; any other's is how many operations are done.
 constexpr uint64_t status_read = UINT64_MAX;
 
-// A READ's sink is written by the device; on iWARP by the peer, by its STag.
-int local_access(bool iwarp) { return IBV_ACCESS_LOCAL_WRITE | (iwarp ? IBV_ACCESS_REMOTE_WRITE : 0); }
-
 ibv_wr_opcode opcode_of(bench::Operation operation) {
     switch (operation) {
     case bench::Operation::read:
@@ -73,6 +70,10 @@ tl::expected<std::unique_ptr<Engine>, Error> Engine::connect(const EngineOptions
 tl::expected<void, Error> Engine::connect() {
     const auto deadline = Clock::now() + options_.timeout;
 
+    return options_.connect == Connect::tcp ? connect_by_tcp(deadline) : connect_by_cm(deadline);
+}
+
+tl::expected<void, Error> Engine::connect_by_cm(Clock::time_point deadline) {
     if (auto resolved = resolve(deadline); !resolved) return resolved;
     if (auto created = create(); !created) return created;
     return establish(deadline);
@@ -94,7 +95,8 @@ tl::expected<void, Error> Engine::reconnect() {
 }
 
 void Engine::disconnect() {
-    if (pair_.qp) rdma_disconnect(pair_.id.get());
+    if (pair_.qp && !socket_) rdma_disconnect(pair_.id.get());
+    socket_ = Socket();
     status_mr_.reset();
     // Its members go from the last to the first; an assignment would turn that round.
     const QueuePair old = std::move(pair_);
@@ -143,20 +145,25 @@ tl::expected<void, Error> Engine::resolve(Clock::time_point deadline) {
 tl::expected<void, Error> Engine::create() {
     iwarp_ = pair_.id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
     device_ = ibv_get_device_name(pair_.id->verbs->device);
-    if (auto created = pair_.create(memory_, {options_.depth + 1, 0, false}, local_access(iwarp_), peer_);
-        !created)
-        return created;
+    const Room room{options_.depth + 1, 0, false, options_.connect == Connect::rdma_cm};
+    if (auto created = pair_.create(memory_, room, own_access(), peer_); !created) return created;
     atomics_ = pair_.attributes.atomic_cap;
-    status_mr_.reset(ibv_reg_mr(pair_.pd.get(), status_.data(), status_.length(), local_access(iwarp_)));
+    status_mr_.reset(ibv_reg_mr(pair_.pd.get(), status_.data(), status_.length(), own_access()));
     if (!status_mr_) return tl::unexpected(Error("cannot register a page", peer_, last_error()));
     return {};
 }
 
+// A READ's sink is written by the device; on iWARP by the peer, by its STag.
+int Engine::own_access() const { return IBV_ACCESS_LOCAL_WRITE | (iwarp_ ? IBV_ACCESS_REMOTE_WRITE : 0); }
+
+Request Engine::request() const {
+    return {options_.remote_bytes ? options_.remote_bytes : memory_.length(), options_.writable,
+            static_cast<uint16_t>(workload_.operation), receiving_};
+}
+
 tl::expected<void, Error> Engine::establish(Clock::time_point deadline) {
     const auto advice = "start a responder there: kxfer serve SOURCE --verbs";
-    const WireRequest request =
-        encode(Request{options_.remote_bytes ? options_.remote_bytes : memory_.length(), options_.writable,
-                       static_cast<uint16_t>(workload_.operation), receiving_});
+    const WireRequest request = encode(this->request());
     rdma_conn_param parameters{};
 
     parameters.private_data = &request;
@@ -181,16 +188,18 @@ tl::expected<void, Error> Engine::establish(Clock::time_point deadline) {
 Error Engine::refusal(const rdma_cm_event& event) const {
     const auto answer = decode_answer(event.param.conn.private_data, event.param.conn.private_data_len);
 
-    if (answer && answer->error) {
-        const int error = static_cast<int>(answer->error);
-        const bool version = error == EPROTO || error == EPROTONOSUPPORT || error == EOPNOTSUPP;
-        return Error("the responder refuses", peer_, error,
-                     version          ? "is it of this version of kxfer?"
-                     : error == EBUSY ? "it serves others; try again later"
-                                      : "ask for less: a smaller --size or --depth");
-    }
+    if (answer && answer->error) return refusal(static_cast<int>(answer->error));
     return Error("nothing answers user verbs at the peer", peer_, ECONNREFUSED,
                  "start a responder there: kxfer serve SOURCE --verbs");
+}
+
+Error Engine::refusal(int error) const {
+    const bool version = error == EPROTO || error == EPROTONOSUPPORT || error == EOPNOTSUPP;
+
+    return Error("the responder refuses", peer_, error,
+                 version          ? "is it of this version of kxfer?"
+                 : error == EBUSY ? "it serves others; try again later"
+                                  : "ask for less: a smaller --size or --depth");
 }
 
 bench::Parameters Engine::parameters(const bench::Workload& workload) const {

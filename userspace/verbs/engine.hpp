@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // The user-space side of every comparison: the operations by libibverbs over an RC
-// connection made by rdma_cm. It posts one list of work requests a step, asks for
-// each completion and polls the CQ for them, as perftest does; it never sleeps, so
-// it holds its CPU while it waits.
+// connection made by rdma_cm or explicitly (engine_exchange.cpp). It posts one list of work requests a step,
+// asks for each completion and polls the CQ for them, as perftest does; it never sleeps, so it holds its CPU
+// while it waits.
 //
 // Messages are sent under credits: a READ of the responder's status now and then
 // says how many receives it has posted again.
@@ -14,20 +14,32 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <netinet/in.h>
 
 #include "bench/engine.hpp"
 #include "verbs/connection.hpp"
+#include "verbs/exchange.hpp"
 #include "verbs/messages.hpp"
+#include "verbs/walk.hpp"
 #include "verbs/wire.hpp"
 
 namespace kxfer::verbs {
 
+enum class Connect : uint8_t {
+    rdma_cm,
+    tcp, // QPN, PSN and GID are exchanged over TCP, and the QP is moved by ibv_modify_qp()
+};
+
 struct EngineOptions {
-    sockaddr_storage peer{};  // of a responder
-    sockaddr_storage local{}; // or family 0
+    sockaddr_storage peer{}; // of a responder
+    Connect connect = Connect::rdma_cm;
+    sockaddr_storage exchange{};       // of the same responder, TCP
+    std::optional<uint32_t> gid_index; // tcp only; else that of the own address
+    std::optional<ibv_mtu> mtu;        // tcp only; else the port's
+    sockaddr_storage local{};          // or family 0
     unsigned depth = 1;
     unsigned batch = 1;
     bool signal_batch = false; // only the last of a batch is signalled
@@ -50,10 +62,18 @@ class Engine : public bench::SteppedEngine {
     tl::expected<void, Error> make_ready(const bench::Workload& workload) override;
     tl::expected<void, Error> settle() override;
     tl::expected<unsigned, Error> step(std::span<const bench::Transfer> transfers, unsigned wait) override;
+    // How the QP was moved through its states; empty if rdma_cm did it.
+    const std::vector<Step>& steps() const { return steps_; }
 
   private:
     Engine(const EngineOptions& options, const bench::Memory& memory, bench::Memory status);
     tl::expected<void, Error> connect();
+    tl::expected<void, Error> connect_by_cm(Clock::time_point deadline);
+    tl::expected<void, Error> connect_by_tcp(Clock::time_point deadline);
+    tl::expected<Endpoint, Error> own_endpoint(const LocalPort& port) const;
+    tl::expected<Endpoint, Error> exchange(const Endpoint& own, Clock::time_point deadline);
+    Request request() const;
+    int own_access() const;
     tl::expected<void, Error> reconnect();
     void disconnect();
     tl::expected<void, Error> resolve(Clock::time_point deadline);
@@ -62,6 +82,7 @@ class Engine : public bench::SteppedEngine {
     tl::expected<Event, Error> expect(rdma_cm_event_type type, Clock::time_point deadline,
                                       const std::string& what, const std::string& advice);
     Error refusal(const rdma_cm_event& event) const;
+    Error refusal(int error) const;
     void fill(const bench::Transfer& transfer, ibv_send_wr& request, ibv_sge& sge);
     tl::expected<void, Error> post(std::span<const bench::Transfer> transfers);
     tl::expected<void, Error> post_status_read();
@@ -76,6 +97,8 @@ class Engine : public bench::SteppedEngine {
     std::string peer_;
     Channel channel_;
     QueuePair pair_;
+    Socket socket_; // of who connects over TCP
+    std::vector<Step> steps_;
     Answer remote_;
     // Of the device, whatever becomes of the connection.
     std::string device_;

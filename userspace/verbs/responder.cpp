@@ -8,7 +8,6 @@
 #include "verbs/responder.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -16,7 +15,11 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+#include "verbs/local_port.hpp"
+#include "verbs/walk.hpp"
 
 namespace kxfer::verbs {
 
@@ -46,6 +49,32 @@ bool is_sound(const Receiving& receiving, bench::Operation operation, uint64_t l
            receiving.slots > 0 && receiving.bytes > 0 && receiving.length() <= length;
 }
 
+// Over TCP: the port behind that of rdma_cm.
+sockaddr_storage exchange_address(sockaddr_storage address) {
+    auto* in6 = reinterpret_cast<sockaddr_in6*>(&address);
+    auto* in = reinterpret_cast<sockaddr_in*>(&address);
+    in_port_t& port = address.ss_family == AF_INET6 ? in6->sin6_port : in->sin_port;
+
+    if (port) port = htons(static_cast<uint16_t>(ntohs(port) + 1));
+    return address;
+}
+
+// What both ends take: of what the peer asks for, what is possible here.
+Endpoint endpoint_of(const LocalPort& port, const QueuePair& pair, const Endpoint& peer) {
+    const int reads = std::min({int{peer.reads}, pair.attributes.max_qp_rd_atom, 255});
+    Endpoint own;
+
+    own.mtu = std::min(port.mtu, peer.mtu);
+    own.gid_type = port.gid.type;
+    own.reads = static_cast<uint8_t>(std::min(reads, pair.attributes.max_qp_init_rd_atom));
+    own.qpn = pair.id->qp->qp_num;
+    own.psn = random_psn();
+    own.lid = port.lid;
+    own.min_rnr_timer = peer.min_rnr_timer;
+    own.gid = port.gid.bytes;
+    return own;
+}
+
 } // namespace
 
 tl::expected<std::unique_ptr<VerbsResponder>, Error> VerbsResponder::start(const sockaddr_storage& address) {
@@ -68,10 +97,18 @@ tl::expected<std::unique_ptr<VerbsResponder>, Error> VerbsResponder::start(const
         return tl::unexpected(Error("cannot answer user verbs", on, last_error(),
                                     "is the port in use? see: rdma resource show cm_id"));
     if (rdma_listen(id, backlog)) return tl::unexpected(Error("cannot answer user verbs", on, last_error()));
+    auto callers = Callers::listen(exchange_address(address));
+    if (!callers) return tl::unexpected(callers.error());
+    responder->callers_ = std::move(*callers);
     responder->stop_fd_ = eventfd(0, EFD_CLOEXEC);
     if (responder->stop_fd_ < 0) return tl::unexpected(Error("cannot create an eventfd", on, errno));
     responder->thread_ = std::thread(&VerbsResponder::run, responder.get());
     return responder;
+}
+
+Answer VerbsResponder::answer_of(const Connection& connection) {
+    return {0, connection.pair.mr->rkey, reinterpret_cast<uintptr_t>(connection.memory.data()),
+            connection.length};
 }
 
 VerbsResponder::~VerbsResponder() {
@@ -99,14 +136,21 @@ void VerbsResponder::run() {
 }
 
 bool VerbsResponder::wait() {
-    std::array<pollfd, 2> waiting{{{channel_->fd, POLLIN, 0}, {stop_fd_, POLLIN, 0}}};
+    std::vector<pollfd> waiting{{channel_->fd, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
     rdma_cm_event* event = nullptr;
 
+    for (const auto& connection : connections_)
+        waiting.push_back({connection->socket.fd(), POLLIN, 0}); // -1 is passed over
+    const size_t nr_before_callers = waiting.size();
+    callers_.add_to(waiting);
     if (poll(waiting.data(), waiting.size(), 1000) < 0) {
         if (errno != EINTR) error_ = errno;
         return errno == EINTR;
     }
     if (waiting[1].revents) return false;
+    const std::span polled(waiting);
+    drop_ended(polled.subspan(2, nr_before_callers - 2));
+    for (auto& caller : callers_.handle(polled.subspan(nr_before_callers))) answer(std::move(caller));
     if (!waiting[0].revents) return true;
     if (rdma_get_cm_event(channel_.get(), &event) == 0) {
         handle(Event(event));
@@ -145,7 +189,7 @@ uint64_t VerbsResponder::bytes_given() const {
 }
 
 tl::expected<std::unique_ptr<VerbsResponder::Connection>, Error>
-VerbsResponder::prepare(rdma_cm_id* id, const Request& request) {
+VerbsResponder::prepare(rdma_cm_id* id, const Request& request, bool by_cm) {
     const auto on = address_text(rdma_get_peer_addr(id));
     const auto operation = operation_of(request);
 
@@ -160,24 +204,26 @@ VerbsResponder::prepare(rdma_cm_id* id, const Request& request) {
     const uint64_t length = (request.length + bench::page_bytes - 1) / bench::page_bytes * bench::page_bytes;
     auto memory = bench::Memory::create(length + (receives ? bench::page_bytes : 0));
     if (!memory) return tl::unexpected(memory.error());
-    auto connection = std::make_unique<Connection>(Connection{std::move(*memory), length, {}, nullptr});
+    auto connection =
+        std::make_unique<Connection>(Connection{std::move(*memory), length, {}, Socket(), nullptr});
     auto& pair = connection->pair;
     pair.id.reset(id);
-    auto ready = pair.create(connection->memory, {1, request.receiving.receives, receives},
-                             access_of(request, *operation), on);
-    if (ready && receives) {
-        connection->receiver =
-            std::make_unique<Receiver>(pair, connection->memory, length, *operation, request.receiving);
-        // Whose receives fail has its connection ended, and is told by that.
-        ready = connection->receiver->start([id] { rdma_disconnect(id); });
-    }
-    if (!ready) {
-        connection->receiver.reset();
-        pair.qp.reset();                      // it is the id's
+    if (auto created = pair.create(connection->memory, {1, request.receiving.receives, receives, by_cm},
+                                   access_of(request, *operation), on);
+        !created) {
         static_cast<void>(pair.id.release()); // the caller refuses by it
-        return tl::unexpected(ready.error());
+        return tl::unexpected(created.error());
     }
     return connection;
+}
+
+// Whose receives fail has its connection ended by `failed`, and is told by that.
+tl::expected<void, Error> VerbsResponder::receive(Connection& connection, const Request& request,
+                                                  std::function<void()> failed) {
+    if (request.receiving.receives == 0) return {};
+    connection.receiver = std::make_unique<Receiver>(connection.pair, connection.memory, connection.length,
+                                                     *operation_of(request), request.receiving);
+    return connection.receiver->start(std::move(failed));
 }
 
 void VerbsResponder::accept(rdma_cm_id* id, const rdma_cm_event& event) {
@@ -189,12 +235,15 @@ void VerbsResponder::accept(rdma_cm_id* id, const rdma_cm_event& event) {
         const auto version = version_of(asked.private_data, asked.private_data_len);
         return version ? refuse(id, EPROTONOSUPPORT, *version) : refuse(id, EPROTO);
     }
-    auto connection = prepare(id, *request);
+    auto connection = prepare(id, *request, true);
     if (!connection) return refuse(id, connection.error().number);
-
     auto& pair = (*connection)->pair;
-    const WireAnswer answer = encode(Answer{
-        0, pair.mr->rkey, reinterpret_cast<uintptr_t>((*connection)->memory.data()), (*connection)->length});
+    if (auto ready = receive(**connection, *request, [id] { rdma_disconnect(id); }); !ready) {
+        static_cast<void>(pair.id.release());
+        connection->reset(); // the QP is the id's
+        return refuse(id, ready.error().number);
+    }
+    const WireAnswer answer = encode(answer_of(**connection));
     parameters.private_data = &answer;
     parameters.private_data_len = sizeof(answer);
     parameters.responder_resources =
@@ -210,6 +259,81 @@ void VerbsResponder::refuse(rdma_cm_id* id, int error, uint16_t version) {
 
     rdma_reject(id, &answer, sizeof(answer));
     rdma_destroy_id(id);
+}
+
+// The QP is made ready to be sent to before its number is told.
+tl::expected<WireReply, Error> VerbsResponder::connect(Callers::Caller& caller) {
+    const auto request = decode_request(&caller.call.request, sizeof(caller.call.request));
+    const auto peer = decode(caller.call.from);
+    rdma_cm_id* id = nullptr;
+
+    if (!request || !peer) return tl::unexpected(Error("a call that makes no sense", "TCP", EPROTO));
+    if (peer->transport != Transport::rc)
+        return tl::unexpected(Error("a transport that is not known", "TCP", EOPNOTSUPP));
+    const auto address = caller.socket.own_address();
+    if (!address) return tl::unexpected(address.error());
+    if (rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP))
+        return tl::unexpected(Error("cannot create an rdma_cm id", "TCP", last_error()));
+    std::unique_ptr<rdma_cm_id, DestroyId> owner(id);
+    if (auto bound = bind_device(id, *address); !bound) return tl::unexpected(bound.error());
+    const auto port = find_local_port(id, *address, std::nullopt, Gid{0, peer->gid_type, peer->gid, 0});
+    if (!port) return tl::unexpected(port.error());
+    auto connection = prepare(owner.release(), *request, false);
+    if (!connection) {
+        rdma_destroy_id(id);
+        return tl::unexpected(connection.error());
+    }
+    auto& pair = (*connection)->pair;
+    auto& socket = (*connection)->socket;
+    const Endpoint own = endpoint_of(*port, pair, *peer);
+    Walk walk(id->qp, *port, "TCP");
+    if (auto ready = walk.init(access_of(*request, *operation_of(*request))); !ready)
+        return tl::unexpected(ready.error());
+    socket = std::move(caller.socket);
+    // The QP drops what comes then; the end of the socket lets the connection go.
+    const auto end = [qp = id->qp, fd = socket.fd()] {
+        ibv_qp_attr error{};
+
+        error.qp_state = IBV_QPS_ERR;
+        ibv_modify_qp(qp, &error, IBV_QP_STATE);
+        shutdown(fd, SHUT_RDWR);
+    };
+    auto ready = receive(**connection, *request, end);
+    if (ready) ready = walk.ready_to_receive(own, *peer);
+    if (ready) ready = walk.ready_to_send(own, {});
+    if (!ready) {
+        caller.socket = std::move(socket);
+        return tl::unexpected(ready.error());
+    }
+    const WireReply reply{encode(answer_of(**connection)), encode(own)};
+    connections_.push_back(std::move(*connection));
+    return reply;
+}
+
+void VerbsResponder::answer(Callers::Caller caller) {
+    const auto soon = Clock::now() + std::chrono::seconds(1);
+    const auto reply = connect(caller);
+
+    if (reply) {
+        const auto& socket = connections_.back()->socket;
+        if (!socket.send(std::as_bytes(std::span(&*reply, 1)), soon, "TCP")) connections_.pop_back();
+        return;
+    }
+    const auto version = version_of(&caller.call.request, sizeof(caller.call.request));
+    const bool other = version && *version != wire_version;
+    const WireReply refusal{
+        encode(Answer{static_cast<uint32_t>(other ? EPROTONOSUPPORT : reply.error().number), 0, 0, 0},
+               version.value_or(wire_version)),
+        {}};
+    // Who does not take it has gone.
+    static_cast<void>(caller.socket.send(std::as_bytes(std::span(&refusal, 1)), soon, "TCP"));
+}
+
+// Of each connection that has a socket: it has ended, or says what it should not.
+void VerbsResponder::drop_ended(std::span<const pollfd> polled) {
+    size_t i = 0;
+
+    std::erase_if(connections_, [&](const auto&) { return polled[i++].revents != 0; });
 }
 
 void VerbsResponder::drop(rdma_cm_id* id) {

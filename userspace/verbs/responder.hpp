@@ -8,7 +8,9 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -17,6 +19,7 @@
 
 #include "bench/workload.hpp"
 #include "verbs/connection.hpp"
+#include "verbs/exchange.hpp"
 #include "verbs/receiver.hpp"
 #include "verbs/wire.hpp"
 #include <kxfer/error.hpp>
@@ -29,11 +32,13 @@ class VerbsResponder {
     static constexpr uint64_t max_bytes = 256ULL << 20; // of all connections
     static constexpr uint32_t max_receives = 8192;      // of a connection
 
-    // Listens at the address; its port may be 0. Ends with the object.
+    // Listens at the address, and over TCP for who connects QPs explicitly on the port
+    // behind it; the port may be 0, then both are any. Ends with the object.
     static tl::expected<std::unique_ptr<VerbsResponder>, Error> start(const sockaddr_storage& address);
     ~VerbsResponder();
 
     uint16_t port() const;
+    uint16_t exchange_port() const { return callers_.port(); } // TCP
     // In words, once the thread had to give up; else empty.
     std::string failure() const;
 
@@ -42,6 +47,7 @@ class VerbsResponder {
         bench::Memory memory;
         uint64_t length = 0; // of it for the initiator
         QueuePair pair;
+        Socket socket;                      // of who connects explicitly; its end is the connection's
         std::unique_ptr<Receiver> receiver; // of who asked for receives
     };
 
@@ -51,13 +57,21 @@ class VerbsResponder {
     bool wait();
     void handle(Event event);
     void accept(rdma_cm_id* id, const rdma_cm_event& event);
-    tl::expected<std::unique_ptr<Connection>, Error> prepare(rdma_cm_id* id, const Request& request);
+    void answer(Callers::Caller caller);
+    tl::expected<WireReply, Error> connect(Callers::Caller& caller);
+    tl::expected<std::unique_ptr<Connection>, Error> prepare(rdma_cm_id* id, const Request& request,
+                                                             bool by_cm);
+    static tl::expected<void, Error> receive(Connection& connection, const Request& request,
+                                             std::function<void()> failed);
+    static Answer answer_of(const Connection& connection);
     static void refuse(rdma_cm_id* id, int error, uint16_t version = wire_version);
     void drop(rdma_cm_id* id);
+    void drop_ended(std::span<const pollfd> polled);
     uint64_t bytes_given() const;
 
     Channel channel_;
     std::unique_ptr<rdma_cm_id, DestroyId> listener_;
+    Callers callers_;
     std::vector<std::unique_ptr<Connection>> connections_;
     std::atomic<int> error_{0};
     int stop_fd_ = -1;

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+//
+// What two QPs have to know of each other, as it is exchanged over TCP: behind the
+// Request of wire.hpp the initiator's Endpoint, behind the Answer the responder's.
+// Big endian, 64 bytes each way, once; then the connection only lives or ends. A
+// refusal has an Endpoint of zeros.
+//
+// Whoever may connect may send anything: decoding checks every number.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+
+#include <endian.h>
+#include <infiniband/verbs.h>
+
+#include "verbs/device.hpp"
+#include "verbs/wire.hpp"
+
+namespace kxfer::verbs {
+
+// The numbers are for ever.
+enum class Transport : uint8_t { rc, uc, ud };
+
+constexpr uint32_t max_qpn = 0xffffff;
+constexpr uint32_t max_psn = 0xffffff;
+constexpr uint8_t max_rnr_timer = 31;
+
+struct Endpoint {
+    Transport transport = Transport::rc;
+    // Of the initiator: the most it wants; of the responder: what both take.
+    ibv_mtu mtu = IBV_MTU_1024;
+    GidType gid_type = GidType::ib;
+    // READs and atomics at once that the initiator issues, and the responder serves.
+    uint8_t reads = 0;
+    uint32_t qpn = 0;
+    uint32_t psn = 0;           // that it begins to send with
+    uint16_t lid = 0;           // 0 on RoCE
+    uint8_t min_rnr_timer = 12; // that the responder is to tell in an RNR NAK
+    std::array<uint8_t, 16> gid{};
+};
+
+struct WireEndpoint {
+    uint8_t transport;
+    uint8_t mtu;
+    uint8_t gid_type;
+    uint8_t reads;
+    uint32_t qpn;
+    uint32_t psn;
+    uint16_t lid;
+    uint8_t min_rnr_timer;
+    uint8_t reserved;
+    uint8_t gid[16];
+};
+
+struct WireCall {
+    WireRequest request;
+    WireEndpoint from;
+};
+
+struct WireReply {
+    WireAnswer answer;
+    WireEndpoint from;
+};
+
+static_assert(sizeof(WireEndpoint) == 32 && sizeof(WireCall) == 64 && sizeof(WireReply) == 64);
+
+inline WireEndpoint encode(const Endpoint& endpoint) {
+    WireEndpoint wire{static_cast<uint8_t>(endpoint.transport),
+                      static_cast<uint8_t>(endpoint.mtu),
+                      static_cast<uint8_t>(endpoint.gid_type),
+                      endpoint.reads,
+                      htobe32(endpoint.qpn),
+                      htobe32(endpoint.psn),
+                      htobe16(endpoint.lid),
+                      endpoint.min_rnr_timer,
+                      0,
+                      {}};
+
+    memcpy(wire.gid, endpoint.gid.data(), sizeof(wire.gid));
+    return wire;
+}
+
+// Empty: a number that no QP can have.
+inline std::optional<Endpoint> decode(const WireEndpoint& wire) {
+    Endpoint endpoint;
+
+    endpoint.transport = static_cast<Transport>(wire.transport);
+    endpoint.mtu = static_cast<ibv_mtu>(wire.mtu);
+    endpoint.gid_type = static_cast<GidType>(wire.gid_type);
+    endpoint.reads = wire.reads;
+    endpoint.qpn = be32toh(wire.qpn);
+    endpoint.psn = be32toh(wire.psn);
+    endpoint.lid = be16toh(wire.lid);
+    endpoint.min_rnr_timer = wire.min_rnr_timer;
+    memcpy(endpoint.gid.data(), wire.gid, sizeof(wire.gid));
+    const bool has_gid = std::any_of(endpoint.gid.begin(), endpoint.gid.end(), [](uint8_t b) { return b; });
+    const bool roce = endpoint.gid_type == GidType::roce_v1 || endpoint.gid_type == GidType::roce_v2;
+    if (wire.transport > static_cast<uint8_t>(Transport::ud) || wire.mtu < IBV_MTU_256 ||
+        wire.mtu > IBV_MTU_4096 || wire.gid_type >= static_cast<uint8_t>(GidType::iwarp) ||
+        endpoint.qpn < 2 || endpoint.qpn > max_qpn || endpoint.psn > max_psn ||
+        wire.min_rnr_timer > max_rnr_timer || wire.reserved || (roce && !has_gid) ||
+        (!roce && endpoint.lid == 0))
+        return std::nullopt;
+    return endpoint;
+}
+
+} // namespace kxfer::verbs

@@ -225,6 +225,7 @@ Result run_bench(const BenchOptions& given, Context& context) {
     const uint64_t bytes = options.workload.bytes() * (options.round_trip ? 2 : 1);
     const auto rig = set_up(options, bytes, depth, batch_of(options, depth, options.batch));
     if (!rig) return tl::make_unexpected(rig.error());
+    explain(options.verbs, rig->steps, context.out);
     auto report = begin_report(options, *version, *rig, context);
     if (!report) return tl::make_unexpected(report.error());
     const auto baseline = find_baseline(options, *report);

@@ -194,6 +194,7 @@ Result run_compare(const CompareOptions& given, Context& context) {
     auto workloads = workloads_of(options);
     const auto rig = set_up(options, workloads);
     if (!rig) return tl::make_unexpected(rig.error());
+    explain(options.verbs, rig->steps, context.out);
     if (options.self_test) return run_self_test(*rig, workloads.front(), context);
     report.parameters = rig->engines.front()->parameters(workloads.front());
     const auto device = facts_of(report.parameters.device);

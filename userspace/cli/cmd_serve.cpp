@@ -271,7 +271,7 @@ void setup_options(CLI::App& command, const std::shared_ptr<ServeOptions>& optio
                      "peers may write; what they put into a FILE is written back to it");
     command.add_flag("--atomic", options->atomic, "peers may do COMPARE_SWAP and FETCH_ADD");
     command.add_flag("--verbs", options->verbs,
-                     "also answer user-space verbs on PORT+1, for `kxfer compare`");
+                     "also answer user-space verbs on PORT+1 and over TCP on PORT+2, for `kxfer compare`");
 }
 
 } // namespace

@@ -88,9 +88,10 @@ tl::expected<Place, Failure> serve_here(const RigOptions& options, uint64_t byte
     auto started = bench::LocalServer::start(server);
     if (!started) return failed(started.error());
     place.server = std::move(*started);
-    place.listener = place.responder = *address;
+    place.listener = place.responder = place.exchange = *address;
     place.listener.port = place.server->listener_port();
     place.responder.port = place.server->responder_port();
+    place.exchange.port = place.server->exchange_port();
     return place;
 }
 
@@ -101,6 +102,7 @@ tl::expected<Place, Failure> find_peer(const RigOptions& options) {
     place.listener = addresses->front();
     if (place.listener.port == 0) place.listener.port = KXFER_PORT;
     place.responder = bench::responder_address(place.listener);
+    place.exchange = bench::exchange_address(place.responder);
     return place;
 }
 
@@ -132,11 +134,12 @@ Failure path_failure(const RigOptions& options, const Rig& rig, Error error) {
     return Failure{error};
 }
 
-tl::expected<std::unique_ptr<bench::Engine>, Failure> connect_verbs(const RigOptions& options, const Rig& rig,
-                                                                    uint64_t remote_bytes, unsigned depth,
-                                                                    unsigned batch) {
+tl::expected<std::unique_ptr<bench::Engine>, Failure>
+connect_verbs(const RigOptions& options, Rig& rig, uint64_t remote_bytes, unsigned depth, unsigned batch) {
     verbs::EngineOptions how;
     how.peer = bench::socket_address(rig.place.responder);
+    how.exchange = bench::socket_address(rig.place.exchange);
+    apply(options.verbs, how);
     how.depth = depth;
     how.batch = batch;
     how.signal_batch = options.signal_batch();
@@ -145,6 +148,7 @@ tl::expected<std::unique_ptr<bench::Engine>, Failure> connect_verbs(const RigOpt
     how.timeout = options.common.timeout();
     auto engine = verbs::Engine::connect(how, *rig.memory);
     if (!engine) return failed(engine.error());
+    rig.steps = (*engine)->steps();
     return std::move(*engine);
 }
 
@@ -224,6 +228,7 @@ void add_rig_options(CLI::App& command, RigOptions& options) {
             "--export", options.export_name,
             fmt::format("export of the peer that is read and overwritten (default {})", options.export_name))
         ->type_name("NAME");
+    add_verbs_options(command, options.verbs);
     add_common_options(command, options.common);
 }
 
@@ -236,7 +241,7 @@ tl::expected<void, Failure> check_rig(const RigOptions& options) {
         return failed(Error("only engine kverbs chooses how local memory is named", "", EINVAL,
                             "use --memory with --engine kverbs"),
                       exit_usage);
-    return {};
+    return check_verbs_options(options.verbs, options.wants("verbs"));
 }
 
 tl::expected<std::string, Failure> check_floor(RigOptions& options) {

@@ -17,6 +17,7 @@
 #include "cli/command.hpp"
 #include "cli/devices.hpp"
 #include "cli/peer.hpp"
+#include "cli/verbs_options.hpp"
 
 namespace kxfer::cli {
 
@@ -38,13 +39,14 @@ struct RigOptions {
     bool writes = false;                       // some operation does more than read
     bool atomics = false;                      // some is an atomic
     std::optional<bench::Workload> round_trip; // instead of operations
+    VerbsOptions verbs;
 
     bool wants(const std::string& engine) const;
     bool wants_module() const { return wants("job") || wants("kverbs"); }
     bool signal_batch() const { return signal == "batch"; }
 };
 
-// --context, --memory, --poll, --ring, --signal, --export and the common ones.
+// --context, --memory, --poll, --ring, --signal, --export, those of verbs and the common ones.
 void add_rig_options(CLI::App& command, RigOptions& options);
 
 // Names what is asked for that cannot be together.
@@ -62,6 +64,7 @@ unsigned batch_of(const RigOptions& options, unsigned depth, unsigned wanted);
 struct Place {
     kxfer_addr listener = {};
     kxfer_addr responder = {};
+    kxfer_addr exchange = {};                   // of the responder, TCP
     std::unique_ptr<bench::LocalServer> server; // unless a peer was named
 };
 
@@ -70,6 +73,7 @@ struct Rig {
     Place place;
     std::unique_ptr<bench::Memory> memory;
     std::vector<std::unique_ptr<bench::Engine>> engines; // in the order of the columns
+    std::vector<verbs::Step> steps;                      // of the connection of verbs
 
     std::vector<bench::Engine*> pointers() const;
     std::string peer_text(const RigOptions& options) const;

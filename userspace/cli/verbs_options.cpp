@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+#include "cli/verbs_options.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+namespace kxfer::cli {
+
+namespace {
+
+std::string text_of(const verbs::Step& step) {
+    size_t names = 0, values = 0;
+    for (const auto& one : step.attributes) {
+        names = std::max(names, one.name.size());
+        values = std::max(values, one.value.size());
+    }
+    std::string text = fmt::format("QP {} -> {}", step.from, step.to);
+    for (const auto& one : step.attributes)
+        text += fmt::format("\n  {:<{}}  {:<{}}  {}", one.name, names, one.value, values, one.meaning);
+    return text;
+}
+
+Record record_of(const verbs::Step& step) {
+    Table rows;
+    for (const auto& one : step.attributes)
+        rows.push_back(Record()
+                           .add("name", Value(one.name))
+                           .add("value", Value(one.value))
+                           .add("meaning", Value(one.meaning)));
+    return Record()
+        .add("event", "qp_step")
+        .add("from", Value(step.from))
+        .add("to", Value(step.to))
+        .add("attributes", Value(rows));
+}
+
+} // namespace
+
+void add_verbs_options(CLI::App& command, VerbsOptions& options) {
+    command
+        .add_option("--connect", options.connect,
+                    "how verbs connects: rdma-cm (default), or tcp: QPN, PSN, GID and rkey are "
+                    "exchanged over TCP and the QP is moved to RTS step by step")
+        ->check(CLI::IsMember({"rdma-cm", "tcp"}));
+    command
+        .add_option("--gid-index", options.gid_index,
+                    "entry of the GID table to send from, with --connect tcp (default: that of the "
+                    "own address, RoCE v2)")
+        ->type_name("N")
+        ->check(CLI::Range(0, 255));
+    command.add_option("--mtu", options.mtu, "path MTU in bytes, with --connect tcp (default: the port's)")
+        ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}));
+    command.add_flag("--explain", options.explain,
+                     "tell each attribute that is set on the way to RTS, with --connect tcp");
+}
+
+tl::expected<void, Failure> check_verbs_options(const VerbsOptions& options, bool wanted) {
+    const bool used = options.by_tcp() || options.gid_index || options.mtu || options.explain;
+    if (used && !wanted)
+        return failed(Error("options of a connection of user-space verbs, which are not measured", "", EINVAL,
+                            "use --engine verbs"),
+                      exit_usage);
+    if (used && !options.by_tcp())
+        return failed(Error("rdma_cm chooses GID and MTU and moves the QP by itself", "", EINVAL,
+                            "use --gid-index, --mtu and --explain with --connect tcp"),
+                      exit_usage);
+    return {};
+}
+
+void apply(const VerbsOptions& options, verbs::EngineOptions& to) {
+    to.connect = options.by_tcp() ? verbs::Connect::tcp : verbs::Connect::rdma_cm;
+    to.gid_index = options.gid_index;
+    for (const auto mtu : {IBV_MTU_256, IBV_MTU_512, IBV_MTU_1024, IBV_MTU_2048, IBV_MTU_4096})
+        if (options.mtu == 128U << mtu) to.mtu = mtu;
+}
+
+void explain(const VerbsOptions& options, const std::vector<verbs::Step>& steps, Output& out) {
+    if (!options.explain) return;
+    for (const auto& step : steps) out.event(record_of(step), text_of(step));
+}
+
+} // namespace kxfer::cli

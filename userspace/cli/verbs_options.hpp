@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+//
+// Options of the engine verbs alone, the same for `compare` and `bench`: how its
+// connection is made, and what is told of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "verbs/engine.hpp"
+
+namespace kxfer::cli {
+
+struct VerbsOptions {
+    std::string connect = "rdma-cm";
+    std::optional<uint32_t> gid_index;
+    uint32_t mtu = 0; // bytes; 0: the port's
+    bool explain = false;
+
+    bool by_tcp() const { return connect == "tcp"; }
+};
+
+// --connect, --gid-index, --mtu, --explain.
+void add_verbs_options(CLI::App& command, VerbsOptions& options);
+// Names what is asked for that cannot be together. wanted: the engine verbs is measured.
+tl::expected<void, Failure> check_verbs_options(const VerbsOptions& options, bool wanted);
+void apply(const VerbsOptions& options, verbs::EngineOptions& to);
+// If --explain was given: each attribute of each step, before anything is measured.
+void explain(const VerbsOptions& options, const std::vector<verbs::Step>& steps, Output& out);
+
+} // namespace kxfer::cli

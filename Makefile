@@ -136,7 +136,7 @@ lint: ## style and static checks
 	@scripts/lint
 
 ##@ Measure
-.PHONY: bench bench-compare bench-wall
+.PHONY: bench bench-compare bench-parity bench-wall
 bench: ## perftest, floor, jobs side by side, in instructions (KERNEL, PROVIDER)
 	@scripts/setup bench
 	@$(MAKE) kmod userspace KERNEL=$(KERNEL) $(if $(filter siw,$(PROVIDER)),siw)
@@ -145,6 +145,11 @@ bench: ## perftest, floor, jobs side by side, in instructions (KERNEL, PROVIDER)
 bench-compare: ## what changed in that since the revision BASE
 	@scripts/setup bench
 	@KERNEL=$(KERNEL) tests/bench/compare $(O) $(BASE)
+
+bench-parity: ## is the engine verbs as good as perftest? within 3 %, in instructions (KERNEL)
+	@scripts/setup bench
+	@$(MAKE) kmod userspace KERNEL=$(KERNEL)
+	@KERNEL=$(KERNEL) tests/bench/parity
 
 bench-wall: ## sessions side by side, by the clock, on two CPUs (KERNEL, PROVIDER)
 	@scripts/setup bench

@@ -21,6 +21,8 @@ test_the_responder_and_initiators_that_err() { verbs_tests Responder; }
 
 test_explicit_connections_and_callers_that_err() { verbs_tests "Exchange*"; }
 
+test_troubles_that_are_brought_about() { verbs_tests Trouble; }
+
 quick="--count 40 --rounds 2 --engine verbs"
 
 on_iwarp() { [ "$KXFER_PROVIDER" = siw ]; }
@@ -78,6 +80,28 @@ test_options_of_a_connection_that_is_not_made_are_refused() {
 	expect 2 kxfer bench read --engine verbs --connect tcp --mtu 1500
 	expect 2 kxfer bench read --engine verbs --connect tcp --gid-index 256
 	expect 2 kxfer bench read --engine verbs --connect smoke
+	expect 2 kxfer bench read --engine verbs --min-rnr-timer 3
+	expect 2 kxfer bench read --engine verbs --rnr-retry 8
+	expect 2 kxfer bench read --engine job --wait events
+}
+
+test_verbs_sleep_for_events_if_told_to() {
+	# shellcheck disable=SC2086
+	expect 0 kxfer compare $quick --op read,write,send --size 64 --wait events
+	grep -Eq "^verbs +sleeps for events of the CQ" "$work/stdout" || fail "it is not told"
+	expect_stdout "Every cell's data was verified"
+	expect 0 kxfer --json bench write --engine verbs --count 40 --wait events
+	expect_json .parameters.wait events
+}
+
+test_rnr_values_are_set_and_told() {
+	if on_iwarp; then skip "iWARP has no RNR NAK"; fi
+	expect 0 kxfer bench read --engine verbs --count 40 --connect tcp --rnr-retry 3 --min-rnr-timer 20 --explain
+	grep -Eq "^  rnr_retry +3 .* 3 more tries" "$work/stdout" || fail "rnr_retry"
+	expect 0 kxfer explain "RNR retry counter exceeded"
+	expect_stdout RNR_RETRY_EXC_ERR
+	expect 0 kxfer explain "CQ error"
+	expect_stdout CQ_ERR
 }
 
 run_tests

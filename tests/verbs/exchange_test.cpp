@@ -3,16 +3,15 @@
 // Explicit connections over TCP, and callers that err: they are refused with an errno or
 // cut off, and others are served meanwhile.
 #include <chrono>
-#include <cstdlib>
 #include <functional>
 #include <thread>
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
 #include "verbs/engine.hpp"
 #include "verbs/responder.hpp"
+#include "verbs_test.hpp"
 
 using namespace kxfer::verbs;
 using namespace std::chrono_literals;
@@ -20,19 +19,6 @@ using kxfer::bench::Memory;
 using kxfer::bench::Operation;
 
 namespace {
-
-constexpr uint64_t length = 4 * 4096;
-
-sockaddr_storage own_address(uint16_t port = 0) {
-    const char* text = getenv("KXFER_ADDRESS");
-    sockaddr_storage storage{};
-    auto* address = reinterpret_cast<sockaddr_in*>(&storage);
-
-    address->sin_family = AF_INET;
-    address->sin_port = htons(port);
-    inet_pton(AF_INET, text ? text : "10.77.0.1", &address->sin_addr);
-    return storage;
-}
 
 class Exchange : public testing::Test {
   protected:

@@ -4,16 +4,14 @@
 // they should not: it refuses with an errno, counts what is wrong, ends the
 // connection, and goes on serving others.
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
 #include <thread>
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 
 #include "verbs/engine.hpp"
 #include "verbs/messages.hpp"
 #include "verbs/responder.hpp"
+#include "verbs_test.hpp"
 
 using namespace kxfer::verbs;
 using namespace std::chrono_literals;
@@ -22,115 +20,7 @@ using kxfer::bench::Operation;
 
 namespace {
 
-constexpr uint64_t length = 4 * 4096;
 constexpr Receiving receiving{8, 4, 64};
-
-sockaddr_storage own_address(uint16_t port = 0) {
-    const char* text = getenv("KXFER_ADDRESS");
-    sockaddr_storage storage{};
-    auto* address = reinterpret_cast<sockaddr_in*>(&storage);
-
-    address->sin_family = AF_INET;
-    address->sin_port = htons(port);
-    inet_pton(AF_INET, text ? text : "10.77.0.1", &address->sin_addr);
-    return storage;
-}
-
-// An initiator that says and posts what it is told.
-class RawInitiator {
-  public:
-    explicit RawInitiator(uint16_t port)
-        : memory_(std::move(*Memory::create(length))), peer_(own_address(port)) {}
-    ~RawInitiator() {
-        if (pair_.qp) rdma_disconnect(pair_.id.get());
-    }
-
-    // The errno of a refusal, 0: accepted, -1: neither.
-    template <typename Wire> int connect(const Wire& request, size_t bytes = sizeof(Wire)) {
-        rdma_conn_param parameters{};
-        rdma_cm_id* id = nullptr;
-
-        channel_ = std::move(*open_channel());
-        if (rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP)) return -1;
-        pair_.id.reset(id);
-        if (rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&peer_), 2000)) return -1;
-        if (next() != RDMA_CM_EVENT_ADDR_RESOLVED || rdma_resolve_route(id, 2000)) return -1;
-        if (next() != RDMA_CM_EVENT_ROUTE_RESOLVED) return -1;
-        if (!pair_.create(memory_, {16, 0, false}, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, "test"))
-            return -1;
-        parameters.private_data = &request;
-        parameters.private_data_len = static_cast<uint8_t>(bytes);
-        parameters.initiator_depth = parameters.responder_resources = 1;
-        parameters.retry_count = 7;
-        if (rdma_connect(id, &parameters)) return -1;
-        const auto event = next();
-        if (event == RDMA_CM_EVENT_REJECTED) return static_cast<int>(answer.error);
-        return event == RDMA_CM_EVENT_ESTABLISHED ? 0 : -1;
-    }
-
-    ibv_wc_status run(ibv_send_wr request, uint64_t offset, uint32_t bytes) {
-        ibv_sge sge{reinterpret_cast<uintptr_t>(memory_.data()) + offset, bytes, pair_.mr->lkey};
-        ibv_send_wr* bad = nullptr;
-        ibv_wc completion{};
-
-        request.sg_list = &sge;
-        request.num_sge = 1;
-        request.send_flags = IBV_SEND_SIGNALED;
-        if (ibv_post_send(pair_.id->qp, &request, &bad)) return IBV_WC_GENERAL_ERR;
-        for (int tries = 0; tries < 10000; tries++) {
-            if (ibv_poll_cq(pair_.cq.get(), 1, &completion) > 0) return completion.status;
-            std::this_thread::sleep_for(1ms);
-        }
-        return IBV_WC_RESP_TIMEOUT_ERR;
-    }
-
-    ibv_wc_status send(uint32_t bytes, std::optional<uint32_t> immediate = {}) {
-        ibv_send_wr request{};
-
-        request.opcode = immediate ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
-        if (immediate) request.imm_data = htobe32(*immediate);
-        return run(request, 0, bytes);
-    }
-
-    // Once so many messages are in it; what it says after a while otherwise.
-    Status status(uint64_t received) {
-        WireStatus wire{};
-        ibv_send_wr request{};
-
-        request.opcode = IBV_WR_RDMA_READ;
-        request.wr.rdma.remote_addr = answer.address + answer.length;
-        request.wr.rdma.rkey = answer.rkey;
-        for (int tries = 0; tries < 1000; tries++) {
-            if (run(request, 4096, sizeof(wire)) != IBV_WC_SUCCESS) break;
-            memcpy(&wire, memory_.data() + 4096, sizeof(wire));
-            if (decode(wire).received >= received) break;
-            std::this_thread::sleep_for(5ms);
-        }
-        return decode(wire);
-    }
-
-    bool iwarp() const { return pair_.iwarp; }
-    Answer answer;
-    uint16_t answer_version = 0;
-
-  private:
-    rdma_cm_event_type next() {
-        auto event = next_event(channel_.get(), Clock::now() + 10s, "waiting", "test");
-
-        if (!event) return RDMA_CM_EVENT_UNREACHABLE;
-        const auto& param = (*event)->param.conn;
-        if (const auto got = decode_answer(param.private_data, param.private_data_len)) {
-            answer = *got;
-            answer_version = *version_of(param.private_data, param.private_data_len);
-        }
-        return (*event)->event;
-    }
-
-    Memory memory_;
-    sockaddr_storage peer_;
-    Channel channel_;
-    QueuePair pair_;
-};
 
 class Responder : public testing::Test {
   protected:

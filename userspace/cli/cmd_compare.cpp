@@ -205,6 +205,7 @@ Result run_compare(const CompareOptions& given, Context& context) {
     report.memory = options.wants("kverbs") ? options.memory : "";
     report.poll = options.wants("job") ? options.poll : "";
     report.ring = options.ring;
+    report.verbs_events = options.verbs.events();
     report.no_floor = *no_floor;
     report.plan = {options.rounds, options.count,
                    std::chrono::nanoseconds(static_cast<int64_t>(options.seconds * 1e9)), interrupted};

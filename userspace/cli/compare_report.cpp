@@ -339,8 +339,9 @@ void add_parameters(Record& record, const CompareReport& report) {
         record.add("waiting_" + engine,
                    engine == "job"
                        ? job_waiting(report) + (report.ring ? "; takes completions from a ring" : "")
-                   : engine == "kverbs" ? floor_waiting(report)
-                                        : "polls the CQ",
+                   : engine == "kverbs"  ? floor_waiting(report)
+                   : report.verbs_events ? "sleeps for events of the CQ"
+                                         : "polls the CQ",
                    Show::everywhere, engine);
     for (const auto& engine : engines_of(report))
         record.add("local_" + engine, local_registration(report, engine), Show::text_only,

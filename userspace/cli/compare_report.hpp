@@ -22,6 +22,7 @@ struct CompareReport {
     std::string context;  // of completions in the kernel; empty if no engine has any there
     std::string no_floor; // why kverbs, by default there, was not measured; or empty
     std::string poll;     // adaptive, always or never, in context polled; empty without jobs
+    bool verbs_events = false; // verbs sleeps for them
     bool ring = false;    // the job's completions come into shared memory
     bench::Plan plan;
     std::chrono::milliseconds timeout{};

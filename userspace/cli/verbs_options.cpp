@@ -54,17 +54,31 @@ void add_verbs_options(CLI::App& command, VerbsOptions& options) {
         ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}));
     command.add_flag("--explain", options.explain,
                      "tell each attribute that is set on the way to RTS, with --connect tcp");
+    command
+        .add_option("--wait", options.wait,
+                    "how verbs waits for completions: poll (default), or events: it sleeps")
+        ->check(CLI::IsMember({"poll", "events"}));
+    command
+        .add_option("--rnr-retry", options.rnr_retry,
+                    "tries of verbs when the peer has no receive (default 0; 7: without end)")
+        ->type_name("N")
+        ->check(CLI::Range(0, 7));
+    command
+        .add_option("--min-rnr-timer", options.min_rnr_timer,
+                    "code of how long the peer then tells to wait, with --connect tcp (default 12: 640 us)")
+        ->type_name("N")
+        ->check(CLI::Range(0, 31));
 }
 
 tl::expected<void, Failure> check_verbs_options(const VerbsOptions& options, bool wanted) {
-    const bool used = options.by_tcp() || options.gid_index || options.mtu || options.explain;
-    if (used && !wanted)
+    const bool of_tcp = options.gid_index || options.mtu || options.explain || options.min_rnr_timer;
+    if ((of_tcp || options.by_tcp() || options.events() || options.rnr_retry) && !wanted)
         return failed(Error("options of a connection of user-space verbs, which are not measured", "", EINVAL,
                             "use --engine verbs"),
                       exit_usage);
-    if (used && !options.by_tcp())
-        return failed(Error("rdma_cm chooses GID and MTU and moves the QP by itself", "", EINVAL,
-                            "use --gid-index, --mtu and --explain with --connect tcp"),
+    if (of_tcp && !options.by_tcp())
+        return failed(Error("rdma_cm chooses GID, MTU and RNR timer and moves the QP by itself", "", EINVAL,
+                            "use --gid-index, --mtu, --min-rnr-timer and --explain with --connect tcp"),
                       exit_usage);
     return {};
 }
@@ -72,6 +86,9 @@ tl::expected<void, Failure> check_verbs_options(const VerbsOptions& options, boo
 void apply(const VerbsOptions& options, verbs::EngineOptions& to) {
     to.connect = options.by_tcp() ? verbs::Connect::tcp : verbs::Connect::rdma_cm;
     to.gid_index = options.gid_index;
+    to.events = options.events();
+    to.patience.rnr_retry = static_cast<uint8_t>(options.rnr_retry);
+    if (options.min_rnr_timer) to.min_rnr_timer = static_cast<uint8_t>(*options.min_rnr_timer);
     for (const auto mtu : {IBV_MTU_256, IBV_MTU_512, IBV_MTU_1024, IBV_MTU_2048, IBV_MTU_4096})
         if (options.mtu == 128U << mtu) to.mtu = mtu;
 }

@@ -19,11 +19,15 @@ struct VerbsOptions {
     std::optional<uint32_t> gid_index;
     uint32_t mtu = 0; // bytes; 0: the port's
     bool explain = false;
+    std::string wait = "poll";
+    unsigned rnr_retry = 0;
+    std::optional<unsigned> min_rnr_timer;
 
     bool by_tcp() const { return connect == "tcp"; }
+    bool events() const { return wait == "events"; }
 };
 
-// --connect, --gid-index, --mtu, --explain.
+// --connect, --gid-index, --mtu, --explain, --wait, --rnr-retry, --min-rnr-timer.
 void add_verbs_options(CLI::App& command, VerbsOptions& options);
 // Names what is asked for that cannot be together. wanted: the engine verbs is measured.
 tl::expected<void, Failure> check_verbs_options(const VerbsOptions& options, bool wanted);

@@ -13,6 +13,15 @@ namespace kxfer::verbs {
 
 int last_error() { return errno ? errno : EIO; }
 
+std::string told_event(ibv_context* context) {
+    pollfd waiting{context->async_fd, POLLIN, 0};
+    ibv_async_event event{};
+
+    if (poll(&waiting, 1, 0) <= 0 || ibv_get_async_event(context, &event)) return "";
+    ibv_ack_async_event(&event);
+    return ibv_event_type_str(event.event_type);
+}
+
 std::string address_text(const sockaddr* address) {
     char text[INET6_ADDRSTRLEN] = "?";
 

@@ -84,6 +84,10 @@ tl::expected<Channel, Error> open_channel();
 tl::expected<Event, Error> next_event(rdma_event_channel* channel, Clock::time_point deadline,
                                       const std::string& what, const std::string& on);
 
+// The first asynchronous event that the device has for this process, in the words of
+// libibverbs ("CQ error": one has overrun); empty: none. It is taken and acknowledged.
+std::string told_event(ibv_context* context);
+
 // The errno that a call of rdma_cm or verbs left, never 0.
 int last_error();
 std::string address_text(const sockaddr* address);

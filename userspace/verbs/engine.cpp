@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include "verbs/responder.hpp"
 
@@ -100,7 +101,7 @@ void Engine::disconnect() {
     status_mr_.reset();
     // Its members go from the last to the first; an assignment would turn that round.
     const QueuePair old = std::move(pair_);
-    reading_status_ = failed_ = false;
+    reading_status_ = failed_ = armed_ = false;
     credits_ = Credits(receiving_);
     swaps_.assign(workload_.depth, 0);
 }
@@ -145,7 +146,7 @@ tl::expected<void, Error> Engine::resolve(Clock::time_point deadline) {
 tl::expected<void, Error> Engine::create() {
     iwarp_ = pair_.id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
     device_ = ibv_get_device_name(pair_.id->verbs->device);
-    const Room room{options_.depth + 1, 0, false, options_.connect == Connect::rdma_cm};
+    const Room room{options_.depth + 1, 0, options_.events, options_.connect == Connect::rdma_cm};
     if (auto created = pair_.create(memory_, room, own_access(), peer_); !created) return created;
     atomics_ = pair_.attributes.atomic_cap;
     status_mr_.reset(ibv_reg_mr(pair_.pd.get(), status_.data(), status_.length(), own_access()));
@@ -171,7 +172,7 @@ tl::expected<void, Error> Engine::establish(Clock::time_point deadline) {
     parameters.initiator_depth = least(pair_.attributes.max_qp_init_rd_atom, pair_.attributes.max_qp_rd_atom);
     parameters.responder_resources = 1;
     parameters.retry_count = 7;
-    parameters.rnr_retry_count = 0; // a message without a receive is a defect, not a wait
+    parameters.rnr_retry_count = options_.patience.rnr_retry;
     if (rdma_connect(pair_.id.get(), &parameters))
         return tl::unexpected(Error("cannot connect", peer_, last_error(), advice));
     auto event = expect(RDMA_CM_EVENT_ESTABLISHED, deadline, "cannot connect", advice);
@@ -422,27 +423,68 @@ template <typename Done> tl::expected<unsigned, Error> Engine::poll_until(Done d
                 return tl::unexpected(fine.error());
         }
         empty = count ? 0 : empty + 1;
+        if (empty && options_.events) {
+            if (auto slept = sleep_for_event(); !slept) return tl::unexpected(slept.error());
+            continue;
+        }
         if (empty < empty_polls_between_clocks) continue;
         empty = 0;
         const auto now = Clock::now();
         if (deadline == Clock::time_point{})
             deadline = now + options_.timeout;
         else if (now > deadline)
-            return tl::unexpected(Error("no completion from the peer", peer_, ETIMEDOUT,
-                                        "is it still there? try a longer --timeout"));
+            return tl::unexpected(silence());
     }
     return reaped;
+}
+
+// Arms the CQ; once it is armed and still empty, sleeps until its event. Who has found
+// something behind the arming leaves it armed, so that no more than one event is left.
+tl::expected<void, Error> Engine::sleep_for_event() {
+    using std::chrono::milliseconds;
+    pollfd waiting{pair_.events->fd, POLLIN, 0};
+    ibv_cq* cq = nullptr;
+    void* context = nullptr;
+
+    if (!armed_) {
+        if (int error = ibv_req_notify_cq(pair_.cq.get(), 0))
+            return tl::unexpected(Error("cannot arm the CQ", peer_, error));
+        armed_ = true;
+        return {};
+    }
+    const auto deadline = Clock::now() + options_.timeout;
+    for (;;) {
+        const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+
+        if (left.count() <= 0) return tl::unexpected(silence());
+        if (poll(&waiting, 1, static_cast<int>(left.count())) > 0) break;
+    }
+    if (ibv_get_cq_event(pair_.events.get(), &cq, &context))
+        return tl::unexpected(Error("cannot wait for completions", peer_, last_error()));
+    ibv_ack_cq_events(cq, 1);
+    armed_ = false;
+    return {};
+}
+
+Error Engine::silence() const {
+    const std::string told = told_event(pair_.id->verbs);
+
+    return Error("no completion from the peer", peer_, ETIMEDOUT,
+                 told.empty() ? "is it still there? try a longer --timeout"
+                              : fmt::format("see: kxfer explain '{}'", told),
+                 told.empty() ? "" : fmt::format("the device has told: {}", told));
 }
 
 // Of what failed, or of a READ of the status.
 tl::expected<void, Error> Engine::check(const ibv_wc& completion) {
     if (completion.status != IBV_WC_SUCCESS) {
+        const char* text = ibv_wc_status_str(completion.status);
         const bool refused =
             completion.status == IBV_WC_REM_ACCESS_ERR || completion.status == IBV_WC_REM_INV_REQ_ERR;
 
-        return tl::unexpected(
-            Error(fmt::format("a work request failed: {}", ibv_wc_status_str(completion.status)), peer_,
-                  refused ? EREMOTEIO : ECONNRESET, "did the responder end?"));
+        return tl::unexpected(Error(fmt::format("a work request failed: {}", text), peer_,
+                                    refused ? EREMOTEIO : ECONNRESET,
+                                    fmt::format("did the responder end? see: kxfer explain '{}'", text)));
     }
     reading_status_ = false;
     if (!credits_.learn(status().received))

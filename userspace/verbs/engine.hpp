@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // The user-space side of every comparison: the operations by libibverbs over an RC
-// connection made by rdma_cm or explicitly (engine_exchange.cpp). It posts one list of work requests a step,
-// asks for each completion and polls the CQ for them, as perftest does; it never sleeps, so it holds its CPU
-// while it waits.
+// connection made by rdma_cm or explicitly (engine_exchange.cpp). It posts one list of
+// work requests a step,
+// asks for each completion and polls the CQ for them, as perftest does; unless it is told to
+// wait for events it never sleeps, so it holds its CPU while it waits.
 //
 // Messages are sent under credits: a READ of the responder's status now and then
 // says how many receives it has posted again.
@@ -39,6 +40,9 @@ struct EngineOptions {
     sockaddr_storage exchange{};       // of the same responder, TCP
     std::optional<uint32_t> gid_index; // tcp only; else that of the own address
     std::optional<ibv_mtu> mtu;        // tcp only; else the port's
+    Patience patience;                 // rdma-cm: rnr_retry alone
+    uint8_t min_rnr_timer = 12;        // tcp only: what the responder tells in an RNR NAK
+    bool events = false;               // sleeps for the CQ's events; else it polls
     sockaddr_storage local{};          // or family 0
     unsigned depth = 1;
     unsigned batch = 1;
@@ -89,6 +93,8 @@ class Engine : public bench::SteppedEngine {
     Error post_error(bench::Operation operation, int error) const;
     tl::expected<unsigned, Error> wait_for_credits(uint64_t messages);
     template <typename Done> tl::expected<unsigned, Error> poll_until(Done done);
+    tl::expected<void, Error> sleep_for_event();
+    Error silence() const;
     tl::expected<void, Error> check(const ibv_wc& completion);
     Status status() const;
 
@@ -114,6 +120,7 @@ class Engine : public bench::SteppedEngine {
     std::unique_ptr<ibv_mr, DeregisterMr> status_mr_;
     bool reading_status_ = false;
     bool failed_ = false;
+    bool armed_ = false; // the CQ raises an event, or one has not been taken yet
     std::vector<ibv_send_wr> requests_;
     std::vector<ibv_sge> sges_;
 };

@@ -39,7 +39,7 @@ tl::expected<void, Error> Engine::connect_by_tcp(Clock::time_point deadline) {
     own->mtu = peer->mtu;
     own->reads = peer->reads;
     if (auto ready = walk.ready_to_receive(*own, *peer); !ready) return ready;
-    if (auto ready = walk.ready_to_send(*own, {}); !ready) return ready;
+    if (auto ready = walk.ready_to_send(*own, options_.patience); !ready) return ready;
     steps_ = walk.steps();
     return {};
 }
@@ -59,6 +59,7 @@ tl::expected<Endpoint, Error> Engine::own_endpoint(const LocalPort& port) const 
     own.qpn = pair_.id->qp->qp_num;
     own.psn = random_psn();
     own.lid = port.lid;
+    own.min_rnr_timer = options_.min_rnr_timer;
     own.gid = port.gid.bytes;
     return own;
 }

@@ -66,6 +66,24 @@ tl::expected<void, Error> prepare(Engine& engine, const Memory& memory, const Wo
                                           : tl::expected<void, Error>();
 }
 
+bool counts(const Engine& engine, const Workload& workload) {
+    return is_atomic(workload.operation) && !leaves_nothing(engine, workload);
+}
+
+// Engines may share the peer's words, so each block of atomics is counted by itself.
+tl::expected<void, Error> begin_block(Engine& engine, const Workload& workload, Evidence& evidence) {
+    if (!counts(engine, workload)) return {};
+    evidence.slot_operations.assign(workload.depth, 0);
+    return engine.make_ready(workload);
+}
+
+tl::expected<void, Error> end_block(Engine& engine, const Memory& memory, const Workload& workload, Mode mode,
+                                    uint64_t operations, Evidence& evidence) {
+    evidence.count(engine.slots(workload, mode), operations);
+    return counts(engine, workload) ? check_counts(engine, memory, workload, evidence)
+                                    : tl::expected<void, Error>();
+}
+
 // Gives all engines' remote memory the same data, which a cell of WRITEs or messages does
 // itself. Returns its sequence; of atomics none.
 tl::expected<uint64_t, Error> fill_all(std::span<Engine* const> engines, const Memory& memory,
@@ -81,10 +99,14 @@ tl::expected<uint64_t, Error> fill_all(std::span<Engine* const> engines, const M
     return sequence;
 }
 
-tl::expected<double, Error> measure(Engine& engine, const Workload& workload, Mode mode, const Limits& limits,
-                                    EngineResult& result) {
+tl::expected<double, Error> measure(Engine& engine, const Memory& memory, const Workload& workload, Mode mode,
+                                    const Limits& limits, EngineResult& result) {
+    if (auto ready = begin_block(engine, workload, result.evidence); !ready)
+        return tl::unexpected(ready.error());
     auto block = engine.run_block(workload, mode, limits);
     if (!block) return tl::unexpected(block.error());
+    if (auto fine = end_block(engine, memory, workload, mode, block->operations, result.evidence); !fine)
+        return tl::unexpected(fine.error());
 
     ModeResult& into = mode == Mode::single ? result.single : result.deep;
     const double figure = mode == Mode::single ? static_cast<double>(block->latencies.percentile(50))
@@ -92,7 +114,6 @@ tl::expected<double, Error> measure(Engine& engine, const Workload& workload, Mo
                                                      static_cast<double>(block->operations);
     into.blocks.push_back(figure);
     into.operations += block->operations;
-    result.evidence.count(engine.slots(workload, mode), block->operations);
     if (mode == Mode::single) result.latencies.add(block->latencies);
     return figure;
 }
@@ -107,8 +128,8 @@ std::vector<size_t> round_order(size_t engines) {
 }
 
 // Each engine gets the ratio of the last one's time to its own.
-tl::expected<void, Error> run_rounds(std::span<Engine* const> engines, const Workload& workload, Mode mode,
-                                     const Plan& plan, Cell& cell) {
+tl::expected<void, Error> run_rounds(std::span<Engine* const> engines, const Memory& memory,
+                                     const Workload& workload, Mode mode, const Plan& plan, Cell& cell) {
     const auto order = round_order(engines.size());
     // The modes share the budget.
     const auto nr_blocks = plan.modes.size() * order.size() * plan.rounds;
@@ -118,7 +139,7 @@ tl::expected<void, Error> run_rounds(std::span<Engine* const> engines, const Wor
     for (unsigned round = 0; round < plan.rounds; round++) {
         std::vector<double> product(engines.size(), 1);
         for (size_t which : order) {
-            auto figure = measure(*engines[which], workload, mode, limits, cell.engines[which]);
+            auto figure = measure(*engines[which], memory, workload, mode, limits, cell.engines[which]);
             if (!figure) return tl::unexpected(figure.error());
             product[which] *= *figure;
         }
@@ -133,13 +154,15 @@ tl::expected<void, Error> run_rounds(std::span<Engine* const> engines, const Wor
     return {};
 }
 
-tl::expected<void, Error> count_calls(Engine& engine, const Workload& workload, const Plan& plan,
-                                      EngineResult& result, std::string& uncounted) {
+tl::expected<void, Error> count_calls(Engine& engine, const Memory& memory, const Workload& workload,
+                                      const Plan& plan, EngineResult& result, std::string& uncounted) {
     for (Mode mode : plan.modes) {
         uint64_t operations = 0;
+        if (auto ready = begin_block(engine, workload, result.evidence); !ready) return ready;
         auto calls = count_syscalls(engine, workload, mode, &operations);
+        auto fine = end_block(engine, memory, workload, mode, operations, result.evidence);
 
-        result.evidence.count(engine.slots(workload, mode), operations);
+        if (!fine) return fine;
         if (calls) {
             (mode == Mode::single ? result.single : result.deep).syscalls = *calls;
             continue;
@@ -187,11 +210,16 @@ tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memor
     if (!sequence) return tl::unexpected(sequence.error());
     for (auto& result : cell.engines) result.evidence.sequence = *sequence;
     for (Mode mode : plan.modes)
-        if (auto run = run_rounds(able, workload, mode, plan, cell); !run) return tl::unexpected(run.error());
+        if (auto run = run_rounds(able, memory, workload, mode, plan, cell); !run)
+            return tl::unexpected(run.error());
     for (size_t i = 0; i < able.size(); i++)
-        if (auto counted = count_calls(*able[i], workload, plan, cell.engines[i], cell.uncounted); !counted)
+        if (auto counted = count_calls(*able[i], memory, workload, plan, cell.engines[i], cell.uncounted);
+            !counted)
             return tl::unexpected(counted.error());
     for (size_t i = 0; i < able.size(); i++) {
+        // Each of its blocks was.
+        cell.engines[i].verified = counts(*able[i], workload);
+        if (cell.engines[i].verified) continue;
         auto verified = verify_data(*able[i], memory, workload, cell.engines[i].evidence);
         if (!verified) return tl::unexpected(verified.error());
         cell.engines[i].verified = *verified;

@@ -174,8 +174,9 @@ tl::expected<Block, Error> KverbsEngine::run_block(const Workload& workload, Mod
     }
     if (auto ran = run(bench, limits); !ran) return tl::unexpected(ran.error());
     // The time was over before each slot was used.
-    if (mode == Mode::deep && bench.operations < bench.depth) {
+    if (bench.operations < bench.depth) {
         bench.count = bench.depth;
+        bench.nr_samples = static_cast<uint32_t>(samples.size());
         bench.time_limit_ms = time_limit_ms(longest_run);
         if (auto ran = run(bench, limits); !ran) return tl::unexpected(ran.error());
     }

@@ -26,6 +26,9 @@ class WayEngine : public bench::Engine {
         return engine_->parameters(workload);
     }
     bool remote_writable() const override { return engine_->remote_writable(); }
+    unsigned slots(const bench::Workload& workload, bench::Mode mode) const override {
+        return engine_->slots(workload, mode);
+    }
     tl::expected<void, Error> supports(bench::Operation operation) const override {
         return engine_->supports(operation);
     }

@@ -19,11 +19,11 @@ namespace kxfer::cli {
 struct CompareReport {
     Provenance from;
     bench::Conditions conditions;
-    std::string context;  // of completions in the kernel; empty if no engine has any there
-    std::string no_floor; // why kverbs, by default there, was not measured; or empty
-    std::string poll;     // adaptive, always or never, in context polled; empty without jobs
+    std::string context;       // of completions in the kernel; empty if no engine has any there
+    std::string no_floor;      // why kverbs, by default there, was not measured; or empty
+    std::string poll;          // adaptive, always or never, in context polled; empty without jobs
     bool verbs_events = false; // verbs sleeps for them
-    bool ring = false;    // the job's completions come into shared memory
+    bool ring = false;         // the job's completions come into shared memory
     bench::Plan plan;
     std::chrono::milliseconds timeout{};
     bench::Parameters parameters; // that the engines have in common

@@ -8,6 +8,8 @@
 # shellcheck source=tests/lib/cli.sh
 . ../lib/cli.sh
 
+skip_all_where_the_kernel_checks_itself
+
 # Blocks end at their count.
 fast="--rounds 2 --count 20 --block 1000"
 # Two works; six ways.

@@ -81,6 +81,11 @@ skip() {
 	exit 4
 }
 
+# For a script that has the kernel do what others have it do too, many times over.
+skip_all_where_the_kernel_checks_itself() {
+	[ "${KXFER_SLOWNESS:-1}" -eq 1 ] || skip_all="takes long on a kernel that checks itself"
+}
+
 # Why the system calls of an operation cannot be told here; nothing when they can.
 why_calls_are_not_told() {
 	if [ ! -d /sys/kernel/tracing/events/raw_syscalls ]; then
@@ -193,6 +198,7 @@ run_one() { # NAME
 	(
 		trap end_processes EXIT
 		cd "$work" || exit 1
+		[ -z "${skip_all:-}" ] || skip "$skip_all"
 		"$1"
 	) >"$root/log" 2>&1
 	result=$?

@@ -46,21 +46,16 @@ tl::expected<void, Error> Engine::connect_by_tcp(Clock::time_point deadline) {
 
 tl::expected<Endpoint, Error> Engine::own_endpoint(const LocalPort& port) const {
     const auto& attributes = pair_.attributes;
-    Endpoint own;
+    Endpoint own = endpoint_of(*pair_.id->qp, port);
 
     own.mtu = options_.mtu.value_or(port.mtu);
     if (own.mtu > port.mtu)
         return tl::unexpected(Error(fmt::format("{} cannot have an MTU of", device_),
                                     std::to_string(128U << own.mtu), EINVAL,
                                     fmt::format("use --mtu {} or less", 128U << port.mtu)));
-    own.gid_type = port.gid.type;
     own.reads = static_cast<uint8_t>(
         std::clamp(std::min(attributes.max_qp_init_rd_atom, attributes.max_qp_rd_atom), 1, 255));
-    own.qpn = pair_.id->qp->qp_num;
-    own.psn = random_psn();
-    own.lid = port.lid;
     own.min_rnr_timer = options_.min_rnr_timer;
-    own.gid = port.gid.bytes;
     return own;
 }
 

@@ -60,18 +60,13 @@ sockaddr_storage exchange_address(sockaddr_storage address) {
 }
 
 // What both ends take: of what the peer asks for, what is possible here.
-Endpoint endpoint_of(const LocalPort& port, const QueuePair& pair, const Endpoint& peer) {
+Endpoint agreed_endpoint(const LocalPort& port, const QueuePair& pair, const Endpoint& peer) {
     const int reads = std::min({int{peer.reads}, pair.attributes.max_qp_rd_atom, 255});
-    Endpoint own;
+    Endpoint own = endpoint_of(*pair.id->qp, port);
 
     own.mtu = std::min(port.mtu, peer.mtu);
-    own.gid_type = port.gid.type;
     own.reads = static_cast<uint8_t>(std::min(reads, pair.attributes.max_qp_init_rd_atom));
-    own.qpn = pair.id->qp->qp_num;
-    own.psn = random_psn();
-    own.lid = port.lid;
     own.min_rnr_timer = peer.min_rnr_timer;
-    own.gid = port.gid.bytes;
     return own;
 }
 
@@ -285,7 +280,7 @@ tl::expected<WireReply, Error> VerbsResponder::connect(Callers::Caller& caller) 
     }
     auto& pair = (*connection)->pair;
     auto& socket = (*connection)->socket;
-    const Endpoint own = endpoint_of(*port, pair, *peer);
+    const Endpoint own = agreed_endpoint(*port, pair, *peer);
     Walk walk(id->qp, *port, "TCP");
     if (auto ready = walk.init(access_of(*request, *operation_of(*request))); !ready)
         return tl::unexpected(ready.error());

@@ -174,11 +174,16 @@ tl::expected<void, Error> Walk::ready_to_send(const Endpoint& own, const Patienc
                                   IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-uint32_t random_psn() {
-    uint32_t psn = 0;
+Endpoint endpoint_of(const ibv_qp& qp, const LocalPort& port) {
+    Endpoint own;
 
-    if (getrandom(&psn, sizeof(psn), 0) != sizeof(psn)) return 1;
-    return psn & max_psn;
+    own.gid_type = port.gid.type;
+    own.qpn = qp.qp_num;
+    if (getrandom(&own.psn, sizeof(own.psn), 0) != sizeof(own.psn)) own.psn = 1;
+    own.psn &= max_psn;
+    own.lid = port.lid;
+    own.gid = port.gid.bytes;
+    return own;
 }
 
 } // namespace kxfer::verbs

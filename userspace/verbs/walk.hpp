@@ -62,7 +62,8 @@ class Walk {
 // What a call with these sets, in the order of the states; pure.
 Step explain(ibv_qp_state from, const ibv_qp_attr& attributes, int mask, const LocalPort& port);
 
-// 24 random bits.
-uint32_t random_psn();
+// What the other end has to know of a QP, with a PSN of its own; the caller adds what both
+// ends take: mtu, reads, min_rnr_timer.
+Endpoint endpoint_of(const ibv_qp& qp, const LocalPort& port);
 
 } // namespace kxfer::verbs

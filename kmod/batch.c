@@ -7,7 +7,7 @@
  * that are in it as users of what they name and hands them to the session and to
  * their lane in one step, from which on they are cancelled, revoked and completed as
  * any other. So between the two lists there is no moment at which a job is in one
- * only: stop_jobs() would take it off a queue in which it is not (job.c).
+ * only: stop_jobs() would take it off a queue in which it is not (job_stop.c).
  *
  * Between begin and end nobody waits for the batch but the session's own calls. Not so
  * for what is in it: a device's removal waits for users of its mappings. So who is

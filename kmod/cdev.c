@@ -49,7 +49,8 @@ static int query(struct kxfer_session *session, void *arg)
 		.nr_devices = kxfer_device_count(),
 		.features = KXFER_FEATURE_NOTIFY | KXFER_FEATURE_IPV6 |
 			    KXFER_FEATURE_CQ_RING | KXFER_FEATURE_ATOMIC |
-			    KXFER_FEATURE_MAILBOX | KXFER_URING_FEATURE,
+			    KXFER_FEATURE_MAILBOX | KXFER_FEATURE_ORDER |
+			    KXFER_FEATURE_LONG_MESSAGE | KXFER_URING_FEATURE,
 		.max_jobs_per_submit = KXFER_SUBMIT_MAX,
 		.max_jobs = KXFER_MAX_JOBS,
 		.max_regions = KXFER_MAX_REGIONS,

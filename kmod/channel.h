@@ -42,6 +42,7 @@ typedef void (*kxfer_answered_fn)(struct kxfer_request *request);
  * @sent_ns: when it was posted
  * @acked_ns: when its SEND had completed; 0: it has not
  * @job: of a NOTIFY or a SEND
+ * @owner: of an OFFER, FETCHED or TAKE_BACK
  */
 struct kxfer_request {
 	struct kxfer_channel *channel;
@@ -58,6 +59,7 @@ struct kxfer_request {
 	u64 sent_ns;
 	u64 acked_ns;
 	struct kxfer_active_job *job;
+	void *owner;
 };
 
 /**

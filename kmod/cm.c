@@ -29,8 +29,10 @@
 #include "decode.h"
 #include "device.h"
 #include "fault.h"
+#include "fetch.h"
 #include "lane.h"
 #include "link.h"
+#include "offer.h"
 #include "stats.h"
 
 #define RESOLVE_MS		3000	/* address, and route */
@@ -99,8 +101,11 @@ static int welcomed(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 	int ret = kxfer_wire_check_welcome(welcome, event->param.conn.private_data_len,
 					   lane->link->max_data);
 
-	if (!ret && kxfer_lane_is_control(lane))
+	if (!ret && kxfer_lane_is_control(lane)) {
 		lane->link->max_data = be16_to_cpu(welcome->nr_lanes);
+		lane->link->features = be32_to_cpu(welcome->features) &
+				       kxfer_device_features(lane->link->dev);
+	}
 	return ret;
 }
 
@@ -306,6 +311,7 @@ static int connect_qp(struct kxfer_lane *lane)
 		.lane = lane->index,
 		.nr_lanes = cpu_to_be16(link->max_data),
 		.epoch = cpu_to_be64(link->epoch),
+		.features = cpu_to_be32(kxfer_device_features(link->dev)),
 	};
 	struct rdma_conn_param param = {
 		.private_data = &hello,
@@ -393,7 +399,8 @@ int kxfer_cm_connect(struct kxfer_link *link)
 	for (index = 1; !ret && index <= link->max_data; index++) {
 		ret = connect_lane(link, index);
 		if (!ret)
-			ret = kxfer_lane_make_sinks(link->data[index - 1]);
+			ret = kxfer_lane_make_sinks(link->data[index - 1]) ?:
+			      kxfer_offer_make(link->data[index - 1]);
 	}
 	return ret ?: kxfer_link_set_live(link);
 }
@@ -422,6 +429,7 @@ static int accept_qp(struct kxfer_lane *lane)
 		.magic = cpu_to_be32(KXFER_WIRE_MAGIC),
 		.version = cpu_to_be16(KXFER_WIRE_VERSION_MAX),
 		.nr_lanes = cpu_to_be16(lane->link->max_data),
+		.features = cpu_to_be32(lane->link->features),
 	};
 	struct rdma_conn_param param = {
 		.private_data = &welcome,
@@ -450,11 +458,16 @@ void kxfer_cm_accept_work(struct work_struct *work)
 
 	if (kxfer_lane_is_control(lane)) {
 		ret = kxfer_link_attach_device(link, lane->cm_id->device);
-		if (!ret)
+		if (!ret) {
 			note_path(link, lane->cm_id);
+			link->features = be32_to_cpu(lane->hello.features) &
+					 kxfer_device_features(link->dev);
+		}
 	} else if (lane->cm_id->device != link->dev->ibdev) {
 		ret = -EHOSTUNREACH;
 	}
+	if (!ret)
+		ret = kxfer_fetch_make(lane);
 	if (!ret)
 		ret = kxfer_lane_open(lane, KXFER_CONTEXT_WORKQUEUE);
 	if (!ret)
@@ -495,6 +508,7 @@ static u32 add_passive_lane(struct kxfer_link *link, struct rdma_cm_id *id,
 		return KXFER_REFUSAL_RESOURCES;
 	lane->conn_param = event->param.conn;
 	lane->conn_param.private_data = NULL;
+	lane->hello = *hello;
 	lane->cm_id = id;
 	/* From kxfer_link_add_lane() on the lane is the link's, accept_work runs. */
 	id->context = lane;

@@ -21,10 +21,12 @@
 #include "device.h"
 #include "export.h"
 #include "fault.h"
+#include "fetch.h"
 #include "grant.h"
 #include "job.h"
 #include "lane.h"
 #include "link.h"
+#include "offer.h"
 #include "stats.h"
 #include "target.h"
 
@@ -154,8 +156,46 @@ static void handle_notify(struct kxfer_reply *reply, const void *payload)
 
 static void handle_send(struct kxfer_reply *reply, const void *payload)
 {
-	kxfer_channel_answer(reply, kxfer_grant_send(reply->channel->lane->link, payload,
+	kxfer_channel_answer(reply, kxfer_grant_send(reply->channel->lane, payload,
 						     reply->request_length), 0);
+}
+
+static void no_such_offer(struct kxfer_reply *reply)
+{
+	kxfer_link_protocol_error(reply->channel->lane->link,
+				  "a long message that makes no sense");
+}
+
+static void handle_offer(struct kxfer_reply *reply, const void *payload)
+{
+	int ret = kxfer_fetch_offered(reply->channel->lane, payload);
+
+	if (ret == -EPROTO)
+		no_such_offer(reply);
+	else
+		kxfer_channel_answer(reply, kxfer_wire_status(ret), 0);
+}
+
+static void handle_fetched(struct kxfer_reply *reply, const void *payload)
+{
+	struct kxfer_offer *offer = kxfer_offer_fetched(reply->channel->lane, payload);
+
+	if (!offer) {
+		no_such_offer(reply);
+		return;
+	}
+	kxfer_channel_answer(reply, KXFER_WIRE_OK, 0);
+	kxfer_offer_end(offer);
+}
+
+static void handle_take_back(struct kxfer_reply *reply, const void *payload)
+{
+	int ret = kxfer_fetch_take_back(reply->channel->lane, payload);
+
+	if (ret == -EPROTO)
+		no_such_offer(reply);
+	else
+		kxfer_channel_answer(reply, kxfer_wire_status(ret), 0);
 }
 
 static const struct message {
@@ -173,6 +213,9 @@ static const struct message {
 	[KXFER_WIRE_CONTENT]	= { true, handle_content },
 	[KXFER_WIRE_NOTIFY]	= { false, handle_notify },
 	[KXFER_WIRE_SEND]	= { false, handle_send },
+	[KXFER_WIRE_OFFER]	= { false, handle_offer },
+	[KXFER_WIRE_FETCHED]	= { false, handle_fetched },
+	[KXFER_WIRE_TAKE_BACK]	= { false, handle_take_back },
 };
 
 /* Return: the entry for a request, or NULL if the peer may not send it now. */
@@ -214,10 +257,14 @@ void kxfer_control_work(struct work_struct *work)
 /** kxfer_control_slot_free() - a request slot of a lane is free: use it; does not sleep */
 void kxfer_control_slot_free(struct kxfer_lane *lane)
 {
-	if (!kxfer_lane_is_control(lane))
+	if (!kxfer_lane_is_control(lane) && lane->link->initiator) {
+		kxfer_offer_pump(lane);
 		kxfer_job_pump(lane);
-	else if (!lane->link->initiator)
+	} else if (!kxfer_lane_is_control(lane)) {
+		kxfer_fetch_tell(lane);
+	} else if (!lane->link->initiator) {
 		kxfer_link_queue_content(lane->link);
+	}
 }
 
 /**

@@ -159,6 +159,12 @@ static const struct {
 				 sizeof(struct kxfer_wire_notify) },
 	[KXFER_WIRE_SEND]    = { INITIATOR, KXFER_WIRE_DATA,
 				 sizeof(struct kxfer_wire_send), KXFER_MESSAGE_MAX },
+	[KXFER_WIRE_OFFER]   = { INITIATOR, KXFER_WIRE_DATA,
+				 sizeof(struct kxfer_wire_offer) },
+	[KXFER_WIRE_FETCHED] = { RESPONDER, KXFER_WIRE_DATA,
+				 sizeof(struct kxfer_wire_fetched) },
+	[KXFER_WIRE_TAKE_BACK] = { INITIATOR, KXFER_WIRE_DATA,
+				   sizeof(struct kxfer_wire_take_back) },
 };
 
 /**
@@ -244,7 +250,7 @@ void kxfer_content_from_wire(struct kxfer_content *content,
 static bool terms_fit(const struct kxfer_terms *terms)
 {
 	if (terms->rights == KXFER_RIGHT_SEND)
-		return !terms->nr_keys && terms->length <= KXFER_MESSAGE_MAX;
+		return !terms->nr_keys && terms->length <= KXFER_MESSAGE_LONG_MAX;
 	return terms->rights && !(terms->rights & ~KXFER_RIGHT_ALL) && terms->nr_keys &&
 	       terms->nr_keys <= KXFER_WIRE_KEYS_MAX;
 }
@@ -322,6 +328,35 @@ int kxfer_wire_take_send(struct kxfer_message *message, const struct kxfer_wire_
 	message->flags = flags ? KXFER_MESSAGE_F_IMM : 0;
 	message->immediate = be32_to_cpu(send->immediate);
 	message->bytes = length - sizeof(*send);
+	return 0;
+}
+
+/**
+ * kxfer_wire_take_offer() - an OFFER
+ * @message: its flags, immediate and length are filled in
+ * @offered: filled in; its id is below KXFER_WIRE_OFFERS
+ * @offer: what came
+ *
+ * Return: 0, or -EPROTO if it makes no sense.
+ */
+int kxfer_wire_take_offer(struct kxfer_message *message, struct kxfer_offered *offered,
+			  const struct kxfer_wire_offer *offer)
+{
+	u32 flags = be32_to_cpu(offer->flags);
+	u64 end;
+
+	message->flags = flags ? KXFER_MESSAGE_F_IMM : 0;
+	message->immediate = be32_to_cpu(offer->immediate);
+	message->bytes = be32_to_cpu(offer->bytes);
+	offered->grant = be64_to_cpu(offer->grant);
+	offered->address = be64_to_cpu(offer->address);
+	offered->key = be32_to_cpu(offer->rkey);
+	offered->id = be32_to_cpu(offer->id);
+	if (flags & ~KXFER_WIRE_SEND_IMM || (!flags && offer->immediate) || offer->reserved ||
+	    offered->id >= KXFER_WIRE_OFFERS || message->bytes <= KXFER_MESSAGE_MAX ||
+	    message->bytes > KXFER_MESSAGE_LONG_MAX ||
+	    check_add_overflow(offered->address, (u64)message->bytes, &end))
+		return -EPROTO;
 	return 0;
 }
 

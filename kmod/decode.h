@@ -10,7 +10,7 @@
 
 struct kxfer_extent;
 
-#define KXFER_WIRE_NR_TYPES	(KXFER_WIRE_SEND + 1)
+#define KXFER_WIRE_NR_TYPES	(KXFER_WIRE_TAKE_BACK + 1)
 #define KXFER_WIRE_KEYS_MAX	(1024 * 1024)	/* 4 TiB of pages, or of scattered pages 4 GiB */
 
 /**
@@ -29,6 +29,20 @@ struct kxfer_terms {
 	u32 rights;
 	u32 nr_keys;
 	struct kxfer_content content;
+};
+
+/**
+ * struct kxfer_offered - a long message that a peer has
+ * @grant: of a mailbox, the peer's word
+ * @address: of its payload over there
+ * @key: its rkey
+ * @id: of the offer on its lane
+ */
+struct kxfer_offered {
+	u64 grant;
+	u64 address;
+	u32 key;
+	u32 id;
 };
 
 u32 kxfer_wire_check_hello(const void *data, u32 length, u32 nr_lanes);
@@ -51,6 +65,8 @@ int kxfer_wire_take_keys(struct kxfer_extent *keys, u32 room, u64 *start,
 			 const struct kxfer_wire_keys_answer *answer, u32 length);
 int kxfer_wire_take_send(struct kxfer_message *message, const struct kxfer_wire_send *send,
 			 u32 length);
+int kxfer_wire_take_offer(struct kxfer_message *message, struct kxfer_offered *offered,
+			  const struct kxfer_wire_offer *offer);
 int kxfer_wire_nr_entries(const struct kxfer_wire_list_answer *answer, u32 length);
 
 #endif /* KXFER_DECODE_H */

@@ -35,6 +35,7 @@
 #include "listener.h"
 #include "plan.h"
 #include "region.h"
+#include "wire.h"
 
 static DEFINE_SPINLOCK(devices_lock);
 static LIST_HEAD(devices);
@@ -276,6 +277,29 @@ static bool device_usable(struct ib_device *ibdev)
 	       attrs->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS &&
 	       attrs->max_fast_reg_page_list_len > 2 &&
 	       attrs->max_send_sge && attrs->max_sge_rd;
+}
+
+/** kxfer_device_features() - KXFER_WIRE_FEATURE_* that a link on it can have */
+u32 kxfer_device_features(const struct kxfer_device *dev)
+{
+	const struct ib_device_attr *attrs = &dev->ibdev->attrs;
+
+	/* The passive side READs. */
+	return attrs->max_qp_rd_atom > 0 && attrs->max_qp_init_rd_atom > 0 &&
+	       kxfer_device_longest(dev) > KXFER_MESSAGE_MAX ? KXFER_WIRE_FEATURE_LONG : 0;
+}
+
+/**
+ * kxfer_device_longest() - bytes of the longest message that it sends or takes by READ
+ * @dev: device
+ *
+ * At either end that is one registration, which begins anywhere in a page, and of a page
+ * less than the device takes (exposure.c).
+ */
+u64 kxfer_device_longest(const struct kxfer_device *dev)
+{
+	return min3((u64)KXFER_MESSAGE_LONG_MAX, dev->max_msg_bytes,
+		    (u64)(dev->max_fast_reg_pages - 2) * PAGE_SIZE);
 }
 
 /*

@@ -61,6 +61,9 @@ kxfer_device_limits(const struct kxfer_device *dev, u32 op)
 	return op == KXFER_OP_READ ? &dev->read_limits : &dev->write_limits;
 }
 
+u32 kxfer_device_features(const struct kxfer_device *dev);
+u64 kxfer_device_longest(const struct kxfer_device *dev);
+
 extern struct ib_client kxfer_ib_client;
 
 int kxfer_device_init(void);

@@ -279,7 +279,7 @@ int kxfer_export_add_mailbox(struct kxfer_session *session, void *arg)
 		return -EOPNOTSUPP;
 	if (!cmd->capacity || !cmd->max_bytes || !kxfer_export_name_valid(cmd->name))
 		return -EINVAL;
-	if (cmd->capacity > KXFER_MAILBOX_MAX || cmd->max_bytes > KXFER_MESSAGE_MAX)
+	if (cmd->capacity > KXFER_MAILBOX_MAX || cmd->max_bytes > KXFER_MESSAGE_LONG_MAX)
 		return -EDQUOT;
 	export = export_alloc((const char *)cmd->name, KXFER_RIGHT_SEND);
 	if (!export)
@@ -321,6 +321,12 @@ static u32 allowed_rights(const struct kxfer_export *export,
 static u32 possible_rights(const struct kxfer_link *link, u32 allowed)
 {
 	return link->dev->atomic ? allowed : allowed & ~KXFER_RIGHT_ATOMIC;
+}
+
+/** kxfer_export_length() - bytes, as a link's peer is told; those of a mailbox are bounded */
+u64 kxfer_export_length(const struct kxfer_export *export, const struct kxfer_link *link)
+{
+	return export->mailbox ? min(export->length, kxfer_link_longest(link)) : export->length;
 }
 
 /** kxfer_export_content() - what an export holds, for the wire; does not sleep */

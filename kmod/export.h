@@ -130,6 +130,7 @@ int kxfer_export_expose(struct kxfer_link *link, const struct kxfer_wire_grant *
 			struct kxfer_exposure **exposure);
 void kxfer_export_unexpose(struct kxfer_exposure *exposure);
 void kxfer_exposure_put(struct kxfer_exposure *exposure);
+u64 kxfer_export_length(const struct kxfer_export *export, const struct kxfer_link *link);
 void kxfer_export_content(struct kxfer_export *export, struct kxfer_wire_content *wire);
 int kxfer_export_deliver(struct kxfer_export *export, struct kxfer_event *event);
 

@@ -37,7 +37,6 @@
 #include "memory.h"
 #include "plan.h"
 #include "region.h"
-#include "stats.h"
 
 /* Where in the mapping's extents the next registration starts. */
 struct cursor {
@@ -219,10 +218,8 @@ void kxfer_exposure_deregister(struct kxfer_exposure *exposure)
 {
 	u32 i;
 
-	for (i = 0; i < exposure->nr_keys; i++) {
-		ib_dereg_mr(exposure->mrs[i]);
-		kxfer_stat_dec(KXFER_STAT_LIVE_MRS);
-	}
+	for (i = 0; i < exposure->nr_keys; i++)
+		kxfer_lane_dereg_mr(exposure->mrs[i]);
 	if (exposure->mapping)
 		kxfer_mapping_put(exposure->mapping, 1);
 	exposure->mapping = NULL;

@@ -123,6 +123,13 @@
 	X(RING_EVENTFD, EBADF, "eventfd_ctx_fdget()") \
 	X(RING_MAP, ENOMEM, "vm_insert_page(): a page of a completion ring") \
 	X(URING_BATCH, ENOMEM, "blk_check_plugged(): jobs of one io_uring_enter()") \
+	X(OFFERS, ENOMEM, "memory: long messages that a lane sends") \
+	X(OFFER_SG, ENOMEM, "memory: to describe a long message") \
+	X(OFFER_MAP, EIO, "ib_map_mr_sg(): a long message") \
+	X(FETCHES, ENOMEM, "memory: long messages that a lane takes") \
+	X(FETCH_SG, ENOMEM, "memory: to describe where a long message goes") \
+	X(FETCH_MAP, EIO, "ib_map_mr_sg(): where a long message goes") \
+	X(FETCHED, EIO, "the completion of a READ of a long message") \
 	X(CHAIN_MAP_SINK, EIO, "ib_map_mr_sg(): the sink of a READ") \
 	X(CHAIN_DONE, EIO, "the completion of a chain of work requests") \
 	X(CHAIN_INVALIDATED, EIO, "the completion of a LOCAL_INV") \

@@ -25,6 +25,22 @@
  * (chain.c), for the turns are over at the send queue. A job that finds nothing queued
  * on its lane is posted at once, and takes no turn.
  *
+ * A job with KXFER_JOB_F_ORDERED or _FENCE that has come to the front is held there until
+ * nothing, or no READ and no atomic, of its flow is posted; those behind it wait too, and
+ * other flows do not. What is posted ends, if only because the link does, and each end
+ * of a chain or message leads to a pump: so no job is held for ever, and nobody has to
+ * remember that one is. A fence by the send queue (IB_SEND_FENCE) would save a turn-around,
+ * but
+ *
+ *  - it holds up the lane, with the jobs of all sessions there;
+ *  - messages and short WRITEs are copied when they are posted, bounce buffers filled: too
+ *    early for what a READ before them brings;
+ *  - what waits in the send queue cannot be cancelled, nor end by its deadline;
+ *  - drivers differ: siw fails at a fenced READ (siw_activate_tx_from_sq()), and rxe of 6.1
+ *    may look whether somebody waits for the READ that has ended (do_complete()) when on
+ *    another CPU rxe_requester() is about to say so: then the send queue stands still
+ *    until more is posted.
+ *
  * A flow is in its lane's list while a job of it is queued; the first one there has
  * the turn, and the first of its jobs is posted next. A flow that comes, or whose turn
  * is over, goes behind the others. A job is in the flow of its target as long as
@@ -126,13 +142,29 @@ struct kxfer_lane *kxfer_flow_lock_for(struct kxfer_flow *flow, u64 length)
 	return kxfer_flow_lock(flow);
 }
 
+/* 1: a READ or an atomic. By a table: each job that is posted comes by here twice. */
+static u32 fetches(const struct kxfer_active_job *job)
+{
+	static const u8 of[] = {
+		[KXFER_OP_READ] = 1,
+		[KXFER_OP_COMPARE_SWAP] = 1,
+		[KXFER_OP_FETCH_ADD] = 1,
+		[KXFER_OP_RECV] = 0,	/* the last; on no lane */
+	};
+
+	return of[job->completion.op];
+}
+
 /**
  * kxfer_flow_join() - a job is in flight, queued or posted
  * @job: of a lane whose lock the caller holds
  */
 void kxfer_flow_join(struct kxfer_active_job *job)
 {
-	job->target->flow->nr_jobs++;
+	struct kxfer_flow *flow = job->target->flow;
+
+	flow->nr_jobs++;
+	flow->nr_fetches += fetches(job);
 }
 
 /**
@@ -145,6 +177,8 @@ void kxfer_flow_add(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	struct kxfer_flow *flow = job->target->flow;
 
 	kxfer_flow_join(job);
+	flow->nr_queued++;
+	flow->nr_queued_fetches += fetches(job);
 	list_add_tail(&job->lane_node, &flow->jobs);
 	if (!list_empty(&flow->lane_node))
 		return;
@@ -161,6 +195,8 @@ void kxfer_flow_remove(struct kxfer_active_job *job)
 	struct kxfer_flow *flow = job->target->flow;
 
 	list_del_init(&job->lane_node);
+	flow->nr_queued--;
+	flow->nr_queued_fetches -= fetches(job);
 	if (list_empty(&flow->jobs))
 		list_del_init(&flow->lane_node);
 }
@@ -171,7 +207,26 @@ void kxfer_flow_remove(struct kxfer_active_job *job)
  */
 void kxfer_flow_leave(struct kxfer_active_job *job)
 {
-	job->target->flow->nr_jobs--;
+	struct kxfer_flow *flow = job->target->flow;
+
+	flow->nr_jobs--;
+	flow->nr_fetches -= fetches(job);
+}
+
+/**
+ * kxfer_flow_holds() - does the job have to wait for what its session has posted?
+ * @job: with KXFER_JOB_F_FENCE or _ORDERED; of its flow's jobs the first that is queued, or
+ *	it would be. The caller holds the lock of its lane
+ *
+ * Where it does, something that is posted will end; who ends it pumps.
+ */
+bool kxfer_flow_holds(const struct kxfer_active_job *job)
+{
+	const struct kxfer_flow *flow = job->target->flow;
+
+	if (job->flags & KXFER_JOB_F_ORDERED)
+		return flow->nr_jobs != flow->nr_queued;
+	return flow->nr_fetches != flow->nr_queued_fetches;
 }
 
 /**

@@ -24,6 +24,9 @@ struct kxfer_link;
  * @lane_node: in the lane's flows while @jobs is not empty
  * @jobs: queued ones, by kxfer_active_job.lane_node, in the order of acceptance
  * @nr_jobs: queued or posted
+ * @nr_fetches: READs and atomics of those
+ * @nr_queued: length of @jobs
+ * @nr_queued_fetches: READs and atomics there
  * @turn_bytes: posted in this turn
  * @unfenced: iWARP: WRITEs were posted on @lane behind the last fence READ there
  */
@@ -35,6 +38,9 @@ struct kxfer_flow {
 	struct list_head lane_node;
 	struct list_head jobs;
 	u32 nr_jobs;
+	u32 nr_fetches;
+	u32 nr_queued;
+	u32 nr_queued_fetches;
 	u32 turn_bytes;
 	bool unfenced;
 };
@@ -48,6 +54,7 @@ void kxfer_flow_add(struct kxfer_lane *lane, struct kxfer_active_job *job);
 void kxfer_flow_remove(struct kxfer_active_job *job);
 void kxfer_flow_join(struct kxfer_active_job *job);
 void kxfer_flow_leave(struct kxfer_active_job *job);
+bool kxfer_flow_holds(const struct kxfer_active_job *job);
 void kxfer_flow_count(struct kxfer_lane *lane, struct kxfer_active_job *job, u32 bytes);
 
 #endif /* KXFER_FLOW_H */

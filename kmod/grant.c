@@ -30,8 +30,10 @@
 #include "decode.h"
 #include "export.h"
 #include "fault.h"
+#include "fetch.h"
 #include "grant.h"
 #include "job.h"
+#include "lane.h"
 #include "link.h"
 #include "mailbox.h"
 #include "memory.h"
@@ -67,7 +69,7 @@ static void fill_answer(struct kxfer_wire_grant_answer *answer,
 			struct kxfer_exposure *exposure)
 {
 	answer->exposure = cpu_to_be64(exposure->id);
-	answer->length = cpu_to_be64(exposure->export->length);
+	answer->length = cpu_to_be64(kxfer_export_length(exposure->export, exposure->link));
 	answer->rights = cpu_to_be32(exposure->rights);
 	answer->nr_keys = cpu_to_be32(exposure->nr_keys);
 	kxfer_export_content(exposure->export, &answer->content);
@@ -153,7 +155,7 @@ enum kxfer_wire_status kxfer_grant_describe(struct kxfer_link *link, u64 grant_i
 	if (exposure && list_empty(&exposure->link_node)) {
 		status = KXFER_WIRE_REVOKED;
 	} else if (exposure) {
-		answer->length = cpu_to_be64(exposure->export->length);
+		answer->length = cpu_to_be64(kxfer_export_length(exposure->export, link));
 		kxfer_export_content(exposure->export, &answer->content);
 		status = KXFER_WIRE_OK;
 	}
@@ -193,10 +195,10 @@ enum kxfer_wire_status kxfer_grant_notify(struct kxfer_link *link, u64 grant_id,
 }
 
 /* Called with the lock of the link's table held. */
-static int deliver(struct kxfer_link *link, u64 grant_id, struct kxfer_message *message,
+static int deliver(struct kxfer_lane *lane, u64 grant_id, struct kxfer_message *message,
 		   const void *payload, struct kxfer_job_list *ended)
 {
-	struct kxfer_grant *grant = xa_load(&link->grants, grant_id);
+	struct kxfer_grant *grant = xa_load(&lane->link->grants, grant_id);
 
 	if (!grant)
 		return -ENOENT;
@@ -204,18 +206,20 @@ static int deliver(struct kxfer_link *link, u64 grant_id, struct kxfer_message *
 		return -EACCES;
 	message->uid = grant->uid;
 	message->gid = grant->gid;
-	return kxfer_mailbox_deliver(grant->exposure->export->mailbox, message, payload, ended);
+	return kxfer_mailbox_deliver(grant->exposure->export->mailbox, message, payload, lane,
+				     ended);
 }
 
 /**
  * kxfer_grant_send() - put a message into the mailbox of a grant; does not sleep
- * @link: passive
+ * @lane: of a passive link
  * @send: untrusted, with the payload of the message behind it
  * @length: bytes of both, as kxfer_wire_may_send() allows them
  */
-enum kxfer_wire_status kxfer_grant_send(struct kxfer_link *link,
+enum kxfer_wire_status kxfer_grant_send(struct kxfer_lane *lane,
 					const struct kxfer_wire_send *send, u32 length)
 {
+	struct kxfer_link *link = lane->link;
 	struct kxfer_message message = {
 		.time_ns = ktime_get_ns(),
 		.peer = link->remote,
@@ -230,7 +234,7 @@ enum kxfer_wire_status kxfer_grant_send(struct kxfer_link *link,
 	if (ret)
 		return kxfer_wire_status(ret);
 	xa_lock_bh(&link->grants);
-	ret = deliver(link, grant_id, &message, send + 1, &ended);
+	ret = deliver(lane, grant_id, &message, send + 1, &ended);
 	xa_unlock_bh(&link->grants);
 	kxfer_job_complete_all(&ended, 0, message.time_ns);
 	if (!ret)
@@ -238,6 +242,56 @@ enum kxfer_wire_status kxfer_grant_send(struct kxfer_link *link,
 	else if (ret == -EAGAIN)
 		kxfer_stat_inc(KXFER_STAT_SENDS_REFUSED);
 	return kxfer_wire_status(ret);
+}
+
+static int offer(struct kxfer_link *link, struct kxfer_fetch *fetch,
+		 struct kxfer_job_list *ended)
+{
+	struct kxfer_grant *grant;
+	int ret;
+
+	if (fetch->offered.grant > KXFER_MAX_GRANTS)
+		return -ENOENT;
+	grant = xa_load(&link->grants, fetch->offered.grant);
+	if (!grant)
+		return -ENOENT;
+	if (!(grant->exposure->rights & KXFER_RIGHT_SEND))
+		return -EACCES;
+	fetch->message.uid = grant->uid;
+	fetch->message.gid = grant->gid;
+	fetch->exposure = grant->exposure;
+	fetch->mailbox = grant->exposure->export->mailbox;
+	kref_get(&fetch->exposure->ref);
+	ret = kxfer_mailbox_offer(fetch, ended);
+	/* The grant has another one. */
+	if (ret)
+		kxfer_exposure_put(grant->exposure);
+	return ret;
+}
+
+/**
+ * kxfer_grant_offer() - note a long message in the mailbox of a grant; does not sleep
+ * @link: passive
+ * @fetch: of the caller; of the mailbox's or the lane's from here on unless it is refused,
+ *	with a reference on its exposure
+ *
+ * Return: 0 or -errno, for the wire.
+ */
+int kxfer_grant_offer(struct kxfer_link *link, struct kxfer_fetch *fetch)
+{
+	u64 now = fetch->message.time_ns;
+	struct kxfer_job_list ended = {};
+	int ret;
+
+	xa_lock_bh(&link->grants);
+	ret = offer(link, fetch, &ended);
+	xa_unlock_bh(&link->grants);
+	kxfer_job_complete_all(&ended, 0, now);
+	if (!ret)
+		kxfer_stat_inc(KXFER_STAT_SENDS_STORED);
+	else if (ret == -EAGAIN)
+		kxfer_stat_inc(KXFER_STAT_SENDS_REFUSED);
+	return ret;
 }
 
 /** kxfer_grant_link_closed() - the link's QPs and exposures are gone: end its grants */

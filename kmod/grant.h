@@ -8,6 +8,8 @@
 #include "wire.h"
 
 struct kxfer_exposure;
+struct kxfer_fetch;
+struct kxfer_lane;
 struct kxfer_link;
 
 #define KXFER_MAX_GRANTS	65536	/* of a link */
@@ -32,8 +34,9 @@ enum kxfer_wire_status kxfer_grant_describe(struct kxfer_link *link, u64 grant_i
 					    struct kxfer_wire_info_answer *answer);
 enum kxfer_wire_status kxfer_grant_notify(struct kxfer_link *link, u64 grant_id,
 					  u64 cookie);
-enum kxfer_wire_status kxfer_grant_send(struct kxfer_link *link,
+enum kxfer_wire_status kxfer_grant_send(struct kxfer_lane *lane,
 					const struct kxfer_wire_send *send, u32 length);
+int kxfer_grant_offer(struct kxfer_link *link, struct kxfer_fetch *fetch);
 void kxfer_grant_link_closed(struct kxfer_link *link);
 
 #endif /* KXFER_GRANT_H */

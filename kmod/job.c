@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Jobs: from the lane's queue to the completion.
+ * Jobs: from the lane's queue to the completion. Who ends one before its time is in
+ * job_stop.c.
  *
  * A job in flight is in its session's list of jobs, and in one of two lists of a
  * lane: queued, in its session's flow there (flow.c), while something of it is left to
@@ -32,6 +33,7 @@
 #include <linux/timekeeping.h>
 
 #include "chain.h"
+#include "deadline.h"
 #include "fault.h"
 #include "flow.h"
 #include "job.h"
@@ -39,6 +41,7 @@
 #include "link.h"
 #include "mailbox.h"
 #include "memory.h"
+#include "offer.h"
 #include "region.h"
 #include "ring.h"
 #include "session.h"
@@ -141,6 +144,7 @@ void kxfer_job_make(struct kxfer_active_job *job, struct kxfer_session *session,
 	job->deadline_ns = user->deadline_ns;
 	job->status = 0;
 	job->nr_chains = 0;
+	job->stopped = false;
 	job->started = false;
 	job->planned = false;
 }
@@ -302,7 +306,7 @@ static void complete_session(struct kxfer_job_list *jobs, int status, u64 now_ns
 		nr++;
 		nr_uring += job->uring ? 1 : 0;
 		end_job(job, job->status ?: status, now_ns);
-		/* For stop_jobs(): what is in the list of jobs has a lane that exists. */
+		/* For job_stop.c: what is in the list of jobs has a lane that exists. */
 		deliver(session, job, &gone);
 	}
 	jobs->first = job;
@@ -341,14 +345,12 @@ void kxfer_job_complete(struct kxfer_active_job *job, int status, u64 now_ns)
 	kxfer_job_complete_all(&one, status, now_ns);
 }
 
-static void complete_list(struct kxfer_job_list *jobs, int status)
-{
-	if (jobs->first)
-		kxfer_job_complete_all(jobs, status, ktime_get_ns());
-}
-
-/* Called with the lane's lock held. */
-static void unqueue(struct kxfer_lane *lane, struct kxfer_active_job *job)
+/**
+ * kxfer_job_unqueue() - nothing is left to plan of a job, or nothing is to be
+ * @lane: whose lock the caller holds
+ * @job: queued there; in no list of the lane afterwards
+ */
+void kxfer_job_unqueue(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	kxfer_flow_remove(job);
 	WRITE_ONCE(lane->nr_queued, lane->nr_queued - 1);
@@ -361,38 +363,27 @@ static void add_to_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	WRITE_ONCE(lane->nr_posted, lane->nr_posted + 1);
 }
 
-/* Called with the lane's lock held. */
-static void move_to_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
+/**
+ * kxfer_job_move_to_posted() - the same, but something of it is under way
+ * @lane: whose lock the caller holds
+ * @job: queued there
+ */
+void kxfer_job_move_to_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
-	unqueue(lane, job);
+	kxfer_job_unqueue(lane, job);
 	add_to_posted(lane, job);
 }
 
-/* Nothing of it is under way any more. Called with the lane's lock held. */
-static void leave_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
+/**
+ * kxfer_job_leave_posted() - nothing of a job is under way any more
+ * @lane: whose lock the caller holds
+ * @job: posted there; in no list of the lane afterwards, and the caller's to complete
+ */
+void kxfer_job_leave_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	list_del_init(&job->lane_node);
 	kxfer_flow_leave(job);
 	WRITE_ONCE(lane->nr_posted, lane->nr_posted - 1);
-}
-
-/*
- * Take a queued job off the lane, or keep it from posting more.
- * Called with the lane's lock held; @ended gets what is to be completed.
- */
-static void stop_queued(struct kxfer_lane *lane, struct kxfer_active_job *job,
-			int status, struct kxfer_job_list *ended)
-{
-	job->status = job->status ?: status;
-	/* Whoever else would stop it sees that it is off the queue. */
-	job->planned = true;
-	if (job->nr_chains) {
-		move_to_posted(lane, job);
-	} else {
-		unqueue(lane, job);
-		kxfer_flow_leave(job);
-		kxfer_job_list_add(ended, job);
-	}
 }
 
 /**
@@ -419,11 +410,12 @@ void kxfer_job_chain_ended(struct kxfer_active_job *job, struct kxfer_job_list *
 {
 	if (--job->nr_chains || !job->planned)
 		return;
-	leave_posted(job->lane, job);
+	kxfer_job_leave_posted(job->lane, job);
 	kxfer_job_list_add(ended, job);
 }
 
-static int message_status(int answer)
+/** kxfer_job_message_status() - of a message, by its answer or FETCHED */
+int kxfer_job_message_status(int answer)
 {
 	switch (answer) {
 	case 0:
@@ -436,18 +428,29 @@ static int message_status(int answer)
 	}
 }
 
+/**
+ * kxfer_job_message_over() - a posted job that is a message ends
+ * @lane: it is posted on
+ * @job: of which the caller alone says so
+ * @status: 0 or -errno
+ */
+void kxfer_job_message_over(struct kxfer_lane *lane, struct kxfer_active_job *job, int status)
+{
+	spin_lock_bh(&lane->lock);
+	kxfer_job_leave_posted(lane, job);
+	spin_unlock_bh(&lane->lock);
+	kxfer_job_complete(job, status, ktime_get_ns());
+}
+
 static void message_answered(struct kxfer_request *request)
 {
 	struct kxfer_lane *lane = request->channel->lane;
 	struct kxfer_active_job *job = request->job;
-	int status = message_status(request->status);
+	int status = kxfer_job_message_status(request->status);
 
-	spin_lock_bh(&lane->lock);
-	leave_posted(lane, job);
-	spin_unlock_bh(&lane->lock);
 	if (status == -ECONNRESET)
 		status = kxfer_link_job_error(lane->link);
-	kxfer_job_complete(job, status, ktime_get_ns());
+	kxfer_job_message_over(lane, job, status);
 }
 
 static u32 write_notify(const struct kxfer_active_job *job, struct kxfer_wire_notify *notify)
@@ -473,6 +476,33 @@ static u32 write_send(const struct kxfer_active_job *job, struct kxfer_wire_send
 	return sizeof(*send) + job->length;
 }
 
+static void message_posted(struct kxfer_active_job *job)
+{
+	job->started = true;
+	job->planned = true;
+	job->nr_chains = 1;
+}
+
+/* Its bytes stay where they are until the peer READs them. */
+static bool post_long(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	struct kxfer_offer *offer = kxfer_offer_get(lane);
+	struct kxfer_request *request;
+
+	if (!offer)
+		return false;
+	request = kxfer_channel_get_locked(&lane->channel);
+	if (!request)
+		return false;
+	kxfer_chain_flush(lane);
+	message_posted(job);
+	/* If something fails the link's teardown completes the job with the lane's others. */
+	if (!kxfer_offer_register(offer, job))
+		kxfer_offer_post(offer, job, request);
+	kxfer_deadline_arm(&lane->deadline, job->deadline_ns);
+	return true;
+}
+
 static bool post_message(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	struct kxfer_request *request = kxfer_channel_get_locked(&lane->channel);
@@ -485,9 +515,7 @@ static bool post_message(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	kxfer_chain_flush(lane);
 	request->job = job;
 	request->answered = message_answered;
-	job->started = true;
-	job->planned = true;
-	job->nr_chains = 1;
+	message_posted(job);
 	payload = kxfer_channel_request_payload(request);
 	length = send ? write_send(job, payload) : write_notify(job, payload);
 	/* If this fails the link's teardown completes the job with the lane's others. */
@@ -497,8 +525,19 @@ static bool post_message(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	return true;
 }
 
+/**
+ * kxfer_job_is_held() - whether a job waits in its flow for others of its session
+ * @job: the first of its flow that is queued, or it would be; under the lock of its lane
+ */
+bool kxfer_job_is_held(const struct kxfer_active_job *job)
+{
+	return job->flags & (KXFER_JOB_F_FENCE | KXFER_JOB_F_ORDERED) && kxfer_flow_holds(job);
+}
+
 static bool post_some(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
+	if (kxfer_job_is_long(job))
+		return post_long(lane, job);
 	if (kxfer_op_is_message(job->completion.op))
 		return post_message(lane, job);
 	return kxfer_chain_add(lane, job);
@@ -506,8 +545,8 @@ static bool post_some(struct kxfer_lane *lane, struct kxfer_active_job *job)
 
 /*
  * Post some of the session whose turn it is. A lane without credits has none for
- * anybody, but a message without a slot keeps no other session waiting. Called with
- * the lane's lock held. Return: false if nothing was posted.
+ * anybody, but neither a message without a slot nor a job that is held keeps another
+ * session waiting. Called with the lane's lock held. Return: false if nothing was posted.
  */
 static bool pump_turn(struct kxfer_lane *lane)
 {
@@ -517,10 +556,12 @@ static bool pump_turn(struct kxfer_lane *lane)
 
 	list_for_each_entry(flow, &lane->flows, lane_node) {
 		job = list_first_entry(&flow->jobs, struct kxfer_active_job, lane_node);
+		if (kxfer_job_is_held(job))
+			continue;
 		if (post_some(lane, job)) {
 			kxfer_flow_count(lane, job, lane->bytes_posted - bytes);
 			if (job->planned)
-				move_to_posted(lane, job);
+				kxfer_job_move_to_posted(lane, job);
 			return true;
 		}
 		if (!kxfer_op_is_message(job->completion.op))
@@ -587,90 +628,6 @@ void kxfer_job_pump_on(struct kxfer_lane *lane)
 		queue_work(kxfer_wq, &lane->pump_work);
 }
 
-/* Behind those that are posted. As in stop_queued(): nobody else is to stop them. */
-static void stop_all_queued(struct kxfer_lane *lane)
-{
-	struct kxfer_flow *flow, *next_flow;
-	struct kxfer_active_job *job, *next;
-
-	list_for_each_entry_safe(flow, next_flow, &lane->flows, lane_node)
-		list_for_each_entry_safe(job, next, &flow->jobs, lane_node) {
-			job->planned = true;
-			move_to_posted(lane, job);
-		}
-}
-
-/**
- * kxfer_job_fail_lane() - end all jobs of a lane that is closed
- * @lane: any; a control QP has none
- *
- * From the link's teardown, after kxfer_lane_close(): no device can touch the
- * memory of any of them.
- */
-void kxfer_job_fail_lane(struct kxfer_lane *lane)
-{
-	struct kxfer_active_job *job, *next;
-	struct kxfer_job_list ended = {};
-
-	spin_lock_bh(&lane->lock);
-	stop_all_queued(lane);
-	list_for_each_entry_safe(job, next, &lane->posted, lane_node) {
-		leave_posted(lane, job);
-		kxfer_job_list_add(&ended, job);
-	}
-	spin_unlock_bh(&lane->lock);
-	complete_list(&ended, kxfer_link_job_error(lane->link));
-}
-
-/* Called with the lane's lock held. A target that is being opened has no flow yet. */
-static void stop_jobs_of(struct kxfer_target *target, struct kxfer_lane *lane,
-			 struct kxfer_job_list *ended)
-{
-	/* Pairs with the one who opens the target. */
-	struct kxfer_flow *flow = smp_load_acquire(&target->flow);
-	struct kxfer_active_job *job, *next;
-
-	if (!flow || READ_ONCE(flow->lane) != lane)
-		return;
-	list_for_each_entry_safe(job, next, &flow->jobs, lane_node)
-		if (job->target == target)
-			stop_queued(lane, job, -EKEYREVOKED, ended);
-}
-
-/**
- * kxfer_job_revoke() - end queued jobs of a withdrawn target; posted ones go on
- * @link: of the target
- * @target: marked revoked by the caller, under the lock of each lane in turn
- */
-void kxfer_job_revoke(struct kxfer_link *link, struct kxfer_target *target)
-{
-	struct kxfer_job_list ended = {};
-	u32 i;
-
-	for (i = 0; i < link->nr_data; i++) {
-		struct kxfer_lane *lane = link->data[i];
-
-		spin_lock_bh(&lane->lock);
-		target->revoked = true;
-		stop_jobs_of(target, lane, &ended);
-		spin_unlock_bh(&lane->lock);
-	}
-	complete_list(&ended, -EKEYREVOKED);
-	for (i = 0; i < link->nr_data; i++)
-		kxfer_job_pump(link->data[i]);
-}
-
-/* Called with the lane's lock held. */
-static void arm_deadline(struct kxfer_lane *lane, u64 deadline_ns)
-{
-	if (!deadline_ns ||
-	    (lane->next_deadline_ns && lane->next_deadline_ns <= deadline_ns))
-		return;
-	lane->next_deadline_ns = deadline_ns;
-	mod_delayed_work(kxfer_wq, &lane->deadline_work,
-			 kxfer_job_deadline_delay(deadline_ns));
-}
-
 /*
  * Where nothing is queued there is no queue to stand in. Called with the lane's lock
  * held. Return: false if something of the job is left to be queued.
@@ -678,7 +635,7 @@ static void arm_deadline(struct kxfer_lane *lane, u64 deadline_ns)
 static bool post_at_once(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	if (!list_empty(&lane->flows) || !kxfer_link_is_live(lane->link) ||
-	    !post_some(lane, job) || !job->planned)
+	    kxfer_job_is_held(job) || !post_some(lane, job) || !job->planned)
 		return false;
 	kxfer_flow_join(job);
 	add_to_posted(lane, job);
@@ -708,134 +665,7 @@ void kxfer_job_start(struct kxfer_active_job *job, struct kxfer_lane *lane, bool
 		return;
 	kxfer_flow_add(lane, job);
 	WRITE_ONCE(lane->nr_queued, lane->nr_queued + 1);
-	arm_deadline(lane, job->deadline_ns);
-}
-
-/* Called with the lane's lock held. */
-static void stop_late_jobs(struct kxfer_lane *lane, struct kxfer_flow *flow, u64 now_ns,
-			   struct kxfer_job_list *ended)
-{
-	struct kxfer_active_job *job, *next;
-
-	list_for_each_entry_safe(job, next, &flow->jobs, lane_node) {
-		if (!job->deadline_ns || job->started)
-			continue;
-		if (job->deadline_ns <= now_ns)
-			stop_queued(lane, job, -ETIMEDOUT, ended);
-		else if (lane->open)
-			arm_deadline(lane, job->deadline_ns);
-	}
-}
-
-/** kxfer_job_deadline_work() - end jobs of a lane that were not posted in time */
-void kxfer_job_deadline_work(struct work_struct *work)
-{
-	struct kxfer_lane *lane =
-		container_of(to_delayed_work(work), struct kxfer_lane, deadline_work);
-	struct kxfer_flow *flow, *next;
-	struct kxfer_job_list ended = {};
-	u64 now = ktime_get_ns();
-
-	spin_lock_bh(&lane->lock);
-	lane->next_deadline_ns = 0;
-	list_for_each_entry_safe(flow, next, &lane->flows, lane_node)
-		stop_late_jobs(lane, flow, now, &ended);
-	spin_unlock_bh(&lane->lock);
-	complete_list(&ended, -ETIMEDOUT);
-	kxfer_job_pump(lane);
-}
-
-static bool is_queued(const struct kxfer_active_job *job)
-{
-	return !list_empty(&job->lane_node) && !job->planned;
-}
-
-/*
- * Stop a job of a session whose job_lock the caller holds, a partly posted one only if
- * @started. Return: it was queued; @ended may have got it.
- */
-static bool stop_job(struct kxfer_active_job *job, bool started, struct kxfer_job_list *ended)
-{
-	struct kxfer_lane *lane = job->lane;
-	bool stopped;
-
-	if (job->mailbox)
-		return kxfer_mailbox_stop(job, ended);
-	/* NULL: it ends without having been queued. */
-	if (!lane)
-		return false;
-	spin_lock(&lane->lock);
-	stopped = is_queued(job) && (started || !job->started);
-	if (stopped)
-		stop_queued(lane, job, -ECANCELED, ended);
-	spin_unlock(&lane->lock);
-	return stopped;
-}
-
-struct stop_count {
-	u32 found;
-	u32 stopped;
-};
-
-/* Stop jobs of a session: all, or those of @user_data; partly posted ones too if @started. */
-static struct stop_count stop_jobs(struct kxfer_session *session, bool all,
-				   u64 user_data, bool started)
-{
-	struct kxfer_active_job *job;
-	struct stop_count count = {};
-	struct kxfer_job_list ended = {};
-
-	spin_lock_bh(&session->job_lock);
-	list_for_each_entry(job, &session->jobs, session_node) {
-		if ((!job->target && !job->mailbox) ||
-		    (!all && job->completion.user_data != user_data))
-			continue;
-		count.found++;
-		count.stopped += stop_job(job, started, &ended);
-	}
-	spin_unlock_bh(&session->job_lock);
-	complete_list(&ended, -ECANCELED);
-	return count;
-}
-
-/**
- * kxfer_job_stop_abandoned() - stop jobs that came by io_uring and that nobody waits for
- * @session: stays while this runs
- *
- * Any context but hard interrupts. Return: true if jobs are left that came by io_uring.
- */
-bool kxfer_job_stop_abandoned(struct kxfer_session *session)
-{
-	struct kxfer_active_job *job;
-	bool left = false;
-	struct kxfer_job_list ended = {};
-
-	spin_lock_bh(&session->job_lock);
-	list_for_each_entry(job, &session->jobs, session_node) {
-		if (!job->uring)
-			continue;
-		left = true;
-		if (kxfer_uring_abandoned(job->uring))
-			stop_job(job, true, &ended);
-	}
-	spin_unlock_bh(&session->job_lock);
-	complete_list(&ended, -ECANCELED);
-	return left;
-}
-
-/** kxfer_job_cancel() - KXFER_CANCEL */
-int kxfer_job_cancel(struct kxfer_session *session, void *arg)
-{
-	struct kxfer_cancel *cmd = arg;
-	struct stop_count count;
-
-	if (cmd->flags & ~KXFER_CANCEL_F_ALL)
-		return -EOPNOTSUPP;
-	if (cmd->__reserved || ((cmd->flags & KXFER_CANCEL_F_ALL) && cmd->user_data))
-		return -EINVAL;
-	count = stop_jobs(session, cmd->flags & KXFER_CANCEL_F_ALL, cmd->user_data, false);
-	cmd->cancelled = count.stopped;
-	return count.found || cmd->flags & KXFER_CANCEL_F_ALL ? 0 : -ENOENT;
+	kxfer_deadline_arm(&lane->deadline, job->deadline_ns);
 }
 
 static bool no_jobs(struct kxfer_session *session)
@@ -861,7 +691,7 @@ void kxfer_job_end_session(struct kxfer_session *session)
 {
 	struct kxfer_active_job *job;
 
-	stop_jobs(session, true, 0, true);
+	kxfer_job_stop_all(session);
 	wait_event(session->wait, no_jobs(session));
 	for (job = session->done.first; job; job = job->next)
 		kxfer_user_return(session->user, KXFER_SHARE_JOBS, 1);

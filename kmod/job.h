@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Jobs: queue, pump, complete, cancel. See job.c. */
+/* Jobs: queue, pump, complete; stop. See job.c and job_stop.c. */
 #ifndef KXFER_JOB_H
 #define KXFER_JOB_H
 
-#include <linux/jiffies.h>
-#include <linux/ktime.h>
 #include <linux/kxfer.h>
 #include <linux/list.h>
 #include <linux/workqueue.h>
@@ -46,6 +44,7 @@ struct kxfer_target;
  * @deadline_ns: or 0
  * @status: first error seen, given when the link is torn down
  * @nr_chains: posted and not completed
+ * @stopped: of a RECV: it is not to wait again
  * @started: something was posted
  * @planned: everything was posted
  */
@@ -71,6 +70,7 @@ struct kxfer_active_job {
 	u64 deadline_ns;
 	int status;
 	u32 nr_chains;
+	bool stopped;
 	bool started;
 	bool planned;
 };
@@ -143,12 +143,10 @@ static inline bool kxfer_op_is_message(u32 op)
 	return op == KXFER_OP_NOTIFY || op == KXFER_OP_SEND;
 }
 
-/* When to look at a deadline, in jiffies from now. */
-static inline unsigned long kxfer_job_deadline_delay(u64 deadline_ns)
+/* A message that is not copied: offer.c. */
+static inline bool kxfer_job_is_long(const struct kxfer_active_job *job)
 {
-	u64 now = ktime_get_ns();
-
-	return deadline_ns > now ? nsecs_to_jiffies(deadline_ns - now) + 1 : 0;
+	return job->completion.op == KXFER_OP_SEND && job->length > KXFER_MESSAGE_MAX;
 }
 
 int kxfer_job_init(void);
@@ -164,17 +162,29 @@ void kxfer_job_chain_posted(struct kxfer_active_job *job);
 void kxfer_job_chain_ended(struct kxfer_active_job *job, struct kxfer_job_list *ended);
 void kxfer_job_complete_all(struct kxfer_job_list *jobs, int status, u64 now_ns);
 void kxfer_job_complete(struct kxfer_active_job *job, int status, u64 now_ns);
-int kxfer_job_cancel(struct kxfer_session *session, void *arg);
-bool kxfer_job_stop_abandoned(struct kxfer_session *session);
+int kxfer_job_message_status(int answer);
+void kxfer_job_message_over(struct kxfer_lane *lane, struct kxfer_active_job *job, int status);
 void kxfer_job_end_session(struct kxfer_session *session);
 void kxfer_job_pump(struct kxfer_lane *lane);
 void kxfer_job_pump_locked(struct kxfer_lane *lane);
 void kxfer_job_pump_on(struct kxfer_lane *lane);
 void kxfer_job_pump_work(struct work_struct *work);
-void kxfer_job_revoke(struct kxfer_link *link, struct kxfer_target *target);
-void kxfer_job_fail_lane(struct kxfer_lane *lane);
-void kxfer_job_deadline_work(struct work_struct *work);
 u32 kxfer_job_records(struct kxfer_session *session, struct kxfer_job_record *records,
 		      u32 nr);
+
+/* Of job.c, for job_stop.c. */
+void kxfer_job_unqueue(struct kxfer_lane *lane, struct kxfer_active_job *job);
+void kxfer_job_move_to_posted(struct kxfer_lane *lane, struct kxfer_active_job *job);
+void kxfer_job_leave_posted(struct kxfer_lane *lane, struct kxfer_active_job *job);
+bool kxfer_job_is_held(const struct kxfer_active_job *job);
+
+/* job_stop.c */
+int kxfer_job_cancel(struct kxfer_session *session, void *arg);
+bool kxfer_job_stop_abandoned(struct kxfer_session *session);
+void kxfer_job_stop_all(struct kxfer_session *session);
+void kxfer_job_revoke(struct kxfer_link *link, struct kxfer_target *target);
+void kxfer_job_fail_long(struct kxfer_lane *lane, int error);
+void kxfer_job_fail_lane(struct kxfer_lane *lane);
+void kxfer_job_deadline_work(struct work_struct *work);
 
 #endif /* KXFER_JOB_H */

@@ -4,8 +4,9 @@
  *
  * The send queue of a data lane has KXFER_LANE_JOB_WRS work requests for jobs,
  * given out as credits (chain.c), one for a fence READ, two for each slot of its
- * channel, one for a nudge, and one for the marker of ib_drain_qp(). A control QP has
- * KXFER_CONTROL_REG_WRS for fast registrations in place of the first two. The CQ
+ * channel, KXFER_LANE_LONG_WRS for long messages, one for a nudge, and one for the marker
+ * of ib_drain_qp(). A control QP has KXFER_CONTROL_REG_WRS for fast registrations in place
+ * of those of jobs, fence and long messages. The CQ
  * holds all of both queues, for after an error every work request completes,
  * unsignalled ones too.
  *
@@ -40,10 +41,12 @@
 #include "cm.h"
 #include "device.h"
 #include "fault.h"
+#include "fetch.h"
 #include "job.h"
 #include "lane.h"
 #include "link.h"
 #include "mrs.h"
+#include "offer.h"
 #include "stats.h"
 
 static void nudged(struct ib_cq *cq, struct ib_wc *wc)
@@ -112,7 +115,7 @@ struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index, int num
 	INIT_LIST_HEAD(&lane->sinks);
 	INIT_WORK(&lane->accept_work, kxfer_cm_accept_work);
 	INIT_WORK(&lane->pump_work, kxfer_job_pump_work);
-	INIT_DELAYED_WORK(&lane->deadline_work, kxfer_job_deadline_work);
+	INIT_DELAYED_WORK(&lane->deadline.work, kxfer_job_deadline_work);
 	kxfer_stat_inc(KXFER_STAT_LIVE_LANES);
 	return lane;
 }
@@ -121,6 +124,8 @@ struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index, int num
 void kxfer_lane_free(struct kxfer_lane *lane)
 {
 	kxfer_channel_destroy(&lane->channel);
+	kxfer_offer_free(lane);
+	kxfer_fetch_free(lane);
 	kfree(lane->fence);
 	kfree(lane->sink_array);
 	kvfree(lane->scratch);
@@ -150,6 +155,16 @@ static void qp_event(struct ib_event *event, void *context)
 	}
 }
 
+static u32 channel_slots(const struct kxfer_lane *lane)
+{
+	return kxfer_lane_is_control(lane) ? KXFER_WIRE_CONTROL_SLOTS : KXFER_WIRE_DATA_SLOTS;
+}
+
+static u32 long_wrs(const struct kxfer_lane *lane)
+{
+	return kxfer_lane_is_control(lane) ? 0 : KXFER_LANE_LONG_WRS;
+}
+
 static u32 job_wrs(const struct kxfer_lane *lane)
 {
 	u32 max_qp_wr = lane->link->dev->ibdev->attrs.max_qp_wr;
@@ -158,7 +173,7 @@ static u32 job_wrs(const struct kxfer_lane *lane)
 		return 0;
 	return min_t(u32, KXFER_LANE_JOB_WRS,
 		     max_qp_wr - kxfer_channel_sends(KXFER_WIRE_DATA_SLOTS) - 1 -
-		     KXFER_LANE_NUDGE_WRS - KXFER_LANE_FENCE_WRS);
+		     KXFER_LANE_NUDGE_WRS - KXFER_LANE_FENCE_WRS - long_wrs(lane));
 }
 
 /* A device gives more than it was asked for, or refuses. */
@@ -211,23 +226,28 @@ static int comp_vector(const struct kxfer_lane *lane)
 	return (lane->link->id + lane->index) % lane->link->dev->ibdev->num_comp_vectors;
 }
 
-static int create_cq_and_qp(struct kxfer_lane *lane, enum kxfer_context context)
+static int create_cq(struct kxfer_lane *lane, u32 cqe, enum kxfer_context context)
 {
 	struct ib_device *ibdev = lane->link->dev->ibdev;
+
+	if (cqe > ibdev->attrs.max_cqe)
+		return -EOPNOTSUPP;
+	return kxfer_cq_create(&lane->cq, ibdev, cqe, comp_vector(lane), context,
+			       kxfer_chain_settle);
+}
+
+static int create_cq_and_qp(struct kxfer_lane *lane, enum kxfer_context context)
+{
 	bool control = kxfer_lane_is_control(lane);
-	u32 slots = control ? KXFER_WIRE_CONTROL_SLOTS : KXFER_WIRE_DATA_SLOTS;
+	u32 slots = channel_slots(lane);
 	u32 send_wr = kxfer_channel_sends(slots) + KXFER_LANE_NUDGE_WRS + 1 +
 		      (control ? KXFER_CONTROL_REG_WRS :
-				 job_wrs(lane) + KXFER_LANE_FENCE_WRS);
+				 job_wrs(lane) + long_wrs(lane) + KXFER_LANE_FENCE_WRS);
 	u32 recv_wr = kxfer_channel_recvs(slots) + 1;
-	int ret;
 
-	if (send_wr > ibdev->attrs.max_qp_wr ||
-	    send_wr + recv_wr > ibdev->attrs.max_cqe)
+	if (send_wr > lane->link->dev->ibdev->attrs.max_qp_wr)
 		return -EOPNOTSUPP;
-	ret = kxfer_cq_create(&lane->cq, ibdev, send_wr + recv_wr,
-			      comp_vector(lane), context, kxfer_chain_settle);
-	return ret ?: create_qp(lane, send_wr, recv_wr);
+	return create_cq(lane, send_wr + recv_wr, context) ?: create_qp(lane, send_wr, recv_wr);
 }
 
 static int create_job_memory(struct kxfer_lane *lane)
@@ -257,6 +277,14 @@ static int create_job_memory(struct kxfer_lane *lane)
 	return 0;
 }
 
+static int create_channel(struct kxfer_lane *lane)
+{
+	bool control = kxfer_lane_is_control(lane);
+
+	return kxfer_channel_init(&lane->channel, lane, channel_slots(lane),
+				  control ? KXFER_WIRE_CONTROL_BYTES : KXFER_WIRE_DATA_BYTES);
+}
+
 /**
  * kxfer_lane_open() - create CQ and QP and post the RECVs
  * @lane: with its cm_id; its link has its device and PD
@@ -266,18 +294,10 @@ static int create_job_memory(struct kxfer_lane *lane)
  */
 int kxfer_lane_open(struct kxfer_lane *lane, enum kxfer_context context)
 {
-	bool control = kxfer_lane_is_control(lane);
 	int ret;
 
-	ret = create_cq_and_qp(lane, context);
-	if (ret)
-		return ret;
-	ret = create_job_memory(lane);
-	if (ret)
-		return ret;
-	ret = kxfer_channel_init(&lane->channel, lane,
-				 control ? KXFER_WIRE_CONTROL_SLOTS : KXFER_WIRE_DATA_SLOTS,
-				 control ? KXFER_WIRE_CONTROL_BYTES : KXFER_WIRE_DATA_BYTES);
+	ret = create_cq_and_qp(lane, context) ?: create_job_memory(lane) ?:
+	      create_channel(lane);
 	if (ret)
 		return ret;
 	spin_lock_bh(&lane->lock);
@@ -290,18 +310,11 @@ static void destroy_sinks(struct kxfer_lane *lane)
 {
 	u32 i;
 
-	for (i = 0; lane->sink_array && i < KXFER_LANE_SINKS; i++) {
-		if (!lane->sink_array[i].mr)
-			continue;
-		ib_dereg_mr(lane->sink_array[i].mr);
-		kxfer_stat_dec(KXFER_STAT_LIVE_MRS);
-	}
+	for (i = 0; lane->sink_array && i < KXFER_LANE_SINKS; i++)
+		kxfer_lane_dereg_mr(lane->sink_array[i].mr);
 	INIT_LIST_HEAD(&lane->sinks);
-	if (lane->fence_mr) {
-		ib_dereg_mr(lane->fence_mr);
-		lane->fence_mr = NULL;
-		kxfer_stat_dec(KXFER_STAT_LIVE_MRS);
-	}
+	kxfer_lane_dereg_mr(lane->fence_mr);
+	lane->fence_mr = NULL;
 	if (lane->fence_dma)
 		ib_dma_unmap_single(lane->link->dev->ibdev, lane->fence_dma,
 				    KXFER_FENCE_BYTES, DMA_FROM_DEVICE);
@@ -320,7 +333,7 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 	spin_lock_bh(&lane->lock);
 	lane->open = false;
 	spin_unlock_bh(&lane->lock);
-	cancel_delayed_work_sync(&lane->deadline_work);
+	cancel_delayed_work_sync(&lane->deadline.work);
 	if (lane->qp) {
 		/* If it fails the peer learns it from rdma_destroy_id(). */
 		if (!kxfer_fault(CM_DISCONNECT))
@@ -335,6 +348,8 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 	/* Only completions queued it. */
 	cancel_work_sync(&lane->pump_work);
 	kxfer_channel_stop(&lane->channel);
+	kxfer_offer_close(lane);
+	kxfer_fetch_close(lane);
 	destroy_sinks(lane);
 	kxfer_mrs_close(lane);
 	if (lane->cm_id)
@@ -445,7 +460,9 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
 	bool quiet, stuck;
 
 	spin_lock_bh(&lane->lock);
-	if ((list_empty(&lane->flows) && list_empty(&lane->posted) &&
+	/* What is offered may wait as long as it likes. */
+	if ((list_empty(&lane->flows) &&
+	     lane->nr_posted == kxfer_offer_count_locked(lane) &&
 	     !READ_ONCE(lane->fencing) && !lane->benched) ||
 	    lane->nr_completions != lane->quiet_at) {
 		lane->quiet_at = lane->nr_completions;
@@ -453,6 +470,7 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
 	}
 	quiet = now - lane->quiet_since_ns > NSEC_PER_SEC;
 	stuck = now - lane->quiet_since_ns > (u64)KXFER_STUCK_MS * NSEC_PER_MSEC ||
+		kxfer_offer_stuck_locked(lane, now) ||
 		kxfer_channel_overdue_locked(&lane->channel,
 					     (u64)KXFER_NOTIFY_MS * NSEC_PER_MSEC);
 	spin_unlock_bh(&lane->lock);
@@ -591,6 +609,21 @@ struct ib_mr *kxfer_lane_alloc_mr(struct kxfer_lane *lane, u32 pages)
 	if (!IS_ERR(mr))
 		kxfer_stat_inc(KXFER_STAT_LIVE_MRS);
 	return mr;
+}
+
+/**
+ * kxfer_lane_dereg_mr() - deregister an MR of kxfer_lane_alloc_mr(), for good
+ * @mr: that no work request names any more, posted or to be; or NULL
+ *
+ * May sleep, so no lock that spins may be held; takes none. Afterwards nobody reaches
+ * memory by it: ib_dereg_mr() waits for a responder that just does.
+ */
+void kxfer_lane_dereg_mr(struct ib_mr *mr)
+{
+	if (!mr)
+		return;
+	ib_dereg_mr(mr);
+	kxfer_stat_dec(KXFER_STAT_LIVE_MRS);
 }
 
 static int make_fence_sink(struct kxfer_lane *lane)

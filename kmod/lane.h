@@ -13,12 +13,15 @@
 #include "channel.h"
 #include "cq.h"
 #include "credit.h"
+#include "deadline.h"
 #include "wire.h"
 
 struct kxfer_chain;
+struct kxfer_fetches;
 struct kxfer_link;
 struct kxfer_listener;
 struct kxfer_mrs;
+struct kxfer_offers;
 struct kxfer_scratch;
 struct kxfer_sink;
 
@@ -28,6 +31,7 @@ struct kxfer_sink;
 #define KXFER_SMALL_BYTES	(1024 * 1024)	/* the same of a small lane (flow.c) */
 #define KXFER_LANE_FENCE_WRS	1	/* of a data lane for kxfer_lane_fence() */
 #define KXFER_LANE_NUDGE_WRS	1	/* of any lane for kxfer_lane_nudge() */
+#define KXFER_LANE_LONG_WRS	16	/* of a data lane for offer.c or fetch.c */
 #define KXFER_LANE_SINKS	16	/* READ sinks of an iWARP lane */
 #define KXFER_LANE_INLINE	64	/* bytes a work request is to carry, if the device can */
 #define KXFER_FENCE_BYTES	8	/* what a fence READ reads */
@@ -81,12 +85,13 @@ struct kxfer_sink;
  * @nudging: that WRITE is under way
  * @pump_work: posts on, out of line
  * @inline_since_ns: since when completions have posted on without a break
- * @deadline_work: ends queued jobs whose deadline has passed
- * @next_deadline_ns: for which @deadline_work is due; 0: none
+ * @deadline: of queued jobs, and of long messages that nobody READs yet
  * @benched: a run of bench.c has all credits
  * @run_want: completed operations that this run sleeps for
  * @mr_mutex: over @mrs, and over making its MRs; taken with no other lock held
  * @mrs: of that run, or NULL
+ * @offers: of an initiator: long messages (offer.c), or NULL
+ * @fetches: of the passive side: likewise (fetch.c)
  * @nr_wr: posted since it was made
  * @nr_completions: seen since it was made
  * @quiet_at: @nr_completions when kxfer_lane_stuck() last saw it move
@@ -138,12 +143,13 @@ struct kxfer_lane {
 	bool nudging;
 	struct work_struct pump_work;
 	u64 inline_since_ns;
-	struct delayed_work deadline_work;
-	u64 next_deadline_ns;
+	struct kxfer_deadline deadline;
 	bool benched;
 	u32 run_want;
 	struct mutex mr_mutex;
 	struct kxfer_mrs *mrs;
+	struct kxfer_offers *offers;
+	struct kxfer_fetches *fetches;
 	u64 nr_wr;
 	u64 nr_completions;
 	u64 quiet_at;
@@ -167,6 +173,7 @@ int kxfer_lane_register_bytes(struct kxfer_lane *control, struct ib_mr *mr, u64 
 			      u32 bytes, int access);
 int kxfer_lane_make_sinks(struct kxfer_lane *lane);
 struct ib_mr *kxfer_lane_alloc_mr(struct kxfer_lane *lane, u32 pages);
+void kxfer_lane_dereg_mr(struct ib_mr *mr);
 int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, u32 key, int access);
 void kxfer_lane_fence(struct kxfer_lane *lane);
 

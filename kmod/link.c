@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Links: the life of a connection with a peer node.
+ * Links: the life of a connection with a peer node. Which links there are, and who shares
+ * one, is in link_table.c.
  *
  * A link has a control QP, data lanes and a protection domain of its own: an
  * rkey of one link is worthless on another. It is directional: its initiator
@@ -37,14 +38,13 @@
  *  6. DEAD. Sessions' targets and peers may hold references to the struct; all
  *     they can do with it is to see its state.
  *
- * Lock order: links_lock, link->lock. devices_lock may be held over link->lock.
+ * Context: teardown and connecting may sleep; what changes the state, or counts users, does
+ * not. Lock order: links_lock (link_table.c), link->lock. devices_lock may be held over
+ * link->lock.
  */
 #include "log.h"
 
-#include <crypto/algapi.h>
 #include <linux/kthread.h>
-#include <linux/moduleparam.h>
-#include <linux/random.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
@@ -55,31 +55,18 @@
 #include "device.h"
 #include "export.h"
 #include "fault.h"
+#include "fetch.h"
 #include "grant.h"
 #include "job.h"
 #include "lane.h"
 #include "link.h"
 #include "state.h"
 #include "stats.h"
-#include "target.h"
-#include "user.h"
 
 #define HANDSHAKE_MS	15000	/* a link that is not LIVE after this is dropped */
 
-/*
- * Of each direction, so that peers that come in by the hundred keep nobody here
- * from going out.
- */
-static unsigned int max_links = 1024;
-module_param(max_links, uint, 0644);
-MODULE_PARM_DESC(max_links, "links that this node makes, and again that it accepts (1024)");
-
 struct workqueue_struct *kxfer_wq;
 
-static DEFINE_SPINLOCK(links_lock);
-static LIST_HEAD(links);
-static u32 nr_links[2];	/* accepted, made */
-static u64 last_link_id;
 static DECLARE_WAIT_QUEUE_HEAD(links_gone);
 static atomic_t links_existing = ATOMIC_INIT(0);
 
@@ -115,7 +102,13 @@ void kxfer_link_put(struct kxfer_link *link)
 	kref_put(&link->ref, link_release);
 }
 
-static struct kxfer_link *link_alloc(bool initiator)
+/**
+ * kxfer_link_alloc() - a link that nobody knows yet
+ * @initiator: made by this node
+ *
+ * May sleep. Return: it, CONNECTING, with the one reference of its life; or NULL.
+ */
+struct kxfer_link *kxfer_link_alloc(bool initiator)
 {
 	struct kxfer_link *link;
 
@@ -148,19 +141,6 @@ static struct kxfer_link *link_alloc(bool initiator)
 	kxfer_stat_inc(KXFER_STAT_LIVE_LINKS);
 	atomic_inc(&links_existing);
 	return link;
-}
-
-/* Called with links_lock held. The list's reference is the link's life. */
-static int link_publish(struct kxfer_link *link)
-{
-	lockdep_assert_held(&links_lock);
-	if (nr_links[link->initiator] >= READ_ONCE(max_links))
-		return -EDQUOT;
-	nr_links[link->initiator]++;
-	link->id = ++last_link_id;
-	link->epoch = link->id;
-	list_add_tail(&link->node, &links);
-	return 0;
 }
 
 static bool change_state(struct kxfer_link *link, enum kxfer_link_state to)
@@ -237,6 +217,18 @@ int kxfer_link_numa_node(const struct kxfer_link *link)
 	return link->dev ? ibdev_to_node(link->dev->ibdev) : NUMA_NO_NODE;
 }
 
+/**
+ * kxfer_link_longest() - bytes of the longest message that goes by a link
+ * @link: LIVE
+ *
+ * As this end sees it; the peer's device may take less.
+ */
+u64 kxfer_link_longest(const struct kxfer_link *link)
+{
+	return link->features & KXFER_WIRE_FEATURE_LONG ? kxfer_device_longest(link->dev) :
+	       KXFER_MESSAGE_MAX;
+}
+
 /** kxfer_link_protocol_error() - the peer broke the protocol: end the link; any context */
 void kxfer_link_protocol_error(struct kxfer_link *link, const char *what)
 {
@@ -254,6 +246,27 @@ void kxfer_link_use(struct kxfer_link *link)
 	spin_lock_irqsave(&link->lock, flags);
 	link->users++;
 	spin_unlock_irqrestore(&link->lock, flags);
+}
+
+/**
+ * kxfer_link_try_use() - kxfer_link_use() of a link that may be going down
+ * @link: stays while this runs
+ *
+ * Return: false, without a user more, if it is.
+ */
+bool kxfer_link_try_use(struct kxfer_link *link)
+{
+	unsigned long flags;
+	bool ok;
+
+	spin_lock_irqsave(&link->lock, flags);
+	ok = kxfer_state_is_open(link->state);
+	if (ok)
+		link->users++;
+	spin_unlock_irqrestore(&link->lock, flags);
+	if (ok)
+		kxfer_link_ref(link);
+	return ok;
 }
 
 /** kxfer_link_unuse() - one user less, and its reference */
@@ -377,6 +390,21 @@ static void start_connecting(struct kxfer_link *link)
 	wake_up_process(task);
 }
 
+/**
+ * kxfer_link_start() - a link begins: it becomes LIVE within HANDSHAKE_MS, or fails
+ * @link: just published; without device and lanes, so nobody fails it meanwhile
+ *
+ * May sleep.
+ */
+void kxfer_link_start(struct kxfer_link *link)
+{
+	if (link->initiator)
+		start_connecting(link);
+	else
+		queue_delayed_work(kxfer_wq, &link->keepalive_work,
+				   msecs_to_jiffies(HANDSHAKE_MS));
+}
+
 static void stop_connecting(struct kxfer_link *link)
 {
 	if (!link->connect_task)
@@ -403,9 +431,13 @@ static bool any_lane_stuck(struct kxfer_link *link)
 {
 	u32 i;
 
-	for (i = 0; link->initiator && i < link->nr_data; i++)
-		if (kxfer_lane_stuck(link->data[i]))
+	for (i = 0; i < READ_ONCE(link->nr_data); i++) {
+		struct kxfer_lane *lane = READ_ONCE(link->data[i]);
+
+		/* A peer connects them in any order. */
+		if (lane && (link->initiator ? kxfer_lane_stuck(lane) : kxfer_fetch_stuck(lane)))
 			return true;
+	}
 	return false;
 }
 
@@ -473,10 +505,7 @@ static void stop_works(struct kxfer_link *link)
 
 static void free_fence(struct kxfer_link *link)
 {
-	if (link->fence_mr) {
-		ib_dereg_mr(link->fence_mr);
-		kxfer_stat_dec(KXFER_STAT_LIVE_MRS);
-	}
+	kxfer_lane_dereg_mr(link->fence_mr);
 	link->fence_mr = NULL;
 	if (link->fence_dma)
 		ib_dma_unmap_single(link->dev->ibdev, link->fence_dma,
@@ -496,18 +525,6 @@ static void leave_device(struct kxfer_link *link)
 	kxfer_device_leave(link->dev, &link->dev_node);
 }
 
-static void unpublish(struct kxfer_link *link)
-{
-	spin_lock_bh(&links_lock);
-	list_del_init(&link->node);
-	nr_links[link->initiator]--;
-	spin_unlock_bh(&links_lock);
-	if (!link->user)
-		return;
-	kxfer_user_return(link->user, KXFER_SHARE_LINKS, 1);
-	kxfer_user_put(link->user);
-}
-
 /* The steps are those of the proof at the head of this file. */
 static void teardown_work(struct work_struct *work)
 {
@@ -523,101 +540,9 @@ static void teardown_work(struct work_struct *work)
 	kxfer_grant_link_closed(link);
 	free_fence(link);
 	leave_device(link);
-	unpublish(link);
+	kxfer_link_unpublish(link);
 	change_state(link, KXFER_LINK_DEAD);
 	kxfer_link_put(link);
-}
-
-static bool same_key(const struct kxfer_link_key *a, const struct kxfer_link_key *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
-
-/* Count a user of a link that is not going down. */
-static bool try_use(struct kxfer_link *link)
-{
-	unsigned long flags;
-	bool ok;
-
-	spin_lock_irqsave(&link->lock, flags);
-	ok = kxfer_state_is_open(link->state);
-	if (ok)
-		link->users++;
-	spin_unlock_irqrestore(&link->lock, flags);
-	if (ok)
-		kxfer_link_ref(link);
-	return ok;
-}
-
-/* Called with links_lock held. */
-static struct kxfer_link *find_usable(const struct kxfer_link_key *key)
-{
-	struct kxfer_link *link;
-
-	list_for_each_entry(link, &links, node)
-		if (link->initiator && same_key(&link->key, key) && try_use(link))
-			return link;
-	return NULL;
-}
-
-/* A link that counts for a user, not yet in the list. */
-static struct kxfer_link *alloc_for(struct kxfer_user *user)
-{
-	struct kxfer_link *link;
-	int ret;
-
-	ret = kxfer_user_take(user, KXFER_SHARE_LINKS);
-	if (ret)
-		return ERR_PTR(ret);
-	link = link_alloc(true);
-	if (!link) {
-		kxfer_user_return(user, KXFER_SHARE_LINKS, 1);
-		return ERR_PTR(-ENOMEM);
-	}
-	kxfer_user_ref(user);
-	link->user = user;
-	return link;
-}
-
-/* Undo alloc_for(). */
-static void discard(struct kxfer_link *link)
-{
-	kxfer_user_return(link->user, KXFER_SHARE_LINKS, 1);
-	kxfer_user_put(link->user);
-	kxfer_link_put(link);
-}
-
-static struct kxfer_link *find_or_create(const struct kxfer_link_key *key,
-					 struct kxfer_user *user)
-{
-	struct kxfer_link *link, *fresh;
-	int ret;
-
-	spin_lock_bh(&links_lock);
-	link = find_usable(key);
-	spin_unlock_bh(&links_lock);
-	if (link)
-		return link;
-
-	fresh = alloc_for(user);
-	if (IS_ERR(fresh))
-		return fresh;
-	fresh->key = *key;
-	fresh->remote = key->remote;
-	get_random_bytes(fresh->cookie, sizeof(fresh->cookie));
-
-	spin_lock_bh(&links_lock);
-	link = find_usable(key);
-	ret = link ? 0 : link_publish(fresh);
-	if (!link && !ret)
-		try_use(fresh);
-	spin_unlock_bh(&links_lock);
-	if (link || ret) {
-		discard(fresh);
-		return link ?: ERR_PTR(ret);
-	}
-	start_connecting(fresh);
-	return fresh;
 }
 
 static bool settled(struct kxfer_link *link)
@@ -626,201 +551,25 @@ static bool settled(struct kxfer_link *link)
 }
 
 /**
- * kxfer_link_get() - the link for a key, connected if need be
- * @key: checked, without padding or uninitialised bytes
- * @user: a link that is made counts for
- * @timeout_ms: to wait for the connection
- * @refusal: out: enum kxfer_refusal
+ * kxfer_link_wait_live() - wait for a connection
+ * @link: of an initiator; the caller is a user of it
+ * @timeout_ms: how long
  *
- * May sleep. Return: a live link with one more user (kxfer_link_unuse()), or
- * ERR_PTR: -ETIMEDOUT, -EINTR, -EDQUOT, or why connecting failed.
+ * May sleep. Return: 0, -ETIMEDOUT, -EINTR, or why connecting failed.
  */
-struct kxfer_link *kxfer_link_get(const struct kxfer_link_key *key,
-				  struct kxfer_user *user, unsigned int timeout_ms,
-				  u32 *refusal)
+int kxfer_link_wait_live(struct kxfer_link *link, unsigned int timeout_ms)
 {
-	struct kxfer_link *link = find_or_create(key, user);
 	long left;
 	int error;
 
-	if (IS_ERR(link))
-		return link;
 	left = wait_event_killable_timeout(link->wait, settled(link),
 					   msecs_to_jiffies(timeout_ms) + 1);
 	if (kxfer_link_is_live(link))
-		return link;
-	if (settled(link))
-		error = READ_ONCE(link->error) ?: -ECONNRESET;
-	else
-		error = left < 0 ? -EINTR : -ETIMEDOUT;
-	*refusal = READ_ONCE(link->refusal);
-	kxfer_link_unuse(link);
-	return ERR_PTR(error == -ESHUTDOWN ? -ECONNRESET : error);
-}
-
-/**
- * kxfer_link_create_passive() - a link that a peer asks for
- *
- * Does not sleep long. Return: it, in the list, with the one reference of its
- * life, which its teardown drops; or ERR_PTR(-ENOMEM or -EDQUOT).
- */
-struct kxfer_link *kxfer_link_create_passive(void)
-{
-	struct kxfer_link *link = link_alloc(false);
-	int ret;
-
-	if (!link)
-		return ERR_PTR(-ENOMEM);
-	spin_lock_bh(&links_lock);
-	ret = link_publish(link);
-	spin_unlock_bh(&links_lock);
-	if (ret) {
-		kxfer_link_put(link);
-		return ERR_PTR(ret);
-	}
-	queue_delayed_work(kxfer_wq, &link->keepalive_work,
-			   msecs_to_jiffies(HANDSHAKE_MS));
-	return link;
-}
-
-static bool is_cookie_of(const struct kxfer_link *link,
-			 const struct kxfer_wire_hello *hello,
-			 const struct kxfer_addr *peer)
-{
-	return !link->initiator && link->epoch == be64_to_cpu(hello->epoch) &&
-	       link->remote.family == peer->family &&
-	       !memcmp(link->remote.addr, peer->addr, sizeof(peer->addr)) &&
-	       !crypto_memneq(link->cookie, hello->cookie, sizeof(link->cookie));
-}
-
-/**
- * kxfer_link_find_cookie() - the passive link that a data lane belongs to
- * @hello: what the lane shows
- * @peer: where it comes from
- *
- * Return: a live link with one more reference, or NULL.
- */
-struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
-					  const struct kxfer_addr *peer)
-{
-	struct kxfer_link *link, *found = NULL;
-
-	spin_lock_bh(&links_lock);
-	list_for_each_entry(link, &links, node) {
-		if (kxfer_link_is_live(link) && is_cookie_of(link, hello, peer)) {
-			kxfer_link_ref(link);
-			found = link;
-			break;
-		}
-	}
-	spin_unlock_bh(&links_lock);
-	return found;
-}
-
-static void fill_link_info(struct kxfer_link *link, struct kxfer_info_link *info)
-{
-	u64 now = ktime_get_ns();
-
-	*info = (struct kxfer_info_link) {
-		.id = link->id,
-		.local = link->local,
-		.remote = link->remote,
-		.flags = link->initiator ? KXFER_LINK_INITIATOR : 0,
-		.state = link->state,
-		.error = link->error,
-		.context = link->key.context,
-		.tos = link->key.tos,
-		.gid_type = link->gid_type,
-		.nr_lanes = link->nr_data,
-		.nr_sessions = link->users,
-		.nr_grants = link->initiator ? kxfer_target_count(link) :
-			     atomic_read(&link->nr_grants),
-		.nr_jobs = atomic_read(&link->nr_jobs),
-		.rtt_ns = READ_ONCE(link->rtt_ns),
-		.age_ns = now - link->created_ns,
-		.idle_ns = now - READ_ONCE(link->heard_ns),
-		.bytes_read = atomic64_read(&link->bytes_read),
-		.bytes_written = atomic64_read(&link->bytes_written),
-	};
-	memcpy(info->device, link->device_name, sizeof(info->device));
-}
-
-static void fill_lane_info(const struct kxfer_lane *lane, struct kxfer_info_lane *info)
-{
-	const struct kxfer_link *link = lane->link;
-
-	*info = (struct kxfer_info_lane) {
-		.id = lane->id,
-		.link = link->id,
-		.index = lane->index,
-		.credits = READ_ONCE(lane->credits.left),
-		.max_credits = lane->credits.max,
-		.nr_queued = READ_ONCE(lane->nr_queued),
-		.nr_posted = READ_ONCE(lane->nr_posted),
-		.max_send_sge = link->dev ? link->dev->write_limits.max_sge : 0,
-		.nr_wr = READ_ONCE(lane->nr_wr),
-		.nr_completions = READ_ONCE(lane->nr_completions),
-	};
-}
-
-/* By index, which is the order of ids: a peer may connect them in any. */
-static u32 fill_lane_infos(struct kxfer_link *link, u64 *cursor,
-			   struct kxfer_info_lane *info, u32 nr)
-{
-	unsigned long flags;
-	u32 n = 0, i;
-
-	spin_lock_irqsave(&link->lock, flags);
-	for (i = 0; n < nr && i <= link->nr_data; i++) {
-		const struct kxfer_lane *lane = i ? link->data[i - 1] : link->control;
-
-		if (!lane || lane->id <= *cursor)
-			continue;
-		fill_lane_info(lane, &info[n++]);
-		*cursor = lane->id;
-	}
-	spin_unlock_irqrestore(&link->lock, flags);
-	return n;
-}
-
-/** kxfer_link_info() - INFO records of links after *cursor; see info.c */
-u32 kxfer_link_info(const struct kxfer_session *viewer, u64 *cursor, void *records,
-		    u32 nr)
-{
-	struct kxfer_info_link *info = records;
-	struct kxfer_link *link;
-	u32 n = 0;
-
-	spin_lock_bh(&links_lock);
-	list_for_each_entry(link, &links, node) {
-		if (n == nr)
-			break;
-		if (link->id <= *cursor ||
-		    (viewer && !kxfer_target_uses_link(viewer, link)))
-			continue;
-		fill_link_info(link, &info[n++]);
-		*cursor = link->id;
-	}
-	spin_unlock_bh(&links_lock);
-	return n;
-}
-
-/** kxfer_lane_info() - INFO records of lanes, by link and lane id; see info.c */
-u32 kxfer_lane_info(const struct kxfer_session *viewer, u64 *cursor, void *records,
-		    u32 nr)
-{
-	struct kxfer_link *link;
-	u32 n = 0;
-
-	spin_lock_bh(&links_lock);
-	list_for_each_entry(link, &links, node) {
-		if (viewer && !kxfer_target_uses_link(viewer, link))
-			continue;
-		n += fill_lane_infos(link, cursor,
-				     (struct kxfer_info_lane *)records + n, nr - n);
-	}
-	spin_unlock_bh(&links_lock);
-	return n;
+		return 0;
+	if (!settled(link))
+		return left < 0 ? -EINTR : -ETIMEDOUT;
+	error = READ_ONCE(link->error);
+	return error && error != -ESHUTDOWN ? error : -ECONNRESET;
 }
 
 /** kxfer_link_init() - make the workqueue; it may run many long works at once */
@@ -831,15 +580,9 @@ int kxfer_link_init(void)
 	return kxfer_wq ? 0 : -ENOMEM;
 }
 
-/** kxfer_link_fail_all() - fail every link and wait until none exists; may sleep */
-void kxfer_link_fail_all(int error)
+/** kxfer_link_wait_none() - wait until no link exists, in the table or out of it; may sleep */
+void kxfer_link_wait_none(void)
 {
-	struct kxfer_link *link;
-
-	spin_lock_bh(&links_lock);
-	list_for_each_entry(link, &links, node)
-		kxfer_link_fail(link, error);
-	spin_unlock_bh(&links_lock);
 	wait_event(links_gone, !atomic_read(&links_existing));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The connection between this node and a peer. See link.c. */
+/* The connection between this node and a peer. See link.c, and link_table.c for all of them. */
 #ifndef KXFER_LINK_H
 #define KXFER_LINK_H
 
@@ -57,6 +57,7 @@ struct kxfer_link_key {
  * @cookie: shown by data lanes
  * @epoch: of the initiator
  * @gid_type: of the path, ~0: none
+ * @features: KXFER_WIRE_FEATURE_* of both ends; set before there is a data lane
  * @device_name: stays when the device has gone
  * @lock: over state, error, lanes, users; bh-safe; leaf but for the scheduler's
  * @state: enum kxfer_link_state; see the table in link.c
@@ -114,6 +115,7 @@ struct kxfer_link {
 	u8 cookie[KXFER_WIRE_COOKIE_SIZE];
 	u64 epoch;
 	u32 gid_type;
+	u32 features;
 	u8 device_name[KXFER_DEVICE_NAME_MAX];
 
 	spinlock_t lock;
@@ -165,17 +167,28 @@ extern struct workqueue_struct *kxfer_wq;
 
 int kxfer_link_init(void);
 void kxfer_link_exit(void);
-void kxfer_link_fail_all(int error);
 
+/* link_table.c */
 struct kxfer_link *kxfer_link_get(const struct kxfer_link_key *key,
 				  struct kxfer_user *user, unsigned int timeout_ms,
 				  u32 *refusal);
 struct kxfer_link *kxfer_link_create_passive(void);
 struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
 					  const struct kxfer_addr *peer);
+u32 kxfer_link_info(const struct kxfer_session *viewer, u64 *cursor, void *records, u32 nr);
+u32 kxfer_lane_info(const struct kxfer_session *viewer, u64 *cursor, void *records, u32 nr);
+void kxfer_link_fail_all(int error);
+void kxfer_link_unpublish(struct kxfer_link *link);
+
+/* link.c */
+struct kxfer_link *kxfer_link_alloc(bool initiator);
+void kxfer_link_start(struct kxfer_link *link);
+int kxfer_link_wait_live(struct kxfer_link *link, unsigned int timeout_ms);
+void kxfer_link_wait_none(void);
 void kxfer_link_ref(struct kxfer_link *link);
 void kxfer_link_put(struct kxfer_link *link);
 void kxfer_link_use(struct kxfer_link *link);
+bool kxfer_link_try_use(struct kxfer_link *link);
 void kxfer_link_unuse(struct kxfer_link *link);
 void kxfer_link_fail(struct kxfer_link *link, int error);
 void kxfer_link_queue_content(struct kxfer_link *link);
@@ -186,8 +199,7 @@ int kxfer_link_add_lane(struct kxfer_link *link, struct kxfer_lane *lane);
 int kxfer_link_set_live(struct kxfer_link *link);
 void kxfer_link_protocol_error(struct kxfer_link *link, const char *what);
 int kxfer_link_job_error(struct kxfer_link *link);
+u64 kxfer_link_longest(const struct kxfer_link *link);
 int kxfer_link_numa_node(const struct kxfer_link *link);
-u32 kxfer_link_info(const struct kxfer_session *viewer, u64 *cursor, void *records, u32 nr);
-u32 kxfer_lane_info(const struct kxfer_session *viewer, u64 *cursor, void *records, u32 nr);
 
 #endif /* KXFER_LINK_H */

@@ -10,26 +10,38 @@
  * waits. What can be stored was allocated with the mailbox: nothing that a peer sends
  * makes it grow, and what finds it full is refused.
  *
+ * A long message stays with its sender until a RECV has it READ into its region (fetch.c);
+ * one that waits for that counts as any other. The mailbox knows it by its fetch, which is
+ * the mailbox's while it is in @queue (@stored), and is handed to its lane under the
+ * mailbox's lock: with a RECV, or with the reason why it gets none.
+ *
  * There are messages or RECVs that wait, never both; both are served in order. A RECV
  * that waits is in the mailbox's list, and whoever takes it off under the mailbox's lock
- * completes it: the message that came, CANCEL, the deadline or the withdrawal.
+ * completes it: the message that came, CANCEL, the deadline or the withdrawal. One that got
+ * a long message is in no list: nothing ends it but the READ, or the end of the link, by
+ * which it comes back to the front. A message behind a long one of the same lane goes into
+ * its RECV at once, but that RECV completes with that of the long one (@held), so that who
+ * takes completions in their order sees messages in theirs.
  *
  * The end of a mailbox, as a proof.
  *  1. kxfer_mailbox_close() ends what waits, and refuses from then on under the lock.
  *     No RECV comes either: the export is out of its session's table, or the session
- *     is being closed.
+ *     is being closed. Fetches that wait are their lane's again.
  *  2. A RECV that somebody took off the list before is completed by that one, without
- *     sleeping. Until then it is in its session's list of jobs, where CANCEL finds it,
- *     and then the mailbox by it. So kxfer_mailbox_drain() waits until @nr_recvs is 0,
- *     which goes down under that session's job_lock, behind leaving its list.
- *  3. Grants hold their exposure, and that its export: a SEND that arrives late finds a
- *     closed mailbox. With the last reference on the export it is freed.
+ *     sleeping, or by a fetch, which ends with its READ; a READ that does not end ends
+ *     with the link (kxfer_fetch_stuck()). Until then it is in its session's list of
+ *     jobs, where CANCEL finds it, and then the mailbox by it. So kxfer_mailbox_drain()
+ *     waits until @nr_recvs is 0, which goes down under that session's job_lock, behind
+ *     leaving its list.
+ *  3. Grants hold their exposure, and that its export, and so does a fetch until its lane
+ *     has seen that it is the lane's again: a SEND that arrives late finds a closed
+ *     mailbox. With the last reference on the export it is freed.
  *
  * Context: messages come in a kworker or a softirq. What copies to a region does so under
  * the lock, KXFER_MESSAGE_MAX bytes at most for each message.
  *
- * Lock order: session lock, job_lock of the session, lock of a lane, lock of the mailbox;
- * lock of a link's grants, lock of the mailbox.
+ * Lock order: session lock, job_lock of the session, lock of a lane, lock of the mailbox,
+ * lock of a lane's fetches; lock of a link's grants, lock of the mailbox.
  */
 #include <linux/kernel.h>
 #include <linux/mm.h>
@@ -38,6 +50,7 @@
 #include <linux/wait_bit.h>
 
 #include "fault.h"
+#include "fetch.h"
 #include "job.h"
 #include "link.h"
 #include "mailbox.h"
@@ -45,6 +58,17 @@
 #include "region.h"
 
 static void deadline_work(struct work_struct *work);
+
+static void make_rooms(struct kxfer_mailbox *mailbox, u32 capacity, size_t stride)
+{
+	u32 i;
+
+	for (i = 0; i < capacity; i++) {
+		struct kxfer_stored *stored = mailbox->memory + i * stride;
+
+		list_add_tail(&stored->node, &mailbox->free);
+	}
+}
 
 /**
  * kxfer_mailbox_create() - an empty mailbox, charged to the caller
@@ -55,37 +79,36 @@ static void deadline_work(struct work_struct *work);
  */
 struct kxfer_mailbox *kxfer_mailbox_create(u32 capacity, u32 max_bytes)
 {
+	size_t stride = sizeof(struct kxfer_stored) +
+			ALIGN(min_t(u32, max_bytes, KXFER_MESSAGE_MAX), 8);
 	struct kxfer_mailbox *mailbox;
 
 	mailbox = kxfer_fault(MAILBOX) ? NULL :
 		  kzalloc(sizeof(*mailbox), GFP_KERNEL_ACCOUNT);
 	if (!mailbox)
 		return NULL;
-	mailbox->capacity = capacity;
 	mailbox->max_bytes = max_bytes;
-	mailbox->stride = sizeof(struct kxfer_message) + ALIGN(max_bytes, 8);
-	mailbox->messages = kxfer_fault(MAILBOX_MESSAGES) ? NULL :
-			    kvcalloc(capacity, mailbox->stride, GFP_KERNEL_ACCOUNT);
-	if (!mailbox->messages) {
+	mailbox->memory = kxfer_fault(MAILBOX_MESSAGES) ? NULL :
+			  kvcalloc(capacity, stride, GFP_KERNEL_ACCOUNT);
+	if (!mailbox->memory) {
 		kfree(mailbox);
 		return NULL;
 	}
 	spin_lock_init(&mailbox->lock);
+	INIT_LIST_HEAD(&mailbox->free);
+	INIT_LIST_HEAD(&mailbox->queue);
 	INIT_LIST_HEAD(&mailbox->recvs);
-	INIT_DELAYED_WORK(&mailbox->deadline_work, deadline_work);
+	INIT_LIST_HEAD(&mailbox->filling);
+	INIT_DELAYED_WORK(&mailbox->deadline.work, deadline_work);
+	make_rooms(mailbox, capacity, stride);
 	return mailbox;
 }
 
 /** kxfer_mailbox_destroy() - free a mailbox; it was never published, or is drained */
 void kxfer_mailbox_destroy(struct kxfer_mailbox *mailbox)
 {
-	kvfree(mailbox->messages);
+	kvfree(mailbox->memory);
 	kfree(mailbox);
-}
-
-static struct kxfer_message *message_at(const struct kxfer_mailbox *mailbox, u32 n)
-{
-	return mailbox->messages + (size_t)(n % mailbox->capacity) * mailbox->stride;
 }
 
 /* Called with the lock held: the caller of this one completes the job. */
@@ -96,35 +119,107 @@ static void end_recv(struct kxfer_active_job *job, int status, struct kxfer_job_
 	kxfer_job_list_add(ended, job);
 }
 
-/* Into the region of a RECV. Return: 0, or -EMSGSIZE: it has not so much room. */
-static int bring(struct kxfer_active_job *job, const struct kxfer_message *message,
-		 const void *payload)
-{
-	const struct kxfer_memory *memory = job->region->memory;
-
-	if (job->length < sizeof(*message) + message->bytes)
-		return -EMSGSIZE;
-	job->length = sizeof(*message) + message->bytes;
-	kxfer_memory_copy_to(memory, job->offset, message, sizeof(*message));
-	kxfer_memory_copy_to(memory, job->offset + sizeof(*message), payload, message->bytes);
-	return 0;
-}
-
-/* To the first RECV that has room; those before it end. Called with the lock held. */
-static bool hand_to_recv(struct kxfer_mailbox *mailbox, const struct kxfer_message *message,
-			 const void *payload, struct kxfer_job_list *ended)
+/* The first RECV that has room, off the list; those before it end. With the lock held. */
+static struct kxfer_active_job *take_recv(struct kxfer_mailbox *mailbox, u32 bytes,
+					  struct kxfer_job_list *ended)
 {
 	struct kxfer_active_job *job;
-	int ret;
 
 	while ((job = list_first_entry_or_null(&mailbox->recvs, struct kxfer_active_job,
 					       lane_node))) {
-		ret = bring(job, message, payload);
-		end_recv(job, ret, ended);
-		if (!ret)
-			return true;
+		if (job->length >= sizeof(struct kxfer_message) + bytes) {
+			list_del_init(&job->lane_node);
+			return job;
+		}
+		end_recv(job, -EMSGSIZE, ended);
 	}
-	return false;
+	return NULL;
+}
+
+/* It has its message, and ends behind those of the lane before it. With the lock held. */
+static void end_in_order(struct kxfer_mailbox *mailbox, struct kxfer_active_job *job,
+			 const void *lane, struct kxfer_job_list *ended)
+{
+	struct kxfer_fetch *fetch;
+
+	list_for_each_entry_reverse(fetch, &mailbox->filling, mailbox_node) {
+		if (fetch->lane == lane) {
+			kxfer_job_list_add(&fetch->held, job);
+			return;
+		}
+	}
+	kxfer_job_list_add(ended, job);
+}
+
+/* A short message goes into the region of a RECV. Called with the lock held. */
+static void bring(struct kxfer_mailbox *mailbox, struct kxfer_active_job *job,
+		  const struct kxfer_message *message, const void *payload,
+		  const void *lane, struct kxfer_job_list *ended)
+{
+	const struct kxfer_memory *memory = job->region->memory;
+
+	job->length = sizeof(*message) + message->bytes;
+	kxfer_memory_copy_to(memory, job->offset, message, sizeof(*message));
+	kxfer_memory_copy_to(memory, job->offset + sizeof(*message), payload, message->bytes);
+	end_in_order(mailbox, job, lane, ended);
+}
+
+/* A long one is to. Called with the lock held. */
+static void begin_fetch(struct kxfer_mailbox *mailbox, struct kxfer_fetch *fetch,
+			struct kxfer_active_job *job)
+{
+	list_add_tail(&fetch->mailbox_node, &mailbox->filling);
+	kxfer_fetch_hand(fetch, job, 0);
+}
+
+/* Called with the lock held. */
+static void unstore(struct kxfer_mailbox *mailbox, struct kxfer_stored *stored)
+{
+	if (stored->fetch)
+		stored->fetch->stored = NULL;
+	list_move(&stored->node, &mailbox->free);
+}
+
+/* Messages that wait go to RECVs that wait. Called with the lock held. */
+static void serve(struct kxfer_mailbox *mailbox, struct kxfer_job_list *ended)
+{
+	struct kxfer_active_job *job;
+	struct kxfer_stored *stored;
+	struct kxfer_fetch *fetch;
+
+	while ((stored = list_first_entry_or_null(&mailbox->queue, struct kxfer_stored, node))) {
+		job = take_recv(mailbox, stored->message.bytes, ended);
+		if (!job)
+			return;
+		fetch = stored->fetch;
+		if (!fetch)
+			bring(mailbox, job, &stored->message, stored->payload, stored->lane,
+			      ended);
+		unstore(mailbox, stored);
+		if (fetch)
+			begin_fetch(mailbox, fetch, job);
+	}
+}
+
+/* Return: 0, or why nothing of that length is taken. Called with the lock held. */
+static int check_room(const struct kxfer_mailbox *mailbox)
+{
+	if (mailbox->closed)
+		return -EKEYREVOKED;
+	return list_empty(&mailbox->free) ? -EAGAIN : 0;
+}
+
+/* There is room for it. Called with the lock held. Return: where it is. */
+static struct kxfer_stored *store(struct kxfer_mailbox *mailbox,
+				  const struct kxfer_message *message)
+{
+	struct kxfer_stored *stored = list_first_entry(&mailbox->free, struct kxfer_stored,
+						       node);
+
+	stored->message = *message;
+	stored->fetch = NULL;
+	list_move_tail(&stored->node, &mailbox->queue);
+	return stored;
 }
 
 /**
@@ -132,62 +227,149 @@ static bool hand_to_recv(struct kxfer_mailbox *mailbox, const struct kxfer_messa
  * @mailbox: perhaps closed
  * @message: all that is known of it
  * @payload: its bytes
+ * @lane: that it came by
  * @ended: gets RECVs that end by it, for the caller to complete without locks
  *
  * Does not sleep. Return: 0, -EAGAIN: it is full, -EINVAL: the message is longer than it
  * takes, or -EKEYREVOKED.
  */
 int kxfer_mailbox_deliver(struct kxfer_mailbox *mailbox, const struct kxfer_message *message,
-			  const void *payload, struct kxfer_job_list *ended)
+			  const void *payload, const void *lane,
+			  struct kxfer_job_list *ended)
 {
-	struct kxfer_message *stored;
-	int ret = 0;
+	struct kxfer_active_job *job;
+	struct kxfer_stored *stored;
+	int ret;
 
 	if (message->bytes > mailbox->max_bytes)
 		return -EINVAL;
 	spin_lock_bh(&mailbox->lock);
-	if (mailbox->closed) {
-		ret = -EKEYREVOKED;
-	} else if (mailbox->tail - mailbox->head == mailbox->capacity) {
-		ret = -EAGAIN;
-	} else if (!hand_to_recv(mailbox, message, payload, ended)) {
-		stored = message_at(mailbox, mailbox->tail++);
-		*stored = *message;
-		memcpy(stored + 1, payload, message->bytes);
+	ret = check_room(mailbox);
+	if (ret)
+		goto out;
+	job = take_recv(mailbox, message->bytes, ended);
+	if (job) {
+		bring(mailbox, job, message, payload, lane, ended);
+	} else {
+		stored = store(mailbox, message);
+		stored->lane = lane;
+		memcpy(stored->payload, payload, message->bytes);
 	}
+out:
 	spin_unlock_bh(&mailbox->lock);
 	return ret;
 }
 
-/* Called with the lock held. */
-static void arm_deadline(struct kxfer_mailbox *mailbox, u64 deadline_ns)
+/**
+ * kxfer_mailbox_offer() - a long message is there to be READ
+ * @fetch: with a reference on its exposure
+ * @ended: as of kxfer_mailbox_deliver(), and the values too
+ *
+ * Unless it is refused the fetch may be over when this returns.
+ */
+int kxfer_mailbox_offer(struct kxfer_fetch *fetch, struct kxfer_job_list *ended)
 {
-	if (!deadline_ns ||
-	    (mailbox->next_deadline_ns && mailbox->next_deadline_ns <= deadline_ns))
-		return;
-	mailbox->next_deadline_ns = deadline_ns;
-	mod_delayed_work(kxfer_wq, &mailbox->deadline_work,
-			 kxfer_job_deadline_delay(deadline_ns));
+	struct kxfer_mailbox *mailbox = fetch->mailbox;
+	struct kxfer_active_job *job;
+	int ret;
+
+	if (fetch->message.bytes > mailbox->max_bytes)
+		return -EINVAL;
+	spin_lock_bh(&mailbox->lock);
+	ret = check_room(mailbox);
+	if (ret)
+		goto out;
+	job = take_recv(mailbox, fetch->message.bytes, ended);
+	if (job) {
+		begin_fetch(mailbox, fetch, job);
+	} else {
+		fetch->stored = store(mailbox, &fetch->message);
+		fetch->stored->fetch = fetch;
+	}
+out:
+	spin_unlock_bh(&mailbox->lock);
+	return ret;
+}
+
+/**
+ * kxfer_mailbox_take_back() - a long message is not to be READ
+ * @fetch: with a reference on its exposure
+ *
+ * Called with the lock of its lane held. Return: false if it waits no more: it was handed
+ * to the lane.
+ */
+bool kxfer_mailbox_take_back(struct kxfer_fetch *fetch)
+{
+	bool waiting;
+
+	spin_lock_bh(&fetch->mailbox->lock);
+	waiting = fetch->stored;
+	if (waiting)
+		unstore(fetch->mailbox, fetch->stored);
+	spin_unlock_bh(&fetch->mailbox->lock);
+	return waiting;
+}
+
+/* The RECV of a fetch, and those held behind it, as they are. With the lock held. */
+static void take_held(struct kxfer_fetch *fetch, struct kxfer_job_list *ended)
+{
+	struct kxfer_active_job *job, *next;
+
+	for (job = fetch->held.first; job; job = next) {
+		next = job->next;
+		kxfer_job_list_add(ended, job);
+	}
+	fetch->held.first = NULL;
+	list_del_init(&fetch->mailbox_node);
+}
+
+/**
+ * kxfer_mailbox_fetched() - the RECV of a fetch has its message, or ends with its status
+ * @fetch: with a RECV, which keeps the mailbox
+ * @ended: gets it, and those that it held up
+ */
+void kxfer_mailbox_fetched(struct kxfer_fetch *fetch, struct kxfer_job_list *ended)
+{
+	struct kxfer_mailbox *mailbox = fetch->mailbox;
+
+	spin_lock_bh(&mailbox->lock);
+	kxfer_job_list_add(ended, fetch->job);
+	take_held(fetch, ended);
+	spin_unlock_bh(&mailbox->lock);
 }
 
 static void deadline_work(struct work_struct *work)
 {
 	struct kxfer_mailbox *mailbox =
-		container_of(to_delayed_work(work), struct kxfer_mailbox, deadline_work);
+		container_of(to_delayed_work(work), struct kxfer_mailbox, deadline.work);
 	struct kxfer_active_job *job, *next;
 	struct kxfer_job_list ended = {};
 	u64 now = ktime_get_ns();
 
 	spin_lock_bh(&mailbox->lock);
-	mailbox->next_deadline_ns = 0;
+	mailbox->deadline.next_ns = 0;
 	list_for_each_entry_safe(job, next, &mailbox->recvs, lane_node) {
 		if (job->deadline_ns && job->deadline_ns <= now)
 			end_recv(job, -ETIMEDOUT, &ended);
 		else
-			arm_deadline(mailbox, job->deadline_ns);
+			kxfer_deadline_arm(&mailbox->deadline, job->deadline_ns);
 	}
 	spin_unlock_bh(&mailbox->lock);
 	kxfer_job_complete_all(&ended, -ETIMEDOUT, now);
+}
+
+/* A RECV that is in the list. Called with the lock held. */
+static void serve_recv(struct kxfer_mailbox *mailbox, struct kxfer_active_job *job,
+		       struct kxfer_job_list *ended)
+{
+	if (mailbox->closed) {
+		end_recv(job, -EKEYREVOKED, ended);
+		return;
+	}
+	serve(mailbox, ended);
+	/* As long as the lock is held nobody else completes it. */
+	if (!list_empty(&job->lane_node))
+		kxfer_deadline_arm(&mailbox->deadline, job->deadline_ns);
 }
 
 /**
@@ -200,19 +382,30 @@ static void deadline_work(struct work_struct *work)
 void kxfer_mailbox_receive(struct kxfer_active_job *job, struct kxfer_job_list *ended)
 {
 	struct kxfer_mailbox *mailbox = job->mailbox;
-	const struct kxfer_message *message;
 
 	spin_lock_bh(&mailbox->lock);
 	list_add_tail(&job->lane_node, &mailbox->recvs);
-	if (mailbox->closed) {
-		end_recv(job, -EKEYREVOKED, ended);
-	} else if (mailbox->tail != mailbox->head) {
-		message = message_at(mailbox, mailbox->head);
-		if (hand_to_recv(mailbox, message, message + 1, ended))
-			mailbox->head++;
-	} else {
-		arm_deadline(mailbox, job->deadline_ns);
-	}
+	serve_recv(mailbox, job, ended);
+	spin_unlock_bh(&mailbox->lock);
+}
+
+/**
+ * kxfer_mailbox_give_back() - the link of a fetch has ended: its RECV waits again
+ * @fetch: with a RECV, which keeps the mailbox; no device knows its region
+ * @ended: gets that if it does not wait, and those that it held up
+ */
+void kxfer_mailbox_give_back(struct kxfer_fetch *fetch, struct kxfer_job_list *ended)
+{
+	struct kxfer_mailbox *mailbox = fetch->mailbox;
+	struct kxfer_active_job *job = fetch->job;
+
+	spin_lock_bh(&mailbox->lock);
+	list_add(&job->lane_node, &mailbox->recvs);
+	if (job->stopped)
+		end_recv(job, -ECANCELED, ended);
+	else
+		serve_recv(mailbox, job, ended);
+	take_held(fetch, ended);
 	spin_unlock_bh(&mailbox->lock);
 }
 
@@ -221,7 +414,7 @@ void kxfer_mailbox_receive(struct kxfer_active_job *job, struct kxfer_job_list *
  * @job: of a session whose job_lock the caller holds, in its list of jobs
  * @ended: gets it if it was waiting
  *
- * Return: whether it was.
+ * One that is being filled is, but if its link ends, so does it. Return: whether it was waiting.
  */
 bool kxfer_mailbox_stop(struct kxfer_active_job *job, struct kxfer_job_list *ended)
 {
@@ -231,6 +424,8 @@ bool kxfer_mailbox_stop(struct kxfer_active_job *job, struct kxfer_job_list *end
 	waiting = !list_empty(&job->lane_node);
 	if (waiting)
 		end_recv(job, -ECANCELED, ended);
+	else
+		job->stopped = true;
 	spin_unlock_bh(&job->mailbox->lock);
 	return waiting;
 }
@@ -238,11 +433,19 @@ bool kxfer_mailbox_stop(struct kxfer_active_job *job, struct kxfer_job_list *end
 /** kxfer_mailbox_close() - end what waits; nothing is put or received any more */
 void kxfer_mailbox_close(struct kxfer_mailbox *mailbox)
 {
+	struct kxfer_stored *stored, *next_stored;
 	struct kxfer_active_job *job, *next;
 	struct kxfer_job_list ended = {};
 
 	spin_lock_bh(&mailbox->lock);
 	mailbox->closed = true;
+	list_for_each_entry_safe(stored, next_stored, &mailbox->queue, node) {
+		struct kxfer_fetch *fetch = stored->fetch;
+
+		unstore(mailbox, stored);
+		if (fetch)
+			kxfer_fetch_hand(fetch, NULL, -EKEYREVOKED);
+	}
 	list_for_each_entry_safe(job, next, &mailbox->recvs, lane_node)
 		end_recv(job, -EKEYREVOKED, &ended);
 	spin_unlock_bh(&mailbox->lock);
@@ -253,5 +456,5 @@ void kxfer_mailbox_close(struct kxfer_mailbox *mailbox)
 void kxfer_mailbox_drain(struct kxfer_mailbox *mailbox)
 {
 	wait_var_event(&mailbox->nr_recvs, !atomic_read(&mailbox->nr_recvs));
-	cancel_delayed_work_sync(&mailbox->deadline_work);
+	cancel_delayed_work_sync(&mailbox->deadline.work);
 }

@@ -7,39 +7,53 @@
 #include <linux/kxfer.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>
-#include <linux/workqueue.h>
+
+#include "deadline.h"
 
 struct kxfer_active_job;
+struct kxfer_fetch;
 struct kxfer_job_list;
 
 /**
+ * struct kxfer_stored - room for a message
+ * @node: in kxfer_mailbox.free or .queue
+ * @fetch: queued: of a long message, whose payload is with its sender; else NULL
+ * @lane: queued: the one that it came by, to be compared only: it may have gone
+ * @message: queued: all that is known of it
+ * @payload: of one that is not long
+ */
+struct kxfer_stored {
+	struct list_head node;
+	struct kxfer_fetch *fetch;
+	const void *lane;
+	struct kxfer_message message;
+	u8 payload[];
+};
+
+/**
  * struct kxfer_mailbox - messages that were not received, or RECVs that have none
- * @capacity: messages
- * @max_bytes: of the payload of one
- * @stride: bytes from one to the next
+ * @max_bytes: of the payload of a message
  * @nr_recvs: RECVs in flight; while not 0 it stays
  * @lock: over all below; bh-safe
- * @messages: ring of @capacity, each a struct kxfer_message and its payload
- * @head: next to be taken
- * @tail: next to be put
+ * @memory: of as many struct kxfer_stored as it holds messages
+ * @free: those of no message
+ * @queue: those of messages not received, as they came
  * @recvs: waiting, by kxfer_active_job.lane_node; none while there is a message
+ * @filling: struct kxfer_fetch with a RECV, as they got it, by mailbox_node
  * @closed: withdrawn: nothing is put or received any more
- * @deadline_work: ends RECVs whose deadline has passed
- * @next_deadline_ns: for which it is due; 0: none
+ * @deadline: of RECVs that wait
  */
 struct kxfer_mailbox {
-	u32 capacity;
 	u32 max_bytes;
-	u32 stride;
 	atomic_t nr_recvs;
 	spinlock_t lock;
-	void *messages;
-	u32 head;
-	u32 tail;
+	void *memory;
+	struct list_head free;
+	struct list_head queue;
 	struct list_head recvs;
+	struct list_head filling;
 	bool closed;
-	struct delayed_work deadline_work;
-	u64 next_deadline_ns;
+	struct kxfer_deadline deadline;
 };
 
 struct kxfer_mailbox *kxfer_mailbox_create(u32 capacity, u32 max_bytes);
@@ -47,7 +61,12 @@ void kxfer_mailbox_destroy(struct kxfer_mailbox *mailbox);
 void kxfer_mailbox_close(struct kxfer_mailbox *mailbox);
 void kxfer_mailbox_drain(struct kxfer_mailbox *mailbox);
 int kxfer_mailbox_deliver(struct kxfer_mailbox *mailbox, const struct kxfer_message *message,
-			  const void *payload, struct kxfer_job_list *ended);
+			  const void *payload, const void *lane,
+			  struct kxfer_job_list *ended);
+int kxfer_mailbox_offer(struct kxfer_fetch *fetch, struct kxfer_job_list *ended);
+bool kxfer_mailbox_take_back(struct kxfer_fetch *fetch);
+void kxfer_mailbox_fetched(struct kxfer_fetch *fetch, struct kxfer_job_list *ended);
+void kxfer_mailbox_give_back(struct kxfer_fetch *fetch, struct kxfer_job_list *ended);
 void kxfer_mailbox_receive(struct kxfer_active_job *job, struct kxfer_job_list *ended);
 bool kxfer_mailbox_stop(struct kxfer_active_job *job, struct kxfer_job_list *ended);
 

@@ -25,28 +25,6 @@
 #include "mrs.h"
 #include "plan.h"
 #include "region.h"
-#include "stats.h"
-
-/* Walk pieces of memory. Return: how many; @sg: gets them, or NULL. */
-static u32 walk(const struct kxfer_mapping *mapping, u64 offset, u64 bytes,
-		struct scatterlist *sg)
-{
-	const struct kxfer_extent *extent;
-	u32 nr = 0, skip, piece;
-
-	extent = &mapping->extents[kxfer_extents_find(mapping->extents,
-						      mapping->nr_extents, offset)];
-	skip = offset - extent->start;
-	for (; bytes; bytes -= piece, extent++, skip = 0) {
-		piece = min_t(u64, bytes, extent->length - skip);
-		if (sg) {
-			sg_dma_address(&sg[nr]) = extent->addr + skip;
-			sg_dma_len(&sg[nr]) = piece;
-		}
-		nr++;
-	}
-	return nr;
-}
 
 static u64 length_of(const struct kxfer_mrs_layout *layout, u32 i)
 {
@@ -60,8 +38,8 @@ static int make_lists(struct kxfer_mrs *mrs, const struct kxfer_mapping *mapping
 	u32 i, total = 0;
 
 	for (i = 0; i < mrs->nr; i++)
-		total += walk(mapping, layout->offset + i * layout->step,
-			      length_of(layout, i), NULL);
+		total += kxfer_mapping_pieces(mapping, layout->offset + i * layout->step,
+					      length_of(layout, i), NULL);
 	mrs->sg = kxfer_fault(MRS_SG) ? NULL :
 		  kvmalloc_array(total, sizeof(*mrs->sg), GFP_KERNEL_ACCOUNT);
 	if (!mrs->sg)
@@ -69,8 +47,8 @@ static int make_lists(struct kxfer_mrs *mrs, const struct kxfer_mapping *mapping
 	sg_init_table(mrs->sg, total);
 	for (i = 0, total = 0; i < mrs->nr; i++, mr++) {
 		mr->sg = &mrs->sg[total];
-		mr->nr_sg = walk(mapping, layout->offset + i * layout->step,
-				 length_of(layout, i), mr->sg);
+		mr->nr_sg = kxfer_mapping_pieces(mapping, layout->offset + i * layout->step,
+						 length_of(layout, i), mr->sg);
 		total += mr->nr_sg;
 	}
 	return 0;
@@ -82,9 +60,8 @@ static void deregister_all(struct kxfer_mrs *mrs)
 	u32 i;
 
 	for (i = 0; i < mrs->nr && mrs->each[i].mr; i++) {
-		ib_dereg_mr(mrs->each[i].mr);
+		kxfer_lane_dereg_mr(mrs->each[i].mr);
 		mrs->each[i].mr = NULL;
-		kxfer_stat_dec(KXFER_STAT_LIVE_MRS);
 	}
 }
 

@@ -288,6 +288,35 @@ void kxfer_mapping_to_cpu(struct kxfer_mapping *mapping, u64 offset, u64 bytes)
 }
 
 /**
+ * kxfer_mapping_pieces() - a range as a fast registration is told of it
+ * @mapping: in use by the caller
+ * @offset: first byte within the region
+ * @bytes: how many
+ * @sg: gets DMA addresses and lengths, or NULL
+ *
+ * Any context. Return: how many pieces.
+ */
+u32 kxfer_mapping_pieces(const struct kxfer_mapping *mapping, u64 offset, u64 bytes,
+			 struct scatterlist *sg)
+{
+	const struct kxfer_extent *extent;
+	u32 nr = 0, skip, piece;
+
+	extent = &mapping->extents[kxfer_extents_find(mapping->extents,
+						      mapping->nr_extents, offset)];
+	skip = offset - extent->start;
+	for (; bytes; bytes -= piece, extent++, skip = 0) {
+		piece = min_t(u64, bytes, extent->length - skip);
+		if (sg) {
+			sg_dma_address(&sg[nr]) = extent->addr + skip;
+			sg_dma_len(&sg[nr]) = piece;
+		}
+		nr++;
+	}
+	return nr;
+}
+
+/**
  * kxfer_mapping_remove_all() - end all mappings of a device that is being removed
  * @dev: no link is left on it and no mapping joins any more
  */

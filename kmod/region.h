@@ -78,6 +78,8 @@ struct kxfer_mapping *kxfer_mapping_get(struct kxfer_region *region,
 void kxfer_mapping_put(struct kxfer_mapping *mapping, int nr);
 void kxfer_mapping_to_device(struct kxfer_mapping *mapping, u64 offset, u64 bytes);
 void kxfer_mapping_to_cpu(struct kxfer_mapping *mapping, u64 offset, u64 bytes);
+u32 kxfer_mapping_pieces(const struct kxfer_mapping *mapping, u64 offset, u64 bytes,
+			 struct scatterlist *sg);
 void kxfer_mapping_remove_all(struct kxfer_device *dev);
 
 int kxfer_region_records(struct kxfer_session *session,

@@ -35,6 +35,8 @@
 
 #define FLUSH_JOBS	32	/* at most so many are handed over at once */
 
+#define ORDER_FLAGS	(KXFER_JOB_F_FENCE | KXFER_JOB_F_ORDERED)
+
 static int check_unused(const struct kxfer_job *job)
 {
 	return job->region || job->region_offset || job->target_offset || job->length ||
@@ -51,7 +53,7 @@ static int check_transfer(const struct kxfer_job *job)
 
 static int check_atomic(const struct kxfer_job *job)
 {
-	if (job->flags & ~KXFER_JOB_F_BATCH || job->cookie ||
+	if (job->flags & ~(KXFER_JOB_F_BATCH | ORDER_FLAGS) || job->cookie ||
 	    (job->swap && job->op != KXFER_OP_COMPARE_SWAP))
 		return -EINVAL;
 	return job->length == KXFER_ATOMIC_BYTES ? 0 : -EINVAL;
@@ -61,7 +63,7 @@ static int check_send(const struct kxfer_job *job)
 {
 	u64 max_immediate = job->flags & KXFER_JOB_F_IMM ? U32_MAX : 0;
 
-	if (job->flags & ~KXFER_JOB_F_IMM || job->cookie > max_immediate ||
+	if (job->flags & ~(KXFER_JOB_F_IMM | ORDER_FLAGS) || job->cookie > max_immediate ||
 	    job->target_offset || job->compare_add || job->swap)
 		return -EINVAL;
 	return !job->length && (job->region || job->region_offset) ? -EINVAL : 0;
@@ -174,6 +176,18 @@ static int plan_transfer(struct kxfer_batch *batch, struct kxfer_active_job *job
 			       user->length, kxfer_device_limits(dev, user->op));
 }
 
+/* A long message is READ by the peer, and needs a mapping for that. */
+static int map_long(struct kxfer_batch *batch, struct kxfer_active_job *job)
+{
+	struct kxfer_mapping *mapping;
+
+	mapping = kxfer_batch_mapping(batch, job->region, job->target->link->dev);
+	if (IS_ERR(mapping))
+		return PTR_ERR(mapping);
+	job->mapping = mapping;
+	return mapping ? 0 : KXFER_WOULD_SLEEP;
+}
+
 /* It has been planned: is it one work request, at addresses that a device takes? */
 static int take_operands(struct kxfer_active_job *job, const struct kxfer_job *user)
 {
@@ -202,7 +216,7 @@ int kxfer_job_check(const struct kxfer_job *user)
 			return -EINVAL;
 		return check_unused(user);
 	case KXFER_OP_NOTIFY:
-		return user->flags ? -EINVAL : check_unused(user);
+		return user->flags & ~ORDER_FLAGS ? -EINVAL : check_unused(user);
 	case KXFER_OP_COMPARE_SWAP:
 	case KXFER_OP_FETCH_ADD:
 		return check_atomic(user);
@@ -245,9 +259,11 @@ int kxfer_job_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 	if (!job)
 		return batch->may_sleep ? -ENOMEM : KXFER_WOULD_SLEEP;
 	ret = bind_job(job, user);
-	/* Messages are copied, here and there. */
+	/* Short messages are copied, here and there. */
 	if (!ret && job->region && user->op < KXFER_OP_SEND)
 		ret = plan_transfer(batch, job, user);
+	else if (!ret && kxfer_job_is_long(job))
+		ret = map_long(batch, job);
 	if (!ret && kxfer_op_is_atomic(user->op))
 		ret = take_operands(job, user);
 	/* A device that has gone ends the job, not the call. */

@@ -179,7 +179,8 @@ static int take_grant(struct kxfer_target *target, u32 wanted,
 	if (target->grant)
 		kxfer_stat_inc(KXFER_STAT_LIVE_GRANTS);
 	target->exposure = terms.exposure;
-	target->length = terms.length;
+	target->length = terms.rights == KXFER_RIGHT_SEND ?
+			 min(terms.length, kxfer_link_longest(target->link)) : terms.length;
 	target->rights = terms.rights;
 	target->nr_keys = terms.nr_keys;
 	target->content = terms.content;

@@ -42,6 +42,11 @@ enum kxfer_wire_kind {
 	KXFER_WIRE_DATA		= 1,
 };
 
+/* Of both ends, or it is not used: long messages (OFFER, FETCHED, TAKE_BACK). */
+#define KXFER_WIRE_FEATURE_LONG	1U
+
+#define KXFER_WIRE_OFFERS	16	/* long messages of a data lane that may be under way */
+
 /**
  * struct kxfer_wire_hello - private data of a connection request
  * @magic: KXFER_WIRE_MAGIC
@@ -50,7 +55,7 @@ enum kxfer_wire_kind {
  * @kind: enum kxfer_wire_kind
  * @lane: 0 for the control QP, data lanes from 1
  * @nr_lanes: data lanes that the initiator wants, at least 1
- * @features: none defined, 0
+ * @features: KXFER_WIRE_FEATURE_* that the initiator has; unknown ones are passed over
  * @cookie: random; chosen by the initiator of the control connection, shown by
  *	every data lane of the link
  * @epoch: number of the link on the initiator; grows with every connection
@@ -72,7 +77,7 @@ struct kxfer_wire_hello {
  * @magic: KXFER_WIRE_MAGIC
  * @version: protocol that both will speak
  * @nr_lanes: data lanes granted: at least 1, at most what was asked for
- * @features: none defined, 0
+ * @features: KXFER_WIRE_FEATURE_* that both have
  */
 struct kxfer_wire_welcome {
 	__be32 magic;
@@ -109,6 +114,9 @@ enum kxfer_wire_type {
 	KXFER_WIRE_CONTENT	= 9,	/* responder: what the export holds has changed */
 	KXFER_WIRE_NOTIFY	= 10,	/* initiator, on a data lane: the cookie of a NOTIFY job */
 	KXFER_WIRE_SEND		= 11,	/* initiator, on a data lane: a message for a mailbox */
+	KXFER_WIRE_OFFER	= 12,	/* likewise: one to be READ; answered when it is noted */
+	KXFER_WIRE_FETCHED	= 13,	/* responder, on a data lane: such a message is over */
+	KXFER_WIRE_TAKE_BACK	= 14,	/* initiator, on a data lane: do not READ it */
 };
 
 /* Outcome of a request; not errno, whose numbers differ among architectures. */
@@ -278,6 +286,51 @@ struct kxfer_wire_send {
 	__be64 grant;
 	__be32 flags;
 	__be32 immediate;
+};
+
+/**
+ * struct kxfer_wire_offer - payload of OFFER: a message longer than KXFER_MESSAGE_MAX
+ * @grant: of a mailbox
+ * @address: of its payload, under @rkey
+ * @rkey: for READs on this link, until FETCHED has come, or TAKE_BACK was answered OK
+ * @bytes: of the payload
+ * @flags: as in struct kxfer_wire_send
+ * @immediate: likewise
+ * @id: below KXFER_WIRE_OFFERS; the initiator's, and of no other that is under way on
+ *	the lane: until the OFFER is refused, FETCHED answered, or TAKE_BACK answered OK
+ * @reserved: 0
+ */
+struct kxfer_wire_offer {
+	__be64 grant;
+	__be64 address;
+	__be32 rkey;
+	__be32 bytes;
+	__be32 flags;
+	__be32 immediate;
+	__be32 id;
+	__be32 reserved;
+};
+
+/**
+ * struct kxfer_wire_fetched - payload of FETCHED
+ * @id: of an OFFER on the same lane; its answer may still be under way
+ * @status: enum kxfer_wire_status: OK: it has been READ into the region of a RECV
+ */
+struct kxfer_wire_fetched {
+	__be32 id;
+	__be32 status;
+};
+
+/**
+ * struct kxfer_wire_take_back - payload of TAKE_BACK
+ * @id: of an OFFER on the same lane that was answered OK
+ * @reserved: 0
+ *
+ * Answered OK: it was not READ and will not be; BUSY: FETCHED comes, or has come.
+ */
+struct kxfer_wire_take_back {
+	__be32 id;
+	__be32 reserved;
 };
 
 #endif /* KXFER_WIRE_H */

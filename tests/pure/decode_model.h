@@ -87,6 +87,12 @@ static inline bool model_may_send(u8 type, u32 length, bool initiator, bool data
 		return initiator && data && length == 16;
 	case KXFER_WIRE_SEND:
 		return initiator && data && length >= 16 && length <= 16 + 992;
+	case KXFER_WIRE_OFFER:
+		return initiator && data && length == 40;
+	case KXFER_WIRE_FETCHED:
+		return !initiator && data && length == 8;
+	case KXFER_WIRE_TAKE_BACK:
+		return initiator && data && length == 8;
 	default:
 		return false;
 	}
@@ -123,7 +129,7 @@ static inline const char *grant_wrong(const u8 *bytes, u32 wanted)
 	u64 length = number_at(bytes, 16, 8), rights = number_at(bytes, 24, 4);
 	u64 nr_keys = number_at(bytes, 28, 4);
 	bool memory = rights && rights < 8 && nr_keys && nr_keys <= KXFER_WIRE_KEYS_MAX;
-	bool mailbox = rights == 8 && !nr_keys && length <= 992;
+	bool mailbox = rights == 8 && !nr_keys && length <= 1 << 20;
 	bool good = number_at(bytes, 0, 8) && length && (memory || mailbox) &&
 		    (rights | wanted) == rights && number_at(bytes, 40, 8) <= length;
 	struct kxfer_wire_content content;
@@ -180,6 +186,28 @@ static inline const char *send_wrong(const u8 *bytes, u32 length)
 		return NULL;
 	return message.flags == flags && message.immediate == immediate &&
 	       message.bytes + 16 == length ? NULL : "another message";
+}
+
+/* 40 bytes. */
+static inline const char *offer_wrong(const u8 *bytes)
+{
+	struct kxfer_message message = {};
+	struct kxfer_offered offered;
+	int verdict = kxfer_wire_take_offer(&message, &offered, (const void *)bytes);
+	u64 flags = number_at(bytes, 24, 4), immediate = number_at(bytes, 28, 4);
+	u64 address = number_at(bytes, 8, 8), length = number_at(bytes, 20, 4);
+	bool good = (flags == 1 || (!flags && !immediate)) && length > 992 &&
+		    length <= 1 << 20 && address + length > address &&
+		    number_at(bytes, 32, 4) < 16 && stands_at(bytes, 36, 4, 0);
+
+	if (verdict != (good ? 0 : -EPROTO))
+		return good ? "a good OFFER is refused" : "an OFFER of nonsense is accepted";
+	if (!good)
+		return NULL;
+	return message.flags == flags && message.immediate == immediate &&
+	       message.bytes == length && stands_at(bytes, 0, 8, offered.grant) &&
+	       offered.address == address && stands_at(bytes, 16, 4, offered.key) &&
+	       stands_at(bytes, 32, 4, offered.id) ? NULL : "another long message";
 }
 
 static inline const char *list_wrong(const u8 *bytes, u32 length)

@@ -205,7 +205,9 @@ static void grant_terms(struct kunit *test)
 		{ 1, 1, KXFER_RIGHT_ALL + 1, 1, 0, -EPROTO, 0 },
 		{ 1, 1, KXFER_RIGHT_SEND, 0, 0, 0, 0 },
 		{ 1, KXFER_MESSAGE_MAX, KXFER_RIGHT_SEND, 0, KXFER_RIGHT_SEND, 0, 0 },
-		{ 1, KXFER_MESSAGE_MAX + 1, KXFER_RIGHT_SEND, 0, 0, -EPROTO, 0 },
+		{ 1, KXFER_MESSAGE_MAX + 1, KXFER_RIGHT_SEND, 0, 0, 0, 0 },
+		{ 1, KXFER_MESSAGE_LONG_MAX, KXFER_RIGHT_SEND, 0, 0, 0, 0 },
+		{ 1, KXFER_MESSAGE_LONG_MAX + 1, KXFER_RIGHT_SEND, 0, 0, -EPROTO, 0 },
 		{ 1, 1, KXFER_RIGHT_SEND, 1, 0, -EPROTO, 0 },
 		{ 1, 1, KXFER_RIGHT_SEND, 0, KXFER_RIGHT_READ, -EPROTO, 0 },
 		{ 1, 1, KXFER_RIGHT_SEND | KXFER_RIGHT_READ, 1, 0, -EPROTO, 0 },
@@ -322,6 +324,59 @@ static void sends(struct kunit *test)
 			(size_t)KXFER_WIRE_DATA_BYTES);
 }
 
+static void offers(struct kunit *test)
+{
+	static const struct {
+		u64 address;
+		u32 bytes, flags, immediate, id, reserved;
+		int verdict;
+	} cases[] = {
+		{ 0, 993, 0, 0, 0, 0, 0 },
+		{ 0, 992, 0, 0, 0, 0, -EPROTO },
+		{ 0, 0, 0, 0, 0, 0, -EPROTO },
+		{ 1, 1 << 20, 1, 7, 15, 0, 0 },
+		{ 1, (1 << 20) + 1, 1, 7, 15, 0, -EPROTO },
+		{ 1, U32_MAX, 0, 0, 0, 0, -EPROTO },
+		{ U64_MAX - 993, 993, 0, 0, 0, 0, 0 },
+		{ U64_MAX - 992, 993, 0, 0, 0, 0, -EPROTO },
+		{ U64_MAX, 993, 0, 0, 0, 0, -EPROTO },
+		{ 0, 993, 0, 1, 0, 0, -EPROTO },
+		{ 0, 993, 2, 1, 0, 0, -EPROTO },
+		{ 0, 993, U32_MAX, 1, 0, 0, -EPROTO },
+		{ 0, 993, 0, 0, 16, 0, -EPROTO },
+		{ 0, 993, 0, 0, U32_MAX, 0, -EPROTO },
+		{ 0, 993, 0, 0, 0, 1, -EPROTO },
+	};
+	struct kxfer_offered offered;
+	struct kxfer_message message;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct kxfer_wire_offer offer = {
+			.grant = cpu_to_be64(5),
+			.address = cpu_to_be64(cases[i].address),
+			.rkey = cpu_to_be32(6),
+			.bytes = cpu_to_be32(cases[i].bytes),
+			.flags = cpu_to_be32(cases[i].flags),
+			.immediate = cpu_to_be32(cases[i].immediate),
+			.id = cpu_to_be32(cases[i].id),
+			.reserved = cpu_to_be32(cases[i].reserved),
+		};
+		const char *wrong = offer_wrong((u8 *)&offer);
+
+		KUNIT_EXPECT_EQ(test, kxfer_wire_take_offer(&message, &offered, &offer),
+				cases[i].verdict);
+		if (wrong)
+			KUNIT_FAIL(test, "case %u: %s", i, wrong);
+	}
+	KUNIT_EXPECT_FALSE(test, kxfer_wire_may_send(KXFER_WIRE_OFFER, 40, true,
+						     KXFER_WIRE_CONTROL, false));
+	KUNIT_EXPECT_FALSE(test, kxfer_wire_may_send(KXFER_WIRE_FETCHED, 8, true,
+						     KXFER_WIRE_DATA, false));
+	KUNIT_EXPECT_TRUE(test, kxfer_wire_may_send(KXFER_WIRE_FETCHED, 8, false,
+						    KXFER_WIRE_DATA, false));
+}
+
 static void list_entries(struct kunit *test)
 {
 	u8 *bytes = message_memory(test);
@@ -397,6 +452,7 @@ static struct kunit_case decode_cases[] = {
 	KUNIT_CASE(keys_within_their_room),
 	KUNIT_CASE(keys_of_numbers_that_wrap),
 	KUNIT_CASE(sends),
+	KUNIT_CASE(offers),
 	KUNIT_CASE(list_entries),
 	KUNIT_CASE(noise_is_judged_as_the_model_does),
 	{}

@@ -86,8 +86,10 @@
 /** define KXFER_PING_SIZE - its length in bytes; byte i is (i * 7 + i / 256) mod 256 */
 #define KXFER_PING_SIZE		65536
 
-/** define KXFER_MESSAGE_MAX - most bytes of payload of a message */
+/** define KXFER_MESSAGE_MAX - most bytes of payload of a message that is copied */
 #define KXFER_MESSAGE_MAX	992
+/** define KXFER_MESSAGE_LONG_MAX - and of one that is not (KXFER_FEATURE_LONG_MESSAGE) */
+#define KXFER_MESSAGE_LONG_MAX	(1024 * 1024)
 /** define KXFER_MAILBOX_MAX - most messages that a mailbox holds */
 #define KXFER_MAILBOX_MAX	1024
 
@@ -182,6 +184,10 @@ struct kxfer_query {
 #define KXFER_FEATURE_ATOMIC	(1ULL << 4)
 /* KXFER_MAILBOX_ADD, jobs of KXFER_OP_SEND and _RECV. */
 #define KXFER_FEATURE_MAILBOX	(1ULL << 5)
+/* KXFER_JOB_F_FENCE and _ORDERED. */
+#define KXFER_FEATURE_ORDER	(1ULL << 6)
+/* Messages of more than KXFER_MESSAGE_MAX bytes, between nodes that both have it. */
+#define KXFER_FEATURE_LONG_MESSAGE	(1ULL << 7)
 
 #define KXFER_QUERY		_IO(KXFER_TYPE, KXFER_CMD_QUERY)
 
@@ -638,7 +644,7 @@ struct kxfer_export_set {
  * @rules: array of struct kxfer_rule, whose rights are KXFER_RIGHT_SEND or 0
  * @nr_rules: 0: everybody whose link is accepted may send
  * @capacity: messages that it holds, 1 to KXFER_MAILBOX_MAX
- * @max_bytes: most payload of one message, 1 to KXFER_MESSAGE_MAX
+ * @max_bytes: most payload of one message, 1 to KXFER_MESSAGE_LONG_MAX
  * @export_id: out: id
  *
  * A mailbox is an export that has no memory of a region and one right, KXFER_RIGHT_SEND:
@@ -646,8 +652,10 @@ struct kxfer_export_set {
  * @max_bytes is its length. Peers put messages there by jobs of KXFER_OP_SEND; the session
  * that made it takes them by jobs of KXFER_OP_RECV. EXPORT_SET of it is EOPNOTSUPP.
  *
- * The memory for @capacity messages is taken at once, and charged to the caller. What has
- * not been received when the mailbox ends is lost, although its sender was told success.
+ * The memory for @capacity messages is taken at once, and charged to the caller; of each
+ * KXFER_MESSAGE_MAX bytes at most, for longer ones stay with their senders until there is
+ * a RECV. What has not been received when the mailbox ends is lost, although its sender
+ * was told success; but that of a long one is told EKEYREVOKED.
  */
 struct kxfer_mailbox_add {
 	__u32 size;
@@ -957,7 +965,21 @@ enum kxfer_op {
 #define KXFER_JOB_F_BATCH	(1U << 1)
 /* SEND: @cookie, of 32 bits, goes with the message. */
 #define KXFER_JOB_F_IMM		(1U << 2)
-#define KXFER_JOB_F_ALL		(KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_BATCH | KXFER_JOB_F_IMM)
+/*
+ * READ, WRITE, NOTIFY, SEND, atomics: nothing of it is posted before the READs and atomics
+ * that the session had accepted before it, to targets on the same link, have ended. So it
+ * changes nothing that they still fetch, may send what they brought, and may say that they
+ * are done.
+ */
+#define KXFER_JOB_F_FENCE	(1U << 3)
+/*
+ * The same jobs: nothing of it is posted before all jobs that the session had accepted before
+ * it, to targets on the same link, have ended, however they did. What is accepted behind it is
+ * not posted before it. Implies KXFER_JOB_F_FENCE.
+ */
+#define KXFER_JOB_F_ORDERED	(1U << 4)
+#define KXFER_JOB_F_ALL		(KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_BATCH | KXFER_JOB_F_IMM | \
+				 KXFER_JOB_F_FENCE | KXFER_JOB_F_ORDERED)
 
 /**
  * struct kxfer_job - one transfer
@@ -1363,8 +1385,7 @@ struct kxfer_bench {
  *    ended so. -ECANCELED also: io_uring did not hand it in (a chain of SQEs broke);
  *  - any other: it was refused, as SUBMIT would have refused it, and did nothing.
  *    -EINVAL also: a ring without IORING_SETUP_SQE128; -ENOTTY: another cmd_op;
- *    -EOPNOTSUPP also: a ring with IORING_SETUP_IOPOLL, or an SQE with
- *    IORING_URING_CMD_FIXED.
+ *    -EOPNOTSUPP also: an SQE with IORING_URING_CMD_FIXED.
  *
  * -EAGAIN is in both lists, and in both nothing was delivered. In a ring made with
  * IORING_SETUP_CQE32 big_cqe[0] of an accepted job is @completed_ns, of a refused

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Long messages of a peer, which are READ into RECVs. See fetch.c. */
+#ifndef KXFER_FETCH_H
+#define KXFER_FETCH_H
+
+#include <linux/kxfer.h>
+#include <linux/list.h>
+
+#include "decode.h"
+#include "job.h"
+
+struct kxfer_exposure;
+struct kxfer_lane;
+struct kxfer_mailbox;
+struct kxfer_stored;
+
+/* Whose word the state of a fetch waits for; under the lock of its lane. */
+enum kxfer_fetch_state {
+	KXFER_FETCH_FREE	= 0,
+	KXFER_FETCH_NOTED,	/* a RECV, the device or the lane's work */
+	KXFER_FETCH_TOLD,	/* FETCHED is posted, or waits for a slot: the peer */
+};
+
+/**
+ * struct kxfer_fetch - a long message that a peer has offered
+ * @lane: that it came by
+ * @state: under the lock of that
+ * @told: FREE since FETCHED was answered, and no TAKE_BACK has come since; likewise
+ * @offered: where it is over there
+ * @message: all that is known of it
+ * @exposure: a reference, until @state is TOLD
+ * @mailbox: stays as long as that
+ * @mailbox_node: in kxfer_mailbox.filling, under its lock, as the next two
+ * @stored: its place in the mailbox while it waits there, or NULL
+ * @held: RECVs that have their messages, and end behind @job
+ * @job: the RECV that gets it; NULL: none does
+ * @status: if none does, why: -errno
+ * @node: in a list of struct kxfer_fetches
+ * @posted_ns: when the READ was
+ */
+struct kxfer_fetch {
+	struct kxfer_lane *lane;
+	enum kxfer_fetch_state state;
+	bool told;
+	struct kxfer_offered offered;
+	struct kxfer_message message;
+	struct kxfer_exposure *exposure;
+	struct kxfer_mailbox *mailbox;
+	struct list_head mailbox_node;
+	struct kxfer_stored *stored;
+	struct kxfer_job_list held;
+	struct kxfer_active_job *job;
+	int status;
+	struct list_head node;
+	u64 posted_ns;
+};
+
+int kxfer_fetch_make(struct kxfer_lane *lane);
+void kxfer_fetch_close(struct kxfer_lane *lane);
+void kxfer_fetch_free(struct kxfer_lane *lane);
+bool kxfer_fetch_stuck(struct kxfer_lane *lane);
+int kxfer_fetch_offered(struct kxfer_lane *lane, const struct kxfer_wire_offer *offer);
+int kxfer_fetch_take_back(struct kxfer_lane *lane, const struct kxfer_wire_take_back *take);
+void kxfer_fetch_hand(struct kxfer_fetch *fetch, struct kxfer_active_job *job, int status);
+void kxfer_fetch_tell(struct kxfer_lane *lane);
+
+#endif /* KXFER_FETCH_H */

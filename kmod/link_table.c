@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The table of links: which there are, who shares one, and how many there may be. What
+ * one is, and its life, is in link.c.
+ *
+ * A link comes into the table before it begins to connect, and leaves it at the end of its
+ * teardown. All that time it has the reference of its life: so who finds it under
+ * links_lock may take one more. A link that is going down is still there, to be listed
+ * and waited for, but nobody new uses it: sessions get another one.
+ *
+ * Sessions that want the same (struct kxfer_link_key) get the same link. Two may find none
+ * at the same time, and make one each; under the lock the second finds that of the first,
+ * and discards its own.
+ *
+ * Each direction has its bound (max_links). A link that this node makes counts for the uid
+ * whose call made it, too, as long as it is in the table (user.c). Ids are never used again.
+ *
+ * Context: making links, and waiting for them, may sleep; all else does not.
+ * Lock order: session lock, links_lock, link->lock or targets_lock of a link.
+ */
+#include <crypto/algapi.h>
+#include <linux/moduleparam.h>
+#include <linux/random.h>
+#include <linux/timekeeping.h>
+
+#include "device.h"
+#include "lane.h"
+#include "link.h"
+#include "target.h"
+#include "user.h"
+
+/*
+ * Of each direction, so that peers that come in by the hundred keep nobody here
+ * from going out.
+ */
+static unsigned int max_links = 1024;
+module_param(max_links, uint, 0644);
+MODULE_PARM_DESC(max_links, "links that this node makes, and again that it accepts (1024)");
+
+static DEFINE_SPINLOCK(links_lock);
+static LIST_HEAD(links);
+static u32 nr_links[2];	/* accepted, made */
+static u64 last_link_id;
+
+/* Called with links_lock held. The list's reference is the link's life. */
+static int publish(struct kxfer_link *link)
+{
+	lockdep_assert_held(&links_lock);
+	if (nr_links[link->initiator] >= READ_ONCE(max_links))
+		return -EDQUOT;
+	nr_links[link->initiator]++;
+	link->id = ++last_link_id;
+	link->epoch = link->id;
+	list_add_tail(&link->node, &links);
+	return 0;
+}
+
+/**
+ * kxfer_link_unpublish() - a link leaves the table
+ * @link: CLOSING; its teardown has no more to do than to let go of it
+ */
+void kxfer_link_unpublish(struct kxfer_link *link)
+{
+	spin_lock_bh(&links_lock);
+	list_del_init(&link->node);
+	nr_links[link->initiator]--;
+	spin_unlock_bh(&links_lock);
+	if (!link->user)
+		return;
+	kxfer_user_return(link->user, KXFER_SHARE_LINKS, 1);
+	kxfer_user_put(link->user);
+}
+
+static bool same_key(const struct kxfer_link_key *a, const struct kxfer_link_key *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+/* Called with links_lock held. */
+static struct kxfer_link *find_usable(const struct kxfer_link_key *key)
+{
+	struct kxfer_link *link;
+
+	list_for_each_entry(link, &links, node)
+		if (link->initiator && same_key(&link->key, key) &&
+		    kxfer_link_try_use(link))
+			return link;
+	return NULL;
+}
+
+/* A link that counts for a user, not yet in the list. */
+static struct kxfer_link *alloc_for(const struct kxfer_link_key *key, struct kxfer_user *user)
+{
+	struct kxfer_link *link;
+	int ret;
+
+	ret = kxfer_user_take(user, KXFER_SHARE_LINKS);
+	if (ret)
+		return ERR_PTR(ret);
+	link = kxfer_link_alloc(true);
+	if (!link) {
+		kxfer_user_return(user, KXFER_SHARE_LINKS, 1);
+		return ERR_PTR(-ENOMEM);
+	}
+	kxfer_user_ref(user);
+	link->user = user;
+	link->key = *key;
+	link->remote = key->remote;
+	return link;
+}
+
+/* Undo alloc_for(). */
+static void discard(struct kxfer_link *link)
+{
+	kxfer_user_return(link->user, KXFER_SHARE_LINKS, 1);
+	kxfer_user_put(link->user);
+	kxfer_link_put(link);
+}
+
+static struct kxfer_link *find_or_create(const struct kxfer_link_key *key,
+					 struct kxfer_user *user)
+{
+	struct kxfer_link *link, *fresh;
+	int ret;
+
+	spin_lock_bh(&links_lock);
+	link = find_usable(key);
+	spin_unlock_bh(&links_lock);
+	if (link)
+		return link;
+
+	fresh = alloc_for(key, user);
+	if (IS_ERR(fresh))
+		return fresh;
+	get_random_bytes(fresh->cookie, sizeof(fresh->cookie));
+
+	spin_lock_bh(&links_lock);
+	link = find_usable(key);
+	ret = link ? 0 : publish(fresh);
+	if (!link && !ret)
+		kxfer_link_try_use(fresh);
+	spin_unlock_bh(&links_lock);
+	if (link || ret) {
+		discard(fresh);
+		return link ?: ERR_PTR(ret);
+	}
+	kxfer_link_start(fresh);
+	return fresh;
+}
+
+/**
+ * kxfer_link_get() - the link for a key, connected if need be
+ * @key: checked, without padding or uninitialised bytes
+ * @user: a link that is made counts for
+ * @timeout_ms: to wait for the connection
+ * @refusal: out: enum kxfer_refusal
+ *
+ * May sleep. Return: a live link with one more user (kxfer_link_unuse()), or
+ * ERR_PTR: -ETIMEDOUT, -EINTR, -EDQUOT, or why connecting failed.
+ */
+struct kxfer_link *kxfer_link_get(const struct kxfer_link_key *key,
+				  struct kxfer_user *user, unsigned int timeout_ms,
+				  u32 *refusal)
+{
+	struct kxfer_link *link = find_or_create(key, user);
+	int ret;
+
+	if (IS_ERR(link))
+		return link;
+	ret = kxfer_link_wait_live(link, timeout_ms);
+	if (!ret)
+		return link;
+	*refusal = READ_ONCE(link->refusal);
+	kxfer_link_unuse(link);
+	return ERR_PTR(ret);
+}
+
+/**
+ * kxfer_link_create_passive() - a link that a peer asks for
+ *
+ * Does not sleep long. Return: it, in the list, with the one reference of its
+ * life, which its teardown drops; or ERR_PTR(-ENOMEM or -EDQUOT).
+ */
+struct kxfer_link *kxfer_link_create_passive(void)
+{
+	struct kxfer_link *link = kxfer_link_alloc(false);
+	int ret;
+
+	if (!link)
+		return ERR_PTR(-ENOMEM);
+	spin_lock_bh(&links_lock);
+	ret = publish(link);
+	spin_unlock_bh(&links_lock);
+	if (ret) {
+		kxfer_link_put(link);
+		return ERR_PTR(ret);
+	}
+	kxfer_link_start(link);
+	return link;
+}
+
+static bool is_cookie_of(const struct kxfer_link *link,
+			 const struct kxfer_wire_hello *hello,
+			 const struct kxfer_addr *peer)
+{
+	return !link->initiator && link->epoch == be64_to_cpu(hello->epoch) &&
+	       link->remote.family == peer->family &&
+	       !memcmp(link->remote.addr, peer->addr, sizeof(peer->addr)) &&
+	       !crypto_memneq(link->cookie, hello->cookie, sizeof(link->cookie));
+}
+
+/**
+ * kxfer_link_find_cookie() - the passive link that a data lane belongs to
+ * @hello: what the lane shows
+ * @peer: where it comes from
+ *
+ * Return: a live link with one more reference, or NULL.
+ */
+struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
+					  const struct kxfer_addr *peer)
+{
+	struct kxfer_link *link, *found = NULL;
+
+	spin_lock_bh(&links_lock);
+	list_for_each_entry(link, &links, node) {
+		if (kxfer_link_is_live(link) && is_cookie_of(link, hello, peer)) {
+			kxfer_link_ref(link);
+			found = link;
+			break;
+		}
+	}
+	spin_unlock_bh(&links_lock);
+	return found;
+}
+
+static void fill_link_info(struct kxfer_link *link, struct kxfer_info_link *info)
+{
+	u64 now = ktime_get_ns();
+
+	*info = (struct kxfer_info_link) {
+		.id = link->id,
+		.local = link->local,
+		.remote = link->remote,
+		.flags = link->initiator ? KXFER_LINK_INITIATOR : 0,
+		.state = link->state,
+		.error = link->error,
+		.context = link->key.context,
+		.tos = link->key.tos,
+		.gid_type = link->gid_type,
+		.nr_lanes = link->nr_data,
+		.nr_sessions = link->users,
+		.nr_grants = link->initiator ? kxfer_target_count(link) :
+			     atomic_read(&link->nr_grants),
+		.nr_jobs = atomic_read(&link->nr_jobs),
+		.rtt_ns = READ_ONCE(link->rtt_ns),
+		.age_ns = now - link->created_ns,
+		.idle_ns = now - READ_ONCE(link->heard_ns),
+		.bytes_read = atomic64_read(&link->bytes_read),
+		.bytes_written = atomic64_read(&link->bytes_written),
+	};
+	memcpy(info->device, link->device_name, sizeof(info->device));
+}
+
+static void fill_lane_info(const struct kxfer_lane *lane, struct kxfer_info_lane *info)
+{
+	const struct kxfer_link *link = lane->link;
+
+	*info = (struct kxfer_info_lane) {
+		.id = lane->id,
+		.link = link->id,
+		.index = lane->index,
+		.credits = READ_ONCE(lane->credits.left),
+		.max_credits = lane->credits.max,
+		.nr_queued = READ_ONCE(lane->nr_queued),
+		.nr_posted = READ_ONCE(lane->nr_posted),
+		.max_send_sge = link->dev ? link->dev->write_limits.max_sge : 0,
+		.nr_wr = READ_ONCE(lane->nr_wr),
+		.nr_completions = READ_ONCE(lane->nr_completions),
+	};
+}
+
+/* By index, which is the order of ids: a peer may connect them in any. */
+static u32 fill_lane_infos(struct kxfer_link *link, u64 *cursor,
+			   struct kxfer_info_lane *info, u32 nr)
+{
+	unsigned long flags;
+	u32 n = 0, i;
+
+	spin_lock_irqsave(&link->lock, flags);
+	for (i = 0; n < nr && i <= link->nr_data; i++) {
+		const struct kxfer_lane *lane = i ? link->data[i - 1] : link->control;
+
+		if (!lane || lane->id <= *cursor)
+			continue;
+		fill_lane_info(lane, &info[n++]);
+		*cursor = lane->id;
+	}
+	spin_unlock_irqrestore(&link->lock, flags);
+	return n;
+}
+
+/** kxfer_link_info() - INFO records of links after *cursor; see info.c */
+u32 kxfer_link_info(const struct kxfer_session *viewer, u64 *cursor, void *records,
+		    u32 nr)
+{
+	struct kxfer_info_link *info = records;
+	struct kxfer_link *link;
+	u32 n = 0;
+
+	spin_lock_bh(&links_lock);
+	list_for_each_entry(link, &links, node) {
+		if (n == nr)
+			break;
+		if (link->id <= *cursor ||
+		    (viewer && !kxfer_target_uses_link(viewer, link)))
+			continue;
+		fill_link_info(link, &info[n++]);
+		*cursor = link->id;
+	}
+	spin_unlock_bh(&links_lock);
+	return n;
+}
+
+/** kxfer_lane_info() - INFO records of lanes, by link and lane id; see info.c */
+u32 kxfer_lane_info(const struct kxfer_session *viewer, u64 *cursor, void *records,
+		    u32 nr)
+{
+	struct kxfer_link *link;
+	u32 n = 0;
+
+	spin_lock_bh(&links_lock);
+	list_for_each_entry(link, &links, node) {
+		if (viewer && !kxfer_target_uses_link(viewer, link))
+			continue;
+		n += fill_lane_infos(link, cursor,
+				     (struct kxfer_info_lane *)records + n, nr - n);
+	}
+	spin_unlock_bh(&links_lock);
+	return n;
+}
+
+/** kxfer_link_fail_all() - fail every link and wait until none exists; may sleep */
+void kxfer_link_fail_all(int error)
+{
+	struct kxfer_link *link;
+
+	spin_lock_bh(&links_lock);
+	list_for_each_entry(link, &links, node)
+		kxfer_link_fail(link, error);
+	spin_unlock_bh(&links_lock);
+	kxfer_link_wait_none();
+}

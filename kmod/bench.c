@@ -5,19 +5,21 @@
  * A run is a call that posts READs, WRITEs or atomics on a data lane, with no jobs: the floor
  * under the job path. Here it is checked, gets its lane, and tells what was counted; its
  * work requests are built by run_wr.c, and posted by run.c. On iWARP a WRITE is done when
- * TCP has it.
+ * TCP has it. Or it runs on a dedicated connection (dedicated.c), where it posts messages,
+ * too: run_dedicated.c.
  *
  * The run has the lane for itself: it takes all credits of a lane that is idle, so that
  * no chain is posted before it gives them back; jobs that come meanwhile are queued and
  * posted then. (Messages of the channel need no credits, and go on.) With the credits it
  * has the places in the send queue, which only chains use.
  *
- * Ends, as proofs. Who runs counts itself as a job of target, link and region
+ * Ends, as proofs. Who runs counts itself as a job of target (if any), link and region
  * (nr_jobs, users) and as a user of the mapping, and lets go when all it has posted has
  * completed, or the link is DEAD: then QP and CQ are destroyed (lane.c), no device
  * reaches the memory and no completion will find the run. So
  *  - the withdrawal of the export waits for it, and it stops (kxfer_target_revoke());
- *  - REGION_DEL and TARGET_CLOSE are EBUSY; the file cannot be closed under the call;
+ *  - REGION_DEL, TARGET_CLOSE and DEDICATED_CLOSE are EBUSY; the file cannot be closed
+ *    under the call;
  *  - a link that fails, also because its device goes, is torn down without waiting for
  *    it, and the removal of the mapping, which comes behind, does wait;
  *  - a peer that holds up what was posted loses the link as with jobs: kxfer_lane_stuck()
@@ -33,6 +35,7 @@
 #include <linux/uaccess.h>
 
 #include "bench.h"
+#include "dedicated.h"
 #include "device.h"
 #include "fault.h"
 #include "flow.h"
@@ -45,11 +48,17 @@
 #include "submit.h"
 #include "target.h"
 
+#define MIN_INTERVAL_PS	1000
+#define MAX_INTERVAL_PS	(60 * PSEC_PER_SEC)
+#define MAX_LATE_NS	(S64_MAX / 2)
+#define BENCH_FLAGS	(KXFER_BENCH_F_IMM | KXFER_BENCH_F_NO_INLINE)
+
 /* ---- what is asked for ---- */
 
 static int check_nop(const struct kxfer_bench *cmd)
 {
-	return cmd->memory || cmd->nr_buckets || cmd->region || cmd->target ||
+	return cmd->memory || cmd->nr_buckets || cmd->region || cmd->target || cmd->dedicated ||
+	       cmd->interval_ps ||
 	       cmd->region_offset || cmd->target_offset ||
 	       cmd->length || cmd->stride || cmd->depth != 1 ? -EINVAL : 0;
 }
@@ -58,12 +67,25 @@ static int check_transfer(const struct kxfer_bench *cmd)
 {
 	if (!cmd->length || (!cmd->stride && cmd->depth > 1))
 		return -EINVAL;
-	return cmd->op == KXFER_OP_NOP && cmd->target_offset ? -EINVAL : 0;
+	return (cmd->op == KXFER_OP_NOP || cmd->op == KXFER_OP_SEND) && cmd->target_offset ?
+	       -EINVAL : 0;
 }
 
 static bool is_benched(u32 op)
 {
-	return op <= KXFER_OP_WRITE || kxfer_op_is_atomic(op);
+	return op <= KXFER_OP_WRITE || op == KXFER_OP_SEND || kxfer_op_is_atomic(op);
+}
+
+/* Messages have no place on a lane of a target. */
+static int check_dedicated(const struct kxfer_bench *cmd)
+{
+	bool imm = cmd->flags & KXFER_BENCH_F_IMM;
+
+	if (!cmd->dedicated)
+		return imm || cmd->op == KXFER_OP_SEND ? -EOPNOTSUPP : 0;
+	if (cmd->target)
+		return -EINVAL;
+	return imm && cmd->op != KXFER_OP_WRITE && cmd->op != KXFER_OP_SEND ? -EINVAL : 0;
 }
 
 static int check_atomic(const struct kxfer_bench *cmd)
@@ -74,11 +96,56 @@ static int check_atomic(const struct kxfer_bench *cmd)
 	       !cmd->words != (cmd->op != KXFER_OP_COMPARE_SWAP) ? -EINVAL : 0;
 }
 
+/* rdma_rw moves bytes, and no more. */
+static bool has_rw(const struct kxfer_bench *cmd)
+{
+	return cmd->op <= KXFER_OP_WRITE && !(cmd->flags & KXFER_BENCH_F_IMM);
+}
+
+/*
+ * A context of rdma_rw asks for a completion of its own, and who maps memory for DMA does
+ * not share its cache lines: @at is where in a page the first operation begins.
+ */
+static int check_rw(const struct kxfer_bench *cmd, u32 at)
+{
+	if (cmd->memory != KXFER_BENCH_MEMORY_RW || cmd->depth == 1)
+		return 0;
+	return cmd->signal != 1 || cmd->stride % L1_CACHE_BYTES ||
+	       cmd->stride < at % L1_CACHE_BYTES + cmd->length ? -EINVAL : 0;
+}
+
+static int check_schedule(const struct kxfer_bench *cmd)
+{
+	if (!cmd->interval_ps)
+		return cmd->late_ns || cmd->posted_histogram ? -EINVAL : 0;
+	return cmd->interval_ps < MIN_INTERVAL_PS || cmd->interval_ps > MAX_INTERVAL_PS ||
+	       cmd->late_ns > MAX_LATE_NS || cmd->late_ns < -MAX_LATE_NS ||
+	       cmd->signal != 1 || cmd->nr_samples ||
+	       (cmd->posted_histogram && !cmd->nr_buckets) ? -EINVAL : 0;
+}
+
+/* Flags, operations and what goes together that a later module may have. */
+static bool is_supported(const struct kxfer_bench *cmd)
+{
+	if (cmd->flags & ~BENCH_FLAGS || !is_benched(cmd->op) ||
+	    cmd->memory > KXFER_BENCH_MEMORY_RW ||
+	    cmd->invalidate > KXFER_BENCH_INVALIDATE_REMOTE)
+		return false;
+	return cmd->memory != KXFER_BENCH_MEMORY_RW || has_rw(cmd);
+}
+
 static int check_bench(const struct kxfer_bench *cmd)
 {
-	if (cmd->flags || !is_benched(cmd->op) ||
-	    cmd->memory > KXFER_BENCH_MEMORY_MR_EACH)
+	int ret = check_dedicated(cmd);
+
+	if (!is_supported(cmd))
 		return -EOPNOTSUPP;
+	if (ret)
+		return ret;
+	if (cmd->invalidate && cmd->memory != KXFER_BENCH_MEMORY_MR_EACH)
+		return -EINVAL;
+	if (cmd->flags & KXFER_BENCH_F_NO_INLINE && cmd->op != KXFER_OP_WRITE)
+		return -EINVAL;
 	if (!cmd->depth || cmd->depth > KXFER_LANE_JOB_WRS || !cmd->list ||
 	    cmd->list > cmd->depth || !cmd->signal ||
 	    cmd->signal > cmd->depth + 1 - cmd->list)
@@ -89,57 +156,82 @@ static int check_bench(const struct kxfer_bench *cmd)
 	    (!cmd->samples != !cmd->nr_samples) || (cmd->nr_samples && cmd->depth != 1))
 		return -EINVAL;
 	if ((cmd->nr_buckets && cmd->nr_buckets != KXFER_BENCH_NR_BUCKETS) ||
-	    !cmd->nr_buckets != !cmd->histogram || check_atomic(cmd))
+	    !cmd->nr_buckets != !cmd->histogram || check_atomic(cmd) || check_schedule(cmd))
 		return -EINVAL;
 	return cmd->op == KXFER_OP_NOP && !kxfer_run_only_registers(cmd) ? check_nop(cmd) :
 								  check_transfer(cmd);
 }
 
 /* Do all operations lie within @limit? */
-static int check_range(const struct kxfer_bench *cmd, u64 offset, u64 limit)
+static int check_range(const struct kxfer_run *run, u64 offset, u64 limit)
 {
+	const struct kxfer_bench *cmd = run->cmd;
 	u64 end;
 
-	if (check_mul_overflow((u64)(cmd->depth - 1), (u64)cmd->stride, &end) ||
+	if (check_mul_overflow((u64)(run->nr_slots - 1), (u64)cmd->stride, &end) ||
 	    check_add_overflow(end, (u64)cmd->length, &end) ||
 	    check_add_overflow(end, offset, &end))
 		return -EOVERFLOW;
 	return end > limit ? -ERANGE : 0;
 }
 
-/* May it do what it is to do with target and region? Return: 0 or -errno */
-static int check_objects(const struct kxfer_bench *cmd, const struct kxfer_target *target,
-			 const struct kxfer_region *region)
+/* May it do what it is to do with the target? Return: 0 or -errno */
+static int check_target(struct kxfer_run *run)
 {
-	int ret = check_range(cmd, cmd->region_offset, region->memory->length);
-	bool atomic = kxfer_op_is_atomic(cmd->op);
+	const struct kxfer_target *target = run->target;
+	u32 op = run->cmd->op;
 
-	if (kxfer_run_only_registers(cmd))
-		return ret;
-	if (atomic && !target->link->dev->atomic)
+	run->nr_slots = run->cmd->depth;
+	run->remote = target->keys;
+	run->nr_remote = target->nr_keys;
+	if (kxfer_run_only_registers(run->cmd))
+		return 0;
+	if (kxfer_op_is_atomic(op) && !target->link->dev->atomic)
 		return -EOPNOTSUPP;
-	if (!(target->rights & kxfer_op_right(cmd->op)) ||
-	    (kxfer_op_has_sink(cmd->op) && !region->memory->writable))
+	if (!(target->rights & kxfer_op_right(op)))
 		return -EACCES;
-	return check_range(cmd, cmd->target_offset, target->length) ?: ret;
+	return check_range(run, run->cmd->target_offset, target->length);
+}
+
+/* And with the connection? */
+static int check_connection(struct kxfer_run *run)
+{
+	int ret = kxfer_run_check_dedicated(run);
+
+	if (ret || kxfer_run_only_registers(run->cmd))
+		return ret;
+	return check_range(run, run->cmd->target_offset, run->remote->length);
+}
+
+static int check_region(const struct kxfer_run *run)
+{
+	const struct kxfer_memory *memory = run->region->memory;
+
+	if (!kxfer_run_only_registers(run->cmd) && kxfer_op_has_sink(run->cmd->op) &&
+	    !memory->writable)
+		return -EACCES;
+	return check_range(run, run->cmd->region_offset, memory->length) ?:
+	       check_rw(run->cmd, memory->offset + run->cmd->region_offset);
 }
 
 /* Called with the session's lock held for reading. */
 static int find_objects(struct kxfer_session *session, struct kxfer_run *run)
 {
 	const struct kxfer_bench *cmd = run->cmd;
-	struct kxfer_target *target = xa_load(&session->targets, cmd->target);
-	struct kxfer_region *region = xa_load(&session->regions, cmd->region);
 	int ret;
 
-	if (!target || !region)
+	run->region = xa_load(&session->regions, cmd->region);
+	if (cmd->dedicated)
+		run->dedicated = xa_load(&session->dedicated, cmd->dedicated);
+	else
+		run->target = xa_load(&session->targets, cmd->target);
+	if (!run->region || (!run->dedicated && !run->target))
 		return -ENOENT;
-	ret = check_objects(cmd, target, region);
-	if (ret)
-		return ret;
-	run->target = target;
-	run->region = region;
-	return 0;
+	run->link = run->dedicated ? run->dedicated->link : run->target->link;
+	ret = kxfer_run_check_invalidate(run);
+	if (!ret)
+		ret = run->dedicated ? check_connection(run) : check_target(run);
+	return ret ?: check_region(run);
 }
 
 /* Find what the call names and count the run as a job of it. */
@@ -150,9 +242,11 @@ static int bind(struct kxfer_session *session, struct kxfer_run *run)
 	down_read(&session->lock);
 	ret = find_objects(session, run);
 	if (!ret) {
-		kref_get(&run->target->ref);
-		atomic_inc(&run->target->nr_jobs);
-		atomic_inc(&run->target->link->nr_jobs);
+		if (run->target) {
+			kref_get(&run->target->ref);
+			atomic_inc(&run->target->nr_jobs);
+		}
+		atomic_inc(&run->link->nr_jobs);
 		atomic_inc(&run->region->users);
 	}
 	up_read(&session->lock);
@@ -164,7 +258,10 @@ static void unbind(struct kxfer_run *run)
 	struct kxfer_target *target = run->target;
 
 	atomic_dec(&run->region->users);
-	atomic_dec(&target->link->nr_jobs);
+	/* DEDICATED_CLOSE may end the connection after this. */
+	atomic_dec(&run->link->nr_jobs);
+	if (!target)
+		return;
 	if (atomic_dec_and_test(&target->nr_jobs))
 		wake_up_all(&target->link->wait);
 	kxfer_target_put(target);
@@ -173,7 +270,7 @@ static void unbind(struct kxfer_run *run)
 /* ---- the lane ---- */
 
 /* The session's flow stays on the lane, as it does for a job. */
-static int take_lane(struct kxfer_run *run)
+static int take_lane_of_target(struct kxfer_run *run)
 {
 	struct kxfer_flow *flow = run->target->flow;
 	struct kxfer_lane *lane = kxfer_flow_lock_for(flow, run->cmd->length);
@@ -190,13 +287,12 @@ static int take_lane(struct kxfer_run *run)
 		lane->benched = true;
 		flow->nr_jobs++;
 		run->lane = lane;
-		run->lkey = lane->link->pd->local_dma_lkey;
 	}
 	spin_unlock_bh(&lane->lock);
 	return ret;
 }
 
-static void give_lane(struct kxfer_run *run)
+static void give_lane_of_target(struct kxfer_run *run)
 {
 	struct kxfer_flow *flow = run->target->flow;
 	struct kxfer_lane *lane = run->lane;
@@ -211,6 +307,19 @@ static void give_lane(struct kxfer_run *run)
 	WARN_ON_ONCE(!kxfer_credits_give(&lane->credits, lane->credits.max));
 	spin_unlock_bh(&lane->lock);
 	kxfer_job_pump(lane);
+}
+
+static int take_lane(struct kxfer_run *run)
+{
+	return run->dedicated ? kxfer_run_take_dedicated(run) : take_lane_of_target(run);
+}
+
+static void give_lane(struct kxfer_run *run)
+{
+	if (run->dedicated)
+		kxfer_dedicated_give(run->dedicated);
+	else
+		give_lane_of_target(run);
 }
 
 /* ---- the call ---- */
@@ -230,6 +339,7 @@ static int run_phases(struct kxfer_run *run, struct kxfer_bench *cmd)
 	cmd->operations = run->done;
 	cmd->nr_wr = kxfer_run_longest(run);
 	cmd->total_ns = ns;
+	cmd->late_ns = run->late_ns;
 	return 0;
 }
 
@@ -239,35 +349,55 @@ static int run_on_lane(struct kxfer_run *run, struct kxfer_bench *cmd)
 	int ret = kxfer_run_build(run);
 
 	if (!ret) {
-		kxfer_mapping_to_device(run->mapping, cmd->region_offset, kxfer_run_span(cmd));
+		if (run->mapping)
+			kxfer_mapping_to_device(run->mapping, cmd->region_offset,
+						kxfer_run_span(run));
 		ret = run_phases(run, cmd);
-		if (kxfer_op_has_sink(cmd->op))
-			kxfer_mapping_to_cpu(run->mapping, cmd->region_offset, kxfer_run_span(cmd));
+		if (run->mapping && kxfer_op_has_sink(cmd->op))
+			kxfer_mapping_to_cpu(run->mapping, cmd->region_offset, kxfer_run_span(run));
 	}
 	kxfer_run_unbuild(run);
 	return ret;
 }
 
+/*
+ * A region is mapped once for all that is done with it (region.c); rdma_rw maps it by
+ * itself, and then for a device that has real DMA it may not be mapped beside that.
+ * (A job that comes meanwhile maps it. That costs a line in the log of a kernel with
+ * DMA_API_DEBUG, and is what the owner of both asked for.) Return: 0 or -errno
+ */
+static int get_mapping(struct kxfer_run *run)
+{
+	struct kxfer_device *dev = run->link->dev;
+	struct kxfer_mapping *mapping;
+
+	if (run->cmd->memory != KXFER_BENCH_MEMORY_RW) {
+		mapping = kxfer_mapping_get(run->region, dev);
+		run->mapping = IS_ERR(mapping) ? NULL : mapping;
+		return PTR_ERR_OR_ZERO(mapping);
+	}
+	mapping = kxfer_mapping_find(run->region, dev);
+	if (!mapping)
+		return 0;
+	kxfer_mapping_put(mapping, 1);
+	return ib_uses_virt_dma(dev->ibdev) ? 0 : -EBUSY;
+}
+
 static int run_on_link(struct kxfer_session *session, struct kxfer_run *run,
 		       struct kxfer_bench *cmd)
 {
-	struct kxfer_mapping *mapping;
 	int ret;
 
 	ret = bind(session, run);
 	if (ret)
 		return ret;
-	mapping = kxfer_mapping_get(run->region, run->target->link->dev);
-	ret = PTR_ERR_OR_ZERO(mapping);
+	ret = get_mapping(run) ?: take_lane(run);
 	if (!ret) {
-		run->mapping = mapping;
-		ret = take_lane(run);
-		if (!ret) {
-			ret = run_on_lane(run, cmd);
-			give_lane(run);
-		}
-		kxfer_mapping_put(mapping, 1);
+		ret = run_on_lane(run, cmd);
+		give_lane(run);
 	}
+	if (run->mapping)
+		kxfer_mapping_put(run->mapping, 1);
 	unbind(run);
 	return ret;
 }
@@ -285,6 +415,23 @@ static int take_words(struct kxfer_run *run, const struct kxfer_bench *cmd)
 			      cmd->depth * sizeof(*run->words)) ? -EFAULT : 0;
 }
 
+/* Return: 0 or -ENOMEM */
+static int make_schedule(struct kxfer_run *run, const struct kxfer_bench *cmd)
+{
+	if (!cmd->interval_ps)
+		return 0;
+	run->due = kxfer_fault(BENCH_SCHEDULE) ? NULL :
+		   kvcalloc(cmd->depth, sizeof(*run->due), GFP_KERNEL_ACCOUNT);
+	if (!run->due)
+		return -ENOMEM;
+	if (!cmd->posted_histogram)
+		return 0;
+	run->posted_histogram = kxfer_fault(BENCH_SCHEDULE) ? NULL :
+				kvcalloc(cmd->nr_buckets, sizeof(*run->posted_histogram),
+					 GFP_KERNEL_ACCOUNT);
+	return run->posted_histogram ? 0 : -ENOMEM;
+}
+
 /* Room for what is counted. Return: 0 or -ENOMEM */
 static int make_counts(struct kxfer_run *run, const struct kxfer_bench *cmd)
 {
@@ -297,7 +444,8 @@ static int make_counts(struct kxfer_run *run, const struct kxfer_bench *cmd)
 	}
 	if (!cmd->nr_buckets)
 		return 0;
-	run->posted_ns = kvcalloc(cmd->depth, sizeof(*run->posted_ns), GFP_KERNEL_ACCOUNT);
+	run->posted_ns = kvcalloc(KXFER_LANE_JOB_WRS, sizeof(*run->posted_ns),
+				  GFP_KERNEL_ACCOUNT);
 	run->histogram = kxfer_fault(BENCH_HISTOGRAM) ? NULL :
 			 kvcalloc(cmd->nr_buckets, sizeof(*run->histogram),
 				  GFP_KERNEL_ACCOUNT);
@@ -309,8 +457,12 @@ static int store_counts(const struct kxfer_run *run, const struct kxfer_bench *c
 {
 	u32 __user *samples = u64_to_user_ptr(cmd->samples);
 	u32 __user *histogram = u64_to_user_ptr(cmd->histogram);
+	u32 __user *posted = u64_to_user_ptr(cmd->posted_histogram);
 	u64 __user *words = u64_to_user_ptr(cmd->words);
 
+	if (run->posted_histogram &&
+	    copy_to_user(posted, run->posted_histogram, cmd->nr_buckets * sizeof(*posted)))
+		return -EFAULT;
 	if (run->words && copy_to_user(words, run->words, cmd->depth * sizeof(*words)))
 		return -EFAULT;
 	if (copy_to_user(samples, run->samples, run->nr_samples * sizeof(*samples)) ||
@@ -324,7 +476,7 @@ static int run_and_store(struct kxfer_session *session, struct kxfer_run *run,
 {
 	int ret;
 
-	ret = make_counts(run, cmd) ?: take_words(run, cmd);
+	ret = make_counts(run, cmd) ?: make_schedule(run, cmd) ?: take_words(run, cmd);
 	if (ret)
 		return ret;
 	run->cmd = cmd;
@@ -343,6 +495,8 @@ static void free_run(struct kxfer_run *run)
 	kvfree(run->samples);
 	kvfree(run->histogram);
 	kvfree(run->posted_ns);
+	kvfree(run->posted_histogram);
+	kvfree(run->due);
 	kvfree(run->words);
 	kfree(run);
 }
@@ -366,7 +520,8 @@ int kxfer_bench_run(struct kxfer_session *session, void *arg)
 	if (ret)
 		return ret;
 	if (!writable(cmd->samples, cmd->nr_samples) ||
-	    !writable(cmd->histogram, cmd->nr_buckets))
+	    !writable(cmd->histogram, cmd->nr_buckets) ||
+	    (cmd->posted_histogram && !writable(cmd->posted_histogram, cmd->nr_buckets)))
 		return -EFAULT;
 	run = kxfer_fault(BENCH) ? NULL : kzalloc(sizeof(*run), GFP_KERNEL_ACCOUNT);
 	if (!run)

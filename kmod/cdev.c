@@ -21,6 +21,7 @@
 #include "bench.h"
 #include "cdev.h"
 #include "compat.h"
+#include "dedicated.h"
 #include "device.h"
 #include "export.h"
 #include "fault.h"
@@ -102,6 +103,8 @@ union kxfer_any {
 	struct kxfer_event_reap event_reap;
 	struct kxfer_cq_ring cq_ring;
 	struct kxfer_bench bench;
+	struct kxfer_dedicated_open dedicated_open;
+	struct kxfer_dedicated_status dedicated_status;
 };
 
 #define OUT		BIT(0)	/* has results */
@@ -141,6 +144,10 @@ static const struct kxfer_call calls[] = {
 	CALL(KXFER_EVENT_REAP,	 kxfer_event_reap,  OUT, kxfer_event_reap),
 	CALL(KXFER_CQ_RING,	 kxfer_cq_ring,	    OUT, kxfer_ring_create),
 	CALL(KXFER_BENCH,	 kxfer_bench,	    OUT, kxfer_bench_run),
+	CALL(KXFER_DEDICATED_OPEN, kxfer_dedicated_open, OUT | OUT_ON_ERROR,
+	     kxfer_dedicated_open),
+	CALL(KXFER_DEDICATED_CLOSE, kxfer_id,	    BY_ID, kxfer_dedicated_close),
+	CALL(KXFER_DEDICATED_STATUS, kxfer_dedicated_status, OUT, kxfer_dedicated_status),
 };
 
 static const struct kxfer_call *find_call(unsigned int cmd)

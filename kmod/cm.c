@@ -27,6 +27,7 @@
 #include "cm.h"
 #include "control.h"
 #include "decode.h"
+#include "dedicated.h"
 #include "device.h"
 #include "fault.h"
 #include "fetch.h"
@@ -79,10 +80,12 @@ static u32 lanes_wanted(void)
 /* The private data is looked at itself: siw's reject status is not the core's. */
 static int rejected(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 {
-	const struct kxfer_wire_refusal *refusal =
-		kxfer_wire_refusal(event->param.conn.private_data,
-				   event->param.conn.private_data_len);
+	const void *data = event->param.conn.private_data;
+	u8 length = event->param.conn.private_data_len;
+	const struct kxfer_wire_refusal *refusal = kxfer_wire_refusal(data, length);
 
+	if (lane->link->dedicated)
+		return kxfer_dedicated_refused(lane->link->dedicated, data, length);
 	if (!refusal)
 		return -ECONNREFUSED;
 	lane->refusal = be16_to_cpu(refusal->reason);
@@ -98,9 +101,12 @@ static int rejected(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 static int welcomed(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 {
 	const struct kxfer_wire_welcome *welcome = event->param.conn.private_data;
-	int ret = kxfer_wire_check_welcome(welcome, event->param.conn.private_data_len,
-					   lane->link->max_data);
+	u8 length = event->param.conn.private_data_len;
+	int ret;
 
+	if (lane->link->dedicated)
+		return kxfer_dedicated_answered(lane->link->dedicated, welcome, length);
+	ret = kxfer_wire_check_welcome(welcome, length, lane->link->max_data);
 	if (!ret && kxfer_lane_is_control(lane)) {
 		lane->link->max_data = be16_to_cpu(welcome->nr_lanes);
 		lane->link->features = be32_to_cpu(welcome->features) &
@@ -219,8 +225,15 @@ static int bind_reserved_port(struct rdma_cm_id *id, struct sockaddr_storage *lo
 	return ret;
 }
 
-/* As rdma_cm does it for an id that was not bound before; only scoped addresses need it. */
-static void bind_scope(struct rdma_cm_id *id, struct kxfer_addr *from, u32 scope_id)
+/**
+ * kxfer_cm_bind_scope() - bind an id to the network device of a scoped address
+ * @id: not bound
+ * @from: own address, which gets the scope
+ * @scope_id: of the peer's address; 0: it needs none
+ *
+ * As rdma_cm does it for an id that was not bound before.
+ */
+void kxfer_cm_bind_scope(struct rdma_cm_id *id, struct kxfer_addr *from, u32 scope_id)
 {
 	if (!scope_id)
 		return;
@@ -228,17 +241,23 @@ static void bind_scope(struct rdma_cm_id *id, struct kxfer_addr *from, u32 scope
 	id->route.addr.dev_addr.bound_dev_if = scope_id;
 }
 
-/* Control: own address or any, reserved port. Data: where the control lane is. */
+/* It is what the link's address and device come from. */
+static bool is_first(const struct kxfer_lane *lane)
+{
+	return kxfer_lane_is_control(lane) || lane->link->dedicated;
+}
+
+/* Own address or any; control: reserved port. Data: where the control lane is. */
 static int bind_source(struct kxfer_lane *lane)
 {
 	struct kxfer_link *link = lane->link;
-	struct kxfer_addr from = kxfer_lane_is_control(lane) ? link->key.local : link->local;
+	struct kxfer_addr from = is_first(lane) ? link->key.local : link->local;
 	struct sockaddr_storage local;
 
 	if (!from.family)
 		from.family = link->remote.family;
 	from.port = 0;
-	bind_scope(lane->cm_id, &from, link->remote.scope_id);
+	kxfer_cm_bind_scope(lane->cm_id, &from, link->remote.scope_id);
 	kxfer_addr_to_sockaddr(&from, &local);
 	if (kxfer_lane_is_control(lane))
 		return bind_reserved_port(lane->cm_id, &local);
@@ -278,12 +297,13 @@ static int resolve_device(struct kxfer_lane *lane)
 	struct kxfer_link *link = lane->link;
 	int ret;
 
-	if (!kxfer_lane_is_control(lane))
+	if (!is_first(lane))
 		return lane->cm_id->device == link->dev->ibdev ? 0 : -EHOSTUNREACH;
 	ret = kxfer_link_attach_device(link, lane->cm_id->device);
-	if (!ret)
-		note_path(link, lane->cm_id);
-	return ret;
+	if (ret)
+		return ret;
+	note_path(link, lane->cm_id);
+	return link->dedicated ? kxfer_dedicated_check_device(link->dedicated, link->dev) : 0;
 }
 
 static int resolve_route(struct kxfer_lane *lane)
@@ -299,23 +319,44 @@ static u8 rd_atom(int device_max)
 	return min(device_max, RD_ATOM_MAX);
 }
 
-static int connect_qp(struct kxfer_lane *lane)
+/* What a lane is introduced by: kxfer's, or that of a responder of verbs. */
+union introduction {
+	struct kxfer_wire_hello hello;
+	struct kxfer_responder_request request;
+};
+
+/* Return: its bytes */
+static u8 introduce(const struct kxfer_lane *lane, union introduction *introduction)
 {
-	struct kxfer_link *link = lane->link;
-	const struct ib_device_attr *attrs = &link->dev->ibdev->attrs;
-	struct kxfer_wire_hello hello = {
+	const struct kxfer_link *link = lane->link;
+	struct kxfer_wire_hello *hello = &introduction->hello;
+
+	if (link->dedicated) {
+		kxfer_dedicated_request(link->dedicated, &introduction->request);
+		return sizeof(introduction->request);
+	}
+	*hello = (struct kxfer_wire_hello) {
 		.magic = cpu_to_be32(KXFER_WIRE_MAGIC),
 		.version_min = cpu_to_be16(KXFER_WIRE_VERSION_MIN),
 		.version_max = cpu_to_be16(KXFER_WIRE_VERSION_MAX),
 		.kind = kxfer_lane_is_control(lane) ? KXFER_WIRE_CONTROL : KXFER_WIRE_DATA,
 		.lane = lane->index,
 		.nr_lanes = cpu_to_be16(link->max_data),
-		.epoch = cpu_to_be64(link->epoch),
 		.features = cpu_to_be32(kxfer_device_features(link->dev)),
+		.epoch = cpu_to_be64(link->epoch),
 	};
+	memcpy(hello->cookie, link->cookie, sizeof(hello->cookie));
+	return sizeof(*hello);
+}
+
+static int connect_qp(struct kxfer_lane *lane)
+{
+	struct kxfer_link *link = lane->link;
+	const struct ib_device_attr *attrs = &link->dev->ibdev->attrs;
+	union introduction introduction;
 	struct rdma_conn_param param = {
-		.private_data = &hello,
-		.private_data_len = sizeof(hello),
+		.private_data = &introduction,
+		.private_data_len = introduce(lane, &introduction),
 		.responder_resources = rd_atom(attrs->max_qp_rd_atom),
 		.initiator_depth = rd_atom(attrs->max_qp_init_rd_atom),
 		.retry_count = RETRY_COUNT,
@@ -324,7 +365,6 @@ static int connect_qp(struct kxfer_lane *lane)
 	};
 	int ret;
 
-	memcpy(hello.cookie, link->cookie, sizeof(hello.cookie));
 	ret = kxfer_fault_error(CM_CONNECT) ?: rdma_connect(lane->cm_id, &param);
 	ret = wait_step(lane, ret, CONNECT_MS);
 	/*
@@ -380,6 +420,13 @@ static int connect_lane(struct kxfer_link *link, u32 index)
 	return ret;
 }
 
+static int connect_dedicated(struct kxfer_link *link)
+{
+	return connect_lane(link, 1) ?: kxfer_dedicated_make_status(link->data[0]) ?:
+	       kxfer_dedicated_make_answers(link->data[0]) ?:
+	       kxfer_dedicated_make_ud(link->data[0]) ?: kxfer_link_set_live(link);
+}
+
 /**
  * kxfer_cm_connect() - bring up a link, from nothing to LIVE
  * @link: an initiator's, CONNECTING
@@ -392,6 +439,8 @@ int kxfer_cm_connect(struct kxfer_link *link)
 	u32 index;
 	int ret;
 
+	if (link->dedicated)
+		return connect_dedicated(link);
 	link->max_data = lanes_wanted();
 	ret = connect_lane(link, 0);
 	if (!ret)

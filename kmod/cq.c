@@ -3,9 +3,9 @@
  * Completions of a lane: who polls its CQ.
  *
  * A CQ of the contexts workqueue, softirq and unbound is the RDMA core's
- * (ib_alloc_cq()): it calls each completion's done() there. A CQ of the context
- * polled has a handler of ours and, at any time, at most one owner who polls it
- * and calls done() for all that it finds, whosever it is:
+ * (ib_alloc_cq(), or of its pool: cq_pool.c): it calls each completion's done()
+ * there. A CQ of the context polled has a handler of ours and, at any time, at most
+ * one owner who polls it and calls done() for all that it finds, whosever it is:
  *
  *  - a session that waits for completions (kxfer_cq_own()) finds them where it waits,
  *    without interrupt, work and wake-up;
@@ -204,7 +204,8 @@ static int create_polled(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cq
 	return 0;
 }
 
-static enum ib_poll_context core_context(enum kxfer_context context)
+/** kxfer_cq_core_context() - what a context is to the RDMA core; not polled */
+enum ib_poll_context kxfer_cq_core_context(enum kxfer_context context)
 {
 	switch (context) {
 	case KXFER_CONTEXT_SOFTIRQ:
@@ -240,7 +241,7 @@ int kxfer_cq_create(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cqe,
 	} else {
 		cq->ib = kxfer_fault_ptr(LANE_CQ) ?:
 			 ib_alloc_cq(ibdev, cq, nr_cqe, comp_vector,
-				     core_context(context));
+				     kxfer_cq_core_context(context));
 		ret = PTR_ERR_OR_ZERO(cq->ib);
 	}
 	if (ret) {
@@ -265,7 +266,7 @@ static void own_for_good(struct kxfer_cq *cq)
 
 /**
  * kxfer_cq_destroy() - no QP uses it any more, and all its completions were handled
- * @cq: or one that was not made
+ * @cq: or one that was not made; one of the pool is given back, and first all is handled
  *
  * May sleep, and waits for whoever polls it. Afterwards nobody can own it.
  */
@@ -273,7 +274,9 @@ void kxfer_cq_destroy(struct kxfer_cq *cq)
 {
 	if (!cq->ib)
 		return;
-	if (cq->polled) {
+	if (cq->marker) {
+		kxfer_cq_give_back(cq);
+	} else if (cq->polled) {
 		own_for_good(cq);
 		ib_destroy_cq(cq->ib);
 		cancel_work_sync(&cq->work);

@@ -11,10 +11,13 @@
 #include <rdma/ib_verbs.h>
 
 #define KXFER_CQ_BATCH		16	/* completions taken by one ib_poll_cq() */
+#define KXFER_CQ_MARKERS	1	/* that kxfer_cq_borrow() needs beside the user's */
 
 /**
  * struct kxfer_cq - a CQ and its owner
  * @ib: it, or NULL
+ * @marker: of the pool: QP by which it is given back; else NULL
+ * @nr_cqe: of the pool: room that was taken there
  * @polled: of KXFER_CONTEXT_POLLED; the fields below are for that one only
  * @lock: over the three below; irq-safe, for the handler may come in any context
  * @owned: somebody polls it, or it is destroyed
@@ -28,6 +31,8 @@
  */
 struct kxfer_cq {
 	struct ib_cq *ib;
+	struct ib_qp *marker;
+	u32 nr_cqe;
 	bool polled;
 	spinlock_t lock;
 	bool owned;
@@ -42,10 +47,14 @@ struct kxfer_cq {
 
 int kxfer_cq_init(void);
 void kxfer_cq_exit(void);
+enum ib_poll_context kxfer_cq_core_context(enum kxfer_context context);
 int kxfer_cq_create(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cqe,
 		    int comp_vector, enum kxfer_context context,
 		    void (*settle)(struct kxfer_cq *cq));
 void kxfer_cq_destroy(struct kxfer_cq *cq);
+int kxfer_cq_borrow(struct kxfer_cq *cq, struct ib_pd *pd, u32 nr_cqe, int comp_vector,
+		    enum kxfer_context context);
+void kxfer_cq_give_back(struct kxfer_cq *cq);
 bool kxfer_cq_own(struct kxfer_cq *cq);
 void kxfer_cq_disown(struct kxfer_cq *cq);
 void kxfer_cq_poll(struct kxfer_cq *cq, const u32 *done, u32 want, u64 until_ns);

@@ -89,6 +89,9 @@
 	X(CQ_WORKQUEUE, ENOMEM, "alloc_workqueue(): completions") \
 	X(LANE, ENOMEM, "memory: a lane") \
 	X(LANE_CQ, ENOMEM, "ib_alloc_cq() or ib_create_cq()") \
+	X(CQ_POOL, ENOMEM, "ib_cq_pool_get()") \
+	X(CQ_POOL_MARKER, ENOMEM, "ib_create_qp(): that comes last on a CQ of the pool") \
+	X(CQ_POOL_ERROR, EIO, "ib_modify_qp(): its error state") \
 	X(LANE_QP, ENOMEM, "rdma_create_qp()") \
 	X(LANE_CHAINS, ENOMEM, "memory: the chains of a data lane") \
 	X(LANE_SCRATCH, ENOMEM, "memory: to build work requests in") \
@@ -130,18 +133,38 @@
 	X(FETCH_SG, ENOMEM, "memory: to describe where a long message goes") \
 	X(FETCH_MAP, EIO, "ib_map_mr_sg(): where a long message goes") \
 	X(FETCHED, EIO, "the completion of a READ of a long message") \
+	X(DEDICATED, ENOMEM, "memory: a dedicated connection") \
+	X(DEDICATED_STATUS, ENOMEM, "memory: the status of a responder of verbs") \
+	X(DEDICATED_READ, EIO, "the completion of a READ of that status") \
+	X(DEDICATED_ANSWERS, ENOMEM, "memory: the answers of a responder of verbs") \
+	X(DEDICATED_RECV, ENOMEM, "ib_post_recv(): for an answer") \
+	X(DEDICATED_ANSWER, EIO, "the completion of a RECV of an answer") \
+	X(UD_ID, ENOMEM, "rdma_create_id(): of RDMA_PS_UDP") \
+	X(UD_BIND, EADDRNOTAVAIL, "rdma_bind_addr(): of RDMA_PS_UDP") \
+	X(UD_RESOLVE_ADDR, EHOSTUNREACH, "rdma_resolve_addr(): of RDMA_PS_UDP") \
+	X(UD_RESOLVE_ROUTE, ENOMEM, "rdma_resolve_route(): of RDMA_PS_UDP") \
+	X(UD_QP, ENOMEM, "rdma_create_qp(): a UD QP") \
+	X(UD_CONNECT, ENOMEM, "rdma_connect(): of RDMA_PS_UDP") \
+	X(UD_ESTABLISHED, ECONNREFUSED, "the event ESTABLISHED of RDMA_PS_UDP") \
+	X(UD_AH, ENOMEM, "rdma_create_ah()") \
 	X(CHAIN_MAP_SINK, EIO, "ib_map_mr_sg(): the sink of a READ") \
 	X(CHAIN_DONE, EIO, "the completion of a chain of work requests") \
 	X(CHAIN_INVALIDATED, EIO, "the completion of a LOCAL_INV") \
 	X(BENCH, ENOMEM, "memory: a measuring run") \
 	X(BENCH_SAMPLES, ENOMEM, "memory: the samples of a run") \
 	X(BENCH_HISTOGRAM, ENOMEM, "memory: the histogram of a run") \
+	X(BENCH_SCHEDULE, ENOMEM, "memory: the schedule of a run") \
 	X(BENCH_WORDS, ENOMEM, "memory: the words of a run") \
 	X(BENCH_REQUESTS, ENOMEM, "memory: the work requests of a run") \
 	X(BENCH_DONE, EIO, "the completion of a run's work request") \
 	X(MRS, ENOMEM, "memory: the MRs of a run") \
 	X(MRS_SG, ENOMEM, "memory: to describe what the MRs of a run cover") \
 	X(MRS_MAP, EIO, "ib_map_mr_sg(): an MR of a run") \
+	X(RUN_RW, ENOMEM, "memory: rdma_rw's part of a run") \
+	X(RUN_RW_PIECES, ENOMEM, "memory: the rdma_rw contexts of a run") \
+	X(RUN_RW_SG, ENOMEM, "memory: the scatter lists of rdma_rw contexts") \
+	X(RUN_RW_POOL, ENOMEM, "ib_mr_pool_init(): MRs for rdma_rw") \
+	X(RUN_RW_CTX, ENOMEM, "rdma_rw_ctx_init()") \
 	X(DEBUGFS_RECORDS, ENOMEM, "memory: records of debugfs")
 
 #define KXFER_FAULT_ENUM(id, ...)	KXFER_FAULT_##id,

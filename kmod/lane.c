@@ -6,7 +6,9 @@
  * given out as credits (chain.c), one for a fence READ, two for each slot of its
  * channel, KXFER_LANE_LONG_WRS for long messages, one for a nudge, and one for the marker
  * of ib_drain_qp(). A control QP has KXFER_CONTROL_REG_WRS for fast registrations in place
- * of those of jobs, fence and long messages. The CQ
+ * of those of jobs, fence and long messages. A lane of a
+ * dedicated connection (dedicated.c) has no channel, and in place of the fence READ one of
+ * the responder's status; the credits are those of the run on it. The CQ
  * holds all of both queues, for after an error every work request completes,
  * unsignalled ones too.
  *
@@ -20,10 +22,12 @@
  *     who posted before is seen by the drain.
  *  2. rdma_disconnect() tells the peer; ib_drain_qp() puts the QP into the error
  *     state and returns when every work request has completed and its callback
- *     has run. Those callbacks post nothing, for @open is clear.
+ *     has run. Those callbacks post nothing, for @open is clear. Now a run's
+ *     rdma_rw contexts end, which need the QP (run_rw.c).
  *  3. The QP is destroyed: no packet reaches our memory any more. The CQ is
- *     freed, which also waits for its handler. rdma_destroy_id() waits for the
- *     event handler.
+ *     freed, which also waits for its handler; one of the pool is given back, and
+ *     the proof for that is in cq_pool.c. rdma_destroy_id() waits for the event
+ *     handler.
  *  4. Only now the link's teardown lets jobs complete and frees what work
  *     requests pointed to. So it does not matter that siw may leave a work request
  *     without completion: what waits for one is ended here.
@@ -39,6 +43,7 @@
 
 #include "chain.h"
 #include "cm.h"
+#include "dedicated.h"
 #include "device.h"
 #include "fault.h"
 #include "fetch.h"
@@ -47,6 +52,7 @@
 #include "link.h"
 #include "mrs.h"
 #include "offer.h"
+#include "run_rw.h"
 #include "stats.h"
 
 static void nudged(struct ib_cq *cq, struct ib_wc *wc)
@@ -155,14 +161,22 @@ static void qp_event(struct ib_event *event, void *context)
 	}
 }
 
+/* The lane of a dedicated connection has no messages of ours. */
 static u32 channel_slots(const struct kxfer_lane *lane)
 {
+	if (lane->link->dedicated)
+		return 0;
 	return kxfer_lane_is_control(lane) ? KXFER_WIRE_CONTROL_SLOTS : KXFER_WIRE_DATA_SLOTS;
+}
+
+static bool has_jobs(const struct kxfer_lane *lane)
+{
+	return !kxfer_lane_is_control(lane) && !lane->link->dedicated;
 }
 
 static u32 long_wrs(const struct kxfer_lane *lane)
 {
-	return kxfer_lane_is_control(lane) ? 0 : KXFER_LANE_LONG_WRS;
+	return has_jobs(lane) ? KXFER_LANE_LONG_WRS : 0;
 }
 
 static u32 job_wrs(const struct kxfer_lane *lane)
@@ -176,6 +190,14 @@ static u32 job_wrs(const struct kxfer_lane *lane)
 		     KXFER_LANE_NUDGE_WRS - KXFER_LANE_FENCE_WRS - long_wrs(lane));
 }
 
+/* Of the UD QP that a dedicated connection has beside: as many, and the least of receives. */
+static u32 ud_wrs(const struct kxfer_lane *lane)
+{
+	const struct kxfer_dedicated *dedicated = lane->link->dedicated;
+
+	return dedicated && dedicated->ud.wanted ? job_wrs(lane) + 1 : 0;
+}
+
 /* A device gives more than it was asked for, or refuses. */
 static int try_qp(struct kxfer_lane *lane, struct ib_qp_init_attr *attr, u32 max_inline)
 {
@@ -187,7 +209,7 @@ static int try_qp(struct kxfer_lane *lane, struct ib_qp_init_attr *attr, u32 max
 static int create_qp(struct kxfer_lane *lane, u32 send_wr, u32 recv_wr)
 {
 	/* It is the CPU that copies, and by the kernel's addresses. */
-	u32 max_inline = kxfer_lane_is_control(lane) || IS_ENABLED(CONFIG_HIGHMEM) ?
+	u32 max_inline = !has_jobs(lane) || IS_ENABLED(CONFIG_HIGHMEM) ?
 			 0 : KXFER_LANE_INLINE;
 	struct kxfer_device *dev = lane->link->dev;
 	struct ib_qp_init_attr attr = {
@@ -226,12 +248,21 @@ static int comp_vector(const struct kxfer_lane *lane)
 	return (lane->link->id + lane->index) % lane->link->dev->ibdev->num_comp_vectors;
 }
 
+static bool is_pooled(const struct kxfer_lane *lane)
+{
+	return lane->link->dedicated && lane->link->dedicated->pooled;
+}
+
 static int create_cq(struct kxfer_lane *lane, u32 cqe, enum kxfer_context context)
 {
 	struct ib_device *ibdev = lane->link->dev->ibdev;
 
+	if (is_pooled(lane))
+		cqe += KXFER_CQ_MARKERS;
 	if (cqe > ibdev->attrs.max_cqe)
 		return -EOPNOTSUPP;
+	if (is_pooled(lane))
+		return kxfer_cq_borrow(&lane->cq, lane->link->pd, cqe, comp_vector(lane), context);
 	return kxfer_cq_create(&lane->cq, ibdev, cqe, comp_vector(lane), context,
 			       kxfer_chain_settle);
 }
@@ -243,11 +274,13 @@ static int create_cq_and_qp(struct kxfer_lane *lane, enum kxfer_context context)
 	u32 send_wr = kxfer_channel_sends(slots) + KXFER_LANE_NUDGE_WRS + 1 +
 		      (control ? KXFER_CONTROL_REG_WRS :
 				 job_wrs(lane) + long_wrs(lane) + KXFER_LANE_FENCE_WRS);
-	u32 recv_wr = kxfer_channel_recvs(slots) + 1;
+	u32 recv_wr = kxfer_channel_recvs(slots) +
+		      kxfer_dedicated_recvs(lane->link->dedicated) + 1;
+	u32 cqe = send_wr + recv_wr + ud_wrs(lane);
 
 	if (send_wr > lane->link->dev->ibdev->attrs.max_qp_wr)
 		return -EOPNOTSUPP;
-	return create_cq(lane, send_wr + recv_wr, context) ?: create_qp(lane, send_wr, recv_wr);
+	return create_cq(lane, cqe, context) ?: create_qp(lane, send_wr, recv_wr);
 }
 
 static int create_job_memory(struct kxfer_lane *lane)
@@ -261,6 +294,8 @@ static int create_job_memory(struct kxfer_lane *lane)
 	/* The last one is for bulk. */
 	lane->max_bytes = lane->index == lane->link->max_data ? KXFER_LANE_BYTES :
 			  KXFER_SMALL_BYTES;
+	if (!has_jobs(lane))
+		return 0;
 	lane->chains = kxfer_fault(LANE_CHAINS) ? NULL :
 		       kvzalloc_node(array_size(lane->credits.max, sizeof(*lane->chains)),
 				     GFP_KERNEL, node);
@@ -281,6 +316,8 @@ static int create_channel(struct kxfer_lane *lane)
 {
 	bool control = kxfer_lane_is_control(lane);
 
+	if (!channel_slots(lane))
+		return 0;
 	return kxfer_channel_init(&lane->channel, lane, channel_slots(lane),
 				  control ? KXFER_WIRE_CONTROL_BYTES : KXFER_WIRE_DATA_BYTES);
 }
@@ -303,7 +340,7 @@ int kxfer_lane_open(struct kxfer_lane *lane, enum kxfer_context context)
 	spin_lock_bh(&lane->lock);
 	lane->open = true;
 	spin_unlock_bh(&lane->lock);
-	return kxfer_channel_post_recvs(&lane->channel);
+	return channel_slots(lane) ? kxfer_channel_post_recvs(&lane->channel) : 0;
 }
 
 static void destroy_sinks(struct kxfer_lane *lane)
@@ -339,9 +376,11 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 		if (!kxfer_fault(CM_DISCONNECT))
 			rdma_disconnect(lane->cm_id);
 		ib_drain_qp(lane->qp);
+		kxfer_run_rw_close(lane);
 		rdma_destroy_qp(lane->cm_id);
 		lane->qp = NULL;
 	}
+	kxfer_dedicated_drop_ud(lane);
 	kxfer_cq_destroy(&lane->cq);
 	/* Not every siw has flushed it. */
 	end_registration(lane, -ECONNRESET);
@@ -351,6 +390,8 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 	kxfer_offer_close(lane);
 	kxfer_fetch_close(lane);
 	destroy_sinks(lane);
+	kxfer_dedicated_drop_status(lane);
+	kxfer_dedicated_drop_answers(lane);
 	kxfer_mrs_close(lane);
 	if (lane->cm_id)
 		rdma_destroy_id(lane->cm_id);
@@ -380,27 +421,35 @@ void kxfer_lane_wc_error(struct kxfer_lane *lane, const struct ib_wc *wc,
 }
 
 /**
- * kxfer_lane_post_locked() - post work requests; called with the lane's lock held
+ * kxfer_lane_post_to_locked() - post work requests; called with the lane's lock held
  * @lane: open
+ * @qp: of it, and with its CQ
  * @wr: chain
  * @nr: how many
  *
  * Return: 0, or an error after which the link is failed: some of the chain may
  * have been posted, and only the drain knows when those are done.
  */
-int kxfer_lane_post_locked(struct kxfer_lane *lane, const struct ib_send_wr *wr,
-			   u32 nr)
+int kxfer_lane_post_to_locked(struct kxfer_lane *lane, struct ib_qp *qp,
+			      const struct ib_send_wr *wr, u32 nr)
 {
 	int ret;
 
 	lockdep_assert_held(&lane->lock);
 	if (!lane->open)
 		return -ECONNRESET;
-	ret = kxfer_fault_error(LANE_POST_SEND) ?: ib_post_send(lane->qp, wr, NULL);
+	ret = kxfer_fault_error(LANE_POST_SEND) ?: ib_post_send(qp, wr, NULL);
 	WRITE_ONCE(lane->nr_wr, lane->nr_wr + nr);
 	if (ret)
 		kxfer_link_fail(lane->link, -ECONNRESET);
 	return ret;
+}
+
+/** kxfer_lane_post_locked() - kxfer_lane_post_to_locked() of its own QP */
+int kxfer_lane_post_locked(struct kxfer_lane *lane, const struct ib_send_wr *wr,
+			   u32 nr)
+{
+	return kxfer_lane_post_to_locked(lane, lane->qp, wr, nr);
 }
 
 /** kxfer_lane_post() - kxfer_lane_post_locked() that takes the lock */
@@ -471,8 +520,9 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
 	quiet = now - lane->quiet_since_ns > NSEC_PER_SEC;
 	stuck = now - lane->quiet_since_ns > (u64)KXFER_STUCK_MS * NSEC_PER_MSEC ||
 		kxfer_offer_stuck_locked(lane, now) ||
-		kxfer_channel_overdue_locked(&lane->channel,
-					     (u64)KXFER_NOTIFY_MS * NSEC_PER_MSEC);
+		(channel_slots(lane) &&
+		 kxfer_channel_overdue_locked(&lane->channel,
+					      (u64)KXFER_NOTIFY_MS * NSEC_PER_MSEC));
 	spin_unlock_bh(&lane->lock);
 	if (quiet)
 		kxfer_lane_nudge(lane);

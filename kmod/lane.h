@@ -22,6 +22,7 @@ struct kxfer_link;
 struct kxfer_listener;
 struct kxfer_mrs;
 struct kxfer_offers;
+struct kxfer_run_rw;
 struct kxfer_scratch;
 struct kxfer_sink;
 
@@ -88,8 +89,10 @@ struct kxfer_sink;
  * @deadline: of queued jobs, and of long messages that nobody READs yet
  * @benched: a run of bench.c has all credits
  * @run_want: completed operations that this run sleeps for
- * @mr_mutex: over @mrs, and over making its MRs; taken with no other lock held
+ * @mr_mutex: over @mrs and @rw, and over making what they have on the device; taken
+ *	with no other lock held
  * @mrs: of that run, or NULL
+ * @rw: likewise
  * @offers: of an initiator: long messages (offer.c), or NULL
  * @fetches: of the passive side: likewise (fetch.c)
  * @nr_wr: posted since it was made
@@ -148,6 +151,7 @@ struct kxfer_lane {
 	u32 run_want;
 	struct mutex mr_mutex;
 	struct kxfer_mrs *mrs;
+	struct kxfer_run_rw *rw;
 	struct kxfer_offers *offers;
 	struct kxfer_fetches *fetches;
 	u64 nr_wr;
@@ -169,6 +173,8 @@ void kxfer_lane_nudge(struct kxfer_lane *lane);
 int kxfer_lane_post(struct kxfer_lane *lane, const struct ib_send_wr *wr, u32 nr);
 int kxfer_lane_post_locked(struct kxfer_lane *lane, const struct ib_send_wr *wr,
 			   u32 nr);
+int kxfer_lane_post_to_locked(struct kxfer_lane *lane, struct ib_qp *qp,
+			      const struct ib_send_wr *wr, u32 nr);
 int kxfer_lane_register_bytes(struct kxfer_lane *control, struct ib_mr *mr, u64 dma,
 			      u32 bytes, int access);
 int kxfer_lane_make_sinks(struct kxfer_lane *lane);

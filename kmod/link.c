@@ -52,6 +52,7 @@
 
 #include "cm.h"
 #include "control.h"
+#include "dedicated.h"
 #include "device.h"
 #include "export.h"
 #include "fault.h"
@@ -86,6 +87,7 @@ static void link_release(struct kref *ref)
 
 	list_for_each_entry_safe(lane, next, &link->lanes, node)
 		kxfer_lane_free(lane);
+	kxfer_dedicated_free(link->dedicated);
 	if (link->dev)
 		kxfer_device_put(link->dev);
 	xa_destroy(&link->revoked);
@@ -443,7 +445,7 @@ static bool any_lane_stuck(struct kxfer_link *link)
 
 static void check_peer(struct kxfer_link *link)
 {
-	int ret = kxfer_control_ping(link);
+	int ret = link->dedicated ? 0 : kxfer_control_ping(link);
 
 	if (ret == -EBUSY && silent_for_too_long(link))
 		kxfer_notice("link %llu: no answer for %u s, giving it up", link->id,

@@ -15,6 +15,7 @@
 #include "addr.h"
 #include "wire.h"
 
+struct kxfer_dedicated;
 struct kxfer_device;
 struct kxfer_lane;
 struct kxfer_session;
@@ -47,6 +48,7 @@ struct kxfer_link_key {
  * @node: in the list of links, from creation to teardown
  * @initiator: made by this node: it opens targets; else it serves grants
  * @key: initiator: what it was made for
+ * @dedicated: initiator: of one session, with a responder of verbs (dedicated.c); else NULL
  * @user: initiator: whose call made it, while it is in the list
  * @local: own address
  * @remote: peer's address; see struct kxfer_info_link
@@ -105,6 +107,7 @@ struct kxfer_link {
 	struct list_head node;
 	bool initiator;
 	struct kxfer_link_key key;
+	struct kxfer_dedicated *dedicated;
 	struct kxfer_user *user;
 	struct kxfer_addr local;
 	struct kxfer_addr remote;
@@ -172,6 +175,9 @@ void kxfer_link_exit(void);
 struct kxfer_link *kxfer_link_get(const struct kxfer_link_key *key,
 				  struct kxfer_user *user, unsigned int timeout_ms,
 				  u32 *refusal);
+struct kxfer_link *kxfer_link_dedicate(const struct kxfer_link_key *key,
+				       struct kxfer_user *user,
+				       struct kxfer_dedicated *dedicated);
 struct kxfer_link *kxfer_link_create_passive(void);
 struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
 					  const struct kxfer_addr *peer);

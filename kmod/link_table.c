@@ -23,6 +23,7 @@
 #include <linux/random.h>
 #include <linux/timekeeping.h>
 
+#include "dedicated.h"
 #include "device.h"
 #include "lane.h"
 #include "link.h"
@@ -82,7 +83,7 @@ static struct kxfer_link *find_usable(const struct kxfer_link_key *key)
 	struct kxfer_link *link;
 
 	list_for_each_entry(link, &links, node)
-		if (link->initiator && same_key(&link->key, key) &&
+		if (link->initiator && !link->dedicated && same_key(&link->key, key) &&
 		    kxfer_link_try_use(link))
 			return link;
 	return NULL;
@@ -176,6 +177,40 @@ struct kxfer_link *kxfer_link_get(const struct kxfer_link_key *key,
 }
 
 /**
+ * kxfer_link_dedicate() - begin to connect a link that is never shared
+ * @key: as of kxfer_link_get()
+ * @user: it counts for
+ * @dedicated: its own; belongs to the link if that is made
+ *
+ * May sleep. Return: the link with one user, CONNECTING; or ERR_PTR(-ENOMEM or -EDQUOT).
+ */
+struct kxfer_link *kxfer_link_dedicate(const struct kxfer_link_key *key,
+				       struct kxfer_user *user,
+				       struct kxfer_dedicated *dedicated)
+{
+	struct kxfer_link *link = alloc_for(key, user);
+	int ret;
+
+	if (IS_ERR(link))
+		return link;
+	link->max_data = 1;
+	spin_lock_bh(&links_lock);
+	ret = publish(link);
+	if (!ret) {
+		link->dedicated = dedicated;
+		dedicated->link = link;
+		kxfer_link_try_use(link);
+	}
+	spin_unlock_bh(&links_lock);
+	if (ret) {
+		discard(link);
+		return ERR_PTR(ret);
+	}
+	kxfer_link_start(link);
+	return link;
+}
+
+/**
  * kxfer_link_create_passive() - a link that a peer asks for
  *
  * Does not sleep long. Return: it, in the list, with the one reference of its
@@ -241,7 +276,8 @@ static void fill_link_info(struct kxfer_link *link, struct kxfer_info_link *info
 		.id = link->id,
 		.local = link->local,
 		.remote = link->remote,
-		.flags = link->initiator ? KXFER_LINK_INITIATOR : 0,
+		.flags = (link->initiator ? KXFER_LINK_INITIATOR : 0) |
+			 (link->dedicated ? KXFER_LINK_DEDICATED : 0),
 		.state = link->state,
 		.error = link->error,
 		.context = link->key.context,

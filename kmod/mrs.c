@@ -4,8 +4,7 @@
  * its piece of a region, and with the work requests that register and invalidate it.
  *
  * To register is to map, which gives the MR its addresses and a new key, and to post
- * @reg; behind @inv if it is valid. So do rdma_rw and its users: the MR is mapped again
- * while it is still valid, and no work request that uses it is under way.
+ * @reg; when @inv is posted run_invalidate.c says.
  *
  * Whose they are, as a proof. The array is the run's. The MRs need the link's PD, which
  * goes when the lanes are closed: so who makes or deregisters them holds the lane's
@@ -73,7 +72,6 @@ static void fill_wrs(struct kxfer_mr *mr, struct ib_cqe *cqe, int access)
 		.access = access,
 	};
 	mr->inv = (struct ib_send_wr) {
-		.next = &mr->reg.wr,
 		.wr_cqe = cqe,
 		.opcode = IB_WR_LOCAL_INV,
 	};

@@ -33,9 +33,9 @@ struct kxfer_mrs_layout {
  * @nr_sg: entries
  * @lkey: since it was mapped last
  * @iova: likewise; where it begins
- * @valid: a REG_MR of it was built, and no LOCAL_INV since
+ * @valid: a REG_MR of it was built, and it is not yet seen to that it becomes invalid
  * @reg: that REG_MR
- * @inv: LOCAL_INV of the one before
+ * @inv: LOCAL_INV of it, or of the one before
  */
 struct kxfer_mr {
 	struct ib_mr *mr;

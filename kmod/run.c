@@ -20,10 +20,12 @@
 #include <linux/timekeeping.h>
 #include <linux/wait.h>
 
+#include "dedicated.h"
 #include "fault.h"
 #include "job.h"
 #include "link.h"
 #include "run.h"
+#include "run_rw.h"
 #include "target.h"
 
 #define TURN_NS		1000000	/* with preemption off, then others have the CPU */
@@ -44,20 +46,24 @@ static u32 bucket_of(u64 ns)
 	return shift * 128 + (value >> shift);
 }
 
+/* On schedule the time of an operation begins when it was due. */
 static void count_latencies(struct kxfer_run *run, u32 nr, u64 now_ns)
 {
+	const u64 *begun_ns = run->paced ? run->due : run->posted_ns;
+
 	for (; nr; nr--) {
-		run->histogram[bucket_of(now_ns - run->posted_ns[run->done_slot])]++;
-		if (++run->done_slot == run->cmd->depth)
-			run->done_slot = 0;
+		run->histogram[bucket_of(now_ns - begun_ns[run->done_mark])]++;
+		if (run->posted_histogram)
+			run->posted_histogram[bucket_of(now_ns -
+							run->posted_ns[run->done_mark])]++;
+		if (++run->done_mark == run->cmd->depth)
+			run->done_mark = 0;
 	}
 }
 
-/* So many operations more are done. Return: how many are now. */
-static u32 count_done(struct kxfer_run *run, u64 now_ns)
+/* So many operations are done now, more than before. */
+static void count_done(struct kxfer_run *run, u32 done, u64 now_ns)
 {
-	u32 done = min(run->done + run->signal, READ_ONCE(run->end));
-
 	if (run->nr_samples < run->room)
 		run->samples[run->nr_samples++] = min_t(u64, now_ns - run->last_ns, U32_MAX);
 	if (run->counts)
@@ -65,7 +71,24 @@ static u32 count_done(struct kxfer_run *run, u64 now_ns)
 	run->last_ns = now_ns;
 	/* Who runs may free the run when it sees the last one: nothing of it is used behind. */
 	smp_store_release(&run->done, done);
-	return done;
+}
+
+/* One work request more has completed, or one answer has come. The last may be the run's. */
+static void look_what_is_done(struct kxfer_run *run, u64 now_ns)
+{
+	struct kxfer_lane *lane = run->lane;
+	struct kxfer_link *link = lane->link;
+	u32 done = run->awaits ? min(run->acked, run->answered) : run->acked;
+
+	WRITE_ONCE(link->heard_ns, now_ns);
+	/* Chains, which count under the lane's lock, there are none. */
+	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
+	if (done == run->done)
+		return;
+	count_done(run, done, now_ns);
+	/* A full barrier lies between @done and @run_want, here as in wait_event(). */
+	if (wq_has_sleeper(&link->wait) && done >= READ_ONCE(lane->run_want))
+		wake_up_all(&link->wait);
 }
 
 static void failed(struct kxfer_run *run, const struct ib_wc *wc)
@@ -80,23 +103,21 @@ static void failed(struct kxfer_run *run, const struct ib_wc *wc)
 void kxfer_run_operation_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct kxfer_run *run = container_of(wc->wr_cqe, struct kxfer_run, cqe);
-	struct kxfer_lane *lane = run->lane;
-	struct kxfer_link *link = lane->link;
-	u64 now_ns = kxfer_cq_now_ns(&lane->cq);
-	u32 done;
 
 	kxfer_fault_wc(BENCH_DONE, wc);
 	if (wc->status != IB_WC_SUCCESS) {
 		failed(run, wc);
 		return;
 	}
-	WRITE_ONCE(link->heard_ns, now_ns);
-	/* Chains, which count under the lane's lock, there are none. */
-	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
-	done = count_done(run, now_ns);
-	/* A full barrier lies between @done and @run_want, here as in wait_event(). */
-	if (wq_has_sleeper(&link->wait) && done >= READ_ONCE(lane->run_want))
-		wake_up_all(&link->wait);
+	run->acked = min(run->acked + run->signal, READ_ONCE(run->end));
+	look_what_is_done(run, kxfer_cq_now_ns(&run->lane->cq));
+}
+
+/** kxfer_run_answered() - the responder has answered one more; in the CQ's context */
+void kxfer_run_answered(struct kxfer_run *run)
+{
+	run->answered++;
+	look_what_is_done(run, kxfer_cq_now_ns(&run->lane->cq));
 }
 
 /* ---- the loop ---- */
@@ -104,13 +125,18 @@ void kxfer_run_operation_done(struct ib_cq *cq, struct ib_wc *wc)
 static void note_post(struct kxfer_run *run, u32 nr)
 {
 	u64 now_ns = ktime_get_ns();
-	u32 slot = run->slot;
 
 	while (nr--) {
-		run->posted_ns[slot] = now_ns;
-		if (++slot == run->cmd->depth)
-			slot = 0;
+		run->posted_ns[run->mark] = now_ns;
+		if (++run->mark == run->cmd->depth)
+			run->mark = 0;
 	}
+}
+
+/* Of the QPs of a dedicated connection. Called with the lane's lock held. */
+static struct ib_qp *qp_of(const struct kxfer_run *run)
+{
+	return kxfer_run_by_ud(run) ? run->dedicated->ud.qp : run->lane->qp;
 }
 
 /* Called with the lane's lock held. Return: false if the link fails. */
@@ -141,10 +167,19 @@ static bool post_locked(struct kxfer_run *run, u32 nr)
 			last->send_flags |= IB_SEND_SIGNALED;
 	}
 	last->next = NULL;
-	return !kxfer_lane_post_locked(lane, first, nr_wr);
+	if (kxfer_lane_post_to_locked(lane, qp_of(run), first, nr_wr))
+		return false;
+	return !kxfer_run_has_messages(run) || kxfer_run_posted_locked(run);
 }
 
-static bool post_operations(struct kxfer_run *run, u32 nr)
+/**
+ * kxfer_run_post() - post the next operations
+ * @run: on its lane
+ * @nr: that there is room for, and that are ready
+ *
+ * Does not sleep. Return: false if the link fails.
+ */
+bool kxfer_run_post(struct kxfer_run *run, u32 nr)
 {
 	bool ok;
 
@@ -175,33 +210,67 @@ static bool post_all(struct kxfer_run *run)
 {
 	u32 max = max_t(u32, run->cmd->depth, POST_MAX), total = 0, nr;
 
+	run->starved = false;
 	while (run->posted < run->end && total < max) {
 		nr = next_list(run);
-		if (run->posted - READ_ONCE(run->done) + nr > run->cmd->depth)
+		if (run->posted - READ_ONCE(run->done) + nr > run->cmd->depth ||
+		    run->posted + nr > run->ready)
 			break;
-		if (!post_operations(run, nr))
+		if (kxfer_run_has_messages(run) && kxfer_run_lacks_receives(run, nr))
+			break;
+		if (!kxfer_run_post(run, nr))
 			return false;
 		total += nr;
 	}
 	return true;
 }
 
-/* As the owner of the CQ. */
-static void take_turn(struct kxfer_run *run)
+/* What there is to wait for: @count, which completions raise, is @want. */
+struct awaited {
+	const u32 *count;
+	u32 want;
+};
+
+/* Is there something to do for who owns the CQ, who makes nothing ready? */
+static bool goes_on(const struct kxfer_run *run)
 {
+	return run->posted == run->end ? run->done != run->end :
+	       run->posted + next_list(run) <= run->ready;
+}
+
+/* Is there room for operations whose contexts are to be made? */
+static bool lacks_contexts(const struct kxfer_run *run)
+{
+	return run->rw && run->ready < min_t(u64, run->end,
+					     (u64)READ_ONCE(run->done) + run->cmd->depth);
+}
+
+/* Receives of the responder, or operations. */
+static struct awaited next_awaited(const struct kxfer_run *run)
+{
+	if (run->starved)
+		return (struct awaited) { &run->dedicated->nr_read, run->dedicated->nr_asked };
+	return (struct awaited) { &run->done, next_done(run) };
+}
+
+/* As the owner of the CQ. Return: what the turn ended with: it has not moved from @want */
+static struct awaited take_turn(struct kxfer_run *run)
+{
+	struct awaited last = { &run->done, READ_ONCE(run->done) }, next;
 	struct kxfer_cq *cq = &run->lane->cq;
 	u64 now_ns = ktime_get_ns();
 	u64 until_ns = now_ns + TURN_NS;
-	u32 before;
 
 	do {
-		before = run->done;
 		if (!post_all(run))
 			break;
-		kxfer_cq_poll(cq, &run->done, next_done(run), now_ns + LOOK_NS);
+		next = next_awaited(run);
+		last = (struct awaited) { next.count, READ_ONCE(*next.count) };
+		kxfer_cq_poll(cq, next.count, next.want, now_ns + LOOK_NS);
 		now_ns = cq->now_ns;
-	} while (run->done != before && run->done != run->end && !need_resched() &&
+	} while (READ_ONCE(*last.count) != last.want && goes_on(run) && !need_resched() &&
 		 now_ns < until_ns);
+	return last;
 }
 
 /* The same without work requests. */
@@ -211,7 +280,7 @@ static void take_empty_turn(struct kxfer_run *run)
 
 	do {
 		run->posted++;
-		count_done(run, ktime_get_ns());
+		count_done(run, run->posted, ktime_get_ns());
 	} while (run->done != run->end && !need_resched() && run->last_ns < until_ns);
 }
 
@@ -219,27 +288,30 @@ static void take_empty_turn(struct kxfer_run *run)
 static void work_polling(struct kxfer_run *run)
 {
 	struct kxfer_link *link = run->lane->link;
-	u32 before = READ_ONCE(run->done);
+	struct awaited last = take_turn(run);
 
-	take_turn(run);
 	kxfer_cq_disown(&run->lane->cq);
-	if (READ_ONCE(run->done) != before || need_resched() || !kxfer_link_is_live(link))
+	if (READ_ONCE(*last.count) != last.want || lacks_contexts(run) || need_resched() ||
+	    !kxfer_link_is_live(link))
 		return;
-	WRITE_ONCE(run->lane->run_want, before + 1);
-	wait_event(link->wait, READ_ONCE(run->done) != before || kxfer_link_is_dead(link));
+	if (last.count == &run->done)
+		WRITE_ONCE(run->lane->run_want, last.want + 1);
+	wait_event(link->wait, READ_ONCE(*last.count) != last.want || kxfer_link_is_dead(link));
 }
 
 /* Completions come elsewhere. */
 static void work_sleeping(struct kxfer_run *run)
 {
 	struct kxfer_link *link = run->lane->link;
-	u32 want;
+	struct awaited next;
 
 	if (!post_all(run))
 		return;
-	want = next_done(run);
-	WRITE_ONCE(run->lane->run_want, want);
-	wait_event_timeout(link->wait, READ_ONCE(run->done) >= want || kxfer_link_is_dead(link),
+	next = next_awaited(run);
+	if (next.count == &run->done)
+		WRITE_ONCE(run->lane->run_want, next.want);
+	wait_event_timeout(link->wait,
+			   READ_ONCE(*next.count) >= next.want || kxfer_link_is_dead(link),
 			   msecs_to_jiffies(SLEEP_MS));
 }
 
@@ -247,6 +319,10 @@ static void work_a_turn(struct kxfer_run *run)
 {
 	if (!run->lane)
 		take_empty_turn(run);
+	else if (run->rw && !kxfer_run_rw_ready(run))
+		return;
+	else if (run->paced)
+		kxfer_run_paced_turn(run);
 	else if (kxfer_cq_own(&run->lane->cq))
 		work_polling(run);
 	else
@@ -272,6 +348,10 @@ static void stop_if_need_be(struct kxfer_run *run)
 	if (!run->over)
 		return;
 	run->stopped = true;
+	if (run->paced && run->posted < run->end) {
+		kxfer_run_paced_close(run);
+		run->last_ns = ktime_get_ns();
+	}
 	WRITE_ONCE(run->end, min(run->end, roundup(run->posted, run->signal)));
 }
 
@@ -299,9 +379,11 @@ static int work(struct kxfer_run *run)
  * @run: on its lane, or without one
  * @count: operations; 0 if the run was stopped before
  * @room: for samples
- * @counts: they go into the histogram, if there is one
+ * @counts: they go into the histogram, if there is one, and are on schedule, if there
+ *	is one
  *
- * Return: ns from the first post to the last completion, or why the link is gone.
+ * Return: ns from the first post, or from when the schedule begins, to the last
+ * completion, or to the time limit of a schedule; or why the link is gone.
  */
 s64 kxfer_run_phase(struct kxfer_run *run, u32 count, u32 room, bool counts)
 {
@@ -309,14 +391,21 @@ s64 kxfer_run_phase(struct kxfer_run *run, u32 count, u32 room, bool counts)
 	int ret;
 
 	run->posted = 0;
+	run->acked = 0;
+	run->answered = 0;
 	run->done = 0;
 	run->end = run->stopped ? 0 : count;
+	run->ready = run->rw ? 0 : run->end;
 	run->nr_samples = 0;
 	run->room = room;
 	run->counts = counts && run->histogram;
-	run->done_slot = run->slot;
+	run->mark = 0;
+	run->done_mark = 0;
 	start_ns = ktime_get_ns();
 	run->last_ns = start_ns;
+	run->paced = counts && run->cmd->interval_ps;
+	if (run->paced)
+		kxfer_run_paced_begin(run, start_ns);
 	ret = work(run);
 	return ret ?: run->last_ns - start_ns;
 }

@@ -3,7 +3,8 @@
  * The work requests of a measuring run (bench.c): those of each of its @depth operations
  * are built once, before the clock starts, as plan.c cuts them; to post some is to link
  * them. Local memory is the region's pages by local_dma_lkey, or MRs of the run (mrs.c),
- * registered once or for each operation; remote memory the target's registrations.
+ * registered once or for each operation; remote memory the target's registrations, or that
+ * of a dedicated connection. With rdma_rw nothing is built before: run_rw.c.
  *
  * Context: may sleep, but kxfer_run_prepare_locked().
  */
@@ -20,7 +21,7 @@
 #include "mrs.h"
 #include "region.h"
 #include "run.h"
-#include "target.h"
+#include "run_rw.h"
 
 /* ---- MRs ---- */
 
@@ -34,7 +35,10 @@ static int mr_access(const struct kxfer_run *run)
 {
 	bool iwarp = run->lane->link->dev->iwarp;
 
-	if (run->cmd->op == KXFER_OP_WRITE || run->cmd->op == KXFER_OP_NOP)
+	/* Only what gives a right has a key that the peer can invalidate. */
+	if (run->awaits)
+		return IB_ACCESS_REMOTE_READ;
+	if (!kxfer_op_has_sink(run->cmd->op))
 		return 0;
 	return IB_ACCESS_LOCAL_WRITE | (iwarp ? IB_ACCESS_REMOTE_WRITE : 0);
 }
@@ -50,13 +54,14 @@ static int lay_out_mrs(struct kxfer_run *run, struct kxfer_mrs_layout *layout)
 	run->each = cmd->memory == KXFER_BENCH_MEMORY_MR_EACH;
 	run->mr_slots = 1;
 	if (!run->each && cmd->stride)
-		run->mr_slots = min_t(u64, cmd->depth, (max - cmd->length) / cmd->stride + 1);
+		run->mr_slots = min_t(u64, run->nr_slots,
+				      (max - cmd->length) / cmd->stride + 1);
 	*layout = (struct kxfer_mrs_layout) {
 		.offset = cmd->region_offset,
-		.span = kxfer_run_span(cmd),
+		.span = kxfer_run_span(run),
 		.step = run->mr_slots * cmd->stride,
 		.length = (run->mr_slots - 1) * cmd->stride + cmd->length,
-		.nr = DIV_ROUND_UP(cmd->depth, run->mr_slots),
+		.nr = DIV_ROUND_UP(run->nr_slots, run->mr_slots),
 	};
 	return 0;
 }
@@ -110,24 +115,21 @@ static int make_mrs(struct kxfer_run *run)
 static int plan_slot(struct kxfer_run *run, u32 slot, struct kxfer_extent *whole)
 {
 	const struct kxfer_bench *cmd = run->cmd;
-	const struct kxfer_plan_limits *limits =
-		kxfer_device_limits(run->lane->link->dev, cmd->op);
-	const struct kxfer_target *target = run->target;
 	u64 at = slot * cmd->stride;
 	const struct kxfer_mr *mr;
 
 	if (!run->mrs)
 		return kxfer_plan_init(&run->plan, run->mapping->extents,
 				       run->mapping->nr_extents, cmd->region_offset + at,
-				       target->keys, target->nr_keys,
-				       cmd->target_offset + at, cmd->length, limits);
+				       run->remote, run->nr_remote,
+				       cmd->target_offset + at, cmd->length, &run->limits);
 	mr = &run->mrs->each[slot / run->mr_slots];
 	*whole = (struct kxfer_extent) {
 		.addr = mr->iova + slot % run->mr_slots * cmd->stride,
 		.length = cmd->length,
 	};
-	return kxfer_plan_init(&run->plan, whole, 1, 0, target->keys, target->nr_keys,
-			       cmd->target_offset + at, cmd->length, limits);
+	return kxfer_plan_init(&run->plan, whole, 1, 0, run->remote, run->nr_remote,
+			       cmd->target_offset + at, cmd->length, &run->limits);
 }
 
 /* An atomic has to be one work request, at addresses that a device takes. */
@@ -147,9 +149,13 @@ static u32 local_key(const struct kxfer_run *run, u32 slot)
 	return run->mrs ? run->mrs->each[slot / run->mr_slots].lkey : run->lkey;
 }
 
-static enum ib_wr_opcode opcode_of(u32 op)
+static enum ib_wr_opcode opcode_of(const struct kxfer_bench *cmd)
 {
-	switch (op) {
+	bool imm = cmd->flags & KXFER_BENCH_F_IMM;
+
+	switch (cmd->op) {
+	case KXFER_OP_SEND:
+		return imm ? IB_WR_SEND_WITH_IMM : IB_WR_SEND;
 	case KXFER_OP_READ:
 		return IB_WR_RDMA_READ;
 	case KXFER_OP_FETCH_ADD:
@@ -157,7 +163,7 @@ static enum ib_wr_opcode opcode_of(u32 op)
 	case KXFER_OP_COMPARE_SWAP:
 		return IB_WR_ATOMIC_CMP_AND_SWP;
 	default:
-		return IB_WR_RDMA_WRITE;
+		return imm ? IB_WR_RDMA_WRITE_WITH_IMM : IB_WR_RDMA_WRITE;
 	}
 }
 
@@ -177,9 +183,11 @@ static void build_wr(struct kxfer_run *run, union kxfer_run_wr *wr, struct ib_sg
 		.wr_cqe = &run->cqe,
 		.sg_list = sge,
 		.num_sge = desc->nr_sge,
-		.opcode = opcode_of(run->cmd->op),
+		.opcode = opcode_of(run->cmd),
 	};
-	if (kxfer_op_is_atomic(run->cmd->op)) {
+	if (kxfer_run_by_ud(run)) {
+		kxfer_dedicated_fill_ud(run->dedicated, &wr->ud);
+	} else if (kxfer_op_is_atomic(run->cmd->op)) {
 		wr->atomic.remote_addr = desc->remote_addr;
 		wr->atomic.rkey = desc->rkey;
 		wr->atomic.compare_add = 1;
@@ -195,15 +203,10 @@ static void add_wr(struct kxfer_run *run, u32 slot, u32 nr, struct ib_sge *sge)
 	const struct kxfer_bench *cmd = run->cmd;
 
 	build_wr(run, &run->wr[nr], sge, local_key(run, slot));
-	if (cmd->op == KXFER_OP_WRITE && !run->mrs && run->desc.length == cmd->length)
+	if (cmd->op == KXFER_OP_WRITE && !(cmd->flags & KXFER_BENCH_F_NO_INLINE) &&
+	    !run->mrs && run->desc.length == cmd->length)
 		kxfer_chain_inline(run->lane, &run->wr[nr].wr, run->region->memory,
 				   cmd->region_offset + slot * cmd->stride, cmd->length);
-}
-
-/* Of an operation, beside what moves its bytes: a REG_MR and a LOCAL_INV. */
-static u32 extra_wrs(const struct kxfer_run *run)
-{
-	return run->each ? 2 : 0;
 }
 
 /* Build all work requests if there is memory for them; else count them. */
@@ -214,10 +217,10 @@ static int walk(struct kxfer_run *run, u32 *nr_sge)
 	int ret;
 
 	*nr_sge = 0;
-	if (extra_wrs(run) * run->cmd->depth > max)
+	if (kxfer_run_registering(run) * run->nr_slots > max)
 		return -EINVAL;
-	max -= extra_wrs(run) * run->cmd->depth;
-	for (slot = 0; slot < run->cmd->depth && !kxfer_run_only_registers(run->cmd); slot++) {
+	max -= kxfer_run_registering(run) * run->nr_slots;
+	for (slot = 0; slot < run->nr_slots && !kxfer_run_only_registers(run->cmd); slot++) {
 		run->slots[slot] = nr;
 		ret = plan_slot(run, slot, &whole) ?: check_word(run, slot);
 		if (ret)
@@ -230,6 +233,9 @@ static int walk(struct kxfer_run *run, u32 *nr_sge)
 			*nr_sge += run->desc.nr_sge;
 			nr++;
 		}
+		/* A message is one work request. */
+		if (kxfer_run_has_messages(run) && nr != run->slots[slot] + 1)
+			return -EINVAL;
 	}
 	run->slots[slot] = nr;
 	return 0;
@@ -243,7 +249,7 @@ static int build_ring(struct kxfer_run *run)
 	ret = walk(run, &nr_sge);
 	if (ret)
 		return ret;
-	nr = run->slots[run->cmd->depth];
+	nr = run->slots[run->nr_slots];
 	run->wr = kxfer_fault(BENCH_REQUESTS) ? NULL :
 		  kvcalloc(nr, sizeof(*run->wr), GFP_KERNEL_ACCOUNT);
 	run->sge = kxfer_fault(BENCH_REQUESTS) ? NULL :
@@ -261,12 +267,22 @@ static int build_ring(struct kxfer_run *run)
  */
 int kxfer_run_build(struct kxfer_run *run)
 {
+	struct kxfer_device *dev = run->lane->link->dev;
+
+	run->lkey = run->lane->link->pd->local_dma_lkey;
+	run->limits = *kxfer_device_limits(dev, run->cmd->op);
+	/* What a work request of verbs has: it is cut nowhere else. */
+	if (run->dedicated)
+		run->limits.max_wr_bytes = dev->max_msg_bytes;
+	if (run->cmd->memory == KXFER_BENCH_MEMORY_RW)
+		return kxfer_run_rw_build(run);
 	return make_mrs(run) ?: build_ring(run);
 }
 
 /** kxfer_run_unbuild() - free it; nothing of it is under way; may sleep */
 void kxfer_run_unbuild(struct kxfer_run *run)
 {
+	kxfer_run_rw_unbuild(run);
 	if (run->mrs)
 		kxfer_mrs_destroy(run->lane, run->mrs);
 	kvfree(run->sge);
@@ -278,9 +294,11 @@ u32 kxfer_run_longest(const struct kxfer_run *run)
 {
 	u32 slot, nr = 0;
 
-	for (slot = 0; slot < run->cmd->depth; slot++)
+	if (run->rw)
+		return kxfer_run_rw_longest(run);
+	for (slot = 0; slot < run->nr_slots; slot++)
 		nr = max(nr, run->slots[slot + 1] - run->slots[slot]);
-	return nr + extra_wrs(run);
+	return nr + kxfer_run_registering(run);
 }
 
 /* ---- posting ---- */
@@ -298,7 +316,8 @@ static int register_slot(struct kxfer_run *run, u32 slot, struct kxfer_run_post 
 		return -EIO;
 	addr = mr->iova;
 	for (i = run->slots[slot]; i < run->slots[slot + 1]; i++) {
-		sge = run->wr[i].wr.sg_list;
+		/* A work request has one, its MR's. */
+		sge = &run->sge[i];
 		sge->addr = addr;
 		sge->lkey = mr->lkey;
 		addr += sge->length;
@@ -307,8 +326,9 @@ static int register_slot(struct kxfer_run *run, u32 slot, struct kxfer_run_post 
 	mr->reg.wr.next = post->first;
 	if (!post->last)
 		post->last = &mr->reg.wr;
-	post->first = valid ? &mr->inv : &mr->reg.wr;
-	post->nr += 1 + valid;
+	post->first = &mr->reg.wr;
+	post->nr++;
+	kxfer_run_invalidate_locked(run, slot, valid, post);
 	return 0;
 }
 
@@ -324,6 +344,10 @@ int kxfer_run_prepare_locked(struct kxfer_run *run, struct kxfer_run_post *post)
 {
 	u32 slot = run->slot;
 
+	if (run->rw) {
+		kxfer_run_rw_chain_locked(run, post);
+		return 0;
+	}
 	*post = (struct kxfer_run_post) { .nr = run->slots[slot + 1] - run->slots[slot] };
 	if (post->nr) {
 		post->first = &run->wr[run->slots[slot]].wr;
@@ -334,7 +358,11 @@ int kxfer_run_prepare_locked(struct kxfer_run *run, struct kxfer_run_post *post)
 		run->wr[slot].atomic.compare_add = run->words[slot]++;
 		run->wr[slot].atomic.swap = run->words[slot];
 	}
-	if (++run->slot == run->cmd->depth)
+	if (run->each && register_slot(run, slot, post))
+		return -EIO;
+	if (kxfer_run_has_messages(run))
+		kxfer_run_number_locked(run, &run->wr[slot].wr);
+	if (++run->slot == run->nr_slots)
 		run->slot = 0;
-	return run->each ? register_slot(run, slot, post) : 0;
+	return 0;
 }

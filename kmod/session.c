@@ -8,7 +8,8 @@
  *     None came by io_uring: each of those holds the file. Afterwards nothing uses its
  *     targets and regions but exports, and nothing its completion ring, of which no
  *     mapping is left: that would be a reference to the file.
- *  2. Targets: grants are given back; peers: links lose a user.
+ *  2. Targets: grants are given back; peers: links lose a user; dedicated connections are
+ *     taken down, for no run is under way.
  *  3. Exports: withdrawn (export.c). Afterwards no peer reaches its memory, and no
  *     event comes: delivery looks at the export's session under its lock.
  *  4. Listeners of the session.
@@ -27,6 +28,7 @@
 #include <net/net_namespace.h>
 
 #include "charge.h"
+#include "dedicated.h"
 #include "export.h"
 #include "fault.h"
 #include "job.h"
@@ -91,6 +93,7 @@ struct kxfer_session *kxfer_session_create(void)
 	xa_init_flags(&session->exports, KXFER_TABLE_FLAGS);
 	xa_init_flags(&session->peers, KXFER_TABLE_FLAGS);
 	xa_init_flags(&session->targets, KXFER_TABLE_FLAGS);
+	xa_init_flags(&session->dedicated, KXFER_TABLE_FLAGS);
 	spin_lock_init(&session->job_lock);
 	INIT_LIST_HEAD(&session->jobs);
 	session->max_jobs = KXFER_MAX_JOBS;
@@ -171,6 +174,7 @@ void kxfer_session_destroy(struct kxfer_session *session)
 	kxfer_ring_destroy(session->ring);
 	close_targets(session);
 	close_peers(session);
+	kxfer_dedicated_end_session(session);
 	withdraw_exports(session);
 	kxfer_listener_end_session(session);
 	destroy_regions(session);

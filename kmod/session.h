@@ -42,11 +42,12 @@ struct kxfer_user;
  * @gid: effective gid
  * @user: of @uid; a reference
  * @init_net: opened in the initial network namespace, the only one served
- * @lock: over the four tables: read to look up, write to change
+ * @lock: over the five tables: read to look up, write to change
  * @regions: struct kxfer_region by id
  * @exports: struct kxfer_export by id
  * @peers: struct kxfer_peer by id
  * @targets: struct kxfer_target by id
+ * @dedicated: struct kxfer_dedicated by id
  * @last_region: of @regions, looked up last for a job; or NULL
  * @last_target: of @targets, likewise
  * @pinned_bytes: of its regions
@@ -83,6 +84,7 @@ struct kxfer_session {
 	struct xarray exports;
 	struct xarray peers;
 	struct xarray targets;
+	struct xarray dedicated;
 	struct kxfer_region *last_region;
 	struct kxfer_target *last_target;
 	atomic64_t pinned_bytes;

@@ -32,6 +32,7 @@
 #include "session.h"
 #include "stats.h"
 #include "target.h"
+#include "trace.h"
 #include "user.h"
 
 /**
@@ -196,6 +197,7 @@ static void hand_over(struct kxfer_batch *batch, struct kxfer_job_list *ended)
 static void hand_over_to_lane(struct kxfer_batch *batch, struct kxfer_job_list *ended)
 {
 	struct kxfer_session *session = batch->session;
+	u32 nr = batch->nr;
 
 	local_bh_disable();
 	spin_lock(&session->job_lock);
@@ -204,6 +206,7 @@ static void hand_over_to_lane(struct kxfer_batch *batch, struct kxfer_job_list *
 	spin_unlock(&session->job_lock);
 	if (batch->at_once)
 		kxfer_job_pump_locked(batch->lane);
+	trace_kxfer_handed_over(session, nr);
 	spin_unlock_bh(&batch->lane->lock);
 	local_bh_enable();
 }

@@ -47,6 +47,7 @@
 #include "region.h"
 #include "stats.h"
 #include "target.h"
+#include "trace.h"
 
 /* What is set neither here nor by those who call it is 0. */
 static void fill_send_wr(struct kxfer_lane *lane, struct kxfer_chain *chain, u32 i,
@@ -499,6 +500,7 @@ static void chain_done(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	}
 	WRITE_ONCE(chain->lane->link->heard_ns, kxfer_cq_now_ns(&chain->lane->cq));
+	trace_kxfer_job_found(chain->job);
 	if (chain->sink)
 		post_invalidation(chain);
 	else

@@ -47,6 +47,7 @@
 #include "session.h"
 #include "stats.h"
 #include "target.h"
+#include "trace.h"
 #include "uring.h"
 #include "user.h"
 
@@ -281,6 +282,7 @@ static void end_job(struct kxfer_active_job *job, int status, u64 now_ns)
 			count_bytes(job->target->link, job);
 	}
 	count_end(status);
+	trace_kxfer_job_completed(job);
 }
 
 /*

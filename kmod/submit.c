@@ -32,6 +32,7 @@
 #include "session.h"
 #include "submit.h"
 #include "target.h"
+#include "trace.h"
 
 #define FLUSH_JOBS	32	/* at most so many are handed over at once */
 
@@ -259,6 +260,7 @@ int kxfer_job_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 	if (!job)
 		return batch->may_sleep ? -ENOMEM : KXFER_WOULD_SLEEP;
 	ret = bind_job(job, user);
+	trace_kxfer_job_checked(job);
 	/* Short messages are copied, here and there. */
 	if (!ret && job->region && user->op < KXFER_OP_SEND)
 		ret = plan_transfer(batch, job, user);
@@ -271,6 +273,7 @@ int kxfer_job_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 		job->status = ret;
 		ret = 0;
 	}
+	trace_kxfer_job_planned(job);
 	if (!ret)
 		ret = kxfer_batch_add(batch, job);
 	if (ret)
@@ -382,6 +385,7 @@ int kxfer_job_submit(struct kxfer_session *session, void *arg)
 	struct kxfer_submit *cmd = arg;
 	int ret;
 
+	trace_kxfer_submit(session, cmd->nr_jobs);
 	ret = check_submit(cmd, ring);
 	if (ret)
 		return ret;
@@ -399,6 +403,7 @@ int kxfer_job_submit(struct kxfer_session *session, void *arg)
 	if (!cmd->wait && !cmd->nr_completions)
 		return 0;
 	kxfer_reap_wait(session, cmd->wait, cmd->deadline_ns, cmd->flags);
+	trace_kxfer_waited(session, cmd->wait);
 	if (ring)
 		kxfer_ring_look(session);
 	else

@@ -183,6 +183,55 @@ TEST(Job, of_C_and_of_Cpp_are_the_same) {
     EXPECT_EQ(Job::nop(9).op, static_cast<uint32_t>(KXFER_OP_NOP));
 }
 
+TEST(Job, of_messages_is_the_same_in_C_and_Cpp) {
+    const kxfer_job send = kxfer_job_make_send(0, 1, 0, 2, 3);
+    const Job same_send = Job::send(Region(), 1, Target(), 2, 3);
+    EXPECT_EQ(std::memcmp(&send, static_cast<const kxfer_job*>(&same_send), sizeof(send)), 0);
+    EXPECT_EQ(send.op, static_cast<uint32_t>(KXFER_OP_SEND));
+    EXPECT_EQ(send.flags, 0U);
+    EXPECT_EQ(send.cookie, 0U);
+    const kxfer_job send_imm = kxfer_job_make_send_imm(0, 1, 0, 2, 0xffffffff, 3);
+    const Job same_imm = Job::send(Region(), 1, Target(), 2, 3, 0xffffffff);
+    EXPECT_EQ(std::memcmp(&send_imm, static_cast<const kxfer_job*>(&same_imm), sizeof(send_imm)), 0);
+    EXPECT_EQ(send_imm.flags, KXFER_JOB_F_IMM);
+    EXPECT_EQ(send_imm.cookie, 0xffffffffU);
+    const Job bare = Job::send(Target(), 0, 3);
+    EXPECT_EQ(bare.flags, KXFER_JOB_F_IMM);
+    EXPECT_EQ(bare.length, 0U);
+    const kxfer_job recv = kxfer_job_make_recv(0, 1, 0, 2, 3);
+    const Job same_recv = Job::recv(Region(), 1, Mailbox(), 2, 3);
+    EXPECT_EQ(std::memcmp(&recv, static_cast<const kxfer_job*>(&same_recv), sizeof(recv)), 0);
+    EXPECT_EQ(recv.op, static_cast<uint32_t>(KXFER_OP_RECV));
+    EXPECT_EQ(recv.target_offset, 0U);
+}
+
+TEST(Message, is_what_a_recv_brought) {
+    alignas(8) std::array<std::byte, sizeof(kxfer_message) + 3> range = {};
+    kxfer_message head = {};
+    head.bytes = 3;
+    head.uid = 1000;
+    head.immediate = 5;
+    std::memcpy(range.data(), &head, sizeof(head));
+    range.back() = std::byte{7};
+    const auto message = Message::at(range, range.size());
+    ASSERT_TRUE(message);
+    EXPECT_EQ(message->head().uid, 1000U);
+    ASSERT_EQ(message->payload().size(), 3U);
+    EXPECT_EQ(message->payload()[2], std::byte{7});
+    EXPECT_FALSE(message->immediate()) << "it was sent without one";
+    head.flags = KXFER_MESSAGE_F_IMM;
+    std::memcpy(range.data(), &head, sizeof(head));
+    EXPECT_EQ(Message::at(range, range.size())->immediate(), 5U);
+}
+
+TEST(Message, has_its_head_and_no_more_than_the_range) {
+    const std::array<std::byte, sizeof(kxfer_message) + 3> range = {};
+    EXPECT_FALSE(Message::at(range, 0)); // of a RECV that failed
+    EXPECT_FALSE(Message::at(range, sizeof(kxfer_message) - 1));
+    EXPECT_FALSE(Message::at(range, range.size() + 1));
+    EXPECT_TRUE(Message::at(range, sizeof(kxfer_message))->payload().empty());
+}
+
 TEST(Job, has_a_deadline_if_it_is_given_one) {
     EXPECT_EQ(Job::nop(1).deadline_ns, 0U);
     EXPECT_EQ(Job::nop(1).by(Deadline::never()).deadline_ns, 0U);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Regions, and exports of them.
+// Regions, exports of them, and mailboxes.
 
 #include <kxfer/kxfer.h>
 
@@ -43,4 +43,13 @@ int kxfer_export_publish(kxfer_session* session, uint32_t export_id, uint64_t le
     const int ret = kxfer::call(session, KXFER_EXPORT_SET, &set);
     if (ret == 0 && generation) *generation = set.content.generation;
     return ret;
+}
+
+int kxfer_mailbox_create(kxfer_session* session, kxfer_mailbox_add* mailbox_args) {
+    mailbox_args->size = sizeof(*mailbox_args);
+    return kxfer::call(session, KXFER_MAILBOX_ADD, mailbox_args);
+}
+
+int kxfer_mailbox_destroy(kxfer_session* session, uint32_t mailbox) {
+    return kxfer::call_id(session, KXFER_EXPORT_DEL, mailbox);
 }

@@ -108,6 +108,19 @@ int kxfer_export_destroy(struct kxfer_session* session, uint32_t export_id);
 int kxfer_export_publish(struct kxfer_session* session, uint32_t export_id, uint64_t length,
                          const uint8_t sha256[KXFER_SHA256_SIZE], uint64_t* generation);
 
+/*
+ * Publishes a mailbox, to which peers send messages: name, rules, capacity and
+ * max_bytes are the caller's; mailbox_args->export_id gets the id. It is in the name
+ * space of exports, and peers open it as one (KXFER_RIGHT_SEND).
+ */
+int kxfer_mailbox_create(struct kxfer_session* session, struct kxfer_mailbox_add* mailbox_args);
+
+/*
+ * Returns when no message can come any more. RECVs that wait end with -EKEYREVOKED;
+ * messages that nobody took are lost.
+ */
+int kxfer_mailbox_destroy(struct kxfer_session* session, uint32_t mailbox);
+
 /* ---- peers ---- */
 
 /*
@@ -207,6 +220,41 @@ static inline struct kxfer_job kxfer_job_make_notify(uint32_t target, uint64_t c
     struct kxfer_job job = kxfer_job_make_read(0, 0, target, 0, 0, user_data);
     job.op = KXFER_OP_NOTIFY;
     job.cookie = cookie;
+    return job;
+}
+
+/*
+ * A job that puts length bytes of the region, no more than the target is long, as one
+ * message into the mailbox that the target is. length 0: region and region_offset are 0. Its
+ * completion has -EAGAIN if the mailbox is full. More than KXFER_MESSAGE_MAX bytes must not
+ * change before it completes, which is when they have been received.
+ */
+static inline struct kxfer_job kxfer_job_make_send(uint32_t region, uint64_t region_offset, uint32_t target,
+                                                   uint64_t length, uint64_t user_data) {
+    struct kxfer_job job = kxfer_job_make_read(region, region_offset, target, 0, length, user_data);
+    job.op = KXFER_OP_SEND;
+    return job;
+}
+
+/* The same, and 32 bits that go with the message. */
+static inline struct kxfer_job kxfer_job_make_send_imm(uint32_t region, uint64_t region_offset,
+                                                       uint32_t target, uint64_t length, uint32_t immediate,
+                                                       uint64_t user_data) {
+    struct kxfer_job job = kxfer_job_make_send(region, region_offset, target, length, user_data);
+    job.flags = KXFER_JOB_F_IMM;
+    job.cookie = immediate;
+    return job;
+}
+
+/*
+ * A job that takes the oldest message of the session's own mailbox, or waits for one: a
+ * struct kxfer_message comes into the region and its payload behind it, both together in
+ * at most length bytes. bytes of the completion says how many they were.
+ */
+static inline struct kxfer_job kxfer_job_make_recv(uint32_t region, uint64_t region_offset, uint32_t mailbox,
+                                                   uint64_t length, uint64_t user_data) {
+    struct kxfer_job job = kxfer_job_make_read(region, region_offset, mailbox, 0, length, user_data);
+    job.op = KXFER_OP_RECV;
     return job;
 }
 
@@ -328,6 +376,20 @@ int kxfer_event_take(struct kxfer_session* session, struct kxfer_event* events, 
  * struct kxfer_bench is the caller's but size. Needs CAP_NET_ADMIN.
  */
 int kxfer_bench_run(struct kxfer_session* session, struct kxfer_bench* args);
+
+/*
+ * Connects a QP of the session's own with a responder of user-space verbs, for
+ * kxfer_bench_run(); args->dedicated gets the id, args->refusal the errno by which the
+ * responder refused (-EREMOTEIO), args->mtu the longest message of UD (-EMSGSIZE). Needs
+ * CAP_NET_ADMIN.
+ */
+int kxfer_dedicated_create(struct kxfer_session* session, struct kxfer_dedicated_open* args);
+
+/* -EBUSY while a run is on it. */
+int kxfer_dedicated_destroy(struct kxfer_session* session, uint32_t dedicated);
+
+/* What the responder says of messages: everything but size and dedicated is out. */
+int kxfer_dedicated_query(struct kxfer_session* session, struct kxfer_dedicated_status* status);
 
 /* Now, in the clock of deadlines. */
 uint64_t kxfer_clock_ns(void);

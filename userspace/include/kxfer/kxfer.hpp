@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -156,9 +157,53 @@ class Export : public detail::Owned<uint32_t, kxfer_export_destroy> {
     }
 };
 
+// Where peers put messages; its session takes them by Job::recv().
+class Mailbox : public detail::Owned<uint32_t, kxfer_mailbox_destroy> {
+  public:
+    using Owned::Owned;
+};
+
+// A message as a RECV has brought it: what is known of it, and the payload behind it.
+class Message {
+  public:
+    // The range that the RECV named, in which its completion counted `bytes`. Nothing: too few.
+    static std::optional<Message> at(std::span<const std::byte> range, uint64_t bytes) {
+        Message message;
+        if (bytes < sizeof(message.head_) || bytes > range.size()) return std::nullopt;
+        memcpy(&message.head_, range.data(), sizeof(message.head_));
+        message.payload_ = range.subspan(sizeof(message.head_), bytes - sizeof(message.head_));
+        return message;
+    }
+
+    const kxfer_message& head() const { return head_; }
+    std::span<const std::byte> payload() const { return payload_; }
+    std::optional<uint32_t> immediate() const {
+        return head_.flags & KXFER_MESSAGE_F_IMM ? std::optional(head_.immediate) : std::nullopt;
+    }
+
+  private:
+    kxfer_message head_ = {};
+    std::span<const std::byte> payload_;
+};
+
 class Listener : public detail::Owned<uint64_t, kxfer_listener_destroy> {
   public:
     using Owned::Owned;
+};
+
+// A QP of the session's own with a responder of user-space verbs, for kxfer_bench_run().
+class Dedicated : public detail::Owned<uint32_t, kxfer_dedicated_destroy> {
+  public:
+    using Owned::Owned;
+
+    // READs what the responder says of messages.
+    Expected<kxfer_dedicated_status> status() {
+        kxfer_dedicated_status status = {};
+        status.dedicated = id();
+        const int ret = kxfer_dedicated_query(session(), &status);
+        if (ret < 0) return fail("cannot read the status of connection", std::to_string(id()), ret);
+        return status;
+    }
 };
 
 // An export of a peer, opened; `opened` is what the peer said at that moment.
@@ -259,6 +304,22 @@ struct Job : kxfer_job {
     static Job notify(const Target& to, uint64_t cookie, uint64_t user_data) {
         return Job(kxfer_job_make_notify(to.id(), cookie, user_data));
     }
+    // To a mailbox; without an immediate if there is none.
+    static Job send(const Region& from, uint64_t region_offset, const Target& to, uint64_t length,
+                    uint64_t user_data, std::optional<uint32_t> immediate = std::nullopt) {
+        return Job(immediate ? kxfer_job_make_send_imm(from.id(), region_offset, to.id(), length, *immediate,
+                                                       user_data)
+                             : kxfer_job_make_send(from.id(), region_offset, to.id(), length, user_data));
+    }
+    // A message without bytes: the immediate is all of it.
+    static Job send(const Target& to, uint32_t immediate, uint64_t user_data) {
+        return Job(kxfer_job_make_send_imm(0, 0, to.id(), 0, immediate, user_data));
+    }
+    // See Message.
+    static Job recv(const Region& into, uint64_t region_offset, const Mailbox& from, uint64_t length,
+                    uint64_t user_data) {
+        return Job(kxfer_job_make_recv(into.id(), region_offset, from.id(), length, user_data));
+    }
 
     // Ends with ETIMEDOUT if it is still queued then.
     Job& by(Deadline deadline) {
@@ -352,6 +413,20 @@ class Session {
         return Export(session_, args.export_id);
     }
 
+    // capacity: messages that it holds; max_bytes: of the payload of one.
+    Expected<Mailbox> add_mailbox(std::string_view name, uint32_t capacity, uint32_t max_bytes,
+                                  std::span<const kxfer_rule> rules = {}) {
+        kxfer_mailbox_add args = {};
+        args.rules = rules.empty() ? 0 : reinterpret_cast<uintptr_t>(rules.data());
+        args.nr_rules = static_cast<uint32_t>(rules.size());
+        args.capacity = capacity;
+        args.max_bytes = max_bytes;
+        set_text(args.name, name);
+        const int ret = kxfer_mailbox_create(get(), &args);
+        if (ret < 0) return fail("cannot make the mailbox", std::string(name), ret);
+        return Mailbox(session_, args.export_id);
+    }
+
     // flags: KXFER_LISTEN_F_*.
     Expected<Listener> add_listener(const kxfer_addr& address, uint32_t flags) {
         uint64_t listener = 0;
@@ -376,6 +451,21 @@ class Session {
             return tl::make_unexpected(std::move(error));
         }
         return Peer(session_, args);
+    }
+
+    // args: all that struct kxfer_dedicated_open asks for.
+    Expected<Dedicated> dedicate(kxfer_dedicated_open args) {
+        const int ret = kxfer_dedicated_create(get(), &args);
+        if (ret == -EREMOTEIO && args.refusal)
+            return fail("the responder refuses", to_string(args.remote), -static_cast<int>(args.refusal));
+        if (ret == -EMSGSIZE) {
+            Error error("a message is too long", std::to_string(args.bytes) + " bytes", EMSGSIZE);
+            error.why =
+                "a message of UD is one packet: " + std::to_string(args.mtu) + " bytes at most, the path MTU";
+            return tl::make_unexpected(std::move(error));
+        }
+        if (ret < 0) return fail("cannot connect with a responder", to_string(args.remote), ret);
+        return Dedicated(session_, args.dedicated);
     }
 
     // Hands in jobs and does not wait. How many were accepted, from the first on; the

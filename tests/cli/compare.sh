@@ -43,6 +43,13 @@ test_a_result_says_where_and_how_it_was_measured() {
 	expect_json '.remote_registration | test("READ and WRITE")' true
 }
 
+# On iWARP a READ is one work request here, and the WRITE that verifies it three.
+test_what_verifies_may_take_more_requests() {
+	expect 0 kxfer --json compare --count 40 --rounds 2 --op read --size 64K --engine kverbs
+	expect_json '.cells[0].engines[0].verified' true
+	[ "$KXFER_PROVIDER" != siw ] || expect_json '.cells[0].depth > 100' true
+}
+
 test_a_batch_has_one_completion_where_that_is_wanted() {
 	expect 0 kxfer --json compare $quick --size 64,4096 --signal batch
 	expect_json '"\(.signal_every) \(.batch)"' "4 4"
@@ -61,7 +68,7 @@ test_every_operation_works_or_is_refused_with_a_reason() {
 	before=$(rnr_errors)
 	expect 0 kxfer --json compare $quick --op all --size 64
 	expect_json '[.cells[] | "\(.operation) \(.size_bytes)"] | join(", ")' \
-		"read 64, write 64, write-imm 64, send 64, send-imm 64, compare-swap 8, fetch-add 8"
+		"read 64, write 64, write-imm 64, send 64, send-imm 64, compare-swap 8, fetch-add 8, atomic-write 8, flush 64"
 	expect_json '[.cells[].engines[].verified] | all' true
 	expect_json '[.cells[] | (.engines | length) + (.refused | length)] | unique | join(" ")' 3
 	expect_json '[.cells[].refused[].reason | length > 10] | all' true
@@ -70,32 +77,45 @@ test_every_operation_works_or_is_refused_with_a_reason() {
 	siw) able="read write send" ;;
 	*) able="read write write-imm send send-imm compare-swap fetch-add" ;;
 	esac
+	expect_json '[.cells[] | select(any(.engines[]; .engine == "kverbs")) | .operation] | join(" ")' "$able"
+	if has_atomic_write; then able="$able atomic-write"; fi
 	expect_json '[.cells[] | select(any(.engines[]; .engine == "verbs")) | .operation] | join(" ")' "$able"
 	case $KXFER_PROVIDER in
-	siw) able="read write" ;;
-	*) able="read write compare-swap fetch-add" ;;
+	siw) able="read write write-imm send send-imm" ;;
+	*) able="read write write-imm send send-imm compare-swap fetch-add" ;;
 	esac
-	for engine in job kverbs; do
-		expect_json "[.cells[] | select(any(.engines[]; .engine == \"$engine\")) | .operation] | join(\" \")" "$able"
-	done
+	expect_json '[.cells[] | select(any(.engines[]; .engine == "job")) | .operation] | join(" ")' "$able"
 	[ "$(rnr_errors)" -eq "$before" ] || fail "messages have met no receive"
 }
 
+# A message of a job has 1 MiB at most.
 test_the_table_of_operations_says_who_does_what() {
-	expect 0 kxfer compare $quick --op all --size 64
+	expect 0 kxfer compare --count 6 --rounds 2 --depth 2 --op send --size 64,2M --engine job
 	expect_stdout "Which engine does what"
 	expect_stdout "[1]  "
-	grep -Eq "^ *read +64 bytes +works +works +works$" "$work/stdout" || fail "READ"
-	grep -Eq "^ *send +64 bytes +works +refused \[[0-9]\] +refused \[[0-9]\]$" "$work/stdout" || fail "SEND"
+	grep -Eq "^ *send +64 bytes +- +- +works$" "$work/stdout" || fail "SEND"
+	grep -Eq "^ *send +2[.0]* MiB +- +- +refused \[1\]$" "$work/stdout" || fail "long SEND"
+	expect 0 kxfer compare $quick --op write-imm,read --size 64 --engine job
+	grep -Eq "^ *write-imm +64 bytes +- +- +works$" "$work/stdout" || fail "WRITE_IMM"
+	expect 0 kxfer compare $quick --op read --size 64 --engine job
+	! grep -q "Which engine" "$work/stdout" || fail "a table of nothing"
 }
 
 test_what_no_engine_can_is_an_error_with_the_reason() {
-	expect 1 kxfer --json compare $quick --op send --size 64 --engine job
-	expect_error_json .errno EOPNOTSUPP
+	expect 1 kxfer --json compare --count 6 --rounds 2 --depth 2 --op send --size 2M --engine job
+	case $KXFER_PROVIDER in
+	siw*) longest=1040384 ;;
+	*) longest=1048576 ;;
+	esac
+	expect_error_json "\"\(.errno) \(.why | test(\"at most $longest bytes\"))\"" "EOPNOTSUPP true"
+	expect 1 kxfer --json compare $quick --op send --size 64 --engine job --signal batch
+	expect_error_json '"\(.errno) \(.why | test("each message is answered"))"' "EOPNOTSUPP true"
 	[ "$KXFER_PROVIDER" = siw ] || return 0
 	for op in write-imm send-imm; do
-		expect 1 kxfer --json compare $quick --op $op --size 64 --engine verbs
-		expect_error_json '"\(.errno) \(.why | test("iWARP has no immediate data"))"' "EOPNOTSUPP true"
+		for engine in verbs kverbs; do
+			expect 1 kxfer --json compare $quick --op $op --size 64 --engine $engine
+			expect_error_json '"\(.errno) \(.why | test("iWARP has no immediate data"))"' "EOPNOTSUPP true"
+		done
 	done
 	for op in compare-swap fetch-add; do
 		expect 1 kxfer --json compare $quick --op $op --engine verbs
@@ -111,13 +131,72 @@ test_messages_arrive_whole_and_in_order() {
 	before=$(rnr_errors)
 	for signal in each batch; do
 		expect 0 kxfer --json compare --count 100 --seconds 80 --rounds 2 --depth 7 --batch 3 \
-			--op $ops --size 1,4097,70001 --engine verbs --signal $signal
+			--op $ops --size 1,4097,70001 --engine verbs,kverbs --signal $signal
 		expect_json '[.cells[].engines[].verified] | all' true
 		expect_json '[.cells[].engines[].deep.operations] | unique | join(" ")' 400
 	done
-	expect 0 kxfer --json compare --count 40 --rounds 2 --depth 1 --op $ops --size 64 --engine verbs
+	expect 0 kxfer --json compare --count 40 --rounds 2 --depth 1 --op $ops --size 64 --engine verbs,kverbs
 	expect_json '[.cells[].engines[].verified] | all' true
 	[ "$(rnr_errors)" -eq "$before" ] || fail "messages have met no receive"
+}
+
+# More messages than the mailbox holds, in blocks that do not end at a slot's turn; a
+# batch that is more jobs than one SUBMIT takes.
+test_messages_of_jobs_arrive_whole_and_in_order() {
+	ops=send,send-imm,write-imm
+	expect 0 kxfer --json compare --count 50 --seconds 80 --rounds 2 --depth 7 --batch 3 \
+		--op $ops --size 1,992,64K --engine job
+	expect_json '[.cells[].engines[].verified] | all' true
+	expect_json '[.cells[].engines[].deep.operations] | unique | join(" ")' 200
+	expect_json '[.cells[].engines[].message_success | test("mailbox")] | all' true
+	expect 0 kxfer --json bench send --count 2500 --depth 16 --size 64
+	expect_json .total.verified true
+	expect 0 kxfer --json bench write-imm --count 300 --depth 240 --batch 240
+	expect_json .total.verified true
+	expect 0 kxfer --json compare --count 40 --rounds 2 --depth 8 --batch 2 --op $ops --size 64 --engine job --ring
+	expect_json '[.cells[].engines[].verified] | all' true
+	# A WRITE with immediate is not bound by what a message takes.
+	expect 0 kxfer --json compare $quick --op write-imm --size 70001 --engine job
+	expect_json '[.cells[].engines[].verified] | all' true
+}
+
+# What the device says of itself decides for verbs; the kernel's work requests for the others.
+test_atomic_write_and_flush_are_refused_with_the_reason() {
+	expect 1 kxfer --json compare $quick --op flush --size 64 --engine verbs
+	if has_atomic_write; then
+		expect_error_json '.why | test("has FLUSH; ibv_wr_flush.. came with rdma-core 45")' true
+	else
+		expect_error_json '.why | test("has no FLUSH, as device_cap_flags_ex says")' true
+		expect 1 kxfer --json compare $quick --op atomic-write --engine verbs
+		expect_error_json '"\(.errno) \(.why | test("has no ATOMIC_WRITE, as device_cap_flags_ex says"))"' \
+			"EOPNOTSUPP true"
+	fi
+	for engine in kverbs job; do
+		expect 1 kxfer --json compare $quick --op flush --size 64 --engine $engine
+		expect_error_json '"\(.errno) \(.why | test("^kernel verbs: struct ib_rdma_wr has no fields"))"' \
+			"EOPNOTSUPP true"
+		expect 1 kxfer --json compare $quick --op atomic-write --engine $engine
+		expect_error_json '"\(.errno) \(.why | test("^kernel verbs: no driver takes the address"))"' \
+			"EOPNOTSUPP true"
+	done
+	expect 0 kxfer compare $quick --op read,atomic-write,flush --size 8
+	grep -Eq "^ *flush +8 bytes( +refused \[[0-9]\]){3}$" "$work/stdout" || fail "FLUSH"
+	if has_atomic_write; then word=works; else word="refused \[[0-9]\]"; fi
+	grep -Eq "^ *atomic-write +8 bytes +$word( +refused \[[0-9]\]){2}$" "$work/stdout" || fail "ATOMIC_WRITE"
+}
+
+# Each slot is counted up by the values that are written, and has to end at the last.
+test_atomic_writes_are_verified() {
+	expect 2 kxfer compare --op atomic-write --size 64
+	expect_stderr "--size 8"
+	has_atomic_write || skip "the device has no ATOMIC_WRITE"
+	for signal in each batch; do
+		expect 0 kxfer --json compare --count 100 --rounds 2 --depth 7 --batch 3 --op atomic-write,write,atomic-write \
+			--size 8 --engine verbs --signal $signal
+		expect_json '[.cells[] | "\(.operation) \(.size_bytes) \(.engines[0].verified)"] | join(", ")' \
+			"atomic-write 8 true, write 8 true, atomic-write 8 true"
+		expect_json '.cells[0].engines[0].local_registration | test("the work request carries")' true
+	done
 }
 
 test_atomics_have_eight_bytes() {
@@ -180,7 +259,7 @@ test_each_completion_context_is_used_and_named() {
 
 # Engines may differ here, and it is told of each.
 test_how_local_memory_is_named_is_chosen_and_told() {
-	for memory in lkey mr mr-each; do
+	for memory in lkey mr rw mr-each; do
 		expect 0 kxfer --json compare $quick --op write --size 64 --memory $memory
 		expect_json '.memory' $memory
 		expect_json '[.cells[].engines[].verified] | all' true
@@ -237,7 +316,7 @@ test_one_engine_alone_has_no_ratio() {
 test_it_leaves_nothing_behind() {
 	expect 0 kxfer compare $quick --op read --size 64
 	wait_for 10 nothing_is_left
-	! pgrep -x kxfer || fail "a process is left"
+	! pidof kxfer || fail "a process is left"
 }
 
 test_ctrl_c_ends_it_and_its_server() {
@@ -267,9 +346,22 @@ test_against_a_node_that_serves() {
 
 test_messages_to_a_node_that_serves() {
 	serve_verbs compare=mem:1M --writable
-	expect 0 kxfer --json compare $quick "$peer" --size 4K --op send,write --engine verbs
+	expect 0 kxfer --json compare $quick "$peer" --size 4K --op send,write --engine verbs,kverbs
 	expect_json '[.cells[].engines[].verified] | all' true
 	expect_json '.cells | length' 2
+}
+
+test_messages_of_jobs_take_a_mailbox_there() {
+	serve compare=mem:1M --writable --mailbox
+	expect_in "$work/serve.out" "taking messages in compare.mailbox"
+	expect 0 kxfer --json compare $quick "$peer" --size 64 --op send,write-imm,write --engine job
+	expect_json '[.cells[].engines[].verified] | all' true
+	expect_json '.cells | length' 3
+	stop_serve
+	serve compare=mem:1M --writable
+	expect 1 kxfer --json compare $quick "$peer" --size 64 --op send --engine job
+	expect_error_json '"\(.errno) \(.why | test("kxfer serve --mailbox"))"' "EOPNOTSUPP true"
+	expect 2 kxfer serve compare=mem:1M --mailbox
 }
 
 test_against_a_node_by_IPv6() {

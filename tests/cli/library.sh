@@ -19,6 +19,8 @@ library_tests() { # SUITE
 
 test_asynchronous_jobs() { library_tests Async; }
 
+test_mailboxes() { library_tests Mailboxes; }
+
 test_the_example_async_verifies_what_it_wrote() {
 	serve box=mem:16M --writable
 	expect 0 kxfer-async "$peer" box

@@ -125,9 +125,9 @@ test_the_plan_is_told_and_nothing_is_measured() {
 	expect 0 kxfer --json sweep --plan --quick
 	expect_json '"\(.cells) \(.works | length) \(.ways | length) \(.time_ns > 0)"' "56 8 7 true"
 	expect 0 kxfer --json sweep --plan
-	expect_json '"\(.cells) \(.ways | length) \(.time_ns < 1800e9)"' "510 17 true"
+	expect_json '"\(.cells) \(.ways | length) \(.time_ns < 1800e9)"' "630 21 true"
 	expect 0 kxfer --json sweep --plan --full
-	expect_json '.ways | length' 19
+	expect_json '.ways | length' 23
 }
 
 test_against_a_node_that_serves() {

@@ -74,6 +74,14 @@ test_a_missing_argument_is_named() {
 	expect_stderr "remote is required"
 }
 
+# Port 1 has no listener: so what is said tells whom the tool asked.
+test_a_list_ends_with_its_word_and_a_peer_may_follow() {
+	for option in '--op read' '--size 64,4K' '--engine verbs,job'; do
+		expect 1 kxfer compare $option 192.0.2.1:1 --timeout 0.2
+		expect_stderr "192.0.2.1:1"
+	done
+}
+
 test_an_argument_too_many_is_refused() {
 	expect 2 kxfer ls "$peer" again
 	expect_stderr "'again' is no argument of kxfer ls"

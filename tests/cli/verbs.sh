@@ -4,8 +4,9 @@
 # The responder of user-space verbs against initiators that err (tests/verbs), one
 # suite of theirs a line; explicit connections as `compare` and `bench` make them.
 
-# run_tests calls the tests by their names.
-# shellcheck disable=SC2317
+# run_tests calls the tests by their names; numbers and lists of words stand
+# without quotes.
+# shellcheck disable=SC2317,SC2086
 
 # shellcheck source=tests/lib/cli.sh
 . ../lib/cli.sh
@@ -21,6 +22,8 @@ test_the_responder_and_initiators_that_err() { verbs_tests Responder; }
 
 test_explicit_connections_and_callers_that_err() { verbs_tests "Exchange*"; }
 
+test_uc_and_ud_and_what_they_lose() { verbs_tests "Transport*"; }
+
 test_troubles_that_are_brought_about() { verbs_tests Trouble; }
 
 quick="--count 40 --rounds 2 --engine verbs"
@@ -29,7 +32,6 @@ on_iwarp() { [ "$KXFER_PROVIDER" = siw ]; }
 
 test_every_attribute_of_the_way_to_rts_is_told() {
 	if on_iwarp; then
-		# shellcheck disable=SC2086 # options are words
 		expect 1 kxfer --json compare $quick --op read --size 64 --connect tcp
 		expect_error_json '.why | test("iWARP: a QP has no QPN, PSN or GID")' true
 		expect_error_json '.hint' "use --connect rdma-cm"
@@ -37,7 +39,7 @@ test_every_attribute_of_the_way_to_rts_is_told() {
 	fi
 	# shellcheck disable=SC2086
 	expect 0 kxfer compare $quick --op read,write,send --size 64,4097 --connect tcp --explain
-	for step in "QP RESET -> INIT" "QP INIT -> RTR" "QP RTR -> RTS"; do
+	for step in "RC QP RESET -> INIT" "RC QP INIT -> RTR" "RC QP RTR -> RTS"; do
 		expect_stdout "$step"
 	done
 	for name in pkey_index port_num qp_access_flags path_mtu dest_qp_num rq_psn max_dest_rd_atomic \
@@ -49,14 +51,21 @@ test_every_attribute_of_the_way_to_rts_is_told() {
 	expect_stdout "Every cell's data was verified"
 }
 
+# Where such a GID is in the table, which changes when an address goes and comes.
+gid_index() { # JQ_CONDITION
+	kxfer --json device show "$KXFER_DEVICE" | jq "[.ports[0].gids[] | select($1).index][0]"
+}
+
 test_gid_and_mtu_are_chosen_over_tcp() {
 	if on_iwarp; then skip "iWARP has no explicit connections"; fi
-	expect 0 kxfer --json bench read --engine verbs --count 40 --connect tcp --mtu 512 --gid-index 1 --explain
+	own=$(gid_index ".address == \"$KXFER_ADDRESS\"")
+	expect 0 kxfer --json bench read --engine verbs --count 40 --connect tcp --mtu 512 --gid-index "$own" --explain
 	jq -s '.[1].attributes | map({(.name): .value}) | add' "$work/stdout" >"$work/rtr" || fail "no JSON"
 	[ "$(jq -r .path_mtu "$work/rtr")" = 512 ] || fail "the MTU is $(jq -r .path_mtu "$work/rtr")"
-	[ "$(jq -r '.["ah_attr.grh.sgid_index"]' "$work/rtr")" = 1 ] || fail "another GID"
-	# Entry 0 is link-local: the responder answers by one of its kind.
-	expect 0 kxfer --json bench write --engine verbs --count 40 --connect tcp --gid-index 0
+	[ "$(jq -r '.["ah_attr.grh.sgid_index"]' "$work/rtr")" = "$own" ] || fail "another GID"
+	# To one that is link-local the responder answers by one of its kind.
+	expect 0 kxfer --json bench write --engine verbs --count 40 --connect tcp \
+		--gid-index "$(gid_index '.gid | startswith("fe80")')"
 	expect 1 kxfer --json bench read --engine verbs --count 40 --connect tcp --gid-index 99
 	expect_error_json '.what | test("the GID table has no entry 99")' true
 }
@@ -72,6 +81,24 @@ test_over_tcp_to_a_node_that_serves() {
 	done
 }
 
+# The QP is another one, whoever moves it through its states.
+test_atomic_writes_go_both_ways_of_connecting() {
+	has_atomic_write || skip "the device has no ATOMIC_WRITE"
+	for connect in rdma-cm tcp; do
+		for way in "--depth 1" "--depth 7 --batch 3" "--depth 8 --batch 4 --signal batch" "--depth 2 --wait events"; do
+			expect 0 kxfer --json bench atomic-write --engine verbs --count 301 --connect $connect $way --judge-anyway
+			expect_json '"\(.parameters.operation) \(.parameters.size_bytes) \(.total.operations) \(.total.verified)"' \
+				"atomic-write 8 301 true"
+		done
+	done
+	serve bench=mem:1M --writable --verbs
+	wait_for 30 grep -q "user-space verbs on" "$work/serve.out"
+	for connect in rdma-cm tcp; do
+		expect 0 kxfer --json bench atomic-write "$peer" --engine verbs --count 40 --connect $connect
+		expect_json .total.verified true
+	done
+}
+
 test_options_of_a_connection_that_is_not_made_are_refused() {
 	expect 2 kxfer --json bench read --engine verbs --explain
 	expect_error_json '.hint | test("--connect tcp")' true
@@ -83,6 +110,13 @@ test_options_of_a_connection_that_is_not_made_are_refused() {
 	expect 2 kxfer bench read --engine verbs --min-rnr-timer 3
 	expect 2 kxfer bench read --engine verbs --rnr-retry 8
 	expect 2 kxfer bench read --engine job --wait events
+	expect 2 kxfer bench send --engine job --transport ud
+	expect 2 kxfer bench send --engine verbs --transport uc --connect rdma-cm
+	expect 2 kxfer bench send --engine verbs --transport xrc
+	expect 2 kxfer bench send --engine verbs --transport uc --qkey 7
+	expect 2 kxfer bench send --engine verbs --transport ud --qkey 0x80000000
+	expect 2 kxfer bench read --engine job --local-memory dm
+	expect 2 kxfer bench read --engine job --timestamps
 }
 
 test_verbs_sleep_for_events_if_told_to() {
@@ -102,6 +136,123 @@ test_rnr_values_are_set_and_told() {
 	expect_stdout RNR_RETRY_EXC_ERR
 	expect 0 kxfer explain "CQ error"
 	expect_stdout CQ_ERR
+}
+
+test_uc_is_measured_and_verified() {
+	if on_iwarp; then skip "iWARP has RC alone"; fi
+	for op in write write-imm send send-imm; do
+		expect 0 kxfer --json bench $op --engine verbs --transport uc --size 3000 --depth 8 --count 800
+		expect_json '[.parameters.transport, .parameters.write_success, .total.verified] | map(tostring) | join(" ")' \
+			"uc sent, not acknowledged true"
+		if [ $op != write ]; then expect_json .total.messages_lost 0; fi
+	done
+	expect 0 kxfer bench write --engine verbs --transport uc --count 40 --explain
+	for step in "UC QP RESET -> INIT" "UC QP INIT -> RTR" "UC QP RTR -> RTS" "RC QP RTR -> RTS"; do
+		expect_stdout "$step"
+	done
+	expect_stdout "WRITEs that were lost are not counted by anybody"
+	expect 1 kxfer --json bench read --engine verbs --transport uc --count 40
+	expect_error_json '.why | test("UC has neither READ nor atomics")' true
+}
+
+test_ud_is_measured_and_verified() {
+	if on_iwarp; then skip "iWARP has RC alone"; fi
+	for op in send send-imm; do
+		expect 0 kxfer --json bench $op --engine verbs --transport ud --size 1000 --depth 8 --count 800
+		expect_json '[.parameters.transport, .total.messages_lost, .total.verified] | map(tostring) | join(" ")' \
+			"ud 0 true"
+	done
+	expect 0 kxfer bench send --engine verbs --transport ud --count 40 --explain
+	for name in qkey sq_psn ud.remote_qpn ud.remote_qkey ah_attr.grh.dgid; do
+		grep -Eq "^  $name +[0-9a-fx:.]" "$work/stdout" || fail "$name is not told"
+	done
+	# Beyond a packet, and what is no message: refused, and the other cells done.
+	expect 0 kxfer --json compare $quick --transport ud --op write,send --size 64,8K
+	expect_json '[.cells[] | .refused[].reason] | length' 3
+	expect_json '[.cells[] | .refused[].reason | select(test("one packet"))] | length' 1
+	expect_json '[.cells[].engines[].verified] | map(tostring) | join(" ")' true
+}
+
+test_kverbs_has_ud_too() {
+	if on_iwarp; then
+		expect 1 kxfer --json bench send --engine kverbs --transport ud --count 40
+		expect_error_json '.why | test("iWARP has reliable connections alone")' true
+		return 0
+	fi
+	expect 0 kxfer --json compare --count 40 --rounds 2 --engine verbs,kverbs --transport ud --op send,write --size 64,8K
+	expect_json '[.cells[].engines[] | [.engine, .verified] | map(tostring) | join(" ")] | join(",")' \
+		"verbs true,kverbs true"
+	expect_json '[.cells[].refused[].reason | select(test("one packet"))] | length' 2
+	expect 0 kxfer --json bench send --engine kverbs --transport ud --qkey 7 --depth 8 --count 1000
+	expect_json '[.parameters.transport, .total.messages_lost == .total.messages_sent, .total.verified] |
+		map(tostring) | join(" ")' "ud true false"
+}
+
+test_a_wrong_qkey_loses_all_and_ends() {
+	if on_iwarp; then skip "iWARP has RC alone"; fi
+	expect 0 kxfer --json bench send --engine verbs --transport ud --qkey 7 --depth 8 --count 1000
+	expect_json '[.total.messages_lost == .total.messages_sent, .total.loss_ratio, .total.verified] |
+		map(tostring) | join(" ")' "true 1 false"
+	expect_json '.notes | map(select(test("no try arrived as a whole"))) | length' 1
+}
+
+test_what_the_device_does_not_have_is_its_own_answer() {
+	expect 1 kxfer --json bench write --engine verbs --count 40 --timestamps
+	expect_error_json '.why | test("completion_timestamp_mask")' true
+	expect 1 kxfer --json bench write --engine verbs --count 40 --local-memory dm
+	expect_error_json '.what | test("allocates no 4096 bytes of device memory")' true
+	expect_error_json '.why | test("max_dm_size of ibv_query_device_ex.. is 0")' true
+	on_iwarp || return 0
+	for transport in uc ud; do
+		expect 1 kxfer --json bench send --engine verbs --count 40 --transport $transport
+		expect_error_json '.what | test("the provider of .* does not create a U. QP")' true
+		expect_error_json '.why' "iWARP has reliable connections alone"
+	done
+}
+
+test_kverbs_is_answered_by_who_invalidates() {
+	for way in "--invalidate remote" "--invalidate remote --depth 5 --context softirq" "--invalidate local --depth 3"; do
+		# shellcheck disable=SC2086
+		expect 0 kxfer --json bench send --engine kverbs --count 300 --memory mr-each $way --judge-anyway
+		expect_json .total.verified true
+	done
+	expect_json '.parameters | "\(.invalidate) \(.local_registration | test("before that is done"))"' "local true"
+	expect 2 kxfer bench write --engine kverbs --memory mr-each --invalidate remote
+	expect 2 kxfer bench send --engine kverbs --invalidate local
+}
+
+test_short_writes_are_inline_or_not() {
+	for way in "--engine kverbs" "--engine verbs" "--engine verbs --depth 5"; do
+		# shellcheck disable=SC2086
+		expect 0 kxfer --json bench write --size 33 --count 300 --inline never $way --judge-anyway
+		expect_json '"\(.total.verified) \(.parameters.inline)"' "true never"
+	done
+	expect 0 kxfer --json compare --engine verbs,kverbs --op write --size 1,64,65,512 --rounds 2 --count 50
+	expect_json '"\(.inline) \([.cells[].engines[].verified] | all)"' "auto true"
+	expect 2 kxfer bench write --inline never
+	expect_stderr "short WRITEs of jobs are always inline"
+}
+
+test_kverbs_completes_on_a_cq_of_the_pool() {
+	for way in "read --cq own" "read --cq pool --context softirq" "send --cq pool --context workqueue --depth 5"; do
+		# shellcheck disable=SC2086
+		expect 0 kxfer --json bench $way --engine kverbs --count 300 --judge-anyway
+		expect_json .total.verified true
+	done
+	expect_json '.parameters | "\(.cq) \(.completion_context)"' "pool workqueue"
+	expect 2 kxfer bench read --engine kverbs --cq pool
+	expect_stderr "the kernel polls a CQ of the pool itself"
+	expect 2 kxfer bench read --engine verbs --cq own
+	expect 2 kxfer bench read --engine kverbs --cq shared
+}
+
+test_clients_of_kverbs_are_pinned_and_send_at_a_rate() {
+	expect 0 kxfer --json bench send --engine kverbs --clients 2 --cpus 0 --count 200 --rate 1k/s --judge-anyway
+	expect_json '[.clients[] | "\(.cpu) \(.operations) \(.verified)"] | join(" ")' "0 200 true 0 200 true"
+	expect_json .parameters.pinned_cpus 0
+	expect 1 kxfer --json bench write --engine kverbs --clients 2 --cpus 1000 --count 10
+	expect_error_json .what "cannot be pinned to"
+	expect 2 kxfer bench write --cpus 0-
 }
 
 run_tests

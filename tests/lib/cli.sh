@@ -86,6 +86,14 @@ skip_all_where_the_kernel_checks_itself() {
 	[ "${KXFER_SLOWNESS:-1}" -eq 1 ] || skip_all="takes long on a kernel that checks itself"
 }
 
+# rxe has ATOMIC_WRITE and FLUSH from Linux 6.2 on, siw has neither.
+has_atomic_write() {
+	[ "$KXFER_PROVIDER" = rxe ] || return 1
+	case $(uname -r) in
+	6.[01].*) return 1 ;;
+	esac
+}
+
 # Why the system calls of an operation cannot be told here; nothing when they can.
 why_calls_are_not_told() {
 	if [ ! -d /sys/kernel/tracing/events/raw_syscalls ]; then

@@ -33,10 +33,11 @@ const std::string usual =
 
 TEST(Assertion, units_are_turned_into_ns_bytes_and_operations_a_second) {
     const auto parsed = parse_assertions("p99<80us,bw>500MiB/s, rate >= 10k/s ,p50<=20ns,max<2s,mean<1ms,"
-                                         "p99.99<1us,bw>1GB/s,bw>8Gbit/s,rate>1M/s,syscalls<=1,switches<0.5");
+                                         "p99.99<1us,bw>1GB/s,bw>8Gbit/s,rate>1M/s,syscalls<=1,switches<0.5,"
+                                         "peer_cpu<1us");
     ASSERT_TRUE(parsed) << parsed.error().message;
-    const std::vector<double> limits = {80e3, 500.0 * 1048576, 10e3, 20, 2e9, 1e6, 1e3, 1e9, 1e9, 1e6, 1,
-                                        0.5};
+    const std::vector<double> limits = {80e3, 500.0 * 1048576, 10e3, 20, 2e9, 1e6, 1e3, 1e9, 1e9, 1e6, 1, 0.5,
+                                        1e3};
     ASSERT_EQ(parsed->size(), limits.size());
     for (size_t i = 0; i < limits.size(); i++) EXPECT_DOUBLE_EQ((*parsed)[i].limit, limits[i]) << i;
     EXPECT_EQ((*parsed)[2].text, "rate >= 10k/s");

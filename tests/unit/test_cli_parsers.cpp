@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/allow.hpp"
+#include "cli/cpus.hpp"
 #include "cli/peer.hpp"
 #include "cli/size.hpp"
 #include "cli/source.hpp"
@@ -166,4 +167,16 @@ TEST(Allow, refuses_everything_else) {
                              "uid=", "uid=x", "uid=-1", "uid=4294967296", "gid=1x"}) {
         EXPECT_FALSE(parse_allow(text)) << text;
     }
+}
+
+TEST(Cpus, understands_numbers_and_ranges_in_their_order) {
+    EXPECT_EQ(parse_cpus("0"), std::vector<unsigned>({0}));
+    EXPECT_EQ(parse_cpus("3,0-2"), std::vector<unsigned>({3, 0, 1, 2}));
+    EXPECT_EQ(parse_cpus("1,1"), std::vector<unsigned>({1, 1}));
+    EXPECT_EQ(cpus_text(*parse_cpus("4-5,7")), "4,5,7");
+}
+
+TEST(Cpus, refuses_everything_else) {
+    for (const char* text : {"", ",", "0,", "-1", "0-", "2-1", "0x1", "1 2", "1024", "4294967296"})
+        EXPECT_FALSE(parse_cpus(text)) << text;
 }

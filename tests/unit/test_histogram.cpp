@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "bench/histogram.hpp"
 
+#include <bit>
 #include <cstdint>
+#include <limits>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -142,4 +144,36 @@ TEST(Histogram, ten_values_have_to_lie_beyond_a_percentile) {
     histogram.add(1);
     EXPECT_TRUE(histogram.supports(99));
     EXPECT_FALSE(histogram.supports(99.9));
+}
+
+TEST(Histogram, comes_back_from_its_words) {
+    Histogram histogram;
+    for (const uint64_t value : {uint64_t{1}, uint64_t{300}, uint64_t{300}, UINT64_MAX}) histogram.add(value);
+    ASSERT_EQ(histogram.words().size(), Histogram::nr_words());
+    Histogram copy = Histogram::from_words(histogram.words());
+    EXPECT_EQ(copy.count(), 4U);
+    EXPECT_EQ(copy.min(), 1U);
+    EXPECT_EQ(copy.max(), UINT64_MAX);
+    EXPECT_EQ(copy.mean(), histogram.mean());
+    EXPECT_EQ(copy.percentile(50), histogram.percentile(50));
+    EXPECT_EQ(Histogram::from_words(Histogram().words()).min(), 0U);
+}
+
+TEST(Histogram, numbers_of_another_process_have_to_belong_together) {
+    Histogram whole;
+    for (const uint64_t value : {100, 200, 300}) whole.add(value);
+    const auto good = whole.words();
+    const auto with = [&](size_t at, uint64_t word) {
+        auto words = good;
+        words[at] = word;
+        return Histogram::from_words(words);
+    };
+    // How many there are is what the buckets say.
+    EXPECT_EQ(with(0, UINT64_MAX).count(), 3U);
+    EXPECT_EQ(with(0, 0).percentile(50), whole.percentile(50));
+    EXPECT_EQ(with(1, 301).count(), 0U);
+    EXPECT_EQ(with(3, std::bit_cast<uint64_t>(std::numeric_limits<double>::quiet_NaN())).count(), 0U);
+    EXPECT_EQ(with(3, std::bit_cast<uint64_t>(std::numeric_limits<double>::infinity())).mean(), 0);
+    EXPECT_EQ(Histogram::from_words(Histogram().words()).count(), 0U);
+    EXPECT_EQ(Histogram::from_words(good).mean(), 200);
 }

@@ -157,3 +157,28 @@ TEST(NetlinkNames, unknown_states_are_shown_as_numbers) {
     EXPECT_EQ(physical_state_name(99), "99");
     EXPECT_EQ(node_type_name(4), "rnic");
 }
+
+TEST_F(Netlink, counters_come_with_their_names) {
+    nlattr* all = nla_nest_start(put(), RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
+    for (const char* name : {"sent_pkts", "rcvd_pkts", ""}) {
+        nlattr* one = nla_nest_start(put(), RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY);
+        nla_put_string(put(), RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME, name);
+        nla_put_u64(put(), RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE, 1ULL << 40);
+        nla_nest_end(put(), one);
+    }
+    nlattr* half = nla_nest_start(put(), RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY);
+    nla_put_string(put(), RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME, "without_value");
+    nla_nest_end(put(), half);
+    nla_nest_end(put(), all);
+
+    const auto counters = parse_counters(header());
+    ASSERT_EQ(counters.size(), 2U);
+    EXPECT_EQ(counters[0].name, "sent_pkts");
+    EXPECT_EQ(counters[1].name, "rcvd_pkts");
+    EXPECT_EQ(counters[1].value, 1ULL << 40);
+}
+
+TEST_F(Netlink, a_driver_without_counters_has_none) {
+    put_handle();
+    EXPECT_TRUE(parse_counters(header()).empty());
+}

@@ -274,7 +274,7 @@ TEST(Comparison, atomics_count_what_was_done) {
     Engine* engines[] = {&engine};
 
     engine.does_all = true;
-    for (Operation operation : {Operation::compare_swap, Operation::fetch_add}) {
+    for (Operation operation : {Operation::compare_swap, Operation::fetch_add, Operation::atomic_write}) {
         auto cell = run_cell(engines, *memory, {operation, 8, 4, 2}, {2, 21, std::chrono::seconds(5)});
         ASSERT_TRUE(cell) << cell.error().text();
         EXPECT_TRUE(cell->engines[0].verified);

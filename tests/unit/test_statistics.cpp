@@ -88,3 +88,11 @@ TEST(Statistics, the_interval_holds_the_truth_in_about_95_of_100_cases) {
     }
     EXPECT_NEAR(held, 1900, 50);
 }
+
+TEST(Statistics, fairness_is_1_if_all_get_the_same_and_1_by_n_if_one_gets_all) {
+    EXPECT_DOUBLE_EQ(fairness_index(std::vector<double>{7, 7, 7, 7}), 1);
+    EXPECT_DOUBLE_EQ(fairness_index(std::vector<double>{0, 0, 0, 5}), 0.25);
+    EXPECT_DOUBLE_EQ(fairness_index(std::vector<double>{1, 3}), 0.8);
+    EXPECT_EQ(fairness_index(std::vector<double>{}), 0);
+    EXPECT_EQ(fairness_index(std::vector<double>{0, 0}), 0);
+}

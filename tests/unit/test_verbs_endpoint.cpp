@@ -2,6 +2,7 @@
 #include "verbs/endpoint.hpp"
 
 #include <functional>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -100,4 +101,52 @@ TEST(VerbsEndpoint, roce_has_a_gid_and_infiniband_a_lid) {
         wire.gid_type = 0;
         memset(wire.gid, 0, sizeof(wire.gid));
     }));
+}
+
+namespace {
+
+WireCall some_call(Transport transport) {
+    Endpoint endpoint = some_endpoint();
+    WireCall call{{}, {}, encode(Beside{endpoint, 0x1234567})};
+
+    endpoint.transport = transport;
+    call.from = encode(endpoint);
+    return call;
+}
+
+} // namespace
+
+TEST(VerbsEndpoint, uc_and_ud_tell_of_a_control_qp_too) {
+    EXPECT_EQ(bytes_of(some_call(Transport::rc)).size(), 64U);
+    ASSERT_TRUE(end_of(some_call(Transport::rc)));
+    EXPECT_FALSE(end_of(some_call(Transport::rc))->beside);
+    for (const auto transport : {Transport::uc, Transport::ud}) {
+        const auto call = some_call(transport);
+        const auto end = end_of(call);
+
+        EXPECT_EQ(bytes_of(call).size(), 104U);
+        ASSERT_TRUE(end && end->beside);
+        EXPECT_EQ(end->endpoint.transport, transport);
+        EXPECT_EQ(end->beside->control.transport, Transport::rc);
+        EXPECT_EQ(end->beside->control.qpn, some_endpoint().qpn);
+        EXPECT_EQ(end->beside->qkey, 0x1234567U);
+    }
+    const auto call = some_call(Transport::ud);
+    EXPECT_EQ(std::to_integer<int>(bytes_of(call)[96]), 0x01);
+    EXPECT_EQ(std::to_integer<int>(bytes_of(call)[99]), 0x67);
+}
+
+TEST(VerbsEndpoint, a_control_qp_is_rc_and_sound) {
+    const std::vector<std::function<void(WireBeside&)>> changes{
+        [](WireBeside& beside) { beside.control.transport = 1; },
+        [](WireBeside& beside) { beside.control.qpn = 0; },
+        [](WireBeside& beside) { beside.reserved = 1; },
+        [](WireBeside& beside) { beside = {}; },
+    };
+
+    for (const auto& change : changes) {
+        auto call = some_call(Transport::uc);
+        change(call.beside);
+        EXPECT_FALSE(end_of(call));
+    }
 }

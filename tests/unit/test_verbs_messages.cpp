@@ -44,6 +44,27 @@ TEST(Credits, a_count_that_cannot_be_is_not_believed) {
     EXPECT_EQ(credits.available(), 6U);
 }
 
+TEST(Credits, what_is_given_up_makes_room_and_may_still_come) {
+    Credits credits(receiving);
+
+    credits.spend(8);
+    EXPECT_TRUE(credits.learn(3));
+    EXPECT_EQ(credits.missing(), 5U);
+    EXPECT_EQ(credits.available(), 3U);
+    credits.give_up();
+    EXPECT_EQ(credits.available(), 8U);
+    credits.spend(2);
+    EXPECT_EQ(credits.available(), 6U);
+    // Two that had been given up, and no more than that.
+    EXPECT_TRUE(credits.learn(5));
+    EXPECT_EQ(credits.missing(), 5U);
+    EXPECT_EQ(credits.available(), 8U);
+    EXPECT_TRUE(credits.learn(10));
+    EXPECT_EQ(credits.missing(), 0U);
+    EXPECT_EQ(credits.available(), 8U);
+    EXPECT_FALSE(credits.learn(11));
+}
+
 TEST(Immediates, neighbours_differ_and_none_is_small) {
     EXPECT_NE(immediate_of(0), 0U);
     for (uint64_t n = 0; n < 1000; n++) {
@@ -97,4 +118,26 @@ TEST(Receipts, an_immediate_that_nobody_was_to_send_is_wrong) {
 
     receipts.add(right(Operation::send_imm, 0));
     EXPECT_EQ(receipts.status().wrong, 1U);
+}
+
+// Receives are taken in their order whatever is missing.
+TEST(Receipts, with_gaps_what_comes_is_in_order) {
+    const auto add = [](Receipts& receipts, uint64_t n) {
+        Message message = right(Operation::send_imm, n);
+        message.slot = receipts.status().received % receiving.slots;
+        receipts.add(message);
+    };
+    Receipts receipts(Operation::send_imm, receiving, true);
+
+    for (const uint64_t n : {2U, 3U, 7U, 8U, 1000U}) add(receipts, n);
+    EXPECT_EQ(receipts.status().received, 5U);
+    EXPECT_EQ(receipts.status().wrong, 0U);
+    for (const uint64_t n : {1000U, 999U, 0U}) add(receipts, n);
+    EXPECT_EQ(receipts.status().wrong, 3U);
+    add(receipts, 1001);
+    EXPECT_EQ(receipts.status().wrong, 3U);
+
+    Receipts strict(Operation::send_imm, receiving);
+    add(strict, 2);
+    EXPECT_EQ(strict.status().wrong, 1U);
 }

@@ -31,7 +31,7 @@ TEST(VerbsWalk, what_is_not_in_the_mask_is_not_told) {
     attributes.qp_state = IBV_QPS_RTS;
     attributes.timeout = 14;
     attributes.sq_psn = 0xabc;
-    const auto step = explain(IBV_QPS_RTR, attributes, IBV_QP_SQ_PSN, {});
+    const auto step = explain(Transport::rc, IBV_QPS_RTR, attributes, IBV_QP_SQ_PSN, {});
 
     EXPECT_EQ(step.from, "RTR");
     EXPECT_EQ(step.to, "RTS");
@@ -43,9 +43,9 @@ TEST(VerbsWalk, times_are_told_in_units) {
     ibv_qp_attr attributes{};
     attributes.qp_state = IBV_QPS_RTS;
     const auto meaning = [&](const char* name) {
-        return meaning_of(
-            explain(IBV_QPS_RTR, attributes, IBV_QP_TIMEOUT | IBV_QP_MIN_RNR_TIMER | IBV_QP_RNR_RETRY, {}),
-            name);
+        return meaning_of(explain(Transport::rc, IBV_QPS_RTR, attributes,
+                                  IBV_QP_TIMEOUT | IBV_QP_MIN_RNR_TIMER | IBV_QP_RNR_RETRY, {}),
+                          name);
     };
 
     attributes.timeout = 14;
@@ -69,7 +69,7 @@ TEST(VerbsWalk, a_path_has_a_grh_or_says_that_it_has_none) {
     LocalPort port;
     attributes.qp_state = IBV_QPS_RTR;
     attributes.ah_attr.dlid = 9;
-    const auto plain = explain(IBV_QPS_INIT, attributes, IBV_QP_AV, port);
+    const auto plain = explain(Transport::rc, IBV_QPS_INIT, attributes, IBV_QP_AV, port);
 
     EXPECT_EQ(value_of(plain, "ah_attr.is_global"), "0");
     EXPECT_EQ(value_of(plain, "ah_attr.dlid"), "9");
@@ -79,9 +79,31 @@ TEST(VerbsWalk, a_path_has_a_grh_or_says_that_it_has_none) {
     attributes.ah_attr.grh.sgid_index = 3;
     attributes.ah_attr.grh.hop_limit = 64;
     port.gid.type = GidType::roce_v1;
-    const auto global = explain(IBV_QPS_INIT, attributes, IBV_QP_AV, port);
+    const auto global = explain(Transport::rc, IBV_QPS_INIT, attributes, IBV_QP_AV, port);
     EXPECT_EQ(value_of(global, "ah_attr.is_global"), "1");
     EXPECT_EQ(value_of(global, "ah_attr.grh.sgid_index"), "3");
     EXPECT_NE(meaning_of(global, "ah_attr.grh.sgid_index").find("RoCE v1"), std::string::npos);
     EXPECT_EQ(value_of(global, "ah_attr.grh.hop_limit"), "64");
+}
+
+TEST(VerbsWalk, a_qkey_is_told_of_a_qp_of_ud) {
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_INIT;
+    attributes.qkey = 0x1ee7;
+    const auto step = explain(Transport::ud, IBV_QPS_RESET, attributes, IBV_QP_QKEY, {});
+
+    EXPECT_EQ(step.of, "UD QP");
+    EXPECT_EQ(value_of(step, "qkey"), "0x00001ee7");
+    EXPECT_EQ(explain(Transport::uc, IBV_QPS_RESET, attributes, 0, {}).of, "UC QP");
+}
+
+TEST(VerbsWalk, what_both_ends_take_is_set_of_the_control_qp_too) {
+    End end{{}, Beside{}};
+
+    agree(end, IBV_MTU_512, 7, 20);
+    for (const auto& endpoint : {end.endpoint, end.beside->control}) {
+        EXPECT_EQ(endpoint.mtu, IBV_MTU_512);
+        EXPECT_EQ(endpoint.reads, 7);
+        EXPECT_EQ(endpoint.min_rnr_timer, 20);
+    }
 }

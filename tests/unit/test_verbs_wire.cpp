@@ -3,7 +3,82 @@
 
 #include <gtest/gtest.h>
 
+#include "../../kmod/responder.h"
+#include "verbs/endpoint.hpp"
+#include "verbs/messages.hpp"
+
 using namespace kxfer::verbs;
+
+// The module is an initiator too.
+TEST(VerbsWire, the_module_says_the_same) {
+    const auto wire = encode(
+        Request{123456789012, true, KXFER_RESPONDER_SEND_IMM, {512, 128, 65536}, false, KXFER_RESPONDER_UD});
+    kxfer_responder_request request;
+    kxfer_responder_status status;
+
+    static_assert(sizeof(request) == sizeof(wire));
+    memcpy(&request, &wire, sizeof(request));
+    EXPECT_EQ(be32toh(request.magic), uint32_t{KXFER_RESPONDER_MAGIC});
+    EXPECT_EQ(be16toh(request.version), KXFER_RESPONDER_VERSION);
+    EXPECT_EQ(be16toh(request.writable), 1);
+    EXPECT_EQ(be64toh(request.length), 123456789012U);
+    EXPECT_EQ(be16toh(request.op), static_cast<uint16_t>(kxfer::bench::Operation::send_imm));
+    EXPECT_EQ(be32toh(request.receives), 512U);
+    EXPECT_EQ(be32toh(request.slots), 128U);
+    EXPECT_EQ(be32toh(request.bytes), 65536U);
+    EXPECT_EQ(be16toh(request.transport), static_cast<uint16_t>(Transport::ud));
+
+    const auto looked_up = encode(Lookup{77});
+    kxfer_responder_lookup lookup;
+    static_assert(sizeof(lookup) == sizeof(looked_up));
+    memcpy(&lookup, &looked_up, sizeof(lookup));
+    EXPECT_EQ(be32toh(lookup.magic), uint32_t{KXFER_RESPONDER_MAGIC});
+    EXPECT_EQ(be16toh(lookup.version), KXFER_RESPONDER_VERSION);
+    EXPECT_EQ(be32toh(lookup.rkey), 77U);
+
+    const auto answered = encode(Answer{ENOMEM, 77, 123456789012, 4096});
+    kxfer_responder_answer answer;
+    static_assert(sizeof(answer) == sizeof(answered));
+    memcpy(&answer, &answered, sizeof(answer));
+    EXPECT_EQ(be32toh(answer.error), uint32_t{ENOMEM});
+    EXPECT_EQ(be32toh(answer.rkey), 77U);
+    EXPECT_EQ(be64toh(answer.address), 123456789012U);
+    EXPECT_EQ(be64toh(answer.length), 4096U);
+
+    const auto told = encode(Status{8, 1});
+    static_assert(sizeof(status) == sizeof(told));
+    memcpy(&status, &told, sizeof(status));
+    EXPECT_EQ(be64toh(status.received), 8U);
+    EXPECT_EQ(be64toh(status.wrong), 1U);
+}
+
+TEST(VerbsWire, the_module_counts_the_same) {
+    using kxfer::bench::Operation;
+
+    EXPECT_EQ(int{KXFER_RESPONDER_READ}, static_cast<int>(Operation::read));
+    EXPECT_EQ(int{KXFER_RESPONDER_WRITE_IMM}, static_cast<int>(Operation::write_imm));
+    EXPECT_EQ(int{KXFER_RESPONDER_SEND}, static_cast<int>(Operation::send));
+    EXPECT_EQ(int{KXFER_RESPONDER_SEND_IMM}, static_cast<int>(Operation::send_imm));
+    EXPECT_EQ(int{KXFER_RESPONDER_COMPARE_SWAP}, static_cast<int>(Operation::compare_swap));
+    EXPECT_EQ(int{KXFER_RESPONDER_FETCH_ADD}, static_cast<int>(Operation::fetch_add));
+    EXPECT_EQ(int{KXFER_RESPONDER_RC}, static_cast<int>(Transport::rc));
+    EXPECT_EQ(int{KXFER_RESPONDER_UD}, static_cast<int>(Transport::ud));
+    EXPECT_EQ(uint32_t{KXFER_RESPONDER_IMMEDIATE}, immediate_of(0));
+    EXPECT_EQ(KXFER_RESPONDER_PAGE, Receiving({1, 1, 1}).stride());
+    EXPECT_EQ(KXFER_RESPONDER_VERSION, wire_version);
+    EXPECT_EQ(KXFER_RESPONDER_VERSION_MIN, first_wire_version);
+}
+
+TEST(VerbsWire, a_lookup_comes_back_as_it_was) {
+    auto wire = encode(Lookup{0xdeadbeef});
+
+    ASSERT_TRUE(decode_lookup(&wire, sizeof(wire)));
+    EXPECT_EQ(decode_lookup(&wire, sizeof(wire))->rkey, 0xdeadbeefU);
+    EXPECT_FALSE(decode_lookup(&wire, sizeof(wire) - 1));
+    EXPECT_FALSE(decode_lookup(nullptr, 0));
+    wire.version = htobe16(wire_version + 1);
+    EXPECT_FALSE(decode_lookup(&wire, sizeof(wire)));
+}
 
 TEST(VerbsWire, a_request_comes_back_as_it_was) {
     const auto wire = encode(Request{123456789012, true, 4, {512, 128, 65536}});
@@ -28,12 +103,15 @@ TEST(VerbsWire, the_numbers_of_operations_are_for_ever) {
     EXPECT_EQ(static_cast<int>(Operation::send_imm), 4);
     EXPECT_EQ(static_cast<int>(Operation::compare_swap), 5);
     EXPECT_EQ(static_cast<int>(Operation::fetch_add), 6);
+    EXPECT_EQ(static_cast<int>(Operation::atomic_write), 7);
+    EXPECT_EQ(static_cast<int>(Operation::flush), 8);
 }
 
 TEST(VerbsWire, an_unknown_operation_is_told_as_it_came) {
-    const auto wire = encode(Request{1, false, 0x7fff});
+    const auto wire = encode(Request{1, false, 0x7eff});
 
-    EXPECT_EQ(decode_request(&wire, sizeof(wire))->operation, 0x7fffU);
+    EXPECT_EQ(decode_request(&wire, sizeof(wire))->operation, 0x7effU);
+    EXPECT_FALSE(decode_request(&wire, sizeof(wire))->answered);
 }
 
 TEST(VerbsWire, slots_begin_on_pages) {
@@ -61,6 +139,19 @@ TEST(VerbsWire, an_answer_comes_back_as_it_was) {
     EXPECT_EQ(answer->rkey, 0x1234U);
     EXPECT_EQ(answer->address, 0x7fff00001000U);
     EXPECT_EQ(answer->length, 8192U);
+}
+
+TEST(VerbsWire, who_is_to_answer_is_asked_for_an_operation_of_its_own) {
+    const auto wire = encode(Request{1, true, KXFER_RESPONDER_SEND, {512, 8, 64}, true});
+    const auto request = decode_request(&wire, sizeof(wire));
+
+    static_assert(answered_flag == KXFER_RESPONDER_ANSWERED);
+    static_assert(sizeof(WireCommand) == sizeof(kxfer_responder_command) &&
+                  offsetof(WireCommand, rkey) == offsetof(kxfer_responder_command, rkey));
+    EXPECT_EQ(be16toh(wire.operation), KXFER_RESPONDER_SEND | KXFER_RESPONDER_ANSWERED);
+    ASSERT_TRUE(request);
+    EXPECT_TRUE(request->answered);
+    EXPECT_EQ(request->operation, KXFER_RESPONDER_SEND);
 }
 
 TEST(VerbsWire, big_endian_on_the_wire) {

@@ -26,7 +26,7 @@ TEST(Workload, operations_by_name) {
         EXPECT_EQ(operation_from(operation_name(operation)), operation);
     }
     EXPECT_EQ(names, (std::set<std::string>{"read", "write", "write-imm", "send", "send-imm", "compare-swap",
-                                            "fetch-add"}));
+                                            "fetch-add", "atomic-write", "flush"}));
     EXPECT_FALSE(operation_from("send_imm"));
     EXPECT_STREQ((Workload{Operation::send, 64, 1, 1}.name()), "send");
     for (const Work work : other_work) {
@@ -44,7 +44,9 @@ TEST(Workload, what_an_operation_takes) {
         const std::string name = operation_name(operation);
         EXPECT_EQ(has_immediate(operation), name.ends_with("-imm")) << name;
         EXPECT_EQ(is_message(operation), name.starts_with("send") || name == "write-imm") << name;
-        EXPECT_EQ(is_atomic(operation), name == "compare-swap" || name == "fetch-add") << name;
+        EXPECT_EQ(is_fetch(operation), name == "compare-swap" || name == "fetch-add") << name;
+        EXPECT_EQ(is_atomic(operation), is_fetch(operation) || name == "atomic-write") << name;
+        EXPECT_EQ(is_beyond_kernel(operation), name == "atomic-write" || name == "flush") << name;
     }
 }
 

@@ -71,11 +71,11 @@ class Exchange : public testing::Test {
         endpoint.gid[10] = endpoint.gid[11] = 0xff;
         const auto address = own_address();
         memcpy(&endpoint.gid[12], &reinterpret_cast<const sockaddr_in*>(&address)->sin_addr, 4);
-        WireCall request{encode(Request{length, true}), encode(endpoint)};
+        WireCall request{encode(Request{length, true}), encode(endpoint), encode(Beside{endpoint, 1})};
         change(request);
-        if (!socket.send(std::as_bytes(std::span(&request, 1)), Clock::now() + 10s, "test")) return -1;
-        if (!socket.receive(std::as_writable_bytes(std::span(&reply, 1)), Clock::now() + 10s, "test"))
-            return -1;
+        const auto head = std::as_writable_bytes(std::span(&reply, 1)).first(wire_head);
+        if (!socket.send(bytes_of(request), Clock::now() + 10s, "test")) return -1;
+        if (!socket.receive(head, Clock::now() + 10s, "test")) return -1;
         if (keep) *keep = std::move(socket);
         const auto answer = decode_answer(&reply.answer, sizeof(reply.answer));
         return answer ? static_cast<int>(answer->error) : -1;
@@ -124,7 +124,8 @@ TEST_F(Exchange, operations_are_done_over_it) {
     const auto engine = connect();
     ASSERT_TRUE(engine) << engine.error().text();
 
-    for (const auto operation : {Operation::write, Operation::read, Operation::send, Operation::fetch_add}) {
+    for (const auto operation : {Operation::write, Operation::read, Operation::send, Operation::fetch_add,
+                                 Operation::atomic_write}) {
         const kxfer::bench::Workload workload{operation, 8, 4, 4};
         if (!(*engine)->supports(operation)) continue;
         auto ready = (*engine)->make_ready(workload);
@@ -168,6 +169,22 @@ TEST_F(Exchange, calls_that_make_no_sense_are_refused) {
     EXPECT_EQ(ask([](WireCall& call) { call.from.gid_type = 3; }), EPROTO);
     EXPECT_EQ(ask([](WireCall& call) { call.from.min_rnr_timer = 32; }), EPROTO);
     EXPECT_EQ(ask([](WireCall& call) { call.from.transport = 9; }), EPROTO);
+    EXPECT_EQ(ask([](WireCall& call) { call.from.transport = 1; }), 0);
+    EXPECT_EQ(ask([](WireCall& call) {
+                  call.from.transport = 2;
+                  call.beside.control.qpn = 0;
+              }),
+              EPROTO);
+    EXPECT_EQ(ask([](WireCall& call) {
+                  call.from.transport = 2;
+                  call.beside.control.transport = 2;
+              }),
+              EPROTO);
+    EXPECT_EQ(ask([](WireCall& call) {
+                  call.from.transport = 1;
+                  call.beside.reserved = 1;
+              }),
+              EPROTO);
     EXPECT_EQ(ask([](WireCall& call) { memset(call.from.gid, 0, sizeof(call.from.gid)); }), EPROTO);
     EXPECT_EQ(ask([](WireCall& call) { call.request.operation = htobe16(99); }), EOPNOTSUPP);
     EXPECT_EQ(ask([](WireCall& call) { call.request.length = UINT64_MAX; }), EDQUOT);

@@ -124,6 +124,7 @@ class RawInitiator {
 
     ibv_context* context() const { return pair_.id->verbs; }
     bool iwarp() const { return pair_.iwarp; }
+    bool has(uint64_t capability) const { return pair_.has(capability); }
     Answer answer;
     uint16_t answer_version = 0;
 

@@ -118,8 +118,9 @@ tl::expected<Assertion, ParseError> take_assertion(Reader& reader) {
 
     reader.skip_spaces();
     const size_t begin = reader.at();
-    assertion.figure = reader.take_while(
-        [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '.'; });
+    assertion.figure = reader.take_while([](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '.' || c == '_';
+    });
     const auto kind = kind_of(assertion.figure);
     if (!kind)
         return wrong(

@@ -53,10 +53,12 @@ struct Evidence {
 struct EngineResult {
     std::string engine;
     std::string local_registration; // how work requests name local memory
+    std::string message_success;    // what a completed message proves; of other operations empty
     ModeResult single;
     ModeResult deep;
-    Histogram latencies;   // of all blocks one at a time
-    bool verified = false; // else the peer's memory cannot be written
+    Histogram latencies;          // of all blocks one at a time
+    bool verified = false;        // else the peer's memory cannot be written, or too much was lost
+    std::optional<Losses> losses; // of messages, those that were not measured too
     Evidence evidence;
 };
 
@@ -80,8 +82,8 @@ tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memor
 
 // What run_cell() does to an engine before and after its blocks, for who measures one by
 // itself: brings data to both ends, and finds whether all of it was moved right. Between
-// the two all blocks have to be counted in the evidence. verify_data() tells whether it
-// could: the peer's memory may be READ only, or nothing is moved.
+// the two all blocks have to be counted in the evidence, and the engine settles. verify_data()
+// tells whether it could: the peer's memory may be READ only, nothing is moved, or nearly all is lost.
 tl::expected<Evidence, Error> prepare_data(Engine& engine, const Memory& memory, const Workload& workload);
 tl::expected<bool, Error> verify_data(Engine& engine, const Memory& memory, const Workload& workload,
                                       const Evidence& evidence);

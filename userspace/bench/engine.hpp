@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -41,6 +42,10 @@ struct Limits {
     // Of engines that the runner drives, see SteppedEngine:
     Observer* observer = nullptr;
     double rate = 0; // not 0: operations are begun so many a second, whether others have ended or not
+    // Of others, at a rate: for how long the first operation has been due; less than 0: it will be.
+    std::chrono::nanoseconds late{};
+    bool bare = false; // begin_block() and end_block() are the caller's
+    bool rest = false; // of others: blocks before used each slot, so the count may be less than the depth
 };
 
 struct Block {
@@ -48,6 +53,13 @@ struct Block {
     uint64_t elapsed_ns = 0;
     uint64_t nr_overdue = 0; // at a rate: due when the time was over, and not handed in
     Histogram latencies;     // single, and deep if that is wanted (Limits::timed)
+    Histogram uncorrected;   // of an engine that is not driven, at a rate: from the post
+};
+
+// Messages since make_ready().
+struct Losses {
+    uint64_t sent = 0;
+    uint64_t lost = 0;
 };
 
 class Engine {
@@ -61,6 +73,9 @@ class Engine {
     // Slots that the operations of a block go to, in turn, from the first one on.
     virtual unsigned slots(const Workload& workload, Mode mode) const;
 
+    // What it finds completed are the oldest of what is in flight.
+    virtual bool completes_in_order() const { return true; }
+
     // It compares what each operation brought by itself.
     virtual bool verifies_itself() const { return false; }
 
@@ -71,12 +86,26 @@ class Engine {
     // zero and no message has been sent, unless the operation is READ or WRITE.
     // EOPNOTSUPP, EINVAL: not with this operation, not with this workload.
     virtual tl::expected<void, Error> make_ready(const Workload& workload);
+    // Around each block, and in no figure of it; what else is done meanwhile by who shares the
+    // peer's memory or mailbox does not matter.
+    virtual tl::expected<void, Error> begin_block(const Workload& workload);
+    virtual tl::expected<void, Error> end_block(const Workload& workload);
     // Waits until the peer has all messages. EBADMSG: others than were sent.
     virtual tl::expected<void, Error> settle() { return {}; }
+    // Else what an operation sends may be lost, and neither it nor settle() fails for that.
+    virtual bool is_reliable() const { return true; }
+    // Of an engine whose operations do not reach the program's memory by themselves: brings
+    // them what is in it, and brings back what they left.
+    virtual tl::expected<void, Error> load() { return {}; }
+    virtual tl::expected<void, Error> store() { return {}; }
+    // Between completions by the device's clock since the last call; empty: it has none.
+    virtual std::optional<Histogram> take_device_gaps() { return std::nullopt; }
+    // As settle() found it, of an engine that is not reliable; empty: nobody counts them.
+    virtual std::optional<Losses> losses() const { return std::nullopt; }
 
-    // A block ends at its count or its budget of time, whichever comes first, and
-    // not before each slot was used once in deep. After an error the engine is of
-    // no more use.
+    // A block ends at its count or its budget of time, whichever comes first. In deep it does
+    // not before each slot was used once, but at a rate, or as the rest of others (Limits::rest).
+    // After an error the engine is of no more use.
     virtual tl::expected<Block, Error> run_block(const Workload& workload, Mode mode,
                                                  const Limits& limits) = 0;
 };

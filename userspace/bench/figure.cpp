@@ -9,11 +9,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "bench/statistics.hpp"
+
 namespace kxfer::bench {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Kind>, 13> kinds = {{
+constexpr std::array<std::pair<std::string_view, Kind>, 18> kinds = {{
     {"rate", Kind::rate},
     {"bw", Kind::bandwidth},
     {"min", Kind::time},
@@ -27,6 +29,11 @@ constexpr std::array<std::pair<std::string_view, Kind>, 13> kinds = {{
     {"cpu", Kind::time},
     {"syscalls", Kind::number},
     {"switches", Kind::number},
+    {"peer_cpu", Kind::time},
+    {"peer_switches", Kind::number},
+    {"node_cpu", Kind::time},
+    {"node_softirq", Kind::time},
+    {"fairness", Kind::number},
 }};
 
 Figure latency(const RunResult& result, std::string name, double value) {
@@ -50,6 +57,29 @@ Figure percentile(const RunResult& result, const char* name, double percent) {
 Figure an_operation(const RunResult& result, const char* name, Kind kind, double all) {
     if (result.operations == 0) return {name, kind, {}, "no operations"};
     return {name, kind, all / static_cast<double>(result.operations), {}};
+}
+
+double fairness_of(const RunResult& result) {
+    std::vector<double> rates;
+
+    for (const auto& client : result.clients) rates.push_back(client.operations_per_second());
+    return fairness_index(rates);
+}
+
+constexpr char no_stat[] = "/proc/stat does not tell the CPUs' time";
+
+void add_footprint(const RunResult& result, std::vector<Figure>& figures) {
+    const auto& [node, peer, no_peer, counters, no_counters] = result.footprint;
+    const auto add = [&](const char* name, Kind kind, const std::optional<double>& all, std::string missing) {
+        figures.push_back(all ? an_operation(result, name, kind, *all)
+                              : Figure{name, kind, {}, std::move(missing)});
+    };
+
+    add("peer_cpu", Kind::time, peer ? std::optional(peer->cpu_ns) : std::nullopt, no_peer);
+    add("peer_switches", Kind::number,
+        peer ? std::optional(static_cast<double>(peer->switches)) : std::nullopt, no_peer);
+    add("node_cpu", Kind::time, node ? std::optional(node->busy_ns) : std::nullopt, no_stat);
+    add("node_softirq", Kind::time, node ? std::optional(node->softirq_ns) : std::nullopt, no_stat);
 }
 
 // Four digits that tell something, and none behind them.
@@ -82,6 +112,8 @@ std::vector<Figure> figures_of(const RunResult& result) {
         {"syscalls", Kind::number, result.syscalls, result.uncounted},
         an_operation(result, "switches", Kind::number, static_cast<double>(result.usage.switches())),
     };
+    add_footprint(result, figures);
+    if (!result.clients.empty()) figures.push_back({"fairness", Kind::number, fairness_of(result), {}});
     return figures;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // The figures of a run that can be asserted, by name: rate, bw (bandwidth), min, mean,
-// p50, p90, p99, p99.9, p99.99, max (latency), cpu (time an operation), syscalls and
-// switches (context switches) an operation.
+// p50, p90, p99, p99.9, p99.99, max (latency); of an operation: cpu (time), syscalls, switches
+// (of context), peer_cpu and peer_switches (of the process at the other end), node_cpu (time
+// of all CPUs) and node_softirq (of that, in softirqs); of several clients: fairness.
 #pragma once
 
 #include <optional>

@@ -87,6 +87,23 @@ uint64_t Histogram::percentile(double percent) const {
     return 0;
 }
 
+std::vector<uint64_t> Histogram::words() const {
+    std::vector<uint64_t> words = {count_, min_, max_, std::bit_cast<uint64_t>(sum_)};
+    words.insert(words.end(), buckets_.begin(), buckets_.end());
+    return words;
+}
+
+Histogram Histogram::from_words(std::span<const uint64_t> words) {
+    Histogram histogram;
+    histogram.min_ = words[1];
+    histogram.max_ = words[2];
+    histogram.sum_ = std::bit_cast<double>(words[3]);
+    histogram.buckets_.assign(words.begin() + 4, words.end());
+    for (const uint64_t count : histogram.buckets_) histogram.count_ += count;
+    const bool sound = histogram.min_ <= histogram.max_ && std::isfinite(histogram.sum_);
+    return sound && histogram.count_ ? histogram : Histogram();
+}
+
 uint64_t Histogram::needed(double percent) {
     constexpr double beyond = 10;
 

@@ -6,7 +6,9 @@
 // its values. All of uint64_t fits; the size is fixed; histograms add up.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace kxfer::bench {
@@ -33,6 +35,12 @@ class Histogram {
     bool supports(double percent) const { return count_ >= needed(percent); }
     // Values that it takes.
     static uint64_t needed(double percent);
+
+    // All of it as numbers, for another process, and from them again: nr_words(), which anybody
+    // may have made; empty if they do not belong together.
+    std::vector<uint64_t> words() const;
+    static Histogram from_words(std::span<const uint64_t> words);
+    static size_t nr_words() { return 4 + nr_buckets(); }
 
     uint64_t count_in(unsigned bucket) const { return buckets_[bucket]; }
     static unsigned bucket_of(uint64_t value);

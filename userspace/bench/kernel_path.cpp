@@ -18,6 +18,30 @@ const Record* find(const std::vector<Record>& records, Wanted wanted) {
 
 } // namespace
 
+tl::expected<Peer, Error> open_peer(Session& session, const PathOptions& options) {
+    PeerOptions how;
+    how.local = options.local;
+    how.device = options.device;
+    how.context = options.context;
+    how.timeout = options.timeout;
+    return session.connect(options.peer, how);
+}
+
+tl::expected<Target, Error> open_beside(Peer& peer, const PathOptions& options, const std::string& name,
+                                        uint32_t rights) {
+    auto target = peer.open_target(name, rights, options.timeout);
+    if (!target) target.error().on = to_string(options.peer) + '/' + name;
+    return target;
+}
+
+tl::expected<kxfer_info_link, Error> link_of(Session& session, const Peer& peer, const PathOptions& options) {
+    const auto links = session.list<kxfer_info_link>(KXFER_INFO_LINKS);
+    if (!links) return tl::unexpected(links.error());
+    const auto* link = find(*links, [&](const auto& one) { return one.id == peer.link(); });
+    if (!link) return tl::unexpected(Error("the link is gone", to_string(options.peer), ECONNRESET));
+    return *link;
+}
+
 KernelPath::KernelPath(const PathOptions& options, const Memory& memory, Session session)
     : options_(options), local_bytes_(memory.length()), peer_(to_string(options_.peer)),
       session_(std::move(session)) {}
@@ -40,12 +64,7 @@ tl::expected<void, Error> KernelPath::connect(const Memory& memory) {
     }
     region_ = std::move(*region);
 
-    PeerOptions how;
-    how.local = options_.local;
-    how.device = options_.device;
-    how.context = options_.context;
-    how.timeout = options_.timeout;
-    auto peer = session_.connect(options_.peer, how);
+    auto peer = open_peer(session_, options_);
     if (!peer) return tl::unexpected(peer.error());
     peer_handle_ = std::move(*peer);
 
@@ -60,16 +79,12 @@ tl::expected<void, Error> KernelPath::connect(const Memory& memory) {
 
 tl::expected<void, Error> KernelPath::open_target() {
     const uint32_t rights = KXFER_RIGHT_READ | (options_.writable ? KXFER_RIGHT_WRITE : 0);
-    auto target = peer_handle_.open_target(
-        options_.export_name, rights | (options_.atomic ? KXFER_RIGHT_ATOMIC : 0), options_.timeout);
+    auto target = open_another(options_.export_name, rights | (options_.atomic ? KXFER_RIGHT_ATOMIC : 0));
     // Not granted, or the device has none.
     if (!target && options_.atomic &&
         (target.error().number == EACCES || target.error().number == EOPNOTSUPP))
-        target = peer_handle_.open_target(options_.export_name, rights, options_.timeout);
-    if (!target) {
-        target.error().on = peer_ + '/' + options_.export_name;
-        return tl::unexpected(target.error());
-    }
+        target = open_another(options_.export_name, rights);
+    if (!target) return tl::unexpected(target.error());
     target_ = std::move(*target);
     return {};
 }
@@ -78,20 +93,19 @@ tl::expected<void, Error> KernelPath::open_target() {
 tl::expected<void, Error> KernelPath::find_limits() {
     const auto query = session_.query();
     if (!query) return tl::unexpected(query.error());
-    const auto links = session_.list<kxfer_info_link>(KXFER_INFO_LINKS);
-    if (!links) return tl::unexpected(links.error());
+    const auto link = link_of(session_, peer_handle_, options_);
+    if (!link) return tl::unexpected(link.error());
     const auto lanes = session_.list<kxfer_info_lane>(KXFER_INFO_LANES);
     if (!lanes) return tl::unexpected(lanes.error());
     const auto devices = session_.list<kxfer_info_device>(KXFER_INFO_DEVICES);
     if (!devices) return tl::unexpected(devices.error());
 
-    const auto* link = find(*links, [&](const auto& l) { return l.id == peer_handle_.link(); });
-    if (!link) return tl::unexpected(Error("the link is gone", peer_, ECONNRESET));
     device_ = text_of(link->device);
     const auto* device = find(*devices, [&](const auto& d) { return text_of(d.name) == device_; });
     if (!device) return tl::unexpected(Error("the device is gone", device_, ENODEV));
 
     max_jobs_ = query->max_jobs;
+    max_submit_ = query->max_jobs_per_submit;
     iwarp_ = (device->flags & KXFER_DEVICE_IWARP) != 0;
     atomics_ = (device->flags & KXFER_DEVICE_ATOMIC) != 0;
     // One page less than that, for memory may begin within one.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include <kxfer/kxfer.hpp>
@@ -19,14 +20,28 @@ struct PathOptions {
     std::string device;      // or empty
     std::string export_name; // at least as long as the memory
     uint32_t context = KXFER_CONTEXT_POLLED;
-    uint32_t wait_flags = 0;                      // KXFER_WAIT_F_*
-    bool ring = false;                            // of jobs: completions come into shared memory
-    uint32_t memory = KXFER_BENCH_MEMORY_DEFAULT; // of kverbs: enum kxfer_bench_memory
-    bool signal_batch = false;                    // one completion for the operations of a batch
-    bool writable = true;                         // ask for an export that may be written
-    bool atomic = false; // and for atomics, but do without if the peer does not grant them
+    uint32_t wait_flags = 0;                               // KXFER_WAIT_F_*
+    bool ring = false;                                     // of jobs: completions come into shared memory
+    uint32_t memory = KXFER_BENCH_MEMORY_DEFAULT;          // of kverbs: enum kxfer_bench_memory
+    uint32_t invalidate = KXFER_BENCH_INVALIDATE_DEFERRED; // of MRs registered for each operation
+    bool dedicated = false;       // kverbs: all is done on a connection of its own, not on a lane
+    bool cq_pool = false;         // of such a connection: its CQ is of the kernel's pool
+    bool inline_writes = true;    // kverbs: a short WRITE's payload goes in its work request
+    bool signal_batch = false;    // one completion for the operations of a batch
+    bool writable = true;         // ask for an export that may be written
+    bool atomic = false;          // and for atomics, but do without if the peer does not grant them
+    bool messages = false;        // of jobs: use the mailbox beside it, but do without if there is none
+    bool ud = false;              // messages of kverbs go by UD, and
+    std::optional<uint32_t> qkey; // carry that in place of the responder's
     std::chrono::milliseconds timeout{10000};
 };
+
+// The peer of these options, and what it has published there.
+tl::expected<Peer, Error> open_peer(Session& session, const PathOptions& options);
+tl::expected<Target, Error> open_beside(Peer& peer, const PathOptions& options, const std::string& name,
+                                        uint32_t rights);
+// Of a peer that is connected; ECONNRESET: no longer.
+tl::expected<kxfer_info_link, Error> link_of(Session& session, const Peer& peer, const PathOptions& options);
 
 // What an engine makes of an operation.
 struct Requests {
@@ -46,11 +61,20 @@ class KernelPath {
     const std::string& peer() const { return peer_; }
     std::string on() const { return peer_ + '/' + options_.export_name; }
     bool iwarp() const { return iwarp_; }
+    // Another export of the peer.
+    tl::expected<Target, Error> open_another(const std::string& name, uint32_t rights) {
+        return open_beside(peer_handle_, options_, name, rights);
+    }
     // Why there are no atomics; empty: there are.
     std::string no_atomics() const;
+    const std::string& device() const { return device_; }
+    // Pages of scattered memory that a work request takes which is no READ.
+    unsigned write_sges() const { return write_sges_; }
     uint64_t remote_bytes() const { return target_.length(); }
     // The most bytes that the device registers at once.
     uint64_t max_registration() const { return max_registration_; }
+    unsigned max_jobs() const { return max_jobs_; }
+    unsigned max_submit() const { return max_submit_; } // jobs of one SUBMIT
     // With as many operations in flight as the lane has room for.
     Parameters parameters(const Workload& workload, const Requests& how = {}) const;
 
@@ -77,6 +101,7 @@ class KernelPath {
     bool atomics_ = false; // the device has them
     uint64_t max_registration_ = 0;
     unsigned max_jobs_ = 0;
+    unsigned max_submit_ = 1;
     unsigned credits_ = 0;   // work requests that the link's data lanes take
     unsigned read_sges_ = 1; // SGEs that a work request uses
     unsigned write_sges_ = 1;

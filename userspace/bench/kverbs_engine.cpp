@@ -17,8 +17,28 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds longest_run{KXFER_BENCH_MAX_TIME_MS};
-// REG_MR and LOCAL_INV of an operation.
-constexpr unsigned registering_requests = 2;
+// REG_MR of an operation, and LOCAL_INV unless the peer invalidates.
+unsigned registering_requests(uint32_t invalidation) {
+    return invalidation == KXFER_BENCH_INVALIDATE_REMOTE ? 1 : 2;
+}
+
+const char* registered_for_each(uint32_t invalidation) {
+    switch (invalidation) {
+    case KXFER_BENCH_INVALIDATE_LOCAL:
+        return local_each_local;
+    case KXFER_BENCH_INVALIDATE_REMOTE:
+        return local_each_remote;
+    default:
+        return local_each;
+    }
+}
+
+constexpr double ps_per_second = 1e12;
+
+// The buckets are the same ones.
+void add_buckets(const std::vector<uint32_t>& buckets, Histogram& histogram) {
+    for (uint32_t i = 0; i < buckets.size(); i++) histogram.add_bucket(i, buckets[i]);
+}
 
 // At least a millisecond, for that is the module's unit.
 uint32_t time_limit_ms(std::chrono::nanoseconds budget) {
@@ -36,6 +56,9 @@ uint32_t op_of(const Workload& workload) {
         return KXFER_OP_COMPARE_SWAP;
     case Operation::fetch_add:
         return KXFER_OP_FETCH_ADD;
+    case Operation::send:
+    case Operation::send_imm:
+        return KXFER_OP_SEND;
     default:
         return KXFER_OP_WRITE;
     }
@@ -57,11 +80,11 @@ std::optional<Error> KverbsEngine::obstacle() {
                                   : "");
 }
 
-tl::expected<std::unique_ptr<KverbsEngine>, Error> KverbsEngine::connect(const PathOptions& options,
-                                                                         const Memory& memory) {
+tl::expected<std::unique_ptr<KverbsEngine>, Error>
+KverbsEngine::connect(const PathOptions& options, const kxfer_addr& responder, const Memory& memory) {
     auto path = KernelPath::open(options, memory);
     if (!path) return tl::unexpected(path.error());
-    return std::unique_ptr<KverbsEngine>(new KverbsEngine(std::move(*path), memory));
+    return std::unique_ptr<KverbsEngine>(new KverbsEngine(std::move(*path), responder, memory));
 }
 
 uint32_t KverbsEngine::memory_of(const Workload& workload) const {
@@ -70,40 +93,95 @@ uint32_t KverbsEngine::memory_of(const Workload& workload) const {
     // As the module does it: the sink of a READ needs an STag.
     if (memory == KXFER_BENCH_MEMORY_DEFAULT && path_.iwarp() && workload.operation == Operation::read)
         return KXFER_BENCH_MEMORY_MR;
+    // A message is one work request, of scattered pages; and what verifies it is as deep.
+    const bool messages = is_message(workload.operation) || (dedicated_ && dedicated_->has_messages());
+    if (memory == KXFER_BENCH_MEMORY_DEFAULT && messages &&
+        workload.stride() / page_bytes > path_.write_sges())
+        return KXFER_BENCH_MEMORY_MR;
     return memory;
+}
+
+// What verifies an operation is as deep as that one, and may take more work requests: then
+// memory is named in the way that takes the fewest.
+uint32_t KverbsEngine::memory_in_run(const Workload& workload) const {
+    const bool fits = workload.depth <= parameters(workload).max_depth;
+    return fits || workload.size > path_.max_registration() ? memory_of(workload)
+                                                            : static_cast<uint32_t>(KXFER_BENCH_MEMORY_MR);
+}
+
+uint32_t KverbsEngine::invalidation_of(const Workload& workload) const {
+    const uint32_t wanted = path_.options().invalidate;
+    const bool each = memory_of(workload) == KXFER_BENCH_MEMORY_MR_EACH;
+    const bool answered = wanted != KXFER_BENCH_INVALIDATE_REMOTE || workload.operation == Operation::send;
+
+    if (each && answered) return wanted;
+    return KXFER_BENCH_INVALIDATE_DEFERRED;
 }
 
 Parameters KverbsEngine::parameters(const Workload& workload) const {
     const uint32_t memory = memory_of(workload);
+    const bool rw = memory == KXFER_BENCH_MEMORY_RW;
+    const bool rw_each = rw && path_.iwarp() && workload.operation == Operation::read;
     const bool each = memory == KXFER_BENCH_MEMORY_MR_EACH;
+    const bool by_mr = rw ? rw_each : memory != KXFER_BENCH_MEMORY_DEFAULT;
+    const uint32_t invalidation = invalidation_of(workload);
     Parameters parameters =
-        path_.parameters(workload, {memory != KXFER_BENCH_MEMORY_DEFAULT, each ? registering_requests : 0});
+        path_.parameters(workload, {by_mr, each || rw_each ? registering_requests(invalidation) : 0});
 
-    parameters.local_registration = each                              ? local_each
+    if (!is_reliable()) parameters.write_success = parameters.message_success = write_sent;
+    parameters.local_registration = rw_each                           ? local_rw_each
+                                    : rw                              ? local_rw
+                                    : each                            ? registered_for_each(invalidation)
                                     : memory == KXFER_BENCH_MEMORY_MR ? local_once
                                                                       : local_lkey;
+    if (invalidation == KXFER_BENCH_INVALIDATE_REMOTE) parameters.message_success = message_invalidated;
     return parameters;
 }
 
-tl::expected<void, Error> KverbsEngine::supports(Operation operation) const {
-    const auto cannot = [&](const std::string& why) {
-        return tl::unexpected(Error(fmt::format("engine kverbs cannot do {}", operation_name(operation)), "",
-                                    EOPNOTSUPP, {}, why));
-    };
+Error KverbsEngine::cannot(Operation operation, const std::string& why) const {
+    return Error(fmt::format("engine kverbs cannot do {}", operation_name(operation)), "", EOPNOTSUPP, {},
+                 why);
+}
 
-    if (operation == Operation::read || operation == Operation::write) return {};
-    if (!is_atomic(operation)) return cannot("runs are of READ, WRITE and atomics");
-    if (const auto why = path_.no_atomics(); !why.empty()) return cannot(why);
+tl::expected<void, Error> KverbsEngine::supports(Operation operation) const {
+    if (is_beyond_kernel(operation)) return tl::unexpected(cannot(operation, why_beyond_kernel(operation)));
+    if (has_immediate(operation) && path_.iwarp())
+        return tl::unexpected(
+            cannot(operation, fmt::format("{}: iWARP has no immediate data", path_.device())));
+    const bool moves = operation == Operation::read || operation == Operation::write;
+    if (!moves && path_.options().memory == KXFER_BENCH_MEMORY_RW)
+        return tl::unexpected(cannot(operation, "rdma_rw does READ and WRITE only"));
+    if (!is_atomic(operation)) return {};
+    if (const auto why = path_.no_atomics(); !why.empty()) return tl::unexpected(cannot(operation, why));
     return {};
 }
 
-// A run of one operation at a time has one.
+// UD alone; the connection beside it supports more.
+tl::expected<void, Error> KverbsEngine::carries(Operation operation) const {
+    if (is_reliable()) return {};
+    if (path_.iwarp())
+        return tl::unexpected(
+            cannot(operation, fmt::format("{}: iWARP has reliable connections alone", path_.device())));
+    if (operation != Operation::send && operation != Operation::send_imm)
+        return tl::unexpected(cannot(operation, "UD has SEND and SEND with immediate alone"));
+    if (path_.options().memory == KXFER_BENCH_MEMORY_MR_EACH)
+        return tl::unexpected(cannot(operation, "a UD QP registers no memory"));
+    return {};
+}
+
+// A run of one operation at a time has one; messages have those of the responder.
 unsigned KverbsEngine::slots(const Workload& workload, Mode mode) const {
-    return mode == Mode::single ? 1 : workload.depth;
+    return mode == Mode::single && !is_message(workload.operation) ? 1 : workload.depth;
 }
 
 tl::expected<void, Error> KverbsEngine::check_registration(const Workload& workload) const {
-    if (memory_of(workload) == KXFER_BENCH_MEMORY_DEFAULT || workload.size <= path_.max_registration())
+    const uint32_t memory = memory_of(workload);
+    if (memory == KXFER_BENCH_MEMORY_RW && path_.options().signal_batch && workload.depth > 1)
+        return tl::unexpected(Error("engine kverbs cannot signal one operation of a batch", "", EOPNOTSUPP,
+                                    "use --signal each", "rdma_rw asks for a completion of each operation"));
+    // rdma_rw takes several MRs if need be.
+    if (memory == KXFER_BENCH_MEMORY_DEFAULT || memory == KXFER_BENCH_MEMORY_RW ||
+        workload.size <= path_.max_registration())
         return {};
     return tl::unexpected(Error("engine kverbs cannot register an operation's memory at once", "", EOPNOTSUPP,
                                 fmt::format("use --size {} or less", path_.max_registration()),
@@ -111,14 +189,56 @@ tl::expected<void, Error> KverbsEngine::check_registration(const Workload& workl
                                             parameters(workload).device, path_.max_registration())));
 }
 
+// Something that is done for the workload is not done by rdma_rw.
+bool KverbsEngine::leaves_rw(const Workload& workload) const {
+    Workload one = workload;
+    for (const auto operation : {Operation::read, Operation::write}) {
+        one.operation = operation;
+        if (memory_in_run(one) != KXFER_BENCH_MEMORY_RW) return true;
+    }
+    return false;
+}
+
+// A region that is mapped already is EBUSY for rdma_rw where DMA is real (KXFER_BENCH).
+tl::expected<void, Error> KverbsEngine::add_mapped_region(const Workload& workload) {
+    if (memory_of(workload) != KXFER_BENCH_MEMORY_RW || mapped_ || !leaves_rw(workload)) return {};
+    auto region = path_.session().add_region(memory_.bytes(), KXFER_REGION_F_WRITE);
+    if (!region) return tl::unexpected(region.error());
+    mapped_ = std::move(*region);
+    return {};
+}
+
 // Atomics count up from zero.
 tl::expected<void, Error> KverbsEngine::make_ready(const Workload& workload) {
     if (auto able = supports(workload.operation); !able) return able;
+    if (auto able = carries(workload.operation); !able) return able;
     if (auto fine = check_registration(workload); !fine) return fine;
+    if (auto added = add_mapped_region(workload); !added) return added;
+    if (path_.options().invalidate == KXFER_BENCH_INVALIDATE_REMOTE && workload.operation != Operation::send)
+        return tl::unexpected(Error(fmt::format("{} is not answered", workload.name()), "", EOPNOTSUPP,
+                                    "use --invalidate remote with send",
+                                    "the responder invalidates by its answer to a SEND"));
+    dedicated_.reset();
+    if (is_message(workload.operation) || path_.options().dedicated) {
+        auto dedicated = DedicatedPath::open(path_, responder_, workload);
+        if (!dedicated && dedicated.error().number == EMSGSIZE)
+            return tl::unexpected(
+                cannot(workload.operation, fmt::format("{}: {}", path_.device(), dedicated.error().why)));
+        if (!dedicated) return tl::unexpected(dedicated.error());
+        dedicated_ = std::move(*dedicated);
+    }
     if (!is_atomic(workload.operation)) return {};
     words_.assign(workload.depth, 0);
     memset(memory_.data(), 0, workload.bytes());
     return sweep(*this, workload, Operation::write);
+}
+
+tl::expected<void, Error> KverbsEngine::settle() {
+    return dedicated_ ? dedicated_->settle(path_.options().timeout) : tl::expected<void, Error>();
+}
+
+std::optional<Losses> KverbsEngine::losses() const {
+    return dedicated_ ? dedicated_->losses() : std::nullopt;
 }
 
 kxfer_bench KverbsEngine::bench_of(const Workload& workload, Mode mode, const Limits& limits) {
@@ -126,15 +246,22 @@ kxfer_bench KverbsEngine::bench_of(const Workload& workload, Mode mode, const Li
     kxfer_bench bench = {};
 
     bench.op = op_of(workload);
-    bench.region = path_.region().id();
-    bench.target = path_.target().id();
-    bench.memory = memory_of(workload);
+    bench.memory = memory_in_run(workload);
+    bench.region = mapped_ && bench.memory != KXFER_BENCH_MEMORY_RW ? mapped_.id() : path_.region().id();
+    if (dedicated_)
+        bench.dedicated = dedicated_->id();
+    else
+        bench.target = path_.target().id();
+    if (has_immediate(workload.operation)) bench.flags = KXFER_BENCH_F_IMM;
+    if (bench.op == KXFER_OP_WRITE && !path_.options().inline_writes) bench.flags |= KXFER_BENCH_F_NO_INLINE;
+    if (bench.memory == memory_of(workload)) bench.invalidate = invalidation_of(workload);
     bench.depth = single ? 1 : workload.depth;
     bench.list = single ? 1 : workload.batch;
     bench.signal = path_.options().signal_batch ? bench.list : 1;
     bench.length = workload.size;
     bench.stride = workload.stride();
-    bench.count = static_cast<uint32_t>(std::clamp<uint64_t>(limits.count, bench.depth, UINT32_MAX));
+    bench.count =
+        static_cast<uint32_t>(std::clamp<uint64_t>(limits.count, limits.rest ? 1 : bench.depth, UINT32_MAX));
     bench.time_limit_ms = time_limit_ms(limits.budget);
     if (bench.op == KXFER_OP_COMPARE_SWAP) bench.words = reinterpret_cast<uintptr_t>(words_.data());
     return bench;
@@ -160,6 +287,7 @@ tl::expected<void, Error> KverbsEngine::run(kxfer_bench& bench, const Limits& li
 tl::expected<Block, Error> KverbsEngine::run_block(const Workload& workload, Mode mode,
                                                    const Limits& limits) {
     if (auto able = supports(workload.operation); !able) return tl::unexpected(able.error());
+    if (limits.rate > 0) return run_at_rate(workload, mode, limits);
     kxfer_bench bench = bench_of(workload, mode, limits);
     std::vector<uint32_t> samples, histogram;
 
@@ -173,22 +301,45 @@ tl::expected<Block, Error> KverbsEngine::run_block(const Workload& workload, Mod
         bench.nr_buckets = KXFER_BENCH_NR_BUCKETS;
     }
     if (auto ran = run(bench, limits); !ran) return tl::unexpected(ran.error());
-    // The time was over before each slot was used.
-    if (bench.operations < bench.depth) {
-        bench.count = bench.depth;
+    // The time was over before each slot was used, or anything was begun.
+    const uint32_t least = limits.rest ? 1 : bench.depth;
+    if (bench.operations < least) {
+        bench.count = least;
         bench.nr_samples = static_cast<uint32_t>(samples.size());
         bench.time_limit_ms = time_limit_ms(longest_run);
         if (auto ran = run(bench, limits); !ran) return tl::unexpected(ran.error());
     }
-    if (bench.operations < bench.depth)
+    if (bench.operations < least)
         return tl::unexpected(Error("no work request was carried out in time by", path_.on(), ETIMEDOUT,
                                     "see: kxfer link list, dmesg"));
     Block block;
     block.operations = bench.operations;
     block.elapsed_ns = bench.total_ns;
     for (uint32_t i = 0; i < bench.nr_samples; i++) block.latencies.add(samples[i]);
-    // The buckets are the same ones.
-    for (uint32_t i = 0; i < bench.nr_buckets; i++) block.latencies.add_bucket(i, histogram[i]);
+    add_buckets(histogram, block.latencies);
+    return block;
+}
+
+// It may be that nothing is due before the time is over.
+tl::expected<Block, Error> KverbsEngine::run_at_rate(const Workload& workload, Mode mode,
+                                                     const Limits& limits) {
+    std::vector<uint32_t> since_due(KXFER_BENCH_NR_BUCKETS), since_post(KXFER_BENCH_NR_BUCKETS);
+    kxfer_bench bench = bench_of(workload, mode, limits);
+
+    bench.count = static_cast<uint32_t>(std::clamp<uint64_t>(limits.count, 1, UINT32_MAX));
+    bench.interval_ps = static_cast<uint64_t>(ps_per_second / limits.rate);
+    bench.late_ns = limits.late.count();
+    bench.nr_buckets = KXFER_BENCH_NR_BUCKETS;
+    bench.histogram = reinterpret_cast<uintptr_t>(since_due.data());
+    bench.posted_histogram = reinterpret_cast<uintptr_t>(since_post.data());
+    if (auto ran = run(bench, limits); !ran) return tl::unexpected(ran.error());
+    Block block;
+    block.operations = bench.operations;
+    block.elapsed_ns = bench.total_ns;
+    if (bench.late_ns > 0)
+        block.nr_overdue = 1 + static_cast<uint64_t>(bench.late_ns) * 1000 / bench.interval_ps;
+    add_buckets(since_due, block.latencies);
+    add_buckets(since_post, block.uncorrected);
     return block;
 }
 

@@ -19,6 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/counterpart.hpp"
+#include "bench/inbox.hpp"
+#include "bench/listening.hpp"
 #include "bench/socket_address.hpp"
 #include "bench/workload.hpp"
 #include "verbs/responder.hpp"
@@ -60,50 +63,35 @@ Report failure_report(const Error& error) {
     return report;
 }
 
-bool is_wildcard(const kxfer_addr& address) {
-    return std::all_of(std::begin(address.addr), std::end(address.addr),
-                       [](uint8_t byte) { return byte == 0; });
-}
+// An export of its own for a client beside the first.
+struct Offer {
+    Memory memory;
+    Region region;
+    Export exported;
+    std::unique_ptr<Inbox> inbox;
+};
 
 // What the child holds; destroyed from the last to the first.
 struct Served {
     std::unique_ptr<Memory> memory;
     std::unique_ptr<Session> session;
-    Listener listener;
+    Listening listening;
     Region region;
     Export exported;
+    std::vector<Offer> more;
+    std::unique_ptr<Inbox> inbox;
     std::unique_ptr<verbs::VerbsResponder> responder;
     std::unique_ptr<Partner> partner;
-    uint16_t listener_port = 0;
+    std::unique_ptr<Counterpart> counterpart;
 };
-
-// A listener that already admits peers at this address is as good as an own one.
-tl::expected<void, Error> listen(const ServerOptions& options, Served& served) {
-    const auto listeners = served.session->list<kxfer_info_listener>(KXFER_INFO_LISTENERS);
-    if (!listeners) return tl::unexpected(listeners.error());
-    for (const auto& listener : *listeners) {
-        const bool same = memcmp(listener.addr.addr, options.address.addr, sizeof(listener.addr.addr)) == 0;
-        if (!listener.active || listener.addr.family != options.address.family) continue;
-        if (!same && !is_wildcard(listener.addr)) continue;
-        served.listener_port = listener.addr.port;
-        return {};
-    }
-    auto listener = served.session->add_listener(options.address, 0);
-    if (!listener) {
-        if (listener.error().number == EPERM)
-            listener.error().hint = "run as root, or let an administrator do: kxfer listen add ADDR";
-        return tl::unexpected(listener.error());
-    }
-    served.listener = std::move(*listener);
-    served.listener_port = options.address.port ? options.address.port : KXFER_PORT;
-    return {};
-}
 
 tl::expected<void, Error> offer_export(const ServerOptions& options, Served& served) {
     auto session = Session::open();
     if (!session) return tl::unexpected(session.error());
     served.session = std::make_unique<Session>(std::move(*session));
-    if (auto listening = listen(options, served); !listening) return listening;
+    auto listening = listen_at(*served.session, options.address);
+    if (!listening) return tl::unexpected(listening.error());
+    served.listening = std::move(*listening);
 
     auto memory = Memory::create(options.length);
     if (!memory) return tl::unexpected(memory.error());
@@ -118,6 +106,34 @@ tl::expected<void, Error> offer_export(const ServerOptions& options, Served& ser
                                                KXFER_RIGHT_ALL);
     if (!exported) return tl::unexpected(exported.error());
     served.exported = std::move(*exported);
+    if (options.counterpart) {
+        auto counterpart = Counterpart::start(options.export_name);
+        if (!counterpart) return tl::unexpected(counterpart.error());
+        served.counterpart = std::move(*counterpart);
+    }
+    if (!options.messages) return {};
+    auto inbox = Inbox::start(options.export_name, served.memory->bytes());
+    if (!inbox) return tl::unexpected(inbox.error());
+    served.inbox = std::move(*inbox);
+    return {};
+}
+
+tl::expected<void, Error> offer_more(const ServerOptions& options, Served& served) {
+    for (unsigned client = 1; client < options.nr_exports; client++) {
+        auto memory = Memory::create(options.length);
+        if (!memory) return tl::unexpected(memory.error());
+        auto region = served.session->add_region(memory->bytes(), KXFER_REGION_F_WRITE);
+        if (!region) return tl::unexpected(region.error());
+        auto exported = served.session->add_export(*region, client_export(options.export_name, client),
+                                                   memory->length(), KXFER_RIGHT_ALL);
+        if (!exported) return tl::unexpected(exported.error());
+        served.more.push_back({std::move(*memory), std::move(*region), std::move(*exported), nullptr});
+        if (!options.messages) continue;
+        auto inbox =
+            Inbox::start(client_export(options.export_name, client), served.more.back().memory.bytes());
+        if (!inbox) return tl::unexpected(inbox.error());
+        served.more.back().inbox = std::move(*inbox);
+    }
     return {};
 }
 
@@ -133,15 +149,17 @@ tl::expected<void, Error> answer_verbs(const ServerOptions& options, Served& ser
 Report serve(const ServerOptions& options, Served& served) {
     if (options.job)
         if (auto offered = offer_export(options, served); !offered) return failure_report(offered.error());
+    if (options.job)
+        if (auto offered = offer_more(options, served); !offered) return failure_report(offered.error());
     if (options.verbs)
         if (auto answers = answer_verbs(options, served); !answers) return failure_report(answers.error());
     if (options.partner) {
         PartnerOptions partner = *options.partner;
-        partner.path.peer.port = served.listener_port;
+        partner.path.peer.port = served.listening.port;
         served.partner = std::make_unique<Partner>(partner, *served.session, *served.memory);
     }
     Report report;
-    report.listener_port = served.listener_port;
+    report.listener_port = served.listening.port;
     report.responder_port = served.responder ? served.responder->port() : 0;
     report.exchange_port = served.responder ? served.responder->exchange_port() : 0;
     return report;
@@ -162,6 +180,10 @@ Report serve(const ServerOptions& options, Served& served) {
 }
 
 } // namespace
+
+std::string client_export(const std::string& name, unsigned client) {
+    return client == 0 ? name : fmt::format("{}-{}", name, client + 1);
+}
 
 tl::expected<std::unique_ptr<LocalServer>, Error> LocalServer::start(const ServerOptions& options) {
     std::array<int, 2> ready{}, lifeline{};

@@ -22,10 +22,16 @@ struct ServerOptions {
     kxfer_addr address = {}; // of this node; its port is where to listen unless somebody does already
     std::string export_name;
     uint64_t length = 0;
+    unsigned nr_exports = 1; // all of that length; the names of others end in -2, -3 and so on
     bool job = true;
     bool verbs = true;
+    bool messages = false;                 // of jobs: with a mailbox beside each export
+    bool counterpart = false;              // of jobs: does a workload the other way round
     std::optional<PartnerOptions> partner; // of round trips; the port of its path is the listener's
 };
+
+// Of the export of the client with that number, from 0 on.
+std::string client_export(const std::string& name, unsigned client);
 
 class LocalServer {
   public:
@@ -33,6 +39,7 @@ class LocalServer {
     static tl::expected<std::unique_ptr<LocalServer>, Error> start(const ServerOptions& options);
     ~LocalServer();
 
+    pid_t process() const { return child_; }
     uint16_t listener_port() const { return listener_port_; }
     uint16_t responder_port() const { return responder_port_; }
     uint16_t exchange_port() const { return exchange_port_; } // of the responder, TCP

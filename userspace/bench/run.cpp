@@ -2,17 +2,20 @@
 //
 // An engine that the runner drives runs one block, whose operations the meter is
 // told one by one. kverbs, whose block is one call, runs a block for each piece of
-// the time; what passes between two of them does not count.
+// the time; what passes between two of them does not count, but at a rate: then there is one
+// schedule from the first, what became due meanwhile is late, and the time is a part of the run.
 
 #include "bench/run.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <sys/resource.h>
 
 #include "bench/comparison.hpp"
 #include "bench/runner.hpp"
+#include "bench/stage_trace.hpp"
 #include "bench/syscall_counter.hpp"
 
 namespace kxfer::bench {
@@ -26,6 +29,9 @@ using std::chrono::nanoseconds;
 // long may it take.
 constexpr uint64_t piece_operations = 1 << 20;
 constexpr nanoseconds piece_time = std::chrono::seconds(1);
+// Likewise of the first one, if it is so few operations that they may not be divided: it uses
+// each slot, even if that takes longer, and must not begin anew then.
+constexpr nanoseconds short_piece_time = std::chrono::minutes(1);
 // The least that such a block can be told.
 constexpr nanoseconds shortest_piece = std::chrono::milliseconds(1);
 
@@ -63,8 +69,10 @@ std::optional<uint64_t> told(const Histogram& histogram, double percent) {
 // Sorts what completes into intervals.
 class Meter : public Observer {
   public:
-    Meter(const RunPlan& plan, RunResult& result)
-        : plan_(plan), result_(result), interval_ns_(plan.count ? 0 : count_of(plan.interval)) {
+    // in_order: what completes is the oldest of what is in flight.
+    Meter(const RunPlan& plan, RunResult& result, bool in_order)
+        : plan_(plan), result_(result), in_order_(in_order),
+          interval_ns_(plan.count ? 0 : count_of(plan.interval)) {
         const uint64_t duration = count_of(plan.duration);
         if (interval_ns_) nr_intervals_ = (duration + interval_ns_ - 1) / interval_ns_;
     }
@@ -76,11 +84,13 @@ class Meter : public Observer {
         latencies_.add(count_of(seen - due));
         if (plan_.rate > 0) result_.uncorrected.add(count_of(seen - handed_in));
         operations_++;
+        if (result_.workload.is_mix()) count_share(count_of(seen - due));
     }
 
     // Of an engine that tells nothing before; pieces follow each other without a gap.
     void add(const Block& block) {
         latencies_.add(block.latencies);
+        result_.uncorrected.add(block.uncorrected);
         operations_ += block.operations;
         elapsed_ns_ += block.elapsed_ns;
         const uint64_t length = elapsed_ns_ - begin_ns_;
@@ -114,6 +124,16 @@ class Meter : public Observer {
         while (interval_ns_ && !is_last() && now >= begin_ns_ + interval_ns_) close(interval_ns_);
     }
 
+    void count_share(uint64_t latency_ns) {
+        const Operation operation = result_.workload.operation_at(nr_completed_++);
+        auto& shares = result_.shares;
+        auto share = std::find_if(shares.begin(), shares.end(),
+                                  [&](const auto& one) { return one.operation == operation; });
+        if (share == shares.end()) share = shares.insert(shares.end(), ShareFigures{operation, 0, {}});
+        share->operations++;
+        if (in_order_) share->latencies.add(latency_ns);
+    }
+
     void add_up() {
         result_.latencies.add(latencies_);
         result_.operations += operations_;
@@ -137,6 +157,8 @@ class Meter : public Observer {
 
     const RunPlan& plan_;
     RunResult& result_;
+    bool in_order_;
+    uint64_t nr_completed_ = 0; // of a mix
     uint64_t interval_ns_;
     uint64_t nr_intervals_ = 0;
     ConditionsWatch watch_;
@@ -165,28 +187,51 @@ tl::expected<void, Error> run_driven(Engine& engine, Mode mode, const RunPlan& p
     return {};
 }
 
+// From the first operation to when so many others are due.
+nanoseconds due_after(uint64_t operations, double rate) {
+    return nanoseconds(std::llround(static_cast<double>(operations) * 1e9 / rate));
+}
+
 tl::expected<void, Error> run_pieces(Engine& engine, Mode mode, const RunPlan& plan, Meter& meter,
-                                     const Workload& workload, Evidence& evidence) {
+                                     RunResult& result, Evidence& evidence) {
+    const Workload& workload = result.workload;
+    Clock::time_point first_begun, ended; // of the first piece, and of the one before
+
     while (plan.count ? meter.operations() < plan.count
                       : plan.duration - meter.elapsed() >= shortest_piece || meter.operations() == 0) {
+        const auto begun = Clock::now();
+        const bool first = ended == Clock::time_point();
+        if (first) first_begun = begun;
+        const nanoseconds gap = plan.rate > 0 && !first ? begun - ended : nanoseconds{};
         const uint64_t left = plan.count ? plan.count - meter.operations() : UINT64_MAX;
-        const Limits limits{
-            std::min(left, piece_operations),
-            plan.count ? piece_time : std::min({piece_time, meter.room(), plan.duration - meter.elapsed()}),
-            plan.stopped, true};
+        const nanoseconds longest = first && left < 2ULL * workload.depth ? short_piece_time : piece_time;
+        Limits limits{std::min(left, piece_operations),
+                      plan.count ? longest
+                                 : std::min({piece_time, meter.room(), plan.duration - meter.elapsed()}),
+                      plan.stopped,
+                      true,
+                      nullptr,
+                      plan.rate};
+        if (plan.rate > 0) limits.late = begun - first_begun - due_after(meter.operations(), plan.rate);
+        limits.rest = !first;
         auto block = engine.run_block(workload, mode, limits);
         if (!block) return tl::unexpected(block.error());
         evidence.count(engine.slots(workload, mode), block->operations);
+        ended = begun + nanoseconds(block->elapsed_ns);
+        block->elapsed_ns += count_of(gap);
         meter.add(*block);
+        result.nr_overdue = plan.count ? 0 : block->nr_overdue;
     }
     meter.end(count_of(meter.elapsed()));
     return {};
 }
 
+// At a rate the time may be over before each slot was used, which is verified.
 tl::expected<void, Error> warm_up(Engine& engine, Mode mode, const Workload& workload, const RunPlan& plan,
                                   Evidence& evidence) {
-    if (plan.warm_up == 0) return {};
-    const Limits limits{plan.warm_up, nanoseconds::max(), plan.stopped};
+    const uint64_t count = plan.rate > 0 && plan.warm_up == 0 ? workload.depth : plan.warm_up;
+    if (count == 0) return {};
+    const Limits limits{count, nanoseconds::max(), plan.stopped};
     auto block = engine.run_block(workload, mode, limits);
     if (!block) return tl::unexpected(block.error());
     evidence.count(engine.slots(workload, mode), block->operations);
@@ -207,16 +252,44 @@ tl::expected<void, Error> count_calls(Engine& engine, Mode mode, RunResult& resu
     return {};
 }
 
+tl::expected<void, Error> find_stages(Engine& engine, RunResult& result, Evidence& evidence) {
+    uint64_t operations = 0;
+    auto stages = trace_stages(engine, result.workload, &operations);
+
+    evidence.count(engine.slots(result.workload, Mode::single), operations);
+    if (stages) {
+        result.stages = std::move(*stages);
+        return {};
+    }
+    if (stages.error().what != StageTrace::cannot_trace) return tl::unexpected(stages.error());
+    result.no_stages = stages.error().text();
+    if (!stages.error().hint.empty()) result.no_stages += "; " + stages.error().hint;
+    return {};
+}
+
+tl::expected<void, Error> do_step(const Together::Step& step) {
+    return step ? step() : tl::expected<void, Error>();
+}
+
+// The footprint is begun when nobody does anything else any more, and before all begin: to look
+// at it takes milliseconds.
 tl::expected<void, Error> measure(Engine& engine, Mode mode, const RunPlan& plan, RunResult& result,
                                   Evidence& evidence) {
     const bool driven = dynamic_cast<SteppedEngine*>(&engine) != nullptr;
-    Meter meter(plan, result);
+    if (auto here = do_step(plan.together.gather); !here) return here;
+    Meter meter(plan, result, mode == Mode::single || engine.completes_in_order());
+    const FootprintWatch footprint(plan.surroundings);
+    engine.take_device_gaps(); // of what was before
+    if (auto gone = do_step(plan.together.go); !gone) return gone;
     const Usage before = usage_now();
     auto done = driven ? run_driven(engine, mode, plan, meter, result, evidence)
-                       : run_pieces(engine, mode, plan, meter, result.workload, evidence);
+                       : run_pieces(engine, mode, plan, meter, result, evidence);
     if (!done) return done;
     result.usage = usage_now() - before;
+    if (auto ended = do_step(plan.together.end); !ended) return ended;
+    result.footprint = footprint.finish();
     result.conditions = meter.conditions();
+    result.device_gaps = engine.take_device_gaps();
     if (result.latencies.count() == 0)
         result.untimed =
             fmt::format("engine {} times operations only one at a time: --depth 1", engine.name());
@@ -226,6 +299,8 @@ tl::expected<void, Error> measure(Engine& engine, Mode mode, const RunPlan& plan
 } // namespace
 
 double Interval::operations_per_second() const { return per_second(operations, elapsed_ns); }
+
+double ClientFigures::operations_per_second() const { return per_second(operations, elapsed_ns); }
 
 double RunResult::operations_per_second() const { return per_second(operations, elapsed_ns); }
 
@@ -264,8 +339,13 @@ tl::expected<RunResult, Error> run(Engine& engine, const Memory& memory, const W
         return tl::unexpected(warm.error());
     if (auto done = measure(engine, mode, plan, result, *evidence); !done)
         return tl::unexpected(done.error());
-    if (auto counted = count_calls(engine, mode, result, *evidence); !counted)
-        return tl::unexpected(counted.error());
+    if (plan.count_calls)
+        if (auto counted = count_calls(engine, mode, result, *evidence); !counted)
+            return tl::unexpected(counted.error());
+    if (plan.stages)
+        if (auto found = find_stages(engine, result, *evidence); !found) return tl::unexpected(found.error());
+    if (auto settled = engine.settle(); !settled) return tl::unexpected(settled.error());
+    result.losses = engine.losses();
     auto verified = verify_data(engine, memory, workload, *evidence);
     if (!verified) return tl::unexpected(verified.error());
     result.verified = *verified;

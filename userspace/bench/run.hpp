@@ -8,7 +8,7 @@
 // the same hand-in, and the wait for a batch's worth of completions is in it. The
 // engines through /dev/kxfer and verbs are timed here; kverbs times its own
 // operations in the kernel: one at a time from the end of one to the end of the next,
-// many at once from the post to when the completion was found.
+// many at once from the post to when the completion was found, and keeps its own schedule.
 //
 // At a rate (open loop) operations are due on a schedule, whatever became of others, and
 // latency begins when one was due: what it waited for to be handed in at all is in it.
@@ -26,7 +26,9 @@
 
 #include "bench/conditions.hpp"
 #include "bench/engine.hpp"
+#include "bench/footprint.hpp"
 #include "bench/histogram.hpp"
+#include "bench/stages.hpp"
 
 namespace kxfer::bench {
 
@@ -43,6 +45,32 @@ struct Interval {
     double operations_per_second() const;
 };
 
+// Of one of several processes that measure at the same time, see clients.hpp.
+struct ClientFigures {
+    uint64_t operations = 0;
+    uint64_t elapsed_ns = 0;
+    std::optional<uint64_t> p50_ns;
+    std::optional<uint64_t> p99_ns;
+    bool verified = false;
+
+    double operations_per_second() const;
+};
+
+// Of the operations of a kind in a mix.
+struct ShareFigures {
+    Operation operation = Operation::read;
+    uint64_t operations = 0;
+    Histogram latencies; // none if it is not known whose completion came
+};
+
+// What several that measure at the same time do; none of it is in the time that counts.
+struct Together {
+    using Step = std::function<tl::expected<void, Error>()>;
+    Step gather = {}; // first: waits until all others have warmed up
+    Step go = {};     // right before what is measured: lets all begin, or waits for that
+    Step end = {};    // right behind it: waits until all have measured
+};
+
 struct RunPlan {
     std::chrono::nanoseconds duration = std::chrono::seconds(5);
     uint64_t count = 0;                  // not 0: so many operations, however long they take
@@ -51,6 +79,10 @@ struct RunPlan {
     double rate = 0;                     // operations a second, on schedule; 0: when others have ended
     int (*stopped)() = nullptr;          // see Limits
     std::function<void(const Interval&)> on_interval = {};
+    Together together = {};
+    Surroundings surroundings = {};
+    bool stages = false;     // of a job, in a block of its own behind the run
+    bool count_calls = true; // likewise: system calls
 };
 
 // Of the thread that measures.
@@ -74,11 +106,18 @@ struct RunResult {
     Histogram uncorrected;   // at a rate: from hand-in, not from when it was due
     uint64_t nr_overdue = 0; // at a rate: due when the time was over, and not handed in
     std::vector<Interval> intervals;
+    std::vector<ShareFigures> shares;   // of a mix, else none
+    std::vector<ClientFigures> clients; // more than one, else none
     Usage usage;
+    Footprint footprint;
     Conditions conditions;
     std::optional<double> syscalls; // an operation
     std::string uncounted;          // why there are none; empty: there are
-    bool verified = false;          // else nothing is moved, or the peer's memory cannot be written
+    std::optional<Stages> stages;
+    std::string no_stages;                // why there are none though they were asked for
+    std::optional<Histogram> device_gaps; // between completions, by the device's clock
+    std::optional<Losses> losses;         // of messages, warm-up and all
+    bool verified = false;                // else nothing is moved, or the peer's memory cannot be written
 
     double operations_per_second() const;
     double bytes_per_second() const;
@@ -89,7 +128,8 @@ struct RunResult {
 };
 
 // Depth 1 is one at a time, else as many as that are in flight. Verifies the data
-// before and behind. System calls are counted behind it, in a block of their own.
+// before and behind. System calls are counted and stages traced behind it, in blocks of
+// their own.
 tl::expected<RunResult, Error> run(Engine& engine, const Memory& memory, const Workload& workload,
                                    const RunPlan& plan);
 

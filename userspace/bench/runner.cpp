@@ -25,7 +25,7 @@ uint64_t nanoseconds(Clock::duration duration) {
 }
 
 Transfer transfer_of(const Workload& workload, uint64_t index) {
-    return {workload.operation, workload.slot_offset(index), workload.size};
+    return {workload.operation_at(index), workload.slot_offset(index), workload.size};
 }
 
 tl::unexpected<Error> stop_error() { return tl::unexpected(Error("stopped measuring", "", EINTR)); }
@@ -79,8 +79,9 @@ void wait_until(Clock::time_point when) {
     }
 }
 
-// When each operation in flight was handed in, for an observer. Completions come in
-// the order of posting (one QP), so the oldest are those that came.
+// When each operation in flight was handed in, for an observer, which is told that the oldest
+// are those that came. They are where completions come in the order of posting; else
+// (Engine::completes_in_order()) how many came is known, and not which.
 class HandIns {
   public:
     HandIns(Observer* observer, unsigned depth) : observer_(observer), at_(observer ? depth : 0) {}
@@ -193,6 +194,12 @@ tl::expected<Block, Error> run_at_rate(SteppedEngine& engine, const Workload& wo
     return block;
 }
 
+tl::expected<Block, Error> run_steps(SteppedEngine& engine, const Workload& workload, Mode mode,
+                                     const Limits& limits) {
+    if (limits.rate > 0) return run_at_rate(engine, workload, limits);
+    return mode == Mode::single ? run_single(engine, workload, limits) : run_deep(engine, workload, limits);
+}
+
 } // namespace
 
 tl::expected<void, Error> Engine::supports(Operation operation) const {
@@ -207,27 +214,38 @@ tl::expected<void, Error> Engine::make_ready(const Workload& workload) {
     return supports(workload.operation);
 }
 
+tl::expected<void, Error> Engine::begin_block(const Workload&) { return {}; }
+
+tl::expected<void, Error> Engine::end_block(const Workload&) { return {}; }
+
 tl::expected<Block, Error> SteppedEngine::run_block(const Workload& workload, Mode mode,
                                                     const Limits& limits) {
     if (auto able = supports(workload.operation); !able) return tl::unexpected(able.error());
     if (!workload.moves())
         return tl::unexpected(Error(fmt::format("engine {} does not register alone", name()), "", EOPNOTSUPP,
                                     "use engine kverbs"));
-    if (limits.rate > 0) return run_at_rate(*this, workload, limits);
-    return mode == Mode::single ? run_single(*this, workload, limits) : run_deep(*this, workload, limits);
+    if (limits.bare) return run_steps(*this, workload, mode, limits);
+    if (auto begun = begin_block(workload); !begun) return tl::unexpected(begun.error());
+    auto block = run_steps(*this, workload, mode, limits);
+    if (!block) return block;
+    if (auto ended = end_block(workload); !ended) return tl::unexpected(ended.error());
+    return block;
 }
 
 tl::expected<double, Error> count_syscalls(Engine& engine, const Workload& workload, Mode mode,
                                            uint64_t* operations) {
-    const Limits limits{std::max<uint64_t>(counted_operations, 2ULL * workload.depth),
-                        std::chrono::milliseconds(100)};
+    Limits limits{std::max<uint64_t>(counted_operations, 2ULL * workload.depth),
+                  std::chrono::milliseconds(100)};
+    limits.bare = true;
 
     auto counter = SyscallCounter::open();
     if (!counter) return tl::unexpected(counter.error());
+    if (auto begun = engine.begin_block(workload); !begun) return tl::unexpected(begun.error());
     counter->start();
     auto block = engine.run_block(workload, mode, limits);
     const uint64_t calls = counter->stop();
     if (!block) return tl::unexpected(block.error());
+    if (auto ended = engine.end_block(workload); !ended) return tl::unexpected(ended.error());
     if (operations) *operations = block->operations;
     return static_cast<double>(calls) / static_cast<double>(block->operations);
 }
@@ -237,9 +255,11 @@ tl::expected<void, Error> sweep(Engine& engine, const Workload& workload, Operat
     Workload all = workload;
 
     all.operation = operation;
+    all.turns.clear();
+    if (auto loaded = engine.load(); !loaded) return loaded;
     auto block = engine.run_block(all, Mode::deep, once);
     if (!block) return tl::unexpected(block.error());
-    return {};
+    return engine.store();
 }
 
 } // namespace kxfer::bench

@@ -8,6 +8,16 @@
 
 namespace kxfer::bench {
 
+double fairness_index(std::span<const double> values) {
+    double sum = 0, squares = 0;
+
+    for (const double value : values) {
+        sum += value;
+        squares += value * value;
+    }
+    return squares > 0 ? sum * sum / (static_cast<double>(values.size()) * squares) : 0;
+}
+
 double median(std::span<const double> values) {
     std::vector<double> sorted(values.begin(), values.end());
     const size_t middle = sorted.size() / 2;

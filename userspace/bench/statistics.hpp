@@ -12,6 +12,9 @@
 
 namespace kxfer::bench {
 
+// Jain's: the square of the sum by n times the sum of squares. 1: all get the same; 1/n: one
+// gets all. 0 of nothing.
+double fairness_index(std::span<const double> values);
 double median(std::span<const double> values);
 // Of a two-sided 95 % interval; 0 degrees of freedom have none.
 double student_t95(unsigned degrees_of_freedom);

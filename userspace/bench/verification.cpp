@@ -16,6 +16,7 @@ namespace kxfer::bench {
 namespace {
 
 constexpr std::byte wiped{0};
+uint64_t last_sequence;
 constexpr uint64_t seed = 1;
 // Of the self-test: where in the operations, and by how much they are cut short.
 constexpr unsigned damaged_operation = 1;
@@ -120,9 +121,9 @@ double ns_per_kib(const Memory& memory, const std::function<void()>& work) {
 
 } // namespace
 
-uint64_t fill_slots(const Memory& memory, const Workload& workload) {
-    static uint64_t last_sequence;
+void begin_sequences(uint64_t first) { last_sequence = first; }
 
+uint64_t fill_slots(const Memory& memory, const Workload& workload) {
     last_sequence++;
     for (unsigned i = 0; i < workload.depth; i++)
         fill_stamped(slot(memory, workload, i), stamp_of(workload, i, last_sequence));
@@ -143,7 +144,7 @@ tl::expected<void, Error> verify_slots(Engine& engine, const Memory& memory, con
         Error(fmt::format("engine {} moved wrong data", engine.name()),
               fmt::format("{} of {} bytes, operation {}, byte {}", operation_name(workload.operation),
                           workload.size, (*found)->operation, (*found)->finding.at),
-              EBADMSG, "keep this result: it is a defect of engine or stack", (*found)->finding.text()));
+              EBADMSG, wrong_data_advice, (*found)->finding.text()));
 }
 
 tl::expected<std::vector<Trial>, Error> self_test(Engine& engine, const Memory& memory,

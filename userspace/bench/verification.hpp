@@ -20,12 +20,18 @@
 
 namespace kxfer::bench {
 
+// An export's memory is its peers' together: who measures on the same one disturbs.
+constexpr const char* wrong_data_advice =
+    "did others use this export at that time? else keep this result: it is a defect of engine or stack";
+
 // What is wrong, and in which operation.
 struct SlotFinding {
     unsigned operation = 0;
     Finding finding;
 };
 
+// Sequences from there on, for a process whose data is not to be taken for another's.
+void begin_sequences(uint64_t first);
 // Stamps all slots anew; returns their sequence.
 uint64_t fill_slots(const Memory& memory, const Workload& workload);
 // Wipes the slots, READs them from the peer, and checks them.

@@ -28,8 +28,20 @@ const char* operation_name(Operation operation) {
         return "compare-swap";
     case Operation::fetch_add:
         return "fetch-add";
+    case Operation::atomic_write:
+        return "atomic-write";
+    case Operation::flush:
+        return "flush";
     }
     return "?";
+}
+
+// As of Linux 6.12: init_send_wr() of rxe, the only driver that has them, takes neither address
+// nor rkey of them from struct ib_rdma_wr; what a FLUSH needs beside these has no field at all.
+const char* why_beyond_kernel(Operation operation) {
+    if (operation == Operation::flush)
+        return "kernel verbs: struct ib_rdma_wr has no fields for the placement and the range of a FLUSH";
+    return "kernel verbs: no driver takes the address and the rkey of an ATOMIC_WRITE from the kernel";
 }
 
 std::optional<Operation> operation_from(const std::string& name) {

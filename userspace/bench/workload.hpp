@@ -7,8 +7,8 @@
 //           doorbell, or jobs of one SUBMIT
 //   signal  completions asked for: one of every `signal_every` operations
 // Each engine says what it really does (Parameters); engines that differ there
-// must not be compared, see find_mismatch. How they name local memory may differ, for it is
-// a part of what they cost; it is told of each.
+// must not be compared, see find_mismatch. How they name local memory may differ, and what
+// a completed message proves, for these are a part of what they cost; it is told of each.
 #pragma once
 
 #include <array>
@@ -17,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <tl/expected.hpp>
 
@@ -30,18 +31,41 @@ constexpr uint64_t page_bytes = 4096;
 constexpr char standing_readable[] = "once, before the measurement, for READ";
 constexpr char standing_writable[] = "once, before the measurement, for READ and WRITE";
 constexpr char local_once[] = "by an MR, registered once, before the measurement";
+constexpr char local_in_request[] = "not at all: the work request carries the 8 bytes";
 constexpr char local_lkey[] = "by the PD's local_dma_lkey, without an MR";
 constexpr char local_each[] = "by an MR that is registered for each operation";
+constexpr char local_each_local[] =
+    "by an MR that is registered for each operation, and invalidated before that is done";
+constexpr char local_each_remote[] =
+    "by an MR that is registered for each operation, and invalidated by the peer";
+constexpr char local_rw[] = "by rdma_rw, mapped for each operation, without an MR";
+constexpr char local_rw_each[] = "by rdma_rw, mapped and by an MR that is registered for each operation";
 constexpr char local_each_request[] = "by an MR that is registered for each work request";
+constexpr char local_copied[] = "copied by the CPU into a message of the lane";
 constexpr char write_acknowledged[] = "placed in the peer's memory";
+constexpr char write_sent[] = "sent, not acknowledged";
 constexpr char write_handed_to_tcp[] = "handed to TCP";
+constexpr char message_invalidated[] = "answered by the peer, by SEND_WITH_INV";
+constexpr char message_answered[] = "in the peer's mailbox, as its kernel has answered";
+constexpr char message_taken[] = "in the memory of the mailbox's receiver, as its kernel has answered";
 
 // The numbers are part of the verbs engine's protocol (verbs/wire.hpp).
-enum class Operation : uint8_t { read, write, write_imm, send, send_imm, compare_swap, fetch_add };
+enum class Operation : uint8_t {
+    read,
+    write,
+    write_imm,
+    send,
+    send_imm,
+    compare_swap,
+    fetch_add,
+    atomic_write,
+    flush,
+};
 
 inline constexpr std::array all_operations = {
-    Operation::read,     Operation::write,        Operation::write_imm, Operation::send,
-    Operation::send_imm, Operation::compare_swap, Operation::fetch_add};
+    Operation::read,      Operation::write,        Operation::write_imm,
+    Operation::send,      Operation::send_imm,     Operation::compare_swap,
+    Operation::fetch_add, Operation::atomic_write, Operation::flush};
 // Operations that change 8 bytes as one, and no other size.
 constexpr uint64_t atomic_bytes = 8;
 
@@ -61,9 +85,19 @@ std::optional<Work> work_from(const std::string& name);
 
 const char* operation_name(Operation operation);
 std::optional<Operation> operation_from(const std::string& name);
+// Of one that is beyond the kernel.
+const char* why_beyond_kernel(Operation operation);
 
-constexpr bool is_atomic(Operation operation) {
+// These bring back what was there, and need the right to do atomics.
+constexpr bool is_fetch(Operation operation) {
     return operation == Operation::compare_swap || operation == Operation::fetch_add;
+}
+constexpr bool is_atomic(Operation operation) {
+    return is_fetch(operation) || operation == Operation::atomic_write;
+}
+// Posted by user space alone, if at all.
+constexpr bool is_beyond_kernel(Operation operation) {
+    return operation == Operation::atomic_write || operation == Operation::flush;
 }
 constexpr bool has_immediate(Operation operation) {
     return operation == Operation::write_imm || operation == Operation::send_imm;
@@ -79,9 +113,17 @@ struct Workload {
     unsigned depth = 1;
     unsigned batch = 1;
     Work work = Work::transfer;
+    std::vector<Operation> turns = {}; // of a mix: what operation n is, again and again; else empty
 
-    // "read" and so on, or "register".
-    const char* name() const { return work == Work::transfer ? operation_name(operation) : work_name(work); }
+    // "read" and so on, or "register", or "mix".
+    const char* name() const {
+        if (is_mix()) return "mix";
+        return work == Work::transfer ? operation_name(operation) : work_name(work);
+    }
+    bool is_mix() const { return !turns.empty(); }
+    Operation operation_at(uint64_t index) const {
+        return is_mix() ? turns[index % turns.size()] : operation;
+    }
     bool moves() const { return work != Work::registration; }
     // Both ends are at work.
     bool is_round_trip() const { return work == Work::ping_pong || work == Work::write_ping_pong; }
@@ -99,7 +141,8 @@ struct Parameters {
     std::string remote_registration;
     unsigned max_depth = 0; // operations it keeps in flight
     unsigned signal_every = 1;
-    std::string write_success; // what a completed WRITE proves
+    std::string write_success;   // what a completed WRITE proves
+    std::string message_success; // what a completed message proves; it is a part of what they cost
     std::string device;
 };
 

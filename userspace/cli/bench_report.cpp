@@ -2,6 +2,7 @@
 #include "cli/bench_report.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 
@@ -10,6 +11,8 @@
 
 #include "bench/baseline.hpp"
 #include "bench/figure.hpp"
+#include "bench/mix.hpp"
+#include "cli/cpus.hpp"
 
 namespace kxfer::cli {
 
@@ -37,16 +40,29 @@ double bandwidth(const bench::Interval& interval, uint64_t size) {
 
 void add_way(Record& record, const BenchReport& report) {
     const auto& engine = report.result.engine;
+    // Told if it is not what it has always been, so that older baselines are still good.
+    if (!report.rig.inline_writes()) record.add("inline", Value(report.rig.inlining));
     if (engine == "verbs") {
-        // Told if it is not what it has always been, so that older baselines are still good.
-        if (report.rig.verbs.by_tcp()) record.add("connect", Value(report.rig.verbs.connect));
+        if (report.rig.verbs.by_tcp()) record.add("connect", Value(std::string("tcp")));
+        if (!report.rig.verbs.reliable()) record.add("transport", Value(report.rig.verbs.transport));
         if (report.rig.verbs.events()) record.add("wait", Value(report.rig.verbs.wait));
+        if (report.rig.verbs.mtu) record.add("path_mtu", Bytes{report.rig.verbs.mtu});
+        if (report.rig.verbs.gid_index) record.add("gid_index", *report.rig.verbs.gid_index);
+        if (report.rig.verbs.rnr_retry) record.add("rnr_retry", report.rig.verbs.rnr_retry);
+        if (report.rig.verbs.min_rnr_timer) record.add("min_rnr_timer", *report.rig.verbs.min_rnr_timer);
+        if (report.rig.verbs.timestamps) record.add("timestamps", true);
+        if (report.rig.verbs.qkey) record.add("qkey", *report.rig.verbs.qkey);
         return;
     }
     record.add("completion_context", report.rig.context);
     if (report.rig.context == "polled" && engine == "job") record.add("poll", report.rig.poll);
     if (engine == "job") record.add("ring", report.rig.ring);
     if (engine == "kverbs") record.add("memory", report.rig.memory);
+    if (report.rig.invalidate != "deferred") record.add("invalidate", report.rig.invalidate);
+    if (!report.rig.cq.empty()) record.add("cq", report.rig.cq);
+    if (engine == "kverbs" && !report.rig.verbs.reliable())
+        record.add("transport", Value(report.rig.verbs.transport));
+    if (engine == "kverbs" && report.rig.verbs.qkey) record.add("qkey", *report.rig.verbs.qkey);
 }
 
 void add_length(Record& record, const bench::RunPlan& plan) {
@@ -67,11 +83,16 @@ Record parameters_record(const BenchReport& report) {
     Record record;
     record.add("engine", report.result.engine)
         .add("operation", workload.name())
-        .add("size", Bytes{workload.size})
-        .add("depth", workload.depth)
+        .add("size", Bytes{workload.size});
+    if (workload.is_mix()) record.add("mix", report.mix);
+    record.add("depth", workload.depth)
         .add("batch", workload.batch)
         .add("signal_every", parameters.signal_every);
     add_way(record, report);
+    // Told if there are several, so that older baselines are still good.
+    if (report.rig.nr_clients > 1) record.add("clients", report.rig.nr_clients);
+    if (report.rig.bidirectional) record.add("bidirectional", true);
+    if (!report.rig.cpus.empty()) record.add("pinned_cpus", cpus_text(report.rig.cpus));
     add_length(record, report.plan);
     record.add("local_memory", Bytes{parameters.local_bytes})
         .add("local_layout", parameters.local_layout)
@@ -79,6 +100,9 @@ Record parameters_record(const BenchReport& report) {
         .add("remote_memory", Bytes{parameters.remote_bytes})
         .add("remote_registration", parameters.remote_registration)
         .add("write_success", parameters.write_success, Show::everywhere, "a WRITE is done when")
+        .add("message_success",
+             bench::has_messages(workload) ? Value(parameters.message_success) : Value(None{}),
+             bench::has_messages(workload) ? Show::everywhere : Show::json_only, "a message is done when")
         .add("peer", report.rig.peer_given ? from.peer : std::string("this node"), Show::json_only)
         .add("driver", from.device.core.driver, Show::json_only)
         .add("mtu", Bytes{mtu_of(from.device)}, Show::json_only)
@@ -95,17 +119,34 @@ std::string latency_key(std::string name) {
     return "latency_" + name;
 }
 
+// How a figure that is no latency is told.
+struct Telling {
+    const char* figure;
+    const char* key;
+    const char* label;
+};
+
+constexpr std::array<Telling, 8> an_operation = {{
+    {"cpu", "cpu_per_operation", "CPU time an operation"},
+    {"syscalls", "syscalls_per_operation", "system calls an operation"},
+    {"switches", "switches_per_operation", "context switches an operation"},
+    {"peer_cpu", "peer_cpu_per_operation", "CPU time at the peer"},
+    {"peer_switches", "peer_switches_per_operation", "context switches at the peer"},
+    {"node_cpu", "node_cpu_per_operation", "CPU time of the node"},
+    {"node_softirq", "node_softirq_per_operation", "of that in softirqs"},
+    {"fairness", "fairness", "Jain's fairness index"},
+}};
+
 void add_figures(Record& record, const std::vector<bench::Figure>& figures) {
     for (const auto& figure : figures) {
-        if (figure.kind == bench::Kind::time && figure.name != "cpu")
-            add_latency(record, latency_key(figure.name), figure.value.value_or(NAN),
-                        "latency " + figure.name);
-        if (figure.name == "cpu")
-            add_latency(record, "cpu_per_operation", figure.value.value_or(NAN), "CPU time an operation");
-        if (figure.name == "syscalls")
-            add_number(record, "syscalls_per_operation", figure.value, "system calls an operation");
-        if (figure.name == "switches")
-            add_number(record, "switches_per_operation", figure.value, "context switches an operation");
+        const auto* telling = std::find_if(an_operation.begin(), an_operation.end(),
+                                           [&](const auto& one) { return figure.name == one.figure; });
+        const bool told = telling != an_operation.end();
+        if (figure.kind == bench::Kind::time)
+            add_latency(record, told ? telling->key : latency_key(figure.name), figure.value.value_or(NAN),
+                        told ? telling->label : "latency " + figure.name);
+        else if (told)
+            add_number(record, telling->key, figure.value, telling->label);
     }
 }
 
@@ -129,6 +170,19 @@ Record total_record(const bench::RunResult& result) {
                     uncorrected.supports(99) ? static_cast<double>(uncorrected.percentile(99)) : NAN,
                     "p99 from hand-in, uncorrected");
         record.add("operations_overdue", result.nr_overdue, Show::everywhere, "due but not handed in");
+    }
+    if (result.device_gaps)
+        for (const double percent : {50.0, 99.0})
+            add_latency(record, fmt::format("completion_gap_p{}", percent),
+                        result.device_gaps->supports(percent)
+                            ? static_cast<double>(result.device_gaps->percentile(percent))
+                            : NAN,
+                        fmt::format("completions apart by the device's clock, p{}", percent));
+    if (result.losses) {
+        const auto sent = static_cast<double>(std::max<uint64_t>(result.losses->sent, 1));
+        record.add("messages_sent", result.losses->sent, Show::everywhere, "messages sent, warm-up and all")
+            .add("messages_lost", result.losses->lost, Show::everywhere, "of these lost")
+            .add("loss_ratio", static_cast<double>(result.losses->lost) / sent, Show::json_only);
     }
     return record
         .add("cpu_user_per_operation", Nanoseconds{result.usage.user_ns / operations}, Show::json_only)
@@ -157,6 +211,131 @@ void add_intervals(Record& record, const bench::RunResult& result) {
     if (const auto* jitteriest = result.jitteriest())
         worst.add("p99", interval_text(*jitteriest, size), Show::text_only, "greatest p99");
     record.add("worst", Value(std::make_shared<Record>(worst)), Show::text_only, "\nworst intervals");
+}
+
+// What the device counted meanwhile, whoever it was for.
+void add_counters(Record& record, const BenchReport& report) {
+    const auto& [node, peer, no_peer, counters, no_counters] = report.result.footprint;
+    Record changes;
+
+    for (const auto& counter : counters)
+        changes.add(counter.name, counter.change, Show::everywhere, counter.name);
+    if (!no_counters.empty()) {
+        record.add("device_counters", None{}, Show::json_only);
+        return;
+    }
+    record.add("device_counters", Value(std::make_shared<Record>(changes)),
+               counters.empty() ? Show::json_only : Show::everywhere, "\ndevice counters");
+}
+
+void add_shares(Record& record, const bench::RunResult& result) {
+    const double seconds = static_cast<double>(result.elapsed_ns) / 1e9;
+    Table rows;
+    for (const auto& [operation, operations, latencies] : result.shares) {
+        const double rate = seconds > 0 ? static_cast<double>(operations) / seconds : 0;
+        const auto told = [&latencies = latencies](double percent) {
+            return latencies.supports(percent) ? static_cast<double>(latencies.percentile(percent)) : NAN;
+        };
+        Record row;
+        row.add("operation", bench::operation_name(operation))
+            .add("operations", operations)
+            .add("rate", PerSecond{rate})
+            .add("bandwidth", BytesPerSecond{rate * static_cast<double>(result.workload.size)});
+        add_latency(row, "latency_p50", told(50), "p50");
+        add_latency(row, "latency_p99", told(99), "p99");
+        add_latency(row, "latency_max", latencies.count() ? static_cast<double>(latencies.max()) : NAN,
+                    "max");
+        rows.push_back(row);
+    }
+    if (!rows.empty()) record.add("mix", Value(rows), Show::everywhere, "\nmix");
+}
+
+// Each one's own rate, over its own time.
+void add_clients(Record& record, const bench::RunResult& result, const std::vector<unsigned>& cpus) {
+    Table rows;
+    for (const auto& client : result.clients) {
+        const double rate = client.operations_per_second();
+        Record row;
+        row.add("client", rows.size() + 1);
+        if (!cpus.empty()) row.add("cpu", cpus[rows.size() % cpus.size()]);
+        row.add("operations", client.operations)
+            .add("elapsed", Nanoseconds{static_cast<double>(client.elapsed_ns)})
+            .add("rate", PerSecond{rate})
+            .add("bandwidth", BytesPerSecond{rate * static_cast<double>(result.workload.size)});
+        add_latency(row, "latency_p50", nanoseconds(client.p50_ns).count, "p50");
+        add_latency(row, "latency_p99", nanoseconds(client.p99_ns).count, "p99");
+        row.add("verified", client.verified);
+        rows.push_back(row);
+    }
+    if (!rows.empty()) record.add("clients", Value(rows), Show::everywhere, "\nclients");
+}
+
+// The other direction, each over its own time.
+void add_reverse(Record& record, const BenchReport& report) {
+    if (!report.reverse) return;
+    const auto& reverse = report.reverse->result;
+    const auto size = static_cast<double>(report.result.workload.size);
+    const double rate = reverse.operations_per_second();
+    Record other;
+    other.add("operations", reverse.operations)
+        .add("elapsed", Nanoseconds{static_cast<double>(reverse.elapsed_ns)})
+        .add("rate", PerSecond{rate})
+        .add("bandwidth", BytesPerSecond{rate * size})
+        .add("latency_samples", reverse.latencies.count(), Show::json_only);
+    for (const double percent : {50.0, 90.0, 99.0, 99.9, 99.99}) {
+        const auto& latencies = reverse.latencies;
+        const std::string name = fmt::format("p{}", percent);
+        add_latency(other, latency_key(name),
+                    latencies.supports(percent) ? static_cast<double>(latencies.percentile(percent)) : NAN,
+                    "latency " + name);
+    }
+    add_latency(other, "latency_max", static_cast<double>(reverse.latencies.max()), "latency max");
+    other.add("verified", reverse.verified, Show::everywhere, "data verified");
+    const double sum = report.result.operations_per_second() + rate;
+    Record both;
+    both.add("rate", PerSecond{sum}).add("bandwidth", BytesPerSecond{sum * size});
+    record
+        .add("reverse", Value(std::make_shared<Record>(other)), Show::everywhere,
+             "\nreverse, by the peer at the same time")
+        .add("both", Value(std::make_shared<Record>(both)), Show::everywhere, "\nboth directions");
+}
+
+Record stage_row(const char* name, const char* meaning, double p50, double mean, double share) {
+    return Record()
+        .add("stage", name)
+        .add("p50", Nanoseconds{p50})
+        .add("mean", Nanoseconds{mean})
+        .add("share", share, Show::json_only)
+        .add("share", fmt::format("{:.1f} %", share * 100), Show::text_only, "of the mean")
+        .add("meaning", std::string(meaning), Show::text_only);
+}
+
+// The means add up to the total's; medians need not.
+void add_stages(Record& record, const bench::RunResult& result) {
+    if (!result.stages) return;
+    const auto& [stages, total, left_out] = *result.stages;
+    double p50s = 0, means = 0;
+    Table rows;
+    for (size_t i = 0; i < stages.size(); i++) {
+        const auto p50 = static_cast<double>(stages[i].percentile(50));
+        p50s += p50;
+        means += stages[i].mean();
+        rows.push_back(stage_row(bench::stage_names[i].name, bench::stage_names[i].meaning, p50,
+                                 stages[i].mean(), stages[i].mean() / total.mean()));
+    }
+    Table shown = rows;
+    const auto p50 = static_cast<double>(total.percentile(50));
+    shown.push_back(stage_row("sum", "of the above", p50s, means, means / total.mean()));
+    shown.push_back(stage_row("total", "as the caller sees it", p50, total.mean(), 1));
+    Record whole;
+    whole.add("jobs", total.count())
+        .add("jobs_left_out", left_out)
+        .add("p50", Nanoseconds{p50})
+        .add("p50_sum", Nanoseconds{p50s})
+        .add("mean", Nanoseconds{total.mean()});
+    record.add("stages", Value(rows), Show::json_only)
+        .add("stages_total", Value(std::make_shared<Record>(whole)), Show::json_only)
+        .add("stages", Value(shown), Show::text_only, "\nstages of a job");
 }
 
 void add_verdicts(Record& record, const std::vector<bench::Verdict>& verdicts) {
@@ -188,8 +367,39 @@ Words notes_of(const BenchReport& report) {
             "latency is of round trips, a WRITE there and one back; only the last byte is looked at");
     else if (work == bench::Work::registration)
         notes.emplace_back("nothing is moved: memory is registered (REG_MR) and invalidated (LOCAL_INV)");
+    else if (!report.result.verified && report.result.losses && report.result.losses->lost)
+        notes.emplace_back("data was not verified: no try arrived as a whole");
     else if (!report.result.verified)
         notes.emplace_back("data was not verified: the peer's memory was opened for READ only");
+    const auto& shares = report.result.shares;
+    if (!shares.empty() && shares.front().latencies.count() == 0)
+        notes.emplace_back(
+            "jobs of iWARP, and messages beside other jobs, do not complete in the order of posting: which "
+            "of a mix took how long is not known but with --depth 1; latency pairs each completion with "
+            "the operation that has been in flight longest, which may be another");
+    if (!report.result.clients.empty())
+        notes.emplace_back("rate and bandwidth are of all clients together, over the time of the slowest; "
+                           "Jain's index of their n rates x is (sum of x)^2 / (n * sum of x^2)");
+    if (report.reverse)
+        notes.emplace_back("both directions: two rates added up, each over its own time; the CPU time at "
+                           "the peer is also that of what it began itself");
+    if (const auto& stages = report.result.stages)
+        notes.push_back(fmt::format("stages are of {} jobs behind the run ({} were left out); tracing takes "
+                                    "time, so that their total is more than the latency above",
+                                    stages->total.count(), stages->left_out));
+    else if (!report.result.no_stages.empty())
+        notes.push_back("no stages: " + report.result.no_stages);
+    if (!report.result.footprint.no_counters.empty())
+        notes.push_back(fmt::format("no device counters: {}", report.result.footprint.no_counters));
+    else if (!report.rig.peer_given)
+        notes.emplace_back("device counters count both ends, which are on one device");
+    const auto& transport = report.rig.verbs.transport;
+    if (!report.rig.verbs.reliable() && report.result.engine != "job")
+        notes.push_back(fmt::format("{} acknowledges nothing: an operation ends when it is sent, and latency "
+                                    "is how long that took",
+                                    transport == "uc" ? "UC" : "UD"));
+    if (!report.rig.verbs.reliable() && work == bench::Work::transfer && !report.result.losses)
+        notes.emplace_back("WRITEs that were lost are not counted by anybody");
     if (report.from.device.software())
         notes.push_back(fmt::format("{} is software: this says nothing about hardware, and TCP is faster",
                                     report.from.device.core.driver));
@@ -218,7 +428,12 @@ Record bench_record(const BenchReport& report) {
                "\n" + bench_title(report.result));
     record.add("total", Value(std::make_shared<Record>(total_record(report.result))), Show::everywhere,
                "\ntotal");
+    add_reverse(record, report);
     add_intervals(record, report.result);
+    add_shares(record, report.result);
+    add_clients(record, report.result, report.rig.cpus);
+    add_counters(record, report);
+    add_stages(record, report.result);
     add_verdicts(record, report.verdicts);
     add_notes(record, report);
     return record;

@@ -3,9 +3,11 @@
 // What `kxfer bench` found, as a record. Its JSON is also what --baseline reads.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/requester.hpp"
 #include "bench/run.hpp"
 #include "bench/verdict.hpp"
 #include "cli/provenance.hpp"
@@ -19,7 +21,9 @@ struct BenchReport {
     RigOptions rig;
     bench::Parameters parameters;
     bench::RunPlan plan;
-    bench::RunResult result; // before the run: the workload and the engine's name
+    std::string mix;                       // "read=70,write=30"; empty: one operation
+    std::optional<bench::Reverse> reverse; // what the peer did at the same time
+    bench::RunResult result;               // before the run: the workload and the engine's name
     std::vector<bench::Verdict> verdicts;
 };
 

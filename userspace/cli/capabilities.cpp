@@ -3,8 +3,11 @@
 // The matrix of what works on which device. Facts come from kxfer.ko where it
 // is attached, else from user-space verbs; what neither tells is said so.
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "bench/workload.hpp"
 #include "cli/checks.hpp"
 #include "cli/record.hpp"
 
@@ -19,6 +22,8 @@ struct Facts {
     bool atomics = false;
     bool notify = false;
     bool atomic_jobs = false; // the module's
+    bool mailboxes = false;
+    bool long_messages = false;
     uint32_t read_sge = 0;
     uint32_t send_sge = 0;
     uint32_t fast_reg_pages = 0;
@@ -44,6 +49,8 @@ Facts facts_of(const Patient& patient, const DeviceFacts& device) {
     }
     facts.notify = patient.query && (patient.query->features & KXFER_FEATURE_NOTIFY);
     facts.atomic_jobs = patient.query && (patient.query->features & KXFER_FEATURE_ATOMIC);
+    facts.mailboxes = patient.query && (patient.query->features & KXFER_FEATURE_MAILBOX);
+    facts.long_messages = patient.query && (patient.query->features & KXFER_FEATURE_LONG_MESSAGE);
     return facts;
 }
 
@@ -73,6 +80,24 @@ std::string atomics_remark(const Facts& facts) {
     return facts.atomic_jobs ? "8 bytes, if the peer's device has them too" : "this module has no such job";
 }
 
+// As the module computes it (kmod/device.c), which also wants a device that READs.
+uint64_t longest_message(const Facts& facts) {
+    if (!facts.long_messages || facts.fast_reg_pages <= 2) return KXFER_MESSAGE_MAX;
+    const uint64_t registered = (uint64_t{facts.fast_reg_pages} - 2) * bench::page_bytes;
+
+    return std::max<uint64_t>(KXFER_MESSAGE_MAX,
+                              std::min({uint64_t{KXFER_MESSAGE_LONG_MAX}, facts.max_message, registered}));
+}
+
+std::string messages_remark(const Facts& facts) {
+    if (!facts.mailboxes) return "this module has no such job";
+    const uint64_t most = longest_message(facts);
+    const auto copied = fmt::format("{} bytes at most, with an immediate or without, to mailboxes", most);
+
+    if (most <= KXFER_MESSAGE_MAX) return copied;
+    return fmt::format("{}; beyond {} READ by the peer, if its module can", copied, KXFER_MESSAGE_MAX);
+}
+
 } // namespace
 
 std::vector<Capability> capabilities(const Patient& patient) {
@@ -95,9 +120,8 @@ std::vector<Capability> capabilities(const Patient& patient) {
                  : none);
         add("COMPARE_SWAP, FETCH_ADD", jobs && facts.atomics && facts.atomic_jobs,
             jobs || !facts.atomics ? atomics_remark(facts) : none);
-        add("SEND, RECV", false, "kxfer uses them for its control messages, and offers no such job");
-        add("WRITE with immediate", false,
-            facts.iwarp ? "iWARP has none" : "the transport has it, kxfer offers no such job");
+        add("SEND, RECV", jobs && facts.mailboxes, jobs ? messages_remark(facts) : none);
+        add("WRITE with immediate", false, "no job; an empty SEND with one behind a WRITE does as much");
         add("user-space verbs", device.verbs.has_value(),
             device.verbs ? "`compare` measures them" : device.verbs_failure);
     }

@@ -14,11 +14,18 @@
 
 #include "bench/assertion.hpp"
 #include "bench/baseline.hpp"
+#include "bench/clients.hpp"
+#include "bench/mix.hpp"
+#include "bench/verification.hpp"
 #include "cli/bench_report.hpp"
+#include "cli/bidirectional.hpp"
 #include "cli/command.hpp"
 #include "cli/commands.hpp"
+#include "cli/cpus.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/result_file.hpp"
 #include "cli/size.hpp"
+#include "verbs/responder.hpp"
 
 namespace kxfer::cli {
 
@@ -29,6 +36,8 @@ constexpr uint64_t max_intervals = 10000;
 struct BenchOptions : RigOptions {
     bench::Workload workload;
     bool size_given = false;
+    bench::Mix mix = {{bench::Operation::read, 50}, {bench::Operation::write, 50}};
+    bool mix_given = false;
     bool engine_chosen = false;
     unsigned batch = 0; // 0: see batch_of()
     double seconds = 5;
@@ -43,6 +52,7 @@ struct BenchOptions : RigOptions {
     std::string report_file;
     std::string output_file;
     bool judge_anyway = false;
+    bool stages = false;
 
     BenchOptions() {
         engines = {"job"};
@@ -78,13 +88,53 @@ tl::expected<void, Failure> check_what(const BenchOptions& options) {
     if (!workload.moves() && !options.wants("kverbs"))
         return wrong_usage("only engine kverbs registers memory and moves nothing",
                            "use register with --engine kverbs");
+    if (options.mix_given && !workload.is_mix())
+        return wrong_usage(fmt::format("{} is no mix", workload.name()), "use --mix with the operation mix");
+    if (workload.is_mix() && (options.wants("kverbs") || options.stages))
+        return wrong_usage("a mix is done with engine job or verbs, and without --stages", "leave them out");
+    if (workload.is_mix() && !options.verbs.reliable())
+        return wrong_usage("a mix has READs, which only reliable connections carry",
+                           "use --transport rc with mix");
+    if (bench::has_messages(workload) && workload.is_mix() && !options.wants("job"))
+        return wrong_usage("only engine job sends messages beside READs and WRITEs",
+                           "use send in a mix with --engine job");
+    if (options.invalidate == "remote" && workload.operation != bench::Operation::send)
+        return wrong_usage("only a SEND is answered", "use --invalidate remote with send");
+    if (options.stages && (!options.wants("job") || workload.depth != 1 || workload.is_round_trip()))
+        return wrong_usage("only jobs that are done one at a time have stages",
+                           "use --stages with READ, WRITE or an atomic, --engine job and --depth 1");
     return workload.is_round_trip() ? check_round_trip(options) : tl::expected<void, Failure>();
+}
+
+tl::expected<void, Failure> check_clients(const BenchOptions& options) {
+    const uint64_t bytes = options.workload.bytes() * options.nr_clients;
+    if (options.nr_clients == 1) return {};
+    if (options.workload.is_round_trip())
+        return wrong_usage("round trips are made by two processes", "leave out --clients");
+    if (options.wants("kverbs") && !options.workload.moves())
+        return wrong_usage("register is done by one client", "leave out --clients");
+    if (options.interval_given || options.stages)
+        return wrong_usage("a run of several clients is neither divided nor traced",
+                           "leave out --interval and --stages");
+    constexpr unsigned most = verbs::VerbsResponder::max_connections;
+    if (!options.wants("job") && options.nr_clients > most)
+        return wrong_usage(fmt::format("a responder of verbs has at most {} connections, and each client of "
+                                       "verbs and kverbs takes one",
+                                       most),
+                           fmt::format("use --clients {} or less, or --engine job", most));
+    if (bytes > max_rig_memory)
+        return wrong_usage(
+            fmt::format("too much memory is asked for, {}", human_bytes(bytes)),
+            fmt::format("size times depth times clients may be {}", human_bytes(max_rig_memory)));
+    return {};
 }
 
 tl::expected<void, Failure> check_options(const BenchOptions& options) {
     const auto& workload = options.workload;
     if (auto fine = check_rig(options); !fine) return fine;
     if (auto fine = check_what(options); !fine) return fine;
+    if (auto fine = check_clients(options); !fine) return fine;
+    if (auto one_way = find_one_way(options, workload)) return failed(*one_way, exit_usage);
     if (options.batch > workload.depth)
         return wrong_usage("a batch cannot be larger than the depth",
                            fmt::format("use --batch {} or less", workload.depth));
@@ -93,31 +143,12 @@ tl::expected<void, Failure> check_options(const BenchOptions& options) {
                            fmt::format("size times depth may be {}", human_bytes(max_rig_memory)));
     if (!options.count && options.seconds / options.interval_seconds > static_cast<double>(max_intervals))
         return wrong_usage("too many intervals", fmt::format("a run has at most {}", max_intervals));
-    if (options.rate > 0 && options.wants("kverbs"))
-        return wrong_usage("engine kverbs has no schedule", "use --rate with --engine job or verbs");
     if (options.rate > 0 && options.signal_batch())
         return wrong_usage("operations on schedule do not come in whole batches",
                            "use --rate with --signal each");
     if (!options.report_file.empty() && options.assertions.empty() && options.baseline_file.empty())
         return wrong_usage("there is nothing to report", "use --report with --assert or --baseline");
     return {};
-}
-
-// Said before the run, not behind it.
-tl::expected<void, Failure> check_file(const std::string& file) {
-    if (file.empty()) return {};
-    errno = 0;
-    if (std::ofstream(file, std::ios::app)) return {};
-    return failed(Error("cannot write", file, errno ? errno : EIO));
-}
-
-tl::expected<void, Failure> write_file(const std::string& file, const std::string& text) {
-    errno = 0;
-    std::ofstream stream(file, std::ios::trunc);
-    stream << text;
-    stream.close();
-    if (stream) return {};
-    return failed(Error("cannot write", file, errno ? errno : EIO));
 }
 
 tl::expected<bench::Baseline, Failure> read_baseline(const std::string& file) {
@@ -150,9 +181,10 @@ tl::expected<std::optional<bench::Baseline>, Failure> find_baseline(const BenchO
 
 bench::RunPlan plan_of(const BenchOptions& options, Context& context) {
     const bool live = context.out.progress_wanted() && (options.interval_given || isatty(STDOUT_FILENO));
+    const bool divided = options.count == 0 && options.nr_clients == 1;
     bench::RunPlan plan{nanoseconds_of(options.seconds),
                         options.count,
-                        options.count ? std::chrono::nanoseconds{} : nanoseconds_of(options.interval_seconds),
+                        divided ? nanoseconds_of(options.interval_seconds) : std::chrono::nanoseconds{},
                         options.warm_up,
                         options.rate,
                         interrupted};
@@ -179,6 +211,9 @@ tl::expected<BenchReport, Failure> begin_report(const BenchOptions& options, con
     report.from = {bench::find_environment(), std::move(*device), version, rig.peer_text(options)};
     report.rig = options;
     report.plan = plan_of(options, context);
+    if (options.workload.is_mix()) report.mix = bench::mix_text(options.mix);
+    report.plan.stages = options.stages;
+    report.plan.surroundings = surroundings_of(rig, report.from.device);
     return report;
 }
 
@@ -192,21 +227,60 @@ void judge(const BenchOptions& options, const std::optional<bench::Baseline>& ba
 
 tl::expected<void, Failure> write_files(const BenchOptions& options, const BenchReport& report) {
     if (!options.output_file.empty())
-        if (auto written = write_file(options.output_file, json_text(bench_record(report))); !written)
+        if (auto written = write_result_file(options.output_file, json_text(bench_record(report))); !written)
             return written;
     if (options.report_file.empty()) return {};
-    return write_file(options.report_file, bench::report_text(*bench::report_form(options.report_file),
-                                                              bench_title(report.result), report.verdicts));
+    return write_result_file(options.report_file,
+                             bench::report_text(*bench::report_form(options.report_file),
+                                                bench_title(report.result), report.verdicts));
+}
+
+// The client that this process is.
+tl::expected<void, Error> pin_client(const BenchOptions& options) {
+    if (options.cpus.empty()) return {};
+    return pin_to_cpu(options.cpus[options.client % options.cpus.size()]);
+}
+
+// One of the other clients, in its process.
+tl::expected<bench::RunResult, Error> run_client(BenchOptions options, const Place& place, unsigned index,
+                                                 const bench::Clients::Meet& meet) {
+    const unsigned depth = options.workload.depth;
+    options.client = index;
+    if (auto pinned = pin_client(options); !pinned) return tl::unexpected(pinned.error());
+    options.workload.batch = batch_of(options, depth, options.batch);
+    const auto rig = set_up_client(options, place, options.workload.bytes(), depth, options.workload.batch);
+    if (!rig) return tl::unexpected(rig.error().error);
+    bench::begin_sequences(uint64_t{index} << 32);
+    bench::RunPlan plan{
+        nanoseconds_of(options.seconds), options.count, {}, options.warm_up, options.rate, interrupted};
+    plan.together = {{}, meet, meet};
+    return bench::run(*rig->engines.front(), *rig->memory, options.workload, plan);
+}
+
+// With the other clients, if there are any, and the peer.
+tl::expected<bench::RunResult, Error> run_all(const Rig& rig, bench::Clients& clients, BenchReport& report) {
+    if (report.rig.nr_clients > 1)
+        report.plan.together = {[&] { return clients.gather(interrupted); },
+                                [&] { return clients.release(); }, [&] { return clients.meet(interrupted); }};
+    auto result = bench::run(*rig.engines.front(), *rig.memory, report.result.workload, report.plan);
+    if (!result || report.rig.nr_clients == 1) return result;
+    const auto others = clients.collect(interrupted);
+    if (!others) return tl::unexpected(others.error());
+    return bench::join_clients(std::move(*result), *others);
 }
 
 // Of what the operation has something to say about.
 BenchOptions with_defaults(BenchOptions options) {
     auto& workload = options.workload;
+    // What it leaves is what its WRITEs do.
+    if (workload.is_mix()) workload.operation = bench::Operation::write;
+    if (workload.is_mix()) workload.turns = bench::turns_of(options.mix);
     if (bench::is_atomic(workload.operation) && !options.size_given) workload.size = bench::atomic_bytes;
     if (!workload.moves()) options.memory = "mr-each";
     if (!workload.moves() && !options.engine_chosen) options.engines = {"kverbs"};
     options.writes = workload.operation != bench::Operation::read;
-    options.atomics = bench::is_atomic(workload.operation);
+    options.atomics = bench::is_fetch(workload.operation);
+    options.messages = bench::is_message(workload.operation);
     if (workload.is_round_trip()) options.round_trip = workload;
     return options;
 }
@@ -216,25 +290,44 @@ Result run_bench(const BenchOptions& given, Context& context) {
     catch_interrupts();
     if (auto fine = check_options(options); !fine) return tl::make_unexpected(fine.error());
     for (const auto& file : {options.output_file, options.report_file})
-        if (auto fine = check_file(file); !fine) return tl::make_unexpected(fine.error());
+        if (auto fine = check_result_file(file); !fine) return tl::make_unexpected(fine.error());
     const auto version = module_version(options);
     if (!version) return tl::make_unexpected(version.error());
     if (auto floor = check_floor(options); !floor) return tl::make_unexpected(floor.error());
 
     const unsigned depth = options.workload.depth;
     const uint64_t bytes = options.workload.bytes() * (options.round_trip ? 2 : 1);
-    const auto rig = set_up(options, bytes, depth, batch_of(options, depth, options.batch));
+    auto rig = set_up_place(options, bytes);
     if (!rig) return tl::make_unexpected(rig.error());
+    const auto clients =
+        bench::Clients::start(options.nr_clients, [&](unsigned index, const bench::Clients::Meet& meet) {
+            return run_client(options, rig->place, index, meet);
+        });
+    if (!clients) return failed(clients.error());
+    if (auto pinned = pin_client(options); !pinned) return failed(pinned.error());
+    if (auto connected = connect_engines(options, *rig, depth, batch_of(options, depth, options.batch));
+        !connected)
+        return tl::make_unexpected(connected.error());
     explain(options.verbs, rig->steps, context.out);
     auto report = begin_report(options, *version, *rig, context);
     if (!report) return tl::make_unexpected(report.error());
     const auto baseline = find_baseline(options, *report);
     if (!baseline) return tl::make_unexpected(baseline.error());
 
-    auto result = bench::run(*rig->engines.front(), *rig->memory, report->result.workload, report->plan);
+    const auto requester = involve_peer(options, *rig, report->result.workload, report->plan);
+    if (!requester) return tl::make_unexpected(requester.error());
+    auto result = run_all(*rig, **clients, *report);
     if (interrupted()) return tl::make_unexpected(interrupt_failure("stopped measuring", ""));
     if (!result) return failed(result.error());
     report->result = std::move(*result);
+    if (options.bidirectional) {
+        auto other = (*requester)->finish(std::chrono::minutes(1), interrupted);
+        if (interrupted()) return tl::make_unexpected(interrupt_failure("stopped measuring", ""));
+        if (!other) return failed(other.error());
+        report->reverse = std::move(*other);
+    }
+    // It could not be asked meanwhile.
+    if (report->reverse && options.peer_given) report->result.footprint.peer = report->reverse->usage;
     judge(options, *baseline, *report);
     context.out.record(bench_record(*report));
     if (auto written = write_files(options, *report); !written) return tl::make_unexpected(written.error());
@@ -247,17 +340,20 @@ Result run_bench(const BenchOptions& given, Context& context) {
 std::string operation_names() {
     std::vector<std::string> names;
     for (const auto operation : bench::all_operations) names.emplace_back(bench::operation_name(operation));
+    names.emplace_back("mix");
     for (const auto work : bench::other_work) names.emplace_back(bench::work_name(work));
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
 void set_operation(BenchOptions& options, const std::string& name) {
-    const auto operation = bench::operation_from(name);
+    const bool mix = name == "mix";
+    const auto operation = mix ? bench::Operation::read : bench::operation_from(name);
     options.workload.work = bench::work_from(name).value_or(bench::Work::transfer);
     if (!operation && options.workload.work == bench::Work::transfer)
         throw CLI::ValidationError(
             "OP", fmt::format("'{}' is no operation; there are: {}", name, operation_names()));
     options.workload.operation = operation.value_or(bench::Operation::read);
+    options.workload.turns = mix ? bench::turns_of(options.mix) : std::vector<bench::Operation>();
 }
 
 void add_what(CLI::App& command, BenchOptions& options) {
@@ -295,7 +391,7 @@ void add_what(CLI::App& command, BenchOptions& options) {
         ->type_name("SIZE");
 }
 
-void add_how(CLI::App& command, BenchOptions& options) {
+void add_load(CLI::App& command, BenchOptions& options) {
     command
         .add_option("--depth", options.workload.depth,
                     "operations in flight (default 1: each timed from the end of the one before)")
@@ -306,6 +402,38 @@ void add_how(CLI::App& command, BenchOptions& options) {
                     "operations handed in by one call (default a quarter of the depth, at most 32)")
         ->type_name("N")
         ->check(CLI::Range(1, 256));
+    command
+        .add_option_function<std::string>(
+            "--mix",
+            [&options](const std::string& text) {
+                auto mix = bench::parse_mix(text);
+                if (!mix) throw CLI::ValidationError("--mix", mix.error());
+                options.mix = std::move(*mix);
+                options.mix_given = true;
+            },
+            "percent of each operation of a mix (default read=50,write=50)")
+        ->type_name("OP=PERCENT,...");
+    command
+        .add_option("--clients", options.nr_clients,
+                    "processes that do so at the same time, each on an export of its own (default 1)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 64));
+    command.add_flag("--bidirectional", options.bidirectional,
+                     "the peer does the same to this node at the same time (engine job)");
+    command
+        .add_option_function<std::string>(
+            "--cpus",
+            [&options](const std::string& text) {
+                auto cpus = parse_cpus(text);
+                if (!cpus) throw CLI::ValidationError("--cpus", cpus.error());
+                options.cpus = std::move(*cpus);
+            },
+            "CPUs that clients are pinned to, the first to the first, and from the begin again if they "
+            "are more, such as 0,2-3")
+        ->type_name("LIST");
+}
+
+void add_length(CLI::App& command, BenchOptions& options) {
     auto* count =
         command.add_option("--count", options.count, "operations to measure, instead of a duration")
             ->type_name("N")
@@ -334,6 +462,10 @@ void add_how(CLI::App& command, BenchOptions& options) {
             "begin so many operations a second, whether others have ended or not; latency counts "
             "from when each was due")
         ->type_name("N/s");
+    command.add_flag("--stages", options.stages,
+                     "where a job's time goes, traced in the kernel behind the run (engine job, depth 1)");
+    command.add_flag("--timestamps", options.verbs.timestamps,
+                     "engine verbs: how far apart completions are by the device's clock, if it has one");
     command.add_option("--warm-up", options.warm_up, "operations before those that count (default 100)")
         ->type_name("N")
         ->check(CLI::Range(uint64_t{0}, uint64_t{1000000000}));
@@ -387,7 +519,8 @@ void setup_bench(CLI::App& app, Program& program) {
         add_command(app, "bench", "one engine and one workload, with percentiles and verdicts",
                     "kxfer bench read 10.77.0.1 --size 4K --assert 'p99<80us'");
     add_what(command, *options);
-    add_how(command, *options);
+    add_load(command, *options);
+    add_length(command, *options);
     add_judging(command, *options);
     add_rig_options(command, *options);
     on_run(command, program, options, run_bench);

@@ -172,6 +172,17 @@ const bench::Refusal* nothing_done(const CompareReport& report) {
     return report.cells.empty() ? nullptr : &report.cells.front().refusals.front();
 }
 
+// What holds for all cells.
+void describe(const CompareOptions& options, CompareReport& report) {
+    report.context = options.wants_module() ? options.context : "";
+    report.memory = options.wants("kverbs") ? options.memory : "";
+    report.cq = options.cq;
+    report.inlining = options.inlining;
+    report.poll = options.wants("job") ? options.poll : "";
+    report.ring = options.ring;
+    report.verbs_events = options.verbs.events();
+}
+
 Result run_compare(const CompareOptions& given, Context& context) {
     CompareOptions options = given;
     CompareReport report;
@@ -181,8 +192,10 @@ Result run_compare(const CompareOptions& given, Context& context) {
         options.depth = self_test_depth;
         options.operations = {"write"};
     }
-    for (const auto& workload : workloads_of(options))
-        options.atomics = options.atomics || bench::is_atomic(workload.operation);
+    for (const auto& workload : workloads_of(options)) {
+        options.atomics = options.atomics || bench::is_fetch(workload.operation);
+        options.messages = options.messages || bench::is_message(workload.operation);
+    }
     options.writes = std::any_of(options.operations.begin(), options.operations.end(),
                                  [](const auto& operation) { return operation != "read"; });
     if (auto fine = check_options(options); !fine) return tl::make_unexpected(fine.error());
@@ -201,12 +214,8 @@ Result run_compare(const CompareOptions& given, Context& context) {
     if (!device) return tl::make_unexpected(device.error());
 
     report.from = {bench::find_environment(), *device, *version, rig->peer_text(options)};
-    report.context = options.wants_module() ? options.context : "";
-    report.memory = options.wants("kverbs") ? options.memory : "";
-    report.poll = options.wants("job") ? options.poll : "";
-    report.ring = options.ring;
-    report.verbs_events = options.verbs.events();
     report.no_floor = *no_floor;
+    describe(options, report);
     report.plan = {options.rounds, options.count,
                    std::chrono::nanoseconds(static_cast<int64_t>(options.seconds * 1e9)), interrupted};
     bench::ConditionsWatch watch;
@@ -244,7 +253,8 @@ void add_sizes(CLI::App& command, CompareOptions& options) {
             },
             "sizes of an operation, by commas (default 64,4K,64K; atomics have 8)")
         ->type_name("SIZE,...")
-        ->delimiter(',');
+        ->delimiter(',')
+        ->allow_extra_args(false);
 }
 
 void add_measuring(CLI::App& command, CompareOptions& options) {
@@ -285,10 +295,11 @@ void setup_compare(CLI::App& app, Program& program) {
     names.emplace_back("all");
     command
         .add_option("--op", options->operations,
-                    "operations, by commas: read, write, write-imm, send, send-imm, compare-swap, "
-                    "fetch-add, or all (default read,write)")
+                    fmt::format("operations, by commas: {}, or all (default read,write)",
+                                fmt::join(operation_names(), ", ")))
         ->type_name("OP,...")
         ->delimiter(',')
+        ->allow_extra_args(false)
         ->check(CLI::IsMember(names));
     add_sizes(command, *options);
     add_measuring(command, *options);
@@ -298,6 +309,7 @@ void setup_compare(CLI::App& app, Program& program) {
                     "(default all)")
         ->type_name("ENGINE,...")
         ->delimiter(',')
+        ->allow_extra_args(false)
         ->check(CLI::IsMember({"verbs", "kverbs", "job"}))
         ->each([options](const std::string&) { options->engines_given = true; });
     command.add_flag("--self-test", options->self_test,

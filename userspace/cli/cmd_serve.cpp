@@ -10,6 +10,8 @@
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,6 +19,9 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "bench/counterpart.hpp"
+#include "bench/inbox.hpp"
+#include "bench/listening.hpp"
 #include "bench/socket_address.hpp"
 #include "cli/allow.hpp"
 #include "cli/command.hpp"
@@ -40,6 +45,8 @@ struct ServeOptions {
     bool writable = false;
     bool atomic = false;
     bool verbs = false;
+    bool mailbox = false;
+    bool bench = false;
     std::vector<kxfer_rule> rules;
 
     uint32_t rights() const {
@@ -51,14 +58,9 @@ struct ServeOptions {
     }
 };
 
-std::vector<kxfer_rule> granting(std::vector<kxfer_rule> rules, uint32_t rights) {
-    for (kxfer_rule& rule : rules) rule.rights = rights;
-    return rules;
-}
-
 tl::expected<std::vector<Served>, Failure> make_exports(Session& session, const ServeOptions& options,
                                                         const Output& out) {
-    const std::vector<kxfer_rule> rules = granting(options.rules, options.rights());
+    const std::vector<kxfer_rule> rules = bench::granting(options.rules, options.rights());
     std::vector<Served> exports;
     for (const Source& source : options.sources) {
         auto served = Served::make(session, source, options.rights(), rules, out);
@@ -150,6 +152,62 @@ tl::expected<Listening, Failure> listen_somewhere(Session& session, Output& out)
     return listening;
 }
 
+using Inboxes = std::vector<std::unique_ptr<bench::Inbox>>;
+
+// One beside each export, for who may open that.
+tl::expected<Inboxes, Failure> offer_mailboxes(const std::vector<Served>& exports,
+                                               const ServeOptions& options, Output& out) {
+    Inboxes inboxes;
+    for (const Served& served : exports) {
+        auto inbox = bench::Inbox::start(served.source().name, served.bytes(), options.rules);
+        if (!inbox) return failed(inbox.error());
+        out.event(Record().add("event", "mailbox").add("name", (*inbox)->name()),
+                  fmt::format("taking messages in {}, into the memory of {}", (*inbox)->name(),
+                              served.source().name));
+        inboxes.push_back(std::move(*inbox));
+    }
+    return inboxes;
+}
+
+using Counterparts = std::vector<std::unique_ptr<bench::Counterpart>>;
+
+// One beside each export, for who may open that.
+tl::expected<Counterparts, Failure> take_part(const std::vector<Served>& exports, const ServeOptions& options,
+                                              Output& out) {
+    Counterparts counterparts;
+    for (const Served& served : exports) {
+        auto counterpart = bench::Counterpart::start(served.source().name, options.rules);
+        if (!counterpart) return failed(counterpart.error());
+        out.event(Record().add("event", "bench").add("name", (*counterpart)->name()),
+                  fmt::format("taking part in measurements that ask in {}", (*counterpart)->name()));
+        counterparts.push_back(std::move(*counterpart));
+    }
+    return counterparts;
+}
+
+// Of what stands beside the exports: what ended of itself, each once.
+class Watch {
+  public:
+    Watch(const Inboxes& inboxes, const Counterparts& counterparts)
+        : inboxes_(inboxes), counterparts_(counterparts) {}
+
+    void look(Output& out) {
+        for (const auto& inbox : inboxes_) tell(*inbox, "no messages are taken any more in", out);
+        for (const auto& one : counterparts_) tell(*one, "nobody is answered any more in", out);
+    }
+
+  private:
+    template <typename Service> void tell(const Service& service, const char* what, Output& out) {
+        const int number = service.ended();
+        if (number == 0 || !told_.insert(service.name()).second) return;
+        out.failure({Error(what, service.name(), number, "end this process and start it again")});
+    }
+
+    const Inboxes& inboxes_;
+    const Counterparts& counterparts_;
+    std::set<std::string> told_;
+};
+
 using Responders = std::vector<std::unique_ptr<verbs::VerbsResponder>>;
 
 // User-space verbs reach memory of their own, never an export.
@@ -204,12 +262,13 @@ void handle_event(std::vector<Served>& exports, const kxfer_event& event, Output
     out.failure(failure);
 }
 
-Result serve_until_signal(Session& session, std::vector<Served>& exports, Output& out) {
+Result serve_until_signal(Session& session, std::vector<Served>& exports, Watch& watch, Output& out) {
     std::array<kxfer_event, 16> room = {};
     while (!interrupted()) {
-        // Also looks round once a minute, whatever poll says.
-        wait_events(session.fd(), POLLPRI, std::chrono::minutes(1));
+        // Also looks round now and then, whatever poll says.
+        wait_events(session.fd(), POLLPRI, std::chrono::seconds(10));
         if (interrupted()) break;
+        watch.look(out);
         const auto taken = session.take_events(room, false, Deadline::never());
         if (!taken) {
             if (taken.error().number == EINTR || taken.error().number == ETIMEDOUT) continue;
@@ -230,13 +289,20 @@ Result run_serve(const ServeOptions& options, Context& context) {
     auto exports = make_exports(*session, options, context.out);
     if (!exports) return tl::make_unexpected(exports.error());
     for (const Served& served : *exports) report_export(served, options, context.out);
+    tl::expected<Inboxes, Failure> inboxes = Inboxes();
+    if (options.mailbox) inboxes = offer_mailboxes(*exports, options, context.out);
+    if (!inboxes) return tl::make_unexpected(inboxes.error());
+    tl::expected<Counterparts, Failure> counterparts = Counterparts();
+    if (options.bench) counterparts = take_part(*exports, options, context.out);
+    if (!counterparts) return tl::make_unexpected(counterparts.error());
     const auto listening = options.has_listen ? listen_as_told(*session, options.listen, context.out)
                                               : listen_somewhere(*session, context.out);
     if (!listening) return tl::make_unexpected(listening.error());
     tl::expected<Responders, Failure> responders = Responders();
     if (options.verbs) responders = answer_verbs(*listening, context.out);
     if (!responders) return tl::make_unexpected(responders.error());
-    return serve_until_signal(*session, *exports, context.out);
+    Watch watch(*inboxes, *counterparts);
+    return serve_until_signal(*session, *exports, watch, context.out);
 }
 
 void setup_options(CLI::App& command, const std::shared_ptr<ServeOptions>& options) {
@@ -267,11 +333,18 @@ void setup_options(CLI::App& command, const std::shared_ptr<ServeOptions>& optio
         ->type_name("CIDR|uid=N|gid=N")
         ->expected(1)
         ->take_all();
-    command.add_flag("--writable", options->writable,
-                     "peers may write; what they put into a FILE is written back to it");
+    auto* writable = command.add_flag("--writable", options->writable,
+                                      "peers may write; what they put into a FILE is written back to it");
     command.add_flag("--atomic", options->atomic, "peers may do COMPARE_SWAP and FETCH_ADD");
     command.add_flag("--verbs", options->verbs,
                      "also answer user-space verbs on PORT+1 and over TCP on PORT+2, for `kxfer compare`");
+    command.add_flag("--bench", options->bench,
+                     "also tell the CPU time of this process, and do the other direction of "
+                     "`kxfer bench --bidirectional`, asked in NAME.bench");
+    command
+        .add_flag("--mailbox", options->mailbox,
+                  "also take messages in NAME.mailbox, into the memory of NAME, for `kxfer compare`")
+        ->needs(writable);
 }
 
 } // namespace

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <fstream>
 #include <optional>
 
 #include <fmt/format.h>
@@ -18,6 +17,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/progress.hpp"
 #include "cli/provenance.hpp"
+#include "cli/result_file.hpp"
 #include "cli/size.hpp"
 #include "cli/sweep_file.hpp"
 #include "cli/sweep_report.hpp"
@@ -33,7 +33,7 @@ using bench::Task;
 
 const std::vector<std::string> all_engines = {"verbs", "kverbs", "job"};
 const std::vector<std::string> all_contexts = {"polled", "workqueue", "softirq", "unbound"};
-const std::vector<std::string> all_memories = {"lkey", "mr", "mr-each"};
+const std::vector<std::string> all_memories = {"lkey", "mr", "mr-each", "rw"};
 const std::vector<std::string> all_signals = {"each", "batch"};
 const std::vector<std::string> all_polls = {"adaptive", "always", "never"};
 
@@ -124,24 +124,6 @@ tl::expected<void, Failure> check_options(const SweepOptions& options) {
     return {};
 }
 
-tl::expected<void, Failure> write_file(const std::string& file, const std::string& text) {
-    if (file.empty()) return {};
-    errno = 0;
-    std::ofstream stream(file, std::ios::trunc | std::ios::binary);
-    stream << text;
-    stream.close();
-    if (stream) return {};
-    return failed(Error("cannot write", file, errno ? errno : EIO));
-}
-
-// Said before the sweep, not behind it.
-tl::expected<void, Failure> check_file(const std::string& file) {
-    if (file.empty()) return {};
-    errno = 0;
-    if (std::ofstream(file, std::ios::app)) return {};
-    return failed(Error("cannot write", file, errno ? errno : EIO));
-}
-
 std::string time_text(double seconds) {
     const auto whole = static_cast<uint64_t>(std::lround(seconds));
     return whole < 60 ? fmt::format("{} s", whole) : fmt::format("{} min {:02} s", whole / 60, whole % 60);
@@ -160,7 +142,7 @@ Result print_plan(const Grid& grid, const bench::SweepPlan& plan, Context& conte
                                 .add("depth", work.depth)
                                 .add("signal", Value(work.signal))
                                 .add("cells", uint64_t{ways.size()})
-                                .add("time", Nanoseconds{seconds * 1e9}));
+                                .add("time", Nanoseconds{std::round(seconds * 1e9)}));
     for (const auto& way : ways) way_names.push_back(way.name());
     const double total = seconds * static_cast<double>(works.size());
     context.out.record(Record()
@@ -168,7 +150,7 @@ Result print_plan(const Grid& grid, const bench::SweepPlan& plan, Context& conte
                            .add("ways", Value(Lines{way_names}), Show::text_only, "each work is done by")
                            .add("works", Value(work_rows), Show::everywhere, "\nworks")
                            .add("cells", uint64_t{works.size() * ways.size()}, Show::everywhere, "\ncells")
-                           .add("time", Nanoseconds{total * 1e9}, Show::json_only)
+                           .add("time", Nanoseconds{std::round(total * 1e9)}, Show::json_only)
                            .add("time", Value("about " + time_text(total)), Show::text_only, "time"));
     return exit_ok;
 }
@@ -254,10 +236,12 @@ tl::expected<bench::SweepResult, Failure> measure(const SweepOptions& options, C
     rig_options.writes =
         std::ranges::any_of(grid.operations, [](const auto& name) { return name != "read"; });
     rig_options.atomics = std::ranges::any_of(
-        grid.operations, [](const auto& name) { return bench::is_atomic(*bench::operation_from(name)); });
+        grid.operations, [](const auto& name) { return bench::is_fetch(*bench::operation_from(name)); });
+    rig_options.messages = std::ranges::any_of(
+        grid.operations, [](const auto& name) { return bench::is_message(*bench::operation_from(name)); });
     catch_interrupts();
     for (const auto& path : {options.csv_file, options.html_file})
-        if (auto fine = check_file(path); !fine) return tl::make_unexpected(fine.error());
+        if (auto fine = check_result_file(path); !fine) return tl::make_unexpected(fine.error());
     const auto version = module_version(rig_options);
     if (!version) return tl::make_unexpected(version.error());
     auto rig = SweepRig::set_up(rig_options, grid, bench::works_of(grid));
@@ -320,10 +304,10 @@ Result run_sweep(const SweepOptions& options, Context& context) {
     const auto result = options.from_file.empty() ? measure(options, context) : read_sweep(options.from_file);
     if (!result) return tl::make_unexpected(result.error());
     if (!options.csv_file.empty())
-        if (auto written = write_file(options.csv_file, bench::csv_text(*result)); !written)
+        if (auto written = write_result_file(options.csv_file, bench::csv_text(*result)); !written)
             return tl::make_unexpected(written.error());
     if (!options.html_file.empty())
-        if (auto written = write_file(options.html_file, html_of(*result)); !written)
+        if (auto written = write_result_file(options.html_file, html_of(*result)); !written)
             return tl::make_unexpected(written.error());
     context.out.record(sweep_record(options, *result));
     return exit_ok;
@@ -388,7 +372,7 @@ void add_grid(CLI::App& command, SweepOptions& options) {
     add_axis(command, "--context", grid.contexts, all_contexts,
              "completion contexts of kverbs and job: polled, workqueue, softirq, unbound (default all)");
     add_axis(command, "--memory", grid.memories, all_memories,
-             "registration of local memory by kverbs: lkey, mr, mr-each (default all)");
+             "registration of local memory by kverbs: lkey, mr, mr-each, rw (default all)");
     add_axis(command, "--signal", grid.signals, all_signals,
              "a completion for each operation or for each batch (default both)");
     add_axis(command, "--poll", grid.polls, all_polls,

@@ -72,12 +72,17 @@ Record engine_json(const bench::EngineResult& result, const bench::Workload& wor
     const double rate = result.deep.operations_per_second();
     deep.add("rate", PerSecond{rate})
         .add("bandwidth", BytesPerSecond{rate * static_cast<double>(workload.size)});
-    return Record()
-        .add("engine", result.engine)
+    Record record;
+    record.add("engine", result.engine)
         .add("verified", result.verified)
         .add("local_registration", result.local_registration)
+        .add("message_success",
+             result.message_success.empty() ? Value(None{}) : Value(result.message_success))
         .add("one_at_a_time", single)
         .add("deep", deep);
+    if (result.losses)
+        record.add("messages_sent", result.losses->sent).add("messages_lost", result.losses->lost);
+    return record;
 }
 
 Value ratio_json(const std::optional<bench::Ratio>& ratio) {
@@ -221,11 +226,6 @@ Table deep_table(const CompareReport& report) {
     return rows;
 }
 
-bool has_refusals(const CompareReport& report) {
-    return std::any_of(report.cells.begin(), report.cells.end(),
-                       [](const auto& cell) { return !cell.refusals.empty(); });
-}
-
 // Reasons stand below the table, each once.
 struct Abilities {
     Table rows;
@@ -258,8 +258,15 @@ Abilities abilities_of(const CompareReport& report) {
     return abilities;
 }
 
+// Any engine does READ and WRITE.
+bool is_worth_telling(const bench::Cell& cell) {
+    const auto operation = cell.workload.operation;
+    return !cell.refusals.empty() ||
+           (operation != bench::Operation::read && operation != bench::Operation::write);
+}
+
 void add_abilities(Record& record, const CompareReport& report) {
-    if (!has_refusals(report)) return;
+    if (std::none_of(report.cells.begin(), report.cells.end(), is_worth_telling)) return;
     const Abilities abilities = abilities_of(report);
     Record reasons;
     for (size_t i = 0; i < abilities.reasons.size(); i++)
@@ -267,6 +274,15 @@ void add_abilities(Record& record, const CompareReport& report) {
                     fmt::format("[{}]", i + 1));
     record.add("abilities", Value(abilities.rows), Show::text_only, "\nWhich engine does what")
         .add("refusals", Value(std::make_shared<Record>(reasons)), Show::text_only, "refused");
+}
+
+// Of all cells together; empty: nothing was lost.
+std::string losses_text(const CompareReport& report) {
+    uint64_t sent = 0, lost = 0;
+    for (const auto& cell : report.cells)
+        for (const auto& engine : cell.engines)
+            if (engine.losses) sent += engine.losses->sent, lost += engine.losses->lost;
+    return lost ? fmt::format("{} of {} messages were lost, without telling.", lost, sent) : "";
 }
 
 Words notes_of(const CompareReport& report) {
@@ -286,8 +302,11 @@ Words notes_of(const CompareReport& report) {
         return std::all_of(cell.engines.begin(), cell.engines.end(),
                            [](const auto& e) { return e.verified; });
     });
-    notes.emplace_back(all_verified ? "Every cell's data was verified."
-                                    : "Data was not verified: the peer's memory was opened for READ only.");
+    const std::string losses = losses_text(report);
+    if (!losses.empty()) notes.push_back(losses);
+    notes.emplace_back(all_verified     ? "Every cell's data was verified."
+                       : losses.empty() ? "Data was not verified: the peer's memory was opened for READ only."
+                                        : "Data was not verified where no try arrived as a whole.");
     if (const auto uncounted = std::find_if(report.cells.begin(), report.cells.end(),
                                             [](const auto& cell) { return !cell.uncounted.empty(); });
         uncounted != report.cells.end())
@@ -296,12 +315,14 @@ Words notes_of(const CompareReport& report) {
 }
 
 // Its own in each cell, for it may depend on the operation.
-std::string local_registration(const CompareReport& report, const std::string& engine) {
+std::string ways_of(const CompareReport& report, const std::string& engine,
+                    std::string bench::EngineResult::*way) {
     Words ways;
     for (const auto& cell : report.cells)
         if (const auto* result = find_result(cell, engine);
-            result && std::find(ways.begin(), ways.end(), result->local_registration) == ways.end())
-            ways.push_back(result->local_registration);
+            result && !(result->*way).empty() &&
+            std::find(ways.begin(), ways.end(), result->*way) == ways.end())
+            ways.push_back(result->*way);
     return fmt::format("{}", fmt::join(ways, "; or "));
 }
 
@@ -344,9 +365,14 @@ void add_parameters(Record& record, const CompareReport& report) {
                                          : "polls the CQ",
                    Show::everywhere, engine);
     for (const auto& engine : engines_of(report))
-        record.add("local_" + engine, local_registration(report, engine), Show::text_only,
-                   engine + " names local memory");
+        record.add("local_" + engine, ways_of(report, engine, &bench::EngineResult::local_registration),
+                   Show::text_only, engine + " names local memory");
+    for (const auto& engine : engines_of(report))
+        if (const auto done = ways_of(report, engine, &bench::EngineResult::message_success); !done.empty())
+            record.add("message_" + engine, done, Show::text_only, engine + "'s message is done when");
     if (!report.memory.empty()) record.add("memory", report.memory, Show::json_only);
+    if (!report.cq.empty()) record.add("cq", report.cq, Show::json_only);
+    record.add("inline", report.inlining, Show::json_only);
     if (!report.context.empty()) record.add("completion_context", report.context, Show::json_only);
     if (!report.poll.empty()) {
         if (report.context == "polled") record.add("poll", report.poll, Show::json_only);

@@ -28,6 +28,8 @@ struct CompareReport {
     std::chrono::milliseconds timeout{};
     bench::Parameters parameters; // that the engines have in common
     std::string memory;           // --memory of kverbs
+    std::string cq;               // likewise --cq, if it was given
+    std::string inlining;         // auto or never: --inline of verbs and kverbs
     std::vector<bench::Cell> cells;
 };
 

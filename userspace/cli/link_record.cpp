@@ -26,6 +26,7 @@ Value gid_type(uint32_t type) {
 }
 
 const char* role(const kxfer_info_link& link) {
+    if (link.flags & KXFER_LINK_DEDICATED) return "dedicated";
     return link.flags & KXFER_LINK_INITIATOR ? "initiator" : "accepted";
 }
 

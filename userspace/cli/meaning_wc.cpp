@@ -263,8 +263,12 @@ constexpr Entry events[] = {
     {.number = 0,
      .name = "CQ_ERR",
      .text = "CQ error",
-     .means = "a CQ is lost, mostly because it overran: more completions than entries; its QPs go to error",
-     .look = "entries of the CQ against all signalled work requests and RECVs of all its QPs"},
+     .means =
+         "a CQ has overrun: more completions than entries; on a card its QPs go to error; rxe and siw lose "
+         "the completion and go on, siw without the entry of the send queue it was for",
+     .look =
+         "entries of the CQ against all signalled work requests and RECVs of all its QPs; who waits for a "
+         "completion that does not come: ibv_get_async_event() tells this"},
     {.number = 1,
      .name = "QP_FATAL",
      .text = "local work queue catastrophic error",

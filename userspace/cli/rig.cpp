@@ -29,10 +29,20 @@ const std::map<std::string, uint32_t> contexts = {{"polled", KXFER_CONTEXT_POLLE
 
 const std::map<std::string, uint32_t> memories = {{"lkey", KXFER_BENCH_MEMORY_DEFAULT},
                                                   {"mr", KXFER_BENCH_MEMORY_MR},
-                                                  {"mr-each", KXFER_BENCH_MEMORY_MR_EACH}};
+                                                  {"mr-each", KXFER_BENCH_MEMORY_MR_EACH},
+                                                  {"rw", KXFER_BENCH_MEMORY_RW}};
+
+const std::map<std::string, uint32_t> invalidations = {{"deferred", KXFER_BENCH_INVALIDATE_DEFERRED},
+                                                       {"local", KXFER_BENCH_INVALIDATE_LOCAL},
+                                                       {"remote", KXFER_BENCH_INVALIDATE_REMOTE}};
 
 const std::map<std::string, uint32_t> waits = {
     {"adaptive", 0}, {"always", KXFER_WAIT_F_POLL}, {"never", KXFER_WAIT_F_SLEEP}};
+
+// Some operation may be a message.
+bool wants_mailbox(const RigOptions& options) {
+    return options.wants("job") && options.writes && !options.round_trip;
+}
 
 // Of the server on this node.
 std::string own_export() { return fmt::format("bench-{}", getpid()); }
@@ -80,10 +90,15 @@ tl::expected<Place, Failure> serve_here(const RigOptions& options, uint64_t byte
     bench::ServerOptions server;
     server.address = *address;
     server.address.port = KXFER_PORT;
-    server.export_name = own_export();
+    server.export_name = place.export_name = own_export();
     server.length = bytes;
+    server.nr_exports = options.nr_clients;
     server.job = options.wants_module();
-    server.verbs = options.wants("verbs");
+    server.verbs =
+        options.wants("verbs") ||
+        (options.wants("kverbs") && (options.messages || options.nr_clients > 1 || !options.cq.empty()));
+    server.messages = wants_mailbox(options);
+    server.counterpart = options.bidirectional;
     server.partner = partner_of(options, *address);
     auto started = bench::LocalServer::start(server);
     if (!started) return failed(started.error());
@@ -97,6 +112,7 @@ tl::expected<Place, Failure> serve_here(const RigOptions& options, uint64_t byte
 
 tl::expected<Place, Failure> find_peer(const RigOptions& options) {
     Place place;
+    place.export_name = options.export_name;
     const auto addresses = resolve(options.peer);
     if (!addresses) return failed(addresses.error());
     place.listener = addresses->front();
@@ -116,18 +132,34 @@ bench::PathOptions path_options(const RigOptions& options, const Rig& rig) {
     bench::PathOptions path = common_path(options);
     path.peer = rig.place.listener;
     path.ring = options.ring;
+    path.inline_writes = options.inline_writes();
     path.memory = memories.at(options.memory);
+    path.invalidate = invalidations.at(options.invalidate);
+    path.dedicated = options.nr_clients > 1 || !options.cq.empty();
+    path.cq_pool = options.cq == "pool";
     path.signal_batch = options.signal_batch();
-    path.export_name = options.peer_given ? options.export_name : own_export();
+    path.export_name = bench::client_export(rig.place.export_name, options.client);
     path.writable = options.writes || !options.peer_given;
     path.atomic = options.atomics;
+    path.messages = wants_mailbox(options);
+    path.ud = options.verbs.transport == "ud";
+    path.qkey = options.verbs.qkey;
     return path;
+}
+
+std::string wanted_exports(const RigOptions& options, uint64_t bytes) {
+    std::string text;
+    for (unsigned client = 0; client < options.nr_clients; client++)
+        text +=
+            fmt::format(" {}=mem:{}", bench::client_export(options.export_name, client), size_text(bytes));
+    return text;
 }
 
 Failure path_failure(const RigOptions& options, const Rig& rig, Error error) {
     if (options.peer_given && (error.number == ENOENT || error.number == EACCES || error.number == ERANGE))
-        error.hint = fmt::format("run there: kxfer serve {}=mem:{} --writable --verbs{}", options.export_name,
-                                 size_text(rig.memory->length()), options.atomics ? " --atomic" : "");
+        error.hint =
+            fmt::format("run there: kxfer serve{} --writable --verbs{}",
+                        wanted_exports(options, rig.memory->length()), options.atomics ? " --atomic" : "");
     if (options.peer_given && error.hint.empty())
         error.hint = fmt::format("does the peer answer? try: kxfer ping {}", options.peer.text());
     if (error.number == ENOMEM) error = pin_error(error, 2 * rig.memory->length());
@@ -143,6 +175,7 @@ connect_verbs(const RigOptions& options, Rig& rig, uint64_t remote_bytes, unsign
     how.depth = depth;
     how.batch = batch;
     how.signal_batch = options.signal_batch();
+    how.inline_writes = options.inline_writes();
     how.remote_bytes = remote_bytes;
     how.writable = options.writes || !options.peer_given;
     how.timeout = options.common.timeout();
@@ -161,7 +194,7 @@ tl::expected<void, Failure> connect_engines(const RigOptions& options, Rig& rig,
     uint64_t remote_bytes = 0;
 
     if (options.wants("kverbs")) {
-        auto engine = bench::KverbsEngine::connect(path, *rig.memory);
+        auto engine = bench::KverbsEngine::connect(path, rig.place.responder, *rig.memory);
         if (!engine) return tl::make_unexpected(path_failure(options, rig, engine.error()));
         remote_bytes = (*engine)->remote_bytes();
         rig.engines.push_back(std::move(*engine));
@@ -215,8 +248,25 @@ void add_rig_options(CLI::App& command, RigOptions& options) {
     command
         .add_option("--memory", options.memory,
                     "how kverbs names local memory: lkey (default: by the PD's local_dma_lkey), "
-                    "mr (registered once) or mr-each (registered for each operation)")
-        ->check(CLI::IsMember({"lkey", "mr", "mr-each"}));
+                    "mr (registered once), mr-each (registered for each operation) or "
+                    "rw (by the kernel's rdma_rw, as storage targets do it)")
+        ->check(CLI::IsMember({"lkey", "mr", "mr-each", "rw"}));
+    command
+        .add_option("--invalidate", options.invalidate,
+                    "how an MR of --memory mr-each becomes invalid: deferred (default: when it is "
+                    "registered again), local (before its operation is done) or remote (send: by the "
+                    "peer's answer)")
+        ->check(CLI::IsMember({"deferred", "local", "remote"}));
+    command
+        .add_option("--inline", options.inlining,
+                    "whether the work request of a short WRITE carries its payload: auto (default: if it "
+                    "is no longer than the device takes of 64 bytes or more), or never (verbs and kverbs)")
+        ->check(CLI::IsMember({"auto", "never"}));
+    command
+        .add_option("--cq", options.cq,
+                    "the CQ of kverbs, which has a connection of its own then: own, or of the kernel's "
+                    "pool, where others complete, too (not with --context polled)")
+        ->check(CLI::IsMember({"own", "pool"}));
     command
         .add_option("--poll", options.poll,
                     "how a job's caller waits: adaptive (default), always or "
@@ -241,7 +291,27 @@ tl::expected<void, Failure> check_rig(const RigOptions& options) {
         return failed(Error("only engine kverbs chooses how local memory is named", "", EINVAL,
                             "use --memory with --engine kverbs"),
                       exit_usage);
-    return check_verbs_options(options.verbs, options.wants("verbs"));
+    if (options.invalidate != "deferred" && options.memory != "mr-each")
+        return failed(Error("only what is registered for each operation is invalidated", "", EINVAL,
+                            "use --invalidate with --memory mr-each"),
+                      exit_usage);
+    if (!options.inline_writes() && options.wants("job"))
+        return failed(Error("short WRITEs of jobs are always inline", "", EINVAL,
+                            "use --inline never with --engine verbs or kverbs"),
+                      exit_usage);
+    if (!options.cq.empty() && !options.wants("kverbs"))
+        return failed(Error("only engine kverbs chooses whose CQ it completes on", "", EINVAL,
+                            "use --cq with --engine kverbs"),
+                      exit_usage);
+    if (options.cq == "pool" && options.context == "polled")
+        return failed(Error("the kernel polls a CQ of the pool itself, not in context", options.context,
+                            EINVAL, "use --cq pool with --context workqueue, softirq or unbound"),
+                      exit_usage);
+    if (options.memory == "rw" && options.signal_batch())
+        return failed(Error("rdma_rw asks for a completion of each operation", "", EINVAL,
+                            "use --memory rw with --signal each"),
+                      exit_usage);
+    return check_verbs_options(options.verbs, options.wants("verbs"), options.wants("kverbs"));
 }
 
 tl::expected<std::string, Failure> check_floor(RigOptions& options) {
@@ -297,6 +367,22 @@ tl::expected<Rig, Failure> set_up_place(const RigOptions& options, uint64_t byte
     return rig;
 }
 
+tl::expected<Rig, Failure> set_up_client(const RigOptions& options, const Place& place, uint64_t bytes,
+                                         unsigned depth, unsigned batch) {
+    Rig rig;
+
+    rig.place.listener = place.listener;
+    rig.place.responder = place.responder;
+    rig.place.exchange = place.exchange;
+    rig.place.export_name = place.export_name;
+    auto memory = bench::Memory::create(bytes);
+    if (!memory) return failed(memory.error());
+    rig.memory = std::make_unique<bench::Memory>(std::move(*memory));
+    if (auto connected = connect_engines(options, rig, depth, batch); !connected)
+        return tl::make_unexpected(connected.error());
+    return rig;
+}
+
 tl::expected<Rig, Failure> set_up(const RigOptions& options, uint64_t bytes, unsigned depth, unsigned batch) {
     auto rig = set_up_place(options, bytes);
     if (!rig) return rig;
@@ -305,12 +391,30 @@ tl::expected<Rig, Failure> set_up(const RigOptions& options, uint64_t bytes, uns
     return rig;
 }
 
+tl::expected<std::unique_ptr<bench::Requester>, Error> ask_peer(const RigOptions& options, const Rig& rig) {
+    return bench::Requester::open(path_options(options, rig));
+}
+
 tl::expected<DeviceFacts, Failure> facts_of(const std::string& device) {
     auto node = find_devices();
     if (!node) return failed(node.error());
     for (auto& facts : node->devices)
         if (facts.core.name == device) return std::move(facts);
     return failed(Error("the device is gone:", device, ENODEV));
+}
+
+bench::Surroundings surroundings_of(const Rig& rig, const DeviceFacts& device) {
+    bench::Surroundings where;
+
+    where.device = device.core.name;
+    where.device_index = device.core.index;
+    for (const auto& port : device.ports)
+        if (port.active() && where.port == 0) where.port = port.core.index;
+    if (rig.place.server)
+        where.peer = rig.place.server->process();
+    else
+        where.no_peer = "the CPU time of another node's process is told by kxfer serve --bench";
+    return where;
 }
 
 } // namespace kxfer::cli

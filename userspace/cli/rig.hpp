@@ -13,7 +13,9 @@
 #include <kxfer/kxfer.hpp>
 
 #include "bench/engine.hpp"
+#include "bench/footprint.hpp"
 #include "bench/local_server.hpp"
+#include "bench/requester.hpp"
 #include "cli/command.hpp"
 #include "cli/devices.hpp"
 #include "cli/peer.hpp"
@@ -32,21 +34,31 @@ struct RigOptions {
     bool engines_given = false; // else one that cannot run is left out
     std::string context = "polled";
     std::string poll = "adaptive";
+    std::string inlining = "auto"; // of short WRITEs by verbs and kverbs: auto or never
     std::string export_name;
     std::string signal = "each";
     std::string memory = "lkey";
+    std::string invalidate = "deferred";
+    std::string cq; // own or pool, of a connection of kverbs' own; empty: it needs none for that
     bool ring = false;
+    unsigned nr_clients = 1;
+    unsigned client = 0;                       // which of them this process is
+    std::vector<unsigned> cpus;                // that they are pinned to in turn, or none
     bool writes = false;                       // some operation does more than read
     bool atomics = false;                      // some is an atomic
+    bool messages = false;                     // some takes a receive of the peer's
+    bool bidirectional = false;                // the peer does the same the other way round
     std::optional<bench::Workload> round_trip; // instead of operations
     VerbsOptions verbs;
 
     bool wants(const std::string& engine) const;
     bool wants_module() const { return wants("job") || wants("kverbs"); }
     bool signal_batch() const { return signal == "batch"; }
+    bool inline_writes() const { return inlining == "auto"; }
 };
 
-// --context, --memory, --poll, --ring, --signal, --export, those of verbs and the common ones.
+// --context, --memory, --invalidate, --inline, --cq, --poll, --ring, --signal, --export, those of verbs
+// and the common ones.
 void add_rig_options(CLI::App& command, RigOptions& options);
 
 // Names what is asked for that cannot be together.
@@ -65,6 +77,7 @@ struct Place {
     kxfer_addr listener = {};
     kxfer_addr responder = {};
     kxfer_addr exchange = {};                   // of the responder, TCP
+    std::string export_name;                    // of the first client
     std::unique_ptr<bench::LocalServer> server; // unless a peer was named
 };
 
@@ -86,9 +99,17 @@ tl::expected<Rig, Failure> set_up(const RigOptions& options, uint64_t bytes, uns
 // The two halves of it, for who connects engines in more than one way: a rig without engines,
 // for all engines that are wanted; and engines of these options, added to the rig's.
 tl::expected<Rig, Failure> set_up_place(const RigOptions& options, uint64_t bytes);
+// A rig of another client in a process of its own, which goes to the same place; with engines.
+tl::expected<Rig, Failure> set_up_client(const RigOptions& options, const Place& place, uint64_t bytes,
+                                         unsigned depth, unsigned batch);
 tl::expected<void, Failure> connect_engines(const RigOptions& options, Rig& rig, unsigned depth,
                                             unsigned batch);
 
+// Who asks the peer's process beside the first client's export.
+tl::expected<std::unique_ptr<bench::Requester>, Error> ask_peer(const RigOptions& options, const Rig& rig);
+
 tl::expected<DeviceFacts, Failure> facts_of(const std::string& device);
+// What is to be looked at while engines on this device measure.
+bench::Surroundings surroundings_of(const Rig& rig, const DeviceFacts& device);
 
 } // namespace kxfer::cli

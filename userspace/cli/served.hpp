@@ -29,6 +29,7 @@ class Served {
     uint32_t export_id() const { return export_.id(); }
     const Source& source() const { return source_; }
     uint64_t length() const { return length_; }
+    std::span<std::byte> bytes() const { return memory_.bytes(); }
     const kxfer_content& content() const { return content_; }
 
     // A peer says that the first `length` bytes are content now: writes them

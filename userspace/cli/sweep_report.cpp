@@ -283,7 +283,8 @@ std::string heat_section(const SweepResult& result) {
         "<h2>Completion context and registration</h2>\n<p class=\"soft\">Engine kverbs: median time an "
         "operation "
         "by completion context (across) and registration of local memory (down: lkey, the PD's "
-        "local_dma_lkey; mr, registered once; mr-each, registered for each operation); below it the ratio to "
+        "local_dma_lkey; mr, registered once; mr-each, registered for each operation; rw, by rdma_rw); below "
+        "it the ratio to "
         "the fastest, over the rounds. The stronger the colour, the slower, up to four times the fastest. "
         "Framed: the fastest, and what does not differ from it significantly.</p>\n";
     for (const auto& kind : kinds_of(result)) {

@@ -35,6 +35,12 @@ class WayEngine : public bench::Engine {
     tl::expected<void, Error> make_ready(const bench::Workload& workload) override {
         return engine_->make_ready(workload);
     }
+    tl::expected<void, Error> begin_block(const bench::Workload& workload) override {
+        return engine_->begin_block(workload);
+    }
+    tl::expected<void, Error> end_block(const bench::Workload& workload) override {
+        return engine_->end_block(workload);
+    }
     tl::expected<void, Error> settle() override { return engine_->settle(); }
     tl::expected<bench::Block, Error> run_block(const bench::Workload& workload, bench::Mode mode,
                                                 const bench::Limits& limits) override {

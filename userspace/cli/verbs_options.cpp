@@ -16,7 +16,7 @@ std::string text_of(const verbs::Step& step) {
         names = std::max(names, one.name.size());
         values = std::max(values, one.value.size());
     }
-    std::string text = fmt::format("QP {} -> {}", step.from, step.to);
+    std::string text = step.from.empty() ? step.of : fmt::format("{} {} -> {}", step.of, step.from, step.to);
     for (const auto& one : step.attributes)
         text += fmt::format("\n  {:<{}}  {:<{}}  {}", one.name, names, one.value, values, one.meaning);
     return text;
@@ -31,6 +31,7 @@ Record record_of(const verbs::Step& step) {
                            .add("meaning", Value(one.meaning)));
     return Record()
         .add("event", "qp_step")
+        .add("of", Value(step.of))
         .add("from", Value(step.from))
         .add("to", Value(step.to))
         .add("attributes", Value(rows));
@@ -44,6 +45,16 @@ void add_verbs_options(CLI::App& command, VerbsOptions& options) {
                     "how verbs connects: rdma-cm (default), or tcp: QPN, PSN, GID and rkey are "
                     "exchanged over TCP and the QP is moved to RTS step by step")
         ->check(CLI::IsMember({"rdma-cm", "tcp"}));
+    command
+        .add_option("--transport", options.transport,
+                    "of verbs: rc (default), or by TCP: uc (WRITE and messages), ud (messages of one "
+                    "packet; of kverbs too, by rdma_cm), which lose without telling")
+        ->check(CLI::IsMember({"rc", "uc", "ud"}));
+    command
+        .add_option("--qkey", options.qkey,
+                    "Q_Key that messages of --transport ud carry (default: what the peer told)")
+        ->type_name("N")
+        ->check(CLI::Range(0U, 0x7fffffffU));
     command
         .add_option("--gid-index", options.gid_index,
                     "entry of the GID table to send from, with --connect tcp (default: that of the "
@@ -59,6 +70,10 @@ void add_verbs_options(CLI::App& command, VerbsOptions& options) {
                     "how verbs waits for completions: poll (default), or events: it sleeps")
         ->check(CLI::IsMember({"poll", "events"}));
     command
+        .add_option("--local-memory", options.local_memory,
+                    "where verbs has local memory: host (default), or dm: on the device, if it has any")
+        ->check(CLI::IsMember({"host", "dm"}));
+    command
         .add_option("--rnr-retry", options.rnr_retry,
                     "tries of verbs when the peer has no receive (default 0; 7: without end)")
         ->type_name("N")
@@ -70,12 +85,23 @@ void add_verbs_options(CLI::App& command, VerbsOptions& options) {
         ->check(CLI::Range(0, 31));
 }
 
-tl::expected<void, Failure> check_verbs_options(const VerbsOptions& options, bool wanted) {
+tl::expected<void, Failure> check_verbs_options(const VerbsOptions& options, bool verbs, bool kverbs) {
+    const bool of_ud = options.transport == "ud";
     const bool of_tcp = options.gid_index || options.mtu || options.explain || options.min_rnr_timer;
-    if ((of_tcp || options.by_tcp() || options.events() || options.rnr_retry) && !wanted)
+    const bool of_verbs = of_tcp || options.connect == "tcp" || options.transport == "uc" ||
+                          options.events() || options.rnr_retry || options.timestamps ||
+                          options.device_memory();
+    const bool of_both = of_ud || options.qkey;
+    if (!verbs && (of_verbs || (of_both && !kverbs)))
         return failed(Error("options of a connection of user-space verbs, which are not measured", "", EINVAL,
                             "use --engine verbs"),
                       exit_usage);
+    if (verbs && options.connect == "rdma-cm" && !options.reliable())
+        return failed(Error("rdma_cm connects RC alone here", "", EINVAL,
+                            "use --transport uc or ud with --connect tcp"),
+                      exit_usage);
+    if (options.qkey && !of_ud)
+        return failed(Error("only UD has a Q_Key", "", EINVAL, "use --qkey with --transport ud"), exit_usage);
     if (of_tcp && !options.by_tcp())
         return failed(Error("rdma_cm chooses GID, MTU and RNR timer and moves the QP by itself", "", EINVAL,
                             "use --gid-index, --mtu, --min-rnr-timer and --explain with --connect tcp"),
@@ -85,8 +111,14 @@ tl::expected<void, Failure> check_verbs_options(const VerbsOptions& options, boo
 
 void apply(const VerbsOptions& options, verbs::EngineOptions& to) {
     to.connect = options.by_tcp() ? verbs::Connect::tcp : verbs::Connect::rdma_cm;
+    to.transport = options.transport == "ud"   ? verbs::Transport::ud
+                   : options.transport == "uc" ? verbs::Transport::uc
+                                               : verbs::Transport::rc;
+    to.qkey = options.qkey;
     to.gid_index = options.gid_index;
     to.events = options.events();
+    to.timestamps = options.timestamps;
+    to.device_memory = options.device_memory();
     to.patience.rnr_retry = static_cast<uint8_t>(options.rnr_retry);
     if (options.min_rnr_timer) to.min_rnr_timer = static_cast<uint8_t>(*options.min_rnr_timer);
     for (const auto mtu : {IBV_MTU_256, IBV_MTU_512, IBV_MTU_1024, IBV_MTU_2048, IBV_MTU_4096})

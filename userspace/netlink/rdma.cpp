@@ -173,6 +173,24 @@ std::string parse_driver(const nlmsghdr* message) {
     return id < names.size() ? names[id] : std::string();
 }
 
+std::vector<Counter> parse_counters(const nlmsghdr* message) {
+    Attributes attributes;
+    std::vector<Counter> counters;
+    nlattr* entry;
+    int left;
+
+    if (!parse(message, attributes) || !attributes[RDMA_NLDEV_ATTR_STAT_HWCOUNTERS]) return counters;
+    nla_for_each_nested(entry, attributes[RDMA_NLDEV_ATTR_STAT_HWCOUNTERS], left) {
+        Attributes members{};
+
+        if (nla_parse_nested(members.data(), RDMA_NLDEV_ATTR_MAX - 1, entry, nullptr)) continue;
+        const auto value = number<uint64_t>(members[RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE]);
+        auto name = text(members[RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME]);
+        if (value && !name.empty()) counters.push_back({std::move(name), *value});
+    }
+    return counters;
+}
+
 void Rdma::FreeSocket::operator()(nl_sock* socket) const { nl_socket_free(socket); }
 
 tl::expected<Rdma, Error> Rdma::open() {
@@ -261,6 +279,16 @@ tl::expected<std::vector<Resource>, Error> Rdma::resources(uint32_t device_index
     auto answers = ask(RDMA_NLDEV_CMD_RES_GET, NLM_F_ACK, of_device(device_index), "cannot count resources");
     if (!answers) return tl::unexpected(answers.error());
     return answers->empty() ? std::vector<Resource>{} : parse_resources(header_of(answers->front()));
+}
+
+tl::expected<std::vector<Counter>, Error> Rdma::counters(uint32_t device_index, uint32_t port) {
+    const auto of_port = [&](nl_msg* request) {
+        const int ret = of_device(device_index)(request);
+        return ret < 0 ? ret : nla_put_u32(request, RDMA_NLDEV_ATTR_PORT_INDEX, port);
+    };
+    auto answers = ask(RDMA_NLDEV_CMD_STAT_GET, NLM_F_ACK, of_port, "cannot read counters");
+    if (!answers) return tl::unexpected(answers.error());
+    return answers->empty() ? std::vector<Counter>{} : parse_counters(header_of(answers->front()));
 }
 
 } // namespace kxfer::netlink

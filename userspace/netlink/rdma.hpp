@@ -60,6 +60,12 @@ struct Resource {
     uint64_t count = 0;
 };
 
+// A counter that a device keeps of a port, in its own words and units.
+struct Counter {
+    std::string name;
+    uint64_t value = 0;
+};
+
 // In the words of `rdma link`: DOWN, ACTIVE and so on.
 std::string port_state_name(uint8_t state);
 std::string physical_state_name(uint8_t state);
@@ -72,6 +78,7 @@ std::optional<Device> parse_device(const nlmsghdr* message);
 std::optional<Port> parse_port(const nlmsghdr* message);
 std::vector<Resource> parse_resources(const nlmsghdr* message);
 std::string parse_driver(const nlmsghdr* message);
+std::vector<Counter> parse_counters(const nlmsghdr* message);
 
 // One socket; every call asks the kernel anew.
 class Rdma {
@@ -81,6 +88,8 @@ class Rdma {
     // All devices with their ports, ordered by index.
     tl::expected<std::vector<Device>, Error> devices();
     tl::expected<std::vector<Resource>, Error> resources(uint32_t device_index);
+    // As `rdma statistic` tells them. The kernel says EINVAL if the driver keeps none.
+    tl::expected<std::vector<Counter>, Error> counters(uint32_t device_index, uint32_t port);
 
   private:
     using Fill = std::function<int(nl_msg*)>; // adds attributes to a request; 0 or negative

@@ -11,6 +11,14 @@
 
 namespace kxfer::verbs {
 
+namespace {
+
+ibv_qp_type type_of(Transport transport) {
+    return transport == Transport::rc ? IBV_QPT_RC : transport == Transport::uc ? IBV_QPT_UC : IBV_QPT_UD;
+}
+
+} // namespace
+
 int last_error() { return errno ? errno : EIO; }
 
 std::string told_event(ibv_context* context) {
@@ -67,14 +75,17 @@ tl::expected<Event, Error> next_event(rdma_event_channel* channel, Clock::time_p
     }
 }
 
-// One entry for each work request that can be in flight: it cannot overrun.
+// One entry for each work request that can be in flight: it cannot overrun. Each QP has at
+// most as many sends as it was made for, and so many entries are there for each.
 tl::expected<void, Error> QueuePair::create_cq(const Room& room, const std::string& on) {
-    const unsigned entries = room.sends + room.receives + 1;
+    const unsigned queues = room.transport == Transport::rc ? 1 : 2;
+    const unsigned entries = queues * room.sends + room.receives + 1;
 
     if (room.events) {
         events.reset(ibv_create_comp_channel(id->verbs));
         if (!events) return tl::unexpected(Error("cannot create a completion channel", on, last_error()));
     }
+    if (room.timestamps) return create_timed_cq(entries);
     cq.reset(ibv_create_cq(id->verbs, static_cast<int>(entries), nullptr, events.get(), 0));
     if (!cq)
         return tl::unexpected(
@@ -83,16 +94,46 @@ tl::expected<void, Error> QueuePair::create_cq(const Room& room, const std::stri
     return {};
 }
 
+tl::expected<void, Error> QueuePair::create_timed_cq(unsigned entries) {
+    ibv_cq_init_attr_ex init{};
+    ibv_device_attr_ex device{};
+
+    init.cqe = entries;
+    init.channel = events.get();
+    init.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+    errno = 0;
+    timed = ibv_create_cq_ex(id->verbs, &init);
+    if (timed) {
+        cq.reset(ibv_cq_ex_to_cq(timed));
+        return {};
+    }
+    const int error = last_error();
+    const bool told = ibv_query_device_ex(id->verbs, nullptr, &device) == 0;
+    return tl::unexpected(
+        Error(fmt::format("the provider of {} creates no CQ with timestamps",
+                          ibv_get_device_name(id->verbs->device)),
+              "", error, "leave out --timestamps",
+              told ? fmt::format("completion_timestamp_mask of ibv_query_device_ex() is {:#x}",
+                                 device.completion_timestamp_mask)
+                   : ""));
+}
+
 tl::expected<void, Error> QueuePair::create(const bench::Memory& memory, const Room& room, int access,
                                             const std::string& on) {
     const auto failed = [&](const std::string& what, const std::string& advice) {
         return tl::unexpected(Error(what, on, last_error(), advice));
     };
-    ibv_qp_init_attr init{};
 
     errno = 0;
+    transport = room.transport;
     iwarp = id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
-    if (ibv_query_device(id->verbs, &attributes)) return failed("cannot query the device", "");
+    ibv_device_attr_ex device{};
+    if (int error = ibv_query_device_ex(id->verbs, nullptr, &device)) {
+        errno = error;
+        return failed("cannot query the device", "");
+    }
+    attributes = device.orig_attr;
+    capabilities = device.device_cap_flags_ex;
     pd.reset(ibv_alloc_pd(id->verbs));
     if (!pd) return failed("cannot allocate a protection domain", "");
     if (auto created = create_cq(room, on); !created) return created;
@@ -100,19 +141,96 @@ tl::expected<void, Error> QueuePair::create(const bench::Memory& memory, const R
     if (!mr)
         return failed(fmt::format("cannot register {} bytes", memory.length()),
                       "raise the limit of locked memory: ulimit -l unlimited");
+    return create_qp(room, on);
+}
 
-    init.qp_type = IBV_QPT_RC;
+tl::expected<void, Error> QueuePair::create_qp(const Room& room, const std::string& on) {
+    const bool beside = room.by_cm && room.transport == Transport::ud;
+    ibv_qp_init_attr init{};
+
+    init.qp_type = beside ? IBV_QPT_RC : type_of(room.transport);
     init.send_cq = cq.get();
     init.recv_cq = cq.get();
     init.cap.max_send_wr = room.sends;
     init.cap.max_recv_wr = std::max(room.receives, 1U);
     init.cap.max_send_sge = 1;
-    init.cap.max_recv_sge = 1;
-    if (!room.by_cm) id->qp = ibv_create_qp(pd.get(), &init);
-    if (room.by_cm ? rdma_create_qp(id.get(), pd.get(), &init) != 0 : !id->qp)
-        return failed(fmt::format("cannot create a QP of {} work requests", room.sends + room.receives),
-                      fmt::format("the device takes {}; try a smaller --depth", attributes.max_qp_wr));
+    // A GRH, or a command, has one of its own.
+    init.cap.max_recv_sge = room.transport == Transport::ud || room.commands ? 2 : 1;
+    init.cap.max_inline_data = room.inline_bytes;
+    errno = 0;
+    int error = room.atomic_writes ? make_extended_qp(room, init) : make_qp(room, init);
+    // A device gives more than it was asked for, or refuses.
+    if (error == EINVAL && room.inline_bytes) {
+        init.cap.max_inline_data = 0;
+        error = make_qp(room, init);
+    }
+    if (error) return tl::unexpected(qp_error(room, on, error));
+    max_inline = room.inline_bytes ? init.cap.max_inline_data : 0;
     qp.reset(id.get());
+    if (room.transport == Transport::rc) return {};
+    return beside ? create_datagrams(init, on) : create_control(init, on);
+}
+
+// The QP is the id's, whoever makes it; 0 or errno.
+int QueuePair::make_qp(const Room& room, ibv_qp_init_attr& init) {
+    if (room.by_cm) return rdma_create_qp(id.get(), pd.get(), &init) == 0 ? 0 : last_error();
+    id->qp = ibv_create_qp(pd.get(), &init);
+    return id->qp ? 0 : last_error();
+}
+
+// ibv_post_send() has no ATOMIC_WRITE, and posts the READs.
+int QueuePair::make_extended_qp(const Room& room, const ibv_qp_init_attr& init) {
+    ibv_qp_init_attr_ex extended{};
+
+    extended.send_cq = init.send_cq;
+    extended.recv_cq = init.recv_cq;
+    extended.cap = init.cap;
+    extended.qp_type = init.qp_type;
+    extended.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    extended.pd = pd.get();
+    extended.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE | IBV_QP_EX_WITH_RDMA_READ;
+    if (room.by_cm) return rdma_create_qp_ex(id.get(), &extended) == 0 ? 0 : last_error();
+    id->qp = ibv_create_qp_ex(id->verbs, &extended);
+    return id->qp ? 0 : last_error();
+}
+
+Error QueuePair::qp_error(const Room& room, const std::string& on, int error) const {
+    const char* device = ibv_get_device_name(id->verbs->device);
+
+    if (room.transport != Transport::rc)
+        return Error(
+            fmt::format("the provider of {} does not create a {} QP", device, transport_name(room.transport)),
+            "", error, "use --transport rc", iwarp ? "iWARP has reliable connections alone" : "");
+    if (room.atomic_writes && error == EOPNOTSUPP)
+        return Error(fmt::format("the user-space provider of {} creates no QP with ATOMIC_WRITE", device), "",
+                     error);
+    return Error(fmt::format("cannot create a QP of {} work requests", room.sends + room.receives), on, error,
+                 fmt::format("the device takes {}; try a smaller --depth", attributes.max_qp_wr));
+}
+
+tl::expected<void, Error> QueuePair::create_control(ibv_qp_init_attr init, const std::string& on) {
+    init.qp_type = IBV_QPT_RC;
+    init.cap.max_recv_wr = init.cap.max_recv_sge = 1;
+    control.reset(ibv_create_qp(pd.get(), &init));
+    if (!control) return tl::unexpected(Error("cannot create the control QP", on, last_error()));
+    return {};
+}
+
+// In RTR, for it only receives. The Q_Key is the one that rdma_cm tells of for IP addresses.
+tl::expected<void, Error> QueuePair::create_datagrams(ibv_qp_init_attr init, const std::string& on) {
+    ibv_qp_attr attributes{};
+
+    init.qp_type = IBV_QPT_UD;
+    datagrams.reset(ibv_create_qp(pd.get(), &init));
+    if (!datagrams) return tl::unexpected(Error("cannot create a UD QP", on, last_error()));
+    attributes.qp_state = IBV_QPS_INIT;
+    attributes.port_num = id->port_num;
+    attributes.qkey = RDMA_UDP_QKEY;
+    int error = ibv_modify_qp(datagrams.get(), &attributes,
+                              IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+    attributes.qp_state = IBV_QPS_RTR;
+    if (!error) error = ibv_modify_qp(datagrams.get(), &attributes, IBV_QP_STATE);
+    if (error) return tl::unexpected(Error("cannot make a UD QP ready", on, error));
     return {};
 }
 

@@ -14,6 +14,7 @@
 #include <tl/expected.hpp>
 
 #include "bench/workload.hpp"
+#include "verbs/endpoint.hpp"
 #include <kxfer/error.hpp>
 
 namespace kxfer::verbs {
@@ -40,6 +41,12 @@ struct DestroyCq {
 struct DestroyQp {
     void operator()(rdma_cm_id* id) const { rdma_destroy_qp(id); }
 };
+struct DestroyControl {
+    void operator()(ibv_qp* qp) const { ibv_destroy_qp(qp); }
+};
+struct DestroyAh {
+    void operator()(ibv_ah* ah) const { ibv_destroy_ah(ah); }
+};
 struct DeregisterMr {
     void operator()(ibv_mr* mr) const { ibv_dereg_mr(mr); }
 };
@@ -56,7 +63,17 @@ struct Room {
     unsigned receives = 0;
     bool events = false; // its completions can be waited for
     bool by_cm = true;   // rdma_cm moves it through its states; else it is in RESET
+    Transport transport = Transport::rc;
+    bool timestamps = false;    // of completions, by the device's clock
+    bool commands = false;      // in front of what is received
+    bool atomic_writes = false; // are posted, by ibv_qp_to_qp_ex()
+    unsigned inline_bytes = 0;  // that a work request is to carry, if the device can
 };
+
+// Of device_cap_flags_ex, as the kernel has it from Linux 6.2 on (IB_UVERBS_DEVICE_*): not every
+// libibverbs-dev names them.
+constexpr uint64_t flush_bits = 3ULL << 38; // global, persistent
+constexpr uint64_t atomic_write_bit = 1ULL << 40;
 
 // The queue pair, its completion queue, protection domain and one registered
 // memory. Members are destroyed from the last to the first.
@@ -65,10 +82,22 @@ struct QueuePair {
     std::unique_ptr<ibv_pd, FreePd> pd;
     std::unique_ptr<ibv_comp_channel, DestroyEvents> events; // its reads block
     std::unique_ptr<ibv_cq, DestroyCq> cq;
+    ibv_cq_ex* timed = nullptr; // the CQ, if its completions have timestamps
     std::unique_ptr<ibv_mr, DeregisterMr> mr;
-    std::unique_ptr<rdma_cm_id, DestroyQp> qp; // the id again, once it has a QP
+    std::unique_ptr<rdma_cm_id, DestroyQp> qp;       // the id again, once it has a QP
+    std::unique_ptr<ibv_qp, DestroyControl> control; // unless the QP is RC, see endpoint.hpp
+    // UD for who was connected by rdma_cm: then the id's QP is RC. It takes what has its Q_Key.
+    std::unique_ptr<ibv_qp, DestroyControl> datagrams;
+    std::unique_ptr<ibv_ah, DestroyAh> ah; // of UD, at the initiator: where messages go
     ibv_device_attr attributes{};
+    uint64_t capabilities = 0; // device_cap_flags_ex
     bool iwarp = false;
+    Transport transport = Transport::rc;
+    unsigned max_inline = 0; // bytes that a work request may carry; 0: none was wanted, or the device cannot
+
+    bool has(uint64_t capability) const { return (capabilities & capability) != 0; }
+    // That messages go by.
+    ibv_qp* messages() const { return datagrams ? datagrams.get() : id->qp; }
 
     // Makes what is missing on the id's device.
     tl::expected<void, Error> create(const bench::Memory& memory, const Room& room, int access,
@@ -76,6 +105,13 @@ struct QueuePair {
 
   private:
     tl::expected<void, Error> create_cq(const Room& room, const std::string& on);
+    tl::expected<void, Error> create_timed_cq(unsigned entries);
+    int make_qp(const Room& room, ibv_qp_init_attr& init);
+    int make_extended_qp(const Room& room, const ibv_qp_init_attr& init);
+    Error qp_error(const Room& room, const std::string& on, int error) const;
+    tl::expected<void, Error> create_qp(const Room& room, const std::string& on);
+    tl::expected<void, Error> create_control(ibv_qp_init_attr init, const std::string& on);
+    tl::expected<void, Error> create_datagrams(ibv_qp_init_attr init, const std::string& on);
 };
 
 // A channel whose reads do not block.

@@ -3,16 +3,23 @@
 // What two QPs have to know of each other, as it is exchanged over TCP: behind the
 // Request of wire.hpp the initiator's Endpoint, behind the Answer the responder's.
 // Big endian, 64 bytes each way, once; then the connection only lives or ends. A
-// refusal has an Endpoint of zeros.
+// refusal has an Endpoint of zeros, and nothing behind it.
+//
+// UC and UD have no READ: neither the responder's Status nor the data that came could be
+// looked at. So there a control QP, an RC one, stands beside the QP in the same PD: it
+// READs, and brings by WRITE what is not measured. It is told of behind the Endpoint
+// (Beside), by who is of UC or UD alone: 104 bytes each way.
 //
 // Whoever may connect may send anything: decoding checks every number.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
 
 #include <endian.h>
 #include <infiniband/verbs.h>
@@ -43,6 +50,17 @@ struct Endpoint {
     std::array<uint8_t, 16> gid{};
 };
 
+struct Beside {
+    Endpoint control;  // RC
+    uint32_t qkey = 0; // of UD: what a message to the QP has to carry
+};
+
+// One end of a connection.
+struct End {
+    Endpoint endpoint;
+    std::optional<Beside> beside; // unless it is RC
+};
+
 struct WireEndpoint {
     uint8_t transport;
     uint8_t mtu;
@@ -56,17 +74,42 @@ struct WireEndpoint {
     uint8_t gid[16];
 };
 
+struct WireBeside {
+    WireEndpoint control;
+    uint32_t qkey;
+    uint32_t reserved;
+};
+
+// `beside` is sent by UC and UD alone.
 struct WireCall {
     WireRequest request;
     WireEndpoint from;
+    WireBeside beside;
 };
 
 struct WireReply {
     WireAnswer answer;
     WireEndpoint from;
+    WireBeside beside;
 };
 
-static_assert(sizeof(WireEndpoint) == 32 && sizeof(WireCall) == 64 && sizeof(WireReply) == 64);
+static_assert(sizeof(WireEndpoint) == 32 && sizeof(WireBeside) == 40);
+static_assert(sizeof(WireCall) == 104 && sizeof(WireReply) == 104);
+
+// Of a call or reply: what every one has, and all of one of this transport.
+constexpr size_t wire_head = offsetof(WireCall, beside);
+static_assert(wire_head == 64 && offsetof(WireReply, beside) == wire_head);
+
+constexpr size_t wire_length(const WireEndpoint& from) {
+    const bool beside = from.transport == static_cast<uint8_t>(Transport::uc) ||
+                        from.transport == static_cast<uint8_t>(Transport::ud);
+
+    return beside ? sizeof(WireCall) : wire_head;
+}
+
+constexpr const char* transport_name(Transport transport) {
+    return transport == Transport::rc ? "RC" : transport == Transport::uc ? "UC" : "UD";
+}
 
 inline WireEndpoint encode(const Endpoint& endpoint) {
     WireEndpoint wire{static_cast<uint8_t>(endpoint.transport),
@@ -106,6 +149,31 @@ inline std::optional<Endpoint> decode(const WireEndpoint& wire) {
         (!roce && endpoint.lid == 0))
         return std::nullopt;
     return endpoint;
+}
+
+inline WireBeside encode(const Beside& beside) { return {encode(beside.control), htobe32(beside.qkey), 0}; }
+
+// Empty: no control QP.
+inline std::optional<Beside> decode(const WireBeside& wire) {
+    const auto control = decode(wire.control);
+
+    if (!control || control->transport != Transport::rc || wire.reserved) return std::nullopt;
+    return Beside{*control, be32toh(wire.qkey)};
+}
+
+// Of a call or a reply that is there as a whole.
+template <typename Wire> std::optional<End> end_of(const Wire& wire) {
+    const auto endpoint = decode(wire.from);
+
+    if (!endpoint) return std::nullopt;
+    if (endpoint->transport == Transport::rc) return End{*endpoint, {}};
+    auto beside = decode(wire.beside);
+    return beside ? std::optional(End{*endpoint, beside}) : std::nullopt;
+}
+
+// What is sent of a call or a reply.
+template <typename Wire> std::span<const std::byte> bytes_of(const Wire& wire) {
+    return std::as_bytes(std::span(&wire, 1)).first(wire_length(wire.from));
 }
 
 } // namespace kxfer::verbs

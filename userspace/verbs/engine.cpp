@@ -23,6 +23,13 @@ constexpr int resolve_timeout_ms = 2000;
 constexpr unsigned least_receives = 512;
 // The wr_id of a READ of the status; any other's is how many operations are done.
 constexpr uint64_t status_read = UINT64_MAX;
+// UC and UD: when the responder has counted nothing more for so long, what is missing is lost.
+constexpr auto grace = std::chrono::milliseconds(200);
+// Receives for the WRITE with immediate behind WRITEs over UC, and how often it may be lost.
+constexpr unsigned write_receives = 16;
+constexpr int write_tries = 8;
+// As many as a data lane of the module asks for (KXFER_LANE_INLINE).
+constexpr unsigned wanted_inline = 64;
 
 ibv_wr_opcode opcode_of(bench::Operation operation) {
     switch (operation) {
@@ -40,8 +47,20 @@ ibv_wr_opcode opcode_of(bench::Operation operation) {
         return IBV_WR_ATOMIC_CMP_AND_SWP;
     case bench::Operation::fetch_add:
         return IBV_WR_ATOMIC_FETCH_AND_ADD;
+    case bench::Operation::atomic_write: // see post_atomic_writes()
+        return IBV_WR_ATOMIC_WRITE;
+    case bench::Operation::flush: // never posted
+        break;
     }
     return IBV_WR_RDMA_READ;
+}
+
+bool is_plain(bench::Operation operation) {
+    return operation == bench::Operation::read || operation == bench::Operation::write;
+}
+
+bool is_write(bench::Operation operation) {
+    return operation == bench::Operation::write || operation == bench::Operation::write_imm;
 }
 
 uint8_t least(int a, int b) { return static_cast<uint8_t>(std::clamp(std::min(a, b), 1, 255)); }
@@ -99,9 +118,10 @@ void Engine::disconnect() {
     if (pair_.qp && !socket_) rdma_disconnect(pair_.id.get());
     socket_ = Socket();
     status_mr_.reset();
+    device_memory_.reset();
     // Its members go from the last to the first; an assignment would turn that round.
     const QueuePair old = std::move(pair_);
-    reading_status_ = failed_ = armed_ = false;
+    reading_status_ = failed_ = armed_ = unsettled_ = false;
     credits_ = Credits(receiving_);
     swaps_.assign(workload_.depth, 0);
 }
@@ -146,20 +166,75 @@ tl::expected<void, Error> Engine::resolve(Clock::time_point deadline) {
 tl::expected<void, Error> Engine::create() {
     iwarp_ = pair_.id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
     device_ = ibv_get_device_name(pair_.id->verbs->device);
-    const Room room{options_.depth + 1, 0, options_.events, options_.connect == Connect::rdma_cm};
+    const bool extended = workload_.operation == bench::Operation::atomic_write;
+    const Room room{options_.depth + 1,
+                    0,
+                    options_.events,
+                    options_.connect == Connect::rdma_cm,
+                    options_.transport,
+                    options_.timestamps,
+                    false,
+                    extended,
+                    options_.inline_writes && !extended ? wanted_inline : 0};
     if (auto created = pair_.create(memory_, room, own_access(), peer_); !created) return created;
     atomics_ = pair_.attributes.atomic_cap;
+    atomic_writes_ = pair_.has(atomic_write_bit);
+    flushes_ = pair_.has(flush_bits);
     status_mr_.reset(ibv_reg_mr(pair_.pd.get(), status_.data(), status_.length(), own_access()));
     if (!status_mr_) return tl::unexpected(Error("cannot register a page", peer_, last_error()));
+    return create_extras();
+}
+
+// What not every provider has.
+tl::expected<void, Error> Engine::create_extras() {
+    ibv_device_attr_ex attributes{};
+
+    if (options_.device_memory) {
+        auto memory = DeviceMemory::create(pair_.pd.get(), memory_, own_access(), peer_);
+        if (!memory) return tl::unexpected(memory.error());
+        device_memory_ = std::move(*memory);
+    }
+    if (!options_.timestamps) return {};
+    if (int error = ibv_query_device_ex(pair_.id->verbs, nullptr, &attributes))
+        return tl::unexpected(Error("cannot ask for the device's clock", peer_, error));
+    if (!attributes.hca_core_clock || !attributes.completion_timestamp_mask)
+        return tl::unexpected(Error(
+            "no completion has a timestamp on", device_, EOPNOTSUPP, "leave out --timestamps",
+            fmt::format("ibv_query_device_ex() has completion_timestamp_mask {:#x} and hca_core_clock {}, "
+                        "whatever ibv_create_cq_ex() takes",
+                        attributes.completion_timestamp_mask, attributes.hca_core_clock)));
+    clock_ = DeviceClock(attributes.hca_core_clock, attributes.completion_timestamp_mask);
     return {};
+}
+
+tl::expected<void, Error> Engine::load() {
+    return device_memory_ ? device_memory_->load() : tl::expected<void, Error>();
+}
+
+tl::expected<void, Error> Engine::store() {
+    return device_memory_ ? device_memory_->store() : tl::expected<void, Error>();
+}
+
+std::optional<bench::Histogram> Engine::take_device_gaps() {
+    return options_.timestamps ? std::optional(clock_.take()) : std::nullopt;
+}
+
+// Device memory begins at zero.
+uint64_t Engine::local(uint64_t offset) const {
+    return (device_memory_ ? 0 : reinterpret_cast<uintptr_t>(memory_.data())) + offset;
 }
 
 // A READ's sink is written by the device; on iWARP by the peer, by its STag.
 int Engine::own_access() const { return IBV_ACCESS_LOCAL_WRITE | (iwarp_ ? IBV_ACCESS_REMOTE_WRITE : 0); }
 
 Request Engine::request() const {
+    // What takes the receives that are asked for.
+    const auto operation = receiving_.receives && !bench::is_message(workload_.operation)
+                               ? bench::Operation::write_imm
+                               : workload_.operation;
+
     return {options_.remote_bytes ? options_.remote_bytes : memory_.length(), options_.writable,
-            static_cast<uint16_t>(workload_.operation), receiving_};
+            static_cast<uint16_t>(operation), receiving_};
 }
 
 tl::expected<void, Error> Engine::establish(Clock::time_point deadline) {
@@ -198,7 +273,7 @@ Error Engine::refusal(int error) const {
     const bool version = error == EPROTO || error == EPROTONOSUPPORT || error == EOPNOTSUPP;
 
     return Error("the responder refuses", peer_, error,
-                 version          ? "is it of this version of kxfer?"
+                 version          ? "is it of this version of kxfer, and has its device the operation?"
                  : error == EBUSY ? "it serves others; try again later"
                                   : "ask for less: a smaller --size or --depth");
 }
@@ -207,71 +282,151 @@ bench::Parameters Engine::parameters(const bench::Workload& workload) const {
     bench::Parameters parameters;
 
     parameters.local_bytes = memory_.length();
-    parameters.local_layout = bench::Memory::layout();
+    parameters.local_layout = device_memory_ ? "on the device" : bench::Memory::layout();
+    if (workload.operation == bench::Operation::atomic_write)
+        parameters.local_registration = bench::local_in_request;
     parameters.remote_bytes = remote_.length;
     parameters.remote_registration = options_.writable ? bench::standing_writable : bench::standing_readable;
     parameters.max_depth = options_.depth;
     parameters.signal_every = options_.signal_batch ? workload.batch : 1;
-    parameters.write_success = iwarp_ ? bench::write_handed_to_tcp : bench::write_acknowledged;
+    parameters.write_success = iwarp_          ? bench::write_handed_to_tcp
+                               : is_reliable() ? bench::write_acknowledged
+                                               : bench::write_sent;
+    parameters.message_success = parameters.write_success;
     parameters.device = device_;
     return parameters;
 }
 
-tl::expected<void, Error> Engine::supports(bench::Operation operation) const {
-    const auto cannot = [&](const std::string& why) {
-        return tl::unexpected(
-            Error(fmt::format("engine verbs cannot do {}", bench::operation_name(operation)), "", EOPNOTSUPP,
-                  {}, fmt::format("{}: {}", device_, why)));
-    };
+Error Engine::cannot(bench::Operation operation, const std::string& why) const {
+    return Error(fmt::format("engine verbs cannot do {}", bench::operation_name(operation)), "", EOPNOTSUPP,
+                 {}, fmt::format("{}: {}", device_, why));
+}
 
-    if (bench::has_immediate(operation) && iwarp_) return cannot("iWARP has no immediate data");
-    if (bench::is_atomic(operation) && atomics_ == IBV_ATOMIC_NONE)
-        return cannot("the device has no atomic operations");
-    if (bench::is_atomic(operation) && iwarp_) return cannot("iWARP has no atomic operations");
+tl::expected<void, Error> Engine::supports(bench::Operation operation) const {
+    if (bench::has_immediate(operation) && iwarp_)
+        return tl::unexpected(cannot(operation, "iWARP has no immediate data"));
+    if (bench::is_fetch(operation) && atomics_ == IBV_ATOMIC_NONE)
+        return tl::unexpected(cannot(operation, "the device has no atomic operations"));
+    if (bench::is_fetch(operation) && iwarp_)
+        return tl::unexpected(cannot(operation, "iWARP has no atomic operations"));
+    if (operation == bench::Operation::atomic_write && !atomic_writes_)
+        return tl::unexpected(
+            cannot(operation, "the device has no ATOMIC_WRITE, as device_cap_flags_ex says"));
+    if (operation == bench::Operation::flush)
+        return tl::unexpected(cannot(
+            operation,
+            flushes_ ? "the device has FLUSH; ibv_wr_flush() came with rdma-core 45, kxfer is written for 44"
+                     : "the device has no FLUSH, as device_cap_flags_ex says"));
+    return {};
+}
+
+// Of the transport's own QP; the control QP beside it supports more.
+tl::expected<void, Error> Engine::carries(const bench::Workload& workload) const {
+    const auto operation = workload.operation;
+    const bool message = bench::is_message(operation);
+
+    if (workload.is_mix() && !is_reliable())
+        return tl::unexpected(cannot(operation, "a mix is done on reliable connections alone"));
+    switch (options_.transport) {
+    case Transport::rc:
+        break;
+    case Transport::uc:
+        if (!message && operation != bench::Operation::write)
+            return tl::unexpected(
+                cannot(operation, "UC has neither READ nor atomics, for nothing comes back"));
+        break;
+    case Transport::ud:
+        if (!message || operation == bench::Operation::write_imm)
+            return tl::unexpected(cannot(operation, "UD has SEND and SEND with immediate alone"));
+        if (workload.size > mtu_bytes_)
+            return tl::unexpected(cannot(
+                operation, fmt::format("a message of UD is one packet: {} bytes at most, the path MTU; "
+                                       "not {}",
+                                       mtu_bytes_, workload.size)));
+        break;
+    }
+    return {};
+}
+
+Receiving Engine::receiving_for(const bench::Workload& workload) const {
+    const auto bytes = static_cast<uint32_t>(workload.size);
+
+    if (bench::is_message(workload.operation))
+        return {std::clamp(4 * workload.depth, least_receives, VerbsResponder::max_receives), workload.depth,
+                bytes};
+    if (options_.transport == Transport::uc && workload.operation == bench::Operation::write)
+        return {write_receives, 1, 0};
     return {};
 }
 
 // What needs receives, rights or zeros at the peer has a connection of its own.
 tl::expected<void, Error> Engine::make_ready(const bench::Workload& workload) {
-    const bool plain =
-        workload.operation == bench::Operation::read || workload.operation == bench::Operation::write;
-
     if (auto able = supports(workload.operation); !able) return able;
+    if (auto able = carries(workload); !able) return able;
     if (bench::is_atomic(workload.operation) && workload.size != bench::atomic_bytes)
         return tl::unexpected(Error(
             fmt::format("{} has {} bytes", bench::operation_name(workload.operation), bench::atomic_bytes),
             fmt::format("not {}", workload.size), EINVAL, "use --size 8"));
-    const bool was_plain =
-        workload_.operation == bench::Operation::read || workload_.operation == bench::Operation::write;
+    const bool was_plain = is_plain(workload_.operation);
     workload_ = workload;
-    receiving_ = {};
-    if (bench::is_message(workload.operation))
-        receiving_ = {std::clamp(4 * workload.depth, least_receives, VerbsResponder::max_receives),
-                      workload.depth, static_cast<uint32_t>(workload.size)};
-    if (plain && was_plain && !failed_ && pair_.qp) return {};
+    receiving_ = receiving_for(workload);
+    if (is_plain(workload.operation) && was_plain && !failed_ && pair_.qp && is_reliable()) return {};
     return reconnect();
 }
 
 tl::expected<void, Error> Engine::settle() {
-    const auto deadline = Clock::now() + options_.timeout;
+    tl::expected<void, Error> settled;
 
-    while (bench::is_message(workload_.operation)) {
-        if (!reading_status_)
-            if (auto posted = post_status_read(); !posted) return posted;
-        if (auto read = poll_until([this](unsigned) { return !reading_status_; }); !read)
-            return tl::unexpected(read.error());
+    if (bench::is_message(workload_.operation)) settled = settle_messages();
+    if (unsettled_ && workload_.operation == bench::Operation::write) settled = settle_writes();
+    unsettled_ = false;
+    return settled;
+}
+
+tl::expected<void, Error> Engine::settle_messages() {
+    const auto deadline = Clock::now() + options_.timeout;
+    auto give_up = Clock::now() + grace;
+    uint64_t received = credits_.received();
+
+    for (;;) {
+        if (auto read = read_status(); !read) return read;
         if (const uint64_t wrong = status().wrong)
             return tl::unexpected(
                 Error(fmt::format("the responder was sent {} wrong messages of {}", wrong, status().received),
                       peer_, EBADMSG, "keep this result: it is a defect of engine or stack"));
-        if (status().received == credits_.sent()) break;
-        if (Clock::now() > deadline)
-            return tl::unexpected(
-                Error(fmt::format("only {} of {} messages were received", status().received, credits_.sent()),
-                      peer_, ETIMEDOUT, "is the responder still there? try a longer --timeout"));
+        if (credits_.missing() == 0) return {};
+        const auto now = Clock::now();
+        if (std::exchange(received, credits_.received()) != credits_.received()) give_up = now + grace;
+        if (!is_reliable() && now > give_up) return {};
+        if (now > deadline)
+            return tl::unexpected(Error(
+                fmt::format("only {} of {} messages were received", credits_.received(), credits_.sent()),
+                peer_, ETIMEDOUT, "is the responder still there? try a longer --timeout"));
         std::this_thread::yield();
     }
+}
+
+// By a WRITE with immediate of no bytes. If not even one arrives, what the others brought will not be found
+// either.
+tl::expected<void, Error> Engine::settle_writes() {
+    const bench::Transfer last{bench::Operation::write_imm, 0, 0};
+
+    for (int i = 0; i < write_tries; i++) {
+        const uint64_t before = credits_.received();
+        if (auto posted = post({&last, 1}); !posted) return posted;
+        if (auto sent = poll_until([](unsigned count) { return count > 0; }); !sent)
+            return tl::unexpected(sent.error());
+        if (auto settled = settle_messages(); !settled) return settled;
+        if (credits_.received() != before) break;
+        credits_.give_up();
+    }
     return {};
+}
+
+// Of messages as far as settle() has seen.
+std::optional<bench::Losses> Engine::losses() const {
+    if (is_reliable() || !bench::is_message(workload_.operation)) return std::nullopt;
+    return bench::Losses{credits_.sent(), credits_.missing()};
 }
 
 tl::expected<unsigned, Error> Engine::step(std::span<const bench::Transfer> transfers, unsigned wait) {
@@ -279,6 +434,9 @@ tl::expected<unsigned, Error> Engine::step(std::span<const bench::Transfer> tran
     unsigned early = 0;
 
     failed_ = true; // unless this returns well
+    // A READ goes another way, on which it might overtake what it is to find.
+    if (unsettled_ && !transfers.empty() && transfers.front().operation == bench::Operation::read)
+        if (auto settled = settle(); !settled) return tl::unexpected(settled.error());
     if (messages) {
         const auto reaped = wait_for_credits(transfers.size());
         if (!reaped) return reaped;
@@ -297,13 +455,17 @@ tl::expected<unsigned, Error> Engine::step(std::span<const bench::Transfer> tran
 // The remote side of a work request; the local one is there.
 void Engine::fill(const bench::Transfer& transfer, ibv_send_wr& request, ibv_sge& sge) {
     const uint64_t remote = remote_.address + transfer.offset;
-    const uint64_t message = credits_.sent();
 
     request.opcode = opcode_of(transfer.operation);
+    if (options_.transport == Transport::ud && bench::is_message(transfer.operation)) {
+        fill_message(transfer, request, sge);
+        request.wr.ud = {pair_.ah.get(), remote_qpn_, remote_qkey_};
+        return;
+    }
     request.wr.rdma.remote_addr = remote;
     request.wr.rdma.rkey = remote_.rkey;
     if (transfer.operation <= bench::Operation::write) return;
-    if (bench::is_atomic(transfer.operation)) {
+    if (bench::is_fetch(transfer.operation)) {
         uint64_t& swaps = swaps_[transfer.offset / workload_.stride()];
         const bool swap = transfer.operation == bench::Operation::compare_swap;
 
@@ -314,33 +476,74 @@ void Engine::fill(const bench::Transfer& transfer, ibv_send_wr& request, ibv_sge
         swaps++;
         return;
     }
+    fill_message(transfer, request, sge);
+}
+
+void Engine::fill_message(const bench::Transfer& transfer, ibv_send_wr& request, ibv_sge& sge) {
+    const uint64_t message = credits_.sent();
+
     credits_.spend(1);
     if (bench::has_immediate(transfer.operation)) request.imm_data = htobe32(immediate_of(message));
     if (transfer.operation != bench::Operation::write_imm)
-        sge.addr =
-            reinterpret_cast<uintptr_t>(memory_.data()) + message % receiving_.slots * receiving_.stride();
+        sge.addr = local(message % receiving_.slots * receiving_.stride());
+}
+
+// A WRITE is measured, or brings what a READ is to find.
+ibv_qp* Engine::qp_of(bench::Operation operation) const {
+    const bool measured = bench::is_message(operation) || (operation == bench::Operation::write &&
+                                                           workload_.operation == bench::Operation::write);
+
+    return pair_.control && !measured ? pair_.control.get() : pair_.id->qp;
+}
+
+bool Engine::is_signalled(size_t index, size_t count) const {
+    return index + 1 == count || !options_.signal_batch;
+}
+
+// The CPU copies it, so it has to be in the host's memory.
+bool Engine::is_inline(const bench::Transfer& transfer) const {
+    return transfer.length <= pair_.max_inline && is_write(transfer.operation) && !device_memory_;
+}
+
+// The value goes with the work request, and so from no memory: how many there were on its slot.
+tl::expected<void, Error> Engine::post_atomic_writes(std::span<const bench::Transfer> transfers) {
+    ibv_qp_ex* qp = ibv_qp_to_qp_ex(pair_.id->qp);
+
+    ibv_wr_start(qp);
+    for (size_t i = 0; i < transfers.size(); i++) {
+        const uint64_t value = ++swaps_[transfers[i].offset / workload_.stride()];
+
+        qp->wr_id = options_.signal_batch ? transfers.size() : 1;
+        qp->wr_flags = is_signalled(i, transfers.size()) ? IBV_SEND_SIGNALED : 0;
+        ibv_wr_atomic_write(qp, remote_.rkey, remote_.address + transfers[i].offset, &value);
+    }
+    if (int error = ibv_wr_complete(qp))
+        return tl::unexpected(post_error(bench::Operation::atomic_write, error));
+    return {};
 }
 
 tl::expected<void, Error> Engine::post(std::span<const bench::Transfer> transfers) {
     ibv_send_wr* bad = nullptr;
 
+    if (transfers.front().operation == bench::Operation::atomic_write) return post_atomic_writes(transfers);
     for (size_t i = 0; i < transfers.size(); i++) {
         const auto& transfer = transfers[i];
         ibv_send_wr& request = requests_[i];
 
-        sges_[i] = {reinterpret_cast<uintptr_t>(memory_.data()) + transfer.offset,
-                    static_cast<uint32_t>(transfer.length), pair_.mr->lkey};
-        const bool last = i + 1 == transfers.size();
-
+        sges_[i] = {local(transfer.offset), static_cast<uint32_t>(transfer.length),
+                    device_memory_ ? device_memory_->lkey() : pair_.mr->lkey};
         // How many are done when it completes.
         request.wr_id = options_.signal_batch ? transfers.size() : 1;
-        request.next = last ? nullptr : &requests_[i + 1];
+        request.next = i + 1 < transfers.size() ? &requests_[i + 1] : nullptr;
         request.sg_list = &sges_[i];
-        request.num_sge = 1;
-        request.send_flags = last || !options_.signal_batch ? IBV_SEND_SIGNALED : 0;
+        request.num_sge = transfer.length ? 1 : 0;
+        request.send_flags = is_signalled(i, transfers.size()) ? IBV_SEND_SIGNALED : 0;
+        if (is_inline(transfer)) request.send_flags |= IBV_SEND_INLINE;
         fill(transfer, request, sges_[i]);
     }
-    if (int error = ibv_post_send(pair_.id->qp, requests_.data(), &bad))
+    ibv_qp* qp = qp_of(transfers.front().operation);
+    unsettled_ = unsettled_ || (!is_reliable() && qp == pair_.id->qp);
+    if (int error = ibv_post_send(qp, requests_.data(), &bad))
         return tl::unexpected(post_error(transfers.front().operation, error));
     return {};
 }
@@ -368,7 +571,7 @@ tl::expected<void, Error> Engine::post_status_read() {
     request.send_flags = IBV_SEND_SIGNALED;
     request.wr.rdma.remote_addr = remote_.address + remote_.length;
     request.wr.rdma.rkey = remote_.rkey;
-    if (int error = ibv_post_send(pair_.id->qp, &request, &bad))
+    if (int error = ibv_post_send(qp_of(bench::Operation::read), &request, &bad))
         return tl::unexpected(post_error(bench::Operation::read, error));
     reading_status_ = true;
     return {};
@@ -381,25 +584,64 @@ Status Engine::status() const {
     return decode(wire);
 }
 
+// No operations are in flight.
+tl::expected<void, Error> Engine::read_status() {
+    if (!reading_status_)
+        if (auto posted = post_status_read(); !posted) return posted;
+    if (auto read = poll_until([this](unsigned) { return !reading_status_; }); !read)
+        return tl::unexpected(read.error());
+    return {};
+}
+
 // Returns how many operations completed meanwhile.
 tl::expected<unsigned, Error> Engine::wait_for_credits(uint64_t messages) {
     unsigned reaped = 0;
 
     if (credits_.available() >= messages) return reaped;
     const auto deadline = Clock::now() + options_.timeout;
+    auto give_up = Clock::now() + grace;
     while (credits_.available() < messages) {
+        const uint64_t received = credits_.received();
         if (!reading_status_)
             if (auto posted = post_status_read(); !posted) return tl::unexpected(posted.error());
         const auto count = poll_until([this](unsigned) { return !reading_status_; });
         if (!count) return count;
         reaped += *count;
         if (credits_.available() >= messages) break;
-        if (Clock::now() > deadline)
+        const auto now = Clock::now();
+        if (credits_.received() != received) give_up = now + grace;
+        if (!is_reliable() && now > give_up) credits_.give_up();
+        if (now > deadline)
             return tl::unexpected(Error("the responder posts no receives", peer_, ETIMEDOUT,
                                         "is it still there? try a longer --timeout"));
         std::this_thread::yield();
     }
     return reaped;
+}
+
+// As ibv_poll_cq(); of a CQ with timestamps only wr_id and status are filled.
+int Engine::poll_cq(std::span<ibv_wc> completions) {
+    if (!pair_.timed)
+        return ibv_poll_cq(pair_.cq.get(), static_cast<int>(completions.size()), completions.data());
+    ibv_poll_cq_attr attributes{};
+    int error = ibv_start_poll(pair_.timed, &attributes);
+    size_t count = 0;
+
+    if (error == ENOENT) return 0;
+    if (error) {
+        errno = error;
+        return -1;
+    }
+    while (!error) {
+        completions[count].wr_id = pair_.timed->wr_id;
+        completions[count].status = pair_.timed->status;
+        if (completions[count].wr_id != status_read) clock_.add(ibv_wc_read_completion_ts(pair_.timed));
+        error = ++count < completions.size() ? ibv_next_poll(pair_.timed) : ENOENT;
+    }
+    ibv_end_poll(pair_.timed);
+    if (error == ENOENT) return static_cast<int>(count);
+    errno = error;
+    return -1;
 }
 
 // Until done(operations completed); returns how many. The clock is read only between
@@ -411,7 +653,7 @@ template <typename Done> tl::expected<unsigned, Error> Engine::poll_until(Done d
     int empty = 0;
 
     while (!done(reaped)) {
-        const int count = ibv_poll_cq(pair_.cq.get(), completions.size(), completions.data());
+        const int count = poll_cq(completions);
 
         if (count < 0) return tl::unexpected(Error("cannot poll the CQ", peer_, last_error()));
         for (int i = 0; i < count; i++) {

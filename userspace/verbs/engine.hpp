@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The user-space side of every comparison: the operations by libibverbs over an RC
+// The user-space side of every comparison: the operations by libibverbs over a
 // connection made by rdma_cm or explicitly (engine_exchange.cpp). It posts one list of
 // work requests a step,
 // asks for each completion and polls the CQ for them, as perftest does; unless it is told to
@@ -8,6 +8,13 @@
 //
 // Messages are sent under credits: a READ of the responder's status now and then
 // says how many receives it has posted again.
+//
+// UC and UD (explicit alone) do what is measured by a QP of theirs, and all else by the control
+// QP beside it (endpoint.hpp): READs of the status and of data that is verified. Their
+// completions say no more than that a request was sent. What the responder does not count
+// within a grace period is given up, so nothing is waited for without end; it is told
+// as losses. Whether a WRITE over UC came nobody counts: behind the last one follows
+// one with immediate and without bytes, for it overtakes nothing on its QP.
 //
 // On rxe and siw the provider enters the kernel for each doorbell: there user
 // space does not bypass the kernel.
@@ -22,6 +29,8 @@
 
 #include "bench/engine.hpp"
 #include "verbs/connection.hpp"
+#include "verbs/device_clock.hpp"
+#include "verbs/device_memory.hpp"
 #include "verbs/exchange.hpp"
 #include "verbs/messages.hpp"
 #include "verbs/walk.hpp"
@@ -37,13 +46,18 @@ enum class Connect : uint8_t {
 struct EngineOptions {
     sockaddr_storage peer{}; // of a responder
     Connect connect = Connect::rdma_cm;
-    sockaddr_storage exchange{};       // of the same responder, TCP
-    std::optional<uint32_t> gid_index; // tcp only; else that of the own address
-    std::optional<ibv_mtu> mtu;        // tcp only; else the port's
-    Patience patience;                 // rdma-cm: rnr_retry alone
-    uint8_t min_rnr_timer = 12;        // tcp only: what the responder tells in an RNR NAK
-    bool events = false;               // sleeps for the CQ's events; else it polls
-    sockaddr_storage local{};          // or family 0
+    sockaddr_storage exchange{};         // of the same responder, TCP
+    Transport transport = Transport::rc; // UC, UD: tcp only
+    std::optional<uint32_t> qkey;        // of UD: what messages carry; else what the responder told
+    std::optional<uint32_t> gid_index;   // tcp only; else that of the own address
+    std::optional<ibv_mtu> mtu;          // tcp only; else the port's
+    Patience patience;                   // rdma-cm: rnr_retry alone
+    uint8_t min_rnr_timer = 12;          // tcp only: what the responder tells in an RNR NAK
+    bool timestamps = false;             // of completions, by the device's clock
+    bool device_memory = false;          // in place of the local memory
+    bool inline_writes = true;           // a short WRITE's payload goes in its work request
+    bool events = false;                 // sleeps for the CQ's events; else it polls
+    sockaddr_storage local{};            // or family 0
     unsigned depth = 1;
     unsigned batch = 1;
     bool signal_batch = false; // only the last of a batch is signalled
@@ -65,6 +79,11 @@ class Engine : public bench::SteppedEngine {
     tl::expected<void, Error> supports(bench::Operation operation) const override;
     tl::expected<void, Error> make_ready(const bench::Workload& workload) override;
     tl::expected<void, Error> settle() override;
+    tl::expected<void, Error> load() override;
+    tl::expected<void, Error> store() override;
+    std::optional<bench::Histogram> take_device_gaps() override;
+    bool is_reliable() const override { return options_.transport == Transport::rc; }
+    std::optional<bench::Losses> losses() const override;
     tl::expected<unsigned, Error> step(std::span<const bench::Transfer> transfers, unsigned wait) override;
     // How the QP was moved through its states; empty if rdma_cm did it.
     const std::vector<Step>& steps() const { return steps_; }
@@ -74,8 +93,9 @@ class Engine : public bench::SteppedEngine {
     tl::expected<void, Error> connect();
     tl::expected<void, Error> connect_by_cm(Clock::time_point deadline);
     tl::expected<void, Error> connect_by_tcp(Clock::time_point deadline);
-    tl::expected<Endpoint, Error> own_endpoint(const LocalPort& port) const;
-    tl::expected<Endpoint, Error> exchange(const Endpoint& own, Clock::time_point deadline);
+    tl::expected<void, Error> address_peer(const LocalPort& port, const End& peer);
+    tl::expected<End, Error> own_end(const LocalPort& port) const;
+    tl::expected<End, Error> exchange(const End& own, Clock::time_point deadline);
     Request request() const;
     int own_access() const;
     tl::expected<void, Error> reconnect();
@@ -87,8 +107,22 @@ class Engine : public bench::SteppedEngine {
                                       const std::string& what, const std::string& advice);
     Error refusal(const rdma_cm_event& event) const;
     Error refusal(int error) const;
+    tl::expected<void, Error> create_extras();
+    uint64_t local(uint64_t offset) const;
+    int poll_cq(std::span<ibv_wc> completions);
+    Error cannot(bench::Operation operation, const std::string& why) const;
+    tl::expected<void, Error> carries(const bench::Workload& workload) const;
+    Receiving receiving_for(const bench::Workload& workload) const;
+    ibv_qp* qp_of(bench::Operation operation) const;
+    tl::expected<void, Error> read_status();
+    tl::expected<void, Error> settle_messages();
+    tl::expected<void, Error> settle_writes();
+    void fill_message(const bench::Transfer& transfer, ibv_send_wr& request, ibv_sge& sge);
     void fill(const bench::Transfer& transfer, ibv_send_wr& request, ibv_sge& sge);
     tl::expected<void, Error> post(std::span<const bench::Transfer> transfers);
+    tl::expected<void, Error> post_atomic_writes(std::span<const bench::Transfer> transfers);
+    bool is_signalled(size_t index, size_t count) const;
+    bool is_inline(const bench::Transfer& transfer) const;
     tl::expected<void, Error> post_status_read();
     Error post_error(bench::Operation operation, int error) const;
     tl::expected<unsigned, Error> wait_for_credits(uint64_t messages);
@@ -103,24 +137,33 @@ class Engine : public bench::SteppedEngine {
     std::string peer_;
     Channel channel_;
     QueuePair pair_;
+    std::optional<DeviceMemory> device_memory_;
+    DeviceClock clock_;
     Socket socket_; // of who connects over TCP
     std::vector<Step> steps_;
     Answer remote_;
+    uint32_t mtu_bytes_ = 0; // tcp only
+    // Of UD.
+    uint32_t remote_qpn_ = 0;
+    uint32_t remote_qkey_ = 0;
     // Of the device, whatever becomes of the connection.
     std::string device_;
     bool iwarp_ = false;
     ibv_atomic_cap atomics_ = IBV_ATOMIC_NONE;
+    bool atomic_writes_ = false;
+    bool flushes_ = false;
     // What the connection was made for beside READ and WRITE, and where it stands.
     bench::Workload workload_{bench::Operation::read, 0, 1, 1};
     Receiving receiving_;
     Credits credits_;
-    std::vector<uint64_t> swaps_; // done on each slot: COMPARE_SWAP counts up by one
+    std::vector<uint64_t> swaps_; // done on each slot: COMPARE_SWAP and ATOMIC_WRITE count up by one
     // The responder's status, as it was read last.
     bench::Memory status_;
     std::unique_ptr<ibv_mr, DeregisterMr> status_mr_;
     bool reading_status_ = false;
     bool failed_ = false;
-    bool armed_ = false; // the CQ raises an event, or one has not been taken yet
+    bool unsettled_ = false; // UC, UD: something was sent that may not have arrived yet
+    bool armed_ = false;     // the CQ raises an event, or one has not been taken yet
     std::vector<ibv_send_wr> requests_;
     std::vector<ibv_sge> sges_;
 };

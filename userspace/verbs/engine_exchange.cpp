@@ -25,54 +25,69 @@ tl::expected<void, Error> Engine::connect_by_tcp(Clock::time_point deadline) {
         return tl::unexpected(Error("cannot create an rdma_cm id", peer_, last_error()));
     pair_.id.reset(id);
     if (auto bound = bind_device(id, *address); !bound) return bound;
+    // Whether it has the transport says the provider.
+    if (auto created = create(); !created) return created;
     const auto port = find_local_port(id, *address, options_.gid_index, std::nullopt);
     if (!port) return tl::unexpected(port.error());
-    if (auto created = create(); !created) return created;
 
-    Walk walk(id->qp, *port, peer_);
-    auto own = own_endpoint(*port);
+    EndWalk walk(pair_, *port, peer_);
+    auto own = own_end(*port);
     if (!own) return tl::unexpected(own.error());
     // Nothing of this end is reached by the peer: the operations begin here.
-    if (auto ready = walk.init(0); !ready) return ready;
+    if (auto ready = walk.init(0, *own); !ready) return ready;
     const auto peer = exchange(*own, deadline);
     if (!peer) return tl::unexpected(peer.error());
-    own->mtu = peer->mtu;
-    own->reads = peer->reads;
-    if (auto ready = walk.ready_to_receive(*own, *peer); !ready) return ready;
-    if (auto ready = walk.ready_to_send(*own, options_.patience); !ready) return ready;
+    agree(*own, peer->endpoint.mtu, peer->endpoint.reads, options_.min_rnr_timer);
+    if (auto connected = walk.connect(*own, *peer, options_.patience); !connected) return connected;
     steps_ = walk.steps();
+    mtu_bytes_ = 128U << peer->endpoint.mtu;
+    return options_.transport == Transport::ud ? address_peer(*port, *peer) : tl::expected<void, Error>();
+}
+
+tl::expected<void, Error> Engine::address_peer(const LocalPort& port, const End& peer) {
+    Step step;
+
+    remote_qpn_ = peer.endpoint.qpn;
+    remote_qkey_ = options_.qkey.value_or(peer.beside->qkey);
+    auto handle = address_handle(pair_.pd.get(), port, peer.endpoint, remote_qkey_, peer_, step);
+    if (!handle) return tl::unexpected(handle.error());
+    pair_.ah = std::move(*handle);
+    steps_.push_back(std::move(step));
     return {};
 }
 
-tl::expected<Endpoint, Error> Engine::own_endpoint(const LocalPort& port) const {
+tl::expected<End, Error> Engine::own_end(const LocalPort& port) const {
     const auto& attributes = pair_.attributes;
-    Endpoint own = endpoint_of(*pair_.id->qp, port);
+    const ibv_mtu mtu = options_.mtu.value_or(port.mtu);
+    End own = end_of(pair_, port);
 
-    own.mtu = options_.mtu.value_or(port.mtu);
-    if (own.mtu > port.mtu)
+    if (mtu > port.mtu)
         return tl::unexpected(Error(fmt::format("{} cannot have an MTU of", device_),
-                                    std::to_string(128U << own.mtu), EINVAL,
+                                    std::to_string(128U << mtu), EINVAL,
                                     fmt::format("use --mtu {} or less", 128U << port.mtu)));
-    own.reads = static_cast<uint8_t>(
-        std::clamp(std::min(attributes.max_qp_init_rd_atom, attributes.max_qp_rd_atom), 1, 255));
-    own.min_rnr_timer = options_.min_rnr_timer;
+    const int reads = std::clamp(std::min(attributes.max_qp_init_rd_atom, attributes.max_qp_rd_atom), 1, 255);
+    agree(own, mtu, static_cast<uint8_t>(reads), options_.min_rnr_timer);
     return own;
 }
 
 // The responder's QP is ready when it answers.
-tl::expected<Endpoint, Error> Engine::exchange(const Endpoint& own, Clock::time_point deadline) {
-    const WireCall call{encode(request()), encode(own)};
+tl::expected<End, Error> Engine::exchange(const End& own, Clock::time_point deadline) {
+    WireCall call{encode(request()), encode(own.endpoint), {}};
     WireReply reply{};
+    const auto bytes = std::as_writable_bytes(std::span(&reply, 1));
 
-    if (auto sent = socket_.send(std::as_bytes(std::span(&call, 1)), deadline, peer_); !sent)
-        return tl::unexpected(sent.error());
-    if (auto got = socket_.receive(std::as_writable_bytes(std::span(&reply, 1)), deadline, peer_); !got)
+    if (own.beside) call.beside = encode(*own.beside);
+    if (auto sent = socket_.send(bytes_of(call), deadline, peer_); !sent) return tl::unexpected(sent.error());
+    if (auto got = socket_.receive(bytes.first(wire_head), deadline, peer_); !got)
         return tl::unexpected(got.error());
     const auto answer = decode_answer(&reply.answer, sizeof(reply.answer));
     if (answer && answer->error) return tl::unexpected(refusal(static_cast<int>(answer->error)));
-    const auto peer = decode(reply.from);
-    if (!answer || !peer || answer->length < memory_.length() || peer->mtu > own.mtu ||
-        peer->reads > own.reads || peer->gid_type != own.gid_type)
+    const auto rest = bytes.first(wire_length(reply.from)).subspan(wire_head);
+    if (auto got = socket_.receive(rest, deadline, peer_); !got) return tl::unexpected(got.error());
+    const auto peer = verbs::end_of(reply);
+    if (!answer || !peer || answer->length < memory_.length() ||
+        peer->endpoint.transport != own.endpoint.transport || peer->endpoint.mtu > own.endpoint.mtu ||
+        peer->endpoint.reads > own.endpoint.reads || peer->endpoint.gid_type != own.endpoint.gid_type)
         return tl::unexpected(Error("the peer is no responder of this version", peer_, EPROTO,
                                     "start a responder there: kxfer serve SOURCE --verbs"));
     remote_ = *answer;

@@ -158,9 +158,14 @@ void Callers::add_to(std::vector<pollfd>& waiting) const {
     for (const auto& one : waiting_) waiting.push_back({one.socket.fd(), POLLIN, 0});
 }
 
+// How long a call is stands in its head.
+size_t Callers::wanted(const Waiting& one) {
+    return one.got < wire_head ? wire_head : wire_length(one.call.from);
+}
+
 bool Callers::read_more(Waiting& one) {
     auto* bytes = reinterpret_cast<std::byte*>(&one.call);
-    const ssize_t got = recv(one.socket.fd(), bytes + one.got, sizeof(one.call) - one.got, 0);
+    const ssize_t got = recv(one.socket.fd(), bytes + one.got, wanted(one) - one.got, 0);
 
     if (got < 0) return errno == EAGAIN || errno == EINTR;
     one.got += static_cast<size_t>(got);
@@ -190,7 +195,7 @@ std::vector<Callers::Caller> Callers::handle(std::span<const pollfd> polled) {
         Waiting& one = waiting_[i];
         const bool alive = !polled[i + 1].revents || read_more(one);
 
-        if (alive && one.got == sizeof(one.call))
+        if (alive && one.got == wanted(one))
             complete.push_back({std::move(one.socket), one.call});
         else if (!alive || now > one.deadline)
             one.socket = Socket();

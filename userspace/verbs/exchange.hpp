@@ -79,7 +79,8 @@ class Callers {
         size_t got = 0;
         Clock::time_point deadline;
     };
-    // False: it has gone, or is late.
+    static size_t wanted(const Waiting& one);
+    // False: it has gone.
     static bool read_more(Waiting& one);
     void accept_one();
 

@@ -27,6 +27,16 @@ namespace {
 // Receives handed in by one call.
 constexpr unsigned list = 64;
 constexpr int wake_signal = SIGURG;
+// In front of what comes by UD, and counted as its bytes: on RoCE its first half is undefined
+// or zero, the second an IPv4 header, or all of it an IPv6 header. Nobody reads it, so all
+// go to one place, behind the status.
+constexpr uint32_t grh_bytes = 40;
+constexpr uint64_t grh_offset = 64;
+// Of commands: behind the page of the status, one for each receive.
+constexpr uint64_t commands_offset = bench::page_bytes;
+// One answer in so many asks for a completion, which makes room for more.
+constexpr unsigned signal_every = 64;
+static_assert(sizeof(WireStatus) <= grh_offset);
 
 // A handler without SA_RESTART, so that a read is interrupted.
 void catch_wake_signal() {
@@ -49,19 +59,33 @@ void take_wake_signal_alone() {
     pthread_sigmask(SIG_SETMASK, &others, nullptr);
 }
 
-Message message_of(const ibv_wc& completion) {
+Message message_of(const ibv_wc& completion, uint32_t in_front) {
     const bool has_immediate = completion.wc_flags & IBV_WC_WITH_IMM;
 
-    return {completion.wr_id, completion.byte_len, has_immediate,
+    return {completion.wr_id, completion.byte_len - in_front, has_immediate,
             has_immediate ? be32toh(completion.imm_data) : 0};
 }
 
 } // namespace
 
 Receiver::Receiver(QueuePair& pair, const bench::Memory& memory, uint64_t length, bench::Operation operation,
-                   const Receiving& receiving)
+                   const Receiving& receiving, bool answers)
     : pair_(pair), memory_(memory), length_(length), operation_(operation), receiving_(receiving),
-      receipts_(operation, receiving), requests_(list), sges_(list) {}
+      answers_(answers), receipts_(operation, receiving, pair.transport != Transport::rc), requests_(list),
+      sges_(list) {}
+
+uint64_t Receiver::room_behind(const Receiving& receiving, bool answers) {
+    const uint64_t commands = answers ? receiving.receives * sizeof(WireCommand) : 0;
+
+    return commands_offset + (commands + bench::page_bytes - 1) / bench::page_bytes * bench::page_bytes;
+}
+
+// Of a message or a receive, counted from the first one on.
+WireCommand& Receiver::command_of(uint64_t message) const {
+    auto* commands = reinterpret_cast<WireCommand*>(memory_.data() + length_ + commands_offset);
+
+    return commands[message % receiving_.receives];
+}
 
 Receiver::~Receiver() {
     if (!thread_.joinable()) return;
@@ -98,20 +122,25 @@ void Receiver::run(const std::function<void()>& failed) {
 // A WRITE with immediate takes a receive but none of its memory.
 tl::expected<void, Error> Receiver::post(unsigned count) {
     const bool lands = operation_ != bench::Operation::write_imm;
+    const bool in_front = pair_.transport == Transport::ud || answers_;
+    const auto at = reinterpret_cast<uintptr_t>(memory_.data());
     ibv_recv_wr* bad = nullptr;
 
+    if (count == 0) return {};
     for (unsigned i = 0; i < count; i++) {
         const uint64_t slot = (posted_ + i) % receiving_.slots;
         ibv_recv_wr& request = requests_[i];
 
-        sges_[i] = {reinterpret_cast<uintptr_t>(memory_.data()) + slot * receiving_.stride(),
-                    receiving_.bytes, pair_.mr->lkey};
+        const ibv_sge front = answers_ ? ibv_sge{reinterpret_cast<uintptr_t>(&command_of(posted_ + i)),
+                                                 sizeof(WireCommand), pair_.mr->lkey}
+                                       : ibv_sge{at + length_ + grh_offset, grh_bytes, pair_.mr->lkey};
+        sges_[i] = {{front, {at + slot * receiving_.stride(), receiving_.bytes, pair_.mr->lkey}}};
         request.wr_id = slot;
         request.next = i + 1 < count ? &requests_[i + 1] : nullptr;
-        request.sg_list = lands ? &sges_[i] : nullptr;
-        request.num_sge = lands ? 1 : 0;
+        request.sg_list = lands ? &sges_[i][in_front ? 0 : 1] : nullptr;
+        request.num_sge = lands ? (in_front ? 2 : 1) : 0;
     }
-    if (int error = ibv_post_recv(pair_.id->qp, requests_.data(), &bad))
+    if (int error = ibv_post_recv(pair_.messages(), requests_.data(), &bad))
         return tl::unexpected(Error("cannot post receives", "the responder", error));
     posted_ += count;
     return {};
@@ -142,9 +171,41 @@ tl::expected<void, Error> Receiver::handle() {
     }
 }
 
+// What is in front of it is read before its receive is posted again.
+Message Receiver::take(const ibv_wc& completion) {
+    if (!answers_) return message_of(completion, pair_.transport == Transport::ud ? grh_bytes : 0);
+    const uint64_t number = receipts_.status().received;
+    const WireCommand command = command_of(number);
+    Message message = message_of(completion, sizeof(command));
+
+    message.misnumbered = be32toh(command.number) != static_cast<uint32_t>(number);
+    keys_.push_back(be32toh(command.rkey));
+    return message;
+}
+
+// libsiw takes the key from where that of a WRITE stands.
+tl::expected<void, Error> Receiver::answer() {
+    std::vector<ibv_send_wr> answers(keys_.size());
+    ibv_send_wr* bad = nullptr;
+
+    if (answers.empty()) return {};
+    for (size_t i = 0; i < answers.size(); i++) {
+        answers[i].opcode = IBV_WR_SEND_WITH_INV;
+        answers[i].invalidate_rkey = keys_[i];
+        answers[i].wr.rdma.rkey = keys_[i];
+        if (++answered_ % signal_every == 0) answers[i].send_flags = IBV_SEND_SIGNALED;
+        if (i > 0) answers[i - 1].next = &answers[i];
+    }
+    keys_.clear();
+    if (int error = ibv_post_send(pair_.id->qp, answers.data(), &bad))
+        return tl::unexpected(Error("cannot answer messages", "the responder", error));
+    return {};
+}
+
 // False: nothing was there, or the connection has ended.
 tl::expected<bool, Error> Receiver::poll() {
     std::array<ibv_wc, list> completions;
+    unsigned received = 0;
     const int count = ibv_poll_cq(pair_.cq.get(), completions.size(), completions.data());
 
     if (count < 0) return tl::unexpected(Error("cannot poll the CQ", "the responder", last_error()));
@@ -156,11 +217,14 @@ tl::expected<bool, Error> Receiver::poll() {
             return tl::unexpected(
                 Error(fmt::format("a receive failed: {}", ibv_wc_status_str(completion.status)),
                       "the responder", ECONNRESET));
-        receipts_.add(message_of(completion));
+        if (!(completion.opcode & IBV_WC_RECV)) continue;
+        receipts_.add(take(completion));
+        received++;
     }
     if (count == 0) return false;
-    if (auto posted = post(static_cast<unsigned>(count)); !posted) return tl::unexpected(posted.error());
+    if (auto posted = post(received); !posted) return tl::unexpected(posted.error());
     publish();
+    if (auto answered = answer(); !answered) return tl::unexpected(answered.error());
     return true;
 }
 

@@ -6,6 +6,7 @@
 // alone, so that a wake-up costs two system calls, as it does perftest's server (-e).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -24,9 +25,12 @@ namespace kxfer::verbs {
 
 class Receiver {
   public:
-    // Both have to outlive it. The status lies at `length` of the memory.
+    // Both have to outlive it. The status lies at `length` of the memory. answers: messages
+    // have commands in front, which go behind the status, and are answered.
     Receiver(QueuePair& pair, const bench::Memory& memory, uint64_t length, bench::Operation operation,
-             const Receiving& receiving);
+             const Receiving& receiving, bool answers);
+    // Bytes behind `length` of the memory.
+    static uint64_t room_behind(const Receiving& receiving, bool answers);
     // Ends the thread.
     ~Receiver();
     Receiver(const Receiver&) = delete;
@@ -44,16 +48,22 @@ class Receiver {
     tl::expected<void, Error> post(unsigned count);
     tl::expected<bool, Error> poll();
     void publish();
+    WireCommand& command_of(uint64_t message) const;
+    Message take(const ibv_wc& completion);
+    tl::expected<void, Error> answer();
 
     QueuePair& pair_;
     const bench::Memory& memory_;
     uint64_t length_;
     bench::Operation operation_;
     Receiving receiving_;
+    bool answers_;
     Receipts receipts_;
+    std::vector<uint32_t> keys_; // to be invalidated by answers
+    uint64_t answered_ = 0;
     uint64_t posted_ = 0;
     std::vector<ibv_recv_wr> requests_;
-    std::vector<ibv_sge> sges_;
+    std::vector<std::array<ibv_sge, 2>> sges_; // the GRH of UD or the command; the message
     std::atomic<bool> stop_{false};
     std::atomic<bool> ended_{false};
     std::thread thread_;

@@ -26,27 +26,58 @@ namespace kxfer::verbs {
 namespace {
 
 constexpr int backlog = 8;
+// In a send queue: twice as many as an initiator has messages under way that it awaits
+// answers to, for an answer may be here when its message's successor comes.
+constexpr unsigned most_answers = 512;
 
 int access_of(const Request& request, bench::Operation operation) {
     int access = IBV_ACCESS_REMOTE_READ;
 
     if (request.writable) access |= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
     if (bench::is_message(operation)) access |= IBV_ACCESS_LOCAL_WRITE;
-    if (bench::is_atomic(operation)) access |= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+    if (bench::is_fetch(operation)) access |= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
     return access;
 }
 
 std::optional<bench::Operation> operation_of(const Request& request) {
     for (const bench::Operation operation : bench::all_operations)
-        if (request.operation == static_cast<uint16_t>(operation)) return operation;
+        if (request.operation == static_cast<uint16_t>(operation) && operation != bench::Operation::flush)
+            return operation;
     return std::nullopt;
 }
 
-// Receives that fit into the memory, for who sends messages and nobody else.
-bool is_sound(const Receiving& receiving, bench::Operation operation, uint64_t length) {
+// Receives that fit into the memory, for who sends messages and nobody else. SENDs alone
+// are answered.
+bool is_sound(const Request& request, bench::Operation operation) {
+    const Receiving& receiving = request.receiving;
+
+    if (request.answered && operation != bench::Operation::send) return false;
     if (!bench::is_message(operation)) return receiving.receives == 0 && receiving.slots == 0;
     return receiving.receives > 0 && receiving.receives <= VerbsResponder::max_receives &&
-           receiving.slots > 0 && receiving.bytes > 0 && receiving.length() <= length;
+           receiving.slots > 0 && (receiving.bytes > 0 || operation == bench::Operation::write_imm) &&
+           receiving.length() <= request.length;
+}
+
+bool has_ud(ibv_context* device) { return device->device->transport_type != IBV_TRANSPORT_IWARP; }
+
+// None: of any address.
+bool leads_to_ud(ibv_context* device) {
+    int count = 0;
+    bool any = false;
+
+    if (device) return has_ud(device);
+    ibv_context** devices = rdma_get_devices(&count);
+    for (int i = 0; i < count; i++) any = any || has_ud(devices[i]);
+    if (devices) rdma_free_devices(devices);
+    return any;
+}
+
+// By rdma_cm: of messages that UD carries.
+bool is_carried(const Request& request, bench::Operation operation) {
+    const bool send = operation == bench::Operation::send || operation == bench::Operation::send_imm;
+
+    return request.transport == static_cast<uint16_t>(Transport::rc) ||
+           (request.transport == static_cast<uint16_t>(Transport::ud) && send);
 }
 
 // Over TCP: the port behind that of rdma_cm.
@@ -60,13 +91,12 @@ sockaddr_storage exchange_address(sockaddr_storage address) {
 }
 
 // What both ends take: of what the peer asks for, what is possible here.
-Endpoint agreed_endpoint(const LocalPort& port, const QueuePair& pair, const Endpoint& peer) {
+End agreed_end(const LocalPort& port, const QueuePair& pair, const Endpoint& peer) {
     const int reads = std::min({int{peer.reads}, pair.attributes.max_qp_rd_atom, 255});
-    Endpoint own = endpoint_of(*pair.id->qp, port);
+    End own = end_of(pair, port);
 
-    own.mtu = std::min(port.mtu, peer.mtu);
-    own.reads = static_cast<uint8_t>(std::min(reads, pair.attributes.max_qp_init_rd_atom));
-    own.min_rnr_timer = peer.min_rnr_timer;
+    agree(own, std::min(port.mtu, peer.mtu),
+          static_cast<uint8_t>(std::min(reads, pair.attributes.max_qp_init_rd_atom)), peer.min_rnr_timer);
     return own;
 }
 
@@ -92,6 +122,7 @@ tl::expected<std::unique_ptr<VerbsResponder>, Error> VerbsResponder::start(const
         return tl::unexpected(Error("cannot answer user verbs", on, last_error(),
                                     "is the port in use? see: rdma resource show cm_id"));
     if (rdma_listen(id, backlog)) return tl::unexpected(Error("cannot answer user verbs", on, last_error()));
+    responder->listen_for_lookups(address);
     auto callers = Callers::listen(exchange_address(address));
     if (!callers) return tl::unexpected(callers.error());
     responder->callers_ = std::move(*callers);
@@ -99,6 +130,23 @@ tl::expected<std::unique_ptr<VerbsResponder>, Error> VerbsResponder::start(const
     if (responder->stop_fd_ < 0) return tl::unexpected(Error("cannot create an eventfd", on, errno));
     responder->thread_ = std::thread(&VerbsResponder::run, responder.get());
     return responder;
+}
+
+// Where there is no UD it is not listened for: iWARP would take the port for its own.
+void VerbsResponder::listen_for_lookups(sockaddr_storage address) {
+    auto* in6 = reinterpret_cast<sockaddr_in6*>(&address);
+    auto* in = reinterpret_cast<sockaddr_in*>(&address);
+    rdma_cm_id* id = nullptr;
+    int only = 1;
+
+    if (!leads_to_ud(listener_->verbs)) return;
+    (address.ss_family == AF_INET6 ? in6->sin6_port : in->sin_port) = htons(port());
+    if (rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_UDP)) return;
+    lookups_.reset(id);
+    if (address.ss_family == AF_INET6)
+        rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only, sizeof(only));
+    if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&address)) || rdma_listen(id, backlog))
+        lookups_.reset();
 }
 
 Answer VerbsResponder::answer_of(const Connection& connection) {
@@ -161,7 +209,10 @@ void VerbsResponder::handle(Event event) {
 
     switch (event->event) {
     case RDMA_CM_EVENT_CONNECT_REQUEST:
-        accept(id, *event);
+        if (event->listen_id == lookups_.get())
+            tell(id, *event);
+        else
+            accept(id, *event);
         break;
     case RDMA_CM_EVENT_DISCONNECTED:
     case RDMA_CM_EVENT_CONNECT_ERROR:
@@ -184,12 +235,16 @@ uint64_t VerbsResponder::bytes_given() const {
 }
 
 tl::expected<std::unique_ptr<VerbsResponder::Connection>, Error>
-VerbsResponder::prepare(rdma_cm_id* id, const Request& request, bool by_cm) {
+VerbsResponder::prepare(rdma_cm_id* id, const Request& request, bool by_cm, Transport transport) {
     const auto on = address_text(rdma_get_peer_addr(id));
     const auto operation = operation_of(request);
 
+    if (request.answered && transport != Transport::rc)
+        return tl::unexpected(Error("only reliable connections answer", on, EOPNOTSUPP));
     if (!operation) return tl::unexpected(Error("no operation is known by that number", on, EOPNOTSUPP));
-    if (!is_sound(request.receiving, *operation, request.length))
+    if (by_cm && !is_carried(request, *operation))
+        return tl::unexpected(Error("nothing carries that", on, EOPNOTSUPP));
+    if (!is_sound(request, *operation))
         return tl::unexpected(Error("receives that make no sense", on, EINVAL));
     if (connections_.size() >= max_connections)
         return tl::unexpected(Error("too many connections", on, EBUSY));
@@ -197,17 +252,33 @@ VerbsResponder::prepare(rdma_cm_id* id, const Request& request, bool by_cm) {
         return tl::unexpected(Error("too much memory asked for", on, EDQUOT));
     const bool receives = request.receiving.receives > 0;
     const uint64_t length = (request.length + bench::page_bytes - 1) / bench::page_bytes * bench::page_bytes;
-    auto memory = bench::Memory::create(length + (receives ? bench::page_bytes : 0));
+    auto memory = bench::Memory::create(
+        length + (receives ? Receiver::room_behind(request.receiving, request.answered) : 0));
     if (!memory) return tl::unexpected(memory.error());
     auto connection =
         std::make_unique<Connection>(Connection{std::move(*memory), length, {}, Socket(), nullptr});
     auto& pair = connection->pair;
     pair.id.reset(id);
-    if (auto created = pair.create(connection->memory, {1, request.receiving.receives, receives, by_cm},
-                                   access_of(request, *operation), on);
-        !created) {
+    const Room room{request.answered ? std::clamp(2 * request.receiving.receives, 128U, most_answers) : 1,
+                    request.receiving.receives,
+                    receives,
+                    by_cm,
+                    transport,
+                    false,
+                    request.answered};
+    if (auto created = pair.create(connection->memory, room, access_of(request, *operation), on); !created) {
         static_cast<void>(pair.id.release()); // the caller refuses by it
         return tl::unexpected(created.error());
+    }
+    if (*operation == bench::Operation::atomic_write && !pair.has(atomic_write_bit)) {
+        pair.qp.reset(); // it is the id's
+        static_cast<void>(pair.id.release());
+        return tl::unexpected(Error("the device has no ATOMIC_WRITE", on, EOPNOTSUPP));
+    }
+    if (request.answered && !(pair.attributes.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS)) {
+        pair.qp.reset(); // it is the id's
+        static_cast<void>(pair.id.release());
+        return tl::unexpected(Error("the device does not invalidate at the peer", on, EOPNOTSUPP));
     }
     return connection;
 }
@@ -216,8 +287,9 @@ VerbsResponder::prepare(rdma_cm_id* id, const Request& request, bool by_cm) {
 tl::expected<void, Error> VerbsResponder::receive(Connection& connection, const Request& request,
                                                   std::function<void()> failed) {
     if (request.receiving.receives == 0) return {};
-    connection.receiver = std::make_unique<Receiver>(connection.pair, connection.memory, connection.length,
-                                                     *operation_of(request), request.receiving);
+    connection.receiver =
+        std::make_unique<Receiver>(connection.pair, connection.memory, connection.length,
+                                   *operation_of(request), request.receiving, request.answered);
     return connection.receiver->start(std::move(failed));
 }
 
@@ -230,7 +302,7 @@ void VerbsResponder::accept(rdma_cm_id* id, const rdma_cm_event& event) {
         const auto version = version_of(asked.private_data, asked.private_data_len);
         return version ? refuse(id, EPROTONOSUPPORT, *version) : refuse(id, EPROTO);
     }
-    auto connection = prepare(id, *request, true);
+    auto connection = prepare(id, *request, true, static_cast<Transport>(request->transport));
     if (!connection) return refuse(id, connection.error().number);
     auto& pair = (*connection)->pair;
     if (auto ready = receive(**connection, *request, [id] { rdma_disconnect(id); }); !ready) {
@@ -249,6 +321,26 @@ void VerbsResponder::accept(rdma_cm_id* id, const rdma_cm_event& event) {
     connections_.push_back(std::move(*connection));
 }
 
+// The id is of no use behind it. A request that comes again, because the reply was lost, is a
+// new one.
+void VerbsResponder::tell(rdma_cm_id* id, const rdma_cm_event& event) {
+    const auto& asked = event.param.ud;
+    const auto lookup = decode_lookup(asked.private_data, asked.private_data_len);
+    rdma_conn_param parameters{};
+
+    if (!lookup) return refuse(id, EPROTO);
+    const auto found = std::find_if(connections_.begin(), connections_.end(), [&](const auto& connection) {
+        const auto& pair = connection->pair;
+
+        return pair.datagrams && pair.mr->rkey == lookup->rkey && pair.id->verbs == id->verbs;
+    });
+    if (found == connections_.end()) return refuse(id, ENOENT);
+    parameters.qp_num = (*found)->pair.datagrams->qp_num;
+    // The peer asks again if it fails.
+    rdma_accept(id, &parameters);
+    rdma_destroy_id(id);
+}
+
 void VerbsResponder::refuse(rdma_cm_id* id, int error, uint16_t version) {
     const WireAnswer answer = encode(Answer{static_cast<uint32_t>(error), 0, 0, 0}, version);
 
@@ -259,30 +351,29 @@ void VerbsResponder::refuse(rdma_cm_id* id, int error, uint16_t version) {
 // The QP is made ready to be sent to before its number is told.
 tl::expected<WireReply, Error> VerbsResponder::connect(Callers::Caller& caller) {
     const auto request = decode_request(&caller.call.request, sizeof(caller.call.request));
-    const auto peer = decode(caller.call.from);
+    const auto peer = end_of(caller.call);
     rdma_cm_id* id = nullptr;
 
     if (!request || !peer) return tl::unexpected(Error("a call that makes no sense", "TCP", EPROTO));
-    if (peer->transport != Transport::rc)
-        return tl::unexpected(Error("a transport that is not known", "TCP", EOPNOTSUPP));
     const auto address = caller.socket.own_address();
     if (!address) return tl::unexpected(address.error());
     if (rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP))
         return tl::unexpected(Error("cannot create an rdma_cm id", "TCP", last_error()));
     std::unique_ptr<rdma_cm_id, DestroyId> owner(id);
     if (auto bound = bind_device(id, *address); !bound) return tl::unexpected(bound.error());
-    const auto port = find_local_port(id, *address, std::nullopt, Gid{0, peer->gid_type, peer->gid, 0});
+    const Gid like{0, peer->endpoint.gid_type, peer->endpoint.gid, 0};
+    const auto port = find_local_port(id, *address, std::nullopt, like);
     if (!port) return tl::unexpected(port.error());
-    auto connection = prepare(owner.release(), *request, false);
+    auto connection = prepare(owner.release(), *request, false, peer->endpoint.transport);
     if (!connection) {
         rdma_destroy_id(id);
         return tl::unexpected(connection.error());
     }
     auto& pair = (*connection)->pair;
     auto& socket = (*connection)->socket;
-    const Endpoint own = agreed_endpoint(*port, pair, *peer);
-    Walk walk(id->qp, *port, "TCP");
-    if (auto ready = walk.init(access_of(*request, *operation_of(*request))); !ready)
+    const End own = agreed_end(*port, pair, peer->endpoint);
+    EndWalk walk(pair, *port, "TCP");
+    if (auto ready = walk.init(access_of(*request, *operation_of(*request)), own); !ready)
         return tl::unexpected(ready.error());
     socket = std::move(caller.socket);
     // The QP drops what comes then; the end of the socket lets the connection go.
@@ -294,13 +385,13 @@ tl::expected<WireReply, Error> VerbsResponder::connect(Callers::Caller& caller) 
         shutdown(fd, SHUT_RDWR);
     };
     auto ready = receive(**connection, *request, end);
-    if (ready) ready = walk.ready_to_receive(own, *peer);
-    if (ready) ready = walk.ready_to_send(own, {});
+    if (ready) ready = walk.connect(own, *peer, {});
     if (!ready) {
         caller.socket = std::move(socket);
         return tl::unexpected(ready.error());
     }
-    const WireReply reply{encode(answer_of(**connection)), encode(own)};
+    WireReply reply{encode(answer_of(**connection)), encode(own.endpoint), {}};
+    if (own.beside) reply.beside = encode(*own.beside);
     connections_.push_back(std::move(*connection));
     return reply;
 }
@@ -311,7 +402,7 @@ void VerbsResponder::answer(Callers::Caller caller) {
 
     if (reply) {
         const auto& socket = connections_.back()->socket;
-        if (!socket.send(std::as_bytes(std::span(&*reply, 1)), soon, "TCP")) connections_.pop_back();
+        if (!socket.send(bytes_of(*reply), soon, "TCP")) connections_.pop_back();
         return;
     }
     const auto version = version_of(&caller.call.request, sizeof(caller.call.request));
@@ -319,9 +410,10 @@ void VerbsResponder::answer(Callers::Caller caller) {
     const WireReply refusal{
         encode(Answer{static_cast<uint32_t>(other ? EPROTONOSUPPORT : reply.error().number), 0, 0, 0},
                version.value_or(wire_version)),
+        {},
         {}};
     // Who does not take it has gone.
-    static_cast<void>(caller.socket.send(std::as_bytes(std::span(&refusal, 1)), soon, "TCP"));
+    static_cast<void>(caller.socket.send(bytes_of(refusal), soon, "TCP"));
 }
 
 // Of each connection that has a socket: it has ended, or says what it should not.

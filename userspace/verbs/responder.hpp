@@ -33,7 +33,8 @@ class VerbsResponder {
     static constexpr uint32_t max_receives = 8192;      // of a connection
 
     // Listens at the address, and over TCP for who connects QPs explicitly on the port
-    // behind it; the port may be 0, then both are any. Ends with the object.
+    // behind it; the port may be 0, then both are any. Who sends by UD looks its QP up on
+    // RDMA_PS_UDP, the same port. Ends with the object.
     static tl::expected<std::unique_ptr<VerbsResponder>, Error> start(const sockaddr_storage& address);
     ~VerbsResponder();
 
@@ -57,10 +58,12 @@ class VerbsResponder {
     bool wait();
     void handle(Event event);
     void accept(rdma_cm_id* id, const rdma_cm_event& event);
+    void tell(rdma_cm_id* id, const rdma_cm_event& event);
+    void listen_for_lookups(sockaddr_storage address);
     void answer(Callers::Caller caller);
     tl::expected<WireReply, Error> connect(Callers::Caller& caller);
     tl::expected<std::unique_ptr<Connection>, Error> prepare(rdma_cm_id* id, const Request& request,
-                                                             bool by_cm);
+                                                             bool by_cm, Transport transport);
     static tl::expected<void, Error> receive(Connection& connection, const Request& request,
                                              std::function<void()> failed);
     static Answer answer_of(const Connection& connection);
@@ -71,6 +74,7 @@ class VerbsResponder {
 
     Channel channel_;
     std::unique_ptr<rdma_cm_id, DestroyId> listener_;
+    std::unique_ptr<rdma_cm_id, DestroyId> lookups_; // RDMA_PS_UDP; without it nobody sends by UD
     Callers callers_;
     std::vector<std::unique_ptr<Connection>> connections_;
     std::atomic<int> error_{0};

@@ -2,6 +2,7 @@
 #include "verbs/walk.hpp"
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 #include <arpa/inet.h>
@@ -14,6 +15,9 @@ namespace kxfer::verbs {
 namespace {
 
 constexpr uint8_t hop_limit = 64;
+// A Q_Key with the highest bit is for privileged users; in a message it stands for the QP's.
+constexpr uint32_t free_qkeys = 0x7fffffff;
+constexpr int uc_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
 const char* state_name(ibv_qp_state state) {
     switch (state) {
@@ -84,10 +88,36 @@ void add_path(std::vector<Attribute>& to, const ibv_ah_attr& path, const LocalPo
     to.push_back({"ah_attr.port_num", std::to_string(path.port_num), "the device's port"});
 }
 
+ibv_ah_attr path_to(const Endpoint& peer, const LocalPort& port) {
+    ibv_ah_attr path{};
+
+    path.dlid = peer.lid;
+    path.port_num = port.number;
+    path.is_global = port.global;
+    if (!port.global) return path;
+    memcpy(path.grh.dgid.raw, peer.gid.data(), peer.gid.size());
+    path.grh.sgid_index = static_cast<uint8_t>(port.gid.index);
+    path.grh.hop_limit = hop_limit;
+    return path;
+}
+
+std::string qkey_text(uint32_t qkey) { return fmt::format("0x{:08x}", qkey); }
+
+uint32_t random_number(uint32_t mask) {
+    uint32_t number = 0;
+
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number)) number = 1;
+    return number & mask;
+}
+
 } // namespace
 
-Step explain(ibv_qp_state from, const ibv_qp_attr& attributes, int mask, const LocalPort& port) {
-    Step step{state_name(from), state_name(attributes.qp_state), {}};
+Step explain(Transport transport, ibv_qp_state from, const ibv_qp_attr& attributes, int mask,
+             const LocalPort& port) {
+    Step step{fmt::format("{} QP", transport_name(transport)),
+              state_name(from),
+              state_name(attributes.qp_state),
+              {}};
     const auto add = [&](int bit, const char* name, const std::string& value, const std::string& meaning) {
         if (mask & bit) step.attributes.push_back({name, value, meaning});
     };
@@ -95,6 +125,8 @@ Step explain(ibv_qp_state from, const ibv_qp_attr& attributes, int mask, const L
     add(IBV_QP_PKEY_INDEX, "pkey_index", std::to_string(attributes.pkey_index),
         "entry of the P_Key table: the partition");
     add(IBV_QP_PORT, "port_num", std::to_string(attributes.port_num), "the device's port");
+    add(IBV_QP_QKEY, "qkey", qkey_text(attributes.qkey),
+        "a message that carries another is dropped, and counted by the port alone");
     add(IBV_QP_ACCESS_FLAGS, "qp_access_flags", access_text(attributes.qp_access_flags),
         "what the peer may do, as far as the MR allows it too");
     add(IBV_QP_PATH_MTU, "path_mtu", std::to_string(128U << attributes.path_mtu),
@@ -120,8 +152,24 @@ Step explain(ibv_qp_state from, const ibv_qp_attr& attributes, int mask, const L
     return step;
 }
 
+tl::expected<std::unique_ptr<ibv_ah, DestroyAh>, Error> address_handle(ibv_pd* pd, const LocalPort& port,
+                                                                       const Endpoint& peer, uint32_t qkey,
+                                                                       const std::string& on, Step& step) {
+    ibv_ah_attr path = path_to(peer, port);
+
+    errno = 0;
+    std::unique_ptr<ibv_ah, DestroyAh> handle(ibv_create_ah(pd, &path));
+    if (!handle) return tl::unexpected(Error("cannot create an address handle", on, last_error()));
+    step = {"address handle", "", "", {}};
+    add_path(step.attributes, path, port);
+    step.attributes.push_back(
+        {"ud.remote_qpn", fmt::format("0x{:06x}", peer.qpn), "of each message: the QP it is for"});
+    step.attributes.push_back({"ud.remote_qkey", qkey_text(qkey), "of each message: that of the peer's QP"});
+    return handle;
+}
+
 tl::expected<void, Error> Walk::modify(ibv_qp_attr& attributes, int mask) {
-    auto step = explain(state_, attributes, mask, port_);
+    auto step = explain(transport_, state_, attributes, mask, port_);
 
     if (int error = ibv_modify_qp(qp_, &attributes, mask | IBV_QP_STATE))
         return tl::unexpected(Error(fmt::format("cannot move the QP from {} to {}", step.from, step.to), on_,
@@ -131,13 +179,16 @@ tl::expected<void, Error> Walk::modify(ibv_qp_attr& attributes, int mask) {
     return {};
 }
 
-tl::expected<void, Error> Walk::init(int access) {
+tl::expected<void, Error> Walk::init(int access, uint32_t qkey) {
+    const int common = IBV_QP_PKEY_INDEX | IBV_QP_PORT;
     ibv_qp_attr attributes{};
 
     attributes.qp_state = IBV_QPS_INIT;
     attributes.port_num = port_.number;
-    attributes.qp_access_flags = static_cast<unsigned>(access);
-    return modify(attributes, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    attributes.qkey = qkey;
+    attributes.qp_access_flags =
+        static_cast<unsigned>(transport_ == Transport::uc ? access & uc_access : access);
+    return modify(attributes, common | (transport_ == Transport::ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 }
 
 tl::expected<void, Error> Walk::ready_to_receive(const Endpoint& own, const Endpoint& peer) {
@@ -149,16 +200,17 @@ tl::expected<void, Error> Walk::ready_to_receive(const Endpoint& own, const Endp
     attributes.rq_psn = peer.psn;
     attributes.max_dest_rd_atomic = own.reads;
     attributes.min_rnr_timer = own.min_rnr_timer;
-    attributes.ah_attr.dlid = peer.lid;
-    attributes.ah_attr.port_num = port_.number;
-    attributes.ah_attr.is_global = port_.global;
-    if (port_.global) {
-        memcpy(attributes.ah_attr.grh.dgid.raw, peer.gid.data(), peer.gid.size());
-        attributes.ah_attr.grh.sgid_index = static_cast<uint8_t>(port_.gid.index);
-        attributes.ah_attr.grh.hop_limit = hop_limit;
+    attributes.ah_attr = path_to(peer, port_);
+    const int to_peer = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+    switch (transport_) {
+    case Transport::rc:
+        return modify(attributes, to_peer | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    case Transport::uc:
+        return modify(attributes, to_peer);
+    case Transport::ud:
+        break;
     }
-    return modify(attributes, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    return modify(attributes, 0);
 }
 
 tl::expected<void, Error> Walk::ready_to_send(const Endpoint& own, const Patience& patience) {
@@ -170,20 +222,62 @@ tl::expected<void, Error> Walk::ready_to_send(const Endpoint& own, const Patienc
     attributes.retry_cnt = patience.retries;
     attributes.rnr_retry = patience.rnr_retry;
     attributes.max_rd_atomic = own.reads;
-    return modify(attributes, IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                  IBV_QP_MAX_QP_RD_ATOMIC);
+    const int reliable = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+    return modify(attributes, IBV_QP_SQ_PSN | (transport_ == Transport::rc ? reliable : 0));
 }
 
-Endpoint endpoint_of(const ibv_qp& qp, const LocalPort& port) {
+EndWalk::EndWalk(const QueuePair& pair, const LocalPort& port, const std::string& on)
+    : main_(pair.id->qp, port, pair.transport, on, steps_) {
+    if (pair.control) control_.emplace(pair.control.get(), port, Transport::rc, on, steps_);
+}
+
+tl::expected<void, Error> EndWalk::init(int access, const End& own) {
+    if (auto ready = main_.init(access, own.beside ? own.beside->qkey : 0); !ready) return ready;
+    return control_ ? control_->init(access, 0) : tl::expected<void, Error>();
+}
+
+tl::expected<void, Error> EndWalk::connect(const End& own, const End& peer, const Patience& patience) {
+    if (auto ready = main_.ready_to_receive(own.endpoint, peer.endpoint); !ready) return ready;
+    if (auto ready = main_.ready_to_send(own.endpoint, patience); !ready) return ready;
+    if (!control_) return {};
+    if (auto ready = control_->ready_to_receive(own.beside->control, peer.beside->control); !ready)
+        return ready;
+    return control_->ready_to_send(own.beside->control, patience);
+}
+
+namespace {
+
+Endpoint endpoint_of(const ibv_qp& qp, Transport transport, const LocalPort& port) {
     Endpoint own;
 
+    own.transport = transport;
     own.gid_type = port.gid.type;
     own.qpn = qp.qp_num;
-    if (getrandom(&own.psn, sizeof(own.psn), 0) != sizeof(own.psn)) own.psn = 1;
-    own.psn &= max_psn;
+    own.psn = random_number(max_psn);
     own.lid = port.lid;
     own.gid = port.gid.bytes;
     return own;
+}
+
+} // namespace
+
+End end_of(const QueuePair& pair, const LocalPort& port) {
+    End own{endpoint_of(*pair.id->qp, pair.transport, port), {}};
+
+    if (pair.control)
+        own.beside = Beside{endpoint_of(*pair.control, Transport::rc, port), random_number(free_qkeys)};
+    return own;
+}
+
+void agree(End& end, ibv_mtu mtu, uint8_t reads, uint8_t min_rnr_timer) {
+    const auto set = [&](Endpoint& endpoint) {
+        endpoint.mtu = mtu;
+        endpoint.reads = reads;
+        endpoint.min_rnr_timer = min_rnr_timer;
+    };
+
+    set(end.endpoint);
+    if (end.beside) set(end.beside->control);
 }
 
 } // namespace kxfer::verbs

@@ -23,6 +23,10 @@ constexpr uint16_t wire_version = 2;
 // An answer of every version looks the same.
 constexpr uint16_t first_wire_version = 1;
 
+// Beside the number of SEND: in front of each message is a WireCommand, and it is answered
+// by a SEND_WITH_INV of no bytes. Who does not know it knows no such operation.
+constexpr uint16_t answered_flag = 0x100;
+
 // What the initiator's messages take at the responder. Message n of a connection
 // lands in slot n % slots; slots begin on pages. None: slots is 0.
 struct Receiving {
@@ -44,6 +48,15 @@ struct Request {
     // if nothing is. One that the responder does not know is as good as here.
     uint16_t operation = 0;
     Receiving receiving = {};
+    bool answered = false; // see answered_flag
+    // Of messages, a number of Transport (endpoint.hpp): UD by rdma_cm, beside the connection.
+    uint16_t transport = 0;
+};
+
+// On RDMA_PS_UDP: where is the UD QP of the connection with this memory? rdma_cm tells its
+// number and Q_Key; a refusal is an Answer.
+struct Lookup {
+    uint32_t rkey = 0;
 };
 
 // Who has receives finds a page with a Status behind the `length` bytes.
@@ -66,10 +79,22 @@ struct WireRequest {
     uint16_t writable;
     uint64_t length;
     uint16_t operation;
-    uint16_t reserved;
+    uint16_t transport;
     uint32_t receives;
     uint32_t slots;
     uint32_t bytes;
+};
+
+struct WireCommand {
+    uint32_t number; // of the message, its lower 32 bits
+    uint32_t rkey;   // to be invalidated
+};
+
+struct WireLookup {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t reserved;
+    uint32_t rkey;
 };
 
 struct WireAnswer {
@@ -87,19 +112,24 @@ struct WireStatus {
     uint64_t wrong;
 };
 
+static_assert(sizeof(WireCommand) == 8);
 static_assert(sizeof(WireRequest) == 32 && sizeof(WireAnswer) == 32 && sizeof(WireStatus) == 16);
-static_assert(sizeof(WireRequest) <= 56);
+static_assert(sizeof(WireRequest) <= 56 && sizeof(WireLookup) == 12);
 
 inline WireRequest encode(const Request& request) {
     return {htobe32(wire_magic),
             htobe16(wire_version),
             htobe16(request.writable ? 1 : 0),
             htobe64(request.length),
-            htobe16(request.operation),
-            0,
+            htobe16(static_cast<uint16_t>(request.operation | (request.answered ? answered_flag : 0))),
+            htobe16(request.transport),
             htobe32(request.receiving.receives),
             htobe32(request.receiving.slots),
             htobe32(request.receiving.bytes)};
+}
+
+inline WireLookup encode(const Lookup& lookup) {
+    return {htobe32(wire_magic), htobe16(wire_version), 0, htobe32(lookup.rkey)};
 }
 
 // In the version of who asked, so that it understands why it is refused.
@@ -142,8 +172,16 @@ inline std::optional<Request> decode_request(const void* data, size_t length) {
     if (!wire) return std::nullopt;
     return Request{be64toh(wire->length),
                    wire->writable != 0,
-                   be16toh(wire->operation),
-                   {be32toh(wire->receives), be32toh(wire->slots), be32toh(wire->bytes)}};
+                   static_cast<uint16_t>(be16toh(wire->operation) & ~answered_flag),
+                   {be32toh(wire->receives), be32toh(wire->slots), be32toh(wire->bytes)},
+                   (be16toh(wire->operation) & answered_flag) != 0,
+                   be16toh(wire->transport)};
+}
+
+inline std::optional<Lookup> decode_lookup(const void* data, size_t length) {
+    const auto wire = take<WireLookup>(data, length, wire_version, wire_version);
+
+    return wire ? std::optional(Lookup{be32toh(wire->rkey)}) : std::nullopt;
 }
 
 inline std::optional<Answer> decode_answer(const void* data, size_t length) {

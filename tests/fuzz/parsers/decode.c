@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!bytes)
 		return 0;
 	memcpy(bytes, input.data, length);
-	switch (what % 7) {
+	switch (what % 8) {
 	case 0:
 		found(hello_wrong(bytes, length, small % (KXFER_WIRE_LANES_MAX + 1)));
 		break;
@@ -40,6 +40,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 5:
 		if (length >= sizeof(struct kxfer_wire_send))
 			found(send_wrong(bytes, length));
+		break;
+	case 7:
+		if (length >= sizeof(struct kxfer_wire_offer))
+			found(offer_wrong(bytes));
 		break;
 	default:
 		found(list_wrong(bytes, length));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A QP as it is told over TCP: what is understood is in its bounds, and encodes to the
+// QPs as they are told over TCP: what is understood is in its bounds, and encodes to the
 // same bytes.
 
 #include <algorithm>
@@ -11,10 +11,31 @@
 
 using namespace kxfer::verbs;
 
+namespace {
+
+// A call from there on, with its control QP if it is of UC or UD.
+void check_call(const uint8_t* data, size_t size) {
+    constexpr size_t begin = offsetof(WireCall, from);
+    WireCall call{};
+
+    memcpy(reinterpret_cast<std::byte*>(&call) + begin, data, std::min(size, sizeof(call) - begin));
+    const auto end = end_of(call);
+    if (!end) return;
+    if (end->beside.has_value() != (end->endpoint.transport != Transport::rc)) __builtin_trap();
+    if (bytes_of(call).size() != (end->beside ? sizeof(call) : wire_head)) __builtin_trap();
+    if (!end->beside) return;
+    const WireBeside again = encode(*end->beside);
+    if (memcmp(&again, &call.beside, sizeof(again)) != 0) __builtin_trap();
+    if (end->beside->control.transport != Transport::rc) __builtin_trap();
+}
+
+} // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     WireEndpoint wire{};
 
     memcpy(&wire, data, std::min(size, sizeof(wire)));
+    check_call(data, size);
     const auto endpoint = decode(wire);
     if (!endpoint) return 0;
     const WireEndpoint again = encode(*endpoint);

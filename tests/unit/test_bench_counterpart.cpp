@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+#include "bench/counterpart_wire.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include <endian.h>
+#include <gtest/gtest.h>
+
+using namespace kxfer::bench;
+using namespace std::chrono_literals;
+
+namespace {
+
+Ask good_ask() {
+    Ask ask;
+    ask.request = 0x0123456789abcdef;
+    ask.verb = Verb::prepare;
+    ask.workload = {Operation::write, 4096, 16, 4};
+    ask.duration = 2s;
+    ask.warm_up = 7;
+    ask.rate = 1000.5;
+    ask.context = 1;
+    ask.wait_flags = 2;
+    ask.port = 7625;
+    ask.signal_batch = true;
+    return ask;
+}
+
+std::optional<Ask> decode(const WireAsk& wire) { return decode_ask(std::as_bytes(std::span(&wire, 1))); }
+
+} // namespace
+
+TEST(Counterpart, what_is_asked_arrives) {
+    const Ask ask = good_ask();
+    const auto got = decode(encode(ask));
+    ASSERT_TRUE(got);
+    EXPECT_EQ(got->request, ask.request);
+    EXPECT_EQ(got->verb, Verb::prepare);
+    EXPECT_EQ(got->workload.operation, Operation::write);
+    EXPECT_EQ(got->workload.size, 4096U);
+    EXPECT_EQ(got->workload.depth, 16U);
+    EXPECT_EQ(got->workload.batch, 4U);
+    EXPECT_EQ(got->duration, 2s);
+    EXPECT_EQ(got->count, 0U);
+    EXPECT_EQ(got->warm_up, 7U);
+    EXPECT_EQ(got->rate, 1000.5);
+    EXPECT_EQ(got->context, 1U);
+    EXPECT_EQ(got->wait_flags, 2U);
+    EXPECT_EQ(got->port, 7625);
+    EXPECT_FALSE(got->ring);
+    EXPECT_TRUE(got->signal_batch);
+    EXPECT_TRUE(check_ask(*got));
+    EXPECT_EQ(reverse_name(got->request), "kxfer-reverse-0123456789abcdef");
+}
+
+TEST(Counterpart, what_is_no_request_is_none) {
+    const WireAsk good = encode(good_ask());
+    const std::vector<std::function<void(WireAsk&)>> all = {
+        [](WireAsk& wire) { wire.magic ^= 1; },
+        [](WireAsk& wire) { wire.request = 0; },
+        [](WireAsk& wire) { wire.verb = 0; },
+        [](WireAsk& wire) { wire.verb = htobe32(6); },
+        [](WireAsk& wire) { wire.operation = htobe32(all_operations.size()); },
+        [](WireAsk& wire) { wire.flags = htobe32(4); },
+        [](WireAsk& wire) { wire.port = htobe32(65536); },
+        [](WireAsk& wire) { wire.duration_ns = htobe64(1ULL << 63); },
+    };
+    for (size_t i = 0; i < all.size(); i++) {
+        WireAsk wire = good;
+        all[i](wire);
+        EXPECT_FALSE(decode(wire)) << i;
+    }
+    EXPECT_TRUE(decode(good));
+    const auto bytes = std::as_bytes(std::span(&good, 1));
+    EXPECT_FALSE(decode_ask(bytes.first(bytes.size() - 1)));
+    EXPECT_FALSE(decode_ask({}));
+}
+
+TEST(Counterpart, more_than_it_does_is_refused) {
+    const std::vector<std::pair<std::function<void(Ask&)>, int>> all = {
+        {[](Ask& ask) { ask.workload.operation = Operation::send; }, EOPNOTSUPP},
+        {[](Ask& ask) { ask.workload.operation = Operation::fetch_add; }, EINVAL},
+        {[](Ask& ask) {
+             ask.workload = {Operation::atomic_write, atomic_bytes, 1, 1};
+         },
+         EOPNOTSUPP},
+        {[](Ask& ask) { ask.workload.operation = Operation::flush; }, EOPNOTSUPP},
+        {[](Ask& ask) { ask.workload.size = 0; }, EINVAL},
+        {[](Ask& ask) { ask.workload.size = UINT64_MAX; }, ERANGE},
+        {[](Ask& ask) { ask.workload.size = max_reverse_bytes + 1; }, ERANGE},
+        {[](Ask& ask) { ask.workload.size = max_reverse_bytes; }, ERANGE},
+        {[](Ask& ask) { ask.workload.depth = 0; }, EINVAL},
+        {[](Ask& ask) { ask.workload.depth = UINT32_MAX; }, ERANGE},
+        {[](Ask& ask) { ask.workload.batch = 0; }, EINVAL},
+        {[](Ask& ask) { ask.workload.batch = 17; }, EINVAL},
+        {[](Ask& ask) { ask.port = 0; }, EINVAL},
+        {[](Ask& ask) { ask.rate = 2e9; }, EINVAL},
+        {[](Ask& ask) { ask.duration = 0s; }, ERANGE},
+        {[](Ask& ask) { ask.duration = max_reverse_time + 1ns; }, ERANGE},
+    };
+    for (size_t i = 0; i < all.size(); i++) {
+        Ask ask = good_ask();
+        all[i].first(ask);
+        const auto fine = check_ask(ask);
+        ASSERT_FALSE(fine) << i;
+        EXPECT_EQ(fine.error().number, all[i].second) << i;
+        EXPECT_FALSE(fine.error().why.empty()) << i;
+    }
+    Ask counted = good_ask();
+    counted.duration = 0s;
+    counted.count = UINT64_MAX; // the time of a run ends it
+    EXPECT_TRUE(check_ask(counted));
+}
+
+TEST(Counterpart, answers_arrive) {
+    std::vector<uint64_t> room((answer_bytes() + 7) / 8);
+    const auto memory = std::as_writable_bytes(std::span(room));
+    Answer answer;
+    answer.request = 5;
+    answer.refused = 6;
+    answer.progress = Progress::done;
+    answer.error = kxfer::Error(std::string(200, 'x'), "there", EBUSY, "", "why not");
+    answer.usage = {1e9, 17};
+    answer.usage_request = 7;
+    answer.total = {2e9, 18};
+    answer.result.operations = 3;
+    answer.result.elapsed_ns = 1500000000;
+    answer.result.verified = true;
+    for (const uint64_t ns : {100, 200, 300}) answer.result.latencies.add(ns);
+    publish(answer, memory);
+    const Answer got = decode_answer(memory);
+    EXPECT_EQ(got.request, 5U);
+    EXPECT_EQ(got.refused, 6U);
+    EXPECT_EQ(got.progress, Progress::done);
+    EXPECT_EQ(got.error.what, std::string(127, 'x'));
+    EXPECT_EQ(got.error.on, "there");
+    EXPECT_EQ(got.error.number, EBUSY);
+    EXPECT_EQ(got.error.why, "why not");
+    EXPECT_EQ(got.usage.cpu_ns, 1e9);
+    EXPECT_EQ(got.usage.switches, 17U);
+    EXPECT_EQ(got.usage_request, 7U);
+    EXPECT_EQ(got.total.cpu_ns, 2e9);
+    EXPECT_EQ(got.total.switches, 18U);
+    EXPECT_TRUE(got.result.verified);
+    EXPECT_EQ(got.result.operations_per_second(), 2);
+    EXPECT_EQ(got.result.latencies.count(), 3U);
+    EXPECT_EQ(got.result.latencies.max(), 300U);
+    // What another version, or nobody, has put there.
+    memset(memory.data(), 0xff, memory.size());
+    EXPECT_EQ(decode_answer(memory).progress, Progress::nothing);
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+//
+// One thread takes what is asked, one message after the other, and does it. Who asks while it
+// measures sees that in the answer, and gives up. What he asked is looked at behind that, while the
+// answer is kept for the one it is of: a workload is refused, and CPU time is told in fields of
+// its own.
+
+#include "bench/counterpart.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+#include <mutex>
+#include <vector>
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include "bench/job_engine.hpp"
+#include "bench/listening.hpp"
+#include "bench/run.hpp"
+
+namespace kxfer::bench {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds go_timeout{10}, path_timeout{10};
+// For the other direction, which may take longer, and until a result or an error was READ.
+constexpr std::chrono::seconds end_timeout{60}, taken_timeout{60}, failed_timeout{2};
+constexpr size_t place_bytes = sizeof(kxfer_message) + sizeof(WireAsk);
+constexpr uint32_t mailbox_places = 16;
+static_assert(place_bytes <= page_bytes);
+
+// The stamps of a process have one sequence.
+std::mutex one_at_a_time;
+
+// What the run of this thread ends by.
+thread_local const std::atomic<bool>* ends = nullptr;
+thread_local Clock::time_point ends_at;
+
+int is_over() { return ends->load() || Clock::now() >= ends_at ? 1 : 0; }
+
+ProcessUsage own_usage() {
+    rusage usage = {};
+    timespec time = {};
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    getrusage(RUSAGE_SELF, &usage);
+    return {static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec),
+            static_cast<uint64_t>(usage.ru_nvcsw + usage.ru_nivcsw)};
+}
+
+// To where the message came from, and to nowhere else.
+PathOptions path_back(const Ask& ask, const kxfer_addr& from) {
+    PathOptions path;
+    path.peer = from;
+    path.peer.port = ask.port;
+    path.export_name = reverse_name(ask.request);
+    path.context = ask.context;
+    path.wait_flags = ask.wait_flags;
+    path.ring = ask.ring;
+    path.signal_batch = ask.signal_batch;
+    path.atomic = is_fetch(ask.workload.operation);
+    path.timeout = path_timeout;
+    return path;
+}
+
+} // namespace
+
+Counterpart::Counterpart(Session session, std::string name, Memory place, Memory memory)
+    : session_(std::move(session)), name_(std::move(name)), place_(std::move(place)),
+      memory_(std::move(memory)) {}
+
+tl::expected<std::unique_ptr<Counterpart>, Error> Counterpart::start(const std::string& export_name,
+                                                                     std::span<const kxfer_rule> rules) {
+    if (answer_name(export_name).size() > KXFER_NAME_MAX)
+        return tl::unexpected(Error("cannot take part in measurements beside", export_name, EINVAL,
+                                    "give it a shorter name", "the name of the answer would be too long"));
+    auto session = Session::open();
+    if (!session) return tl::unexpected(session.error());
+    auto place = Memory::create(page_bytes);
+    if (!place) return tl::unexpected(place.error());
+    auto memory = Memory::create(answer_bytes());
+    if (!memory) return tl::unexpected(memory.error());
+    std::unique_ptr<Counterpart> counterpart(
+        new Counterpart(std::move(*session), ask_name(export_name), std::move(*place), std::move(*memory)));
+    if (auto offered = counterpart->offer(export_name, rules); !offered)
+        return tl::unexpected(offered.error());
+    counterpart->thread_ = std::thread(&Counterpart::run, counterpart.get());
+    return counterpart;
+}
+
+tl::expected<void, Error> Counterpart::offer(const std::string& export_name,
+                                             std::span<const kxfer_rule> rules) {
+    auto place = session_.add_region(place_.bytes(), KXFER_REGION_F_WRITE);
+    if (!place) return tl::unexpected(place.error());
+    place_region_ = std::move(*place);
+    auto region = session_.add_region(memory_.bytes(), 0);
+    if (!region) return tl::unexpected(region.error());
+    region_ = std::move(*region);
+    auto answer = session_.add_export(region_, answer_name(export_name), memory_.length(), KXFER_RIGHT_READ,
+                                      granting(rules, KXFER_RIGHT_READ));
+    if (!answer) return tl::unexpected(answer.error());
+    answer_export_ = std::move(*answer);
+    auto mailbox =
+        session_.add_mailbox(name_, mailbox_places, sizeof(WireAsk), granting(rules, KXFER_RIGHT_SEND));
+    if (!mailbox) return tl::unexpected(mailbox.error());
+    mailbox_ = std::move(*mailbox);
+    mailbox_id_ = mailbox_.id();
+    return {};
+}
+
+// The RECV that waits ends with the mailbox, and no other is accepted.
+Counterpart::~Counterpart() {
+    stopping_ = true;
+    mailbox_.reset();
+    if (thread_.joinable()) thread_.join();
+}
+
+// Signals are for other threads.
+void Counterpart::run() {
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, nullptr);
+    publish();
+    while (!stopping_) {
+        const auto asked = next(Deadline::never());
+        if (!asked && !endurance_.survives(asked.error().number)) return;
+        if (!asked) continue;
+        endurance_.worked();
+        if (*asked) handle(**asked);
+    }
+}
+
+// Nothing: what came is no request. ETIMEDOUT: nothing came; else see Endurance.
+tl::expected<std::optional<Counterpart::Asked>, Error> Counterpart::next(Deadline deadline) {
+    Job recv;
+    static_cast<kxfer_job&>(recv) = kxfer_job_make_recv(place_region_.id(), 0, mailbox_id_, place_bytes, 0);
+    const auto done = session_.run(recv.by(deadline), Deadline::never());
+    if (!done) return tl::unexpected(done.error());
+    const auto message = Message::at(place_.bytes().first(place_bytes), done->bytes);
+    const auto ask = message ? decode_ask(message->payload()) : std::nullopt;
+    if (!ask) return std::nullopt;
+    return Asked{*ask, message->head().peer};
+}
+
+void Counterpart::publish() { bench::publish(answer_, memory_.bytes()); }
+
+void Counterpart::fail(uint64_t request, const Error& error) {
+    answer_.request = request;
+    answer_.progress = Progress::failed;
+    answer_.error = error;
+    publish();
+}
+
+void Counterpart::handle(const Asked& asked) {
+    const Ask& ask = asked.ask;
+
+    if (ask.verb == Verb::usage) answer_beside(ask);
+    if (ask.verb != Verb::prepare) return; // or too late
+    answer_.progress = Progress::nothing;
+    answer_.result = {};
+    std::unique_lock lock(one_at_a_time, std::try_to_lock);
+    tl::expected<void, Error> done = tl::unexpected(Error("it measures for another", name_, EBUSY));
+    if (lock.owns_lock()) {
+        done = reverse(asked);
+        lock.unlock();
+    }
+    if (!done) fail(ask.request, done.error());
+    // Not an error if nobody takes it.
+    static_cast<void>(await(Verb::taken, ask.request, done ? taken_timeout : failed_timeout));
+}
+
+// Touches nothing of the answer to another.
+void Counterpart::answer_beside(const Ask& ask) {
+    if (ask.verb == Verb::usage) {
+        answer_.usage_request = ask.request;
+        answer_.total = own_usage();
+    } else if (ask.verb == Verb::prepare) {
+        answer_.refused = ask.request;
+    }
+    publish();
+}
+
+// Who comes meanwhile is told that he comes in vain. False: it did not come.
+tl::expected<bool, Error> Counterpart::await(Verb verb, uint64_t request, std::chrono::nanoseconds longest) {
+    const Deadline deadline(longest);
+
+    for (;;) {
+        const auto asked = next(deadline);
+        if (!asked && asked.error().number == ETIMEDOUT) return false;
+        if (!asked) return tl::unexpected(asked.error());
+        if (!*asked) continue;
+        const Ask& ask = (*asked)->ask;
+        if (ask.request == request && ask.verb == verb) return true;
+        answer_beside(ask);
+    }
+}
+
+tl::expected<void, Error> Counterpart::wait_for_go(uint64_t request) {
+    answer_.request = request;
+    answer_.progress = Progress::ready;
+    publish();
+    const auto told = await(Verb::go, request, go_timeout);
+    if (!told) return tl::unexpected(told.error());
+    if (!*told) return tl::unexpected(Error("nobody said when to begin", name_, ETIMEDOUT));
+    answer_.progress = Progress::measuring;
+    publish();
+    return {};
+}
+
+// Until then nothing is verified, for that takes CPU time.
+tl::expected<void, Error> Counterpart::wait_for_end(uint64_t request) {
+    answer_.progress = Progress::measured;
+    publish();
+    const auto told = await(Verb::end, request, end_timeout);
+    return told ? tl::expected<void, Error>() : tl::unexpected(told.error());
+}
+
+tl::expected<void, Error> Counterpart::reverse(const Asked& asked) {
+    const Ask& ask = asked.ask;
+    ProcessUsage before, after;
+
+    if (auto fine = check_ask(ask); !fine) return fine;
+    auto memory = Memory::create(ask.workload.bytes());
+    if (!memory) return tl::unexpected(memory.error());
+    auto engine = JobEngine::connect(path_back(ask, asked.from), *memory);
+    if (!engine) return tl::unexpected(engine.error());
+    const auto parameters = (*engine)->parameters(ask.workload);
+    if (const auto mismatch = find_mismatch("job", parameters, "job", parameters, ask.workload.depth))
+        return tl::unexpected(*mismatch);
+
+    RunPlan plan{ask.duration, ask.count, {}, ask.warm_up, ask.rate, is_over};
+    plan.count_calls = false;
+    plan.together.go = [&] {
+        auto told = wait_for_go(ask.request);
+        before = own_usage();
+        return told;
+    };
+    plan.together.end = [&] {
+        after = own_usage();
+        return wait_for_end(ask.request);
+    };
+    ends = &stopping_;
+    ends_at = Clock::now() + max_reverse_time + go_timeout + end_timeout + 2 * path_timeout;
+    const auto result = bench::run(**engine, *memory, ask.workload, plan);
+    if (!result) return tl::unexpected(result.error());
+    answer_.usage = {after.cpu_ns - before.cpu_ns, after.switches - before.switches};
+    answer_.result = {result->operations, result->elapsed_ns, result->verified, result->latencies};
+    answer_.progress = Progress::done;
+    publish();
+    return {};
+}
+
+} // namespace kxfer::bench

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+//
+// The process at the other end of a measurement, as far as it takes part: it tells the CPU time
+// that it takes, and does a workload the other way round (counterpart_wire.hpp). One at a time in a
+// process: who comes meanwhile is told EBUSY, also until the answer was READ, for a bounded time. What it
+// does is bounded by the wire's limits, and ends at once when the export that was made for it goes.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+
+#include <kxfer/kxfer.hpp>
+
+#include "bench/counterpart_wire.hpp"
+#include "bench/endurance.hpp"
+
+namespace kxfer::bench {
+
+class Counterpart {
+  public:
+    // Offers the mailbox and the answer beside that export. Who the rules match may ask; none:
+    // everybody.
+    static tl::expected<std::unique_ptr<Counterpart>, Error> start(const std::string& export_name,
+                                                                   std::span<const kxfer_rule> rules = {});
+    // Ends what it is doing.
+    ~Counterpart();
+    Counterpart(const Counterpart&) = delete;
+    Counterpart& operator=(const Counterpart&) = delete;
+
+    const std::string& name() const { return name_; }
+    // 0, or the errno by which it ended of itself: nobody is answered any more.
+    int ended() const { return endurance_.ended(); }
+
+  private:
+    struct Asked {
+        Ask ask;
+        kxfer_addr from;
+    };
+
+    Counterpart(Session session, std::string name, Memory place, Memory memory);
+    tl::expected<void, Error> offer(const std::string& export_name, std::span<const kxfer_rule> rules);
+    void run();
+    tl::expected<std::optional<Asked>, Error> next(Deadline deadline);
+    void handle(const Asked& asked);
+    void answer_beside(const Ask& ask);
+    tl::expected<bool, Error> await(Verb verb, uint64_t request, std::chrono::nanoseconds longest);
+    tl::expected<void, Error> wait_for_go(uint64_t request);
+    tl::expected<void, Error> wait_for_end(uint64_t request);
+    tl::expected<void, Error> reverse(const Asked& asked);
+    void fail(uint64_t request, const Error& error);
+    void publish();
+
+    Session session_;
+    std::string name_;
+    Memory place_;  // of what comes
+    Memory memory_; // of the answer, which others READ
+    Answer answer_;
+    Endurance endurance_;
+    // Destroyed from the last to the first.
+    Region place_region_;
+    Region region_;
+    Export answer_export_;
+    Mailbox mailbox_;         // ended by the destructor, while the thread uses
+    uint32_t mailbox_id_ = 0; // a copy of its id
+    std::atomic<bool> stopping_{false};
+    std::thread thread_;
+};
+
+} // namespace kxfer::bench

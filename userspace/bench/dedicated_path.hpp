@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+//
+// A connection of engine kverbs with the responder of engine verbs, for one workload, of
+// messages or if it has to be a connection of its own: the module asks for the receives and the memory that
+// engine verbs asks for, and finds them by itself. READs and WRITEs of the workload go there, too.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include <kxfer/kxfer.hpp>
+
+#include "bench/engine.hpp"
+#include "bench/kernel_path.hpp"
+
+namespace kxfer::bench {
+
+class DedicatedPath {
+  public:
+    // responder: an address where `kxfer serve --verbs` answers. Tries again for a moment
+    // while it has not let go of the connection before.
+    static tl::expected<DedicatedPath, Error> open(KernelPath& path, const kxfer_addr& responder,
+                                                   const Workload& workload);
+
+    uint32_t id() const { return connection_.id(); }
+    bool has_messages() const { return messages_; }
+    // Waits until the responder has all messages; of UD, until it gets none any more.
+    // EBADMSG: others than were sent.
+    tl::expected<void, Error> settle(std::chrono::milliseconds timeout);
+    // As settle() has found it; empty: RC.
+    std::optional<Losses> losses() const { return losses_; }
+
+  private:
+    DedicatedPath(Dedicated connection, std::string peer, bool messages, bool ud)
+        : connection_(std::move(connection)), peer_(std::move(peer)), messages_(messages) {
+        if (ud) losses_ = Losses();
+    }
+
+    Dedicated connection_;
+    std::string peer_;
+    bool messages_;
+    std::optional<Losses> losses_;
+};
+
+} // namespace kxfer::bench

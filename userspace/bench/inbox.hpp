@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+//
+// Takes the messages that the engine job sends: offers a mailbox beside an export, keeps
+// RECVs waiting there, puts what they bring into the export's memory and tells in a status
+// how many came (series.hpp). A thread of its own sleeps in SUBMIT, which hands the RECVs in
+// again.
+//
+// RECVs have room for short messages, or for long ones: where a series of these begins, or a
+// message was too long for a RECV, those that come next do.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <kxfer/kxfer.hpp>
+
+#include "bench/endurance.hpp"
+#include "bench/series.hpp"
+
+namespace kxfer::bench {
+
+class Inbox {
+  public:
+    // The memory is that of the export, which others may write and READ, and has to outlive
+    // it. Who the rules match may send; none: everybody.
+    static tl::expected<std::unique_ptr<Inbox>, Error> start(const std::string& export_name,
+                                                             std::span<std::byte> memory,
+                                                             std::span<const kxfer_rule> rules = {});
+    // Ends the mailbox, and by that the thread.
+    ~Inbox();
+    Inbox(const Inbox&) = delete;
+    Inbox& operator=(const Inbox&) = delete;
+
+    const std::string& name() const { return name_; }
+    // 0, or the errno by which it ended of itself: it receives no more.
+    int ended() const { return endurance_.ended(); }
+
+  private:
+    static constexpr uint32_t places = 128;     // RECVs that wait
+    static constexpr uint32_t long_places = 16; // of these for long messages: what a lane moves at once
+    static constexpr uint32_t short_bytes = sizeof(kxfer_message) + KXFER_MESSAGE_MAX;
+
+    // RECVs, from the oldest to the newest that was handed in.
+    struct Place {
+        std::span<std::byte> range;
+        uint64_t bytes = 0; // that it brought; 0: nothing
+        bool is_long = false;
+        bool ended = false;
+    };
+
+    Inbox(Session session, std::string name, Memory memory, std::span<std::byte> slots, uint32_t max_bytes);
+    static uint64_t memory_bytes(uint32_t max_bytes);
+    tl::expected<void, Error> offer(const std::string& export_name, std::span<const kxfer_rule> rules);
+    void run();
+    bool exchange();
+    void make_recvs();
+    Place new_place() const;
+    bool handle(uint32_t nr_completions);
+    bool end(const Completion& completion);
+    void take(Place& place);
+    WireSeries& status() const { return *reinterpret_cast<WireSeries*>(memory_.data()); }
+
+    Session session_;
+    std::string name_;
+    Memory memory_; // the status on a page, behind it the places, those for long messages last
+    Series series_;
+    uint32_t max_bytes_;                        // of a message
+    bool wants_long_ = false;                   // the RECVs that are handed in next
+    uint32_t posted_ = 0, taken_ = 0;           // RECVs, since the beginning
+    uint32_t long_posted_ = 0, long_taken_ = 0; // of these for long messages
+    std::array<Place, places> places_{};
+    std::vector<kxfer_job> jobs_;
+    std::vector<Completion> completions_;
+    Endurance endurance_;
+    // Destroyed from the last to the first.
+    Region region_;
+    Export status_export_;
+    Mailbox mailbox_;         // ended by the destructor, while the thread uses
+    uint32_t mailbox_id_ = 0; // a copy of its id
+    std::thread thread_;
+};
+
+} // namespace kxfer::bench

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// To be reached by peers at an address of this node.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <kxfer/kxfer.hpp>
+
+namespace kxfer::bench {
+
+struct Listening {
+    Listener own; // unless the node had one there
+    uint16_t port = 0;
+};
+
+// A listener that already admits peers at this address is as good as an own one, whose port is
+// the address's, or KXFER_PORT.
+tl::expected<Listening, Error> listen_at(Session& session, const kxfer_addr& address);
+
+// The same peers, with other rights.
+std::vector<kxfer_rule> granting(std::span<const kxfer_rule> rules, uint32_t rights);
+
+} // namespace kxfer::bench

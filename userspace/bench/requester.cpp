@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+#include "bench/requester.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include <fmt/format.h>
+
+namespace kxfer::bench {
+
+namespace {
+
+// Between two looks at the answer.
+constexpr std::chrono::milliseconds pause{10};
+// The rights that the counterpart may have in what is lent to it.
+constexpr uint32_t lent_rights = KXFER_RIGHT_READ | KXFER_RIGHT_WRITE | KXFER_RIGHT_ATOMIC;
+
+uint64_t random_request() {
+    std::random_device random;
+    return (uint64_t{random()} << 32 | random()) | 1;
+}
+
+// Where what is asked begins, on a page of its own.
+uint64_t ask_at() { return (answer_bytes() + page_bytes - 1) / page_bytes * page_bytes; }
+
+// It looks at nothing that is asked meanwhile.
+bool is_at_work(const Answer& answer) {
+    return answer.progress == Progress::ready || answer.progress == Progress::measuring;
+}
+
+Error no_answer(const std::string& peer) {
+    return Error("no answer from the counterpart", peer, ETIMEDOUT,
+                 "is it still there? try a longer --timeout");
+}
+
+} // namespace
+
+Requester::Requester(const PathOptions& options, Session session, Memory memory)
+    : options_(options), peer_(to_string(options.peer) + '/' + ask_name(options.export_name)),
+      session_(std::move(session)), memory_(std::move(memory)) {}
+
+tl::expected<std::unique_ptr<Requester>, Error> Requester::open(const PathOptions& options) {
+    auto session = Session::open();
+    if (!session) return tl::unexpected(session.error());
+    auto memory = Memory::create(ask_at() + page_bytes);
+    if (!memory) return tl::unexpected(memory.error());
+    std::unique_ptr<Requester> requester(new Requester(options, std::move(*session), std::move(*memory)));
+    if (auto connected = requester->connect(); !connected) return tl::unexpected(connected.error());
+    return requester;
+}
+
+tl::expected<void, Error> Requester::connect() {
+    auto region = session_.add_region(memory_.bytes(), KXFER_REGION_F_WRITE);
+    if (!region) return tl::unexpected(region.error());
+    region_ = std::move(*region);
+    auto peer = open_peer(session_, options_);
+    if (!peer) return tl::unexpected(peer.error());
+    peer_handle_ = std::move(*peer);
+
+    const auto opened = [&](const std::string& name, uint32_t right, Target& target) {
+        auto found = open_beside(peer_handle_, options_, name, right);
+        if (found) target = std::move(*found);
+        return found ? tl::expected<void, Error>() : tl::unexpected(found.error());
+    };
+    if (auto fine = opened(ask_name(options_.export_name), KXFER_RIGHT_SEND, mailbox_); !fine) return fine;
+    if (auto fine = opened(answer_name(options_.export_name), KXFER_RIGHT_READ, answer_); !fine) return fine;
+    if (answer_.length() < answer_bytes() || mailbox_.length() < sizeof(WireAsk))
+        return tl::unexpected(Error("the counterpart is none of this version:", peer_, EPROTO));
+    return {};
+}
+
+tl::expected<void, Error> Requester::send(const Ask& ask) {
+    const WireAsk wire = encode(ask);
+
+    memcpy(memory_.data() + ask_at(), &wire, sizeof(wire));
+    auto sent = session_.run(Job::send(region_, ask_at(), mailbox_, sizeof(wire), 0), options_.timeout);
+    if (!sent) return tl::unexpected(Error("cannot ask the counterpart", peer_, sent.error().number));
+    return {};
+}
+
+Error Requester::failed(const Answer& answer) const {
+    Error error = answer.error;
+    error.what = "the counterpart failed: " + error.what;
+    if (error.on.empty()) error.on = peer_;
+    return error;
+}
+
+Error Requester::busy() const {
+    return Error("the counterpart measures for another:", peer_, EBUSY, "try again later");
+}
+
+tl::expected<Answer, Error> Requester::read_answer() {
+    auto read = session_.run(Job::read(region_, 0, answer_, 0, answer_bytes(), 0), options_.timeout);
+    if (!read) return tl::unexpected(Error("cannot read the answer of", peer_, read.error().number));
+    return decode_answer(memory_.bytes());
+}
+
+// That progress or more.
+tl::expected<Answer, Error> Requester::wait_for(uint64_t request, Progress progress,
+                                                std::chrono::nanoseconds longest, int (*stopped)()) {
+    const Deadline deadline(longest);
+
+    for (bool seen = false, mine = false;;) {
+        auto answer = read_answer();
+        if (!answer) return answer;
+        if (answer->refused == request || (mine && answer->request != request)) return tl::unexpected(busy());
+        mine = answer->request == request;
+        if (mine && answer->progress == Progress::failed) {
+            static_cast<void>(say(Verb::taken));
+            return tl::unexpected(failed(*answer));
+        }
+        const bool there = mine && answer->progress >= progress;
+        // Once it was seen all that belongs to it is there.
+        if (there && seen) return answer;
+        seen = there;
+        if (seen) continue;
+        if (!mine && is_at_work(*answer)) return tl::unexpected(busy());
+        if (stopped && stopped()) return tl::unexpected(Error("stopped measuring", "", EINTR));
+        if (deadline.passed()) return tl::unexpected(no_answer(peer_));
+        std::this_thread::sleep_for(pause);
+    }
+}
+
+tl::expected<ProcessUsage, Error> Requester::usage() {
+    Ask ask;
+    ask.request = random_request();
+    if (auto sent = send(ask); !sent) return tl::unexpected(sent.error());
+    const Deadline deadline(options_.timeout);
+
+    for (bool seen = false;;) {
+        auto answer = read_answer();
+        if (!answer) return tl::unexpected(answer.error());
+        const bool there = answer->usage_request == ask.request;
+        if (there && seen) return answer->total;
+        // It will be told, but too late; or another has asked meanwhile.
+        if (!there && (seen || is_at_work(*answer))) return tl::unexpected(busy());
+        seen = there;
+        if (seen) continue;
+        if (deadline.passed()) return tl::unexpected(no_answer(peer_));
+        std::this_thread::sleep_for(pause);
+    }
+}
+
+tl::expected<void, Error> Requester::lend(const Workload& workload, const RunPlan& plan) {
+    ask_ = {random_request(),
+            Verb::prepare,
+            workload,
+            plan.count,
+            plan.duration,
+            plan.warm_up,
+            plan.rate,
+            options_.context,
+            options_.wait_flags,
+            0,
+            options_.ring,
+            options_.signal_batch};
+    const auto link = link_of(session_, peer_handle_, options_);
+    if (!link) return tl::unexpected(link.error());
+    kxfer_addr address = link->local;
+    address.port = KXFER_PORT;
+    auto listening = listen_at(session_, address);
+    if (!listening) return tl::unexpected(listening.error());
+    listening_ = std::move(*listening);
+    ask_.port = listening_.port;
+    if (auto fine = check_ask(ask_); !fine) return fine;
+
+    auto memory = Memory::create(workload.bytes());
+    if (!memory) return tl::unexpected(memory.error());
+    lent_ = std::move(*memory);
+    auto region = session_.add_region(lent_->bytes(), KXFER_REGION_F_WRITE);
+    if (!region) return tl::unexpected(region.error());
+    lent_region_ = std::move(*region);
+    auto lent = session_.add_export(lent_region_, reverse_name(ask_.request), lent_->length(), lent_rights);
+    if (!lent) return tl::unexpected(lent.error());
+    lent_export_ = std::move(*lent);
+    return {};
+}
+
+tl::expected<void, Error> Requester::say(Verb verb) {
+    Ask word;
+    word.request = ask_.request;
+    word.verb = verb;
+    return send(word);
+}
+
+// Long enough for what it does before: to connect, to verify, and to warm up.
+tl::expected<void, Error> Requester::prepare() {
+    if (auto sent = send(ask_); !sent) return sent;
+    auto ready = wait_for(ask_.request, Progress::ready, 3 * options_.timeout, nullptr);
+    return ready ? tl::expected<void, Error>() : tl::unexpected(ready.error());
+}
+
+tl::expected<void, Error> Requester::go() { return say(Verb::go); }
+
+tl::expected<void, Error> Requester::end(std::chrono::nanoseconds longest, int (*stopped)()) {
+    auto answer = wait_for(ask_.request, Progress::measured, longest, stopped);
+    if (!answer) return tl::unexpected(answer.error());
+    return say(Verb::end);
+}
+
+tl::expected<Reverse, Error> Requester::finish(std::chrono::nanoseconds longest, int (*stopped)()) {
+    auto answer = wait_for(ask_.request, Progress::done, longest, stopped);
+    if (!answer) return tl::unexpected(answer.error());
+    if (auto told = say(Verb::taken); !told) return tl::unexpected(told.error());
+    return Reverse{std::move(answer->result), answer->usage};
+}
+
+} // namespace kxfer::bench

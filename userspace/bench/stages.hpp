@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+//
+// What a job's time goes to: when it passed each of the module's tracepoints, between
+// the moments at which its caller handed it in and had it back.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "bench/histogram.hpp"
+
+namespace kxfer::bench {
+
+// Names of the tracepoints, in the order in which a job passes them (kmod/trace.h).
+inline constexpr std::array stage_points = {"kxfer_submit",      "kxfer_job_checked", "kxfer_job_planned",
+                                            "kxfer_handed_over", "kxfer_job_found",   "kxfer_job_completed",
+                                            "kxfer_waited"};
+
+// The stages between them: from the caller to the first, from each to the next, from the last
+// to the caller.
+struct StageName {
+    const char* name;
+    const char* meaning;
+};
+inline constexpr std::array<StageName, stage_points.size() + 1> stage_names = {{
+    {"call", "into the kernel, with the arguments"},
+    {"check", "copied, checked, objects looked up"},
+    {"plan", "cut into work requests"},
+    {"post", "queued, built, ib_post_send()"},
+    {"wire", "network, peer and device, until its completion is found"},
+    {"completion", "work requests and job are ended"},
+    {"wake_up", "until who waits runs on"},
+    {"return", "completion copied, back to the caller"},
+}};
+
+// Times in ns of one clock, in order.
+using StageEvents = std::array<std::vector<uint64_t>, stage_points.size()>;
+
+// As the caller saw a job.
+struct JobSpan {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+};
+
+struct Stages {
+    std::array<Histogram, stage_names.size()> stages; // as stage_names
+    Histogram total;                                  // what they add up to, job by job
+    uint64_t left_out = 0;                            // jobs of which some event is missing
+};
+
+// Jobs one at a time: an event belongs to the job in whose span it lies. What is behind the
+// next one in time, because another CPU was faster, counts as at the same time.
+Stages find_stages(const std::vector<JobSpan>& jobs, const StageEvents& events);
+
+} // namespace kxfer::bench

@@ -59,15 +59,15 @@ vm: ## a shell in a virtual machine with kxfer on soft RoCE
 .PHONY: check check-matrix check-debug check-smp check-smp-smoke check-unit check-asan check-model
 .PHONY: fuzz fuzz-parsers
 .PHONY: coverage storm kselftest-install mutants lint
-check: ## everything, on every kernel and provider (KERNELS, PROVIDERS, TESTS narrow it down)
+check: ## all tests, on 6.1 and 6.12, rxe and siw (KERNELS, PROVIDERS, TESTS narrow it down)
 	@scripts/setup $(if $(filter 7.2,$(KERNELS)),matrix,check)
 	@set -e; for kernel in $(KERNELS); do $(MAKE) kmod siw KERNEL=$$kernel; \
 		[ ! -e tests/dma/siw-$$kernel.patch ] || $(MAKE) siw-dma KERNEL=$$kernel; done
 	@$(MAKE) userspace kselftest-install
 	@KERNELS="$(KERNELS)" tests/vm/check $(O)
 
-check-matrix: ## the same on Linux 7.2 as well, from Debian forky
-	@$(MAKE) check KERNELS="6.1 6.12 7.2"
+check-matrix: ## all of them everywhere, and on Linux 7.2 as well, from Debian forky
+	@WHOLE=yes $(MAKE) check KERNELS="6.1 6.12 7.2"
 
 check-debug: ## the same tests on a kernel that checks itself: KASAN, lockdep, kmemleak ...
 	@scripts/build-kernel 6.1-debug

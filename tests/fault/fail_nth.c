@@ -112,6 +112,11 @@ TEST_F_TIMEOUT(fail_nth, sessions_closed_under_jobs, 120)
 	sweep_flow(_metadata, &self->world, CLOSE);
 }
 
+TEST_F_TIMEOUT(fail_nth, a_mailbox_that_ends_under_messages, 120)
+{
+	sweep_flow(_metadata, &self->world, MAILBOX);
+}
+
 /*
  * Loading attaches to the device in the task that loads. Most of the failures are those
  * of the kernel's own loader.

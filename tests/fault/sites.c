@@ -101,6 +101,8 @@ static enum flow home_of(enum site site)
 	case SITE_CHANNEL_REPLY_SENT:
 	case SITE_CHANNEL_RECEIVED:
 	case SITE_CONTROL_FENCE:
+	case SITE_OFFERS:
+	case SITE_FETCHES:
 	case SITE_PEER:
 		return CONNECT;
 	case SITE_MEMORY_TABLE:
@@ -124,9 +126,34 @@ static enum flow home_of(enum site site)
 	case SITE_CHAIN_MAP_SINK:
 	case SITE_CHAIN_DONE:
 	case SITE_CHAIN_INVALIDATED:
+	case SITE_OFFER_SG:
+	case SITE_OFFER_MAP:
+	case SITE_FETCH_SG:
+	case SITE_FETCH_MAP:
+	case SITE_FETCHED:
 		return TRANSFER;
+	case SITE_DEDICATED:
+	case SITE_DEDICATED_STATUS:
+	case SITE_DEDICATED_READ:
+	case SITE_DEDICATED_ANSWERS:
+	case SITE_DEDICATED_RECV:
+	case SITE_DEDICATED_ANSWER:
+	case SITE_CQ_POOL:
+	case SITE_CQ_POOL_MARKER:
+	case SITE_CQ_POOL_ERROR:
+		return DEDICATE;
+	case SITE_UD_ID:
+	case SITE_UD_BIND:
+	case SITE_UD_RESOLVE_ADDR:
+	case SITE_UD_RESOLVE_ROUTE:
+	case SITE_UD_QP:
+	case SITE_UD_CONNECT:
+	case SITE_UD_ESTABLISHED:
+	case SITE_UD_AH:
+		return DATAGRAMS;
 	case SITE_BENCH:
 	case SITE_BENCH_SAMPLES:
+	case SITE_BENCH_SCHEDULE:
 	case SITE_BENCH_WORDS:
 	case SITE_BENCH_REQUESTS:
 	case SITE_BENCH_HISTOGRAM:
@@ -134,6 +161,11 @@ static enum flow home_of(enum site site)
 	case SITE_MRS:
 	case SITE_MRS_SG:
 	case SITE_MRS_MAP:
+	case SITE_RUN_RW:
+	case SITE_RUN_RW_PIECES:
+	case SITE_RUN_RW_SG:
+	case SITE_RUN_RW_POOL:
+	case SITE_RUN_RW_CTX:
 		return MEASURE;
 	case SITE_URING_BATCH:
 		return BY_URING;
@@ -174,6 +206,8 @@ static const char *unreached(enum site site)
 	case SITE_CHAIN_MAP_SINK:
 	case SITE_CHAIN_INVALIDATED:
 		return siw ? NULL : "only iWARP registers the sinks of READs";
+	case SITE_FETCH_SG:
+		return siw ? "it stays with the lane, where messages went before" : NULL;
 	case SITE_MEMORY_TABLE:
 	case SITE_MAPPING_DMA:
 		return maps_memory() ? NULL : "virtual DMA needs no scatter list";
@@ -186,8 +220,9 @@ static const char *unreached(enum site site)
 
 /* Hits that fail one by one; behind them, of what is the same again and again, some do. */
 static const unsigned int dense[NR_FLOWS] = {
-	[LOCAL] = 20, [CONNECT] = 8, [TRANSFER] = 8, [MEASURE] = 3, [BY_URING] = 8, [WITHDRAW] = 5,
-	[CLOSE] = 3, [OVERTAKEN] = 2, [REFUSED] = 2, [DISCONNECT] = 8, [RETURN] = 2,
+	[LOCAL] = 20, [CONNECT] = 8, [TRANSFER] = 8, [MEASURE] = 3, [DEDICATE] = 3,
+	[DATAGRAMS] = 3, [BY_URING] = 8, [WITHDRAW] = 5, [CLOSE] = 3, [MAILBOX] = 3,
+	[OVERTAKEN] = 2, [REFUSED] = 2, [DISCONNECT] = 8, [RETURN] = 2,
 };
 
 /*
@@ -278,6 +313,18 @@ TEST_F_TIMEOUT(sites, work_requests_without_jobs, 120)
 	sweep_flow(_metadata, &self->world, MEASURE, false);
 }
 
+TEST_F_TIMEOUT(sites, a_dedicated_connection, 240)
+{
+	sweep_flow(_metadata, &self->world, DEDICATE, true);
+}
+
+TEST_F_TIMEOUT(sites, a_dedicated_connection_by_ud, 120)
+{
+	if (!strcmp(kx_provider(), "siw"))
+		SKIP(return, "iWARP has no UD");
+	sweep_flow(_metadata, &self->world, DATAGRAMS, false);
+}
+
 TEST_F_TIMEOUT(sites, jobs_by_io_uring, 60)
 {
 	struct world *world = &self->world;
@@ -302,6 +349,11 @@ TEST_F_TIMEOUT(sites, a_withdrawal_under_jobs, 120)
 TEST_F_TIMEOUT(sites, sessions_closed_under_jobs, 120)
 {
 	sweep_flow(_metadata, &self->world, CLOSE, true);
+}
+
+TEST_F_TIMEOUT(sites, a_mailbox_that_ends_under_messages, 120)
+{
+	sweep_flow(_metadata, &self->world, MAILBOX, true);
 }
 
 TEST_F_TIMEOUT(sites, a_withdrawal_that_overtakes_a_grant, 120)

@@ -250,8 +250,9 @@ static void report(uint64_t took_ns)
 	ksft_print_msg("%" PRIu64 " calls in %" PRIu64 " ms, %" PRIu64 " a second; %" PRIu64
 		       " %% succeeded\n", calls, took_ns / 1000000,
 		       calls * 1000000000 / (took_ns ?: 1), 100 * good / (calls ?: 1));
-	ksft_print_msg("at least %" PRIu64 " jobs posted; %" PRIu64 " unplugs, %" PRIu64
-		       " processes killed\n", posted, (uint64_t)tally->unplugs,
+	ksft_print_msg("at least %" PRIu64 " jobs posted, %" PRIu64 " long messages received; %"
+		       PRIu64 " unplugs, %" PRIu64 " processes killed\n", posted,
+		       (uint64_t)tally->long_messages, (uint64_t)tally->unplugs,
 		       (uint64_t)tally->kills);
 	if (!options.replay) {
 		ksft_test_result(100 * good >= MIN_GOOD_PERCENT * calls,

@@ -38,7 +38,9 @@
 #define RIG_BYTES	(64 * PAGE)
 #define READ_FILL	0x3c
 #define MAILBOX_MESSAGES 8
-#define MAILBOX_BYTES	200
+#define MAILBOX_BYTES	1800
+#define LETTERS		32		/* RECVs that wait during an attack */
+#define LETTER		PAGE		/* room for one */
 #define ROUND_MS	20000		/* an attacker's time at most */
 #define WITHDRAW_MS	20000		/* KXFER_REVOKE_MS and a teardown, on a slow machine */
 #define VICTIM_MS	1500
@@ -68,7 +70,8 @@ FIXTURE(wire)
 	uint32_t open_export;
 	uint32_t mailbox;
 	uint32_t letter_region;
-	uint8_t letter[PAGE];	/* what the keeper receives into */
+	uint8_t letters[LETTERS * LETTER];	/* what the keeper receives into */
+	uint64_t nr_long;	/* received, of those that are not copied */
 	uint32_t nr_withdrawals;
 	uint64_t withdrawn_ms;	/* the longest */
 	pid_t friend;
@@ -404,7 +407,7 @@ FIXTURE_SETUP(wire)
 	ASSERT_EQ(0, rig_open(&self->rig, &options));
 	self->attack = attack_alloc();
 	ASSERT_NE(NULL, self->attack);
-	self->attack->port = 30000 + getpid() % 1000 * 3;
+	self->attack->port = 22000 + getpid() % 1000 * 3;
 	self->attack->open_port = self->attack->port + 1;
 	self->attack->ambush_port = self->attack->port + 2;
 	self->keeper = kx_open();
@@ -431,7 +434,7 @@ FIXTURE_SETUP(wire)
 			     KXFER_RIGHT_ALL, ATTACK_CLOSED, &nobody, &id));
 	test_cmd_mailbox_add(self->keeper, ATTACK_MAILBOX, MAILBOX_MESSAGES, MAILBOX_BYTES, &id);
 	self->mailbox = id;
-	test_cmd_region_add(self->keeper, self->letter, sizeof(self->letter),
+	test_cmd_region_add(self->keeper, self->letters, sizeof(self->letters),
 			    KXFER_REGION_F_WRITE, &self->letter_region);
 	self->friend = fork_friend(self->attack);
 	ASSERT_TRUE(kx_wait_until(self->attack->read_key.rkey || self->attack->nr_faults,
@@ -531,34 +534,62 @@ static void look_at_events(FIXTURE_DATA(wire) *self)
 					     events[i].type, events[i].uid);
 }
 
-/* Takes what is there: a RECV whose time is over ends where there is nothing. */
-static void look_at_mailbox(FIXTURE_DATA(wire) *self)
+static void await_letter(FIXTURE_DATA(wire) *self, uint32_t place, uint64_t deadline_ns)
 {
-	const struct kxfer_message *message = (const void *)self->letter;
 	struct kxfer_job job = {
 		.op = KXFER_OP_RECV,
 		.region = self->letter_region,
+		.region_offset = place * LETTER,
 		.target = self->mailbox,
-		.length = sizeof(*message) + MAILBOX_BYTES,
-		.deadline_ns = 1,
+		.length = sizeof(struct kxfer_message) + MAILBOX_BYTES,
+		.deadline_ns = deadline_ns,
+		.user_data = place,
 	};
-	struct kxfer_completion done = { .status = 0 };
-	int n;
 
-	for (n = 0; n <= MAILBOX_MESSAGES && !done.status; n++) {
-		self->letter[job.length] = ATTACK_SECRET;
-		done.status = -EPROTO;
-		if (kx_submit(self->keeper, &job, 1) != 1 ||
-		    kx_reap(self->keeper, &done, 1, 1, RAW_MS) != 1)
-			break;
-		if (!done.status && (message->bytes > MAILBOX_BYTES ||
-				     message->uid == ATTACK_FRIEND ||
-				     self->letter[job.length] != ATTACK_SECRET))
-			attack_fault(self->attack, "a message of %u bytes from uid %u",
-				     message->bytes, message->uid);
-	}
-	if (done.status && done.status != -ETIMEDOUT)
+	self->letters[job.region_offset + job.length] = ATTACK_SECRET;
+	if (kx_submit(self->keeper, &job, 1) != 1)
+		attack_fault(self->attack, "a RECV cannot be submitted");
+}
+
+/* Return: whether a RECV has brought a message; if not, it ended with @other. */
+static bool take_letter(FIXTURE_DATA(wire) *self, int other)
+{
+	struct kxfer_completion done = { .status = -EPROTO };
+	const struct kxfer_message *message;
+
+	if (kx_reap(self->keeper, &done, 1, 1, ROUND_MS) != 1 ||
+	    (done.status && done.status != other)) {
 		attack_fault(self->attack, "a RECV ended with %d", done.status);
+		return false;
+	}
+	message = (const void *)(self->letters + done.user_data * LETTER);
+	if (done.status)
+		return false;
+	if (message->bytes > MAILBOX_BYTES || message->uid == ATTACK_FRIEND ||
+	    done.bytes != sizeof(*message) + message->bytes ||
+	    ((const uint8_t *)(message + 1))[MAILBOX_BYTES] != ATTACK_SECRET)
+		attack_fault(self->attack, "a message of %u bytes from uid %u",
+			     message->bytes, message->uid);
+	self->nr_long += message->bytes > KXFER_MESSAGE_MAX;
+	return true;
+}
+
+/*
+ * Takes what came during the attack, then what is still there: a RECV whose time is over
+ * ends where there is nothing.
+ */
+static void look_at_mailbox(FIXTURE_DATA(wire) *self)
+{
+	bool some = true;
+	uint32_t n;
+
+	kx_cancel(self->keeper, 0, KXFER_CANCEL_F_ALL);
+	for (n = 0; n < LETTERS; n++)
+		take_letter(self, -ECANCELED);
+	for (n = 0; n <= MAILBOX_MESSAGES && some; n++) {
+		await_letter(self, 0, 1);
+		some = take_letter(self, -ETIMEDOUT);
+	}
 }
 
 static void move_bytes(FIXTURE_DATA(wire) *self, uint32_t op)
@@ -577,7 +608,10 @@ static void move_bytes(FIXTURE_DATA(wire) *self, uint32_t op)
 static void play_round(struct __test_metadata *_metadata, FIXTURE_DATA(wire) *self)
 {
 	const char *wrong;
+	uint32_t n;
 
+	for (n = 0; n < LETTERS; n++)
+		await_letter(self, n, 0);
 	if (dice_chance(&self->dice, 150))
 		ambush(self);
 	else
@@ -655,6 +689,7 @@ TEST_F_TIMEOUT(wire, hostile_peers_gain_nothing, 14400)
 	after = take_counts(self->fd);
 	tell(_metadata, self->attack, &before, &after, rounds, self->nr_withdrawals,
 	     self->withdrawn_ms);
+	TH_LOG("%llu long messages received", LLU(self->nr_long));
 	EXPECT_EQ(0, self->attack->nr_faults) {
 		TH_LOG("round %u: %s", rounds, self->attack->fault);
 	}

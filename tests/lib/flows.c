@@ -238,15 +238,40 @@ static int change_words(int fd, uint32_t region, uint32_t target)
 	       kx_atomic(fd, KXFER_OP_COMPARE_SWAP, region, 8, target, 8, 1, 2);
 }
 
+/* One that waits for its RECV. Both are waited for, if they were accepted. */
+static int pass_long(int fd, uint32_t mailbox, uint32_t target, uint32_t region)
+{
+	struct kxfer_job jobs[2] = {
+		{ .op = KXFER_OP_SEND, .region = region, .target = target, .length = 2000 },
+		{ .op = KXFER_OP_RECV, .region = region, .target = mailbox,
+		  .region_offset = 4096, .length = 4096 },
+	};
+	struct kxfer_completion done[2] = {};
+	int nr = kx_submit(fd, jobs, 2), ret;
+
+	if (nr <= 0)
+		return nr ?: -EPROTO;
+	/* One without the other would wait for ever. */
+	if (nr < 2)
+		kx_cancel(fd, 0, KXFER_CANCEL_F_ALL);
+	ret = kx_reap(fd, done, nr, 1, KX_TIMEOUT_MS);
+	if (ret > 0 && done[0].status)
+		kx_cancel(fd, 0, KXFER_CANCEL_F_ALL);
+	if (ret > 0 && ret < nr)
+		kx_reap(fd, done + ret, nr - ret, nr - ret, KX_TIMEOUT_MS);
+	return ret < 0 ? ret : nr < 2 ? -ENOMEM : done[0].status ?: done[1].status;
+}
+
 /* To itself, by way of the peer. */
 static int pass_message(int fd, uint32_t peer, uint32_t region)
 {
 	uint32_t mailbox, target;
 
-	return kx_mailbox_add(fd, "fault-mailbox", 4, 100, &mailbox) ?:
+	return kx_mailbox_add(fd, "fault-mailbox", 4, 2000, &mailbox) ?:
 	       kx_target_open(fd, peer, "fault-mailbox", 0, &target) ?:
 	       kx_send(fd, region, 0, 100, target) ?:
 	       kx_recv(fd, mailbox, region, 0, 4096) ?:
+	       pass_long(fd, mailbox, target, region) ?:
 	       kx_target_close(fd, target) ?:
 	       kx_export_del(fd, mailbox);
 }
@@ -299,6 +324,12 @@ static int measure(int fd, uint32_t op, uint32_t memory, uint32_t region, uint32
 		.words = swaps ? (uintptr_t)&word : 0,
 	};
 
+	if (memory == KXFER_BENCH_MEMORY_RW) {
+		cmd.samples = 0;
+		cmd.nr_samples = 0;
+		cmd.interval_ps = 1000000;
+		cmd.posted_histogram = (uintptr_t)histogram;
+	}
 	return kx_call(fd, KXFER_BENCH, &cmd);
 }
 
@@ -318,7 +349,9 @@ static int run_measure(void *context)
 	ret = kx_region_add(world->client, world->here, LENGTH, KXFER_REGION_F_WRITE, &region);
 	if (ret)
 		return ret;
+	/* By rdma_rw first: where DMA is real, a region that is mapped already is EBUSY to it. */
 	return kx_target_open(world->client, world->peer, "fault", 0, &target) ?:
+	       measure(world->client, KXFER_OP_READ, KXFER_BENCH_MEMORY_RW, region, target) ?:
 	       measure(world->client, KXFER_OP_WRITE, KXFER_BENCH_MEMORY_DEFAULT, region,
 		       target) ?:
 	       measure(world->client, KXFER_OP_WRITE, KXFER_BENCH_MEMORY_MR_EACH, region,
@@ -326,6 +359,119 @@ static int run_measure(void *context)
 	       measure(world->client, KXFER_OP_READ, KXFER_BENCH_MEMORY_MR, region, target) ?:
 	       measure_swaps(world->client, region, target) ?:
 	       kx_target_close(world->client, target);
+}
+
+/* siw of 6.1 counts what is pinned already, and excepts nobody. */
+static int unlimit_memory(void)
+{
+	const struct rlimit no_limit = { RLIM_INFINITY, RLIM_INFINITY };
+
+	return setrlimit(RLIMIT_MEMLOCK, &no_limit) ? -errno : 0;
+}
+
+static int with_responder(void *context)
+{
+	struct world *world = context;
+	int ret = unlimit_memory() ?: without_link(world);
+
+	return ret ?: responder_open(&world->responder, NULL);
+}
+
+static int open_dedicated(struct world *world, uint32_t transport, uint32_t flags,
+			  struct kxfer_id *id)
+{
+	struct kxfer_dedicated_open open = {
+		.size = sizeof(open),
+		.flags = flags,
+		.remote = kx_addr(kx_address(), world->responder.port),
+		.timeout_ms = KX_TIMEOUT_MS,
+		.length = 4 * 4 * KIB,
+		.op = KXFER_OP_SEND,
+		.receives = 8,
+		.slots = 4,
+		.bytes = 64,
+		.transport = transport,
+	};
+	int ret;
+
+	if (flags & KXFER_DEDICATED_F_CQ_POOL)
+		open.context = KXFER_CONTEXT_SOFTIRQ;
+	/* The last one may have broken. */
+	kx_wait_until(!world->responder.id, KX_TIMEOUT_MS);
+	ret = kx_call(world->client, KXFER_DEDICATED_OPEN, &open);
+	*id = (struct kxfer_id) { .size = sizeof(*id), .id = open.dedicated };
+	return ret;
+}
+
+static int send_messages(int fd, uint32_t region, uint32_t dedicated, bool answered)
+{
+	struct kxfer_bench cmd = {
+		.size = sizeof(cmd),
+		.op = KXFER_OP_SEND,
+		.region = region,
+		.dedicated = dedicated,
+		.depth = 2,
+		.list = 1,
+		.signal = 1,
+		.length = 64,
+		.stride = 4 * KIB,
+		.count = 20,
+		.time_limit_ms = KX_TIMEOUT_MS,
+		.memory = answered ? KXFER_BENCH_MEMORY_MR_EACH : KXFER_BENCH_MEMORY_DEFAULT,
+		.invalidate = answered ? KXFER_BENCH_INVALIDATE_REMOTE : 0,
+	};
+	struct kxfer_dedicated_status status = {
+		.size = sizeof(status),
+		.dedicated = dedicated,
+	};
+
+	return kx_call(fd, KXFER_BENCH, &cmd) ?: kx_call(fd, KXFER_DEDICATED_STATUS, &status);
+}
+
+static int on_dedicated(struct world *world, uint32_t region, uint32_t transport,
+			uint32_t flags)
+{
+	struct kxfer_id id;
+
+	return open_dedicated(world, transport, flags, &id) ?:
+	       send_messages(world->client, region, id.id, flags & KXFER_DEDICATED_F_ANSWERED) ?:
+	       kx_call(world->client, KXFER_DEDICATED_CLOSE, &id);
+}
+
+static int open_client(struct world *world, uint32_t *region)
+{
+	world->client = kx_open();
+	if (world->client < 0)
+		return world->client;
+	return kx_region_add(world->client, world->here, LENGTH, 0, region);
+}
+
+static int run_dedicate(void *context)
+{
+	struct world *world = context;
+	uint32_t region;
+
+	return open_client(world, &region) ?:
+	       on_dedicated(world, region, KXFER_TRANSPORT_RC, 0) ?:
+	       on_dedicated(world, region, KXFER_TRANSPORT_RC, KXFER_DEDICATED_F_ANSWERED) ?:
+	       on_dedicated(world, region, KXFER_TRANSPORT_RC, KXFER_DEDICATED_F_CQ_POOL);
+}
+
+static int run_datagrams(void *context)
+{
+	struct world *world = context;
+	uint32_t region;
+
+	return open_client(world, &region) ?:
+	       on_dedicated(world, region, KXFER_TRANSPORT_UD, 0);
+}
+
+static void end_responder(void *context)
+{
+	struct world *world = context;
+
+	close_sessions(world);
+	responder_close(&world->responder);
 }
 
 #define NR_URING	4	/* SQEs; more than two, so that they are a batch */
@@ -462,6 +608,90 @@ static int run_close(void *context)
 	return ret;
 }
 
+/* ---- a mailbox that ends under RECVs and messages ---- */
+
+#define MAIL_ROOM	4096u	/* of a RECV */
+
+static int open_mailbox(struct world *world, uint32_t *region, uint32_t *target)
+{
+	int ret;
+
+	world->owner = kx_open();
+	if (world->owner < 0)
+		return world->owner;
+	ret = kx_region_add(world->owner, world->there, NR_JOBS * MAIL_ROOM,
+			    KXFER_REGION_F_WRITE, region);
+	if (!ret)
+		ret = kx_mailbox_add(world->owner, "fault-mailbox", 2, 100,
+				     &world->owner_export);
+	return ret ?: kx_target_open(world->client, world->peer, "fault-mailbox", 0, target);
+}
+
+/* The same job NR_JOBS times; a RECV has room of its own. Return: 0 or -errno. */
+static int submit_many(int fd, struct kxfer_job job, uint32_t *nr_accepted)
+{
+	struct kxfer_job jobs[NR_JOBS];
+	struct kxfer_submit cmd = {
+		.size = sizeof(cmd),
+		.jobs = (uintptr_t)jobs,
+		.nr_jobs = NR_JOBS,
+		.stride = sizeof(struct kxfer_job),
+	};
+	int ret, i;
+
+	for (i = 0; i < NR_JOBS; i++) {
+		jobs[i] = job;
+		if (job.op == KXFER_OP_RECV)
+			jobs[i].region_offset = i * MAIL_ROOM;
+	}
+	ret = kx_call(fd, KXFER_SUBMIT, &cmd);
+	*nr_accepted = ret ? 0 : cmd.accepted;
+	return ret ?: -(int)cmd.error;
+}
+
+/* All of them end, once. Return: how one of them failed that should not have, or 0. */
+static int reap_many(int fd, uint32_t nr)
+{
+	struct kxfer_completion done[NR_JOBS];
+	int n, ret = 0;
+
+	while (nr) {
+		n = kx_reap(fd, done, nr, nr, KX_TIMEOUT_MS);
+		if (n <= 0)
+			return n ?: -EPROTO;
+		nr -= n;
+		while (n--)
+			if (done[n].status && done[n].status != -EKEYREVOKED &&
+			    done[n].status != -EAGAIN)
+				ret = done[n].status;
+	}
+	return ret;
+}
+
+/* What was accepted is waited for, whatever else failed. */
+static int run_mailbox(void *context)
+{
+	struct kxfer_job recv = { .op = KXFER_OP_RECV, .length = MAIL_ROOM };
+	struct kxfer_job send = { .op = KXFER_OP_SEND };
+	uint32_t nr_recvs = 0, nr_sends = 0;
+	struct world *world = context;
+	int ret, del, sent, received;
+
+	ret = open_mailbox(world, &recv.region, &send.target);
+	if (ret)
+		return ret;
+	recv.target = world->owner_export;
+	ret = submit_many(world->owner, recv, &nr_recvs) ?:
+	      submit_many(world->client, send, &nr_sends);
+	del = kx_export_del(world->owner, world->owner_export);
+	/* It ends the RECVs; else close() will. */
+	if (del)
+		return del;
+	received = reap_many(world->owner, nr_recvs);
+	sent = reap_many(world->client, nr_sends);
+	return ret ?: received ?: sent ?: kx_target_close(world->client, send.target);
+}
+
 /* ---- a withdrawal that overtakes the grant of a target ---- */
 
 #define OVERTAKER_PORT	(KXFER_PORT + 1)
@@ -492,15 +722,13 @@ static int withdraw_then_grant(struct raw_server *server, const struct kxfer_wir
 
 static int run_overtaken(void *context)
 {
-	const struct rlimit no_limit = { RLIM_INFINITY, RLIM_INFINITY };
 	struct world *world = context;
 	struct raw_server server;
 	uint32_t peer, target;
-	int ret;
+	int ret = unlimit_memory();
 
-	/* siw of 6.1 counts what is pinned already, and excepts nobody. */
-	if (setrlimit(RLIMIT_MEMLOCK, &no_limit))
-		return -errno;
+	if (ret)
+		return ret;
 	raw_server_init(&server);
 	server.answer = withdraw_then_grant;
 	ret = raw_server_start(&server, OVERTAKER_PORT);
@@ -610,9 +838,12 @@ const struct sweep_flow flows[NR_FLOWS] = {
 	[CONNECT]    = { without_link, run_connect, close_sessions, settled },
 	[TRANSFER]   = { with_link, run_transfer, close_sessions, settled },
 	[MEASURE]    = { with_link, run_measure, close_sessions, settled },
+	[DEDICATE]   = { with_responder, run_dedicate, end_responder, settled },
+	[DATAGRAMS]  = { with_responder, run_datagrams, end_responder, settled },
 	[BY_URING]   = { with_link, run_uring, close_sessions, settled },
 	[WITHDRAW]   = { with_link, run_withdraw, close_sessions, settled },
 	[CLOSE]	     = { with_link, run_close, close_sessions, settled },
+	[MAILBOX]    = { with_link, run_mailbox, close_sessions, settled },
 	[OVERTAKEN]  = { without_link, run_overtaken, close_sessions, settled },
 	[REFUSED]    = { without_link, run_refused, close_sessions, settled },
 	[DISCONNECT] = { with_link, run_disconnect, NULL, settled },
@@ -700,7 +931,7 @@ int world_open(struct world *world)
 /** world_close() - end all that world_open() and a flow have made */
 void world_close(struct world *world)
 {
-	close_sessions(world);
+	end_responder(world);
 	if (world->server >= 0)
 		close(world->server);
 	if (world->observer >= 0)

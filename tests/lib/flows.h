@@ -7,6 +7,7 @@
 #define KXFER_TEST_FLOWS_H
 
 #include "kxfer_test.h"
+#include "responder.h"
 #include "sweep.h"
 
 enum flow {
@@ -14,9 +15,12 @@ enum flow {
 	CONNECT,	/* PEER_OPEN without a link, and accepting it */
 	TRANSFER,	/* targets and jobs over a link that is up */
 	MEASURE,	/* BENCH on such a link */
+	DEDICATE,	/* the same on a dedicated connection, which comes and goes */
+	DATAGRAMS,	/* the same by UD */
 	BY_URING,	/* a batch of jobs by io_uring */
 	WITHDRAW,	/* EXPORT_DEL under jobs, and what the holder does */
 	CLOSE,		/* the same by close() */
+	MAILBOX,	/* RECVs that wait, messages on their way, and EXPORT_DEL under them */
 	OVERTAKEN,	/* EXPORT_DEL while the holder opens another target */
 	REFUSED,	/* a connection that is refused */
 	DISCONNECT,	/* a link that breaks */
@@ -29,6 +33,7 @@ enum flow {
  * @observer: session to read counters by
  * @server: session with listener and export
  * @client: session with a peer, in flows over a link that is up
+ * @responder: of verbs, in flows that need one
  * @owner: session with an export that does not live long
  * @nr_jobs: accepted by the last SUBMIT
  * @job_error: why not more
@@ -46,6 +51,7 @@ struct world {
 	uint8_t *big;
 	int client;
 	uint32_t peer;
+	struct responder responder;
 	int owner;
 	uint32_t owner_export;
 	uint32_t nr_jobs;

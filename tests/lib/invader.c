@@ -27,7 +27,7 @@ struct slot {
 	bool busy;
 	uint8_t type;
 	uint64_t sequence;
-	uint64_t asked;		/* exposure of KEYS, rights of GRANT */
+	uint64_t asked;		/* exposure of KEYS, rights of GRANT, id of OFFER, TAKE_BACK */
 	bool guessed;		/* the exposure may be one whose grant is under way */
 	int name;		/* of GRANT: index of names[] */
 };
@@ -48,9 +48,12 @@ struct invader {
 	struct dice dice;
 	struct raw_link link;
 	bool has_data;
+	bool has_long;		/* has agreed on long messages */
 	bool deaf;		/* has no RECVs on a lane */
 	bool confused;		/* has misbehaved: an answer may be to anything */
 	struct slot slots[2][KXFER_WIRE_DATA_SLOTS];	/* control, data */
+	uint32_t offered;	/* bit by bit: ids of OFFERs in use */
+	uint32_t noted;		/* of these, answered OK */
 	struct grant grants[NR_GRANTS];
 	uint32_t nr_grants;
 	struct key keys[NR_KEYS];
@@ -165,6 +168,23 @@ static void take_list(struct invader *invader, const struct kxfer_wire_list_answ
 			attack_fault(invader->attack, "%s is listed", answer->entries[i].name);
 }
 
+/* An id may be used again. */
+static void forget_offer(struct invader *invader, uint64_t id)
+{
+	if (id >= KXFER_WIRE_OFFERS)
+		return;
+	invader->offered &= ~(1u << id);
+	invader->noted &= ~(1u << id);
+}
+
+static void take_long(struct invader *invader, const struct slot *slot, uint16_t status)
+{
+	if (slot->type == KXFER_WIRE_OFFER && !status && slot->asked < KXFER_WIRE_OFFERS)
+		invader->noted |= invader->offered & 1u << slot->asked;
+	else if ((slot->type == KXFER_WIRE_OFFER) == !!status)
+		forget_offer(invader, slot->asked);
+}
+
 static void take_answer(struct invader *invader, bool data,
 			const struct kxfer_wire_header *header, uint32_t length)
 {
@@ -183,6 +203,8 @@ static void take_answer(struct invader *invader, bool data,
 	if (length != be16toh(header->length) || (header->status && length))
 		attack_fault(invader->attack, "an answer of type %u, status %u, with %u bytes",
 			     type, be16toh(header->status), length);
+	if (type == KXFER_WIRE_OFFER || type == KXFER_WIRE_TAKE_BACK)
+		take_long(invader, slot, be16toh(header->status));
 	if (header->status)
 		return;
 	if (type == KXFER_WIRE_GRANT)
@@ -197,6 +219,7 @@ static void take_answer(struct invader *invader, bool data,
 static void answer_request(struct invader *invader, bool data,
 			   const struct kxfer_wire_header *request)
 {
+	const struct kxfer_wire_fetched *over = (const void *)(request + 1);
 	uint8_t message[sizeof(*request) + 8];
 	struct kxfer_wire_header *answer = (void *)message;
 	uint32_t extra = 0;
@@ -225,6 +248,8 @@ static void answer_request(struct invader *invader, bool data,
 	}
 	memset(message + sizeof(*answer), 0, 8);
 	push(invader, data, message, sizeof(*answer) + extra);
+	if (request->type == KXFER_WIRE_FETCHED)
+		forget_offer(invader, be32toh(over->id));
 }
 
 static void listen_to(struct invader *invader, bool data)
@@ -350,6 +375,50 @@ static uint32_t say_send(struct invader *invader, void *payload)
 	return sizeof(*send) + bytes;
 }
 
+/* Mostly of memory that is there, and with an id that is free. */
+static uint32_t say_offer(struct invader *invader, struct slot *slot, void *payload)
+{
+	const struct raw_lane *lane = &invader->link.data;
+	struct kxfer_wire_offer *offer = payload;
+	struct dice *dice = &invader->dice;
+	uint32_t id = dice_below(dice, KXFER_WIRE_OFFERS), i;
+
+	for (i = 0; i < KXFER_WIRE_OFFERS && invader->offered & 1u << id; i++)
+		id = (id + 1) % KXFER_WIRE_OFFERS;
+	slot->asked = dice_chance(dice, 995) ? id : (uint32_t)dice_odd(dice);
+	if (slot->asked < KXFER_WIRE_OFFERS)
+		invader->offered |= 1u << slot->asked;
+	*offer = (struct kxfer_wire_offer) {
+		.grant = htobe64(some_grant(invader)),
+		.address = htobe64(dice_chance(dice, 990) ? (uintptr_t)lane->memory :
+				   dice_odd(dice)),
+		.rkey = htobe32(lane->mr && dice_chance(dice, 990) ? lane->mr->rkey :
+				(uint32_t)dice_odd(dice)),
+		.bytes = htobe32(dice_chance(dice, 990) ?
+				 KXFER_MESSAGE_MAX + 1 + dice_below(dice, RAW_BYTES) :
+				 (uint32_t)dice_odd(dice)),
+		.flags = htobe32(dice_below(dice, 2)),
+		.id = htobe32(slot->asked),
+		.reserved = htobe32(dice_chance(dice, 5)),
+	};
+	offer->immediate = offer->flags ? dice_roll(dice) : 0;
+	return sizeof(*offer);
+}
+
+static uint32_t say_take_back(struct invader *invader, struct slot *slot, void *payload)
+{
+	uint32_t id = dice_below(&invader->dice, KXFER_WIRE_OFFERS), i;
+
+	for (i = 0; i < KXFER_WIRE_OFFERS && !(invader->noted & 1u << id); i++)
+		id = (id + 1) % KXFER_WIRE_OFFERS;
+	slot->asked = dice_chance(&invader->dice, 990) ? id : (uint32_t)dice_odd(&invader->dice);
+	*(struct kxfer_wire_take_back *)payload = (struct kxfer_wire_take_back) {
+		.id = htobe32(slot->asked),
+		.reserved = htobe32(dice_chance(&invader->dice, 5)),
+	};
+	return sizeof(struct kxfer_wire_take_back);
+}
+
 static uint32_t say(struct invader *invader, uint8_t type, struct slot *slot, void *payload)
 {
 	switch (type) {
@@ -366,6 +435,10 @@ static uint32_t say(struct invader *invader, uint8_t type, struct slot *slot, vo
 		return say_notify(invader, payload);
 	case KXFER_WIRE_SEND:
 		return say_send(invader, payload);
+	case KXFER_WIRE_OFFER:
+		return say_offer(invader, slot, payload);
+	case KXFER_WIRE_TAKE_BACK:
+		return say_take_back(invader, slot, payload);
 	default:
 		return 0;
 	}
@@ -395,21 +468,35 @@ static uint8_t some_type(struct invader *invader)
 		KXFER_WIRE_HELLO, KXFER_WIRE_PING, KXFER_WIRE_GRANT, KXFER_WIRE_GRANT,
 		KXFER_WIRE_KEYS, KXFER_WIRE_KEYS, KXFER_WIRE_RELEASE, KXFER_WIRE_RELEASE,
 		KXFER_WIRE_INFO, KXFER_WIRE_LIST, KXFER_WIRE_NOTIFY, KXFER_WIRE_NOTIFY,
-		KXFER_WIRE_SEND, KXFER_WIRE_SEND,
+		KXFER_WIRE_SEND, KXFER_WIRE_SEND, KXFER_WIRE_OFFER, KXFER_WIRE_OFFER,
+		KXFER_WIRE_OFFER, KXFER_WIRE_TAKE_BACK,
 	};
 
 	return types[dice_below(&invader->dice, sizeof(types))];
 }
 
+static bool is_long(uint8_t type)
+{
+	return type == KXFER_WIRE_OFFER || type == KXFER_WIRE_TAKE_BACK;
+}
+
+/* Whether there is anything that a type could be about. */
+static bool makes_sense(const struct invader *invader, uint8_t type)
+{
+	if (type == KXFER_WIRE_TAKE_BACK)
+		return invader->has_long && invader->noted;
+	return type != KXFER_WIRE_OFFER || invader->has_long;
+}
+
 static void request(struct invader *invader, uint8_t type)
 {
 	uint8_t message[sizeof(struct kxfer_wire_header) + SAY_BYTES];
-	bool data = type == KXFER_WIRE_NOTIFY || type == KXFER_WIRE_SEND;
+	bool data = type == KXFER_WIRE_NOTIFY || type == KXFER_WIRE_SEND || is_long(type);
 	struct kxfer_wire_header *header = (void *)message;
 	struct slot *slot = NULL;
 	uint32_t length;
 
-	if (data && !invader->has_data)
+	if ((data && !invader->has_data) || !makes_sense(invader, type))
 		return;
 	if (!kx_wait_until(listen_for_slot(invader, data, &slot), PATIENCE_MS) &&
 	    !invader->deaf && !invader->confused)
@@ -705,6 +792,8 @@ static bool connect_control(struct invader *invader)
 	memset(&invader->link, 0, sizeof(invader->link));
 	dice_fill(&invader->dice, cookie, sizeof(cookie));
 	hello = raw_hello_data(KXFER_WIRE_CONTROL, cookie, epoch);
+	invader->has_long = dice_chance(&invader->dice, 900);
+	hello.features = htobe32(invader->has_long ? KXFER_WIRE_FEATURE_LONG : 0);
 	if (dice_chance(&invader->dice, 150))
 		spoil_hello(&invader->dice, &hello, &length);
 	if (dice_chance(&invader->dice, 30)) {
@@ -802,6 +891,8 @@ static void forget(struct invader *invader)
 	memset(invader->keys, 0, sizeof(invader->keys));
 	invader->nr_grants = 0;
 	invader->nr_keys = 0;
+	invader->offered = 0;
+	invader->noted = 0;
 	invader->has_data = false;
 	invader->deaf = false;
 	invader->confused = false;

@@ -81,6 +81,11 @@ struct kxfer_addr kx_addr(const char *text, uint16_t port)
 	return addr;
 }
 
+uint16_t kx_own_port(void)
+{
+	return 22000 + getpid() % 10000;
+}
+
 uint64_t kx_now_ns(void)
 {
 	struct timespec now;
@@ -92,6 +97,11 @@ uint64_t kx_now_ns(void)
 uint64_t kx_deadline_ns(uint32_t after_ms)
 {
 	return kx_now_ns() + after_ms * 1000000ULL;
+}
+
+uint64_t kx_least_ns(uint32_t timeout_ms)
+{
+	return timeout_ms * 1000000ULL / 2;
 }
 
 uint32_t kx_slowness(void)

@@ -37,9 +37,16 @@ bool kx_has_atomics(void);	/* as is known of the provider */
 bool kx_maps_dma(void);		/* it has a DMA device: siw-dma */
 
 struct kxfer_addr kx_addr(const char *text, uint16_t port);
+/* A port for this process to listen on: below 32768, from where rdma_cm takes those of callers. */
+uint16_t kx_own_port(void);
 
 uint64_t kx_now_ns(void);			/* CLOCK_MONOTONIC */
 uint64_t kx_deadline_ns(uint32_t after_ms);	/* now + after_ms */
+/*
+ * The least that a timeout of the module takes by that clock. It waits by jiffies, which
+ * catch up at once when a busy host has kept them back.
+ */
+uint64_t kx_least_ns(uint32_t timeout_ms);
 /* How often longer something may take where the kernel checks itself: KXFER_SLOWNESS or 1. */
 uint32_t kx_slowness(void);
 void kx_sleep_ms(uint32_t ms);

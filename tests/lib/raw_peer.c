@@ -515,6 +515,7 @@ int raw_link_connect_as(struct raw_link *link, uint16_t port, const void *hello,
 	link->answer_revokes = true;
 	right = raw_hello_data(KXFER_WIRE_CONTROL, link->cookie, link->epoch);
 	right.nr_lanes = htobe16(manners->nr_lanes ?: 1);
+	right.features = htobe32(link->features);
 	for (tries = 0; ret == -EADDRINUSE && tries < SOURCE_PORT_MAX - SOURCE_PORT_MIN;
 	     tries++) {
 		if (++next_port > SOURCE_PORT_MAX)
@@ -541,9 +542,15 @@ int raw_link_connect_data(struct raw_link *link)
 
 int raw_link_open(struct raw_link *link, uint16_t port)
 {
+	return raw_link_open_with(link, port, 0);
+}
+
+int raw_link_open_with(struct raw_link *link, uint16_t port, uint32_t features)
+{
 	int ret;
 
 	memset(link, 0, sizeof(*link));
+	link->features = features;
 	ret = raw_link_connect(link, port);
 	if (!ret)
 		ret = raw_link_hello(link);

@@ -130,6 +130,7 @@ bool raw_dropped(struct raw_lane *lane, uint32_t ms);
  * @data: lane
  * @cookie: shown by both
  * @epoch: likewise
+ * @features: KXFER_WIRE_FEATURE_* that it has
  * @answer_pings: raw_request() and raw_serve() answer PING
  * @answer_revokes: and REVOKE
  * @nr_revokes: REVOKEs seen
@@ -141,6 +142,7 @@ struct raw_link {
 	uint16_t port;
 	uint8_t cookie[KXFER_WIRE_COOKIE_SIZE];
 	uint64_t epoch;
+	uint32_t features;
 	uint64_t sequence;
 	bool answer_pings;
 	bool answer_revokes;
@@ -157,6 +159,7 @@ int raw_link_hello(struct raw_link *link);
 int raw_link_connect_data(struct raw_link *link);
 /* All three. Return: 0 or -errno. */
 int raw_link_open(struct raw_link *link, uint16_t port);
+int raw_link_open_with(struct raw_link *link, uint16_t port, uint32_t features);
 void raw_link_close(struct raw_link *link);
 
 /* A header with its fields in host order. */

@@ -278,7 +278,7 @@ static int answer(struct raw_server *server, const struct kxfer_wire_header *req
 
 FIXTURE_SETUP(peer)
 {
-	uint16_t port = 30000 + getpid() % 10000;
+	uint16_t port = kx_own_port();
 	uint32_t peer;
 
 	raw_server_init(&self->server);

@@ -144,6 +144,51 @@ TEST_F_TIMEOUT(revoke, export_del_under_reads, 60)
 	withdraw_under_jobs(_metadata, &self->rig, KXFER_OP_READ, 3);
 }
 
+/*
+ * Jobs that wait by a flag behind READs of the export: none is posted any more, whichever
+ * of them is next, and EXPORT_DEL does not wait for them.
+ */
+static void withdraw_under_held(struct __test_metadata *_metadata, struct rig *rig,
+				uint32_t flags)
+{
+	struct kxfer_completion done[NR_JOBS];
+	struct kxfer_job jobs[NR_JOBS];
+	int i, revoked = 0;
+
+	memset(rig->there.bytes, 0x33, 64);
+	memset(rig->here.bytes + LENGTH / 2, 0x44, 64);
+	for (i = 0; i < NR_JOBS; i++) {
+		jobs[i] = rig_job(rig, KXFER_OP_READ, 0, 0, LENGTH / 2);
+		if (i % 2) {
+			jobs[i] = rig_job(rig, KXFER_OP_WRITE, LENGTH / 2, 0, 64);
+			jobs[i].flags = flags;
+		}
+		jobs[i].user_data = i;
+	}
+	ASSERT_EQ(NR_JOBS, kx_submit(rig->client, jobs, NR_JOBS));
+	ASSERT_EQ(0, kx_export_del(rig->server, rig->export_id));
+	memset(rig->there.bytes, 0x33, 64);
+	ASSERT_EQ(NR_JOBS, kx_reap(rig->client, done, NR_JOBS, NR_JOBS, RIG_WAIT_MS));
+	for (i = 0; i < NR_JOBS; i++) {
+		EXPECT_EQ(done[i].status ? -EKEYREVOKED : 0, done[i].status);
+		revoked += done[i].status && done[i].user_data % 2;
+	}
+	TH_LOG("%d of %d jobs that waited were revoked", revoked, NR_JOBS / 2);
+	EXPECT_LT(0, revoked);
+	EXPECT_EQ(0x33, rig->there.bytes[0]);
+	EXPECT_EQ(-EKEYREVOKED, rig_move(rig, KXFER_OP_WRITE, 0, 0, 1));
+}
+
+TEST_F_TIMEOUT(revoke, export_del_under_fenced_jobs, 60)
+{
+	withdraw_under_held(_metadata, &self->rig, KXFER_JOB_F_FENCE);
+}
+
+TEST_F_TIMEOUT(revoke, export_del_under_ordered_jobs, 60)
+{
+	withdraw_under_held(_metadata, &self->rig, KXFER_JOB_F_ORDERED);
+}
+
 TEST_F(revoke, export_del_without_jobs)
 {
 	struct kxfer_content content;

@@ -135,6 +135,45 @@ TEST_F_TIMEOUT(silence, jobs_end_and_target_open_connects_anew, 90)
 	EXPECT_EQ(NULL, rig_try(&self->rig, KXFER_OP_WRITE, 1, 2, MIB));
 }
 
+/*
+ * Jobs that wait by a flag, behind READs that never end: they end with their link, change
+ * nothing later, and what is handed in on the new target does not wait for them.
+ */
+TEST_F_TIMEOUT(silence, held_jobs_end_with_their_link, 90)
+{
+	const uint32_t flags[2] = { KXFER_JOB_F_FENCE, KXFER_JOB_F_ORDERED };
+	struct kxfer_completion done[NR_JOBS + 2];
+	struct kxfer_job held[2];
+	int i;
+
+	memset(self->rig.there.bytes, 0x11, 64);
+	memset(self->rig.here.bytes + LENGTH - 64, 0x22, 64);
+	ASSERT_EQ(0, fall_silent());
+	ASSERT_EQ(NR_JOBS, submit_many(&self->rig));
+	for (i = 0; i < 2; i++) {
+		held[i] = rig_job(&self->rig, KXFER_OP_WRITE, LENGTH - 64, 0, 64);
+		held[i].flags = flags[i];
+		held[i].user_data = 1 + i;
+	}
+	ASSERT_EQ(2, kx_submit(self->rig.client, held, 2));
+	ASSERT_EQ(NR_JOBS + 2, kx_reap(self->rig.client, done, NR_JOBS + 2, NR_JOBS + 2,
+				       RIG_WAIT_MS));
+	for (i = 0; i < NR_JOBS + 2; i++)
+		EXPECT_EQ(-ECONNRESET, done[i].status);
+
+	ASSERT_EQ(0, heal());
+	ASSERT_EQ(0, kx_target_close(self->rig.client, self->rig.target));
+	ASSERT_TRUE(kx_wait_until(!kx_target_open(self->rig.client, self->rig.peer,
+						  self->rig.name, 0, &self->rig.target),
+				  20000));
+	EXPECT_EQ(0x11, self->rig.there.bytes[0]);
+	held[1].target = self->rig.target;
+	ASSERT_EQ(1, kx_submit(self->rig.client, &held[1], 1));
+	ASSERT_EQ(1, kx_reap(self->rig.client, done, 1, 1, RIG_WAIT_MS));
+	EXPECT_EQ(0, done[0].status);
+	EXPECT_EQ(0x22, self->rig.there.bytes[63]);
+}
+
 struct closer {
 	int fd;
 	uint64_t ms;

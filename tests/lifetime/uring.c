@@ -61,7 +61,7 @@ FIXTURE_SETUP(uring)
 {
 	struct client first;
 
-	self->port = 30000 + getpid() % 10000;
+	self->port = kx_own_port();
 	raw_server_init(&self->server);
 	self->server.withhold = true;
 	ASSERT_EQ(0, raw_server_start(&self->server, self->port));

@@ -28,7 +28,7 @@ FIXTURE_SETUP(connection)
 {
 	self->fd = kx_open();
 	ASSERT_LE(0, self->fd);
-	self->port = 30000 + getpid() % 10000;
+	self->port = kx_own_port();
 	test_cmd_listen_add(self->fd, kx_addr(kx_address(), self->port), 0, &self->listener);
 	memset(self->cookie, 0xc0, sizeof(self->cookie));
 	self->hello = raw_hello_data(KXFER_WIRE_CONTROL, self->cookie, 1);
@@ -183,7 +183,7 @@ FIXTURE_SETUP(lane)
 {
 	self->fd = kx_open();
 	ASSERT_LE(0, self->fd);
-	self->port = 30000 + getpid() % 10000;
+	self->port = kx_own_port();
 	test_cmd_listen_add(self->fd, kx_addr(kx_address(), self->port), 0, &self->listener);
 	ASSERT_EQ(0, raw_link_connect(&self->link, self->port));
 	self->hello = raw_hello_data(KXFER_WIRE_DATA, self->link.cookie, self->link.epoch);

@@ -38,7 +38,7 @@ FIXTURE_SETUP(holder)
 	void *memory = kx_alloc(LENGTH);
 	uint64_t listener;
 
-	self->port = 30000 + getpid() % 10000;
+	self->port = kx_own_port();
 	self->looker = kx_open();
 	self->fd = kx_open();
 	ASSERT_TRUE(self->looker >= 0 && self->fd >= 0);

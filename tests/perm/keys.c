@@ -64,7 +64,7 @@ FIXTURE_SETUP(keys)
 	self->memory = kx_alloc(LENGTH);
 	ASSERT_NE(NULL, self->memory);
 	memset(self->memory, FILL, LENGTH);
-	self->port = 30000 + getpid() % 10000;
+	self->port = kx_own_port();
 	test_cmd_listen_add(self->fd, kx_addr(kx_address(), self->port), 0, &listener);
 	test_cmd_region_add(self->fd, self->memory, LENGTH, KXFER_REGION_F_WRITE,
 			    &self->region);

@@ -106,7 +106,7 @@ FIXTURE_SETUP(server)
 {
 	void *memory = kx_alloc(LENGTH);
 
-	self->port = 30000 + getpid() % 10000;
+	self->port = kx_own_port();
 	strcpy(self->tricks.name, "good-name");
 	raw_server_init(&self->server);
 	self->server.answer = answer;

@@ -118,22 +118,35 @@ static struct count sum(const struct shared *shared)
 	for (i = 0; i < NR_WORKERS; i++) {
 		const struct count *count = &shared->counts[i];
 
-		for (op = KXFER_OP_NOP; op <= KXFER_OP_WRITE; op++)
+		for (op = KXFER_OP_NOP; op <= KXFER_OP_RECV; op++)
 			all.accepted[op] += count->accepted[op];
 		all.verified += count->verified;
 		all.bytes += count->bytes;
 		all.failed += count->failed;
 		all.refused += count->refused;
+		all.messages += count->messages;
+		all.long_messages += count->long_messages;
+		all.full += count->full;
 		all.tides += count->tides;
 	}
 	return all;
 }
 
+/* All that the module has accepted. */
+static uint64_t jobs_of(const struct count *all)
+{
+	uint64_t jobs = 0;
+	uint32_t op;
+
+	for (op = KXFER_OP_NOP; op <= KXFER_OP_RECV; op++)
+		jobs += all->accepted[op];
+	return jobs;
+}
+
 static void tell(struct __test_metadata *_metadata, FIXTURE_DATA(once) *self, uint64_t began)
 {
 	struct count all = sum(self->shared);
-	uint64_t jobs = all.accepted[KXFER_OP_NOP] + all.accepted[KXFER_OP_READ] +
-			all.accepted[KXFER_OP_WRITE];
+	uint64_t jobs = jobs_of(&all);
 	uint64_t ms = (kx_now_ns() - began) / 1000000;
 
 	TH_LOG("%llu jobs in %llu s, %llu a second; %llu refused, %llu failed",
@@ -142,6 +155,9 @@ static void tell(struct __test_metadata *_metadata, FIXTURE_DATA(once) *self, ui
 	TH_LOG("%llu NOPs, %llu READs, %llu WRITEs; %llu of these verified, %llu bytes",
 	       LLU(all.accepted[KXFER_OP_NOP]), LLU(all.accepted[KXFER_OP_READ]),
 	       LLU(all.accepted[KXFER_OP_WRITE]), LLU(all.verified), LLU(all.bytes));
+	TH_LOG("%llu SENDs, %llu found no room; %llu RECVs; %llu messages came whole, %llu long",
+	       LLU(all.accepted[KXFER_OP_SEND]), LLU(all.full),
+	       LLU(all.accepted[KXFER_OP_RECV]), LLU(all.messages), LLU(all.long_messages));
 	TH_LOG("%u breaks: %u of the device, %u injected; targets opened %llu times",
 	       self->nr_replugs + self->nr_injected, self->nr_replugs, self->nr_injected,
 	       LLU(all.tides));
@@ -254,10 +270,11 @@ TEST_F_TIMEOUT(once, each_job_completes_whatever_breaks, 14400)
 	all = sum(self->shared);
 	/* The module counts the same, and everything was there. */
 	EXPECT_EQ(kx_counter(self->rig.server, "jobs_submitted") - submitted,
-		  all.accepted[KXFER_OP_NOP] + all.accepted[KXFER_OP_READ] +
-		  all.accepted[KXFER_OP_WRITE]);
+		  jobs_of(&all));
 	EXPECT_LT(0, all.accepted[KXFER_OP_NOP]);
 	EXPECT_LT(0, all.verified);
+	EXPECT_LT(0, all.messages);
+	EXPECT_LT(0, all.long_messages);
 	EXPECT_LE(NR_WORKERS, all.tides);
 	ASSERT_EQ(NULL, replug(self));
 	wrong = baseline_wait(self->rig.server, &self->baseline, BASELINE_WAIT_MS);

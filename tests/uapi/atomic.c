@@ -221,12 +221,12 @@ TEST_F(atomic, needs_a_writable_region)
 	REFUSED(EACCES, region, frozen);
 }
 
-TEST_F(atomic, takes_no_other_flag_than_batch)
+TEST_F(atomic, takes_flags_of_completion_and_order)
 {
 	REFUSED(EINVAL, flags, KXFER_JOB_F_LOCAL_ONLY);
 	REFUSED(EINVAL, flags, KXFER_JOB_F_ALL);
 	REFUSED(EOPNOTSUPP, flags, KXFER_JOB_F_ALL + 1);
-	self->job.flags = KXFER_JOB_F_BATCH;
+	self->job.flags = KXFER_JOB_F_BATCH | KXFER_JOB_F_FENCE | KXFER_JOB_F_ORDERED;
 	each_op(self->job.op)
 		test_cmd_submit(1, self->fd, &self->job, 1);
 }

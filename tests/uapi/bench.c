@@ -58,6 +58,18 @@ static int bench(int fd, struct kxfer_bench *cmd)
 	return kx_call(fd, KXFER_BENCH, cmd);
 }
 
+/*
+ * The same memory as a region that nothing has mapped, as rdma_rw needs it where DMA is
+ * real. It ends with the session. Return: its id, or 0
+ */
+static uint32_t region_for_rw(const struct rig *rig)
+{
+	uint32_t region = 0;
+
+	return kx_region_add(rig->client, rig->here.bytes, LENGTH, KXFER_REGION_F_WRITE,
+			     &region) ? 0 : region;
+}
+
 static struct kxfer_bench deep(const struct kxfer_bench *cmd, uint32_t op, uint32_t depth,
 			       uint32_t list, uint32_t signal)
 {
@@ -107,6 +119,7 @@ static bool land(int fd, const struct kxfer_bench *cmd)
 	struct kxfer_bench read = *cmd;
 
 	read.op = KXFER_OP_READ;
+	read.flags = 0;
 	read.depth = 1;
 	read.list = 1;
 	read.signal = 1;
@@ -153,6 +166,21 @@ TEST_F(bench, moves_what_it_says)
 		}
 }
 
+/* Short enough to be carried by their work requests, if they may be. */
+TEST_F(bench, moves_the_same_without_inline)
+{
+	struct kxfer_bench cmd = deep(&self->cmd, KXFER_OP_WRITE, 8, 2, 2);
+
+	cmd.flags = KXFER_BENCH_F_NO_INLINE;
+	for (cmd.length = 1; cmd.length <= 64; cmd.length *= 2) {
+		cmd.count = 100;
+		EXPECT_TRUE(moves(self, &cmd)) {
+			TH_LOG("%llu bytes: %s", (unsigned long long)cmd.length,
+			       strerror(errno));
+		}
+	}
+}
+
 TEST_F(bench, gives_a_sample_for_each_operation)
 {
 	uint32_t samples[100] = { 0 };
@@ -178,22 +206,28 @@ TEST_F(bench, gives_a_sample_for_each_operation)
 	EXPECT_EQ(90, self->cmd.operations);
 }
 
-TEST_F(bench, moves_the_same_by_registered_memory)
+TEST_F_TIMEOUT(bench, moves_the_same_by_registered_memory, 120)
 {
 	static const struct { uint32_t depth, list, signal; uint64_t length; } ways[] = {
 		{ 1, 1, 1, 64 }, { 1, 1, 1, 65536 }, { 8, 8, 1, 4096 }, { 8, 2, 4, 100 },
 		{ 7, 3, 5, 4095 }, { 60, 32, 16, 8192 },
 	};
+	static const struct { uint32_t memory, invalidate; } kinds[] = {
+		{ KXFER_BENCH_MEMORY_MR, 0 }, { KXFER_BENCH_MEMORY_MR_EACH, 0 },
+		{ KXFER_BENCH_MEMORY_MR_EACH, KXFER_BENCH_INVALIDATE_LOCAL },
+	};
 	struct kxfer_bench cmd;
 	uint32_t op, memory;
-	size_t i;
+	size_t i, kind;
 
-	for (memory = KXFER_BENCH_MEMORY_MR; memory <= KXFER_BENCH_MEMORY_MR_EACH; memory++)
+	for (kind = 0; kind < 3; kind++)
 		for (op = KXFER_OP_READ; op <= KXFER_OP_WRITE; op++)
 			for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 				cmd = deep(&self->cmd, op, ways[i].depth, ways[i].list,
 					   ways[i].signal);
+				memory = kinds[kind].memory;
 				cmd.memory = memory;
+				cmd.invalidate = kinds[kind].invalidate;
 				cmd.length = ways[i].length;
 				if (cmd.stride < cmd.length)
 					cmd.stride = cmd.length;
@@ -206,6 +240,65 @@ TEST_F(bench, moves_the_same_by_registered_memory)
 			}
 }
 
+/*
+ * What rdma_rw maps by itself, wherever it begins in a page and the peer's pages. Several
+ * pages are several SGEs, and more than a megabyte is several contexts.
+ */
+TEST_F_TIMEOUT(bench, moves_the_same_by_rdma_rw, 120)
+{
+	static const struct { uint32_t depth, list; uint64_t length, here, there; } ways[] = {
+		{ 1, 1, 1, 0, 0 }, { 1, 1, 64, 4090, 4070 }, { 1, 1, 30, 0, 4090 },
+		{ 1, 1, 65536, 0, 0 }, { 1, 1, 65537, 4095, 1 }, { 8, 1, 4096, 0, 0 },
+		{ 8, 8, 100, 63, 5 }, { 7, 3, 8191, 1, 0 }, { 60, 32, 8192, 0, 4095 },
+		{ 1, 1, LENGTH - 4096, 1, 4095 },
+	};
+	struct kxfer_bench cmd;
+	uint32_t op;
+	size_t i, k;
+
+	for (op = KXFER_OP_READ; op <= KXFER_OP_WRITE; op++)
+		for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+			bool read = op == KXFER_OP_READ;
+			uint64_t here = ways[i].here, there = ways[i].there;
+			uint8_t *from = read ? self->rig.there.bytes : self->rig.here.bytes;
+			uint8_t *to = read ? self->rig.here.bytes : self->rig.there.bytes;
+
+			cmd = deep(&self->cmd, op, ways[i].depth, ways[i].list, 1);
+			cmd.memory = KXFER_BENCH_MEMORY_RW;
+			cmd.length = ways[i].length;
+			cmd.region_offset = here;
+			cmd.target_offset = there;
+			cmd.stride = 4096 + (cmd.length & ~4095ULL);
+			cmd.count = cmd.length > 65537 ? 5 : 71;
+			cmd.warm_up = 3;
+			for (k = 0; k < LENGTH; k++)
+				from[k] = 1 + k % 251;
+			memset(to, 0, LENGTH);
+			ASSERT_EQ(0, bench(self->fd, &cmd)) {
+				TH_LOG("op %u, way %zu", op, i);
+			}
+			EXPECT_EQ(cmd.count, cmd.operations);
+			EXPECT_LE(1, cmd.nr_wr);
+			ASSERT_TRUE(land(self->fd, &cmd));
+			for (k = 0; k < cmd.depth; k++) {
+				uint64_t at = k * cmd.stride;
+
+				EXPECT_EQ(0, memcmp(to + at + (read ? here : there),
+						    from + at + (read ? there : here),
+						    cmd.length)) {
+					TH_LOG("op %u, way %zu, slot %zu", op, i, k);
+				}
+			}
+			/* And nothing beside them. */
+			for (k = 0; k < (read ? here : there); k++)
+				ASSERT_EQ(0, to[k]);
+			for (k = (read ? here : there) + cmd.length;
+			     k < LENGTH && k < cmd.stride; k++)
+				ASSERT_EQ(0, to[k]);
+		}
+	EXPECT_EQ(self->mrs, kx_counter(self->fd, "live_mrs"));
+}
+
 TEST_F(bench, registers_without_transfers)
 {
 	self->cmd = deep(&self->cmd, KXFER_OP_NOP, 8, 4, 1);
@@ -214,6 +307,9 @@ TEST_F(bench, registers_without_transfers)
 	self->cmd.count = 500;
 	ASSERT_EQ(0, bench(self->fd, &self->cmd));
 	EXPECT_EQ(500, self->cmd.operations);
+	EXPECT_EQ(2, self->cmd.nr_wr);
+	self->cmd.invalidate = KXFER_BENCH_INVALIDATE_LOCAL;
+	ASSERT_EQ(0, bench(self->fd, &self->cmd));
 	EXPECT_EQ(2, self->cmd.nr_wr);
 	/* And leaves no MR behind: those that links have are there all the time. */
 	EXPECT_EQ(self->mrs, kx_counter(self->fd, "live_mrs"));
@@ -302,10 +398,15 @@ TEST_F(bench, refuses_nonsense)
 {
 	uint32_t sample;
 
-	REFUSED(EOPNOTSUPP, flags, 1);
+	REFUSED(EOPNOTSUPP, flags, KXFER_BENCH_F_IMM);
+	REFUSED(EOPNOTSUPP, flags, KXFER_BENCH_F_NO_INLINE << 1);
+	self->cmd.flags = KXFER_BENCH_F_NO_INLINE;
+	REFUSED(EINVAL, op, KXFER_OP_READ);
+	REFUSED(EINVAL, op, KXFER_OP_NOP);
+	self->cmd.flags = 0;
 	REFUSED(EOPNOTSUPP, op, KXFER_OP_NOTIFY);
 	REFUSED(EOPNOTSUPP, op, UINT_MAX);
-	REFUSED(EOPNOTSUPP, memory, KXFER_BENCH_MEMORY_MR_EACH + 1);
+	REFUSED(EOPNOTSUPP, memory, KXFER_BENCH_MEMORY_RW + 1);
 	REFUSED(EOPNOTSUPP, memory, UINT_MAX);
 	REFUSED(EINVAL, nr_buckets, KXFER_BENCH_NR_BUCKETS);
 	REFUSED(EINVAL, histogram, (uintptr_t)&sample);
@@ -332,6 +433,63 @@ TEST_F(bench, refuses_nonsense)
 	REFUSED(EINVAL, nr_samples, KXFER_BENCH_MAX_SAMPLES + 1);
 }
 
+TEST_F(bench, on_schedule_takes_what_makes_sense)
+{
+	static uint32_t histogram[KXFER_BENCH_NR_BUCKETS];
+	uint32_t sample;
+
+	REFUSED(EINVAL, late_ns, 1);
+	REFUSED(EINVAL, posted_histogram, (uintptr_t)histogram);
+	REFUSED(EINVAL, interval_ps, 999);
+	REFUSED(EINVAL, interval_ps, 60000000000001);
+	REFUSED(EINVAL, interval_ps, UINT64_MAX);
+	self->cmd.interval_ps = 1000;
+	ASSERT_EQ(0, bench(self->fd, &self->cmd));
+	self->cmd.late_ns = 0;
+	REFUSED(EINVAL, late_ns, INT64_MIN);
+	REFUSED(EINVAL, late_ns, INT64_MAX);
+	/* Only beside the other one. */
+	REFUSED(EINVAL, posted_histogram, (uintptr_t)histogram);
+	self->cmd.histogram = (uintptr_t)histogram;
+	self->cmd.nr_buckets = KXFER_BENCH_NR_BUCKETS;
+	REFUSED(EFAULT, posted_histogram, 8);
+	self->cmd.samples = (uintptr_t)&sample;
+	REFUSED(EINVAL, nr_samples, 1);
+	self->cmd = deep(&self->cmd, KXFER_OP_WRITE, 8, 1, 1);
+	self->cmd.samples = 0;
+	ASSERT_EQ(0, bench(self->fd, &self->cmd));
+	self->cmd.late_ns = 0;
+	REFUSED(EINVAL, signal, 2);
+	self->cmd = empty(&self->cmd);
+	self->cmd.histogram = 0;
+	self->cmd.nr_buckets = 0;
+	self->cmd.depth = 1;
+	self->cmd.list = 1;
+	self->cmd.stride = 0;
+	REFUSED(EINVAL, interval_ps, 1000);
+}
+
+TEST_F(bench, by_rdma_rw_keeps_operations_apart)
+{
+	self->cmd = deep(&self->cmd, KXFER_OP_WRITE, 8, 4, 1);
+	self->cmd.memory = KXFER_BENCH_MEMORY_RW;
+	self->cmd.stride = 128;
+	self->cmd.length = 128;
+	ASSERT_EQ(0, bench(self->fd, &self->cmd));
+	REFUSED(EINVAL, signal, 2);
+	REFUSED(EINVAL, length, 129);
+	REFUSED(EINVAL, stride, 64);
+	REFUSED(EINVAL, stride, 129);
+	REFUSED(EINVAL, region_offset, 1);
+	self->cmd.length = 127;
+	REFUSED(EINVAL, region_offset, 2);
+	self->cmd.region_offset = 1;
+	EXPECT_EQ(0, bench(self->fd, &self->cmd));
+	REFUSED(EOPNOTSUPP, op, KXFER_OP_FETCH_ADD);
+	self->cmd = empty(&self->cmd);
+	REFUSED(EINVAL, memory, KXFER_BENCH_MEMORY_RW);
+}
+
 TEST_F(bench, of_a_nop_takes_nothing_else)
 {
 	self->cmd = empty(&self->cmd);
@@ -343,6 +501,20 @@ TEST_F(bench, of_a_nop_takes_nothing_else)
 	REFUSED(EINVAL, stride, 1);
 	REFUSED(EINVAL, depth, 2);
 	REFUSED(EINVAL, memory, KXFER_BENCH_MEMORY_MR);
+	REFUSED(EINVAL, invalidate, KXFER_BENCH_INVALIDATE_LOCAL);
+}
+
+TEST_F(bench, invalidates_what_it_registers_for_each)
+{
+	REFUSED(EINVAL, invalidate, KXFER_BENCH_INVALIDATE_LOCAL);
+	self->cmd.memory = KXFER_BENCH_MEMORY_MR;
+	REFUSED(EINVAL, invalidate, KXFER_BENCH_INVALIDATE_LOCAL);
+	self->cmd.memory = KXFER_BENCH_MEMORY_MR_EACH;
+	/* A peer that is no responder answers nothing. */
+	REFUSED(EINVAL, invalidate, KXFER_BENCH_INVALIDATE_REMOTE);
+	REFUSED(EOPNOTSUPP, invalidate, KXFER_BENCH_INVALIDATE_REMOTE + 1);
+	self->cmd.invalidate = KXFER_BENCH_INVALIDATE_LOCAL;
+	ASSERT_EQ(0, bench(self->fd, &self->cmd));
 }
 
 TEST_F(bench, that_registers_needs_memory_and_a_link)
@@ -386,6 +558,26 @@ TEST_F(bench, of_more_work_requests_than_a_lane_takes_is_refused)
 	self->cmd.stride = 64;
 	REFUSED(EINVAL, depth, 86);
 	self->cmd.depth = 85;
+	EXPECT_EQ(0, bench(self->fd, &self->cmd));
+	/* rdma_rw tells how many they are when it has made them. */
+	self->cmd = deep(&self->cmd, KXFER_OP_WRITE, 256, 1, 1);
+	self->cmd.memory = KXFER_BENCH_MEMORY_RW;
+	self->cmd.region = region_for_rw(&self->rig);
+	self->cmd.length = 4096;
+	EXPECT_EQ(0, bench(self->fd, &self->cmd));
+	self->cmd.region_offset = 2048;
+	self->cmd.length = 2049;
+	self->cmd.depth = 255;
+	EXPECT_EQ(0, bench(self->fd, &self->cmd));
+}
+
+/* Two mappings of the same memory are none of the DMA API's. */
+TEST_F(bench, by_rdma_rw_of_mapped_memory_is_for_devices_without_dma)
+{
+	ASSERT_EQ(0, bench(self->fd, &self->cmd));
+	self->cmd.memory = KXFER_BENCH_MEMORY_RW;
+	EXPECT_EQ(kx_maps_dma() ? -EBUSY : 0, bench(self->fd, &self->cmd));
+	self->cmd.region = region_for_rw(&self->rig);
 	EXPECT_EQ(0, bench(self->fd, &self->cmd));
 }
 
@@ -511,8 +703,11 @@ TEST_F(anywhere, runs_move_what_they_say)
 
 	for (i = 0; i < LENGTH; i++)
 		self->rig.there.bytes[i] = 1 + i % 251;
-	for (memory = 0; memory <= KXFER_BENCH_MEMORY_MR_EACH; memory++)
-		for (signal = 1; signal <= 8; signal += 7) {
+	for (memory = 0; memory <= KXFER_BENCH_MEMORY_RW; memory++) {
+		if (memory == KXFER_BENCH_MEMORY_RW)
+			self->cmd.region = region_for_rw(&self->rig);
+		for (signal = 1; signal <= (memory == KXFER_BENCH_MEMORY_RW ? 1 : 8);
+		     signal += 7) {
 			memset(self->rig.here.bytes, 0, LENGTH);
 			self->cmd.memory = memory;
 			self->cmd.signal = signal;
@@ -521,6 +716,7 @@ TEST_F(anywhere, runs_move_what_they_say)
 			EXPECT_EQ(0, memcmp(self->rig.here.bytes, self->rig.there.bytes,
 					    32 * 4096));
 		}
+	}
 }
 
 TEST_F(anywhere, runs_time_each_operation)
@@ -559,28 +755,156 @@ static void *run_long(void *argument)
 	return (void *)(long)bench(self->rig.client, &self->cmd);
 }
 
-/* Under REG_MR, LOCAL_INV and all. */
-TEST_F_TIMEOUT(anywhere, runs_end_when_the_device_goes, 60)
+/* ---- on schedule ---- */
+
+#define MS_IN_PS	1000000000ULL
+
+static uint32_t since_due[KXFER_BENCH_NR_BUCKETS], since_post[KXFER_BENCH_NR_BUCKETS];
+
+static struct kxfer_bench on_schedule(const struct kxfer_bench *cmd, uint64_t interval_ps)
 {
-	char device[64], netdev[32];
+	struct kxfer_bench changed = *cmd;
+
+	memset(since_due, 0, sizeof(since_due));
+	memset(since_post, 0, sizeof(since_post));
+	changed.signal = 1;
+	changed.interval_ps = interval_ps;
+	changed.nr_buckets = KXFER_BENCH_NR_BUCKETS;
+	changed.histogram = (uintptr_t)since_due;
+	changed.posted_histogram = (uintptr_t)since_post;
+	return changed;
+}
+
+static uint32_t sum_of(const uint32_t *histogram)
+{
+	uint32_t sum = 0, i;
+
+	for (i = 0; i < KXFER_BENCH_NR_BUCKETS; i++)
+		sum += histogram[i];
+	return sum;
+}
+
+/* First value of the bucket in which the least is, or the greatest. */
+static uint64_t end_of(const uint32_t *histogram, bool greatest)
+{
+	uint32_t k, i;
+
+	for (k = 0; k < KXFER_BENCH_NR_BUCKETS; k++) {
+		i = greatest ? KXFER_BENCH_NR_BUCKETS - 1 - k : k;
+		if (histogram[i])
+			return i < 256 ? i : (uint64_t)(128 + i % 128) << (i / 128 - 1);
+	}
+	return 0;
+}
+
+/* None is begun before it is due, however fast the others ended. */
+TEST_F(anywhere, runs_keep_a_schedule)
+{
+	uint32_t memory;
+
+	for (memory = 0; memory <= KXFER_BENCH_MEMORY_RW; memory++) {
+		if (memory == KXFER_BENCH_MEMORY_RW)
+			self->cmd.region = region_for_rw(&self->rig);
+		self->cmd.memory = memory;
+		self->cmd.count = 60;
+		self->cmd = on_schedule(&self->cmd, 5 * MS_IN_PS);
+		self->cmd.late_ns = 0;
+		ASSERT_EQ(0, bench(self->rig.client, &self->cmd));
+		EXPECT_EQ(60, self->cmd.operations);
+		EXPECT_LE(59 * 5 * 1000000ULL, self->cmd.total_ns);
+		EXPECT_EQ(60, sum_of(since_due));
+		EXPECT_EQ(60, sum_of(since_post));
+		EXPECT_LE(end_of(since_post, false), end_of(since_due, false));
+		EXPECT_LE(end_of(since_post, true), end_of(since_due, true));
+		/* When the last was begun the next was not due, but for a stall of this machine. */
+		EXPECT_LE(-5000000, self->cmd.late_ns);
+	}
+}
+
+/* As many are due at once as there is no room for: each waits longer than the one before. */
+TEST_F(anywhere, runs_that_do_not_keep_up_are_late)
+{
+	self->cmd = on_schedule(&self->cmd, 1000);
+	self->cmd.depth = 2;
+	self->cmd.list = 2;
+	self->cmd.count = 300;
+	ASSERT_EQ(0, bench(self->rig.client, &self->cmd));
+	EXPECT_EQ(300, self->cmd.operations);
+	/* All were due within 0.3 us of the first. */
+	EXPECT_LE(end_of(since_due, true), self->cmd.total_ns);
+	EXPECT_LT(self->cmd.total_ns / 2, end_of(since_due, true));
+	EXPECT_GT(end_of(since_due, true), end_of(since_post, true));
+	EXPECT_LT(0, self->cmd.late_ns);
+	/* The next run goes on with what is late, and so does the time of its operations. */
+	self->cmd = on_schedule(&self->cmd, 1000);
+	self->cmd.late_ns = 1000000000;
+	self->cmd.count = 10;
+	ASSERT_EQ(0, bench(self->rig.client, &self->cmd));
+	EXPECT_LE(990000000, end_of(since_due, false));
+	EXPECT_LT(990000000, self->cmd.late_ns);
+}
+
+TEST_F(anywhere, a_schedule_ends_with_its_time)
+{
+	uint64_t began_ns = kx_now_ns();
+
+	/* The first is due only behind it. */
+	self->cmd = on_schedule(&self->cmd, 10 * MS_IN_PS);
+	self->cmd.late_ns = -1000000000;
+	self->cmd.time_limit_ms = 50;
+	ASSERT_EQ(0, bench(self->rig.client, &self->cmd));
+	EXPECT_EQ(0, self->cmd.operations);
+	EXPECT_LE(40 * 1000000ULL, self->cmd.total_ns);
+	EXPECT_LE(self->cmd.total_ns, kx_now_ns() - began_ns);
+	EXPECT_LE(-960000000, self->cmd.late_ns);
+	/* And one that waits is ended by a signal. */
+	self->cmd.late_ns = -1000000000;
+	self->cmd.time_limit_ms = LONG_MS;
+	ASSERT_EQ(0, kx_alarms(100, 0));
+	EXPECT_EQ(-EINTR, bench(self->rig.client, &self->cmd));
+	ASSERT_EQ(0, kx_alarms(0, 0));
+}
+
+/* Under REG_MR, LOCAL_INV, mappings and all. */
+static bool ends_with_device(struct _test_data_anywhere *self, uint32_t memory,
+			     const char *device, const char *netdev)
+{
 	struct kxfer_query query;
 	pthread_t thread;
 	void *ret;
 
+	self->cmd.memory = memory;
+	self->cmd.signal = memory == KXFER_BENCH_MEMORY_RW ? 1 : self->cmd.signal;
+	if (pthread_create(&thread, NULL, run_long, self))
+		return false;
+	kx_sleep_ms(RUNNING_MS * kx_slowness());
+	if (baseline_command("rdma link del %s", device))
+		return false;
+	return !pthread_join(thread, &ret) && (int)(long)ret == -ENODEV &&
+	       !kx_counter(self->rig.client, "live_mrs") &&
+	       !baseline_command("rdma link add %s type %s netdev %s", device, kx_provider(),
+				 netdev) &&
+	       kx_wait_until(!kx_query(self->rig.client, &query) && query.nr_devices, 5000);
+}
+
+TEST_F_TIMEOUT(anywhere, runs_end_when_the_device_goes, 60)
+{
+	char device[64], netdev[32];
+
 	snprintf(device, sizeof(device), "%s", kx_device());
 	if (geteuid() || !baseline_netdev(device, netdev, sizeof(netdev)))
 		SKIP(return, "needs root and a software RDMA device to remove");
-	self->cmd.memory = KXFER_BENCH_MEMORY_MR_EACH;
-	ASSERT_EQ(0, pthread_create(&thread, NULL, run_long, self));
-	kx_sleep_ms(RUNNING_MS * kx_slowness());
-	ASSERT_EQ(0, baseline_command("rdma link del %s", device));
-	ASSERT_EQ(0, pthread_join(thread, &ret));
-	EXPECT_EQ(-ENODEV, (int)(long)ret);
-	EXPECT_EQ(0, kx_counter(self->rig.client, "live_mrs"));
-	ASSERT_EQ(0, baseline_command("rdma link add %s type %s netdev %s", device,
-				      kx_provider(), netdev));
-	EXPECT_TRUE(kx_wait_until(!kx_query(self->rig.client, &query) && query.nr_devices,
-				  5000));
+	EXPECT_TRUE(ends_with_device(self, KXFER_BENCH_MEMORY_MR_EACH, device, netdev));
+}
+
+TEST_F_TIMEOUT(anywhere, runs_by_rdma_rw_end_when_the_device_goes, 60)
+{
+	char device[64], netdev[32];
+
+	snprintf(device, sizeof(device), "%s", kx_device());
+	if (geteuid() || !baseline_netdev(device, netdev, sizeof(netdev)))
+		SKIP(return, "needs root and a software RDMA device to remove");
+	EXPECT_TRUE(ends_with_device(self, KXFER_BENCH_MEMORY_RW, device, netdev));
 }
 
 /* ---- what ends a run ---- */

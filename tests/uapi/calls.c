@@ -38,6 +38,8 @@ union any {
 	struct kxfer_event_reap event_reap;
 	struct kxfer_cq_ring cq_ring;
 	struct kxfer_bench bench;
+	struct kxfer_dedicated_open dedicated_open;
+	struct kxfer_dedicated_status dedicated_status;
 	char bytes[ROOM];
 };
 
@@ -151,6 +153,19 @@ static void fill_bench(union any *any)
 	any->bench.time_limit_ms = 1000;
 }
 
+static void fill_dedicated_open(union any *any)
+{
+	any->dedicated_open.remote = kx_addr(kx_address(), 7699);
+	any->dedicated_open.timeout_ms = KX_TIMEOUT_MS;
+	any->dedicated_open.length = 4096;
+	any->dedicated_open.op = KXFER_OP_READ;
+}
+
+static void fill_dedicated_status(union any *any)
+{
+	any->dedicated_status.dedicated = NO_ID;
+}
+
 static void fill_cancel(union any *any)
 {
 	any->cancel.user_data = NO_ID;
@@ -215,6 +230,11 @@ CALL(event_reap, KXFER_EVENT_REAP, kxfer_event_reap, fill_event_reap, 0,
 CALL(cq_ring, KXFER_CQ_RING, kxfer_cq_ring, fill_cq_ring, 0,
      .results = true, .shows = "live_rings");
 CALL(bench, KXFER_BENCH, kxfer_bench, fill_bench, 0, .results = true);
+CALL(dedicated_open, KXFER_DEDICATED_OPEN, kxfer_dedicated_open, fill_dedicated_open,
+     -ECONNREFUSED, .results = true);
+CALL(dedicated_close, KXFER_DEDICATED_CLOSE, kxfer_id, fill_id, -ENOENT);
+CALL(dedicated_status, KXFER_DEDICATED_STATUS, kxfer_dedicated_status,
+     fill_dedicated_status, -ENOENT, .results = true);
 
 FIXTURE_SETUP(call)
 {

@@ -504,7 +504,48 @@ TEST(layout_of_bench)
 	MEMBER(kxfer_bench, nr_buckets, 108);
 	MEMBER(kxfer_bench, histogram, 112);
 	MEMBER(kxfer_bench, words, 120);
-	SIZE(kxfer_bench, 128);
+	MEMBER(kxfer_bench, dedicated, 128);
+	MEMBER(kxfer_bench, invalidate, 132);
+	MEMBER(kxfer_bench, interval_ps, 136);
+	MEMBER(kxfer_bench, late_ns, 144);
+	MEMBER(kxfer_bench, posted_histogram, 152);
+	SIZE(kxfer_bench, 160);
+}
+
+TEST(layout_of_dedicated_open)
+{
+	MEMBER(kxfer_dedicated_open, size, 0);
+	MEMBER(kxfer_dedicated_open, flags, 4);
+	MEMBER(kxfer_dedicated_open, remote, 8);
+	MEMBER(kxfer_dedicated_open, local, 32);
+	MEMBER(kxfer_dedicated_open, device, 56);
+	MEMBER(kxfer_dedicated_open, context, 120);
+	MEMBER(kxfer_dedicated_open, timeout_ms, 124);
+	MEMBER(kxfer_dedicated_open, length, 128);
+	MEMBER(kxfer_dedicated_open, op, 136);
+	MEMBER(kxfer_dedicated_open, receives, 140);
+	MEMBER(kxfer_dedicated_open, slots, 144);
+	MEMBER(kxfer_dedicated_open, bytes, 148);
+	MEMBER(kxfer_dedicated_open, dedicated, 152);
+	MEMBER(kxfer_dedicated_open, refusal, 156);
+	MEMBER(kxfer_dedicated_open, link, 160);
+	MEMBER(kxfer_dedicated_open, transport, 168);
+	MEMBER(kxfer_dedicated_open, qkey, 172);
+	MEMBER(kxfer_dedicated_open, mtu, 176);
+	MEMBER(kxfer_dedicated_open, __reserved, 180);
+	SIZE(kxfer_dedicated_open, 184);
+}
+
+TEST(layout_of_dedicated_status)
+{
+	MEMBER(kxfer_dedicated_status, size, 0);
+	MEMBER(kxfer_dedicated_status, flags, 4);
+	MEMBER(kxfer_dedicated_status, dedicated, 8);
+	MEMBER(kxfer_dedicated_status, __reserved, 12);
+	MEMBER(kxfer_dedicated_status, sent, 16);
+	MEMBER(kxfer_dedicated_status, received, 24);
+	MEMBER(kxfer_dedicated_status, wrong, 32);
+	SIZE(kxfer_dedicated_status, 40);
 }
 
 TEST(numbers_of_calls)
@@ -526,6 +567,9 @@ TEST(numbers_of_calls)
 	EXPECT_EQ(0xbd28, KXFER_TARGET_OPEN);
 	EXPECT_EQ(0xbd29, KXFER_TARGET_CLOSE);
 	EXPECT_EQ(0xbd2a, KXFER_TARGET_INFO);
+	EXPECT_EQ(0xbd2c, KXFER_DEDICATED_OPEN);
+	EXPECT_EQ(0xbd2d, KXFER_DEDICATED_CLOSE);
+	EXPECT_EQ(0xbd2e, KXFER_DEDICATED_STATUS);
 	EXPECT_EQ(0xbd30, KXFER_SUBMIT);
 	EXPECT_EQ(0xbd31, KXFER_REAP);
 	EXPECT_EQ(0xbd32, KXFER_CANCEL);

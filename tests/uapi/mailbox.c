@@ -62,6 +62,7 @@ TEST_F(mailbox, is_a_feature)
 
 	test_cmd_query(self->post.client, &query);
 	EXPECT_NE(0, query.features & KXFER_FEATURE_MAILBOX);
+	EXPECT_NE(0, query.features & KXFER_FEATURE_LONG_MESSAGE);
 }
 
 TEST_F(mailbox, add_checks_each_field)
@@ -81,7 +82,7 @@ TEST_F(mailbox, add_checks_each_field)
 	ADD_REFUSED(EDQUOT, capacity, KXFER_MAILBOX_MAX + 1);
 	ADD_REFUSED(EDQUOT, capacity, UINT32_MAX);
 	ADD_REFUSED(EINVAL, max_bytes, 0);
-	ADD_REFUSED(EDQUOT, max_bytes, KXFER_MESSAGE_MAX + 1);
+	ADD_REFUSED(EDQUOT, max_bytes, KXFER_MESSAGE_LONG_MAX + 1);
 	ADD_REFUSED(EDQUOT, max_bytes, UINT32_MAX);
 	EXPECT_EQ(0, kx_call(self->post.server, KXFER_MAILBOX_ADD, &cmd));
 	EXPECT_NE(0, cmd.export_id);
@@ -92,7 +93,7 @@ TEST_F(mailbox, takes_the_greatest_there_is)
 	uint32_t id;
 
 	test_cmd_mailbox_add(self->post.server, "greatest", KXFER_MAILBOX_MAX,
-			     KXFER_MESSAGE_MAX, &id);
+			     KXFER_MESSAGE_LONG_MAX, &id);
 	test_cmd_export_del(self->post.server, id);
 }
 

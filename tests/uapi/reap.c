@@ -185,7 +185,7 @@ FIXTURE_VARIANT_ADD(held, slept_for) { .wait_flags = KXFER_WAIT_F_SLEEP };
 
 FIXTURE_SETUP(held)
 {
-	uint16_t port = 30000 + getpid() % 10000;
+	uint16_t port = kx_own_port();
 	void *memory = kx_alloc(LENGTH);
 	uint32_t peer;
 

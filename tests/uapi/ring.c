@@ -26,7 +26,7 @@
 
 #define ENTRIES	16
 #define LENGTH	(64UL << 10)
-#define PORT	(30000 + getpid() % 10000)
+#define PORT	kx_own_port()
 #define MANY	100	/* more NOTIFYs than a lane has unanswered at once */
 
 /* NOPs whose user_data count from @first. Return: accepted, or -errno. */

@@ -583,7 +583,7 @@ FIXTURE(held)
 
 FIXTURE_SETUP(held)
 {
-	uint16_t port = 30000 + getpid() % 10000;
+	uint16_t port = kx_own_port();
 	uint32_t peer;
 
 	raw_server_init(&self->server);

@@ -47,6 +47,8 @@ union any {
 	struct kxfer_event_reap event_reap;
 	struct kxfer_cq_ring cq_ring;
 	struct kxfer_bench bench;
+	struct kxfer_dedicated_open dedicated_open;
+	struct kxfer_dedicated_status dedicated_status;
 	uint32_t size;
 	uint8_t bytes[8192];
 };
@@ -324,6 +326,16 @@ static void build_export_set(struct doing *doing)
 	memory_fill(doing->random, cmd->content.sha256, KXFER_SHA256_SIZE);
 }
 
+/* Payload of a message: mostly one that is copied, else one that is READ. */
+static uint32_t draw_message(struct doing *doing)
+{
+	if (one_in(doing, 64))
+		return random_next(doing->random);
+	if (one_in(doing, 3))
+		return below(doing, one_in(doing, 16) ? KXFER_MESSAGE_LONG_MAX + 2 : 20000);
+	return below(doing, one_in(doing, 2) ? KXFER_MESSAGE_MAX + 2 : 101);
+}
+
 static void build_mailbox_add(struct doing *doing)
 {
 	struct kxfer_mailbox_add *cmd = &doing->any.mailbox_add;
@@ -332,8 +344,7 @@ static void build_mailbox_add(struct doing *doing)
 		.size = sizeof(*cmd),
 		.capacity = one_in(doing, 16) ? below(doing, KXFER_MAILBOX_MAX + 2) :
 						1 + below(doing, 8),
-		.max_bytes = one_in(doing, 2) ? below(doing, KXFER_MESSAGE_MAX + 2) :
-						1 + below(doing, 100),
+		.max_bytes = draw_message(doing),
 	};
 	export_name(cmd->name, doing->number * NR_SLOTS + doing->slot);
 }
@@ -528,6 +539,13 @@ static uint64_t draw_offset(struct doing *doing, uint32_t bytes, uint64_t length
 	return length < bytes && !one_in(doing, 3) ? below(doing, bytes - length + 1) : 0;
 }
 
+static uint32_t draw_order(struct doing *doing)
+{
+	if (!one_in(doing, 4))
+		return 0;
+	return one_in(doing, 2) ? KXFER_JOB_F_ORDERED : KXFER_JOB_F_FENCE;
+}
+
 static void draw_transfer(struct doing *doing, struct kxfer_job *job, uint32_t region)
 {
 	uint32_t local = doing->session->region_bytes[region];
@@ -549,6 +567,7 @@ static void draw_transfer(struct doing *doing, struct kxfer_job *job, uint32_t r
 		job->flags = KXFER_JOB_F_LOCAL_ONLY;
 	if (one_in(doing, 3))
 		job->flags |= KXFER_JOB_F_BATCH;
+	job->flags |= draw_order(doing);
 }
 
 /* Most are in order if the export begins with a word. */
@@ -568,12 +587,19 @@ static void draw_atomic(struct doing *doing, struct kxfer_job *job, uint32_t reg
 		job->swap = random_next(doing->random);
 }
 
+/* A long one ends by itself, for there may be nobody who receives it. */
 static void draw_send(struct doing *doing, struct kxfer_job *job, uint32_t region)
 {
 	uint32_t local = doing->session->region_bytes[region];
 	uint32_t most = doing->session->target_bytes[doing->slot];
 
 	job->length = below(doing, most + (one_in(doing, 16) ? 3 : 1));
+	/* About where messages are no longer copied, also if their head is counted. */
+	if (one_in(doing, 32))
+		job->length = one_in(doing, 2) ? KXFER_MESSAGE_MAX + below(doing, 80) :
+						 draw_message(doing);
+	if (job->length > KXFER_MESSAGE_MAX)
+		job->deadline_ns = 1 + draw_deadline(doing, 100);
 	if (job->length || one_in(doing, 32)) {
 		job->region = id_of(doing, doing->session->regions[region]);
 		job->region_offset = draw_offset(doing, local, job->length);
@@ -582,6 +608,7 @@ static void draw_send(struct doing *doing, struct kxfer_job *job, uint32_t regio
 		job->flags = KXFER_JOB_F_IMM;
 		job->cookie = (uint32_t)random_next(doing->random);
 	}
+	job->flags |= draw_order(doing);
 }
 
 /* It ends by itself, for there may be nobody who sends. */
@@ -591,7 +618,7 @@ static void draw_recv(struct doing *doing, struct kxfer_job *job, uint32_t regio
 
 	job->target = id_of(doing, doing->session->exports[slot]);
 	job->region = id_of(doing, doing->session->regions[region]);
-	job->length = sizeof(struct kxfer_message) + below(doing, KXFER_MESSAGE_MAX + 1);
+	job->length = sizeof(struct kxfer_message) + draw_message(doing);
 	if (one_in(doing, 32))
 		job->length = below(doing, sizeof(struct kxfer_message) + 1);
 	job->region_offset = draw_offset(doing, doing->session->region_bytes[region],
@@ -647,8 +674,10 @@ static void draw_job(struct doing *doing, struct kxfer_job *job, uint32_t region
 		draw_transfer(doing, job, region);
 	if (job->op == KXFER_OP_COMPARE_SWAP || job->op == KXFER_OP_FETCH_ADD)
 		draw_atomic(doing, job, region);
-	if (job->op == KXFER_OP_NOTIFY)
+	if (job->op == KXFER_OP_NOTIFY) {
 		job->cookie = random_next(doing->random);
+		job->flags = draw_order(doing);
+	}
 	if (job->op == KXFER_OP_SEND)
 		draw_send(doing, job, region);
 	if (job->op == KXFER_OP_RECV)
@@ -733,6 +762,8 @@ static void look_at_completions(struct doing *doing, uint64_t where, uint32_t nr
 		    done[i].completed_ns < done[i].submitted_ns)
 			model_find("a completion of op %u has status %d, %llu bytes", done[i].op,
 				   done[i].status, (unsigned long long)done[i].bytes);
+		if (done[i].op == KXFER_OP_SEND && done[i].bytes > KXFER_MESSAGE_MAX)
+			tally->long_messages++;
 	}
 }
 
@@ -859,8 +890,10 @@ static void build_bench(struct doing *doing)
 		.warm_up = below(doing, 4),
 		.count = 1 + below(doing, 64),
 		.time_limit_ms = 1 + below(doing, 4),
-		.memory = one_in(doing, 2) ? 0 : below(doing, 3),
+		.memory = one_in(doing, 2) ? 0 : below(doing, 4),
 	};
+	if (cmd->memory == KXFER_BENCH_MEMORY_MR_EACH)
+		cmd->invalidate = below(doing, 3);
 	if (cmd->memory == KXFER_BENCH_MEMORY_MR_EACH && one_in(doing, 4)) {
 		cmd->op = KXFER_OP_NOP;
 		cmd->target_offset = 0;
@@ -878,15 +911,85 @@ static void build_bench(struct doing *doing)
 		if (cmd->op == KXFER_OP_COMPARE_SWAP)
 			cmd->words = inner(doing, doing->actor->room, 256 * 8, false);
 	}
+	if (one_in(doing, 16)) {
+		cmd->op = one_in(doing, 2) ? KXFER_OP_SEND : cmd->op;
+		cmd->flags = one_in(doing, 2) ? KXFER_BENCH_F_IMM : 0;
+		cmd->dedicated = below(doing, 3);
+		cmd->target = one_in(doing, 2) ? 0 : cmd->target;
+	}
+	if (cmd->op == KXFER_OP_WRITE && one_in(doing, 4))
+		cmd->flags |= KXFER_BENCH_F_NO_INLINE;
+	if (one_in(doing, 4)) {
+		cmd->interval_ps = 1000ULL << below(doing, 30);
+		cmd->late_ns = one_in(doing, 2) ? 0 : (int64_t)below(doing, 2000000) - 1000000;
+		if (cmd->nr_buckets && one_in(doing, 2))
+			cmd->posted_histogram = cmd->histogram;
+	}
 	if (cmd->depth > 1) {
 		cmd->stride = cmd->length == 8 ? 8 + 8 * below(doing, 32) :
 						 1 + below(doing, 256);
 		cmd->list = 1 + below(doing, cmd->depth);
 		cmd->signal = 1 + below(doing, cmd->depth + 1 - cmd->list);
+		if (cmd->memory == KXFER_BENCH_MEMORY_RW && !one_in(doing, 8)) {
+			cmd->stride = 64 * (1 + below(doing, 64));
+			cmd->length = 1 + below(doing, cmd->stride);
+			cmd->signal = 1;
+		}
+		if (cmd->interval_ps && !one_in(doing, 8))
+			cmd->signal = 1;
 	} else if (one_in(doing, 2)) {
 		cmd->nr_samples = 1 + below(doing, 1024);
 		cmd->samples = inner(doing, doing->actor->room, 4096, false);
 	}
+}
+
+/*
+ * No responder is there: one holds the device, which has to come and go here. A listener of
+ * ours may be.
+ */
+static void build_dedicated_open(struct doing *doing)
+{
+	static const uint32_t ops[] = { KXFER_OP_READ, KXFER_OP_WRITE, KXFER_OP_SEND,
+					KXFER_OP_FETCH_ADD, KXFER_OP_NOTIFY };
+	struct kxfer_dedicated_open *cmd = &doing->any.dedicated_open;
+
+	*cmd = (struct kxfer_dedicated_open) {
+		.size = sizeof(*cmd),
+		.flags = below(doing, 2 * KXFER_DEDICATED_F_CQ_POOL),
+		.remote = draw_address(doing, KXFER_PORT + below(doing, NR_SLOTS)),
+		.context = below(doing, 4),
+		.transport = below(doing, 3),
+		.timeout_ms = one_in(doing, 4) ? below(doing, 20) : 1000,
+		.length = one_in(doing, 8) ? random_next(doing->random) : below(doing, 1 << 20),
+		.op = ops[below(doing, 5)],
+	};
+	if (cmd->op == KXFER_OP_SEND || cmd->flags & KXFER_DEDICATED_F_IMM) {
+		cmd->receives = below(doing, 16);
+		cmd->slots = below(doing, 8);
+		cmd->bytes = below(doing, 8192);
+	}
+	if (one_in(doing, 8))
+		cmd->local = kx_addr(kx_address(), 0);
+	if (cmd->flags & KXFER_DEDICATED_F_QKEY || one_in(doing, 16))
+		cmd->qkey = below(doing, 16);
+	if (cmd->remote.family != AF_INET || cmd->remote.addr[3] == 99)
+		cmd->timeout_ms = cmd->timeout_ms % 500 + 1;
+}
+
+static void build_dedicated_close(struct doing *doing)
+{
+	doing->any.id = (struct kxfer_id) {
+		.size = sizeof(doing->any.id),
+		.id = below(doing, 3),
+	};
+}
+
+static void build_dedicated_status(struct doing *doing)
+{
+	doing->any.dedicated_status = (struct kxfer_dedicated_status) {
+		.size = sizeof(doing->any.dedicated_status),
+		.dedicated = below(doing, 3),
+	};
 }
 
 /* Random bytes under a number of ours or of nobody. */
@@ -930,6 +1033,9 @@ static const struct call {
 	CALL(EVENT_REAP, event_reap, build_event_reap, NULL),
 	CALL(CQ_RING, cq_ring, build_cq_ring, done_cq_ring),
 	CALL(BENCH, bench, build_bench, NULL),
+	CALL(DEDICATED_OPEN, dedicated_open, build_dedicated_open, NULL),
+	CALL(DEDICATED_CLOSE, id, build_dedicated_close, NULL),
+	CALL(DEDICATED_STATUS, dedicated_status, build_dedicated_status, NULL),
 	[OP_RAW] = { 0, 256, build_raw, NULL },
 };
 

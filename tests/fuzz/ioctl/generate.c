@@ -30,7 +30,8 @@ static const struct weight {
 	uint32_t weight;
 } weights[] = {
 	{ OP_SUBMIT, 300 }, { OP_REAP, 180 }, { OP_CANCEL, 25 }, { OP_EVENT_REAP, 25 },
-	{ OP_BENCH, 15 },
+	{ OP_BENCH, 15 }, { OP_DEDICATED_OPEN, 6 }, { OP_DEDICATED_CLOSE, 2 },
+	{ OP_DEDICATED_STATUS, 2 },
 	{ OP_REGION_ADD, 60 }, { OP_REGION_DEL, 35 },
 	{ OP_EXPORT_ADD, 40 }, { OP_EXPORT_DEL, 20 }, { OP_EXPORT_SET, 25 },
 	{ OP_MAILBOX_ADD, 20 },

@@ -47,6 +47,9 @@
 	X(EVENT_REAP, "event_reap") \
 	X(CQ_RING, "cq_ring") \
 	X(BENCH, "bench") \
+	X(DEDICATED_OPEN, "dedicated_open") \
+	X(DEDICATED_CLOSE, "dedicated_close") \
+	X(DEDICATED_STATUS, "dedicated_status") \
 	X(RAW, "raw")		/* any number, any memory */ \
 	X(OPEN, "open") \
 	X(CLOSE, "close") \

@@ -15,6 +15,7 @@ struct tally {
 	_Atomic uint64_t good[OP_NR_CALLS];
 	_Atomic uint64_t errors[OP_NR_CALLS][TALLY_ERRNO_MAX];
 	_Atomic uint64_t nops_accepted;
+	_Atomic uint64_t long_messages;	/* SENDs of such that were seen to end well, at least */
 	_Atomic uint64_t unplugs;
 	_Atomic uint64_t kills;
 };

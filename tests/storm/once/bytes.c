@@ -48,6 +48,8 @@ void bytes_prepare(const struct worker *worker, const struct slot *slot)
 	uint8_t *sink = end_of(worker, slot, true);
 
 	pattern_fill(end_of(worker, slot, false), slot->length, &pattern);
+	if (slot->op == KXFER_OP_SEND)
+		return;
 	memset(sink - MARGIN, GUARD, MARGIN);
 	memset(sink + slot->length, GUARD, MARGIN);
 }
@@ -92,3 +94,11 @@ void bytes_verify(struct worker *worker, const struct slot *slot)
 	worker->count->bytes += slot->length;
 }
 
+
+bool bytes_of_message(const struct worker *worker, uint32_t number, const uint8_t *bytes)
+{
+	struct pattern want = pattern_of(worker->id, number);
+	struct pattern_fault found;
+
+	return !pattern_check(bytes, mail_length(number), &want, NULL, &found);
+}

@@ -88,12 +88,15 @@ static uint32_t draw_length(struct worker *worker)
 /* Where there is no free place it becomes a NOP. */
 static struct slot draw_slot(struct worker *worker)
 {
+	static const uint8_t ops[] = { KXFER_OP_READ, KXFER_OP_WRITE, KXFER_OP_SEND };
 	struct slot slot = { .number = worker->next++, .half = worker->half };
 	uint32_t length = draw_length(worker), i;
 
 	if (below(worker, 4) < NOPS_OF_FOUR)
 		return slot;
-	slot.op = below(worker, 2) ? KXFER_OP_READ : KXFER_OP_WRITE;
+	slot.op = ops[below(worker, sizeof(ops))];
+	if (slot.op == KXFER_OP_SEND)
+		length = mail_length(slot.number);
 	slot.length = length;
 	for (i = 0; i < TRIES; i++) {
 		slot.here = draw_offset(worker, length);
@@ -119,13 +122,22 @@ static struct kxfer_job draw_job(struct worker *worker)
 	if (slot->op == KXFER_OP_NOP)
 		return job;
 	job.region = worker->region;
-	job.target = worker->target;
 	job.region_offset = slot->here;
-	job.target_offset = bytes_there(worker, slot);
 	job.length = slot->length;
+	bytes_prepare(worker, slot);
+	if (slot->op == KXFER_OP_SEND) {
+		job.target = worker->mail_target;
+		job.flags = KXFER_JOB_F_IMM;
+		job.cookie = slot->number;
+		return job;
+	}
+	job.target = worker->target;
+	job.target_offset = bytes_there(worker, slot);
 	if (below(worker, 2))
 		job.flags = KXFER_JOB_F_BATCH;
-	bytes_prepare(worker, slot);
+	/* One in eight waits for the others of the session. */
+	if (!below(worker, 8))
+		job.flags |= below(worker, 2) ? KXFER_JOB_F_ORDERED : KXFER_JOB_F_FENCE;
 	return job;
 }
 
@@ -148,7 +160,7 @@ static bool may_fail(const struct worker *worker)
 
 static bool status_fits(const struct worker *worker, const struct slot *slot, int status)
 {
-	if (!status)
+	if (!status || (status == -EAGAIN && slot->op == KXFER_OP_SEND))
 		return true;
 	return slot->length && (status == -ECONNRESET || status == -ENODEV) &&
 	       may_fail(worker);
@@ -193,10 +205,14 @@ static void end_job(struct worker *worker, const struct kxfer_completion *done)
 			     slot->length, done->status, LLU(done->submitted_ns),
 			     LLU(done->completed_ns), worker->shared->nr_begun,
 			     worker->opened_begun);
+	else if (slot->op == KXFER_OP_SEND)
+		mail_sent(worker, number, done->status);
 	else if (!done->status && slot->length)
 		bytes_verify(worker, slot);
-	worker->broken |= done->status;
-	worker->count->failed += !!done->status;
+	if (done->status && done->status != -EAGAIN) {
+		worker->broken = true;
+		worker->count->failed++;
+	}
 	worker->states[number] = ENDED;
 	free_slot(worker, at);
 }
@@ -304,8 +320,10 @@ static void reap(struct worker *worker, bool may_wait)
 
 static void drain(struct worker *worker)
 {
-	while (in_flight(worker) && !worker->shared->nr_faults)
+	while (in_flight(worker) && !worker->shared->nr_faults) {
 		reap(worker, true);
+		mail_take(worker);
+	}
 }
 
 /* ---- tides ---- */
@@ -342,8 +360,15 @@ static int try_open(struct worker *worker)
 	worker->opened_begun = worker->shared->nr_begun;
 	worker->opened_ns = kx_now_ns();
 	ret = worker->peer ? 0 : open_peer(worker);
-	return ret ?: kx_target_open(worker->fd, worker->peer, worker->server->name, 0,
-				     &worker->target);
+	ret = ret ?: kx_target_open(worker->fd, worker->peer, worker->server->name, 0,
+				    &worker->target);
+	if (ret)
+		return ret;
+	ret = kx_target_open(worker->fd, worker->peer, worker->mail.name, 0,
+			     &worker->mail_target);
+	if (ret)
+		kx_target_close(worker->fd, worker->target);
+	return ret;
 }
 
 static void begin_tide(struct worker *worker)
@@ -366,7 +391,8 @@ static void begin_tide(struct worker *worker)
 /* With no job in flight. A peer whose link broke may be kept: its next target connects. */
 static void end_tide(struct worker *worker)
 {
-	int ret = kx_target_close(worker->fd, worker->target);
+	int ret = kx_target_close(worker->fd, worker->target) ?:
+		  kx_target_close(worker->fd, worker->mail_target);
 
 	if (ret)
 		worker_fault(worker->shared, "worker %u: TARGET_CLOSE says %d", worker->id, ret);
@@ -380,7 +406,8 @@ static uint64_t accepted(const struct worker *worker)
 {
 	const uint64_t *accepted = worker->count->accepted;
 
-	return accepted[KXFER_OP_NOP] + accepted[KXFER_OP_READ] + accepted[KXFER_OP_WRITE];
+	return accepted[KXFER_OP_NOP] + accepted[KXFER_OP_READ] + accepted[KXFER_OP_WRITE] +
+	       accepted[KXFER_OP_SEND];
 }
 
 static bool is_over(const struct worker *worker)
@@ -425,8 +452,12 @@ static void work(struct worker *worker)
 		if (worker->nr_free && below(worker, 4))
 			submit(worker);
 		reap(worker, below(worker, 2));
+		if (!below(worker, 4))
+			mail_take(worker);
 	}
 	drain(worker);
+	if (!worker->shared->nr_faults)
+		mail_end(worker);
 	if (!worker->shared->nr_faults)
 		check_all(worker);
 }
@@ -449,8 +480,9 @@ static int open_worker(struct worker *worker)
 		return worker->fd;
 	if (is_odd(worker))
 		ret = kx_ring_open(worker->fd, RING, KX_NO_EVENTFD, &worker->ring);
-	return ret ?: kx_region_add(worker->fd, worker->here, SPACE, KXFER_REGION_F_WRITE,
-				    &worker->region);
+	ret = ret ?: kx_region_add(worker->fd, worker->here, SPACE, KXFER_REGION_F_WRITE,
+				   &worker->region);
+	return ret ?: mail_open(worker);
 }
 
 void worker_run(uint32_t id, unsigned int seed, uint64_t budget, struct shared *shared,

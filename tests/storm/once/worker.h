@@ -10,6 +10,8 @@
  *	tide	what a session does between opening its target and losing it. What a
  *		WRITE that failed did is unknown, and when: so each tide is in the other
  *		half of the worker's part of the export
+ *	mail	messages that a worker sends to a mailbox of its own: the immediate is the
+ *		number, and each that was stored comes once, whole and in order
  *
  * Memory of jobs in flight does not overlap, and is used again when they have ended.
  * The odd workers have a completion ring, shorter than what they would have in flight.
@@ -34,6 +36,10 @@
 #define STUCK_MS	60000		/* without any, with jobs in flight */
 #define BACK_MS		60000		/* device, listener, connection and target */
 
+#define MAIL_PLACES	32		/* RECVs of a worker that wait */
+#define MAIL_MAX	20000		/* bytes of the longest message */
+#define MAIL_PLACE	(sizeof(struct kxfer_message) + MAIL_MAX)
+
 #define LLU(x)		((unsigned long long)(x))
 
 /**
@@ -43,14 +49,20 @@
  * @bytes: of these
  * @failed: jobs that ended with an error
  * @refused: jobs that SUBMIT did not accept
+ * @messages: that came as they were sent
+ * @long_messages: of these, that were not copied
+ * @full: SENDs that found the mailbox full
  * @tides: see above
  */
 struct count {
-	uint64_t accepted[3];
+	uint64_t accepted[KXFER_OP_RECV + 1];
 	uint64_t verified;
 	uint64_t bytes;
 	uint64_t failed;
 	uint64_t refused;
+	uint64_t messages;
+	uint64_t long_messages;
+	uint64_t full;
 	uint64_t tides;
 };
 
@@ -93,6 +105,32 @@ struct slot {
 };
 
 /**
+ * struct mail - a worker's mailbox and the session that has it
+ * @bytes: MAIL_PLACES places of RECVs, in turn
+ * @ends: what became of the message of each number
+ * @posted: RECVs submitted
+ * @taken: messages taken from them, in order
+ * @arrived: bytes that the RECV of a place has brought; 0: it waits, or they were taken
+ * @nr_cancelled: RECVs that got none
+ * @least: number that what arrives next has at least
+ * @least_ns: when the one before that number arrived
+ */
+struct mail {
+	int fd;
+	char name[32];
+	uint8_t *bytes;
+	uint8_t *ends;
+	uint32_t region;
+	uint32_t mailbox;
+	uint32_t posted;
+	uint32_t taken;
+	uint64_t arrived[MAIL_PLACES];
+	uint32_t nr_cancelled;
+	uint32_t least;
+	uint64_t least_ns;
+};
+
+/**
  * struct worker - one process
  * @states: enum state of each number
  * @next: number of the next job
@@ -121,6 +159,8 @@ struct worker {
 	uint32_t region;
 	uint32_t peer;
 	uint32_t target;
+	struct mail mail;
+	uint32_t mail_target;
 	uint32_t half;
 	uint32_t opened_begun;
 	uint64_t opened_ns;
@@ -141,5 +181,17 @@ uint64_t bytes_there(const struct worker *worker, const struct slot *slot);
 void bytes_prepare(const struct worker *worker, const struct slot *slot);
 /* Of a job that ended well: look at both. */
 void bytes_verify(struct worker *worker, const struct slot *slot);
+/* Are these what the SEND of that number has sent? */
+bool bytes_of_message(const struct worker *worker, uint32_t number, const uint8_t *bytes);
+
+/* Of a SEND: mail.c. */
+uint32_t mail_length(uint32_t number);
+int mail_open(struct worker *worker);
+/* Submit RECVs for places that are free, and look at messages that have come. */
+void mail_take(struct worker *worker);
+/* A SEND of the worker's has ended. */
+void mail_sent(struct worker *worker, uint32_t number, int status);
+/* All SENDs have ended: is everything there? */
+void mail_end(struct worker *worker);
 
 #endif /* KXFER_ONCE_WORKER_H */

@@ -1,0 +1,585 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Ends under long messages, which stay with their senders until they are READ: of the
+ * sender, the receiver, the mailbox, the device, in each state of the message. Each job
+ * ends once, RECVs outlive links, and nothing is left behind.
+ */
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "baseline.h"
+#include "kselftest_harness.h"
+#include "post.h"
+#include "raw_peer.h"
+
+#define HEAD		sizeof(struct kxfer_message)
+#define BYTES		(64u << 10)
+#define PLACE		(BYTES + 4096)
+#define NR_JOBS		24	/* more than may be under way */
+#define SPACE		(NR_JOBS * PLACE)
+#define ROUNDS		10
+
+/* A sender and a receiver of long messages. */
+struct mail {
+	struct post post;
+	uint8_t *from;
+	uint8_t *to;
+	uint32_t from_region;
+	uint32_t to_region;
+	uint32_t mailbox;
+	uint32_t target;
+	char name[KXFER_NAME_MAX + 1];
+};
+
+static int mailbox_open(struct mail *mail)
+{
+	return kx_mailbox_add(mail->post.server, mail->name, NR_JOBS, KXFER_MESSAGE_LONG_MAX,
+			      &mail->mailbox) ?:
+	       kx_target_open(mail->post.client, mail->post.peer, mail->name, 0,
+			      &mail->target);
+}
+
+static int mail_open(struct mail *mail)
+{
+	int ret = post_open(&mail->post, 1, 1);
+
+	snprintf(mail->name, sizeof(mail->name), "long-%d", (int)getpid());
+	mail->from = kx_alloc(SPACE);
+	mail->to = kx_alloc(SPACE);
+	if (ret || !mail->from || !mail->to)
+		return ret ?: -ENOMEM;
+	return kx_region_add(mail->post.client, mail->from, SPACE, 0, &mail->from_region) ?:
+	       kx_region_add(mail->post.server, mail->to, SPACE, KXFER_REGION_F_WRITE,
+			     &mail->to_region) ?:
+	       mailbox_open(mail);
+}
+
+static void mail_close(struct mail *mail)
+{
+	post_close(&mail->post);
+	kx_free(mail->from, SPACE);
+	kx_free(mail->to, SPACE);
+}
+
+static struct kxfer_job send_job(const struct mail *mail, uint32_t i)
+{
+	return (struct kxfer_job) {
+		.op = KXFER_OP_SEND, .region = mail->from_region, .target = mail->target,
+		.region_offset = i * PLACE, .length = BYTES, .user_data = i,
+	};
+}
+
+static struct kxfer_job recv_job(const struct mail *mail, uint32_t i)
+{
+	return (struct kxfer_job) {
+		.op = KXFER_OP_RECV, .region = mail->to_region, .target = mail->mailbox,
+		.region_offset = i * PLACE, .length = PLACE, .user_data = i,
+	};
+}
+
+static int submit_sends(const struct mail *mail, uint32_t nr)
+{
+	struct kxfer_job jobs[NR_JOBS];
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		jobs[i] = send_job(mail, i);
+	return kx_submit(mail->post.client, jobs, nr);
+}
+
+static int submit_recvs(const struct mail *mail, uint32_t nr)
+{
+	struct kxfer_job jobs[NR_JOBS];
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		jobs[i] = recv_job(mail, i);
+	return kx_submit(mail->post.server, jobs, nr);
+}
+
+/* @nr of a session: how many ended so. Return: -errno if one ended otherwise. */
+static int count_ends(int fd, uint32_t nr, int good, int other, uint32_t *nr_good)
+{
+	struct kxfer_completion done[NR_JOBS];
+	int i, n = kx_reap(fd, done, nr, nr, KX_TIMEOUT_MS);
+
+	*nr_good = 0;
+	if (n != (int)nr)
+		return n < 0 ? n : -EIO;
+	for (i = 0; i < n; i++) {
+		if (done[i].status != good && done[i].status != other)
+			return done[i].status ?: -EPROTO;
+		*nr_good += done[i].status == good;
+	}
+	return 0;
+}
+
+/* Until the peer has noted so many more than @before. */
+#define wait_until_stored(mail, before, nr)						\
+	kx_wait_until(kx_counter((mail)->post.server, "sends_stored") >= (before) + (nr),	\
+		      KX_TIMEOUT_MS)
+
+FIXTURE(long_message)
+{
+	struct mail mail;
+	struct baseline baseline;
+	uint64_t stored;
+	int fd;
+};
+
+FIXTURE_SETUP(long_message)
+{
+	self->fd = kx_open();
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, mail_open(&self->mail));
+	mail_close(&self->mail);
+	ASSERT_EQ(0, baseline_take(self->fd, &self->baseline));
+	ASSERT_EQ(0, mail_open(&self->mail));
+	self->stored = kx_counter(self->fd, "sends_stored");
+}
+
+FIXTURE_TEARDOWN(long_message)
+{
+	const char *left;
+
+	mail_close(&self->mail);
+	if (self->fd < 0)
+		return;
+	left = baseline_wait(self->fd, &self->baseline, BASELINE_WAIT_MS);
+	if (left)
+		TH_LOG("left behind: %s", left);
+	EXPECT_EQ(NULL, left);
+	close(self->fd);
+}
+
+/* ---- while it waits for a RECV ---- */
+
+TEST_F_TIMEOUT(long_message, waiting_is_cancelled, 60)
+{
+	struct kxfer_job brief = send_job(&self->mail, 0), recv = recv_job(&self->mail, 0);
+	struct kxfer_completion done;
+	uint32_t none;
+
+	ASSERT_EQ(NR_JOBS, submit_sends(&self->mail, NR_JOBS));
+	ASSERT_TRUE(wait_until_stored(&self->mail, self->stored, KXFER_WIRE_OFFERS));
+	/* Those that are not posted are cancelled at once, the others taken back. */
+	ASSERT_LE(0, kx_cancel(self->mail.post.client, 0, KXFER_CANCEL_F_ALL));
+	EXPECT_EQ(0, count_ends(self->mail.post.client, NR_JOBS, -ECANCELED, -ECANCELED,
+				&none));
+	/* Their places are free, and the next message is the first. */
+	brief.user_data = 77;
+	brief.length = 5;
+	brief.flags = KXFER_JOB_F_IMM;
+	brief.cookie = 5;
+	test_cmd_submit(1, self->mail.post.client, &brief, 1);
+	test_cmd_reap(1, self->mail.post.client, &done, 1, 1, KX_TIMEOUT_MS);
+	EXPECT_EQ(0, done.status);
+	test_cmd_submit(1, self->mail.post.server, &recv, 1);
+	test_cmd_reap(1, self->mail.post.server, &done, 1, 1, KX_TIMEOUT_MS);
+	EXPECT_EQ(HEAD + 5, done.bytes);
+}
+
+TEST_F_TIMEOUT(long_message, waiting_has_a_deadline, 60)
+{
+	struct kxfer_job send = send_job(&self->mail, 0);
+	uint64_t before = kx_now_ns();
+	struct kxfer_completion done;
+
+	send.deadline_ns = kx_deadline_ns(100);
+	test_cmd_submit(1, self->mail.post.client, &send, 1);
+	test_cmd_reap(1, self->mail.post.client, &done, 1, 1, KX_TIMEOUT_MS);
+	EXPECT_EQ(-ETIMEDOUT, done.status);
+	EXPECT_LE(100000000, kx_now_ns() - before);
+}
+
+TEST_F_TIMEOUT(long_message, waiting_holds_its_region_and_target, 60)
+{
+	struct kxfer_completion done;
+
+	ASSERT_EQ(1, submit_sends(&self->mail, 1));
+	ASSERT_TRUE(wait_until_stored(&self->mail, self->stored, 1));
+	test_err_region_del(EBUSY, self->mail.post.client, self->mail.from_region);
+	test_err_target_close(EBUSY, self->mail.post.client, self->mail.target);
+	ASSERT_EQ(1, submit_recvs(&self->mail, 1));
+	test_cmd_reap(1, self->mail.post.client, &done, 1, 1, KX_TIMEOUT_MS);
+	EXPECT_EQ(0, done.status);
+	test_cmd_region_del(self->mail.post.client, self->mail.from_region);
+	test_cmd_target_close(self->mail.post.client, self->mail.target);
+}
+
+TEST_F_TIMEOUT(long_message, waiting_is_told_of_the_withdrawal, 60)
+{
+	uint32_t nr;
+
+	ASSERT_EQ(4, submit_sends(&self->mail, 4));
+	ASSERT_TRUE(wait_until_stored(&self->mail, self->stored, 4));
+	test_cmd_export_del(self->mail.post.server, self->mail.mailbox);
+	EXPECT_EQ(0, count_ends(self->mail.post.client, 4, -EKEYREVOKED, -EKEYREVOKED, &nr));
+}
+
+TEST_F_TIMEOUT(long_message, waiting_ends_with_its_sender, 60)
+{
+	struct kxfer_job recv = recv_job(&self->mail, 0);
+
+	ASSERT_EQ(NR_JOBS, submit_sends(&self->mail, NR_JOBS));
+	ASSERT_TRUE(wait_until_stored(&self->mail, self->stored, KXFER_WIRE_OFFERS));
+	close(self->mail.post.client);
+	self->mail.post.client = -1;
+	/* Nothing is there any more. */
+	recv.user_data = 9;
+	test_cmd_submit(1, self->mail.post.server, &recv, 1);
+	test_cmd_cancel(1, self->mail.post.server, 9, 0);
+}
+
+TEST_F_TIMEOUT(long_message, waiting_ends_with_its_receiver, 60)
+{
+	uint32_t nr;
+
+	ASSERT_EQ(4, submit_sends(&self->mail, 4));
+	ASSERT_TRUE(wait_until_stored(&self->mail, self->stored, 4));
+	close(self->mail.post.server);
+	self->mail.post.server = -1;
+	EXPECT_EQ(0, count_ends(self->mail.post.client, 4, -EKEYREVOKED, -EKEYREVOKED, &nr));
+}
+
+/* ---- while it is READ, or about to be ---- */
+
+TEST_F_TIMEOUT(long_message, is_withdrawn_on_its_way, 60)
+{
+	uint32_t round, sent, received;
+
+	for (round = 0; round < ROUNDS; round++) {
+		if (round)
+			ASSERT_EQ(0, mailbox_open(&self->mail));
+		ASSERT_EQ(NR_JOBS, submit_recvs(&self->mail, NR_JOBS));
+		ASSERT_EQ(NR_JOBS, submit_sends(&self->mail, NR_JOBS));
+		kx_sleep_ms(round);
+		test_cmd_export_del(self->mail.post.server, self->mail.mailbox);
+		ASSERT_EQ(0, count_ends(self->mail.post.client, NR_JOBS, 0, -EKEYREVOKED,
+					&sent));
+		ASSERT_EQ(0, count_ends(self->mail.post.server, NR_JOBS, 0, -EKEYREVOKED,
+					&received));
+		ASSERT_EQ(sent, received);
+		test_cmd_target_close(self->mail.post.client, self->mail.target);
+	}
+}
+
+TEST_F_TIMEOUT(long_message, is_cancelled_on_its_way_by_either_end, 60)
+{
+	uint32_t round, sent, received;
+
+	for (round = 0; round < 2 * ROUNDS; round++) {
+		ASSERT_EQ(NR_JOBS, submit_recvs(&self->mail, NR_JOBS));
+		ASSERT_EQ(NR_JOBS, submit_sends(&self->mail, NR_JOBS));
+		kx_sleep_ms(round / 2);
+		kx_cancel(round % 2 ? self->mail.post.client : self->mail.post.server, 0,
+			  KXFER_CANCEL_F_ALL);
+		kx_cancel(round % 2 ? self->mail.post.server : self->mail.post.client, 0,
+			  KXFER_CANCEL_F_ALL);
+		ASSERT_EQ(0, count_ends(self->mail.post.client, NR_JOBS, 0, -ECANCELED, &sent));
+		ASSERT_EQ(0, count_ends(self->mail.post.server, NR_JOBS, 0, -ECANCELED,
+					&received));
+		ASSERT_EQ(sent, received);
+	}
+}
+
+TEST_F_TIMEOUT(long_message, is_closed_on_its_way, 120)
+{
+	uint32_t round, received;
+
+	for (round = 0; round < ROUNDS; round++) {
+		if (round)
+			ASSERT_EQ(0, mail_open(&self->mail));
+		ASSERT_EQ(NR_JOBS, submit_recvs(&self->mail, NR_JOBS));
+		ASSERT_EQ(NR_JOBS, submit_sends(&self->mail, NR_JOBS));
+		kx_sleep_ms(round);
+		if (round % 2) {
+			close(self->mail.post.client);
+			self->mail.post.client = -1;
+			kx_cancel(self->mail.post.server, 0, KXFER_CANCEL_F_ALL);
+			ASSERT_EQ(0, count_ends(self->mail.post.server, NR_JOBS, 0, -ECANCELED,
+						&received));
+		} else {
+			close(self->mail.post.server);
+			self->mail.post.server = -1;
+			ASSERT_EQ(0, count_ends(self->mail.post.client, NR_JOBS, 0,
+						-EKEYREVOKED, &received));
+		}
+		mail_close(&self->mail);
+	}
+}
+
+/* RECVs are of no link: those that were being filled wait again. */
+TEST_F_TIMEOUT(long_message, device_is_removed, 120)
+{
+	char netdev[32], name[64];
+	uint32_t sent, received;
+
+	snprintf(name, sizeof(name), "%s", kx_device());
+	if (!baseline_netdev(name, netdev, sizeof(netdev)))
+		SKIP(return, "needs a software RDMA device to remove");
+	ASSERT_EQ(NR_JOBS, submit_recvs(&self->mail, NR_JOBS));
+	ASSERT_EQ(NR_JOBS, submit_sends(&self->mail, NR_JOBS));
+	ASSERT_EQ(0, baseline_command("rdma link del %s", name));
+	EXPECT_EQ(0, count_ends(self->mail.post.client, NR_JOBS, 0, -ENODEV, &sent));
+	kx_cancel(self->mail.post.server, 0, KXFER_CANCEL_F_ALL);
+	EXPECT_EQ(0, count_ends(self->mail.post.server, NR_JOBS, 0, -ECANCELED, &received));
+	EXPECT_LE(sent, received);
+	ASSERT_EQ(0, baseline_command("rdma link add %s type %s netdev %s", name,
+				      kx_provider(), netdev));
+	/* What the baseline counted was of the old device. */
+	close(self->fd);
+	self->fd = -1;
+	post_close(&self->mail.post);
+	ASSERT_TRUE(kx_wait_until(!post_open(&self->mail.post, 1, 1) ||
+				  (post_close(&self->mail.post), false), KX_TIMEOUT_MS));
+}
+
+static pid_t in_child(int (*run)(const struct mail *mail, uint32_t nr))
+{
+	int ready[2];
+	char byte;
+	pid_t child;
+
+	if (pipe(ready))
+		return -1;
+	child = fork();
+	if (!child) {
+		struct mail own;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (mail_open(&own) || submit_recvs(&own, NR_JOBS / 2) != NR_JOBS / 2 ||
+		    run(&own, NR_JOBS) != NR_JOBS || write(ready[1], "", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		child = -1;
+	close(ready[0]);
+	return child;
+}
+
+TEST_F_TIMEOUT(long_message, process_is_killed, 120)
+{
+	uint32_t round;
+	int status;
+
+	for (round = 0; round < 4; round++) {
+		pid_t child = in_child(submit_sends);
+
+		ASSERT_LT(0, child);
+		kx_sleep_ms(round);
+		ASSERT_EQ(0, kill(child, SIGKILL));
+		ASSERT_EQ(child, waitpid(child, &status, 0));
+	}
+}
+
+/* ---- a peer that answers as it likes ---- */
+
+/* What it does with an OFFER and with a TAKE_BACK. */
+struct ways {
+	int offer;		/* status, or -1: no answer */
+	int take_back;
+	int early;		/* FETCHED with this status before the answer; -1: none */
+	bool twice;		/* and once more */
+	uint32_t id;		/* is added to that of FETCHED */
+	uint32_t nr_offers;
+	uint32_t nr_take_backs;
+};
+
+FIXTURE(peer)
+{
+	struct raw_server server;
+	struct ways ways;
+	uint8_t *memory;
+	uint64_t errors;
+	int fd;
+	struct kxfer_job send;
+};
+
+static void say_fetched(struct raw_server *server, uint32_t id, uint32_t status)
+{
+	struct kxfer_wire_fetched fetched = { .id = htobe32(id), .status = htobe32(status) };
+
+	raw_post_request(&server->lanes[1],
+			 raw_header(KXFER_WIRE_FETCHED, id % 8, sizeof(fetched), 1000 + id),
+			 &fetched, sizeof(fetched));
+}
+
+static int answer(struct raw_server *server, const struct kxfer_wire_header *request,
+		  const void *payload, void *bytes, uint16_t *length)
+{
+	struct kxfer_wire_grant_answer *grant = bytes;
+	struct ways *ways = server->context;
+	int ret;
+
+	if (request->type == KXFER_WIRE_OFFER) {
+		const struct kxfer_wire_offer *offer = payload;
+		uint32_t id = be32toh(offer->id) + ways->id;
+
+		ways->nr_offers++;
+		if (ways->early >= 0)
+			say_fetched(server, id, ways->early);
+		if (ways->twice)
+			say_fetched(server, id, ways->early);
+		return ways->offer;
+	}
+	if (request->type == KXFER_WIRE_TAKE_BACK) {
+		ways->nr_take_backs++;
+		return ways->take_back;
+	}
+	ret = raw_default_answer(server, request, bytes, length);
+	if (request->type == KXFER_WIRE_GRANT) {
+		grant->length = htobe64(KXFER_MESSAGE_LONG_MAX);
+		grant->rights = htobe32(KXFER_RIGHT_SEND);
+		grant->nr_keys = 0;
+	}
+	return ret;
+}
+
+FIXTURE_SETUP(peer)
+{
+	uint16_t port = kx_own_port();
+	uint32_t peer;
+
+	self->ways = (struct ways) { .early = -1 };
+	raw_server_init(&self->server);
+	self->server.answer = answer;
+	self->server.context = &self->ways;
+	self->server.welcome.features = htobe32(KXFER_WIRE_FEATURE_LONG);
+	ASSERT_EQ(0, raw_server_start(&self->server, port));
+	self->fd = kx_open();
+	ASSERT_LE(0, self->fd);
+	self->memory = kx_alloc(BYTES);
+	ASSERT_NE(NULL, self->memory);
+	self->send = (struct kxfer_job) { .op = KXFER_OP_SEND, .length = BYTES };
+	test_cmd_region_add(self->fd, self->memory, BYTES, 0, &self->send.region);
+	test_cmd_peer_open(self->fd, kx_addr(kx_address(), port), &peer);
+	test_cmd_target_open(self->fd, peer, "mailbox", KXFER_RIGHT_SEND, &self->send.target);
+	self->errors = kx_counter(self->fd, "protocol_errors");
+}
+
+FIXTURE_TEARDOWN(peer)
+{
+	close(self->fd);
+	raw_server_stop(&self->server);
+	kx_free(self->memory, BYTES);
+}
+
+static int ends_with(int fd, struct kxfer_job job)
+{
+	struct kxfer_completion done = { .status = -EPROTO };
+
+	if (kx_submit(fd, &job, 1) == 1)
+		kx_reap(fd, &done, 1, 1, KX_TIMEOUT_MS);
+	return done.status;
+}
+
+TEST_F_TIMEOUT(peer, refusal_is_told, 60)
+{
+	self->ways.offer = KXFER_WIRE_BUSY;
+	EXPECT_EQ(-EAGAIN, ends_with(self->fd, self->send));
+	self->ways.offer = KXFER_WIRE_REVOKED;
+	EXPECT_EQ(-EKEYREVOKED, ends_with(self->fd, self->send));
+	self->ways.offer = 999;
+	EXPECT_EQ(-EREMOTEIO, ends_with(self->fd, self->send));
+	EXPECT_EQ(self->errors, kx_counter(self->fd, "protocol_errors"));
+}
+
+TEST_F_TIMEOUT(peer, FETCHED_may_overtake_the_answer, 60)
+{
+	uint32_t i;
+
+	self->ways.early = KXFER_WIRE_OK;
+	for (i = 0; i < 20; i++)
+		EXPECT_EQ(0, ends_with(self->fd, self->send));
+	self->ways.early = KXFER_WIRE_REVOKED;
+	EXPECT_EQ(-EKEYREVOKED, ends_with(self->fd, self->send));
+	self->ways.early = KXFER_WIRE_DEVICE;
+	EXPECT_EQ(-EREMOTEIO, ends_with(self->fd, self->send));
+	EXPECT_EQ(self->errors, kx_counter(self->fd, "protocol_errors"));
+}
+
+TEST_F_TIMEOUT(peer, takes_back_what_it_is_asked_to, 60)
+{
+	struct kxfer_completion done;
+
+	self->send.deadline_ns = kx_deadline_ns(50);
+	EXPECT_EQ(-ETIMEDOUT, ends_with(self->fd, self->send));
+	EXPECT_EQ(1, self->ways.nr_take_backs);
+	self->send.deadline_ns = 0;
+	test_cmd_submit(1, self->fd, &self->send, 1);
+	ASSERT_TRUE(kx_wait_until(self->ways.nr_offers == 2, KX_TIMEOUT_MS));
+	test_cmd_reap(0, self->fd, &done, 1, 0, 0);
+	EXPECT_EQ(0, kx_cancel(self->fd, 0, KXFER_CANCEL_F_ALL));
+	test_cmd_reap(1, self->fd, &done, 1, 1, KX_TIMEOUT_MS);
+	EXPECT_EQ(-ECANCELED, done.status);
+	EXPECT_EQ(self->errors, kx_counter(self->fd, "protocol_errors"));
+}
+
+/* It says that it READs it, and does not: the job ends with the link. */
+TEST_F_TIMEOUT(peer, that_never_ends_a_message_loses_the_link, 120)
+{
+	struct kxfer_completion done = {};
+	uint64_t before = kx_now_ns();
+
+	self->ways.take_back = KXFER_WIRE_BUSY;
+	test_cmd_submit(1, self->fd, &self->send, 1);
+	ASSERT_TRUE(kx_wait_until(self->ways.nr_offers == 1, KX_TIMEOUT_MS));
+	kx_cancel(self->fd, 0, KXFER_CANCEL_F_ALL);
+	test_err_reap(ETIMEDOUT, self->fd, &done, 1, 1, KX_TIMEOUT_MS);
+	test_cmd_reap(1, self->fd, &done, 1, 1, 60000);
+	EXPECT_EQ(-ECONNRESET, done.status);
+	EXPECT_LE(25000000000ULL, kx_now_ns() - before);
+}
+
+#define COSTS_THE_LINK() ({								\
+	EXPECT_EQ(-ECONNRESET, ends_with(self->fd, self->send));			\
+	EXPECT_EQ(self->errors + 1, kx_counter(self->fd, "protocol_errors"));		\
+})
+
+TEST_F_TIMEOUT(peer, FETCHED_of_nothing_costs_the_link, 60)
+{
+	self->ways.early = KXFER_WIRE_OK;
+	self->ways.id = 1;
+	COSTS_THE_LINK();
+}
+
+TEST_F_TIMEOUT(peer, FETCHED_of_no_id_costs_the_link, 60)
+{
+	self->ways.early = KXFER_WIRE_OK;
+	self->ways.id = KXFER_WIRE_OFFERS;
+	COSTS_THE_LINK();
+}
+
+TEST_F_TIMEOUT(peer, FETCHED_and_refused_costs_the_link, 60)
+{
+	self->ways.early = KXFER_WIRE_OK;
+	self->ways.offer = KXFER_WIRE_BUSY;
+	COSTS_THE_LINK();
+}
+
+TEST_F_TIMEOUT(peer, TAKE_BACK_of_a_known_one_cannot_fail, 60)
+{
+	self->send.deadline_ns = kx_deadline_ns(50);
+	self->ways.take_back = KXFER_WIRE_NO_ENTRY;
+	COSTS_THE_LINK();
+}
+
+TEST_F_TIMEOUT(peer, vanishes_with_a_message_in_its_hands, 60)
+{
+	struct kxfer_completion done;
+
+	test_cmd_submit(1, self->fd, &self->send, 1);
+	ASSERT_TRUE(kx_wait_until(self->ways.nr_offers == 1, KX_TIMEOUT_MS));
+	raw_server_stop(&self->server);
+	test_cmd_reap(1, self->fd, &done, 1, 1, KX_TIMEOUT_MS);
+	EXPECT_EQ(-ECONNRESET, done.status);
+}
+
+TEST_HARNESS_MAIN

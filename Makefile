@@ -23,6 +23,9 @@ TESTS_INSTALL = $(O)/tests/install
 SMP_KERNELS ?= 6.12-debug 6.12-kcsan
 SMP_TESTS   ?= uapi:* data:content data:notify data:path data:transfer lifetime:* perm:* fuzz:ioctl leaks:*
 SMOKE_TESTS ?= uapi:smoke uapi:submit data:notify lifetime:revoke lifetime:module leaks:*
+# What such a check sees best: memory that several hold, and its end.
+DEBUG_SMOKE_TESTS ?= uapi:dedicated uapi:mailbox uapi:ring lifetime:dedicated lifetime:long \
+	lifetime:memory lifetime:revoke perm:long storm:once leaks:*
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
@@ -56,8 +59,8 @@ vm: ## a shell in a virtual machine with kxfer on soft RoCE
 	@tests/vm/run --shell --kernel $(KERNEL)
 
 ##@ Test
-.PHONY: check check-matrix check-debug check-smp check-smp-smoke check-unit check-asan check-model
-.PHONY: fuzz fuzz-parsers
+.PHONY: check check-matrix check-debug check-debug-smoke check-smp check-smp-smoke
+.PHONY: check-unit check-asan check-model fuzz fuzz-parsers
 .PHONY: coverage storm kselftest-install mutants lint
 check: ## all tests, on 6.1 and 6.12, rxe and siw (KERNELS, PROVIDERS, TESTS narrow it down)
 	@scripts/setup $(if $(filter 7.2,$(KERNELS)),matrix,check)
@@ -74,6 +77,11 @@ check-debug: ## the same tests on a kernel that checks itself: KASAN, lockdep, k
 	@$(MAKE) kmod KERNEL=6.1-debug
 	@$(MAKE) userspace kselftest-install
 	@CHECK_NAME=check-debug KERNELS=6.1-debug UNIT=no tests/vm/check $(O)
+
+check-debug-smoke: ## some minutes of it, if its kernel is built already
+	@if scripts/build-kernel --cached 6.1-debug; then \
+		$(MAKE) check-debug TESTS="$(DEBUG_SMOKE_TESTS)" PROVIDERS=rxe; \
+	else echo "ok 1 check-debug # SKIP the kernel 6.1-debug is not built; make check-debug builds it"; fi
 
 check-smp: ## two CPUs: KASAN, lockdep, sleeping in atomic context; then KCSAN (slow)
 	@set -e; for kernel in $(SMP_KERNELS); do \

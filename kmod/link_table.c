@@ -312,6 +312,7 @@ static void fill_lane_info(const struct kxfer_lane *lane, struct kxfer_info_lane
 		.max_send_sge = link->dev ? link->dev->write_limits.max_sge : 0,
 		.nr_wr = READ_ONCE(lane->nr_wr),
 		.nr_completions = READ_ONCE(lane->nr_completions),
+		.max_inline = lane->max_inline,
 	};
 }
 

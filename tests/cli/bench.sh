@@ -135,6 +135,7 @@ test_kverbs_runs_in_each_context_and_with_each_memory() {
 			case $memory-$op-$KXFER_PROVIDER in
 			mr-each-*) how="registered for each operation" ;;
 			mr-* | lkey-read-siw) how="registered once" ;;
+			lkey-write-*) how=inline ;;
 			*) how=local_dma_lkey ;;
 			esac
 			expect_json ".parameters.local_registration | test(\"$how\")" true

@@ -265,7 +265,10 @@ test_how_local_memory_is_named_is_chosen_and_told() {
 		expect_json '[.cells[].engines[].verified] | all' true
 	done
 	expect_json '[.cells[0].engines[] | "\(.engine): \(.local_registration)"] | join(", ")' \
-		"verbs: by an MR, registered once, before the measurement, kverbs: by an MR that is registered for each operation, job: by the PD's local_dma_lkey, without an MR"
+		"verbs: not at all: the work request carries the bytes (inline), kverbs: by an MR that is registered for each operation, job: not at all: the work request carries the bytes (inline)"
+	expect 0 kxfer --json compare $quick --op write --size 8K
+	expect_json '[.cells[0].engines[] | "\(.engine): \(.local_registration)"] | join(", ")' \
+		"verbs: by an MR, registered once, before the measurement, kverbs: by the PD's local_dma_lkey, without an MR, job: by the PD's local_dma_lkey, without an MR"
 	expect 0 kxfer compare $quick --op write --size 64 --memory mr-each
 	expect_stdout "kverbs names local memory"
 	expect 2 kxfer compare --engine job --memory mr

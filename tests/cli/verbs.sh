@@ -226,6 +226,7 @@ test_short_writes_are_inline_or_not() {
 		# shellcheck disable=SC2086
 		expect 0 kxfer --json bench write --size 33 --count 300 --inline never $way --judge-anyway
 		expect_json '"\(.total.verified) \(.parameters.inline)"' "true never"
+		expect_json '.parameters.local_registration | test("inline")' false
 	done
 	expect 0 kxfer --json compare --engine verbs,kverbs --op write --size 1,64,65,512 --rounds 2 --count 50
 	expect_json '"\(.inline) \([.cells[].engines[].verified] | all)"' "auto true"

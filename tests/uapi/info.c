@@ -298,8 +298,12 @@ TEST_F(info, shows_a_user_its_own_links_and_lanes_only)
 		     &cursor);
 	/* The control QP and data lanes. */
 	EXPECT_LE(2, nr);
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < nr; i++) {
 		EXPECT_EQ(links[0].id, lanes[i].link);
+		/* No WRITE goes by the control QP; rxe and siw carry as much as is asked for. */
+		EXPECT_EQ(lanes[i].index > 0, lanes[i].max_inline >= 64);
+		EXPECT_EQ(!lanes[i].index, !lanes[i].max_inline);
+	}
 	cursor = 0;
 	test_cmd_info(0, self->pair.server, KXFER_INFO_LINKS, links, sizeof(links[0]), 64,
 		      &cursor);

@@ -159,7 +159,9 @@ TEST(layout_of_info_lane)
 	MEMBER(kxfer_info_lane, max_send_sge, 36);
 	MEMBER(kxfer_info_lane, nr_wr, 40);
 	MEMBER(kxfer_info_lane, nr_completions, 48);
-	SIZE(kxfer_info_lane, 56);
+	MEMBER(kxfer_info_lane, max_inline, 56);
+	MEMBER(kxfer_info_lane, __reserved, 60);
+	SIZE(kxfer_info_lane, 64);
 }
 
 TEST(layout_of_info_session)

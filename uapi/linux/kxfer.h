@@ -448,6 +448,9 @@ struct kxfer_info_link {
  * @max_send_sge: SGEs that a work request on it uses
  * @nr_wr: work requests posted since it was made
  * @nr_completions: completions seen since it was made
+ * @max_inline: bytes that a WRITE carries in its work request, so that the device reads no
+ *	memory for it; 0: none
+ * @__reserved: 0
  */
 struct kxfer_info_lane {
 	__aligned_u64 id;
@@ -460,6 +463,8 @@ struct kxfer_info_lane {
 	__u32 max_send_sge;
 	__aligned_u64 nr_wr;
 	__aligned_u64 nr_completions;
+	__u32 max_inline;
+	__u32 __reserved;
 };
 
 /**

@@ -115,6 +115,7 @@ tl::expected<void, Error> KernelPath::find_limits() {
         if (lane.link != link->id || lane.index == 0) continue;
         credits_ = std::max(credits_, lane.max_credits);
         write_sges_ = std::max(1U, lane.max_send_sge);
+        max_inline_ = std::max(max_inline_, lane.max_inline);
     }
     read_sges_ = iwarp_ ? 1 : std::clamp(device->max_sge_rd, 1U, write_sges_);
     return {};
@@ -149,8 +150,9 @@ Parameters KernelPath::parameters(const Workload& workload, const Requests& how)
     parameters.local_bytes = local_bytes_;
     parameters.local_layout = Memory::layout();
     // On iWARP a READ needs an STag for its sink.
-    parameters.local_registration =
-        iwarp_ && workload.operation == Operation::read ? local_each_request : local_lkey;
+    parameters.local_registration = iwarp_ && workload.operation == Operation::read ? local_each_request
+                                    : is_inline(workload)                           ? local_in_request
+                                                                                    : local_lkey;
     parameters.remote_bytes = target_.length();
     parameters.remote_registration = options_.writable ? standing_writable : standing_readable;
     // One operation in sixteen at most lies across two of the peer's registrations and takes

@@ -68,6 +68,8 @@ class KernelPath {
     // Why there are no atomics; empty: there are.
     std::string no_atomics() const;
     const std::string& device() const { return device_; }
+    // Short WRITEs go in their work requests.
+    bool is_inline(const Workload& workload) const { return workload.is_inline(max_inline_); }
     // Pages of scattered memory that a work request takes which is no READ.
     unsigned write_sges() const { return write_sges_; }
     uint64_t remote_bytes() const { return target_.length(); }
@@ -105,6 +107,7 @@ class KernelPath {
     unsigned credits_ = 0;   // work requests that the link's data lanes take
     unsigned read_sges_ = 1; // SGEs that a work request uses
     unsigned write_sges_ = 1;
+    unsigned max_inline_ = 0; // bytes that a WRITE's work request carries
 };
 
 } // namespace kxfer::bench

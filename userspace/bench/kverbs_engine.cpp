@@ -129,10 +129,12 @@ Parameters KverbsEngine::parameters(const Workload& workload) const {
         path_.parameters(workload, {by_mr, each || rw_each ? registering_requests(invalidation) : 0});
 
     if (!is_reliable()) parameters.write_success = parameters.message_success = write_sent;
+    const bool carried = path_.options().inline_writes && path_.is_inline(workload);
     parameters.local_registration = rw_each                           ? local_rw_each
                                     : rw                              ? local_rw
                                     : each                            ? registered_for_each(invalidation)
                                     : memory == KXFER_BENCH_MEMORY_MR ? local_once
+                                    : carried                         ? local_in_request
                                                                       : local_lkey;
     if (invalidation == KXFER_BENCH_INVALIDATE_REMOTE) parameters.message_success = message_invalidated;
     return parameters;

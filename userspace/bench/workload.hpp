@@ -31,7 +31,7 @@ constexpr uint64_t page_bytes = 4096;
 constexpr char standing_readable[] = "once, before the measurement, for READ";
 constexpr char standing_writable[] = "once, before the measurement, for READ and WRITE";
 constexpr char local_once[] = "by an MR, registered once, before the measurement";
-constexpr char local_in_request[] = "not at all: the work request carries the 8 bytes";
+constexpr char local_in_request[] = "not at all: the work request carries the bytes (inline)";
 constexpr char local_lkey[] = "by the PD's local_dma_lkey, without an MR";
 constexpr char local_each[] = "by an MR that is registered for each operation";
 constexpr char local_each_local[] =
@@ -102,6 +102,9 @@ constexpr bool is_beyond_kernel(Operation operation) {
 constexpr bool has_immediate(Operation operation) {
     return operation == Operation::write_imm || operation == Operation::send_imm;
 }
+constexpr bool is_write(Operation operation) {
+    return operation == Operation::write || operation == Operation::write_imm;
+}
 // Each takes a receive of the peer's.
 constexpr bool is_message(Operation operation) {
     return operation == Operation::send || has_immediate(operation);
@@ -125,6 +128,10 @@ struct Workload {
         return is_mix() ? turns[index % turns.size()] : operation;
     }
     bool moves() const { return work != Work::registration; }
+    // All that it does are WRITEs, none longer than a work request carries.
+    bool is_inline(uint64_t max_inline) const {
+        return moves() && !is_mix() && is_write(operation) && size <= max_inline;
+    }
     // Both ends are at work.
     bool is_round_trip() const { return work == Work::ping_pong || work == Work::write_ping_pong; }
     uint64_t stride() const;

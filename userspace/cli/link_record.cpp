@@ -50,6 +50,7 @@ Record lane_row(const kxfer_info_lane& lane) {
         .add("queued", lane.nr_queued)
         .add("posted", lane.nr_posted)
         .add("max_send_sge", lane.max_send_sge, Show::everywhere, "SGEs")
+        .add("max_inline", lane.max_inline, Show::everywhere, "inline")
         .add("work_requests", lane.nr_wr)
         .add("completions", lane.nr_completions);
 }

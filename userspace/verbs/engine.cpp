@@ -59,10 +59,6 @@ bool is_plain(bench::Operation operation) {
     return operation == bench::Operation::read || operation == bench::Operation::write;
 }
 
-bool is_write(bench::Operation operation) {
-    return operation == bench::Operation::write || operation == bench::Operation::write_imm;
-}
-
 uint8_t least(int a, int b) { return static_cast<uint8_t>(std::clamp(std::min(a, b), 1, 255)); }
 
 } // namespace
@@ -283,7 +279,8 @@ bench::Parameters Engine::parameters(const bench::Workload& workload) const {
 
     parameters.local_bytes = memory_.length();
     parameters.local_layout = device_memory_ ? "on the device" : bench::Memory::layout();
-    if (workload.operation == bench::Operation::atomic_write)
+    if (workload.operation == bench::Operation::atomic_write ||
+        (workload.is_inline(pair_.max_inline) && !device_memory_))
         parameters.local_registration = bench::local_in_request;
     parameters.remote_bytes = remote_.length;
     parameters.remote_registration = options_.writable ? bench::standing_writable : bench::standing_readable;
@@ -502,7 +499,7 @@ bool Engine::is_signalled(size_t index, size_t count) const {
 
 // The CPU copies it, so it has to be in the host's memory.
 bool Engine::is_inline(const bench::Transfer& transfer) const {
-    return transfer.length <= pair_.max_inline && is_write(transfer.operation) && !device_memory_;
+    return transfer.length <= pair_.max_inline && bench::is_write(transfer.operation) && !device_memory_;
 }
 
 // The value goes with the work request, and so from no memory: how many there were on its slot.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // What kxfer explain knows: against the headers of rdma-core, the texts of its
-// libraries and the contract in uapi/linux/kxfer.h, which are read here; then how
-// words are understood, and the bits of GIDs and P_Keys.
+// libraries, the contract in uapi/linux/kxfer.h and the errnos in the tool's sources,
+// which are read here; then how words are understood, and the bits of GIDs and P_Keys.
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <regex>
@@ -75,6 +76,30 @@ std::set<std::string> errnos_between(const std::string& from, const std::string&
     return names;
 }
 
+// 0: the C library has none of this name.
+int number_of_errno(const std::string& name) {
+    for (int number = 1; number < 4096; number++)
+        if (strerrorname_np(number) && name == strerrorname_np(number)) return number;
+    return 0;
+}
+
+// The names of errnos in the sources of the tool.
+std::set<std::string> errnos_in_sources() {
+    std::set<std::string> names;
+    for (const char* part : {"/bench", "/cli", "/verbs"})
+        for (const auto& entry :
+             std::filesystem::recursive_directory_iterator(KXFER_USERSPACE + std::string(part))) {
+            const std::string text = file(entry.path());
+            const std::regex name(R"(\bE[A-Z0-9]+\b)");
+            for (std::sregex_iterator at(text.begin(), text.end(), name), last; at != last; ++at)
+                names.insert(at->str());
+        }
+    const std::set<std::string> all = names;
+    for (const std::string& name : all)
+        if (number_of_errno(name) == 0) names.erase(name);
+    return names;
+}
+
 // The one meaning of a word.
 Meaning only(const std::string& word, const std::string& kind = "") {
     const auto all = meanings_of(word, kind);
@@ -136,8 +161,19 @@ TEST(Meanings, every_status_of_a_job_in_the_contract_is_known_as_such) {
         EXPECT_EQ(*entry.completion != '\0', names.contains(entry.name)) << entry.name;
 }
 
+TEST(Meanings, every_errno_that_the_tool_gives_is_known) {
+    auto names = errnos_in_sources();
+    EXPECT_TRUE(names.contains("EBADMSG"));
+    // Asked for where a system call gives them, and told as something else.
+    for (const char* name : {"EINPROGRESS", "ENETUNREACH", "ENFILE", "ENXIO"})
+        EXPECT_EQ(names.erase(name), 1U);
+    for (const std::string& name : names) EXPECT_EQ(only(name, "errno").name, name);
+}
+
 TEST(Meanings, errnos_are_the_C_librarys) {
-    for (const Entry& entry : errnos()) {
+    std::vector<Entry> all(errnos().begin(), errnos().end());
+    all.insert(all.end(), errnos_of_tool().begin(), errnos_of_tool().end());
+    for (const Entry& entry : all) {
         EXPECT_STREQ(entry.name, strerrorname_np(entry.number));
         EXPECT_EQ(only(strerrordesc_np(entry.number), "errno").name, entry.name);
     }

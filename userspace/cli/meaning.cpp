@@ -91,6 +91,7 @@ std::span<const Numbering> numberings() {
         {"reject", "reject status on iWARP", {""}, iwarp_rejects(), true},
         {"reject", "refusal of a kxfer peer", {"KXFER_REFUSAL_"}, refusals()},
         {"errno", "errno of kxfer", {""}, errnos(), true},
+        {"errno", "errno of the tool", {""}, errnos_of_tool(), true},
         {"event", "rdma_cm event", {"RDMA_CM_EVENT_"}, cm_events()},
         {"async", "asynchronous event", {"IBV_EVENT_", "IB_EVENT_"}, async_events()},
         {"state", "QP state", {"IBV_QPS_", "IB_QPS_"}, qp_states()},

@@ -68,6 +68,7 @@ std::span<const Entry> iwarp_rejects();
 std::span<const Entry> refusals();
 std::span<const Entry> cm_events();
 std::span<const Entry> errnos();
+std::span<const Entry> errnos_of_tool();
 
 // Addresses have no numbering: their bits tell.
 std::optional<Meaning> gid_meaning(const std::string& word);

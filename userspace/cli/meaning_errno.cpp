@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Errnos as kxfer gives them: the contract at the top of uapi/linux/kxfer.h, and
-// the statuses of struct kxfer_completion. tests/unit/test_cli_meaning.cpp reads
-// that header and finds each of them here. Texts are the C library's.
+// the statuses of struct kxfer_completion; then those that the tool alone gives, of
+// files, processes and data. tests/unit/test_cli_meaning.cpp reads that header and
+// the sources of the tool and finds each of them here. Texts are the C library's.
 
 #include "cli/meaning.hpp"
 
@@ -177,15 +178,61 @@ constexpr Entry known[] = {
      .completion = "the export was withdrawn: the job was never posted, or a long one in part"},
 };
 
+constexpr Entry known_of_tool[] = {
+    {.number = ECHILD,
+     .name = "ECHILD",
+     .means = "a process of the tool, a client of bench or a server for itself, ended before its time",
+     .look = "dmesg | grep -i 'out of memory'; was it killed? Fewer --clients"},
+    {.number = ENOTDIR, .name = "ENOTDIR", .means = "a part of the path of a file is no directory"},
+    {.number = EISDIR,
+     .name = "EISDIR",
+     .means = "a directory where a file is needed",
+     .look = "pack it: tar -c DIRECTORY | kxfer put - REMOTE"},
+    {.number = EFBIG,
+     .name = "EFBIG",
+     .means = "what is to be sent is longer than the export, or than files may be here",
+     .look = "kxfer ls PEER shows its length; there: kxfer serve NAME=mem:SIZE --writable\n"
+             "a part of it: kxfer put --length\nulimit -f, and the file system: df -T ."},
+    {.number = ENOSPC,
+     .name = "ENOSPC",
+     .means = "the file system of a file that is written is full; what arrived before is there",
+     .look = "df .; df -i ."},
+    {.number = EROFS,
+     .name = "EROFS",
+     .means = "the file system of a file that is written is mounted read-only",
+     .look = "findmnt -T FILE"},
+    {.number = EPIPE, .name = "EPIPE", .means = "nobody reads any more what the tool writes to a pipe"},
+    {.number = ENODATA,
+     .name = "ENODATA",
+     .means = "the export's owner has not said what its memory holds",
+     .look = "kxfer ls PEER: generation 0 and no content; put something there first, or read the bare "
+             "memory: kxfer get --length SIZE"},
+    {.number = EBADMSG,
+     .name = "EBADMSG",
+     .means = "the data is wrong: it was moved without an error, and comparing it, or its SHA-256, says so",
+     .look =
+         "get and put: did somebody write there meanwhile? kxfer ls PEER, is the generation another?\n"
+         "bench, compare: the line tells the kind of the damage and its first byte; keep that result, it is "
+         "a defect of engine, driver or device\n"
+         "does kxfer compare --self-test find all that it damages? Does --engine verbs fail, too?"},
+};
+
+template <size_t N> std::vector<Entry> with_texts(const Entry (&known_ones)[N]) {
+    std::vector<Entry> entries(std::begin(known_ones), std::end(known_ones));
+    for (Entry& entry : entries) entry.text = strerrordesc_np(entry.number);
+    return entries;
+}
+
 } // namespace
 
 std::span<const Entry> errnos() {
-    static const std::vector<Entry> with_texts = [] {
-        std::vector<Entry> entries(std::begin(known), std::end(known));
-        for (Entry& entry : entries) entry.text = strerrordesc_np(entry.number);
-        return entries;
-    }();
-    return with_texts;
+    static const std::vector<Entry> all = with_texts(known);
+    return all;
+}
+
+std::span<const Entry> errnos_of_tool() {
+    static const std::vector<Entry> all = with_texts(known_of_tool);
+    return all;
 }
 
 } // namespace kxfer::cli

@@ -70,7 +70,8 @@ void add_length(Record& record, const bench::RunPlan& plan) {
         record.add("count", plan.count);
     else
         record.add("duration", Nanoseconds{static_cast<double>(plan.duration.count())})
-            .add("interval", Nanoseconds{static_cast<double>(plan.interval.count())});
+            .add("interval", Nanoseconds{static_cast<double>(plan.interval.count())},
+                 plan.interval.count() ? Show::everywhere : Show::json_only);
     if (plan.rate > 0) record.add("rate_asked", PerSecond{plan.rate}, Show::everywhere, "on schedule");
     record.add("warm_up_operations", plan.warm_up, Show::everywhere, "operations of warm-up");
 }

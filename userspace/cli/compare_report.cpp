@@ -272,8 +272,9 @@ void add_abilities(Record& record, const CompareReport& report) {
     for (size_t i = 0; i < abilities.reasons.size(); i++)
         reasons.add(fmt::format("refusal_{}", i + 1), abilities.reasons[i], Show::everywhere,
                     fmt::format("[{}]", i + 1));
-    record.add("abilities", Value(abilities.rows), Show::text_only, "\nWhich engine does what")
-        .add("refusals", Value(std::make_shared<Record>(reasons)), Show::text_only, "refused");
+    record.add("abilities", Value(abilities.rows), Show::text_only, "\nWhich engine does what");
+    if (!abilities.reasons.empty())
+        record.add("refusals", Value(std::make_shared<Record>(reasons)), Show::text_only, "refused");
 }
 
 // Of all cells together; empty: nothing was lost.

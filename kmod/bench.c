@@ -370,6 +370,7 @@ static int get_mapping(struct kxfer_run *run)
 {
 	struct kxfer_device *dev = run->link->dev;
 	struct kxfer_mapping *mapping;
+	bool virtual;
 
 	if (run->cmd->memory != KXFER_BENCH_MEMORY_RW) {
 		mapping = kxfer_mapping_get(run->region, dev);
@@ -379,8 +380,10 @@ static int get_mapping(struct kxfer_run *run)
 	mapping = kxfer_mapping_find(run->region, dev);
 	if (!mapping)
 		return 0;
+	/* It holds the device. */
+	virtual = ib_uses_virt_dma(dev->ibdev);
 	kxfer_mapping_put(mapping, 1);
-	return ib_uses_virt_dma(dev->ibdev) ? 0 : -EBUSY;
+	return virtual ? 0 : -EBUSY;
 }
 
 static int run_on_link(struct kxfer_session *session, struct kxfer_run *run,

@@ -16,6 +16,7 @@
 #include "device.h"
 #include "fault.h"
 #include "job.h"
+#include "lane.h"
 #include "link.h"
 #include "memory.h"
 #include "mrs.h"
@@ -259,6 +260,21 @@ static int build_ring(struct kxfer_run *run)
 	return walk(run, &nr_sge);
 }
 
+/* The link's end does not wait for a run: it has its PD for as long as the lane is open. */
+static int take_lkey(struct kxfer_run *run)
+{
+	struct kxfer_lane *lane = run->lane;
+	int ret = 0;
+
+	spin_lock_bh(&lane->lock);
+	if (lane->open)
+		run->lkey = lane->link->pd->local_dma_lkey;
+	else
+		ret = kxfer_link_job_error(lane->link);
+	spin_unlock_bh(&lane->lock);
+	return ret;
+}
+
 /**
  * kxfer_run_build() - make all that the operations of a run need
  * @run: has its lane, target, region and mapping; may sleep
@@ -268,8 +284,10 @@ static int build_ring(struct kxfer_run *run)
 int kxfer_run_build(struct kxfer_run *run)
 {
 	struct kxfer_device *dev = run->lane->link->dev;
+	int ret = take_lkey(run);
 
-	run->lkey = run->lane->link->pd->local_dma_lkey;
+	if (ret)
+		return ret;
 	run->limits = *kxfer_device_limits(dev, run->cmd->op);
 	/* What a work request of verbs has: it is cut nowhere else. */
 	if (run->dedicated)

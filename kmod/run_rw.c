@@ -137,6 +137,8 @@ static int walk(struct kxfer_run *run)
 	struct kxfer_plan_limits limits = run->limits;
 	struct kxfer_extent whole = { .length = cmd->length };
 	struct kxfer_run_rw *rw = run->rw;
+	/* rdma_rw_init_map_wrs() has an array of the SGEs of a piece. */
+	u64 max_bytes = (KMALLOC_MAX_SIZE / sizeof(struct ib_sge) - 1) * PAGE_SIZE;
 	u32 max = run->lane->credits.max, slot, nr = 0;
 	u64 at, within;
 	int ret;
@@ -154,7 +156,7 @@ static int walk(struct kxfer_run *run)
 		for (within = 0; kxfer_plan_next(&run->plan, &run->desc);
 		     within += run->desc.length) {
 			/* Each is a work request at least. */
-			if (nr == max)
+			if (nr == max || run->desc.length > max_bytes)
 				return -EINVAL;
 			add_piece(run, nr++, cmd->region_offset + at + within);
 		}

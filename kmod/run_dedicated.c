@@ -33,6 +33,9 @@ static int check_messages(const struct kxfer_run *run)
 	if (cmd->op != dedicated->op || !(cmd->flags & KXFER_BENCH_F_IMM) != !dedicated->imm ||
 	    cmd->length != dedicated->bytes || cmd->depth > dedicated->receives)
 		return -EINVAL;
+	/* A slot has one work request, which a list has once. */
+	if (cmd->list > dedicated->slots)
+		return -EINVAL;
 	/* A UD QP registers no memory. */
 	if (dedicated->ud.wanted && cmd->memory == KXFER_BENCH_MEMORY_MR_EACH)
 		return -EOPNOTSUPP;

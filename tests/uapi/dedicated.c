@@ -281,6 +281,22 @@ TEST_F(dedicated, sends_on_schedule)
 	}
 }
 
+/* As many as there are slots; each has one work request, in this list and the next. */
+TEST_F(dedicated, sends_lists_of_all_slots)
+{
+	struct kxfer_dedicated_status status;
+
+	ASSERT_EQ(0, sender_dedicate(&self->sender));
+	self->sender.bench.depth = 2 * SENDER_SLOTS;
+	self->sender.bench.list = SENDER_SLOTS;
+	self->sender.bench.count = 10 * SENDER_SLOTS;
+	ASSERT_EQ(0, sender_run(&self->sender));
+	EXPECT_EQ(10 * SENDER_SLOTS, self->sender.bench.operations);
+	ASSERT_TRUE(kx_wait_until(sender_settled(&self->sender, &status), KX_TIMEOUT_MS));
+	EXPECT_EQ(10 * SENDER_SLOTS, status.sent);
+	EXPECT_EQ(0, status.wrong);
+}
+
 /* ---- what is refused ---- */
 
 TEST_F(dedicated, refuses_a_connection_that_makes_no_sense)
@@ -330,6 +346,9 @@ TEST_F(dedicated, refuses_a_run_that_it_was_not_opened_for)
 	test_err_run(EINVAL, &self->sender, stride, 0);
 	test_err_run(EINVAL, &self->sender, target_offset, 8);
 	test_err_run(EINVAL, &self->sender, depth, SENDER_RECEIVES + 1);
+	self->sender.bench.depth = 2 * SENDER_SLOTS;
+	test_err_run(EINVAL, &self->sender, list, SENDER_SLOTS + 1);
+	self->sender.bench.depth = 1;
 	test_err_run(ERANGE, &self->sender, region_offset, SENDER_STRIDE);
 	self->sender.bench.length = 8;
 	test_err_run(EACCES, &self->sender, op, KXFER_OP_FETCH_ADD);

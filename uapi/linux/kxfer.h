@@ -1398,10 +1398,10 @@ enum kxfer_bench_invalidate {
  * that its connection was opened for (EINVAL). Message n, counted from when that was, goes
  * from slot n % @slots of the local memory, whatever @depth is, a WRITE to that of the
  * peer's; its immediate is n ^ 0x6b786672. It is one work request, and none is posted for
- * which the responder has no receive; so @depth may be at most @receives, and with
- * KXFER_BENCH_MEMORY_MR_EACH at most @slots. On a connection of KXFER_DEDICATED_F_ANSWERED
- * it is to be KXFER_BENCH_INVALIDATE_REMOTE, elsewhere not (EINVAL). EOPNOTSUPP: iWARP
- * has no immediates.
+ * which the responder has no receive; so @depth may be at most @receives, with
+ * KXFER_BENCH_MEMORY_MR_EACH at most @slots, and @list at most @slots (EINVAL). On a
+ * connection of KXFER_DEDICATED_F_ANSWERED it is to be KXFER_BENCH_INVALIDATE_REMOTE,
+ * elsewhere not (EINVAL). EOPNOTSUPP: iWARP has no immediates.
  */
 struct kxfer_bench {
 	__u32 size;
@@ -1498,11 +1498,11 @@ enum kxfer_transport {
  * CAP_NET_ADMIN.
  *
  * It ends with DEDICATED_CLOSE (EBUSY while a run is on it), with the file, and when it
- * breaks, which a run tells by ECONNRESET or ENODEV. ECONNREFUSED: nothing there speaks the
- * protocol; EREMOTEIO: @refusal; EPROTO: an answer that makes no sense; EOPNOTSUPP: the
- * device has no atomics, or iWARP and with immediate, or has no UD; EMSGSIZE: UD, and
- * @bytes is more than @mtu; EDQUOT: the session has 16, or the user as many links as it
- * may have.
+ * breaks, which a run tells by ECONNRESET, ENODEV or EREMOTEIO. ECONNREFUSED: nothing
+ * there speaks the protocol; EREMOTEIO: @refusal; EPROTO: an answer that makes no sense;
+ * EOPNOTSUPP: the device has no atomics, or iWARP and with immediate, or has no UD;
+ * EMSGSIZE: UD, and @bytes is more than @mtu; EDQUOT: the session has 16, or the user as
+ * many links as it may have.
  *
  * UD: the responder's UD QP is looked up by rdma_cm (RDMA_PS_UDP) once the reliable
  * connection is there, which goes on beside it: READs, WRITEs and those of the status are

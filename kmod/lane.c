@@ -495,6 +495,20 @@ void kxfer_lane_nudge(struct kxfer_lane *lane)
 }
 
 /**
+ * kxfer_lane_rests() - nothing of the run that has a lane is under way
+ * @lane: benched
+ *
+ * To be called again and again by a run on schedule that sleeps: the peer is not to
+ * blame for that. Does not sleep.
+ */
+void kxfer_lane_rests(struct kxfer_lane *lane)
+{
+	spin_lock_bh(&lane->lock);
+	lane->quiet_since_ns = ktime_get_ns();
+	spin_unlock_bh(&lane->lock);
+}
+
+/**
  * kxfer_lane_stuck() - whether the peer holds up what is under way on a data lane
  * @lane: of a LIVE link
  *

@@ -98,7 +98,7 @@ struct kxfer_sink;
  * @nr_wr: posted since it was made
  * @nr_completions: seen since it was made
  * @quiet_at: @nr_completions when kxfer_lane_stuck() last saw it move
- * @quiet_since_ns: when that was, or nothing was under way
+ * @quiet_since_ns: when that was, or nothing was under way (kxfer_lane_rests())
  * @channel: messages
  */
 struct kxfer_lane {
@@ -170,6 +170,7 @@ void kxfer_lane_wc_error(struct kxfer_lane *lane, const struct ib_wc *wc,
 			 const char *what);
 bool kxfer_lane_stuck(struct kxfer_lane *lane);
 void kxfer_lane_nudge(struct kxfer_lane *lane);
+void kxfer_lane_rests(struct kxfer_lane *lane);
 int kxfer_lane_post(struct kxfer_lane *lane, const struct ib_send_wr *wr, u32 nr);
 int kxfer_lane_post_locked(struct kxfer_lane *lane, const struct ib_send_wr *wr,
 			   u32 nr);

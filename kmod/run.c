@@ -238,8 +238,8 @@ static bool goes_on(const struct kxfer_run *run)
 	       run->posted + next_list(run) <= run->ready;
 }
 
-/* Is there room for operations whose contexts are to be made? */
-static bool lacks_contexts(const struct kxfer_run *run)
+/** kxfer_run_lacks_contexts() - is there room for operations whose contexts are to be made? */
+bool kxfer_run_lacks_contexts(const struct kxfer_run *run)
 {
 	return run->rw && run->ready < min_t(u64, run->end,
 					     (u64)READ_ONCE(run->done) + run->cmd->depth);
@@ -291,8 +291,9 @@ static void work_polling(struct kxfer_run *run)
 	struct awaited last = take_turn(run);
 
 	kxfer_cq_disown(&run->lane->cq);
-	if (READ_ONCE(*last.count) != last.want || lacks_contexts(run) || need_resched() ||
-	    !kxfer_link_is_live(link))
+	/* Somebody else may have counted the last completion before this owned the CQ. */
+	if (READ_ONCE(*last.count) != last.want || READ_ONCE(run->done) == run->end ||
+	    kxfer_run_lacks_contexts(run) || need_resched() || !kxfer_link_is_live(link))
 		return;
 	if (last.count == &run->done)
 		WRITE_ONCE(run->lane->run_want, last.want + 1);

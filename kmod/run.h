@@ -193,6 +193,8 @@ void kxfer_run_unbuild(struct kxfer_run *run);
 int kxfer_run_prepare_locked(struct kxfer_run *run, struct kxfer_run_post *post);
 u32 kxfer_run_longest(const struct kxfer_run *run);
 
+bool kxfer_run_lacks_contexts(const struct kxfer_run *run);
+
 void kxfer_run_paced_begin(struct kxfer_run *run, u64 start_ns);
 void kxfer_run_paced_turn(struct kxfer_run *run);
 void kxfer_run_paced_close(struct kxfer_run *run);

@@ -21,6 +21,7 @@
 #include <linux/wait.h>
 
 #include "dedicated.h"
+#include "lane.h"
 #include "link.h"
 #include "run.h"
 
@@ -150,10 +151,13 @@ static void sleep_till_near(struct kxfer_run *run, u32 before)
 
 	if (room(run))
 		ns = min_t(s64, ns, ns_to_due(run, now_ns) - NEAR_NS);
-	/* So that the time limit is kept. */
-	ns = min_t(s64, ns, run->deadline_ns - now_ns);
+	/* So that the time limit is kept; behind it the rest is waited for. */
+	if (!run->stopped)
+		ns = min_t(s64, ns, run->deadline_ns - now_ns);
 	if (ns <= 0)
 		return;
+	if (run->posted == before && !run->starved)
+		kxfer_lane_rests(run->lane);
 	WRITE_ONCE(run->lane->run_want, before + 1);
 	wait_event_hrtimeout(link->wait, has_moved(run, before) || kxfer_link_is_dead(link),
 			     ns_to_ktime(ns));
@@ -176,7 +180,8 @@ void kxfer_run_paced_turn(struct kxfer_run *run)
 			return;
 		spin(run);
 	}
-	if (READ_ONCE(run->done) != before || need_resched() || !kxfer_link_is_live(link))
+	if (READ_ONCE(run->done) != before || kxfer_run_lacks_contexts(run) || need_resched() ||
+	    !kxfer_link_is_live(link))
 		return;
 	sleep_till_near(run, before);
 }

@@ -297,6 +297,20 @@ TEST_F(dedicated, sends_lists_of_all_slots)
 	EXPECT_EQ(0, status.wrong);
 }
 
+/* A peer that is silent for 30 s loses the link. */
+TEST_F_TIMEOUT(dedicated, waits_for_its_schedule_longer_than_for_a_peer, 120)
+{
+	ASSERT_EQ(0, sender_dedicate(&self->sender));
+	self->sender.bench.depth = SENDER_SLOTS;
+	self->sender.bench.count = 3;
+	self->sender.bench.interval_ps = 1000000000;
+	self->sender.bench.late_ns = -36000000000LL;
+	self->sender.bench.time_limit_ms = 60000;
+	ASSERT_EQ(0, sender_run(&self->sender));
+	EXPECT_EQ(3, self->sender.bench.operations);
+	EXPECT_EQ(0, sender_hang_up(&self->sender));
+}
+
 /* ---- what is refused ---- */
 
 TEST_F(dedicated, refuses_a_connection_that_makes_no_sense)

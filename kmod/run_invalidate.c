@@ -7,6 +7,10 @@
  *  - local: REG_MR operation LOCAL_INV. That is signalled in place of the operation, and is
  *    fenced: READs before it have ended. (What else is before it has ended too where the
  *    device keeps the local invalidate fence of the InfiniBand specification, 10.6.5.1.)
+ *    rxe of 6.1 fences each LOCAL_INV, and on two CPUs may forget to go on (flow.c says
+ *    how): with more than one in flight the run can then stand still until kxfer_lane_stuck().
+ *    That follows from the source, and was not seen. A nudge would mend it, but takes a
+ *    responder that lets itself be written;
  *  - remote: REG_MR SEND, and the responder's answer (dedicated_answers.c).
  */
 #include "dedicated.h"

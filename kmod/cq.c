@@ -24,6 +24,11 @@
  * No completion waits for a session that does not get the CPU: it polls with
  * preemption disabled, for a bounded time, and goes when the CPU is wanted.
  *
+ * One of the context direct is the core's, too (IB_POLL_DIRECT), and is owned as a polled
+ * one is, but nothing tells of what comes there and nobody looks when no owner does: who
+ * waits for something of such a lane has to look (kxfer_lane_wait(), run.c). The core
+ * looks by itself to drain a QP, so nobody else may from then on: kxfer_cq_retire().
+ *
  * Destroying it, as a proof: kxfer_cq_destroy() becomes its owner and stays it. So
  * nobody polls it, and the handler, even one that comes late, queues nothing; what
  * was queued before is waited for and finds an owner.
@@ -90,11 +95,14 @@ static bool enter(struct kxfer_cq *cq)
 static void leave(struct kxfer_cq *cq)
 {
 	unsigned long flags;
-	int missed;
+	int missed = 0;
 
-	/* What it told of is polled, or missed. */
-	WRITE_ONCE(cq->event, false);
-	missed = ib_req_notify_cq(cq->ib, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+	if (cq->polled) {
+		/* What it told of is polled, or missed. */
+		WRITE_ONCE(cq->event, false);
+		missed = ib_req_notify_cq(cq->ib,
+					  IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+	}
 	spin_lock_irqsave(&cq->lock, flags);
 	if (cq->closing) {
 		complete(&cq->handed_over);
@@ -109,8 +117,14 @@ static void leave(struct kxfer_cq *cq)
 /* Of the owner. Return: completions handled; fewer than KXFER_CQ_BATCH: there are no more. */
 static u32 handle_some(struct kxfer_cq *cq)
 {
-	int nr = ib_poll_cq(cq->ib, KXFER_CQ_BATCH, cq->wc), i;
+	int nr, i;
 
+	if (cq->direct) {
+		nr = ib_process_cq_direct(cq->ib, KXFER_CQ_BATCH);
+		cq->now_ns = ktime_get_ns();
+		return nr;
+	}
+	nr = ib_poll_cq(cq->ib, KXFER_CQ_BATCH, cq->wc);
 	if (nr <= 0)
 		return 0;
 	cq->now_ns = ktime_get_ns();
@@ -140,11 +154,11 @@ static void poll_work(struct work_struct *work)
  *
  * Before posting, best: then no handler has work queued for what completes at once.
  * Disables preemption until kxfer_cq_disown(). Return: false, with nothing to undo,
- * if it is not polled or somebody else polls it.
+ * if it is neither polled nor direct, or somebody else polls it.
  */
 bool kxfer_cq_own(struct kxfer_cq *cq)
 {
-	if (!cq->polled || IS_ENABLED(CONFIG_PREEMPT_RT))
+	if ((!cq->polled && !cq->direct) || IS_ENABLED(CONFIG_PREEMPT_RT))
 		return false;
 	preempt_disable();
 	if (enter(cq))
@@ -187,15 +201,27 @@ void kxfer_cq_poll(struct kxfer_cq *cq, const u32 *done, u32 want, u64 until_ns)
 	}
 }
 
+/**
+ * kxfer_cq_look() - handle what is there, where the caller waits for something of it
+ * @cq: of any context; nothing is done unless it can be owned
+ *
+ * Does not sleep.
+ */
+void kxfer_cq_look(struct kxfer_cq *cq)
+{
+	if (!kxfer_cq_own(cq))
+		return;
+	while (handle_some(cq) == KXFER_CQ_BATCH && !need_resched())
+		;
+	kxfer_cq_disown(cq);
+}
+
 static int create_polled(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cqe,
 			 int comp_vector)
 {
 	struct ib_cq_init_attr attr = { .cqe = nr_cqe, .comp_vector = comp_vector };
 
-	spin_lock_init(&cq->lock);
-	init_completion(&cq->handed_over);
 	INIT_WORK(&cq->work, poll_work);
-	cq->polled = true;
 	cq->ib = kxfer_fault_ptr(LANE_CQ) ?:
 		 ib_create_cq(ibdev, completion_handler, NULL, cq, &attr);
 	if (IS_ERR(cq->ib))
@@ -212,6 +238,8 @@ enum ib_poll_context kxfer_cq_core_context(enum kxfer_context context)
 		return IB_POLL_SOFTIRQ;
 	case KXFER_CONTEXT_UNBOUND:
 		return IB_POLL_UNBOUND_WORKQUEUE;
+	case KXFER_CONTEXT_DIRECT:
+		return IB_POLL_DIRECT;
 	default:
 		return IB_POLL_WORKQUEUE;
 	}
@@ -235,8 +263,15 @@ int kxfer_cq_create(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cqe,
 {
 	int ret = 0;
 
+	/* Who owns it must not be preempted, and takes locks that may sleep there. */
+	if (context == KXFER_CONTEXT_DIRECT && IS_ENABLED(CONFIG_PREEMPT_RT))
+		return -EOPNOTSUPP;
+	spin_lock_init(&cq->lock);
+	init_completion(&cq->handed_over);
 	cq->settle = settle;
-	if (context == KXFER_CONTEXT_POLLED) {
+	cq->polled = context == KXFER_CONTEXT_POLLED;
+	cq->direct = context == KXFER_CONTEXT_DIRECT;
+	if (cq->polled) {
 		ret = create_polled(cq, ibdev, nr_cqe, comp_vector);
 	} else {
 		cq->ib = kxfer_fault_ptr(LANE_CQ) ?:
@@ -247,21 +282,35 @@ int kxfer_cq_create(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cqe,
 	if (ret) {
 		cq->ib = NULL;
 		cq->polled = false;
+		cq->direct = false;
 	}
 	return ret;
 }
 
+/* Once for all: somebody who was before need not be waited for again. */
 static void own_for_good(struct kxfer_cq *cq)
 {
 	bool owned;
 
 	spin_lock_irq(&cq->lock);
-	owned = cq->owned;
+	owned = cq->owned && !cq->closing;
 	cq->owned = true;
 	cq->closing = true;
 	spin_unlock_irq(&cq->lock);
 	if (owned)
 		wait_for_completion(&cq->handed_over);
+}
+
+/**
+ * kxfer_cq_retire() - QPs of it are going to be drained, and by who looks at it
+ * @cq: of any context, or one that was not made
+ *
+ * May sleep. Afterwards nobody but the core looks at one of the context direct.
+ */
+void kxfer_cq_retire(struct kxfer_cq *cq)
+{
+	if (cq->direct)
+		own_for_good(cq);
 }
 
 /**
@@ -281,6 +330,7 @@ void kxfer_cq_destroy(struct kxfer_cq *cq)
 		ib_destroy_cq(cq->ib);
 		cancel_work_sync(&cq->work);
 	} else {
+		kxfer_cq_retire(cq);
 		ib_free_cq(cq->ib);
 	}
 	cq->ib = NULL;

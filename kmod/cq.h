@@ -18,9 +18,10 @@
  * @ib: it, or NULL
  * @marker: of the pool: QP by which it is given back; else NULL
  * @nr_cqe: of the pool: room that was taken there
- * @polled: of KXFER_CONTEXT_POLLED; the fields below are for that one only
+ * @polled: of KXFER_CONTEXT_POLLED
+ * @direct: of KXFER_CONTEXT_DIRECT; the fields below are for these two only
  * @lock: over the three below; irq-safe, for the handler may come in any context
- * @owned: somebody polls it, or it is destroyed
+ * @owned: somebody polls it, or it is retired or destroyed
  * @event: the handler has come since the owner last asked for it
  * @closing: it is being destroyed, who owns it hands it over
  * @handed_over: to the destroyer
@@ -34,6 +35,7 @@ struct kxfer_cq {
 	struct ib_qp *marker;
 	u32 nr_cqe;
 	bool polled;
+	bool direct;
 	spinlock_t lock;
 	bool owned;
 	bool event;
@@ -51,6 +53,7 @@ enum ib_poll_context kxfer_cq_core_context(enum kxfer_context context);
 int kxfer_cq_create(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cqe,
 		    int comp_vector, enum kxfer_context context,
 		    void (*settle)(struct kxfer_cq *cq));
+void kxfer_cq_retire(struct kxfer_cq *cq);
 void kxfer_cq_destroy(struct kxfer_cq *cq);
 int kxfer_cq_borrow(struct kxfer_cq *cq, struct ib_pd *pd, u32 nr_cqe, int comp_vector,
 		    enum kxfer_context context);
@@ -58,6 +61,7 @@ void kxfer_cq_give_back(struct kxfer_cq *cq);
 bool kxfer_cq_own(struct kxfer_cq *cq);
 void kxfer_cq_disown(struct kxfer_cq *cq);
 void kxfer_cq_poll(struct kxfer_cq *cq, const u32 *done, u32 want, u64 until_ns);
+void kxfer_cq_look(struct kxfer_cq *cq);
 
 /* In done(): when the completion was found. */
 static inline u64 kxfer_cq_now_ns(const struct kxfer_cq *cq)

@@ -143,6 +143,7 @@ static const char *context_text(u32 context)
 		[KXFER_CONTEXT_WORKQUEUE]	= "workqueue",
 		[KXFER_CONTEXT_SOFTIRQ]		= "softirq",
 		[KXFER_CONTEXT_UNBOUND]		= "unbound",
+		[KXFER_CONTEXT_DIRECT]		= "direct",
 	};
 
 	return context < ARRAY_SIZE(texts) ? texts[context] : "?";

@@ -279,13 +279,14 @@ static int check_open(const struct kxfer_session *session,
 	if (cmd->flags & ~(KXFER_DEDICATED_F_WRITE | KXFER_DEDICATED_F_IMM |
 			   KXFER_DEDICATED_F_ANSWERED | KXFER_DEDICATED_F_QKEY |
 			   KXFER_DEDICATED_F_CQ_POOL) ||
-	    cmd->context > KXFER_CONTEXT_UNBOUND || cmd->transport > KXFER_TRANSPORT_UD)
+	    cmd->context > KXFER_CONTEXT_DIRECT || cmd->transport > KXFER_TRANSPORT_UD)
 		return -EOPNOTSUPP;
 	if (!cmd->timeout_ms || cmd->timeout_ms > KXFER_TIMEOUT_MAX_MS ||
 	    !cmd->length || cmd->length > KXFER_DEDICATED_MAX_BYTES)
 		return -EINVAL;
 	/* What the core polls no session can. */
-	if (cmd->flags & KXFER_DEDICATED_F_CQ_POOL && cmd->context == KXFER_CONTEXT_POLLED)
+	if (cmd->flags & KXFER_DEDICATED_F_CQ_POOL &&
+	    (cmd->context == KXFER_CONTEXT_POLLED || cmd->context == KXFER_CONTEXT_DIRECT))
 		return -EINVAL;
 	return check_addresses(cmd) ?: check_op(cmd) ?: check_transport(cmd) ?:
 	       check_messages(cmd) ?:

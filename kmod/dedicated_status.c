@@ -160,13 +160,13 @@ static int read_status(struct kxfer_dedicated *dedicated)
 	u32 want;
 
 	/* One that is under way may be older than the last message. */
-	wait_event(link->wait, !READ_ONCE(dedicated->reading) || kxfer_link_is_dead(link));
+	kxfer_lane_wait(lane, !READ_ONCE(dedicated->reading) || kxfer_link_is_dead(link));
 	spin_lock_bh(&lane->lock);
 	if (lane->open && kxfer_link_is_live(link))
 		ret = kxfer_dedicated_ask_locked(lane);
 	want = dedicated->nr_asked;
 	spin_unlock_bh(&lane->lock);
-	wait_event(link->wait, READ_ONCE(dedicated->nr_read) == want || kxfer_link_is_dead(link));
+	kxfer_lane_wait(lane, READ_ONCE(dedicated->nr_read) == want || kxfer_link_is_dead(link));
 	return ret || !kxfer_link_is_live(link) ? kxfer_link_job_error(link) : 0;
 }
 

@@ -375,6 +375,7 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 		/* If it fails the peer learns it from rdma_destroy_id(). */
 		if (!kxfer_fault(CM_DISCONNECT))
 			rdma_disconnect(lane->cm_id);
+		kxfer_cq_retire(&lane->cq);
 		ib_drain_qp(lane->qp);
 		kxfer_run_rw_close(lane);
 		rdma_destroy_qp(lane->cm_id);
@@ -592,7 +593,7 @@ int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, u32 key, int 
 	spin_unlock_bh(&lane->lock);
 	if (ret)
 		return -ECONNRESET;
-	wait_event(lane->link->wait, registration_ended(lane));
+	kxfer_lane_wait(lane, registration_ended(lane));
 	spin_lock_bh(&lane->lock);
 	ret = lane->registering ? -ECONNRESET : lane->register_error;
 	spin_unlock_bh(&lane->lock);

@@ -4,8 +4,10 @@
 #define KXFER_LANE_H
 
 #include <linux/completion.h>
+#include <linux/delay.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
@@ -183,6 +185,23 @@ struct ib_mr *kxfer_lane_alloc_mr(struct kxfer_lane *lane, u32 pages);
 void kxfer_lane_dereg_mr(struct ib_mr *mr);
 int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, u32 key, int access);
 void kxfer_lane_fence(struct kxfer_lane *lane);
+
+#define KXFER_LANE_LOOK_US	20	/* from one look of kxfer_lane_wait() to the next */
+
+/*
+ * wait_event() for what a completion of @lane brings about; sleeps. Where nobody else looks
+ * at the CQ (KXFER_CONTEXT_DIRECT) who waits does.
+ */
+#define kxfer_lane_wait(lane, condition)						\
+do {											\
+	struct kxfer_lane *__lane = (lane);						\
+											\
+	while (__lane->cq.direct && !(condition)) {					\
+		kxfer_cq_look(&__lane->cq);						\
+		usleep_range(KXFER_LANE_LOOK_US, 2 * KXFER_LANE_LOOK_US);		\
+	}										\
+	wait_event(__lane->link->wait, condition);					\
+} while (0)
 
 static inline bool kxfer_lane_is_control(const struct kxfer_lane *lane)
 {

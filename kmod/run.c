@@ -4,7 +4,8 @@
  * counts them as they complete.
  *
  * It works in turns. On a lane that is polled a turn lasts TURN_NS, as the owner of the
- * CQ (cq.c), and one in which nothing completes ends in a sleep until something does.
+ * CQ (cq.c), and one in which nothing completes ends in a sleep until something does; but
+ * where nobody else looks at the CQ (KXFER_CONTEXT_DIRECT) the next turn follows.
  * On others a turn is to post, and to sleep until completions, which come in the lane's
  * context, have made room. Between two turns the CPU is given to who wants it, and
  * signals, a withdrawal and the time limit are looked at. Those stop the run: it goes on
@@ -291,6 +292,8 @@ static void work_polling(struct kxfer_run *run)
 	struct awaited last = take_turn(run);
 
 	kxfer_cq_disown(&run->lane->cq);
+	if (run->lane->cq.direct)
+		return;
 	/* Somebody else may have counted the last completion before this owned the CQ. */
 	if (READ_ONCE(*last.count) != last.want || READ_ONCE(run->done) == run->end ||
 	    kxfer_run_lacks_contexts(run) || need_resched() || !kxfer_link_is_live(link))

@@ -183,6 +183,9 @@ void kxfer_run_paced_turn(struct kxfer_run *run)
 	if (READ_ONCE(run->done) != before || kxfer_run_lacks_contexts(run) || need_resched() ||
 	    !kxfer_link_is_live(link))
 		return;
+	/* Nobody else would find it. */
+	if (run->lane->cq.direct && (run->posted != before || run->starved))
+		return;
 	sleep_till_near(run, before);
 }
 

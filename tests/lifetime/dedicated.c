@@ -210,6 +210,12 @@ TEST_F(dedicated, ends_when_the_device_goes_under_a_cq_of_the_pool)
 	check_removal(_metadata, self);
 }
 
+TEST_F(dedicated, ends_when_the_device_goes_under_who_polls_alone)
+{
+	self->context = KXFER_CONTEXT_DIRECT;
+	check_removal(_metadata, self);
+}
+
 TEST_F(dedicated, ends_when_the_device_goes_under_rdma_rw)
 {
 	self->memory = KXFER_BENCH_MEMORY_RW;
@@ -261,6 +267,8 @@ TEST_F(dedicated, ends_when_its_user_is_killed)
 	for (self->context = KXFER_CONTEXT_POLLED; self->context <= KXFER_CONTEXT_SOFTIRQ;
 	     self->context++)
 		check_kill(_metadata, self, self->port);
+	self->context = KXFER_CONTEXT_DIRECT;
+	check_kill(_metadata, self, self->port);
 	self->flags = KXFER_DEDICATED_F_CQ_POOL;
 	for (self->context = KXFER_CONTEXT_WORKQUEUE; self->context <= KXFER_CONTEXT_UNBOUND;
 	     self->context++)

@@ -41,7 +41,7 @@ TEST_F(datagram, sends)
 {
 	uint32_t context;
 
-	for (context = KXFER_CONTEXT_POLLED; context <= KXFER_CONTEXT_UNBOUND; context++) {
+	for (context = KXFER_CONTEXT_POLLED; context <= KXFER_CONTEXT_DIRECT; context++) {
 		self->sender.open.context = context;
 		ASSERT_EQ(0, sender_dedicate(&self->sender));
 		EXPECT_LE(SENDER_BYTES, self->sender.open.mtu);

@@ -42,12 +42,52 @@ TEST_F(dedicated, sends)
 {
 	uint32_t context;
 
-	for (context = KXFER_CONTEXT_POLLED; context <= KXFER_CONTEXT_UNBOUND; context++) {
+	for (context = KXFER_CONTEXT_POLLED; context <= KXFER_CONTEXT_DIRECT; context++) {
 		self->sender.open.context = context;
 		ASSERT_EQ(0, sender_dedicate(&self->sender));
 		test_sends(&self->sender);
 		ASSERT_EQ(0, sender_hang_up(&self->sender));
 	}
+}
+
+/* Nobody looks at the CQ but the calls: also for what they wait for beside operations. */
+TEST_F(dedicated, completes_where_its_calls_wait)
+{
+	uint32_t memory;
+
+	self->sender.open.context = KXFER_CONTEXT_DIRECT;
+	ASSERT_EQ(0, sender_dedicate(&self->sender));
+	self->sender.bench.op = KXFER_OP_WRITE;
+	self->sender.bench.depth = SENDER_SLOTS;
+	self->sender.bench.count = 4 * SENDER_SLOTS;
+	for (memory = KXFER_BENCH_MEMORY_DEFAULT; memory <= KXFER_BENCH_MEMORY_RW; memory++) {
+		self->sender.bench.memory = memory;
+		EXPECT_EQ(0, sender_run(&self->sender));
+		EXPECT_EQ(4 * SENDER_SLOTS, self->sender.bench.operations);
+	}
+	EXPECT_EQ(0, sender_hang_up(&self->sender));
+	EXPECT_TRUE(sender_is_alone(&self->sender));
+}
+
+/* On schedule, too, one is found as it comes, and not when the next one is due. */
+TEST_F(dedicated, completes_where_its_calls_wait_before_the_next_is_due)
+{
+	static uint32_t histogram[KXFER_BENCH_NR_BUCKETS];
+	uint32_t i, soon = 0;
+
+	self->sender.open.context = KXFER_CONTEXT_DIRECT;
+	ASSERT_EQ(0, sender_dedicate(&self->sender));
+	self->sender.bench.op = KXFER_OP_WRITE;
+	self->sender.bench.count = 20;
+	self->sender.bench.interval_ps = 20 * 1000000000ULL;
+	self->sender.bench.nr_buckets = KXFER_BENCH_NR_BUCKETS;
+	self->sender.bench.histogram = (uintptr_t)histogram;
+	ASSERT_EQ(0, sender_run(&self->sender));
+	EXPECT_EQ(20, self->sender.bench.operations);
+	/* Those of less than 4.2 ms. */
+	for (i = 0; i < 16 * 128; i++)
+		soon += histogram[i];
+	EXPECT_LE(10, soon);
 }
 
 /* CQs of the device, by who has made them. */
@@ -181,10 +221,12 @@ TEST_F(dedicated, reads_and_writes_by_rdma_rw)
 	self->sender.bench.memory = KXFER_BENCH_MEMORY_RW;
 	self->sender.bench.depth = SENDER_SLOTS;
 	self->sender.bench.count = 2 * SENDER_SLOTS;
-	for (context = KXFER_CONTEXT_POLLED; context <= KXFER_CONTEXT_UNBOUND; context++) {
+	for (context = KXFER_CONTEXT_POLLED; context <= KXFER_CONTEXT_DIRECT; context++) {
 		self->sender.open.context = context;
 		if (context == KXFER_CONTEXT_SOFTIRQ)
 			self->sender.open.flags |= KXFER_DEDICATED_F_CQ_POOL;
+		if (context == KXFER_CONTEXT_DIRECT)
+			self->sender.open.flags &= ~KXFER_DEDICATED_F_CQ_POOL;
 		ASSERT_EQ(0, sender_dedicate(&self->sender));
 		self->sender.bench.op = KXFER_OP_WRITE;
 		ASSERT_EQ(0, sender_run(&self->sender));
@@ -316,8 +358,11 @@ TEST_F_TIMEOUT(dedicated, waits_for_its_schedule_longer_than_for_a_peer, 120)
 TEST_F(dedicated, refuses_a_connection_that_makes_no_sense)
 {
 	test_err_dedicate(EOPNOTSUPP, &self->sender, flags, KXFER_DEDICATED_F_CQ_POOL << 1);
-	test_err_dedicate(EOPNOTSUPP, &self->sender, context, KXFER_CONTEXT_UNBOUND + 1);
+	test_err_dedicate(EOPNOTSUPP, &self->sender, context, KXFER_CONTEXT_DIRECT + 1);
 	test_err_dedicate(EINVAL, &self->sender, flags, KXFER_DEDICATED_F_CQ_POOL);
+	self->sender.open.context = KXFER_CONTEXT_DIRECT;
+	test_err_dedicate(EINVAL, &self->sender, flags, KXFER_DEDICATED_F_CQ_POOL);
+	self->sender.open.context = KXFER_CONTEXT_POLLED;
 	test_err_dedicate(EINVAL, &self->sender, timeout_ms, 0);
 	test_err_dedicate(EINVAL, &self->sender, timeout_ms, 60001);
 	test_err_dedicate(EINVAL, &self->sender, remote.family, 0);
@@ -640,7 +685,7 @@ TEST_F(dedicated, sends_what_the_responder_invalidates)
 {
 	uint32_t context;
 
-	for (context = KXFER_CONTEXT_POLLED; context <= KXFER_CONTEXT_UNBOUND; context++) {
+	for (context = KXFER_CONTEXT_POLLED; context <= KXFER_CONTEXT_DIRECT; context++) {
 		self->sender.open.context = context;
 		wants_answers(self);
 		ASSERT_EQ(0, sender_dedicate(&self->sender));

@@ -383,12 +383,15 @@ enum kxfer_link_state {
  * @KXFER_CONTEXT_WORKQUEUE: the RDMA core's ib_comp_wq, bound to the CPU of the interrupt
  * @KXFER_CONTEXT_SOFTIRQ: irq_poll
  * @KXFER_CONTEXT_UNBOUND: ib_comp_unbound_wq, any CPU
+ * @KXFER_CONTEXT_DIRECT: of dedicated connections only: by the call that waits for them
+ *	(IB_POLL_DIRECT), and by nobody else; the CQ is never armed. Not with PREEMPT_RT
  */
 enum kxfer_context {
 	KXFER_CONTEXT_POLLED	= 0,
 	KXFER_CONTEXT_WORKQUEUE	= 1,
 	KXFER_CONTEXT_SOFTIRQ	= 2,
 	KXFER_CONTEXT_UNBOUND	= 3,
+	KXFER_CONTEXT_DIRECT	= 4,
 };
 
 /**
@@ -1382,9 +1385,10 @@ enum kxfer_bench_invalidate {
  *
  * A loop in the kernel posts work requests, built before, on a data lane of the
  * target's link: what kernel verbs cost at least. On a link of KXFER_CONTEXT_POLLED it
- * polls the CQ between posts. On any other it sleeps until completions, handled where
- * the link's context says, have made room, as a kernel user that waits for them does;
- * so it does on a kernel with PREEMPT_RT. It has the lane for itself: jobs of others
+ * polls the CQ between posts, and when nothing has come for a while it sleeps; on a
+ * connection of KXFER_CONTEXT_DIRECT it polls on. On any other it sleeps until completions,
+ * handled where the link's context says, have made room, as a kernel user that waits for
+ * them does; so it does on a kernel with PREEMPT_RT. It has the lane for itself: jobs of others
  * wait until it ends. What it moves is in no counter of jobs and bytes. Needs
  * CAP_NET_ADMIN.
  *
@@ -1448,7 +1452,7 @@ struct kxfer_bench {
 /* KXFER_OP_SEND, without immediate: for KXFER_BENCH_INVALIDATE_REMOTE, and nothing else. */
 #define KXFER_DEDICATED_F_ANSWERED	(1U << 2)
 #define KXFER_DEDICATED_F_QKEY	(1U << 3)	/* UD: @qkey in place of the responder's */
-/* Its completions come on a CQ of the RDMA core's pool; not with KXFER_CONTEXT_POLLED. */
+/* Its completions come on a CQ of the RDMA core's pool; not if somebody polls it by himself. */
 #define KXFER_DEDICATED_F_CQ_POOL	(1U << 4)
 
 /**
@@ -1469,8 +1473,8 @@ enum kxfer_transport {
  * @local: own address to connect from, or family 0; its port has to be 0
  * @device: device that it has to use, or empty; EADDRNOTAVAIL if the address leads
  *	elsewhere
- * @context: enum kxfer_context of its completions; with KXFER_DEDICATED_F_CQ_POOL not
- *	KXFER_CONTEXT_POLLED (EINVAL)
+ * @context: enum kxfer_context of its completions; with KXFER_DEDICATED_F_CQ_POOL neither
+ *	KXFER_CONTEXT_POLLED nor _DIRECT (EINVAL)
  * @timeout_ms: 1 to 60000
  * @length: bytes of memory wanted at the responder, 1 to 2^30; it is this connection's
  *	alone, and may be READ in any case

@@ -51,7 +51,7 @@
 #define MIN_INTERVAL_PS	1000
 #define MAX_INTERVAL_PS	(60 * PSEC_PER_SEC)
 #define MAX_LATE_NS	(S64_MAX / 2)
-#define BENCH_FLAGS	(KXFER_BENCH_F_IMM | KXFER_BENCH_F_NO_INLINE)
+#define BENCH_FLAGS	(KXFER_BENCH_F_IMM | KXFER_BENCH_F_NO_INLINE | KXFER_BENCH_F_MR_POOL)
 
 /* ---- what is asked for ---- */
 
@@ -143,6 +143,8 @@ static int check_bench(const struct kxfer_bench *cmd)
 	if (ret)
 		return ret;
 	if (cmd->invalidate && cmd->memory != KXFER_BENCH_MEMORY_MR_EACH)
+		return -EINVAL;
+	if (cmd->flags & KXFER_BENCH_F_MR_POOL && cmd->memory != KXFER_BENCH_MEMORY_MR_EACH)
 		return -EINVAL;
 	if (cmd->flags & KXFER_BENCH_F_NO_INLINE && cmd->op != KXFER_OP_WRITE)
 		return -EINVAL;

@@ -159,6 +159,7 @@
 	X(BENCH_DONE, EIO, "the completion of a run's work request") \
 	X(MRS, ENOMEM, "memory: the MRs of a run") \
 	X(MRS_SG, ENOMEM, "memory: to describe what the MRs of a run cover") \
+	X(MRS_POOL, ENOMEM, "ib_mr_pool_init(): MRs of a run") \
 	X(MRS_MAP, EIO, "ib_map_mr_sg(): an MR of a run") \
 	X(RUN_RW, ENOMEM, "memory: rdma_rw's part of a run") \
 	X(RUN_RW_PIECES, ENOMEM, "memory: the rdma_rw contexts of a run") \

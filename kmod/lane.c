@@ -23,7 +23,8 @@
  *  2. rdma_disconnect() tells the peer; ib_drain_qp() puts the QP into the error
  *     state and returns when every work request has completed and its callback
  *     has run. Those callbacks post nothing, for @open is clear. Now a run's
- *     rdma_rw contexts end, which need the QP (run_rw.c).
+ *     rdma_rw contexts end, which need the QP (run_rw.c), and its MRs, which may be a pool
+ *     of the QP (mrs.c).
  *  3. The QP is destroyed: no packet reaches our memory any more. The CQ is
  *     freed, which also waits for its handler; one of the pool is given back, and
  *     the proof for that is in cq_pool.c. rdma_destroy_id() waits for the event
@@ -378,6 +379,7 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 		kxfer_cq_retire(&lane->cq);
 		ib_drain_qp(lane->qp);
 		kxfer_run_rw_close(lane);
+		kxfer_mrs_close(lane);
 		rdma_destroy_qp(lane->cm_id);
 		lane->qp = NULL;
 	}
@@ -393,7 +395,6 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 	destroy_sinks(lane);
 	kxfer_dedicated_drop_status(lane);
 	kxfer_dedicated_drop_answers(lane);
-	kxfer_mrs_close(lane);
 	if (lane->cm_id)
 		rdma_destroy_id(lane->cm_id);
 	lane->cm_id = NULL;

@@ -47,7 +47,7 @@ static void invalidate_behind(struct kxfer_mr *mr, struct kxfer_run_post *post)
 {
 	mr->inv.ex.invalidate_rkey = mr->mr->rkey;
 	mr->inv.send_flags = IB_SEND_FENCE;
-	mr->valid = false;
+	mr->mr->need_inval = false;
 	post->last->next = &mr->inv;
 	post->last = &mr->inv;
 	post->nr++;
@@ -72,7 +72,7 @@ void kxfer_run_invalidate_locked(struct kxfer_run *run, u32 slot, bool valid,
 	case KXFER_BENCH_INVALIDATE_REMOTE:
 		kxfer_dedicated_command_locked(run->dedicated, &run->wr[slot].wr,
 					       &run->sge[slot], mr->mr->rkey);
-		mr->valid = false;
+		mr->mr->need_inval = false;
 		break;
 	default:
 		if (!valid)

@@ -63,6 +63,7 @@ static int lay_out_mrs(struct kxfer_run *run, struct kxfer_mrs_layout *layout)
 		.step = run->mr_slots * cmd->stride,
 		.length = (run->mr_slots - 1) * cmd->stride + cmd->length,
 		.nr = DIV_ROUND_UP(run->nr_slots, run->mr_slots),
+		.pool = cmd->flags & KXFER_BENCH_F_MR_POOL,
 	};
 	return 0;
 }
@@ -325,11 +326,13 @@ u32 kxfer_run_longest(const struct kxfer_run *run)
 static int register_slot(struct kxfer_run *run, u32 slot, struct kxfer_run_post *post)
 {
 	struct kxfer_mr *mr = &run->mrs->each[slot];
-	bool valid = mr->valid;
 	struct ib_sge *sge;
+	bool valid;
 	u64 addr;
 	u32 i;
 
+	kxfer_mr_exchange_locked(run->mrs, mr);
+	valid = mr->mr->need_inval;
 	if (kxfer_mr_map_locked(mr))
 		return -EIO;
 	addr = mr->iova;

@@ -160,6 +160,7 @@ static enum flow home_of(enum site site)
 	case SITE_BENCH_DONE:
 	case SITE_MRS:
 	case SITE_MRS_SG:
+	case SITE_MRS_POOL:
 	case SITE_MRS_MAP:
 	case SITE_RUN_RW:
 	case SITE_RUN_RW_PIECES:

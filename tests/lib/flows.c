@@ -299,7 +299,8 @@ static int run_transfer(void *context)
 	       kx_target_close(world->client, target);
 }
 
-static int measure(int fd, uint32_t op, uint32_t memory, uint32_t region, uint32_t target)
+static int measure_with(int fd, uint32_t op, uint32_t memory, uint32_t flags, uint32_t region,
+			uint32_t target)
 {
 	static uint32_t histogram[KXFER_BENCH_NR_BUCKETS];
 	bool swaps = op == KXFER_OP_COMPARE_SWAP;
@@ -307,6 +308,7 @@ static int measure(int fd, uint32_t op, uint32_t memory, uint32_t region, uint32
 	uint32_t sample;
 	struct kxfer_bench cmd = {
 		.size = sizeof(cmd),
+		.flags = flags,
 		.op = op,
 		.region = region,
 		.target = target,
@@ -333,6 +335,11 @@ static int measure(int fd, uint32_t op, uint32_t memory, uint32_t region, uint32
 	return kx_call(fd, KXFER_BENCH, &cmd);
 }
 
+static int measure(int fd, uint32_t op, uint32_t memory, uint32_t region, uint32_t target)
+{
+	return measure_with(fd, op, memory, 0, region, target);
+}
+
 static int measure_swaps(int fd, uint32_t region, uint32_t target)
 {
 	int ret = measure(fd, KXFER_OP_COMPARE_SWAP, KXFER_BENCH_MEMORY_DEFAULT, region, target);
@@ -356,6 +363,8 @@ static int run_measure(void *context)
 		       target) ?:
 	       measure(world->client, KXFER_OP_WRITE, KXFER_BENCH_MEMORY_MR_EACH, region,
 		       target) ?:
+	       measure_with(world->client, KXFER_OP_WRITE, KXFER_BENCH_MEMORY_MR_EACH,
+			    KXFER_BENCH_F_MR_POOL, region, target) ?:
 	       measure(world->client, KXFER_OP_READ, KXFER_BENCH_MEMORY_MR, region, target) ?:
 	       measure_swaps(world->client, region, target) ?:
 	       kx_target_close(world->client, target);

@@ -212,15 +212,17 @@ TEST_F_TIMEOUT(bench, moves_the_same_by_registered_memory, 120)
 		{ 1, 1, 1, 64 }, { 1, 1, 1, 65536 }, { 8, 8, 1, 4096 }, { 8, 2, 4, 100 },
 		{ 7, 3, 5, 4095 }, { 60, 32, 16, 8192 },
 	};
-	static const struct { uint32_t memory, invalidate; } kinds[] = {
-		{ KXFER_BENCH_MEMORY_MR, 0 }, { KXFER_BENCH_MEMORY_MR_EACH, 0 },
-		{ KXFER_BENCH_MEMORY_MR_EACH, KXFER_BENCH_INVALIDATE_LOCAL },
+	static const struct { uint32_t memory, invalidate, flags; } kinds[] = {
+		{ KXFER_BENCH_MEMORY_MR, 0, 0 }, { KXFER_BENCH_MEMORY_MR_EACH, 0, 0 },
+		{ KXFER_BENCH_MEMORY_MR_EACH, KXFER_BENCH_INVALIDATE_LOCAL, 0 },
+		{ KXFER_BENCH_MEMORY_MR_EACH, 0, KXFER_BENCH_F_MR_POOL },
+		{ KXFER_BENCH_MEMORY_MR_EACH, KXFER_BENCH_INVALIDATE_LOCAL, KXFER_BENCH_F_MR_POOL },
 	};
 	struct kxfer_bench cmd;
 	uint32_t op, memory;
 	size_t i, kind;
 
-	for (kind = 0; kind < 3; kind++)
+	for (kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++)
 		for (op = KXFER_OP_READ; op <= KXFER_OP_WRITE; op++)
 			for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 				cmd = deep(&self->cmd, op, ways[i].depth, ways[i].list,
@@ -228,16 +230,19 @@ TEST_F_TIMEOUT(bench, moves_the_same_by_registered_memory, 120)
 				memory = kinds[kind].memory;
 				cmd.memory = memory;
 				cmd.invalidate = kinds[kind].invalidate;
+				cmd.flags = kinds[kind].flags;
 				cmd.length = ways[i].length;
 				if (cmd.stride < cmd.length)
 					cmd.stride = cmd.length;
 				cmd.count = 211;
 				EXPECT_TRUE(moves(self, &cmd)) {
-					TH_LOG("memory %u, op %u, way %zu: %s", memory, op, i,
+					TH_LOG("kind %zu, op %u, way %zu: %s", kind, op, i,
 					       strerror(errno));
 				}
 				EXPECT_LE(memory == KXFER_BENCH_MEMORY_MR ? 1 : 3, cmd.nr_wr);
 			}
+	/* What is of a pool has gone with its run, too. */
+	EXPECT_EQ(self->mrs, kx_counter(self->fd, "live_mrs"));
 }
 
 /*
@@ -309,6 +314,9 @@ TEST_F(bench, registers_without_transfers)
 	EXPECT_EQ(500, self->cmd.operations);
 	EXPECT_EQ(2, self->cmd.nr_wr);
 	self->cmd.invalidate = KXFER_BENCH_INVALIDATE_LOCAL;
+	ASSERT_EQ(0, bench(self->fd, &self->cmd));
+	EXPECT_EQ(2, self->cmd.nr_wr);
+	self->cmd.flags = KXFER_BENCH_F_MR_POOL;
 	ASSERT_EQ(0, bench(self->fd, &self->cmd));
 	EXPECT_EQ(2, self->cmd.nr_wr);
 	/* And leaves no MR behind: those that links have are there all the time. */
@@ -399,9 +407,14 @@ TEST_F(bench, refuses_nonsense)
 	uint32_t sample;
 
 	REFUSED(EOPNOTSUPP, flags, KXFER_BENCH_F_IMM);
-	REFUSED(EOPNOTSUPP, flags, KXFER_BENCH_F_NO_INLINE << 1);
+	REFUSED(EOPNOTSUPP, flags, KXFER_BENCH_F_MR_POOL << 1);
 	self->cmd.flags = KXFER_BENCH_F_NO_INLINE;
 	REFUSED(EINVAL, op, KXFER_OP_READ);
+	REFUSED(EINVAL, op, KXFER_OP_NOP);
+	self->cmd.flags = KXFER_BENCH_F_MR_POOL;
+	REFUSED(EINVAL, memory, KXFER_BENCH_MEMORY_DEFAULT);
+	REFUSED(EINVAL, memory, KXFER_BENCH_MEMORY_MR);
+	REFUSED(EINVAL, memory, KXFER_BENCH_MEMORY_RW);
 	REFUSED(EINVAL, op, KXFER_OP_NOP);
 	self->cmd.flags = 0;
 	REFUSED(EOPNOTSUPP, op, KXFER_OP_NOTIFY);
@@ -894,6 +907,17 @@ TEST_F_TIMEOUT(anywhere, runs_end_when_the_device_goes, 60)
 	snprintf(device, sizeof(device), "%s", kx_device());
 	if (geteuid() || !baseline_netdev(device, netdev, sizeof(netdev)))
 		SKIP(return, "needs root and a software RDMA device to remove");
+	EXPECT_TRUE(ends_with_device(self, KXFER_BENCH_MEMORY_MR_EACH, device, netdev));
+}
+
+TEST_F_TIMEOUT(anywhere, runs_by_mrs_of_a_pool_end_when_the_device_goes, 60)
+{
+	char device[64], netdev[32];
+
+	snprintf(device, sizeof(device), "%s", kx_device());
+	if (geteuid() || !baseline_netdev(device, netdev, sizeof(netdev)))
+		SKIP(return, "needs root and a software RDMA device to remove");
+	self->cmd.flags = KXFER_BENCH_F_MR_POOL;
 	EXPECT_TRUE(ends_with_device(self, KXFER_BENCH_MEMORY_MR_EACH, device, netdev));
 }
 

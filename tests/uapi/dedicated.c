@@ -399,7 +399,7 @@ TEST_F(dedicated, refuses_a_run_that_it_was_not_opened_for)
 	test_err_run(EINVAL, &self->sender, invalidate, 1);
 	test_err_run(EINVAL, &self->sender, flags, KXFER_BENCH_F_IMM);
 	test_err_run(EINVAL, &self->sender, flags, KXFER_BENCH_F_NO_INLINE);
-	test_err_run(EOPNOTSUPP, &self->sender, flags, KXFER_BENCH_F_NO_INLINE << 1);
+	test_err_run(EOPNOTSUPP, &self->sender, flags, KXFER_BENCH_F_MR_POOL << 1);
 	test_err_run(EINVAL, &self->sender, length, SENDER_BYTES - 1);
 	test_err_run(EINVAL, &self->sender, length, SENDER_BYTES + 1);
 	test_err_run(EINVAL, &self->sender, stride, 0);
@@ -688,6 +688,7 @@ TEST_F(dedicated, sends_what_the_responder_invalidates)
 	for (context = KXFER_CONTEXT_POLLED; context <= KXFER_CONTEXT_DIRECT; context++) {
 		self->sender.open.context = context;
 		wants_answers(self);
+		self->sender.bench.flags = context % 2 ? KXFER_BENCH_F_MR_POOL : 0;
 		ASSERT_EQ(0, sender_dedicate(&self->sender));
 		test_sends(&self->sender);
 		ASSERT_EQ(0, sender_hang_up(&self->sender));

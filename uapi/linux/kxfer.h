@@ -1334,6 +1334,12 @@ enum kxfer_bench_invalidate {
 #define KXFER_BENCH_F_IMM	(1U << 0)
 /* WRITE: its work request carries no payload, also if the device would take it. */
 #define KXFER_BENCH_F_NO_INLINE	(1U << 1)
+/*
+ * KXFER_BENCH_MEMORY_MR_EACH: each operation takes an MR from the pool of the QP and gives it
+ * back (ib_mr_pool_get(), ib_mr_pool_put()), as initiators of storage do; without, each
+ * operation in flight has one of its own.
+ */
+#define KXFER_BENCH_F_MR_POOL	(1U << 2)
 
 /**
  * struct kxfer_bench - what work requests cost without jobs (KXFER_BENCH)

@@ -123,17 +123,19 @@ test_registrations_are_measured_alone() {
 
 # How the module is told to: what is said is what it does.
 test_kverbs_runs_in_each_context_and_with_each_memory() {
-	for context in polled workqueue softirq unbound; do
+	for context in polled workqueue softirq unbound direct; do
 		expect 0 kxfer --json bench write --engine kverbs $quick --depth 8 --context $context
-		expect_json '"\(.parameters.completion_context) \(.total.latency_samples)"' "$context 300"
+		expect_json '.parameters.completion_context' $context
+		expect_json '.total | "\(.latency_samples) \(.verified)"' "300 true"
 	done
 	for op in read write; do
-		for memory in lkey mr mr-each; do
+		for memory in lkey mr mr-each mr-pool; do
 			expect 0 kxfer --json bench $op --engine kverbs $quick --depth 8 --memory $memory
 			expect_json '"\(.parameters.memory) \(.total.verified) \(.total.latency_samples)"' \
 				"$memory true 300"
 			case $memory-$op-$KXFER_PROVIDER in
 			mr-each-*) how="registered for each operation" ;;
+			mr-pool-*) how="registered for each operation.*of the QP.s pool" ;;
 			mr-* | lkey-read-siw) how="registered once" ;;
 			lkey-write-*) how=inline ;;
 			*) how=local_dma_lkey ;;
@@ -145,6 +147,32 @@ test_kverbs_runs_in_each_context_and_with_each_memory() {
 	expect_error_json '"\(.errno) \(.why | test("registers at most [0-9]+ bytes"))"' "EOPNOTSUPP true"
 	expect 2 kxfer bench read --memory mr
 	expect_stderr "--engine kverbs"
+	for engine in job verbs; do
+		expect 2 kxfer bench read --engine $engine --context direct
+		expect_stderr "--engine kverbs"
+	done
+	expect 2 kxfer bench read --engine kverbs --context direct --cq pool
+	expect_stderr "workqueue, softirq or unbound"
+}
+
+# One completion for so many operations, however many are posted together.
+test_how_many_operations_a_completion_stands_for_is_chosen() {
+	for way in "3 5" "5 3" "8 1" "1 8"; do
+		signal=${way% *}
+		expect 0 kxfer --json bench write --engine kverbs $quick --depth 8 --batch ${way#* } --signal $signal
+		expect_json '.parameters | "\(.signal_every) \(.batch)"' "$way"
+		expect_json '.total | "\(.operations) \(.latency_samples) \(.verified)"' "300 300 true"
+	done
+	expect 0 kxfer --json bench read --engine kverbs $quick --depth 8 --signal 7
+	expect_json '.parameters | "\(.signal_every) \(.batch)"' "7 2"
+	expect 2 kxfer bench read --engine kverbs --depth 8 --batch 5 --signal 5
+	expect_stderr "the depth and one"
+	expect 2 kxfer bench read --depth 8 --signal 2
+	expect_stderr "--engine kverbs"
+	for signal in 0 257 -1 2x all; do
+		expect 2 kxfer bench read --engine kverbs --depth 8 --signal $signal
+	done
+	expect_stderr "each, batch or a number"
 }
 
 test_a_duration_is_divided_into_intervals_that_add_up() {

@@ -255,6 +255,9 @@ test_each_completion_context_is_used_and_named() {
 		expect_json '[.cells[].engines[].engine] | join(" ")' "verbs kverbs job"
 	done
 	expect_json '.waiting_kverbs | test("sleeps.*unbound")' true
+	expect 0 kxfer --json compare $quick --op read,send --size 64 --context direct --engine verbs,kverbs
+	expect_json '"\(.completion_context) \([.cells[].engines[].verified] | all)"' "direct true"
+	expect_json '.waiting_kverbs | test("nobody else")' true
 }
 
 # Engines may differ here, and it is told of each.

@@ -71,6 +71,12 @@ TEST(Grid, ways_have_only_axes_that_their_engine_has) {
                                                "kverbs softirq lkey", "kverbs softirq mr",
                                                "job polled adaptive", "job polled never", "job softirq"}));
     EXPECT_EQ(usual_way(grid, "job"), job);
+    grid.contexts = {"direct", "polled"};
+    names.clear();
+    for (const auto& way : ways_of(grid)) names.push_back(way.name());
+    EXPECT_EQ(names, (std::vector<std::string>{"verbs", "kverbs direct lkey", "kverbs direct mr",
+                                               "kverbs polled lkey", "kverbs polled mr",
+                                               "job polled adaptive", "job polled never"}));
     EXPECT_EQ(usual_way(grid, "verbs").name(), "verbs");
 }
 

@@ -61,7 +61,7 @@ PathOptions path_back(const Ask& ask, const kxfer_addr& from) {
     path.context = ask.context;
     path.wait_flags = ask.wait_flags;
     path.ring = ask.ring;
-    path.signal_batch = ask.signal_batch;
+    path.signal = ask.signal_batch ? 0 : 1;
     path.atomic = is_fetch(ask.workload.operation);
     path.timeout = path_timeout;
     return path;

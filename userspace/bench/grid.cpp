@@ -72,6 +72,8 @@ std::vector<Way> ways_of(const Grid& grid) {
         for (const auto& context : grid.contexts)
             for (const auto& memory : grid.memories)
                 for (const auto& poll : grid.polls) {
+                    // Who waits for jobs is not the only one who does.
+                    if (engine == "job" && context == "direct") continue;
                     const Way way = way_of(engine, context, memory, poll);
                     if (std::ranges::find(ways, way) == ways.end()) ways.push_back(way);
                 }

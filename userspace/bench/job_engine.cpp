@@ -82,7 +82,7 @@ tl::expected<void, Error> JobEngine::supports(Operation operation) const {
     if (operation == Operation::read || operation == Operation::write) return {};
     if (is_beyond_kernel(operation)) return cannot(why_beyond_kernel(operation));
     if (is_message(operation) && !outbox_) return cannot(no_messages_);
-    if (is_message(operation) && path_.options().signal_batch)
+    if (is_message(operation) && path_.options().signal_batch())
         return cannot("each message is answered, a batch of them has no completion for all");
     if (const auto why = path_.no_atomics(); is_atomic(operation) && !why.empty()) return cannot(why);
     return {};
@@ -211,7 +211,7 @@ void JobEngine::add_jobs(const Transfer& transfer) {
 
     if (!message || transfer.operation == Operation::write_imm) jobs_.push_back(job_of(transfer));
     if (!message) {
-        if (path_.options().signal_batch) jobs_.back().flags |= KXFER_JOB_F_BATCH;
+        if (path_.options().signal_batch()) jobs_.back().flags |= KXFER_JOB_F_BATCH;
         return;
     }
     if (transfer.operation == Operation::write_imm) jobs_.back().user_data = write_mark;

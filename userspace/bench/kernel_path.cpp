@@ -22,7 +22,8 @@ tl::expected<Peer, Error> open_peer(Session& session, const PathOptions& options
     PeerOptions how;
     how.local = options.local;
     how.device = options.device;
-    how.context = options.context;
+    // Only a connection of its own has that; what else is on the link goes as ever.
+    how.context = options.context == KXFER_CONTEXT_DIRECT ? KXFER_CONTEXT_POLLED : options.context;
     how.timeout = options.timeout;
     return session.connect(options.peer, how);
 }
@@ -159,7 +160,7 @@ Parameters KernelPath::parameters(const Workload& workload, const Requests& how)
     // a request more; one that has a request for each page is cut there anyway.
     const unsigned credits = one_each || !workload.moves() ? credits_ : credits_ * 15 / 16;
     parameters.max_depth = std::min(max_jobs_, credits / count_requests(workload, how));
-    parameters.signal_every = options_.signal_batch ? workload.batch : 1;
+    parameters.signal_every = options_.signal_every(workload);
     parameters.write_success = iwarp_ ? write_handed_to_tcp : write_acknowledged;
     parameters.device = device_;
     return parameters;

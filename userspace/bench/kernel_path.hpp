@@ -23,17 +23,21 @@ struct PathOptions {
     uint32_t wait_flags = 0;                               // KXFER_WAIT_F_*
     bool ring = false;                                     // of jobs: completions come into shared memory
     uint32_t memory = KXFER_BENCH_MEMORY_DEFAULT;          // of kverbs: enum kxfer_bench_memory
-    uint32_t invalidate = KXFER_BENCH_INVALIDATE_DEFERRED; // of MRs registered for each operation
+    bool mr_pool = false;                                  // MRs registered for each operation are of a pool
+    uint32_t invalidate = KXFER_BENCH_INVALIDATE_DEFERRED; // and how they become invalid
     bool dedicated = false;       // kverbs: all is done on a connection of its own, not on a lane
     bool cq_pool = false;         // of such a connection: its CQ is of the kernel's pool
     bool inline_writes = true;    // kverbs: a short WRITE's payload goes in its work request
-    bool signal_batch = false;    // one completion for the operations of a batch
+    unsigned signal = 1;          // one completion for so many operations; 0: for those of a batch
     bool writable = true;         // ask for an export that may be written
     bool atomic = false;          // and for atomics, but do without if the peer does not grant them
     bool messages = false;        // of jobs: use the mailbox beside it, but do without if there is none
     bool ud = false;              // messages of kverbs go by UD, and
     std::optional<uint32_t> qkey; // carry that in place of the responder's
     std::chrono::milliseconds timeout{10000};
+
+    bool signal_batch() const { return signal == 0; }
+    unsigned signal_every(const Workload& workload) const { return signal ? signal : workload.batch; }
 };
 
 // The peer of these options, and what it has published there.

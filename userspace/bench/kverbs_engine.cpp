@@ -125,14 +125,15 @@ Parameters KverbsEngine::parameters(const Workload& workload) const {
     const bool each = memory == KXFER_BENCH_MEMORY_MR_EACH;
     const bool by_mr = rw ? rw_each : memory != KXFER_BENCH_MEMORY_DEFAULT;
     const uint32_t invalidation = invalidation_of(workload);
+    const std::string of_pool = path_.options().mr_pool ? ", of the QP's pool" : "";
     Parameters parameters =
         path_.parameters(workload, {by_mr, each || rw_each ? registering_requests(invalidation) : 0});
 
     if (!is_reliable()) parameters.write_success = parameters.message_success = write_sent;
     const bool carried = path_.options().inline_writes && path_.is_inline(workload);
-    parameters.local_registration = rw_each                           ? local_rw_each
-                                    : rw                              ? local_rw
-                                    : each                            ? registered_for_each(invalidation)
+    parameters.local_registration = rw_each ? local_rw_each
+                                    : rw    ? local_rw
+                                    : each  ? registered_for_each(invalidation) + of_pool
                                     : memory == KXFER_BENCH_MEMORY_MR ? local_once
                                     : carried                         ? local_in_request
                                                                       : local_lkey;
@@ -178,8 +179,8 @@ unsigned KverbsEngine::slots(const Workload& workload, Mode mode) const {
 
 tl::expected<void, Error> KverbsEngine::check_registration(const Workload& workload) const {
     const uint32_t memory = memory_of(workload);
-    if (memory == KXFER_BENCH_MEMORY_RW && path_.options().signal_batch && workload.depth > 1)
-        return tl::unexpected(Error("engine kverbs cannot signal one operation of a batch", "", EOPNOTSUPP,
+    if (memory == KXFER_BENCH_MEMORY_RW && path_.options().signal != 1 && workload.depth > 1)
+        return tl::unexpected(Error("engine kverbs cannot signal one operation of several", "", EOPNOTSUPP,
                                     "use --signal each", "rdma_rw asks for a completion of each operation"));
     // rdma_rw takes several MRs if need be.
     if (memory == KXFER_BENCH_MEMORY_DEFAULT || memory == KXFER_BENCH_MEMORY_RW ||
@@ -256,10 +257,12 @@ kxfer_bench KverbsEngine::bench_of(const Workload& workload, Mode mode, const Li
         bench.target = path_.target().id();
     if (has_immediate(workload.operation)) bench.flags = KXFER_BENCH_F_IMM;
     if (bench.op == KXFER_OP_WRITE && !path_.options().inline_writes) bench.flags |= KXFER_BENCH_F_NO_INLINE;
+    if (bench.memory == KXFER_BENCH_MEMORY_MR_EACH && path_.options().mr_pool)
+        bench.flags |= KXFER_BENCH_F_MR_POOL;
     if (bench.memory == memory_of(workload)) bench.invalidate = invalidation_of(workload);
     bench.depth = single ? 1 : workload.depth;
     bench.list = single ? 1 : workload.batch;
-    bench.signal = path_.options().signal_batch ? bench.list : 1;
+    bench.signal = single ? 1 : path_.options().signal_every(workload);
     bench.length = workload.size;
     bench.stride = workload.stride();
     bench.count =

@@ -155,7 +155,7 @@ tl::expected<void, Error> Requester::lend(const Workload& workload, const RunPla
             options_.wait_flags,
             0,
             options_.ring,
-            options_.signal_batch};
+            options_.signal_batch()};
     const auto link = link_of(session_, peer_handle_, options_);
     if (!link) return tl::unexpected(link.error());
     kxfer_addr address = link->local;

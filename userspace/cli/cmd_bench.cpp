@@ -143,7 +143,11 @@ tl::expected<void, Failure> check_options(const BenchOptions& options) {
                            fmt::format("size times depth may be {}", human_bytes(max_rig_memory)));
     if (!options.count && options.seconds / options.interval_seconds > static_cast<double>(max_intervals))
         return wrong_usage("too many intervals", fmt::format("a run has at most {}", max_intervals));
-    if (options.rate > 0 && options.signal_batch())
+    if (options.signal_number() > 1 && workload.depth > 1 &&
+        options.signal_number() + batch_of(options, workload.depth, options.batch) > workload.depth + 1)
+        return wrong_usage("the next batch would wait for a completion that only it brings",
+                           "use --signal and --batch that together are no more than the depth and one");
+    if (options.rate > 0 && options.signal_number() != 1)
         return wrong_usage("operations on schedule do not come in whole batches",
                            "use --rate with --signal each");
     if (!options.report_file.empty() && options.assertions.empty() && options.baseline_file.empty())
@@ -276,7 +280,7 @@ BenchOptions with_defaults(BenchOptions options) {
     if (workload.is_mix()) workload.operation = bench::Operation::write;
     if (workload.is_mix()) workload.turns = bench::turns_of(options.mix);
     if (bench::is_atomic(workload.operation) && !options.size_given) workload.size = bench::atomic_bytes;
-    if (!workload.moves()) options.memory = "mr-each";
+    if (!workload.moves() && options.memory != "mr-pool") options.memory = "mr-each";
     if (!workload.moves() && !options.engine_chosen) options.engines = {"kverbs"};
     options.writes = workload.operation != bench::Operation::read;
     options.atomics = bench::is_fetch(workload.operation);

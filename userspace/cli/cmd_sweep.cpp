@@ -32,8 +32,8 @@ using bench::Grid;
 using bench::Task;
 
 const std::vector<std::string> all_engines = {"verbs", "kverbs", "job"};
-const std::vector<std::string> all_contexts = {"polled", "workqueue", "softirq", "unbound"};
-const std::vector<std::string> all_memories = {"lkey", "mr", "mr-each", "rw"};
+const std::vector<std::string> all_contexts = {"polled", "workqueue", "softirq", "unbound", "direct"};
+const std::vector<std::string> all_memories = {"lkey", "mr", "mr-each", "mr-pool", "rw"};
 const std::vector<std::string> all_signals = {"each", "batch"};
 const std::vector<std::string> all_polls = {"adaptive", "always", "never"};
 
@@ -370,9 +370,10 @@ void add_grid(CLI::App& command, SweepOptions& options) {
         ->allow_extra_args(false)
         ->check(CLI::Range(1, 4096));
     add_axis(command, "--context", grid.contexts, all_contexts,
-             "completion contexts of kverbs and job: polled, workqueue, softirq, unbound (default all)");
+             "completion contexts of kverbs and job: polled, workqueue, softirq, unbound and, of kverbs, "
+             "direct (default all)");
     add_axis(command, "--memory", grid.memories, all_memories,
-             "registration of local memory by kverbs: lkey, mr, mr-each, rw (default all)");
+             "registration of local memory by kverbs: lkey, mr, mr-each, mr-pool, rw (default all)");
     add_axis(command, "--signal", grid.signals, all_signals,
              "a completion for each operation or for each batch (default both)");
     add_axis(command, "--poll", grid.polls, all_polls,

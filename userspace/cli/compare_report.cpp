@@ -329,6 +329,8 @@ std::string ways_of(const CompareReport& report, const std::string& engine,
 
 std::string floor_waiting(const CompareReport& report) {
     if (report.context == "polled") return "polls the CQ in the kernel, in one call a block";
+    if (report.context == "direct")
+        return "polls the CQ in the kernel, which nobody else does, in one call a block";
     return fmt::format("sleeps in the kernel, in one call a block; completions by {}", report.context);
 }
 
@@ -339,8 +341,14 @@ std::string job_waiting(const CompareReport& report) {
     return "sleeps in SUBMIT; completions of the polled CQ by a workqueue";
 }
 
+std::string signalling(unsigned every, unsigned batch) {
+    if (every == 1) return "batch, signalled each";
+    return every == batch ? "batch, signalled once" : fmt::format("batch, one of {} signalled", every);
+}
+
 void add_parameters(Record& record, const CompareReport& report) {
     const auto& parameters = report.parameters;
+    const unsigned batch = report.cells.empty() ? 0 : report.cells.front().workload.batch;
     record
         .add("local_memory",
              fmt::format("{}, {}", human_bytes(parameters.local_bytes), parameters.local_layout),
@@ -355,8 +363,7 @@ void add_parameters(Record& record, const CompareReport& report) {
         .add("remote_registration", parameters.remote_registration, Show::json_only)
         .add("write_success", parameters.write_success, Show::everywhere, "a WRITE is done when")
         .add("signal_every", parameters.signal_every, Show::json_only)
-        .add("batch", report.cells.empty() ? 0U : report.cells.front().workload.batch, Show::everywhere,
-             parameters.signal_every > 1 ? "batch, signalled once" : "batch, signalled each");
+        .add("batch", batch, Show::everywhere, signalling(parameters.signal_every, batch));
     for (const auto& engine : engines_of(report))
         record.add("waiting_" + engine,
                    engine == "job"

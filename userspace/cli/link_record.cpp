@@ -15,7 +15,7 @@ const char* state_name(uint32_t state) {
 }
 
 const char* context_name(uint32_t context) {
-    static constexpr std::array names = {"polled", "workqueue", "softirq", "unbound"};
+    static constexpr std::array names = {"polled", "workqueue", "softirq", "unbound", "direct"};
     return context < names.size() ? names.at(context) : "unknown";
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <map>
 
 #include <fmt/format.h>
@@ -25,11 +26,13 @@ constexpr unsigned default_batch = 32;
 const std::map<std::string, uint32_t> contexts = {{"polled", KXFER_CONTEXT_POLLED},
                                                   {"workqueue", KXFER_CONTEXT_WORKQUEUE},
                                                   {"softirq", KXFER_CONTEXT_SOFTIRQ},
-                                                  {"unbound", KXFER_CONTEXT_UNBOUND}};
+                                                  {"unbound", KXFER_CONTEXT_UNBOUND},
+                                                  {"direct", KXFER_CONTEXT_DIRECT}};
 
 const std::map<std::string, uint32_t> memories = {{"lkey", KXFER_BENCH_MEMORY_DEFAULT},
                                                   {"mr", KXFER_BENCH_MEMORY_MR},
                                                   {"mr-each", KXFER_BENCH_MEMORY_MR_EACH},
+                                                  {"mr-pool", KXFER_BENCH_MEMORY_MR_EACH},
                                                   {"rw", KXFER_BENCH_MEMORY_RW}};
 
 const std::map<std::string, uint32_t> invalidations = {{"deferred", KXFER_BENCH_INVALIDATE_DEFERRED},
@@ -95,8 +98,7 @@ tl::expected<Place, Failure> serve_here(const RigOptions& options, uint64_t byte
     server.nr_exports = options.nr_clients;
     server.job = options.wants_module();
     server.verbs =
-        options.wants("verbs") ||
-        (options.wants("kverbs") && (options.messages || options.nr_clients > 1 || !options.cq.empty()));
+        options.wants("verbs") || (options.wants("kverbs") && (options.messages || options.own_connection()));
     server.messages = wants_mailbox(options);
     server.counterpart = options.bidirectional;
     server.partner = partner_of(options, *address);
@@ -134,10 +136,11 @@ bench::PathOptions path_options(const RigOptions& options, const Rig& rig) {
     path.ring = options.ring;
     path.inline_writes = options.inline_writes();
     path.memory = memories.at(options.memory);
+    path.mr_pool = options.memory == "mr-pool";
     path.invalidate = invalidations.at(options.invalidate);
-    path.dedicated = options.nr_clients > 1 || !options.cq.empty();
+    path.dedicated = options.own_connection();
     path.cq_pool = options.cq == "pool";
-    path.signal_batch = options.signal_batch();
+    path.signal = options.signal_number();
     path.export_name = bench::client_export(rig.place.export_name, options.client);
     path.writable = options.writes || !options.peer_given;
     path.atomic = options.atomics;
@@ -230,30 +233,50 @@ void raise_memlock() {
 
 } // namespace
 
+unsigned RigOptions::signal_number() const {
+    if (signal == "each") return 1;
+    return signal_batch() ? 0 : static_cast<unsigned>(std::stoul(signal));
+}
+
 bool RigOptions::wants(const std::string& engine) const {
     return std::find(engines.begin(), engines.end(), engine) != engines.end();
 }
 
+namespace {
+
+std::string check_signal(const std::string& text) {
+    unsigned number = 0;
+    if (text == "each" || text == "batch") return "";
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc() && end == text.data() + text.size() && number >= 1 && number <= max_signal
+               ? ""
+               : fmt::format("{} is not each, batch or a number of 1 to {}", text, max_signal);
+}
+
+} // namespace
+
 void add_rig_options(CLI::App& command, RigOptions& options) {
     command
         .add_option("--signal", options.signal,
-                    "completions of what is done many at once: one for each operation (default) "
-                    "or one for each batch")
-        ->check(CLI::IsMember({"each", "batch"}));
+                    "completions of what is done many at once: one for each operation (default), one for "
+                    "each batch, or (kverbs) one for N")
+        ->type_name("each|batch|N")
+        ->check(check_signal);
     command
         .add_option("--context", options.context,
-                    "where the kernel handles completions: polled (default), "
-                    "workqueue, softirq or unbound")
-        ->check(CLI::IsMember({"polled", "workqueue", "softirq", "unbound"}));
+                    "where the kernel handles completions: polled (default), workqueue, softirq, unbound, "
+                    "or direct (kverbs: by its loop and nobody else)")
+        ->check(CLI::IsMember({"polled", "workqueue", "softirq", "unbound", "direct"}));
     command
-        .add_option("--memory", options.memory,
-                    "how kverbs names local memory: lkey (default: by the PD's local_dma_lkey), "
-                    "mr (registered once), mr-each (registered for each operation) or "
-                    "rw (by the kernel's rdma_rw, as storage targets do it)")
-        ->check(CLI::IsMember({"lkey", "mr", "mr-each", "rw"}));
+        .add_option(
+            "--memory", options.memory,
+            "how kverbs names local memory: lkey (default: by the PD's local_dma_lkey), "
+            "mr (registered once), mr-each (registered for each operation), mr-pool (likewise, by MRs "
+            "of the QP's pool) or rw (by the kernel's rdma_rw, as storage targets do it)")
+        ->check(CLI::IsMember({"lkey", "mr", "mr-each", "mr-pool", "rw"}));
     command
         .add_option("--invalidate", options.invalidate,
-                    "how an MR of --memory mr-each becomes invalid: deferred (default: when it is "
+                    "how an MR of --memory mr-each or mr-pool becomes invalid: deferred (default: when it is "
                     "registered again), local (before its operation is done) or remote (send: by the "
                     "peer's answer)")
         ->check(CLI::IsMember({"deferred", "local", "remote"}));
@@ -291,9 +314,9 @@ tl::expected<void, Failure> check_rig(const RigOptions& options) {
         return failed(Error("only engine kverbs chooses how local memory is named", "", EINVAL,
                             "use --memory with --engine kverbs"),
                       exit_usage);
-    if (options.invalidate != "deferred" && options.memory != "mr-each")
+    if (options.invalidate != "deferred" && memories.at(options.memory) != KXFER_BENCH_MEMORY_MR_EACH)
         return failed(Error("only what is registered for each operation is invalidated", "", EINVAL,
-                            "use --invalidate with --memory mr-each"),
+                            "use --invalidate with --memory mr-each or mr-pool"),
                       exit_usage);
     if (!options.inline_writes() && options.wants("job"))
         return failed(Error("short WRITEs of jobs are always inline", "", EINVAL,
@@ -303,11 +326,19 @@ tl::expected<void, Failure> check_rig(const RigOptions& options) {
         return failed(Error("only engine kverbs chooses whose CQ it completes on", "", EINVAL,
                             "use --cq with --engine kverbs"),
                       exit_usage);
-    if (options.cq == "pool" && options.context == "polled")
+    if (options.context == "direct" && (options.wants("job") || !options.wants("kverbs")))
+        return failed(Error("only engine kverbs has its completions in context direct", "", 0,
+                            "use --context direct with --engine kverbs"),
+                      exit_usage);
+    if (options.cq == "pool" && (options.context == "polled" || options.context == "direct"))
         return failed(Error("the kernel polls a CQ of the pool itself, not in context", options.context,
                             EINVAL, "use --cq pool with --context workqueue, softirq or unbound"),
                       exit_usage);
-    if (options.memory == "rw" && options.signal_batch())
+    if (options.signal_number() > 1 && (options.wants("job") || options.wants("verbs")))
+        return failed(Error("only engine kverbs signals one operation of a number", "", 0,
+                            "use --engine kverbs, or --signal batch with --batch"),
+                      exit_usage);
+    if (options.memory == "rw" && options.signal_number() != 1)
         return failed(Error("rdma_rw asks for a completion of each operation", "", EINVAL,
                             "use --memory rw with --signal each"),
                       exit_usage);
@@ -341,7 +372,9 @@ unsigned batch_of(const RigOptions& options, unsigned depth, unsigned wanted) {
     unsigned batch = std::min(wanted ? wanted : std::max(depth / 4, 1U), depth);
     if (!wanted) batch = std::min(batch, default_batch);
     // While one batch is posted another completes: there have to be two.
-    return options.signal_batch() ? std::min(batch, (depth + 1) / 2) : batch;
+    if (options.signal_batch()) return std::min(batch, (depth + 1) / 2);
+    // Behind what waits for its completion a batch has room.
+    return wanted ? batch : std::clamp(depth + 1 - std::min(options.signal_number(), depth), 1U, batch);
 }
 
 std::vector<bench::Engine*> Rig::pointers() const {

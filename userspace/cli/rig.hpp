@@ -26,6 +26,9 @@ namespace kxfer::cli {
 // Most local memory, and as much at the peer.
 constexpr uint64_t max_rig_memory = 256ULL << 20;
 
+// Most operations that one completion stands for: as many as can be in flight.
+constexpr unsigned max_signal = 256;
+
 struct RigOptions {
     CommonOptions common;
     Peer peer;
@@ -54,6 +57,10 @@ struct RigOptions {
     bool wants(const std::string& engine) const;
     bool wants_module() const { return wants("job") || wants("kverbs"); }
     bool signal_batch() const { return signal == "batch"; }
+    // Operations that one completion stands for; 0: those of a batch.
+    unsigned signal_number() const;
+    // kverbs does all on a connection of its own.
+    bool own_connection() const { return nr_clients > 1 || !cq.empty() || context == "direct"; }
     bool inline_writes() const { return inlining == "auto"; }
 };
 

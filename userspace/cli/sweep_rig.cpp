@@ -117,6 +117,9 @@ tl::expected<void, Failure> SweepRig::connect(const std::string& signal) {
     usual.poll = grid_.polls.front();
     usual.engines = grid_.engines;
     if (!no_floor_.empty()) std::erase(usual.engines, "kverbs");
+    std::erase_if(usual.engines, [&](const auto& engine) {
+        return std::ranges::find(ways, bench::usual_way(grid_, engine)) == ways.end();
+    });
     if (auto added = add(usual); !added) return added;
     for (const auto& way : ways) {
         const auto there = std::ranges::find(contestants_, way, &Contestant::way);

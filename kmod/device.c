@@ -313,14 +313,6 @@ static bool sees_memory_in_place(struct ib_device *ibdev)
 	       dma_max_mapping_size(ibdev->dma_device) == SIZE_MAX;
 }
 
-/*
- * Payload that siw's responder copies into the header of a READ response
- * (MAX_HDR_INLINE of siw_qp_tx.c). If it crosses a page, siw_try_1seg() of 6.1
- * to 7.2 takes `bytes - (PAGE_SIZE - off)` for the part in the first page, which
- * is the other part, and sends wrong bytes.
- */
-#define SIW_INLINE_BYTES	32
-
 static void set_limits(struct kxfer_device *dev)
 {
 	const struct ib_device_attr *attrs = &dev->ibdev->attrs;
@@ -332,7 +324,8 @@ static void set_limits(struct kxfer_device *dev)
 	reads->max_sge = min_t(u32, attrs->max_sge_rd, KXFER_PLAN_MAX_SGE);
 	if (!dev->iwarp)
 		return;
-	reads->border_bytes = SIW_INLINE_BYTES;
+	/* The payload of a READ response is the responder's. */
+	reads->border_bytes = KXFER_SIW_INLINE_BYTES;
 	/* The READ goes through one registration, unaligned at both ends. */
 	reads->max_sge = min_t(u32, KXFER_PLAN_MAX_SGE, dev->max_fast_reg_pages);
 	reads->max_wr_bytes = min_t(u64, reads->max_wr_bytes,

@@ -13,6 +13,14 @@
 
 #define KXFER_PIECE_BYTES	(1024 * 1024)	/* longest READ or WRITE of ours */
 
+/*
+ * Payload that siw copies into the header of a packet (MAX_HDR_INLINE of siw_qp_tx.c), if
+ * it is one SGE. If it crosses a page of an MR, siw_try_1seg() of 6.1 to 7.2 takes
+ * `bytes - (PAGE_SIZE - off)` for the part in the first page, which is the other part, and
+ * sends wrong bytes, some of which may be none of the MR's.
+ */
+#define KXFER_SIW_INLINE_BYTES	32
+
 struct kxfer_info_device;
 
 /**

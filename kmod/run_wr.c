@@ -134,15 +134,18 @@ static int plan_slot(struct kxfer_run *run, u32 slot, struct kxfer_extent *whole
 			       cmd->target_offset + at, cmd->length, &run->limits);
 }
 
+/* Where the operation of a slot begins, counted from the first page. */
+static u64 begins_at(const struct kxfer_run *run, u32 slot)
+{
+	return run->region->memory->offset + run->cmd->region_offset + slot * run->cmd->stride;
+}
+
 /* An atomic has to be one work request, at addresses that a device takes. */
 static int check_word(const struct kxfer_run *run, u32 slot)
 {
-	const struct kxfer_bench *cmd = run->cmd;
-	u64 here = run->region->memory->offset + cmd->region_offset + slot * cmd->stride;
-
-	if (!kxfer_op_is_atomic(cmd->op))
+	if (!kxfer_op_is_atomic(run->cmd->op))
 		return 0;
-	return here % KXFER_ATOMIC_BYTES ||
+	return begins_at(run, slot) % KXFER_ATOMIC_BYTES ||
 	       !kxfer_plan_is_word(&run->plan, KXFER_ATOMIC_BYTES) ? -EINVAL : 0;
 }
 
@@ -199,6 +202,17 @@ static void build_wr(struct kxfer_run *run, union kxfer_run_wr *wr, struct ib_sg
 	}
 }
 
+/* What siw would send of an MR at @here is wrong (device.h), but behind a command. */
+static bool comes_out_wrong(const struct kxfer_run *run, u64 here)
+{
+	u64 bytes = run->desc.length;
+
+	if (!run->mrs || run->awaits || run->cmd->op == KXFER_OP_READ ||
+	    !run->lane->link->dev->iwarp)
+		return false;
+	return bytes <= KXFER_SIW_INLINE_BYTES && offset_in_page(here) + bytes > PAGE_SIZE;
+}
+
 /* Build the work request of @desc, number @nr of all, in a slot. */
 static void add_wr(struct kxfer_run *run, u32 slot, u32 nr, struct ib_sge *sge)
 {
@@ -216,6 +230,7 @@ static int walk(struct kxfer_run *run, u32 *nr_sge)
 {
 	u32 max = run->lane->credits.max, slot, nr = 0;
 	struct kxfer_extent whole;
+	u64 here;
 	int ret;
 
 	*nr_sge = 0;
@@ -227,8 +242,9 @@ static int walk(struct kxfer_run *run, u32 *nr_sge)
 		ret = plan_slot(run, slot, &whole) ?: check_word(run, slot);
 		if (ret)
 			return ret;
-		while (kxfer_plan_next(&run->plan, &run->desc)) {
-			if (nr == max)
+		for (here = begins_at(run, slot); kxfer_plan_next(&run->plan, &run->desc);
+		     here += run->desc.length) {
+			if (nr == max || comes_out_wrong(run, here))
 				return -EINVAL;
 			if (run->wr)
 				add_wr(run, slot, nr, &run->sge[*nr_sge]);

@@ -249,6 +249,42 @@ TEST_F_TIMEOUT(bench, moves_the_same_by_registered_memory, 120)
 	EXPECT_EQ(self->mrs, kx_counter(self->fd, "live_mrs"));
 }
 
+/* Return: 0; -EILSEQ: other bytes came than were written; or -errno of the run */
+static int write_at(struct _test_data_bench *self, uint64_t offset, uint64_t length)
+{
+	int ret;
+
+	self->cmd.region_offset = offset;
+	self->cmd.length = length;
+	self->cmd.count = 3;
+	memset(self->rig.there.bytes, 0, LENGTH);
+	ret = bench(self->fd, &self->cmd);
+	if (!ret && !land(self->fd, &self->cmd))
+		ret = -EIO;
+	return ret ?: memcmp(self->rig.there.bytes, self->rig.here.bytes + offset, length) ?
+		      -EILSEQ : 0;
+}
+
+/* siw gets them wrong: there what would be is refused, and nothing else. */
+TEST_F(bench, writes_a_few_registered_bytes_across_a_page_as_they_are_or_not_at_all)
+{
+	int across = strncmp(kx_provider(), "siw", 3) ? 0 : -EINVAL;
+	uint32_t memory;
+	size_t i;
+
+	for (i = 0; i < LENGTH; i++)
+		self->rig.here.bytes[i] = 1 + i % 251;
+	for (memory = 0; memory <= KXFER_BENCH_MEMORY_MR_EACH; memory++) {
+		self->cmd.memory = memory;
+		EXPECT_EQ(memory ? across : 0, write_at(self, 4095, 2));
+		EXPECT_EQ(memory ? across : 0, write_at(self, 4095, 32));
+		EXPECT_EQ(memory ? across : 0, write_at(self, 8192 - 31, 32));
+		EXPECT_EQ(0, write_at(self, 4096 - 32, 32));
+		EXPECT_EQ(0, write_at(self, 4096, 32));
+		EXPECT_EQ(0, write_at(self, 4095, 33));
+	}
+}
+
 /*
  * What rdma_rw maps by itself, wherever it begins in a page and the peer's pages. Several
  * pages are several SGEs, and more than a megabyte is several contexts.

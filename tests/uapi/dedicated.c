@@ -695,6 +695,44 @@ TEST_F(dedicated, sends_what_the_responder_invalidates)
 	}
 }
 
+/* Few bytes, which begin ten before the end of a page. */
+static void send_across(struct __test_metadata *_metadata, struct _test_data_dedicated *self,
+			int expected)
+{
+	uint32_t offset = SENDER_STRIDE - 10, slots = SENDER_SLOTS / 2, slot;
+	struct kxfer_dedicated_status status;
+
+	self->sender.open.bytes = 32;
+	self->sender.open.slots = slots;
+	self->sender.bench.length = 32;
+	self->sender.bench.region_offset = offset;
+	ASSERT_EQ(0, sender_dedicate(&self->sender));
+	ASSERT_EQ(expected, sender_run(&self->sender));
+	ASSERT_TRUE(kx_wait_until(sender_settled(&self->sender, &status), KX_TIMEOUT_MS));
+	EXPECT_EQ(0, status.wrong);
+	for (slot = 0; slot < slots && !expected; slot++)
+		EXPECT_EQ(0, memcmp(self->sender.here + offset + slot * SENDER_STRIDE,
+				    self->sender.responder.memory + slot * SENDER_STRIDE, 32)) {
+			TH_LOG("slot %u", slot);
+		}
+	ASSERT_EQ(0, sender_hang_up(&self->sender));
+	ASSERT_TRUE(sender_is_alone(&self->sender));
+}
+
+/* siw gets them wrong, but not behind a command: there what would be is refused. */
+TEST_F(dedicated, sends_a_few_registered_bytes_across_a_page_as_they_are_or_not_at_all)
+{
+	int across = strncmp(kx_provider(), "siw", 3) ? 0 : -EINVAL;
+	uint32_t memory;
+
+	for (memory = 0; memory <= KXFER_BENCH_MEMORY_MR_EACH; memory++) {
+		self->sender.bench.memory = memory;
+		send_across(_metadata, self, memory ? across : 0);
+	}
+	wants_answers(self);
+	send_across(_metadata, self, 0);
+}
+
 TEST_F(dedicated, reads_and_writes_beside_messages_that_are_answered)
 {
 	wants_answers(self);

@@ -1401,8 +1401,9 @@ enum kxfer_bench_invalidate {
  * EBUSY: jobs are in flight on the lane, or with KXFER_BENCH_MEMORY_RW the region is
  * mapped already for a device that does DMA, because jobs or exports use it; EINVAL
  * also: more work requests than it takes at once, or longer than the device registers
- * at once; EINTR: a signal came. Atomics are refused as jobs of them are. An error leaves
- * it open what was moved.
+ * at once; or, on iWARP and by MRs, a WRITE or SEND of 32 bytes at most across a page of the
+ * region, which siw gets wrong, but not what is answered; EINTR: a signal came. Atomics are
+ * refused as jobs of them are. An error leaves it open what was moved.
  *
  * A SEND, and a WRITE with KXFER_BENCH_F_IMM, is a message: of the operation and the bytes
  * that its connection was opened for (EINVAL). Message n, counted from when that was, goes

@@ -144,6 +144,13 @@ static int walk(struct kxfer_run *run)
 	int ret;
 
 	limits.max_sge = 1;
+	/*
+	 * A second MR has a READ of its own, at an address of the peer's that plan.c has not
+	 * seen: siw's responder gets some of those wrong (@border_bytes).
+	 */
+	if (limits.border_bytes)
+		limits.max_wr_bytes = min_t(u64, limits.max_wr_bytes,
+					    (mr_pages(run) - 1) * PAGE_SIZE);
 	rw->nr_sg = 0;
 	rw->nr_mrs = 0;
 	for (slot = 0; slot < cmd->depth; slot++) {

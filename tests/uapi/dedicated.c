@@ -15,6 +15,7 @@
 #include "sender.h"
 
 #define NR_CLOSED	20	/* connections that are closed as they come */
+#define RW_LENGTH	(256 * 4096)	/* bytes that rdma_rw registers at once */
 #define RUNNING_MS	150	/* a run that was begun is under way by then */
 
 FIXTURE(dedicated)
@@ -241,6 +242,34 @@ TEST_F(dedicated, reads_and_writes_by_rdma_rw)
 	/* Its messages are no work of rdma_rw. */
 	ASSERT_EQ(0, sender_dedicate(&self->sender));
 	test_err_run(EOPNOTSUPP, &self->sender, op, KXFER_OP_SEND);
+}
+
+/*
+ * A READ of more than an MR takes, whose rest would be few bytes across a page there: siw's
+ * responder gets those wrong.
+ */
+TEST_F(dedicated, reads_by_several_mrs_of_rdma_rw)
+{
+	struct sender *sender = &self->sender;
+	uint8_t *here = kx_alloc(2 * RW_LENGTH);
+	uint32_t i;
+
+	ASSERT_NE(NULL, here);
+	memset(here, 0, 2 * RW_LENGTH);
+	ASSERT_EQ(0, kx_region_add(sender->fd, here, 2 * RW_LENGTH, KXFER_REGION_F_WRITE,
+				   &sender->bench.region));
+	sender->open.length = 2 * RW_LENGTH;
+	ASSERT_EQ(0, sender_dedicate(sender));
+	for (i = 0; i < 2 * RW_LENGTH; i++)
+		sender->responder.memory[i] = 1 + i % 251;
+	sender->bench.op = KXFER_OP_READ;
+	sender->bench.memory = KXFER_BENCH_MEMORY_RW;
+	sender->bench.target_offset = 4096 - 10;
+	sender->bench.length = RW_LENGTH + 14;
+	sender->bench.count = 1;
+	ASSERT_EQ(0, sender_run(sender));
+	EXPECT_EQ(0, memcmp(here, sender->responder.memory + 4096 - 10, RW_LENGTH + 14));
+	EXPECT_EQ(0, here[RW_LENGTH + 14]);
 }
 
 TEST_F(dedicated, counts)

@@ -26,7 +26,7 @@
  *  - A CQ of the pool is not freed, but has no completion of the lane any more: cq_pool.c.
  *  - A responder that answers nothing while a run is on it loses the link as a peer with
  *    jobs does (kxfer_lane_stuck()); one that answers but posts no RECVs holds up a run to
- *    its time limit.
+ *    its time limit; one that answers little loses the link some time after that (run.c).
  *
  * Context: the calls may sleep. kxfer_dedicated_answered() and _refused() are called by
  * rdma_cm's handler and do not.

@@ -13,6 +13,12 @@
  * is seen. An unsignalled work request is done when a later one is, for one QP completes
  * in order.
  *
+ * A peer that lets one operation complete every now and then is not stuck
+ * (kxfer_lane_stuck()), and could so hold up who has stopped for two hours. On a lane of a
+ * target that is as with jobs, but on a dedicated connection, which nobody else uses, the
+ * connection ends then: KXFER_STUCK_MS after the stop, or KILLED_MS after it if who runs
+ * is killed. So no sleep is longer than SLEEP_MS.
+ *
  * Context: a call; may sleep. Completions come from one caller at a time: the owner of a
  * polled CQ, else the lane's context.
  */
@@ -32,6 +38,7 @@
 #define TURN_NS		1000000	/* with preemption off, then others have the CPU */
 #define LOOK_NS		50000	/* for the next completion, then the turn is over */
 #define SLEEP_MS	10	/* for room, then the turn is over */
+#define KILLED_MS	1000	/* to complete what is under way, then the connection ends */
 #define POST_MAX	64	/* operations, if fewer are in flight, then the turn is over */
 
 /* ---- completions ---- */
@@ -300,7 +307,9 @@ static void work_polling(struct kxfer_run *run)
 		return;
 	if (last.count == &run->done)
 		WRITE_ONCE(run->lane->run_want, last.want + 1);
-	wait_event(link->wait, READ_ONCE(*last.count) != last.want || kxfer_link_is_dead(link));
+	wait_event_timeout(link->wait,
+			   READ_ONCE(*last.count) != last.want || kxfer_link_is_dead(link),
+			   msecs_to_jiffies(SLEEP_MS));
 }
 
 /* Completions come elsewhere. */
@@ -343,20 +352,39 @@ static int reason_to_stop(const struct kxfer_run *run)
 	return ktime_get_ns() >= run->deadline_ns;
 }
 
+/** kxfer_run_stop() - begin nothing more; @over: why, -errno, or 1: the time is over */
+void kxfer_run_stop(struct kxfer_run *run, int over)
+{
+	run->over = over;
+	run->stopped = true;
+	run->stopped_ns = ktime_get_ns();
+}
+
 /* What was posted ends with an operation that is signalled. */
 static void stop_if_need_be(struct kxfer_run *run)
 {
+	int over;
+
 	if (run->stopped)
 		return;
-	run->over = reason_to_stop(run);
-	if (!run->over)
+	over = reason_to_stop(run);
+	if (!over)
 		return;
-	run->stopped = true;
+	kxfer_run_stop(run, over);
 	if (run->paced && run->posted < run->end) {
 		kxfer_run_paced_close(run);
-		run->last_ns = ktime_get_ns();
+		run->last_ns = run->stopped_ns;
 	}
 	WRITE_ONCE(run->end, min(run->end, roundup(run->posted, run->signal)));
+}
+
+/* Is a dedicated connection to end rather than to hold up its user any longer? */
+static bool waits_too_long(const struct kxfer_run *run)
+{
+	u64 max_ms = fatal_signal_pending(current) ? KILLED_MS : KXFER_STUCK_MS;
+
+	return run->stopped && run->dedicated &&
+	       ktime_get_ns() - run->stopped_ns > max_ms * NSEC_PER_MSEC;
 }
 
 /* Post and wait to the end of the phase. Return: 0, or why the link is gone. */
@@ -369,6 +397,8 @@ static int work(struct kxfer_run *run)
 		/* Pairs with count_done(): what was counted with the last is seen. */
 		if (smp_load_acquire(&run->done) == run->end)
 			return 0;
+		if (waits_too_long(run))
+			kxfer_link_fail(link, -ETIMEDOUT);
 		if (link && !kxfer_link_is_live(link)) {
 			wait_event(link->wait, kxfer_link_is_dead(link));
 			return READ_ONCE(run->error) ?: kxfer_link_job_error(link);

@@ -70,6 +70,7 @@ union kxfer_run_wr {
  * @done_mark: that of the next that completes
  * @over: why nothing more is begun, if @stopped
  * @stopped: nothing more is begun
+ * @stopped_ns: since when
  * @error: that the peer gave, or 0
  * @samples: ns of each operation, or NULL
  * @nr_samples: taken
@@ -126,6 +127,7 @@ struct kxfer_run {
 	u32 done_mark;
 	int over;
 	bool stopped;
+	u64 stopped_ns;
 	int error;
 	u32 *samples;
 	u32 nr_samples;
@@ -202,6 +204,7 @@ void kxfer_run_paced_close(struct kxfer_run *run);
 void kxfer_run_operation_done(struct ib_cq *cq, struct ib_wc *wc);
 void kxfer_run_answered(struct kxfer_run *run);
 bool kxfer_run_post(struct kxfer_run *run, u32 nr);
+void kxfer_run_stop(struct kxfer_run *run, int over);
 s64 kxfer_run_phase(struct kxfer_run *run, u32 count, u32 room, bool counts);
 
 #endif /* KXFER_RUN_H */

@@ -355,8 +355,7 @@ bool kxfer_run_rw_ready(struct kxfer_run *run)
 	if (!ret)
 		return true;
 	if (ret != -ECONNRESET) {
-		run->over = ret;
-		run->stopped = true;
+		kxfer_run_stop(run, ret);
 		WRITE_ONCE(run->end, run->posted);
 	}
 	return false;

@@ -131,11 +131,16 @@ static void answer(struct responder *responder)
 		post_answer(responder, false);
 }
 
+static bool rests(const struct responder *responder)
+{
+	return responder->manners.rest_ms && kx_now_ns() < responder->rests_until_ns;
+}
+
 static void take_messages(struct responder *responder)
 {
 	struct ibv_wc wc;
 
-	while (responder->cq && ibv_poll_cq(responder->cq, 1, &wc) == 1) {
+	while (responder->cq && !rests(responder) && ibv_poll_cq(responder->cq, 1, &wc) == 1) {
 		if (wc.status != IBV_WC_SUCCESS)
 			return;
 		if (!(wc.opcode & IBV_WC_RECV))
@@ -144,6 +149,7 @@ static void take_messages(struct responder *responder)
 			responder->command = *command_of(responder, responder->received);
 		responder->wrong += !is_right(responder, &wc);
 		responder->received++;
+		responder->rests_until_ns = kx_now_ns() + responder->manners.rest_ms * 1000000ULL;
 		if (responder->manners.lazy)
 			continue;
 		if (!post_receive(responder))

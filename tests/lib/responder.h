@@ -31,6 +31,7 @@
  * @other: it invalidates an older key
  * @twice: it answers twice, the second time without invalidating anything
  * @wordy: it answers with bytes
+ * @rest_ms: it takes no message, and so answers none, for so long behind each
  * @lookup_refusal: errno to refuse who looks for its UD QP with
  * @no_lookups: nothing listens there for that
  * @silent: it never answers who looks for its UD QP
@@ -48,6 +49,7 @@ struct responder_manners {
 	bool other;
 	bool twice;
 	bool wordy;
+	uint32_t rest_ms;
 	uint32_t lookup_refusal;
 	bool no_lookups;
 	bool silent;
@@ -80,6 +82,7 @@ struct responder {
 	uint8_t *memory;
 	uint64_t length;
 	uint64_t posted;
+	uint64_t rests_until_ns;
 	volatile uint64_t received;
 	volatile uint64_t wrong;
 	struct kxfer_responder_command command;

@@ -840,6 +840,40 @@ TEST_F(dedicated, is_not_done_before_the_answer)
 	EXPECT_EQ(0, sender_hang_up(&self->sender));
 }
 
+/* All that is under way would take SENDER_SLOTS times as long as a killed process may. */
+TEST_F(dedicated, lets_a_killed_process_go_though_the_responder_answers_slowly)
+{
+	struct responder_manners manners = { .rest_ms = 4000 };
+	uint32_t context;
+	uint64_t start;
+	int status;
+	pid_t child;
+
+	for (context = KXFER_CONTEXT_POLLED; context <= KXFER_CONTEXT_WORKQUEUE; context++) {
+		ASSERT_EQ(0, sender_begin(&self->sender, &manners));
+		wants_answers(self);
+		self->sender.open.context = context;
+		ASSERT_EQ(0, sender_dedicate(&self->sender));
+		self->sender.bench.depth = SENDER_SLOTS;
+		self->sender.bench.count = UINT32_MAX;
+		child = fork();
+		ASSERT_LE(0, child);
+		if (!child) {
+			sender_run(&self->sender);
+			_exit(1);
+		}
+		ASSERT_TRUE(kx_wait_until(self->sender.responder.received, KX_TIMEOUT_MS));
+		start = kx_now_ns();
+		ASSERT_EQ(0, kill(child, SIGKILL));
+		ASSERT_EQ(child, waitpid(child, &status, 0));
+		EXPECT_TRUE(WIFSIGNALED(status));
+		EXPECT_GT(4 * 1000000000ULL, kx_now_ns() - start);
+		/* Its connection has ended. */
+		EXPECT_EQ(-ECONNRESET, sender_run(&self->sender));
+		EXPECT_EQ(0, sender_hang_up(&self->sender));
+	}
+}
+
 TEST_F(dedicated, ends_a_run_whose_answers_are_taken_back)
 {
 	struct runner runner;

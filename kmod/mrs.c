@@ -162,15 +162,16 @@ static void free_all(struct kxfer_mrs *mrs)
  * @cqe: of their work requests, none of which is signalled
  * @access: IB_ACCESS_* to register with
  * @mapping: of the region
- * @layout: none longer than the device's max_fast_reg_pages less one
+ * @layout: none longer than the device's max_fast_reg_pages less two
  *
- * Return: them, none registered; or ERR_PTR.
+ * One of these is for memory that begins within a page, the other stays unused: rxe of 6.1
+ * looks behind the last page that is used. Return: them, none registered; or ERR_PTR.
  */
 struct kxfer_mrs *kxfer_mrs_create(struct kxfer_lane *lane, struct ib_cqe *cqe, int access,
 				   const struct kxfer_mapping *mapping,
 				   const struct kxfer_mrs_layout *layout)
 {
-	u32 pages = DIV_ROUND_UP(layout->length, PAGE_SIZE) + 1;
+	u32 pages = DIV_ROUND_UP(layout->length, PAGE_SIZE) + 2;
 	struct kxfer_mrs *mrs;
 	int ret;
 	u32 i;

@@ -192,10 +192,11 @@ static int make_arrays(struct kxfer_run *run)
 	return walk(run);
 }
 
-/* With mr_mutex. */
+/* With mr_mutex. A page more than is used, if the device has that: see mrs.c. */
 static int make_pool(struct kxfer_run *run)
 {
 	struct kxfer_lane *lane = run->lane;
+	u32 pages = min_t(u32, mr_pages(run) + 1, lane->link->dev->max_fast_reg_pages);
 	struct kxfer_run_rw *rw = run->rw;
 	int ret;
 
@@ -203,7 +204,7 @@ static int make_pool(struct kxfer_run *run)
 		return -ECONNRESET;
 	ret = kxfer_fault_error(RUN_RW_POOL) ?:
 	      ib_mr_pool_init(lane->qp, &lane->qp->rdma_mrs, rw->nr_mrs,
-			      IB_MR_TYPE_MEM_REG, mr_pages(run), 0);
+			      IB_MR_TYPE_MEM_REG, pages, 0);
 	if (ret)
 		return ret;
 	kxfer_stat_add(KXFER_STAT_LIVE_MRS, rw->nr_mrs);

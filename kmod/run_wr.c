@@ -44,11 +44,11 @@ static int mr_access(const struct kxfer_run *run)
 	return IB_ACCESS_LOCAL_WRITE | (iwarp ? IB_ACCESS_REMOTE_WRITE : 0);
 }
 
-/* As many slots as can be are covered by one MR that is registered once. */
+/* As many slots as can be are covered by one MR that is registered once. For -2: mrs.c. */
 static int lay_out_mrs(struct kxfer_run *run, struct kxfer_mrs_layout *layout)
 {
 	const struct kxfer_bench *cmd = run->cmd;
-	u64 max = (run->lane->link->dev->max_fast_reg_pages - 1) * PAGE_SIZE;
+	u64 max = (run->lane->link->dev->max_fast_reg_pages - 2) * PAGE_SIZE;
 
 	if (cmd->length > max)
 		return -EINVAL;

@@ -109,8 +109,8 @@ tl::expected<void, Error> KernelPath::find_limits() {
     max_submit_ = query->max_jobs_per_submit;
     iwarp_ = (device->flags & KXFER_DEVICE_IWARP) != 0;
     atomics_ = (device->flags & KXFER_DEVICE_ATOMIC) != 0;
-    // One page less than that, for memory may begin within one.
-    max_registration_ = std::max(device->max_fast_reg_pages, 1U) - 1;
+    // Two pages less than that, as the module has it: memory may begin within one.
+    max_registration_ = std::max(device->max_fast_reg_pages, 2U) - 2;
     max_registration_ *= page_bytes;
     for (const auto& lane : *lanes) {
         if (lane.link != link->id || lane.index == 0) continue;

@@ -225,18 +225,34 @@ static void add_wr(struct kxfer_run *run, u32 slot, u32 nr, struct ib_sge *sge)
 				   cmd->region_offset + slot * cmd->stride, cmd->length);
 }
 
+/*
+ * How many work requests all slots may have: what the lane takes less what registers. A
+ * message is one, and there may be more slots of them than are in flight at once.
+ * Return: 0, or -EINVAL: that is too much already
+ */
+static int room_for_slots(const struct kxfer_run *run, u32 *room)
+{
+	u32 max = run->lane->credits.max, nr = kxfer_run_registering(run);
+	bool messages = kxfer_run_has_messages(run);
+
+	if ((nr + messages) * run->cmd->depth > max)
+		return -EINVAL;
+	*room = messages ? run->nr_slots : max - nr * run->cmd->depth;
+	return 0;
+}
+
 /* Build all work requests if there is memory for them; else count them. */
 static int walk(struct kxfer_run *run, u32 *nr_sge)
 {
-	u32 max = run->lane->credits.max, slot, nr = 0;
 	struct kxfer_extent whole;
+	u32 max, slot, nr = 0;
 	u64 here;
 	int ret;
 
 	*nr_sge = 0;
-	if (kxfer_run_registering(run) * run->nr_slots > max)
-		return -EINVAL;
-	max -= kxfer_run_registering(run) * run->nr_slots;
+	ret = room_for_slots(run, &max);
+	if (ret)
+		return ret;
 	for (slot = 0; slot < run->nr_slots && !kxfer_run_only_registers(run->cmd); slot++) {
 		run->slots[slot] = nr;
 		ret = plan_slot(run, slot, &whole) ?: check_word(run, slot);

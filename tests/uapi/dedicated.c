@@ -15,6 +15,7 @@
 #include "sender.h"
 
 #define NR_CLOSED	20	/* connections that are closed as they come */
+#define MANY_SLOTS	200
 #define RW_LENGTH	(256 * 4096)	/* bytes that rdma_rw registers at once */
 #define RUNNING_MS	150	/* a run that was begun is under way by then */
 
@@ -184,6 +185,30 @@ TEST_F(dedicated, sends_from_memory_that_is_registered_for_each)
 	ASSERT_EQ(0, sender_hang_up(&self->sender));
 	ASSERT_EQ(0, sender_dedicate(&self->sender));
 	test_sends(&self->sender);
+}
+
+/* Each slot has an MR, and work requests are what is in flight. */
+TEST_F(dedicated, registers_for_each_of_more_slots_than_are_in_flight)
+{
+	struct sender *sender = &self->sender;
+	uint8_t *here = kx_alloc(MANY_SLOTS * SENDER_STRIDE);
+
+	ASSERT_NE(NULL, here);
+	ASSERT_EQ(0, kx_region_add(sender->fd, here, MANY_SLOTS * SENDER_STRIDE, 0,
+				   &sender->bench.region));
+	sender->open.length = MANY_SLOTS * SENDER_STRIDE;
+	sender->open.slots = MANY_SLOTS;
+	sender->open.receives = MANY_SLOTS;
+	ASSERT_EQ(0, sender_dedicate(sender));
+	sender->bench.memory = KXFER_BENCH_MEMORY_MR_EACH;
+	sender->bench.count = 2 * MANY_SLOTS;
+	EXPECT_EQ(0, sender_run(sender));
+	EXPECT_EQ(3, sender->bench.nr_wr);
+	sender->bench.depth = 85;
+	EXPECT_EQ(0, sender_run(sender));
+	/* With a REG_MR and a LOCAL_INV 86 are too many for a lane. */
+	test_err_run(EINVAL, sender, depth, 86);
+	EXPECT_TRUE(!sender->responder.wrong);
 }
 
 TEST_F(dedicated, reads_and_writes)

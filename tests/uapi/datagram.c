@@ -154,6 +154,23 @@ TEST_F(datagram, go_on_when_the_responder_posts_no_receives)
 	EXPECT_GE(SENDER_RECEIVES, self->sender.bench.operations);
 }
 
+/* Anybody who knows the Q_Key may send one. */
+TEST_F(datagram, of_others_are_not_counted)
+{
+	struct responder_manners manners = { .invents = 3 };
+	struct kxfer_dedicated_status status;
+
+	ASSERT_EQ(0, sender_begin(&self->sender, &manners));
+	ASSERT_EQ(0, sender_dedicate(&self->sender));
+	ASSERT_EQ(0, sender_look(&self->sender, &status));
+	EXPECT_EQ(0, status.received);
+	self->sender.bench.count = 3 * SENDER_RECEIVES;
+	ASSERT_EQ(0, sender_run(&self->sender));
+	EXPECT_EQ(3 * SENDER_RECEIVES, self->sender.bench.operations);
+	ASSERT_TRUE(kx_wait_until(sender_settled(&self->sender, &status), KX_TIMEOUT_MS));
+	EXPECT_EQ(3 * SENDER_RECEIVES, status.sent);
+}
+
 /* ---- what is refused ---- */
 
 TEST_F(datagram, refuses_what_makes_no_sense)

@@ -44,6 +44,18 @@ TEST(Credits, a_count_that_cannot_be_is_not_believed) {
     EXPECT_EQ(credits.available(), 6U);
 }
 
+TEST(Credits, of_datagrams_strays_are_not_ours) {
+    Credits credits(receiving, true);
+
+    credits.spend(5);
+    EXPECT_TRUE(credits.learn(6));
+    EXPECT_EQ(credits.received(), 5U);
+    EXPECT_EQ(credits.available(), 8U);
+    EXPECT_FALSE(credits.learn(4));
+    credits.spend(8);
+    EXPECT_EQ(credits.available(), 0U);
+}
+
 TEST(Credits, what_is_given_up_makes_room_and_may_still_come) {
     Credits credits(receiving);
 

@@ -118,7 +118,7 @@ void Engine::disconnect() {
     // Its members go from the last to the first; an assignment would turn that round.
     const QueuePair old = std::move(pair_);
     reading_status_ = failed_ = armed_ = unsettled_ = false;
-    credits_ = Credits(receiving_);
+    credits_ = Credits(receiving_, options_.transport == Transport::ud);
     swaps_.assign(workload_.depth, 0);
 }
 

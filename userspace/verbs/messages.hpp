@@ -22,7 +22,9 @@ constexpr uint32_t immediate_of(uint64_t message) { return static_cast<uint32_t>
 // posted: no RNR NAK is provoked, and an iWARP connection does not break.
 class Credits {
   public:
-    explicit Credits(const Receiving& receiving = {}) : receives_(receiving.receives) {}
+    // strays: datagrams of others may be counted with ours.
+    explicit Credits(const Receiving& receiving = {}, bool strays = false)
+        : receives_(receiving.receives), strays_(strays) {}
 
     uint64_t sent() const { return sent_; }
     uint64_t received() const { return received_; }
@@ -34,6 +36,7 @@ class Credits {
     void spend(uint64_t messages) { sent_ += messages; }
     // What a Status says. False: that cannot be.
     bool learn(uint64_t received) {
+        if (strays_) received = std::min(received, sent_);
         if (received < received_ || received > sent_) return false;
         received_ = received;
         given_up_ = std::min(given_up_, missing());
@@ -44,6 +47,7 @@ class Credits {
 
   private:
     uint64_t receives_;
+    bool strays_;
     uint64_t sent_ = 0;
     uint64_t received_ = 0; // that we know of
     uint64_t given_up_ = 0;

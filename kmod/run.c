@@ -212,14 +212,14 @@ static u32 next_done(const struct kxfer_run *run)
 
 /*
  * As many as there is room for, but not for ever: what a soft provider carries out as it
- * is posted makes room at once.
+ * is posted makes room at once. Who else wants the CPU waits for one list.
  */
 static bool post_all(struct kxfer_run *run)
 {
 	u32 max = max_t(u32, run->cmd->depth, POST_MAX), total = 0, nr;
 
 	run->starved = false;
-	while (run->posted < run->end && total < max) {
+	while (run->posted < run->end && total < max && !(total && need_resched())) {
 		nr = next_list(run);
 		if (run->posted - READ_ONCE(run->done) + nr > run->cmd->depth ||
 		    run->posted + nr > run->ready)

@@ -440,6 +440,8 @@ s64 kxfer_run_phase(struct kxfer_run *run, u32 count, u32 room, bool counts)
 	run->paced = counts && run->cmd->interval_ps;
 	if (run->paced)
 		kxfer_run_paced_begin(run, start_ns);
+	if (run->paced && run->stopped)
+		kxfer_run_paced_close(run);
 	ret = work(run);
 	return ret ?: run->last_ns - start_ns;
 }

@@ -931,6 +931,13 @@ TEST_F(anywhere, a_schedule_ends_with_its_time)
 	EXPECT_LE(40 * 1000000ULL, self->cmd.total_ns);
 	EXPECT_LE(self->cmd.total_ns, kx_now_ns() - began_ns);
 	EXPECT_LE(-960000000, self->cmd.late_ns);
+	/* Nor is its place in time lost if warming up takes all of it. */
+	self->cmd.warm_up = UINT_MAX;
+	self->cmd.late_ns = 500000000;
+	ASSERT_EQ(0, bench(self->rig.client, &self->cmd));
+	EXPECT_EQ(0, self->cmd.operations);
+	EXPECT_LE(500000000, self->cmd.late_ns);
+	self->cmd.warm_up = 0;
 	/* And one that waits is ended by a signal. */
 	self->cmd.late_ns = -1000000000;
 	self->cmd.time_limit_ms = LONG_MS;

@@ -347,18 +347,33 @@ static int run_phases(struct kxfer_run *run, struct kxfer_bench *cmd)
 	return 0;
 }
 
+/* Hand over what operations move. What is between them is the process's (region.c). */
+static void sync_slots(const struct kxfer_run *run,
+		       void (*sync)(struct kxfer_mapping *mapping, u64 offset, u64 bytes))
+{
+	const struct kxfer_bench *cmd = run->cmd;
+	u32 slot;
+
+	if (!run->mapping)
+		return;
+	if (cmd->stride <= cmd->length) {
+		sync(run->mapping, cmd->region_offset, kxfer_run_span(run));
+		return;
+	}
+	for (slot = 0; slot < run->nr_slots; slot++)
+		sync(run->mapping, cmd->region_offset + slot * cmd->stride, cmd->length);
+}
+
 /* With the lane. */
 static int run_on_lane(struct kxfer_run *run, struct kxfer_bench *cmd)
 {
 	int ret = kxfer_run_build(run);
 
 	if (!ret) {
-		if (run->mapping)
-			kxfer_mapping_to_device(run->mapping, cmd->region_offset,
-						kxfer_run_span(run));
+		sync_slots(run, kxfer_mapping_to_device);
 		ret = run_phases(run, cmd);
-		if (run->mapping && kxfer_op_has_sink(cmd->op))
-			kxfer_mapping_to_cpu(run->mapping, cmd->region_offset, kxfer_run_span(run));
+		if (kxfer_op_has_sink(cmd->op))
+			sync_slots(run, kxfer_mapping_to_cpu);
 	}
 	kxfer_run_unbuild(run);
 	return ret;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Jobs on a device that sees memory through bounce buffers, and what is refused
+ * Jobs and runs on a device that sees memory through bounce buffers, and what is refused
  * there. Only on siw-dma (tests/dma): siw1 on dummy1 is the device that bounces,
  * made for each test and removed behind it, when nothing may be mapped on it any
  * more. Its peer is the device that the other tests use.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 #define KIB		1024u
 #define MIB		(1024u * KIB)
 #define LENGTH		(4 * MIB)
+#define RUNNING_MS	500	/* a run that was begun is under way by then */
 #define ADDRESS		"10.78.0.1"
 #define BUS		"/sys/kernel/debug/siw-dma/"
 
@@ -129,6 +131,47 @@ TEST_F(bounce, bytes_beside_a_job_are_left_alone)
 	pattern_fill(rig->here.bytes, LENGTH, &own);
 	test_cmd_region_del(rig->client, rig->here_region);
 	EXPECT_EQ(0, pattern_check(rig->here.bytes, LENGTH, &own, NULL, &fault));
+}
+
+static void *run_reads(void *context)
+{
+	struct rig *rig = context;
+	struct kxfer_bench bench = {
+		.size = sizeof(bench),
+		.op = KXFER_OP_READ,
+		.region = rig->here_region,
+		.target = rig->target,
+		.depth = 4,
+		.list = 1,
+		.signal = 1,
+		.length = KIB,
+		.stride = 8 * KIB,
+		.count = UINT32_MAX,
+		.time_limit_ms = 2000,
+	};
+
+	return (void *)(long)kx_call(rig->client, KXFER_BENCH, &bench);
+}
+
+/* What the process writes there while a measuring run is under way stays. */
+TEST_F(bounce, bytes_between_operations_of_a_run_are_left_alone)
+{
+	struct rig *rig = &self->rig;
+	pthread_t thread;
+	size_t i;
+	void *ret;
+
+	memset(rig->here.bytes, 1, 32 * KIB);
+	memset(rig->there.bytes, 2, 32 * KIB);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, run_reads, rig));
+	kx_sleep_ms(RUNNING_MS);
+	for (i = 0; i < 32 * KIB; i++)
+		if (i % (8 * KIB) >= KIB)
+			rig->here.bytes[i] = 3;
+	ASSERT_EQ(0, pthread_join(thread, &ret));
+	ASSERT_EQ(0, (long)ret);
+	for (i = 0; i < 32 * KIB; i++)
+		ASSERT_EQ(i % (8 * KIB) < KIB ? 2 : 3, rig->here.bytes[i]);
 }
 
 /* READs and WRITEs in flight at once, each in blocks of its own. */

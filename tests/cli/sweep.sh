@@ -72,6 +72,20 @@ test_it_goes_on_where_it_was_interrupted() {
 	wait_for 30 nothing_is_left
 }
 
+# rdma_rw has no completion for a batch: it tells which signalling was connected for.
+test_it_goes_on_with_the_signalling_that_is_missing() {
+	works="--op read --size 64 --depth 8 --context polled --memory lkey,rw --signal each,batch"
+	expect 0 kxfer sweep $fast $works --output out
+	cp out before
+	sed -i '$d' out
+	expect 0 kxfer sweep $fast $works --output out
+	expect_stderr "has 1 of 2 works"
+	for file in before out; do
+		expect_rows $file 'map("\(.signal) \(.batch)\(.refused | map(" no " + .memory) | join(""))") | join(",")' \
+			"each 2,batch 2 no rw"
+	done
+}
+
 test_it_goes_on_behind_a_line_that_was_torn() {
 	expect 0 kxfer sweep $small --engine kverbs --output out
 	lines=$(wc -l <out)

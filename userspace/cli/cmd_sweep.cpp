@@ -211,12 +211,10 @@ Failure stopped_at(const SweepOptions& options, const SweepFile& file) {
 tl::expected<void, Failure> measure_missing(const SweepOptions& options, SweepRig& rig, SweepFile& file,
                                             Context& context) {
     const auto missing = file.result().missing();
-    std::string connected = missing.front().signal;
     SweepProgress progress(context, file);
     for (size_t i = 0; i < missing.size(); i++) {
         progress.show(missing[i], missing.size() - i);
-        if (missing[i].signal != connected)
-            if (auto again = rig.connect(connected = missing[i].signal); !again) return again;
+        if (auto connected = rig.connect(missing[i].signal); !connected) return connected;
         auto row = rig.measure(missing[i], file.result().plan);
         if (interrupted()) return tl::make_unexpected(stopped_at(options, file));
         if (!row) return tl::make_unexpected(row.error());

@@ -109,6 +109,7 @@ tl::expected<void, Failure> SweepRig::add(const RigOptions& options) {
 tl::expected<void, Failure> SweepRig::connect(const std::string& signal) {
     const auto ways = bench::ways_of(grid_);
 
+    if (signal == options_.signal && !contestants_.empty()) return {};
     contestants_.clear();
     options_.signal = signal;
     RigOptions usual = options_;

@@ -19,7 +19,8 @@ class SweepRig {
     static tl::expected<SweepRig, Failure> set_up(const RigOptions& options, const bench::Grid& grid,
                                                   const std::vector<bench::Task>& works);
 
-    // Those of before are disconnected. kverbs is left out and refused where it cannot be measured.
+    // Unless it is the signalling of the connections there are; else these are disconnected. kverbs
+    // is left out and refused where it cannot be measured.
     tl::expected<void, Failure> connect(const std::string& signal);
     // All cells of the work. The work's signalling is the one connected for. A way that cannot
     // do it is refused in the row.

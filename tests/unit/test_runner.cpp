@@ -60,6 +60,9 @@ class LedgerEngine : public SteppedEngine {
     size_t nr_steps = 0, max_batch = 0, max_in_flight = 0, nr_done = 0, fail_at = 0;
     size_t damage_at = 0; // the so-manieth transfer from now moves a wrong byte
 
+  protected:
+    std::vector<std::byte>& remote() { return remote_; }
+
   private:
     void move(const Transfer& transfer) {
         std::byte* local = local_.data() + transfer.offset;
@@ -234,6 +237,69 @@ TEST(Comparison, read_only_memory_is_not_called_verified) {
     auto cell = run_cell(engines, *memory, {Operation::read, 100, 4, 2}, {2, 20, std::chrono::seconds(5)});
     ASSERT_TRUE(cell);
     EXPECT_FALSE(cell->engines[0].verified);
+}
+
+namespace {
+
+// Over UC or UD, with a loss or a damage right behind the measurement.
+class UnreliableEngine : public LedgerEngine {
+  public:
+    using LedgerEngine::LedgerEngine;
+    bool is_reliable() const override { return false; }
+    std::optional<Losses> losses() const override {
+        return sends ? std::optional(Losses{1000, 0}) : std::nullopt;
+    }
+    // Before something is measured the peer has what proved the engine's operations.
+    tl::expected<void, Error> load() override {
+        before_ = remote();
+        return {};
+    }
+    tl::expected<void, Error> settle() override {
+        std::copy_n(before_.begin(), stale_bytes, remote().begin());
+        if (damaged_byte) remote()[damaged_byte] ^= std::byte{1};
+        return {};
+    }
+
+    bool sends = false;
+    size_t stale_bytes = 0, damaged_byte = 0;
+
+  private:
+    std::vector<std::byte> before_;
+};
+
+} // namespace
+
+TEST(Comparison, what_is_lost_is_forgiven_and_what_is_damaged_is_not) {
+    struct Case {
+        Operation operation;
+        size_t stale_bytes, damaged_byte;
+        bool fine;
+    };
+    constexpr size_t second_slot = 4096;
+    auto memory = Memory::create(4 * 4096);
+
+    for (const Case& one : std::initializer_list<Case>{{Operation::write, 0, 0, true},
+                                                       {Operation::write, 200, 0, true},
+                                                       {Operation::write, 100, 0, true},
+                                                       {Operation::write, 0, 5, false},
+                                                       {Operation::write, 200, second_slot + 5, false},
+                                                       {Operation::send, 0, 0, true},
+                                                       {Operation::send, 0, 5, false},
+                                                       {Operation::send, 200, 0, false}}) {
+        UnreliableEngine engine(*memory);
+        engine.does_all = true;
+        engine.sends = one.operation == Operation::send;
+        engine.stale_bytes = one.stale_bytes;
+        engine.damaged_byte = one.damaged_byte;
+        RunPlan plan;
+        plan.count = 100;
+        const auto result = run(engine, *memory, {one.operation, 200, 4, 2}, plan);
+        EXPECT_EQ(result.has_value(), one.fine)
+            << operation_name(one.operation) << ' ' << one.stale_bytes << ' ' << one.damaged_byte;
+        if (!result) {
+            EXPECT_EQ(result.error().number, EBADMSG) << result.error().text();
+        }
+    }
 }
 
 TEST(Comparison, an_engine_that_cannot_is_left_out_with_its_reason) {

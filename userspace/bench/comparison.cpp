@@ -53,17 +53,29 @@ bool leaves_nothing(const Engine& engine, const Workload& workload) {
     return workload.work != Work::transfer || !engine.remote_writable();
 }
 
-// WRITEs the slots and verifies them.
-tl::expected<void, Error> write_and_verify(Engine& engine, const Memory& memory, const Workload& workload,
-                                           uint64_t sequence) {
-    for (int left = engine.is_reliable() ? 1 : lossy_tries;; left--) {
-        if (auto written = sweep(engine, workload, Operation::write); !written) return written;
-        auto fine = verify_slots(engine, memory, workload, sequence);
-        if (fine || engine.is_reliable() || fine.error().number != EBADMSG) return fine;
-        if (left == 1)
+// What verifies another operation is reliable.
+bool loses_writes(const Engine& engine, const Workload& workload) {
+    return !engine.is_reliable() && workload.operation == Operation::write;
+}
+
+// Finds in the slots what was measured, or else what it WRITEs. What was lost is WRITTEN again, some
+// times. Before the measurement anything may be where a WRITE was lost; behind it a loss looks like one.
+tl::expected<void, Error> verify_writes(Engine& engine, const Memory& memory, const Workload& workload,
+                                        uint64_t sequence, bool measured) {
+    for (int i = measured ? 0 : 1;; i++) {
+        if (i > 0)
+            if (auto written = sweep(engine, workload, Operation::write); !written) return written;
+        const auto found = find_damage(engine, memory, workload, sequence);
+        if (!found) return tl::unexpected(found.error());
+        if (!*found) return {};
+        const Error error = damage_error(engine, workload, **found);
+        if (!loses_writes(engine, workload) || (measured && !is_loss((*found)->finding, workload)))
+            return tl::unexpected(error);
+        if (i == lossy_tries)
             return tl::unexpected(Error(fmt::format("no WRITE of {} arrived as a whole", lossy_tries), "",
                                         EBADMSG, "UC loses without telling; does --transport rc do it?",
-                                        fine.error().text()));
+                                        error.text()));
+        refill_slots(memory, workload, sequence);
     }
 }
 
@@ -97,7 +109,7 @@ tl::expected<void, Error> prepare(Engine& engine, const Memory& memory, const Wo
         return sweep(engine, workload, workload.operation);
     }
     const uint64_t sequence = fill_slots(memory, workload);
-    if (auto fine = write_and_verify(engine, memory, workload, sequence); !fine) return fine;
+    if (auto fine = verify_writes(engine, memory, workload, sequence, false); !fine) return fine;
     return is_message(workload.operation) ? sweep(engine, workload, workload.operation)
                                           : tl::expected<void, Error>();
 }
@@ -286,10 +298,9 @@ tl::expected<bool, Error> verify_data(Engine& engine, const Memory& memory, cons
     if (leaves_nothing(engine, workload)) return engine.verifies_itself();
     if (const auto losses = engine.losses(); losses && losses->lost)
         return verify_afresh(engine, memory, workload);
-    auto fine = is_atomic(workload.operation) ? check_counts(engine, memory, workload, evidence)
-                                              : verify_slots(engine, memory, workload, evidence.sequence);
-    if (!fine && !engine.is_reliable() && fine.error().number == EBADMSG)
-        fine = write_and_verify(engine, memory, workload, evidence.sequence);
+    auto fine = is_atomic(workload.operation)
+                    ? check_counts(engine, memory, workload, evidence)
+                    : verify_writes(engine, memory, workload, evidence.sequence, true);
     if (!fine) return tl::unexpected(fine.error());
     return true;
 }

@@ -17,8 +17,6 @@ using Words = std::array<uint64_t, stamp_block_bytes / 8>;
 using Bytes = std::span<const std::byte>;
 
 constexpr uint64_t golden = 0x9e3779b97f4a7c15;
-// Shorter pieces are like those of another stamp too often.
-constexpr size_t telling_bytes = 8;
 
 // The finish of splitmix64: reversible, each bit depends on all.
 uint64_t mix(uint64_t word) {

@@ -30,6 +30,7 @@
 namespace kxfer::bench {
 
 constexpr size_t stamp_block_bytes = 64;
+constexpr size_t telling_bytes = 8; // shorter pieces are like those of another stamp too often
 constexpr uint64_t known_sequences = 64;
 
 struct Stamp {

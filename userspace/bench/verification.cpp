@@ -96,10 +96,14 @@ tl::expected<std::optional<SlotFinding>, Error> read_and_check(Engine& engine, c
     for (unsigned i = 0; i < workload.depth; i++)
         memset(slot(memory, workload, i).data(), std::to_integer<int>(wiped), workload.size);
     if (auto swept = sweep(engine, read, Operation::read); !swept) return tl::unexpected(swept.error());
-    for (unsigned i = 0; i < workload.depth; i++)
-        if (auto finding = check_stamped(slot(memory, workload, i), stamp_of(workload, i, sequence), wiped))
-            return SlotFinding{i, *finding};
-    return std::nullopt;
+    std::optional<SlotFinding> loss;
+    for (unsigned i = 0; i < workload.depth; i++) {
+        const auto finding = check_stamped(slot(memory, workload, i), stamp_of(workload, i, sequence), wiped);
+        if (!finding) continue;
+        if (!is_loss(*finding, workload)) return SlotFinding{i, *finding};
+        if (!loss) loss = SlotFinding{i, *finding};
+    }
+    return loss;
 }
 
 // Up to three bytes behind it may be right by chance.
@@ -121,13 +125,21 @@ double ns_per_kib(const Memory& memory, const std::function<void()>& work) {
 
 } // namespace
 
+bool is_loss(const Finding& finding, const Workload& workload) {
+    return finding.damage == Damage::stale || finding.damage == Damage::torn ||
+           finding.at + telling_bytes > workload.size;
+}
+
 void begin_sequences(uint64_t first) { last_sequence = first; }
 
 uint64_t fill_slots(const Memory& memory, const Workload& workload) {
-    last_sequence++;
-    for (unsigned i = 0; i < workload.depth; i++)
-        fill_stamped(slot(memory, workload, i), stamp_of(workload, i, last_sequence));
+    refill_slots(memory, workload, ++last_sequence);
     return last_sequence;
+}
+
+void refill_slots(const Memory& memory, const Workload& workload, uint64_t sequence) {
+    for (unsigned i = 0; i < workload.depth; i++)
+        fill_stamped(slot(memory, workload, i), stamp_of(workload, i, sequence));
 }
 
 tl::expected<std::optional<SlotFinding>, Error> find_damage(Engine& engine, const Memory& memory,
@@ -135,16 +147,19 @@ tl::expected<std::optional<SlotFinding>, Error> find_damage(Engine& engine, cons
     return read_and_check(engine, memory, workload, workload, sequence);
 }
 
+Error damage_error(const Engine& engine, const Workload& workload, const SlotFinding& found) {
+    return Error(fmt::format("engine {} moved wrong data", engine.name()),
+                 fmt::format("{} of {} bytes, operation {}, byte {}", operation_name(workload.operation),
+                             workload.size, found.operation, found.finding.at),
+                 EBADMSG, wrong_data_advice, found.finding.text());
+}
+
 tl::expected<void, Error> verify_slots(Engine& engine, const Memory& memory, const Workload& workload,
                                        uint64_t sequence) {
     const auto found = find_damage(engine, memory, workload, sequence);
     if (!found) return tl::unexpected(found.error());
     if (!*found) return {};
-    return tl::unexpected(
-        Error(fmt::format("engine {} moved wrong data", engine.name()),
-              fmt::format("{} of {} bytes, operation {}, byte {}", operation_name(workload.operation),
-                          workload.size, (*found)->operation, (*found)->finding.at),
-              EBADMSG, wrong_data_advice, (*found)->finding.text()));
+    return tl::unexpected(damage_error(engine, workload, **found));
 }
 
 tl::expected<std::vector<Trial>, Error> self_test(Engine& engine, const Memory& memory,

@@ -30,13 +30,21 @@ struct SlotFinding {
     Finding finding;
 };
 
+// What a WRITE that is lost leaves of stamped memory: all of what was there, or the end of it. The
+// last bytes do not tell what they are of (stamp.hpp).
+bool is_loss(const Finding& finding, const Workload& workload);
+
 // Sequences from there on, for a process whose data is not to be taken for another's.
 void begin_sequences(uint64_t first);
 // Stamps all slots anew; returns their sequence.
 uint64_t fill_slots(const Memory& memory, const Workload& workload);
-// Wipes the slots, READs them from the peer, and checks them.
+// With that sequence again, for what was READ is there instead.
+void refill_slots(const Memory& memory, const Workload& workload, uint64_t sequence);
+// Wipes the slots, READs them from the peer, and checks them. The first damage, but no loss (is_loss())
+// if there is any other.
 tl::expected<std::optional<SlotFinding>, Error> find_damage(Engine& engine, const Memory& memory,
                                                             const Workload& workload, uint64_t sequence);
+Error damage_error(const Engine& engine, const Workload& workload, const SlotFinding& found);
 // The same, with damage as an error.
 tl::expected<void, Error> verify_slots(Engine& engine, const Memory& memory, const Workload& workload,
                                        uint64_t sequence);

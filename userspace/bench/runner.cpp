@@ -31,9 +31,9 @@ Transfer transfer_of(const Workload& workload, uint64_t index) {
 tl::unexpected<Error> stop_error() { return tl::unexpected(Error("stopped measuring", "", EINTR)); }
 
 tl::expected<Block, Error> run_single(SteppedEngine& engine, const Workload& workload, const Limits& limits) {
+    Block block;
     const auto start = Clock::now();
     auto last = start;
-    Block block;
 
     while (block.operations < limits.count) {
         const Transfer transfer = transfer_of(workload, block.operations);
@@ -156,11 +156,11 @@ tl::expected<Block, Error> run_at_rate(SteppedEngine& engine, const Workload& wo
                                        const Limits& limits) {
     std::vector<Transfer> batch(workload.batch);
     HandIns hand_ins(limits.observer, workload.depth);
+    Block block;
     const auto start = Clock::now();
     const Schedule schedule(start, limits.rate);
     uint64_t wanted = limits.count;
     uint64_t submitted = 0, completed = 0;
-    Block block;
 
     while (completed < wanted) {
         const auto now = Clock::now();

@@ -102,6 +102,22 @@ TEST(Runner, one_at_a_time_means_one_in_flight) {
     EXPECT_EQ(engine.nr_steps, 100U);
 }
 
+TEST(Runner, the_median_of_a_block_is_exact) {
+    std::vector<uint32_t> odd = {1005, 3, 1000}, even = {1003, 1000, 9, 1002000}, missing = {1, 2, 3}, none;
+
+    EXPECT_EQ(median_of(odd, 3), 1000);
+    EXPECT_EQ(median_of(even, 4), 1001.5);
+    EXPECT_EQ(median_of(missing, 4), std::nullopt);
+    EXPECT_EQ(median_of(none, 0), std::nullopt);
+
+    auto memory = Memory::create(4096);
+    LedgerEngine engine(*memory);
+    const auto block = engine.run_block({Operation::read, 64, 1, 1}, Mode::single, unhurried);
+    ASSERT_TRUE(block && block->median_ns);
+    EXPECT_GE(*block->median_ns, static_cast<double>(block->latencies.min()));
+    EXPECT_LE(*block->median_ns, static_cast<double>(block->latencies.max()));
+}
+
 TEST(Runner, deep_reaches_its_depth_and_never_exceeds_it) {
     for (unsigned depth : {1, 2, 5, 16})
         for (unsigned batch : {1, 2, 3, 16}) {
@@ -187,6 +203,44 @@ TEST(Comparison, a_cell_has_both_engines_and_verifies) {
         EXPECT_TRUE(cell->engines[0].single.last_to_this);
         EXPECT_TRUE(cell->engines[0].deep.last_to_this);
     }
+}
+
+namespace {
+
+// One at a time an operation takes so long, but for a faster and a slower one.
+class SteadyEngine : public Engine {
+  public:
+    SteadyEngine(const Memory& memory, uint64_t ns) : ledger_(memory), ns_(ns) {}
+    std::string name() const override { return "steady"; }
+    Parameters parameters(const Workload&) const override { return {}; }
+    bool remote_writable() const override { return true; }
+    tl::expected<Block, Error> run_block(const Workload& workload, Mode mode, const Limits& limits) override {
+        auto block = ledger_.run_block(workload, mode, limits);
+        if (mode == Mode::deep || !block) return block;
+        block->latencies = Histogram();
+        for (const uint64_t latency : {uint64_t{1}, ns_, uint64_t{9000}}) block->latencies.add(latency);
+        block->median_ns = static_cast<double>(ns_);
+        return block;
+    }
+
+  private:
+    LedgerEngine ledger_;
+    uint64_t ns_;
+};
+
+} // namespace
+
+// They are on the two sides of the edge of a bucket.
+TEST(Comparison, a_ratio_is_no_coarser_than_its_medians) {
+    auto memory = Memory::create(4 * 4096);
+    SteadyEngine faster(*memory, 1003), slower(*memory, 1004);
+    Engine* engines[] = {&faster, &slower};
+
+    ASSERT_NE(Histogram::bucket_of(1003), Histogram::bucket_of(1004));
+    auto cell = run_cell(engines, *memory, {Operation::read, 100, 4, 2}, {2, 20, std::chrono::seconds(5)});
+    ASSERT_TRUE(cell) << cell.error().text();
+    EXPECT_EQ(cell->engines[0].single.ns_per_operation(), 1003);
+    EXPECT_DOUBLE_EQ(cell->engines[0].single.last_to_this->value, 1004.0 / 1003);
 }
 
 TEST(Comparison, one_engine_alone_has_no_ratio) {

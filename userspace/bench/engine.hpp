@@ -50,6 +50,7 @@ struct Limits {
 
 struct Block {
     uint64_t operations = 0;
+    std::optional<double> median_ns; // single, exact; empty: not each latency was kept
     uint64_t elapsed_ns = 0;
     uint64_t nr_overdue = 0; // at a rate: due when the time was over, and not handed in
     Histogram latencies;     // single, and deep if that is wanted (Limits::timed)

@@ -320,7 +320,9 @@ tl::expected<Block, Error> KverbsEngine::run_block(const Workload& workload, Mod
     Block block;
     block.operations = bench.operations;
     block.elapsed_ns = bench.total_ns;
-    for (uint32_t i = 0; i < bench.nr_samples; i++) block.latencies.add(samples[i]);
+    samples.resize(bench.nr_samples);
+    for (const uint32_t sample : samples) block.latencies.add(sample);
+    block.median_ns = median_of(samples, block.operations);
     add_buckets(histogram, block.latencies);
     return block;
 }

@@ -17,6 +17,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t counted_operations = 256;
+// Of a block one at a time: so many latencies are kept.
+constexpr uint64_t most_samples = 1 << 20;
 // Then whoever stops a run is looked for again.
 constexpr auto longest_sleep = std::chrono::milliseconds(20);
 
@@ -31,6 +33,8 @@ Transfer transfer_of(const Workload& workload, uint64_t index) {
 tl::unexpected<Error> stop_error() { return tl::unexpected(Error("stopped measuring", "", EINTR)); }
 
 tl::expected<Block, Error> run_single(SteppedEngine& engine, const Workload& workload, const Limits& limits) {
+    // An observer has them itself.
+    std::vector<uint32_t> samples(limits.observer ? 0 : std::min(limits.count, most_samples));
     Block block;
     const auto start = Clock::now();
     auto last = start;
@@ -40,7 +44,10 @@ tl::expected<Block, Error> run_single(SteppedEngine& engine, const Workload& wor
 
         if (auto done = engine.step({&transfer, 1}, 1); !done) return tl::unexpected(done.error());
         const auto now = Clock::now();
-        block.latencies.add(nanoseconds(now - last));
+        const uint64_t latency = nanoseconds(now - last);
+        block.latencies.add(latency);
+        if (block.operations < samples.size())
+            samples[block.operations] = static_cast<uint32_t>(std::min<uint64_t>(latency, UINT32_MAX));
         if (limits.observer) limits.observer->completed(last, last, now);
         last = now;
         block.operations++;
@@ -48,6 +55,8 @@ tl::expected<Block, Error> run_single(SteppedEngine& engine, const Workload& wor
         if (now - start >= limits.budget) break;
     }
     block.elapsed_ns = nanoseconds(last - start);
+    samples.resize(std::min<uint64_t>(block.operations, samples.size()));
+    block.median_ns = median_of(samples, block.operations);
     return block;
 }
 
@@ -248,6 +257,14 @@ tl::expected<double, Error> count_syscalls(Engine& engine, const Workload& workl
     if (auto ended = engine.end_block(workload); !ended) return tl::unexpected(ended.error());
     if (operations) *operations = block->operations;
     return static_cast<double>(calls) / static_cast<double>(block->operations);
+}
+
+std::optional<double> median_of(std::vector<uint32_t>& samples, uint64_t operations) {
+    if (samples.empty() || samples.size() != operations) return std::nullopt;
+    const auto middle = samples.begin() + static_cast<ptrdiff_t>(samples.size() / 2);
+    std::nth_element(samples.begin(), middle, samples.end());
+    if (samples.size() % 2) return *middle;
+    return (static_cast<double>(*middle) + *std::max_element(samples.begin(), middle)) / 2;
 }
 
 tl::expected<void, Error> sweep(Engine& engine, const Workload& workload, Operation operation) {

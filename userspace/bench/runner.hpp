@@ -4,6 +4,10 @@
 // calls they make, for the bytes they move.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 #include <kxfer/error.hpp>
 #include <tl/expected.hpp>
 
@@ -15,6 +19,9 @@ namespace kxfer::bench {
 // for this alone; `operations`, if given, is set to how many it had.
 tl::expected<double, Error> count_syscalls(Engine& engine, const Workload& workload, Mode mode,
                                            uint64_t* operations = nullptr);
+
+// Of the latencies of so many operations, which are put out of order; empty: some are missing.
+std::optional<double> median_of(std::vector<uint32_t>& samples, uint64_t operations);
 
 // Moves every slot once.
 tl::expected<void, Error> sweep(Engine& engine, const Workload& workload, Operation operation);

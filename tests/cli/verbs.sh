@@ -30,6 +30,19 @@ quick="--count 40 --rounds 2 --engine verbs"
 
 on_iwarp() { [ "$KXFER_PROVIDER" = siw ]; }
 
+# It is the peer's address that leads to a device.
+test_another_device_than_the_one_asked_for_is_refused() {
+	serve other=mem:64K --writable --verbs
+	for way in rdma-cm tcp; do
+		[ $way = rdma-cm ] || ! on_iwarp || continue
+		connect="$quick --op read --size 64 --connect $way --export other"
+		expect 0 kxfer --json compare $connect --device "$KXFER_DEVICE" "$peer"
+		expect 1 kxfer --json compare $connect --device other0 "$peer"
+		expect_error_json '"\(.errno) \(.why)"' \
+			"EADDRNOTAVAIL device other0 does not lead there, $KXFER_DEVICE does"
+	done
+}
+
 test_every_attribute_of_the_way_to_rts_is_told() {
 	if on_iwarp; then
 		expect 1 kxfer --json compare $quick --op read --size 64 --connect tcp

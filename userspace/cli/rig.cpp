@@ -169,6 +169,16 @@ Failure path_failure(const RigOptions& options, const Rig& rig, Error error) {
     return Failure{error};
 }
 
+// The connection of verbs goes where the peer's address leads, whatever device is asked for.
+tl::expected<void, Failure> check_device(const RigOptions& options, const Rig& rig,
+                                         const bench::Engine& engine) {
+    const std::string used = engine.parameters({}).device, &wanted = options.common.device;
+    if (wanted.empty() || used == wanted) return {};
+    return failed(Error("cannot reach", rig.peer_text(options), EADDRNOTAVAIL,
+                        fmt::format("leave --device {} out, or use --device {}", wanted, used),
+                        fmt::format("device {} does not lead there, {} does", wanted, used)));
+}
+
 tl::expected<std::unique_ptr<bench::Engine>, Failure>
 connect_verbs(const RigOptions& options, Rig& rig, uint64_t remote_bytes, unsigned depth, unsigned batch) {
     verbs::EngineOptions how;
@@ -184,6 +194,7 @@ connect_verbs(const RigOptions& options, Rig& rig, uint64_t remote_bytes, unsign
     how.timeout = options.common.timeout();
     auto engine = verbs::Engine::connect(how, *rig.memory);
     if (!engine) return failed(engine.error());
+    if (auto fine = check_device(options, rig, **engine); !fine) return tl::make_unexpected(fine.error());
     rig.steps = (*engine)->steps();
     return std::move(*engine);
 }

@@ -151,4 +151,11 @@ TEST(Counterpart, answers_arrive) {
     // What another version, or nobody, has put there.
     memset(memory.data(), 0xff, memory.size());
     EXPECT_EQ(decode_answer(memory).progress, Progress::nothing);
+    EXPECT_EQ(decode_answer(memory).error.number, EPROTO);
+    auto& wire = *reinterpret_cast<WireAnswer*>(memory.data());
+    for (const auto& [number, is] :
+         {std::pair{0U, 0}, {1U, 1}, {4095U, 4095}, {4096U, EPROTO}, {0x80000000U, EPROTO}}) {
+        wire.number = htobe32(number);
+        EXPECT_EQ(decode_answer(memory).error.number, is);
+    }
 }

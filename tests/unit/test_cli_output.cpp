@@ -167,6 +167,14 @@ TEST(JsonOutput, prints_lists_as_arrays_even_when_empty) {
     EXPECT_EQ(empty.err, "");
 }
 
+TEST(TextOutput, no_word_of_a_failure_reaches_the_terminal_as_a_command) {
+    const Error error("failed: \033[2J", "there\nkxfer: all is well", EIO, "see \033]0;title\a",
+                      "\xc2\x9b"
+                      "1m");
+    const Printed printed = printed_by([&] { make_text_output({})->failure(error); });
+    EXPECT_EQ(printed.err, "kxfer: failed: ?[2J there?kxfer: all is well: ??1m (EIO)\n  see ?]0;title?\n");
+}
+
 TEST(JsonOutput, tells_a_failure_as_one_object_on_stderr) {
     Failure failure(Error("cannot put f into", "p/inbox", EFBIG, "serve a larger one"), 4);
     failure.details.add("placed", Bytes{5});

@@ -19,6 +19,7 @@ namespace {
 constexpr uint64_t ask_magic = 0x4b584645'52415331; // "KXFERAS1"
 constexpr uint32_t flag_ring = 1, flag_signal_batch = 2;
 constexpr double milli = 1000;
+constexpr uint32_t max_errno = 4095;
 
 template <size_t N> void set_words(char (&to)[N], const std::string& from) {
     const size_t length = std::min(from.size(), N - 1);
@@ -28,6 +29,9 @@ template <size_t N> void set_words(char (&to)[N], const std::string& from) {
 
 // Of a peer, which may leave the zero out.
 template <size_t N> std::string words_of(const char (&from)[N]) { return {from, strnlen(from, N)}; }
+
+// Likewise; what is no errno of Linux tells that the peer is none of this kind.
+int errno_of(uint32_t number) { return number <= max_errno ? static_cast<int>(number) : EPROTO; }
 
 tl::unexpected<Error> refuse(int number, const std::string& why) {
     return tl::unexpected(Error("the counterpart refuses the workload", "", number, "", why));
@@ -149,8 +153,8 @@ Answer decode_answer(std::span<const std::byte> memory) {
     const uint32_t progress = be32toh(wire.progress);
     answer.progress = progress <= static_cast<uint32_t>(Progress::failed) ? static_cast<Progress>(progress)
                                                                           : Progress::nothing;
-    answer.error = Error(words_of(wire.what), words_of(wire.on), static_cast<int>(be32toh(wire.number)), "",
-                         words_of(wire.why));
+    answer.error =
+        Error(words_of(wire.what), words_of(wire.on), errno_of(be32toh(wire.number)), "", words_of(wire.why));
     answer.usage = {static_cast<double>(be64toh(wire.cpu_ns)), be64toh(wire.switches)};
     answer.usage_request = be64toh(wire.usage_request);
     answer.total = {static_cast<double>(be64toh(wire.total_cpu_ns)), be64toh(wire.total_switches)};

@@ -44,6 +44,9 @@ std::string pad(const std::string& text, size_t width, bool right) {
     return right ? space + text : text + space;
 }
 
+// What fails may be told in words of a peer.
+std::string harmless(const std::string& text) { return text.empty() ? text : human_value(Value(text)); }
+
 // Sentences are broken before this many characters.
 constexpr size_t sentence_width = 76;
 
@@ -125,9 +128,9 @@ class TextOutput : public Output {
     void failure(const Failure& failure) override {
         // A line that progress left behind on the terminal goes first.
         fmt::print(stderr, "{}kxfer: {}\n", isatty(STDERR_FILENO) ? "\r\033[K" : "",
-                   paint(failure.error.text(), "31", stderr));
+                   paint(harmless(failure.error.text()), "31", stderr));
         std::istringstream hint(failure.error.hint);
-        for (std::string line; std::getline(hint, line);) fmt::print(stderr, "  {}\n", line);
+        for (std::string line; std::getline(hint, line);) fmt::print(stderr, "  {}\n", harmless(line));
     }
 
   private:

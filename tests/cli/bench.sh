@@ -398,6 +398,24 @@ test_wrong_options_name_what_is_allowed() {
 	expect_stderr "polled"
 }
 
+test_options_that_would_have_no_effect_are_refused() {
+	expect 2 kxfer bench read --engine verbs --context softirq
+	expect_stderr "--context with --engine job"
+	expect 2 kxfer bench ping-pong --ring
+	expect_stderr "--ring"
+	for memory in lkey mr rw; do
+		expect 2 kxfer bench register --memory $memory
+		expect_stderr "--memory mr-each"
+	done
+	expect 0 kxfer bench register --memory mr-each $quick
+	expect 2 kxfer bench read --export other
+	expect_stderr "--export with PEER"
+	expect 2 kxfer bench read --tolerance 5%
+	expect_stderr "--tolerance with --baseline"
+	expect 2 kxfer bench read --engine verbs --inline never
+	expect_stderr "--inline never with write"
+}
+
 test_more_depth_than_an_engine_has_is_an_error_that_says_how_much() {
 	expect 1 kxfer --json bench read --depth 4096
 	expect_error_json '.hint | test("--depth [0-9]+")' true

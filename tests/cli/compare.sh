@@ -424,6 +424,22 @@ test_wrong_options_name_what_is_allowed() {
 	expect_stderr "softirq"
 }
 
+test_options_that_would_have_no_effect_are_refused() {
+	for ignored in "--context softirq" "--poll never" "--ring"; do
+		expect 2 kxfer compare --engine verbs $ignored
+		expect_stderr "${ignored%% *} with --engine job"
+	done
+	expect 2 kxfer compare --engine kverbs --poll never
+	expect 2 kxfer compare --export other
+	expect_stderr "--export with PEER"
+	expect 2 kxfer compare --engine verbs --op read,send --inline never
+	expect_stderr "--op write"
+	for ignored in "--op read" "--size 64" "--depth 4" "--rounds 2" "--count 5" "--seconds 1"; do
+		expect 2 kxfer compare --self-test $ignored
+		expect_stderr "${ignored%% *}"
+	done
+}
+
 test_more_depth_than_an_engine_has_is_an_error_that_says_how_much() {
 	expect 1 kxfer --json compare --depth 4096 --size 64 --op read
 	expect_error_json .errno EINVAL

@@ -158,6 +158,16 @@ test_wrong_options_name_what_is_allowed() {
 	expect 2 kxfer sweep --quick --full --output out
 	expect 2 kxfer sweep --from out --size 64
 	expect_stderr "--from makes reports"
+	for ignored in "$peer" "--rounds 3" "--count 5" "--block 10" "--device $KXFER_DEVICE" "--export other"; do
+		expect 2 kxfer sweep --from out --csv csv $ignored
+		expect_stderr "--from makes reports"
+	done
+	for file in output csv html; do
+		expect 2 kxfer sweep --plan --$file file
+		expect_stderr "--plan measures nothing"
+	done
+	expect 2 kxfer sweep --quick --output out --export other
+	expect_stderr "--export with PEER"
 	expect 2 kxfer sweep --plan --size 1M --depth 4096
 	expect_stderr "256 MiB"
 	expect 2 kxfer sweep --plan --context hardirq

@@ -38,6 +38,7 @@ struct BenchOptions : RigOptions {
     bool size_given = false;
     bench::Mix mix = {{bench::Operation::read, 50}, {bench::Operation::write, 50}};
     bool mix_given = false;
+    bool memory_given = false;
     bool engine_chosen = false;
     unsigned batch = 0; // 0: see batch_of()
     double seconds = 5;
@@ -49,6 +50,7 @@ struct BenchOptions : RigOptions {
     std::vector<bench::Assertion> assertions;
     std::string baseline_file;
     double tolerance = 0.05;
+    bool tolerance_given = false;
     std::string report_file;
     std::string output_file;
     bool judge_anyway = false;
@@ -88,6 +90,12 @@ tl::expected<void, Failure> check_what(const BenchOptions& options) {
     if (!workload.moves() && !options.wants("kverbs"))
         return wrong_usage("only engine kverbs registers memory and moves nothing",
                            "use register with --engine kverbs");
+    if (!workload.moves() && options.memory != "mr-each")
+        return wrong_usage("register registers memory for each operation",
+                           "use --memory mr-each, or leave it out");
+    if (!options.inline_writes() && !workload.is_mix() && !bench::is_write(workload.operation))
+        return wrong_usage("only the payload of a WRITE is carried inline",
+                           "use --inline never with write, write-imm or mix");
     if (options.mix_given && !workload.is_mix())
         return wrong_usage(fmt::format("{} is no mix", workload.name()), "use --mix with the operation mix");
     if (workload.is_mix() && (options.wants("kverbs") || options.stages))
@@ -150,6 +158,8 @@ tl::expected<void, Failure> check_options(const BenchOptions& options) {
     if (options.rate > 0 && options.signal_number() != 1)
         return wrong_usage("operations on schedule do not come in whole batches",
                            "use --rate with --signal each");
+    if (options.tolerance_given && options.baseline_file.empty())
+        return wrong_usage("there is nothing to be tolerant against", "use --tolerance with --baseline");
     if (!options.report_file.empty() && options.assertions.empty() && options.baseline_file.empty())
         return wrong_usage("there is nothing to report", "use --report with --assert or --baseline");
     return {};
@@ -280,7 +290,7 @@ BenchOptions with_defaults(BenchOptions options) {
     if (workload.is_mix()) workload.operation = bench::Operation::write;
     if (workload.is_mix()) workload.turns = bench::turns_of(options.mix);
     if (bench::is_atomic(workload.operation) && !options.size_given) workload.size = bench::atomic_bytes;
-    if (!workload.moves() && options.memory != "mr-pool") options.memory = "mr-each";
+    if (!workload.moves() && !options.memory_given) options.memory = "mr-each";
     if (!workload.moves() && !options.engine_chosen) options.engines = {"kverbs"};
     options.writes = workload.operation != bench::Operation::read;
     options.atomics = bench::is_fetch(workload.operation);
@@ -501,6 +511,7 @@ void add_judging(CLI::App& command, BenchOptions& options) {
                 if (!tolerance)
                     throw CLI::ValidationError("--tolerance", "a tolerance is 0% to 1000%, such as 5%");
                 options.tolerance = *tolerance;
+                options.tolerance_given = true;
             },
             "by so much they may be worse than the baseline (default 5%)")
         ->type_name("PERCENT");
@@ -527,6 +538,7 @@ void setup_bench(CLI::App& app, Program& program) {
     add_length(command, *options);
     add_judging(command, *options);
     add_rig_options(command, *options);
+    command.get_option("--memory")->each([options](const std::string&) { options->memory_given = true; });
     on_run(command, program, options, run_bench);
 }
 

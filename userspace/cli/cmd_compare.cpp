@@ -124,6 +124,12 @@ tl::expected<Rig, Failure> set_up(const CompareOptions& options, std::vector<ben
     return rig;
 }
 
+bool some_write(const CompareOptions& options) {
+    const auto workloads = workloads_of(options);
+    return std::ranges::any_of(workloads,
+                               [](const auto& workload) { return bench::is_write(workload.operation); });
+}
+
 // Names of what is asked for that cannot be.
 tl::expected<void, Failure> check_options(const CompareOptions& options) {
     if (auto fine = check_rig(options); !fine) return fine;
@@ -132,6 +138,10 @@ tl::expected<void, Failure> check_options(const CompareOptions& options) {
             return failed(Error("an atomic operation has 8 bytes, not", std::to_string(workload.size), EINVAL,
                                 "use --size 8, or another --op"),
                           exit_usage);
+    if (!options.inline_writes() && !some_write(options))
+        return failed(Error("only the payload of a WRITE is carried inline", "", EINVAL,
+                            "use --inline never with --op write or write-imm"),
+                      exit_usage);
     if (options.depth && options.batch > options.depth)
         return failed(Error("a batch cannot be larger than the depth", "", EINVAL,
                             fmt::format("use --batch {} or less", options.depth)),
@@ -312,9 +322,11 @@ void setup_compare(CLI::App& app, Program& program) {
         ->allow_extra_args(false)
         ->check(CLI::IsMember({"verbs", "kverbs", "job"}))
         ->each([options](const std::string&) { options->engines_given = true; });
-    command.add_flag("--self-test", options->self_test,
-                     "damages what each engine moves, in every way, and tells whether "
-                     "verification finds it");
+    auto* self_test = command.add_flag("--self-test", options->self_test,
+                                       "damages what each engine moves, in every way, and tells whether "
+                                       "verification finds it");
+    for (const char* name : {"--op", "--size", "--depth", "--rounds", "--count", "--seconds"})
+        self_test->excludes(command.get_option(name));
     add_rig_options(command, *options);
     on_run(command, program, options, run_compare);
 }

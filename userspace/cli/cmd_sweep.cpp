@@ -46,6 +46,10 @@ struct SweepOptions {
     std::string from_file, output_file, csv_file, html_file;
 
     bool has_grid() const { return !(given == Grid()) || full || quick; }
+    bool says_how() const {
+        return rig.peer_given || rig.export_given || !rig.common.device.empty() || rounds || block_ms ||
+               count;
+    }
 };
 
 constexpr uint64_t kib = 1024;
@@ -112,8 +116,12 @@ tl::unexpected<Failure> wrong_usage(const std::string& what, const std::string& 
 tl::expected<void, Failure> check_options(const SweepOptions& options) {
     const bool reports = !options.csv_file.empty() || !options.html_file.empty();
     if (!options.from_file.empty() &&
-        (options.has_grid() || !options.output_file.empty() || options.plan_only))
+        (options.has_grid() || options.says_how() || !options.output_file.empty() || options.plan_only))
         return wrong_usage("--from makes reports of what was measured", "use it with --csv and --html alone");
+    if (options.plan_only && (reports || !options.output_file.empty()))
+        return wrong_usage("--plan measures nothing", "leave out --output, --csv and --html");
+    if (options.rig.export_given && !options.rig.peer_given)
+        return wrong_usage("without a peer there is no export to choose", "use --export with PEER");
     if (options.from_file.empty() && options.output_file.empty() && !reports && !options.plan_only)
         return wrong_usage("there is nowhere to keep the result",
                            "use --output FILE, --csv FILE or --html FILE");
@@ -423,7 +431,8 @@ void setup_sweep(CLI::App& app, Program& program) {
     command
         .add_option("--export", options->rig.export_name,
                     "export of the peer that is read and overwritten (default sweep)")
-        ->type_name("NAME");
+        ->type_name("NAME")
+        ->each([options](const std::string&) { options->rig.export_given = true; });
     add_common_options(command, options->rig.common);
     on_run(command, program, options, run_sweep);
 }

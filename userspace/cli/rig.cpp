@@ -311,10 +311,34 @@ void add_rig_options(CLI::App& command, RigOptions& options) {
         .add_option(
             "--export", options.export_name,
             fmt::format("export of the peer that is read and overwritten (default {})", options.export_name))
-        ->type_name("NAME");
+        ->type_name("NAME")
+        ->each([&options](const std::string&) { options.export_given = true; });
     add_verbs_options(command, options.verbs);
     add_common_options(command, options.common);
 }
+
+namespace {
+
+// Nothing that is asked for is ignored.
+tl::expected<void, Failure> check_heeded(const RigOptions& options) {
+    const auto ignored = [](const char* why, const char* hint) {
+        return failed(Error(why, "", EINVAL, hint), exit_usage);
+    };
+
+    if (options.context != "polled" && !options.wants_module())
+        return ignored("user-space verbs have no completion context",
+                       "use --context with --engine job or kverbs");
+    if (options.poll != "adaptive" && !options.wants("job"))
+        return ignored("only the caller of a job chooses how it waits", "use --poll with --engine job");
+    if (options.ring && (!options.wants("job") || options.round_trip))
+        return ignored("only jobs complete in a ring, and round trips do without",
+                       "use --ring with --engine job");
+    if (options.export_given && !options.peer_given)
+        return ignored("without a peer there is no export to choose", "use --export with PEER");
+    return {};
+}
+
+} // namespace
 
 tl::expected<void, Failure> check_rig(const RigOptions& options) {
     if (options.poll != "adaptive" && options.context != "polled")
@@ -353,6 +377,7 @@ tl::expected<void, Failure> check_rig(const RigOptions& options) {
         return failed(Error("rdma_rw asks for a completion of each operation", "", EINVAL,
                             "use --memory rw with --signal each"),
                       exit_usage);
+    if (auto heeded = check_heeded(options); !heeded) return heeded;
     return check_verbs_options(options.verbs, options.wants("verbs"), options.wants("kverbs"));
 }
 

@@ -39,6 +39,7 @@ struct RigOptions {
     std::string poll = "adaptive";
     std::string inlining = "auto"; // of short WRITEs by verbs and kverbs: auto or never
     std::string export_name;
+    bool export_given = false;
     std::string signal = "each";
     std::string memory = "lkey";
     std::string invalidate = "deferred";

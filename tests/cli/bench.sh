@@ -481,6 +481,24 @@ test_on_schedule_latency_counts_from_when_an_operation_was_due() {
 	expect_stderr "such as 500/s or 10k/s"
 }
 
+waits_in() { grep -q "$2" "/proc/$1/stack"; }
+
+# Nobody is at that address, so it waits for an answer.
+test_ctrl_c_ends_it_while_it_connects() {
+	for way in "bench read --engine verbs" "bench read" "compare --engine verbs" "sweep --quick --output out"; do
+		background kxfer $way --timeout 60 "${KXFER_ADDRESS%.*}.99"
+		case $way in
+		*verbs) wait_for 30 waits_in "$pid" poll ;;
+		*) wait_for 30 waits_in "$pid" "kxfer_.*\[kxfer\]" ;;
+		esac
+		kill -INT "$pid"
+		wait_for 20 is_over "$pid"
+		collect
+		[ "$status" -eq 130 ] || fail "status $status: $way"
+		expect_stderr "interrupted"
+	done
+}
+
 test_ctrl_c_ends_it_and_leaves_nothing_behind() {
 	background kxfer bench read --duration 600
 	wait_for 30 sh -c 'kxfer --json export list | jq -e "any(.name != \"@ping\")"'

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "bench/requester.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <random>
@@ -14,6 +15,9 @@ namespace {
 
 // Between two looks at the answer.
 constexpr std::chrono::milliseconds pause{10};
+// Of its warm-up, for how long it is waited for.
+constexpr std::chrono::milliseconds longest_operation{1};
+constexpr uint64_t most_warm_up = 1000000000;
 // The rights that the counterpart may have in what is lent to it.
 constexpr uint32_t lent_rights = KXFER_RIGHT_READ | KXFER_RIGHT_WRITE | KXFER_RIGHT_ATOMIC;
 
@@ -186,9 +190,13 @@ tl::expected<void, Error> Requester::say(Verb verb) {
 }
 
 // Long enough for what it does before: to connect, to verify, and to warm up.
-tl::expected<void, Error> Requester::prepare() {
+tl::expected<void, Error> Requester::prepare(int (*stopped)()) {
+    const std::chrono::nanoseconds longest =
+        3 * options_.timeout +
+        std::min<std::chrono::nanoseconds>(longest_operation * std::min(ask_.warm_up, most_warm_up),
+                                           max_reverse_time);
     if (auto sent = send(ask_); !sent) return sent;
-    auto ready = wait_for(ask_.request, Progress::ready, 3 * options_.timeout, nullptr);
+    auto ready = wait_for(ask_.request, Progress::ready, longest, stopped);
     return ready ? tl::expected<void, Error>() : tl::unexpected(ready.error());
 }
 

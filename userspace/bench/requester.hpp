@@ -34,8 +34,8 @@ class Requester {
 
     // Memory for the workload, as the peer does it by the plan; ERANGE and others: it would not.
     tl::expected<void, Error> lend(const Workload& workload, const RunPlan& plan);
-    // The peer connects and warms up, and has done so when this returns.
-    tl::expected<void, Error> prepare();
+    // The peer connects and warms up, and has done so when this returns; unless stopped() is not 0.
+    tl::expected<void, Error> prepare(int (*stopped)());
     // It begins when this returns.
     tl::expected<void, Error> go();
     // This side has measured. Waits until the peer has, too, but no longer than so long, or until

@@ -61,7 +61,8 @@ tl::expected<std::unique_ptr<bench::Requester>, Failure> involve_peer(const RigO
     if (!requester) return tl::make_unexpected(refusal(options, requester.error()));
     if (auto lent = (*requester)->lend(workload, plan); !lent) return failed(lent.error());
     auto* asked = requester->get();
-    plan.together = {[asked] { return asked->prepare(); }, [asked] { return asked->go(); },
+    plan.together = {[asked, &plan] { return asked->prepare(plan.stopped); },
+                     [asked] { return asked->go(); },
                      [asked, &plan] { return asked->end(bench::max_reverse_time + grace, plan.stopped); }};
     return std::move(*requester);
 }

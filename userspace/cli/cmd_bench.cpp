@@ -299,7 +299,7 @@ BenchOptions with_defaults(BenchOptions options) {
     return options;
 }
 
-Result run_bench(const BenchOptions& given, Context& context) {
+Result measure(const BenchOptions& given, Context& context) {
     BenchOptions options = with_defaults(given);
     catch_interrupts();
     if (auto fine = check_options(options); !fine) return tl::make_unexpected(fine.error());
@@ -349,6 +349,10 @@ Result run_bench(const BenchOptions& given, Context& context) {
                        [](const auto& verdict) { return verdict.fine(); })
                ? exit_ok
                : exit_failed;
+}
+
+Result run_bench(const BenchOptions& given, Context& context) {
+    return unless_interrupted(measure(given, context));
 }
 
 std::string operation_names() {

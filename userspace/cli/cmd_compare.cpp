@@ -193,7 +193,7 @@ void describe(const CompareOptions& options, CompareReport& report) {
     report.verbs_events = options.verbs.events();
 }
 
-Result run_compare(const CompareOptions& given, Context& context) {
+Result measure(const CompareOptions& given, Context& context) {
     CompareOptions options = given;
     CompareReport report;
     catch_interrupts();
@@ -243,6 +243,10 @@ Result run_compare(const CompareOptions& given, Context& context) {
     if (const auto* refusal = nothing_done(report)) return failed(refusal->error);
     context.out.record(report_record(report));
     return exit_ok;
+}
+
+Result run_compare(const CompareOptions& given, Context& context) {
+    return unless_interrupted(measure(given, context));
 }
 
 void add_sizes(CLI::App& command, CompareOptions& options) {

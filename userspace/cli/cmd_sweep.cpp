@@ -304,7 +304,7 @@ Record sweep_record(const SweepOptions& options, const bench::SweepResult& resul
     return record;
 }
 
-Result run_sweep(const SweepOptions& options, Context& context) {
+Result plan_measure_or_read(const SweepOptions& options, Context& context) {
     if (auto fine = check_options(options); !fine) return tl::make_unexpected(fine.error());
     if (options.plan_only) return print_plan(grid_of(options), plan_of(options), context);
     const auto result = options.from_file.empty() ? measure(options, context) : read_sweep(options.from_file);
@@ -317,6 +317,10 @@ Result run_sweep(const SweepOptions& options, Context& context) {
             return tl::make_unexpected(written.error());
     context.out.record(sweep_record(options, *result));
     return exit_ok;
+}
+
+Result run_sweep(const SweepOptions& options, Context& context) {
+    return unless_interrupted(plan_measure_or_read(options, context));
 }
 
 // A list without a value twice.

@@ -69,4 +69,9 @@ Failure interrupt_failure(const std::string& what, const std::string& on) {
     return {Error(what, on, 0, "", caught == SIGTERM ? "terminated" : "interrupted"), interrupt_status()};
 }
 
+Result unless_interrupted(Result result) {
+    if (result || !interrupted() || result.error().status == interrupt_status()) return result;
+    return tl::make_unexpected(interrupt_failure("stopped measuring", ""));
+}
+
 } // namespace kxfer::cli

@@ -36,4 +36,7 @@ bool wait_readable(std::array<int, 2> fds, std::chrono::nanoseconds timeout);
 // The failure of a command that was interrupted in the middle of `what`.
 Failure interrupt_failure(const std::string& what, const std::string& on);
 
+// How a command that measures ends: whatever an interrupt broke off, it was interrupted.
+Result unless_interrupted(Result result);
+
 } // namespace kxfer::cli

@@ -71,7 +71,9 @@ tl::expected<Event, Error> next_event(rdma_event_channel* channel, Clock::time_p
             return tl::unexpected(Error(what, on, ETIMEDOUT,
                                         "does it answer? try: ping it, or a longer "
                                         "--timeout"));
-        poll(&waiting, 1, static_cast<int>(std::min<int64_t>(left.count(), 1000)));
+        // Whoever catches a signal wants to end.
+        if (poll(&waiting, 1, static_cast<int>(std::min<int64_t>(left.count(), 1000))) < 0 && errno == EINTR)
+            return tl::unexpected(Error(what, on, EINTR));
     }
 }
 

@@ -17,7 +17,7 @@ constexpr int backlog = 16;
 // A peer that has died without a word is noticed within a minute.
 constexpr int keep_idle_s = 30, keep_interval_s = 10, keep_tries = 3;
 
-// False: the deadline.
+// False: the deadline, or a signal that is caught, for then it is to end.
 bool wait_for(int fd, short events, Clock::time_point deadline) {
     using std::chrono::milliseconds;
 
@@ -26,7 +26,8 @@ bool wait_for(int fd, short events, Clock::time_point deadline) {
         pollfd waiting{fd, events, 0};
 
         if (left.count() <= 0) return false;
-        if (poll(&waiting, 1, static_cast<int>(std::min<int64_t>(left.count(), 1000))) > 0) return true;
+        const int found = poll(&waiting, 1, static_cast<int>(std::min<int64_t>(left.count(), 1000)));
+        if (found != 0) return found > 0;
     }
 }
 

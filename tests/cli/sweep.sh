@@ -152,6 +152,15 @@ test_against_a_node_that_serves() {
 	expect_json .facts.peer "$peer:7625"
 }
 
+test_the_floor_alone_takes_the_right_to_measure_it() {
+	unprivileged="setpriv --reuid 1000 --regid 1000 --groups 104 --inh-caps -all --bounding-set -all"
+	chmod 666 /dev/kxfer
+	try sh -c "ulimit -l 65536; exec $unprivileged kxfer --json sweep --quick --engine kverbs --csv /dev/null"
+	chmod 600 /dev/kxfer
+	[ "$status" -eq 1 ] || fail "status $status"
+	expect_error_json '"\(.errno) \(.hint)"' "EPERM it needs CAP_NET_ADMIN"
+}
+
 test_wrong_options_name_what_is_allowed() {
 	expect 2 kxfer sweep --quick
 	expect_stderr "--output FILE"

@@ -74,8 +74,10 @@ tl::expected<SweepRig, Failure> SweepRig::set_up(const RigOptions& options, cons
         sweep.depth_ = std::max(sweep.depth_, work.depth);
     }
     if (options.wants("kverbs"))
-        if (const auto obstacle = bench::KverbsEngine::obstacle())
+        if (const auto obstacle = bench::KverbsEngine::obstacle()) {
+            if (grid.engines.size() == 1) return failed(*obstacle);
             sweep.no_floor_ = fmt::format("{}; {}", obstacle->text(), obstacle->hint);
+        }
     auto rig = set_up_place(options, bytes);
     if (!rig) return tl::make_unexpected(rig.error());
     sweep.rig_ = std::move(*rig);

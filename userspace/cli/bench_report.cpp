@@ -27,6 +27,15 @@ void add_latency(Record& record, const std::string& key, double ns, const std::s
         .add(key, std::isnan(ns) ? Value(None{}) : Value(Nanoseconds{ns}), Show::text_only, label);
 }
 
+// NaN: too few values tell it.
+double told(const bench::Histogram& latencies, double percent) {
+    return latencies.supports(percent) ? static_cast<double>(latencies.percentile(percent)) : NAN;
+}
+
+double greatest(const bench::Histogram& latencies) {
+    return latencies.count() ? static_cast<double>(latencies.max()) : NAN;
+}
+
 // Three digits that tell something: 0.0312, not 0.03.
 void add_number(Record& record, const std::string& key, const std::optional<double>& number,
                 const std::string& label) {
@@ -163,21 +172,17 @@ Record total_record(const bench::RunResult& result) {
     if (result.workload.work == bench::Work::ping_pong)
         record.add("bytes_compared", Bytes{result.operations * result.workload.size});
     if (result.workload.work == bench::Work::write_ping_pong)
-        add_latency(record, "write_latency_p50", static_cast<double>(result.latencies.percentile(50)) / 2,
-                    "a WRITE one way, p50");
+        add_latency(record, "write_latency_p50", told(result.latencies, 50) / 2, "a WRITE one way, p50");
     if (result.uncorrected.count()) {
         const auto& uncorrected = result.uncorrected;
-        add_latency(record, "latency_uncorrected_p99",
-                    uncorrected.supports(99) ? static_cast<double>(uncorrected.percentile(99)) : NAN,
+        add_latency(record, "latency_uncorrected_p99", told(uncorrected, 99),
                     "p99 from hand-in, uncorrected");
         record.add("operations_overdue", result.nr_overdue, Show::everywhere, "due but not handed in");
     }
     if (result.device_gaps)
         for (const double percent : {50.0, 99.0})
             add_latency(record, fmt::format("completion_gap_p{}", percent),
-                        result.device_gaps->supports(percent)
-                            ? static_cast<double>(result.device_gaps->percentile(percent))
-                            : NAN,
+                        told(*result.device_gaps, percent),
                         fmt::format("completions apart by the device's clock, p{}", percent));
     if (result.losses) {
         const auto sent = static_cast<double>(std::max<uint64_t>(result.losses->sent, 1));
@@ -234,18 +239,14 @@ void add_shares(Record& record, const bench::RunResult& result) {
     Table rows;
     for (const auto& [operation, operations, latencies] : result.shares) {
         const double rate = seconds > 0 ? static_cast<double>(operations) / seconds : 0;
-        const auto told = [&latencies = latencies](double percent) {
-            return latencies.supports(percent) ? static_cast<double>(latencies.percentile(percent)) : NAN;
-        };
         Record row;
         row.add("operation", bench::operation_name(operation))
             .add("operations", operations)
             .add("rate", PerSecond{rate})
             .add("bandwidth", BytesPerSecond{rate * static_cast<double>(result.workload.size)});
-        add_latency(row, "latency_p50", told(50), "p50");
-        add_latency(row, "latency_p99", told(99), "p99");
-        add_latency(row, "latency_max", latencies.count() ? static_cast<double>(latencies.max()) : NAN,
-                    "max");
+        add_latency(row, "latency_p50", told(latencies, 50), "p50");
+        add_latency(row, "latency_p99", told(latencies, 99), "p99");
+        add_latency(row, "latency_max", greatest(latencies), "max");
         rows.push_back(row);
     }
     if (!rows.empty()) record.add("mix", Value(rows), Show::everywhere, "\nmix");
@@ -284,13 +285,10 @@ void add_reverse(Record& record, const BenchReport& report) {
         .add("bandwidth", BytesPerSecond{rate * size})
         .add("latency_samples", reverse.latencies.count(), Show::json_only);
     for (const double percent : {50.0, 90.0, 99.0, 99.9, 99.99}) {
-        const auto& latencies = reverse.latencies;
         const std::string name = fmt::format("p{}", percent);
-        add_latency(other, latency_key(name),
-                    latencies.supports(percent) ? static_cast<double>(latencies.percentile(percent)) : NAN,
-                    "latency " + name);
+        add_latency(other, latency_key(name), told(reverse.latencies, percent), "latency " + name);
     }
-    add_latency(other, "latency_max", static_cast<double>(reverse.latencies.max()), "latency max");
+    add_latency(other, "latency_max", greatest(reverse.latencies), "latency max");
     other.add("verified", reverse.verified, Show::everywhere, "data verified");
     const double sum = report.result.operations_per_second() + rate;
     Record both;

@@ -526,6 +526,21 @@ TEST(Run, intervals_add_up_to_the_whole) {
         }
 }
 
+// Operations are due at 0 and 50 ms alone.
+TEST(Run, intervals_in_which_nothing_is_due_are_there) {
+    auto memory = Memory::create(4096);
+    LedgerEngine engine(*memory);
+    RunPlan plan;
+
+    plan.duration = std::chrono::milliseconds(100);
+    plan.interval = std::chrono::milliseconds(20);
+    plan.rate = 20;
+    const auto result = run(engine, *memory, {Operation::read, 64, 1, 1}, plan);
+    ASSERT_TRUE(result) << result.error().text();
+    ASSERT_EQ(result->intervals.size(), 5U);
+    for (size_t i = 0; i < 4; i++) EXPECT_EQ(result->intervals[i].elapsed_ns, 20000000U) << i;
+}
+
 TEST(Run, an_engine_that_does_not_time_what_is_deep_is_said_to) {
     auto memory = Memory::create(4 * 4096);
     WholeEngine engine(*memory);

@@ -107,6 +107,12 @@ class Meter : public Observer {
     nanoseconds elapsed() const { return nanoseconds(elapsed_ns_); }
     uint64_t operations() const { return result_.operations + operations_; }
 
+    // Closes the intervals that ended before now, empty ones too. The last one takes
+    // what was in flight when the time was over.
+    void pass(uint64_t now) {
+        while (interval_ns_ && !is_last() && now >= begin_ns_ + interval_ns_) close(interval_ns_);
+    }
+
     void end(uint64_t elapsed_ns) {
         if (!interval_ns_)
             add_up();
@@ -118,12 +124,6 @@ class Meter : public Observer {
     Conditions conditions() { return watch_.finish(); }
 
   private:
-    // Closes the intervals that ended before now, empty ones too. The last one takes
-    // what was in flight when the time was over.
-    void pass(uint64_t now) {
-        while (interval_ns_ && !is_last() && now >= begin_ns_ + interval_ns_) close(interval_ns_);
-    }
-
     void count_share(uint64_t latency_ns) {
         const Operation operation = result_.workload.operation_at(nr_completed_++);
         auto& shares = result_.shares;
@@ -183,6 +183,7 @@ tl::expected<void, Error> run_driven(Engine& engine, Mode mode, const RunPlan& p
     if (!block) return tl::unexpected(block.error());
     evidence.count(engine.slots(result.workload, mode), block->operations);
     result.nr_overdue = block->nr_overdue;
+    meter.pass(block->elapsed_ns);
     meter.end(block->elapsed_ns);
     return {};
 }

@@ -449,18 +449,33 @@ class WholeEngine : public Engine {
     tl::expected<Block, Error> run_block(const Workload& workload, Mode mode, const Limits& limits) override {
         EXPECT_EQ(limits.observer, nullptr);
         nr_blocks++;
+        if (limits.bare) counted_rate = limits.rate;
         auto block = ledger_.run_block(workload, mode, limits);
         if (mode == Mode::deep && block) block->latencies = Histogram();
         return block;
     }
 
     unsigned nr_blocks = 0;
+    double counted_rate = 0;
 
   private:
     LedgerEngine ledger_;
 };
 
 } // namespace
+
+TEST(SyscallCounter, counts_at_the_rate_of_the_run) {
+    auto memory = Memory::create(4096);
+    WholeEngine engine(*memory);
+    RunPlan plan;
+
+    plan.count = 10;
+    plan.rate = 1000;
+    const auto result = run(engine, *memory, {Operation::write, 64, 1, 1}, plan);
+    ASSERT_TRUE(result) << result.error().text();
+    if (!result->syscalls) GTEST_SKIP() << result->uncounted;
+    EXPECT_EQ(engine.counted_rate, 1000);
+}
 
 TEST(Runner, an_observer_is_told_of_each_operation_in_order) {
     auto memory = Memory::create(5 * 4096);

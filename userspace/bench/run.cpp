@@ -239,9 +239,10 @@ tl::expected<void, Error> warm_up(Engine& engine, Mode mode, const Workload& wor
     return {};
 }
 
-tl::expected<void, Error> count_calls(Engine& engine, Mode mode, RunResult& result, Evidence& evidence) {
+tl::expected<void, Error> count_calls(Engine& engine, Mode mode, double rate, RunResult& result,
+                                      Evidence& evidence) {
     uint64_t operations = 0;
-    auto calls = count_syscalls(engine, result.workload, mode, &operations);
+    auto calls = count_syscalls(engine, result.workload, mode, &operations, rate);
 
     evidence.count(engine.slots(result.workload, mode), operations);
     if (calls) {
@@ -341,7 +342,7 @@ tl::expected<RunResult, Error> run(Engine& engine, const Memory& memory, const W
     if (auto done = measure(engine, mode, plan, result, *evidence); !done)
         return tl::unexpected(done.error());
     if (plan.count_calls)
-        if (auto counted = count_calls(engine, mode, result, *evidence); !counted)
+        if (auto counted = count_calls(engine, mode, plan.rate, result, *evidence); !counted)
             return tl::unexpected(counted.error());
     if (plan.stages)
         if (auto found = find_stages(engine, result, *evidence); !found) return tl::unexpected(found.error());

@@ -203,6 +203,14 @@ tl::expected<Block, Error> run_at_rate(SteppedEngine& engine, const Workload& wo
     return block;
 }
 
+// At a rate ten periods, if that is no more than a second.
+std::chrono::nanoseconds time_to_count(double rate) {
+    constexpr std::chrono::milliseconds least{100}, most{1000};
+    if (rate <= 0) return least;
+    return std::clamp<std::chrono::nanoseconds>(
+        std::chrono::nanoseconds(static_cast<int64_t>(10 * 1e9 / rate)), least, most);
+}
+
 tl::expected<Block, Error> run_steps(SteppedEngine& engine, const Workload& workload, Mode mode,
                                      const Limits& limits) {
     if (limits.rate > 0) return run_at_rate(engine, workload, limits);
@@ -242,10 +250,10 @@ tl::expected<Block, Error> SteppedEngine::run_block(const Workload& workload, Mo
 }
 
 tl::expected<double, Error> count_syscalls(Engine& engine, const Workload& workload, Mode mode,
-                                           uint64_t* operations) {
-    Limits limits{std::max<uint64_t>(counted_operations, 2ULL * workload.depth),
-                  std::chrono::milliseconds(100)};
+                                           uint64_t* operations, double rate) {
+    Limits limits{std::max<uint64_t>(counted_operations, 2ULL * workload.depth), time_to_count(rate)};
     limits.bare = true;
+    limits.rate = rate;
 
     auto counter = SyscallCounter::open();
     if (!counter) return tl::unexpected(counter.error());

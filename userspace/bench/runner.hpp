@@ -15,10 +15,10 @@
 
 namespace kxfer::bench {
 
-// System calls an operation of the calling thread in such a block, which is run
-// for this alone; `operations`, if given, is set to how many it had.
+// System calls an operation of the calling thread in such a block, at that rate if it is not 0, which
+// is run for this alone; `operations`, if given, is set to how many it had.
 tl::expected<double, Error> count_syscalls(Engine& engine, const Workload& workload, Mode mode,
-                                           uint64_t* operations = nullptr);
+                                           uint64_t* operations = nullptr, double rate = 0);
 
 // Of the latencies of so many operations, which are put out of order; empty: some are missing.
 std::optional<double> median_of(std::vector<uint32_t>& samples, uint64_t operations);

@@ -379,6 +379,9 @@ Words notes_of(const BenchReport& report) {
     if (!report.result.clients.empty())
         notes.emplace_back("rate and bandwidth are of all clients together, over the time of the slowest; "
                            "Jain's index of their n rates x is (sum of x)^2 / (n * sum of x^2)");
+    if (report.plan.rate > 0 && report.result.engine != "kverbs")
+        notes.emplace_back("CPU time has up to 200 us in it of each operation that was waited for to be due: "
+                           "the last of that wait looks at the clock");
     if (report.reverse)
         notes.emplace_back("both directions: two rates added up, each over its own time; the CPU time at "
                            "the peer is also that of what it began itself");

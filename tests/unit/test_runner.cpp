@@ -477,6 +477,29 @@ TEST(SyscallCounter, counts_at_the_rate_of_the_run) {
     EXPECT_EQ(engine.counted_rate, 1000);
 }
 
+// Who is at work behind the measurement is in none of its figures; other clients are.
+TEST(Run, what_is_waited_for_behind_it_is_not_looked_at) {
+    auto memory = Memory::create(4096);
+    LedgerEngine engine(*memory);
+    RunPlan plan;
+    std::string order;
+    const auto note = [&order](char step) {
+        return [&order, step]() -> tl::expected<void, Error> {
+            order += step;
+            return {};
+        };
+    };
+
+    plan.count = 10;
+    plan.together = {note('1'), note('2'), note('3'), note('4')};
+    plan.surroundings.ask_peer = [&order]() -> std::optional<ProcessUsage> {
+        order += '?';
+        return ProcessUsage{};
+    };
+    ASSERT_TRUE(run(engine, *memory, {Operation::read, 64, 1, 1}, plan));
+    EXPECT_EQ(order, "1?23?4");
+}
+
 TEST(Runner, an_observer_is_told_of_each_operation_in_order) {
     auto memory = Memory::create(5 * 4096);
 

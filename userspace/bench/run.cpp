@@ -288,9 +288,10 @@ tl::expected<void, Error> measure(Engine& engine, Mode mode, const RunPlan& plan
                        : run_pieces(engine, mode, plan, meter, result, evidence);
     if (!done) return done;
     result.usage = usage_now() - before;
+    result.conditions = meter.conditions();
     if (auto ended = do_step(plan.together.end); !ended) return ended;
     result.footprint = footprint.finish();
-    result.conditions = meter.conditions();
+    if (auto ended = do_step(plan.together.peer); !ended) return ended;
     result.device_gaps = engine.take_device_gaps();
     if (result.latencies.count() == 0)
         result.untimed =

@@ -68,7 +68,8 @@ struct Together {
     using Step = std::function<tl::expected<void, Error>()>;
     Step gather = {}; // first: waits until all others have warmed up
     Step go = {};     // right before what is measured: lets all begin, or waits for that
-    Step end = {};    // right behind it: waits until all have measured
+    Step end = {};    // right behind it: waits until all whose operations are added up have measured
+    Step peer = {};   // behind the footprint: likewise of a peer that measures for itself
 };
 
 struct RunPlan {

@@ -63,6 +63,7 @@ tl::expected<std::unique_ptr<bench::Requester>, Failure> involve_peer(const RigO
     auto* asked = requester->get();
     plan.together = {[asked, &plan] { return asked->prepare(plan.stopped); },
                      [asked] { return asked->go(); },
+                     {},
                      [asked, &plan] { return asked->end(bench::max_reverse_time + grace, plan.stopped); }};
     return std::move(*requester);
 }

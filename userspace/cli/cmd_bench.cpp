@@ -340,8 +340,8 @@ Result measure(const BenchOptions& given, Context& context) {
         if (!other) return failed(other.error());
         report->reverse = std::move(*other);
     }
-    // It could not be asked meanwhile.
-    if (report->reverse && options.peer_given) report->result.footprint.peer = report->reverse->usage;
+    // It could not be asked meanwhile, and told what its process did while it measured.
+    if (report->reverse) report->result.footprint.peer = report->reverse->usage;
     judge(options, *baseline, *report);
     context.out.record(bench_record(*report));
     if (auto written = write_files(options, *report); !written) return tl::make_unexpected(written.error());

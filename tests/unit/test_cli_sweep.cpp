@@ -136,6 +136,20 @@ TEST(SweepFile, rows_are_there_when_it_is_opened_again) {
     EXPECT_EQ(bench::csv_text(*read), bench::csv_text(file->result()));
 }
 
+TEST(SweepFile, whose_head_was_torn_begins_anew) {
+    const Folder folder;
+    const std::string path = folder.file("out");
+    for (const size_t length : {size_t{0}, size_t{1}, head().size() / 2, head().size() - 1}) {
+        std::ofstream(path, std::ios::trunc) << head().substr(0, length);
+        auto file = SweepFile::open(path, head());
+        ASSERT_TRUE(file) << length;
+        ASSERT_TRUE(file->append(row_of(64, [](const Way&) { return 1000.0; })));
+        const auto read = read_sweep(path);
+        ASSERT_TRUE(read) << length;
+        EXPECT_EQ(read->rows.size(), 1U);
+    }
+}
+
 TEST(SweepFile, of_another_grid_or_kernel_is_refused_and_left_alone) {
     const Folder folder;
     const std::string path = folder.file("out");
@@ -233,6 +247,16 @@ TEST(Plot, ticks_enclose_the_values) {
         EXPECT_LE(ticks.front(), low);
         EXPECT_GE(ticks.back(), high);
     }
+}
+
+TEST(Plot, values_that_no_logarithm_has_are_left_out) {
+    const auto text = [](double value) { return std::to_string(value); };
+    const Line line{"line", 1, {{0, 5, {}}, {64, 0, {}}, {64, 10, 0.0}, {4096, 20, 30.0}}};
+    const LinePlot plot{"title", {line}, text, text};
+    const LinePlot rest{"title", {{"line", 1, {{64, 10, {}}, {4096, 20, 30.0}}}}, text, text};
+    EXPECT_EQ(svg_of(plot), svg_of(rest));
+    const LinePlot nothing{"title", {{"line", 1, {{0, 0, 0.0}}}}, text, text};
+    EXPECT_EQ(svg_of(nothing).find("nan"), std::string::npos);
 }
 
 TEST(SweepReport, is_well_formed_and_needs_nothing_else) {

@@ -133,7 +133,18 @@ std::vector<double> ticks_between(double low, double high) {
     return ticks;
 }
 
-std::string svg_of(const LinePlot& plot) {
+// A file may have others.
+static LinePlot above_zero(LinePlot plot) {
+    for (auto& line : plot.lines) {
+        std::erase_if(line.points, [](const LinePoint& point) { return !(point.x > 0) || !(point.y > 0); });
+        for (auto& point : line.points)
+            if (point.high && !(*point.high > 0)) point.high.reset();
+    }
+    return plot;
+}
+
+std::string svg_of(const LinePlot& all) {
+    const LinePlot plot = above_zero(all);
     std::vector<double> xs, ys;
     for (const auto& line : plot.lines)
         for (const auto& point : line.points) {

@@ -25,7 +25,7 @@ struct Line {
 
 struct LinePlot {
     std::string title;
-    std::vector<Line> lines; // with values above 0
+    std::vector<Line> lines; // values above 0; others are left out
     std::function<std::string(double)> x_text, y_text;
 };
 

@@ -24,6 +24,11 @@ tl::expected<std::string, Failure> text_of(const std::string& path) {
     return text;
 }
 
+// Nothing, or what was written of the head when the power went or the disk was full.
+bool is_torn_head(const std::string& text, const std::string& head) {
+    return text.size() < head.size() && head.starts_with(text);
+}
+
 tl::unexpected<Failure> no_sweep(const std::string& path, const std::string& why) {
     return failed(Error("cannot use the sweep", path, EINVAL, "choose another file", why));
 }
@@ -44,13 +49,15 @@ tl::expected<SweepFile, Failure> SweepFile::open(const std::string& path, const 
                             "another kxfer sweep is writing it"));
     const auto text = text_of(path);
     if (!text) return tl::make_unexpected(text.error());
-    auto ready = text->empty() ? file.begin(head) : file.resume(*text, head);
+    auto ready = is_torn_head(*text, head) ? file.begin(head) : file.resume(*text, head);
     if (!ready) return tl::make_unexpected(ready.error());
     return file;
 }
 
 tl::expected<void, Failure> SweepFile::begin(const std::string& head) {
     result_ = bench::parse_sweep(head)->result;
+    if (ftruncate(fd_.get(), 0) < 0 && errno != EINVAL)
+        return failed(Error("cannot cut the torn line off", path_, errno));
     if (auto written = write_full(fd_.get(), std::as_bytes(std::span(head)), path_); !written)
         return failed(written.error());
     return {};

@@ -396,6 +396,12 @@ test_wrong_options_name_what_is_allowed() {
 	expect_stderr "5%"
 	expect 2 kxfer bench read --poll always --context softirq
 	expect_stderr "polled"
+	for option in duration interval timeout; do
+		expect 2 kxfer bench read --$option nan
+		expect_stderr "'nan' is no number"
+	done
+	expect 2 kxfer compare --seconds nan
+	expect 2 kxfer ping --interval nan "$peer"
 }
 
 test_options_that_would_have_no_effect_are_refused() {

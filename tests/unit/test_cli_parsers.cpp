@@ -56,6 +56,11 @@ TEST(Size, refuses_what_does_not_fit_64_bits) {
     EXPECT_EQ(*parse_size("16777215T"), 16777215ULL << 40);
 }
 
+TEST(Size, nan_is_no_number) {
+    for (const std::string text : {"0", "0.5", "-3", "1e9"}) EXPECT_EQ(check_finite(text), "") << text;
+    for (const std::string text : {"nan", "-nan", "NaN", "inf"}) EXPECT_NE(check_finite(text), "") << text;
+}
+
 TEST(Peer, understands_hosts_addresses_and_ports) {
     const std::vector<std::tuple<const char*, const char*, uint16_t>> peers = {
         {"node1", "node1", 7625},         {"node1:80", "node1", 80},

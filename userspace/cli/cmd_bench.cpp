@@ -459,12 +459,14 @@ void add_length(CLI::App& command, BenchOptions& options) {
     command.add_option("--duration", options.seconds, "how long to measure (default 5)")
         ->type_name("SECONDS")
         ->check(CLI::Range(0.01, 604800.0))
+        ->check(check_finite)
         ->excludes(count);
     command
         .add_option("--interval", options.interval_seconds,
                     "parts of a duration (default 1), each a line on a terminal, or if this is given")
         ->type_name("SECONDS")
         ->check(CLI::Range(0.01, 3600.0))
+        ->check(check_finite)
         ->excludes(count)
         ->each([&options](const std::string&) { options.interval_given = true; });
     command

@@ -294,7 +294,8 @@ void add_measuring(CLI::App& command, CompareOptions& options) {
         ->check(CLI::Range(uint64_t{1}, uint64_t{1000000000}));
     command.add_option("--seconds", options.seconds, "most time of an operation and size (default 1)")
         ->type_name("S")
-        ->check(CLI::Range(0.01, 3600.0));
+        ->check(CLI::Range(0.01, 3600.0))
+        ->check(check_finite);
 }
 
 } // namespace

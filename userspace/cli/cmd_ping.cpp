@@ -171,7 +171,8 @@ void setup_ping(CLI::App& app, Program& program) {
         ->check(CLI::Range(1, 1000000000));
     command.add_option("-i,--interval", options->interval_seconds, "pause between two (default 1)")
         ->type_name("SECONDS")
-        ->check(CLI::Range(0.0, 3600.0));
+        ->check(CLI::Range(0.0, 3600.0))
+        ->check(check_finite);
     CLI::Option* size =
         add_size_option(command, "-s,--size", options->size, "bytes to read, 1 to 64K (default 64)");
     size->check([](const std::string& text) {

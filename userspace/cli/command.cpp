@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "cli/command.hpp"
 
+#include "cli/size.hpp"
+
 namespace kxfer::cli {
 
 void add_common_options(CLI::App& command, CommonOptions& common) {
@@ -8,7 +10,8 @@ void add_common_options(CLI::App& command, CommonOptions& common) {
         ->type_name("DEV");
     command.add_option("--timeout", common.timeout_seconds, "longest wait for an answer (default 10)")
         ->type_name("SECONDS")
-        ->check(CLI::Range(0.001, 60.0));
+        ->check(CLI::Range(0.001, 60.0))
+        ->check(check_finite);
 }
 
 CLI::App& add_command(CLI::App& parent, const std::string& name, const std::string& summary,

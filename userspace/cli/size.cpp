@@ -2,6 +2,8 @@
 #include "cli/size.hpp"
 
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include <CLI/CLI.hpp>
@@ -44,6 +46,10 @@ tl::expected<uint64_t, std::string> parse_size(std::string_view text) {
     if (error == std::errc::result_out_of_range || number > std::numeric_limits<uint64_t>::max() >> shift)
         return tl::make_unexpected(fmt::format("the size '{}' is too large", text));
     return number << shift;
+}
+
+std::string check_finite(const std::string& text) {
+    return std::isfinite(std::strtod(text.c_str(), nullptr)) ? "" : fmt::format("'{}' is no number", text);
 }
 
 CLI::Option* add_size_option(CLI::App& app, const std::string& name, uint64_t& size,

@@ -19,6 +19,9 @@ namespace kxfer::cli {
 // The error says in words what is wrong and what is allowed.
 tl::expected<uint64_t, std::string> parse_size(std::string_view text);
 
+// For CLI::Option::check(), beside a CLI::Range, which "nan" passes. Empty: it is a finite number.
+std::string check_finite(const std::string& text);
+
 // An option that takes a SIZE.
 CLI::Option* add_size_option(CLI::App& app, const std::string& name, uint64_t& size,
                              const std::string& description);

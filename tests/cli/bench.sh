@@ -348,6 +348,9 @@ test_reports_for_who_collects_them() {
 	expect_in "$work/report.tap" "1..2"
 	expect_in "$work/report.tap" "not ok 1 - p50<1ns"
 	expect_in "$work/report.tap" "ok 2 - rate>1/s"
+	# Of a run that measures nothing there are no verdicts, and none of the run before.
+	expect 1 kxfer bench read --depth 4096 --assert 'rate>1/s' --report "$work/report.tap"
+	[ ! -e "$work/report.tap" ] || fail "verdicts of another run are left"
 }
 
 # More than a second's worth, by as many calls as that takes.

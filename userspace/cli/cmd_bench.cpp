@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -305,6 +306,10 @@ Result measure(const BenchOptions& given, Context& context) {
     if (auto fine = check_options(options); !fine) return tl::make_unexpected(fine.error());
     for (const auto& file : {options.output_file, options.report_file})
         if (auto fine = check_result_file(file); !fine) return tl::make_unexpected(fine.error());
+    // Of a run that fails nobody is to read the verdicts of the one before.
+    std::error_code stays;
+    if (std::filesystem::is_regular_file(options.report_file, stays))
+        std::filesystem::remove(options.report_file, stays);
     const auto version = module_version(options);
     if (!version) return tl::make_unexpected(version.error());
     if (auto floor = check_floor(options); !floor) return tl::make_unexpected(floor.error());

@@ -450,6 +450,7 @@ class WholeEngine : public Engine {
         EXPECT_EQ(limits.observer, nullptr);
         nr_blocks++;
         if (limits.bare) counted_rate = limits.rate;
+        longest = std::max(longest, limits.budget < std::chrono::hours(1) ? limits.budget : longest);
         auto block = ledger_.run_block(workload, mode, limits);
         if (mode == Mode::deep && block) block->latencies = Histogram();
         return block;
@@ -457,12 +458,39 @@ class WholeEngine : public Engine {
 
     unsigned nr_blocks = 0;
     double counted_rate = 0;
+    std::chrono::nanoseconds longest{}; // budget, but for those that move each slot once
 
   private:
     LedgerEngine ledger_;
 };
 
 } // namespace
+
+namespace {
+
+class RefusingEngine : public LedgerEngine {
+  public:
+    using LedgerEngine::LedgerEngine;
+    tl::expected<void, Error> make_ready(const Workload&) override {
+        return tl::unexpected(Error("not this", "", EOPNOTSUPP));
+    }
+};
+
+} // namespace
+
+TEST(Comparison, a_block_takes_no_longer_because_another_way_is_refused) {
+    auto memory = Memory::create(4096);
+    WholeEngine able(*memory);
+    RefusingEngine unable(*memory);
+    Engine* engines[] = {&unable, &able};
+    Plan plan{2, 20};
+
+    plan.block = std::chrono::milliseconds(150);
+    const auto cell = run_cell(engines, *memory, {Operation::read, 64, 1, 1}, plan);
+    ASSERT_TRUE(cell) << cell.error().text();
+    EXPECT_EQ(cell->refusals.size(), 1U);
+    EXPECT_EQ(able.longest, std::chrono::milliseconds(150));
+}
 
 TEST(SyscallCounter, counts_at_the_rate_of_the_run) {
     auto memory = Memory::create(4096);

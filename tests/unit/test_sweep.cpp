@@ -98,9 +98,9 @@ TEST(Grid, no_work_is_done_twice) {
 
 TEST(Grid, a_work_has_as_much_time_as_its_ways_take) {
     const SweepPlan sweep{5, 1000, std::chrono::milliseconds(20)};
-    const Plan plan = sweep.plan_of(Mode::deep, 3);
+    const Plan plan = sweep.plan_of(Mode::deep);
     EXPECT_EQ(plan.modes, std::vector<Mode>{Mode::deep});
-    EXPECT_EQ(plan.budget, std::chrono::milliseconds(20 * 2 * 5 * 3));
+    EXPECT_EQ(plan.block, std::chrono::milliseconds(20));
     EXPECT_GT(sweep.seconds_of(3), 0.6);
     EXPECT_DOUBLE_EQ(sweep.seconds_of(6), 2 * sweep.seconds_of(3));
 }

@@ -183,7 +183,7 @@ tl::expected<void, Error> run_rounds(std::span<Engine* const> engines, const Mem
     const auto order = round_order(engines.size());
     // The modes share the budget.
     const auto nr_blocks = plan.modes.size() * order.size() * plan.rounds;
-    const Limits limits{plan.count, plan.budget / nr_blocks, plan.stopped};
+    const Limits limits{plan.count, plan.block.value_or(plan.budget / nr_blocks), plan.stopped};
     std::vector<std::vector<std::pair<double, double>>> pairs(engines.size());
 
     for (unsigned round = 0; round < plan.rounds; round++) {

@@ -28,6 +28,8 @@ struct Plan {
     std::chrono::nanoseconds budget{1000000000}; // of a cell's timed blocks
     int (*stopped)() = nullptr;                  // see Limits
     std::vector<Mode> modes = {Mode::single, Mode::deep};
+    // Most time of a block; empty: its share of the budget.
+    std::optional<std::chrono::nanoseconds> block = {};
 };
 
 struct ModeResult {

@@ -29,9 +29,10 @@ std::string Way::name() const {
     return text;
 }
 
-Plan SweepPlan::plan_of(Mode mode, size_t ways) const {
-    Plan plan{rounds, count, block * (2 * rounds * ways)};
+Plan SweepPlan::plan_of(Mode mode) const {
+    Plan plan{rounds, count};
     plan.modes = {mode};
+    plan.block = block;
     return plan;
 }
 

@@ -56,8 +56,8 @@ struct SweepPlan {
     uint64_t count = 1000; // most operations of a block
     std::chrono::milliseconds block{25};
 
-    // Of one work, with so many ways.
-    Plan plan_of(Mode mode, size_t ways) const;
+    // Of one work.
+    Plan plan_of(Mode mode) const;
     // What it takes, if blocks last as long as they may. Deep ones may last longer.
     double seconds_of(size_t ways) const;
 };

@@ -172,7 +172,7 @@ tl::expected<bench::SweepRow, Failure> SweepRig::measure(const bench::Task& work
     const auto engines = able(workload, row);
     if (!engines) return tl::make_unexpected(engines.error());
 
-    bench::Plan plan = sweep.plan_of(work.mode(), std::max<size_t>(engines->size(), 1));
+    bench::Plan plan = sweep.plan_of(work.mode());
     plan.stopped = interrupted;
     bench::ConditionsWatch watch;
     const auto cell = bench::run_cell(*engines, *rig_.memory, workload, plan);

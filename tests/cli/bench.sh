@@ -183,12 +183,22 @@ test_a_duration_is_divided_into_intervals_that_add_up() {
 		expect_json '(.intervals | map(.elapsed_ns) | add) == .total.elapsed_ns' true
 		expect_json '.total.elapsed_ns > 500000000' true
 		expect_json '.slowest_interval.rate_per_s == (.intervals | map(.rate_per_s) | min)' true
+		expect_json '[.intervals[] | .latency_min_ns <= .latency_p50_ns and .latency_p50_ns <= .latency_p90_ns] | all' \
+			true
+		expect_json '[.intervals[] | (.operations >= 10000) == (.latency_p99_9_ns != null)] | all' true
+		expect_json '[.intervals[] | (.operations >= 100000) == (.latency_p99_99_ns != null)] | all' true
+		# But for what passes between the last interval's end and the end of the run.
+		expect_json '(.intervals | map(.cpu_ns) | add) / (.total.cpu_per_operation_ns * .total.operations) |
+			. > 0.9 and . <= 1.000001' true
+		expect_json '[.intervals[] | (.cpu_per_operation_ns - .cpu_ns / .operations | fabs) < 1] | all' true
+		expect_json '(.intervals | map(.switches_voluntary + .switches_involuntary) | add) <=
+			.total.switches_voluntary + .total.switches_involuntary' true
 	done
 }
 
 test_intervals_are_lines_where_they_are_asked_for() {
 	expect 0 kxfer bench read --duration 0.4 --interval 0.2
-	[ "$(grep -c ' to 0\.[0-9] s .* p99 ' "$work/stdout")" -ge 2 ] || fail "no lines of intervals"
+	[ "$(grep -c ' to 0\.[0-9] s .* p99 .* CPU  *[0-9]' "$work/stdout")" -ge 2 ] || fail "no lines of intervals"
 	expect_stdout "worst intervals"
 	expect 0 kxfer bench read --duration 0.2
 	! sed '/^worst/,$d' "$work/stdout" | grep -q ' to 0\.[0-9] s ' || fail "a line that nobody asked for"

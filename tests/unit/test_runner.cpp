@@ -581,12 +581,17 @@ TEST(Run, intervals_add_up_to_the_whole) {
             }
             EXPECT_EQ(nr_told, result->intervals.size());
             uint64_t operations = 0, end = 0;
+            double cpu_ns = 0;
             for (const auto& interval : result->intervals) {
                 EXPECT_EQ(interval.begin_ns, end);
                 end += interval.elapsed_ns;
                 operations += interval.operations;
+                cpu_ns += interval.usage.cpu_ns();
+                EXPECT_GE(interval.usage.cpu_ns(), 0);
             }
             EXPECT_EQ(operations, result->operations);
+            EXPECT_GT(cpu_ns, 0);
+            EXPECT_LE(cpu_ns, result->usage.cpu_ns());
             EXPECT_EQ(end, result->elapsed_ns);
             EXPECT_NE(result->slowest(), nullptr);
         }
@@ -605,6 +610,32 @@ TEST(Run, intervals_in_which_nothing_is_due_are_there) {
     ASSERT_TRUE(result) << result.error().text();
     ASSERT_EQ(result->intervals.size(), 5U);
     for (size_t i = 0; i < 4; i++) EXPECT_EQ(result->intervals[i].elapsed_ns, 20000000U) << i;
+}
+
+TEST(Run, an_interval_tells_the_percentiles_that_its_operations_can) {
+    auto memory = Memory::create(4096);
+    LedgerEngine engine(*memory);
+    RunPlan plan;
+
+    plan.duration = std::chrono::milliseconds(50);
+    plan.interval = std::chrono::milliseconds(25);
+    const auto result = run(engine, *memory, {Operation::read, 64, 1, 1}, plan);
+    ASSERT_TRUE(result) << result.error().text();
+    for (const auto& one : result->intervals) {
+        EXPECT_EQ(one.min_ns.has_value(), one.operations >= 1);
+        EXPECT_EQ(one.p50_ns.has_value(), one.operations >= Histogram::needed(50));
+        EXPECT_EQ(one.p90_ns.has_value(), one.operations >= Histogram::needed(90));
+        EXPECT_EQ(one.p99_9_ns.has_value(), one.operations >= Histogram::needed(99.9));
+        EXPECT_EQ(one.p99_99_ns.has_value(), one.operations >= Histogram::needed(99.99));
+        if (one.p90_ns) {
+            EXPECT_LE(*one.min_ns, *one.p50_ns);
+            EXPECT_LE(*one.p50_ns, *one.p90_ns);
+        }
+        if (one.p99_9_ns) {
+            EXPECT_LE(*one.p99_ns, *one.p99_9_ns);
+            EXPECT_LE(*one.p99_9_ns, *one.max_ns);
+        }
+    }
 }
 
 TEST(Run, an_engine_that_does_not_time_what_is_deep_is_said_to) {

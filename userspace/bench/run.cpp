@@ -77,7 +77,11 @@ class Meter : public Observer {
         if (interval_ns_) nr_intervals_ = (duration + interval_ns_ - 1) / interval_ns_;
     }
 
-    void begin() { start_ = Clock::now(); }
+    // usage: of the thread, right before.
+    void begin(const Usage& usage) {
+        usage_ = usage;
+        start_ = Clock::now();
+    }
 
     void completed(Clock::time_point due, Clock::time_point handed_in, Clock::time_point seen) override {
         pass(count_of(seen - start_));
@@ -134,16 +138,33 @@ class Meter : public Observer {
         if (in_order_) share->latencies.add(latency_ns);
     }
 
+    void tell_latencies(Interval& interval) const {
+        if (latencies_.count() == 0) return;
+        interval.min_ns = latencies_.min();
+        interval.p50_ns = told(latencies_, 50);
+        interval.p90_ns = told(latencies_, 90);
+        interval.p99_ns = told(latencies_, 99);
+        interval.p99_9_ns = told(latencies_, 99.9);
+        interval.p99_99_ns = told(latencies_, 99.99);
+        interval.max_ns = latencies_.max();
+    }
+
     void add_up() {
         result_.latencies.add(latencies_);
         result_.operations += operations_;
     }
 
     void close(uint64_t length) {
-        Interval interval{result_.intervals.size(), begin_ns_, length, operations_, told(latencies_, 50),
-                          told(latencies_, 99),     {}};
+        const Usage usage = usage_now();
+        Interval interval;
 
-        if (latencies_.count()) interval.max_ns = latencies_.max();
+        interval.index = result_.intervals.size();
+        interval.begin_ns = begin_ns_;
+        interval.elapsed_ns = length;
+        interval.operations = operations_;
+        interval.usage = usage - usage_;
+        usage_ = usage;
+        tell_latencies(interval);
         add_up();
         latencies_ = Histogram();
         operations_ = 0;
@@ -163,6 +184,7 @@ class Meter : public Observer {
     uint64_t nr_intervals_ = 0;
     ConditionsWatch watch_;
     Clock::time_point start_;
+    Usage usage_;         // of the thread, when the interval began
     Histogram latencies_; // of the interval
     uint64_t operations_ = 0;
     uint64_t begin_ns_ = 0;
@@ -178,7 +200,6 @@ tl::expected<void, Error> run_driven(Engine& engine, Mode mode, const RunPlan& p
                         &meter,
                         plan.rate};
 
-    meter.begin();
     auto block = engine.run_block(result.workload, mode, limits);
     if (!block) return tl::unexpected(block.error());
     evidence.count(engine.slots(result.workload, mode), block->operations);
@@ -284,6 +305,7 @@ tl::expected<void, Error> measure(Engine& engine, Mode mode, const RunPlan& plan
     engine.take_device_gaps(); // of what was before
     if (auto gone = do_step(plan.together.go); !gone) return gone;
     const Usage before = usage_now();
+    meter.begin(before);
     auto done = driven ? run_driven(engine, mode, plan, meter, result, evidence)
                        : run_pieces(engine, mode, plan, meter, result, evidence);
     if (!done) return done;
@@ -302,6 +324,10 @@ tl::expected<void, Error> measure(Engine& engine, Mode mode, const RunPlan& plan
 } // namespace
 
 double Interval::operations_per_second() const { return per_second(operations, elapsed_ns); }
+
+double Interval::cpu_per_operation_ns() const {
+    return operations ? usage.cpu_ns() / static_cast<double>(operations) : NAN;
+}
 
 double ClientFigures::operations_per_second() const { return per_second(operations, elapsed_ns); }
 

@@ -32,17 +32,28 @@
 
 namespace kxfer::bench {
 
+// Of the thread that measures.
+struct Usage {
+    double user_ns = 0;
+    double system_ns = 0;
+    uint64_t voluntary_switches = 0;
+    uint64_t involuntary_switches = 0;
+
+    double cpu_ns() const { return user_ns + system_ns; }
+    uint64_t switches() const { return voluntary_switches + involuntary_switches; }
+};
+
 // Part of a run. What too few operations can tell is empty.
 struct Interval {
     uint64_t index = 0;
     uint64_t begin_ns = 0; // since the begin of the run
     uint64_t elapsed_ns = 0;
     uint64_t operations = 0;
-    std::optional<uint64_t> p50_ns;
-    std::optional<uint64_t> p99_ns;
-    std::optional<uint64_t> max_ns;
+    std::optional<uint64_t> min_ns, p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns, max_ns;
+    Usage usage; // of several that end at once, because nothing came meanwhile, the first has all
 
     double operations_per_second() const;
+    double cpu_per_operation_ns() const; // NaN: there was none
 };
 
 // Of one of several processes that measure at the same time, see clients.hpp.
@@ -84,17 +95,6 @@ struct RunPlan {
     Surroundings surroundings = {};
     bool stages = false;     // of a job, in a block of its own behind the run
     bool count_calls = true; // likewise: system calls
-};
-
-// Of the thread that measures.
-struct Usage {
-    double user_ns = 0;
-    double system_ns = 0;
-    uint64_t voluntary_switches = 0;
-    uint64_t involuntary_switches = 0;
-
-    double cpu_ns() const { return user_ns + system_ns; }
-    uint64_t switches() const { return voluntary_switches + involuntary_switches; }
 };
 
 struct RunResult {

@@ -454,12 +454,13 @@ std::string interval_text(const bench::Interval& interval, uint64_t size) {
     const auto latency = [](const std::optional<uint64_t>& ns) {
         return ns ? human_nanoseconds(static_cast<double>(*ns)) : std::string("-");
     };
-    return fmt::format("{:>6.1f} to {:.1f} s  {:>8.0f}/s  {:>11}  p50 {:>8}  p99 {:>8}  max {:>8}",
-                       static_cast<double>(interval.begin_ns) / 1e9,
-                       static_cast<double>(interval.begin_ns + interval.elapsed_ns) / 1e9,
-                       interval.operations_per_second(),
-                       human_value(BytesPerSecond{bandwidth(interval, size)}), latency(interval.p50_ns),
-                       latency(interval.p99_ns), latency(interval.max_ns));
+    const double cpu = interval.cpu_per_operation_ns();
+    return fmt::format(
+        "{:>6.1f} to {:.1f} s  {:>8.0f}/s  {:>11}  p50 {:>8}  p99 {:>8}  max {:>8}  CPU {:>8}",
+        static_cast<double>(interval.begin_ns) / 1e9,
+        static_cast<double>(interval.begin_ns + interval.elapsed_ns) / 1e9, interval.operations_per_second(),
+        human_value(BytesPerSecond{bandwidth(interval, size)}), latency(interval.p50_ns),
+        latency(interval.p99_ns), latency(interval.max_ns), std::isnan(cpu) ? "-" : human_nanoseconds(cpu));
 }
 
 Record interval_record(const bench::Interval& interval, uint64_t size) {
@@ -470,9 +471,17 @@ Record interval_record(const bench::Interval& interval, uint64_t size) {
         .add("operations", interval.operations)
         .add("rate", PerSecond{interval.operations_per_second()})
         .add("bandwidth", BytesPerSecond{bandwidth(interval, size)})
+        .add("latency_min", nanoseconds(interval.min_ns))
         .add("latency_p50", nanoseconds(interval.p50_ns))
+        .add("latency_p90", nanoseconds(interval.p90_ns))
         .add("latency_p99", nanoseconds(interval.p99_ns))
-        .add("latency_max", nanoseconds(interval.max_ns));
+        .add("latency_p99_9", nanoseconds(interval.p99_9_ns))
+        .add("latency_p99_99", nanoseconds(interval.p99_99_ns))
+        .add("latency_max", nanoseconds(interval.max_ns))
+        .add("cpu", Nanoseconds{interval.usage.cpu_ns()})
+        .add("cpu_per_operation", Nanoseconds{interval.cpu_per_operation_ns()})
+        .add("switches_voluntary", interval.usage.voluntary_switches)
+        .add("switches_involuntary", interval.usage.involuntary_switches);
 }
 
 } // namespace kxfer::cli

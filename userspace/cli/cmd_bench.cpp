@@ -91,9 +91,9 @@ tl::expected<void, Failure> check_what(const BenchOptions& options) {
     if (!workload.moves() && !options.wants("kverbs"))
         return wrong_usage("only engine kverbs registers memory and moves nothing",
                            "use register with --engine kverbs");
-    if (!workload.moves() && options.memory != "mr-each")
+    if (!workload.moves() && options.memory != "mr-each" && options.memory != "mr-pool")
         return wrong_usage("register registers memory for each operation",
-                           "use --memory mr-each, or leave it out");
+                           "use --memory mr-each or mr-pool, or leave it out");
     if (!options.inline_writes() && !workload.is_mix() && !bench::is_write(workload.operation))
         return wrong_usage("only the payload of a WRITE is carried inline",
                            "use --inline never with write, write-imm or mix");

@@ -230,6 +230,23 @@ test_a_result_says_where_and_how_it_was_measured() {
 	expect_json '.steal_percent >= 0' true
 }
 
+# The responder of user space registers unseen.
+test_what_registering_its_memory_took_is_told() {
+	for engine in job verbs kverbs; do
+		measured read $engine
+		expect_json '.registration | .length_bytes >= 64 and .local_ns > 0 and .local_ns < 60e9' true
+		case $engine in
+		verbs) expect_json '.registration.grant_ns' null ;;
+		*) expect_json '.registration | .grant_ns > 0 and .grant_ns < 60e9' true ;;
+		esac
+	done
+	expect 0 kxfer --json bench read --count 10 --warm-up 1 --judge-anyway --size 16M
+	expect_json '.registration.length_bytes' 16777216
+	expect 0 kxfer bench read $quick
+	grep -qE '^registration +local [0-9.]+ [mu]?s, grant [0-9.]+ [mu]?s of 4 KiB$' "$work/stdout" ||
+		fail "no line of the registration"
+}
+
 test_cpu_time_switches_and_system_calls_an_operation() {
 	measured read job
 	expect_json '.total | .cpu_per_operation_ns > 0 and .switches_per_operation >= 0' true

@@ -41,6 +41,9 @@ test_a_result_says_where_and_how_it_was_measured() {
 	expect_json '.cells[0] | "\(.depth) \(.batch)"' "16 4"
 	expect_json '"\(.local_layout), \(.signal_every), \(.rounds)"' "4 KiB pages, scattered, 1, 2"
 	expect_json '.remote_registration | test("READ and WRITE")' true
+	expect_json '[.registration[] | "\(.engine) \(.local_ns > 0) \(.grant_ns == null)"] | join(", ")' \
+		"verbs true true, kverbs true false, job true false"
+	expect_json '[.registration[].length_bytes] | unique | join(" ")' 65536
 }
 
 # On iWARP a READ is one work request here, and the WRITE that verifies it three.

@@ -71,6 +71,8 @@ class Engine {
     // At this workload: how deep an engine can go depends on its size.
     virtual Parameters parameters(const Workload& workload) const = 0;
     virtual bool remote_writable() const = 0;
+    // Before the first operation; empty: nothing was registered.
+    virtual std::optional<Registration> registration() const { return std::nullopt; }
     // Slots that the operations of a block go to, in turn, from the first one on.
     virtual unsigned slots(const Workload& workload, Mode mode) const;
 

@@ -32,6 +32,7 @@ class JobEngine : public SteppedEngine {
         return !path_.iwarp() && !(workload_.is_mix() && is_message(messages_.operation));
     }
     bool remote_writable() const override { return path_.options().writable; }
+    std::optional<Registration> registration() const override { return path_.registration(); }
     tl::expected<void, Error> supports(Operation operation) const override;
     tl::expected<void, Error> make_ready(const Workload& workload) override;
     tl::expected<void, Error> begin_block(const Workload& workload) override;

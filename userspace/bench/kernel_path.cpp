@@ -10,6 +10,12 @@ namespace kxfer::bench {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+double nanoseconds_since(Clock::time_point begun) {
+    return std::chrono::duration<double, std::nano>(Clock::now() - begun).count();
+}
+
 template <typename Record, typename Wanted>
 const Record* find(const std::vector<Record>& records, Wanted wanted) {
     const auto found = std::find_if(records.begin(), records.end(), wanted);
@@ -58,7 +64,9 @@ tl::expected<KernelPath, Error> KernelPath::open(const PathOptions& options, con
 
 tl::expected<void, Error> KernelPath::connect(const Memory& memory) {
     if (auto set = session_.set_wait(options_.wait_flags); !set) return tl::unexpected(set.error());
+    const auto begun = Clock::now();
     auto region = session_.add_region(memory.bytes(), KXFER_REGION_F_WRITE);
+    registration_ = {memory.length(), nanoseconds_since(begun), {}};
     if (!region) {
         region.error().hint = "raise the limit of locked memory: ulimit -l unlimited";
         return tl::unexpected(region.error());
@@ -78,13 +86,20 @@ tl::expected<void, Error> KernelPath::connect(const Memory& memory) {
     return {};
 }
 
+tl::expected<Target, Error> KernelPath::open_timed(uint32_t rights) {
+    const auto begun = Clock::now();
+    auto target = open_another(options_.export_name, rights);
+    registration_.grant_ns = nanoseconds_since(begun);
+    return target;
+}
+
 tl::expected<void, Error> KernelPath::open_target() {
     const uint32_t rights = KXFER_RIGHT_READ | (options_.writable ? KXFER_RIGHT_WRITE : 0);
-    auto target = open_another(options_.export_name, rights | (options_.atomic ? KXFER_RIGHT_ATOMIC : 0));
+    auto target = open_timed(rights | (options_.atomic ? KXFER_RIGHT_ATOMIC : 0));
     // Not granted, or the device has none.
     if (!target && options_.atomic &&
         (target.error().number == EACCES || target.error().number == EOPNOTSUPP))
-        target = open_another(options_.export_name, rights);
+        target = open_timed(rights);
     if (!target) return tl::unexpected(target.error());
     target_ = std::move(*target);
     return {};

@@ -72,6 +72,7 @@ class KernelPath {
     // Why there are no atomics; empty: there are.
     std::string no_atomics() const;
     const std::string& device() const { return device_; }
+    const Registration& registration() const { return registration_; }
     // Short WRITEs go in their work requests.
     bool is_inline(const Workload& workload) const { return workload.is_inline(max_inline_); }
     // Pages of scattered memory that a work request takes which is no READ.
@@ -88,6 +89,7 @@ class KernelPath {
     KernelPath(const PathOptions& options, const Memory& memory, Session session);
     tl::expected<void, Error> connect(const Memory& memory);
     tl::expected<void, Error> open_target();
+    tl::expected<Target, Error> open_timed(uint32_t rights);
     tl::expected<void, Error> find_limits();
     unsigned max_sges(Operation operation) const {
         return operation == Operation::read ? read_sges_ : write_sges_;
@@ -102,6 +104,7 @@ class KernelPath {
     Region region_;
     Peer peer_handle_;
     Target target_;
+    Registration registration_;
     std::string device_;
     bool iwarp_ = false;
     bool atomics_ = false; // the device has them

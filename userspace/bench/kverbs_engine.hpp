@@ -34,6 +34,7 @@ class KverbsEngine : public Engine {
     std::string name() const override { return "kverbs"; }
     Parameters parameters(const Workload& workload) const override;
     bool remote_writable() const override { return path_.options().writable; }
+    std::optional<Registration> registration() const override { return path_.registration(); }
     uint64_t remote_bytes() const { return path_.remote_bytes(); }
     unsigned slots(const Workload& workload, Mode mode) const override;
     tl::expected<void, Error> supports(Operation operation) const override;

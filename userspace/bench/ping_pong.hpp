@@ -62,6 +62,7 @@ class PingPongEngine : public SteppedEngine {
     std::string name() const override { return "job"; }
     Parameters parameters(const Workload& workload) const override;
     bool remote_writable() const override { return false; }
+    std::optional<Registration> registration() const override { return path_.registration(); }
     bool verifies_itself() const override { return workload_.work == Work::ping_pong; }
     tl::expected<unsigned, Error> step(std::span<const Transfer> transfers, unsigned wait) override;
     uint64_t remote_bytes() const { return path_.remote_bytes(); }

@@ -153,6 +153,13 @@ struct Parameters {
     std::string device;
 };
 
+// What an engine's memory took before it could be used.
+struct Registration {
+    uint64_t bytes = 0;
+    double local_ns = 0;            // REGION_ADD, which pins it; of user space ibv_reg_mr()
+    std::optional<double> grant_ns; // TARGET_OPEN; of user space the responder does it, unseen
+};
+
 // Why two engines do not do the same work at this depth; empty if they do.
 std::optional<Error> find_mismatch(const std::string& name_a, const Parameters& a, const std::string& name_b,
                                    const Parameters& b, unsigned depth);

@@ -426,6 +426,12 @@ Record bench_record(const BenchReport& report) {
         .add("format", bench::Baseline::format, Show::json_only);
     add_provenance(record, report.from);
     add_conditions(record, report.result.conditions);
+    if (report.registration) {
+        Record cost;
+        add_registration(cost, *report.registration);
+        record.add("registration", Value(std::make_shared<Record>(cost)), Show::json_only)
+            .add("registration", Value(registration_text(*report.registration)), Show::text_only);
+    }
     record.add("parameters", Value(std::make_shared<Record>(parameters_record(report))), Show::everywhere,
                "\n" + bench_title(report.result));
     record.add("total", Value(std::make_shared<Record>(total_record(report.result))), Show::everywhere,

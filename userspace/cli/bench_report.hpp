@@ -20,6 +20,7 @@ struct BenchReport {
     Provenance from;
     RigOptions rig;
     bench::Parameters parameters;
+    std::optional<bench::Registration> registration;
     bench::RunPlan plan;
     std::string mix;                       // "read=70,write=30"; empty: one operation
     std::optional<bench::Reverse> reverse; // what the peer did at the same time

@@ -224,6 +224,7 @@ tl::expected<BenchReport, Failure> begin_report(const BenchOptions& options, con
     auto device = facts_of(report.parameters.device);
     if (!device) return tl::make_unexpected(device.error());
     report.from = {bench::find_environment(), std::move(*device), version, rig.peer_text(options)};
+    report.registration = engine.registration();
     report.rig = options;
     report.plan = plan_of(options, context);
     if (options.workload.is_mix()) report.mix = bench::mix_text(options.mix);

@@ -193,6 +193,13 @@ void describe(const CompareOptions& options, CompareReport& report) {
     report.verbs_events = options.verbs.events();
 }
 
+std::vector<EngineRegistration> registrations_of(const Rig& rig) {
+    std::vector<EngineRegistration> all;
+    for (const auto& engine : rig.engines)
+        if (const auto cost = engine->registration()) all.push_back({engine->name(), *cost});
+    return all;
+}
+
 Result measure(const CompareOptions& given, Context& context) {
     CompareOptions options = given;
     CompareReport report;
@@ -224,6 +231,7 @@ Result measure(const CompareOptions& given, Context& context) {
     if (!device) return tl::make_unexpected(device.error());
 
     report.from = {bench::find_environment(), *device, *version, rig->peer_text(options)};
+    report.registrations = registrations_of(*rig);
     report.no_floor = *no_floor;
     describe(options, report);
     report.plan = {options.rounds, options.count,

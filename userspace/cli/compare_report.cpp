@@ -392,6 +392,20 @@ void add_parameters(Record& record, const CompareReport& report) {
              Show::json_only);
 }
 
+// Before the cells: verbs connects, and so registers, anew for messages.
+void add_registrations(Record& record, const CompareReport& report) {
+    Table rows;
+    for (const auto& [engine, cost] : report.registrations) {
+        Record row;
+        row.add("engine", engine);
+        add_registration(row, cost);
+        rows.push_back(std::move(row));
+        record.add("registration_" + engine, registration_text(cost), Show::text_only,
+                   "registration, " + engine);
+    }
+    record.add("registration", Value(rows), Show::json_only);
+}
+
 } // namespace
 
 std::string ratio_text(const std::optional<bench::Ratio>& ratio, bool great_is_fast) {
@@ -417,6 +431,7 @@ Record report_record(const CompareReport& report) {
     add_provenance(record, report.from);
     add_conditions(record, report.conditions);
     add_parameters(record, report);
+    add_registrations(record, report);
     add_abilities(record, report);
     Table cells;
     for (const auto& cell : report.cells) cells.push_back(cell_json(cell));

@@ -16,6 +16,12 @@
 
 namespace kxfer::cli {
 
+// What it took an engine, by its name, to register its memory.
+struct EngineRegistration {
+    std::string engine;
+    bench::Registration cost;
+};
+
 struct CompareReport {
     Provenance from;
     bench::Conditions conditions;
@@ -27,9 +33,10 @@ struct CompareReport {
     bench::Plan plan;
     std::chrono::milliseconds timeout{};
     bench::Parameters parameters; // that the engines have in common
-    std::string memory;           // --memory of kverbs
-    std::string cq;               // likewise --cq, if it was given
-    std::string inlining;         // auto or never: --inline of verbs and kverbs
+    std::vector<EngineRegistration> registrations;
+    std::string memory;   // --memory of kverbs
+    std::string cq;       // likewise --cq, if it was given
+    std::string inlining; // auto or never: --inline of verbs and kverbs
     std::vector<bench::Cell> cells;
 };
 

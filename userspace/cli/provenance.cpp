@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cli/provenance.hpp"
 
+#include <cmath>
 #include <set>
 
 #include <fmt/format.h>
@@ -72,6 +73,18 @@ void add_conditions(Record& record, const bench::Conditions& conditions) {
              Show::json_only)
         .add("cpu_frequency_max_khz", conditions.max_khz ? Value(conditions.max_khz) : Value(None{}),
              Show::json_only);
+}
+
+void add_registration(Record& record, const bench::Registration& cost) {
+    record.add("local", Nanoseconds{cost.local_ns})
+        .add("grant", Nanoseconds{cost.grant_ns.value_or(NAN)})
+        .add("length", Bytes{cost.bytes});
+}
+
+std::string registration_text(const bench::Registration& cost) {
+    std::string text = "local " + human_nanoseconds(cost.local_ns);
+    if (cost.grant_ns) text += ", grant " + human_nanoseconds(*cost.grant_ns);
+    return text + " of " + human_bytes(cost.bytes);
 }
 
 uint32_t mtu_of(const DeviceFacts& device) {

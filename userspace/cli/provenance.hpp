@@ -8,6 +8,7 @@
 
 #include "bench/conditions.hpp"
 #include "bench/environment.hpp"
+#include "bench/workload.hpp"
 #include "cli/devices.hpp"
 #include "cli/record.hpp"
 
@@ -23,6 +24,11 @@ struct Provenance {
 void add_provenance(Record& record, const Provenance& from);
 // Steal and frequencies over the time of measuring.
 void add_conditions(Record& record, const bench::Conditions& conditions);
+
+// What it took to register memory, for JSON and for people.
+void add_registration(Record& record, const bench::Registration& cost);
+// "local 410.2 us, grant 520.9 us of 256 KiB"
+std::string registration_text(const bench::Registration& cost);
 
 // Active MTU of the first active port; 0: not known.
 uint32_t mtu_of(const DeviceFacts& device);

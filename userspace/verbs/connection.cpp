@@ -139,7 +139,9 @@ tl::expected<void, Error> QueuePair::create(const bench::Memory& memory, const R
     pd.reset(ibv_alloc_pd(id->verbs));
     if (!pd) return failed("cannot allocate a protection domain", "");
     if (auto created = create_cq(room, on); !created) return created;
+    const auto begun = Clock::now();
     mr.reset(ibv_reg_mr(pd.get(), memory.data(), memory.length() + bench::Memory::spare_bytes, access));
+    registering = Clock::now() - begun;
     if (!mr)
         return failed(fmt::format("cannot register {} bytes", memory.length()),
                       "raise the limit of locked memory: ulimit -l unlimited");

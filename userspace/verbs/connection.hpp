@@ -84,6 +84,7 @@ struct QueuePair {
     std::unique_ptr<ibv_cq, DestroyCq> cq;
     ibv_cq_ex* timed = nullptr; // the CQ, if its completions have timestamps
     std::unique_ptr<ibv_mr, DeregisterMr> mr;
+    std::chrono::nanoseconds registering{};          // that this took
     std::unique_ptr<rdma_cm_id, DestroyQp> qp;       // the id again, once it has a QP
     std::unique_ptr<ibv_qp, DestroyControl> control; // unless the QP is RC, see endpoint.hpp
     // UD for who was connected by rdma_cm: then the id's QP is RC. It takes what has its Q_Key.

@@ -274,6 +274,10 @@ Error Engine::refusal(int error) const {
                                   : "ask for less: a smaller --size or --depth");
 }
 
+std::optional<bench::Registration> Engine::registration() const {
+    return bench::Registration{memory_.length(), static_cast<double>(pair_.registering.count()), {}};
+}
+
 bench::Parameters Engine::parameters(const bench::Workload& workload) const {
     bench::Parameters parameters;
 

@@ -76,6 +76,7 @@ class Engine : public bench::SteppedEngine {
     std::string name() const override { return "verbs"; }
     bench::Parameters parameters(const bench::Workload& workload) const override;
     bool remote_writable() const override { return options_.writable; }
+    std::optional<bench::Registration> registration() const override;
     tl::expected<void, Error> supports(bench::Operation operation) const override;
     tl::expected<void, Error> make_ready(const bench::Workload& workload) override;
     tl::expected<void, Error> settle() override;

@@ -247,6 +247,18 @@ test_what_registering_its_memory_took_is_told() {
 		fail "no line of the registration"
 }
 
+# Of the longest operation: an MR of its own takes two more, scattered pages more SGEs than one has.
+test_kverbs_tells_work_requests_an_operation() {
+	expect 0 kxfer --json bench write --engine kverbs $quick
+	expect_json .total.work_requests_per_operation 1
+	expect 0 kxfer --json bench write --engine kverbs $quick --memory mr-each
+	expect_json .total.work_requests_per_operation 3
+	expect 0 kxfer --json bench write --engine kverbs --rate 1k/s $quick --size 1M
+	expect_json '.total.work_requests_per_operation > 1' true
+	measured read job
+	expect_json '.total | has("work_requests_per_operation")' false
+}
+
 test_cpu_time_switches_and_system_calls_an_operation() {
 	measured read job
 	expect_json '.total | .cpu_per_operation_ns > 0 and .switches_per_operation >= 0' true

@@ -52,9 +52,10 @@ struct Block {
     uint64_t operations = 0;
     std::optional<double> median_ns; // single, exact; empty: not each latency was kept
     uint64_t elapsed_ns = 0;
-    uint64_t nr_overdue = 0; // at a rate: due when the time was over, and not handed in
-    Histogram latencies;     // single, and deep if that is wanted (Limits::timed)
-    Histogram uncorrected;   // of an engine that is not driven, at a rate: from the post
+    uint64_t nr_overdue = 0;    // at a rate: due when the time was over, and not handed in
+    unsigned work_requests = 0; // of the longest operation; 0: the engine does not know
+    Histogram latencies;        // single, and deep if that is wanted (Limits::timed)
+    Histogram uncorrected;      // of an engine that is not driven, at a rate: from the post
 };
 
 // Messages since make_ready().

@@ -320,6 +320,7 @@ tl::expected<Block, Error> KverbsEngine::run_block(const Workload& workload, Mod
     Block block;
     block.operations = bench.operations;
     block.elapsed_ns = bench.total_ns;
+    block.work_requests = bench.nr_wr;
     samples.resize(bench.nr_samples);
     for (const uint32_t sample : samples) block.latencies.add(sample);
     block.median_ns = median_of(samples, block.operations);
@@ -343,6 +344,7 @@ tl::expected<Block, Error> KverbsEngine::run_at_rate(const Workload& workload, M
     Block block;
     block.operations = bench.operations;
     block.elapsed_ns = bench.total_ns;
+    block.work_requests = bench.nr_wr;
     if (bench.late_ns > 0)
         block.nr_overdue = 1 + static_cast<uint64_t>(bench.late_ns) * 1000 / bench.interval_ps;
     add_buckets(since_due, block.latencies);

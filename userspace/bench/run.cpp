@@ -241,6 +241,7 @@ tl::expected<void, Error> run_pieces(Engine& engine, Mode mode, const RunPlan& p
         evidence.count(engine.slots(workload, mode), block->operations);
         ended = begun + nanoseconds(block->elapsed_ns);
         block->elapsed_ns += count_of(gap);
+        result.work_requests = std::max(result.work_requests, block->work_requests);
         meter.add(*block);
         result.nr_overdue = plan.count ? 0 : block->nr_overdue;
     }

@@ -102,6 +102,7 @@ struct RunResult {
     std::string engine;
     uint64_t operations = 0;
     uint64_t elapsed_ns = 0;
+    unsigned work_requests = 0; // of the longest operation; 0: the engine does not know
     Histogram latencies;
     std::string untimed;     // why there are no latencies; empty: there are
     Histogram uncorrected;   // at a rate: from hand-in, not from when it was due

@@ -184,6 +184,9 @@ Record total_record(const bench::RunResult& result) {
             add_latency(record, fmt::format("completion_gap_p{}", percent),
                         told(*result.device_gaps, percent),
                         fmt::format("completions apart by the device's clock, p{}", percent));
+    if (result.work_requests)
+        record.add("work_requests_per_operation", result.work_requests, Show::everywhere,
+                   "work requests an operation");
     if (result.losses) {
         const auto sent = static_cast<double>(std::max<uint64_t>(result.losses->sent, 1));
         record.add("messages_sent", result.losses->sent, Show::everywhere, "messages sent, warm-up and all")

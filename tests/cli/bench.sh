@@ -259,6 +259,24 @@ test_kverbs_tells_work_requests_an_operation() {
 	expect_json '.total | has("work_requests_per_operation")' false
 }
 
+# One type, though the port may have GIDs of several; iWARP has none, and its GIDs say so.
+test_the_gid_type_is_the_one_that_was_used() {
+	case $KXFER_PROVIDER in
+	siw) type=iWARP ;;
+	*) type="RoCE v2" ;;
+	esac
+	for engine in job verbs kverbs; do
+		measured read $engine
+		expect_json .gid_type "$type"
+	done
+	expect 0 kxfer --json compare --count 40 --rounds 2 --depth 8 --op read --size 64
+	expect_json .gid_type "$type"
+	[ "$KXFER_PROVIDER" = siw ] || {
+		expect 0 kxfer --json bench read --engine verbs --connect tcp $quick
+		expect_json .gid_type "$type"
+	}
+}
+
 test_cpu_time_switches_and_system_calls_an_operation() {
 	measured read job
 	expect_json '.total | .cpu_per_operation_ns > 0 and .switches_per_operation >= 0' true

@@ -2,6 +2,7 @@
 #include "bench/kernel_path.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include <fmt/format.h>
@@ -47,6 +48,11 @@ tl::expected<kxfer_info_link, Error> link_of(Session& session, const Peer& peer,
     const auto* link = find(*links, [&](const auto& one) { return one.id == peer.link(); });
     if (!link) return tl::unexpected(Error("the link is gone", to_string(options.peer), ECONNRESET));
     return *link;
+}
+
+std::string gid_type_name(uint32_t type) {
+    static constexpr std::array names = {"IB", "RoCE v1", "RoCE v2"};
+    return type < names.size() ? names.at(type) : "";
 }
 
 KernelPath::KernelPath(const PathOptions& options, const Memory& memory, Session session)
@@ -117,6 +123,7 @@ tl::expected<void, Error> KernelPath::find_limits() {
     if (!devices) return tl::unexpected(devices.error());
 
     device_ = text_of(link->device);
+    gid_type_ = gid_type_name(link->gid_type);
     const auto* device = find(*devices, [&](const auto& d) { return text_of(d.name) == device_; });
     if (!device) return tl::unexpected(Error("the device is gone", device_, ENODEV));
 
@@ -178,6 +185,7 @@ Parameters KernelPath::parameters(const Workload& workload, const Requests& how)
     parameters.signal_every = options_.signal_every(workload);
     parameters.write_success = iwarp_ ? write_handed_to_tcp : write_acknowledged;
     parameters.device = device_;
+    parameters.gid_type = gid_type_;
     return parameters;
 }
 

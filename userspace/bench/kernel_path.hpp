@@ -47,6 +47,9 @@ tl::expected<Target, Error> open_beside(Peer& peer, const PathOptions& options, 
 // Of a peer that is connected; ECONNRESET: no longer.
 tl::expected<kxfer_info_link, Error> link_of(Session& session, const Peer& peer, const PathOptions& options);
 
+// As enum ib_gid_type; empty: none, as on iWARP.
+std::string gid_type_name(uint32_t type);
+
 // What an engine makes of an operation.
 struct Requests {
     bool registered = false; // local memory is one piece, that of an MR
@@ -106,6 +109,7 @@ class KernelPath {
     Target target_;
     Registration registration_;
     std::string device_;
+    std::string gid_type_;
     bool iwarp_ = false;
     bool atomics_ = false; // the device has them
     uint64_t max_registration_ = 0;

@@ -151,6 +151,7 @@ struct Parameters {
     std::string write_success;   // what a completed WRITE proves
     std::string message_success; // what a completed message proves; it is a part of what they cost
     std::string device;
+    std::string gid_type; // of the connection; empty: not known, or it has none
 };
 
 // What an engine's memory took before it could be used.

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "bench/comparison.hpp"
@@ -193,6 +195,13 @@ void describe(const CompareOptions& options, CompareReport& report) {
     report.verbs_events = options.verbs.events();
 }
 
+std::string gid_types_of(const Rig& rig) {
+    std::set<std::string> types;
+    for (const auto& engine : rig.engines)
+        if (const auto type = engine->parameters({}).gid_type; !type.empty()) types.insert(type);
+    return fmt::format("{}", fmt::join(types, " and "));
+}
+
 std::vector<EngineRegistration> registrations_of(const Rig& rig) {
     std::vector<EngineRegistration> all;
     for (const auto& engine : rig.engines)
@@ -230,7 +239,7 @@ Result measure(const CompareOptions& given, Context& context) {
     const auto device = facts_of(report.parameters.device);
     if (!device) return tl::make_unexpected(device.error());
 
-    report.from = {bench::find_environment(), *device, *version, rig->peer_text(options)};
+    report.from = {bench::find_environment(), *device, *version, rig->peer_text(options), gid_types_of(*rig)};
     report.registrations = registrations_of(*rig);
     report.no_floor = *no_floor;
     describe(options, report);

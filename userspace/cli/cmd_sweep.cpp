@@ -166,12 +166,13 @@ Result print_plan(const Grid& grid, const bench::SweepPlan& plan, Context& conte
 // Where and how it is measured, as far as it has to stay the same.
 tl::expected<std::string, Failure> facts_of_sweep(const SweepOptions& options, const SweepRig& rig,
                                                   const std::string& version) {
-    auto device = facts_of(rig.device());
+    const auto parameters = rig.parameters();
+    auto device = facts_of(parameters.device);
     if (!device) return tl::make_unexpected(device.error());
     const bool software = device->software();
     // Its own server may have another port the next time.
     Provenance from{bench::find_environment(), std::move(*device), version,
-                    options.rig.peer_given ? rig.peer_text() : std::string("this node")};
+                    options.rig.peer_given ? rig.peer_text() : std::string("this node"), parameters.gid_type};
     Record record;
     add_provenance(record, from);
     record.add("software", Value(software), Show::json_only);

@@ -5,6 +5,8 @@
 #include <array>
 #include <cerrno>
 
+#include "bench/kernel_path.hpp"
+
 namespace kxfer::cli {
 
 namespace {
@@ -19,10 +21,10 @@ const char* context_name(uint32_t context) {
     return context < names.size() ? names.at(context) : "unknown";
 }
 
-// As enum ib_gid_type; ~0 on iWARP, which has none.
+// ~0 on iWARP, which has none.
 Value gid_type(uint32_t type) {
-    static constexpr std::array names = {"IB/RoCE v1", "RoCE v1", "RoCE v2"};
-    return type < names.size() ? Value(std::string(names.at(type))) : Value(None{});
+    const std::string name = bench::gid_type_name(type);
+    return name.empty() ? Value(None{}) : Value(name);
 }
 
 const char* role(const kxfer_info_link& link) {

@@ -17,7 +17,7 @@ const PortFacts* active_port(const DeviceFacts& device) {
     return nullptr;
 }
 
-// Of the port's GIDs; which of several rdma_cm takes is the node's setting.
+// Of the port's GIDs.
 std::string gid_types(const PortFacts& port) {
     std::set<std::string> types;
     if (port.verbs)
@@ -30,22 +30,22 @@ void add_mtu(Record& record, const std::string& key, uint32_t bytes, const std::
     record.add(key, bytes, Show::text_only, label).add(key, Bytes{bytes}, Show::json_only);
 }
 
-void add_port(Record& record, const PortFacts& port) {
+void add_port(Record& record, const PortFacts& port, const std::string& gid_type) {
     record.add("port", port.core.index, Show::json_only)
         .add("netdev", port.core.netdev, Show::everywhere, "network interface")
-        .add("gid_type", gid_types(port), Show::everywhere, "GID type");
+        .add("gid_type", gid_type.empty() ? gid_types(port) : gid_type, Show::everywhere, "GID type");
     add_mtu(record, "netdev_mtu", port.netdev_mtu, "its MTU");
     if (port.verbs) record.add("mtu_max", Bytes{port.verbs->max_mtu}, Show::json_only);
 }
 
-void add_device(Record& record, const DeviceFacts& device) {
+void add_device(Record& record, const DeviceFacts& device, const std::string& gid_type) {
     record.add("device", fmt::format("{} ({})", device.core.name, device.core.driver), Show::text_only)
         .add("device", device.core.name, Show::json_only)
         .add("driver", device.core.driver, Show::json_only)
         .add("protocol", protocol_name(device.core.protocol), Show::json_only)
         .add("firmware", device.core.firmware, Show::json_only);
     add_mtu(record, "mtu", mtu_of(device), "MTU");
-    if (const auto* port = active_port(device)) add_port(record, *port);
+    if (const auto* port = active_port(device)) add_port(record, *port, gid_type);
 }
 
 } // namespace
@@ -58,7 +58,7 @@ void add_provenance(Record& record, const Provenance& from) {
         .add("affinity", environment.affinity, Show::everywhere, "may use CPUs")
         .add("virtual_machine", virtual_machine_text(environment))
         .add("clock", environment.clock_source);
-    add_device(record, from.device);
+    add_device(record, from.device, from.gid_type);
     record.add("peer", from.peer);
     if (from.module_version.empty()) return;
     record.add("module", "kxfer.ko " + from.module_version)

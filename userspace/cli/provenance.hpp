@@ -19,6 +19,7 @@ struct Provenance {
     DeviceFacts device;
     std::string module_version; // empty: nothing went through the module
     std::string peer;
+    std::string gid_type = {}; // that was used; empty: not known, so those of the port are told
 };
 
 void add_provenance(Record& record, const Provenance& from);

@@ -187,8 +187,8 @@ tl::expected<bench::SweepRow, Failure> SweepRig::measure(const bench::Task& work
     return row;
 }
 
-std::string SweepRig::device() const {
-    return contestants_.empty() ? "" : contestants_.front().engine->parameters({}).device;
+bench::Parameters SweepRig::parameters() const {
+    return contestants_.empty() ? bench::Parameters() : contestants_.front().engine->parameters({});
 }
 
 } // namespace kxfer::cli

@@ -26,8 +26,8 @@ class SweepRig {
     // do it is refused in the row.
     tl::expected<bench::SweepRow, Failure> measure(const bench::Task& work, const bench::SweepPlan& plan);
 
-    // The device that the engines use; something has to be connected.
-    std::string device() const;
+    // Of the first engine, whose device and GID type the others have too; something has to be connected.
+    bench::Parameters parameters() const;
     std::string peer_text() const { return rig_.peer_text(options_); }
 
   private:

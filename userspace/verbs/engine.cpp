@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include "verbs/device.hpp"
 #include "verbs/responder.hpp"
 
 namespace kxfer::verbs {
@@ -86,7 +87,26 @@ tl::expected<std::unique_ptr<Engine>, Error> Engine::connect(const EngineOptions
 tl::expected<void, Error> Engine::connect() {
     const auto deadline = Clock::now() + options_.timeout;
 
-    return options_.connect == Connect::tcp ? connect_by_tcp(deadline) : connect_by_cm(deadline);
+    auto connected = options_.connect == Connect::tcp ? connect_by_tcp(deadline) : connect_by_cm(deadline);
+    if (connected && gid_type_.empty()) gid_type_ = find_gid_type();
+    return connected;
+}
+
+// Of the entry of the GID table that the path of the RC or UC QP names, whoever chose it. Empty:
+// the provider does not tell, or there is none.
+std::string Engine::find_gid_type() const {
+    ibv_qp* qp = options_.transport == Transport::ud ? pair_.control.get() : pair_.id->qp;
+    ibv_qp_attr attributes{};
+    ibv_qp_init_attr init{};
+
+    if (iwarp_ || ibv_query_qp(qp, &attributes, IBV_QP_AV, &init) || !attributes.ah_attr.is_global) return "";
+    const auto device = query_device(device_);
+    if (!device) return "";
+    for (const auto& port : device->ports)
+        for (const auto& gid : port.gids)
+            if (port.index == pair_.id->port_num && gid.index == attributes.ah_attr.grh.sgid_index)
+                return gid_type_name(gid.type);
+    return "";
 }
 
 tl::expected<void, Error> Engine::connect_by_cm(Clock::time_point deadline) {
@@ -295,6 +315,7 @@ bench::Parameters Engine::parameters(const bench::Workload& workload) const {
                                                : bench::write_sent;
     parameters.message_success = parameters.write_success;
     parameters.device = device_;
+    parameters.gid_type = gid_type_;
     return parameters;
 }
 

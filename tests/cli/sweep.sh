@@ -57,6 +57,18 @@ test_a_result_says_where_and_how_it_was_measured() {
 	expect_json '.grid.size_bytes | join(" ")' "64 4096"
 }
 
+test_each_way_tells_what_its_engine_does() {
+	expect 0 kxfer sweep $small --op write --output out --csv csv
+	expect_rows out 'map(.cells[] | [.local_registration, .remote_registration, .write_success] |
+		map(length > 5) | all) | all' true
+	expect_rows out 'map(select(.size_bytes == 4096) | .cells[] | select(.memory == "mr") | .local_registration) |
+		map(test("registered once")) | "\(length) \(all)"' "2 true"
+	expect_rows out 'map(.cells[] | has("latency_p99_99_ns") and .latency_p99_99_ns == null) | all' true
+	head -n 1 csv | grep -q 'latency_p99_9_ns,latency_p99_99_ns,.*local_registration,remote_registration,write_success' ||
+		fail "no such columns of CSV"
+	expect_in csv "registered once"
+}
+
 test_it_goes_on_where_it_was_interrupted() {
 	background kxfer sweep $grid --rounds 2 --block 100 --count 100000 --output out
 	wait_for 60 has_a_row out

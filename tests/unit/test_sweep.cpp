@@ -32,7 +32,15 @@ SweepRow row_with(const Task& work) {
     for (uint64_t i = 0; i < 1000; i++) histogram.add(20000 + i);
     row.work = work;
     row.seconds = 0.5;
-    row.cells = {{kverbs, true, 1000, {10, 11, 12, 13}, 0.01, latencies_of(histogram)},
+    row.cells = {{kverbs,
+                  true,
+                  1000,
+                  {10, 11, 12, 13},
+                  0.01,
+                  latencies_of(histogram),
+                  "by an MR, once",
+                  "standing, \"rw\"",
+                  "acknowledged"},
                  {job, true, 900, {20, 22, 24, 26}, std::nullopt, {}}};
     row.refusals = {{{"verbs", "", "", ""}, "it said \"no\", twice"}};
     return row;
@@ -121,6 +129,10 @@ TEST(SweepResult, latencies_keep_their_count_in_coarser_buckets) {
     EXPECT_EQ(latencies.count, 1000U);
     EXPECT_TRUE(latencies.p99_ns);
     EXPECT_FALSE(latencies.p99_9_ns);
+    EXPECT_FALSE(latencies.p99_99_ns);
+    Histogram many;
+    for (uint64_t i = 0; i < 100000; i++) many.add(20000 + i);
+    EXPECT_NEAR(latencies_of(many).p99_99_ns.value_or(0), 119990, 500);
     uint64_t sum = 0;
     for (const auto& [first, count] : latencies.buckets) sum += count;
     EXPECT_EQ(sum, 1000U);
@@ -140,8 +152,30 @@ TEST(SweepText, what_was_written_is_read) {
     EXPECT_EQ(row.find(job)->blocks_ns, (std::vector<double>{20, 22, 24, 26}));
     EXPECT_FALSE(row.find(job)->syscalls);
     EXPECT_EQ(row.find(kverbs)->latencies.buckets, row_with({}).cells[0].latencies.buckets);
+    EXPECT_EQ(row.find(kverbs)->local_registration, "by an MR, once");
+    EXPECT_EQ(row.find(kverbs)->remote_registration, "standing, \"rw\"");
+    EXPECT_EQ(row.find(kverbs)->write_success, "acknowledged");
     EXPECT_EQ(row.refusals[0].reason, "it said \"no\", twice");
     EXPECT_EQ(parsed->result.missing().size(), works_of(small_grid()).size() - 2);
+}
+
+TEST(SweepText, p99_99_is_kept_and_older_files_without_it_are_read) {
+    SweepRow row = row_with(works_of(small_grid())[0]);
+    row.cells[0].latencies.p99_99_ns = 20999;
+    const std::string head = head_line("{}", small_grid(), SweepPlan());
+    const auto now = parse_sweep(head + row_line(row));
+    ASSERT_TRUE(now) << now.error();
+    EXPECT_EQ(now->result.rows[0].find(kverbs)->latencies.p99_99_ns, 20999);
+    std::string old = row_line(row);
+    for (const std::string key : {"latency_p99_99_ns", "local_registration", "write_success"}) {
+        const size_t at = old.find('"' + key + '"');
+        ASSERT_NE(at, std::string::npos) << key;
+        old.replace(at + 1, 7, "unknown");
+    }
+    const auto before = parse_sweep(head + old);
+    ASSERT_TRUE(before) << before.error();
+    EXPECT_FALSE(before->result.rows[0].find(kverbs)->latencies.p99_99_ns);
+    EXPECT_EQ(before->result.rows[0].find(kverbs)->local_registration, "");
 }
 
 TEST(SweepText, a_torn_last_line_is_dropped_wherever_it_was_torn) {

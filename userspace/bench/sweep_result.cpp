@@ -58,15 +58,11 @@ std::vector<Task> SweepResult::missing() const {
 }
 
 Latencies latencies_of(const Histogram& histogram) {
-    Latencies latencies{histogram.count(),
-                        static_cast<double>(histogram.min()),
-                        histogram.mean(),
-                        static_cast<double>(histogram.max()),
-                        told(histogram, 50),
-                        told(histogram, 90),
-                        told(histogram, 99),
-                        told(histogram, 99.9),
-                        {}};
+    Latencies latencies{histogram.count(),      static_cast<double>(histogram.min()),
+                        histogram.mean(),       static_cast<double>(histogram.max()),
+                        told(histogram, 50),    told(histogram, 90),
+                        told(histogram, 99),    told(histogram, 99.9),
+                        told(histogram, 99.99), {}};
 
     for (unsigned i = 0; i < Histogram::nr_buckets(); i++) {
         const uint64_t count = histogram.count_in(i);

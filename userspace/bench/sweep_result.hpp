@@ -19,7 +19,7 @@ namespace kxfer::bench {
 struct Latencies {
     uint64_t count = 0;
     double min_ns = 0, mean_ns = 0, max_ns = 0;
-    std::optional<double> p50_ns, p90_ns, p99_ns, p99_9_ns;
+    std::optional<double> p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns;
     // Where a bucket begins, in ns, and how many are in it; 16 buckets for each power of two.
     std::vector<std::pair<uint64_t, uint64_t>> buckets;
 };
@@ -31,6 +31,8 @@ struct SweepCell {
     std::vector<double> blocks_ns; // ns an operation; two blocks a round
     std::optional<double> syscalls;
     Latencies latencies; // one at a time only
+    // What the engine says of itself, see Parameters.
+    std::string local_registration = {}, remote_registration = {}, write_success = {};
 
     double ns_per_operation() const { return median(blocks_ns); }
     // Geometric mean: whose is least has no ratio to another above 1.

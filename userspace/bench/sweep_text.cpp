@@ -24,6 +24,11 @@ std::optional<double> number_in(const Json& object, const char* key) {
     return value.is_null() ? std::nullopt : std::optional(value.get<double>());
 }
 
+// What older files do not have.
+std::optional<double> newer_number_in(const Json& object, const char* key) {
+    return object.contains(key) ? number_in(object, key) : std::nullopt;
+}
+
 Json json_of(const Grid& grid) {
     return {{"engine", grid.engines},   {"operation", grid.operations},
             {"size_bytes", grid.sizes}, {"depth", grid.depths},
@@ -74,6 +79,7 @@ void add_latencies(Json& cell, const Latencies& latencies) {
     cell["latency_p90_ns"] = or_null(latencies.p90_ns);
     cell["latency_p99_ns"] = or_null(latencies.p99_ns);
     cell["latency_p99_9_ns"] = or_null(latencies.p99_9_ns);
+    cell["latency_p99_99_ns"] = or_null(latencies.p99_99_ns);
     cell["latency_max_ns"] = latencies.max_ns;
     cell["histogram_ns"] = latencies.buckets;
 }
@@ -89,6 +95,7 @@ Latencies latencies_of(const Json& cell) {
     latencies.p90_ns = number_in(cell, "latency_p90_ns");
     latencies.p99_ns = number_in(cell, "latency_p99_ns");
     latencies.p99_9_ns = number_in(cell, "latency_p99_9_ns");
+    latencies.p99_99_ns = newer_number_in(cell, "latency_p99_99_ns");
     cell.at("histogram_ns").get_to(latencies.buckets);
     return latencies;
 }
@@ -101,6 +108,9 @@ Json json_of(const SweepCell& cell, uint64_t size) {
     json["rate_per_s"] = cell.operations_per_second();
     json["bandwidth_bytes_per_s"] = cell.operations_per_second() * static_cast<double>(size);
     json["syscalls_per_operation"] = or_null(cell.syscalls);
+    json["local_registration"] = cell.local_registration;
+    json["remote_registration"] = cell.remote_registration;
+    json["write_success"] = cell.write_success;
     add_latencies(json, cell.latencies);
     json["blocks_ns"] = cell.blocks_ns;
     return json;
@@ -112,7 +122,10 @@ SweepCell cell_of(const Json& json) {
             json.at("operations").get<uint64_t>(),
             json.at("blocks_ns").get<std::vector<double>>(),
             number_in(json, "syscalls_per_operation"),
-            latencies_of(json)};
+            latencies_of(json),
+            json.value("local_registration", ""),
+            json.value("remote_registration", ""),
+            json.value("write_success", "")};
 }
 
 SweepRow row_of(const Json& json) {
@@ -185,7 +198,7 @@ std::string csv_line(const SweepRow& row, const SweepCell& cell) {
     const auto& latencies = cell.latencies;
     const double rate = cell.operations_per_second();
     const bool timed = latencies.count != 0;
-    const std::vector<std::string> numbers = {
+    const std::vector<std::string> figures = {
         csv_number(cell.ns_per_operation()),
         csv_number(rate),
         csv_number(rate * static_cast<double>(row.work.size)),
@@ -195,11 +208,15 @@ std::string csv_line(const SweepRow& row, const SweepCell& cell) {
         csv_number(latencies.p90_ns),
         csv_number(latencies.p99_ns),
         csv_number(latencies.p99_9_ns),
+        csv_number(latencies.p99_99_ns),
         timed ? csv_number(latencies.max_ns) : "",
         csv_number(cell.syscalls),
+        csv_field(cell.local_registration),
+        csv_field(cell.remote_registration),
+        csv_field(cell.write_success),
     };
     return fmt::format("{},{},{},{},{},\r\n", csv_head(row, cell.way), cell.verified ? "yes" : "no",
-                       cell.operations, fmt::join(numbers, ","), csv_field(row.obstacle));
+                       cell.operations, fmt::join(figures, ","), csv_field(row.obstacle));
 }
 
 } // namespace
@@ -285,8 +302,9 @@ std::string csv_text(const SweepResult& result) {
     std::string text =
         "operation,size_bytes,depth,batch,signal,engine,context,memory,poll,verified,operations,median_ns,"
         "rate_per_s,bandwidth_bytes_per_s,latency_min_ns,latency_mean_ns,latency_p50_ns,latency_p90_ns,"
-        "latency_p99_ns,latency_p99_9_ns,latency_max_ns,syscalls_per_operation,obstacle,refused\r\n";
-    constexpr char nothing[] = ",,,,,,,,,,,,,,,";
+        "latency_p99_ns,latency_p99_9_ns,latency_p99_99_ns,latency_max_ns,syscalls_per_operation,"
+        "local_registration,remote_registration,write_success,obstacle,refused\r\n";
+    constexpr char nothing[] = ",,,,,,,,,,,,,,,,,,,";
 
     for (const auto& row : result.rows) {
         for (const auto& cell : row.cells) text += csv_line(row, cell);

@@ -52,14 +52,18 @@ class WayEngine : public bench::Engine {
     std::unique_ptr<bench::Engine> engine_;
 };
 
-bench::SweepCell cell_of(const bench::Way& way, const bench::EngineResult& result, bench::Mode mode) {
+bench::SweepCell cell_of(const bench::Way& way, const bench::EngineResult& result, bench::Mode mode,
+                         const bench::Parameters& parameters) {
     const auto& figures = mode == bench::Mode::single ? result.single : result.deep;
     return {way,
             result.verified,
             figures.operations,
             figures.blocks,
             figures.syscalls,
-            mode == bench::Mode::single ? bench::latencies_of(result.latencies) : bench::Latencies()};
+            mode == bench::Mode::single ? bench::latencies_of(result.latencies) : bench::Latencies(),
+            parameters.local_registration,
+            parameters.remote_registration,
+            parameters.write_success};
 }
 
 } // namespace
@@ -159,8 +163,8 @@ tl::expected<std::vector<bench::Engine*>, Failure> SweepRig::able(const bench::W
 tl::expected<bench::SweepRow, Failure> SweepRig::measure(const bench::Task& work,
                                                          const bench::SweepPlan& sweep) {
     const auto began = std::chrono::steady_clock::now();
-    const auto way_of = [&](const std::string& name) {
-        return std::ranges::find(contestants_, name, [](const auto& c) { return c.way.name(); })->way;
+    const auto contestant_of = [&](const std::string& name) -> const Contestant& {
+        return *std::ranges::find(contestants_, name, [](const auto& c) { return c.way.name(); });
     };
     bench::SweepRow row;
     row.work = work;
@@ -179,10 +183,12 @@ tl::expected<bench::SweepRow, Failure> SweepRig::measure(const bench::Task& work
     if (!cell) return failed(cell.error());
     row.obstacle = watch.finish().obstacle();
     row.uncounted = cell->uncounted;
-    for (const auto& result : cell->engines)
-        row.cells.push_back(cell_of(way_of(result.engine), result, work.mode()));
+    for (const auto& result : cell->engines) {
+        const auto& [way, engine] = contestant_of(result.engine);
+        row.cells.push_back(cell_of(way, result, work.mode(), engine->parameters(workload)));
+    }
     for (const auto& refusal : cell->refusals)
-        row.refusals.push_back({way_of(refusal.engine), refusal.error.reason()});
+        row.refusals.push_back({contestant_of(refusal.engine).way, refusal.error.reason()});
     row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     return row;
 }

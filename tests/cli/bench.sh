@@ -303,6 +303,23 @@ test_the_other_end_and_the_node_are_told_what_they_took() {
 	expect 0 kxfer --json bench read "$peer" $quick --assert 'peer_cpu<1s,peer_switches<100'
 }
 
+# Another node is that only by its address here; its process says what it runs on, if it takes part.
+test_a_peer_that_takes_part_tells_what_node_it_is() {
+	serve bench=mem:1M --writable
+	expect 0 kxfer --json bench read "$peer" $quick
+	expect_json 'has("peer_kernel")' false
+	stop_serve
+	serve bench=mem:1M compare=mem:1M --writable --bench
+	expect 0 kxfer --json bench read "$peer" $quick
+	expect_json '"\(.peer_kernel) \(.peer_module)"' "$(uname -r) $(uname -m) kxfer.ko $(cat /sys/module/kxfer/version)"
+	expect_json .peer_module_srcversion "$(cat /sys/module/kxfer/srcversion)"
+	expect_json '.peer_cpu == .cpu and (.peer_cpu | length) > 4' true
+	expect 0 kxfer --json compare "$peer" --count 40 --rounds 2 --depth 8 --op read --size 64 --engine job
+	expect_json '"\(.peer_kernel) \(.peer_cpu == .cpu)"' "$(uname -r) $(uname -m) true"
+	expect 0 kxfer bench read "$peer" $quick
+	grep -qE "^peer's kernel +$(uname -r)" "$work/stdout" || fail "the peer's kernel is not told"
+}
+
 # Each READ takes a packet there and one back, which one device sends and receives here.
 test_the_device_s_counters_are_told_or_why_there_are_none() {
 	for engine in job verbs kverbs; do

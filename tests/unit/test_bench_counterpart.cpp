@@ -126,6 +126,7 @@ TEST(Counterpart, answers_arrive) {
     answer.usage = {1e9, 17};
     answer.usage_request = 7;
     answer.total = {2e9, 18};
+    answer.node = {"6.1.0 x86_64", "4 x " + std::string(200, 'c'), "0.1.0", "ABCD"};
     answer.result.operations = 3;
     answer.result.elapsed_ns = 1500000000;
     answer.result.verified = true;
@@ -144,6 +145,10 @@ TEST(Counterpart, answers_arrive) {
     EXPECT_EQ(got.usage_request, 7U);
     EXPECT_EQ(got.total.cpu_ns, 2e9);
     EXPECT_EQ(got.total.switches, 18U);
+    EXPECT_EQ(got.node.kernel, "6.1.0 x86_64");
+    EXPECT_EQ(got.node.cpu, "4 x " + std::string(91, 'c'));
+    EXPECT_EQ(got.node.module, "0.1.0");
+    EXPECT_EQ(got.node.srcversion, "ABCD");
     EXPECT_TRUE(got.result.verified);
     EXPECT_EQ(got.result.operations_per_second(), 2);
     EXPECT_EQ(got.result.latencies.count(), 3U);
@@ -151,6 +156,7 @@ TEST(Counterpart, answers_arrive) {
     // What another version, or nobody, has put there.
     memset(memory.data(), 0xff, memory.size());
     EXPECT_EQ(decode_answer(memory).progress, Progress::nothing);
+    EXPECT_EQ(decode_answer(memory).node.srcversion, std::string(32, '?'));
     EXPECT_EQ(decode_answer(memory).error.number, EPROTO);
     auto& wire = *reinterpret_cast<WireAnswer*>(memory.data());
     for (const auto& [number, is] :
@@ -158,4 +164,23 @@ TEST(Counterpart, answers_arrive) {
         wire.number = htobe32(number);
         EXPECT_EQ(decode_answer(memory).error.number, is);
     }
+}
+
+TEST(Counterpart, what_a_peer_writes_commands_no_terminal) {
+    std::vector<uint64_t> room((answer_bytes() + 7) / 8);
+    const auto memory = std::as_writable_bytes(std::span(room));
+    Answer answer;
+    answer.error = kxfer::Error("\033[2Jgone", "a\nb", EIO, "",
+                                "\xc2\x9b"
+                                "1m");
+    answer.node = {"6.1\r\n", "\x7f", "ok ~", "\a"};
+    publish(answer, memory);
+    const Answer got = decode_answer(memory);
+    EXPECT_EQ(got.error.what, "?[2Jgone");
+    EXPECT_EQ(got.error.on, "a?b");
+    EXPECT_EQ(got.error.why, "??1m");
+    EXPECT_EQ(got.node.kernel, "6.1??");
+    EXPECT_EQ(got.node.cpu, "?");
+    EXPECT_EQ(got.node.module, "ok ~");
+    EXPECT_EQ(got.node.srcversion, "?");
 }

@@ -13,9 +13,11 @@
 #include <mutex>
 #include <vector>
 
+#include <fmt/format.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
+#include "bench/environment.hpp"
 #include "bench/job_engine.hpp"
 #include "bench/listening.hpp"
 #include "bench/run.hpp"
@@ -52,6 +54,14 @@ ProcessUsage own_usage() {
             static_cast<uint64_t>(usage.ru_nvcsw + usage.ru_nivcsw)};
 }
 
+PeerNode own_node(Session& session) {
+    const Environment here = find_environment();
+    const auto query = session.query();
+
+    return {here.kernel + ' ' + here.architecture, fmt::format("{} x {}", here.nr_cpus, here.cpu_model),
+            query ? text_of(query->version) : "", here.module_srcversion};
+}
+
 // To where the message came from, and to nowhere else.
 PathOptions path_back(const Ask& ask, const kxfer_addr& from) {
     PathOptions path;
@@ -86,6 +96,8 @@ tl::expected<std::unique_ptr<Counterpart>, Error> Counterpart::start(const std::
     if (!memory) return tl::unexpected(memory.error());
     std::unique_ptr<Counterpart> counterpart(
         new Counterpart(std::move(*session), ask_name(export_name), std::move(*place), std::move(*memory)));
+    counterpart->answer_.node = own_node(counterpart->session_);
+    counterpart->publish();
     if (auto offered = counterpart->offer(export_name, rules); !offered)
         return tl::unexpected(offered.error());
     counterpart->thread_ = std::thread(&Counterpart::run, counterpart.get());
@@ -125,7 +137,6 @@ void Counterpart::run() {
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, nullptr);
-    publish();
     while (!stopping_) {
         const auto asked = next(Deadline::never());
         if (!asked && !endurance_.survives(asked.error().number)) return;

@@ -27,8 +27,13 @@ template <size_t N> void set_words(char (&to)[N], const std::string& from) {
     memset(to + length, 0, N - length);
 }
 
-// Of a peer, which may leave the zero out.
-template <size_t N> std::string words_of(const char (&from)[N]) { return {from, strnlen(from, N)}; }
+// Of a peer, which may leave the zero out, and write what a terminal would obey.
+template <size_t N> std::string words_of(const char (&from)[N]) {
+    std::string words(from, strnlen(from, N));
+    std::replace_if(
+        words.begin(), words.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+    return words;
+}
 
 // Likewise; what is no errno of Linux tells that the peer is none of this kind.
 int errno_of(uint32_t number) { return number <= max_errno ? static_cast<int>(number) : EPROTO; }
@@ -134,6 +139,10 @@ void publish(const Answer& answer, std::span<std::byte> memory) {
     set_words(wire.what, answer.error.what);
     set_words(wire.on, answer.error.on);
     set_words(wire.why, answer.error.why);
+    set_words(wire.kernel, answer.node.kernel);
+    set_words(wire.cpu, answer.node.cpu);
+    set_words(wire.module, answer.node.module);
+    set_words(wire.srcversion, answer.node.srcversion);
     auto words = answer.result.latencies.words();
     for (auto& word : words) word = htobe64(word);
     memcpy(memory.data() + sizeof(wire), words.data(), words.size() * sizeof(words[0]));
@@ -158,6 +167,8 @@ Answer decode_answer(std::span<const std::byte> memory) {
     answer.usage = {static_cast<double>(be64toh(wire.cpu_ns)), be64toh(wire.switches)};
     answer.usage_request = be64toh(wire.usage_request);
     answer.total = {static_cast<double>(be64toh(wire.total_cpu_ns)), be64toh(wire.total_switches)};
+    answer.node = {words_of(wire.kernel), words_of(wire.cpu), words_of(wire.module),
+                   words_of(wire.srcversion)};
     answer.result = {be64toh(wire.operations), be64toh(wire.elapsed_ns), wire.verified != 0,
                      Histogram::from_words(words)};
     return answer;

@@ -4,8 +4,8 @@
 // export NAME stand the mailbox NAME.bench, where it is asked, and the export NAME.answer, which
 // who asks READs. Big endian.
 //
-// A counterpart tells the CPU time of its process, or does a workload the other way round: on
-// an export that who asks makes for this alone, named after the number of the request, at the
+// A counterpart tells what node it runs on and the CPU time of its process, or does a workload the other way
+// round: on an export that who asks makes for this alone, named after the number of the request, at the
 // address that the message came from. So it can be made to move data of its own making in
 // memory that was made for it, and reaches nothing else; and what it is asked is bounded here.
 #pragma once
@@ -98,6 +98,11 @@ struct ReverseResult {
     }
 };
 
+// Of the node that a counterpart runs on, by its own word.
+struct PeerNode {
+    std::string kernel, cpu, module, srcversion;
+};
+
 struct Answer {
     uint64_t request = 0; // of prepare, that it is of
     uint64_t refused = 0; // the last one that came while another was done
@@ -109,6 +114,7 @@ struct Answer {
     // process began.
     uint64_t usage_request = 0;
     ProcessUsage total;
+    PeerNode node; // from the beginning
 };
 
 // The head of the answer; behind it the words of the histogram. The progress is stored last.
@@ -127,6 +133,10 @@ struct WireAnswer {
     char what[128];
     char on[128];
     char why[256];
+    char kernel[96];
+    char cpu[96];
+    char module[64];
+    char srcversion[32];
     uint32_t reserved;
     uint32_t progress;
 };

@@ -127,6 +127,12 @@ tl::expected<Answer, Error> Requester::wait_for(uint64_t request, Progress progr
     }
 }
 
+tl::expected<PeerNode, Error> Requester::node() {
+    auto answer = read_answer();
+    if (!answer) return tl::unexpected(answer.error());
+    return std::move(answer->node);
+}
+
 tl::expected<ProcessUsage, Error> Requester::usage() {
     Ask ask;
     ask.request = random_request();

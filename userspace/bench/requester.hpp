@@ -29,6 +29,9 @@ class Requester {
     // ENOENT: nobody is to be asked beside that export.
     static tl::expected<std::unique_ptr<Requester>, Error> open(const PathOptions& options);
 
+    // What node the peer says it is.
+    tl::expected<PeerNode, Error> node();
+
     // Since the peer's process began.
     tl::expected<ProcessUsage, Error> usage();
 

@@ -223,8 +223,8 @@ tl::expected<BenchReport, Failure> begin_report(const BenchOptions& options, con
         return failed(*mismatch);
     auto device = facts_of(report.parameters.device);
     if (!device) return tl::make_unexpected(device.error());
-    report.from = {bench::find_environment(), std::move(*device), version, rig.peer_text(options),
-                   report.parameters.gid_type};
+    report.from = {bench::find_environment(), std::move(*device),         version,
+                   rig.peer_text(options),    report.parameters.gid_type, find_peer_node(options, rig)};
     report.registration = engine.registration();
     report.rig = options;
     report.plan = plan_of(options, context);

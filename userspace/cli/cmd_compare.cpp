@@ -239,7 +239,9 @@ Result measure(const CompareOptions& given, Context& context) {
     const auto device = facts_of(report.parameters.device);
     if (!device) return tl::make_unexpected(device.error());
 
-    report.from = {bench::find_environment(), *device, *version, rig->peer_text(options), gid_types_of(*rig)};
+    report.from = {
+        bench::find_environment(),    *device, *version, rig->peer_text(options), gid_types_of(*rig),
+        find_peer_node(options, *rig)};
     report.registrations = registrations_of(*rig);
     report.no_floor = *no_floor;
     describe(options, report);

@@ -171,8 +171,12 @@ tl::expected<std::string, Failure> facts_of_sweep(const SweepOptions& options, c
     if (!device) return tl::make_unexpected(device.error());
     const bool software = device->software();
     // Its own server may have another port the next time.
-    Provenance from{bench::find_environment(), std::move(*device), version,
-                    options.rig.peer_given ? rig.peer_text() : std::string("this node"), parameters.gid_type};
+    Provenance from{bench::find_environment(),
+                    std::move(*device),
+                    version,
+                    options.rig.peer_given ? rig.peer_text() : std::string("this node"),
+                    parameters.gid_type,
+                    rig.peer_node()};
     Record record;
     add_provenance(record, from);
     record.add("software", Value(software), Show::json_only);

@@ -48,6 +48,13 @@ void add_device(Record& record, const DeviceFacts& device, const std::string& gi
     if (const auto* port = active_port(device)) add_port(record, *port, gid_type);
 }
 
+void add_peer_node(Record& record, const bench::PeerNode& node) {
+    record.add("peer_kernel", node.kernel, Show::everywhere, "peer's kernel")
+        .add("peer_cpu", node.cpu, Show::everywhere, "peer's CPU")
+        .add("peer_module", "kxfer.ko " + node.module, Show::everywhere, "peer's module")
+        .add("peer_module_srcversion", node.srcversion, Show::json_only);
+}
+
 } // namespace
 
 void add_provenance(Record& record, const Provenance& from) {
@@ -60,6 +67,7 @@ void add_provenance(Record& record, const Provenance& from) {
         .add("clock", environment.clock_source);
     add_device(record, from.device, from.gid_type);
     record.add("peer", from.peer);
+    if (from.peer_node) add_peer_node(record, *from.peer_node);
     if (from.module_version.empty()) return;
     record.add("module", "kxfer.ko " + from.module_version)
         .add("module_srcversion", environment.module_srcversion, Show::json_only);

@@ -4,9 +4,11 @@
 // that measure.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "bench/conditions.hpp"
+#include "bench/counterpart_wire.hpp"
 #include "bench/environment.hpp"
 #include "bench/workload.hpp"
 #include "cli/devices.hpp"
@@ -20,6 +22,7 @@ struct Provenance {
     std::string module_version; // empty: nothing went through the module
     std::string peer;
     std::string gid_type = {}; // that was used; empty: not known, so those of the port are told
+    std::optional<bench::PeerNode> peer_node = {}; // if another node tells
 };
 
 void add_provenance(Record& record, const Provenance& from);

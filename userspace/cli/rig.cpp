@@ -464,6 +464,14 @@ tl::expected<std::unique_ptr<bench::Requester>, Error> ask_peer(const RigOptions
     return bench::Requester::open(path_options(options, rig));
 }
 
+std::optional<bench::PeerNode> find_peer_node(const RigOptions& options, const Rig& rig) {
+    if (!options.peer_given || !options.wants_module()) return std::nullopt;
+    const auto requester = ask_peer(options, rig);
+    if (!requester) return std::nullopt;
+    auto node = (*requester)->node();
+    return node ? std::optional(std::move(*node)) : std::nullopt;
+}
+
 tl::expected<DeviceFacts, Failure> facts_of(const std::string& device) {
     auto node = find_devices();
     if (!node) return failed(node.error());

@@ -116,6 +116,9 @@ tl::expected<void, Failure> connect_engines(const RigOptions& options, Rig& rig,
 // Who asks the peer's process beside the first client's export.
 tl::expected<std::unique_ptr<bench::Requester>, Error> ask_peer(const RigOptions& options, const Rig& rig);
 
+// What the peer's node is, if that is another one and its process says so.
+std::optional<bench::PeerNode> find_peer_node(const RigOptions& options, const Rig& rig);
+
 tl::expected<DeviceFacts, Failure> facts_of(const std::string& device);
 // What is to be looked at while engines on this device measure.
 bench::Surroundings surroundings_of(const Rig& rig, const DeviceFacts& device);

@@ -29,6 +29,7 @@ class SweepRig {
     // Of the first engine, whose device and GID type the others have too; something has to be connected.
     bench::Parameters parameters() const;
     std::string peer_text() const { return rig_.peer_text(options_); }
+    std::optional<bench::PeerNode> peer_node() const { return find_peer_node(options_, rig_); }
 
   private:
     struct Contestant {

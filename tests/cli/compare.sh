@@ -470,6 +470,7 @@ test_verification_tells_each_damage_as_what_it_is() {
 	expect_json '[.trials[].injected] | unique | join(" ")' "corrupt misplaced none short stale torn"
 	expect_json '[.trials[] | select(.reported != .injected)] | length' 0
 	expect_json '[.trials[].caught] | all' true
+	expect_json '[.trials[] | select(.how == "a READ is left out").reported] | unique | join(" ")' short
 	expect_json '"\(.nr_missed) \(.fill_per_kib_ns > 0) \(.check_per_kib_ns > 0)"' "0 true true"
 	expect_json '.trials[] | select(.engine == "job" and .injected == "corrupt").text |
 		test("corrupt at byte 1000: expected sequence")' true

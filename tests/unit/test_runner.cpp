@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -41,6 +42,15 @@ class LedgerEngine : public SteppedEngine {
         nr_settled++;
         return {};
     }
+    bool completes_in_order() const override { return in_order; }
+    tl::expected<void, Error> load() override {
+        staged_.assign(local_.data(), local_.data() + (staging ? local_.length() : 0));
+        return {};
+    }
+    tl::expected<void, Error> store() override {
+        std::copy(staged_.begin(), staged_.end(), local_.data());
+        return {};
+    }
     tl::expected<unsigned, Error> step(std::span<const Transfer> transfers, unsigned wait) override {
         nr_steps++;
         max_batch = std::max(max_batch, transfers.size());
@@ -59,15 +69,28 @@ class LedgerEngine : public SteppedEngine {
     size_t nr_settled = 0;
     size_t nr_steps = 0, max_batch = 0, max_in_flight = 0, nr_done = 0, fail_at = 0;
     size_t damage_at = 0; // the so-manieth transfer from now moves a wrong byte
+    bool in_order = true;
+    bool staging = false; // operations take place in memory of its own, as that of a device
+    // READs by number, from the first one on, that bring nothing; of one slot, if it is given.
+    uint64_t idle_from = UINT64_MAX, idle_to = UINT64_MAX;
+    std::optional<uint64_t> idle_offset;
+    uint64_t nr_reads = 0;
 
   protected:
     std::vector<std::byte>& remote() { return remote_; }
 
   private:
+    bool is_idle(const Transfer& transfer) {
+        const uint64_t number = nr_reads++;
+        return number >= idle_from && number < idle_to &&
+               idle_offset.value_or(transfer.offset) == transfer.offset;
+    }
+
     void move(const Transfer& transfer) {
-        std::byte* local = local_.data() + transfer.offset;
+        std::byte* local = (staging ? staged_.data() : local_.data()) + transfer.offset;
         std::byte* remote = remote_.data() + transfer.offset;
         const bool read = transfer.operation == Operation::read;
+        if (read && is_idle(transfer)) return;
         if (is_atomic(transfer.operation)) return count(local, remote);
         memcpy(read ? local : remote, read ? remote : local, transfer.length);
         if (damage_at && --damage_at == 0) *(read ? local : remote) ^= std::byte{1};
@@ -82,7 +105,7 @@ class LedgerEngine : public SteppedEngine {
     }
 
     const Memory& local_;
-    std::vector<std::byte> remote_;
+    std::vector<std::byte> remote_, staged_;
     std::vector<Transfer> queue_;
 };
 
@@ -280,6 +303,42 @@ TEST(Comparison, wrong_data_is_an_error) {
     auto cell = run_cell(engines, *memory, {Operation::write, 100, 4, 2}, {2, 20, std::chrono::seconds(5)});
     ASSERT_FALSE(cell);
     EXPECT_EQ(cell.error().number, EBADMSG);
+}
+
+// Of two rounds of 20 operations, one at a time and deep: what is before and behind them READs.
+TEST(Comparison, measured_reads_that_bring_nothing_are_an_error) {
+    constexpr uint64_t depth = 4, measured = 2 * 2 * 2 * 20;
+    auto memory = Memory::create(depth * 4096);
+
+    for (bool staging : {false, true})
+        for (const uint64_t from : {depth, depth + measured / 2}) {
+            LedgerEngine engine(*memory);
+            Engine* engines[] = {&engine};
+            engine.staging = staging;
+            engine.idle_from = from;
+            engine.idle_to = depth + measured;
+            auto cell =
+                run_cell(engines, *memory, {Operation::read, 100, depth, 2}, {2, 20, std::chrono::hours(1)});
+            ASSERT_FALSE(cell) << from;
+            EXPECT_EQ(cell.error().number, EBADMSG);
+            EXPECT_NE(cell.error().on.find("by READs that were measured of 100 bytes, operation 0, byte 0"),
+                      std::string::npos)
+                << cell.error().on;
+            EXPECT_TRUE(cell.error().why.starts_with("short at byte 0")) << cell.error().why;
+        }
+}
+
+TEST(Comparison, memory_of_a_device_is_verified) {
+    auto memory = Memory::create(4 * 4096);
+    LedgerEngine plain(*memory), staging(*memory);
+    Engine* engines[] = {&plain, &staging};
+
+    staging.staging = true;
+    for (Operation operation : {Operation::read, Operation::write}) {
+        auto cell = run_cell(engines, *memory, {operation, 100, 4, 2}, {2, 20, std::chrono::seconds(5)});
+        ASSERT_TRUE(cell) << cell.error().text();
+        for (const auto& engine : cell->engines) EXPECT_TRUE(engine.verified);
+    }
 }
 
 TEST(Comparison, read_only_memory_is_not_called_verified) {
@@ -704,6 +763,88 @@ TEST(Run, wrong_data_is_an_error) {
     const auto result = run(engine, *memory, {Operation::write, 100, 4, 2}, plan);
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().number, EBADMSG);
+}
+
+namespace {
+
+// Alternately a WRITE and a READ, so that a READ comes first to the odd slots.
+Workload mix_of(unsigned depth) {
+    Workload workload{Operation::write, 100, depth, 1};
+    workload.turns = {Operation::write, Operation::read};
+    return workload;
+}
+
+} // namespace
+
+TEST(Run, measured_reads_that_bring_nothing_are_an_error) {
+    auto memory = Memory::create(4 * 4096);
+    RunPlan plan;
+    plan.count = 100;
+    plan.warm_up = 7;
+
+    for (unsigned depth : {1U, 4U}) {
+        // Behind those of the preparation and the warm-up, in all slots and in the last one.
+        for (uint64_t slot : {0U, depth - 1}) {
+            LedgerEngine engine(*memory);
+            engine.idle_from = depth + plan.warm_up;
+            engine.idle_to = engine.idle_from + plan.count;
+            if (slot) engine.idle_offset = slot * page_bytes;
+            const auto result = run(engine, *memory, {Operation::read, 100, depth, 1}, plan);
+            ASSERT_FALSE(result);
+            EXPECT_EQ(result.error().number, EBADMSG);
+            const std::string which = "operation " + std::to_string(slot) + ", byte 0";
+            EXPECT_TRUE(result.error().on.ends_with(which)) << result.error().on;
+        }
+    }
+}
+
+TEST(Run, reads_of_a_mix_that_bring_nothing_are_an_error) {
+    auto memory = Memory::create(4 * 4096);
+    RunPlan plan;
+    plan.count = 101;
+
+    for (bool in_order : {true, false}) {
+        LedgerEngine engine(*memory);
+        engine.in_order = in_order;
+        const auto fine = run(engine, *memory, mix_of(4), plan);
+        ASSERT_TRUE(fine) << fine.error().text();
+        EXPECT_TRUE(fine->verified);
+        engine.nr_reads = 0;
+        engine.idle_from = 4;
+        engine.idle_to = 4 + 50;
+        const auto idle = run(engine, *memory, mix_of(4), plan);
+        // Else what is in flight might send what was wiped.
+        ASSERT_EQ(idle.has_value(), !in_order);
+        if (in_order) {
+            EXPECT_EQ(idle.error().number, EBADMSG);
+        }
+    }
+}
+
+// Slots that the measured part does not use are not looked at, and have their data again.
+TEST(Run, fewer_operations_than_slots_are_verified) {
+    auto memory = Memory::create(4 * 4096);
+    const auto is_wiped = [&](unsigned slot) {
+        const auto bytes = memory->bytes().subspan(slot * page_bytes, 100);
+        return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
+    };
+    RunPlan plan;
+    plan.count = 2;
+    plan.rate = 1e6;
+    plan.count_calls = false;
+
+    for (const Workload& workload : {mix_of(4), Workload{Operation::read, 100, 4, 1}}) {
+        LedgerEngine engine(*memory);
+        plan.together.end = [&]() -> tl::expected<void, Error> {
+            EXPECT_FALSE(is_wiped(1));
+            EXPECT_TRUE(is_wiped(3));
+            return {};
+        };
+        const auto result = run(engine, *memory, workload, plan);
+        ASSERT_TRUE(result) << result.error().text();
+        EXPECT_EQ(result->operations, 2U);
+        EXPECT_TRUE(result->verified);
+    }
 }
 
 TEST(Run, at_a_rate_operations_begin_on_schedule) {

@@ -2,7 +2,8 @@
 //
 // Verification of a cell: each engine first shows that it moves data of a sequence
 // that no other has written, because engines may share the peer's memory: kverbs and
-// job do. Behind the measurement all have the same data, which is read back by each.
+// job do. Behind the measurement all have the same data, which is read back by each; and
+// what each one's last block of READs brought is looked at (read_check.hpp).
 // Atomics count each slot up from zero; what is read back is how often that was done.
 //
 // An engine that is not reliable may lose what it sends. A lost message moves all that follow
@@ -17,6 +18,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/read_check.hpp"
 #include "bench/syscall_counter.hpp"
 #include "bench/verification.hpp"
 
@@ -68,7 +70,7 @@ tl::expected<void, Error> verify_writes(Engine& engine, const Memory& memory, co
         const auto found = find_damage(engine, memory, workload, sequence);
         if (!found) return tl::unexpected(found.error());
         if (!*found) return {};
-        const Error error = damage_error(engine, workload, **found);
+        const Error error = wrong_data(engine, workload, **found);
         if (!loses_writes(engine, workload) || (measured && !is_loss((*found)->finding, workload)))
             return tl::unexpected(error);
         if (i == lossy_tries)
@@ -149,14 +151,19 @@ tl::expected<uint64_t, Error> fill_all(std::span<Engine* const> engines, const M
     return sequence;
 }
 
+// last: what READs of the block bring is looked at.
 tl::expected<double, Error> measure(Engine& engine, const Memory& memory, const Workload& workload, Mode mode,
-                                    const Limits& limits, EngineResult& result) {
+                                    const Limits& limits, bool last, EngineResult& result) {
+    ReadCheck reads(engine, memory, workload, mode);
     if (auto ready = begin_block(engine, workload, result.evidence); !ready)
         return tl::unexpected(ready.error());
+    if (last)
+        if (auto wiped = reads.begin(result.evidence); !wiped) return tl::unexpected(wiped.error());
     auto block = engine.run_block(workload, mode, limits);
     if (!block) return tl::unexpected(block.error());
     if (auto fine = end_block(engine, memory, workload, mode, block->operations, result.evidence); !fine)
         return tl::unexpected(fine.error());
+    if (auto fine = reads.end(result.evidence); !fine) return tl::unexpected(fine.error());
 
     ModeResult& into = mode == Mode::single ? result.single : result.deep;
     const double figure =
@@ -188,8 +195,10 @@ tl::expected<void, Error> run_rounds(std::span<Engine* const> engines, const Mem
 
     for (unsigned round = 0; round < plan.rounds; round++) {
         std::vector<double> product(engines.size(), 1);
-        for (size_t which : order) {
-            auto figure = measure(*engines[which], memory, workload, mode, limits, cell.engines[which]);
+        for (size_t at = 0; at < order.size(); at++) {
+            const size_t which = order[at];
+            const bool last = round + 1 == plan.rounds && at >= engines.size();
+            auto figure = measure(*engines[which], memory, workload, mode, limits, last, cell.engines[which]);
             if (!figure) return tl::unexpected(figure.error());
             product[which] *= *figure;
         }

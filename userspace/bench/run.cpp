@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 
 #include "bench/comparison.hpp"
+#include "bench/read_check.hpp"
 #include "bench/runner.hpp"
 #include "bench/stage_trace.hpp"
 #include "bench/syscall_counter.hpp"
@@ -367,8 +368,11 @@ tl::expected<RunResult, Error> run(Engine& engine, const Memory& memory, const W
     if (!evidence) return tl::unexpected(evidence.error());
     if (auto warm = warm_up(engine, mode, workload, plan, *evidence); !warm)
         return tl::unexpected(warm.error());
+    ReadCheck reads(engine, memory, workload, mode);
+    if (auto wiped = reads.begin(*evidence); !wiped) return tl::unexpected(wiped.error());
     if (auto done = measure(engine, mode, plan, result, *evidence); !done)
         return tl::unexpected(done.error());
+    if (auto fine = reads.end(*evidence); !fine) return tl::unexpected(fine.error());
     if (plan.count_calls)
         if (auto counted = count_calls(engine, mode, plan.rate, result, *evidence); !counted)
             return tl::unexpected(counted.error());

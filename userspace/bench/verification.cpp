@@ -87,18 +87,22 @@ std::vector<Injection> injections(Engine& engine, const Memory& memory, const Wo
              read = cut_short(workload);
              return write(fill());
          }},
+        {"short", "a READ is left out", damaged_operation, 0,
+         [=](Workload& read) {
+             read.depth = read.batch = damaged_operation;
+             return write(fill());
+         }},
     };
 }
 
 tl::expected<std::optional<SlotFinding>, Error> read_and_check(Engine& engine, const Memory& memory,
                                                                const Workload& read, const Workload& workload,
                                                                uint64_t sequence) {
-    for (unsigned i = 0; i < workload.depth; i++)
-        memset(slot(memory, workload, i).data(), std::to_integer<int>(wiped), workload.size);
+    for (unsigned i = 0; i < workload.depth; i++) wipe_slot(memory, workload, i);
     if (auto swept = sweep(engine, read, Operation::read); !swept) return tl::unexpected(swept.error());
     std::optional<SlotFinding> loss;
     for (unsigned i = 0; i < workload.depth; i++) {
-        const auto finding = check_stamped(slot(memory, workload, i), stamp_of(workload, i, sequence), wiped);
+        const auto finding = check_slot(memory, workload, i, sequence);
         if (!finding) continue;
         if (!is_loss(*finding, workload)) return SlotFinding{i, *finding};
         if (!loss) loss = SlotFinding{i, *finding};
@@ -138,8 +142,29 @@ uint64_t fill_slots(const Memory& memory, const Workload& workload) {
 }
 
 void refill_slots(const Memory& memory, const Workload& workload, uint64_t sequence) {
-    for (unsigned i = 0; i < workload.depth; i++)
-        fill_stamped(slot(memory, workload, i), stamp_of(workload, i, sequence));
+    for (unsigned i = 0; i < workload.depth; i++) fill_slot(memory, workload, i, sequence);
+}
+
+void fill_slot(const Memory& memory, const Workload& workload, unsigned index, uint64_t sequence) {
+    fill_stamped(slot(memory, workload, index), stamp_of(workload, index, sequence));
+}
+
+void wipe_slot(const Memory& memory, const Workload& workload, unsigned index) {
+    memset(slot(memory, workload, index).data(), std::to_integer<int>(wiped), workload.size);
+}
+
+std::optional<Finding> check_slot(const Memory& memory, const Workload& workload, unsigned index,
+                                  uint64_t sequence) {
+    return check_stamped(slot(memory, workload, index), stamp_of(workload, index, sequence), wiped);
+}
+
+Error wrong_data(const Engine& engine, const Workload& workload, const SlotFinding& found,
+                 const std::string& moved) {
+    return Error(fmt::format("engine {} moved wrong data", engine.name()),
+                 fmt::format("{}{} of {} bytes, operation {}, byte {}", workload.name(),
+                             moved.empty() ? "" : ' ' + moved, workload.size, found.operation,
+                             found.finding.at),
+                 EBADMSG, wrong_data_advice, found.finding.text());
 }
 
 tl::expected<std::optional<SlotFinding>, Error> find_damage(Engine& engine, const Memory& memory,
@@ -147,19 +172,12 @@ tl::expected<std::optional<SlotFinding>, Error> find_damage(Engine& engine, cons
     return read_and_check(engine, memory, workload, workload, sequence);
 }
 
-Error damage_error(const Engine& engine, const Workload& workload, const SlotFinding& found) {
-    return Error(fmt::format("engine {} moved wrong data", engine.name()),
-                 fmt::format("{} of {} bytes, operation {}, byte {}", operation_name(workload.operation),
-                             workload.size, found.operation, found.finding.at),
-                 EBADMSG, wrong_data_advice, found.finding.text());
-}
-
 tl::expected<void, Error> verify_slots(Engine& engine, const Memory& memory, const Workload& workload,
                                        uint64_t sequence) {
     const auto found = find_damage(engine, memory, workload, sequence);
     if (!found) return tl::unexpected(found.error());
     if (!*found) return {};
-    return tl::unexpected(damage_error(engine, workload, **found));
+    return tl::unexpected(wrong_data(engine, workload, **found));
 }
 
 tl::expected<std::vector<Trial>, Error> self_test(Engine& engine, const Memory& memory,

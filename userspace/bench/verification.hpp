@@ -40,11 +40,20 @@ void begin_sequences(uint64_t first);
 uint64_t fill_slots(const Memory& memory, const Workload& workload);
 // With that sequence again, for what was READ is there instead.
 void refill_slots(const Memory& memory, const Workload& workload, uint64_t sequence);
+// One of them, with a sequence that was used before.
+void fill_slot(const Memory& memory, const Workload& workload, unsigned slot, uint64_t sequence);
+// Before a READ, so that it is seen whether one came.
+void wipe_slot(const Memory& memory, const Workload& workload, unsigned slot);
+// What is wrong behind a READ.
+std::optional<Finding> check_slot(const Memory& memory, const Workload& workload, unsigned slot,
+                                  uint64_t sequence);
+// EBADMSG; `moved`: by what, if not by verification's own operations.
+Error wrong_data(const Engine& engine, const Workload& workload, const SlotFinding& found,
+                 const std::string& moved = {});
 // Wipes the slots, READs them from the peer, and checks them. The first damage, but no loss (is_loss())
 // if there is any other.
 tl::expected<std::optional<SlotFinding>, Error> find_damage(Engine& engine, const Memory& memory,
                                                             const Workload& workload, uint64_t sequence);
-Error damage_error(const Engine& engine, const Workload& workload, const SlotFinding& found);
 // The same, with damage as an error.
 tl::expected<void, Error> verify_slots(Engine& engine, const Memory& memory, const Workload& workload,
                                        uint64_t sequence);

@@ -269,6 +269,30 @@ TEST(SweepReport, is_well_formed_and_needs_nothing_else) {
         EXPECT_EQ(page.find(unwanted), page.npos) << unwanted;
 }
 
+// Neither in tables nor in the map of contexts and registrations.
+TEST(SweepReport, what_the_machine_spoiled_is_not_called_fastest) {
+    const auto count = [](const std::string& page, const std::string& word) {
+        size_t nr = 0;
+        for (size_t at = page.find(word); at != page.npos; at = page.find(word, at + 1)) nr++;
+        return nr;
+    };
+    auto all = result();
+    all.rows.resize(1);
+    const std::string judged = html_of(all);
+    all.rows[0].obstacle = "the host took 20 % of a CPU's time";
+    const std::string spoiled = html_of(all);
+
+    expect_well_formed(spoiled);
+    // In two tables and the map; one frame.
+    EXPECT_EQ(count(judged, ">fastest<"), 3U);
+    EXPECT_EQ(count(judged, "class=\"best\""), 2U); // lkey and mr do not differ
+    EXPECT_EQ(count(judged, ">not judged<"), 0U);
+    EXPECT_EQ(count(spoiled, ">fastest<"), 0U);
+    EXPECT_EQ(count(spoiled, "class=\"best\""), 0U);
+    // Each way in the second table, the usual ones in the first, those of kverbs in the map.
+    EXPECT_EQ(count(spoiled, ">not judged<"), all.rows[0].cells.size() + 3 + 4);
+}
+
 TEST(SweepReport, names_from_outside_are_no_markup) {
     auto all = result();
     all.facts.emplace_back("peer", "<b>&\"x\"");

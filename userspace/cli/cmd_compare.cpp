@@ -36,6 +36,7 @@ struct CompareOptions : RigOptions {
     std::vector<uint64_t> sizes{64, 4096, 65536};
     bool sizes_given = false;
     bool self_test = false;
+    bool judge_anyway = false;
     unsigned depth = 0; // 0: as deep as sensible
     unsigned batch = 0; // 0: see batch_of()
     unsigned rounds = 5;
@@ -186,6 +187,7 @@ const bench::Refusal* nothing_done(const CompareReport& report) {
 
 // What holds for all cells.
 void describe(const CompareOptions& options, CompareReport& report) {
+    report.judge_anyway = options.judge_anyway;
     report.context = options.wants_module() ? options.context : "";
     report.memory = options.wants("kverbs") ? options.memory : "";
     report.cq = options.cq;
@@ -346,6 +348,8 @@ void setup_compare(CLI::App& app, Program& program) {
         ->allow_extra_args(false)
         ->check(CLI::IsMember({"verbs", "kverbs", "job"}))
         ->each([options](const std::string&) { options->engines_given = true; });
+    command.add_flag("--judge-anyway", options->judge_anyway,
+                     "also if the host took CPU time, or the CPU's frequency changed");
     auto* self_test = command.add_flag("--self-test", options->self_test,
                                        "damages what each engine moves, in every way, and tells whether "
                                        "verification finds it");

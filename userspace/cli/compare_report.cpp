@@ -13,6 +13,9 @@ namespace {
 
 // From this size on the deep figure is told as bandwidth.
 constexpr uint64_t bandwidth_from = 4096;
+// Of the JSON, by which it is known again.
+constexpr char result_name[] = "kxfer compare";
+constexpr unsigned format = 1;
 
 const char* engine_words(const std::string& engine) {
     if (engine == "job") return "kernel job path";
@@ -85,13 +88,14 @@ Record engine_json(const bench::EngineResult& result, const bench::Workload& wor
     return record;
 }
 
-Value ratio_json(const std::optional<bench::Ratio>& ratio) {
+Value ratio_json(const std::optional<bench::Ratio>& ratio, bool judged) {
     if (!ratio) return None{};
-    return std::make_shared<Record>(Record()
-                                        .add("value", ratio->value)
-                                        .add("low_95", ratio->low)
-                                        .add("high_95", ratio->high)
-                                        .add("significant", ratio->significant()));
+    return std::make_shared<Record>(
+        Record()
+            .add("value", ratio->value)
+            .add("low_95", ratio->low)
+            .add("high_95", ratio->high)
+            .add("significant", judged ? Value(ratio->significant()) : Value(None{})));
 }
 
 // Those that did some cell, in the order of the columns.
@@ -118,18 +122,18 @@ Words compared_engines(const CompareReport& report) {
     return engines;
 }
 
-void add_ratios(Record& record, const bench::Cell& cell) {
+void add_ratios(Record& record, const bench::Cell& cell, bool judged) {
     if (cell.engines.empty()) return;
     const std::string& last = cell.engines.back().engine;
     for (const auto& engine : cell.engines) {
         if (engine.engine == last) continue;
         const std::string pair = last + "_to_" + engine.engine;
-        record.add("time_ratio_" + pair + "_one_at_a_time", ratio_json(engine.single.last_to_this))
-            .add("time_ratio_" + pair + "_deep", ratio_json(engine.deep.last_to_this));
+        record.add("time_ratio_" + pair + "_one_at_a_time", ratio_json(engine.single.last_to_this, judged))
+            .add("time_ratio_" + pair + "_deep", ratio_json(engine.deep.last_to_this, judged));
     }
 }
 
-Record cell_json(const bench::Cell& cell) {
+Record cell_json(const bench::Cell& cell, bool judged) {
     Table engines, refused;
     for (const auto& engine : cell.engines) engines.push_back(engine_json(engine, cell.workload));
     for (const auto& refusal : cell.refusals)
@@ -141,7 +145,7 @@ Record cell_json(const bench::Cell& cell) {
         .add("batch", cell.workload.batch)
         .add("engines", Value(engines))
         .add("refused", Value(refused));
-    add_ratios(record, cell);
+    add_ratios(record, cell, judged);
     return record;
 }
 
@@ -159,6 +163,7 @@ void add_gap(Record& row, const CompareReport& report, const std::string& engine
 // Columns are the same in every row; where an engine did not do the cell there is none.
 Table single_table(const CompareReport& report) {
     const Words engines = engines_of(report);
+    const bool judged = report.obstacle().empty();
     Table rows;
     for (const auto& cell : report.cells) {
         if (cell.engines.empty()) continue;
@@ -178,7 +183,7 @@ Table single_table(const CompareReport& report) {
             const auto* result = find_result(cell, engine);
             row.add("time " + engines.back() + '/' + engine,
                     result && result->single.last_to_this
-                        ? Value(ratio_text(result->single.last_to_this, false))
+                        ? Value(ratio_text(result->single.last_to_this, false, judged))
                         : Value(None{}));
         }
         rows.push_back(std::move(row));
@@ -201,6 +206,7 @@ Value rate_text(const bench::EngineResult* result, uint64_t size) {
 
 Table deep_table(const CompareReport& report) {
     const Words engines = engines_of(report);
+    const bool judged = report.obstacle().empty();
     Table rows;
     for (const auto& cell : report.cells) {
         if (cell.engines.empty()) continue;
@@ -218,7 +224,7 @@ Table deep_table(const CompareReport& report) {
             const auto* result = find_result(cell, engine);
             row.add("rate " + engines.back() + '/' + engine,
                     result && result->deep.last_to_this
-                        ? Value(ratio_text(upside_down(result->deep.last_to_this), true))
+                        ? Value(ratio_text(upside_down(result->deep.last_to_this), true, judged))
                         : Value(None{}));
         }
         rows.push_back(std::move(row));
@@ -289,6 +295,8 @@ std::string losses_text(const CompareReport& report) {
 Words notes_of(const CompareReport& report) {
     const std::string& driver = report.from.device.core.driver;
     Words notes;
+    if (const std::string obstacle = report.obstacle(); !obstacle.empty())
+        notes.push_back("not judged: " + obstacle + ". --judge-anyway judges.");
     if (report.from.device.software()) {
         notes.push_back(
             fmt::format("On {} user-space verbs make a system call for each doorbell, so the kernel "
@@ -408,9 +416,10 @@ void add_registrations(Record& record, const CompareReport& report) {
 
 } // namespace
 
-std::string ratio_text(const std::optional<bench::Ratio>& ratio, bool great_is_fast) {
+std::string ratio_text(const std::optional<bench::Ratio>& ratio, bool great_is_fast, bool judged) {
     if (!ratio) return "";
-    const char* verdict = !ratio->significant()                 ? "no significant difference"
+    const char* verdict = !judged                               ? "not judged"
+                          : !ratio->significant()               ? "no significant difference"
                           : (ratio->value > 1) == great_is_fast ? "faster"
                                                                 : "slower";
     return fmt::format("{:.3f} [{:.3f}, {:.3f}] {}", ratio->value, ratio->low, ratio->high, verdict);
@@ -427,14 +436,18 @@ std::string title_of(const CompareReport& report) {
 
 Record report_record(const CompareReport& report) {
     const std::string beside = title_of(report);
+    const std::string obstacle = report.obstacle();
     Record record;
+    record.add("result", Value(std::string(result_name)), Show::json_only)
+        .add("format", format, Show::json_only);
     add_provenance(record, report.from);
     add_conditions(record, report.conditions);
+    record.add("obstacle", obstacle, Show::json_only);
     add_parameters(record, report);
     add_registrations(record, report);
     add_abilities(record, report);
     Table cells;
-    for (const auto& cell : report.cells) cells.push_back(cell_json(cell));
+    for (const auto& cell : report.cells) cells.push_back(cell_json(cell, obstacle.empty()));
     Record notes;
     const Words words = notes_of(report);
     for (size_t i = 0; i < words.size(); i++)

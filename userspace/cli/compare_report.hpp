@@ -25,6 +25,7 @@ struct EngineRegistration {
 struct CompareReport {
     Provenance from;
     bench::Conditions conditions;
+    bool judge_anyway = false; // whatever the conditions were
     std::string context;       // of completions in the kernel; empty if no engine has any there
     std::string no_floor;      // why kverbs, by default there, was not measured; or empty
     std::string poll;          // adaptive, always or never, in context polled; empty without jobs
@@ -38,6 +39,9 @@ struct CompareReport {
     std::string cq;       // likewise --cq, if it was given
     std::string inlining; // auto or never: --inline of verbs and kverbs
     std::vector<bench::Cell> cells;
+
+    // Why no ratio is called a difference, or none; empty: they are.
+    std::string obstacle() const { return judge_anyway ? "" : conditions.obstacle(); }
 };
 
 Record report_record(const CompareReport& report);
@@ -46,7 +50,7 @@ Record report_record(const CompareReport& report);
 Record trial_record(const std::string& engine, const bench::Trial& trial);
 
 // "0.75 [0.74, 0.76] faster": a ratio of two engines with its interval and what
-// it means; `great_is_fast` of rates, not of times. Empty without a ratio.
-std::string ratio_text(const std::optional<bench::Ratio>& ratio, bool great_is_fast);
+// it means, or "not judged"; `great_is_fast` of rates, not of times. Empty without a ratio.
+std::string ratio_text(const std::optional<bench::Ratio>& ratio, bool great_is_fast, bool judged);
 
 } // namespace kxfer::cli

@@ -117,8 +117,9 @@ std::string calls_text(const SweepCell& cell) {
     return cell.syscalls ? fmt::format("{:.3g}", *cell.syscalls) : "-";
 }
 
-// "1.34 [1.30, 1.38]", with a word if that is no difference.
+// "1.34 [1.30, 1.38]", with a word if that is no difference; or why it is not there.
 std::string ratio_text(const Standing& standing) {
+    if (!standing.judged) return "not judged";
     if (standing.is_best) return "fastest";
     if (!standing.to_best) return "-";
     const auto& ratio = *standing.to_best;
@@ -268,7 +269,9 @@ HeatMap heat_map(const SweepResult& result, const SweepRow& row) {
             }
             const double ratio = standing.to_best ? standing.to_best->value : 1;
             cells.push_back({short_time(standing.cell->ns_per_operation()), ratio,
-                             standing.is_best ? "fastest" : fmt::format("{:.2f} times", ratio),
+                             !standing.judged   ? "not judged"
+                             : standing.is_best ? "fastest"
+                                                : fmt::format("{:.2f} times", ratio),
                              standing.ties()});
         }
         map.cells.push_back(std::move(cells));
@@ -286,7 +289,8 @@ std::string heat_section(const SweepResult& result) {
         "local_dma_lkey; mr, registered once; mr-each, registered for each operation; rw, by rdma_rw); below "
         "it the ratio to "
         "the fastest, over the rounds. The stronger the colour, the slower, up to four times the fastest. "
-        "Framed: the fastest, and what does not differ from it significantly.</p>\n";
+        "Framed: the fastest, and what does not differ from it significantly. What the machine spoiled is "
+        "not judged, and has neither colour nor frame.</p>\n";
     for (const auto& kind : kinds_of(result)) {
         text += element("h3", kind) + "<div class=\"plots\">\n";
         for (const auto* row : rows_of(result, kind))

@@ -147,11 +147,11 @@ std::vector<Standing> standings_of(const SweepRow& row, const std::vector<Way>& 
 
     for (const auto& way : ways) {
         const auto* cell = row.find(way);
-        standings.push_back({cell, {}, false});
+        standings.push_back({cell, {}, false, row.obstacle.empty()});
         if (cell && (!best || cell->mean_ns() < best->mean_ns())) best = cell;
     }
     for (auto& standing : standings) {
-        if (!standing.cell) continue;
+        if (!standing.cell || !standing.judged) continue;
         standing.is_best = standing.cell == best;
         if (!standing.is_best) standing.to_best = bench::time_ratio(*standing.cell, *best);
     }

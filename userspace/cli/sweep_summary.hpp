@@ -28,8 +28,9 @@ struct Standing {
     const bench::SweepCell* cell = nullptr; // null: not measured
     std::optional<bench::Ratio> to_best;    // its time to the best's; none of the best itself
     bool is_best = false;
+    bool judged = true; // else the machine spoiled the row, and nobody is the best
     // Not the best beyond chance. Each is compared with the best by its own 95 % interval.
-    bool ties() const { return is_best || (cell && !(to_best && to_best->significant())); }
+    bool ties() const { return judged && (is_best || (cell && !(to_best && to_best->significant()))); }
 };
 std::vector<Standing> standings_of(const bench::SweepRow& row, const std::vector<bench::Way>& ways);
 

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+//
+// What `kxfer compare` makes of its figures: when it says that they differ, and when it
+// does not judge.
+#include "cli/compare_report.hpp"
+
+#include <cstdio>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/output.hpp"
+
+using namespace kxfer;
+using namespace kxfer::cli;
+using Json = nlohmann::json;
+
+namespace {
+
+// job takes a tenth of the time of verbs.
+CompareReport report_of() {
+    bench::EngineResult verbs, job;
+    verbs.engine = "verbs";
+    job.engine = "job";
+    verbs.single.last_to_this = verbs.deep.last_to_this = bench::Ratio{0.1, 0.09, 0.11};
+    for (auto* engine : {&verbs, &job}) {
+        engine->single.blocks = engine->deep.blocks = {1000, 1000};
+        engine->single.operations = engine->deep.operations = 100;
+        engine->verified = true;
+    }
+    bench::Cell cell;
+    cell.engines = {verbs, job};
+    CompareReport report;
+    report.cells = {cell};
+    report.conditions.steal = 0.01;
+    return report;
+}
+
+std::string printed(const CompareReport& report, bool json) {
+    testing::internal::CaptureStdout();
+    const auto output = json ? make_json_output({}) : make_text_output({});
+    output->record(report_record(report));
+    std::fflush(stdout);
+    return testing::internal::GetCapturedStdout();
+}
+
+Json json_of(const CompareReport& report) { return Json::parse(printed(report, true)); }
+
+bool says(const CompareReport& report, const std::string& words) {
+    return printed(report, false).find(words) != std::string::npos;
+}
+
+} // namespace
+
+TEST(CompareReport, says_what_it_is) {
+    const Json json = json_of(report_of());
+    EXPECT_EQ(json["result"], "kxfer compare");
+    EXPECT_EQ(json["format"], 1);
+}
+
+TEST(CompareReport, tells_a_difference_that_is_significant) {
+    const CompareReport report = report_of();
+    const Json json = json_of(report);
+    EXPECT_EQ(json["obstacle"], "");
+    for (const char* ratio : {"time_ratio_job_to_verbs_one_at_a_time", "time_ratio_job_to_verbs_deep"})
+        EXPECT_EQ(json["cells"][0][ratio]["significant"], true) << ratio;
+    EXPECT_TRUE(says(report, "0.100 [0.090, 0.110] faster"));
+    EXPECT_FALSE(says(report, "not judged"));
+}
+
+TEST(CompareReport, does_not_judge_what_the_machine_spoiled) {
+    CompareReport report = report_of();
+    report.conditions.steal = 0.2;
+    const Json json = json_of(report);
+    EXPECT_TRUE(json["obstacle"].get<std::string>().starts_with("the host took 20.0 %")) << json["obstacle"];
+    for (const char* ratio : {"time_ratio_job_to_verbs_one_at_a_time", "time_ratio_job_to_verbs_deep"}) {
+        EXPECT_TRUE(json["cells"][0][ratio]["significant"].is_null()) << ratio;
+        EXPECT_EQ(json["cells"][0][ratio]["value"], 0.1) << ratio;
+    }
+    EXPECT_TRUE(says(report, "0.100 [0.090, 0.110] not judged"));
+    EXPECT_TRUE(says(report, "not judged: the host took 20.0 %"));
+    EXPECT_FALSE(says(report, "faster"));
+}
+
+TEST(CompareReport, judges_anyway_if_that_is_wanted) {
+    CompareReport report = report_of();
+    report.conditions.min_khz = 1000000;
+    report.conditions.max_khz = 3000000;
+    EXPECT_TRUE(says(report, "not judged: the CPU's frequency"));
+    report.judge_anyway = true;
+    const Json json = json_of(report);
+    EXPECT_EQ(json["obstacle"], "");
+    EXPECT_EQ(json["cells"][0]["time_ratio_job_to_verbs_deep"]["significant"], true);
+    EXPECT_TRUE(says(report, "faster"));
+    EXPECT_FALSE(says(report, "not judged"));
+}

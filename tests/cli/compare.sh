@@ -224,6 +224,14 @@ test_system_calls_are_counted_on_both_sides() {
 	expect_json '.cells[0].engines[] | select(.engine == "job").deep.syscalls_per_operation | . >= 0.25 and . < 0.5' true
 }
 
+test_cpu_time_and_context_switches_are_told() {
+	expect 0 kxfer --json compare $quick --op read --size 64
+	expect_json '[.cells[].engines[] | .one_at_a_time, .deep | .cpu_per_operation_ns > 0 and
+		.switches_per_operation >= 0] | "\(length) \(all)"' "6 true"
+	expect 0 kxfer compare $quick --op read --size 64
+	expect_stdout "job CPU"
+}
+
 test_the_table_never_comes_without_its_footnote() {
 	expect 0 kxfer --quiet compare $quick --op read --size 64
 	expect_stdout "kernel job path beside user-space verbs"

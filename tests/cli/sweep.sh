@@ -37,6 +37,7 @@ test_each_cell_of_a_quick_grid_is_measured_and_verified() {
 	expect_rows out 'map(.cells[] | [.engine, .context, .memory, .poll] | join(" ")) | unique | join(",")' \
 		"job polled  adaptive,job softirq  ,kverbs polled lkey ,kverbs polled mr ,kverbs softirq lkey ,kverbs softirq mr ,verbs   "
 	expect_rows out 'map(.cells[] | .blocks_ns | length) | unique | join(" ")' 4
+	expect_rows out 'map(.cells[] | .cpu_per_operation_ns > 0 and .switches_per_operation >= 0) | all' true
 	expect_rows out 'map(select(.depth == 1) | .cells[] | .latency_samples == ([.histogram_ns[][1]] | add)) | all' true
 	expect_rows out 'map(select(.depth == 8) | .cells[] | has("latency_samples")) | any' false
 	[ "$(wc -l <csv)" -eq 57 ] || fail "$(wc -l <csv) lines of CSV"

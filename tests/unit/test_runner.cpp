@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <ctime>
 #include <optional>
 #include <vector>
 
@@ -303,6 +305,50 @@ TEST(Comparison, wrong_data_is_an_error) {
     auto cell = run_cell(engines, *memory, {Operation::write, 100, 4, 2}, {2, 20, std::chrono::seconds(5)});
     ASSERT_FALSE(cell);
     EXPECT_EQ(cell.error().number, EBADMSG);
+}
+
+namespace {
+
+void burn(std::chrono::nanoseconds time) {
+    const auto now = [] {
+        timespec now = {};
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+        return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+    };
+    const auto end = now() + time;
+    while (now() < end) {
+    }
+}
+
+// Each step takes CPU time and sleeps; what is around a block takes more than its steps together.
+class CostlyEngine : public LedgerEngine {
+  public:
+    using LedgerEngine::LedgerEngine;
+    tl::expected<void, Error> begin_block(const Workload&) override {
+        burn(std::chrono::milliseconds(10));
+        return {};
+    }
+    tl::expected<unsigned, Error> step(std::span<const Transfer> transfers, unsigned wait) override {
+        burn(std::chrono::microseconds(100));
+        usleep(1);
+        return LedgerEngine::step(transfers, wait);
+    }
+};
+
+} // namespace
+
+TEST(Comparison, what_the_thread_used_is_told) {
+    auto memory = Memory::create(2 * 4096);
+    CostlyEngine engine(*memory);
+    Engine* engines[] = {&engine};
+
+    auto cell = run_cell(engines, *memory, {Operation::write, 100, 2, 1}, {2, 20, std::chrono::hours(1)});
+    ASSERT_TRUE(cell) << cell.error().text();
+    for (const auto* mode : {&cell->engines[0].single, &cell->engines[0].deep}) {
+        EXPECT_GT(mode->cpu_ns_per_operation(), 90000);
+        EXPECT_LT(mode->cpu_ns_per_operation(), 400000);
+        EXPECT_GE(mode->switches_per_operation(), 0.9);
+    }
 }
 
 // Of two rounds of 20 operations, one at a time and deep: what is before and behind them READs.

@@ -41,7 +41,7 @@ SweepRow row_with(const Task& work) {
                   "by an MR, once",
                   "standing, \"rw\"",
                   "acknowledged"},
-                 {job, true, 900, {20, 22, 24, 26}, std::nullopt, {}}};
+                 {job, true, 900, {20, 22, 24, 26}, std::nullopt, {}, "", "", "", 21.5, 0.25}};
     row.refusals = {{{"verbs", "", "", ""}, "it said \"no\", twice"}};
     return row;
 }
@@ -151,6 +151,9 @@ TEST(SweepText, what_was_written_is_read) {
     ASSERT_NE(row.find(job), nullptr);
     EXPECT_EQ(row.find(job)->blocks_ns, (std::vector<double>{20, 22, 24, 26}));
     EXPECT_FALSE(row.find(job)->syscalls);
+    EXPECT_EQ(row.find(job)->cpu_ns, 21.5);
+    EXPECT_EQ(row.find(job)->switches, 0.25);
+    EXPECT_FALSE(row.find(kverbs)->cpu_ns);
     EXPECT_EQ(row.find(kverbs)->latencies.buckets, row_with({}).cells[0].latencies.buckets);
     EXPECT_EQ(row.find(kverbs)->local_registration, "by an MR, once");
     EXPECT_EQ(row.find(kverbs)->remote_registration, "standing, \"rw\"");
@@ -222,6 +225,18 @@ TEST(SweepText, another_grid_or_place_is_told) {
                                         "kernel: 6.1 in the file, 6.12 now"}));
 }
 
+TEST(SweepText, a_file_from_before_there_was_CPU_time_is_read) {
+    std::string text = sweep_of(small_grid(), 1);
+    for (const std::string key : {"\"cpu_per_operation_ns\":21.5,", "\"switches_per_operation\":0.25,",
+                                  "\"cpu_per_operation_ns\":null,", "\"switches_per_operation\":null,"}) {
+        ASSERT_NE(text.find(key), text.npos) << key;
+        text.erase(text.find(key), key.size());
+    }
+    const auto parsed = parse_sweep(text);
+    ASSERT_TRUE(parsed) << parsed.error();
+    EXPECT_FALSE(parsed->result.rows[0].find(job)->cpu_ns);
+}
+
 TEST(SweepText, csv_has_the_same_fields_in_each_line) {
     const auto result = parse_sweep(sweep_of(small_grid(), 2))->result;
     std::istringstream lines(csv_text(result));
@@ -234,6 +249,13 @@ TEST(SweepText, csv_has_the_same_fields_in_each_line) {
     ASSERT_EQ(all.size(), 1U + 2 * 3);
     for (const auto& fields : all) EXPECT_EQ(fields.size(), all[0].size());
     EXPECT_EQ(all[1][5], "kverbs");
+    for (const auto& [name, text] :
+         {std::pair("cpu_per_operation_ns", "21.5"), {"switches_per_operation", "0.25"}}) {
+        const auto column = std::ranges::find(all[0], name) - all[0].begin();
+        ASSERT_LT(static_cast<size_t>(column), all[0].size()) << name;
+        EXPECT_EQ(all[2][static_cast<size_t>(column)], text);
+        EXPECT_EQ(all[1][static_cast<size_t>(column)], "");
+    }
     EXPECT_EQ(all[3].back(), "it said no, twice"); // quotes are gone with the quoting
     EXPECT_EQ(csv_field("it said \"no\", twice"), "\"it said \"\"no\"\", twice\"");
     EXPECT_EQ(csv_field("plain"), "plain");

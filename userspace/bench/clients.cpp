@@ -253,9 +253,7 @@ void add_up(RunResult& sum, const RunResult& one) {
     sum.nr_overdue += one.nr_overdue;
     sum.latencies.add(one.latencies);
     sum.uncorrected.add(one.uncorrected);
-    sum.usage = {sum.usage.user_ns + one.usage.user_ns, sum.usage.system_ns + one.usage.system_ns,
-                 sum.usage.voluntary_switches + one.usage.voluntary_switches,
-                 sum.usage.involuntary_switches + one.usage.involuntary_switches};
+    sum.usage = sum.usage + one.usage;
     for (const auto& share : one.shares) add_share(sum.shares, share);
     add_conditions(sum.conditions, one.conditions);
     add_losses(sum.losses, one.losses);

@@ -151,6 +151,19 @@ tl::expected<uint64_t, Error> fill_all(std::span<Engine* const> engines, const M
     return sequence;
 }
 
+// The block, and what the thread used for it.
+tl::expected<std::pair<Block, Usage>, Error> run_watched(Engine& engine, const Workload& workload, Mode mode,
+                                                         Limits limits) {
+    limits.bare = true;
+    if (auto begun = engine.begin_block(workload); !begun) return tl::unexpected(begun.error());
+    const Usage before = usage_now();
+    auto block = engine.run_block(workload, mode, limits);
+    const Usage used = usage_now() - before;
+    if (!block) return tl::unexpected(block.error());
+    if (auto ended = engine.end_block(workload); !ended) return tl::unexpected(ended.error());
+    return std::pair(std::move(*block), used);
+}
+
 // last: what READs of the block bring is looked at.
 tl::expected<double, Error> measure(Engine& engine, const Memory& memory, const Workload& workload, Mode mode,
                                     const Limits& limits, bool last, EngineResult& result) {
@@ -159,19 +172,21 @@ tl::expected<double, Error> measure(Engine& engine, const Memory& memory, const 
         return tl::unexpected(ready.error());
     if (last)
         if (auto wiped = reads.begin(result.evidence); !wiped) return tl::unexpected(wiped.error());
-    auto block = engine.run_block(workload, mode, limits);
-    if (!block) return tl::unexpected(block.error());
-    if (auto fine = end_block(engine, memory, workload, mode, block->operations, result.evidence); !fine)
+    const auto run = run_watched(engine, workload, mode, limits);
+    if (!run) return tl::unexpected(run.error());
+    const auto& [block, used] = *run;
+    if (auto fine = end_block(engine, memory, workload, mode, block.operations, result.evidence); !fine)
         return tl::unexpected(fine.error());
     if (auto fine = reads.end(result.evidence); !fine) return tl::unexpected(fine.error());
 
     ModeResult& into = mode == Mode::single ? result.single : result.deep;
     const double figure =
-        mode == Mode::deep ? static_cast<double>(block->elapsed_ns) / static_cast<double>(block->operations)
-                           : block->median_ns.value_or(static_cast<double>(block->latencies.percentile(50)));
+        mode == Mode::deep ? static_cast<double>(block.elapsed_ns) / static_cast<double>(block.operations)
+                           : block.median_ns.value_or(static_cast<double>(block.latencies.percentile(50)));
     into.blocks.push_back(figure);
-    into.operations += block->operations;
-    if (mode == Mode::single) result.latencies.add(block->latencies);
+    into.operations += block.operations;
+    into.usage = into.usage + used;
+    if (mode == Mode::single) result.latencies.add(block.latencies);
     return figure;
 }
 
@@ -243,6 +258,14 @@ double ModeResult::operations_per_second() const {
     const double ns = ns_per_operation();
 
     return ns > 0 ? 1e9 / ns : 0;
+}
+
+double ModeResult::cpu_ns_per_operation() const {
+    return operations ? usage.cpu_ns() / static_cast<double>(operations) : 0;
+}
+
+double ModeResult::switches_per_operation() const {
+    return operations ? static_cast<double>(usage.switches()) / static_cast<double>(operations) : 0;
 }
 
 tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memory& memory,

@@ -19,6 +19,7 @@
 #include "bench/histogram.hpp"
 #include "bench/runner.hpp"
 #include "bench/statistics.hpp"
+#include "bench/thread_usage.hpp"
 
 namespace kxfer::bench {
 
@@ -35,12 +36,15 @@ struct Plan {
 struct ModeResult {
     std::vector<double> blocks; // ns an operation: median (single), mean (deep)
     uint64_t operations = 0;
+    Usage usage;                    // of the thread, in all blocks
     std::optional<double> syscalls; // an operation
     // Of the last engine's time to this one's; empty in the last.
     std::optional<Ratio> last_to_this;
 
     double ns_per_operation() const { return median(blocks); }
     double operations_per_second() const;
+    double cpu_ns_per_operation() const;
+    double switches_per_operation() const;
 };
 
 // By what data is verified that was brought to the peer.

@@ -11,7 +11,6 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include "bench/comparison.hpp"
 #include "bench/read_check.hpp"
@@ -42,24 +41,6 @@ uint64_t count_of(nanoseconds duration) {
 
 double per_second(uint64_t operations, uint64_t elapsed_ns) {
     return elapsed_ns ? static_cast<double>(operations) * 1e9 / static_cast<double>(elapsed_ns) : 0;
-}
-
-double timeval_ns(const timeval& time) {
-    return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_usec) * 1e3;
-}
-
-Usage usage_now() {
-    rusage usage = {};
-
-    getrusage(RUSAGE_THREAD, &usage);
-    return {timeval_ns(usage.ru_utime), timeval_ns(usage.ru_stime), static_cast<uint64_t>(usage.ru_nvcsw),
-            static_cast<uint64_t>(usage.ru_nivcsw)};
-}
-
-Usage operator-(const Usage& after, const Usage& before) {
-    return {after.user_ns - before.user_ns, after.system_ns - before.system_ns,
-            after.voluntary_switches - before.voluntary_switches,
-            after.involuntary_switches - before.involuntary_switches};
 }
 
 std::optional<uint64_t> told(const Histogram& histogram, double percent) {

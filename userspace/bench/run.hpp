@@ -29,6 +29,7 @@
 #include "bench/footprint.hpp"
 #include "bench/histogram.hpp"
 #include "bench/stages.hpp"
+#include "bench/thread_usage.hpp"
 
 namespace kxfer::bench {
 

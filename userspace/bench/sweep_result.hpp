@@ -33,6 +33,8 @@ struct SweepCell {
     Latencies latencies; // one at a time only
     // What the engine says of itself, see Parameters.
     std::string local_registration = {}, remote_registration = {}, write_success = {};
+    // An operation's, of the thread that measured; empty: a file that is older.
+    std::optional<double> cpu_ns = {}, switches = {};
 
     double ns_per_operation() const { return median(blocks_ns); }
     // Geometric mean: whose is least has no ratio to another above 1.

@@ -108,6 +108,8 @@ Json json_of(const SweepCell& cell, uint64_t size) {
     json["rate_per_s"] = cell.operations_per_second();
     json["bandwidth_bytes_per_s"] = cell.operations_per_second() * static_cast<double>(size);
     json["syscalls_per_operation"] = or_null(cell.syscalls);
+    json["cpu_per_operation_ns"] = or_null(cell.cpu_ns);
+    json["switches_per_operation"] = or_null(cell.switches);
     json["local_registration"] = cell.local_registration;
     json["remote_registration"] = cell.remote_registration;
     json["write_success"] = cell.write_success;
@@ -125,7 +127,9 @@ SweepCell cell_of(const Json& json) {
             latencies_of(json),
             json.value("local_registration", ""),
             json.value("remote_registration", ""),
-            json.value("write_success", "")};
+            json.value("write_success", ""),
+            newer_number_in(json, "cpu_per_operation_ns"),
+            newer_number_in(json, "switches_per_operation")};
 }
 
 SweepRow row_of(const Json& json) {
@@ -211,6 +215,8 @@ std::string csv_line(const SweepRow& row, const SweepCell& cell) {
         csv_number(latencies.p99_99_ns),
         timed ? csv_number(latencies.max_ns) : "",
         csv_number(cell.syscalls),
+        csv_number(cell.cpu_ns),
+        csv_number(cell.switches),
         csv_field(cell.local_registration),
         csv_field(cell.remote_registration),
         csv_field(cell.write_success),
@@ -303,8 +309,9 @@ std::string csv_text(const SweepResult& result) {
         "operation,size_bytes,depth,batch,signal,engine,context,memory,poll,verified,operations,median_ns,"
         "rate_per_s,bandwidth_bytes_per_s,latency_min_ns,latency_mean_ns,latency_p50_ns,latency_p90_ns,"
         "latency_p99_ns,latency_p99_9_ns,latency_p99_99_ns,latency_max_ns,syscalls_per_operation,"
-        "local_registration,remote_registration,write_success,obstacle,refused\r\n";
-    constexpr char nothing[] = ",,,,,,,,,,,,,,,,,,,";
+        "cpu_per_operation_ns,switches_per_operation,local_registration,remote_registration,write_success,"
+        "obstacle,refused\r\n";
+    constexpr char nothing[] = ",,,,,,,,,,,,,,,,,,,,,";
 
     for (const auto& row : result.rows) {
         for (const auto& cell : row.cells) text += csv_line(row, cell);

@@ -57,7 +57,9 @@ Record mode_json(const bench::ModeResult& result) {
         .add("operations", result.operations)
         .add("blocks", uint64_t{result.blocks.size()})
         .add("median", Nanoseconds{result.ns_per_operation()})
-        .add("syscalls_per_operation", calls_json(result.syscalls));
+        .add("syscalls_per_operation", calls_json(result.syscalls))
+        .add("cpu_per_operation", Nanoseconds{result.cpu_ns_per_operation()})
+        .add("switches_per_operation", Value(result.switches_per_operation()));
 }
 
 Record engine_json(const bench::EngineResult& result, const bench::Workload& workload) {
@@ -219,6 +221,11 @@ Table deep_table(const CompareReport& report) {
         for (const auto& engine : engines) {
             const auto* result = find_result(cell, engine);
             row.add(engine + " calls", result ? calls_text(result->deep.syscalls) : Value(None{}));
+        }
+        for (const auto& engine : engines) {
+            const auto* result = find_result(cell, engine);
+            row.add(engine + " CPU",
+                    result ? Value(Nanoseconds{result->deep.cpu_ns_per_operation()}) : Value(None{}));
         }
         for (const auto& engine : compared_engines(report)) {
             const auto* result = find_result(cell, engine);
@@ -460,7 +467,7 @@ Record report_record(const CompareReport& report) {
         .add("notes", Value(words), Show::json_only)
         .add("notes", Value(std::make_shared<Record>(notes)), Show::text_only,
              "\ncalls: system calls an operation; "
-             "[ ]: 95 % interval");
+             "CPU: time of the calling thread, an operation; [ ]: 95 % interval");
     return record;
 }
 

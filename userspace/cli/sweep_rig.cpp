@@ -63,7 +63,9 @@ bench::SweepCell cell_of(const bench::Way& way, const bench::EngineResult& resul
             mode == bench::Mode::single ? bench::latencies_of(result.latencies) : bench::Latencies(),
             parameters.local_registration,
             parameters.remote_registration,
-            parameters.write_success};
+            parameters.write_success,
+            figures.cpu_ns_per_operation(),
+            figures.switches_per_operation()};
 }
 
 } // namespace

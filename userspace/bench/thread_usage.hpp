@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// CPU time and context switches of the thread that measures. What the kernel does for it in
+// threads of its own is not in them.
+#pragma once
+
+#include <cstdint>
+
+namespace kxfer::bench {
+
+struct Usage {
+    double user_ns = 0;
+    double system_ns = 0;
+    uint64_t voluntary_switches = 0;
+    uint64_t involuntary_switches = 0;
+
+    double cpu_ns() const { return user_ns + system_ns; }
+    uint64_t switches() const { return voluntary_switches + involuntary_switches; }
+};
+
+// Of the calling thread, since it began.
+Usage usage_now();
+Usage operator-(const Usage& after, const Usage& before);
+Usage operator+(const Usage& one, const Usage& other);
+
+} // namespace kxfer::bench

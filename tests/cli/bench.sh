@@ -59,6 +59,7 @@ test_verbs_does_and_verifies_all_other_operations() {
 		esac
 		expect 0 kxfer --json bench $op --engine verbs --count 301 --warm-up 10 --depth 7 --judge-anyway
 		expect_json '"\(.parameters.operation) \(.total.operations) \(.total.verified)"' "$op 301 true"
+		expect_json '.total | ([.histogram_ns[].count] | add) == .latency_samples' true
 		case $op in
 		compare-swap | fetch-add | atomic-write) expect_json .parameters.size_bytes 8 ;;
 		*) expect_json .parameters.size_bytes 64 ;;

@@ -160,6 +160,18 @@ void add_figures(Record& record, const std::vector<bench::Figure>& figures) {
     }
 }
 
+// Where each bucket that is not empty begins, and how many are in it.
+Table histogram_rows(const bench::Histogram& histogram) {
+    Table rows;
+    for (unsigned i = 0; i < bench::Histogram::nr_buckets(); i++)
+        if (const uint64_t count = histogram.count_in(i))
+            rows.push_back(
+                Record()
+                    .add("begin", Nanoseconds{static_cast<double>(bench::Histogram::bucket_first(i))})
+                    .add("count", count));
+    return rows;
+}
+
 Record total_record(const bench::RunResult& result) {
     Record record;
     const auto operations = static_cast<double>(std::max<uint64_t>(result.operations, 1));
@@ -198,6 +210,7 @@ Record total_record(const bench::RunResult& result) {
         .add("cpu_system_per_operation", Nanoseconds{result.usage.system_ns / operations}, Show::json_only)
         .add("switches_voluntary", result.usage.voluntary_switches, Show::json_only)
         .add("switches_involuntary", result.usage.involuntary_switches, Show::json_only)
+        .add("histogram_ns", Value(histogram_rows(result.latencies)), Show::json_only)
         .add("verified", result.verified, Show::everywhere, "data verified");
 }
 

@@ -290,6 +290,17 @@ u32 kxfer_device_features(const struct kxfer_device *dev)
 }
 
 /**
+ * kxfer_device_message_pages() - pages of a registration for a long message
+ * @dev: device
+ *
+ * Devices take more than any message has, some without a bound. Return: how many.
+ */
+u32 kxfer_device_message_pages(const struct kxfer_device *dev)
+{
+	return min_t(u32, dev->max_fast_reg_pages, KXFER_MESSAGE_LONG_MAX / PAGE_SIZE + 2);
+}
+
+/**
  * kxfer_device_longest() - bytes of the longest message that it sends or takes by READ
  * @dev: device
  *
@@ -299,7 +310,7 @@ u32 kxfer_device_features(const struct kxfer_device *dev)
 u64 kxfer_device_longest(const struct kxfer_device *dev)
 {
 	return min3((u64)KXFER_MESSAGE_LONG_MAX, dev->max_msg_bytes,
-		    (u64)(dev->max_fast_reg_pages - 2) * PAGE_SIZE);
+		    (u64)(kxfer_device_message_pages(dev) - 2) * PAGE_SIZE);
 }
 
 /*

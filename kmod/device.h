@@ -70,6 +70,7 @@ kxfer_device_limits(const struct kxfer_device *dev, u32 op)
 }
 
 u32 kxfer_device_features(const struct kxfer_device *dev);
+u32 kxfer_device_message_pages(const struct kxfer_device *dev);
 u64 kxfer_device_longest(const struct kxfer_device *dev);
 
 extern struct ib_client kxfer_ib_client;

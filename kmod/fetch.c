@@ -311,7 +311,7 @@ static struct kxfer_fetch *take_ready(struct kxfer_fetches *fetches, struct land
 
 static int make_mr(struct kxfer_fetches *fetches, struct landing *landing)
 {
-	u32 pages = fetches->lane->link->dev->max_fast_reg_pages;
+	u32 pages = kxfer_device_message_pages(fetches->lane->link->dev);
 	struct ib_mr *mr;
 
 	if (!fetches->sg)

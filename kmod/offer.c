@@ -514,7 +514,7 @@ static struct kxfer_offer *find_bare(struct kxfer_offers *offers)
 
 static int make_mr(struct kxfer_offers *offers, struct kxfer_offer *offer)
 {
-	u32 pages = offers->lane->link->dev->max_fast_reg_pages;
+	u32 pages = kxfer_device_message_pages(offers->lane->link->dev);
 	struct ib_mr *mr;
 
 	if (!offers->sg)

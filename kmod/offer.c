@@ -7,11 +7,16 @@
  * The job is posted then, and its offer goes
  *
  *	FREE -> POSTED		with the job
- *	POSTED -> OVER		OFFER is answered; and it was refused, or FETCHED came, or
- *				TAKE_BACK was answered OK; and no TAKE_BACK is unanswered
+ *	POSTED -> OVER		REG_MR has completed; OFFER is answered; and it was refused, or
+ *				FETCHED came, or TAKE_BACK was answered OK; and no TAKE_BACK is
+ *				unanswered
  *	OVER -> FREE		by the lane's work, which completes the job
  *
  * FETCHED may overtake the answer to its OFFER, and cross a TAKE_BACK.
+ *
+ * What the peer says does not prove that it was asked: whoever guesses slot and sequence can
+ * answer an OFFER that still stands in the send queue, behind a REG_MR that the device has
+ * not looked at. So REG_MR is signalled, and an MR goes only when that has completed.
  *
  * The job does not complete before nobody can reach its memory: the work deregisters the MR
  * first. ib_dereg_mr() returns when no responder uses the registration any more (rxe and siw
@@ -26,8 +31,9 @@
  * The end of a lane, as a proof. Its QP is destroyed: no READ of the peer is answered.
  *  1. The work is cancelled, and nobody queues it any more: the lane is not open.
  *  2. The MR of each offer is deregistered, before the link lets go of its PD.
- *  3. Jobs of offers that are OVER complete as they were to. Those of others are in the
- *     lane's list of posted ones, and complete with all of these (kxfer_job_fail_lane()).
+ *  3. Jobs of offers that are OVER complete as they were to. Those of others, with or
+ *     without a completion of REG_MR, which not every siw flushes, are in the lane's list of
+ *     posted ones, and complete with all of these (kxfer_job_fail_lane()).
  *
  * Context: all under the lane's lock but the work, which alone makes and destroys MRs.
  */
@@ -64,7 +70,9 @@ enum offer_state {
  * @state: see above
  * @mr: or NULL: it cannot be posted
  * @reg: its REG_MR
+ * @reg_cqe: of that
  * @job: that sends it
+ * @registered: REG_MR has completed: the device has done with @reg
  * @answered: the OFFER is
  * @ended: it will not be READ any more
  * @status: how it ended: 0 or -errno
@@ -80,7 +88,9 @@ struct kxfer_offer {
 	enum offer_state state;
 	struct ib_mr *mr;
 	struct ib_reg_wr reg;
+	struct ib_cqe reg_cqe;
 	struct kxfer_active_job *job;
+	bool registered;
 	bool answered;
 	bool ended;
 	int status;
@@ -96,7 +106,6 @@ struct kxfer_offer {
  * @lane: it
  * @work: ends them, and makes MRs
  * @sg: to map an MR; there as long as one is
- * @reg_cqe: of REG_MRs; completes only in error
  * @over: OVER, as they ended
  * @wanted: a job waits for an MR
  * @nr_posted: that are POSTED or OVER
@@ -107,7 +116,6 @@ struct kxfer_offers {
 	struct kxfer_lane *lane;
 	struct delayed_work work;
 	struct scatterlist *sg;
-	struct ib_cqe reg_cqe;
 	struct list_head over;
 	bool wanted;
 	u32 nr_posted;
@@ -132,8 +140,8 @@ static void end_if_over(struct kxfer_offer *offer)
 {
 	struct kxfer_offers *offers = offer->offers;
 
-	if (offer->state != OFFER_POSTED || !offer->answered || !offer->ended ||
-	    offer->back_posted)
+	if (offer->state != OFFER_POSTED || !offer->registered || !offer->answered ||
+	    !offer->ended || offer->back_posted)
 		return;
 	offer->state = OFFER_OVER;
 	list_add_tail(&offer->node, &offers->over);
@@ -369,11 +377,16 @@ int kxfer_offer_register(struct kxfer_offer *offer, const struct kxfer_active_jo
 	}
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
 	offer->reg = (struct ib_reg_wr) {
-		.wr = { .wr_cqe = &offer->offers->reg_cqe, .opcode = IB_WR_REG_MR },
+		.wr = {
+			.wr_cqe = &offer->reg_cqe,
+			.opcode = IB_WR_REG_MR,
+			.send_flags = IB_SEND_SIGNALED,
+		},
 		.mr = mr,
 		.key = mr->rkey,
 		.access = IB_ACCESS_REMOTE_READ,
 	};
+	offer->registered = false;
 	kxfer_mapping_to_device(job->mapping, job->offset, job->length);
 	return kxfer_lane_post_locked(lane, &offer->reg.wr, 1);
 }
@@ -415,10 +428,17 @@ void kxfer_offer_post(struct kxfer_offer *offer, struct kxfer_active_job *job,
 
 static void registered(struct ib_cq *cq, struct ib_wc *wc)
 {
-	struct kxfer_offers *offers = container_of(wc->wr_cqe, struct kxfer_offers, reg_cqe);
+	struct kxfer_offer *offer = container_of(wc->wr_cqe, struct kxfer_offer, reg_cqe);
+	struct kxfer_lane *lane = lane_of(offer);
 
-	if (wc->status != IB_WC_SUCCESS)
-		kxfer_lane_wc_error(offers->lane, wc, "registration of a message");
+	if (wc->status != IB_WC_SUCCESS) {
+		kxfer_lane_wc_error(lane, wc, "registration of a message");
+		return;
+	}
+	spin_lock_bh(&lane->lock);
+	offer->registered = true;
+	end_if_over(offer);
+	spin_unlock_bh(&lane->lock);
 }
 
 /**
@@ -644,9 +664,10 @@ int kxfer_offer_make(struct kxfer_lane *lane)
 	offers->lane = lane;
 	INIT_DELAYED_WORK(&offers->work, offer_work);
 	INIT_LIST_HEAD(&offers->over);
-	offers->reg_cqe.done = registered;
-	for (i = 0; i < KXFER_WIRE_OFFERS; i++)
+	for (i = 0; i < KXFER_WIRE_OFFERS; i++) {
 		offers->each[i].offers = offers;
+		offers->each[i].reg_cqe.done = registered;
+	}
 	lane->offers = offers;
 	return 0;
 }

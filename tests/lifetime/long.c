@@ -388,6 +388,8 @@ struct ways {
 	int early;		/* FETCHED with this status before the answer; -1: none */
 	bool twice;		/* and once more */
 	uint32_t id;		/* is added to that of FETCHED */
+	volatile bool refuse;	/* an OFFER that perhaps did not come */
+	volatile bool refused;
 	uint32_t nr_offers;
 	uint32_t nr_take_backs;
 };
@@ -569,6 +571,61 @@ TEST_F_TIMEOUT(peer, TAKE_BACK_of_a_known_one_cannot_fail, 60)
 	self->send.deadline_ns = kx_deadline_ns(50);
 	self->ways.take_back = KXFER_WIRE_NO_ENTRY;
 	COSTS_THE_LINK();
+}
+
+/* The answer to the second request of the lane, which is an OFFER, whether it came or not. */
+static void refuse_early(struct raw_server *server)
+{
+	struct kxfer_wire_header answer =
+		raw_header(KXFER_WIRE_OFFER | KXFER_WIRE_ANSWER, 1, 0, 2);
+	struct ways *ways = server->context;
+
+	if (!ways->refuse)
+		return;
+	ways->refuse = false;
+	answer.status = htobe16(KXFER_WIRE_BUSY);
+	ways->refused = !raw_post_request(&server->lanes[1], answer, NULL, 0);
+}
+
+/*
+ * It posts no RECV, so a short message holds up what is behind it in the send queue: the
+ * registration, too. The device is not done with that because the peer says that it refuses
+ * the message.
+ */
+TEST_F_TIMEOUT(peer, that_refuses_what_was_not_sent_waits_for_the_device, 60)
+{
+	struct kxfer_job jobs[2] = { self->send, self->send };
+	uint64_t sent = kx_counter(self->fd, "sends_sent");
+	uint16_t port = kx_own_port() + 1;
+	struct kxfer_completion done;
+	struct raw_server deaf;
+	uint32_t peer, i;
+
+	if (strcmp(kx_provider(), "rxe"))
+		SKIP(return, "a device that waits for a receiver: iWARP has none");
+	raw_server_init(&deaf);
+	deaf.answer = answer;
+	deaf.idle = refuse_early;
+	deaf.context = &self->ways;
+	deaf.no_data_receives = true;
+	deaf.welcome.features = htobe32(KXFER_WIRE_FEATURE_LONG);
+	ASSERT_EQ(0, raw_server_start(&deaf, port));
+	test_cmd_peer_open(self->fd, kx_addr(kx_address(), port), &peer);
+	test_cmd_target_open(self->fd, peer, "mailbox", KXFER_RIGHT_SEND, &jobs[0].target);
+	jobs[1].target = jobs[0].target;
+	jobs[0].length = 4;
+	test_cmd_submit(2, self->fd, jobs, 2);
+	ASSERT_TRUE(kx_wait_until(kx_counter(self->fd, "sends_sent") == sent + 2,
+				  KX_TIMEOUT_MS));
+	self->ways.refuse = true;
+	ASSERT_TRUE(kx_wait_until(self->ways.refused, KX_TIMEOUT_MS));
+	test_err_reap(ETIMEDOUT, self->fd, &done, 1, 1, 2000);
+	EXPECT_EQ(self->errors, kx_counter(self->fd, "protocol_errors"));
+	raw_server_stop(&deaf);
+	for (i = 0; i < 2; i++) {
+		test_cmd_reap(1, self->fd, &done, 1, 1, KX_TIMEOUT_MS);
+		EXPECT_EQ(-ECONNRESET, done.status);
+	}
 }
 
 TEST_F_TIMEOUT(peer, vanishes_with_a_message_in_its_hands, 60)

@@ -334,6 +334,9 @@ static int map_mr(struct kxfer_fetches *fetches, struct landing *landing,
 	u32 nr = kxfer_mapping_pieces(fetch->job->mapping, sink_offset(fetch),
 				      fetch->message.bytes, NULL);
 
+	/* Never: kxfer_link_longest(). */
+	if (WARN_ON_ONCE(nr > kxfer_device_message_pages(fetches->lane->link->dev)))
+		return -EIO;
 	sg_init_table(fetches->sg, nr);
 	kxfer_mapping_pieces(fetch->job->mapping, sink_offset(fetch), fetch->message.bytes,
 			     fetches->sg);
@@ -519,7 +522,8 @@ int kxfer_fetch_offered(struct kxfer_lane *lane, const struct kxfer_wire_offer *
 	bool taken;
 	int ret;
 
-	if (!lane->fetches || kxfer_wire_take_offer(&message, &offered, offer))
+	if (!lane->fetches || kxfer_wire_take_offer(&message, &offered, offer) ||
+	    message.bytes > kxfer_link_longest(lane->link))
 		return -EPROTO;
 	fetch = &lane->fetches->each[offered.id];
 	spin_lock_bh(&lane->lock);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "buffer.h"
 #include "kselftest_harness.h"
 #include "kxfer_test.h"
 #include "raw_peer.h"
@@ -325,6 +326,40 @@ TEST_F(long_message, that_was_not_agreed_on_costs_the_link)
 	self->offer.grant = grant.grant;
 	EXPECT_GT(0, offer(self, 0));
 	EXPECT_DROPPED();
+}
+
+/* What the receiver's device takes by one registration is told to who sends. */
+TEST_F(long_message, that_the_device_cannot_take_costs_the_link)
+{
+	struct kxfer_wire_grant_answer grant;
+	struct kxfer_completion done;
+	struct buffer scattered;
+	uint64_t longest;
+
+	test_cmd_mailbox_add(self->pair.server, "raw-longest", 2, KXFER_MESSAGE_LONG_MAX,
+			     &self->recv.target);
+	ASSERT_EQ(0, raw_grant(&self->link, "raw-longest", 1234, KXFER_RIGHT_SEND, &grant));
+	longest = be64toh(grant.length);
+	self->offer.grant = grant.grant;
+	self->offer.bytes = htobe32(longest);
+	ASSERT_EQ(KXFER_WIRE_OK, offer(self, 0));
+	ASSERT_EQ(KXFER_WIRE_OK, take_back(self, 0));
+	if (longest == KXFER_MESSAGE_LONG_MAX)
+		SKIP(return, "a device that does not take the longest message");
+	/* In as many pieces as there are pages, and one more. */
+	self->recv.length = HEAD + KXFER_MESSAGE_LONG_MAX;
+	ASSERT_EQ(0, buffer_alloc(&scattered, BUFFER_SCATTERED, self->recv.length));
+	test_cmd_region_add(self->pair.server, scattered.bytes, self->recv.length,
+			    KXFER_REGION_F_WRITE, &self->recv.region);
+	test_cmd_submit(1, self->pair.server, &self->recv, 1);
+	self->offer.bytes = htobe32(KXFER_MESSAGE_LONG_MAX);
+	EXPECT_GT(0, offer(self, 0));
+	EXPECT_DROPPED();
+	test_cmd_reap(0, self->pair.server, &done, 1, 0, 0);
+	test_cmd_cancel(1, self->pair.server, 0, 0);
+	test_cmd_reap(1, self->pair.server, &done, 1, 1, KX_TIMEOUT_MS);
+	test_cmd_region_del(self->pair.server, self->recv.region);
+	buffer_free(&scattered);
 }
 
 /* The READ fails, and so does the link; the RECV waits for the next message. */

@@ -12,7 +12,8 @@
  * Between begin and end nobody waits for the batch but the session's own calls. Not so
  * for what is in it: a device's removal waits for users of its mappings. So who is
  * about to touch user memory, which may take as long as its owner likes, flushes
- * first; SUBMIT tries before whether it can be had without waiting.
+ * first; SUBMIT tries before whether it can be had without waiting. And so does who is to
+ * make a mapping, for which he may have to wait for such a removal.
  *
  * Context: calls of users, with the session's lock held for reading from begin to
  * end; may sleep if the batch may. Lock order: as in job.c.
@@ -83,7 +84,8 @@ struct kxfer_active_job *kxfer_batch_job(struct kxfer_batch *batch,
 
 /**
  * kxfer_batch_mapping() - the mapping that a job uses
- * @batch: that the job will be in
+ * @batch: that the job will be in; what is in it before is flushed if the mapping has to
+ *	be made
  * @region: of the session
  * @dev: of the job's link
  *
@@ -96,8 +98,12 @@ struct kxfer_mapping *kxfer_batch_mapping(struct kxfer_batch *batch,
 	struct kxfer_mapping *mapping = batch->mapping;
 
 	if (!mapping || mapping->region != region || mapping->dev != dev) {
-		mapping = batch->may_sleep ? kxfer_mapping_get(region, dev) :
-					     kxfer_mapping_find(region, dev);
+		mapping = kxfer_mapping_find(region, dev);
+		if (!mapping && batch->may_sleep) {
+			/* Who removes a device keeps us waiting until its mappings have no users. */
+			kxfer_batch_flush(batch);
+			mapping = kxfer_mapping_get(region, dev);
+		}
 		batch->mapping = IS_ERR(mapping) ? NULL : mapping;
 		return mapping;
 	}

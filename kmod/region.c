@@ -10,7 +10,8 @@
  * with its region, which is destroyed only when it has no users, or with its
  * device, whose removal ended all jobs and exposures before (device.c). The
  * latter waits for users to go: a submitter may have found the mapping just
- * before it was taken away; it fails to queue its job and lets go.
+ * before it was taken away; it fails to queue its job and lets go. It does so without the
+ * mutex, for who takes that has handed over all that uses a mapping (batch.c).
  *
  * A device may see a copy of the memory, in bounce buffers. The mapping lasts while
  * both sides work on the memory, so nothing is copied for all of it but when it is
@@ -203,7 +204,8 @@ struct kxfer_mapping *kxfer_mapping_find(struct kxfer_region *region,
  * @region: stays while this runs
  * @dev: a device that the caller holds a reference on
  *
- * May sleep the first time. Return: the mapping with one more user, or ERR_PTR:
+ * May sleep the first time, for a removal of any device as well: the caller holds up no
+ * mapping that one could be waiting for. Return: the mapping with one more user, or ERR_PTR:
  * -ENODEV if the device is going, -ENOMEM, -EIO if the device cannot reach it.
  */
 struct kxfer_mapping *kxfer_mapping_get(struct kxfer_region *region,

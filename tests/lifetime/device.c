@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -261,6 +262,81 @@ TEST_F_TIMEOUT(device, removed_under_several_loads, 90)
 	ASSERT_EQ(0, device_add(self));
 }
 
+#define NR_TURNS	32	/* jobs of a SUBMIT, each with a region of its own */
+#define NR_SUBMITTERS	4
+#define GONE_MS		20000
+
+/* Threads whose jobs name the regions of a session in the order opposite to their making. */
+struct turns {
+	const struct rig *rig;
+	uint32_t regions[NR_TURNS];
+	volatile bool stop;
+};
+
+static int make_regions(struct turns *turns, const struct rig *rig)
+{
+	int i, ret = 0;
+
+	*turns = (struct turns) { .rig = rig };
+	for (i = 0; !ret && i < NR_TURNS; i++)
+		ret = kx_region_add(rig->client, rig->here.bytes + i * 4096, 4096, 0,
+				    &turns->regions[i]) ?:
+		      kx_transfer(rig->client, KXFER_OP_WRITE, turns->regions[i], 0,
+				  rig->target, 0, 64);
+	return ret;
+}
+
+static void *submit_turns(void *argument)
+{
+	struct kxfer_completion done[NR_TURNS];
+	struct kxfer_job jobs[NR_TURNS];
+	struct turns *turns = argument;
+	int i;
+
+	for (i = 0; i < NR_TURNS; i++)
+		jobs[i] = (struct kxfer_job) {
+			.op = KXFER_OP_WRITE, .region = turns->regions[NR_TURNS - 1 - i],
+			.target = turns->rig->target, .length = 64,
+		};
+	while (!turns->stop) {
+		kx_submit(turns->rig->client, jobs, NR_TURNS);
+		while (kx_reap(turns->rig->client, done, NR_TURNS, 0, 0) > 0)
+			;
+	}
+	return NULL;
+}
+
+/* Its mappings go one by one; a job waits for the removal only if nothing waits for it. */
+TEST_F_TIMEOUT(device, goes_while_jobs_name_many_regions, 180)
+{
+	pthread_t threads[NR_SUBMITTERS];
+	struct turns turns;
+	int i, round, status = -1;
+
+	for (round = 0; round < 5; round++) {
+		ASSERT_EQ(0, make_regions(&turns, &self->rig));
+		for (i = 0; i < NR_SUBMITTERS; i++)
+			ASSERT_EQ(0, pthread_create(&threads[i], NULL, submit_turns, &turns));
+		kx_sleep_ms(100);
+		dprintf(self->remover.commands, "link del %s\n", self->name);
+		close(self->remover.commands);
+		ASSERT_TRUE(kx_wait_until(waitpid(self->remover.pid, &status, WNOHANG),
+					  GONE_MS));
+		self->remover.pid = 0;
+		EXPECT_EQ(0, status);
+		turns.stop = true;
+		for (i = 0; i < NR_SUBMITTERS; i++)
+			pthread_join(threads[i], NULL);
+		EXPECT_EQ(0, kx_counter(self->fd, "live_mappings"));
+		for (i = 0; i < NR_TURNS; i++)
+			test_cmd_region_del(self->rig.client, turns.regions[i]);
+		ASSERT_EQ(0, device_add(self));
+		ASSERT_EQ(0, wait_until_usable(&self->rig));
+		ASSERT_EQ(0, kx_target_open(self->rig.client, self->rig.peer, self->rig.name, 0,
+					    &self->rig.target));
+	}
+}
+
 static int listener_active(int fd, uint64_t id)
 {
 	struct kxfer_info_listener listener;
@@ -291,7 +367,6 @@ TEST_F_TIMEOUT(device, kept_listener_is_made_again, 90)
 
 #define CROWD		16
 #define CROWD_PORT	(KXFER_PORT + 100)
-#define GONE_MS		20000
 
 /* A listener comes and the oldest goes, until the address is on no device; the rest stays. */
 static void listen_until_it_goes(void)

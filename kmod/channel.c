@@ -732,6 +732,17 @@ bool kxfer_channel_overdue_locked(struct kxfer_channel *channel, u64 age_ns)
 	return false;
 }
 
+/** kxfer_channel_idle_locked() - every request is sent and answered; with the lane's lock held */
+bool kxfer_channel_idle_locked(const struct kxfer_channel *channel)
+{
+	u32 i;
+
+	for (i = 0; i < channel->nr_slots; i++)
+		if (channel->requests[i].slot.busy)
+			return false;
+	return true;
+}
+
 /** kxfer_channel_request_payload() - where the payload of a request goes; the slot's owner's */
 void *kxfer_channel_request_payload(struct kxfer_request *request)
 {

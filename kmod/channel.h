@@ -169,6 +169,7 @@ int kxfer_channel_post(struct kxfer_request *request, u8 type,
 int kxfer_channel_post_locked(struct kxfer_request *request, u8 type,
 			      const void *payload, u32 length);
 void kxfer_channel_put(struct kxfer_request *request);
+bool kxfer_channel_idle_locked(const struct kxfer_channel *channel);
 bool kxfer_channel_overdue_locked(struct kxfer_channel *channel, u64 age_ns);
 void *kxfer_channel_request_payload(struct kxfer_request *request);
 void *kxfer_channel_payload(struct kxfer_reply *reply);

@@ -510,6 +510,17 @@ void kxfer_lane_rests(struct kxfer_lane *lane)
 	spin_unlock_bh(&lane->lock);
 }
 
+/*
+ * Nothing is under way but long messages that the peer has noted, which wait for a RECV of
+ * its as long as that takes; and so does what is queued behind them. Called with the lane's
+ * lock held.
+ */
+static bool is_idle(const struct kxfer_lane *lane)
+{
+	return lane->credits.left == lane->credits.max && !READ_ONCE(lane->fencing) &&
+	       !lane->benched && kxfer_channel_idle_locked(&lane->channel);
+}
+
 /**
  * kxfer_lane_stuck() - whether the peer holds up what is under way on a data lane
  * @lane: of a LIVE link
@@ -525,11 +536,7 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
 	bool quiet, stuck;
 
 	spin_lock_bh(&lane->lock);
-	/* What is offered may wait as long as it likes. */
-	if ((list_empty(&lane->flows) &&
-	     lane->nr_posted == kxfer_offer_count_locked(lane) &&
-	     !READ_ONCE(lane->fencing) && !lane->benched) ||
-	    lane->nr_completions != lane->quiet_at) {
+	if (is_idle(lane) || lane->nr_completions != lane->quiet_at) {
 		lane->quiet_at = lane->nr_completions;
 		lane->quiet_since_ns = now;
 	}

@@ -300,12 +300,6 @@ bool kxfer_offer_stuck_locked(const struct kxfer_lane *lane, u64 now_ns)
 	return false;
 }
 
-/** kxfer_offer_count_locked() - posted jobs of the lane that may wait for long */
-u32 kxfer_offer_count_locked(const struct kxfer_lane *lane)
-{
-	return lane->offers ? lane->offers->nr_posted : 0;
-}
-
 /* ---- posting ---- */
 
 static void offer_answered(struct kxfer_request *request)

@@ -25,7 +25,6 @@ void kxfer_offer_take_back(struct kxfer_lane *lane, const struct kxfer_active_jo
 u64 kxfer_offer_late(struct kxfer_lane *lane, u64 now_ns);
 void kxfer_offer_pump(struct kxfer_lane *lane);
 bool kxfer_offer_stuck_locked(const struct kxfer_lane *lane, u64 now_ns);
-u32 kxfer_offer_count_locked(const struct kxfer_lane *lane);
 struct kxfer_offer *kxfer_offer_fetched(struct kxfer_lane *lane,
 					const struct kxfer_wire_fetched *fetched);
 void kxfer_offer_end(struct kxfer_offer *offer);

@@ -621,11 +621,12 @@ static void offer_work(struct work_struct *work)
 
 	while ((offer = take_over(offers)))
 		finish(offer);
+	/* Whether it is idle or not: a job may have been held until one of those ended. */
+	kxfer_job_pump(offers->lane);
 	if (is_idle(offers)) {
 		drop_stock(offers);
 		return;
 	}
-	kxfer_job_pump(offers->lane);
 	ret = stock_up(offers);
 	if (ret) {
 		spin_lock_bh(&offers->lane->lock);

@@ -22,6 +22,15 @@ test_the_responder_and_initiators_that_err() { verbs_tests Responder; }
 
 test_explicit_connections_and_callers_that_err() { verbs_tests "Exchange*"; }
 
+# The kernel looks for the MAC of a peer's address for a second.
+test_callers_at_an_address_that_nobody_has() {
+	if on_iwarp; then skip "iWARP has no explicit connections"; fi
+	ip link set dummy0 arp on
+	trap 'ip link set dummy0 arp off; end_processes' EXIT
+	verbs_tests Unanswered
+	expect_not_in "$work/stdout" "SKIPPED"
+}
+
 test_uc_and_ud_and_what_they_lose() { verbs_tests "Transport*"; }
 
 test_troubles_that_are_brought_about() { verbs_tests Trouble; }

@@ -59,11 +59,9 @@ class Exchange : public testing::Test {
         return socket ? std::move(*socket) : Socket();
     }
 
-    // A call that is right but for this change; the errno of the answer, 0: accepted, -1: none.
-    int ask(const std::function<void(WireCall&)>& change, Socket* keep = nullptr) {
-        Socket socket = call();
+    // A call that is right but for this change.
+    static WireCall right_call(const std::function<void(WireCall&)>& change) {
         Endpoint endpoint;
-        WireReply reply{};
 
         endpoint.gid_type = GidType::roce_v2;
         endpoint.reads = 1;
@@ -73,7 +71,16 @@ class Exchange : public testing::Test {
         memcpy(&endpoint.gid[12], &reinterpret_cast<const sockaddr_in*>(&address)->sin_addr, 4);
         WireCall request{encode(Request{length, true}), encode(endpoint), encode(Beside{endpoint, 1})};
         change(request);
+        return request;
+    }
+
+    // The errno of the answer, 0: accepted, -1: none.
+    int ask(const std::function<void(WireCall&)>& change, Socket* keep = nullptr) {
+        Socket socket = call();
+        const WireCall request = right_call(change);
+        WireReply reply{};
         const auto head = std::as_writable_bytes(std::span(&reply, 1)).first(wire_head);
+
         if (!socket.send(bytes_of(request), Clock::now() + 10s, "test")) return -1;
         if (!socket.receive(head, Clock::now() + 10s, "test")) return -1;
         if (keep) *keep = std::move(socket);
@@ -83,6 +90,41 @@ class Exchange : public testing::Test {
 
     std::unique_ptr<VerbsResponder> responder;
     Memory memory = std::move(*Memory::create(length));
+};
+
+// Callers whose QP is said to be at an address that nobody has, and who have said so all at once:
+// ten seconds' worth of them. Needs ARP on the interface.
+class Unanswered : public Exchange {
+  protected:
+    void SetUp() override {
+        Exchange::SetUp();
+        if (IsSkipped() || HasFatalFailure()) return;
+        const auto began = Clock::now();
+        ask(nobody(0));
+        if (Clock::now() - began < 500ms) GTEST_SKIP() << "every address has a MAC here";
+        for (uint8_t i = 1; i <= 10; i++) {
+            callers.push_back(call());
+            say(i, 0, half);
+        }
+        std::this_thread::sleep_for(500ms); // the responder takes them in
+        for (uint8_t i = 1; i <= 10; i++) say(i, half, wire_head);
+        std::this_thread::sleep_for(1200ms); // with the first of them it is through, or will soon be
+    }
+    void TearDown() override {}
+
+    static std::function<void(WireCall&)> nobody(uint8_t which) {
+        return [which](WireCall& call) { call.from.gid[15] = static_cast<uint8_t>(200 + which); };
+    }
+
+    void say(uint8_t which, size_t from, size_t to) {
+        const WireCall request = right_call(nobody(which));
+        const auto part = bytes_of(request).subspan(from, to - from);
+
+        ASSERT_TRUE(callers[which - 1U].send(part, Clock::now() + 10s, "test"));
+    }
+
+    static constexpr size_t half = 20;
+    std::vector<Socket> callers;
 };
 
 bool ends(const Socket& socket) {
@@ -214,6 +256,27 @@ TEST_F(Exchange, silent_callers_are_bounded_and_do_not_keep_others_waiting) {
     EXPECT_TRUE(ends(silent.front()));
     // The others are late some time.
     EXPECT_TRUE(ends(silent.back()));
+}
+
+TEST_F(Unanswered, callers_do_not_keep_rdma_cm_waiting) {
+    const auto began = Clock::now();
+    RawInitiator initiator(responder->port());
+    EXPECT_EQ(initiator.connect(encode(Request{length, true})), 0);
+    EXPECT_LT(Clock::now() - began, 5s);
+}
+
+TEST_F(Unanswered, callers_do_not_keep_the_end_waiting) {
+    const auto began = Clock::now();
+    responder.reset();
+    EXPECT_LT(Clock::now() - began, 5s);
+}
+
+TEST_F(Unanswered, callers_who_hang_up_meanwhile_cost_no_time) {
+    const auto began = Clock::now();
+    callers.clear();
+    const auto engine = connect();
+    EXPECT_TRUE(engine) << engine.error().text();
+    EXPECT_LT(Clock::now() - began, 5s);
 }
 
 TEST_F(Exchange, who_hangs_up_gives_back_what_he_had) {

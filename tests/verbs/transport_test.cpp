@@ -219,7 +219,8 @@ class LazyCallee {
 
         callers_.add_to(waiting);
         if (poll(waiting.data(), waiting.size(), 100) < 0) return;
-        for (auto& caller : callers_.handle(waiting)) answer(caller);
+        callers_.handle(waiting);
+        if (auto caller = callers_.next()) answer(*caller);
     }
 
     void answer(Callers::Caller& caller) {

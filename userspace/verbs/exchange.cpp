@@ -155,8 +155,28 @@ uint16_t Callers::port() const {
 }
 
 void Callers::add_to(std::vector<pollfd>& waiting) const {
-    waiting.push_back({listener_.fd(), POLLIN, 0});
-    for (const auto& one : waiting_) waiting.push_back({one.socket.fd(), POLLIN, 0});
+    const auto wanted_of = [](const Waiting& one) -> short {
+        return is_whole(one) ? POLLRDHUP : POLLIN | POLLRDHUP;
+    };
+    const bool full = waiting_.size() >= max_waiting && std::ranges::all_of(waiting_, is_whole);
+
+    waiting.push_back({full ? -1 : listener_.fd(), POLLIN, 0});
+    for (const auto& one : waiting_) waiting.push_back({one.socket.fd(), wanted_of(one), 0});
+}
+
+std::vector<Callers::Waiting>::iterator Callers::first_that(bool whole) {
+    return std::ranges::find_if(waiting_, [whole](const Waiting& one) { return is_whole(one) == whole; });
+}
+
+bool Callers::has_next() const { return std::ranges::any_of(waiting_, is_whole); }
+
+std::optional<Callers::Caller> Callers::next() {
+    const auto first = first_that(true);
+
+    if (first == waiting_.end()) return std::nullopt;
+    Caller caller{std::move(first->socket), first->call};
+    waiting_.erase(first);
+    return caller;
 }
 
 // How long a call is stands in its head.
@@ -174,8 +194,11 @@ bool Callers::read_more(Waiting& one) {
 }
 
 void Callers::accept_one() {
+    const bool full = waiting_.size() >= max_waiting;
+    const auto oldest = first_that(false);
     Waiting one;
 
+    if (full && oldest == waiting_.end()) return;
     one.socket = Socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!one.socket) {
         // It has gone; or there are no descriptors now, and it stays in the backlog.
@@ -184,26 +207,23 @@ void Callers::accept_one() {
     }
     keep_alive(one.socket.fd());
     one.deadline = Clock::now() + patience;
-    if (waiting_.size() >= max_waiting) waiting_.erase(waiting_.begin());
+    if (full) waiting_.erase(oldest);
     waiting_.push_back(std::move(one));
 }
 
-std::vector<Callers::Caller> Callers::handle(std::span<const pollfd> polled) {
+// Who has hung up wants no answer.
+void Callers::handle(std::span<const pollfd> polled) {
     const auto now = Clock::now();
-    std::vector<Caller> complete;
 
     for (size_t i = 0; i < waiting_.size(); i++) {
         Waiting& one = waiting_[i];
-        const bool alive = !polled[i + 1].revents || read_more(one);
+        const short events = polled[i + 1].revents;
+        const bool alive = !events || (events == POLLIN && read_more(one));
 
-        if (alive && one.got == wanted(one))
-            complete.push_back({std::move(one.socket), one.call});
-        else if (!alive || now > one.deadline)
-            one.socket = Socket();
+        if (!alive || (!is_whole(one) && now > one.deadline)) one.socket = Socket();
     }
     std::erase_if(waiting_, [](const Waiting& one) { return !one.socket; });
     if (polled[0].revents) accept_one();
-    return complete;
 }
 
 } // namespace kxfer::verbs

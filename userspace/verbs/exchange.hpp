@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -52,8 +53,9 @@ class Socket {
 tl::expected<Socket, Error> connect_tcp(const sockaddr_storage& peer, Clock::time_point deadline,
                                         const std::string& on);
 
-// The responder's listener. Callers that have not said all they have to are bounded
-// in number and time; a new one takes the place of the oldest.
+// The responder's listener. Callers are bounded in number, and in time until they have said
+// all they have to; a new one takes the place of the oldest that has not. Who has waits for
+// its turn, in the order in which they came, and others stay in the backlog if all have.
 class Callers {
   public:
     static constexpr size_t max_waiting = 16;
@@ -70,7 +72,10 @@ class Callers {
 
     // What to poll for; handle() takes the same entries behind a poll.
     void add_to(std::vector<pollfd>& waiting) const;
-    std::vector<Caller> handle(std::span<const pollfd> polled);
+    void handle(std::span<const pollfd> polled);
+    // Whether somebody waits for its turn, and who: no longer one of these then.
+    bool has_next() const;
+    std::optional<Caller> next();
 
   private:
     struct Waiting {
@@ -80,6 +85,8 @@ class Callers {
         Clock::time_point deadline;
     };
     static size_t wanted(const Waiting& one);
+    static bool is_whole(const Waiting& one) { return one.got == wanted(one); }
+    std::vector<Waiting>::iterator first_that(bool whole);
     // False: it has gone.
     static bool read_more(Waiting& one);
     void accept_one();

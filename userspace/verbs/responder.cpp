@@ -178,30 +178,35 @@ void VerbsResponder::run() {
     connections_.clear();
 }
 
+// One round.
 bool VerbsResponder::wait() {
     std::vector<pollfd> waiting{{channel_->fd, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
-    rdma_cm_event* event = nullptr;
 
     for (const auto& connection : connections_)
         waiting.push_back({connection->socket.fd(), POLLIN, 0}); // -1 is passed over
     const size_t nr_before_callers = waiting.size();
     callers_.add_to(waiting);
-    if (poll(waiting.data(), waiting.size(), 1000) < 0) {
+    if (poll(waiting.data(), waiting.size(), callers_.has_next() ? 0 : 1000) < 0) {
         if (errno != EINTR) error_ = errno;
         return errno == EINTR;
     }
     if (waiting[1].revents) return false;
     const std::span polled(waiting);
     drop_ended(polled.subspan(2, nr_before_callers - 2));
-    for (auto& caller : callers_.handle(polled.subspan(nr_before_callers))) answer(std::move(caller));
-    if (!waiting[0].revents) return true;
-    if (rdma_get_cm_event(channel_.get(), &event) == 0) {
-        handle(Event(event));
-    } else if (errno != EAGAIN && errno != EINTR) {
-        error_ = errno;
-        return false;
-    }
+    callers_.handle(polled.subspan(nr_before_callers));
+    if (waiting[0].revents && !take_event()) return false;
+    if (auto caller = callers_.next()) answer(std::move(*caller));
     return true;
+}
+
+bool VerbsResponder::take_event() {
+    rdma_cm_event* event = nullptr;
+
+    if (rdma_get_cm_event(channel_.get(), &event) == 0)
+        handle(Event(event));
+    else if (errno != EAGAIN && errno != EINTR)
+        error_ = errno;
+    return error_ == 0;
 }
 
 void VerbsResponder::handle(Event event) {

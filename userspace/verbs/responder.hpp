@@ -5,6 +5,13 @@
 // a thread that takes them to who wants to send. It exposes nothing else, sleeps while the network does the
 // work, and bounds what it gives away (max_connections, max_bytes, max_receives):
 // any local user of the peer's machine may ask.
+//
+// Time is bounded too. To move a QP to RTR the kernel looks for the MAC of the peer's address,
+// and gives up after a second if nobody has it; who calls over TCP names the address, and not
+// always that it calls from. So in each round the thread looks whether it is to end, takes one
+// event of rdma_cm, and answers one caller: an event waits no longer than for the one before
+// it and for one caller, of two QPs at most, however many there are. A caller waits for those
+// before it, at most Callers::max_waiting.
 #pragma once
 
 #include <atomic>
@@ -56,6 +63,7 @@ class VerbsResponder {
     void run();
     // False: it is over.
     bool wait();
+    bool take_event();
     void handle(Event event);
     void accept(rdma_cm_id* id, const rdma_cm_event& event);
     void tell(rdma_cm_id* id, const rdma_cm_event& event);

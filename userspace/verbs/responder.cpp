@@ -102,6 +102,18 @@ End agreed_end(const LocalPort& port, const QueuePair& pair, const Endpoint& pee
 
 } // namespace
 
+// librdmacm refuses to accept with more than the device has.
+rdma_conn_param accepting(const rdma_conn_param& asked, const ibv_device_attr& device) {
+    rdma_conn_param parameters{};
+
+    parameters.responder_resources =
+        static_cast<uint8_t>(std::min<int>(asked.responder_resources, device.max_qp_rd_atom));
+    parameters.initiator_depth =
+        static_cast<uint8_t>(std::min<int>(asked.initiator_depth, device.max_qp_init_rd_atom));
+    parameters.rnr_retry_count = asked.rnr_retry_count;
+    return parameters;
+}
+
 tl::expected<std::unique_ptr<VerbsResponder>, Error> VerbsResponder::start(const sockaddr_storage& address) {
     std::unique_ptr<VerbsResponder> responder(new VerbsResponder);
     sockaddr_storage bound = address;
@@ -301,7 +313,6 @@ tl::expected<void, Error> VerbsResponder::receive(Connection& connection, const 
 void VerbsResponder::accept(rdma_cm_id* id, const rdma_cm_event& event) {
     const auto& asked = event.param.conn;
     const auto request = decode_request(asked.private_data, asked.private_data_len);
-    rdma_conn_param parameters{};
 
     if (!request) {
         const auto version = version_of(asked.private_data, asked.private_data_len);
@@ -316,13 +327,16 @@ void VerbsResponder::accept(rdma_cm_id* id, const rdma_cm_event& event) {
         return refuse(id, ready.error().number);
     }
     const WireAnswer answer = encode(answer_of(**connection));
+    rdma_conn_param parameters = accepting(asked, pair.attributes);
     parameters.private_data = &answer;
     parameters.private_data_len = sizeof(answer);
-    parameters.responder_resources =
-        static_cast<uint8_t>(std::min<int>(asked.responder_resources, pair.attributes.max_qp_rd_atom));
-    parameters.initiator_depth = asked.initiator_depth;
-    parameters.rnr_retry_count = asked.rnr_retry_count;
-    if (rdma_accept(id, &parameters)) return; // the peer has gone; the connection goes too
+    // Whether the peer has gone or something is wrong here: it is told, if it is there.
+    if (rdma_accept(id, &parameters)) {
+        const int error = last_error();
+        static_cast<void>(pair.id.release());
+        connection->reset();
+        return refuse(id, error);
+    }
     connections_.push_back(std::move(*connection));
 }
 

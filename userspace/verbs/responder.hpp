@@ -90,4 +90,7 @@ class VerbsResponder {
     std::thread thread_;
 };
 
+// What a connection by rdma_cm is accepted with: of what the peer asks for, what the device does.
+rdma_conn_param accepting(const rdma_conn_param& asked, const ibv_device_attr& device);
+
 } // namespace kxfer::verbs

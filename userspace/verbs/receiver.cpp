@@ -164,11 +164,13 @@ tl::expected<bool, Error> Receiver::wait() {
 }
 
 tl::expected<void, Error> Receiver::handle() {
-    for (;;) {
+    // A peer that goes on sending leaves no gap to be ended in.
+    while (!stop_) {
         const auto more = poll();
         if (!more) return tl::unexpected(more.error());
-        if (!*more) return {};
+        if (!*more) break;
     }
+    return {};
 }
 
 // What is in front of it is read before its receive is posted again.

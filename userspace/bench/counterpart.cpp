@@ -11,6 +11,7 @@
 #include <csignal>
 #include <ctime>
 #include <mutex>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -100,7 +101,12 @@ tl::expected<std::unique_ptr<Counterpart>, Error> Counterpart::start(const std::
     counterpart->publish();
     if (auto offered = counterpart->offer(export_name, rules); !offered)
         return tl::unexpected(offered.error());
-    counterpart->thread_ = std::thread(&Counterpart::run, counterpart.get());
+    try {
+        counterpart->thread_ = std::thread(&Counterpart::run, counterpart.get());
+    } catch (const std::system_error& error) {
+        return tl::unexpected(
+            Error("cannot start a thread for", counterpart->name_, error.code().value(), "see: ulimit -u"));
+    }
     return counterpart;
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <system_error>
 
 #include <pthread.h>
 
@@ -51,7 +52,12 @@ Inbox::start(const std::string& export_name, std::span<std::byte> memory, std::s
     std::unique_ptr<Inbox> inbox(
         new Inbox(std::move(*session), mailbox_name(export_name), std::move(*own), memory, max_bytes));
     if (auto offered = inbox->offer(export_name, rules); !offered) return tl::unexpected(offered.error());
-    inbox->thread_ = std::thread(&Inbox::run, inbox.get());
+    try {
+        inbox->thread_ = std::thread(&Inbox::run, inbox.get());
+    } catch (const std::system_error& error) {
+        return tl::unexpected(
+            Error("cannot start a thread for", inbox->name_, error.code().value(), "see: ulimit -u"));
+    }
     return inbox;
 }
 

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <csignal>
 #include <mutex>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <pthread.h>
@@ -103,7 +104,12 @@ tl::expected<void, Error> Receiver::start(std::function<void()> failed) {
     if (int error = ibv_req_notify_cq(pair_.cq.get(), 0))
         return tl::unexpected(Error("cannot arm the CQ", "the responder", error));
     catch_wake_signal();
-    thread_ = std::thread([this, failed = std::move(failed)] { run(failed); });
+    try {
+        thread_ = std::thread([this, failed = std::move(failed)] { run(failed); });
+    } catch (const std::system_error& error) {
+        return tl::unexpected(
+            Error("cannot start a thread for", "the responder", error.code().value(), "see: ulimit -u"));
+    }
     return {};
 }
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -140,7 +141,11 @@ tl::expected<std::unique_ptr<VerbsResponder>, Error> VerbsResponder::start(const
     responder->callers_ = std::move(*callers);
     responder->stop_fd_ = eventfd(0, EFD_CLOEXEC);
     if (responder->stop_fd_ < 0) return tl::unexpected(Error("cannot create an eventfd", on, errno));
-    responder->thread_ = std::thread(&VerbsResponder::run, responder.get());
+    try {
+        responder->thread_ = std::thread(&VerbsResponder::run, responder.get());
+    } catch (const std::system_error& error) {
+        return tl::unexpected(Error("cannot start a thread for", on, error.code().value(), "see: ulimit -u"));
+    }
     return responder;
 }
 

@@ -31,6 +31,20 @@ test_callers_at_an_address_that_nobody_has() {
 	expect_not_in "$work/stdout" "SKIPPED"
 }
 
+test_a_responder_whose_device_goes_is_told() {
+	[ "$KXFER_PROVIDER" = rxe ] || skip "rxe shows it"
+	serve box=mem:64K --verbs --listen "$KXFER_ADDRESS"
+	# It goes when nobody has it open any more.
+	rdma link del "$KXFER_DEVICE" &
+	deleted=$!
+	wait_for 30 grep -q "user-space verbs are not answered any more on $KXFER_ADDRESS" "$work/serve.out"
+	stop_serve
+	wait_for 30 is_over $deleted
+	rdma link add "$KXFER_DEVICE" type "$KXFER_PROVIDER" netdev dummy0
+	wait_for 10 grep -q ACTIVE "/sys/class/infiniband/$KXFER_DEVICE/ports/1/state"
+	[ "$status" -eq 0 ] || fail "serve ended with $status"
+}
+
 test_uc_and_ud_and_what_they_lose() { verbs_tests "Transport*"; }
 
 test_troubles_that_are_brought_about() { verbs_tests Trouble; }

@@ -185,15 +185,18 @@ tl::expected<Counterparts, Failure> take_part(const std::vector<Served>& exports
     return counterparts;
 }
 
+using Responders = std::vector<std::unique_ptr<verbs::VerbsResponder>>;
+
 // Of what stands beside the exports: what ended of itself, each once.
 class Watch {
   public:
-    Watch(const Inboxes& inboxes, const Counterparts& counterparts)
-        : inboxes_(inboxes), counterparts_(counterparts) {}
+    Watch(const Inboxes& inboxes, const Counterparts& counterparts, const Responders& responders)
+        : inboxes_(inboxes), counterparts_(counterparts), responders_(responders) {}
 
     void look(Output& out) {
         for (const auto& inbox : inboxes_) tell(*inbox, "no messages are taken any more in", out);
         for (const auto& one : counterparts_) tell(*one, "nobody is answered any more in", out);
+        for (const auto& one : responders_) tell(*one, "user-space verbs are not answered any more on", out);
     }
 
   private:
@@ -205,10 +208,9 @@ class Watch {
 
     const Inboxes& inboxes_;
     const Counterparts& counterparts_;
+    const Responders& responders_;
     std::set<std::string> told_;
 };
-
-using Responders = std::vector<std::unique_ptr<verbs::VerbsResponder>>;
 
 // User-space verbs reach memory of their own, never an export.
 tl::expected<Responders, Failure> answer_verbs(const Listening& listening, Output& out) {
@@ -301,7 +303,7 @@ Result run_serve(const ServeOptions& options, Context& context) {
     tl::expected<Responders, Failure> responders = Responders();
     if (options.verbs) responders = answer_verbs(*listening, context.out);
     if (!responders) return tl::make_unexpected(responders.error());
-    Watch watch(*inboxes, *counterparts);
+    Watch watch(*inboxes, *counterparts, *responders);
     return serve_until_signal(*session, *exports, watch, context.out);
 }
 

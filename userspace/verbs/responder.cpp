@@ -141,6 +141,7 @@ tl::expected<std::unique_ptr<VerbsResponder>, Error> VerbsResponder::start(const
     responder->callers_ = std::move(*callers);
     responder->stop_fd_ = eventfd(0, EFD_CLOEXEC);
     if (responder->stop_fd_ < 0) return tl::unexpected(Error("cannot create an eventfd", on, errno));
+    responder->name_ = on;
     try {
         responder->thread_ = std::thread(&VerbsResponder::run, responder.get());
     } catch (const std::system_error& error) {
@@ -183,12 +184,6 @@ VerbsResponder::~VerbsResponder() {
 }
 
 uint16_t VerbsResponder::port() const { return ntohs(rdma_get_src_port(listener_.get())); }
-
-std::string VerbsResponder::failure() const {
-    const int error = error_;
-
-    return error ? fmt::format("cannot wait for rdma_cm events: {}", strerror(error)) : "";
-}
 
 void VerbsResponder::run() {
     while (wait()) continue;
@@ -242,6 +237,8 @@ void VerbsResponder::handle(Event event) {
     case RDMA_CM_EVENT_REJECTED:
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
         event.reset();
+        // Who listens on one address does so on its device, and never again when that has gone.
+        if (id == listener_.get() || id == lookups_.get()) error_ = ENODEV;
         drop(id);
         break;
     default:

@@ -18,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -47,8 +48,10 @@ class VerbsResponder {
 
     uint16_t port() const;
     uint16_t exchange_port() const { return callers_.port(); } // TCP
-    // In words, once the thread had to give up; else empty.
-    std::string failure() const;
+    // The errno by which the thread had to give up; else 0.
+    int ended() const { return error_; }
+    // The address that was asked for.
+    const std::string& name() const { return name_; }
 
   private:
     struct Connection {
@@ -85,6 +88,7 @@ class VerbsResponder {
     std::unique_ptr<rdma_cm_id, DestroyId> lookups_; // RDMA_PS_UDP; without it nobody sends by UD
     Callers callers_;
     std::vector<std::unique_ptr<Connection>> connections_;
+    std::string name_;
     std::atomic<int> error_{0};
     int stop_fd_ = -1;
     std::thread thread_;

@@ -22,6 +22,8 @@ test_the_responder_and_initiators_that_err() { verbs_tests Responder; }
 
 test_explicit_connections_and_callers_that_err() { verbs_tests "Exchange*"; }
 
+test_peers_that_died_without_a_word() { verbs_tests Silence; }
+
 # The kernel looks for the MAC of a peer's address for a second.
 test_callers_at_an_address_that_nobody_has() {
 	if on_iwarp; then skip "iWARP has no explicit connections"; fi

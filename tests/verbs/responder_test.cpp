@@ -4,8 +4,12 @@
 // they should not: it refuses with an errno, counts what is wrong, ends the
 // connection, and goes on serving others.
 #include <chrono>
+#include <cstdlib>
+#include <memory>
 #include <thread>
+#include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "verbs/engine.hpp"
@@ -159,6 +163,39 @@ TEST_F(Responder, atomic_writes_are_for_devices_that_have_them) {
     const bool there = plain.has(atomic_write_bit);
     EXPECT_EQ(ask({length, true, number(Operation::atomic_write)}), there ? 0 : EOPNOTSUPP);
     EXPECT_EQ(ask({length, true, number(Operation::atomic_write), receiving}), EINVAL);
+}
+
+// Packets to an address that is taken away are dropped without an answer.
+TEST(Silence, of_peers_that_died_without_a_word_makes_room) {
+    const auto from = [](const char* verb) {
+        return std::system(fmt::format("ip addr {} 10.77.0.2/24 dev dummy0 2>&1", verb).c_str());
+    };
+    const auto requests = {Request{length, true}, Request{length, true, number(Operation::send), receiving}};
+    auto responder = VerbsResponder::start(own_address(), 2s);
+    std::vector<std::unique_ptr<RawInitiator>> peers;
+    ASSERT_TRUE(responder) << responder.error().text();
+    ASSERT_EQ(from("add"), 0);
+    const std::shared_ptr<void> taken_away(nullptr, [&](void*) { from("del"); });
+
+    while (peers.size() < VerbsResponder::max_connections)
+        for (const auto& request : requests) {
+            peers.push_back(std::make_unique<RawInitiator>((*responder)->port(), "10.77.0.2"));
+            ASSERT_EQ(peers.back()->connect(encode(request)), 0);
+        }
+    if (peers.front()->iwarp()) GTEST_SKIP() << "TCP tries for a quarter of an hour";
+    const auto connect_one_more = [&] {
+        RawInitiator late((*responder)->port());
+        return late.connect(encode(Request{length, true}));
+    };
+    std::this_thread::sleep_for(7s); // three probes, which they answer
+    EXPECT_EQ(connect_one_more(), EBUSY);
+    ASSERT_EQ(from("del"), 0);
+    int error = EBUSY;
+    for (const auto deadline = Clock::now() + 60s; error == EBUSY && Clock::now() < deadline;) {
+        std::this_thread::sleep_for(200ms);
+        error = connect_one_more();
+    }
+    EXPECT_EQ(error, 0);
 }
 
 TEST_F(Responder, the_engine_refuses_atomics_of_other_sizes) {

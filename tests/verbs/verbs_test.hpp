@@ -36,8 +36,11 @@ inline sockaddr_storage own_address(uint16_t port = 0) {
 // An initiator that says and posts what it is told.
 class RawInitiator {
   public:
-    explicit RawInitiator(uint16_t port)
-        : memory_(std::move(*Memory::create(length))), peer_(own_address(port)) {}
+    // from: an address of this node, if not that of the peer.
+    explicit RawInitiator(uint16_t port, const char* from = nullptr)
+        : memory_(std::move(*Memory::create(length))), peer_(own_address(port)), from_(own_address()) {
+        if (from) inet_pton(AF_INET, from, &reinterpret_cast<sockaddr_in*>(&from_)->sin_addr);
+    }
     ~RawInitiator() {
         if (pair_.qp) rdma_disconnect(pair_.id.get());
     }
@@ -50,7 +53,9 @@ class RawInitiator {
         channel_ = std::move(*open_channel());
         if (rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP)) return -1;
         pair_.id.reset(id);
-        if (rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&peer_), 2000)) return -1;
+        if (rdma_resolve_addr(id, reinterpret_cast<sockaddr*>(&from_), reinterpret_cast<sockaddr*>(&peer_),
+                              2000))
+            return -1;
         if (next() != RDMA_CM_EVENT_ADDR_RESOLVED || rdma_resolve_route(id, 2000)) return -1;
         if (next() != RDMA_CM_EVENT_ROUTE_RESOLVED) return -1;
         if (!pair_.create(memory_, {16, 0, false}, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, "test"))
@@ -143,6 +148,7 @@ class RawInitiator {
 
     Memory memory_;
     sockaddr_storage peer_;
+    sockaddr_storage from_;
     Channel channel_;
     QueuePair pair_;
 };

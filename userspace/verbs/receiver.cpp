@@ -69,11 +69,11 @@ Message message_of(const ibv_wc& completion, uint32_t in_front) {
 
 } // namespace
 
-Receiver::Receiver(QueuePair& pair, const bench::Memory& memory, uint64_t length, bench::Operation operation,
-                   const Receiving& receiving, bool answers)
-    : pair_(pair), memory_(memory), length_(length), operation_(operation), receiving_(receiving),
-      answers_(answers), receipts_(operation, receiving, pair.transport != Transport::rc), requests_(list),
-      sges_(list) {}
+Receiver::Receiver(QueuePair& pair, const bench::Memory& memory, Probe& probe, uint64_t length,
+                   bench::Operation operation, const Receiving& receiving, bool answers)
+    : pair_(pair), memory_(memory), probe_(probe), length_(length), operation_(operation),
+      receiving_(receiving), answers_(answers),
+      receipts_(operation, receiving, pair.transport != Transport::rc), requests_(list), sges_(list) {}
 
 uint64_t Receiver::room_behind(const Receiving& receiving, bool answers) {
     const uint64_t commands = answers ? receiving.receives * sizeof(WireCommand) : 0;
@@ -225,7 +225,10 @@ tl::expected<bool, Error> Receiver::poll() {
             return tl::unexpected(
                 Error(fmt::format("a receive failed: {}", ibv_wc_status_str(completion.status)),
                       "the responder", ECONNRESET));
-        if (!(completion.opcode & IBV_WC_RECV)) continue;
+        if (!(completion.opcode & IBV_WC_RECV)) {
+            probe_.take(completion);
+            continue;
+        }
         receipts_.add(take(completion));
         received++;
     }

@@ -18,6 +18,7 @@
 
 #include "verbs/connection.hpp"
 #include "verbs/messages.hpp"
+#include "verbs/probe.hpp"
 #include "verbs/wire.hpp"
 #include <kxfer/error.hpp>
 
@@ -25,10 +26,10 @@ namespace kxfer::verbs {
 
 class Receiver {
   public:
-    // Both have to outlive it. The status lies at `length` of the memory. answers: messages
+    // All three have to outlive it. The status lies at `length` of the memory. answers: messages
     // have commands in front, which go behind the status, and are answered.
-    Receiver(QueuePair& pair, const bench::Memory& memory, uint64_t length, bench::Operation operation,
-             const Receiving& receiving, bool answers);
+    Receiver(QueuePair& pair, const bench::Memory& memory, Probe& probe, uint64_t length,
+             bench::Operation operation, const Receiving& receiving, bool answers);
     // Bytes behind `length` of the memory.
     static uint64_t room_behind(const Receiving& receiving, bool answers);
     // Ends the thread.
@@ -54,6 +55,7 @@ class Receiver {
 
     QueuePair& pair_;
     const bench::Memory& memory_;
+    Probe& probe_;
     uint64_t length_;
     bench::Operation operation_;
     Receiving receiving_;

@@ -115,7 +115,8 @@ rdma_conn_param accepting(const rdma_conn_param& asked, const ibv_device_attr& d
     return parameters;
 }
 
-tl::expected<std::unique_ptr<VerbsResponder>, Error> VerbsResponder::start(const sockaddr_storage& address) {
+tl::expected<std::unique_ptr<VerbsResponder>, Error> VerbsResponder::start(const sockaddr_storage& address,
+                                                                           Clock::duration period) {
     std::unique_ptr<VerbsResponder> responder(new VerbsResponder);
     sockaddr_storage bound = address;
     const auto on = address_text(reinterpret_cast<const sockaddr*>(&address));
@@ -142,6 +143,7 @@ tl::expected<std::unique_ptr<VerbsResponder>, Error> VerbsResponder::start(const
     responder->stop_fd_ = eventfd(0, EFD_CLOEXEC);
     if (responder->stop_fd_ < 0) return tl::unexpected(Error("cannot create an eventfd", on, errno));
     responder->name_ = on;
+    responder->period_ = period;
     try {
         responder->thread_ = std::thread(&VerbsResponder::run, responder.get());
     } catch (const std::system_error& error) {
@@ -205,6 +207,7 @@ bool VerbsResponder::wait() {
     if (waiting[1].revents) return false;
     const std::span polled(waiting);
     drop_ended(polled.subspan(2, nr_before_callers - 2));
+    drop_silent();
     callers_.handle(polled.subspan(nr_before_callers));
     if (waiting[0].revents && !take_event()) return false;
     if (auto caller = callers_.next()) answer(std::move(*caller));
@@ -274,16 +277,13 @@ VerbsResponder::prepare(rdma_cm_id* id, const Request& request, bool by_cm, Tran
     auto memory = bench::Memory::create(
         length + (receives ? Receiver::room_behind(request.receiving, request.answered) : 0));
     if (!memory) return tl::unexpected(memory.error());
-    auto connection =
-        std::make_unique<Connection>(Connection{std::move(*memory), length, {}, Socket(), nullptr});
+    auto connection = std::make_unique<Connection>(std::move(*memory));
     auto& pair = connection->pair;
+    connection->length = length;
     pair.id.reset(id);
-    const Room room{request.answered ? std::clamp(2 * request.receiving.receives, 128U, most_answers) : 1,
-                    request.receiving.receives,
-                    receives,
-                    by_cm,
-                    transport,
-                    false,
+    const unsigned answers =
+        request.answered ? std::clamp(2 * request.receiving.receives, 128U, most_answers) : 0;
+    const Room room{answers + Probe::sends, request.receiving.receives, receives, by_cm, transport, false,
                     request.answered};
     if (auto created = pair.create(connection->memory, room, access_of(request, *operation), on); !created) {
         static_cast<void>(pair.id.release()); // the caller refuses by it
@@ -307,7 +307,7 @@ tl::expected<void, Error> VerbsResponder::receive(Connection& connection, const 
                                                   std::function<void()> failed) {
     if (request.receiving.receives == 0) return {};
     connection.receiver =
-        std::make_unique<Receiver>(connection.pair, connection.memory, connection.length,
+        std::make_unique<Receiver>(connection.pair, connection.memory, connection.probe, connection.length,
                                    *operation_of(request), request.receiving, request.answered);
     return connection.receiver->start(std::move(failed));
 }
@@ -442,6 +442,18 @@ void VerbsResponder::drop_ended(std::span<const pollfd> polled) {
     size_t i = 0;
 
     std::erase_if(connections_, [&](const auto&) { return polled[i++].revents != 0; });
+}
+
+// Of the others: who answers no more. A Receiver polls the CQ of its own connection.
+void VerbsResponder::drop_silent() {
+    std::erase_if(connections_, [this](const auto& connection) {
+        ibv_wc completion{};
+
+        if (connection->socket || !connection->probe.due(period_)) return false;
+        if (!connection->receiver && ibv_poll_cq(connection->pair.cq.get(), 1, &completion) > 0)
+            connection->probe.take(completion);
+        return !connection->probe.post(connection->pair.id->qp);
+    });
 }
 
 void VerbsResponder::drop(rdma_cm_id* id) {

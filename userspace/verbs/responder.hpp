@@ -28,6 +28,7 @@
 #include "bench/workload.hpp"
 #include "verbs/connection.hpp"
 #include "verbs/exchange.hpp"
+#include "verbs/probe.hpp"
 #include "verbs/receiver.hpp"
 #include "verbs/wire.hpp"
 #include <kxfer/error.hpp>
@@ -42,8 +43,9 @@ class VerbsResponder {
 
     // Listens at the address, and over TCP for who connects QPs explicitly on the port
     // behind it; the port may be 0, then both are any. Who sends by UD looks its QP up on
-    // RDMA_PS_UDP, the same port. Ends with the object.
-    static tl::expected<std::unique_ptr<VerbsResponder>, Error> start(const sockaddr_storage& address);
+    // RDMA_PS_UDP, the same port. Ends with the object. period: of probes (probe.hpp).
+    static tl::expected<std::unique_ptr<VerbsResponder>, Error>
+    start(const sockaddr_storage& address, Clock::duration period = std::chrono::seconds(30));
     ~VerbsResponder();
 
     uint16_t port() const;
@@ -55,9 +57,12 @@ class VerbsResponder {
 
   private:
     struct Connection {
+        explicit Connection(bench::Memory own) : memory(std::move(own)) {}
+
         bench::Memory memory;
         uint64_t length = 0; // of it for the initiator
         QueuePair pair;
+        Probe probe;
         Socket socket;                      // of who connects explicitly; its end is the connection's
         std::unique_ptr<Receiver> receiver; // of who asked for receives
     };
@@ -81,6 +86,7 @@ class VerbsResponder {
     static void refuse(rdma_cm_id* id, int error, uint16_t version = wire_version);
     void drop(rdma_cm_id* id);
     void drop_ended(std::span<const pollfd> polled);
+    void drop_silent();
     uint64_t bytes_given() const;
 
     Channel channel_;
@@ -89,6 +95,7 @@ class VerbsResponder {
     Callers callers_;
     std::vector<std::unique_ptr<Connection>> connections_;
     std::string name_;
+    Clock::duration period_{};
     std::atomic<int> error_{0};
     int stop_fd_ = -1;
     std::thread thread_;

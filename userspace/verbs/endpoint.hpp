@@ -127,10 +127,12 @@ inline WireEndpoint encode(const Endpoint& endpoint) {
     return wire;
 }
 
-// Empty: a number that no QP can have.
+// Empty: a number that no QP can have. The MTU is checked first: ibv_mtu is an enumeration of C,
+// which holds no number far outside its own.
 inline std::optional<Endpoint> decode(const WireEndpoint& wire) {
     Endpoint endpoint;
 
+    if (wire.mtu < IBV_MTU_256 || wire.mtu > IBV_MTU_4096) return std::nullopt;
     endpoint.transport = static_cast<Transport>(wire.transport);
     endpoint.mtu = static_cast<ibv_mtu>(wire.mtu);
     endpoint.gid_type = static_cast<GidType>(wire.gid_type);
@@ -142,10 +144,9 @@ inline std::optional<Endpoint> decode(const WireEndpoint& wire) {
     memcpy(endpoint.gid.data(), wire.gid, sizeof(wire.gid));
     const bool has_gid = std::any_of(endpoint.gid.begin(), endpoint.gid.end(), [](uint8_t b) { return b; });
     const bool roce = endpoint.gid_type == GidType::roce_v1 || endpoint.gid_type == GidType::roce_v2;
-    if (wire.transport > static_cast<uint8_t>(Transport::ud) || wire.mtu < IBV_MTU_256 ||
-        wire.mtu > IBV_MTU_4096 || wire.gid_type >= static_cast<uint8_t>(GidType::iwarp) ||
-        endpoint.qpn < 2 || endpoint.qpn > max_qpn || endpoint.psn > max_psn ||
-        wire.min_rnr_timer > max_rnr_timer || wire.reserved || (roce && !has_gid) ||
+    if (wire.transport > static_cast<uint8_t>(Transport::ud) ||
+        wire.gid_type >= static_cast<uint8_t>(GidType::iwarp) || endpoint.qpn < 2 || endpoint.qpn > max_qpn ||
+        endpoint.psn > max_psn || wire.min_rnr_timer > max_rnr_timer || wire.reserved || (roce && !has_gid) ||
         (!roce && endpoint.lid == 0))
         return std::nullopt;
     return endpoint;

@@ -276,6 +276,21 @@ TEST_F(Async, draining_drops_what_was_not_taken) {
     EXPECT_EQ(take_all().size(), 0U);
 }
 
+TEST_F(Async, draining_empties_a_ring_too) {
+    ASSERT_TRUE(here->open_ring(256));
+    ASSERT_EQ(get(here->submit(reads(200))), 200U);
+    ASSERT_TRUE(here->drain(20s));
+    std::array<Completion, 4> room;
+    EXPECT_TRUE(here->take(room).empty());
+    EXPECT_EQ(target.reset(), 0);
+    EXPECT_EQ(region.reset(), 0);
+    // Full, and nobody has read it.
+    ASSERT_EQ(get(here->submit(nops(256))), 256U);
+    ASSERT_TRUE(here->drain(20s));
+    EXPECT_TRUE(here->take(room).empty());
+    EXPECT_EQ(get(here->submit(nops(256))), 256U);
+}
+
 TEST_F(Async, each_completion_is_taken_by_one_thread) {
     constexpr size_t many = 2000;
     std::vector<std::atomic<int>> taken(many);

@@ -106,11 +106,21 @@ int kxfer_job_cancel(kxfer_session* session, uint64_t user_data) { return cancel
 
 int kxfer_job_cancel_all(kxfer_session* session) { return cancel(session, 0, KXFER_CANCEL_F_ALL); }
 
+// There are never more jobs in flight and completions unread than the ring has entries: when
+// it is full nothing is in flight, and when nothing is in flight the waiting ends.
+static int drain_ring(kxfer_session* session, uint64_t deadline_ns) {
+    std::array<kxfer_completion, 64> dropped = {};
+    const int ret = kxfer_ring_wait(session, session->ring_entries, deadline_ns);
+    while (kxfer_ring_take(session, dropped.data(), dropped.size()) > 0) continue;
+    return ret;
+}
+
 // REAP waits as long as a job is in flight, and gives 0 when neither a job nor a
 // completion is left.
 int kxfer_job_drain(kxfer_session* session, uint64_t deadline_ns) {
     std::array<kxfer_completion, 64> dropped = {};
     int ret = kxfer_job_cancel_all(session);
+    if (ret >= 0 && session->ring) return drain_ring(session, deadline_ns);
     while (ret >= 0) {
         ret = kxfer_completion_reap(session, dropped.data(), dropped.size(), 1, deadline_ns);
         if (ret == 0) return 0;

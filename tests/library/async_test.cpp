@@ -291,6 +291,22 @@ TEST_F(Async, draining_empties_a_ring_too) {
     EXPECT_EQ(get(here->submit(nops(256))), 256U);
 }
 
+TEST_F(Async, how_a_session_waits_is_not_left_in_what_the_caller_hands_in) {
+    ASSERT_TRUE(here->set_wait(KXFER_WAIT_F_SLEEP));
+    const Job job = Job::nop(1);
+    kxfer_completion done = {};
+    kxfer_submit args = {};
+    args.jobs = reinterpret_cast<uintptr_t>(&job);
+    args.nr_jobs = 1;
+    args.completions = reinterpret_cast<uintptr_t>(&done);
+    args.nr_completions = args.wait = 1;
+    ASSERT_EQ(kxfer_job_submit_wait(here->get(), &args), 1);
+    EXPECT_EQ(args.flags, 0U);
+    // Both at once are nonsense.
+    ASSERT_TRUE(here->set_wait(KXFER_WAIT_F_POLL));
+    EXPECT_EQ(kxfer_job_submit_wait(here->get(), &args), 1);
+}
+
 TEST_F(Async, each_completion_is_taken_by_one_thread) {
     constexpr size_t many = 2000;
     std::vector<std::atomic<int>> taken(many);

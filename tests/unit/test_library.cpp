@@ -63,6 +63,12 @@ TEST(Session, calls_leave_errno_alone) {
     EXPECT_EQ(errno, 42);
 }
 
+TEST(Address, is_written_without_touching_errno) {
+    errno = 42;
+    EXPECT_EQ(format("fe80::1", 1, 999999), "[fe80::1%999999]:1"); // there is no such interface
+    EXPECT_EQ(errno, 42);
+}
+
 TEST(Session, close_of_nothing_is_fine) { kxfer_session_close(nullptr); }
 
 TEST(Address, is_written_as_people_write_it) {

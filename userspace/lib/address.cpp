@@ -34,10 +34,13 @@ int kxfer_addr_from_sockaddr(const sockaddr* from, kxfer_addr* to) {
 
 // "%eth0", or the number if the interface is gone.
 static void format_scope(uint32_t scope_id, char* text, size_t size) {
+    const int saved = errno;
     char name[IF_NAMESIZE] = "";
     text[0] = '\0';
     if (scope_id == 0) return;
-    if (if_indextoname(scope_id, name))
+    const bool known = if_indextoname(scope_id, name) != nullptr;
+    errno = saved;
+    if (known)
         snprintf(text, size, "%%%s", name);
     else
         snprintf(text, size, "%%%u", scope_id);

@@ -3,17 +3,18 @@
 // The one way into the kernel, and what a session is inside the library.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 struct kxfer_ring;
 
 struct kxfer_session {
-    int fd;
-    unsigned int wait_flags;          // KXFER_WAIT_F_* of its SUBMITs and REAPs
-    unsigned int max_jobs_per_submit; // as the module says
-    kxfer_ring* ring;                 // mapped, or null
-    uint64_t ring_bytes;
-    uint32_t ring_entries;
+    int fd = -1;
+    std::atomic<unsigned int> wait_flags = 0; // KXFER_WAIT_F_* of its SUBMITs and REAPs
+    unsigned int max_jobs_per_submit = 0;     // as the module says
+    kxfer_ring* ring = nullptr;               // mapped, or null
+    uint64_t ring_bytes = 0;
+    uint32_t ring_entries = 0;
 };
 
 namespace kxfer {

@@ -46,10 +46,12 @@ int kxfer_job_submit(kxfer_session* session, const kxfer_job* jobs, uint32_t nr,
 }
 
 int kxfer_job_submit_wait(kxfer_session* session, kxfer_submit* args) {
+    const uint32_t flags = args->flags;
     args->size = sizeof(*args);
     args->stride = sizeof(kxfer_job);
-    args->flags |= session->wait_flags;
+    args->flags |= session->wait_flags.load(std::memory_order_relaxed);
     const int ret = kxfer::call(session, KXFER_SUBMIT, args);
+    args->flags = flags;
     return ret < 0 ? ret : static_cast<int>(args->accepted);
 }
 
@@ -59,7 +61,7 @@ int kxfer_completion_reap(kxfer_session* session, kxfer_completion* completions,
     if (wait <= nr) wait = std::min(wait, most_reaped);
     kxfer_reap reap = {};
     reap.size = sizeof(reap);
-    reap.flags = session->wait_flags;
+    reap.flags = session->wait_flags.load(std::memory_order_relaxed);
     reap.completions = reinterpret_cast<uintptr_t>(completions);
     reap.nr = std::min(nr, most_reaped);
     reap.wait = wait;
@@ -72,7 +74,7 @@ int kxfer_job_run(kxfer_session* session, const kxfer_job* job, uint64_t deadlin
                   kxfer_completion* completion) {
     kxfer_completion own = {};
     kxfer_submit submit = submission(job, 1);
-    submit.flags = session->wait_flags;
+    submit.flags = session->wait_flags.load(std::memory_order_relaxed);
     submit.completions = reinterpret_cast<uintptr_t>(&own);
     submit.nr_completions = 1;
     submit.wait = 1;

@@ -70,7 +70,7 @@ uint32_t kxfer_ring_take(kxfer_session* session, kxfer_completion* completions, 
 int kxfer_ring_wait(kxfer_session* session, uint32_t wait, uint64_t deadline_ns) {
     kxfer_reap reap = {};
     reap.size = sizeof(reap);
-    reap.flags = session->wait_flags;
+    reap.flags = session->wait_flags.load(std::memory_order_relaxed);
     reap.wait = wait;
     reap.deadline_ns = deadline_ns;
     return kxfer::call(session, KXFER_REAP, &reap);

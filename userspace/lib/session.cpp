@@ -8,10 +8,14 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <new>
+#include <type_traits>
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+static_assert(std::is_trivially_destructible_v<kxfer_session>);
 
 const char* kxfer_library_version(void) { return KXFER_VERSION; }
 
@@ -26,9 +30,12 @@ static int learn_limits(kxfer_session* session) {
 
 int kxfer_session_open(const char* path, kxfer_session** session) {
     const int saved = errno;
-    auto* opened = static_cast<kxfer_session*>(malloc(sizeof(kxfer_session)));
-    if (!opened) return -ENOMEM;
-    *opened = {};
+    void* memory = malloc(sizeof(kxfer_session));
+    if (!memory) {
+        errno = saved;
+        return -ENOMEM;
+    }
+    auto* opened = new (memory) kxfer_session; // its end needs no destructor
     opened->fd = open(path ? path : KXFER_DEVICE_PATH, O_RDWR | O_CLOEXEC);
     int ret = opened->fd < 0 ? -errno : 0;
     errno = saved;
@@ -43,10 +50,12 @@ int kxfer_session_open(const char* path, kxfer_session** session) {
 
 void kxfer_session_close(kxfer_session* session) {
     if (!session) return;
+    const int saved = errno;
     // A mapping would keep the file open.
     if (session->ring) munmap(session->ring, session->ring_bytes);
     if (session->fd >= 0) close(session->fd);
     free(session);
+    errno = saved;
 }
 
 int kxfer_session_fd(const kxfer_session* session) { return session->fd; }
@@ -54,7 +63,7 @@ int kxfer_session_fd(const kxfer_session* session) { return session->fd; }
 int kxfer_session_set_wait(kxfer_session* session, uint32_t flags) {
     if (flags & ~KXFER_WAIT_F_ALL) return -EOPNOTSUPP;
     if (flags == KXFER_WAIT_F_ALL) return -EINVAL;
-    session->wait_flags = flags;
+    session->wait_flags.store(flags, std::memory_order_relaxed);
     return 0;
 }
 

@@ -307,6 +307,18 @@ TEST_F(Async, how_a_session_waits_is_not_left_in_what_the_caller_hands_in) {
     EXPECT_EQ(kxfer_job_submit_wait(here->get(), &args), 1);
 }
 
+TEST_F(Async, a_name_that_is_too_long_opens_no_other_export) {
+    const std::string name(KXFER_NAME_MAX, 'x');
+    const Export longest = get(there->add_export(lent, name, length, KXFER_RIGHT_ALL));
+    EXPECT_TRUE(peer.open_target(name, KXFER_RIGHT_READ, 10s));
+    const auto other = peer.open_target(name + "y", KXFER_RIGHT_READ, 10s);
+    ASSERT_FALSE(other);
+    EXPECT_EQ(other.error().number, ENAMETOOLONG);
+    const auto mine = there->add_export(lent, "z" + name, length, KXFER_RIGHT_ALL);
+    ASSERT_FALSE(mine);
+    EXPECT_EQ(mine.error().number, ENAMETOOLONG);
+}
+
 TEST_F(Async, each_completion_is_taken_by_one_thread) {
     constexpr size_t many = 2000;
     std::vector<std::atomic<int>> taken(many);

@@ -145,10 +145,18 @@ TEST(Owned, reset_tells_what_the_destructor_swallows) {
 TEST(Text, of_the_kernel_is_cut_at_its_zero_or_its_end) {
     uint8_t name[4] = {'a', 'b', 0, 'x'};
     EXPECT_EQ(text_of(name), "ab");
-    set_text(name, "longer than that");
-    EXPECT_EQ(text_of(name), "lon");
-    set_text(name, "q");
+    EXPECT_TRUE(set_text(name, "q"));
     EXPECT_EQ(std::memcmp(name, "q\0\0\0", 4), 0);
+    EXPECT_TRUE(set_text(name, "all"));
+    EXPECT_EQ(text_of(name), "all");
+}
+
+TEST(Text, that_would_be_cut_to_another_is_refused) {
+    uint8_t name[4] = {'a', 'b', 0, 'x'};
+    EXPECT_FALSE(set_text(name, "longer than that"));
+    EXPECT_EQ(text_of(name), "");
+    EXPECT_FALSE(set_text(name, "four"));
+    EXPECT_FALSE(set_text(name, std::string_view("a\0b", 3)));
 }
 
 TEST(Job, carries_what_it_was_made_of) {
@@ -284,6 +292,16 @@ TEST(Deadline, is_never_only_if_that_is_said) {
     EXPECT_TRUE(Deadline(std::chrono::steady_clock::time_point()).passed());
     EXPECT_FALSE(Deadline(1h).passed());
     EXPECT_FALSE(Deadline(std::chrono::nanoseconds::max()).passed());
+}
+
+TEST(Deadline, of_more_than_nanoseconds_can_hold_is_far_ahead_or_long_past) {
+    for (const Deadline& far :
+         {Deadline(Milliseconds::max()), Deadline(std::chrono::hours::max()),
+          Deadline(std::chrono::years(293)), Deadline(std::chrono::duration<double>(1e30))})
+        EXPECT_GE(far.ns(), Deadline(std::chrono::nanoseconds::max()).ns() - uint64_t{1'000'000'000});
+    EXPECT_TRUE(Deadline(Milliseconds::min()).passed());
+    EXPECT_TRUE(Deadline(std::chrono::duration<double>(-1e30)).passed());
+    EXPECT_NE(Deadline(Milliseconds::min()).ns(), 0U);
 }
 
 TEST(Refusals, have_words_each) {

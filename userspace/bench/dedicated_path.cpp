@@ -43,7 +43,7 @@ kxfer_dedicated_open request_of(const KernelPath& path, const kxfer_addr& respon
 
     open.remote = responder;
     open.local = options.local;
-    set_text(open.device, options.device);
+    static_cast<void>(set_text(open.device, options.device)); // it fits: the path was opened by it
     open.context = options.context;
     open.timeout_ms = static_cast<uint32_t>(options.timeout.count());
     open.length = path.remote_bytes();

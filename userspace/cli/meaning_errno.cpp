@@ -183,6 +183,11 @@ constexpr Entry known_of_tool[] = {
      .name = "ECHILD",
      .means = "a process of the tool, a client of bench or a server for itself, ended before its time",
      .look = "dmesg | grep -i 'out of memory'; was it killed? Fewer --clients"},
+    {.number = ENAMETOOLONG,
+     .name = "ENAMETOOLONG",
+     .means = "a name of more than 63 bytes, of an export or a device: libkxfer for C++ does not cut it to "
+              "another one",
+     .look = "kxfer ls PEER; rdma link"},
     {.number = ENOTDIR, .name = "ENOTDIR", .means = "a part of the path of a file is no directory"},
     {.number = EISDIR,
      .name = "EISDIR",

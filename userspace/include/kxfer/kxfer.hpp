@@ -15,11 +15,13 @@
 //
 //     std::array<Completion, 32> room;
 //     session.submit(jobs);
-//     for (const Completion& done : *session.reap(room, 1, 5s))
-//         use(done.user_data, done.result());
+//     const auto taken = session.reap(room, 1, 5s); // has a name: a loop over *session.reap() dangles
+//     if (taken)
+//         for (const Completion& done : *taken) use(done.user_data, done.result());
 #pragma once
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -65,7 +67,7 @@ class Deadline {
     template <typename Rep, typename Period>
     // NOLINTNEXTLINE(google-explicit-constructor)
     Deadline(std::chrono::duration<Rep, Period> from_now)
-        : ns_(after(kxfer_clock_ns(), std::chrono::nanoseconds(from_now).count())) {}
+        : ns_(after(kxfer_clock_ns(), nanoseconds_in(from_now))) {}
 
     // As kxfer.h wants it: 0 is never.
     uint64_t ns() const { return ns_; }
@@ -73,6 +75,17 @@ class Deadline {
 
   private:
     Deadline() = default;
+
+    // What nanoseconds cannot hold, 292 years, is as good as the most that they hold.
+    template <typename Rep, typename Period>
+    static int64_t nanoseconds_in(std::chrono::duration<Rep, Period> time) {
+        using std::chrono::nanoseconds;
+        const std::chrono::duration<long double> seconds(time);
+
+        if (seconds >= nanoseconds::max()) return nanoseconds::max().count();
+        if (seconds <= nanoseconds::min()) return nanoseconds::min().count();
+        return std::chrono::duration_cast<nanoseconds>(time).count();
+    }
 
     // Far ahead stays ahead, and before the beginning is long past.
     static uint64_t after(uint64_t now, int64_t ns) {
@@ -90,9 +103,12 @@ template <size_t N> std::string text_of(const uint8_t (&bytes)[N]) {
     return {from, strnlen(from, N)};
 }
 
-template <size_t N> void set_text(uint8_t (&bytes)[N], std::string_view text) {
+// False: the text does not fit, or has a zero in it, so that it would be cut to another one.
+template <size_t N> [[nodiscard]] bool set_text(uint8_t (&bytes)[N], std::string_view text) {
     memset(bytes, 0, N);
-    memcpy(bytes, text.data(), text.size() < N ? text.size() : N - 1);
+    if (text.size() >= N || text.find('\0') != text.npos) return false;
+    memcpy(bytes, text.data(), text.size());
+    return true;
 }
 
 namespace detail {
@@ -248,8 +264,7 @@ class Peer : public detail::Owned<uint32_t, kxfer_peer_disconnect> {
         args.peer = id();
         args.rights = rights;
         args.timeout_ms = static_cast<uint32_t>(timeout.count());
-        set_text(args.name, name);
-        const int ret = kxfer_target_create(session(), &args);
+        const int ret = set_text(args.name, name) ? kxfer_target_create(session(), &args) : -ENAMETOOLONG;
         if (ret < 0) return fail("cannot open the export", std::string(name), ret);
         return Target(handle_, args);
     }
@@ -407,8 +422,7 @@ class Session {
         args.rules = reinterpret_cast<uintptr_t>(rules.data());
         args.nr_rules = static_cast<uint32_t>(rules.size());
         if (rules.empty()) args.rules = 0;
-        set_text(args.name, name);
-        const int ret = kxfer_export_create(get(), &args);
+        const int ret = set_text(args.name, name) ? kxfer_export_create(get(), &args) : -ENAMETOOLONG;
         if (ret < 0) return fail("cannot export", std::string(name), ret);
         return Export(session_, args.export_id);
     }
@@ -421,8 +435,7 @@ class Session {
         args.nr_rules = static_cast<uint32_t>(rules.size());
         args.capacity = capacity;
         args.max_bytes = max_bytes;
-        set_text(args.name, name);
-        const int ret = kxfer_mailbox_create(get(), &args);
+        const int ret = set_text(args.name, name) ? kxfer_mailbox_create(get(), &args) : -ENAMETOOLONG;
         if (ret < 0) return fail("cannot make the mailbox", std::string(name), ret);
         return Mailbox(session_, args.export_id);
     }
@@ -442,8 +455,8 @@ class Session {
         args.context = options.context;
         args.tos = options.tos;
         args.timeout_ms = static_cast<uint32_t>(options.timeout.count());
-        set_text(args.device, options.device);
-        const int ret = kxfer_peer_connect(get(), &args);
+        const int ret =
+            set_text(args.device, options.device) ? kxfer_peer_connect(get(), &args) : -ENAMETOOLONG;
         if (ret < 0) {
             Error error("cannot connect with", to_string(remote), ret);
             if (args.refusal != KXFER_REFUSAL_NONE)

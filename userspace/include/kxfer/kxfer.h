@@ -13,6 +13,11 @@
  * threads at once; what one waits for another may get. Structures that a
  * function takes have their @size filled in by the function; members that are
  * not mentioned have to be zero.
+ *
+ * Binaries. Within one soname, libkxfer.so.0 now, no structure that a caller hands in,
+ * or has filled, grows under the functions that a program was linked with, whatever
+ * <linux/kxfer.h> of a later release says: a program works with each later library of
+ * its soname, and that with each module of the same KXFER_ABI.
  */
 #ifndef KXFER_KXFER_H
 #define KXFER_KXFER_H

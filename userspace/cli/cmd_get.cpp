@@ -62,14 +62,23 @@ std::string destination(const GetOptions& options) {
     return options.file;
 }
 
-// Two gets to the same file would mix their bytes: the first holds a lock.
+bool is_at(const std::string& path, int fd) {
+    struct stat named = {}, opened = {};
+    return stat(path.c_str(), &named) == 0 && fstat(fd, &opened) == 0 && named.st_dev == opened.st_dev &&
+           named.st_ino == opened.st_ino;
+}
+
+// Two gets to the same file would mix their bytes: the first holds a lock. When that one is
+// through its FILE.part is FILE, which who had opened it under its old name must not empty.
 tl::expected<Sink, Failure> open_part(std::string path) {
     Sink sink{path, path + ".part", path, {}};
-    sink.fd = Descriptor(open(sink.part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-    if (sink.fd.get() < 0) return failed(Error("cannot create", sink.part, errno));
-    if (flock(sink.fd.get(), LOCK_EX | LOCK_NB) < 0)
-        return failed(Error("cannot write", sink.part, errno, "wait for it, or choose another name",
-                            "another kxfer get is writing it"));
+    do {
+        sink.fd = Descriptor(open(sink.part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+        if (sink.fd.get() < 0) return failed(Error("cannot create", sink.part, errno));
+        if (flock(sink.fd.get(), LOCK_EX | LOCK_NB) < 0)
+            return failed(Error("cannot write", sink.part, errno, "wait for it, or choose another name",
+                                "another kxfer get is writing it"));
+    } while (!is_at(sink.part, sink.fd.get()));
     if (ftruncate(sink.fd.get(), 0) < 0) return failed(Error("cannot empty", sink.part, errno));
     return sink;
 }

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <vector>
 
 #include <climits>
 
@@ -31,21 +33,6 @@ std::string real_path(const std::string& path) {
     std::string result = resolved;
     free(resolved); // NOLINT(cppcoreguidelines-no-malloc): realpath's
     return result;
-}
-
-// In pieces, so that a signal is never late.
-tl::expected<Digest, Failure> hash(std::span<const std::byte> bytes, const std::string& name,
-                                   const Output& out) {
-    Progress progress(out, "hashing " + name, bytes.size());
-    Sha256 sha256;
-    for (size_t done = 0; done < bytes.size();) {
-        const size_t piece = std::min(hash_piece, bytes.size() - done);
-        sha256.update(bytes.subspan(done, piece));
-        done += piece;
-        progress.update(done);
-        if (interrupted()) return tl::make_unexpected(interrupt_failure("stopped hashing", name));
-    }
-    return sha256.digest();
 }
 
 Failure export_failure(Error error) {
@@ -77,10 +64,16 @@ tl::expected<Served, Failure> Served::make(Session& session, const Source& sourc
     } else if (auto read = served.read_file(); !read) {
         return tl::make_unexpected(read.error());
     }
-    if (auto lent = served.lend(session, rights, rules); !lent) return tl::make_unexpected(lent.error());
     // Memory says nothing until somebody has put something there.
-    if (source.file.empty()) return served;
-    if (auto published = served.publish(served.length_, out); !published)
+    std::optional<Digest> sha256;
+    if (!source.file.empty()) {
+        const auto hashed = served.hash(served.length_, -1, out);
+        if (!hashed) return tl::make_unexpected(hashed.error());
+        sha256 = *hashed;
+    }
+    if (auto lent = served.lend(session, rights, rules); !lent) return tl::make_unexpected(lent.error());
+    if (!sha256) return served;
+    if (auto published = served.publish(served.length_, *sha256); !published)
         return tl::make_unexpected(published.error());
     return served;
 }
@@ -123,15 +116,30 @@ tl::expected<void, Failure> Served::lend(Session& session, uint32_t rights,
     return {};
 }
 
-tl::expected<void, Failure> Served::publish(uint64_t length, const Output& out) {
-    const auto sha256 = hash(memory_.bytes().first(length), source_.name, out);
-    if (!sha256) return tl::make_unexpected(sha256.error());
-    const auto generation = export_.publish(length, *sha256);
+tl::expected<void, Failure> Served::publish(uint64_t length, const Digest& sha256) {
+    const auto generation = export_.publish(length, sha256);
     if (!generation) return failed(generation.error());
     content_.generation = *generation;
     content_.length = length;
-    std::copy(sha256->begin(), sha256->end(), content_.sha256);
+    std::copy(sha256.begin(), sha256.end(), content_.sha256);
     return {};
+}
+
+// In pieces, so that a signal is never late; written to fd as they were hashed, unless it is -1.
+tl::expected<Digest, Failure> Served::hash(uint64_t length, int fd, const Output& out) const {
+    Progress progress(out, "hashing " + source_.name, length);
+    std::vector<std::byte> piece;
+    Sha256 sha256;
+    for (uint64_t done = 0; done < length; done += piece.size()) {
+        const auto held = memory_.bytes().first(length).subspan(done);
+        piece.assign(held.begin(), held.begin() + static_cast<ptrdiff_t>(std::min(hash_piece, held.size())));
+        sha256.update(piece);
+        if (fd >= 0)
+            if (auto written = write_full(fd, piece, source_.file); !written) return failed(written.error());
+        progress.update(done + piece.size());
+        if (interrupted()) return tl::make_unexpected(interrupt_failure("stopped hashing", source_.name));
+    }
+    return sha256.digest();
 }
 
 tl::expected<void, Failure> Served::accept(uint64_t length, const Output& out) {
@@ -140,32 +148,32 @@ tl::expected<void, Failure> Served::accept(uint64_t length, const Output& out) {
             Error("cannot accept what was put into", source_.name, ERANGE, "",
                   fmt::format("{} of content were announced and it has room for {}", length, length_)));
     // First the file, then the word: who was told has it on disk.
-    if (!source_.file.empty())
-        if (auto written = write_back(length); !written) return written;
-    return publish(length, out);
+    const auto sha256 = source_.file.empty() ? hash(length, -1, out) : write_back(length, out);
+    if (!sha256) return tl::make_unexpected(sha256.error());
+    return publish(length, *sha256);
 }
 
-// A temporary file beside it, on disk before it takes the name.
-tl::expected<void, Failure> Served::write_back(uint64_t length) const {
+// A temporary file beside it, on disk before it takes the name; what it holds.
+tl::expected<Digest, Failure> Served::write_back(uint64_t length, const Output& out) const {
     const std::string& file = source_.file;
     std::string temporary = file + ".XXXXXX";
     const Descriptor fd(mkostemp(temporary.data(), O_CLOEXEC));
     if (fd.get() < 0) return failed(Error("cannot create a file beside", file, errno));
     struct stat status = {};
     if (stat(file.c_str(), &status) == 0) {
-        // Who may not give a file away keeps it; its mode is set in any case.
-        if (fchown(fd.get(), status.st_uid, status.st_gid) < 0) errno = 0;
-        fchmod(fd.get(), status.st_mode & 07777);
+        // Who may not give a file away keeps it, and nobody is to run it as who that is.
+        const bool given = fchown(fd.get(), status.st_uid, status.st_gid) == 0;
+        fchmod(fd.get(), status.st_mode & (given ? 07777 : 0777));
     }
-    auto written = write_full(fd.get(), memory_.bytes().first(length), file);
-    if (written && fsync(fd.get()) < 0) written = fail("cannot write", file, errno);
-    if (written && rename(temporary.c_str(), file.c_str()) < 0) written = fail("cannot replace", file, errno);
-    if (!written) {
+    auto written = hash(length, fd.get(), out);
+    if (written && fsync(fd.get()) < 0) written = failed(Error("cannot write", file, errno));
+    if (written && rename(temporary.c_str(), file.c_str()) < 0)
+        written = failed(Error("cannot replace", file, errno));
+    if (written)
+        sync_directory(file);
+    else
         unlink(temporary.c_str());
-        return failed(std::move(written.error()));
-    }
-    sync_directory(file);
-    return {};
+    return written;
 }
 
 } // namespace kxfer::cli

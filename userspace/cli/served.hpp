@@ -5,7 +5,8 @@
 // The memory is anonymous and the process's own; a file is read into it once,
 // so that nobody who truncates or writes the file reaches the peers' data. What
 // the export holds is published with the SHA-256 of that memory, computed here
-// and not taken from the peer that wrote it.
+// and not taken from the peer that wrote it. A peer may write while that is done: what is
+// hashed is a copy of each piece, and the same copy goes to the file.
 #pragma once
 
 #include <span>
@@ -39,8 +40,9 @@ class Served {
   private:
     tl::expected<void, Failure> read_file();
     tl::expected<void, Failure> lend(Session& session, uint32_t rights, std::span<const kxfer_rule> rules);
-    tl::expected<void, Failure> publish(uint64_t length, const Output& out);
-    tl::expected<void, Failure> write_back(uint64_t length) const;
+    tl::expected<void, Failure> publish(uint64_t length, const Digest& sha256);
+    tl::expected<Digest, Failure> hash(uint64_t length, int fd, const Output& out) const;
+    tl::expected<Digest, Failure> write_back(uint64_t length, const Output& out) const;
 
     Source source_;
     uint64_t length_ = 0;

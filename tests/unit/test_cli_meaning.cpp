@@ -121,6 +121,29 @@ TEST(Meanings, of_completions_are_those_of_verbs_h) {
     expect_same(verbs_header, "ibv_wr_opcode", "IBV_WR_", wr_opcodes(), 11);
 }
 
+// IB_WR_* and IB_WC_* are in no header of user space; what the kernel shares with it is.
+TEST(Meanings, of_opcodes_of_the_kernel_are_told_apart_from_those_of_verbs_h) {
+    const auto shared = enumeration(KXFER_VERBS_INCLUDE "/rdma/ib_user_verbs.h", "ib_uverbs_wr_opcode");
+    EXPECT_GE(shared.size(), 13U);
+    for (const Entry& entry : kernel_wr_opcodes()) {
+        const std::string name = std::string(entry.name) == "LSO" ? "TSO" : entry.name;
+        const auto found = shared.find("IB_UVERBS_WR_" + name);
+        if (found != shared.end()) {
+            EXPECT_EQ(found->second, entry.number) << entry.name;
+        }
+    }
+    EXPECT_EQ(only("IB_WR_RDMA_READ_WITH_INV").number, 11);
+    EXPECT_EQ(only("IB_WR_REG_MR").number, 0x20);
+    EXPECT_EQ(only("0x20", "opcode").name, "IB_WR_REG_MR");
+    std::set<std::string> eleven;
+    for (const Meaning& meaning : meanings_of("11", "opcode")) eleven.insert(meaning.name);
+    EXPECT_EQ(eleven, (std::set<std::string>{"IBV_WR_DRIVER1", "IB_WR_RDMA_READ_WITH_INV",
+                                             "IB_WC_MASKED_COMP_SWAP"}));
+    std::set<int> numbers;
+    for (const Meaning& meaning : meanings_of("IB_WC_REG_MR", "")) numbers.insert(*meaning.number);
+    EXPECT_EQ(numbers, (std::set<int>{8, 10})); // before Linux 6.2, and since
+}
+
 TEST(Meanings, of_events_and_states_are_those_of_the_headers) {
     expect_same(verbs_header, "ibv_event_type", "IBV_EVENT_", async_events(), 19);
     expect_same(verbs_header, "ibv_qp_state", "IBV_QPS_", qp_states(), 8);

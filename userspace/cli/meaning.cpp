@@ -97,6 +97,8 @@ std::span<const Numbering> numberings() {
         {"state", "QP state", {"IBV_QPS_", "IB_QPS_"}, qp_states()},
         {"opcode", "opcode of a completion", {"IBV_WC_", "IB_WC_"}, wc_opcodes()},
         {"opcode", "opcode of a work request", {"IBV_WR_", "IB_WR_"}, wr_opcodes()},
+        {"opcode", "opcode of a completion in the kernel alone", {"IB_WC_"}, kernel_wc_opcodes()},
+        {"opcode", "opcode of a work request in the kernel alone", {"IB_WR_"}, kernel_wr_opcodes()},
     };
     return all;
 }

@@ -61,6 +61,8 @@ extern const char meaning_forms[];
 std::span<const Entry> wc_statuses();
 std::span<const Entry> wc_opcodes();
 std::span<const Entry> wr_opcodes();
+std::span<const Entry> kernel_wc_opcodes();
+std::span<const Entry> kernel_wr_opcodes();
 std::span<const Entry> async_events();
 std::span<const Entry> qp_states();
 std::span<const Entry> reject_reasons();

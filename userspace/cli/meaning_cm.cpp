@@ -303,7 +303,8 @@ constexpr Entry events[] = {
      .name = "UNREACHABLE",
      .kernel = "unreachable",
      .means =
-         "no answer to the request, after 15 repetitions of some seconds (about a minute). kxfer: ETIMEDOUT",
+         "no answer to the request, which was sent 16 times, each waited for 4.1 s and twice the packet life "
+         "time of the path: on RoCE that makes 98 s on Linux 6.1, 74 s on 6.12. kxfer: ETIMEDOUT",
      .look =
          "is the peer up, with a device and ib_core's CM? A port without any listener is REJECTED, not this\n"
          "a firewall that drops UDP port 4791; on InfiniBand P_Key and LID of the path"},
@@ -318,8 +319,11 @@ constexpr Entry events[] = {
     {.number = 10,
      .name = "DISCONNECTED",
      .kernel = "disconnected",
-     .means = "the peer, or this side, ended the connection; its QP is in error, what was posted is flushed. "
-              "kxfer: ECONNRESET",
+     .means =
+         "the peer, or this side, ended the connection. On InfiniBand and RoCE the QP of who is told stays "
+         "in RTS, and what it has posted is not flushed, until rdma_disconnect(), which answers the peer "
+         "too, or its end; that of who called rdma_disconnect() is in error, and on iWARP both are. kxfer: "
+         "ECONNRESET",
      .look = "the peer's own log: it ended, or its QP failed"},
     {.number = 11,
      .name = "DEVICE_REMOVAL",

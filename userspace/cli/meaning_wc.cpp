@@ -256,6 +256,43 @@ constexpr Entry request_opcodes[] = {
     {.number = 15, .name = "ATOMIC_WRITE", .means = "writes 8 bytes into the peer's memory at once"},
 };
 
+// Of include/rdma/ib_verbs.h: what verbs.h does not have, or has under another name. All other
+// opcodes have the same number and name in both.
+constexpr Entry kernel_completion_opcodes[] = {
+    {.number = 7, .name = "LSO", .means = "IPoIB: a packet that the device segments was sent; IBV_WC_TSO"},
+    {.number = 8, .name = "REG_MR", .means = "Linux 6.1 and before: memory was registered by REG_MR"},
+    {.number = 8,
+     .name = "FLUSH",
+     .means = "Linux 6.2 and later: what was written to the peer is visible there"},
+    {.number = 9,
+     .name = "MASKED_COMP_SWAP",
+     .means = "Linux 6.1 and before: compare and swap of some of the bits"},
+    {.number = 10, .name = "REG_MR", .means = "Linux 6.2 and later: memory was registered by REG_MR"},
+    {.number = 10,
+     .name = "MASKED_FETCH_ADD",
+     .means = "Linux 6.1 and before: fetch and add in fields of the 8 bytes"},
+    {.number = 11,
+     .name = "MASKED_COMP_SWAP",
+     .means = "Linux 6.2 and later: compare and swap of some of the bits"},
+    {.number = 12,
+     .name = "MASKED_FETCH_ADD",
+     .means = "Linux 6.2 and later: fetch and add in fields of the 8 bytes"},
+};
+
+constexpr Entry kernel_request_opcodes[] = {
+    {.number = 10, .name = "LSO", .means = "IPoIB: sends a packet that the device segments; IBV_WR_TSO"},
+    {.number = 11,
+     .name = "RDMA_READ_WITH_INV",
+     .means = "iWARP: reads the peer's memory, then invalidates the key of this side that it came by"},
+    {.number = 12, .name = "MASKED_ATOMIC_CMP_AND_SWP", .means = "compares and swaps some bits of 8 bytes"},
+    {.number = 13, .name = "MASKED_ATOMIC_FETCH_AND_ADD", .means = "adds in fields of 8 bytes"},
+    {.number = 14, .name = "FLUSH", .means = "makes what was written to the peer visible or durable there"},
+    {.number = 0x20, .name = "REG_MR", .means = "registers memory, as a work request of the send queue"},
+    {.number = 0x21,
+     .name = "REG_MR_INTEGRITY",
+     .means = "registers memory whose blocks carry checks (T10-DIF)"},
+};
+
 constexpr char see_qp[] = "the QP that the event names: rdma resource show qp\ndmesg; completions of that QP";
 constexpr char see_port[] = "kxfer device show DEV; dmesg; cable and switch";
 
@@ -382,8 +419,10 @@ constexpr Entry states[] = {
      .name = "RTR",
      .means = "ready to receive: knows the peer's QP, answers it; requests cannot be posted yet",
      .look =
-         "stuck here: the move to RTS (timeout, retry_cnt, rnr_retry, sq_psn, max_rd_atomic) was not made; "
-         "passive side of rdma_cm: ESTABLISHED has not come"},
+         "stuck here: the move to RTS (timeout, retry_cnt, rnr_retry, sq_psn, max_rd_atomic) was not made\n"
+         "by rdma_cm: rdma_accept() goes through RTR to RTS, before the peer is answered, and the active "
+         "side "
+         "when the answer has come: it failed on the way"},
     {.number = 3, .name = "RTS", .means = "ready to send: connected, the state of work"},
     {.number = 4,
      .name = "SQD",
@@ -405,6 +444,8 @@ constexpr Entry states[] = {
 std::span<const Entry> wc_statuses() { return statuses; }
 std::span<const Entry> wc_opcodes() { return completion_opcodes; }
 std::span<const Entry> wr_opcodes() { return request_opcodes; }
+std::span<const Entry> kernel_wc_opcodes() { return kernel_completion_opcodes; }
+std::span<const Entry> kernel_wr_opcodes() { return kernel_request_opcodes; }
 std::span<const Entry> async_events() { return events; }
 std::span<const Entry> qp_states() { return states; }
 

@@ -30,7 +30,7 @@ tl::expected<Peer, Error> open_peer(Session& session, const PathOptions& options
     how.local = options.local;
     how.device = options.device;
     // Only a connection of its own has that; what else is on the link goes as ever.
-    how.context = options.context == KXFER_CONTEXT_DIRECT ? KXFER_CONTEXT_POLLED : options.context;
+    how.context = options.context == KXFER_CONTEXT_DIRECT ? uint32_t{KXFER_CONTEXT_POLLED} : options.context;
     how.timeout = options.timeout;
     return session.connect(options.peer, how);
 }

@@ -33,17 +33,6 @@
 
 namespace kxfer::bench {
 
-// Of the thread that measures.
-struct Usage {
-    double user_ns = 0;
-    double system_ns = 0;
-    uint64_t voluntary_switches = 0;
-    uint64_t involuntary_switches = 0;
-
-    double cpu_ns() const { return user_ns + system_ns; }
-    uint64_t switches() const { return voluntary_switches + involuntary_switches; }
-};
-
 // Part of a run. What too few operations can tell is empty.
 struct Interval {
     uint64_t index = 0;

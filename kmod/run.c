@@ -3,7 +3,7 @@
  * The loop of a measuring run (bench.c): it posts operations that run_wr.c has built, and
  * counts them as they complete.
  *
- * It works in turns. On a lane that is polled a turn lasts TURN_NS, as the owner of the
+ * It works in turns. On a lane that is polled a turn lasts a millisecond, as the owner of the
  * CQ (cq.c), and one in which nothing completes ends in a sleep until something does; but
  * where nobody else looks at the CQ (KXFER_CONTEXT_DIRECT) the next turn follows.
  * On others a turn is to post, and to sleep until completions, which come in the lane's
@@ -35,8 +35,6 @@
 #include "run_rw.h"
 #include "target.h"
 
-#define TURN_NS		1000000	/* with preemption off, then others have the CPU */
-#define LOOK_NS		50000	/* for the next completion, then the turn is over */
 #define SLEEP_MS	10	/* for room, then the turn is over */
 #define KILLED_MS	1000	/* to complete what is under way, then the connection ends */
 #define POST_MAX	64	/* operations, if fewer are in flight, then the turn is over */
@@ -267,14 +265,14 @@ static struct awaited take_turn(struct kxfer_run *run)
 	struct awaited last = { &run->done, READ_ONCE(run->done) }, next;
 	struct kxfer_cq *cq = &run->lane->cq;
 	u64 now_ns = ktime_get_ns();
-	u64 until_ns = now_ns + TURN_NS;
+	u64 until_ns = now_ns + KXFER_RUN_TURN_NS;
 
 	do {
 		if (!post_all(run))
 			break;
 		next = next_awaited(run);
 		last = (struct awaited) { next.count, READ_ONCE(*next.count) };
-		kxfer_cq_poll(cq, next.count, next.want, now_ns + LOOK_NS);
+		kxfer_cq_poll(cq, next.count, next.want, now_ns + KXFER_RUN_LOOK_NS);
 		now_ns = cq->now_ns;
 	} while (READ_ONCE(*last.count) != last.want && goes_on(run) && !need_resched() &&
 		 now_ns < until_ns);
@@ -284,7 +282,7 @@ static struct awaited take_turn(struct kxfer_run *run)
 /* The same without work requests. */
 static void take_empty_turn(struct kxfer_run *run)
 {
-	u64 until_ns = ktime_get_ns() + TURN_NS;
+	u64 until_ns = ktime_get_ns() + KXFER_RUN_TURN_NS;
 
 	do {
 		run->posted++;

@@ -15,6 +15,9 @@
 #include "lane.h"
 #include "plan.h"
 
+#define KXFER_RUN_TURN_NS	1000000	/* with preemption off, then others have the CPU */
+#define KXFER_RUN_LOOK_NS	50000	/* for the next completion, then the turn is over */
+
 struct kxfer_link;
 struct kxfer_mapping;
 struct kxfer_mrs;

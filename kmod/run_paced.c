@@ -25,8 +25,6 @@
 #include "link.h"
 #include "run.h"
 
-#define TURN_NS		1000000	/* with preemption off, then others have the CPU */
-#define LOOK_NS		50000	/* for the next completion, then the turn is over */
 #define NEAR_NS		100000	/* to the next operation: timers are not more exact */
 #define SLEEP_NS	10000000	/* then signals and limits are looked at */
 #define POST_MAX	64	/* posts, then completions are looked at */
@@ -107,7 +105,7 @@ static u64 look_until(const struct kxfer_run *run, u64 now_ns)
 {
 	s64 ns = ns_to_due(run, now_ns);
 
-	return now_ns + (room(run) ? clamp_t(s64, ns, 1, LOOK_NS) : LOOK_NS);
+	return now_ns + (room(run) ? clamp_t(s64, ns, 1, KXFER_RUN_LOOK_NS) : KXFER_RUN_LOOK_NS);
 }
 
 /* As the owner of the CQ. */
@@ -115,7 +113,7 @@ static void take_turn(struct kxfer_run *run)
 {
 	struct kxfer_cq *cq = &run->lane->cq;
 	u64 now_ns = ktime_get_ns();
-	u64 until_ns = now_ns + TURN_NS;
+	u64 until_ns = now_ns + KXFER_RUN_TURN_NS;
 	u32 before;
 
 	do {

@@ -11,7 +11,8 @@
  * signals, a withdrawal and the time limit are looked at. Those stop the run: it goes on
  * to the next operation that is signalled, so that the completion of all that was posted
  * is seen. An unsignalled work request is done when a later one is, for one QP completes
- * in order.
+ * in order. So a peer is taken to hold up (kxfer_lane_stuck()) operations of which one is
+ * signalled, if they take longer than KXFER_STUCK_MS, though it is only slow.
  *
  * A peer that lets one operation complete every now and then is not stuck
  * (kxfer_lane_stuck()), and could so hold up who has stopped for two hours. On a lane of a

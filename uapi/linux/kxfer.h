@@ -1407,7 +1407,8 @@ enum kxfer_bench_invalidate {
  *
  * What is in flight when the time is over, or a signal comes, is waited for, as long as
  * something completes every 30 s; on a dedicated connection for 30 s in all, or 1 s if the
- * process is killed: then that ends (ECONNRESET).
+ * process is killed: then that ends (ECONNRESET). Only the last work request of an operation
+ * that asks for a completion has one: @signal operations have to take less than 30 s, too.
  *
  * A SEND, and a WRITE with KXFER_BENCH_F_IMM, is a message: of the operation and the bytes
  * that its connection was opened for (EINVAL). Message n, counted from when that was, goes

@@ -314,10 +314,12 @@ void kxfer_cq_retire(struct kxfer_cq *cq)
 }
 
 /**
- * kxfer_cq_destroy() - no QP uses it any more, and all its completions were handled
+ * kxfer_cq_destroy() - no QP uses it any more
  * @cq: or one that was not made; one of the pool is given back, and first all is handled
  *
- * May sleep, and waits for whoever polls it. Afterwards nobody can own it.
+ * May sleep, and waits for whoever polls it. Afterwards nobody can own it. What nobody
+ * has found by then, of a UD QP (dedicated_ud.c) or of siw, is never handled; nobody may
+ * wait for that.
  */
 void kxfer_cq_destroy(struct kxfer_cq *cq)
 {

@@ -5,10 +5,11 @@
  * one on verbs (KXFER_BENCH), connected with a responder of user-space verbs.
  *
  * Such a connection is a link (link.c) of one data lane, that of index 1, without control
- * QP and without channel: so no RECV is posted, nothing but a run and READs of the
- * responder's status is on the QP, and no job comes there, for targets are made by a
- * control QP. It is never shared: kxfer_link_get() passes it over. Its private data is
- * that of responder.h. rkey and address of the responder's memory stay here.
+ * QP and without channel: so nothing but a run, READs of the responder's status and RECVs
+ * of its answers, which have no memory (dedicated_answers.c), is on the QP, and no job
+ * comes there, for targets are made by a control QP. It is never shared:
+ * kxfer_link_get() passes it over. Its private data is that of responder.h. rkey and
+ * address of the responder's memory stay here.
  *
  * Its end is that of a link, and the proof at the head of link.c holds: connect_thread
  * brings it up; device removal, a broken connection, DEDICATED_CLOSE, the end of the

@@ -21,10 +21,11 @@
  *  1. @open is cleared under the lock: who posts from now on gets an error, and
  *     who posted before is seen by the drain.
  *  2. rdma_disconnect() tells the peer; ib_drain_qp() puts the QP into the error
- *     state and returns when every work request has completed and its callback
- *     has run. Those callbacks post nothing, for @open is clear. Now a run's
- *     rdma_rw contexts end, which need the QP (run_rw.c), and its MRs, which may be a pool
- *     of the QP (mrs.c).
+ *     state and returns when its markers have completed, and so every work request
+ *     before them, but for what siw leaves without completion; their callbacks have
+ *     run, and post nothing, for @open is clear. No device works on what the QP had.
+ *     Now a run's rdma_rw contexts end, which need the QP (run_rw.c), and its MRs,
+ *     which may be a pool of the QP (mrs.c).
  *  3. The QP is destroyed: no packet reaches our memory any more. The CQ is
  *     freed, which also waits for its handler; one of the pool is given back, and
  *     the proof for that is in cq_pool.c. rdma_destroy_id() waits for the event

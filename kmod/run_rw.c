@@ -15,8 +15,10 @@
  * Whose they are, as a proof. The arrays are the run's. Contexts need the QP, and so does
  * the pool, until both are ended: so who makes or ends them holds the lane's mr_mutex,
  * and so does who closes the lane, after its QP was drained, when no device works on
- * their memory, and before it is destroyed. Whoever of run and lane comes first ends
- * them; none is made on a lane that is closed. The device's removal closes its lanes, so
+ * their memory, and before it is destroyed. (siw may leave a work request without completion
+ * when the QP goes into the error state, but neither sends nor places anything for it then:
+ * it does both under the state_lock of a QP in RTS.) Whoever of run and lane comes
+ * first ends them; none is made on a lane that is closed. The device's removal closes its lanes, so
  * nothing is mapped for it then. A run posts them under the lane's lock, and only while
  * it is open.
  *

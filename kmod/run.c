@@ -202,6 +202,15 @@ static u32 next_list(const struct kxfer_run *run)
 	return min(run->cmd->list, run->end - run->posted);
 }
 
+/* Is there room for the next post, and is it ready? */
+static bool may_post(const struct kxfer_run *run)
+{
+	u32 nr = next_list(run);
+
+	return run->posted < run->end && run->posted + nr <= run->ready &&
+	       run->posted - READ_ONCE(run->done) + nr <= run->cmd->depth;
+}
+
 /* Completed operations with which there is something to do. */
 static u32 next_done(const struct kxfer_run *run)
 {
@@ -218,11 +227,8 @@ static bool post_all(struct kxfer_run *run)
 	u32 max = max_t(u32, run->cmd->depth, POST_MAX), total = 0, nr;
 
 	run->starved = false;
-	while (run->posted < run->end && total < max && !(total && need_resched())) {
+	while (total < max && may_post(run) && !(total && need_resched())) {
 		nr = next_list(run);
-		if (run->posted - READ_ONCE(run->done) + nr > run->cmd->depth ||
-		    run->posted + nr > run->ready)
-			break;
 		if (kxfer_run_has_messages(run) && kxfer_run_lacks_receives(run, nr))
 			break;
 		if (!kxfer_run_post(run, nr))
@@ -230,6 +236,12 @@ static bool post_all(struct kxfer_run *run)
 		total += nr;
 	}
 	return true;
+}
+
+/* After post_all(): the CPU was wanted, or it was enough for a turn. */
+static bool goes_on_posting(const struct kxfer_run *run)
+{
+	return !run->starved && may_post(run);
 }
 
 /* What there is to wait for: @count, which completions raise, is @want. */
@@ -302,7 +314,8 @@ static void work_polling(struct kxfer_run *run)
 		return;
 	/* Somebody else may have counted the last completion before this owned the CQ. */
 	if (READ_ONCE(*last.count) != last.want || READ_ONCE(run->done) == run->end ||
-	    kxfer_run_lacks_contexts(run) || need_resched() || !kxfer_link_is_live(link))
+	    kxfer_run_lacks_contexts(run) || goes_on_posting(run) || need_resched() ||
+	    !kxfer_link_is_live(link))
 		return;
 	if (last.count == &run->done)
 		WRITE_ONCE(run->lane->run_want, last.want + 1);
@@ -317,7 +330,7 @@ static void work_sleeping(struct kxfer_run *run)
 	struct kxfer_link *link = run->lane->link;
 	struct awaited next;
 
-	if (!post_all(run))
+	if (!post_all(run) || goes_on_posting(run))
 		return;
 	next = next_awaited(run);
 	if (next.count == &run->done)

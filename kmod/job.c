@@ -488,7 +488,7 @@ static void message_posted(struct kxfer_active_job *job)
 /* Its bytes stay where they are until the peer READs them. */
 static bool post_long(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
-	struct kxfer_offer *offer = kxfer_offer_get(lane);
+	struct kxfer_offer *offer = kxfer_offer_get(lane, job);
 	struct kxfer_request *request;
 
 	if (!offer)

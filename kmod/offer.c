@@ -23,7 +23,8 @@
  * wait for references); a LOCAL_INV would only mark the key. So each message has an MR of
  * its own, and the work keeps a few in stock, until there was no message for IDLE_MS.
  *
- * A message that nobody receives waits for ever, as one in a mailbox does. CANCEL, its
+ * A message that nobody receives waits for ever, as one in a mailbox does; so no session may
+ * have all offers of a lane, which it shares with others. CANCEL, its
  * deadline, the end of its session, and the withdrawal of the mailbox take it back: unless
  * the peer reads it by then it ends at once. A peer that says it does, and says nothing more,
  * loses the link (kxfer_offer_stuck_locked()): so nobody waits longer than that.
@@ -326,27 +327,35 @@ static void offer_answered(struct kxfer_request *request)
 /**
  * kxfer_offer_get() - an offer that can be posted, or NULL
  * @lane: a data lane of an initiator whose lock the caller holds
+ * @job: that is to be sent
  *
- * Jobs go on as soon as there is one (kxfer_job_pump()).
+ * A session has no more of them than it leaves free for others. Jobs go on as soon as there
+ * is one (kxfer_job_pump()).
  */
-struct kxfer_offer *kxfer_offer_get(struct kxfer_lane *lane)
+struct kxfer_offer *kxfer_offer_get(struct kxfer_lane *lane, const struct kxfer_active_job *job)
 {
 	struct kxfer_offers *offers = lane->offers;
-	bool free = false;
-	u32 i;
+	struct kxfer_offer *ready = NULL;
+	u32 nr_free = 0, nr_own = 0, i;
 
 	for (i = 0; offers && i < KXFER_WIRE_OFFERS; i++) {
 		struct kxfer_offer *offer = &offers->each[i];
 
-		if (offer->state == OFFER_FREE && offer->mr)
-			return offer;
-		free |= offer->state == OFFER_FREE;
+		if (offer->state != OFFER_FREE) {
+			nr_own += offer->job->target->flow == job->target->flow;
+			continue;
+		}
+		nr_free++;
+		if (offer->mr && !ready)
+			ready = offer;
 	}
-	if (free && lane->open) {
+	if (nr_own >= nr_free)
+		return NULL;
+	if (!ready && lane->open) {
 		offers->wanted = true;
 		mod_delayed_work(kxfer_wq, &offers->work, 0);
 	}
-	return NULL;
+	return ready;
 }
 
 /**

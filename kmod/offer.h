@@ -16,7 +16,7 @@ struct kxfer_target;
 int kxfer_offer_make(struct kxfer_lane *lane);
 void kxfer_offer_close(struct kxfer_lane *lane);
 void kxfer_offer_free(struct kxfer_lane *lane);
-struct kxfer_offer *kxfer_offer_get(struct kxfer_lane *lane);
+struct kxfer_offer *kxfer_offer_get(struct kxfer_lane *lane, const struct kxfer_active_job *job);
 int kxfer_offer_register(struct kxfer_offer *offer, const struct kxfer_active_job *job);
 void kxfer_offer_post(struct kxfer_offer *offer, struct kxfer_active_job *job,
 		      struct kxfer_request *request);

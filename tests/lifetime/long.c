@@ -19,6 +19,7 @@
 #define BYTES		(64u << 10)
 #define PLACE		(BYTES + 4096)
 #define NR_JOBS		24	/* more than may be under way */
+#define NR_OWN		(KXFER_WIRE_OFFERS / 2)	/* that may be, of one session alone */
 #define SPACE		(NR_JOBS * PLACE)
 #define ROUNDS		10
 
@@ -164,7 +165,7 @@ TEST_F_TIMEOUT(long_message, waiting_is_cancelled, 60)
 	uint32_t none;
 
 	ASSERT_EQ(NR_JOBS, submit_sends(&self->mail, NR_JOBS));
-	ASSERT_TRUE(wait_until_stored(&self->mail, self->stored, KXFER_WIRE_OFFERS));
+	ASSERT_TRUE(wait_until_stored(&self->mail, self->stored, NR_OWN));
 	/* Those that are not posted are cancelled at once, the others taken back. */
 	ASSERT_LE(0, kx_cancel(self->mail.post.client, 0, KXFER_CANCEL_F_ALL));
 	EXPECT_EQ(0, count_ends(self->mail.post.client, NR_JOBS, -ECANCELED, -ECANCELED,
@@ -225,7 +226,7 @@ TEST_F_TIMEOUT(long_message, waiting_ends_with_its_sender, 60)
 	struct kxfer_job recv = recv_job(&self->mail, 0);
 
 	ASSERT_EQ(NR_JOBS, submit_sends(&self->mail, NR_JOBS));
-	ASSERT_TRUE(wait_until_stored(&self->mail, self->stored, KXFER_WIRE_OFFERS));
+	ASSERT_TRUE(wait_until_stored(&self->mail, self->stored, NR_OWN));
 	close(self->mail.post.client);
 	self->mail.post.client = -1;
 	/* Nothing is there any more. */
@@ -243,6 +244,36 @@ TEST_F_TIMEOUT(long_message, waiting_ends_with_its_receiver, 60)
 	close(self->mail.post.server);
 	self->mail.post.server = -1;
 	EXPECT_EQ(0, count_ends(self->mail.post.client, 4, -EKEYREVOKED, -EKEYREVOKED, &nr));
+}
+
+TEST_F_TIMEOUT(long_message, waiting_leaves_room_for_other_sessions, 60)
+{
+	struct kxfer_job jobs[NR_JOBS], send = send_job(&self->mail, 0);
+	struct kxfer_job recv = recv_job(&self->mail, 0);
+	struct kxfer_completion done;
+	int i, fd = kx_open();
+	uint32_t peer;
+
+	/* Of bulk, which has a lane for all. */
+	for (i = 0; i < NR_JOBS; i++) {
+		jobs[i] = send_job(&self->mail, i);
+		jobs[i].length = BYTES + 1;
+	}
+	test_cmd_submit(NR_JOBS, self->mail.post.client, jobs, NR_JOBS);
+	ASSERT_TRUE(wait_until_stored(&self->mail, self->stored, NR_OWN));
+	test_cmd_mailbox_add(self->mail.post.server, "long-other", 1, KXFER_MESSAGE_LONG_MAX,
+			     &recv.target);
+	test_cmd_region_add(fd, self->mail.from, SPACE, 0, &send.region);
+	test_cmd_peer_open(fd, kx_addr(kx_address(), KXFER_PORT), &peer);
+	test_cmd_target_open(fd, peer, "long-other", KXFER_RIGHT_SEND, &send.target);
+	send.length = BYTES + 1;
+	test_cmd_submit(1, fd, &send, 1);
+	test_cmd_submit(1, self->mail.post.server, &recv, 1);
+	test_cmd_reap(1, fd, &done, 1, 1, KX_TIMEOUT_MS);
+	EXPECT_EQ(0, done.status);
+	test_cmd_reap(1, self->mail.post.server, &done, 1, 1, KX_TIMEOUT_MS);
+	EXPECT_EQ(HEAD + BYTES + 1, done.bytes);
+	close(fd);
 }
 
 /* ---- while it is READ, or about to be ---- */

@@ -310,7 +310,19 @@ bool kxfer_mailbox_take_back(struct kxfer_fetch *fetch)
 	return waiting;
 }
 
-/* The RECV of a fetch, and those held behind it, as they are. With the lock held. */
+/* What ends with a fetch ends behind those of its lane before it. With the lock held. */
+static struct kxfer_job_list *ends_with(struct kxfer_mailbox *mailbox, struct kxfer_fetch *fetch,
+					struct kxfer_job_list *ended)
+{
+	struct kxfer_fetch *before = fetch;
+
+	list_for_each_entry_continue_reverse(before, &mailbox->filling, mailbox_node)
+		if (before->lane == fetch->lane)
+			return &before->held;
+	return ended;
+}
+
+/* Those held behind a fetch, as they are. With the lock held. */
 static void take_held(struct kxfer_fetch *fetch, struct kxfer_job_list *ended)
 {
 	struct kxfer_active_job *job, *next;
@@ -326,13 +338,16 @@ static void take_held(struct kxfer_fetch *fetch, struct kxfer_job_list *ended)
 /**
  * kxfer_mailbox_fetched() - the RECV of a fetch has its message, or ends with its status
  * @fetch: with a RECV, which keeps the mailbox
- * @ended: gets it, and those that it held up
+ * @ended: gets it, and those that it held up, unless one before it is still under way
+ *
+ * READs of a lane end in their order, but one that cannot be begun ends at once.
  */
 void kxfer_mailbox_fetched(struct kxfer_fetch *fetch, struct kxfer_job_list *ended)
 {
 	struct kxfer_mailbox *mailbox = fetch->mailbox;
 
 	spin_lock_bh(&mailbox->lock);
+	ended = ends_with(mailbox, fetch, ended);
 	kxfer_job_list_add(ended, fetch->job);
 	take_held(fetch, ended);
 	spin_unlock_bh(&mailbox->lock);
@@ -405,7 +420,7 @@ void kxfer_mailbox_give_back(struct kxfer_fetch *fetch, struct kxfer_job_list *e
 		end_recv(job, -ECANCELED, ended);
 	else
 		serve_recv(mailbox, job, ended);
-	take_held(fetch, ended);
+	take_held(fetch, ends_with(mailbox, fetch, ended));
 	spin_unlock_bh(&mailbox->lock);
 }
 

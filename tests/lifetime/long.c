@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "baseline.h"
+#include "fault.h"
 #include "kselftest_harness.h"
 #include "post.h"
 #include "raw_peer.h"
@@ -315,6 +316,28 @@ TEST_F_TIMEOUT(long_message, is_cancelled_on_its_way_by_either_end, 60)
 					&received));
 		ASSERT_EQ(sent, received);
 	}
+}
+
+/* The READ of the second is not begun, while the first is under way: it ends behind that. */
+TEST_F_TIMEOUT(long_message, fails_in_its_turn, 60)
+{
+	struct kxfer_completion done[2];
+	uint32_t sent;
+
+	if (!fault_available())
+		SKIP(return, "needs a module with faults");
+	ASSERT_EQ(2, submit_sends(&self->mail, 2));
+	ASSERT_TRUE(wait_until_stored(&self->mail, self->stored, 2));
+	ASSERT_EQ(0, fault_arm("FETCH_MAP", 2));
+	ASSERT_EQ(2, submit_recvs(&self->mail, 2));
+	test_cmd_reap(2, self->mail.post.server, done, 2, 2, KX_TIMEOUT_MS);
+	fault_reset();
+	EXPECT_EQ(0, done[0].user_data);
+	EXPECT_EQ(0, done[0].status);
+	EXPECT_EQ(1, done[1].user_data);
+	EXPECT_EQ(-EIO, done[1].status);
+	EXPECT_EQ(0, count_ends(self->mail.post.client, 2, 0, -EREMOTEIO, &sent));
+	EXPECT_EQ(1, sent);
 }
 
 TEST_F_TIMEOUT(long_message, is_closed_on_its_way, 120)

@@ -448,8 +448,11 @@ void kxfer_channel_stop(struct kxfer_channel *channel)
 
 		spin_lock_bh(&channel->lane->lock);
 		waiting = kxfer_request_stop(&request->slot);
-		request->status = -ECONNRESET;
-		request->answer_length = 0;
+		/* Who has an answer keeps it. */
+		if (waiting) {
+			request->status = -ECONNRESET;
+			request->answer_length = 0;
+		}
 		spin_unlock_bh(&channel->lane->lock);
 		if (waiting)
 			deliver_answer(request);

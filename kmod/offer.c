@@ -456,12 +456,15 @@ struct kxfer_offer *kxfer_offer_fetched(struct kxfer_lane *lane,
 					const struct kxfer_wire_fetched *fetched)
 {
 	u32 id = be32_to_cpu(fetched->id), status = be32_to_cpu(fetched->status);
+	struct kxfer_offers *offers;
 	struct kxfer_offer *offer;
 	bool wrong;
 
-	if (!lane->offers || id >= KXFER_WIRE_OFFERS || status > U16_MAX)
+	/* Pairs with kxfer_offer_make(). */
+	offers = smp_load_acquire(&lane->offers);
+	if (!offers || id >= KXFER_WIRE_OFFERS || status > U16_MAX)
 		return NULL;
-	offer = &lane->offers->each[id];
+	offer = &offers->each[id];
 	spin_lock_bh(&lane->lock);
 	wrong = offer->state != OFFER_POSTED ||
 		!note_end(offer, kxfer_job_message_status(kxfer_wire_errno(status)));
@@ -672,7 +675,8 @@ int kxfer_offer_make(struct kxfer_lane *lane)
 		offers->each[i].offers = offers;
 		offers->each[i].reg_cqe.done = registered;
 	}
-	lane->offers = offers;
+	/* Pairs with kxfer_offer_fetched(): the peer may send before the link is LIVE. */
+	smp_store_release(&lane->offers, offers);
 	return 0;
 }
 

@@ -557,29 +557,35 @@ static int make_mr(struct kxfer_offers *offers, struct kxfer_offer *offer)
 	return 0;
 }
 
-/* Return: 0, or why jobs that wait for an MR get none. */
+/* Return: whether a job has found no MR since this was asked. */
+static bool take_wanted(struct kxfer_offers *offers)
+{
+	bool wanted;
+
+	spin_lock_bh(&offers->lane->lock);
+	wanted = offers->wanted;
+	offers->wanted = false;
+	spin_unlock_bh(&offers->lane->lock);
+	return wanted;
+}
+
+/* Each MR is given to who wants it before the next is made. Return: 0, or why one gets none. */
 static int stock_up(struct kxfer_offers *offers)
 {
 	struct kxfer_offer *offer;
-	bool wanted;
 	int ret;
 
 	for (;;) {
 		spin_lock_bh(&offers->lane->lock);
 		offer = find_bare(offers);
-		wanted = offers->wanted;
 		spin_unlock_bh(&offers->lane->lock);
 		if (!offer)
 			return 0;
 		ret = make_mr(offers, offer);
 		if (ret)
-			return wanted ? ret : 0;
-		if (!wanted)
-			continue;
-		spin_lock_bh(&offers->lane->lock);
-		offers->wanted = false;
-		spin_unlock_bh(&offers->lane->lock);
-		kxfer_job_pump(offers->lane);
+			return take_wanted(offers) ? ret : 0;
+		if (take_wanted(offers))
+			kxfer_job_pump(offers->lane);
 	}
 }
 
@@ -640,12 +646,8 @@ static void offer_work(struct work_struct *work)
 		return;
 	}
 	ret = stock_up(offers);
-	if (ret) {
-		spin_lock_bh(&offers->lane->lock);
-		offers->wanted = false;
-		spin_unlock_bh(&offers->lane->lock);
+	if (ret)
 		kxfer_job_fail_long(offers->lane, ret);
-	}
 	queue_delayed_work(kxfer_wq, &offers->work, msecs_to_jiffies(IDLE_MS) + 1);
 }
 

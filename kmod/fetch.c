@@ -11,12 +11,12 @@
  *	NOTED -> TOLD		it is over: FETCHED goes out, as soon as there is a slot
  *	TOLD -> FREE		FETCHED is answered
  *
- * A TAKE_BACK that crossed FETCHED waits for its slot of the channel, as every request does,
- * and the answer to FETCHED does not. So it may come when the fetch is FREE again, once.
- *
  * and while NOTED it is in one place: waiting in the mailbox; or, handed to the lane under
  * the mailbox's lock with a RECV or a reason why there is none, in @ready, @reading or
  * @fetched.
+ *
+ * A TAKE_BACK that crossed FETCHED waits for its slot of the channel, as every request does,
+ * and the answer to FETCHED does not. So it may come when the fetch is FREE again, once.
  *
  * The READ goes right into the range of the RECV, behind room for struct kxfer_message,
  * which is written when it is there. It has a registration for itself (a landing), so it is
@@ -32,8 +32,10 @@
  *  3. RECVs whose READ has ended complete; all others go back to their mailboxes, to wait
  *     for the next message, and their mappings are let go.
  *  4. Landings are deregistered, before the link lets go of PD and device.
- * A READ that does not end, and no error comes of it, ends the link (kxfer_fetch_stuck()): so
- * RECV, withdrawal and the end of a session wait for a peer no longer than that.
+ * A READ that does not end, and no error comes of it, ends the link (kxfer_fetch_stuck()). One
+ * that waits for a landing may have KXFER_WIRE_OFFERS / NR_LANDINGS - 1 before it, and a slow
+ * link is to have that time for each: so RECV, withdrawal and the end of a session wait for a
+ * peer four times that long at most.
  *
  * Context: messages and completions do not sleep, the work does.
  * Lock order: as in mailbox.c.

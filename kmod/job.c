@@ -18,9 +18,9 @@
  * the QP was destroyed: so no device touches its memory after it completed.
  *
  * What is posted of a READ or WRITE are chains (chain.c); a job counts those under
- * way. A NOTIFY or SEND counts as one and is none: it is a message of the lane's
- * channel, takes a slot there and no credits, and completes when the peer answers. The
- * bytes of a SEND are copied into it.
+ * way. A NOTIFY or SEND has none: it is a message of the lane's channel, takes a slot
+ * there and no credits, and completes when the peer answers. The bytes of a SEND are
+ * copied into it, unless it is long (offer.c).
  *
  * A RECV is on no lane: it waits in its mailbox, and who takes it off there completes it
  * (mailbox.c).
@@ -482,7 +482,6 @@ static void message_posted(struct kxfer_active_job *job)
 {
 	job->started = true;
 	job->planned = true;
-	job->nr_chains = 1;
 }
 
 /* Its bytes stay where they are until the peer READs them. */

@@ -388,7 +388,7 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 	kxfer_cq_destroy(&lane->cq);
 	/* Not every siw has flushed it. */
 	end_registration(lane, -ECONNRESET);
-	/* Only completions queued it. */
+	/* Completions queued it, and CANCEL, which looks at @open (job_stop.c). */
 	cancel_work_sync(&lane->pump_work);
 	kxfer_channel_stop(&lane->channel);
 	kxfer_offer_close(lane);

@@ -467,7 +467,12 @@ void kxfer_mailbox_close(struct kxfer_mailbox *mailbox)
 	kxfer_job_complete_all(&ended, -EKEYREVOKED, ktime_get_ns());
 }
 
-/** kxfer_mailbox_drain() - wait until no job knows a closed mailbox; sleeps, not for peers */
+/**
+ * kxfer_mailbox_drain() - wait until no job knows a closed mailbox
+ * @mailbox: closed
+ *
+ * Sleeps, for READs from peers as well: see 2. above.
+ */
 void kxfer_mailbox_drain(struct kxfer_mailbox *mailbox)
 {
 	wait_var_event(&mailbox->nr_recvs, !atomic_read(&mailbox->nr_recvs));

@@ -100,7 +100,7 @@ struct kxfer_mapping *kxfer_batch_mapping(struct kxfer_batch *batch,
 	if (!mapping || mapping->region != region || mapping->dev != dev) {
 		mapping = kxfer_mapping_find(region, dev);
 		if (!mapping && batch->may_sleep) {
-			/* Who removes a device keeps us waiting until its mappings have no users. */
+			/* Who removes a device lets go when its mappings have no users. */
 			kxfer_batch_flush(batch);
 			mapping = kxfer_mapping_get(region, dev);
 		}

@@ -211,7 +211,7 @@ static int try_qp(struct kxfer_lane *lane, struct ib_qp_init_attr *attr, u32 max
 static int create_qp(struct kxfer_lane *lane, u32 send_wr, u32 recv_wr)
 {
 	/* It is the CPU that copies, and by the kernel's addresses. */
-	u32 max_inline = !has_jobs(lane) || IS_ENABLED(CONFIG_HIGHMEM) ?
+	u32 max_inline = kxfer_lane_is_control(lane) || IS_ENABLED(CONFIG_HIGHMEM) ?
 			 0 : KXFER_LANE_INLINE;
 	struct kxfer_device *dev = lane->link->dev;
 	struct ib_qp_init_attr attr = {

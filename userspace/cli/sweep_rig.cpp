@@ -84,7 +84,10 @@ tl::expected<SweepRig, Failure> SweepRig::set_up(const RigOptions& options, cons
             if (grid.engines.size() == 1) return failed(*obstacle);
             sweep.no_floor_ = fmt::format("{}; {}", obstacle->text(), obstacle->hint);
         }
-    auto rig = set_up_place(options, bytes);
+    // Who serves here has to answer connections of kverbs' own, if some way has one.
+    RigOptions place = options;
+    if (std::ranges::find(grid.contexts, "direct") != grid.contexts.end()) place.context = "direct";
+    auto rig = set_up_place(place, bytes);
     if (!rig) return tl::make_unexpected(rig.error());
     sweep.rig_ = std::move(*rig);
     return sweep;

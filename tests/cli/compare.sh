@@ -253,6 +253,7 @@ test_a_ratio_has_an_interval_that_holds_it() {
 test_what_the_machine_spoiled_is_not_judged() {
 	expect 0 kxfer --json compare $quick --op read --size 64
 	expect_json '.obstacle != "" or (.steal_percent // 0) <= 5' true
+	# shellcheck disable=SC2016 # a variable of jq
 	expect_json '.obstacle as $why | [.cells[0] | .. | objects | select(has("significant")) |
 		(.significant == null) == ($why != "")] | "\(length) \(all)"' "4 true"
 	expect 0 kxfer --json compare $quick --op read --size 64 --judge-anyway

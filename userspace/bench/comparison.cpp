@@ -180,9 +180,9 @@ tl::expected<double, Error> measure(Engine& engine, const Memory& memory, const 
     if (auto fine = reads.end(result.evidence); !fine) return tl::unexpected(fine.error());
 
     ModeResult& into = mode == Mode::single ? result.single : result.deep;
-    const double figure =
-        mode == Mode::deep ? static_cast<double>(block.elapsed_ns) / static_cast<double>(block.operations)
-                           : block.median_ns.value_or(static_cast<double>(block.latencies.percentile(50)));
+    const double figure = mode == Mode::deep
+                              ? static_cast<double>(block.elapsed_ns) / static_cast<double>(block.operations)
+                              : block.median_ns.value_or(static_cast<double>(block.latencies.percentile(50)));
     into.blocks.push_back(figure);
     into.operations += block.operations;
     into.usage = into.usage + used;

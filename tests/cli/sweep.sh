@@ -63,7 +63,7 @@ test_each_way_tells_what_its_engine_does() {
 	expect_rows out 'map(.cells[] | [.local_registration, .remote_registration, .write_success] |
 		map(length > 5) | all) | all' true
 	expect_rows out 'map(select(.size_bytes == 4096) | .cells[] | select(.memory == "mr") | .local_registration) |
-		map(test("registered once")) | "\(length) \(all)"' "2 true"
+		map(test("registered once")) | "\(length) \(all)"' "4 true"
 	expect_rows out 'map(.cells[] | has("latency_p99_99_ns") and .latency_p99_99_ns == null) | all' true
 	head -n 1 csv | grep -q 'latency_p99_9_ns,latency_p99_99_ns,.*local_registration,remote_registration,write_success' ||
 		fail "no such columns of CSV"
@@ -152,9 +152,9 @@ test_the_plan_is_told_and_nothing_is_measured() {
 	expect 0 kxfer --json sweep --plan --quick
 	expect_json '"\(.cells) \(.works | length) \(.ways | length) \(.time_ns > 0)"' "56 8 7 true"
 	expect 0 kxfer --json sweep --plan
-	expect_json '"\(.cells) \(.ways | length) \(.time_ns < 1800e9)"' "630 21 true"
+	expect_json '"\(.cells) \(.ways | length) \(.time_ns < 1800e9)"' "900 30 true"
 	expect 0 kxfer --json sweep --plan --full
-	expect_json '.ways | length' 23
+	expect_json '.ways | length' 32
 }
 
 test_against_a_node_that_serves() {

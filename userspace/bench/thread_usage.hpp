@@ -9,12 +9,13 @@
 namespace kxfer::bench {
 
 struct Usage {
-    double user_ns = 0;
+    double user_ns = 0; // how the CPU time divides, as of the kernel's last tick
     double system_ns = 0;
     uint64_t voluntary_switches = 0;
     uint64_t involuntary_switches = 0;
+    double run_ns = 0; // CPU time, exact
 
-    double cpu_ns() const { return user_ns + system_ns; }
+    double cpu_ns() const { return run_ns; }
     uint64_t switches() const { return voluntary_switches + involuntary_switches; }
 };
 

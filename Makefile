@@ -27,6 +27,12 @@ SMOKE_TESTS ?= uapi:smoke uapi:submit data:notify lifetime:revoke lifetime:modul
 DEBUG_SMOKE_TESTS ?= uapi:dedicated uapi:mailbox uapi:ring lifetime:dedicated lifetime:long \
 	lifetime:memory lifetime:revoke perm:long storm:once leaks:*
 
+# The group of scripts/setup that has what a guest with KERNEL needs; and those for
+# measuring, beside bench: the kernel 7.2, the source of siw.
+VM_GROUP    = $(if $(filter 6.1,$(KERNEL)),demo,$(if $(filter 7.2,$(KERNEL)),matrix,check))
+SETUP_BENCH = set -e; for group in bench \
+	$(if $(filter 7.2,$(KERNEL)),matrix,$(if $(filter siw,$(PROVIDER)),check)); do scripts/setup $$group; done
+
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-print-directory
@@ -53,8 +59,8 @@ userspace: ## the library and the tool
 demo: ## install what is missing, build, and transfer a file in a virtual machine
 	@tests/vm/demo
 
-vm: ## a shell in a virtual machine with kxfer on soft RoCE
-	@scripts/setup demo
+vm: ## a shell in a virtual machine with kxfer on soft RoCE (KERNEL)
+	@scripts/setup $(VM_GROUP)
 	@$(MAKE) kmod userspace
 	@tests/vm/run --shell --kernel $(KERNEL)
 
@@ -146,21 +152,21 @@ lint: ## style and static checks
 ##@ Measure
 .PHONY: bench bench-compare bench-parity bench-wall
 bench: ## perftest, floor, jobs side by side, in instructions (KERNEL, PROVIDER)
-	@scripts/setup bench
+	@$(SETUP_BENCH)
 	@$(MAKE) kmod userspace KERNEL=$(KERNEL) $(if $(filter siw,$(PROVIDER)),siw)
 	@KERNEL=$(KERNEL) tests/bench/run
 
 bench-compare: ## what changed in that since the revision BASE
-	@scripts/setup bench
+	@$(SETUP_BENCH)
 	@KERNEL=$(KERNEL) tests/bench/compare $(O) $(BASE)
 
 bench-parity: ## is the engine verbs as good as perftest? within 3 %, in instructions (KERNEL)
-	@scripts/setup bench
+	@$(SETUP_BENCH)
 	@$(MAKE) kmod userspace KERNEL=$(KERNEL)
 	@KERNEL=$(KERNEL) tests/bench/parity
 
 bench-wall: ## sessions side by side, by the clock, on two CPUs (KERNEL, PROVIDER)
-	@scripts/setup bench
+	@$(SETUP_BENCH)
 	@$(MAKE) kmod KERNEL=$(KERNEL) $(if $(filter siw,$(PROVIDER)),siw)
 	@KERNEL=$(KERNEL) tests/bench/wall
 

@@ -409,7 +409,7 @@ enum kxfer_context {
  * @gid_type: enum ib_gid_type of the path: 0 IB or RoCE v1, 1 RoCE v1, 2 RoCE v2; ~0 none (iWARP)
  * @nr_lanes: data lanes
  * @nr_sessions: sessions of this node that use it
- * @nr_grants: targets (initiator) or registered exports (accepted link)
+ * @nr_grants: targets open on it (initiator), or grants that the peer holds (accepted link)
  * @nr_jobs: jobs queued or posted
  * @rtt_ns: duration of the last keep-alive, 0: none yet
  * @age_ns: since it was made
@@ -778,7 +778,8 @@ enum kxfer_refusal {
  * @tos: IP type of service, 0 to 255
  * @timeout_ms: 1 to 60000
  * @peer: out: id
- * @refusal: out, on EACCES, EPROTONOSUPPORT and EDQUOT too: enum kxfer_refusal
+ * @refusal: out, also if the call fails (EACCES, EPROTONOSUPPORT, EDQUOT, ECONNREFUSED,
+ *	ECONNRESET): enum kxfer_refusal
  * @__reserved: must be 0
  * @link: out: node-wide id of the link
  */
@@ -919,7 +920,8 @@ struct kxfer_target_info {
  * @KXFER_OP_FETCH_ADD: @compare_add is added to the word of the target, modulo 2^64
  *
  * @KXFER_OP_SEND: put @length bytes of the region, perhaps none, as one message into the
- *	mailbox that the target is; success means that it is there
+ *	mailbox that the target is; success means that it is there, and of one longer than
+ *	KXFER_MESSAGE_MAX that it is in the region of a RECV
  * @KXFER_OP_RECV: take the oldest message of the session's own mailbox, whose id is
  *	@target, or wait for one
  *
@@ -1034,7 +1036,8 @@ struct kxfer_job {
  * @user_data: of the job
  * @bytes: moved, all or none: on success @length, of a RECV what it brought; else 0
  * @status: 0 or a negative errno:
- *	-ETIMEDOUT, -ECANCELED: never posted; of a RECV: it got no message;
+ *	-ETIMEDOUT, -ECANCELED: never posted; of a RECV: it got no message; of a SEND longer
+ *	than KXFER_MESSAGE_MAX also: it was taken back before it was READ;
  *	-ECONNRESET: the link broke; what a WRITE, NOTIFY, SEND or atomic did at the peer is
  *	unknown;
  *	-EKEYREVOKED: the export was withdrawn; never posted, or a long job in part;
@@ -1047,7 +1050,7 @@ struct kxfer_job {
  * @submitted_ns: CLOCK_MONOTONIC when the job was accepted
  * @completed_ns: CLOCK_MONOTONIC when it ended
  *
- * A job does not complete before no device can touch its local memory.
+ * A job completes only after no device can touch its local memory any more.
  */
 struct kxfer_completion {
 	__aligned_u64 user_data;
@@ -1148,7 +1151,9 @@ struct kxfer_reap {
  * @size: sizeof(struct kxfer_cancel)
  * @flags: KXFER_CANCEL_F_*
  * @user_data: of the jobs meant
- * @cancelled: out: jobs ended; posted jobs go on and do not count
+ * @cancelled: out: queued jobs ended, RECVs that wait among them. Posted ones go on and do
+ *	not count; nor does a long message that is being taken back: it completes with
+ *	ECANCELED, or with 0 if its RECV was faster
  * @__reserved: must be 0
  *
  * ENOENT: no job in flight has that user_data.

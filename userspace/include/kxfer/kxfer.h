@@ -354,8 +354,9 @@ int kxfer_job_run(struct kxfer_session* session, const struct kxfer_job* job, ui
                   struct kxfer_completion* completion);
 
 /*
- * Ends queued jobs that have this user_data with -ECANCELED; returns how many
- * (posted ones go on). -ENOENT: no such job in flight.
+ * Ends queued jobs that have this user_data with -ECANCELED; returns how many.
+ * Posted ones go on; a message longer than KXFER_MESSAGE_MAX is taken back, and not
+ * counted (struct kxfer_cancel). -ENOENT: no such job in flight.
  */
 int kxfer_job_cancel(struct kxfer_session* session, uint64_t user_data);
 int kxfer_job_cancel_all(struct kxfer_session* session);

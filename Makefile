@@ -190,14 +190,14 @@ distclean: clean ## the cache of kernels as well
 # The machine's own kernel, unless KERNEL is given.
 INSTALL_KERNEL := $(if $(filter command environment,$(firstword $(origin KERNEL))),$(KERNEL),running)
 
-install: ## module, tool, library, header, udev rule (DESTDIR, PREFIX)
+install: ## module, tool, library, header, udev rule, man pages (DESTDIR, PREFIX)
 	@$(MAKE) kmod userspace KERNEL=$(INSTALL_KERNEL)
 	@scripts/install install $(O) $(INSTALL_KERNEL)
 
 uninstall: ## remove them again
 	@scripts/install uninstall $(O) $(INSTALL_KERNEL)
 
-dkms-install: ## the module by DKMS, built again for every new kernel
+dkms-install: ## the module alone by DKMS, built again for every new kernel
 	@scripts/install dkms $(O) $(INSTALL_KERNEL)
 
 .PHONY: help

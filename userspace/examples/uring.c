@@ -8,6 +8,8 @@
  * What a job needs for io_uring: a ring with IORING_SETUP_SQE128, an SQE of
  * IORING_OP_URING_CMD whose cmd_op is KXFER_URING_CMD_JOB, and the job in its command
  * area. Its CQE tells how it ended; see struct kxfer_uring_job.
+ *
+ * cc uring.c -o kxfer-uring $(pkg-config --cflags --libs kxfer liburing)
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -462,7 +462,7 @@ test_wrong_options_name_what_is_allowed() {
 	expect 2 kxfer bench read --size 0
 	expect_stderr "1 byte"
 	expect 2 kxfer bench read --size 4X
-	expect_stderr "'4X' is no size"
+	expect_stderr "'4X' is not a size"
 	expect 2 kxfer bench read --size 64M --depth 16
 	expect_stderr "256 MiB"
 	expect 2 kxfer bench read --depth 4 --batch 5
@@ -500,9 +500,19 @@ test_options_that_would_have_no_effect_are_refused() {
 	expect_stderr "--inline never with write"
 }
 
+test_wrong_options_have_a_status_and_no_errno() {
+	for options in "read --depth 4 --batch 5" "read --poll always --context softirq" "read --mtu 1024" \
+		"read --engine verbs --bidirectional"; do
+		expect 2 kxfer --json bench $options
+		expect_error_json '"\(.errno) \(.why)"' "null "
+		expect_error_json '.hint | test("use --")' true
+	done
+}
+
 test_more_depth_than_an_engine_has_is_an_error_that_says_how_much() {
 	expect 1 kxfer --json bench read --depth 4096
-	expect_error_json '.hint | test("--depth [0-9]+")' true
+	expect_error_json '.hint | test("^use --depth [0-9]+ or less$")' true
+	expect_error_json '.why | test("^[0-9]+ is the most for this size and device$")' true
 }
 
 test_no_peer_there_ends_in_time() {
@@ -515,8 +525,10 @@ test_against_a_node_that_serves() {
 	expect 0 kxfer --json bench write "$peer" $quick --size 4K
 	expect_json '"\(.peer) \(.parameters.remote_memory_bytes)"' "$peer:7625 1048576"
 	expect_json .total.verified true
-	expect 1 kxfer --json bench read "$peer" $quick --export other
-	expect_error_json '.hint | test("kxfer serve other=mem:4K --writable --verbs")' true
+	for case in "read:" "fetch-add: --atomic" "send: --mailbox" "write --bidirectional: --bench"; do
+		expect 1 kxfer --json bench ${case%%:*} "$peer" $quick --export other
+		expect_error_json .hint "run there: kxfer serve other=mem:4K --writable --verbs${case#*:}"
+	done
 }
 
 test_what_may_only_be_read_is_not_called_verified() {

@@ -130,7 +130,7 @@ test_a_wrong_mix_says_what_is_wrong() {
 	expect 2 kxfer bench mix --mix read=50,fetch-add=50
 	expect_stderr "a mix is of read, write and send"
 	expect 2 kxfer bench read --mix read=50,write=50
-	expect_stderr "read is no mix"
+	expect_stderr "read is not a mix"
 	expect 2 kxfer bench mix --engine kverbs
 	expect_stderr "engine job or verbs"
 	for transport in uc ud; do
@@ -210,6 +210,7 @@ test_a_client_that_dies_ends_the_others() {
 	kill -KILL "$(pidof kxfer | tr ' ' '\n' | sort -n | tail -n 1)"
 	collect
 	[ "$status" -eq 1 ] || fail "status $status"
+	expect_error_json '"\(.errno) \(.why)"' "ECHILD its process was killed or crashed"
 	wait_for 30 nothing_is_left
 	! pidof kxfer || fail "a process is left"
 }

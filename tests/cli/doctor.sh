@@ -35,7 +35,7 @@ test_the_report_for_people_says_that_nothing_is_to_mend() {
 	expect 0 kxfer doctor
 	expect_stdout "the tool's own version"
 	expect_stdout "Secure Boot"
-	expect_stderr "nothing to mend"
+	expect_stderr "nothing to fix"
 }
 
 test_every_finding_that_is_to_mend_says_how() {

@@ -142,7 +142,7 @@ test_a_rule_for_another_network_refuses() {
 	random_file file 1000
 	serve file --allow 192.0.2.0/24
 	expect 1 kxfer get "$peer/file" got
-	expect_stderr "does not allow this user reading"
+	expect_stderr "does not allow this user to read it"
 }
 
 test_a_rule_for_the_own_network_admits() {

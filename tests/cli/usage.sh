@@ -41,19 +41,19 @@ test_version_is_that_of_the_project() {
 
 test_an_unknown_command_names_the_commands() {
 	expect 2 kxfer servee x
-	expect_stderr "'servee' is no command of kxfer"
+	expect_stderr "'servee' is not a command of kxfer"
 	expect_stderr "serve, export, ls, put, get, ping"
 }
 
 test_an_unknown_option_names_the_options_allowed() {
 	expect 2 kxfer put --offzet 3 a b/c
-	expect_stderr "'--offzet' is no option of kxfer put"
+	expect_stderr "'--offzet' is not an option of kxfer put"
 	expect_stderr "--device, --help, --json, --length, --no-color, --no-verify, --offset, --quiet, --timeout"
 }
 
 test_an_unknown_subcommand_names_the_subcommands() {
 	expect 2 kxfer listen ad 10.77.0.1
-	expect_stderr "'ad' is no command of kxfer listen"
+	expect_stderr "'ad' is not a command of kxfer listen"
 	expect_stderr "list, add, del"
 }
 
@@ -65,7 +65,7 @@ test_a_command_without_its_subcommand_names_them() {
 
 test_an_option_of_a_command_before_the_command_is_put_right() {
 	expect 2 kxfer --timeout 3 ls "$peer"
-	expect_stderr "--timeout belongs behind the command"
+	expect_stderr "--timeout goes after the command"
 	expect_stderr "such as: kxfer ls --timeout"
 }
 
@@ -84,7 +84,7 @@ test_a_list_ends_with_its_word_and_a_peer_may_follow() {
 
 test_an_argument_too_many_is_refused() {
 	expect 2 kxfer ls "$peer" again
-	expect_stderr "'again' is no argument of kxfer ls"
+	expect_stderr "'again' is not an argument of kxfer ls"
 }
 
 test_a_wrong_option_with_json_is_one_object() {
@@ -102,7 +102,7 @@ test_json_may_stand_behind_the_command() {
 
 test_a_size_without_number_says_what_a_size_is() {
 	expect 2 kxfer put --length 4X file "$peer/inbox"
-	expect_stderr "'4X' is no size"
+	expect_stderr "'4X' is not a size"
 	expect_stderr "4096, 4K or 16MiB"
 }
 
@@ -123,7 +123,7 @@ test_a_remote_without_a_name_is_refused() {
 
 test_a_remote_with_a_bad_name_is_refused() {
 	expect 2 kxfer get "$peer/a b" file
-	expect_stderr "no name of an export"
+	expect_stderr "not a name of an export"
 }
 
 test_a_name_of_64_characters_is_refused() {

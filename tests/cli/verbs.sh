@@ -39,7 +39,7 @@ test_a_responder_whose_device_goes_is_told() {
 	# It goes when nobody has it open any more.
 	rdma link del "$KXFER_DEVICE" &
 	deleted=$!
-	wait_for 30 grep -q "user-space verbs are not answered any more on $KXFER_ADDRESS" "$work/serve.out"
+	wait_for 30 grep -q "no longer answering user-space verbs on $KXFER_ADDRESS" "$work/serve.out"
 	stop_serve
 	wait_for 30 is_over $deleted
 	rdma link add "$KXFER_DEVICE" type "$KXFER_PROVIDER" netdev dummy0

@@ -150,7 +150,10 @@ void send_error(int fd, const Error& error) {
     if (write_all(fd, &word, sizeof(word))) write_all(fd, &wire, sizeof(wire));
 }
 
-Error gone_error() { return Error("a client died on", "this node", ECHILD); }
+Error gone_error() {
+    return Error("a client ended early", "", ECHILD, "use fewer --clients; see: dmesg | tail",
+                 "its process was killed or crashed");
+}
 
 Error read_error(int fd) {
     WireError wire;

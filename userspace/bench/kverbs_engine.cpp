@@ -72,12 +72,17 @@ std::optional<Error> KverbsEngine::obstacle() {
     kxfer_bench bench = {};
     bench.op = KXFER_OP_NOP;
     bench.depth = bench.list = bench.signal = bench.count = bench.time_limit_ms = 1;
-    const int ret = kxfer_bench_run(session->get(), &bench);
-    if (ret == 0) return std::nullopt;
-    return Error("the floor cannot be measured", "", -ret,
-                 ret == -EPERM    ? "it needs CAP_NET_ADMIN"
-                 : ret == -ENOTTY ? "it needs a newer module"
-                                  : "");
+    Error error("engine kverbs cannot be used", "", kxfer_bench_run(session->get(), &bench),
+                "use --engine job or verbs");
+    if (error.number == 0) return std::nullopt;
+    if (error.number == EPERM) {
+        error.why = "it needs CAP_NET_ADMIN";
+        error.hint = "run it as root, or use --engine job or verbs";
+    } else if (error.number == ENOTTY) {
+        error.why = "the loaded module is older than this tool";
+        error.hint = "install both of one version; see: kxfer --version, modinfo kxfer";
+    }
+    return error;
 }
 
 tl::expected<std::unique_ptr<KverbsEngine>, Error>

@@ -225,7 +225,9 @@ tl::expected<void, Error> LocalServer::wait_until_ready(int from) {
     if (poll(&waiting, 1, ready_timeout_ms) <= 0)
         return tl::unexpected(Error("the server did not get ready on", "this node", ETIMEDOUT));
     if (read(from, &report, sizeof(report)) != sizeof(report))
-        return tl::unexpected(Error("the server died on", "this node", ECHILD));
+        return tl::unexpected(Error("the measuring server ended early", "", ECHILD,
+                                    "see: dmesg | tail (out of memory?)",
+                                    "its process was killed or crashed"));
     if (report.failed)
         return tl::unexpected(Error(report.what, report.on, report.number, report.hint, report.why));
     listener_port_ = report.listener_port;

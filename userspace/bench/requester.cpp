@@ -71,7 +71,8 @@ tl::expected<void, Error> Requester::connect() {
     if (auto fine = opened(ask_name(options_.export_name), KXFER_RIGHT_SEND, mailbox_); !fine) return fine;
     if (auto fine = opened(answer_name(options_.export_name), KXFER_RIGHT_READ, answer_); !fine) return fine;
     if (answer_.length() < answer_bytes() || mailbox_.length() < sizeof(WireAsk))
-        return tl::unexpected(Error("the counterpart is none of this version:", peer_, EPROTO));
+        return tl::unexpected(Error("the peer's kxfer serve --bench is of another version:", peer_, EPROTO,
+                                    "install the same version on both nodes"));
     return {};
 }
 

@@ -239,8 +239,8 @@ tl::expected<Block, Error> SteppedEngine::run_block(const Workload& workload, Mo
                                                     const Limits& limits) {
     if (auto able = supports(workload.operation); !able) return tl::unexpected(able.error());
     if (!workload.moves())
-        return tl::unexpected(Error(fmt::format("engine {} does not register alone", name()), "", EOPNOTSUPP,
-                                    "use engine kverbs"));
+        return tl::unexpected(Error(fmt::format("engine {} has no operation register", name()), "",
+                                    EOPNOTSUPP, "use --engine kverbs"));
     if (limits.bare) return run_steps(*this, workload, mode, limits);
     if (auto begun = begin_block(workload); !begun) return tl::unexpected(begun.error());
     auto block = run_steps(*this, workload, mode, limits);

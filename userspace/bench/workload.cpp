@@ -75,14 +75,16 @@ uint64_t Workload::stride() const { return (size + page_bytes - 1) / page_bytes 
 std::optional<Error> find_mismatch(const std::string& name_a, const Parameters& a, const std::string& name_b,
                                    const Parameters& b, unsigned depth) {
     const auto differ = [&](const std::string& what, const auto& value_a, const auto& value_b) {
-        return Error("the engines do not do the same work", what, EINVAL, {},
+        return Error("the engines do not do the same work; they differ in", what, EINVAL,
+                     "leave one of them out: --engine",
                      fmt::format("{}: {}; {}: {}", name_a, value_a, name_b, value_b));
     };
 
     for (const auto& [name, engine] : {std::pair{name_a, &a}, std::pair{name_b, &b}})
         if (engine->max_depth < depth)
-            return Error(fmt::format("engine {} cannot keep {} operations in flight", name, depth), "depth",
-                         EINVAL, fmt::format("try: --depth {}", engine->max_depth));
+            return Error(fmt::format("engine {} cannot keep {} operations in flight", name, depth), "",
+                         EINVAL, fmt::format("use --depth {} or less", engine->max_depth),
+                         fmt::format("{} is the most for this size and device", engine->max_depth));
     if (a.local_layout != b.local_layout) return differ("local memory", a.local_layout, b.local_layout);
     if (a.local_bytes != b.local_bytes) return differ("bytes of local memory", a.local_bytes, b.local_bytes);
     if (a.remote_registration != b.remote_registration)

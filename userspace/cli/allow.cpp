@@ -57,7 +57,7 @@ tl::expected<kxfer_rule, std::string> parse_allow(std::string_view text) {
     }
     if (!good)
         return tl::make_unexpected(fmt::format(
-            "'{}' says not whom to allow; give a network such as 10.77.0.0/24 or fd77::/64, uid=N or "
+            "'{}' is not a valid --allow rule; give a network such as 10.77.0.0/24 or fd77::/64, uid=N or "
             "gid=N",
             text));
     return rule;

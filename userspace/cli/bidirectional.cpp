@@ -15,7 +15,7 @@ namespace {
 constexpr std::chrono::seconds grace{30};
 
 std::optional<Error> wrong(const std::string& what, const std::string& hint) {
-    return Error(what, "", EINVAL, hint);
+    return Error(what, "", 0, hint);
 }
 
 Failure refusal(const RigOptions& options, Error error) {

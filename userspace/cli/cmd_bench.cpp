@@ -68,18 +68,15 @@ std::chrono::nanoseconds nanoseconds_of(double seconds) {
     return std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
 }
 
-tl::unexpected<Failure> wrong_usage(const std::string& what, const std::string& hint) {
-    return failed(Error(what, "", EINVAL, hint), exit_usage);
-}
-
 tl::expected<void, Failure> check_round_trip(const BenchOptions& options) {
     const char* name = options.workload.name();
     if (!options.wants("job"))
-        return wrong_usage(fmt::format("{} is made by jobs", name), "use --engine job");
+        return wrong_usage(fmt::format("{} can only be done by engine job", name), "use --engine job");
     if (options.workload.depth != 1)
-        return wrong_usage(fmt::format("{} is made one at a time", name), "use --depth 1");
+        return wrong_usage(fmt::format("{} runs one operation at a time", name), "use --depth 1");
     if (options.peer_given)
-        return wrong_usage(fmt::format("{} takes two processes of this node", name), "leave out the peer");
+        return wrong_usage(fmt::format("{} runs between two processes of this node", name),
+                           "leave out the peer");
     return {};
 }
 
@@ -89,8 +86,7 @@ tl::expected<void, Failure> check_what(const BenchOptions& options) {
         return wrong_usage(fmt::format("an atomic operation has 8 bytes, not {}", workload.size),
                            "use --size 8, or another operation");
     if (!workload.moves() && !options.wants("kverbs"))
-        return wrong_usage("only engine kverbs registers memory and moves nothing",
-                           "use register with --engine kverbs");
+        return wrong_usage("register is done by engine kverbs only", "use register with --engine kverbs");
     if (!workload.moves() && options.memory != "mr-each" && options.memory != "mr-pool")
         return wrong_usage("register registers memory for each operation",
                            "use --memory mr-each or mr-pool, or leave it out");
@@ -98,7 +94,8 @@ tl::expected<void, Failure> check_what(const BenchOptions& options) {
         return wrong_usage("only the payload of a WRITE is carried inline",
                            "use --inline never with write, write-imm or mix");
     if (options.mix_given && !workload.is_mix())
-        return wrong_usage(fmt::format("{} is no mix", workload.name()), "use --mix with the operation mix");
+        return wrong_usage(fmt::format("{} is not a mix", workload.name()),
+                           "use --mix with the operation mix");
     if (workload.is_mix() && (options.wants("kverbs") || options.stages))
         return wrong_usage("a mix is done with engine job or verbs, and without --stages", "leave them out");
     if (workload.is_mix() && !options.verbs.reliable())
@@ -123,7 +120,7 @@ tl::expected<void, Failure> check_clients(const BenchOptions& options) {
     if (options.wants("kverbs") && !options.workload.moves())
         return wrong_usage("register is done by one client", "leave out --clients");
     if (options.interval_given || options.stages)
-        return wrong_usage("a run of several clients is neither divided nor traced",
+        return wrong_usage("with --clients there are no intervals and no stages",
                            "leave out --interval and --stages");
     constexpr unsigned most = verbs::VerbsResponder::max_connections;
     if (!options.wants("job") && options.nr_clients > most)
@@ -190,7 +187,9 @@ tl::expected<std::optional<bench::Baseline>, Failure> find_baseline(const BenchO
     if (!baseline) return tl::make_unexpected(baseline.error());
     const auto differences = bench::find_differences(*baseline, as_baseline(report));
     if (differences.empty()) return std::move(*baseline);
-    return failed(Error("the baseline measured something else:", options.baseline_file, EINVAL, "",
+    return failed(Error("the baseline measured something else:", options.baseline_file, EINVAL,
+                        "use the same options on the same machine, or make a new baseline: kxfer bench ... "
+                        "--output FILE",
                         fmt::format("{}", fmt::join(differences, "; "))));
 }
 
@@ -297,7 +296,7 @@ BenchOptions with_defaults(BenchOptions options) {
     if (!workload.moves() && !options.engine_chosen) options.engines = {"kverbs"};
     options.writes = workload.operation != bench::Operation::read;
     options.atomics = bench::is_fetch(workload.operation);
-    options.messages = bench::is_message(workload.operation);
+    options.messages = bench::has_messages(workload);
     if (workload.is_round_trip()) options.round_trip = workload;
     return options;
 }
@@ -376,7 +375,7 @@ void set_operation(BenchOptions& options, const std::string& name) {
     options.workload.work = bench::work_from(name).value_or(bench::Work::transfer);
     if (!operation && options.workload.work == bench::Work::transfer)
         throw CLI::ValidationError(
-            "OP", fmt::format("'{}' is no operation; there are: {}", name, operation_names()));
+            "OP", fmt::format("'{}' is not an operation; there are: {}", name, operation_names()));
     options.workload.operation = operation.value_or(bench::Operation::read);
     options.workload.turns = mix ? bench::turns_of(options.mix) : std::vector<bench::Operation>();
 }
@@ -453,8 +452,8 @@ void add_load(CLI::App& command, BenchOptions& options) {
                 if (!cpus) throw CLI::ValidationError("--cpus", cpus.error());
                 options.cpus = std::move(*cpus);
             },
-            "CPUs that clients are pinned to, the first to the first, and from the begin again if they "
-            "are more, such as 0,2-3")
+            "pin client 1 to the first CPU of the list, client 2 to the second, and so on, starting over if "
+            "there are more clients than CPUs (such as 0,2-3)")
         ->type_name("LIST");
 }
 
@@ -529,7 +528,8 @@ void add_judging(CLI::App& command, BenchOptions& options) {
             "by so much they may be worse than the baseline (default 5%)")
         ->type_name("PERCENT");
     command.add_flag("--judge-anyway", options.judge_anyway,
-                     "also if the host took CPU time, or the CPU's frequency changed");
+                     "judge even if the host took more than 5 % of a CPU or the CPU frequency changed by "
+                     "more than 10 %");
     command.add_option("--report", options.report_file, "verdicts as JUnit (FILE.xml) or TAP (FILE.tap)")
         ->type_name("FILE")
         ->check([](const std::string& file) {

@@ -138,21 +138,17 @@ tl::expected<void, Failure> check_options(const CompareOptions& options) {
     if (auto fine = check_rig(options); !fine) return fine;
     for (const auto& workload : workloads_of(options))
         if (bench::is_atomic(workload.operation) && workload.size != bench::atomic_bytes)
-            return failed(Error("an atomic operation has 8 bytes, not", std::to_string(workload.size), EINVAL,
-                                "use --size 8, or another --op"),
-                          exit_usage);
+            return wrong_usage(fmt::format("an atomic operation has 8 bytes, not {}", workload.size),
+                               "use --size 8, or another --op");
     if (!options.inline_writes() && !some_write(options))
-        return failed(Error("only the payload of a WRITE is carried inline", "", EINVAL,
-                            "use --inline never with --op write or write-imm"),
-                      exit_usage);
+        return wrong_usage("only the payload of a WRITE is carried inline",
+                           "use --inline never with --op write or write-imm");
     if (options.depth && options.batch > options.depth)
-        return failed(Error("a batch cannot be larger than the depth", "", EINVAL,
-                            fmt::format("use --batch {} or less", options.depth)),
-                      exit_usage);
+        return wrong_usage("a batch cannot be larger than the depth",
+                           fmt::format("use --batch {} or less", options.depth));
     if (const uint64_t bytes = memory_of(workloads_of(options)); bytes > max_rig_memory)
-        return failed(Error("too much memory is asked for", human_bytes(bytes), EINVAL,
-                            fmt::format("size times depth may be {}", human_bytes(max_rig_memory))),
-                      exit_usage);
+        return wrong_usage(fmt::format("too much memory is asked for, {}", human_bytes(bytes)),
+                           fmt::format("size times depth may be {}", human_bytes(max_rig_memory)));
     return {};
 }
 

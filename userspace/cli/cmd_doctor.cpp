@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// kxfer doctor: is this node fit for kxfer, and what mends it if not. Always
-// the full report. Status: 0 well (hints do not count), 1 something to mend,
+// kxfer doctor: is this node fit for kxfer, and how to fix it if not. Always
+// the full report. Status: 0 well (hints do not count), 1 something to fix,
 // 3 no module.
 
 #include <algorithm>
@@ -23,7 +23,7 @@ const char* health_name(Health health) {
     case Health::hint:
         return "hint";
     case Health::mend:
-        return "MEND";
+        return "FIX";
     }
     return "?";
 }
@@ -74,12 +74,12 @@ Result run_doctor(const DoctorOptions&, Context& context) {
     report.add("checks", Value(check_table(checks)))
         .add("capabilities", Value(capability_table(capabilities(patient))), Show::everywhere,
              "\ncapabilities");
-    if (to_mend) report.add("to_mend", Value(mend_table(checks, Health::mend)), Show::text_only, "\nto mend");
+    if (to_mend) report.add("to_mend", Value(mend_table(checks, Health::mend)), Show::text_only, "\nto fix");
     if (const Table hints = mend_table(checks, Health::hint); !hints.empty())
         report.add("hints", Value(hints), Show::text_only, "\ncould be better");
     report.add("nr_to_mend", uint64_t(to_mend), Show::json_only).add("exit_status", status, Show::json_only);
     context.out.record(report);
-    if (!to_mend) context.out.note("\nnothing to mend");
+    if (!to_mend) context.out.note("\nnothing to fix");
     return status;
 }
 
@@ -87,7 +87,7 @@ Result run_doctor(const DoctorOptions&, Context& context) {
 
 void setup_doctor(CLI::App& app, Program& program) {
     CLI::App& command =
-        add_command(app, "doctor", "is this node fit for kxfer, and what mends it if not", "kxfer doctor");
+        add_command(app, "doctor", "is this node fit for kxfer, and how to fix it if not", "kxfer doctor");
     on_run(command, program, std::make_shared<DoctorOptions>(), run_doctor);
 }
 

@@ -194,9 +194,9 @@ class Watch {
         : inboxes_(inboxes), counterparts_(counterparts), responders_(responders) {}
 
     void look(Output& out) {
-        for (const auto& inbox : inboxes_) tell(*inbox, "no messages are taken any more in", out);
-        for (const auto& one : counterparts_) tell(*one, "nobody is answered any more in", out);
-        for (const auto& one : responders_) tell(*one, "user-space verbs are not answered any more on", out);
+        for (const auto& inbox : inboxes_) tell(*inbox, "no longer taking messages in", out);
+        for (const auto& one : counterparts_) tell(*one, "no longer answering in", out);
+        for (const auto& one : responders_) tell(*one, "no longer answering user-space verbs on", out);
     }
 
   private:
@@ -339,13 +339,15 @@ void setup_options(CLI::App& command, const std::shared_ptr<ServeOptions>& optio
                                       "peers may write; what they put into a FILE is written back to it");
     command.add_flag("--atomic", options->atomic, "peers may do COMPARE_SWAP and FETCH_ADD");
     command.add_flag("--verbs", options->verbs,
-                     "also answer user-space verbs on PORT+1 and over TCP on PORT+2, for `kxfer compare`");
+                     "also answer user-space verbs on PORT+1 and over TCP on PORT+2, for `kxfer compare`, "
+                     "`bench` and `sweep`");
     command.add_flag("--bench", options->bench,
-                     "also tell the CPU time of this process, and do the other direction of "
-                     "`kxfer bench --bidirectional`, asked in NAME.bench");
+                     "also take part in `kxfer bench`: report this process's CPU time, and run the reverse "
+                     "direction of --bidirectional, asked in NAME.bench");
     command
         .add_flag("--mailbox", options->mailbox,
-                  "also take messages in NAME.mailbox, into the memory of NAME, for `kxfer compare`")
+                  "also take messages in NAME.mailbox, into the memory of NAME, for `kxfer compare`, "
+                  "`bench` and `sweep`")
         ->needs(writable);
 }
 

@@ -109,10 +109,6 @@ bench::SweepPlan plan_of(const SweepOptions& options) {
     return plan;
 }
 
-tl::unexpected<Failure> wrong_usage(const std::string& what, const std::string& hint) {
-    return failed(Error(what, "", EINVAL, hint), exit_usage);
-}
-
 tl::expected<void, Failure> check_options(const SweepOptions& options) {
     const bool reports = !options.csv_file.empty() || !options.html_file.empty();
     if (!options.from_file.empty() &&

@@ -62,8 +62,8 @@ Failure connect_failure(Error error, const Peer& peer, const CommonOptions& comm
         error.hint = "the kernel log of both nodes has the reason: dmesg | grep kxfer";
         break;
     case EOPNOTSUPP:
-        error.why = "not from this network namespace or device";
-        error.hint = "run it in the initial network namespace";
+        error.why = "this network namespace cannot connect, or the device lacks what is needed";
+        error.hint = "run it in the initial network namespace (nsenter -t 1 -n kxfer ...); see: kxfer doctor";
         break;
     case EDQUOT:
         error.hint = "a limit is reached on this node or the peer; see: kxfer stat, kxfer link list";
@@ -89,7 +89,7 @@ std::string exports_hint(Connection& connection, const Remote& remote, const Com
 }
 
 std::string wanted(uint32_t rights) {
-    return rights == KXFER_RIGHT_WRITE ? "writing" : rights == KXFER_RIGHT_READ ? "reading" : "access";
+    return rights == KXFER_RIGHT_WRITE ? "write" : rights == KXFER_RIGHT_READ ? "read" : "open";
 }
 
 } // namespace
@@ -160,7 +160,7 @@ tl::expected<Target, Failure> open_target(Connection& connection, const Remote& 
         error.why = "the peer has no such export";
         error.hint = exports_hint(connection, remote, common);
     } else if (error.number == EACCES) {
-        error.why = fmt::format("the peer does not allow this user {} it", wanted(rights));
+        error.why = fmt::format("the peer does not allow this user to {} it", wanted(rights));
         error.hint =
             fmt::format("see what it allows: kxfer ls {}; on the peer: kxfer serve --writable, --allow",
                         remote.peer.text());

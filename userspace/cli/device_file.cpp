@@ -33,7 +33,8 @@ Failure open_failure(Error error) {
         error.hint = "install module and tool of one version; see: kxfer --version, modinfo kxfer";
         break;
     case EMFILE:
-        error.hint = "too many sessions are open; see: kxfer stat";
+        error.hint = "close some: fuser -v " KXFER_DEVICE_PATH
+                     "; or raise /sys/module/kxfer/parameters/max_sessions_per_uid";
         break;
     case ENOTTY:
         error.why = "it is not the device of kxfer";

@@ -41,4 +41,9 @@ inline tl::unexpected<Failure> failed(Error error, int status = exit_failed, Rec
     return tl::make_unexpected(Failure(std::move(error), status, std::move(details)));
 }
 
+// Of options: the exit status says what kind of failure it is, so it needs no errno.
+inline tl::unexpected<Failure> wrong_usage(std::string what, std::string hint) {
+    return failed(Error(std::move(what), "", 0, std::move(hint)), exit_usage);
+}
+
 } // namespace kxfer::cli

@@ -108,7 +108,7 @@ tl::expected<Record, Failure> link_record(const Session& session, uint64_t id) {
         std::find_if(links->begin(), links->end(), [id](const auto& one) { return one.id == id; });
     if (link == links->end())
         return failed(Error("cannot show link", std::to_string(id), ENOENT, "see: kxfer link list",
-                            "no such link to be seen"));
+                            "there is no such link, or it belongs to another user (root sees all)"));
     Record record = details_of(*link);
     Table rows;
     for (const kxfer_info_lane& lane : *lanes)

@@ -21,7 +21,8 @@ constexpr char both_dmesg[] = "dmesg | grep kxfer, on both sides";
 constexpr Entry known[] = {
     {.number = EPERM,
      .name = "EPERM",
-     .means = "needs a capability that the caller lacks: CAP_NET_ADMIN for listeners and KXFER_BENCH",
+     .means = "needs a capability that the caller lacks: CAP_NET_ADMIN for listeners, KXFER_BENCH and "
+              "KXFER_DEDICATED_OPEN",
      .look = "as root, once: kxfer listen add ADDRESS; then any user may serve"},
     {.number = ENOENT,
      .name = "ENOENT",
@@ -89,7 +90,7 @@ constexpr Entry known[] = {
     {.number = EMFILE,
      .name = "EMFILE",
      .means = "too many sessions, of the node or of the caller's uid",
-     .look = "kxfer stat; fuser -v /dev/kxfer"},
+     .look = "fuser -v /dev/kxfer; /sys/module/kxfer/parameters/max_sessions_per_uid"},
     {.number = ENOTTY,
      .name = "ENOTTY",
      .means = "no such call: the module is older than the program, or the file is not /dev/kxfer",
@@ -142,13 +143,17 @@ constexpr Entry known[] = {
      .means = "the link broke while the call waited for the peer",
      .look = "dmesg | grep kxfer, on both sides: the completion status or event that ended the link\n"
              "kxfer ping PEER; open the target again",
-     .completion = "the link broke with the job posted: what a WRITE or NOTIFY did at the peer is unknown"},
+     .completion =
+         "the link broke with the job posted: what a WRITE, NOTIFY, SEND or atomic did at the peer is "
+         "unknown"},
     {.number = ETIMEDOUT,
      .name = "ETIMEDOUT",
      .means = "no answer in the time given",
      .look = "ping the address; a firewall that drops UDP port 4791 (RoCE) or TCP port 7625 (iWARP)\n"
              "as a completion: the deadline against what was queued before it",
-     .completion = "the deadline passed while the job was queued: it was never posted"},
+     .completion =
+         "the deadline passed while the job was queued: it was never posted; a RECV: no message came; a "
+         "long SEND: it was taken back before the peer READ it"},
     {.number = ECONNREFUSED,
      .name = "ECONNREFUSED",
      .means = "nothing listens at the peer's address, or its module is being removed",
@@ -168,7 +173,9 @@ constexpr Entry known[] = {
      .name = "ECANCELED",
      .means = "no call gives it",
      .look = "who called KXFER_CANCEL",
-     .completion = "cancelled while the job was queued: it was never posted"},
+     .completion =
+         "cancelled while the job was queued: it was never posted; a RECV: no message came; a long SEND: "
+         "it was taken back before the peer READ it"},
     {.number = EKEYREVOKED,
      .name = "EKEYREVOKED",
      .means = "the peer withdrew the export: its process ended, or closed or deleted it; the target is of no "

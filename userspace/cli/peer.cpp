@@ -18,7 +18,7 @@ namespace {
 constexpr const char* peer_forms = "a peer is HOST, HOST:PORT, 10.0.0.1:7625 or [fe80::1%eth0]:7625";
 
 tl::unexpected<std::string> no_peer(std::string_view text, std::string_view why) {
-    return tl::make_unexpected(fmt::format("'{}' is no peer: {}; {}", text, why, peer_forms));
+    return tl::make_unexpected(fmt::format("'{}' is not a valid peer: {}; {}", text, why, peer_forms));
 }
 
 // 1 to 65535, or 0 for anything else.
@@ -97,7 +97,7 @@ tl::expected<Remote, std::string> parse_remote(std::string_view text) {
     const std::string_view name = text.substr(slash + 1);
     if (name != KXFER_PING_NAME && !is_export_name(name))
         return tl::make_unexpected(
-            fmt::format("'{}' is no name of an export; a name is 1 to 63 of A-Z a-z 0-9 . _ -", name));
+            fmt::format("'{}' is not a name of an export; a name is 1 to 63 of A-Z a-z 0-9 . _ -", name));
     return Remote{*peer, std::string(name)};
 }
 

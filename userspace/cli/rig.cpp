@@ -158,11 +158,17 @@ std::string wanted_exports(const RigOptions& options, uint64_t bytes) {
     return text;
 }
 
+// What the peer has to run for all that is asked for.
+std::string wanted_server(const RigOptions& options, uint64_t bytes) {
+    return fmt::format("kxfer serve{} --writable --verbs{}{}{}", wanted_exports(options, bytes),
+                       options.atomics ? " --atomic" : "",
+                       options.messages && options.wants("job") ? " --mailbox" : "",
+                       options.bidirectional ? " --bench" : "");
+}
+
 Failure path_failure(const RigOptions& options, const Rig& rig, Error error) {
     if (options.peer_given && (error.number == ENOENT || error.number == EACCES || error.number == ERANGE))
-        error.hint =
-            fmt::format("run there: kxfer serve{} --writable --verbs{}",
-                        wanted_exports(options, rig.memory->length()), options.atomics ? " --atomic" : "");
+        error.hint = "run there: " + wanted_server(options, rig.memory->length());
     if (options.peer_given && error.hint.empty())
         error.hint = fmt::format("does the peer answer? try: kxfer ping {}", options.peer.text());
     if (error.number == ENOMEM) error = pin_error(error, 2 * rig.memory->length());
@@ -294,12 +300,13 @@ void add_rig_options(CLI::App& command, RigOptions& options) {
     command
         .add_option("--inline", options.inlining,
                     "whether the work request of a short WRITE carries its payload: auto (default: if it "
-                    "is no longer than the device takes of 64 bytes or more), or never (verbs and kverbs)")
+                    "fits in what the device allows inline; 64 bytes are asked for), or never (verbs and "
+                    "kverbs)")
         ->check(CLI::IsMember({"auto", "never"}));
     command
         .add_option("--cq", options.cq,
-                    "the CQ of kverbs, which has a connection of its own then: own, or of the kernel's "
-                    "pool, where others complete, too (not with --context polled)")
+                    "use a dedicated connection for kverbs, and this CQ: own (its own) or pool (shared, "
+                    "from ib_cq_pool_get(); not with --context polled)")
         ->check(CLI::IsMember({"own", "pool"}));
     command
         .add_option("--poll", options.poll,
@@ -321,20 +328,16 @@ namespace {
 
 // Nothing that is asked for is ignored.
 tl::expected<void, Failure> check_heeded(const RigOptions& options) {
-    const auto ignored = [](const char* why, const char* hint) {
-        return failed(Error(why, "", EINVAL, hint), exit_usage);
-    };
-
     if (options.context != "polled" && !options.wants_module())
-        return ignored("user-space verbs have no completion context",
-                       "use --context with --engine job or kverbs");
+        return wrong_usage("user-space verbs have no completion context",
+                           "use --context with --engine job or kverbs");
     if (options.poll != "adaptive" && !options.wants("job"))
-        return ignored("only the caller of a job chooses how it waits", "use --poll with --engine job");
+        return wrong_usage("only the caller of a job chooses how it waits", "use --poll with --engine job");
     if (options.ring && (!options.wants("job") || options.round_trip))
-        return ignored("only jobs complete in a ring, and round trips do without",
-                       "use --ring with --engine job");
+        return wrong_usage("only jobs complete in a ring, and round trips do without",
+                           "use --ring with --engine job");
     if (options.export_given && !options.peer_given)
-        return ignored("without a peer there is no export to choose", "use --export with PEER");
+        return wrong_usage("without a peer there is no export to choose", "use --export with PEER");
     return {};
 }
 
@@ -342,41 +345,32 @@ tl::expected<void, Failure> check_heeded(const RigOptions& options) {
 
 tl::expected<void, Failure> check_rig(const RigOptions& options) {
     if (options.poll != "adaptive" && options.context != "polled")
-        return failed(Error("completions cannot be polled by the job in context", options.context, EINVAL,
-                            "use --poll with --context polled"),
-                      exit_usage);
+        return wrong_usage("completions cannot be polled by the job in context " + options.context,
+                           "use --poll with --context polled");
     if (options.memory != "lkey" && !options.wants("kverbs"))
-        return failed(Error("only engine kverbs chooses how local memory is named", "", EINVAL,
-                            "use --memory with --engine kverbs"),
-                      exit_usage);
+        return wrong_usage("only engine kverbs chooses how local memory is named",
+                           "use --memory with --engine kverbs");
     if (options.invalidate != "deferred" && memories.at(options.memory) != KXFER_BENCH_MEMORY_MR_EACH)
-        return failed(Error("only what is registered for each operation is invalidated", "", EINVAL,
-                            "use --invalidate with --memory mr-each or mr-pool"),
-                      exit_usage);
+        return wrong_usage("only what is registered for each operation is invalidated",
+                           "use --invalidate with --memory mr-each or mr-pool");
     if (!options.inline_writes() && options.wants("job"))
-        return failed(Error("short WRITEs of jobs are always inline", "", EINVAL,
-                            "use --inline never with --engine verbs or kverbs"),
-                      exit_usage);
+        return wrong_usage("short WRITEs of jobs are always inline",
+                           "use --inline never with --engine verbs or kverbs");
     if (!options.cq.empty() && !options.wants("kverbs"))
-        return failed(Error("only engine kverbs chooses whose CQ it completes on", "", EINVAL,
-                            "use --cq with --engine kverbs"),
-                      exit_usage);
+        return wrong_usage("only engine kverbs chooses whose CQ it completes on",
+                           "use --cq with --engine kverbs");
     if (options.context == "direct" && (options.wants("job") || !options.wants("kverbs")))
-        return failed(Error("only engine kverbs has its completions in context direct", "", 0,
-                            "use --context direct with --engine kverbs"),
-                      exit_usage);
+        return wrong_usage("only engine kverbs has its completions in context direct",
+                           "use --context direct with --engine kverbs");
     if (options.cq == "pool" && (options.context == "polled" || options.context == "direct"))
-        return failed(Error("the kernel polls a CQ of the pool itself, not in context", options.context,
-                            EINVAL, "use --cq pool with --context workqueue, softirq or unbound"),
-                      exit_usage);
+        return wrong_usage("the kernel polls a CQ of the pool itself, not in context " + options.context,
+                           "use --cq pool with --context workqueue, softirq or unbound");
     if (options.signal_number() > 1 && (options.wants("job") || options.wants("verbs")))
-        return failed(Error("only engine kverbs signals one operation of a number", "", 0,
-                            "use --engine kverbs, or --signal batch with --batch"),
-                      exit_usage);
+        return wrong_usage("only engine kverbs signals one of N operations",
+                           "use --engine kverbs, or --signal batch with --batch");
     if (options.memory == "rw" && options.signal_number() != 1)
-        return failed(Error("rdma_rw asks for a completion of each operation", "", EINVAL,
-                            "use --memory rw with --signal each"),
-                      exit_usage);
+        return wrong_usage("rdma_rw asks for a completion of each operation",
+                           "use --memory rw with --signal each");
     if (auto heeded = check_heeded(options); !heeded) return heeded;
     return check_verbs_options(options.verbs, options.wants("verbs"), options.wants("kverbs"));
 }
@@ -387,7 +381,7 @@ tl::expected<std::string, Failure> check_floor(RigOptions& options) {
     if (!obstacle) return std::string();
     if (options.engines_given) return failed(*obstacle);
     std::erase(options.engines, "kverbs");
-    return obstacle->hint.empty() ? obstacle->text() : obstacle->hint;
+    return obstacle->reason();
 }
 
 tl::expected<std::string, Failure> module_version(const RigOptions& options) {

@@ -40,7 +40,7 @@ tl::expected<uint64_t, std::string> parse_size(std::string_view text) {
     const int shift = shift_of(text.substr(static_cast<size_t>(end - text.data())));
     if (error == std::errc::invalid_argument || shift < 0)
         return tl::make_unexpected(
-            fmt::format("'{}' is no size; a size is a whole number with K, M, G or T behind it (powers of "
+            fmt::format("'{}' is not a size; a size is a whole number with K, M, G or T behind it (powers of "
                         "1024), such as 4096, 4K or 16MiB",
                         text));
     if (error == std::errc::result_out_of_range || number > std::numeric_limits<uint64_t>::max() >> shift)

@@ -36,7 +36,9 @@ tl::expected<Source, std::string> parse_source(std::string_view text) {
         source.bytes = *bytes;
         return source;
     }
-    if (rest.empty()) return tl::make_unexpected(fmt::format("'{}' names no file", text));
+    if (rest.empty())
+        return tl::make_unexpected(
+            fmt::format("'{}' names no file; a source is [NAME=]FILE or NAME=mem:SIZE", text));
     source.file = rest;
     if (source.name.empty()) source.name = base_name(rest);
     if (!is_export_name(source.name))

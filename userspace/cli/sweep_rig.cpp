@@ -82,7 +82,7 @@ tl::expected<SweepRig, Failure> SweepRig::set_up(const RigOptions& options, cons
     if (options.wants("kverbs"))
         if (const auto obstacle = bench::KverbsEngine::obstacle()) {
             if (grid.engines.size() == 1) return failed(*obstacle);
-            sweep.no_floor_ = fmt::format("{}; {}", obstacle->text(), obstacle->hint);
+            sweep.no_floor_ = obstacle->reason();
         }
     // Who serves here has to answer connections of kverbs' own, if some way has one.
     RigOptions place = options;

@@ -85,11 +85,11 @@ Failure usage_failure(const CLI::App& app, const CLI::ParseError& error) {
         (dynamic_cast<const CLI::ExtrasError*>(&error) || has_commands || wrong.starts_with("--"))) {
         if (const auto names = allowed_options(command);
             std::find(names.begin(), names.end(), wrong) != names.end())
-            return {Error(fmt::format("{} belongs behind the command", wrong), "", 0,
+            return {Error(fmt::format("{} goes after the command", wrong), "", 0,
                           fmt::format("such as: {} {} ...\n{}", name, wrong, see)),
                     exit_usage};
-        const char* kind = wrong.starts_with('-') ? "option" : has_commands ? "command" : "argument";
-        return {Error(fmt::format("'{}' is no {} of {}", wrong, kind, name), "", 0,
+        const char* kind = wrong.starts_with('-') ? "an option" : has_commands ? "a command" : "an argument";
+        return {Error(fmt::format("'{}' is not {} of {}", wrong, kind, name), "", 0,
                       allowed(command, wrong) + "\n" + see),
                 exit_usage};
     }

@@ -48,7 +48,7 @@ void add_verbs_options(CLI::App& command, VerbsOptions& options) {
     command
         .add_option("--transport", options.transport,
                     "of verbs: rc (default), or by TCP: uc (WRITE and messages), ud (messages of one "
-                    "packet; of kverbs too, by rdma_cm), which lose without telling")
+                    "packet; engine kverbs can use it too, by rdma_cm), which lose without telling")
         ->check(CLI::IsMember({"rc", "uc", "ud"}));
     command
         .add_option("--qkey", options.qkey,
@@ -74,13 +74,13 @@ void add_verbs_options(CLI::App& command, VerbsOptions& options) {
                     "where verbs has local memory: host (default), or dm: on the device, if it has any")
         ->check(CLI::IsMember({"host", "dm"}));
     command
-        .add_option("--rnr-retry", options.rnr_retry,
-                    "tries of verbs when the peer has no receive (default 0; 7: without end)")
+        .add_option("--rnr-retry", options.rnr_retry, "RNR retries of engine verbs (default 0; 7: unlimited)")
         ->type_name("N")
         ->check(CLI::Range(0, 7));
     command
         .add_option("--min-rnr-timer", options.min_rnr_timer,
-                    "code of how long the peer then tells to wait, with --connect tcp (default 12: 640 us)")
+                    "IB code (0 to 31) of the delay that the peer asks for in an RNR NAK, with --connect tcp "
+                    "(default 12: 0.64 ms)")
         ->type_name("N")
         ->check(CLI::Range(0, 31));
 }
@@ -93,19 +93,14 @@ tl::expected<void, Failure> check_verbs_options(const VerbsOptions& options, boo
                           options.device_memory();
     const bool of_both = of_ud || options.qkey;
     if (!verbs && (of_verbs || (of_both && !kverbs)))
-        return failed(Error("options of a connection of user-space verbs, which are not measured", "", EINVAL,
-                            "use --engine verbs"),
-                      exit_usage);
+        return wrong_usage("there are options of a connection of user-space verbs, which are not measured",
+                           "use --engine verbs");
     if (verbs && options.connect == "rdma-cm" && !options.reliable())
-        return failed(Error("rdma_cm connects RC alone here", "", EINVAL,
-                            "use --transport uc or ud with --connect tcp"),
-                      exit_usage);
-    if (options.qkey && !of_ud)
-        return failed(Error("only UD has a Q_Key", "", EINVAL, "use --qkey with --transport ud"), exit_usage);
+        return wrong_usage("rdma_cm connects RC alone here", "use --transport uc or ud with --connect tcp");
+    if (options.qkey && !of_ud) return wrong_usage("only UD has a Q_Key", "use --qkey with --transport ud");
     if (of_tcp && !options.by_tcp())
-        return failed(Error("rdma_cm chooses GID, MTU and RNR timer and moves the QP by itself", "", EINVAL,
-                            "use --gid-index, --mtu, --min-rnr-timer and --explain with --connect tcp"),
-                      exit_usage);
+        return wrong_usage("rdma_cm chooses GID, MTU and RNR timer and moves the QP by itself",
+                           "use --gid-index, --mtu, --min-rnr-timer and --explain with --connect tcp");
     return {};
 }
 

@@ -113,6 +113,27 @@ template <size_t N> [[nodiscard]] bool set_text(uint8_t (&bytes)[N], std::string
 
 namespace detail {
 
+// What INFO lists, in words.
+inline const char* name_of(kxfer_info_kind kind) {
+    switch (kind) {
+    case KXFER_INFO_DEVICES:
+        return "devices";
+    case KXFER_INFO_LISTENERS:
+        return "listeners";
+    case KXFER_INFO_EXPORTS:
+        return "exports";
+    case KXFER_INFO_LINKS:
+        return "links";
+    case KXFER_INFO_LANES:
+        return "lanes";
+    case KXFER_INFO_SESSIONS:
+        return "sessions";
+    case KXFER_INFO_COUNTERS:
+        return "counters";
+    }
+    return "objects";
+}
+
 using Handle = std::shared_ptr<kxfer_session>;
 
 // Owns one id of a session and destroys it by the given function.
@@ -399,7 +420,7 @@ class Session {
         for (uint64_t cursor = 0;;) {
             const int ret =
                 kxfer_session_info(get(), kind, &cursor, some.data(), sizeof(Record), some.size());
-            if (ret < 0) return fail("cannot list objects of kind", std::to_string(kind), ret);
+            if (ret < 0) return fail("cannot list", detail::name_of(kind), ret);
             if (ret == 0) return all;
             all.insert(all.end(), some.begin(), some.begin() + ret);
         }

@@ -94,8 +94,9 @@ tl::expected<DedicatedPath, Error> DedicatedPath::open(KernelPath& path, const k
                                  path.options().ud);
         Error error = connection.error();
         error.hint = advice(error.number);
-        if ((error.number != EBUSY && error.number != EDQUOT) || Clock::now() > give_up)
-            return tl::unexpected(error);
+        // EADDRINUSE: the port that rdma_cm has chosen is one of TCP's (siw); the next one is another.
+        const bool passes = error.number == EBUSY || error.number == EDQUOT || error.number == EADDRINUSE;
+        if (!passes || Clock::now() > give_up) return tl::unexpected(error);
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
 }

@@ -651,9 +651,10 @@ TEST_F_TIMEOUT(peer, that_refuses_what_was_not_sent_waits_for_the_device, 60)
 	struct kxfer_job jobs[2] = { self->send, self->send };
 	uint64_t sent = kx_counter(self->fd, "sends_sent");
 	uint16_t port = kx_own_port() + 1;
-	struct kxfer_completion done;
+	struct kxfer_completion done = { };
 	struct raw_server deaf;
 	uint32_t peer, i;
+	int early;
 
 	if (strcmp(kx_provider(), "rxe"))
 		SKIP(return, "a device that waits for a receiver: iWARP has none");
@@ -673,10 +674,13 @@ TEST_F_TIMEOUT(peer, that_refuses_what_was_not_sent_waits_for_the_device, 60)
 				  KX_TIMEOUT_MS));
 	self->ways.refuse = true;
 	ASSERT_TRUE(kx_wait_until(self->ways.refused, KX_TIMEOUT_MS));
-	test_err_reap(ETIMEDOUT, self->fd, &done, 1, 1, 2000);
+	/* rxe of 6.12 gives the peer up after a while, that of 6.1 does not. */
+	early = kx_reap(self->fd, &done, 1, 1, 2000);
+	EXPECT_EQ(early == 1 ? -ECONNRESET : 0, done.status);
+	EXPECT_TRUE(early == 1 || early == -ETIMEDOUT);
 	EXPECT_EQ(self->errors, kx_counter(self->fd, "protocol_errors"));
 	raw_server_stop(&deaf);
-	for (i = 0; i < 2; i++) {
+	for (i = early == 1; i < 2; i++) {
 		test_cmd_reap(1, self->fd, &done, 1, 1, KX_TIMEOUT_MS);
 		EXPECT_EQ(-ECONNRESET, done.status);
 	}

@@ -5,8 +5,12 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "responder.h"
 
@@ -400,4 +404,42 @@ void responder_close(struct responder *responder)
 		rdma_destroy_id(responder->lookups);
 	rdma_destroy_event_channel(responder->events);
 	responder->events = NULL;
+}
+
+static void be_responder(int out)
+{
+	struct responder responder;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (responder_open(&responder, NULL) ||
+	    write(out, &responder.port, sizeof(responder.port)) != sizeof(responder.port))
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+uint16_t responder_spawn(pid_t *pid)
+{
+	uint16_t port = 0;
+	int ends[2];
+
+	if (pipe(ends))
+		return 0;
+	*pid = fork();
+	if (!*pid)
+		be_responder(ends[1]);
+	close(ends[1]);
+	if (read(ends[0], &port, sizeof(port)) != sizeof(port))
+		port = 0;
+	close(ends[0]);
+	return port;
+}
+
+void responder_kill(pid_t *pid)
+{
+	if (*pid > 0) {
+		kill(*pid, SIGKILL);
+		waitpid(*pid, NULL, 0);
+	}
+	*pid = 0;
 }

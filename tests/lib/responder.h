@@ -93,4 +93,12 @@ struct responder {
 int responder_open(struct responder *responder, const struct responder_manners *manners);
 void responder_close(struct responder *responder);
 
+/*
+ * The same as a process of its own: librdmacm keeps the device open as long as a process
+ * lives, and neither rxe nor siw goes before (disassociate_ucontext). Return: its port, or
+ * 0: it did not start.
+ */
+uint16_t responder_spawn(pid_t *pid);
+void responder_kill(pid_t *pid);
+
 #endif /* KXFER_TEST_RESPONDER_H */

@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,10 +22,6 @@
 #define RUNNING_MS	300	/* a run that was begun is under way by then */
 #define LONG_MS		20000	/* no run of these tests lasts as long */
 
-/*
- * The responder is a process of its own: librdmacm keeps the device open as long as a
- * process lives, and neither rxe nor siw goes before (disassociate_ucontext).
- */
 FIXTURE(dedicated)
 {
 	pid_t responder;
@@ -45,47 +40,13 @@ FIXTURE(dedicated)
 	int ret;
 };
 
-/* Return: its port; 0: it did not start */
-static uint16_t start_responder(pid_t *pid)
-{
-	struct responder responder;
-	uint16_t port = 0;
-	int ends[2];
-
-	if (pipe(ends))
-		return 0;
-	*pid = fork();
-	if (!*pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (responder_open(&responder, NULL) ||
-		    write(ends[1], &responder.port, sizeof(port)) != sizeof(port))
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	close(ends[1]);
-	if (read(ends[0], &port, sizeof(port)) != sizeof(port))
-		port = 0;
-	close(ends[0]);
-	return port;
-}
-
-static void stop_responder(struct _test_data_dedicated *self)
-{
-	if (self->responder > 0) {
-		kill(self->responder, SIGKILL);
-		waitpid(self->responder, NULL, 0);
-	}
-	self->responder = 0;
-}
-
 FIXTURE_SETUP(dedicated)
 {
 	snprintf(self->device, sizeof(self->device), "%s", kx_device());
 	snprintf(self->provider, sizeof(self->provider), "%s", kx_provider());
 	if (geteuid() || !baseline_netdev(self->device, self->netdev, sizeof(self->netdev)))
 		SKIP(return, "needs root and a software RDMA device to remove");
-	self->port = start_responder(&self->responder);
+	self->port = responder_spawn(&self->responder);
 	ASSERT_NE(0, self->port);
 	self->time_limit_ms = LONG_MS;
 	self->fd = kx_open();
@@ -94,7 +55,7 @@ FIXTURE_SETUP(dedicated)
 
 FIXTURE_TEARDOWN(dedicated)
 {
-	stop_responder(self);
+	responder_kill(&self->responder);
 	close(self->fd);
 }
 
@@ -183,7 +144,7 @@ static void check_removal(struct __test_metadata *_metadata, struct _test_data_d
 	EXPECT_EQ(-ENODEV, self->ret);
 	EXPECT_TRUE(kx_wait_until(!kx_query(self->fd, &query) && !query.nr_devices,
 				  KX_TIMEOUT_MS));
-	stop_responder(self);
+	responder_kill(&self->responder);
 	pthread_join(remover, &removed);
 	EXPECT_EQ(NULL, removed);
 	EXPECT_EQ(0, baseline_command("rdma link add %s type %s netdev %s", self->device,
@@ -291,7 +252,7 @@ TEST_F_TIMEOUT(dedicated, ends_and_leaves_who_shares_its_cq_alone, 120)
 	pid_t other;
 	int i;
 
-	port = start_responder(&other);
+	port = responder_spawn(&other);
 	ASSERT_NE(0, port);
 	self->flags = KXFER_DEDICATED_F_CQ_POOL;
 	self->time_limit_ms = 10000;
@@ -306,8 +267,7 @@ TEST_F_TIMEOUT(dedicated, ends_and_leaves_who_shares_its_cq_alone, 120)
 		pthread_join(self->thread, NULL);
 		EXPECT_EQ(0, self->ret);
 	}
-	kill(other, SIGKILL);
-	waitpid(other, NULL, 0);
+	responder_kill(&other);
 }
 
 TEST_F(dedicated, ends_with_the_link_on_a_cq_of_the_pool)
@@ -319,11 +279,11 @@ TEST_F(dedicated, ends_with_the_link_on_a_cq_of_the_pool)
 		ASSERT_EQ(0, pthread_create(&self->thread, NULL, run, self));
 		kx_sleep_ms(RUNNING_MS);
 		ASSERT_FALSE(self->ended);
-		stop_responder(self);
+		responder_kill(&self->responder);
 		EXPECT_TRUE(kx_wait_until(self->ended, LONG_MS));
 		pthread_join(self->thread, NULL);
 		EXPECT_EQ(-ECONNRESET, self->ret);
-		self->port = start_responder(&self->responder);
+		self->port = responder_spawn(&self->responder);
 		ASSERT_NE(0, self->port);
 	}
 }

@@ -490,7 +490,7 @@ static int run_batch(struct io_uring *ring, int fd, uint32_t target)
 {
 	struct kxfer_job job = { .op = KXFER_OP_NOTIFY, .target = target };
 	struct io_uring_cqe cqe;
-	int i, nr, ret = 0;
+	int i, nr, err, ret = 0;
 
 	for (i = 0; i < NR_URING; i++)
 		uring_job(ring, fd, &job);
@@ -498,8 +498,9 @@ static int run_batch(struct io_uring *ring, int fd, uint32_t target)
 	if (nr < 0)
 		return nr;
 	for (i = 0; i < nr; i++) {
-		if (uring_wait(ring, &cqe, NULL, KX_TIMEOUT_MS))
-			return -ETIME;
+		err = uring_wait(ring, &cqe, NULL, KX_TIMEOUT_MS);
+		if (err)
+			return err;
 		ret = cqe.res ?: ret;
 	}
 	return ret;

@@ -4,15 +4,18 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cgroup.h"
+#include "responder.h"
 #include "storm.h"
 
 #define MAX_JOBS	256
-#define BIG_JOB		65536u	/* now and then; the shortest buffer of a rig here */
+#define RUN_ONE_IN	8	/* submits; of who has a link for himself, ALONE_ONE_IN */
+#define ALONE_ONE_IN	2
 
 /** storm_amount() - how many, or how long: of the form that is asked for */
 uint32_t storm_amount(uint32_t brief, uint32_t full)
@@ -22,34 +25,31 @@ uint32_t storm_amount(uint32_t brief, uint32_t full)
 	return form && !strcmp(form, "full") ? full : brief;
 }
 
-static void draw_jobs(const struct rig *rig, struct kxfer_job *jobs, uint32_t nr,
-		      unsigned int *seed)
+/* Until all have ended. Return: whether they ended well; the first that did not ends it. */
+static bool reap_all(const struct mix *mix, uint32_t nr)
 {
-	while (nr--) {
-		uint64_t length = 1 + rand_r(seed) % (rand_r(seed) % 8 ? 4096 : BIG_JOB);
-		uint64_t at = rand_r(seed) % (rig->options.length - length + 1);
-		uint32_t op = rand_r(seed) % 2 ? KXFER_OP_READ : KXFER_OP_WRITE;
+	struct kxfer_completion done[MAX_JOBS];
+	int n;
 
-		jobs[nr] = rig_job(rig, op, at, at, length);
+	for (; nr; nr -= n) {
+		n = kx_reap(mix->rig->client, done, nr, 1, RIG_WAIT_MS);
+		if (n <= 0 || !mix_count(mix, done, n))
+			return false;
 	}
+	return true;
 }
 
 /* As long as jobs end well. */
-static void use(const struct rig *rig, uint32_t nr, unsigned int *seed)
+static void use(const struct mix *mix, uint32_t nr, bool alone)
 {
-	struct kxfer_completion done[MAX_JOBS];
+	uint32_t run_one_in = alone ? ALONE_ONE_IN : RUN_ONE_IN;
 	struct kxfer_job jobs[MAX_JOBS];
-	uint32_t i;
 
-	for (;;) {
-		draw_jobs(rig, jobs, nr, seed);
-		if (kx_submit(rig->client, jobs, nr) != (int)nr ||
-		    kx_reap(rig->client, done, nr, nr, RIG_WAIT_MS) != (int)nr)
-			return;
-		for (i = 0; i < nr; i++)
-			if (done[i].status)
-				return;
-	}
+	do {
+		if (!(rand_r(mix->seed) % run_one_in))
+			mix_measure(mix);
+		mix_draw(mix, jobs, nr);
+	} while (kx_submit(mix->rig->client, jobs, nr) == (int)nr && reap_all(mix, nr));
 }
 
 /* Before anything is allocated: a process that moves leaves its memory charged. */
@@ -62,7 +62,40 @@ static void enter_group(const char *group)
 	close(fd);
 }
 
-static void work(const struct storm *storm)
+/* The client's half alone. */
+static struct rig client_of(const struct rig *server, uint32_t context)
+{
+	struct rig rig = *server;
+
+	rig.client = -1;
+	rig.server = -1;
+	memset(&rig.there, 0, sizeof(rig.there));
+	rig.there.fd = -1;
+	rig.options.context = context;
+	return rig;
+}
+
+static uint32_t context_of(uint32_t worker)
+{
+	return worker ? KXFER_CONTEXT_POLLED : KXFER_CONTEXT_UNBOUND;
+}
+
+/** storm_connect() - have the links of workers, before anything is counted. Return: 0 or -errno */
+int storm_connect(const struct rig *server)
+{
+	uint32_t worker;
+	struct rig rig;
+	int ret = 0;
+
+	for (worker = 0; worker < 2 && !ret; worker++) {
+		rig = client_of(server, context_of(worker));
+		ret = rig_open_client(&rig) ?: rig_move(&rig, KXFER_OP_READ, 0, 0, 1);
+		rig_close(&rig);
+	}
+	return ret;
+}
+
+static void work(const struct storm *storm, uint32_t worker)
 {
 	unsigned int seed = getpid();
 
@@ -71,14 +104,11 @@ static void work(const struct storm *storm)
 		enter_group(storm->group);
 	close(storm->server->server);
 	for (;;) {
-		struct rig rig = *storm->server;
+		struct rig rig = client_of(storm->server, context_of(worker));
+		struct mix mix = { .rig = &rig, .done = storm->done, .seed = &seed };
 
-		rig.client = -1;
-		rig.server = -1;
-		memset(&rig.there, 0, sizeof(rig.there));
-		rig.there.fd = -1;
-		if (!rig_open_client(&rig))
-			use(&rig, storm->nr_jobs, &seed);
+		if (!rig_open_client(&rig) && !mix_open(&mix))
+			use(&mix, storm->nr_jobs, !worker);
 		rig_close(&rig);
 		kx_sleep_ms(20);
 	}
@@ -89,13 +119,29 @@ static int start_worker(struct storm *storm, uint32_t worker)
 	pid_t pid = fork();
 
 	if (!pid)
-		work(storm);
+		work(storm, worker);
 	storm->workers[worker] = pid;
 	return pid < 0 ? -errno : 0;
 }
 
+/** storm_hush() - end the responder */
+void storm_hush(struct storm *storm)
+{
+	storm->done->port = 0;
+	responder_kill(&storm->responder);
+}
+
+/** storm_respond() - have one, for dedicated connections. Return: whether there is one */
+bool storm_respond(struct storm *storm)
+{
+	storm->done->port = responder_spawn(&storm->responder);
+	if (!storm->done->port)
+		responder_kill(&storm->responder);
+	return storm->done->port;
+}
+
 /**
- * storm_start() - start workers
+ * storm_start() - start workers, and a responder
  * @storm: out; its @group stays
  * @server: rig whose server half is open
  * @nr_workers: at most STORM_MAX_WORKERS
@@ -111,6 +157,14 @@ int storm_start(struct storm *storm, const struct rig *server, uint32_t nr_worke
 	*storm = (struct storm) {
 		.server = server, .nr_jobs = nr_jobs, .group = storm->group,
 	};
+	storm->done = mmap(NULL, sizeof(*storm->done), PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (storm->done == MAP_FAILED) {
+		storm->done = NULL;
+		return -ENOMEM;
+	}
+	if (!storm_respond(storm))
+		return -EIO;
 	while (!ret && storm->nr_workers < nr_workers)
 		ret = start_worker(storm, storm->nr_workers++);
 	return ret;
@@ -142,6 +196,11 @@ void storm_end(struct storm *storm)
 	for (i = 0; i < storm->nr_workers; i++)
 		end_worker(storm->workers[i]);
 	storm->nr_workers = 0;
+	if (!storm->done)
+		return;
+	storm_hush(storm);
+	munmap(storm->done, sizeof(*storm->done));
+	storm->done = NULL;
 }
 
 /** storm_blows() - wait until jobs get done; false if none does in time */

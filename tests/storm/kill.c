@@ -9,6 +9,7 @@
 
 #define LENGTH		(128u * 1024)
 #define NR_JOBS		64
+#define READY_MS	30000
 
 FIXTURE(kill)
 {
@@ -24,11 +25,9 @@ FIXTURE_SETUP(kill)
 	self->rig.server = -1;
 	if (geteuid())
 		SKIP(return, "needs root");
-	/* The link is there before anything is counted. */
-	ASSERT_EQ(0, rig_open(&self->rig, &options));
-	ASSERT_EQ(0, rig_move(&self->rig, KXFER_OP_READ, 0, 0, LENGTH));
-	close(self->rig.client);
-	self->rig.client = -1;
+	/* The links are there before anything is counted. */
+	ASSERT_EQ(0, rig_open_server(&self->rig, &options));
+	ASSERT_EQ(0, storm_connect(&self->rig));
 	ASSERT_EQ(0, baseline_take(self->rig.server, &self->baseline));
 }
 
@@ -54,11 +53,16 @@ TEST_F_TIMEOUT(kill, nothing_of_the_killed_is_left, 3600)
 		killed++;
 	}
 	/* They also got something done, and still do. */
-	EXPECT_TRUE(storm_blows(self->rig.server, 30000));
+	EXPECT_TRUE(storm_blows(self->rig.server, READY_MS));
 	jobs = kx_counter(self->rig.server, "jobs_completed") - jobs;
 	TH_LOG("%u processes, %u times one was killed in %u s, %llu jobs done", nr, killed,
 	       seconds, (unsigned long long)jobs);
 	EXPECT_LT(seconds / 2, killed * kx_slowness());
+	/* Of each kind, too. */
+	EXPECT_TRUE(kx_wait_until(!mix_lacks(self->storm.done), READY_MS)) {
+		TH_LOG("%s was not done", mix_lacks(self->storm.done));
+	}
+	TH_LOG("%s", mix_tell(self->storm.done));
 	storm_end(&self->storm);
 	wrong = baseline_wait(self->rig.server, &self->baseline, BASELINE_WAIT_MS);
 	EXPECT_EQ(NULL, wrong) {

@@ -11,6 +11,7 @@
 #define NR_WORKERS	3
 #define NR_JOBS		64
 #define READY_MS	30000
+#define BLOW_MS		200	/* then there is more than the first jobs */
 
 FIXTURE(reload)
 {
@@ -56,6 +57,8 @@ TEST_F_TIMEOUT(reload, goes_each_time_and_comes_back_as_new, 3600)
 		ASSERT_TRUE(storm_blows(self->rig.server, READY_MS)) {
 			TH_LOG("round %u: no job gets done", i);
 		}
+		kx_sleep_ms(BLOW_MS);
+		TH_LOG("%s", mix_tell(self->storm.done));
 		storm_end(&self->storm);
 		rig_close(&self->rig);
 		ASSERT_EQ(0, module_remove_soon());

@@ -49,10 +49,8 @@ FIXTURE_SETUP(shortage)
 	self->rig.server = -1;
 	if (geteuid())
 		SKIP(return, "needs root");
-	ASSERT_EQ(0, rig_open(&self->rig, &options));
-	ASSERT_EQ(0, rig_move(&self->rig, KXFER_OP_READ, 0, 0, LENGTH));
-	close(self->rig.client);
-	self->rig.client = -1;
+	ASSERT_EQ(0, rig_open_server(&self->rig, &options));
+	ASSERT_EQ(0, storm_connect(&self->rig));
 	ASSERT_EQ(0, baseline_take(self->rig.server, &self->baseline));
 }
 
@@ -114,6 +112,7 @@ TEST_F_TIMEOUT(shortage, of_a_cgroup, 3600)
 	kills = cgroup_number(self->group, "memory.events", "oom_kill ");
 	TH_LOG("%ld processes ended by the limit in %u s", kills, seconds);
 	EXPECT_LT(0, kills);
+	TH_LOG("%s", mix_tell(self->storm.done));
 	storm_end(&self->storm);
 	self->storm.group = NULL;
 	ASSERT_EQ(0, storm_start(&self->storm, &self->rig, 1, NR_JOBS));
@@ -145,6 +144,7 @@ TEST_F_TIMEOUT(shortage, of_pages, 3600)
 		storm_replace(&self->storm, i++ % NR_WORKERS);
 	}
 	put(FAIL_PAGES "/probability", "0");
+	TH_LOG("%s", mix_tell(self->storm.done));
 	storm_end(&self->storm);
 	ASSERT_EQ(0, storm_start(&self->storm, &self->rig, 1, NR_JOBS));
 	ends_clean(_metadata, self);

@@ -11,6 +11,8 @@
 
 #include "baseline.h"
 #include "kselftest_harness.h"
+#include "mix.h"
+#include "responder.h"
 #include "storm.h"
 
 #define LENGTH	(1024u * 1024)
@@ -46,6 +48,8 @@ FIXTURE(signal)
 {
 	struct rig rig;
 	struct baseline baseline;
+	struct mix_done done;
+	pid_t responder;
 };
 
 FIXTURE_SETUP(signal)
@@ -65,6 +69,7 @@ FIXTURE_SETUP(signal)
 
 FIXTURE_TEARDOWN(signal)
 {
+	responder_kill(&self->responder);
 	rig_close(&self->rig);
 }
 
@@ -73,14 +78,16 @@ struct tally {
 	uint32_t eintr_reap;
 	uint32_t eintr_event;
 	uint32_t eintr_info;
+	uint32_t eintr_bench;
 	uint32_t cut_submits;
 	uint32_t accepted;
 	uint32_t reaped;
 	uint32_t rounds;
 };
 
-static int submit_and_wait(struct rig *rig, struct tally *tally)
+static int submit_and_wait(const struct mix *mix, struct tally *tally)
 {
+	const struct rig *rig = mix->rig;
 	struct kxfer_completion done[32];
 	struct kxfer_job jobs[32];
 	struct kxfer_submit cmd = {
@@ -94,32 +101,46 @@ static int submit_and_wait(struct rig *rig, struct tally *tally)
 	};
 	int ret, i;
 
-	for (i = 0; i < 32; i++)
+	/* Half of them are long. */
+	mix_draw(mix, jobs, 16);
+	for (i = 16; i < 32; i++)
 		jobs[i] = rig_job(rig, i % 2 ? KXFER_OP_READ : KXFER_OP_WRITE, 0, 0, LENGTH / 4);
 	ret = kx_call(rig->client, KXFER_SUBMIT, &cmd);
 	if (ret)
 		return ret;
 	tally->accepted += cmd.accepted;
 	tally->reaped += cmd.reaped;
+	mix_count(mix, done, cmd.reaped);
 	tally->cut_submits += cmd.reaped < cmd.accepted;
 	return 0;
 }
 
-static int reap_all(struct rig *rig, struct tally *tally)
+static int reap_all(const struct mix *mix, struct tally *tally)
 {
 	struct kxfer_completion done[64];
 	int ret;
 
 	while (tally->reaped < tally->accepted) {
-		ret = kx_reap(rig->client, done, 64, 64, RIG_WAIT_MS);
+		ret = kx_reap(mix->rig->client, done, 64, 64, RIG_WAIT_MS);
 		if (!ret)
 			return -ENOMSG;
 		if (ret < 0 && ret != -EINTR)
 			return ret;
 		tally->eintr_reap += ret < 0;
 		tally->reaped += ret < 0 ? 0 : ret;
+		if (ret > 0 && !mix_count(mix, done, ret))
+			return -EPROTO;
 	}
 	return 0;
+}
+
+/* A run is whole, or a signal has ended it; the responder may not be done with the last one. */
+static int measure(const struct mix *mix, struct tally *tally)
+{
+	int ret = mix_measure(mix);
+
+	tally->eintr_bench += ret == -EINTR;
+	return ret == -EINTR || ret == -ECONNREFUSED ? 0 : ret;
 }
 
 /* Waits that nothing but a signal or time ends. */
@@ -155,20 +176,23 @@ static int open_and_withdraw(struct rig *rig)
 	return ret ?: kx_target_close(rig->client, target);
 }
 
-static const char *one_round(struct rig *rig, struct tally *tally)
+static const char *one_round(struct rig *rig, struct mix_done *done, struct tally *tally)
 {
 	struct rig client = *rig;
+	struct mix mix = { .rig = &client, .done = done, .seed = &seed };
 	const char *wrong = NULL;
 
 	client.client = -1;
 	memset(&client.there, 0, sizeof(client.there));
 	client.there.fd = -1;
-	if (rig_open_client(&client))
+	if (rig_open_client(&client) || mix_open(&mix))
 		wrong = "a client cannot be opened";
-	else if (submit_and_wait(&client, tally))
+	else if (submit_and_wait(&mix, tally))
 		wrong = "SUBMIT failed";
-	else if (reap_all(&client, tally))
-		wrong = "completions are missing";
+	else if (reap_all(&mix, tally))
+		wrong = "completions are missing, or jobs failed";
+	else if (measure(&mix, tally))
+		wrong = "a run ended as no contract says";
 	else if (wait_in_vain(&client, tally))
 		wrong = "a wait ended as no contract says";
 	else if (open_and_withdraw(&client))
@@ -186,20 +210,25 @@ TEST_F_TIMEOUT(signal, during_every_wait, 3600)
 	struct tally tally = {};
 	uint64_t end;
 
+	self->done.port = responder_spawn(&self->responder);
+	ASSERT_NE(0, self->done.port);
 	end = kx_deadline_ns(seconds * 1000);
 	signals_begin();
 	while (!wrong && kx_now_ns() < end)
-		wrong = one_round(&self->rig, &tally);
+		wrong = one_round(&self->rig, &self->done, &tally);
 	signals_end();
-	TH_LOG("%d signals, %u rounds: REAP %u, EVENT_REAP %u, TARGET_INFO %u, SUBMIT %u cut",
+	TH_LOG("%d signals, %u rounds: REAP %u, EVENT_REAP %u, TARGET_INFO %u, BENCH %u, SUBMIT %u cut",
 	       nr_signals, tally.rounds, tally.eintr_reap, tally.eintr_event, tally.eintr_info,
-	       tally.cut_submits);
+	       tally.eintr_bench, tally.cut_submits);
+	TH_LOG("%s", mix_tell(&self->done));
 	EXPECT_EQ(NULL, wrong) {
 		TH_LOG("%s", wrong);
 	}
 	EXPECT_EQ(tally.accepted, tally.reaped);
 	EXPECT_LT(0, tally.eintr_event);
 	EXPECT_LT(0, tally.eintr_info);
+	EXPECT_LT(0, tally.eintr_bench);
+	responder_kill(&self->responder);
 	/* SUBMIT and REAP: tests/uapi/signal; on one CPU jobs may be done before a signal. */
 	wrong = baseline_wait(self->rig.server, &self->baseline, BASELINE_WAIT_MS);
 	EXPECT_EQ(NULL, wrong) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The RDMA device goes and comes back, many times, under load. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "baseline.h"
@@ -11,6 +13,7 @@
 #define LENGTH		(256u * 1024)
 #define NR_WORKERS	4
 #define NR_JOBS		64
+#define KILL_MS		50	/* of the responder, after the device begins to go */
 #define BACK_MS		30000	/* device, listener, connection, export and a job */
 
 FIXTURE(unplug)
@@ -22,10 +25,42 @@ FIXTURE(unplug)
 	char provider[8];
 };
 
-static int replug(struct _test_data_unplug *self)
+/*
+ * The device does not go before the responder, which is killed while the module lets go
+ * of it.
+ */
+static int remove_device(struct _test_data_unplug *self)
+{
+	pid_t responder = self->storm.responder, killer = responder ? fork() : 0;
+	int ret;
+
+	if (responder && !killer) {
+		kx_sleep_ms(rand() % KILL_MS);
+		kill(responder, SIGKILL);
+		_exit(0);
+	}
+	ret = baseline_command("rdma link del %s", self->device);
+	if (responder) {
+		waitpid(killer, NULL, 0);
+		storm_hush(&self->storm);
+	}
+	return ret;
+}
+
+static int add_device(struct _test_data_unplug *self)
 {
 	const char *netdev = getenv("KXFER_NETDEV") ?: "dummy0";
-	int ret = baseline_command("rdma link del %s", self->device);
+	int ret = baseline_command("rdma link add %s type %s netdev %s", self->device,
+				   self->provider, netdev);
+
+	if (ret || !self->storm.done)
+		return ret;
+	return kx_wait_until(storm_respond(&self->storm), BACK_MS) ? 0 : -ETIMEDOUT;
+}
+
+static int replug(struct _test_data_unplug *self)
+{
+	int ret = remove_device(self);
 
 	if (!ret && (kx_counter(self->rig.server, "live_mrs") ||
 		     kx_counter(self->rig.server, "live_mappings")))
@@ -33,8 +68,7 @@ static int replug(struct _test_data_unplug *self)
 	/* A link has nothing of the device any more, but its lanes until sessions let it go. */
 	if (!ret && !kx_wait_until(!kx_counter(self->rig.server, "live_lanes"), BACK_MS))
 		ret = -ETIMEDOUT;
-	return ret ?: baseline_command("rdma link add %s type %s netdev %s", self->device,
-				       self->provider, netdev);
+	return ret ?: add_device(self);
 }
 
 static bool is_listening(int fd)
@@ -90,6 +124,7 @@ TEST_F_TIMEOUT(unplug, load_goes_on_each_time, 3600)
 		ASSERT_EQ(0, replug(self));
 	}
 	TH_LOG("removed and added %u times", i);
+	TH_LOG("%s", mix_tell(self->storm.done));
 	storm_end(&self->storm);
 	ASSERT_EQ(0, settle(self));
 	wrong = baseline_wait(self->rig.server, &self->baseline, BASELINE_WAIT_MS);

@@ -134,6 +134,7 @@ struct victim {
 	int fd;
 	uint32_t peer;
 	uint32_t target;
+	uint32_t mail;		/* a target to SEND to */
 	uint32_t sink;		/* a region in the middle of memory */
 	uint32_t source;
 	uint8_t *memory;
@@ -154,18 +155,20 @@ static int victim_peer(struct victim *victim)
 	return ret;
 }
 
-static void victim_target(struct victim *victim)
+static void victim_target(struct victim *victim, bool mail)
 {
 	struct kxfer_target_open cmd = {
 		.size = sizeof(cmd),
 		.peer = victim->peer,
 		.rights = dice_below(&victim->dice, KXFER_RIGHT_ANY + 1),
 		.timeout_ms = 1 + dice_below(&victim->dice, 500),
-		.name = "ambush",
 	};
 
+	if (mail && dice_chance(&victim->dice, 700))
+		cmd.rights = KXFER_RIGHT_SEND;
+	strcpy((char *)cmd.name, mail ? ATTACK_MAIL_NAME : "ambush");
 	if (!kx_call(victim->fd, KXFER_TARGET_OPEN, &cmd))
-		victim->target = cmd.target;
+		*(mail ? &victim->mail : &victim->target) = cmd.target;
 }
 
 static void victim_list(struct victim *victim)
@@ -207,21 +210,77 @@ static void victim_reap(struct victim *victim, uint32_t ms)
 		victim->nr_reaped += ret;
 }
 
+static struct kxfer_job draw_transfer(struct victim *victim, uint32_t op)
+{
+	return (struct kxfer_job) {
+		.op = op,
+		.target = victim->target,
+		.region = op == KXFER_OP_WRITE ? victim->source : victim->sink,
+		.region_offset = dice_below(&victim->dice, OTHER_BYTES / 2),
+		.target_offset = dice_below(&victim->dice, RAW_WINDOW / 2),
+		.length = 1 + dice_below(&victim->dice, OTHER_BYTES / 2),
+	};
+}
+
+static struct kxfer_job draw_atomic(struct victim *victim, uint32_t op)
+{
+	struct kxfer_job job = draw_transfer(victim, op);
+
+	job.region_offset &= ~7ULL;
+	job.target_offset &= ~7ULL;
+	job.length = 8;
+	job.compare_add = 1;
+	return job;
+}
+
+/* Short or long. A long one may wait for its FETCHED for ever, unless it has a deadline. */
+static struct kxfer_job draw_send(struct victim *victim)
+{
+	struct dice *dice = &victim->dice;
+	struct kxfer_job job = {
+		.op = KXFER_OP_SEND,
+		.target = victim->mail,
+		.region = victim->source,
+		.region_offset = dice_below(dice, OTHER_BYTES / 2),
+		.length = 1 + dice_below(dice, dice_chance(dice, 500) ? KXFER_MESSAGE_MAX :
+						OTHER_BYTES / 2),
+	};
+
+	if (dice_chance(dice, 500))
+		job.deadline_ns = kx_deadline_ns(1 + dice_below(dice, 300));
+	return job;
+}
+
+static struct kxfer_job draw_job(struct victim *victim)
+{
+	static const uint32_t ops[] = {
+		KXFER_OP_READ, KXFER_OP_WRITE, KXFER_OP_NOTIFY, KXFER_OP_FETCH_ADD,
+		KXFER_OP_COMPARE_SWAP, KXFER_OP_SEND, KXFER_OP_SEND,
+	};
+	uint32_t op = ops[dice_below(&victim->dice, sizeof(ops) / sizeof(*ops))];
+
+	switch (op) {
+	case KXFER_OP_SEND:
+		return draw_send(victim);
+	case KXFER_OP_NOTIFY:
+		return (struct kxfer_job) {
+			.op = op,
+			.target = victim->target,
+			.cookie = dice_roll(&victim->dice),
+		};
+	case KXFER_OP_READ:
+	case KXFER_OP_WRITE:
+		return draw_transfer(victim, op);
+	default:
+		return draw_atomic(victim, op);
+	}
+}
+
 static void victim_submit(struct victim *victim)
 {
-	static const uint32_t ops[] = { KXFER_OP_READ, KXFER_OP_WRITE, KXFER_OP_NOTIFY };
-	struct kxfer_job job = { .op = ops[dice_below(&victim->dice, 3)] };
+	struct kxfer_job job = draw_job(victim);
 	int ret;
 
-	job.target = victim->target;
-	if (job.op != KXFER_OP_NOTIFY) {
-		job.region = job.op == KXFER_OP_READ ? victim->sink : victim->source;
-		job.region_offset = dice_below(&victim->dice, OTHER_BYTES / 2);
-		job.target_offset = dice_below(&victim->dice, RAW_WINDOW / 2);
-		job.length = 1 + dice_below(&victim->dice, OTHER_BYTES / 2);
-	} else {
-		job.cookie = dice_roll(&victim->dice);
-	}
 	if (victim->nr_submitted - victim->nr_reaped < 64) {
 		ret = kx_submit(victim->fd, &job, 1);
 		victim->nr_submitted += ret > 0 ? ret : 0;
@@ -231,23 +290,35 @@ static void victim_submit(struct victim *victim)
 
 static void victim_act(struct victim *victim)
 {
-	switch (dice_below(&victim->dice, 12)) {
+	switch (dice_below(&victim->dice, 24)) {
 	case 0:
+	case 1:
 		victim_list(victim);
 		break;
-	case 1:
+	case 2:
 		kx_target_close(victim->fd, victim->target);
 		break;
-	case 2:
+	case 3:
+		kx_target_close(victim->fd, victim->mail);
+		break;
+	case 4:
 		kx_peer_close(victim->fd, victim->peer);
 		victim_peer(victim);
 		break;
-	case 3:
+	case 5:
+	case 6:
 		victim_info(victim);
 		break;
-	case 4:
-	case 5:
-		victim_target(victim);
+	case 7:
+	case 8:
+		victim_target(victim, false);
+		break;
+	case 9:
+	case 10:
+		victim_target(victim, true);
+		break;
+	case 11:
+		kx_cancel(victim->fd, 0, KXFER_CANCEL_F_ALL);
 		break;
 	default:
 		victim_submit(victim);
@@ -291,6 +362,8 @@ static void victim_run(struct attack *attack, uint64_t seed)
 		kx_sleep_ms(20);
 	while (kx_now_ns() < end)
 		victim_act(&victim);
+	/* A long message may be READ or not; by then it is taken back, or its link is lost. */
+	kx_cancel(victim.fd, 0, KXFER_CANCEL_F_ALL);
 	while (victim.nr_reaped < victim.nr_submitted &&
 	       kx_now_ns() < end + CLOSE_MS * 1000000ull)
 		victim_reap(&victim, 1000);
@@ -689,7 +762,8 @@ TEST_F_TIMEOUT(wire, hostile_peers_gain_nothing, 14400)
 	after = take_counts(self->fd);
 	tell(_metadata, self->attack, &before, &after, rounds, self->nr_withdrawals,
 	     self->withdrawn_ms);
-	TH_LOG("%llu long messages received", LLU(self->nr_long));
+	TH_LOG("%llu long messages received; of victims %llu offered, %llu FETCHED",
+	       LLU(self->nr_long), LLU(self->attack->nr_offered), LLU(self->attack->nr_fetched));
 	EXPECT_EQ(0, self->attack->nr_faults) {
 		TH_LOG("round %u: %s", rounds, self->attack->fault);
 	}

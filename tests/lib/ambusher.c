@@ -6,6 +6,9 @@
  * Half of its answers are as they should be, so that the module comes to the next
  * step; the others differ in a field, or in all. Between them come requests that
  * nobody expects, and work requests with guessed keys.
+ *
+ * Long messages that it was OFFERed are READ or not, and told of by FETCHED or not: before
+ * the answer, later, twice, or with another id; and so are some that nobody has offered.
  */
 #include <endian.h>
 #include <string.h>
@@ -19,9 +22,12 @@
 #define LETHAL		8	/* the ambusher vanishes instead */
 #define TICK_MS		20
 
+/* @noted: bit by bit, ids of @offers that have not been told of. */
 struct ambusher {
 	struct attack *attack;
 	struct dice dice;
+	struct kxfer_wire_offer offers[KXFER_WIRE_OFFERS];
+	uint32_t noted;
 };
 
 static void push(struct raw_server *server, struct raw_lane *lane, const void *message,
@@ -89,6 +95,96 @@ static void list_something(struct dice *dice, uint8_t *payload, uint16_t *length
 	}
 }
 
+/* What ATTACK_MAIL_NAME is granted. */
+static void grant_mailbox(uint8_t *payload)
+{
+	struct kxfer_wire_grant_answer *grant = (void *)payload;
+
+	grant->length = htobe64(KXFER_MESSAGE_LONG_MAX);
+	grant->rights = htobe32(KXFER_RIGHT_SEND);
+	grant->nr_keys = 0;
+}
+
+/* ---- long messages ---- */
+
+static void say_fetched(struct raw_server *server, struct raw_lane *lane, uint32_t id)
+{
+	struct ambusher *ambusher = server->context;
+	struct dice *dice = &ambusher->dice;
+	struct {
+		struct kxfer_wire_header header;
+		struct kxfer_wire_fetched fetched;
+	} message = {
+		.header = raw_header(KXFER_WIRE_FETCHED, id % KXFER_WIRE_DATA_SLOTS,
+				     sizeof(message.fetched), dice_roll(dice)),
+		.fetched = { .id = htobe32(id) },
+	};
+
+	if (dice_chance(dice, 200))
+		message.fetched.status = htobe32(dice_below(dice, 12));
+	else if (dice_chance(dice, 10))
+		message.fetched.status = htobe32(dice_odd(dice));
+	push(server, lane, &message, sizeof(message));
+	if (id < KXFER_WIRE_OFFERS)
+		ambusher->noted &= ~(1u << id);
+	atomic_fetch_add(&ambusher->attack->nr_fetched, 1);
+}
+
+static void read_offer(struct raw_server *server, struct raw_lane *lane,
+		       const struct kxfer_wire_offer *offer)
+{
+	struct ambusher *ambusher = server->context;
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_RDMA_READ,
+		.wr.rdma = {
+			.remote_addr = be64toh(offer->address),
+			.rkey = be32toh(offer->rkey),
+		},
+	};
+	uint8_t bytes[64] = "";
+
+	atomic_fetch_add(&ambusher->attack->nr_rdma, 1);
+	raw_push_wr(lane, &wr, bytes, sizeof(bytes));
+}
+
+/* Before it is answered. */
+static void note_offer(struct raw_server *server, struct raw_lane *lane, const void *payload)
+{
+	struct ambusher *ambusher = server->context;
+	const struct kxfer_wire_offer *offer = payload;
+	uint32_t id = be32toh(offer->id);
+
+	if (id >= KXFER_WIRE_OFFERS) {
+		attack_fault(ambusher->attack, "an OFFER with id %u", id);
+		return;
+	}
+	ambusher->offers[id] = *offer;
+	ambusher->noted |= 1u << id;
+	atomic_fetch_add(&ambusher->attack->nr_offered, 1);
+	if (dice_chance(&ambusher->dice, 200))
+		say_fetched(server, lane, id);
+}
+
+/* One that is noted, mostly; or any, whether it was ever offered or not. */
+static void heed_offers(struct raw_server *server, struct raw_lane *lane)
+{
+	struct ambusher *ambusher = server->context;
+	struct dice *dice = &ambusher->dice;
+	uint32_t id = dice_below(dice, KXFER_WIRE_OFFERS), i;
+
+	for (i = 0; i < KXFER_WIRE_OFFERS && !(ambusher->noted & 1u << id); i++)
+		id = (id + 1) % KXFER_WIRE_OFFERS;
+	if (!(ambusher->noted & 1u << id) && !dice_chance(dice, 10))
+		return;
+	if (dice_chance(dice, 500))
+		read_offer(server, lane, &ambusher->offers[id]);
+	say_fetched(server, lane, dice_chance(dice, 990) ? id : (uint32_t)dice_odd(dice));
+	if (dice_chance(dice, 10))
+		say_fetched(server, lane, id);
+}
+
+/* ---- answers ---- */
+
 static bool answer(struct raw_server *server, struct raw_lane *lane,
 		   const struct kxfer_wire_header *request)
 {
@@ -103,6 +199,13 @@ static bool answer(struct raw_server *server, struct raw_lane *lane,
 	header->type |= KXFER_WIRE_ANSWER;
 	if (request->type == KXFER_WIRE_LIST)
 		list_something(dice, payload, &length);
+	if (request->type == KXFER_WIRE_GRANT && !strncmp((const char *)(request + 1),
+							   ATTACK_MAIL_NAME, 64))
+		grant_mailbox(payload);
+	if (request->type == KXFER_WIRE_OFFER)
+		note_offer(server, lane, request + 1);
+	if (request->type == KXFER_WIRE_TAKE_BACK && dice_chance(dice, 500))
+		header->status = htobe16(KXFER_WIRE_BUSY);
 	if (!dice_chance(dice, WELL))
 		spoil_answer(dice, header, payload, &length);
 	header->length = htobe16(length);
@@ -186,6 +289,8 @@ static void idle(struct raw_server *server)
 
 	if (!lane->cq || !lane->events || lane->lost)
 		return;
+	if (lane == &server->lanes[1] && dice_chance(&ambusher->dice, 100))
+		heed_offers(server, lane);
 	if (dice_chance(&ambusher->dice, 30))
 		speak_up(server, lane);
 	else if (dice_chance(&ambusher->dice, 2))
@@ -227,6 +332,8 @@ void ambusher_run(struct attack *attack, uint64_t seed, uint32_t ms)
 	ambusher.attack = attack;
 	ambusher.dice.state = seed;
 	raw_server_init(&server);
+	if (dice_chance(&ambusher.dice, 900))
+		server.welcome.features = htobe32(KXFER_WIRE_FEATURE_LONG);
 	choose_manners(&server, &ambusher.dice);
 	server.context = &ambusher;
 	server.intercept = intercept;

@@ -40,6 +40,7 @@ void dice_fill(struct dice *dice, void *memory, uint32_t length);
 #define ATTACK_MAILBOX	"fuzz-mailbox"	/* for everybody */
 #define ATTACK_FOREIGN	"fuzz-foreign"	/* for ATTACK_FRIEND alone */
 #define ATTACK_CLOSED	"fuzz-closed"	/* for nobody */
+#define ATTACK_MAIL_NAME "mail"		/* of an ambusher: what victims SEND to */
 #define ATTACK_FRIEND	4242		/* uid that no attacker claims to be */
 
 #define ATTACK_SECRET	0xe7	/* fills memory that no attacker may reach */
@@ -57,6 +58,8 @@ void dice_fill(struct dice *dice, void *memory, uint32_t length);
  * @nr_connections: tried
  * @nr_established: of these
  * @nr_rdma: READs, WRITEs and atomics posted
+ * @nr_offered: OFFERs that ambushers got
+ * @nr_fetched: FETCHEDs that they sent, for these and for none
  * @nr_friendly: SENDs of a peer that means well
  * @nr_vanished: attackers that ended without goodbye
  * @nr_faults: of the module
@@ -73,6 +76,8 @@ struct attack {
 	_Atomic uint64_t nr_connections;
 	_Atomic uint64_t nr_established;
 	_Atomic uint64_t nr_rdma;
+	_Atomic uint64_t nr_offered;
+	_Atomic uint64_t nr_fetched;
 	_Atomic uint64_t nr_friendly;
 	_Atomic uint64_t nr_vanished;
 	_Atomic uint32_t nr_faults;

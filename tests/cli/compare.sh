@@ -443,6 +443,8 @@ test_wrong_options_name_what_is_allowed() {
 	expect 2 kxfer compare --depth 4 --batch 5
 	expect_stderr "--batch 4"
 	expect 2 kxfer --json compare --size 1G
+	expect_error_json '.what | test("1 byte to 256 MiB")' true
+	expect 2 kxfer --json compare --size 64M --depth 16
 	expect_error_json '"\(.errno) \(.hint | test("256 MiB"))"' "null true"
 	expect 2 kxfer compare --context hardirq
 	expect_stderr "softirq"

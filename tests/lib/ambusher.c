@@ -199,8 +199,8 @@ static bool answer(struct raw_server *server, struct raw_lane *lane,
 	header->type |= KXFER_WIRE_ANSWER;
 	if (request->type == KXFER_WIRE_LIST)
 		list_something(dice, payload, &length);
-	if (request->type == KXFER_WIRE_GRANT && !strncmp((const char *)(request + 1),
-							   ATTACK_MAIL_NAME, 64))
+	if (request->type == KXFER_WIRE_GRANT &&
+	    !strncmp((const char *)(request + 1), ATTACK_MAIL_NAME, 64))
 		grant_mailbox(payload);
 	if (request->type == KXFER_WIRE_OFFER)
 		note_offer(server, lane, request + 1);

@@ -401,7 +401,7 @@ static const char *canaries(const uint8_t *open, const uint8_t *read, const uint
 	if (!all_are(open, MARGIN, ATTACK_SECRET) ||
 	    !all_are(open + MARGIN + OPEN_BYTES, MARGIN, ATTACK_SECRET))
 		return "memory around an export was written";
-	if (!all_are(read, OTHER_BYTES, ATTACK_SECRET))
+	if (!all_are(read, OTHER_BYTES, READ_FILL))
 		return "an export to read was written";
 	if (!all_are(secret, 2 * OTHER_BYTES, ATTACK_SECRET))
 		return "an export of others was written";
@@ -490,7 +490,7 @@ FIXTURE_SETUP(wire)
 	ASSERT_TRUE(self->keeper >= 0 && self->open && self->read && self->secret);
 	memset(self->open, ATTACK_SECRET, OPEN_BYTES + 2 * MARGIN);
 	memset(self->open + MARGIN, ATTACK_MARK, OPEN_BYTES);
-	memset(self->read, ATTACK_SECRET, OTHER_BYTES);
+	memset(self->read, READ_FILL, OTHER_BYTES);
 	memset(self->secret, ATTACK_SECRET, 2 * OTHER_BYTES);
 	test_cmd_listen_add(self->keeper, kx_addr(kx_address(), self->attack->port), 0,
 			    &listener);

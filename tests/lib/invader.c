@@ -277,18 +277,32 @@ static void listen_all(struct invader *invader)
 
 /* ---- messages in order, but for what they say ---- */
 
+/* Of @nr that were taken, the last @room are known. */
+static uint32_t some_of(struct invader *invader, uint32_t nr, uint32_t room)
+{
+	return nr ? dice_below(&invader->dice, nr < room ? nr : room) : 0;
+}
+
+static const struct grant *a_grant(struct invader *invader)
+{
+	return &invader->grants[some_of(invader, invader->nr_grants, NR_GRANTS)];
+}
+
+static const struct key *a_key(struct invader *invader)
+{
+	return &invader->keys[some_of(invader, invader->nr_keys, NR_KEYS)];
+}
+
 static uint64_t some_grant(struct invader *invader)
 {
-	if (dice_chance(&invader->dice, 600))
-		return invader->grants[dice_below(&invader->dice, NR_GRANTS)].id;
-	return dice_odd(&invader->dice);
+	return dice_chance(&invader->dice, 900) ? a_grant(invader)->id :
+						  dice_odd(&invader->dice);
 }
 
 static uint64_t some_exposure(struct invader *invader)
 {
-	if (dice_chance(&invader->dice, 600))
-		return invader->grants[dice_below(&invader->dice, NR_GRANTS)].exposure;
-	return dice_odd(&invader->dice);
+	return dice_chance(&invader->dice, 900) ? a_grant(invader)->exposure :
+						  dice_odd(&invader->dice);
 }
 
 static uint32_t some_user(struct invader *invader)
@@ -296,6 +310,15 @@ static uint32_t some_user(struct invader *invader)
 	uint32_t uid = dice_odd(&invader->dice);
 
 	return uid == ATTACK_FRIEND ? 0 : uid;
+}
+
+/* Mostly those that there are. */
+static uint32_t some_rights(struct dice *dice, int name)
+{
+	if (name >= 0 && dice_chance(dice, 600))
+		return name_rights[name];
+	return dice_chance(dice, 200) ? (uint32_t)dice_odd(dice) :
+					dice_below(dice, KXFER_RIGHT_ANY + 1);
 }
 
 static uint32_t say_grant(struct invader *invader, struct slot *slot, void *payload)
@@ -312,9 +335,7 @@ static uint32_t say_grant(struct invader *invader, struct slot *slot, void *payl
 	}
 	grant->uid = htobe32(some_user(invader));
 	grant->gid = htobe32(some_user(invader));
-	grant->rights = htobe32(dice_chance(&invader->dice, 100) ?
-				(uint32_t)dice_odd(&invader->dice) :
-				dice_below(&invader->dice, KXFER_RIGHT_ANY + 1));
+	grant->rights = htobe32(some_rights(&invader->dice, slot->name));
 	slot->asked = be32toh(grant->rights);
 	grant->reserved = htobe32(dice_chance(&invader->dice, 100));
 	grant->nonce = dice_roll(&invader->dice);
@@ -582,7 +603,7 @@ static void misuse_verbs(struct invader *invader)
 		IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND_WITH_INV,
 		IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD,
 	};
-	const struct key *key = &invader->keys[dice_below(&invader->dice, NR_KEYS)];
+	const struct key *key = a_key(invader);
 	bool iwarp = !strcmp(kx_provider(), "siw");
 	struct kxfer_wire_header ping = raw_header(KXFER_WIRE_PING, 1, 0, 1);
 	struct ibv_send_wr wr = {
@@ -640,7 +661,7 @@ static uint32_t sufficient_rights(bool write)
 
 static struct try aim(struct invader *invader, bool write, uint32_t length)
 {
-	const struct key *key = &invader->keys[dice_below(&invader->dice, NR_KEYS)];
+	const struct key *key = a_key(invader);
 	const struct kxfer_wire_key *foreign = dice_chance(&invader->dice, 500) ?
 		&invader->attack->foreign : &invader->attack->read_key;
 	uint32_t room = be32toh(key->wire.length);
@@ -650,7 +671,8 @@ static struct try aim(struct invader *invader, bool write, uint32_t length)
 		.rkey = be32toh(key->wire.rkey),
 	};
 
-	switch (dice_below(&invader->dice, 5)) {
+	/* A refusal costs the link. */
+	switch (dice_below(&invader->dice, 12)) {
 	case 0:		/* beyond an end */
 		offset = dice_chance(&invader->dice, 500) ? -(int64_t)length :
 			 (int64_t)room - (int64_t)dice_below(&invader->dice, length);
@@ -857,16 +879,16 @@ static void converse(struct invader *invader)
 	while (burst-- && invader->left && is_up(invader)) {
 		uint32_t what = dice_below(&invader->dice, 1000);
 
-		if (what < 940)
-			request(invader, some_type(invader));
-		else if (what < 950)
+		if (what < 5)
 			break_protocol(invader);
-		else if (what < 953)
+		else if (what < 7)
 			misuse_verbs(invader);
-		else if (what < 960)
+		else if (what < (invader->nr_keys ? 100 : 10))
 			reach(invader);
-		else if (what < 970 && !invader->has_data)
+		else if (what < 150 && !invader->has_data)
 			connect_data(invader);
+		else
+			request(invader, some_type(invader));
 		listen_all(invader);
 	}
 }

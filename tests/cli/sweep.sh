@@ -171,7 +171,7 @@ test_the_floor_alone_takes_the_right_to_measure_it() {
 	try sh -c "ulimit -l 65536; exec $unprivileged kxfer --json sweep --quick --engine kverbs --csv /dev/null"
 	chmod 600 /dev/kxfer
 	[ "$status" -eq 1 ] || fail "status $status"
-	expect_error_json '"\(.errno) \(.hint)"' "EPERM it needs CAP_NET_ADMIN"
+	expect_error_json '"\(.errno) \(.why)"' "EPERM it needs CAP_NET_ADMIN"
 }
 
 test_wrong_options_name_what_is_allowed() {

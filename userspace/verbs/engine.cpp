@@ -20,6 +20,8 @@ namespace {
 
 constexpr int empty_polls_between_clocks = 4096;
 constexpr int resolve_timeout_ms = 2000;
+// siw: the source port that rdma_cm chooses may be one of TCP's; the next one is another.
+constexpr int max_ports = 8;
 // As many as perftest posts (-r); half of them are between two looks at the status.
 constexpr unsigned least_receives = 512;
 // The wr_id of a READ of the status; any other's is how many operations are done.
@@ -110,6 +112,14 @@ std::string Engine::find_gid_type() const {
 }
 
 tl::expected<void, Error> Engine::connect_by_cm(Clock::time_point deadline) {
+    for (int tries = 0;; tries++) {
+        auto connected = connect_once(deadline);
+        if (connected || connected.error().number != EADDRINUSE || tries == max_ports) return connected;
+        disconnect();
+    }
+}
+
+tl::expected<void, Error> Engine::connect_once(Clock::time_point deadline) {
     if (auto resolved = resolve(deadline); !resolved) return resolved;
     if (auto created = create(); !created) return created;
     return establish(deadline);

@@ -93,6 +93,7 @@ class Engine : public bench::SteppedEngine {
     Engine(const EngineOptions& options, const bench::Memory& memory, bench::Memory status);
     tl::expected<void, Error> connect();
     tl::expected<void, Error> connect_by_cm(Clock::time_point deadline);
+    tl::expected<void, Error> connect_once(Clock::time_point deadline);
     tl::expected<void, Error> connect_by_tcp(Clock::time_point deadline);
     tl::expected<void, Error> address_peer(const LocalPort& port, const End& peer);
     tl::expected<End, Error> own_end(const LocalPort& port) const;

@@ -76,6 +76,7 @@ static void drop_links(void)
 {
 	struct sequence unplug = { .nr = 1, .ops = { { .kind = OP_UNPLUG } } };
 
+	crew_hush();
 	if (options.generate.unplug_one_in)
 		crew_run(&unplug);
 	kx_wait_until(!kx_counter(keeper, "live_links"), IDLE_MS);
@@ -158,6 +159,7 @@ static void check_after(void)
 static bool run(const struct sequence *sequence)
 {
 	model_reset();
+	crew_respond();
 	crew_run(sequence);
 	check_after();
 	return !model->broken;
@@ -250,9 +252,10 @@ static void report(uint64_t took_ns)
 	ksft_print_msg("%" PRIu64 " calls in %" PRIu64 " ms, %" PRIu64 " a second; %" PRIu64
 		       " %% succeeded\n", calls, took_ns / 1000000,
 		       calls * 1000000000 / (took_ns ?: 1), 100 * good / (calls ?: 1));
-	ksft_print_msg("at least %" PRIu64 " jobs posted, %" PRIu64 " long messages received; %"
-		       PRIu64 " unplugs, %" PRIu64 " processes killed\n", posted,
-		       (uint64_t)tally->long_messages, (uint64_t)tally->unplugs,
+	ksft_print_msg("at least %" PRIu64 " jobs posted, %" PRIu64 " long messages received, %"
+		       PRIu64 " runs on dedicated connections; %" PRIu64 " unplugs, %" PRIu64
+		       " processes killed\n", posted, (uint64_t)tally->long_messages,
+		       (uint64_t)tally->dedicated, (uint64_t)tally->unplugs,
 		       (uint64_t)tally->kills);
 	if (!options.replay) {
 		ksft_test_result(100 * good >= MIN_GOOD_PERCENT * calls,

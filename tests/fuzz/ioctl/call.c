@@ -298,6 +298,7 @@ static void done_export_add(struct doing *doing)
 	if (!results_seen(doing->op))
 		return;
 	doing->session->exports[doing->slot] = doing->any.export_add.export_id;
+	doing->session->mailboxes[doing->slot] = 0;
 	doing->session->export_bytes[doing->slot] = doing->any.export_add.length;
 }
 
@@ -309,6 +310,7 @@ static void build_export_del(struct doing *doing)
 static void done_export_del(struct doing *doing)
 {
 	doing->session->exports[doing->slot] = 0;
+	doing->session->mailboxes[doing->slot] = 0;
 }
 
 static void build_export_set(struct doing *doing)
@@ -354,6 +356,7 @@ static void done_mailbox_add(struct doing *doing)
 	if (!results_seen(doing->op))
 		return;
 	doing->session->exports[doing->slot] = doing->any.mailbox_add.export_id;
+	doing->session->mailboxes[doing->slot] = doing->any.mailbox_add.export_id;
 	doing->session->export_bytes[doing->slot] = doing->any.mailbox_add.max_bytes;
 }
 
@@ -614,16 +617,20 @@ static void draw_send(struct doing *doing, struct kxfer_job *job, uint32_t regio
 /* It ends by itself, for there may be nobody who sends. */
 static void draw_recv(struct doing *doing, struct kxfer_job *job, uint32_t region)
 {
-	uint32_t slot = resolve(doing->session->exports, below(doing, NR_SLOTS));
+	const _Atomic uint32_t *ids = one_in(doing, 16) ? doing->session->exports :
+							  doing->session->mailboxes;
+	uint32_t slot = resolve(ids, below(doing, NR_SLOTS));
 
-	job->target = id_of(doing, doing->session->exports[slot]);
+	job->target = id_of(doing, ids[slot]);
 	job->region = id_of(doing, doing->session->regions[region]);
-	job->length = sizeof(struct kxfer_message) + draw_message(doing);
+	job->length = sizeof(struct kxfer_message) +
+		      (one_in(doing, 8) ? draw_message(doing) :
+					  doing->session->export_bytes[slot]);
 	if (one_in(doing, 32))
 		job->length = below(doing, sizeof(struct kxfer_message) + 1);
 	job->region_offset = draw_offset(doing, doing->session->region_bytes[region],
 					 job->length);
-	job->deadline_ns = 1 + draw_deadline(doing, 10);
+	job->deadline_ns = 1 + draw_deadline(doing, 50);
 }
 
 /* The right that an operation asks for; any will do for a NOP or a RECV. */
@@ -867,10 +874,41 @@ static void done_cq_ring(struct doing *doing)
 		model_map_ring(doing->number, cmd->offset, cmd->bytes);
 }
 
+/* What connections to the responder mostly have. */
+#define DEDICATED_BYTES		64
+#define DEDICATED_SLOTS		4
+#define DEDICATED_RECEIVES	8
+#define DEDICATED_LENGTH	(1u << 16)
+
+/* A run that such a connection may have been opened for. */
+static void dedicate(struct doing *doing, struct kxfer_bench *cmd, uint32_t dedicated)
+{
+	bool sends = below(doing, 4);
+
+	*cmd = (struct kxfer_bench) {
+		.size = sizeof(*cmd),
+		.op = sends ? KXFER_OP_SEND : one_in(doing, 2) ? KXFER_OP_READ : KXFER_OP_WRITE,
+		.region = cmd->region,
+		.dedicated = id_of(doing, dedicated),
+		.depth = 1 + below(doing, DEDICATED_SLOTS),
+		.list = 1,
+		.signal = 1,
+		.length = DEDICATED_BYTES,
+		.stride = DEDICATED_BYTES,
+		.warm_up = below(doing, 4),
+		.count = 1 + below(doing, 64),
+		.time_limit_ms = 1 + below(doing, 4),
+		.memory = one_in(doing, 2) ? 0 : below(doing, sends ? 3 : 4),
+		.interval_ps = one_in(doing, 4) ? 1000ULL << below(doing, 20) : 0,
+	};
+	if (cmd->memory == KXFER_BENCH_MEMORY_MR_EACH)
+		cmd->invalidate = below(doing, 3);
+}
+
 /* Short runs: a flipped bit makes it a long one of a few ms, or of few operations. */
 static void build_bench(struct doing *doing)
 {
-	uint32_t region = resolve(doing->session->regions, doing->op->args[0] % NR_SLOTS);
+	uint32_t region = resolve(doing->session->regions, doing->op->args[0] % NR_SLOTS), at;
 	struct kxfer_bench *cmd = &doing->any.bench;
 	struct kxfer_job job = { .op = one_in(doing, 2) ? KXFER_OP_READ : KXFER_OP_WRITE };
 
@@ -941,12 +979,38 @@ static void build_bench(struct doing *doing)
 		cmd->nr_samples = 1 + below(doing, 1024);
 		cmd->samples = inner(doing, doing->actor->room, 4096, false);
 	}
+	at = resolve(doing->session->dedicated, doing->slot);
+	if (doing->session->dedicated[at] && one_in(doing, 2))
+		dedicate(doing, cmd, doing->session->dedicated[at]);
 }
 
-/*
- * No responder is there: one holds the device, which has to come and go here. A listener of
- * ours may be.
- */
+static void done_bench(struct doing *doing)
+{
+	tally->dedicated += doing->any.bench.dedicated && doing->any.bench.operations;
+}
+
+/* To the responder, which serves one at a time. */
+static void open_to_responder(struct doing *doing, struct kxfer_dedicated_open *cmd)
+{
+	static const uint32_t flags[] = {
+		KXFER_DEDICATED_F_WRITE, KXFER_DEDICATED_F_WRITE | KXFER_DEDICATED_F_ANSWERED,
+		KXFER_DEDICATED_F_CQ_POOL, 0,
+	};
+
+	cmd->remote = kx_addr(kx_address(), model->responder);
+	cmd->local = (struct kxfer_addr) {};
+	cmd->timeout_ms = 1000;
+	cmd->flags = flags[below(doing, 4)];
+	cmd->transport = one_in(doing, 8) ? KXFER_TRANSPORT_UD : KXFER_TRANSPORT_RC;
+	cmd->length = DEDICATED_LENGTH;
+	cmd->op = KXFER_OP_SEND;
+	cmd->receives = DEDICATED_RECEIVES;
+	cmd->slots = DEDICATED_SLOTS;
+	cmd->bytes = DEDICATED_BYTES;
+	cmd->qkey = 0;
+}
+
+/* To the responder, to a listener of ours, or to nobody. */
 static void build_dedicated_open(struct doing *doing)
 {
 	static const uint32_t ops[] = { KXFER_OP_READ, KXFER_OP_WRITE, KXFER_OP_SEND,
@@ -974,21 +1038,32 @@ static void build_dedicated_open(struct doing *doing)
 		cmd->qkey = below(doing, 16);
 	if (cmd->remote.family != AF_INET || cmd->remote.addr[3] == 99)
 		cmd->timeout_ms = cmd->timeout_ms % 500 + 1;
+	if (model->responder && !one_in(doing, 3))
+		open_to_responder(doing, cmd);
+}
+
+static void done_dedicated_open(struct doing *doing)
+{
+	if (results_seen(doing->op))
+		doing->session->dedicated[doing->slot] = doing->any.dedicated_open.dedicated;
 }
 
 static void build_dedicated_close(struct doing *doing)
 {
-	doing->any.id = (struct kxfer_id) {
-		.size = sizeof(doing->any.id),
-		.id = below(doing, 3),
-	};
+	build_id(doing, doing->session->dedicated);
+}
+
+static void done_dedicated_close(struct doing *doing)
+{
+	doing->session->dedicated[doing->slot] = 0;
 }
 
 static void build_dedicated_status(struct doing *doing)
 {
+	doing->slot = resolve(doing->session->dedicated, doing->slot);
 	doing->any.dedicated_status = (struct kxfer_dedicated_status) {
 		.size = sizeof(doing->any.dedicated_status),
-		.dedicated = below(doing, 3),
+		.dedicated = id_of(doing, doing->session->dedicated[doing->slot]),
 	};
 }
 
@@ -1032,9 +1107,9 @@ static const struct call {
 	CALL(CANCEL, cancel, build_cancel, NULL),
 	CALL(EVENT_REAP, event_reap, build_event_reap, NULL),
 	CALL(CQ_RING, cq_ring, build_cq_ring, done_cq_ring),
-	CALL(BENCH, bench, build_bench, NULL),
-	CALL(DEDICATED_OPEN, dedicated_open, build_dedicated_open, NULL),
-	CALL(DEDICATED_CLOSE, id, build_dedicated_close, NULL),
+	CALL(BENCH, bench, build_bench, done_bench),
+	CALL(DEDICATED_OPEN, dedicated_open, build_dedicated_open, done_dedicated_open),
+	CALL(DEDICATED_CLOSE, id, build_dedicated_close, done_dedicated_close),
 	CALL(DEDICATED_STATUS, dedicated_status, build_dedicated_status, NULL),
 	[OP_RAW] = { 0, 256, build_raw, NULL },
 };

@@ -17,6 +17,7 @@
 #include "crew.h"
 #include "memory.h"
 #include "model.h"
+#include "responder.h"
 #include "tally.h"
 
 #define SIGNAL_MS	100	/* a wait this long is interrupted */
@@ -34,6 +35,7 @@ static pthread_barrier_t begin, end, sync_point;
 static const struct sequence *running;
 static uint64_t nurse_seed;
 static _Atomic bool idle = true;
+static pid_t responder;
 
 /* ---- what ops do that are no calls ---- */
 
@@ -106,6 +108,8 @@ static void unplug(void)
 	const char *netdev = getenv("KXFER_NETDEV") ?: "dummy0";
 	char device[64], provider[8];
 
+	/* It would hold the device. */
+	crew_hush();
 	/* Which cannot be seen any more when it is gone. */
 	snprintf(device, sizeof(device), "%s", kx_device());
 	snprintf(provider, sizeof(provider), "%s", kx_provider());
@@ -270,6 +274,26 @@ int crew_start(uint32_t nr_threads, uint64_t seed)
 			return ret;
 	}
 	return -pthread_create(&thread, NULL, nurse, NULL);
+}
+
+/**
+ * crew_respond() - have a responder for dedicated connections, if there is none
+ *
+ * Between sequences: it shares all files, and no session is open then.
+ */
+void crew_respond(void)
+{
+	if (model->responder)
+		return;
+	crew_hush();
+	model->responder = responder_spawn(&responder);
+}
+
+/** crew_hush() - end it */
+void crew_hush(void)
+{
+	model->responder = 0;
+	responder_kill(&responder);
 }
 
 /** crew_run() - run a sequence to its end */

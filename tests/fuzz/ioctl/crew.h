@@ -15,6 +15,8 @@
 #include "op.h"
 
 int crew_start(uint32_t nr_threads, uint64_t seed);
+void crew_respond(void);
+void crew_hush(void);
 void crew_run(const struct sequence *sequence);
 
 #endif /* KXFER_FUZZ_CREW_H */

@@ -20,6 +20,7 @@ struct plan {
 	uint8_t exports[NR_SESSIONS];
 	uint8_t peers[NR_SESSIONS];
 	uint8_t targets[NR_SESSIONS];
+	uint8_t dedicated[NR_SESSIONS];
 	bool spoiling;
 	uint32_t nr_threads;
 };
@@ -30,8 +31,8 @@ static const struct weight {
 	uint32_t weight;
 } weights[] = {
 	{ OP_SUBMIT, 300 }, { OP_REAP, 180 }, { OP_CANCEL, 25 }, { OP_EVENT_REAP, 25 },
-	{ OP_BENCH, 15 }, { OP_DEDICATED_OPEN, 6 }, { OP_DEDICATED_CLOSE, 2 },
-	{ OP_DEDICATED_STATUS, 2 },
+	{ OP_BENCH, 25 }, { OP_DEDICATED_OPEN, 10 }, { OP_DEDICATED_CLOSE, 5 },
+	{ OP_DEDICATED_STATUS, 5 },
 	{ OP_REGION_ADD, 60 }, { OP_REGION_DEL, 35 },
 	{ OP_EXPORT_ADD, 40 }, { OP_EXPORT_DEL, 20 }, { OP_EXPORT_SET, 25 },
 	{ OP_MAILBOX_ADD, 20 },
@@ -86,6 +87,10 @@ static uint8_t *slots_of(struct plan *plan, const struct op *op)
 	case OP_SUBMIT:
 	case OP_FORK:
 		return &plan->targets[op->session];
+	case OP_DEDICATED_OPEN:
+	case OP_DEDICATED_CLOSE:
+	case OP_DEDICATED_STATUS:
+		return &plan->dedicated[op->session];
 	default:
 		return NULL;
 	}
@@ -94,13 +99,13 @@ static uint8_t *slots_of(struct plan *plan, const struct op *op)
 static bool adds(enum op_kind kind)
 {
 	return kind == OP_REGION_ADD || kind == OP_EXPORT_ADD || kind == OP_MAILBOX_ADD ||
-	       kind == OP_PEER_OPEN || kind == OP_TARGET_OPEN;
+	       kind == OP_PEER_OPEN || kind == OP_TARGET_OPEN || kind == OP_DEDICATED_OPEN;
 }
 
 static bool removes(enum op_kind kind)
 {
 	return kind == OP_REGION_DEL || kind == OP_EXPORT_DEL || kind == OP_PEER_CLOSE ||
-	       kind == OP_TARGET_CLOSE;
+	       kind == OP_TARGET_CLOSE || kind == OP_DEDICATED_CLOSE;
 }
 
 static void draw_slot(struct plan *plan, struct op *op)
@@ -152,6 +157,7 @@ static void forget_session(struct plan *plan, uint32_t session)
 	plan->exports[session] = 0;
 	plan->peers[session] = 0;
 	plan->targets[session] = 0;
+	plan->dedicated[session] = 0;
 }
 
 static void expect(struct plan *plan, const struct op *op)
@@ -236,6 +242,9 @@ static const uint8_t *needs(const struct plan *plan, enum op_kind kind)
 	case OP_BENCH:
 	case OP_FORK:
 		return plan->targets;
+	case OP_DEDICATED_CLOSE:
+	case OP_DEDICATED_STATUS:
+		return plan->dedicated;
 	default:
 		return NULL;
 	}
@@ -284,6 +293,7 @@ void generate(struct random *random, const struct generate_options *options,
 			add(&plan, OP_SYNC, 0);
 			memset(plan.peers, 0, sizeof(plan.peers));
 			memset(plan.targets, 0, sizeof(plan.targets));
+			memset(plan.dedicated, 0, sizeof(plan.dedicated));
 			set_up(&plan);
 		}
 		add(&plan, kind, draw_session(&plan, kind));

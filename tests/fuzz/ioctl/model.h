@@ -26,10 +26,12 @@ struct model_session {
 	_Atomic bool region_writable[NR_SLOTS];
 	_Atomic uint32_t exports[NR_SLOTS];
 	_Atomic uint32_t export_bytes[NR_SLOTS];
+	_Atomic uint32_t mailboxes[NR_SLOTS];	/* of the exports: the ids of such */
 	_Atomic uint32_t peers[NR_SLOTS];
 	_Atomic uint32_t targets[NR_SLOTS];
 	_Atomic uint32_t target_bytes[NR_SLOTS];
 	_Atomic uint32_t target_rights[NR_SLOTS];
+	_Atomic uint32_t dedicated[NR_SLOTS];
 	_Atomic uint64_t accepted;
 	_Atomic uint64_t reaped;
 	_Atomic bool inexact;
@@ -41,6 +43,7 @@ struct model_session {
 struct model {
 	struct model_session sessions[NR_SESSIONS];
 	_Atomic uint64_t listeners[NR_SLOTS];
+	_Atomic uint32_t responder;	/* port of one for dedicated connections, or 0 */
 	_Atomic bool kept_given;	/* a flipped bit may have made kept memory writable */
 	_Atomic bool broken;
 	int eventfd;

@@ -16,6 +16,7 @@ struct tally {
 	_Atomic uint64_t errors[OP_NR_CALLS][TALLY_ERRNO_MAX];
 	_Atomic uint64_t nops_accepted;
 	_Atomic uint64_t long_messages;	/* SENDs of such that were seen to end well, at least */
+	_Atomic uint64_t dedicated;	/* runs on such connections that ended well */
 	_Atomic uint64_t unplugs;
 	_Atomic uint64_t kills;
 };

@@ -107,6 +107,11 @@ TEST_F_TIMEOUT(fail_nth, work_requests_without_jobs, 120)
 	sweep_flow(_metadata, &self->world, MEASURE);
 }
 
+TEST_F_TIMEOUT(fail_nth, a_dedicated_connection, 240)
+{
+	sweep_flow(_metadata, &self->world, DEDICATE);
+}
+
 TEST_F_TIMEOUT(fail_nth, a_dedicated_connection_by_ud, 120)
 {
 	if (!strcmp(kx_provider(), "siw"))

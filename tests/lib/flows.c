@@ -247,7 +247,7 @@ static int pass_long(int fd, uint32_t mailbox, uint32_t target, uint32_t region)
 		  .region_offset = 4096, .length = 4096 },
 	};
 	struct kxfer_completion done[2] = {};
-	int nr = kx_submit(fd, jobs, 2), ret;
+	int nr = kx_submit(fd, jobs, 2), ret, more = 0;
 
 	if (nr <= 0)
 		return nr ?: -EPROTO;
@@ -258,8 +258,10 @@ static int pass_long(int fd, uint32_t mailbox, uint32_t target, uint32_t region)
 	if (ret > 0 && done[0].status)
 		kx_cancel(fd, 0, KXFER_CANCEL_F_ALL);
 	if (ret > 0 && ret < nr)
-		kx_reap(fd, done + ret, nr - ret, nr - ret, KX_TIMEOUT_MS);
-	return ret < 0 ? ret : nr < 2 ? -ENOMEM : done[0].status ?: done[1].status;
+		more = kx_reap(fd, done + ret, nr - ret, nr - ret, KX_TIMEOUT_MS);
+	if (ret < 0 || more < 0)
+		return ret < 0 ? ret : more;
+	return nr < 2 ? -ENOMEM : done[0].status ?: done[1].status;
 }
 
 /* To itself, by way of the peer. */

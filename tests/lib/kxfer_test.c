@@ -90,7 +90,9 @@ uint64_t kx_now_ns(void)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	/* Without a vDSO, in User-mode Linux, this is a call that fail-nth lets fail, once. */
+	while (clock_gettime(CLOCK_MONOTONIC, &now))
+		;
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 

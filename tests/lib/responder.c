@@ -107,9 +107,8 @@ static void publish(struct responder *responder)
 			 __ATOMIC_RELEASE);
 }
 
-static void post_answer(struct responder *responder, bool invalidates)
+static void post_answer(struct responder *responder, uint32_t rkey, bool invalidates)
 {
-	uint32_t rkey = be32toh(responder->command.rkey) - responder->manners.other;
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)responder->memory,
 		.length = 1,
@@ -128,11 +127,19 @@ static void post_answer(struct responder *responder, bool invalidates)
 
 static void answer(struct responder *responder)
 {
+	uint32_t rkey = be32toh(responder->command.rkey) - responder->manners.other;
+
 	if (!answers(responder) || responder->manners.mute)
 		return;
-	post_answer(responder, !responder->manners.plain);
+	if (responder->manners.swaps && responder->received % 2) {
+		responder->held = rkey;
+		return;
+	}
+	post_answer(responder, rkey, !responder->manners.plain);
 	if (responder->manners.twice)
-		post_answer(responder, false);
+		post_answer(responder, rkey, false);
+	if (responder->manners.swaps)
+		post_answer(responder, responder->held, true);
 }
 
 static bool rests(const struct responder *responder)

@@ -29,6 +29,7 @@
  * @mute: it answers no message
  * @plain: it answers without invalidating anything
  * @other: it invalidates an older key
+ * @swaps: it answers two messages at a time, each with the key of the other
  * @twice: it answers twice, the second time without invalidating anything
  * @wordy: it answers with bytes
  * @rest_ms: it takes no message, and so answers none, for so long behind each
@@ -47,6 +48,7 @@ struct responder_manners {
 	bool mute;
 	bool plain;
 	bool other;
+	bool swaps;
 	bool twice;
 	bool wordy;
 	uint32_t rest_ms;
@@ -86,6 +88,7 @@ struct responder {
 	volatile uint64_t received;
 	volatile uint64_t wrong;
 	struct kxfer_responder_command command;
+	uint32_t held;		/* key of a message whose answer waits */
 	struct kxfer_responder_command *commands;	/* one for each receive */
 };
 

@@ -831,7 +831,8 @@ TEST_F(dedicated, refuses_answers_that_it_was_not_opened_for)
 TEST_F(dedicated, ends_with_a_wrong_answer)
 {
 	static const struct responder_manners manners[] = {
-		{ .plain = true }, { .other = true }, { .twice = true }, { .wordy = true },
+		{ .plain = true }, { .other = true }, { .swaps = true }, { .twice = true },
+		{ .wordy = true },
 	};
 	uint32_t i;
 
@@ -840,6 +841,7 @@ TEST_F(dedicated, ends_with_a_wrong_answer)
 		wants_answers(self);
 		ASSERT_EQ(0, sender_dedicate(&self->sender));
 		self->sender.bench.count = SENDER_RECEIVES;
+		self->sender.bench.depth = 2;
 		EXPECT_EQ(-ECONNRESET, sender_run(&self->sender)) {
 			TH_LOG("manners %u", i);
 		}

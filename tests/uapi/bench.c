@@ -849,6 +849,12 @@ static struct kxfer_bench on_schedule(const struct kxfer_bench *cmd, uint64_t in
 	return changed;
 }
 
+/* First value of a bucket. */
+static uint64_t value_of(uint32_t i)
+{
+	return i < 256 ? i : (uint64_t)(128 + i % 128) << (i / 128 - 1);
+}
+
 static uint32_t sum_of(const uint32_t *histogram)
 {
 	uint32_t sum = 0, i;
@@ -856,6 +862,17 @@ static uint32_t sum_of(const uint32_t *histogram)
 	for (i = 0; i < KXFER_BENCH_NR_BUCKETS; i++)
 		sum += histogram[i];
 	return sum;
+}
+
+/* Of all times, a bucket's width less at most. */
+static uint64_t total_of(const uint32_t *histogram)
+{
+	uint64_t total = 0;
+	uint32_t i;
+
+	for (i = 0; i < KXFER_BENCH_NR_BUCKETS; i++)
+		total += histogram[i] * value_of(i);
+	return total;
 }
 
 /* First value of the bucket in which the least is, or the greatest. */
@@ -866,7 +883,7 @@ static uint64_t end_of(const uint32_t *histogram, bool greatest)
 	for (k = 0; k < KXFER_BENCH_NR_BUCKETS; k++) {
 		i = greatest ? KXFER_BENCH_NR_BUCKETS - 1 - k : k;
 		if (histogram[i])
-			return i < 256 ? i : (uint64_t)(128 + i % 128) << (i / 128 - 1);
+			return value_of(i);
 	}
 	return 0;
 }
@@ -908,6 +925,8 @@ TEST_F(anywhere, runs_that_do_not_keep_up_are_late)
 	EXPECT_LE(end_of(since_due, true), self->cmd.total_ns);
 	EXPECT_LT(self->cmd.total_ns / 2, end_of(since_due, true));
 	EXPECT_GT(end_of(since_due, true), end_of(since_post, true));
+	/* No more than two at a time (Little's law). */
+	EXPECT_GE(2 * self->cmd.total_ns, total_of(since_post));
 	EXPECT_LT(0, self->cmd.late_ns);
 	/* The next run goes on with what is late, and so does the time of its operations. */
 	self->cmd = on_schedule(&self->cmd, 1000);

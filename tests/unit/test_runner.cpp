@@ -143,6 +143,19 @@ TEST(Runner, the_median_of_a_block_is_exact) {
     EXPECT_LE(*block->median_ns, static_cast<double>(block->latencies.max()));
 }
 
+TEST(Runner, more_latencies_than_are_kept_are_all_counted) {
+    auto memory = Memory::create(4096);
+    LedgerEngine engine(*memory);
+    const uint64_t count = (1 << 20) + 100;
+
+    const auto block =
+        engine.run_block({Operation::read, 64, 1, 1}, Mode::single, {count, std::chrono::hours(1)});
+    ASSERT_TRUE(block);
+    EXPECT_EQ(block->operations, count);
+    EXPECT_EQ(block->latencies.count(), count);
+    EXPECT_EQ(block->median_ns, std::nullopt);
+}
+
 TEST(Runner, deep_reaches_its_depth_and_never_exceeds_it) {
     for (unsigned depth : {1, 2, 5, 16})
         for (unsigned batch : {1, 2, 3, 16}) {

@@ -32,9 +32,11 @@ Transfer transfer_of(const Workload& workload, uint64_t index) {
 
 tl::unexpected<Error> stop_error() { return tl::unexpected(Error("stopped measuring", "", EINTR)); }
 
+// What is kept of each latency is sorted behind the block, and so is no part of what is measured.
 tl::expected<Block, Error> run_single(SteppedEngine& engine, const Workload& workload, const Limits& limits) {
     // An observer has them itself.
     std::vector<uint32_t> samples(limits.observer ? 0 : std::min(limits.count, most_samples));
+    size_t kept = 0;
     Block block;
     const auto start = Clock::now();
     auto last = start;
@@ -45,9 +47,10 @@ tl::expected<Block, Error> run_single(SteppedEngine& engine, const Workload& wor
         if (auto done = engine.step({&transfer, 1}, 1); !done) return tl::unexpected(done.error());
         const auto now = Clock::now();
         const uint64_t latency = nanoseconds(now - last);
-        block.latencies.add(latency);
-        if (block.operations < samples.size())
-            samples[block.operations] = static_cast<uint32_t>(std::min<uint64_t>(latency, UINT32_MAX));
+        if (kept < samples.size() && latency <= UINT32_MAX)
+            samples[kept++] = static_cast<uint32_t>(latency);
+        else
+            block.latencies.add(latency);
         if (limits.observer) limits.observer->completed(last, last, now);
         last = now;
         block.operations++;
@@ -55,7 +58,8 @@ tl::expected<Block, Error> run_single(SteppedEngine& engine, const Workload& wor
         if (now - start >= limits.budget) break;
     }
     block.elapsed_ns = nanoseconds(last - start);
-    samples.resize(std::min<uint64_t>(block.operations, samples.size()));
+    samples.resize(kept);
+    for (const uint32_t sample : samples) block.latencies.add(sample);
     block.median_ns = median_of(samples, block.operations);
     return block;
 }

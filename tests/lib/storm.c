@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Storm: workers; see storm.h. */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -80,12 +81,42 @@ static uint32_t context_of(uint32_t worker)
 	return worker ? KXFER_CONTEXT_POLLED : KXFER_CONTEXT_UNBOUND;
 }
 
-/** storm_connect() - have the links of workers, before anything is counted. Return: 0 or -errno */
+/* A CQ that ib_core's pool has once given away it keeps until the device goes. */
+static int fill_cq_pool(int observer)
+{
+	struct kxfer_dedicated_open open = {
+		.size = sizeof(open),
+		.flags = KXFER_DEDICATED_F_CQ_POOL,
+		.context = KXFER_CONTEXT_SOFTIRQ,
+		.timeout_ms = KX_TIMEOUT_MS,
+		.length = 4096,
+		.op = KXFER_OP_READ,
+	};
+	uint64_t links = kx_counter(observer, "live_links");
+	int fd = kx_open(), ret;
+	pid_t responder;
+
+	if (fd < 0)
+		return fd;
+	open.remote = kx_addr(kx_address(), responder_spawn(&responder));
+	ret = kx_call(fd, KXFER_DEDICATED_OPEN, &open);
+	close(fd);
+	responder_kill(&responder);
+	if (!ret && !kx_wait_until(kx_counter(observer, "live_links") == links, KX_TIMEOUT_MS))
+		ret = -ETIMEDOUT;
+	return ret;
+}
+
+/**
+ * storm_connect() - have what stays, before anything is counted: links, a CQ of the pool
+ *
+ * Return: 0 or -errno.
+ */
 int storm_connect(const struct rig *server)
 {
+	int ret = fill_cq_pool(server->server);
 	uint32_t worker;
 	struct rig rig;
-	int ret = 0;
 
 	for (worker = 0; worker < 2 && !ret; worker++) {
 		rig = client_of(server, context_of(worker));

@@ -430,6 +430,7 @@ uint16_t responder_spawn(pid_t *pid)
 	uint16_t port = 0;
 	int ends[2];
 
+	*pid = 0;
 	if (pipe(ends))
 		return 0;
 	*pid = fork();

@@ -416,6 +416,7 @@ static int run_on_link(struct kxfer_session *session, struct kxfer_run *run,
 	ret = get_mapping(run) ?: take_lane(run);
 	if (!ret) {
 		ret = run_on_lane(run, cmd);
+		kxfer_delay(BENCH_END);
 		give_lane(run);
 	}
 	if (run->mapping)

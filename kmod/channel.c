@@ -699,6 +699,7 @@ int kxfer_channel_call(struct kxfer_channel *channel, u8 type,
 		kxfer_channel_put(request);
 		return -ECONNRESET;
 	}
+	kxfer_delay(CHANNEL_CALL);
 	ret = wait_for_answer(request, left, wait);
 	if (ret)
 		return ret;

@@ -415,6 +415,7 @@ static int connect_lane(struct kxfer_link *link, u32 index)
 		ret = resolve_route(lane);
 	if (!ret)
 		ret = kxfer_lane_open(lane, lane_context(lane));
+	kxfer_delay(LANE_OPENED);
 	if (!ret)
 		ret = connect_qp(lane);
 	return ret;
@@ -505,6 +506,7 @@ void kxfer_cm_accept_work(struct work_struct *work)
 	struct kxfer_link *link = lane->link;
 	int ret = 0;
 
+	kxfer_delay(LANE_ACCEPT);
 	if (kxfer_lane_is_control(lane)) {
 		ret = kxfer_link_attach_device(link, lane->cm_id->device);
 		if (!ret) {

@@ -251,6 +251,7 @@ void kxfer_control_work(struct work_struct *work)
 {
 	struct kxfer_reply *reply = container_of(work, struct kxfer_reply, work);
 
+	kxfer_delay(CONTROL_WORK);
 	messages[reply->request->type].handle(reply, reply->request + 1);
 }
 
@@ -327,6 +328,7 @@ static void release_orphan(struct work_struct *work)
 {
 	struct orphan *orphan = container_of(work, struct orphan, work);
 
+	kxfer_delay(CONTROL_ORPHAN);
 	kxfer_control_release(orphan->link, orphan->grant);
 	kxfer_link_put(orphan->link);
 	kfree(orphan);

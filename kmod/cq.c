@@ -139,6 +139,7 @@ static void poll_work(struct work_struct *work)
 	struct kxfer_cq *cq = container_of(work, struct kxfer_cq, work);
 	u32 total = 0, nr;
 
+	kxfer_delay(CQ_WORK);
 	if (!enter(cq))
 		return;
 	do {

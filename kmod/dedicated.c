@@ -352,6 +352,7 @@ static struct kxfer_link *start(struct kxfer_session *session,
 /* The link is in no table any more. Nothing of it is on the device behind this. */
 static void end(struct kxfer_link *link)
 {
+	kxfer_delay(DEDICATED_END);
 	kxfer_link_fail(link, -ESHUTDOWN);
 	wait_event(link->wait, kxfer_link_is_dead(link));
 	kxfer_link_unuse(link);

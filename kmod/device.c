@@ -413,9 +413,11 @@ static void remove_device(struct ib_device *ibdev, void *client_data)
 	dev->removing = true;
 	spin_unlock_bh(&devices_lock);
 
+	kxfer_delay(DEVICE_REMOVE);
 	kxfer_listener_device_removed(ibdev);
 	fail_links(dev);
 	wait_event(dev->wait, list_is_drained(&dev->links));
+	kxfer_delay(DEVICE_MAPPINGS);
 	kxfer_mapping_remove_all(dev);
 	wait_event(dev->wait, list_is_drained(&dev->mappings));
 	kxfer_charge_remove_all(dev);

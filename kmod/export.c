@@ -393,7 +393,9 @@ static void destroy_exposure(struct kxfer_exposure *exposure)
 {
 	struct kxfer_export *export = exposure->export;
 
+	kxfer_delay(EXPORT_WITHDRAW);
 	kxfer_exposure_deregister(exposure);
+	kxfer_delay(EXPORT_ENDED);
 	/* The exposure's reference on the export is the last thing to go. */
 	if (atomic_dec_and_test(&export->nr_exposures))
 		wake_up_var(&export->nr_exposures);
@@ -639,6 +641,7 @@ void kxfer_export_content_work(struct work_struct *work)
 	struct kxfer_link *link = container_of(work, struct kxfer_link, content_work);
 	struct kxfer_exposure *exposure;
 
+	kxfer_delay(EXPORT_CONTENT);
 	mutex_lock(&exports_mutex);
 	list_for_each_entry(exposure, &link->exposures, link_node)
 		if (exposure->content_dirty && !send_content(exposure))
@@ -733,7 +736,9 @@ static void withdraw_work(struct work_struct *work)
 	bool mine = false;
 
 	wait_for_completion(&exposure->ready);
+	kxfer_delay(EXPORT_REVOKE);
 	if (revoke(exposure)) {
+		kxfer_delay(EXPORT_REVOKED);
 		mutex_lock(&exports_mutex);
 		mine = unlink_exposure(exposure);
 		mutex_unlock(&exports_mutex);
@@ -755,6 +760,7 @@ void kxfer_export_begin_withdrawal(struct kxfer_export *export)
 	struct kxfer_exposure *exposure;
 
 	unpublish(export);
+	kxfer_delay(EXPORT_BEGIN);
 	mutex_lock(&exports_mutex);
 	list_for_each_entry(exposure, &export->exposures, export_node) {
 		kref_get(&exposure->ref);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Failures on purpose: at each place where the module can fail, a test can make
- * it fail. See fault.c for how they are armed.
+ * Failures and delays on purpose: at each place where the module can fail, a test can
+ * make it fail, or make it take its time. See fault.c for how they are armed.
  *
  * A site stands in front of what may fail and takes its place:
  *
@@ -13,6 +13,16 @@
  * A fault never undoes what was done: what is skipped has not happened. Only that
  * of a completion contradicts the device, as a broken one would; the code behind
  * may then trust nothing but the destruction of the QP.
+ *
+ * A delay makes the moments long in which endings race with something else: a link fails,
+ * a session is closed, a device goes. A site in a context that may sleep can delay, too;
+ * those that may be passed where nothing may sleep are in KXFER_FAULT_ATOMIC_SITES().
+ * Where nothing can fail, but an ending can come in between, there is a site for delays
+ * alone:
+ *
+ *	list_del_init(&exposure->link_node);
+ *	kxfer_delay(EXPORT_WITHDRAW);
+ *	kxfer_exposure_deregister(exposure);
  *
  * While no site is armed each is a jump that is not taken (a static key), on every
  * kernel and in every build. What destroys or unmaps has no site: nothing could be
@@ -168,15 +178,96 @@
 	X(RUN_RW_CTX, ENOMEM, "rdma_rw_ctx_init()") \
 	X(DEBUGFS_RECORDS, ENOMEM, "memory: records of debugfs")
 
-#define KXFER_FAULT_ENUM(id, ...)	KXFER_FAULT_##id,
+/*
+ * X(ID): of the sites above those that may be passed where nothing may sleep: with a
+ * spinlock held, in a completion handler, in a soft interrupt. They cannot delay.
+ */
+#define KXFER_FAULT_ATOMIC_SITES(X) \
+	X(CM_NOTIFY) \
+	X(LANE_POST_SEND) \
+	X(LANE_WAITED) \
+	X(CHANNEL_POST_RECV) \
+	X(CHANNEL_REQUEST_SENT) \
+	X(CHANNEL_REPLY_SENT) \
+	X(CHANNEL_RECEIVED) \
+	X(CONTROL_RELEASE) \
+	X(TARGET_REVOKED) \
+	X(JOB) \
+	X(OFFER_MAP) \
+	X(FETCHED) \
+	X(DEDICATED_READ) \
+	X(DEDICATED_RECV) \
+	X(DEDICATED_ANSWER) \
+	X(CHAIN_MAP_SINK) \
+	X(CHAIN_DONE) \
+	X(CHAIN_INVALIDATED) \
+	X(BENCH_DONE) \
+	X(MRS_MAP)
 
-/* The sites, KXFER_FAULT_<ID>. */
+/* X(ID, what is about to happen): sites for delays alone, in contexts that may sleep. */
+#define KXFER_DELAY_SITES(X) \
+	X(MODULE_EXIT, "links are told to end, clients of the RDMA core are still there") \
+	X(SESSION_END, "a session is off the list, its jobs have not ended") \
+	X(SESSION_TARGETS, "jobs have ended, targets are not closed") \
+	X(SESSION_EXPORTS, "targets are closed, exports not withdrawn") \
+	X(SESSION_REGIONS, "exports are withdrawn, regions not unpinned") \
+	X(DEVICE_REMOVE, "a device goes, its links do not know") \
+	X(DEVICE_MAPPINGS, "links of a device are gone, its mappings are not") \
+	X(MAPPING_END, "a mapping without users, still in use by the device") \
+	X(EXPORT_BEGIN, "an export is off the list, its holders do not know") \
+	X(EXPORT_REVOKE, "a holder is about to hear of it") \
+	X(EXPORT_REVOKED, "a holder has let go, its exposure is on its lists") \
+	X(EXPORT_WITHDRAW, "an exposure is off its lists, its registrations are not ended") \
+	X(EXPORT_ENDED, "registrations of an exposure are ended, waiters do not know") \
+	X(EXPORT_CONTENT, "holders are about to hear of new content") \
+	X(GRANT_RELEASE, "a grant is off the table, its exposure may have no other") \
+	X(LINK_KEEPALIVE, "a link's keep-alive") \
+	X(LINK_TEARDOWN, "a link is CLOSING, its lanes do not know") \
+	X(LINK_LANES_CLOSED, "lanes are closed, exposures and grants are there") \
+	X(LINK_LEAVE, "all of a link is gone but its PD") \
+	X(LINK_DEAD, "a link is off its device, and not DEAD") \
+	X(LANE_OPENED, "a lane has a QP that is not connected") \
+	X(LANE_DRAIN, "a lane is closed, its QP not drained") \
+	X(LANE_DRAINED, "a QP is drained and not destroyed") \
+	X(LANE_CQ_END, "a QP is destroyed, its CQ is not") \
+	X(LANE_REGISTER, "a REG_MR is posted, about to be waited for") \
+	X(LANE_DEREG, "an MR is about to be deregistered") \
+	X(LANE_ACCEPT, "a connection is about to be accepted") \
+	X(CQ_WORK, "a work is about to look at a CQ") \
+	X(CHANNEL_CALL, "a request is posted, about to be waited for") \
+	X(CONTROL_WORK, "a request of the peer is about to be handled") \
+	X(CONTROL_ORPHAN, "a grant is about to be given back from a work") \
+	X(PEER_END, "a peer is closed, its link still counts it") \
+	X(TARGET_UNLINKED, "a target is off its link's list, its WRITEs are not fenced") \
+	X(TARGET_RELEASE, "WRITEs are fenced, the grant is not given back") \
+	X(TARGET_REVOKE, "jobs of a withdrawn target are stopped, and not answered for") \
+	X(JOB_PUMP_WORK, "a work is about to post jobs") \
+	X(JOB_DEADLINE_WORK, "a work is about to look for late jobs") \
+	X(MAILBOX_DEADLINE_WORK, "a work is about to look for late RECVs") \
+	X(RING_END, "a completion ring is about to be freed") \
+	X(URING_WATCH, "a work is about to look for abandoned jobs") \
+	X(OFFER_WORK, "a work is about to end offers") \
+	X(OFFER_END, "an offer is over, its MR is valid") \
+	X(FETCH_WORK, "a work is about to serve landings") \
+	X(FETCH_END, "a message has landed, its MR is valid") \
+	X(DEDICATED_END, "a dedicated connection is off the table, and not failed") \
+	X(BENCH_END, "a measuring run is over, its lane is not given back") \
+	X(LISTENER_RETRY, "a work is about to make listeners again")
+
+#define KXFER_FAULT_ENUM(id, ...)	KXFER_FAULT_##id,
+#define KXFER_DELAY_ENUM(id, ...)	KXFER_DELAY_##id,
+
+/* The sites, KXFER_FAULT_<ID>, and behind them KXFER_DELAY_<ID>. */
 enum kxfer_fault_site {
 	KXFER_FAULT_SITES(KXFER_FAULT_ENUM)
-	KXFER_FAULT_MAX
+	KXFER_FAULT_MAX,
+	KXFER_DELAY_FIRST = KXFER_FAULT_MAX - 1,
+	KXFER_DELAY_SITES(KXFER_DELAY_ENUM)
+	KXFER_DELAY_MAX
 };
 
 #undef KXFER_FAULT_ENUM
+#undef KXFER_DELAY_ENUM
 
 struct dentry;
 
@@ -185,7 +276,10 @@ DECLARE_STATIC_KEY_FALSE(kxfer_fault_key);
 int kxfer_fault_hit(enum kxfer_fault_site site);
 void kxfer_fault_debugfs(struct dentry *parent);
 
-/* Return: 0, or as -errno what the site says now. Any context. */
+/*
+ * Return: 0, or as -errno what the site says now. Any context for those in
+ * KXFER_FAULT_ATOMIC_SITES(); the others may sleep.
+ */
 #define kxfer_fault_error(id)						\
 	(static_branch_unlikely(&kxfer_fault_key) ?			\
 	 kxfer_fault_hit(KXFER_FAULT_##id) : 0)
@@ -195,6 +289,13 @@ void kxfer_fault_debugfs(struct dentry *parent);
 
 /* For what returns a pointer or ERR_PTR: NULL unless the site is to fail now. */
 #define kxfer_fault_ptr(id)		ERR_PTR(kxfer_fault_error(id))
+
+/* Be late here, if the site is to be. May sleep. */
+#define kxfer_delay(id)							\
+do {									\
+	if (static_branch_unlikely(&kxfer_fault_key))			\
+		kxfer_fault_hit(KXFER_DELAY_##id);			\
+} while (0)
 
 /* Turn a success into an error; for what completes with one the site is not there. */
 #define kxfer_fault_wc(id, wc)						\

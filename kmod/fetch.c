@@ -436,6 +436,7 @@ static void begin_read(struct kxfer_fetches *fetches, struct landing *landing,
 
 static void settle(struct kxfer_fetches *fetches, struct landing *landing)
 {
+	kxfer_delay(FETCH_END);
 	deregister(landing);
 	finish_fetch(fetches, landing->fetch);
 	give_landing(fetches, landing);
@@ -471,6 +472,7 @@ static void fetch_work(struct work_struct *work)
 	struct landing *landing;
 	struct kxfer_fetch *fetch;
 
+	kxfer_delay(FETCH_WORK);
 	do {
 		while ((landing = take_fetched(fetches)))
 			settle(fetches, landing);

@@ -133,6 +133,7 @@ enum kxfer_wire_status kxfer_grant_release(struct kxfer_link *link, u64 grant_id
 
 	if (!grant)
 		return KXFER_WIRE_NO_ENTRY;
+	kxfer_delay(GRANT_RELEASE);
 	kxfer_export_unexpose(grant->exposure);
 	free_grant(link, grant);
 	return KXFER_WIRE_OK;

@@ -605,6 +605,7 @@ void kxfer_job_pump_work(struct work_struct *work)
 {
 	struct kxfer_lane *lane = container_of(work, struct kxfer_lane, pump_work);
 
+	kxfer_delay(JOB_PUMP_WORK);
 	WRITE_ONCE(lane->inline_since_ns, ktime_get_ns());
 	kxfer_job_pump(lane);
 }

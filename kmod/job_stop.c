@@ -29,6 +29,7 @@
 #include <linux/ktime.h>
 
 #include "deadline.h"
+#include "fault.h"
 #include "flow.h"
 #include "job.h"
 #include "lane.h"
@@ -185,8 +186,10 @@ void kxfer_job_deadline_work(struct work_struct *work)
 		container_of(to_delayed_work(work), struct kxfer_lane, deadline.work);
 	struct kxfer_flow *flow, *next;
 	struct kxfer_job_list ended = {};
-	u64 now = ktime_get_ns();
+	u64 now;
 
+	kxfer_delay(JOB_DEADLINE_WORK);
+	now = ktime_get_ns();
 	spin_lock_bh(&lane->lock);
 	lane->deadline.next_ns = 0;
 	list_for_each_entry_safe(flow, next, &lane->flows, lane_node)

@@ -378,13 +378,16 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 		if (!kxfer_fault(CM_DISCONNECT))
 			rdma_disconnect(lane->cm_id);
 		kxfer_cq_retire(&lane->cq);
+		kxfer_delay(LANE_DRAIN);
 		ib_drain_qp(lane->qp);
+		kxfer_delay(LANE_DRAINED);
 		kxfer_run_rw_close(lane);
 		kxfer_mrs_close(lane);
 		rdma_destroy_qp(lane->cm_id);
 		lane->qp = NULL;
 	}
 	kxfer_dedicated_drop_ud(lane);
+	kxfer_delay(LANE_CQ_END);
 	kxfer_cq_destroy(&lane->cq);
 	/* Not every siw has flushed it. */
 	end_registration(lane, -ECONNRESET);
@@ -602,6 +605,7 @@ int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, u32 key, int 
 	spin_unlock_bh(&lane->lock);
 	if (ret)
 		return -ECONNRESET;
+	kxfer_delay(LANE_REGISTER);
 	kxfer_lane_wait(lane, registration_ended(lane));
 	spin_lock_bh(&lane->lock);
 	ret = lane->registering ? -ECONNRESET : lane->register_error;
@@ -696,6 +700,7 @@ void kxfer_lane_dereg_mr(struct ib_mr *mr)
 {
 	if (!mr)
 		return;
+	kxfer_delay(LANE_DEREG);
 	ib_dereg_mr(mr);
 	kxfer_stat_dec(KXFER_STAT_LIVE_MRS);
 }

@@ -483,6 +483,7 @@ static void keepalive_work(struct work_struct *work)
 	struct kxfer_link *link =
 		container_of(to_delayed_work(work), struct kxfer_link, keepalive_work);
 
+	kxfer_delay(LINK_KEEPALIVE);
 	if (kxfer_link_is_live(link)) {
 		check_peer(link);
 		close_if_unused(link);
@@ -533,15 +534,19 @@ static void teardown_work(struct work_struct *work)
 	struct kxfer_link *link = container_of(work, struct kxfer_link, teardown_work);
 	struct kxfer_lane *lane;
 
+	kxfer_delay(LINK_TEARDOWN);
 	stop_works(link);
 	list_for_each_entry(lane, &link->lanes, node)
 		kxfer_lane_close(lane);
 	list_for_each_entry(lane, &link->lanes, node)
 		kxfer_job_fail_lane(lane);
+	kxfer_delay(LINK_LANES_CLOSED);
 	kxfer_export_link_closed(link);
 	kxfer_grant_link_closed(link);
 	free_fence(link);
+	kxfer_delay(LINK_LEAVE);
 	leave_device(link);
+	kxfer_delay(LINK_DEAD);
 	kxfer_link_unpublish(link);
 	change_state(link, KXFER_LINK_DEAD);
 	kxfer_link_put(link);

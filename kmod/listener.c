@@ -134,6 +134,7 @@ static void retry_inactive(struct work_struct *work)
 	struct kxfer_listener *listener;
 	bool again = false;
 
+	kxfer_delay(LISTENER_RETRY);
 	mutex_lock(&listeners_mutex);
 	list_for_each_entry(listener, &listeners, node) {
 		if (READ_ONCE(listener->device_went))

@@ -359,8 +359,10 @@ static void deadline_work(struct work_struct *work)
 		container_of(to_delayed_work(work), struct kxfer_mailbox, deadline.work);
 	struct kxfer_active_job *job, *next;
 	struct kxfer_job_list ended = {};
-	u64 now = ktime_get_ns();
+	u64 now;
 
+	kxfer_delay(MAILBOX_DEADLINE_WORK);
+	now = ktime_get_ns();
 	spin_lock_bh(&mailbox->lock);
 	mailbox->deadline.next_ns = 0;
 	list_for_each_entry_safe(job, next, &mailbox->recvs, lane_node) {

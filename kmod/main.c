@@ -15,6 +15,7 @@
 #include "debugfs.h"
 #include "device.h"
 #include "export.h"
+#include "fault.h"
 #include "job.h"
 #include "link.h"
 #include "listener.h"
@@ -64,6 +65,7 @@ static void __exit kxfer_exit(void)
 	kxfer_debugfs_exit();
 	kxfer_listener_exit();
 	kxfer_link_fail_all(-ESHUTDOWN);
+	kxfer_delay(MODULE_EXIT);
 	kxfer_device_exit();
 	kxfer_export_exit();
 	kxfer_link_exit();

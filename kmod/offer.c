@@ -509,6 +509,7 @@ static void finish(struct kxfer_offer *offer)
 	struct kxfer_active_job *job = offer->job;
 	int status = offer->status;
 
+	kxfer_delay(OFFER_END);
 	kxfer_lane_dereg_mr(offer->mr);
 	spin_lock_bh(&lane->lock);
 	offer->mr = NULL;
@@ -637,6 +638,7 @@ static void offer_work(struct work_struct *work)
 	struct kxfer_offer *offer;
 	int ret;
 
+	kxfer_delay(OFFER_WORK);
 	while ((offer = take_over(offers)))
 		finish(offer);
 	/* Whether it is idle or not: a job may have been held until one of those ended. */

@@ -27,6 +27,7 @@ static void peer_release(struct kref *ref)
 {
 	struct kxfer_peer *peer = container_of(ref, struct kxfer_peer, ref);
 
+	kxfer_delay(PEER_END);
 	if (peer->link)
 		kxfer_link_unuse(peer->link);
 	kfree(peer);

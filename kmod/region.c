@@ -167,6 +167,7 @@ static void mapping_destroy(struct kxfer_mapping *mapping)
 {
 	struct kxfer_device *dev = mapping->dev;
 
+	kxfer_delay(MAPPING_END);
 	if (!ib_uses_virt_dma(dev->ibdev))
 		unmap_table(mapping);
 	kvfree(mapping->extents);

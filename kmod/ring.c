@@ -176,6 +176,7 @@ void kxfer_ring_destroy(struct kxfer_session_ring *ring)
 {
 	if (!ring)
 		return;
+	kxfer_delay(RING_END);
 	free_ring(ring);
 	kxfer_stat_dec(KXFER_STAT_LIVE_RINGS);
 }

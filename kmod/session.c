@@ -169,14 +169,18 @@ void kxfer_session_destroy(struct kxfer_session *session)
 	nr_sessions--;
 	mutex_unlock(&sessions_mutex);
 
+	kxfer_delay(SESSION_END);
 	cancel_delayed_work_sync(&session->uring_watch);
 	kxfer_job_end_session(session);
 	kxfer_ring_destroy(session->ring);
+	kxfer_delay(SESSION_TARGETS);
 	close_targets(session);
 	close_peers(session);
 	kxfer_dedicated_end_session(session);
+	kxfer_delay(SESSION_EXPORTS);
 	withdraw_exports(session);
 	kxfer_listener_end_session(session);
+	kxfer_delay(SESSION_REGIONS);
 	destroy_regions(session);
 	kxfer_charge_drop(&session->charges);
 	kvfree(session->events);

@@ -83,7 +83,9 @@ static void target_release(struct kref *ref)
 	struct kxfer_target *target = container_of(ref, struct kxfer_target, ref);
 
 	unlink_target(target);
+	kxfer_delay(TARGET_UNLINKED);
 	settle_writes(target);
+	kxfer_delay(TARGET_RELEASE);
 	give_back_grant(target);
 	kxfer_link_unuse(target->link);
 	kxfer_peer_put(target->peer);
@@ -594,6 +596,7 @@ void kxfer_target_revoke(struct kxfer_link *link, u64 exposure)
 		kxfer_job_revoke(link, target);
 		wake_up_all(&link->wait);
 		wait_event(link->wait, may_answer(target));
+		kxfer_delay(TARGET_REVOKE);
 		settle_writes(target);
 		kxfer_target_put(target);
 	}

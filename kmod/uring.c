@@ -151,6 +151,7 @@ void kxfer_uring_watch(struct work_struct *work)
 	struct kxfer_session *session =
 		container_of(to_delayed_work(work), struct kxfer_session, uring_watch);
 
+	kxfer_delay(URING_WATCH);
 	if (kxfer_job_stop_abandoned(session))
 		queue_delayed_work(kxfer_wq, &session->uring_watch,
 				   msecs_to_jiffies(WATCH_MS));

@@ -2,9 +2,11 @@
 /*
  * Faults: the failures on purpose of the module; see fault.h.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include "fault.h"
 
 #define FAULT_DIR	"/sys/kernel/debug/kxfer/fault"
+#define DELAY_DIR	"/sys/kernel/debug/kxfer/delay"
 
 static int write_number(const char *name, unsigned int number)
 {
@@ -117,4 +120,57 @@ int fault_counts(const char *site, struct fault_counts *counts)
 	n = fscanf(file, "%d %d %d", &counts->hits, &counts->injected, &counts->left);
 	fclose(file);
 	return n == 3 ? 0 : -EIO;
+}
+
+/** delay_arm() - @count hits take @ms longer, or all (0); @ms 0: none. Return: 0 or -errno */
+int delay_arm(const char *site, unsigned int ms, unsigned int count)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), DELAY_DIR "/%s", site);
+	file = fopen(path, "we");
+	if (!file)
+		return -errno;
+	fprintf(file, "%u %u\n", ms, count);
+	return fclose(file) ? -errno : 0;
+}
+
+/** delay_counts() - of a site that can delay. Return: 0 or -errno */
+int delay_counts(const char *site, struct delay_counts *counts)
+{
+	char path[128];
+	FILE *file;
+	int n;
+
+	snprintf(path, sizeof(path), DELAY_DIR "/%s", site);
+	file = fopen(path, "re");
+	if (!file)
+		return -errno;
+	n = fscanf(file, "%d %d %d %u", &counts->hits, &counts->delayed, &counts->now,
+		   &counts->ms);
+	fclose(file);
+	return n == 4 ? 0 : -EIO;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/** delay_sites() - the sites that can delay, by name. Return: how many, or -errno */
+int delay_sites(char (*names)[DELAY_NAME_MAX], int nr)
+{
+	DIR *dir = opendir(DELAY_DIR);
+	struct dirent *entry;
+	int n = 0;
+
+	if (!dir)
+		return -errno;
+	while (n < nr && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			snprintf(names[n++], DELAY_NAME_MAX, "%s", entry->d_name);
+	closedir(dir);
+	qsort(names, n, DELAY_NAME_MAX, by_name);
+	return n;
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #define FAULT_NTH	"fail-nth"
+#define DELAY_NAME_MAX	32	/* bytes of a site's name, the 0 at its end included */
 
 /**
  * struct fault_counts - of a site, since fault_reset() and the first fault_arm()
@@ -23,9 +24,26 @@ struct fault_counts {
 	int left;
 };
 
+/**
+ * struct delay_counts - of a site that can delay
+ * @hits: how often it was passed
+ * @delayed: how many of those were delayed
+ * @now: tasks that are being delayed
+ * @ms: how long the next hit is, or 0
+ */
+struct delay_counts {
+	int hits;
+	int delayed;
+	int now;
+	unsigned int ms;
+};
+
 bool fault_available(void);
 int fault_arm(const char *site, unsigned int nth);
 int fault_counts(const char *site, struct fault_counts *counts);
 int fault_reset(void);
+int delay_arm(const char *site, unsigned int ms, unsigned int count);
+int delay_counts(const char *site, struct delay_counts *counts);
+int delay_sites(char (*names)[DELAY_NAME_MAX], int nr);
 
 #endif /* KXFER_TEST_FAULT_H */

@@ -67,8 +67,8 @@ static bool is_down(struct world *world)
 	return !kx_live_take(world->observer, &now) && same_counters(&now, &world->down);
 }
 
-/* Break the link, if there is one, by a SEND that fails. Return: 0 or -errno. */
-static int end_link(struct world *world)
+/** world_end_link() - break the link, if there is one, by a SEND that fails. Return: 0 or -errno */
+int world_end_link(struct world *world)
 {
 	struct kxfer_peer_export export;
 	uint64_t cursor = 0;
@@ -93,7 +93,7 @@ static int end_link(struct world *world)
 static int without_link(void *context)
 {
 	struct world *world = context;
-	int ret = end_link(world);
+	int ret = world_end_link(world);
 
 	if (ret)
 		return ret;
@@ -936,7 +936,7 @@ int world_open(struct world *world)
 		return ret;
 	if (!kx_wait_until(link_unused(world), 5000))
 		return -EBUSY;
-	ret = end_link(world);
+	ret = world_end_link(world);
 	return ret ?: kx_wait_until(no_link(world), 5000) ? 0 : -EBUSY;
 }
 

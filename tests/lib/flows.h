@@ -66,6 +66,7 @@ extern const struct sweep_flow flows[NR_FLOWS];
 
 int world_open(struct world *world);
 void world_close(struct world *world);
+int world_end_link(struct world *world);
 int world_renew_device(struct world *world);
 
 #endif /* KXFER_TEST_FLOWS_H */

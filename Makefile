@@ -38,8 +38,8 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 ##@ Build
-.PHONY: all kmod siw siw-dma userspace
-all: kmod userspace ## the module and user space (KERNEL=6.1, 6.12, 7.2 or running)
+.PHONY: all kmod siw siw-dma tool userspace
+all: kmod tool ## the module, the library and the tool (KERNEL=6.1, 6.12, 7.2 or running)
 
 kmod: ## kxfer.ko for KERNEL
 	@scripts/build-kmod $(KERNEL) $(O) kxfer -s -j$(JOBS)
@@ -51,7 +51,10 @@ siw: ## siw.ko for KERNEL, which Debian's kernels leave out, with scripts/siw.pa
 siw-dma: ## siw.ko for KERNEL that maps its memory, for tests
 	@scripts/build-kmod $(KERNEL) $(O) siw-dma -s -j$(JOBS)
 
-userspace: ## the library and the tool
+tool: ## the library and the tool
+	@scripts/build-userspace $(O) kxfer $(FLAVOUR)
+
+userspace: ## these and their unit tests
 	@scripts/build-userspace $(O) all $(FLAVOUR)
 
 ##@ See it work
@@ -61,7 +64,7 @@ demo: ## install what is missing, build, and transfer a file in a virtual machin
 
 vm: ## a shell in a virtual machine with kxfer on soft RoCE (KERNEL)
 	@scripts/setup $(VM_GROUP)
-	@$(MAKE) kmod userspace
+	@$(MAKE) kmod tool
 	@tests/vm/run --shell --kernel $(KERNEL)
 
 ##@ Test
@@ -191,7 +194,7 @@ distclean: clean ## the cache of kernels as well
 INSTALL_KERNEL := $(if $(filter command environment,$(firstword $(origin KERNEL))),$(KERNEL),running)
 
 install: ## module, tool, library, header, udev rule, man pages (DESTDIR, PREFIX)
-	@$(MAKE) kmod userspace KERNEL=$(INSTALL_KERNEL)
+	@$(MAKE) kmod tool KERNEL=$(INSTALL_KERNEL)
 	@scripts/install install $(O) $(INSTALL_KERNEL)
 
 uninstall: ## remove them again

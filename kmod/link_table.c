@@ -43,11 +43,19 @@ static LIST_HEAD(links);
 static u32 nr_links[2];	/* accepted, made */
 static u64 last_link_id;
 
+/* Called with links_lock held. What peers take is nobody's call, and has no reserve. */
+static bool has_room(const struct kxfer_link *link)
+{
+	u32 nr = nr_links[link->initiator], max = READ_ONCE(max_links);
+
+	return link->initiator ? kxfer_user_room(nr, max) : nr < max;
+}
+
 /* Called with links_lock held. The list's reference is the link's life. */
 static int publish(struct kxfer_link *link)
 {
 	lockdep_assert_held(&links_lock);
-	if (nr_links[link->initiator] >= READ_ONCE(max_links))
+	if (!has_room(link))
 		return -EDQUOT;
 	nr_links[link->initiator]++;
 	link->id = ++last_link_id;

@@ -4,9 +4,18 @@
  *
  * Words. *Pinned* pages are a process's, held by long-term FOLL_PIN pins, one
  * for each page of the range however large the folio is; they stay what they
- * were when pinned, whatever becomes of the mapping. *Charged* pages count in
- * pinned_vm of the mm that they were pinned from, against RLIMIT_MEMLOCK, where
- * RDMA user verbs count theirs too.
+ * were when pinned, whatever becomes of the mapping. *Charged* pages count twice
+ * against RLIMIT_MEMLOCK of the process that pins them:
+ *
+ *	in pinned_vm of the mm that they were pinned from, where RDMA user verbs count
+ *	theirs too;
+ *	for the user of the session that they are in (user.c), and for all above that
+ *	user, as io_uring counts registered buffers.
+ *
+ * The pages stay as long as the session, whose file may be inherited or sent away, while
+ * the mm may be gone: a process that has children register for it would pin without
+ * bound by the first account alone. With CAP_IPC_LOCK the limit does not hold, and the
+ * pages count for the mm only.
  *
  * Invariants. Memory that exists is pinned and charged in full; a pin that
  * fails half-way leaves neither pins nor charge. The mm is held by mmgrab(): the
@@ -43,6 +52,7 @@
 #include "fault.h"
 #include "memory.h"
 #include "stats.h"
+#include "user.h"
 
 /* Pages done between two looks at signals and the scheduler; 2 MiB. */
 #define BATCH_PAGES	512UL
@@ -133,17 +143,37 @@ static int pin_pages(struct kxfer_memory *memory, unsigned long addr)
 	return 0;
 }
 
+static int charge_user(struct kxfer_memory *memory, struct kxfer_user *user,
+		       unsigned long limit)
+{
+	int ret;
+
+	if (ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK))
+		return 0;
+	ret = kxfer_user_pin(user, memory->nr_pages, limit);
+	if (ret)
+		return ret;
+	kxfer_user_ref(user);
+	memory->user = user;
+	return 0;
+}
+
 /* As ib_umem_get(): charged first and compared then, so that no two slip through. */
-static int charge_pages(struct kxfer_memory *memory)
+static int charge_pages(struct kxfer_memory *memory, struct kxfer_user *user)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	struct mm_struct *mm = current->mm;
 	u64 pinned;
+	int ret = 0;
 
 	pinned = atomic64_add_return(memory->nr_pages, &mm->pinned_vm);
-	if (pinned > limit && !capable(CAP_IPC_LOCK)) {
+	if (pinned > limit && !capable(CAP_IPC_LOCK))
+		ret = -ENOMEM;
+	if (!ret)
+		ret = charge_user(memory, user, limit);
+	if (ret) {
 		atomic64_sub(memory->nr_pages, &mm->pinned_vm);
-		return -ENOMEM;
+		return ret;
 	}
 	mmgrab(mm);
 	memory->mm = mm;
@@ -154,6 +184,10 @@ static void uncharge_pages(struct kxfer_memory *memory)
 {
 	atomic64_sub(memory->nr_pages, &memory->mm->pinned_vm);
 	mmdrop(memory->mm);
+	if (!memory->user)
+		return;
+	kxfer_user_unpin(memory->user, memory->nr_pages);
+	kxfer_user_put(memory->user);
 }
 
 static void count_segments(struct kxfer_memory *memory)
@@ -201,6 +235,7 @@ static int check_range(u64 addr, u64 length)
 
 /**
  * kxfer_memory_pin() - pin and charge memory of the calling process
+ * @user: of the session that it is for
  * @addr: first byte, of any alignment
  * @length: bytes
  * @writable: devices may write it, for which the process must be allowed to
@@ -210,7 +245,8 @@ static int check_range(u64 addr, u64 length)
  * accessible so or must not be pinned, -ENOMEM if there is none or
  * RLIMIT_MEMLOCK is reached, -EINTR if the process is being killed.
  */
-struct kxfer_memory *kxfer_memory_pin(u64 addr, u64 length, bool writable)
+struct kxfer_memory *kxfer_memory_pin(struct kxfer_user *user, u64 addr, u64 length,
+				      bool writable)
 {
 	struct kxfer_memory *memory;
 	unsigned long start;
@@ -224,7 +260,7 @@ struct kxfer_memory *kxfer_memory_pin(u64 addr, u64 length, bool writable)
 	if (!memory)
 		return ERR_PTR(-ENOMEM);
 	memory->writable = writable;
-	ret = charge_pages(memory);
+	ret = charge_pages(memory, user);
 	if (ret)
 		goto err_free;
 	ret = alloc_array(memory);

@@ -9,6 +9,7 @@
 #include <linux/sizes.h>
 #include <linux/types.h>
 
+struct kxfer_user;
 struct mm_struct;
 struct page;
 struct sg_table;
@@ -32,6 +33,7 @@ struct sg_table;
  * @length: bytes
  * @writable: devices may write it
  * @mm: charged for the pages in pinned_vm; NULL: the module's own pages
+ * @user: charged for the pages too; NULL: the limit did not hold, or the module's own
  *
  * Nothing of it changes between making and freeing.
  */
@@ -43,9 +45,11 @@ struct kxfer_memory {
 	u64 length;
 	bool writable;
 	struct mm_struct *mm;
+	struct kxfer_user *user;
 };
 
-struct kxfer_memory *kxfer_memory_pin(u64 addr, u64 length, bool writable);
+struct kxfer_memory *kxfer_memory_pin(struct kxfer_user *user, u64 addr, u64 length,
+				      bool writable);
 struct kxfer_memory *kxfer_memory_alloc(u64 length);
 void kxfer_memory_free(struct kxfer_memory *memory);
 u64 kxfer_memory_bytes(const struct kxfer_memory *memory);

@@ -392,7 +392,7 @@ int kxfer_region_add(struct kxfer_session *session, void *arg)
 
 	if (cmd->flags & ~KXFER_REGION_F_WRITE)
 		return -EOPNOTSUPP;
-	memory = kxfer_memory_pin(cmd->addr, cmd->length,
+	memory = kxfer_memory_pin(session->user, cmd->addr, cmd->length,
 				  cmd->flags & KXFER_REGION_F_WRITE);
 	if (IS_ERR(memory))
 		return PTR_ERR(memory);

@@ -53,7 +53,7 @@ static int publish(struct kxfer_session *session)
 	int ret = 0;
 
 	mutex_lock(&sessions_mutex);
-	if (nr_sessions >= KXFER_MAX_SESSIONS) {
+	if (!kxfer_user_room(nr_sessions, KXFER_MAX_SESSIONS)) {
 		ret = -EMFILE;
 	} else {
 		nr_sessions++;
@@ -78,7 +78,7 @@ struct kxfer_session *kxfer_session_create(void)
 	session->uid = from_kuid_munged(&init_user_ns, current_euid());
 	session->gid = from_kgid_munged(&init_user_ns, current_egid());
 	session->init_net = net_eq(current->nsproxy->net_ns, &init_net);
-	session->user = kxfer_user_get(session->uid);
+	session->user = kxfer_user_get();
 	if (!session->user) {
 		ret = -ENOMEM;
 		goto err_free;

@@ -40,7 +40,7 @@ struct kxfer_user;
  * @pid: of the opener
  * @uid: effective uid of the opener, in the initial user namespace
  * @gid: effective gid
- * @user: of @uid; a reference
+ * @user: of @uid in its user namespace; a reference
  * @init_net: opened in the initial network namespace, the only one served
  * @lock: over the five tables: read to look up, write to change
  * @regions: struct kxfer_region by id

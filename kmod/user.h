@@ -7,6 +7,11 @@
 #include <linux/list.h>
 #include <linux/refcount.h>
 #include <linux/types.h>
+#include <linux/uidgid.h>
+
+struct user_namespace;
+
+#define KXFER_USER_RESERVE	16	/* one in so many is for CAP_SYS_RESOURCE */
 
 /* What is counted for each user, and the module parameters max_*_per_uid. */
 enum kxfer_share {
@@ -19,24 +24,33 @@ enum kxfer_share {
 };
 
 /**
- * struct kxfer_user - the sessions of one effective uid
+ * struct kxfer_user - the sessions of one effective uid in one user namespace
  * @node: in the list of users
- * @ref: held by sessions, links and targets
- * @uid: in the initial user namespace
- * @nr: taken, by enum kxfer_share
+ * @ref: held by sessions, links, targets and memory, and by users with this @parent
+ * @uid: effective
+ * @ns: where; a reference
+ * @parent: owner of @ns in the namespace above, or NULL; a reference
+ * @nr: taken, by enum kxfer_share, also by users of namespaces that this one owns
+ * @nr_pinned: pages in sessions, likewise
  */
 struct kxfer_user {
 	struct list_head node;
 	refcount_t ref;
-	u32 uid;
+	kuid_t uid;
+	struct user_namespace *ns;
+	struct kxfer_user *parent;
 	atomic_t nr[KXFER_SHARE_KINDS];
+	atomic_long_t nr_pinned;
 };
 
-struct kxfer_user *kxfer_user_get(u32 uid);
+struct kxfer_user *kxfer_user_get(void);
 void kxfer_user_ref(struct kxfer_user *user);
 void kxfer_user_put(struct kxfer_user *user);
 u32 kxfer_user_take_some(struct kxfer_user *user, enum kxfer_share share, u32 want);
 int kxfer_user_take(struct kxfer_user *user, enum kxfer_share share);
 void kxfer_user_return(struct kxfer_user *user, enum kxfer_share share, u32 nr);
+bool kxfer_user_room(u32 nr, u32 max);
+int kxfer_user_pin(struct kxfer_user *user, unsigned long nr_pages, unsigned long limit);
+void kxfer_user_unpin(struct kxfer_user *user, unsigned long nr_pages);
 
 #endif /* KXFER_USER_H */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * RLIMIT_MEMLOCK at its edges: who goes beyond it, and what counts together. Pages
- * count for the address space that they were pinned from, once for each region.
+ * count for the address space that they were pinned from and for the user whose
+ * session they are in, once for each region.
  */
 #include <linux/capability.h>
 #include <sched.h>
@@ -161,31 +162,65 @@ TEST_F(memlock, counts_processes_with_one_address_space_together)
 	EXPECT_EQ(4, baseline_pinned_kib());
 }
 
-/* A child begins at nothing, and what it pins is its own account. */
-TEST_F(memlock, of_a_child_is_its_own)
+/* VmPin of a child begins at nothing; both count for the user of their session. */
+TEST_F(memlock, of_a_child_is_its_own_and_its_users)
 {
 	uint32_t id;
-	int status;
+	int status, fd;
 	pid_t pid;
 
-	ASSERT_EQ(0, limited_tester(2));
-	test_cmd_region_add(self->fd, self->memory, 2 * PAGE, 0, &self->region);
+	ASSERT_EQ(0, limited_tester(4));
+	fd = kx_open();
+	ASSERT_LE(0, fd);
+	test_cmd_region_add(fd, self->memory, 2 * PAGE, 0, &self->region);
 	pid = fork();
 	if (!pid) {
 		if (baseline_pinned_kib() ||
-		    kx_region_add(self->fd, self->memory, 2 * PAGE, 0, &id) ||
+		    kx_region_add(fd, self->memory, 2 * PAGE, 0, &id) ||
 		    baseline_pinned_kib() != 8 ||
-		    kx_region_add(self->fd, self->memory, PAGE, 0, &id) != -ENOMEM)
+		    kx_region_add(fd, self->memory, PAGE, 0, &id) != -ENOMEM)
 			_exit(1);
 		/* Deleting the parent's region gives back to the parent. */
-		_exit(kx_region_del(self->fd, self->region) ||
+		_exit(kx_region_del(fd, self->region) ||
 		      baseline_pinned_kib() != 8 ? 2 : 0);
 	}
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
 	EXPECT_EQ(0, baseline_pinned_kib());
-	test_cmd_region_add(self->fd, self->memory, 2 * PAGE, 0, &self->region);
-	test_err_region_add(ENOMEM, self->fd, self->memory, PAGE, 0, &self->region);
+	/* The child is gone, what it pinned is not: it is in the file. */
+	test_cmd_region_add(fd, self->memory, 2 * PAGE, 0, &self->region);
+	test_err_region_add(ENOMEM, fd, self->memory, PAGE, 0, &self->region);
+	/* A file that another user has opened is another account. */
+	test_err_region_add(ENOMEM, self->fd, self->memory, 3 * PAGE, 0, &id);
+	test_cmd_region_add(self->fd, self->memory, 2 * PAGE, 0, &id);
+}
+
+/* Whose limit does not count takes nothing of what others of that uid may have. */
+TEST_F(memlock, beyond_it_nothing_counts_for_the_user)
+{
+	int status, ready[2];
+	uint32_t id;
+	pid_t pid;
+	char c;
+
+	ASSERT_EQ(0, set_limit(4));
+	ASSERT_EQ(0, pipe(ready));
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (tester_with(CAP_IPC_LOCK) ||
+		    kx_region_add(kx_open(), self->memory, 8 * PAGE, 0, &id) ||
+		    write(ready[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	ASSERT_EQ(1, read(ready[0], &c, 1));
+	ASSERT_EQ(0, kx_become_tester());
+	test_cmd_region_add(kx_open(), self->memory, 4 * PAGE, 0, &id);
+	test_err_region_add(ENOMEM, kx_open(), self->memory, PAGE, 0, &id);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
 }
 
 /* Many at once at the edge: never more than the limit, and all of it. */

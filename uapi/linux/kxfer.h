@@ -48,11 +48,11 @@
  *  - EACCES: refused: by the rules of the export, by the peer's listener, or a
  *    right that the export or region was not made with
  *  - ENOMEM: no memory, also in the memory cgroup (of the peer's exporter, where a
- *    target is opened), or RLIMIT_MEMLOCK reached (as ibv_reg_mr)
+ *    target is opened), or RLIMIT_MEMLOCK reached, also by a user's sessions together
  *  - EDQUOT: a limit reached: of the session (struct kxfer_query), of the links of
  *    a node, of the rdma cgroup (hca_handle, hca_object), or the share that the
  *    caller's uid has of exports, links, targets or jobs (CAP_SYS_RESOURCE goes
- *    beyond shares)
+ *    beyond shares; a user namespace's owner has one for all of its uids)
  *  - EMFILE: too many sessions, of the node or of the caller's uid
  *  - EAGAIN: the session's job queue is full; reap, or read the ring, and submit again
  *  - EINTR: a signal came before anything was done

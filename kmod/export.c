@@ -263,6 +263,8 @@ int kxfer_export_add(struct kxfer_session *session, void *arg)
 		return -EOPNOTSUPP;
 	if (!cmd->rights || !cmd->length || !kxfer_export_name_valid(cmd->name))
 		return -EINVAL;
+	if (!session->init_net)
+		return -EOPNOTSUPP;
 	export = export_alloc((const char *)cmd->name, cmd->rights);
 	if (!export)
 		return -ENOMEM;
@@ -281,6 +283,8 @@ int kxfer_export_add_mailbox(struct kxfer_session *session, void *arg)
 		return -EINVAL;
 	if (cmd->capacity > KXFER_MAILBOX_MAX || cmd->max_bytes > KXFER_MESSAGE_LONG_MAX)
 		return -EDQUOT;
+	if (!session->init_net)
+		return -EOPNOTSUPP;
 	export = export_alloc((const char *)cmd->name, KXFER_RIGHT_SEND);
 	if (!export)
 		return -ENOMEM;

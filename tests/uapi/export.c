@@ -2,6 +2,7 @@
 /*
  * EXPORT_ADD, EXPORT_DEL and EXPORT_SET: names, ranges, rights, rules, content.
  */
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -50,6 +51,27 @@ static struct kxfer_export_add good(uint32_t region)
 	};
 
 	return cmd;
+}
+
+/* Its listeners are the host's: a container would publish on them. */
+TEST_F(export, is_refused_in_another_network_namespace)
+{
+	uint32_t region;
+	int inside;
+
+	if (geteuid())
+		SKIP(return, "needs root");
+	ASSERT_EQ(0, unshare(CLONE_NEWNET));
+	inside = kx_open();
+	ASSERT_LE(0, inside);
+	test_cmd_region_add(inside, self->memory, LENGTH, KXFER_REGION_F_WRITE, &region);
+	test_err_export_add(EOPNOTSUPP, inside, region, 0, PAGE, KXFER_RIGHT_READ, "inside",
+			    &self->id);
+	EXPECT_EQ(-EOPNOTSUPP, kx_mailbox_add(inside, "inside", 1, 1, &self->id));
+	/* The name stays free, and who is outside is served on. */
+	test_cmd_export_add(self->fd, self->region, 0, PAGE, KXFER_RIGHT_READ, "inside",
+			    &self->id);
+	close(inside);
 }
 
 TEST_F(export, takes_every_character_of_names)

@@ -7,6 +7,10 @@
  * changed is copied back. Results are not allowed to get lost: a structure with
  * results is written back once before the handler runs, so that memory that
  * cannot be written is found before anything has happened.
+ *
+ * A structure grows at its end only. The caller's structure may be as short as the
+ * structure was in the first release (@min of struct kxfer_call): the handler finds
+ * zeros in what is missing, and the caller gets no byte past its own size.
  */
 #include "log.h"
 
@@ -105,49 +109,75 @@ union kxfer_any {
 	struct kxfer_bench bench;
 	struct kxfer_dedicated_open dedicated_open;
 	struct kxfer_dedicated_status dedicated_status;
+	u8 room[256];
 };
+
+/* By how many bytes CALL_GROWN makes a structure longer than it is. */
+#define GROWTH		8
 
 #define OUT		BIT(0)	/* has results */
 #define OUT_ON_ERROR	BIT(1)	/* and some of them tell of a failure */
 #define BY_ID		BIT(2)	/* takes struct kxfer_id */
 
+/**
+ * struct kxfer_call - a call of /dev/kxfer
+ * @size: bytes of its structure
+ * @min: bytes of its structure in the first release: what a caller has at least
+ * @flags: OUT, OUT_ON_ERROR, BY_ID
+ * @handle: carries the call out
+ */
 struct kxfer_call {
-	u32 size;
+	u16 size;
+	u16 min;
 	u32 flags;
 	int (*handle)(struct kxfer_session *session, void *arg);
 };
 
-#define CALL(cmd, type, flags, handle) \
-	[_IOC_NR(cmd)] = { sizeof(struct type), flags, handle }
+#define CALL_OF(cmd, type, min, flags, handle)					\
+	[_IOC_NR(cmd)] = {							\
+		sizeof(struct type) + BUILD_BUG_ON_ZERO(sizeof(struct type) + GROWTH > \
+							sizeof(union kxfer_any)), \
+		min, flags, handle						\
+	}
+
+/* @last: the last member in the first release; it stays when the structure grows. */
+#define CALL(cmd, type, last, flags, handle) \
+	CALL_OF(cmd, type, offsetofend(struct type, last), flags, handle)
+
+/* A call that linux/kxfer.h calls unstable: no caller but that of the same release. */
+#define UNSTABLE(cmd, type, flags, handle) \
+	CALL_OF(cmd, type, sizeof(struct type), flags, handle)
 
 static const struct kxfer_call calls[] = {
-	CALL(KXFER_QUERY,	 kxfer_query,	    OUT, query),
-	CALL(KXFER_NOP,		 kxfer_nop,	    0, do_nothing),
-	CALL(KXFER_INFO,	 kxfer_info,	    OUT, kxfer_info_list),
-	CALL(KXFER_REGION_ADD,	 kxfer_region_add,  OUT, kxfer_region_add),
-	CALL(KXFER_REGION_DEL,	 kxfer_id,	    BY_ID, kxfer_region_del),
-	CALL(KXFER_EXPORT_ADD,	 kxfer_export_add,  OUT, kxfer_export_add),
-	CALL(KXFER_EXPORT_DEL,	 kxfer_id,	    BY_ID, kxfer_export_del),
-	CALL(KXFER_EXPORT_SET,	 kxfer_export_set,  OUT, kxfer_export_set),
-	CALL(KXFER_MAILBOX_ADD,	 kxfer_mailbox_add, OUT, kxfer_export_add_mailbox),
-	CALL(KXFER_LISTEN_ADD,	 kxfer_listen_add,  OUT, kxfer_listener_add),
-	CALL(KXFER_LISTEN_DEL,	 kxfer_listen_del,  0, kxfer_listener_del),
-	CALL(KXFER_PEER_OPEN,	 kxfer_peer_open,   OUT | OUT_ON_ERROR, kxfer_peer_open),
-	CALL(KXFER_PEER_CLOSE,	 kxfer_id,	    BY_ID, kxfer_peer_close),
-	CALL(KXFER_PEER_LIST,	 kxfer_peer_list,   OUT, kxfer_peer_list),
-	CALL(KXFER_TARGET_OPEN,	 kxfer_target_open, OUT, kxfer_target_open),
-	CALL(KXFER_TARGET_CLOSE, kxfer_id,	    BY_ID, kxfer_target_close),
-	CALL(KXFER_TARGET_INFO,	 kxfer_target_info, OUT, kxfer_target_info),
-	CALL(KXFER_SUBMIT,	 kxfer_submit,	    OUT, kxfer_job_submit),
-	CALL(KXFER_REAP,	 kxfer_reap,	    OUT, kxfer_job_reap),
-	CALL(KXFER_CANCEL,	 kxfer_cancel,	    OUT, kxfer_job_cancel),
-	CALL(KXFER_EVENT_REAP,	 kxfer_event_reap,  OUT, kxfer_event_reap),
-	CALL(KXFER_CQ_RING,	 kxfer_cq_ring,	    OUT, kxfer_ring_create),
-	CALL(KXFER_BENCH,	 kxfer_bench,	    OUT, kxfer_bench_run),
-	CALL(KXFER_DEDICATED_OPEN, kxfer_dedicated_open, OUT | OUT_ON_ERROR,
-	     kxfer_dedicated_open),
-	CALL(KXFER_DEDICATED_CLOSE, kxfer_id,	    BY_ID, kxfer_dedicated_close),
-	CALL(KXFER_DEDICATED_STATUS, kxfer_dedicated_status, OUT, kxfer_dedicated_status),
+	CALL(KXFER_QUERY, kxfer_query, max_region_bytes, OUT, query),
+	CALL(KXFER_NOP, kxfer_nop, flags, 0, do_nothing),
+	CALL(KXFER_INFO, kxfer_info, __reserved, OUT, kxfer_info_list),
+	CALL(KXFER_REGION_ADD, kxfer_region_add, nr_segments, OUT, kxfer_region_add),
+	CALL(KXFER_REGION_DEL, kxfer_id, __reserved, BY_ID, kxfer_region_del),
+	CALL(KXFER_EXPORT_ADD, kxfer_export_add, export_id, OUT, kxfer_export_add),
+	CALL(KXFER_EXPORT_DEL, kxfer_id, __reserved, BY_ID, kxfer_export_del),
+	CALL(KXFER_EXPORT_SET, kxfer_export_set, content, OUT, kxfer_export_set),
+	CALL(KXFER_MAILBOX_ADD, kxfer_mailbox_add, export_id, OUT,
+	     kxfer_export_add_mailbox),
+	CALL(KXFER_LISTEN_ADD, kxfer_listen_add, listener, OUT, kxfer_listener_add),
+	CALL(KXFER_LISTEN_DEL, kxfer_listen_del, listener, 0, kxfer_listener_del),
+	CALL(KXFER_PEER_OPEN, kxfer_peer_open, link, OUT | OUT_ON_ERROR, kxfer_peer_open),
+	CALL(KXFER_PEER_CLOSE, kxfer_id, __reserved, BY_ID, kxfer_peer_close),
+	CALL(KXFER_PEER_LIST, kxfer_peer_list, __reserved, OUT, kxfer_peer_list),
+	CALL(KXFER_TARGET_OPEN, kxfer_target_open, content, OUT, kxfer_target_open),
+	CALL(KXFER_TARGET_CLOSE, kxfer_id, __reserved, BY_ID, kxfer_target_close),
+	CALL(KXFER_TARGET_INFO, kxfer_target_info, content, OUT, kxfer_target_info),
+	CALL(KXFER_SUBMIT, kxfer_submit, __reserved, OUT, kxfer_job_submit),
+	CALL(KXFER_REAP, kxfer_reap, __reserved, OUT, kxfer_job_reap),
+	CALL(KXFER_CANCEL, kxfer_cancel, __reserved, OUT, kxfer_job_cancel),
+	CALL(KXFER_EVENT_REAP, kxfer_event_reap, deadline_ns, OUT, kxfer_event_reap),
+	CALL(KXFER_CQ_RING, kxfer_cq_ring, bytes, OUT, kxfer_ring_create),
+	UNSTABLE(KXFER_BENCH, kxfer_bench, OUT, kxfer_bench_run),
+	UNSTABLE(KXFER_DEDICATED_OPEN, kxfer_dedicated_open, OUT | OUT_ON_ERROR,
+		 kxfer_dedicated_open),
+	UNSTABLE(KXFER_DEDICATED_CLOSE, kxfer_id, BY_ID, kxfer_dedicated_close),
+	UNSTABLE(KXFER_DEDICATED_STATUS, kxfer_dedicated_status, OUT,
+		 kxfer_dedicated_status),
 };
 
 static const struct kxfer_call *find_call(unsigned int cmd)
@@ -161,39 +191,40 @@ static const struct kxfer_call *find_call(unsigned int cmd)
 	return calls[nr].handle ? &calls[nr] : NULL;
 }
 
+/*
+ * @known: bytes of the structure as the module has it.
+ * Return: those of them that the caller has, at least 4, or -errno.
+ */
 static int copy_in(const struct kxfer_call *call, union kxfer_any *any,
-		   const void __user *user, u32 *size)
+		   const void __user *user, u32 known)
 {
+	u32 size;
 	int ret;
 
-	if (get_user(*size, (const u32 __user *)user))
+	if (get_user(size, (const u32 __user *)user))
 		return -EFAULT;
-	if (*size < call->size)
+	if (size < call->min)
 		return -EINVAL;
-	if (*size > PAGE_SIZE)
+	if (size > PAGE_SIZE)
 		return -E2BIG;
-	ret = copy_struct_from_user(any, call->size, user, *size);
+	ret = copy_struct_from_user(any, known, user, size);
 	if (ret)
 		return ret;
 	/* It may have changed since. */
-	any->nop.size = *size;
+	any->nop.size = size;
 	if (call->flags & BY_ID)
-		return check_id(&any->id);
-	return 0;
+		ret = check_id(&any->id);
+	return ret ?: min(size, known);
 }
 
 /*
  * Nothing is done that could not be told: is there memory to write to? A struct is on
  * two pages at most. Writes what is there.
  */
-static int probe_out(const struct kxfer_call *call, const union kxfer_any *any,
-		     u32 __user *user)
+static int probe_out(const union kxfer_any *any, u8 __user *user, u32 shared)
 {
-	const u32 *words = (const u32 *)any;
-	size_t last = call->size / sizeof(*words) - 1;
-
-	return put_user(words[0], &user[0]) || put_user(words[last], &user[last]) ?
-	       -EFAULT : 0;
+	return put_user(any->room[0], &user[0]) ||
+	       put_user(any->room[shared - 1], &user[shared - 1]) ? -EFAULT : 0;
 }
 
 static long kxfer_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
@@ -202,19 +233,19 @@ static long kxfer_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	void __user *user = (void __user *)arg;
 	/* No more of it is looked at than copy_in() fills. */
 	union kxfer_any any __uninitialized;
-	u32 size;
-	int ret;
+	int shared, ret;
 
 	if (!call)
 		return -ENOTTY;
-	ret = copy_in(call, &any, user, &size);
-	if (ret)
-		return ret;
-	if (call->flags & OUT && probe_out(call, &any, user))
+	shared = copy_in(call, &any, user,
+			 call->size + (kxfer_fault(CALL_GROWN) ? GROWTH : 0));
+	if (shared < 0)
+		return shared;
+	if (call->flags & OUT && probe_out(&any, user, shared))
 		return -EFAULT;
 	ret = call->handle(file->private_data, &any);
 	if ((call->flags & OUT && !ret) || call->flags & OUT_ON_ERROR)
-		if (copy_to_user(user, &any, call->size) && !ret)
+		if (copy_to_user(user, &any, shared) && !ret)
 			ret = -EFAULT;
 	return ret;
 }

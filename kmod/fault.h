@@ -41,6 +41,7 @@
  */
 #define KXFER_FAULT_SITES(X) \
 	X(MISC_REGISTER, ENOMEM, "misc_register(): /dev/kxfer") \
+	X(CALL_GROWN, E2BIG, "nothing: the structure of a call is longer than its caller has it") \
 	X(SESSION, ENOMEM, "memory: a session") \
 	X(SESSION_ID, ENOMEM, "memory: an id in a table of a session") \
 	X(USER, ENOMEM, "memory: a user") \

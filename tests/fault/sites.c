@@ -37,6 +37,7 @@ static enum flow home_of(enum site site)
 	case SITE_EXPORT_WORKQUEUE:
 	case SITE_MEMORY_PAGE:
 		return LOAD;
+	case SITE_CALL_GROWN:
 	case SITE_SESSION:
 	case SITE_SESSION_ID:
 	case SITE_USER:

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "kselftest_harness.h"
 #include "kxfer_test.h"
 
@@ -26,6 +27,7 @@ union any {
 	struct kxfer_id id;
 	struct kxfer_export_add export_add;
 	struct kxfer_export_set export_set;
+	struct kxfer_mailbox_add mailbox_add;
 	struct kxfer_listen_add listen_add;
 	struct kxfer_listen_del listen_del;
 	struct kxfer_peer_open peer_open;
@@ -80,6 +82,13 @@ static void fill_export_add(union any *any)
 static void fill_export_set(union any *any)
 {
 	any->export_set.export_id = NO_ID;
+}
+
+static void fill_mailbox_add(union any *any)
+{
+	any->mailbox_add.name[0] = 'x';
+	any->mailbox_add.capacity = 1;
+	any->mailbox_add.max_bytes = 1;
 }
 
 static void fill_listen_add(union any *any)
@@ -177,11 +186,15 @@ FIXTURE(call)
 	union any any;
 };
 
-/* @ends: what the template ends with; @shows: counter that tells that it was done. */
+/*
+ * @ends: what the template ends with; @shows: counter that tells that it was done;
+ * @first: the size in the first release, where the structure has grown since.
+ */
 FIXTURE_VARIANT(call)
 {
 	unsigned long cmd;
 	uint32_t size;
+	uint32_t first;
 	void (*fill)(union any *any);
 	int ends;
 	bool results;
@@ -208,6 +221,8 @@ CALL(export_add, KXFER_EXPORT_ADD, kxfer_export_add, fill_export_add, -ENOENT,
 CALL(export_del, KXFER_EXPORT_DEL, kxfer_id, fill_id, -ENOENT);
 CALL(export_set, KXFER_EXPORT_SET, kxfer_export_set, fill_export_set, -ENOENT,
      .results = true);
+CALL(mailbox_add, KXFER_MAILBOX_ADD, kxfer_mailbox_add, fill_mailbox_add, 0,
+     .results = true, .shows = "live_exports");
 CALL(listen_add, KXFER_LISTEN_ADD, kxfer_listen_add, fill_listen_add, -EADDRNOTAVAIL,
      .results = true, .shows = "live_listeners");
 CALL(listen_del, KXFER_LISTEN_DEL, kxfer_listen_del, fill_listen_del, -ENOENT);
@@ -256,7 +271,7 @@ TEST_F(call, takes_its_template)
 
 TEST_F(call, refuses_a_size_too_small)
 {
-	self->any.size = variant->size - 1;
+	self->any.size = (variant->first ?: variant->size) - 1;
 	EXPECT_EQ(-EINVAL, kx_call(self->fd, variant->cmd, &self->any));
 	self->any.size = 4;
 	EXPECT_EQ(-EINVAL, kx_call(self->fd, variant->cmd, &self->any));
@@ -323,6 +338,88 @@ TEST_F(call, does_nothing_if_results_cannot_be_written)
 	EXPECT_EQ(-EFAULT, kx_call(self->fd, variant->cmd, memory));
 	if (variant->shows)
 		EXPECT_EQ(before, kx_counter(self->fd, variant->shows));
+}
+
+/* ---- a structure that grows ---- */
+
+#define GROWTH	8	/* of CALL_GROWN (kmod/cdev.c) */
+
+/* One call of a module in which each structure has GROWTH bytes more than in the header. */
+static int call_grown(int fd, unsigned long cmd, void *any)
+{
+	struct fault_counts counts = { 0 };
+	int ret;
+
+	if (fault_reset() || fault_arm("CALL_GROWN", 1))
+		return -ENOSYS;
+	ret = kx_call(fd, cmd, any);
+	if (fault_counts("CALL_GROWN", &counts) || counts.injected != 1)
+		ret = -ENOSYS;
+	fault_reset();
+	return ret;
+}
+
+TEST_F(call, takes_an_older_caller_of_a_structure_that_has_grown)
+{
+	char *last;
+
+	if (!fault_available())
+		SKIP(return, "needs root and debugfs");
+	/* The page behind it is a hole: not a byte more than the caller has is written. */
+	last = kx_before_hole(variant->size);
+	ASSERT_NE(NULL, last);
+	memcpy(last, &self->any, variant->size);
+	EXPECT_EQ(variant->ends, call_grown(self->fd, variant->cmd, last));
+	EXPECT_EQ(0, memcmp(last, &self->any.size, sizeof(self->any.size)));
+}
+
+TEST_F(call, writes_no_byte_behind_an_older_caller)
+{
+	char canary[GROWTH];
+
+	if (!fault_available())
+		SKIP(return, "needs root and debugfs");
+	memset(canary, 0xa5, sizeof(canary));
+	memcpy(self->any.bytes + variant->size, canary, sizeof(canary));
+	EXPECT_EQ(variant->ends, call_grown(self->fd, variant->cmd, &self->any));
+	EXPECT_EQ(0, memcmp(self->any.bytes + variant->size, canary, sizeof(canary)));
+}
+
+TEST_F(call, takes_a_caller_as_new_as_a_structure_that_has_grown)
+{
+	if (!fault_available())
+		SKIP(return, "needs root and debugfs");
+	self->any.size = variant->size + GROWTH;
+	self->any.bytes[variant->size + GROWTH - 1] = 1;
+	EXPECT_EQ(variant->ends, call_grown(self->fd, variant->cmd, &self->any));
+	EXPECT_EQ(1, self->any.bytes[variant->size + GROWTH - 1]);
+	self->any.size = variant->size + GROWTH + 1;
+	self->any.bytes[variant->size + GROWTH] = 1;
+	EXPECT_EQ(-E2BIG, call_grown(self->fd, variant->cmd, &self->any));
+}
+
+TEST_F(call, refuses_less_than_the_first_size_of_a_structure_that_has_grown)
+{
+	if (!fault_available())
+		SKIP(return, "needs root and debugfs");
+	self->any.size = (variant->first ?: variant->size) - 1;
+	EXPECT_EQ(-EINVAL, call_grown(self->fd, variant->cmd, &self->any));
+	self->any.size = 0;
+	EXPECT_EQ(-EINVAL, call_grown(self->fd, variant->cmd, &self->any));
+}
+
+/* What was added since the first release, the caller does without. */
+TEST_F(call, takes_the_size_of_the_first_release)
+{
+	char *last;
+
+	if (!variant->first)
+		return;
+	last = kx_before_hole(variant->first);
+	ASSERT_NE(NULL, last);
+	self->any.size = variant->first;
+	memcpy(last, &self->any, variant->first);
+	EXPECT_EQ(variant->ends, kx_call(self->fd, variant->cmd, last));
 }
 
 /* ---- reserved members ---- */

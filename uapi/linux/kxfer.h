@@ -14,11 +14,28 @@
  * DOC: General ioctl format
  *
  * Every call takes a pointer to a structure whose first member, @size, is the
- * size of that structure in bytes as the caller knows it. A caller newer than
- * the module may pass a larger structure as long as what the module does not
- * know is zero; a caller older than the module passes a smaller one and gets
- * zeros for what it does not know. All structures are the same for 32-bit and
- * 64-bit callers. User memory is copied once and checked afterwards.
+ * size of that structure in bytes as the caller knows it. A structure grows at its
+ * end only, and zero in a new member means what was so before. Therefore
+ *
+ *  - a caller older than the module passes a shorter structure, but no shorter than
+ *    that of the first release. What it lacks is zero for the module, and not a byte
+ *    past @size is written;
+ *  - a caller newer than the module passes a longer structure. What the module does
+ *    not know has to be zero (E2BIG), and stays zero: a result that the module does
+ *    not have.
+ *
+ * struct kxfer_job and the records of INFO grow likewise, by the stride of SUBMIT and
+ * INFO. Structures within a structure, an array without a stride or a ring never grow:
+ * struct kxfer_addr, kxfer_content, kxfer_rule, kxfer_completion, kxfer_event,
+ * kxfer_peer_export, kxfer_message and kxfer_ring.
+ *
+ * Unstable calls: KXFER_BENCH, KXFER_DEDICATED_OPEN, KXFER_DEDICATED_CLOSE and
+ * KXFER_DEDICATED_STATUS, with their structures and constants. They serve the tool of
+ * the same release, for measuring. Any release may change or remove them, without a
+ * change of KXFER_ABI. All other calls are stable. The names of counters are not.
+ *
+ * All structures are the same for 32-bit and 64-bit callers. User memory is copied
+ * once and checked afterwards.
  *
  * Reserved members and unused members have to be zero.
  * Addresses, keys and QP numbers are neither handed out nor accepted: user
@@ -31,8 +48,8 @@
  *  - E2BIG: something not zero in a part of the structure that is unknown here
  *  - EFAULT: a bad pointer, memory that is not there, or memory of a kind that
  *    must not be pinned (a shared mapping of an ordinary file)
- *  - EINVAL: nonsense: a @size too small, a reserved member that is not zero, a
- *    zero length, a malformed name or address
+ *  - EINVAL: nonsense: a @size below that of the first release, a reserved member
+ *    that is not zero, a zero length, a malformed name or address
  *  - EOPNOTSUPP: a flag or operation that is unknown here, or that this device,
  *    this peer or the caller's network namespace does not have
  *  - EOVERFLOW: offset plus length, or address plus length, wraps around
@@ -70,7 +87,7 @@
  * How a job ended is told by struct kxfer_completion, not by the call.
  */
 
-/** define KXFER_ABI - version of this contract; changes only if it breaks */
+/** define KXFER_ABI - version of this contract; changes only if a stable call breaks */
 #define KXFER_ABI		1
 
 /** define KXFER_NAME_MAX - longest export name, without the closing zero */
@@ -1347,7 +1364,7 @@ enum kxfer_bench_invalidate {
 #define KXFER_BENCH_F_MR_POOL	(1U << 2)
 
 /**
- * struct kxfer_bench - what work requests cost without jobs (KXFER_BENCH)
+ * struct kxfer_bench - what work requests cost without jobs (KXFER_BENCH); unstable
  * @size: sizeof(struct kxfer_bench)
  * @flags: KXFER_BENCH_F_*
  * @op: KXFER_OP_READ, KXFER_OP_WRITE, KXFER_OP_FETCH_ADD, KXFER_OP_COMPARE_SWAP (both
@@ -1483,7 +1500,7 @@ enum kxfer_transport {
 };
 
 /**
- * struct kxfer_dedicated_open - connect a QP for KXFER_BENCH (KXFER_DEDICATED_OPEN)
+ * struct kxfer_dedicated_open - connect a QP for KXFER_BENCH (KXFER_DEDICATED_OPEN); unstable
  * @size: sizeof(struct kxfer_dedicated_open)
  * @flags: KXFER_DEDICATED_F_*
  * @remote: address and port of a responder of user-space verbs (kxfer serve --verbs)
@@ -1557,7 +1574,7 @@ struct kxfer_dedicated_open {
 #define KXFER_DEDICATED_CLOSE	_IO(KXFER_TYPE, KXFER_CMD_DEDICATED_CLOSE)
 
 /**
- * struct kxfer_dedicated_status - what a responder says of messages (KXFER_DEDICATED_STATUS)
+ * struct kxfer_dedicated_status - what a responder says (KXFER_DEDICATED_STATUS); unstable
  * @size: sizeof(struct kxfer_dedicated_status)
  * @flags: must be 0
  * @dedicated: id of a connection of messages (EINVAL)

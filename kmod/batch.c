@@ -34,6 +34,7 @@
 #include "stats.h"
 #include "target.h"
 #include "trace.h"
+#include "uring.h"
 #include "user.h"
 
 /**
@@ -184,6 +185,8 @@ static void hand_over(struct kxfer_batch *batch, struct kxfer_job_list *ended)
 	for (job = batch->jobs.first; job; job = next) {
 		next = job->next;
 		list_add_tail(&job->session_node, &batch->session->jobs);
+		if (job->mailbox && job->uring)
+			kxfer_uring_set_recv(job->uring, job);
 		if (job->target && !job->status)
 			kxfer_job_start(job, batch->lane, batch->at_once, ended);
 		else if (job->mailbox)

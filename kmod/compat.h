@@ -109,7 +109,28 @@ static inline const void *kxfer_uring_payload(const struct io_uring_cmd *cmd)
 #endif
 }
 
-/* Who handed the command in, the thread of SQPOLL perhaps. */
+/*
+ * Since 6.7 io_uring tells of a command that is to end, by IO_URING_F_CANCEL: its ring is
+ * being closed, or its task is in execve().
+ */
+#if KERNEL_VERSION(6, 7, 0) > LINUX_VERSION_CODE
+#define KXFER_URING_F_CANCEL	0
+
+static inline void kxfer_uring_mark_cancelable(struct io_uring_cmd *cmd,
+					       unsigned int issue_flags)
+{
+}
+#else
+#define KXFER_URING_F_CANCEL	IO_URING_F_CANCEL
+
+static inline void kxfer_uring_mark_cancelable(struct io_uring_cmd *cmd,
+					       unsigned int issue_flags)
+{
+	io_uring_cmd_mark_cancelable(cmd, issue_flags);
+}
+#endif
+
+/* The task that handed the command in, the thread of SQPOLL perhaps. */
 static inline struct task_struct *kxfer_uring_task(struct io_uring_cmd *cmd)
 {
 #if KERNEL_VERSION(6, 8, 0) > LINUX_VERSION_CODE

@@ -305,6 +305,27 @@ bool kxfer_job_stop_abandoned(struct kxfer_session *session)
 	return left;
 }
 
+/**
+ * kxfer_job_stop_recv() - end the RECV of a command of io_uring
+ * @session: that the command is for
+ * @cmd: it keeps the session until it is complete
+ *
+ * Any context but hard interrupts. Return: false if it is being filled, and ends later.
+ */
+bool kxfer_job_stop_recv(struct kxfer_session *session, struct io_uring_cmd *cmd)
+{
+	struct kxfer_job_list ended = {};
+	struct kxfer_active_job *job;
+	bool stopped;
+
+	spin_lock_bh(&session->job_lock);
+	job = kxfer_uring_recv(cmd);
+	stopped = !job || stop_job(job, true, &ended);
+	spin_unlock_bh(&session->job_lock);
+	complete_list(&ended, -ECANCELED);
+	return stopped;
+}
+
 /** kxfer_job_stop_all() - stop all jobs of a session that is closed, partly posted ones too */
 void kxfer_job_stop_all(struct kxfer_session *session)
 {

@@ -33,13 +33,27 @@
  *     not called: the step of 2 is the last that we do with the command.
  * It is called once, for only who takes a job off its lane completes it (job.c).
  *
- * The end of a ring or a process waits for all requests, with no way to ask for their
- * end on 6.1. Later kernels have one (IO_URING_F_CANCEL), but call it without a pause
- * until the command has its CQE, which a posted job does not get before its device
- * lets go of it. So we look ourselves, on all kernels: every WATCH_MS as long as such
- * jobs are in flight, whether their ring is being closed, or the process that handed
- * them in is exiting; what is queued of them ends then. What is posted ends within the
- * bounds of kxfer_job_end_session().
+ * The end of a ring, exit and execve() wait for requests. Two ways lead from there to the
+ * jobs:
+ *  - RECVs wait for ever, and can be ended at any time. Since 6.7 they are marked, and
+ *    io_uring asks for their end (IO_URING_F_CANCEL, with the ring's lock held, which is
+ *    outside of job_lock). It asks without a pause until there is a CQE, so a RECV that is
+ *    just being filled makes it pause. A mark is in a list of the ring until the CQE is
+ *    made: a marked command is refused by a CQE. It is set while the CQE cannot be made
+ *    yet: after the job is accepted by the task itself, before that by io-wq.
+ *  - The watch: every WATCH_MS as long as such jobs are in flight it looks whether the ring
+ *    of each is being closed, or its task exits, is killed by the execve() of another
+ *    thread, or is in execve() itself, and ends what is queued. The only way for RECVs
+ *    before 6.7 and in rings that poll, and for other jobs on all kernels: a posted job
+ *    gets no CQE before the device lets go of it, and io_uring would ask all the time. What
+ *    is posted ends within the bounds of kxfer_job_end_session().
+ *
+ * An execve() that fails is no reason to end jobs. So the watch has to find the task there
+ * twice, asleep all the time as it is while it waits for its requests, or with a signal
+ * that it never returns to handle (then it does not sleep but runs in circles). That says
+ * task_struct, which modversions cover; io_uring has none but private words for it. Two
+ * private words are used: the task of a request, which is compared when a command comes,
+ * and the reference count of its ring.
  */
 #include "compat.h"
 
@@ -48,6 +62,7 @@
 #include <linux/fs.h>
 #include <linux/kxfer.h>
 #include <linux/percpu-refcount.h>
+#include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
@@ -67,10 +82,22 @@
 
 #define WATCH_MS	250
 
-/* What a command keeps for its CQE. */
+/**
+ * struct result - what a command keeps, of a job that is or was in flight
+ * @completed_ns: for the CQE
+ * @status: for the CQE
+ * @polled: its ring polls (IORING_SETUP_IOPOLL)
+ * @in_exec: execve() polls for it
+ * @exec_wait: exec_wait() of its task when the watch looked last; protected by job_lock
+ * @recv: the job, if it is a RECV in its session's list; protected by job_lock
+ */
 struct result {
 	u64 completed_ns;
 	s32 status;
+	bool polled;
+	bool in_exec;
+	u32 exec_wait;
+	struct kxfer_active_job *recv;
 };
 
 static struct result *result_of(struct io_uring_cmd *cmd)
@@ -100,8 +127,9 @@ void kxfer_uring_complete(struct io_uring_cmd *cmd,
 {
 	struct result *result = result_of(cmd);
 
+	result->recv = NULL;
 	/* Who polls sees it there: nobody is to be woken, and no lock taken. */
-	if (cmd_to_io_kiocb(cmd)->ctx->flags & IORING_SETUP_IOPOLL) {
+	if (result->polled) {
 		kxfer_uring_done(cmd, completion->status, completion->completed_ns,
 				 IO_URING_F_UNLOCKED);
 		return;
@@ -123,23 +151,79 @@ void kxfer_uring_complete(struct io_uring_cmd *cmd,
 int kxfer_uring_cmd_iopoll(struct io_uring_cmd *cmd, struct io_comp_batch *batch,
 			   unsigned int poll_flags)
 {
+	/* It polls there until nothing is in flight. */
+	if (current->in_execve)
+		WRITE_ONCE(result_of(cmd)->in_exec, true);
 	kxfer_reap_look(cmd->file->private_data);
 	return 0;
 }
 
+/*
+ * Does the task wait in execve()? Return: 0: no; else a word that stays the same as long
+ * as it waits.
+ */
+static u32 exec_wait(struct task_struct *task)
+{
+	if (!task->in_execve)
+		return 0;
+	if (signal_pending(task))
+		return 1;
+	if (!(READ_ONCE(task->__state) & TASK_INTERRUPTIBLE))
+		return 0;
+	return (task->nvcsw + task->nivcsw) << 1 | BIT(31);
+}
+
 /**
  * kxfer_uring_abandoned() - will nobody take the CQE?
- * @cmd: of a job in flight, which stays so while this runs
+ * @cmd: of a job in flight, whose session's job_lock the caller holds
  *
- * Any context. Return: true if its ring is being closed or its process is exiting.
+ * Any context. Return: true if its ring is being closed, its process is exiting, or its
+ * task is in execve() or killed by one.
  */
 bool kxfer_uring_abandoned(struct io_uring_cmd *cmd)
 {
 	struct io_ring_ctx *ring = cmd_to_io_kiocb(cmd)->ctx;
+	struct task_struct *task = kxfer_uring_task(cmd);
+	const struct task_struct *killer = READ_ONCE(task->signal->group_exec_task);
+	struct result *result = result_of(cmd);
+	u32 before = result->exec_wait;
 
 	/* What is missed now is seen the next time. */
+	result->exec_wait = data_race(exec_wait(task));
 	return data_race(percpu_ref_is_dying(&ring->refs)) ||
-	       READ_ONCE(kxfer_uring_task(cmd)->signal->flags) & SIGNAL_GROUP_EXIT;
+	       READ_ONCE(task->signal->flags) & SIGNAL_GROUP_EXIT ||
+	       (killer && killer != task) || READ_ONCE(result->in_exec) ||
+	       (before && before == result->exec_wait);
+}
+
+/**
+ * kxfer_uring_recv() - the RECV of a command
+ * @cmd: not complete; its session's job_lock is held
+ *
+ * Return: it, or NULL: not accepted yet, or ended.
+ */
+struct kxfer_active_job *kxfer_uring_recv(struct io_uring_cmd *cmd)
+{
+	return result_of(cmd)->recv;
+}
+
+/**
+ * kxfer_uring_set_recv() - a RECV is in its session's list from now on
+ * @cmd: by which it came
+ * @job: the RECV
+ *
+ * Called with the session's job_lock held.
+ */
+void kxfer_uring_set_recv(struct io_uring_cmd *cmd, struct kxfer_active_job *job)
+{
+	result_of(cmd)->recv = job;
+}
+
+/* io_uring wants the end of a RECV, and asks again until it has its CQE. */
+static void cancel(struct io_uring_cmd *cmd)
+{
+	if (!kxfer_job_stop_recv(cmd->file->private_data, cmd))
+		schedule_timeout_uninterruptible(1);
 }
 
 /**
@@ -242,24 +326,38 @@ static int accept(struct kxfer_session *session, struct io_uring_cmd *cmd,
 	return ret;
 }
 
+/* By a CQE: io_uring tries -EAGAIN again, and a mark ends with the CQE only. */
+static int refuse(struct io_uring_cmd *cmd, unsigned int issue_flags, int error)
+{
+	kxfer_uring_done(cmd, error, 0, issue_flags);
+	return -EIOCBQUEUED;
+}
+
 static int transfer(struct io_uring_cmd *cmd, unsigned int issue_flags,
 		    const struct kxfer_job *job)
 {
 	struct kxfer_session *session = cmd->file->private_data;
-	int ret = accept(session, cmd, job, !(issue_flags & IO_URING_F_NONBLOCK));
+	bool polled = issue_flags & IO_URING_F_IOPOLL;
+	bool recv = job->op == KXFER_OP_RECV && !polled;
+	bool by_task = !(issue_flags & IO_URING_F_UNLOCKED);
+	int ret;
 
-	switch (ret) {
-	case 0:
+	*result_of(cmd) = (struct result) { .polled = polled };
+	if (recv && !by_task)
+		kxfer_uring_mark_cancelable(cmd, issue_flags);
+	ret = accept(session, cmd, job, !(issue_flags & IO_URING_F_NONBLOCK));
+	if (!ret) {
+		if (recv && by_task)
+			kxfer_uring_mark_cancelable(cmd, issue_flags);
 		watch(session);
 		return -EIOCBQUEUED;
-	case KXFER_WOULD_SLEEP:
-		return -EAGAIN;
-	case -EAGAIN:
-		kxfer_uring_done(cmd, ret, 0, issue_flags);
-		return -EIOCBQUEUED;
-	default:
-		return ret;
 	}
+	/* Never where it may sleep, as io-wq does. */
+	if (ret == KXFER_WOULD_SLEEP)
+		return -EAGAIN;
+	if (ret == -EAGAIN || (recv && !by_task))
+		return refuse(cmd, issue_flags, ret);
+	return ret;
 }
 
 static int do_nothing(struct io_uring_cmd *cmd, unsigned int issue_flags)
@@ -291,14 +389,21 @@ static void copy_job(struct io_uring_cmd *cmd, struct kxfer_job *job)
  *
  * May sleep unless IO_URING_F_NONBLOCK is set. Return: -EIOCBQUEUED: its CQE comes by
  * itself, or has come; -EAGAIN: to be tried where it may sleep; else what the CQE says.
+ * What a call with KXFER_URING_F_CANCEL returns is not looked at.
  */
 int kxfer_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
 	struct kxfer_job job;
 	int ret;
 
+	if (issue_flags & KXFER_URING_F_CANCEL) {
+		cancel(cmd);
+		return -ECANCELED;
+	}
 	if (cmd->cmd_op != KXFER_URING_CMD_JOB)
 		return -ENOTTY;
+	if (!(issue_flags & IO_URING_F_UNLOCKED) && kxfer_uring_task(cmd) != current)
+		return -EOPNOTSUPP;
 	if (!(issue_flags & IO_URING_F_SQE128))
 		return -EINVAL;
 	if (cmd->flags & IORING_URING_CMD_FIXED)

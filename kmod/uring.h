@@ -7,6 +7,7 @@
 #include <linux/types.h>
 
 struct io_uring_cmd;
+struct kxfer_active_job;
 struct kxfer_completion;
 struct work_struct;
 
@@ -23,6 +24,8 @@ int kxfer_uring_cmd_iopoll(struct io_uring_cmd *cmd, struct io_comp_batch *batch
 void kxfer_uring_complete(struct io_uring_cmd *cmd,
 			  const struct kxfer_completion *completion);
 bool kxfer_uring_abandoned(struct io_uring_cmd *cmd);
+struct kxfer_active_job *kxfer_uring_recv(struct io_uring_cmd *cmd);
+void kxfer_uring_set_recv(struct io_uring_cmd *cmd, struct kxfer_active_job *job);
 void kxfer_uring_watch(struct work_struct *work);
 #else
 #define KXFER_URING_FEATURE	0
@@ -37,6 +40,16 @@ static inline void kxfer_uring_complete(struct io_uring_cmd *cmd,
 static inline bool kxfer_uring_abandoned(struct io_uring_cmd *cmd)
 {
 	return false;
+}
+
+static inline struct kxfer_active_job *kxfer_uring_recv(struct io_uring_cmd *cmd)
+{
+	return NULL;
+}
+
+static inline void kxfer_uring_set_recv(struct io_uring_cmd *cmd,
+					struct kxfer_active_job *job)
+{
 }
 
 static inline void kxfer_uring_watch(struct work_struct *work)

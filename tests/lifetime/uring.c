@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Rings and processes that end with jobs in flight: what is queued ends soon, what is
- * posted when it is through, and nothing is left behind.
+ * posted when it is through, and nothing is left behind. So do processes that become
+ * another program by execve(), which waits for what they have in flight.
  */
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +22,8 @@
 
 #define NR_JOBS		64		/* more than a lane has slots for NOTIFYs */
 #define SOON_MS		5000		/* and not the end of a link whose peer is silent */
+#define RECV_END_MS	1500		/* two looks of the module's watch, and a busy host */
+#define CANCEL_CPU_MS	250		/* where io_uring says that a RECV is to end */
 
 FIXTURE(uring)
 {
@@ -227,6 +233,237 @@ TEST_F_TIMEOUT(uring, thread_that_submitted_has_gone, 60)
 	}
 	io_uring_queue_exit(&client.ring);
 	close(client.fd);
+}
+
+/* ---- RECVs, which no peer and no link ends ---- */
+
+enum ending {
+	BY_EXEC,
+	BY_EXEC_WITH_SIGNALS,		/* caught, while execve() waits */
+	BY_EXEC_OF_OTHER_THREAD,
+	BY_EXIT,
+	BY_KILL,
+	BY_CLOSE_OF_RING,
+	NO_END,				/* an execve() that fails is none */
+};
+
+FIXTURE(recv)
+{
+	struct baseline baseline;
+	int fd;				/* looks on */
+};
+
+FIXTURE_VARIANT(recv)
+{
+	unsigned int setup;		/* IORING_SETUP_* */
+	unsigned int sqe;		/* IOSQE_* */
+	enum ending ending;
+};
+
+#define RECV(name, setup_, sqe_, ending_)					\
+	FIXTURE_VARIANT_ADD(recv, name) { .setup = setup_, .sqe = sqe_, .ending = ending_ }
+#define DEFER	(IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN)
+
+RECV(exec, 0, 0, BY_EXEC);
+RECV(exec_that_defers, DEFER, 0, BY_EXEC);
+RECV(exec_with_a_thread_that_polls, IORING_SETUP_SQPOLL, 0, BY_EXEC);
+RECV(exec_that_polls, IORING_SETUP_IOPOLL, 0, BY_EXEC);
+RECV(exec_of_what_a_worker_submitted, 0, IOSQE_ASYNC, BY_EXEC);
+RECV(exec_with_signals, 0, 0, BY_EXEC_WITH_SIGNALS);
+RECV(exec_that_defers_with_signals, DEFER, 0, BY_EXEC_WITH_SIGNALS);
+RECV(exec_of_other_thread, 0, 0, BY_EXEC_OF_OTHER_THREAD);
+RECV(exec_of_other_thread_that_polls, IORING_SETUP_SQPOLL, 0, BY_EXEC_OF_OTHER_THREAD);
+RECV(exit, 0, 0, BY_EXIT);
+RECV(exit_with_a_thread_that_polls, IORING_SETUP_SQPOLL, 0, BY_EXIT);
+RECV(kill, 0, 0, BY_KILL);
+RECV(kill_of_what_a_worker_submitted, 0, IOSQE_ASYNC, BY_KILL);
+RECV(kill_that_polls, IORING_SETUP_IOPOLL, 0, BY_KILL);
+RECV(close_of_ring, 0, 0, BY_CLOSE_OF_RING);
+RECV(close_of_ring_that_defers, DEFER, 0, BY_CLOSE_OF_RING);
+RECV(close_of_ring_of_a_worker, 0, IOSQE_ASYNC, BY_CLOSE_OF_RING);
+RECV(none_by_a_failed_exec, 0, 0, NO_END);
+
+FIXTURE_SETUP(recv)
+{
+	self->fd = kx_open();
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, baseline_take(self->fd, &self->baseline));
+}
+
+FIXTURE_TEARDOWN(recv)
+{
+	close(self->fd);
+}
+
+struct receiver {
+	const struct _fixture_variant_recv *variant;
+	struct io_uring ring;
+	char memory[4096];
+	int fd;
+};
+
+/* A RECV of a mailbox that stays empty is in flight. */
+static void *receive(void *argument)
+{
+	struct receiver *receiver = argument;
+	struct kxfer_job job = {
+		.op = KXFER_OP_RECV,
+		.length = sizeof(receiver->memory),
+	};
+	struct io_uring_sqe *sqe;
+
+	receiver->fd = kx_open();
+	if (receiver->fd < 0 ||
+	    kx_region_add(receiver->fd, receiver->memory, sizeof(receiver->memory),
+			  KXFER_REGION_F_WRITE, &job.region) ||
+	    kx_mailbox_add(receiver->fd, "empty", 1, 64, &job.target) ||
+	    uring_open(&receiver->ring, receiver->variant->setup))
+		return NULL;
+	sqe = uring_job(&receiver->ring, receiver->fd, &job);
+	sqe->flags |= receiver->variant->sqe;
+	if (io_uring_submit(&receiver->ring) != 1 ||
+	    !kx_wait_until(kx_counter(receiver->fd, "live_jobs") == 1, KX_TIMEOUT_MS))
+		return NULL;
+	return argument;
+}
+
+static void *receive_and_wait(void *argument)
+{
+	if (!receive(argument))
+		_exit(1);
+	*(_Atomic bool *)((struct receiver *)argument)->memory = true;
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static void caught(int signal)
+{
+}
+
+static void become(const char *program)
+{
+	execl(program, program, "exec", (char *)NULL);
+}
+
+/* In a process of its own. Writes a byte to @ready before its end begins. */
+static void end_with_recv(const struct _fixture_variant_recv *variant, int ready)
+{
+	static struct receiver receiver;
+	struct sigaction action = { .sa_handler = caught };
+	uint64_t end;
+	pthread_t thread;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	receiver.variant = variant;
+	if (variant->ending == BY_EXEC_OF_OTHER_THREAD) {
+		if (pthread_create(&thread, NULL, receive_and_wait, &receiver) ||
+		    !kx_wait_until(*(_Atomic bool *)receiver.memory, KX_TIMEOUT_MS))
+			_exit(1);
+	} else if (!receive(&receiver)) {
+		_exit(1);
+	}
+	/* Ignored by default: the program that comes after does not end by it. */
+	sigaction(SIGWINCH, &action, NULL);
+	/* The watch finds it in execve() at almost every look. */
+	end = kx_deadline_ns(RECV_END_MS);
+	while (variant->ending == NO_END && kx_now_ns() < end)
+		become("/there/is/no/such/program");
+	if (write(ready, "r", 1) != 1)
+		_exit(1);
+	switch (variant->ending) {
+	case BY_EXEC:
+	case BY_EXEC_WITH_SIGNALS:
+	case BY_EXEC_OF_OTHER_THREAD:
+		become("/bin/true");
+		_exit(1);
+	case BY_EXIT:
+		_exit(0);
+	case BY_CLOSE_OF_RING:
+		io_uring_queue_exit(&receiver.ring);
+		break;
+	case BY_KILL:
+	case NO_END:
+		break;
+	}
+	for (;;)
+		pause();
+}
+
+static uint32_t cpu_ms(const struct rusage *usage)
+{
+	return (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000 +
+	       (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1000;
+}
+
+/* As kmod/compat.h: does io_uring of this kernel say that a RECV is to end? */
+static bool kernel_cancels(void)
+{
+	struct utsname name;
+	unsigned int major, minor;
+
+	return !uname(&name) && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 7));
+}
+
+static void expect_recv_ends(struct __test_metadata *_metadata, struct _test_data_recv *self,
+			     enum ending ending, pid_t pid)
+{
+	uint32_t end_ms = RECV_END_MS * kx_slowness();
+	bool ends = ending != BY_CLOSE_OF_RING && ending != NO_END;
+	struct rusage usage = {};
+	int status = 0;
+
+	if (ends) {
+		bool ended = kx_wait_until(wait4(pid, &status, WNOHANG, &usage) == pid,
+					   end_ms);
+
+		EXPECT_TRUE(ended) {
+			kill(pid, SIGKILL);
+			wait4(pid, &status, 0, &usage);
+		}
+		printf("# %u ms of a CPU\n", cpu_ms(&usage));
+		EXPECT_EQ(ending == BY_KILL ? SIGKILL : 0, status);
+		if (kernel_cancels())
+			EXPECT_GT(CANCEL_CPU_MS * kx_slowness(), cpu_ms(&usage));
+	}
+	if (ending == NO_END) {
+		EXPECT_EQ(1, kx_counter(self->fd, "live_jobs"));
+	} else {
+		EXPECT_TRUE(kx_wait_until(!kx_counter(self->fd, "live_jobs"), end_ms));
+	}
+	if (!ends) {
+		kill(pid, SIGKILL);
+		waitpid(pid, &status, 0);
+	}
+}
+
+TEST_F_TIMEOUT(recv, ends, 60)
+{
+	const char *left;
+	int ready[2], i;
+	char byte;
+	pid_t pid;
+
+	ASSERT_EQ(0, pipe(ready));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid)
+		end_with_recv(variant, ready[1]);
+	close(ready[1]);
+	ASSERT_EQ(1, read(ready[0], &byte, 1));
+	close(ready[0]);
+	if (variant->ending == BY_KILL)
+		ASSERT_EQ(0, kill(pid, SIGKILL));
+	for (i = 0; variant->ending == BY_EXEC_WITH_SIGNALS && i < 5; i++) {
+		kx_sleep_ms(10);
+		kill(pid, SIGWINCH);
+	}
+	expect_recv_ends(_metadata, self, variant->ending, pid);
+	left = baseline_wait(self->fd, &self->baseline, BASELINE_WAIT_MS);
+	EXPECT_EQ(NULL, left) {
+		TH_LOG("left behind: %s", left);
+	}
 }
 
 TEST_HARNESS_MAIN

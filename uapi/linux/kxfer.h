@@ -1619,10 +1619,11 @@ struct kxfer_dedicated_status {
  * IORING_SETUP_CQE32 big_cqe[0] of an accepted job is @completed_ns, of a refused
  * one 0. All jobs of one io_uring_enter() are posted together.
  *
- * A job ends with ECANCELED, as at the end of a session, when its ring is closed or
- * the process that submitted it exits: what is queued of it soon, what is posted when
- * it is through; a long one may then have been carried out in part. The file stays
- * open until then.
+ * A job ends with ECANCELED, as at the end of a session, when its ring is closed, or
+ * the process that submitted it exits or becomes another program (execve()): a RECV that
+ * waits and what is queued within a second, what is posted when it is through; a long one
+ * may then have been carried out in part. The file stays open until then, and execve()
+ * waits for jobs of the calling thread.
  */
 struct kxfer_uring_job {
 	struct kxfer_job job;

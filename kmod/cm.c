@@ -130,6 +130,23 @@ static void connection_lost(struct kxfer_lane *lane, int error)
 	step_done(lane, error);
 }
 
+/*
+ * The peer has closed the connection. That is the end of a link that it does not use, or
+ * nobody here: an initiator that has given all grants back closes it after a while, and a
+ * node that goes closes all. Only a link that is in use is lost.
+ */
+static void disconnected(struct kxfer_lane *lane)
+{
+	struct kxfer_link *link = lane->link;
+
+	if (link->initiator ? READ_ONCE(link->users) : atomic_read(&link->nr_grants)) {
+		connection_lost(lane, -ECONNRESET);
+		return;
+	}
+	kxfer_link_fail(link, -ECONNRESET);
+	step_done(lane, -ECONNRESET);
+}
+
 static void established(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 {
 	int error = kxfer_fault_error(CM_ESTABLISHED);
@@ -168,6 +185,8 @@ static int lane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		connection_lost(lane, -ECONNRESET);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
+		disconnected(lane);
+		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
 		connection_lost(lane, -ECONNRESET);
 		break;

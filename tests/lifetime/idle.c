@@ -35,6 +35,7 @@ FIXTURE_TEARDOWN(idle)
 
 TEST_F_TIMEOUT(idle, link_is_closed_and_nothing_is_left, 90)
 {
+	uint64_t lost = kx_counter(self->fd, "links_lost");
 	struct kx_live live;
 	uint64_t before;
 	uint32_t i;
@@ -45,6 +46,8 @@ TEST_F_TIMEOUT(idle, link_is_closed_and_nothing_is_left, 90)
 	ASSERT_LE(2, kx_counter(self->fd, "live_links"));
 	ASSERT_TRUE(kx_wait_until(!kx_counter(self->fd, "live_links"), IDLE_MS + 10000));
 	EXPECT_LE(IDLE_MS - 1000, (kx_now_ns() - before) / 1000000);
+	/* It was not lost, neither here nor where it was accepted. */
+	EXPECT_EQ(lost, kx_counter(self->fd, "links_lost"));
 	ASSERT_EQ(0, kx_live_take(self->fd, &live));
 	for (i = 0; i < live.nr; i++) {
 		const char *name = (const char *)live.counters[i].name;

@@ -25,7 +25,7 @@ SMP_TESTS   ?= uapi:* data:content data:notify data:path data:transfer lifetime:
 SMOKE_TESTS ?= uapi:smoke uapi:submit data:notify lifetime:revoke lifetime:module leaks:*
 # What such a check sees best: memory that several hold, and its end.
 DEBUG_SMOKE_TESTS ?= uapi:dedicated uapi:mailbox uapi:ring lifetime:dedicated lifetime:long \
-	lifetime:memory lifetime:revoke perm:long storm:once leaks:*
+	lifetime:memory lifetime:revoke perm:long fault:delays storm:once leaks:*
 
 # The group of scripts/setup that has what a guest with KERNEL needs; and those for
 # measuring, beside bench: the kernel 7.2, the source of siw.

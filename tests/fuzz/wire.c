@@ -10,10 +10,16 @@
  * Each round forks an attacker (tests/lib/attack.h) with a seed of its own: an
  * invader against a listener of this node, or an ambusher together with a victim
  * that opens it as a peer. Some are killed, some end by themselves in the middle.
+ * All the while some laggards are there: initiators that answer late, or leave when they have
+ * answered, post no RECV, are as slow as rdma_cm lets them, and drip. And all the while an
+ * honest pair makes links, targets and transfers, each step within its time.
+ *
  * After each round a session that has nothing to do with it moves bytes and looks
  * at them, and memory that no attacker may write is as it was. In between an
  * export is withdrawn under attack. At the end all counters are at their baseline.
  */
+#include <ctype.h>
+#include <dirent.h>
 #include <endian.h>
 #include <getopt.h>
 #include <signal.h>
@@ -47,6 +53,12 @@
 #define CLOSE_MS	40000		/* of a victim whose peer is dead, on a slow machine */
 #define TELL_MS		30000		/* between two lines on how far it is */
 #define MAX_SLEEPERS	3
+#define MAX_LAGGARDS	2
+#define MIN_ROUNDS	8	/* however long they take */
+#define HONEST_MS	6000	/* for a step of the honest pair, on a slow machine */
+#define HONEST_PAUSE_MS	100	/* between two rounds of it */
+#define HONEST_LINKS	4	/* that it has, each of another tos */
+#define HONEST_BYTES	4096
 
 /* Either ends the run; 0: does not. */
 static struct {
@@ -77,6 +89,11 @@ FIXTURE(wire)
 	pid_t friend;
 	pid_t sleepers[MAX_SLEEPERS];
 	uint32_t nr_sleepers;
+	pid_t laggards[MAX_LAGGARDS];
+	pid_t honest;
+	uint32_t nr_workers;	/* the most that worked for the module */
+	uint64_t memory_before;	/* available, in KiB */
+	uint64_t memory_least;
 };
 
 /* ---- a friend: another peer, whose keys attackers try ---- */
@@ -122,6 +139,80 @@ static void friend_run(struct attack *attack)
 				     link.control.why ?: "", link.data.why ?: "");
 		else if (!friend_reads(&link, &attack->foreign))
 			attack_fault(attack, "a friendly peer has lost its grant");
+	}
+	pause();
+}
+
+/* ---- an honest pair, and how long that has to wait ---- */
+
+static void note_ms(_Atomic uint64_t *longest, uint64_t ms)
+{
+	uint64_t before = atomic_load(longest);
+
+	while (ms > before && !atomic_compare_exchange_weak(longest, &before, ms))
+		;
+}
+
+/* A step of the honest pair has ended. */
+static void note_step(struct attack *attack, const char *what, int ret, uint64_t *began)
+{
+	uint64_t now = kx_now_ns(), ms = (now - *began) / 1000000;
+
+	*began = now;
+	atomic_fetch_add(&attack->nr_honest, 1);
+	note_ms(&attack->honest_ms, ms);
+	if (ret)
+		attack_fault(attack, "an honest pair: %s: %d after %llu ms", what, ret,
+			     (unsigned long long)ms);
+	else if (ms > HONEST_MS * kx_slowness())
+		attack_fault(attack, "an honest pair: %s took %llu ms", what,
+			     (unsigned long long)ms);
+}
+
+static int honest_peer(int fd, uint32_t tos, uint32_t *peer)
+{
+	struct kxfer_peer_open cmd = {
+		.size = sizeof(cmd),
+		.remote = kx_addr(kx_address(), KXFER_PORT),
+		.tos = tos,
+		.timeout_ms = KX_TIMEOUT_MS,
+	};
+	int ret = kx_call(fd, KXFER_PEER_OPEN, &cmd);
+
+	*peer = cmd.peer;
+	return ret;
+}
+
+/* With another session and, the first times and whenever one was idle, another link. */
+static void honest_round(struct attack *attack, uint8_t *memory, const char *name,
+			 uint32_t tos)
+{
+	uint64_t began = kx_now_ns(), closing;
+	uint32_t region, peer = 0, target = 0;
+	int fd = kx_open();
+
+	note_step(attack, "open()", fd < 0 ? fd : 0, &began);
+	note_step(attack, "REGION_ADD", kx_region_add(fd, memory, HONEST_BYTES,
+						      KXFER_REGION_F_WRITE, &region), &began);
+	note_step(attack, "PEER_OPEN", honest_peer(fd, tos, &peer), &began);
+	note_step(attack, "TARGET_OPEN", kx_target_open(fd, peer, name, 0, &target), &began);
+	note_step(attack, "READ", kx_transfer(fd, KXFER_OP_READ, region, 0, target, 0,
+					      HONEST_BYTES), &began);
+	note_step(attack, "TARGET_CLOSE", kx_target_close(fd, target), &began);
+	closing = began;
+	close(fd);
+	note_ms(&attack->close_ms, (kx_now_ns() - closing) / 1000000);
+	note_step(attack, "close()", 0, &began);
+}
+
+static void honest_run(struct attack *attack, const char *name)
+{
+	uint8_t *memory = kx_alloc(HONEST_BYTES);
+	uint32_t n;
+
+	for (n = 0; memory && !atomic_load(&attack->nr_faults); n++) {
+		honest_round(attack, memory, name, 4 * (1 + n % HONEST_LINKS));
+		kx_sleep_ms(HONEST_PAUSE_MS);
 	}
 	pause();
 }
@@ -352,7 +443,7 @@ static bool all_are(const uint8_t *memory, size_t length, uint8_t value)
 static void victim_run(struct attack *attack, uint64_t seed)
 {
 	struct victim victim = { .attack = attack, .dice = { seed }, .fd = -1 };
-	uint64_t end = kx_deadline_ns(VICTIM_MS);
+	uint64_t end = kx_deadline_ns(VICTIM_MS), closing;
 
 	if (!victim_prepare(&victim)) {
 		attack_fault(attack, "a victim cannot be prepared");
@@ -370,7 +461,9 @@ static void victim_run(struct attack *attack, uint64_t seed)
 	if (victim.nr_reaped != victim.nr_submitted)
 		attack_fault(attack, "of %u jobs %u ended", victim.nr_submitted,
 			     victim.nr_reaped);
+	closing = kx_now_ns();
 	close(victim.fd);
+	note_ms(&attack->close_ms, (kx_now_ns() - closing) / 1000000);
 	if (!all_are(victim.memory, MARGIN, ATTACK_SECRET) ||
 	    !all_are(victim.memory + MARGIN + OTHER_BYTES, MARGIN, ATTACK_SECRET))
 		attack_fault(attack, "memory around a victim's region was written");
@@ -441,6 +534,17 @@ static pid_t fork_friend(struct attack *attack)
 	_exit(0);
 }
 
+static pid_t fork_honest(struct attack *attack, const char *name)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	honest_run(attack, name);
+	_exit(0);
+}
+
 enum end { ENDED, STOPPED, STILL_THERE };
 
 static enum end wait_end(pid_t pid, uint32_t ms)
@@ -457,6 +561,85 @@ static void kill_and_wait(pid_t pid)
 	kill(pid, SIGKILL);
 	while (waitpid(pid, NULL, 0) == pid)
 		;
+}
+
+/* ---- what the node spends on them ---- */
+
+static uint64_t available_kib(void)
+{
+	FILE *file = fopen("/proc/meminfo", "re");
+	unsigned long long kib = 0;
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return kib;
+}
+
+/* Kernel threads that have run, or are running, works of the module (wq_worker_comm()). */
+static uint32_t count_workers(void)
+{
+	struct dirent *entry;
+	DIR *dir = opendir("/proc");
+	char path[300], comm[64];
+	uint32_t nr = 0;
+	FILE *file;
+
+	while (dir && (entry = readdir(dir))) {
+		if (!isdigit(entry->d_name[0]))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+		file = fopen(path, "re");
+		if (!file)
+			continue;
+		/* Behind a plus that work is running, behind a minus it has. */
+		if (fgets(comm, sizeof(comm), file) && strstr(comm, "kworker/") &&
+		    strstr(comm, "+kxfer"))
+			nr++;
+		fclose(file);
+	}
+	if (dir)
+		closedir(dir);
+	return nr;
+}
+
+static void look_at_node(FIXTURE_DATA(wire) *self)
+{
+	uint32_t workers = count_workers();
+	uint64_t kib = available_kib();
+
+	if (workers > self->nr_workers)
+		self->nr_workers = workers;
+	if (kib < self->memory_least)
+		self->memory_least = kib;
+}
+
+/* ---- laggards ---- */
+
+/* There are always some; each stays for longer than a round. */
+static void keep_laggards(FIXTURE_DATA(wire) *self)
+{
+	struct dice *dice = &self->dice;
+	uint32_t i;
+
+	for (i = 0; i < MAX_LAGGARDS; i++) {
+		if (self->laggards[i] && wait_end(self->laggards[i], 0) == STILL_THERE)
+			continue;
+		self->laggards[i] = fork_attacker(laggard_run, self->attack, dice_roll(dice),
+						  1000 + dice_below(dice, 10000));
+	}
+}
+
+static void end_laggards(FIXTURE_DATA(wire) *self)
+{
+	uint32_t i;
+
+	for (i = 0; i < MAX_LAGGARDS; i++)
+		if (self->laggards[i])
+			kill_and_wait(self->laggards[i]);
 }
 
 FIXTURE_SETUP(wire)
@@ -509,6 +692,9 @@ FIXTURE_SETUP(wire)
 	self->mailbox = id;
 	test_cmd_region_add(self->keeper, self->letters, sizeof(self->letters),
 			    KXFER_REGION_F_WRITE, &self->letter_region);
+	self->memory_before = available_kib();
+	self->memory_least = self->memory_before;
+	self->honest = fork_honest(self->attack, self->rig.name);
 	self->friend = fork_friend(self->attack);
 	ASSERT_TRUE(kx_wait_until(self->attack->read_key.rkey || self->attack->nr_faults,
 				  RAW_MS));
@@ -518,6 +704,8 @@ FIXTURE_TEARDOWN(wire)
 {
 	while (self->nr_sleepers)
 		kill_and_wait(self->sleepers[--self->nr_sleepers]);
+	end_laggards(self);
+	kill_and_wait(self->honest);
 	kill_and_wait(self->friend);
 	close(self->keeper);
 	rig_close(&self->rig);
@@ -683,6 +871,8 @@ static void play_round(struct __test_metadata *_metadata, FIXTURE_DATA(wire) *se
 	const char *wrong;
 	uint32_t n;
 
+	keep_laggards(self);
+	look_at_node(self);
 	for (n = 0; n < LETTERS; n++)
 		await_letter(self, n, 0);
 	if (dice_chance(&self->dice, 150))
@@ -737,9 +927,9 @@ static void tell(struct __test_metadata *_metadata, const struct attack *attack,
 	TH_LOG("the longest of %u withdrawals took %llu ms", nr_withdrawals, LLU(withdrawn_ms));
 }
 
-static bool enough(const struct attack *attack, uint64_t end)
+static bool enough(const struct attack *attack, uint64_t end, uint32_t rounds)
 {
-	return attack->nr_faults || kx_now_ns() >= end ||
+	return attack->nr_faults || (kx_now_ns() >= end && rounds >= MIN_ROUNDS) ||
 	       (wanted.messages && attack->nr_messages >= wanted.messages);
 }
 
@@ -751,7 +941,7 @@ TEST_F_TIMEOUT(wire, hostile_peers_gain_nothing, 14400)
 	uint32_t rounds = 0;
 
 	TH_LOG("seed %llu", LLU(wanted.seed));
-	while (!enough(self->attack, end)) {
+	while (!enough(self->attack, end, rounds)) {
 		play_round(_metadata, self);
 		rounds++;
 		if (kx_now_ns() < tell_at)
@@ -764,6 +954,14 @@ TEST_F_TIMEOUT(wire, hostile_peers_gain_nothing, 14400)
 	     self->withdrawn_ms);
 	TH_LOG("%llu long messages received; of victims %llu offered, %llu FETCHED",
 	       LLU(self->nr_long), LLU(self->attack->nr_offered), LLU(self->attack->nr_fetched));
+	look_at_node(self);
+	TH_LOG("an honest pair beside them: %llu steps, the longest %llu ms; "
+	       "the longest close() %llu ms",
+	       LLU(self->attack->nr_honest), LLU(self->attack->honest_ms),
+	       LLU(self->attack->close_ms));
+	TH_LOG("at most %u workers in use and %llu MiB of memory", self->nr_workers,
+	       LLU(self->memory_before - self->memory_least) / 1024);
+	EXPECT_LT(0, self->attack->nr_honest);
 	EXPECT_EQ(0, self->attack->nr_faults) {
 		TH_LOG("round %u: %s", rounds, self->attack->fault);
 	}

@@ -62,6 +62,9 @@ void dice_fill(struct dice *dice, void *memory, uint32_t length);
  * @nr_fetched: FETCHEDs that they sent, for these and for none
  * @nr_friendly: SENDs of a peer that means well
  * @nr_vanished: attackers that ended without goodbye
+ * @nr_honest: steps of an honest pair
+ * @honest_ms: the longest of them
+ * @close_ms: the longest close() of an honest session or of a victim
  * @nr_faults: of the module
  * @fault: the first of them
  */
@@ -80,6 +83,9 @@ struct attack {
 	_Atomic uint64_t nr_fetched;
 	_Atomic uint64_t nr_friendly;
 	_Atomic uint64_t nr_vanished;
+	_Atomic uint64_t nr_honest;
+	_Atomic uint64_t honest_ms;
+	_Atomic uint64_t close_ms;
 	_Atomic uint32_t nr_faults;
 	char fault[256];
 };
@@ -97,5 +103,7 @@ bool attack_secret_in(const uint8_t *memory, uint32_t length);
 void invader_run(struct attack *attack, uint64_t seed, uint32_t nr_messages);
 /* Attacks for @ms; may not return. */
 void ambusher_run(struct attack *attack, uint64_t seed, uint32_t ms);
+/* Is slow for @ms. */
+void laggard_run(struct attack *attack, uint64_t seed, uint32_t ms);
 
 #endif /* KXFER_TEST_ATTACK_H */

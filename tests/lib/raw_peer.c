@@ -176,6 +176,7 @@ static int connect_lane(struct raw_lane *lane, uint16_t port, uint16_t source_po
 		.retry_count = manners->retry_count ?: 7,
 		.rnr_retry_count = 7,
 	};
+	uint8_t ack_timeout = manners->ack_timeout;
 	int ret;
 
 	lane->events = rdma_create_event_channel();
@@ -183,6 +184,10 @@ static int connect_lane(struct raw_lane *lane, uint16_t port, uint16_t source_po
 		return -errno;
 	if (rdma_create_id(lane->events, &lane->id, NULL, RDMA_PS_TCP))
 		return -errno;
+	/* Both ends of the connection get it. */
+	if (manners->ack_timeout)
+		rdma_set_option(lane->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT,
+				&ack_timeout, sizeof(ack_timeout));
 	ret = resolve(lane, port, source_port);
 	if (ret)
 		return ret;

@@ -71,6 +71,7 @@ struct kxfer_wire_hello raw_hello_data(enum kxfer_wire_kind kind, const uint8_t 
  * @initiator_depth: likewise
  * @retry_count: likewise, 0: 7
  * @nr_lanes: data lanes that it asks for, 0: 1
+ * @ack_timeout: 0, or how long its device waits for acknowledgements: 4.096 us << that
  * @no_receives: it posts no RECV, so that the module's SENDs find none
  * @leave_early: it goes away while its request is under way
  */
@@ -78,6 +79,7 @@ struct raw_manners {
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
 	uint8_t retry_count;
+	uint8_t ack_timeout;
 	uint16_t nr_lanes;
 	bool no_receives;
 	bool leave_early;

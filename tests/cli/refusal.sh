@@ -39,7 +39,8 @@ test_put_of_a_pipe_larger_than_the_export_stops_part_way() {
 	timeout 60 sh -c "head -c 3000000 /dev/zero | kxfer put - $peer/inbox" 2>stderr
 	status=$?
 	[ $status -eq 4 ] || fail "status $status"
-	expect_stderr "nothing was announced"
+	expect_stderr "there are at least"
+	expect_stderr "may be overwritten"
 	expect 0 kxfer --json ls "$peer"
 	expect_json '.[0].generation' 0
 }
@@ -88,7 +89,7 @@ test_get_of_memory_that_nobody_wrote_is_refused() {
 	serve inbox=mem:1M --writable
 	expect 1 kxfer get "$peer/inbox" got
 	expect_stderr "has not said what it holds"
-	[ ! -e got.part ] || fail "a partial file is left"
+	[ ! -e got.kxfer-part ] || fail "a partial file is left"
 	expect 0 kxfer get --length 4K "$peer/inbox" got
 }
 
@@ -106,7 +107,7 @@ test_get_into_a_folder_that_is_not_there() {
 	serve file
 	expect 1 kxfer --json get "$peer/file" nowhere/got
 	expect_error_json .errno ENOENT
-	expect_error_json .on nowhere/got.part
+	expect_error_json .on nowhere/got.kxfer-part
 }
 
 test_a_rule_for_one_user_refuses_another() {

@@ -146,7 +146,7 @@ test_get_into_a_folder_takes_the_name_of_the_export() {
 	mkdir folder
 	expect 0 kxfer get "$peer/data" folder
 	expect_equal_files sent folder/data
-	[ ! -e folder/data.part ] || fail "a partial file is left"
+	[ ! -e folder/data.kxfer-part ] || fail "a partial file is left"
 }
 
 test_get_refuses_to_overwrite_and_force_does() {
@@ -161,12 +161,88 @@ test_get_refuses_to_overwrite_and_force_does() {
 	expect_equal_files sent got
 }
 
+test_get_leaves_a_file_alone_that_has_the_name_of_a_part() {
+	random_file sent 1000
+	serve data=sent
+	echo precious >got.part
+	expect 0 kxfer get "$peer/data" got
+	[ "$(cat got.part)" = precious ] || fail "got.part was overwritten"
+	echo precious >victim
+	ln -s victim other.kxfer-part
+	expect 1 kxfer get "$peer/data" other
+	expect_stderr "will not overwrite other.kxfer-part"
+	[ "$(cat victim)" = precious ] || fail "it was overwritten through a symbolic link"
+	[ ! -e other ] || fail "other is there"
+	rm other.kxfer-part
+	ln victim other.kxfer-part
+	expect 1 kxfer get "$peer/data" other
+	[ "$(cat victim)" = precious ] || fail "it was overwritten by its other name"
+	rm other.kxfer-part
+	echo precious >other.kxfer-part
+	chown 1000 other.kxfer-part
+	expect 1 kxfer get "$peer/data" other
+	[ "$(cat other.kxfer-part)" = precious ] || fail "another user's file was overwritten"
+	rm other.kxfer-part
+	expect 0 kxfer get "$peer/data" other
+	expect_equal_files sent other
+}
+
+test_get_follows_no_symbolic_link_that_leads_nowhere() {
+	random_file sent 1000
+	serve data=sent
+	ln -s nowhere got
+	expect 1 kxfer get "$peer/data" got
+	expect_stderr "leads nowhere"
+	[ -L got ] || fail "the link was replaced"
+}
+
+test_get_by_force_keeps_mode_owner_and_symbolic_link() {
+	random_file sent 1000
+	serve data=sent
+	echo old >got
+	chown 1000:104 got
+	chmod 600 got
+	ln -s got link
+	expect 0 kxfer get --force "$peer/data" got
+	[ "$(stat -c '%a %u %g' got)" = "600 1000 104" ] || fail "it is $(stat -c '%a %u %g' got) now"
+	expect 0 kxfer get --force "$peer/data" link
+	[ -L link ] || fail "the link was replaced"
+	expect_equal_files sent got
+	umask 027
+	expect 0 kxfer get "$peer/data" new
+	[ "$(stat -c %a new)" = 640 ] || fail "a new file has mode $(stat -c %a new)"
+}
+
+test_get_writes_to_a_terminal_by_force_only() {
+	echo harmless >sent
+	serve data=sent
+	kxfer get "$peer/data" - >/dev/console 2>stderr
+	status=$?
+	[ "$status" -eq 2 ] || fail "status $status"
+	expect_stderr "will not write to a terminal"
+	kxfer get --force "$peer/data" - >/dev/console 2>stderr || fail "--force"
+}
+
+test_a_file_whose_size_is_told_as_0_has_all_its_bytes() {
+	serve inbox=mem:1M version=/proc/version --writable
+	cat /proc/version >wanted
+	expect 0 kxfer --json put /proc/version "$peer/inbox"
+	expect_json .length_bytes "$(stat -c %s wanted)"
+	expect_json .sha256 "$(sha256_of wanted)"
+	expect 0 kxfer get "$peer/inbox" got
+	expect_equal_files wanted got
+	expect 0 kxfer get "$peer/version" served
+	expect_equal_files wanted served
+	expect 4 kxfer put --length 4096 /proc/version "$peer/inbox"
+	expect_stderr "it ended after"
+}
+
 test_get_to_a_device_writes_to_the_device() {
 	random_file sent 1000
 	serve data=sent
 	expect 0 kxfer get "$peer/data" /dev/null
 	[ -c /dev/null ] || fail "/dev/null was replaced"
-	[ ! -e /dev/null.part ] || fail "/dev/null.part is left"
+	[ ! -e /dev/null.kxfer-part ] || fail "/dev/null.kxfer-part is left"
 }
 
 test_serve_of_an_empty_file_is_got_as_empty() {

@@ -3,14 +3,15 @@
 // kxfer get REMOTE FILE|-: reads an export of a peer into a file.
 //
 // READ jobs bring the data, several in flight; behind them a thread writes it to
-// FILE.part and hashes it. When all is there its SHA-256 is compared with the one that the exporter
-// published, and that the export did not change meanwhile is asked for; only
-// then FILE.part becomes FILE. A get that stops keeps FILE.part, cut to what
-// was read back from it and found right.
+// FILE.kxfer-part and hashes it. When all is there its SHA-256 is compared with the one that
+// the exporter published, and that the export did not change meanwhile is asked for; only
+// then the part becomes FILE. A get that stops keeps the part, cut to what was read back
+// from it and found right; the next get of that FILE begins it anew.
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <optional>
 
 #include <fcntl.h>
@@ -62,19 +63,44 @@ std::string destination(const GetOptions& options) {
     return options.file;
 }
 
+constexpr const char* part_suffix = ".kxfer-part";
+
 bool is_at(const std::string& path, int fd) {
     struct stat named = {}, opened = {};
-    return stat(path.c_str(), &named) == 0 && fstat(fd, &opened) == 0 && named.st_dev == opened.st_dev &&
+    return lstat(path.c_str(), &named) == 0 && fstat(fd, &opened) == 0 && named.st_dev == opened.st_dev &&
            named.st_ino == opened.st_ino;
 }
 
+// A part that a get of this user has left: a file, and nobody else's under another name.
+bool is_own_part(int fd) {
+    struct stat status = {};
+    return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+           status.st_nlink == 1;
+}
+
+tl::expected<Descriptor, Failure> create_or_take(const std::string& part) {
+    constexpr int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    // Twice, for one that is there may be through before it is opened.
+    for (int tries = 2;; tries--) {
+        Descriptor fd(open(part.c_str(), flags | O_CREAT | O_EXCL, 0600));
+        if (fd.get() >= 0) return fd;
+        if (errno != EEXIST) return failed(Error("cannot create", part, errno));
+        fd = Descriptor(open(part.c_str(), flags));
+        if (fd.get() >= 0 && is_own_part(fd.get())) return fd;
+        if (fd.get() < 0 && errno == ENOENT && tries > 1) continue;
+        return failed(Error("will not overwrite", part, EEXIST, "remove it, or choose another name",
+                            "it is no part that a kxfer get of this user has left"));
+    }
+}
+
 // Two gets to the same file would mix their bytes: the first holds a lock. When that one is
-// through its FILE.part is FILE, which who had opened it under its old name must not empty.
+// through its part is FILE, which who had opened it under its old name must not empty.
 tl::expected<Sink, Failure> open_part(std::string path) {
-    Sink sink{path, path + ".part", path, {}};
+    Sink sink{path, path + part_suffix, path, {}};
     do {
-        sink.fd = Descriptor(open(sink.part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-        if (sink.fd.get() < 0) return failed(Error("cannot create", sink.part, errno));
+        auto fd = create_or_take(sink.part);
+        if (!fd) return tl::make_unexpected(fd.error());
+        sink.fd = std::move(*fd);
         if (flock(sink.fd.get(), LOCK_EX | LOCK_NB) < 0)
             return failed(Error("cannot write", sink.part, errno, "wait for it, or choose another name",
                                 "another kxfer get is writing it"));
@@ -83,19 +109,35 @@ tl::expected<Sink, Failure> open_part(std::string path) {
     return sink;
 }
 
+Error will_not_overwrite(const std::string& path, const char* why = "") {
+    return Error("will not overwrite", path, EEXIST, "--force does, or choose another name", why);
+}
+
 tl::expected<Sink, Failure> open_sink(const GetOptions& options) {
     if (options.file == "-") return Sink{"", "", "standard output", Descriptor(STDOUT_FILENO, false)};
     std::string path = destination(options);
     struct stat status = {};
-    if (stat(path.c_str(), &status) < 0) return open_part(std::move(path));
+    if (stat(path.c_str(), &status) < 0) {
+        const bool dangles = errno == ENOENT && lstat(path.c_str(), &status) == 0;
+        if (dangles) return failed(will_not_overwrite(path, "it is a symbolic link that leads nowhere"));
+        return open_part(std::move(path));
+    }
     if (!S_ISREG(status.st_mode)) {
         Sink sink{"", "", path, Descriptor(open(path.c_str(), O_WRONLY | O_CLOEXEC))};
         if (sink.fd.get() < 0) return failed(Error("cannot open", path, errno));
         return sink;
     }
-    if (!options.force)
-        return failed(Error("will not overwrite", path, EEXIST, "--force does, or choose another name"));
-    return open_part(std::move(path));
+    if (!options.force) return failed(will_not_overwrite(path));
+    return open_part(real_path(path));
+}
+
+// Bytes of any kind may be commands to a terminal.
+tl::expected<void, Failure> check_terminal(const GetOptions& options) {
+    if (options.file != "-" || options.force || isatty(STDOUT_FILENO) == 0) return {};
+    return failed(Error("will not write", "to a terminal", 0,
+                        "name a file, or pipe it: kxfer get REMOTE - | COMMAND; --force writes it anyway",
+                        "what an export holds may change how the terminal works"),
+                  exit_usage);
 }
 
 // What is to be read: a range of the export and what is known of it.
@@ -266,12 +308,41 @@ tl::expected<std::string, Failure> verify(const GetOptions& options, const Range
     return "with the published SHA-256";
 }
 
-// FILE.part becomes FILE, durably.
-tl::expected<void, Failure> keep(const Sink& sink) {
+// Who may read and write FILE stays as it was; a new one has what umask leaves.
+void take_over_mode(const Sink& sink) {
+    struct stat status = {};
+    if (stat(sink.path.c_str(), &status) < 0) {
+        const mode_t mask = umask(0);
+        umask(mask);
+        fchmod(sink.fd.get(), 0666 & ~mask);
+        return;
+    }
+    // Who may not give a file away keeps it, and nobody is to run it as who that is.
+    const bool given = fchown(sink.fd.get(), status.st_uid, status.st_gid) == 0;
+    fchmod(sink.fd.get(), status.st_mode & (given ? 07777 : 0777));
+}
+
+// Without --force never over a file that has come meanwhile.
+int rename_part(const Sink& sink, bool force) {
+    if (force) return rename(sink.part.c_str(), sink.path.c_str());
+    const int ret = renameat2(AT_FDCWD, sink.part.c_str(), AT_FDCWD, sink.path.c_str(), RENAME_NOREPLACE);
+    if (ret == 0 || errno != EINVAL) return ret;
+    // A file system that cannot: a hard link is not made over a file either.
+    if (link(sink.part.c_str(), sink.path.c_str()) < 0) return -1;
+    return unlink(sink.part.c_str());
+}
+
+// The part becomes FILE, durably.
+tl::expected<void, Failure> keep(const Sink& sink, bool force) {
     if (!sink.is_file()) return {};
+    take_over_mode(sink);
     if (fsync(sink.fd.get()) < 0) return failed(Error("cannot write", sink.part, errno));
-    if (rename(sink.part.c_str(), sink.path.c_str()) < 0)
-        return failed(Error("cannot rename " + sink.part + " to", sink.path, errno));
+    if (rename_part(sink, force) < 0) {
+        Error error = errno == EEXIST ? will_not_overwrite(sink.path, "it was made while this was read")
+                                      : Error("cannot rename " + sink.part + " to", sink.path, errno);
+        error.hint += fmt::format("{}kept {}, which is right", error.hint.empty() ? "" : "\n", sink.part);
+        return failed(std::move(error), exit_failed, Record().add("part", sink.part));
+    }
     sync_directory(sink.path);
     return {};
 }
@@ -295,7 +366,7 @@ Result finish(const GetOptions& options, const Range& range, Get& get, uint64_t 
         return tl::make_unexpected(std::move(failure));
     }
     result.verified = *verified;
-    const auto kept = keep(get.sink);
+    const auto kept = keep(get.sink, options.force);
     if (!kept) return tl::make_unexpected(kept.error());
     context.out.record(record_of(result));
     return exit_ok;
@@ -303,6 +374,7 @@ Result finish(const GetOptions& options, const Range& range, Get& get, uint64_t 
 
 Result run_get(const GetOptions& options, Context& context) {
     catch_interrupts();
+    if (auto fine = check_terminal(options); !fine) return tl::make_unexpected(fine.error());
     if (options.file == "-") context.out.keep_stdout_free();
     auto connection = connect(options.remote.peer, options.common);
     if (!connection) return tl::make_unexpected(connection.error());
@@ -339,7 +411,7 @@ void setup_get(CLI::App& app, Program& program) {
     add_size_option(command, "--offset", options->offset, "where in the export to begin (default 0)");
     CLI::Option* length = add_size_option(command, "--length", options->length,
                                           "how much to read (default: what is published)");
-    command.add_flag("--force", options->force, "overwrite FILE if it exists");
+    command.add_flag("--force", options->force, "overwrite FILE if it exists; write to a terminal");
     add_common_options(command, options->common);
     command.callback([&program, options, length] {
         options->has_length = length->count() != 0;

@@ -56,6 +56,9 @@ struct Input {
     struct stat before = {};
     bool regular = false;
     std::optional<uint64_t> length; // bytes to send, if known
+
+    // Files of /proc and their like say 0 and have bytes: only their end tells how many.
+    bool size_known() const { return regular && before.st_size != 0; }
 };
 
 tl::expected<Input, Failure> open_source(const PutOptions& options) {
@@ -70,7 +73,7 @@ tl::expected<Input, Failure> open_source(const PutOptions& options) {
             Error("cannot send", source.name, EISDIR, "pack it: tar -c DIRECTORY | kxfer put - REMOTE"));
     source.regular = S_ISREG(source.before.st_mode) && options.file != "-";
     if (options.has_length) source.length = options.length;
-    if (!source.regular) return source;
+    if (!source.size_known()) return source;
     const auto size = static_cast<uint64_t>(source.before.st_size);
     if (options.has_length && size < options.length)
         return failed(Error("cannot send " + human_bytes(options.length) + " of", source.name, 0,
@@ -84,8 +87,8 @@ Error too_large(const Input& source, const PutOptions& options, uint64_t length,
     return Error(
         fmt::format("cannot put {} into", source.name), options.remote.text(), EFBIG,
         "serve a larger one on the peer (kxfer serve NAME=mem:SIZE --writable), or send a part: --length",
-        fmt::format("there are {} to send and the export has room for {}{}", exact_bytes(length),
-                    exact_bytes(room), where));
+        fmt::format("there are {}{} to send and the export has room for {}{}",
+                    source.length ? "" : "at least ", exact_bytes(length), exact_bytes(room), where));
 }
 
 // The whole of one put.
@@ -103,17 +106,31 @@ struct Put {
 
     uint64_t room() const { return target.length() - std::min(target.length(), options.offset); }
 
+    // What is known of the export after a failure. What was sent may be there, though
+    // nothing has said so.
+    std::string what_is_left(int number) const {
+        if (number == EKEYREVOKED) return "the export no longer exists";
+        if (number == ECONNRESET || number == EREMOTEIO || number == ETIMEDOUT || number == ENODEV)
+            return fmt::format("whether the export still exists is not known; of it {}", overwritten());
+        return fmt::format("of the export {}", overwritten());
+    }
+
+    std::string overwritten() const {
+        if (sent == 0) return "nothing was overwritten";
+        const std::string from =
+            options.offset == 0 ? "the first" : fmt::format("from byte {} on", options.offset);
+        return fmt::format("{} {} may be overwritten ({} are for certain), and `kxfer ls` tells what it held "
+                           "before: put it again",
+                           from, human_bytes(sent), human_bytes(placed));
+    }
+
     Failure stopped(Error error) const {
         if (interrupted()) error = interrupt_failure("stopped sending", source.name).error;
         if (error.on.empty()) error.on = options.remote.text();
         if (!error.hint.empty()) error.hint += '\n';
-        error.hint +=
-            fmt::format("{} of {} were placed and nothing was announced: the export's content record is "
-                        "still the old one",
-                        human_bytes(placed),
-                        source.length ? human_bytes(*source.length) : std::string("an unknown length"));
+        error.hint += what_is_left(error.number);
         Record details;
-        details.add("placed", Bytes{placed});
+        details.add("placed", Bytes{placed}).add("sent", Bytes{sent});
         const int status = interrupted() ? interrupt_status() : exit_stopped;
         return {std::move(error), status, std::move(details)};
     }
@@ -143,9 +160,7 @@ struct Put {
         const size_t got = *done->bytes;
         ended = got < done->piece.size() || (source.length && sent + got == *source.length);
         if (got < done->piece.size() && source.length)
-            return tl::make_unexpected(stopped(Error(
-                source.name, "became shorter while it was read", 0, "put it again when nothing changes it",
-                fmt::format("it ended after {}", exact_bytes(sent + got)))));
+            return tl::make_unexpected(stopped(ended_early(sent + got)));
         if (got == 0) return true;
         if (sent + got > room())
             return tl::make_unexpected(stopped(too_large(source, options, sent + got, room())));
@@ -153,6 +168,16 @@ struct Put {
         if (!submitted) return tl::make_unexpected(stopped(std::move(submitted.error())));
         sent += got;
         return true;
+    }
+
+    // Before its size, or before --length where a size is not known.
+    Error ended_early(uint64_t end) const {
+        const std::string why = fmt::format("it ended after {}", exact_bytes(end));
+        if (!source.size_known())
+            return Error("cannot send " + human_bytes(*source.length) + " of", source.name, 0,
+                         "leave --length out, or give a smaller one", why);
+        return Error(source.name, "became shorter while it was read", 0,
+                     "put it again when nothing changes it", why);
     }
 
     // The slot whose bytes the peer has is free again; false: it has them not yet.

@@ -2,6 +2,7 @@
 #include "cli/file.hpp"
 
 #include <cerrno>
+#include <cstdlib>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -57,6 +58,14 @@ std::string directory_of(const std::string& path) {
     const size_t slash = path.rfind('/');
     if (slash == std::string::npos) return ".";
     return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string real_path(const std::string& path) {
+    char* resolved = realpath(path.c_str(), nullptr);
+    if (!resolved) return path;
+    std::string result = resolved;
+    free(resolved); // NOLINT(cppcoreguidelines-no-malloc): realpath's
+    return result;
 }
 
 void sync_directory(const std::string& path) {

@@ -73,6 +73,10 @@ Expected<void> write_full(int fd, std::span<const std::byte> from, const std::st
 // The folder that holds the file, "." if none is named.
 std::string directory_of(const std::string& path);
 
+// The file that a name leads to, so that what takes its place replaces that and not a
+// symbolic link to it; the name itself where it leads nowhere.
+std::string real_path(const std::string& path);
+
 // Makes a rename durable. File systems that cannot are no failure.
 void sync_directory(const std::string& path);
 

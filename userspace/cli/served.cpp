@@ -25,14 +25,23 @@ namespace {
 
 constexpr size_t hash_piece = 1 << 20;
 
-// The file that a name leads to, so that writing back replaces that and not a
-// symbolic link to it.
-std::string real_path(const std::string& path) {
-    char* resolved = realpath(path.c_str(), nullptr);
-    if (!resolved) return path;
-    std::string result = resolved;
-    free(resolved); // NOLINT(cppcoreguidelines-no-malloc): realpath's
-    return result;
+// Of a file whose size is told as 0, as those of /proc are: at most that much is served.
+constexpr size_t most_of_unknown_size = 64 << 20;
+
+// Up to its end, however long that is.
+tl::expected<std::vector<std::byte>, Failure> read_to_end(int fd, const std::string& name) {
+    std::vector<std::byte> all;
+    for (size_t got = 0;; got = all.size()) {
+        if (got > most_of_unknown_size)
+            return failed(Error("cannot serve", name, EFBIG, "copy it to a file of its own, and serve that",
+                                fmt::format("its size is told as 0 and it has more than {}",
+                                            human_bytes(most_of_unknown_size))));
+        all.resize(got + hash_piece);
+        const auto more = read_full(fd, std::span(all).subspan(got), name);
+        if (!more) return failed(more.error());
+        all.resize(got + *more);
+        if (*more < hash_piece) return all;
+    }
 }
 
 Failure export_failure(Error error) {
@@ -87,19 +96,36 @@ tl::expected<void, Failure> Served::read_file() {
     if (!S_ISREG(status.st_mode))
         return failed(Error("cannot serve", source_.file, EINVAL, "give a file, or memory: NAME=mem:SIZE",
                             "it is no regular file"));
-    length_ = static_cast<uint64_t>(status.st_size);
+    const auto read = status.st_size == 0 ? copy_to_end(fd.get()) : copy(fd.get(), status.st_size);
+    if (!read && interrupted())
+        return tl::make_unexpected(interrupt_failure("stopped reading", source_.file));
+    return read;
+}
+
+tl::expected<void, Failure> Served::allocate(uint64_t length) {
+    length_ = length;
     // An export has at least one byte; an empty file has no content in it.
     auto memory = Memory::allocate(std::max<uint64_t>(length_, 1));
     if (!memory) return failed(std::move(memory.error()));
     memory_ = std::move(*memory);
-    const auto got = read_full(fd.get(), memory_.bytes().first(length_), source_.file);
-    if (!got) {
-        if (interrupted()) return tl::make_unexpected(interrupt_failure("stopped reading", source_.file));
-        return failed(got.error());
-    }
+    return {};
+}
+
+tl::expected<void, Failure> Served::copy(int fd, off_t size) {
+    if (auto fine = allocate(static_cast<uint64_t>(size)); !fine) return fine;
+    const auto got = read_full(fd, memory_.bytes().first(length_), source_.file);
+    if (!got) return failed(got.error());
     if (*got != length_)
         return failed(
             Error(source_.file, "became shorter while it was read", 0, "serve it when nothing changes it"));
+    return {};
+}
+
+tl::expected<void, Failure> Served::copy_to_end(int fd) {
+    const auto all = read_to_end(fd, source_.file);
+    if (!all) return tl::make_unexpected(all.error());
+    if (auto fine = allocate(all->size()); !fine) return fine;
+    std::copy(all->begin(), all->end(), memory_.bytes().begin());
     return {};
 }
 

@@ -39,6 +39,9 @@ class Served {
 
   private:
     tl::expected<void, Failure> read_file();
+    tl::expected<void, Failure> allocate(uint64_t length);
+    tl::expected<void, Failure> copy(int fd, off_t size);
+    tl::expected<void, Failure> copy_to_end(int fd);
     tl::expected<void, Failure> lend(Session& session, uint32_t rights, std::span<const kxfer_rule> rules);
     tl::expected<void, Failure> publish(uint64_t length, const Digest& sha256);
     tl::expected<Digest, Failure> hash(uint64_t length, int fd, const Output& out) const;

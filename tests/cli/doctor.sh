@@ -61,6 +61,17 @@ test_a_missing_listener_is_a_hint_until_there_is_one() {
 	expect_check listeners finding "$peer:7625"
 }
 
+test_exports_that_nobody_can_reach_are_to_mend() {
+	expect 0 kxfer listen add "$peer"
+	serve inbox=mem:64K
+	expect 0 kxfer --json doctor
+	expect_check listeners state ok
+	expect 0 kxfer listen del "$peer"
+	expect 1 kxfer --json doctor
+	expect_check listeners state mend
+	expect_check listeners finding "none, so no peer can reach what is exported here: inbox"
+}
+
 test_a_small_MTU_says_which_interface_MTU_is_needed() {
 	[ "$KXFER_PROVIDER" = rxe ] || skip "iWARP has no MTU of its own"
 	ip link set dummy0 mtu 1500

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 
@@ -93,16 +94,39 @@ Check mtu_check(const std::string& name, const DeviceFacts& device, const PortFa
             fmt::format("ip link set {} mtu {}", port.core.netdev, netdev_mtu_for_4096)};
 }
 
+// Names of what this user can see that is published here.
+std::vector<std::string> export_names(const Session& session) {
+    std::vector<std::string> names;
+    const auto exports = session.list<kxfer_info_export>(KXFER_INFO_EXPORTS);
+    if (!exports) return names;
+    for (const auto& one : *exports)
+        if (const std::string name = text_of(one.name); name != KXFER_PING_NAME) names.push_back(name);
+    return names;
+}
+
+Check no_listeners(const std::vector<std::string>& exported) {
+    if (!exported.empty())
+        return {
+            "listeners", Health::mend,
+            fmt::format("none, so no peer can reach what is exported here: {}", fmt::join(exported, ", ")),
+            "kxfer listen add ADDRESS"};
+    return {"listeners", Health::hint, "none: no peer can reach this node, it can reach others",
+            "kxfer listen add ADDRESS, or kxfer serve"};
+}
+
 Check listeners_check(const Patient& patient) {
     const auto listeners = patient.session->list<kxfer_info_listener>(KXFER_INFO_LISTENERS);
     if (!listeners) return {"listeners", Health::hint, listeners.error().text(), ""};
+    const auto exported = export_names(*patient.session);
+    const auto active = [](const auto& listener) { return listener.active != 0; };
     std::string texts;
     for (const auto& listener : *listeners)
         texts += fmt::format("{}{}{}", texts.empty() ? "" : ", ", to_string(listener.addr),
                              listener.active ? "" : " (inactive: its device is gone)");
-    if (listeners->empty())
-        return {"listeners", Health::hint, "none: no peer can reach this node, it can reach others",
-                "kxfer listen add ADDRESS, or kxfer serve"};
+    if (listeners->empty()) return no_listeners(exported);
+    if (!exported.empty() && std::none_of(listeners->begin(), listeners->end(), active))
+        return {"listeners", Health::mend, texts + ": no peer can reach what is exported here",
+                "see: kxfer device list; or: kxfer listen add ADDRESS"};
     return {"listeners", Health::ok, texts, ""};
 }
 

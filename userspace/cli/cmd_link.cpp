@@ -6,6 +6,7 @@
 #include "cli/commands.hpp"
 #include "cli/device_file.hpp"
 #include "cli/link_record.hpp"
+#include "cli/privilege.hpp"
 
 namespace kxfer::cli {
 
@@ -22,7 +23,9 @@ Result run_list(const LinkOptions&, Context& context) {
     if (!links) return failed(links.error());
     Table rows;
     for (const kxfer_info_link& link : *links) rows.push_back(link_row(link));
-    context.out.table(rows, "no links to be seen; those of other processes only with CAP_NET_ADMIN");
+    context.out.table(rows, sees_all()
+                                ? "this node has no links"
+                                : "no links to be seen; those of other processes only with CAP_NET_ADMIN");
     return exit_ok;
 }
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -86,18 +87,98 @@ void report_export(const Served& served, const ServeOptions& options, Output& ou
     out.event(record, text);
 }
 
-void report_listener(const kxfer_addr& address, bool own, Output& out) {
-    Record record;
-    record.add("event", "listen").add("address", to_string(address)).add("own", own);
-    out.event(record, own ? fmt::format("listening on {} until this ends", to_string(address))
-                          : fmt::format("listening on {} (a listener of this node)", to_string(address)));
+// Whose a listener is: this process's, the node's until `listen del`, or one that ends with
+// another process.
+enum class Owner { self, node, other };
+
+Owner owner_of(const kxfer_info_listener& listener) {
+    return listener.flags & KXFER_LISTEN_F_KEEP ? Owner::node : Owner::other;
 }
+
+void report_listener(const kxfer_addr& address, Owner owner, Output& out) {
+    Record record;
+    record.add("event", "listen")
+        .add("address", to_string(address))
+        .add("own", owner == Owner::self)
+        .add("kept", owner == Owner::node);
+    const std::string text = to_string(address);
+    out.event(record, owner == Owner::self   ? fmt::format("listening on {} until this ends", text)
+                      : owner == Owner::node ? fmt::format("listening on {} (a listener of this node)", text)
+                                             : fmt::format("listening on {} (another process's; this one "
+                                                           "listens itself when that ends)",
+                                                           text));
+}
+
+// A listener of somebody else that peers reach this process by.
+struct Borrowed {
+    kxfer_addr address = {};
+    Owner owner = Owner::node;
+    bool told = false; // that it is gone
+};
 
 // What peers can reach this process by.
 struct Listening {
     std::vector<Listener> own;
-    std::vector<kxfer_addr> addresses;
+    std::vector<Borrowed> borrowed;
+    std::vector<kxfer_addr> addresses; // all of them
+
+    void borrow(const kxfer_info_listener& listener, Output& out) {
+        borrowed.push_back({listener.addr, owner_of(listener)});
+        addresses.push_back(listener.addr);
+        report_listener(listener.addr, owner_of(listener), out);
+    }
+    void add(Listener listener, const kxfer_addr& address, Output& out) {
+        own.push_back(std::move(listener));
+        addresses.push_back(address);
+        report_listener(address, Owner::self, out);
+    }
+    // Replaces listeners that ended with their processes, and tells of those that an
+    // administrator closed.
+    void look(Session& session, Output& out);
+
+  private:
+    bool replace(Session& session, Borrowed& lost, Output& out);
 };
+
+// True: it is one of this process's own now.
+bool Listening::replace(Session& session, Borrowed& lost, Output& out) {
+    int number = ENOENT;
+    if (lost.owner == Owner::other) {
+        auto listener = session.add_listener(lost.address, 0);
+        if (listener) {
+            own.push_back(std::move(*listener));
+            report_listener(lost.address, Owner::self, out);
+            return true;
+        }
+        number = listener.error().number;
+    }
+    // Another server was as quick: found when this looks again.
+    if (number == EADDRINUSE || std::exchange(lost.told, true)) return false;
+    Failure failure = listen_failure(session, lost.address, number);
+    failure.error.what = "peers no longer reach this process on";
+    if (lost.owner == Owner::node) failure.error.why = "its listener was deleted";
+    failure.error.hint = "an administrator may: kxfer listen add " + to_string(lost.address);
+    out.failure(failure);
+    return false;
+}
+
+void Listening::look(Session& session, Output& out) {
+    if (borrowed.empty()) return;
+    for (auto one = borrowed.begin(); one != borrowed.end();) {
+        const auto found = find_listener(session, one->address);
+        if (!found) return;
+        if (*found) {
+            if (one->told || owner_of(**found) != one->owner)
+                report_listener(one->address, owner_of(**found), out);
+            *one = {one->address, owner_of(**found)};
+            ++one;
+        } else if (replace(session, *one, out)) {
+            one = borrowed.erase(one);
+        } else {
+            ++one;
+        }
+    }
+}
 
 kxfer_addr any_address(uint16_t family) {
     kxfer_addr address = {};
@@ -114,13 +195,13 @@ tl::expected<Listening, Failure> listen_as_told(Session& session, const Peer& wa
     const auto found = find_listener(session, address);
     if (!found) return failed(found.error());
     Listening listening;
-    listening.addresses.push_back(address);
-    if (!*found) {
-        auto listener = session.add_listener(address, 0);
-        if (!listener) return tl::make_unexpected(listen_failure(session, address, listener.error().number));
-        listening.own.push_back(std::move(*listener));
+    if (*found) {
+        listening.borrow(**found, out);
+        return listening;
     }
-    report_listener(address, !*found, out);
+    auto listener = session.add_listener(address, 0);
+    if (!listener) return tl::make_unexpected(listen_failure(session, address, listener.error().number));
+    listening.add(std::move(*listener), address, out);
     return listening;
 }
 
@@ -130,18 +211,13 @@ tl::expected<Listening, Failure> listen_somewhere(Session& session, Output& out)
     const auto present = session.list<kxfer_info_listener>(KXFER_INFO_LISTENERS);
     if (!present) return failed(present.error());
     Listening listening;
-    for (const kxfer_info_listener& one : *present) {
-        listening.addresses.push_back(one.addr);
-        report_listener(one.addr, false, out);
-    }
+    for (const kxfer_info_listener& one : *present) listening.borrow(one, out);
     if (!listening.addresses.empty()) return listening;
     for (const uint16_t family : {AF_INET, AF_INET6}) {
         const kxfer_addr address = any_address(family);
         auto listener = session.add_listener(address, 0);
         if (listener) {
-            listening.own.push_back(std::move(*listener));
-            listening.addresses.push_back(address);
-            report_listener(address, true, out);
+            listening.add(std::move(*listener), address, out);
         } else if (family == AF_INET) {
             Failure failure = listen_failure(session, address, listener.error().number);
             failure.error.hint =
@@ -264,13 +340,16 @@ void handle_event(std::vector<Served>& exports, const kxfer_event& event, Output
     out.failure(failure);
 }
 
-Result serve_until_signal(Session& session, std::vector<Served>& exports, Watch& watch, Output& out) {
+Result serve_until_signal(Session& session, std::vector<Served>& exports, Listening& listening, Watch& watch,
+                          Output& out) {
     std::array<kxfer_event, 16> room = {};
     while (!interrupted()) {
-        // Also looks round now and then, whatever poll says.
-        wait_events(session.fd(), POLLPRI, std::chrono::seconds(10));
+        // Also looks round now and then, whatever poll says. A listener that ends with
+        // another process is missed by peers at once.
+        wait_events(session.fd(), POLLPRI, std::chrono::seconds(listening.borrowed.empty() ? 10 : 1));
         if (interrupted()) break;
         watch.look(out);
+        listening.look(session, out);
         const auto taken = session.take_events(room, false, Deadline::never());
         if (!taken) {
             if (taken.error().number == EINTR || taken.error().number == ETIMEDOUT) continue;
@@ -297,14 +376,14 @@ Result run_serve(const ServeOptions& options, Context& context) {
     tl::expected<Counterparts, Failure> counterparts = Counterparts();
     if (options.bench) counterparts = take_part(*exports, options, context.out);
     if (!counterparts) return tl::make_unexpected(counterparts.error());
-    const auto listening = options.has_listen ? listen_as_told(*session, options.listen, context.out)
-                                              : listen_somewhere(*session, context.out);
+    auto listening = options.has_listen ? listen_as_told(*session, options.listen, context.out)
+                                        : listen_somewhere(*session, context.out);
     if (!listening) return tl::make_unexpected(listening.error());
     tl::expected<Responders, Failure> responders = Responders();
     if (options.verbs) responders = answer_verbs(*listening, context.out);
     if (!responders) return tl::make_unexpected(responders.error());
     Watch watch(*inboxes, *counterparts, *responders);
-    return serve_until_signal(*session, *exports, watch, context.out);
+    return serve_until_signal(*session, *exports, *listening, watch, context.out);
 }
 
 void setup_options(CLI::App& command, const std::shared_ptr<ServeOptions>& options) {

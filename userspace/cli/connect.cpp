@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "cli/connect.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "cli/device_file.hpp"
+#include "cli/devices.hpp"
 #include "cli/interrupt.hpp"
 
 namespace kxfer::cli {
@@ -29,6 +31,35 @@ std::string unreachable_hint(const Peer& peer, const CommonOptions& common) {
     return fmt::format("see: rdma link, ip route get {}; an interface without RDMA hardware takes soft RoCE: "
                        "rdma link add rxe0 type rxe netdev INTERFACE",
                        peer.host);
+}
+
+// Addresses by which others, and this node itself, reach it.
+std::vector<std::string> own_addresses() {
+    std::vector<std::string> texts;
+    const auto node = find_devices();
+    if (!node) return texts;
+    for (const auto& device : node->devices)
+        for (const auto& port : device.ports)
+            for (const std::string& text : port.address_texts())
+                if (port.active()) texts.push_back(text);
+    return texts;
+}
+
+bool is_loopback(const Peer& peer) {
+    const auto addresses = resolve(peer);
+    if (!addresses) return false;
+    const kxfer_addr& first = addresses->front();
+    if (first.family == AF_INET) return first.addr[0] == 127;
+    return std::all_of(first.addr, first.addr + 15, [](unsigned char c) { return c == 0; }) &&
+           first.addr[15] == 1;
+}
+
+void explain_no_device(Error& error, const Peer& peer) {
+    error.hint = "see: kxfer device list";
+    if (!is_loopback(peer)) return;
+    error.why = "RDMA does not go over lo";
+    if (const auto own = own_addresses(); !own.empty())
+        error.hint = fmt::format("this node is reached by {}", fmt::join(own, ", "));
 }
 
 Failure connect_failure(Error error, const Peer& peer, const CommonOptions& common) {
@@ -69,7 +100,7 @@ Failure connect_failure(Error error, const Peer& peer, const CommonOptions& comm
         error.hint = "a limit is reached on this node or the peer; see: kxfer stat, kxfer link list";
         break;
     case ENODEV:
-        error.hint = "see: kxfer device list";
+        explain_no_device(error, peer);
         break;
     default:
         break;

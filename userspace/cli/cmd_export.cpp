@@ -7,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/connect.hpp"
 #include "cli/device_file.hpp"
+#include "cli/privilege.hpp"
 #include "cli/sha256.hpp"
 
 namespace kxfer::cli {
@@ -27,8 +28,9 @@ Record row_of(const kxfer_info_export& one) {
         .add("owner_pid", one.owner_pid, Show::everywhere, "pid")
         .add("links", one.nr_links)
         .add("targets", one.nr_grants)
-        .add("content_length", known ? Value(Bytes{one.content.length}) : Value(None{}), Show::everywhere,
-             "content")
+        // The unit is in the key, which a value that is not known has not.
+        .add("content_length_bytes", known ? Value(Bytes{one.content.length}) : Value(None{}),
+             Show::everywhere, "content")
         .add("generation", one.content.generation)
         .add("sha256", known ? Value(hex(one.content.sha256)) : Value(None{}), Show::json_only);
 }
@@ -40,7 +42,9 @@ Result run_list(const ExportOptions&, Context& context) {
     if (!exports) return failed(exports.error());
     Table rows;
     for (const kxfer_info_export& one : *exports) rows.push_back(row_of(one));
-    context.out.table(rows, "no exports to be seen; those of other processes only with CAP_NET_ADMIN");
+    context.out.table(rows, sees_all()
+                                ? "this node exports nothing"
+                                : "no exports to be seen; those of other processes only with CAP_NET_ADMIN");
     return exit_ok;
 }
 

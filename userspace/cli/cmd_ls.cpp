@@ -23,8 +23,9 @@ Record row_of(const kxfer_peer_export& one) {
         .add("name", text_of(one.name))
         .add("length", Bytes{one.length})
         .add("rights", rights_words(one.rights))
-        .add("content_length", known ? Value(Bytes{one.content.length}) : Value(None{}), Show::everywhere,
-             "content")
+        // The unit is in the key, which a value that is not known has not.
+        .add("content_length_bytes", known ? Value(Bytes{one.content.length}) : Value(None{}),
+             Show::everywhere, "content")
         .add("generation", uint64_t{one.content.generation})
         .add("sha256", known ? Value(sha256) : Value(None{}), Show::json_only)
         .add("sha256_start", sha256.substr(0, 12), Show::text_only, "sha256");

@@ -11,6 +11,7 @@
 #include "cli/command.hpp"
 #include "cli/commands.hpp"
 #include "cli/device_file.hpp"
+#include "cli/quantile.hpp"
 
 namespace kxfer::cli {
 
@@ -32,10 +33,7 @@ template <typename Call> std::vector<uint64_t> time_each(uint32_t count, Call ca
     return times;
 }
 
-Nanoseconds at(const std::vector<uint64_t>& sorted, double quantile) {
-    const auto last = static_cast<double>(sorted.size() - 1);
-    return {static_cast<double>(sorted[static_cast<size_t>(last * quantile)])};
-}
+Nanoseconds nanoseconds(uint64_t ns) { return {static_cast<double>(ns)}; }
 
 Result run_nop(const NopOptions& options, Context& context) {
     const auto session = open_session();
@@ -47,13 +45,13 @@ Result run_nop(const NopOptions& options, Context& context) {
     });
     if (failure < 0) return failed(Error("the call failed on", KXFER_DEVICE_PATH, failure));
     const auto clock = time_each(options.count, [] {});
-    context.out.record(Record()
-                           .add("calls", options.count)
-                           .add("min", at(times, 0))
-                           .add("median", at(times, 0.5))
-                           .add("p99", at(times, 0.99))
-                           .add("max", at(times, 1))
-                           .add("clock_median", at(clock, 0.5), Show::everywhere, "of it clock"));
+    Record record;
+    record.add("calls", options.count).add("min", nanoseconds(times.front()));
+    add_quantile(record, "median", quantile_ns(times, 50));
+    add_quantile(record, "p99", quantile_ns(times, 99));
+    record.add("max", nanoseconds(times.back()));
+    record.add("clock_median", Nanoseconds{quantile_ns(clock, 50)}, Show::everywhere, "of it clock");
+    context.out.record(record);
     return exit_ok;
 }
 

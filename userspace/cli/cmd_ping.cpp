@@ -18,6 +18,7 @@
 #include "cli/device_file.hpp"
 #include "cli/file.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/quantile.hpp"
 #include "cli/size.hpp"
 
 namespace kxfer::cli {
@@ -44,10 +45,6 @@ bool is_pattern(std::span<const std::byte> bytes) {
     return true;
 }
 
-double quantile(const std::vector<double>& sorted, double part) {
-    return sorted[static_cast<size_t>(static_cast<double>(sorted.size() - 1) * part)];
-}
-
 Record summary_of(const Remote& remote, const Tally& tally) {
     const uint64_t answered = tally.times_ns.size();
     const double lost = tally.sent == 0 ? 0
@@ -62,11 +59,11 @@ Record summary_of(const Remote& remote, const Tally& tally) {
     std::vector<double> sorted = tally.times_ns;
     std::sort(sorted.begin(), sorted.end());
     const double sum = std::accumulate(sorted.begin(), sorted.end(), 0.0);
-    return record.add("min", Nanoseconds{sorted.front()})
-        .add("avg", Nanoseconds{sum / static_cast<double>(answered)})
-        .add("p50", Nanoseconds{quantile(sorted, 0.5)})
-        .add("p99", Nanoseconds{quantile(sorted, 0.99)})
-        .add("max", Nanoseconds{sorted.back()});
+    record.add("min", Nanoseconds{sorted.front()})
+        .add("avg", Nanoseconds{sum / static_cast<double>(answered)});
+    add_quantile(record, "p50", quantile_ns(sorted, 50));
+    add_quantile(record, "p99", quantile_ns(sorted, 99));
+    return record.add("max", Nanoseconds{sorted.back()});
 }
 
 // One session, one target and a page or more to read into.

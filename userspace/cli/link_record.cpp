@@ -72,7 +72,7 @@ Record details_of(const kxfer_info_link& link) {
         .add("sessions", link.nr_sessions)
         .add("targets", link.nr_grants)
         .add("jobs", link.nr_jobs)
-        .add("rtt", if_known(link.rtt_ns))
+        .add("rtt_ns", if_known(link.rtt_ns), Show::everywhere, "rtt")
         .add("age", duration(link.age_ns))
         .add("idle", duration(link.idle_ns))
         .add("read", Bytes{link.bytes_read})
@@ -93,7 +93,7 @@ Record link_row(const kxfer_info_link& link) {
         .add("sessions", link.nr_sessions)
         .add("targets", link.nr_grants)
         .add("jobs", link.nr_jobs)
-        .add("rtt", if_known(link.rtt_ns))
+        .add("rtt_ns", if_known(link.rtt_ns), Show::everywhere, "rtt")
         .add("idle", duration(link.idle_ns))
         .add("read", Bytes{link.bytes_read})
         .add("written", Bytes{link.bytes_written});

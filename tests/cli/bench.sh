@@ -543,6 +543,37 @@ test_what_may_only_be_read_is_not_called_verified() {
 	expect_error_json .errno EACCES
 }
 
+test_reads_from_a_peer_are_verified_if_that_is_asked_for() {
+	serve bench=mem:1M --writable
+	expect 0 kxfer --json bench read "$peer" $quick
+	expect_json '"\(.total.verified) \(.notes | join(" ") | test("--verify"))"' "false true"
+	expect 0 kxfer --json bench read "$peer" $quick --verify
+	expect_json .total.verified true
+	stop_serve
+	serve bench=mem:1M
+	expect 1 kxfer --json bench read "$peer" $quick --verify
+	expect_error_json .errno EACCES
+}
+
+# Hypervisors but KVM and Xen do not tell a guest: /proc/stat has 0 then, which is no figure.
+test_the_last_line_has_the_figures_that_most_look_for() {
+	expect 0 kxfer bench read $quick
+	tail -n 1 stdout | grep -qE '^ +in short +[0-9]+/s, .*B/s, p50 [0-9.]+ .s, p99 -, data verified$' ||
+		fail "the last line: $(tail -n 1 stdout)"
+	expect_not_in stdout "a WRITE is done when"
+	expect 0 kxfer bench write $quick
+	expect_stdout "a WRITE is done when"
+}
+
+test_what_the_host_took_is_not_known_where_nobody_tells() {
+	expect 0 kxfer --json bench read $quick
+	known=$(jq '.steal_percent != null' stdout)
+	expect_json '(.steal_percent == null) == (.steal_unknown != "")' true
+	[ "$known" = false ] || skip "this machine can know"
+	expect 0 kxfer bench read $quick
+	grep -qE "taken by the host +not known: " stdout || fail "it is not said to be unknown"
+}
+
 test_each_way_to_wait_is_used_and_named() {
 	for context in polled softirq; do
 		expect 0 kxfer --json bench read $quick --context $context

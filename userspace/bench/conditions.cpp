@@ -6,6 +6,9 @@
 #include <iterator>
 #include <sstream>
 
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
 #include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
@@ -31,6 +34,41 @@ uint64_t frequency_khz() {
 }
 
 } // namespace
+
+std::optional<Hypervisor> find_hypervisor() {
+#if defined(__x86_64__) || defined(__i386__)
+    constexpr unsigned leaf = 0x40000000, kvm_feature_steal_time = 1U << 5;
+    unsigned a = 0, b = 0, c = 0, d = 0;
+
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & (1U << 31))) return std::nullopt;
+    __cpuid(leaf, a, b, c, d);
+    Hypervisor found;
+    for (const unsigned word : {b, c, d})
+        for (unsigned i = 0; i < 4; i++)
+            if (const char letter = static_cast<char>(word >> (8 * i) & 0xff)) found.signature += letter;
+    const unsigned highest = a;
+    if (found.signature == "KVMKVMKVM" && highest >= leaf + 1) {
+        __cpuid(leaf + 1, a, b, c, d);
+        found.tells_steal = (a & kvm_feature_steal_time) != 0;
+    }
+    return found;
+#else
+    return Hypervisor{};
+#endif
+}
+
+std::string why_no_steal(const std::optional<Hypervisor>& hypervisor, const std::string& machine,
+                         const std::map<unsigned, uint64_t>& steal) {
+    const auto ticked = [](const auto& cpu) { return cpu.second != 0; };
+
+    if (steal.empty()) return "/proc/stat does not tell it";
+    // Who has told it before can.
+    if (std::any_of(steal.begin(), steal.end(), ticked)) return {};
+    if (machine == "User-mode Linux") return "User-mode Linux is not told";
+    if (!hypervisor || hypervisor->tells_steal || hypervisor->signature == "XenVMMXenVMM") return {};
+    return fmt::format("this machine's hypervisor ({}) does not tell it",
+                       hypervisor->signature.empty() ? "unknown" : hypervisor->signature);
+}
 
 double Conditions::frequency_change() const {
     return min_khz ? static_cast<double>(max_khz - min_khz) / static_cast<double>(max_khz) : 0;
@@ -82,9 +120,12 @@ Conditions ConditionsWatch::finish() {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
     const double ticks = elapsed.count() * static_cast<double>(sysconf(_SC_CLK_TCK));
     const auto allowed = allowed_cpus();
+    const auto ended = read_steal();
 
     sample();
-    for (const auto& [cpu, now] : read_steal()) {
+    conditions_.no_steal = why_no_steal(find_hypervisor(), find_environment().machine, ended);
+    if (!conditions_.no_steal.empty()) return conditions_;
+    for (const auto& [cpu, now] : ended) {
         const auto before = steal_.find(cpu);
         if (before == steal_.end() || now < before->second || !allowed.contains(cpu)) continue;
         const double share = ticks > 0 ? static_cast<double>(now - before->second) / ticks : 0;

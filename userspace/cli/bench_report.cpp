@@ -85,6 +85,11 @@ void add_length(Record& record, const bench::RunPlan& plan) {
     record.add("warm_up_operations", plan.warm_up, Show::everywhere, "operations of warm-up");
 }
 
+bool writes(const bench::Workload& workload) {
+    return workload.is_mix() || workload.work == bench::Work::write_ping_pong ||
+           (workload.work == bench::Work::transfer && bench::is_write(workload.operation));
+}
+
 // All that has to be the same for two results to be compared.
 Record parameters_record(const BenchReport& report) {
     const auto& workload = report.result.workload;
@@ -109,7 +114,8 @@ Record parameters_record(const BenchReport& report) {
         .add("local_registration", parameters.local_registration, Show::everywhere, "local memory is named")
         .add("remote_memory", Bytes{parameters.remote_bytes})
         .add("remote_registration", parameters.remote_registration)
-        .add("write_success", parameters.write_success, Show::everywhere, "a WRITE is done when")
+        .add("write_success", parameters.write_success, writes(workload) ? Show::everywhere : Show::json_only,
+             "a WRITE is done when")
         .add("message_success",
              bench::has_messages(workload) ? Value(parameters.message_success) : Value(None{}),
              bench::has_messages(workload) ? Show::everywhere : Show::json_only, "a message is done when")
@@ -385,7 +391,9 @@ Words notes_of(const BenchReport& report) {
     else if (!report.result.verified && report.result.losses && report.result.losses->lost)
         notes.emplace_back("data was not verified: no try arrived as a whole");
     else if (!report.result.verified)
-        notes.emplace_back("data was not verified: the peer's memory was opened for READ only");
+        notes.emplace_back(
+            "data was not verified: the peer's memory was opened for READ only (--verify overwrites it, and "
+            "verifies)");
     const auto& shares = report.result.shares;
     if (!shares.empty() && shares.front().latencies.count() == 0)
         notes.emplace_back(
@@ -434,6 +442,20 @@ void add_notes(Record& record, const BenchReport& report) {
         record.add("notes", Value(std::make_shared<Record>(lines)), Show::text_only, "\nnotes");
 }
 
+// What most look for, where the eye is when it ends.
+void add_summary(Record& record, const BenchReport& report) {
+    const auto& result = report.result;
+    const auto latency = [](double ns) { return std::isnan(ns) ? std::string("-") : human_nanoseconds(ns); };
+    Record line;
+    line.add("summary",
+             fmt::format("{}, {}, p50 {}, p99 {}, {}", human_value(PerSecond{result.operations_per_second()}),
+                         human_value(BytesPerSecond{result.bytes_per_second()}),
+                         latency(told(result.latencies, 50)), latency(told(result.latencies, 99)),
+                         result.verified ? "data verified" : "data NOT verified"),
+             Show::text_only, "in short");
+    record.add("summary", Value(std::make_shared<Record>(line)), Show::text_only, "\n" + bench_title(result));
+}
+
 } // namespace
 
 Record bench_record(const BenchReport& report) {
@@ -460,6 +482,7 @@ Record bench_record(const BenchReport& report) {
     add_stages(record, report.result);
     add_verdicts(record, report.verdicts);
     add_notes(record, report);
+    add_summary(record, report);
     return record;
 }
 

@@ -76,7 +76,12 @@ void add_provenance(Record& record, const Provenance& from) {
 void add_conditions(Record& record, const bench::Conditions& conditions) {
     record
         .add("steal_percent", conditions.steal ? Value(*conditions.steal * 100) : Value(None{}),
-             Show::everywhere, "% of a CPU taken by the host")
+             Show::json_only)
+        .add("steal_unknown", conditions.steal ? "" : conditions.no_steal, Show::json_only)
+        .add("steal_percent",
+             conditions.steal ? Value(*conditions.steal * 100)
+                              : Value("not known: " + conditions.no_steal + "; verdicts do not heed it"),
+             Show::text_only, "% of a CPU taken by the host")
         .add("cpu_frequency_min_khz", conditions.min_khz ? Value(conditions.min_khz) : Value(None{}),
              Show::json_only)
         .add("cpu_frequency_max_khz", conditions.max_khz ? Value(conditions.max_khz) : Value(None{}),

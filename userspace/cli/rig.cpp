@@ -142,7 +142,7 @@ bench::PathOptions path_options(const RigOptions& options, const Rig& rig) {
     path.cq_pool = options.cq == "pool";
     path.signal = options.signal_number();
     path.export_name = bench::client_export(rig.place.export_name, options.client);
-    path.writable = options.writes || !options.peer_given;
+    path.writable = options.writes || options.verify || !options.peer_given;
     path.atomic = options.atomics;
     path.messages = wants_mailbox(options);
     path.ud = options.verbs.transport == "ud";
@@ -196,7 +196,7 @@ connect_verbs(const RigOptions& options, Rig& rig, uint64_t remote_bytes, unsign
     how.signal_batch = options.signal_batch();
     how.inline_writes = options.inline_writes();
     how.remote_bytes = remote_bytes;
-    how.writable = options.writes || !options.peer_given;
+    how.writable = options.writes || options.verify || !options.peer_given;
     how.timeout = options.common.timeout();
     auto engine = verbs::Engine::connect(how, *rig.memory);
     if (!engine) return failed(engine.error());
@@ -317,9 +317,13 @@ void add_rig_options(CLI::App& command, RigOptions& options) {
     command
         .add_option(
             "--export", options.export_name,
-            fmt::format("export of the peer that is read and overwritten (default {})", options.export_name))
+            fmt::format("export of the peer that is read, and but for READs without --verify overwritten "
+                        "(default {})",
+                        options.export_name))
         ->type_name("NAME")
         ->each([&options](const std::string&) { options.export_given = true; });
+    command.add_flag("--verify", options.verify,
+                     "verify the data of READs from a peer too, for which its export is overwritten");
     add_verbs_options(command, options.verbs);
     add_common_options(command, options.common);
 }

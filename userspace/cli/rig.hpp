@@ -49,6 +49,7 @@ struct RigOptions {
     unsigned client = 0;                       // which of them this process is
     std::vector<unsigned> cpus;                // that they are pinned to in turn, or none
     bool writes = false;                       // some operation does more than read
+    bool verify = false;                       // READs too, which overwrites a peer's export
     bool atomics = false;                      // some is an atomic
     bool messages = false;                     // some takes a receive of the peer's
     bool bidirectional = false;                // the peer does the same the other way round

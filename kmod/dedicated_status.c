@@ -146,7 +146,7 @@ void kxfer_dedicated_drop_status(struct kxfer_lane *lane)
 
 	if (!dedicated)
 		return;
-	kxfer_lane_dereg_mr(dedicated->status_mr);
+	kxfer_lane_dereg_mr(lane, dedicated->status_mr);
 	dedicated->status_mr = NULL;
 	if (dedicated->status_dma)
 		ib_dma_unmap_single(lane->link->dev->ibdev, dedicated->status_dma,

@@ -11,7 +11,8 @@
  *  1. @removing is set: nobody joins any more.
  *  2. Listeners bound to the device are destroyed: no connection comes.
  *  3. Each link is failed with ENODEV. Its teardown drains and destroys the QPs,
- *     ends the jobs, frees registrations and PD, then leaves the list. A link
+ *     ends the jobs, frees registrations, waits for those that withdrawals free (step 5
+ *     in link.c), frees the PD, then leaves the list. A link
  *     that is still resolving its address has not joined; rdma_cm tells it by
  *     DEVICE_REMOVAL and it is refused when it tries to join.
  *  4. Each mapping is taken from its region. Its users were jobs and exposures,

@@ -20,10 +20,13 @@
  *     Each holder has a work of its own (2 and 3), and all exports of a session
  *     that ends are withdrawn side by side: many holders that do not answer hold
  *     it up for no longer than one.
- *  4. Whoever takes the exposure off its lists deregisters it: that work after
- *     the answer, the link's teardown, or the release of its last grant. Only
- *     after that @nr_exposures of the export goes down: an exposure that is off
- *     the lists may still be open to the peer.
+ *  4. What takes the exposure off its lists destroys it: that work after the answer, the
+ *     link's teardown, or the release of its last grant in a handler of the link. An
+ *     exposure that is off the lists may still be open to the peer, and its MRs are in the
+ *     link's PD: so only after ib_dereg_mr() of all @nr_exposures of the export goes down,
+ *     and the link's @nr_objects, for which the teardown waits before it frees the PD and
+ *     lets the device go (steps 4 to 6 of the proof in link.c). The link itself stays by
+ *     the reference of the work. From here to the end nothing waits for the peer.
  *  5. @nr_exposures is 0: the region has a user less, and may be unpinned.
  *
  * Lock order: exports_mutex, then a link's lock or an export's lock. Nothing

@@ -219,7 +219,7 @@ void kxfer_exposure_deregister(struct kxfer_exposure *exposure)
 	u32 i;
 
 	for (i = 0; i < exposure->nr_keys; i++)
-		kxfer_lane_dereg_mr(exposure->mrs[i]);
+		kxfer_lane_dereg_mr(exposure->link->control, exposure->mrs[i]);
 	if (exposure->mapping)
 		kxfer_mapping_put(exposure->mapping, 1);
 	exposure->mapping = NULL;

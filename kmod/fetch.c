@@ -237,7 +237,7 @@ static void give_landing(struct kxfer_fetches *fetches, struct landing *landing)
 
 static void deregister(struct landing *landing)
 {
-	kxfer_lane_dereg_mr(landing->mr);
+	kxfer_lane_dereg_mr(landing->fetches->lane, landing->mr);
 	landing->mr = NULL;
 	landing->valid = false;
 }

@@ -350,9 +350,9 @@ static void destroy_sinks(struct kxfer_lane *lane)
 	u32 i;
 
 	for (i = 0; lane->sink_array && i < KXFER_LANE_SINKS; i++)
-		kxfer_lane_dereg_mr(lane->sink_array[i].mr);
+		kxfer_lane_dereg_mr(lane, lane->sink_array[i].mr);
 	INIT_LIST_HEAD(&lane->sinks);
-	kxfer_lane_dereg_mr(lane->fence_mr);
+	kxfer_lane_dereg_mr(lane, lane->fence_mr);
 	lane->fence_mr = NULL;
 	if (lane->fence_dma)
 		ib_dma_unmap_single(lane->link->dev->ibdev, lane->fence_dma,
@@ -362,7 +362,7 @@ static void destroy_sinks(struct kxfer_lane *lane)
 
 /**
  * kxfer_lane_close() - destroy all that the lane has on the device; may sleep
- * @lane: in any state of being opened
+ * @lane: of its link (kxfer_link_add_lane()), in any state of being opened
  *
  * The proof stands at the head of this file. Afterwards nothing of the lane's
  * runs but what kxfer_channel_stop() waits for, at the end of this.
@@ -402,6 +402,7 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 	if (lane->cm_id)
 		rdma_destroy_id(lane->cm_id);
 	lane->cm_id = NULL;
+	kxfer_link_count(lane->link, -1);
 }
 
 /**
@@ -671,6 +672,19 @@ void kxfer_lane_fence(struct kxfer_lane *lane)
 }
 
 /**
+ * kxfer_lane_count_mrs() - MRs in the PD of a lane's link, which stays as long as there are any
+ * @lane: the caller has a reference to its link, or the link's teardown waits for the caller
+ * @nr: that were made; negative: that were deregistered
+ *
+ * Any context.
+ */
+void kxfer_lane_count_mrs(struct kxfer_lane *lane, int nr)
+{
+	kxfer_stat_add(KXFER_STAT_LIVE_MRS, nr);
+	kxfer_link_count(lane->link, nr);
+}
+
+/**
  * kxfer_lane_alloc_mr() - an MR for fast registrations on a lane of a link; counted
  * @lane: with its link's PD
  * @pages: of the longest registration
@@ -685,24 +699,25 @@ struct ib_mr *kxfer_lane_alloc_mr(struct kxfer_lane *lane, u32 pages)
 	     ib_alloc_mr(lane->link->pd, IB_MR_TYPE_MEM_REG, pages);
 
 	if (!IS_ERR(mr))
-		kxfer_stat_inc(KXFER_STAT_LIVE_MRS);
+		kxfer_lane_count_mrs(lane, 1);
 	return mr;
 }
 
 /**
  * kxfer_lane_dereg_mr() - deregister an MR of kxfer_lane_alloc_mr(), for good
+ * @lane: that it was made for, or another one of the link
  * @mr: that no work request names any more, posted or to be; or NULL
  *
  * May sleep, so no lock that spins may be held; takes none. Afterwards nobody reaches
  * memory by it: ib_dereg_mr() waits for a responder that just does.
  */
-void kxfer_lane_dereg_mr(struct ib_mr *mr)
+void kxfer_lane_dereg_mr(struct kxfer_lane *lane, struct ib_mr *mr)
 {
 	if (!mr)
 		return;
 	kxfer_delay(LANE_DEREG);
 	ib_dereg_mr(mr);
-	kxfer_stat_dec(KXFER_STAT_LIVE_MRS);
+	kxfer_lane_count_mrs(lane, -1);
 }
 
 static int make_fence_sink(struct kxfer_lane *lane)

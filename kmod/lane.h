@@ -182,7 +182,8 @@ int kxfer_lane_register_bytes(struct kxfer_lane *control, struct ib_mr *mr, u64 
 			      u32 bytes, int access);
 int kxfer_lane_make_sinks(struct kxfer_lane *lane);
 struct ib_mr *kxfer_lane_alloc_mr(struct kxfer_lane *lane, u32 pages);
-void kxfer_lane_dereg_mr(struct ib_mr *mr);
+void kxfer_lane_dereg_mr(struct kxfer_lane *lane, struct ib_mr *mr);
+void kxfer_lane_count_mrs(struct kxfer_lane *lane, int nr);
 int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, u32 key, int access);
 void kxfer_lane_fence(struct kxfer_lane *lane);
 

@@ -32,10 +32,24 @@
  *     a withdrawn target and the fence READ behind them, which they stop waiting
  *     for when they see CLOSING. Each unanswered request ends.
  *  3. No device touches memory by this link: its jobs are completed.
- *  4. Its exposures are deregistered (a withdrawal that waits for this link goes
- *     on), its grants freed, the fence deregistered.
- *  5. The PD is freed, the device let go: the device's removal may go on.
- *  6. DEAD. Sessions' targets and peers may hold references to the struct; all
+ *  4. Its exposures (export.c) are deregistered, each by what took it off the link's
+ *     list: this teardown, which takes all that are there; or before that a withdrawal
+ *     that has its answer, and may be at it still. (The release of a last grant does so
+ *     too, in a handler, which step 2 waits for.) A withdrawal that waits for this link
+ *     goes on. Grants are freed, the fence is deregistered.
+ *  5. @nr_objects falls to 0. It counts each MR in the PD from its making to the end of
+ *     ib_dereg_mr(), whoever owns it: exposures, sinks, landings, offers, fences, status
+ *     sinks and runs; and each lane, which has QPs, CQ and address handle, to the end of
+ *     step 2. None is made any more: connect_thread, accept_work and handlers have ended,
+ *     the works of a lane and a run find it closed. All but the MRs of withdrawals in
+ *     step 4 are destroyed by now, and these wait for no peer: a withdrawal that has taken
+ *     its exposure is in kxfer_exposure_deregister() to the end, and ib_dereg_mr() waits
+ *     for no more than responders of this PD, whose QPs are destroyed.
+ *  6. The PD is freed, the device let go: the device's removal may go on. The module's end
+ *     waits for that of all links, and then for the queues on which a withdrawal or a
+ *     teardown may still be returning (kxfer_export_exit(), kxfer_link_exit()). A network
+ *     namespace is not held: all ids are of init_net, which stays.
+ *  7. DEAD. Sessions' targets and peers may hold references to the struct; all
  *     they can do with it is to see its state.
  *
  * Context: teardown and connecting may sleep; what changes the state, or counts users, does
@@ -102,6 +116,19 @@ static void link_release(struct kref *ref)
 void kxfer_link_put(struct kxfer_link *link)
 {
 	kref_put(&link->ref, link_release);
+}
+
+/**
+ * kxfer_link_count() - objects that the link's PD has to outlive
+ * @link: the caller has a reference, or the teardown waits for the caller
+ * @nr: that were made; negative: that were destroyed
+ *
+ * Any context.
+ */
+void kxfer_link_count(struct kxfer_link *link, int nr)
+{
+	if (!atomic_add_return(nr, &link->nr_objects))
+		wake_up_all(&link->wait);
 }
 
 /**
@@ -336,8 +363,10 @@ int kxfer_link_add_lane(struct kxfer_link *link, struct kxfer_lane *lane)
 		link->data[lane->index - 1] = lane;
 		link->nr_data = max(link->nr_data, lane->index);
 	}
-	if (!ret)
+	if (!ret) {
 		list_add_tail(&lane->node, &link->lanes);
+		kxfer_link_count(link, 1);
+	}
 	/* In one step with the check: teardown waits for this work only once. */
 	if (!ret && !link->initiator)
 		queue_work(kxfer_wq, &lane->accept_work);
@@ -508,7 +537,7 @@ static void stop_works(struct kxfer_link *link)
 
 static void free_fence(struct kxfer_link *link)
 {
-	kxfer_lane_dereg_mr(link->fence_mr);
+	kxfer_lane_dereg_mr(link->control, link->fence_mr);
 	link->fence_mr = NULL;
 	if (link->fence_dma)
 		ib_dma_unmap_single(link->dev->ibdev, link->fence_dma,
@@ -522,8 +551,12 @@ static void leave_device(struct kxfer_link *link)
 {
 	if (!link->dev)
 		return;
-	if (link->pd)
+	/* Pairs with kxfer_link_count() after ib_dereg_mr(). */
+	wait_event(link->wait, !atomic_read_acquire(&link->nr_objects));
+	if (link->pd) {
+		WARN_ON_ONCE(atomic_read(&link->pd->usecnt));
 		ib_dealloc_pd(link->pd);
+	}
 	link->pd = NULL;
 	kxfer_device_leave(link->dev, &link->dev_node);
 }

@@ -56,6 +56,7 @@ struct kxfer_link_key {
  * @dev: device, once the address is resolved
  * @dev_node: in kxfer_device.links
  * @pd: its own protection domain
+ * @nr_objects: MRs in @pd, and lanes that are not closed; @pd stays as long as there are any
  * @cookie: shown by data lanes
  * @epoch: of the initiator
  * @gid_type: of the path, ~0: none
@@ -115,6 +116,7 @@ struct kxfer_link {
 	struct kxfer_device *dev;
 	struct list_head dev_node;
 	struct ib_pd *pd;
+	atomic_t nr_objects;
 	u8 cookie[KXFER_WIRE_COOKIE_SIZE];
 	u64 epoch;
 	u32 gid_type;
@@ -193,6 +195,7 @@ int kxfer_link_wait_live(struct kxfer_link *link, unsigned int timeout_ms);
 void kxfer_link_wait_none(void);
 void kxfer_link_ref(struct kxfer_link *link);
 void kxfer_link_put(struct kxfer_link *link);
+void kxfer_link_count(struct kxfer_link *link, int nr);
 void kxfer_link_use(struct kxfer_link *link);
 bool kxfer_link_try_use(struct kxfer_link *link);
 void kxfer_link_unuse(struct kxfer_link *link);

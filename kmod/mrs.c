@@ -30,7 +30,6 @@
 #include "mrs.h"
 #include "plan.h"
 #include "region.h"
-#include "stats.h"
 
 static u64 length_of(const struct kxfer_mrs_layout *layout, u32 i)
 {
@@ -61,7 +60,7 @@ static int make_lists(struct kxfer_mrs *mrs, const struct kxfer_mapping *mapping
 }
 
 /* With mr_mutex. */
-static void end_pool(struct kxfer_mrs *mrs)
+static void end_pool(struct kxfer_lane *lane, struct kxfer_mrs *mrs)
 {
 	struct ib_qp *qp = mrs->pool;
 	u32 i;
@@ -72,19 +71,19 @@ static void end_pool(struct kxfer_mrs *mrs)
 		mrs->each[i].mr = NULL;
 	}
 	ib_mr_pool_destroy(qp, &qp->rdma_mrs);
-	kxfer_stat_add(KXFER_STAT_LIVE_MRS, -(s64)mrs->nr);
+	kxfer_lane_count_mrs(lane, -(int)mrs->nr);
 	mrs->pool = NULL;
 }
 
 /* With mr_mutex. */
-static void deregister_all(struct kxfer_mrs *mrs)
+static void deregister_all(struct kxfer_lane *lane, struct kxfer_mrs *mrs)
 {
 	u32 i;
 
 	if (mrs->pool)
-		end_pool(mrs);
+		end_pool(lane, mrs);
 	for (i = 0; i < mrs->nr && mrs->each[i].mr; i++) {
-		kxfer_lane_dereg_mr(mrs->each[i].mr);
+		kxfer_lane_dereg_mr(lane, mrs->each[i].mr);
 		mrs->each[i].mr = NULL;
 	}
 }
@@ -110,7 +109,7 @@ static int make_each(struct kxfer_lane *lane, struct kxfer_mrs *mrs, u32 pages)
 	for (i = 0; i < mrs->nr; i++) {
 		mr = kxfer_lane_alloc_mr(lane, pages);
 		if (IS_ERR(mr)) {
-			deregister_all(mrs);
+			deregister_all(lane, mrs);
 			return PTR_ERR(mr);
 		}
 		mrs->each[i].mr = mr;
@@ -128,7 +127,7 @@ static int make_pool(struct kxfer_lane *lane, struct kxfer_mrs *mrs, u32 pages)
 			      pages, 0);
 	if (ret)
 		return ret;
-	kxfer_stat_add(KXFER_STAT_LIVE_MRS, mrs->nr);
+	kxfer_lane_count_mrs(lane, mrs->nr);
 	mrs->pool = lane->qp;
 	return 0;
 }
@@ -203,7 +202,7 @@ struct kxfer_mrs *kxfer_mrs_create(struct kxfer_lane *lane, struct ib_cqe *cqe, 
 void kxfer_mrs_destroy(struct kxfer_lane *lane, struct kxfer_mrs *mrs)
 {
 	mutex_lock(&lane->mr_mutex);
-	deregister_all(mrs);
+	deregister_all(lane, mrs);
 	lane->mrs = NULL;
 	mutex_unlock(&lane->mr_mutex);
 	free_all(mrs);
@@ -214,7 +213,7 @@ void kxfer_mrs_close(struct kxfer_lane *lane)
 {
 	mutex_lock(&lane->mr_mutex);
 	if (lane->mrs)
-		deregister_all(lane->mrs);
+		deregister_all(lane, lane->mrs);
 	lane->mrs = NULL;
 	mutex_unlock(&lane->mr_mutex);
 }

@@ -510,7 +510,7 @@ static void finish(struct kxfer_offer *offer)
 	int status = offer->status;
 
 	kxfer_delay(OFFER_END);
-	kxfer_lane_dereg_mr(offer->mr);
+	kxfer_lane_dereg_mr(lane, offer->mr);
 	spin_lock_bh(&lane->lock);
 	offer->mr = NULL;
 	offer->job = NULL;
@@ -618,7 +618,7 @@ static void drop_stock(struct kxfer_offers *offers)
 		if (mr)
 			offer->mr = NULL;
 		spin_unlock_bh(&offers->lane->lock);
-		kxfer_lane_dereg_mr(mr);
+		kxfer_lane_dereg_mr(offers->lane, mr);
 	}
 	/* As long as there is an MR it may be posted. */
 	spin_lock_bh(&offers->lane->lock);
@@ -697,7 +697,7 @@ void kxfer_offer_close(struct kxfer_lane *lane)
 	while ((offer = take_over(offers)))
 		finish(offer);
 	for (i = 0; i < KXFER_WIRE_OFFERS; i++) {
-		kxfer_lane_dereg_mr(offers->each[i].mr);
+		kxfer_lane_dereg_mr(lane, offers->each[i].mr);
 		offers->each[i].mr = NULL;
 		offers->each[i].state = OFFER_FREE;
 	}

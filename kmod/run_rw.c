@@ -43,7 +43,6 @@
 #include "region.h"
 #include "run.h"
 #include "run_rw.h"
-#include "stats.h"
 
 #define MR_PAGES	256	/* of one MR, at most: as rdma_rw has it */
 
@@ -209,7 +208,7 @@ static int make_pool(struct kxfer_run *run)
 			      IB_MR_TYPE_MEM_REG, pages, 0);
 	if (ret)
 		return ret;
-	kxfer_stat_add(KXFER_STAT_LIVE_MRS, rw->nr_mrs);
+	kxfer_lane_count_mrs(lane, rw->nr_mrs);
 	lane->rw = rw;
 	return 0;
 }
@@ -259,7 +258,7 @@ static void end_all(struct kxfer_lane *lane)
 	for (i = 0; i < rw->nr_pieces; i++)
 		end_piece(lane, rw, &rw->pieces[i]);
 	ib_mr_pool_destroy(lane->qp, &lane->qp->rdma_mrs);
-	kxfer_stat_add(KXFER_STAT_LIVE_MRS, -(s64)rw->nr_mrs);
+	kxfer_lane_count_mrs(lane, -(int)rw->nr_mrs);
 	lane->rw = NULL;
 }
 

@@ -12,11 +12,16 @@
  *  - when no session does, a work that the handler queues.
  *
  * No completion is forgotten. The provider calls the handler once for each
- * ib_req_notify_cq(). Every owner asks for that before it goes, and for word of what
- * came before (IB_CQ_REPORT_MISSED_EVENTS). So a completion that comes
- *  1. before that is found by the owner, or missed, and the owner queues the work;
- *  2. after it calls the handler, which under @lock finds the owner still there and
- *     leaves him word (@event, clear since before he asked), upon which he queues the
+ * ib_req_notify_cq(). An owner that has found the CQ empty (@empty) asks for that before
+ * it goes, and for word of what came in between (IB_CQ_REPORT_MISSED_EVENTS). One that has
+ * not, because it has what it waited for or its time is over, asks for nothing and queues
+ * the work: not every provider reports what is in a CQ that it arms (qedr, ocrdma, mlx4 and
+ * mthca never do), so the RDMA core arms an empty one only, too. A completion that comes
+ *  1. before the last look is found by the owner, or by the work that it queues;
+ *  2. between that look and the arming is reported, or is for a provider that does not
+ *     report an event at once;
+ *  3. after the arming calls the handler, which under @lock finds the owner still there and
+ *     leaves word (@event, clear since before the arming), upon which the owner queues the
  *     work; or finds none, and queues it.
  * A work that finds an owner has nothing to do: who became owner after the work was
  * queued polls after that.
@@ -87,6 +92,8 @@ static bool enter(struct kxfer_cq *cq)
 	spin_lock_irqsave(&cq->lock, flags);
 	ok = !cq->owned;
 	cq->owned = true;
+	if (ok)
+		cq->empty = false;
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return ok;
 }
@@ -95,20 +102,20 @@ static bool enter(struct kxfer_cq *cq)
 static void leave(struct kxfer_cq *cq)
 {
 	unsigned long flags;
-	int missed = 0;
+	bool more = false;
 
 	if (cq->polled) {
-		/* What it told of is polled, or missed. */
+		/* What it told of is polled, or will be by the work. */
 		WRITE_ONCE(cq->event, false);
-		missed = ib_req_notify_cq(cq->ib,
-					  IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+		more = !cq->empty || ib_req_notify_cq(cq->ib, IB_CQ_NEXT_COMP |
+						      IB_CQ_REPORT_MISSED_EVENTS) > 0;
 	}
 	spin_lock_irqsave(&cq->lock, flags);
 	if (cq->closing) {
 		complete(&cq->handed_over);
 	} else {
 		cq->owned = false;
-		if (missed > 0 || cq->event)
+		if (more || cq->event)
 			queue_work(comp_wq, &cq->work);
 	}
 	spin_unlock_irqrestore(&cq->lock, flags);
@@ -125,6 +132,7 @@ static u32 handle_some(struct kxfer_cq *cq)
 		return nr;
 	}
 	nr = ib_poll_cq(cq->ib, KXFER_CQ_BATCH, cq->wc);
+	cq->empty = nr < KXFER_CQ_BATCH;
 	if (nr <= 0)
 		return 0;
 	cq->now_ns = ktime_get_ns();
@@ -171,6 +179,9 @@ bool kxfer_cq_own(struct kxfer_cq *cq)
 /** kxfer_cq_disown() - after kxfer_cq_own() */
 void kxfer_cq_disown(struct kxfer_cq *cq)
 {
+	/* Often the last look was a full one and took all: another is less than the work. */
+	if (cq->polled && !cq->empty && !need_resched())
+		handle_some(cq);
 	leave(cq);
 	preempt_enable();
 }

@@ -23,6 +23,7 @@
  * @lock: over the three below; irq-safe, for the handler may come in any context
  * @owned: somebody polls it, or it is retired or destroyed
  * @event: the handler has come since the owner last asked for it
+ * @empty: the owner's last look found fewer completions than it could take
  * @closing: it is being destroyed, who owns it hands it over
  * @handed_over: to the destroyer
  * @settle: called by the owner when done() has been called for all of @wc
@@ -39,6 +40,7 @@ struct kxfer_cq {
 	spinlock_t lock;
 	bool owned;
 	bool event;
+	bool empty;
 	bool closing;
 	struct completion handed_over;
 	void (*settle)(struct kxfer_cq *cq);

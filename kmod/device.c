@@ -38,6 +38,14 @@
 #include "region.h"
 #include "wire.h"
 
+/*
+ * Pages of one registration, whatever the device allows. irdma says 262,144 and its REG_MR
+ * takes lists of up to 512 right only; mlx5 says 65,536, half a MiB of contiguous memory for
+ * each MR. No READ, WRITE or message of ours has more (KXFER_PIECE_BYTES,
+ * KXFER_MESSAGE_LONG_MAX), and a longer export has more registrations.
+ */
+#define MAX_FAST_REG_PAGES	512
+
 static DEFINE_SPINLOCK(devices_lock);
 static LIST_HEAD(devices);
 static u64 last_device_id;
@@ -294,11 +302,22 @@ u32 kxfer_device_features(const struct kxfer_device *dev)
  * kxfer_device_message_pages() - pages of a registration for a long message
  * @dev: device
  *
- * Devices take more than any message has, some without a bound. Return: how many.
+ * Devices take more than any message has. Return: how many.
  */
 u32 kxfer_device_message_pages(const struct kxfer_device *dev)
 {
 	return min_t(u32, dev->max_fast_reg_pages, KXFER_MESSAGE_LONG_MAX / PAGE_SIZE + 2);
+}
+
+/**
+ * kxfer_device_sink_pages() - pages of a registration for a READ of a job
+ * @dev: of iWARP
+ *
+ * The longest READ, which begins anywhere in a page. Return: how many.
+ */
+u32 kxfer_device_sink_pages(const struct kxfer_device *dev)
+{
+	return DIV_ROUND_UP_ULL(dev->read_limits.max_wr_bytes, PAGE_SIZE) + 1;
 }
 
 /**
@@ -368,7 +387,8 @@ static int add_device(struct ib_device *ibdev)
 	INIT_LIST_HEAD(&dev->mappings);
 	INIT_LIST_HEAD(&dev->charges);
 	init_waitqueue_head(&dev->wait);
-	dev->max_fast_reg_pages = ibdev->attrs.max_fast_reg_page_list_len;
+	dev->max_fast_reg_pages = min_t(u32, ibdev->attrs.max_fast_reg_page_list_len,
+					MAX_FAST_REG_PAGES);
 	dev->iwarp = rdma_protocol_iwarp(ibdev, 1);
 	set_limits(dev);
 	dev->in_place = sees_memory_in_place(ibdev);

@@ -35,7 +35,7 @@ struct kxfer_info_device;
  * @mappings: regions mapped for it, by kxfer_mapping.dev_node
  * @charges: what sessions are charged for on it; see charge.c
  * @wait: woken when one of the lists becomes shorter
- * @max_fast_reg_pages: pages of one registration
+ * @max_fast_reg_pages: pages of one registration of ours; the device may take more
  * @read_limits: what a READ of ours may have
  * @write_limits: what a WRITE of ours may have
  * @max_msg_bytes: longest RDMA message of the device's ports
@@ -71,6 +71,7 @@ kxfer_device_limits(const struct kxfer_device *dev, u32 op)
 
 u32 kxfer_device_features(const struct kxfer_device *dev);
 u32 kxfer_device_message_pages(const struct kxfer_device *dev);
+u32 kxfer_device_sink_pages(const struct kxfer_device *dev);
 u64 kxfer_device_longest(const struct kxfer_device *dev);
 
 extern struct ib_client kxfer_ib_client;

@@ -789,7 +789,7 @@ int kxfer_lane_make_sinks(struct kxfer_lane *lane)
 	if (!lane->sink_array)
 		return -ENOMEM;
 	for (i = 0; i < KXFER_LANE_SINKS; i++) {
-		mr = kxfer_lane_alloc_mr(lane, dev->max_fast_reg_pages);
+		mr = kxfer_lane_alloc_mr(lane, kxfer_device_sink_pages(dev));
 		if (IS_ERR(mr))
 			return PTR_ERR(mr);
 		lane->sink_array[i].mr = mr;

@@ -38,6 +38,7 @@
 #include <linux/timekeeping.h>
 
 #include "chain.h"
+#include "device.h"
 #include "fault.h"
 #include "flow.h"
 #include "job.h"
@@ -297,10 +298,8 @@ static int map_sink(struct kxfer_lane *lane, struct kxfer_sink *sink,
 		sg_dma_address(&sg[i]) = desc->sge[i].addr;
 		sg_dma_len(&sg[i]) = desc->sge[i].length;
 	}
-	if (kxfer_fault(CHAIN_MAP_SINK) ||
-	    ib_map_mr_sg(sink->mr, sg, desc->nr_sge, NULL, PAGE_SIZE) != desc->nr_sge)
+	if (kxfer_fault(CHAIN_MAP_SINK) || kxfer_device_map_mr(sink->mr, sg, desc->nr_sge))
 		return -EINVAL;
-	ib_update_fast_reg_key(sink->mr, ib_inc_rkey(sink->mr->rkey));
 	sink->reg = (struct ib_reg_wr) {
 		.wr = { .opcode = IB_WR_REG_MR },
 		.mr = sink->mr,

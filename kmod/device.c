@@ -27,6 +27,7 @@
 
 #include <linux/dma-mapping.h>
 #include <linux/kxfer.h>
+#include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "charge.h"
@@ -45,6 +46,9 @@
  * KXFER_MESSAGE_LONG_MAX), and a longer export has more registrations.
  */
 #define MAX_FAST_REG_PAGES	512
+
+/* Of the page where every MR begins: no address of anything, and not 0. */
+#define MR_ADDRESS		PAGE_SIZE
 
 static DEFINE_SPINLOCK(devices_lock);
 static LIST_HEAD(devices);
@@ -166,6 +170,29 @@ int kxfer_device_map(struct ib_device *ibdev, void *memory, size_t bytes,
 		return 0;
 	*dma = 0;
 	return -EIO;
+}
+
+/**
+ * kxfer_device_map_mr() - give an MR its pages, an address and a new key, for its next REG_MR
+ * @mr: not registered, or to be invalidated before that
+ * @sg: DMA addresses and lengths
+ * @nents: of it
+ *
+ * The address is what a peer names, and one of iWARP is told it of READ sinks too.
+ * ib_map_mr_sg() takes the DMA address for it, which with virtual DMA is the kernel's; so
+ * all of it but the place within the page, which devices need (rxe, and the border in
+ * plan.c), gives way to one and the same. Which it is does not matter to a device
+ * (frwr_map() of xprtrdma), nor that many MRs have it: the key tells them apart.
+ *
+ * Any context. Return: 0 or -EIO.
+ */
+int kxfer_device_map_mr(struct ib_mr *mr, struct scatterlist *sg, u32 nents)
+{
+	if (ib_map_mr_sg(mr, sg, nents, NULL, PAGE_SIZE) != nents)
+		return -EIO;
+	mr->iova = MR_ADDRESS + offset_in_page(mr->iova);
+	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
+	return 0;
 }
 
 /** kxfer_device_count() - devices attached now */

@@ -85,6 +85,7 @@ int kxfer_device_join(struct kxfer_device *dev, struct list_head *list,
 void kxfer_device_leave(struct kxfer_device *dev, struct list_head *node);
 void kxfer_device_put(struct kxfer_device *dev);
 struct kxfer_device *kxfer_device_next(u64 last);
+int kxfer_device_map_mr(struct ib_mr *mr, struct scatterlist *sg, u32 nents);
 int kxfer_device_map(struct ib_device *ibdev, void *memory, size_t bytes,
 		     enum dma_data_direction direction, u64 *dma);
 unsigned int kxfer_device_count(void);

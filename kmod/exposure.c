@@ -9,7 +9,7 @@
  * The page less: rxe of 6.1 looks at the array of maps behind a copy's last page
  * (rxe_mr_copy), so one that fills its last map has it read beyond the array.
  *
- * Each entry given to ib_map_mr_sg() is built as a DMA address and a length that
+ * Each entry given to kxfer_device_map_mr() is built as a DMA address and a length that
  * start where the registration starts: siw ignores an offset into the first one.
  *
  * Peers read and write the memory unseen, so it has to be the memory itself that
@@ -116,11 +116,9 @@ static int register_next(struct kxfer_exposure *exposure, struct cursor *cursor,
 		.start = start,
 		.length = cursor->start - start,
 	};
-	ret = kxfer_fault_error(EXPOSURE_MAP) ?:
-	      ib_map_mr_sg(mr, sg, nents, NULL, PAGE_SIZE);
-	if (ret != nents)
-		return ret < 0 ? ret : -EIO;
-	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
+	ret = kxfer_fault_error(EXPOSURE_MAP) ?: kxfer_device_map_mr(mr, sg, nents);
+	if (ret)
+		return ret;
 	exposure->keys[exposure->nr_keys - 1].addr = mr->iova;
 	exposure->keys[exposure->nr_keys - 1].key = mr->rkey;
 	return kxfer_lane_register(link->control, mr, mr->rkey,

@@ -343,11 +343,7 @@ static int map_mr(struct kxfer_fetches *fetches, struct landing *landing,
 	kxfer_mapping_pieces(fetch->job->mapping, sink_offset(fetch), fetch->message.bytes,
 			     fetches->sg);
 	landing->inv.ex.invalidate_rkey = landing->mr->rkey;
-	if (kxfer_fault(FETCH_MAP) ||
-	    ib_map_mr_sg(landing->mr, fetches->sg, nr, NULL, PAGE_SIZE) != nr)
-		return -EIO;
-	ib_update_fast_reg_key(landing->mr, ib_inc_rkey(landing->mr->rkey));
-	return 0;
+	return kxfer_fault_error(FETCH_MAP) ?: kxfer_device_map_mr(landing->mr, fetches->sg, nr);
 }
 
 /* Return: the first of the work requests that bring a message. */

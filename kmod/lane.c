@@ -761,9 +761,8 @@ int kxfer_lane_register_bytes(struct kxfer_lane *control, struct ib_mr *mr, u64 
 	sg_init_table(&sg, 1);
 	sg_dma_address(&sg) = dma;
 	sg_dma_len(&sg) = bytes;
-	if (kxfer_fault(LANE_MAP) || ib_map_mr_sg(mr, &sg, 1, NULL, PAGE_SIZE) != 1)
+	if (kxfer_fault(LANE_MAP) || kxfer_device_map_mr(mr, &sg, 1))
 		return -EIO;
-	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
 	return kxfer_lane_register(control, mr, mr->rkey, access);
 }
 

@@ -25,6 +25,7 @@
 #include <linux/slab.h>
 #include <rdma/mr_pool.h>
 
+#include "device.h"
 #include "fault.h"
 #include "lane.h"
 #include "mrs.h"
@@ -228,10 +229,8 @@ int kxfer_mr_map_locked(struct kxfer_mr *mr)
 {
 	if (mr->mr->need_inval)
 		mr->inv.ex.invalidate_rkey = mr->mr->rkey;
-	if (kxfer_fault(MRS_MAP) ||
-	    ib_map_mr_sg(mr->mr, mr->sg, mr->nr_sg, NULL, PAGE_SIZE) != mr->nr_sg)
+	if (kxfer_fault(MRS_MAP) || kxfer_device_map_mr(mr->mr, mr->sg, mr->nr_sg))
 		return -EIO;
-	ib_update_fast_reg_key(mr->mr, ib_inc_rkey(mr->mr->rkey));
 	mr->reg.mr = mr->mr;
 	mr->reg.key = mr->mr->rkey;
 	mr->lkey = mr->mr->lkey;

@@ -374,11 +374,10 @@ int kxfer_offer_register(struct kxfer_offer *offer, const struct kxfer_active_jo
 
 	sg_init_table(sg, nr);
 	kxfer_mapping_pieces(job->mapping, job->offset, job->length, sg);
-	if (kxfer_fault(OFFER_MAP) || ib_map_mr_sg(mr, sg, nr, NULL, PAGE_SIZE) != nr) {
+	if (kxfer_fault(OFFER_MAP) || kxfer_device_map_mr(mr, sg, nr)) {
 		kxfer_link_fail(lane->link, -ECONNRESET);
 		return -EIO;
 	}
-	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
 	offer->reg = (struct ib_reg_wr) {
 		.wr = {
 			.wr_cqe = &offer->reg_cqe,

@@ -270,6 +270,35 @@ TEST_F(keys, of_the_same_export_differ_from_link_to_link)
 	raw_link_close(&other);
 }
 
+/* ---- addresses ---- */
+
+/* Where in its page the memory begins is all that an address tells. */
+static bool says_nothing(uint64_t addr)
+{
+	return addr / PAGE == 1;
+}
+
+TEST_F(keys, have_addresses_that_say_nothing_of_the_kernel)
+{
+	struct kxfer_wire_hello_answer hello;
+	struct kxfer_wire_grant_answer grant;
+	uint32_t length = sizeof(hello);
+	struct raw_link other = {};
+	struct kxfer_wire_key key;
+
+	EXPECT_TRUE(says_nothing(be64toh(self->key.addr)));
+	EXPECT_EQ(FROM % PAGE, be64toh(self->key.addr) % PAGE);
+	ASSERT_EQ(KXFER_WIRE_OK, raw_grant(&self->link, KXFER_PING_NAME, 65534, 0, &grant));
+	ASSERT_EQ(1, raw_keys(&self->link, be64toh(grant.exposure), &key, 1));
+	EXPECT_TRUE(says_nothing(be64toh(key.addr)));
+	EXPECT_EQ(IBV_WC_SUCCESS, try_key(&self->link.data, IBV_WR_RDMA_READ, &key, 0, 8));
+	ASSERT_EQ(0, raw_link_connect(&other, self->port));
+	EXPECT_EQ(0, raw_request(&other, &other.control, KXFER_WIRE_HELLO, NULL, 0, &hello,
+				 &length));
+	EXPECT_TRUE(says_nothing(be64toh(hello.fence_addr)));
+	raw_link_close(&other);
+}
+
 /* ---- the built-in export and the fence ---- */
 
 TEST_F(keys, of_ping_do_not_write)

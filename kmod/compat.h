@@ -9,6 +9,7 @@
 #include <linux/eventfd.h>
 #include <linux/hugetlb_inline.h>
 #include <linux/mm.h>
+#include <linux/scatterlist.h>
 #include <linux/version.h>
 #include <linux/workqueue.h>
 
@@ -65,6 +66,19 @@ static inline unsigned int kxfer_pin_read_flags(struct vm_area_struct *vma)
 	return is_vm_hugetlb_page(vma) ? 0 : FOLL_WRITE | FOLL_FORCE;
 #else
 	return 0;
+#endif
+}
+
+/*
+ * From 6.5 on a mapped scatter list as a whole may be in bounce buffers though the device
+ * reaches memory, where its caches are not coherent and an entry is short.
+ */
+static inline bool kxfer_sg_is_bounced(struct scatterlist *sg)
+{
+#if KERNEL_VERSION(6, 5, 0) > LINUX_VERSION_CODE
+	return false;
+#else
+	return sg_dma_is_swiotlb(sg);
 #endif
 }
 

@@ -15,7 +15,7 @@
  *
  * A device may see a copy of the memory, in bounce buffers. The mapping lasts while
  * both sides work on the memory, so nothing is copied for all of it but when it is
- * made: each job hands over the bytes that it moves, before its work requests are
+ * made: each job hands over the bytes that it moves (sync_range()), before its work requests are
  * posted (kxfer_mapping_to_device()) and when a READ has placed them
  * (kxfer_mapping_to_cpu()), and unmapping copies nothing back, for what the device
  * did not write is old there. An export has no moment at which either could be
@@ -27,11 +27,13 @@
 #include "log.h"
 
 #include <linux/capability.h>
+#include <linux/dma-mapping.h>
 #include <linux/kxfer.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
 
+#include "compat.h"
 #include "device.h"
 #include "fault.h"
 #include "memory.h"
@@ -249,22 +251,79 @@ void kxfer_mapping_put(struct kxfer_mapping *mapping, int nr)
 	kxfer_device_put(dev);
 }
 
-static void sync_range(struct kxfer_mapping *mapping, u64 offset, u64 bytes,
-		       void (*sync)(struct ib_device *ibdev, u64 addr, size_t bytes,
-				    enum dma_data_direction direction))
+/* Of @bytes at @offset of the region: how many lie side by side for the CPU, too. */
+static u32 adjacent_bytes(const struct kxfer_memory *memory, u64 offset, u64 bytes)
 {
-	struct ib_device *ibdev = mapping->dev->ibdev;
-	const struct kxfer_extent *extent;
-	u64 piece;
+	u64 at = memory->offset + offset, end = PAGE_SIZE - offset_in_page(at);
+	struct page **page = &memory->pages[at / PAGE_SIZE];
 
-	if (ib_uses_virt_dma(ibdev))
+	for (; end < bytes && page_to_pfn(page[1]) == page_to_pfn(page[0]) + 1; page++)
+		end += PAGE_SIZE;
+	return min(end, bytes);
+}
+
+static void sync_pages(struct kxfer_mapping *mapping, u64 offset, u32 bytes, u64 addr,
+		       bool for_device)
+{
+	enum dma_data_direction direction = map_direction(mapping->region);
+	const struct kxfer_memory *memory = mapping->region->memory;
+	struct device *device = mapping->dev->ibdev->dma_device;
+	u64 at = memory->offset + offset;
+	struct scatterlist sg;
+
+	sg_init_table(&sg, 1);
+	sg_set_page(&sg, memory->pages[at / PAGE_SIZE], bytes, offset_in_page(at));
+	sg_dma_address(&sg) = addr;
+	sg_dma_len(&sg) = bytes;
+	if (for_device)
+		dma_sync_sg_for_device(device, &sg, 1, direction);
+	else
+		dma_sync_sg_for_cpu(device, &sg, 1, direction);
+}
+
+static void sync_address(struct kxfer_mapping *mapping, u64 addr, u32 bytes, bool for_device)
+{
+	enum dma_data_direction direction = map_direction(mapping->region);
+	struct ib_device *ibdev = mapping->dev->ibdev;
+
+	if (for_device)
+		ib_dma_sync_single_for_device(ibdev, addr, bytes, direction);
+	else
+		ib_dma_sync_single_for_cpu(ibdev, addr, bytes, direction);
+}
+
+/*
+ * An IOMMU joins what lies anywhere in one segment, and a machine that is not coherent
+ * cleans caches by the CPU's addresses. Of the segment's address the DMA API finds only
+ * where the first page is, and takes the rest for its neighbours; so it is told the pages,
+ * by an entry of a scatter list for each that are neighbours. It is not told the whole list:
+ * the process may work on its other bytes meanwhile. (DMA_API_DEBUG misses the rest of the
+ * list, once.) Bounce buffers are found by their address, and what is in them is in no joint
+ * segment.
+ */
+static void sync_range(struct kxfer_mapping *mapping, u64 offset, u64 bytes, bool for_device)
+{
+	const struct kxfer_extent *extent;
+	bool bounced;
+	u64 addr;
+	u32 piece;
+
+	if (ib_uses_virt_dma(mapping->dev->ibdev))
 		return;
+	bounced = !mapping->dev->in_place || kxfer_sg_is_bounced(mapping->table.sgl);
 	extent = &mapping->extents[kxfer_extents_find(mapping->extents,
 						      mapping->nr_extents, offset)];
-	for (; bytes; extent++, offset += piece, bytes -= piece) {
+	for (; bytes; offset += piece, bytes -= piece) {
+		if (offset == extent->start + extent->length)
+			extent++;
+		addr = extent->addr + (offset - extent->start);
 		piece = min(bytes, extent->start + extent->length - offset);
-		sync(ibdev, extent->addr + (offset - extent->start), piece,
-		     map_direction(mapping->region));
+		if (bounced) {
+			sync_address(mapping, addr, piece, for_device);
+		} else {
+			piece = adjacent_bytes(mapping->region->memory, offset, piece);
+			sync_pages(mapping, offset, piece, addr, for_device);
+		}
 	}
 }
 
@@ -276,7 +335,7 @@ static void sync_range(struct kxfer_mapping *mapping, u64 offset, u64 bytes,
  */
 void kxfer_mapping_to_device(struct kxfer_mapping *mapping, u64 offset, u64 bytes)
 {
-	sync_range(mapping, offset, bytes, ib_dma_sync_single_for_device);
+	sync_range(mapping, offset, bytes, true);
 }
 
 /**
@@ -287,7 +346,7 @@ void kxfer_mapping_to_device(struct kxfer_mapping *mapping, u64 offset, u64 byte
  */
 void kxfer_mapping_to_cpu(struct kxfer_mapping *mapping, u64 offset, u64 bytes)
 {
-	sync_range(mapping, offset, bytes, ib_dma_sync_single_for_cpu);
+	sync_range(mapping, offset, bytes, false);
 }
 
 /**

@@ -21,7 +21,10 @@
  * DMA API tells the two apart, and so is it here.
  *
  * Neighbours of a scatter list that meet at page borders share a segment, so that
- * fewer come out than go in, and none is longer than dma_get_max_seg_size().
+ * fewer come out than go in, and none is longer than dma_get_max_seg_size(). As an IOMMU
+ * does on a machine that is not coherent, what is seen in place is synced by the CPU's
+ * addresses: from that of its beginning on if it is one address that is synced, and by its
+ * pages if it is a scatter list. Either has to be what the mapping has there.
  *
  * Each breach of the DMA API is a line in the kernel log that begins with WARNING:
  * (the first MAX_COMPLAINTS), and a count in debugfs, siw-dma/complaints.
@@ -384,25 +387,58 @@ static void sync(struct device *dev, u64 addr, size_t bytes,
 	rcu_read_unlock();
 }
 
+/* Is it one range to the CPU, too, and where @memory says? NULL: wherever. */
+static bool lies_there(const struct mapping *mapping, u64 start, u64 bytes, const void *memory)
+{
+	const struct piece *piece;
+	u32 i;
+
+	for (i = 0; i < mapping->nr_pieces; i++) {
+		piece = &mapping->pieces[i];
+		if (start >= piece->start && start < piece->start + piece->bytes)
+			return start + bytes <= piece->start + piece->bytes &&
+			       (!memory || memory == piece->memory + (start - piece->start));
+	}
+	return false;
+}
+
+static void check_sync(struct device *dev, u64 addr, size_t bytes, const void *memory)
+{
+	struct bus *bus = dev_get_drvdata(dev);
+	struct mapping *mapping;
+
+	rcu_read_lock();
+	mapping = find(bus, addr);
+	if (mapping && !mapping->bounced && covers(mapping, addr, bytes) &&
+	    !lies_there(mapping, addr & SLOT_MASK, bytes, memory))
+		complain("%zu bytes at %#llx are synced and lie elsewhere for the CPU", bytes,
+			 addr);
+	rcu_read_unlock();
+}
+
 static void sync_single_for_cpu(struct device *dev, dma_addr_t addr, size_t bytes,
 				enum dma_data_direction dir)
 {
+	check_sync(dev, addr, bytes, NULL);
 	sync(dev, addr, bytes, dir, false);
 }
 
 static void sync_single_for_device(struct device *dev, dma_addr_t addr, size_t bytes,
 				   enum dma_data_direction dir)
 {
+	check_sync(dev, addr, bytes, NULL);
 	sync(dev, addr, bytes, dir, true);
 }
 
-/* Always the whole list; its segments for the device are its first entries. */
+/* An entry for each piece, or the whole list, whose segments for the device are its first. */
 static void sync_sg(struct device *dev, struct scatterlist *sgl, int nents,
 		    enum dma_data_direction dir, bool in)
 {
 	struct scatterlist *sg;
 	int i;
 
+	if (nents == 1)
+		check_sync(dev, sg_dma_address(sgl), sgl->length, sg_virt(sgl));
 	for_each_sg(sgl, sg, nents, i)
 		if (sg_dma_len(sg))
 			sync(dev, sg_dma_address(sg), sg_dma_len(sg), dir, in);
@@ -550,6 +586,12 @@ void bus_detach(struct ib_device *ibdev)
 	xa_destroy(&bus->mappings);
 	platform_device_unregister(bus->pdev);
 	kfree(bus);
+}
+
+/** bus_complain() - of something that a real device would not bear */
+void bus_complain(const char *what)
+{
+	complain("%s", what);
 }
 
 /** bus_init() - before any device */

@@ -5,6 +5,9 @@
 
 #include <linux/types.h>
 
+#define BUS_CLAIMED_PAGES	262144	/* of a registration: what the device says that it takes */
+#define BUS_SENSIBLE_PAGES	1024	/* and what nobody should ask for more of */
+
 struct device;
 struct ib_device;
 struct page;
@@ -14,6 +17,7 @@ void bus_detach(struct ib_device *ibdev);
 void *bus_to_virt(struct ib_device *ibdev, u64 addr, size_t bytes, bool write);
 struct page *bus_to_page(struct ib_device *ibdev, u64 addr);
 void bus_leave_to_user(struct ib_device *ibdev, u64 addr);
+void bus_complain(const char *what);
 int bus_init(void);
 void bus_exit(void);
 

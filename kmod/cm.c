@@ -22,6 +22,7 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
+#include <rdma/ib_addr.h>
 #include <rdma/ib_cm.h>
 
 #include "cm.h"
@@ -57,6 +58,7 @@ static const char *const refusal_texts[] = {
 	[KXFER_REFUSAL_LIMIT]		= "too many links",
 	[KXFER_REFUSAL_RESOURCES]	= "out of memory or device resources",
 	[KXFER_REFUSAL_CLOSING]		= "node is shutting down",
+	[KXFER_REFUSAL_ADDRESS]		= "address is not that of the path",
 };
 
 /** kxfer_cm_refusal_text() - a refusal in words */
@@ -548,6 +550,30 @@ void kxfer_cm_accept_work(struct work_struct *work)
 	kxfer_link_fail(link, ret);
 }
 
+static bool is_gid_of(const union ib_gid *gid, struct sockaddr_storage *addr)
+{
+	union ib_gid of_addr;
+
+	return !rdma_ip2gid((struct sockaddr *)addr, &of_addr) &&
+	       !memcmp(gid, &of_addr, sizeof(of_addr));
+}
+
+/*
+ * On RoCE rdma_cm takes both addresses from private data, which is the sender's word.
+ * Packets, and the answer to the request, go by the GIDs of its path, which on RoCE are
+ * addresses. iWARP's addresses are those of its TCP connection. GIDs of InfiniBand say
+ * nothing of addresses, and there rdma_cm's word has to do.
+ */
+static bool is_of_path(struct rdma_cm_id *id)
+{
+	struct rdma_route *route = &id->route;
+
+	if (!rdma_protocol_roce(id->device, id->port_num))
+		return true;
+	return is_gid_of(&route->path_rec->dgid, &route->addr.dst_addr) &&
+	       is_gid_of(&route->path_rec->sgid, &route->addr.src_addr);
+}
+
 static u32 find_link(const struct kxfer_wire_hello *hello,
 		     const struct kxfer_addr *peer, struct kxfer_link **link)
 {
@@ -610,6 +636,10 @@ int kxfer_cm_request(struct rdma_cm_id *id, const struct rdma_cm_event *event,
 	kxfer_addr_from_sockaddr(&peer, &id->route.addr.dst_addr);
 	refusal = kxfer_wire_check_hello(hello, event->param.conn.private_data_len,
 					 KXFER_WIRE_LANES_MAX);
+	if (!refusal && !is_of_path(id)) {
+		refusal = KXFER_REFUSAL_ADDRESS;
+		kxfer_stat_inc(KXFER_STAT_LINKS_FORGED);
+	}
 	if (!refusal && hello->kind == KXFER_WIRE_CONTROL && !any_port &&
 	    peer.port >= 1024)
 		refusal = KXFER_REFUSAL_PORT;

@@ -33,6 +33,7 @@
 	X(LINKS_MADE, "links_made", "links that this node has initiated") \
 	X(LINKS_ACCEPTED, "links_accepted", "links accepted from peers") \
 	X(LINKS_REFUSED, "links_refused", "connections refused by this node") \
+	X(LINKS_FORGED, "links_forged", "of these, for an address that is not the path's") \
 	X(LINKS_LOST, "links_lost", "links that broke or did not answer") \
 	X(JOBS_SUBMITTED, "jobs_submitted", "jobs accepted") \
 	X(JOBS_COMPLETED, "jobs_completed", "jobs that ended well") \

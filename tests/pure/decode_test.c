@@ -129,6 +129,7 @@ static void refusals_have_an_errno(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_LIMIT), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_RESOURCES), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_CLOSING), -ECONNREFUSED);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_ADDRESS), -EACCES);
 	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(0xffff), -EACCES);
 }
 

@@ -771,6 +771,7 @@ struct kxfer_listen_del {
  * @KXFER_REFUSAL_LIMIT: too many links
  * @KXFER_REFUSAL_RESOURCES: no memory or no room on the device
  * @KXFER_REFUSAL_CLOSING: the node is shutting down
+ * @KXFER_REFUSAL_ADDRESS: the addresses in the request are not those of its path
  */
 enum kxfer_refusal {
 	KXFER_REFUSAL_NONE	= 0,
@@ -781,6 +782,7 @@ enum kxfer_refusal {
 	KXFER_REFUSAL_LIMIT	= 5,
 	KXFER_REFUSAL_RESOURCES	= 6,
 	KXFER_REFUSAL_CLOSING	= 7,
+	KXFER_REFUSAL_ADDRESS	= 8,
 };
 
 /**

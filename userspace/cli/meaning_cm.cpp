@@ -262,6 +262,12 @@ constexpr Entry kxfer_refusals[] = {
      .kernel = "node is shutting down",
      .means = "the peer's module is being removed. The caller gets ECONNREFUSED",
      .look = "again, when it is back"},
+    {.number = KXFER_REFUSAL_ADDRESS,
+     .name = "ADDRESS",
+     .text = "address is not that of the path",
+     .means = "on RoCE a connection request names addresses, and the GIDs that its packets go by; they differ: "
+              "the request was forged, or addresses are translated on the way. The caller gets EACCES",
+     .look = "there: dmesg, kxfer stat (links_forged); address translation between the nodes"},
 };
 
 constexpr Entry events[] = {

@@ -66,6 +66,8 @@ const char* kxfer_refusal_text(uint32_t refusal) {
         return "no memory or no room on the device there";
     case KXFER_REFUSAL_CLOSING:
         return "the node is shutting down";
+    case KXFER_REFUSAL_ADDRESS:
+        return "address is not that of the path";
     default:
         return "a reason unknown to this version";
     }

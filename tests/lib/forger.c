@@ -164,6 +164,8 @@ static int bind_socket(struct forger *forger, int family)
 	forger->socket = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (forger->socket < 0)
 		return -errno;
+	if (setsockopt(forger->socket, IPPROTO_IP, IP_RECVTOS, &yes, sizeof(yes)))
+		return -errno;
 	sin6.sin6_addr = forger->here;
 	memcpy(&sin.sin_addr, forger->here.s6_addr + 12, 4);
 	/* Without fragments and not connected, so that the IP id is 0, which the ICRC covers. */
@@ -313,19 +315,37 @@ int forger_send(struct forger *forger, struct forger_packet *packet)
 	return 0;
 }
 
+static void note_tos(struct forger *forger, struct msghdr *message)
+{
+	struct cmsghdr *part;
+
+	for (part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR(message, part))
+		if (part->cmsg_level == IPPROTO_IP && part->cmsg_type == IP_TOS)
+			forger->tos = *CMSG_DATA(part);
+}
+
 /* Its ICRC is not looked at: that covers the IP id, which a UDP socket does not show. */
 int forger_receive(struct forger *forger, struct forger_packet *packet, uint32_t ms)
 {
 	struct pollfd poll_fd = { .fd = forger->socket, .events = POLLIN };
+	struct iovec iov = { .iov_base = packet->bytes, .iov_len = sizeof(packet->bytes) };
+	uint64_t control[8];
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
 	ssize_t n;
 
 	packet->length = 0;
 	if (poll(&poll_fd, 1, ms) != 1)
 		return -ETIMEDOUT;
-	n = recv(forger->socket, packet->bytes, sizeof(packet->bytes), 0);
+	n = recvmsg(forger->socket, &message, 0);
 	if (n < BTH_BYTES + ICRC_BYTES + 3)
 		return -EBADMSG;
 	forger->nr_packets++;
+	note_tos(forger, &message);
 	packet->length = n - ICRC_BYTES - (packet->bytes[1] >> 4 & 3);
 	return 0;
 }
@@ -463,6 +483,13 @@ static void take_mad(struct forger *forger, const uint8_t *mad, uint32_t bytes)
 
 	if (bytes < sizeof(drep.bytes) || mad[1] != MAD_CLASS_CM)
 		return;
+	if (mad[17] == FORGER_REQ) {
+		/* By the other side's communication id. */
+		if (memcmp(forger->req.bytes + FORGER_MAD_HEADER, body, 4))
+			forger->nr_reqs++;
+		memcpy(forger->req.bytes, mad, sizeof(forger->req.bytes));
+		return;
+	}
 	lane = lane_of_comm_id(forger, get32(body + 4));
 	if (!lane)
 		return;
@@ -492,6 +519,21 @@ static void take_mad(struct forger *forger, const uint8_t *mad, uint32_t bytes)
 	default:
 		break;
 	}
+}
+
+struct forger_mad forger_rej(const struct forger_mad *req, uint16_t reason, const void *data,
+			     uint32_t bytes)
+{
+	struct forger_lane none = { .comm_id = random_bits() };
+	struct forger_mad mad = forger_mad(&none, FORGER_REJ);
+	uint8_t *rej = mad.bytes + FORGER_MAD_HEADER;
+
+	memcpy(mad.bytes + 8, req->bytes + 8, 8);
+	memcpy(rej + 4, req->bytes + FORGER_MAD_HEADER, 4);
+	put16(rej + 10, reason);
+	if (bytes)
+		memcpy(mad.bytes + FORGER_REJ_PRIVATE, data, bytes);
+	return mad;
 }
 
 int forger_await_rep(struct forger *forger, struct forger_lane *lane, uint32_t ms)

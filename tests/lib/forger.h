@@ -157,6 +157,9 @@ struct forger_lane {
  * @there: where they go
  * @lanes: whose packets forger_look() deals with
  * @nr_packets: that have come
+ * @tos: IP type of service of the last one
+ * @req: last connection request that has come
+ * @nr_reqs: how many of them, without those that were repeated
  */
 struct forger {
 	int socket;
@@ -164,6 +167,9 @@ struct forger {
 	struct in6_addr there;
 	struct forger_lane *lanes[FORGER_LANES];
 	uint32_t nr_packets;
+	uint8_t tos;
+	struct forger_mad req;
+	uint32_t nr_reqs;
 };
 
 struct in6_addr forger_gid(const char *address);
@@ -200,6 +206,9 @@ int forger_await_rep(struct forger *forger, struct forger_lane *lane, uint32_t m
 /* REQ, REP and RTU */
 int forger_connect(struct forger *forger, struct forger_lane *lane,
 		   const struct forger_claim *claim);
+/* The refusal of a request, for @reason, with private data of at most 148 bytes. */
+struct forger_mad forger_rej(const struct forger_mad *req, uint16_t reason, const void *data,
+			     uint32_t bytes);
 void forger_disconnect(struct forger *forger, struct forger_lane *lane);
 
 /* ---- the connection ---- */

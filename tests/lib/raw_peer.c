@@ -61,6 +61,14 @@ static void note_refusal(struct raw_lane *lane, const struct rdma_cm_event *even
 		lane->refusal = be16toh(refusal->reason);
 }
 
+static void note_welcome(struct raw_lane *lane, const struct rdma_cm_event *event)
+{
+	const struct kxfer_wire_welcome *welcome = event->param.conn.private_data;
+
+	if (welcome && event->param.conn.private_data_len >= sizeof(*welcome))
+		lane->version = be16toh(welcome->version);
+}
+
 static int wait_event(struct raw_lane *lane, enum rdma_cm_event_type wanted)
 {
 	struct rdma_cm_event *event = next_event(lane->events, RAW_MS);
@@ -69,6 +77,8 @@ static int wait_event(struct raw_lane *lane, enum rdma_cm_event_type wanted)
 	if (!event)
 		return -ETIMEDOUT;
 	if (event->event == wanted) {
+		if (wanted == RDMA_CM_EVENT_ESTABLISHED)
+			note_welcome(lane, event);
 		ret = 0;
 	} else if (event->event == RDMA_CM_EVENT_REJECTED) {
 		note_refusal(lane, event);

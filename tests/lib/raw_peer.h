@@ -37,6 +37,7 @@
  * @id: of rdma_cm
  * @pd: not its own
  * @refusal: enum kxfer_refusal of the last refused connection
+ * @version: of the protocol, that the other side named when it accepted
  * @quiet_ns: since when nothing has come, on a connection of iWARP made here; else 0
  * @lost: disconnected, or a completion was flushed
  * @why: NULL, or what was first seen of that
@@ -50,6 +51,7 @@ struct raw_lane {
 	/* RAW_RECVS messages received, one to be sent, those of raw_push() */
 	uint8_t *memory;
 	uint32_t refusal;
+	uint16_t version;
 	uint64_t quiet_ns;
 	bool lost;
 	const char *why;

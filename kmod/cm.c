@@ -313,6 +313,12 @@ static void note_path(struct kxfer_link *link, struct rdma_cm_id *id)
 		link->gid_type = gid_attr->gid_type;
 }
 
+/* Once there is a route: rdma_cm has asked the device for what was left open. */
+static void note_tos(struct kxfer_link *link, struct rdma_cm_id *id)
+{
+	link->tos = link->dev->iwarp ? link->key.tos : id->route.path_rec->traffic_class;
+}
+
 static int resolve_device(struct kxfer_lane *lane)
 {
 	struct kxfer_link *link = lane->link;
@@ -332,7 +338,10 @@ static int resolve_route(struct kxfer_lane *lane)
 	int ret = kxfer_fault_error(CM_RESOLVE_ROUTE) ?:
 		  rdma_resolve_route(lane->cm_id, RESOLVE_MS);
 
-	return wait_step(lane, ret, RESOLVE_MS + 1000);
+	ret = wait_step(lane, ret, RESOLVE_MS + 1000);
+	if (!ret && is_first(lane))
+		note_tos(lane->link, lane->cm_id);
+	return ret;
 }
 
 static u8 rd_atom(int device_max)
@@ -404,7 +413,8 @@ static int create_id(struct kxfer_lane *lane)
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 	lane->cm_id = id;
-	rdma_set_service_type(id, lane->link->key.tos);
+	if (lane->link->key.tos_set)
+		rdma_set_service_type(id, lane->link->key.tos);
 	return kxfer_fault_error(CM_ACK_TIMEOUT) ?: rdma_set_ack_timeout(id, ACK_TIMEOUT);
 }
 
@@ -532,6 +542,7 @@ void kxfer_cm_accept_work(struct work_struct *work)
 		ret = kxfer_link_attach_device(link, lane->cm_id->device);
 		if (!ret) {
 			note_path(link, lane->cm_id);
+			note_tos(link, lane->cm_id);
 			link->features = be32_to_cpu(lane->hello.features) &
 					 kxfer_device_features(link->dev);
 		}

@@ -31,6 +31,7 @@ struct kxfer_user;
  * @local: own address asked for, family 0: any
  * @device: device asked for, or empty
  * @context: enum kxfer_context
+ * @tos_set: KXFER_PEER_F_TOS, or 0: packets have the device's type of service
  * @tos: IP type of service
  */
 struct kxfer_link_key {
@@ -38,6 +39,7 @@ struct kxfer_link_key {
 	struct kxfer_addr local;
 	u8 device[KXFER_DEVICE_NAME_MAX];
 	u32 context;
+	u32 tos_set;
 	u32 tos;
 };
 
@@ -60,6 +62,7 @@ struct kxfer_link_key {
  * @cookie: shown by data lanes
  * @epoch: of the initiator
  * @gid_type: of the path, ~0: none
+ * @tos: IP type of service, as far as it is known
  * @features: KXFER_WIRE_FEATURE_* of both ends; set before there is a data lane
  * @device_name: stays when the device has gone
  * @lock: over state, error, lanes, users; bh-safe; leaf but for the scheduler's
@@ -120,6 +123,7 @@ struct kxfer_link {
 	u8 cookie[KXFER_WIRE_COOKIE_SIZE];
 	u64 epoch;
 	u32 gid_type;
+	u32 tos;
 	u32 features;
 	u8 device_name[KXFER_DEVICE_NAME_MAX];
 

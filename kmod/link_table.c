@@ -289,7 +289,7 @@ static void fill_link_info(struct kxfer_link *link, struct kxfer_info_link *info
 		.state = link->state,
 		.error = link->error,
 		.context = link->key.context,
-		.tos = link->key.tos,
+		.tos = link->tos,
 		.gid_type = link->gid_type,
 		.nr_lanes = link->nr_data,
 		.nr_sessions = link->users,

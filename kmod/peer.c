@@ -101,9 +101,11 @@ struct kxfer_link *kxfer_peer_link(struct kxfer_peer *peer, unsigned int timeout
 static int check_open(const struct kxfer_session *session,
 		      const struct kxfer_peer_open *cmd)
 {
-	if (cmd->flags || cmd->context > KXFER_CONTEXT_UNBOUND)
+	if (cmd->flags & ~KXFER_PEER_F_TOS || cmd->context > KXFER_CONTEXT_UNBOUND)
 		return -EOPNOTSUPP;
-	if (cmd->__reserved || cmd->tos > 255 || !cmd->timeout_ms ||
+	if (cmd->tos > (cmd->flags & KXFER_PEER_F_TOS ? 255 : 0))
+		return -EINVAL;
+	if (cmd->__reserved || !cmd->timeout_ms ||
 	    cmd->timeout_ms > KXFER_TIMEOUT_MAX_MS || cmd->local.port ||
 	    strnlen((const char *)cmd->device, sizeof(cmd->device)) == sizeof(cmd->device))
 		return -EINVAL;
@@ -136,6 +138,7 @@ static struct kxfer_peer *peer_alloc(struct kxfer_session *session,
 	strscpy_pad((char *)peer->key.device, (const char *)cmd->device,
 		    sizeof(peer->key.device));
 	peer->key.context = cmd->context;
+	peer->key.tos_set = cmd->flags & KXFER_PEER_F_TOS;
 	peer->key.tos = cmd->tos;
 	kxfer_stat_inc(KXFER_STAT_LIVE_PEERS);
 	return peer;

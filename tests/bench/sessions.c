@@ -378,6 +378,7 @@ static void open_links(void)
 		struct kxfer_peer_open cmd = {
 			.size = sizeof(cmd),
 			.remote = kx_addr(kx_address(), KXFER_PORT),
+			.flags = KXFER_PEER_F_TOS,
 			.tos = i * 4,
 			.timeout_ms = KX_TIMEOUT_MS,
 		};

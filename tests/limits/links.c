@@ -66,6 +66,7 @@ static int open_link(int fd, const char *address, uint32_t tos, uint32_t timeout
 	struct kxfer_peer_open cmd = {
 		.size = sizeof(cmd),
 		.remote = kx_addr(address, 0),
+		.flags = KXFER_PEER_F_TOS,
 		.tos = tos,
 		.timeout_ms = timeout_ms,
 	};

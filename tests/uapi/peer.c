@@ -87,6 +87,7 @@ TEST_F(peer, of_another_context_or_service_type_has_a_link_of_its_own)
 	workqueue.context = KXFER_CONTEXT_WORKQUEUE;
 	softirq.context = KXFER_CONTEXT_SOFTIRQ;
 	unbound.context = KXFER_CONTEXT_UNBOUND;
+	tos.flags = KXFER_PEER_F_TOS;
 	tos.tos = 255;
 	ASSERT_EQ(0, open_peer(self->fd, &self->cmd));
 	ASSERT_EQ(0, open_peer(self->fd, &workqueue));
@@ -152,8 +153,15 @@ TEST_F(peer, refuses_a_device_name_without_end)
 	EXPECT_EQ(-EINVAL, open_peer(self->fd, &self->cmd));
 }
 
+TEST_F(peer, refuses_a_service_type_that_is_not_meant)
+{
+	self->cmd.tos = 8;
+	EXPECT_EQ(-EINVAL, open_peer(self->fd, &self->cmd));
+}
+
 TEST_F(peer, refuses_a_service_type_beyond_255)
 {
+	self->cmd.flags = KXFER_PEER_F_TOS;
 	self->cmd.tos = 256;
 	EXPECT_EQ(-EINVAL, open_peer(self->fd, &self->cmd));
 }

@@ -422,7 +422,7 @@ enum kxfer_context {
  * @state: enum kxfer_link_state
  * @error: 0, or the errno that ended it
  * @context: enum kxfer_context of its data lanes
- * @tos: service type
+ * @tos: IP type of service of its packets; of an accepted iWARP link not known: 0
  * @gid_type: enum ib_gid_type of the path: 0 IB or RoCE v1, 1 RoCE v1, 2 RoCE v2; ~0 none (iWARP)
  * @nr_lanes: data lanes
  * @nr_sessions: sessions of this node that use it
@@ -785,16 +785,19 @@ enum kxfer_refusal {
 	KXFER_REFUSAL_ADDRESS	= 8,
 };
 
+#define KXFER_PEER_F_TOS	(1U << 0)	/* @tos is meant */
+
 /**
  * struct kxfer_peer_open - connect with a node, or join the link to it (KXFER_PEER_OPEN)
  * @size: sizeof(struct kxfer_peer_open)
- * @flags: must be 0
+ * @flags: KXFER_PEER_F_TOS or 0
  * @remote: the peer's listener; port 0: KXFER_PORT
  * @local: own address to connect from, or family 0; its port has to be 0
  * @device: device that the link has to use, or empty; EADDRNOTAVAIL if the
  *	address leads elsewhere
  * @context: enum kxfer_context of the link's data lanes
- * @tos: IP type of service, 0 to 255
+ * @tos: IP type of service, 0 to 255, with KXFER_PEER_F_TOS; without it 0: the link has
+ *	that of its device (default_roce_tos of rdma_cm's configfs)
  * @timeout_ms: 1 to 60000
  * @peer: out: id
  * @refusal: out, also if the call fails (EACCES, EPROTONOSUPPORT, EDQUOT, ECONNREFUSED,

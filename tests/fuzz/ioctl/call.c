@@ -415,9 +415,12 @@ static void build_peer_open(struct doing *doing)
 		.size = sizeof(*cmd),
 		.remote = draw_address(doing, port),
 		.context = one_in(doing, 4) ? below(doing, 4) : 0,
-		.tos = one_in(doing, 16) ? 8 : 0,
 		.timeout_ms = one_in(doing, 16) ? below(doing, 20) : 3000,
 	};
+	if (one_in(doing, 16)) {
+		cmd->flags = KXFER_PEER_F_TOS;
+		cmd->tos = 8;
+	}
 	if (one_in(doing, 8))
 		cmd->local = kx_addr(kx_address(), 0);
 	if (one_in(doing, 8))

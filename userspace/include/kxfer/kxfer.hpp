@@ -387,7 +387,7 @@ struct PeerOptions {
     kxfer_addr local = {};
     std::string device;
     uint32_t context = KXFER_CONTEXT_POLLED;
-    uint32_t tos = 0;
+    std::optional<uint32_t> tos; // none: as the device has it
     Milliseconds timeout{10000};
 };
 
@@ -474,7 +474,8 @@ class Session {
         args.remote = remote;
         args.local = options.local;
         args.context = options.context;
-        args.tos = options.tos;
+        args.flags = options.tos ? KXFER_PEER_F_TOS : 0;
+        args.tos = options.tos.value_or(0);
         args.timeout_ms = static_cast<uint32_t>(options.timeout.count());
         const int ret =
             set_text(args.device, options.device) ? kxfer_peer_connect(get(), &args) : -ENAMETOOLONG;

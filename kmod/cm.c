@@ -79,6 +79,22 @@ static u32 lanes_wanted(void)
 	return min(lanes_allowed(), 1 + num_online_cpus());
 }
 
+/*
+ * No kxfer answered. ESTALE: the peer took the request for one of a connection that it still
+ * had, of this node before it was started again: it has ended that, and another QP will do.
+ */
+static int transport_rejected(struct kxfer_lane *lane, int status)
+{
+	/* On iWARP it is an errno, which says no more. */
+	if (status <= 0)
+		return -ECONNREFUSED;
+	lane->refusal = KXFER_REFUSAL_TRANSPORT | status;
+	WRITE_ONCE(lane->link->refusal, lane->refusal);
+	kxfer_notice("link %llu: the peer's transport refuses: %s", lane->link->id,
+		     rdma_reject_msg(lane->cm_id, status));
+	return status == IB_CM_REJ_STALE_CONN ? -ESTALE : -ECONNREFUSED;
+}
+
 /* The private data is looked at itself: siw's reject status is not the core's. */
 static int rejected(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 {
@@ -89,7 +105,7 @@ static int rejected(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 	if (lane->link->dedicated)
 		return kxfer_dedicated_refused(lane->link->dedicated, data, length);
 	if (!refusal)
-		return -ECONNREFUSED;
+		return transport_rejected(lane, event->status);
 	lane->refusal = be16_to_cpu(refusal->reason);
 	WRITE_ONCE(lane->link->refusal, lane->refusal);
 	kxfer_notice("link %llu: the peer refuses: %s (it speaks protocol %u to %u)",
@@ -178,7 +194,10 @@ static int lane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		step_done(lane, -EHOSTUNREACH);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		step_done(lane, rejected(lane, event));
+		if (lane->link->initiator)
+			step_done(lane, rejected(lane, event));
+		else
+			connection_lost(lane, -ECONNREFUSED);
 		break;
 	case RDMA_CM_EVENT_UNREACHABLE:
 		connection_lost(lane, -ETIMEDOUT);
@@ -508,7 +527,7 @@ static int accept_qp(struct kxfer_lane *lane)
 	const struct ib_device_attr *attrs = &lane->link->dev->ibdev->attrs;
 	struct kxfer_wire_welcome welcome = {
 		.magic = cpu_to_be32(KXFER_WIRE_MAGIC),
-		.version = cpu_to_be16(KXFER_WIRE_VERSION_MAX),
+		.version = cpu_to_be16(kxfer_wire_version(&lane->hello, KXFER_WIRE_VERSION_MAX)),
 		.nr_lanes = cpu_to_be16(lane->link->max_data),
 		.features = cpu_to_be32(lane->link->features),
 	};

@@ -49,6 +49,14 @@ u32 kxfer_wire_check_hello(const void *data, u32 length, u32 nr_lanes)
 	return KXFER_REFUSAL_NONE;
 }
 
+/** kxfer_wire_version() - the newest version of a checked HELLO's sender and of @newest */
+u16 kxfer_wire_version(const struct kxfer_wire_hello *hello, u16 newest)
+{
+	u16 theirs = be16_to_cpu(hello->version_max);
+
+	return theirs < newest ? theirs : newest;
+}
+
 /**
  * kxfer_wire_check_welcome() - private data of an acceptance
  * @data: what came, or NULL
@@ -64,7 +72,8 @@ int kxfer_wire_check_welcome(const void *data, u32 length, u32 nr_lanes)
 	if (!welcome || length < sizeof(*welcome) ||
 	    be32_to_cpu(welcome->magic) != KXFER_WIRE_MAGIC)
 		return -EPROTO;
-	if (be16_to_cpu(welcome->version) != KXFER_WIRE_VERSION_MAX)
+	if (be16_to_cpu(welcome->version) < KXFER_WIRE_VERSION_MIN ||
+	    be16_to_cpu(welcome->version) > KXFER_WIRE_VERSION_MAX)
 		return -EPROTONOSUPPORT;
 	if (!welcome->nr_lanes || be16_to_cpu(welcome->nr_lanes) > nr_lanes)
 		return -EPROTO;

@@ -46,6 +46,7 @@ struct kxfer_offered {
 };
 
 u32 kxfer_wire_check_hello(const void *data, u32 length, u32 nr_lanes);
+u16 kxfer_wire_version(const struct kxfer_wire_hello *hello, u16 newest);
 int kxfer_wire_check_welcome(const void *data, u32 length, u32 nr_lanes);
 const struct kxfer_wire_refusal *kxfer_wire_refusal(const void *data, u32 length);
 int kxfer_wire_refusal_errno(u32 refusal);

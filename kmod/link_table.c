@@ -21,6 +21,7 @@
 #include <crypto/algapi.h>
 #include <linux/moduleparam.h>
 #include <linux/random.h>
+#include <linux/sched/signal.h>
 #include <linux/timekeeping.h>
 
 #include "dedicated.h"
@@ -37,6 +38,9 @@
 static unsigned int max_links = 1024;
 module_param(max_links, uint, 0644);
 MODULE_PARM_DESC(max_links, "links that this node makes, and again that it accepts (1024)");
+
+#define STALE_RETRIES	3
+#define STALE_RETRY_MS	200
 
 static DEFINE_SPINLOCK(links_lock);
 static LIST_HEAD(links);
@@ -157,6 +161,22 @@ static struct kxfer_link *find_or_create(const struct kxfer_link_key *key,
 	return fresh;
 }
 
+static struct kxfer_link *get_once(const struct kxfer_link_key *key, struct kxfer_user *user,
+				   unsigned int timeout_ms, u32 *refusal)
+{
+	struct kxfer_link *link = find_or_create(key, user);
+	int ret;
+
+	if (IS_ERR(link))
+		return link;
+	ret = kxfer_link_wait_live(link, timeout_ms);
+	if (!ret)
+		return link;
+	*refusal = READ_ONCE(link->refusal);
+	kxfer_link_unuse(link);
+	return ERR_PTR(ret);
+}
+
 /**
  * kxfer_link_get() - the link for a key, connected if need be
  * @key: checked, without padding or uninitialised bytes
@@ -171,17 +191,20 @@ struct kxfer_link *kxfer_link_get(const struct kxfer_link_key *key,
 				  struct kxfer_user *user, unsigned int timeout_ms,
 				  u32 *refusal)
 {
-	struct kxfer_link *link = find_or_create(key, user);
-	int ret;
+	u64 end_ns = ktime_get_ns() + (u64)timeout_ms * NSEC_PER_MSEC, now_ns;
+	struct kxfer_link *link = get_once(key, user, timeout_ms, refusal);
+	u32 tries;
 
-	if (IS_ERR(link))
-		return link;
-	ret = kxfer_link_wait_live(link, timeout_ms);
-	if (!ret)
-		return link;
-	*refusal = READ_ONCE(link->refusal);
-	kxfer_link_unuse(link);
-	return ERR_PTR(ret);
+	/* See transport_rejected(). */
+	for (tries = 0; link == ERR_PTR(-ESTALE) && tries < STALE_RETRIES; tries++) {
+		schedule_timeout_killable(msecs_to_jiffies(STALE_RETRY_MS));
+		now_ns = ktime_get_ns();
+		if (now_ns >= end_ns || fatal_signal_pending(current))
+			break;
+		*refusal = KXFER_REFUSAL_NONE;
+		link = get_once(key, user, div_u64(end_ns - now_ns, NSEC_PER_MSEC) + 1, refusal);
+	}
+	return link == ERR_PTR(-ESTALE) ? ERR_PTR(-ECONNREFUSED) : link;
 }
 
 /**

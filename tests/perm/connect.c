@@ -90,6 +90,18 @@ TEST_F(connection, from_an_ordinary_port_is_taken_where_that_is_allowed)
 	EXPECT_EQ(0, try_port(&self->lane, self->port + 1, 0, &self->hello, ALL_BYTES));
 }
 
+TEST_F(connection, of_later_versions_too_gets_the_one_in_common)
+{
+	self->hello.version_min = htobe16(1);
+	self->hello.version_max = htobe16(9);
+	EXPECT_EQ(0, try_port(&self->lane, self->port, RESERVED, &self->hello, ALL_BYTES));
+	EXPECT_EQ(1, self->lane.version);
+	raw_lane_close(&self->lane);
+	self->hello.version_min = htobe16(2);
+	self->hello.version_max = htobe16(3);
+	EXPECT_REFUSED(KXFER_REFUSAL_VERSION, RESERVED, ALL_BYTES);
+}
+
 TEST_F(connection, without_private_data_is_refused)
 {
 	EXPECT_REFUSED(KXFER_REFUSAL_MAGIC, RESERVED, 0);

@@ -120,6 +120,19 @@ static void welcome_and_refusal(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, !kxfer_wire_refusal(refusal, 12));
 }
 
+/* Nodes of [1, 2] and [1, 1] talk, whichever connects. */
+static void version_is_the_newest_of_both(struct kunit *test)
+{
+	struct kxfer_wire_hello hello = { .version_min = cpu_to_be16(1) };
+
+	hello.version_max = cpu_to_be16(1);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_version(&hello, 2), (u16)1);
+	hello.version_max = cpu_to_be16(2);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_version(&hello, 1), (u16)1);
+	hello.version_max = cpu_to_be16(9);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_version(&hello, 3), (u16)3);
+}
+
 static void refusals_have_an_errno(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_MAGIC), -EPROTONOSUPPORT);
@@ -445,6 +458,7 @@ static struct kunit_case decode_cases[] = {
 	KUNIT_CASE(hello_of_each_version),
 	KUNIT_CASE(hello_with_any_byte_changed),
 	KUNIT_CASE(welcome_and_refusal),
+	KUNIT_CASE(version_is_the_newest_of_both),
 	KUNIT_CASE(refusals_have_an_errno),
 	KUNIT_CASE(statuses_come_back),
 	KUNIT_CASE(message_of_each_type_and_length),

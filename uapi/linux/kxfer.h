@@ -785,6 +785,12 @@ enum kxfer_refusal {
 	KXFER_REFUSAL_ADDRESS	= 8,
 };
 
+/*
+ * In place of an enum kxfer_refusal: the transport refused, not kxfer. With it the reason of
+ * InfiniBand's communication manager (REJ), for example 8: nothing listens there.
+ */
+#define KXFER_REFUSAL_TRANSPORT	(1U << 16)
+
 #define KXFER_PEER_F_TOS	(1U << 0)	/* @tos is meant */
 
 /**
@@ -801,7 +807,7 @@ enum kxfer_refusal {
  * @timeout_ms: 1 to 60000
  * @peer: out: id
  * @refusal: out, also if the call fails (EACCES, EPROTONOSUPPORT, EDQUOT, ECONNREFUSED,
- *	ECONNRESET): enum kxfer_refusal
+ *	ECONNRESET): enum kxfer_refusal, or KXFER_REFUSAL_TRANSPORT and a reason
  * @__reserved: must be 0
  * @link: out: node-wide id of the link
  */

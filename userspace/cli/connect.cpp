@@ -66,6 +66,7 @@ Failure connect_failure(Error error, const Peer& peer, const CommonOptions& comm
     if (error.number == EINTR && interrupted()) return interrupt_failure(error.what, error.on);
     switch (error.number) {
     case ECONNREFUSED:
+        if (!error.why.empty()) break;
         error.why = "nothing listens there";
         error.hint = "on the peer: " + listen_command(peer) + " (see also: kxfer listen list)";
         break;

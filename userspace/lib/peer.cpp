@@ -48,7 +48,20 @@ int kxfer_peer_exports(kxfer_session* session, uint32_t peer, uint32_t timeout_m
     return static_cast<int>(list.nr);
 }
 
+// Of the reasons of InfiniBand's communication manager two that users can act on.
+static const char* transport_text(uint32_t reason) {
+    switch (reason) {
+    case 8:
+        return "nothing listens there";
+    case 10:
+        return "it still has a connection of before this node was started again";
+    default:
+        return "its RDMA transport; the kernel log has the reason";
+    }
+}
+
 const char* kxfer_refusal_text(uint32_t refusal) {
+    if (refusal & KXFER_REFUSAL_TRANSPORT) return transport_text(refusal & ~KXFER_REFUSAL_TRANSPORT);
     switch (refusal) {
     case KXFER_REFUSAL_NONE:
         return "not refused";

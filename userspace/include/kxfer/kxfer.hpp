@@ -481,7 +481,8 @@ class Session {
             set_text(args.device, options.device) ? kxfer_peer_connect(get(), &args) : -ENAMETOOLONG;
         if (ret < 0) {
             Error error("cannot connect with", to_string(remote), ret);
-            if (args.refusal != KXFER_REFUSAL_NONE)
+            // 8: nothing listens there, which is what ECONNREFUSED alone says.
+            if (args.refusal != KXFER_REFUSAL_NONE && args.refusal != (KXFER_REFUSAL_TRANSPORT | 8))
                 error.why = std::string("it refused: ") + kxfer_refusal_text(args.refusal);
             return tl::make_unexpected(std::move(error));
         }

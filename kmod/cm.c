@@ -257,12 +257,16 @@ static int bind_reserved_port(struct rdma_cm_id *id, struct sockaddr_storage *lo
 	u32 port = get_random_u32() % range, tries;
 	int ret = -EADDRINUSE;
 
-	for (tries = 0; port_taken(ret) && tries < range; tries++) {
+	/* One of its own, or else one that other links have too. */
+	for (tries = 0; port_taken(ret) && tries < 2 * range; tries++) {
+		if (tries == range)
+			rdma_set_reuseaddr(id, 1);
 		set_port(local, RESERVED_PORT_MIN + (port + tries) % range);
 		ret = kxfer_fault_error(CM_BIND) ?:
 		      rdma_bind_addr(id, (struct sockaddr *)local);
 	}
-	return ret;
+	rdma_set_reuseaddr(id, 1);
+	return port_taken(ret) ? -EADDRINUSE : ret;
 }
 
 /**

@@ -90,6 +90,72 @@ TEST_F(connection, from_an_ordinary_port_is_taken_where_that_is_allowed)
 	EXPECT_EQ(0, try_port(&self->lane, self->port + 1, 0, &self->hello, ALL_BYTES));
 }
 
+/* The reserved ports that the module takes. */
+#define NR_RESERVED	(1023 - 665 + 1)
+
+struct ports {
+	struct rdma_event_channel *events;
+	struct rdma_cm_id *ids[NR_RESERVED];
+};
+
+/* Binds all that are free for any address. Return: how many it has */
+static int take_ports(struct ports *ports, int shared)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	int i, n = 0;
+
+	ports->events = rdma_create_event_channel();
+	for (i = 0; ports->events && i < NR_RESERVED; i++) {
+		sin.sin_port = htons(665 + i);
+		if (rdma_create_id(ports->events, &ports->ids[i], NULL, RDMA_PS_TCP))
+			break;
+		if (!rdma_set_option(ports->ids[i], RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR,
+				     &shared, sizeof(shared)) &&
+		    !rdma_bind_addr(ports->ids[i], (struct sockaddr *)&sin))
+			n++;
+	}
+	return n;
+}
+
+static void give_ports(struct ports *ports)
+{
+	int i;
+
+	for (i = 0; i < NR_RESERVED; i++)
+		if (ports->ids[i])
+			rdma_destroy_id(ports->ids[i]);
+	rdma_destroy_event_channel(ports->events);
+}
+
+/* As those of more links than there are ports are. */
+TEST_F(connection, from_a_port_that_is_shared_is_taken)
+{
+	struct ports ports = { 0 };
+	uint32_t peer;
+
+	EXPECT_LT(NR_RESERVED - 8, take_ports(&ports, 1));
+	EXPECT_EQ(0, kx_peer_open(self->fd, kx_addr(kx_address(), self->port), &peer));
+	give_ports(&ports);
+}
+
+TEST_F(connection, without_a_port_is_told_so)
+{
+	struct kxfer_peer_open cmd = {
+		.size = sizeof(cmd),
+		.remote = kx_addr(kx_address(), self->port),
+		.context = KXFER_CONTEXT_UNBOUND,	/* no link of another test */
+		.timeout_ms = KX_TIMEOUT_MS,
+	};
+	struct ports ports = { 0 };
+	int n = take_ports(&ports, 0), ret;
+
+	ret = kx_call(self->fd, KXFER_PEER_OPEN, &cmd);
+	give_ports(&ports);
+	if (n < NR_RESERVED)
+		SKIP(return, "a link of before has a port, which is shared");
+	EXPECT_EQ(-EADDRINUSE, ret);
+}
+
 TEST_F(connection, of_later_versions_too_gets_the_one_in_common)
 {
 	self->hello.version_min = htobe16(1);

@@ -6,7 +6,8 @@
  * given out as credits (chain.c), one for a fence READ, two for each slot of its
  * channel, KXFER_LANE_LONG_WRS for long messages, one for a nudge, and one for the marker
  * of ib_drain_qp(). A control QP has KXFER_CONTROL_REG_WRS for fast registrations in place
- * of those of jobs, fence and long messages. A lane of a
+ * of those of jobs, fence and long messages; an accepted data lane has no jobs and no fence:
+ * jobs are its initiator's, and what memory it takes here is nobody's. A lane of a
  * dedicated connection (dedicated.c) has no channel, and in place of the fence READ one of
  * the responder's status; the credits are those of the run on it. The CQ
  * holds all of both queues, for after an error every work request completes,
@@ -171,21 +172,22 @@ static u32 channel_slots(const struct kxfer_lane *lane)
 	return kxfer_lane_is_control(lane) ? KXFER_WIRE_CONTROL_SLOTS : KXFER_WIRE_DATA_SLOTS;
 }
 
+/* The one side posts jobs and offers long messages, the other fetches those. */
 static bool has_jobs(const struct kxfer_lane *lane)
 {
-	return !kxfer_lane_is_control(lane) && !lane->link->dedicated;
+	return !kxfer_lane_is_control(lane) && !lane->link->dedicated && lane->link->initiator;
 }
 
 static u32 long_wrs(const struct kxfer_lane *lane)
 {
-	return has_jobs(lane) ? KXFER_LANE_LONG_WRS : 0;
+	return kxfer_lane_is_control(lane) || lane->link->dedicated ? 0 : KXFER_LANE_LONG_WRS;
 }
 
 static u32 job_wrs(const struct kxfer_lane *lane)
 {
 	u32 max_qp_wr = lane->link->dev->ibdev->attrs.max_qp_wr;
 
-	if (kxfer_lane_is_control(lane))
+	if (kxfer_lane_is_control(lane) || !lane->link->initiator)
 		return 0;
 	return min_t(u32, KXFER_LANE_JOB_WRS,
 		     max_qp_wr - kxfer_channel_sends(KXFER_WIRE_DATA_SLOTS) - 1 -
@@ -208,12 +210,22 @@ static int try_qp(struct kxfer_lane *lane, struct ib_qp_init_attr *attr, u32 max
 	       rdma_create_qp(lane->cm_id, lane->link->pd, attr);
 }
 
+/* Only work requests of jobs, and of runs, have more than one, and data in themselves. */
+static u32 send_sges(const struct kxfer_lane *lane)
+{
+	const struct kxfer_device *dev = lane->link->dev;
+
+	if (!job_wrs(lane))
+		return 1;
+	/* A READ of iWARP has one, its sink. */
+	return dev->iwarp ? dev->write_limits.max_sge :
+	       max(dev->write_limits.max_sge, dev->read_limits.max_sge);
+}
+
 static int create_qp(struct kxfer_lane *lane, u32 send_wr, u32 recv_wr)
 {
 	/* It is the CPU that copies, and by the kernel's addresses. */
-	u32 max_inline = kxfer_lane_is_control(lane) || IS_ENABLED(CONFIG_HIGHMEM) ?
-			 0 : KXFER_LANE_INLINE;
-	struct kxfer_device *dev = lane->link->dev;
+	u32 max_inline = !job_wrs(lane) || IS_ENABLED(CONFIG_HIGHMEM) ? 0 : KXFER_LANE_INLINE;
 	struct ib_qp_init_attr attr = {
 		.event_handler = qp_event,
 		.qp_context = lane,
@@ -222,10 +234,7 @@ static int create_qp(struct kxfer_lane *lane, u32 send_wr, u32 recv_wr)
 		.cap = {
 			.max_send_wr = send_wr,
 			.max_recv_wr = recv_wr,
-			/* A READ of iWARP has one, its sink. */
-			.max_send_sge = dev->iwarp ? dev->write_limits.max_sge :
-					max(dev->write_limits.max_sge,
-					    dev->read_limits.max_sge),
+			.max_send_sge = send_sges(lane),
 			.max_recv_sge = 1,
 		},
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
@@ -274,8 +283,8 @@ static int create_cq_and_qp(struct kxfer_lane *lane, enum kxfer_context context)
 	bool control = kxfer_lane_is_control(lane);
 	u32 slots = channel_slots(lane);
 	u32 send_wr = kxfer_channel_sends(slots) + KXFER_LANE_NUDGE_WRS + 1 +
-		      (control ? KXFER_CONTROL_REG_WRS :
-				 job_wrs(lane) + long_wrs(lane) + KXFER_LANE_FENCE_WRS);
+		      (control ? KXFER_CONTROL_REG_WRS : job_wrs(lane) + long_wrs(lane)) +
+		      (job_wrs(lane) ? KXFER_LANE_FENCE_WRS : 0);
 	u32 recv_wr = kxfer_channel_recvs(slots) +
 		      kxfer_dedicated_recvs(lane->link->dedicated) + 1;
 	u32 cqe = send_wr + recv_wr + ud_wrs(lane);
@@ -290,7 +299,7 @@ static int create_job_memory(struct kxfer_lane *lane)
 	int node = kxfer_link_numa_node(lane->link);
 	u32 i;
 
-	if (kxfer_lane_is_control(lane))
+	if (!job_wrs(lane))
 		return 0;
 	kxfer_credits_init(&lane->credits, job_wrs(lane));
 	/* The last one is for bulk. */

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -30,6 +31,7 @@
 #define NODE_SESSIONS	4096
 #define RESERVED	256		/* of them, for CAP_SYS_RESOURCE */
 #define CHILDREN	20
+#define PAIR_KIB	2600		/* with two data lanes */
 #define LIMIT_PAGES	16UL		/* RLIMIT_MEMLOCK of these tests */
 
 /* ---- users of a user namespace ---- */
@@ -451,6 +453,38 @@ TEST_F_TIMEOUT(accounts, last_links_are_kept_for_cap_sys_resource, 90)
 	EXPECT_EQ(EDQUOT, root.report.error);
 	EXPECT_EQ(SIGKILL, tenant_end(&root));
 	EXPECT_EQ(SIGKILL, tenant_end(&self->tenant));
+}
+
+#define COSTED_LINKS	16
+
+static long meminfo_kib(const char *name)
+{
+	FILE *file = fopen("/proc/meminfo", "re");
+	char line[128];
+	long kib = -1;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, name, strlen(name)))
+			kib = atol(line + strlen(name));
+	if (file)
+		fclose(file);
+	return kib;
+}
+
+/* Both ends of each are here. What one accepts is no queue for jobs. */
+TEST_F_TIMEOUT(accounts, memory_of_a_pair_of_links_is_bounded, 90)
+{
+	long before = meminfo_kib("MemAvailable:"), each;
+
+	self->links = true;
+	ASSERT_EQ(0, stage_limit("max_links", 1 + COSTED_LINKS));
+	ASSERT_EQ(0, tenant_start(&self->tenant, &self->stage.rig, 0, NULL, take_all_links,
+				  TAKE_MS));
+	ASSERT_EQ(COSTED_LINKS, self->tenant.report.nr);
+	each = (before - meminfo_kib("MemAvailable:")) / COSTED_LINKS;
+	printf("# %u lanes, %ld KiB a pair of links\n",
+	       (unsigned int)kx_counter(self->stage.fd, "live_lanes"), each);
+	EXPECT_GT(PAIR_KIB, each);
 }
 
 /* ---- pinned memory ---- */

@@ -546,6 +546,10 @@ static int accept_qp(struct kxfer_lane *lane)
 	};
 	int ret;
 
+	/* Else it would be what the peer asks for, up to hours. */
+	ret = kxfer_fault_error(CM_ACK_TIMEOUT) ?: rdma_set_ack_timeout(lane->cm_id, ACK_TIMEOUT);
+	if (ret)
+		return ret;
 	/* rdma_accept() wants no event of this id to be handled meanwhile. */
 	rdma_lock_handler(lane->cm_id);
 	ret = kxfer_fault_error(CM_ACCEPT) ?: rdma_accept(lane->cm_id, &param);
@@ -615,11 +619,10 @@ static u32 find_link(const struct kxfer_wire_hello *hello,
 		*link = kxfer_link_find_cookie(hello, peer);
 		return *link ? KXFER_REFUSAL_NONE : KXFER_REFUSAL_COOKIE;
 	}
-	*link = kxfer_link_create_passive();
+	*link = kxfer_link_create_passive(peer);
 	if (IS_ERR(*link))
 		return PTR_ERR(*link) == -EDQUOT ? KXFER_REFUSAL_LIMIT :
 		       KXFER_REFUSAL_RESOURCES;
-	(*link)->remote = *peer;
 	(*link)->epoch = be64_to_cpu(hello->epoch);
 	memcpy((*link)->cookie, hello->cookie, sizeof(hello->cookie));
 	(*link)->max_data = clamp_t(u32, be16_to_cpu(hello->nr_lanes), 1, lanes_allowed());

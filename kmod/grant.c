@@ -47,15 +47,17 @@ static int add_grant(struct kxfer_link *link, struct kxfer_exposure *exposure,
 	int ret;
 
 	grant = kxfer_fault(GRANT) ? NULL : kzalloc(sizeof(*grant), KXFER_GFP_FOR_PEER);
-	set_active_memcg(old);
-	if (!grant)
+	if (!grant) {
+		set_active_memcg(old);
 		return -ENOMEM;
+	}
 	grant->exposure = exposure;
 	grant->uid = be32_to_cpu(request->uid);
 	grant->gid = be32_to_cpu(request->gid);
 	ret = kxfer_fault_error(GRANT_ID) ?:
 	      xa_alloc_bh(&link->grants, id, grant, XA_LIMIT(1, KXFER_MAX_GRANTS),
-			  GFP_KERNEL);
+			  KXFER_GFP_FOR_PEER);
+	set_active_memcg(old);
 	if (ret) {
 		kfree(grant);
 		return ret == -EBUSY ? -EDQUOT : ret;
@@ -112,7 +114,8 @@ enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
 
 static void free_grant(struct kxfer_link *link, struct kxfer_grant *grant)
 {
-	atomic_dec(&link->nr_grants);
+	if (atomic_dec_and_test(&link->nr_grants))
+		WRITE_ONCE(link->unused_ns, ktime_get_ns());
 	kxfer_exposure_put(grant->exposure);
 	kfree(grant);
 	kxfer_stat_dec(KXFER_STAT_LIVE_GRANTS);

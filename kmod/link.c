@@ -165,7 +165,7 @@ struct kxfer_link *kxfer_link_alloc(bool initiator)
 	INIT_LIST_HEAD(&link->opening);
 	xa_init_flags(&link->revoked, XA_FLAGS_LOCK_BH);
 	INIT_LIST_HEAD(&link->exposures);
-	xa_init_flags(&link->grants, XA_FLAGS_LOCK_BH | XA_FLAGS_ALLOC1);
+	xa_init_flags(&link->grants, XA_FLAGS_LOCK_BH | XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	mutex_init(&link->register_mutex);
 	kxfer_stat_inc(KXFER_STAT_LIVE_LINKS);
 	atomic_inc(&links_existing);

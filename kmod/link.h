@@ -83,7 +83,7 @@ struct kxfer_link_key {
  * @refusal: enum kxfer_refusal
  * @created_ns: when
  * @heard_ns: last message or completion
- * @unused_ns: since when @users is 0
+ * @unused_ns: since when @users is 0; passive: since when @nr_grants is
  * @keeps_grant: the peer has a grant that could not be given back
  * @rtt_ns: of the last PING
  * @nr_jobs: queued or posted on its lanes
@@ -184,7 +184,7 @@ struct kxfer_link *kxfer_link_get(const struct kxfer_link_key *key,
 struct kxfer_link *kxfer_link_dedicate(const struct kxfer_link_key *key,
 				       struct kxfer_user *user,
 				       struct kxfer_dedicated *dedicated);
-struct kxfer_link *kxfer_link_create_passive(void);
+struct kxfer_link *kxfer_link_create_passive(const struct kxfer_addr *peer);
 struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
 					  const struct kxfer_addr *peer);
 u32 kxfer_link_info(const struct kxfer_session *viewer, u64 *cursor, void *records, u32 nr);

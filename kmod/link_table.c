@@ -12,12 +12,19 @@
  * at the same time, and make one each; under the lock the second finds that of the first,
  * and discards its own.
  *
- * Each direction has its bound (max_links). A link that this node makes counts for the uid
+ * Each direction has its bound (max_links). Of the accepted links one peer, an address, has
+ * max_links_per_peer at most, and few that are not LIVE yet. Where a peer asks for more than
+ * there is room for, the oldest link that is half-open for seconds, or that has no grant for
+ * seconds, is closed: of that peer if its own bound is reached, else of all peers. Who made
+ * that link connects again when it opens a target. What is being taken down counts for
+ * nothing meanwhile, up to closing_max(). A link that this node makes counts for the uid
  * whose call made it, too, as long as it is in the table (user.c). Ids are never used again.
  *
  * Context: making links, and waiting for them, may sleep; all else does not.
  * Lock order: session lock, links_lock, link->lock or targets_lock of a link.
  */
+#include "log.h"
+
 #include <crypto/algapi.h>
 #include <linux/moduleparam.h>
 #include <linux/random.h>
@@ -28,6 +35,7 @@
 #include "device.h"
 #include "lane.h"
 #include "link.h"
+#include "state.h"
 #include "target.h"
 #include "user.h"
 
@@ -42,17 +50,37 @@ MODULE_PARM_DESC(max_links, "links that this node makes, and again that it accep
 #define STALE_RETRIES	3
 #define STALE_RETRY_MS	200
 
+static unsigned int max_links_per_peer = 256;
+module_param(max_links_per_peer, uint, 0644);
+MODULE_PARM_DESC(max_links_per_peer, "links that this node accepts from one address (256)");
+
+/*
+ * Accepted links that a peer does not complete, or makes no use of. They are closed only if a
+ * peer asks for one more than there may be.
+ */
+#define HALF_OPEN_MAX		256	/* of all peers */
+#define HALF_OPEN_PER_PEER	64	/* as many as one user at the peer begins at once */
+#define HALF_OPEN_MS		3000	/* from then on a half-open link makes room */
+#define NO_GRANT_MS		10000	/* from then on a link without grants does */
+
 static DEFINE_SPINLOCK(links_lock);
 static LIST_HEAD(links);
 static u32 nr_links[2];	/* accepted, made */
 static u64 last_link_id;
 
-/* Called with links_lock held. What peers take is nobody's call, and has no reserve. */
+/* Accepted links that are being taken down count for nothing, up to so many. */
+static u32 closing_max(void)
+{
+	return READ_ONCE(max_links) / 8 + 1;
+}
+
+/* Called with links_lock held. */
 static bool has_room(const struct kxfer_link *link)
 {
 	u32 nr = nr_links[link->initiator], max = READ_ONCE(max_links);
 
-	return link->initiator ? kxfer_user_room(nr, max) : nr < max;
+	/* Of the accepted some more while others are taken down: admit(). */
+	return link->initiator ? kxfer_user_room(nr, max) : nr < max + closing_max();
 }
 
 /* Called with links_lock held. The list's reference is the link's life. */
@@ -241,21 +269,116 @@ struct kxfer_link *kxfer_link_dedicate(const struct kxfer_link_key *key,
 	return link;
 }
 
+static bool same_host(const struct kxfer_addr *a, const struct kxfer_addr *b)
+{
+	return a->family == b->family && !memcmp(a->addr, b->addr, sizeof(a->addr));
+}
+
+/**
+ * struct census - accepted links, as a peer that asks for one more finds them
+ * @nr: of all peers, without those that are being taken down
+ * @nr_closing: those
+ * @nr_half_open: not LIVE yet
+ * @stale: oldest of those, if it may make room
+ * @idle: LIVE and for longest without a grant, if it may
+ */
+struct census {
+	u32 nr;
+	u32 nr_closing;
+	u32 nr_half_open;
+	struct kxfer_link *stale;
+	struct kxfer_link *idle;
+};
+
+static void count_half_open(struct census *census, struct kxfer_link *link, u64 now_ns)
+{
+	census->nr_half_open++;
+	if (now_ns - link->created_ns > (u64)HALF_OPEN_MS * NSEC_PER_MSEC &&
+	    (!census->stale || link->created_ns < census->stale->created_ns))
+		census->stale = link;
+}
+
+static void count_live(struct census *census, struct kxfer_link *link, u64 now_ns)
+{
+	u64 since_ns = READ_ONCE(link->unused_ns);
+
+	if (!atomic_read(&link->nr_grants) &&
+	    (s64)(now_ns - since_ns) > (s64)NO_GRANT_MS * NSEC_PER_MSEC &&
+	    (!census->idle || since_ns < census->idle->unused_ns))
+		census->idle = link;
+}
+
+static void count_link(struct census *census, struct kxfer_link *link, u64 now_ns)
+{
+	enum kxfer_link_state state = READ_ONCE(link->state);
+
+	if (!kxfer_state_is_open(state)) {
+		census->nr_closing++;
+		return;
+	}
+	census->nr++;
+	if (state == KXFER_LINK_LIVE)
+		count_live(census, link, now_ns);
+	else
+		count_half_open(census, link, now_ns);
+}
+
+/* Called with links_lock held. @link: may be NULL. Return: 0, it is taken down; or -EDQUOT. */
+static int make_room(const struct census *census, struct kxfer_link *link)
+{
+	if (!link || census->nr_closing >= closing_max())
+		return -EDQUOT;
+	kxfer_notice("link %llu: closed to make room: the peer makes no use of it", link->id);
+	kxfer_link_fail(link, -ESHUTDOWN);
+	return 0;
+}
+
+/* Called with links_lock held. At the cost of those of one peer, or of all. */
+static int admit_to(const struct census *census, u32 max, u32 max_half_open)
+{
+	if (census->nr_half_open >= max_half_open)
+		return make_room(census, census->stale);
+	if (census->nr >= max)
+		return make_room(census, census->stale ?: census->idle);
+	return 0;
+}
+
+/* Called with links_lock held. One more link from @peer? Return: 0 or -EDQUOT. */
+static int admit(const struct kxfer_addr *peer)
+{
+	struct census all = {}, own = {};
+	u64 now_ns = ktime_get_ns();
+	struct kxfer_link *link;
+
+	list_for_each_entry(link, &links, node) {
+		if (link->initiator)
+			continue;
+		count_link(&all, link, now_ns);
+		if (same_host(&link->remote, peer))
+			count_link(&own, link, now_ns);
+	}
+	/* A peer that has all that it may have takes the place of its own links only. */
+	return admit_to(&own, READ_ONCE(max_links_per_peer), HALF_OPEN_PER_PEER) ?:
+	       admit_to(&all, READ_ONCE(max_links), HALF_OPEN_MAX);
+}
+
 /**
  * kxfer_link_create_passive() - a link that a peer asks for
+ * @peer: its address
  *
  * Does not sleep long. Return: it, in the list, with the one reference of its
  * life, which its teardown drops; or ERR_PTR(-ENOMEM or -EDQUOT).
  */
-struct kxfer_link *kxfer_link_create_passive(void)
+struct kxfer_link *kxfer_link_create_passive(const struct kxfer_addr *peer)
 {
 	struct kxfer_link *link = kxfer_link_alloc(false);
 	int ret;
 
 	if (!link)
 		return ERR_PTR(-ENOMEM);
+	link->remote = *peer;
 	spin_lock_bh(&links_lock);
-	ret = publish(link);
+	ret = admit(peer) ?: publish(link);
 	spin_unlock_bh(&links_lock);
 	if (ret) {
 		kxfer_link_put(link);

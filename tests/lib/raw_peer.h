@@ -72,6 +72,7 @@ struct kxfer_wire_hello raw_hello_data(enum kxfer_wire_kind kind, const uint8_t 
  * @responder_resources: as in struct rdma_conn_param; 0: RAW_RD_ATOM
  * @initiator_depth: likewise
  * @retry_count: likewise, 0: 7
+ * @ack_timeout: 4.096 us times 2 to its power until a packet is sent again; 0: as it comes
  * @nr_lanes: data lanes that it asks for, 0: 1
  * @ack_timeout: 0, or how long its device waits for acknowledgements: 4.096 us << that
  * @no_receives: it posts no RECV, so that the module's SENDs find none

@@ -3,6 +3,7 @@
  * Links belong to the node. One user makes all that it may, up and connecting; others
  * still make theirs. A node that takes no more says so to its peer.
  */
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -164,6 +165,127 @@ TEST_F_TIMEOUT(links, beyond_the_limit_are_not_made, 60)
 				     &refusal));
 	EXPECT_EQ(KXFER_REFUSAL_NONE, refusal);
 	EXPECT_OTHERS_WORK();
+}
+
+#define HALF_OPEN	64	/* of a peer */
+#define NO_GRANT_MS	10000
+#define HALF_OPEN_MS	3000
+
+/* An address of this node is a peer, and its other address another one. */
+static int open_link6(int fd, uint32_t tos)
+{
+	uint32_t refusal;
+
+	return open_link(fd, kx_address6(), tos, KX_TIMEOUT_MS, &refusal);
+}
+
+TEST_F_TIMEOUT(links, peer_has_a_bound_of_its_own, 60)
+{
+	struct raw_link links[2] = {};
+	uint32_t refusal = 0;
+	uint64_t listener;
+
+	test_cmd_listen_add(self->stage.fd, kx_addr(kx_address6(), 0), 0, &listener);
+	ASSERT_EQ(0, stage_limit("max_links_per_peer", 3));
+	ASSERT_EQ(0, raw_link_open(&links[0], KXFER_PORT));
+	ASSERT_EQ(0, raw_link_open(&links[1], KXFER_PORT));
+	EXPECT_EQ(-EDQUOT, open_link(self->stage.fd, kx_address(), 250, KX_TIMEOUT_MS,
+				     &refusal));
+	EXPECT_EQ(KXFER_REFUSAL_LIMIT, refusal);
+	/* There is room for others, and what is up goes on. */
+	EXPECT_EQ(0, open_link6(self->stage.fd, 250));
+	EXPECT_OTHERS_WORK();
+	raw_link_close(&links[0]);
+	EXPECT_TRUE(kx_wait_until(!open_link(self->stage.fd, kx_address(), 250, KX_TIMEOUT_MS,
+					     &refusal), 10000));
+	raw_link_close(&links[1]);
+}
+
+TEST_F_TIMEOUT(links, without_grants_make_room, 90)
+{
+	struct kxfer_wire_grant_answer grant;
+	struct raw_link used = {}, idle = {};
+	uint32_t refusal = 0;
+
+	/* The third is that of the stage, idle as well. */
+	ASSERT_EQ(0, raw_link_open(&used, KXFER_PORT));
+	ASSERT_EQ(0, raw_grant(&used, self->stage.rig.name, 0, KXFER_RIGHT_READ, &grant));
+	ASSERT_EQ(0, raw_link_open(&idle, KXFER_PORT));
+	ASSERT_EQ(0, stage_limit("max_links_per_peer", 3));
+	EXPECT_EQ(-EDQUOT, open_link(self->stage.fd, kx_address(), 250, KX_TIMEOUT_MS,
+				     &refusal));
+	raw_serve(&idle, NO_GRANT_MS / 2 + 250);
+	raw_serve(&used, NO_GRANT_MS / 2 + 250);
+	EXPECT_EQ(0, open_link(self->stage.fd, kx_address(), 250, KX_TIMEOUT_MS, &refusal));
+	EXPECT_TRUE(kx_wait_until(!open_link(self->stage.fd, kx_address(), 251, KX_TIMEOUT_MS,
+					     &refusal), 5000));
+	EXPECT_TRUE(raw_dropped(&idle.control, 5000));
+	/* One has a grant, the others are young. */
+	EXPECT_EQ(-EDQUOT, open_link(self->stage.fd, kx_address(), 252, KX_TIMEOUT_MS,
+				     &refusal));
+	EXPECT_EQ(KXFER_REFUSAL_LIMIT, refusal);
+	EXPECT_FALSE(raw_dropped(&used.control, 500));
+	raw_link_close(&idle);
+	raw_link_close(&used);
+}
+
+/* Connected, and then nothing: no HELLO comes. */
+TEST_F_TIMEOUT(links, half_open_are_bounded, 120)
+{
+	static struct raw_link links[HALF_OPEN + 1];
+	uint64_t listener, begin = kx_now_ns();
+	int nr;
+
+	test_cmd_listen_add(self->stage.fd, kx_addr(kx_address6(), 0), 0, &listener);
+	for (nr = 0; nr <= HALF_OPEN && !raw_link_connect(&links[nr], KXFER_PORT); nr++)
+		;
+	/* On a slow machine the first have come to their end before the last comes. */
+	if (kx_now_ns() - begin < HALF_OPEN_MS * 1000000ULL) {
+		EXPECT_EQ(HALF_OPEN, nr);
+		EXPECT_EQ(KXFER_REFUSAL_LIMIT, links[nr].control.refusal);
+	}
+	/* Another peer is served, and soon the place of an old one is free. */
+	EXPECT_EQ(0, open_link6(self->stage.fd, 250));
+	EXPECT_TRUE(kx_wait_until(!raw_link_connect(&links[HALF_OPEN], KXFER_PORT),
+				  2 * HALF_OPEN_MS));
+	for (nr = 0; nr <= HALF_OPEN; nr++)
+		raw_link_close(&links[nr]);
+}
+
+static long long hardware_counter(const char *name)
+{
+	char path[160];
+	long long value = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
+		 kx_device(), name);
+	file = fopen(path, "re");
+	if (!file)
+		return -1;
+	if (fscanf(file, "%lld", &value) != 1)
+		value = -1;
+	fclose(file);
+	return value;
+}
+
+/* A peer that asks for the longest, and then is gone without a word. */
+TEST_F_TIMEOUT(links, ack_timeout_is_this_nodes_own, 60)
+{
+	struct raw_manners patient = { .ack_timeout = 31 };
+	struct raw_link link = {};
+	long long before;
+
+	if (strcmp(kx_provider(), "rxe"))
+		SKIP(return, "acknowledgements are TCP's");
+	before = hardware_counter("retry_exceeded_err");
+	ASSERT_LE(0, before);
+	ASSERT_EQ(0, raw_link_connect_as(&link, KXFER_PORT, NULL, 0, &patient));
+	ASSERT_EQ(0, raw_link_hello(&link));
+	raw_lane_drop(&link.control);
+	/* PING after 2 s, and 8 tries of half a second. A silence ends it after 10 s. */
+	EXPECT_TRUE(kx_wait_until(hardware_counter("retry_exceeded_err") > before, 9000));
+	raw_link_close(&link);
 }
 
 static int move_address(void)

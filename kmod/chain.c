@@ -181,6 +181,7 @@ static void end_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
 	if (!(job->flags & KXFER_JOB_F_BATCH) || chain->sink)
 		signal_last(lane->scratch);
 	chain->job = job;
+	chain->posted_at = jiffies;
 	chain->nr_wr = credits;
 	chain->bytes -= kxfer_plan_left(&job->plan);
 	WARN_ON_ONCE(!kxfer_credits_take(&lane->credits, credits));
@@ -525,6 +526,24 @@ static void silent_done(struct ib_cq *cq, struct ib_wc *wc)
 
 	if (wc->status != IB_WC_SUCCESS)
 		chain_failed(chain, wc);
+}
+
+/**
+ * kxfer_chain_oldest_ms() - since when the oldest work requests of jobs are posted
+ * @lane: whose lock is held
+ *
+ * Return: milliseconds; 0 if none are.
+ */
+unsigned int kxfer_chain_oldest_ms(const struct kxfer_lane *lane)
+{
+	unsigned long oldest = 0;
+	u32 i;
+
+	lockdep_assert_held(&lane->lock);
+	for (i = 0; lane->chains && i < lane->credits.max; i++)
+		if (lane->chains[i].job)
+			oldest = max(oldest, jiffies - lane->chains[i].posted_at);
+	return jiffies_to_msecs(oldest);
 }
 
 /**

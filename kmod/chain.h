@@ -39,7 +39,8 @@ struct kxfer_sink {
  * @cqe: of the signalled one
  * @silent_cqe: of those not signalled; completes only in error
  * @inv_cqe: of a LOCAL_INV behind a READ on iWARP
- * @job: they belong to
+ * @job: they belong to; NULL while unused
+ * @posted_at: in jiffies
  * @nr_wr: credits that they hold
  * @sink: of an iWARP READ
  * @offset: within the region, of the first byte that they move
@@ -53,6 +54,7 @@ struct kxfer_chain {
 	struct ib_cqe silent_cqe;
 	struct ib_cqe inv_cqe;
 	struct kxfer_active_job *job;
+	unsigned long posted_at;
 	u32 nr_wr;
 	struct kxfer_sink *sink;
 	u64 offset;
@@ -93,6 +95,7 @@ void kxfer_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane);
 bool kxfer_chain_add(struct kxfer_lane *lane, struct kxfer_active_job *job);
 void kxfer_chain_flush(struct kxfer_lane *lane);
 void kxfer_chain_settle(struct kxfer_cq *cq);
+unsigned int kxfer_chain_oldest_ms(const struct kxfer_lane *lane);
 void kxfer_chain_inline(const struct kxfer_lane *lane, struct ib_send_wr *wr,
 			const struct kxfer_memory *memory, u64 offset, u64 length);
 

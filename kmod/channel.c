@@ -37,12 +37,6 @@ static struct ib_device *channel_ibdev(const struct kxfer_channel *channel)
 	return channel->lane->cm_id->device;
 }
 
-/* Somebody who waits for a slot; on its stack. Slots are handed over, not grabbed. */
-struct waiter {
-	struct list_head node;
-	struct kxfer_request *request;
-};
-
 /* Called with the lane's lock held. */
 static int post_send(struct kxfer_channel *channel, struct ib_cqe *cqe,
 		     u64 dma, struct kxfer_wire_header *message)
@@ -144,12 +138,16 @@ static bool is_ping_slot(const struct kxfer_request *request)
 static bool hand_on_locked(struct kxfer_request *request)
 {
 	struct kxfer_channel *channel = request->channel;
-	struct waiter *waiter = list_first_entry_or_null(&channel->waiters, struct waiter,
-							 node);
+	struct kxfer_waiter *waiter = list_first_entry_or_null(&channel->waiters,
+							       struct kxfer_waiter, node);
 
-	if (!waiter || is_ping_slot(request) || !take_locked(request))
+	/* Of a lane that is closed release_work was cancelled for good. */
+	if (!waiter || is_ping_slot(request) || (waiter->work && !channel->lane->open) ||
+	    !take_locked(request))
 		return false;
-	list_del(&waiter->node);
+	list_del_init(&waiter->node);
+	if (waiter->work)
+		queue_work(kxfer_handler_wq, waiter->work);
 	WRITE_ONCE(waiter->request, request);
 	return true;
 }
@@ -399,7 +397,10 @@ int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 	channel->max_bytes = max_bytes;
 	init_waitqueue_head(&channel->wait);
 	INIT_LIST_HEAD(&channel->waiters);
+	INIT_LIST_HEAD(&channel->releaser.node);
+	channel->releaser.work = &lane->link->release_work;
 	INIT_LIST_HEAD(&channel->arrivals);
+	INIT_WORK(&channel->turn_work, kxfer_control_turn_work);
 	channel->memory_bytes = nr_messages * max_bytes;
 	channel->memory = kxfer_fault(CHANNEL_MESSAGES) ? NULL :
 			  kzalloc_node(channel->memory_bytes, GFP_KERNEL, node);
@@ -439,6 +440,7 @@ void kxfer_channel_stop(struct kxfer_channel *channel)
 
 	if (!channel->memory_dma)
 		return;
+	cancel_work_sync(&channel->turn_work);
 	for (i = 0; i < channel->nr_slots; i++)
 		cancel_work_sync(&channel->replies[i].work);
 	wake_up_all(&channel->wait);
@@ -581,19 +583,53 @@ int kxfer_channel_post(struct kxfer_request *request, u8 type,
 }
 
 /* Take a slot if one is free and nobody came before, else join those who wait. */
-static void queue_for_slot(struct kxfer_channel *channel, struct waiter *waiter)
+static void queue_for_slot(struct kxfer_channel *channel, struct kxfer_waiter *waiter)
 {
-	spin_lock_bh(&channel->lane->lock);
-	waiter->request = NULL;
+	lockdep_assert_held(&channel->lane->lock);
 	if (list_empty(&channel->waiters))
 		waiter->request = kxfer_channel_get_locked(channel);
 	if (!waiter->request)
 		list_add_tail(&waiter->node, &channel->waiters);
+}
+
+/**
+ * kxfer_channel_ask() - a free request slot, without waiting for it
+ * @channel: to look in
+ * @waiter: with a work, and no list or slot at first
+ *
+ * Does not sleep. Return: a slot; or NULL: @waiter stands in line, and its work is queued
+ * when it has one, unless the lane is closed first.
+ */
+struct kxfer_request *kxfer_channel_ask(struct kxfer_channel *channel,
+					struct kxfer_waiter *waiter)
+{
+	struct kxfer_request *request;
+
+	spin_lock_bh(&channel->lane->lock);
+	if (!waiter->request && list_empty(&waiter->node) && channel->lane->open)
+		queue_for_slot(channel, waiter);
+	request = waiter->request;
+	waiter->request = NULL;
 	spin_unlock_bh(&channel->lane->lock);
+	return request;
+}
+
+/** kxfer_channel_leave() - undo kxfer_channel_ask(): nothing is wanted any more */
+void kxfer_channel_leave(struct kxfer_channel *channel, struct kxfer_waiter *waiter)
+{
+	struct kxfer_request *request;
+
+	spin_lock_bh(&channel->lane->lock);
+	list_del_init(&waiter->node);
+	request = waiter->request;
+	waiter->request = NULL;
+	spin_unlock_bh(&channel->lane->lock);
+	if (request)
+		kxfer_channel_put(request);
 }
 
 static struct kxfer_request *leave_queue(struct kxfer_channel *channel,
-					 struct waiter *waiter)
+					 struct kxfer_waiter *waiter)
 {
 	spin_lock_bh(&channel->lane->lock);
 	if (!waiter->request)
@@ -602,7 +638,7 @@ static struct kxfer_request *leave_queue(struct kxfer_channel *channel,
 	return waiter->request;
 }
 
-static bool given_or_closed(struct kxfer_channel *channel, struct waiter *waiter)
+static bool given_or_closed(struct kxfer_channel *channel, struct kxfer_waiter *waiter)
 {
 	return READ_ONCE(waiter->request) || !READ_ONCE(channel->lane->open);
 }
@@ -611,11 +647,13 @@ static struct kxfer_request *wait_for_slot(struct kxfer_channel *channel,
 					   unsigned long *left,
 					   enum kxfer_wait wait)
 {
+	struct kxfer_waiter waiter = {};
 	struct kxfer_request *request;
-	struct waiter waiter;
 	long ret;
 
+	spin_lock_bh(&channel->lane->lock);
 	queue_for_slot(channel, &waiter);
+	spin_unlock_bh(&channel->lane->lock);
 	if (wait == KXFER_WAIT_KILLABLE)
 		ret = wait_event_killable_timeout(channel->wait,
 						  given_or_closed(channel, &waiter),
@@ -714,26 +752,38 @@ int kxfer_channel_call(struct kxfer_channel *channel, u8 type,
 	return ret;
 }
 
+static bool older(u64 since_ns, u64 now_ns, unsigned int ms)
+{
+	return now_ns > since_ns && now_ns - since_ns > (u64)ms * NSEC_PER_MSEC;
+}
+
 /**
- * kxfer_channel_overdue_locked() - whether the peer has had a request for long
+ * kxfer_channel_overdue_locked() - whether the peer has kept a message waiting for long
  * @channel: whose lane's lock is held
- * @age_ns: how long is long
+ * @arrived_ms: how long a request may be unanswered, once it has arrived there
+ * @sent_ms: how long a request or an answer may be under way
  *
- * Return: true if one that arrived there so long ago is not answered.
+ * But for the answer to PING: a peer that is busy is not silent (link.c).
+ * Return: true if one is older.
  */
-bool kxfer_channel_overdue_locked(struct kxfer_channel *channel, u64 age_ns)
+bool kxfer_channel_overdue_locked(const struct kxfer_channel *channel,
+				  unsigned int arrived_ms, unsigned int sent_ms)
 {
 	u64 now = ktime_get_ns();
+	bool overdue = false;
 	u32 i;
 
 	lockdep_assert_held(&channel->lane->lock);
-	for (i = 0; i < channel->nr_slots; i++) {
+	for (i = 0; !overdue && i < channel->nr_slots; i++) {
 		const struct kxfer_request *request = &channel->requests[i];
+		const struct kxfer_reply *reply = &channel->replies[i];
 
-		if (request->slot.waiting && request->acked_ns && now - request->acked_ns > age_ns)
-			return true;
+		overdue = (reply->slot.sending && older(reply->posted_ns, now, sent_ms)) ||
+			  (request->slot.sending && older(request->sent_ns, now, sent_ms)) ||
+			  (request->slot.waiting && request->acked_ns &&
+			   !is_ping_slot(request) && older(request->acked_ns, now, arrived_ms));
 	}
-	return false;
+	return overdue;
 }
 
 /** kxfer_channel_idle_locked() - every request is sent and answered; with the lane's lock held */
@@ -780,6 +830,7 @@ void kxfer_channel_answer(struct kxfer_reply *reply,
 	};
 	spin_lock_bh(&channel->lane->lock);
 	kxfer_reply_posted(&reply->slot);
+	reply->posted_ns = ktime_get_ns();
 	ret = post_send(channel, &reply->cqe, reply->dma, reply->message);
 	spin_unlock_bh(&channel->lane->lock);
 	if (ret)

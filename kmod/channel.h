@@ -73,7 +73,8 @@ struct kxfer_request {
  * @request: copy of the request, header included
  * @request_length: bytes of its payload
  * @work: runs handlers that may sleep
- * @node: data lanes: in kxfer_channel.arrivals until it is begun
+ * @posted_ns: when our answer was
+ * @node: in kxfer_channel.arrivals until it is begun
  * @ready: data lanes: it may be
  */
 struct kxfer_reply {
@@ -86,6 +87,7 @@ struct kxfer_reply {
 	struct kxfer_wire_header *request;
 	u32 request_length;
 	struct work_struct work;
+	u64 posted_ns;
 	struct list_head node;
 	bool ready;
 };
@@ -99,14 +101,28 @@ struct kxfer_recv {
 };
 
 /**
+ * struct kxfer_waiter - something that waits for a slot; slots are handed over, not grabbed
+ * @node: in kxfer_channel.waiters, or empty
+ * @request: the slot that it has got
+ * @work: queued on kxfer_handler_wq then; NULL: a caller, that is woken
+ */
+struct kxfer_waiter {
+	struct list_head node;
+	struct kxfer_request *request;
+	struct work_struct *work;
+};
+
+/**
  * struct kxfer_channel - the messages of one lane; slots are under the lane's lock
  * @lane: it belongs to
  * @nr_slots: requests that each side may have unanswered
  * @max_bytes: longest message, header included
  * @wait: for a free slot
  * @waiters: who does, in the order in which they came; under the lane's lock
- * @arrivals: data lanes: requests of the peer not begun yet, in the order in which they
- *	came; under the lane's lock
+ * @releaser: control QP: the link's release_work, when it does
+ * @arrivals: requests of the peer not begun yet, in the order in which they came; of a
+ *	control QP those whose handlers wait; under the lane's lock
+ * @turn_work: control QP: handles those, one at a time
  * @beginning: somebody begins them, likewise
  * @next_sequence: of the next request
  * @requests: ours
@@ -123,7 +139,9 @@ struct kxfer_channel {
 	u32 max_bytes;
 	wait_queue_head_t wait;
 	struct list_head waiters;
+	struct kxfer_waiter releaser;
 	struct list_head arrivals;
+	struct work_struct turn_work;
 	bool beginning;
 	u64 next_sequence;
 	struct kxfer_request *requests;
@@ -170,7 +188,11 @@ int kxfer_channel_post_locked(struct kxfer_request *request, u8 type,
 			      const void *payload, u32 length);
 void kxfer_channel_put(struct kxfer_request *request);
 bool kxfer_channel_idle_locked(const struct kxfer_channel *channel);
-bool kxfer_channel_overdue_locked(struct kxfer_channel *channel, u64 age_ns);
+struct kxfer_request *kxfer_channel_ask(struct kxfer_channel *channel,
+					struct kxfer_waiter *waiter);
+void kxfer_channel_leave(struct kxfer_channel *channel, struct kxfer_waiter *waiter);
+bool kxfer_channel_overdue_locked(const struct kxfer_channel *channel,
+				  unsigned int arrived_ms, unsigned int sent_ms);
 void *kxfer_channel_request_payload(struct kxfer_request *request);
 void *kxfer_channel_payload(struct kxfer_reply *reply);
 void kxfer_channel_answer(struct kxfer_reply *reply,

@@ -2,8 +2,11 @@
 /*
  * Control: the table of messages and what each side does with them.
  *
- * The table is the index: the handler of each request and whether it may sleep
- * (then it runs in kxfer_wq, else where it arrived). Who may send a request, on
+ * The table is the index: the handler of each request and where it runs. What does not
+ * sleep runs where the request arrived, all else on kxfer_handler_wq: what waits for the peer
+ * or for work that is posted behind what the peer has to take, one at a time for each link,
+ * so that no peer has more than one worker wait for it; what waits for locks and the device
+ * alone, at once. Who may send a request, on
  * which kind of lane and how long its payload is, says the table in decode.c. What
  * is not in that costs the sender the link. Handlers get payloads of a length that it
  * allows; their content is the peer's word and is checked where it
@@ -27,10 +30,9 @@
 #include "lane.h"
 #include "link.h"
 #include "offer.h"
+#include "release.h"
 #include "stats.h"
 #include "target.h"
-
-#define RELEASE_MS	10000
 
 static int make_fence(struct kxfer_link *link)
 {
@@ -198,24 +200,30 @@ static void handle_take_back(struct kxfer_reply *reply, const void *payload)
 		kxfer_channel_answer(reply, kxfer_wire_status(ret), 0);
 }
 
+enum place {
+	HERE,		/* does not sleep */
+	IN_A_WORK,	/* sleeps, but for no peer */
+	IN_TURN,	/* may wait for the peer */
+};
+
 static const struct message {
-	bool sleeps;
+	enum place place;
 	void (*handle)(struct kxfer_reply *reply, const void *payload);
 } messages[KXFER_WIRE_NR_TYPES] = {
-	[KXFER_WIRE_HELLO]	= { true, handle_hello },
-	[KXFER_WIRE_PING]	= { false, handle_ping },
-	[KXFER_WIRE_GRANT]	= { true, handle_grant },
-	[KXFER_WIRE_KEYS]	= { true, handle_keys },
-	[KXFER_WIRE_RELEASE]	= { true, handle_release },
-	[KXFER_WIRE_INFO]	= { true, handle_info },
-	[KXFER_WIRE_LIST]	= { true, handle_list },
-	[KXFER_WIRE_REVOKE]	= { true, handle_revoke },
-	[KXFER_WIRE_CONTENT]	= { true, handle_content },
-	[KXFER_WIRE_NOTIFY]	= { false, handle_notify },
-	[KXFER_WIRE_SEND]	= { false, handle_send },
-	[KXFER_WIRE_OFFER]	= { false, handle_offer },
-	[KXFER_WIRE_FETCHED]	= { false, handle_fetched },
-	[KXFER_WIRE_TAKE_BACK]	= { false, handle_take_back },
+	[KXFER_WIRE_HELLO]	= { IN_TURN, handle_hello },
+	[KXFER_WIRE_PING]	= { HERE, handle_ping },
+	[KXFER_WIRE_GRANT]	= { IN_TURN, handle_grant },
+	[KXFER_WIRE_KEYS]	= { IN_A_WORK, handle_keys },
+	[KXFER_WIRE_RELEASE]	= { IN_A_WORK, handle_release },
+	[KXFER_WIRE_INFO]	= { IN_A_WORK, handle_info },
+	[KXFER_WIRE_LIST]	= { IN_A_WORK, handle_list },
+	[KXFER_WIRE_REVOKE]	= { IN_TURN, handle_revoke },
+	[KXFER_WIRE_CONTENT]	= { IN_A_WORK, handle_content },
+	[KXFER_WIRE_NOTIFY]	= { HERE, handle_notify },
+	[KXFER_WIRE_SEND]	= { HERE, handle_send },
+	[KXFER_WIRE_OFFER]	= { HERE, handle_offer },
+	[KXFER_WIRE_FETCHED]	= { HERE, handle_fetched },
+	[KXFER_WIRE_TAKE_BACK]	= { HERE, handle_take_back },
 };
 
 /* Return: the entry for a request, or NULL if the peer may not send it now. */
@@ -232,6 +240,16 @@ static const struct message *find_message(const struct kxfer_reply *reply)
 	return &messages[type];
 }
 
+static void queue_in_turn(struct kxfer_reply *reply)
+{
+	struct kxfer_channel *channel = reply->channel;
+
+	spin_lock_bh(&channel->lane->lock);
+	list_add_tail(&reply->node, &channel->arrivals);
+	spin_unlock_bh(&channel->lane->lock);
+	queue_work(kxfer_handler_wq, &channel->turn_work);
+}
+
 /** kxfer_control_dispatch() - a request has arrived; does not sleep */
 void kxfer_control_dispatch(struct kxfer_reply *reply)
 {
@@ -240,8 +258,10 @@ void kxfer_control_dispatch(struct kxfer_reply *reply)
 	if (!message)
 		kxfer_link_protocol_error(reply->channel->lane->link,
 					  "a request that it must not send");
-	else if (message->sleeps)
-		queue_work(kxfer_wq, &reply->work);
+	else if (message->place == IN_TURN)
+		queue_in_turn(reply);
+	else if (message->place == IN_A_WORK)
+		queue_work(kxfer_handler_wq, &reply->work);
 	else
 		message->handle(reply, reply->request + 1);
 }
@@ -253,6 +273,31 @@ void kxfer_control_work(struct work_struct *work)
 
 	kxfer_delay(CONTROL_WORK);
 	messages[reply->request->type].handle(reply, reply->request + 1);
+}
+
+static struct kxfer_reply *next_in_turn(struct kxfer_channel *channel)
+{
+	struct kxfer_reply *reply;
+
+	spin_lock_bh(&channel->lane->lock);
+	reply = list_first_entry_or_null(&channel->arrivals, struct kxfer_reply, node);
+	if (reply)
+		list_del(&reply->node);
+	spin_unlock_bh(&channel->lane->lock);
+	return reply;
+}
+
+/** kxfer_control_turn_work() - handle requests that may wait for the peer, in their order */
+void kxfer_control_turn_work(struct work_struct *work)
+{
+	struct kxfer_channel *channel = container_of(work, struct kxfer_channel, turn_work);
+	struct kxfer_reply *reply = next_in_turn(channel);
+
+	if (!reply)
+		return;
+	kxfer_control_work(&reply->work);
+	/* Others have a turn first: a peer sends on and on. */
+	queue_work(kxfer_handler_wq, work);
 }
 
 /** kxfer_control_slot_free() - a request slot of a lane is free: use it; does not sleep */
@@ -317,71 +362,6 @@ int kxfer_control_ping(struct kxfer_link *link)
 	return ret;
 }
 
-/* A grant that has to be given back from where sleeping is not allowed. */
-struct orphan {
-	struct work_struct work;
-	struct kxfer_link *link;
-	u64 grant;
-};
-
-static void release_orphan(struct work_struct *work)
-{
-	struct orphan *orphan = container_of(work, struct orphan, work);
-
-	kxfer_delay(CONTROL_ORPHAN);
-	kxfer_control_release(orphan->link, orphan->grant);
-	kxfer_link_put(orphan->link);
-	kfree(orphan);
-}
-
-/**
- * kxfer_control_release_later() - kxfer_control_release() from any context
- * @link: initiator's; a reference is taken
- * @grant: the peer's id of it
- *
- * Without memory the grant stays with the peer until the link ends, which it then
- * does as soon as nobody uses it.
- */
-void kxfer_control_release_later(struct kxfer_link *link, u64 grant)
-{
-	struct orphan *orphan;
-
-	orphan = kxfer_fault(CONTROL_RELEASE) ? NULL :
-		 kmalloc(sizeof(*orphan), GFP_ATOMIC);
-	if (!orphan) {
-		WRITE_ONCE(link->keeps_grant, true);
-		return;
-	}
-	INIT_WORK(&orphan->work, release_orphan);
-	kxfer_link_ref(link);
-	orphan->link = link;
-	orphan->grant = grant;
-	queue_work(kxfer_wq, &orphan->work);
-}
-
-/**
- * kxfer_control_release() - give a grant back; sleeps; not in handlers
- * @link: initiator's
- * @grant: the peer's id of it
- *
- * A peer that does not let go in time loses the link, and with it the grant: else
- * a session with many targets would wait as long for each of them.
- */
-void kxfer_control_release(struct kxfer_link *link, u64 grant)
-{
-	struct kxfer_wire_grant_id id = { .grant = cpu_to_be64(grant) };
-	int ret;
-
-	ret = kxfer_channel_call(&link->control->channel, KXFER_WIRE_RELEASE, &id,
-				 sizeof(id), NULL, NULL, RELEASE_MS,
-				 KXFER_WAIT_UNINTERRUPTIBLE);
-	if (ret != -ETIMEDOUT)
-		return;
-	kxfer_notice("link %llu: the peer does not take a grant back, giving the link up",
-		     link->id);
-	kxfer_link_fail(link, -ETIMEDOUT);
-}
-
 /** kxfer_control_abandoned() - an answer came that nobody waits for; does not sleep */
 void kxfer_control_abandoned(struct kxfer_request *request)
 {
@@ -389,6 +369,6 @@ void kxfer_control_abandoned(struct kxfer_request *request)
 
 	if (request->message->type == KXFER_WIRE_GRANT && !request->status &&
 	    request->answer_length == sizeof(*answer))
-		kxfer_control_release_later(request->channel->lane->link,
-					    be64_to_cpu(answer->grant));
+		kxfer_release_orphan(request->channel->lane->link,
+				     be64_to_cpu(answer->grant));
 }

@@ -14,11 +14,10 @@ struct kxfer_request;
 
 void kxfer_control_dispatch(struct kxfer_reply *reply);
 void kxfer_control_work(struct work_struct *work);
+void kxfer_control_turn_work(struct work_struct *work);
 void kxfer_control_slot_free(struct kxfer_lane *lane);
 void kxfer_control_abandoned(struct kxfer_request *request);
 int kxfer_control_hello(struct kxfer_link *link, unsigned int timeout_ms);
 int kxfer_control_ping(struct kxfer_link *link);
-void kxfer_control_release_later(struct kxfer_link *link, u64 grant);
-void kxfer_control_release(struct kxfer_link *link, u64 grant);
 
 #endif /* KXFER_CONTROL_H */

@@ -11,9 +11,9 @@
  *  1. The export is taken from the list, under exports_mutex: no grant and no
  *     exposure of it comes into being. @session is cleared: no event is delivered. A
  *     mailbox is closed: no message comes.
- *  2. Each exposure that exists is waited for until its registration has ended;
- *     that ends, for it waits only for work requests that the link's teardown
- *     would flush.
+ *  2. Each exposure that exists is waited for until its registration has ended, for
+ *     KXFER_REVOKE_MS; then its link is failed, and that ends it, for it waits only for
+ *     work requests that the link's teardown would flush.
  *  3. The holder is told to stop (REVOKE). It answers when nothing of its jobs
  *     is posted. If it does not within KXFER_REVOKE_MS, or earlier the link's
  *     keep-alive ends, the link is failed; its QPs are destroyed in its teardown.
@@ -711,7 +711,7 @@ static void unpublish(struct kxfer_export *export)
 }
 
 /* Make the holder stop. Return: false if only the end of the link does. */
-static bool revoke(struct kxfer_exposure *exposure)
+static bool revoke(struct kxfer_exposure *exposure, unsigned int timeout_ms)
 {
 	struct kxfer_wire_exposure_id id = { .exposure = cpu_to_be64(exposure->id) };
 	struct kxfer_link *link = exposure->link;
@@ -719,7 +719,7 @@ static bool revoke(struct kxfer_exposure *exposure)
 
 	kxfer_stat_inc(KXFER_STAT_REVOKES_SENT);
 	ret = kxfer_channel_call(&link->control->channel, KXFER_WIRE_REVOKE, &id,
-				 sizeof(id), NULL, NULL, KXFER_REVOKE_MS,
+				 sizeof(id), NULL, NULL, timeout_ms,
 				 KXFER_WAIT_UNINTERRUPTIBLE);
 	if (!ret) {
 		kxfer_stat_inc(KXFER_STAT_REVOKES_ANSWERED);
@@ -740,11 +740,17 @@ static void withdraw_work(struct work_struct *work)
 	struct kxfer_exposure *exposure =
 		container_of(work, struct kxfer_exposure, withdraw_work);
 	struct kxfer_link *link = exposure->link;
+	unsigned long left;
 	bool mine = false;
 
-	wait_for_completion(&exposure->ready);
+	left = wait_for_completion_timeout(&exposure->ready, msecs_to_jiffies(KXFER_REVOKE_MS));
+	if (!left) {
+		/* The peer may hold up each of its registrations for almost as long. */
+		kxfer_link_fail(link, -ETIMEDOUT);
+		wait_for_completion(&exposure->ready);
+	}
 	kxfer_delay(EXPORT_REVOKE);
-	if (revoke(exposure)) {
+	if (revoke(exposure, jiffies_to_msecs(left) + 1)) {
 		kxfer_delay(EXPORT_REVOKED);
 		mutex_lock(&exports_mutex);
 		mine = unlink_exposure(exposure);

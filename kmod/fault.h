@@ -97,6 +97,8 @@
 	X(LINK_PD, ENOMEM, "ib_alloc_pd()") \
 	X(LINK_THREAD, ENOMEM, "kthread_create(): kxfer_connect") \
 	X(LINK_WORKQUEUE, ENOMEM, "alloc_workqueue()") \
+	X(LINK_HANDLERS, ENOMEM, "alloc_workqueue(): handlers") \
+	X(LINK_LIFE, ENOMEM, "alloc_workqueue(): keep-alive and teardown") \
 	X(CQ_WORKQUEUE, ENOMEM, "alloc_workqueue(): completions") \
 	X(LANE, ENOMEM, "memory: a lane") \
 	X(LANE_CQ, ENOMEM, "ib_alloc_cq() or ib_create_cq()") \
@@ -122,7 +124,7 @@
 	X(CHANNEL_REPLY_SENT, EIO, "the completion of an answer's SEND") \
 	X(CHANNEL_RECEIVED, EIO, "the completion of a RECV") \
 	X(CONTROL_FENCE, ENOMEM, "memory: what fence READs read") \
-	X(CONTROL_RELEASE, ENOMEM, "memory: to give a grant back later") \
+	X(RELEASE_ORPHAN, ENOMEM, "memory: to give a grant back that no target took") \
 	X(PEER, ENOMEM, "memory: a peer") \
 	X(PEER_LIST, ENOMEM, "memory: a page of a peer's exports") \
 	X(TARGET, ENOMEM, "memory: a target") \
@@ -191,7 +193,7 @@
 	X(CHANNEL_REQUEST_SENT) \
 	X(CHANNEL_REPLY_SENT) \
 	X(CHANNEL_RECEIVED) \
-	X(CONTROL_RELEASE) \
+	X(RELEASE_ORPHAN) \
 	X(TARGET_REVOKED) \
 	X(JOB) \
 	X(OFFER_MAP) \
@@ -210,7 +212,7 @@
 	X(MODULE_EXIT, "links are told to end, clients of the RDMA core are still there") \
 	X(SESSION_END, "a session is off the list, its jobs have not ended") \
 	X(SESSION_TARGETS, "jobs have ended, targets are not closed") \
-	X(SESSION_EXPORTS, "targets are closed, exports not withdrawn") \
+	X(SESSION_EXPORTS, "targets are closed, withdrawals not waited for") \
 	X(SESSION_REGIONS, "exports are withdrawn, regions not unpinned") \
 	X(DEVICE_REMOVE, "a device goes, its links do not know") \
 	X(DEVICE_MAPPINGS, "links of a device are gone, its mappings are not") \

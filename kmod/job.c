@@ -684,17 +684,20 @@ static bool no_jobs(struct kxfer_session *session)
  * kxfer_job_end_session() - end all jobs of a session that is being closed
  * @session: no call of it is under way
  *
- * Queued jobs end here; posted ones are waited for, and they end at the latest
- * when their link is declared dead: because the peer is silent (KXFER_KEEPALIVE_MS
- * + KXFER_SILENCE_MS) or holds them up (kxfer_lane_stuck()). May sleep,
- * uninterruptibly.
+ * Queued jobs end here; posted ones are waited for. After KXFER_CLOSE_MS the links of those
+ * that are left are given up, and the jobs end with their teardown: whatever the peer does,
+ * that is the bound for all of them together. May sleep, uninterruptibly.
  */
 void kxfer_job_end_session(struct kxfer_session *session)
 {
 	struct kxfer_active_job *job;
 
 	kxfer_job_stop_all(session);
-	wait_event(session->wait, no_jobs(session));
+	if (!wait_event_timeout(session->wait, no_jobs(session),
+				msecs_to_jiffies(KXFER_CLOSE_MS))) {
+		kxfer_job_give_up_all(session);
+		wait_event(session->wait, no_jobs(session));
+	}
 	for (job = session->done.first; job; job = job->next)
 		kxfer_user_return(session->user, KXFER_SHARE_JOBS, 1);
 	free_jobs(session->done.first);

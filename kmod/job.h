@@ -183,6 +183,7 @@ int kxfer_job_cancel(struct kxfer_session *session, void *arg);
 bool kxfer_job_stop_abandoned(struct kxfer_session *session);
 bool kxfer_job_stop_recv(struct kxfer_session *session, struct io_uring_cmd *cmd);
 void kxfer_job_stop_all(struct kxfer_session *session);
+void kxfer_job_give_up_all(struct kxfer_session *session);
 void kxfer_job_revoke(struct kxfer_link *link, struct kxfer_target *target);
 void kxfer_job_fail_long(struct kxfer_lane *lane, int error);
 void kxfer_job_fail_lane(struct kxfer_lane *lane);

@@ -332,6 +332,26 @@ void kxfer_job_stop_all(struct kxfer_session *session)
 	stop_jobs(session, true, 0, true);
 }
 
+/**
+ * kxfer_job_give_up_all() - give up the links that jobs of a session wait for
+ * @session: closed, its jobs stopped
+ *
+ * No job of it comes any more, so each that is left is seen here.
+ */
+void kxfer_job_give_up_all(struct kxfer_session *session)
+{
+	struct kxfer_active_job *job;
+
+	spin_lock_bh(&session->job_lock);
+	list_for_each_entry(job, &session->jobs, session_node) {
+		if (job->mailbox)
+			kxfer_mailbox_give_up(job->mailbox);
+		else if (job->lane)
+			kxfer_link_fail(job->lane->link, -ETIMEDOUT);
+	}
+	spin_unlock_bh(&session->job_lock);
+}
+
 /** kxfer_job_cancel() - KXFER_CANCEL */
 int kxfer_job_cancel(struct kxfer_session *session, void *arg)
 {

@@ -541,7 +541,9 @@ static bool is_idle(const struct kxfer_lane *lane)
  *
  * A peer may answer every keep-alive and still not what it was sent: it does not
  * answer a NOTIFY, or posts no RECV for it and lets its device say "receiver not
- * ready" for ever. Before it comes to that it is nudged. To be called every
+ * ready" for ever, or for a while each time: so what counts is not that something
+ * completes, but how long ago the oldest of what is under way was posted. Before it comes to
+ * that it is nudged. To be called every
  * KXFER_KEEPALIVE_MS; does not sleep.
  */
 bool kxfer_lane_stuck(struct kxfer_lane *lane)
@@ -557,13 +559,32 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
 	quiet = now - lane->quiet_since_ns > NSEC_PER_SEC;
 	stuck = now - lane->quiet_since_ns > (u64)KXFER_STUCK_MS * NSEC_PER_MSEC ||
 		kxfer_offer_stuck_locked(lane, now) ||
+		kxfer_chain_oldest_ms(lane) > KXFER_STUCK_MS ||
 		(channel_slots(lane) &&
-		 kxfer_channel_overdue_locked(&lane->channel,
-					      (u64)KXFER_NOTIFY_MS * NSEC_PER_MSEC));
+		 kxfer_channel_overdue_locked(&lane->channel, KXFER_NOTIFY_MS, KXFER_STUCK_MS));
 	spin_unlock_bh(&lane->lock);
 	if (quiet)
 		kxfer_lane_nudge(lane);
 	return stuck;
+}
+
+/**
+ * kxfer_lane_overdue() - whether the peer keeps a message of a lane waiting
+ * @lane: any, of a LIVE link
+ *
+ * To be called every KXFER_KEEPALIVE_MS; does not sleep.
+ */
+bool kxfer_lane_overdue(struct kxfer_lane *lane)
+{
+	/* Answers on a data lane are behind the READs of long messages. */
+	unsigned int ms = kxfer_lane_is_control(lane) ? KXFER_REQUEST_MS : KXFER_STUCK_MS;
+	bool overdue;
+
+	spin_lock_bh(&lane->lock);
+	overdue = lane->open && channel_slots(lane) &&
+		  kxfer_channel_overdue_locked(&lane->channel, ms, ms);
+	spin_unlock_bh(&lane->lock);
+	return overdue;
 }
 
 /*
@@ -590,7 +611,11 @@ static bool registration_ended(struct kxfer_lane *lane)
  * or the lane is closed: siw of 6.1 to 7.2 does not flush what was posted to a QP that
  * the peer is closing (siw_qp_nextstate_from_close()). The teardown of an initiator's
  * link waits for connect_thread before it closes lanes, so there the link's failure
- * ends it. Return: 0 or -ECONNRESET.
+ * ends it.
+ *
+ * The device carries it out after the messages that were posted before, and for those a peer
+ * that posts no RECV lets it wait: after KXFER_REGISTER_MS the link is given up.
+ * Return: 0 or -ECONNRESET.
  */
 int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, u32 key, int access)
 {
@@ -616,7 +641,13 @@ int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, u32 key, int 
 	if (ret)
 		return -ECONNRESET;
 	kxfer_delay(LANE_REGISTER);
-	kxfer_lane_wait(lane, registration_ended(lane));
+	if (!kxfer_lane_wait_ms(lane, registration_ended(lane), KXFER_REGISTER_MS)) {
+		kxfer_notice("link %llu: a registration waits behind messages that the peer does not take, giving it up",
+			     lane->link->id);
+		kxfer_link_fail(lane->link, -ETIMEDOUT);
+		/* The drain, or the end of kxfer_lane_close(), ends it. */
+		kxfer_lane_wait(lane, registration_ended(lane));
+	}
 	spin_lock_bh(&lane->lock);
 	ret = lane->registering ? -ECONNRESET : lane->register_error;
 	spin_unlock_bh(&lane->lock);
@@ -669,14 +700,19 @@ static void post_fence(struct kxfer_lane *lane)
  * 5.5). May sleep, one caller at a time, until the READ completes or the link goes
  * down: the teardown waits for handlers that are in here before it drains this QP.
  * The READ is then still posted, and its completion finds the lane. A peer that holds
- * it up loses the link (kxfer_lane_stuck()).
+ * it up for KXFER_FENCE_MS loses the link.
  */
 void kxfer_lane_fence(struct kxfer_lane *lane)
 {
 	mutex_lock(&lane->fence_mutex);
 	post_fence(lane);
-	wait_event(lane->link->wait, !READ_ONCE(lane->fencing) ||
-		   !kxfer_link_is_live(lane->link));
+	if (!wait_event_timeout(lane->link->wait, !READ_ONCE(lane->fencing) ||
+				!kxfer_link_is_live(lane->link),
+				msecs_to_jiffies(KXFER_FENCE_MS))) {
+		kxfer_notice("link %llu: the peer holds up a fence READ, giving it up",
+			     lane->link->id);
+		kxfer_link_fail(lane->link, -ETIMEDOUT);
+	}
 	mutex_unlock(&lane->fence_mutex);
 }
 

@@ -39,6 +39,8 @@ struct kxfer_sink;
 #define KXFER_LANE_INLINE	64	/* bytes a work request is to carry, if the device can */
 #define KXFER_FENCE_BYTES	8	/* what a fence READ reads */
 #define KXFER_STUCK_MS		30000	/* jobs posted, none completes: the peer holds them up */
+#define KXFER_REGISTER_MS	8000	/* a registration is posted and does not complete */
+#define KXFER_FENCE_MS		10000	/* the same of kxfer_lane_fence() */
 #define KXFER_NOTIFY_MS		8000	/* NOTIFY has arrived and is not answered: likewise */
 
 /**
@@ -171,6 +173,7 @@ void kxfer_lane_free(struct kxfer_lane *lane);
 void kxfer_lane_wc_error(struct kxfer_lane *lane, const struct ib_wc *wc,
 			 const char *what);
 bool kxfer_lane_stuck(struct kxfer_lane *lane);
+bool kxfer_lane_overdue(struct kxfer_lane *lane);
 void kxfer_lane_nudge(struct kxfer_lane *lane);
 void kxfer_lane_rests(struct kxfer_lane *lane);
 int kxfer_lane_post(struct kxfer_lane *lane, const struct ib_send_wr *wr, u32 nr);
@@ -203,6 +206,22 @@ do {											\
 	}										\
 	wait_event(__lane->link->wait, condition);					\
 } while (0)
+
+/*
+ * The same, for @ms at most. Return: whether the condition has come about.
+ */
+#define kxfer_lane_wait_ms(lane, condition, ms)						\
+({											\
+	unsigned long __end = jiffies + msecs_to_jiffies(ms);				\
+	struct kxfer_lane *__timed = (lane);						\
+											\
+	while (__timed->cq.direct && !(condition) && time_before(jiffies, __end)) {	\
+		kxfer_cq_look(&__timed->cq);						\
+		usleep_range(KXFER_LANE_LOOK_US, 2 * KXFER_LANE_LOOK_US);		\
+	}										\
+	wait_event_timeout(__timed->link->wait, condition,				\
+			   __timed->cq.direct ? 1 : msecs_to_jiffies(ms) + 1) > 0;	\
+})
 
 static inline bool kxfer_lane_is_control(const struct kxfer_lane *lane)
 {

@@ -30,7 +30,8 @@
  *     of requests waited for. What handlers wait for is: a registration, which
  *     the drain has flushed, or else the closing of the lane ends; posted jobs of
  *     a withdrawn target and the fence READ behind them, which they stop waiting
- *     for when they see CLOSING. Each unanswered request ends.
+ *     for when they see CLOSING. Each unanswered request ends. release_work, which
+ *     waits for nothing else, is cancelled (release.c).
  *  3. No device touches memory by this link: its jobs are completed.
  *  4. Its exposures (export.c) are deregistered, each by what took it off the link's
  *     list: this teardown, which takes all that are there; or before that a withdrawal
@@ -75,12 +76,23 @@
 #include "job.h"
 #include "lane.h"
 #include "link.h"
+#include "release.h"
 #include "state.h"
 #include "stats.h"
 
 #define HANDSHAKE_MS	15000	/* a link that is not LIVE after this is dropped */
 
+/*
+ * Three queues, so that what waits for a peer keeps nothing waiting that would end it:
+ *
+ *	kxfer_wq		what waits for no peer: accepting, posting on, deadlines
+ *	kxfer_handler_wq	handlers of requests, and giving grants back: each link has one
+ *				of them that waits, at most, and one for each other slot
+ *	life_wq			keep-alive and teardown, which end all waiting of the others
+ */
 struct workqueue_struct *kxfer_wq;
+struct workqueue_struct *kxfer_handler_wq;
+static struct workqueue_struct *life_wq;
 
 static DECLARE_WAIT_QUEUE_HEAD(links_gone);
 static atomic_t links_existing = ATOMIC_INIT(0);
@@ -156,12 +168,15 @@ struct kxfer_link *kxfer_link_alloc(bool initiator)
 	init_completion(&link->connect_done);
 	INIT_DELAYED_WORK(&link->keepalive_work, keepalive_work);
 	INIT_WORK(&link->content_work, kxfer_export_content_work);
+	INIT_WORK(&link->release_work, kxfer_release_work);
 	INIT_WORK(&link->teardown_work, teardown_work);
 	link->created_ns = ktime_get_ns();
 	link->heard_ns = link->created_ns;
 	link->unused_ns = link->created_ns;
 	spin_lock_init(&link->targets_lock);
 	INIT_LIST_HEAD(&link->targets);
+	INIT_LIST_HEAD(&link->closed_targets);
+	INIT_LIST_HEAD(&link->orphans);
 	INIT_LIST_HEAD(&link->opening);
 	xa_init_flags(&link->revoked, XA_FLAGS_LOCK_BH);
 	INIT_LIST_HEAD(&link->exposures);
@@ -201,7 +216,7 @@ void kxfer_link_fail(struct kxfer_link *link, int error)
 	first = kxfer_state_change(&link->state, KXFER_LINK_CLOSING);
 	if (first) {
 		link->error = error;
-		queue_work(kxfer_wq, &link->teardown_work);
+		queue_work(life_wq, &link->teardown_work);
 	}
 	spin_unlock_irqrestore(&link->lock, flags);
 	if (first)
@@ -217,6 +232,20 @@ void kxfer_link_queue_content(struct kxfer_link *link)
 	if (link->state == KXFER_LINK_LIVE)
 		queue_work(kxfer_wq, &link->content_work);
 	spin_unlock_irqrestore(&link->lock, flags);
+}
+
+/** kxfer_link_queue_release() - run release_work, any context. Return: false: it is not live */
+bool kxfer_link_queue_release(struct kxfer_link *link)
+{
+	unsigned long flags;
+	bool live;
+
+	spin_lock_irqsave(&link->lock, flags);
+	live = link->state == KXFER_LINK_LIVE;
+	if (live)
+		queue_work(kxfer_handler_wq, &link->release_work);
+	spin_unlock_irqrestore(&link->lock, flags);
+	return live;
 }
 
 /** kxfer_link_is_live() - whether jobs flow; may be outdated at once */
@@ -379,7 +408,7 @@ int kxfer_link_set_live(struct kxfer_link *link)
 {
 	if (!change_state(link, KXFER_LINK_LIVE))
 		return -ECONNRESET;
-	mod_delayed_work(kxfer_wq, &link->keepalive_work,
+	mod_delayed_work(life_wq, &link->keepalive_work,
 			 msecs_to_jiffies(KXFER_KEEPALIVE_MS));
 	return 0;
 }
@@ -416,7 +445,7 @@ static void start_connecting(struct kxfer_link *link)
 		return;
 	}
 	link->connect_task = get_task_struct(task);
-	queue_delayed_work(kxfer_wq, &link->keepalive_work,
+	queue_delayed_work(life_wq, &link->keepalive_work,
 			   msecs_to_jiffies(HANDSHAKE_MS));
 	wake_up_process(task);
 }
@@ -432,7 +461,7 @@ void kxfer_link_start(struct kxfer_link *link)
 	if (link->initiator)
 		start_connecting(link);
 	else
-		queue_delayed_work(kxfer_wq, &link->keepalive_work,
+		queue_delayed_work(life_wq, &link->keepalive_work,
 				   msecs_to_jiffies(HANDSHAKE_MS));
 }
 
@@ -472,6 +501,19 @@ static bool any_lane_stuck(struct kxfer_link *link)
 	return false;
 }
 
+static bool any_message_overdue(struct kxfer_link *link)
+{
+	bool overdue = link->control && kxfer_lane_overdue(link->control);
+	u32 i;
+
+	for (i = 0; !overdue && i < READ_ONCE(link->nr_data); i++) {
+		struct kxfer_lane *lane = READ_ONCE(link->data[i]);
+
+		overdue = lane && kxfer_lane_overdue(lane);
+	}
+	return overdue;
+}
+
 static void check_peer(struct kxfer_link *link)
 {
 	int ret = link->dedicated ? 0 : kxfer_control_ping(link);
@@ -481,6 +523,9 @@ static void check_peer(struct kxfer_link *link)
 			     KXFER_SILENCE_MS / 1000);
 	else if (any_lane_stuck(link))
 		kxfer_notice("link %llu: the peer holds jobs up, giving it up", link->id);
+	else if (any_message_overdue(link))
+		kxfer_notice("link %llu: the peer does not take or answer messages, giving it up",
+			     link->id);
 	else
 		return;
 	kxfer_stat_inc(KXFER_STAT_LINKS_LOST);
@@ -500,7 +545,7 @@ static void close_if_unused(struct kxfer_link *link)
 	    ktime_get_ns() - link->unused_ns > limit_ns) {
 		closing = kxfer_state_change(&link->state, KXFER_LINK_CLOSING);
 		link->error = -ESHUTDOWN;
-		queue_work(kxfer_wq, &link->teardown_work);
+		queue_work(life_wq, &link->teardown_work);
 	}
 	spin_unlock_irqrestore(&link->lock, flags);
 	if (closing)
@@ -520,7 +565,7 @@ static void keepalive_work(struct work_struct *work)
 		kxfer_link_fail(link, -ETIMEDOUT);
 	}
 	if (kxfer_link_is_live(link))
-		queue_delayed_work(kxfer_wq, &link->keepalive_work,
+		queue_delayed_work(life_wq, &link->keepalive_work,
 				   msecs_to_jiffies(KXFER_KEEPALIVE_MS));
 }
 
@@ -571,11 +616,14 @@ static void teardown_work(struct work_struct *work)
 	stop_works(link);
 	list_for_each_entry(lane, &link->lanes, node)
 		kxfer_lane_close(lane);
+	/* It may have waited for a fence READ or a slot. */
+	cancel_work_sync(&link->release_work);
 	list_for_each_entry(lane, &link->lanes, node)
 		kxfer_job_fail_lane(lane);
 	kxfer_delay(LINK_LANES_CLOSED);
 	kxfer_export_link_closed(link);
 	kxfer_grant_link_closed(link);
+	kxfer_release_link_closed(link);
 	free_fence(link);
 	kxfer_delay(LINK_LEAVE);
 	leave_device(link);
@@ -612,12 +660,28 @@ int kxfer_link_wait_live(struct kxfer_link *link, unsigned int timeout_ms)
 	return error && error != -ESHUTDOWN ? error : -ECONNRESET;
 }
 
-/** kxfer_link_init() - make the workqueue; it may run many long works at once */
+/** kxfer_link_init() - make the workqueues */
 int kxfer_link_init(void)
 {
 	kxfer_wq = kxfer_fault(LINK_WORKQUEUE) ? NULL :
 		   alloc_workqueue("kxfer", WQ_UNBOUND, WQ_MAX_ACTIVE);
-	return kxfer_wq ? 0 : -ENOMEM;
+	if (!kxfer_wq)
+		return -ENOMEM;
+	kxfer_handler_wq = kxfer_fault(LINK_HANDLERS) ? NULL :
+			   alloc_workqueue("kxfer_handler", WQ_UNBOUND, WQ_MAX_ACTIVE);
+	if (!kxfer_handler_wq)
+		goto err_wq;
+	life_wq = kxfer_fault(LINK_LIFE) ? NULL :
+		  alloc_workqueue("kxfer_life", WQ_UNBOUND | WQ_MEM_RECLAIM, WQ_MAX_ACTIVE);
+	if (!life_wq)
+		goto err_handlers;
+	return 0;
+
+err_handlers:
+	destroy_workqueue(kxfer_handler_wq);
+err_wq:
+	destroy_workqueue(kxfer_wq);
+	return -ENOMEM;
 }
 
 /** kxfer_link_wait_none() - wait until no link exists, in the table or out of it; may sleep */
@@ -629,5 +693,7 @@ void kxfer_link_wait_none(void)
 /** kxfer_link_exit() - no link exists and none is made */
 void kxfer_link_exit(void)
 {
+	destroy_workqueue(life_wq);
+	destroy_workqueue(kxfer_handler_wq);
 	destroy_workqueue(kxfer_wq);
 }

@@ -23,6 +23,7 @@ struct kxfer_user;
 
 #define KXFER_KEEPALIVE_MS	2000	/* between two PINGs */
 #define KXFER_SILENCE_MS	8000	/* PING unanswered, nothing else heard: the link is dead */
+#define KXFER_REQUEST_MS	15000	/* any request unanswered: likewise */
 #define KXFER_IDLE_MS		30000	/* an unused link is closed after */
 
 /**
@@ -94,8 +95,11 @@ struct kxfer_link_key {
  * @fence_dma: its address
  * @fence_addr: initiator: address of the peer's
  * @fence_key: initiator: its rkey, 0: none
- * @targets_lock: over @targets, @opening, @revoked; bh-safe
+ * @targets_lock: over @targets, @closed_targets, @orphans, @opening, @revoked; bh-safe
  * @targets: initiator: by kxfer_target.link_node
+ * @closed_targets: initiator: the same, of targets whose grants are to be given back
+ * @orphans: initiator: grants of the peer that no target took; struct kxfer_orphan
+ * @release_work: initiator: gives both back; see release.c
  * @opening: initiator: targets whose GRANT is not answered yet, as they came
  * @last_opening: initiator: number of the last one
  * @revoked: initiator: exposures revoked meanwhile; @last_opening at that time
@@ -161,6 +165,9 @@ struct kxfer_link {
 
 	spinlock_t targets_lock;
 	struct list_head targets;
+	struct list_head closed_targets;
+	struct list_head orphans;
+	struct work_struct release_work;
 	struct list_head opening;
 	unsigned long last_opening;
 	struct xarray revoked;
@@ -173,6 +180,7 @@ struct kxfer_link {
 };
 
 extern struct workqueue_struct *kxfer_wq;
+extern struct workqueue_struct *kxfer_handler_wq;
 
 int kxfer_link_init(void);
 void kxfer_link_exit(void);
@@ -205,6 +213,7 @@ bool kxfer_link_try_use(struct kxfer_link *link);
 void kxfer_link_unuse(struct kxfer_link *link);
 void kxfer_link_fail(struct kxfer_link *link, int error);
 void kxfer_link_queue_content(struct kxfer_link *link);
+bool kxfer_link_queue_release(struct kxfer_link *link);
 bool kxfer_link_is_live(struct kxfer_link *link);
 bool kxfer_link_is_dead(struct kxfer_link *link);
 int kxfer_link_attach_device(struct kxfer_link *link, struct ib_device *ibdev);

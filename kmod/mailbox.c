@@ -29,10 +29,10 @@
  *     is being closed. Fetches that wait are their lane's again.
  *  2. A RECV that somebody took off the list before is completed by that one, without
  *     sleeping, or by a fetch, which ends with its READ; a READ that does not end ends
- *     with the link (kxfer_fetch_stuck()). Until then it is in its session's list of
- *     jobs, where CANCEL finds it, and then the mailbox by it. So kxfer_mailbox_drain()
- *     waits until @nr_recvs is 0, which goes down under that session's job_lock, behind
- *     leaving its list.
+ *     with the link, which is given up after KXFER_CLOSE_MS. Until then it is in its
+ *     session's list of jobs, where CANCEL finds it, and then the mailbox by it. So
+ *     kxfer_mailbox_drain() waits until @nr_recvs is 0, which goes down under that
+ *     session's job_lock, behind leaving its list.
  *  3. Grants hold their exposure, and that its export, and so does a fetch until its lane
  *     has seen that it is the lane's again: a SEND that arrives late finds a closed
  *     mailbox. With the last reference on the export it is freed.
@@ -52,10 +52,12 @@
 #include "fault.h"
 #include "fetch.h"
 #include "job.h"
+#include "lane.h"
 #include "link.h"
 #include "mailbox.h"
 #include "memory.h"
 #include "region.h"
+#include "session.h"
 
 static void deadline_work(struct work_struct *work);
 
@@ -447,6 +449,22 @@ bool kxfer_mailbox_stop(struct kxfer_active_job *job, struct kxfer_job_list *end
 	return waiting;
 }
 
+/**
+ * kxfer_mailbox_give_up() - give up the links that the RECVs of a mailbox wait for
+ * @mailbox: of the caller, or of a RECV of a session whose job_lock the caller holds
+ *
+ * A RECV may have its message and wait for the one before, which comes by another link.
+ */
+void kxfer_mailbox_give_up(struct kxfer_mailbox *mailbox)
+{
+	struct kxfer_fetch *fetch;
+
+	spin_lock_bh(&mailbox->lock);
+	list_for_each_entry(fetch, &mailbox->filling, mailbox_node)
+		kxfer_link_fail(fetch->lane->link, -ETIMEDOUT);
+	spin_unlock_bh(&mailbox->lock);
+}
+
 /** kxfer_mailbox_close() - end what waits; nothing is put or received any more */
 void kxfer_mailbox_close(struct kxfer_mailbox *mailbox)
 {
@@ -473,10 +491,15 @@ void kxfer_mailbox_close(struct kxfer_mailbox *mailbox)
  * kxfer_mailbox_drain() - wait until no job knows a closed mailbox
  * @mailbox: closed
  *
- * Sleeps, for READs from peers as well: see 2. above.
+ * Sleeps, for READs from peers as well: see 2. above. After KXFER_CLOSE_MS their links are
+ * given up.
  */
 void kxfer_mailbox_drain(struct kxfer_mailbox *mailbox)
 {
-	wait_var_event(&mailbox->nr_recvs, !atomic_read(&mailbox->nr_recvs));
+	if (!wait_var_event_timeout(&mailbox->nr_recvs, !atomic_read(&mailbox->nr_recvs),
+				    msecs_to_jiffies(KXFER_CLOSE_MS))) {
+		kxfer_mailbox_give_up(mailbox);
+		wait_var_event(&mailbox->nr_recvs, !atomic_read(&mailbox->nr_recvs));
+	}
 	cancel_delayed_work_sync(&mailbox->deadline.work);
 }

@@ -68,6 +68,7 @@ bool kxfer_mailbox_take_back(struct kxfer_fetch *fetch);
 void kxfer_mailbox_fetched(struct kxfer_fetch *fetch, struct kxfer_job_list *ended);
 void kxfer_mailbox_give_back(struct kxfer_fetch *fetch, struct kxfer_job_list *ended);
 void kxfer_mailbox_receive(struct kxfer_active_job *job, struct kxfer_job_list *ended);
+void kxfer_mailbox_give_up(struct kxfer_mailbox *mailbox);
 bool kxfer_mailbox_stop(struct kxfer_active_job *job, struct kxfer_job_list *ended);
 
 #endif /* KXFER_MAILBOX_H */

@@ -3,14 +3,16 @@
  * Sessions: one open file on /dev/kxfer, its tables, its events, its end.
  *
  * The end of a session, leaf first, as a proof. It runs when the last reference
- * to the file is gone: no call of it is under way and none comes.
+ * to the file is gone: no call of it is under way and none comes. What waits for peers waits
+ * side by side: exports are withdrawn from the beginning on.
  *  1. Jobs: queued ones end, posted ones are waited for (job.c says how long).
  *     None came by io_uring: each of those holds the file. Afterwards nothing uses its
  *     targets and regions but exports, and nothing its completion ring, of which no
  *     mapping is left: that would be a reference to the file.
- *  2. Targets: grants are given back; peers: links lose a user; dedicated connections are
- *     taken down, for no run is under way.
- *  3. Exports: withdrawn (export.c). Afterwards no peer reaches its memory, and no
+ *  2. Targets: grants are given back later, by their links (release.c); peers: links lose a
+ *     user; dedicated connections are taken down, for no run is under way.
+ *  3. Exports: waited for until they are withdrawn (export.c). Afterwards no peer reaches
+ *     its memory, and no
  *     event comes: delivery looks at the export's session under its lock.
  *  4. Listeners of the session.
  *  5. Regions: no users are left; unmapped and unpinned.
@@ -137,14 +139,21 @@ static void close_peers(struct kxfer_session *session)
 	xa_destroy(&session->peers);
 }
 
-static void withdraw_exports(struct kxfer_session *session)
+/* Side by side: their holders may all be silent. */
+static void begin_withdrawals(struct kxfer_session *session)
 {
 	struct kxfer_export *export;
 	unsigned long id;
 
-	/* Side by side: their holders may all be silent. */
 	xa_for_each(&session->exports, id, export)
 		kxfer_export_begin_withdrawal(export);
+}
+
+static void end_withdrawals(struct kxfer_session *session)
+{
+	struct kxfer_export *export;
+	unsigned long id;
+
 	xa_for_each(&session->exports, id, export)
 		kxfer_export_end_withdrawal(export);
 	xa_destroy(&session->exports);
@@ -171,6 +180,7 @@ void kxfer_session_destroy(struct kxfer_session *session)
 
 	kxfer_delay(SESSION_END);
 	cancel_delayed_work_sync(&session->uring_watch);
+	begin_withdrawals(session);
 	kxfer_job_end_session(session);
 	kxfer_ring_destroy(session->ring);
 	kxfer_delay(SESSION_TARGETS);
@@ -178,7 +188,7 @@ void kxfer_session_destroy(struct kxfer_session *session)
 	close_peers(session);
 	kxfer_dedicated_end_session(session);
 	kxfer_delay(SESSION_EXPORTS);
-	withdraw_exports(session);
+	end_withdrawals(session);
 	kxfer_listener_end_session(session);
 	kxfer_delay(SESSION_REGIONS);
 	destroy_regions(session);

@@ -126,4 +126,6 @@ int kxfer_session_push_event(struct kxfer_session *session,
 bool kxfer_session_has_event(struct kxfer_session *session);
 int kxfer_event_reap(struct kxfer_session *session, void *arg);
 
+#define KXFER_CLOSE_MS	10000	/* close() waits for posted jobs; then their links go */
+
 #endif /* KXFER_SESSION_H */

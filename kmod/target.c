@@ -29,6 +29,7 @@
 #include "lane.h"
 #include "job.h"
 #include "plan.h"
+#include "release.h"
 #include "session.h"
 #include "stats.h"
 #include "target.h"
@@ -44,12 +45,15 @@ static void unlink_target(struct kxfer_target *target)
 	spin_unlock_bh(&target->link->targets_lock);
 }
 
-/*
- * What jobs wrote is placed before the peer hears that nothing comes any more: it
- * deregisters then, and a WRITE behind that breaks the link for all. No job of the
- * target is in flight. WRITEs without a fence are on the lane that the flow is on.
+/**
+ * kxfer_target_settle() - what jobs of a target wrote is placed, or the link goes down
+ * @target: of which no job is in flight
+ *
+ * Before the peer hears that nothing comes any more: it deregisters then, and a WRITE
+ * behind that breaks the link for all. WRITEs without a fence are on the lane that the flow
+ * is on. Sleeps, KXFER_FENCE_MS at most.
  */
-static void settle_writes(struct kxfer_target *target)
+void kxfer_target_settle(struct kxfer_target *target)
 {
 	/* Pairs with insert_target(). */
 	struct kxfer_flow *flow = smp_load_acquire(&target->flow);
@@ -66,27 +70,11 @@ static void settle_writes(struct kxfer_target *target)
 		kxfer_lane_fence(lane);
 }
 
-/* In a handler of the link (revoked) nothing may wait for the peer. */
-static void give_back_grant(struct kxfer_target *target)
+/** kxfer_target_free() - free a target whose grant is given back, or is nobody's any more */
+void kxfer_target_free(struct kxfer_target *target)
 {
-	if (!target->grant)
-		return;
-	kxfer_stat_dec(KXFER_STAT_LIVE_GRANTS);
-	if (target->revoked)
-		kxfer_control_release_later(target->link, target->grant);
-	else
-		kxfer_control_release(target->link, target->grant);
-}
-
-static void target_release(struct kref *ref)
-{
-	struct kxfer_target *target = container_of(ref, struct kxfer_target, ref);
-
-	unlink_target(target);
-	kxfer_delay(TARGET_UNLINKED);
-	settle_writes(target);
-	kxfer_delay(TARGET_RELEASE);
-	give_back_grant(target);
+	if (target->grant)
+		kxfer_stat_dec(KXFER_STAT_LIVE_GRANTS);
 	kxfer_link_unuse(target->link);
 	kxfer_peer_put(target->peer);
 	kxfer_user_return(target->user, KXFER_SHARE_TARGETS, 1);
@@ -98,7 +86,16 @@ static void target_release(struct kref *ref)
 	kxfer_stat_dec(KXFER_STAT_LIVE_TARGETS);
 }
 
-/** kxfer_target_put() - one reference less; the last one may sleep */
+static void target_release(struct kref *ref)
+{
+	struct kxfer_target *target = container_of(ref, struct kxfer_target, ref);
+
+	unlink_target(target);
+	kxfer_delay(TARGET_UNLINKED);
+	kxfer_release_target(target);
+}
+
+/** kxfer_target_put() - one reference less; does not wait for the peer */
 void kxfer_target_put(struct kxfer_target *target)
 {
 	kref_put(&target->ref, target_release);
@@ -597,7 +594,7 @@ void kxfer_target_revoke(struct kxfer_link *link, u64 exposure)
 		wake_up_all(&link->wait);
 		wait_event(link->wait, may_answer(target));
 		kxfer_delay(TARGET_REVOKE);
-		settle_writes(target);
+		kxfer_target_settle(target);
 		kxfer_target_put(target);
 	}
 }

@@ -46,7 +46,7 @@ struct kxfer_peer {
  * @link: a use
  * @unfenced: iWARP: WRITEs of its jobs were posted behind the last fence READ of one;
  *	under the lock of its flow's lane
- * @link_node: in kxfer_link.opening, then in kxfer_link.targets
+ * @link_node: in kxfer_link.opening, then in kxfer_link.targets, then in closed_targets
  * @opening: number of the open on its link
  * @grant: the peer's id of it
  * @exposure: the peer's id of the registration
@@ -93,6 +93,8 @@ int kxfer_target_open(struct kxfer_session *session, void *arg);
 int kxfer_target_close(struct kxfer_session *session, void *arg);
 int kxfer_target_info(struct kxfer_session *session, void *arg);
 void kxfer_target_put(struct kxfer_target *target);
+void kxfer_target_settle(struct kxfer_target *target);
+void kxfer_target_free(struct kxfer_target *target);
 void kxfer_target_revoke(struct kxfer_link *link, u64 exposure);
 void kxfer_target_content(struct kxfer_link *link, u64 exposure,
 			  const struct kxfer_wire_content *content);

@@ -32,6 +32,8 @@ static enum flow home_of(enum site site)
 	case SITE_MISC_REGISTER:
 	case SITE_DEVICE_CLIENT:
 	case SITE_LINK_WORKQUEUE:
+	case SITE_LINK_HANDLERS:
+	case SITE_LINK_LIFE:
 	case SITE_CQ_WORKQUEUE:
 	case SITE_JOB_CACHE:
 	case SITE_EXPORT_WORKQUEUE:
@@ -171,8 +173,8 @@ static enum flow home_of(enum site site)
 		return MEASURE;
 	case SITE_URING_BATCH:
 		return BY_URING;
-	case SITE_CONTROL_RELEASE:
-		return WITHDRAW;
+	case SITE_RELEASE_ORPHAN:
+		return ABANDONED;
 	case SITE_TARGET_REVOKED:
 		return OVERTAKEN;
 	case SITE_CM_REJECT:
@@ -224,7 +226,7 @@ static const char *unreached(enum site site)
 static const unsigned int dense[NR_FLOWS] = {
 	[LOCAL] = 20, [CONNECT] = 8, [TRANSFER] = 8, [MEASURE] = 3, [DEDICATE] = 3,
 	[DATAGRAMS] = 3, [BY_URING] = 8, [WITHDRAW] = 5, [CLOSE] = 3, [MAILBOX] = 3,
-	[OVERTAKEN] = 2, [REFUSED] = 2, [DISCONNECT] = 8, [RETURN] = 2,
+	[OVERTAKEN] = 2, [ABANDONED] = 2, [REFUSED] = 2, [DISCONNECT] = 8, [RETURN] = 2,
 };
 
 /*
@@ -356,6 +358,11 @@ TEST_F_TIMEOUT(sites, sessions_closed_under_jobs, 120)
 TEST_F_TIMEOUT(sites, a_mailbox_that_ends_under_messages, 120)
 {
 	sweep_flow(_metadata, &self->world, MAILBOX, true);
+}
+
+TEST_F_TIMEOUT(sites, a_grant_that_comes_too_late, 120)
+{
+	sweep_flow(_metadata, &self->world, ABANDONED, false);
 }
 
 TEST_F_TIMEOUT(sites, a_withdrawal_that_overtakes_a_grant, 120)

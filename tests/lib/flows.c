@@ -756,6 +756,46 @@ static int run_overtaken(void *context)
 	return ret == -EKEYREVOKED ? 0 : ret ?: -EPROTO;
 }
 
+/* ---- a grant that comes too late ---- */
+
+static int grant_late(struct raw_server *server, const struct kxfer_wire_header *request,
+		      const void *payload, void *answer, uint16_t *length)
+{
+	(void)payload;
+	if (request->type == KXFER_WIRE_GRANT)
+		kx_sleep_ms(300);
+	return raw_default_answer(server, request, answer, length);
+}
+
+static int run_abandoned(void *context)
+{
+	struct kxfer_target_open open = {
+		.size = sizeof(open),
+		.timeout_ms = 50,
+		.name = "window",
+	};
+	struct world *world = context;
+	struct raw_server server;
+	int ret = unlimit_memory();
+
+	if (ret)
+		return ret;
+	raw_server_init(&server);
+	server.answer = grant_late;
+	ret = raw_server_start(&server, OVERTAKER_PORT);
+	if (ret)
+		return ret;
+	world->client = kx_open();
+	ret = world->client < 0 ? world->client :
+	      kx_peer_open(world->client, kx_addr(kx_address(), OVERTAKER_PORT), &open.peer);
+	if (!ret)
+		ret = kx_call(world->client, KXFER_TARGET_OPEN, &open);
+	kx_sleep_ms(500);
+	close_sessions(world);
+	raw_server_stop(&server);
+	return ret == -ETIMEDOUT ? 0 : ret ?: -EPROTO;
+}
+
 /* ---- connections that are refused or break ---- */
 
 static int run_refused(void *context)
@@ -856,6 +896,7 @@ const struct sweep_flow flows[NR_FLOWS] = {
 	[WITHDRAW]   = { with_link, run_withdraw, close_sessions, settled },
 	[CLOSE]	     = { with_link, run_close, close_sessions, settled },
 	[MAILBOX]    = { with_link, run_mailbox, close_sessions, settled },
+	[ABANDONED]  = { without_link, run_abandoned, close_sessions, settled },
 	[OVERTAKEN]  = { without_link, run_overtaken, close_sessions, settled },
 	[REFUSED]    = { without_link, run_refused, close_sessions, settled },
 	[DISCONNECT] = { with_link, run_disconnect, NULL, settled },

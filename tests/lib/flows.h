@@ -21,6 +21,7 @@ enum flow {
 	WITHDRAW,	/* EXPORT_DEL under jobs, and what the holder does */
 	CLOSE,		/* the same by close() */
 	MAILBOX,	/* RECVs that wait, messages on their way, and EXPORT_DEL under them */
+	ABANDONED,	/* a GRANT whose answer comes when the call is over */
 	OVERTAKEN,	/* EXPORT_DEL while the holder opens another target */
 	REFUSED,	/* a connection that is refused */
 	DISCONNECT,	/* a link that breaks */

@@ -133,6 +133,7 @@ static int make_qp(struct raw_lane *lane, bool no_receives)
 	attr.recv_cq = lane->cq;
 	if (rdma_create_qp(lane->id, lane->pd, &attr))
 		return -EIO;
+	lane->sparing = no_receives;
 	for (i = 0; !ret && !no_receives && i < RAW_RECVS; i++)
 		ret = post_receive(lane, i);
 	return ret;
@@ -240,6 +241,11 @@ int raw_lane_connect_as(struct raw_lane *lane, uint16_t port, uint16_t source_po
 		lane->refusal = refusal;
 	}
 	return ret;
+}
+
+int raw_lane_receive_one(struct raw_lane *lane)
+{
+	return post_receive(lane, 0);
 }
 
 void raw_lane_close(struct raw_lane *lane)
@@ -468,7 +474,8 @@ int raw_receive(struct raw_lane *lane, void *message, uint32_t ms)
 	memmove(lane->arrived_bytes, lane->arrived_bytes + 1,
 		sizeof(*lane->arrived_bytes) * lane->nr_arrived);
 	memcpy(message, lane->memory + index * RAW_BYTES, length);
-	post_receive(lane, index);
+	if (!lane->sparing)
+		post_receive(lane, index);
 	return length;
 }
 

@@ -39,6 +39,7 @@
  * @refusal: enum kxfer_refusal of the last refused connection
  * @version: of the protocol, that the other side named when it accepted
  * @quiet_ns: since when nothing has come, on a connection of iWARP made here; else 0
+ * @sparing: it has the RECVs of raw_lane_receive_one() alone
  * @lost: disconnected, or a completion was flushed
  * @why: NULL, or what was first seen of that
  */
@@ -53,6 +54,7 @@ struct raw_lane {
 	uint32_t refusal;
 	uint16_t version;
 	uint64_t quiet_ns;
+	bool sparing;
 	bool lost;
 	const char *why;
 	enum ibv_wc_status send_status;
@@ -112,6 +114,8 @@ void raw_lane_drop(struct raw_lane *lane);
 int raw_push_wr(struct raw_lane *lane, struct ibv_send_wr *wr, const void *bytes,
 		uint32_t length);
 int raw_push(struct raw_lane *lane, const void *message, uint32_t length);
+/* Posts one RECV on a lane that has none (no_receives). Return: 0 or -EIO. */
+int raw_lane_receive_one(struct raw_lane *lane);
 /* Looks at what has happened, without waiting. Return: false once it is lost. */
 bool raw_look(struct raw_lane *lane);
 

@@ -8,6 +8,7 @@
  */
 #include "log.h"
 
+#include <linux/jiffies.h>
 #include <linux/kxfer.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -70,31 +71,44 @@ static struct kxfer_link *get_link(struct kxfer_session *session,
 	return ERR_PTR(ret);
 }
 
+/* Return: the peer's link with one more use, or NULL if it is not live. */
+static struct kxfer_link *use_live(struct kxfer_peer *peer)
+{
+	struct kxfer_link *link;
+
+	spin_lock(&peer->lock);
+	link = kxfer_link_is_live(peer->link) ? peer->link : NULL;
+	if (link)
+		kxfer_link_use(link);
+	spin_unlock(&peer->lock);
+	return link;
+}
+
 /**
  * kxfer_peer_link() - a live link to the peer, connected anew if it broke
  * @peer: the caller has a reference
  * @timeout_ms: to wait for a connection
  *
- * Return: the link with one more use for the caller, or ERR_PTR.
+ * Callers wait side by side, each as long as its own timeout says: they get the same link
+ * (link_table.c). Return: the link with one more use for the caller, or ERR_PTR.
  */
 struct kxfer_link *kxfer_peer_link(struct kxfer_peer *peer, unsigned int timeout_ms)
 {
-	struct kxfer_link *link;
+	struct kxfer_link *link = use_live(peer), *old;
 	u32 refusal;
 
-	if (mutex_lock_killable(&peer->lock))
-		return ERR_PTR(-EINTR);
-	link = peer->link;
-	if (!kxfer_link_is_live(link)) {
-		link = get_link(peer->session, &peer->key, timeout_ms, &refusal);
-		if (!IS_ERR(link)) {
-			kxfer_link_unuse(peer->link);
-			WRITE_ONCE(peer->link, link);
-		}
-	}
-	if (!IS_ERR(link))
-		kxfer_link_use(link);
-	mutex_unlock(&peer->lock);
+	if (link)
+		return link;
+	link = get_link(peer->session, &peer->key, timeout_ms, &refusal);
+	if (IS_ERR(link))
+		return link;
+	/* Another caller may have put in the same link meanwhile, or one that died since. */
+	kxfer_link_use(link);
+	spin_lock(&peer->lock);
+	old = peer->link;
+	WRITE_ONCE(peer->link, link);
+	spin_unlock(&peer->lock);
+	kxfer_link_unuse(old);
 	return link;
 }
 
@@ -128,7 +142,7 @@ static struct kxfer_peer *peer_alloc(struct kxfer_session *session,
 	if (!peer)
 		return NULL;
 	kref_init(&peer->ref);
-	mutex_init(&peer->lock);
+	spin_lock_init(&peer->lock);
 	peer->session = session;
 	/* Links are found by comparing whole keys: no stray bytes in them. */
 	peer->key.remote = cmd->remote;
@@ -221,7 +235,7 @@ static int store_entry(const struct kxfer_wire_list_entry *entry,
 
 /* One LIST request. Return: entries stored, or -errno. */
 static int list_some(struct kxfer_link *link, struct kxfer_session *session,
-		     struct kxfer_peer_list *cmd, void *page)
+		     struct kxfer_peer_list *cmd, unsigned long end, void *page)
 {
 	struct kxfer_peer_export __user *to = u64_to_user_ptr(cmd->exports);
 	struct kxfer_wire_list request = {
@@ -234,7 +248,7 @@ static int list_some(struct kxfer_link *link, struct kxfer_session *session,
 	int ret, nr;
 
 	ret = kxfer_channel_call(&link->control->channel, KXFER_WIRE_LIST, &request,
-				 sizeof(request), answer, &length, cmd->timeout_ms,
+				 sizeof(request), answer, &length, kxfer_left_ms(end),
 				 KXFER_WAIT_KILLABLE);
 	if (ret)
 		return ret;
@@ -255,6 +269,7 @@ static int list_some(struct kxfer_link *link, struct kxfer_session *session,
 int kxfer_peer_list(struct kxfer_session *session, void *arg)
 {
 	struct kxfer_peer_list *cmd = arg;
+	unsigned long end = jiffies + msecs_to_jiffies(cmd->timeout_ms);
 	struct kxfer_link *link;
 	struct kxfer_peer *peer;
 	void *page;
@@ -274,7 +289,7 @@ int kxfer_peer_list(struct kxfer_session *session, void *arg)
 	if (IS_ERR(link)) {
 		ret = PTR_ERR(link);
 	} else {
-		ret = list_some(link, session, cmd, page);
+		ret = list_some(link, session, cmd, end, page);
 		if (ret == -EPROTO)
 			kxfer_link_protocol_error(link, "a list of exports that makes no sense");
 		kxfer_link_unuse(link);

@@ -139,12 +139,6 @@ static struct kxfer_target *target_alloc(struct kxfer_peer *peer, struct kxfer_l
 	return target;
 }
 
-/* What is left of a caller's patience, at least 1 ms; the peer cannot stretch it. */
-static unsigned int left_ms(unsigned long end)
-{
-	return time_before(jiffies, end) ? jiffies_to_msecs(end - jiffies) : 1;
-}
-
 static int request_grant(struct kxfer_target *target, const struct kxfer_target_open *cmd,
 			 unsigned long end, struct kxfer_wire_grant_answer *answer)
 {
@@ -161,7 +155,7 @@ static int request_grant(struct kxfer_target *target, const struct kxfer_target_
 	get_random_bytes(&request.nonce, sizeof(request.nonce));
 	ret = kxfer_channel_call(&target->link->control->channel, KXFER_WIRE_GRANT,
 				 &request, sizeof(request), answer, &length,
-				 left_ms(end), KXFER_WAIT_KILLABLE);
+				 kxfer_left_ms(end), KXFER_WAIT_KILLABLE);
 	if (!ret && length != sizeof(*answer))
 		return -EPROTO;
 	return ret;
@@ -259,7 +253,7 @@ static int fetch_keys(struct kxfer_target *target, unsigned long end)
 		length = KXFER_WIRE_CONTROL_BYTES;
 		ret = kxfer_channel_call(&target->link->control->channel,
 					 KXFER_WIRE_KEYS, &request, sizeof(request),
-					 answer, &length, left_ms(end), KXFER_WAIT_KILLABLE);
+					 answer, &length, kxfer_left_ms(end), KXFER_WAIT_KILLABLE);
 		if (ret)
 			break;
 		n = kxfer_wire_take_keys(target->keys + nr, target->nr_keys - nr,
@@ -473,13 +467,13 @@ static bool content_settled(struct kxfer_target *target, u64 min_generation)
 
 /* Wait until the generation is @min_generation; changes are pushed by the peer. */
 static int wait_content(struct kxfer_target *target, u64 min_generation,
-			unsigned int timeout_ms)
+			unsigned long end)
 {
 	long left;
 
 	left = wait_event_interruptible_timeout(target->link->wait,
 						content_settled(target, min_generation),
-						msecs_to_jiffies(timeout_ms) + 1);
+						msecs_to_jiffies(kxfer_left_ms(end)) + 1);
 	if (left < 0)
 		return -EINTR;
 	if (!left)
@@ -493,6 +487,7 @@ static int wait_content(struct kxfer_target *target, u64 min_generation,
 int kxfer_target_info(struct kxfer_session *session, void *arg)
 {
 	struct kxfer_target_info *cmd = arg;
+	unsigned long end = jiffies + msecs_to_jiffies(cmd->timeout_ms);
 	struct kxfer_target *target;
 	int ret;
 
@@ -507,7 +502,7 @@ int kxfer_target_info(struct kxfer_session *session, void *arg)
 	ret = READ_ONCE(target->revoked) ? -EKEYREVOKED :
 	      ask_content(target, min(cmd->timeout_ms, (u32)KXFER_TIMEOUT_MAX_MS));
 	if (!ret && cmd->min_generation)
-		ret = wait_content(target, cmd->min_generation, cmd->timeout_ms);
+		ret = wait_content(target, cmd->min_generation, end);
 	spin_lock_bh(&target->link->targets_lock);
 	cmd->content = target->content;
 	spin_unlock_bh(&target->link->targets_lock);

@@ -4,10 +4,11 @@
 #define KXFER_TARGET_H
 
 #include <linux/atomic.h>
+#include <linux/jiffies.h>
 #include <linux/kref.h>
 #include <linux/kxfer.h>
 #include <linux/list.h>
-#include <linux/mutex.h>
+#include <linux/spinlock.h>
 
 #include "link.h"
 #include "wire.h"
@@ -32,7 +33,7 @@ struct kxfer_peer {
 	u32 id;
 	struct kxfer_session *session;
 	struct kxfer_link_key key;
-	struct mutex lock;
+	spinlock_t lock;
 	struct kxfer_link *link;
 	atomic_t nr_targets;
 };
@@ -101,6 +102,12 @@ void kxfer_target_content(struct kxfer_link *link, u64 exposure,
 u32 kxfer_target_count(struct kxfer_link *link);
 bool kxfer_target_uses_link(const struct kxfer_session *session,
 			    const struct kxfer_link *link);
+
+/* What is left of a caller's timeout, at least 1 ms; the peer cannot stretch it. */
+static inline unsigned int kxfer_left_ms(unsigned long end)
+{
+	return time_before(jiffies, end) ? jiffies_to_msecs(end - jiffies) : 1;
+}
 
 #define KXFER_TIMEOUT_MAX_MS		60000
 #define KXFER_INFO_TIMEOUT_MAX_MS	3600000

@@ -275,7 +275,7 @@ static int kxfer_mmap(struct file *file, struct vm_area_struct *vma)
 
 static int kxfer_open(struct inode *inode, struct file *file)
 {
-	struct kxfer_session *session = kxfer_session_create();
+	struct kxfer_session *session = kxfer_session_create(file);
 
 	if (IS_ERR(session))
 		return PTR_ERR(session);

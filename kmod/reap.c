@@ -166,12 +166,16 @@ static int sleep_until_done(struct kxfer_session *session, u32 want, u64 deadlin
  * @deadline_ns: ktime_get_ns(), or 0: no end
  * @flags: KXFER_WAIT_F_*, checked
  *
- * May sleep. Return: 0, -ETIMEDOUT or -EINTR.
+ * May sleep, unless O_NONBLOCK is set. Return: 0, -ETIMEDOUT, -EINTR or -EAGAIN.
  */
 int kxfer_reap_wait(struct kxfer_session *session, u32 want, u64 deadline_ns, u32 flags)
 {
 	if (!want || enough_done(session, want))
 		return 0;
+	if (kxfer_session_may_wait(session)) {
+		kxfer_reap_look(session);
+		return enough_done(session, want) ? 0 : -EAGAIN;
+	}
 	if (flags & KXFER_WAIT_F_POLL)
 		look_until(session, want, deadline_ns);
 	else if (!(flags & KXFER_WAIT_F_SLEEP))
@@ -230,18 +234,20 @@ static void put_back(struct kxfer_session *session, struct kxfer_active_job *job
  * @max: room there
  * @stored: out: how many; those that cannot be stored stay
  *
- * May sleep. Return: 0 or -EFAULT.
+ * May sleep. Return: 0, -EFAULT, -EINTR or -EAGAIN.
  */
 int kxfer_reap_store(struct kxfer_session *session, u64 to, u32 max, u32 *stored)
 {
 	struct kxfer_completion __user *out = u64_to_user_ptr(to);
 	struct kxfer_active_job *job, *next, *gone = NULL;
-	int ret = 0;
+	int ret;
 	u32 n;
 
-	mutex_lock(&session->reap_mutex);
-	job = take_done(session, max, &n);
 	*stored = 0;
+	ret = kxfer_session_begin_reap(session);
+	if (ret)
+		return ret;
+	job = take_done(session, max, &n);
 	for (; job; job = next) {
 		next = job->next;
 		if (copy_to_user(out + *stored, &job->completion, sizeof(*out))) {

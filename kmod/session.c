@@ -20,6 +20,7 @@
 #include "log.h"
 
 #include <linux/cred.h>
+#include <linux/fs.h>
 #include <linux/kxfer.h>
 #include <linux/nsproxy.h>
 #include <linux/poll.h>
@@ -66,8 +67,8 @@ static int publish(struct kxfer_session *session)
 	return ret;
 }
 
-/** kxfer_session_create() - a session for the calling process, or ERR_PTR */
-struct kxfer_session *kxfer_session_create(void)
+/** kxfer_session_create() - a session of a file, for the calling process, or ERR_PTR */
+struct kxfer_session *kxfer_session_create(const struct file *file)
 {
 	struct kxfer_session *session;
 	int ret;
@@ -76,6 +77,7 @@ struct kxfer_session *kxfer_session_create(void)
 		  kzalloc(sizeof(*session), GFP_KERNEL_ACCOUNT);
 	if (!session)
 		return ERR_PTR(-ENOMEM);
+	session->file = file;
 	session->pid = task_tgid_nr(current);
 	session->uid = from_kuid_munged(&init_user_ns, current_euid());
 	session->gid = from_kgid_munged(&init_user_ns, current_egid());
@@ -284,14 +286,37 @@ static void drop_event(struct kxfer_session *session)
 	spin_unlock_bh(&session->event_lock);
 }
 
+/** kxfer_session_may_wait() - whether calls may wait. Return: 0, or -EAGAIN: O_NONBLOCK is set */
+int kxfer_session_may_wait(const struct kxfer_session *session)
+{
+	return READ_ONCE(session->file->f_flags) & O_NONBLOCK ? -EAGAIN : 0;
+}
+
+/**
+ * kxfer_session_begin_reap() - take reap_mutex
+ * @session: of the caller
+ *
+ * Another thread holds it as long as its memory is not there, which may be for ever
+ * (userfaultfd). Return: 0; -EINTR: a fatal signal; -EAGAIN: O_NONBLOCK is set.
+ */
+int kxfer_session_begin_reap(struct kxfer_session *session)
+{
+	if (mutex_trylock(&session->reap_mutex))
+		return 0;
+	return kxfer_session_may_wait(session) ?: mutex_lock_killable(&session->reap_mutex);
+}
+
 /* One taker at a time; an event that cannot be stored stays. */
 static int store_events(struct kxfer_session *session, u64 to, u32 max, u32 *stored)
 {
 	struct kxfer_event __user *out = u64_to_user_ptr(to);
 	struct kxfer_event event;
-	int ret = 0;
+	int ret;
 
-	mutex_lock(&session->reap_mutex);
+	*stored = 0;
+	ret = kxfer_session_begin_reap(session);
+	if (ret)
+		return ret;
 	for (*stored = 0; *stored < max && peek_event(session, &event); ++*stored) {
 		if (copy_to_user(out + *stored, &event, sizeof(event))) {
 			ret = -EFAULT;
@@ -310,6 +335,9 @@ static int wait_for_event(struct kxfer_session *session, u64 deadline_ns)
 
 	if (kxfer_session_has_event(session))
 		return 0;
+	ret = kxfer_session_may_wait(session);
+	if (ret)
+		return ret;
 	if (deadline_ns) {
 		u64 now = ktime_get_ns();
 

@@ -15,6 +15,7 @@
 
 #include "job.h"
 
+struct file;
 struct kxfer_event;
 struct kxfer_region;
 struct kxfer_session_ring;
@@ -41,6 +42,7 @@ struct kxfer_user;
  * @uid: effective uid of the opener, in the initial user namespace
  * @gid: effective gid
  * @user: of @uid in its user namespace; a reference
+ * @file: that it is
  * @init_net: opened in the initial network namespace, the only one served
  * @lock: over the five tables: read to look up, write to change
  * @regions: struct kxfer_region by id
@@ -78,6 +80,7 @@ struct kxfer_session {
 	u32 uid;
 	u32 gid;
 	struct kxfer_user *user;
+	const struct file *file;
 	bool init_net;
 	struct rw_semaphore lock;
 	struct xarray regions;
@@ -111,7 +114,9 @@ struct kxfer_session {
 	u32 event_tail;
 };
 
-struct kxfer_session *kxfer_session_create(void);
+struct kxfer_session *kxfer_session_create(const struct file *file);
+int kxfer_session_may_wait(const struct kxfer_session *session);
+int kxfer_session_begin_reap(struct kxfer_session *session);
 void kxfer_session_destroy(struct kxfer_session *session);
 int kxfer_session_insert(struct xarray *table, void *object, u32 *id, u32 max);
 u32 kxfer_session_count(struct xarray *table);

@@ -343,7 +343,11 @@ static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
 	struct kxfer_job job __uninitialized;
 	int ret = 0;
 
-	down_read(&session->lock);
+	if (!down_read_trylock(&session->lock)) {
+		ret = kxfer_session_may_wait(session) ?: down_read_killable(&session->lock);
+		if (ret)
+			return ret;
+	}
 	kxfer_batch_begin(&batch, session, cmd->nr_jobs);
 	batch.at_once = true;
 	for (cmd->accepted = 0; cmd->accepted < cmd->nr_jobs; cmd->accepted++) {
@@ -395,6 +399,7 @@ int kxfer_job_submit(struct kxfer_session *session, void *arg)
 		return -EFAULT;
 	if (ring && cmd->wait)
 		kxfer_ring_look(session);
+	cmd->accepted = 0;
 	ret = accept_jobs(session, cmd);
 	if (!cmd->accepted)
 		return ret;

@@ -3,6 +3,7 @@
  * NOTIFY jobs and EVENT_REAP: who is told what, and what happens when nobody
  * listens.
  */
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
@@ -57,6 +58,19 @@ TEST_F(event, comes_in_order_and_once)
 	test_cmd_event_reap(0, self->pair.server, &self->event, 1, 0);
 	for (i = 0; i < 50; i++)
 		EXPECT_EQ(i, self->many[i].cookie);
+}
+
+TEST_F_TIMEOUT(event, is_not_waited_for_with_O_NONBLOCK, 30)
+{
+	uint64_t before = kx_now_ns();
+	int flags = fcntl(self->pair.server, F_GETFL);
+
+	fcntl(self->pair.server, F_SETFL, flags | O_NONBLOCK);
+	EXPECT_EQ(-EAGAIN, kx_event_reap(self->pair.server, &self->event, 1, 5000));
+	EXPECT_GT(before + 2000000000ULL, kx_now_ns());
+	test_cmd_notify(self->pair.client, self->pair.target, 5);
+	EXPECT_TRUE(kx_wait_until(kx_event_reap(self->pair.server, &self->event, 1, 1) == 1,
+				  KX_TIMEOUT_MS));
 }
 
 TEST_F(event, comes_behind_the_data)

@@ -6,6 +6,7 @@
  * that keeps back its answers to NOTIFY: some stay posted, and whatever comes
  * behind them, of any kind, stays queued.
  */
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -275,6 +276,39 @@ TEST_F(held, jobs_let_a_reap_take_what_there_is_at_its_deadline)
 	test_cmd_submit(2, self->fd, jobs, 2);
 	EXPECT_EQ(1, reap(self->fd, self->done, 2, 2, kx_deadline_ns(5)));
 	EXPECT_EQ(2, self->done[0].user_data);
+}
+
+static void set_nonblock(int fd, bool on)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	fcntl(fd, F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK);
+}
+
+TEST_F_TIMEOUT(held, jobs_are_not_waited_for_with_O_NONBLOCK, 30)
+{
+	struct kxfer_submit cmd = {
+		.size = sizeof(cmd),
+		.flags = variant->wait_flags,
+		.jobs = (uintptr_t)&self->job,
+		.nr_jobs = 1,
+		.stride = sizeof(self->job),
+		.completions = (uintptr_t)self->done,
+		.nr_completions = 1,
+		.wait = 1,
+		.deadline_ns = kx_deadline_ns(5000),
+	};
+	uint64_t before = kx_now_ns();
+
+	set_nonblock(self->fd, true);
+	EXPECT_EQ(0, kx_call(self->fd, KXFER_SUBMIT, &cmd));
+	EXPECT_EQ(1, cmd.accepted);
+	EXPECT_EQ(0, cmd.reaped);
+	EXPECT_EQ(-EAGAIN, reap(self->fd, self->done, 1, 1, kx_deadline_ns(5000)));
+	EXPECT_GT(before + 2000000000ULL, kx_now_ns());
+	set_nonblock(self->fd, false);
+	self->server.withhold = false;
+	EXPECT_EQ(1, reap(self->fd, self->done, 1, 1, kx_deadline_ns(KX_TIMEOUT_MS)));
 }
 
 TEST_F(held, jobs_let_a_reap_be_interrupted)

@@ -59,6 +59,7 @@ static const char *const refusal_texts[] = {
 	[KXFER_REFUSAL_RESOURCES]	= "out of memory or device resources",
 	[KXFER_REFUSAL_CLOSING]		= "node is shutting down",
 	[KXFER_REFUSAL_ADDRESS]		= "address is not that of the path",
+	[KXFER_REFUSAL_KEY]		= "a key is wanted by one end only, or is another one",
 };
 
 /** kxfer_cm_refusal_text() - a refusal in words */
@@ -115,6 +116,23 @@ static int rejected(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 	return kxfer_wire_refusal_errno(lane->refusal);
 }
 
+/* What a passive side says that wants a key proved, if this side does. */
+static int note_welcome(struct kxfer_link *link, const struct kxfer_wire_welcome *welcome,
+			u8 length)
+{
+	bool keyed = be32_to_cpu(welcome->features) & KXFER_WIRE_FEATURE_KEY;
+
+	if (!link->key.secret)
+		return keyed ? -EPROTO : 0;
+	if (!keyed || length < sizeof(link->handshake.welcome)) {
+		WRITE_ONCE(link->refusal, KXFER_REFUSAL_KEY);
+		kxfer_stat_inc(KXFER_STAT_KEYS_REFUSED);
+		return -EKEYREJECTED;
+	}
+	memcpy(&link->handshake.welcome, welcome, sizeof(link->handshake.welcome));
+	return 0;
+}
+
 /* The control connection says how many data lanes there will be. */
 static int welcomed(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 {
@@ -125,6 +143,8 @@ static int welcomed(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 	if (lane->link->dedicated)
 		return kxfer_dedicated_answered(lane->link->dedicated, welcome, length);
 	ret = kxfer_wire_check_welcome(welcome, length, lane->link->max_data);
+	if (!ret && kxfer_lane_is_control(lane))
+		ret = note_welcome(lane->link, welcome, length);
 	if (!ret && kxfer_lane_is_control(lane)) {
 		lane->link->max_data = be16_to_cpu(welcome->nr_lanes);
 		lane->link->features = be32_to_cpu(welcome->features) &
@@ -378,6 +398,21 @@ union introduction {
 	struct kxfer_responder_request request;
 };
 
+/* The cookie of such a link is its nonce. */
+static void introduce_with_key(const struct kxfer_lane *lane, struct kxfer_wire_hello *hello)
+{
+	struct kxfer_handshake *handshake = &lane->link->handshake;
+
+	hello->features |= cpu_to_be32(KXFER_WIRE_FEATURE_KEY);
+	if (!kxfer_lane_is_control(lane)) {
+		memcpy(hello->cookie, handshake->lane_proofs[lane->index - 1],
+		       sizeof(hello->cookie));
+		return;
+	}
+	handshake->hello = *hello;
+	kxfer_handshake_set_addrs(handshake, &lane->link->local, &lane->link->remote);
+}
+
 /* Return: its bytes */
 static u8 introduce(const struct kxfer_lane *lane, union introduction *introduction)
 {
@@ -399,6 +434,8 @@ static u8 introduce(const struct kxfer_lane *lane, union introduction *introduct
 		.epoch = cpu_to_be64(link->epoch),
 	};
 	memcpy(hello->cookie, link->cookie, sizeof(hello->cookie));
+	if (link->key.secret)
+		introduce_with_key(lane, hello);
 	return sizeof(*hello);
 }
 
@@ -526,18 +563,33 @@ static void refuse(struct rdma_cm_id *id, u32 refusal)
 		rdma_reject(id, &data, sizeof(data), IB_CM_REJ_CONSUMER_DEFINED);
 }
 
+/* Return: bytes of it. The control lane's of a link with a key has a nonce. */
+static u8 welcome_with_key(struct kxfer_lane *lane, struct kxfer_wire_keyed_welcome *welcome)
+{
+	struct kxfer_handshake *handshake = &lane->link->handshake;
+
+	if (!lane->link->keys || !kxfer_lane_is_control(lane))
+		return sizeof(welcome->welcome);
+	welcome->welcome.features |= cpu_to_be32(KXFER_WIRE_FEATURE_KEY);
+	get_random_bytes(welcome->nonce, sizeof(welcome->nonce));
+	handshake->hello = lane->hello;
+	handshake->welcome = *welcome;
+	kxfer_handshake_set_addrs(handshake, &lane->link->remote, &lane->link->local);
+	return sizeof(*welcome);
+}
+
 static int accept_qp(struct kxfer_lane *lane)
 {
 	const struct ib_device_attr *attrs = &lane->link->dev->ibdev->attrs;
-	struct kxfer_wire_welcome welcome = {
+	struct kxfer_wire_keyed_welcome welcome = { .welcome = {
 		.magic = cpu_to_be32(KXFER_WIRE_MAGIC),
 		.version = cpu_to_be16(kxfer_wire_version(&lane->hello, KXFER_WIRE_VERSION_MAX)),
 		.nr_lanes = cpu_to_be16(lane->link->max_data),
 		.features = cpu_to_be32(lane->link->features),
-	};
+	} };
 	struct rdma_conn_param param = {
 		.private_data = &welcome,
-		.private_data_len = sizeof(welcome),
+		.private_data_len = welcome_with_key(lane, &welcome),
 		.responder_resources = min(lane->conn_param.responder_resources,
 					   rd_atom(attrs->max_qp_rd_atom)),
 		.initiator_depth = min(lane->conn_param.initiator_depth,
@@ -612,8 +664,8 @@ static bool is_of_path(struct rdma_cm_id *id)
 	       is_gid_of(&route->path_rec->sgid, &route->addr.src_addr);
 }
 
-static u32 find_link(const struct kxfer_wire_hello *hello,
-		     const struct kxfer_addr *peer, struct kxfer_link **link)
+static u32 find_link(const struct kxfer_wire_hello *hello, const struct kxfer_addr *peer,
+		     struct kxfer_keys *keys, struct kxfer_link **link)
 {
 	if (hello->kind == KXFER_WIRE_DATA) {
 		*link = kxfer_link_find_cookie(hello, peer);
@@ -625,6 +677,7 @@ static u32 find_link(const struct kxfer_wire_hello *hello,
 		       KXFER_REFUSAL_RESOURCES;
 	(*link)->epoch = be64_to_cpu(hello->epoch);
 	memcpy((*link)->cookie, hello->cookie, sizeof(hello->cookie));
+	(*link)->keys = kxfer_keys_get(keys);
 	(*link)->max_data = clamp_t(u32, be16_to_cpu(hello->nr_lanes), 1, lanes_allowed());
 	kxfer_link_ref(*link);
 	return KXFER_REFUSAL_NONE;
@@ -653,17 +706,29 @@ static u32 add_passive_lane(struct kxfer_link *link, struct rdma_cm_id *id,
 	return KXFER_REFUSAL_NONE;
 }
 
+/* Of a data lane it is its link that knows (link_table.c). */
+static u32 check_key_wanted(const struct kxfer_wire_hello *hello, const struct kxfer_keys *keys)
+{
+	bool shown = be32_to_cpu(hello->features) & KXFER_WIRE_FEATURE_KEY;
+
+	if (hello->kind == KXFER_WIRE_DATA || shown == !!keys)
+		return KXFER_REFUSAL_NONE;
+	kxfer_stat_inc(KXFER_STAT_KEYS_REFUSED);
+	return KXFER_REFUSAL_KEY;
+}
+
 /**
  * kxfer_cm_request() - a connection request has come to a listener
  * @id: the new connection
  * @event: RDMA_CM_EVENT_CONNECT_REQUEST
  * @any_port: the listener takes any source port
+ * @keys: one of them has to be proved; NULL: the listener has none
  *
  * In the event handler; does not block. Return: 0: the id belongs to a lane;
  * else it was refused and rdma_cm is to destroy it.
  */
 int kxfer_cm_request(struct rdma_cm_id *id, const struct rdma_cm_event *event,
-		     bool any_port)
+		     bool any_port, struct kxfer_keys *keys)
 {
 	const struct kxfer_wire_hello *hello = event->param.conn.private_data;
 	struct kxfer_link *link;
@@ -681,7 +746,9 @@ int kxfer_cm_request(struct rdma_cm_id *id, const struct rdma_cm_event *event,
 	    peer.port >= 1024)
 		refusal = KXFER_REFUSAL_PORT;
 	if (!refusal)
-		refusal = find_link(hello, &peer, &link);
+		refusal = check_key_wanted(hello, keys);
+	if (!refusal)
+		refusal = find_link(hello, &peer, keys, &link);
 	if (refusal)
 		goto refused;
 	refusal = add_passive_lane(link, id, event);

@@ -55,25 +55,58 @@ static int make_fence(struct kxfer_link *link)
 					 KXFER_FENCE_BYTES, IB_ACCESS_REMOTE_READ);
 }
 
+/* Called with register_mutex held. Return: 0, -EACCES, or why this side cannot say */
+static int check_proof(struct kxfer_link *link, const void *proof, u32 length)
+{
+	int ret;
+
+	if (!link->keys)
+		return 0;
+	ret = kxfer_handshake_check(&link->handshake, link->keys, proof, length);
+	if (ret != -EACCES)
+		return ret;
+	kxfer_stat_inc(KXFER_STAT_KEYS_REFUSED);
+	kxfer_notice("link %llu: refused: %pISpc proves no key of the listener", link->id,
+		     &link->control->cm_id->route.addr.dst_addr);
+	return ret;
+}
+
+static int fill_hello_answer(struct kxfer_link *link,
+			     struct kxfer_wire_keyed_hello_answer *keyed)
+{
+	keyed->answer = (struct kxfer_wire_hello_answer) {
+		.fence_addr = cpu_to_be64(link->fence_mr->iova),
+		.fence_key = cpu_to_be32(link->fence_mr->rkey),
+	};
+	return link->keys ? kxfer_handshake_answer(&link->handshake, keyed) : 0;
+}
+
 static void handle_hello(struct kxfer_reply *reply, const void *payload)
 {
 	struct kxfer_link *link = reply->channel->lane->link;
-	struct kxfer_wire_hello_answer *answer = kxfer_channel_payload(reply);
+	struct kxfer_wire_keyed_hello_answer *answer = kxfer_channel_payload(reply);
 	int ret;
 
+	if (!link->keys && reply->request_length) {
+		kxfer_link_protocol_error(link, "a proof where there is no key");
+		return;
+	}
 	/* Two HELLOs in two slots are handled side by side. */
 	mutex_lock(&link->register_mutex);
-	ret = link->fence ? -EINVAL : make_fence(link);
+	ret = link->fence ? -EINVAL : check_proof(link, payload, reply->request_length);
+	if (!ret)
+		ret = make_fence(link);
 	mutex_unlock(&link->register_mutex);
 	if (!ret)
+		ret = fill_hello_answer(link, answer);
+	if (!ret)
 		ret = kxfer_link_set_live(link);
-	if (!ret) {
+	if (!ret)
 		kxfer_stat_inc(KXFER_STAT_LINKS_ACCEPTED);
-		answer->fence_addr = cpu_to_be64(link->fence_mr->iova);
-		answer->fence_key = cpu_to_be32(link->fence_mr->rkey);
-		answer->reserved = 0;
-	}
-	kxfer_channel_answer(reply, kxfer_wire_status(ret), sizeof(*answer));
+	kxfer_channel_answer(reply, kxfer_wire_status(ret),
+			     link->keys ? sizeof(*answer) : sizeof(answer->answer));
+	if (ret == -EACCES)
+		kxfer_link_end_soon(link);
 }
 
 static void handle_ping(struct kxfer_reply *reply, const void *payload)
@@ -237,6 +270,10 @@ static const struct message *find_message(const struct kxfer_reply *reply)
 				 kxfer_lane_is_control(lane) ? KXFER_WIRE_CONTROL :
 				 KXFER_WIRE_DATA, connecting))
 		return NULL;
+	/* Who has not proved the key of this link is told that it is there, and no more. */
+	if (lane->link->key.secret && !READ_ONCE(lane->link->handshake.proven) &&
+	    type != KXFER_WIRE_PING)
+		return NULL;
 	return &messages[type];
 }
 
@@ -313,6 +350,35 @@ void kxfer_control_slot_free(struct kxfer_lane *lane)
 	}
 }
 
+/* The passive side does not take the key, or does not prove it. */
+static int key_rejected(struct kxfer_link *link)
+{
+	WRITE_ONCE(link->refusal, KXFER_REFUSAL_KEY);
+	kxfer_stat_inc(KXFER_STAT_KEYS_REFUSED);
+	kxfer_notice("link %llu: the peer does not prove the key %s", link->id,
+		     link->key.secret->name);
+	return -EKEYREJECTED;
+}
+
+static int hello_with_key(struct kxfer_link *link, struct kxfer_wire_keyed_hello_answer *answer,
+			  unsigned int timeout_ms)
+{
+	struct kxfer_wire_proof proof;
+	u32 length = sizeof(*answer);
+	int ret;
+
+	ret = kxfer_handshake_prove(&link->handshake, link->key.secret, &proof);
+	if (ret)
+		return ret;
+	ret = kxfer_channel_call(&link->control->channel, KXFER_WIRE_HELLO, &proof,
+				 sizeof(proof), answer, &length, timeout_ms,
+				 KXFER_WAIT_KILLABLE);
+	if (!ret)
+		ret = length != sizeof(*answer) ? -EKEYREJECTED :
+		      kxfer_handshake_check_answer(&link->handshake, link->key.secret, answer);
+	return ret == -EACCES || ret == -EKEYREJECTED ? key_rejected(link) : ret;
+}
+
 /**
  * kxfer_control_hello() - an initiator's first message
  * @link: whose control QP is connected
@@ -323,12 +389,18 @@ void kxfer_control_slot_free(struct kxfer_lane *lane)
  */
 int kxfer_control_hello(struct kxfer_link *link, unsigned int timeout_ms)
 {
+	struct kxfer_wire_keyed_hello_answer keyed;
 	struct kxfer_wire_hello_answer answer;
 	u32 length = sizeof(answer);
 	int ret;
 
-	ret = kxfer_channel_call(&link->control->channel, KXFER_WIRE_HELLO, NULL, 0,
-				 &answer, &length, timeout_ms, KXFER_WAIT_KILLABLE);
+	if (link->key.secret) {
+		ret = hello_with_key(link, &keyed, timeout_ms);
+		answer = keyed.answer;
+	} else {
+		ret = kxfer_channel_call(&link->control->channel, KXFER_WIRE_HELLO, NULL, 0,
+					 &answer, &length, timeout_ms, KXFER_WAIT_KILLABLE);
+	}
 	if (ret)
 		return ret;
 	if (length != sizeof(answer))

@@ -101,6 +101,8 @@ int kxfer_wire_refusal_errno(u32 refusal)
 	case KXFER_REFUSAL_LIMIT:
 	case KXFER_REFUSAL_RESOURCES:
 		return -EDQUOT;
+	case KXFER_REFUSAL_KEY:
+		return -EKEYREJECTED;
 	case KXFER_REFUSAL_CLOSING:
 		return -ECONNREFUSED;
 	case KXFER_REFUSAL_COOKIE:
@@ -148,7 +150,8 @@ static const struct {
 	u16 length;			/* of the payload */
 	u16 more;			/* that may follow */
 } requests[KXFER_WIRE_NR_TYPES] = {
-	[KXFER_WIRE_HELLO]   = { INITIATOR, KXFER_WIRE_CONTROL, 0 },
+	[KXFER_WIRE_HELLO]   = { INITIATOR, KXFER_WIRE_CONTROL, 0,
+				 sizeof(struct kxfer_wire_proof) },
 	[KXFER_WIRE_PING]    = { BOTH, KXFER_WIRE_CONTROL, 0 },
 	[KXFER_WIRE_GRANT]   = { INITIATOR, KXFER_WIRE_CONTROL,
 				 sizeof(struct kxfer_wire_grant) },

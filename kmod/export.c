@@ -315,13 +315,30 @@ int kxfer_export_del(struct kxfer_session *session, void *arg)
 	return 0;
 }
 
-/* Rights that a user at a peer is allowed; 0: none. */
-static u32 allowed_rights(const struct kxfer_export *export,
-			  const struct kxfer_link *link, u32 uid, u32 gid)
+/**
+ * kxfer_export_claim() - who asks
+ * @link: passive and LIVE
+ * @uid: of the process there, as the peer says
+ * @gid: likewise
+ */
+struct kxfer_claim kxfer_export_claim(const struct kxfer_link *link, __be32 uid, __be32 gid)
+{
+	const struct kxfer_key *key = link->handshake.proven;
+
+	return (struct kxfer_claim) {
+		.addr = link->remote,
+		.key = key ? key->name : NULL,
+		.uid = be32_to_cpu(uid),
+		.gid = be32_to_cpu(gid),
+	};
+}
+
+/* Rights that a user at a peer is allowed; 0: none. @claim: see kxfer_rule_decide() */
+static u32 allowed_rights(const struct kxfer_export *export, struct kxfer_claim *claim)
 {
 	if (!export->nr_rules)
 		return export->rights;
-	return kxfer_rule_decide(export->rules, export->nr_rules, &link->remote, uid, gid);
+	return kxfer_rule_decide(export->rules, export->nr_rules, claim);
 }
 
 /* Those of them that the link's device has. */
@@ -439,9 +456,9 @@ static int check_wanted(const struct kxfer_link *link, u32 wanted, u32 allowed)
 /* Find the export and count a grant on its exposure. Called with exports_mutex held. */
 static int reserve_exposure(struct kxfer_link *link,
 			    const struct kxfer_wire_grant *request,
-			    struct kxfer_exposure **found, bool *created)
+			    struct kxfer_claim *claim, struct kxfer_exposure **found,
+			    bool *created)
 {
-	u32 uid = be32_to_cpu(request->uid), gid = be32_to_cpu(request->gid);
 	struct kxfer_export *export = find_export(request->name);
 	u32 wanted = be32_to_cpu(request->rights), rights;
 	struct kxfer_exposure *exposure;
@@ -449,11 +466,11 @@ static int reserve_exposure(struct kxfer_link *link,
 
 	if (!export)
 		return -ENOENT;
-	rights = allowed_rights(export, link, uid, gid);
+	rights = allowed_rights(export, claim);
 	ret = check_wanted(link, wanted, rights);
 	if (ret) {
 		kxfer_notice("link %llu: export %s refused to uid %u gid %u: %s",
-			     link->id, export->name, uid, gid,
+			     link->id, export->name, claim->uid, claim->gid,
 			     ret != -EACCES ? "the device has no atomics" :
 			     rights ? "a right that it does not have" : "no rule allows it");
 		return ret;
@@ -475,6 +492,7 @@ static int reserve_exposure(struct kxfer_link *link,
  * kxfer_export_expose() - count a grant on the exposure that a peer asks for
  * @link: passive
  * @request: untrusted
+ * @claim: kxfer_export_claim(); what is not believed of it becomes KXFER_UID_UNKNOWN
  * @exposure: set, also on failure, if it has a grant and a reference more
  *
  * Whoever comes first with these rights on the link registers the export; others
@@ -483,13 +501,13 @@ static int reserve_exposure(struct kxfer_link *link,
  * Return: 0, -ENOENT, -EACCES, -EOPNOTSUPP, or why there is no registration.
  */
 int kxfer_export_expose(struct kxfer_link *link, const struct kxfer_wire_grant *request,
-			struct kxfer_exposure **exposure)
+			struct kxfer_claim *claim, struct kxfer_exposure **exposure)
 {
 	bool created;
 	int ret;
 
 	mutex_lock(&exports_mutex);
-	ret = reserve_exposure(link, request, exposure, &created);
+	ret = reserve_exposure(link, request, claim, exposure, &created);
 	mutex_unlock(&exports_mutex);
 	if (ret)
 		return ret;
@@ -560,6 +578,7 @@ enum kxfer_wire_status kxfer_export_list(struct kxfer_link *link,
 		    sizeof(*answer)) / sizeof(answer->entries[0]);
 	u64 cursor = be64_to_cpu(request->cursor);
 	struct kxfer_export *export;
+	struct kxfer_claim claim;
 	u32 n = 0, rights;
 
 	mutex_lock(&exports_mutex);
@@ -568,8 +587,8 @@ enum kxfer_wire_status kxfer_export_list(struct kxfer_link *link,
 			break;
 		if (export->node_id <= cursor || export == ping_export)
 			continue;
-		rights = allowed_rights(export, link, be32_to_cpu(request->uid),
-					be32_to_cpu(request->gid));
+		claim = kxfer_export_claim(link, request->uid, request->gid);
+		rights = allowed_rights(export, &claim);
 		rights = possible_rights(link, rights);
 		if (rights)
 			fill_entry(&answer->entries[n++], export, rights);

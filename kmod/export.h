@@ -13,6 +13,7 @@
 #include "wire.h"
 
 struct ib_mr;
+struct kxfer_claim;
 struct kxfer_extent;
 struct kxfer_link;
 struct kxfer_mailbox;
@@ -126,8 +127,9 @@ void kxfer_export_end_withdrawal(struct kxfer_export *export);
 
 void kxfer_exports_lock(void);
 void kxfer_exports_unlock(void);
+struct kxfer_claim kxfer_export_claim(const struct kxfer_link *link, __be32 uid, __be32 gid);
 int kxfer_export_expose(struct kxfer_link *link, const struct kxfer_wire_grant *request,
-			struct kxfer_exposure **exposure);
+			struct kxfer_claim *claim, struct kxfer_exposure **exposure);
 void kxfer_export_unexpose(struct kxfer_exposure *exposure);
 void kxfer_exposure_put(struct kxfer_exposure *exposure);
 u64 kxfer_export_length(const struct kxfer_export *export, const struct kxfer_link *link);

@@ -75,6 +75,10 @@
 	X(EXPOSURE_MAP, EIO, "ib_map_mr_sg(): an exposure") \
 	X(GRANT, ENOMEM, "memory: a grant") \
 	X(GRANT_ID, ENOMEM, "xa_alloc(): the id of a grant") \
+	X(KEY, ENOMEM, "memory: a key") \
+	X(KEY_REQUEST, ENOKEY, "request_key()") \
+	X(KEY_HMAC, ENOMEM, "crypto_alloc_shash(): HMAC-SHA256") \
+	X(KEYS, ENOMEM, "memory: the keys of a listener") \
 	X(LISTENER, ENOMEM, "memory: a listener") \
 	X(LISTENER_ID, ENOMEM, "rdma_create_id(): a listener") \
 	X(LISTENER_AFONLY, EIO, "rdma_set_afonly()") \

@@ -4,7 +4,8 @@
  *
  * The passive side of a link has a table of them. An id is the peer's word: it is
  * looked up in the table of the link that it came by, and so reaches no grant of
- * another peer. A grant keeps the uid and gid that the peer gave for its process.
+ * another peer. A grant keeps the uid and gid that the peer gave for its process,
+ * or that they are not known.
  *
  * A grant counts on its exposure, which ends with the last of them, and holds a
  * reference on it besides: so it outlives the withdrawal of the export. It can be
@@ -37,10 +38,11 @@
 #include "link.h"
 #include "mailbox.h"
 #include "memory.h"
+#include "rule.h"
 #include "stats.h"
 
 static int add_grant(struct kxfer_link *link, struct kxfer_exposure *exposure,
-		     const struct kxfer_wire_grant *request, u32 *id)
+		     const struct kxfer_claim *claim, u32 *id)
 {
 	struct mem_cgroup *old = set_active_memcg(exposure->export->memcg);
 	struct kxfer_grant *grant;
@@ -52,8 +54,8 @@ static int add_grant(struct kxfer_link *link, struct kxfer_exposure *exposure,
 		return -ENOMEM;
 	}
 	grant->exposure = exposure;
-	grant->uid = be32_to_cpu(request->uid);
-	grant->gid = be32_to_cpu(request->gid);
+	grant->uid = claim->uid;
+	grant->gid = claim->gid;
 	ret = kxfer_fault_error(GRANT_ID) ?:
 	      xa_alloc_bh(&link->grants, id, grant, XA_LIMIT(1, KXFER_MAX_GRANTS),
 			  KXFER_GFP_FOR_PEER);
@@ -89,17 +91,18 @@ enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
 					  const struct kxfer_wire_grant *request,
 					  struct kxfer_wire_grant_answer *answer)
 {
+	struct kxfer_claim claim = kxfer_export_claim(link, request->uid, request->gid);
 	struct kxfer_exposure *exposure = NULL;
 	u32 id;
 	int ret;
 
 	if (be32_to_cpu(request->rights) & ~KXFER_RIGHT_ANY)
 		return KXFER_WIRE_INVALID;
-	ret = kxfer_export_expose(link, request, &exposure);
+	ret = kxfer_export_expose(link, request, &claim, &exposure);
 	if (!ret) {
 		/* As soon as there is an id, a RELEASE may guess it and end the exposure. */
 		fill_answer(answer, exposure);
-		ret = add_grant(link, exposure, request, &id);
+		ret = add_grant(link, exposure, &claim, &id);
 	}
 	if (ret) {
 		if (exposure) {

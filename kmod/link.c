@@ -81,6 +81,7 @@
 #include "stats.h"
 
 #define HANDSHAKE_MS	15000	/* a link that is not LIVE after this is dropped */
+#define REFUSED_MS	500	/* one whose key was refused, after this */
 
 /*
  * Three queues, so that what waits for a peer keeps nothing waiting that would end it:
@@ -114,6 +115,9 @@ static void link_release(struct kref *ref)
 	list_for_each_entry_safe(lane, next, &link->lanes, node)
 		kxfer_lane_free(lane);
 	kxfer_dedicated_free(link->dedicated);
+	kxfer_handshake_end(&link->handshake);
+	kxfer_keys_put(link->keys);
+	kxfer_key_put(link->key.secret);
 	if (link->dev)
 		kxfer_device_put(link->dev);
 	xa_destroy(&link->revoked);
@@ -411,6 +415,30 @@ int kxfer_link_set_live(struct kxfer_link *link)
 	mod_delayed_work(life_wq, &link->keepalive_work,
 			 msecs_to_jiffies(KXFER_KEEPALIVE_MS));
 	return 0;
+}
+
+/** kxfer_link_has_key() - both ends have to prove, or have proved, a key */
+bool kxfer_link_has_key(const struct kxfer_link *link)
+{
+	return link->initiator ? !!link->key.secret : !!link->keys;
+}
+
+/**
+ * kxfer_link_end_soon() - give the peer time to take an answer, then end the link
+ * @link: whose handshake has failed
+ *
+ * Does nothing if the link is going down. In one step with the check: teardown waits for
+ * keepalive_work only once.
+ */
+void kxfer_link_end_soon(struct kxfer_link *link)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&link->lock, flags);
+	if (link->state == KXFER_LINK_CONNECTING)
+		mod_delayed_work(kxfer_wq, &link->keepalive_work,
+				 msecs_to_jiffies(REFUSED_MS));
+	spin_unlock_irqrestore(&link->lock, flags);
 }
 
 /*

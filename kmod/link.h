@@ -13,6 +13,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "addr.h"
+#include "key.h"
 #include "wire.h"
 
 struct kxfer_dedicated;
@@ -34,6 +35,9 @@ struct kxfer_user;
  * @context: enum kxfer_context
  * @tos_set: KXFER_PEER_F_TOS, or 0: packets have the device's type of service
  * @tos: IP type of service
+ * @secret_id: kxfer_key.id of @secret; 0: none
+ * @secret: what both ends have to prove, or NULL; a reference of the peer's or the link's.
+ *	The last member: keys are compared as far as @secret_id
  */
 struct kxfer_link_key {
 	struct kxfer_addr remote;
@@ -42,6 +46,8 @@ struct kxfer_link_key {
 	u32 context;
 	u32 tos_set;
 	u32 tos;
+	u8 secret_id[KXFER_KEY_ID_BYTES];
+	struct kxfer_key *secret;
 };
 
 /**
@@ -60,7 +66,9 @@ struct kxfer_link_key {
  * @dev_node: in kxfer_device.links
  * @pd: its own protection domain
  * @nr_objects: MRs in @pd, and lanes that are not closed; @pd stays as long as there are any
- * @cookie: shown by data lanes
+ * @cookie: shown by data lanes, unless the link has a key
+ * @keys: passive: of the listener, NULL: it has none; a reference
+ * @handshake: by which a key is proved
  * @epoch: of the initiator
  * @gid_type: of the path, ~0: none
  * @tos: IP type of service, as far as it is known
@@ -125,6 +133,8 @@ struct kxfer_link {
 	struct ib_pd *pd;
 	atomic_t nr_objects;
 	u8 cookie[KXFER_WIRE_COOKIE_SIZE];
+	struct kxfer_keys *keys;
+	struct kxfer_handshake handshake;
 	u64 epoch;
 	u32 gid_type;
 	u32 tos;
@@ -219,6 +229,8 @@ bool kxfer_link_is_dead(struct kxfer_link *link);
 int kxfer_link_attach_device(struct kxfer_link *link, struct ib_device *ibdev);
 int kxfer_link_add_lane(struct kxfer_link *link, struct kxfer_lane *lane);
 int kxfer_link_set_live(struct kxfer_link *link);
+bool kxfer_link_has_key(const struct kxfer_link *link);
+void kxfer_link_end_soon(struct kxfer_link *link);
 void kxfer_link_protocol_error(struct kxfer_link *link, const char *what);
 int kxfer_link_job_error(struct kxfer_link *link);
 u64 kxfer_link_longest(const struct kxfer_link *link);

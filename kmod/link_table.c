@@ -114,7 +114,7 @@ void kxfer_link_unpublish(struct kxfer_link *link)
 
 static bool same_key(const struct kxfer_link_key *a, const struct kxfer_link_key *b)
 {
-	return !memcmp(a, b, sizeof(*a));
+	return !memcmp(a, b, offsetof(struct kxfer_link_key, secret));
 }
 
 /* Called with links_lock held. */
@@ -146,6 +146,7 @@ static struct kxfer_link *alloc_for(const struct kxfer_link_key *key, struct kxf
 	kxfer_user_ref(user);
 	link->user = user;
 	link->key = *key;
+	kxfer_key_get(link->key.secret);
 	link->remote = key->remote;
 	return link;
 }
@@ -388,6 +389,17 @@ struct kxfer_link *kxfer_link_create_passive(const struct kxfer_addr *peer)
 	return link;
 }
 
+static bool shows_cookie(const struct kxfer_link *link, const struct kxfer_wire_hello *hello)
+{
+	bool keyed = be32_to_cpu(hello->features) & KXFER_WIRE_FEATURE_KEY;
+
+	if (keyed != kxfer_link_has_key(link))
+		return false;
+	if (keyed)
+		return kxfer_handshake_lane_proven(&link->handshake, hello);
+	return !crypto_memneq(link->cookie, hello->cookie, sizeof(link->cookie));
+}
+
 static bool is_cookie_of(const struct kxfer_link *link,
 			 const struct kxfer_wire_hello *hello,
 			 const struct kxfer_addr *peer)
@@ -395,7 +407,7 @@ static bool is_cookie_of(const struct kxfer_link *link,
 	return !link->initiator && link->epoch == be64_to_cpu(hello->epoch) &&
 	       link->remote.family == peer->family &&
 	       !memcmp(link->remote.addr, peer->addr, sizeof(peer->addr)) &&
-	       !crypto_memneq(link->cookie, hello->cookie, sizeof(link->cookie));
+	       shows_cookie(link, hello);
 }
 
 /**
@@ -420,6 +432,13 @@ struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
 	}
 	spin_unlock_bh(&links_lock);
 	return found;
+}
+
+/* Set before the link is LIVE, and gone only with it. */
+static void fill_key_name(const struct kxfer_link *link, struct kxfer_info_link *info)
+{
+	if (link->state != KXFER_LINK_CONNECTING && link->handshake.proven)
+		memcpy(info->key, link->handshake.proven->name, sizeof(info->key));
 }
 
 static void fill_link_info(struct kxfer_link *link, struct kxfer_info_link *info)
@@ -449,6 +468,7 @@ static void fill_link_info(struct kxfer_link *link, struct kxfer_info_link *info
 		.bytes_written = atomic64_read(&link->bytes_written),
 	};
 	memcpy(info->device, link->device_name, sizeof(info->device));
+	fill_key_name(link, info);
 }
 
 static void fill_lane_info(const struct kxfer_lane *lane, struct kxfer_info_lane *info)

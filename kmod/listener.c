@@ -28,6 +28,7 @@
 #include "addr.h"
 #include "cm.h"
 #include "fault.h"
+#include "key.h"
 #include "link.h"
 #include "listener.h"
 #include "session.h"
@@ -43,6 +44,7 @@
  * @session: it belongs to, or NULL: the module
  * @addr: with its port
  * @flags: KXFER_LISTEN_F_*
+ * @keys: of which an initiator has to prove one, or NULL; a reference
  * @cm_id: while it listens, else NULL
  * @device_went: the device of @cm_id goes
  * @nr_accepted: connections taken on
@@ -54,6 +56,7 @@ struct kxfer_listener {
 	struct kxfer_session *session;
 	struct kxfer_addr addr;
 	u32 flags;
+	struct kxfer_keys *keys;
 	struct rdma_cm_id *cm_id;
 	bool device_went;
 	atomic64_t nr_accepted;
@@ -79,7 +82,8 @@ static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	}
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return 0;
-	ret = kxfer_cm_request(id, event, listener->flags & KXFER_LISTEN_F_ANY_PORT);
+	ret = kxfer_cm_request(id, event, listener->flags & KXFER_LISTEN_F_ANY_PORT,
+			       listener->keys);
 	atomic64_inc(ret ? &listener->nr_refused : &listener->nr_accepted);
 	return ret;
 }
@@ -119,13 +123,19 @@ static void stop(struct kxfer_listener *listener)
 	listener->device_went = false;
 }
 
+static void free_listener(struct kxfer_listener *listener)
+{
+	kxfer_keys_put(listener->keys);
+	kfree(listener);
+}
+
 /* Called with listeners_mutex held. */
 static void destroy(struct kxfer_listener *listener)
 {
 	list_del(&listener->node);
 	nr_listeners--;
 	stop(listener);
-	kfree(listener);
+	free_listener(listener);
 	kxfer_stat_dec(KXFER_STAT_LIVE_LISTENERS);
 }
 
@@ -230,7 +240,7 @@ int kxfer_listener_add(struct kxfer_session *session, void *arg)
 
 	if (cmd->flags & ~(KXFER_LISTEN_F_KEEP | KXFER_LISTEN_F_ANY_PORT))
 		return -EOPNOTSUPP;
-	if (kxfer_addr_check(&cmd->addr))
+	if (kxfer_addr_check(&cmd->addr) || cmd->__reserved)
 		return -EINVAL;
 	if (!capable(CAP_NET_ADMIN))
 		return -EPERM;
@@ -244,9 +254,10 @@ int kxfer_listener_add(struct kxfer_session *session, void *arg)
 	if (!listener->addr.port)
 		listener->addr.port = KXFER_PORT;
 	listener->flags = cmd->flags;
-	ret = insert(listener, cmd);
+	ret = kxfer_keys_copy(&listener->keys, cmd->keys, cmd->nr_keys) ?:
+	      insert(listener, cmd);
 	if (ret)
-		kfree(listener);
+		free_listener(listener);
 	return ret;
 }
 
@@ -306,6 +317,7 @@ static void fill_info(struct kxfer_listener *listener, struct kxfer_info_listene
 		.active = !!listener->cm_id,
 		.nr_accepted = atomic64_read(&listener->nr_accepted),
 		.nr_refused = atomic64_read(&listener->nr_refused),
+		.nr_keys = listener->keys ? listener->keys->nr : 0,
 	};
 	if (listener->cm_id && listener->cm_id->device)
 		strscpy(info->device, dev_name(&listener->cm_id->device->dev),

@@ -31,6 +31,7 @@ static void peer_release(struct kref *ref)
 	kxfer_delay(PEER_END);
 	if (peer->link)
 		kxfer_link_unuse(peer->link);
+	kxfer_key_put(peer->key.secret);
 	kfree(peer);
 	kxfer_stat_dec(KXFER_STAT_LIVE_PEERS);
 }
@@ -158,6 +159,21 @@ static struct kxfer_peer *peer_alloc(struct kxfer_session *session,
 	return peer;
 }
 
+/* The caller's key, if one is asked for: a part of what the link is shared by. */
+static int find_key(struct kxfer_peer *peer, const struct kxfer_peer_open *cmd)
+{
+	struct kxfer_key *key;
+
+	if (!memchr_inv(cmd->key, 0, sizeof(cmd->key)))
+		return 0;
+	key = kxfer_key_create(cmd->key);
+	if (IS_ERR(key))
+		return PTR_ERR(key);
+	peer->key.secret = key;
+	memcpy(peer->key.secret_id, key->id, sizeof(key->id));
+	return 0;
+}
+
 /** kxfer_peer_open() - KXFER_PEER_OPEN */
 int kxfer_peer_open(struct kxfer_session *session, void *arg)
 {
@@ -173,6 +189,9 @@ int kxfer_peer_open(struct kxfer_session *session, void *arg)
 	if (!peer)
 		return -ENOMEM;
 	cmd->refusal = KXFER_REFUSAL_NONE;
+	ret = find_key(peer, cmd);
+	if (ret)
+		goto err_put;
 	link = get_link(session, &peer->key, cmd->timeout_ms, &cmd->refusal);
 	if (IS_ERR(link)) {
 		ret = PTR_ERR(link);

@@ -2,20 +2,48 @@
 /*
  * Rules: who may open an export, and with which rights.
  *
- * A rule names conditions that all have to hold (network of the peer, uid, gid)
- * and the rights that it grants, perhaps none. Rules are tried in the order in
+ * A rule names conditions that all have to hold (network of the peer, uid, gid, key
+ * that was proved) and the rights that it grants, perhaps none. Rules are tried in the order in
  * which their owner gave them; the first that matches decides, and where none
- * matches there is no right. uid and gid are the word of the peer's kernel.
+ * matches there is no right. uid and gid are the word of the peer's kernel; a rule may
+ * say that it is not believed.
  *
  * Context: copying may sleep; deciding may not, and changes nothing. User space
  * compiles this file too, to test it.
  */
+#include <linux/ctype.h>
 #include <linux/mm.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
 #include "addr.h"
 #include "rule.h"
+
+/** kxfer_rule_key_valid() - whether the bytes, KXFER_NAME_MAX + 1, are the name of a key */
+bool kxfer_rule_key_valid(const u8 *name)
+{
+	size_t length = strnlen((const char *)name, KXFER_NAME_MAX + 1), i;
+
+	if (!length || length > KXFER_NAME_MAX)
+		return false;
+	/* The kernel's isalnum() knows the letters of Latin-1, too. */
+	for (i = 0; i < length; i++)
+		if (!isascii(name[i]) || (!isalnum(name[i]) && !strchr("._-", name[i])))
+			return false;
+	return !memchr_inv(name + length, 0, KXFER_NAME_MAX + 1 - length);
+}
+
+/* Members that mean nothing without their condition, and those that exclude each other. */
+static bool conditions_fit(const struct kxfer_rule *rule)
+{
+	if ((!(rule->match & KXFER_RULE_UID) && rule->uid) ||
+	    (!(rule->match & KXFER_RULE_GID) && rule->gid))
+		return false;
+	if (rule->match & KXFER_RULE_NO_UIDS && rule->match & (KXFER_RULE_UID | KXFER_RULE_GID))
+		return false;
+	return rule->match & KXFER_RULE_KEY ? kxfer_rule_key_valid(rule->key) :
+	       !memchr_inv(rule->key, 0, sizeof(rule->key));
+}
 
 /**
  * kxfer_rule_check() - whether a rule makes sense
@@ -26,14 +54,14 @@
  */
 int kxfer_rule_check(const struct kxfer_rule *rule, u32 rights)
 {
-	u32 all = KXFER_RULE_ADDR | KXFER_RULE_UID | KXFER_RULE_GID;
+	u32 all = KXFER_RULE_ADDR | KXFER_RULE_UID | KXFER_RULE_GID | KXFER_RULE_KEY |
+		  KXFER_RULE_NO_UIDS;
 
 	if (rule->match & ~all || rule->rights & ~KXFER_RIGHT_ANY)
 		return -EOPNOTSUPP;
 	if (rule->__reserved || rule->rights & ~rights)
 		return -EINVAL;
-	if ((!(rule->match & KXFER_RULE_UID) && rule->uid) ||
-	    (!(rule->match & KXFER_RULE_GID) && rule->gid))
+	if (!conditions_fit(rule))
 		return -EINVAL;
 	if (!(rule->match & KXFER_RULE_ADDR))
 		return rule->prefix_len || memchr_inv(&rule->addr, 0, sizeof(rule->addr)) ?
@@ -78,34 +106,39 @@ int kxfer_rule_copy(struct kxfer_rule **rules, u64 from, u32 nr, u32 rights)
 	return ret;
 }
 
-static bool rule_matches(const struct kxfer_rule *rule, const struct kxfer_addr *addr,
-			 u32 uid, u32 gid)
+static bool rule_matches(const struct kxfer_rule *rule, const struct kxfer_claim *claim)
 {
 	if (rule->match & KXFER_RULE_ADDR &&
-	    !kxfer_addr_in_network(addr, &rule->addr, rule->prefix_len))
+	    !kxfer_addr_in_network(&claim->addr, &rule->addr, rule->prefix_len))
 		return false;
-	if (rule->match & KXFER_RULE_UID && rule->uid != uid)
+	if (rule->match & KXFER_RULE_UID && rule->uid != claim->uid)
 		return false;
-	return !(rule->match & KXFER_RULE_GID) || rule->gid == gid;
+	if (rule->match & KXFER_RULE_GID && rule->gid != claim->gid)
+		return false;
+	return !(rule->match & KXFER_RULE_KEY) ||
+	       (claim->key && !memcmp(rule->key, claim->key, sizeof(rule->key)));
 }
 
 /**
  * kxfer_rule_decide() - the rights that rules give somebody
  * @rules: in order
  * @nr: how many
- * @addr: of the peer
- * @uid: of the process there
- * @gid: likewise
+ * @claim: who asks; uid and gid become KXFER_UID_UNKNOWN if they are not believed
  *
  * Return: KXFER_RIGHT_*; 0: none.
  */
-u32 kxfer_rule_decide(const struct kxfer_rule *rules, u32 nr,
-		      const struct kxfer_addr *addr, u32 uid, u32 gid)
+u32 kxfer_rule_decide(const struct kxfer_rule *rules, u32 nr, struct kxfer_claim *claim)
 {
 	u32 i;
 
-	for (i = 0; i < nr; i++)
-		if (rule_matches(&rules[i], addr, uid, gid))
-			return rules[i].rights;
+	for (i = 0; i < nr; i++) {
+		if (!rule_matches(&rules[i], claim))
+			continue;
+		if (rules[i].match & KXFER_RULE_NO_UIDS) {
+			claim->uid = KXFER_UID_UNKNOWN;
+			claim->gid = KXFER_UID_UNKNOWN;
+		}
+		return rules[i].rights;
+	}
 	return 0;
 }

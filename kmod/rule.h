@@ -7,9 +7,23 @@
 
 #define KXFER_MAX_RULES		32
 
+/**
+ * struct kxfer_claim - who asks for an export
+ * @addr: of the peer
+ * @key: name, KXFER_NAME_MAX + 1 bytes, of the key that the peer has proved; or NULL
+ * @uid: of the process there, as the peer says
+ * @gid: likewise
+ */
+struct kxfer_claim {
+	struct kxfer_addr addr;
+	const u8 *key;
+	u32 uid;
+	u32 gid;
+};
+
+bool kxfer_rule_key_valid(const u8 *name);
 int kxfer_rule_check(const struct kxfer_rule *rule, u32 rights);
 int kxfer_rule_copy(struct kxfer_rule **rules, u64 from, u32 nr, u32 rights);
-u32 kxfer_rule_decide(const struct kxfer_rule *rules, u32 nr,
-		      const struct kxfer_addr *addr, u32 uid, u32 gid);
+u32 kxfer_rule_decide(const struct kxfer_rule *rules, u32 nr, struct kxfer_claim *claim);
 
 #endif /* KXFER_RULE_H */

@@ -27,13 +27,15 @@
 	X(LIVE_JOBS, "live_jobs", "jobs queued or posted") \
 	X(LIVE_RINGS, "live_rings", "completion rings") \
 	X(LIVE_CHARGES, "live_charges", "charges of sessions and exports to rdma cgroups") \
-	X(LIVE_LISTENERS, "live_listeners", "listeners")
+	X(LIVE_LISTENERS, "live_listeners", "listeners") \
+	X(LIVE_KEYS, "live_keys", "copies of shared secrets, of listeners and peers")
 
 #define KXFER_TOTALS(X) \
 	X(LINKS_MADE, "links_made", "links that this node has initiated") \
 	X(LINKS_ACCEPTED, "links_accepted", "links accepted from peers") \
 	X(LINKS_REFUSED, "links_refused", "connections refused by this node") \
 	X(LINKS_FORGED, "links_forged", "of these, for an address that is not the path's") \
+	X(KEYS_REFUSED, "keys_refused", "peers that did not prove the key of a link") \
 	X(LINKS_LOST, "links_lost", "links that broke or did not answer") \
 	X(JOBS_SUBMITTED, "jobs_submitted", "jobs accepted") \
 	X(JOBS_COMPLETED, "jobs_completed", "jobs that ended well") \

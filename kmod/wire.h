@@ -30,6 +30,7 @@
 #define KXFER_WIRE_VERSION_MAX		1
 
 #define KXFER_WIRE_COOKIE_SIZE		16
+#define KXFER_WIRE_PROOF_SIZE		32	/* of HMAC-SHA256 */
 #define KXFER_WIRE_CONTROL_SLOTS	8
 #define KXFER_WIRE_DATA_SLOTS		16
 #define KXFER_WIRE_CONTROL_BYTES	2048	/* longest message on a control QP */
@@ -44,6 +45,12 @@ enum kxfer_wire_kind {
 
 /* Of both ends, or it is not used: long messages (OFFER, FETCHED, TAKE_BACK). */
 #define KXFER_WIRE_FEATURE_LONG	1U
+/*
+ * Of a control connection: the initiator will prove a key, and expects the passive side
+ * to; in welcome the same of the passive side. Of a data lane: its link has a key. Unlike
+ * other features it is refused where only one end has it.
+ */
+#define KXFER_WIRE_FEATURE_KEY	2U
 
 #define KXFER_WIRE_OFFERS	16	/* long messages of a data lane that may be under way */
 
@@ -57,7 +64,8 @@ enum kxfer_wire_kind {
  * @nr_lanes: data lanes that the initiator wants, at least 1
  * @features: KXFER_WIRE_FEATURE_* that the initiator has; unknown ones are passed over
  * @cookie: random; chosen by the initiator of the control connection, shown by
- *	every data lane of the link
+ *	every data lane of the link. With KXFER_WIRE_FEATURE_KEY: the initiator's nonce,
+ *	and of a data lane what is derived from the key for that lane
  * @epoch: number of the link on the initiator; grows with every connection
  */
 struct kxfer_wire_hello {
@@ -84,6 +92,16 @@ struct kxfer_wire_welcome {
 	__be16 version;
 	__be16 nr_lanes;
 	__be32 features;
+};
+
+/**
+ * struct kxfer_wire_keyed_welcome - of a control connection with a key
+ * @welcome: with KXFER_WIRE_FEATURE_KEY
+ * @nonce: the passive side's: random
+ */
+struct kxfer_wire_keyed_welcome {
+	struct kxfer_wire_welcome welcome;
+	__u8 nonce[KXFER_WIRE_COOKIE_SIZE];
 };
 
 /**
@@ -161,7 +179,27 @@ struct kxfer_wire_content {
 };
 
 /**
- * struct kxfer_wire_hello_answer - answer to HELLO, whose payload is empty
+ * struct kxfer_wire_addr - an end of a control connection, as proofs cover it
+ * @family: AF_INET (2) or AF_INET6 (10)
+ * @port: of it
+ * @addr: IPv4 uses the first four bytes, the rest is zero
+ */
+struct kxfer_wire_addr {
+	__be16 family;
+	__be16 port;
+	__u8 addr[16];
+};
+
+/**
+ * struct kxfer_wire_proof - payload of HELLO on a link with a key; else it is empty
+ * @proof: HMAC-SHA256; see key.c
+ */
+struct kxfer_wire_proof {
+	__u8 proof[KXFER_WIRE_PROOF_SIZE];
+};
+
+/**
+ * struct kxfer_wire_hello_answer - answer to HELLO
  * @fence_addr: eight readable bytes: an iWARP initiator READs them behind its
  *	WRITEs, whose placement that proves
  * @fence_key: their rkey; 0: none
@@ -171,6 +209,16 @@ struct kxfer_wire_hello_answer {
 	__be64 fence_addr;
 	__be32 fence_key;
 	__be32 reserved;
+};
+
+/**
+ * struct kxfer_wire_keyed_hello_answer - the same on a link with a key
+ * @answer: as without
+ * @proof: the passive side's
+ */
+struct kxfer_wire_keyed_hello_answer {
+	struct kxfer_wire_hello_answer answer;
+	struct kxfer_wire_proof proof;
 };
 
 /**

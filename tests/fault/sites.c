@@ -55,6 +55,10 @@ static enum flow home_of(enum site site)
 	case SITE_EXPORT_RULES:
 	case SITE_MAILBOX:
 	case SITE_MAILBOX_MESSAGES:
+	case SITE_KEY:
+	case SITE_KEY_REQUEST:
+	case SITE_KEY_HMAC:
+	case SITE_KEYS:
 	case SITE_LISTENER:
 	case SITE_LISTENER_ID:
 	case SITE_LISTENER_AFONLY:
@@ -210,6 +214,11 @@ static const char *unreached(enum site site)
 	case SITE_CHAIN_MAP_SINK:
 	case SITE_CHAIN_INVALIDATED:
 		return siw ? NULL : "only iWARP registers the sinks of READs";
+	case SITE_KEY:
+	case SITE_KEY_REQUEST:
+	case SITE_KEY_HMAC:
+	case SITE_KEYS:
+		return access("/proc/keys", F_OK) ? "the kernel has no keyrings" : NULL;
 	case SITE_FETCH_SG:
 		return siw ? "it stays with the lane, where messages went before" : NULL;
 	case SITE_MEMORY_TABLE:

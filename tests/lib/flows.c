@@ -134,12 +134,35 @@ static int local_mailbox(int fd)
 	       kx_export_del(fd, mailbox);
 }
 
+static bool has_keys(int fd)
+{
+	struct kxfer_query query = { .size = sizeof(query) };
+
+	return !kx_query(fd, &query) && query.features & KXFER_FEATURE_KEY;
+}
+
 static int local_listener(int fd)
 {
 	uint64_t listener;
 
 	return kx_listen_add(fd, kx_addr(kx_address(), OTHER_PORT), 0, &listener) ?:
 	       kx_listen_del(fd, listener);
+}
+
+static int local_keys(int fd)
+{
+	static const char *const keys[] = { "fault-1", "fault-2", NULL };
+	uint64_t listener;
+	int ret;
+
+	if (!has_keys(fd))
+		return 0;
+	ret = kx_key_add(keys[0], 1, 32) ?: kx_key_add(keys[1], 2, 32) ?:
+	      kx_listen_add_keys(fd, kx_addr(kx_address(), OTHER_PORT), keys, &listener) ?:
+	      kx_listen_del(fd, listener);
+	kx_key_del(keys[0]);
+	kx_key_del(keys[1]);
+	return ret;
 }
 
 static int local_list(int fd)
@@ -175,6 +198,7 @@ static int run_local(void *context)
 	ret = kx_region_add(fd, world->here, LENGTH, KXFER_REGION_F_WRITE, &region);
 	if (!ret)
 		ret = local_export(fd, region) ?: local_mailbox(fd) ?: local_listener(fd) ?:
+		      local_keys(fd) ?:
 		      local_list(fd) ?: local_ring(fd) ?: kx_region_del(fd, region);
 	close(fd);
 	return ret;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -351,6 +352,77 @@ int kx_listen_del(int fd, uint64_t listener)
 	struct kxfer_listen_del cmd = { .size = sizeof(cmd), .listener = listener };
 
 	return kx_call(fd, KXFER_LISTEN_DEL, &cmd);
+}
+
+#define KEYRING_OF_USER	(-4)	/* KEY_SPEC_USER_KEYRING */
+#define KEYCTL_UNLINK	9
+#define KEYCTL_SEARCH	10
+
+static void describe_key(char *description, size_t room, const char *name)
+{
+	snprintf(description, room, KXFER_KEY_PREFIX "%s", name);
+}
+
+int kx_key_add(const char *name, uint8_t seed, uint32_t bytes)
+{
+	char description[128];
+	uint8_t secret[256];
+
+	describe_key(description, sizeof(description), name);
+	memset(secret, seed, sizeof(secret));
+	if (syscall(SYS_add_key, KXFER_KEY_TYPE, description, secret, (size_t)bytes,
+		    KEYRING_OF_USER) < 0)
+		return -errno;
+	return 0;
+}
+
+void kx_key_del(const char *name)
+{
+	char description[128];
+	long key;
+
+	describe_key(description, sizeof(description), name);
+	key = syscall(SYS_keyctl, KEYCTL_SEARCH, KEYRING_OF_USER, KXFER_KEY_TYPE, description, 0);
+	if (key > 0)
+		syscall(SYS_keyctl, KEYCTL_UNLINK, key, KEYRING_OF_USER, 0, 0);
+}
+
+int kx_listen_add_keys(int fd, struct kxfer_addr addr, const char *const *keys,
+		       uint64_t *listener)
+{
+	struct kxfer_key_name names[KXFER_LISTEN_KEYS_MAX] = {};
+	struct kxfer_listen_add cmd = {
+		.size = sizeof(cmd),
+		.addr = addr,
+		.keys = (uintptr_t)names,
+	};
+	int ret;
+
+	for (; *keys && cmd.nr_keys < KXFER_LISTEN_KEYS_MAX; keys++)
+		strncpy((char *)names[cmd.nr_keys++].name, *keys, KXFER_NAME_MAX);
+	ret = kx_call(fd, KXFER_LISTEN_ADD, &cmd);
+	if (!ret)
+		*listener = cmd.listener;
+	return ret;
+}
+
+int kx_peer_open_key(int fd, struct kxfer_addr remote, const char *key, uint32_t *peer,
+		     uint32_t *refusal)
+{
+	struct kxfer_peer_open cmd = {
+		.size = sizeof(cmd),
+		.remote = remote,
+		.timeout_ms = KX_TIMEOUT_MS,
+	};
+	int ret;
+
+	strncpy((char *)cmd.key, key, KXFER_NAME_MAX);
+	ret = kx_call(fd, KXFER_PEER_OPEN, &cmd);
+	if (refusal)
+		*refusal = cmd.refusal;
+	if (!ret)
+		*peer = cmd.peer;
+	return ret;
 }
 
 int kx_peer_open(int fd, struct kxfer_addr remote, uint32_t *peer)

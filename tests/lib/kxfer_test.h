@@ -109,6 +109,17 @@ int kx_mailbox_add_rules(int fd, const char *name, uint32_t capacity, uint32_t m
 
 int kx_listen_add(int fd, struct kxfer_addr addr, uint32_t flags, uint64_t *listener);
 int kx_listen_del(int fd, uint64_t listener);
+/*
+ * A secret in the keyring of the user, of @bytes bytes that @seed says. Return: 0 or
+ * -errno. They last until they are deleted.
+ */
+int kx_key_add(const char *name, uint8_t seed, uint32_t bytes);
+void kx_key_del(const char *name);
+/* @keys: ends with NULL. */
+int kx_listen_add_keys(int fd, struct kxfer_addr addr, const char *const *keys,
+		       uint64_t *listener);
+int kx_peer_open_key(int fd, struct kxfer_addr remote, const char *key, uint32_t *peer,
+		     uint32_t *refusal);
 int kx_peer_open(int fd, struct kxfer_addr remote, uint32_t *peer);
 int kx_peer_close(int fd, uint32_t peer);
 /* Return: records stored or -errno. */

@@ -63,10 +63,14 @@ static void note_refusal(struct raw_lane *lane, const struct rdma_cm_event *even
 
 static void note_welcome(struct raw_lane *lane, const struct rdma_cm_event *event)
 {
-	const struct kxfer_wire_welcome *welcome = event->param.conn.private_data;
+	uint32_t length = event->param.conn.private_data_len;
 
-	if (welcome && event->param.conn.private_data_len >= sizeof(*welcome))
-		lane->version = be16toh(welcome->version);
+	if (!event->param.conn.private_data)
+		return;
+	lane->welcome_bytes = length < sizeof(lane->welcome) ? length : sizeof(lane->welcome);
+	memcpy(&lane->welcome, event->param.conn.private_data, lane->welcome_bytes);
+	if (length >= sizeof(lane->welcome.welcome))
+		lane->version = be16toh(lane->welcome.welcome.version);
 }
 
 static int wait_event(struct raw_lane *lane, enum rdma_cm_event_type wanted)
@@ -77,9 +81,9 @@ static int wait_event(struct raw_lane *lane, enum rdma_cm_event_type wanted)
 	if (!event)
 		return -ETIMEDOUT;
 	if (event->event == wanted) {
+		ret = 0;
 		if (wanted == RDMA_CM_EVENT_ESTABLISHED)
 			note_welcome(lane, event);
-		ret = 0;
 	} else if (event->event == RDMA_CM_EVENT_REJECTED) {
 		note_refusal(lane, event);
 		ret = -ECONNREFUSED;

@@ -38,6 +38,8 @@
  * @pd: not its own
  * @refusal: enum kxfer_refusal of the last refused connection
  * @version: of the protocol, that the other side named when it accepted
+ * @welcome: what an accepted connection was accepted with
+ * @welcome_bytes: how much of it came
  * @quiet_ns: since when nothing has come, on a connection of iWARP made here; else 0
  * @sparing: it has the RECVs of raw_lane_receive_one() alone
  * @lost: disconnected, or a completion was flushed
@@ -53,6 +55,8 @@ struct raw_lane {
 	uint8_t *memory;
 	uint32_t refusal;
 	uint16_t version;
+	struct kxfer_wire_keyed_welcome welcome;
+	uint32_t welcome_bytes;
 	uint64_t quiet_ns;
 	bool sparing;
 	bool lost;
@@ -76,7 +80,6 @@ struct kxfer_wire_hello raw_hello_data(enum kxfer_wire_kind kind, const uint8_t 
  * @retry_count: likewise, 0: 7
  * @ack_timeout: 4.096 us times 2 to its power until a packet is sent again; 0: as it comes
  * @nr_lanes: data lanes that it asks for, 0: 1
- * @ack_timeout: 0, or how long its device waits for acknowledgements: 4.096 us << that
  * @no_receives: it posts no RECV, so that the module's SENDs find none
  * @leave_early: it goes away while its request is under way
  */
@@ -242,7 +245,10 @@ struct raw_server {
 	bool mute;
 	volatile bool withhold;
 	uint8_t *window;
-	struct kxfer_wire_welcome welcome;
+	union {
+		struct kxfer_wire_welcome welcome;
+		struct kxfer_wire_keyed_welcome keyed_welcome;
+	};
 	uint8_t welcome_bytes;
 	void *context;
 	/* for the test to look at */

@@ -143,6 +143,7 @@ static void refusals_have_an_errno(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_RESOURCES), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_CLOSING), -ECONNREFUSED);
 	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_ADDRESS), -EACCES);
+	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(KXFER_REFUSAL_KEY), -EKEYREJECTED);
 	KUNIT_EXPECT_EQ(test, kxfer_wire_refusal_errno(0xffff), -EACCES);
 }
 

@@ -28,7 +28,7 @@ static inline bool model_in_network(const struct kxfer_addr *addr,
 }
 
 static inline u32 model_decide(const struct kxfer_rule *rules, u32 nr,
-			       const struct kxfer_addr *addr, u32 uid, u32 gid)
+			       const struct kxfer_claim *claim)
 {
 	u32 rights = 0, i;
 
@@ -37,15 +37,36 @@ static inline u32 model_decide(const struct kxfer_rule *rules, u32 nr,
 		bool matches = true;
 
 		if (rules[i].match & KXFER_RULE_ADDR)
-			matches &= model_in_network(addr, &rules[i].addr, rules[i].prefix_len);
+			matches &= model_in_network(&claim->addr, &rules[i].addr, rules[i].prefix_len);
 		if (rules[i].match & KXFER_RULE_UID)
-			matches &= rules[i].uid == uid;
+			matches &= rules[i].uid == claim->uid;
 		if (rules[i].match & KXFER_RULE_GID)
-			matches &= rules[i].gid == gid;
+			matches &= rules[i].gid == claim->gid;
+		if (rules[i].match & KXFER_RULE_KEY)
+			matches &= claim->key &&
+				   !strcmp((const char *)rules[i].key, (const char *)claim->key);
 		if (matches)
 			rights = rules[i].rights;
 	}
 	return rights;
+}
+
+static inline const char *wrong_key(const struct kxfer_rule *rule)
+{
+	bool ended = false;
+	u32 i;
+
+	if (!(rule->match & KXFER_RULE_KEY) != !rule->key[0])
+		return "a key that means nothing, or none";
+	for (i = 0; i < sizeof(rule->key); i++) {
+		u8 c = rule->key[i];
+
+		ended |= !c;
+		if (ended ? c : !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') &&
+				!(c >= '0' && c <= '9') && c != '.' && c != '_' && c != '-')
+			return "a key whose name is none";
+	}
+	return ended ? NULL : "a name without end";
 }
 
 /* Whether a rule that was accepted is what the uapi header allows. */
@@ -53,8 +74,13 @@ static inline const char *wrong_rule(const struct kxfer_rule *rule, u32 rights)
 {
 	u32 bytes = rule->addr.family == AF_INET ? 4 : 16, i;
 
-	if (rule->match > (KXFER_RULE_ADDR | KXFER_RULE_UID | KXFER_RULE_GID))
+	if (rule->match > (KXFER_RULE_ADDR | KXFER_RULE_UID | KXFER_RULE_GID | KXFER_RULE_KEY |
+			   KXFER_RULE_NO_UIDS))
 		return "an unknown condition";
+	if (rule->match & KXFER_RULE_NO_UIDS && rule->match & (KXFER_RULE_UID | KXFER_RULE_GID))
+		return "a uid that is asked for and not believed";
+	if (wrong_key(rule))
+		return wrong_key(rule);
 	if ((rule->rights | rights) != rights || rule->rights > KXFER_RIGHT_ANY)
 		return "more rights than the export has";
 	if (rule->__reserved)

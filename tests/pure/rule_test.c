@@ -118,6 +118,63 @@ static void addr_prefix_of_each_length(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, kxfer_addr_in_network(&addr, &net, 0));
 }
 
+static void rule_names_a_key(struct kunit *test)
+{
+	struct kxfer_rule rule = { .match = KXFER_RULE_KEY };
+
+	KUNIT_EXPECT_EQ(test, kxfer_rule_check(&rule, ALLOW_READ), -EINVAL);
+	memset(rule.key, 'k', KXFER_NAME_MAX);
+	KUNIT_EXPECT_EQ(test, kxfer_rule_check(&rule, ALLOW_READ), 0);
+	rule.key[KXFER_NAME_MAX] = 'k';
+	KUNIT_EXPECT_EQ(test, kxfer_rule_check(&rule, ALLOW_READ), -EINVAL);
+	rule.key[KXFER_NAME_MAX] = 0;
+	rule.key[3] = '/';
+	KUNIT_EXPECT_EQ(test, kxfer_rule_check(&rule, ALLOW_READ), -EINVAL);
+	rule.key[3] = 0;
+	KUNIT_EXPECT_EQ(test, kxfer_rule_check(&rule, ALLOW_READ), -EINVAL);
+	memset(rule.key + 3, 0, sizeof(rule.key) - 3);
+	KUNIT_EXPECT_EQ(test, kxfer_rule_check(&rule, ALLOW_READ), 0);
+	rule.match = 0;
+	KUNIT_EXPECT_EQ(test, kxfer_rule_check(&rule, ALLOW_READ), -EINVAL);
+	rule.match = KXFER_RULE_KEY | KXFER_RULE_NO_UIDS;
+	KUNIT_EXPECT_EQ(test, kxfer_rule_check(&rule, ALLOW_READ), 0);
+	rule.match |= KXFER_RULE_UID;
+	KUNIT_EXPECT_EQ(test, kxfer_rule_check(&rule, ALLOW_READ), -EINVAL);
+}
+
+static u32 decide(const struct kxfer_rule *rules, u32 nr, const struct kxfer_addr *addr, u32 uid,
+		  u32 gid)
+{
+	struct kxfer_claim claim = { .addr = *addr, .uid = uid, .gid = gid };
+
+	return kxfer_rule_decide(rules, nr, &claim);
+}
+
+static void rules_of_a_key(struct kunit *test)
+{
+	struct kxfer_rule rules[] = {
+		{ .match = KXFER_RULE_KEY | KXFER_RULE_NO_UIDS, .rights = ALLOW_WRITE, .key = "guest" },
+		{ .match = KXFER_RULE_KEY, .rights = ALLOW_READ, .key = "node" },
+	};
+	u8 guest[KXFER_NAME_MAX + 1] = "guest", node[KXFER_NAME_MAX + 1] = "node";
+	struct kxfer_claim claim = { .addr = ipv4(10, 0, 0, 1), .uid = 5, .gid = 6 };
+
+	KUNIT_EXPECT_EQ(test, kxfer_rule_decide(rules, 2, &claim), 0U);
+	claim.key = node;
+	KUNIT_EXPECT_EQ(test, kxfer_rule_decide(rules, 2, &claim), ALLOW_READ);
+	KUNIT_EXPECT_EQ(test, claim.uid, 5U);
+	claim.key = guest;
+	KUNIT_EXPECT_EQ(test, kxfer_rule_decide(rules, 2, &claim), ALLOW_WRITE);
+	KUNIT_EXPECT_EQ(test, claim.uid, KXFER_UID_UNKNOWN);
+	KUNIT_EXPECT_EQ(test, claim.gid, KXFER_UID_UNKNOWN);
+	/* More letters, or fewer, are another name. */
+	strcpy((char *)node, "nod");
+	claim.key = node;
+	KUNIT_EXPECT_EQ(test, kxfer_rule_decide(rules, 2, &claim), 0U);
+	strcpy((char *)node, "nodes");
+	KUNIT_EXPECT_EQ(test, kxfer_rule_decide(rules, 2, &claim), 0U);
+}
+
 static void rule_check_verdicts(struct kunit *test)
 {
 	struct kxfer_rule rules[] = {
@@ -127,6 +184,8 @@ static void rule_check_verdicts(struct kunit *test)
 		network(ipv6(0xfd, 0), 128, ALLOW_READ),
 		{ .match = KXFER_RULE_UID, .uid = U32_MAX },
 		{ .match = KXFER_RULE_GID, .gid = 7 },
+		{ .match = KXFER_RULE_KEY, .key = "a.Key_of-1" },
+		{ .match = KXFER_RULE_NO_UIDS },
 	};
 	struct kxfer_rule rule;
 	u32 i;
@@ -134,7 +193,7 @@ static void rule_check_verdicts(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(rules); i++) {
 		KUNIT_EXPECT_EQ(test, kxfer_rule_check(&rules[i], ALLOW_READ), 0);
 		rule = rules[i];
-		rule.match |= 8;
+		rule.match |= 32;
 		KUNIT_EXPECT_EQ(test, kxfer_rule_check(&rule, ALLOW_READ), -EOPNOTSUPP);
 		rule = rules[i];
 		rule.rights |= 16;
@@ -179,20 +238,20 @@ static void rules_the_first_that_matches_decides(struct kunit *test)
 	struct kxfer_addr refused = ipv4(10, 77, 0, 1), near = ipv4(10, 77, 9, 9);
 	struct kxfer_addr far = ipv4(10, 78, 0, 1);
 
-	KUNIT_EXPECT_EQ(test, kxfer_rule_decide(rules, 3, &refused, 5, 6), 0U);
-	KUNIT_EXPECT_EQ(test, kxfer_rule_decide(rules, 3, &near, 5, 6), ALLOW_WRITE);
-	KUNIT_EXPECT_EQ(test, kxfer_rule_decide(rules, 3, &near, 5, 7), ALLOW_READ);
-	KUNIT_EXPECT_EQ(test, kxfer_rule_decide(rules, 3, &near, 6, 6), ALLOW_READ);
-	KUNIT_EXPECT_EQ(test, kxfer_rule_decide(rules, 3, &far, 5, 6), ALLOW_WRITE);
-	KUNIT_EXPECT_EQ(test, kxfer_rule_decide(rules, 3, &far, 0, 0), 0U);
-	KUNIT_EXPECT_EQ(test, kxfer_rule_decide(rules, 0, &near, 5, 6), 0U);
+	KUNIT_EXPECT_EQ(test, decide(rules, 3, &refused, 5, 6), 0U);
+	KUNIT_EXPECT_EQ(test, decide(rules, 3, &near, 5, 6), ALLOW_WRITE);
+	KUNIT_EXPECT_EQ(test, decide(rules, 3, &near, 5, 7), ALLOW_READ);
+	KUNIT_EXPECT_EQ(test, decide(rules, 3, &near, 6, 6), ALLOW_READ);
+	KUNIT_EXPECT_EQ(test, decide(rules, 3, &far, 5, 6), ALLOW_WRITE);
+	KUNIT_EXPECT_EQ(test, decide(rules, 3, &far, 0, 0), 0U);
+	KUNIT_EXPECT_EQ(test, decide(rules, 0, &near, 5, 6), 0U);
 }
 
 /* Few values for each part, so that rules match often. */
 static struct kxfer_rule random_rule(u64 *random)
 {
 	struct kxfer_rule rule = {
-		.match = random_below(random, 8),
+		.match = random_below(random, 16),
 		.rights = random_below(random, 4),
 	};
 	u32 bits;
@@ -201,6 +260,8 @@ static struct kxfer_rule random_rule(u64 *random)
 		rule.uid = random_below(random, 3);
 	if (rule.match & KXFER_RULE_GID)
 		rule.gid = random_below(random, 3);
+	if (rule.match & KXFER_RULE_KEY)
+		rule.key[0] = 'a' + random_below(random, 2);
 	if (rule.match & KXFER_RULE_ADDR) {
 		rule.addr = random_below(random, 2) ? ipv4(10, next_random(random), 0, 0) :
 			    ipv6(0xfd, next_random(random));
@@ -217,9 +278,16 @@ static void rules_agree_with_the_reference(struct kunit *test)
 	u64 random = 5;
 
 	for (round = 0; round < 50000; round++) {
-		struct kxfer_addr addr = random_below(&random, 2) ?
-			ipv4(10, next_random(&random), 0, 0) : ipv6(0xfd, next_random(&random));
-		u32 uid = random_below(&random, 3), gid = random_below(&random, 3), rights;
+		u8 key[KXFER_NAME_MAX + 1] = { 'a' + random_below(&random, 2) };
+		struct kxfer_claim claim = {
+			.addr = random_below(&random, 2) ?
+				ipv4(10, next_random(&random), 0, 0) :
+				ipv6(0xfd, next_random(&random)),
+			.key = random_below(&random, 3) ? key : NULL,
+			.uid = random_below(&random, 3),
+			.gid = random_below(&random, 3),
+		};
+		u32 rights;
 
 		nr = random_below(&random, 5);
 		for (i = 0; i < nr; i++) {
@@ -227,8 +295,8 @@ static void rules_agree_with_the_reference(struct kunit *test)
 			KUNIT_ASSERT_EQ(test, kxfer_rule_check(&rules[i], KXFER_RIGHT_ALL), 0);
 			KUNIT_ASSERT_TRUE(test, !wrong_rule(&rules[i], KXFER_RIGHT_ALL));
 		}
-		rights = kxfer_rule_decide(rules, nr, &addr, uid, gid);
-		KUNIT_ASSERT_EQ(test, rights, model_decide(rules, nr, &addr, uid, gid));
+		rights = kxfer_rule_decide(rules, nr, &claim);
+		KUNIT_ASSERT_EQ(test, rights, model_decide(rules, nr, &claim));
 		matched += !!rights;
 	}
 	/* Both verdicts come up often, or nothing was compared. */
@@ -242,6 +310,8 @@ static struct kunit_case rule_cases[] = {
 	KUNIT_CASE(addr_comes_back_from_a_sockaddr),
 	KUNIT_CASE(addr_prefix_of_each_length),
 	KUNIT_CASE(rule_check_verdicts),
+	KUNIT_CASE(rule_names_a_key),
+	KUNIT_CASE(rules_of_a_key),
 	KUNIT_CASE(rules_the_first_that_matches_decides),
 	KUNIT_CASE(rules_agree_with_the_reference),
 	{}

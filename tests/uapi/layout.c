@@ -97,7 +97,9 @@ TEST(layout_of_info_listener)
 	MEMBER(kxfer_info_listener, device, 40);
 	MEMBER(kxfer_info_listener, nr_accepted, 104);
 	MEMBER(kxfer_info_listener, nr_refused, 112);
-	SIZE(kxfer_info_listener, 120);
+	MEMBER(kxfer_info_listener, nr_keys, 120);
+	MEMBER(kxfer_info_listener, __reserved, 124);
+	SIZE(kxfer_info_listener, 128);
 }
 
 TEST(layout_of_content)
@@ -144,7 +146,8 @@ TEST(layout_of_info_link)
 	MEMBER(kxfer_info_link, idle_ns, 176);
 	MEMBER(kxfer_info_link, bytes_read, 184);
 	MEMBER(kxfer_info_link, bytes_written, 192);
-	SIZE(kxfer_info_link, 200);
+	MEMBER(kxfer_info_link, key, 200);
+	SIZE(kxfer_info_link, 264);
 }
 
 TEST(layout_of_info_lane)
@@ -216,7 +219,8 @@ TEST(layout_of_rule)
 	MEMBER(kxfer_rule, prefix_len, 16);
 	MEMBER(kxfer_rule, __reserved, 20);
 	MEMBER(kxfer_rule, addr, 24);
-	SIZE(kxfer_rule, 48);
+	MEMBER(kxfer_rule, key, 48);
+	SIZE(kxfer_rule, 112);
 }
 
 TEST(layout_of_export_add)
@@ -276,7 +280,16 @@ TEST(layout_of_listen_add)
 	MEMBER(kxfer_listen_add, flags, 4);
 	MEMBER(kxfer_listen_add, addr, 8);
 	MEMBER(kxfer_listen_add, listener, 32);
-	SIZE(kxfer_listen_add, 40);
+	MEMBER(kxfer_listen_add, keys, 40);
+	MEMBER(kxfer_listen_add, nr_keys, 48);
+	MEMBER(kxfer_listen_add, __reserved, 52);
+	SIZE(kxfer_listen_add, 56);
+}
+
+TEST(layout_of_key_name)
+{
+	MEMBER(kxfer_key_name, name, 0);
+	SIZE(kxfer_key_name, 64);
 }
 
 TEST(layout_of_listen_del)
@@ -301,7 +314,8 @@ TEST(layout_of_peer_open)
 	MEMBER(kxfer_peer_open, refusal, 136);
 	MEMBER(kxfer_peer_open, __reserved, 140);
 	MEMBER(kxfer_peer_open, link, 144);
-	SIZE(kxfer_peer_open, 152);
+	MEMBER(kxfer_peer_open, key, 152);
+	SIZE(kxfer_peer_open, 216);
 }
 
 TEST(layout_of_peer_export)

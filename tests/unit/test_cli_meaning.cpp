@@ -161,7 +161,7 @@ TEST(Meanings, texts_are_those_of_the_libraries) {
 }
 
 TEST(Meanings, of_refusals_are_those_of_the_contract) {
-    expect_same(KXFER_UAPI_HEADER, "kxfer_refusal", "KXFER_REFUSAL_", refusals(), 8);
+    expect_same(KXFER_UAPI_HEADER, "kxfer_refusal", "KXFER_REFUSAL_", refusals(), 9);
     for (const Entry& entry : refusals())
         EXPECT_STREQ(entry.text, kxfer_refusal_text(static_cast<uint32_t>(entry.number))) << entry.name;
 }

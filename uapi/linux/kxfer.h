@@ -78,6 +78,9 @@
  *  - ECONNREFUSED: nothing listens at the peer's address
  *  - ECONNRESET: the link broke while the call waited for the peer
  *  - EKEYREVOKED: the export was withdrawn
+ *  - ENOKEY: no key of that name that the caller can search in the kernel's keyrings
+ *  - EKEYREJECTED: the peer has no such key, wants one, or does not prove it; or the
+ *    secret in the keyring is too short
  *  - EPROTONOSUPPORT: the peer speaks no version of the protocol that we speak
  *  - EPROTO: the peer breaks the protocol
  *  - ENODEV: the RDMA device is gone
@@ -92,6 +95,12 @@
 
 /** define KXFER_NAME_MAX - longest export name, without the closing zero */
 #define KXFER_NAME_MAX		63
+/** define KXFER_KEY_MIN - fewest bytes of a shared secret */
+#define KXFER_KEY_MIN		16
+/** define KXFER_KEY_TYPE - of keys in the kernel's keyrings */
+#define KXFER_KEY_TYPE		"logon"
+/** define KXFER_KEY_PREFIX - of their descriptions, before the name */
+#define KXFER_KEY_PREFIX	"kxfer:"
 /** define KXFER_DEVICE_NAME_MAX - as IB_DEVICE_NAME_MAX, closing zero included */
 #define KXFER_DEVICE_NAME_MAX	64
 /** define KXFER_SHA256_SIZE - bytes of a SHA-256 digest */
@@ -208,6 +217,9 @@ struct kxfer_query {
 #define KXFER_FEATURE_ORDER	(1ULL << 6)
 /* Messages of more than KXFER_MESSAGE_MAX bytes, between nodes that both have it. */
 #define KXFER_FEATURE_LONG_MESSAGE	(1ULL << 7)
+
+/* struct kxfer_listen_add.keys, struct kxfer_peer_open.key, KXFER_RULE_KEY. */
+#define KXFER_FEATURE_KEY	(1ULL << 8)
 
 #define KXFER_QUERY		_IO(KXFER_TYPE, KXFER_CMD_QUERY)
 
@@ -327,6 +339,8 @@ struct kxfer_info_device {
  * @device: device of its address, empty for a wildcard address
  * @nr_accepted: links accepted
  * @nr_refused: connections refused
+ * @nr_keys: keys of which an initiator has to prove one; 0: it takes links without a key
+ * @__reserved: 0
  */
 struct kxfer_info_listener {
 	__aligned_u64 id;
@@ -336,6 +350,8 @@ struct kxfer_info_listener {
 	__u8 device[KXFER_DEVICE_NAME_MAX];
 	__aligned_u64 nr_accepted;
 	__aligned_u64 nr_refused;
+	__u32 nr_keys;
+	__u32 __reserved;
 };
 
 /**
@@ -433,6 +449,7 @@ enum kxfer_context {
  * @idle_ns: since the last message or completion from the peer
  * @bytes_read: payload that READs brought here
  * @bytes_written: payload that WRITEs took to the peer
+ * @key: name that this node has for the key that both ends proved; empty: none
  */
 struct kxfer_info_link {
 	__aligned_u64 id;
@@ -454,6 +471,7 @@ struct kxfer_info_link {
 	__aligned_u64 idle_ns;
 	__aligned_u64 bytes_read;
 	__aligned_u64 bytes_written;
+	__u8 key[KXFER_NAME_MAX + 1];
 };
 
 /**
@@ -586,6 +604,15 @@ struct kxfer_id {
 #define KXFER_RULE_ADDR		(1U << 0)	/* @addr and @prefix_len have to match */
 #define KXFER_RULE_UID		(1U << 1)	/* @uid has to match */
 #define KXFER_RULE_GID		(1U << 2)	/* @gid has to match: the effective gid */
+#define KXFER_RULE_KEY		(1U << 3)	/* the peer has to have proved the key @key */
+/*
+ * Not a condition: what the peer says of uid and gid is not believed. Events and messages
+ * show KXFER_UID_UNKNOWN. Not together with KXFER_RULE_UID or _GID.
+ */
+#define KXFER_RULE_NO_UIDS	(1U << 4)
+
+/** define KXFER_UID_UNKNOWN - uid and gid of a peer's process that are not believed */
+#define KXFER_UID_UNKNOWN	0xffffffffU
 
 /**
  * struct kxfer_rule - who may open an export, and with which rights
@@ -596,6 +623,7 @@ struct kxfer_id {
  * @prefix_len: bits of @addr that count
  * @__reserved: must be 0
  * @addr: network; its port has to be 0
+ * @key: name of a key of the listener, zero-terminated and zero-filled
  *
  * The first rule that matches decides; if none does the open is refused.
  */
@@ -607,6 +635,7 @@ struct kxfer_rule {
 	__u32 prefix_len;
 	__u32 __reserved;
 	struct kxfer_addr addr;
+	__u8 key[KXFER_NAME_MAX + 1];
 };
 
 /**
@@ -730,17 +759,43 @@ struct kxfer_message {
 #define KXFER_LISTEN_F_ANY_PORT	(1U << 1)
 
 /**
+ * struct kxfer_key_name - names a shared secret
+ * @name: zero-terminated and zero-filled; letters, digits, '.', '_' and '-'
+ *
+ * The secret is the payload, at least KXFER_KEY_MIN bytes, of a key of type KXFER_KEY_TYPE
+ * that is described as KXFER_KEY_PREFIX and @name and that the caller can search in
+ * the kernel's keyrings. It is copied when the call is made: what happens to the key in
+ * the keyring later is of no effect on listeners, peers and links.
+ */
+struct kxfer_key_name {
+	__u8 name[KXFER_NAME_MAX + 1];
+};
+
+/** define KXFER_LISTEN_KEYS_MAX - most keys of a listener */
+#define KXFER_LISTEN_KEYS_MAX	8
+
+/**
  * struct kxfer_listen_add - accept links (KXFER_LISTEN_ADD); needs CAP_NET_ADMIN
  * @size: sizeof(struct kxfer_listen_add)
  * @flags: KXFER_LISTEN_F_*
  * @addr: where; port 0: KXFER_PORT
  * @listener: out: node-wide id
+ * @keys: array of struct kxfer_key_name, or 0
+ * @nr_keys: entries, at most KXFER_LISTEN_KEYS_MAX
+ * @__reserved: must be 0
+ *
+ * With keys an initiator has to prove one of them, whichever; so keys can be changed
+ * while peers use the old one and the new one. Without keys one that comes with a key
+ * is refused, and all that protects the listener is the network.
  */
 struct kxfer_listen_add {
 	__u32 size;
 	__u32 flags;
 	struct kxfer_addr addr;
 	__aligned_u64 listener;
+	__aligned_u64 keys;
+	__u32 nr_keys;
+	__u32 __reserved;
 };
 
 #define KXFER_LISTEN_ADD	_IO(KXFER_TYPE, KXFER_CMD_LISTEN_ADD)
@@ -772,6 +827,8 @@ struct kxfer_listen_del {
  * @KXFER_REFUSAL_RESOURCES: no memory or no room on the device
  * @KXFER_REFUSAL_CLOSING: the node is shutting down
  * @KXFER_REFUSAL_ADDRESS: the addresses in the request are not those of its path
+ * @KXFER_REFUSAL_KEY: a key is wanted and none was shown, or the other way round, or the
+ *	proof is wrong
  */
 enum kxfer_refusal {
 	KXFER_REFUSAL_NONE	= 0,
@@ -783,6 +840,7 @@ enum kxfer_refusal {
 	KXFER_REFUSAL_RESOURCES	= 6,
 	KXFER_REFUSAL_CLOSING	= 7,
 	KXFER_REFUSAL_ADDRESS	= 8,
+	KXFER_REFUSAL_KEY	= 9,
 };
 
 /*
@@ -807,9 +865,11 @@ enum kxfer_refusal {
  * @timeout_ms: 1 to 60000
  * @peer: out: id
  * @refusal: out, also if the call fails (EACCES, EPROTONOSUPPORT, EDQUOT, ECONNREFUSED,
- *	ECONNRESET): enum kxfer_refusal, or KXFER_REFUSAL_TRANSPORT and a reason
+ *	ECONNRESET, EKEYREJECTED): enum kxfer_refusal, or KXFER_REFUSAL_TRANSPORT and a reason
  * @__reserved: must be 0
  * @link: out: node-wide id of the link
+ * @key: name of the key that both ends have to prove (struct kxfer_key_name), or empty.
+ *	Sessions with the same name and secret share a link
  */
 struct kxfer_peer_open {
 	__u32 size;
@@ -824,6 +884,7 @@ struct kxfer_peer_open {
 	__u32 refusal;
 	__u32 __reserved;
 	__aligned_u64 link;
+	__u8 key[KXFER_NAME_MAX + 1];
 };
 
 #define KXFER_PEER_OPEN		_IO(KXFER_TYPE, KXFER_CMD_PEER_OPEN)

@@ -176,6 +176,14 @@ constexpr Entry known[] = {
      .completion =
          "cancelled while the job was queued: it was never posted; a RECV: no message came; a long SEND: "
          "it was taken back before the peer READ it"},
+    {.number = ENOKEY,
+     .name = "ENOKEY",
+     .means = "no key of that name that the caller can search in the kernel's keyrings",
+     .look = "kxfer key list; kxfer key add NAME FILE, as the same user, in the same session"},
+    {.number = EKEYREJECTED,
+     .name = "EKEYREJECTED",
+     .means = "the peer has no such key, wants one, or does not prove it; or the secret in the keyring is too short",
+     .look = "--key NAME here; kxfer listen list there; the same secret on both nodes, 16 bytes or more"},
     {.number = EKEYREVOKED,
      .name = "EKEYREVOKED",
      .means = "the peer withdrew the export: its process ended, or closed or deleted it; the target is of no "

@@ -8,10 +8,17 @@
 
 int kxfer_listener_create(kxfer_session* session, const kxfer_addr* address, uint32_t flags,
                           uint64_t* listener) {
+    return kxfer_listener_create_with_keys(session, address, flags, nullptr, 0, listener);
+}
+
+int kxfer_listener_create_with_keys(kxfer_session* session, const kxfer_addr* address, uint32_t flags,
+                                    const kxfer_key_name* keys, uint32_t nr_keys, uint64_t* listener) {
     kxfer_listen_add add = {};
     add.size = sizeof(add);
     add.flags = flags;
     add.addr = *address;
+    add.keys = nr_keys ? reinterpret_cast<uintptr_t>(keys) : 0;
+    add.nr_keys = nr_keys;
     const int ret = kxfer::call(session, KXFER_LISTEN_ADD, &add);
     if (ret == 0 && listener) *listener = add.listener;
     return ret;
@@ -81,6 +88,8 @@ const char* kxfer_refusal_text(uint32_t refusal) {
         return "the node is shutting down";
     case KXFER_REFUSAL_ADDRESS:
         return "address is not that of the path";
+    case KXFER_REFUSAL_KEY:
+        return "a key is wanted by one end only, or is another one";
     default:
         return "a reason unknown to this version";
     }

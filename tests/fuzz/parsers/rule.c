@@ -33,6 +33,8 @@ static void take_rule(struct input *input, struct kxfer_rule *rule)
 		rule->addr = take_addr(input);
 	rule->addr.port = shape & 16 ? take(input, 2) : 0;
 	rule->addr.scope_id = shape & 32 ? take(input, 4) : 0;
+	if (rule->match & KXFER_RULE_KEY)
+		rule->key[take_below(input, 2) * KXFER_NAME_MAX] = take(input, 1);
 	if (shape & 64)
 		rule->addr.addr[take_below(input, 16)] ^= take(input, 1);
 }
@@ -43,15 +45,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct kxfer_rule rules[KXFER_MAX_RULES], *copy;
 	u32 nr = take_below(&input, 8), rights = take_below(&input, 4), i;
 	struct sockaddr_storage storage;
+	u8 key[KXFER_NAME_MAX + 1] = { 0 };
 	struct kxfer_addr peer, back;
-	u32 uid, gid;
+	struct kxfer_claim claim;
 	int ret;
 
 	for (i = 0; i < nr; i++)
 		take_rule(&input, &rules[i]);
 	peer = take_addr(&input);
-	uid = take(&input, 4);
-	gid = take(&input, 4);
+	claim = (struct kxfer_claim) { .addr = peer, .key = key };
+	claim.uid = take(&input, 4);
+	claim.gid = take(&input, 4);
+	key[0] = take(&input, 1);
 
 	ret = kxfer_rule_copy(&copy, nr ? (uintptr_t)rules : 0, nr, rights);
 	for (i = 0; i < nr; i++)
@@ -59,8 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			found(wrong_rule(&rules[i], rights));
 		else if (!wrong_rule(&rules[i], rights) && kxfer_rule_check(&rules[i], rights))
 			found("a good rule is refused");
-	if (!ret && nr && kxfer_rule_decide(copy, nr, &peer, uid, gid) !=
-		    model_decide(rules, nr, &peer, uid, gid))
+	if (!ret && nr && model_decide(rules, nr, &claim) != kxfer_rule_decide(copy, nr, &claim))
 		found("other rights than the reference gives");
 	if (!ret)
 		kvfree(copy);

@@ -8,6 +8,7 @@
 #ifndef KXFER_PURE_FOR_USER_H
 #define KXFER_PURE_FOR_USER_H
 
+#include <ctype.h>
 #include <endian.h>
 #include <errno.h>
 #include <netinet/in.h>

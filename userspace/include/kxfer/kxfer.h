@@ -134,6 +134,13 @@ int kxfer_mailbox_destroy(struct kxfer_session* session, uint32_t mailbox);
  */
 int kxfer_listener_create(struct kxfer_session* session, const struct kxfer_addr* address, uint32_t flags,
                           uint64_t* listener);
+/*
+ * The same, and an initiator has to prove one of the keys (struct kxfer_key_name; at most
+ * KXFER_LISTEN_KEYS_MAX). -ENOKEY: the caller can search no such key in the kernel's keyrings.
+ */
+int kxfer_listener_create_with_keys(struct kxfer_session* session, const struct kxfer_addr* address,
+                                    uint32_t flags, const struct kxfer_key_name* keys, uint32_t nr_keys,
+                                    uint64_t* listener);
 int kxfer_listener_destroy(struct kxfer_session* session, uint64_t listener);
 
 /*

@@ -388,6 +388,7 @@ struct PeerOptions {
     std::string device;
     uint32_t context = KXFER_CONTEXT_POLLED;
     std::optional<uint32_t> tos; // none: as the device has it
+    std::string key; // that both ends have to prove; empty: none
     Milliseconds timeout{10000};
 };
 
@@ -461,10 +462,15 @@ class Session {
         return Mailbox(session_, args.export_id);
     }
 
-    // flags: KXFER_LISTEN_F_*.
-    Expected<Listener> add_listener(const kxfer_addr& address, uint32_t flags) {
+    // flags: KXFER_LISTEN_F_*; keys: an initiator has to prove one of them, if there are any.
+    Expected<Listener> add_listener(const kxfer_addr& address, uint32_t flags,
+                                    std::span<const std::string> keys = {}) {
+        std::vector<kxfer_key_name> names(keys.size());
+        for (size_t i = 0; i < keys.size(); i++)
+            if (!set_text(names[i].name, keys[i])) return fail("cannot use the key", keys[i], -ENAMETOOLONG);
         uint64_t listener = 0;
-        const int ret = kxfer_listener_create(get(), &address, flags, &listener);
+        const int ret = kxfer_listener_create_with_keys(get(), &address, flags, names.data(),
+                                                        static_cast<uint32_t>(names.size()), &listener);
         if (ret < 0) return fail("cannot listen on", to_string(address), ret);
         return Listener(session_, listener);
     }
@@ -478,7 +484,9 @@ class Session {
         args.tos = options.tos.value_or(0);
         args.timeout_ms = static_cast<uint32_t>(options.timeout.count());
         const int ret =
-            set_text(args.device, options.device) ? kxfer_peer_connect(get(), &args) : -ENAMETOOLONG;
+            set_text(args.device, options.device) && set_text(args.key, options.key)
+                ? kxfer_peer_connect(get(), &args)
+                : -ENAMETOOLONG;
         if (ret < 0) {
             Error error("cannot connect with", to_string(remote), ret);
             // 8: nothing listens there, which is what ECONNREFUSED alone says.

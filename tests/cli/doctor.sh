@@ -57,6 +57,15 @@ test_a_missing_listener_is_a_hint_until_there_is_one() {
 	try kxfer --json doctor
 	kxfer listen del "$peer" >/dev/null
 	[ "$status" -eq 0 ] || fail "status $status"
+	expect_check listeners state hint
+	expect_check listeners finding "$peer:7625 (no key): without a key on RoCE every sender of UDP that reaches it is believed: address, source port and uid are its own word"
+	expect_mend listeners "--key NAME"
+	head -c 32 /dev/urandom >secret
+	expect 0 kxfer key add kt-doctor secret
+	expect 0 kxfer listen add "$peer" --key kt-doctor
+	try kxfer --json doctor
+	kxfer listen del "$peer" >/dev/null
+	kxfer key del kt-doctor >/dev/null
 	expect_check listeners state ok
 	expect_check listeners finding "$peer:7625"
 }

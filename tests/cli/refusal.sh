@@ -195,7 +195,7 @@ test_a_port_in_use_is_said_so() {
 }
 
 test_a_port_that_a_wildcard_takes_is_said_so() {
-	expect 0 kxfer listen add "0.0.0.0:7700"
+	expect 0 kxfer listen add --no-key "0.0.0.0:7700"
 	try kxfer --json listen add "$peer:7700"
 	kxfer listen del "0.0.0.0:7700" >/dev/null
 	[ "$status" -eq 1 ] || fail "status $status"
@@ -203,7 +203,7 @@ test_a_port_that_a_wildcard_takes_is_said_so() {
 }
 
 test_listening_on_a_foreign_address_is_refused() {
-	expect 1 kxfer --json listen add 192.0.2.1
+	expect 1 kxfer --json listen add --no-key 192.0.2.1
 	expect_error_json .errno EADDRNOTAVAIL
 	expect_error_json .why "no RDMA device of this node has that address"
 }
@@ -213,7 +213,7 @@ test_listening_needs_an_administrator() {
 	expect 1 $unprivileged kxfer --json listen add "$peer"
 	expect_error_json .errno EPERM
 	expect_error_json '.hint | test("root")' true
-	expect 1 $unprivileged kxfer serve inbox=mem:64K
+	expect 1 $unprivileged kxfer serve --no-key inbox=mem:64K
 	expect_stderr "kxfer listen add"
 	chmod 600 /dev/kxfer
 }
@@ -286,7 +286,7 @@ test_no_RDMA_device_ends_3_and_says_how_to_make_one() {
 	try kxfer --json ls "$peer"
 	first=$status
 	cp stderr stderr.ls
-	try kxfer serve inbox=mem:64K
+	try kxfer serve --no-key inbox=mem:64K
 	rdma link add "$KXFER_DEVICE" type "$KXFER_PROVIDER" netdev dummy0
 	wait_for 10 grep -q ACTIVE "/sys/class/infiniband/$KXFER_DEVICE/ports/1/state"
 	[ "$first" -eq 3 ] || fail "ls: status $first"

@@ -291,7 +291,7 @@ expect_after_stop() {
 }
 
 test_serve_ends_0_on_sigint() {
-	background kxfer serve inbox=mem:64K
+	background kxfer serve --no-key inbox=mem:64K
 	wait_for 30 grep -q listening stdout
 	kill -INT "$pid"
 	collect
@@ -306,7 +306,7 @@ test_serve_ends_0_on_sigterm() {
 }
 
 test_a_second_signal_ends_serve_at_once() {
-	background kxfer serve inbox=mem:64K
+	background kxfer serve --no-key inbox=mem:64K
 	wait_for 30 grep -q listening stdout
 	kill -STOP "$pid"
 	wait_for 10 is_stopped "$pid"

@@ -144,9 +144,15 @@ collect() {
 	status=$?
 }
 
-# kxfer serve in the background, up to the moment when peers can reach it.
+# kxfer serve in the background, up to the moment when peers can reach it. What is tested
+# is something else than keys unless one is named.
 serve() {
-	kxfer serve "$@" >"$work/serve.out" 2>&1 </dev/null &
+	case " $* " in
+	*" --key "*) no_key= ;;
+	*) no_key=--no-key ;;
+	esac
+	# shellcheck disable=SC2086 # an option or none
+	kxfer serve $no_key "$@" >"$work/serve.out" 2>&1 </dev/null &
 	serve_pid=$!
 	echo "$serve_pid" >>"$work/pids"
 	wait_for 60 is_serving_or_over "$serve_pid"

@@ -18,6 +18,7 @@ struct PathOptions {
     kxfer_addr peer = {};    // a listener
     kxfer_addr local = {};   // or family 0
     std::string device;      // or empty
+    std::string key;         // that both ends have to prove, or empty
     std::string export_name; // at least as long as the memory
     uint32_t context = KXFER_CONTEXT_POLLED;
     uint32_t wait_flags = 0;                               // KXFER_WAIT_F_*

@@ -16,7 +16,8 @@ bool is_wildcard(const kxfer_addr& address) {
 
 } // namespace
 
-tl::expected<Listening, Error> listen_at(Session& session, const kxfer_addr& address) {
+tl::expected<Listening, Error> listen_at(Session& session, const kxfer_addr& address,
+                                          const std::string& key) {
     const auto listeners = session.list<kxfer_info_listener>(KXFER_INFO_LISTENERS);
     if (!listeners) return tl::unexpected(listeners.error());
     for (const auto& listener : *listeners) {
@@ -24,7 +25,8 @@ tl::expected<Listening, Error> listen_at(Session& session, const kxfer_addr& add
         if (!listener.active || listener.addr.family != address.family) continue;
         if (same || is_wildcard(listener.addr)) return Listening{{}, listener.addr.port};
     }
-    auto listener = session.add_listener(address, 0);
+    const std::span<const std::string> keys(&key, key.empty() ? 0 : 1);
+    auto listener = session.add_listener(address, 0, keys);
     if (!listener) {
         if (listener.error().number == EPERM)
             listener.error().hint = "run as root, or let an administrator do: kxfer listen add ADDR";

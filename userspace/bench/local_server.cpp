@@ -89,7 +89,7 @@ tl::expected<void, Error> offer_export(const ServerOptions& options, Served& ser
     auto session = Session::open();
     if (!session) return tl::unexpected(session.error());
     served.session = std::make_unique<Session>(std::move(*session));
-    auto listening = listen_at(*served.session, options.address);
+    auto listening = listen_at(*served.session, options.address, options.key);
     if (!listening) return tl::unexpected(listening.error());
     served.listening = std::move(*listening);
 

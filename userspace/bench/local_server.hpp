@@ -20,6 +20,7 @@ namespace kxfer::bench {
 
 struct ServerOptions {
     kxfer_addr address = {}; // of this node; its port is where to listen unless somebody does already
+    std::string key;         // what peers have to prove to a listener of its own, or empty
     std::string export_name;
     uint64_t length = 0;
     unsigned nr_exports = 1; // all of that length; the names of others end in -2, -3 and so on

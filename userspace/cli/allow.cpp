@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "cli/allow.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+
+#include "cli/keys.hpp"
 
 namespace kxfer::cli {
 
@@ -40,25 +43,56 @@ bool parse_network(std::string_view text, kxfer_rule& rule) {
     return true;
 }
 
+// One condition of a rule. An address stands alone, which the caller sees to.
+bool parse_condition(std::string_view text, kxfer_rule& rule) {
+    if (text.starts_with("uid=")) {
+        rule.match |= KXFER_RULE_UID;
+        return parse_number(text.substr(4), rule.uid);
+    }
+    if (text.starts_with("gid=")) {
+        rule.match |= KXFER_RULE_GID;
+        return parse_number(text.substr(4), rule.gid);
+    }
+    if (text == "no-uids") {
+        rule.match |= KXFER_RULE_NO_UIDS;
+        return true;
+    }
+    const std::string name(text.substr(std::min(text.size(), size_t{4})));
+    if (!text.starts_with("key=") || !check_key_name(name).empty()) return false;
+    rule.match |= KXFER_RULE_KEY;
+    memcpy(rule.key, name.data(), name.size());
+    return true;
+}
+
+// key=NAME, and what has to hold beside it.
+bool parse_key_rule(std::string_view text, kxfer_rule& rule) {
+    for (;;) {
+        const size_t comma = text.find(',');
+        const uint32_t before = rule.match;
+        if (!parse_condition(text.substr(0, comma), rule) || rule.match == before) return false;
+        if (comma == std::string_view::npos) break;
+        text.remove_prefix(comma + 1);
+    }
+    return !(rule.match & KXFER_RULE_NO_UIDS && rule.match & (KXFER_RULE_UID | KXFER_RULE_GID));
+}
+
 } // namespace
 
 tl::expected<kxfer_rule, std::string> parse_allow(std::string_view text) {
     kxfer_rule rule = {};
     bool good = false;
-    if (text.starts_with("uid=")) {
-        rule.match = KXFER_RULE_UID;
-        good = parse_number(text.substr(4), rule.uid);
-    } else if (text.starts_with("gid=")) {
-        rule.match = KXFER_RULE_GID;
-        good = parse_number(text.substr(4), rule.gid);
+    if (text.starts_with("key=")) {
+        good = parse_key_rule(text, rule);
+    } else if (text.starts_with("uid=") || text.starts_with("gid=")) {
+        good = parse_condition(text, rule);
     } else {
         rule.match = KXFER_RULE_ADDR;
         good = parse_network(text, rule);
     }
     if (!good)
         return tl::make_unexpected(fmt::format(
-            "'{}' is not a valid --allow rule; give a network such as 10.77.0.0/24 or fd77::/64, uid=N or "
-            "gid=N",
+            "'{}' is not a valid --allow rule; give a network such as 10.77.0.0/24 or fd77::/64, uid=N, "
+            "gid=N, or key=NAME, perhaps with ,uid=N ,gid=N or ,no-uids",
             text));
     return rule;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// --allow CIDR|uid=N|gid=N: who may use an export.
+// --allow CIDR|uid=N|gid=N|key=NAME[,uid=N][,gid=N][,no-uids]: who may use an export.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "cli/checks.hpp"
+#include "cli/keys.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -120,13 +121,20 @@ Check listeners_check(const Patient& patient) {
     const auto exported = export_names(*patient.session);
     const auto active = [](const auto& listener) { return listener.active != 0; };
     std::string texts;
-    for (const auto& listener : *listeners)
-        texts += fmt::format("{}{}{}", texts.empty() ? "" : ", ", to_string(listener.addr),
-                             listener.active ? "" : " (inactive: its device is gone)");
+    bool keyless = false;
+    for (const auto& listener : *listeners) {
+        texts += fmt::format("{}{}{}{}", texts.empty() ? "" : ", ", to_string(listener.addr),
+                             listener.active ? "" : " (inactive: its device is gone)",
+                             listener.nr_keys ? "" : " (no key)");
+        keyless |= listener.nr_keys == 0;
+    }
     if (listeners->empty()) return no_listeners(exported);
     if (!exported.empty() && std::none_of(listeners->begin(), listeners->end(), active))
         return {"listeners", Health::mend, texts + ": no peer can reach what is exported here",
                 "see: kxfer device list; or: kxfer listen add ADDRESS"};
+    if (keyless)
+        return {"listeners", Health::hint, texts + ": without a key " + believes_all,
+                "kxfer listen add ADDRESS --key NAME, or kxfer serve --key NAME; see: kxfer key add --help"};
     return {"listeners", Health::ok, texts, ""};
 }
 

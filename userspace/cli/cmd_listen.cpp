@@ -5,10 +5,14 @@
 
 #include <cerrno>
 #include <cstring>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "cli/command.hpp"
 #include "cli/commands.hpp"
 #include "cli/device_file.hpp"
+#include "cli/keys.hpp"
 #include "cli/listening.hpp"
 #include "cli/peer.hpp"
 
@@ -19,6 +23,7 @@ namespace {
 struct ListenOptions {
     Peer address;
     bool any_port = false;
+    KeyChoice keys;
 };
 
 Words flag_words(uint32_t flags) {
@@ -34,6 +39,7 @@ Record row_of(const kxfer_info_listener& listener) {
         .add("address", to_string(listener.addr))
         .add("device", text_of(listener.device))
         .add("active", listener.active != 0)
+        .add("keys", listener.nr_keys)
         .add("flags", flag_words(listener.flags))
         .add("accepted", listener.nr_accepted)
         .add("refused", listener.nr_refused);
@@ -45,7 +51,12 @@ Result run_list(const ListenOptions&, Context& context) {
     const auto listeners = session->list<kxfer_info_listener>(KXFER_INFO_LISTENERS);
     if (!listeners) return failed(listeners.error());
     Table rows;
-    for (const kxfer_info_listener& listener : *listeners) rows.push_back(row_of(listener));
+    size_t keyless = 0;
+    for (const kxfer_info_listener& listener : *listeners) {
+        rows.push_back(row_of(listener));
+        keyless += listener.nr_keys == 0;
+    }
+    if (keyless) context.out.note(fmt::format("{} without a key: {}", keyless, believes_all));
     context.out.table(rows, "nothing listens on this node; try: kxfer listen add ADDRESS");
     return exit_ok;
 }
@@ -56,9 +67,16 @@ Result run_add(const ListenOptions& options, Context& context) {
     const auto addresses = resolve(options.address);
     if (!addresses) return failed(addresses.error());
     const uint32_t flags = KXFER_LISTEN_F_KEEP | (options.any_port ? KXFER_LISTEN_F_ANY_PORT : 0U);
+    if (auto fine = check_key_choice(options.keys, addresses->front()); !fine)
+        return tl::make_unexpected(fine.error());
+    std::vector<kxfer_key_name> keys(options.keys.names.size());
+    for (size_t i = 0; i < keys.size(); i++)
+        memcpy(keys[i].name, options.keys.names[i].data(), options.keys.names[i].size());
     uint64_t id = 0;
-    const int ret = kxfer_listener_create(session->get(), &addresses->front(), flags, &id);
+    const int ret = kxfer_listener_create_with_keys(session->get(), &addresses->front(), flags, keys.data(),
+                                                    static_cast<uint32_t>(keys.size()), &id);
     if (ret < 0) return tl::make_unexpected(listen_failure(*session, addresses->front(), ret));
+    if (options.keys.names.empty()) context.out.note(std::string("without a key ") + believes_all);
     if (options.any_port)
         context.out.note("any program of any node that reaches this address may now pass for a kernel");
     context.out.record(Record().add("listening", to_string(addresses->front())).add("id", id));
@@ -101,6 +119,7 @@ void setup_listen(CLI::App& app, Program& program) {
     add_peer_option(add, "address", options->address, "own ADDR[:PORT] (default port 7625)")->required();
     add.add_flag("--any-port", options->any_port,
                  "accept links from any source port: whoever can open a QP may then pass for a kernel");
+    add_key_choice(add, options->keys);
     on_run(add, program, options, run_add);
 
     CLI::App& del = add_command(listen, "del", "stop listening; links stay", "kxfer listen del 10.77.0.1");

@@ -30,6 +30,7 @@
 #include "cli/connect.hpp"
 #include "cli/device_file.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/keys.hpp"
 #include "cli/listening.hpp"
 #include "cli/served.hpp"
 #include "cli/sha256.hpp"
@@ -43,6 +44,7 @@ struct ServeOptions {
     std::vector<Source> sources;
     Peer listen;
     bool has_listen = false;
+    KeyChoice keys;
     bool writable = false;
     bool atomic = false;
     bool verbs = false;
@@ -87,6 +89,14 @@ void report_export(const Served& served, const ServeOptions& options, Output& ou
     out.event(record, text);
 }
 
+// A listener that is there keeps its keys: one without any would let in whom --key is to keep out.
+tl::expected<void, Failure> check_present(const KeyChoice& keys, const kxfer_info_listener& present) {
+    if (keys.names.empty() || present.nr_keys != 0) return {};
+    return failed(Error("cannot use the listener on", to_string(present.addr), EEXIST,
+                        fmt::format("kxfer listen del {}, or leave --key out", to_string(present.addr)),
+                        "it takes links without a key"));
+}
+
 // Whose a listener is: this process's, the node's until `listen del`, or one that ends with
 // another process.
 enum class Owner { self, node, other };
@@ -95,24 +105,28 @@ Owner owner_of(const kxfer_info_listener& listener) {
     return listener.flags & KXFER_LISTEN_F_KEEP ? Owner::node : Owner::other;
 }
 
-void report_listener(const kxfer_addr& address, Owner owner, Output& out) {
+void report_listener(const kxfer_addr& address, Owner owner, uint64_t keys, Output& out) {
     Record record;
     record.add("event", "listen")
         .add("address", to_string(address))
         .add("own", owner == Owner::self)
-        .add("kept", owner == Owner::node);
-    const std::string text = to_string(address);
-    out.event(record, owner == Owner::self   ? fmt::format("listening on {} until this ends", text)
-                      : owner == Owner::node ? fmt::format("listening on {} (a listener of this node)", text)
-                                             : fmt::format("listening on {} (another process's; this one "
-                                                           "listens itself when that ends)",
-                                                           text));
+        .add("kept", owner == Owner::node)
+        .add("keys", keys);
+    const std::string where = to_string(address);
+    std::string text = owner == Owner::self   ? fmt::format("listening on {} until this ends", where)
+                       : owner == Owner::node ? fmt::format("listening on {} (a listener of this node)", where)
+                                              : fmt::format("listening on {} (another process's; this one "
+                                                            "listens itself when that ends)",
+                                                            where);
+    if (keys == 0) text += fmt::format("; without a key {}", believes_all);
+    out.event(record, text);
 }
 
 // A listener of somebody else that peers reach this process by.
 struct Borrowed {
     kxfer_addr address = {};
     Owner owner = Owner::node;
+    bool has_keys = false;
     bool told = false; // that it is gone
 };
 
@@ -121,16 +135,17 @@ struct Listening {
     std::vector<Listener> own;
     std::vector<Borrowed> borrowed;
     std::vector<kxfer_addr> addresses; // all of them
+    std::vector<std::string> keys;     // of those that are its own
 
     void borrow(const kxfer_info_listener& listener, Output& out) {
-        borrowed.push_back({listener.addr, owner_of(listener)});
+        borrowed.push_back({listener.addr, owner_of(listener), listener.nr_keys != 0});
         addresses.push_back(listener.addr);
-        report_listener(listener.addr, owner_of(listener), out);
+        report_listener(listener.addr, owner_of(listener), listener.nr_keys, out);
     }
     void add(Listener listener, const kxfer_addr& address, Output& out) {
         own.push_back(std::move(listener));
         addresses.push_back(address);
-        report_listener(address, Owner::self, out);
+        report_listener(address, Owner::self, keys.size(), out);
     }
     // Replaces listeners that ended with their processes, and tells of those that an
     // administrator closed.
@@ -143,11 +158,14 @@ struct Listening {
 // True: it is one of this process's own now.
 bool Listening::replace(Session& session, Borrowed& lost, Output& out) {
     int number = ENOENT;
-    if (lost.owner == Owner::other) {
-        auto listener = session.add_listener(lost.address, 0);
+    // What wanted a key is not replaced by what takes links without one.
+    if (lost.owner == Owner::other && lost.has_keys && keys.empty()) {
+        number = ENOKEY;
+    } else if (lost.owner == Owner::other) {
+        auto listener = session.add_listener(lost.address, 0, keys);
         if (listener) {
             own.push_back(std::move(*listener));
-            report_listener(lost.address, Owner::self, out);
+            report_listener(lost.address, Owner::self, keys.size(), out);
             return true;
         }
         number = listener.error().number;
@@ -169,8 +187,8 @@ void Listening::look(Session& session, Output& out) {
         if (!found) return;
         if (*found) {
             if (one->told || owner_of(**found) != one->owner)
-                report_listener(one->address, owner_of(**found), out);
-            *one = {one->address, owner_of(**found)};
+                report_listener(one->address, owner_of(**found), (*found)->nr_keys, out);
+            *one = {one->address, owner_of(**found), (*found)->nr_keys != 0};
             ++one;
         } else if (replace(session, *one, out)) {
             one = borrowed.erase(one);
@@ -188,18 +206,22 @@ kxfer_addr any_address(uint16_t family) {
 }
 
 // The address that was asked for, unless something listens there already.
-tl::expected<Listening, Failure> listen_as_told(Session& session, const Peer& wanted, Output& out) {
+tl::expected<Listening, Failure> listen_as_told(Session& session, const Peer& wanted, const KeyChoice& keys,
+                                                Output& out) {
     const auto addresses = resolve(wanted);
     if (!addresses) return failed(addresses.error());
     const kxfer_addr address = addresses->front();
     const auto found = find_listener(session, address);
     if (!found) return failed(found.error());
     Listening listening;
+    listening.keys = keys.names;
     if (*found) {
+        if (auto fine = check_present(keys, **found); !fine) return tl::make_unexpected(fine.error());
         listening.borrow(**found, out);
         return listening;
     }
-    auto listener = session.add_listener(address, 0);
+    if (auto fine = check_key_choice(keys, address); !fine) return tl::make_unexpected(fine.error());
+    auto listener = session.add_listener(address, 0, keys.names);
     if (!listener) return tl::make_unexpected(listen_failure(session, address, listener.error().number));
     listening.add(std::move(*listener), address, out);
     return listening;
@@ -207,20 +229,26 @@ tl::expected<Listening, Failure> listen_as_told(Session& session, const Peer& wa
 
 // Nothing was asked for: what the node has, or else every address. Node without
 // IPv6: IPv4 alone will do.
-tl::expected<Listening, Failure> listen_somewhere(Session& session, Output& out) {
+tl::expected<Listening, Failure> listen_somewhere(Session& session, const KeyChoice& keys, Output& out) {
     const auto present = session.list<kxfer_info_listener>(KXFER_INFO_LISTENERS);
     if (!present) return failed(present.error());
     Listening listening;
-    for (const kxfer_info_listener& one : *present) listening.borrow(one, out);
+    listening.keys = keys.names;
+    for (const kxfer_info_listener& one : *present) {
+        if (auto fine = check_present(keys, one); !fine) return tl::make_unexpected(fine.error());
+        listening.borrow(one, out);
+    }
     if (!listening.addresses.empty()) return listening;
     for (const uint16_t family : {AF_INET, AF_INET6}) {
         const kxfer_addr address = any_address(family);
-        auto listener = session.add_listener(address, 0);
+        if (auto fine = check_key_choice(keys, address); !fine) return tl::make_unexpected(fine.error());
+        auto listener = session.add_listener(address, 0, keys.names);
         if (listener) {
             listening.add(std::move(*listener), address, out);
         } else if (family == AF_INET) {
             Failure failure = listen_failure(session, address, listener.error().number);
-            failure.error.hint =
+            if (failure.error.number != ENOKEY && failure.error.number != EKEYREJECTED)
+                failure.error.hint =
                 "peers can reach nothing here until an administrator runs: kxfer listen add ADDRESS";
             return tl::make_unexpected(std::move(failure));
         }
@@ -376,8 +404,8 @@ Result run_serve(const ServeOptions& options, Context& context) {
     tl::expected<Counterparts, Failure> counterparts = Counterparts();
     if (options.bench) counterparts = take_part(*exports, options, context.out);
     if (!counterparts) return tl::make_unexpected(counterparts.error());
-    auto listening = options.has_listen ? listen_as_told(*session, options.listen, context.out)
-                                        : listen_somewhere(*session, context.out);
+    auto listening = options.has_listen ? listen_as_told(*session, options.listen, options.keys, context.out)
+                                        : listen_somewhere(*session, options.keys, context.out);
     if (!listening) return tl::make_unexpected(listening.error());
     tl::expected<Responders, Failure> responders = Responders();
     if (options.verbs) responders = answer_verbs(*listening, context.out);
@@ -410,8 +438,10 @@ void setup_options(CLI::App& command, const std::shared_ptr<ServeOptions>& optio
                     options->rules.push_back(*rule);
                 }
             },
-            "who may: a network, uid=N or gid=N; repeated: any of them (default: everybody)")
-        ->type_name("CIDR|uid=N|gid=N")
+            "who may: a network, uid=N, gid=N, or key=NAME: who proved that key; key=NAME,uid=N: and is that "
+            "uid there; key=NAME,no-uids: and its uids are not believed; repeated: any of them (default: "
+            "everybody)")
+        ->type_name("CIDR|uid=N|gid=N|key=NAME")
         ->expected(1)
         ->take_all();
     auto* writable = command.add_flag("--writable", options->writable,
@@ -437,6 +467,7 @@ void setup_serve(CLI::App& app, Program& program) {
     CLI::App& command = add_command(app, "serve", "export files and memory until Ctrl-C",
                                     "kxfer serve inbox=mem:16M --writable --allow 10.77.0.0/24");
     setup_options(command, options);
+    add_key_choice(command, options->keys);
     CLI::Option* listen = add_peer_option(command, "--listen", options->listen,
                                           "own ADDR[:PORT] to be reached by, unless it is already");
     command.callback([&program, options, listen] {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cli/command.hpp"
 
+#include "cli/keys.hpp"
 #include "cli/size.hpp"
 
 namespace kxfer::cli {
@@ -8,6 +9,11 @@ namespace kxfer::cli {
 void add_common_options(CLI::App& command, CommonOptions& common) {
     command.add_option("--device", common.device, "RDMA device to use, as `rdma link` names it")
         ->type_name("DEV");
+    command
+        .add_option("--key", common.key,
+                    "shared secret that this node and the peer have to prove to each other (kxfer key add)")
+        ->type_name("NAME")
+        ->check(check_key_name);
     command.add_option("--timeout", common.timeout_seconds, "longest wait for an answer (default 10)")
         ->type_name("SECONDS")
         ->check(CLI::Range(0.001, 60.0))

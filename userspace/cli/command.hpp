@@ -32,6 +32,7 @@ struct Program {
 // For commands that talk with a peer.
 struct CommonOptions {
     std::string device;
+    std::string key; // that both ends have to prove; empty: none
     double timeout_seconds = 10;
 
     std::chrono::milliseconds timeout() const {

@@ -16,6 +16,7 @@ void setup_compare(CLI::App& app, Program& program);
 void setup_sweep(CLI::App& app, Program& program);
 void setup_doctor(CLI::App& app, Program& program);
 void setup_device(CLI::App& app, Program& program);
+void setup_key(CLI::App& app, Program& program);
 void setup_listen(CLI::App& app, Program& program);
 void setup_serve(CLI::App& app, Program& program);
 void setup_export(CLI::App& app, Program& program);

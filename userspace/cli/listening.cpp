@@ -54,6 +54,14 @@ Failure listen_failure(const Session& session, const kxfer_addr& address, int nu
         error.hint = "soft RoCE needs only a network interface: rdma link add rxe0 type rxe netdev eth0";
         status = exit_no_device;
         break;
+    case ENOKEY:
+        error.why = "this user has no such key in the kernel's keyrings";
+        error.hint = "kxfer key add NAME FILE, as the user who listens; see: kxfer key list";
+        break;
+    case EKEYREJECTED:
+        error.why = "the secret is shorter than 16 bytes";
+        error.hint = "make another: (umask 077; head -c 32 /dev/urandom > FILE)";
+        break;
     case EDQUOT:
         error.hint = "the node has as many listeners as it may; see: kxfer listen list";
         break;

@@ -71,6 +71,7 @@ tl::expected<kxfer_addr, Failure> own_address(const RigOptions& options) {
 bench::PathOptions common_path(const RigOptions& options) {
     bench::PathOptions path;
     path.device = options.common.device;
+    path.key = options.common.key;
     path.context = contexts.at(options.context);
     path.wait_flags = waits.at(options.poll);
     path.timeout = options.common.timeout();
@@ -93,6 +94,7 @@ tl::expected<Place, Failure> serve_here(const RigOptions& options, uint64_t byte
     bench::ServerOptions server;
     server.address = *address;
     server.address.port = KXFER_PORT;
+    server.key = options.common.key;
     server.export_name = place.export_name = own_export();
     server.length = bytes;
     server.nr_exports = options.nr_clients;

@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: MIT
 //
 // One record, two renderings; errors; SHA-256.
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
+#include <sstream>
 #include <string>
+#include <thread>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <poll.h>
+#include <pty.h>
 #include <unistd.h>
 
 #include "cli/output.hpp"
+#include "cli/progress.hpp"
 #include "cli/record.hpp"
 #include "cli/sha256.hpp"
+#include "cli/terminal.hpp"
 
 using namespace kxfer;
 using namespace kxfer::cli;
@@ -241,4 +250,94 @@ TEST(Sha256, goes_on_after_a_digest_was_taken) {
     EXPECT_EQ(sha256.digest(), sha256.digest());
     sha256.update(std::as_bytes(std::span(bc)));
     EXPECT_EQ(hex(sha256.digest()), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+namespace {
+
+// What a terminal of so many columns is shown of a table, or of progress.
+template <typename Function> std::string on_terminal(int fd, unsigned short columns, Function function) {
+    winsize size = {24, columns, 0, 0};
+    int screen = -1, terminal = -1;
+    if (openpty(&screen, &terminal, nullptr, nullptr, &size) != 0) return "no terminal";
+    std::fflush(stdout);
+    const int before = dup(fd);
+    dup2(terminal, fd);
+    close(terminal);
+    function();
+    std::fflush(stdout);
+    dup2(before, fd);
+    close(before);
+    std::string text;
+    pollfd ready{screen, POLLIN, 0};
+    char bytes[512];
+    while (poll(&ready, 1, 0) > 0) {
+        const ssize_t n = read(screen, bytes, sizeof(bytes));
+        if (n <= 0) break;
+        text.append(bytes, static_cast<size_t>(n));
+    }
+    close(screen);
+    std::erase(text, '\r');
+    return text;
+}
+
+std::string table_on_terminal(unsigned short columns, const Table& rows) {
+    return on_terminal(STDOUT_FILENO, columns, [&] {
+        make_text_output({false, false, false})->table(rows, "");
+    });
+}
+
+size_t longest_line(const std::string& text) {
+    size_t longest = 0;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) longest = std::max(longest, width_of(line));
+    return longest;
+}
+
+Table wide_rows() {
+    Table rows;
+    for (const char* name : {"one", "two"}) {
+        Record row;
+        row.add("name", name);
+        for (int i = 0; i < 8; i++) row.add("a_column_" + std::to_string(i), 1000000 + i);
+        rows.push_back(row);
+    }
+    return rows;
+}
+
+} // namespace
+
+TEST(TextOutput, a_table_that_fits_the_terminal_is_as_it_is_in_a_pipe) {
+    const Printed printed = printed_by([] { make_text_output({})->table(wide_rows(), ""); });
+    EXPECT_EQ(table_on_terminal(200, wide_rows()), printed.out);
+    EXPECT_GT(longest_line(printed.out), 80U);
+}
+
+TEST(TextOutput, a_table_that_is_too_wide_for_the_terminal_has_a_block_for_each_row) {
+    const std::string text = table_on_terminal(60, wide_rows());
+    EXPECT_LE(longest_line(text), 60U) << text;
+    for (int i = 0; i < 8; i++)
+        EXPECT_NE(text.find(fmt::format("a column {}  {}\n", i, 1000000 + i)), std::string::npos) << text;
+    EXPECT_NE(text.find("\n\nname        two\n"), std::string::npos) << text;
+}
+
+TEST(TextOutput, the_last_column_is_broken_where_a_table_is_too_wide_for_that_alone) {
+    Table rows;
+    rows.push_back(
+        Record().add("check", "one").add("finding", "words that go on and on for longer than a line"));
+    EXPECT_EQ(table_on_terminal(40, rows), "check  finding\n"
+                                           "one    words that go on and on for\n"
+                                           "       longer than a line\n");
+}
+
+TEST(ProgressLine, is_never_longer_than_a_line_of_the_terminal) {
+    const auto out = make_text_output({});
+    const std::string text = on_terminal(STDERR_FILENO, 20, [&] {
+        ProgressLine line(*out, "a label of many words");
+        std::this_thread::sleep_for(std::chrono::milliseconds(150));
+        line.show(0.5, "and more of them");
+    });
+    ASSERT_NE(text.find("a label of many wo~\033[K"), std::string::npos) << text;
+    EXPECT_EQ(cut("\u00e4\u00f6\u00fc", 2), "\u00e4~");
+    EXPECT_EQ(cut("abc", 3), "abc");
+    EXPECT_EQ(cut("abc", 0), "");
 }

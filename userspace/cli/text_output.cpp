@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
 // Records as text: "label  value" lines, and tables with aligned columns whose
-// numbers stand to the right.
+// numbers stand to the right. On a terminal a table that is wider than that has its last
+// column broken, if that is text; else each row becomes lines of its own. Into a pipe or
+// file it goes as it is: `| less -S` shows it so.
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <sstream>
 #include <vector>
 
@@ -12,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/output.hpp"
+#include "cli/terminal.hpp"
 
 namespace kxfer::cli {
 
@@ -32,12 +36,6 @@ bool is_number(const Value& value) {
            !std::holds_alternative<None>(value);
 }
 
-// Characters on the screen, not bytes.
-size_t width_of(const std::string& text) {
-    return static_cast<size_t>(
-        std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
 std::string pad(const std::string& text, size_t width, bool right) {
     const size_t have = width_of(text);
     const std::string space(width > have ? width - have : 0, ' ');
@@ -51,12 +49,12 @@ std::string harmless(const std::string& text) { return text.empty() ? text : hum
 constexpr size_t sentence_width = 76;
 
 // Broken between words; what follows a break begins with `indent`.
-std::string broken(const std::string& sentence, const std::string& indent) {
+std::string broken(const std::string& sentence, const std::string& indent, size_t width = sentence_width) {
     std::istringstream words(sentence);
     std::string text;
     size_t column = 0;
     for (std::string word; words >> word; column += width_of(word) + 1) {
-        const bool breaks = column != 0 && column + width_of(word) > sentence_width;
+        const bool breaks = column != 0 && column + width_of(word) > width;
         if (breaks) column = 0;
         if (!text.empty()) text += breaks ? '\n' + indent : " ";
         text += word;
@@ -139,15 +137,50 @@ class TextOutput : public Output {
         return fmt::format("\033[{}m{}\033[0m", color, text);
     }
 
+    // The least that a last column is broken to.
+    static constexpr size_t least_last_width = 24;
+
     std::string table_text(const Table& rows, const std::string& indent) const {
         const std::vector<Column> columns = columns_of(rows);
+        const auto width = terminal_width(fileno(results()));
+        size_t others = indent.size();
+        for (const Column& column : columns)
+            if (&column != &columns.back()) others += column.width + 2;
+        if (!width || columns.empty() || others + columns.back().width <= *width)
+            return aligned(columns, rows.size(), indent, {});
+        if (!columns.back().right && others + least_last_width <= *width)
+            return aligned(columns, rows.size(), indent, *width - others);
+        return row_by_row(columns, rows.size(), indent);
+    }
+
+    // A block of lines for each row, its cells one below the other.
+    std::string row_by_row(const std::vector<Column>& columns, size_t nr, const std::string& indent) const {
+        size_t width = 0;
+        for (const Column& column : columns) width = std::max(width, width_of(column.title));
         std::string text;
-        for (size_t row = 0; row <= rows.size(); row++) {
+        for (size_t row = 0; row < nr; row++) {
+            if (row > 0) text += '\n';
+            for (const Column& column : columns) {
+                const std::string& cell = column.cells.at(row);
+                if (cell.empty() || cell == "-") continue;
+                text += indent + paint(pad(column.title, width, false), "1", results()) + "  " + cell + '\n';
+            }
+        }
+        return text;
+    }
+
+    // last: so wide at most is the last column; none: as wide as it is.
+    std::string aligned(const std::vector<Column>& columns, size_t nr, const std::string& indent,
+                        std::optional<size_t> last) const {
+        std::string text;
+        for (size_t row = 0; row <= nr; row++) {
             std::string line = indent;
             for (const Column& column : columns) {
                 const std::string& cell = row == 0 ? column.title : column.cells.at(row - 1);
                 if (&column != &columns.front()) line += "  ";
-                line += pad(cell, column.width, column.right);
+                line += last && &column == &columns.back()
+                            ? broken(cell, std::string(width_of(line), ' '), *last)
+                            : pad(cell, column.width, column.right);
             }
             line.erase(line.find_last_not_of(' ') + 1);
             text += (row == 0 ? paint(line, "1", results()) : line) + '\n';

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+//
+// How many characters a line of a terminal has.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+namespace kxfer::cli {
+
+// Empty: it is no terminal, or does not tell.
+std::optional<size_t> terminal_width(int fd);
+
+// Characters on the screen, not bytes.
+size_t width_of(const std::string& text);
+
+// At most so many characters, the last of them "~" if some are left out.
+std::string cut(const std::string& text, size_t width);
+
+} // namespace kxfer::cli

@@ -322,6 +322,10 @@ TEST(PKey, has_a_member_bit_and_a_partition) {
     EXPECT_EQ(fact(only("0x8001"), "member"), "full");
     for (const char* none : {"0x0000", "0x8000"}) EXPECT_EQ(only(none, "pkey").name, "invalid");
     EXPECT_EQ(only("32769", "pkey").title, "P_Key 0x8001");
+    EXPECT_EQ(only("ffff").title, "P_Key 0xffff");
+    EXPECT_EQ(only("7FFF", "pkey").title, "P_Key 0x7fff");
+    EXPECT_TRUE(meanings_of("fff", "pkey").empty());
+    EXPECT_TRUE(meanings_of("ffff", "wc").empty());
     EXPECT_TRUE(meanings_of("0x10000", "pkey").empty());
     EXPECT_TRUE(meanings_of("-1", "pkey").empty());
 }

@@ -27,6 +27,15 @@ TEST(Size, understands_plain_numbers_and_powers_of_1024) {
         {"4KiB", 4096},
         {"16M", 16ULL << 20},
         {"16MiB", 16ULL << 20},
+        {"4k", 4096},
+        {"1KB", 1024},
+        {"1Kib", 1024},
+        {"64B", 64},
+        {"2gb", 2ULL << 30},
+        {"1.5M", 3ULL << 19},
+        {"1.5G", 3ULL << 29},
+        {"0.5k", 512},
+        {"2.000000T", 2ULL << 40},
         {"3G", 3ULL << 30},
         {"2TiB", 2ULL << 40},
         {"18446744073709551615", UINT64_MAX},
@@ -39,16 +48,24 @@ TEST(Size, understands_plain_numbers_and_powers_of_1024) {
 }
 
 TEST(Size, refuses_everything_else_and_says_what_a_size_is) {
-    for (const char* text : {"", "K", "-1", "+1", " 1", "1 ", "1k", "1KB", "1Kib", "1iB", "1XiB", "1.5M",
-                             "0x10", "1KK", "4K "}) {
+    for (const char* text : {"", "K", "-1", "+1", " 1", "1 ", "1iB", "1XiB", "1.", "1.M", ".5M", "1.5.5M",
+                             "1.0000001M", "1.5Mi", "1BB", "0x10", "1KK", "4K "}) {
         const auto parsed = parse_size(text);
         ASSERT_FALSE(parsed) << text;
         EXPECT_NE(parsed.error().find("such as 4096, 4K or 16MiB"), std::string::npos) << text;
     }
 }
 
+TEST(Size, refuses_parts_of_bytes) {
+    for (const char* text : {"1.5", "0.3K", "1.0001M"}) {
+        const auto parsed = parse_size(text);
+        ASSERT_FALSE(parsed) << text;
+        EXPECT_NE(parsed.error().find("no whole number of bytes"), std::string::npos) << text;
+    }
+}
+
 TEST(Size, refuses_what_does_not_fit_64_bits) {
-    for (const char* text : {"18446744073709551616", "16777216T", "18014398509481984K"}) {
+    for (const char* text : {"18446744073709551616", "16777216T", "18014398509481984K", "16777216.5T"}) {
         const auto parsed = parse_size(text);
         ASSERT_FALSE(parsed) << text;
         EXPECT_NE(parsed.error().find("too large"), std::string::npos) << text;

@@ -12,7 +12,7 @@ namespace kxfer::cli {
 
 const char meaning_forms[] =
     "known are: numbers (12, 0x0c, -111), names (RETRY_EXC_ERR, IB_CM_REJ_STALE_CONN, EKEYREVOKED),\n"
-    "the texts that logs have for them, GIDs (::ffff:10.77.0.1) and P_Keys (0xffff)\n"
+    "the texts that logs have for them, GIDs (::ffff:10.77.0.1) and P_Keys (0xffff, ffff)\n"
     "see: kxfer explain --list";
 
 namespace {
@@ -82,6 +82,13 @@ bool is_pkey(const Number& number, const std::string& kind) {
            (kind == "pkey" || (kind.empty() && number.hex && number.digits == 4));
 }
 
+// As tools print them, without 0x: ffff, 7fff. Of digits alone it would be a decimal number.
+std::optional<unsigned> bare_pkey(const std::string& word) {
+    const auto is_hex = [](unsigned char c) { return std::isxdigit(c) != 0; };
+    if (word.size() != 4 || !std::all_of(word.begin(), word.end(), is_hex)) return std::nullopt;
+    return static_cast<unsigned>(std::stoul(word, nullptr, 16));
+}
+
 } // namespace
 
 std::span<const Numbering> numberings() {
@@ -123,6 +130,9 @@ std::vector<Meaning> meanings_of(const std::string& word, const std::string& kin
                 found.push_back(meaning_of(numbering, entry));
     }
     if (number && is_pkey(*number, kind)) found.push_back(pkey_meaning(number->value));
+    if (const auto pkey = bare_pkey(word);
+        pkey && !number && (kind == "pkey" || (kind.empty() && found.empty())))
+        found.push_back(pkey_meaning(*pkey));
     if (kind.empty() || kind == "gid")
         if (auto gid = gid_meaning(word)) found.push_back(std::move(*gid));
     return found;

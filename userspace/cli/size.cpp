@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "cli/size.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <optional>
+#include <string>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -13,23 +17,38 @@ namespace kxfer::cli {
 
 namespace {
 
-// The shift of "K", "KiB", "M" and so on; -1 for anything else.
+// The shift of "k", "KB", "KiB", "M" and so on, whatever the case; -1 for anything else.
 int shift_of(std::string_view unit) {
-    if (unit.empty()) return 0;
-    if (unit.size() == 3 && !unit.ends_with("iB")) return -1;
-    if (unit.size() != 1 && unit.size() != 3) return -1;
-    switch (unit.front()) {
-    case 'K':
-        return 10;
-    case 'M':
-        return 20;
-    case 'G':
-        return 30;
-    case 'T':
-        return 40;
-    default:
-        return -1;
+    static constexpr std::string_view letters = "kmgt";
+    std::string word(unit);
+    std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (word.empty() || word == "b") return 0;
+    const size_t power = letters.find(word.front());
+    if (power == std::string_view::npos) return -1;
+    const auto rest = std::string_view(word).substr(1);
+    return rest.empty() || rest == "b" || rest == "ib" ? static_cast<int>(power + 1) * 10 : -1;
+}
+
+// The digits behind the point, if there are any: "1.5G" has 5 tenths.
+struct Fraction {
+    uint64_t digits = 0;
+    uint64_t scale = 1; // 10 for each of them
+};
+
+// Takes it off `rest`. Empty: there is a point without digits, or with too many.
+std::optional<Fraction> take_fraction(std::string_view& rest) {
+    constexpr size_t most_digits = 6; // times 2^40 fits 64 bits
+    Fraction fraction;
+    if (!rest.starts_with('.')) return fraction;
+    rest.remove_prefix(1);
+    const size_t nr = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    if (nr == 0 || nr > most_digits) return std::nullopt;
+    for (const char digit : rest.substr(0, nr)) {
+        fraction.digits = fraction.digits * 10 + static_cast<uint64_t>(digit - '0');
+        fraction.scale *= 10;
     }
+    rest.remove_prefix(nr);
+    return fraction;
 }
 
 } // namespace
@@ -37,15 +56,23 @@ int shift_of(std::string_view unit) {
 tl::expected<uint64_t, std::string> parse_size(std::string_view text) {
     uint64_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const int shift = shift_of(text.substr(static_cast<size_t>(end - text.data())));
-    if (error == std::errc::invalid_argument || shift < 0)
+    std::string_view rest = text.substr(static_cast<size_t>(end - text.data()));
+    const auto fraction = take_fraction(rest);
+    const int shift = shift_of(rest);
+    if (error == std::errc::invalid_argument || !fraction || shift < 0)
         return tl::make_unexpected(
-            fmt::format("'{}' is not a size; a size is a whole number with K, M, G or T behind it (powers of "
+            fmt::format("'{}' is not a size; a size is a number with K, M, G or T behind it (powers of "
                         "1024), such as 4096, 4K or 16MiB",
                         text));
-    if (error == std::errc::result_out_of_range || number > std::numeric_limits<uint64_t>::max() >> shift)
+    // Of those that are told as a fraction.
+    const uint64_t parts = fraction->digits << shift;
+    if (parts % fraction->scale != 0)
+        return tl::make_unexpected(fmt::format("'{}' is no whole number of bytes", text));
+    const uint64_t more = parts / fraction->scale;
+    if (error == std::errc::result_out_of_range || number > std::numeric_limits<uint64_t>::max() >> shift ||
+        (number << shift) > std::numeric_limits<uint64_t>::max() - more)
         return tl::make_unexpected(fmt::format("the size '{}' is too large", text));
-    return number << shift;
+    return (number << shift) + more;
 }
 
 std::string check_finite(const std::string& text) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// SIZE := N[K|M|G|T][iB], powers of 1024: 64, 4K, 16MiB.
+// SIZE := N[.N][K|M|G|T][iB|B] in any case, powers of 1024 (KB too): 64, 4k, 16MiB, 1.5G.
 #pragma once
 
 #include <cstdint>

@@ -243,6 +243,21 @@ TEST(Conditions, too_much_steal_or_change_of_frequency_is_an_obstacle) {
     EXPECT_NE(conditions.obstacle().find("6.0 %"), std::string::npos);
 }
 
+TEST(Conditions, steal_is_known_where_somebody_tells_the_kernel) {
+    const std::map<unsigned, uint64_t> none = {{0, 0}, {1, 0}}, some = {{0, 0}, {1, 7}};
+    const Hypervisor tcg{"TCGTCGTCGTCG", false}, kvm{"KVMKVMKVM", true}, old_kvm{"KVMKVMKVM", false};
+    EXPECT_EQ(why_no_steal({}, "", none), "");
+    EXPECT_EQ(why_no_steal(kvm, "QEMU", none), "");
+    EXPECT_EQ(why_no_steal(Hypervisor{"XenVMMXenVMM"}, "Xen", none), "");
+    EXPECT_NE(why_no_steal(tcg, "QEMU", none).find("TCGTCGTCGTCG"), std::string::npos);
+    EXPECT_NE(why_no_steal(old_kvm, "QEMU", none), "");
+    EXPECT_NE(why_no_steal(Hypervisor{}, "unknown", none).find("unknown"), std::string::npos);
+    EXPECT_NE(why_no_steal({}, "User-mode Linux", none), "");
+    EXPECT_NE(why_no_steal(kvm, "", {}), "");
+    // Who counted before can count.
+    EXPECT_EQ(why_no_steal(tcg, "QEMU", some), "");
+}
+
 TEST(Environment, lists_of_CPUs) {
     EXPECT_EQ(cpu_list({}), "");
     EXPECT_EQ(cpu_list({3}), "3");

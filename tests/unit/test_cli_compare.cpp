@@ -95,3 +95,13 @@ TEST(CompareReport, judges_anyway_if_that_is_wanted) {
     EXPECT_TRUE(says(report, "faster"));
     EXPECT_FALSE(says(report, "not judged"));
 }
+
+// What is printed does not hold 1 if the verdict says that it does not.
+TEST(CompareReport, an_interval_without_1_is_printed_without_1) {
+    EXPECT_EQ(ratio_text(bench::Ratio{0.993, 0.987, 0.99996}, true, true),
+              "0.99300 [0.98700, 0.99996] slower");
+    EXPECT_EQ(ratio_text(bench::Ratio{1.01, 1.0004, 1.02}, true, true), "1.0100 [1.0004, 1.0200] faster");
+    EXPECT_EQ(ratio_text(bench::Ratio{0.5, 0.4, 0.6}, true, true), "0.500 [0.400, 0.600] slower");
+    EXPECT_EQ(ratio_text(bench::Ratio{1, 0.9996, 1.1}, true, true),
+              "1.000 [1.000, 1.100] no significant difference");
+}

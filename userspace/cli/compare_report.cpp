@@ -321,7 +321,8 @@ Words notes_of(const CompareReport& report) {
     const std::string losses = losses_text(report);
     if (!losses.empty()) notes.push_back(losses);
     notes.emplace_back(all_verified     ? "Every cell's data was verified."
-                       : losses.empty() ? "Data was not verified: the peer's memory was opened for READ only."
+                       : losses.empty() ? "Data was not verified: the peer's memory was opened for READ only "
+                                          "(--verify overwrites it, and verifies)."
                                         : "Data was not verified where no try arrived as a whole.");
     if (const auto uncounted = std::find_if(report.cells.begin(), report.cells.end(),
                                             [](const auto& cell) { return !cell.uncounted.empty(); });
@@ -421,6 +422,19 @@ void add_registrations(Record& record, const CompareReport& report) {
     record.add("registration", Value(rows), Show::json_only);
 }
 
+// With so many digits that an interval without 1 is printed without 1.
+std::string interval_text(const bench::Ratio& ratio) {
+    const auto printed_1 = [](double bound, int digits) {
+        return fmt::format("{:.{}f}", bound, digits) == fmt::format("{:.{}f}", 1.0, digits);
+    };
+    int digits = 3;
+    while (ratio.significant() && digits < 15 &&
+           (printed_1(ratio.low, digits) || printed_1(ratio.high, digits)))
+        digits++;
+    return fmt::format("{:.{}f} [{:.{}f}, {:.{}f}]", ratio.value, digits, ratio.low, digits, ratio.high,
+                       digits);
+}
+
 } // namespace
 
 std::string ratio_text(const std::optional<bench::Ratio>& ratio, bool great_is_fast, bool judged) {
@@ -429,7 +443,7 @@ std::string ratio_text(const std::optional<bench::Ratio>& ratio, bool great_is_f
                           : !ratio->significant()               ? "no significant difference"
                           : (ratio->value > 1) == great_is_fast ? "faster"
                                                                 : "slower";
-    return fmt::format("{:.3f} [{:.3f}, {:.3f}] {}", ratio->value, ratio->low, ratio->high, verdict);
+    return interval_text(*ratio) + ' ' + verdict;
 }
 
 // "kernel job path beside user-space verbs": the last engine and the first.

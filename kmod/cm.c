@@ -265,10 +265,20 @@ static void set_port(struct sockaddr_storage *ss, u16 port)
 	((struct sockaddr_in *)ss)->sin_port = htons(port);
 }
 
-/* For an unspecified address rdma_cm says EADDRNOTAVAIL of a port in use. */
-static bool port_taken(int error)
+static bool is_unspecified(const struct sockaddr_storage *ss)
 {
-	return error == -EADDRINUSE || error == -EADDRNOTAVAIL;
+	return ss->ss_family == AF_INET ?
+	       !((const struct sockaddr_in *)ss)->sin_addr.s_addr :
+	       ipv6_addr_any(&((const struct sockaddr_in6 *)ss)->sin6_addr);
+}
+
+/*
+ * For an unspecified address rdma_cm says EADDRNOTAVAIL of a port in use; for any other that
+ * means that this node does not have the address.
+ */
+static bool port_taken(const struct sockaddr_storage *local, int error)
+{
+	return error == -EADDRINUSE || (error == -EADDRNOTAVAIL && is_unspecified(local));
 }
 
 static int bind_reserved_port(struct rdma_cm_id *id, struct sockaddr_storage *local)
@@ -278,7 +288,7 @@ static int bind_reserved_port(struct rdma_cm_id *id, struct sockaddr_storage *lo
 	int ret = -EADDRINUSE;
 
 	/* One of its own, or else one that other links have too. */
-	for (tries = 0; port_taken(ret) && tries < 2 * range; tries++) {
+	for (tries = 0; port_taken(local, ret) && tries < 2 * range; tries++) {
 		if (tries == range)
 			rdma_set_reuseaddr(id, 1);
 		set_port(local, RESERVED_PORT_MIN + (port + tries) % range);
@@ -286,7 +296,7 @@ static int bind_reserved_port(struct rdma_cm_id *id, struct sockaddr_storage *lo
 		      rdma_bind_addr(id, (struct sockaddr *)local);
 	}
 	rdma_set_reuseaddr(id, 1);
-	return port_taken(ret) ? -EADDRINUSE : ret;
+	return port_taken(local, ret) ? -EADDRINUSE : ret;
 }
 
 /**

@@ -14,8 +14,9 @@
 make_keys() {
 	head -c 32 /dev/urandom >secret
 	head -c 32 /dev/urandom >other
-	kxfer key add kt-cli secret >/dev/null && kxfer key add kt-other other >/dev/null ||
+	if ! kxfer key add kt-cli secret >/dev/null || ! kxfer key add kt-other other >/dev/null; then
 		fail "cannot add keys"
+	fi
 }
 
 forget_keys() {

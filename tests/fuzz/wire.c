@@ -174,6 +174,7 @@ static int honest_peer(int fd, uint32_t tos, uint32_t *peer)
 	struct kxfer_peer_open cmd = {
 		.size = sizeof(cmd),
 		.remote = kx_addr(kx_address(), KXFER_PORT),
+		.flags = KXFER_PEER_F_TOS,
 		.tos = tos,
 		.timeout_ms = KX_TIMEOUT_MS,
 	};

@@ -169,7 +169,7 @@ int delay_sites(char (*names)[DELAY_NAME_MAX], int nr)
 		return -errno;
 	while (n < nr && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.')
-			snprintf(names[n++], DELAY_NAME_MAX, "%s", entry->d_name);
+			snprintf(names[n++], DELAY_NAME_MAX, "%.*s", DELAY_NAME_MAX - 1, entry->d_name);
 	closedir(dir);
 	qsort(names, n, DELAY_NAME_MAX, by_name);
 	return n;

@@ -37,6 +37,7 @@ static bool sensible(const char *site, int ret)
 	case ETIMEDOUT:
 	case EDQUOT:
 	case EKEYREVOKED:
+	case ENOKEY:
 		return true;
 	default:
 		return false;

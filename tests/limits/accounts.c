@@ -356,6 +356,7 @@ static void take_links(struct tenant_report *report)
 		struct kxfer_peer_open cmd = {
 			.size = sizeof(cmd),
 			.remote = kx_addr(kx_address(), 0),
+			.flags = KXFER_PEER_F_TOS,
 			.tos = tos + report->nr + 1,
 			.timeout_ms = KX_TIMEOUT_MS,
 		};

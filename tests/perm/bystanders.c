@@ -159,6 +159,7 @@ static int try_honest(FIXTURE_DATA(bystander) *self)
 		.size = sizeof(open),
 		.remote = kx_addr(kx_address(), kx_own_port()),
 		.timeout_ms = HONEST_MS,
+		.flags = KXFER_PEER_F_TOS,
 		.tos = (self->tos = (self->tos + 4) % 252),
 	};
 	struct kxfer_job job = { .op = KXFER_OP_WRITE, .length = LENGTH };

@@ -224,10 +224,12 @@ CALL(export_set, KXFER_EXPORT_SET, kxfer_export_set, fill_export_set, -ENOENT,
 CALL(mailbox_add, KXFER_MAILBOX_ADD, kxfer_mailbox_add, fill_mailbox_add, 0,
      .results = true, .shows = "live_exports");
 CALL(listen_add, KXFER_LISTEN_ADD, kxfer_listen_add, fill_listen_add, -EADDRNOTAVAIL,
-     .results = true, .shows = "live_listeners");
+     .first = offsetof(struct kxfer_listen_add, keys), .results = true,
+     .shows = "live_listeners");
 CALL(listen_del, KXFER_LISTEN_DEL, kxfer_listen_del, fill_listen_del, -ENOENT);
 CALL(peer_open, KXFER_PEER_OPEN, kxfer_peer_open, fill_peer_open, -ECONNREFUSED,
-     .results = true, .shows = "live_peers");
+     .first = offsetof(struct kxfer_peer_open, key), .results = true,
+     .shows = "live_peers");
 CALL(peer_close, KXFER_PEER_CLOSE, kxfer_id, fill_id, -ENOENT);
 CALL(peer_list, KXFER_PEER_LIST, kxfer_peer_list, fill_peer_list, -ENOENT,
      .results = true);

@@ -297,7 +297,7 @@ TEST_F(export, takes_rules_of_every_kind)
 
 TEST_F(export, refuses_a_rule_with_unknown_conditions)
 {
-	struct kxfer_rule rule = { .match = 1U << 3 };
+	struct kxfer_rule rule = { .match = 1U << 5 };
 
 	EXPECT_EQ(-EOPNOTSUPP, add_rule(self->fd, self->region, &rule, &self->id));
 }

@@ -303,12 +303,20 @@ TEST_F(peer, list_that_cannot_be_stored_fails)
 
 /* ---- peers that cannot be reached ---- */
 
+/* What PEER_OPEN tells of a refusal for @reason of InfiniBand's communication manager. */
+static uint32_t refusal_of_transport(uint32_t reason)
+{
+	return strcmp(kx_provider(), "siw") ? KXFER_REFUSAL_TRANSPORT | reason :
+					      KXFER_REFUSAL_NONE;
+}
+
 TEST_F(peer, without_a_listener_refuses_the_connection)
 {
 	struct kxfer_peer_open cmd = good(NO_LISTENER);
 
 	EXPECT_EQ(-ECONNREFUSED, open_peer(self->fd, &cmd));
-	EXPECT_EQ(KXFER_REFUSAL_NONE, cmd.refusal);
+	/* IB_CM_REJ_INVALID_SERVICE_ID; iWARP has no reasons. */
+	EXPECT_EQ(refusal_of_transport(8), cmd.refusal);
 	EXPECT_EQ(-ECONNREFUSED, open_peer(self->fd, &cmd));
 }
 
@@ -485,7 +493,8 @@ TEST_F(stranger, that_refuses_in_other_words_refuses_the_connection)
 	refuse(&self->server, KXFER_REFUSAL_VERSION);
 	self->server.refusal.magic = htobe32(0x12345678);
 	EXPECT_EQ(-ECONNREFUSED, open_peer(self->fd, &self->cmd));
-	EXPECT_EQ(KXFER_REFUSAL_NONE, self->cmd.refusal);
+	/* IB_CM_REJ_CONSUMER_DEFINED */
+	EXPECT_EQ(refusal_of_transport(28), self->cmd.refusal);
 }
 
 TEST_F(stranger, that_refuses_for_an_unknown_reason_denies_access)

@@ -17,7 +17,7 @@ bool is_wildcard(const kxfer_addr& address) {
 } // namespace
 
 tl::expected<Listening, Error> listen_at(Session& session, const kxfer_addr& address,
-                                          const std::string& key) {
+                                         const std::string& key) {
     const auto listeners = session.list<kxfer_info_listener>(KXFER_INFO_LISTENERS);
     if (!listeners) return tl::unexpected(listeners.error());
     for (const auto& listener : *listeners) {

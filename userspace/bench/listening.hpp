@@ -20,7 +20,7 @@ struct Listening {
 // A listener that already admits peers at this address is as good as an own one, whose port is
 // the address's, or KXFER_PORT. key: what peers have to prove to an own one, or empty.
 tl::expected<Listening, Error> listen_at(Session& session, const kxfer_addr& address,
-                                          const std::string& key = {});
+                                         const std::string& key = {});
 
 // The same peers, with other rights.
 std::vector<kxfer_rule> granting(std::span<const kxfer_rule> rules, uint32_t rights);

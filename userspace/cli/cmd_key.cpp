@@ -50,10 +50,11 @@ tl::expected<std::vector<char>, Failure> read_secret(const std::string& file) {
         return failed(Error("cannot read the secret in", file, errno ? errno : EINVAL));
     secret.resize(static_cast<size_t>(in.gcount()));
     if (secret.size() < KXFER_KEY_MIN || secret.size() > secret_max)
-        return failed(Error("cannot take the secret in", file, EINVAL,
-                            "make one: (umask 077; head -c 32 /dev/urandom > FILE), and copy it to both nodes",
-                            fmt::format("a secret has {} to {} bytes, this file has {}", KXFER_KEY_MIN, secret_max,
-                                        secret.size() > secret_max ? "more" : std::to_string(secret.size()))));
+        return failed(
+            Error("cannot take the secret in", file, EINVAL,
+                  "make one: (umask 077; head -c 32 /dev/urandom > FILE), and copy it to both nodes",
+                  fmt::format("a secret has {} to {} bytes, this file has {}", KXFER_KEY_MIN, secret_max,
+                              secret.size() > secret_max ? "more" : std::to_string(secret.size()))));
     return secret;
 }
 
@@ -74,7 +75,9 @@ Result run_add(const KeyOptions& options, Context& context) {
 Result run_list(const KeyOptions&, Context& context) {
     Table rows;
     std::ifstream in("/proc/keys");
-    if (!in) return failed(Error("cannot list keys", "/proc/keys", errno, "is the kernel built with CONFIG_KEYS?"));
+    if (!in)
+        return failed(
+            Error("cannot list keys", "/proc/keys", errno, "is the kernel built with CONFIG_KEYS?"));
     for (std::string line; std::getline(in, line);) {
         std::istringstream words(line);
         const std::vector<std::string> word{std::istream_iterator<std::string>(words), {}};
@@ -118,12 +121,17 @@ void setup_key(CLI::App& app, Program& program) {
         ->required();
     on_run(add, program, options, run_add);
 
-    CLI::App& list = add_command(key, "list", "keys that this user may see; not what is in them", "kxfer key list");
+    CLI::App& list =
+        add_command(key, "list", "keys that this user may see; not what is in them", "kxfer key list");
     on_run(list, program, options, run_list);
 
-    CLI::App& del = add_command(key, "del", "take a key out of the keyring; listeners and links keep their copy",
-                                "kxfer key del cluster");
-    del.add_option("name", options->name, "as it was added")->type_name("NAME")->check(check_key_name)->required();
+    CLI::App& del =
+        add_command(key, "del", "take a key out of the keyring; listeners and links keep their copy",
+                    "kxfer key del cluster");
+    del.add_option("name", options->name, "as it was added")
+        ->type_name("NAME")
+        ->check(check_key_name)
+        ->required();
     on_run(del, program, options, run_del);
 }
 

@@ -113,11 +113,12 @@ void report_listener(const kxfer_addr& address, Owner owner, uint64_t keys, Outp
         .add("kept", owner == Owner::node)
         .add("keys", keys);
     const std::string where = to_string(address);
-    std::string text = owner == Owner::self   ? fmt::format("listening on {} until this ends", where)
-                       : owner == Owner::node ? fmt::format("listening on {} (a listener of this node)", where)
-                                              : fmt::format("listening on {} (another process's; this one "
-                                                            "listens itself when that ends)",
-                                                            where);
+    std::string text = owner == Owner::self ? fmt::format("listening on {} until this ends", where)
+                       : owner == Owner::node
+                           ? fmt::format("listening on {} (a listener of this node)", where)
+                           : fmt::format("listening on {} (another process's; this one "
+                                         "listens itself when that ends)",
+                                         where);
     if (keys == 0) text += fmt::format("; without a key {}", believes_all);
     out.event(record, text);
 }
@@ -249,7 +250,7 @@ tl::expected<Listening, Failure> listen_somewhere(Session& session, const KeyCho
             Failure failure = listen_failure(session, address, listener.error().number);
             if (failure.error.number != ENOKEY && failure.error.number != EKEYREJECTED)
                 failure.error.hint =
-                "peers can reach nothing here until an administrator runs: kxfer listen add ADDRESS";
+                    "peers can reach nothing here until an administrator runs: kxfer listen add ADDRESS";
             return tl::make_unexpected(std::move(failure));
         }
     }

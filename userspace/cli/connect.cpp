@@ -92,15 +92,18 @@ Failure connect_failure(Error error, const Peer& peer, const CommonOptions& comm
         break;
     case ENOKEY:
         error.why = "this user has no key '" + common.key + "' in the kernel's keyrings";
-        error.hint = "sudo kxfer key add " + common.key + " FILE, as the user who connects; see: kxfer key list";
+        error.hint =
+            "sudo kxfer key add " + common.key + " FILE, as the user who connects; see: kxfer key list";
         break;
     case EKEYREJECTED:
-        error.why = common.key.empty() ? "the peer wants a key"
-                                       : "the peer does not take or does not prove the key '" + common.key + "'";
-        error.hint = common.key.empty()
-                         ? "give the one that its listener has: --key NAME"
-                         : "has its listener the same secret (kxfer listen list there: keys)? Is it at least 16 "
-                           "bytes? The kernel log of both nodes: dmesg | grep kxfer";
+        error.why = common.key.empty()
+                        ? "the peer wants a key"
+                        : "the peer does not take or does not prove the key '" + common.key + "'";
+        error.hint =
+            common.key.empty()
+                ? "give the one that its listener has: --key NAME"
+                : "has its listener the same secret (kxfer listen list there: keys)? Is it at least 16 "
+                  "bytes? The kernel log of both nodes: dmesg | grep kxfer";
         break;
     case EACCES:
         error.hint = "the kernel log of both nodes has the reason: dmesg | grep kxfer";

@@ -16,7 +16,8 @@ namespace kxfer::cli {
 namespace {
 
 bool is_wildcard(const kxfer_addr& address) {
-    return std::all_of(std::begin(address.addr), std::end(address.addr), [](uint8_t byte) { return byte == 0; });
+    return std::all_of(std::begin(address.addr), std::end(address.addr),
+                       [](uint8_t byte) { return byte == 0; });
 }
 
 bool is_private_ipv4(const uint8_t* byte) {
@@ -36,11 +37,11 @@ const char* const believes_all =
     "on RoCE every sender of UDP that reaches it is believed: address, source port and uid are its own word";
 
 std::string check_key_name(const std::string& name) {
-    const bool good = !name.empty() && name.size() <= KXFER_NAME_MAX &&
-                      std::all_of(name.begin(), name.end(), [](char c) {
-                          return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                                 std::string_view("._-").find(c) != std::string_view::npos;
-                      });
+    const bool good =
+        !name.empty() && name.size() <= KXFER_NAME_MAX && std::all_of(name.begin(), name.end(), [](char c) {
+            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                   std::string_view("._-").find(c) != std::string_view::npos;
+        });
     if (good) return {};
     return fmt::format("'{}' is not the name of a key: 1 to {} of A-Z a-z 0-9 . _ -", name, KXFER_NAME_MAX);
 }
@@ -48,17 +49,19 @@ std::string check_key_name(const std::string& name) {
 void add_key_choice(CLI::App& command, KeyChoice& choice) {
     auto* key =
         command
-            .add_option("--key", choice.names,
-                        "take links only from peers that prove this shared secret (kxfer key add); repeated: one "
-                        "of them, so that keys can be changed without a break")
+            .add_option(
+                "--key", choice.names,
+                "take links only from peers that prove this shared secret (kxfer key add); repeated: one "
+                "of them, so that keys can be changed without a break")
             ->type_name("NAME")
             ->check(check_key_name)
             ->expected(1)
             ->take_all();
     command
-        .add_flag("--no-key", choice.none,
-                  "take links without a key where any sender may reach the listener, as on a network of which "
-                  "every host is trusted")
+        .add_flag(
+            "--no-key", choice.none,
+            "take links without a key where any sender may reach the listener, as on a network of which "
+            "every host is trusted")
         ->excludes(key);
 }
 

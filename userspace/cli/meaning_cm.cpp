@@ -265,15 +265,17 @@ constexpr Entry kxfer_refusals[] = {
     {.number = KXFER_REFUSAL_ADDRESS,
      .name = "ADDRESS",
      .text = "address is not that of the path",
-     .means = "on RoCE a connection request names addresses, and the GIDs that its packets go by; they differ: "
-              "the request was forged, or addresses are translated on the way. The caller gets EACCES",
+     .means =
+         "on RoCE a connection request names addresses, and the GIDs that its packets go by; they differ: "
+         "the request was forged, or addresses are translated on the way. The caller gets EACCES",
      .look = "there: dmesg, kxfer stat (links_forged); address translation between the nodes"},
     {.number = KXFER_REFUSAL_KEY,
      .name = "KEY",
      .text = "a key is wanted by one end only, or is another one",
      .kernel = "a key is wanted by one end only, or is another one",
-     .means = "the listener wants a shared secret and none was given, or has none where one was given, or one end "
-              "did not prove the secret of the other. The caller gets EKEYREJECTED",
+     .means =
+         "the listener wants a shared secret and none was given, or has none where one was given, or one end "
+         "did not prove the secret of the other. The caller gets EKEYREJECTED",
      .look = "there: kxfer listen list (keys); the option --key here\nis the secret the same on both nodes? "
              "sha256sum FILE"},
 };

@@ -182,7 +182,8 @@ constexpr Entry known[] = {
      .look = "kxfer key list; kxfer key add NAME FILE, as the same user, in the same session"},
     {.number = EKEYREJECTED,
      .name = "EKEYREJECTED",
-     .means = "the peer has no such key, wants one, or does not prove it; or the secret in the keyring is too short",
+     .means = "the peer has no such key, wants one, or does not prove it; or the secret in the keyring is "
+              "too short",
      .look = "--key NAME here; kxfer listen list there; the same secret on both nodes, 16 bytes or more"},
     {.number = EKEYREVOKED,
      .name = "EKEYREVOKED",

@@ -388,7 +388,7 @@ struct PeerOptions {
     std::string device;
     uint32_t context = KXFER_CONTEXT_POLLED;
     std::optional<uint32_t> tos; // none: as the device has it
-    std::string key; // that both ends have to prove; empty: none
+    std::string key;             // that both ends have to prove; empty: none
     Milliseconds timeout{10000};
 };
 
@@ -483,10 +483,9 @@ class Session {
         args.flags = options.tos ? KXFER_PEER_F_TOS : 0;
         args.tos = options.tos.value_or(0);
         args.timeout_ms = static_cast<uint32_t>(options.timeout.count());
-        const int ret =
-            set_text(args.device, options.device) && set_text(args.key, options.key)
-                ? kxfer_peer_connect(get(), &args)
-                : -ENAMETOOLONG;
+        const int ret = set_text(args.device, options.device) && set_text(args.key, options.key)
+                            ? kxfer_peer_connect(get(), &args)
+                            : -ENAMETOOLONG;
         if (ret < 0) {
             Error error("cannot connect with", to_string(remote), ret);
             // 8: nothing listens there, which is what ECONNREFUSED alone says.

@@ -188,7 +188,7 @@ bool kxfer_uring_abandoned(struct io_uring_cmd *cmd)
 	struct result *result = result_of(cmd);
 	u32 before = result->exec_wait;
 
-	/* What is missed now is seen the next time. */
+	/* data_race(): what is missed now is seen the next time. */
 	result->exec_wait = data_race(exec_wait(task));
 	return data_race(percpu_ref_is_dying(&ring->refs)) ||
 	       READ_ONCE(task->signal->flags) & SIGNAL_GROUP_EXIT ||

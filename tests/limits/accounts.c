@@ -31,7 +31,7 @@
 #define NODE_SESSIONS	4096
 #define RESERVED	256		/* of them, for CAP_SYS_RESOURCE */
 #define CHILDREN	20
-#define PAIR_KIB	2600		/* with two data lanes */
+#define PAIR_KIB	1024		/* with two data lanes */
 #define LIMIT_PAGES	16UL		/* RLIMIT_MEMLOCK of these tests */
 
 /* ---- users of a user namespace ---- */

@@ -45,9 +45,9 @@ Error key_error(std::string what, const std::string& name) {
 tl::expected<std::vector<char>, Failure> read_secret(const std::string& file) {
     std::ifstream in(file, std::ios::binary);
     std::vector<char> secret(secret_max + 1);
-    if (in) in.read(secret.data(), static_cast<std::streamsize>(secret.size()));
-    if (in.bad() || (!in && in.gcount() == 0))
-        return failed(Error("cannot read the secret in", file, errno ? errno : EINVAL));
+    if (!in.is_open()) return failed(Error("cannot read the secret in", file, errno));
+    in.read(secret.data(), static_cast<std::streamsize>(secret.size()));
+    if (in.bad()) return failed(Error("cannot read the secret in", file, EIO));
     secret.resize(static_cast<size_t>(in.gcount()));
     if (secret.size() < KXFER_KEY_MIN || secret.size() > secret_max)
         return failed(

@@ -55,8 +55,8 @@ void add_key_choice(CLI::App& command, KeyChoice& choice) {
                 "of them, so that keys can be changed without a break")
             ->type_name("NAME")
             ->check(check_key_name)
-            ->expected(1)
-            ->take_all();
+            ->take_all()
+            ->allow_extra_args(false);
     command
         .add_flag(
             "--no-key", choice.none,

@@ -151,10 +151,15 @@ void kxfer_uring_complete(struct io_uring_cmd *cmd,
 int kxfer_uring_cmd_iopoll(struct io_uring_cmd *cmd, struct io_comp_batch *batch,
 			   unsigned int poll_flags)
 {
-	/* It polls there until nothing is in flight. */
-	if (current->in_execve)
-		WRITE_ONCE(result_of(cmd)->in_exec, true);
-	kxfer_reap_look(cmd->file->private_data);
+	struct kxfer_session *session = cmd->file->private_data;
+	struct result *result = result_of(cmd);
+
+	/* It polls there until nothing is in flight: the watch need not wait. */
+	if (current->in_execve && !result->in_exec) {
+		WRITE_ONCE(result->in_exec, true);
+		mod_delayed_work(kxfer_wq, &session->uring_watch, 0);
+	}
+	kxfer_reap_look(session);
 	return 0;
 }
 
@@ -188,8 +193,9 @@ bool kxfer_uring_abandoned(struct io_uring_cmd *cmd)
 	struct result *result = result_of(cmd);
 	u32 before = result->exec_wait;
 
-	/* data_race(): what is missed now is seen the next time. */
+	/* data_race: what is missed now is seen the next time. */
 	result->exec_wait = data_race(exec_wait(task));
+	/* data_race: the same. */
 	return data_race(percpu_ref_is_dying(&ring->refs)) ||
 	       READ_ONCE(task->signal->flags) & SIGNAL_GROUP_EXIT ||
 	       (killer && killer != task) || READ_ONCE(result->in_exec) ||

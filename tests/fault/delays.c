@@ -998,8 +998,8 @@ TEST_F_TIMEOUT(delays, every_ending_comes_in_every_delay, 7200)
 	close_world(sweeping);
 	check_wrong(_metadata, sweeping, "the end", "all of it");
 	print_times(sweeping);
-	TH_LOG("seed %llu: %d of %d pairs of %d sites and %d endings run in %llu s, delays of %u ms; "
-	       "%d sites are not reached by a flow, %d pairs were missed",
+	TH_LOG("seed %llu: %d of %d pairs of %d sites and %d endings run in %llu s, "
+	       "delays of %u ms; %d sites no flow reaches, %d pairs were missed",
 	       (unsigned long long)wanted.seed, sweeping->nr_pairs, nr, sweeping->nr_sites,
 	       NR_ENDINGS, (unsigned long long)(kx_now_ns() - began) / 1000000000,
 	       wanted.delay_ms, nr_unreached, nr_missed);

@@ -159,7 +159,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /** delay_sites() - the sites that can delay, by name. Return: how many, or -errno */
-int delay_sites(char (*names)[DELAY_NAME_MAX], int nr)
+int delay_sites(char names[][DELAY_NAME_MAX], int nr)
 {
 	DIR *dir = opendir(DELAY_DIR);
 	struct dirent *entry;
@@ -169,7 +169,8 @@ int delay_sites(char (*names)[DELAY_NAME_MAX], int nr)
 		return -errno;
 	while (n < nr && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.')
-			snprintf(names[n++], DELAY_NAME_MAX, "%.*s", DELAY_NAME_MAX - 1, entry->d_name);
+			snprintf(names[n++], DELAY_NAME_MAX, "%.*s", DELAY_NAME_MAX - 1,
+				 entry->d_name);
 	closedir(dir);
 	qsort(names, n, DELAY_NAME_MAX, by_name);
 	return n;

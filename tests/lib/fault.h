@@ -44,6 +44,6 @@ int fault_counts(const char *site, struct fault_counts *counts);
 int fault_reset(void);
 int delay_arm(const char *site, unsigned int ms, unsigned int count);
 int delay_counts(const char *site, struct delay_counts *counts);
-int delay_sites(char (*names)[DELAY_NAME_MAX], int nr);
+int delay_sites(char names[][DELAY_NAME_MAX], int nr);
 
 #endif /* KXFER_TEST_FAULT_H */

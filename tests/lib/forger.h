@@ -215,7 +215,7 @@ void forger_disconnect(struct forger *forger, struct forger_lane *lane);
 
 /* Takes one datagram and does what it asks for. Return: whether one came. */
 bool forger_look(struct forger *forger, uint32_t ms);
-/* A message of at most FORGER_MTU; waits for the acknowledgement. */
+/* A message of at most FORGER_MTU; waits until it is acknowledged. */
 int forger_post(struct forger *forger, struct forger_lane *lane, const void *message,
 		uint32_t length);
 /* Return: its length, -ECONNRESET, -ETIMEDOUT. */

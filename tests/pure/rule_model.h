@@ -37,7 +37,8 @@ static inline u32 model_decide(const struct kxfer_rule *rules, u32 nr,
 		bool matches = true;
 
 		if (rules[i].match & KXFER_RULE_ADDR)
-			matches &= model_in_network(&claim->addr, &rules[i].addr, rules[i].prefix_len);
+			matches &= model_in_network(&claim->addr, &rules[i].addr,
+						    rules[i].prefix_len);
 		if (rules[i].match & KXFER_RULE_UID)
 			matches &= rules[i].uid == claim->uid;
 		if (rules[i].match & KXFER_RULE_GID)
@@ -51,6 +52,12 @@ static inline u32 model_decide(const struct kxfer_rule *rules, u32 nr,
 	return rights;
 }
 
+static inline bool model_in_a_name(u8 c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '.' || c == '_' || c == '-';
+}
+
 static inline const char *wrong_key(const struct kxfer_rule *rule)
 {
 	bool ended = false;
@@ -62,8 +69,7 @@ static inline const char *wrong_key(const struct kxfer_rule *rule)
 		u8 c = rule->key[i];
 
 		ended |= !c;
-		if (ended ? c : !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') &&
-				!(c >= '0' && c <= '9') && c != '.' && c != '_' && c != '-')
+		if (ended ? c : !model_in_a_name(c))
 			return "a key whose name is none";
 	}
 	return ended ? NULL : "a name without end";

@@ -153,7 +153,8 @@ static u32 decide(const struct kxfer_rule *rules, u32 nr, const struct kxfer_add
 static void rules_of_a_key(struct kunit *test)
 {
 	struct kxfer_rule rules[] = {
-		{ .match = KXFER_RULE_KEY | KXFER_RULE_NO_UIDS, .rights = ALLOW_WRITE, .key = "guest" },
+		{ .match = KXFER_RULE_KEY | KXFER_RULE_NO_UIDS, .rights = ALLOW_WRITE,
+		  .key = "guest" },
 		{ .match = KXFER_RULE_KEY, .rights = ALLOW_READ, .key = "node" },
 	};
 	u8 guest[KXFER_NAME_MAX + 1] = "guest", node[KXFER_NAME_MAX + 1] = "node";

@@ -353,10 +353,10 @@ static int call_grown(int fd, unsigned long cmd, void *any)
 	int ret;
 
 	if (fault_reset() || fault_arm("CALL_GROWN", 1))
-		return -ENOSYS;
+		return -EOPNOTSUPP;
 	ret = kx_call(fd, cmd, any);
 	if (fault_counts("CALL_GROWN", &counts) || counts.injected != 1)
-		ret = -ENOSYS;
+		ret = -EOPNOTSUPP;
 	fault_reset();
 	return ret;
 }

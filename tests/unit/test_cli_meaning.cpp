@@ -210,9 +210,9 @@ TEST(Meanings, of_rejects_are_1_to_35_without_34) {
         number += number == 33 ? 2 : 1;
     }
     EXPECT_EQ(number, 36);
-    EXPECT_EQ(only("8", "reject").name, "IB_CM_REJ_INVALID_SERVICE_ID");
-    EXPECT_EQ(only("10", "reject").name, "IB_CM_REJ_STALE_CONN");
-    EXPECT_EQ(only("28", "reject").name, "IB_CM_REJ_CONSUMER_DEFINED");
+    EXPECT_EQ(only("IB_CM_REJ_INVALID_SERVICE_ID", "reject").number, 8);
+    EXPECT_EQ(only("IB_CM_REJ_STALE_CONN", "reject").number, 10);
+    EXPECT_EQ(only("IB_CM_REJ_CONSUMER_DEFINED", "reject").number, 28);
 }
 
 TEST(Meanings, every_entry_says_something) {

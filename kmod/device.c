@@ -256,7 +256,7 @@ static void fill_info(struct kxfer_device *dev, struct kxfer_info_device *info)
 		.max_sge_rd = attrs->max_sge_rd,
 		.max_qp_wr = attrs->max_qp_wr,
 		.max_cqe = attrs->max_cqe,
-		.max_fast_reg_pages = attrs->max_fast_reg_page_list_len,
+		.max_fast_reg_pages = dev->max_fast_reg_pages,
 		.max_qp_rd_atom = attrs->max_qp_rd_atom,
 		.max_qp_init_rd_atom = attrs->max_qp_init_rd_atom,
 		.nr_comp_vectors = dev->ibdev->num_comp_vectors,
@@ -390,6 +390,13 @@ static void set_limits(struct kxfer_device *dev)
 				    (u64)(dev->max_fast_reg_pages - 1) * PAGE_SIZE);
 }
 
+/* The GIDs of a port have changed: with an address, or by a bond. */
+static void device_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	if (event->event == IB_EVENT_GID_CHANGE)
+		kxfer_listener_check();
+}
+
 static int add_device(struct ib_device *ibdev)
 {
 	struct kxfer_device *dev;
@@ -428,6 +435,8 @@ static int add_device(struct ib_device *ibdev)
 	dev->id = ++last_device_id;
 	list_add_tail(&dev->node, &devices);
 	spin_unlock_bh(&devices_lock);
+	INIT_IB_EVENT_HANDLER(&dev->events, ibdev, device_event);
+	ib_register_event_handler(&dev->events);
 	kxfer_listener_device_added();
 	return 0;
 }
@@ -462,6 +471,7 @@ static void remove_device(struct ib_device *ibdev, void *client_data)
 	spin_unlock_bh(&devices_lock);
 
 	kxfer_delay(DEVICE_REMOVE);
+	ib_unregister_event_handler(&dev->events);
 	kxfer_listener_device_removed(ibdev);
 	fail_links(dev);
 	wait_event(dev->wait, list_is_drained(&dev->links));

@@ -28,6 +28,7 @@ struct kxfer_info_device;
  * @ref: held by links, mappings and charges; the ib_device itself is valid only
  *	until the remove callback returns, by when their lists are empty
  * @id: grows with every device that comes
+ * @events: hears of GIDs that change
  * @ibdev: the device
  * @node: in the list of devices
  * @removing: set once, under the devices lock; no link, mapping or charge joins after
@@ -47,6 +48,7 @@ struct kxfer_device {
 	struct kref ref;
 	u64 id;
 	struct ib_device *ibdev;
+	struct ib_event_handler events;
 	struct list_head node;
 	bool removing;
 	struct list_head links;

@@ -259,6 +259,7 @@
 	X(FETCH_END, "a message has landed, its MR is valid") \
 	X(DEDICATED_END, "a dedicated connection is off the table, and not failed") \
 	X(BENCH_END, "a measuring run is over, its lane is not given back") \
+	X(LISTENER_CHECK, "a work is about to see whether listeners are where their addresses are") \
 	X(LISTENER_RETRY, "a work is about to make listeners again")
 
 #define KXFER_FAULT_ENUM(id, ...)	KXFER_FAULT_##id,

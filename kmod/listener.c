@@ -9,6 +9,13 @@
  * this module: a listener that is made in between is bound to a device that goes, is
  * told so by DEVICE_REMOVAL, and retry_work destroys its cm_id, for which rdma_cm waits.
  *
+ * An address can leave its device while that stays: by the failover of a bond, or because
+ * an administrator moves it. A listener that stayed there would be deaf, and rdma_cm tells
+ * it of one case only (ADDR_CHANGE, when a bond takes another MAC address). So who hears
+ * of addresses or GIDs that changed has check_work look at each listener where rdma_cm
+ * would bind it now. GIDs follow addresses later, by a work of the RDMA core, and then
+ * say so themselves.
+ *
  * The event handler hands requests to cm.c and takes no lock of this file: so
  * rdma_destroy_id(), which waits for it, may be called under listeners_mutex, and
  * a listener is freed behind it.
@@ -18,10 +25,12 @@
 #include "log.h"
 
 #include <linux/capability.h>
+#include <linux/inetdevice.h>
 #include <linux/kxfer.h>
 #include <linux/list.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <net/addrconf.h>
 #include <net/net_namespace.h>
 #include <rdma/rdma_cm.h>
 
@@ -36,6 +45,7 @@
 
 #define BACKLOG		128
 #define RETRY_MS	2000
+#define CHECK_MS	100	/* addresses change several at a time */
 
 /**
  * struct kxfer_listener - an address that is listened on
@@ -46,7 +56,7 @@
  * @flags: KXFER_LISTEN_F_*
  * @keys: of which an initiator has to prove one, or NULL; a reference
  * @cm_id: while it listens, else NULL
- * @device_went: the device of @cm_id goes
+ * @outdated: @cm_id is to be made again: its device goes, or has its address no more
  * @nr_accepted: connections taken on
  * @nr_refused: and not
  */
@@ -58,7 +68,7 @@ struct kxfer_listener {
 	u32 flags;
 	struct kxfer_keys *keys;
 	struct rdma_cm_id *cm_id;
-	bool device_went;
+	bool outdated;
 	atomic64_t nr_accepted;
 	atomic64_t nr_refused;
 };
@@ -71,13 +81,17 @@ static u64 last_listener_id;
 static void retry_inactive(struct work_struct *work);
 static DECLARE_DELAYED_WORK(retry_work, retry_inactive);
 
+static void check_addresses(struct work_struct *work);
+static DECLARE_DELAYED_WORK(check_work, check_addresses);
+
 static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct kxfer_listener *listener = id->context;
 	int ret;
 
-	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
-		WRITE_ONCE(listener->device_went, true);
+	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL ||
+	    event->event == RDMA_CM_EVENT_ADDR_CHANGE) {
+		WRITE_ONCE(listener->outdated, true);
 		mod_delayed_work(kxfer_wq, &retry_work, 0);
 	}
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
@@ -120,7 +134,7 @@ static void stop(struct kxfer_listener *listener)
 	if (listener->cm_id)
 		rdma_destroy_id(listener->cm_id);
 	listener->cm_id = NULL;
-	listener->device_went = false;
+	listener->outdated = false;
 }
 
 static void free_listener(struct kxfer_listener *listener)
@@ -147,7 +161,7 @@ static void retry_inactive(struct work_struct *work)
 	kxfer_delay(LISTENER_RETRY);
 	mutex_lock(&listeners_mutex);
 	list_for_each_entry(listener, &listeners, node) {
-		if (READ_ONCE(listener->device_went))
+		if (READ_ONCE(listener->outdated))
 			stop(listener);
 		if (!listener->cm_id && start(listener))
 			again = true;
@@ -156,6 +170,73 @@ static void retry_inactive(struct work_struct *work)
 		queue_delayed_work(kxfer_wq, &retry_work, msecs_to_jiffies(RETRY_MS));
 	mutex_unlock(&listeners_mutex);
 }
+
+static int probe_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	return 0;
+}
+
+/*
+ * Whether rdma_cm would bind the listener where it is. An id of its own tells, on any free
+ * port. Called with listeners_mutex held.
+ */
+static bool is_in_place(const struct kxfer_listener *listener)
+{
+	const struct rdma_cm_id *id = listener->cm_id;
+	struct kxfer_addr addr = listener->addr;
+	struct sockaddr_storage ss;
+	struct rdma_cm_id *probe;
+	bool in_place;
+	int ret;
+
+	probe = rdma_create_id(&init_net, probe_event, NULL, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(probe))
+		return true;
+	addr.port = 0;
+	kxfer_addr_to_sockaddr(&addr, &ss);
+	ret = rdma_bind_addr(probe, (struct sockaddr *)&ss);
+	if (ret)
+		in_place = ret != -EADDRNOTAVAIL && ret != -ENODEV;
+	else
+		in_place = probe->device == id->device && probe->port_num == id->port_num &&
+			   probe->route.addr.dev_addr.bound_dev_if ==
+			   id->route.addr.dev_addr.bound_dev_if;
+	rdma_destroy_id(probe);
+	return in_place;
+}
+
+/* Wildcards are bound to no device: rdma_cm has them on all. */
+static void check_addresses(struct work_struct *work)
+{
+	struct kxfer_listener *listener;
+	bool again = false;
+
+	kxfer_delay(LISTENER_CHECK);
+	mutex_lock(&listeners_mutex);
+	list_for_each_entry(listener, &listeners, node) {
+		if (listener->cm_id && listener->cm_id->device && !is_in_place(listener))
+			WRITE_ONCE(listener->outdated, true);
+		again |= !listener->cm_id || READ_ONCE(listener->outdated);
+	}
+	if (again)
+		mod_delayed_work(kxfer_wq, &retry_work, 0);
+	mutex_unlock(&listeners_mutex);
+}
+
+/** kxfer_listener_check() - addresses or GIDs of this node have changed; any context */
+void kxfer_listener_check(void)
+{
+	queue_delayed_work(kxfer_wq, &check_work, msecs_to_jiffies(CHECK_MS));
+}
+
+static int address_event(struct notifier_block *block, unsigned long event, void *address)
+{
+	kxfer_listener_check();
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block ipv4_events = { .notifier_call = address_event };
+static struct notifier_block ipv6_events = { .notifier_call = address_event };
 
 /* Called with listeners_mutex held. Without listeners, as at the module's end, nothing. */
 static void schedule_retry(void)
@@ -296,8 +377,8 @@ void kxfer_listener_end_session(struct kxfer_session *session)
 	mutex_unlock(&listeners_mutex);
 }
 
-/** kxfer_listener_exit() - end those that are left; no call comes any more */
-void kxfer_listener_exit(void)
+/** kxfer_listener_end_all() - end those that are left; no call comes any more */
+void kxfer_listener_end_all(void)
 {
 	struct kxfer_listener *listener, *next;
 
@@ -305,6 +386,33 @@ void kxfer_listener_exit(void)
 	list_for_each_entry_safe(listener, next, &listeners, node)
 		destroy(listener);
 	mutex_unlock(&listeners_mutex);
+}
+
+/**
+ * kxfer_listener_init() - hear of addresses that come and go
+ *
+ * Devices tell of GIDs by kxfer_listener_check(). Return: 0 or -errno.
+ */
+int kxfer_listener_init(void)
+{
+	int ret = register_inetaddr_notifier(&ipv4_events);
+
+	if (ret)
+		return ret;
+	if (IS_ENABLED(CONFIG_IPV6))
+		ret = register_inet6addr_notifier(&ipv6_events);
+	if (ret)
+		unregister_inetaddr_notifier(&ipv4_events);
+	return ret;
+}
+
+/** kxfer_listener_exit() - there is no listener and no device any more; may sleep */
+void kxfer_listener_exit(void)
+{
+	if (IS_ENABLED(CONFIG_IPV6))
+		unregister_inet6addr_notifier(&ipv6_events);
+	unregister_inetaddr_notifier(&ipv4_events);
+	cancel_delayed_work_sync(&check_work);
 	cancel_delayed_work_sync(&retry_work);
 }
 

@@ -15,6 +15,9 @@ int kxfer_listener_del(struct kxfer_session *session, void *arg);
 void kxfer_listener_end_session(struct kxfer_session *session);
 void kxfer_listener_device_added(void);
 void kxfer_listener_device_removed(struct ib_device *ibdev);
+void kxfer_listener_check(void);
+void kxfer_listener_end_all(void);
+int kxfer_listener_init(void);
 void kxfer_listener_exit(void);
 u32 kxfer_listener_info(u64 *cursor, void *records, u32 nr);
 

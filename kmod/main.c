@@ -36,9 +36,12 @@ static int __init kxfer_init(void)
 	ret = kxfer_export_init();
 	if (ret)
 		goto err_link;
-	ret = kxfer_device_init();
+	ret = kxfer_listener_init();
 	if (ret)
 		goto err_export;
+	ret = kxfer_device_init();
+	if (ret)
+		goto err_listener;
 	kxfer_debugfs_init();
 	ret = kxfer_cdev_init();
 	if (ret)
@@ -48,6 +51,8 @@ static int __init kxfer_init(void)
 err_device:
 	kxfer_debugfs_exit();
 	kxfer_device_exit();
+err_listener:
+	kxfer_listener_exit();
 err_export:
 	kxfer_export_exit();
 err_link:
@@ -63,10 +68,11 @@ static void __exit kxfer_exit(void)
 {
 	kxfer_cdev_exit();
 	kxfer_debugfs_exit();
-	kxfer_listener_exit();
+	kxfer_listener_end_all();
 	kxfer_link_fail_all(-ESHUTDOWN);
 	kxfer_delay(MODULE_EXIT);
 	kxfer_device_exit();
+	kxfer_listener_exit();
 	kxfer_export_exit();
 	kxfer_link_exit();
 	kxfer_cq_exit();

@@ -304,7 +304,7 @@ struct kxfer_info {
  * @max_sge_rd: scatter/gather entries of a READ
  * @max_qp_wr: work requests of a queue
  * @max_cqe: entries of a CQ
- * @max_fast_reg_pages: pages of one fast registration
+ * @max_fast_reg_pages: pages of one fast registration of the module; the device may take more
  * @max_qp_rd_atom: READs and atomics that a QP serves at once
  * @max_qp_init_rd_atom: READs and atomics that a QP issues at once
  * @nr_comp_vectors: completion vectors

@@ -231,7 +231,7 @@ test_stat_of_something_unknown_is_said_so() {
 
 test_serve_in_json_is_an_object_a_line() {
 	random_file file 1000
-	kxfer --json serve file --writable >serve.out 2>&1 </dev/null &
+	kxfer --json serve file --writable --no-key >serve.out 2>&1 </dev/null &
 	serve_pid=$!
 	echo "$serve_pid" >>pids
 	wait_for 30 grep -q listen serve.out

@@ -48,7 +48,7 @@ test_an_unknown_command_names_the_commands() {
 test_an_unknown_option_names_the_options_allowed() {
 	expect 2 kxfer put --offzet 3 a b/c
 	expect_stderr "'--offzet' is not an option of kxfer put"
-	expect_stderr "--device, --help, --json, --length, --no-color, --no-verify, --offset, --quiet, --timeout"
+	expect_stderr "--device, --help, --json, --key, --length, --no-color, --no-verify, --offset, --quiet, --timeout"
 }
 
 test_an_unknown_subcommand_names_the_subcommands() {
@@ -143,7 +143,7 @@ test_a_source_of_memory_needs_a_name() {
 
 test_a_rule_that_says_nobody_names_the_forms() {
 	expect 2 kxfer serve a=mem:4K --allow 10.77.0.0/33
-	expect_stderr "uid=N or gid=N"
+	expect_stderr "uid=N, gid=N, or key=NAME"
 }
 
 test_a_ping_larger_than_the_pattern_is_refused() {

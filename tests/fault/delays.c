@@ -767,6 +767,7 @@ static const char *unreached(const char *site)
 		{ "MEMORY_TABLE", "virtual DMA needs no scatter list" },
 		{ "MAPPING_DMA", "virtual DMA needs no scatter list" },
 		{ "JOB_PUMP_WORK", "only by completions that follow each other for long" },
+		{ "CONTROL_ORPHAN", "only by a caller that gives up just before its grant comes" },
 	};
 	size_t i;
 

@@ -427,10 +427,8 @@ static void expect_recv_ends(struct __test_metadata *_metadata, struct _test_dat
 		if (kernel_cancels())
 			EXPECT_GT(CANCEL_CPU_MS * kx_slowness(), cpu_ms(&usage));
 	}
-	if (ending != NO_END)
-		EXPECT_TRUE(kx_wait_until(!kx_counter(self->fd, "live_jobs"), end_ms));
-	else
-		EXPECT_EQ(1, kx_counter(self->fd, "live_jobs"));
+	EXPECT_TRUE(kx_wait_until(kx_counter(self->fd, "live_jobs") == (ending == NO_END),
+				  end_ms));
 	if (!ends) {
 		kill(pid, SIGKILL);
 		waitpid(pid, &status, 0);

@@ -236,6 +236,8 @@ TEST_F_TIMEOUT(links, half_open_are_bounded, 120)
 	uint64_t listener, begin = kx_now_ns();
 	int nr;
 
+	if (!strcmp(kx_provider(), "siw"))
+		SKIP(return, "a process has 28 QPs of siw by user verbs and no more");
 	test_cmd_listen_add(self->stage.fd, kx_addr(kx_address6(), 0), 0, &listener);
 	for (nr = 0; nr <= HALF_OPEN && !raw_link_connect(&links[nr], KXFER_PORT); nr++)
 		;

@@ -54,8 +54,9 @@ bool is_loopback(const Peer& peer) {
            first.addr[15] == 1;
 }
 
+// No device has the address of lo; rdma_cm says ENODEV then, with siw EINVAL.
 void explain_no_device(Error& error, const Peer& peer) {
-    error.hint = "see: kxfer device list";
+    if (error.number == ENODEV) error.hint = "see: kxfer device list";
     if (!is_loopback(peer)) return;
     error.why = "RDMA does not go over lo";
     if (const auto own = own_addresses(); !own.empty())
@@ -116,6 +117,7 @@ Failure connect_failure(Error error, const Peer& peer, const CommonOptions& comm
         error.hint = "a limit is reached on this node or the peer; see: kxfer stat, kxfer link list";
         break;
     case ENODEV:
+    case EINVAL:
         explain_no_device(error, peer);
         break;
     default:

@@ -254,6 +254,45 @@ TEST_F_TIMEOUT(links, half_open_are_bounded, 120)
 		raw_link_close(&links[nr]);
 }
 
+static long long hardware_counter(const char *name)
+{
+	char path[160];
+	long long value = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
+		 kx_device(), name);
+	file = fopen(path, "re");
+	if (!file)
+		return -1;
+	if (fscanf(file, "%lld", &value) != 1)
+		value = -1;
+	fclose(file);
+	return value;
+}
+
+/* A peer that asks for 2.4 hours, and then is gone without a word. */
+TEST_F_TIMEOUT(links, ack_timeout_is_this_nodes_own, 60)
+{
+	/* Not 7 tries, the most: rxe takes that for endless. */
+	struct raw_manners patient = { .ack_timeout = 31, .retry_count = 2 };
+	struct raw_link link = {};
+	long long before;
+
+	if (strcmp(kx_provider(), "rxe"))
+		SKIP(return, "acknowledgements are TCP's");
+	before = hardware_counter("retry_exceeded_err");
+	ASSERT_LE(0, before);
+	ASSERT_EQ(0, raw_link_connect_as(&link, KXFER_PORT, NULL, 0, &patient));
+	ASSERT_EQ(0, raw_link_hello(&link));
+	ASSERT_EQ(0, raw_link_connect_data(&link));
+	/* Its id stays, and says nothing. */
+	rdma_destroy_qp(link.control.id);
+	/* PING within 2 s, and 3 tries of half a second. A silence ends the link after 8 s. */
+	EXPECT_TRUE(kx_wait_until(hardware_counter("retry_exceeded_err") > before, 7000));
+	raw_link_close(&link);
+}
+
 static int move_address(void)
 {
 	return baseline_command("ip link add dummy1 mtu 9000 type dummy && "

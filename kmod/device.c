@@ -15,9 +15,9 @@
  *     in link.c), frees the PD, then leaves the list. A link
  *     that is still resolving its address has not joined; rdma_cm tells it by
  *     DEVICE_REMOVAL and it is refused when it tries to join.
- *  4. Each mapping is taken from its region. Its users were jobs and exposures,
- *     which ended in step 3, and submitters, which let go as soon as they see
- *     that the link is gone.
+ *  4. Each mapping is taken from its region (region.c). Its users were jobs and
+ *     exposures, which ended in step 3, and submitters, which let go as soon as they see
+ *     that the link is gone. Those that are just being made or ended leave on their own.
  *  5. Charges of sessions are given back to their cgroups.
  *  6. The lists are empty: nothing of ours refers to the ib_device.
  *
@@ -87,6 +87,17 @@ int kxfer_device_join(struct kxfer_device *dev, struct list_head *list,
 	}
 	spin_unlock_bh(&devices_lock);
 	return ret;
+}
+
+/** kxfer_device_is_going() - is it being removed? Nobody joins it any more; any context */
+bool kxfer_device_is_going(struct kxfer_device *dev)
+{
+	bool going;
+
+	spin_lock_bh(&devices_lock);
+	going = dev->removing;
+	spin_unlock_bh(&devices_lock);
+	return going;
 }
 
 /**

@@ -84,6 +84,7 @@ struct kxfer_device *kxfer_device_attach(struct ib_device *ibdev,
 					 struct list_head *node);
 int kxfer_device_join(struct kxfer_device *dev, struct list_head *list,
 		      struct list_head *node);
+bool kxfer_device_is_going(struct kxfer_device *dev);
 void kxfer_device_leave(struct kxfer_device *dev, struct list_head *node);
 void kxfer_device_put(struct kxfer_device *dev);
 struct kxfer_device *kxfer_device_next(u64 last);

@@ -62,7 +62,7 @@
 	X(MAPPING, ENOMEM, "memory: a region's mapping for a device") \
 	X(MAPPING_DMA, EIO, "ib_dma_map_sgtable_attrs(): a region") \
 	X(MAPPING_EXTENTS, ENOMEM, "memory: the extents of a mapping") \
-	X(MAPPING_STORE, ENOMEM, "xa_store(): a mapping in its region") \
+	X(MAPPING_STORE, ENOMEM, "xa_reserve(): a mapping in its region") \
 	X(EXPORT, ENOMEM, "memory: an export") \
 	X(EXPORT_WORKQUEUE, ENOMEM, "alloc_workqueue(): withdrawals") \
 	X(EXPORT_RULES, ENOMEM, "memory: the rules of an export") \
@@ -220,6 +220,7 @@
 	X(SESSION_REGIONS, "exports are withdrawn, regions not unpinned") \
 	X(DEVICE_REMOVE, "a device goes, its links do not know") \
 	X(DEVICE_MAPPINGS, "links of a device are gone, its mappings are not") \
+	X(MAPPING_MAKE, "a mapping is on its device's list, and not made") \
 	X(MAPPING_END, "a mapping without users, still in use by the device") \
 	X(EXPORT_BEGIN, "an export is off the list, its holders do not know") \
 	X(EXPORT_REVOKE, "a holder is about to hear of it") \
@@ -259,7 +260,7 @@
 	X(FETCH_END, "a message has landed, its MR is valid") \
 	X(DEDICATED_END, "a dedicated connection is off the table, and not failed") \
 	X(BENCH_END, "a measuring run is over, its lane is not given back") \
-	X(LISTENER_CHECK, "a work is about to see whether listeners are where their addresses are") \
+	X(LISTENER_CHECK, "a work is about to look where the addresses of listeners are") \
 	X(LISTENER_RETRY, "a work is about to make listeners again")
 
 #define KXFER_FAULT_ENUM(id, ...)	KXFER_FAULT_##id,

@@ -6,12 +6,21 @@
  * is mapped for DMA once, when first used there; jobs and exposures then count
  * themselves as users of that mapping, and none of them maps or pins anything.
  *
- * A mapping ends in one of two ways, both under mappings_mutex, so exactly once:
- * with its region, which is destroyed only when it has no users, or with its
- * device, whose removal ended all jobs and exposures before (device.c). The
- * latter waits for users to go: a submitter may have found the mapping just
- * before it was taken away; it fails to queue its job and lets go. It does so without the
- * mutex, for who takes that has handed over all that uses a mapping (batch.c).
+ * Making and ending a mapping takes as long as its memory is large, so nobody else waits
+ * for either: only who wants the same mapping (map_mutex of the region). mappings_lock is
+ * held for a step of the lists.
+ *
+ * A mapping ends exactly once, by who takes it out of its region (kxfer_mapping.stored,
+ * under mappings_lock): with its region, which is destroyed only when it has no users, or
+ * with its device, whose removal ended all jobs and exposures before (device.c).
+ *  1. The device is marked as removed. What is stored from then on is not: who makes a
+ *     mapping looks for the mark under mappings_lock, and ends it himself.
+ *  2. What is stored is taken out, one by one, and ended when its users have gone: a
+ *     submitter may have found it just before; it fails to queue its job and lets go.
+ *  3. The device waits until its list is empty, and with that for those that are being
+ *     made, and for those that a region has taken out.
+ * A region waits likewise for those that a device has taken out (nr_mappings): they tell
+ * what memory they are of.
  *
  * A device may see a copy of the memory, in bounce buffers. The mapping lasts while
  * both sides work on the memory, so nothing is copied for all of it but when it is
@@ -22,7 +31,8 @@
  * done, so there is none on such a device (exposure.c).
  *
  * Context: creating and destroying may sleep; the rest may not.
- * Lock order: session lock, mappings_mutex, xa_lock of a region's mappings.
+ * Lock order: session lock, map_mutex of a region, mappings_lock, then devices_lock
+ * (device.c) or xa_lock of a region's mappings.
  */
 #include "log.h"
 
@@ -31,6 +41,7 @@
 #include <linux/kxfer.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
+#include <linux/wait_bit.h>
 #include <rdma/ib_verbs.h>
 
 #include "compat.h"
@@ -42,7 +53,7 @@
 #include "session.h"
 #include "stats.h"
 
-static DEFINE_MUTEX(mappings_mutex);
+static DEFINE_SPINLOCK(mappings_lock);
 
 static enum dma_data_direction map_direction(const struct kxfer_region *region)
 {
@@ -77,6 +88,7 @@ static int take_addresses(struct kxfer_mapping *mapping)
 		extent->start = start;
 		extent->addr = (uintptr_t)page_address(memory->pages[i]) + offset;
 		extent->length = min(nr * PAGE_SIZE - offset, memory->length - start);
+		cond_resched();
 		extent->key = 0;
 		start += extent->length;
 		offset = 0;
@@ -136,6 +148,13 @@ static int map_table(struct kxfer_mapping *mapping)
 	return ret;
 }
 
+static void leave_device(struct kxfer_mapping *mapping)
+{
+	spin_lock(&mappings_lock);
+	kxfer_device_leave(mapping->dev, &mapping->dev_node);
+	spin_unlock(&mappings_lock);
+}
+
 static struct kxfer_mapping *mapping_create(struct kxfer_region *region,
 					    struct kxfer_device *dev)
 {
@@ -151,31 +170,71 @@ static struct kxfer_mapping *mapping_create(struct kxfer_region *region,
 	ret = kxfer_device_join(dev, &dev->mappings, &mapping->dev_node);
 	if (ret)
 		goto err_free;
+	kxfer_delay(MAPPING_MAKE);
 	ret = ib_uses_virt_dma(dev->ibdev) ? take_addresses(mapping) : map_table(mapping);
 	if (ret)
 		goto err_leave;
+	atomic_inc(&region->nr_mappings);
 	kxfer_stat_inc(KXFER_STAT_LIVE_MAPPINGS);
 	return mapping;
 
 err_leave:
-	kxfer_device_leave(dev, &mapping->dev_node);
+	leave_device(mapping);
 err_free:
 	kfree(mapping);
 	return ERR_PTR(ret);
 }
 
-/* Called with mappings_mutex held, without users. */
+/* Of a mapping without users that is in its region no more. */
 static void mapping_destroy(struct kxfer_mapping *mapping)
 {
-	struct kxfer_device *dev = mapping->dev;
+	struct kxfer_region *region = mapping->region;
 
 	kxfer_delay(MAPPING_END);
-	if (!ib_uses_virt_dma(dev->ibdev))
+	if (!ib_uses_virt_dma(mapping->dev->ibdev))
 		unmap_table(mapping);
 	kvfree(mapping->extents);
-	kxfer_device_leave(dev, &mapping->dev_node);
+	leave_device(mapping);
 	kfree(mapping);
 	kxfer_stat_dec(KXFER_STAT_LIVE_MAPPINGS);
+	/* The last use of the region; of its counter only the address is used behind that. */
+	if (atomic_dec_and_test(&region->nr_mappings))
+		wake_up_var(&region->nr_mappings);
+}
+
+/* Makes a mapping known, with one user, unless its device is going. */
+static int mapping_store(struct kxfer_mapping *mapping)
+{
+	struct kxfer_region *region = mapping->region;
+	u64 id = mapping->dev->id;
+	int ret;
+
+	ret = kxfer_fault_error(MAPPING_STORE) ?:
+	      xa_reserve_bh(&region->mappings, id, KXFER_GFP_FOR_PEER);
+	if (ret)
+		return ret;
+	atomic_set(&mapping->users, 1);
+	spin_lock(&mappings_lock);
+	mapping->stored = !kxfer_device_is_going(mapping->dev);
+	if (mapping->stored)
+		xa_store_bh(&region->mappings, id, mapping, 0);
+	spin_unlock(&mappings_lock);
+	if (mapping->stored)
+		return 0;
+	xa_erase_bh(&region->mappings, id);
+	return -ENODEV;
+}
+
+/* Called with mappings_lock held. Who takes a mapping out ends it. */
+static void take_out(struct kxfer_mapping *mapping)
+{
+	struct kxfer_region *region = mapping->region;
+
+	mapping->stored = false;
+	xa_lock_bh(&region->mappings);
+	__xa_erase(&region->mappings, mapping->dev->id);
+	region->last_mapping = NULL;
+	xa_unlock_bh(&region->mappings);
 }
 
 /**
@@ -207,9 +266,8 @@ struct kxfer_mapping *kxfer_mapping_find(struct kxfer_region *region,
  * @region: stays while this runs
  * @dev: a device that the caller holds a reference on
  *
- * May sleep the first time, for a removal of any device as well: the caller holds up no
- * mapping that one could be waiting for. Return: the mapping with one more user, or ERR_PTR:
- * -ENODEV if the device is going, -ENOMEM, -EIO if the device cannot reach it.
+ * May sleep the first time. Return: the mapping with one more user, or ERR_PTR: -ENODEV if
+ * the device is going, -ENOMEM, -EIO if the device cannot reach it.
  */
 struct kxfer_mapping *kxfer_mapping_get(struct kxfer_region *region,
 					struct kxfer_device *dev)
@@ -219,23 +277,20 @@ struct kxfer_mapping *kxfer_mapping_get(struct kxfer_region *region,
 
 	if (mapping)
 		return mapping;
-	mutex_lock(&mappings_mutex);
+	mutex_lock(&region->map_mutex);
 	mapping = kxfer_mapping_find(region, dev);
 	if (mapping)
 		goto out;
 	mapping = mapping_create(region, dev);
 	if (IS_ERR(mapping))
 		goto out;
-	atomic_set(&mapping->users, 1);
-	ret = kxfer_fault_error(MAPPING_STORE) ?:
-	      xa_err(xa_store_bh(&region->mappings, dev->id, mapping,
-				 KXFER_GFP_FOR_PEER));
+	ret = mapping_store(mapping);
 	if (ret) {
 		mapping_destroy(mapping);
 		mapping = ERR_PTR(ret);
 	}
 out:
-	mutex_unlock(&mappings_mutex);
+	mutex_unlock(&region->map_mutex);
 	return mapping;
 }
 
@@ -378,26 +433,37 @@ u32 kxfer_mapping_pieces(const struct kxfer_mapping *mapping, u64 offset, u64 by
 	return nr;
 }
 
+/* One that nobody ends yet, or NULL. */
+static struct kxfer_mapping *take_from_device(struct kxfer_device *dev)
+{
+	struct kxfer_mapping *mapping, *found = NULL;
+
+	spin_lock(&mappings_lock);
+	list_for_each_entry(mapping, &dev->mappings, dev_node) {
+		if (mapping->stored) {
+			take_out(mapping);
+			found = mapping;
+			break;
+		}
+	}
+	spin_unlock(&mappings_lock);
+	return found;
+}
+
 /**
- * kxfer_mapping_remove_all() - end all mappings of a device that is being removed
+ * kxfer_mapping_remove_all() - end the mappings of a device that is being removed
  * @dev: no link is left on it and no mapping joins any more
+ *
+ * Those that somebody else makes or ends just now leave the device's list on their own.
  */
 void kxfer_mapping_remove_all(struct kxfer_device *dev)
 {
 	struct kxfer_mapping *mapping;
 
-	mutex_lock(&mappings_mutex);
-	while ((mapping = list_first_entry_or_null(&dev->mappings,
-						   struct kxfer_mapping,
-						   dev_node))) {
-		xa_lock_bh(&mapping->region->mappings);
-		__xa_erase(&mapping->region->mappings, dev->id);
-		mapping->region->last_mapping = NULL;
-		xa_unlock_bh(&mapping->region->mappings);
+	while ((mapping = take_from_device(dev))) {
 		wait_event(dev->wait, !atomic_read(&mapping->users));
 		mapping_destroy(mapping);
 	}
-	mutex_unlock(&mappings_mutex);
 }
 
 /**
@@ -416,9 +482,24 @@ struct kxfer_region *kxfer_region_create(struct kxfer_memory *memory)
 		return ERR_PTR(-ENOMEM);
 	}
 	region->memory = memory;
+	mutex_init(&region->map_mutex);
 	xa_init_flags(&region->mappings, XA_FLAGS_LOCK_BH | XA_FLAGS_ACCOUNT);
 	kxfer_stat_inc(KXFER_STAT_LIVE_REGIONS);
 	return region;
+}
+
+/* One that no removal of a device ends, or NULL. */
+static struct kxfer_mapping *take_from_region(struct kxfer_region *region)
+{
+	struct kxfer_mapping *mapping;
+	unsigned long index = 0;
+
+	spin_lock(&mappings_lock);
+	mapping = xa_find(&region->mappings, &index, ULONG_MAX, XA_PRESENT);
+	if (mapping)
+		take_out(mapping);
+	spin_unlock(&mappings_lock);
+	return mapping;
 }
 
 /**
@@ -428,13 +509,11 @@ struct kxfer_region *kxfer_region_create(struct kxfer_memory *memory)
 void kxfer_region_destroy(struct kxfer_region *region)
 {
 	struct kxfer_mapping *mapping;
-	unsigned long index;
 
 	WARN_ON_ONCE(atomic_read(&region->users));
-	mutex_lock(&mappings_mutex);
-	xa_for_each(&region->mappings, index, mapping)
+	while ((mapping = take_from_region(region)))
 		mapping_destroy(mapping);
-	mutex_unlock(&mappings_mutex);
+	wait_var_event(&region->nr_mappings, !atomic_read(&region->nr_mappings));
 	xa_destroy(&region->mappings);
 	kxfer_memory_free(region->memory);
 	kfree(region);

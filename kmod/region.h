@@ -5,6 +5,7 @@
 
 #include <linux/atomic.h>
 #include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/scatterlist.h>
 #include <linux/xarray.h>
 
@@ -20,6 +21,8 @@ struct kxfer_session;
  * @mappings: struct kxfer_mapping by device id; its lock makes finding a mapping
  *	and counting its user one step
  * @last_mapping: of @mappings, found last, under its lock too
+ * @map_mutex: held while a mapping is made
+ * @nr_mappings: of it, those that are being ended too
  * @users: jobs in flight and exports; while not 0 the region stays
  */
 struct kxfer_region {
@@ -27,6 +30,8 @@ struct kxfer_region {
 	struct kxfer_memory *memory;
 	struct xarray mappings;
 	struct kxfer_mapping *last_mapping;
+	struct mutex map_mutex;
+	atomic_t nr_mappings;
 	atomic_t users;
 };
 
@@ -35,6 +40,7 @@ struct kxfer_region {
  * @region: that it belongs to
  * @dev: the device; a reference
  * @dev_node: in kxfer_device.mappings
+ * @stored: in its region, and not being ended; protected by mappings_lock
  * @users: jobs and exposures; while not 0 it stays
  * @table: scatter list, mapped bidirectionally where the region is writable; not made
  *	for a device with virtual DMA
@@ -45,6 +51,7 @@ struct kxfer_mapping {
 	struct kxfer_region *region;
 	struct kxfer_device *dev;
 	struct list_head dev_node;
+	bool stored;
 	atomic_t users;
 	struct sg_table table;
 	struct kxfer_extent *extents;

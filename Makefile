@@ -138,7 +138,7 @@ mutants: ## is each of tests/mutants, a defect, caught by the tests?
 	@scripts/setup check
 	@tests/mutants/run
 
-fuzz: ## fuzzers for a while (DURATION=600, FUZZ=ioctl or wire, KERNEL, PROVIDER)
+fuzz: ## fuzzers for a while (DURATION=600, FUZZ=ioctl, wire or delays, KERNEL, PROVIDER)
 	@scripts/setup check
 	@$(MAKE) kmod kselftest-install $(if $(filter siw,$(PROVIDER)),siw)
 	@KERNEL=$(KERNEL) tests/fuzz/run $(or $(FUZZ),all) $(or $(DURATION),600) $(FUZZ_ARGS)

@@ -60,6 +60,8 @@
 /* Withdrawals wait for peers; on a queue of their own they hold up nothing else. */
 static struct workqueue_struct *withdraw_wq;
 
+#define MAX_PING_GRANTS	1024	/* of a link: nobody is charged for them */
+
 static DEFINE_MUTEX(exports_mutex);
 static LIST_HEAD(exports);
 static u64 last_export_id;
@@ -477,6 +479,8 @@ static int reserve_exposure(struct kxfer_link *link,
 	}
 	rights = wanted ?: possible_rights(link, rights);
 	exposure = find_exposure(link, export, rights);
+	if (export == ping_export && exposure && exposure->nr_grants >= MAX_PING_GRANTS)
+		return -EDQUOT;
 	*created = !exposure;
 	if (!exposure)
 		exposure = add_exposure(link, export, rights);
@@ -498,7 +502,7 @@ static int reserve_exposure(struct kxfer_link *link,
  * Whoever comes first with these rights on the link registers the export; others
  * wait until that has ended. May sleep.
  *
- * Return: 0, -ENOENT, -EACCES, -EOPNOTSUPP, or why there is no registration.
+ * Return: 0, -ENOENT, -EACCES, -EDQUOT, -EOPNOTSUPP, or why there is no registration.
  */
 int kxfer_export_expose(struct kxfer_link *link, const struct kxfer_wire_grant *request,
 			struct kxfer_claim *claim, struct kxfer_exposure **exposure)

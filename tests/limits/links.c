@@ -168,6 +168,7 @@ TEST_F_TIMEOUT(links, beyond_the_limit_are_not_made, 60)
 }
 
 #define HALF_OPEN	64	/* of a peer */
+#define PING_GRANTS	1024
 #define NO_GRANT_MS	10000
 #define HALF_OPEN_MS	3000
 
@@ -252,6 +253,23 @@ TEST_F_TIMEOUT(links, half_open_are_bounded, 120)
 				  2 * HALF_OPEN_MS));
 	for (nr = 0; nr <= HALF_OPEN; nr++)
 		raw_link_close(&links[nr]);
+}
+
+/* They cost the node's memory, and no user's. */
+TEST_F_TIMEOUT(links, have_few_grants_of_ping, 60)
+{
+	struct kxfer_wire_grant_answer grant;
+	struct raw_link link = {};
+	int nr, ret = KXFER_WIRE_OK;
+
+	ASSERT_EQ(0, raw_link_open(&link, KXFER_PORT));
+	for (nr = 0; ret == KXFER_WIRE_OK && nr <= PING_GRANTS; nr++)
+		ret = raw_grant(&link, KXFER_PING_NAME, 0, KXFER_RIGHT_READ, &grant);
+	EXPECT_EQ(PING_GRANTS + 1, nr);
+	EXPECT_EQ(KXFER_WIRE_QUOTA, ret);
+	EXPECT_EQ(KXFER_WIRE_OK, raw_grant(&link, self->stage.rig.name, 0, KXFER_RIGHT_READ,
+					   &grant));
+	raw_link_close(&link);
 }
 
 static long long hardware_counter(const char *name)

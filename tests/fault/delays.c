@@ -39,6 +39,7 @@
 #include "words.h"
 
 #define SITES_MAX	256
+#define TELL_MS		30000
 #define WRONG_MAX	5	/* pairs; then the rest is left alone */
 #define DELAYED_HITS	3	/* of a pair: what comes behind the first, the ending's too */
 #define REACH_MS	8000	/* a flow, until it passes the site or has ended */
@@ -982,7 +983,7 @@ TEST_F_TIMEOUT(delays, every_ending_comes_in_every_delay, 7200)
 	static struct pair pairs[SITES_MAX * NR_ENDINGS];
 	struct sweeping *sweeping = self->sweeping;
 	int nr, i, nr_always, nr_unreached, nr_missed = 0, nr_wrong = 0;
-	uint64_t began = kx_now_ns(), end;
+	uint64_t began = kx_now_ns(), tell_at = kx_deadline_ns(TELL_MS), end;
 
 	count_flows(_metadata, sweeping);
 	nr_unreached = look_for_unreached(_metadata, sweeping);
@@ -1000,6 +1001,10 @@ TEST_F_TIMEOUT(delays, every_ending_comes_in_every_delay, 7200)
 		}
 		nr_wrong += !check_wrong(_metadata, sweeping, sweeping->sites[pair->site],
 					 ending_names[pair->ending]);
+		if (kx_now_ns() < tell_at)
+			continue;
+		TH_LOG("%d of %d pairs, %d missed", i + 1, nr, nr_missed);
+		tell_at = kx_deadline_ns(TELL_MS);
 	}
 	close_world(sweeping);
 	check_wrong(_metadata, sweeping, "the end", "all of it");

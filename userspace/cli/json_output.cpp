@@ -4,10 +4,10 @@
 
 #include <cmath>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/output.hpp"
+#include "cli/streams.hpp"
 
 namespace kxfer::cli {
 
@@ -68,7 +68,7 @@ class JsonOutput : public Output {
                        {"exit_status", failure.status}};
         if (error.number != 0) object["errno"] = error.name();
         object.update(to_json(failure.details));
-        fmt::print(stderr, "{}", line_of(object));
+        complain(line_of(object));
     }
 };
 

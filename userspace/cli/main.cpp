@@ -7,14 +7,15 @@
 #include <clocale>
 #include <csignal>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
 #include "cli/command.hpp"
 #include "cli/commands.hpp"
+#include "cli/streams.hpp"
 #include "cli/usage.hpp"
 
 namespace kxfer::cli {
@@ -67,13 +68,17 @@ int run(int argc, char** argv) {
     OutputOptions options;
     setup_app(app, program, options);
     if (argc <= 1) {
-        fmt::print(stderr, "{}", app.help());
+        complain(app.help());
         return exit_usage;
     }
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success& asked) { // --help, --version
-        return app.exit(asked);
+        std::ostringstream text;
+        const int status = app.exit(asked, text, text);
+        const auto out = make_output(options);
+        out->answer(text.str());
+        return report(*out, status);
     } catch (const CLI::ParseError& error) {
         // --json may stand anywhere on a line that could not be parsed.
         for (int i = 1; i < argc; i++) options.json = options.json || std::string(argv[i]) == "--json";
@@ -90,6 +95,7 @@ int run(int argc, char** argv) {
 } // namespace kxfer::cli
 
 int main(int argc, char** argv) {
+    kxfer::cli::occupy_standard_streams();
     setlocale(LC_CTYPE, "");
     // Writing to a pipe that nobody reads is an error to report, not a death.
     signal(SIGPIPE, SIG_IGN);

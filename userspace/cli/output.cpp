@@ -6,17 +6,18 @@
 
 #include <cerrno>
 
-#include <fmt/format.h>
+#include "cli/streams.hpp"
 
 namespace kxfer::cli {
 
 void Output::note(const std::string& text) {
-    if (progress_wanted()) fmt::print(stderr, "{}\n", text);
+    if (progress_wanted()) complain(text + '\n');
 }
 
 // Line by line, so that a reader behind a pipe sees events as they happen. The
 // stream is asked, for glibc's fwrite() to a line-buffered one may claim to have written all.
 void Output::write(const std::string& text) {
+    if (results_ == stderr) return complain(text);
     errno = 0;
     std::fwrite(text.data(), 1, text.size(), results_);
     std::fflush(results_);

@@ -42,6 +42,9 @@ class Output {
     virtual void event(const Record& record, const std::string& text) = 0;
     virtual void failure(const Failure& failure) = 0;
 
+    // What --help and --version ask for, as it stands.
+    void answer(const std::string& text) { write(text); }
+
     // A remark for people; not with --json or --quiet.
     void note(const std::string& text);
     // From now on results go to stderr, because stdout carries data.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "cli/progress.hpp"
+#include "cli/streams.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -43,13 +44,13 @@ void ProgressLine::show(std::optional<double> part, const std::string& words) {
     shown_ns_ = kxfer_clock_ns();
     drawn_ = terminal_;
     if (terminal_)
-        fmt::print(stderr, "\r{}\033[K", text);
+        complain(fmt::format("\r{}\033[K", text));
     else
-        fmt::print(stderr, "{}\n", text);
+        complain(text + '\n');
 }
 
 void ProgressLine::finish() {
-    if (drawn_) fmt::print(stderr, "\r\033[K");
+    if (drawn_) complain("\r\033[K");
     drawn_ = false;
 }
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/output.hpp"
+#include "cli/streams.hpp"
 #include "cli/terminal.hpp"
 
 namespace kxfer::cli {
@@ -125,10 +126,10 @@ class TextOutput : public Output {
 
     void failure(const Failure& failure) override {
         // A line that progress left behind on the terminal goes first.
-        fmt::print(stderr, "{}kxfer: {}\n", isatty(STDERR_FILENO) ? "\r\033[K" : "",
-                   paint(harmless(failure.error.text()), "31", stderr));
+        complain(fmt::format("{}kxfer: {}\n", isatty(STDERR_FILENO) ? "\r\033[K" : "",
+                             paint(harmless(failure.error.text()), "31", stderr)));
         std::istringstream hint(failure.error.hint);
-        for (std::string line; std::getline(hint, line);) fmt::print(stderr, "  {}\n", harmless(line));
+        for (std::string line; std::getline(hint, line);) complain(fmt::format("  {}\n", harmless(line)));
     }
 
   private:

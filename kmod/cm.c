@@ -23,6 +23,7 @@
 #include <linux/slab.h>
 #include <net/net_namespace.h>
 #include <rdma/ib_addr.h>
+#include <rdma/ib_cache.h>
 #include <rdma/ib_cm.h>
 
 #include "cm.h"
@@ -372,6 +373,39 @@ static void note_tos(struct kxfer_link *link, struct rdma_cm_id *id)
 	link->tos = link->dev->iwarp ? link->key.tos : id->route.path_rec->traffic_class;
 }
 
+static void note_grh(struct kxfer_lane *lane, const struct ib_global_route *grh)
+{
+	struct kxfer_link *link = lane->link;
+	const struct ib_gid_attr *own;
+
+	link->tos = grh->traffic_class;
+	link->dgid = grh->dgid;
+	own = rdma_get_gid_attr(lane->cm_id->device, lane->cm_id->port_num, grh->sgid_index);
+	if (IS_ERR(own))
+		return;
+	link->sgid = own->gid;
+	link->gid_type = own->gid_type;
+	rdma_put_gid_attr(own);
+}
+
+/*
+ * What packets go by is what the QP was connected with, whatever becomes of the port's MTU
+ * and its GIDs. A QP of iWARP has no path; siw tells the MTU of the interface. If it fails
+ * the MTU is not known, and the rest is as the route said.
+ */
+static void note_qp(struct kxfer_lane *lane)
+{
+	struct ib_qp_attr attr = {};
+	struct ib_qp_init_attr init;
+
+	if (lane->link->dev->iwarp || kxfer_fault(CM_QUERY) ||
+	    ib_query_qp(lane->qp, &attr, IB_QP_PATH_MTU | IB_QP_AV, &init))
+		return;
+	WRITE_ONCE(lane->path_mtu, max(ib_mtu_enum_to_int(attr.path_mtu), 0));
+	if (is_first(lane) && rdma_ah_get_ah_flags(&attr.ah_attr) & IB_AH_GRH)
+		note_grh(lane, rdma_ah_read_grh(&attr.ah_attr));
+}
+
 static int resolve_device(struct kxfer_lane *lane)
 {
 	struct kxfer_link *link = lane->link;
@@ -519,6 +553,8 @@ static int connect_lane(struct kxfer_link *link, u32 index)
 	kxfer_delay(LANE_OPENED);
 	if (!ret)
 		ret = connect_qp(lane);
+	if (!ret)
+		note_qp(lane);
 	return ret;
 }
 
@@ -644,8 +680,10 @@ void kxfer_cm_accept_work(struct work_struct *work)
 		ret = kxfer_lane_open(lane, KXFER_CONTEXT_WORKQUEUE);
 	if (!ret)
 		ret = accept_qp(lane);
-	if (!ret)
+	if (!ret) {
+		note_qp(lane);
 		return;
+	}
 	refuse(lane->cm_id, KXFER_REFUSAL_RESOURCES);
 	kxfer_link_fail(link, ret);
 }

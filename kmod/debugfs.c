@@ -168,9 +168,9 @@ static void show_lane(struct seq_file *seq, const void *record)
 {
 	const struct kxfer_info_lane *l = record;
 
-	seq_printf(seq, "%5llu %4u %-7s %7u %4u %6u %6u %13llu %12llu\n",
-		   l->link, l->index, l->index ? "data" : "control", l->credits,
-		   l->max_credits, l->nr_queued, l->nr_posted, l->nr_wr,
+	seq_printf(seq, "%5llu %4u %-7s %4u %7u %4u %6u %6u %13llu %12llu\n",
+		   l->link, l->index, l->index ? "data" : "control", l->path_mtu,
+		   l->credits, l->max_credits, l->nr_queued, l->nr_posted, l->nr_wr,
 		   l->nr_completions);
 }
 
@@ -276,8 +276,9 @@ static const struct column link_columns[] = {
 };
 
 static const struct column lane_columns[] = {
-	{ "link", 5 }, { "lane", 4 }, { "kind", -7 }, { "credits", 7 }, { "of", 4 },
-	{ "queued", 6 }, { "posted", 6 }, { "work-requests", 13 }, { "completions", 12 },
+	{ "link", 5 }, { "lane", 4 }, { "kind", -7 }, { "mtu", 4 }, { "credits", 7 },
+	{ "of", 4 }, { "queued", 6 }, { "posted", 6 }, { "work-requests", 13 },
+	{ "completions", 12 },
 	{}
 };
 

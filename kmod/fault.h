@@ -94,6 +94,7 @@
 	X(CM_CONNECT, ENOMEM, "rdma_connect()") \
 	X(CM_ESTABLISHED, ECONNRESET, "the event ESTABLISHED: it is CONNECT_ERROR") \
 	X(CM_ACCEPT, ENOMEM, "rdma_accept()") \
+	X(CM_QUERY, EIO, "ib_query_qp(): of a lane that is connected") \
 	X(CM_REJECT, ENOMEM, "rdma_reject()") \
 	X(CM_NOTIFY, EIO, "rdma_notify()") \
 	X(CM_DISCONNECT, EIO, "rdma_disconnect()") \

@@ -52,6 +52,7 @@ struct kxfer_sink;
  * @cm_id: its connection
  * @qp: kept beside @cm_id, which is destroyed first
  * @max_inline: bytes that a WRITE may carry in its work request; 0: the device cannot
+ * @path_mtu: of @qp, in bytes, once it is connected; 0: not known
  * @cq: its completions, of sends and receives
  * @cm_done: the step of rdma_cm that is waited for has ended
  * @cm_error: how: 0 or -errno
@@ -113,6 +114,7 @@ struct kxfer_lane {
 	struct rdma_cm_id *cm_id;
 	struct ib_qp *qp;
 	u32 max_inline;
+	u32 path_mtu;
 	struct kxfer_cq cq;
 	struct completion cm_done;
 	int cm_error;

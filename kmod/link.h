@@ -71,6 +71,8 @@ struct kxfer_link_key {
  * @handshake: by which a key is proved
  * @epoch: of the initiator
  * @gid_type: of the path, ~0: none
+ * @sgid: own GID of the path, once the QP is connected; zeros: none
+ * @dgid: the peer's, likewise
  * @tos: IP type of service, as far as it is known
  * @features: KXFER_WIRE_FEATURE_* of both ends; set before there is a data lane
  * @device_name: stays when the device has gone
@@ -137,6 +139,8 @@ struct kxfer_link {
 	struct kxfer_handshake handshake;
 	u64 epoch;
 	u32 gid_type;
+	union ib_gid sgid;
+	union ib_gid dgid;
 	u32 tos;
 	u32 features;
 	u8 device_name[KXFER_DEVICE_NAME_MAX];

@@ -468,6 +468,8 @@ static void fill_link_info(struct kxfer_link *link, struct kxfer_info_link *info
 		.bytes_written = atomic64_read(&link->bytes_written),
 	};
 	memcpy(info->device, link->device_name, sizeof(info->device));
+	memcpy(info->sgid, &link->sgid, sizeof(info->sgid));
+	memcpy(info->dgid, &link->dgid, sizeof(info->dgid));
 	fill_key_name(link, info);
 }
 
@@ -487,6 +489,7 @@ static void fill_lane_info(const struct kxfer_lane *lane, struct kxfer_info_lane
 		.nr_wr = READ_ONCE(lane->nr_wr),
 		.nr_completions = READ_ONCE(lane->nr_completions),
 		.max_inline = lane->max_inline,
+		.path_mtu = READ_ONCE(lane->path_mtu),
 	};
 }
 

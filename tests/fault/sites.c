@@ -84,6 +84,7 @@ static enum flow home_of(enum site site)
 	case SITE_CM_CONNECT:
 	case SITE_CM_ESTABLISHED:
 	case SITE_CM_ACCEPT:
+	case SITE_CM_QUERY:
 	case SITE_LINK:
 	case SITE_LINK_PD:
 	case SITE_LINK_THREAD:
@@ -209,6 +210,8 @@ static const char *unreached(enum site site)
 	switch (site) {
 	case SITE_CM_NOTIFY:
 		return "neither rxe nor siw raises IB_EVENT_COMM_EST";
+	case SITE_CM_QUERY:
+		return siw ? "a QP of iWARP has no path" : NULL;
 	case SITE_LANE_SINKS:
 	case SITE_LANE_FENCE:
 	case SITE_CHAIN_MAP_SINK:

@@ -238,6 +238,60 @@ TEST_F(info, shows_lanes_with_all_credits_when_idle)
 	}
 }
 
+/* The interface has 9000 bytes. */
+static uint32_t path_mtu(void)
+{
+	return strcmp(kx_provider(), "siw") ? 4096 : 0;
+}
+
+/* The newest: others may be of a test before. */
+static bool find_link(int fd, uint32_t flags, struct kxfer_info_link *link)
+{
+	struct kxfer_info_link links[64];
+	uint64_t cursor = 0;
+	int nr = kx_info(fd, KXFER_INFO_LINKS, links, sizeof(links[0]), 64, &cursor);
+
+	while (nr-- > 0)
+		if (links[nr].state == KXFER_LINK_LIVE && links[nr].nr_grants &&
+		    (links[nr].flags & KXFER_LINK_INITIATOR) == flags) {
+			*link = links[nr];
+			return true;
+		}
+	return false;
+}
+
+TEST_F(info, tells_the_path_mtu_of_each_lane)
+{
+	struct kxfer_info_lane lanes[64];
+	uint64_t cursor = 0;
+	int nr = kx_info(self->fd, KXFER_INFO_LANES, lanes, sizeof(lanes[0]), 64, &cursor), i;
+
+	ASSERT_LE(4, nr);
+	for (i = 0; i < nr; i++)
+		EXPECT_EQ(path_mtu(), lanes[i].path_mtu);
+}
+
+/* On this node both ends are those of one address; on RoCE its GID holds it. */
+TEST_F(info, tells_the_gids_of_a_link)
+{
+	static const uint32_t ends[] = { KXFER_LINK_INITIATOR, 0 };
+	static const uint8_t none[KXFER_GID_SIZE];
+	struct kxfer_info_link link;
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		ASSERT_TRUE(find_link(self->fd, ends[i], &link));
+		if (!strcmp(kx_provider(), "siw")) {
+			EXPECT_EQ(0, memcmp(none, link.sgid, sizeof(none)));
+			EXPECT_EQ(0, memcmp(none, link.dgid, sizeof(none)));
+			continue;
+		}
+		EXPECT_EQ(0, memcmp(link.local.addr, link.sgid + 12, 4));
+		EXPECT_EQ(0, memcmp(link.remote.addr, link.dgid + 12, 4));
+		EXPECT_EQ(2, link.gid_type);
+	}
+}
+
 static bool find_session(int fd, int pid, struct kxfer_info_session *info)
 {
 	uint64_t cursor = 0;

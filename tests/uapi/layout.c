@@ -147,7 +147,9 @@ TEST(layout_of_info_link)
 	MEMBER(kxfer_info_link, bytes_read, 184);
 	MEMBER(kxfer_info_link, bytes_written, 192);
 	MEMBER(kxfer_info_link, key, 200);
-	SIZE(kxfer_info_link, 264);
+	MEMBER(kxfer_info_link, sgid, 264);
+	MEMBER(kxfer_info_link, dgid, 280);
+	SIZE(kxfer_info_link, 296);
 }
 
 TEST(layout_of_info_lane)
@@ -163,7 +165,7 @@ TEST(layout_of_info_lane)
 	MEMBER(kxfer_info_lane, nr_wr, 40);
 	MEMBER(kxfer_info_lane, nr_completions, 48);
 	MEMBER(kxfer_info_lane, max_inline, 56);
-	MEMBER(kxfer_info_lane, __reserved, 60);
+	MEMBER(kxfer_info_lane, path_mtu, 60);
 	SIZE(kxfer_info_lane, 64);
 }
 

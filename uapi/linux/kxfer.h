@@ -103,6 +103,9 @@
 #define KXFER_KEY_PREFIX	"kxfer:"
 /** define KXFER_DEVICE_NAME_MAX - as IB_DEVICE_NAME_MAX, closing zero included */
 #define KXFER_DEVICE_NAME_MAX	64
+/** define KXFER_GID_SIZE - bytes of a GID */
+#define KXFER_GID_SIZE		16
+
 /** define KXFER_SHA256_SIZE - bytes of a SHA-256 digest */
 #define KXFER_SHA256_SIZE	32
 /** define KXFER_PORT - the port that listeners use unless told otherwise */
@@ -438,7 +441,8 @@ enum kxfer_context {
  * @state: enum kxfer_link_state
  * @error: 0, or the errno that ended it
  * @context: enum kxfer_context of its data lanes
- * @tos: IP type of service of its packets; of an accepted iWARP link not known: 0
+ * @tos: IP type of service of its packets, as its QP has it; of an accepted iWARP link not
+ *	known: 0
  * @gid_type: enum ib_gid_type of the path: 0 IB or RoCE v1, 1 RoCE v1, 2 RoCE v2; ~0 none (iWARP)
  * @nr_lanes: data lanes
  * @nr_sessions: sessions of this node that use it
@@ -450,6 +454,8 @@ enum kxfer_context {
  * @bytes_read: payload that READs brought here
  * @bytes_written: payload that WRITEs took to the peer
  * @key: name that this node has for the key that both ends proved; empty: none
+ * @sgid: own GID, as its QP has it; 0: not known, or none (iWARP)
+ * @dgid: the peer's GID, likewise
  */
 struct kxfer_info_link {
 	__aligned_u64 id;
@@ -472,6 +478,8 @@ struct kxfer_info_link {
 	__aligned_u64 bytes_read;
 	__aligned_u64 bytes_written;
 	__u8 key[KXFER_NAME_MAX + 1];
+	__u8 sgid[KXFER_GID_SIZE];
+	__u8 dgid[KXFER_GID_SIZE];
 };
 
 /**
@@ -488,7 +496,8 @@ struct kxfer_info_link {
  * @nr_completions: completions seen since it was made
  * @max_inline: bytes that a WRITE carries in its work request, so that the device reads no
  *	memory for it; 0: none
- * @__reserved: 0
+ * @path_mtu: bytes of payload in a packet, as the QP has it: it stays while the port's MTU
+ *	changes; 0: not known, or not connected, or none (iWARP)
  */
 struct kxfer_info_lane {
 	__aligned_u64 id;
@@ -502,7 +511,7 @@ struct kxfer_info_lane {
 	__aligned_u64 nr_wr;
 	__aligned_u64 nr_completions;
 	__u32 max_inline;
-	__u32 __reserved;
+	__u32 path_mtu;
 };
 
 /**

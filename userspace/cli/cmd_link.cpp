@@ -19,20 +19,18 @@ struct LinkOptions {
 Result run_list(const LinkOptions&, Context& context) {
     auto session = open_session();
     if (!session) return tl::make_unexpected(session.error());
-    const auto links = session->list<kxfer_info_link>(KXFER_INFO_LINKS);
-    if (!links) return failed(links.error());
-    Table rows;
-    for (const kxfer_info_link& link : *links) rows.push_back(link_row(link));
-    context.out.table(rows, sees_all()
-                                ? "this node has no links"
-                                : "no links to be seen; those of other processes only with CAP_NET_ADMIN");
+    const auto rows = link_rows(*session, known_devices());
+    if (!rows) return tl::make_unexpected(rows.error());
+    context.out.table(*rows, sees_all()
+                                 ? "this node has no links"
+                                 : "no links to be seen; those of other processes only with CAP_NET_ADMIN");
     return exit_ok;
 }
 
 Result run_show(const LinkOptions& options, Context& context) {
     auto session = open_session();
     if (!session) return tl::make_unexpected(session.error());
-    const auto record = link_record(*session, options.id);
+    const auto record = link_record(*session, known_devices(), options.id);
     if (!record) return tl::make_unexpected(record.error());
     context.out.record(*record);
     return exit_ok;

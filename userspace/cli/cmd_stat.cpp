@@ -50,22 +50,19 @@ Result show_device(const Session& session, const std::string& name, Context& con
     if (device == devices->end())
         return failed(Error("cannot show", name, ENOENT, "see: kxfer device list, kxfer link list",
                             "no RDMA device of that name and no number of a link"));
-    const auto links = session.list<kxfer_info_link>(KXFER_INFO_LINKS);
-    if (!links) return failed(links.error());
-    Table rows;
-    for (const kxfer_info_link& link : *links)
-        if (text_of(link.device) == name) rows.push_back(link_row(link));
+    const auto rows = link_rows(session, known_devices(), name);
+    if (!rows) return tl::make_unexpected(rows.error());
     context.out.record(Record()
                            .add("device", name)
                            .add("flags", device_flags(device->flags))
                            .add("nr_links", device->nr_links, Show::everywhere, "links in all")
                            .add("mappings", device->nr_mappings)
-                           .add("links", Value(rows)));
+                           .add("links", Value(*rows)));
     return exit_ok;
 }
 
 Result show_link(const Session& session, uint64_t id, Context& context) {
-    const auto record = link_record(session, id);
+    const auto record = link_record(session, known_devices(), id);
     if (!record) return tl::make_unexpected(record.error());
     context.out.record(*record);
     return exit_ok;

@@ -127,4 +127,9 @@ tl::expected<NodeFacts, Error> find_devices() {
     return facts;
 }
 
+std::vector<DeviceFacts> known_devices() {
+    auto node = find_devices();
+    return node ? std::move(node->devices) : std::vector<DeviceFacts>();
+}
+
 } // namespace kxfer::cli

@@ -49,6 +49,8 @@ struct NodeFacts {
 };
 
 tl::expected<NodeFacts, Error> find_devices();
+// None if they cannot be asked for.
+std::vector<DeviceFacts> known_devices();
 
 // IB, RoCE, iWARP: the word for `rdma`'s ib, roce, iw.
 std::string protocol_name(const std::string& protocol);

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
+
+#include <fmt/format.h>
 
 #include "bench/kernel_path.hpp"
 
@@ -43,6 +46,8 @@ Value credits(const kxfer_info_lane& lane, uint32_t number) {
     return lane.max_credits == 0 ? Value(None{}) : Value(uint64_t{number});
 }
 
+Value mtu_bytes(uint32_t bytes) { return bytes ? Value(uint64_t{bytes}) : Value(None{}); }
+
 Record lane_row(const kxfer_info_lane& lane) {
     return Record()
         .add("id", lane.id, Show::json_only)
@@ -53,13 +58,47 @@ Record lane_row(const kxfer_info_lane& lane) {
         .add("posted", lane.nr_posted)
         .add("max_send_sge", lane.max_send_sge, Show::everywhere, "SGEs")
         .add("max_inline", lane.max_inline, Show::everywhere, "inline")
+        .add("path_mtu", mtu_bytes(lane.path_mtu), Show::text_only, "MTU")
+        .add("path_mtu_bytes", mtu_bytes(lane.path_mtu), Show::json_only)
         .add("work_requests", lane.nr_wr)
         .add("completions", lane.nr_completions);
 }
 
-Record details_of(const kxfer_info_link& link) {
-    return Record()
-        .add("id", link.id)
+// "4096", or "1024 (port: 4096)" where they differ.
+Value mtu_text(const LinkMtu& mtu) {
+    if (mtu.path == 0) return None{};
+    if (mtu.port == 0 || mtu.port == mtu.path) return uint64_t{mtu.path};
+    return fmt::format("{} (port: {})", mtu.path, mtu.port);
+}
+
+Record& add_mtu(Record& record, const LinkMtu& mtu) {
+    return record.add("path_mtu", mtu_text(mtu), Show::text_only, "path MTU")
+        .add("path_mtu_bytes", mtu_bytes(mtu.path), Show::json_only)
+        .add("port_mtu_bytes", mtu_bytes(mtu.port), Show::json_only);
+}
+
+// Zeros: there is none, or the module is older.
+Value gid(const __u8 (&bytes)[KXFER_GID_SIZE]) {
+    verbs::Gid gid;
+    std::copy(std::begin(bytes), std::end(bytes), gid.bytes.begin());
+    return gid.bytes == verbs::Gid().bytes ? Value(None{}) : Value(verbs::gid_text(gid));
+}
+
+// Of the ports of its device.
+bool is_of_link(const PortFacts& port, const DeviceFacts& device, const kxfer_info_link& link) {
+    if (!port.verbs || device.core.name != text_of(link.device)) return false;
+    return device.ports.size() == 1 ||
+           std::any_of(port.verbs->gids.begin(), port.verbs->gids.end(), [&](const auto& gid) {
+               return std::equal(gid.bytes.begin(), gid.bytes.end(), std::begin(link.sgid));
+           });
+}
+
+// There the subnet manager chooses the path MTU.
+bool is_infiniband(const kxfer_info_link& link) { return link.gid_type == 0; }
+
+Record details_of(const kxfer_info_link& link, const LinkMtu& mtu) {
+    Record record;
+    record.add("id", link.id)
         .add("state", state_name(link.state))
         .add("role", role(link))
         .add("error", error_name(link.error))
@@ -70,7 +109,13 @@ Record details_of(const kxfer_info_link& link) {
         .add("tos", link.tos)
         .add("key", text_of(link.key))
         .add("gid_type", gid_type(link.gid_type))
-        .add("sessions", link.nr_sessions)
+        .add("sgid", gid(link.sgid), Show::everywhere, "own GID")
+        .add("dgid", gid(link.dgid), Show::everywhere, "peer's GID");
+    const std::string warning = mtu_warning(link, mtu);
+    add_mtu(record, mtu)
+        .add("warning", warning.empty() ? Value(None{}) : Value(warning),
+             warning.empty() ? Show::json_only : Show::everywhere);
+    return record.add("sessions", link.nr_sessions)
         .add("targets", link.nr_grants)
         .add("jobs", link.nr_jobs)
         .add("rtt_ns", if_known(link.rtt_ns), Show::everywhere, "rtt")
@@ -82,15 +127,38 @@ Record details_of(const kxfer_info_link& link) {
 
 } // namespace
 
-Record link_row(const kxfer_info_link& link) {
-    return Record()
-        .add("id", link.id)
+LinkMtu mtu_of(const kxfer_info_link& link, const std::vector<kxfer_info_lane>& lanes,
+               const std::vector<DeviceFacts>& devices) {
+    LinkMtu mtu;
+    for (const auto& lane : lanes)
+        if (lane.link == link.id && lane.path_mtu)
+            mtu.path = mtu.path ? std::min<uint32_t>(mtu.path, lane.path_mtu) : lane.path_mtu;
+    for (const auto& device : devices)
+        for (const auto& port : device.ports)
+            if (mtu.path && is_of_link(port, device, link)) mtu.port = port.verbs->active_mtu;
+    return mtu;
+}
+
+std::string mtu_warning(const kxfer_info_link& link, const LinkMtu& mtu) {
+    if (!mtu.path || !mtu.port || mtu.path == mtu.port) return {};
+    const std::string differ = fmt::format("path MTU {}, the port's is {} now", mtu.path, mtu.port);
+    // What the peer's port, or the subnet, had to spare counts too.
+    if (!(link.flags & KXFER_LINK_INITIATOR) || is_infiniband(link))
+        return differ + ": a link keeps the MTU of the path that it was made on";
+    return differ +
+           ": a link keeps the MTU it was made with; open it again (it closes 30 s after its last user)";
+}
+
+Record link_row(const kxfer_info_link& link, const LinkMtu& mtu) {
+    Record record;
+    record.add("id", link.id)
         .add("state", state_name(link.state))
         .add("role", role(link))
         .add("local", to_string(link.local))
         .add("remote", to_string(link.remote))
         .add("device", text_of(link.device))
-        .add("key", text_of(link.key), Show::json_only)
+        .add("key", text_of(link.key), Show::json_only);
+    return add_mtu(record, mtu)
         .add("lanes", link.nr_lanes, Show::json_only)
         .add("sessions", link.nr_sessions)
         .add("targets", link.nr_grants)
@@ -101,7 +169,21 @@ Record link_row(const kxfer_info_link& link) {
         .add("written", Bytes{link.bytes_written});
 }
 
-tl::expected<Record, Failure> link_record(const Session& session, uint64_t id) {
+tl::expected<Table, Failure> link_rows(const Session& session, const std::vector<DeviceFacts>& devices,
+                                       const std::string& device) {
+    const auto links = session.list<kxfer_info_link>(KXFER_INFO_LINKS);
+    if (!links) return failed(links.error());
+    const auto lanes = session.list<kxfer_info_lane>(KXFER_INFO_LANES);
+    if (!lanes) return failed(lanes.error());
+    Table rows;
+    for (const kxfer_info_link& link : *links)
+        if (device.empty() || text_of(link.device) == device)
+            rows.push_back(link_row(link, mtu_of(link, *lanes, devices)));
+    return rows;
+}
+
+tl::expected<Record, Failure> link_record(const Session& session, const std::vector<DeviceFacts>& devices,
+                                          uint64_t id) {
     const auto links = session.list<kxfer_info_link>(KXFER_INFO_LINKS);
     if (!links) return failed(links.error());
     const auto lanes = session.list<kxfer_info_lane>(KXFER_INFO_LANES);
@@ -111,7 +193,7 @@ tl::expected<Record, Failure> link_record(const Session& session, uint64_t id) {
     if (link == links->end())
         return failed(Error("cannot show link", std::to_string(id), ENOENT, "see: kxfer link list",
                             "there is no such link, or it belongs to another user (root sees all)"));
-    Record record = details_of(*link);
+    Record record = details_of(*link, mtu_of(*link, *lanes, devices));
     Table rows;
     for (const kxfer_info_lane& lane : *lanes)
         if (lane.link == id) rows.push_back(lane_row(lane));

@@ -97,6 +97,27 @@ TEST(CompareReport, judges_anyway_if_that_is_wanted) {
 }
 
 // What is printed does not hold 1 if the verdict says that it does not.
+TEST(CompareReport, does_not_judge_connections_that_differ) {
+    CompareReport report = report_of();
+    report.cells[0].engines[0].connection = {4096, 0, "RoCE v2"};
+    report.cells[0].engines[1].connection = {1024, 0, "RoCE v2"};
+    const std::string warning = "the engines' connections differ in path MTU: verbs 4096, job 1024";
+
+    Json json = json_of(report);
+    EXPECT_EQ(json["warning"], warning);
+    EXPECT_EQ(json["obstacle"], warning);
+    EXPECT_EQ(json["cells"][0]["engines"][1]["path_mtu_bytes"], 1024);
+    EXPECT_TRUE(json["cells"][0]["time_ratio_job_to_verbs_deep"]["significant"].is_null());
+    EXPECT_FALSE(says(report, "faster"));
+    EXPECT_TRUE(says(report, "WARNING"));
+
+    report.judge_anyway = true;
+    json = json_of(report);
+    EXPECT_EQ(json["warning"], warning);
+    EXPECT_EQ(json["obstacle"], "");
+    EXPECT_TRUE(says(report, "faster"));
+}
+
 TEST(CompareReport, an_interval_without_1_is_printed_without_1) {
     EXPECT_EQ(ratio_text(bench::Ratio{0.993, 0.987, 0.99996}, true, true),
               "0.99300 [0.98700, 0.99996] slower");

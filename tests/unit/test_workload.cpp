@@ -98,6 +98,28 @@ TEST(Mismatch, every_parameter_counts) {
     }
 }
 
+TEST(Difference, equal_connections_do_not_differ) {
+    const Connection connection{4096, 0, "RoCE v2"};
+
+    EXPECT_EQ(find_difference("verbs", connection, "job", connection), "");
+}
+
+TEST(Difference, is_named_with_both_values) {
+    const Connection connection{4096, 0, "RoCE v2"};
+
+    EXPECT_EQ(find_difference("verbs", connection, "job", {1024, 0, "RoCE v2"}),
+              "path MTU: verbs 4096, job 1024");
+    EXPECT_EQ(find_difference("verbs", connection, "job", {4096, 32, "RoCE v2"}),
+              "type of service: verbs 0, job 32");
+    EXPECT_EQ(find_difference("verbs", connection, "job", {4096, 0, "RoCE v1"}),
+              "GID type: verbs RoCE v2, job RoCE v1");
+}
+
+TEST(Difference, what_is_not_known_does_not_differ) {
+    EXPECT_EQ(find_difference("verbs", {4096, 32, "RoCE v2"}, "job", {}), "");
+    EXPECT_EQ(find_difference("verbs", {}, "job", {4096, 32, "RoCE v2"}), "");
+}
+
 TEST(Mismatch, an_engine_that_cannot_go_so_deep_is_named) {
     Parameters shallow = some_parameters();
     shallow.max_depth = 64;

@@ -268,6 +268,22 @@ double ModeResult::switches_per_operation() const {
     return operations ? static_cast<double>(usage.switches()) / static_cast<double>(operations) : 0;
 }
 
+std::vector<Connection> Cell::connections() const {
+    std::vector<Connection> all;
+    for (const auto& engine : engines) all.push_back(engine.connection);
+    return all;
+}
+
+std::string find_difference(const Cell& cell) {
+    for (size_t b = 1; b < cell.engines.size(); b++)
+        for (size_t a = 0; a < b; a++)
+            if (auto difference = find_difference(cell.engines[a].engine, cell.engines[a].connection,
+                                                  cell.engines[b].engine, cell.engines[b].connection);
+                !difference.empty())
+                return difference;
+    return {};
+}
+
 tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memory& memory,
                                    const Workload& workload, const Plan& plan) {
     std::vector<Engine*> able;
@@ -286,6 +302,8 @@ tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memor
             continue;
         }
         if (!ready) return tl::unexpected(ready.error());
+        // An engine may have connected anew for the workload.
+        result.connection = engine->parameters(workload).connection;
         able.push_back(engine);
         cell.engines.push_back(std::move(result));
     }

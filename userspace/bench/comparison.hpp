@@ -59,6 +59,7 @@ struct Evidence {
 struct EngineResult {
     std::string engine;
     std::string local_registration; // how work requests name local memory
+    Connection connection;          // that it was measured on
     std::string message_success;    // what a completed message proves; of other operations empty
     ModeResult single;
     ModeResult deep;
@@ -79,12 +80,17 @@ struct Cell {
     std::vector<EngineResult> engines; // that can, in the order given
     std::vector<Refusal> refusals;     // of the others
     std::string uncounted;             // why there are no system calls; empty: there are
+
+    std::vector<Connection> connections() const; // of the engines
 };
 
 // The engines share the local memory. They have been found to match. An engine that
 // cannot do the operation is left out.
 tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memory& memory,
                                    const Workload& workload, const Plan& plan);
+
+// What of the engines' connections differs; empty: nothing that is known.
+std::string find_difference(const Cell& cell);
 
 // What run_cell() does to an engine before and after its blocks, for who measures one by
 // itself: brings data to both ends, and finds whether all of it was moved right. Between

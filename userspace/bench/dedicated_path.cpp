@@ -89,9 +89,12 @@ tl::expected<DedicatedPath, Error> DedicatedPath::open(KernelPath& path, const k
 
     for (;;) {
         auto connection = path.session().dedicate(request);
-        if (connection)
-            return DedicatedPath(std::move(*connection), to_string(responder), is_message(workload.operation),
-                                 path.options().ud);
+        if (connection) {
+            auto of = connection_of(path.session(), connection->link());
+            if (!of) return tl::unexpected(of.error());
+            return DedicatedPath(std::move(*connection), std::move(*of), to_string(responder),
+                                 is_message(workload.operation), path.options().ud);
+        }
         Error error = connection.error();
         error.hint = advice(error.number);
         // EADDRINUSE: the port that rdma_cm has chosen is one of TCP's (siw); the next one is another.

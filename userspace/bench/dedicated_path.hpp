@@ -25,6 +25,7 @@ class DedicatedPath {
 
     uint32_t id() const { return connection_.id(); }
     bool has_messages() const { return messages_; }
+    const Connection& connection() const { return path_; }
     // Waits until the responder has all messages; of UD, until it gets none any more.
     // EBADMSG: others than were sent.
     tl::expected<void, Error> settle(std::chrono::milliseconds timeout);
@@ -32,12 +33,14 @@ class DedicatedPath {
     std::optional<Losses> losses() const { return losses_; }
 
   private:
-    DedicatedPath(Dedicated connection, std::string peer, bool messages, bool ud)
-        : connection_(std::move(connection)), peer_(std::move(peer)), messages_(messages) {
+    DedicatedPath(Dedicated connection, Connection path, std::string peer, bool messages, bool ud)
+        : connection_(std::move(connection)), path_(std::move(path)), peer_(std::move(peer)),
+          messages_(messages) {
         if (ud) losses_ = Losses();
     }
 
     Dedicated connection_;
+    Connection path_;
     std::string peer_;
     bool messages_;
     std::optional<Losses> losses_;

@@ -51,6 +51,21 @@ tl::expected<kxfer_info_link, Error> link_of(Session& session, const Peer& peer,
     return *link;
 }
 
+tl::expected<Connection, Error> connection_of(const Session& session, uint64_t link) {
+    const auto links = session.list<kxfer_info_link>(KXFER_INFO_LINKS);
+    if (!links) return tl::unexpected(links.error());
+    const auto lanes = session.list<kxfer_info_lane>(KXFER_INFO_LANES);
+    if (!lanes) return tl::unexpected(lanes.error());
+    const auto* info = find(*links, [&](const auto& one) { return one.id == link; });
+    if (!info) return Connection();
+    Connection connection{0, info->tos, gid_type_name(info->gid_type)};
+    for (const auto& lane : *lanes)
+        if (lane.link == link && lane.index && lane.path_mtu)
+            connection.path_mtu =
+                connection.path_mtu ? std::min<uint32_t>(connection.path_mtu, lane.path_mtu) : lane.path_mtu;
+    return connection;
+}
+
 std::string gid_type_name(uint32_t type) {
     static constexpr std::array names = {"IB", "RoCE v1", "RoCE v2"};
     return type < names.size() ? names.at(type) : "";
@@ -124,7 +139,9 @@ tl::expected<void, Error> KernelPath::find_limits() {
     if (!devices) return tl::unexpected(devices.error());
 
     device_ = text_of(link->device);
-    gid_type_ = gid_type_name(link->gid_type);
+    auto connection = connection_of(session_, link->id);
+    if (!connection) return tl::unexpected(connection.error());
+    connection_ = std::move(*connection);
     const auto* device = find(*devices, [&](const auto& d) { return text_of(d.name) == device_; });
     if (!device) return tl::unexpected(Error("the device is gone", device_, ENODEV));
 
@@ -186,7 +203,7 @@ Parameters KernelPath::parameters(const Workload& workload, const Requests& how)
     parameters.signal_every = options_.signal_every(workload);
     parameters.write_success = iwarp_ ? write_handed_to_tcp : write_acknowledged;
     parameters.device = device_;
-    parameters.gid_type = gid_type_;
+    parameters.connection = connection_;
     return parameters;
 }
 

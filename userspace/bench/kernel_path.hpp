@@ -48,6 +48,9 @@ tl::expected<Target, Error> open_beside(Peer& peer, const PathOptions& options, 
 // Of a peer that is connected; ECONNRESET: no longer.
 tl::expected<kxfer_info_link, Error> link_of(Session& session, const Peer& peer, const PathOptions& options);
 
+// Of a link, by what its lanes say; of data lanes that differ the least path MTU.
+tl::expected<Connection, Error> connection_of(const Session& session, uint64_t link);
+
 // As enum ib_gid_type; empty: none, as on iWARP.
 std::string gid_type_name(uint32_t type);
 
@@ -110,7 +113,7 @@ class KernelPath {
     Target target_;
     Registration registration_;
     std::string device_;
-    std::string gid_type_;
+    Connection connection_;
     bool iwarp_ = false;
     bool atomics_ = false; // the device has them
     uint64_t max_registration_ = 0;

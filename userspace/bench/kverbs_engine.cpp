@@ -134,6 +134,7 @@ Parameters KverbsEngine::parameters(const Workload& workload) const {
     Parameters parameters =
         path_.parameters(workload, {by_mr, each || rw_each ? registering_requests(invalidation) : 0});
 
+    if (dedicated_) parameters.connection = dedicated_->connection();
     if (!is_reliable()) parameters.write_success = parameters.message_success = write_sent;
     const bool carried = path_.options().inline_writes && path_.is_inline(workload);
     parameters.local_registration = rw_each ? local_rw_each

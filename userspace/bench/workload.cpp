@@ -99,6 +99,20 @@ std::optional<Error> find_mismatch(const std::string& name_a, const Parameters& 
     return std::nullopt;
 }
 
+std::string find_difference(const std::string& name_a, const Connection& a, const std::string& name_b,
+                            const Connection& b) {
+    const auto differ = [&](const std::string& what, const auto& value_a, const auto& value_b) {
+        return fmt::format("{}: {} {}, {} {}", what, name_a, value_a, name_b, value_b);
+    };
+
+    if (a.path_mtu && b.path_mtu && a.path_mtu != b.path_mtu)
+        return differ("path MTU", a.path_mtu, b.path_mtu);
+    if (a.tos && b.tos && *a.tos != *b.tos) return differ("type of service", *a.tos, *b.tos);
+    if (!a.gid_type.empty() && !b.gid_type.empty() && a.gid_type != b.gid_type)
+        return differ("GID type", a.gid_type, b.gid_type);
+    return {};
+}
+
 tl::expected<Memory, Error> Memory::create(uint64_t length) {
     const uint64_t rounded = (length + page_bytes - 1) / page_bytes * page_bytes;
     void* at =

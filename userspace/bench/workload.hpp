@@ -7,8 +7,9 @@
 //           doorbell, or jobs of one SUBMIT
 //   signal  completions asked for: one of every `signal_every` operations
 // Each engine says what it really does (Parameters); engines that differ there
-// must not be compared, see find_mismatch. How they name local memory may differ, and what
-// a completed message proves, for these are a part of what they cost; it is told of each.
+// must not be compared, see find_mismatch; whose connections differ, not judged. How they name local memory
+// may differ, and what a completed message proves, for these are a part of what they cost; it is told of
+// each.
 #pragma once
 
 #include <array>
@@ -139,6 +140,17 @@ struct Workload {
     uint64_t slot_offset(uint64_t index) const { return index % depth * stride(); }
 };
 
+// What the packets of a connection go by, as its QP has it: it stays when the port's changes.
+struct Connection {
+    uint32_t path_mtu = 0;            // bytes; 0: not known, or it has none, as on iWARP
+    std::optional<unsigned> tos = {}; // type of service; empty: not known
+    std::string gid_type = {};        // empty: not known, or it has none
+};
+
+// "path MTU: verbs 4096, job 1024"; empty if they are the same, as far as both are known.
+std::string find_difference(const std::string& name_a, const Connection& a, const std::string& name_b,
+                            const Connection& b);
+
 // What an engine effectively does, in the terms in which engines could differ.
 struct Parameters {
     uint64_t local_bytes = 0;
@@ -151,7 +163,7 @@ struct Parameters {
     std::string write_success;   // what a completed WRITE proves
     std::string message_success; // what a completed message proves; it is a part of what they cost
     std::string device;
-    std::string gid_type; // of the connection; empty: not known, or it has none
+    Connection connection; // may differ: then figures are told, and not judged
 };
 
 // What an engine's memory took before it could be used.

@@ -55,7 +55,6 @@ void add_way(Record& record, const BenchReport& report) {
         if (report.rig.verbs.by_tcp()) record.add("connect", Value(std::string("tcp")));
         if (!report.rig.verbs.reliable()) record.add("transport", Value(report.rig.verbs.transport));
         if (report.rig.verbs.events()) record.add("wait", Value(report.rig.verbs.wait));
-        if (report.rig.verbs.mtu) record.add("path_mtu", Bytes{report.rig.verbs.mtu});
         if (report.rig.verbs.gid_index) record.add("gid_index", *report.rig.verbs.gid_index);
         if (report.rig.verbs.rnr_retry) record.add("rnr_retry", report.rig.verbs.rnr_retry);
         if (report.rig.verbs.min_rnr_timer) record.add("min_rnr_timer", *report.rig.verbs.min_rnr_timer);
@@ -95,6 +94,7 @@ Record parameters_record(const BenchReport& report) {
     const auto& workload = report.result.workload;
     const auto& parameters = report.parameters;
     const auto& from = report.from;
+    const auto& [path_mtu, tos, gid_type] = parameters.connection;
     Record record;
     record.add("engine", report.result.engine)
         .add("operation", workload.name())
@@ -122,6 +122,9 @@ Record parameters_record(const BenchReport& report) {
         .add("peer", report.rig.peer_given ? from.peer : std::string("this node"), Show::json_only)
         .add("driver", from.device.core.driver, Show::json_only)
         .add("mtu", Bytes{mtu_of(from.device)}, Show::json_only)
+        .add("path_mtu_bytes", path_mtu ? Value(uint64_t{path_mtu}) : Value(None{}), Show::json_only)
+        .add("tos", tos ? Value(uint64_t{*tos}) : Value(None{}), Show::json_only)
+        .add("gid_type", gid_type.empty() ? Value(None{}) : Value(gid_type), Show::json_only)
         .add("cpu_model", from.environment.cpu_model, Show::json_only)
         .add("cpus", from.environment.nr_cpus, Show::json_only)
         .add("affinity", from.environment.affinity, Show::json_only)

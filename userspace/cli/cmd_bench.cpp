@@ -179,18 +179,35 @@ bench::Baseline as_baseline(const BenchReport& report) {
     return bench::parse_baseline(json_text(bench_record(report))).value_or(bench::Baseline());
 }
 
+tl::expected<void, Failure> check_baseline(const BenchOptions& options, const bench::Baseline& baseline,
+                                           const BenchReport& report) {
+    const auto differences = bench::find_differences(baseline, as_baseline(report));
+    if (differences.empty()) return {};
+    return failed(Error("the baseline measured something else:", options.baseline_file, EINVAL,
+                        "use the same options on the same machine, or make a new baseline: kxfer bench ... "
+                        "--output FILE",
+                        fmt::format("{}", fmt::join(differences, "; "))));
+}
+
 // The baseline, if one is asked for and it measured the same.
 tl::expected<std::optional<bench::Baseline>, Failure> find_baseline(const BenchOptions& options,
                                                                     const BenchReport& report) {
     if (options.baseline_file.empty()) return std::nullopt;
     auto baseline = read_baseline(options.baseline_file);
     if (!baseline) return tl::make_unexpected(baseline.error());
-    const auto differences = bench::find_differences(*baseline, as_baseline(report));
-    if (differences.empty()) return std::move(*baseline);
-    return failed(Error("the baseline measured something else:", options.baseline_file, EINVAL,
-                        "use the same options on the same machine, or make a new baseline: kxfer bench ... "
-                        "--output FILE",
-                        fmt::format("{}", fmt::join(differences, "; "))));
+    if (auto same = check_baseline(options, *baseline, report); !same)
+        return tl::make_unexpected(same.error());
+    return std::move(*baseline);
+}
+
+// An engine may have connected anew for the workload.
+tl::expected<void, Failure> note_connection(const BenchOptions& options, const Rig& rig,
+                                            const std::optional<bench::Baseline>& baseline,
+                                            BenchReport& report) {
+    const auto& engine = *rig.engines.front();
+    report.parameters.connection = engine.parameters(report.result.workload).connection;
+    report.from.connection = report.parameters.connection;
+    return baseline ? check_baseline(options, *baseline, report) : tl::expected<void, Failure>();
 }
 
 bench::RunPlan plan_of(const BenchOptions& options, Context& context) {
@@ -222,8 +239,8 @@ tl::expected<BenchReport, Failure> begin_report(const BenchOptions& options, con
         return failed(*mismatch);
     auto device = facts_of(report.parameters.device);
     if (!device) return tl::make_unexpected(device.error());
-    report.from = {bench::find_environment(), std::move(*device),         version,
-                   rig.peer_text(options),    report.parameters.gid_type, find_peer_node(options, rig)};
+    report.from = {bench::find_environment(), std::move(*device),           version,
+                   rig.peer_text(options),    report.parameters.connection, find_peer_node(options, rig)};
     report.registration = engine.registration();
     report.rig = options;
     report.plan = plan_of(options, context);
@@ -340,6 +357,8 @@ Result measure(const BenchOptions& given, Context& context) {
     if (interrupted()) return tl::make_unexpected(interrupt_failure("stopped measuring", ""));
     if (!result) return failed(result.error());
     report->result = std::move(*result);
+    if (auto same = note_connection(options, *rig, *baseline, *report); !same)
+        return tl::make_unexpected(same.error());
     if (options.bidirectional) {
         auto other = (*requester)->finish(std::chrono::minutes(1), interrupted);
         if (interrupted()) return tl::make_unexpected(interrupt_failure("stopped measuring", ""));

@@ -193,11 +193,22 @@ void describe(const CompareOptions& options, CompareReport& report) {
     report.verbs_events = options.verbs.events();
 }
 
-std::string gid_types_of(const Rig& rig) {
+// What all have in common, as far as it is known; of GID types all.
+bench::Connection common_connection(const std::vector<bench::Cell>& cells) {
+    std::set<uint32_t> path_mtus;
+    std::set<unsigned> services;
     std::set<std::string> types;
-    for (const auto& engine : rig.engines)
-        if (const auto type = engine->parameters({}).gid_type; !type.empty()) types.insert(type);
-    return fmt::format("{}", fmt::join(types, " and "));
+    bench::Connection common;
+    for (const auto& cell : cells)
+        for (const auto& [path_mtu, tos, gid_type] : cell.connections()) {
+            if (path_mtu) path_mtus.insert(path_mtu);
+            if (tos) services.insert(*tos);
+            if (!gid_type.empty()) types.insert(gid_type);
+        }
+    if (path_mtus.size() == 1) common.path_mtu = *path_mtus.begin();
+    if (services.size() == 1) common.tos = *services.begin();
+    common.gid_type = fmt::format("{}", fmt::join(types, " and "));
+    return common;
 }
 
 std::vector<EngineRegistration> registrations_of(const Rig& rig) {
@@ -237,9 +248,8 @@ Result measure(const CompareOptions& given, Context& context) {
     const auto device = facts_of(report.parameters.device);
     if (!device) return tl::make_unexpected(device.error());
 
-    report.from = {
-        bench::find_environment(),    *device, *version, rig->peer_text(options), gid_types_of(*rig),
-        find_peer_node(options, *rig)};
+    report.from = {bench::find_environment(), *device, *version,
+                   rig->peer_text(options),   {},      find_peer_node(options, *rig)};
     report.registrations = registrations_of(*rig);
     report.no_floor = *no_floor;
     describe(options, report);
@@ -257,6 +267,7 @@ Result measure(const CompareOptions& given, Context& context) {
         watch.sample();
     }
     report.conditions = watch.finish();
+    report.from.connection = common_connection(report.cells);
     if (const auto* refusal = nothing_done(report)) return failed(refusal->error);
     context.out.record(report_record(report));
     return exit_ok;
@@ -345,7 +356,8 @@ void setup_compare(CLI::App& app, Program& program) {
         ->check(CLI::IsMember({"verbs", "kverbs", "job"}))
         ->each([options](const std::string&) { options->engines_given = true; });
     command.add_flag("--judge-anyway", options->judge_anyway,
-                     "also if the host took CPU time, or the CPU's frequency changed");
+                     "also if the host took CPU time, the CPU's frequency changed, or the engines' "
+                     "connections differ");
     auto* self_test = command.add_flag("--self-test", options->self_test,
                                        "damages what each engine moves, in every way, and tells whether "
                                        "verification finds it");

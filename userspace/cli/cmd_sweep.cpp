@@ -171,7 +171,7 @@ tl::expected<std::string, Failure> facts_of_sweep(const SweepOptions& options, c
                     std::move(*device),
                     version,
                     options.rig.peer_given ? rig.peer_text() : std::string("this node"),
-                    parameters.gid_type,
+                    parameters.connection,
                     rig.peer_node()};
     Record record;
     add_provenance(record, from);

@@ -64,6 +64,7 @@ Record mode_json(const bench::ModeResult& result) {
 
 Record engine_json(const bench::EngineResult& result, const bench::Workload& workload) {
     const auto& latencies = result.latencies;
+    const auto& [path_mtu, tos, gid_type] = result.connection;
     Record single = mode_json(result.single);
     single.add("latency_min", Nanoseconds{static_cast<double>(latencies.min())})
         .add("latency_mean", Nanoseconds{latencies.mean()})
@@ -80,6 +81,9 @@ Record engine_json(const bench::EngineResult& result, const bench::Workload& wor
     Record record;
     record.add("engine", result.engine)
         .add("verified", result.verified)
+        .add("path_mtu_bytes", path_mtu ? Value(uint64_t{path_mtu}) : Value(None{}))
+        .add("tos", tos ? Value(uint64_t{*tos}) : Value(None{}))
+        .add("gid_type", gid_type.empty() ? Value(None{}) : Value(gid_type))
         .add("local_registration", result.local_registration)
         .add("message_success",
              result.message_success.empty() ? Value(None{}) : Value(result.message_success))
@@ -304,6 +308,10 @@ Words notes_of(const CompareReport& report) {
     Words notes;
     if (const std::string obstacle = report.obstacle(); !obstacle.empty())
         notes.push_back("not judged: " + obstacle + ". --judge-anyway judges.");
+    if (!report.difference().empty())
+        notes.emplace_back(
+            "A link keeps the path that it was made with (kxfer link list). It closes 30 s after "
+            "its last user has gone; what is opened then is a new one.");
     if (report.from.device.software()) {
         notes.push_back(
             fmt::format("On {} user-space verbs make a system call for each doorbell, so the kernel "
@@ -437,6 +445,20 @@ std::string interval_text(const bench::Ratio& ratio) {
 
 } // namespace
 
+std::string CompareReport::difference() const {
+    for (const auto& cell : cells)
+        if (auto found = bench::find_difference(cell); !found.empty()) return found;
+    return {};
+}
+
+std::string CompareReport::obstacle() const {
+    const std::string of_machine = conditions.obstacle(), of_path = difference();
+
+    if (judge_anyway) return {};
+    if (!of_machine.empty()) return of_machine;
+    return of_path.empty() ? "" : "the engines' connections differ in " + of_path;
+}
+
 std::string ratio_text(const std::optional<bench::Ratio>& ratio, bool great_is_fast, bool judged) {
     if (!ratio) return "";
     const char* verdict = !judged                               ? "not judged"
@@ -464,6 +486,9 @@ Record report_record(const CompareReport& report) {
     add_provenance(record, report.from);
     add_conditions(record, report.conditions);
     record.add("obstacle", obstacle, Show::json_only);
+    if (const auto difference = report.difference(); !difference.empty())
+        record.add("warning", "the engines' connections differ in " + difference, Show::everywhere,
+                   "WARNING");
     add_parameters(record, report);
     add_registrations(record, report);
     add_abilities(record, report);

@@ -25,7 +25,7 @@ struct EngineRegistration {
 struct CompareReport {
     Provenance from;
     bench::Conditions conditions;
-    bool judge_anyway = false; // whatever the conditions were
+    bool judge_anyway = false; // whatever the conditions and the connections were
     std::string context;       // of completions in the kernel; empty if no engine has any there
     std::string no_floor;      // why kverbs, by default there, was not measured; or empty
     std::string poll;          // adaptive, always or never, in context polled; empty without jobs
@@ -41,7 +41,9 @@ struct CompareReport {
     std::vector<bench::Cell> cells;
 
     // Why no ratio is called a difference, or none; empty: they are.
-    std::string obstacle() const { return judge_anyway ? "" : conditions.obstacle(); }
+    std::string obstacle() const;
+    // What of the engines' connections differs in some cell; empty: nothing that is known.
+    std::string difference() const;
 };
 
 Record report_record(const CompareReport& report);

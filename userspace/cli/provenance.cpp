@@ -30,6 +30,20 @@ void add_mtu(Record& record, const std::string& key, uint32_t bytes, const std::
     record.add(key, bytes, Show::text_only, label).add(key, Bytes{bytes}, Show::json_only);
 }
 
+// A link, say, may have been made before the port's was changed.
+std::string path_mtu_text(uint32_t path_mtu, uint32_t of_port) {
+    if (!of_port || path_mtu == of_port) return std::to_string(path_mtu);
+    return fmt::format("{} (the port's is {} now)", path_mtu, of_port);
+}
+
+void add_connection(Record& record, const bench::Connection& connection, uint32_t port_mtu) {
+    const auto& [path_mtu, tos, gid_type] = connection;
+    record.add("path_mtu_bytes", path_mtu ? Value(uint64_t{path_mtu}) : Value(None{}), Show::json_only)
+        .add("tos", tos ? Value(uint64_t{*tos}) : Value(None{}), Show::json_only);
+    if (path_mtu) record.add("path_mtu", path_mtu_text(path_mtu, port_mtu), Show::text_only, "path MTU");
+    if (tos) record.add("tos", *tos, Show::text_only, "type of service");
+}
+
 void add_port(Record& record, const PortFacts& port, const std::string& gid_type) {
     record.add("port", port.core.index, Show::json_only)
         .add("netdev", port.core.netdev, Show::everywhere, "network interface")
@@ -38,14 +52,15 @@ void add_port(Record& record, const PortFacts& port, const std::string& gid_type
     if (port.verbs) record.add("mtu_max", Bytes{port.verbs->max_mtu}, Show::json_only);
 }
 
-void add_device(Record& record, const DeviceFacts& device, const std::string& gid_type) {
+void add_device(Record& record, const DeviceFacts& device, const bench::Connection& connection) {
     record.add("device", fmt::format("{} ({})", device.core.name, device.core.driver), Show::text_only)
         .add("device", device.core.name, Show::json_only)
         .add("driver", device.core.driver, Show::json_only)
         .add("protocol", protocol_name(device.core.protocol), Show::json_only)
         .add("firmware", device.core.firmware, Show::json_only);
     add_mtu(record, "mtu", mtu_of(device), "MTU");
-    if (const auto* port = active_port(device)) add_port(record, *port, gid_type);
+    add_connection(record, connection, mtu_of(device));
+    if (const auto* port = active_port(device)) add_port(record, *port, connection.gid_type);
 }
 
 void add_peer_node(Record& record, const bench::PeerNode& node) {
@@ -65,7 +80,7 @@ void add_provenance(Record& record, const Provenance& from) {
         .add("affinity", environment.affinity, Show::everywhere, "may use CPUs")
         .add("virtual_machine", virtual_machine_text(environment))
         .add("clock", environment.clock_source);
-    add_device(record, from.device, from.gid_type);
+    add_device(record, from.device, from.connection);
     record.add("peer", from.peer);
     if (from.peer_node) add_peer_node(record, *from.peer_node);
     if (from.module_version.empty()) return;

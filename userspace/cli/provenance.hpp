@@ -21,7 +21,8 @@ struct Provenance {
     DeviceFacts device;
     std::string module_version; // empty: nothing went through the module
     std::string peer;
-    std::string gid_type = {}; // that was used; empty: not known, so those of the port are told
+    // That was used; of a GID type that is not known those of the port are told.
+    bench::Connection connection = {};
     std::optional<bench::PeerNode> peer_node = {}; // if another node tells
 };
 

@@ -187,6 +187,8 @@ tl::expected<bench::SweepRow, Failure> SweepRig::measure(const bench::Task& work
     const auto cell = bench::run_cell(*engines, *rig_.memory, workload, plan);
     if (!cell) return failed(cell.error());
     row.obstacle = watch.finish().obstacle();
+    if (const auto difference = bench::find_difference(*cell); row.obstacle.empty() && !difference.empty())
+        row.obstacle = "the connections differ in " + difference;
     row.uncounted = cell->uncounted;
     for (const auto& result : cell->engines) {
         const auto& [way, engine] = contestant_of(result.engine);

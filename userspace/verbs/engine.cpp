@@ -90,25 +90,31 @@ tl::expected<void, Error> Engine::connect() {
     const auto deadline = Clock::now() + options_.timeout;
 
     auto connected = options_.connect == Connect::tcp ? connect_by_tcp(deadline) : connect_by_cm(deadline);
-    if (connected && gid_type_.empty()) gid_type_ = find_gid_type();
+    if (connected) path_ = find_connection();
     return connected;
 }
 
-// Of the entry of the GID table that the path of the RC or UC QP names, whoever chose it. Empty:
-// the provider does not tell, or there is none.
-std::string Engine::find_gid_type() const {
+// Of the RC or UC QP, whoever moved it through its states; the GID type is that of the entry of
+// the GID table that its path names. What the provider does not tell is not known.
+bench::Connection Engine::find_connection() const {
     ibv_qp* qp = options_.transport == Transport::ud ? pair_.control.get() : pair_.id->qp;
     ibv_qp_attr attributes{};
     ibv_qp_init_attr init{};
 
-    if (iwarp_ || ibv_query_qp(qp, &attributes, IBV_QP_AV, &init) || !attributes.ah_attr.is_global) return "";
+    bench::Connection connection;
+
+    if (iwarp_ || ibv_query_qp(qp, &attributes, IBV_QP_AV | IBV_QP_PATH_MTU, &init)) return connection;
+    if (attributes.path_mtu >= IBV_MTU_256 && attributes.path_mtu <= IBV_MTU_4096)
+        connection.path_mtu = 128U << attributes.path_mtu;
+    if (!attributes.ah_attr.is_global) return connection;
+    connection.tos = attributes.ah_attr.grh.traffic_class;
     const auto device = query_device(device_);
-    if (!device) return "";
+    if (!device) return connection;
     for (const auto& port : device->ports)
         for (const auto& gid : port.gids)
             if (port.index == pair_.id->port_num && gid.index == attributes.ah_attr.grh.sgid_index)
-                return gid_type_name(gid.type);
-    return "";
+                connection.gid_type = gid_type_name(gid.type);
+    return connection;
 }
 
 tl::expected<void, Error> Engine::connect_by_cm(Clock::time_point deadline) {
@@ -325,7 +331,7 @@ bench::Parameters Engine::parameters(const bench::Workload& workload) const {
                                                : bench::write_sent;
     parameters.message_success = parameters.write_success;
     parameters.device = device_;
-    parameters.gid_type = gid_type_;
+    parameters.connection = path_;
     return parameters;
 }
 

@@ -110,7 +110,7 @@ class Engine : public bench::SteppedEngine {
     Error refusal(const rdma_cm_event& event) const;
     Error refusal(int error) const;
     tl::expected<void, Error> create_extras();
-    std::string find_gid_type() const;
+    bench::Connection find_connection() const;
     uint64_t local(uint64_t offset) const;
     int poll_cq(std::span<ibv_wc> completions);
     Error cannot(bench::Operation operation, const std::string& why) const;
@@ -151,7 +151,7 @@ class Engine : public bench::SteppedEngine {
     uint32_t remote_qkey_ = 0;
     // Of the device, whatever becomes of the connection.
     std::string device_;
-    std::string gid_type_;
+    bench::Connection path_;
     bool iwarp_ = false;
     ibv_atomic_cap atomics_ = IBV_ATOMIC_NONE;
     bool atomic_writes_ = false;

@@ -231,7 +231,11 @@ class Listener : public detail::Owned<uint64_t, kxfer_listener_destroy> {
 // A QP of the session's own with a responder of user-space verbs, for kxfer_bench_run().
 class Dedicated : public detail::Owned<uint32_t, kxfer_dedicated_destroy> {
   public:
-    using Owned::Owned;
+    Dedicated() = default;
+    Dedicated(detail::Handle session, const kxfer_dedicated_open& opened)
+        : Owned(std::move(session), opened.dedicated), link_(opened.link) {}
+
+    uint64_t link() const { return link_; } // as INFO lists it
 
     // READs what the responder says of messages.
     Expected<kxfer_dedicated_status> status() {
@@ -241,6 +245,9 @@ class Dedicated : public detail::Owned<uint32_t, kxfer_dedicated_destroy> {
         if (ret < 0) return fail("cannot read the status of connection", std::to_string(id()), ret);
         return status;
     }
+
+  private:
+    uint64_t link_ = 0;
 };
 
 // An export of a peer, opened; `opened` is what the peer said at that moment.
@@ -508,7 +515,7 @@ class Session {
             return tl::make_unexpected(std::move(error));
         }
         if (ret < 0) return fail("cannot connect with a responder", to_string(args.remote), ret);
-        return Dedicated(session_, args.dedicated);
+        return Dedicated(session_, args);
     }
 
     // Hands in jobs and does not wait. How many were accepted, from the first on; the

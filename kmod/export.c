@@ -116,8 +116,9 @@ bool kxfer_export_name_valid(const u8 *name)
 
 	if (!length || length > KXFER_NAME_MAX)
 		return false;
+	/* The kernel's isalnum() knows the letters of Latin-1, too. */
 	for (i = 0; i < length; i++)
-		if (!isalnum(name[i]) && !strchr("._-", name[i]))
+		if (!isascii(name[i]) || (!isalnum(name[i]) && !strchr("._-", name[i])))
 			return false;
 	return !memchr_inv(name + length, 0, KXFER_NAME_MAX + 1 - length);
 }

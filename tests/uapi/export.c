@@ -110,6 +110,7 @@ TEST_F(export, refuses_other_characters_in_names)
 {
 	static const char *const names[] = {
 		"a b", "a/b", "@ping", "a\n", "a\x7f", "\xc3\xa4", "a*", "a:b", "[a]", "a\\b",
+		"\xe4", "a\xfc", "\xff",
 	};
 	size_t i;
 

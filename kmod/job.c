@@ -185,6 +185,8 @@ static void count_end(int status)
 		kxfer_stat_inc(KXFER_STAT_JOBS_COMPLETED);
 	else if (status == -ECANCELED || status == -ETIMEDOUT)
 		kxfer_stat_inc(KXFER_STAT_JOBS_CANCELLED);
+	else if (status == -EKEYREVOKED)
+		kxfer_stat_inc(KXFER_STAT_JOBS_WITHDRAWN);
 	else
 		kxfer_stat_inc(KXFER_STAT_JOBS_FAILED);
 }

@@ -41,6 +41,7 @@
 	X(JOBS_COMPLETED, "jobs_completed", "jobs that ended well") \
 	X(JOBS_FAILED, "jobs_failed", "jobs that ended with an error") \
 	X(JOBS_CANCELLED, "jobs_cancelled", "jobs that ended before they were posted") \
+	X(JOBS_WITHDRAWN, "jobs_withdrawn", "jobs whose export or mailbox was withdrawn") \
 	X(BYTES_READ, "bytes_read", "payload that READs brought here") \
 	X(BYTES_WRITTEN, "bytes_written", "payload that WRITEs took to peers") \
 	X(ATOMICS, "atomics", "words of peers that atomics changed or compared") \

@@ -547,14 +547,18 @@ TEST_F(mailbox, recv_too_short_leaves_the_message)
 	EXPECT_EQ(0, run(self->post.server, self->recv).status);
 }
 
-TEST_F(mailbox, waiting_recv_ends_with_it)
+TEST_F(mailbox, waiting_recv_ends_with_it_and_is_withdrawn_not_failed)
 {
+	uint64_t withdrawn = kx_counter(self->post.server, "jobs_withdrawn");
+	uint64_t failed = kx_counter(self->post.server, "jobs_failed");
 	struct kxfer_completion done;
 
 	test_cmd_submit(1, self->post.server, &self->recv, 1);
 	test_cmd_export_del(self->post.server, self->post.mailbox);
 	test_cmd_reap(1, self->post.server, &done, 1, 1, KX_TIMEOUT_MS);
 	EXPECT_EQ(-EKEYREVOKED, done.status);
+	EXPECT_EQ(withdrawn + 1, kx_counter(self->post.server, "jobs_withdrawn"));
+	EXPECT_EQ(failed, kx_counter(self->post.server, "jobs_failed"));
 }
 
 TEST_F(mailbox, waiting_recv_holds_its_region)

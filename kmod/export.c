@@ -869,7 +869,8 @@ u32 kxfer_export_info(const struct kxfer_session *viewer, u64 *cursor,
 	list_for_each_entry(export, &exports, node) {
 		if (n == nr)
 			break;
-		if (export->node_id <= *cursor || (viewer && export->session != viewer))
+		if (export->node_id <= *cursor ||
+		    !kxfer_session_sees(viewer, export->session, export->owner_uid))
 			continue;
 		fill_info(export, &info[n++]);
 		*cursor = export->node_id;

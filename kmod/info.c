@@ -4,8 +4,9 @@
  *
  * Each kind has a function of its own file that fills an array with the records
  * behind a cursor, under its own lock; here the records are cut to the caller's
- * stride and copied. @viewer is the session whose objects alone may be seen, or
- * NULL for callers with CAP_NET_ADMIN. debugfs uses the same records.
+ * stride and copied. @viewer is the caller's session, or NULL for callers with
+ * CAP_NET_ADMIN: others see exports and sessions of their own uid, and links that
+ * their own session uses. debugfs uses the same records.
  */
 #include "log.h"
 

@@ -395,6 +395,23 @@ static void fill_info(struct kxfer_session *session, struct kxfer_info_session *
 	};
 }
 
+/**
+ * kxfer_session_sees() - whether INFO may show a caller what a session has made
+ * @viewer: session of the caller, or NULL: one with CAP_NET_ADMIN
+ * @owner: session that has made it, or NULL: the module
+ * @uid: of @owner
+ *
+ * The uid compared is that of the calling task: a file that was handed on shows its new
+ * holder nothing but its own session. Return: whether it may.
+ */
+bool kxfer_session_sees(const struct kxfer_session *viewer, const struct kxfer_session *owner,
+			u32 uid)
+{
+	if (!viewer || viewer == owner)
+		return true;
+	return owner && uid == from_kuid_munged(&init_user_ns, current_euid());
+}
+
 /** kxfer_session_info() - INFO records of sessions after *cursor; see info.c */
 u32 kxfer_session_info(const struct kxfer_session *viewer, u64 *cursor,
 		       void *records, u32 nr)
@@ -407,7 +424,7 @@ u32 kxfer_session_info(const struct kxfer_session *viewer, u64 *cursor,
 	list_for_each_entry(session, &sessions, node) {
 		if (n == nr)
 			break;
-		if (session->id <= *cursor || (viewer && session != viewer))
+		if (session->id <= *cursor || !kxfer_session_sees(viewer, session, session->uid))
 			continue;
 		fill_info(session, &info[n++]);
 		*cursor = session->id;

@@ -120,6 +120,8 @@ int kxfer_session_begin_reap(struct kxfer_session *session);
 void kxfer_session_destroy(struct kxfer_session *session);
 int kxfer_session_insert(struct xarray *table, void *object, u32 *id, u32 max);
 u32 kxfer_session_count(struct xarray *table);
+bool kxfer_session_sees(const struct kxfer_session *viewer, const struct kxfer_session *owner,
+			u32 uid);
 u32 kxfer_session_info(const struct kxfer_session *viewer, u64 *cursor,
 		       void *records, u32 nr);
 void kxfer_session_for_each(void (*look)(struct kxfer_session *session, void *context),

@@ -5,7 +5,7 @@
 # JSON with units in the key names.
 
 # run_tests calls the tests by their names:
-# shellcheck disable=SC2317
+# shellcheck disable=SC2086,SC2317
 
 # shellcheck source=tests/lib/cli.sh
 . ../lib/cli.sh
@@ -106,6 +106,21 @@ test_export_list_hides_others_from_a_user() {
 	expect 0 setpriv --reuid 1000 --regid 1000 --clear-groups --inh-caps -all --bounding-set -all kxfer --json export list
 	chmod 600 /dev/kxfer
 	expect_json '[.[] | select(.name == "inbox")] | length' 0
+}
+
+test_export_list_shows_a_user_those_of_its_own_uid() {
+	as_user="setpriv --regid 1000 --clear-groups --inh-caps -all --bounding-set -all --reuid"
+	chmod 666 /dev/kxfer
+	expect 0 kxfer listen add "$peer"
+	serve others=mem:64K
+	background $as_user 1000 kxfer serve own=mem:64K
+	wait_for 30 grep -q listen stdout
+	$as_user 1000 kxfer --json export list >own.json
+	$as_user 1001 kxfer --json export list >others.json
+	kxfer listen del "$peer" >/dev/null
+	chmod 600 /dev/kxfer
+	[ "$(jq -c '[.[].name]' own.json)" = '["own"]' ] || fail "the user sees $(cat own.json)"
+	[ "$(jq -c '[.[].name]' others.json)" = '[]' ] || fail "another user sees $(cat others.json)"
 }
 
 test_an_empty_list_says_whether_all_was_seen() {

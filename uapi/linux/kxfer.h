@@ -248,8 +248,8 @@ struct kxfer_nop {
  * @KXFER_INFO_SESSIONS: struct kxfer_info_session
  * @KXFER_INFO_COUNTERS: struct kxfer_info_counter; anybody
  *
- * Where 'anybody' is not said a caller without CAP_NET_ADMIN sees only what
- * its own session made or uses.
+ * Where 'anybody' is not said a caller without CAP_NET_ADMIN sees exports and
+ * sessions of its own effective uid, and links and lanes that its own session uses.
  */
 enum kxfer_info_kind {
 	KXFER_INFO_DEVICES	= 1,

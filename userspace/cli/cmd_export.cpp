@@ -42,9 +42,9 @@ Result run_list(const ExportOptions&, Context& context) {
     if (!exports) return failed(exports.error());
     Table rows;
     for (const kxfer_info_export& one : *exports) rows.push_back(row_of(one));
-    context.out.table(rows, sees_all()
-                                ? "this node exports nothing"
-                                : "no exports to be seen; those of other processes only with CAP_NET_ADMIN");
+    context.out.table(
+        rows, sees_all() ? "this node exports nothing"
+                         : "this user exports nothing; what others export is shown with CAP_NET_ADMIN only");
     return exit_ok;
 }
 

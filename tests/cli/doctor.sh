@@ -175,6 +175,29 @@ test_another_network_namespace_is_to_mend() {
 	expect_mend "network namespace" "nsenter"
 }
 
+# A user may not read /proc/1/ns/net: the module is asked.
+test_another_network_namespace_is_to_mend_for_a_user_too() {
+	chmod 666 /dev/kxfer
+	try unshare -n $unprivileged kxfer --json doctor
+	chmod 600 /dev/kxfer
+	[ "$status" -eq 1 ] || fail "status $status"
+	expect_check "network namespace" state mend
+	expect_mend "network namespace" "nsenter"
+}
+
+test_a_network_namespace_that_cannot_be_told_is_no_ok() {
+	try unshare -n $unprivileged kxfer --json doctor
+	expect_check "network namespace" state hint
+	expect_check "network namespace" finding "not known: /proc/1/ns/net needs root, and the module cannot be asked"
+}
+
+test_a_user_in_the_initial_network_namespace_is_told_so() {
+	chmod 666 /dev/kxfer
+	try $unprivileged kxfer --json doctor
+	chmod 600 /dev/kxfer
+	expect_check "network namespace" state ok
+}
+
 test_the_capabilities_are_those_of_the_provider() {
 	expect 0 kxfer --json doctor
 	expect_json '[.capabilities[] | select(.capability | test("^(READ|WRITE|NOTIFY|exports)$")).available] | all' true

@@ -69,7 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     kxfer_info_link link = {};
     memcpy(&link, data, std::min(size, sizeof(link)));
 
-    const Record record = link_row(link);
+    const Record record = link_row(link, {1024, 4096});
     const auto json = make_json_output({.json = true});
     check_json(written(*json, record, {record, record}), link);
     const auto text = make_text_output({});

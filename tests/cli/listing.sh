@@ -142,6 +142,15 @@ test_loopback_is_told_not_to_be_RDMA() {
 	done
 }
 
+test_a_listener_of_every_address_serves_the_one_asked_for() {
+	expect 0 kxfer listen add 0.0.0.0 --no-key
+	serve box=mem:64K --listen "$peer"
+	expect_in serve.out "listening on 0.0.0.0:"
+	expect 0 kxfer ls "$peer"
+	expect_stdout box
+	expect 0 kxfer listen del 0.0.0.0
+}
+
 test_a_server_listens_itself_when_the_one_before_it_ends() {
 	serve one=mem:64K
 	first=$serve_pid

@@ -212,7 +212,7 @@ tl::expected<Listening, Failure> listen_as_told(Session& session, const Peer& wa
     const auto addresses = resolve(wanted);
     if (!addresses) return failed(addresses.error());
     const kxfer_addr address = addresses->front();
-    const auto found = find_listener(session, address);
+    const auto found = find_serving_listener(session, address);
     if (!found) return failed(found.error());
     Listening listening;
     listening.keys = keys.names;

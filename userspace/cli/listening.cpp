@@ -31,6 +31,16 @@ Expected<std::optional<kxfer_info_listener>> find_listener(const Session& sessio
     return *found;
 }
 
+Expected<std::optional<kxfer_info_listener>> find_serving_listener(const Session& session,
+                                                                   const kxfer_addr& address) {
+    auto found = find_listener(session, address);
+    if (!found || *found) return found;
+    kxfer_addr every = {};
+    every.family = address.family;
+    every.port = address.port;
+    return find_listener(session, every);
+}
+
 Failure listen_failure(const Session& session, const kxfer_addr& address, int number) {
     Error error("cannot listen on", to_string(address), number);
     int status = exit_failed;

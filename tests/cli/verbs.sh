@@ -47,6 +47,18 @@ test_a_responder_whose_device_goes_is_told() {
 	[ "$status" -eq 0 ] || fail "serve ended with $status"
 }
 
+# rdma link del waits, in vain for SIGKILL, until nobody has the device open.
+test_a_server_that_idles_has_no_device_open() {
+	serve box=mem:64K --verbs
+	ls -l "/proc/$serve_pid/fd" >fds
+	expect_not_in fds uverbs
+	expect 0 rdma link del "$KXFER_DEVICE"
+	stop_serve
+	rdma link add "$KXFER_DEVICE" type "$KXFER_PROVIDER" netdev dummy0
+	wait_for 10 grep -q ACTIVE "/sys/class/infiniband/$KXFER_DEVICE/ports/1/state"
+	[ "$status" -eq 0 ] || fail "serve ended with $status"
+}
+
 test_uc_and_ud_and_what_they_lose() { verbs_tests "Transport*"; }
 
 test_troubles_that_are_brought_about() { verbs_tests Trouble; }

@@ -317,16 +317,31 @@ class Watch {
     std::set<std::string> told_;
 };
 
-// User-space verbs reach memory of their own, never an export.
+// A node without IPv6: the kernel's listener may be there, a socket of user space not.
+bool lacks_ipv6(const kxfer_addr& address, int number) {
+    return address.family == AF_INET6 && (number == EAFNOSUPPORT || number == EADDRNOTAVAIL);
+}
+
+// User-space verbs reach memory of their own, never an export. Without IPv6, IPv4 alone will do.
 tl::expected<Responders, Failure> answer_verbs(const Listening& listening, Output& out) {
     Responders responders;
+    std::vector<Failure> failures;
     for (const kxfer_addr& listener : listening.addresses) {
         const kxfer_addr address = bench::responder_address(listener);
         auto responder = verbs::VerbsResponder::start(bench::socket_address(address));
-        if (!responder) return failed(responder.error());
+        if (!responder && !lacks_ipv6(address, responder.error().number)) return failed(responder.error());
+        if (!responder) {
+            failures.push_back({responder.error()});
+            continue;
+        }
         responders.push_back(std::move(*responder));
         out.event(Record().add("event", "verbs").add("address", to_string(address)),
                   fmt::format("answering user-space verbs on {}", to_string(address)));
+    }
+    if (responders.empty() && !failures.empty()) return tl::make_unexpected(failures.front());
+    for (Failure& failure : failures) {
+        failure.error.hint = "peers can use the addresses of IPv4 above; is IPv6 switched off on this node?";
+        out.failure(failure);
     }
     return responders;
 }

@@ -26,7 +26,9 @@ namespace kxfer::verbs {
 
 namespace {
 
-constexpr int backlog = 8;
+// Of connection requests that this process has not taken from rdma_cm yet; rdma_ucm has
+// net.rdma_ucm.max_backlog (1024) at most.
+constexpr int backlog = 128;
 // In a send queue: twice as many as an initiator has messages under way that it awaits
 // answers to, for an answer may be here when its message's successor comes.
 constexpr unsigned most_answers = 512;
@@ -59,18 +61,17 @@ bool is_sound(const Request& request, bench::Operation operation) {
            receiving.length() <= request.length;
 }
 
-bool has_ud(ibv_context* device) { return device->device->transport_type != IBV_TRANSPORT_IWARP; }
+bool has_ud(const ibv_device* device) { return device->transport_type != IBV_TRANSPORT_IWARP; }
 
-// None: of any address.
-bool leads_to_ud(ibv_context* device) {
+// None: of any address. rdma_get_devices() would open all devices until the process ends, and
+// rdma link del waits for that where the driver cannot take a device from its users (rxe, siw).
+bool leads_to_ud(const ibv_context* context) {
     int count = 0;
-    bool any = false;
 
-    if (device) return has_ud(device);
-    ibv_context** devices = rdma_get_devices(&count);
-    for (int i = 0; i < count; i++) any = any || has_ud(devices[i]);
-    if (devices) rdma_free_devices(devices);
-    return any;
+    if (context) return has_ud(context->device);
+    const std::unique_ptr<ibv_device*, decltype(&ibv_free_device_list)> devices(ibv_get_device_list(&count),
+                                                                                ibv_free_device_list);
+    return devices && std::any_of(devices.get(), devices.get() + count, has_ud);
 }
 
 // By rdma_cm: of messages that UD carries.

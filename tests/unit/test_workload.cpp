@@ -131,6 +131,16 @@ TEST(Mismatch, an_engine_that_cannot_go_so_deep_is_named) {
     EXPECT_NE(mismatch->hint.find("--depth 64"), std::string::npos);
 }
 
+TEST(Mismatch, an_engine_that_cannot_do_one_is_not_told_to_do_none) {
+    Parameters unfit = some_parameters();
+    unfit.max_depth = 0;
+
+    const auto mismatch = find_mismatch("verbs", some_parameters(), "job", unfit, 1);
+    ASSERT_TRUE(mismatch);
+    EXPECT_EQ(mismatch->hint.find("--depth"), std::string::npos) << mismatch->text();
+    EXPECT_NE(mismatch->hint.find("--size"), std::string::npos) << mismatch->text();
+}
+
 TEST(Memory, is_zero_and_whole_pages) {
     auto memory = Memory::create(5000);
 

@@ -297,11 +297,32 @@ tl::expected<unsigned, Error> JobEngine::count(unsigned taken) {
 }
 
 Error JobEngine::failure(const Completion& completion) const {
-    const bool full = completion.op == KXFER_OP_SEND && completion.status == -EAGAIN;
+    Error error("a job failed on", path_.on(), -completion.status, "see: kxfer link list, dmesg");
 
-    return Error("a job failed on", path_.on(), -completion.status,
-                 full ? "does anybody else send there?" : "see: kxfer link list, dmesg",
-                 full ? "its mailbox is full" : "");
+    switch (error.number) {
+    case EAGAIN:
+        if (completion.op != KXFER_OP_SEND) break;
+        error.why = "its mailbox is full";
+        error.hint = "does anybody else send there?";
+        break;
+    case ECONNRESET:
+        error.why = "the link to the peer broke";
+        error.hint = fmt::format("is it still up? See: kxfer ping {}, kxfer link list", path_.peer());
+        break;
+    case EKEYREVOKED:
+        error.why = "the peer has withdrawn the export";
+        error.hint = "see: kxfer ls " + path_.peer();
+        break;
+    case EREMOTEIO:
+        error.why = "the peer's device refused the access";
+        break;
+    case ETIMEDOUT:
+        error.hint = fmt::format("see: kxfer ping {}; --timeout gives it longer", path_.peer());
+        break;
+    default:
+        break;
+    }
+    return error;
 }
 
 } // namespace kxfer::bench

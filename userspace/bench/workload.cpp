@@ -80,11 +80,16 @@ std::optional<Error> find_mismatch(const std::string& name_a, const Parameters& 
                      fmt::format("{}: {}; {}: {}", name_a, value_a, name_b, value_b));
     };
 
-    for (const auto& [name, engine] : {std::pair{name_a, &a}, std::pair{name_b, &b}})
+    for (const auto& [name, engine] : {std::pair{name_a, &a}, std::pair{name_b, &b}}) {
+        if (engine->max_depth == 0)
+            return Error(fmt::format("engine {} cannot do one such operation", name), "", EINVAL,
+                         "ask for a smaller --size; what the device takes: kxfer device show",
+                         "it takes more work requests than this device keeps in flight");
         if (engine->max_depth < depth)
             return Error(fmt::format("engine {} cannot keep {} operations in flight", name, depth), "",
                          EINVAL, fmt::format("use --depth {} or less", engine->max_depth),
                          fmt::format("{} is the most for this size and device", engine->max_depth));
+    }
     if (a.local_layout != b.local_layout) return differ("local memory", a.local_layout, b.local_layout);
     if (a.local_bytes != b.local_bytes) return differ("bytes of local memory", a.local_bytes, b.local_bytes);
     if (a.remote_registration != b.remote_registration)

@@ -307,7 +307,10 @@ Error Engine::refusal(int error) const {
     return Error("the responder refuses", peer_, error,
                  version          ? "is it of this version of kxfer, and has its device the operation?"
                  : error == EBUSY ? "it serves others; try again later"
-                                  : "ask for less: a smaller --size or --depth");
+                 : error == ENOMEM
+                     ? "let it lock more memory, against which its exports count, too: ulimit -l unlimited "
+                       "there; or ask for less: a smaller --size or --depth"
+                     : "ask for less: a smaller --size or --depth");
 }
 
 std::optional<bench::Registration> Engine::registration() const {

@@ -67,6 +67,21 @@ quick="--count 40 --rounds 2 --engine verbs"
 
 on_iwarp() { [ "$KXFER_PROVIDER" = siw ]; }
 
+# What kxfer pins of its exports and what verbs register count against one limit.
+test_a_server_that_may_lock_no_more_is_told_by_its_limit() {
+	chmod 666 /dev/kxfer /dev/infiniband/*
+	expect 0 kxfer listen add "$peer"
+	background sh -c "ulimit -l 1100; exec setpriv --reuid 1000 --regid 1000 --clear-groups --inh-caps -all \
+		--bounding-set -all kxfer serve box=mem:1M --writable --verbs 2>/dev/null"
+	wait_for 30 grep -q "answering user-space verbs" stdout
+	try kxfer --json compare "$peer" --export box $quick --op read --size 64K
+	kxfer listen del "$peer" >/dev/null
+	chmod 600 /dev/kxfer /dev/infiniband/*
+	[ "$status" -eq 1 ] || fail "status $status"
+	expect_error_json .errno ENOMEM
+	expect_error_json '.hint | test("ulimit -l unlimited there")' true
+}
+
 # It is the peer's address that leads to a device.
 test_another_device_than_the_one_asked_for_is_refused() {
 	serve other=mem:64K --writable --verbs

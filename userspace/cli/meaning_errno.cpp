@@ -223,6 +223,11 @@ constexpr Entry known_of_tool[] = {
      .means = "the file system of a file that is written is mounted read-only",
      .look = "findmnt -T FILE"},
     {.number = EPIPE, .name = "EPIPE", .means = "nobody reads any more what the tool writes to a pipe"},
+    {.number = EAFNOSUPPORT,
+     .name = "EAFNOSUPPORT",
+     .means = "user space of this node has no addresses of that family: IPv6 is switched off",
+     .look = "sysctl net.ipv6.conf.all.disable_ipv6; cat /proc/cmdline\nkxfer serve --listen with an "
+             "address of IPv4"},
     {.number = ENODATA,
      .name = "ENODATA",
      .means = "the export's owner has not said what its memory holds",

@@ -358,6 +358,20 @@ test_ctrl_c_ends_it_and_its_server() {
 	wait_for 30 nothing_is_left
 }
 
+test_ctrl_c_keeps_what_was_measured() {
+	background kxfer --json compare --seconds 4 --count 100000000 --op read --size 64,4K,64K --engine job
+	wait_for 30 sh -c 'kxfer --json export list | jq -e "any(.name != \"@ping\")"'
+	# Each cell takes 4 s of the clock: in the second, or on a slow machine in the third.
+	sleep 7
+	kill -INT "$pid"
+	collect
+	[ "$status" -eq 130 ] || fail "status $status"
+	expect_json '"\(.interrupted) \(.cells | length > 0) \(.notes[0][:12])"' "true true Interrupted:"
+	wait_for 30 nothing_is_left
+	expect 0 kxfer --json compare $quick --op read --size 64
+	expect_json .interrupted false
+}
+
 test_a_killed_compare_takes_its_server_along() {
 	background kxfer compare --seconds 60 --count 100000000
 	wait_for 30 sh -c 'kxfer --json export list | jq -e "any(.name != \"@ping\")"'

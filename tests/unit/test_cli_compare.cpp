@@ -69,6 +69,14 @@ TEST(CompareReport, tells_a_difference_that_is_significant) {
     EXPECT_FALSE(says(report, "not judged"));
 }
 
+TEST(CompareReport, says_that_it_was_interrupted) {
+    CompareReport report = report_of();
+    EXPECT_EQ(json_of(report)["interrupted"], false);
+    report.nr_wanted = 3;
+    EXPECT_EQ(json_of(report)["interrupted"], true);
+    EXPECT_TRUE(says(report, "1 of 3 cells were measured"));
+}
+
 TEST(CompareReport, does_not_judge_what_the_machine_spoiled) {
     CompareReport report = report_of();
     report.conditions.steal = 0.2;

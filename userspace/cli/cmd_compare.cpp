@@ -255,13 +255,16 @@ Result measure(const CompareOptions& given, Context& context) {
     describe(options, report);
     report.plan = {options.rounds, options.count,
                    std::chrono::nanoseconds(static_cast<int64_t>(options.seconds * 1e9)), interrupted};
+    report.nr_wanted = workloads.size();
     bench::ConditionsWatch watch;
     for (const auto& workload : workloads) {
         if (isatty(STDERR_FILENO))
             context.out.note(fmt::format("{} {} ...", bench::operation_name(workload.operation),
                                          human_bytes(workload.size)));
         auto cell = bench::run_cell(rig->pointers(), *rig->memory, workload, report.plan);
-        if (interrupted()) return tl::make_unexpected(interrupt_failure("stopped measuring", ""));
+        if (interrupted() && report.cells.empty())
+            return tl::make_unexpected(interrupt_failure("stopped measuring", ""));
+        if (interrupted()) break;
         if (!cell) return failed(cell.error());
         report.cells.push_back(std::move(*cell));
         watch.sample();
@@ -270,7 +273,7 @@ Result measure(const CompareOptions& given, Context& context) {
     report.from.connection = common_connection(report.cells);
     if (const auto* refusal = nothing_done(report)) return failed(refusal->error);
     context.out.record(report_record(report));
-    return exit_ok;
+    return report.is_whole() ? exit_ok : interrupt_status();
 }
 
 Result run_compare(const CompareOptions& given, Context& context) {

@@ -306,6 +306,10 @@ std::string losses_text(const CompareReport& report) {
 Words notes_of(const CompareReport& report) {
     const std::string& driver = report.from.device.core.driver;
     Words notes;
+    if (!report.is_whole())
+        notes.push_back(fmt::format("Interrupted: {} of {} cells were measured, and what was measured of "
+                                    "the next is not told.",
+                                    report.cells.size(), report.nr_wanted));
     if (const std::string obstacle = report.obstacle(); !obstacle.empty())
         notes.push_back("not judged: " + obstacle + ". --judge-anyway judges.");
     if (!report.difference().empty())
@@ -485,7 +489,8 @@ Record report_record(const CompareReport& report) {
         .add("format", format, Show::json_only);
     add_provenance(record, report.from);
     add_conditions(record, report.conditions);
-    record.add("obstacle", obstacle, Show::json_only);
+    record.add("obstacle", obstacle, Show::json_only)
+        .add("interrupted", Value(!report.is_whole()), Show::json_only);
     if (const auto difference = report.difference(); !difference.empty())
         record.add("warning", "the engines' connections differ in " + difference, Show::everywhere,
                    "WARNING");

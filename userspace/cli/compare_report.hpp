@@ -39,7 +39,9 @@ struct CompareReport {
     std::string cq;       // likewise --cq, if it was given
     std::string inlining; // auto or never: --inline of verbs and kverbs
     std::vector<bench::Cell> cells;
+    size_t nr_wanted = 0; // cells; if it was interrupted there are fewer
 
+    bool is_whole() const { return cells.size() >= nr_wanted; }
     // Why no ratio is called a difference, or none; empty: they are.
     std::string obstacle() const;
     // What of the engines' connections differs in some cell; empty: nothing that is known.

@@ -773,6 +773,7 @@ static const char *unreached(const char *site)
 		{ "MEMORY_TABLE", "virtual DMA needs no scatter list" },
 		{ "MAPPING_DMA", "virtual DMA needs no scatter list" },
 		{ "JOB_PUMP_WORK", "only by completions that follow each other for long" },
+		{ "CM_QUERY", siw ? "a QP of iWARP has no path" : NULL },
 		{ "CONTROL_ORPHAN", "only by a caller that gives up just before its grant comes" },
 	};
 	size_t i;
@@ -780,7 +781,7 @@ static const char *unreached(const char *site)
 	for (i = 0; i < sizeof(table) / sizeof(*table); i++)
 		if (!strcmp(table[i].site, site))
 			return table[i].why;
-	return NULL;
+	return siw && !strncmp(site, "UD_", 3) ? "iWARP has no UD" : NULL;
 }
 
 static bool is_for_delays_alone(const char *site)

@@ -79,4 +79,13 @@ test_a_baseline_of_another_path_MTU_is_refused() {
 	expect_error_json '.why | test(" mtu_bytes:")' false
 }
 
+# And no test behind this one gets a link of those above.
+test_a_new_link_has_the_MTU_of_the_port() {
+	[ "$KXFER_PROVIDER" = rxe ] || skip "iWARP has no path MTU"
+	reload_module
+	serve compare=mem:1M --writable
+	expect 0 kxfer --json bench read "$peer" $quick --context softirq --export compare
+	expect_json .path_mtu_bytes 4096
+}
+
 run_tests

@@ -57,7 +57,7 @@ static struct {
 	unsigned int delay_ms;
 	unsigned int seconds;
 	uint64_t seed;
-} wanted = { .ending = -1, .delay_ms = 60, .seconds = 120 };
+} wanted = { .ending = -1, .delay_ms = 60, .seconds = 60 };
 
 /* ---- what runs meanwhile ---- */
 

@@ -636,6 +636,9 @@ static void restore(struct sweeping *sweeping, int flow, enum ending ending)
 		say(sweeping, "counters do not become as they were");
 	if (ret)
 		say(sweeping, "the module cannot be loaded again: %s", strerror(-ret));
+	/* The pair may be the last one. */
+	if (!restore_device())
+		say(sweeping, "the device does not come back");
 }
 
 static bool in_delay(const char *site)

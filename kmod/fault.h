@@ -222,6 +222,7 @@
 	X(DEVICE_REMOVE, "a device goes, its links do not know") \
 	X(DEVICE_MAPPINGS, "links of a device are gone, its mappings are not") \
 	X(MAPPING_MAKE, "a mapping is on its device's list, and not made") \
+	X(MAPPING_STORED, "a mapping is in its region, its maker has not returned") \
 	X(MAPPING_END, "a mapping without users, still in use by the device") \
 	X(EXPORT_BEGIN, "an export is off the list, its holders do not know") \
 	X(EXPORT_REVOKE, "a holder is about to hear of it") \

@@ -88,10 +88,10 @@ static int take_addresses(struct kxfer_mapping *mapping)
 		extent->start = start;
 		extent->addr = (uintptr_t)page_address(memory->pages[i]) + offset;
 		extent->length = min(nr * PAGE_SIZE - offset, memory->length - start);
-		cond_resched();
 		extent->key = 0;
 		start += extent->length;
 		offset = 0;
+		cond_resched();
 	}
 	return 0;
 }
@@ -207,6 +207,7 @@ static int mapping_store(struct kxfer_mapping *mapping)
 {
 	struct kxfer_region *region = mapping->region;
 	u64 id = mapping->dev->id;
+	bool stored;
 	int ret;
 
 	ret = kxfer_fault_error(MAPPING_STORE) ?:
@@ -215,11 +216,14 @@ static int mapping_store(struct kxfer_mapping *mapping)
 		return ret;
 	atomic_set(&mapping->users, 1);
 	spin_lock(&mappings_lock);
-	mapping->stored = !kxfer_device_is_going(mapping->dev);
-	if (mapping->stored)
+	stored = !kxfer_device_is_going(mapping->dev);
+	mapping->stored = stored;
+	if (stored)
 		xa_store_bh(&region->mappings, id, mapping, 0);
 	spin_unlock(&mappings_lock);
-	if (mapping->stored)
+	kxfer_delay(MAPPING_STORED);
+	/* Its device may have taken it out by now, and waits for the user. */
+	if (stored)
 		return 0;
 	xa_erase_bh(&region->mappings, id);
 	return -ENODEV;

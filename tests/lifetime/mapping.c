@@ -86,11 +86,12 @@ static void *move_slowly(void *argument)
 	return NULL;
 }
 
-static void begin_slow_job(struct __test_metadata *_metadata, FIXTURE_DATA(mapping) *self)
+static void begin_slow_job(struct __test_metadata *_metadata, FIXTURE_DATA(mapping) *self,
+			   const char *site)
 {
-	ASSERT_EQ(0, delay_arm("MAPPING_MAKE", LATE_MS, 1));
+	ASSERT_EQ(0, delay_arm(site, LATE_MS, 1));
 	ASSERT_EQ(0, pthread_create(&self->thread, NULL, move_slowly, self));
-	ASSERT_TRUE(kx_wait_until(nr_late("MAPPING_MAKE") == 1, LATE_MS));
+	ASSERT_TRUE(kx_wait_until(nr_late(site) == 1, LATE_MS));
 }
 
 static void *remove_device(void *argument)
@@ -105,7 +106,7 @@ TEST_F_TIMEOUT(mapping, that_takes_long_keeps_no_other_waiting, 60)
 {
 	uint64_t begin;
 
-	begin_slow_job(_metadata, self);
+	begin_slow_job(_metadata, self, "MAPPING_MAKE");
 	begin = kx_now_ns();
 	EXPECT_EQ(0, rig_move(&self->other, KXFER_OP_WRITE, 0, 0, LENGTH));
 	EXPECT_EQ(0, kx_region_del(self->other.client, self->other.here_region));
@@ -116,15 +117,27 @@ TEST_F_TIMEOUT(mapping, that_takes_long_keeps_no_other_waiting, 60)
 	EXPECT_EQ(0, self->moved);
 }
 
-TEST_F_TIMEOUT(mapping, is_made_while_the_device_goes, 60)
+static void remove_device_meanwhile(struct __test_metadata *_metadata,
+				    FIXTURE_DATA(mapping) *self, const char *site)
 {
-	begin_slow_job(_metadata, self);
+	begin_slow_job(_metadata, self, site);
 	remove_device(self);
 	EXPECT_TRUE(self->device_gone);
-	EXPECT_EQ(0, nr_late("MAPPING_MAKE"));
+	EXPECT_EQ(0, nr_late(site));
 	EXPECT_EQ(0, kx_counter(self->fd, "live_mappings"));
 	pthread_join(self->thread, NULL);
 	EXPECT_NE(0, self->moved);
+}
+
+TEST_F_TIMEOUT(mapping, is_made_while_the_device_goes, 60)
+{
+	remove_device_meanwhile(_metadata, self, "MAPPING_MAKE");
+}
+
+/* The device takes it out, and waits for its user, before its maker returns. */
+TEST_F_TIMEOUT(mapping, is_taken_out_before_its_maker_returns, 60)
+{
+	remove_device_meanwhile(_metadata, self, "MAPPING_STORED");
 }
 
 static bool last_is_being_ended(uint64_t nr)

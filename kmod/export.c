@@ -233,16 +233,17 @@ static int insert_export(struct kxfer_session *session, struct kxfer_export *exp
 
 /* With rules, and counted. @cmd: NULL: it is a mailbox. On failure it is freed. */
 static int add_export(struct kxfer_session *session, struct kxfer_export *export,
-		      const struct kxfer_export_add *cmd, u64 rules, u32 nr_rules, u32 *id)
+		      const struct kxfer_export_add *cmd, const struct kxfer_rules *rules,
+		      u32 *id)
 {
 	int ret;
 
 	export->memcg = get_mem_cgroup_from_mm(current->mm);
 	ret = kxfer_fault_error(EXPORT_RULES) ?:
-	      kxfer_rule_copy(&export->rules, rules, nr_rules, export->rights);
+	      kxfer_rule_copy(&export->rules, rules, export->rights);
 	if (ret)
 		goto err_put;
-	export->nr_rules = nr_rules;
+	export->nr_rules = rules->nr;
 	ret = kxfer_user_take(session->user, KXFER_SHARE_EXPORTS);
 	if (ret)
 		goto err_put;
@@ -263,29 +264,32 @@ err_put:
 int kxfer_export_add(struct kxfer_session *session, void *arg)
 {
 	struct kxfer_export_add *cmd = arg;
+	struct kxfer_rules rules = { cmd->rules, cmd->nr_rules, cmd->rule_stride };
 	struct kxfer_export *export;
 
 	if (cmd->flags || cmd->rights & ~KXFER_RIGHT_ALL)
 		return -EOPNOTSUPP;
-	if (!cmd->rights || !cmd->length || !kxfer_export_name_valid(cmd->name))
+	if (cmd->__reserved || !cmd->rights || !cmd->length || !kxfer_export_name_valid(cmd->name))
 		return -EINVAL;
 	if (!session->init_net)
 		return -EOPNOTSUPP;
 	export = export_alloc((const char *)cmd->name, cmd->rights);
 	if (!export)
 		return -ENOMEM;
-	return add_export(session, export, cmd, cmd->rules, cmd->nr_rules, &cmd->export_id);
+	return add_export(session, export, cmd, &rules, &cmd->export_id);
 }
 
 /** kxfer_export_add_mailbox() - KXFER_MAILBOX_ADD */
 int kxfer_export_add_mailbox(struct kxfer_session *session, void *arg)
 {
 	struct kxfer_mailbox_add *cmd = arg;
+	struct kxfer_rules rules = { cmd->rules, cmd->nr_rules, cmd->rule_stride };
 	struct kxfer_export *export;
 
 	if (cmd->flags)
 		return -EOPNOTSUPP;
-	if (!cmd->capacity || !cmd->max_bytes || !kxfer_export_name_valid(cmd->name))
+	if (cmd->__reserved || !cmd->capacity || !cmd->max_bytes ||
+	    !kxfer_export_name_valid(cmd->name))
 		return -EINVAL;
 	if (cmd->capacity > KXFER_MAILBOX_MAX || cmd->max_bytes > KXFER_MESSAGE_LONG_MAX)
 		return -EDQUOT;
@@ -300,7 +304,7 @@ int kxfer_export_add_mailbox(struct kxfer_session *session, void *arg)
 		kref_put(&export->ref, export_release);
 		return -ENOMEM;
 	}
-	return add_export(session, export, NULL, cmd->rules, cmd->nr_rules, &cmd->export_id);
+	return add_export(session, export, NULL, &rules, &cmd->export_id);
 }
 
 /** kxfer_export_del() - KXFER_EXPORT_DEL; returns when no peer reaches the memory */

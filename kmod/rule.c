@@ -19,6 +19,8 @@
 #include "addr.h"
 #include "rule.h"
 
+#define RULE_STRIDE_MAX		256	/* bytes; room to grow, as a job has it */
+
 /** kxfer_rule_key_valid() - whether the bytes, KXFER_NAME_MAX + 1, are the name of a key */
 bool kxfer_rule_key_valid(const u8 *name)
 {
@@ -74,31 +76,34 @@ int kxfer_rule_check(const struct kxfer_rule *rule, u32 rights)
 /**
  * kxfer_rule_copy() - copy and check the rules of an export
  * @rules: out: an array for kvfree(), or NULL without rules
- * @from: where the user has them
- * @nr: how many
+ * @from: where and how the user has them
  * @rights: of the export
  *
- * Return: 0, -EDQUOT for too many, -EFAULT, -ENOMEM, or -EINVAL and -EOPNOTSUPP
- * for a rule that makes no sense.
+ * Return: 0, -EDQUOT for too many, -EFAULT, -ENOMEM, -E2BIG for something that is not
+ * known here, or -EINVAL and -EOPNOTSUPP for a rule or a stride that makes no sense.
  */
-int kxfer_rule_copy(struct kxfer_rule **rules, u64 from, u32 nr, u32 rights)
+int kxfer_rule_copy(struct kxfer_rule **rules, const struct kxfer_rules *from, u32 rights)
 {
 	struct kxfer_rule *copy;
 	int ret = 0;
 	u32 i;
 
 	*rules = NULL;
-	if (nr > KXFER_MAX_RULES)
+	if (from->nr > KXFER_MAX_RULES)
 		return -EDQUOT;
-	if (!nr)
-		return from ? -EINVAL : 0;
-	copy = kvmalloc_array(nr, sizeof(*copy), GFP_KERNEL_ACCOUNT);
+	if (!from->nr)
+		return from->at || from->stride ? -EINVAL : 0;
+	if (from->stride < KXFER_RULE_SIZE_MIN || from->stride > RULE_STRIDE_MAX ||
+	    from->stride % 8)
+		return -EINVAL;
+	copy = kvmalloc_array(from->nr, sizeof(*copy), GFP_KERNEL_ACCOUNT);
 	if (!copy)
 		return -ENOMEM;
-	if (copy_from_user(copy, u64_to_user_ptr(from), nr * sizeof(*copy)))
-		ret = -EFAULT;
-	for (i = 0; !ret && i < nr; i++)
-		ret = kxfer_rule_check(&copy[i], rights);
+	for (i = 0; !ret && i < from->nr; i++)
+		ret = copy_struct_from_user(&copy[i], sizeof(*copy),
+					    u64_to_user_ptr(from->at) + i * from->stride,
+					    from->stride) ?:
+		      kxfer_rule_check(&copy[i], rights);
 	if (ret)
 		kvfree(copy);
 	else

@@ -21,9 +21,21 @@ struct kxfer_claim {
 	u32 gid;
 };
 
+/**
+ * struct kxfer_rules - rules as a user passes them
+ * @at: array in user memory, or 0
+ * @nr: how many
+ * @stride: bytes from one to the next
+ */
+struct kxfer_rules {
+	u64 at;
+	u32 nr;
+	u32 stride;
+};
+
 bool kxfer_rule_key_valid(const u8 *name);
 int kxfer_rule_check(const struct kxfer_rule *rule, u32 rights);
-int kxfer_rule_copy(struct kxfer_rule **rules, u64 from, u32 nr, u32 rights);
+int kxfer_rule_copy(struct kxfer_rule **rules, const struct kxfer_rules *from, u32 rights);
 u32 kxfer_rule_decide(const struct kxfer_rule *rules, u32 nr, struct kxfer_claim *claim);
 
 #endif /* KXFER_RULE_H */

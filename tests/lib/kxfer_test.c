@@ -267,6 +267,7 @@ int kx_export_add_rules(int fd, uint32_t region, uint64_t offset, uint64_t lengt
 		.length = length,
 		.rules = (uintptr_t)rules,
 		.nr_rules = nr_rules,
+		.rule_stride = nr_rules ? sizeof(*rules) : 0,
 	};
 	int ret;
 
@@ -315,6 +316,7 @@ int kx_mailbox_add_rules(int fd, const char *name, uint32_t capacity, uint32_t m
 		.size = sizeof(cmd),
 		.rules = (uintptr_t)rules,
 		.nr_rules = nr_rules,
+		.rule_stride = nr_rules ? sizeof(*rules) : 0,
 		.capacity = capacity,
 		.max_bytes = max_bytes,
 	};

@@ -394,6 +394,48 @@ TEST_F(export, refuses_rules_that_cannot_be_read)
 				  cut, 1, &self->id);
 }
 
+/* Rules of callers that are older or newer than the module are as long as they say. */
+TEST_F(export, takes_rules_by_their_stride)
+{
+	struct { struct kxfer_rule rule; uint8_t more[16]; } rules[2] = {
+		{ .rule = { .match = KXFER_RULE_UID, .uid = 1 } },
+		{ .rule = { .rights = KXFER_RIGHT_READ } },
+	};
+	struct kxfer_export_add cmd = good(self->region);
+	uint32_t stride;
+
+	cmd.rules = (uintptr_t)rules;
+	cmd.nr_rules = 2;
+	for (stride = 0; stride < KXFER_RULE_SIZE_MIN; stride += 8) {
+		cmd.rule_stride = stride;
+		EXPECT_EQ(-EINVAL, kx_call(self->fd, KXFER_EXPORT_ADD, &cmd));
+	}
+	cmd.rule_stride = sizeof(rules[0]) + 4;
+	EXPECT_EQ(-EINVAL, kx_call(self->fd, KXFER_EXPORT_ADD, &cmd));
+	cmd.rule_stride = 264;
+	EXPECT_EQ(-EINVAL, kx_call(self->fd, KXFER_EXPORT_ADD, &cmd));
+	cmd.rule_stride = sizeof(rules[0]);
+	rules[1].more[15] = 1;
+	EXPECT_EQ(-E2BIG, kx_call(self->fd, KXFER_EXPORT_ADD, &cmd));
+	rules[1].more[15] = 0;
+	/* The second is looked at where it is: no rule may grant what the export does not. */
+	rules[1].rule.rights = KXFER_RIGHT_WRITE;
+	EXPECT_EQ(-EINVAL, kx_call(self->fd, KXFER_EXPORT_ADD, &cmd));
+	rules[1].rule.rights = KXFER_RIGHT_READ;
+	EXPECT_EQ(0, kx_call(self->fd, KXFER_EXPORT_ADD, &cmd));
+}
+
+TEST_F(export, refuses_what_is_reserved)
+{
+	struct kxfer_export_add cmd = good(self->region);
+
+	cmd.rule_stride = sizeof(struct kxfer_rule);
+	EXPECT_EQ(-EINVAL, kx_call(self->fd, KXFER_EXPORT_ADD, &cmd));
+	cmd.rule_stride = 0;
+	cmd.__reserved = 1;
+	EXPECT_EQ(-EINVAL, kx_call(self->fd, KXFER_EXPORT_ADD, &cmd));
+}
+
 /* ---- content ---- */
 
 TEST_F(export, counts_its_generations)

@@ -237,7 +237,9 @@ TEST(layout_of_export_add)
 	MEMBER(kxfer_export_add, rules, 96);
 	MEMBER(kxfer_export_add, nr_rules, 104);
 	MEMBER(kxfer_export_add, export_id, 108);
-	SIZE(kxfer_export_add, 112);
+	MEMBER(kxfer_export_add, rule_stride, 112);
+	MEMBER(kxfer_export_add, __reserved, 116);
+	SIZE(kxfer_export_add, 120);
 }
 
 TEST(layout_of_export_set)
@@ -260,7 +262,9 @@ TEST(layout_of_mailbox_add)
 	MEMBER(kxfer_mailbox_add, capacity, 84);
 	MEMBER(kxfer_mailbox_add, max_bytes, 88);
 	MEMBER(kxfer_mailbox_add, export_id, 92);
-	SIZE(kxfer_mailbox_add, 96);
+	MEMBER(kxfer_mailbox_add, rule_stride, 96);
+	MEMBER(kxfer_mailbox_add, __reserved, 100);
+	SIZE(kxfer_mailbox_add, 104);
 }
 
 TEST(layout_of_message)

@@ -76,8 +76,10 @@ TEST_F(mailbox, add_checks_each_field)
 	ADD_REFUSED(EINVAL, name[KXFER_NAME_MAX], 'x');
 	ADD_REFUSED(EINVAL, name[20], 'x');
 	ADD_REFUSED(EINVAL, rules, 8);
-	ADD_REFUSED(EFAULT, nr_rules, 1);
+	ADD_REFUSED(EINVAL, nr_rules, 1);
 	ADD_REFUSED(EDQUOT, nr_rules, UINT32_MAX);
+	ADD_REFUSED(EINVAL, rule_stride, sizeof(struct kxfer_rule));
+	ADD_REFUSED(EINVAL, __reserved, 1);
 	ADD_REFUSED(EINVAL, capacity, 0);
 	ADD_REFUSED(EDQUOT, capacity, KXFER_MAILBOX_MAX + 1);
 	ADD_REFUSED(EDQUOT, capacity, UINT32_MAX);

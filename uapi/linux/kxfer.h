@@ -24,10 +24,10 @@
  *    not know has to be zero (E2BIG), and stays zero: a result that the module does
  *    not have.
  *
- * struct kxfer_job and the records of INFO grow likewise, by the stride of SUBMIT and
- * INFO. Structures within a structure, an array without a stride or a ring never grow:
- * struct kxfer_addr, kxfer_content, kxfer_rule, kxfer_completion, kxfer_event,
- * kxfer_peer_export, kxfer_message and kxfer_ring.
+ * struct kxfer_job, struct kxfer_rule and the records of INFO grow likewise, by the stride
+ * of SUBMIT, of EXPORT_ADD and MAILBOX_ADD, and of INFO. Structures within a structure, an
+ * array without a stride or a ring never grow: struct kxfer_addr, kxfer_content,
+ * kxfer_completion, kxfer_event, kxfer_peer_export, kxfer_message and kxfer_ring.
  *
  * Unstable calls: KXFER_BENCH, KXFER_DEDICATED_OPEN, KXFER_DEDICATED_CLOSE and
  * KXFER_DEDICATED_STATUS, with their structures and constants. They serve the tool of
@@ -634,7 +634,8 @@ struct kxfer_id {
  * @addr: network; its port has to be 0
  * @key: name of a key of the listener, zero-terminated and zero-filled
  *
- * The first rule that matches decides; if none does the open is refused.
+ * The first rule that matches decides; if none does the open is refused. What a caller
+ * does not know of a longer rule is 0: no condition.
  */
 struct kxfer_rule {
 	__u32 match;
@@ -646,6 +647,8 @@ struct kxfer_rule {
 	struct kxfer_addr addr;
 	__u8 key[KXFER_NAME_MAX + 1];
 };
+
+#define KXFER_RULE_SIZE_MIN	112	/* bytes, as the first release has it */
 
 /**
  * struct kxfer_export_add - publish a range of a region (KXFER_EXPORT_ADD)
@@ -661,6 +664,10 @@ struct kxfer_rule {
  * @rules: array of struct kxfer_rule
  * @nr_rules: 0: everybody whose link is accepted gets @rights
  * @export_id: out: id
+ * @rule_stride: bytes from one rule to the next: sizeof(struct kxfer_rule) as the caller
+ *	knows it, which is KXFER_RULE_SIZE_MIN at least, to 256, a multiple of 8; what the
+ *	module does not know of a longer one has to be zero (E2BIG). 0 without rules
+ * @__reserved: must be 0
  *
  * The rdma cgroup of the caller is charged, for each device there is, with an
  * hca_object for each registration that a link needs for the export, until it is
@@ -677,6 +684,8 @@ struct kxfer_export_add {
 	__aligned_u64 rules;
 	__u32 nr_rules;
 	__u32 export_id;
+	__u32 rule_stride;
+	__u32 __reserved;
 };
 
 #define KXFER_EXPORT_ADD	_IO(KXFER_TYPE, KXFER_CMD_EXPORT_ADD)
@@ -713,6 +722,8 @@ struct kxfer_export_set {
  * @capacity: messages that it holds, 1 to KXFER_MAILBOX_MAX
  * @max_bytes: most payload of one message, 1 to KXFER_MESSAGE_LONG_MAX
  * @export_id: out: id
+ * @rule_stride: as in struct kxfer_export_add
+ * @__reserved: must be 0
  *
  * A mailbox is an export that has no memory of a region and one right, KXFER_RIGHT_SEND:
  * it is opened, listed, counted and withdrawn as any other, EXPORT_DEL ends it, and
@@ -733,6 +744,8 @@ struct kxfer_mailbox_add {
 	__u32 capacity;
 	__u32 max_bytes;
 	__u32 export_id;
+	__u32 rule_stride;
+	__u32 __reserved;
 };
 
 #define KXFER_MAILBOX_ADD	_IO(KXFER_TYPE, KXFER_CMD_MAILBOX_ADD)

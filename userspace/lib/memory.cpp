@@ -26,6 +26,7 @@ int kxfer_region_destroy(kxfer_session* session, uint32_t region) {
 
 int kxfer_export_create(kxfer_session* session, kxfer_export_add* export_args) {
     export_args->size = sizeof(*export_args);
+    export_args->rule_stride = export_args->nr_rules ? sizeof(kxfer_rule) : 0;
     return kxfer::call(session, KXFER_EXPORT_ADD, export_args);
 }
 
@@ -47,6 +48,7 @@ int kxfer_export_publish(kxfer_session* session, uint32_t export_id, uint64_t le
 
 int kxfer_mailbox_create(kxfer_session* session, kxfer_mailbox_add* mailbox_args) {
     mailbox_args->size = sizeof(*mailbox_args);
+    mailbox_args->rule_stride = mailbox_args->nr_rules ? sizeof(kxfer_rule) : 0;
     return kxfer::call(session, KXFER_MAILBOX_ADD, mailbox_args);
 }
 

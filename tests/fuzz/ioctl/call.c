@@ -266,6 +266,7 @@ static void build_rules(struct doing *doing)
 	if (cmd->nr_rules && !one_in(doing, 4))
 		rules[cmd->nr_rules - 1] = (struct kxfer_rule) { .rights = cmd->rights };
 	cmd->rules = inner(doing, rules, cmd->nr_rules * sizeof(*rules), true);
+	cmd->rule_stride = one_in(doing, 32) ? 8 * below(doing, 40) : sizeof(*rules);
 }
 
 static void build_export_add(struct doing *doing)

@@ -58,10 +58,16 @@ static inline void *kvmalloc_array(size_t nr, size_t size, int flags)
 	return calloc(nr, size);
 }
 
-/* How many bytes could not be copied. */
-static inline size_t copy_from_user(void *to, const void *from, size_t bytes)
+/* As the kernel has it: what is behind @to has to be 0, what is not behind @from is 0. */
+static inline int copy_struct_from_user(void *to, size_t size, const void *from, size_t given)
 {
-	memcpy(to, from, bytes);
+	const unsigned char *rest = (const unsigned char *)from + size;
+
+	memset(to, 0, size);
+	memcpy(to, from, given < size ? given : size);
+	for (; given > size; rest++, given--)
+		if (*rest)
+			return -E2BIG;
 	return 0;
 }
 

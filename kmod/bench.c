@@ -284,7 +284,7 @@ static int take_lane_of_target(struct kxfer_run *run)
 		ret = -EKEYREVOKED;
 	} else if (!lane->open || !kxfer_link_is_live(lane->link)) {
 		ret = kxfer_link_job_error(lane->link);
-	} else if (!list_empty(&lane->flows) || !list_empty(&lane->posted) ||
+	} else if (lane->nr_queued || !list_empty(&lane->posted) ||
 		   !kxfer_credits_take(&lane->credits, lane->credits.max)) {
 		ret = -EBUSY;
 	} else {
@@ -304,6 +304,7 @@ static void give_lane_of_target(struct kxfer_run *run)
 	spin_lock_bh(&lane->lock);
 	lane->benched = false;
 	flow->nr_jobs--;
+	kxfer_flow_wake(flow);
 	if (lane->fence_mr && run->cmd->op == KXFER_OP_WRITE) {
 		run->target->unfenced = true;
 		flow->unfenced = true;

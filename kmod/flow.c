@@ -41,9 +41,12 @@
  *    another CPU rxe_requester() is about to say so: then the send queue stands still
  *    until more is posted.
  *
- * A flow is in its lane's list while a job of it is queued; the first one there has
- * the turn, and the first of its jobs is posted next. A flow that comes, or whose turn
- * is over, goes behind the others. A job is in the flow of its target as long as
+ * A flow is in a list of its lane while a job of it is queued. The first one that waits
+ * for its turn has it, and the first of its jobs is posted next. A flow that comes, or whose
+ * turn is over, goes behind the others. A flow whose first job is held, or is a message
+ * that finds no slot, is put into another list, and comes back when that may have
+ * changed: so a pump does not look again at all that cannot go, of however many sessions,
+ * with bottom halves off. A job is in the flow of its target as long as
  * it is queued, and counted there until it leaves the lane.
  *
  * All targets of a session on a link share a flow, and each holds a reference; a
@@ -168,11 +171,62 @@ void kxfer_flow_join(struct kxfer_active_job *job)
 }
 
 /**
- * kxfer_flow_add() - a job is queued on the lane
- * @lane: that the flow is on; whose lock the caller holds
- * @job: goes behind the others of its session
+ * kxfer_flow_wait() - put a flow behind those that wait for the same
+ * @flow: with a job that is queued; of a lane whose lock the caller holds
+ * @wait: for what
  */
-void kxfer_flow_add(struct kxfer_lane *lane, struct kxfer_active_job *job)
+void kxfer_flow_wait(struct kxfer_flow *flow, enum kxfer_flow_wait wait)
+{
+	flow->wait = wait;
+	list_move_tail(&flow->lane_node, &flow->lane->flows[wait]);
+}
+
+/**
+ * kxfer_flow_first() - the job that is next of those that wait for the same
+ * @lane: whose lock the caller holds
+ * @wait: for what
+ *
+ * Return: the first job of the first flow, or NULL.
+ */
+struct kxfer_active_job *kxfer_flow_first(const struct kxfer_lane *lane,
+					  enum kxfer_flow_wait wait)
+{
+	struct kxfer_flow *flow = list_first_entry_or_null(&lane->flows[wait],
+							   struct kxfer_flow, lane_node);
+
+	return flow ? list_first_entry(&flow->jobs, struct kxfer_active_job, lane_node) : NULL;
+}
+
+/**
+ * kxfer_flow_wake() - something that was posted of a flow has ended
+ * @flow: of a lane whose lock the caller holds; the caller pumps afterwards
+ */
+void kxfer_flow_wake(struct kxfer_flow *flow)
+{
+	if (flow->wait == KXFER_FLOW_HELD && !list_empty(&flow->lane_node))
+		kxfer_flow_wait(flow, KXFER_FLOW_TURN);
+}
+
+/**
+ * kxfer_flow_is_next() - would a job of a flow go before all that could go?
+ * @flow: of a lane whose lock the caller holds
+ */
+bool kxfer_flow_is_next(const struct kxfer_flow *flow)
+{
+	const struct kxfer_lane *lane = flow->lane;
+
+	if (!lane->nr_queued)
+		return true;
+	return !flow->nr_queued && list_empty(&lane->flows[KXFER_FLOW_TURN]) &&
+	       list_empty(&lane->flows[KXFER_FLOW_SLOT]) &&
+	       list_empty(&lane->flows[KXFER_FLOW_OFFER]);
+}
+
+/**
+ * kxfer_flow_add() - a job is queued on the lane of its flow
+ * @job: goes behind the others of its session; the caller holds the lane's lock
+ */
+void kxfer_flow_add(struct kxfer_active_job *job)
 {
 	struct kxfer_flow *flow = job->target->flow;
 
@@ -183,7 +237,7 @@ void kxfer_flow_add(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	if (!list_empty(&flow->lane_node))
 		return;
 	flow->turn_bytes = 0;
-	list_add_tail(&flow->lane_node, &lane->flows);
+	kxfer_flow_wait(flow, KXFER_FLOW_TURN);
 }
 
 /**
@@ -199,6 +253,9 @@ void kxfer_flow_remove(struct kxfer_active_job *job)
 	flow->nr_queued_fetches -= fetches(job);
 	if (list_empty(&flow->jobs))
 		list_del_init(&flow->lane_node);
+	else if (flow->wait != KXFER_FLOW_TURN)
+		/* Another job comes first now. */
+		kxfer_flow_wait(flow, KXFER_FLOW_TURN);
 }
 
 /**
@@ -211,6 +268,7 @@ void kxfer_flow_leave(struct kxfer_active_job *job)
 
 	flow->nr_jobs--;
 	flow->nr_fetches -= fetches(job);
+	kxfer_flow_wake(flow);
 }
 
 /**
@@ -231,11 +289,10 @@ bool kxfer_flow_holds(const struct kxfer_active_job *job)
 
 /**
  * kxfer_flow_count() - something was posted: is it another's turn?
- * @lane: whose lock the caller holds
- * @job: of which it was posted
+ * @job: of which it was posted; the caller holds the lock of its lane
  * @bytes: how much, 0 for a message
  */
-void kxfer_flow_count(struct kxfer_lane *lane, struct kxfer_active_job *job, u32 bytes)
+void kxfer_flow_count(struct kxfer_active_job *job, u32 bytes)
 {
 	struct kxfer_flow *flow = job->target->flow;
 
@@ -243,5 +300,5 @@ void kxfer_flow_count(struct kxfer_lane *lane, struct kxfer_active_job *job, u32
 	if (flow->turn_bytes < KXFER_TURN_BYTES)
 		return;
 	flow->turn_bytes = 0;
-	list_move_tail(&flow->lane_node, &lane->flows);
+	kxfer_flow_wait(flow, KXFER_FLOW_TURN);
 }

@@ -15,13 +15,30 @@ struct kxfer_link;
 #define KXFER_BULK_BYTES	(64 * 1024)	/* a longer job is bulk */
 
 /**
+ * enum kxfer_flow_wait - what a flow with queued jobs waits for
+ * @KXFER_FLOW_TURN: its turn, and credits of the lane
+ * @KXFER_FLOW_SLOT: a slot for the message that comes first
+ * @KXFER_FLOW_OFFER: likewise, for a long message
+ * @KXFER_FLOW_HELD: what it has posted; the first job is held until that has ended
+ * @KXFER_FLOW_WAITS: how many there are
+ */
+enum kxfer_flow_wait {
+	KXFER_FLOW_TURN,
+	KXFER_FLOW_SLOT,
+	KXFER_FLOW_OFFER,
+	KXFER_FLOW_HELD,
+	KXFER_FLOW_WAITS
+};
+
+/**
  * struct kxfer_flow - what one session has in flight on one link
  * @ref: held by the session's targets on the link
  * @small: lane for jobs that are not bulk
  * @bulk: lane for those that are; the same if the link has one only
  * @lane: where all its jobs are and go now, one of the two. Changed under that one's
  *	lock, and only while @nr_jobs is 0. Under its lock is all below
- * @lane_node: in the lane's flows while @jobs is not empty
+ * @lane_node: in one of the lane's lists of flows while @jobs is not empty
+ * @wait: in which
  * @jobs: queued ones, by kxfer_active_job.lane_node, in the order of acceptance
  * @nr_jobs: queued or posted
  * @nr_fetches: READs and atomics of those
@@ -36,6 +53,7 @@ struct kxfer_flow {
 	struct kxfer_lane *bulk;
 	struct kxfer_lane *lane;
 	struct list_head lane_node;
+	enum kxfer_flow_wait wait;
 	struct list_head jobs;
 	u32 nr_jobs;
 	u32 nr_fetches;
@@ -50,11 +68,16 @@ void kxfer_flow_put(struct kxfer_flow *flow);
 struct kxfer_lane *kxfer_flow_lock(struct kxfer_flow *flow) __acquires(flow);
 struct kxfer_lane *kxfer_flow_lock_for(struct kxfer_flow *flow, u64 length)
 	__acquires(flow);
-void kxfer_flow_add(struct kxfer_lane *lane, struct kxfer_active_job *job);
+void kxfer_flow_add(struct kxfer_active_job *job);
 void kxfer_flow_remove(struct kxfer_active_job *job);
 void kxfer_flow_join(struct kxfer_active_job *job);
 void kxfer_flow_leave(struct kxfer_active_job *job);
+void kxfer_flow_wake(struct kxfer_flow *flow);
+void kxfer_flow_wait(struct kxfer_flow *flow, enum kxfer_flow_wait wait);
+struct kxfer_active_job *kxfer_flow_first(const struct kxfer_lane *lane,
+					  enum kxfer_flow_wait wait);
+bool kxfer_flow_is_next(const struct kxfer_flow *flow);
 bool kxfer_flow_holds(const struct kxfer_active_job *job);
-void kxfer_flow_count(struct kxfer_lane *lane, struct kxfer_active_job *job, u32 bytes);
+void kxfer_flow_count(struct kxfer_active_job *job, u32 bytes);
 
 #endif /* KXFER_FLOW_H */

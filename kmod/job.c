@@ -143,6 +143,7 @@ void kxfer_job_make(struct kxfer_active_job *job, struct kxfer_session *session,
 	job->length = user->length;
 	job->cookie = user->cookie;
 	job->deadline_ns = user->deadline_ns;
+	RB_CLEAR_NODE(&job->deadline_node);
 	job->status = 0;
 	job->nr_chains = 0;
 	job->stopped = false;
@@ -357,6 +358,7 @@ void kxfer_job_complete(struct kxfer_active_job *job, int status, u64 now_ns)
 void kxfer_job_unqueue(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	kxfer_flow_remove(job);
+	kxfer_deadline_remove(&lane->deadline, job);
 	WRITE_ONCE(lane->nr_queued, lane->nr_queued - 1);
 }
 
@@ -546,31 +548,56 @@ static bool post_some(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	return kxfer_chain_add(lane, job);
 }
 
+/* Called with the lane's lock held. @job: the first of its flow. Return: whether it was. */
+static bool post_queued(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	u32 bytes = lane->bytes_posted;
+
+	if (!post_some(lane, job))
+		return false;
+	kxfer_flow_count(job, lane->bytes_posted - bytes);
+	if (job->planned)
+		kxfer_job_move_to_posted(lane, job);
+	return true;
+}
+
+/* Post a message that found no slot before. Called with the lane's lock held. */
+static bool pump_messages(struct kxfer_lane *lane, enum kxfer_flow_wait wait)
+{
+	struct kxfer_active_job *job = kxfer_flow_first(lane, wait);
+
+	return job && post_queued(lane, job);
+}
+
 /*
  * Post some of the session whose turn it is. A lane without credits has none for
  * anybody, but neither a message without a slot nor a job that is held keeps another
- * session waiting. Called with the lane's lock held. Return: false if nothing was posted.
+ * session waiting: its flow waits elsewhere from now on. Called with the lane's lock held.
  */
 static bool pump_turn(struct kxfer_lane *lane)
 {
-	u32 bytes = lane->bytes_posted;
 	struct kxfer_active_job *job;
-	struct kxfer_flow *flow;
 
-	list_for_each_entry(flow, &lane->flows, lane_node) {
-		job = list_first_entry(&flow->jobs, struct kxfer_active_job, lane_node);
-		if (kxfer_job_is_held(job))
-			continue;
-		if (post_some(lane, job)) {
-			kxfer_flow_count(lane, job, lane->bytes_posted - bytes);
-			if (job->planned)
-				kxfer_job_move_to_posted(lane, job);
-			return true;
+	while ((job = kxfer_flow_first(lane, KXFER_FLOW_TURN))) {
+		enum kxfer_flow_wait wait = KXFER_FLOW_HELD;
+
+		if (!kxfer_job_is_held(job)) {
+			if (post_queued(lane, job))
+				return true;
+			if (!kxfer_op_is_message(job->completion.op))
+				break;
+			wait = kxfer_job_is_long(job) ? KXFER_FLOW_OFFER : KXFER_FLOW_SLOT;
 		}
-		if (!kxfer_op_is_message(job->completion.op))
-			break;
+		kxfer_flow_wait(job->target->flow, wait);
 	}
 	return false;
+}
+
+/* Called with the lane's lock held. Return: false if nothing was posted. */
+static bool pump_some(struct kxfer_lane *lane)
+{
+	return pump_messages(lane, KXFER_FLOW_OFFER) ||
+	       pump_messages(lane, KXFER_FLOW_SLOT) || pump_turn(lane);
 }
 
 /**
@@ -585,8 +612,7 @@ void kxfer_job_pump_locked(struct kxfer_lane *lane)
 {
 	if (!lane->open)
 		return;
-	while (!list_empty(&lane->flows) && kxfer_link_is_live(lane->link) &&
-	       pump_turn(lane))
+	while (lane->nr_queued && kxfer_link_is_live(lane->link) && pump_some(lane))
 		;
 	kxfer_chain_flush(lane);
 }
@@ -633,12 +659,12 @@ void kxfer_job_pump_on(struct kxfer_lane *lane)
 }
 
 /*
- * Where nothing is queued there is no queue to stand in. Called with the lane's lock
+ * Where nothing is queued that could go there is no queue to stand in. Called with the lane's lock
  * held. Return: false if something of the job is left to be queued.
  */
 static bool post_at_once(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
-	if (!list_empty(&lane->flows) || !kxfer_link_is_live(lane->link) ||
+	if (!kxfer_flow_is_next(job->target->flow) || !kxfer_link_is_live(lane->link) ||
 	    kxfer_job_is_held(job) || !post_some(lane, job) || !job->planned)
 		return false;
 	kxfer_flow_join(job);
@@ -667,9 +693,9 @@ void kxfer_job_start(struct kxfer_active_job *job, struct kxfer_lane *lane, bool
 	job->lane = lane;
 	if (at_once && post_at_once(lane, job))
 		return;
-	kxfer_flow_add(lane, job);
+	kxfer_flow_add(job);
 	WRITE_ONCE(lane->nr_queued, lane->nr_queued + 1);
-	kxfer_deadline_arm(&lane->deadline, job->deadline_ns);
+	kxfer_deadline_add(&lane->deadline, job);
 }
 
 static bool no_jobs(struct kxfer_session *session)

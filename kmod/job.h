@@ -5,6 +5,7 @@
 
 #include <linux/kxfer.h>
 #include <linux/list.h>
+#include <linux/rbtree.h>
 #include <linux/workqueue.h>
 
 #include "plan.h"
@@ -41,7 +42,8 @@ struct kxfer_target;
  * @cookie: of a NOTIFY; of a SEND: the immediate
  * @compare_add: of an atomic; else undefined
  * @swap: likewise
- * @deadline_ns: or 0
+ * @deadline_ns: CLOCK_MONOTONIC, or 0
+ * @deadline_node: among the deadlines of the place where it waits, or empty (deadline.c)
  * @status: first error seen, given when the link is torn down
  * @nr_chains: posted and not completed
  * @stopped: of a RECV: it is not to wait again
@@ -68,6 +70,7 @@ struct kxfer_active_job {
 	u64 compare_add;
 	u64 swap;
 	u64 deadline_ns;
+	struct rb_node deadline_node;
 	int status;
 	u32 nr_chains;
 	bool stopped;

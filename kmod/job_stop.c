@@ -68,11 +68,12 @@ static void stop_queued(struct kxfer_lane *lane, struct kxfer_active_job *job,
 /* Behind those that are posted. As in stop_queued(): nobody else is to stop them. */
 static void stop_all_queued(struct kxfer_lane *lane)
 {
-	struct kxfer_flow *flow, *next_flow;
-	struct kxfer_active_job *job, *next;
+	struct kxfer_active_job *job;
+	u32 wait = KXFER_FLOW_WAITS;
 
-	list_for_each_entry_safe(flow, next_flow, &lane->flows, lane_node)
-		list_for_each_entry_safe(job, next, &flow->jobs, lane_node) {
+	/* The first list last: a flow that loses a job of another list goes there. */
+	while (wait--)
+		while ((job = kxfer_flow_first(lane, wait))) {
 			job->planned = true;
 			kxfer_job_move_to_posted(lane, job);
 		}
@@ -139,6 +140,20 @@ void kxfer_job_revoke(struct kxfer_link *link, struct kxfer_target *target)
 		kxfer_job_pump(link->data[i]);
 }
 
+/* Called with the lane's lock held. */
+static void stop_first_long(struct kxfer_lane *lane, enum kxfer_flow_wait wait, int error,
+			    struct kxfer_job_list *ended)
+{
+	struct kxfer_flow *flow, *next;
+	struct kxfer_active_job *job;
+
+	list_for_each_entry_safe(flow, next, &lane->flows[wait], lane_node) {
+		job = list_first_entry(&flow->jobs, struct kxfer_active_job, lane_node);
+		if (kxfer_job_is_long(job) && !kxfer_job_is_held(job))
+			stop_queued(lane, job, error, ended);
+	}
+}
+
 /**
  * kxfer_job_fail_long() - end long messages that nothing can be posted of
  * @lane: any
@@ -148,35 +163,37 @@ void kxfer_job_revoke(struct kxfer_link *link, struct kxfer_target *target)
  */
 void kxfer_job_fail_long(struct kxfer_lane *lane, int error)
 {
-	struct kxfer_flow *flow, *next;
-	struct kxfer_active_job *job;
 	struct kxfer_job_list ended = {};
 
 	spin_lock_bh(&lane->lock);
-	list_for_each_entry_safe(flow, next, &lane->flows, lane_node) {
-		job = list_first_entry(&flow->jobs, struct kxfer_active_job, lane_node);
-		if (kxfer_job_is_long(job) && !kxfer_job_is_held(job))
-			stop_queued(lane, job, error, &ended);
-	}
+	stop_first_long(lane, KXFER_FLOW_TURN, error, &ended);
+	stop_first_long(lane, KXFER_FLOW_OFFER, error, &ended);
 	spin_unlock_bh(&lane->lock);
 	complete_list(&ended, error);
 	kxfer_job_pump(lane);
 }
 
-/* Called with the lane's lock held. */
-static void stop_late_jobs(struct kxfer_lane *lane, struct kxfer_flow *flow, u64 now_ns,
-			   struct kxfer_job_list *ended)
+/* Jobs that are posted in part go on. Return: whether there may be more to stop. */
+static bool stop_late_jobs(struct kxfer_lane *lane)
 {
-	struct kxfer_active_job *job, *next;
+	struct kxfer_active_job *job = NULL;
+	struct kxfer_job_list ended = {};
+	u64 now_ns = ktime_get_ns();
+	u32 n;
 
-	list_for_each_entry_safe(job, next, &flow->jobs, lane_node) {
-		if (!job->deadline_ns || job->started)
-			continue;
-		if (job->deadline_ns <= now_ns)
-			stop_queued(lane, job, -ETIMEDOUT, ended);
-		else if (lane->open)
-			kxfer_deadline_arm(&lane->deadline, job->deadline_ns);
+	spin_lock_bh(&lane->lock);
+	for (n = 0; n < KXFER_DEADLINE_BATCH; n++) {
+		job = kxfer_deadline_passed(&lane->deadline, now_ns);
+		if (!job)
+			break;
+		if (!job->started)
+			stop_queued(lane, job, -ETIMEDOUT, &ended);
 	}
+	if (!job)
+		kxfer_deadline_arm(&lane->deadline, kxfer_offer_late(lane, now_ns));
+	spin_unlock_bh(&lane->lock);
+	complete_list(&ended, -ETIMEDOUT);
+	return job;
 }
 
 /** kxfer_job_deadline_work() - end jobs of a lane that were not posted in time */
@@ -184,19 +201,10 @@ void kxfer_job_deadline_work(struct work_struct *work)
 {
 	struct kxfer_lane *lane =
 		container_of(to_delayed_work(work), struct kxfer_lane, deadline.work);
-	struct kxfer_flow *flow, *next;
-	struct kxfer_job_list ended = {};
-	u64 now;
 
 	kxfer_delay(JOB_DEADLINE_WORK);
-	now = ktime_get_ns();
-	spin_lock_bh(&lane->lock);
-	lane->deadline.next_ns = 0;
-	list_for_each_entry_safe(flow, next, &lane->flows, lane_node)
-		stop_late_jobs(lane, flow, now, &ended);
-	kxfer_deadline_arm(&lane->deadline, kxfer_offer_late(lane, now));
-	spin_unlock_bh(&lane->lock);
-	complete_list(&ended, -ETIMEDOUT);
+	while (stop_late_jobs(lane))
+		cond_resched();
 	kxfer_job_pump(lane);
 }
 

@@ -102,6 +102,7 @@ static void registration_done(struct ib_cq *cq, struct ib_wc *wc)
 struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index, int numa_node)
 {
 	struct kxfer_lane *lane;
+	u32 i;
 
 	lane = kxfer_fault(LANE) ? NULL :
 	       kzalloc_node(sizeof(*lane), GFP_KERNEL, numa_node);
@@ -118,13 +119,14 @@ struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index, int num
 	mutex_init(&lane->mr_mutex);
 	lane->nudge_cqe.done = nudged;
 	lane->register_cqe.done = registration_done;
-	INIT_LIST_HEAD(&lane->flows);
+	for (i = 0; i < KXFER_FLOW_WAITS; i++)
+		INIT_LIST_HEAD(&lane->flows[i]);
 	INIT_LIST_HEAD(&lane->posted);
 	lane->finished_end = &lane->finished;
 	INIT_LIST_HEAD(&lane->sinks);
 	INIT_WORK(&lane->accept_work, kxfer_cm_accept_work);
 	INIT_WORK(&lane->pump_work, kxfer_job_pump_work);
-	INIT_DELAYED_WORK(&lane->deadline.work, kxfer_job_deadline_work);
+	kxfer_deadline_init(&lane->deadline, kxfer_job_deadline_work);
 	kxfer_stat_inc(KXFER_STAT_LIVE_LANES);
 	return lane;
 }

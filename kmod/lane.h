@@ -16,6 +16,7 @@
 #include "cq.h"
 #include "credit.h"
 #include "deadline.h"
+#include "flow.h"
 #include "wire.h"
 
 struct kxfer_chain;
@@ -66,9 +67,9 @@ struct kxfer_sink;
  * @credits: work requests of jobs that may be posted
  * @bytes_posted: payload of the chains posted
  * @max_bytes: and how much may be
- * @flows: the same by session, whose turn it is first
+ * @flows: of sessions with queued jobs, by what they wait for (flow.h)
  * @posted: jobs planned to the end, not completed
- * @nr_queued: jobs with something left to plan, in the flows of @flows
+ * @nr_queued: jobs with something left to plan, in those flows
  * @nr_posted: length of @posted
  * @chains: array, one for each credit
  * @free_chains: those not in use, by kxfer_chain.next
@@ -128,7 +129,7 @@ struct kxfer_lane {
 	struct kxfer_credits credits;
 	u32 bytes_posted;
 	u32 max_bytes;
-	struct list_head flows;
+	struct list_head flows[KXFER_FLOW_WAITS];
 	struct list_head posted;
 	u32 nr_queued;
 	u32 nr_posted;

@@ -101,7 +101,7 @@ struct kxfer_mailbox *kxfer_mailbox_create(u32 capacity, u32 max_bytes)
 	INIT_LIST_HEAD(&mailbox->queue);
 	INIT_LIST_HEAD(&mailbox->recvs);
 	INIT_LIST_HEAD(&mailbox->filling);
-	INIT_DELAYED_WORK(&mailbox->deadline.work, deadline_work);
+	kxfer_deadline_init(&mailbox->deadline, deadline_work);
 	make_rooms(mailbox, capacity, stride);
 	return mailbox;
 }
@@ -113,10 +113,17 @@ void kxfer_mailbox_destroy(struct kxfer_mailbox *mailbox)
 	kfree(mailbox);
 }
 
+/* It waits no more. Called with the lock held. */
+static void unlist_recv(struct kxfer_active_job *job)
+{
+	list_del_init(&job->lane_node);
+	kxfer_deadline_remove(&job->mailbox->deadline, job);
+}
+
 /* Called with the lock held: the caller of this one completes the job. */
 static void end_recv(struct kxfer_active_job *job, int status, struct kxfer_job_list *ended)
 {
-	list_del_init(&job->lane_node);
+	unlist_recv(job);
 	job->status = status;
 	kxfer_job_list_add(ended, job);
 }
@@ -130,7 +137,7 @@ static struct kxfer_active_job *take_recv(struct kxfer_mailbox *mailbox, u32 byt
 	while ((job = list_first_entry_or_null(&mailbox->recvs, struct kxfer_active_job,
 					       lane_node))) {
 		if (job->length >= sizeof(struct kxfer_message) + bytes) {
-			list_del_init(&job->lane_node);
+			unlist_recv(job);
 			return job;
 		}
 		end_recv(job, -EMSGSIZE, ended);
@@ -355,26 +362,34 @@ void kxfer_mailbox_fetched(struct kxfer_fetch *fetch, struct kxfer_job_list *end
 	spin_unlock_bh(&mailbox->lock);
 }
 
+/* Return: whether there may be more to end. */
+static bool end_late_recvs(struct kxfer_mailbox *mailbox)
+{
+	struct kxfer_active_job *job = NULL;
+	struct kxfer_job_list ended = {};
+	u64 now_ns = ktime_get_ns();
+	u32 n;
+
+	spin_lock_bh(&mailbox->lock);
+	for (n = 0; n < KXFER_DEADLINE_BATCH; n++) {
+		job = kxfer_deadline_passed(&mailbox->deadline, now_ns);
+		if (!job)
+			break;
+		end_recv(job, -ETIMEDOUT, &ended);
+	}
+	spin_unlock_bh(&mailbox->lock);
+	kxfer_job_complete_all(&ended, -ETIMEDOUT, now_ns);
+	return job;
+}
+
 static void deadline_work(struct work_struct *work)
 {
 	struct kxfer_mailbox *mailbox =
 		container_of(to_delayed_work(work), struct kxfer_mailbox, deadline.work);
-	struct kxfer_active_job *job, *next;
-	struct kxfer_job_list ended = {};
-	u64 now;
 
 	kxfer_delay(MAILBOX_DEADLINE_WORK);
-	now = ktime_get_ns();
-	spin_lock_bh(&mailbox->lock);
-	mailbox->deadline.next_ns = 0;
-	list_for_each_entry_safe(job, next, &mailbox->recvs, lane_node) {
-		if (job->deadline_ns && job->deadline_ns <= now)
-			end_recv(job, -ETIMEDOUT, &ended);
-		else
-			kxfer_deadline_arm(&mailbox->deadline, job->deadline_ns);
-	}
-	spin_unlock_bh(&mailbox->lock);
-	kxfer_job_complete_all(&ended, -ETIMEDOUT, now);
+	while (end_late_recvs(mailbox))
+		cond_resched();
 }
 
 /* A RECV that is in the list. Called with the lock held. */
@@ -388,7 +403,7 @@ static void serve_recv(struct kxfer_mailbox *mailbox, struct kxfer_active_job *j
 	serve(mailbox, ended);
 	/* As long as the lock is held nobody else completes it. */
 	if (!list_empty(&job->lane_node))
-		kxfer_deadline_arm(&mailbox->deadline, job->deadline_ns);
+		kxfer_deadline_add(&mailbox->deadline, job);
 }
 
 /**

@@ -514,6 +514,22 @@ TEST_F(mailbox, recv_ends_at_its_deadline)
 	EXPECT_EQ(2, done.user_data);
 }
 
+/* More than the module ends for one hold of the mailbox's lock. */
+TEST_F(mailbox, recvs_that_are_late_all_end)
+{
+	struct kxfer_completion done[200];
+	struct kxfer_job late[200];
+	int i;
+
+	self->recv.deadline_ns = kx_deadline_ns(100);
+	for (i = 0; i < 200; i++)
+		late[i] = self->recv;
+	test_cmd_submit(200, self->post.server, late, 200);
+	test_cmd_reap(200, self->post.server, done, 200, 200, KX_TIMEOUT_MS);
+	for (i = 0; i < 200; i++)
+		EXPECT_EQ(-ETIMEDOUT, done[i].status);
+}
+
 TEST_F(mailbox, recv_too_short_leaves_the_message)
 {
 	struct kxfer_completion done;

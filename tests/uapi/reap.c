@@ -20,6 +20,7 @@
 
 #define LENGTH	(64UL << 10)
 #define MANY	100	/* more NOTIFYs than a lane has unanswered at once */
+#define NR_LATE	300	/* more than end for one hold of a lock */
 
 FIXTURE(reap)
 {
@@ -460,6 +461,46 @@ TEST_F(held, jobs_that_are_queued_end_each_at_its_own_deadline)
 			  self->done[i].completed_ns);
 		EXPECT_EQ(-ETIMEDOUT, self->done[i].status);
 	}
+}
+
+/* More than the module ends for one hold of the lane's lock. */
+TEST_F(held, jobs_that_are_late_all_end)
+{
+	struct kxfer_job late = self->write;
+	uint32_t i, n, left = NR_LATE;
+
+	ASSERT_EQ(MANY, submit_many(self->fd, &self->job, MANY));
+	late.deadline_ns = kx_deadline_ns(50);
+	ASSERT_EQ(NR_LATE, submit_many(self->fd, &late, NR_LATE));
+	for (; left; left -= n) {
+		n = left < MANY ? left : MANY;
+		ASSERT_EQ((int)n, reap(self->fd, self->done, n, n, kx_deadline_ns(5000)));
+		for (i = 0; i < n; i++)
+			EXPECT_EQ(-ETIMEDOUT, self->done[i].status);
+	}
+	self->server.withhold = false;
+	test_cmd_reap(MANY, self->fd, self->done, MANY, MANY, KX_TIMEOUT_MS);
+}
+
+TEST_F(held, jobs_that_are_cancelled_leave_no_deadline)
+{
+	struct kxfer_job late = self->write;
+
+	ASSERT_EQ(MANY, submit_many(self->fd, &self->job, MANY));
+	late.user_data = 4711;
+	late.deadline_ns = kx_deadline_ns(50);
+	test_cmd_submit(1, self->fd, &late, 1);
+	test_cmd_cancel(1, self->fd, 4711, 0);
+	ASSERT_EQ(1, reap(self->fd, self->done, 1, 1, kx_deadline_ns(5000)));
+	EXPECT_EQ(-ECANCELED, self->done[0].status);
+	/* In the memory of that one. */
+	late.deadline_ns = kx_deadline_ns(100);
+	test_cmd_submit(1, self->fd, &late, 1);
+	ASSERT_EQ(1, reap(self->fd, self->done, 1, 1, kx_deadline_ns(5000)));
+	EXPECT_EQ(-ETIMEDOUT, self->done[0].status);
+	EXPECT_LE(late.deadline_ns, self->done[0].completed_ns);
+	self->server.withhold = false;
+	test_cmd_reap(MANY, self->fd, self->done, MANY, MANY, KX_TIMEOUT_MS);
 }
 
 TEST_F(held, jobs_that_are_posted_go_on_past_their_deadline)

@@ -28,6 +28,7 @@
 #include "fault.h"
 #include "lane.h"
 #include "link.h"
+#include "memory.h"
 #include "stats.h"
 
 #define NUDGE_MS	250	/* without an answer */
@@ -403,18 +404,18 @@ int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 	INIT_WORK(&channel->turn_work, kxfer_control_turn_work);
 	channel->memory_bytes = nr_messages * max_bytes;
 	channel->memory = kxfer_fault(CHANNEL_MESSAGES) ? NULL :
-			  kzalloc_node(channel->memory_bytes, GFP_KERNEL, node);
+			  kzalloc_node(channel->memory_bytes, KXFER_GFP_FOR_PEER, node);
 	channel->copies = kxfer_fault(CHANNEL_COPIES) ? NULL :
-			  kvzalloc_node(2 * nr_slots * max_bytes, GFP_KERNEL, node);
+			  kvzalloc_node(2 * nr_slots * max_bytes, KXFER_GFP_FOR_PEER, node);
 	channel->requests = kxfer_fault(CHANNEL_REQUESTS) ? NULL :
-			    kcalloc_node(nr_slots, sizeof(*channel->requests), GFP_KERNEL,
+			    kcalloc_node(nr_slots, sizeof(*channel->requests), KXFER_GFP_FOR_PEER,
 					 node);
 	channel->replies = kxfer_fault(CHANNEL_REPLIES) ? NULL :
-			   kcalloc_node(nr_slots, sizeof(*channel->replies), GFP_KERNEL,
+			   kcalloc_node(nr_slots, sizeof(*channel->replies), KXFER_GFP_FOR_PEER,
 					node);
 	channel->recvs = kxfer_fault(CHANNEL_RECVS) ? NULL :
 			 kcalloc_node(kxfer_channel_recvs(nr_slots),
-				      sizeof(*channel->recvs), GFP_KERNEL, node);
+				      sizeof(*channel->recvs), KXFER_GFP_FOR_PEER, node);
 	if (!channel->memory || !channel->copies || !channel->requests ||
 	    !channel->replies || !channel->recvs)
 		return -ENOMEM;

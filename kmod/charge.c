@@ -11,7 +11,8 @@
  * registrations are made in works, when a peer asks. So an export is charged by the
  * call that makes it, for each device that is there. What the same export takes on
  * further links is charged to nobody, like the links, which all sessions share; nor
- * is it on a device that comes later. Both are bounded by the caps on links. QPs
+ * is it on a device that comes later. Both are bounded by the caps on links. (The memory
+ * of links is charged, to memory cgroups: kxfer_link_alloc().) QPs
  * belong to links; no session has one of its own.
  *
  * A charge ends with its owner or with its device, whose removal ends all before

@@ -318,7 +318,8 @@ static int make_mr(struct kxfer_fetches *fetches, struct landing *landing)
 
 	if (!fetches->sg)
 		fetches->sg = kxfer_fault(FETCH_SG) ? NULL :
-			      kvmalloc_array(pages, sizeof(*fetches->sg), GFP_KERNEL);
+			      kxfer_link_kvzalloc(fetches->lane->link,
+						  array_size(pages, sizeof(*fetches->sg)));
 	if (!fetches->sg)
 		return -ENOMEM;
 	if (landing->mr)
@@ -619,7 +620,7 @@ int kxfer_fetch_make(struct kxfer_lane *lane)
 	if (kxfer_lane_is_control(lane) || !(lane->link->features & KXFER_WIRE_FEATURE_LONG))
 		return 0;
 	fetches = kxfer_fault(FETCHES) ? NULL :
-		  kvzalloc_node(sizeof(*fetches), GFP_KERNEL, kxfer_link_numa_node(lane->link));
+		  kxfer_link_kvzalloc(lane->link, sizeof(*fetches));
 	if (!fetches)
 		return -ENOMEM;
 	fetches->lane = lane;

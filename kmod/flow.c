@@ -188,8 +188,7 @@ void kxfer_flow_wait(struct kxfer_flow *flow, enum kxfer_flow_wait wait)
  *
  * Return: the first job of the first flow, or NULL.
  */
-struct kxfer_active_job *kxfer_flow_first(const struct kxfer_lane *lane,
-					  enum kxfer_flow_wait wait)
+struct kxfer_active_job *kxfer_flow_first(struct kxfer_lane *lane, enum kxfer_flow_wait wait)
 {
 	struct kxfer_flow *flow = list_first_entry_or_null(&lane->flows[wait],
 							   struct kxfer_flow, lane_node);

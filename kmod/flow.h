@@ -74,7 +74,7 @@ void kxfer_flow_join(struct kxfer_active_job *job);
 void kxfer_flow_leave(struct kxfer_active_job *job);
 void kxfer_flow_wake(struct kxfer_flow *flow);
 void kxfer_flow_wait(struct kxfer_flow *flow, enum kxfer_flow_wait wait);
-struct kxfer_active_job *kxfer_flow_first(const struct kxfer_lane *lane,
+struct kxfer_active_job *kxfer_flow_first(struct kxfer_lane *lane,
 					  enum kxfer_flow_wait wait);
 bool kxfer_flow_is_next(const struct kxfer_flow *flow);
 bool kxfer_flow_holds(const struct kxfer_active_job *job);

@@ -39,8 +39,10 @@
  */
 #include "log.h"
 
+#include <linux/memcontrol.h>
 #include <linux/mutex.h>
 #include <linux/overflow.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
@@ -53,6 +55,7 @@
 #include "job.h"
 #include "lane.h"
 #include "link.h"
+#include "memory.h"
 #include "mrs.h"
 #include "offer.h"
 #include "run_rw.h"
@@ -101,11 +104,13 @@ static void registration_done(struct ib_cq *cq, struct ib_wc *wc)
  */
 struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index, int numa_node)
 {
+	struct mem_cgroup *old = set_active_memcg(link->memcg);
 	struct kxfer_lane *lane;
 	u32 i;
 
 	lane = kxfer_fault(LANE) ? NULL :
-	       kzalloc_node(sizeof(*lane), GFP_KERNEL, numa_node);
+	       kzalloc_node(sizeof(*lane), KXFER_GFP_FOR_PEER, numa_node);
+	set_active_memcg(old);
 	if (!lane)
 		return NULL;
 	lane->link = link;
@@ -311,9 +316,9 @@ static int create_job_memory(struct kxfer_lane *lane)
 		return 0;
 	lane->chains = kxfer_fault(LANE_CHAINS) ? NULL :
 		       kvzalloc_node(array_size(lane->credits.max, sizeof(*lane->chains)),
-				     GFP_KERNEL, node);
+				     KXFER_GFP_FOR_PEER, node);
 	lane->scratch = kxfer_fault(LANE_SCRATCH) ? NULL :
-			kvzalloc_node(sizeof(*lane->scratch), GFP_KERNEL, node);
+			kvzalloc_node(sizeof(*lane->scratch), KXFER_GFP_FOR_PEER, node);
 	if (!lane->chains || !lane->scratch)
 		return -ENOMEM;
 	lane->scratch->lkey = lane->link->pd->local_dma_lkey;
@@ -344,10 +349,12 @@ static int create_channel(struct kxfer_lane *lane)
  */
 int kxfer_lane_open(struct kxfer_lane *lane, enum kxfer_context context)
 {
+	struct mem_cgroup *old = set_active_memcg(lane->link->memcg);
 	int ret;
 
 	ret = create_cq_and_qp(lane, context) ?: create_job_memory(lane) ?:
 	      create_channel(lane);
+	set_active_memcg(old);
 	if (ret)
 		return ret;
 	spin_lock_bh(&lane->lock);
@@ -774,7 +781,7 @@ static int make_fence_sink(struct kxfer_lane *lane)
 
 	lane->fence_cqe.done = fenced;
 	lane->fence = kxfer_fault(LANE_FENCE) ? NULL :
-		      kzalloc(KXFER_FENCE_BYTES, GFP_KERNEL);
+		      kzalloc(KXFER_FENCE_BYTES, KXFER_GFP_FOR_PEER);
 	if (!lane->fence)
 		return -ENOMEM;
 	ret = kxfer_device_map(lane->link->dev->ibdev, lane->fence, KXFER_FENCE_BYTES,
@@ -831,7 +838,7 @@ int kxfer_lane_make_sinks(struct kxfer_lane *lane)
 		return 0;
 	lane->sink_array = kxfer_fault(LANE_SINKS) ? NULL :
 			   kcalloc(KXFER_LANE_SINKS, sizeof(*lane->sink_array),
-				   GFP_KERNEL);
+				   KXFER_GFP_FOR_PEER);
 	if (!lane->sink_array)
 		return -ENOMEM;
 	for (i = 0; i < KXFER_LANE_SINKS; i++) {

@@ -60,6 +60,8 @@
 #include "log.h"
 
 #include <linux/kthread.h>
+#include <linux/memcontrol.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
@@ -76,6 +78,7 @@
 #include "job.h"
 #include "lane.h"
 #include "link.h"
+#include "memory.h"
 #include "release.h"
 #include "state.h"
 #include "stats.h"
@@ -122,6 +125,7 @@ static void link_release(struct kref *ref)
 		kxfer_device_put(link->dev);
 	xa_destroy(&link->revoked);
 	xa_destroy(&link->grants);
+	mem_cgroup_put(link->memcg);
 	kfree(link);
 	kxfer_stat_dec(KXFER_STAT_LIVE_LINKS);
 	if (atomic_dec_and_test(&links_existing))
@@ -151,18 +155,20 @@ void kxfer_link_count(struct kxfer_link *link, int nr)
  * kxfer_link_alloc() - a link that nobody knows yet
  * @initiator: made by this node
  *
- * May sleep. Return: it, CONNECTING, with the one reference of its life; or NULL.
+ * It is charged to the memory cgroup that is active, and so is all that its lanes
+ * allocate later. May sleep. Return: it, CONNECTING, with the one reference of its life; or NULL.
  */
 struct kxfer_link *kxfer_link_alloc(bool initiator)
 {
 	struct kxfer_link *link;
 
-	link = kxfer_fault(LINK) ? NULL : kzalloc(sizeof(*link), GFP_KERNEL);
+	link = kxfer_fault(LINK) ? NULL : kzalloc(sizeof(*link), KXFER_GFP_FOR_PEER);
 	if (!link)
 		return NULL;
 	kref_init(&link->ref);
 	INIT_LIST_HEAD(&link->node);
 	link->initiator = initiator;
+	link->memcg = get_mem_cgroup_from_mm(NULL);
 	INIT_LIST_HEAD(&link->dev_node);
 	link->gid_type = ~0;
 	spin_lock_init(&link->lock);
@@ -189,6 +195,22 @@ struct kxfer_link *kxfer_link_alloc(bool initiator)
 	kxfer_stat_inc(KXFER_STAT_LIVE_LINKS);
 	atomic_inc(&links_existing);
 	return link;
+}
+
+/**
+ * kxfer_link_kvzalloc() - memory of a link, from one of its works
+ * @link: has its device
+ * @bytes: of zeros, near the device
+ *
+ * Charged to the link's memory cgroup. May sleep. Return: it, for kvfree(), or NULL.
+ */
+void *kxfer_link_kvzalloc(const struct kxfer_link *link, size_t bytes)
+{
+	struct mem_cgroup *old = set_active_memcg(link->memcg);
+	void *memory = kvzalloc_node(bytes, KXFER_GFP_FOR_PEER, kxfer_link_numa_node(link));
+
+	set_active_memcg(old);
+	return memory;
 }
 
 static bool change_state(struct kxfer_link *link, enum kxfer_link_state to)

@@ -59,6 +59,8 @@ struct kxfer_link_key {
  * @key: initiator: what it was made for
  * @dedicated: initiator: of one session, with a responder of verbs (dedicated.c); else NULL
  * @user: initiator: whose call made it, while it is in the list
+ * @memcg: that its memory is charged to: of that call, or of who made the listener; a
+ *	reference
  * @local: own address
  * @remote: peer's address; see struct kxfer_info_link
  * @any_port: passive: accepted from any source port
@@ -127,6 +129,7 @@ struct kxfer_link {
 	struct kxfer_link_key key;
 	struct kxfer_dedicated *dedicated;
 	struct kxfer_user *user;
+	struct mem_cgroup *memcg;
 	struct kxfer_addr local;
 	struct kxfer_addr remote;
 	bool any_port;
@@ -216,6 +219,7 @@ void kxfer_link_unpublish(struct kxfer_link *link);
 
 /* link.c */
 struct kxfer_link *kxfer_link_alloc(bool initiator);
+void *kxfer_link_kvzalloc(const struct kxfer_link *link, size_t bytes);
 void kxfer_link_start(struct kxfer_link *link);
 int kxfer_link_wait_live(struct kxfer_link *link, unsigned int timeout_ms);
 void kxfer_link_wait_none(void);

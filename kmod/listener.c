@@ -28,6 +28,8 @@
 #include <linux/inetdevice.h>
 #include <linux/kxfer.h>
 #include <linux/list.h>
+#include <linux/memcontrol.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <net/addrconf.h>
@@ -55,6 +57,7 @@
  * @addr: with its port
  * @flags: KXFER_LISTEN_F_*
  * @keys: of which an initiator has to prove one, or NULL; a reference
+ * @memcg: of who made it, charged with the links that are accepted; a reference
  * @cm_id: while it listens, else NULL
  * @outdated: @cm_id is to be made again: its device goes, or has its address no more
  * @nr_accepted: connections taken on
@@ -67,6 +70,7 @@ struct kxfer_listener {
 	struct kxfer_addr addr;
 	u32 flags;
 	struct kxfer_keys *keys;
+	struct mem_cgroup *memcg;
 	struct rdma_cm_id *cm_id;
 	bool outdated;
 	atomic64_t nr_accepted;
@@ -87,6 +91,7 @@ static DECLARE_DELAYED_WORK(check_work, check_addresses);
 static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct kxfer_listener *listener = id->context;
+	struct mem_cgroup *old;
 	int ret;
 
 	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL ||
@@ -96,8 +101,10 @@ static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	}
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return 0;
+	old = set_active_memcg(listener->memcg);
 	ret = kxfer_cm_request(id, event, listener->flags & KXFER_LISTEN_F_ANY_PORT,
 			       listener->keys);
+	set_active_memcg(old);
 	atomic64_inc(ret ? &listener->nr_refused : &listener->nr_accepted);
 	return ret;
 }
@@ -140,6 +147,7 @@ static void stop(struct kxfer_listener *listener)
 static void free_listener(struct kxfer_listener *listener)
 {
 	kxfer_keys_put(listener->keys);
+	mem_cgroup_put(listener->memcg);
 	kfree(listener);
 }
 
@@ -335,6 +343,7 @@ int kxfer_listener_add(struct kxfer_session *session, void *arg)
 	if (!listener->addr.port)
 		listener->addr.port = KXFER_PORT;
 	listener->flags = cmd->flags;
+	listener->memcg = get_mem_cgroup_from_mm(current->mm);
 	ret = kxfer_keys_copy(&listener->keys, cmd->keys, cmd->nr_keys) ?:
 	      insert(listener, cmd);
 	if (ret)

@@ -18,9 +18,9 @@ struct sg_table;
 #define KXFER_MEMORY_MAX_BYTES	(512ULL * SZ_1G)
 
 /*
- * For what a peer's request may make: it is charged to the memory cgroup of the
- * export's owner (set_active_memcg()), whose limit refuses the peer but has nobody
- * killed.
+ * For what a peer's request may make: it is charged to the memory cgroup of the owner of
+ * the export or the listener (set_active_memcg()), whose limit refuses the peer but has
+ * no process killed.
  */
 #define KXFER_GFP_FOR_PEER	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 

@@ -545,7 +545,8 @@ static int make_mr(struct kxfer_offers *offers, struct kxfer_offer *offer)
 
 	if (!offers->sg)
 		offers->sg = kxfer_fault(OFFER_SG) ? NULL :
-			     kvmalloc_array(pages, sizeof(*offers->sg), GFP_KERNEL);
+			     kxfer_link_kvzalloc(offers->lane->link,
+						 array_size(pages, sizeof(*offers->sg)));
 	if (!offers->sg)
 		return -ENOMEM;
 	mr = kxfer_lane_alloc_mr(offers->lane, pages);
@@ -668,7 +669,7 @@ int kxfer_offer_make(struct kxfer_lane *lane)
 	if (!(lane->link->features & KXFER_WIRE_FEATURE_LONG))
 		return 0;
 	offers = kxfer_fault(OFFERS) ? NULL :
-		 kvzalloc_node(sizeof(*offers), GFP_KERNEL, kxfer_link_numa_node(lane->link));
+		 kxfer_link_kvzalloc(lane->link, sizeof(*offers));
 	if (!offers)
 		return -ENOMEM;
 	offers->lane = lane;

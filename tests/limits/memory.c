@@ -18,12 +18,16 @@
 #define BATCH	256
 #define JOBS	10000
 #define RINGS	20
+#define NR_LINKS	16
+#define LINK_BYTES	(128 * 1024)	/* 330 to 470 KiB on rxe of 6.1 */
+#define OWN_PORT	19777
 
 FIXTURE(memory)
 {
 	struct stage stage;
 	struct tenant tenant;
 	char group[128];
+	bool links;
 };
 
 FIXTURE_SETUP(memory)
@@ -40,10 +44,16 @@ FIXTURE_SETUP(memory)
 
 FIXTURE_TEARDOWN(memory)
 {
-	const char *left;
+	const char *left = NULL;
 
 	tenant_end(&self->tenant);
-	left = stage_close(&self->stage);
+	/* Links stay up for half a minute after their last user; reloading ends them. */
+	if (self->links) {
+		rig_close(&self->stage.rig);
+		close(self->stage.fd);
+	} else {
+		left = stage_close(&self->stage);
+	}
 	if (left)
 		TH_LOG("left behind: %s", left);
 	EXPECT_EQ(NULL, left);
@@ -260,6 +270,61 @@ TEST_F_TIMEOUT(memory, that_a_peer_causes_is_the_exporters, 60)
 	/* Extents: 24 bytes for each page. */
 	EXPECT_LE(8192 * 24, cost);
 	close(fd);
+}
+
+/* By their type of service: those that have it in common are one link. */
+static uint32_t open_links(int fd, struct kxfer_addr to)
+{
+	uint32_t nr;
+
+	for (nr = 0; nr < NR_LINKS; nr++) {
+		struct kxfer_peer_open cmd = {
+			.size = sizeof(cmd),
+			.flags = KXFER_PEER_F_TOS,
+			.remote = to,
+			.timeout_ms = KX_TIMEOUT_MS,
+			.tos = 4 * nr,
+		};
+
+		if (kx_call(fd, KXFER_PEER_OPEN, &cmd))
+			break;
+	}
+	return nr;
+}
+
+static uint32_t open_links_to_server(int fd, const struct rig *server)
+{
+	return open_links(fd, kx_addr(kx_address(), 0));
+}
+
+/* What our end allocates: its queues on the device are the provider's. */
+TEST_F_TIMEOUT(memory, of_links_is_charged, 60)
+{
+	self->links = true;
+	EXPECT_LT(NR_LINKS * LINK_BYTES, cost_of(&self->tenant, &self->stage, self->group,
+						 open_links_to_server));
+	EXPECT_EQ(NR_LINKS, self->tenant.report.nr);
+}
+
+/* A peer makes them, in works of the module. */
+TEST_F_TIMEOUT(memory, of_accepted_links_is_the_listeners, 60)
+{
+	struct kxfer_addr at = kx_addr(kx_address(), OWN_PORT);
+	int fd = kx_open(), server = kx_open();
+	long long before, cost;
+	uint64_t listener;
+
+	self->links = true;
+	ASSERT_EQ(0, cgroup_write(self->group, "cgroup.procs", "%d", getpid()));
+	test_cmd_listen_add(server, at, 0, &listener);
+	ASSERT_EQ(0, cgroup_write(CGROUP_ROOT, "cgroup.procs", "%d", getpid()));
+	before = kernel_bytes(self->group);
+	ASSERT_EQ(NR_LINKS, open_links(fd, at));
+	cost = kernel_bytes(self->group) - before;
+	printf("# accepting %d links took %lld KiB\n", NR_LINKS, cost / 1024);
+	EXPECT_LT(NR_LINKS * LINK_BYTES, cost);
+	close(fd);
+	close(server);
 }
 
 /* One session after the other, full of completions: about a MiB each. */

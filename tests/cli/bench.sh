@@ -9,6 +9,8 @@
 # shellcheck source=tests/lib/bench.sh
 . ../lib/bench.sh
 
+unprivileged="setpriv --reuid 1000 --regid 1000 --groups 104 --inh-caps -all --bounding-set -all"
+
 # One run that several tests look at: the first of them makes it.
 measured() { # OP ENGINE
 	kept=$root/$1-$2.json
@@ -346,9 +348,9 @@ test_stages_of_a_job_add_up() {
 	expect_stderr "--depth 1"
 	expect 2 kxfer bench read --stages --engine verbs
 	expect_stderr "--engine job"
-	expect 0 kxfer --json bench read $quick --stages
 	if [ ! -e /sys/kernel/tracing/events/kxfer/kxfer_submit/id ]; then
-		expect_json '.notes | join(" ") | test("cannot trace the stages")' true
+		expect 1 kxfer --json bench read $quick --stages
+		expect_error_json '.hint | test("CONFIG_PERF_EVENTS")' true
 		return 0
 	fi
 	# Each way once, and each operation in several of them.
@@ -365,6 +367,21 @@ test_stages_of_a_job_add_up() {
 	done
 	expect 0 kxfer bench write $quick --stages
 	grep -qE '^ *total +[0-9]' "$work/stdout" || fail "no total of stages in text"
+}
+
+# Nothing is measured: it would take longer than a test may.
+test_stages_that_cannot_be_traced_fail_before_the_run() {
+	without="umount -l /sys/kernel/tracing; umount -l /sys/kernel/debug; exec kxfer --json bench read --duration 600"
+	expect 1 unshare -m sh -c "$without --stages 2>why"
+	mv why "$work/stderr"
+	expect_error_json '"\(.errno) \(.why) \(.hint | test("mount -t tracefs.*leave out --stages"))"' \
+		"ENOENT tracefs is not mounted true"
+	[ ! -s "$work/stdout" ] || fail "it was measured"
+	chmod 666 /dev/kxfer
+	expect 1 $unprivileged kxfer --json bench read --duration 600 --stages
+	expect_error_json '.hint | test("root")' true
+	expect_error_json '.why | length > 10' true
+	[ ! -s "$work/stdout" ] || fail "it was measured"
 }
 
 test_assertions_that_hold_end_0() {
@@ -501,6 +518,16 @@ test_options_that_would_have_no_effect_are_refused() {
 	expect_stderr "--tolerance with --baseline"
 	expect 2 kxfer bench read --engine verbs --inline never
 	expect_stderr "--inline never with write"
+	expect 2 kxfer bench read --engine verbs --export other "$peer"
+	expect_stderr "--export with --engine job or kverbs"
+	expect 2 kxfer bench read --engine verbs --key secret "$peer"
+	expect_stderr "--key with --engine job or kverbs"
+	expect 2 kxfer bench write-ping-pong --verify
+	expect_stderr "leave out --verify"
+	expect 2 kxfer bench read --engine kverbs --signal 4
+	expect_stderr "--depth N or more"
+	expect 2 kxfer bench read --cpus 0,1
+	expect_stderr "--clients 2"
 }
 
 test_wrong_options_have_a_status_and_no_errno() {

@@ -49,7 +49,7 @@ test_each_cell_of_a_quick_grid_is_measured_and_verified() {
 }
 
 test_a_result_says_where_and_how_it_was_measured() {
-	expect 0 kxfer sweep $small --engine verbs --output out
+	expect 0 kxfer sweep $fast --size 64,4K --depth 1 --op read --signal each --engine verbs --output out
 	head -n 1 out >"$work/stdout"
 	expect_json '"\(.result) \(.format)"' "kxfer sweep 1"
 	expect_json .facts.kernel "$(uname -r) $(uname -m)"
@@ -192,6 +192,13 @@ test_wrong_options_name_what_is_allowed() {
 	expect_stderr "--export with PEER"
 	expect 2 kxfer sweep --plan --size 1M --depth 4096
 	expect_stderr "256 MiB"
+	for axis in "verbs --context softirq" "job --context direct" "verbs,job --memory mr" "kverbs --poll never" \
+		"verbs --export other $peer" "verbs --key secret"; do
+		expect 2 kxfer sweep --plan --engine $axis
+		expect_stderr "with --engine"
+	done
+	expect 2 kxfer sweep --plan --op fetch-add --size 64
+	expect_stderr "--size 8"
 	expect 2 kxfer sweep --plan --context hardirq
 	expect_stderr "softirq"
 	expect 1 kxfer sweep --from nowhere

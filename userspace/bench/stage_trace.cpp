@@ -7,6 +7,7 @@
 #include "bench/stage_trace.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <fstream>
 #include <string>
@@ -25,18 +26,61 @@ namespace {
 
 constexpr uint64_t traced_operations = 512;
 
+constexpr std::array mounts = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
+
+// Of perf_event_open(2) and of what follows it.
 Error trace_error(const std::string& on, int number) {
-    return Error(StageTrace::cannot_trace, on, number,
-                 "needs root or CAP_PERFMON, a readable tracefs in /sys/kernel/tracing, and a kernel "
-                 "with perf events");
+    Error error(StageTrace::cannot_trace, on, number);
+
+    switch (number) {
+    case EACCES:
+    case EPERM:
+        error.why = "the kernel lets only privileged processes record trace points";
+        error.hint = "run it as root, or give kxfer CAP_PERFMON";
+        break;
+    case ENOSYS:
+        error.why = "this kernel has no perf events";
+        error.hint = "use a kernel with CONFIG_PERF_EVENTS";
+        break;
+    case EMFILE:
+        error.hint = "raise the limit of open files: ulimit -n 4096";
+        break;
+    default:
+        error.hint = "see perf_event_open(2)";
+        break;
+    }
+    return error;
+}
+
+std::string id_file(const char* mount, const char* point) {
+    return fmt::format("{}/events/kxfer/{}/id", mount, point);
+}
+
+// Why the module's trace point cannot be found.
+Error unseen_error(const char* name) {
+    bool hidden = false, mounted = false;
+
+    for (const char* mount : mounts) {
+        hidden = hidden || (access(id_file(mount, name).c_str(), R_OK) != 0 && errno == EACCES);
+        mounted = mounted || access(fmt::format("{}/events", mount).c_str(), F_OK) == 0;
+    }
+    if (hidden)
+        return Error(StageTrace::cannot_trace, name, EACCES, "run it as root",
+                     "this process may not read the trace points in /sys/kernel/tracing");
+    if (!mounted)
+        return Error(StageTrace::cannot_trace, name, ENOENT,
+                     "as root: mount -t tracefs nodev /sys/kernel/tracing", "tracefs is not mounted");
+    return Error(StageTrace::cannot_trace, name, ENOENT,
+                 "use a kernel with CONFIG_PERF_EVENTS, and kxfer.ko built for it",
+                 "the kernel has no trace points of kxfer");
 }
 
 // 0: there is none.
 uint64_t event_id(const char* name) {
     uint64_t id = 0;
 
-    for (const char* mount : {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"}) {
-        std::ifstream file(fmt::format("{}/events/kxfer/{}/id", mount, name));
+    for (const char* mount : mounts) {
+        std::ifstream file(id_file(mount, name));
         if (file >> id) break;
     }
     return id;
@@ -123,7 +167,7 @@ tl::expected<void, Error> StageTrace::add(size_t point) {
     const auto filter = fmt::format("pid == {}", getpid());
     auto attributes = attributes_of(event_id(name));
 
-    if (attributes.config == 0) return tl::unexpected(trace_error(name, ENOENT));
+    if (attributes.config == 0) return tl::unexpected(unseen_error(name));
     for (long cpu = 0; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++) {
         const int fd = static_cast<int>(
             syscall(SYS_perf_event_open, &attributes, -1, static_cast<int>(cpu), -1, PERF_FLAG_FD_CLOEXEC));

@@ -23,7 +23,8 @@ class StageTrace {
     // Events of a tracepoint on a CPU that are kept; more are lost.
     static constexpr size_t max_events = 1024;
 
-    // ENOENT: no module with tracepoints, or no tracefs; EACCES, EPERM: the caller may not.
+    // ENOENT: no module with trace points, or no tracefs; EACCES, EPERM: the caller may not. The
+    // error says what to try.
     static tl::expected<StageTrace, Error> open();
     StageTrace(StageTrace&&) noexcept;
     StageTrace& operator=(StageTrace&&) = delete;

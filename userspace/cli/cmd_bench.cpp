@@ -17,6 +17,7 @@
 #include "bench/baseline.hpp"
 #include "bench/clients.hpp"
 #include "bench/mix.hpp"
+#include "bench/stage_trace.hpp"
 #include "bench/verification.hpp"
 #include "cli/bench_report.hpp"
 #include "cli/bidirectional.hpp"
@@ -104,6 +105,9 @@ tl::expected<void, Failure> check_what(const BenchOptions& options) {
     if (bench::has_messages(workload) && workload.is_mix() && !options.wants("job"))
         return wrong_usage("only engine job sends messages beside READs and WRITEs",
                            "use send in a mix with --engine job");
+    if (options.verify && (!workload.moves() || workload.work == bench::Work::write_ping_pong))
+        return wrong_usage(fmt::format("the data of {} is not verified", workload.name()),
+                           "leave out --verify; ping-pong compares every byte");
     if (options.invalidate == "remote" && workload.operation != bench::Operation::send)
         return wrong_usage("only a SEND is answered", "use --invalidate remote with send");
     if (options.stages && (!options.wants("job") || workload.depth != 1 || workload.is_round_trip()))
@@ -114,6 +118,10 @@ tl::expected<void, Failure> check_what(const BenchOptions& options) {
 
 tl::expected<void, Failure> check_clients(const BenchOptions& options) {
     const uint64_t bytes = options.workload.bytes() * options.nr_clients;
+    if (options.cpus.size() > options.nr_clients)
+        return wrong_usage(fmt::format("there are {} CPUs for {} clients, and each client is pinned to one",
+                                       options.cpus.size(), options.nr_clients),
+                           fmt::format("use --clients {}, or --cpus with fewer", options.cpus.size()));
     if (options.nr_clients == 1) return {};
     if (options.workload.is_round_trip())
         return wrong_usage("round trips are made by two processes", "leave out --clients");
@@ -149,7 +157,10 @@ tl::expected<void, Failure> check_options(const BenchOptions& options) {
                            fmt::format("size times depth may be {}", human_bytes(max_rig_memory)));
     if (!options.count && options.seconds / options.interval_seconds > static_cast<double>(max_intervals))
         return wrong_usage("too many intervals", fmt::format("a run has at most {}", max_intervals));
-    if (options.signal_number() > 1 && workload.depth > 1 &&
+    if (options.signal_number() > 1 && workload.depth == 1)
+        return wrong_usage("one operation at a time has a completion of its own",
+                           "use --signal N with --depth N or more");
+    if (options.signal_number() > 1 &&
         options.signal_number() + batch_of(options, workload.depth, options.batch) > workload.depth + 1)
         return wrong_usage("the next batch would wait for a completion that only it brings",
                            "use --signal and --batch that together are no more than the depth and one");
@@ -268,6 +279,23 @@ tl::expected<void, Failure> write_files(const BenchOptions& options, const Bench
                                                 bench_title(report.result), report.verdicts));
 }
 
+// What is asked for and cannot be traced fails before anything is measured.
+tl::expected<void, Failure> check_stages(const BenchOptions& options) {
+    if (!options.stages) return {};
+    const auto trace = bench::StageTrace::open();
+    if (trace) return {};
+    Error error = trace.error();
+    error.hint += error.hint.empty() ? "or leave out --stages" : "; or leave out --stages";
+    return failed(std::move(error));
+}
+
+// Likewise, found after the run: the result has been printed, and says so too.
+Result stages_or(const BenchReport& report, int status) {
+    if (!report.plan.stages || report.result.stages) return status;
+    return failed(Error("the stages of jobs were asked for and are not in the result", "", 0, "run it again",
+                        report.result.no_stages));
+}
+
 // The client that this process is.
 tl::expected<void, Error> pin_client(const BenchOptions& options) {
     if (options.cpus.empty()) return {};
@@ -331,6 +359,7 @@ Result measure(const BenchOptions& given, Context& context) {
     const auto version = module_version(options);
     if (!version) return tl::make_unexpected(version.error());
     if (auto floor = check_floor(options); !floor) return tl::make_unexpected(floor.error());
+    if (auto able = check_stages(options); !able) return tl::make_unexpected(able.error());
 
     const unsigned depth = options.workload.depth;
     const uint64_t bytes = options.workload.bytes() * (options.round_trip ? 2 : 1);
@@ -370,10 +399,9 @@ Result measure(const BenchOptions& given, Context& context) {
     judge(options, *baseline, *report);
     context.out.record(bench_record(*report));
     if (auto written = write_files(options, *report); !written) return tl::make_unexpected(written.error());
-    return std::all_of(report->verdicts.begin(), report->verdicts.end(),
-                       [](const auto& verdict) { return verdict.fine(); })
-               ? exit_ok
-               : exit_failed;
+    const bool fine = std::all_of(report->verdicts.begin(), report->verdicts.end(),
+                                  [](const auto& verdict) { return verdict.fine(); });
+    return stages_or(*report, fine ? exit_ok : exit_failed);
 }
 
 Result run_bench(const BenchOptions& given, Context& context) {

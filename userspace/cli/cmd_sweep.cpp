@@ -109,6 +109,34 @@ bench::SweepPlan plan_of(const SweepOptions& options) {
     return plan;
 }
 
+bool has(const std::vector<std::string>& axis, const std::string& value) {
+    return std::ranges::find(axis, value) != axis.end();
+}
+
+// No axis that was given is left out because no engine has it.
+tl::expected<void, Failure> check_axes(const SweepOptions& options) {
+    const Grid grid = grid_of(options);
+    const bool job = has(grid.engines, "job"), kverbs = has(grid.engines, "kverbs");
+    if (!options.given.memories.empty() && !kverbs)
+        return wrong_usage("only engine kverbs chooses how local memory is named",
+                           "use --memory with --engine kverbs");
+    if (!options.given.contexts.empty() && !job && !kverbs)
+        return wrong_usage("user-space verbs have no completion context",
+                           "use --context with --engine job or kverbs");
+    if (has(options.given.contexts, "direct") && !kverbs)
+        return wrong_usage("only engine kverbs has its completions in context direct",
+                           "use --context direct with --engine kverbs");
+    if (!options.given.polls.empty() && !(job && has(grid.contexts, "polled")))
+        return wrong_usage("only the caller of a job chooses how it waits, in context polled",
+                           "use --poll with --engine job and --context polled");
+    const bool atomics_alone = std::ranges::all_of(
+        grid.operations, [](const auto& name) { return bench::is_atomic(*bench::operation_from(name)); });
+    if (atomics_alone && !options.given.sizes.empty() &&
+        options.given.sizes != std::vector<uint64_t>{bench::atomic_bytes})
+        return wrong_usage("an atomic operation has 8 bytes", "use --size 8, or leave it out");
+    return {};
+}
+
 tl::expected<void, Failure> check_options(const SweepOptions& options) {
     const bool reports = !options.csv_file.empty() || !options.html_file.empty();
     if (!options.from_file.empty() &&
@@ -121,6 +149,10 @@ tl::expected<void, Failure> check_options(const SweepOptions& options) {
     if (options.from_file.empty() && options.output_file.empty() && !reports && !options.plan_only)
         return wrong_usage("there is nowhere to keep the result",
                            "use --output FILE, --csv FILE or --html FILE");
+    if (auto fine = check_axes(options); !fine) return fine;
+    RigOptions rig = options.rig;
+    rig.engines = grid_of(options).engines;
+    if (auto fine = check_of_module(rig); !fine) return fine;
     for (const auto& work : bench::works_of(grid_of(options)))
         if (work.bytes() > max_rig_memory)
             return wrong_usage(fmt::format("too much memory is asked for, {}", human_bytes(work.bytes())),

@@ -214,6 +214,10 @@ constexpr Entry known_of_tool[] = {
      .means = "what is to be sent is longer than the export, or than files may be here",
      .look = "kxfer ls PEER shows its length; there: kxfer serve NAME=mem:SIZE --writable\n"
              "a part of it: kxfer put --length\nulimit -f, and the file system: df -T ."},
+    {.number = ENOSYS,
+     .name = "ENOSYS",
+     .means = "the kernel has no such system call: perf_event_open(2), which kxfer bench --stages needs",
+     .look = "a kernel with CONFIG_PERF_EVENTS"},
     {.number = ENOSPC,
      .name = "ENOSPC",
      .means = "the file system of a file that is written is full; what arrived before is there",

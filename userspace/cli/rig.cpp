@@ -330,6 +330,18 @@ void add_rig_options(CLI::App& command, RigOptions& options) {
     add_common_options(command, options.common);
 }
 
+// A responder of user-space verbs has memory of its own, and asks for no key.
+tl::expected<void, Failure> check_of_module(const RigOptions& options) {
+    if (options.wants_module()) return {};
+    if (options.export_given)
+        return wrong_usage("user-space verbs reach memory of the responder, and no export",
+                           "use --export with --engine job or kverbs");
+    if (!options.common.key.empty())
+        return wrong_usage("only links of the module are made by keys, no connections of user-space verbs",
+                           "use --key with --engine job or kverbs");
+    return {};
+}
+
 namespace {
 
 // Nothing that is asked for is ignored.
@@ -344,7 +356,7 @@ tl::expected<void, Failure> check_heeded(const RigOptions& options) {
                            "use --ring with --engine job");
     if (options.export_given && !options.peer_given)
         return wrong_usage("without a peer there is no export to choose", "use --export with PEER");
-    return {};
+    return check_of_module(options);
 }
 
 } // namespace

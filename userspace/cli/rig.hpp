@@ -72,6 +72,8 @@ void add_rig_options(CLI::App& command, RigOptions& options);
 
 // Names what is asked for that cannot be together.
 tl::expected<void, Failure> check_rig(const RigOptions& options);
+// Likewise, of what only engines that go through the module have.
+tl::expected<void, Failure> check_of_module(const RigOptions& options);
 // Unless engines were asked for, the floor (kverbs) is left out where it cannot be
 // measured. Returns why, or nothing.
 tl::expected<std::string, Failure> check_floor(RigOptions& options);

@@ -657,6 +657,44 @@ test_ctrl_c_ends_it_while_it_connects() {
 	done
 }
 
+# A line of an interval tells that something was measured.
+test_ctrl_c_keeps_what_was_measured() {
+	for way in "read" "write --depth 16 --rate 1k/s" "write --engine verbs --depth 8" "read --engine kverbs" \
+		"write --bidirectional" "read --count 1000000000000"; do
+		case $way in
+		*--count*) length= ;;
+		*) length="--duration 600 --interval 0.1" ;;
+		esac
+		before=$(counter jobs_completed)
+		background kxfer bench $way $length --assert "rate>1/s" --output out.json --report out.tap
+		case $way in
+		*--count*) wait_for 60 counter_passed jobs_completed $((before + 2000)) ;;
+		*) wait_for 60 grep -q ' to 0\.[0-9] s ' stdout ;;
+		esac
+		kill -INT "$pid"
+		collect
+		[ "$status" -eq 130 ] || fail "status $status: $way"
+		tail -n 1 stdout | grep -qE 'in short +INTERRUPTED, [0-9.]+ of [0-9.]+ (s|operations) were measured: ' ||
+			fail "the last line of $way: $(tail -n 1 stdout)"
+		expect_stdout "not judged"
+		expect_in out.tap "the run was interrupted"
+		cp out.json stdout
+		expect_json '"\(.interrupted) \(.notes[0][:12]) \(.verdicts[0].verdict)"' "true Interrupted: not judged"
+		expect_json '.total | .operations > 0 and .elapsed_ns > 0 and .syscalls_per_operation == null' true
+		case $way in
+		*kverbs*) ;;
+		*) expect_json .total.verified true ;;
+		esac
+		rm out.json out.tap
+	done
+	cp stdout out.json
+	expect 1 kxfer --json bench read --count 1000000000000 --baseline out.json
+	expect_error_json .why "its run was interrupted"
+	expect 0 kxfer --json bench read $quick
+	expect_json .interrupted false
+	wait_for 30 nothing_is_left
+}
+
 test_ctrl_c_ends_it_and_leaves_nothing_behind() {
 	background kxfer bench read --duration 600
 	wait_for 30 sh -c 'kxfer --json export list | jq -e "any(.name != \"@ping\")"'

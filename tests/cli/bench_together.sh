@@ -113,6 +113,18 @@ test_others_that_ask_meanwhile_get_their_own_answers() {
 	expect_json '.total.peer_cpu_per_operation_ns >= 0' true
 }
 
+# The others are not told by the terminal here.
+test_ctrl_c_keeps_what_all_clients_measured() {
+	before=$(counter jobs_completed)
+	background kxfer --json bench read --clients 3 --duration 600
+	wait_for 60 counter_passed jobs_completed $((before + 3000))
+	kill -INT "$pid"
+	collect
+	[ "$status" -eq 130 ] || fail "status $status"
+	expect_json '"\(.interrupted) \(.clients | map(.operations > 0 and .verified)) \(.total.verified)"' \
+		"true [true,true,true] true"
+}
+
 test_what_does_not_go_both_ways_says_so() {
 	expect 2 kxfer bench read --bidirectional --engine verbs
 	expect_stderr "--engine job"

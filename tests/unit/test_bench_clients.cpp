@@ -130,6 +130,27 @@ TEST_F(ClientsOf, who_stops_does_not_wait_for_them) {
     EXPECT_TRUE(has_no_child());
 }
 
+TEST_F(ClientsOf, who_is_interrupted_has_what_the_others_measured) {
+    static volatile sig_atomic_t signalled;
+    auto clients =
+        Clients::start(3, [&](unsigned, const Clients::Meet& meet) -> tl::expected<RunResult, Error> {
+            signal(SIGINT, [](int) { signalled = 1; });
+            auto met = meet();
+            while (!signalled) usleep(1000);
+            if (met) met = meet();
+            if (!met) return tl::unexpected(met.error());
+            return result_of(7, 1000);
+        });
+    ASSERT_TRUE(clients);
+    ASSERT_TRUE((*clients)->meet(nullptr));
+    const auto met = (*clients)->finish([] { return 1; });
+    ASSERT_TRUE(met) << met.error().text();
+    const auto others = (*clients)->collect(nullptr);
+    ASSERT_TRUE(others) << others.error().text();
+    ASSERT_EQ(others->size(), 2U);
+    EXPECT_EQ(others->back().operations, 7U);
+}
+
 TEST_F(ClientsOf, what_one_did_not_verify_is_not_verified) {
     RunResult other = result_of(1, 1);
     other.verified = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // What `kxfer bench` makes of a result: a figure that too few operations tell is null.
+#include "bench/baseline.hpp"
 #include "cli/bench_report.hpp"
 #include "cli/output.hpp"
 
@@ -35,4 +36,22 @@ TEST(BenchReport, of_no_latencies_there_is_no_greatest) {
     EXPECT_TRUE(json_of(report)["reverse"]["latency_max_ns"].is_null());
     report.reverse->result.latencies.add(1234);
     EXPECT_EQ(json_of(report)["reverse"]["latency_max_ns"], 1234);
+}
+
+TEST(BenchReport, an_interrupted_run_says_so_and_how_much_of_it_there_is) {
+    BenchReport report;
+    report.plan.count = 1000;
+    report.result.operations = 5;
+    EXPECT_EQ(json_of(report)["interrupted"], false);
+    report.result.interrupted = true;
+    EXPECT_EQ(json_of(report)["interrupted"], true);
+    EXPECT_EQ(json_of(report)["notes"][0], "Interrupted: 5 of 1000 operations were measured");
+    report.plan.count = 0;
+    report.plan.duration = std::chrono::seconds(60);
+    report.result.elapsed_ns = 3210000000;
+    EXPECT_EQ(json_of(report)["notes"][0], "Interrupted: 3.2 of 60 s were measured");
+    EXPECT_FALSE(json_of(report).contains("reverse"));
+    report.rig.bidirectional = true;
+    EXPECT_TRUE(json_of(report)["reverse"].is_null());
+    EXPECT_TRUE(bench::parse_baseline(json_of(report).dump())->interrupted);
 }

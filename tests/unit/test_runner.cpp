@@ -623,6 +623,82 @@ TEST(SyscallCounter, counts_at_the_rate_of_the_run) {
     EXPECT_EQ(engine.counted_rate, 1000);
 }
 
+namespace {
+
+// Looks of a run at whether it is to stop, until it is.
+int looks_left;
+int stops_after_some() { return --looks_left <= 0; }
+
+RunPlan plan_that_stops(int looks) {
+    RunPlan plan;
+    looks_left = looks;
+    plan.count = 1000000;
+    plan.stopped = stops_after_some;
+    return plan;
+}
+
+// As the kernel's run does where a signal comes: what the block did is lost.
+class BreakingEngine : public WholeEngine {
+  public:
+    using WholeEngine::WholeEngine;
+    tl::expected<Block, Error> run_block(const Workload& workload, Mode mode, const Limits& limits) override {
+        EXPECT_FALSE(broken) << "an engine of no more use is used";
+        broken = limits.stopped && nr_blocks > 0 && ++nr_pieces == 3;
+        if (broken) looks_left = 0;
+        if (broken) return tl::unexpected(Error("stopped", "", EINTR));
+        Limits piece = limits;
+        if (limits.stopped) piece.count = std::min<uint64_t>(piece.count, 10);
+        return WholeEngine::run_block(workload, mode, piece);
+    }
+
+    bool broken = false;
+    int nr_pieces = 0;
+};
+
+} // namespace
+
+TEST(Run, an_interrupt_leaves_what_was_measured_and_that_is_verified) {
+    auto memory = Memory::create(4 * 4096);
+    for (const unsigned depth : {1U, 4U})
+        for (const double rate : {0.0, 1e6}) {
+            LedgerEngine engine(*memory);
+            RunPlan plan = plan_that_stops(50);
+            plan.warm_up = 4;
+            plan.rate = rate;
+            const auto result = run(engine, *memory, {Operation::write, 64, depth, depth / 2 + 1}, plan);
+            ASSERT_TRUE(result) << result.error().text();
+            EXPECT_TRUE(result->interrupted);
+            EXPECT_TRUE(result->verified);
+            EXPECT_GT(result->operations, 0U);
+            EXPECT_LE(result->operations, 200U);
+            EXPECT_EQ(result->latencies.count(), result->operations);
+            EXPECT_FALSE(result->syscalls);
+            EXPECT_NE(result->uncounted.find("interrupted"), std::string::npos);
+            EXPECT_EQ(result->no_stages, "");
+        }
+}
+
+TEST(Run, a_block_that_an_interrupt_broke_off_is_left_out_and_nothing_is_verified) {
+    auto memory = Memory::create(4096);
+    BreakingEngine engine(*memory);
+    const auto result = run(engine, *memory, {Operation::write, 64, 1, 1}, plan_that_stops(1000000));
+    ASSERT_TRUE(result) << result.error().text();
+    EXPECT_TRUE(engine.broken);
+    EXPECT_TRUE(result->interrupted);
+    EXPECT_FALSE(result->verified);
+    EXPECT_EQ(result->operations, 20U);
+}
+
+TEST(Run, an_interrupt_before_anything_was_measured_is_an_error) {
+    auto memory = Memory::create(4096);
+    LedgerEngine engine(*memory);
+    RunPlan plan = plan_that_stops(1);
+    plan.rate = 1;
+    const auto result = run(engine, *memory, {Operation::write, 64, 1, 1}, plan);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().number, EINTR);
+}
+
 // Who is at work behind the measurement is in none of its figures; other clients are.
 TEST(Run, what_is_waited_for_behind_it_is_not_looked_at) {
     auto memory = Memory::create(4096);

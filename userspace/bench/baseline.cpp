@@ -72,6 +72,7 @@ tl::expected<Baseline, std::string> parse_baseline(const std::string& json) {
     if (object.value("format", Json()) != Baseline::format)
         return tl::unexpected(fmt::format("its format is {}, this is {}",
                                           object.value("format", Json()).dump(), Baseline::format));
+    baseline.interrupted = object.value("interrupted", Json()) == true;
     for (const auto& [key, value] : object["parameters"].items()) baseline.parameters[key] = value.dump();
     for (const auto& what : compared) {
         const Json value = object["total"].value(what.key, Json());

@@ -23,6 +23,7 @@ struct Baseline {
 
     std::map<std::string, std::string> parameters; // values as JSON has them
     std::map<std::string, std::optional<double>> figures;
+    bool interrupted = false; // its run ended before its time
 };
 
 // Of one JSON object; the error says what is wrong with it.

@@ -161,12 +161,16 @@ Error read_error(int fd) {
     return Error(wire.what.data(), wire.on.data(), wire.number, wire.hint.data(), wire.why.data());
 }
 
+bool says_something(int fd) {
+    pollfd waiting = {fd, POLLIN, 0};
+    return poll(&waiting, 1, look_ms) > 0;
+}
+
 // The next word of a client that did not fail.
 tl::expected<Word, Error> read_word(int fd, int (*stopped)()) {
-    pollfd waiting = {fd, POLLIN, 0};
     Word word{};
 
-    while (poll(&waiting, 1, look_ms) <= 0)
+    while (!says_something(fd))
         if (stopped && stopped()) return tl::unexpected(Error("stopped measuring", "", EINTR));
     if (!read_all(fd, &word, sizeof(word))) return tl::unexpected(gone_error());
     if (word == Word::failed) return tl::unexpected(read_error(fd));
@@ -202,7 +206,7 @@ tl::expected<void, Error> say_here(int fd) {
     const Word word = Word::here;
     char byte = 0;
 
-    if (!write_all(fd, &word, sizeof(word)) || read(fd, &byte, 1) != 1)
+    if (!write_all(fd, &word, sizeof(word)) || !read_all(fd, &byte, sizeof(byte)))
         return tl::unexpected(Error("the other clients have given up", "", ECANCELED));
     return {};
 }
@@ -307,6 +311,21 @@ tl::expected<void, Error> Clients::gather(int (*stopped)()) {
 
 tl::expected<void, Error> Clients::meet(int (*stopped)()) {
     if (auto here = gather(stopped); !here) return here;
+    return release();
+}
+
+// Each step of a client is bounded, and so is this.
+tl::expected<void, Error> Clients::finish(int (*stopped)()) {
+    bool told = false;
+
+    for (const auto& client : clients_) {
+        while (!says_something(client.socket))
+            if (!told && stopped && stopped()) {
+                for (const auto& one : clients_) kill(one.process, SIGINT);
+                told = true;
+            }
+        if (auto word = read_word(client.socket, nullptr); !word) return tl::unexpected(word.error());
+    }
     return release();
 }
 

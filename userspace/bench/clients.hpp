@@ -39,6 +39,9 @@ class Clients {
     tl::expected<void, Error> release();
     // Both.
     tl::expected<void, Error> meet(int (*stopped)());
+    // The second meeting. When stopped() is not 0, the others get SIGINT, which they catch, and come to
+    // the meeting with what they have measured.
+    tl::expected<void, Error> finish(int (*stopped)());
     // Behind the second meeting: what the others found, in their order.
     tl::expected<std::vector<RunResult>, Error> collect(int (*stopped)());
 

@@ -36,7 +36,7 @@ class Observer {
 struct Limits {
     uint64_t count = 1000;
     std::chrono::nanoseconds budget = std::chrono::milliseconds(25);
-    int (*stopped)() = nullptr; // not 0: the block ends with EINTR, operations may be in flight
+    int (*stopped)() = nullptr; // not 0: the block ends with EINTR, operations may be in flight; but see keep
     // Of others: operations of a deep block are timed too, where the engine can.
     bool timed = false;
     // Of engines that the runner drives, see SteppedEngine:
@@ -46,6 +46,9 @@ struct Limits {
     std::chrono::nanoseconds late{};
     bool bare = false; // begin_block() and end_block() are the caller's
     bool rest = false; // of others: blocks before used each slot, so the count may be less than the depth
+    // A block that is stopped ends as if its time were over, and what it did is returned. Of an
+    // engine that is not driven: unless the stop broke the block off.
+    bool keep = false;
 };
 
 struct Block {

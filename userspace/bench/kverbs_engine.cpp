@@ -284,7 +284,7 @@ tl::expected<void, Error> KverbsEngine::run(kxfer_bench& bench, const Limits& li
     const uint32_t operations = bench.operations;
     const int ret = kxfer_bench_run(path_.session().get(), &bench);
 
-    if (ret == -EINTR || (limits.stopped && limits.stopped()))
+    if (ret == -EINTR || (!limits.keep && limits.stopped && limits.stopped()))
         return tl::unexpected(Error("stopped measuring", "", EINTR));
     if (ret < 0)
         return tl::unexpected(Error("cannot run work requests on", path_.on(), -ret,

@@ -8,6 +8,7 @@
 #include "bench/run.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -173,15 +174,20 @@ class Meter : public Observer {
     uint64_t elapsed_ns_ = 0;
 };
 
+bool is_stopped(const RunPlan& plan) { return plan.stopped && plan.stopped(); }
+
+tl::unexpected<Error> stop_error() { return tl::unexpected(Error("stopped measuring", "", EINTR)); }
+
 tl::expected<void, Error> run_driven(Engine& engine, Mode mode, const RunPlan& plan, Meter& meter,
                                      RunResult& result, Evidence& evidence) {
-    const Limits limits{plan.count ? plan.count : UINT64_MAX / 2,
-                        plan.count ? nanoseconds::max() : plan.duration,
-                        plan.stopped,
-                        false,
-                        &meter,
-                        plan.rate};
+    Limits limits{plan.count ? plan.count : UINT64_MAX / 2,
+                  plan.count ? nanoseconds::max() : plan.duration,
+                  plan.stopped,
+                  false,
+                  &meter,
+                  plan.rate};
 
+    limits.keep = true;
     auto block = engine.run_block(result.workload, mode, limits);
     if (!block) return tl::unexpected(block.error());
     evidence.count(engine.slots(result.workload, mode), block->operations);
@@ -196,13 +202,19 @@ nanoseconds due_after(uint64_t operations, double rate) {
     return nanoseconds(std::llround(static_cast<double>(operations) * 1e9 / rate));
 }
 
+// broken: the engine is of no more use, because a piece was stopped and is not in the result.
 tl::expected<void, Error> run_pieces(Engine& engine, Mode mode, const RunPlan& plan, Meter& meter,
-                                     RunResult& result, Evidence& evidence) {
+                                     RunResult& result, Evidence& evidence, bool& broken) {
     const Workload& workload = result.workload;
     Clock::time_point first_begun, ended; // of the first piece, and of the one before
 
-    while (plan.count ? meter.operations() < plan.count
-                      : plan.duration - meter.elapsed() >= shortest_piece || meter.operations() == 0) {
+    const auto goes_on = [&] {
+        if (is_stopped(plan)) return false;
+        if (plan.count) return meter.operations() < plan.count;
+        return plan.duration - meter.elapsed() >= shortest_piece || meter.operations() == 0;
+    };
+
+    while (goes_on()) {
         const auto begun = Clock::now();
         const bool first = ended == Clock::time_point();
         if (first) first_begun = begun;
@@ -218,7 +230,10 @@ tl::expected<void, Error> run_pieces(Engine& engine, Mode mode, const RunPlan& p
                       plan.rate};
         if (plan.rate > 0) limits.late = begun - first_begun - due_after(meter.operations(), plan.rate);
         limits.rest = !first;
+        limits.keep = true;
         auto block = engine.run_block(workload, mode, limits);
+        broken = !block && is_stopped(plan);
+        if (broken) break;
         if (!block) return tl::unexpected(block.error());
         evidence.count(engine.slots(workload, mode), block->operations);
         ended = begun + nanoseconds(block->elapsed_ns);
@@ -277,10 +292,17 @@ tl::expected<void, Error> do_step(const Together::Step& step) {
     return step ? step() : tl::expected<void, Error>();
 }
 
+// A part of a run that was asked of the peer, which an interrupt ends too.
+tl::expected<void, Error> do_unless_stopped(const Together::Step& step, const RunPlan& plan) {
+    auto done = do_step(step);
+    if (!done && is_stopped(plan)) return {};
+    return done;
+}
+
 // The footprint is begun when nobody does anything else any more, and before all begin: to look
 // at it takes milliseconds.
 tl::expected<void, Error> measure(Engine& engine, Mode mode, const RunPlan& plan, RunResult& result,
-                                  Evidence& evidence) {
+                                  Evidence& evidence, bool& broken) {
     const bool driven = dynamic_cast<SteppedEngine*>(&engine) != nullptr;
     if (auto here = do_step(plan.together.gather); !here) return here;
     Meter meter(plan, result, mode == Mode::single || engine.completes_in_order());
@@ -290,18 +312,35 @@ tl::expected<void, Error> measure(Engine& engine, Mode mode, const RunPlan& plan
     const Usage before = usage_now();
     meter.begin(before);
     auto done = driven ? run_driven(engine, mode, plan, meter, result, evidence)
-                       : run_pieces(engine, mode, plan, meter, result, evidence);
+                       : run_pieces(engine, mode, plan, meter, result, evidence, broken);
     if (!done) return done;
+    result.interrupted = is_stopped(plan);
+    if (result.operations == 0 && result.interrupted) return stop_error();
     result.usage = usage_now() - before;
     result.conditions = meter.conditions();
     if (auto ended = do_step(plan.together.end); !ended) return ended;
     result.footprint = footprint.finish();
-    if (auto ended = do_step(plan.together.peer); !ended) return ended;
+    if (auto ended = do_unless_stopped(plan.together.peer, plan); !ended) return ended;
     result.device_gaps = engine.take_device_gaps();
     if (result.latencies.count() == 0)
         result.untimed =
             fmt::format("engine {} times operations only one at a time: --depth 1", engine.name());
     return {};
+}
+
+// What an interrupted run does not do.
+void leave_out(const RunPlan& plan, RunResult& result) {
+    result.uncounted = "interrupted before system calls were counted";
+    if (plan.stages) result.no_stages = "interrupted before jobs were traced";
+}
+
+// In blocks of their own, after what is measured.
+tl::expected<void, Error> look_closer(Engine& engine, Mode mode, const RunPlan& plan, RunResult& result,
+                                      Evidence& evidence) {
+    if (result.interrupted) return {};
+    if (plan.count_calls)
+        if (auto counted = count_calls(engine, mode, plan.rate, result, evidence); !counted) return counted;
+    return plan.stages ? find_stages(engine, result, evidence) : tl::expected<void, Error>();
 }
 
 } // namespace
@@ -341,6 +380,7 @@ const Interval* RunResult::jitteriest() const {
 tl::expected<RunResult, Error> run(Engine& engine, const Memory& memory, const Workload& workload,
                                    const RunPlan& plan) {
     const Mode mode = workload.depth == 1 ? Mode::single : Mode::deep;
+    bool broken = false;
     RunResult result;
 
     result.workload = workload;
@@ -351,14 +391,13 @@ tl::expected<RunResult, Error> run(Engine& engine, const Memory& memory, const W
         return tl::unexpected(warm.error());
     ReadCheck reads(engine, memory, workload, mode);
     if (auto wiped = reads.begin(*evidence); !wiped) return tl::unexpected(wiped.error());
-    if (auto done = measure(engine, mode, plan, result, *evidence); !done)
+    if (auto done = measure(engine, mode, plan, result, *evidence, broken); !done)
         return tl::unexpected(done.error());
+    if (result.interrupted) leave_out(plan, result);
+    if (broken) return result;
     if (auto fine = reads.end(*evidence); !fine) return tl::unexpected(fine.error());
-    if (plan.count_calls)
-        if (auto counted = count_calls(engine, mode, plan.rate, result, *evidence); !counted)
-            return tl::unexpected(counted.error());
-    if (plan.stages)
-        if (auto found = find_stages(engine, result, *evidence); !found) return tl::unexpected(found.error());
+    if (auto looked = look_closer(engine, mode, plan, result, *evidence); !looked)
+        return tl::unexpected(looked.error());
     if (auto settled = engine.settle(); !settled) return tl::unexpected(settled.error());
     result.losses = engine.losses();
     auto verified = verify_data(engine, memory, workload, *evidence);

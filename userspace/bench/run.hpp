@@ -79,7 +79,7 @@ struct RunPlan {
     std::chrono::nanoseconds interval{}; // 0: the run is not divided
     uint64_t warm_up = 0;                // operations before what counts
     double rate = 0;                     // operations a second, on schedule; 0: when others have ended
-    int (*stopped)() = nullptr;          // see Limits
+    int (*stopped)() = nullptr;          // not 0: what was measured so far is the result
     std::function<void(const Interval&)> on_interval = {};
     Together together = {};
     Surroundings surroundings = {};
@@ -109,6 +109,7 @@ struct RunResult {
     std::string no_stages;                // why there are none though they were asked for
     std::optional<Histogram> device_gaps; // between completions, by the device's clock
     std::optional<Losses> losses;         // of messages, warm-up and all
+    bool interrupted = false;             // what there is is of a part of the run
     bool verified = false;                // else nothing is moved, or the peer's memory cannot be written
 
     double operations_per_second() const;
@@ -119,6 +120,9 @@ struct RunResult {
     const Interval* jitteriest() const;
 };
 
+// EINTR: it was stopped before anything was measured. Where it is stopped later, what there is is
+// verified, but for an engine whose block broke off; nothing is counted or traced after it.
+//
 // Depth 1 is one at a time, else as many as that are in flight. Verifies the data
 // before and behind. System calls are counted and stages traced behind it, in blocks of
 // their own.

@@ -30,6 +30,16 @@ Transfer transfer_of(const Workload& workload, uint64_t index) {
     return {workload.operation_at(index), workload.slot_offset(index), workload.size};
 }
 
+bool is_stopped(const Limits& limits) { return limits.stopped && limits.stopped(); }
+
+// Stopped, and nothing is to be kept.
+bool is_given_up(const Limits& limits) { return !limits.keep && is_stopped(limits); }
+
+// The time is over, or the block is to end as if it were.
+bool is_over(const Limits& limits, Clock::duration elapsed) {
+    return elapsed >= limits.budget || (limits.keep && is_stopped(limits));
+}
+
 tl::unexpected<Error> stop_error() { return tl::unexpected(Error("stopped measuring", "", EINTR)); }
 
 // What is kept of each latency is sorted behind the block, and so is no part of what is measured.
@@ -54,8 +64,8 @@ tl::expected<Block, Error> run_single(SteppedEngine& engine, const Workload& wor
         if (limits.observer) limits.observer->completed(last, last, now);
         last = now;
         block.operations++;
-        if (limits.stopped && limits.stopped()) return stop_error();
-        if (now - start >= limits.budget) break;
+        if (is_given_up(limits)) return stop_error();
+        if (is_over(limits, now - start)) break;
     }
     block.elapsed_ns = nanoseconds(last - start);
     samples.resize(kept);
@@ -153,8 +163,8 @@ tl::expected<Block, Error> run_deep(SteppedEngine& engine, const Workload& workl
         if (!done) return tl::unexpected(done.error());
         hand_ins.completed(completed, *done);
         completed += *done;
-        if (limits.stopped && limits.stopped()) return stop_error();
-        if (submitted >= workload.depth && submitted < wanted && Clock::now() - start >= limits.budget)
+        if (is_given_up(limits)) return stop_error();
+        if (submitted >= workload.depth && submitted < wanted && is_over(limits, Clock::now() - start))
             wanted = submitted;
     }
     Block block;
@@ -178,7 +188,7 @@ tl::expected<Block, Error> run_at_rate(SteppedEngine& engine, const Workload& wo
     while (completed < wanted) {
         const auto now = Clock::now();
         const uint64_t due = std::min(schedule.count(now), wanted);
-        if (submitted < wanted && now - start >= limits.budget) {
+        if (submitted < wanted && is_over(limits, now - start)) {
             block.nr_overdue = due - std::min(due, submitted);
             wanted = submitted;
             continue;
@@ -188,7 +198,7 @@ tl::expected<Block, Error> run_at_rate(SteppedEngine& engine, const Workload& wo
         const uint64_t count = std::min<uint64_t>({workload.batch, workload.depth - in_flight, late});
         if (count == 0 && in_flight == 0) {
             wait_until(std::min(schedule.due(submitted), now + longest_sleep));
-            if (limits.stopped && limits.stopped()) return stop_error();
+            if (is_given_up(limits)) return stop_error();
             continue;
         }
         for (uint64_t i = 0; i < count; i++) batch[i] = transfer_of(workload, submitted + i);
@@ -200,7 +210,7 @@ tl::expected<Block, Error> run_at_rate(SteppedEngine& engine, const Workload& wo
         if (!done) return tl::unexpected(done.error());
         hand_ins.completed(completed, *done, schedule);
         completed += *done;
-        if (limits.stopped && limits.stopped()) return stop_error();
+        if (is_given_up(limits)) return stop_error();
     }
     block.operations = completed;
     block.elapsed_ns = nanoseconds(Clock::now() - start);

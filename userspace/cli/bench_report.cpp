@@ -299,6 +299,8 @@ void add_clients(Record& record, const bench::RunResult& result, const std::vect
 
 // The other direction, each over its own time.
 void add_reverse(Record& record, const BenchReport& report) {
+    if (!report.reverse && report.rig.bidirectional)
+        record.add("reverse", None{}, Show::json_only).add("both", None{}, Show::json_only);
     if (!report.reverse) return;
     const auto& reverse = report.reverse->result;
     const auto size = static_cast<double>(report.result.workload.size);
@@ -381,8 +383,18 @@ Words missing_words(const bench::RunResult& result) {
     return words;
 }
 
+std::string interrupted_words(const BenchReport& report) {
+    const auto& [operations, count] = std::pair(report.result.operations, report.plan.count);
+    if (count) return fmt::format("{} of {} operations were measured", operations, count);
+    return fmt::format("{:.1f} of {:g} s were measured", static_cast<double>(report.result.elapsed_ns) / 1e9,
+                       std::chrono::duration<double>(report.plan.duration).count());
+}
+
 Words notes_of(const BenchReport& report) {
     Words notes = missing_words(report.result);
+    if (report.result.interrupted) notes.insert(notes.begin(), "Interrupted: " + interrupted_words(report));
+    if (report.result.interrupted && report.rig.bidirectional && !report.reverse)
+        notes.emplace_back("interrupted: what the peer measured the other way round is not known");
     const auto work = report.result.workload.work;
     if (work == bench::Work::ping_pong)
         notes.emplace_back("latency is of round trips; filling and comparing their bytes is in it");
@@ -391,6 +403,10 @@ Words notes_of(const BenchReport& report) {
             "latency is of round trips, a WRITE there and one back; only the last byte is looked at");
     else if (work == bench::Work::registration)
         notes.emplace_back("nothing is moved: memory is registered (REG_MR) and invalidated (LOCAL_INV)");
+    else if (!report.result.verified && report.result.interrupted)
+        notes.emplace_back(
+            "data was not verified: the interrupt broke the engine's last operations off, or the "
+            "peer's memory was opened for READ only");
     else if (!report.result.verified && report.result.losses && report.result.losses->lost)
         notes.emplace_back("data was not verified: no try arrived as a whole");
     else if (!report.result.verified)
@@ -451,7 +467,9 @@ void add_summary(Record& record, const BenchReport& report) {
     const auto latency = [](double ns) { return std::isnan(ns) ? std::string("-") : human_nanoseconds(ns); };
     Record line;
     line.add("summary",
-             fmt::format("{}, {}, p50 {}, p99 {}, {}", human_value(PerSecond{result.operations_per_second()}),
+             fmt::format("{}{}, {}, p50 {}, p99 {}, {}",
+                         result.interrupted ? "INTERRUPTED, " + interrupted_words(report) + ": " : "",
+                         human_value(PerSecond{result.operations_per_second()}),
                          human_value(BytesPerSecond{result.bytes_per_second()}),
                          latency(told(result.latencies, 50)), latency(told(result.latencies, 99)),
                          result.verified ? "data verified" : "data NOT verified"),
@@ -467,6 +485,7 @@ Record bench_record(const BenchReport& report) {
         .add("format", bench::Baseline::format, Show::json_only);
     add_provenance(record, report.from);
     add_conditions(record, report.result.conditions);
+    record.add("interrupted", report.result.interrupted, Show::json_only);
     if (report.registration) {
         Record cost;
         add_registration(cost, *report.registration);

@@ -182,6 +182,9 @@ tl::expected<bench::Baseline, Failure> read_baseline(const std::string& file) {
     if (!baseline)
         return failed(Error("cannot use the baseline", file, EINVAL,
                             "make one with: kxfer bench ... --output FILE", baseline.error()));
+    if (baseline->interrupted)
+        return failed(Error("cannot use the baseline", file, EINVAL,
+                            "make one with: kxfer bench ... --output FILE", "its run was interrupted"));
     return std::move(*baseline);
 }
 
@@ -262,7 +265,9 @@ tl::expected<BenchReport, Failure> begin_report(const BenchOptions& options, con
 }
 
 void judge(const BenchOptions& options, const std::optional<bench::Baseline>& baseline, BenchReport& report) {
-    const std::string obstacle = options.judge_anyway ? "" : report.result.conditions.obstacle();
+    const std::string obstacle = report.result.interrupted ? "the run was interrupted"
+                                 : options.judge_anyway    ? ""
+                                                           : report.result.conditions.obstacle();
     report.verdicts = bench::judge(options.assertions, figures_of(report.result), obstacle);
     if (!baseline) return;
     for (auto& verdict : bench::judge(*baseline, as_baseline(report), options.tolerance, obstacle))
@@ -322,12 +327,25 @@ tl::expected<bench::RunResult, Error> run_client(BenchOptions options, const Pla
 tl::expected<bench::RunResult, Error> run_all(const Rig& rig, bench::Clients& clients, BenchReport& report) {
     if (report.rig.nr_clients > 1)
         report.plan.together = {[&] { return clients.gather(interrupted); },
-                                [&] { return clients.release(); }, [&] { return clients.meet(interrupted); }};
+                                [&] { return clients.release(); },
+                                [&] { return clients.finish(interrupted); }};
     auto result = bench::run(*rig.engines.front(), *rig.memory, report.result.workload, report.plan);
     if (!result || report.rig.nr_clients == 1) return result;
-    const auto others = clients.collect(interrupted);
+    const auto others = clients.collect(result->interrupted ? nullptr : interrupted);
     if (!others) return tl::unexpected(others.error());
     return bench::join_clients(std::move(*result), *others);
+}
+
+// What the peer measured. After an interrupt it goes on until this process ends, and is not told.
+tl::expected<void, Failure> add_reverse(bench::Requester& requester, BenchReport& report) {
+    if (report.result.interrupted) return {};
+    auto other = requester.finish(std::chrono::minutes(1), interrupted);
+    if (!other && interrupted()) return {};
+    if (!other) return failed(other.error());
+    report.reverse = std::move(*other);
+    // It could not be asked meanwhile, and told what its process did while it measured.
+    report.result.footprint.peer = report.reverse->usage;
+    return {};
 }
 
 // Of what the operation has something to say about.
@@ -383,22 +401,17 @@ Result measure(const BenchOptions& given, Context& context) {
     const auto requester = involve_peer(options, *rig, report->result.workload, report->plan);
     if (!requester) return tl::make_unexpected(requester.error());
     auto result = run_all(*rig, **clients, *report);
-    if (interrupted()) return tl::make_unexpected(interrupt_failure("stopped measuring", ""));
     if (!result) return failed(result.error());
     report->result = std::move(*result);
     if (auto same = note_connection(options, *rig, *baseline, *report); !same)
         return tl::make_unexpected(same.error());
-    if (options.bidirectional) {
-        auto other = (*requester)->finish(std::chrono::minutes(1), interrupted);
-        if (interrupted()) return tl::make_unexpected(interrupt_failure("stopped measuring", ""));
-        if (!other) return failed(other.error());
-        report->reverse = std::move(*other);
-    }
-    // It could not be asked meanwhile, and told what its process did while it measured.
-    if (report->reverse) report->result.footprint.peer = report->reverse->usage;
+    if (options.bidirectional)
+        if (auto told = add_reverse(**requester, *report); !told) return tl::make_unexpected(told.error());
+    report->result.interrupted = report->result.interrupted || interrupted();
     judge(options, *baseline, *report);
     context.out.record(bench_record(*report));
     if (auto written = write_files(options, *report); !written) return tl::make_unexpected(written.error());
+    if (report->result.interrupted) return interrupt_status();
     const bool fine = std::all_of(report->verdicts.begin(), report->verdicts.end(),
                                   [](const auto& verdict) { return verdict.fine(); });
     return stages_or(*report, fine ? exit_ok : exit_failed);

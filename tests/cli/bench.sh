@@ -478,7 +478,7 @@ test_wrong_options_name_what_is_allowed() {
 	expect 2 kxfer bench reed
 	expect_stderr "there are: read, write, write-imm, send, send-imm, compare-swap, fetch-add, atomic-write,"
 	expect_stderr "flush, mix, register,"
-	expect_stderr "ping-pong, write-ping-pong"
+	expect_stderr "ping-pong, write-ping-pong, send-ping-pong"
 	expect 2 kxfer bench read --size 0
 	expect_stderr "1 byte"
 	expect 2 kxfer bench read --size 4X

@@ -84,7 +84,13 @@ test_round_trips_are_made_and_their_bytes_compared() {
 		expect_json '.total | "\(.operations) \(.verified) \(.write_latency_p50_ns * 2 == .latency_p50_ns)"' \
 			"300 false true"
 		expect_json '.notes | join(" ") | test("last byte")' true
+		expect 0 kxfer --json bench send-ping-pong $quick --size $size
+		expect_json '.total | "\(.operations) \(.verified) \(.send_latency_p50_ns * 2 == .latency_p50_ns)"' \
+			"300 true true"
+		expect_json .total.bytes_compared_bytes $((300 * size))
 	done
+	expect 1 kxfer --json bench send-ping-pong $quick --size 2M
+	expect_error_json '"\(.errno) \(.hint)"' "EOPNOTSUPP use --size 1048576 or less"
 	wait_for 10 nothing_is_left
 	! pidof kxfer || fail "a process is left"
 }
@@ -106,14 +112,78 @@ test_each_mode_of_krping_has_a_command_that_says_its_figure() {
 	says rate kxfer bench register --size 64K --depth 32
 }
 
-test_round_trips_are_made_by_jobs_one_at_a_time_on_this_node() {
-	for op in ping-pong write-ping-pong; do
+test_round_trips_are_made_by_jobs_one_at_a_time() {
+	for op in ping-pong write-ping-pong send-ping-pong; do
 		expect 2 kxfer bench $op --engine verbs
 		expect_stderr "--engine job"
 		expect 2 kxfer bench $op --depth 2
 		expect_stderr "--depth 1"
-		expect 2 kxfer bench $op "$peer"
-		expect_stderr "two processes of this node"
+	done
+}
+
+serve_bench() {
+	serve bench=mem:4K --bench "$@"
+	wait_for 30 grep -q "taking part" "$work/serve.out"
+}
+
+begin_round_trips() { # OP OPTION...
+	background kxfer bench "$1" "$peer" --duration 600 --interval 0.1 "$2" "$3"
+	wait_for 60 grep -q ' to 0\.[0-9] s ' "$work/stdout"
+}
+
+# Another node is that only by its address here.
+test_round_trips_with_a_peer_are_answered_by_its_process() {
+	serve_bench
+	for op in ping-pong write-ping-pong send-ping-pong; do
+		for size in 1 70001; do
+			expect 0 kxfer --json bench $op "$peer" $quick --size $size
+			expect_json '"\(.parameters.operation) \(.peer) \(.total.operations) \(.total.latency_samples)"' \
+				"$op $peer:7625 300 300"
+			expect_json '.total.verified' "$([ $op = write-ping-pong ] && echo false || echo true)"
+			expect_json '.total.peer_cpu_per_operation_ns > 0' true
+			expect_json '"\(.peer_kernel) \(.interrupted)"' "$(uname -r) $(uname -m) false"
+		done
+	done
+	stop_serve
+	[ "$status" -eq 0 ] || fail "the server ended with $status"
+	serve bench=mem:1M --writable
+	expect 1 kxfer --json bench ping-pong "$peer" $quick
+	expect_error_json '"\(.errno) \(.hint)"' "ENOENT run there: kxfer serve bench=mem:4K --bench"
+	stop_serve
+	serve_bench --allow uid=4711
+	expect 1 kxfer --json bench ping-pong "$peer" $quick
+	expect_error_json '"\(.errno) \(.hint | test("--allow"))"' "EACCES true"
+}
+
+test_round_trips_are_answered_for_one_at_a_time_until_it_ends() {
+	serve_bench
+	for op in ping-pong write-ping-pong send-ping-pong; do
+		begin_round_trips $op --timeout 10
+		kxfer --json bench ping-pong "$peer" $quick >other 2>&1 && fail "two at a time"
+		expect_in other EBUSY
+		# Silent for longer than the server waits before it looks: the other end is still there.
+		kill -STOP "$pid"
+		sleep 2.5
+		kill -CONT "$pid"
+		kill -INT "$pid"
+		collect
+		[ "$status" -eq 130 ] || fail "status $status: $op"
+		expect_stdout INTERRUPTED
+		begin_round_trips $op --timeout 10
+		kill -KILL "$pid"
+		wait_for 20 kxfer bench $op "$peer" $quick
+	done
+}
+
+test_a_server_that_ends_ends_round_trips_in_time() {
+	for how in "INT ping-pong" "INT write-ping-pong" "KILL send-ping-pong"; do
+		serve_bench
+		begin_round_trips "${how#* }" --timeout 5
+		kill -"${how% *}" "$serve_pid"
+		collect
+		[ "$status" -eq 1 ] || fail "status $status: $how"
+		grep -qE 'withdrawn|no answer|no WRITE|link to the peer broke' stderr || fail "it is not said why: $how"
+		wait_for 20 is_over "$serve_pid"
 	done
 }
 

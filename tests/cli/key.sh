@@ -136,6 +136,9 @@ test_serve_does_not_fall_back_on_a_listener_without_a_key() {
 test_compare_measures_with_a_key() {
 	make_keys
 	expect 0 kxfer --json compare --engine job --op read --size 4K --count 100 --key kt-cli
+	serve bench=mem:4K --bench --key kt-cli
+	expect 0 kxfer --json bench send-ping-pong "$peer" --count 100 --key kt-cli --timeout 30
+	expect_json .total.verified true
 	forget_keys
 }
 

@@ -62,9 +62,11 @@ TEST(Counterpart, what_is_no_request_is_none) {
         [](WireAsk& wire) { wire.magic ^= 1; },
         [](WireAsk& wire) { wire.request = 0; },
         [](WireAsk& wire) { wire.verb = 0; },
-        [](WireAsk& wire) { wire.verb = htobe32(6); },
+        [](WireAsk& wire) { wire.verb = htobe32(7); },
         [](WireAsk& wire) { wire.operation = htobe32(all_operations.size()); },
-        [](WireAsk& wire) { wire.flags = htobe32(4); },
+        [](WireAsk& wire) { wire.flags = htobe32(8); },
+        [](WireAsk& wire) { wire.flags = htobe32((static_cast<uint32_t>(last_work) + 1) << 8); },
+        [](WireAsk& wire) { wire.flags = htobe32(1U << 16); },
         [](WireAsk& wire) { wire.port = htobe32(65536); },
         [](WireAsk& wire) { wire.duration_ns = htobe64(1ULL << 63); },
     };
@@ -113,6 +115,41 @@ TEST(Counterpart, more_than_it_does_is_refused) {
     counted.duration = 0s;
     counted.count = UINT64_MAX; // the time of a run ends it
     EXPECT_TRUE(check_ask(counted));
+}
+
+TEST(Counterpart, round_trips_are_asked_for_and_bounded) {
+    Ask ask;
+    ask.request = 0x0123456789abcdef;
+    ask.verb = Verb::answer;
+    ask.workload.work = Work::write_ping_pong;
+    ask.workload.size = 32U << 20;
+    ask.port = 7625;
+    ask.key = true;
+    const auto got = decode(encode(ask));
+    ASSERT_TRUE(got);
+    EXPECT_EQ(got->verb, Verb::answer);
+    EXPECT_EQ(got->workload.work, Work::write_ping_pong);
+    EXPECT_EQ(got->workload.size, 32U << 20);
+    EXPECT_TRUE(got->key);
+    EXPECT_TRUE(check_ask(*got));
+    EXPECT_EQ(round_trip_name(got->request), "kxfer-pong-0123456789abcdef");
+    const std::vector<std::pair<std::function<void(Ask&)>, int>> all = {
+        {[](Ask& one) { one.workload.work = Work::transfer; }, EINVAL},
+        {[](Ask& one) { one.workload.work = Work::registration; }, EINVAL},
+        {[](Ask& one) { one.workload.depth = 2; }, EINVAL},
+        {[](Ask& one) { one.workload.size = 0; }, EINVAL},
+        {[](Ask& one) { one.port = 0; }, EINVAL},
+        {[](Ask& one) { one.workload.size++; }, ERANGE},
+        {[](Ask& one) { one.workload.size = UINT64_MAX; }, ERANGE},
+        {[](Ask& one) { one.verb = Verb::prepare; }, EINVAL},
+    };
+    for (size_t i = 0; i < all.size(); i++) {
+        Ask other = ask;
+        all[i].first(other);
+        const auto fine = check_ask(other);
+        ASSERT_FALSE(fine) << i;
+        EXPECT_EQ(fine.error().number, all[i].second) << i;
+    }
 }
 
 TEST(Counterpart, answers_arrive) {

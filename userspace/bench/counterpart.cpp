@@ -21,6 +21,7 @@
 #include "bench/environment.hpp"
 #include "bench/job_engine.hpp"
 #include "bench/listening.hpp"
+#include "bench/pong.hpp"
 #include "bench/run.hpp"
 
 namespace kxfer::bench {
@@ -32,6 +33,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds go_timeout{10}, path_timeout{10};
 // For the other direction, which may take longer, and until a result or an error was READ.
 constexpr std::chrono::seconds end_timeout{60}, taken_timeout{60}, failed_timeout{2};
+// Whether round trips are still answered.
+constexpr std::chrono::milliseconds look_again{100};
 constexpr size_t place_bytes = sizeof(kxfer_message) + sizeof(WireAsk);
 constexpr uint32_t mailbox_places = 16;
 static_assert(place_bytes <= page_bytes);
@@ -63,10 +66,17 @@ PeerNode own_node(Session& session) {
             query ? text_of(query->version) : "", here.module_srcversion};
 }
 
+} // namespace
+
 // To where the message came from, and to nowhere else.
-PathOptions path_back(const Ask& ask, const kxfer_addr& from) {
+tl::expected<PathOptions, Error> Counterpart::path_back(const Asked& asked) const {
+    const Ask& ask = asked.ask;
     PathOptions path;
-    path.peer = from;
+    if (ask.key && key_.empty())
+        return tl::unexpected(Error("cannot connect back to", to_string(asked.from), ENOKEY, "",
+                                    "its listener wants a key, and kxfer serve was started without --key"));
+    path.key = ask.key ? key_ : "";
+    path.peer = asked.from;
     path.peer.port = ask.port;
     path.export_name = reverse_name(ask.request);
     path.context = ask.context;
@@ -78,14 +88,13 @@ PathOptions path_back(const Ask& ask, const kxfer_addr& from) {
     return path;
 }
 
-} // namespace
-
 Counterpart::Counterpart(Session session, std::string name, Memory place, Memory memory)
     : session_(std::move(session)), name_(std::move(name)), place_(std::move(place)),
       memory_(std::move(memory)) {}
 
 tl::expected<std::unique_ptr<Counterpart>, Error> Counterpart::start(const std::string& export_name,
-                                                                     std::span<const kxfer_rule> rules) {
+                                                                     std::span<const kxfer_rule> rules,
+                                                                     const std::string& key) {
     if (answer_name(export_name).size() > KXFER_NAME_MAX)
         return tl::unexpected(Error("cannot take part in measurements beside", export_name, EINVAL,
                                     "give it a shorter name", "the name of the answer would be too long"));
@@ -97,6 +106,8 @@ tl::expected<std::unique_ptr<Counterpart>, Error> Counterpart::start(const std::
     if (!memory) return tl::unexpected(memory.error());
     std::unique_ptr<Counterpart> counterpart(
         new Counterpart(std::move(*session), ask_name(export_name), std::move(*place), std::move(*memory)));
+    counterpart->rules_.assign(rules.begin(), rules.end());
+    counterpart->key_ = key;
     counterpart->answer_.node = own_node(counterpart->session_);
     counterpart->publish();
     if (auto offered = counterpart->offer(export_name, rules); !offered)
@@ -177,15 +188,16 @@ void Counterpart::handle(const Asked& asked) {
     const Ask& ask = asked.ask;
 
     if (ask.verb == Verb::usage) answer_beside(ask);
-    if (ask.verb != Verb::prepare) return; // or too late
+    if (ask.verb != Verb::prepare && ask.verb != Verb::answer) return; // or too late
     answer_.progress = Progress::nothing;
     answer_.result = {};
     std::unique_lock lock(one_at_a_time, std::try_to_lock);
     tl::expected<void, Error> done = tl::unexpected(Error("it measures for another", name_, EBUSY));
     if (lock.owns_lock()) {
-        done = reverse(asked);
+        done = ask.verb == Verb::answer ? answer_round_trips(asked) : reverse(asked);
         lock.unlock();
     }
+    if (done && ask.verb == Verb::answer) return;
     if (!done) fail(ask.request, done.error());
     // Not an error if nobody takes it.
     static_cast<void>(await(Verb::taken, ask.request, done ? taken_timeout : failed_timeout));
@@ -196,7 +208,7 @@ void Counterpart::answer_beside(const Ask& ask) {
     if (ask.verb == Verb::usage) {
         answer_.usage_request = ask.request;
         answer_.total = own_usage();
-    } else if (ask.verb == Verb::prepare) {
+    } else if (ask.verb == Verb::prepare || ask.verb == Verb::answer) {
         answer_.refused = ask.request;
     }
     publish();
@@ -237,6 +249,28 @@ tl::expected<void, Error> Counterpart::wait_for_end(uint64_t request) {
     return told ? tl::expected<void, Error>() : tl::unexpected(told.error());
 }
 
+// Until the end comes, or the other end has gone.
+tl::expected<void, Error> Counterpart::answer_round_trips(const Asked& asked) {
+    const Ask& ask = asked.ask;
+
+    if (auto fine = check_ask(ask); !fine) return fine;
+    auto path = path_back(asked);
+    if (!path) return tl::unexpected(path.error());
+    const std::string name = round_trip_name(ask.request);
+    path->export_name = PingPongEngine::back_name(name);
+    auto pong = Pong::offer({std::move(*path), ask.workload, name, rules_});
+    if (!pong) return tl::unexpected(pong.error());
+    answer_.request = ask.request;
+    answer_.progress = Progress::done;
+    publish();
+    while (!(*pong)->ended()) {
+        const auto over = await(Verb::end, ask.request, look_again);
+        if (!over) return tl::unexpected(over.error());
+        if (*over) return {};
+    }
+    return tl::unexpected((*pong)->error());
+}
+
 tl::expected<void, Error> Counterpart::reverse(const Asked& asked) {
     const Ask& ask = asked.ask;
     ProcessUsage before, after;
@@ -244,7 +278,9 @@ tl::expected<void, Error> Counterpart::reverse(const Asked& asked) {
     if (auto fine = check_ask(ask); !fine) return fine;
     auto memory = Memory::create(ask.workload.bytes());
     if (!memory) return tl::unexpected(memory.error());
-    auto engine = JobEngine::connect(path_back(ask, asked.from), *memory);
+    const auto path = path_back(asked);
+    if (!path) return tl::unexpected(path.error());
+    auto engine = JobEngine::connect(*path, *memory);
     if (!engine) return tl::unexpected(engine.error());
     const auto parameters = (*engine)->parameters(ask.workload);
     if (const auto mismatch = find_mismatch("job", parameters, "job", parameters, ask.workload.depth))

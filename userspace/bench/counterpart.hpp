@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // The process at the other end of a measurement, as far as it takes part: it tells the CPU time
-// that it takes, and does a workload the other way round (counterpart_wire.hpp). One at a time in a
-// process: who comes meanwhile is told EBUSY, also until the answer was READ, for a bounded time. What it
-// does is bounded by the wire's limits, and ends at once when the export that was made for it goes.
+// that it takes, does a workload the other way round, and answers round trips (counterpart_wire.hpp). One at
+// a time in a process: who comes meanwhile is told EBUSY, also until the answer was READ, for a bounded time.
+// What it does is bounded by the wire's limits, and ends at once when the export that was made for it goes.
 #pragma once
 
 #include <atomic>
@@ -13,20 +13,23 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <kxfer/kxfer.hpp>
 
 #include "bench/counterpart_wire.hpp"
 #include "bench/endurance.hpp"
+#include "bench/kernel_path.hpp"
 
 namespace kxfer::bench {
 
 class Counterpart {
   public:
     // Offers the mailbox and the answer beside that export. Who the rules match may ask; none:
-    // everybody.
+    // everybody. key: what is proved to who asks, if its listener wants a key.
     static tl::expected<std::unique_ptr<Counterpart>, Error> start(const std::string& export_name,
-                                                                   std::span<const kxfer_rule> rules = {});
+                                                                   std::span<const kxfer_rule> rules = {},
+                                                                   const std::string& key = {});
     // Ends what it is doing.
     ~Counterpart();
     Counterpart(const Counterpart&) = delete;
@@ -51,12 +54,16 @@ class Counterpart {
     tl::expected<bool, Error> await(Verb verb, uint64_t request, std::chrono::nanoseconds longest);
     tl::expected<void, Error> wait_for_go(uint64_t request);
     tl::expected<void, Error> wait_for_end(uint64_t request);
+    tl::expected<PathOptions, Error> path_back(const Asked& asked) const;
     tl::expected<void, Error> reverse(const Asked& asked);
+    tl::expected<void, Error> answer_round_trips(const Asked& asked);
     void fail(uint64_t request, const Error& error);
     void publish();
 
     Session session_;
     std::string name_;
+    std::vector<kxfer_rule> rules_;
+    std::string key_;
     Memory place_;  // of what comes
     Memory memory_; // of the answer, which others READ
     Answer answer_;

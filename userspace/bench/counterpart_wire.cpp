@@ -17,7 +17,9 @@ namespace kxfer::bench {
 namespace {
 
 constexpr uint64_t ask_magic = 0x4b584645'52415331; // "KXFERAS1"
-constexpr uint32_t flag_ring = 1, flag_signal_batch = 2;
+constexpr uint32_t flag_ring = 1, flag_signal_batch = 2, flag_key = 4;
+constexpr unsigned work_shift = 8;
+constexpr uint32_t all_flags = flag_ring | flag_signal_batch | flag_key | 0xffU << work_shift;
 constexpr double milli = 1000;
 constexpr uint32_t max_errno = 4095;
 
@@ -42,15 +44,28 @@ tl::unexpected<Error> refuse(int number, const std::string& why) {
     return tl::unexpected(Error("the counterpart refuses the workload", "", number, "", why));
 }
 
+// Either end has memory for what goes out and for what comes in.
+tl::expected<void, Error> check_round_trips(const Ask& ask) {
+    const auto& workload = ask.workload;
+
+    if (!workload.is_round_trip() || workload.size == 0 || workload.depth != 1 || ask.port == 0)
+        return refuse(EINVAL, "it makes no sense");
+    if (workload.size > max_reverse_bytes / 2 || 2 * workload.bytes() > max_reverse_bytes)
+        return refuse(ERANGE, fmt::format("a round trip has at most {} MiB", max_reverse_bytes >> 21));
+    return {};
+}
+
 } // namespace
 
 std::string ask_name(const std::string& export_name) { return export_name + ".bench"; }
 std::string answer_name(const std::string& export_name) { return export_name + ".answer"; }
 std::string reverse_name(uint64_t request) { return fmt::format("kxfer-reverse-{:016x}", request); }
+std::string round_trip_name(uint64_t request) { return fmt::format("kxfer-pong-{:016x}", request); }
 
 WireAsk encode(const Ask& ask) {
     const auto& workload = ask.workload;
-    const uint32_t flags = (ask.ring ? flag_ring : 0) | (ask.signal_batch ? flag_signal_batch : 0);
+    const uint32_t flags = (ask.ring ? flag_ring : 0) | (ask.signal_batch ? flag_signal_batch : 0) |
+                           (ask.key ? flag_key : 0) | static_cast<uint32_t>(workload.work) << work_shift;
     return {htobe64(ask_magic),
             htobe64(ask.request),
             htobe64(workload.size),
@@ -77,13 +92,14 @@ std::optional<Ask> decode_ask(std::span<const std::byte> message) {
     const uint32_t verb = be32toh(wire.verb), operation = be32toh(wire.operation);
     const uint32_t flags = be32toh(wire.flags), port = be32toh(wire.port);
     if (be64toh(wire.magic) != ask_magic || wire.request == 0 || operation >= all_operations.size() ||
-        verb < static_cast<uint32_t>(Verb::usage) || verb > static_cast<uint32_t>(Verb::taken) ||
-        flags & ~(flag_ring | flag_signal_batch) || port > UINT16_MAX ||
+        verb < static_cast<uint32_t>(Verb::usage) || verb > static_cast<uint32_t>(Verb::answer) ||
+        flags & ~all_flags || flags >> work_shift > static_cast<uint32_t>(last_work) || port > UINT16_MAX ||
         be64toh(wire.duration_ns) > INT64_MAX)
         return std::nullopt;
     ask.request = be64toh(wire.request);
     ask.verb = static_cast<Verb>(verb);
     ask.workload.operation = static_cast<Operation>(operation);
+    ask.workload.work = static_cast<Work>(flags >> work_shift);
     ask.workload.size = be64toh(wire.size);
     ask.workload.depth = be32toh(wire.depth);
     ask.workload.batch = be32toh(wire.batch);
@@ -96,6 +112,7 @@ std::optional<Ask> decode_ask(std::span<const std::byte> message) {
     ask.port = static_cast<uint16_t>(port);
     ask.ring = flags & flag_ring;
     ask.signal_batch = flags & flag_signal_batch;
+    ask.key = flags & flag_key;
     return ask;
 }
 
@@ -103,6 +120,8 @@ std::optional<Ask> decode_ask(std::span<const std::byte> message) {
 tl::expected<void, Error> check_ask(const Ask& ask) {
     const auto& workload = ask.workload;
 
+    if (ask.verb == Verb::answer) return check_round_trips(ask);
+    if (workload.work != Work::transfer) return refuse(EINVAL, "it makes no sense");
     if (is_message(workload.operation)) return refuse(EOPNOTSUPP, "it sends no messages back");
     if (is_beyond_kernel(workload.operation))
         return refuse(EOPNOTSUPP, why_beyond_kernel(workload.operation));

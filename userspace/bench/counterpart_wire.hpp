@@ -6,7 +6,8 @@
 //
 // A counterpart tells what node it runs on and the CPU time of its process, or does a workload the other way
 // round: on an export that who asks makes for this alone, named after the number of the request, at the
-// address that the message came from. So it can be made to move data of its own making in
+// address that the message came from; or it answers round trips (ping_pong.hpp), in memory of its own
+// that it exports for this alone. So it can be made to move data of its own making in
 // memory that was made for it, and reaches nothing else; and what it is asked is bounded here.
 #pragma once
 
@@ -35,19 +36,22 @@ std::string ask_name(const std::string& export_name);
 std::string answer_name(const std::string& export_name);
 // Of the memory for the workload of that request.
 std::string reverse_name(uint64_t request);
+// Of the memory at the counterpart for the round trips of that request.
+std::string round_trip_name(uint64_t request);
 
 enum class Verb : uint32_t {
     usage = 1, // tell the CPU time of the process
     prepare,   // connect and warm up, then wait for the other verb
     go,        // measure
-    end,       // who asked has measured too: verify
+    end,       // who asked has measured too: verify; or wants no more answers
     taken,     // the answer was READ
+    answer,    // answer round trips until the end
 };
 
 struct Ask {
     uint64_t request = 0; // not 0; no other's
     Verb verb = Verb::usage;
-    // Of prepare, as RunPlan and PathOptions have them; no mix, no message.
+    // Of prepare and answer, as RunPlan and PathOptions have them; no mix, no message.
     Workload workload = {};
     uint64_t count = 0;
     std::chrono::nanoseconds duration{};
@@ -58,6 +62,7 @@ struct Ask {
     uint16_t port = 0; // of the listener there
     bool ring = false;
     bool signal_batch = false;
+    bool key = false; // the listener there wants one
 };
 
 struct WireAsk {
@@ -75,7 +80,7 @@ struct WireAsk {
     uint32_t context;
     uint32_t wait_flags;
     uint32_t port;
-    uint32_t flags; // 1: ring, 2: a batch has one completion
+    uint32_t flags; // 1: ring, 2: a batch has one completion, 4: a key; 8 bits from bit 8 on: Work
 };
 
 WireAsk encode(const Ask& ask);
@@ -84,6 +89,7 @@ std::optional<Ask> decode_ask(std::span<const std::byte> message);
 // EINVAL, EOPNOTSUPP, ERANGE: what is more than a counterpart does.
 tl::expected<void, Error> check_ask(const Ask& ask);
 
+// Of round trips: done is that they are answered from now on.
 enum class Progress : uint32_t { nothing, ready, measuring, measured, done, failed };
 
 // What is known of a workload that was done the other way round.

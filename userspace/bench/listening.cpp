@@ -23,7 +23,8 @@ tl::expected<Listening, Error> listen_at(Session& session, const kxfer_addr& add
     for (const auto& listener : *listeners) {
         const bool same = memcmp(listener.addr.addr, address.addr, sizeof(listener.addr.addr)) == 0;
         if (!listener.active || listener.addr.family != address.family) continue;
-        if (same || is_wildcard(listener.addr)) return Listening{{}, listener.addr.port};
+        if (same || is_wildcard(listener.addr))
+            return Listening{{}, listener.addr.port, listener.nr_keys != 0};
     }
     const std::span<const std::string> keys(&key, key.empty() ? 0 : 1);
     auto listener = session.add_listener(address, 0, keys);
@@ -32,7 +33,7 @@ tl::expected<Listening, Error> listen_at(Session& session, const kxfer_addr& add
             listener.error().hint = "run as root, or let an administrator do: kxfer listen add ADDR";
         return tl::unexpected(listener.error());
     }
-    return Listening{std::move(*listener), address.port ? address.port : uint16_t{KXFER_PORT}};
+    return Listening{std::move(*listener), address.port ? address.port : uint16_t{KXFER_PORT}, !key.empty()};
 }
 
 std::vector<kxfer_rule> granting(std::span<const kxfer_rule> rules, uint32_t rights) {

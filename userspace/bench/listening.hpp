@@ -15,6 +15,7 @@ namespace kxfer::bench {
 struct Listening {
     Listener own; // unless the node had one there
     uint16_t port = 0;
+    bool wants_key = false;
 };
 
 // A listener that already admits peers at this address is as good as an own one, whose port is

@@ -12,18 +12,26 @@
 #include <fmt/format.h>
 #include <sched.h>
 
-#include "bench/stamp.hpp"
-
 namespace kxfer::bench {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // Then whoever stops it is looked for again.
 constexpr std::chrono::milliseconds longest_wait{100};
+// While nothing comes: until the other end is looked for again.
+constexpr std::chrono::seconds between_looks{1};
+// Until the first that is told to a partner.
+constexpr std::chrono::seconds longest_silence{60};
 // Looks at memory before others may have the CPU.
 constexpr int looks = 1000;
 constexpr std::byte wiped{0};
+// user_data of a READ that looks for the other end; no number of a message.
+constexpr uint64_t look_mark = UINT64_MAX;
 constexpr uint64_t seed = 1;
+
+tl::unexpected<Error> stop_error() { return tl::unexpected(Error("stopped", "", ECANCELED)); }
 
 std::span<std::byte> going_out(const Memory& memory, const Workload& workload) {
     return memory.bytes().first(workload.size);
@@ -31,6 +39,21 @@ std::span<std::byte> going_out(const Memory& memory, const Workload& workload) {
 
 std::span<std::byte> coming_in(const Memory& memory, const Workload& workload) {
     return memory.bytes().subspan(workload.bytes(), workload.size);
+}
+
+Error job_error(const KernelPath& path, int number) {
+    Error error("a job failed on", path.on(), number, "see: kxfer link list, dmesg");
+
+    if (number == EKEYREVOKED) {
+        error.why = "the other end has withdrawn its memory";
+        error.hint = "did its process end? See: kxfer ls " + path.peer();
+    } else if (number == ECONNRESET) {
+        error.why = "the link to the peer broke";
+        error.hint = fmt::format("is it still up? See: kxfer ping {}, kxfer link list", path.peer());
+    } else if (number == ETIMEDOUT) {
+        error.hint = fmt::format("see: kxfer ping {}; --timeout gives it longer", path.peer());
+    }
+    return error;
 }
 
 // Jobs of one call, at most two, and all their completions.
@@ -54,10 +77,28 @@ tl::expected<void, Error> carry_out(KernelPath& path, std::span<const Job> jobs)
         done += static_cast<uint32_t>(more->size());
     }
     for (size_t i = 0; i < jobs.size(); i++)
-        if (completions[i].status != 0)
-            return tl::unexpected(
-                Error("a job failed on", path.on(), -completions[i].status, "see: kxfer link list, dmesg"));
+        if (completions[i].status != 0) return tl::unexpected(job_error(path, -completions[i].status));
     return {};
+}
+
+// Hands in jobs, and waits for them if that is wanted, but not for long: the rest is to be reaped. How
+// many have ended.
+tl::expected<unsigned, Error> hand_in(KernelPath& path, std::span<const Job> jobs, bool wait = true) {
+    std::array<Completion, 2> completions;
+    kxfer_submit args = {};
+
+    args.jobs = reinterpret_cast<uintptr_t>(jobs.data());
+    args.nr_jobs = static_cast<uint32_t>(jobs.size());
+    args.nr_completions = args.wait = wait ? args.nr_jobs : 0;
+    args.completions = reinterpret_cast<uintptr_t>(completions.data());
+    args.deadline_ns = Deadline(longest_wait).ns();
+    const int ret = kxfer_job_submit_wait(path.session().get(), &args);
+    if (ret < 0) return tl::unexpected(Error("cannot submit jobs to", path.peer(), -ret));
+    if (args.error != 0)
+        return tl::unexpected(Error("a job was not accepted for", path.peer(), static_cast<int>(args.error)));
+    for (uint32_t i = 0; i < args.reaped; i++)
+        if (completions[i].status != 0) return tl::unexpected(job_error(path, -completions[i].status));
+    return args.reaped;
 }
 
 // From what goes out, or from what came in, to what comes in there.
@@ -100,51 +141,128 @@ Partner::~Partner() {
     thread_.join();
 }
 
-// False: it is over.
-bool Partner::next_event(uint64_t& cookie) {
-    std::array<kxfer_event, 1> room = {};
+// To be called while nothing comes. Now and then a byte of the other end's export is READ: that fails when
+// the other end is gone. The byte lands where the next WRITE begins, which is filled before that.
+// ECANCELED: it is stopped.
+Partner::Done Partner::look_after(KernelPath& path, Clock::time_point& looked) {
+    const auto now = Clock::now();
 
-    while (!stopped_) {
+    if (stopped_) return stop_error();
+    if (now - looked < between_looks) return {};
+    looked = now;
+    const Job look = Job::read(path.region(), 0, path.target(), 0, 1, 0);
+    return carry_out(path, {&look, 1});
+}
+
+// The cookie. Without a path nothing was opened yet. ECANCELED: it is stopped.
+tl::expected<uint64_t, Error> Partner::next_event(KernelPath* path) {
+    std::array<kxfer_event, 1> room = {};
+    const auto begun = Clock::now();
+    auto looked = begun;
+
+    for (;;) {
         const auto events = events_.take_events(room, true, Deadline(longest_wait));
-        if (!events && events.error().number != ETIMEDOUT && events.error().number != EINTR) return false;
-        if (!events || events->empty()) continue;
-        cookie = events->front().cookie;
-        return true;
+        if (!events && events.error().number != ETIMEDOUT && events.error().number != EINTR)
+            return tl::unexpected(events.error());
+        if (events && !events->empty()) return events->front().cookie;
+        if (stopped_) return stop_error();
+        if (path)
+            if (auto there = look_after(*path, looked); !there) return tl::unexpected(there.error());
+        if (!path && Clock::now() - begun > longest_silence)
+            return tl::unexpected(Error("the other end did not begin", options_.name, ETIMEDOUT));
     }
-    return false;
 }
 
 // Who makes the round trips tells it if this ends early: nobody answers.
 void Partner::run() {
-    uint64_t cookie = 0;
-    if (!next_event(cookie)) return;
-    auto path = KernelPath::open(options_.path, memory_);
-    if (!path) return;
-    const Job met = Job::notify(path->target(), cookie, 0);
-    if (!carry_out(*path, {&met, 1})) return;
-    if (options_.workload.work == Work::ping_pong)
-        answer_pings(*path);
-    else
-        answer_writes(*path);
+    if (auto done = answer(); !done) error_ = done.error();
+    ended_ = true;
 }
 
-void Partner::answer_pings(KernelPath& path) {
-    const Workload& workload = options_.workload;
-    uint64_t cookie = 0;
+Partner::Done Partner::answer() {
+    const auto cookie = next_event(nullptr);
+    if (!cookie) return tl::unexpected(cookie.error());
+    auto path = KernelPath::open(options_.path, memory_);
+    if (!path) return tl::unexpected(path.error());
+    std::unique_ptr<MessageEnd> messages;
+    if (options_.workload.work == Work::send_ping_pong) {
+        auto end = MessageEnd::offer(*path, options_.name, options_.workload.size, options_.rules);
+        if (!end) return tl::unexpected(end.error());
+        messages = std::move(*end);
+        if (auto opened = messages->open(options_.path.export_name); !opened) return opened;
+    }
+    const Job met = Job::notify(path->target(), *cookie, 0);
+    if (auto told = carry_out(*path, {&met, 1}); !told) return told;
+    if (messages) return answer_messages(*path, *messages);
+    return options_.workload.work == Work::ping_pong ? answer_pings(*path) : answer_writes(*path);
+}
 
-    while (next_event(cookie)) {
-        const Job read = Job::read(path.region(), workload.bytes(), path.target(), 0, workload.size, cookie);
-        const std::array back = {write_job(path, workload, true), Job::notify(path.target(), cookie, 0)};
-        if (!carry_out(path, {&read, 1}) || !carry_out(path, back)) return;
+// Until so many more jobs have ended. The other end is looked for by a job beside them.
+Partner::Done Partner::await_jobs(KernelPath& path, unsigned left) {
+    std::array<Completion, 3> completions;
+    auto looked = Clock::now();
+    bool looking = false;
+
+    while (left > 0 || looking) {
+        const auto more = path.session().reap(completions, 1, Deadline(longest_wait));
+        if (!more && more.error().number != ETIMEDOUT && more.error().number != EINTR)
+            return tl::unexpected(more.error());
+        for (size_t i = 0; more && i < more->size(); i++) {
+            const Completion& completion = (*more)[i];
+            if (completion.status != 0) return tl::unexpected(job_error(path, -completion.status));
+            left -= completion.user_data == look_mark ? 0 : 1;
+            looking = looking && completion.user_data != look_mark;
+        }
+        if (more || looking) continue;
+        if (stopped_) return stop_error();
+        if (Clock::now() - looked < between_looks) continue;
+        const Job look = Job::read(path.region(), 0, path.target(), 0, 1, look_mark);
+        looked = Clock::now();
+        looking = true;
+        if (auto sent = hand_in(path, {&look, 1}, false); !sent) return tl::unexpected(sent.error());
+    }
+    return {};
+}
+
+// The RECV of the next message goes with the answer to the one before.
+Partner::Done Partner::answer_messages(KernelPath& path, MessageEnd& end) {
+    const Job first = end.recv(0);
+    auto ended = hand_in(path, {&first, 1});
+    if (!ended) return tl::unexpected(ended.error());
+    if (auto come = await_jobs(path, 1 - *ended); !come) return come;
+    for (uint64_t n = 0;; n++) {
+        const std::array next = {end.echo(n), end.recv(n + 1)};
+        ended = hand_in(path, next);
+        if (!ended) return tl::unexpected(ended.error());
+        if (auto come = await_jobs(path, 2 - *ended); !come) return come;
     }
 }
 
-void Partner::answer_writes(KernelPath& path) {
+Partner::Done Partner::answer_pings(KernelPath& path) {
     const Workload& workload = options_.workload;
 
+    for (;;) {
+        const auto cookie = next_event(&path);
+        if (!cookie) return tl::unexpected(cookie.error());
+        const Job read = Job::read(path.region(), workload.bytes(), path.target(), 0, workload.size, 0);
+        const std::array back = {write_job(path, workload, true), Job::notify(path.target(), *cookie, 0)};
+        if (auto got = carry_out(path, {&read, 1}); !got) return got;
+        if (auto answered = carry_out(path, back); !answered) return answered;
+    }
+}
+
+Partner::Done Partner::answer_writes(KernelPath& path) {
+    const Workload& workload = options_.workload;
+    Done there;
+
     for (uint64_t round = 1;; round++) {
-        if (!wait_for_byte(memory_, workload, round, [this] { return stopped_.load(); })) return;
-        if (!write_round(path, memory_, workload, round)) return;
+        auto looked = Clock::now();
+        const auto is_over = [&] {
+            there = look_after(path, looked);
+            return !there;
+        };
+        if (!wait_for_byte(memory_, workload, round, is_over)) return there;
+        if (auto written = write_round(path, memory_, workload, round); !written) return written;
     }
 }
 
@@ -165,9 +283,20 @@ tl::expected<void, Error> PingPongEngine::meet() {
                                                memory_.length(), KXFER_RIGHT_READ | KXFER_RIGHT_WRITE);
     if (!exported) return tl::unexpected(exported.error());
     export_ = std::move(*exported);
+    if (workload_.work == Work::send_ping_pong) {
+        auto end = MessageEnd::offer(path_, back_name(path_.options().export_name), workload_.size, {});
+        if (!end) return tl::unexpected(end.error());
+        messages_ = std::move(*end);
+    }
     const Job hello = Job::notify(path_.target(), 0, 0);
     if (auto told = carry_out(path_, {&hello, 1}); !told) return told;
-    return wait_for_event(0);
+    if (auto met = wait_for_event(0); !met) return met;
+    return messages_ ? messages_->open(path_.options().export_name) : tl::expected<void, Error>();
+}
+
+Error PingPongEngine::silence(int number) const {
+    return Error("no answer from the partner on", path_.peer(), number,
+                 "a longer --timeout; see: kxfer link list, dmesg");
 }
 
 Parameters PingPongEngine::parameters(const Workload& workload) const {
@@ -184,9 +313,7 @@ tl::expected<void, Error> PingPongEngine::wait_for_event(uint64_t cookie) {
     for (;;) {
         const auto events = path_.session().take_events(room, true, deadline);
         if (!events && events.error().number == EINTR && !deadline.passed()) continue;
-        if (!events)
-            return tl::unexpected(Error("no answer from the partner on", path_.peer(), events.error().number,
-                                        "a longer --timeout; see: kxfer link list, dmesg"));
+        if (!events) return tl::unexpected(silence(events.error().number));
         if (events->empty()) continue;
         if (events->front().cookie == cookie) return {};
         return tl::unexpected(Error("the partner answered what was not asked, on", path_.peer(), EPROTO));
@@ -203,11 +330,31 @@ tl::expected<void, Error> PingPongEngine::ping() {
     memset(back.data(), std::to_integer<int>(wiped), back.size());
     if (auto offered = carry_out(path_, {&offer, 1}); !offered) return offered;
     if (auto answered = wait_for_event(rounds_); !answered) return answered;
+    return compare(back, stamp);
+}
+
+tl::expected<void, Error> PingPongEngine::compare(std::span<const std::byte> back, const Stamp& stamp) const {
     const auto finding = check_stamped(back, stamp, wiped);
-    if (!finding) return {};
-    return tl::unexpected(Error("wrong data came back from", path_.on(), EBADMSG,
-                                "keep this result: it is a defect of engine or stack",
-                                fmt::format("round trip {}: {}", rounds_, finding->text())));
+    const bool whole = back.size() == workload_.size;
+    if (!finding && whole) return {};
+    return tl::unexpected(
+        Error("wrong data came back from", path_.on(), EBADMSG,
+              "keep this result: it is a defect of engine or stack",
+              fmt::format("round trip {}: {}", rounds_, whole ? finding->text() : "another length")));
+}
+
+// Filling and comparing are in it.
+tl::expected<void, Error> PingPongEngine::send() {
+    const uint64_t message = rounds_;
+    const Stamp stamp{seed, 0, ++rounds_, 0};
+    const std::array jobs = {messages_->recv(message), messages_->send(path_.region(), 0)};
+
+    fill_stamped(going_out(memory_, workload_), stamp);
+    if (auto back = carry_out(path_, jobs); !back) {
+        const int number = back.error().number;
+        return tl::unexpected(number == ETIMEDOUT ? silence(number) : back.error());
+    }
+    return compare(messages_->payload(message), stamp);
 }
 
 tl::expected<void, Error> PingPongEngine::write() {
@@ -221,7 +368,9 @@ tl::expected<void, Error> PingPongEngine::write() {
 
 tl::expected<unsigned, Error> PingPongEngine::step(std::span<const Transfer> transfers, unsigned) {
     if (transfers.empty()) return 0U;
-    auto done = workload_.work == Work::ping_pong ? ping() : write();
+    auto done = workload_.work == Work::ping_pong        ? ping()
+                : workload_.work == Work::send_ping_pong ? send()
+                                                         : write();
     if (!done) return tl::unexpected(done.error());
     return 1U;
 }

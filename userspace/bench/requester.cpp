@@ -154,6 +154,49 @@ tl::expected<ProcessUsage, Error> Requester::usage() {
     }
 }
 
+// Where the peer connects back to.
+tl::expected<void, Error> Requester::listen() {
+    const auto link = link_of(session_, peer_handle_, options_);
+    if (!link) return tl::unexpected(link.error());
+    kxfer_addr address = link->local;
+    address.port = KXFER_PORT;
+    auto listening = listen_at(session_, address, options_.key);
+    if (!listening) return tl::unexpected(listening.error());
+    listening_ = std::move(*listening);
+    ask_.port = listening_.port;
+    ask_.key = listening_.wants_key;
+    return {};
+}
+
+tl::expected<std::string, Error> Requester::begin_round_trips(const Workload& workload, int (*stopped)()) {
+    ask_ = Ask();
+    ask_.request = random_request();
+    ask_.verb = Verb::answer;
+    ask_.workload = workload;
+    ask_.context = options_.context;
+    ask_.wait_flags = options_.wait_flags;
+    if (auto listening = listen(); !listening) return tl::unexpected(listening.error());
+    if (auto fine = check_ask(ask_); !fine) return tl::unexpected(fine.error());
+    if (auto sent = send(ask_); !sent) return tl::unexpected(sent.error());
+    answered_ = true;
+    auto ready = wait_for(ask_.request, Progress::done, options_.timeout, stopped);
+    if (!ready) return tl::unexpected(ready.error());
+    return round_trip_name(ask_.request);
+}
+
+std::optional<Error> Requester::why_no_answer() {
+    const auto answer = read_answer();
+    if (!answer || answer->request != ask_.request || answer->progress != Progress::failed)
+        return std::nullopt;
+    return failed(*answer);
+}
+
+// Without it the peer finds out by itself, a second later.
+Requester::~Requester() {
+    options_.timeout = std::min(options_.timeout, std::chrono::milliseconds(1000));
+    if (answered_) static_cast<void>(say(Verb::end));
+}
+
 tl::expected<void, Error> Requester::lend(const Workload& workload, const RunPlan& plan) {
     ask_ = {random_request(),
             Verb::prepare,
@@ -167,14 +210,7 @@ tl::expected<void, Error> Requester::lend(const Workload& workload, const RunPla
             0,
             options_.ring,
             options_.signal_batch()};
-    const auto link = link_of(session_, peer_handle_, options_);
-    if (!link) return tl::unexpected(link.error());
-    kxfer_addr address = link->local;
-    address.port = KXFER_PORT;
-    auto listening = listen_at(session_, address);
-    if (!listening) return tl::unexpected(listening.error());
-    listening_ = std::move(*listening);
-    ask_.port = listening_.port;
+    if (auto listening = listen(); !listening) return listening;
     if (auto fine = check_ask(ask_); !fine) return fine;
 
     auto memory = Memory::create(workload.bytes());

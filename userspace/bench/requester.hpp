@@ -2,7 +2,8 @@
 //
 // Who asks the counterpart at the other end (counterpart.hpp). For a workload the other way round
 // it lends memory of its own under a name that only that request has, and listens where the
-// peer finds it. Nothing is asked while operations of this process are measured.
+// peer finds it. For round trips it listens, too, for the memory of who makes them. Nothing is asked while
+// operations of this process are measured.
 #pragma once
 
 #include <chrono>
@@ -47,9 +48,17 @@ class Requester {
     // Likewise: what it found.
     tl::expected<Reverse, Error> finish(std::chrono::nanoseconds longest, int (*stopped)());
 
+    // The peer answers round trips from now on, in memory of the name that is returned, until this
+    // ends; unless stopped() is not 0.
+    tl::expected<std::string, Error> begin_round_trips(const Workload& workload, int (*stopped)());
+    // Why the peer no longer answers them, if it says so.
+    std::optional<Error> why_no_answer();
+    ~Requester();
+
   private:
     Requester(const PathOptions& options, Session session, Memory memory);
     tl::expected<void, Error> connect();
+    tl::expected<void, Error> listen();
     tl::expected<void, Error> send(const Ask& ask);
     tl::expected<void, Error> say(Verb verb);
     tl::expected<Answer, Error> read_answer();
@@ -64,6 +73,7 @@ class Requester {
     Memory memory_; // the answer as it was READ, and on the page behind it what is asked
     std::optional<Memory> lent_;
     Ask ask_;
+    bool answered_ = false; // round trips are
     // Destroyed from the last to the first.
     Listening listening_;
     Region region_, lent_region_;

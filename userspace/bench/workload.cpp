@@ -60,6 +60,8 @@ const char* work_name(Work work) {
         return "ping-pong";
     case Work::write_ping_pong:
         return "write-ping-pong";
+    case Work::send_ping_pong:
+        return "send-ping-pong";
     }
     return "?";
 }

@@ -76,9 +76,12 @@ enum class Work : uint8_t {
     registration,    // local memory is registered, and nothing moved: kverbs only
     ping_pong,       // a round trip of data, compared: see ping_pong.hpp
     write_ping_pong, // a WRITE there and one back: likewise
+    send_ping_pong,  // a message there and the same one back, compared: likewise
 };
 
-inline constexpr std::array other_work = {Work::registration, Work::ping_pong, Work::write_ping_pong};
+constexpr Work last_work = Work::send_ping_pong;
+inline constexpr std::array other_work = {Work::registration, Work::ping_pong, Work::write_ping_pong,
+                                          Work::send_ping_pong};
 
 // "register" and so on; empty: that of the operation.
 const char* work_name(Work work);
@@ -134,7 +137,7 @@ struct Workload {
         return moves() && !is_mix() && is_write(operation) && size <= max_inline;
     }
     // Both ends are at work.
-    bool is_round_trip() const { return work == Work::ping_pong || work == Work::write_ping_pong; }
+    bool is_round_trip() const { return work != Work::transfer && work != Work::registration; }
     uint64_t stride() const;
     uint64_t bytes() const { return stride() * depth; }
     uint64_t slot_offset(uint64_t index) const { return index % depth * stride(); }

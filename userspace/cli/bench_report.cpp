@@ -190,10 +190,12 @@ Record total_record(const bench::RunResult& result) {
         .add("bandwidth", BytesPerSecond{result.bytes_per_second()})
         .add("latency_samples", result.latencies.count(), Show::json_only);
     add_figures(record, figures_of(result));
-    if (result.workload.work == bench::Work::ping_pong)
+    if (result.workload.work == bench::Work::ping_pong || result.workload.work == bench::Work::send_ping_pong)
         record.add("bytes_compared", Bytes{result.operations * result.workload.size});
     if (result.workload.work == bench::Work::write_ping_pong)
         add_latency(record, "write_latency_p50", told(result.latencies, 50) / 2, "a WRITE one way, p50");
+    if (result.workload.work == bench::Work::send_ping_pong)
+        add_latency(record, "send_latency_p50", told(result.latencies, 50) / 2, "a SEND one way, p50");
     if (result.uncorrected.count()) {
         const auto& uncorrected = result.uncorrected;
         add_latency(record, "latency_uncorrected_p99", told(uncorrected, 99),
@@ -396,7 +398,7 @@ Words notes_of(const BenchReport& report) {
     if (report.result.interrupted && report.rig.bidirectional && !report.reverse)
         notes.emplace_back("interrupted: what the peer measured the other way round is not known");
     const auto work = report.result.workload.work;
-    if (work == bench::Work::ping_pong)
+    if (work == bench::Work::ping_pong || work == bench::Work::send_ping_pong)
         notes.emplace_back("latency is of round trips; filling and comparing their bytes is in it");
     else if (work == bench::Work::write_ping_pong)
         notes.emplace_back(

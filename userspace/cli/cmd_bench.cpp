@@ -75,9 +75,6 @@ tl::expected<void, Failure> check_round_trip(const BenchOptions& options) {
         return wrong_usage(fmt::format("{} can only be done by engine job", name), "use --engine job");
     if (options.workload.depth != 1)
         return wrong_usage(fmt::format("{} runs one operation at a time", name), "use --depth 1");
-    if (options.peer_given)
-        return wrong_usage(fmt::format("{} runs between two processes of this node", name),
-                           "leave out the peer");
     return {};
 }
 
@@ -119,9 +116,10 @@ tl::expected<void, Failure> check_what(const BenchOptions& options) {
 tl::expected<void, Failure> check_clients(const BenchOptions& options) {
     const uint64_t bytes = options.workload.bytes() * options.nr_clients;
     if (options.cpus.size() > options.nr_clients)
-        return wrong_usage(fmt::format("there are {} CPUs for {} clients, and each client is pinned to one",
-                                       options.cpus.size(), options.nr_clients),
-                           fmt::format("use --clients {}, or --cpus with fewer", options.cpus.size()));
+        return wrong_usage(
+            fmt::format("there are more CPUs ({}) than clients ({}), and each client is pinned to one",
+                        options.cpus.size(), options.nr_clients),
+            fmt::format("use --clients {}, or --cpus with fewer", options.cpus.size()));
     if (options.nr_clients == 1) return {};
     if (options.workload.is_round_trip())
         return wrong_usage("round trips are made by two processes", "leave out --clients");

@@ -281,7 +281,9 @@ tl::expected<Counterparts, Failure> take_part(const std::vector<Served>& exports
                                               Output& out) {
     Counterparts counterparts;
     for (const Served& served : exports) {
-        auto counterpart = bench::Counterpart::start(served.source().name, options.rules);
+        auto counterpart =
+            bench::Counterpart::start(served.source().name, options.rules,
+                                      options.keys.names.empty() ? "" : options.keys.names.front());
         if (!counterpart) return failed(counterpart.error());
         out.event(Record().add("event", "bench").add("name", (*counterpart)->name()),
                   fmt::format("taking part in measurements that ask in {}", (*counterpart)->name()));
@@ -466,9 +468,10 @@ void setup_options(CLI::App& command, const std::shared_ptr<ServeOptions>& optio
     command.add_flag("--verbs", options->verbs,
                      "also answer user-space verbs on PORT+1 and over TCP on PORT+2, for `kxfer compare`, "
                      "`bench` and `sweep`");
-    command.add_flag("--bench", options->bench,
-                     "also take part in `kxfer bench`: report this process's CPU time, and run the reverse "
-                     "direction of --bidirectional, asked in NAME.bench");
+    command.add_flag(
+        "--bench", options->bench,
+        "also take part in `kxfer bench`: answer ping-pongs, report this process's CPU time, and "
+        "run the reverse direction of --bidirectional, asked in NAME.bench");
     command
         .add_flag("--mailbox", options->mailbox,
                   "also take messages in NAME.mailbox, into the memory of NAME, for `kxfer compare`, "

@@ -15,6 +15,7 @@
 #include "bench/ping_pong.hpp"
 #include "bench/socket_address.hpp"
 #include "cli/device_file.hpp"
+#include "cli/interrupt.hpp"
 #include "verbs/engine.hpp"
 
 namespace kxfer::cli {
@@ -80,7 +81,7 @@ bench::PathOptions common_path(const RigOptions& options) {
 
 std::optional<bench::PartnerOptions> partner_of(const RigOptions& options, const kxfer_addr& address) {
     if (!options.round_trip) return std::nullopt;
-    bench::PartnerOptions partner{common_path(options), *options.round_trip};
+    bench::PartnerOptions partner{common_path(options), *options.round_trip, own_export()};
     partner.path.peer = address;
     partner.path.export_name = bench::PingPongEngine::back_name(own_export());
     return partner;
@@ -144,7 +145,7 @@ bench::PathOptions path_options(const RigOptions& options, const Rig& rig) {
     path.cq_pool = options.cq == "pool";
     path.signal = options.signal_number();
     path.export_name = bench::client_export(rig.place.export_name, options.client);
-    path.writable = options.writes || options.verify || !options.peer_given;
+    path.writable = options.writes || options.verify || !options.peer_given || options.round_trip;
     path.atomic = options.atomics;
     path.messages = wants_mailbox(options);
     path.ud = options.verbs.transport == "ud";
@@ -166,6 +167,19 @@ std::string wanted_server(const RigOptions& options, uint64_t bytes) {
                        options.atomics ? " --atomic" : "",
                        options.messages && options.wants("job") ? " --mailbox" : "",
                        options.bidirectional ? " --bench" : "");
+}
+
+// Of a peer that is asked to answer round trips.
+Failure round_trip_failure(const RigOptions& options, Error error) {
+    if (options.peer_given && error.number == ENOENT) {
+        error.why = "its process takes no part in measurements";
+        error.hint = fmt::format("run there: kxfer serve {}=mem:4K --bench", options.export_name);
+    } else if (options.peer_given && error.number == EACCES) {
+        error.hint = "kxfer serve --allow there has to let this node and user in";
+    } else if (options.peer_given && error.hint.empty()) {
+        error.hint = fmt::format("does the peer answer? try: kxfer ping {}", options.peer.text());
+    }
+    return Failure{error};
 }
 
 Failure path_failure(const RigOptions& options, const Rig& rig, Error error) {
@@ -207,6 +221,24 @@ connect_verbs(const RigOptions& options, Rig& rig, uint64_t remote_bytes, unsign
     return std::move(*engine);
 }
 
+// With a partner on this node, or one that the peer's process makes for this.
+tl::expected<void, Error> connect_round_trips(const RigOptions& options, Rig& rig, bench::PathOptions path) {
+    if (options.peer_given) {
+        auto requester = bench::Requester::open(path);
+        if (!requester) return tl::unexpected(requester.error());
+        rig.answering = std::move(*requester);
+        const auto name = rig.answering->begin_round_trips(*options.round_trip, interrupted);
+        if (!name) return tl::unexpected(name.error());
+        path.export_name = *name;
+    }
+    auto engine = bench::PingPongEngine::connect(path, *rig.memory, *options.round_trip);
+    if (!engine)
+        return tl::unexpected(rig.answering ? rig.answering->why_no_answer().value_or(engine.error())
+                                            : engine.error());
+    rig.engines.push_back(std::move(*engine));
+    return {};
+}
+
 } // namespace
 
 // In the order of the columns; verbs last, for it asks for as much as the export has.
@@ -222,9 +254,8 @@ tl::expected<void, Failure> connect_engines(const RigOptions& options, Rig& rig,
         rig.engines.push_back(std::move(*engine));
     }
     if (options.wants("job") && options.round_trip) {
-        auto engine = bench::PingPongEngine::connect(path, *rig.memory, *options.round_trip);
-        if (!engine) return tl::make_unexpected(path_failure(options, rig, engine.error()));
-        rig.engines.push_back(std::move(*engine));
+        if (auto connected = connect_round_trips(options, rig, path); !connected)
+            return tl::make_unexpected(round_trip_failure(options, connected.error()));
     } else if (options.wants("job")) {
         auto engine = bench::JobEngine::connect(path, *rig.memory);
         if (!engine) return tl::make_unexpected(path_failure(options, rig, engine.error()));

@@ -96,6 +96,7 @@ struct Place {
 struct Rig {
     Place place;
     std::unique_ptr<bench::Memory> memory;
+    std::unique_ptr<bench::Requester> answering; // of round trips: the peer that makes them with this node
     std::vector<std::unique_ptr<bench::Engine>> engines; // in the order of the columns
     std::vector<verbs::Step> steps;                      // of the connection of verbs
 

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A link keeps the path MTU that it was made with when that of the interface, and so the
-# port's, changes: what the tool tells of such a link, and of what is measured on it.
+# The path of a link. It keeps the path MTU that it was made with when that of the interface, and
+# so the port's, changes: what the tool tells of such a link, and of what is measured on it. Its
+# packets have the type of service that is asked for, or that of the device.
 
 # shellcheck disable=SC2086,SC2317 # words of options; functions that run_tests calls
 # shellcheck source=tests/lib/cli.sh
@@ -86,6 +87,47 @@ test_a_new_link_has_the_MTU_of_the_port() {
 	serve compare=mem:1M --writable
 	expect 0 kxfer --json bench read "$peer" $quick --context softirq --export compare
 	expect_json .path_mtu_bytes 4096
+}
+
+# Types of service of the engines' connections, and of all of them together.
+expect_tos() { # "ENGINE TOS, ..."
+	expect_json '[.cells[0].engines[] | "\(.engine) \(.tos)"] | join(", ")' "$1"
+}
+
+# Of new links without --tos.
+set_default_tos() { # TOS
+	mkdir -p "$configfs/rdma_cm/$KXFER_DEVICE" || return
+	echo "$1" >"$configfs/rdma_cm/$KXFER_DEVICE/ports/1/default_roce_tos" || fail "no default_roce_tos"
+	rmdir "$configfs/rdma_cm/$KXFER_DEVICE"
+}
+
+test_connections_have_the_type_of_service_that_is_asked_for() {
+	[ "$KXFER_PROVIDER" = rxe ] || skip "of an accepted iWARP link it is not known"
+	configfs=/sys/kernel/config
+	mount -t configfs configfs $configfs 2>/dev/null
+	[ -d $configfs/rdma_cm ] || skip "this kernel has no configfs"
+	reload_module
+	serve_verbs
+	compare="compare $peer --rounds 2 --count 40 --depth 8 --batch 4 --size 64"
+	set_default_tos 96
+	try kxfer --json $compare --op read
+	set_default_tos 0
+	expect_tos "verbs 96, kverbs 96, job 96"
+	expect 0 kxfer --json $compare --op read --tos 104
+	expect_tos "verbs 104, kverbs 104, job 104"
+	expect_json '"\(.tos) \(.warning)"' "104 null"
+	expect 0 kxfer --json ping -c 1 --tos 0 "$peer"
+	expect 0 kxfer --json link list
+	expect_json '[.[] | "\(.role) \(.tos)"] | unique | join(", ")' \
+		"accepted 0, accepted 104, accepted 96, initiator 0, initiator 104, initiator 96"
+	# The responder takes that of a QP that it is told of by TCP.
+	expect 0 kxfer --json bench read "$peer" --export compare $quick --engine verbs --connect tcp --tos 104
+	expect_json .tos 104
+	# The module has no type of service to give to a connection of its own.
+	expect 0 kxfer --json $compare --op send --engine verbs,kverbs --tos 104
+	expect_tos "verbs 104"
+	expect_json '.cells[0].refused[0].reason | test("dedicated connections.*type of service")' true
+	expect 2 kxfer ping --tos 256 "$peer"
 }
 
 run_tests

@@ -108,7 +108,8 @@ test_every_attribute_of_the_way_to_rts_is_told() {
 		expect_stdout "$step"
 	done
 	for name in pkey_index port_num qp_access_flags path_mtu dest_qp_num rq_psn max_dest_rd_atomic \
-		    min_rnr_timer ah_attr.is_global ah_attr.grh.dgid ah_attr.grh.sgid_index ah_attr.grh.hop_limit \
+		    min_rnr_timer ah_attr.is_global ah_attr.grh.dgid ah_attr.grh.sgid_index \
+		    ah_attr.grh.traffic_class ah_attr.grh.hop_limit \
 		    timeout retry_cnt rnr_retry sq_psn max_rd_atomic; do
 		grep -Eq "^  $name +[0-9a-fx:.n]" "$work/stdout" || fail "$name is not told"
 	done

@@ -26,6 +26,7 @@ Ask good_ask() {
     ask.wait_flags = 2;
     ask.port = 7625;
     ask.signal_batch = true;
+    ask.tos = 104;
     return ask;
 }
 
@@ -52,8 +53,17 @@ TEST(Counterpart, what_is_asked_arrives) {
     EXPECT_EQ(got->port, 7625);
     EXPECT_FALSE(got->ring);
     EXPECT_TRUE(got->signal_batch);
+    EXPECT_EQ(got->tos, 104);
     EXPECT_TRUE(check_ask(*got));
     EXPECT_EQ(reverse_name(got->request), "kxfer-reverse-0123456789abcdef");
+}
+
+TEST(Counterpart, a_type_of_service_of_0_is_not_none) {
+    Ask ask = good_ask();
+    ask.tos = 0;
+    EXPECT_EQ(decode(encode(ask))->tos, 0);
+    ask.tos.reset();
+    EXPECT_FALSE(decode(encode(ask))->tos);
 }
 
 TEST(Counterpart, what_is_no_request_is_none) {
@@ -64,9 +74,9 @@ TEST(Counterpart, what_is_no_request_is_none) {
         [](WireAsk& wire) { wire.verb = 0; },
         [](WireAsk& wire) { wire.verb = htobe32(7); },
         [](WireAsk& wire) { wire.operation = htobe32(all_operations.size()); },
-        [](WireAsk& wire) { wire.flags = htobe32(8); },
+        [](WireAsk& wire) { wire.flags = htobe32(16); },
         [](WireAsk& wire) { wire.flags = htobe32((static_cast<uint32_t>(last_work) + 1) << 8); },
-        [](WireAsk& wire) { wire.flags = htobe32(1U << 16); },
+        [](WireAsk& wire) { wire.flags = htobe32(104U << 16); },
         [](WireAsk& wire) { wire.port = htobe32(65536); },
         [](WireAsk& wire) { wire.duration_ns = htobe64(1ULL << 63); },
     };

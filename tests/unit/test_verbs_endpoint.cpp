@@ -21,6 +21,7 @@ Endpoint some_endpoint() {
     endpoint.psn = 0xabcdef;
     endpoint.lid = 7;
     endpoint.min_rnr_timer = 31;
+    endpoint.tos = 104;
     endpoint.gid = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 77, 0, 1};
     return endpoint;
 }
@@ -48,6 +49,7 @@ TEST(VerbsEndpoint, it_comes_back_as_it_was) {
     EXPECT_EQ(again->psn, endpoint.psn);
     EXPECT_EQ(again->lid, endpoint.lid);
     EXPECT_EQ(again->min_rnr_timer, endpoint.min_rnr_timer);
+    EXPECT_EQ(again->tos, endpoint.tos);
     EXPECT_EQ(again->gid, endpoint.gid);
 }
 
@@ -61,6 +63,7 @@ TEST(VerbsEndpoint, big_endian_on_the_wire) {
     EXPECT_EQ(bytes[9], 0xab);
     EXPECT_EQ(bytes[11], 0xef);
     EXPECT_EQ(bytes[13], 7);
+    EXPECT_EQ(bytes[15], 104);
     EXPECT_EQ(bytes[31], 1);
 }
 
@@ -80,7 +83,6 @@ TEST(VerbsEndpoint, numbers_that_no_qp_has_are_not_understood) {
     EXPECT_FALSE(decodes([](WireEndpoint& wire) { wire.mtu = 6; }));
     EXPECT_FALSE(decodes([](WireEndpoint& wire) { wire.gid_type = 3; }));
     EXPECT_FALSE(decodes([](WireEndpoint& wire) { wire.min_rnr_timer = 32; }));
-    EXPECT_FALSE(decodes([](WireEndpoint& wire) { wire.reserved = 1; }));
     // 0 and 1 belong to the subnet's management.
     EXPECT_FALSE(decodes([](WireEndpoint& wire) { wire.qpn = 0; }));
     EXPECT_FALSE(decodes([](WireEndpoint& wire) { wire.qpn = htobe32(1); }));

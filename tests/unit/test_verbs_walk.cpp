@@ -78,12 +78,14 @@ TEST(VerbsWalk, a_path_has_a_grh_or_says_that_it_has_none) {
     attributes.ah_attr.is_global = 1;
     attributes.ah_attr.grh.sgid_index = 3;
     attributes.ah_attr.grh.hop_limit = 64;
+    attributes.ah_attr.grh.traffic_class = 104;
     port.gid.type = GidType::roce_v1;
     const auto global = explain(Transport::rc, IBV_QPS_INIT, attributes, IBV_QP_AV, port);
     EXPECT_EQ(value_of(global, "ah_attr.is_global"), "1");
     EXPECT_EQ(value_of(global, "ah_attr.grh.sgid_index"), "3");
     EXPECT_NE(meaning_of(global, "ah_attr.grh.sgid_index").find("RoCE v1"), std::string::npos);
     EXPECT_EQ(value_of(global, "ah_attr.grh.hop_limit"), "64");
+    EXPECT_EQ(value_of(global, "ah_attr.grh.traffic_class"), "104");
 }
 
 TEST(VerbsWalk, a_qkey_is_told_of_a_qp_of_ud) {

@@ -80,6 +80,7 @@ tl::expected<PathOptions, Error> Counterpart::path_back(const Asked& asked) cons
     path.peer.port = ask.port;
     path.export_name = reverse_name(ask.request);
     path.context = ask.context;
+    path.tos = ask.tos;
     path.wait_flags = ask.wait_flags;
     path.ring = ask.ring;
     path.signal = ask.signal_batch ? 0 : 1;

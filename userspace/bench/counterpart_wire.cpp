@@ -17,9 +17,8 @@ namespace kxfer::bench {
 namespace {
 
 constexpr uint64_t ask_magic = 0x4b584645'52415331; // "KXFERAS1"
-constexpr uint32_t flag_ring = 1, flag_signal_batch = 2, flag_key = 4;
-constexpr unsigned work_shift = 8;
-constexpr uint32_t all_flags = flag_ring | flag_signal_batch | flag_key | 0xffU << work_shift;
+constexpr uint32_t flag_ring = 1, flag_signal_batch = 2, flag_key = 4, flag_tos = 8;
+constexpr unsigned work_shift = 8, tos_shift = 16;
 constexpr double milli = 1000;
 constexpr uint32_t max_errno = 4095;
 
@@ -65,7 +64,8 @@ std::string round_trip_name(uint64_t request) { return fmt::format("kxfer-pong-{
 WireAsk encode(const Ask& ask) {
     const auto& workload = ask.workload;
     const uint32_t flags = (ask.ring ? flag_ring : 0) | (ask.signal_batch ? flag_signal_batch : 0) |
-                           (ask.key ? flag_key : 0) | static_cast<uint32_t>(workload.work) << work_shift;
+                           (ask.key ? flag_key : 0) | (ask.tos ? flag_tos | uint32_t{*ask.tos} << tos_shift : 0) |
+                           static_cast<uint32_t>(workload.work) << work_shift;
     return {htobe64(ask_magic),
             htobe64(ask.request),
             htobe64(workload.size),
@@ -91,15 +91,17 @@ std::optional<Ask> decode_ask(std::span<const std::byte> message) {
     memcpy(&wire, message.data(), sizeof(wire));
     const uint32_t verb = be32toh(wire.verb), operation = be32toh(wire.operation);
     const uint32_t flags = be32toh(wire.flags), port = be32toh(wire.port);
+    const uint32_t tos_bits = flags & flag_tos ? UINT8_MAX << tos_shift : 0;
     if (be64toh(wire.magic) != ask_magic || wire.request == 0 || operation >= all_operations.size() ||
         verb < static_cast<uint32_t>(Verb::usage) || verb > static_cast<uint32_t>(Verb::answer) ||
-        flags & ~all_flags || flags >> work_shift > static_cast<uint32_t>(last_work) || port > UINT16_MAX ||
+        flags & ~(flag_ring | flag_signal_batch | flag_key | flag_tos | UINT8_MAX << work_shift | tos_bits) ||
+        (flags >> work_shift & UINT8_MAX) > static_cast<uint32_t>(last_work) || port > UINT16_MAX ||
         be64toh(wire.duration_ns) > INT64_MAX)
         return std::nullopt;
     ask.request = be64toh(wire.request);
     ask.verb = static_cast<Verb>(verb);
     ask.workload.operation = static_cast<Operation>(operation);
-    ask.workload.work = static_cast<Work>(flags >> work_shift);
+    ask.workload.work = static_cast<Work>(flags >> work_shift & UINT8_MAX);
     ask.workload.size = be64toh(wire.size);
     ask.workload.depth = be32toh(wire.depth);
     ask.workload.batch = be32toh(wire.batch);
@@ -110,6 +112,7 @@ std::optional<Ask> decode_ask(std::span<const std::byte> message) {
     ask.context = be32toh(wire.context);
     ask.wait_flags = be32toh(wire.wait_flags);
     ask.port = static_cast<uint16_t>(port);
+    if (flags & flag_tos) ask.tos = static_cast<uint8_t>(flags >> tos_shift);
     ask.ring = flags & flag_ring;
     ask.signal_batch = flags & flag_signal_batch;
     ask.key = flags & flag_key;

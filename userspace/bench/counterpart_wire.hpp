@@ -63,6 +63,7 @@ struct Ask {
     bool ring = false;
     bool signal_batch = false;
     bool key = false; // the listener there wants one
+    std::optional<uint8_t> tos = {};
 };
 
 struct WireAsk {
@@ -80,7 +81,9 @@ struct WireAsk {
     uint32_t context;
     uint32_t wait_flags;
     uint32_t port;
-    uint32_t flags; // 1: ring, 2: a batch has one completion, 4: a key; 8 bits from bit 8 on: Work
+    // 1: ring, 2: a batch has one completion, 4: a key, 8: a type of service; 8 bits from bit 8
+    // on: Work; 8 from bit 16 on: that type
+    uint32_t flags;
 };
 
 WireAsk encode(const Ask& ask);

@@ -30,6 +30,7 @@ tl::expected<Peer, Error> open_peer(Session& session, const PathOptions& options
     how.local = options.local;
     how.device = options.device;
     how.key = options.key;
+    how.tos = options.tos;
     // Only a connection of its own has that; what else is on the link goes as ever.
     how.context = options.context == KXFER_CONTEXT_DIRECT ? uint32_t{KXFER_CONTEXT_POLLED} : options.context;
     how.timeout = options.timeout;

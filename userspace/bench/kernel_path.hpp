@@ -15,11 +15,12 @@
 namespace kxfer::bench {
 
 struct PathOptions {
-    kxfer_addr peer = {};    // a listener
-    kxfer_addr local = {};   // or family 0
-    std::string device;      // or empty
-    std::string key;         // that both ends have to prove, or empty
-    std::string export_name; // at least as long as the memory
+    kxfer_addr peer = {};        // a listener
+    kxfer_addr local = {};       // or family 0
+    std::string device;          // or empty
+    std::string key;             // that both ends have to prove, or empty
+    std::optional<uint32_t> tos; // type of service; none: that of the device
+    std::string export_name;     // at least as long as the memory
     uint32_t context = KXFER_CONTEXT_POLLED;
     uint32_t wait_flags = 0;                               // KXFER_WAIT_F_*
     bool ring = false;                                     // of jobs: completions come into shared memory

@@ -154,6 +154,9 @@ Error KverbsEngine::cannot(Operation operation, const std::string& why) const {
 
 tl::expected<void, Error> KverbsEngine::supports(Operation operation) const {
     if (is_beyond_kernel(operation)) return tl::unexpected(cannot(operation, why_beyond_kernel(operation)));
+    if (path_.options().tos && (is_message(operation) || path_.options().dedicated))
+        return tl::unexpected(cannot(operation, "with --tos: the module's dedicated connections, which that "
+                                                "needs, have the device's type of service"));
     if (has_immediate(operation) && path_.iwarp())
         return tl::unexpected(
             cannot(operation, fmt::format("{}: iWARP has no immediate data", path_.device())));

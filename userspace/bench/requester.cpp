@@ -210,6 +210,7 @@ tl::expected<void, Error> Requester::lend(const Workload& workload, const RunPla
             0,
             options_.ring,
             options_.signal_batch()};
+    if (options_.tos) ask_.tos = static_cast<uint8_t>(*options_.tos);
     if (auto listening = listen(); !listening) return listening;
     if (auto fine = check_ask(ask_); !fine) return fine;
 

@@ -14,6 +14,12 @@ void add_common_options(CLI::App& command, CommonOptions& common) {
                     "shared secret that this node and the peer have to prove to each other (kxfer key add)")
         ->type_name("NAME")
         ->check(check_key_name);
+    command
+        .add_option(
+            "--tos", common.tos,
+            "IP type of service of the connection's packets (default: default_roce_tos of the device)")
+        ->type_name("0-255")
+        ->check(CLI::Range(0U, 255U));
     command.add_option("--timeout", common.timeout_seconds, "longest wait for an answer (default 10)")
         ->type_name("SECONDS")
         ->check(CLI::Range(0.001, 60.0))

@@ -10,8 +10,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -32,7 +34,8 @@ struct Program {
 // For commands that talk with a peer.
 struct CommonOptions {
     std::string device;
-    std::string key; // that both ends have to prove; empty: none
+    std::string key;             // that both ends have to prove; empty: none
+    std::optional<uint32_t> tos; // type of service; none: that of the device
     double timeout_seconds = 10;
 
     std::chrono::milliseconds timeout() const {

@@ -160,6 +160,7 @@ tl::expected<Connection, Failure> connect(const Peer& peer, const CommonOptions&
     PeerOptions options;
     options.device = common.device;
     options.key = common.key;
+    options.tos = common.tos;
     options.timeout = common.timeout();
     Error error;
     for (const kxfer_addr& address : *addresses) {

@@ -157,7 +157,8 @@ Record link_row(const kxfer_info_link& link, const LinkMtu& mtu) {
         .add("local", to_string(link.local))
         .add("remote", to_string(link.remote))
         .add("device", text_of(link.device))
-        .add("key", text_of(link.key), Show::json_only);
+        .add("key", text_of(link.key), Show::json_only)
+        .add("tos", link.tos, Show::json_only);
     return add_mtu(record, mtu)
         .add("lanes", link.nr_lanes, Show::json_only)
         .add("sessions", link.nr_sessions)

@@ -73,6 +73,7 @@ bench::PathOptions common_path(const RigOptions& options) {
     bench::PathOptions path;
     path.device = options.common.device;
     path.key = options.common.key;
+    path.tos = options.common.tos;
     path.context = contexts.at(options.context);
     path.wait_flags = waits.at(options.poll);
     path.timeout = options.common.timeout();
@@ -207,6 +208,7 @@ connect_verbs(const RigOptions& options, Rig& rig, uint64_t remote_bytes, unsign
     how.peer = bench::socket_address(rig.place.responder);
     how.exchange = bench::socket_address(rig.place.exchange);
     apply(options.verbs, how);
+    if (options.common.tos) how.tos = static_cast<uint8_t>(*options.common.tos);
     how.depth = depth;
     how.batch = batch;
     how.signal_batch = options.signal_batch();

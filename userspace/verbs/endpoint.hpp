@@ -47,6 +47,7 @@ struct Endpoint {
     uint32_t psn = 0;           // that it begins to send with
     uint16_t lid = 0;           // 0 on RoCE
     uint8_t min_rnr_timer = 12; // that the responder is to tell in an RNR NAK
+    uint8_t tos = 0;            // type of service, of the initiator; the responder takes it
     std::array<uint8_t, 16> gid{};
 };
 
@@ -70,7 +71,7 @@ struct WireEndpoint {
     uint32_t psn;
     uint16_t lid;
     uint8_t min_rnr_timer;
-    uint8_t reserved;
+    uint8_t tos;
     uint8_t gid[16];
 };
 
@@ -120,7 +121,7 @@ inline WireEndpoint encode(const Endpoint& endpoint) {
                       htobe32(endpoint.psn),
                       htobe16(endpoint.lid),
                       endpoint.min_rnr_timer,
-                      0,
+                      endpoint.tos,
                       {}};
 
     memcpy(wire.gid, endpoint.gid.data(), sizeof(wire.gid));
@@ -141,12 +142,13 @@ inline std::optional<Endpoint> decode(const WireEndpoint& wire) {
     endpoint.psn = be32toh(wire.psn);
     endpoint.lid = be16toh(wire.lid);
     endpoint.min_rnr_timer = wire.min_rnr_timer;
+    endpoint.tos = wire.tos;
     memcpy(endpoint.gid.data(), wire.gid, sizeof(wire.gid));
     const bool has_gid = std::any_of(endpoint.gid.begin(), endpoint.gid.end(), [](uint8_t b) { return b; });
     const bool roce = endpoint.gid_type == GidType::roce_v1 || endpoint.gid_type == GidType::roce_v2;
     if (wire.transport > static_cast<uint8_t>(Transport::ud) ||
         wire.gid_type >= static_cast<uint8_t>(GidType::iwarp) || endpoint.qpn < 2 || endpoint.qpn > max_qpn ||
-        endpoint.psn > max_psn || wire.min_rnr_timer > max_rnr_timer || wire.reserved || (roce && !has_gid) ||
+        endpoint.psn > max_psn || wire.min_rnr_timer > max_rnr_timer || (roce && !has_gid) ||
         (!roce && endpoint.lid == 0))
         return std::nullopt;
     return endpoint;

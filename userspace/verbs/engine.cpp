@@ -179,6 +179,10 @@ tl::expected<void, Error> Engine::resolve(Clock::time_point deadline) {
     if (rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP))
         return tl::unexpected(Error("cannot create an rdma_cm id", peer_, last_error()));
     pair_.id.reset(id);
+    if (uint8_t tos = options_.tos.value_or(0);
+        options_.tos && rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)))
+        return tl::unexpected(Error("cannot set the type of service of the connection to", peer_,
+                                    last_error(), "leave out --tos"));
     if (rdma_resolve_addr(id, options_.local.ss_family ? local : nullptr,
                           reinterpret_cast<sockaddr*>(&options_.peer), resolve_timeout_ms))
         return tl::unexpected(Error("cannot resolve the address", peer_, last_error(), advice));

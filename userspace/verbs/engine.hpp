@@ -51,6 +51,7 @@ struct EngineOptions {
     std::optional<uint32_t> qkey;        // of UD: what messages carry; else what the responder told
     std::optional<uint32_t> gid_index;   // tcp only; else that of the own address
     std::optional<ibv_mtu> mtu;          // tcp only; else the port's
+    std::optional<uint8_t> tos;          // type of service; rdma-cm: else that of the device; tcp: else 0
     Patience patience;                   // rdma-cm: rnr_retry alone
     uint8_t min_rnr_timer = 12;          // tcp only: what the responder tells in an RNR NAK
     bool timestamps = false;             // of completions, by the device's clock

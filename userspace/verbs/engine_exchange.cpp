@@ -27,8 +27,9 @@ tl::expected<void, Error> Engine::connect_by_tcp(Clock::time_point deadline) {
     if (auto bound = bind_device(id, *address); !bound) return bound;
     // Whether it has the transport says the provider.
     if (auto created = create(); !created) return created;
-    const auto port = find_local_port(id, *address, options_.gid_index, std::nullopt);
+    auto port = find_local_port(id, *address, options_.gid_index, std::nullopt);
     if (!port) return tl::unexpected(port.error());
+    port->tos = options_.tos.value_or(0);
 
     EndWalk walk(pair_, *port, peer_);
     auto own = own_end(*port);

@@ -22,6 +22,7 @@ struct LocalPort {
     uint16_t lid = 0;
     ibv_mtu mtu = IBV_MTU_1024; // active
     bool global = false;        // reached by a GID: RoCE always, InfiniBand when one is chosen
+    uint8_t tos = 0;            // of what it sends: the traffic class
     Gid gid;
 };
 

@@ -384,8 +384,9 @@ tl::expected<WireReply, Error> VerbsResponder::connect(Callers::Caller& caller) 
     std::unique_ptr<rdma_cm_id, DestroyId> owner(id);
     if (auto bound = bind_device(id, *address); !bound) return tl::unexpected(bound.error());
     const Gid like{0, peer->endpoint.gid_type, peer->endpoint.gid, 0};
-    const auto port = find_local_port(id, *address, std::nullopt, like);
+    auto port = find_local_port(id, *address, std::nullopt, like);
     if (!port) return tl::unexpected(port.error());
+    port->tos = peer->endpoint.tos;
     auto connection = prepare(owner.release(), *request, false, peer->endpoint.transport);
     if (!connection) {
         rdma_destroy_id(id);

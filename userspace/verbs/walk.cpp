@@ -77,6 +77,8 @@ void add_path(std::vector<Attribute>& to, const ibv_ah_attr& path, const LocalPo
         to.push_back({"ah_attr.grh.dgid", gid_of(path.grh.dgid), "the peer's GID"});
         to.push_back({"ah_attr.grh.sgid_index", std::to_string(path.grh.sgid_index),
                       fmt::format("the own GID: {}, {}", gid_text(port.gid), gid_type_name(port.gid.type))});
+        to.push_back({"ah_attr.grh.traffic_class", std::to_string(path.grh.traffic_class),
+                      "type of service of its packets"});
         to.push_back(
             {"ah_attr.grh.hop_limit", std::to_string(path.grh.hop_limit), "routers that a packet may pass"});
     } else {
@@ -97,6 +99,7 @@ ibv_ah_attr path_to(const Endpoint& peer, const LocalPort& port) {
     if (!port.global) return path;
     memcpy(path.grh.dgid.raw, peer.gid.data(), peer.gid.size());
     path.grh.sgid_index = static_cast<uint8_t>(port.gid.index);
+    path.grh.traffic_class = port.tos;
     path.grh.hop_limit = hop_limit;
     return path;
 }
@@ -255,6 +258,7 @@ Endpoint endpoint_of(const ibv_qp& qp, Transport transport, const LocalPort& por
     own.qpn = qp.qp_num;
     own.psn = random_number(max_psn);
     own.lid = port.lid;
+    own.tos = port.tos;
     own.gid = port.gid.bytes;
     return own;
 }

@@ -883,6 +883,35 @@ u32 kxfer_export_info(const struct kxfer_session *viewer, u64 *cursor,
 	return n;
 }
 
+static void note_grants(struct xarray *links, const struct kxfer_exposure *exposure)
+{
+	void *entry = xa_load(links, exposure->link->id);
+
+	if (entry)
+		xa_store(links, exposure->link->id,
+			 xa_mk_value(xa_to_value(entry) + exposure->nr_grants), GFP_NOWAIT);
+}
+
+/**
+ * kxfer_export_note_links() - note the links by which peers hold exports
+ * @viewer: see kxfer_session_sees(); of what it sees
+ * @links: entries grow by the grants; no memory is needed for that
+ */
+void kxfer_export_note_links(const struct kxfer_session *viewer, struct xarray *links)
+{
+	struct kxfer_exposure *exposure;
+	struct kxfer_export *export;
+
+	mutex_lock(&exports_mutex);
+	list_for_each_entry(export, &exports, node) {
+		if (!kxfer_session_sees(viewer, export->session, export->owner_uid))
+			continue;
+		list_for_each_entry(exposure, &export->exposures, export_node)
+			note_grants(links, exposure);
+	}
+	mutex_unlock(&exports_mutex);
+}
+
 static void fill_ping(struct kxfer_memory *memory)
 {
 	u32 i;

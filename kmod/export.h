@@ -9,6 +9,7 @@
 #include <linux/list.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
+#include <linux/xarray.h>
 
 #include "wire.h"
 
@@ -146,6 +147,7 @@ enum kxfer_wire_status kxfer_export_list(struct kxfer_link *link,
 					 u32 *length);
 void kxfer_export_link_closed(struct kxfer_link *link);
 void kxfer_export_content_work(struct work_struct *work);
+void kxfer_export_note_links(const struct kxfer_session *viewer, struct xarray *links);
 u32 kxfer_export_info(const struct kxfer_session *viewer, u64 *cursor,
 		      void *records, u32 nr);
 

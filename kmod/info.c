@@ -4,9 +4,14 @@
  *
  * Each kind has a function of its own file that fills an array with the records
  * behind a cursor, under its own lock; here the records are cut to the caller's
- * stride and copied. @viewer is the caller's session, or NULL for callers with
- * CAP_NET_ADMIN: others see exports and sessions of their own uid, and links that
- * their own session uses. debugfs uses the same records.
+ * stride and copied. @viewer is NULL for callers with CAP_NET_ADMIN: others see exports
+ * and sessions of their own uid, links on which a session of that uid has a peer, with
+ * their lanes, and links by which a peer holds exports of that uid. debugfs uses the same
+ * records.
+ *
+ * Sharing a link shows no more than joining it would: PEER_OPEN is open to every user, and
+ * the link's key is what both ask for. No session here can join an accepted link, so
+ * figures to which other users add are left out of its record (link_table.c).
  */
 #include "log.h"
 
@@ -24,24 +29,42 @@
 #include "listener.h"
 #include "session.h"
 #include "stats.h"
+#include "target.h"
 
 #define NR_MAX		1024
 #define STRIDE_MAX	4096
 #define PAGE_RECORDS	32	/* gathered at a time */
 
-static u32 device_records(const struct kxfer_session *viewer, u64 *cursor,
+static u32 device_records(const struct kxfer_viewer *viewer, u64 *cursor,
 			  void *records, u32 nr)
 {
 	return kxfer_device_info(cursor, records, nr);
 }
 
-static u32 listener_records(const struct kxfer_session *viewer, u64 *cursor,
+static u32 listener_records(const struct kxfer_viewer *viewer, u64 *cursor,
 			    void *records, u32 nr)
 {
 	return kxfer_listener_info(cursor, records, nr);
 }
 
-static u32 counter_records(const struct kxfer_session *viewer, u64 *cursor,
+static const struct kxfer_session *session_of(const struct kxfer_viewer *viewer)
+{
+	return viewer ? viewer->session : NULL;
+}
+
+static u32 export_records(const struct kxfer_viewer *viewer, u64 *cursor,
+			  void *records, u32 nr)
+{
+	return kxfer_export_info(session_of(viewer), cursor, records, nr);
+}
+
+static u32 session_records(const struct kxfer_viewer *viewer, u64 *cursor,
+			   void *records, u32 nr)
+{
+	return kxfer_session_info(session_of(viewer), cursor, records, nr);
+}
+
+static u32 counter_records(const struct kxfer_viewer *viewer, u64 *cursor,
 			   void *records, u32 nr)
 {
 	struct kxfer_info_counter *info = records;
@@ -59,15 +82,15 @@ static u32 counter_records(const struct kxfer_session *viewer, u64 *cursor,
 
 static const struct {
 	u32 size;
-	u32 (*fill)(const struct kxfer_session *viewer, u64 *cursor, void *records,
+	u32 (*fill)(const struct kxfer_viewer *viewer, u64 *cursor, void *records,
 		    u32 nr);
 } kinds[] = {
 	[KXFER_INFO_DEVICES]   = { sizeof(struct kxfer_info_device), device_records },
 	[KXFER_INFO_LISTENERS] = { sizeof(struct kxfer_info_listener), listener_records },
-	[KXFER_INFO_EXPORTS]   = { sizeof(struct kxfer_info_export), kxfer_export_info },
+	[KXFER_INFO_EXPORTS]   = { sizeof(struct kxfer_info_export), export_records },
 	[KXFER_INFO_LINKS]     = { sizeof(struct kxfer_info_link), kxfer_link_info },
 	[KXFER_INFO_LANES]     = { sizeof(struct kxfer_info_lane), kxfer_lane_info },
-	[KXFER_INFO_SESSIONS]  = { sizeof(struct kxfer_info_session), kxfer_session_info },
+	[KXFER_INFO_SESSIONS]  = { sizeof(struct kxfer_info_session), session_records },
 	[KXFER_INFO_COUNTERS]  = { sizeof(struct kxfer_info_counter), counter_records },
 };
 
@@ -78,7 +101,7 @@ u32 kxfer_info_record_size(u32 kind)
 }
 
 /** kxfer_info_fill() - records of a known kind behind *cursor; may sleep */
-u32 kxfer_info_fill(const struct kxfer_session *viewer, u32 kind, u64 *cursor,
+u32 kxfer_info_fill(const struct kxfer_viewer *viewer, u32 kind, u64 *cursor,
 		    void *records, u32 nr)
 {
 	return kinds[kind].fill(viewer, cursor, records, nr);
@@ -108,46 +131,55 @@ static int store_records(const struct kxfer_info *cmd, const void *records, u32 
 	return 0;
 }
 
-/*
- * A viewer's own tables are looked at by the fill functions of links and lanes,
- * under spinlocks: the session's lock keeps those tables as they are. Sessions
- * take it themselves.
- */
-static u32 fill_locked(struct kxfer_session *viewer, struct kxfer_info *cmd,
-		       void *records, u32 nr)
+/* An entry for each link, so that notes need no memory while a lock is held. */
+static int enter_links(struct xarray *links)
 {
-	bool lock = viewer && cmd->kind != KXFER_INFO_SESSIONS;
-	u32 n;
+	u64 ids[PAGE_RECORDS], cursor = 0;
+	int ret = 0;
+	u32 n, i;
 
-	if (lock)
-		down_read(&viewer->lock);
-	n = kxfer_info_fill(viewer, cmd->kind, &cmd->cursor, records, nr);
-	if (lock)
-		up_read(&viewer->lock);
-	return n;
+	do {
+		n = kxfer_link_ids(&cursor, ids, PAGE_RECORDS);
+		for (i = 0; !ret && i < n; i++)
+			ret = xa_err(xa_store(links, ids[i], xa_mk_value(0),
+					      GFP_KERNEL_ACCOUNT));
+	} while (!ret && n);
+	return ret;
 }
 
-/** kxfer_info_list() - KXFER_INFO */
-int kxfer_info_list(struct kxfer_session *session, void *arg)
+static void note_links_of(struct kxfer_session *session, void *context)
 {
-	struct kxfer_session *viewer = capable(CAP_NET_ADMIN) ? NULL : session;
-	struct kxfer_info *cmd = arg;
+	struct kxfer_viewer *viewer = context;
+
+	if (kxfer_session_sees(viewer->session, session, session->uid))
+		kxfer_peer_note_links(session, &viewer->links);
+}
+
+/* Before the list, for that is made under a spinlock. */
+static int note_links(struct kxfer_viewer *viewer)
+{
+	int ret = enter_links(&viewer->links);
+
+	if (ret)
+		return ret;
+	kxfer_session_for_each(note_links_of, viewer);
+	kxfer_export_note_links(viewer->session, &viewer->links);
+	return 0;
+}
+
+static int list_for(const struct kxfer_viewer *viewer, struct kxfer_info *cmd)
+{
 	u32 done = 0, n;
 	void *records;
 	int ret = 0;
 
-	if (cmd->flags || !kxfer_info_record_size(cmd->kind))
-		return -EOPNOTSUPP;
-	if (cmd->__reserved || !cmd->nr || cmd->nr > NR_MAX || cmd->stride < 8 ||
-	    cmd->stride > STRIDE_MAX)
-		return -EINVAL;
 	records = kxfer_fault(INFO_RECORDS) ? NULL :
 		  kvmalloc_array(PAGE_RECORDS, kinds[cmd->kind].size, GFP_KERNEL_ACCOUNT);
 	if (!records)
 		return -ENOMEM;
 	while (!ret && done < cmd->nr) {
-		n = fill_locked(viewer, cmd, records,
-				min_t(u32, PAGE_RECORDS, cmd->nr - done));
+		n = kxfer_info_fill(viewer, cmd->kind, &cmd->cursor, records,
+				    min_t(u32, PAGE_RECORDS, cmd->nr - done));
 		if (!n)
 			break;
 		ret = store_records(cmd, records, n, done);
@@ -155,5 +187,27 @@ int kxfer_info_list(struct kxfer_session *session, void *arg)
 	}
 	kvfree(records);
 	cmd->nr = done;
+	return ret;
+}
+
+/** kxfer_info_list() - KXFER_INFO */
+int kxfer_info_list(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_viewer viewer = { .session = session };
+	struct kxfer_info *cmd = arg;
+	int ret = 0;
+
+	if (cmd->flags || !kxfer_info_record_size(cmd->kind))
+		return -EOPNOTSUPP;
+	if (cmd->__reserved || !cmd->nr || cmd->nr > NR_MAX || cmd->stride < 8 ||
+	    cmd->stride > STRIDE_MAX)
+		return -EINVAL;
+	if (capable(CAP_NET_ADMIN))
+		return list_for(NULL, cmd);
+	xa_init_flags(&viewer.links, XA_FLAGS_ACCOUNT);
+	if (cmd->kind == KXFER_INFO_LINKS || cmd->kind == KXFER_INFO_LANES)
+		ret = note_links(&viewer);
+	ret = ret ?: list_for(&viewer, cmd);
+	xa_destroy(&viewer.links);
 	return ret;
 }

@@ -19,8 +19,8 @@
 struct kxfer_dedicated;
 struct kxfer_device;
 struct kxfer_lane;
-struct kxfer_session;
 struct kxfer_user;
+struct kxfer_viewer;
 
 #define KXFER_KEEPALIVE_MS	2000	/* between two PINGs */
 #define KXFER_SILENCE_MS	8000	/* PING unanswered, nothing else heard: the link is dead */
@@ -212,8 +212,9 @@ struct kxfer_link *kxfer_link_dedicate(const struct kxfer_link_key *key,
 struct kxfer_link *kxfer_link_create_passive(const struct kxfer_addr *peer);
 struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
 					  const struct kxfer_addr *peer);
-u32 kxfer_link_info(const struct kxfer_session *viewer, u64 *cursor, void *records, u32 nr);
-u32 kxfer_lane_info(const struct kxfer_session *viewer, u64 *cursor, void *records, u32 nr);
+u32 kxfer_link_ids(u64 *cursor, u64 *ids, u32 nr);
+u32 kxfer_link_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records, u32 nr);
+u32 kxfer_lane_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records, u32 nr);
 void kxfer_link_fail_all(int error);
 void kxfer_link_unpublish(struct kxfer_link *link);
 

@@ -33,6 +33,7 @@
 
 #include "dedicated.h"
 #include "device.h"
+#include "info.h"
 #include "lane.h"
 #include "link.h"
 #include "state.h"
@@ -513,8 +514,48 @@ static u32 fill_lane_infos(struct kxfer_link *link, u64 *cursor,
 	return n;
 }
 
+/** kxfer_link_ids() - ids of links after *cursor, in order */
+u32 kxfer_link_ids(u64 *cursor, u64 *ids, u32 nr)
+{
+	struct kxfer_link *link;
+	u32 n = 0;
+
+	spin_lock_bh(&links_lock);
+	list_for_each_entry(link, &links, node) {
+		if (n == nr)
+			break;
+		if (link->id > *cursor)
+			ids[n++] = *cursor = link->id;
+	}
+	spin_unlock_bh(&links_lock);
+	return n;
+}
+
+/* What the viewer has noted of a link; see struct kxfer_viewer. */
+static unsigned long noted(const struct kxfer_viewer *viewer, const struct kxfer_link *link)
+{
+	void *entry = xa_load((struct xarray *)&viewer->links, link->id);
+
+	return entry ? xa_to_value(entry) : 0;
+}
+
+/*
+ * An accepted link is shared by all exports that its peer holds here. An exporter is shown
+ * the grants on its own exports, and no figure to which other users add.
+ */
+static void hide_others(struct kxfer_info_link *info, unsigned long nr_grants)
+{
+	info->nr_sessions = 0;
+	info->nr_grants = nr_grants;
+	info->nr_jobs = 0;
+	info->idle_ns = 0;
+	info->bytes_read = 0;
+	info->bytes_written = 0;
+	memset(info->key, 0, sizeof(info->key));
+}
+
 /** kxfer_link_info() - INFO records of links after *cursor; see info.c */
-u32 kxfer_link_info(const struct kxfer_session *viewer, u64 *cursor, void *records,
+u32 kxfer_link_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records,
 		    u32 nr)
 {
 	struct kxfer_info_link *info = records;
@@ -525,10 +566,12 @@ u32 kxfer_link_info(const struct kxfer_session *viewer, u64 *cursor, void *recor
 	list_for_each_entry(link, &links, node) {
 		if (n == nr)
 			break;
-		if (link->id <= *cursor ||
-		    (viewer && !kxfer_target_uses_link(viewer, link)))
+		if (link->id <= *cursor || (viewer && !noted(viewer, link)))
 			continue;
-		fill_link_info(link, &info[n++]);
+		fill_link_info(link, &info[n]);
+		if (viewer && !link->initiator)
+			hide_others(&info[n], noted(viewer, link));
+		n++;
 		*cursor = link->id;
 	}
 	spin_unlock_bh(&links_lock);
@@ -536,7 +579,7 @@ u32 kxfer_link_info(const struct kxfer_session *viewer, u64 *cursor, void *recor
 }
 
 /** kxfer_lane_info() - INFO records of lanes, by link and lane id; see info.c */
-u32 kxfer_lane_info(const struct kxfer_session *viewer, u64 *cursor, void *records,
+u32 kxfer_lane_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records,
 		    u32 nr)
 {
 	struct kxfer_link *link;
@@ -544,7 +587,7 @@ u32 kxfer_lane_info(const struct kxfer_session *viewer, u64 *cursor, void *recor
 
 	spin_lock_bh(&links_lock);
 	list_for_each_entry(link, &links, node) {
-		if (viewer && !kxfer_target_uses_link(viewer, link))
+		if (viewer && (!link->initiator || !noted(viewer, link)))
 			continue;
 		n += fill_lane_infos(link, cursor,
 				     (struct kxfer_info_lane *)records + n, nr - n);

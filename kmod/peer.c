@@ -32,7 +32,7 @@ static void peer_release(struct kref *ref)
 	if (peer->link)
 		kxfer_link_unuse(peer->link);
 	kxfer_key_put(peer->key.secret);
-	kfree(peer);
+	kfree_rcu(peer, rcu);
 	kxfer_stat_dec(KXFER_STAT_LIVE_PEERS);
 }
 
@@ -53,6 +53,37 @@ struct kxfer_peer *kxfer_peer_find(struct kxfer_session *session, u32 id)
 		kref_get(&peer->ref);
 	up_read(&session->lock);
 	return peer;
+}
+
+/*
+ * The session's lock is not taken, for it may be held for long: peers are freed by RCU.
+ * Return: link of the first peer after *id, or 0.
+ */
+static u64 next_link_id(struct kxfer_session *session, unsigned long *id)
+{
+	struct kxfer_peer *peer;
+	u64 link_id;
+
+	rcu_read_lock();
+	peer = xa_find_after(&session->peers, id, ULONG_MAX, XA_PRESENT);
+	link_id = peer ? READ_ONCE(peer->link_id) : 0;
+	rcu_read_unlock();
+	return link_id;
+}
+
+/**
+ * kxfer_peer_note_links() - note the links on which a session has peers
+ * @session: stays while this runs; its lock is not taken
+ * @links: entries become not 0; no memory is needed for that
+ */
+void kxfer_peer_note_links(struct kxfer_session *session, struct xarray *links)
+{
+	unsigned long id = 0;
+	u64 link_id;
+
+	while ((link_id = next_link_id(session, &id)))
+		if (xa_load(links, link_id))
+			xa_store(links, link_id, xa_mk_value(1), GFP_NOWAIT);
 }
 
 /* A link for the session, whose cgroup pays for the use of its device. */
@@ -107,7 +138,8 @@ struct kxfer_link *kxfer_peer_link(struct kxfer_peer *peer, unsigned int timeout
 	kxfer_link_use(link);
 	spin_lock(&peer->lock);
 	old = peer->link;
-	WRITE_ONCE(peer->link, link);
+	peer->link = link;
+	WRITE_ONCE(peer->link_id, link->id);
 	spin_unlock(&peer->lock);
 	kxfer_link_unuse(old);
 	return link;
@@ -198,6 +230,7 @@ int kxfer_peer_open(struct kxfer_session *session, void *arg)
 		goto err_put;
 	}
 	peer->link = link;
+	peer->link_id = link->id;
 	cmd->link = link->id;
 	down_write(&session->lock);
 	ret = kxfer_session_insert(&session->peers, peer, &peer->id, KXFER_MAX_PEERS);

@@ -606,16 +606,3 @@ u32 kxfer_target_count(struct kxfer_link *link)
 	spin_unlock_bh(&link->targets_lock);
 	return nr;
 }
-
-/** kxfer_target_uses_link() - whether a session has a peer on a link; its lock is held */
-bool kxfer_target_uses_link(const struct kxfer_session *session,
-			    const struct kxfer_link *link)
-{
-	struct kxfer_peer *peer;
-	unsigned long id;
-
-	xa_for_each((struct xarray *)&session->peers, id, peer)
-		if (READ_ONCE(peer->link) == link)
-			return true;
-	return false;
-}

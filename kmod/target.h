@@ -26,7 +26,9 @@ struct kxfer_user;
  * @key: of the link
  * @lock: over replacing @link
  * @link: a use; may be broken, then the next target connects anew
+ * @link_id: kxfer_link.id of @link, for INFO; read without @lock
  * @nr_targets: open; while not 0 the peer stays
+ * @rcu: INFO finds peers in a session's table without its lock
  */
 struct kxfer_peer {
 	struct kref ref;
@@ -35,7 +37,9 @@ struct kxfer_peer {
 	struct kxfer_link_key key;
 	spinlock_t lock;
 	struct kxfer_link *link;
+	u64 link_id;
 	atomic_t nr_targets;
+	struct rcu_head rcu;
 };
 
 /**
@@ -89,6 +93,7 @@ int kxfer_peer_list(struct kxfer_session *session, void *arg);
 struct kxfer_peer *kxfer_peer_find(struct kxfer_session *session, u32 id);
 struct kxfer_link *kxfer_peer_link(struct kxfer_peer *peer, unsigned int timeout_ms);
 void kxfer_peer_put(struct kxfer_peer *peer);
+void kxfer_peer_note_links(struct kxfer_session *session, struct xarray *links);
 
 int kxfer_target_open(struct kxfer_session *session, void *arg);
 int kxfer_target_close(struct kxfer_session *session, void *arg);
@@ -100,8 +105,6 @@ void kxfer_target_revoke(struct kxfer_link *link, u64 exposure);
 void kxfer_target_content(struct kxfer_link *link, u64 exposure,
 			  const struct kxfer_wire_content *content);
 u32 kxfer_target_count(struct kxfer_link *link);
-bool kxfer_target_uses_link(const struct kxfer_session *session,
-			    const struct kxfer_link *link);
 
 /* What is left of a caller's timeout, at least 1 ms; the peer cannot stretch it. */
 static inline unsigned int kxfer_left_ms(unsigned long end)

@@ -130,8 +130,35 @@ test_an_empty_list_says_whether_all_was_seen() {
 	chmod 666 /dev/kxfer
 	try setpriv --reuid 1000 --regid 1000 --clear-groups --inh-caps -all --bounding-set -all kxfer link list
 	chmod 600 /dev/kxfer
-	expect_stderr "only with CAP_NET_ADMIN"
+	expect_stderr "this user has no links; those of others are shown with CAP_NET_ADMIN only"
 }
+
+# One that makes a link, one whose export is held by it, and one that has nothing to do with it.
+test_link_list_shows_a_user_those_of_its_own_uid() {
+	as_user="setpriv --regid 1000 --clear-groups --inh-caps -all --bounding-set -all --reuid"
+	reload_module
+	chmod 666 /dev/kxfer
+	expect 0 kxfer listen add "$peer"
+	background $as_user 1000 kxfer serve own=mem:64K --writable
+	wait_for 30 grep -q listen stdout
+	# It has its target while it waits for what is to be put.
+	mkfifo pipe
+	sleep 60 >pipe &
+	echo $! >>pids
+	$as_user 1001 kxfer put - "$peer/own" <pipe >put.out 2>&1 &
+	echo $! >>pids
+	wait_for 30 held_by_a_peer
+	for uid in 1000 1001 1002; do
+		$as_user $uid kxfer --json link list >$uid.json
+	done
+	chmod 600 /dev/kxfer
+	kxfer listen del "$peer" >/dev/null
+	[ "$(jq -c '[.[] | [.role, .targets, .idle_ns]]' 1000.json)" = '[["accepted",1,null]]' ] || fail "$(cat 1000.json)"
+	[ "$(jq -c '[.[] | [.role, .targets]]' 1001.json)" = '[["initiator",1]]' ] || fail "$(cat 1001.json)"
+	[ "$(jq -c . 1002.json)" = '[]' ] || fail "$(cat 1002.json)"
+}
+
+held_by_a_peer() { [ "$(kxfer --json export list | jq '[.[] | select(.name == "own")][0].targets')" = 1 ]; }
 
 test_loopback_is_told_not_to_be_RDMA() {
 	serve inbox=mem:64K

@@ -110,6 +110,67 @@ TEST_F(user, with_the_node_exports)
 	test_err_export_add(EEXIST, fd, region, 0, LENGTH, KXFER_RIGHT_ALL, "user", &id);
 }
 
+static int list_links(int fd, struct kxfer_info_link *links, uint32_t nr)
+{
+	uint64_t cursor = 0;
+
+	return kx_info(fd, KXFER_INFO_LINKS, links, sizeof(*links), nr, &cursor);
+}
+
+TEST_F(user, sees_the_links_of_all_its_sessions)
+{
+	struct kxfer_info_link links[4];
+	struct kxfer_info_lane lanes[64];
+	uint32_t peer, target;
+	uint64_t cursor = 0;
+	int fd, looker;
+
+	ASSERT_EQ(0, chmod(KX_NODE, 0666));
+	ASSERT_EQ(0, kx_become_tester());
+	fd = kx_open();
+	looker = kx_open();
+	ASSERT_TRUE(fd >= 0 && looker >= 0);
+	EXPECT_EQ(0, list_links(looker, links, 4));
+	test_cmd_peer_open(fd, kx_addr(kx_address(), 0), &peer);
+	/* And no other end of it: the export is root's. */
+	test_cmd_target_open(fd, peer, "user", 0, &target);
+	ASSERT_EQ(1, list_links(looker, links, 4));
+	EXPECT_EQ(KXFER_LINK_INITIATOR, links[0].flags);
+	EXPECT_LE(2, kx_info(looker, KXFER_INFO_LANES, lanes, sizeof(lanes[0]), 64, &cursor));
+	EXPECT_EQ(links[0].id, lanes[0].link);
+	/* The link stays for a while, the user has nothing to do with it any more. */
+	close(fd);
+	EXPECT_EQ(0, list_links(looker, links, 4));
+}
+
+/* root holds an export of its own and one of the user by the same link. */
+TEST_F(user, sees_of_an_accepted_link_what_its_own_exports_have)
+{
+	int client = kx_open(), fd, looker;
+	struct kxfer_info_link links[4];
+	uint32_t peer, target, region, id;
+
+	ASSERT_LE(0, client);
+	test_cmd_peer_open(client, kx_addr(kx_address(), 0), &peer);
+	test_cmd_target_open(client, peer, "user", 0, &target);
+	ASSERT_EQ(0, chmod(KX_NODE, 0666));
+	ASSERT_EQ(0, kx_become_tester());
+	fd = kx_open();
+	looker = kx_open();
+	ASSERT_TRUE(fd >= 0 && looker >= 0);
+	test_cmd_region_add(fd, kx_alloc(LENGTH), LENGTH, KXFER_REGION_F_WRITE, &region);
+	test_cmd_export_add(fd, region, 0, LENGTH, KXFER_RIGHT_ALL, "of-user", &id);
+	EXPECT_EQ(0, list_links(looker, links, 4));
+	test_cmd_target_open(client, peer, "of-user", 0, &target);
+	ASSERT_EQ(1, list_links(looker, links, 4));
+	EXPECT_EQ(0, links[0].flags);
+	EXPECT_EQ(1, links[0].nr_grants);
+	EXPECT_EQ(0, links[0].idle_ns);
+	test_cmd_target_open(client, peer, "of-user", KXFER_RIGHT_READ, &target);
+	ASSERT_EQ(1, list_links(looker, links, 4));
+	EXPECT_EQ(2, links[0].nr_grants);
+}
+
 TEST_F(user, with_the_node_does_not_listen)
 {
 	uint64_t listener;

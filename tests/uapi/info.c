@@ -368,8 +368,26 @@ TEST_F(info, shows_a_user_its_own_links_and_lanes_only)
 		EXPECT_EQ(lanes[i].index > 0, lanes[i].max_inline >= 64);
 		EXPECT_EQ(!lanes[i].index, !lanes[i].max_inline);
 	}
+}
+
+/* The other end of the same link: it is shared by all exporters of this node. */
+TEST_F(info, shows_an_exporter_no_more_of_a_link_than_its_own)
+{
+	static const uint8_t none[sizeof(((struct kxfer_info_link *)0)->key)];
+	struct kxfer_info_link links[64];
+	struct kxfer_info_lane lanes[64];
+	uint64_t cursor = 0;
+
+	ASSERT_EQ(0, kx_become_tester());
+	test_cmd_info(1, self->pair.server, KXFER_INFO_LINKS, links, sizeof(links[0]), 64,
+		      &cursor);
+	EXPECT_EQ(0, links[0].flags);
+	EXPECT_EQ(KXFER_LINK_LIVE, links[0].state);
+	EXPECT_EQ(1, links[0].nr_grants);
+	EXPECT_EQ(0, links[0].idle_ns);
+	EXPECT_EQ(0, memcmp(none, links[0].key, sizeof(none)));
 	cursor = 0;
-	test_cmd_info(0, self->pair.server, KXFER_INFO_LINKS, links, sizeof(links[0]), 64,
+	test_cmd_info(0, self->pair.server, KXFER_INFO_LANES, lanes, sizeof(lanes[0]), 64,
 		      &cursor);
 }
 

@@ -249,7 +249,11 @@ struct kxfer_nop {
  * @KXFER_INFO_COUNTERS: struct kxfer_info_counter; anybody
  *
  * Where 'anybody' is not said a caller without CAP_NET_ADMIN sees exports and
- * sessions of its own effective uid, and links and lanes that its own session uses.
+ * sessions of its own effective uid; links on which a session of that uid has a peer,
+ * with their lanes; and accepted links by which a peer has targets on exports of that
+ * uid, without lanes. Of these @nr_grants counts those targets, and @nr_sessions,
+ * @nr_jobs, @idle_ns, @bytes_read, @bytes_written and @key, which are of all users
+ * of this node, are 0.
  */
 enum kxfer_info_kind {
 	KXFER_INFO_DEVICES	= 1,

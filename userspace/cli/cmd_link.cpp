@@ -21,9 +21,9 @@ Result run_list(const LinkOptions&, Context& context) {
     if (!session) return tl::make_unexpected(session.error());
     const auto rows = link_rows(*session, known_devices());
     if (!rows) return tl::make_unexpected(rows.error());
-    context.out.table(*rows, sees_all()
-                                 ? "this node has no links"
-                                 : "no links to be seen; those of other processes only with CAP_NET_ADMIN");
+    context.out.table(
+        *rows, sees_all() ? "this node has no links"
+                          : "this user has no links; those of others are shown with CAP_NET_ADMIN only");
     return exit_ok;
 }
 
@@ -42,7 +42,7 @@ void setup_link(CLI::App& app, Program& program) {
     const auto options = std::make_shared<LinkOptions>();
     CLI::App& command = add_command(app, "link", "connections of this node with peers", "kxfer link list");
     command.require_subcommand(1);
-    CLI::App& list = add_command(command, "list", "all links of this node", "kxfer link list");
+    CLI::App& list = add_command(command, "list", "links of this node, or of this user", "kxfer link list");
     on_run(list, program, options, run_list);
     CLI::App& show = add_command(command, "show", "one link and its lanes", "kxfer link show 1");
     show.add_option("id", options->id, "number of the link, from `kxfer link list`")

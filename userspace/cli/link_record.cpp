@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "bench/kernel_path.hpp"
+#include "cli/privilege.hpp"
 
 namespace kxfer::cli {
 
@@ -38,6 +39,22 @@ const char* role(const kxfer_info_link& link) {
 Value if_known(uint64_t ns) { return ns == 0 ? Value(None{}) : Value(Nanoseconds{static_cast<double>(ns)}); }
 
 Nanoseconds duration(uint64_t ns) { return {static_cast<double>(ns)}; }
+
+// Of an accepted link the module keeps from a user what others of this node add to.
+bool shows_all(const kxfer_info_link& link) { return link.flags & KXFER_LINK_INITIATOR || sees_all(); }
+
+Record& add_traffic(Record& record, const kxfer_info_link& link) {
+    const bool all = shows_all(link);
+    const auto or_none = [all](const Value& value) { return all ? value : Value(None{}); };
+    return record.add("idle_ns", or_none(duration(link.idle_ns)), Show::everywhere, "idle")
+        .add("read_bytes", or_none(Bytes{link.bytes_read}), Show::everywhere, "read")
+        .add("written_bytes", or_none(Bytes{link.bytes_written}), Show::everywhere, "written");
+}
+
+// What it holds, if it is told.
+Value key_of(const kxfer_info_link& link) {
+    return shows_all(link) ? Value(text_of(link.key)) : Value(None{});
+}
 
 Value error_name(int number) { return number == 0 ? Value(None{}) : Value(Error("", "", number).name()); }
 
@@ -107,7 +124,7 @@ Record details_of(const kxfer_info_link& link, const LinkMtu& mtu) {
         .add("device", text_of(link.device))
         .add("context", context_name(link.context))
         .add("tos", link.tos)
-        .add("key", text_of(link.key))
+        .add("key", key_of(link))
         .add("gid_type", gid_type(link.gid_type))
         .add("sgid", gid(link.sgid), Show::everywhere, "own GID")
         .add("dgid", gid(link.dgid), Show::everywhere, "peer's GID");
@@ -115,14 +132,12 @@ Record details_of(const kxfer_info_link& link, const LinkMtu& mtu) {
     add_mtu(record, mtu)
         .add("warning", warning.empty() ? Value(None{}) : Value(warning),
              warning.empty() ? Show::json_only : Show::everywhere);
-    return record.add("sessions", link.nr_sessions)
+    record.add("sessions", link.nr_sessions)
         .add("targets", link.nr_grants)
         .add("jobs", link.nr_jobs)
         .add("rtt_ns", if_known(link.rtt_ns), Show::everywhere, "rtt")
-        .add("age", duration(link.age_ns))
-        .add("idle", duration(link.idle_ns))
-        .add("read", Bytes{link.bytes_read})
-        .add("written", Bytes{link.bytes_written});
+        .add("age", duration(link.age_ns));
+    return add_traffic(record, link);
 }
 
 } // namespace
@@ -157,17 +172,15 @@ Record link_row(const kxfer_info_link& link, const LinkMtu& mtu) {
         .add("local", to_string(link.local))
         .add("remote", to_string(link.remote))
         .add("device", text_of(link.device))
-        .add("key", text_of(link.key), Show::json_only)
+        .add("key", key_of(link), Show::json_only)
         .add("tos", link.tos, Show::json_only);
-    return add_mtu(record, mtu)
+    add_mtu(record, mtu)
         .add("lanes", link.nr_lanes, Show::json_only)
         .add("sessions", link.nr_sessions)
         .add("targets", link.nr_grants)
         .add("jobs", link.nr_jobs)
-        .add("rtt_ns", if_known(link.rtt_ns), Show::everywhere, "rtt")
-        .add("idle", duration(link.idle_ns))
-        .add("read", Bytes{link.bytes_read})
-        .add("written", Bytes{link.bytes_written});
+        .add("rtt_ns", if_known(link.rtt_ns), Show::everywhere, "rtt");
+    return add_traffic(record, link);
 }
 
 tl::expected<Table, Failure> link_rows(const Session& session, const std::vector<DeviceFacts>& devices,

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/output.hpp"
+#include "on_terminal.hpp"
 
 using namespace kxfer;
 using namespace kxfer::cli;
@@ -52,6 +53,22 @@ bool says(const CompareReport& report, const std::string& words) {
 }
 
 } // namespace
+
+TEST(CompareReport, tables_fit_a_terminal_of_80_columns) {
+    CompareReport report = report_of();
+    bench::EngineResult kverbs = report.cells[0].engines[0];
+    kverbs.engine = "kverbs";
+    report.cells[0].engines.insert(report.cells[0].engines.begin() + 1, kverbs);
+    const std::string text = on_terminal(STDOUT_FILENO, 80, [&] {
+        make_text_output({false, false, false})->record(report_record(report));
+    });
+    const std::string tables = text.substr(text.find("one at a time"));
+    EXPECT_LE(longest_line(tables.substr(0, tables.find("calls: system calls"))), 80U) << text;
+    EXPECT_NE(tables.find("job/verbs  verdict"), std::string::npos) << text;
+    EXPECT_NE(tables.find("0.100      faster"), std::string::npos) << text;
+    EXPECT_NE(tables.find("(--wide tells more)"), std::string::npos) << text;
+    EXPECT_EQ(printed(report, false).find("--wide"), std::string::npos);
+}
 
 TEST(CompareReport, says_what_it_is) {
     const Json json = json_of(report_of());

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
 // One record, two renderings; errors; SHA-256.
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <sstream>
 #include <string>
 #include <thread>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <poll.h>
-#include <pty.h>
 #include <unistd.h>
 
 #include "cli/output.hpp"
@@ -21,6 +17,7 @@
 #include "cli/record.hpp"
 #include "cli/sha256.hpp"
 #include "cli/terminal.hpp"
+#include "on_terminal.hpp"
 
 using namespace kxfer;
 using namespace kxfer::cli;
@@ -254,43 +251,10 @@ TEST(Sha256, goes_on_after_a_digest_was_taken) {
 
 namespace {
 
-// What a terminal of so many columns is shown of a table, or of progress.
-template <typename Function> std::string on_terminal(int fd, unsigned short columns, Function function) {
-    winsize size = {24, columns, 0, 0};
-    int screen = -1, terminal = -1;
-    if (openpty(&screen, &terminal, nullptr, nullptr, &size) != 0) return "no terminal";
-    std::fflush(stdout);
-    const int before = dup(fd);
-    dup2(terminal, fd);
-    close(terminal);
-    function();
-    std::fflush(stdout);
-    dup2(before, fd);
-    close(before);
-    std::string text;
-    pollfd ready{screen, POLLIN, 0};
-    char bytes[512];
-    while (poll(&ready, 1, 0) > 0) {
-        const ssize_t n = read(screen, bytes, sizeof(bytes));
-        if (n <= 0) break;
-        text.append(bytes, static_cast<size_t>(n));
-    }
-    close(screen);
-    std::erase(text, '\r');
-    return text;
-}
-
 std::string table_on_terminal(unsigned short columns, const Table& rows) {
     return on_terminal(STDOUT_FILENO, columns, [&] {
         make_text_output({false, false, false})->table(rows, "");
     });
-}
-
-size_t longest_line(const std::string& text) {
-    size_t longest = 0;
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) longest = std::max(longest, width_of(line));
-    return longest;
 }
 
 Table wide_rows() {
@@ -327,6 +291,49 @@ TEST(TextOutput, the_last_column_is_broken_where_a_table_is_too_wide_for_that_al
     EXPECT_EQ(table_on_terminal(40, rows), "check  finding\n"
                                            "one    words that go on and on for\n"
                                            "       longer than a line\n");
+}
+
+namespace {
+
+Table some_rows() {
+    const Record row = Record()
+                           .add("op", "read")
+                           .add("p50", 12345)
+                           .add("p99", Value(uint64_t{67890}), Show::wide)
+                           .add("time", Value(std::string("0.993 [0.987, 0.999] faster")), Show::wide)
+                           .add("ratio", Value(std::string("0.993")), Show::narrow)
+                           .add("verdict", Value(std::string("faster")), Show::narrow);
+    return {row};
+}
+
+} // namespace
+
+TEST(TextOutput, columns_that_can_be_left_out_go_where_a_terminal_is_too_narrow) {
+    EXPECT_EQ(table_on_terminal(30, some_rows()), "op      p50  ratio  verdict\n"
+                                                  "read  12345  0.993  faster\n"
+                                                  "(--wide tells more)\n");
+    const std::string all = "op      p50    p99  time\n"
+                            "read  12345  67890  0.993 [0.987, 0.999] faster\n";
+    EXPECT_EQ(table_on_terminal(47, some_rows()), all);
+    EXPECT_EQ(printed_by([] { make_text_output({})->table(some_rows(), ""); }).out, all);
+}
+
+TEST(TextOutput, that_is_to_be_wide_tells_all_on_a_narrow_terminal) {
+    const std::string text = on_terminal(STDOUT_FILENO, 30, [] {
+        const auto out = make_text_output({false, false, false});
+        out->widen();
+        out->table(some_rows(), "");
+    });
+    EXPECT_NE(text.find("67890"), std::string::npos) << text;
+    EXPECT_NE(text.find("0.987"), std::string::npos) << text;
+    EXPECT_EQ(text.find("verdict"), std::string::npos) << text;
+}
+
+TEST(JsonOutput, has_what_is_wide_and_not_what_is_narrow) {
+    const Printed printed = printed_by([] { make_json_output({.json = true})->table(some_rows(), ""); });
+    const auto json = nlohmann::json::parse(printed.out)[0];
+    EXPECT_TRUE(json.contains("p99") && json.contains("time"));
+    EXPECT_FALSE(json.contains("ratio") || json.contains("verdict"));
 }
 
 TEST(ProgressLine, is_never_longer_than_a_line_of_the_terminal) {

@@ -37,6 +37,7 @@ struct CompareOptions : RigOptions {
     bool sizes_given = false;
     bool self_test = false;
     bool judge_anyway = false;
+    bool wide = false;
     unsigned depth = 0; // 0: as deep as sensible
     unsigned batch = 0; // 0: see batch_of()
     unsigned rounds = 5;
@@ -272,6 +273,7 @@ Result measure(const CompareOptions& given, Context& context) {
     report.conditions = watch.finish();
     report.from.connection = common_connection(report.cells);
     if (const auto* refusal = nothing_done(report)) return failed(refusal->error);
+    if (options.wide) context.out.widen();
     context.out.record(report_record(report));
     return report.is_whole() ? exit_ok : interrupt_status();
 }
@@ -361,6 +363,7 @@ void setup_compare(CLI::App& app, Program& program) {
     command.add_flag("--judge-anyway", options->judge_anyway,
                      "also if the host took CPU time, the CPU's frequency changed, or the engines' "
                      "connections differ");
+    command.add_flag("--wide", options->wide, "all columns, also on a terminal that is too narrow for them");
     auto* self_test = command.add_flag("--self-test", options->self_test,
                                        "damages what each engine moves, in every way, and tells whether "
                                        "verification finds it");

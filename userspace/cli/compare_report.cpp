@@ -163,7 +163,47 @@ Record row_head(const bench::Cell& cell) {
 
 // Where kverbs would stand if it had been measured.
 void add_gap(Record& row, const CompareReport& report, const std::string& engine, const std::string& column) {
-    if (!report.no_floor.empty() && engine == "job") row.add("kverbs" + column, None{});
+    if (!report.no_floor.empty() && engine == "job") row.add("kverbs" + column, None{}, Show::wide);
+}
+
+// Where there is room for two engines alone they are the last one and the first that it is
+// compared with.
+Show show_of(const CompareReport& report, const std::string& engine) {
+    const Words engines = engines_of(report), compared = compared_engines(report);
+    if (compared.empty()) return Show::everywhere;
+    return engine == engines.back() || engine == compared.front() ? Show::everywhere : Show::wide;
+}
+
+// With so many digits that an interval without 1 is printed without 1.
+int digits_of(const bench::Ratio& ratio) {
+    const auto printed_1 = [](double bound, int digits) {
+        return fmt::format("{:.{}f}", bound, digits) == fmt::format("{:.{}f}", 1.0, digits);
+    };
+    int digits = 3;
+    while (ratio.significant() && digits < 15 &&
+           (printed_1(ratio.low, digits) || printed_1(ratio.high, digits)))
+        digits++;
+    return digits;
+}
+
+const char* verdict_of(const bench::Ratio& ratio, bool great_is_fast, bool judged, const char* none) {
+    if (!judged) return "not judged";
+    if (!ratio.significant()) return none;
+    return (ratio.value > 1) == great_is_fast ? "faster" : "slower";
+}
+
+// The ratio, with its interval and verdict in one column, or without interval in two.
+void add_ratio(Record& row, const std::string& of, const std::string& pair, bool shown,
+               const std::optional<bench::Ratio>& ratio, bool great_is_fast, bool judged) {
+    row.add(of + ' ' + pair, ratio ? Value(ratio_text(ratio, great_is_fast, judged)) : Value(None{}),
+            Show::wide);
+    if (!shown) return;
+    row.add(pair, ratio ? Value(fmt::format("{:.{}f}", ratio->value, digits_of(*ratio))) : Value(None{}),
+            Show::narrow);
+    row.add("verdict",
+            ratio ? Value(std::string(verdict_of(*ratio, great_is_fast, judged, "not significant")))
+                  : Value(None{}),
+            Show::narrow);
 }
 
 // Columns are the same in every row; where an engine did not do the cell there is none.
@@ -179,18 +219,18 @@ Table single_table(const CompareReport& report) {
                 const auto* result = find_result(cell, engine);
                 add_gap(row, report, engine, fmt::format(" p{}", percent));
                 row.add(fmt::format("{} p{}", engine, percent),
-                        result ? percentile_text(result->latencies, percent) : Value(None{}));
+                        result ? percentile_text(result->latencies, percent) : Value(None{}),
+                        percent == 50 ? show_of(report, engine) : Show::wide);
             }
         for (const auto& engine : engines) {
             const auto* result = find_result(cell, engine);
-            row.add(engine + " calls", result ? calls_text(result->single.syscalls) : Value(None{}));
+            row.add(engine + " calls", result ? calls_text(result->single.syscalls) : Value(None{}),
+                    Show::wide);
         }
         for (const auto& engine : compared_engines(report)) {
             const auto* result = find_result(cell, engine);
-            row.add("time " + engines.back() + '/' + engine,
-                    result && result->single.last_to_this
-                        ? Value(ratio_text(result->single.last_to_this, false, judged))
-                        : Value(None{}));
+            add_ratio(row, "time", engines.back() + '/' + engine, show_of(report, engine) == Show::everywhere,
+                      result ? result->single.last_to_this : std::nullopt, false, judged);
         }
         rows.push_back(std::move(row));
     }
@@ -220,23 +260,24 @@ Table deep_table(const CompareReport& report) {
         row.add("depth", cell.workload.depth);
         for (const auto& engine : engines) {
             add_gap(row, report, engine, "");
-            row.add(engine, rate_text(find_result(cell, engine), cell.workload.size));
+            row.add(engine, rate_text(find_result(cell, engine), cell.workload.size),
+                    show_of(report, engine));
         }
         for (const auto& engine : engines) {
             const auto* result = find_result(cell, engine);
-            row.add(engine + " calls", result ? calls_text(result->deep.syscalls) : Value(None{}));
+            row.add(engine + " calls", result ? calls_text(result->deep.syscalls) : Value(None{}),
+                    Show::wide);
         }
         for (const auto& engine : engines) {
             const auto* result = find_result(cell, engine);
             row.add(engine + " CPU",
-                    result ? Value(Nanoseconds{result->deep.cpu_ns_per_operation()}) : Value(None{}));
+                    result ? Value(Nanoseconds{result->deep.cpu_ns_per_operation()}) : Value(None{}),
+                    Show::wide);
         }
         for (const auto& engine : compared_engines(report)) {
             const auto* result = find_result(cell, engine);
-            row.add("rate " + engines.back() + '/' + engine,
-                    result && result->deep.last_to_this
-                        ? Value(ratio_text(upside_down(result->deep.last_to_this), true, judged))
-                        : Value(None{}));
+            add_ratio(row, "rate", engines.back() + '/' + engine, show_of(report, engine) == Show::everywhere,
+                      upside_down(result ? result->deep.last_to_this : std::nullopt), true, judged);
         }
         rows.push_back(std::move(row));
     }
@@ -434,15 +475,8 @@ void add_registrations(Record& record, const CompareReport& report) {
     record.add("registration", Value(rows), Show::json_only);
 }
 
-// With so many digits that an interval without 1 is printed without 1.
 std::string interval_text(const bench::Ratio& ratio) {
-    const auto printed_1 = [](double bound, int digits) {
-        return fmt::format("{:.{}f}", bound, digits) == fmt::format("{:.{}f}", 1.0, digits);
-    };
-    int digits = 3;
-    while (ratio.significant() && digits < 15 &&
-           (printed_1(ratio.low, digits) || printed_1(ratio.high, digits)))
-        digits++;
+    const int digits = digits_of(ratio);
     return fmt::format("{:.{}f} [{:.{}f}, {:.{}f}]", ratio.value, digits, ratio.low, digits, ratio.high,
                        digits);
 }
@@ -465,11 +499,8 @@ std::string CompareReport::obstacle() const {
 
 std::string ratio_text(const std::optional<bench::Ratio>& ratio, bool great_is_fast, bool judged) {
     if (!ratio) return "";
-    const char* verdict = !judged                               ? "not judged"
-                          : !ratio->significant()               ? "no significant difference"
-                          : (ratio->value > 1) == great_is_fast ? "faster"
-                                                                : "slower";
-    return interval_text(*ratio) + ' ' + verdict;
+    return interval_text(*ratio) + ' ' +
+           verdict_of(*ratio, great_is_fast, judged, "no significant difference");
 }
 
 // "kernel job path beside user-space verbs": the last engine and the first.

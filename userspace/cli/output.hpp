@@ -49,6 +49,8 @@ class Output {
     void note(const std::string& text);
     // From now on results go to stderr, because stdout carries data.
     void keep_stdout_free() { results_ = stderr; }
+    // From now on tables have all their columns on any terminal.
+    void widen() { wide_ = true; }
     // Why results could not be written (ENOSPC: a full disk, EPIPE: nobody reads); 0 if all were.
     int write_error() const { return write_error_; }
 
@@ -60,11 +62,13 @@ class Output {
     void write(const std::string& text);
     const OutputOptions& options() const { return options_; }
     std::FILE* results() const { return results_; }
+    bool wide() const { return wide_; }
 
   private:
     OutputOptions options_;
     std::FILE* results_ = stdout;
     int write_error_ = 0;
+    bool wide_ = false;
 };
 
 std::unique_ptr<Output> make_text_output(const OutputOptions& options);

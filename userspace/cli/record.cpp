@@ -75,7 +75,8 @@ struct Human {
     std::string operator()(const std::shared_ptr<Record>& record) const {
         std::vector<std::string> parts;
         for (const Field& field : record->fields())
-            if (field.show != Show::json_only) parts.push_back(field.key + ' ' + human_value(field.value));
+            if (field.show != Show::json_only && field.show != Show::narrow)
+                parts.push_back(field.key + ' ' + human_value(field.value));
         return fmt::format("{}", fmt::join(parts, ", "));
     }
     std::string operator()(const Table& rows) const { return fmt::format("{}", rows.size()); }

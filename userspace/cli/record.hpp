@@ -45,8 +45,9 @@ struct Lines {
 using Value = std::variant<None, bool, int64_t, uint64_t, double, std::string, Words, Lines, Bytes,
                            Nanoseconds, BytesPerSecond, PerSecond, std::shared_ptr<Record>, Table>;
 
-// Where a field is shown. A table in text has only so much room.
-enum class Show : uint8_t { everywhere, json_only, text_only };
+// Where a field is shown. A table in text has only so much room: on a terminal that is too narrow
+// for all its columns those that are `narrow` stand in for those that are `wide`.
+enum class Show : uint8_t { everywhere, json_only, text_only, wide, narrow };
 
 struct Field {
     std::string key;

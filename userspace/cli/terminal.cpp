@@ -2,6 +2,7 @@
 #include "cli/terminal.hpp"
 
 #include <algorithm>
+#include <sstream>
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -22,6 +23,19 @@ std::optional<size_t> terminal_width(int fd) {
 
 size_t width_of(const std::string& text) {
     return static_cast<size_t>(std::count_if(text.begin(), text.end(), begins_character));
+}
+
+std::string broken(const std::string& sentence, const std::string& indent, size_t width) {
+    std::istringstream words(sentence);
+    std::string text;
+    size_t column = 0;
+    for (std::string word; words >> word; column += width_of(word) + 1) {
+        const bool breaks = column != 0 && column + width_of(word) > width;
+        if (breaks) column = 0;
+        if (!text.empty()) text += breaks ? '\n' + indent : " ";
+        text += word;
+    }
+    return text;
 }
 
 std::string cut(const std::string& text, size_t width) {

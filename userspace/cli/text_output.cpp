@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Records as text: "label  value" lines, and tables with aligned columns whose
-// numbers stand to the right. On a terminal a table that is wider than that has its last
-// column broken, if that is text; else each row becomes lines of its own. Into a pipe or
-// file it goes as it is: `| less -S` shows it so.
+// numbers stand to the right. On a terminal a table that is wider than that leaves out what
+// can be left out (Show), or has its last column broken, if that is text; else each row becomes
+// lines of its own. Into a pipe or file it goes as it is: `| less -S` shows it so.
 
 #include <algorithm>
 #include <cstdlib>
@@ -29,7 +29,9 @@ std::string label_of(const Field& field) {
     return label;
 }
 
-bool in_text(const Field& field) { return field.show != Show::json_only; }
+bool in_text(const Field& field, bool narrow = false) {
+    return field.show != Show::json_only && field.show != (narrow ? Show::wide : Show::narrow);
+}
 
 bool is_number(const Value& value) {
     return !std::holds_alternative<std::string>(value) && !std::holds_alternative<Words>(value) &&
@@ -49,20 +51,6 @@ std::string harmless(const std::string& text) { return text.empty() ? text : hum
 // Sentences are broken before this many characters.
 constexpr size_t sentence_width = 76;
 
-// Broken between words; what follows a break begins with `indent`.
-std::string broken(const std::string& sentence, const std::string& indent, size_t width = sentence_width) {
-    std::istringstream words(sentence);
-    std::string text;
-    size_t column = 0;
-    for (std::string word; words >> word; column += width_of(word) + 1) {
-        const bool breaks = column != 0 && column + width_of(word) > width;
-        if (breaks) column = 0;
-        if (!text.empty()) text += breaks ? '\n' + indent : " ";
-        text += word;
-    }
-    return text;
-}
-
 // A value as it stands at this column; each of several sentences has a dash.
 std::string hanging(const Value& value, size_t column) {
     const auto* all = std::get_if<Lines>(&value);
@@ -73,7 +61,7 @@ std::string hanging(const Value& value, size_t column) {
     for (const std::string& line : all->lines) {
         if (!text.empty()) text += '\n' + indent;
         text += several ? "- " : "";
-        text += broken(human_value(Lines{{line}}), several ? indent + "  " : indent);
+        text += broken(human_value(Lines{{line}}), several ? indent + "  " : indent, sentence_width);
     }
     return text;
 }
@@ -86,16 +74,16 @@ struct Column {
 };
 
 // The first row says which columns there are; rows of a table are of a kind.
-std::vector<Column> columns_of(const Table& rows) {
+std::vector<Column> columns_of(const Table& rows, bool narrow = false) {
     std::vector<Column> columns;
     for (const Field& field : rows.front().fields()) {
-        if (!in_text(field)) continue;
+        if (!in_text(field, narrow)) continue;
         columns.push_back({label_of(field), {}, is_number(field.value), width_of(label_of(field))});
     }
     for (const Record& row : rows) {
         size_t i = 0;
         for (const Field& field : row.fields()) {
-            if (!in_text(field) || i == columns.size()) continue;
+            if (!in_text(field, narrow) || i == columns.size()) continue;
             Column& column = columns[i++];
             column.cells.push_back(human_value(field.value));
             column.width = std::max(column.width, width_of(column.cells.back()));
@@ -103,6 +91,19 @@ std::vector<Column> columns_of(const Table& rows) {
         }
     }
     return columns;
+}
+
+// Of a line of all columns.
+size_t line_width(const std::vector<Column>& columns, const std::string& indent) {
+    size_t width = indent.size();
+    for (const Column& column : columns) width += column.width + (&column != &columns.front() ? 2 : 0);
+    return width;
+}
+
+bool can_be_narrow(const Table& rows) {
+    const auto& fields = rows.front().fields();
+    return std::any_of(fields.begin(), fields.end(),
+                       [](const Field& field) { return field.show == Show::wide; });
 }
 
 class TextOutput : public Output {
@@ -144,11 +145,14 @@ class TextOutput : public Output {
     std::string table_text(const Table& rows, const std::string& indent) const {
         const std::vector<Column> columns = columns_of(rows);
         const auto width = terminal_width(fileno(results()));
-        size_t others = indent.size();
-        for (const Column& column : columns)
-            if (&column != &columns.back()) others += column.width + 2;
-        if (!width || columns.empty() || others + columns.back().width <= *width)
-            return aligned(columns, rows.size(), indent, {});
+        const size_t all = line_width(columns, indent);
+        if (!width || columns.empty() || all <= *width) return aligned(columns, rows.size(), indent, {});
+        if (!wide() && can_be_narrow(rows)) {
+            const std::vector<Column> some = columns_of(rows, true);
+            if (line_width(some, indent) <= *width)
+                return aligned(some, rows.size(), indent, {}) + indent + "(--wide tells more)\n";
+        }
+        const size_t others = all - columns.back().width;
         if (!columns.back().right && others + least_last_width <= *width)
             return aligned(columns, rows.size(), indent, *width - others);
         return row_by_row(columns, rows.size(), indent);

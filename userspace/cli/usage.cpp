@@ -2,11 +2,16 @@
 #include "cli/usage.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
+
+#include "cli/terminal.hpp"
 
 namespace kxfer::cli {
 
@@ -64,14 +69,62 @@ std::string leftover(const CLI::App* command) {
     return rest.empty() ? std::string() : rest.front();
 }
 
+// Of the column of names; what they mean stands beside it.
+constexpr size_t name_width = 34;
+constexpr size_t least_meaning_width = 24;
+
+// Breaks what is told of options and commands to fit the terminal; elsewhere it goes as it is.
+class HelpFormatter : public CLI::Formatter {
+  public:
+    std::string make_option(const CLI::Option* option, bool is_positional) const override {
+        std::ostringstream out;
+        CLI::detail::format_help(
+            out, fitting_name(make_option_name(option, is_positional) + make_option_opts(option)),
+            fitting(make_option_desc(option)), name_width);
+        return out.str();
+    }
+
+    std::string make_subcommand(const CLI::App* command) const override {
+        std::ostringstream out;
+        CLI::detail::format_help(out, command->get_display_name(true), fitting(command->get_description()),
+                                 name_width);
+        return out.str();
+    }
+
+  private:
+    // A list of values has no spaces to be broken at.
+    static std::string fitting_name(std::string name) {
+        const std::string indent(6, ' ');
+        const auto width = terminal_width(STDOUT_FILENO);
+        if (!width || width_of(name) + 2 <= *width) return name;
+        for (size_t at = 0; (at = name.find(',', at)) != std::string::npos; at++) name.insert(at + 1, " ");
+        return broken(name, indent, std::max(*width, indent.size() + least_meaning_width) - indent.size());
+    }
+
+    static std::string fitting(const std::string& text) {
+        const auto width = terminal_width(STDOUT_FILENO);
+        if (!width) return text;
+        const size_t room = *width > name_width ? *width - name_width : 0;
+        return broken(text, "", std::max(room, least_meaning_width));
+    }
+};
+
+void set_formatter(CLI::App& app, const std::shared_ptr<CLI::FormatterBase>& formatter) {
+    app.formatter(formatter);
+    for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+        set_formatter(*command, formatter);
+}
+
 } // namespace
 
 void finish_help(CLI::App& app) {
+    const auto formatter = std::make_shared<HelpFormatter>();
     app.set_help_flag("-h,--help", "this text");
-    app.get_formatter()->column_width(34);
-    app.get_formatter()->label("SUBCOMMAND", "COMMAND");
-    app.get_formatter()->label("Subcommands", "Commands");
-    app.get_formatter()->label("OPTIONS", "options");
+    formatter->column_width(name_width);
+    formatter->label("SUBCOMMAND", "COMMAND");
+    formatter->label("Subcommands", "Commands");
+    formatter->label("OPTIONS", "options");
+    set_formatter(app, formatter);
 }
 
 Failure usage_failure(const CLI::App& app, const CLI::ParseError& error) {

@@ -47,6 +47,24 @@ test_a_responder_whose_device_goes_is_told() {
 	[ "$status" -eq 0 ] || fail "serve ended with $status"
 }
 
+# The listeners of the module stay when their address goes; user space cannot bind to it then.
+test_without_IPv6_user_space_verbs_are_answered_by_IPv4() {
+	no_ipv6=/proc/sys/net/ipv6/conf/dummy0/disable_ipv6
+	expect 0 kxfer listen add "$KXFER_ADDRESS"
+	expect 0 kxfer listen add "$KXFER_ADDRESS6"
+	echo 1 >$no_ipv6
+	serve box=mem:64K --verbs
+	wait_for 30 grep -q "user-space verbs on" "$work/serve.out"
+	try kxfer --json bench read "$KXFER_ADDRESS" --engine verbs --export box --count 40
+	echo 0 >$no_ipv6
+	ip addr add "$KXFER_ADDRESS6/64" dev dummy0 nodad
+	kxfer listen del "$KXFER_ADDRESS" >/dev/null
+	kxfer listen del "$KXFER_ADDRESS6" >/dev/null
+	[ "$status" -eq 0 ] || fail "bench ended with $status"
+	expect_json .total.operations 40
+	expect_in "$work/serve.out" "is IPv6 switched off on this node?"
+}
+
 # rdma link del waits, in vain for SIGKILL, until nobody has the device open.
 test_a_server_that_idles_has_no_device_open() {
 	serve box=mem:64K --verbs

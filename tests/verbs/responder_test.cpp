@@ -3,6 +3,7 @@
 // The responder against initiators that ask for what it does not know, or send what
 // they should not: it refuses with an errno, counts what is wrong, ends the
 // connection, and goes on serving others.
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -70,6 +71,34 @@ TEST_F(Responder, another_version_is_refused_in_its_own) {
     EXPECT_EQ(newer.answer.address, 0U);
     request.magic = 0;
     EXPECT_EQ(other.connect(request), EPROTO);
+}
+
+// What does not fit in the backlog is dropped, and asked again after 4.3 s (rdma_cm's timeout).
+TEST_F(Responder, twenty_that_ask_at_once_are_answered_without_a_pause) {
+    const auto request = encode(Request{length, true});
+    std::vector<std::unique_ptr<RawInitiator>> initiators;
+    unsigned accepted = 0, refused = 0;
+
+    for (int i = 0; i < 20; i++) {
+        initiators.push_back(std::make_unique<RawInitiator>(responder->port()));
+        ASSERT_TRUE(initiators.back()->prepare());
+    }
+    Clock::duration longest{};
+    for (const auto& initiator : initiators) ASSERT_TRUE(initiator->ask(request));
+    for (const auto& initiator : initiators) {
+        const auto begun = Clock::now();
+        const int error = initiator->hear();
+        longest = std::max(longest, Clock::now() - begun);
+        accepted += error == 0;
+        refused += error == EBUSY;
+    }
+    EXPECT_LT(longest, 2s);
+    EXPECT_EQ(accepted, VerbsResponder::max_connections);
+    EXPECT_EQ(accepted + refused, initiators.size());
+    // The responder learns of their ends one after the other.
+    initiators.clear();
+    for (const auto late = Clock::now() + 10s; ask({length, true}) == EBUSY && Clock::now() < late;)
+        std::this_thread::sleep_for(20ms);
 }
 
 TEST_F(Responder, receives_that_make_no_sense_are_refused) {

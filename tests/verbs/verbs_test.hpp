@@ -47,24 +47,36 @@ class RawInitiator {
 
     // The errno of a refusal, 0: accepted, -1: neither.
     template <typename Wire> int connect(const Wire& request, size_t bytes = sizeof(Wire)) {
-        rdma_conn_param parameters{};
+        return prepare() && ask(request, bytes) ? hear() : -1;
+    }
+
+    // The three steps of it.
+    bool prepare() {
         rdma_cm_id* id = nullptr;
 
         channel_ = std::move(*open_channel());
-        if (rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP)) return -1;
+        if (rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP)) return false;
         pair_.id.reset(id);
         if (rdma_resolve_addr(id, reinterpret_cast<sockaddr*>(&from_), reinterpret_cast<sockaddr*>(&peer_),
                               2000))
-            return -1;
-        if (next() != RDMA_CM_EVENT_ADDR_RESOLVED || rdma_resolve_route(id, 2000)) return -1;
-        if (next() != RDMA_CM_EVENT_ROUTE_RESOLVED) return -1;
-        if (!pair_.create(memory_, {16, 0, false}, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, "test"))
-            return -1;
+            return false;
+        if (next() != RDMA_CM_EVENT_ADDR_RESOLVED || rdma_resolve_route(id, 2000)) return false;
+        if (next() != RDMA_CM_EVENT_ROUTE_RESOLVED) return false;
+        return pair_.create(memory_, {16, 0, false}, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, "test")
+            .has_value();
+    }
+
+    template <typename Wire> bool ask(const Wire& request, size_t bytes = sizeof(Wire)) {
+        rdma_conn_param parameters{};
+
         parameters.private_data = &request;
         parameters.private_data_len = static_cast<uint8_t>(bytes);
         parameters.initiator_depth = parameters.responder_resources = 1;
         parameters.retry_count = 7;
-        if (rdma_connect(id, &parameters)) return -1;
+        return rdma_connect(pair_.id.get(), &parameters) == 0;
+    }
+
+    int hear() {
         const auto event = next();
         if (event == RDMA_CM_EVENT_REJECTED) return static_cast<int>(answer.error);
         return event == RDMA_CM_EVENT_ESTABLISHED ? 0 : -1;

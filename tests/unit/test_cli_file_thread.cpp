@@ -137,6 +137,8 @@ TEST(FileThread, ends_out_of_a_read_that_nothing_comes_from) {
     thread->give(std::span(bytes).subspan(4));
     pipe.put("abcdef");
     EXPECT_EQ(*wait_done(*thread).bytes, 4U);
+    // Not before the thread is in the read of the second piece, which takes what is left.
+    for (int ms = 0; ms < patience_ms && readable(pipe.read_end.get(), 0); ms++) usleep(1000);
     thread->stop();
     const auto done = thread->take();
     ASSERT_TRUE(done);

@@ -64,7 +64,8 @@ std::string round_trip_name(uint64_t request) { return fmt::format("kxfer-pong-{
 WireAsk encode(const Ask& ask) {
     const auto& workload = ask.workload;
     const uint32_t flags = (ask.ring ? flag_ring : 0) | (ask.signal_batch ? flag_signal_batch : 0) |
-                           (ask.key ? flag_key : 0) | (ask.tos ? flag_tos | uint32_t{*ask.tos} << tos_shift : 0) |
+                           (ask.key ? flag_key : 0) |
+                           (ask.tos ? flag_tos | uint32_t{*ask.tos} << tos_shift : 0) |
                            static_cast<uint32_t>(workload.work) << work_shift;
     return {htobe64(ask_magic),
             htobe64(ask.request),

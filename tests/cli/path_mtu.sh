@@ -121,7 +121,7 @@ test_connections_have_the_type_of_service_that_is_asked_for() {
 	expect_json '[.[] | "\(.role) \(.tos)"] | unique | join(", ")' \
 		"accepted 0, accepted 104, accepted 96, initiator 0, initiator 104, initiator 96"
 	# The responder takes that of a QP that it is told of by TCP.
-	expect 0 kxfer --json bench read "$peer" --export compare $quick --engine verbs --connect tcp --tos 104
+	expect 0 kxfer --json bench read "$peer" $quick --engine verbs --connect tcp --tos 104
 	expect_json .tos 104
 	# The module has no type of service to give to a connection of its own.
 	expect 0 kxfer --json $compare --op send --engine verbs,kverbs --tos 104

@@ -55,7 +55,7 @@ test_without_IPv6_user_space_verbs_are_answered_by_IPv4() {
 	echo 1 >$no_ipv6
 	serve box=mem:64K --verbs
 	wait_for 30 grep -q "user-space verbs on" "$work/serve.out"
-	try kxfer --json bench read "$KXFER_ADDRESS" --engine verbs --export box --count 40
+	try kxfer --json bench read "$KXFER_ADDRESS" --engine verbs --count 40
 	echo 0 >$no_ipv6
 	ip addr add "$KXFER_ADDRESS6/64" dev dummy0 nodad
 	kxfer listen del "$KXFER_ADDRESS" >/dev/null

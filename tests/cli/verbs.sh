@@ -92,7 +92,7 @@ test_a_server_that_may_lock_no_more_is_told_by_its_limit() {
 	background sh -c "ulimit -l 1100; exec setpriv --reuid 1000 --regid 1000 --clear-groups --inh-caps -all \
 		--bounding-set -all kxfer serve box=mem:1M --writable --verbs 2>/dev/null"
 	wait_for 30 grep -q "answering user-space verbs" stdout
-	try kxfer --json compare "$peer" --export box $quick --op read --size 64K
+	try kxfer --json compare "$peer" $quick --op read --size 64K
 	kxfer listen del "$peer" >/dev/null
 	chmod 600 /dev/kxfer /dev/infiniband/*
 	[ "$status" -eq 1 ] || fail "status $status"
@@ -105,7 +105,7 @@ test_another_device_than_the_one_asked_for_is_refused() {
 	serve other=mem:64K --writable --verbs
 	for way in rdma-cm tcp; do
 		[ $way = rdma-cm ] || ! on_iwarp || continue
-		connect="$quick --op read --size 64 --connect $way --export other"
+		connect="$quick --op read --size 64 --connect $way"
 		expect 0 kxfer --json compare $connect --device "$KXFER_DEVICE" "$peer"
 		expect 1 kxfer --json compare $connect --device other0 "$peer"
 		expect_error_json '"\(.errno) \(.why)"' \

@@ -5,7 +5,7 @@
  *
  * The jobs of a place that have a deadline are in a tree, by it, as long as they wait
  * there. So what the work does depends on how many deadlines have passed and not on how
- * many jobs wait, and it lets go of the place's lock after KXFER_DEADLINE_BATCH of them:
+ * many jobs wait, and it lets go of the place's lock after BATCH of them:
  * other sessions share a lane, and on one CPU nothing else runs while bottom halves
  * are off.
  *
@@ -17,6 +17,8 @@
 #include "deadline.h"
 #include "job.h"
 #include "link.h"
+
+#define BATCH	64	/* jobs that end for one hold of the lock */
 
 /** kxfer_deadline_init() - no job waits in the place; @work ends them */
 void kxfer_deadline_init(struct kxfer_deadline *deadline, work_func_t work)
@@ -67,14 +69,8 @@ void kxfer_deadline_remove(struct kxfer_deadline *deadline, struct kxfer_active_
 	RB_CLEAR_NODE(&job->deadline_node);
 }
 
-/**
- * kxfer_deadline_passed() - the next job whose deadline has passed
- * @deadline: of the place, from its work
- * @now_ns: ktime_get_ns()
- *
- * Return: the job, removed; or NULL, and the work is due for the first that is left.
- */
-struct kxfer_active_job *kxfer_deadline_passed(struct kxfer_deadline *deadline, u64 now_ns)
+/* The next job whose deadline has passed, removed; or NULL, and the work is due for the rest. */
+static struct kxfer_active_job *take_passed(struct kxfer_deadline *deadline, u64 now_ns)
 {
 	struct rb_node *first = rb_first_cached(&deadline->jobs);
 	struct kxfer_active_job *job;
@@ -89,4 +85,30 @@ struct kxfer_active_job *kxfer_deadline_passed(struct kxfer_deadline *deadline, 
 	}
 	kxfer_deadline_remove(deadline, job);
 	return job;
+}
+
+/**
+ * kxfer_deadline_end_some() - end jobs whose deadline has passed
+ * @deadline: of the place, from its work
+ * @now_ns: ktime_get_ns()
+ * @end: called for each; puts those to be completed into @ended
+ * @ended: the caller completes them without the lock
+ *
+ * Return: false: there are no more, and the work is due for the next deadline; true: there
+ * may be more, and the caller calls again after it has let go of the lock.
+ */
+bool kxfer_deadline_end_some(struct kxfer_deadline *deadline, u64 now_ns,
+			     void (*end)(struct kxfer_active_job *, struct kxfer_job_list *),
+			     struct kxfer_job_list *ended)
+{
+	struct kxfer_active_job *job;
+	u32 n;
+
+	for (n = 0; n < BATCH; n++) {
+		job = take_passed(deadline, now_ns);
+		if (!job)
+			return false;
+		end(job, ended);
+	}
+	return true;
 }

@@ -8,8 +8,7 @@
 #include <linux/workqueue.h>
 
 struct kxfer_active_job;
-
-#define KXFER_DEADLINE_BATCH	64	/* jobs that end for one hold of the place's lock */
+struct kxfer_job_list;
 
 /**
  * struct kxfer_deadline - the deadlines of the jobs that wait in a place
@@ -27,6 +26,8 @@ void kxfer_deadline_init(struct kxfer_deadline *deadline, work_func_t work);
 void kxfer_deadline_arm(struct kxfer_deadline *deadline, u64 ns);
 void kxfer_deadline_add(struct kxfer_deadline *deadline, struct kxfer_active_job *job);
 void kxfer_deadline_remove(struct kxfer_deadline *deadline, struct kxfer_active_job *job);
-struct kxfer_active_job *kxfer_deadline_passed(struct kxfer_deadline *deadline, u64 now_ns);
+bool kxfer_deadline_end_some(struct kxfer_deadline *deadline, u64 now_ns,
+			     void (*end)(struct kxfer_active_job *, struct kxfer_job_list *),
+			     struct kxfer_job_list *ended);
 
 #endif /* KXFER_DEADLINE_H */

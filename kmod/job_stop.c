@@ -173,27 +173,27 @@ void kxfer_job_fail_long(struct kxfer_lane *lane, int error)
 	kxfer_job_pump(lane);
 }
 
-/* Jobs that are posted in part go on. Return: whether there may be more to stop. */
+/* A job that is posted in part goes on. */
+static void stop_late(struct kxfer_active_job *job, struct kxfer_job_list *ended)
+{
+	if (!job->started)
+		stop_queued(job->lane, job, -ETIMEDOUT, ended);
+}
+
+/* Return: whether there may be more to stop. */
 static bool stop_late_jobs(struct kxfer_lane *lane)
 {
-	struct kxfer_active_job *job = NULL;
 	struct kxfer_job_list ended = {};
 	u64 now_ns = ktime_get_ns();
-	u32 n;
+	bool more;
 
 	spin_lock_bh(&lane->lock);
-	for (n = 0; n < KXFER_DEADLINE_BATCH; n++) {
-		job = kxfer_deadline_passed(&lane->deadline, now_ns);
-		if (!job)
-			break;
-		if (!job->started)
-			stop_queued(lane, job, -ETIMEDOUT, &ended);
-	}
-	if (!job)
+	more = kxfer_deadline_end_some(&lane->deadline, now_ns, stop_late, &ended);
+	if (!more)
 		kxfer_deadline_arm(&lane->deadline, kxfer_offer_late(lane, now_ns));
 	spin_unlock_bh(&lane->lock);
 	complete_list(&ended, -ETIMEDOUT);
-	return job;
+	return more;
 }
 
 /** kxfer_job_deadline_work() - end jobs of a lane that were not posted in time */

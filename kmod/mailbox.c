@@ -362,24 +362,23 @@ void kxfer_mailbox_fetched(struct kxfer_fetch *fetch, struct kxfer_job_list *end
 	spin_unlock_bh(&mailbox->lock);
 }
 
+static void end_late(struct kxfer_active_job *job, struct kxfer_job_list *ended)
+{
+	end_recv(job, -ETIMEDOUT, ended);
+}
+
 /* Return: whether there may be more to end. */
 static bool end_late_recvs(struct kxfer_mailbox *mailbox)
 {
-	struct kxfer_active_job *job = NULL;
 	struct kxfer_job_list ended = {};
 	u64 now_ns = ktime_get_ns();
-	u32 n;
+	bool more;
 
 	spin_lock_bh(&mailbox->lock);
-	for (n = 0; n < KXFER_DEADLINE_BATCH; n++) {
-		job = kxfer_deadline_passed(&mailbox->deadline, now_ns);
-		if (!job)
-			break;
-		end_recv(job, -ETIMEDOUT, &ended);
-	}
+	more = kxfer_deadline_end_some(&mailbox->deadline, now_ns, end_late, &ended);
 	spin_unlock_bh(&mailbox->lock);
 	kxfer_job_complete_all(&ended, -ETIMEDOUT, now_ns);
-	return job;
+	return more;
 }
 
 static void deadline_work(struct work_struct *work)

@@ -207,8 +207,10 @@ void kxfer_flow_wake(struct kxfer_flow *flow)
 }
 
 /**
- * kxfer_flow_is_next() - would a job of a flow go before all that could go?
+ * kxfer_flow_is_next() - whether a new job of a flow overtakes nothing if it is posted at once
  * @flow: of a lane whose lock the caller holds
+ *
+ * Flows that are held do not count: none of their jobs could be posted now.
  */
 bool kxfer_flow_is_next(const struct kxfer_flow *flow)
 {

@@ -659,8 +659,8 @@ void kxfer_job_pump_on(struct kxfer_lane *lane)
 }
 
 /*
- * Where nothing is queued that could go there is no queue to stand in. Called with the lane's lock
- * held. Return: false if something of the job is left to be queued.
+ * A job that would overtake nothing need not be queued. Called with the lane's lock held.
+ * Return: false if something of the job is left to be queued.
  */
 static bool post_at_once(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {

@@ -143,7 +143,7 @@ void kxfer_lane_free(struct kxfer_lane *lane)
 	kxfer_offer_free(lane);
 	kxfer_fetch_free(lane);
 	kfree(lane->fence);
-	kfree(lane->sink_array);
+	kvfree(lane->sink_array);
 	kvfree(lane->scratch);
 	kvfree(lane->chains);
 	kfree(lane);
@@ -781,7 +781,7 @@ static int make_fence_sink(struct kxfer_lane *lane)
 
 	lane->fence_cqe.done = fenced;
 	lane->fence = kxfer_fault(LANE_FENCE) ? NULL :
-		      kzalloc(KXFER_FENCE_BYTES, KXFER_GFP_FOR_PEER);
+		      kzalloc(KXFER_FENCE_BYTES, GFP_KERNEL);
 	if (!lane->fence)
 		return -ENOMEM;
 	ret = kxfer_device_map(lane->link->dev->ibdev, lane->fence, KXFER_FENCE_BYTES,
@@ -837,8 +837,8 @@ int kxfer_lane_make_sinks(struct kxfer_lane *lane)
 	if (!dev->iwarp)
 		return 0;
 	lane->sink_array = kxfer_fault(LANE_SINKS) ? NULL :
-			   kcalloc(KXFER_LANE_SINKS, sizeof(*lane->sink_array),
-				   KXFER_GFP_FOR_PEER);
+			   kxfer_link_kvzalloc(lane->link, array_size(KXFER_LANE_SINKS,
+								      sizeof(*lane->sink_array)));
 	if (!lane->sink_array)
 		return -ENOMEM;
 	for (i = 0; i < KXFER_LANE_SINKS; i++) {

@@ -156,7 +156,8 @@ void kxfer_link_count(struct kxfer_link *link, int nr)
  * @initiator: made by this node
  *
  * It is charged to the memory cgroup that is active, and so is all that its lanes
- * allocate later. May sleep. Return: it, CONNECTING, with the one reference of its life; or NULL.
+ * allocate later. May sleep. Return: it, CONNECTING, with the one reference of its life;
+ * or NULL.
  */
 struct kxfer_link *kxfer_link_alloc(bool initiator)
 {

@@ -99,7 +99,8 @@ int kxfer_region_destroy(struct kxfer_session* session, uint32_t region);
 
 /*
  * Publishes a range of a region under a name; the function fills in size and
- * rule_stride, and the id is put into export_args->export_id. -EEXIST: the name is taken on this node.
+ * rule_stride, and the id is put into export_args->export_id. -EEXIST: the name is
+ * taken on this node.
  */
 int kxfer_export_create(struct kxfer_session* session, struct kxfer_export_add* export_args);
 

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds longest_wait{100};
 // While nothing comes: until the other end is looked for again.
 constexpr std::chrono::seconds between_looks{1};
-// Until the first that is told to a partner.
+// An initiator that asks for nothing for as long lets others have the partner.
 constexpr std::chrono::seconds longest_silence{60};
 // Looks at memory before others may have the CPU.
 constexpr int looks = 1000;
@@ -32,6 +32,13 @@ constexpr uint64_t look_mark = UINT64_MAX;
 constexpr uint64_t seed = 1;
 
 tl::unexpected<Error> stop_error() { return tl::unexpected(Error("stopped", "", ECANCELED)); }
+
+// since: the last round trip, or the begin.
+tl::expected<void, Error> check_silence(Clock::time_point since, const std::string& name) {
+    if (Clock::now() - since <= longest_silence) return {};
+    return tl::unexpected(Error("the other end asks for no round trip of", name, ETIMEDOUT, "",
+                                fmt::format("nothing came for {} s", longest_silence.count())));
+}
 
 std::span<std::byte> going_out(const Memory& memory, const Workload& workload) {
     return memory.bytes().first(workload.size);
@@ -168,8 +175,7 @@ tl::expected<uint64_t, Error> Partner::next_event(KernelPath* path) {
         if (stopped_) return stop_error();
         if (path)
             if (auto there = look_after(*path, looked); !there) return tl::unexpected(there.error());
-        if (!path && Clock::now() - begun > longest_silence)
-            return tl::unexpected(Error("the other end did not begin", options_.name, ETIMEDOUT));
+        if (auto heard = check_silence(begun, options_.name); !heard) return tl::unexpected(heard.error());
     }
 }
 
@@ -200,7 +206,8 @@ Partner::Done Partner::answer() {
 // Until so many more jobs have ended. The other end is looked for by a job beside them.
 Partner::Done Partner::await_jobs(KernelPath& path, unsigned left) {
     std::array<Completion, 3> completions;
-    auto looked = Clock::now();
+    const auto begun = Clock::now();
+    auto looked = begun;
     bool looking = false;
 
     while (left > 0 || looking) {
@@ -215,6 +222,7 @@ Partner::Done Partner::await_jobs(KernelPath& path, unsigned left) {
         }
         if (more || looking) continue;
         if (stopped_) return stop_error();
+        if (auto heard = check_silence(begun, options_.name); !heard) return heard;
         if (Clock::now() - looked < between_looks) continue;
         const Job look = Job::read(path.region(), 0, path.target(), 0, 1, look_mark);
         looked = Clock::now();
@@ -256,9 +264,11 @@ Partner::Done Partner::answer_writes(KernelPath& path) {
     Done there;
 
     for (uint64_t round = 1;; round++) {
-        auto looked = Clock::now();
+        const auto begun = Clock::now();
+        auto looked = begun;
         const auto is_over = [&] {
             there = look_after(path, looked);
+            if (there) there = check_silence(begun, options_.name);
             return !there;
         };
         if (!wait_for_byte(memory_, workload, round, is_over)) return there;

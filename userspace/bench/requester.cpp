@@ -154,7 +154,7 @@ tl::expected<ProcessUsage, Error> Requester::usage() {
     }
 }
 
-// Where the peer connects back to.
+// Where the peer connects back to, and how.
 tl::expected<void, Error> Requester::listen() {
     const auto link = link_of(session_, peer_handle_, options_);
     if (!link) return tl::unexpected(link.error());
@@ -165,6 +165,7 @@ tl::expected<void, Error> Requester::listen() {
     listening_ = std::move(*listening);
     ask_.port = listening_.port;
     ask_.key = listening_.wants_key;
+    if (options_.tos) ask_.tos = static_cast<uint8_t>(*options_.tos);
     return {};
 }
 
@@ -210,7 +211,6 @@ tl::expected<void, Error> Requester::lend(const Workload& workload, const RunPla
             0,
             options_.ring,
             options_.signal_batch()};
-    if (options_.tos) ask_.tos = static_cast<uint8_t>(*options_.tos);
     if (auto listening = listen(); !listening) return listening;
     if (auto fine = check_ask(ask_); !fine) return fine;
 

@@ -497,10 +497,17 @@ static void remove_device(struct ib_device *ibdev, void *client_data)
 	kxfer_device_put(dev);
 }
 
+/* `rdma dev set NAME name OTHER`. Links keep the name, for they may outlast the device. */
+static void rename_device(struct ib_device *ibdev, void *client_data)
+{
+	kxfer_link_rename_device(client_data, dev_name(&ibdev->dev));
+}
+
 struct ib_client kxfer_ib_client = {
 	.name = "kxfer",
 	.add = add_device,
 	.remove = remove_device,
+	.rename = rename_device,
 };
 
 /** kxfer_device_init() - attach to all RDMA devices, present and to come */

@@ -212,6 +212,7 @@ struct kxfer_link *kxfer_link_dedicate(const struct kxfer_link_key *key,
 struct kxfer_link *kxfer_link_create_passive(const struct kxfer_addr *peer);
 struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
 					  const struct kxfer_addr *peer);
+void kxfer_link_rename_device(const struct kxfer_device *dev, const char *name);
 u32 kxfer_link_ids(u64 *cursor, u64 *ids, u32 nr);
 u32 kxfer_link_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records, u32 nr);
 u32 kxfer_lane_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records, u32 nr);

@@ -514,6 +514,18 @@ static u32 fill_lane_infos(struct kxfer_link *link, u64 *cursor,
 	return n;
 }
 
+/** kxfer_link_rename_device() - @dev is called @name from now on */
+void kxfer_link_rename_device(const struct kxfer_device *dev, const char *name)
+{
+	struct kxfer_link *link;
+
+	spin_lock_bh(&links_lock);
+	list_for_each_entry(link, &links, node)
+		if (READ_ONCE(link->dev) == dev)
+			strscpy((char *)link->device_name, name, sizeof(link->device_name));
+	spin_unlock_bh(&links_lock);
+}
+
 /** kxfer_link_ids() - ids of links after *cursor, in order */
 u32 kxfer_link_ids(u64 *cursor, u64 *ids, u32 nr)
 {

@@ -365,6 +365,25 @@ TEST_F_TIMEOUT(device, kept_listener_is_made_again, 90)
 				  &self->rig.peer));
 }
 
+static bool link_is_on(int fd, const char *name)
+{
+	struct kxfer_info_link link;
+	uint64_t cursor = 0;
+
+	return kx_info(fd, KXFER_INFO_LINKS, &link, sizeof(link), 1, &cursor) == 1 &&
+	       !strcmp((const char *)link.device, name);
+}
+
+TEST_F_TIMEOUT(device, keeps_its_links_under_another_name, 90)
+{
+	ASSERT_EQ(1, link_is_on(self->fd, self->name));
+	ASSERT_EQ(0, baseline_command("rdma dev set %s name renamed0", self->name));
+	EXPECT_TRUE(link_is_on(self->fd, "renamed0"));
+	EXPECT_EQ(0, rig_move(&self->rig, KXFER_OP_READ, 0, 0, 4096));
+	ASSERT_EQ(0, baseline_command("rdma dev set renamed0 name %s", self->name));
+	EXPECT_TRUE(link_is_on(self->fd, self->name));
+}
+
 #define CROWD		16
 #define CROWD_PORT	(KXFER_PORT + 100)
 

@@ -200,8 +200,9 @@ void Counterpart::handle(const Asked& asked) {
     }
     if (done && ask.verb == Verb::answer) return;
     if (!done) fail(ask.request, done.error());
-    // Not an error if nobody takes it.
-    static_cast<void>(await(Verb::taken, ask.request, done ? taken_timeout : failed_timeout));
+    // Not an error if nobody takes it. Who had round trips answered says their end in any case.
+    const Verb last = ask.verb == Verb::answer ? Verb::end : Verb::taken;
+    static_cast<void>(await(last, ask.request, done ? taken_timeout : failed_timeout));
 }
 
 // Touches nothing of the answer to another.

@@ -171,8 +171,9 @@ tl::expected<uint64_t, Error> Partner::next_event(KernelPath* path) {
         const auto events = events_.take_events(room, true, Deadline(longest_wait));
         if (!events && events.error().number != ETIMEDOUT && events.error().number != EINTR)
             return tl::unexpected(events.error());
-        if (events && !events->empty()) return events->front().cookie;
+        // First: there may be an event each time.
         if (stopped_) return stop_error();
+        if (events && !events->empty()) return events->front().cookie;
         if (path)
             if (auto there = look_after(*path, looked); !there) return tl::unexpected(there.error());
         if (auto heard = check_silence(begun, options_.name); !heard) return tl::unexpected(heard.error());
@@ -238,12 +239,13 @@ Partner::Done Partner::answer_messages(KernelPath& path, MessageEnd& end) {
     auto ended = hand_in(path, {&first, 1});
     if (!ended) return tl::unexpected(ended.error());
     if (auto come = await_jobs(path, 1 - *ended); !come) return come;
-    for (uint64_t n = 0;; n++) {
+    for (uint64_t n = 0; !stopped_; n++) {
         const std::array next = {end.echo(n), end.recv(n + 1)};
         ended = hand_in(path, next);
         if (!ended) return tl::unexpected(ended.error());
         if (auto come = await_jobs(path, 2 - *ended); !come) return come;
     }
+    return stop_error();
 }
 
 Partner::Done Partner::answer_pings(KernelPath& path) {

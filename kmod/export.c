@@ -8,7 +8,7 @@
  *
  * Withdrawal, as a proof that no peer reaches the memory afterwards. The holder
  * may be slow, hostile or dead.
- *  1. The export is taken from the list, under exports_mutex: no grant and no
+ *  1. The export is taken from the list, under kxfer_exports_lock(): no grant and no
  *     exposure of it comes into being. @session is cleared: no event is delivered. A
  *     mailbox is closed: no message comes.
  *  2. Each exposure that exists is waited for until its registration has ended, for
@@ -29,9 +29,8 @@
  *     the reference of the work. From here to the end nothing waits for the peer.
  *  5. @nr_exposures is 0: the region has a user less, and may be unpinned.
  *
- * Lock order: exports_mutex, then a link's lock or an export's lock. Nothing
- * that waits for a peer or a device runs under exports_mutex. For grant.c it is
- * kxfer_exports_lock().
+ * Lock order: kxfer_exports_lock(), then a link's lock or an export's lock. Nothing
+ * that waits for a peer or a device runs under kxfer_exports_lock().
  */
 #include "log.h"
 
@@ -44,6 +43,7 @@
 #include "device.h"
 #include "decode.h"
 #include "export.h"
+#include "export_table.h"
 #include "exposure.h"
 #include "fault.h"
 #include "lane.h"
@@ -62,23 +62,7 @@ static struct workqueue_struct *withdraw_wq;
 
 #define MAX_PING_GRANTS	1024	/* of a link: nobody is charged for them */
 
-static DEFINE_MUTEX(exports_mutex);
-static LIST_HEAD(exports);
-static u64 last_export_id;
-static u64 last_exposure_id;
 static struct kxfer_export *ping_export;
-
-/** kxfer_exports_lock() - nothing is published, exposed or withdrawn meanwhile; may sleep */
-void kxfer_exports_lock(void)
-{
-	mutex_lock(&exports_mutex);
-}
-
-/** kxfer_exports_unlock() - end of kxfer_exports_lock() */
-void kxfer_exports_unlock(void)
-{
-	mutex_unlock(&exports_mutex);
-}
 
 static void export_release(struct kref *ref)
 {
@@ -123,32 +107,6 @@ bool kxfer_export_name_valid(const u8 *name)
 	return !memchr_inv(name + length, 0, KXFER_NAME_MAX + 1 - length);
 }
 
-/* Called with exports_mutex held. */
-static struct kxfer_export *find_export(const u8 *name)
-{
-	struct kxfer_export *export;
-
-	list_for_each_entry(export, &exports, node)
-		if (!memcmp(export->name, name, sizeof(export->name)))
-			return export;
-	return NULL;
-}
-
-static int publish(struct kxfer_export *export)
-{
-	int ret = 0;
-
-	mutex_lock(&exports_mutex);
-	if (find_export((const u8 *)export->name)) {
-		ret = -EEXIST;
-	} else {
-		export->node_id = ++last_export_id;
-		list_add_tail(&export->node, &exports);
-	}
-	mutex_unlock(&exports_mutex);
-	return ret;
-}
-
 static struct kxfer_export *export_alloc(const char *name, u32 rights)
 {
 	struct kxfer_export *export;
@@ -157,7 +115,6 @@ static struct kxfer_export *export_alloc(const char *name, u32 rights)
 	if (!export)
 		return NULL;
 	kref_init(&export->ref);
-	INIT_LIST_HEAD(&export->node);
 	INIT_LIST_HEAD(&export->charges);
 	INIT_LIST_HEAD(&export->exposures);
 	spin_lock_init(&export->lock);
@@ -218,7 +175,7 @@ static int insert_export(struct kxfer_session *session, struct kxfer_export *exp
 		ret = kxfer_session_insert(&session->exports, export, &export->id,
 					   KXFER_MAX_EXPORTS);
 	if (!ret) {
-		ret = publish(export);
+		ret = kxfer_export_table_add(export);
 		if (ret)
 			xa_erase(&session->exports, export->id);
 		else if (cmd)
@@ -368,21 +325,9 @@ void kxfer_export_content(struct kxfer_export *export, struct kxfer_wire_content
 	spin_unlock_bh(&export->lock);
 }
 
-/* Called with exports_mutex held. */
-static struct kxfer_exposure *find_exposure(struct kxfer_link *link,
-					    struct kxfer_export *export, u32 rights)
-{
-	struct kxfer_exposure *exposure;
-
-	list_for_each_entry(exposure, &link->exposures, link_node)
-		if (exposure->export == export && exposure->rights == rights)
-			return exposure;
-	return NULL;
-}
-
 static void withdraw_work(struct work_struct *work);
 
-/* Called with exports_mutex held. */
+/* Called with kxfer_exports_lock(). */
 static struct kxfer_exposure *add_exposure(struct kxfer_link *link,
 					   struct kxfer_export *export, u32 rights)
 {
@@ -396,27 +341,15 @@ static struct kxfer_exposure *add_exposure(struct kxfer_link *link,
 		return NULL;
 	kref_init(&exposure->ref);
 	kref_get(&export->ref);
-	exposure->id = ++last_exposure_id;
 	exposure->export = export;
 	exposure->link = link;
 	exposure->rights = rights;
 	init_completion(&exposure->ready);
 	INIT_WORK(&exposure->withdraw_work, withdraw_work);
 	atomic_inc(&export->nr_exposures);
-	list_add_tail(&exposure->export_node, &export->exposures);
-	list_add_tail(&exposure->link_node, &link->exposures);
+	kxfer_exposure_table_add(exposure);
 	kxfer_stat_inc(KXFER_STAT_LIVE_EXPOSURES);
 	return exposure;
-}
-
-/* Take it off both lists. Called with exports_mutex held. Return: false if it was off. */
-static bool unlink_exposure(struct kxfer_exposure *exposure)
-{
-	if (list_empty(&exposure->link_node))
-		return false;
-	list_del_init(&exposure->link_node);
-	list_del_init(&exposure->export_node);
-	return true;
 }
 
 /* By whoever took it off the lists. */
@@ -443,9 +376,9 @@ void kxfer_export_unexpose(struct kxfer_exposure *exposure)
 {
 	bool last;
 
-	mutex_lock(&exports_mutex);
-	last = !--exposure->nr_grants && unlink_exposure(exposure);
-	mutex_unlock(&exports_mutex);
+	kxfer_exports_lock();
+	last = !--exposure->nr_grants && kxfer_exposure_table_del(exposure);
+	kxfer_exports_unlock();
 	if (last)
 		destroy_exposure(exposure);
 }
@@ -460,13 +393,13 @@ static int check_wanted(const struct kxfer_link *link, u32 wanted, u32 allowed)
 	return !possible || wanted & ~possible ? -EOPNOTSUPP : 0;
 }
 
-/* Find the export and count a grant on its exposure. Called with exports_mutex held. */
+/* Find the export and count a grant on its exposure. Called with kxfer_exports_lock(). */
 static int reserve_exposure(struct kxfer_link *link,
 			    const struct kxfer_wire_grant *request,
 			    struct kxfer_claim *claim, struct kxfer_exposure **found,
 			    bool *created)
 {
-	struct kxfer_export *export = find_export(request->name);
+	struct kxfer_export *export = kxfer_export_table_find(request->name);
 	u32 wanted = be32_to_cpu(request->rights), rights;
 	struct kxfer_exposure *exposure;
 	int ret;
@@ -483,7 +416,7 @@ static int reserve_exposure(struct kxfer_link *link,
 		return ret;
 	}
 	rights = wanted ?: possible_rights(link, rights);
-	exposure = find_exposure(link, export, rights);
+	exposure = kxfer_exposure_table_find(link, export, rights);
 	if (export == ping_export && exposure && exposure->nr_grants >= MAX_PING_GRANTS)
 		return -EDQUOT;
 	*created = !exposure;
@@ -515,9 +448,9 @@ int kxfer_export_expose(struct kxfer_link *link, const struct kxfer_wire_grant *
 	bool created;
 	int ret;
 
-	mutex_lock(&exports_mutex);
+	kxfer_exports_lock();
 	ret = reserve_exposure(link, request, claim, exposure, &created);
-	mutex_unlock(&exports_mutex);
+	kxfer_exports_unlock();
 	if (ret)
 		return ret;
 	if (created) {
@@ -544,11 +477,9 @@ enum kxfer_wire_status kxfer_export_keys(struct kxfer_link *link,
 	enum kxfer_wire_status status = KXFER_WIRE_REVOKED;
 	struct kxfer_exposure *exposure;
 
-	mutex_lock(&exports_mutex);
-	list_for_each_entry(exposure, &link->exposures, link_node) {
-		if (exposure->id != be64_to_cpu(request->exposure) ||
-		    !completion_done(&exposure->ready))
-			continue;
+	kxfer_exports_lock();
+	exposure = kxfer_exposure_table_by_id(link, be64_to_cpu(request->exposure));
+	if (exposure && completion_done(&exposure->ready)) {
 		for (; n < room && first < exposure->nr_keys; n++, first++) {
 			const struct kxfer_extent *key = &exposure->keys[first];
 
@@ -557,9 +488,8 @@ enum kxfer_wire_status kxfer_export_keys(struct kxfer_link *link,
 			answer->keys[n].length = cpu_to_be32(key->length);
 		}
 		status = KXFER_WIRE_OK;
-		break;
 	}
-	mutex_unlock(&exports_mutex);
+	kxfer_exports_unlock();
 	answer->nr = cpu_to_be32(n);
 	answer->reserved = 0;
 	*length = struct_size(answer, keys, n);
@@ -585,16 +515,14 @@ enum kxfer_wire_status kxfer_export_list(struct kxfer_link *link,
 {
 	u32 room = (KXFER_WIRE_CONTROL_BYTES - sizeof(struct kxfer_wire_header) -
 		    sizeof(*answer)) / sizeof(answer->entries[0]);
-	u64 cursor = be64_to_cpu(request->cursor);
+	struct kxfer_export_walk walk = { .after = be64_to_cpu(request->cursor) };
 	struct kxfer_export *export;
 	struct kxfer_claim claim;
 	u32 n = 0, rights;
 
-	mutex_lock(&exports_mutex);
-	list_for_each_entry(export, &exports, node) {
-		if (n == room)
-			break;
-		if (export->node_id <= cursor || export == ping_export)
+	kxfer_exports_lock();
+	while (n < room && (export = kxfer_export_walk_on(&walk))) {
+		if (export == ping_export)
 			continue;
 		claim = kxfer_export_claim(link, request->uid, request->gid);
 		rights = allowed_rights(export, &claim);
@@ -602,7 +530,7 @@ enum kxfer_wire_status kxfer_export_list(struct kxfer_link *link,
 		if (rights)
 			fill_entry(&answer->entries[n++], export, rights);
 	}
-	mutex_unlock(&exports_mutex);
+	kxfer_exports_unlock();
 	answer->nr = cpu_to_be32(n);
 	answer->reserved = 0;
 	*length = struct_size(answer, entries, n);
@@ -634,12 +562,12 @@ void kxfer_export_link_closed(struct kxfer_link *link)
 	struct kxfer_exposure *exposure;
 
 	for (;;) {
-		mutex_lock(&exports_mutex);
+		kxfer_exports_lock();
 		exposure = list_first_entry_or_null(&link->exposures,
 						    struct kxfer_exposure, link_node);
 		if (exposure)
-			unlink_exposure(exposure);
-		mutex_unlock(&exports_mutex);
+			kxfer_exposure_table_del(exposure);
+		kxfer_exports_unlock();
 		if (!exposure)
 			break;
 		destroy_exposure(exposure);
@@ -651,7 +579,7 @@ static void content_answered(struct kxfer_request *request)
 	/* Any answer will do: a holder that went away does not care. */
 }
 
-/* Called with exports_mutex held. Return: false if no slot is free. */
+/* Called with kxfer_exports_lock(). Return: false if no slot is free. */
 static bool send_content(struct kxfer_exposure *exposure)
 {
 	struct kxfer_wire_content_change change = {
@@ -677,23 +605,23 @@ void kxfer_export_content_work(struct work_struct *work)
 	struct kxfer_exposure *exposure;
 
 	kxfer_delay(EXPORT_CONTENT);
-	mutex_lock(&exports_mutex);
+	kxfer_exports_lock();
 	list_for_each_entry(exposure, &link->exposures, link_node)
 		if (exposure->content_dirty && !send_content(exposure))
 			break;
-	mutex_unlock(&exports_mutex);
+	kxfer_exports_unlock();
 }
 
 static void announce_content(struct kxfer_export *export)
 {
 	struct kxfer_exposure *exposure;
 
-	mutex_lock(&exports_mutex);
+	kxfer_exports_lock();
 	list_for_each_entry(exposure, &export->exposures, export_node) {
 		exposure->content_dirty = true;
 		kxfer_link_queue_content(exposure->link);
 	}
-	mutex_unlock(&exports_mutex);
+	kxfer_exports_unlock();
 }
 
 /** kxfer_export_set() - KXFER_EXPORT_SET */
@@ -728,9 +656,7 @@ int kxfer_export_set(struct kxfer_session *session, void *arg)
 
 static void unpublish(struct kxfer_export *export)
 {
-	mutex_lock(&exports_mutex);
-	list_del_init(&export->node);
-	mutex_unlock(&exports_mutex);
+	kxfer_export_table_del(export);
 	spin_lock_bh(&export->lock);
 	export->session = NULL;
 	spin_unlock_bh(&export->lock);
@@ -780,9 +706,9 @@ static void withdraw_work(struct work_struct *work)
 	kxfer_delay(EXPORT_REVOKE);
 	if (revoke(exposure, jiffies_to_msecs(left) + 1)) {
 		kxfer_delay(EXPORT_REVOKED);
-		mutex_lock(&exports_mutex);
-		mine = unlink_exposure(exposure);
-		mutex_unlock(&exports_mutex);
+		kxfer_exports_lock();
+		mine = kxfer_exposure_table_del(exposure);
+		kxfer_exports_unlock();
 	}
 	if (mine)
 		destroy_exposure(exposure);
@@ -802,13 +728,13 @@ void kxfer_export_begin_withdrawal(struct kxfer_export *export)
 
 	unpublish(export);
 	kxfer_delay(EXPORT_BEGIN);
-	mutex_lock(&exports_mutex);
+	kxfer_exports_lock();
 	list_for_each_entry(exposure, &export->exposures, export_node) {
 		kref_get(&exposure->ref);
 		kxfer_link_ref(exposure->link);
 		queue_work(withdraw_wq, &exposure->withdraw_work);
 	}
-	mutex_unlock(&exports_mutex);
+	kxfer_exports_unlock();
 }
 
 /**
@@ -865,21 +791,19 @@ static void fill_info(struct kxfer_export *export, struct kxfer_info_export *inf
 u32 kxfer_export_info(const struct kxfer_session *viewer, u64 *cursor,
 		      void *records, u32 nr)
 {
+	struct kxfer_export_walk walk = { .after = *cursor };
 	struct kxfer_info_export *info = records;
 	struct kxfer_export *export;
 	u32 n = 0;
 
-	mutex_lock(&exports_mutex);
-	list_for_each_entry(export, &exports, node) {
-		if (n == nr)
-			break;
-		if (export->node_id <= *cursor ||
-		    !kxfer_session_sees(viewer, export->session, export->owner_uid))
+	kxfer_exports_lock();
+	while (n < nr && (export = kxfer_export_walk_on(&walk))) {
+		if (!kxfer_session_sees(viewer, export->session, export->owner_uid))
 			continue;
 		fill_info(export, &info[n++]);
 		*cursor = export->node_id;
 	}
-	mutex_unlock(&exports_mutex);
+	kxfer_exports_unlock();
 	return n;
 }
 
@@ -899,17 +823,18 @@ static void note_grants(struct xarray *links, const struct kxfer_exposure *expos
  */
 void kxfer_export_note_links(const struct kxfer_session *viewer, struct xarray *links)
 {
+	struct kxfer_export_walk walk = {};
 	struct kxfer_exposure *exposure;
 	struct kxfer_export *export;
 
-	mutex_lock(&exports_mutex);
-	list_for_each_entry(export, &exports, node) {
+	kxfer_exports_lock();
+	while ((export = kxfer_export_walk_on(&walk))) {
 		if (!kxfer_session_sees(viewer, export->session, export->owner_uid))
 			continue;
 		list_for_each_entry(exposure, &export->exposures, export_node)
 			note_grants(links, exposure);
 	}
-	mutex_unlock(&exports_mutex);
+	kxfer_exports_unlock();
 }
 
 static void fill_ping(struct kxfer_memory *memory)
@@ -927,6 +852,7 @@ static int publish_ping(void)
 {
 	struct kxfer_memory *memory;
 	struct kxfer_region *region;
+	int ret;
 
 	memory = kxfer_memory_alloc(KXFER_PING_SIZE);
 	if (IS_ERR(memory))
@@ -942,8 +868,16 @@ static int publish_ping(void)
 	}
 	ping_export->region = region;
 	ping_export->length = KXFER_PING_SIZE;
+	ret = kxfer_export_table_add(ping_export);
+	if (ret)
+		goto err_put;
 	atomic_inc(&region->users);
-	return publish(ping_export);
+	return 0;
+
+err_put:
+	kref_put(&ping_export->ref, export_release);
+	kxfer_region_destroy(region);
+	return ret;
 }
 
 /** kxfer_export_init() - make the queue of withdrawals; publish @ping */

@@ -29,7 +29,7 @@ struct mem_cgroup;
 /**
  * struct kxfer_export - a range of a region, or a mailbox, under a name
  * @ref: held by its session's table (or the module) and by exposures
- * @node: in the list of exports while it can be opened
+ * @name_node: in the table of exports while it can be opened
  * @id: in its session
  * @node_id: on this node
  * @name: zero-terminated
@@ -45,7 +45,7 @@ struct mem_cgroup;
  * @owner_uid: of the session
  * @owner_pid: of the session
  * @charges: of the rdma cgroup; see charge.c
- * @exposures: by kxfer_exposure.export_node, under exports_mutex
+ * @exposures: by kxfer_exposure.export_node, under kxfer_exports_lock()
  * @nr_exposures: not deregistered yet, whether in @exposures or not any more
  * @lock: over @session and @content; bh-safe
  * @session: gets events; NULL once withdrawn, and for the built-in export
@@ -53,7 +53,7 @@ struct mem_cgroup;
  */
 struct kxfer_export {
 	struct kref ref;
-	struct list_head node;
+	struct hlist_node name_node;
 	u32 id;
 	u64 node_id;
 	char name[KXFER_NAME_MAX + 1];
@@ -83,10 +83,11 @@ struct kxfer_export {
  * @export: a reference
  * @link: stays while this is in its list
  * @rights: KXFER_RIGHT_*
- * @nr_grants: under exports_mutex; at 0 it is destroyed
- * @export_node: in kxfer_export.exposures; whoever takes it off both lists
- *	destroys it
+ * @nr_grants: under kxfer_exports_lock(); at 0 it is destroyed
+ * @export_node: in kxfer_export.exposures; whoever takes it off its lists destroys it
  * @link_node: in kxfer_link.exposures
+ * @hash_node: in the table of exposures, by link, export and rights
+ * @id_node: likewise by @id
  * @mapping: of the region for the link's device; counted as a user
  * @mrs: registrations
  * @keys: the same as extents: address, length, rkey
@@ -105,6 +106,8 @@ struct kxfer_exposure {
 	u32 nr_grants;
 	struct list_head export_node;
 	struct list_head link_node;
+	struct hlist_node hash_node;
+	struct hlist_node id_node;
 	struct kxfer_mapping *mapping;
 	struct ib_mr **mrs;
 	struct kxfer_extent *keys;
@@ -126,8 +129,6 @@ void kxfer_export_withdraw(struct kxfer_export *export);
 void kxfer_export_begin_withdrawal(struct kxfer_export *export);
 void kxfer_export_end_withdrawal(struct kxfer_export *export);
 
-void kxfer_exports_lock(void);
-void kxfer_exports_unlock(void);
 struct kxfer_claim kxfer_export_claim(const struct kxfer_link *link, __be32 uid, __be32 gid);
 int kxfer_export_expose(struct kxfer_link *link, const struct kxfer_wire_grant *request,
 			struct kxfer_claim *claim, struct kxfer_exposure **exposure);

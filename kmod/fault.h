@@ -66,6 +66,7 @@
 	X(EXPORT, ENOMEM, "memory: an export") \
 	X(EXPORT_WORKQUEUE, ENOMEM, "alloc_workqueue(): withdrawals") \
 	X(EXPORT_RULES, ENOMEM, "memory: the rules of an export") \
+	X(EXPORT_TABLE, ENOMEM, "memory: an export's place in the table") \
 	X(MAILBOX, ENOMEM, "memory: a mailbox") \
 	X(MAILBOX_MESSAGES, ENOMEM, "memory: the messages of a mailbox") \
 	X(EXPOSURE, ENOMEM, "memory: an exposure") \

@@ -19,7 +19,7 @@
  * Context: handlers of the link that may sleep, and its teardown. NOTIFY and SEND alone
  * are handled where they arrive and do not sleep.
  *
- * Lock order: exports_mutex, the lock of the link's table (bh-safe), the export's
+ * Lock order: kxfer_exports_lock(), the lock of the link's table (bh-safe), the export's
  * lock or its mailbox's.
  */
 #include <linux/kxfer.h>
@@ -30,6 +30,7 @@
 
 #include "decode.h"
 #include "export.h"
+#include "export_table.h"
 #include "fault.h"
 #include "fetch.h"
 #include "grant.h"

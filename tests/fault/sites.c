@@ -53,6 +53,7 @@ static enum flow home_of(enum site site)
 	case SITE_REGION:
 	case SITE_EXPORT:
 	case SITE_EXPORT_RULES:
+	case SITE_EXPORT_TABLE:
 	case SITE_MAILBOX:
 	case SITE_MAILBOX_MESSAGES:
 	case SITE_KEY:

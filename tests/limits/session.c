@@ -4,6 +4,8 @@
  * exports, peers, targets, events, listeners. Others work meanwhile, and nothing is
  * left when it is killed.
  */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -165,6 +167,74 @@ TEST_F_TIMEOUT(session, exports_are_bounded, 90)
 	EXPECT_OTHERS_WORK();
 	EXPECT_EQ(NULL, stage_replug(&self->stage));
 	EXPECT_EQ(SIGKILL, tenant_end(&self->tenant));
+}
+
+#define OTHERS		8		/* sessions, with all the exports that one may have */
+#define OTHERS_EXPORTS	1024
+#define NR_TIMED	15
+
+static void expect_added(struct __test_metadata *_metadata, int fd)
+{
+	uint8_t *page = kx_alloc(PAGE);
+	char name[KXFER_NAME_MAX + 1];
+	uint32_t region, id, i;
+
+	ASSERT_NE(NULL, page);
+	test_cmd_region_add(fd, page, PAGE, 0, &region);
+	for (i = 0; i < OTHERS_EXPORTS; i++) {
+		snprintf(name, sizeof(name), "other-%d-%u", fd, i);
+		test_cmd_export_add(fd, region, 0, PAGE, KXFER_RIGHT_READ, name, &id);
+	}
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* The median of what it takes to add one, which looks whether there is one of the name. */
+static uint64_t time_of_add(struct __test_metadata *_metadata, int fd, uint32_t region)
+{
+	uint64_t took[NR_TIMED];
+	uint32_t i, id;
+
+	for (i = 0; i < NR_TIMED; i++) {
+		took[i] = kx_now_ns();
+		test_cmd_export_add(fd, region, 0, PAGE, KXFER_RIGHT_READ, "timed", &id);
+		took[i] = kx_now_ns() - took[i];
+		ASSERT_EQ(0, kx_export_del(fd, id));
+	}
+	qsort(took, NR_TIMED, sizeof(took[0]), by_time);
+	return took[NR_TIMED / 2];
+}
+
+/* A GRANT of a peer looks for its export in the same way. */
+TEST_F_TIMEOUT(session, exports_of_others_delay_nobody, 90)
+{
+	int fd = kx_open(), others[OTHERS], i;
+	uint8_t *page = kx_alloc(PAGE);
+	uint64_t alone, beside;
+	uint32_t region;
+
+	ASSERT_LE(0, fd);
+	ASSERT_NE(NULL, page);
+	ASSERT_EQ(0, stage_limit("max_exports_per_uid", (OTHERS + 1) * OTHERS_EXPORTS));
+	test_cmd_region_add(fd, page, PAGE, 0, &region);
+	alone = time_of_add(_metadata, fd, region);
+	for (i = 0; i < OTHERS; i++) {
+		others[i] = kx_open();
+		ASSERT_LE(0, others[i]);
+		expect_added(_metadata, others[i]);
+	}
+	beside = time_of_add(_metadata, fd, region);
+	printf("# %llu ns alone, %llu ns beside %u others\n", (unsigned long long)alone,
+	       (unsigned long long)beside, OTHERS * OTHERS_EXPORTS);
+	EXPECT_GT(4 * alone, beside);
+	for (i = 0; i < OTHERS; i++)
+		close(others[i]);
+	close(fd);
 }
 
 static void take_peers(const struct rig *server, struct tenant_report *report)

@@ -37,6 +37,7 @@ FIXTURE(dedicated)
 	uint32_t time_limit_ms;
 	pthread_t thread;
 	volatile bool ended;
+	volatile bool connected;
 	int ret;
 };
 
@@ -98,7 +99,8 @@ static int send_for_long(struct _test_data_dedicated *self, uint16_t port)
 	/* The responder may not be done with the last connection. */
 	if (!ret)
 		kx_wait_until((ret = kx_call(self->fd, KXFER_DEDICATED_OPEN, &open)) !=
-			      -ECONNREFUSED, 1000);
+			      -ECONNREFUSED, KX_TIMEOUT_MS);
+	self->connected = true;
 	bench.dedicated = open.dedicated;
 	status.dedicated = open.dedicated;
 	id.id = open.dedicated;
@@ -120,6 +122,17 @@ static void *run(void *context)
 	return NULL;
 }
 
+/* Returns when the run is under way. */
+static void begin(struct __test_metadata *_metadata, struct _test_data_dedicated *self)
+{
+	self->ended = false;
+	self->connected = false;
+	ASSERT_EQ(0, pthread_create(&self->thread, NULL, run, self));
+	EXPECT_TRUE(kx_wait_until(self->connected, KX_TIMEOUT_MS));
+	kx_sleep_ms(RUNNING_MS);
+	ASSERT_FALSE(self->ended);
+}
+
 /* Returns when nothing of the device is in use. */
 static void *remove_device(void *context)
 {
@@ -134,9 +147,7 @@ static void check_removal(struct __test_metadata *_metadata, struct _test_data_d
 	pthread_t remover;
 	void *removed;
 
-	ASSERT_EQ(0, pthread_create(&self->thread, NULL, run, self));
-	kx_sleep_ms(RUNNING_MS);
-	ASSERT_FALSE(self->ended);
+	begin(_metadata, self);
 	ASSERT_EQ(0, pthread_create(&remover, NULL, remove_device, self));
 	/* The module lets go of the device before the responder does. */
 	EXPECT_TRUE(kx_wait_until(self->ended, LONG_MS));
@@ -258,9 +269,7 @@ TEST_F_TIMEOUT(dedicated, ends_and_leaves_who_shares_its_cq_alone, 120)
 	self->time_limit_ms = 10000;
 	for (self->context = KXFER_CONTEXT_WORKQUEUE; self->context <= KXFER_CONTEXT_SOFTIRQ;
 	     self->context++) {
-		self->ended = false;
-		ASSERT_EQ(0, pthread_create(&self->thread, NULL, run, self));
-		kx_sleep_ms(RUNNING_MS);
+		begin(_metadata, self);
 		for (i = 0; i < 2; i++)
 			check_kill(_metadata, self, port);
 		EXPECT_FALSE(self->ended);
@@ -275,10 +284,7 @@ TEST_F(dedicated, ends_with_the_link_on_a_cq_of_the_pool)
 	self->flags = KXFER_DEDICATED_F_CQ_POOL;
 	for (self->context = KXFER_CONTEXT_WORKQUEUE; self->context <= KXFER_CONTEXT_UNBOUND;
 	     self->context++) {
-		self->ended = false;
-		ASSERT_EQ(0, pthread_create(&self->thread, NULL, run, self));
-		kx_sleep_ms(RUNNING_MS);
-		ASSERT_FALSE(self->ended);
+		begin(_metadata, self);
 		responder_kill(&self->responder);
 		EXPECT_TRUE(kx_wait_until(self->ended, LONG_MS));
 		pthread_join(self->thread, NULL);

@@ -863,8 +863,8 @@ static int publish_ping(void)
 		return PTR_ERR(region);
 	ping_export = export_alloc(KXFER_PING_NAME, KXFER_RIGHT_READ);
 	if (!ping_export) {
-		kxfer_region_destroy(region);
-		return -ENOMEM;
+		ret = -ENOMEM;
+		goto err_destroy;
 	}
 	ping_export->region = region;
 	ping_export->length = KXFER_PING_SIZE;
@@ -876,6 +876,7 @@ static int publish_ping(void)
 
 err_put:
 	kref_put(&ping_export->ref, export_release);
+err_destroy:
 	kxfer_region_destroy(region);
 	return ret;
 }

@@ -28,11 +28,11 @@
 #define WALK_STEPS	64
 
 static DEFINE_MUTEX(exports_mutex);
-static DEFINE_XARRAY(exports);
+static DEFINE_XARRAY_FLAGS(exports, XA_FLAGS_ACCOUNT);
 static DEFINE_HASHTABLE(names, TABLE_BITS);
 static DEFINE_HASHTABLE(exposures, TABLE_BITS);
 static DEFINE_HASHTABLE(exposure_ids, TABLE_BITS);
-static u64 last_export_id;
+static atomic64_t last_export_id;
 static u64 last_exposure_id;
 
 /** kxfer_exports_lock() - nothing is published, exposed or withdrawn meanwhile */
@@ -76,21 +76,12 @@ struct kxfer_export *kxfer_export_table_find(const u8 *name)
 	return NULL;
 }
 
-/* An id is never used again. Where a pointer has 32 bits there are no more than that. */
+/* Called with the mutex held; the place of its id is reserved, so that no memory is needed. */
 static int add_locked(struct kxfer_export *export)
 {
-	unsigned long id = last_export_id + 1;
-	int ret;
-
 	if (kxfer_export_table_find((const u8 *)export->name))
 		return -EEXIST;
-	if (id != last_export_id + 1)
-		return -ENOSPC;
-	ret = kxfer_fault_error(EXPORT_TABLE) ?:
-	      xa_insert(&exports, id, export, GFP_KERNEL);
-	if (ret)
-		return ret;
-	export->node_id = ++last_export_id;
+	xa_store(&exports, export->node_id, export, GFP_NOWAIT);
 	hash_add(names, &export->name_node, name_hash(export->name));
 	return 0;
 }
@@ -99,15 +90,27 @@ static int add_locked(struct kxfer_export *export)
  * kxfer_export_table_add() - an export can be opened from now on; it gets its @node_id
  * @export: with its name
  *
+ * An id is never used again; where a pointer has 32 bits there are no more than that. Memory
+ * is allocated, and charged to the caller, without the mutex: it may have to be reclaimed first.
+ *
  * Return: 0, -EEXIST, -ENOMEM or -ENOSPC.
  */
 int kxfer_export_table_add(struct kxfer_export *export)
 {
+	u64 id = atomic64_inc_return(&last_export_id);
 	int ret;
 
+	if (id > ULONG_MAX)
+		return -ENOSPC;
+	ret = kxfer_fault_error(EXPORT_TABLE) ?: xa_reserve(&exports, id, GFP_KERNEL_ACCOUNT);
+	if (ret)
+		return ret;
+	export->node_id = id;
 	mutex_lock(&exports_mutex);
 	ret = add_locked(export);
 	mutex_unlock(&exports_mutex);
+	if (ret)
+		xa_release(&exports, id);
 	return ret;
 }
 

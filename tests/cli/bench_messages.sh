@@ -174,7 +174,7 @@ test_round_trips_are_answered_for_one_at_a_time_until_it_ends() {
 }
 
 test_a_server_that_ends_ends_round_trips_in_time() {
-	for how in "INT ping-pong" "INT write-ping-pong" "INT send-ping-pong" "KILL ping-pong"; do
+	for how in "INT ping-pong" "INT write-ping-pong" "INT send-ping-pong" "KILL send-ping-pong"; do
 		serve_bench
 		begin_round_trips "${how#* }" --timeout 5
 		kill -"${how% *}" "$serve_pid"

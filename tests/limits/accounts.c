@@ -32,7 +32,7 @@
 #define RESERVED	256		/* of them, for CAP_SYS_RESOURCE */
 #define CHILDREN	20
 #define PAIR_KIB	2560		/* with two data lanes; 1,370 of it are rxe's queues */
-#define PAIR_SIW_KIB	2560		/* with a TCP socket for each QP */
+#define PAIR_SIW_KIB	1792		/* with a TCP socket for each QP */
 #define LIMIT_PAGES	16UL		/* RLIMIT_MEMLOCK of these tests */
 
 /* ---- users of a user namespace ---- */

@@ -173,7 +173,7 @@ TEST_F_TIMEOUT(session, exports_are_bounded, 90)
 #define OTHERS_EXPORTS	1024
 #define NR_TIMED	15
 
-static void expect_added(struct __test_metadata *_metadata, int fd)
+static void add_exports(struct __test_metadata *_metadata, int fd)
 {
 	uint8_t *page = kx_alloc(PAGE);
 	char name[KXFER_NAME_MAX + 1];
@@ -226,7 +226,7 @@ TEST_F_TIMEOUT(session, exports_of_others_delay_nobody, 90)
 	for (i = 0; i < OTHERS; i++) {
 		others[i] = kx_open();
 		ASSERT_LE(0, others[i]);
-		expect_added(_metadata, others[i]);
+		add_exports(_metadata, others[i]);
 	}
 	beside = time_of_add(_metadata, fd, region);
 	printf("# %llu ns alone, %llu ns beside %u others\n", (unsigned long long)alone,

@@ -89,8 +89,7 @@ TEST_F(dedicated, completes_where_its_calls_wait_before_the_next_is_due)
 	/* Those of less than 4.2 ms. */
 	for (i = 0; i < 16 * 128; i++)
 		soon += histogram[i];
-	/* Most are, unless the host has little time for us; none if it waits for the next. */
-	EXPECT_LE(3, soon);
+	EXPECT_LE(10, soon);
 }
 
 /* CQs of the device, by who has made them. */

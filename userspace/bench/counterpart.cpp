@@ -200,7 +200,7 @@ void Counterpart::handle(const Asked& asked) {
     }
     if (done && ask.verb == Verb::answer) return;
     if (!done) fail(ask.request, done.error());
-    // Not an error if nobody takes it. Who had round trips answered says their end in any case.
+    // Not an error if nobody takes it. The initiator of round trips always says when they end.
     const Verb last = ask.verb == Verb::answer ? Verb::end : Verb::taken;
     static_cast<void>(await(last, ask.request, done ? taken_timeout : failed_timeout));
 }

@@ -171,7 +171,7 @@ tl::expected<uint64_t, Error> Partner::next_event(KernelPath* path) {
         const auto events = events_.take_events(room, true, Deadline(longest_wait));
         if (!events && events.error().number != ETIMEDOUT && events.error().number != EINTR)
             return tl::unexpected(events.error());
-        // First: there may be an event each time.
+        // Looked at first: as long as the initiator asks there is an event each time.
         if (stopped_) return stop_error();
         if (events && !events->empty()) return events->front().cookie;
         if (path)

@@ -29,10 +29,7 @@
 
 #include "charge.h"
 #include "device.h"
-#include "export.h"
-#include "exposure.h"
 #include "fault.h"
-#include "session.h"
 #include "stats.h"
 
 #define MOVES_MAX	3	/* a task that changes cgroup in mid-charge: begin anew */
@@ -132,68 +129,50 @@ static int add(struct list_head *charges, struct kxfer_device *dev,
 }
 
 /* Called with charges_mutex held. */
-static int add_handle(struct kxfer_session *session, struct kxfer_device *dev)
+static int add_handle(struct list_head *charges, struct kxfer_device *dev)
 {
 	struct charge *charge;
 
-	list_for_each_entry(charge, &session->charges, node)
+	list_for_each_entry(charge, charges, node)
 		if (charge->dev == dev)
 			return 0;
-	return add(&session->charges, dev, RDMACG_RESOURCE_HCA_HANDLE, 1);
+	return add(charges, dev, RDMACG_RESOURCE_HCA_HANDLE, 1);
 }
 
 /**
- * kxfer_charge_handle() - the session uses a device
- * @session: of the call
+ * kxfer_charge_handle() - a session uses a device
+ * @charges: of the session that makes the call
  * @dev: the caller has a reference
  *
  * Return: 0, -EDQUOT (limit of the cgroup), -ENOMEM, -EINTR, -ENODEV.
  */
-int kxfer_charge_handle(struct kxfer_session *session, struct kxfer_device *dev)
+int kxfer_charge_handle(struct list_head *charges, struct kxfer_device *dev)
 {
 	int ret;
 
 	mutex_lock(&charges_mutex);
-	ret = add_handle(session, dev);
+	ret = add_handle(charges, dev);
 	mutex_unlock(&charges_mutex);
 	return ret;
 }
 
-static int charge_on(struct kxfer_session *session, struct kxfer_export *export,
-		     struct kxfer_device *dev)
+/**
+ * kxfer_charge_objects() - a session makes objects on a device
+ * @session: charges of the session that makes the call; the device becomes one of them
+ * @owner: charges of what the objects belong to
+ * @dev: the caller has a reference
+ * @nr: objects
+ *
+ * Return: 0, -EDQUOT (limit of the cgroup), -ENOMEM, -EINTR, -ENODEV.
+ */
+int kxfer_charge_objects(struct list_head *session, struct list_head *owner,
+			 struct kxfer_device *dev, u32 nr)
 {
 	int ret;
 
 	mutex_lock(&charges_mutex);
-	ret = add_handle(session, dev);
-	if (!ret)
-		ret = add(&export->charges, dev, RDMACG_RESOURCE_HCA_OBJECT,
-			  kxfer_exposure_registrations(export, dev));
+	ret = add_handle(session, dev) ?: add(owner, dev, RDMACG_RESOURCE_HCA_OBJECT, nr);
 	mutex_unlock(&charges_mutex);
-	/* One that is just going takes no registrations. */
-	return ret == -ENODEV ? 0 : ret;
-}
-
-/**
- * kxfer_charge_export() - the session makes an export
- * @session: of the call
- * @export: bound to its region, known to nobody yet
- *
- * Return: 0, or -EDQUOT, -ENOMEM, -EINTR: then nothing of the export is charged.
- */
-int kxfer_charge_export(struct kxfer_session *session, struct kxfer_export *export)
-{
-	struct kxfer_device *dev;
-	u64 last = 0;
-	int ret = 0;
-
-	while (!ret && (dev = kxfer_device_next(last))) {
-		last = dev->id;
-		ret = charge_on(session, export, dev);
-		kxfer_device_put(dev);
-	}
-	if (ret)
-		kxfer_charge_drop(&export->charges);
 	return ret;
 }
 

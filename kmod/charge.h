@@ -6,26 +6,24 @@
 #include <linux/list.h>
 
 struct kxfer_device;
-struct kxfer_export;
-struct kxfer_session;
 
 #ifdef CONFIG_CGROUP_RDMA
 
-int kxfer_charge_handle(struct kxfer_session *session, struct kxfer_device *dev);
-int kxfer_charge_export(struct kxfer_session *session, struct kxfer_export *export);
+int kxfer_charge_handle(struct list_head *charges, struct kxfer_device *dev);
+int kxfer_charge_objects(struct list_head *session, struct list_head *owner,
+			 struct kxfer_device *dev, u32 nr);
 void kxfer_charge_drop(struct list_head *charges);
 void kxfer_charge_remove_all(struct kxfer_device *dev);
 
 #else
 
-static inline int kxfer_charge_handle(struct kxfer_session *session,
-				      struct kxfer_device *dev)
+static inline int kxfer_charge_handle(struct list_head *charges, struct kxfer_device *dev)
 {
 	return 0;
 }
 
-static inline int kxfer_charge_export(struct kxfer_session *session,
-				      struct kxfer_export *export)
+static inline int kxfer_charge_objects(struct list_head *session, struct list_head *owner,
+				       struct kxfer_device *dev, u32 nr)
 {
 	return 0;
 }

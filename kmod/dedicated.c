@@ -393,7 +393,7 @@ int kxfer_dedicated_open(struct kxfer_session *session, void *arg)
 	cmd->refusal = READ_ONCE(link->dedicated->refusal);
 	cmd->mtu = READ_ONCE(link->dedicated->ud.mtu);
 	cmd->link = link->id;
-	ret = ret ?: kxfer_charge_handle(session, link->dev) ?:
+	ret = ret ?: kxfer_charge_handle(&session->charges, link->dev) ?:
 	      publish(session, link->dedicated, cmd);
 	if (ret)
 		end(link);

@@ -50,6 +50,7 @@
 #include "link.h"
 #include "mailbox.h"
 #include "memory.h"
+#include "name.h"
 #include "plan.h"
 #include "region.h"
 #include "rule.h"
@@ -93,20 +94,6 @@ void kxfer_exposure_put(struct kxfer_exposure *exposure)
 	kref_put(&exposure->ref, exposure_release);
 }
 
-/** kxfer_export_name_valid() - whether it may name an export; @name has KXFER_NAME_MAX + 1 bytes */
-bool kxfer_export_name_valid(const u8 *name)
-{
-	size_t length = strnlen((const char *)name, KXFER_NAME_MAX + 1), i;
-
-	if (!length || length > KXFER_NAME_MAX)
-		return false;
-	/* The kernel's isalnum() knows the letters of Latin-1, too. */
-	for (i = 0; i < length; i++)
-		if (!isascii(name[i]) || (!isalnum(name[i]) && !strchr("._-", name[i])))
-			return false;
-	return !memchr_inv(name + length, 0, KXFER_NAME_MAX + 1 - length);
-}
-
 static struct kxfer_export *export_alloc(const char *name, u32 rights)
 {
 	struct kxfer_export *export;
@@ -146,6 +133,36 @@ static int bind_region(struct kxfer_export *export, struct kxfer_session *sessio
 	return 0;
 }
 
+static int charge_on(struct kxfer_session *session, struct kxfer_export *export,
+		     struct kxfer_device *dev)
+{
+	int ret = kxfer_charge_objects(&session->charges, &export->charges, dev,
+				       kxfer_exposure_registrations(export, dev));
+
+	/* One that is just going takes no registrations. */
+	return ret == -ENODEV ? 0 : ret;
+}
+
+/*
+ * For each device that is there, as a link needs them. Return: 0, or -EDQUOT, -ENOMEM,
+ * -EINTR: then nothing of the export is charged.
+ */
+static int charge_registrations(struct kxfer_session *session, struct kxfer_export *export)
+{
+	struct kxfer_device *dev;
+	u64 last = 0;
+	int ret = 0;
+
+	while (!ret && (dev = kxfer_device_next(last))) {
+		last = dev->id;
+		ret = charge_on(session, export, dev);
+		kxfer_device_put(dev);
+	}
+	if (ret)
+		kxfer_charge_drop(&export->charges);
+	return ret;
+}
+
 /* What only memory needs. Called with the session's lock held for writing. */
 static int prepare_memory(struct kxfer_export *export, struct kxfer_session *session,
 			  const struct kxfer_export_add *cmd)
@@ -155,7 +172,7 @@ static int prepare_memory(struct kxfer_export *export, struct kxfer_session *ses
 	if (!ret)
 		ret = kxfer_session_prepare_events(session);
 	if (!ret)
-		ret = kxfer_charge_export(session, export);
+		ret = charge_registrations(session, export);
 	return ret;
 }
 
@@ -226,7 +243,7 @@ int kxfer_export_add(struct kxfer_session *session, void *arg)
 
 	if (cmd->flags || cmd->rights & ~KXFER_RIGHT_ALL)
 		return -EOPNOTSUPP;
-	if (cmd->__reserved || !cmd->rights || !cmd->length || !kxfer_export_name_valid(cmd->name))
+	if (cmd->__reserved || !cmd->rights || !cmd->length || !kxfer_name_valid(cmd->name))
 		return -EINVAL;
 	if (!session->init_net)
 		return -EOPNOTSUPP;
@@ -246,7 +263,7 @@ int kxfer_export_add_mailbox(struct kxfer_session *session, void *arg)
 	if (cmd->flags)
 		return -EOPNOTSUPP;
 	if (cmd->__reserved || !cmd->capacity || !cmd->max_bytes ||
-	    !kxfer_export_name_valid(cmd->name))
+	    !kxfer_name_valid(cmd->name))
 		return -EINVAL;
 	if (cmd->capacity > KXFER_MAILBOX_MAX || cmd->max_bytes > KXFER_MESSAGE_LONG_MAX)
 		return -EDQUOT;

@@ -118,7 +118,6 @@ struct kxfer_exposure {
 	bool content_dirty;
 };
 
-bool kxfer_export_name_valid(const u8 *name);
 int kxfer_export_init(void);
 void kxfer_export_exit(void);
 int kxfer_export_add(struct kxfer_session *session, void *arg);

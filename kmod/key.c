@@ -54,6 +54,7 @@
 #include "addr.h"
 #include "fault.h"
 #include "key.h"
+#include "name.h"
 #include "rule.h"
 #include "stats.h"
 
@@ -191,7 +192,7 @@ struct kxfer_key *kxfer_key_create(const u8 *name)
 	struct kxfer_key *key;
 	int ret;
 
-	if (!kxfer_rule_key_valid(name))
+	if (!kxfer_name_valid(name))
 		return ERR_PTR(-EINVAL);
 	key = kxfer_fault(KEY) ? NULL : kzalloc(sizeof(*key), GFP_KERNEL_ACCOUNT);
 	if (!key)

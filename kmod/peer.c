@@ -17,9 +17,9 @@
 #include "charge.h"
 #include "control.h"
 #include "decode.h"
-#include "export.h"
 #include "fault.h"
 #include "lane.h"
+#include "name.h"
 #include "session.h"
 #include "stats.h"
 #include "target.h"
@@ -96,7 +96,7 @@ static struct kxfer_link *get_link(struct kxfer_session *session,
 
 	if (IS_ERR(link))
 		return link;
-	ret = kxfer_charge_handle(session, link->dev);
+	ret = kxfer_charge_handle(&session->charges, link->dev);
 	if (!ret)
 		return link;
 	kxfer_link_unuse(link);
@@ -269,7 +269,7 @@ int kxfer_peer_close(struct kxfer_session *session, void *arg)
 /* The peer's word is shown to people and steers a loop of theirs. */
 static bool entry_good(const struct kxfer_wire_list_entry *entry, u64 cursor)
 {
-	return be64_to_cpu(entry->id) > cursor && kxfer_export_name_valid(entry->name);
+	return be64_to_cpu(entry->id) > cursor && kxfer_name_valid(entry->name);
 }
 
 static int store_entry(const struct kxfer_wire_list_entry *entry,

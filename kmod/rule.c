@@ -11,29 +11,15 @@
  * Context: copying may sleep; deciding may not, and changes nothing. User space
  * compiles this file too, to test it.
  */
-#include <linux/ctype.h>
 #include <linux/mm.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
 #include "addr.h"
+#include "name.h"
 #include "rule.h"
 
 #define RULE_STRIDE_MAX		256	/* bytes; room to grow, as a job has it */
-
-/** kxfer_rule_key_valid() - whether the bytes, KXFER_NAME_MAX + 1, are the name of a key */
-bool kxfer_rule_key_valid(const u8 *name)
-{
-	size_t length = strnlen((const char *)name, KXFER_NAME_MAX + 1), i;
-
-	if (!length || length > KXFER_NAME_MAX)
-		return false;
-	/* The kernel's isalnum() knows the letters of Latin-1, too. */
-	for (i = 0; i < length; i++)
-		if (!isascii(name[i]) || (!isalnum(name[i]) && !strchr("._-", name[i])))
-			return false;
-	return !memchr_inv(name + length, 0, KXFER_NAME_MAX + 1 - length);
-}
 
 /* Members that mean nothing without their condition, and those that exclude each other. */
 static bool conditions_fit(const struct kxfer_rule *rule)
@@ -43,7 +29,7 @@ static bool conditions_fit(const struct kxfer_rule *rule)
 		return false;
 	if (rule->match & KXFER_RULE_NO_UIDS && rule->match & (KXFER_RULE_UID | KXFER_RULE_GID))
 		return false;
-	return rule->match & KXFER_RULE_KEY ? kxfer_rule_key_valid(rule->key) :
+	return rule->match & KXFER_RULE_KEY ? kxfer_name_valid(rule->key) :
 	       !memchr_inv(rule->key, 0, sizeof(rule->key));
 }
 

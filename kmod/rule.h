@@ -33,7 +33,6 @@ struct kxfer_rules {
 	u32 stride;
 };
 
-bool kxfer_rule_key_valid(const u8 *name);
 int kxfer_rule_check(const struct kxfer_rule *rule, u32 rights);
 int kxfer_rule_copy(struct kxfer_rule **rules, const struct kxfer_rules *from, u32 rights);
 u32 kxfer_rule_decide(const struct kxfer_rule *rules, u32 nr, struct kxfer_claim *claim);

@@ -33,8 +33,6 @@
 #include "charge.h"
 #include "device.h"
 #include "fault.h"
-#include "link.h"
-#include "listener.h"
 #include "plan.h"
 #include "region.h"
 #include "wire.h"
@@ -53,6 +51,8 @@
 static DEFINE_SPINLOCK(devices_lock);
 static LIST_HEAD(devices);
 static u64 last_device_id;
+/* From kxfer_device_init() to kxfer_device_exit(). */
+static const struct kxfer_device_ops *device_ops;
 
 static void device_release(struct kref *ref)
 {
@@ -119,12 +119,12 @@ void kxfer_device_leave(struct kxfer_device *dev, struct list_head *node)
 /**
  * kxfer_device_attach() - find the device that rdma_cm chose, and join its links
  * @ibdev: of a cm_id
- * @node: of the link
+ * @user: the link, which is told when the device goes
  *
  * Return: the device, or NULL if it is going or never was attached.
  */
 struct kxfer_device *kxfer_device_attach(struct ib_device *ibdev,
-					 struct list_head *node)
+					 struct kxfer_device_user *user)
 {
 	struct kxfer_device *dev, *found = NULL;
 
@@ -132,7 +132,7 @@ struct kxfer_device *kxfer_device_attach(struct ib_device *ibdev,
 	list_for_each_entry(dev, &devices, node) {
 		if (dev->ibdev == ibdev && !dev->removing) {
 			kref_get(&dev->ref);
-			list_add_tail(node, &dev->links);
+			list_add_tail(&user->node, &dev->links);
 			found = dev;
 			break;
 		}
@@ -405,7 +405,7 @@ static void set_limits(struct kxfer_device *dev)
 static void device_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	if (event->event == IB_EVENT_GID_CHANGE)
-		kxfer_listener_check();
+		device_ops->gids_changed();
 }
 
 static int add_device(struct ib_device *ibdev)
@@ -448,7 +448,7 @@ static int add_device(struct ib_device *ibdev)
 	spin_unlock_bh(&devices_lock);
 	INIT_IB_EVENT_HANDLER(&dev->events, ibdev, device_event);
 	ib_register_event_handler(&dev->events);
-	kxfer_listener_device_added();
+	device_ops->added();
 	return 0;
 }
 
@@ -464,11 +464,11 @@ static bool list_is_drained(struct list_head *list)
 
 static void fail_links(struct kxfer_device *dev)
 {
-	struct kxfer_link *link;
+	struct kxfer_device_user *link;
 
 	spin_lock_bh(&devices_lock);
-	list_for_each_entry(link, &dev->links, dev_node)
-		kxfer_link_fail(link, -ENODEV);
+	list_for_each_entry(link, &dev->links, node)
+		link->gone(link);
 	spin_unlock_bh(&devices_lock);
 }
 
@@ -483,7 +483,7 @@ static void remove_device(struct ib_device *ibdev, void *client_data)
 
 	kxfer_delay(DEVICE_REMOVE);
 	ib_unregister_event_handler(&dev->events);
-	kxfer_listener_device_removed(ibdev);
+	device_ops->removed(ibdev);
 	fail_links(dev);
 	wait_event(dev->wait, list_is_drained(&dev->links));
 	kxfer_delay(DEVICE_MAPPINGS);
@@ -500,7 +500,7 @@ static void remove_device(struct ib_device *ibdev, void *client_data)
 /* `rdma dev set NAME name OTHER`. Links keep the name, for they may outlast the device. */
 static void rename_device(struct ib_device *ibdev, void *client_data)
 {
-	kxfer_link_rename_device(client_data, dev_name(&ibdev->dev));
+	device_ops->renamed(client_data, dev_name(&ibdev->dev));
 }
 
 struct ib_client kxfer_ib_client = {
@@ -510,9 +510,10 @@ struct ib_client kxfer_ib_client = {
 	.rename = rename_device,
 };
 
-/** kxfer_device_init() - attach to all RDMA devices, present and to come */
-int kxfer_device_init(void)
+/** kxfer_device_init() - attach to all RDMA devices, present and to come; @ops are told */
+int kxfer_device_init(const struct kxfer_device_ops *ops)
 {
+	device_ops = ops;
 	return kxfer_fault_error(DEVICE_CLIENT) ?: ib_register_client(&kxfer_ib_client);
 }
 

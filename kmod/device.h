@@ -21,7 +21,32 @@
  */
 #define KXFER_SIW_INLINE_BYTES	32
 
+struct kxfer_device;
 struct kxfer_info_device;
+
+/**
+ * struct kxfer_device_user - a link on a device
+ * @node: in kxfer_device.links
+ * @gone: the device is being removed: leave it soon; called with devices_lock held
+ */
+struct kxfer_device_user {
+	struct list_head node;
+	void (*gone)(struct kxfer_device_user *user);
+};
+
+/**
+ * struct kxfer_device_ops - what listens where devices are; told of each of them
+ * @added: there is one more; may sleep
+ * @gids_changed: addresses of a device have changed; any context
+ * @renamed: a device has another name now; may sleep
+ * @removed: no connection is to come by a device any more; may sleep
+ */
+struct kxfer_device_ops {
+	void (*added)(void);
+	void (*gids_changed)(void);
+	void (*renamed)(const struct kxfer_device *dev, const char *name);
+	void (*removed)(struct ib_device *ibdev);
+};
 
 /**
  * struct kxfer_device - what kxfer keeps of one ib_device
@@ -32,7 +57,7 @@ struct kxfer_info_device;
  * @ibdev: the device
  * @node: in the list of devices
  * @removing: set once, under the devices lock; no link, mapping or charge joins after
- * @links: links with objects on it, by kxfer_link.dev_node
+ * @links: links with objects on it: struct kxfer_device_user
  * @mappings: regions mapped for it, by kxfer_mapping.dev_node
  * @charges: what sessions are charged for on it; see charge.c
  * @wait: woken when one of the lists becomes shorter
@@ -78,10 +103,10 @@ u64 kxfer_device_longest(const struct kxfer_device *dev);
 
 extern struct ib_client kxfer_ib_client;
 
-int kxfer_device_init(void);
+int kxfer_device_init(const struct kxfer_device_ops *ops);
 void kxfer_device_exit(void);
 struct kxfer_device *kxfer_device_attach(struct ib_device *ibdev,
-					 struct list_head *node);
+					 struct kxfer_device_user *user);
 int kxfer_device_join(struct kxfer_device *dev, struct list_head *list,
 		      struct list_head *node);
 bool kxfer_device_is_going(struct kxfer_device *dev);

@@ -151,6 +151,11 @@ void kxfer_link_count(struct kxfer_link *link, int nr)
 		wake_up_all(&link->wait);
 }
 
+static void device_gone(struct kxfer_device_user *user)
+{
+	kxfer_link_fail(container_of(user, struct kxfer_link, on_device), -ENODEV);
+}
+
 /**
  * kxfer_link_alloc() - a link that nobody knows yet
  * @initiator: made by this node
@@ -170,7 +175,7 @@ struct kxfer_link *kxfer_link_alloc(bool initiator)
 	INIT_LIST_HEAD(&link->node);
 	link->initiator = initiator;
 	link->memcg = get_mem_cgroup_from_mm(NULL);
-	INIT_LIST_HEAD(&link->dev_node);
+	link->on_device.gone = device_gone;
 	link->gid_type = ~0;
 	spin_lock_init(&link->lock);
 	link->state = KXFER_LINK_CONNECTING;
@@ -378,7 +383,7 @@ int kxfer_link_attach_device(struct kxfer_link *link, struct ib_device *ibdev)
 	if (link->key.device[0] &&
 	    strcmp((const char *)link->key.device, dev_name(&ibdev->dev)))
 		return -EADDRNOTAVAIL;
-	link->dev = kxfer_device_attach(ibdev, &link->dev_node);
+	link->dev = kxfer_device_attach(ibdev, &link->on_device);
 	if (!link->dev)
 		return -ENODEV;
 	kref_get(&link->dev->ref);
@@ -654,7 +659,7 @@ static void leave_device(struct kxfer_link *link)
 		ib_dealloc_pd(link->pd);
 	}
 	link->pd = NULL;
-	kxfer_device_leave(link->dev, &link->dev_node);
+	kxfer_device_leave(link->dev, &link->on_device.node);
 }
 
 /* The steps are those of the proof at the head of this file. */

@@ -13,6 +13,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "addr.h"
+#include "device.h"
 #include "key.h"
 #include "wire.h"
 
@@ -65,7 +66,7 @@ struct kxfer_link_key {
  * @remote: peer's address; see struct kxfer_info_link
  * @any_port: passive: accepted from any source port
  * @dev: device, once the address is resolved
- * @dev_node: in kxfer_device.links
+ * @on_device: in kxfer_device.links
  * @pd: its own protection domain
  * @nr_objects: MRs in @pd, and lanes that are not closed; @pd stays as long as there are any
  * @cookie: shown by data lanes, unless the link has a key
@@ -134,7 +135,7 @@ struct kxfer_link {
 	struct kxfer_addr remote;
 	bool any_port;
 	struct kxfer_device *dev;
-	struct list_head dev_node;
+	struct kxfer_device_user on_device;
 	struct ib_pd *pd;
 	atomic_t nr_objects;
 	u8 cookie[KXFER_WIRE_COOKIE_SIZE];

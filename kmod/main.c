@@ -20,6 +20,13 @@
 #include "link.h"
 #include "listener.h"
 
+static const struct kxfer_device_ops device_ops = {
+	.added = kxfer_listener_device_added,
+	.gids_changed = kxfer_listener_check,
+	.renamed = kxfer_link_rename_device,
+	.removed = kxfer_listener_device_removed,
+};
+
 static int __init kxfer_init(void)
 {
 	int ret;
@@ -39,7 +46,7 @@ static int __init kxfer_init(void)
 	ret = kxfer_listener_init();
 	if (ret)
 		goto err_export;
-	ret = kxfer_device_init();
+	ret = kxfer_device_init(&device_ops);
 	if (ret)
 		goto err_listener;
 	kxfer_debugfs_init();

@@ -288,7 +288,7 @@ static int take_lane_of_target(struct kxfer_run *run)
 		   !kxfer_credits_take(&lane->credits, lane->credits.max)) {
 		ret = -EBUSY;
 	} else {
-		lane->benched = true;
+		kxfer_run_have_lane_locked(lane);
 		flow->nr_jobs++;
 		run->lane = lane;
 	}
@@ -302,7 +302,7 @@ static void give_lane_of_target(struct kxfer_run *run)
 	struct kxfer_lane *lane = run->lane;
 
 	spin_lock_bh(&lane->lock);
-	lane->benched = false;
+	kxfer_run_leave_lane_locked(lane);
 	flow->nr_jobs--;
 	kxfer_flow_wake(flow);
 	if (lane->fence_mr && run->cmd->op == KXFER_OP_WRITE) {

@@ -13,22 +13,9 @@ struct kxfer_active_job;
 struct kxfer_cq;
 struct kxfer_lane;
 struct kxfer_memory;
+struct kxfer_sink;
 
 #define KXFER_CHAIN_WRS		32	/* READs and WRITEs of one ib_post_send(), and atomics */
-
-/**
- * struct kxfer_sink - a registration for one READ on iWARP
- * @mr: fast-registration MR of the link's PD
- * @node: in kxfer_lane.sinks while free
- * @reg: its REG_MR work request
- * @inv: its LOCAL_INV
- */
-struct kxfer_sink {
-	struct ib_mr *mr;
-	struct list_head node;
-	struct ib_reg_wr reg;
-	struct ib_send_wr inv;
-};
 
 /**
  * struct kxfer_chain - work requests of a job that are posted together

@@ -21,13 +21,14 @@
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
+#include "arrival.h"
 #include "channel.h"
-#include "control.h"
 #include "decode.h"
 #include "device.h"
 #include "fault.h"
 #include "lane.h"
 #include "link.h"
+#include "link_ops.h"
 #include "memory.h"
 #include "stats.h"
 
@@ -116,7 +117,7 @@ static void slot_freed(struct kxfer_channel *channel, bool handed)
 	if (handed)
 		wake_up_all(&channel->wait);
 	else
-		kxfer_control_slot_free(channel->lane);
+		channel->lane->link->ops->slot_free(channel->lane);
 }
 
 static bool take_locked(struct kxfer_request *request)
@@ -187,7 +188,7 @@ static void begin_in_order(struct kxfer_channel *channel)
 		list_del(&reply->node);
 		channel->beginning = true;
 		spin_unlock_bh(&lane->lock);
-		kxfer_control_dispatch(reply);
+		kxfer_arrival_begin(reply);
 		spin_lock_bh(&lane->lock);
 		channel->beginning = false;
 	}
@@ -197,7 +198,7 @@ static void begin_in_order(struct kxfer_channel *channel)
 static void begin(struct kxfer_reply *reply)
 {
 	if (kxfer_lane_is_control(reply->channel->lane))
-		kxfer_control_dispatch(reply);
+		kxfer_arrival_begin(reply);
 	else
 		begin_in_order(reply->channel);
 }
@@ -259,7 +260,7 @@ static const char *accept_answer(struct kxfer_recv *recv,
 	if (verdict == KXFER_ANSWER_WANTED) {
 		deliver_answer(request);
 	} else {
-		kxfer_control_abandoned(request);
+		lane->link->ops->abandoned(request);
 		kxfer_channel_put(request);
 	}
 	return NULL;
@@ -366,7 +367,7 @@ static void init_slots(struct kxfer_channel *channel)
 		reply->dma = dma;
 		reply->cqe.done = reply_sent;
 		reply->request = copies;
-		INIT_WORK(&reply->work, kxfer_control_work);
+		INIT_WORK(&reply->work, kxfer_arrival_work);
 	}
 	for (i = 0; i < kxfer_channel_recvs(n); i++, memory += bytes, dma += bytes) {
 		struct kxfer_recv *recv = &channel->recvs[i];
@@ -401,7 +402,7 @@ int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 	INIT_LIST_HEAD(&channel->releaser.node);
 	channel->releaser.work = &lane->link->release_work;
 	INIT_LIST_HEAD(&channel->arrivals);
-	INIT_WORK(&channel->turn_work, kxfer_control_turn_work);
+	INIT_WORK(&channel->turn_work, kxfer_arrival_turn_work);
 	channel->memory_bytes = nr_messages * max_bytes;
 	channel->memory = kxfer_fault(CHANNEL_MESSAGES) ? NULL :
 			  kzalloc_node(channel->memory_bytes, KXFER_GFP_FOR_PEER, node);

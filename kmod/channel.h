@@ -13,6 +13,7 @@
 
 struct kxfer_active_job;
 struct kxfer_channel;
+struct kxfer_handler;
 struct kxfer_lane;
 struct kxfer_request;
 
@@ -72,6 +73,7 @@ struct kxfer_request {
  * @cqe: of the SEND
  * @request: copy of the request, header included
  * @request_length: bytes of its payload
+ * @handler: of it, once it is begun
  * @work: runs handlers that may sleep
  * @posted_ns: when our answer was
  * @node: in kxfer_channel.arrivals until it is begun
@@ -86,6 +88,7 @@ struct kxfer_reply {
 	struct ib_cqe cqe;
 	struct kxfer_wire_header *request;
 	u32 request_length;
+	const struct kxfer_handler *handler;
 	struct work_struct work;
 	u64 posted_ns;
 	struct list_head node;

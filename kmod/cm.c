@@ -27,15 +27,13 @@
 #include <rdma/ib_cm.h>
 
 #include "cm.h"
-#include "control.h"
 #include "decode.h"
-#include "dedicated.h"
 #include "device.h"
 #include "fault.h"
-#include "fetch.h"
+#include "hello.h"
 #include "lane.h"
 #include "link.h"
-#include "offer.h"
+#include "link_ops.h"
 #include "stats.h"
 
 #define RESOLVE_MS		3000	/* address, and route */
@@ -104,8 +102,8 @@ static int rejected(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 	u8 length = event->param.conn.private_data_len;
 	const struct kxfer_wire_refusal *refusal = kxfer_wire_refusal(data, length);
 
-	if (lane->link->dedicated)
-		return kxfer_dedicated_refused(lane->link->dedicated, data, length);
+	if (lane->link->ops->rejected)
+		return lane->link->ops->rejected(lane->link, data, length);
 	if (!refusal)
 		return transport_rejected(lane, event->status);
 	lane->refusal = be16_to_cpu(refusal->reason);
@@ -141,8 +139,8 @@ static int welcomed(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 	u8 length = event->param.conn.private_data_len;
 	int ret;
 
-	if (lane->link->dedicated)
-		return kxfer_dedicated_answered(lane->link->dedicated, welcome, length);
+	if (lane->link->ops->welcomed)
+		return lane->link->ops->welcomed(lane->link, welcome, length);
 	ret = kxfer_wire_check_welcome(welcome, length, lane->link->max_data);
 	if (!ret && kxfer_lane_is_control(lane))
 		ret = note_welcome(lane->link, welcome, length);
@@ -319,7 +317,7 @@ void kxfer_cm_bind_scope(struct rdma_cm_id *id, struct kxfer_addr *from, u32 sco
 /* It is what the link's address and device come from. */
 static bool is_first(const struct kxfer_lane *lane)
 {
-	return kxfer_lane_is_control(lane) || lane->link->dedicated;
+	return kxfer_lane_is_control(lane) || lane->link->ops->single;
 }
 
 /* Own address or any; control: reserved port. Data: where the control lane is. */
@@ -417,7 +415,7 @@ static int resolve_device(struct kxfer_lane *lane)
 	if (ret)
 		return ret;
 	note_path(link, lane->cm_id);
-	return link->dedicated ? kxfer_dedicated_check_device(link->dedicated, link->dev) : 0;
+	return kxfer_link_ask(link->ops->check_device, link);
 }
 
 static int resolve_route(struct kxfer_lane *lane)
@@ -436,12 +434,6 @@ static u8 rd_atom(int device_max)
 	return min(device_max, RD_ATOM_MAX);
 }
 
-/* What a lane is introduced by: kxfer's, or that of a responder of verbs. */
-union introduction {
-	struct kxfer_wire_hello hello;
-	struct kxfer_responder_request request;
-};
-
 /* The cookie of such a link is its nonce. */
 static void introduce_with_key(const struct kxfer_lane *lane, struct kxfer_wire_hello *hello)
 {
@@ -458,15 +450,14 @@ static void introduce_with_key(const struct kxfer_lane *lane, struct kxfer_wire_
 }
 
 /* Return: its bytes */
-static u8 introduce(const struct kxfer_lane *lane, union introduction *introduction)
+static u8 introduce(const struct kxfer_lane *lane, void *introduction)
 {
-	const struct kxfer_link *link = lane->link;
-	struct kxfer_wire_hello *hello = &introduction->hello;
+	struct kxfer_link *link = lane->link;
+	struct kxfer_wire_hello *hello = introduction;
 
-	if (link->dedicated) {
-		kxfer_dedicated_request(link->dedicated, &introduction->request);
-		return sizeof(introduction->request);
-	}
+	static_assert(sizeof(*hello) <= KXFER_INTRODUCTION_MAX);
+	if (link->ops->introduce)
+		return link->ops->introduce(link, introduction);
 	*hello = (struct kxfer_wire_hello) {
 		.magic = cpu_to_be32(KXFER_WIRE_MAGIC),
 		.version_min = cpu_to_be16(KXFER_WIRE_VERSION_MIN),
@@ -487,10 +478,10 @@ static int connect_qp(struct kxfer_lane *lane)
 {
 	struct kxfer_link *link = lane->link;
 	const struct ib_device_attr *attrs = &link->dev->ibdev->attrs;
-	union introduction introduction;
+	u8 introduction[KXFER_INTRODUCTION_MAX] __aligned(8);
 	struct rdma_conn_param param = {
-		.private_data = &introduction,
-		.private_data_len = introduce(lane, &introduction),
+		.private_data = introduction,
+		.private_data_len = introduce(lane, introduction),
 		.responder_resources = rd_atom(attrs->max_qp_rd_atom),
 		.initiator_depth = rd_atom(attrs->max_qp_init_rd_atom),
 		.retry_count = RETRY_COUNT,
@@ -558,11 +549,16 @@ static int connect_lane(struct kxfer_link *link, u32 index)
 	return ret;
 }
 
-static int connect_dedicated(struct kxfer_link *link)
+static int connect_data_lane(struct kxfer_link *link, u32 index)
 {
-	return connect_lane(link, 1) ?: kxfer_dedicated_make_status(link->data[0]) ?:
-	       kxfer_dedicated_make_answers(link->data[0]) ?:
-	       kxfer_dedicated_make_ud(link->data[0]) ?: kxfer_link_set_live(link);
+	return connect_lane(link, index) ?:
+	       kxfer_lane_ask(link->ops->connected, link->data[index - 1]);
+}
+
+static int connect_control(struct kxfer_link *link)
+{
+	link->max_data = lanes_wanted();
+	return connect_lane(link, 0) ?: kxfer_hello_say(link, CONNECT_MS);
 }
 
 /**
@@ -574,21 +570,11 @@ static int connect_dedicated(struct kxfer_link *link)
  */
 int kxfer_cm_connect(struct kxfer_link *link)
 {
+	int ret = link->ops->single ? 0 : connect_control(link);
 	u32 index;
-	int ret;
 
-	if (link->dedicated)
-		return connect_dedicated(link);
-	link->max_data = lanes_wanted();
-	ret = connect_lane(link, 0);
-	if (!ret)
-		ret = kxfer_control_hello(link, CONNECT_MS);
-	for (index = 1; !ret && index <= link->max_data; index++) {
-		ret = connect_lane(link, index);
-		if (!ret)
-			ret = kxfer_lane_make_sinks(link->data[index - 1]) ?:
-			      kxfer_offer_make(link->data[index - 1]);
-	}
+	for (index = 1; !ret && index <= link->max_data; index++)
+		ret = connect_data_lane(link, index);
 	return ret ?: kxfer_link_set_live(link);
 }
 
@@ -675,7 +661,7 @@ void kxfer_cm_accept_work(struct work_struct *work)
 		ret = -EHOSTUNREACH;
 	}
 	if (!ret)
-		ret = kxfer_fetch_make(lane);
+		ret = kxfer_lane_ask(link->ops->prepare, lane);
 	if (!ret)
 		ret = kxfer_lane_open(lane, KXFER_CONTEXT_WORKQUEUE);
 	if (!ret)

@@ -138,7 +138,8 @@ static u32 handle_some(struct kxfer_cq *cq)
 	cq->now_ns = ktime_get_ns();
 	for (i = 0; i < nr; i++)
 		cq->wc[i].wr_cqe->done(cq->ib, &cq->wc[i]);
-	cq->settle(cq);
+	if (cq->settle)
+		cq->settle(cq);
 	return nr;
 }
 
@@ -264,7 +265,7 @@ enum ib_poll_context kxfer_cq_core_context(enum kxfer_context context)
  * @nr_cqe: for so many completions
  * @comp_vector: below the device's num_comp_vectors
  * @context: where completions are handled
- * @settle: of a polled one: called by its owner, with no lock held, when done() has
+ * @settle: of a polled one, or NULL: called by its owner, with no lock held, when done() has
  *	been called for all that one look at it found
  *
  * May sleep. Return: 0 or -errno, with nothing to destroy.

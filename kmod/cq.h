@@ -26,7 +26,7 @@
  * @empty: the owner's last look found fewer completions than it could take
  * @closing: it is being destroyed, who owns it hands it over
  * @handed_over: to the destroyer
- * @settle: called by the owner when done() has been called for all of @wc
+ * @settle: called by the owner when done() has been called for all of @wc; or NULL
  * @work: polls it when nobody else does
  * @now_ns: ktime_get_ns() when @wc was taken, of the owner
  * @wc: completions taken, of the owner

@@ -5,11 +5,11 @@
  * one on verbs (KXFER_BENCH), connected with a responder of user-space verbs.
  *
  * Such a connection is a link (link.c) of one data lane, that of index 1, without control
- * QP and without channel: so nothing but a run, READs of the responder's status and RECVs
- * of its answers, which have no memory (dedicated_answers.c), is on the QP, and no job
- * comes there, for targets are made by a control QP. It is never shared:
- * kxfer_link_get() passes it over. Its private data is that of responder.h. rkey and
- * address of the responder's memory stay here.
+ * QP and without channel, with hooks of its own (link_ops.h). So nothing but a run, READs of
+ * the responder's status and RECVs of its answers, which have no memory
+ * (dedicated_answers.c), is on the QP, and no job comes there, for targets are made by a
+ * control QP. It is never shared: kxfer_link_get() passes it over. Its private data is that
+ * of responder.h. rkey and address of the responder's memory stay here.
  *
  * Its end is that of a link, and the proof at the head of link.c holds: connect_thread
  * brings it up; device removal, a broken connection, DEDICATED_CLOSE, the end of the
@@ -29,8 +29,8 @@
  *    jobs does (kxfer_lane_stuck()); one that answers but posts no RECVs holds up a run to
  *    its time limit; one that answers little loses the link some time after that (run.c).
  *
- * Context: the calls may sleep. kxfer_dedicated_answered() and _refused() are called by
- * rdma_cm's handler and do not.
+ * Context: the calls may sleep. answered() and rejected() are called by rdma_cm's handler and
+ * do not.
  */
 #include "log.h"
 
@@ -46,6 +46,8 @@
 #include "job.h"
 #include "lane.h"
 #include "link.h"
+#include "link_ops.h"
+#include "run.h"
 #include "session.h"
 #include "target.h"
 
@@ -67,10 +69,12 @@ static enum kxfer_responder_op responder_op(const struct kxfer_dedicated *dedica
 	}
 }
 
-/** kxfer_dedicated_request() - private data to connect with */
-void kxfer_dedicated_request(const struct kxfer_dedicated *dedicated,
-			     struct kxfer_responder_request *request)
+static u8 introduce(struct kxfer_link *link, void *data)
 {
+	const struct kxfer_dedicated *dedicated = link->dedicated;
+	struct kxfer_responder_request *request = data;
+
+	static_assert(sizeof(*request) <= KXFER_INTRODUCTION_MAX);
 	*request = (struct kxfer_responder_request) {
 		.magic = cpu_to_be32(KXFER_RESPONDER_MAGIC),
 		.version = cpu_to_be16(KXFER_RESPONDER_VERSION),
@@ -84,6 +88,7 @@ void kxfer_dedicated_request(const struct kxfer_dedicated *dedicated,
 		.slots = cpu_to_be32(dedicated->slots),
 		.bytes = cpu_to_be32(dedicated->bytes),
 	};
+	return sizeof(*request);
 }
 
 /* Private data may be longer than what was sent. Return: the answer or NULL */
@@ -100,16 +105,10 @@ static const struct kxfer_responder_answer *answer_in(const void *data, u8 lengt
 	       answer : NULL;
 }
 
-/**
- * kxfer_dedicated_answered() - the responder has accepted
- * @dedicated: connecting
- * @data: private data, or NULL
- * @length: of it
- *
- * Return: 0, or -EPROTO: not an answer, or less than was asked for.
- */
-int kxfer_dedicated_answered(struct kxfer_dedicated *dedicated, const void *data, u8 length)
+/* Return: 0, or -EPROTO: not an answer, or less than was asked for. */
+static int answered(struct kxfer_link *link, const void *data, u8 length)
 {
+	struct kxfer_dedicated *dedicated = link->dedicated;
 	const struct kxfer_responder_answer *answer = answer_in(data, length);
 	u64 address, bytes, end;
 
@@ -129,7 +128,7 @@ int kxfer_dedicated_answered(struct kxfer_dedicated *dedicated, const void *data
 }
 
 /**
- * kxfer_dedicated_refused() - the connection was rejected
+ * kxfer_dedicated_refused() - the connection was rejected, or the look-up of the UD QP was
  * @dedicated: connecting
  * @data: private data, or NULL
  * @length: of it
@@ -147,16 +146,17 @@ int kxfer_dedicated_refused(struct kxfer_dedicated *dedicated, const void *data,
 	return -EREMOTEIO;
 }
 
-/**
- * kxfer_dedicated_check_device() - nothing is ever posted that a device cannot
- * @dedicated: connecting
- * @dev: it leads to
- *
- * Return: 0 or -EOPNOTSUPP.
- */
-int kxfer_dedicated_check_device(const struct kxfer_dedicated *dedicated,
-				 const struct kxfer_device *dev)
+static int rejected(struct kxfer_link *link, const void *data, u8 length)
 {
+	return kxfer_dedicated_refused(link->dedicated, data, length);
+}
+
+/* Nothing is ever posted that a device cannot. Return: 0 or -EOPNOTSUPP. */
+static int check_device(struct kxfer_link *link)
+{
+	const struct kxfer_dedicated *dedicated = link->dedicated;
+	const struct kxfer_device *dev = link->dev;
+
 	if (kxfer_op_is_atomic(dedicated->op) && !dev->atomic)
 		return -EOPNOTSUPP;
 	/* A command, and the message. */
@@ -166,6 +166,66 @@ int kxfer_dedicated_check_device(const struct kxfer_dedicated *dedicated,
 		return -EOPNOTSUPP;
 	return kxfer_dedicated_check_ud(dedicated, dev->ibdev);
 }
+
+/* ---- the link and its lane ---- */
+
+static void init_link(struct kxfer_link *link)
+{
+	link->dedicated->link = link;
+}
+
+static void free_dedicated(struct kxfer_dedicated *dedicated)
+{
+	kxfer_dedicated_free_answers(dedicated);
+	kfree(dedicated->status);
+	kfree(dedicated);
+}
+
+/* NULL: the link was not published, and its owner stays the caller's. */
+static void free_link(struct kxfer_link *link)
+{
+	if (link->dedicated)
+		free_dedicated(link->dedicated);
+}
+
+/* One work request for READs of the status. A UD QP beside is as deep. */
+static void size_lane(const struct kxfer_lane *lane, struct kxfer_lane_size *size)
+{
+	const struct kxfer_dedicated *dedicated = lane->link->dedicated;
+
+	size->credits = KXFER_LANE_JOB_WRS;
+	size->sends = 1;
+	size->recvs = kxfer_dedicated_recvs(dedicated);
+	size->twin = dedicated->ud.wanted;
+	size->pooled = dedicated->pooled;
+}
+
+static int connected(struct kxfer_lane *lane)
+{
+	return kxfer_dedicated_make_status(lane) ?: kxfer_dedicated_make_answers(lane) ?:
+	       kxfer_dedicated_make_ud(lane);
+}
+
+static void closed(struct kxfer_lane *lane)
+{
+	kxfer_dedicated_drop_status(lane);
+	kxfer_dedicated_drop_answers(lane);
+}
+
+static const struct kxfer_link_ops link_ops = {
+	.single		= true,
+	.init		= init_link,
+	.free		= free_link,
+	.size		= size_lane,
+	.check_device	= check_device,
+	.introduce	= introduce,
+	.welcomed	= answered,
+	.rejected	= rejected,
+	.connected	= connected,
+	.stuck		= kxfer_lane_stuck,
+	.drained	= kxfer_dedicated_drop_ud,
+	.closed		= closed,
+};
 
 /* ---- one user at a time ---- */
 
@@ -193,7 +253,7 @@ int kxfer_dedicated_take(struct kxfer_dedicated *dedicated, struct kxfer_run *ru
 	else if (!kxfer_credits_take(&lane->credits, lane->credits.max))
 		ret = -EBUSY;
 	else
-		lane->benched = true;
+		kxfer_run_have_lane_locked(lane);
 	if (!ret)
 		kxfer_dedicated_answer_to_locked(dedicated, run);
 	spin_unlock_bh(&lane->lock);
@@ -206,7 +266,7 @@ void kxfer_dedicated_give(struct kxfer_dedicated *dedicated)
 	struct kxfer_lane *lane = kxfer_dedicated_lane(dedicated);
 
 	spin_lock_bh(&lane->lock);
-	lane->benched = false;
+	kxfer_run_leave_lane_locked(lane);
 	kxfer_dedicated_answer_to_locked(dedicated, NULL);
 	WARN_ON_ONCE(!kxfer_credits_give(&lane->credits, lane->credits.max));
 	spin_unlock_bh(&lane->lock);
@@ -294,16 +354,6 @@ static int check_open(const struct kxfer_session *session,
 	       session->init_net ? 0 : -EOPNOTSUPP;
 }
 
-/** kxfer_dedicated_free() - with its link */
-void kxfer_dedicated_free(struct kxfer_dedicated *dedicated)
-{
-	if (!dedicated)
-		return;
-	kxfer_dedicated_free_answers(dedicated);
-	kfree(dedicated->status);
-	kfree(dedicated);
-}
-
 static struct kxfer_dedicated *dedicated_alloc(const struct kxfer_dedicated_open *cmd)
 {
 	struct kxfer_dedicated *dedicated;
@@ -343,9 +393,9 @@ static struct kxfer_link *start(struct kxfer_session *session,
 	if (!dedicated)
 		return ERR_PTR(-ENOMEM);
 	strscpy_pad((char *)key.device, (const char *)cmd->device, sizeof(key.device));
-	link = kxfer_link_dedicate(&key, session->user, dedicated);
+	link = kxfer_link_dedicate(&key, session->user, &link_ops, dedicated);
 	if (IS_ERR(link))
-		kxfer_dedicated_free(dedicated);
+		free_dedicated(dedicated);
 	return link;
 }
 

@@ -123,20 +123,14 @@ int kxfer_dedicated_open(struct kxfer_session *session, void *arg);
 int kxfer_dedicated_close(struct kxfer_session *session, void *arg);
 int kxfer_dedicated_status(struct kxfer_session *session, void *arg);
 void kxfer_dedicated_end_session(struct kxfer_session *session);
-void kxfer_dedicated_free(struct kxfer_dedicated *dedicated);
 
-int kxfer_dedicated_check_device(const struct kxfer_dedicated *dedicated,
-				 const struct kxfer_device *dev);
 int kxfer_dedicated_check_ud(const struct kxfer_dedicated *dedicated,
 			     const struct ib_device *ibdev);
 int kxfer_dedicated_make_ud(struct kxfer_lane *lane);
 void kxfer_dedicated_drop_ud(struct kxfer_lane *lane);
+int kxfer_dedicated_refused(struct kxfer_dedicated *dedicated, const void *data, u8 length);
 void kxfer_dedicated_fill_ud(const struct kxfer_dedicated *dedicated, struct ib_ud_wr *wr);
 void kxfer_dedicated_give_up_locked(struct kxfer_dedicated *dedicated);
-void kxfer_dedicated_request(const struct kxfer_dedicated *dedicated,
-			     struct kxfer_responder_request *request);
-int kxfer_dedicated_answered(struct kxfer_dedicated *dedicated, const void *data, u8 length);
-int kxfer_dedicated_refused(struct kxfer_dedicated *dedicated, const void *data, u8 length);
 
 int kxfer_dedicated_make_status(struct kxfer_lane *lane);
 void kxfer_dedicated_drop_status(struct kxfer_lane *lane);

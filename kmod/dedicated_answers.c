@@ -104,7 +104,7 @@ static void answered(struct ib_cq *cq, struct ib_wc *wc)
 /** kxfer_dedicated_recvs() - RECVs that the lane of a connection has */
 u32 kxfer_dedicated_recvs(const struct kxfer_dedicated *dedicated)
 {
-	return dedicated && dedicated->answered ? MAX_ANSWERS : 0;
+	return dedicated->answered ? MAX_ANSWERS : 0;
 }
 
 static struct kxfer_answers *alloc_answers(struct kxfer_dedicated *dedicated)
@@ -154,8 +154,7 @@ int kxfer_dedicated_make_answers(struct kxfer_lane *lane)
 /** kxfer_dedicated_drop_answers() - the lane's QP is destroyed */
 void kxfer_dedicated_drop_answers(struct kxfer_lane *lane)
 {
-	struct kxfer_answers *answers = lane->link->dedicated ? lane->link->dedicated->answers :
-								NULL;
+	struct kxfer_answers *answers = lane->link->dedicated->answers;
 
 	if (!answers || !answers->commands_dma)
 		return;

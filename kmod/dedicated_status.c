@@ -144,8 +144,6 @@ void kxfer_dedicated_drop_status(struct kxfer_lane *lane)
 {
 	struct kxfer_dedicated *dedicated = lane->link->dedicated;
 
-	if (!dedicated)
-		return;
 	kxfer_lane_dereg_mr(lane, dedicated->status_mr);
 	dedicated->status_mr = NULL;
 	if (dedicated->status_dma)

@@ -277,12 +277,9 @@ int kxfer_dedicated_make_ud(struct kxfer_lane *lane)
 /** kxfer_dedicated_drop_ud() - the lane is not open; its CQ is still there; may sleep */
 void kxfer_dedicated_drop_ud(struct kxfer_lane *lane)
 {
+	struct kxfer_dedicated_ud *ud = &lane->link->dedicated->ud;
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
-	struct kxfer_dedicated_ud *ud;
 
-	if (!lane->link->dedicated)
-		return;
-	ud = &lane->link->dedicated->ud;
 	if (ud->qp) {
 		/* If it fails the device stops with the QP. */
 		ib_modify_qp(ud->qp, &attr, IB_QP_STATE);

@@ -2,16 +2,10 @@
 /*
  * Lanes: a QP with its CQ, what it takes to post to it, and its end.
  *
- * The send queue of a data lane has KXFER_LANE_JOB_WRS work requests for jobs,
- * given out as credits (chain.c), one for a fence READ, two for each slot of its
- * channel, KXFER_LANE_LONG_WRS for long messages, one for a nudge, and one for the marker
- * of ib_drain_qp(). A control QP has KXFER_CONTROL_REG_WRS for fast registrations in place
- * of those of jobs, fence and long messages; an accepted data lane has no jobs and no fence:
- * jobs are its initiator's, and what memory it takes here is nobody's. A lane of a
- * dedicated connection (dedicated.c) has no channel, and in place of the fence READ one of
- * the responder's status; the credits are those of the run on it. The CQ
- * holds all of both queues, for after an error every work request completes,
- * unsignalled ones too.
+ * What a data lane has is for the user of its link to say (struct kxfer_lane_size): work
+ * requests that are given out as credits, slots of a channel, and others. A control QP has a
+ * channel and KXFER_CONTROL_REG_WRS for fast registrations. The CQ holds all of both queues,
+ * for after an error every work request completes, unsignalled ones too.
  *
  * Life: kxfer_lane_create() -> cm_id -> kxfer_lane_open() -> connected ->
  * kxfer_lane_close() -> kxfer_lane_free(). Only the link's teardown closes and
@@ -26,7 +20,7 @@
  *     before them, but for what siw leaves without completion; their callbacks have
  *     run, and post nothing, for @open is clear. No device works on what the QP had.
  *     Now a run's rdma_rw contexts end, which need the QP (run_rw.c), and its MRs,
- *     which may be a pool of the QP (mrs.c).
+ *     which may be a pool of the QP (mrs.c): @run_drained.
  *  3. The QP is destroyed: no packet reaches our memory any more. The CQ is
  *     freed, which also waits for its handler; one of the pool is given back, and
  *     the proof for that is in cq_pool.c. rdma_destroy_id() waits for the event
@@ -46,19 +40,13 @@
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
-#include "chain.h"
 #include "cm.h"
-#include "dedicated.h"
 #include "device.h"
 #include "fault.h"
-#include "fetch.h"
-#include "job.h"
 #include "lane.h"
 #include "link.h"
+#include "link_ops.h"
 #include "memory.h"
-#include "mrs.h"
-#include "offer.h"
-#include "run_rw.h"
 #include "stats.h"
 
 static void nudged(struct ib_cq *cq, struct ib_wc *wc)
@@ -130,8 +118,7 @@ struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index, int num
 	lane->finished_end = &lane->finished;
 	INIT_LIST_HEAD(&lane->sinks);
 	INIT_WORK(&lane->accept_work, kxfer_cm_accept_work);
-	INIT_WORK(&lane->pump_work, kxfer_job_pump_work);
-	kxfer_deadline_init(&lane->deadline, kxfer_job_deadline_work);
+	kxfer_lane_hook(link->ops->init_lane, lane);
 	kxfer_stat_inc(KXFER_STAT_LIVE_LANES);
 	return lane;
 }
@@ -140,12 +127,9 @@ struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index, int num
 void kxfer_lane_free(struct kxfer_lane *lane)
 {
 	kxfer_channel_destroy(&lane->channel);
-	kxfer_offer_free(lane);
-	kxfer_fetch_free(lane);
+	kxfer_lane_hook(lane->link->ops->free_lane, lane);
 	kfree(lane->fence);
 	kvfree(lane->sink_array);
-	kvfree(lane->scratch);
-	kvfree(lane->chains);
 	kfree(lane);
 	kxfer_stat_dec(KXFER_STAT_LIVE_LANES);
 }
@@ -171,42 +155,27 @@ static void qp_event(struct ib_event *event, void *context)
 	}
 }
 
-/* The lane of a dedicated connection has no messages of ours. */
-static u32 channel_slots(const struct kxfer_lane *lane)
-{
-	if (lane->link->dedicated)
-		return 0;
-	return kxfer_lane_is_control(lane) ? KXFER_WIRE_CONTROL_SLOTS : KXFER_WIRE_DATA_SLOTS;
-}
-
-/* The one side posts jobs and offers long messages, the other fetches those. */
-static bool has_jobs(const struct kxfer_lane *lane)
-{
-	return !kxfer_lane_is_control(lane) && !lane->link->dedicated && lane->link->initiator;
-}
-
-static u32 long_wrs(const struct kxfer_lane *lane)
-{
-	return kxfer_lane_is_control(lane) || lane->link->dedicated ? 0 : KXFER_LANE_LONG_WRS;
-}
-
-static u32 job_wrs(const struct kxfer_lane *lane)
+/*
+ * What the device takes of what is wanted. Beside that a send queue has two work requests
+ * for each slot of the channel, one for a nudge, and one for the marker of ib_drain_qp().
+ */
+static int set_size(struct kxfer_lane *lane)
 {
 	u32 max_qp_wr = lane->link->dev->ibdev->attrs.max_qp_wr;
+	struct kxfer_lane_size *size = &lane->size;
 
-	if (kxfer_lane_is_control(lane) || !lane->link->initiator)
-		return 0;
-	return min_t(u32, KXFER_LANE_JOB_WRS,
-		     max_qp_wr - kxfer_channel_sends(KXFER_WIRE_DATA_SLOTS) - 1 -
-		     KXFER_LANE_NUDGE_WRS - KXFER_LANE_FENCE_WRS - long_wrs(lane));
-}
-
-/* Of the UD QP that a dedicated connection has beside: as many, and the least of receives. */
-static u32 ud_wrs(const struct kxfer_lane *lane)
-{
-	const struct kxfer_dedicated *dedicated = lane->link->dedicated;
-
-	return dedicated && dedicated->ud.wanted ? job_wrs(lane) + 1 : 0;
+	if (kxfer_lane_is_control(lane)) {
+		size->slots = KXFER_WIRE_CONTROL_SLOTS;
+		size->sends = KXFER_CONTROL_REG_WRS;
+	} else {
+		lane->link->ops->size(lane, size);
+	}
+	size->sends += kxfer_channel_sends(size->slots) + KXFER_LANE_NUDGE_WRS + 1;
+	if (size->sends + !!size->credits > max_qp_wr)
+		return -EOPNOTSUPP;
+	size->credits = min(size->credits, max_qp_wr - size->sends);
+	kxfer_credits_init(&lane->credits, size->credits);
+	return 0;
 }
 
 /* A device gives more than it was asked for, or refuses. */
@@ -222,7 +191,7 @@ static u32 send_sges(const struct kxfer_lane *lane)
 {
 	const struct kxfer_device *dev = lane->link->dev;
 
-	if (!job_wrs(lane))
+	if (!lane->size.credits)
 		return 1;
 	/* A READ of iWARP has one, its sink. */
 	return dev->iwarp ? dev->write_limits.max_sge :
@@ -232,7 +201,7 @@ static u32 send_sges(const struct kxfer_lane *lane)
 static int create_qp(struct kxfer_lane *lane, u32 send_wr, u32 recv_wr)
 {
 	/* It is the CPU that copies, and by the kernel's addresses. */
-	u32 max_inline = !job_wrs(lane) || IS_ENABLED(CONFIG_HIGHMEM) ? 0 : KXFER_LANE_INLINE;
+	u32 max_inline = !lane->size.credits || IS_ENABLED(CONFIG_HIGHMEM) ? 0 : KXFER_LANE_INLINE;
 	struct ib_qp_init_attr attr = {
 		.event_handler = qp_event,
 		.qp_context = lane,
@@ -266,77 +235,38 @@ static int comp_vector(const struct kxfer_lane *lane)
 	return (lane->link->id + lane->index) % lane->link->dev->ibdev->num_comp_vectors;
 }
 
-static bool is_pooled(const struct kxfer_lane *lane)
-{
-	return lane->link->dedicated && lane->link->dedicated->pooled;
-}
-
 static int create_cq(struct kxfer_lane *lane, u32 cqe, enum kxfer_context context)
 {
 	struct ib_device *ibdev = lane->link->dev->ibdev;
 
-	if (is_pooled(lane))
+	if (lane->size.pooled)
 		cqe += KXFER_CQ_MARKERS;
 	if (cqe > ibdev->attrs.max_cqe)
 		return -EOPNOTSUPP;
-	if (is_pooled(lane))
+	if (lane->size.pooled)
 		return kxfer_cq_borrow(&lane->cq, lane->link->pd, cqe, comp_vector(lane), context);
 	return kxfer_cq_create(&lane->cq, ibdev, cqe, comp_vector(lane), context,
-			       kxfer_chain_settle);
+			       lane->link->ops->settle);
 }
 
 static int create_cq_and_qp(struct kxfer_lane *lane, enum kxfer_context context)
 {
-	bool control = kxfer_lane_is_control(lane);
-	u32 slots = channel_slots(lane);
-	u32 send_wr = kxfer_channel_sends(slots) + KXFER_LANE_NUDGE_WRS + 1 +
-		      (control ? KXFER_CONTROL_REG_WRS : job_wrs(lane) + long_wrs(lane)) +
-		      (job_wrs(lane) ? KXFER_LANE_FENCE_WRS : 0);
-	u32 recv_wr = kxfer_channel_recvs(slots) +
-		      kxfer_dedicated_recvs(lane->link->dedicated) + 1;
-	u32 cqe = send_wr + recv_wr + ud_wrs(lane);
+	const struct kxfer_lane_size *size = &lane->size;
+	u32 send_wr = size->sends + size->credits;
+	u32 recv_wr = kxfer_channel_recvs(size->slots) + size->recvs + 1;
+	/* The least of a QP's receives is one. */
+	u32 cqe = send_wr + recv_wr + (size->twin ? size->credits + 1 : 0);
 
-	if (send_wr > lane->link->dev->ibdev->attrs.max_qp_wr)
-		return -EOPNOTSUPP;
 	return create_cq(lane, cqe, context) ?: create_qp(lane, send_wr, recv_wr);
-}
-
-static int create_job_memory(struct kxfer_lane *lane)
-{
-	int node = kxfer_link_numa_node(lane->link);
-	u32 i;
-
-	if (!job_wrs(lane))
-		return 0;
-	kxfer_credits_init(&lane->credits, job_wrs(lane));
-	/* The last one is for bulk. */
-	lane->max_bytes = lane->index == lane->link->max_data ? KXFER_LANE_BYTES :
-			  KXFER_SMALL_BYTES;
-	if (!has_jobs(lane))
-		return 0;
-	lane->chains = kxfer_fault(LANE_CHAINS) ? NULL :
-		       kvzalloc_node(array_size(lane->credits.max, sizeof(*lane->chains)),
-				     KXFER_GFP_FOR_PEER, node);
-	lane->scratch = kxfer_fault(LANE_SCRATCH) ? NULL :
-			kvzalloc_node(sizeof(*lane->scratch), KXFER_GFP_FOR_PEER, node);
-	if (!lane->chains || !lane->scratch)
-		return -ENOMEM;
-	lane->scratch->lkey = lane->link->pd->local_dma_lkey;
-	for (i = 0; i < lane->credits.max; i++) {
-		kxfer_chain_init(&lane->chains[i], lane);
-		lane->chains[i].next = lane->free_chains;
-		lane->free_chains = &lane->chains[i];
-	}
-	return 0;
 }
 
 static int create_channel(struct kxfer_lane *lane)
 {
 	bool control = kxfer_lane_is_control(lane);
 
-	if (!channel_slots(lane))
+	if (!lane->size.slots)
 		return 0;
-	return kxfer_channel_init(&lane->channel, lane, channel_slots(lane),
+	return kxfer_channel_init(&lane->channel, lane, lane->size.slots,
 				  control ? KXFER_WIRE_CONTROL_BYTES : KXFER_WIRE_DATA_BYTES);
 }
 
@@ -352,15 +282,15 @@ int kxfer_lane_open(struct kxfer_lane *lane, enum kxfer_context context)
 	struct mem_cgroup *old = set_active_memcg(lane->link->memcg);
 	int ret;
 
-	ret = create_cq_and_qp(lane, context) ?: create_job_memory(lane) ?:
-	      create_channel(lane);
+	ret = set_size(lane) ?: create_cq_and_qp(lane, context) ?:
+	      kxfer_lane_ask(lane->link->ops->open_lane, lane) ?: create_channel(lane);
 	set_active_memcg(old);
 	if (ret)
 		return ret;
 	spin_lock_bh(&lane->lock);
 	lane->open = true;
 	spin_unlock_bh(&lane->lock);
-	return channel_slots(lane) ? kxfer_channel_post_recvs(&lane->channel) : 0;
+	return lane->size.slots ? kxfer_channel_post_recvs(&lane->channel) : 0;
 }
 
 static void destroy_sinks(struct kxfer_lane *lane)
@@ -387,10 +317,12 @@ static void destroy_sinks(struct kxfer_lane *lane)
  */
 void kxfer_lane_close(struct kxfer_lane *lane)
 {
+	void (*run_drained)(struct kxfer_lane *lane);
+
 	spin_lock_bh(&lane->lock);
 	lane->open = false;
 	spin_unlock_bh(&lane->lock);
-	cancel_delayed_work_sync(&lane->deadline.work);
+	kxfer_lane_hook(lane->link->ops->closing, lane);
 	if (lane->qp) {
 		/* If it fails the peer learns it from rdma_destroy_id(). */
 		if (!kxfer_fault(CM_DISCONNECT))
@@ -399,24 +331,21 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 		kxfer_delay(LANE_DRAIN);
 		ib_drain_qp(lane->qp);
 		kxfer_delay(LANE_DRAINED);
-		kxfer_run_rw_close(lane);
-		kxfer_mrs_close(lane);
+		run_drained = READ_ONCE(lane->run_drained);
+		if (run_drained)
+			run_drained(lane);
 		rdma_destroy_qp(lane->cm_id);
 		lane->qp = NULL;
 	}
-	kxfer_dedicated_drop_ud(lane);
+	kxfer_lane_hook(lane->link->ops->drained, lane);
 	kxfer_delay(LANE_CQ_END);
 	kxfer_cq_destroy(&lane->cq);
 	/* Not every siw has flushed it. */
 	end_registration(lane, -ECONNRESET);
-	/* Completions queued it, and CANCEL, which looks at @open (job_stop.c). */
-	cancel_work_sync(&lane->pump_work);
+	kxfer_lane_hook(lane->link->ops->stopped, lane);
 	kxfer_channel_stop(&lane->channel);
-	kxfer_offer_close(lane);
-	kxfer_fetch_close(lane);
+	kxfer_lane_hook(lane->link->ops->closed, lane);
 	destroy_sinks(lane);
-	kxfer_dedicated_drop_status(lane);
-	kxfer_dedicated_drop_answers(lane);
 	if (lane->cm_id)
 		rdma_destroy_id(lane->cm_id);
 	lane->cm_id = NULL;
@@ -567,9 +496,7 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
 	}
 	quiet = now - lane->quiet_since_ns > NSEC_PER_SEC;
 	stuck = now - lane->quiet_since_ns > (u64)KXFER_STUCK_MS * NSEC_PER_MSEC ||
-		kxfer_offer_stuck_locked(lane, now) ||
-		kxfer_chain_oldest_ms(lane) > KXFER_STUCK_MS ||
-		(channel_slots(lane) &&
+		(lane->size.slots &&
 		 kxfer_channel_overdue_locked(&lane->channel, KXFER_NOTIFY_MS, KXFER_STUCK_MS));
 	spin_unlock_bh(&lane->lock);
 	if (quiet)
@@ -590,7 +517,7 @@ bool kxfer_lane_overdue(struct kxfer_lane *lane)
 	bool overdue;
 
 	spin_lock_bh(&lane->lock);
-	overdue = lane->open && channel_slots(lane) &&
+	overdue = lane->open && lane->size.slots &&
 		  kxfer_channel_overdue_locked(&lane->channel, ms, ms);
 	spin_unlock_bh(&lane->lock);
 	return overdue;

@@ -17,6 +17,7 @@
 #include "credit.h"
 #include "deadline.h"
 #include "flow.h"
+#include "link_ops.h"
 #include "wire.h"
 
 struct kxfer_chain;
@@ -27,7 +28,6 @@ struct kxfer_mrs;
 struct kxfer_offers;
 struct kxfer_run_rw;
 struct kxfer_scratch;
-struct kxfer_sink;
 
 #define KXFER_LANE_JOB_WRS	256	/* work requests of jobs in a data lane's send queue */
 #define KXFER_CONTROL_REG_WRS	16	/* fast registrations in a control QP's send queue */
@@ -45,6 +45,20 @@ struct kxfer_sink;
 #define KXFER_NOTIFY_MS		8000	/* NOTIFY has arrived and is not answered: likewise */
 
 /**
+ * struct kxfer_sink - a registration for one READ on iWARP
+ * @mr: fast-registration MR of the link's PD
+ * @node: in kxfer_lane.sinks while free
+ * @reg: its REG_MR work request
+ * @inv: its LOCAL_INV
+ */
+struct kxfer_sink {
+	struct ib_mr *mr;
+	struct list_head node;
+	struct ib_reg_wr reg;
+	struct ib_send_wr inv;
+};
+
+/**
  * struct kxfer_lane - a QP with its CQ
  * @link: it belongs to
  * @node: in kxfer_link.lanes
@@ -52,6 +66,7 @@ struct kxfer_sink;
  * @index: 0: the control QP; data lanes from 1
  * @cm_id: its connection
  * @qp: kept beside @cm_id, which is destroyed first
+ * @size: what it is made with
  * @max_inline: bytes that a WRITE may carry in its work request; 0: the device cannot
  * @path_mtu: of @qp, in bytes, once it is connected; 0: not known
  * @cq: its completions, of sends and receives
@@ -95,6 +110,7 @@ struct kxfer_sink;
  * @deadline: of queued jobs, and of long messages that nobody READs yet
  * @benched: a run of bench.c has all credits
  * @run_want: completed operations that this run sleeps for
+ * @run_drained: of a run that has the lane: its QP is drained; may sleep; or NULL
  * @mr_mutex: over @mrs and @rw, and over making what they have on the device; taken
  *	with no other lock held
  * @mrs: of that run, or NULL
@@ -114,6 +130,7 @@ struct kxfer_lane {
 	u32 index;
 	struct rdma_cm_id *cm_id;
 	struct ib_qp *qp;
+	struct kxfer_lane_size size;
 	u32 max_inline;
 	u32 path_mtu;
 	struct kxfer_cq cq;
@@ -156,6 +173,7 @@ struct kxfer_lane {
 	struct kxfer_deadline deadline;
 	bool benched;
 	u32 run_want;
+	void (*run_drained)(struct kxfer_lane *lane);
 	struct mutex mr_mutex;
 	struct kxfer_mrs *mrs;
 	struct kxfer_run_rw *rw;

@@ -30,14 +30,15 @@
  *     of requests waited for. What handlers wait for is: a registration, which
  *     the drain has flushed, or else the closing of the lane ends; posted jobs of
  *     a withdrawn target and the fence READ behind them, which they stop waiting
- *     for when they see CLOSING. Each unanswered request ends. release_work, which
- *     waits for nothing else, is cancelled (release.c).
- *  3. No device touches memory by this link: its jobs are completed.
- *  4. Its exposures (export.c) are deregistered, each by what took it off the link's
- *     list: this teardown, which takes all that are there; or before that a withdrawal
- *     that has its answer, and may be at it still. (The release of a last grant does so
- *     too, in a handler, which step 2 waits for.) A withdrawal that waits for this link
- *     goes on. Grants are freed, the fence is deregistered.
+ *     for when they see CLOSING. Each unanswered request ends.
+ *  3. No device touches memory by this link. What uses it is told (@ended of struct
+ *     kxfer_link_ops): release_work, which waits for nothing but a fence READ, is
+ *     cancelled (release.c), and jobs are completed;
+ *  4. or, on the passive side, its exposures (export.c) are deregistered, each by what
+ *     took it off the link's list: this teardown, which takes all that are there; or before
+ *     that a withdrawal that has its answer, and may be at it still. (The release of a last
+ *     grant does so too, in a handler, which step 2 waits for.) A withdrawal that waits for
+ *     this link goes on. Grants are freed, the fence is deregistered.
  *  5. @nr_objects falls to 0. It counts each MR in the PD from its making to the end of
  *     ib_dereg_mr(), whoever owns it: exposures, sinks, landings, offers, fences, status
  *     sinks and runs; and each lane, which has QPs, CQ and address handle, to the end of
@@ -68,18 +69,13 @@
 #include <linux/timekeeping.h>
 
 #include "cm.h"
-#include "control.h"
-#include "dedicated.h"
 #include "device.h"
-#include "export.h"
 #include "fault.h"
-#include "fetch.h"
-#include "grant.h"
-#include "job.h"
+#include "hello.h"
 #include "lane.h"
 #include "link.h"
+#include "link_ops.h"
 #include "memory.h"
-#include "release.h"
 #include "state.h"
 #include "stats.h"
 
@@ -101,6 +97,9 @@ static struct workqueue_struct *life_wq;
 static DECLARE_WAIT_QUEUE_HEAD(links_gone);
 static atomic_t links_existing = ATOMIC_INIT(0);
 
+/* Of links that are shared: of the passive side, of the initiator. */
+static const struct kxfer_link_ops *shared_ops[2];
+
 static void keepalive_work(struct work_struct *work);
 static void teardown_work(struct work_struct *work);
 
@@ -117,7 +116,7 @@ static void link_release(struct kref *ref)
 
 	list_for_each_entry_safe(lane, next, &link->lanes, node)
 		kxfer_lane_free(lane);
-	kxfer_dedicated_free(link->dedicated);
+	kxfer_link_hook(link->ops->free, link);
 	kxfer_handshake_end(&link->handshake);
 	kxfer_keys_put(link->keys);
 	kxfer_key_put(link->key.secret);
@@ -159,12 +158,15 @@ static void device_gone(struct kxfer_device_user *user)
 /**
  * kxfer_link_alloc() - a link that nobody knows yet
  * @initiator: made by this node
+ * @ops: of what uses it; NULL: of links that are shared
+ * @dedicated: what owns it, if it is not shared
  *
  * It is charged to the memory cgroup that is active, and so is all that its lanes
  * allocate later. May sleep. Return: it, CONNECTING, with the one reference of its life;
  * or NULL.
  */
-struct kxfer_link *kxfer_link_alloc(bool initiator)
+struct kxfer_link *kxfer_link_alloc(bool initiator, const struct kxfer_link_ops *ops,
+				    struct kxfer_dedicated *dedicated)
 {
 	struct kxfer_link *link;
 
@@ -174,6 +176,8 @@ struct kxfer_link *kxfer_link_alloc(bool initiator)
 	kref_init(&link->ref);
 	INIT_LIST_HEAD(&link->node);
 	link->initiator = initiator;
+	link->ops = ops ?: shared_ops[initiator];
+	link->dedicated = dedicated;
 	link->memcg = get_mem_cgroup_from_mm(NULL);
 	link->on_device.gone = device_gone;
 	link->gid_type = ~0;
@@ -183,8 +187,6 @@ struct kxfer_link *kxfer_link_alloc(bool initiator)
 	init_waitqueue_head(&link->wait);
 	init_completion(&link->connect_done);
 	INIT_DELAYED_WORK(&link->keepalive_work, keepalive_work);
-	INIT_WORK(&link->content_work, kxfer_export_content_work);
-	INIT_WORK(&link->release_work, kxfer_release_work);
 	INIT_WORK(&link->teardown_work, teardown_work);
 	link->created_ns = ktime_get_ns();
 	link->heard_ns = link->created_ns;
@@ -198,6 +200,7 @@ struct kxfer_link *kxfer_link_alloc(bool initiator)
 	INIT_LIST_HEAD(&link->exposures);
 	xa_init_flags(&link->grants, XA_FLAGS_LOCK_BH | XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	mutex_init(&link->register_mutex);
+	kxfer_link_hook(link->ops->init, link);
 	kxfer_stat_inc(KXFER_STAT_LIVE_LINKS);
 	atomic_inc(&links_existing);
 	return link;
@@ -551,7 +554,7 @@ static bool any_lane_stuck(struct kxfer_link *link)
 		struct kxfer_lane *lane = READ_ONCE(link->data[i]);
 
 		/* A peer connects them in any order. */
-		if (lane && (link->initiator ? kxfer_lane_stuck(lane) : kxfer_fetch_stuck(lane)))
+		if (lane && link->ops->stuck(lane))
 			return true;
 	}
 	return false;
@@ -572,7 +575,7 @@ static bool any_message_overdue(struct kxfer_link *link)
 
 static void check_peer(struct kxfer_link *link)
 {
-	int ret = link->dedicated ? 0 : kxfer_control_ping(link);
+	int ret = link->control ? kxfer_hello_ping(link) : 0;
 
 	if (ret == -EBUSY && silent_for_too_long(link))
 		kxfer_notice("link %llu: no answer for %u s, giving it up", link->id,
@@ -631,7 +634,7 @@ static void stop_works(struct kxfer_link *link)
 
 	stop_connecting(link);
 	cancel_delayed_work_sync(&link->keepalive_work);
-	cancel_work_sync(&link->content_work);
+	kxfer_link_hook(link->ops->stop, link);
 	list_for_each_entry(lane, &link->lanes, node)
 		cancel_work_sync(&lane->accept_work);
 }
@@ -672,14 +675,8 @@ static void teardown_work(struct work_struct *work)
 	stop_works(link);
 	list_for_each_entry(lane, &link->lanes, node)
 		kxfer_lane_close(lane);
-	/* It may have waited for a fence READ or a slot. */
-	cancel_work_sync(&link->release_work);
-	list_for_each_entry(lane, &link->lanes, node)
-		kxfer_job_fail_lane(lane);
 	kxfer_delay(LINK_LANES_CLOSED);
-	kxfer_export_link_closed(link);
-	kxfer_grant_link_closed(link);
-	kxfer_release_link_closed(link);
+	kxfer_link_hook(link->ops->ended, link);
 	free_fence(link);
 	kxfer_delay(LINK_LEAVE);
 	leave_device(link);
@@ -716,9 +713,12 @@ int kxfer_link_wait_live(struct kxfer_link *link, unsigned int timeout_ms)
 	return error && error != -ESHUTDOWN ? error : -ECONNRESET;
 }
 
-/** kxfer_link_init() - make the workqueues */
-int kxfer_link_init(void)
+/** kxfer_link_init() - make the workqueues; the hooks are those of links that are shared */
+int kxfer_link_init(const struct kxfer_link_ops *initiator,
+		    const struct kxfer_link_ops *passive)
 {
+	shared_ops[false] = passive;
+	shared_ops[true] = initiator;
 	kxfer_wq = kxfer_fault(LINK_WORKQUEUE) ? NULL :
 		   alloc_workqueue("kxfer", WQ_UNBOUND, WQ_MAX_ACTIVE);
 	if (!kxfer_wq)

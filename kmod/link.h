@@ -20,6 +20,7 @@
 struct kxfer_dedicated;
 struct kxfer_device;
 struct kxfer_lane;
+struct kxfer_link_ops;
 struct kxfer_user;
 struct kxfer_viewer;
 
@@ -57,8 +58,9 @@ struct kxfer_link_key {
  * @id: node-wide
  * @node: in the list of links, from creation to teardown
  * @initiator: made by this node: it opens targets; else it serves grants
+ * @ops: of what uses it
  * @key: initiator: what it was made for
- * @dedicated: initiator: of one session, with a responder of verbs (dedicated.c); else NULL
+ * @dedicated: of a link that is never shared: what owns it (dedicated.c); else NULL
  * @user: initiator: whose call made it, while it is in the list
  * @memcg: that its memory is charged to: of that call, or of who made the listener; a
  *	reference
@@ -127,6 +129,7 @@ struct kxfer_link {
 	u64 id;
 	struct list_head node;
 	bool initiator;
+	const struct kxfer_link_ops *ops;
 	struct kxfer_link_key key;
 	struct kxfer_dedicated *dedicated;
 	struct kxfer_user *user;
@@ -200,7 +203,8 @@ struct kxfer_link {
 extern struct workqueue_struct *kxfer_wq;
 extern struct workqueue_struct *kxfer_handler_wq;
 
-int kxfer_link_init(void);
+int kxfer_link_init(const struct kxfer_link_ops *initiator,
+		    const struct kxfer_link_ops *passive);
 void kxfer_link_exit(void);
 
 /* link_table.c */
@@ -209,6 +213,7 @@ struct kxfer_link *kxfer_link_get(const struct kxfer_link_key *key,
 				  u32 *refusal);
 struct kxfer_link *kxfer_link_dedicate(const struct kxfer_link_key *key,
 				       struct kxfer_user *user,
+				       const struct kxfer_link_ops *ops,
 				       struct kxfer_dedicated *dedicated);
 struct kxfer_link *kxfer_link_create_passive(const struct kxfer_addr *peer);
 struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
@@ -221,7 +226,8 @@ void kxfer_link_fail_all(int error);
 void kxfer_link_unpublish(struct kxfer_link *link);
 
 /* link.c */
-struct kxfer_link *kxfer_link_alloc(bool initiator);
+struct kxfer_link *kxfer_link_alloc(bool initiator, const struct kxfer_link_ops *ops,
+				    struct kxfer_dedicated *dedicated);
 void *kxfer_link_kvzalloc(const struct kxfer_link *link, size_t bytes);
 void kxfer_link_start(struct kxfer_link *link);
 int kxfer_link_wait_live(struct kxfer_link *link, unsigned int timeout_ms);

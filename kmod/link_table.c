@@ -31,13 +31,12 @@
 #include <linux/sched/signal.h>
 #include <linux/timekeeping.h>
 
-#include "dedicated.h"
 #include "device.h"
 #include "info.h"
 #include "lane.h"
 #include "link.h"
+#include "link_ops.h"
 #include "state.h"
-#include "target.h"
 #include "user.h"
 
 /*
@@ -124,14 +123,16 @@ static struct kxfer_link *find_usable(const struct kxfer_link_key *key)
 	struct kxfer_link *link;
 
 	list_for_each_entry(link, &links, node)
-		if (link->initiator && !link->dedicated && same_key(&link->key, key) &&
+		if (link->initiator && !link->ops->single && same_key(&link->key, key) &&
 		    kxfer_link_try_use(link))
 			return link;
 	return NULL;
 }
 
 /* A link that counts for a user, not yet in the list. */
-static struct kxfer_link *alloc_for(const struct kxfer_link_key *key, struct kxfer_user *user)
+static struct kxfer_link *alloc_for(const struct kxfer_link_key *key, struct kxfer_user *user,
+				    const struct kxfer_link_ops *ops,
+				    struct kxfer_dedicated *dedicated)
 {
 	struct kxfer_link *link;
 	int ret;
@@ -139,7 +140,7 @@ static struct kxfer_link *alloc_for(const struct kxfer_link_key *key, struct kxf
 	ret = kxfer_user_take(user, KXFER_SHARE_LINKS);
 	if (ret)
 		return ERR_PTR(ret);
-	link = kxfer_link_alloc(true);
+	link = kxfer_link_alloc(true, ops, dedicated);
 	if (!link) {
 		kxfer_user_return(user, KXFER_SHARE_LINKS, 1);
 		return ERR_PTR(-ENOMEM);
@@ -172,7 +173,7 @@ static struct kxfer_link *find_or_create(const struct kxfer_link_key *key,
 	if (link)
 		return link;
 
-	fresh = alloc_for(key, user);
+	fresh = alloc_for(key, user, NULL, NULL);
 	if (IS_ERR(fresh))
 		return fresh;
 	get_random_bytes(fresh->cookie, sizeof(fresh->cookie));
@@ -241,15 +242,17 @@ struct kxfer_link *kxfer_link_get(const struct kxfer_link_key *key,
  * kxfer_link_dedicate() - begin to connect a link that is never shared
  * @key: as of kxfer_link_get()
  * @user: it counts for
- * @dedicated: its own; belongs to the link if that is made
+ * @ops: of its owner
+ * @dedicated: its owner; belongs to the link if that is made
  *
  * May sleep. Return: the link with one user, CONNECTING; or ERR_PTR(-ENOMEM or -EDQUOT).
  */
 struct kxfer_link *kxfer_link_dedicate(const struct kxfer_link_key *key,
 				       struct kxfer_user *user,
+				       const struct kxfer_link_ops *ops,
 				       struct kxfer_dedicated *dedicated)
 {
-	struct kxfer_link *link = alloc_for(key, user);
+	struct kxfer_link *link = alloc_for(key, user, ops, dedicated);
 	int ret;
 
 	if (IS_ERR(link))
@@ -257,13 +260,11 @@ struct kxfer_link *kxfer_link_dedicate(const struct kxfer_link_key *key,
 	link->max_data = 1;
 	spin_lock_bh(&links_lock);
 	ret = publish(link);
-	if (!ret) {
-		link->dedicated = dedicated;
-		dedicated->link = link;
+	if (!ret)
 		kxfer_link_try_use(link);
-	}
 	spin_unlock_bh(&links_lock);
 	if (ret) {
+		link->dedicated = NULL;
 		discard(link);
 		return ERR_PTR(ret);
 	}
@@ -373,7 +374,7 @@ static int admit(const struct kxfer_addr *peer)
  */
 struct kxfer_link *kxfer_link_create_passive(const struct kxfer_addr *peer)
 {
-	struct kxfer_link *link = kxfer_link_alloc(false);
+	struct kxfer_link *link = kxfer_link_alloc(false, NULL, NULL);
 	int ret;
 
 	if (!link)
@@ -442,6 +443,18 @@ static void fill_key_name(const struct kxfer_link *link, struct kxfer_info_link 
 		memcpy(info->key, link->handshake.proven->name, sizeof(info->key));
 }
 
+static u32 count_targets(struct kxfer_link *link)
+{
+	struct list_head *p;
+	u32 nr = 0;
+
+	spin_lock_bh(&link->targets_lock);
+	list_for_each(p, &link->targets)
+		nr++;
+	spin_unlock_bh(&link->targets_lock);
+	return nr;
+}
+
 static void fill_link_info(struct kxfer_link *link, struct kxfer_info_link *info)
 {
 	u64 now = ktime_get_ns();
@@ -451,7 +464,7 @@ static void fill_link_info(struct kxfer_link *link, struct kxfer_info_link *info
 		.local = link->local,
 		.remote = link->remote,
 		.flags = (link->initiator ? KXFER_LINK_INITIATOR : 0) |
-			 (link->dedicated ? KXFER_LINK_DEDICATED : 0),
+			 (link->ops->single ? KXFER_LINK_DEDICATED : 0),
 		.state = link->state,
 		.error = link->error,
 		.context = link->key.context,
@@ -459,7 +472,7 @@ static void fill_link_info(struct kxfer_link *link, struct kxfer_info_link *info
 		.gid_type = link->gid_type,
 		.nr_lanes = link->nr_data,
 		.nr_sessions = link->users,
-		.nr_grants = link->initiator ? kxfer_target_count(link) :
+		.nr_grants = link->initiator ? count_targets(link) :
 			     atomic_read(&link->nr_grants),
 		.nr_jobs = atomic_read(&link->nr_jobs),
 		.rtt_ns = READ_ONCE(link->rtt_ns),

@@ -19,6 +19,7 @@
 #include "job.h"
 #include "link.h"
 #include "listener.h"
+#include "roles.h"
 
 static const struct kxfer_device_ops device_ops = {
 	.added = kxfer_listener_device_added,
@@ -37,7 +38,7 @@ static int __init kxfer_init(void)
 	ret = kxfer_cq_init();
 	if (ret)
 		goto err_job;
-	ret = kxfer_link_init();
+	ret = kxfer_link_init(&kxfer_role_initiator, &kxfer_role_passive);
 	if (ret)
 		goto err_cq;
 	ret = kxfer_export_init();

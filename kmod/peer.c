@@ -15,7 +15,6 @@
 
 #include "channel.h"
 #include "charge.h"
-#include "control.h"
 #include "decode.h"
 #include "fault.h"
 #include "lane.h"

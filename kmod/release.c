@@ -205,3 +205,14 @@ void kxfer_release_link_closed(struct kxfer_link *link)
 	while ((orphan = first_orphan(link)))
 		kfree(orphan);
 }
+
+/** kxfer_release_abandoned() - an answer came that nobody waits for; does not sleep */
+void kxfer_release_abandoned(struct kxfer_request *request)
+{
+	const struct kxfer_wire_grant_answer *answer = request->answer;
+
+	if (request->message->type == KXFER_WIRE_GRANT && !request->status &&
+	    request->answer_length == sizeof(*answer))
+		kxfer_release_orphan(request->channel->lane->link,
+				     be64_to_cpu(answer->grant));
+}

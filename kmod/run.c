@@ -32,6 +32,7 @@
 #include "fault.h"
 #include "job.h"
 #include "link.h"
+#include "mrs.h"
 #include "run.h"
 #include "run_rw.h"
 #include "target.h"
@@ -39,6 +40,28 @@
 #define SLEEP_MS	10	/* for room, then the turn is over */
 #define KILLED_MS	1000	/* to complete what is under way, then the connection ends */
 #define POST_MAX	64	/* operations, if fewer are in flight, then the turn is over */
+
+/* ---- the lane ---- */
+
+static void drained(struct kxfer_lane *lane)
+{
+	kxfer_run_rw_close(lane);
+	kxfer_mrs_close(lane);
+}
+
+/** kxfer_run_have_lane_locked() - a run has all credits of a lane, whose lock is held */
+void kxfer_run_have_lane_locked(struct kxfer_lane *lane)
+{
+	lane->benched = true;
+	WRITE_ONCE(lane->run_drained, drained);
+}
+
+/** kxfer_run_leave_lane_locked() - it has none; what it had on the device is destroyed */
+void kxfer_run_leave_lane_locked(struct kxfer_lane *lane)
+{
+	lane->benched = false;
+	WRITE_ONCE(lane->run_drained, NULL);
+}
 
 /* ---- completions ---- */
 

@@ -181,6 +181,9 @@ static inline bool kxfer_run_by_ud(const struct kxfer_run *run)
 	return kxfer_run_has_messages(run) && run->dedicated->ud.wanted;
 }
 
+void kxfer_run_have_lane_locked(struct kxfer_lane *lane);
+void kxfer_run_leave_lane_locked(struct kxfer_lane *lane);
+
 int kxfer_run_check_dedicated(struct kxfer_run *run);
 int kxfer_run_take_dedicated(struct kxfer_run *run);
 u64 kxfer_run_receives(const struct kxfer_run *run);

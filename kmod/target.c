@@ -22,7 +22,6 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 
-#include "control.h"
 #include "decode.h"
 #include "fault.h"
 #include "flow.h"
@@ -592,17 +591,4 @@ void kxfer_target_revoke(struct kxfer_link *link, u64 exposure)
 		kxfer_target_settle(target);
 		kxfer_target_put(target);
 	}
-}
-
-/** kxfer_target_count() - targets on a link; any context but hard interrupts */
-u32 kxfer_target_count(struct kxfer_link *link)
-{
-	struct list_head *p;
-	u32 nr = 0;
-
-	spin_lock_bh(&link->targets_lock);
-	list_for_each(p, &link->targets)
-		nr++;
-	spin_unlock_bh(&link->targets_lock);
-	return nr;
 }

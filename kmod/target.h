@@ -104,7 +104,6 @@ void kxfer_target_free(struct kxfer_target *target);
 void kxfer_target_revoke(struct kxfer_link *link, u64 exposure);
 void kxfer_target_content(struct kxfer_link *link, u64 exposure,
 			  const struct kxfer_wire_content *content);
-u32 kxfer_target_count(struct kxfer_link *link);
 
 /* What is left of a caller's timeout, at least 1 ms; the peer cannot stretch it. */
 static inline unsigned int kxfer_left_ms(unsigned long end)

@@ -27,6 +27,7 @@
 #include "compat.h"
 #include "dedicated.h"
 #include "device.h"
+#include "event.h"
 #include "export.h"
 #include "fault.h"
 #include "info.h"
@@ -264,7 +265,7 @@ static __poll_t kxfer_poll(struct file *file, poll_table *wait)
 	if (kxfer_ring_room(session, 1))
 		mask |= EPOLLOUT | EPOLLWRNORM;
 	spin_unlock_bh(&session->job_lock);
-	if (kxfer_session_has_event(session))
+	if (kxfer_event_is_there(session))
 		mask |= EPOLLPRI;
 	return mask;
 }

@@ -415,8 +415,8 @@ static int publish(struct kxfer_session *session, struct kxfer_dedicated *dedica
 	int ret;
 
 	down_write(&session->lock);
-	ret = kxfer_session_insert(&session->dedicated, dedicated, &dedicated->id,
-				   KXFER_MAX_DEDICATED);
+	ret = kxfer_table_insert(&session->dedicated, dedicated, &dedicated->id,
+				 KXFER_MAX_DEDICATED);
 	cmd->dedicated = dedicated->id;
 	up_write(&session->lock);
 	return ret;

@@ -42,6 +42,7 @@
 #include "charge.h"
 #include "device.h"
 #include "decode.h"
+#include "event.h"
 #include "export.h"
 #include "export_table.h"
 #include "exposure.h"
@@ -170,7 +171,7 @@ static int prepare_memory(struct kxfer_export *export, struct kxfer_session *ses
 	int ret = bind_region(export, session, cmd);
 
 	if (!ret)
-		ret = kxfer_session_prepare_events(session);
+		ret = kxfer_event_prepare(session);
 	if (!ret)
 		ret = charge_registrations(session, export);
 	return ret;
@@ -189,8 +190,8 @@ static int insert_export(struct kxfer_session *session, struct kxfer_export *exp
 	if (cmd)
 		ret = prepare_memory(export, session, cmd);
 	if (!ret)
-		ret = kxfer_session_insert(&session->exports, export, &export->id,
-					   KXFER_MAX_EXPORTS);
+		ret = kxfer_table_insert(&session->exports, export, &export->id,
+					 KXFER_MAX_EXPORTS);
 	if (!ret) {
 		ret = kxfer_export_table_add(export);
 		if (ret)
@@ -568,7 +569,7 @@ int kxfer_export_deliver(struct kxfer_export *export, struct kxfer_event *event)
 	spin_lock_bh(&export->lock);
 	event->export_id = export->id;
 	if (export->session)
-		ret = kxfer_session_push_event(export->session, event);
+		ret = kxfer_event_push(export->session, event);
 	spin_unlock_bh(&export->lock);
 	return ret;
 }

@@ -232,7 +232,7 @@ int kxfer_peer_open(struct kxfer_session *session, void *arg)
 	peer->link_id = link->id;
 	cmd->link = link->id;
 	down_write(&session->lock);
-	ret = kxfer_session_insert(&session->peers, peer, &peer->id, KXFER_MAX_PEERS);
+	ret = kxfer_table_insert(&session->peers, peer, &peer->id, KXFER_MAX_PEERS);
 	cmd->peer = peer->id;
 	up_write(&session->lock);
 	if (ret)

@@ -543,8 +543,8 @@ int kxfer_region_add(struct kxfer_session *session, void *arg)
 		return PTR_ERR(region);
 	cmd->nr_segments = memory->nr_segments;
 	down_write(&session->lock);
-	ret = kxfer_session_insert(&session->regions, region, &region->id,
-				   KXFER_MAX_REGIONS);
+	ret = kxfer_table_insert(&session->regions, region, &region->id,
+				 KXFER_MAX_REGIONS);
 	if (!ret) {
 		cmd->region = region->id;
 		atomic64_add(kxfer_memory_bytes(memory), &session->pinned_bytes);
@@ -605,7 +605,7 @@ int kxfer_region_records(struct kxfer_session *session,
 		records[n++] = (struct kxfer_region_record) {
 			.id = id,
 			.nr_users = atomic_read(&region->users),
-			.nr_mappings = kxfer_session_count(&region->mappings),
+			.nr_mappings = kxfer_table_count(&region->mappings),
 			.nr_pages = region->memory->nr_pages,
 			.length = region->memory->length,
 			.writable = region->memory->writable,

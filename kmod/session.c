@@ -202,177 +202,6 @@ void kxfer_session_destroy(struct kxfer_session *session)
 	kxfer_stat_dec(KXFER_STAT_LIVE_SESSIONS);
 }
 
-/**
- * kxfer_session_insert() - give an object an id
- * @table: of the session, whose lock is held for writing
- * @object: to be found from here on
- * @id: out
- * @max: objects of this kind
- *
- * Return: 0, -EDQUOT, -ENOMEM.
- */
-int kxfer_session_insert(struct xarray *table, void *object, u32 *id, u32 max)
-{
-	int ret = kxfer_fault_error(SESSION_ID) ?:
-		  xa_alloc(table, id, object, XA_LIMIT(1, max), GFP_KERNEL_ACCOUNT);
-
-	return ret == -EBUSY ? -EDQUOT : ret;
-}
-
-/** kxfer_session_count() - objects in a table, as it stands; any context */
-u32 kxfer_session_count(struct xarray *table)
-{
-	unsigned long id;
-	void *object;
-	u32 nr = 0;
-
-	xa_for_each(table, id, object)
-		nr++;
-	return nr;
-}
-
-/** kxfer_session_prepare_events() - make the ring; the session's lock is held for writing */
-int kxfer_session_prepare_events(struct kxfer_session *session)
-{
-	if (!session->events && !kxfer_fault(SESSION_EVENTS))
-		session->events = kvcalloc(KXFER_MAX_EVENTS, sizeof(*session->events),
-					   GFP_KERNEL_ACCOUNT);
-	return session->events ? 0 : -ENOMEM;
-}
-
-/** kxfer_session_push_event() - deliver an event. Return: 0 or -EAGAIN: the ring is full */
-int kxfer_session_push_event(struct kxfer_session *session,
-			     const struct kxfer_event *event)
-{
-	int ret = -EAGAIN;
-
-	spin_lock_bh(&session->event_lock);
-	if (session->event_tail - session->event_head < KXFER_MAX_EVENTS) {
-		session->events[session->event_tail++ % KXFER_MAX_EVENTS] = *event;
-		wake_up(&session->wait);
-		ret = 0;
-	}
-	spin_unlock_bh(&session->event_lock);
-	return ret;
-}
-
-/** kxfer_session_has_event() - whether there is something to take */
-bool kxfer_session_has_event(struct kxfer_session *session)
-{
-	bool has;
-
-	spin_lock_bh(&session->event_lock);
-	has = session->event_tail != session->event_head;
-	spin_unlock_bh(&session->event_lock);
-	return has;
-}
-
-static bool peek_event(struct kxfer_session *session, struct kxfer_event *event)
-{
-	bool has;
-
-	spin_lock_bh(&session->event_lock);
-	has = session->event_tail != session->event_head;
-	if (has)
-		*event = session->events[session->event_head % KXFER_MAX_EVENTS];
-	spin_unlock_bh(&session->event_lock);
-	return has;
-}
-
-static void drop_event(struct kxfer_session *session)
-{
-	spin_lock_bh(&session->event_lock);
-	session->event_head++;
-	spin_unlock_bh(&session->event_lock);
-}
-
-/** kxfer_session_may_wait() - whether calls may wait. Return: 0, or -EAGAIN: O_NONBLOCK is set */
-int kxfer_session_may_wait(const struct kxfer_session *session)
-{
-	return READ_ONCE(session->file->f_flags) & O_NONBLOCK ? -EAGAIN : 0;
-}
-
-/**
- * kxfer_session_begin_reap() - take reap_mutex
- * @session: of the caller
- *
- * Another thread holds it as long as its memory is not there, which may be for ever
- * (userfaultfd). Return: 0; -EINTR: a fatal signal; -EAGAIN: O_NONBLOCK is set.
- */
-int kxfer_session_begin_reap(struct kxfer_session *session)
-{
-	if (mutex_trylock(&session->reap_mutex))
-		return 0;
-	return kxfer_session_may_wait(session) ?: mutex_lock_killable(&session->reap_mutex);
-}
-
-/* One taker at a time; an event that cannot be stored stays. */
-static int store_events(struct kxfer_session *session, u64 to, u32 max, u32 *stored)
-{
-	struct kxfer_event __user *out = u64_to_user_ptr(to);
-	struct kxfer_event event;
-	int ret;
-
-	*stored = 0;
-	ret = kxfer_session_begin_reap(session);
-	if (ret)
-		return ret;
-	for (*stored = 0; *stored < max && peek_event(session, &event); ++*stored) {
-		if (copy_to_user(out + *stored, &event, sizeof(event))) {
-			ret = -EFAULT;
-			break;
-		}
-		drop_event(session);
-	}
-	mutex_unlock(&session->reap_mutex);
-	return ret;
-}
-
-static int wait_for_event(struct kxfer_session *session, u64 deadline_ns)
-{
-	ktime_t left = KTIME_MAX;
-	int ret;
-
-	if (kxfer_session_has_event(session))
-		return 0;
-	ret = kxfer_session_may_wait(session);
-	if (ret)
-		return ret;
-	if (deadline_ns) {
-		u64 now = ktime_get_ns();
-
-		if (deadline_ns <= now)
-			return -ETIMEDOUT;
-		left = ns_to_ktime(min_t(u64, deadline_ns - now, KTIME_MAX));
-	}
-	ret = wait_event_interruptible_hrtimeout(session->wait,
-						 kxfer_session_has_event(session), left);
-	if (ret == -ETIME)
-		return -ETIMEDOUT;
-	return ret ? -EINTR : 0;
-}
-
-/** kxfer_event_reap() - KXFER_EVENT_REAP */
-int kxfer_event_reap(struct kxfer_session *session, void *arg)
-{
-	struct kxfer_event_reap *cmd = arg;
-	u32 stored;
-	int ret = 0;
-
-	if (cmd->flags)
-		return -EOPNOTSUPP;
-	if (!cmd->nr || cmd->nr > 1024 || cmd->wait > 1)
-		return -EINVAL;
-	if (cmd->wait)
-		ret = wait_for_event(session, cmd->deadline_ns);
-	if (!ret)
-		ret = store_events(session, cmd->events, cmd->nr, &stored);
-	else
-		stored = 0;
-	cmd->nr = stored;
-	return stored ? 0 : ret;
-}
-
 /*
  * The session's lock is not taken: a call that holds it may wait for its user's
  * memory, and whoever opens a session would then wait for that. Counting is safe
@@ -385,31 +214,14 @@ static void fill_info(struct kxfer_session *session, struct kxfer_info_session *
 		.id = session->id,
 		.pid = session->pid,
 		.uid = session->uid,
-		.nr_regions = kxfer_session_count(&session->regions),
-		.nr_exports = kxfer_session_count(&session->exports),
-		.nr_peers = kxfer_session_count(&session->peers),
-		.nr_targets = kxfer_session_count(&session->targets),
+		.nr_regions = kxfer_table_count(&session->regions),
+		.nr_exports = kxfer_table_count(&session->exports),
+		.nr_peers = kxfer_table_count(&session->peers),
+		.nr_targets = kxfer_table_count(&session->targets),
 		.nr_jobs = READ_ONCE(session->nr_jobs),
 		.nr_done = READ_ONCE(session->nr_done),
 		.pinned_bytes = atomic64_read(&session->pinned_bytes),
 	};
-}
-
-/**
- * kxfer_session_sees() - whether INFO may show a caller what a session has made
- * @viewer: session of the caller, or NULL: one with CAP_NET_ADMIN
- * @owner: session that has made it, or NULL: the module
- * @uid: of @owner
- *
- * The uid compared is that of the calling task: a file that was handed on shows its new
- * holder nothing but its own session. Return: whether it may.
- */
-bool kxfer_session_sees(const struct kxfer_session *viewer, const struct kxfer_session *owner,
-			u32 uid)
-{
-	if (!viewer || viewer == owner)
-		return true;
-	return owner && uid == from_kuid_munged(&init_user_ns, current_euid());
 }
 
 /** kxfer_session_info() - INFO records of sessions after *cursor; see info.c */

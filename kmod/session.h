@@ -4,6 +4,8 @@
 #define KXFER_SESSION_H
 
 #include <linux/atomic.h>
+#include <linux/cred.h>
+#include <linux/fs.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/rwsem.h>
@@ -14,8 +16,8 @@
 #include <linux/xarray.h>
 
 #include "job.h"
+#include "table.h"
 
-struct file;
 struct kxfer_event;
 struct kxfer_region;
 struct kxfer_session_ring;
@@ -30,9 +32,6 @@ struct kxfer_user;
 #define KXFER_MAX_PEERS		256
 #define KXFER_MAX_JOBS		4096
 #define KXFER_MAX_EVENTS	256
-
-/* An xarray tries without the caller's gfp flags first, hence ACCOUNT. */
-#define KXFER_TABLE_FLAGS	(XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT)
 
 /**
  * struct kxfer_session - all that one open file owns
@@ -114,24 +113,49 @@ struct kxfer_session {
 	u32 event_tail;
 };
 
+/** kxfer_session_may_wait() - whether calls may wait. Return: 0, or -EAGAIN: O_NONBLOCK is set */
+static inline int kxfer_session_may_wait(const struct kxfer_session *session)
+{
+	return READ_ONCE(session->file->f_flags) & O_NONBLOCK ? -EAGAIN : 0;
+}
+
+/**
+ * kxfer_session_begin_reap() - take reap_mutex
+ * @session: of the caller
+ *
+ * Another thread holds it as long as its memory is not there, which may be for ever
+ * (userfaultfd). Return: 0; -EINTR: a fatal signal; -EAGAIN: O_NONBLOCK is set.
+ */
+static inline int kxfer_session_begin_reap(struct kxfer_session *session)
+{
+	if (mutex_trylock(&session->reap_mutex))
+		return 0;
+	return kxfer_session_may_wait(session) ?: mutex_lock_killable(&session->reap_mutex);
+}
+
+/**
+ * kxfer_session_sees() - whether INFO may show a caller what a session has made
+ * @viewer: session of the caller, or NULL: one with CAP_NET_ADMIN
+ * @owner: session that has made it, or NULL: the module
+ * @uid: of @owner
+ *
+ * The uid compared is that of the calling task: a file that was handed on shows its new
+ * holder nothing but its own session. Return: whether it may.
+ */
+static inline bool kxfer_session_sees(const struct kxfer_session *viewer,
+				      const struct kxfer_session *owner, u32 uid)
+{
+	if (!viewer || viewer == owner)
+		return true;
+	return owner && uid == from_kuid_munged(&init_user_ns, current_euid());
+}
+
 struct kxfer_session *kxfer_session_create(const struct file *file);
-int kxfer_session_may_wait(const struct kxfer_session *session);
-int kxfer_session_begin_reap(struct kxfer_session *session);
 void kxfer_session_destroy(struct kxfer_session *session);
-int kxfer_session_insert(struct xarray *table, void *object, u32 *id, u32 max);
-u32 kxfer_session_count(struct xarray *table);
-bool kxfer_session_sees(const struct kxfer_session *viewer, const struct kxfer_session *owner,
-			u32 uid);
 u32 kxfer_session_info(const struct kxfer_session *viewer, u64 *cursor,
 		       void *records, u32 nr);
 void kxfer_session_for_each(void (*look)(struct kxfer_session *session, void *context),
 			    void *context);
-
-int kxfer_session_prepare_events(struct kxfer_session *session);
-int kxfer_session_push_event(struct kxfer_session *session,
-			     const struct kxfer_event *event);
-bool kxfer_session_has_event(struct kxfer_session *session);
-int kxfer_event_reap(struct kxfer_session *session, void *arg);
 
 #define KXFER_CLOSE_MS	10000	/* close() waits for posted jobs; then their links go */
 

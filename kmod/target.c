@@ -316,8 +316,8 @@ static int insert_target(struct kxfer_session *session, struct kxfer_target *tar
 	smp_store_release(&target->flow, flow);
 	ret = flow ? 0 : -ENOMEM;
 	if (!ret)
-		ret = kxfer_session_insert(&session->targets, target, &target->id,
-					   KXFER_MAX_TARGETS);
+		ret = kxfer_table_insert(&session->targets, target, &target->id,
+					 KXFER_MAX_TARGETS);
 	if (!ret)
 		atomic_inc(&target->peer->nr_targets);
 	cmd->target = target->id;

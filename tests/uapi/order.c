@@ -284,6 +284,27 @@ TEST_F(order, what_waits_is_cancelled_and_lets_others_go)
 	expect_ends(_metadata, self->fd, NOTIFY, 1, 0);
 }
 
+/* What comes first then waits for something else than a slot. */
+TEST_F(order, what_waits_for_a_slot_is_cancelled_and_others_keep_their_order)
+{
+	struct kxfer_job jobs[KXFER_WIRE_DATA_SLOTS + 2];
+	struct kxfer_completion done;
+	uint64_t i;
+
+	for (i = 0; i <= KXFER_WIRE_DATA_SLOTS; i++)
+		jobs[i] = make(self, KXFER_OP_NOTIFY, 0, NOTIFY + i);
+	jobs[i] = make(self, KXFER_OP_WRITE, KXFER_JOB_F_ORDERED, NOTIFY + i);
+	test_cmd_submit(i + 1, self->fd, jobs, i + 1);
+	EXPECT_NOTHING_ENDS(self->fd);
+	test_cmd_cancel(1, self->fd, NOTIFY + KXFER_WIRE_DATA_SLOTS, 0);
+	test_cmd_reap(1, self->fd, &done, 1, 1, KX_TIMEOUT_MS);
+	EXPECT_EQ(-ECANCELED, done.status);
+	EXPECT_NOTHING_ENDS(self->fd);
+	self->server.withhold = false;
+	expect_ends(_metadata, self->fd, NOTIFY, KXFER_WIRE_DATA_SLOTS, 0);
+	expect_ends(_metadata, self->fd, NOTIFY + KXFER_WIRE_DATA_SLOTS + 1, 1, 0);
+}
+
 /* None goes because one that it waited for was cancelled just before. */
 TEST_F(order, all_that_waits_is_cancelled_at_once)
 {

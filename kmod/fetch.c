@@ -129,10 +129,10 @@ static void told(struct kxfer_request *request)
 
 	if (request->status == -ECONNRESET)
 		return;
-	spin_lock_bh(&fetch->lane->lock);
+	spin_lock_bh(&fetch->incoming.lane->lock);
 	fetch->state = KXFER_FETCH_FREE;
 	fetch->told = true;
-	spin_unlock_bh(&fetch->lane->lock);
+	spin_unlock_bh(&fetch->incoming.lane->lock);
 }
 
 /* Called with the lane's lock held. */
@@ -195,28 +195,28 @@ static void fail_fetch(struct kxfer_fetches *fetches, struct kxfer_fetch *fetch,
 {
 	struct kxfer_job_list ended = {};
 
-	fetch->job->status = error;
-	kxfer_mailbox_fetched(fetch, &ended);
+	fetch->incoming.job->status = error;
+	kxfer_mailbox_fetched(&fetch->incoming, &ended);
 	kxfer_job_complete_all(&ended, 0, ktime_get_ns());
 	end_fetch(fetches, fetch, -EREMOTEIO);
 }
 
 static u64 sink_offset(const struct kxfer_fetch *fetch)
 {
-	return fetch->job->offset + sizeof(fetch->message);
+	return fetch->incoming.job->offset + sizeof(fetch->incoming.message);
 }
 
 /* Its payload is in the region, and no device can touch that any more. */
 static void finish_fetch(struct kxfer_fetches *fetches, struct kxfer_fetch *fetch)
 {
-	struct kxfer_active_job *job = fetch->job;
+	struct kxfer_active_job *job = fetch->incoming.job;
 	struct kxfer_job_list ended = {};
 
-	kxfer_mapping_to_cpu(job->mapping, sink_offset(fetch), fetch->message.bytes);
-	kxfer_memory_copy_to(job->region->memory, job->offset, &fetch->message,
-			     sizeof(fetch->message));
-	job->length = sizeof(fetch->message) + fetch->message.bytes;
-	kxfer_mailbox_fetched(fetch, &ended);
+	kxfer_mapping_to_cpu(job->mapping, sink_offset(fetch), fetch->incoming.message.bytes);
+	kxfer_memory_copy_to(job->region->memory, job->offset, &fetch->incoming.message,
+			     sizeof(fetch->incoming.message));
+	job->length = sizeof(fetch->incoming.message) + fetch->incoming.message.bytes;
+	kxfer_mailbox_fetched(&fetch->incoming, &ended);
 	kxfer_job_complete_all(&ended, 0, ktime_get_ns());
 	end_fetch(fetches, fetch, 0);
 }
@@ -299,11 +299,11 @@ static struct kxfer_fetch *take_ready(struct kxfer_fetches *fetches, struct land
 	spin_lock_bh(&fetches->lock);
 	fetch = list_first_entry_or_null(&fetches->ready, struct kxfer_fetch, node);
 	*landing = list_first_entry_or_null(&fetches->free, struct landing, node);
-	if (fetch && fetch->job && !*landing)
+	if (fetch && fetch->incoming.job && !*landing)
 		fetch = NULL;
 	if (fetch)
 		list_del_init(&fetch->node);
-	if (fetch && fetch->job) {
+	if (fetch && fetch->incoming.job) {
 		list_del_init(&(*landing)->node);
 		fetches->nr_free--;
 	}
@@ -334,15 +334,15 @@ static int make_mr(struct kxfer_fetches *fetches, struct landing *landing)
 static int map_mr(struct kxfer_fetches *fetches, struct landing *landing,
 		  const struct kxfer_fetch *fetch)
 {
-	u32 nr = kxfer_mapping_pieces(fetch->job->mapping, sink_offset(fetch),
-				      fetch->message.bytes, NULL);
+	const struct kxfer_mapping *mapping = fetch->incoming.job->mapping;
+	u64 offset = sink_offset(fetch), bytes = fetch->incoming.message.bytes;
+	u32 nr = kxfer_mapping_pieces(mapping, offset, bytes, NULL);
 
 	/* Never: kxfer_link_longest(). */
 	if (WARN_ON_ONCE(nr > kxfer_device_message_pages(fetches->lane->link->dev)))
 		return -EIO;
 	sg_init_table(fetches->sg, nr);
-	kxfer_mapping_pieces(fetch->job->mapping, sink_offset(fetch), fetch->message.bytes,
-			     fetches->sg);
+	kxfer_mapping_pieces(mapping, offset, bytes, fetches->sg);
 	landing->inv.ex.invalidate_rkey = landing->mr->rkey;
 	return kxfer_fault_error(FETCH_MAP) ?: kxfer_device_map_mr(landing->mr, fetches->sg, nr);
 }
@@ -355,7 +355,7 @@ static struct ib_send_wr *fill_wrs(struct landing *landing, const struct kxfer_f
 	bool valid = landing->valid;
 
 	landing->sge = (struct ib_sge) {
-		.addr = mr->iova, .length = fetch->message.bytes, .lkey = mr->lkey,
+		.addr = mr->iova, .length = fetch->incoming.message.bytes, .lkey = mr->lkey,
 	};
 	landing->read = (struct ib_rdma_wr) {
 		.wr = {
@@ -393,7 +393,8 @@ static void post_read(struct kxfer_fetches *fetches, struct landing *landing,
 	struct ib_send_wr *wr = fill_wrs(landing, fetch, lane->link->dev->iwarp);
 
 	landing->fetch = fetch;
-	kxfer_mapping_to_device(fetch->job->mapping, sink_offset(fetch), fetch->message.bytes);
+	kxfer_mapping_to_device(fetch->incoming.job->mapping, sink_offset(fetch),
+				fetch->incoming.message.bytes);
 	spin_lock_bh(&fetches->lock);
 	fetch->posted_ns = ktime_get_ns();
 	fetches->used_ns = fetch->posted_ns;
@@ -405,7 +406,7 @@ static void post_read(struct kxfer_fetches *fetches, struct landing *landing,
 static void begin_read(struct kxfer_fetches *fetches, struct landing *landing,
 		       struct kxfer_fetch *fetch)
 {
-	struct kxfer_active_job *job = fetch->job;
+	struct kxfer_active_job *job = fetch->incoming.job;
 	struct kxfer_mapping *mapping;
 	int ret;
 
@@ -474,7 +475,7 @@ static void fetch_work(struct work_struct *work)
 		while ((landing = take_fetched(fetches)))
 			settle(fetches, landing);
 		fetch = take_ready(fetches, &landing);
-		if (fetch && fetch->job)
+		if (fetch && fetch->incoming.job)
 			begin_read(fetches, landing, fetch);
 		else if (fetch)
 			end_fetch(fetches, fetch, fetch->status);
@@ -483,19 +484,13 @@ static void fetch_work(struct work_struct *work)
 		queue_delayed_work(kxfer_wq, &fetches->work, msecs_to_jiffies(IDLE_MS) + 1);
 }
 
-/**
- * kxfer_fetch_hand() - a mailbox is done with a fetch, which waited there or was to
- * @fetch: not in the mailbox's queue any more
- * @job: the RECV that gets it, in no list; or NULL
- * @status: if none does, why: -errno
- *
- * Called with the mailbox's lock held, so that the end of the lane sees it.
- */
-void kxfer_fetch_hand(struct kxfer_fetch *fetch, struct kxfer_active_job *job, int status)
+/* With the mailbox's lock held, so that the end of the lane sees it. */
+static void handed(struct kxfer_incoming *incoming, struct kxfer_active_job *job, int status)
 {
-	struct kxfer_fetches *fetches = fetch->lane->fetches;
+	struct kxfer_fetch *fetch = container_of(incoming, struct kxfer_fetch, incoming);
+	struct kxfer_fetches *fetches = incoming->lane->fetches;
 
-	fetch->job = job;
+	incoming->job = job;
 	fetch->status = status;
 	spin_lock(&fetches->lock);
 	list_add_tail(&fetch->node, &fetches->ready);
@@ -537,7 +532,7 @@ int kxfer_fetch_offered(struct kxfer_lane *lane, const struct kxfer_wire_offer *
 	if (taken)
 		return -EPROTO;
 	fetch->offered = offered;
-	fetch->message = message;
+	fetch->incoming.message = message;
 	ret = kxfer_grant_offer(lane->link, fetch);
 	if (!ret)
 		return 0;
@@ -568,7 +563,7 @@ int kxfer_fetch_take_back(struct kxfer_lane *lane, const struct kxfer_wire_take_
 	if (fetch->state == KXFER_FETCH_FREE) {
 		ret = fetch->told ? -EAGAIN : -EPROTO;
 		fetch->told = false;
-	} else if (fetch->state == KXFER_FETCH_NOTED && kxfer_mailbox_take_back(fetch)) {
+	} else if (fetch->state == KXFER_FETCH_NOTED && kxfer_mailbox_take_back(&fetch->incoming)) {
 		fetch->state = KXFER_FETCH_FREE;
 		ret = 0;
 	}
@@ -640,8 +635,10 @@ int kxfer_fetch_make(struct kxfer_lane *lane)
 		list_add_tail(&landing->node, &fetches->free);
 	}
 	fetches->nr_free = NR_LANDINGS;
-	for (i = 0; i < KXFER_WIRE_OFFERS; i++)
-		fetches->each[i].lane = lane;
+	for (i = 0; i < KXFER_WIRE_OFFERS; i++) {
+		fetches->each[i].incoming.lane = lane;
+		fetches->each[i].incoming.handed = handed;
+	}
 	lane->fetches = fetches;
 	return 0;
 }
@@ -652,7 +649,7 @@ static void leave_mailbox(struct kxfer_lane *lane, struct kxfer_fetch *fetch)
 	bool left;
 
 	spin_lock_bh(&lane->lock);
-	left = fetch->state == KXFER_FETCH_NOTED && kxfer_mailbox_take_back(fetch);
+	left = fetch->state == KXFER_FETCH_NOTED && kxfer_mailbox_take_back(&fetch->incoming);
 	if (left)
 		fetch->state = KXFER_FETCH_FREE;
 	spin_unlock_bh(&lane->lock);
@@ -662,7 +659,7 @@ static void leave_mailbox(struct kxfer_lane *lane, struct kxfer_fetch *fetch)
 
 static void give_back(struct kxfer_fetch *fetch)
 {
-	struct kxfer_active_job *job = fetch->job;
+	struct kxfer_active_job *job = fetch->incoming.job;
 	struct kxfer_job_list ended = {};
 
 	list_del_init(&fetch->node);
@@ -670,7 +667,7 @@ static void give_back(struct kxfer_fetch *fetch)
 		kxfer_mapping_put(job->mapping, 1);
 	if (job) {
 		job->mapping = NULL;
-		kxfer_mailbox_give_back(fetch, &ended);
+		kxfer_mailbox_give_back(&fetch->incoming, &ended);
 		kxfer_job_complete_all(&ended, 0, ktime_get_ns());
 	}
 	kxfer_exposure_put(fetch->exposure);

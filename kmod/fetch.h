@@ -7,12 +7,10 @@
 #include <linux/list.h>
 
 #include "decode.h"
-#include "job.h"
+#include "mailbox.h"
 
 struct kxfer_exposure;
 struct kxfer_lane;
-struct kxfer_mailbox;
-struct kxfer_stored;
 
 /* Whose word the state of a fetch waits for; under the lock of its lane. */
 enum kxfer_fetch_state {
@@ -23,33 +21,21 @@ enum kxfer_fetch_state {
 
 /**
  * struct kxfer_fetch - a long message that a peer has offered
- * @lane: that it came by
+ * @incoming: it, as its mailbox knows it
  * @state: under the lock of that
  * @told: FREE since FETCHED was answered, and no TAKE_BACK has come since; likewise
  * @offered: where it is over there
- * @message: all that is known of it
  * @exposure: a reference, until @state is TOLD
- * @mailbox: stays as long as that
- * @mailbox_node: in kxfer_mailbox.filling, under its lock, as the next two
- * @stored: its place in the mailbox while it waits there, or NULL
- * @held: RECVs that have their messages, and end behind @job
- * @job: the RECV that gets it; NULL: none does
- * @status: if none does, why: -errno
+ * @status: if no RECV gets it, why: -errno
  * @node: in a list of struct kxfer_fetches
  * @posted_ns: when the READ was
  */
 struct kxfer_fetch {
-	struct kxfer_lane *lane;
+	struct kxfer_incoming incoming;
 	enum kxfer_fetch_state state;
 	bool told;
 	struct kxfer_offered offered;
-	struct kxfer_message message;
 	struct kxfer_exposure *exposure;
-	struct kxfer_mailbox *mailbox;
-	struct list_head mailbox_node;
-	struct kxfer_stored *stored;
-	struct kxfer_job_list held;
-	struct kxfer_active_job *job;
 	int status;
 	struct list_head node;
 	u64 posted_ns;
@@ -61,7 +47,6 @@ void kxfer_fetch_free(struct kxfer_lane *lane);
 bool kxfer_fetch_stuck(struct kxfer_lane *lane);
 int kxfer_fetch_offered(struct kxfer_lane *lane, const struct kxfer_wire_offer *offer);
 int kxfer_fetch_take_back(struct kxfer_lane *lane, const struct kxfer_wire_take_back *take);
-void kxfer_fetch_hand(struct kxfer_fetch *fetch, struct kxfer_active_job *job, int status);
 void kxfer_fetch_tell(struct kxfer_lane *lane);
 
 #endif /* KXFER_FETCH_H */

@@ -265,12 +265,12 @@ static int offer(struct kxfer_link *link, struct kxfer_fetch *fetch,
 		return -ENOENT;
 	if (!(grant->exposure->rights & KXFER_RIGHT_SEND))
 		return -EACCES;
-	fetch->message.uid = grant->uid;
-	fetch->message.gid = grant->gid;
+	fetch->incoming.message.uid = grant->uid;
+	fetch->incoming.message.gid = grant->gid;
 	fetch->exposure = grant->exposure;
-	fetch->mailbox = grant->exposure->export->mailbox;
+	fetch->incoming.mailbox = grant->exposure->export->mailbox;
 	kref_get(&fetch->exposure->ref);
-	ret = kxfer_mailbox_offer(fetch, ended);
+	ret = kxfer_mailbox_offer(&fetch->incoming, ended);
 	/* The grant has another one. */
 	if (ret)
 		kxfer_exposure_put(grant->exposure);
@@ -287,7 +287,7 @@ static int offer(struct kxfer_link *link, struct kxfer_fetch *fetch,
  */
 int kxfer_grant_offer(struct kxfer_link *link, struct kxfer_fetch *fetch)
 {
-	u64 now = fetch->message.time_ns;
+	u64 now = fetch->incoming.message.time_ns;
 	struct kxfer_job_list ended = {};
 	int ret;
 

@@ -28,7 +28,7 @@
  *     No RECV comes either: the export is out of its session's table, or the session
  *     is being closed. Fetches that wait are their lane's again.
  *  2. A RECV that somebody took off the list before is completed by that one, without
- *     sleeping, or by a fetch, which ends with its READ; a READ that does not end ends
+ *     sleeping, or by a long message, which ends with its READ; a READ that does not end ends
  *     with the link, which is given up after KXFER_CLOSE_MS. Until then it is in its
  *     session's list of jobs, where CANCEL finds it, and then the mailbox by it. So
  *     kxfer_mailbox_drain() waits until @nr_recvs is 0, which goes down under that
@@ -50,7 +50,6 @@
 #include <linux/wait_bit.h>
 
 #include "fault.h"
-#include "fetch.h"
 #include "job.h"
 #include "lane.h"
 #include "link.h"
@@ -149,11 +148,11 @@ static struct kxfer_active_job *take_recv(struct kxfer_mailbox *mailbox, u32 byt
 static void end_in_order(struct kxfer_mailbox *mailbox, struct kxfer_active_job *job,
 			 const void *lane, struct kxfer_job_list *ended)
 {
-	struct kxfer_fetch *fetch;
+	struct kxfer_incoming *incoming;
 
-	list_for_each_entry_reverse(fetch, &mailbox->filling, mailbox_node) {
-		if (fetch->lane == lane) {
-			kxfer_job_list_add(&fetch->held, job);
+	list_for_each_entry_reverse(incoming, &mailbox->filling, mailbox_node) {
+		if (incoming->lane == lane) {
+			kxfer_job_list_add(&incoming->held, job);
 			return;
 		}
 	}
@@ -174,18 +173,18 @@ static void bring(struct kxfer_mailbox *mailbox, struct kxfer_active_job *job,
 }
 
 /* A long one is to. Called with the lock held. */
-static void begin_fetch(struct kxfer_mailbox *mailbox, struct kxfer_fetch *fetch,
-			struct kxfer_active_job *job)
+static void begin_read(struct kxfer_mailbox *mailbox, struct kxfer_incoming *incoming,
+		       struct kxfer_active_job *job)
 {
-	list_add_tail(&fetch->mailbox_node, &mailbox->filling);
-	kxfer_fetch_hand(fetch, job, 0);
+	list_add_tail(&incoming->mailbox_node, &mailbox->filling);
+	incoming->handed(incoming, job, 0);
 }
 
 /* Called with the lock held. */
 static void unstore(struct kxfer_mailbox *mailbox, struct kxfer_stored *stored)
 {
-	if (stored->fetch)
-		stored->fetch->stored = NULL;
+	if (stored->incoming)
+		stored->incoming->stored = NULL;
 	list_move(&stored->node, &mailbox->free);
 }
 
@@ -194,19 +193,19 @@ static void serve(struct kxfer_mailbox *mailbox, struct kxfer_job_list *ended)
 {
 	struct kxfer_active_job *job;
 	struct kxfer_stored *stored;
-	struct kxfer_fetch *fetch;
+	struct kxfer_incoming *incoming;
 
 	while ((stored = list_first_entry_or_null(&mailbox->queue, struct kxfer_stored, node))) {
 		job = take_recv(mailbox, stored->message.bytes, ended);
 		if (!job)
 			return;
-		fetch = stored->fetch;
-		if (!fetch)
+		incoming = stored->incoming;
+		if (!incoming)
 			bring(mailbox, job, &stored->message, stored->payload, stored->lane,
 			      ended);
 		unstore(mailbox, stored);
-		if (fetch)
-			begin_fetch(mailbox, fetch, job);
+		if (incoming)
+			begin_read(mailbox, incoming, job);
 	}
 }
 
@@ -226,7 +225,7 @@ static struct kxfer_stored *store(struct kxfer_mailbox *mailbox,
 						       node);
 
 	stored->message = *message;
-	stored->fetch = NULL;
+	stored->incoming = NULL;
 	list_move_tail(&stored->node, &mailbox->queue);
 	return stored;
 }
@@ -271,29 +270,29 @@ out:
 
 /**
  * kxfer_mailbox_offer() - a long message is there to be READ
- * @fetch: with a reference on its exposure
+ * @incoming: with a reference on its exposure
  * @ended: as of kxfer_mailbox_deliver(), and the values too
  *
- * Unless it is refused the fetch may be over when this returns.
+ * Unless it is refused its READ may be over when this returns.
  */
-int kxfer_mailbox_offer(struct kxfer_fetch *fetch, struct kxfer_job_list *ended)
+int kxfer_mailbox_offer(struct kxfer_incoming *incoming, struct kxfer_job_list *ended)
 {
-	struct kxfer_mailbox *mailbox = fetch->mailbox;
+	struct kxfer_mailbox *mailbox = incoming->mailbox;
 	struct kxfer_active_job *job;
 	int ret;
 
-	if (fetch->message.bytes > mailbox->max_bytes)
+	if (incoming->message.bytes > mailbox->max_bytes)
 		return -EINVAL;
 	spin_lock_bh(&mailbox->lock);
 	ret = check_room(mailbox);
 	if (ret)
 		goto out;
-	job = take_recv(mailbox, fetch->message.bytes, ended);
+	job = take_recv(mailbox, incoming->message.bytes, ended);
 	if (job) {
-		begin_fetch(mailbox, fetch, job);
+		begin_read(mailbox, incoming, job);
 	} else {
-		fetch->stored = store(mailbox, &fetch->message);
-		fetch->stored->fetch = fetch;
+		incoming->stored = store(mailbox, &incoming->message);
+		incoming->stored->incoming = incoming;
 	}
 out:
 	spin_unlock_bh(&mailbox->lock);
@@ -302,63 +301,64 @@ out:
 
 /**
  * kxfer_mailbox_take_back() - a long message is not to be READ
- * @fetch: with a reference on its exposure
+ * @incoming: with a reference on its exposure
  *
  * Called with the lock of its lane held. Return: false if it waits no more: it was handed
  * to the lane.
  */
-bool kxfer_mailbox_take_back(struct kxfer_fetch *fetch)
+bool kxfer_mailbox_take_back(struct kxfer_incoming *incoming)
 {
 	bool waiting;
 
-	spin_lock_bh(&fetch->mailbox->lock);
-	waiting = fetch->stored;
+	spin_lock_bh(&incoming->mailbox->lock);
+	waiting = incoming->stored;
 	if (waiting)
-		unstore(fetch->mailbox, fetch->stored);
-	spin_unlock_bh(&fetch->mailbox->lock);
+		unstore(incoming->mailbox, incoming->stored);
+	spin_unlock_bh(&incoming->mailbox->lock);
 	return waiting;
 }
 
-/* What ends with a fetch ends behind those of its lane before it. With the lock held. */
-static struct kxfer_job_list *ends_with(struct kxfer_mailbox *mailbox, struct kxfer_fetch *fetch,
+/* What ends with a long message ends behind those of its lane before it. With the lock held. */
+static struct kxfer_job_list *ends_with(struct kxfer_mailbox *mailbox,
+					struct kxfer_incoming *incoming,
 					struct kxfer_job_list *ended)
 {
-	struct kxfer_fetch *before = fetch;
+	struct kxfer_incoming *before = incoming;
 
 	list_for_each_entry_continue_reverse(before, &mailbox->filling, mailbox_node)
-		if (before->lane == fetch->lane)
+		if (before->lane == incoming->lane)
 			return &before->held;
 	return ended;
 }
 
-/* Those held behind a fetch, as they are. With the lock held. */
-static void take_held(struct kxfer_fetch *fetch, struct kxfer_job_list *ended)
+/* Those held behind a long message, as they are. With the lock held. */
+static void take_held(struct kxfer_incoming *incoming, struct kxfer_job_list *ended)
 {
 	struct kxfer_active_job *job, *next;
 
-	for (job = fetch->held.first; job; job = next) {
+	for (job = incoming->held.first; job; job = next) {
 		next = job->next;
 		kxfer_job_list_add(ended, job);
 	}
-	fetch->held.first = NULL;
-	list_del_init(&fetch->mailbox_node);
+	incoming->held.first = NULL;
+	list_del_init(&incoming->mailbox_node);
 }
 
 /**
- * kxfer_mailbox_fetched() - the RECV of a fetch has its message, or ends with its status
- * @fetch: with a RECV, which keeps the mailbox
+ * kxfer_mailbox_fetched() - the RECV of a long message has it, or ends with its status
+ * @incoming: with a RECV, which keeps the mailbox
  * @ended: gets it, and those that it held up, unless one before it is still under way
  *
  * READs of a lane end in their order, but one that cannot be begun ends at once.
  */
-void kxfer_mailbox_fetched(struct kxfer_fetch *fetch, struct kxfer_job_list *ended)
+void kxfer_mailbox_fetched(struct kxfer_incoming *incoming, struct kxfer_job_list *ended)
 {
-	struct kxfer_mailbox *mailbox = fetch->mailbox;
+	struct kxfer_mailbox *mailbox = incoming->mailbox;
 
 	spin_lock_bh(&mailbox->lock);
-	ended = ends_with(mailbox, fetch, ended);
-	kxfer_job_list_add(ended, fetch->job);
-	take_held(fetch, ended);
+	ended = ends_with(mailbox, incoming, ended);
+	kxfer_job_list_add(ended, incoming->job);
+	take_held(incoming, ended);
 	spin_unlock_bh(&mailbox->lock);
 }
 
@@ -423,14 +423,14 @@ void kxfer_mailbox_receive(struct kxfer_active_job *job, struct kxfer_job_list *
 }
 
 /**
- * kxfer_mailbox_give_back() - the link of a fetch has ended: its RECV waits again
- * @fetch: with a RECV, which keeps the mailbox; no device knows its region
+ * kxfer_mailbox_give_back() - the link of a long message has ended: its RECV waits again
+ * @incoming: with a RECV, which keeps the mailbox; no device knows its region
  * @ended: gets that if it does not wait, and those that it held up
  */
-void kxfer_mailbox_give_back(struct kxfer_fetch *fetch, struct kxfer_job_list *ended)
+void kxfer_mailbox_give_back(struct kxfer_incoming *incoming, struct kxfer_job_list *ended)
 {
-	struct kxfer_mailbox *mailbox = fetch->mailbox;
-	struct kxfer_active_job *job = fetch->job;
+	struct kxfer_mailbox *mailbox = incoming->mailbox;
+	struct kxfer_active_job *job = incoming->job;
 
 	spin_lock_bh(&mailbox->lock);
 	list_add(&job->lane_node, &mailbox->recvs);
@@ -438,7 +438,7 @@ void kxfer_mailbox_give_back(struct kxfer_fetch *fetch, struct kxfer_job_list *e
 		end_recv(job, -ECANCELED, ended);
 	else
 		serve_recv(mailbox, job, ended);
-	take_held(fetch, ends_with(mailbox, fetch, ended));
+	take_held(incoming, ends_with(mailbox, incoming, ended));
 	spin_unlock_bh(&mailbox->lock);
 }
 
@@ -471,11 +471,11 @@ bool kxfer_mailbox_stop(struct kxfer_active_job *job, struct kxfer_job_list *end
  */
 void kxfer_mailbox_give_up(struct kxfer_mailbox *mailbox)
 {
-	struct kxfer_fetch *fetch;
+	struct kxfer_incoming *incoming;
 
 	spin_lock_bh(&mailbox->lock);
-	list_for_each_entry(fetch, &mailbox->filling, mailbox_node)
-		kxfer_link_fail(fetch->lane->link, -ETIMEDOUT);
+	list_for_each_entry(incoming, &mailbox->filling, mailbox_node)
+		kxfer_link_fail(incoming->lane->link, -ETIMEDOUT);
 	spin_unlock_bh(&mailbox->lock);
 }
 
@@ -489,11 +489,11 @@ void kxfer_mailbox_close(struct kxfer_mailbox *mailbox)
 	spin_lock_bh(&mailbox->lock);
 	mailbox->closed = true;
 	list_for_each_entry_safe(stored, next_stored, &mailbox->queue, node) {
-		struct kxfer_fetch *fetch = stored->fetch;
+		struct kxfer_incoming *incoming = stored->incoming;
 
 		unstore(mailbox, stored);
-		if (fetch)
-			kxfer_fetch_hand(fetch, NULL, -EKEYREVOKED);
+		if (incoming)
+			incoming->handed(incoming, NULL, -EKEYREVOKED);
 	}
 	list_for_each_entry_safe(job, next, &mailbox->recvs, lane_node)
 		end_recv(job, -EKEYREVOKED, &ended);

@@ -177,6 +177,27 @@ static int prepare_memory(struct kxfer_export *export, struct kxfer_session *ses
 	return ret;
 }
 
+/* Called with the session's lock held for writing. */
+static int insert_into_tables(struct kxfer_session *session, struct kxfer_export *export)
+{
+	int ret = kxfer_table_insert(&session->exports, export, &export->id, KXFER_MAX_EXPORTS);
+
+	if (ret || !export->mailbox)
+		return ret;
+	ret = xa_err(xa_store(&session->mailboxes, export->id, export->mailbox,
+			      GFP_KERNEL_ACCOUNT));
+	if (ret)
+		xa_erase(&session->exports, export->id);
+	return ret;
+}
+
+/* Called with the session's lock held for writing. Return: what had the id, or NULL */
+static struct kxfer_export *erase_from_tables(struct kxfer_session *session, u32 id)
+{
+	xa_erase(&session->mailboxes, id);
+	return xa_erase(&session->exports, id);
+}
+
 /* Once it is in the table another thread may delete it. @cmd: NULL: it is a mailbox. */
 static int insert_export(struct kxfer_session *session, struct kxfer_export *export,
 			 const struct kxfer_export_add *cmd, u32 *id)
@@ -190,12 +211,11 @@ static int insert_export(struct kxfer_session *session, struct kxfer_export *exp
 	if (cmd)
 		ret = prepare_memory(export, session, cmd);
 	if (!ret)
-		ret = kxfer_table_insert(&session->exports, export, &export->id,
-					 KXFER_MAX_EXPORTS);
+		ret = insert_into_tables(session, export);
 	if (!ret) {
 		ret = kxfer_export_table_add(export);
 		if (ret)
-			xa_erase(&session->exports, export->id);
+			erase_from_tables(session, export->id);
 		else if (cmd)
 			atomic_inc(&export->region->users);
 	}
@@ -289,7 +309,7 @@ int kxfer_export_del(struct kxfer_session *session, void *arg)
 	struct kxfer_export *export;
 
 	down_write(&session->lock);
-	export = xa_erase(&session->exports, cmd->id);
+	export = erase_from_tables(session, cmd->id);
 	up_write(&session->lock);
 	if (!export)
 		return -ENOENT;

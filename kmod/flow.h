@@ -7,28 +7,14 @@
 #include <linux/list.h>
 #include <linux/types.h>
 
+#include "lane.h"
+
 struct kxfer_active_job;
 struct kxfer_lane;
 struct kxfer_link;
 
 #define KXFER_TURN_BYTES	(1024 * 1024)	/* of a session, then it is another's turn */
 #define KXFER_BULK_BYTES	(64 * 1024)	/* a longer job is bulk */
-
-/**
- * enum kxfer_flow_wait - what a flow with queued jobs waits for
- * @KXFER_FLOW_TURN: its turn, and credits of the lane
- * @KXFER_FLOW_SLOT: a slot for the message that comes first
- * @KXFER_FLOW_OFFER: likewise, for a long message
- * @KXFER_FLOW_HELD: what it has posted; the first job is held until that has ended
- * @KXFER_FLOW_WAITS: how many there are
- */
-enum kxfer_flow_wait {
-	KXFER_FLOW_TURN,
-	KXFER_FLOW_SLOT,
-	KXFER_FLOW_OFFER,
-	KXFER_FLOW_HELD,
-	KXFER_FLOW_WAITS
-};
 
 /**
  * struct kxfer_flow - what one session has in flight on one link

@@ -142,8 +142,8 @@ void kxfer_job_make(struct kxfer_active_job *job, struct kxfer_session *session,
 	job->offset = user->region_offset;
 	job->length = user->length;
 	job->cookie = user->cookie;
-	job->deadline_ns = user->deadline_ns;
-	RB_CLEAR_NODE(&job->deadline_node);
+	job->deadline.ns = user->deadline_ns;
+	RB_CLEAR_NODE(&job->deadline.node);
 	job->status = 0;
 	job->nr_chains = 0;
 	job->stopped = false;
@@ -358,7 +358,7 @@ void kxfer_job_complete(struct kxfer_active_job *job, int status, u64 now_ns)
 void kxfer_job_unqueue(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	kxfer_flow_remove(job);
-	kxfer_deadline_remove(&lane->deadline, job);
+	kxfer_deadlines_remove(&lane->deadlines, &job->deadline);
 	WRITE_ONCE(lane->nr_queued, lane->nr_queued - 1);
 }
 
@@ -504,7 +504,7 @@ static bool post_long(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	/* If something fails the link's teardown completes the job with the lane's others. */
 	if (!kxfer_offer_register(offer, job))
 		kxfer_offer_post(offer, job, request);
-	kxfer_deadline_arm(&lane->deadline, job->deadline_ns);
+	kxfer_deadlines_arm(&lane->deadlines, job->deadline.ns);
 	return true;
 }
 
@@ -695,7 +695,7 @@ void kxfer_job_start(struct kxfer_active_job *job, struct kxfer_lane *lane, bool
 		return;
 	kxfer_flow_add(job);
 	WRITE_ONCE(lane->nr_queued, lane->nr_queued + 1);
-	kxfer_deadline_add(&lane->deadline, job);
+	kxfer_deadlines_add(&lane->deadlines, &job->deadline);
 }
 
 static bool no_jobs(struct kxfer_session *session)

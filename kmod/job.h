@@ -5,9 +5,10 @@
 
 #include <linux/kxfer.h>
 #include <linux/list.h>
-#include <linux/rbtree.h>
 #include <linux/workqueue.h>
 
+#include "deadline.h"
+#include "job_list.h"
 #include "plan.h"
 
 #define KXFER_ATOMIC_BYTES	8	/* what an atomic changes, at a multiple of as many */
@@ -42,8 +43,7 @@ struct kxfer_target;
  * @cookie: of a NOTIFY; of a SEND: the immediate
  * @compare_add: of an atomic; else undefined
  * @swap: likewise
- * @deadline_ns: CLOCK_MONOTONIC, or 0
- * @deadline_node: among the deadlines of the place where it waits, or empty (deadline.c)
+ * @deadline: until when it waits to be posted, or for a message
  * @status: first error seen, given when the link is torn down
  * @nr_chains: posted and not completed
  * @stopped: of a RECV: it is not to wait again
@@ -69,23 +69,12 @@ struct kxfer_active_job {
 	u64 cookie;
 	u64 compare_add;
 	u64 swap;
-	u64 deadline_ns;
-	struct rb_node deadline_node;
+	struct kxfer_deadline deadline;
 	int status;
 	u32 nr_chains;
 	bool stopped;
 	bool started;
 	bool planned;
-};
-
-/**
- * struct kxfer_job_list - jobs in their order, which are added behind and taken all at once
- * @first: or NULL
- * @last: undefined if it is empty
- */
-struct kxfer_job_list {
-	struct kxfer_active_job *first;
-	struct kxfer_active_job *last;
 };
 
 static inline void kxfer_job_list_add(struct kxfer_job_list *list,

@@ -25,7 +25,7 @@
 void kxfer_job_lane_init(struct kxfer_lane *lane)
 {
 	INIT_WORK(&lane->pump_work, kxfer_job_pump_work);
-	kxfer_deadline_init(&lane->deadline, kxfer_job_deadline_work);
+	kxfer_deadlines_init(&lane->deadlines, kxfer_wq, kxfer_job_deadline_work);
 }
 
 /** kxfer_job_lane_size() - what a data lane is to have */
@@ -98,7 +98,7 @@ void kxfer_job_lane_slot_free(struct kxfer_lane *lane)
 /** kxfer_job_lane_closing() - nothing is posted any more */
 void kxfer_job_lane_closing(struct kxfer_lane *lane)
 {
-	cancel_delayed_work_sync(&lane->deadline.work);
+	cancel_delayed_work_sync(&lane->deadlines.work);
 }
 
 /** kxfer_job_lane_stopped() - no completion comes any more */

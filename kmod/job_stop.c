@@ -174,8 +174,10 @@ void kxfer_job_fail_long(struct kxfer_lane *lane, int error)
 }
 
 /* A job that is posted in part goes on. */
-static void stop_late(struct kxfer_active_job *job, struct kxfer_job_list *ended)
+static void stop_late(struct kxfer_deadline *deadline, void *ended)
 {
+	struct kxfer_active_job *job = container_of(deadline, struct kxfer_active_job, deadline);
+
 	if (!job->started)
 		stop_queued(job->lane, job, -ETIMEDOUT, ended);
 }
@@ -188,9 +190,9 @@ static bool stop_late_jobs(struct kxfer_lane *lane)
 	bool more;
 
 	spin_lock_bh(&lane->lock);
-	more = kxfer_deadline_end_some(&lane->deadline, now_ns, stop_late, &ended);
+	more = kxfer_deadlines_end_some(&lane->deadlines, now_ns, stop_late, &ended);
 	if (!more)
-		kxfer_deadline_arm(&lane->deadline, kxfer_offer_late(lane, now_ns));
+		kxfer_deadlines_arm(&lane->deadlines, kxfer_offer_late(lane, now_ns));
 	spin_unlock_bh(&lane->lock);
 	complete_list(&ended, -ETIMEDOUT);
 	return more;
@@ -200,7 +202,7 @@ static bool stop_late_jobs(struct kxfer_lane *lane)
 void kxfer_job_deadline_work(struct work_struct *work)
 {
 	struct kxfer_lane *lane =
-		container_of(to_delayed_work(work), struct kxfer_lane, deadline.work);
+		container_of(to_delayed_work(work), struct kxfer_lane, deadlines.work);
 
 	kxfer_delay(JOB_DEADLINE_WORK);
 	while (stop_late_jobs(lane))

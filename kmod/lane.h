@@ -16,7 +16,6 @@
 #include "cq.h"
 #include "credit.h"
 #include "deadline.h"
-#include "flow.h"
 #include "link_ops.h"
 #include "wire.h"
 
@@ -43,6 +42,22 @@ struct kxfer_scratch;
 #define KXFER_REGISTER_MS	8000	/* a registration is posted and does not complete */
 #define KXFER_FENCE_MS		10000	/* the same of kxfer_lane_fence() */
 #define KXFER_NOTIFY_MS		8000	/* NOTIFY has arrived and is not answered: likewise */
+
+/**
+ * enum kxfer_flow_wait - what a flow with queued jobs waits for
+ * @KXFER_FLOW_TURN: its turn, and credits of the lane
+ * @KXFER_FLOW_SLOT: a slot for the message that comes first
+ * @KXFER_FLOW_OFFER: likewise, for a long message
+ * @KXFER_FLOW_HELD: what it has posted; the first job is held until that has ended
+ * @KXFER_FLOW_WAITS: how many there are
+ */
+enum kxfer_flow_wait {
+	KXFER_FLOW_TURN,
+	KXFER_FLOW_SLOT,
+	KXFER_FLOW_OFFER,
+	KXFER_FLOW_HELD,
+	KXFER_FLOW_WAITS
+};
 
 /**
  * struct kxfer_sink - a registration for one READ on iWARP
@@ -107,7 +122,7 @@ struct kxfer_sink {
  * @nudging: that WRITE is under way
  * @pump_work: posts on, out of line
  * @inline_since_ns: since when completions have posted on without a break
- * @deadline: of queued jobs, and of long messages that nobody READs yet
+ * @deadlines: of queued jobs, and of long messages that nobody READs yet
  * @benched: a run of bench.c has all credits
  * @run_want: completed operations that this run sleeps for
  * @run_drained: of a run that has the lane: its QP is drained; may sleep; or NULL
@@ -170,7 +185,7 @@ struct kxfer_lane {
 	bool nudging;
 	struct work_struct pump_work;
 	u64 inline_since_ns;
-	struct kxfer_deadline deadline;
+	struct kxfer_deadlines deadlines;
 	bool benched;
 	u32 run_want;
 	void (*run_drained)(struct kxfer_lane *lane);

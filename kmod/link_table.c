@@ -32,10 +32,10 @@
 #include <linux/timekeeping.h>
 
 #include "device.h"
-#include "info.h"
 #include "lane.h"
 #include "link.h"
 #include "link_ops.h"
+#include "session.h"
 #include "state.h"
 #include "user.h"
 

@@ -100,7 +100,7 @@ struct kxfer_mailbox *kxfer_mailbox_create(u32 capacity, u32 max_bytes)
 	INIT_LIST_HEAD(&mailbox->queue);
 	INIT_LIST_HEAD(&mailbox->recvs);
 	INIT_LIST_HEAD(&mailbox->filling);
-	kxfer_deadline_init(&mailbox->deadline, deadline_work);
+	kxfer_deadlines_init(&mailbox->deadlines, kxfer_wq, deadline_work);
 	make_rooms(mailbox, capacity, stride);
 	return mailbox;
 }
@@ -116,7 +116,7 @@ void kxfer_mailbox_destroy(struct kxfer_mailbox *mailbox)
 static void unlist_recv(struct kxfer_active_job *job)
 {
 	list_del_init(&job->lane_node);
-	kxfer_deadline_remove(&job->mailbox->deadline, job);
+	kxfer_deadlines_remove(&job->mailbox->deadlines, &job->deadline);
 }
 
 /* Called with the lock held: the caller of this one completes the job. */
@@ -362,9 +362,9 @@ void kxfer_mailbox_fetched(struct kxfer_incoming *incoming, struct kxfer_job_lis
 	spin_unlock_bh(&mailbox->lock);
 }
 
-static void end_late(struct kxfer_active_job *job, struct kxfer_job_list *ended)
+static void end_late(struct kxfer_deadline *deadline, void *ended)
 {
-	end_recv(job, -ETIMEDOUT, ended);
+	end_recv(container_of(deadline, struct kxfer_active_job, deadline), -ETIMEDOUT, ended);
 }
 
 /* Return: whether there may be more to end. */
@@ -375,7 +375,7 @@ static bool end_late_recvs(struct kxfer_mailbox *mailbox)
 	bool more;
 
 	spin_lock_bh(&mailbox->lock);
-	more = kxfer_deadline_end_some(&mailbox->deadline, now_ns, end_late, &ended);
+	more = kxfer_deadlines_end_some(&mailbox->deadlines, now_ns, end_late, &ended);
 	spin_unlock_bh(&mailbox->lock);
 	kxfer_job_complete_all(&ended, -ETIMEDOUT, now_ns);
 	return more;
@@ -384,7 +384,7 @@ static bool end_late_recvs(struct kxfer_mailbox *mailbox)
 static void deadline_work(struct work_struct *work)
 {
 	struct kxfer_mailbox *mailbox =
-		container_of(to_delayed_work(work), struct kxfer_mailbox, deadline.work);
+		container_of(to_delayed_work(work), struct kxfer_mailbox, deadlines.work);
 
 	kxfer_delay(MAILBOX_DEADLINE_WORK);
 	while (end_late_recvs(mailbox))
@@ -402,7 +402,7 @@ static void serve_recv(struct kxfer_mailbox *mailbox, struct kxfer_active_job *j
 	serve(mailbox, ended);
 	/* As long as the lock is held nobody else completes it. */
 	if (!list_empty(&job->lane_node))
-		kxfer_deadline_add(&mailbox->deadline, job);
+		kxfer_deadlines_add(&mailbox->deadlines, &job->deadline);
 }
 
 /**
@@ -515,5 +515,5 @@ void kxfer_mailbox_drain(struct kxfer_mailbox *mailbox)
 		kxfer_mailbox_give_up(mailbox);
 		wait_var_event(&mailbox->nr_recvs, !atomic_read(&mailbox->nr_recvs));
 	}
-	cancel_delayed_work_sync(&mailbox->deadline.work);
+	cancel_delayed_work_sync(&mailbox->deadlines.work);
 }

@@ -8,7 +8,6 @@
 #include <linux/list.h>
 #include <linux/spinlock.h>
 
-#include "deadline.h"
 #include "job.h"
 
 struct kxfer_lane;
@@ -65,7 +64,7 @@ struct kxfer_stored {
  * @recvs: waiting, by kxfer_active_job.lane_node; none while there is a message
  * @filling: struct kxfer_incoming with a RECV, as they got it, by mailbox_node
  * @closed: withdrawn: nothing is put or received any more
- * @deadline: of RECVs that wait
+ * @deadlines: of RECVs that wait
  */
 struct kxfer_mailbox {
 	u32 max_bytes;
@@ -77,7 +76,7 @@ struct kxfer_mailbox {
 	struct list_head recvs;
 	struct list_head filling;
 	bool closed;
-	struct kxfer_deadline deadline;
+	struct kxfer_deadlines deadlines;
 };
 
 struct kxfer_mailbox *kxfer_mailbox_create(u32 capacity, u32 max_bytes);

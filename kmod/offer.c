@@ -260,7 +260,7 @@ u64 kxfer_offer_late(struct kxfer_lane *lane, u64 now_ns)
 		struct kxfer_offer *offer = &offers->each[i];
 
 		deadline = offer->state == OFFER_POSTED && !offer->back ?
-			   offer->job->deadline_ns : 0;
+			   offer->job->deadline.ns : 0;
 		if (deadline && deadline <= now_ns)
 			take_back(offer, -ETIMEDOUT);
 		else if (deadline && (!next || deadline < next))

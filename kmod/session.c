@@ -95,6 +95,7 @@ struct kxfer_session *kxfer_session_create(const struct file *file)
 	INIT_LIST_HEAD(&session->charges);
 	xa_init_flags(&session->regions, KXFER_TABLE_FLAGS);
 	xa_init_flags(&session->exports, KXFER_TABLE_FLAGS);
+	xa_init_flags(&session->mailboxes, XA_FLAGS_ACCOUNT);
 	xa_init_flags(&session->peers, KXFER_TABLE_FLAGS);
 	xa_init_flags(&session->targets, KXFER_TABLE_FLAGS);
 	xa_init_flags(&session->dedicated, KXFER_TABLE_FLAGS);
@@ -159,6 +160,7 @@ static void end_withdrawals(struct kxfer_session *session)
 	xa_for_each(&session->exports, id, export)
 		kxfer_export_end_withdrawal(export);
 	xa_destroy(&session->exports);
+	xa_destroy(&session->mailboxes);
 }
 
 static void destroy_regions(struct kxfer_session *session)

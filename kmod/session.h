@@ -15,7 +15,7 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include "job.h"
+#include "job_list.h"
 #include "table.h"
 
 struct kxfer_event;
@@ -43,9 +43,10 @@ struct kxfer_user;
  * @user: of @uid in its user namespace; a reference
  * @file: that it is
  * @init_net: opened in the initial network namespace, the only one served
- * @lock: over the five tables: read to look up, write to change
+ * @lock: over the six tables: read to look up, write to change
  * @regions: struct kxfer_region by id
  * @exports: struct kxfer_export by id
+ * @mailboxes: those of @exports that are one: struct kxfer_mailbox by the same id
  * @peers: struct kxfer_peer by id
  * @targets: struct kxfer_target by id
  * @dedicated: struct kxfer_dedicated by id
@@ -84,6 +85,7 @@ struct kxfer_session {
 	struct rw_semaphore lock;
 	struct xarray regions;
 	struct xarray exports;
+	struct xarray mailboxes;
 	struct xarray peers;
 	struct xarray targets;
 	struct xarray dedicated;
@@ -149,6 +151,19 @@ static inline bool kxfer_session_sees(const struct kxfer_session *viewer,
 		return true;
 	return owner && uid == from_kuid_munged(&init_user_ns, current_euid());
 }
+
+/**
+ * struct kxfer_viewer - a caller of INFO without CAP_NET_ADMIN
+ * @session: of the call
+ * @links: for a list of links or lanes an entry for the id of each link, a value: not 0 if a
+ *	session of the caller's uid has a peer on it; of an accepted link how many grants its
+ *	peer holds on exports of that uid. Ids are never used again: no entry is of another
+ *	link
+ */
+struct kxfer_viewer {
+	const struct kxfer_session *session;
+	struct xarray links;
+};
 
 struct kxfer_session *kxfer_session_create(const struct file *file);
 void kxfer_session_destroy(struct kxfer_session *session);

@@ -21,7 +21,6 @@
 #include "batch.h"
 #include "compat.h"
 #include "device.h"
-#include "export.h"
 #include "flow.h"
 #include "job.h"
 #include "lane.h"
@@ -135,12 +134,8 @@ static int bind_target(struct kxfer_active_job *job, const struct kxfer_job *use
 /* Called with the session's lock held for reading. */
 static int bind_mailbox(struct kxfer_active_job *job, const struct kxfer_job *user)
 {
-	struct kxfer_export *export = xa_load(&job->session->exports, user->target);
-
-	if (!export || !export->mailbox)
-		return -ENOENT;
-	job->mailbox = export->mailbox;
-	return 0;
+	job->mailbox = xa_load(&job->session->mailboxes, user->target);
+	return job->mailbox ? 0 : -ENOENT;
 }
 
 static int bind_region(struct kxfer_active_job *job, const struct kxfer_job *user)

@@ -185,6 +185,18 @@ test_a_server_that_ends_ends_round_trips_in_time() {
 	done
 }
 
+# The round trip that is under way has no end.
+test_ctrl_c_keeps_the_round_trips_before_a_silent_partner() {
+	serve_bench
+	begin_round_trips ping-pong --timeout 3
+	kill -STOP "$serve_pid"
+	kill -INT "$pid"
+	collect
+	kill -CONT "$serve_pid"
+	[ "$status" -eq 130 ] || fail "status $status"
+	expect_stdout INTERRUPTED
+}
+
 test_ctrl_c_ends_round_trips_and_the_partner() {
 	background kxfer bench write-ping-pong --duration 600
 	wait_for 30 sh -c 'kxfer --json export list | jq -e "any(.name | endswith(\"-back\"))"'

@@ -178,8 +178,9 @@ bool is_stopped(const RunPlan& plan) { return plan.stopped && plan.stopped(); }
 
 tl::unexpected<Error> stop_error() { return tl::unexpected(Error("stopped measuring", "", EINTR)); }
 
+// broken: an operation did not end because the run was stopped; those before it are in the result.
 tl::expected<void, Error> run_driven(Engine& engine, Mode mode, const RunPlan& plan, Meter& meter,
-                                     RunResult& result, Evidence& evidence) {
+                                     RunResult& result, Evidence& evidence, bool& broken) {
     Limits limits{plan.count ? plan.count : UINT64_MAX / 2,
                   plan.count ? nanoseconds::max() : plan.duration,
                   plan.stopped,
@@ -188,7 +189,13 @@ tl::expected<void, Error> run_driven(Engine& engine, Mode mode, const RunPlan& p
                   plan.rate};
 
     limits.keep = true;
+    const auto begun = Clock::now();
     auto block = engine.run_block(result.workload, mode, limits);
+    broken = !block && is_stopped(plan) && block.error().number != EBADMSG;
+    if (broken) {
+        meter.end(count_of(Clock::now() - begun));
+        return {};
+    }
     if (!block) return tl::unexpected(block.error());
     evidence.count(engine.slots(result.workload, mode), block->operations);
     result.nr_overdue = block->nr_overdue;
@@ -311,7 +318,7 @@ tl::expected<void, Error> measure(Engine& engine, Mode mode, const RunPlan& plan
     if (auto gone = do_step(plan.together.go); !gone) return gone;
     const Usage before = usage_now();
     meter.begin(before);
-    auto done = driven ? run_driven(engine, mode, plan, meter, result, evidence)
+    auto done = driven ? run_driven(engine, mode, plan, meter, result, evidence, broken)
                        : run_pieces(engine, mode, plan, meter, result, evidence, broken);
     if (!done) return done;
     result.interrupted = is_stopped(plan);

@@ -251,27 +251,48 @@ static int send_without_break(int policy)
 	return sched_setscheduler(0, policy, &param);
 }
 
-TEST_F(message, in_a_busy_slot_costs_the_link)
+#define BUSY_TRIES	3
+
+/*
+ * A GRANT that takes a while, and another message in its slot. On one CPU all that the first
+ * asks for may be done, and answered, before the second is seen, which then is none in a busy
+ * slot. Return: whether that cost the link, within some tries.
+ */
+static bool busy_slot_is_dropped(FIXTURE_DATA(message) *self, void *second, uint32_t bytes)
 {
 	struct grant_message first = ask_for_grant("big", 1);
+	int tries;
+
+	for (tries = 0; tries < BUSY_TRIES; tries++) {
+		if (tries) {
+			raw_link_close(&self->link);
+			if (raw_link_open(&self->link, self->port))
+				return false;
+		}
+		if (send_without_break(SCHED_FIFO))
+			return false;
+		raw_send_two(&self->link.control, &first, sizeof(first), second, bytes);
+		if (send_without_break(SCHED_OTHER))
+			return false;
+		if (raw_dropped(&self->link.control, RAW_MS))
+			return true;
+	}
+	return false;
+}
+
+TEST_F_TIMEOUT(message, in_a_busy_slot_costs_the_link, 60)
+{
 	struct grant_message second = ask_for_grant("big", 2);
 
 	ASSERT_EQ(0, publish_big(self->pair.server));
-	ASSERT_EQ(0, send_without_break(SCHED_FIFO));
-	raw_send_two(&self->link.control, &first, sizeof(first), &second, sizeof(second));
-	ASSERT_EQ(0, send_without_break(SCHED_OTHER));
+	EXPECT_TRUE(busy_slot_is_dropped(self, &second, sizeof(second)));
 	EXPECT_DROPPED();
 }
 
-TEST_F(message, of_another_type_in_a_busy_slot_costs_the_link)
+TEST_F_TIMEOUT(message, of_another_type_in_a_busy_slot_costs_the_link, 60)
 {
-	struct grant_message grant = ask_for_grant("big", 1);
-
 	ASSERT_EQ(0, publish_big(self->pair.server));
-	ASSERT_EQ(0, send_without_break(SCHED_FIFO));
-	raw_send_two(&self->link.control, &grant, sizeof(grant), &self->header,
-		     sizeof(self->header));
-	ASSERT_EQ(0, send_without_break(SCHED_OTHER));
+	EXPECT_TRUE(busy_slot_is_dropped(self, &self->header, sizeof(self->header)));
 	EXPECT_DROPPED();
 }
 

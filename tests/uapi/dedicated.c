@@ -735,7 +735,7 @@ TEST_F(dedicated, sends_what_the_responder_invalidates_on_a_cq_of_the_pool)
 	test_sends(&self->sender);
 }
 
-TEST_F(dedicated, sends_what_the_responder_invalidates)
+TEST_F_TIMEOUT(dedicated, sends_what_the_responder_invalidates, 120)
 {
 	uint32_t context;
 

@@ -231,7 +231,7 @@ TEST_F(datagram, wait_for_a_silent_responder_no_longer_than_they_may)
 	self->sender.open.timeout_ms = 300;
 	EXPECT_EQ(-ETIMEDOUT, sender_dedicate(&self->sender));
 	EXPECT_GT(3000000000, kx_now_ns() - start);
-	/* It has ended, with all that was made for it; with two CPUs its last reference may go later. */
+	/* It has ended, with all that was made for it; the last reference may go later. */
 	EXPECT_TRUE(kx_wait_until(self->sender.links >= kx_counter(self->sender.fd, "live_links"),
 				  1000));
 	EXPECT_TRUE(sender_is_alone(&self->sender));

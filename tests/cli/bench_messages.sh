@@ -190,11 +190,14 @@ test_ctrl_c_keeps_the_round_trips_before_a_silent_partner() {
 	serve_bench
 	begin_round_trips ping-pong --timeout 3
 	kill -STOP "$serve_pid"
+	# The partner answers what it has begun, and then nothing.
+	sleep 1
 	kill -INT "$pid"
 	collect
 	kill -CONT "$serve_pid"
 	[ "$status" -eq 130 ] || fail "status $status"
 	expect_stdout INTERRUPTED
+	expect_stdout 'data NOT verified'
 }
 
 test_ctrl_c_ends_round_trips_and_the_partner() {

@@ -78,7 +78,7 @@ static void size_passive(const struct kxfer_lane *lane, struct kxfer_lane_size *
 	size->sends = KXFER_LANE_LONG_WRS;
 }
 
-/* Whatever the answer is: the initiator's requests are those that can be abandoned. */
+/* An answer to a request of the passive side brings nothing that is to be given back. */
 static void nothing_abandoned(struct kxfer_request *request)
 {
 }

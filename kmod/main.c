@@ -6,20 +6,20 @@
  * character device comes last, since calls come as soon as it is there. The end
  * is the reverse: no call, no listener, no link, then what they were made of.
  */
-#include "log.h"
+#include "base/log.h"
 
 #include <linux/module.h>
 
-#include "cdev.h"
-#include "cq.h"
-#include "debugfs.h"
-#include "device.h"
-#include "export.h"
-#include "fault.h"
-#include "job.h"
-#include "link.h"
-#include "listener.h"
-#include "roles.h"
+#include "base/fault.h"
+#include "front/cdev.h"
+#include "front/debugfs.h"
+#include "front/roles.h"
+#include "job/job.h"
+#include "link/cq.h"
+#include "link/link.h"
+#include "link/listener.h"
+#include "node/device.h"
+#include "share/export.h"
 
 static const struct kxfer_device_ops device_ops = {
 	.added = kxfer_listener_device_added,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Endings in the middle: each site of kmod/fault.h that can delay is late in turn, while
+ * Endings in the middle: each site of kmod/base/fault.h that can delay is late in turn, while
  * a process runs a flow of calls that passes the site; and while a task is in it, each
  * ending comes.
  *

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Every failure, once: each site of kmod/fault.h fails in each flow of calls that
+ * Every failure, once: each site of kmod/base/fault.h fails in each flow of calls that
  * passes it, at its first hit, at its second, and so on (tests/lib/sweep.h). The
  * kernel log is the runner's to look at.
  *

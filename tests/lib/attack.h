@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../../kmod/wire.h"
+#include "../../kmod/base/wire.h"
 
 /* ---- dice: numbers that a seed determines ---- */
 

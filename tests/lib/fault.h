@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Faults: the failures on purpose of kmod/fault.h, by debugfs; and under the name
+ * Faults: the failures on purpose of kmod/base/fault.h, by debugfs; and under the name
  * FAULT_NTH, as if it were a site, those of the kernel itself in the calls of this task,
  * by /proc/self/fail-nth.
  */

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../../kmod/wire.h"
+#include "../../kmod/base/wire.h"
 #include "kxfer_test.h"
 
 /*

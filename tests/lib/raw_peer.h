@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A peer in user space that speaks the wire format (kmod/wire.h) by librdmacm
+ * A peer in user space that speaks the wire format (kmod/base/wire.h) by librdmacm
  * and libibverbs: to see what the module does about peers that lie, misbehave or
  * fall silent. Either side:
  *
@@ -21,7 +21,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
-#include "../../kmod/wire.h"
+#include "../../kmod/base/wire.h"
 #include "kxfer_test.h"
 
 #define RAW_RECVS	32

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A responder of user-space verbs (kmod/responder.h) by librdmacm and libibverbs: a
+ * A responder of user-space verbs (kmod/base/responder.h) by librdmacm and libibverbs: a
  * thread that serves one connection at a time, with memory and receives, as
  * `kxfer serve --verbs` does; or that misbehaves, to see what the module does about it.
  */
@@ -14,7 +14,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
-#include "../../kmod/responder.h"
+#include "../../kmod/base/responder.h"
 #include "kxfer_test.h"
 
 /**

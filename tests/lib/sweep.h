@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sweep: a flow of calls, again and again, while each site of kmod/fault.h that it
+ * Sweep: a flow of calls, again and again, while each site of kmod/base/fault.h that it
  * passes fails at the first hit, then at the second, and so on until the flow passes
  * the site less often than that.
  *

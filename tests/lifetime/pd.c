@@ -3,7 +3,7 @@
  * A protection domain outlives what is in it: a link ends while one of its exports is being
  * withdrawn. The peer answers REVOKE, so the exporter takes the exposure off the lists and
  * deregisters; before that is done the peer goes away, or the device. What the exporter does
- * next is made late (kmod/fault.h) until the link's QPs are gone.
+ * next is made late (kmod/base/fault.h) until the link's QPs are gone.
  */
 #include <endian.h>
 #include <pthread.h>

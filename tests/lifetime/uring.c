@@ -396,7 +396,7 @@ static uint32_t cpu_ms(const struct rusage *usage)
 	       (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1000;
 }
 
-/* As kmod/compat.h: does io_uring of this kernel say that a RECV is to end? */
+/* As kmod/base/compat.h: does io_uring of this kernel say that a RECV is to end? */
 static bool kernel_cancels(void)
 {
 	struct utsname name;

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: MIT
  *
- * The order in memory of the completion ring (kmod/ring.c, struct kxfer_ring) as
+ * The order in memory of the completion ring (kmod/job/ring.c, struct kxfer_ring) as
  * litmus tests, for Spin: tests/model/run tries every order of every test.
  *
  * Each process is a CPU that performs its accesses in any order which the barriers

@@ -2,7 +2,7 @@
 /* Credits of a lane, beside a plain count of what is out. */
 #include <kunit/test.h>
 
-#include "credit.h"
+#include "base/credit.h"
 #include "random.h"
 
 static void credits_begin_with_all(struct kunit *test)

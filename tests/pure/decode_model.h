@@ -7,8 +7,8 @@
 #ifndef KXFER_PURE_DECODE_MODEL_H
 #define KXFER_PURE_DECODE_MODEL_H
 
-#include "decode.h"
-#include "plan.h"
+#include "base/decode.h"
+#include "base/plan.h"
 
 /* A big-endian number of so many bytes. */
 static inline u64 number_at(const u8 *bytes, u32 at, u32 nr)

@@ -5,7 +5,7 @@
  */
 #include <kunit/test.h>
 
-#include "decode.c"
+#include "base/decode.c"
 #include "decode_model.h"
 #include "random.h"
 

@@ -7,7 +7,7 @@
 #ifndef KXFER_PURE_PLAN_MODEL_H
 #define KXFER_PURE_PLAN_MODEL_H
 
-#include "plan.h"
+#include "base/plan.h"
 
 /**
  * struct plan_input - one transfer

@@ -5,7 +5,7 @@
  */
 #include <kunit/test.h>
 
-#include "plan.c"
+#include "base/plan.c"
 #include "plan_model.h"
 #include "random.h"
 

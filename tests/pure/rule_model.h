@@ -6,7 +6,7 @@
 #ifndef KXFER_PURE_RULE_MODEL_H
 #define KXFER_PURE_RULE_MODEL_H
 
-#include "rule.h"
+#include "base/rule.h"
 
 static inline u32 bit_of(const struct kxfer_addr *addr, u32 bit)
 {

@@ -2,8 +2,8 @@
 /* Access rules and the addresses in them, beside the reference of rule_model.h. */
 #include <kunit/test.h>
 
-#include "addr.c"
-#include "rule.c"
+#include "base/addr.c"
+#include "base/rule.c"
 
 #include "random.h"
 #include "rule_model.h"

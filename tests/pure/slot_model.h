@@ -9,8 +9,8 @@
 #ifndef KXFER_PURE_SLOT_MODEL_H
 #define KXFER_PURE_SLOT_MODEL_H
 
-#include "slot.h"
-#include "wire.h"
+#include "base/slot.h"
+#include "base/wire.h"
 
 #define MODEL_SLOTS	4
 /* Each slot has one SEND under way at most, so that lines never get longer. */

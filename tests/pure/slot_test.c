@@ -5,7 +5,7 @@
  */
 #include <kunit/test.h>
 
-#include "slot.c"
+#include "base/slot.c"
 
 #include "random.h"
 #include "slot_model.h"

@@ -2,7 +2,7 @@
 /* The state table of a link: all pairs, all ways of four steps. */
 #include <kunit/test.h>
 
-#include "state.c"
+#include "base/state.c"
 
 #define FIRST	KXFER_LINK_CONNECTING
 #define LAST	KXFER_LINK_DEAD

@@ -344,7 +344,7 @@ TEST_F(call, does_nothing_if_results_cannot_be_written)
 
 /* ---- a structure that grows ---- */
 
-#define GROWTH	8	/* of CALL_GROWN (kmod/cdev.c) */
+#define GROWTH	8	/* of CALL_GROWN (kmod/front/cdev.c) */
 
 /* One call of a module in which each structure has GROWTH bytes more than in the header. */
 static int call_grown(int fd, unsigned long cmd, void *any)

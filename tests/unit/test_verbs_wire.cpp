@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "../../kmod/responder.h"
+#include "../../kmod/base/responder.h"
 #include "verbs/endpoint.hpp"
 #include "verbs/messages.hpp"
 

@@ -12,7 +12,7 @@
 
 namespace kxfer::bench {
 
-// Names of the tracepoints, in the order in which a job passes them (kmod/trace.h).
+// Names of the tracepoints, in the order in which a job passes them (kmod/job/trace.h).
 inline constexpr std::array stage_points = {"kxfer_submit",      "kxfer_job_checked", "kxfer_job_planned",
                                             "kxfer_handed_over", "kxfer_job_found",   "kxfer_job_completed",
                                             "kxfer_waited"};

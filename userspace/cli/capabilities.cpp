@@ -80,7 +80,7 @@ std::string atomics_remark(const Facts& facts) {
     return facts.atomic_jobs ? "8 bytes, if the peer's device has them too" : "this module has no such job";
 }
 
-// As the module computes it (kmod/device.c), which also wants a device that READs.
+// As the module computes it (kmod/node/device.c), which also wants a device that READs.
 uint64_t longest_message(const Facts& facts) {
     if (!facts.long_messages || facts.fast_reg_pages <= 2) return KXFER_MESSAGE_MAX;
     const uint64_t registered = (uint64_t{facts.fast_reg_pages} - 2) * bench::page_bytes;

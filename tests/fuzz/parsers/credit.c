@@ -2,7 +2,7 @@
 /* Credits taken and given back in any order, beside a plain count of what is out. */
 #include "input.h"
 
-#include <credit.h>
+#include <base/credit.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -2,7 +2,7 @@
 /* Bytes that a peer sends, beside what may be accepted of them (decode_model.h). */
 #include "input.h"
 
-#include <decode.c>
+#include <base/decode.c>
 #include <decode_model.h>
 
 #define MAX_KEYS	127

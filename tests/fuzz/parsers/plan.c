@@ -2,7 +2,7 @@
 /* Tables of extents and a transfer: each plan is carried out on paper (plan_model.h). */
 #include "input.h"
 
-#include <plan.c>
+#include <base/plan.c>
 #include <plan_model.h>
 
 #define MAX_EXTENTS	40

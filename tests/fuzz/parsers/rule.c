@@ -2,8 +2,8 @@
 /* Access rules as a user gives them, beside the reference of rule_model.h. */
 #include "input.h"
 
-#include <addr.c>
-#include <rule.c>
+#include <base/addr.c>
+#include <base/rule.c>
 #include <rule_model.h>
 
 static struct kxfer_addr take_addr(struct input *input)

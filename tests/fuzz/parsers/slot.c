@@ -2,7 +2,7 @@
 /* Two channels that talk in the order that the bytes say (slot_model.h). */
 #include "input.h"
 
-#include <slot.c>
+#include <base/slot.c>
 #include <slot_model.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What a peer sends, looked at before anything is done with it. See decode.c. */
+#ifndef KXFER_DECODE_H
+#define KXFER_DECODE_H
+
+#include <linux/kxfer.h>
+#include <linux/types.h>
+
+#include "base/wire.h"
+
+struct kxfer_extent;
+
+#define KXFER_WIRE_NR_TYPES	(KXFER_WIRE_TAKE_BACK + 1)
+#define KXFER_WIRE_KEYS_MAX	(1024 * 1024)	/* 4 TiB of pages, or of scattered pages 4 GiB */
+
+/**
+ * struct kxfer_terms - what a peer has granted
+ * @grant: its id on the link
+ * @exposure: id of the registration
+ * @length: bytes of the export; of a mailbox: most payload of one message
+ * @rights: KXFER_RIGHT_*
+ * @nr_keys: entries of the table of keys; of a mailbox 0
+ * @content: what the export holds
+ */
+struct kxfer_terms {
+	u64 grant;
+	u64 exposure;
+	u64 length;
+	u32 rights;
+	u32 nr_keys;
+	struct kxfer_content content;
+};
+
+/**
+ * struct kxfer_offered - a long message that a peer has
+ * @grant: of a mailbox, the peer's word
+ * @address: of its payload over there
+ * @key: its rkey
+ * @id: of the offer on its lane
+ */
+struct kxfer_offered {
+	u64 grant;
+	u64 address;
+	u32 key;
+	u32 id;
+};
+
+u32 kxfer_wire_check_hello(const void *data, u32 length, u32 nr_lanes);
+u16 kxfer_wire_version(const struct kxfer_wire_hello *hello, u16 newest);
+int kxfer_wire_check_welcome(const void *data, u32 length, u32 nr_lanes);
+const struct kxfer_wire_refusal *kxfer_wire_refusal(const void *data, u32 length);
+int kxfer_wire_refusal_errno(u32 refusal);
+const char *kxfer_wire_check_message(const struct kxfer_wire_header *header, u32 bytes,
+				     u32 nr_slots);
+bool kxfer_wire_may_send(u8 type, u32 length, bool initiator, enum kxfer_wire_kind kind,
+			 bool connecting);
+int kxfer_wire_errno(u16 status);
+enum kxfer_wire_status kxfer_wire_status(int error);
+void kxfer_content_to_wire(struct kxfer_wire_content *wire,
+			   const struct kxfer_content *content);
+void kxfer_content_from_wire(struct kxfer_content *content,
+			     const struct kxfer_wire_content *wire);
+int kxfer_wire_take_grant(struct kxfer_terms *terms, u32 wanted,
+			  const struct kxfer_wire_grant_answer *answer);
+int kxfer_wire_take_keys(struct kxfer_extent *keys, u32 room, u64 *start,
+			 const struct kxfer_wire_keys_answer *answer, u32 length);
+int kxfer_wire_take_send(struct kxfer_message *message, const struct kxfer_wire_send *send,
+			 u32 length);
+int kxfer_wire_take_offer(struct kxfer_message *message, struct kxfer_offered *offered,
+			  const struct kxfer_wire_offer *offer);
+int kxfer_wire_nr_entries(const struct kxfer_wire_list_answer *answer, u32 length);
+
+#endif /* KXFER_DECODE_H */

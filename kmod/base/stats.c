@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Counters of the whole module.
+ *
+ * KXFER_GAUGES and KXFER_TOTALS in stats.h are the one list of them: identifiers,
+ * the names that INFO and debugfs show and what they mean all come from it.
+ *
+ * A gauge (live_*) goes up where an object is made and down where it is freed,
+ * and nowhere else, so all gauges are 0 when the module goes; one below 0 is a
+ * thing freed twice and is warned of. Each is an atomic in a cache line of its own.
+ * A total only grows. What jobs count are totals of each CPU, so that no two CPUs
+ * write one cache line for them.
+ *
+ * Context: any. A reader sees each exact but no common instant.
+ */
+#include <linux/atomic.h>
+#include <linux/bug.h>
+#include <linux/cache.h>
+
+#include "base/stats.h"
+
+struct gauge {
+	atomic64_t value;
+} ____cacheline_aligned_in_smp;
+
+static struct gauge gauges[KXFER_STAT_GAUGES];
+
+DEFINE_PER_CPU(struct kxfer_stat_totals, kxfer_stat_totals);
+
+#define STAT_TEXT(id, ...) \
+	[KXFER_STAT_##id] = { __VA_ARGS__ },
+
+static const struct {
+	const char *name;
+	const char *meaning;
+} texts[] = { KXFER_GAUGES(STAT_TEXT) KXFER_TOTALS(STAT_TEXT) };
+
+/**
+ * kxfer_stat_move() - something has come or gone
+ * @id: of the gauge
+ * @value: to add
+ *
+ * Any context.
+ */
+void kxfer_stat_move(enum kxfer_stat id, s64 value)
+{
+	s64 now = atomic64_add_return(value, &gauges[id].value);
+
+	WARN_ONCE(value < 0 && now < 0, "kxfer: counter %s fell to %lld\n",
+		  texts[id].name, now);
+}
+
+/**
+ * kxfer_stat_read() - the value of a counter as of now
+ * @id: of the counter
+ *
+ * A total that is counted meanwhile is in it or not. Return: its value.
+ */
+u64 kxfer_stat_read(enum kxfer_stat id)
+{
+	u64 sum = 0;
+	int cpu;
+
+	if (id < KXFER_STAT_GAUGES)
+		return atomic64_read(&gauges[id].value);
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu(kxfer_stat_totals.values[id], cpu));
+	return sum;
+}
+
+/**
+ * kxfer_stat_name() - what a counter is called
+ * @id: of the counter
+ *
+ * Return: its name, shorter than 48 characters.
+ */
+const char *kxfer_stat_name(enum kxfer_stat id)
+{
+	return texts[id].name;
+}
+
+/**
+ * kxfer_stat_meaning() - what a counter counts, in words
+ * @id: of the counter
+ *
+ * Return: half a sentence.
+ */
+const char *kxfer_stat_meaning(enum kxfer_stat id)
+{
+	return texts[id].meaning;
+}

@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Dedicated connections: a session's own QP and PD, and a CQ of its own or room on one of
+ * the RDMA core's pool (cq_pool.c), on which work requests map one to
+ * one on verbs (KXFER_BENCH), connected with a responder of user-space verbs.
+ *
+ * Such a connection is a link (link.c) of one data lane, that of index 1, without control
+ * QP and without channel, with hooks of its own (link_ops.h). So nothing but a run, READs of
+ * the responder's status and RECVs of its answers, which have no memory
+ * (dedicated_answers.c), is on the QP, and no job comes there, for targets are made by a
+ * control QP. It is never shared: kxfer_link_get() passes it over. Its private data is that
+ * of responder.h. rkey and address of the responder's memory stay here.
+ *
+ * Its end is that of a link, and the proof at the head of link.c holds: connect_thread
+ * brings it up; device removal, a broken connection, DEDICATED_CLOSE, the end of the
+ * session and that of the module fail it; its teardown closes the lane (lane.c) before
+ * it lets the device go. What is added to the proof:
+ *  - What a run needs of this struct it finds as long as it counts itself as a job of the
+ *    link: DEDICATED_CLOSE is EBUSY then, and the file cannot be closed under a call. The
+ *    session has a reference to the link, which owns the struct.
+ *  - The sink of the status READs is unmapped, and its MR deregistered, when the lane's
+ *    QP is destroyed (kxfer_dedicated_drop_status()); its memory goes with the link.
+ *  - Answers to messages: dedicated_answers.c.
+ *  - Who waits for a status READ wakes when the link is DEAD; so it does not matter that
+ *    siw may leave it without completion.
+ *  - What is there of UD goes before the CQ does; the proof is in dedicated_ud.c.
+ *  - A CQ of the pool is not freed, but has no completion of the lane any more: cq_pool.c.
+ *  - A responder that answers nothing while a run is on it loses the link as a peer with
+ *    jobs does (kxfer_lane_stuck()); one that answers but posts no RECVs holds up a run to
+ *    its time limit; one that answers little loses the link some time after that (run.c).
+ *
+ * Context: the calls may sleep. answered() and rejected() are called by rdma_cm's handler and
+ * do not.
+ */
+#include "base/log.h"
+
+#include <linux/capability.h>
+#include <linux/overflow.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "base/fault.h"
+#include "bench/dedicated.h"
+#include "bench/run.h"
+#include "job/job.h"
+#include "job/target.h"
+#include "link/lane.h"
+#include "link/link.h"
+#include "link/link_ops.h"
+#include "node/charge.h"
+#include "node/device.h"
+#include "node/session.h"
+
+/* ---- the protocol ---- */
+
+static enum kxfer_responder_op responder_op(const struct kxfer_dedicated *dedicated)
+{
+	switch (dedicated->op) {
+	case KXFER_OP_WRITE:
+		return KXFER_RESPONDER_WRITE_IMM;
+	case KXFER_OP_SEND:
+		return dedicated->imm ? KXFER_RESPONDER_SEND_IMM : KXFER_RESPONDER_SEND;
+	case KXFER_OP_COMPARE_SWAP:
+		return KXFER_RESPONDER_COMPARE_SWAP;
+	case KXFER_OP_FETCH_ADD:
+		return KXFER_RESPONDER_FETCH_ADD;
+	default:
+		return KXFER_RESPONDER_READ;
+	}
+}
+
+static u8 introduce(struct kxfer_link *link, void *data)
+{
+	const struct kxfer_dedicated *dedicated = link->dedicated;
+	struct kxfer_responder_request *request = data;
+
+	static_assert(sizeof(*request) <= KXFER_INTRODUCTION_MAX);
+	*request = (struct kxfer_responder_request) {
+		.magic = cpu_to_be32(KXFER_RESPONDER_MAGIC),
+		.version = cpu_to_be16(KXFER_RESPONDER_VERSION),
+		.writable = cpu_to_be16(dedicated->writable),
+		.length = cpu_to_be64(dedicated->length),
+		.op = cpu_to_be16(responder_op(dedicated) |
+				  (dedicated->answered ? KXFER_RESPONDER_ANSWERED : 0)),
+		.transport = cpu_to_be16(dedicated->ud.wanted ? KXFER_RESPONDER_UD :
+					 KXFER_RESPONDER_RC),
+		.receives = cpu_to_be32(dedicated->receives),
+		.slots = cpu_to_be32(dedicated->slots),
+		.bytes = cpu_to_be32(dedicated->bytes),
+	};
+	return sizeof(*request);
+}
+
+/* Private data may be longer than what was sent. Return: the answer or NULL */
+static const struct kxfer_responder_answer *answer_in(const void *data, u8 length)
+{
+	const struct kxfer_responder_answer *answer = data;
+	u16 version;
+
+	if (!data || length < sizeof(*answer) ||
+	    answer->magic != cpu_to_be32(KXFER_RESPONDER_MAGIC))
+		return NULL;
+	version = be16_to_cpu(answer->version);
+	return version >= KXFER_RESPONDER_VERSION_MIN && version <= KXFER_RESPONDER_VERSION ?
+	       answer : NULL;
+}
+
+/* Return: 0, or -EPROTO: not an answer, or less than was asked for. */
+static int answered(struct kxfer_link *link, const void *data, u8 length)
+{
+	struct kxfer_dedicated *dedicated = link->dedicated;
+	const struct kxfer_responder_answer *answer = answer_in(data, length);
+	u64 address, bytes, end;
+
+	if (!answer || answer->error)
+		return -EPROTO;
+	address = be64_to_cpu(answer->address);
+	bytes = be64_to_cpu(answer->length);
+	if (bytes < dedicated->length || bytes > KXFER_DEDICATED_MAX_BYTES ||
+	    check_add_overflow(address, bytes + sizeof(struct kxfer_responder_status), &end))
+		return -EPROTO;
+	dedicated->remote = (struct kxfer_extent) {
+		.addr = address,
+		.length = bytes,
+		.key = be32_to_cpu(answer->rkey),
+	};
+	return 0;
+}
+
+/**
+ * kxfer_dedicated_refused() - the connection was rejected, or the look-up of the UD QP was
+ * @dedicated: connecting
+ * @data: private data, or NULL
+ * @length: of it
+ *
+ * Return: -EREMOTEIO: the responder did, @refusal says why; -ECONNREFUSED: no responder did.
+ */
+int kxfer_dedicated_refused(struct kxfer_dedicated *dedicated, const void *data, u8 length)
+{
+	const struct kxfer_responder_answer *answer = answer_in(data, length);
+	u32 error = answer ? be32_to_cpu(answer->error) : 0;
+
+	if (!error || error > MAX_ERRNO)
+		return -ECONNREFUSED;
+	WRITE_ONCE(dedicated->refusal, error);
+	return -EREMOTEIO;
+}
+
+static int rejected(struct kxfer_link *link, const void *data, u8 length)
+{
+	return kxfer_dedicated_refused(link->dedicated, data, length);
+}
+
+/* Nothing is ever posted that a device cannot. Return: 0 or -EOPNOTSUPP. */
+static int check_device(struct kxfer_link *link)
+{
+	const struct kxfer_dedicated *dedicated = link->dedicated;
+	const struct kxfer_device *dev = link->dev;
+
+	if (kxfer_op_is_atomic(dedicated->op) && !dev->atomic)
+		return -EOPNOTSUPP;
+	/* A command, and the message. */
+	if (dedicated->answered && dev->ibdev->attrs.max_send_sge < 2)
+		return -EOPNOTSUPP;
+	if (dedicated->imm && dev->iwarp)
+		return -EOPNOTSUPP;
+	return kxfer_dedicated_check_ud(dedicated, dev->ibdev);
+}
+
+/* ---- the link and its lane ---- */
+
+static void init_link(struct kxfer_link *link)
+{
+	link->dedicated->link = link;
+}
+
+static void free_dedicated(struct kxfer_dedicated *dedicated)
+{
+	kxfer_dedicated_free_answers(dedicated);
+	kfree(dedicated->status);
+	kfree(dedicated);
+}
+
+/* NULL: the link was not published, and its owner stays the caller's. */
+static void free_link(struct kxfer_link *link)
+{
+	if (link->dedicated)
+		free_dedicated(link->dedicated);
+}
+
+/* One work request for READs of the status. A UD QP beside is as deep. */
+static void size_lane(const struct kxfer_lane *lane, struct kxfer_lane_size *size)
+{
+	const struct kxfer_dedicated *dedicated = lane->link->dedicated;
+
+	size->credits = KXFER_LANE_JOB_WRS;
+	size->sends = 1;
+	size->recvs = kxfer_dedicated_recvs(dedicated);
+	size->twin = dedicated->ud.wanted;
+	size->pooled = dedicated->pooled;
+}
+
+static int connected(struct kxfer_lane *lane)
+{
+	return kxfer_dedicated_make_status(lane) ?: kxfer_dedicated_make_answers(lane) ?:
+	       kxfer_dedicated_make_ud(lane);
+}
+
+static void closed(struct kxfer_lane *lane)
+{
+	kxfer_dedicated_drop_status(lane);
+	kxfer_dedicated_drop_answers(lane);
+}
+
+static const struct kxfer_link_ops link_ops = {
+	.single		= true,
+	.init		= init_link,
+	.free		= free_link,
+	.size		= size_lane,
+	.check_device	= check_device,
+	.introduce	= introduce,
+	.welcomed	= answered,
+	.rejected	= rejected,
+	.connected	= connected,
+	.stuck		= kxfer_lane_stuck,
+	.drained	= kxfer_dedicated_drop_ud,
+	.closed		= closed,
+};
+
+/* ---- one user at a time ---- */
+
+/** kxfer_dedicated_lane() - its one lane; once the link was LIVE */
+struct kxfer_lane *kxfer_dedicated_lane(const struct kxfer_dedicated *dedicated)
+{
+	return dedicated->link->data[0];
+}
+
+/**
+ * kxfer_dedicated_take() - have its lane, with all credits, for oneself
+ * @dedicated: the caller counts as a job of its link
+ * @run: to tell of answers; or NULL
+ *
+ * Return: 0, -EBUSY: somebody else has it, or why the link is going down.
+ */
+int kxfer_dedicated_take(struct kxfer_dedicated *dedicated, struct kxfer_run *run)
+{
+	struct kxfer_lane *lane = kxfer_dedicated_lane(dedicated);
+	int ret = 0;
+
+	spin_lock_bh(&lane->lock);
+	if (!lane->open || !kxfer_link_is_live(lane->link))
+		ret = kxfer_link_job_error(lane->link);
+	else if (!kxfer_credits_take(&lane->credits, lane->credits.max))
+		ret = -EBUSY;
+	else
+		kxfer_run_have_lane_locked(lane);
+	if (!ret)
+		kxfer_dedicated_answer_to_locked(dedicated, run);
+	spin_unlock_bh(&lane->lock);
+	return ret;
+}
+
+/** kxfer_dedicated_give() - after kxfer_dedicated_take(); but for status READs nothing is posted */
+void kxfer_dedicated_give(struct kxfer_dedicated *dedicated)
+{
+	struct kxfer_lane *lane = kxfer_dedicated_lane(dedicated);
+
+	spin_lock_bh(&lane->lock);
+	kxfer_run_leave_lane_locked(lane);
+	kxfer_dedicated_answer_to_locked(dedicated, NULL);
+	WARN_ON_ONCE(!kxfer_credits_give(&lane->credits, lane->credits.max));
+	spin_unlock_bh(&lane->lock);
+}
+
+/* ---- the calls ---- */
+
+static bool is_message(const struct kxfer_dedicated_open *cmd)
+{
+	return cmd->op == KXFER_OP_SEND || cmd->flags & KXFER_DEDICATED_F_IMM;
+}
+
+static int check_op(const struct kxfer_dedicated_open *cmd)
+{
+	bool imm = cmd->flags & KXFER_DEDICATED_F_IMM;
+
+	if (cmd->flags & KXFER_DEDICATED_F_ANSWERED && (imm || cmd->op != KXFER_OP_SEND))
+		return -EINVAL;
+	switch (cmd->op) {
+	case KXFER_OP_SEND:
+		return 0;
+	case KXFER_OP_READ:
+	case KXFER_OP_COMPARE_SWAP:
+	case KXFER_OP_FETCH_ADD:
+		return imm ? -EINVAL : 0;
+	case KXFER_OP_WRITE:
+		return imm && cmd->flags & KXFER_DEDICATED_F_WRITE ? 0 : -EINVAL;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+static int check_transport(const struct kxfer_dedicated_open *cmd)
+{
+	bool ud = cmd->transport == KXFER_TRANSPORT_UD;
+
+	if (cmd->__reserved ||
+	    (ud && (cmd->op != KXFER_OP_SEND || cmd->flags & KXFER_DEDICATED_F_ANSWERED)))
+		return -EINVAL;
+	if (cmd->flags & KXFER_DEDICATED_F_QKEY)
+		return ud ? 0 : -EINVAL;
+	return cmd->qkey ? -EINVAL : 0;
+}
+
+static int check_messages(const struct kxfer_dedicated_open *cmd)
+{
+	u64 stride = ALIGN((u64)cmd->bytes, KXFER_RESPONDER_PAGE);
+
+	if (!is_message(cmd))
+		return cmd->receives || cmd->slots || cmd->bytes ? -EINVAL : 0;
+	if (!cmd->receives || cmd->receives > KXFER_DEDICATED_MAX_RECEIVES ||
+	    !cmd->slots || cmd->slots > KXFER_DEDICATED_MAX_SLOTS || !cmd->bytes)
+		return -EINVAL;
+	return cmd->slots * stride > cmd->length ? -ERANGE : 0;
+}
+
+static int check_addresses(const struct kxfer_dedicated_open *cmd)
+{
+	if (kxfer_addr_check(&cmd->remote) || !cmd->remote.port || cmd->local.port ||
+	    strnlen((const char *)cmd->device, sizeof(cmd->device)) == sizeof(cmd->device))
+		return -EINVAL;
+	if (!cmd->local.family)
+		return memchr_inv(&cmd->local, 0, sizeof(cmd->local)) ? -EINVAL : 0;
+	return kxfer_addr_check(&cmd->local) || cmd->local.family != cmd->remote.family ?
+	       -EINVAL : 0;
+}
+
+static int check_open(const struct kxfer_session *session,
+		      const struct kxfer_dedicated_open *cmd)
+{
+	if (cmd->flags & ~(KXFER_DEDICATED_F_WRITE | KXFER_DEDICATED_F_IMM |
+			   KXFER_DEDICATED_F_ANSWERED | KXFER_DEDICATED_F_QKEY |
+			   KXFER_DEDICATED_F_CQ_POOL) ||
+	    cmd->context > KXFER_CONTEXT_DIRECT || cmd->transport > KXFER_TRANSPORT_UD)
+		return -EOPNOTSUPP;
+	if (!cmd->timeout_ms || cmd->timeout_ms > KXFER_TIMEOUT_MAX_MS ||
+	    !cmd->length || cmd->length > KXFER_DEDICATED_MAX_BYTES)
+		return -EINVAL;
+	/* What the core polls no session can. */
+	if (cmd->flags & KXFER_DEDICATED_F_CQ_POOL &&
+	    (cmd->context == KXFER_CONTEXT_POLLED || cmd->context == KXFER_CONTEXT_DIRECT))
+		return -EINVAL;
+	return check_addresses(cmd) ?: check_op(cmd) ?: check_transport(cmd) ?:
+	       check_messages(cmd) ?:
+	       session->init_net ? 0 : -EOPNOTSUPP;
+}
+
+static struct kxfer_dedicated *dedicated_alloc(const struct kxfer_dedicated_open *cmd)
+{
+	struct kxfer_dedicated *dedicated;
+
+	dedicated = kxfer_fault(DEDICATED) ? NULL :
+		    kzalloc(sizeof(*dedicated), GFP_KERNEL_ACCOUNT);
+	if (!dedicated)
+		return NULL;
+	dedicated->length = cmd->length;
+	dedicated->writable = cmd->flags & KXFER_DEDICATED_F_WRITE;
+	dedicated->op = cmd->op;
+	dedicated->imm = cmd->flags & KXFER_DEDICATED_F_IMM;
+	dedicated->answered = cmd->flags & KXFER_DEDICATED_F_ANSWERED;
+	dedicated->pooled = cmd->flags & KXFER_DEDICATED_F_CQ_POOL;
+	dedicated->receives = cmd->receives;
+	dedicated->slots = cmd->slots;
+	dedicated->bytes = cmd->bytes;
+	dedicated->ud.wanted = cmd->transport == KXFER_TRANSPORT_UD;
+	dedicated->ud.has_qkey = cmd->flags & KXFER_DEDICATED_F_QKEY;
+	dedicated->ud.qkey = cmd->qkey;
+	init_completion(&dedicated->ud.done);
+	return dedicated;
+}
+
+/* Return: its link, with a user, which is connecting and owns it; or ERR_PTR */
+static struct kxfer_link *start(struct kxfer_session *session,
+				const struct kxfer_dedicated_open *cmd)
+{
+	struct kxfer_dedicated *dedicated = dedicated_alloc(cmd);
+	struct kxfer_link_key key = {
+		.remote = cmd->remote,
+		.local = cmd->local,
+		.context = cmd->context,
+	};
+	struct kxfer_link *link;
+
+	if (!dedicated)
+		return ERR_PTR(-ENOMEM);
+	strscpy_pad((char *)key.device, (const char *)cmd->device, sizeof(key.device));
+	link = kxfer_link_dedicate(&key, session->user, &link_ops, dedicated);
+	if (IS_ERR(link))
+		free_dedicated(dedicated);
+	return link;
+}
+
+/* The link is in no table any more. Nothing of it is on the device behind this. */
+static void end(struct kxfer_link *link)
+{
+	kxfer_delay(DEDICATED_END);
+	kxfer_link_fail(link, -ESHUTDOWN);
+	wait_event(link->wait, kxfer_link_is_dead(link));
+	kxfer_link_unuse(link);
+}
+
+/* From then on another thread may close it, and so it is told here what its id is. */
+static int publish(struct kxfer_session *session, struct kxfer_dedicated *dedicated,
+		   struct kxfer_dedicated_open *cmd)
+{
+	int ret;
+
+	down_write(&session->lock);
+	ret = kxfer_table_insert(&session->dedicated, dedicated, &dedicated->id,
+				 KXFER_MAX_DEDICATED);
+	cmd->dedicated = dedicated->id;
+	up_write(&session->lock);
+	return ret;
+}
+
+/** kxfer_dedicated_open() - KXFER_DEDICATED_OPEN */
+int kxfer_dedicated_open(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_dedicated_open *cmd = arg;
+	struct kxfer_link *link;
+	int ret;
+
+	cmd->refusal = 0;
+	cmd->mtu = 0;
+	if (!capable(CAP_NET_ADMIN))
+		return -EPERM;
+	ret = check_open(session, cmd);
+	if (ret)
+		return ret;
+	link = start(session, cmd);
+	if (IS_ERR(link))
+		return PTR_ERR(link);
+	ret = kxfer_link_wait_live(link, cmd->timeout_ms);
+	cmd->refusal = READ_ONCE(link->dedicated->refusal);
+	cmd->mtu = READ_ONCE(link->dedicated->ud.mtu);
+	cmd->link = link->id;
+	ret = ret ?: kxfer_charge_handle(&session->charges, link->dev) ?:
+	      publish(session, link->dedicated, cmd);
+	if (ret)
+		end(link);
+	return ret;
+}
+
+/** kxfer_dedicated_close() - KXFER_DEDICATED_CLOSE */
+int kxfer_dedicated_close(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_id *cmd = arg;
+	struct kxfer_dedicated *dedicated;
+	int ret = 0;
+
+	down_write(&session->lock);
+	dedicated = xa_load(&session->dedicated, cmd->id);
+	if (!dedicated)
+		ret = -ENOENT;
+	else if (atomic_read(&dedicated->link->nr_jobs))
+		ret = -EBUSY;
+	else
+		xa_erase(&session->dedicated, cmd->id);
+	up_write(&session->lock);
+	if (!ret)
+		end(dedicated->link);
+	return ret;
+}
+
+/** kxfer_dedicated_end_session() - no call of the session is under way */
+void kxfer_dedicated_end_session(struct kxfer_session *session)
+{
+	struct kxfer_dedicated *dedicated;
+	unsigned long id;
+
+	/* Side by side. */
+	xa_for_each(&session->dedicated, id, dedicated)
+		kxfer_link_fail(dedicated->link, -ESHUTDOWN);
+	xa_for_each(&session->dedicated, id, dedicated)
+		end(dedicated->link);
+	xa_destroy(&session->dedicated);
+}

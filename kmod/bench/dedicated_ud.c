@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Messages of a dedicated connection by unreliable datagrams: a UD QP beside the QP of the
+ * connection, with its CQ and in its PD, an address handle, and the responder's QP number
+ * and Q_Key.
+ *
+ * All three come from rdma_cm: behind a request on RDMA_PS_UDP, which names the connection
+ * by its rkey, the responder tells of the UD QP that it has made for that (responder.h).
+ * Nothing is connected by that: the responder's QP lives as long as its end of the
+ * connection does. Receives come before the 40 bytes of a GRH there; here there are none.
+ *
+ * Nobody tells of a message that was lost, for example because of its Q_Key: the
+ * responder's receive for it stays posted. So who waits for receives, and is told of none
+ * for GRACE_NS, takes what is missing for lost.
+ *
+ * Its end, as a proof; it is a part of that of the lane (lane.c), between its steps 2 and 3:
+ *  1. @open of the lane is clear, and posting is under its lock: nothing is posted any more.
+ *  2. The QP goes into the error state and is destroyed: no work request of it refers to
+ *     memory or to the address handle. ib_drain_qp() is not for UD, its marker is a WRITE;
+ *     it is not needed: who has posted waits until the link is DEAD, and so may what
+ *     completes do until the CQ is freed, which comes behind.
+ *  3. The address handle is destroyed: only work requests of that QP had it.
+ *  4. rdma_destroy_id() waits for the handler; so none writes @ah_attr, whose reference to
+ *     the GID is given back.
+ * Before that connect_thread has ended, which makes all of it (link.c). It waits for each
+ * step with a bound, and wakes early when the link is CLOSING: device removal, which the
+ * handler only tells the link of, and DEDICATED_CLOSE find it so.
+ *
+ * Context: may sleep, but ud_event(), kxfer_dedicated_fill_ud() and *_locked().
+ */
+#include <linux/ktime.h>
+#include <net/net_namespace.h>
+
+#include "base/fault.h"
+#include "bench/dedicated.h"
+#include "link/cm.h"
+#include "link/lane.h"
+#include "link/link.h"
+#include "node/device.h"
+
+#define RESOLVE_MS	3000	/* address, and route */
+#define LOOKUP_MS	10000	/* rdma_cm would try for a minute */
+#define GRACE_NS	(200 * NSEC_PER_MSEC)
+
+/* ---- rdma_cm ---- */
+
+static void step_done(struct kxfer_lane *lane, int error)
+{
+	struct kxfer_dedicated_ud *ud = &lane->link->dedicated->ud;
+
+	ud->error = error;
+	complete(&ud->done);
+	wake_up_all(&lane->link->wait);
+}
+
+/* The reference to the GID outlives the event. */
+static int established(struct kxfer_dedicated_ud *ud, const struct rdma_ud_param *param)
+{
+	int error = kxfer_fault_error(UD_ESTABLISHED);
+
+	if (error || ud->told)
+		return error;
+	rdma_copy_ah_attr(&ud->ah_attr, &param->ah_attr);
+	ud->qpn = param->qp_num;
+	if (!ud->has_qkey)
+		ud->qkey = param->qkey;
+	ud->told = true;
+	return 0;
+}
+
+/* A reply that says no, or none. */
+static int not_found(struct kxfer_dedicated *dedicated, const struct rdma_cm_event *event)
+{
+	if (event->status < 0)
+		return event->status;
+	return kxfer_dedicated_refused(dedicated, event->param.ud.private_data,
+				       event->param.ud.private_data_len);
+}
+
+static int ud_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct kxfer_lane *lane = id->context;
+	struct kxfer_dedicated *dedicated = lane->link->dedicated;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		step_done(lane, 0);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		step_done(lane, established(&dedicated->ud, &event->param.ud));
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		step_done(lane, -EHOSTUNREACH);
+		break;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		step_done(lane, not_found(dedicated, event));
+		break;
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		kxfer_link_fail(lane->link, -ECONNRESET);
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		kxfer_link_fail(lane->link, -ENODEV);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+static bool step_over(const struct kxfer_link *link)
+{
+	return completion_done(&link->dedicated->ud.done) ||
+	       READ_ONCE(link->state) >= KXFER_LINK_CLOSING;
+}
+
+/* Wait for the event of one step, whose request returned @started. */
+static int wait_step(struct kxfer_link *link, int started, unsigned int timeout_ms)
+{
+	struct kxfer_dedicated_ud *ud = &link->dedicated->ud;
+
+	if (started)
+		return started;
+	if (!wait_event_timeout(link->wait, step_over(link), msecs_to_jiffies(timeout_ms)))
+		return -ETIMEDOUT;
+	if (!try_wait_for_completion(&ud->done))
+		return READ_ONCE(link->error) ?: -ECONNRESET;
+	return ud->error;
+}
+
+/* From the address that the connection is from. */
+static int resolve(struct kxfer_link *link, struct rdma_cm_id *id)
+{
+	struct kxfer_addr from = link->local;
+	struct sockaddr_storage local, remote;
+	int ret;
+
+	from.port = 0;
+	kxfer_cm_bind_scope(id, &from, link->remote.scope_id);
+	kxfer_addr_to_sockaddr(&from, &local);
+	kxfer_addr_to_sockaddr(&link->remote, &remote);
+	ret = kxfer_fault_error(UD_BIND) ?: rdma_bind_addr(id, (struct sockaddr *)&local);
+	if (ret)
+		return ret;
+	ret = kxfer_fault_error(UD_RESOLVE_ADDR) ?:
+	      rdma_resolve_addr(id, NULL, (struct sockaddr *)&remote, RESOLVE_MS);
+	ret = wait_step(link, ret, RESOLVE_MS + 1000);
+	if (ret)
+		return ret;
+	if (id->device != link->dev->ibdev)
+		return -EHOSTUNREACH;
+	ret = kxfer_fault_error(UD_RESOLVE_ROUTE) ?: rdma_resolve_route(id, RESOLVE_MS);
+	return wait_step(link, ret, RESOLVE_MS + 1000);
+}
+
+/* A message is one packet. */
+static int check_mtu(struct kxfer_dedicated *dedicated)
+{
+	struct kxfer_dedicated_ud *ud = &dedicated->ud;
+	int mtu = ib_mtu_enum_to_int(ud->id->route.path_rec->mtu);
+
+	if (mtu < 0)
+		return -EHOSTUNREACH;
+	WRITE_ONCE(ud->mtu, mtu);
+	return dedicated->bytes > mtu ? -EMSGSIZE : 0;
+}
+
+static int look_up(struct kxfer_dedicated *dedicated)
+{
+	struct kxfer_responder_lookup lookup = {
+		.magic = cpu_to_be32(KXFER_RESPONDER_MAGIC),
+		.version = cpu_to_be16(KXFER_RESPONDER_VERSION),
+		.rkey = cpu_to_be32(dedicated->remote.key),
+	};
+	struct rdma_conn_param param = {
+		.private_data = &lookup,
+		.private_data_len = sizeof(lookup),
+	};
+	int ret;
+
+	ret = kxfer_fault_error(UD_CONNECT) ?: rdma_connect(dedicated->ud.id, &param);
+	return wait_step(dedicated->link, ret, LOOKUP_MS);
+}
+
+/* ---- what it has on the device ---- */
+
+/* May run in an interrupt; ends with the QP. */
+static void qp_event(struct ib_event *event, void *context)
+{
+	struct kxfer_lane *lane = context;
+
+	if (event->event == IB_EVENT_QP_FATAL)
+		kxfer_link_fail(lane->link, -ECONNRESET);
+}
+
+/* As deep as the QP of the connection. */
+static int create_qp(struct kxfer_lane *lane)
+{
+	struct kxfer_link *link = lane->link;
+	struct kxfer_dedicated_ud *ud = &link->dedicated->ud;
+	struct ib_qp_init_attr attr = {
+		.event_handler = qp_event,
+		.qp_context = lane,
+		.send_cq = lane->cq.ib,
+		.recv_cq = lane->cq.ib,
+		.cap = {
+			.max_send_wr = lane->credits.max,
+			.max_recv_wr = 1,
+			.max_send_sge = link->dev->write_limits.max_sge,
+			.max_recv_sge = 1,
+		},
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.qp_type = IB_QPT_UD,
+	};
+	int ret;
+
+	ret = kxfer_fault_error(UD_QP) ?: rdma_create_qp(ud->id, link->pd, &attr);
+	if (!ret)
+		ud->qp = ud->id->qp;
+	return ret;
+}
+
+static int create_ah(struct kxfer_link *link)
+{
+	struct kxfer_dedicated_ud *ud = &link->dedicated->ud;
+	struct ib_ah *ah;
+
+	ah = kxfer_fault_ptr(UD_AH) ?:
+	     rdma_create_ah(link->pd, &ud->ah_attr, RDMA_CREATE_AH_SLEEPABLE);
+	if (IS_ERR(ah))
+		return PTR_ERR(ah);
+	ud->ah = ah;
+	return 0;
+}
+
+/**
+ * kxfer_dedicated_check_ud() - has the device what UD needs?
+ * @dedicated: connecting
+ * @ibdev: it leads to
+ *
+ * iWARP has neither UD QPs nor address handles. Return: 0 or -EOPNOTSUPP.
+ */
+int kxfer_dedicated_check_ud(const struct kxfer_dedicated *dedicated,
+			     const struct ib_device *ibdev)
+{
+	if (!dedicated->ud.wanted)
+		return 0;
+	return rdma_cap_ib_cm(ibdev, rdma_start_port(ibdev)) && ibdev->attrs.max_ah ?
+	       0 : -EOPNOTSUPP;
+}
+
+/**
+ * kxfer_dedicated_make_ud() - make the UD QP, and learn where messages go
+ * @lane: of a dedicated connection; connected
+ *
+ * From connect_thread; sleeps. Return: 0 or -errno; kxfer_dedicated_drop_ud() undoes a part
+ * too.
+ */
+int kxfer_dedicated_make_ud(struct kxfer_lane *lane)
+{
+	struct kxfer_link *link = lane->link;
+	struct kxfer_dedicated *dedicated = link->dedicated;
+	struct rdma_cm_id *id;
+
+	if (!dedicated->ud.wanted)
+		return 0;
+	id = kxfer_fault_ptr(UD_ID) ?:
+	     rdma_create_id(&init_net, ud_event, lane, RDMA_PS_UDP, IB_QPT_UD);
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	dedicated->ud.id = id;
+	return resolve(link, id) ?: check_mtu(dedicated) ?: create_qp(lane) ?:
+	       look_up(dedicated) ?: create_ah(link);
+}
+
+/** kxfer_dedicated_drop_ud() - the lane is not open; its CQ is still there; may sleep */
+void kxfer_dedicated_drop_ud(struct kxfer_lane *lane)
+{
+	struct kxfer_dedicated_ud *ud = &lane->link->dedicated->ud;
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	if (ud->qp) {
+		/* If it fails the device stops with the QP. */
+		ib_modify_qp(ud->qp, &attr, IB_QP_STATE);
+		rdma_destroy_qp(ud->id);
+	}
+	ud->qp = NULL;
+	if (ud->ah)
+		rdma_destroy_ah(ud->ah, RDMA_DESTROY_AH_SLEEPABLE);
+	ud->ah = NULL;
+	if (ud->id)
+		rdma_destroy_id(ud->id);
+	ud->id = NULL;
+	if (ud->told)
+		rdma_destroy_ah_attr(&ud->ah_attr);
+	ud->told = false;
+}
+
+/* ---- a run on it ---- */
+
+/** kxfer_dedicated_fill_ud() - say in a work request where a message goes */
+void kxfer_dedicated_fill_ud(const struct kxfer_dedicated *dedicated, struct ib_ud_wr *wr)
+{
+	wr->ah = dedicated->ud.ah;
+	wr->remote_qpn = dedicated->ud.qpn;
+	wr->remote_qkey = dedicated->ud.qkey;
+}
+
+/**
+ * kxfer_dedicated_give_up_locked() - a run lacks receives: has it been so for long?
+ * @dedicated: UD; its lane's lock is held
+ *
+ * To be called again and again as long as it does. What is missing may still come.
+ */
+void kxfer_dedicated_give_up_locked(struct kxfer_dedicated *dedicated)
+{
+	struct kxfer_dedicated_ud *ud = &dedicated->ud;
+	u64 now_ns = ktime_get_ns();
+
+	if (!ud->starved_ns || ud->starved_at != dedicated->received) {
+		ud->starved_ns = now_ns;
+		ud->starved_at = dedicated->received;
+	} else if (now_ns - ud->starved_ns > GRACE_NS) {
+		WRITE_ONCE(ud->given_up, dedicated->sent - dedicated->received);
+		ud->starved_ns = 0;
+	}
+}

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The loop of a measuring run (bench.c): it posts operations that run_wr.c has built, and
+ * counts them as they complete.
+ *
+ * It works in turns. On a lane that is polled a turn lasts a millisecond, as the owner of the
+ * CQ (cq.c), and one in which nothing completes ends in a sleep until something does; but
+ * where nobody else looks at the CQ (KXFER_CONTEXT_DIRECT) the next turn follows.
+ * On others a turn is to post, and to sleep until completions, which come in the lane's
+ * context, have made room. Between two turns the CPU is given to who wants it, and
+ * signals, a withdrawal and the time limit are looked at. Those stop the run: it goes on
+ * to the next operation that is signalled, so that the completion of all that was posted
+ * is seen. An unsignalled work request is done when a later one is, for one QP completes
+ * in order. So a peer is taken to hold up (kxfer_lane_stuck()) operations of which one is
+ * signalled, if they take longer than KXFER_STUCK_MS, though it is only slow.
+ *
+ * A peer that lets one operation complete every now and then is not stuck
+ * (kxfer_lane_stuck()), and could so hold up who has stopped for two hours. On a lane of a
+ * target that is as with jobs, but on a dedicated connection, which nobody else uses, the
+ * connection ends then: KXFER_STUCK_MS after the stop, or KILLED_MS after it if who runs
+ * is killed. So no sleep is longer than SLEEP_MS.
+ *
+ * Context: a call; may sleep. Completions come from one caller at a time: the owner of a
+ * polled CQ, else the lane's context.
+ */
+#include <asm/barrier.h>
+#include <linux/sched/signal.h>
+#include <linux/timekeeping.h>
+#include <linux/wait.h>
+
+#include "base/fault.h"
+#include "bench/dedicated.h"
+#include "bench/mrs.h"
+#include "bench/run.h"
+#include "bench/run_rw.h"
+#include "job/job.h"
+#include "job/target.h"
+#include "link/link.h"
+
+#define SLEEP_MS	10	/* for room, then the turn is over */
+#define KILLED_MS	1000	/* to complete what is under way, then the connection ends */
+#define POST_MAX	64	/* operations, if fewer are in flight, then the turn is over */
+
+/* ---- the lane ---- */
+
+static void drained(struct kxfer_lane *lane)
+{
+	kxfer_run_rw_close(lane);
+	kxfer_mrs_close(lane);
+}
+
+/** kxfer_run_have_lane_locked() - a run has all credits of a lane, whose lock is held */
+void kxfer_run_have_lane_locked(struct kxfer_lane *lane)
+{
+	lane->benched = true;
+	WRITE_ONCE(lane->run_drained, drained);
+}
+
+/** kxfer_run_leave_lane_locked() - it has none; what it had on the device is destroyed */
+void kxfer_run_leave_lane_locked(struct kxfer_lane *lane)
+{
+	lane->benched = false;
+	WRITE_ONCE(lane->run_drained, NULL);
+}
+
+/* ---- completions ---- */
+
+/* As KXFER_BENCH_NR_BUCKETS says it. */
+static u32 bucket_of(u64 ns)
+{
+	u32 value = min_t(u64, ns, U32_MAX), shift;
+
+	if (value < 256)
+		return value;
+	shift = fls(value) - 8;
+	return shift * 128 + (value >> shift);
+}
+
+/* On schedule the time of an operation begins when it was due. */
+static void count_latencies(struct kxfer_run *run, u32 nr, u64 now_ns)
+{
+	const u64 *begun_ns = run->paced ? run->due : run->posted_ns;
+
+	for (; nr; nr--) {
+		run->histogram[bucket_of(now_ns - begun_ns[run->done_mark])]++;
+		if (run->posted_histogram)
+			run->posted_histogram[bucket_of(now_ns -
+							run->posted_ns[run->done_mark])]++;
+		if (++run->done_mark == run->cmd->depth)
+			run->done_mark = 0;
+	}
+}
+
+/* So many operations are done now, more than before. */
+static void count_done(struct kxfer_run *run, u32 done, u64 now_ns)
+{
+	if (run->nr_samples < run->room)
+		run->samples[run->nr_samples++] = min_t(u64, now_ns - run->last_ns, U32_MAX);
+	if (run->counts)
+		count_latencies(run, done - run->done, now_ns);
+	run->last_ns = now_ns;
+	/* Who runs may free the run when it sees the last one: nothing of it is used behind. */
+	smp_store_release(&run->done, done);
+}
+
+/* One work request more has completed, or one answer has come. The last may be the run's. */
+static void look_what_is_done(struct kxfer_run *run, u64 now_ns)
+{
+	struct kxfer_lane *lane = run->lane;
+	struct kxfer_link *link = lane->link;
+	u32 done = run->awaits ? min(run->acked, run->answered) : run->acked;
+
+	WRITE_ONCE(link->heard_ns, now_ns);
+	/* Chains, which count under the lane's lock, there are none. */
+	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
+	if (done == run->done)
+		return;
+	count_done(run, done, now_ns);
+	/* A full barrier lies between @done and @run_want, here as in wait_event(). */
+	if (wq_has_sleeper(&link->wait) && done >= READ_ONCE(lane->run_want))
+		wake_up_all(&link->wait);
+}
+
+static void failed(struct kxfer_run *run, const struct ib_wc *wc)
+{
+	if (wc->status == IB_WC_REM_ACCESS_ERR || wc->status == IB_WC_REM_INV_REQ_ERR ||
+	    wc->status == IB_WC_REM_OP_ERR)
+		WRITE_ONCE(run->error, -EREMOTEIO);
+	kxfer_lane_wc_error(run->lane, wc, "work request of a run");
+}
+
+/** kxfer_run_operation_done() - a signalled work request has completed; in the CQ's context */
+void kxfer_run_operation_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kxfer_run *run = container_of(wc->wr_cqe, struct kxfer_run, cqe);
+
+	kxfer_fault_wc(BENCH_DONE, wc);
+	if (wc->status != IB_WC_SUCCESS) {
+		failed(run, wc);
+		return;
+	}
+	run->acked = min(run->acked + run->signal, READ_ONCE(run->end));
+	look_what_is_done(run, kxfer_cq_now_ns(&run->lane->cq));
+}
+
+/** kxfer_run_answered() - the responder has answered one more; in the CQ's context */
+void kxfer_run_answered(struct kxfer_run *run)
+{
+	run->answered++;
+	look_what_is_done(run, kxfer_cq_now_ns(&run->lane->cq));
+}
+
+/* ---- the loop ---- */
+
+static void note_post(struct kxfer_run *run, u32 nr)
+{
+	u64 now_ns = ktime_get_ns();
+
+	while (nr--) {
+		run->posted_ns[run->mark] = now_ns;
+		if (++run->mark == run->cmd->depth)
+			run->mark = 0;
+	}
+}
+
+/* Of the QPs of a dedicated connection. Called with the lane's lock held. */
+static struct ib_qp *qp_of(const struct kxfer_run *run)
+{
+	return kxfer_run_by_ud(run) ? run->dedicated->ud.qp : run->lane->qp;
+}
+
+/* Called with the lane's lock held. Return: false if the link fails. */
+static bool post_locked(struct kxfer_run *run, u32 nr)
+{
+	struct ib_send_wr *first = NULL, *last = NULL;
+	struct kxfer_lane *lane = run->lane;
+	struct kxfer_run_post post;
+	u32 nr_wr = 0;
+
+	if (!lane->open || !kxfer_link_is_live(lane->link))
+		return false;
+	if (run->histogram)
+		note_post(run, nr);
+	while (nr--) {
+		if (kxfer_run_prepare_locked(run, &post)) {
+			kxfer_link_fail(lane->link, -EIO);
+			return false;
+		}
+		if (last)
+			last->next = post.first;
+		else
+			first = post.first;
+		last = post.last;
+		nr_wr += post.nr;
+		run->posted++;
+		if (run->posted % run->signal == 0 || run->posted == run->end)
+			last->send_flags |= IB_SEND_SIGNALED;
+	}
+	last->next = NULL;
+	if (kxfer_lane_post_to_locked(lane, qp_of(run), first, nr_wr))
+		return false;
+	return !kxfer_run_has_messages(run) || kxfer_run_posted_locked(run);
+}
+
+/**
+ * kxfer_run_post() - post the next operations
+ * @run: on its lane
+ * @nr: that there is room for, and that are ready
+ *
+ * Does not sleep. Return: false if the link fails.
+ */
+bool kxfer_run_post(struct kxfer_run *run, u32 nr)
+{
+	bool ok;
+
+	spin_lock_bh(&run->lane->lock);
+	ok = post_locked(run, nr);
+	spin_unlock_bh(&run->lane->lock);
+	return ok;
+}
+
+/* Operations of the next post. */
+static u32 next_list(const struct kxfer_run *run)
+{
+	return min(run->cmd->list, run->end - run->posted);
+}
+
+/* Is there room for the next post, and is it ready? */
+static bool may_post(const struct kxfer_run *run)
+{
+	u32 nr = next_list(run);
+
+	return run->posted < run->end && run->posted + nr <= run->ready &&
+	       run->posted - READ_ONCE(run->done) + nr <= run->cmd->depth;
+}
+
+/* Completed operations with which there is something to do. */
+static u32 next_done(const struct kxfer_run *run)
+{
+	return run->posted == run->end ? run->end :
+	       run->posted + next_list(run) - run->cmd->depth;
+}
+
+/*
+ * As many as there is room for, but not for ever: what a soft provider carries out as it
+ * is posted makes room at once. Who else wants the CPU waits for one list.
+ */
+static bool post_all(struct kxfer_run *run)
+{
+	u32 max = max_t(u32, run->cmd->depth, POST_MAX), total = 0, nr;
+
+	run->starved = false;
+	while (total < max && may_post(run) && !(total && need_resched())) {
+		nr = next_list(run);
+		if (kxfer_run_has_messages(run) && kxfer_run_lacks_receives(run, nr))
+			break;
+		if (!kxfer_run_post(run, nr))
+			return false;
+		total += nr;
+	}
+	return true;
+}
+
+/* After post_all(): the CPU was wanted, or it was enough for a turn. */
+static bool goes_on_posting(const struct kxfer_run *run)
+{
+	return !run->starved && may_post(run);
+}
+
+/* What there is to wait for: @count, which completions raise, is @want. */
+struct awaited {
+	const u32 *count;
+	u32 want;
+};
+
+/* Is there something to do for who owns the CQ, who makes nothing ready? */
+static bool goes_on(const struct kxfer_run *run)
+{
+	return run->posted == run->end ? run->done != run->end :
+	       run->posted + next_list(run) <= run->ready;
+}
+
+/** kxfer_run_lacks_contexts() - is there room for operations whose contexts are to be made? */
+bool kxfer_run_lacks_contexts(const struct kxfer_run *run)
+{
+	return run->rw && run->ready < min_t(u64, run->end,
+					     (u64)READ_ONCE(run->done) + run->cmd->depth);
+}
+
+/* Receives of the responder, or operations. */
+static struct awaited next_awaited(const struct kxfer_run *run)
+{
+	if (run->starved)
+		return (struct awaited) { &run->dedicated->nr_read, run->dedicated->nr_asked };
+	return (struct awaited) { &run->done, next_done(run) };
+}
+
+/* As the owner of the CQ. Return: what the turn ended with: it has not moved from @want */
+static struct awaited take_turn(struct kxfer_run *run)
+{
+	struct awaited last = { &run->done, READ_ONCE(run->done) }, next;
+	struct kxfer_cq *cq = &run->lane->cq;
+	u64 now_ns = ktime_get_ns();
+	u64 until_ns = now_ns + KXFER_RUN_TURN_NS;
+
+	do {
+		if (!post_all(run))
+			break;
+		next = next_awaited(run);
+		last = (struct awaited) { next.count, READ_ONCE(*next.count) };
+		kxfer_cq_poll(cq, next.count, next.want, now_ns + KXFER_RUN_LOOK_NS);
+		now_ns = cq->now_ns;
+	} while (READ_ONCE(*last.count) != last.want && goes_on(run) && !need_resched() &&
+		 now_ns < until_ns);
+	return last;
+}
+
+/* The same without work requests. */
+static void take_empty_turn(struct kxfer_run *run)
+{
+	u64 until_ns = ktime_get_ns() + KXFER_RUN_TURN_NS;
+
+	do {
+		run->posted++;
+		count_done(run, run->posted, ktime_get_ns());
+	} while (run->done != run->end && !need_resched() && run->last_ns < until_ns);
+}
+
+/* As the owner of the CQ, who sleeps if nothing completes. */
+static void work_polling(struct kxfer_run *run)
+{
+	struct kxfer_link *link = run->lane->link;
+	struct awaited last = take_turn(run);
+
+	kxfer_cq_disown(&run->lane->cq);
+	if (run->lane->cq.direct)
+		return;
+	/* Somebody else may have counted the last completion before this owned the CQ. */
+	if (READ_ONCE(*last.count) != last.want || READ_ONCE(run->done) == run->end ||
+	    kxfer_run_lacks_contexts(run) || goes_on_posting(run) || need_resched() ||
+	    !kxfer_link_is_live(link))
+		return;
+	if (last.count == &run->done)
+		WRITE_ONCE(run->lane->run_want, last.want + 1);
+	wait_event_timeout(link->wait,
+			   READ_ONCE(*last.count) != last.want || kxfer_link_is_dead(link),
+			   msecs_to_jiffies(SLEEP_MS));
+}
+
+/* Completions come elsewhere. */
+static void work_sleeping(struct kxfer_run *run)
+{
+	struct kxfer_link *link = run->lane->link;
+	struct awaited next;
+
+	if (!post_all(run) || goes_on_posting(run))
+		return;
+	next = next_awaited(run);
+	if (next.count == &run->done)
+		WRITE_ONCE(run->lane->run_want, next.want);
+	wait_event_timeout(link->wait,
+			   READ_ONCE(*next.count) >= next.want || kxfer_link_is_dead(link),
+			   msecs_to_jiffies(SLEEP_MS));
+}
+
+static void work_a_turn(struct kxfer_run *run)
+{
+	if (!run->lane)
+		take_empty_turn(run);
+	else if (run->rw && !kxfer_run_rw_ready(run))
+		return;
+	else if (run->paced)
+		kxfer_run_paced_turn(run);
+	else if (kxfer_cq_own(&run->lane->cq))
+		work_polling(run);
+	else
+		work_sleeping(run);
+}
+
+/* Why nothing more is to be begun: -errno, 1: the time is over, or 0: it is not so. */
+static int reason_to_stop(const struct kxfer_run *run)
+{
+	if (signal_pending(current))
+		return -EINTR;
+	if (run->target && READ_ONCE(run->target->revoked))
+		return -EKEYREVOKED;
+	return ktime_get_ns() >= run->deadline_ns;
+}
+
+/** kxfer_run_stop() - begin nothing more; @over: why, -errno, or 1: the time is over */
+void kxfer_run_stop(struct kxfer_run *run, int over)
+{
+	run->over = over;
+	run->stopped = true;
+	run->stopped_ns = ktime_get_ns();
+}
+
+/* What was posted ends with an operation that is signalled. */
+static void stop_if_need_be(struct kxfer_run *run)
+{
+	int over;
+
+	if (run->stopped)
+		return;
+	over = reason_to_stop(run);
+	if (!over)
+		return;
+	kxfer_run_stop(run, over);
+	if (run->paced && run->posted < run->end) {
+		kxfer_run_paced_close(run);
+		run->last_ns = run->stopped_ns;
+	}
+	WRITE_ONCE(run->end, min(run->end, roundup(run->posted, run->signal)));
+}
+
+/* Is a dedicated connection to end rather than to hold up its user any longer? */
+static bool waits_too_long(const struct kxfer_run *run)
+{
+	u64 max_ms = fatal_signal_pending(current) ? KILLED_MS : KXFER_STUCK_MS;
+
+	return run->stopped && run->dedicated &&
+	       ktime_get_ns() - run->stopped_ns > max_ms * NSEC_PER_MSEC;
+}
+
+/* Post and wait to the end of the phase. Return: 0, or why the link is gone. */
+static int work(struct kxfer_run *run)
+{
+	struct kxfer_link *link = run->lane ? run->lane->link : NULL;
+
+	for (;;) {
+		stop_if_need_be(run);
+		/* Pairs with count_done(): what was counted with the last is seen. */
+		if (smp_load_acquire(&run->done) == run->end)
+			return 0;
+		if (waits_too_long(run))
+			kxfer_link_fail(link, -ETIMEDOUT);
+		if (link && !kxfer_link_is_live(link)) {
+			wait_event(link->wait, kxfer_link_is_dead(link));
+			return READ_ONCE(run->error) ?: kxfer_link_job_error(link);
+		}
+		work_a_turn(run);
+		cond_resched();
+	}
+}
+
+/**
+ * kxfer_run_phase() - post operations and wait until they are done
+ * @run: on its lane, or without one
+ * @count: operations; 0 if the run was stopped before
+ * @room: for samples
+ * @counts: they go into the histogram, if there is one, and are on schedule, if there
+ *	is one
+ *
+ * Return: ns from the first post, or from when the schedule begins, to the last
+ * completion, or to the time limit of a schedule; or why the link is gone.
+ */
+s64 kxfer_run_phase(struct kxfer_run *run, u32 count, u32 room, bool counts)
+{
+	u64 start_ns;
+	int ret;
+
+	run->posted = 0;
+	run->acked = 0;
+	run->answered = 0;
+	run->done = 0;
+	run->end = run->stopped ? 0 : count;
+	run->ready = run->rw ? 0 : run->end;
+	run->nr_samples = 0;
+	run->room = room;
+	run->counts = counts && run->histogram;
+	run->mark = 0;
+	run->done_mark = 0;
+	start_ns = ktime_get_ns();
+	run->last_ns = start_ns;
+	run->paced = counts && run->cmd->interval_ps;
+	if (run->paced)
+		kxfer_run_paced_begin(run, start_ns);
+	if (run->paced && run->stopped)
+		kxfer_run_paced_close(run);
+	ret = work(run);
+	return ret ?: run->last_ns - start_ns;
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /dev/kxfer: file operations and the one table of calls.
+ *
+ * A call's structure is copied in once, checked for size and unknown content,
+ * and handed to a handler that works on the kernel's copy; what the handler
+ * changed is copied back. Results are not allowed to get lost: a structure with
+ * results is written back once before the handler runs, so that memory that
+ * cannot be written is found before anything has happened.
+ *
+ * A structure grows at its end only. The caller's structure may be as short as the
+ * structure was in the first release (@min of struct kxfer_call): the handler finds
+ * zeros in what is missing, and the caller gets no byte past its own size.
+ */
+#include "base/log.h"
+
+#include <linux/fs.h>
+#include <linux/kxfer.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/nospec.h>
+#include <linux/poll.h>
+#include <linux/uaccess.h>
+
+#include "base/compat.h"
+#include "base/fault.h"
+#include "base/rule.h"
+#include "bench/bench.h"
+#include "bench/dedicated.h"
+#include "front/cdev.h"
+#include "front/info.h"
+#include "front/sessions.h"
+#include "job/job.h"
+#include "job/reap.h"
+#include "job/ring.h"
+#include "job/submit.h"
+#include "job/target.h"
+#include "job/uring.h"
+#include "link/listener.h"
+#include "node/device.h"
+#include "node/event.h"
+#include "node/memory.h"
+#include "node/region.h"
+#include "node/session.h"
+#include "share/export.h"
+
+static int query(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_query *cmd = arg;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	*cmd = (struct kxfer_query) {
+		.size = cmd->size,
+		.abi = KXFER_ABI,
+		.nr_devices = kxfer_device_count(),
+		.features = KXFER_FEATURE_NOTIFY | KXFER_FEATURE_IPV6 |
+			    KXFER_FEATURE_CQ_RING | KXFER_FEATURE_ATOMIC |
+			    KXFER_FEATURE_MAILBOX | KXFER_FEATURE_ORDER |
+			    KXFER_FEATURE_LONG_MESSAGE | KXFER_URING_FEATURE |
+			    (IS_ENABLED(CONFIG_KEYS) ? KXFER_FEATURE_KEY : 0),
+		.max_jobs_per_submit = KXFER_SUBMIT_MAX,
+		.max_jobs = KXFER_MAX_JOBS,
+		.max_regions = KXFER_MAX_REGIONS,
+		.max_exports = KXFER_MAX_EXPORTS,
+		.max_targets = KXFER_MAX_TARGETS,
+		.max_peers = KXFER_MAX_PEERS,
+		.max_listeners = KXFER_MAX_LISTENERS,
+		.max_events = KXFER_MAX_EVENTS,
+		.max_rules = KXFER_MAX_RULES,
+		.max_region_bytes = KXFER_MEMORY_MAX_BYTES,
+	};
+	strscpy(cmd->version, KXFER_VERSION, sizeof(cmd->version));
+	return 0;
+}
+
+static int do_nothing(struct kxfer_session *session, void *arg)
+{
+	const struct kxfer_nop *cmd = arg;
+
+	return cmd->flags ? -EOPNOTSUPP : 0;
+}
+
+/* For calls of struct kxfer_id. */
+static int check_id(const struct kxfer_id *cmd)
+{
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	return cmd->__reserved ? -EINVAL : 0;
+}
+
+union kxfer_any {
+	struct kxfer_query query;
+	struct kxfer_nop nop;
+	struct kxfer_info info;
+	struct kxfer_region_add region_add;
+	struct kxfer_id id;
+	struct kxfer_export_add export_add;
+	struct kxfer_export_set export_set;
+	struct kxfer_mailbox_add mailbox_add;
+	struct kxfer_listen_add listen_add;
+	struct kxfer_listen_del listen_del;
+	struct kxfer_peer_open peer_open;
+	struct kxfer_peer_list peer_list;
+	struct kxfer_target_open target_open;
+	struct kxfer_target_info target_info;
+	struct kxfer_submit submit;
+	struct kxfer_reap reap;
+	struct kxfer_cancel cancel;
+	struct kxfer_event_reap event_reap;
+	struct kxfer_cq_ring cq_ring;
+	struct kxfer_bench bench;
+	struct kxfer_dedicated_open dedicated_open;
+	struct kxfer_dedicated_status dedicated_status;
+	u8 room[256];
+};
+
+/* By how many bytes CALL_GROWN makes a structure longer than it is. */
+#define GROWTH		8
+
+#define OUT		BIT(0)	/* has results */
+#define OUT_ON_ERROR	BIT(1)	/* and some of them tell of a failure */
+#define BY_ID		BIT(2)	/* takes struct kxfer_id */
+
+/**
+ * struct kxfer_call - a call of /dev/kxfer
+ * @size: bytes of its structure
+ * @min: bytes of its structure in the first release: what a caller has at least
+ * @flags: OUT, OUT_ON_ERROR, BY_ID
+ * @handle: carries the call out
+ */
+struct kxfer_call {
+	u16 size;
+	u16 min;
+	u32 flags;
+	int (*handle)(struct kxfer_session *session, void *arg);
+};
+
+#define CALL_OF(cmd, type, min, flags, handle)					\
+	[_IOC_NR(cmd)] = {							\
+		sizeof(struct type) + BUILD_BUG_ON_ZERO(sizeof(struct type) + GROWTH > \
+							sizeof(union kxfer_any)), \
+		min, flags, handle						\
+	}
+
+/* @last: the last member in the first release; it stays when the structure grows. */
+#define CALL(cmd, type, last, flags, handle) \
+	CALL_OF(cmd, type, offsetofend(struct type, last), flags, handle)
+
+/* A call that linux/kxfer.h calls unstable: no caller but that of the same release. */
+#define UNSTABLE(cmd, type, flags, handle) \
+	CALL_OF(cmd, type, sizeof(struct type), flags, handle)
+
+static const struct kxfer_call calls[] = {
+	CALL(KXFER_QUERY, kxfer_query, max_region_bytes, OUT, query),
+	CALL(KXFER_NOP, kxfer_nop, flags, 0, do_nothing),
+	CALL(KXFER_INFO, kxfer_info, __reserved, OUT, kxfer_info_list),
+	CALL(KXFER_REGION_ADD, kxfer_region_add, nr_segments, OUT, kxfer_region_add),
+	CALL(KXFER_REGION_DEL, kxfer_id, __reserved, BY_ID, kxfer_region_del),
+	CALL(KXFER_EXPORT_ADD, kxfer_export_add, __reserved, OUT, kxfer_export_add),
+	CALL(KXFER_EXPORT_DEL, kxfer_id, __reserved, BY_ID, kxfer_export_del),
+	CALL(KXFER_EXPORT_SET, kxfer_export_set, content, OUT, kxfer_export_set),
+	CALL(KXFER_MAILBOX_ADD, kxfer_mailbox_add, __reserved, OUT,
+	     kxfer_export_add_mailbox),
+	CALL(KXFER_LISTEN_ADD, kxfer_listen_add, listener, OUT, kxfer_listener_add),
+	CALL(KXFER_LISTEN_DEL, kxfer_listen_del, listener, 0, kxfer_listener_del),
+	CALL(KXFER_PEER_OPEN, kxfer_peer_open, link, OUT | OUT_ON_ERROR, kxfer_peer_open),
+	CALL(KXFER_PEER_CLOSE, kxfer_id, __reserved, BY_ID, kxfer_peer_close),
+	CALL(KXFER_PEER_LIST, kxfer_peer_list, __reserved, OUT, kxfer_peer_list),
+	CALL(KXFER_TARGET_OPEN, kxfer_target_open, content, OUT, kxfer_target_open),
+	CALL(KXFER_TARGET_CLOSE, kxfer_id, __reserved, BY_ID, kxfer_target_close),
+	CALL(KXFER_TARGET_INFO, kxfer_target_info, content, OUT, kxfer_target_info),
+	CALL(KXFER_SUBMIT, kxfer_submit, __reserved, OUT, kxfer_job_submit),
+	CALL(KXFER_REAP, kxfer_reap, __reserved, OUT, kxfer_job_reap),
+	CALL(KXFER_CANCEL, kxfer_cancel, __reserved, OUT, kxfer_job_cancel),
+	CALL(KXFER_EVENT_REAP, kxfer_event_reap, deadline_ns, OUT, kxfer_event_reap),
+	CALL(KXFER_CQ_RING, kxfer_cq_ring, bytes, OUT, kxfer_ring_create),
+	UNSTABLE(KXFER_BENCH, kxfer_bench, OUT, kxfer_bench_run),
+	UNSTABLE(KXFER_DEDICATED_OPEN, kxfer_dedicated_open, OUT | OUT_ON_ERROR,
+		 kxfer_dedicated_open),
+	UNSTABLE(KXFER_DEDICATED_CLOSE, kxfer_id, BY_ID, kxfer_dedicated_close),
+	UNSTABLE(KXFER_DEDICATED_STATUS, kxfer_dedicated_status, OUT,
+		 kxfer_dedicated_status),
+};
+
+static const struct kxfer_call *find_call(unsigned int cmd)
+{
+	unsigned int nr = _IOC_NR(cmd);
+
+	if (_IOC_TYPE(cmd) != KXFER_TYPE || cmd != _IO(KXFER_TYPE, nr) ||
+	    nr >= ARRAY_SIZE(calls))
+		return NULL;
+	nr = array_index_nospec(nr, ARRAY_SIZE(calls));
+	return calls[nr].handle ? &calls[nr] : NULL;
+}
+
+/*
+ * @known: bytes of the structure as the module has it.
+ * Return: those of them that the caller has, at least 4, or -errno.
+ */
+static int copy_in(const struct kxfer_call *call, union kxfer_any *any,
+		   const void __user *user, u32 known)
+{
+	u32 size;
+	int ret;
+
+	if (get_user(size, (const u32 __user *)user))
+		return -EFAULT;
+	if (size < call->min)
+		return -EINVAL;
+	if (size > PAGE_SIZE)
+		return -E2BIG;
+	ret = copy_struct_from_user(any, known, user, size);
+	if (ret)
+		return ret;
+	/* It may have changed since. */
+	any->nop.size = size;
+	if (call->flags & BY_ID)
+		ret = check_id(&any->id);
+	return ret ?: min(size, known);
+}
+
+/*
+ * Nothing is done that could not be told: is there memory to write to? A struct is on
+ * two pages at most. Writes what is there.
+ */
+static int probe_out(const union kxfer_any *any, u8 __user *user, u32 shared)
+{
+	return put_user(any->room[0], &user[0]) ||
+	       put_user(any->room[shared - 1], &user[shared - 1]) ? -EFAULT : 0;
+}
+
+static long kxfer_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	const struct kxfer_call *call = find_call(cmd);
+	void __user *user = (void __user *)arg;
+	/* No more of it is looked at than copy_in() fills. */
+	union kxfer_any any __uninitialized;
+	int shared, ret;
+
+	if (!call)
+		return -ENOTTY;
+	shared = copy_in(call, &any, user,
+			 call->size + (kxfer_fault(CALL_GROWN) ? GROWTH : 0));
+	if (shared < 0)
+		return shared;
+	if (call->flags & OUT && probe_out(&any, user, shared))
+		return -EFAULT;
+	ret = call->handle(file->private_data, &any);
+	if ((call->flags & OUT && !ret) || call->flags & OUT_ON_ERROR)
+		if (copy_to_user(user, &any, shared) && !ret)
+			ret = -EFAULT;
+	return ret;
+}
+
+static __poll_t kxfer_poll(struct file *file, poll_table *wait)
+{
+	struct kxfer_session *session = file->private_data;
+	__poll_t mask = 0;
+
+	poll_wait(file, &session->wait, wait);
+	spin_lock_bh(&session->job_lock);
+	kxfer_ring_look_locked(session);
+	if (session->nr_done)
+		mask |= EPOLLIN | EPOLLRDNORM;
+	if (kxfer_ring_room(session, 1))
+		mask |= EPOLLOUT | EPOLLWRNORM;
+	spin_unlock_bh(&session->job_lock);
+	if (kxfer_event_is_there(session))
+		mask |= EPOLLPRI;
+	return mask;
+}
+
+static int kxfer_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	return kxfer_ring_mmap(file->private_data, vma);
+}
+
+static int kxfer_open(struct inode *inode, struct file *file)
+{
+	struct kxfer_session *session = kxfer_session_create(file);
+
+	if (IS_ERR(session))
+		return PTR_ERR(session);
+	file->private_data = session;
+	return nonseekable_open(inode, file);
+}
+
+static int kxfer_release(struct inode *inode, struct file *file)
+{
+	kxfer_session_destroy(file->private_data);
+	return 0;
+}
+
+static const struct file_operations kxfer_fops = {
+	.owner = THIS_MODULE,
+	.open = kxfer_open,
+	.release = kxfer_release,
+	.unlocked_ioctl = kxfer_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.poll = kxfer_poll,
+	.mmap = kxfer_mmap,
+	.uring_cmd = KXFER_URING_CMD,
+	.uring_cmd_iopoll = KXFER_URING_CMD_IOPOLL,
+};
+
+static struct miscdevice kxfer_misc = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "kxfer",
+	.fops = &kxfer_fops,
+	.mode = 0600,
+};
+
+/** kxfer_cdev_init() - from here on calls come */
+int kxfer_cdev_init(void)
+{
+	return kxfer_fault_error(MISC_REGISTER) ?: misc_register(&kxfer_misc);
+}
+
+/** kxfer_cdev_exit() - no file is open; none can be opened any more */
+void kxfer_cdev_exit(void)
+{
+	misc_deregister(&kxfer_misc);
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Control: the table of messages and what each side does with them.
+ *
+ * The table is the index: the handler of each request and where it runs (arrival.c). Which
+ * end may send a request, on which kind of lane and how long its payload is, says the table
+ * in decode.c. What is not in that costs the sender the link. Handlers get payloads of a
+ * length that it allows; their content is the peer's word and is checked where it is used.
+ */
+#include "base/log.h"
+
+#include <linux/kxfer.h>
+
+#include "base/decode.h"
+#include "front/control.h"
+#include "job/offer.h"
+#include "job/target.h"
+#include "link/channel.h"
+#include "link/hello.h"
+#include "link/lane.h"
+#include "link/link.h"
+#include "link/link_ops.h"
+#include "share/export.h"
+#include "share/fetch.h"
+#include "share/grant.h"
+
+static void handle_grant(struct kxfer_reply *reply, const void *payload)
+{
+	struct kxfer_wire_grant_answer *answer = kxfer_channel_payload(reply);
+	enum kxfer_wire_status status;
+
+	status = kxfer_grant_create(reply->channel->lane->link, payload, answer);
+	kxfer_channel_answer(reply, status, sizeof(*answer));
+}
+
+static void handle_keys(struct kxfer_reply *reply, const void *payload)
+{
+	enum kxfer_wire_status status;
+	u32 length;
+
+	status = kxfer_export_keys(reply->channel->lane->link, payload,
+				   kxfer_channel_payload(reply), &length);
+	kxfer_channel_answer(reply, status, length);
+}
+
+static void handle_release(struct kxfer_reply *reply, const void *payload)
+{
+	const struct kxfer_wire_grant_id *id = payload;
+
+	kxfer_channel_answer(reply, kxfer_grant_release(reply->channel->lane->link,
+							be64_to_cpu(id->grant)), 0);
+}
+
+static void handle_info(struct kxfer_reply *reply, const void *payload)
+{
+	struct kxfer_wire_info_answer *answer = kxfer_channel_payload(reply);
+	const struct kxfer_wire_grant_id *id = payload;
+	enum kxfer_wire_status status;
+
+	status = kxfer_grant_describe(reply->channel->lane->link,
+				      be64_to_cpu(id->grant), answer);
+	kxfer_channel_answer(reply, status, sizeof(*answer));
+}
+
+static void handle_list(struct kxfer_reply *reply, const void *payload)
+{
+	enum kxfer_wire_status status;
+	u32 length;
+
+	status = kxfer_export_list(reply->channel->lane->link, payload,
+				   kxfer_channel_payload(reply), &length);
+	kxfer_channel_answer(reply, status, length);
+}
+
+static void handle_revoke(struct kxfer_reply *reply, const void *payload)
+{
+	const struct kxfer_wire_exposure_id *id = payload;
+
+	kxfer_target_revoke(reply->channel->lane->link, be64_to_cpu(id->exposure));
+	kxfer_channel_answer(reply, KXFER_WIRE_OK, 0);
+}
+
+static void handle_content(struct kxfer_reply *reply, const void *payload)
+{
+	const struct kxfer_wire_content_change *change = payload;
+
+	kxfer_target_content(reply->channel->lane->link,
+			     be64_to_cpu(change->exposure), &change->content);
+	kxfer_channel_answer(reply, KXFER_WIRE_OK, 0);
+}
+
+static void handle_notify(struct kxfer_reply *reply, const void *payload)
+{
+	const struct kxfer_wire_notify *notify = payload;
+
+	kxfer_channel_answer(reply,
+			     kxfer_grant_notify(reply->channel->lane->link,
+						be64_to_cpu(notify->grant),
+						be64_to_cpu(notify->cookie)), 0);
+}
+
+static void handle_send(struct kxfer_reply *reply, const void *payload)
+{
+	kxfer_channel_answer(reply, kxfer_grant_send(reply->channel->lane, payload,
+						     reply->request_length), 0);
+}
+
+static void no_such_offer(struct kxfer_reply *reply)
+{
+	kxfer_link_protocol_error(reply->channel->lane->link,
+				  "a long message that makes no sense");
+}
+
+static void handle_offer(struct kxfer_reply *reply, const void *payload)
+{
+	int ret = kxfer_fetch_offered(reply->channel->lane, payload);
+
+	if (ret == -EPROTO)
+		no_such_offer(reply);
+	else
+		kxfer_channel_answer(reply, kxfer_wire_status(ret), 0);
+}
+
+static void handle_fetched(struct kxfer_reply *reply, const void *payload)
+{
+	struct kxfer_offer *offer = kxfer_offer_fetched(reply->channel->lane, payload);
+
+	if (!offer) {
+		no_such_offer(reply);
+		return;
+	}
+	kxfer_channel_answer(reply, KXFER_WIRE_OK, 0);
+	kxfer_offer_end(offer);
+}
+
+static void handle_take_back(struct kxfer_reply *reply, const void *payload)
+{
+	int ret = kxfer_fetch_take_back(reply->channel->lane, payload);
+
+	if (ret == -EPROTO)
+		no_such_offer(reply);
+	else
+		kxfer_channel_answer(reply, kxfer_wire_status(ret), 0);
+}
+
+static const struct kxfer_handler handlers[KXFER_WIRE_NR_TYPES] = {
+	[KXFER_WIRE_HELLO]	= { KXFER_IN_TURN, kxfer_hello_handle },
+	[KXFER_WIRE_PING]	= { KXFER_HERE, kxfer_hello_handle_ping },
+	[KXFER_WIRE_GRANT]	= { KXFER_IN_TURN, handle_grant },
+	[KXFER_WIRE_KEYS]	= { KXFER_IN_A_WORK, handle_keys },
+	[KXFER_WIRE_RELEASE]	= { KXFER_IN_A_WORK, handle_release },
+	[KXFER_WIRE_INFO]	= { KXFER_IN_A_WORK, handle_info },
+	[KXFER_WIRE_LIST]	= { KXFER_IN_A_WORK, handle_list },
+	[KXFER_WIRE_REVOKE]	= { KXFER_IN_TURN, handle_revoke },
+	[KXFER_WIRE_CONTENT]	= { KXFER_IN_A_WORK, handle_content },
+	[KXFER_WIRE_NOTIFY]	= { KXFER_HERE, handle_notify },
+	[KXFER_WIRE_SEND]	= { KXFER_HERE, handle_send },
+	[KXFER_WIRE_OFFER]	= { KXFER_HERE, handle_offer },
+	[KXFER_WIRE_FETCHED]	= { KXFER_HERE, handle_fetched },
+	[KXFER_WIRE_TAKE_BACK]	= { KXFER_HERE, handle_take_back },
+};
+
+/** kxfer_control_handler() - of a request, or NULL: the peer may not send it now */
+const struct kxfer_handler *kxfer_control_handler(const struct kxfer_reply *reply)
+{
+	const struct kxfer_lane *lane = reply->channel->lane;
+	bool connecting = READ_ONCE(lane->link->state) == KXFER_LINK_CONNECTING;
+	u8 type = reply->request->type;
+
+	if (!kxfer_wire_may_send(type, reply->request_length, !lane->link->initiator,
+				 kxfer_lane_is_control(lane) ? KXFER_WIRE_CONTROL :
+				 KXFER_WIRE_DATA, connecting))
+		return NULL;
+	/* Who has not proved the key of this link is told that it is there, and no more. */
+	if (lane->link->key.secret && !READ_ONCE(lane->link->handshake.proven) &&
+	    type != KXFER_WIRE_PING)
+		return NULL;
+	return &handlers[type];
+}

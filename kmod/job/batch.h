@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Jobs of one call on their way in. See batch.c. */
+#ifndef KXFER_BATCH_H
+#define KXFER_BATCH_H
+
+#include <linux/types.h>
+
+#include "job/job.h"
+
+struct io_uring_cmd;
+struct kxfer_device;
+struct kxfer_flow;
+struct kxfer_job;
+struct kxfer_lane;
+struct kxfer_mapping;
+struct kxfer_region;
+struct kxfer_session;
+
+/**
+ * struct kxfer_batch - jobs of one call on their way in
+ * @session: of the caller
+ * @now_ns: ktime_get_ns() when the call began
+ * @uring: the command that the next job comes by, or NULL
+ * @may_sleep: the caller may
+ * @at_once: jobs are posted as they are handed over; else the caller pumps @lane
+ * @places: reserved among the session's jobs and not used
+ * @full: -errno for a job that finds no place
+ * @spares: jobs to be used first, by kxfer_active_job.next
+ * @jobs: ready, known to nobody
+ * @nr: length of @jobs
+ * @longest: of @jobs, bytes: it chooses the lane
+ * @flow: of those of @jobs that have a target, and of those before; or NULL
+ * @lane: where the last of @flow went; or NULL
+ * @mapping: looked up last, which a job not handed over yet uses; or NULL
+ */
+struct kxfer_batch {
+	struct kxfer_session *session;
+	u64 now_ns;
+	struct io_uring_cmd *uring;
+	bool may_sleep;
+	bool at_once;
+	u32 places;
+	int full;
+	struct kxfer_active_job *spares;
+	struct kxfer_job_list jobs;
+	u32 nr;
+	u64 longest;
+	struct kxfer_flow *flow;
+	struct kxfer_lane *lane;
+	struct kxfer_mapping *mapping;
+};
+
+void kxfer_batch_begin(struct kxfer_batch *batch, struct kxfer_session *session, u32 want);
+struct kxfer_active_job *kxfer_batch_job(struct kxfer_batch *batch,
+					 const struct kxfer_job *user);
+struct kxfer_mapping *kxfer_batch_mapping(struct kxfer_batch *batch,
+					  struct kxfer_region *region,
+					  struct kxfer_device *dev);
+int kxfer_batch_add(struct kxfer_batch *batch, struct kxfer_active_job *job);
+void kxfer_batch_refuse(struct kxfer_batch *batch, struct kxfer_active_job *job);
+void kxfer_batch_flush(struct kxfer_batch *batch);
+void kxfer_batch_end(struct kxfer_batch *batch);
+
+#endif /* KXFER_BATCH_H */

@@ -1,0 +1,560 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Chains: work requests of a job that are posted together.
+ *
+ * A chain is what is posted at once of a READ or WRITE, at most KXFER_CHAIN_WRS work
+ * requests, or an atomic, which is one. They are built in the lane's scratch, of which
+ * there is one, for ib_post_send() copies them. Chains of several jobs are linked there
+ * and posted by one ib_post_send(), with one doorbell: when the scratch is full, before
+ * a message goes out by the lane's channel, and before the lane's lock is dropped.
+ *
+ * The last work request of a chain is signalled, unless its job may complete with a
+ * later one (KXFER_JOB_F_BATCH); the last of a post always is. A send queue completes
+ * in order: so a signalled one ends its own chain and those before it that have none.
+ *
+ * A lane has as many chains as credits. A chain is in the lane's list of free ones,
+ * or it is posted: then it is its job's, and holds the credits of its work requests.
+ * Who owns a polled CQ collects the chains that he finds done, and takes them all
+ * back under the lane's lock once (kxfer_chain_settle()).
+ * What is not signalled completes only when it fails. If one fails the chain stays with
+ * its job: the link is broken, and its teardown completes the job (job.c).
+ *
+ * On iWARP two things differ:
+ *  - A READ needs a sink that is remotely writable. It is registered for that READ
+ *    alone: the chain is a REG_MR and the READ, and when that has completed a
+ *    LOCAL_INV, for which it holds a credit too. It ends when the LOCAL_INV does,
+ *    and gives the sink back.
+ *  - A WRITE completes when TCP has it. Its last chain ends with a fence, a READ of
+ *    a few bytes that proves placement. What went without is noted on the target
+ *    (kxfer_lane_fence()).
+ *
+ * Context: chains are built and posted under the lane's lock. Completions run in a
+ * kworker or a softirq, with no lock held, and take that lock. Nothing sleeps.
+ *
+ * Lock order: as in job.c.
+ */
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+#include <linux/timekeeping.h>
+
+#include "base/fault.h"
+#include "base/stats.h"
+#include "job/chain.h"
+#include "job/flow.h"
+#include "job/job.h"
+#include "job/target.h"
+#include "job/trace.h"
+#include "link/lane.h"
+#include "link/link.h"
+#include "node/device.h"
+#include "node/memory.h"
+#include "node/region.h"
+
+/* What is set neither here nor by those who call it is 0. */
+static void fill_send_wr(struct kxfer_lane *lane, struct kxfer_chain *chain, u32 i,
+			 struct ib_send_wr *wr, const struct kxfer_wr_desc *desc,
+			 enum ib_wr_opcode opcode)
+{
+	struct ib_sge *sge = lane->scratch->sge[i];
+	u32 lkey = lane->scratch->lkey;
+	u32 n;
+
+	for (n = 0; n < desc->nr_sge; n++) {
+		sge[n].addr = desc->sge[n].addr;
+		sge[n].length = desc->sge[n].length;
+		sge[n].lkey = lkey;
+	}
+	wr->wr_cqe = &chain->silent_cqe;
+	wr->sg_list = sge;
+	wr->num_sge = desc->nr_sge;
+	wr->opcode = opcode;
+	wr->send_flags = 0;
+}
+
+static void fill_wr(struct kxfer_lane *lane, struct kxfer_chain *chain, u32 i,
+		    const struct kxfer_wr_desc *desc, enum ib_wr_opcode opcode)
+{
+	struct ib_rdma_wr *wr = &lane->scratch->wr[i];
+
+	fill_send_wr(lane, chain, i, &wr->wr, desc, opcode);
+	wr->remote_addr = desc->remote_addr;
+	wr->rkey = desc->rkey;
+}
+
+/**
+ * kxfer_chain_inline() - give a short WRITE its payload as it is posted
+ * @lane: it will be posted on; what is too long for that is left as it is
+ * @wr: by local_dma_lkey, of all that the device reads
+ * @memory: that it is to read
+ * @offset: of the first byte in @memory
+ * @length: bytes
+ *
+ * The device, or its driver, copies it from the CPU's addresses and fetches nothing
+ * then. Any context.
+ */
+void kxfer_chain_inline(const struct kxfer_lane *lane, struct ib_send_wr *wr,
+			const struct kxfer_memory *memory, u64 offset, u64 length)
+{
+	u64 at = memory->offset + offset, first, second = 0;
+	struct page **page = &memory->pages[at / PAGE_SIZE];
+	struct ib_sge *sge = wr->sg_list;
+	u32 here;
+
+	if (length > lane->max_inline)
+		return;
+	here = min_t(u64, length, PAGE_SIZE - offset_in_page(at));
+	first = (uintptr_t)page_address(page[0]) + offset_in_page(at);
+	if (here < length) {
+		second = (uintptr_t)page_address(page[1]);
+		if (first + here == second)
+			here = length;
+		else if (wr->num_sge < 2)
+			return;
+	}
+	sge[0].addr = first;
+	sge[0].length = here;
+	wr->num_sge = 1;
+	if (here < length) {
+		sge[1].addr = second;
+		sge[1].length = length - here;
+		wr->num_sge = 2;
+	}
+	wr->send_flags |= IB_SEND_INLINE;
+}
+
+/* Behind what waits in the scratch. */
+static void append_wr(struct kxfer_scratch *scratch, struct ib_send_wr *wr)
+{
+	wr->next = NULL;
+	if (scratch->first)
+		scratch->last->next = wr;
+	else
+		scratch->first = wr;
+	scratch->last = wr;
+	scratch->nr++;
+}
+
+static bool needs_fence(const struct kxfer_lane *lane,
+			const struct kxfer_active_job *job)
+{
+	return lane->fence_mr && job->completion.op == KXFER_OP_WRITE &&
+	       !(job->flags & KXFER_JOB_F_LOCAL_ONLY);
+}
+
+/* Before the plan moves on for this chain; post_chain() sees how far it went. */
+static void begin_chain(struct kxfer_chain *chain, const struct kxfer_active_job *job)
+{
+	chain->sink = NULL;
+	chain->offset = kxfer_plan_position(&job->plan);
+	chain->bytes = kxfer_plan_left(&job->plan);
+}
+
+/* The last work request of the scratch ends its chain, and those before. */
+static void signal_last(struct kxfer_scratch *scratch)
+{
+	struct kxfer_chain *chain = scratch->last_chain;
+
+	scratch->last->wr_cqe = &chain->cqe;
+	scratch->last->send_flags |= IB_SEND_SIGNALED;
+	chain->first = scratch->chains;
+	scratch->chains = NULL;
+}
+
+static void append_chain(struct kxfer_scratch *scratch, struct kxfer_chain *chain)
+{
+	chain->next = NULL;
+	chain->first = NULL;
+	if (scratch->chains)
+		scratch->last_chain->next = chain;
+	else
+		scratch->chains = chain;
+	scratch->last_chain = chain;
+}
+
+/* The last work request of the scratch ends the chain. */
+static void end_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
+		      struct kxfer_active_job *job, u32 credits)
+{
+	lane->free_chains = chain->next;
+	append_chain(lane->scratch, chain);
+	/* The sink of an iWARP READ is invalidated when that READ is done. */
+	if (!(job->flags & KXFER_JOB_F_BATCH) || chain->sink)
+		signal_last(lane->scratch);
+	chain->job = job;
+	chain->posted_at = jiffies;
+	chain->nr_wr = credits;
+	chain->bytes -= kxfer_plan_left(&job->plan);
+	WARN_ON_ONCE(!kxfer_credits_take(&lane->credits, credits));
+	lane->bytes_posted += chain->bytes;
+	kxfer_job_chain_posted(job);
+	kxfer_mapping_to_device(job->mapping, chain->offset, chain->bytes);
+}
+
+/* Build one work request behind the others. */
+static void add_wr(struct kxfer_lane *lane, struct kxfer_chain *chain,
+		   enum ib_wr_opcode opcode)
+{
+	struct kxfer_scratch *scratch = lane->scratch;
+	u32 i = scratch->used++;
+
+	fill_wr(lane, chain, i, &scratch->desc, opcode);
+	append_wr(scratch, &scratch->wr[i].wr);
+}
+
+/* A READ of a few bytes: when it completes, the WRITEs before it are placed. */
+static void add_fence(struct kxfer_lane *lane, struct kxfer_chain *chain)
+{
+	struct kxfer_wr_desc *desc = &lane->scratch->desc;
+
+	desc->remote_addr = lane->link->fence_addr;
+	desc->rkey = lane->link->fence_key;
+	desc->nr_sge = 1;
+	desc->sge[0].addr = lane->fence_mr->iova;
+	desc->sge[0].length = KXFER_FENCE_BYTES;
+	add_wr(lane, chain, IB_WR_RDMA_READ);
+	lane->scratch->last->sg_list->lkey = lane->fence_mr->lkey;
+}
+
+/* Work requests of payload that a chain may have; makes room for them. */
+static u32 chain_room(struct kxfer_lane *lane, u32 extra)
+{
+	struct kxfer_scratch *scratch = lane->scratch;
+	u32 room;
+
+	if (scratch->used + 1 + extra > KXFER_CHAIN_WRS)
+		kxfer_chain_flush(lane);
+	room = kxfer_credits_room(&lane->credits, KXFER_CHAIN_WRS - scratch->used, extra);
+	return lane->bytes_posted < lane->max_bytes ? room : 0;
+}
+
+/* Post some of a READ or WRITE by local_dma_lkey. Return: false without room. */
+static bool add_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	enum ib_wr_opcode opcode = job->completion.op == KXFER_OP_READ ?
+				   IB_WR_RDMA_READ : IB_WR_RDMA_WRITE;
+	u32 fence = needs_fence(lane, job) ? 1 : 0;
+	struct kxfer_chain *chain = lane->free_chains;
+	struct kxfer_scratch *scratch = lane->scratch;
+	u32 room = chain_room(lane, fence);
+	u32 n = 0, bytes = 0;
+
+	if (!chain || !room)
+		return false;
+	begin_chain(chain, job);
+	do {
+		kxfer_plan_next(&job->plan, &scratch->desc);
+		bytes += scratch->desc.length;
+		add_wr(lane, chain, opcode);
+		n++;
+	} while (n < room && bytes < KXFER_TURN_BYTES && kxfer_plan_left(&job->plan));
+	if (opcode == IB_WR_RDMA_WRITE && n == 1)
+		kxfer_chain_inline(lane, scratch->last, job->region->memory, chain->offset,
+				   bytes);
+	fence = fence && !kxfer_plan_left(&job->plan);
+	if (fence)
+		add_fence(lane, chain);
+	job->target->unfenced = lane->fence_mr && !fence && opcode == IB_WR_RDMA_WRITE;
+	job->target->flow->unfenced = job->target->unfenced;
+	end_chain(lane, chain, job, n + fence);
+	return true;
+}
+
+/* Post an atomic, which the plan has found to be one word. Return: false without room. */
+static bool add_atomic(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	enum ib_wr_opcode opcode = job->completion.op == KXFER_OP_COMPARE_SWAP ?
+				   IB_WR_ATOMIC_CMP_AND_SWP : IB_WR_ATOMIC_FETCH_AND_ADD;
+	struct kxfer_chain *chain = lane->free_chains;
+	struct kxfer_scratch *scratch = lane->scratch;
+	struct kxfer_wr_desc *desc = &scratch->desc;
+	u32 room = chain_room(lane, 0);
+	struct ib_atomic_wr *wr;
+	u32 i;
+
+	if (!chain || !room)
+		return false;
+	begin_chain(chain, job);
+	kxfer_plan_next(&job->plan, desc);
+	i = scratch->used++;
+	wr = &scratch->atomic[i];
+	fill_send_wr(lane, chain, i, &wr->wr, desc, opcode);
+	wr->remote_addr = desc->remote_addr;
+	wr->rkey = desc->rkey;
+	wr->compare_add = job->compare_add;
+	wr->swap = job->swap;
+	append_wr(scratch, &wr->wr);
+	end_chain(lane, chain, job, 1);
+	return true;
+}
+
+/* Map the pieces of a READ into its sink; each entry is given as a DMA address. */
+static int map_sink(struct kxfer_lane *lane, struct kxfer_sink *sink,
+		    const struct kxfer_wr_desc *desc)
+{
+	struct scatterlist *sg = lane->scratch->sg;
+	u32 i;
+
+	sg_init_table(sg, desc->nr_sge);
+	for (i = 0; i < desc->nr_sge; i++) {
+		sg_dma_address(&sg[i]) = desc->sge[i].addr;
+		sg_dma_len(&sg[i]) = desc->sge[i].length;
+	}
+	if (kxfer_fault(CHAIN_MAP_SINK) || kxfer_device_map_mr(sink->mr, sg, desc->nr_sge))
+		return -EINVAL;
+	sink->reg = (struct ib_reg_wr) {
+		.wr = { .opcode = IB_WR_REG_MR },
+		.mr = sink->mr,
+		.key = sink->mr->rkey,
+		.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE,
+	};
+	return 0;
+}
+
+/* Post one READ of iWARP with its registration. Return: false without room. */
+static bool add_sink_read(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	struct kxfer_scratch *scratch = lane->scratch;
+	struct kxfer_wr_desc *desc = &scratch->desc;
+	struct kxfer_chain *chain = lane->free_chains;
+	u32 room = chain_room(lane, 2);
+	struct kxfer_sink *sink;
+
+	sink = list_first_entry_or_null(&lane->sinks, struct kxfer_sink, node);
+	if (!chain || !sink || !room)
+		return false;
+	begin_chain(chain, job);
+	if (!kxfer_plan_next(&job->plan, desc) || map_sink(lane, sink, desc)) {
+		kxfer_link_fail(lane->link, -ECONNRESET);
+		return false;
+	}
+	list_del_init(&sink->node);
+	chain->sink = sink;
+	sink->reg.wr.wr_cqe = &chain->silent_cqe;
+	append_wr(scratch, &sink->reg.wr);
+	desc->nr_sge = 1;
+	desc->sge[0].addr = sink->mr->iova;
+	desc->sge[0].length = desc->length;
+	add_wr(lane, chain, IB_WR_RDMA_READ);
+	scratch->last->sg_list->lkey = sink->mr->lkey;
+	end_chain(lane, chain, job, 3);
+	return true;
+}
+
+/**
+ * kxfer_chain_add() - build the next chain of a READ, a WRITE or an atomic
+ * @lane: whose lock the caller holds; open. To be flushed before the lock is dropped
+ * @job: with something left to plan
+ *
+ * Return: false if nothing was built: there is no room, or the link has failed.
+ */
+bool kxfer_chain_add(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	if (job->completion.op == KXFER_OP_READ && lane->sink_array)
+		return add_sink_read(lane, job);
+	if (kxfer_op_is_atomic(job->completion.op))
+		return add_atomic(lane, job);
+	return add_plain(lane, job);
+}
+
+/**
+ * kxfer_chain_flush() - post what was built
+ * @lane: whose lock the caller holds; open
+ *
+ * If it fails the link is broken, and its teardown completes the jobs.
+ */
+void kxfer_chain_flush(struct kxfer_lane *lane)
+{
+	struct kxfer_scratch *scratch = lane->scratch;
+	const struct ib_send_wr *first = scratch->first;
+	u32 nr = scratch->nr;
+
+	if (!first)
+		return;
+	if (scratch->chains)
+		signal_last(scratch);
+	scratch->first = NULL;
+	scratch->last = NULL;
+	scratch->nr = 0;
+	scratch->used = 0;
+	kxfer_stat_add(KXFER_STAT_WR_POSTED, nr);
+	kxfer_lane_post_locked(lane, first, nr);
+}
+
+static bool peer_refused(enum ib_wc_status status)
+{
+	return status == IB_WC_REM_ACCESS_ERR || status == IB_WC_REM_INV_REQ_ERR ||
+	       status == IB_WC_REM_OP_ERR;
+}
+
+/* The job is completed by the link's teardown; remember what it is to be told. */
+static void chain_failed(struct kxfer_chain *chain, const struct ib_wc *wc)
+{
+	struct kxfer_lane *lane = chain->lane;
+
+	if (peer_refused(wc->status)) {
+		spin_lock_bh(&lane->lock);
+		if (chain->job && !chain->job->status)
+			chain->job->status = -EREMOTEIO;
+		spin_unlock_bh(&lane->lock);
+	}
+	kxfer_lane_wc_error(lane, wc, "work request of a job");
+}
+
+/* Called with the lane's lock held; @ended gets the job if this was its last chain. */
+static void take_back(struct kxfer_chain *chain, struct kxfer_job_list *ended)
+{
+	struct kxfer_lane *lane = chain->lane;
+	struct kxfer_active_job *job = chain->job;
+
+	WARN_ON_ONCE(!kxfer_credits_give(&lane->credits, chain->nr_wr));
+	lane->bytes_posted -= chain->bytes;
+	if (chain->first)
+		WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
+	if (chain->sink)
+		list_add_tail(&chain->sink->node, &lane->sinks);
+	chain->job = NULL;
+	chain->sink = NULL;
+	chain->next = lane->free_chains;
+	lane->free_chains = chain;
+	kxfer_job_chain_ended(job, ended);
+}
+
+/* These chains are done: end their jobs, and post on. */
+static void settle(struct kxfer_lane *lane, struct kxfer_chain *finished, u64 now_ns)
+{
+	struct kxfer_job_list ended = {};
+	struct kxfer_chain *chain, *next;
+	u32 nr = 0;
+
+	for (chain = finished; chain; chain = chain->next) {
+		if (chain->job->completion.op != KXFER_OP_WRITE)
+			kxfer_mapping_to_cpu(chain->job->mapping, chain->offset,
+					     chain->bytes);
+		nr += chain->first ? 1 : 0;
+	}
+	spin_lock_bh(&lane->lock);
+	for (chain = finished; chain; chain = next) {
+		next = chain->next;
+		take_back(chain, &ended);
+	}
+	spin_unlock_bh(&lane->lock);
+	kxfer_stat_add(KXFER_STAT_COMPLETIONS, nr);
+	kxfer_job_complete_all(&ended, 0, now_ns);
+	kxfer_job_pump_on(lane);
+}
+
+/**
+ * kxfer_chain_settle() - end what the owner of a polled CQ found
+ * @cq: of a lane; of the caller
+ *
+ * After each batch of completions, with no lock held.
+ */
+void kxfer_chain_settle(struct kxfer_cq *cq)
+{
+	struct kxfer_lane *lane = container_of(cq, struct kxfer_lane, cq);
+	struct kxfer_chain *finished = lane->finished;
+
+	if (!finished)
+		return;
+	lane->finished = NULL;
+	lane->finished_end = &lane->finished;
+	settle(lane, finished, cq->now_ns);
+}
+
+/*
+ * It is done, and with it those before that completed with none of their own. Where the
+ * CQ has an owner he settles all that he found in one go.
+ */
+static void finish_chain(struct kxfer_chain *chain)
+{
+	struct kxfer_lane *lane = chain->lane;
+
+	if (!lane->cq.polled) {
+		settle(lane, chain->first, ktime_get_ns());
+		return;
+	}
+	*lane->finished_end = chain->first;
+	lane->finished_end = &chain->next;
+}
+
+static void post_invalidation(struct kxfer_chain *chain)
+{
+	struct kxfer_sink *sink = chain->sink;
+
+	sink->inv = (struct ib_send_wr) {
+		.wr_cqe = &chain->inv_cqe,
+		.opcode = IB_WR_LOCAL_INV,
+		.send_flags = IB_SEND_SIGNALED,
+		.ex.invalidate_rkey = sink->mr->rkey,
+	};
+	kxfer_lane_post(chain->lane, &sink->inv, 1);
+}
+
+static void chain_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kxfer_chain *chain = container_of(wc->wr_cqe, struct kxfer_chain, cqe);
+
+	kxfer_fault_wc(CHAIN_DONE, wc);
+	if (wc->status != IB_WC_SUCCESS) {
+		chain_failed(chain, wc);
+		return;
+	}
+	WRITE_ONCE(chain->lane->link->heard_ns, kxfer_cq_now_ns(&chain->lane->cq));
+	trace_kxfer_job_found(chain->job);
+	if (chain->sink)
+		post_invalidation(chain);
+	else
+		finish_chain(chain);
+}
+
+static void invalidated(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kxfer_chain *chain = container_of(wc->wr_cqe, struct kxfer_chain, inv_cqe);
+
+	kxfer_fault_wc(CHAIN_INVALIDATED, wc);
+	if (wc->status != IB_WC_SUCCESS)
+		kxfer_lane_wc_error(chain->lane, wc, "LOCAL_INV");
+	else
+		finish_chain(chain);
+}
+
+/* Unsignalled work requests complete only when they fail. */
+static void silent_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kxfer_chain *chain =
+		container_of(wc->wr_cqe, struct kxfer_chain, silent_cqe);
+
+	if (wc->status != IB_WC_SUCCESS)
+		chain_failed(chain, wc);
+}
+
+/**
+ * kxfer_chain_oldest_ms() - since when the oldest work requests of jobs are posted
+ * @lane: whose lock is held
+ *
+ * Return: milliseconds; 0 if none are.
+ */
+unsigned int kxfer_chain_oldest_ms(const struct kxfer_lane *lane)
+{
+	unsigned long oldest = 0;
+	u32 i;
+
+	lockdep_assert_held(&lane->lock);
+	for (i = 0; lane->chains && i < lane->credits.max; i++)
+		if (lane->chains[i].job)
+			oldest = max(oldest, jiffies - lane->chains[i].posted_at);
+	return jiffies_to_msecs(oldest);
+}
+
+/**
+ * kxfer_chain_init() - tie a chain to its lane
+ * @chain: zeroed
+ * @lane: it will be posted on
+ */
+void kxfer_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane)
+{
+	chain->lane = lane;
+	chain->cqe.done = chain_done;
+	chain->silent_cqe.done = silent_done;
+	chain->inv_cqe.done = invalidated;
+}

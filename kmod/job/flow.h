@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What a session has in flight on a link, on which lane, and its turns there. See flow.c. */
+#ifndef KXFER_FLOW_H
+#define KXFER_FLOW_H
+
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/types.h>
+
+#include "link/lane.h"
+
+struct kxfer_active_job;
+struct kxfer_lane;
+struct kxfer_link;
+
+#define KXFER_TURN_BYTES	(1024 * 1024)	/* of a session, then it is another's turn */
+#define KXFER_BULK_BYTES	(64 * 1024)	/* a longer job is bulk */
+
+/**
+ * struct kxfer_flow - what one session has in flight on one link
+ * @ref: held by the session's targets on the link
+ * @small: lane for jobs that are not bulk
+ * @bulk: lane for those that are; the same if the link has one only
+ * @lane: where all its jobs are and go now, one of the two. Changed under that one's
+ *	lock, and only while @nr_jobs is 0. Under its lock is all below
+ * @lane_node: in one of the lane's lists of flows while @jobs is not empty
+ * @wait: in which
+ * @jobs: queued ones, by kxfer_active_job.lane_node, in the order of acceptance
+ * @nr_jobs: queued or posted
+ * @nr_fetches: READs and atomics of those
+ * @nr_queued: length of @jobs
+ * @nr_queued_fetches: READs and atomics there
+ * @turn_bytes: posted in this turn
+ * @unfenced: iWARP: WRITEs were posted on @lane behind the last fence READ there
+ */
+struct kxfer_flow {
+	struct kref ref;
+	struct kxfer_lane *small;
+	struct kxfer_lane *bulk;
+	struct kxfer_lane *lane;
+	struct list_head lane_node;
+	enum kxfer_flow_wait wait;
+	struct list_head jobs;
+	u32 nr_jobs;
+	u32 nr_fetches;
+	u32 nr_queued;
+	u32 nr_queued_fetches;
+	u32 turn_bytes;
+	bool unfenced;
+};
+
+struct kxfer_flow *kxfer_flow_create(const struct kxfer_link *link, u64 session);
+void kxfer_flow_put(struct kxfer_flow *flow);
+struct kxfer_lane *kxfer_flow_lock(struct kxfer_flow *flow) __acquires(flow);
+struct kxfer_lane *kxfer_flow_lock_for(struct kxfer_flow *flow, u64 length)
+	__acquires(flow);
+void kxfer_flow_add(struct kxfer_active_job *job);
+void kxfer_flow_remove(struct kxfer_active_job *job);
+void kxfer_flow_join(struct kxfer_active_job *job);
+void kxfer_flow_leave(struct kxfer_active_job *job);
+void kxfer_flow_wake(struct kxfer_flow *flow);
+void kxfer_flow_wait(struct kxfer_flow *flow, enum kxfer_flow_wait wait);
+struct kxfer_active_job *kxfer_flow_first(struct kxfer_lane *lane,
+					  enum kxfer_flow_wait wait);
+bool kxfer_flow_is_next(const struct kxfer_flow *flow);
+bool kxfer_flow_holds(const struct kxfer_active_job *job);
+void kxfer_flow_count(struct kxfer_active_job *job, u32 bytes);
+
+#endif /* KXFER_FLOW_H */

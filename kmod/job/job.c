@@ -1,0 +1,765 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Jobs: from the lane's queue to the completion. Who ends one before its time is in
+ * job_stop.c.
+ *
+ * A job in flight is in its session's list of jobs, and in one of two lists of a
+ * lane: queued, in its session's flow there (flow.c), while something of it is left to
+ * plan; or posted. A job moves
+ *
+ *	queued -> posted -> complete		the ordinary way
+ *	queued -> complete			cancelled, deadline passed, withdrawn
+ *	queued, posted -> complete		the lane was closed
+ *
+ * and whoever takes it off the lane's lists under the lane's lock completes it:
+ * so each job completes exactly once. From there on it is in lists by @next only,
+ * which are of the one who completes it. A job with work requests posted is taken
+ * off only by the completion of its last chain, or by the link's teardown after
+ * the QP was destroyed: so no device touches its memory after it completed.
+ *
+ * What is posted of a READ or WRITE are chains (chain.c); a job counts those under
+ * way. A NOTIFY or SEND has none: it is a message of the lane's channel, takes a slot
+ * there and no credits, and completes when the peer answers. The bytes of a SEND are
+ * copied into it, unless it is long (offer.c).
+ *
+ * A RECV is on no lane: it waits in its mailbox, and who takes it off there completes it
+ * (mailbox.c).
+ *
+ * Lock order: session lock, job_lock of the session, lock of the lane. Jobs are
+ * completed with none of the latter two held. Completions run in a kworker or
+ * a softirq.
+ */
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+
+#include "base/deadline.h"
+#include "base/fault.h"
+#include "base/stats.h"
+#include "job/chain.h"
+#include "job/flow.h"
+#include "job/job.h"
+#include "job/mailbox.h"
+#include "job/offer.h"
+#include "job/ring.h"
+#include "job/target.h"
+#include "job/trace.h"
+#include "job/uring.h"
+#include "link/lane.h"
+#include "link/link.h"
+#include "node/memory.h"
+#include "node/region.h"
+#include "node/session.h"
+#include "node/user.h"
+
+#define INLINE_NS	(10 * NSEC_PER_MSEC)	/* of posting in completions without a break */
+
+#define COMPLETE_MAX	64	/* jobs that end while a session's lock is held */
+
+/*
+ * Jobs that a session keeps for reuse: with it they fit into 8 KiB. None where KASAN
+ * looks for use after free.
+ */
+#define MAX_SPARE_JOBS	(IS_ENABLED(CONFIG_KASAN) ? 0 : 16)
+
+static struct kmem_cache *job_cache;
+
+/** kxfer_job_init() - make the cache of jobs */
+int kxfer_job_init(void)
+{
+	job_cache = kxfer_fault(JOB_CACHE) ? NULL :
+		    KMEM_CACHE(kxfer_active_job, SLAB_ACCOUNT);
+	return job_cache ? 0 : -ENOMEM;
+}
+
+/** kxfer_job_exit() - no job is left */
+void kxfer_job_exit(void)
+{
+	kmem_cache_destroy(job_cache);
+}
+
+/**
+ * kxfer_job_take_spares() - jobs kept for reuse, for one call
+ * @session: whose job_lock the caller holds
+ * @want: how many at most
+ *
+ * Return: them, linked by @next.
+ */
+struct kxfer_active_job *kxfer_job_take_spares(struct kxfer_session *session, u32 want)
+{
+	struct kxfer_active_job *taken = NULL, *job;
+
+	while (want-- && (job = session->spare_jobs)) {
+		session->spare_jobs = job->next;
+		session->nr_spare_jobs--;
+		job->next = taken;
+		taken = job;
+	}
+	return taken;
+}
+
+/** kxfer_job_alloc() - memory for a job; @gfp: how to allocate it. Return: it, or NULL */
+struct kxfer_active_job *kxfer_job_alloc(gfp_t gfp)
+{
+	return kmem_cache_alloc(job_cache, gfp);
+}
+
+/* Linked by @next. */
+static void free_jobs(struct kxfer_active_job *job)
+{
+	struct kxfer_active_job *next;
+
+	for (; job; job = next) {
+		next = job->next;
+		kmem_cache_free(job_cache, job);
+	}
+}
+
+/**
+ * kxfer_job_make() - a job as the user describes it, known to nobody yet
+ * @job: filled in
+ * @session: it will belong to
+ * @user: checked
+ * @now_ns: ktime_get_ns()
+ */
+void kxfer_job_make(struct kxfer_active_job *job, struct kxfer_session *session,
+		    const struct kxfer_job *user, u64 now_ns)
+{
+	/* One by one: the plan, and how jobs are listed, are set where they are needed. */
+	job->completion = (struct kxfer_completion) {
+		.user_data = user->user_data,
+		.op = user->op,
+		.submitted_ns = now_ns,
+	};
+	job->session = session;
+	job->uring = NULL;
+	job->region = NULL;
+	job->mapping = NULL;
+	job->target = NULL;
+	job->mailbox = NULL;
+	job->lane = NULL;
+	INIT_LIST_HEAD(&job->lane_node);
+	job->flags = user->flags;
+	job->offset = user->region_offset;
+	job->length = user->length;
+	job->cookie = user->cookie;
+	job->deadline.ns = user->deadline_ns;
+	RB_CLEAR_NODE(&job->deadline.node);
+	job->status = 0;
+	job->nr_chains = 0;
+	job->stopped = false;
+	job->started = false;
+	job->planned = false;
+}
+
+/* Called with job_lock held. Return: those of @jobs that are not needed. */
+static struct kxfer_active_job *keep_spares(struct kxfer_session *session,
+					    struct kxfer_active_job *jobs)
+{
+	struct kxfer_active_job *job;
+
+	while (jobs && session->nr_spare_jobs < MAX_SPARE_JOBS) {
+		job = jobs;
+		jobs = job->next;
+		job->next = session->spare_jobs;
+		session->spare_jobs = job;
+		session->nr_spare_jobs++;
+	}
+	return jobs;
+}
+
+/**
+ * kxfer_job_free() - free jobs that were refused, or whose completions were taken
+ * @session: that they belonged to; keeps some for its next ones
+ * @jobs: linked by @next
+ */
+void kxfer_job_free(struct kxfer_session *session, struct kxfer_active_job *jobs)
+{
+	spin_lock_bh(&session->job_lock);
+	jobs = keep_spares(session, jobs);
+	spin_unlock_bh(&session->job_lock);
+	free_jobs(jobs);
+}
+
+static void count_end(int status)
+{
+	if (!status)
+		kxfer_stat_inc(KXFER_STAT_JOBS_COMPLETED);
+	else if (status == -ECANCELED || status == -ETIMEDOUT)
+		kxfer_stat_inc(KXFER_STAT_JOBS_CANCELLED);
+	else if (status == -EKEYREVOKED)
+		kxfer_stat_inc(KXFER_STAT_JOBS_WITHDRAWN);
+	else
+		kxfer_stat_inc(KXFER_STAT_JOBS_FAILED);
+}
+
+static void count_bytes(struct kxfer_link *link, const struct kxfer_active_job *job)
+{
+	if (job->completion.op == KXFER_OP_READ) {
+		atomic64_add(job->length, &link->bytes_read);
+		kxfer_stat_add(KXFER_STAT_BYTES_READ, job->length);
+	} else if (job->completion.op == KXFER_OP_WRITE) {
+		atomic64_add(job->length, &link->bytes_written);
+		kxfer_stat_add(KXFER_STAT_BYTES_WRITTEN, job->length);
+	} else if (kxfer_op_is_atomic(job->completion.op)) {
+		kxfer_stat_inc(KXFER_STAT_ATOMICS);
+	}
+}
+
+static bool same_objects(const struct kxfer_active_job *a, const struct kxfer_active_job *b)
+{
+	return a->target == b->target && a->region == b->region && a->mapping == b->mapping &&
+	       a->mailbox == b->mailbox;
+}
+
+/* Let go of what @nr jobs used, all the same; whoever waited for that may now free it. */
+static void release_objects(const struct kxfer_active_job *job, int nr)
+{
+	struct kxfer_target *target = job->target;
+	struct kxfer_link *link;
+
+	if (job->mapping)
+		kxfer_mapping_put(job->mapping, nr);
+	if (job->region)
+		atomic_sub(nr, &job->region->users);
+	if (job->mailbox && atomic_sub_and_test(nr, &job->mailbox->nr_recvs))
+		wake_up_var(&job->mailbox->nr_recvs);
+	if (!target)
+		return;
+	link = target->link;
+	kxfer_link_ref(link);
+	atomic_sub(nr, &link->nr_jobs);
+	if (atomic_sub_and_test(nr, &target->nr_jobs) && wq_has_sleeper(&link->wait))
+		wake_up_all(&link->wait);
+	kxfer_link_put(link);
+}
+
+/*
+ * Where the completion goes: to the list of those not reaped, into the ring, or to
+ * io_uring. With the latter two the job has done: @gone gets it. Called with job_lock
+ * held.
+ */
+static void deliver(struct kxfer_session *session, struct kxfer_active_job *job,
+		    struct kxfer_active_job **gone)
+{
+	list_del(&job->session_node);
+	if (!session->ring && !job->uring) {
+		kxfer_job_list_add(&session->done, job);
+		return;
+	}
+	if (!job->uring)
+		kxfer_ring_add(session->ring, &job->completion);
+	job->next = *gone;
+	*gone = job;
+}
+
+/*
+ * Show the reader what deliver() wrote, or tell io_uring. Called with job_lock held, as
+ * the last step: who sees a completion may use again at once what its job used, without
+ * that lock.
+ */
+static void show(struct kxfer_session *session, struct kxfer_active_job *gone)
+{
+	struct kxfer_active_job *job;
+	u32 nr = 0, nr_uring = 0;
+
+	for (job = gone; job; job = job->next) {
+		if (job->uring) {
+			kxfer_uring_complete(job->uring, &job->completion);
+			nr_uring++;
+		}
+		nr++;
+	}
+	free_jobs(keep_spares(session, gone));
+	kxfer_user_return(session->user, KXFER_SHARE_JOBS, nr);
+	if (nr > nr_uring)
+		kxfer_ring_publish(session->ring);
+}
+
+static void end_job(struct kxfer_active_job *job, int status, u64 now_ns)
+{
+	job->completion.status = status;
+	job->completion.completed_ns = now_ns;
+	if (!status) {
+		job->completion.bytes = job->length;
+		if (job->target && job->length)
+			count_bytes(job->target->link, job);
+	}
+	count_end(status);
+	trace_kxfer_job_completed(job);
+}
+
+/*
+ * End those jobs at the front of the list that are one session's. The session cannot
+ * go before job_lock is dropped here, for its end waits for nr_jobs under that lock.
+ */
+static void complete_session(struct kxfer_job_list *jobs, int status, u64 now_ns)
+{
+	struct kxfer_active_job *job = jobs->first, *next, *gone = NULL;
+	struct kxfer_session *session = job->session;
+	const struct kxfer_active_job *first = job;
+	u32 nr_same = 0, nr = 0, nr_uring = 0;
+
+	spin_lock_bh(&session->job_lock);
+	for (; job && job->session == session && nr < COMPLETE_MAX; job = next) {
+		next = job->next;
+		if (!same_objects(first, job)) {
+			release_objects(first, nr_same);
+			first = job;
+			nr_same = 0;
+		}
+		nr_same++;
+		nr++;
+		nr_uring += job->uring ? 1 : 0;
+		end_job(job, job->status ?: status, now_ns);
+		/* For job_stop.c: what is in the list of jobs has a lane that exists. */
+		deliver(session, job, &gone);
+	}
+	jobs->first = job;
+	release_objects(first, nr_same);
+	kxfer_stat_add(KXFER_STAT_LIVE_JOBS, -(s64)nr);
+	WRITE_ONCE(session->nr_jobs, session->nr_jobs - nr);
+	WRITE_ONCE(session->nr_done, session->nr_done + nr - nr_uring);
+	if (gone)
+		show(session, gone);
+	if (wq_has_sleeper(&session->wait))
+		wake_up(&session->wait);
+	spin_unlock_bh(&session->job_lock);
+}
+
+/**
+ * kxfer_job_complete_all() - end jobs that are on no lane list
+ * @jobs: not touched by any device. Empty afterwards
+ * @status: 0 or -errno, of those that have none of their own
+ * @now_ns: ktime_get_ns()
+ *
+ * Each session gets its lock taken, and is woken, once for those that stand together.
+ * Any context but hard interrupts.
+ */
+void kxfer_job_complete_all(struct kxfer_job_list *jobs, int status, u64 now_ns)
+{
+	while (jobs->first)
+		complete_session(jobs, status, now_ns);
+}
+
+/** kxfer_job_complete() - the same for one job */
+void kxfer_job_complete(struct kxfer_active_job *job, int status, u64 now_ns)
+{
+	struct kxfer_job_list one = {};
+
+	kxfer_job_list_add(&one, job);
+	kxfer_job_complete_all(&one, status, now_ns);
+}
+
+/**
+ * kxfer_job_unqueue() - nothing is left to plan of a job, or nothing is to be
+ * @lane: whose lock the caller holds
+ * @job: queued there; in no list of the lane afterwards
+ */
+void kxfer_job_unqueue(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	kxfer_flow_remove(job);
+	kxfer_deadlines_remove(&lane->deadlines, &job->deadline);
+	WRITE_ONCE(lane->nr_queued, lane->nr_queued - 1);
+}
+
+/* All that it posts is posted. Called with the lane's lock held. */
+static void add_to_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	list_add_tail(&job->lane_node, &lane->posted);
+	WRITE_ONCE(lane->nr_posted, lane->nr_posted + 1);
+}
+
+/**
+ * kxfer_job_move_to_posted() - the same, but something of it is under way
+ * @lane: whose lock the caller holds
+ * @job: queued there
+ */
+void kxfer_job_move_to_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	kxfer_job_unqueue(lane, job);
+	add_to_posted(lane, job);
+}
+
+/**
+ * kxfer_job_leave_posted() - nothing of a job is under way any more
+ * @lane: whose lock the caller holds
+ * @job: posted there; in no list of the lane afterwards, and the caller's to complete
+ */
+void kxfer_job_leave_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	list_del_init(&job->lane_node);
+	kxfer_flow_leave(job);
+	WRITE_ONCE(lane->nr_posted, lane->nr_posted - 1);
+}
+
+/**
+ * kxfer_job_chain_posted() - the job has a chain more under way
+ * @job: of a lane whose lock the caller holds; queued
+ *
+ * The plan has moved on for this chain. Before ib_post_send(), which may fail.
+ */
+void kxfer_job_chain_posted(struct kxfer_active_job *job)
+{
+	job->nr_chains++;
+	job->started = true;
+	if (!kxfer_plan_left(&job->plan))
+		job->planned = true;
+}
+
+/**
+ * kxfer_job_chain_ended() - the job has a chain less under way
+ * @job: of a lane whose lock the caller holds
+ * @ended: if it was the last one the job goes there, off the lane's lists; the caller
+ *	completes it, without the lock
+ */
+void kxfer_job_chain_ended(struct kxfer_active_job *job, struct kxfer_job_list *ended)
+{
+	if (--job->nr_chains || !job->planned)
+		return;
+	kxfer_job_leave_posted(job->lane, job);
+	kxfer_job_list_add(ended, job);
+}
+
+/** kxfer_job_message_status() - of a message, by its answer or FETCHED */
+int kxfer_job_message_status(int answer)
+{
+	switch (answer) {
+	case 0:
+	case -EAGAIN:
+	case -EKEYREVOKED:
+	case -ECONNRESET:
+		return answer;
+	default:
+		return -EREMOTEIO;
+	}
+}
+
+/**
+ * kxfer_job_message_over() - a posted job that is a message ends
+ * @lane: it is posted on
+ * @job: of which the caller alone says so
+ * @status: 0 or -errno
+ */
+void kxfer_job_message_over(struct kxfer_lane *lane, struct kxfer_active_job *job, int status)
+{
+	spin_lock_bh(&lane->lock);
+	kxfer_job_leave_posted(lane, job);
+	spin_unlock_bh(&lane->lock);
+	kxfer_job_complete(job, status, ktime_get_ns());
+}
+
+static void message_answered(struct kxfer_request *request)
+{
+	struct kxfer_lane *lane = request->channel->lane;
+	struct kxfer_active_job *job = request->job;
+	int status = kxfer_job_message_status(request->status);
+
+	if (status == -ECONNRESET)
+		status = kxfer_link_job_error(lane->link);
+	kxfer_job_message_over(lane, job, status);
+}
+
+static u32 write_notify(const struct kxfer_active_job *job, struct kxfer_wire_notify *notify)
+{
+	*notify = (struct kxfer_wire_notify) {
+		.grant = cpu_to_be64(job->target->grant),
+		.cookie = cpu_to_be64(job->cookie),
+	};
+	kxfer_stat_inc(KXFER_STAT_NOTIFIES_SENT);
+	return sizeof(*notify);
+}
+
+static u32 write_send(const struct kxfer_active_job *job, struct kxfer_wire_send *send)
+{
+	*send = (struct kxfer_wire_send) {
+		.grant = cpu_to_be64(job->target->grant),
+		.flags = cpu_to_be32(job->flags & KXFER_JOB_F_IMM ? KXFER_WIRE_SEND_IMM : 0),
+		.immediate = cpu_to_be32(job->cookie),
+	};
+	if (job->length)
+		kxfer_memory_copy_from(job->region->memory, job->offset, send + 1, job->length);
+	kxfer_stat_inc(KXFER_STAT_SENDS_SENT);
+	return sizeof(*send) + job->length;
+}
+
+static void message_posted(struct kxfer_active_job *job)
+{
+	job->started = true;
+	job->planned = true;
+}
+
+/* Its bytes stay where they are until the peer READs them. */
+static bool post_long(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	struct kxfer_offer *offer = kxfer_offer_get(lane, job);
+	struct kxfer_request *request;
+
+	if (!offer)
+		return false;
+	request = kxfer_channel_get_locked(&lane->channel);
+	if (!request)
+		return false;
+	kxfer_chain_flush(lane);
+	message_posted(job);
+	/* If something fails the link's teardown completes the job with the lane's others. */
+	if (!kxfer_offer_register(offer, job))
+		kxfer_offer_post(offer, job, request);
+	kxfer_deadlines_arm(&lane->deadlines, job->deadline.ns);
+	return true;
+}
+
+static bool post_message(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	struct kxfer_request *request = kxfer_channel_get_locked(&lane->channel);
+	bool send = job->completion.op == KXFER_OP_SEND;
+	void *payload;
+	u32 length;
+
+	if (!request)
+		return false;
+	kxfer_chain_flush(lane);
+	request->job = job;
+	request->answered = message_answered;
+	message_posted(job);
+	payload = kxfer_channel_request_payload(request);
+	length = send ? write_send(job, payload) : write_notify(job, payload);
+	/* If this fails the link's teardown completes the job with the lane's others. */
+	if (kxfer_channel_post_locked(request, send ? KXFER_WIRE_SEND : KXFER_WIRE_NOTIFY,
+				      NULL, length))
+		request->job = NULL;
+	return true;
+}
+
+/**
+ * kxfer_job_is_held() - whether a job waits in its flow for others of its session
+ * @job: the first of its flow that is queued, or it would be; under the lock of its lane
+ */
+bool kxfer_job_is_held(const struct kxfer_active_job *job)
+{
+	return job->flags & (KXFER_JOB_F_FENCE | KXFER_JOB_F_ORDERED) && kxfer_flow_holds(job);
+}
+
+static bool post_some(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	if (kxfer_job_is_long(job))
+		return post_long(lane, job);
+	if (kxfer_op_is_message(job->completion.op))
+		return post_message(lane, job);
+	return kxfer_chain_add(lane, job);
+}
+
+/* Called with the lane's lock held. @job: the first of its flow. Return: whether it was. */
+static bool post_queued(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	u32 bytes = lane->bytes_posted;
+
+	if (!post_some(lane, job))
+		return false;
+	kxfer_flow_count(job, lane->bytes_posted - bytes);
+	if (job->planned)
+		kxfer_job_move_to_posted(lane, job);
+	return true;
+}
+
+/* Post a message that found no slot before. Called with the lane's lock held. */
+static bool pump_messages(struct kxfer_lane *lane, enum kxfer_flow_wait wait)
+{
+	struct kxfer_active_job *job = kxfer_flow_first(lane, wait);
+
+	return job && post_queued(lane, job);
+}
+
+/*
+ * Post some of the session whose turn it is. A lane without credits has none for
+ * anybody, but neither a message without a slot nor a job that is held keeps another
+ * session waiting: its flow waits elsewhere from now on. Called with the lane's lock held.
+ */
+static bool pump_turn(struct kxfer_lane *lane)
+{
+	struct kxfer_active_job *job;
+
+	while ((job = kxfer_flow_first(lane, KXFER_FLOW_TURN))) {
+		enum kxfer_flow_wait wait = KXFER_FLOW_HELD;
+
+		if (!kxfer_job_is_held(job)) {
+			if (post_queued(lane, job))
+				return true;
+			if (!kxfer_op_is_message(job->completion.op))
+				break;
+			wait = kxfer_job_is_long(job) ? KXFER_FLOW_OFFER : KXFER_FLOW_SLOT;
+		}
+		kxfer_flow_wait(job->target->flow, wait);
+	}
+	return false;
+}
+
+/* Called with the lane's lock held. Return: false if nothing was posted. */
+static bool pump_some(struct kxfer_lane *lane)
+{
+	return pump_messages(lane, KXFER_FLOW_OFFER) ||
+	       pump_messages(lane, KXFER_FLOW_SLOT) || pump_turn(lane);
+}
+
+/**
+ * kxfer_job_pump_locked() - post what the lane has room for
+ * @lane: a data lane whose lock the caller holds, open or not
+ *
+ * Bounded by the lane's credits and slots, which completions give back. Nothing
+ * more is posted from the moment when the link fails: on one CPU a soft provider
+ * that is kept busy would keep the teardown waiting.
+ */
+void kxfer_job_pump_locked(struct kxfer_lane *lane)
+{
+	if (!lane->open)
+		return;
+	while (lane->nr_queued && kxfer_link_is_live(lane->link) && pump_some(lane))
+		;
+	kxfer_chain_flush(lane);
+}
+
+/** kxfer_job_pump() - kxfer_job_pump_locked() that takes the lock; does not sleep */
+void kxfer_job_pump(struct kxfer_lane *lane)
+{
+	spin_lock_bh(&lane->lock);
+	kxfer_job_pump_locked(lane);
+	spin_unlock_bh(&lane->lock);
+}
+
+/**
+ * kxfer_job_pump_work() - post on, after others have had their turn on the CPU
+ * @work: a lane's pump_work
+ */
+void kxfer_job_pump_work(struct work_struct *work)
+{
+	struct kxfer_lane *lane = container_of(work, struct kxfer_lane, pump_work);
+
+	kxfer_delay(JOB_PUMP_WORK);
+	WRITE_ONCE(lane->inline_since_ns, ktime_get_ns());
+	kxfer_job_pump(lane);
+}
+
+/**
+ * kxfer_job_pump_on() - post on, in the completion of a chain
+ * @lane: its credits have been given back
+ *
+ * Posting from a completion is cheap, but a soft provider may carry out what was
+ * posted before the post returns: then the CQ never runs dry, and on one CPU
+ * nobody else, no withdrawal and no keep-alive, runs until all jobs are done. So
+ * every INLINE_NS the next post is left to a work, and the CQ does run dry.
+ */
+void kxfer_job_pump_on(struct kxfer_lane *lane)
+{
+	/* Who queues a job meanwhile sees the credits just given back. */
+	if (!READ_ONCE(lane->nr_queued))
+		return;
+	if (ktime_get_ns() - READ_ONCE(lane->inline_since_ns) < INLINE_NS)
+		kxfer_job_pump(lane);
+	else
+		queue_work(kxfer_wq, &lane->pump_work);
+}
+
+/*
+ * A job that would overtake nothing need not be queued. Called with the lane's lock held.
+ * Return: false if something of the job is left to be queued.
+ */
+static bool post_at_once(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	if (!kxfer_flow_is_next(job->target->flow) || !kxfer_link_is_live(lane->link) ||
+	    kxfer_job_is_held(job) || !post_some(lane, job) || !job->planned)
+		return false;
+	kxfer_flow_join(job);
+	add_to_posted(lane, job);
+	return true;
+}
+
+/**
+ * kxfer_job_start() - put an accepted job on its lane
+ * @job: in no list of a lane
+ * @lane: that its flow is on; whose lock the caller holds
+ * @at_once: post it if nothing is queued there; kxfer_job_pump_locked() is to follow
+ * @ended: gets it instead if it cannot run any more, with the reason as its status
+ */
+void kxfer_job_start(struct kxfer_active_job *job, struct kxfer_lane *lane, bool at_once,
+		     struct kxfer_job_list *ended)
+{
+	if (job->target->revoked)
+		job->status = -EKEYREVOKED;
+	else if (!lane->open)
+		job->status = kxfer_link_job_error(lane->link);
+	if (job->status) {
+		kxfer_job_list_add(ended, job);
+		return;
+	}
+	job->lane = lane;
+	if (at_once && post_at_once(lane, job))
+		return;
+	kxfer_flow_add(job);
+	WRITE_ONCE(lane->nr_queued, lane->nr_queued + 1);
+	kxfer_deadlines_add(&lane->deadlines, &job->deadline);
+}
+
+static bool no_jobs(struct kxfer_session *session)
+{
+	bool none;
+
+	spin_lock_bh(&session->job_lock);
+	none = !session->nr_jobs;
+	spin_unlock_bh(&session->job_lock);
+	return none;
+}
+
+/**
+ * kxfer_job_end_session() - end all jobs of a session that is being closed
+ * @session: no call of it is under way
+ *
+ * Queued jobs end here; posted ones are waited for. After KXFER_CLOSE_MS the links of those
+ * that are left are given up, and the jobs end with their teardown: whatever the peer does,
+ * that is the bound for all of them together. May sleep, uninterruptibly.
+ */
+void kxfer_job_end_session(struct kxfer_session *session)
+{
+	struct kxfer_active_job *job;
+
+	kxfer_job_stop_all(session);
+	if (!wait_event_timeout(session->wait, no_jobs(session),
+				msecs_to_jiffies(KXFER_CLOSE_MS))) {
+		kxfer_job_give_up_all(session);
+		wait_event(session->wait, no_jobs(session));
+	}
+	for (job = session->done.first; job; job = job->next)
+		kxfer_user_return(session->user, KXFER_SHARE_JOBS, 1);
+	free_jobs(session->done.first);
+	free_jobs(session->spare_jobs);
+}
+
+/**
+ * kxfer_job_records() - the jobs of a session that are in flight at one instant
+ * @session: stays while this runs
+ * @records: filled
+ * @nr: room, at most KXFER_MAX_JOBS is used
+ *
+ * Any context but hard interrupts. Return: records filled.
+ */
+u32 kxfer_job_records(struct kxfer_session *session, struct kxfer_job_record *records,
+		      u32 nr)
+{
+	struct kxfer_active_job *job;
+	u32 n = 0;
+
+	spin_lock_bh(&session->job_lock);
+	list_for_each_entry(job, &session->jobs, session_node) {
+		if (n == nr)
+			break;
+		records[n++] = (struct kxfer_job_record) {
+			.user_data = job->completion.user_data,
+			.length = job->length,
+			.submitted_ns = job->completion.submitted_ns,
+			.link = job->lane ? job->lane->link->id : 0,
+			.lane = job->lane ? job->lane->index : 0,
+			.op = job->completion.op,
+			.posted = READ_ONCE(job->started),
+		};
+	}
+	spin_unlock_bh(&session->job_lock);
+	return n;
+}

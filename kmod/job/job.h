@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Jobs: queue, pump, complete; stop. See job.c and job_stop.c. */
+#ifndef KXFER_JOB_H
+#define KXFER_JOB_H
+
+#include <linux/kxfer.h>
+#include <linux/list.h>
+#include <linux/workqueue.h>
+
+#include "base/deadline.h"
+#include "base/job_list.h"
+#include "base/plan.h"
+
+#define KXFER_ATOMIC_BYTES	8	/* what an atomic changes, at a multiple of as many */
+
+struct io_uring_cmd;
+struct kxfer_lane;
+struct kxfer_link;
+struct kxfer_mailbox;
+struct kxfer_mapping;
+struct kxfer_region;
+struct kxfer_session;
+struct kxfer_target;
+
+/**
+ * struct kxfer_active_job - a job in flight, then its completion until it is reaped
+ * @completion: what the user will get
+ * @session: it belongs to; lives as long as any job of it
+ * @session_node: in the session's jobs
+ * @next: in a struct kxfer_job_list, or among those kept for reuse or being freed
+ * @uring: the command it came by, which gets its completion; or NULL
+ * @region: of its local memory, or NULL
+ * @mapping: of that region for the link's device, or NULL
+ * @target: of its remote memory, or NULL
+ * @mailbox: of a RECV, or NULL
+ * @lane: it runs on; NULL if it was not queued on one
+ * @lane_node: queued, in the flow of its target (flow.c); then in the lane's posted; of a
+ *	RECV: waiting, in its mailbox's recvs
+ * @plan: what is left to post (READ, WRITE, atomics)
+ * @flags: KXFER_JOB_F_*
+ * @offset: of a SEND or RECV: its first byte in the region
+ * @length: bytes; of a RECV: of its range, then what it brought
+ * @cookie: of a NOTIFY; of a SEND: the immediate
+ * @compare_add: of an atomic; else undefined
+ * @swap: likewise
+ * @deadline: until when it waits to be posted, or for a message
+ * @status: first error seen, given when the link is torn down
+ * @nr_chains: posted and not completed
+ * @stopped: of a RECV: it is not to wait again
+ * @started: something was posted
+ * @planned: everything was posted
+ */
+struct kxfer_active_job {
+	struct kxfer_completion completion;
+	struct kxfer_session *session;
+	struct list_head session_node;
+	struct kxfer_active_job *next;
+	struct io_uring_cmd *uring;
+	struct kxfer_region *region;
+	struct kxfer_mapping *mapping;
+	struct kxfer_target *target;
+	struct kxfer_mailbox *mailbox;
+	struct kxfer_lane *lane;
+	struct list_head lane_node;
+	struct kxfer_plan plan;
+	u32 flags;
+	u64 offset;
+	u64 length;
+	u64 cookie;
+	u64 compare_add;
+	u64 swap;
+	struct kxfer_deadline deadline;
+	int status;
+	u32 nr_chains;
+	bool stopped;
+	bool started;
+	bool planned;
+};
+
+static inline void kxfer_job_list_add(struct kxfer_job_list *list,
+				      struct kxfer_active_job *job)
+{
+	job->next = NULL;
+	if (list->first)
+		list->last->next = job;
+	else
+		list->first = job;
+	list->last = job;
+}
+
+/**
+ * struct kxfer_job_record - a job in flight, for people
+ * @user_data: of its owner
+ * @length: bytes
+ * @submitted_ns: when
+ * @link: id of the link, 0: none
+ * @lane: index of the lane
+ * @op: enum kxfer_op
+ * @posted: something of it was posted
+ */
+struct kxfer_job_record {
+	u64 user_data;
+	u64 length;
+	u64 submitted_ns;
+	u64 link;
+	u32 lane;
+	u32 op;
+	bool posted;
+};
+
+static inline bool kxfer_op_is_atomic(u32 op)
+{
+	return op == KXFER_OP_COMPARE_SWAP || op == KXFER_OP_FETCH_ADD;
+}
+
+/* It brings bytes into local memory, of what moves any. */
+static inline bool kxfer_op_has_sink(u32 op)
+{
+	return op == KXFER_OP_READ || op == KXFER_OP_RECV || kxfer_op_is_atomic(op);
+}
+
+/* The right that it needs: KXFER_RIGHT_*. */
+static inline u32 kxfer_op_right(u32 op)
+{
+	if (op == KXFER_OP_READ)
+		return KXFER_RIGHT_READ;
+	if (op == KXFER_OP_SEND)
+		return KXFER_RIGHT_SEND;
+	return kxfer_op_is_atomic(op) ? KXFER_RIGHT_ATOMIC : KXFER_RIGHT_WRITE;
+}
+
+/* Of those that are a message of the lane's channel, and no chains. */
+static inline bool kxfer_op_is_message(u32 op)
+{
+	return op == KXFER_OP_NOTIFY || op == KXFER_OP_SEND;
+}
+
+/* A message that is not copied: offer.c. */
+static inline bool kxfer_job_is_long(const struct kxfer_active_job *job)
+{
+	return job->completion.op == KXFER_OP_SEND && job->length > KXFER_MESSAGE_MAX;
+}
+
+int kxfer_job_init(void);
+void kxfer_job_exit(void);
+struct kxfer_active_job *kxfer_job_take_spares(struct kxfer_session *session, u32 want);
+struct kxfer_active_job *kxfer_job_alloc(gfp_t gfp);
+void kxfer_job_make(struct kxfer_active_job *job, struct kxfer_session *session,
+		    const struct kxfer_job *user, u64 now_ns);
+void kxfer_job_free(struct kxfer_session *session, struct kxfer_active_job *jobs);
+void kxfer_job_start(struct kxfer_active_job *job, struct kxfer_lane *lane, bool at_once,
+		     struct kxfer_job_list *ended);
+void kxfer_job_chain_posted(struct kxfer_active_job *job);
+void kxfer_job_chain_ended(struct kxfer_active_job *job, struct kxfer_job_list *ended);
+void kxfer_job_complete_all(struct kxfer_job_list *jobs, int status, u64 now_ns);
+void kxfer_job_complete(struct kxfer_active_job *job, int status, u64 now_ns);
+int kxfer_job_message_status(int answer);
+void kxfer_job_message_over(struct kxfer_lane *lane, struct kxfer_active_job *job, int status);
+void kxfer_job_end_session(struct kxfer_session *session);
+void kxfer_job_pump(struct kxfer_lane *lane);
+void kxfer_job_pump_locked(struct kxfer_lane *lane);
+void kxfer_job_pump_on(struct kxfer_lane *lane);
+void kxfer_job_pump_work(struct work_struct *work);
+u32 kxfer_job_records(struct kxfer_session *session, struct kxfer_job_record *records,
+		      u32 nr);
+
+/* Of job.c, for job_stop.c. */
+void kxfer_job_unqueue(struct kxfer_lane *lane, struct kxfer_active_job *job);
+void kxfer_job_move_to_posted(struct kxfer_lane *lane, struct kxfer_active_job *job);
+void kxfer_job_leave_posted(struct kxfer_lane *lane, struct kxfer_active_job *job);
+bool kxfer_job_is_held(const struct kxfer_active_job *job);
+
+/* job_stop.c */
+int kxfer_job_cancel(struct kxfer_session *session, void *arg);
+bool kxfer_job_stop_abandoned(struct kxfer_session *session);
+bool kxfer_job_stop_recv(struct kxfer_session *session, struct io_uring_cmd *cmd);
+void kxfer_job_stop_all(struct kxfer_session *session);
+void kxfer_job_give_up_all(struct kxfer_session *session);
+void kxfer_job_revoke(struct kxfer_link *link, struct kxfer_target *target);
+void kxfer_job_fail_long(struct kxfer_lane *lane, int error);
+void kxfer_job_fail_lane(struct kxfer_lane *lane);
+void kxfer_job_deadline_work(struct work_struct *work);
+
+#endif /* KXFER_JOB_H */

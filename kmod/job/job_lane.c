@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Lanes of jobs: what an initiator's data lane has for them, from its making to its end.
+ *
+ * KXFER_LANE_JOB_WRS work requests are given out as credits (chain.c); beside them one is for
+ * a fence READ and KXFER_LANE_LONG_WRS are for long messages (offer.c). On iWARP a lane has
+ * READ sinks.
+ *
+ * Context: kxfer_job_lane_init() and _stuck() do not sleep, all else may.
+ */
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+
+#include "base/deadline.h"
+#include "base/fault.h"
+#include "job/chain.h"
+#include "job/job.h"
+#include "job/job_lane.h"
+#include "job/offer.h"
+#include "link/lane.h"
+#include "link/link.h"
+#include "node/memory.h"
+
+/** kxfer_job_lane_init() - a lane was made */
+void kxfer_job_lane_init(struct kxfer_lane *lane)
+{
+	INIT_WORK(&lane->pump_work, kxfer_job_pump_work);
+	kxfer_deadlines_init(&lane->deadlines, kxfer_wq, kxfer_job_deadline_work);
+}
+
+/** kxfer_job_lane_size() - what a data lane is to have */
+void kxfer_job_lane_size(const struct kxfer_lane *lane, struct kxfer_lane_size *size)
+{
+	size->slots = KXFER_WIRE_DATA_SLOTS;
+	size->credits = KXFER_LANE_JOB_WRS;
+	size->sends = KXFER_LANE_FENCE_WRS + KXFER_LANE_LONG_WRS;
+}
+
+static int make_chains(struct kxfer_lane *lane)
+{
+	int node = kxfer_link_numa_node(lane->link);
+	u32 i;
+
+	lane->chains = kxfer_fault(LANE_CHAINS) ? NULL :
+		       kvzalloc_node(array_size(lane->credits.max, sizeof(*lane->chains)),
+				     KXFER_GFP_FOR_PEER, node);
+	lane->scratch = kxfer_fault(LANE_SCRATCH) ? NULL :
+			kvzalloc_node(sizeof(*lane->scratch), KXFER_GFP_FOR_PEER, node);
+	if (!lane->chains || !lane->scratch)
+		return -ENOMEM;
+	lane->scratch->lkey = lane->link->pd->local_dma_lkey;
+	for (i = 0; i < lane->credits.max; i++) {
+		kxfer_chain_init(&lane->chains[i], lane);
+		lane->chains[i].next = lane->free_chains;
+		lane->free_chains = &lane->chains[i];
+	}
+	return 0;
+}
+
+/** kxfer_job_lane_open() - memory for posting. Return: 0 or -ENOMEM */
+int kxfer_job_lane_open(struct kxfer_lane *lane)
+{
+	if (kxfer_lane_is_control(lane))
+		return 0;
+	/* The last one is for bulk. */
+	lane->max_bytes = lane->index == lane->link->max_data ? KXFER_LANE_BYTES :
+			  KXFER_SMALL_BYTES;
+	return make_chains(lane);
+}
+
+/** kxfer_job_lane_connected() - what needs the connection. Return: 0 or -errno */
+int kxfer_job_lane_connected(struct kxfer_lane *lane)
+{
+	return kxfer_lane_make_sinks(lane) ?: kxfer_offer_make(lane);
+}
+
+/** kxfer_job_lane_stuck() - whether the peer holds up jobs; as kxfer_lane_stuck() */
+bool kxfer_job_lane_stuck(struct kxfer_lane *lane)
+{
+	bool stuck = kxfer_lane_stuck(lane);
+
+	spin_lock_bh(&lane->lock);
+	stuck |= kxfer_offer_stuck_locked(lane, ktime_get_ns()) ||
+		 kxfer_chain_oldest_ms(lane) > KXFER_STUCK_MS;
+	spin_unlock_bh(&lane->lock);
+	return stuck;
+}
+
+/** kxfer_job_lane_slot_free() - a request slot is free: a message may go */
+void kxfer_job_lane_slot_free(struct kxfer_lane *lane)
+{
+	if (kxfer_lane_is_control(lane))
+		return;
+	kxfer_offer_pump(lane);
+	kxfer_job_pump(lane);
+}
+
+/** kxfer_job_lane_closing() - nothing is posted any more */
+void kxfer_job_lane_closing(struct kxfer_lane *lane)
+{
+	cancel_delayed_work_sync(&lane->deadlines.work);
+}
+
+/** kxfer_job_lane_stopped() - no completion comes any more */
+void kxfer_job_lane_stopped(struct kxfer_lane *lane)
+{
+	/* Completions queued it, and CANCEL, which looks at @open (job_stop.c). */
+	cancel_work_sync(&lane->pump_work);
+}
+
+/** kxfer_job_lane_free() - the lane goes */
+void kxfer_job_lane_free(struct kxfer_lane *lane)
+{
+	kxfer_offer_free(lane);
+	kvfree(lane->scratch);
+	kvfree(lane->chains);
+}

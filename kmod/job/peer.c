@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Peers: a session's handles on other nodes.
+ *
+ * A peer keeps a use of a link that it may share with other sessions. When the
+ * link breaks the peer stays, and the next call on it connects anew. Calls here
+ * run for a user and may sleep; a fatal signal ends their waiting.
+ */
+#include "base/log.h"
+
+#include <linux/jiffies.h>
+#include <linux/kxfer.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "base/decode.h"
+#include "base/fault.h"
+#include "base/name.h"
+#include "base/stats.h"
+#include "job/target.h"
+#include "link/channel.h"
+#include "link/lane.h"
+#include "node/charge.h"
+#include "node/session.h"
+
+static void peer_release(struct kref *ref)
+{
+	struct kxfer_peer *peer = container_of(ref, struct kxfer_peer, ref);
+
+	kxfer_delay(PEER_END);
+	if (peer->link)
+		kxfer_link_unuse(peer->link);
+	kxfer_key_put(peer->key.secret);
+	kfree_rcu(peer, rcu);
+	kxfer_stat_dec(KXFER_STAT_LIVE_PEERS);
+}
+
+/** kxfer_peer_put() - one reference less */
+void kxfer_peer_put(struct kxfer_peer *peer)
+{
+	kref_put(&peer->ref, peer_release);
+}
+
+/** kxfer_peer_find() - a peer by id, with a reference, or NULL */
+struct kxfer_peer *kxfer_peer_find(struct kxfer_session *session, u32 id)
+{
+	struct kxfer_peer *peer;
+
+	down_read(&session->lock);
+	peer = xa_load(&session->peers, id);
+	if (peer)
+		kref_get(&peer->ref);
+	up_read(&session->lock);
+	return peer;
+}
+
+/*
+ * The session's lock is not taken, for it may be held for long: peers are freed by RCU.
+ * Return: link of the first peer after *id, or 0.
+ */
+static u64 next_link_id(struct kxfer_session *session, unsigned long *id)
+{
+	struct kxfer_peer *peer;
+	u64 link_id;
+
+	rcu_read_lock();
+	peer = xa_find_after(&session->peers, id, ULONG_MAX, XA_PRESENT);
+	link_id = peer ? READ_ONCE(peer->link_id) : 0;
+	rcu_read_unlock();
+	return link_id;
+}
+
+/**
+ * kxfer_peer_note_links() - note the links on which a session has peers
+ * @session: stays while this runs; its lock is not taken
+ * @links: entries become not 0; no memory is needed for that
+ */
+void kxfer_peer_note_links(struct kxfer_session *session, struct xarray *links)
+{
+	unsigned long id = 0;
+	u64 link_id;
+
+	while ((link_id = next_link_id(session, &id)))
+		if (xa_load(links, link_id))
+			xa_store(links, link_id, xa_mk_value(1), GFP_NOWAIT);
+}
+
+/* A link for the session, whose cgroup pays for the use of its device. */
+static struct kxfer_link *get_link(struct kxfer_session *session,
+				   const struct kxfer_link_key *key,
+				   unsigned int timeout_ms, u32 *refusal)
+{
+	struct kxfer_link *link = kxfer_link_get(key, session->user, timeout_ms, refusal);
+	int ret;
+
+	if (IS_ERR(link))
+		return link;
+	ret = kxfer_charge_handle(&session->charges, link->dev);
+	if (!ret)
+		return link;
+	kxfer_link_unuse(link);
+	return ERR_PTR(ret);
+}
+
+/* Return: the peer's link with one more use, or NULL if it is not live. */
+static struct kxfer_link *use_live(struct kxfer_peer *peer)
+{
+	struct kxfer_link *link;
+
+	spin_lock(&peer->lock);
+	link = kxfer_link_is_live(peer->link) ? peer->link : NULL;
+	if (link)
+		kxfer_link_use(link);
+	spin_unlock(&peer->lock);
+	return link;
+}
+
+/**
+ * kxfer_peer_link() - a live link to the peer, connected anew if it broke
+ * @peer: the caller has a reference
+ * @timeout_ms: to wait for a connection
+ *
+ * Callers wait side by side, each as long as its own timeout says: they get the same link
+ * (link_table.c). Return: the link with one more use for the caller, or ERR_PTR.
+ */
+struct kxfer_link *kxfer_peer_link(struct kxfer_peer *peer, unsigned int timeout_ms)
+{
+	struct kxfer_link *link = use_live(peer), *old;
+	u32 refusal;
+
+	if (link)
+		return link;
+	link = get_link(peer->session, &peer->key, timeout_ms, &refusal);
+	if (IS_ERR(link))
+		return link;
+	/* Another caller may have put in the same link meanwhile, or one that died since. */
+	kxfer_link_use(link);
+	spin_lock(&peer->lock);
+	old = peer->link;
+	peer->link = link;
+	WRITE_ONCE(peer->link_id, link->id);
+	spin_unlock(&peer->lock);
+	kxfer_link_unuse(old);
+	return link;
+}
+
+static int check_open(const struct kxfer_session *session,
+		      const struct kxfer_peer_open *cmd)
+{
+	if (cmd->flags & ~KXFER_PEER_F_TOS || cmd->context > KXFER_CONTEXT_UNBOUND)
+		return -EOPNOTSUPP;
+	if (cmd->tos > (cmd->flags & KXFER_PEER_F_TOS ? 255 : 0))
+		return -EINVAL;
+	if (cmd->__reserved || !cmd->timeout_ms ||
+	    cmd->timeout_ms > KXFER_TIMEOUT_MAX_MS || cmd->local.port ||
+	    strnlen((const char *)cmd->device, sizeof(cmd->device)) == sizeof(cmd->device))
+		return -EINVAL;
+	if (kxfer_addr_check(&cmd->remote))
+		return -EINVAL;
+	if (!cmd->local.family && memchr_inv(&cmd->local, 0, sizeof(cmd->local)))
+		return -EINVAL;
+	if (cmd->local.family && (kxfer_addr_check(&cmd->local) ||
+				  cmd->local.family != cmd->remote.family))
+		return -EINVAL;
+	return session->init_net ? 0 : -EOPNOTSUPP;
+}
+
+static struct kxfer_peer *peer_alloc(struct kxfer_session *session,
+				     const struct kxfer_peer_open *cmd)
+{
+	struct kxfer_peer *peer;
+
+	peer = kxfer_fault(PEER) ? NULL : kzalloc(sizeof(*peer), GFP_KERNEL_ACCOUNT);
+	if (!peer)
+		return NULL;
+	kref_init(&peer->ref);
+	spin_lock_init(&peer->lock);
+	peer->session = session;
+	/* Links are found by comparing whole keys: no stray bytes in them. */
+	peer->key.remote = cmd->remote;
+	if (!peer->key.remote.port)
+		peer->key.remote.port = KXFER_PORT;
+	peer->key.local = cmd->local;
+	strscpy_pad((char *)peer->key.device, (const char *)cmd->device,
+		    sizeof(peer->key.device));
+	peer->key.context = cmd->context;
+	peer->key.tos_set = cmd->flags & KXFER_PEER_F_TOS;
+	peer->key.tos = cmd->tos;
+	kxfer_stat_inc(KXFER_STAT_LIVE_PEERS);
+	return peer;
+}
+
+/* The caller's key, if one is asked for: a part of what the link is shared by. */
+static int find_key(struct kxfer_peer *peer, const struct kxfer_peer_open *cmd)
+{
+	struct kxfer_key *key;
+
+	if (!memchr_inv(cmd->key, 0, sizeof(cmd->key)))
+		return 0;
+	key = kxfer_key_create(cmd->key);
+	if (IS_ERR(key))
+		return PTR_ERR(key);
+	peer->key.secret = key;
+	memcpy(peer->key.secret_id, key->id, sizeof(key->id));
+	return 0;
+}
+
+/** kxfer_peer_open() - KXFER_PEER_OPEN */
+int kxfer_peer_open(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_peer_open *cmd = arg;
+	struct kxfer_link *link;
+	struct kxfer_peer *peer;
+	int ret;
+
+	ret = check_open(session, cmd);
+	if (ret)
+		return ret;
+	peer = peer_alloc(session, cmd);
+	if (!peer)
+		return -ENOMEM;
+	cmd->refusal = KXFER_REFUSAL_NONE;
+	ret = find_key(peer, cmd);
+	if (ret)
+		goto err_put;
+	link = get_link(session, &peer->key, cmd->timeout_ms, &cmd->refusal);
+	if (IS_ERR(link)) {
+		ret = PTR_ERR(link);
+		goto err_put;
+	}
+	peer->link = link;
+	peer->link_id = link->id;
+	cmd->link = link->id;
+	down_write(&session->lock);
+	ret = kxfer_table_insert(&session->peers, peer, &peer->id, KXFER_MAX_PEERS);
+	cmd->peer = peer->id;
+	up_write(&session->lock);
+	if (ret)
+		goto err_put;
+	return 0;
+
+err_put:
+	kxfer_peer_put(peer);
+	return ret;
+}
+
+/** kxfer_peer_close() - KXFER_PEER_CLOSE */
+int kxfer_peer_close(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_id *cmd = arg;
+	struct kxfer_peer *peer;
+	int ret = 0;
+
+	down_write(&session->lock);
+	peer = xa_load(&session->peers, cmd->id);
+	if (!peer)
+		ret = -ENOENT;
+	else if (atomic_read(&peer->nr_targets))
+		ret = -EBUSY;
+	else
+		xa_erase(&session->peers, cmd->id);
+	up_write(&session->lock);
+	if (!ret)
+		kxfer_peer_put(peer);
+	return ret;
+}
+
+/* The peer's word is shown to people and steers a loop of theirs. */
+static bool entry_good(const struct kxfer_wire_list_entry *entry, u64 cursor)
+{
+	return be64_to_cpu(entry->id) > cursor && kxfer_name_valid(entry->name);
+}
+
+static int store_entry(const struct kxfer_wire_list_entry *entry,
+		       struct kxfer_peer_export __user *to)
+{
+	struct kxfer_peer_export export = {
+		.length = be64_to_cpu(entry->length),
+		.rights = be32_to_cpu(entry->rights) & KXFER_RIGHT_ANY,
+	};
+
+	strscpy_pad((char *)export.name, (const char *)entry->name, sizeof(export.name));
+	kxfer_content_from_wire(&export.content, &entry->content);
+	return copy_to_user(to, &export, sizeof(export)) ? -EFAULT : 0;
+}
+
+/* One LIST request. Return: entries stored, or -errno. */
+static int list_some(struct kxfer_link *link, struct kxfer_session *session,
+		     struct kxfer_peer_list *cmd, unsigned long end, void *page)
+{
+	struct kxfer_peer_export __user *to = u64_to_user_ptr(cmd->exports);
+	struct kxfer_wire_list request = {
+		.cursor = cpu_to_be64(cmd->cursor),
+		.uid = cpu_to_be32(session->uid),
+		.gid = cpu_to_be32(session->gid),
+	};
+	struct kxfer_wire_list_answer *answer = page;
+	u32 length = KXFER_WIRE_CONTROL_BYTES, i;
+	int ret, nr;
+
+	ret = kxfer_channel_call(&link->control->channel, KXFER_WIRE_LIST, &request,
+				 sizeof(request), answer, &length, kxfer_left_ms(end),
+				 KXFER_WAIT_KILLABLE);
+	if (ret)
+		return ret;
+	nr = kxfer_wire_nr_entries(answer, length);
+	if (nr < 0)
+		return nr;
+	for (i = 0; i < nr && i < cmd->nr; i++) {
+		if (!entry_good(&answer->entries[i], cmd->cursor))
+			return -EPROTO;
+		if (store_entry(&answer->entries[i], to + i))
+			return -EFAULT;
+		cmd->cursor = be64_to_cpu(answer->entries[i].id);
+	}
+	return i;
+}
+
+/** kxfer_peer_list() - KXFER_PEER_LIST */
+int kxfer_peer_list(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_peer_list *cmd = arg;
+	unsigned long end = jiffies + msecs_to_jiffies(cmd->timeout_ms);
+	struct kxfer_link *link;
+	struct kxfer_peer *peer;
+	void *page;
+	int ret;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	if (cmd->__reserved || !cmd->nr || cmd->nr > 1024 ||
+	    !cmd->timeout_ms || cmd->timeout_ms > KXFER_TIMEOUT_MAX_MS)
+		return -EINVAL;
+	peer = kxfer_peer_find(session, cmd->peer);
+	if (!peer)
+		return -ENOENT;
+	page = kxfer_fault(PEER_LIST) ? NULL :
+	       kzalloc(KXFER_WIRE_CONTROL_BYTES, GFP_KERNEL_ACCOUNT);
+	link = page ? kxfer_peer_link(peer, cmd->timeout_ms) : ERR_PTR(-ENOMEM);
+	if (IS_ERR(link)) {
+		ret = PTR_ERR(link);
+	} else {
+		ret = list_some(link, session, cmd, end, page);
+		if (ret == -EPROTO)
+			kxfer_link_protocol_error(link, "a list of exports that makes no sense");
+		kxfer_link_unuse(link);
+	}
+	kfree(page);
+	kxfer_peer_put(peer);
+	if (ret < 0)
+		return ret;
+	cmd->nr = ret;
+	return 0;
+}

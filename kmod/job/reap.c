@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reaping: how a session waits for completions, and takes them.
+ *
+ * A completion belongs to the session until it is stored in user memory; what
+ * cannot be stored stays to be reaped again. reap_mutex keeps their order. With a
+ * completion ring (ring.c) they are only waited for here.
+ *
+ * Who waits looks for completions first, if the lane of the oldest job in flight on one
+ * lets sessions poll (cq.c), then sleeps. By default the looking tunes itself: it
+ * may take twice as long as it took when it last paid, and half as long when it
+ * did not; when nothing is left of that it is tried again now and then. So nobody
+ * burns a CPU for a peer that is slow, nor keeps it from a provider that works in a
+ * kworker of the same CPU: that one wants the CPU, and the looking ends.
+ *
+ * Context: calls of users; may sleep. Lock order: as in job.c.
+ */
+#include <linux/hrtimer.h>
+#include <linux/sched/signal.h>
+#include <linux/timekeeping.h>
+#include <linux/uaccess.h>
+
+#include "job/job.h"
+#include "job/reap.h"
+#include "job/ring.h"
+#include "link/lane.h"
+#include "link/link.h"
+#include "node/session.h"
+#include "node/user.h"
+
+#define LOOK_MAX_NS	50000	/* about what a sleep and a wake-up by interrupt cost */
+#define LOOK_MIN_NS	1000	/* less is nothing */
+#define LOOK_RESTS	64	/* waits without looking, then it is tried again */
+#define LOOK_JOBS	64	/* RECVs, which are on no lane, before the one looked for */
+#define LOOK_SLICE_NS	1000000	/* of KXFER_WAIT_F_POLL, between two looks at signals */
+
+/** kxfer_reap_check_flags() - of SUBMIT and REAP. Return: 0 or -errno */
+int kxfer_reap_check_flags(u32 flags)
+{
+	if (flags & ~KXFER_WAIT_F_ALL)
+		return -EOPNOTSUPP;
+	return flags == KXFER_WAIT_F_ALL ? -EINVAL : 0;
+}
+
+/*
+ * May be outdated at once. Without the lock: whoever takes completions takes it, and
+ * sees at least as many.
+ */
+static bool enough_done(struct kxfer_session *session, u32 want)
+{
+	return READ_ONCE(session->nr_done) >= want || !READ_ONCE(session->nr_jobs);
+}
+
+/* The lane to look at, with a reference to its link; or NULL. */
+static struct kxfer_lane *lane_in_flight(struct kxfer_session *session)
+{
+	struct kxfer_active_job *job;
+	struct kxfer_lane *lane = NULL;
+	u32 n = 0;
+
+	spin_lock_bh(&session->job_lock);
+	list_for_each_entry(job, &session->jobs, session_node) {
+		lane = job->lane;
+		if (lane || ++n == LOOK_JOBS)
+			break;
+	}
+	if (lane)
+		kxfer_link_ref(lane->link);
+	spin_unlock_bh(&session->job_lock);
+	return lane;
+}
+
+/* How long to look. The session's threads may disagree about it, at no harm. */
+static u32 look_ns(struct kxfer_session *session)
+{
+	u32 ns = READ_ONCE(session->look_ns), rests = READ_ONCE(session->look_rests);
+
+	if (ns)
+		return ns;
+	WRITE_ONCE(session->look_rests, rests + 1);
+	return rests % LOOK_RESTS ? 0 : KXFER_LOOK_PROBE_NS;
+}
+
+static void learn(struct kxfer_session *session, u32 looked_ns, u64 took_ns, bool paid)
+{
+	u32 ns = looked_ns / 2;
+
+	if (paid)
+		ns = min_t(u64, max_t(u64, looked_ns, 2 * took_ns), LOOK_MAX_NS);
+	WRITE_ONCE(session->look_ns, ns < LOOK_MIN_NS ? 0 : ns);
+}
+
+/* Look for completions, for @ns. Return: false if there is no lane to look at. */
+static bool look(struct kxfer_session *session, u32 want, u64 now_ns, u32 ns)
+{
+	struct kxfer_lane *lane = lane_in_flight(session);
+	bool polled;
+
+	if (!lane)
+		return false;
+	polled = lane->cq.polled;
+	if (kxfer_cq_own(&lane->cq)) {
+		kxfer_cq_poll(&lane->cq, &session->nr_done, want, ns ? now_ns + ns : 0);
+		kxfer_cq_disown(&lane->cq);
+	}
+	kxfer_link_put(lane->link);
+	return polled;
+}
+
+/**
+ * kxfer_reap_look() - handle what has completed where a session has jobs, once
+ * @session: its oldest job in flight says on which lane
+ *
+ * Any context that may be preempted. Where somebody else polls that CQ, or none may,
+ * there is nothing to do.
+ */
+void kxfer_reap_look(struct kxfer_session *session)
+{
+	look(session, U32_MAX, 0, 0);
+}
+
+static void look_a_while(struct kxfer_session *session, u32 want)
+{
+	u64 began_ns = ktime_get_ns();
+	u32 ns = look_ns(session);
+
+	if (look(session, want, began_ns, ns) && ns)
+		learn(session, ns, ktime_get_ns() - began_ns, enough_done(session, want));
+}
+
+static void look_until(struct kxfer_session *session, u32 want, u64 deadline_ns)
+{
+	u64 now_ns;
+
+	do {
+		cond_resched();
+		now_ns = ktime_get_ns();
+	} while ((!deadline_ns || now_ns < deadline_ns) &&
+		 look(session, want, now_ns, LOOK_SLICE_NS) &&
+		 !enough_done(session, want) && !signal_pending(current));
+}
+
+static int sleep_until_done(struct kxfer_session *session, u32 want, u64 deadline_ns)
+{
+	ktime_t left = KTIME_MAX;
+	int ret;
+
+	if (deadline_ns) {
+		u64 now = ktime_get_ns();
+
+		if (deadline_ns <= now)
+			return -ETIMEDOUT;
+		left = ns_to_ktime(min_t(u64, deadline_ns - now, KTIME_MAX));
+	}
+	ret = wait_event_interruptible_hrtimeout(session->wait,
+						 enough_done(session, want), left);
+	if (ret == -ETIME)
+		return -ETIMEDOUT;
+	return ret ? -EINTR : 0;
+}
+
+/**
+ * kxfer_reap_wait() - wait for completions
+ * @session: of the caller
+ * @want: how many; the waiting ends early when no job is in flight
+ * @deadline_ns: ktime_get_ns(), or 0: no end
+ * @flags: KXFER_WAIT_F_*, checked
+ *
+ * May sleep, unless O_NONBLOCK is set. Return: 0, -ETIMEDOUT, -EINTR or -EAGAIN.
+ */
+int kxfer_reap_wait(struct kxfer_session *session, u32 want, u64 deadline_ns, u32 flags)
+{
+	if (!want || enough_done(session, want))
+		return 0;
+	if (kxfer_session_may_wait(session)) {
+		kxfer_reap_look(session);
+		return enough_done(session, want) ? 0 : -EAGAIN;
+	}
+	if (flags & KXFER_WAIT_F_POLL)
+		look_until(session, want, deadline_ns);
+	else if (!(flags & KXFER_WAIT_F_SLEEP))
+		look_a_while(session, want);
+	if (enough_done(session, want))
+		return 0;
+	return sleep_until_done(session, want, deadline_ns);
+}
+
+/*
+ * None if there is a ring, which may have been made while the caller was waiting: then
+ * nr_done counts what is in it. Return: at most @max completions, linked by @next;
+ * @nr: how many.
+ */
+static struct kxfer_active_job *take_done(struct kxfer_session *session, u32 max, u32 *nr)
+{
+	struct kxfer_active_job *taken, *last;
+	u32 n;
+
+	spin_lock_bh(&session->job_lock);
+	taken = session->done.first;
+	*nr = session->ring ? 0 : min(max, session->nr_done);
+	if (*nr == session->nr_done) {
+		session->done.first = NULL;
+	} else if (*nr) {
+		for (last = taken, n = 1; n < *nr; n++)
+			last = last->next;
+		session->done.first = last->next;
+		last->next = NULL;
+	}
+	WRITE_ONCE(session->nr_done, session->nr_done - *nr);
+	spin_unlock_bh(&session->job_lock);
+	return *nr ? taken : NULL;
+}
+
+/* So many jobs, before all others that are done. */
+static void put_back(struct kxfer_session *session, struct kxfer_active_job *jobs, u32 nr)
+{
+	struct kxfer_active_job *last = jobs;
+
+	while (last->next)
+		last = last->next;
+	spin_lock_bh(&session->job_lock);
+	last->next = session->done.first;
+	if (!last->next)
+		session->done.last = last;
+	session->done.first = jobs;
+	WRITE_ONCE(session->nr_done, session->nr_done + nr);
+	spin_unlock_bh(&session->job_lock);
+}
+
+/**
+ * kxfer_reap_store() - store completions in user memory
+ * @session: of the caller
+ * @to: address of an array of struct kxfer_completion
+ * @max: room there
+ * @stored: out: how many; those that cannot be stored stay
+ *
+ * May sleep. Return: 0, -EFAULT, -EINTR or -EAGAIN.
+ */
+int kxfer_reap_store(struct kxfer_session *session, u64 to, u32 max, u32 *stored)
+{
+	struct kxfer_completion __user *out = u64_to_user_ptr(to);
+	struct kxfer_active_job *job, *next, *gone = NULL;
+	int ret;
+	u32 n;
+
+	*stored = 0;
+	ret = kxfer_session_begin_reap(session);
+	if (ret)
+		return ret;
+	job = take_done(session, max, &n);
+	for (; job; job = next) {
+		next = job->next;
+		if (copy_to_user(out + *stored, &job->completion, sizeof(*out))) {
+			put_back(session, job, n - *stored);
+			ret = -EFAULT;
+			break;
+		}
+		job->next = gone;
+		gone = job;
+		++*stored;
+	}
+	kxfer_user_return(session->user, KXFER_SHARE_JOBS, *stored);
+	kxfer_job_free(session, gone);
+	mutex_unlock(&session->reap_mutex);
+	return ret;
+}
+
+/* With a ring there is nothing to take: wait until so many are unread in it. */
+static int wait_for_ring(struct kxfer_session *session,
+			 const struct kxfer_session_ring *ring, struct kxfer_reap *cmd)
+{
+	int ret;
+
+	if (cmd->__reserved || cmd->nr || cmd->completions || cmd->wait > ring->entries)
+		return -EINVAL;
+	kxfer_ring_look(session);
+	ret = kxfer_reap_wait(session, cmd->wait, cmd->deadline_ns, cmd->flags);
+	kxfer_ring_look(session);
+	cmd->reaped = 0;
+	return ret;
+}
+
+/** kxfer_job_reap() - KXFER_REAP */
+int kxfer_job_reap(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_session_ring *ring = kxfer_ring_of(session);
+	struct kxfer_reap *cmd = arg;
+	int waited, ret;
+
+	ret = kxfer_reap_check_flags(cmd->flags);
+	if (ret)
+		return ret;
+	if (ring)
+		return wait_for_ring(session, ring, cmd);
+	if (cmd->__reserved || !cmd->nr || cmd->nr > KXFER_REAP_MAX || cmd->wait > cmd->nr)
+		return -EINVAL;
+	waited = kxfer_reap_wait(session, cmd->wait, cmd->deadline_ns, cmd->flags);
+	ret = kxfer_reap_store(session, cmd->completions, cmd->nr, &cmd->reaped);
+	if (cmd->reaped)
+		return 0;
+	return ret ?: waited;
+}

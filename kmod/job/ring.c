@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The completion ring: memory that a session shares with its process, in which
+ * completions land, so that taking them needs no call.
+ *
+ * The kernel writes completion n into slot n % entries and then says tail = n + 1.
+ * The reader says by head how many it has read. Both only grow, and wrap around at
+ * 2^32.
+ *
+ * There is always room, as a proof. Of a session nr_jobs are in flight and nr_done
+ * are unread, as far as the kernel knows.
+ *  1. A job is accepted while nr_jobs + nr_done < entries (kxfer_ring_room()):
+ *     it has a slot before it begins.
+ *  2. Jobs that end move from nr_jobs to nr_done. Before, as many as end and nr_done
+ *     are at most entries, and what is unread are the nr_done slots before tail: those
+ *     written now are others.
+ *  3. A look at head (kxfer_ring_look_locked()) makes nr_done less, never more.
+ * The reader may write anything anywhere in the ring. The kernel reads nothing there
+ * but head, and of that takes no word that more is unread than it knows itself. So a
+ * head that is wrong spoils what its own process reads, or leaves it without room
+ * (EAGAIN) until it is put right.
+ *
+ * Order in memory, each with its partner in the reader:
+ *  - Completions are written before tail says so, once for all that end together:
+ *    smp_store_release() of tail, and the reader's load-acquire.
+ *  - What was read is read before its slot is written again: the reader's
+ *    store-release of head, and smp_load_acquire() of head. Whoever sees room there
+ *    holds job_lock, as does whoever writes the slot later.
+ *  - Either the reader sees the new tail, or the kernel sees the new head and signals
+ *    the eventfd: a full barrier in both, between the store of the one and the load of
+ *    the other (see tell()).
+ *
+ * tests/model/ring.pml has each pair as a litmus test, with and without.
+ *
+ * The ring lives as long as its session, and a mapping of it keeps the file open, thus
+ * the session. The mapped pages have references of their own beside.
+ *
+ * Context: making and mapping it are calls of users and may sleep. All else runs under
+ * job_lock, and may do so in a softirq.
+ */
+#include <linux/eventfd.h>
+#include <linux/log2.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "base/compat.h"
+#include "base/fault.h"
+#include "base/stats.h"
+#include "job/ring.h"
+#include "node/session.h"
+
+#define RING_OFFSET	0	/* for mmap(2); there is nothing else to map */
+
+static int check_ring(const struct kxfer_cq_ring *cmd)
+{
+	if (cmd->flags & ~KXFER_CQ_RING_F_ALL)
+		return -EOPNOTSUPP;
+	if (!is_power_of_2(cmd->entries) || cmd->entries > KXFER_MAX_JOBS)
+		return -EINVAL;
+	return cmd->eventfd && !(cmd->flags & KXFER_CQ_RING_F_EVENTFD) ? -EINVAL : 0;
+}
+
+static int make_memory(struct kxfer_session_ring *ring)
+{
+	ring->bytes = PAGE_ALIGN(sizeof(*ring->shared) +
+				 ring->entries * sizeof(*ring->slots));
+	ring->shared = kxfer_fault(RING_MEMORY) ? NULL :
+		       __vmalloc(ring->bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	if (!ring->shared)
+		return -ENOMEM;
+	ring->shared->mask = ring->entries - 1;
+	ring->shared->entries = ring->entries;
+	ring->slots = (struct kxfer_completion *)(ring->shared + 1);
+	return 0;
+}
+
+static int take_eventfd(struct kxfer_session_ring *ring, const struct kxfer_cq_ring *cmd)
+{
+	struct eventfd_ctx *eventfd;
+
+	if (!(cmd->flags & KXFER_CQ_RING_F_EVENTFD))
+		return 0;
+	eventfd = kxfer_fault_ptr(RING_EVENTFD) ?: eventfd_ctx_fdget(cmd->eventfd);
+	if (IS_ERR(eventfd))
+		return PTR_ERR(eventfd);
+	ring->eventfd = eventfd;
+	return 0;
+}
+
+static void free_ring(struct kxfer_session_ring *ring)
+{
+	if (ring->eventfd)
+		eventfd_ctx_put(ring->eventfd);
+	vfree(ring->shared);
+	kfree(ring);
+}
+
+static struct kxfer_session_ring *make_ring(const struct kxfer_cq_ring *cmd)
+{
+	struct kxfer_session_ring *ring;
+	int ret;
+
+	ring = kxfer_fault(RING) ? NULL : kzalloc(sizeof(*ring), GFP_KERNEL_ACCOUNT);
+	if (!ring)
+		return ERR_PTR(-ENOMEM);
+	ring->entries = cmd->entries;
+	ret = make_memory(ring) ?: take_eventfd(ring, cmd);
+	if (!ret)
+		return ring;
+	free_ring(ring);
+	return ERR_PTR(ret);
+}
+
+/*
+ * Completions go to the ring from here on: all of them, for none is in flight. The
+ * session's lock keeps out SUBMITs that are in the midst of accepting, reap_mutex those
+ * who have taken completions that they may have to put back.
+ */
+static int give_ring(struct kxfer_session *session, struct kxfer_session_ring *ring)
+{
+	int ret = 0;
+
+	mutex_lock(&session->reap_mutex);
+	down_write(&session->lock);
+	spin_lock_bh(&session->job_lock);
+	if (session->ring) {
+		ret = -EEXIST;
+	} else if (session->nr_jobs || session->nr_done) {
+		ret = -EBUSY;
+	} else {
+		session->max_jobs = ring->entries;
+		/* For who looks without a lock: what it sees is complete. */
+		smp_store_release(&session->ring, ring);
+	}
+	spin_unlock_bh(&session->job_lock);
+	up_write(&session->lock);
+	mutex_unlock(&session->reap_mutex);
+	return ret;
+}
+
+/** kxfer_ring_create() - KXFER_CQ_RING */
+int kxfer_ring_create(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_cq_ring *cmd = arg;
+	struct kxfer_session_ring *ring;
+	int ret;
+
+	ret = check_ring(cmd);
+	if (ret)
+		return ret;
+	ring = make_ring(cmd);
+	if (IS_ERR(ring))
+		return PTR_ERR(ring);
+	ret = give_ring(session, ring);
+	if (ret) {
+		free_ring(ring);
+		return ret;
+	}
+	kxfer_stat_inc(KXFER_STAT_LIVE_RINGS);
+	cmd->offset = RING_OFFSET;
+	cmd->bytes = ring->bytes;
+	return 0;
+}
+
+/** kxfer_ring_of() - the ring of a session, for who holds no lock, or NULL */
+struct kxfer_session_ring *kxfer_ring_of(struct kxfer_session *session)
+{
+	/* Pairs with give_ring(). */
+	return smp_load_acquire(&session->ring);
+}
+
+/** kxfer_ring_destroy() - of a session that ends: no job is in flight; or NULL. May sleep */
+void kxfer_ring_destroy(struct kxfer_session_ring *ring)
+{
+	if (!ring)
+		return;
+	kxfer_delay(RING_END);
+	free_ring(ring);
+	kxfer_stat_dec(KXFER_STAT_LIVE_RINGS);
+}
+
+/**
+ * kxfer_ring_mmap() - map a session's ring
+ * @session: of the file
+ * @vma: new; the caller holds its mmap_lock, outside of which the session's locks are
+ *
+ * All of it, shared, never executable. A child does not inherit the mapping, which
+ * would keep the session alive. Return: 0, -EINVAL, -EACCES, -ENOMEM; what is mapped
+ * then is undone by the caller.
+ */
+int kxfer_ring_mmap(struct kxfer_session *session, struct vm_area_struct *vma)
+{
+	struct kxfer_session_ring *ring = kxfer_ring_of(session);
+	unsigned long offset;
+	int ret = 0;
+
+	/* VM_SHARED is missing where the file was opened for reading only. */
+	if (!ring || !(vma->vm_flags & VM_MAYSHARE) ||
+	    vma->vm_pgoff != RING_OFFSET >> PAGE_SHIFT ||
+	    vma->vm_end - vma->vm_start != ring->bytes)
+		return -EINVAL;
+	if (vma->vm_flags & VM_EXEC)
+		return -EACCES;
+	kxfer_vm_flags_mod(vma, VM_DONTEXPAND | VM_DONTCOPY, VM_MAYEXEC);
+	for (offset = 0; !ret && offset < ring->bytes; offset += PAGE_SIZE)
+		ret = kxfer_fault_error(RING_MAP) ?:
+		      vm_insert_page(vma, vma->vm_start + offset,
+				     vmalloc_to_page((void *)ring->shared + offset));
+	return ret;
+}
+
+/**
+ * kxfer_ring_add() - write a completion into its slot, for kxfer_ring_publish()
+ * @ring: of a session whose job_lock the caller holds
+ * @completion: of a job that was accepted while there was room
+ */
+void kxfer_ring_add(struct kxfer_session_ring *ring,
+		    const struct kxfer_completion *completion)
+{
+	ring->slots[ring->tail & (ring->entries - 1)] = *completion;
+	ring->tail++;
+}
+
+/*
+ * A reader that is about to sleep has stored head, then passed a full barrier, then
+ * found that tail is head. If it has not seen the new tail, then we see its head here:
+ * what is new is all that is unread. If it is not, the reader has seen it, or has yet
+ * to look for the last time, and needs no signal.
+ */
+static void tell(struct kxfer_session_ring *ring, u32 nr_new)
+{
+	/* The store of tail before the load of head; pairs with the reader's. */
+	smp_mb();
+	if (ring->tail - READ_ONCE(ring->shared->head) == nr_new)
+		kxfer_eventfd_signal(ring->eventfd);
+}
+
+/**
+ * kxfer_ring_publish() - let the reader see what was added
+ * @ring: as in kxfer_ring_add(), under the same hold of job_lock; something was
+ */
+void kxfer_ring_publish(struct kxfer_session_ring *ring)
+{
+	u32 nr_new = ring->tail - ring->published;
+
+	ring->published = ring->tail;
+	/* The completions before tail; pairs with the reader's load-acquire of tail. */
+	smp_store_release(&ring->shared->tail, ring->tail);
+	if (ring->eventfd)
+		tell(ring, nr_new);
+}
+
+/**
+ * kxfer_ring_look_locked() - see how many completions are unread now
+ * @session: with a ring or without; the caller holds its job_lock
+ */
+void kxfer_ring_look_locked(struct kxfer_session *session)
+{
+	struct kxfer_session_ring *ring = session->ring;
+	u32 unread;
+
+	if (!ring)
+		return;
+	/* Pairs with the reader's store-release of head: it is done with those slots. */
+	unread = ring->tail - smp_load_acquire(&ring->shared->head);
+	if (unread < session->nr_done)
+		WRITE_ONCE(session->nr_done, unread);
+}
+
+/**
+ * kxfer_ring_look() - as kxfer_ring_look_locked()
+ * @session: with a ring or without
+ *
+ * Any context but hard interrupts. After waiting it makes sure beside that what was
+ * waited for is in the ring: whoever counted it did so under job_lock.
+ */
+void kxfer_ring_look(struct kxfer_session *session)
+{
+	spin_lock_bh(&session->job_lock);
+	kxfer_ring_look_locked(session);
+	spin_unlock_bh(&session->job_lock);
+}
+
+/**
+ * kxfer_ring_room() - how many jobs more a session may have, with their completions
+ * @session: with a ring or without; the caller holds its job_lock
+ * @want: more are of no interest
+ */
+u32 kxfer_ring_room(struct kxfer_session *session, u32 want)
+{
+	u32 room = session->max_jobs - session->nr_jobs - session->nr_done;
+
+	if (room >= want)
+		return want;
+	/* What the reader has read since was not looked at until it mattered. */
+	kxfer_ring_look_locked(session);
+	return min(want, session->max_jobs - session->nr_jobs - session->nr_done);
+}

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Submitting: where jobs come from.
+ *
+ * SUBMIT copies each job once, checks it, finds what it names, plans it and puts it
+ * with others on its lane (batch.c). The first job that is refused ends the call;
+ * those before it are accepted, and each of them will complete, so the call then
+ * succeeds. A job that can be accepted but not run (its link has broken, its
+ * device gone) is accepted and completes with the reason. Waiting comes last (reap.c),
+ * and whatever ends the waiting changes nothing of what was accepted.
+ *
+ * Context: calls of users; may sleep. Lock order: as in job.c.
+ */
+#include "base/log.h"
+
+#include <linux/overflow.h>
+#include <linux/pagemap.h>
+#include <linux/timekeeping.h>
+#include <linux/uaccess.h>
+
+#include "base/compat.h"
+#include "job/batch.h"
+#include "job/flow.h"
+#include "job/job.h"
+#include "job/reap.h"
+#include "job/ring.h"
+#include "job/submit.h"
+#include "job/target.h"
+#include "job/trace.h"
+#include "link/lane.h"
+#include "node/device.h"
+#include "node/memory.h"
+#include "node/region.h"
+#include "node/session.h"
+
+#define FLUSH_JOBS	32	/* at most so many are handed over at once */
+
+#define ORDER_FLAGS	(KXFER_JOB_F_FENCE | KXFER_JOB_F_ORDERED)
+
+static int check_unused(const struct kxfer_job *job)
+{
+	return job->region || job->region_offset || job->target_offset || job->length ||
+	       job->compare_add || job->swap ? -EINVAL : 0;
+}
+
+static int check_transfer(const struct kxfer_job *job)
+{
+	if ((job->flags & KXFER_JOB_F_LOCAL_ONLY && job->op != KXFER_OP_WRITE) ||
+	    job->flags & KXFER_JOB_F_IMM)
+		return -EINVAL;
+	return job->length && !(job->cookie | job->compare_add | job->swap) ? 0 : -EINVAL;
+}
+
+static int check_atomic(const struct kxfer_job *job)
+{
+	if (job->flags & ~(KXFER_JOB_F_BATCH | ORDER_FLAGS) || job->cookie ||
+	    (job->swap && job->op != KXFER_OP_COMPARE_SWAP))
+		return -EINVAL;
+	return job->length == KXFER_ATOMIC_BYTES ? 0 : -EINVAL;
+}
+
+static int check_send(const struct kxfer_job *job)
+{
+	u64 max_immediate = job->flags & KXFER_JOB_F_IMM ? U32_MAX : 0;
+
+	if (job->flags & ~(KXFER_JOB_F_IMM | ORDER_FLAGS) || job->cookie > max_immediate ||
+	    job->target_offset || job->compare_add || job->swap)
+		return -EINVAL;
+	return !job->length && (job->region || job->region_offset) ? -EINVAL : 0;
+}
+
+static int check_recv(const struct kxfer_job *job)
+{
+	if (job->flags || job->cookie || job->target_offset || job->compare_add || job->swap)
+		return -EINVAL;
+	return job->length < sizeof(struct kxfer_message) ? -EINVAL : 0;
+}
+
+static int check_range(u64 offset, u64 length, u64 limit)
+{
+	u64 end;
+
+	if (check_add_overflow(offset, length, &end))
+		return -EOVERFLOW;
+	return end > limit ? -ERANGE : 0;
+}
+
+/*
+ * What jobs name is most often what the one before named. Called with the session's
+ * lock held for reading; who deletes holds it for writing.
+ */
+static struct kxfer_target *find_target(struct kxfer_session *session, u32 id)
+{
+	struct kxfer_target *target = READ_ONCE(session->last_target);
+
+	if (target && target->id == id)
+		return target;
+	target = xa_load(&session->targets, id);
+	WRITE_ONCE(session->last_target, target);
+	return target;
+}
+
+static struct kxfer_region *find_region(struct kxfer_session *session, u32 id)
+{
+	struct kxfer_region *region = READ_ONCE(session->last_region);
+
+	if (region && region->id == id)
+		return region;
+	region = xa_load(&session->regions, id);
+	WRITE_ONCE(session->last_region, region);
+	return region;
+}
+
+/* Called with the session's lock held for reading. */
+static int bind_target(struct kxfer_active_job *job, const struct kxfer_job *user)
+{
+	struct kxfer_target *target = find_target(job->session, user->target);
+	u32 right = kxfer_op_right(user->op);
+	int ret;
+
+	if (!target)
+		return -ENOENT;
+	if (right == KXFER_RIGHT_ATOMIC && !target->link->dev->atomic)
+		return -EOPNOTSUPP;
+	if (!(target->rights & right))
+		return -EACCES;
+	ret = check_range(user->target_offset, user->length, target->length);
+	if (ret)
+		return right == KXFER_RIGHT_SEND ? -EMSGSIZE : ret;
+	job->target = target;
+	return 0;
+}
+
+/* Called with the session's lock held for reading. */
+static int bind_mailbox(struct kxfer_active_job *job, const struct kxfer_job *user)
+{
+	job->mailbox = xa_load(&job->session->mailboxes, user->target);
+	return job->mailbox ? 0 : -ENOENT;
+}
+
+static int bind_region(struct kxfer_active_job *job, const struct kxfer_job *user)
+{
+	struct kxfer_region *region = find_region(job->session, user->region);
+	int ret;
+
+	if (!region)
+		return -ENOENT;
+	ret = check_range(user->region_offset, user->length, region->memory->length);
+	if (ret)
+		return ret;
+	if (kxfer_op_has_sink(user->op) && !region->memory->writable)
+		return -EACCES;
+	job->region = region;
+	return 0;
+}
+
+static int plan_transfer(struct kxfer_batch *batch, struct kxfer_active_job *job,
+			 const struct kxfer_job *user)
+{
+	struct kxfer_device *dev = job->target->link->dev;
+	struct kxfer_mapping *mapping;
+
+	mapping = kxfer_batch_mapping(batch, job->region, dev);
+	if (IS_ERR(mapping))
+		return PTR_ERR(mapping);
+	if (!mapping)
+		return KXFER_WOULD_SLEEP;
+	job->mapping = mapping;
+	return kxfer_plan_init(&job->plan, mapping->extents, mapping->nr_extents,
+			       user->region_offset, job->target->keys,
+			       job->target->nr_keys, user->target_offset,
+			       user->length, kxfer_device_limits(dev, user->op));
+}
+
+/* A long message is READ by the peer, and needs a mapping for that. */
+static int map_long(struct kxfer_batch *batch, struct kxfer_active_job *job)
+{
+	struct kxfer_mapping *mapping;
+
+	mapping = kxfer_batch_mapping(batch, job->region, job->target->link->dev);
+	if (IS_ERR(mapping))
+		return PTR_ERR(mapping);
+	job->mapping = mapping;
+	return mapping ? 0 : KXFER_WOULD_SLEEP;
+}
+
+/* It has been planned: is it one work request, at addresses that a device takes? */
+static int take_operands(struct kxfer_active_job *job, const struct kxfer_job *user)
+{
+	u64 here = job->region->memory->offset + user->region_offset;
+
+	if (here % KXFER_ATOMIC_BYTES || !kxfer_plan_is_word(&job->plan, KXFER_ATOMIC_BYTES))
+		return -EINVAL;
+	job->compare_add = user->compare_add;
+	job->swap = user->swap;
+	return 0;
+}
+
+/**
+ * kxfer_job_check() - is a job in order, as far as it can be told by itself?
+ * @user: the kernel's copy
+ *
+ * Any context. Return: 0 or -errno.
+ */
+int kxfer_job_check(const struct kxfer_job *user)
+{
+	if (user->op > KXFER_OP_RECV || user->flags & ~KXFER_JOB_F_ALL)
+		return -EOPNOTSUPP;
+	switch (user->op) {
+	case KXFER_OP_NOP:
+		if (user->target || user->cookie || user->flags)
+			return -EINVAL;
+		return check_unused(user);
+	case KXFER_OP_NOTIFY:
+		return user->flags & ~ORDER_FLAGS ? -EINVAL : check_unused(user);
+	case KXFER_OP_COMPARE_SWAP:
+	case KXFER_OP_FETCH_ADD:
+		return check_atomic(user);
+	case KXFER_OP_SEND:
+		return check_send(user);
+	case KXFER_OP_RECV:
+		return check_recv(user);
+	default:
+		return check_transfer(user);
+	}
+}
+
+/* Find what the job names. Return: -errno refuses the job. */
+static int bind_job(struct kxfer_active_job *job, const struct kxfer_job *user)
+{
+	int ret = 0;
+
+	if (user->op == KXFER_OP_NOP)
+		return 0;
+	ret = user->op == KXFER_OP_RECV ? bind_mailbox(job, user) : bind_target(job, user);
+	if (!ret && user->op != KXFER_OP_NOTIFY && user->length)
+		ret = bind_region(job, user);
+	return ret;
+}
+
+/**
+ * kxfer_job_accept() - put a job into a batch
+ * @batch: of the caller
+ * @user: the kernel's copy, passed by kxfer_job_check()
+ *
+ * Return: 0; -errno: refused; KXFER_WOULD_SLEEP: nothing was done, for it would have
+ * to sleep and @batch says that it may not.
+ */
+int kxfer_job_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
+{
+	struct kxfer_active_job *job;
+	int ret;
+
+	job = kxfer_batch_job(batch, user);
+	if (!job)
+		return batch->may_sleep ? -ENOMEM : KXFER_WOULD_SLEEP;
+	ret = bind_job(job, user);
+	trace_kxfer_job_checked(job);
+	/* Short messages are copied, here and there. */
+	if (!ret && job->region && user->op < KXFER_OP_SEND)
+		ret = plan_transfer(batch, job, user);
+	else if (!ret && kxfer_job_is_long(job))
+		ret = map_long(batch, job);
+	if (!ret && kxfer_op_is_atomic(user->op))
+		ret = take_operands(job, user);
+	/* A device that has gone ends the job, not the call. */
+	if (ret == -ENODEV) {
+		job->status = ret;
+		ret = 0;
+	}
+	trace_kxfer_job_planned(job);
+	if (!ret)
+		ret = kxfer_batch_add(batch, job);
+	if (ret)
+		kxfer_batch_refuse(batch, job);
+	return ret;
+}
+
+/*
+ * Hand over what was accepted. A soft provider may carry it out before the post
+ * returns: who will wait takes those completions at once. (If the flow moves to another
+ * lane meanwhile, the one that it left is looked at, in vain.)
+ */
+static void flush(struct kxfer_batch *batch, const struct kxfer_submit *cmd)
+{
+	bool looks = batch->nr && batch->flow && cmd->wait &&
+		     !(cmd->flags & KXFER_WAIT_F_SLEEP);
+	struct kxfer_cq *cq = looks ? &READ_ONCE(batch->flow->lane)->cq : NULL;
+	bool own = cq && kxfer_cq_own(cq);
+
+	kxfer_batch_flush(batch);
+	if (!own)
+		return;
+	kxfer_cq_poll(cq, &batch->session->nr_done, cmd->wait, 0);
+	kxfer_cq_disown(cq);
+}
+
+/* Return: bytes that were not there without waiting. */
+static unsigned long copy_at_once(struct kxfer_job *job, const void __user *from, u32 stride)
+{
+	unsigned long left = 1;
+
+	if ((stride != sizeof(*job) && stride != KXFER_JOB_SIZE_MIN) ||
+	    !access_ok(from, stride))
+		return left;
+	pagefault_disable();
+	if (stride == sizeof(*job)) {
+		left = __copy_from_user_inatomic(job, from, sizeof(*job));
+	} else {
+		job->compare_add = 0;
+		job->swap = 0;
+		left = __copy_from_user_inatomic(job, from, KXFER_JOB_SIZE_MIN);
+	}
+	pagefault_enable();
+	return left;
+}
+
+/*
+ * Copy the next job. Nothing is in the batch while that may wait for user memory
+ * (batch.c). Return: 0 or -errno.
+ */
+static int copy_job(struct kxfer_batch *batch, const struct kxfer_submit *cmd,
+		    struct kxfer_job *job)
+{
+	const void __user *from = u64_to_user_ptr(cmd->jobs) +
+				  (size_t)cmd->accepted * cmd->stride;
+
+	if (!copy_at_once(job, from, cmd->stride))
+		return 0;
+	flush(batch, cmd);
+	return copy_struct_from_user(job, sizeof(*job), from, cmd->stride);
+}
+
+/* Return: 0 if all jobs were accepted, else why the first that was not was not. */
+static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
+{
+	struct kxfer_batch batch;
+	struct kxfer_job job __uninitialized;
+	int ret = 0;
+
+	if (!down_read_trylock(&session->lock)) {
+		ret = kxfer_session_may_wait(session) ?: down_read_killable(&session->lock);
+		if (ret)
+			return ret;
+	}
+	kxfer_batch_begin(&batch, session, cmd->nr_jobs);
+	batch.at_once = true;
+	for (cmd->accepted = 0; cmd->accepted < cmd->nr_jobs; cmd->accepted++) {
+		ret = copy_job(&batch, cmd, &job) ?: kxfer_job_check(&job) ?:
+		      kxfer_job_accept(&batch, &job);
+		if (ret)
+			break;
+		if (batch.nr == FLUSH_JOBS)
+			flush(&batch, cmd);
+	}
+	flush(&batch, cmd);
+	kxfer_batch_end(&batch);
+	up_read(&session->lock);
+	return ret;
+}
+
+static int check_submit(const struct kxfer_submit *cmd,
+			const struct kxfer_session_ring *ring)
+{
+	u32 max_wait = ring ? ring->entries : cmd->nr_completions;
+	int ret = kxfer_reap_check_flags(cmd->flags);
+
+	if (ret)
+		return ret;
+	if (cmd->__reserved || !cmd->nr_jobs || cmd->nr_jobs > KXFER_SUBMIT_MAX ||
+	    cmd->stride < KXFER_JOB_SIZE_MIN || cmd->stride > 256 ||
+	    cmd->stride % 8)
+		return -EINVAL;
+	if (cmd->nr_completions > KXFER_REAP_MAX || cmd->wait > max_wait ||
+	    (!cmd->completions != !cmd->nr_completions) || (ring && cmd->nr_completions))
+		return -EINVAL;
+	return 0;
+}
+
+/** kxfer_job_submit() - KXFER_SUBMIT */
+int kxfer_job_submit(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_session_ring *ring = kxfer_ring_of(session);
+	struct kxfer_submit *cmd = arg;
+	int ret;
+
+	trace_kxfer_submit(session, cmd->nr_jobs);
+	ret = check_submit(cmd, ring);
+	if (ret)
+		return ret;
+	/* Nothing is accepted that could not be reported: a byte of each page is written. */
+	if (fault_in_writeable(u64_to_user_ptr(cmd->completions),
+			       cmd->nr_completions * sizeof(struct kxfer_completion)))
+		return -EFAULT;
+	if (ring && cmd->wait)
+		kxfer_ring_look(session);
+	cmd->accepted = 0;
+	ret = accept_jobs(session, cmd);
+	if (!cmd->accepted)
+		return ret;
+	cmd->error = -ret;
+	cmd->reaped = 0;
+	if (!cmd->wait && !cmd->nr_completions)
+		return 0;
+	kxfer_reap_wait(session, cmd->wait, cmd->deadline_ns, cmd->flags);
+	trace_kxfer_waited(session, cmd->wait);
+	if (ring)
+		kxfer_ring_look(session);
+	else
+		kxfer_reap_store(session, cmd->completions, cmd->nr_completions,
+				 &cmd->reaped);
+	return 0;
+}

@@ -1,0 +1,594 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Targets: handles on exports of peers.
+ *
+ * A target holds a grant: which bytes of the peer's memory its jobs may touch,
+ * and the table of rkeys, which never leaves the kernel. The table comes page by
+ * page and is checked before a job sees it.
+ *
+ * Withdrawal from the holder's side: REVOKE names an exposure. Each target of it
+ * is marked, its queued jobs end, and when none is posted any more the answer
+ * goes out. A REVOKE may overtake the GRANT answer of a target that is being
+ * opened: so while any open is under way on the link, revoked exposures are
+ * remembered, and the open fails when it finds its exposure among them.
+ *
+ * Lock order: targets_lock of the link is a leaf.
+ */
+#include "base/log.h"
+
+#include <linux/jiffies.h>
+#include <linux/kxfer.h>
+#include <linux/mm.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+
+#include "base/decode.h"
+#include "base/fault.h"
+#include "base/plan.h"
+#include "base/stats.h"
+#include "job/flow.h"
+#include "job/job.h"
+#include "job/release.h"
+#include "job/target.h"
+#include "link/lane.h"
+#include "node/session.h"
+#include "node/user.h"
+
+#define CONTENT_TOO_LONG "more content than the export has room for"
+#define MAX_REVOKED	1024	/* withdrawals during an open; more is an attack */
+
+static void unlink_target(struct kxfer_target *target)
+{
+	spin_lock_bh(&target->link->targets_lock);
+	list_del_init(&target->link_node);
+	spin_unlock_bh(&target->link->targets_lock);
+}
+
+/**
+ * kxfer_target_settle() - what jobs of a target wrote is placed, or the link goes down
+ * @target: of which no job is in flight
+ *
+ * Before the peer hears that nothing comes any more: it deregisters then, and a WRITE
+ * behind that breaks the link for all. WRITEs without a fence are on the lane that the flow
+ * is on. Sleeps, KXFER_FENCE_MS at most.
+ */
+void kxfer_target_settle(struct kxfer_target *target)
+{
+	/* Pairs with insert_target(). */
+	struct kxfer_flow *flow = smp_load_acquire(&target->flow);
+	struct kxfer_lane *lane;
+	bool unfenced;
+
+	if (!flow)
+		return;
+	lane = kxfer_flow_lock(flow);
+	unfenced = target->unfenced;
+	target->unfenced = false;
+	spin_unlock_bh(&lane->lock);
+	if (unfenced)
+		kxfer_lane_fence(lane);
+}
+
+/** kxfer_target_free() - free a target whose grant is given back, or is nobody's any more */
+void kxfer_target_free(struct kxfer_target *target)
+{
+	if (target->grant)
+		kxfer_stat_dec(KXFER_STAT_LIVE_GRANTS);
+	kxfer_link_unuse(target->link);
+	kxfer_peer_put(target->peer);
+	kxfer_user_return(target->user, KXFER_SHARE_TARGETS, 1);
+	kxfer_user_put(target->user);
+	if (target->flow)
+		kxfer_flow_put(target->flow);
+	kvfree(target->keys);
+	kfree(target);
+	kxfer_stat_dec(KXFER_STAT_LIVE_TARGETS);
+}
+
+static void target_release(struct kref *ref)
+{
+	struct kxfer_target *target = container_of(ref, struct kxfer_target, ref);
+
+	unlink_target(target);
+	kxfer_delay(TARGET_UNLINKED);
+	kxfer_release_target(target);
+}
+
+/** kxfer_target_put() - one reference less; does not wait for the peer */
+void kxfer_target_put(struct kxfer_target *target)
+{
+	kref_put(&target->ref, target_release);
+}
+
+static struct kxfer_target *find_target(struct kxfer_session *session, u32 id)
+{
+	struct kxfer_target *target;
+
+	down_read(&session->lock);
+	target = xa_load(&session->targets, id);
+	if (target)
+		kref_get(&target->ref);
+	up_read(&session->lock);
+	return target;
+}
+
+static struct kxfer_target *target_alloc(struct kxfer_peer *peer, struct kxfer_link *link)
+{
+	struct kxfer_user *user = peer->session->user;
+	struct kxfer_target *target;
+	int ret = kxfer_user_take(user, KXFER_SHARE_TARGETS);
+
+	if (ret)
+		return ERR_PTR(ret);
+	target = kxfer_fault(TARGET) ? NULL : kzalloc(sizeof(*target), GFP_KERNEL_ACCOUNT);
+	if (!target) {
+		kxfer_user_return(user, KXFER_SHARE_TARGETS, 1);
+		return ERR_PTR(-ENOMEM);
+	}
+	/* A withdrawal may let go of the target after its session. */
+	kxfer_user_ref(user);
+	target->user = user;
+	kref_init(&target->ref);
+	kref_get(&peer->ref);
+	target->peer = peer;
+	kxfer_link_use(link);
+	target->link = link;
+	INIT_LIST_HEAD(&target->link_node);
+	kxfer_stat_inc(KXFER_STAT_LIVE_TARGETS);
+	return target;
+}
+
+static int request_grant(struct kxfer_target *target, const struct kxfer_target_open *cmd,
+			 unsigned long end, struct kxfer_wire_grant_answer *answer)
+{
+	struct kxfer_session *session = target->peer->session;
+	struct kxfer_wire_grant request = {
+		.uid = cpu_to_be32(session->uid),
+		.gid = cpu_to_be32(session->gid),
+		.rights = cpu_to_be32(cmd->rights),
+	};
+	u32 length = sizeof(*answer);
+	int ret;
+
+	memcpy(request.name, cmd->name, sizeof(request.name));
+	get_random_bytes(&request.nonce, sizeof(request.nonce));
+	ret = kxfer_channel_call(&target->link->control->channel, KXFER_WIRE_GRANT,
+				 &request, sizeof(request), answer, &length,
+				 kxfer_left_ms(end), KXFER_WAIT_KILLABLE);
+	if (!ret && length != sizeof(*answer))
+		return -EPROTO;
+	return ret;
+}
+
+/* The peer's word is taken only as far as it makes sense. */
+static int take_grant(struct kxfer_target *target, u32 wanted,
+		      const struct kxfer_wire_grant_answer *answer)
+{
+	struct kxfer_terms terms;
+	int ret = kxfer_wire_take_grant(&terms, wanted, answer);
+
+	target->grant = terms.grant;
+	if (target->grant)
+		kxfer_stat_inc(KXFER_STAT_LIVE_GRANTS);
+	target->exposure = terms.exposure;
+	target->length = terms.rights == KXFER_RIGHT_SEND ?
+			 min(terms.length, kxfer_link_longest(target->link)) : terms.length;
+	target->rights = terms.rights;
+	target->nr_keys = terms.nr_keys;
+	target->content = terms.content;
+	return ret;
+}
+
+static void begin_open(struct kxfer_target *target)
+{
+	struct kxfer_link *link = target->link;
+
+	spin_lock_bh(&link->targets_lock);
+	target->opening = ++link->last_opening;
+	list_add_tail(&target->link_node, &link->opening);
+	spin_unlock_bh(&link->targets_lock);
+}
+
+/*
+ * Withdrawals concern opens that began before them. Forget those that came before
+ * the first open under way began. Called with targets_lock held.
+ */
+static void forget_revoked(struct kxfer_link *link)
+{
+	struct kxfer_target *first = list_first_entry_or_null(&link->opening,
+							      struct kxfer_target,
+							      link_node);
+	unsigned long id;
+	void *entry;
+
+	xa_for_each(&link->revoked, id, entry) {
+		if (first && xa_to_value(entry) >= first->opening)
+			continue;
+		xa_erase(&link->revoked, id);
+		link->nr_revoked--;
+	}
+}
+
+/* Let withdrawals find the target, unless one came first. */
+static int end_open(struct kxfer_target *target, int ret)
+{
+	struct kxfer_link *link = target->link;
+
+	spin_lock_bh(&link->targets_lock);
+	list_del_init(&target->link_node);
+	if (!ret && xa_load(&link->revoked, target->exposure)) {
+		target->revoked = true;
+		ret = -EKEYREVOKED;
+	}
+	if (!ret)
+		list_add_tail(&target->link_node, &link->targets);
+	if (list_empty(&link->opening))
+		forget_revoked(link);
+	spin_unlock_bh(&link->targets_lock);
+	return ret;
+}
+
+static int fetch_keys(struct kxfer_target *target, unsigned long end)
+{
+	struct kxfer_wire_keys request = { .exposure = cpu_to_be64(target->exposure) };
+	struct kxfer_wire_keys_answer *answer;
+	u64 start = 0;
+	u32 nr = 0, length;
+	int ret = 0, n;
+
+	answer = kxfer_fault(TARGET_ANSWER) ? NULL :
+		 kzalloc(KXFER_WIRE_CONTROL_BYTES, GFP_KERNEL_ACCOUNT);
+	target->keys = kxfer_fault(TARGET_KEYS) ? NULL :
+		       kvmalloc_array(target->nr_keys, sizeof(*target->keys),
+				      GFP_KERNEL_ACCOUNT);
+	if (!answer || !target->keys)
+		ret = -ENOMEM;
+	while (!ret && nr < target->nr_keys) {
+		if (time_after(jiffies, end)) {
+			ret = -ETIMEDOUT;
+			break;
+		}
+		request.first = cpu_to_be32(nr);
+		length = KXFER_WIRE_CONTROL_BYTES;
+		ret = kxfer_channel_call(&target->link->control->channel,
+					 KXFER_WIRE_KEYS, &request, sizeof(request),
+					 answer, &length, kxfer_left_ms(end), KXFER_WAIT_KILLABLE);
+		if (ret)
+			break;
+		n = kxfer_wire_take_keys(target->keys + nr, target->nr_keys - nr,
+					 &start, answer, length);
+		if (n < 0)
+			ret = n;
+		else
+			nr += n;
+	}
+	kfree(answer);
+	if (!ret && kxfer_extents_check(target->keys, nr, target->length))
+		ret = -EPROTO;
+	return ret;
+}
+
+/* From the grant to a target that jobs can use. */
+static int acquire(struct kxfer_target *target, const struct kxfer_target_open *cmd,
+		   unsigned long end)
+{
+	struct kxfer_wire_grant_answer answer;
+	int ret;
+
+	begin_open(target);
+	ret = request_grant(target, cmd, end, &answer);
+	if (!ret)
+		ret = take_grant(target, cmd->rights, &answer);
+	ret = end_open(target, ret);
+	/* A mailbox has none. */
+	if (!ret && target->nr_keys)
+		ret = fetch_keys(target, end);
+	if (ret == -EPROTO)
+		kxfer_link_protocol_error(target->link, "a grant that makes no sense");
+	return ret;
+}
+
+/* That of the session's other targets on the link. Called with its lock held for writing. */
+static struct kxfer_flow *get_flow(struct kxfer_session *session, struct kxfer_link *link)
+{
+	struct kxfer_target *target;
+	unsigned long id;
+
+	xa_for_each(&session->targets, id, target) {
+		if (target->link == link) {
+			kref_get(&target->flow->ref);
+			return target->flow;
+		}
+	}
+	return kxfer_flow_create(link, session->id);
+}
+
+/* Once it is in the table another thread may close it. */
+static int insert_target(struct kxfer_session *session, struct kxfer_target *target,
+			 struct kxfer_target_open *cmd)
+{
+	struct kxfer_flow *flow;
+	int ret;
+
+	down_write(&session->lock);
+	flow = get_flow(session, target->link);
+	/* A withdrawal may look at the target already. */
+	smp_store_release(&target->flow, flow);
+	ret = flow ? 0 : -ENOMEM;
+	if (!ret)
+		ret = kxfer_table_insert(&session->targets, target, &target->id,
+					 KXFER_MAX_TARGETS);
+	if (!ret)
+		atomic_inc(&target->peer->nr_targets);
+	cmd->target = target->id;
+	up_write(&session->lock);
+	return ret;
+}
+
+static int open_on_peer(struct kxfer_session *session, struct kxfer_peer *peer,
+			struct kxfer_target_open *cmd)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(cmd->timeout_ms);
+	struct kxfer_target *target;
+	struct kxfer_link *link;
+	int ret;
+
+	link = kxfer_peer_link(peer, cmd->timeout_ms);
+	if (IS_ERR(link))
+		return PTR_ERR(link);
+	target = target_alloc(peer, link);
+	kxfer_link_unuse(link);
+	if (IS_ERR(target))
+		return PTR_ERR(target);
+	ret = acquire(target, cmd, end);
+	if (!ret) {
+		cmd->granted = target->rights;
+		cmd->nr_keys = target->nr_keys;
+		cmd->length = target->length;
+		cmd->content = target->content;
+		ret = insert_target(session, target, cmd);
+	}
+	if (ret)
+		kxfer_target_put(target);
+	return ret;
+}
+
+/** kxfer_target_open() - KXFER_TARGET_OPEN */
+int kxfer_target_open(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_target_open *cmd = arg;
+	size_t length = strnlen((const char *)cmd->name, sizeof(cmd->name));
+	struct kxfer_peer *peer;
+	int ret;
+
+	if (cmd->flags || cmd->rights & ~KXFER_RIGHT_ANY)
+		return -EOPNOTSUPP;
+	if (!length || length == sizeof(cmd->name) ||
+	    memchr_inv(cmd->name + length, 0, sizeof(cmd->name) - length) ||
+	    !cmd->timeout_ms || cmd->timeout_ms > KXFER_TIMEOUT_MAX_MS)
+		return -EINVAL;
+	peer = kxfer_peer_find(session, cmd->peer);
+	if (!peer)
+		return -ENOENT;
+	ret = open_on_peer(session, peer, cmd);
+	kxfer_peer_put(peer);
+	return ret;
+}
+
+/** kxfer_target_close() - KXFER_TARGET_CLOSE */
+int kxfer_target_close(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_id *cmd = arg;
+	struct kxfer_target *target;
+	int ret = 0;
+
+	down_write(&session->lock);
+	target = xa_load(&session->targets, cmd->id);
+	if (!target) {
+		ret = -ENOENT;
+	} else if (atomic_read(&target->nr_jobs)) {
+		ret = -EBUSY;
+	} else {
+		xa_erase(&session->targets, cmd->id);
+		session->last_target = NULL;
+		atomic_dec(&target->peer->nr_targets);
+	}
+	up_write(&session->lock);
+	if (!ret)
+		kxfer_target_put(target);
+	return ret;
+}
+
+/* Return: false if an export cannot hold as much. */
+static bool update_content(struct kxfer_target *target,
+			   const struct kxfer_wire_content *wire)
+{
+	struct kxfer_content content;
+
+	kxfer_content_from_wire(&content, wire);
+	if (content.length > target->length)
+		return false;
+	if (content.generation > target->content.generation)
+		target->content = content;
+	return true;
+}
+
+/** kxfer_target_content() - the peer says what an export holds; in a handler */
+void kxfer_target_content(struct kxfer_link *link, u64 exposure,
+			  const struct kxfer_wire_content *content)
+{
+	struct kxfer_target *target;
+	bool good = true;
+
+	spin_lock_bh(&link->targets_lock);
+	list_for_each_entry(target, &link->targets, link_node)
+		if (target->exposure == exposure)
+			good &= update_content(target, content);
+	spin_unlock_bh(&link->targets_lock);
+	if (!good)
+		kxfer_link_protocol_error(link, CONTENT_TOO_LONG);
+	wake_up_all(&link->wait);
+}
+
+static int ask_content(struct kxfer_target *target, unsigned int timeout_ms)
+{
+	struct kxfer_wire_grant_id id = { .grant = cpu_to_be64(target->grant) };
+	struct kxfer_wire_info_answer answer;
+	u32 length = sizeof(answer);
+	bool good;
+	int ret;
+
+	ret = kxfer_channel_call(&target->link->control->channel, KXFER_WIRE_INFO, &id,
+				 sizeof(id), &answer, &length, timeout_ms,
+				 KXFER_WAIT_KILLABLE);
+	if (!ret && length != sizeof(answer))
+		ret = -EPROTO;
+	if (ret)
+		return ret;
+	spin_lock_bh(&target->link->targets_lock);
+	good = update_content(target, &answer.content);
+	spin_unlock_bh(&target->link->targets_lock);
+	if (good)
+		return 0;
+	kxfer_link_protocol_error(target->link, CONTENT_TOO_LONG);
+	return -EPROTO;
+}
+
+static bool content_settled(struct kxfer_target *target, u64 min_generation)
+{
+	bool newer;
+
+	spin_lock_bh(&target->link->targets_lock);
+	newer = target->content.generation >= min_generation;
+	spin_unlock_bh(&target->link->targets_lock);
+	return newer || READ_ONCE(target->revoked) || !kxfer_link_is_live(target->link);
+}
+
+/* Wait until the generation is @min_generation; changes are pushed by the peer. */
+static int wait_content(struct kxfer_target *target, u64 min_generation,
+			unsigned long end)
+{
+	long left;
+
+	left = wait_event_interruptible_timeout(target->link->wait,
+						content_settled(target, min_generation),
+						msecs_to_jiffies(kxfer_left_ms(end)) + 1);
+	if (left < 0)
+		return -EINTR;
+	if (!left)
+		return -ETIMEDOUT;
+	if (READ_ONCE(target->revoked))
+		return -EKEYREVOKED;
+	return kxfer_link_is_live(target->link) ? 0 : kxfer_link_job_error(target->link);
+}
+
+/** kxfer_target_info() - KXFER_TARGET_INFO */
+int kxfer_target_info(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_target_info *cmd = arg;
+	unsigned long end = jiffies + msecs_to_jiffies(cmd->timeout_ms);
+	struct kxfer_target *target;
+	int ret;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	if (cmd->__reserved || !cmd->timeout_ms ||
+	    cmd->timeout_ms > KXFER_INFO_TIMEOUT_MAX_MS)
+		return -EINVAL;
+	target = find_target(session, cmd->target);
+	if (!target)
+		return -ENOENT;
+	ret = READ_ONCE(target->revoked) ? -EKEYREVOKED :
+	      ask_content(target, min(cmd->timeout_ms, (u32)KXFER_TIMEOUT_MAX_MS));
+	if (!ret && cmd->min_generation)
+		ret = wait_content(target, cmd->min_generation, end);
+	spin_lock_bh(&target->link->targets_lock);
+	cmd->content = target->content;
+	spin_unlock_bh(&target->link->targets_lock);
+	cmd->length = target->length;
+	cmd->granted = target->rights;
+	kxfer_target_put(target);
+	return ret;
+}
+
+/*
+ * Remember an exposure that targets may still come for. Called with targets_lock held.
+ * Return: 0, -EPROTO: too many for an honest peer, or -ENOMEM.
+ */
+static int remember_revoked(struct kxfer_link *link, u64 exposure)
+{
+	void *old;
+	int ret;
+
+	if (list_empty(&link->opening))
+		return 0;
+	if (link->nr_revoked == MAX_REVOKED)
+		forget_revoked(link);
+	if (link->nr_revoked == MAX_REVOKED)
+		return -EPROTO;
+	ret = kxfer_fault_error(TARGET_REVOKED);
+	if (ret)
+		return ret;
+	old = xa_store(&link->revoked, exposure, xa_mk_value(link->last_opening),
+		       GFP_ATOMIC);
+	if (!old)
+		link->nr_revoked++;
+	return xa_err(old);
+}
+
+/* Return: a target of the exposure that was not told yet, with a reference. */
+static struct kxfer_target *next_target(struct kxfer_link *link, u64 exposure)
+{
+	struct kxfer_target *target, *found = NULL;
+
+	spin_lock_bh(&link->targets_lock);
+	list_for_each_entry(target, &link->targets, link_node) {
+		if (target->exposure == exposure && !target->told &&
+		    kref_get_unless_zero(&target->ref)) {
+			target->told = true;
+			found = target;
+			break;
+		}
+	}
+	spin_unlock_bh(&link->targets_lock);
+	return found;
+}
+
+/* No job of it is in flight, or none will be: the link goes down. */
+static bool may_answer(struct kxfer_target *target)
+{
+	return !atomic_read(&target->nr_jobs) ||
+	       READ_ONCE(target->link->state) >= KXFER_LINK_CLOSING;
+}
+
+/**
+ * kxfer_target_revoke() - an export is withdrawn: stop using it
+ * @link: initiator's
+ * @exposure: the peer's word
+ *
+ * In a handler that may sleep. Returns when no work request of a job of it is
+ * posted, or when the link goes down, which waits for this handler.
+ */
+void kxfer_target_revoke(struct kxfer_link *link, u64 exposure)
+{
+	struct kxfer_target *target;
+	int ret;
+
+	spin_lock_bh(&link->targets_lock);
+	ret = remember_revoked(link, exposure);
+	spin_unlock_bh(&link->targets_lock);
+	if (ret == -EPROTO)
+		kxfer_link_protocol_error(link, "more withdrawals than it can have exports");
+	else if (ret)
+		kxfer_link_fail(link, ret);
+	if (ret)
+		return;
+	while ((target = next_target(link, exposure))) {
+		kxfer_job_revoke(link, target);
+		wake_up_all(&link->wait);
+		wait_event(link->wait, may_answer(target));
+		kxfer_delay(TARGET_REVOKE);
+		kxfer_target_settle(target);
+		kxfer_target_put(target);
+	}
+}

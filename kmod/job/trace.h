@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tracepoints: the stages of a job, for perf, trace-cmd and `kxfer bench --stages`. A job
+ * of one SUBMIT that waits for it passes them in this order:
+ *
+ *	kxfer_submit		the call's arguments are in the kernel
+ *	kxfer_job_checked	copied, checked, and what it names was found
+ *	kxfer_job_planned	cut into work requests, as far as that is done before posting
+ *	kxfer_handed_over	with others of its batch: posted, or queued where there is no room
+ *	kxfer_job_found		a completion of its work requests came off the CQ
+ *	kxfer_job_completed	it has ended; its session is about to be told
+ *	kxfer_waited		who waits runs on
+ *
+ * A job of several chains is found once for each; one that is refused is not handed over.
+ * Where nobody listens a tracepoint is a jump that is not taken. A kernel without perf has
+ * none of them: of ours that is User-mode Linux, which warns of itself when memory for the
+ * events of a module that is loaded is refused (event_define_fields(); fault/fail_nth).
+ */
+#ifndef CONFIG_PERF_EVENTS
+
+#ifndef KXFER_TRACE_H
+#define KXFER_TRACE_H
+
+#include <linux/types.h>
+
+struct kxfer_active_job;
+struct kxfer_session;
+
+static inline void trace_kxfer_submit(const struct kxfer_session *owner, u32 nr) { }
+static inline void trace_kxfer_handed_over(const struct kxfer_session *owner, u32 nr) { }
+static inline void trace_kxfer_waited(const struct kxfer_session *owner, u32 nr) { }
+static inline void trace_kxfer_job_checked(const struct kxfer_active_job *job) { }
+static inline void trace_kxfer_job_planned(const struct kxfer_active_job *job) { }
+static inline void trace_kxfer_job_found(const struct kxfer_active_job *job) { }
+static inline void trace_kxfer_job_completed(const struct kxfer_active_job *job) { }
+
+#endif /* KXFER_TRACE_H */
+
+#else /* CONFIG_PERF_EVENTS */
+
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM kxfer
+
+#if !defined(KXFER_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define KXFER_TRACE_H
+
+#include <linux/tracepoint.h>
+
+#include "job/job.h"
+#include "node/session.h"
+
+DECLARE_EVENT_CLASS(kxfer_session,
+		    TP_PROTO(const struct kxfer_session *owner, u32 nr),
+		    TP_ARGS(owner, nr),
+		    TP_STRUCT__entry(__field(u64, session)
+				     __field(s32, pid)
+				     __field(u32, nr)),
+		    TP_fast_assign(__entry->session = owner->id;
+				   __entry->pid = owner->pid;
+				   __entry->nr = nr;),
+		    TP_printk("session %llu of process %d: %u jobs",
+			      __entry->session, __entry->pid, __entry->nr));
+
+DEFINE_EVENT(kxfer_session, kxfer_submit,
+	     TP_PROTO(const struct kxfer_session *owner, u32 nr),
+	     TP_ARGS(owner, nr));
+
+DEFINE_EVENT(kxfer_session, kxfer_handed_over,
+	     TP_PROTO(const struct kxfer_session *owner, u32 nr),
+	     TP_ARGS(owner, nr));
+
+DEFINE_EVENT(kxfer_session, kxfer_waited,
+	     TP_PROTO(const struct kxfer_session *owner, u32 nr),
+	     TP_ARGS(owner, nr));
+
+DECLARE_EVENT_CLASS(kxfer_job,
+		    TP_PROTO(const struct kxfer_active_job *job),
+		    TP_ARGS(job),
+		    TP_STRUCT__entry(__field(u64, session)
+				     __field(u64, user_data)
+				     __field(u64, length)
+				     __field(s32, pid)
+				     __field(u32, op)
+				     __field(s32, status)),
+		    TP_fast_assign(__entry->session = job->session->id;
+				   __entry->user_data = job->completion.user_data;
+				   __entry->length = job->length;
+				   __entry->pid = job->session->pid;
+				   __entry->op = job->completion.op;
+				   __entry->status = job->completion.status;),
+		    TP_printk("session %llu of process %d: op %u, user_data 0x%llx, %llu bytes, status %d",
+			      __entry->session, __entry->pid, __entry->op,
+			      __entry->user_data, __entry->length, __entry->status));
+
+DEFINE_EVENT(kxfer_job, kxfer_job_checked,
+	     TP_PROTO(const struct kxfer_active_job *job),
+	     TP_ARGS(job));
+
+DEFINE_EVENT(kxfer_job, kxfer_job_planned,
+	     TP_PROTO(const struct kxfer_active_job *job),
+	     TP_ARGS(job));
+
+DEFINE_EVENT(kxfer_job, kxfer_job_found,
+	     TP_PROTO(const struct kxfer_active_job *job),
+	     TP_ARGS(job));
+
+DEFINE_EVENT(kxfer_job, kxfer_job_completed,
+	     TP_PROTO(const struct kxfer_active_job *job),
+	     TP_ARGS(job));
+
+#endif /* KXFER_TRACE_H */
+
+#undef TRACE_INCLUDE_PATH
+#define TRACE_INCLUDE_PATH .
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_FILE trace
+#include <trace/define_trace.h>
+
+#endif /* CONFIG_PERF_EVENTS */

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Arrivals: where the handler of a peer's request runs.
+ *
+ * The table of messages (control.c) says which handler, and whether it sleeps. One that does
+ * not sleep runs where the request arrived, all else on kxfer_handler_wq: handlers that wait
+ * for the peer, or for work that is posted behind what the peer has to take, run one at a
+ * time for each link, so that no peer has more than one worker wait for it; handlers that
+ * wait for locks and the device alone run at once.
+ *
+ * Context: kxfer_arrival_begin() does not sleep, the works may.
+ */
+#include "base/fault.h"
+#include "link/arrival.h"
+#include "link/channel.h"
+#include "link/lane.h"
+#include "link/link.h"
+#include "link/link_ops.h"
+
+static void queue_in_turn(struct kxfer_reply *reply)
+{
+	struct kxfer_channel *channel = reply->channel;
+
+	spin_lock_bh(&channel->lane->lock);
+	list_add_tail(&reply->node, &channel->arrivals);
+	spin_unlock_bh(&channel->lane->lock);
+	queue_work(kxfer_handler_wq, &channel->turn_work);
+}
+
+/** kxfer_arrival_begin() - a request has arrived; does not sleep */
+void kxfer_arrival_begin(struct kxfer_reply *reply)
+{
+	struct kxfer_link *link = reply->channel->lane->link;
+	const struct kxfer_handler *handler = link->ops->handler(reply);
+
+	reply->handler = handler;
+	if (!handler)
+		kxfer_link_protocol_error(link, "a request that it must not send");
+	else if (handler->place == KXFER_IN_TURN)
+		queue_in_turn(reply);
+	else if (handler->place == KXFER_IN_A_WORK)
+		queue_work(kxfer_handler_wq, &reply->work);
+	else
+		handler->handle(reply, reply->request + 1);
+}
+
+/** kxfer_arrival_work() - handle a request; may sleep */
+void kxfer_arrival_work(struct work_struct *work)
+{
+	struct kxfer_reply *reply = container_of(work, struct kxfer_reply, work);
+
+	kxfer_delay(CONTROL_WORK);
+	reply->handler->handle(reply, reply->request + 1);
+}
+
+static struct kxfer_reply *next_in_turn(struct kxfer_channel *channel)
+{
+	struct kxfer_reply *reply;
+
+	spin_lock_bh(&channel->lane->lock);
+	reply = list_first_entry_or_null(&channel->arrivals, struct kxfer_reply, node);
+	if (reply)
+		list_del(&reply->node);
+	spin_unlock_bh(&channel->lane->lock);
+	return reply;
+}
+
+/** kxfer_arrival_turn_work() - handle requests that may wait for the peer, in their order */
+void kxfer_arrival_turn_work(struct work_struct *work)
+{
+	struct kxfer_channel *channel = container_of(work, struct kxfer_channel, turn_work);
+	struct kxfer_reply *reply = next_in_turn(channel);
+
+	if (!reply)
+		return;
+	kxfer_arrival_work(&reply->work);
+	/* Others have a turn first: a peer sends on and on. */
+	queue_work(kxfer_handler_wq, work);
+}

@@ -1,0 +1,840 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Channel: requests and answers on a lane, in fixed slots (wire.h). What states a
+ * slot goes through stands in slot.c.
+ *
+ * No SEND lacks a RECV: the peer can have nr_slots requests here, and we
+ * nr_slots answers to come, and 2 * nr_slots RECVs are posted; each is posted
+ * again before the message it held is acted on.
+ * No SEND lacks room in the send queue: each slot has at most one SEND there.
+ *
+ * On a data lane requests are begun in the order in which they came, for messages of a
+ * mailbox have one: a request that has to wait until the last answer of its slot was sent
+ * keeps those behind it waiting. There handlers do not sleep, so it is over when they
+ * return.
+ *
+ * All slots are under the lane's lock. Handlers of arrivals run where the lane's
+ * completions run, possibly in a softirq.
+ */
+#include "base/log.h"
+
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+
+#include "base/decode.h"
+#include "base/fault.h"
+#include "base/stats.h"
+#include "link/arrival.h"
+#include "link/channel.h"
+#include "link/lane.h"
+#include "link/link.h"
+#include "link/link_ops.h"
+#include "node/device.h"
+#include "node/memory.h"
+
+#define NUDGE_MS	250	/* without an answer */
+
+static struct ib_device *channel_ibdev(const struct kxfer_channel *channel)
+{
+	return channel->lane->cm_id->device;
+}
+
+/* Called with the lane's lock held. */
+static int post_send(struct kxfer_channel *channel, struct ib_cqe *cqe,
+		     u64 dma, struct kxfer_wire_header *message)
+{
+	struct ib_sge sge = {
+		.addr = dma,
+		.length = sizeof(*message) + be16_to_cpu(message->length),
+		.lkey = channel->lane->link->pd->local_dma_lkey,
+	};
+	struct ib_send_wr wr = {
+		.wr_cqe = cqe,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IB_WR_SEND,
+		.send_flags = IB_SEND_SIGNALED,
+	};
+
+	if (!channel->lane->open)
+		return -ECONNRESET;
+	ib_dma_sync_single_for_device(channel_ibdev(channel), dma, sge.length,
+				      DMA_BIDIRECTIONAL);
+	return kxfer_lane_post_locked(channel->lane, &wr, 1);
+}
+
+/*
+ * Called with the lane's lock held. A RECV that cannot be posted ends the link: the
+ * peer counts on it.
+ */
+static int post_recv(struct kxfer_recv *recv)
+{
+	struct kxfer_channel *channel = recv->channel;
+	struct ib_sge sge = {
+		.addr = recv->dma,
+		.length = channel->max_bytes,
+		.lkey = channel->lane->link->pd->local_dma_lkey,
+	};
+	struct ib_recv_wr wr = {
+		.wr_cqe = &recv->cqe,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+	int ret;
+
+	if (!channel->lane->open)
+		return -ECONNRESET;
+	ib_dma_sync_single_for_device(channel_ibdev(channel), recv->dma,
+				      channel->max_bytes, DMA_BIDIRECTIONAL);
+	ret = kxfer_fault_error(CHANNEL_POST_RECV) ?:
+	      ib_post_recv(channel->lane->qp, &wr, NULL);
+	if (ret)
+		kxfer_link_fail(channel->lane->link, -ECONNRESET);
+	return ret;
+}
+
+/**
+ * kxfer_channel_post_recvs() - post all RECVs; before the QP is connected
+ * @channel: of an open lane
+ *
+ * Return: 0 or what ib_post_recv() says.
+ */
+int kxfer_channel_post_recvs(struct kxfer_channel *channel)
+{
+	u32 i;
+	int ret = 0;
+
+	spin_lock_bh(&channel->lane->lock);
+	for (i = 0; !ret && i < kxfer_channel_recvs(channel->nr_slots); i++)
+		ret = post_recv(&channel->recvs[i]);
+	spin_unlock_bh(&channel->lane->lock);
+	return ret;
+}
+
+/* A slot was freed, and perhaps handed on, under the lane's lock, dropped since. */
+static void slot_freed(struct kxfer_channel *channel, bool handed)
+{
+	if (handed)
+		wake_up_all(&channel->wait);
+	else
+		channel->lane->link->ops->slot_free(channel->lane);
+}
+
+static bool take_locked(struct kxfer_request *request)
+{
+	if (!kxfer_request_take(&request->slot))
+		return false;
+	request->answered = NULL;
+	request->job = NULL;
+	reinit_completion(&request->done);
+	return true;
+}
+
+static bool is_ping_slot(const struct kxfer_request *request)
+{
+	return kxfer_lane_is_control(request->channel->lane) &&
+	       request->index == KXFER_WIRE_PING_SLOT;
+}
+
+/* Give a slot that is free to who has waited longest. */
+static bool hand_on_locked(struct kxfer_request *request)
+{
+	struct kxfer_channel *channel = request->channel;
+	struct kxfer_waiter *waiter = list_first_entry_or_null(&channel->waiters,
+							       struct kxfer_waiter, node);
+
+	/* Of a lane that is closed release_work was cancelled for good. */
+	if (!waiter || is_ping_slot(request) || (waiter->work && !channel->lane->open) ||
+	    !take_locked(request))
+		return false;
+	list_del_init(&waiter->node);
+	if (waiter->work)
+		queue_work(kxfer_handler_wq, waiter->work);
+	WRITE_ONCE(waiter->request, request);
+	return true;
+}
+
+static void request_sent(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kxfer_request *request =
+		container_of(wc->wr_cqe, struct kxfer_request, cqe);
+	struct kxfer_lane *lane = request->channel->lane;
+	bool freed, handed;
+
+	kxfer_fault_wc(CHANNEL_REQUEST_SENT, wc);
+	if (wc->status != IB_WC_SUCCESS)
+		kxfer_lane_wc_error(lane, wc, "SEND of a request");
+	spin_lock_bh(&lane->lock);
+	freed = kxfer_request_sent(&request->slot);
+	handed = freed && hand_on_locked(request);
+	request->acked_ns = ktime_get_ns();
+	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
+	spin_unlock_bh(&lane->lock);
+	if (freed)
+		slot_freed(request->channel, handed);
+}
+
+/* Those at the front that may be begun. Who comes meanwhile leaves his to this one. */
+static void begin_in_order(struct kxfer_channel *channel)
+{
+	struct kxfer_lane *lane = channel->lane;
+	struct kxfer_reply *reply;
+
+	spin_lock_bh(&lane->lock);
+	while (!channel->beginning) {
+		reply = list_first_entry_or_null(&channel->arrivals, struct kxfer_reply, node);
+		if (!reply || !reply->ready)
+			break;
+		list_del(&reply->node);
+		channel->beginning = true;
+		spin_unlock_bh(&lane->lock);
+		kxfer_arrival_begin(reply);
+		spin_lock_bh(&lane->lock);
+		channel->beginning = false;
+	}
+	spin_unlock_bh(&lane->lock);
+}
+
+static void begin(struct kxfer_reply *reply)
+{
+	if (kxfer_lane_is_control(reply->channel->lane))
+		kxfer_arrival_begin(reply);
+	else
+		begin_in_order(reply->channel);
+}
+
+static void reply_sent(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kxfer_reply *reply =
+		container_of(wc->wr_cqe, struct kxfer_reply, cqe);
+	struct kxfer_lane *lane = reply->channel->lane;
+	bool start;
+
+	kxfer_fault_wc(CHANNEL_REPLY_SENT, wc);
+	if (wc->status != IB_WC_SUCCESS) {
+		kxfer_lane_wc_error(lane, wc, "SEND of an answer");
+		return;
+	}
+	spin_lock_bh(&lane->lock);
+	start = kxfer_reply_sent(&reply->slot);
+	reply->ready |= start;
+	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
+	spin_unlock_bh(&lane->lock);
+	if (start)
+		begin(reply);
+}
+
+/* The waiter or the callback takes the answer; the slot is not waiting any more. */
+static void deliver_answer(struct kxfer_request *request)
+{
+	if (request->answered) {
+		request->answered(request);
+		kxfer_channel_put(request);
+	} else {
+		complete(&request->done);
+	}
+}
+
+/* Return: what is wrong with the message, or NULL. */
+static const char *accept_answer(struct kxfer_recv *recv,
+				 const struct kxfer_wire_header *header)
+{
+	struct kxfer_channel *channel = recv->channel;
+	struct kxfer_lane *lane = channel->lane;
+	struct kxfer_request *request = &channel->requests[header->slot];
+	enum kxfer_answer verdict;
+
+	spin_lock_bh(&lane->lock);
+	verdict = kxfer_request_answered(&request->slot, header->type,
+					 be64_to_cpu(header->sequence));
+	if (verdict == KXFER_ANSWER_UNASKED) {
+		spin_unlock_bh(&lane->lock);
+		return "an answer to nothing";
+	}
+	request->status = kxfer_wire_errno(be16_to_cpu(header->status));
+	request->answer_length = request->status ? 0 : be16_to_cpu(header->length);
+	memcpy(request->answer, header + 1, request->answer_length);
+	post_recv(recv);
+	spin_unlock_bh(&lane->lock);
+
+	if (verdict == KXFER_ANSWER_WANTED) {
+		deliver_answer(request);
+	} else {
+		lane->link->ops->abandoned(request);
+		kxfer_channel_put(request);
+	}
+	return NULL;
+}
+
+static const char *accept_request(struct kxfer_recv *recv,
+				  const struct kxfer_wire_header *header)
+{
+	struct kxfer_channel *channel = recv->channel;
+	struct kxfer_lane *lane = channel->lane;
+	struct kxfer_reply *reply = &channel->replies[header->slot];
+	enum kxfer_arrival verdict;
+
+	spin_lock_bh(&lane->lock);
+	verdict = kxfer_reply_arrived(&reply->slot);
+	if (verdict == KXFER_ARRIVAL_TWICE) {
+		spin_unlock_bh(&lane->lock);
+		return "a second request in a slot";
+	}
+	reply->request_length = be16_to_cpu(header->length);
+	memcpy(reply->request, header, sizeof(*header) + reply->request_length);
+	reply->ready = verdict == KXFER_ARRIVAL_START;
+	if (!kxfer_lane_is_control(lane))
+		list_add_tail(&reply->node, &channel->arrivals);
+	post_recv(recv);
+	spin_unlock_bh(&lane->lock);
+	if (verdict == KXFER_ARRIVAL_START)
+		begin(reply);
+	return NULL;
+}
+
+/*
+ * A peer may end a RECV by other than a plain SEND; a WRITE with immediate data
+ * even leaves the message that was there before. Return: what is wrong, or NULL.
+ */
+static const char *check_message(const struct kxfer_recv *recv, const struct ib_wc *wc)
+{
+	const struct kxfer_wire_header *header = recv->message;
+
+	if (wc->opcode != IB_WC_RECV ||
+	    wc->wc_flags & (IB_WC_WITH_IMM | IB_WC_WITH_INVALIDATE))
+		return "a message that is not a plain SEND";
+	return kxfer_wire_check_message(header, wc->byte_len, recv->channel->nr_slots);
+}
+
+static const char *accept_message(struct kxfer_recv *recv, const struct ib_wc *wc)
+{
+	const struct kxfer_wire_header *header = recv->message;
+	const char *wrong = check_message(recv, wc);
+
+	if (wrong) {
+		kxfer_stat_inc(KXFER_STAT_MESSAGES_MALFORMED);
+		return wrong;
+	}
+	kxfer_stat_inc(KXFER_STAT_MESSAGES_RECEIVED);
+	if (header->type & KXFER_WIRE_ANSWER)
+		return accept_answer(recv, header);
+	return accept_request(recv, header);
+}
+
+static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kxfer_recv *recv = container_of(wc->wr_cqe, struct kxfer_recv, cqe);
+	struct kxfer_lane *lane = recv->channel->lane;
+	const char *wrong;
+
+	kxfer_fault_wc(CHANNEL_RECEIVED, wc);
+	if (wc->status != IB_WC_SUCCESS) {
+		kxfer_lane_wc_error(lane, wc, "RECV");
+		return;
+	}
+	WRITE_ONCE(lane->link->heard_ns, ktime_get_ns());
+	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
+	ib_dma_sync_single_for_cpu(channel_ibdev(recv->channel), recv->dma,
+				   recv->channel->max_bytes, DMA_BIDIRECTIONAL);
+	wrong = accept_message(recv, wc);
+	if (wrong)
+		kxfer_link_protocol_error(lane->link, wrong);
+}
+
+static void init_slots(struct kxfer_channel *channel)
+{
+	u32 n = channel->nr_slots, bytes = channel->max_bytes, i;
+	void *memory = channel->memory, *copies = channel->copies;
+	u64 dma = channel->memory_dma;
+
+	for (i = 0; i < n; i++, memory += bytes, dma += bytes, copies += bytes) {
+		struct kxfer_request *request = &channel->requests[i];
+
+		request->channel = channel;
+		request->index = i;
+		request->message = memory;
+		request->dma = dma;
+		request->cqe.done = request_sent;
+		request->answer = copies;
+		init_completion(&request->done);
+	}
+	for (i = 0; i < n; i++, memory += bytes, dma += bytes, copies += bytes) {
+		struct kxfer_reply *reply = &channel->replies[i];
+
+		reply->channel = channel;
+		reply->index = i;
+		reply->message = memory;
+		reply->dma = dma;
+		reply->cqe.done = reply_sent;
+		reply->request = copies;
+		INIT_WORK(&reply->work, kxfer_arrival_work);
+	}
+	for (i = 0; i < kxfer_channel_recvs(n); i++, memory += bytes, dma += bytes) {
+		struct kxfer_recv *recv = &channel->recvs[i];
+
+		recv->channel = channel;
+		recv->message = memory;
+		recv->dma = dma;
+		recv->cqe.done = recv_done;
+	}
+}
+
+/**
+ * kxfer_channel_init() - make the channel of a lane whose device is known
+ * @channel: zeroed, in @lane
+ * @lane: with cm_id and its link's PD
+ * @nr_slots: requests each side may have unanswered
+ * @max_bytes: of a message
+ *
+ * May sleep. On failure kxfer_channel_destroy() undoes what was done.
+ */
+int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
+		       u32 nr_slots, u32 max_bytes)
+{
+	u32 nr_messages = 2 * nr_slots + kxfer_channel_recvs(nr_slots);
+	int node = kxfer_link_numa_node(lane->link), ret;
+
+	channel->lane = lane;
+	channel->nr_slots = nr_slots;
+	channel->max_bytes = max_bytes;
+	init_waitqueue_head(&channel->wait);
+	INIT_LIST_HEAD(&channel->waiters);
+	INIT_LIST_HEAD(&channel->releaser.node);
+	channel->releaser.work = &lane->link->release_work;
+	INIT_LIST_HEAD(&channel->arrivals);
+	INIT_WORK(&channel->turn_work, kxfer_arrival_turn_work);
+	channel->memory_bytes = nr_messages * max_bytes;
+	channel->memory = kxfer_fault(CHANNEL_MESSAGES) ? NULL :
+			  kzalloc_node(channel->memory_bytes, KXFER_GFP_FOR_PEER, node);
+	channel->copies = kxfer_fault(CHANNEL_COPIES) ? NULL :
+			  kvzalloc_node(2 * nr_slots * max_bytes, KXFER_GFP_FOR_PEER, node);
+	channel->requests = kxfer_fault(CHANNEL_REQUESTS) ? NULL :
+			    kcalloc_node(nr_slots, sizeof(*channel->requests), KXFER_GFP_FOR_PEER,
+					 node);
+	channel->replies = kxfer_fault(CHANNEL_REPLIES) ? NULL :
+			   kcalloc_node(nr_slots, sizeof(*channel->replies), KXFER_GFP_FOR_PEER,
+					node);
+	channel->recvs = kxfer_fault(CHANNEL_RECVS) ? NULL :
+			 kcalloc_node(kxfer_channel_recvs(nr_slots),
+				      sizeof(*channel->recvs), KXFER_GFP_FOR_PEER, node);
+	if (!channel->memory || !channel->copies || !channel->requests ||
+	    !channel->replies || !channel->recvs)
+		return -ENOMEM;
+	ret = kxfer_device_map(channel_ibdev(channel), channel->memory,
+			       channel->memory_bytes, DMA_BIDIRECTIONAL,
+			       &channel->memory_dma);
+	if (!ret)
+		init_slots(channel);
+	return ret;
+}
+
+/**
+ * kxfer_channel_stop() - end all that waits on the channel; its QP is destroyed
+ * @channel: of a lane that is being closed
+ *
+ * No completion of the lane runs or will run. Handlers of requests are waited
+ * for; what they wait for themselves ends with the QP or with the link's state.
+ * Then each request without an answer gets -ECONNRESET. May sleep.
+ */
+void kxfer_channel_stop(struct kxfer_channel *channel)
+{
+	u32 i;
+
+	if (!channel->memory_dma)
+		return;
+	cancel_work_sync(&channel->turn_work);
+	for (i = 0; i < channel->nr_slots; i++)
+		cancel_work_sync(&channel->replies[i].work);
+	wake_up_all(&channel->wait);
+	for (i = 0; i < channel->nr_slots; i++) {
+		struct kxfer_request *request = &channel->requests[i];
+		bool waiting;
+
+		spin_lock_bh(&channel->lane->lock);
+		waiting = kxfer_request_stop(&request->slot);
+		/* Who has an answer keeps it. */
+		if (waiting) {
+			request->status = -ECONNRESET;
+			request->answer_length = 0;
+		}
+		spin_unlock_bh(&channel->lane->lock);
+		if (waiting)
+			deliver_answer(request);
+	}
+	ib_dma_unmap_single(channel_ibdev(channel), channel->memory_dma,
+			    channel->memory_bytes, DMA_BIDIRECTIONAL);
+	channel->memory_dma = 0;
+}
+
+/** kxfer_channel_destroy() - free memory; nobody holds a slot any more */
+void kxfer_channel_destroy(struct kxfer_channel *channel)
+{
+	kfree(channel->recvs);
+	kfree(channel->replies);
+	kfree(channel->requests);
+	kvfree(channel->copies);
+	kfree(channel->memory);
+}
+
+/**
+ * kxfer_channel_get_locked() - a free request slot, or NULL
+ * @channel: to look in
+ *
+ * Called with the lane's lock held. Slot 0 of a control QP is kept for PING.
+ */
+struct kxfer_request *kxfer_channel_get_locked(struct kxfer_channel *channel)
+{
+	u32 i = kxfer_lane_is_control(channel->lane) ? KXFER_WIRE_PING_SLOT + 1 : 0;
+
+	lockdep_assert_held(&channel->lane->lock);
+	if (!channel->lane->open)
+		return NULL;
+	for (; i < channel->nr_slots; i++)
+		if (take_locked(&channel->requests[i]))
+			return &channel->requests[i];
+	return NULL;
+}
+
+/** kxfer_channel_get() - a free request slot, or NULL; does not sleep */
+struct kxfer_request *kxfer_channel_get(struct kxfer_channel *channel)
+{
+	struct kxfer_request *request;
+
+	spin_lock_bh(&channel->lane->lock);
+	request = kxfer_channel_get_locked(channel);
+	spin_unlock_bh(&channel->lane->lock);
+	return request;
+}
+
+/** kxfer_channel_get_ping() - the slot kept for PING, or NULL while one is unanswered */
+struct kxfer_request *kxfer_channel_get_ping(struct kxfer_channel *channel)
+{
+	struct kxfer_request *request = &channel->requests[KXFER_WIRE_PING_SLOT];
+
+	spin_lock_bh(&channel->lane->lock);
+	if (!channel->lane->open || !take_locked(request))
+		request = NULL;
+	spin_unlock_bh(&channel->lane->lock);
+	return request;
+}
+
+/** kxfer_channel_put() - let go of a slot; it is free once its SEND has completed too */
+void kxfer_channel_put(struct kxfer_request *request)
+{
+	struct kxfer_channel *channel = request->channel;
+	bool freed, handed;
+
+	spin_lock_bh(&channel->lane->lock);
+	freed = kxfer_request_put(&request->slot);
+	handed = freed && hand_on_locked(request);
+	spin_unlock_bh(&channel->lane->lock);
+	if (freed)
+		slot_freed(channel, handed);
+}
+
+/**
+ * kxfer_channel_post_locked() - send a request; called with the lane's lock held
+ * @request: slot, from kxfer_channel_get() or its kin
+ * @type: enum kxfer_wire_type
+ * @payload: copied; NULL: it was written to kxfer_channel_request_payload()
+ * @length: bytes of it
+ *
+ * Return: 0, or an error after which the slot has to be put and the link is
+ * broken: nothing will be delivered.
+ */
+int kxfer_channel_post_locked(struct kxfer_request *request, u8 type,
+			      const void *payload, u32 length)
+{
+	struct kxfer_channel *channel = request->channel;
+	struct kxfer_wire_header *message = request->message;
+	u64 sequence = channel->next_sequence + 1;
+	int ret;
+
+	if (!channel->lane->open)
+		return -ECONNRESET;
+	if (WARN_ON_ONCE(sizeof(*message) + length > channel->max_bytes))
+		return -EMSGSIZE;
+	channel->next_sequence = sequence;
+	*message = (struct kxfer_wire_header) {
+		.type = type,
+		.slot = request->index,
+		.length = cpu_to_be16(length),
+		.sequence = cpu_to_be64(sequence),
+	};
+	if (payload)
+		memcpy(message + 1, payload, length);
+	kxfer_request_posted(&request->slot, type, sequence);
+	request->sent_ns = ktime_get_ns();
+	request->acked_ns = 0;
+	ret = post_send(channel, &request->cqe, request->dma, message);
+	if (ret)
+		kxfer_request_not_posted(&request->slot);
+	return ret;
+}
+
+/** kxfer_channel_post() - kxfer_channel_post_locked() that takes the lock */
+int kxfer_channel_post(struct kxfer_request *request, u8 type,
+		       const void *payload, u32 length)
+{
+	int ret;
+
+	spin_lock_bh(&request->channel->lane->lock);
+	ret = kxfer_channel_post_locked(request, type, payload, length);
+	spin_unlock_bh(&request->channel->lane->lock);
+	return ret;
+}
+
+/* Take a slot if one is free and nobody came before, else join those who wait. */
+static void queue_for_slot(struct kxfer_channel *channel, struct kxfer_waiter *waiter)
+{
+	lockdep_assert_held(&channel->lane->lock);
+	if (list_empty(&channel->waiters))
+		waiter->request = kxfer_channel_get_locked(channel);
+	if (!waiter->request)
+		list_add_tail(&waiter->node, &channel->waiters);
+}
+
+/**
+ * kxfer_channel_ask() - a free request slot, without waiting for it
+ * @channel: to look in
+ * @waiter: with a work, and no list or slot at first
+ *
+ * Does not sleep. Return: a slot; or NULL: @waiter stands in line, and its work is queued
+ * when it has one, unless the lane is closed first.
+ */
+struct kxfer_request *kxfer_channel_ask(struct kxfer_channel *channel,
+					struct kxfer_waiter *waiter)
+{
+	struct kxfer_request *request;
+
+	spin_lock_bh(&channel->lane->lock);
+	if (!waiter->request && list_empty(&waiter->node) && channel->lane->open)
+		queue_for_slot(channel, waiter);
+	request = waiter->request;
+	waiter->request = NULL;
+	spin_unlock_bh(&channel->lane->lock);
+	return request;
+}
+
+/** kxfer_channel_leave() - undo kxfer_channel_ask(): nothing is wanted any more */
+void kxfer_channel_leave(struct kxfer_channel *channel, struct kxfer_waiter *waiter)
+{
+	struct kxfer_request *request;
+
+	spin_lock_bh(&channel->lane->lock);
+	list_del_init(&waiter->node);
+	request = waiter->request;
+	waiter->request = NULL;
+	spin_unlock_bh(&channel->lane->lock);
+	if (request)
+		kxfer_channel_put(request);
+}
+
+static struct kxfer_request *leave_queue(struct kxfer_channel *channel,
+					 struct kxfer_waiter *waiter)
+{
+	spin_lock_bh(&channel->lane->lock);
+	if (!waiter->request)
+		list_del(&waiter->node);
+	spin_unlock_bh(&channel->lane->lock);
+	return waiter->request;
+}
+
+static bool given_or_closed(struct kxfer_channel *channel, struct kxfer_waiter *waiter)
+{
+	return READ_ONCE(waiter->request) || !READ_ONCE(channel->lane->open);
+}
+
+static struct kxfer_request *wait_for_slot(struct kxfer_channel *channel,
+					   unsigned long *left,
+					   enum kxfer_wait wait)
+{
+	struct kxfer_waiter waiter = {};
+	struct kxfer_request *request;
+	long ret;
+
+	spin_lock_bh(&channel->lane->lock);
+	queue_for_slot(channel, &waiter);
+	spin_unlock_bh(&channel->lane->lock);
+	if (wait == KXFER_WAIT_KILLABLE)
+		ret = wait_event_killable_timeout(channel->wait,
+						  given_or_closed(channel, &waiter),
+						  *left);
+	else
+		ret = wait_event_timeout(channel->wait,
+					 given_or_closed(channel, &waiter), *left);
+	request = leave_queue(channel, &waiter);
+	if (request) {
+		*left = max(ret, 1L);
+		return request;
+	}
+	if (ret > 0)
+		return ERR_PTR(-ECONNRESET);
+	return ERR_PTR(ret ? -EINTR : -ETIMEDOUT);
+}
+
+static long wait_for_done(struct kxfer_request *request, unsigned long timeout,
+			  enum kxfer_wait wait)
+{
+	if (wait == KXFER_WAIT_KILLABLE)
+		return wait_for_completion_killable_timeout(&request->done, timeout);
+	return wait_for_completion_timeout(&request->done, timeout);
+}
+
+/* Return: 0 when the answer is there; else the slot has been given up. */
+static int wait_for_answer(struct kxfer_request *request, unsigned long left,
+			   enum kxfer_wait wait)
+{
+	bool abandoned;
+	long ret;
+
+	do {
+		unsigned long some = min(left, msecs_to_jiffies(NUDGE_MS) + 1);
+
+		ret = wait_for_done(request, some, wait);
+		left -= some;
+		if (!ret)
+			kxfer_lane_nudge(request->channel->lane);
+	} while (!ret && left);
+	if (ret > 0)
+		return 0;
+	spin_lock_bh(&request->channel->lane->lock);
+	abandoned = kxfer_request_abandon(&request->slot);
+	spin_unlock_bh(&request->channel->lane->lock);
+	if (!abandoned)
+		return 0;
+	return ret ? -EINTR : -ETIMEDOUT;
+}
+
+/**
+ * kxfer_channel_call() - send a request and wait for its answer
+ * @channel: of a link that the caller holds a reference on
+ * @type: enum kxfer_wire_type
+ * @payload: copied
+ * @length: bytes of it
+ * @answer: where the answer's payload goes, or NULL
+ * @answer_length: in: room there; out: bytes of the answer; or NULL
+ * @timeout_ms: for the slot and the answer together
+ * @wait: whether a fatal signal ends the waiting
+ *
+ * Return: 0; the peer's refusal as -errno; -ETIMEDOUT, -EINTR (fatal signal),
+ * -ECONNRESET; -EPROTO if the answer is longer than the room, or shorter while
+ * @answer_length is NULL.
+ */
+int kxfer_channel_call(struct kxfer_channel *channel, u8 type,
+		       const void *payload, u32 length, void *answer,
+		       u32 *answer_length, unsigned int timeout_ms,
+		       enum kxfer_wait wait)
+{
+	unsigned long left = msecs_to_jiffies(timeout_ms) + 1;
+	u32 room = answer_length ? *answer_length : 0;
+	struct kxfer_request *request;
+	int ret;
+
+	request = wait_for_slot(channel, &left, wait);
+	if (IS_ERR(request))
+		return PTR_ERR(request);
+	ret = kxfer_channel_post(request, type, payload, length);
+	if (ret) {
+		kxfer_channel_put(request);
+		return -ECONNRESET;
+	}
+	kxfer_delay(CHANNEL_CALL);
+	ret = wait_for_answer(request, left, wait);
+	if (ret)
+		return ret;
+	ret = request->status;
+	if (!ret && request->answer_length > room)
+		ret = -EPROTO;
+	if (!ret && answer_length) {
+		memcpy(answer, request->answer, request->answer_length);
+		*answer_length = request->answer_length;
+	}
+	kxfer_channel_put(request);
+	return ret;
+}
+
+static bool older(u64 since_ns, u64 now_ns, unsigned int ms)
+{
+	return now_ns > since_ns && now_ns - since_ns > (u64)ms * NSEC_PER_MSEC;
+}
+
+/**
+ * kxfer_channel_overdue_locked() - whether the peer has kept a message waiting for long
+ * @channel: whose lane's lock is held
+ * @arrived_ms: how long a request may be unanswered, once it has arrived there
+ * @sent_ms: how long a request or an answer may be under way
+ *
+ * But for the answer to PING: a peer that is busy is not silent (link.c).
+ * Return: true if one is older.
+ */
+bool kxfer_channel_overdue_locked(const struct kxfer_channel *channel,
+				  unsigned int arrived_ms, unsigned int sent_ms)
+{
+	u64 now = ktime_get_ns();
+	bool overdue = false;
+	u32 i;
+
+	lockdep_assert_held(&channel->lane->lock);
+	for (i = 0; !overdue && i < channel->nr_slots; i++) {
+		const struct kxfer_request *request = &channel->requests[i];
+		const struct kxfer_reply *reply = &channel->replies[i];
+
+		overdue = (reply->slot.sending && older(reply->posted_ns, now, sent_ms)) ||
+			  (request->slot.sending && older(request->sent_ns, now, sent_ms)) ||
+			  (request->slot.waiting && request->acked_ns &&
+			   !is_ping_slot(request) && older(request->acked_ns, now, arrived_ms));
+	}
+	return overdue;
+}
+
+/** kxfer_channel_idle_locked() - every request is sent and answered; with the lane's lock held */
+bool kxfer_channel_idle_locked(const struct kxfer_channel *channel)
+{
+	u32 i;
+
+	for (i = 0; i < channel->nr_slots; i++)
+		if (channel->requests[i].slot.busy)
+			return false;
+	return true;
+}
+
+/** kxfer_channel_request_payload() - where the payload of a request goes; the slot's owner's */
+void *kxfer_channel_request_payload(struct kxfer_request *request)
+{
+	return request->message + 1;
+}
+
+/** kxfer_channel_payload() - where a handler writes its answer */
+void *kxfer_channel_payload(struct kxfer_reply *reply)
+{
+	return reply->message + 1;
+}
+
+/**
+ * kxfer_channel_answer() - answer a request; does not sleep
+ * @reply: slot, whose payload is written
+ * @status: of the request
+ * @length: bytes of payload; 0 unless @status is OK
+ */
+void kxfer_channel_answer(struct kxfer_reply *reply,
+			  enum kxfer_wire_status status, u32 length)
+{
+	struct kxfer_channel *channel = reply->channel;
+	int ret;
+
+	*reply->message = (struct kxfer_wire_header) {
+		.type = reply->request->type | KXFER_WIRE_ANSWER,
+		.slot = reply->index,
+		.status = cpu_to_be16(status),
+		.length = cpu_to_be16(status == KXFER_WIRE_OK ? length : 0),
+		.sequence = reply->request->sequence,
+	};
+	spin_lock_bh(&channel->lane->lock);
+	kxfer_reply_posted(&reply->slot);
+	reply->posted_ns = ktime_get_ns();
+	ret = post_send(channel, &reply->cqe, reply->dma, reply->message);
+	spin_unlock_bh(&channel->lane->lock);
+	if (ret)
+		kxfer_link_fail(channel->lane->link, -ECONNRESET);
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * HELLO and PING: the first message of a link, and those by which it stays.
+ *
+ * HELLO tells the initiator where fence READs go, and with it both ends prove the key that
+ * they share (key.c). A link is LIVE when it is answered. An initiator's PING asks every
+ * KXFER_KEEPALIVE_MS whether the peer is there.
+ *
+ * Context: HELLO may sleep, PING does not.
+ */
+#include "base/log.h"
+
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+
+#include "base/decode.h"
+#include "base/fault.h"
+#include "base/stats.h"
+#include "link/channel.h"
+#include "link/hello.h"
+#include "link/lane.h"
+#include "link/link.h"
+#include "node/device.h"
+
+static int make_fence(struct kxfer_link *link)
+{
+	struct ib_mr *mr;
+	int ret;
+
+	link->fence = kxfer_fault(CONTROL_FENCE) ? NULL :
+		      kzalloc(KXFER_FENCE_BYTES, GFP_KERNEL);
+	if (!link->fence)
+		return -ENOMEM;
+	ret = kxfer_device_map(link->pd->device, link->fence, KXFER_FENCE_BYTES,
+			       DMA_TO_DEVICE, &link->fence_dma);
+	if (ret)
+		return ret;
+	mr = kxfer_lane_alloc_mr(link->control, 1);
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	link->fence_mr = mr;
+	return kxfer_lane_register_bytes(link->control, mr, link->fence_dma,
+					 KXFER_FENCE_BYTES, IB_ACCESS_REMOTE_READ);
+}
+
+/* Called with register_mutex held. Return: 0, -EACCES, or why this side cannot say */
+static int check_proof(struct kxfer_link *link, const void *proof, u32 length)
+{
+	int ret;
+
+	if (!link->keys)
+		return 0;
+	ret = kxfer_handshake_check(&link->handshake, link->keys, proof, length);
+	if (ret != -EACCES)
+		return ret;
+	kxfer_stat_inc(KXFER_STAT_KEYS_REFUSED);
+	kxfer_notice("link %llu: refused: %pISpc proves no key of the listener", link->id,
+		     &link->control->cm_id->route.addr.dst_addr);
+	return ret;
+}
+
+static int fill_hello_answer(struct kxfer_link *link,
+			     struct kxfer_wire_keyed_hello_answer *keyed)
+{
+	keyed->answer = (struct kxfer_wire_hello_answer) {
+		.fence_addr = cpu_to_be64(link->fence_mr->iova),
+		.fence_key = cpu_to_be32(link->fence_mr->rkey),
+	};
+	return link->keys ? kxfer_handshake_answer(&link->handshake, keyed) : 0;
+}
+
+/** kxfer_hello_handle() - HELLO has come; may sleep */
+void kxfer_hello_handle(struct kxfer_reply *reply, const void *payload)
+{
+	struct kxfer_link *link = reply->channel->lane->link;
+	struct kxfer_wire_keyed_hello_answer *answer = kxfer_channel_payload(reply);
+	int ret;
+
+	if (!link->keys && reply->request_length) {
+		kxfer_link_protocol_error(link, "a proof where there is no key");
+		return;
+	}
+	/* Two HELLOs in two slots are handled side by side. */
+	mutex_lock(&link->register_mutex);
+	ret = link->fence ? -EINVAL : check_proof(link, payload, reply->request_length);
+	if (!ret)
+		ret = make_fence(link);
+	mutex_unlock(&link->register_mutex);
+	if (!ret)
+		ret = fill_hello_answer(link, answer);
+	if (!ret)
+		ret = kxfer_link_set_live(link);
+	if (!ret)
+		kxfer_stat_inc(KXFER_STAT_LINKS_ACCEPTED);
+	kxfer_channel_answer(reply, kxfer_wire_status(ret),
+			     link->keys ? sizeof(*answer) : sizeof(answer->answer));
+	if (ret == -EACCES)
+		kxfer_link_end_soon(link);
+}
+
+/** kxfer_hello_handle_ping() - PING has come; does not sleep */
+void kxfer_hello_handle_ping(struct kxfer_reply *reply, const void *payload)
+{
+	kxfer_channel_answer(reply, KXFER_WIRE_OK, 0);
+}
+
+/* The passive side does not take the key, or does not prove it. */
+static int key_rejected(struct kxfer_link *link)
+{
+	WRITE_ONCE(link->refusal, KXFER_REFUSAL_KEY);
+	kxfer_stat_inc(KXFER_STAT_KEYS_REFUSED);
+	kxfer_notice("link %llu: the peer does not prove the key %s", link->id,
+		     link->key.secret->name);
+	return -EKEYREJECTED;
+}
+
+static int hello_with_key(struct kxfer_link *link, struct kxfer_wire_keyed_hello_answer *answer,
+			  unsigned int timeout_ms)
+{
+	struct kxfer_wire_proof proof;
+	u32 length = sizeof(*answer);
+	int ret;
+
+	ret = kxfer_handshake_prove(&link->handshake, link->key.secret, &proof);
+	if (ret)
+		return ret;
+	ret = kxfer_channel_call(&link->control->channel, KXFER_WIRE_HELLO, &proof,
+				 sizeof(proof), answer, &length, timeout_ms,
+				 KXFER_WAIT_KILLABLE);
+	if (!ret)
+		ret = length != sizeof(*answer) ? -EKEYREJECTED :
+		      kxfer_handshake_check_answer(&link->handshake, link->key.secret, answer);
+	return ret == -EACCES || ret == -EKEYREJECTED ? key_rejected(link) : ret;
+}
+
+/**
+ * kxfer_hello_say() - an initiator's first message
+ * @link: whose control QP is connected
+ * @timeout_ms: to wait for the answer
+ *
+ * Sleeps; the link's teardown ends that by a signal to the caller, connect_thread.
+ * Return: 0 or -errno.
+ */
+int kxfer_hello_say(struct kxfer_link *link, unsigned int timeout_ms)
+{
+	struct kxfer_wire_keyed_hello_answer keyed;
+	struct kxfer_wire_hello_answer answer;
+	u32 length = sizeof(answer);
+	int ret;
+
+	if (link->key.secret) {
+		ret = hello_with_key(link, &keyed, timeout_ms);
+		answer = keyed.answer;
+	} else {
+		ret = kxfer_channel_call(&link->control->channel, KXFER_WIRE_HELLO, NULL, 0,
+					 &answer, &length, timeout_ms, KXFER_WAIT_KILLABLE);
+	}
+	if (ret)
+		return ret;
+	if (length != sizeof(answer))
+		return -EPROTO;
+	link->fence_addr = be64_to_cpu(answer.fence_addr);
+	link->fence_key = be32_to_cpu(answer.fence_key);
+	return 0;
+}
+
+static void ping_answered(struct kxfer_request *request)
+{
+	if (request->status)
+		return;
+	WRITE_ONCE(request->channel->lane->link->rtt_ns,
+		   ktime_get_ns() - request->sent_ns);
+	kxfer_stat_inc(KXFER_STAT_KEEPALIVES);
+}
+
+/** kxfer_hello_ping() - ask whether the peer is there. Return: 0, -EBUSY: one is unanswered */
+int kxfer_hello_ping(struct kxfer_link *link)
+{
+	struct kxfer_request *request = kxfer_channel_get_ping(&link->control->channel);
+	int ret;
+
+	if (!request)
+		return -EBUSY;
+	request->answered = ping_answered;
+	ret = kxfer_channel_post(request, KXFER_WIRE_PING, NULL, 0);
+	if (ret)
+		kxfer_channel_put(request);
+	return ret;
+}

@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Keys: secrets that two nodes share, and the proof that the other end of a link has
+ * one.
+ *
+ * A secret is a key of type logon in the kernel's keyring, described as kxfer:NAME. The
+ * caller of LISTEN_ADD or PEER_OPEN has to be able to search it. What is kept is a copy,
+ * derived from it: revoking the key in the keyring ends no listener, peer or link. The
+ * copy is zeroed when the last reference is dropped.
+ *
+ * The proof of a link takes four steps (protocol.rst shows the bytes):
+ *
+ *	initiator				passive side
+ *	hello: KEY, a nonce		->
+ *					<-	welcome: KEY, a nonce
+ *	HELLO: proof of the initiator	->	compares with each key of the listener
+ *	compares			<-	answer: proof of the passive side
+ *
+ * Each proof is an HMAC-SHA256 by the key over a label (whose proof it is) and the whole
+ * of hello, welcome, and the addresses and ports of both ends. So:
+ *  - A proof that was recorded is worth nothing later: this end's nonce is another one.
+ *  - The proof of one end is never that of the other: the labels differ.
+ *  - An end that was told other versions, features, lanes, or another epoch than the
+ *    other end said computes another proof. Leaving the key out of hello or welcome is
+ *    refused before any proof: each end knows for itself whether it wants one.
+ *  - A proof made for one listener is worth nothing at another one: its port differs.
+ *
+ * The passive side compares first, and shows nothing to an initiator without the key. It
+ * answers one HELLO only, so that an initiator has one try for each connection. Until
+ * then a passive link takes no other message (decode.c), and an initiator's none but
+ * PING (control.c).
+ *
+ * A data lane shows 16 bytes derived from the same in place of the link's cookie. They
+ * differ from lane to lane, and a lane is accepted once. A link with a key has no cookie:
+ * what its hello carries in that field is the nonce.
+ *
+ * A key says who may connect and what they may do. It does not protect the packets
+ * that follow: whoever can read the wire sees them, and whoever can inject packets with
+ * the right queue pair, sequence number and rkey is believed.
+ *
+ * Context: all may sleep, but _get, _put, _end, and kxfer_handshake_lane_proven(), which
+ * a handler of rdma_cm calls. Nothing here takes a lock of this module.
+ */
+#include <crypto/algapi.h>
+#include <crypto/hash.h>
+#include <linux/build_bug.h>
+#include <linux/err.h>
+#include <linux/key.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+#include <keys/user-type.h>
+
+#include "base/addr.h"
+#include "base/fault.h"
+#include "base/name.h"
+#include "base/rule.h"
+#include "base/stats.h"
+#include "link/key.h"
+
+/* Whose proof it is, or what it is derived for. Of equal length, filled with zeros. */
+struct label {
+	char text[16];
+};
+
+static const struct label label_secret = { "kxfer secret" };
+static const struct label label_id = { "kxfer id" };
+static const struct label label_initiator = { "kxfer initiator" };
+static const struct label label_responder = { "kxfer responder" };
+static const struct label label_lane = { "kxfer lane" };
+
+/* What a proof is computed over: no padding, and each part of fixed length. */
+struct statement {
+	struct label label;
+	struct kxfer_wire_addr initiator;
+	struct kxfer_wire_addr responder;
+	struct kxfer_wire_hello hello;
+	struct kxfer_wire_keyed_welcome welcome;
+	__be32 lane;
+	struct kxfer_wire_hello_answer answer;
+};
+
+static_assert(sizeof(struct statement) == 144);
+
+/* A hash function of the kernel's, without key yet. */
+static struct crypto_shash *alloc_hmac(void)
+{
+	struct crypto_shash *hmac;
+
+	hmac = kxfer_fault_ptr(KEY_HMAC) ?: crypto_alloc_shash("hmac(sha256)", 0, 0);
+	/* ENOENT would mean that there is no such key. */
+	return hmac == ERR_PTR(-ENOENT) ? ERR_PTR(-EOPNOTSUPP) : hmac;
+}
+
+static int compute(struct crypto_shash *hmac, const void *secret, u32 secret_bytes,
+		   const void *data, u32 bytes, u8 *result)
+{
+	return crypto_shash_setkey(hmac, secret, secret_bytes) ?:
+	       crypto_shash_tfm_digest(hmac, data, bytes, result);
+}
+
+/* @result: KXFER_WIRE_PROOF_SIZE bytes */
+static int hmac_of(const struct kxfer_key *key, const void *data, u32 bytes, u8 *result)
+{
+	struct crypto_shash *hmac = alloc_hmac();
+	int ret;
+
+	if (IS_ERR(hmac))
+		return PTR_ERR(hmac);
+	ret = compute(hmac, key->secret, sizeof(key->secret), data, bytes, result);
+	crypto_free_shash(hmac);
+	return ret;
+}
+
+#ifdef CONFIG_KEYS
+/* Called with the semaphore of @from held. */
+static int derive_locked(struct kxfer_key *key, struct key *from)
+{
+	const struct user_key_payload *payload = user_key_payload_locked(from);
+	struct crypto_shash *hmac;
+	int ret;
+
+	/* It was revoked since it was found. */
+	if (!payload)
+		return -ENOKEY;
+	if (payload->datalen < KXFER_KEY_MIN)
+		return -EKEYREJECTED;
+	hmac = alloc_hmac();
+	if (IS_ERR(hmac))
+		return PTR_ERR(hmac);
+	ret = compute(hmac, payload->data, payload->datalen, &label_secret,
+		      sizeof(label_secret), key->secret);
+	crypto_free_shash(hmac);
+	return ret;
+}
+
+/* Revoked, expired and out of reach are one thing to the caller: no such key. */
+static int search_error(int error)
+{
+	return error == -ENOMEM || error == -EINTR ? error : -ENOKEY;
+}
+
+static int read_keyring(struct kxfer_key *key)
+{
+	char description[sizeof(KXFER_KEY_PREFIX) + KXFER_NAME_MAX];
+	struct key *from;
+	int ret;
+
+	snprintf(description, sizeof(description), KXFER_KEY_PREFIX "%s", key->name);
+	from = kxfer_fault_ptr(KEY_REQUEST) ?:
+	       request_key(&key_type_logon, description, NULL);
+	if (IS_ERR(from))
+		return search_error(PTR_ERR(from));
+	down_read(&from->sem);
+	ret = derive_locked(key, from);
+	up_read(&from->sem);
+	key_put(from);
+	return ret;
+}
+#else
+static int read_keyring(struct kxfer_key *key)
+{
+	return -EOPNOTSUPP;
+}
+#endif
+
+static int derive_id(struct kxfer_key *key)
+{
+	struct {
+		struct label label;
+		u8 name[sizeof(key->name)];
+	} data = { .label = label_id };
+	u8 result[KXFER_WIRE_PROOF_SIZE];
+	int ret;
+
+	memcpy(data.name, key->name, sizeof(data.name));
+	ret = hmac_of(key, &data, sizeof(data), result);
+	memcpy(key->id, result, sizeof(key->id));
+	return ret;
+}
+
+/**
+ * kxfer_key_create() - copy a key of the calling process's keyrings
+ * @name: KXFER_NAME_MAX + 1 bytes
+ *
+ * Return: the key with one reference; or ERR_PTR: -EINVAL for a malformed name, -ENOKEY,
+ * -EKEYREJECTED if the secret is too short, -EOPNOTSUPP if the kernel has no keyrings or no
+ * HMAC-SHA256, -ENOMEM.
+ */
+struct kxfer_key *kxfer_key_create(const u8 *name)
+{
+	struct kxfer_key *key;
+	int ret;
+
+	if (!kxfer_name_valid(name))
+		return ERR_PTR(-EINVAL);
+	key = kxfer_fault(KEY) ? NULL : kzalloc(sizeof(*key), GFP_KERNEL_ACCOUNT);
+	if (!key)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&key->ref);
+	strscpy((char *)key->name, (const char *)name, sizeof(key->name));
+	kxfer_stat_inc(KXFER_STAT_LIVE_KEYS);
+	ret = read_keyring(key) ?: derive_id(key);
+	if (!ret)
+		return key;
+	kxfer_key_put(key);
+	return ERR_PTR(ret);
+}
+
+static void key_release(struct kref *ref)
+{
+	kfree_sensitive(container_of(ref, struct kxfer_key, ref));
+	kxfer_stat_dec(KXFER_STAT_LIVE_KEYS);
+}
+
+/** kxfer_key_get() - one more reference; NULL has none. Return: @key */
+struct kxfer_key *kxfer_key_get(struct kxfer_key *key)
+{
+	if (key)
+		kref_get(&key->ref);
+	return key;
+}
+
+/** kxfer_key_put() - one reference less; any context */
+void kxfer_key_put(struct kxfer_key *key)
+{
+	if (key)
+		kref_put(&key->ref, key_release);
+}
+
+static void keys_release(struct kref *ref)
+{
+	struct kxfer_keys *keys = container_of(ref, struct kxfer_keys, ref);
+	u32 i;
+
+	for (i = 0; i < keys->nr; i++)
+		kxfer_key_put(keys->keys[i]);
+	kfree(keys);
+}
+
+/** kxfer_keys_get() - one more reference; NULL has none. Return: @keys */
+struct kxfer_keys *kxfer_keys_get(struct kxfer_keys *keys)
+{
+	if (keys)
+		kref_get(&keys->ref);
+	return keys;
+}
+
+/** kxfer_keys_put() - one reference less; any context */
+void kxfer_keys_put(struct kxfer_keys *keys)
+{
+	if (keys)
+		kref_put(&keys->ref, keys_release);
+}
+
+static bool has_name(const struct kxfer_keys *keys, const struct kxfer_key_name *name)
+{
+	u32 i;
+
+	for (i = 0; i < keys->nr; i++)
+		if (!memcmp(keys->keys[i]->name, name->name, sizeof(name->name)))
+			return true;
+	return false;
+}
+
+static int add_key(struct kxfer_keys *keys, const struct kxfer_key_name __user *from)
+{
+	struct kxfer_key_name name;
+	struct kxfer_key *key;
+
+	if (copy_from_user(&name, from, sizeof(name)))
+		return -EFAULT;
+	key = kxfer_key_create(name.name);
+	if (IS_ERR(key))
+		return PTR_ERR(key);
+	if (has_name(keys, &name)) {
+		kxfer_key_put(key);
+		return -EINVAL;
+	}
+	keys->keys[keys->nr++] = key;
+	return 0;
+}
+
+/**
+ * kxfer_keys_copy() - copy the keys that a listener is to have
+ * @keys: out: with one reference, or NULL without keys
+ * @from: where the user has their names
+ * @nr: how many
+ *
+ * Return: 0; -EDQUOT for too many, -EFAULT, -EINVAL for a name twice, or as
+ * kxfer_key_create().
+ */
+int kxfer_keys_copy(struct kxfer_keys **keys, u64 from, u32 nr)
+{
+	const struct kxfer_key_name __user *names = u64_to_user_ptr(from);
+	struct kxfer_keys *copy;
+	int ret = 0;
+	u32 i;
+
+	*keys = NULL;
+	if (nr > KXFER_LISTEN_KEYS_MAX)
+		return -EDQUOT;
+	if (!nr)
+		return from ? -EINVAL : 0;
+	copy = kxfer_fault(KEYS) ? NULL :
+	       kzalloc(struct_size(copy, keys, nr), GFP_KERNEL_ACCOUNT);
+	if (!copy)
+		return -ENOMEM;
+	kref_init(&copy->ref);
+	for (i = 0; !ret && i < nr; i++)
+		ret = add_key(copy, &names[i]);
+	if (ret)
+		kxfer_keys_put(copy);
+	else
+		*keys = copy;
+	return ret;
+}
+
+/* ---- the handshake ---- */
+
+/* Without the scope, which each node counts for itself. */
+static void addr_to_wire(struct kxfer_wire_addr *wire, const struct kxfer_addr *addr)
+{
+	*wire = (struct kxfer_wire_addr) {
+		.family = cpu_to_be16(addr->family),
+		.port = cpu_to_be16(addr->port),
+	};
+	memcpy(wire->addr, addr->addr, sizeof(wire->addr));
+}
+
+/** kxfer_handshake_set_addrs() - note the two ends of the control connection */
+void kxfer_handshake_set_addrs(struct kxfer_handshake *handshake,
+			       const struct kxfer_addr *initiator,
+			       const struct kxfer_addr *responder)
+{
+	addr_to_wire(&handshake->initiator, initiator);
+	addr_to_wire(&handshake->responder, responder);
+}
+
+/*
+ * @answer: what the passive side says beside its proof, or NULL. @lane: that of
+ * label_lane, else 0. @result: KXFER_WIRE_PROOF_SIZE bytes.
+ */
+static int prove(const struct kxfer_handshake *handshake, const struct kxfer_key *key,
+		 const struct label *label, const struct kxfer_wire_hello_answer *answer,
+		 u32 lane, u8 *result)
+{
+	struct statement statement = {
+		.label = *label,
+		.initiator = handshake->initiator,
+		.responder = handshake->responder,
+		.hello = handshake->hello,
+		.welcome = handshake->welcome,
+		.lane = cpu_to_be32(lane),
+	};
+
+	if (answer)
+		statement.answer = *answer;
+	return hmac_of(key, &statement, sizeof(statement), result);
+}
+
+static int make_lane_proofs(struct kxfer_handshake *handshake, const struct kxfer_key *key)
+{
+	u8 result[KXFER_WIRE_PROOF_SIZE];
+	int ret = 0;
+	u32 i;
+
+	for (i = 0; !ret && i < KXFER_WIRE_LANES_MAX; i++) {
+		ret = prove(handshake, key, &label_lane, NULL, i + 1, result);
+		memcpy(handshake->lane_proofs[i], result, sizeof(handshake->lane_proofs[i]));
+	}
+	memzero_explicit(result, sizeof(result));
+	return ret;
+}
+
+/* From here on data lanes can be shown or accepted. */
+static int accept_key(struct kxfer_handshake *handshake, struct kxfer_key *key)
+{
+	int ret = make_lane_proofs(handshake, key);
+
+	if (!ret)
+		WRITE_ONCE(handshake->proven, kxfer_key_get(key));
+	return ret;
+}
+
+/** kxfer_handshake_prove() - what an initiator's HELLO says. Return: 0 or -errno */
+int kxfer_handshake_prove(const struct kxfer_handshake *handshake, struct kxfer_key *key,
+			  struct kxfer_wire_proof *proof)
+{
+	return prove(handshake, key, &label_initiator, NULL, 0, proof->proof);
+}
+
+static int check_key(struct kxfer_handshake *handshake, struct kxfer_key *key,
+		     const struct kxfer_wire_proof *proof)
+{
+	u8 right[KXFER_WIRE_PROOF_SIZE];
+	int ret;
+
+	ret = prove(handshake, key, &label_initiator, NULL, 0, right);
+	if (ret)
+		return ret;
+	if (crypto_memneq(right, proof->proof, sizeof(right)))
+		return -EACCES;
+	return accept_key(handshake, key);
+}
+
+/**
+ * kxfer_handshake_check() - whether an initiator has proved a key
+ * @handshake: of a passive link
+ * @keys: of its listener
+ * @proof: payload of HELLO
+ * @length: bytes of it
+ *
+ * Serialized by the caller. Return: 0, the key that it was is @handshake->proven;
+ * -EACCES; -errno if this side cannot say.
+ */
+int kxfer_handshake_check(struct kxfer_handshake *handshake, struct kxfer_keys *keys,
+			  const struct kxfer_wire_proof *proof, u32 length)
+{
+	int ret = -EACCES;
+	u32 i;
+
+	if (handshake->tried || length != sizeof(*proof))
+		return -EACCES;
+	handshake->tried = true;
+	for (i = 0; ret == -EACCES && i < keys->nr; i++)
+		ret = check_key(handshake, keys->keys[i], proof);
+	return ret;
+}
+
+/** kxfer_handshake_answer() - put the passive side's proof beside its answer */
+int kxfer_handshake_answer(const struct kxfer_handshake *handshake,
+			   struct kxfer_wire_keyed_hello_answer *answer)
+{
+	return prove(handshake, handshake->proven, &label_responder, &answer->answer, 0,
+		     answer->proof.proof);
+}
+
+/**
+ * kxfer_handshake_check_answer() - whether the passive side has proved the key
+ * @handshake: of an initiator's link
+ * @key: that it used
+ * @answer: to HELLO
+ *
+ * Return: 0, @handshake->proven is set; -EKEYREJECTED; -errno if this side cannot say.
+ */
+int kxfer_handshake_check_answer(struct kxfer_handshake *handshake, struct kxfer_key *key,
+				 const struct kxfer_wire_keyed_hello_answer *answer)
+{
+	u8 right[KXFER_WIRE_PROOF_SIZE];
+	int ret;
+
+	ret = prove(handshake, key, &label_responder, &answer->answer, 0, right);
+	if (ret)
+		return ret;
+	if (crypto_memneq(right, answer->proof.proof, sizeof(right)))
+		return -EKEYREJECTED;
+	return accept_key(handshake, key);
+}
+
+/**
+ * kxfer_handshake_lane_proven() - whether a data lane belongs to a link with a key
+ * @handshake: of a passive link that is or was LIVE
+ * @hello: of the lane, whose number kxfer_wire_check_hello() has bounded
+ *
+ * Does not sleep.
+ */
+bool kxfer_handshake_lane_proven(const struct kxfer_handshake *handshake,
+				 const struct kxfer_wire_hello *hello)
+{
+	return !crypto_memneq(handshake->lane_proofs[hello->lane - 1], hello->cookie,
+			      sizeof(hello->cookie));
+}
+
+/** kxfer_handshake_end() - forget all that is secret; any context */
+void kxfer_handshake_end(struct kxfer_handshake *handshake)
+{
+	kxfer_key_put(handshake->proven);
+	memzero_explicit(handshake, sizeof(*handshake));
+}

@@ -1,0 +1,779 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Lanes: a QP with its CQ, what it takes to post to it, and its end.
+ *
+ * What a data lane has is for the user of its link to say (struct kxfer_lane_size): work
+ * requests that are given out as credits, slots of a channel, and others. A control QP has a
+ * channel and KXFER_CONTROL_REG_WRS for fast registrations. The CQ holds all of both queues,
+ * for after an error every work request completes, unsignalled ones too.
+ *
+ * Life: kxfer_lane_create() -> cm_id -> kxfer_lane_open() -> connected ->
+ * kxfer_lane_close() -> kxfer_lane_free(). Only the link's teardown closes and
+ * only the link's last reference frees, because callers who wait for an answer
+ * still hold a slot of the channel when the lane is closed.
+ *
+ * Closing, as a proof:
+ *  1. @open is cleared under the lock: who posts from now on gets an error, and
+ *     who posted before is seen by the drain.
+ *  2. rdma_disconnect() tells the peer; ib_drain_qp() puts the QP into the error
+ *     state and returns when its markers have completed, and so every work request
+ *     before them, but for what siw leaves without completion; their callbacks have
+ *     run, and post nothing, for @open is clear. No device works on what the QP had.
+ *     Now a run's rdma_rw contexts end, which need the QP (run_rw.c), and its MRs,
+ *     which may be a pool of the QP (mrs.c): @run_drained.
+ *  3. The QP is destroyed: no packet reaches our memory any more. The CQ is
+ *     freed, which also waits for its handler; one of the pool is given back, and
+ *     the proof for that is in cq_pool.c. rdma_destroy_id() waits for the event
+ *     handler.
+ *  4. Only now the link's teardown lets jobs complete and frees what work
+ *     requests pointed to. So it does not matter that siw may leave a work request
+ *     without completion: what waits for one is ended here.
+ *
+ * Context: create, open, close and free may sleep; posting and completions do not.
+ */
+#include "base/log.h"
+
+#include <linux/memcontrol.h>
+#include <linux/mutex.h>
+#include <linux/overflow.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+
+#include "base/fault.h"
+#include "base/stats.h"
+#include "link/cm.h"
+#include "link/lane.h"
+#include "link/link.h"
+#include "link/link_ops.h"
+#include "node/device.h"
+#include "node/memory.h"
+
+static void nudged(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kxfer_lane *lane = container_of(wc->wr_cqe, struct kxfer_lane, nudge_cqe);
+
+	if (wc->status != IB_WC_SUCCESS)
+		kxfer_lane_wc_error(lane, wc, "empty WRITE");
+	WRITE_ONCE(lane->nudging, false);
+}
+
+static void end_registration(struct kxfer_lane *lane, int error)
+{
+	spin_lock_bh(&lane->lock);
+	if (lane->registering) {
+		lane->registering = false;
+		lane->register_error = error;
+	}
+	spin_unlock_bh(&lane->lock);
+	wake_up_all(&lane->link->wait);
+}
+
+static void registration_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kxfer_lane *lane = container_of(wc->wr_cqe, struct kxfer_lane, register_cqe);
+	int error = 0;
+
+	kxfer_fault_wc(LANE_WAITED, wc);
+	if (wc->status != IB_WC_SUCCESS) {
+		kxfer_lane_wc_error(lane, wc, "REG_MR");
+		error = -ECONNRESET;
+	}
+	end_registration(lane, error);
+}
+
+/**
+ * kxfer_lane_create() - a lane without QP
+ * @link: it will belong to; has to outlive it
+ * @index: 0: the control QP
+ * @numa_node: of its device if that is known, or NUMA_NO_NODE
+ *
+ * Return: the lane or NULL.
+ */
+struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index, int numa_node)
+{
+	struct mem_cgroup *old = set_active_memcg(link->memcg);
+	struct kxfer_lane *lane;
+	u32 i;
+
+	lane = kxfer_fault(LANE) ? NULL :
+	       kzalloc_node(sizeof(*lane), KXFER_GFP_FOR_PEER, numa_node);
+	set_active_memcg(old);
+	if (!lane)
+		return NULL;
+	lane->link = link;
+	lane->id = link->id << 4 | index;
+	lane->index = index;
+	lane->quiet_since_ns = ktime_get_ns();
+	INIT_LIST_HEAD(&lane->node);
+	init_completion(&lane->cm_done);
+	spin_lock_init(&lane->lock);
+	mutex_init(&lane->fence_mutex);
+	mutex_init(&lane->mr_mutex);
+	lane->nudge_cqe.done = nudged;
+	lane->register_cqe.done = registration_done;
+	for (i = 0; i < KXFER_FLOW_WAITS; i++)
+		INIT_LIST_HEAD(&lane->flows[i]);
+	INIT_LIST_HEAD(&lane->posted);
+	lane->finished_end = &lane->finished;
+	INIT_LIST_HEAD(&lane->sinks);
+	INIT_WORK(&lane->accept_work, kxfer_cm_accept_work);
+	kxfer_lane_hook(link->ops->init_lane, lane);
+	kxfer_stat_inc(KXFER_STAT_LIVE_LANES);
+	return lane;
+}
+
+/** kxfer_lane_free() - after kxfer_lane_close() */
+void kxfer_lane_free(struct kxfer_lane *lane)
+{
+	kxfer_channel_destroy(&lane->channel);
+	kxfer_lane_hook(lane->link->ops->free_lane, lane);
+	kfree(lane->fence);
+	kvfree(lane->sink_array);
+	kfree(lane);
+	kxfer_stat_dec(KXFER_STAT_LIVE_LANES);
+}
+
+/* May run in an interrupt; ends with the QP. */
+static void qp_event(struct ib_event *event, void *context)
+{
+	struct kxfer_lane *lane = context;
+
+	switch (event->event) {
+	case IB_EVENT_COMM_EST:
+		/* If it fails the QP becomes ready a message later. */
+		if (!kxfer_fault(CM_NOTIFY))
+			rdma_notify(lane->cm_id, event->event);
+		break;
+	case IB_EVENT_QP_FATAL:
+	case IB_EVENT_QP_REQ_ERR:
+	case IB_EVENT_QP_ACCESS_ERR:
+		kxfer_link_fail(lane->link, -ECONNRESET);
+		break;
+	default:
+		break;
+	}
+}
+
+/*
+ * What the device takes of what is wanted. Beside that a send queue has two work requests
+ * for each slot of the channel, one for a nudge, and one for the marker of ib_drain_qp().
+ */
+static int set_size(struct kxfer_lane *lane)
+{
+	u32 max_qp_wr = lane->link->dev->ibdev->attrs.max_qp_wr;
+	struct kxfer_lane_size *size = &lane->size;
+
+	if (kxfer_lane_is_control(lane)) {
+		size->slots = KXFER_WIRE_CONTROL_SLOTS;
+		size->sends = KXFER_CONTROL_REG_WRS;
+	} else {
+		lane->link->ops->size(lane, size);
+	}
+	size->sends += kxfer_channel_sends(size->slots) + KXFER_LANE_NUDGE_WRS + 1;
+	if (size->sends + !!size->credits > max_qp_wr)
+		return -EOPNOTSUPP;
+	size->credits = min(size->credits, max_qp_wr - size->sends);
+	kxfer_credits_init(&lane->credits, size->credits);
+	return 0;
+}
+
+/* A device gives more than it was asked for, or refuses. */
+static int try_qp(struct kxfer_lane *lane, struct ib_qp_init_attr *attr, u32 max_inline)
+{
+	attr->cap.max_inline_data = max_inline;
+	return kxfer_fault_error(LANE_QP) ?:
+	       rdma_create_qp(lane->cm_id, lane->link->pd, attr);
+}
+
+/* Only work requests of jobs, and of runs, have more than one, and data in themselves. */
+static u32 send_sges(const struct kxfer_lane *lane)
+{
+	const struct kxfer_device *dev = lane->link->dev;
+
+	if (!lane->size.credits)
+		return 1;
+	/* A READ of iWARP has one, its sink. */
+	return dev->iwarp ? dev->write_limits.max_sge :
+	       max(dev->write_limits.max_sge, dev->read_limits.max_sge);
+}
+
+static int create_qp(struct kxfer_lane *lane, u32 send_wr, u32 recv_wr)
+{
+	/* It is the CPU that copies, and by the kernel's addresses. */
+	u32 max_inline = !lane->size.credits || IS_ENABLED(CONFIG_HIGHMEM) ? 0 : KXFER_LANE_INLINE;
+	struct ib_qp_init_attr attr = {
+		.event_handler = qp_event,
+		.qp_context = lane,
+		.send_cq = lane->cq.ib,
+		.recv_cq = lane->cq.ib,
+		.cap = {
+			.max_send_wr = send_wr,
+			.max_recv_wr = recv_wr,
+			.max_send_sge = send_sges(lane),
+			.max_recv_sge = 1,
+		},
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.qp_type = IB_QPT_RC,
+	};
+	int ret;
+
+	ret = try_qp(lane, &attr, max_inline);
+	if (ret == -EINVAL && max_inline)
+		ret = try_qp(lane, &attr, 0);
+	if (ret)
+		return ret;
+	lane->qp = lane->cm_id->qp;
+	if (max_inline)
+		lane->max_inline = min_t(u32, attr.cap.max_inline_data, PAGE_SIZE);
+	return 0;
+}
+
+/* Lanes of a link side by side, those of the next one shifted by one. */
+static int comp_vector(const struct kxfer_lane *lane)
+{
+	return (lane->link->id + lane->index) % lane->link->dev->ibdev->num_comp_vectors;
+}
+
+static int create_cq(struct kxfer_lane *lane, u32 cqe, enum kxfer_context context)
+{
+	struct ib_device *ibdev = lane->link->dev->ibdev;
+
+	if (lane->size.pooled)
+		cqe += KXFER_CQ_MARKERS;
+	if (cqe > ibdev->attrs.max_cqe)
+		return -EOPNOTSUPP;
+	if (lane->size.pooled)
+		return kxfer_cq_borrow(&lane->cq, lane->link->pd, cqe, comp_vector(lane), context);
+	return kxfer_cq_create(&lane->cq, ibdev, cqe, comp_vector(lane), context,
+			       lane->link->ops->settle);
+}
+
+static int create_cq_and_qp(struct kxfer_lane *lane, enum kxfer_context context)
+{
+	const struct kxfer_lane_size *size = &lane->size;
+	u32 send_wr = size->sends + size->credits;
+	u32 recv_wr = kxfer_channel_recvs(size->slots) + size->recvs + 1;
+	/* The least of a QP's receives is one. */
+	u32 cqe = send_wr + recv_wr + (size->twin ? size->credits + 1 : 0);
+
+	return create_cq(lane, cqe, context) ?: create_qp(lane, send_wr, recv_wr);
+}
+
+static int create_channel(struct kxfer_lane *lane)
+{
+	bool control = kxfer_lane_is_control(lane);
+
+	if (!lane->size.slots)
+		return 0;
+	return kxfer_channel_init(&lane->channel, lane, lane->size.slots,
+				  control ? KXFER_WIRE_CONTROL_BYTES : KXFER_WIRE_DATA_BYTES);
+}
+
+/**
+ * kxfer_lane_open() - create CQ and QP and post the RECVs
+ * @lane: with its cm_id; its link has its device and PD
+ * @context: where completions are handled
+ *
+ * May sleep. Return: 0 or -errno; kxfer_lane_close() undoes a part too.
+ */
+int kxfer_lane_open(struct kxfer_lane *lane, enum kxfer_context context)
+{
+	struct mem_cgroup *old = set_active_memcg(lane->link->memcg);
+	int ret;
+
+	ret = set_size(lane) ?: create_cq_and_qp(lane, context) ?:
+	      kxfer_lane_ask(lane->link->ops->open_lane, lane) ?: create_channel(lane);
+	set_active_memcg(old);
+	if (ret)
+		return ret;
+	spin_lock_bh(&lane->lock);
+	lane->open = true;
+	spin_unlock_bh(&lane->lock);
+	return lane->size.slots ? kxfer_channel_post_recvs(&lane->channel) : 0;
+}
+
+static void destroy_sinks(struct kxfer_lane *lane)
+{
+	u32 i;
+
+	for (i = 0; lane->sink_array && i < KXFER_LANE_SINKS; i++)
+		kxfer_lane_dereg_mr(lane, lane->sink_array[i].mr);
+	INIT_LIST_HEAD(&lane->sinks);
+	kxfer_lane_dereg_mr(lane, lane->fence_mr);
+	lane->fence_mr = NULL;
+	if (lane->fence_dma)
+		ib_dma_unmap_single(lane->link->dev->ibdev, lane->fence_dma,
+				    KXFER_FENCE_BYTES, DMA_FROM_DEVICE);
+	lane->fence_dma = 0;
+}
+
+/**
+ * kxfer_lane_close() - destroy all that the lane has on the device; may sleep
+ * @lane: of its link (kxfer_link_add_lane()), in any state of being opened
+ *
+ * The proof stands at the head of this file. Afterwards nothing of the lane's
+ * runs but what kxfer_channel_stop() waits for, at the end of this.
+ */
+void kxfer_lane_close(struct kxfer_lane *lane)
+{
+	void (*run_drained)(struct kxfer_lane *lane);
+
+	spin_lock_bh(&lane->lock);
+	lane->open = false;
+	spin_unlock_bh(&lane->lock);
+	kxfer_lane_hook(lane->link->ops->closing, lane);
+	if (lane->qp) {
+		/* If it fails the peer learns it from rdma_destroy_id(). */
+		if (!kxfer_fault(CM_DISCONNECT))
+			rdma_disconnect(lane->cm_id);
+		kxfer_cq_retire(&lane->cq);
+		kxfer_delay(LANE_DRAIN);
+		ib_drain_qp(lane->qp);
+		kxfer_delay(LANE_DRAINED);
+		run_drained = READ_ONCE(lane->run_drained);
+		if (run_drained)
+			run_drained(lane);
+		rdma_destroy_qp(lane->cm_id);
+		lane->qp = NULL;
+	}
+	kxfer_lane_hook(lane->link->ops->drained, lane);
+	kxfer_delay(LANE_CQ_END);
+	kxfer_cq_destroy(&lane->cq);
+	/* Not every siw has flushed it. */
+	end_registration(lane, -ECONNRESET);
+	kxfer_lane_hook(lane->link->ops->stopped, lane);
+	kxfer_channel_stop(&lane->channel);
+	kxfer_lane_hook(lane->link->ops->closed, lane);
+	destroy_sinks(lane);
+	if (lane->cm_id)
+		rdma_destroy_id(lane->cm_id);
+	lane->cm_id = NULL;
+	kxfer_link_count(lane->link, -1);
+}
+
+/**
+ * kxfer_lane_wc_error() - a work request failed: the link is broken
+ * @lane: whose it was
+ * @wc: only status, vendor_err, wr_cqe and qp mean anything
+ * @what: for the log
+ *
+ * Flush errors follow from the first error and are not told. While the link comes
+ * up they are left to rdma_cm, whose event says why, for example that nothing
+ * listens there. Any context but hard interrupts.
+ */
+void kxfer_lane_wc_error(struct kxfer_lane *lane, const struct ib_wc *wc,
+			 const char *what)
+{
+	if (wc->status != IB_WC_WR_FLUSH_ERR)
+		kxfer_notice("link %llu lane %u: %s failed: %s (vendor 0x%x)",
+			     lane->link->id, lane->index, what,
+			     ib_wc_status_msg(wc->status), wc->vendor_err);
+	else if (READ_ONCE(lane->link->state) == KXFER_LINK_CONNECTING)
+		return;
+	kxfer_link_fail(lane->link, -ECONNRESET);
+}
+
+/**
+ * kxfer_lane_post_to_locked() - post work requests; called with the lane's lock held
+ * @lane: open
+ * @qp: of it, and with its CQ
+ * @wr: chain
+ * @nr: how many
+ *
+ * Return: 0, or an error after which the link is failed: some of the chain may
+ * have been posted, and only the drain knows when those are done.
+ */
+int kxfer_lane_post_to_locked(struct kxfer_lane *lane, struct ib_qp *qp,
+			      const struct ib_send_wr *wr, u32 nr)
+{
+	int ret;
+
+	lockdep_assert_held(&lane->lock);
+	if (!lane->open)
+		return -ECONNRESET;
+	ret = kxfer_fault_error(LANE_POST_SEND) ?: ib_post_send(qp, wr, NULL);
+	WRITE_ONCE(lane->nr_wr, lane->nr_wr + nr);
+	if (ret)
+		kxfer_link_fail(lane->link, -ECONNRESET);
+	return ret;
+}
+
+/** kxfer_lane_post_locked() - kxfer_lane_post_to_locked() of its own QP */
+int kxfer_lane_post_locked(struct kxfer_lane *lane, const struct ib_send_wr *wr,
+			   u32 nr)
+{
+	return kxfer_lane_post_to_locked(lane, lane->qp, wr, nr);
+}
+
+/** kxfer_lane_post() - kxfer_lane_post_locked() that takes the lock */
+int kxfer_lane_post(struct kxfer_lane *lane, const struct ib_send_wr *wr, u32 nr)
+{
+	int ret;
+
+	spin_lock_bh(&lane->lock);
+	ret = kxfer_lane_post_locked(lane, wr, nr);
+	spin_unlock_bh(&lane->lock);
+	return ret;
+}
+
+/**
+ * kxfer_lane_nudge() - make the peer's device look at what has come
+ * @lane: connected, or going down
+ *
+ * siw_accept() of 6.1 to 7.2 answers the initiator before it attends to the socket
+ * (siw_send_mpareqrep(), then siw_qp_socket_assoc()). What comes in between, on
+ * another CPU, lies there until more comes: about one HELLO in a hundred. So who has
+ * waited for long sends a WRITE of no bytes, for which no STag is needed and which
+ * tells nobody anything (RFC 6581 uses it to that end). On iWARP only, one at a time,
+ * by the initiator. Does not sleep.
+ */
+void kxfer_lane_nudge(struct kxfer_lane *lane)
+{
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = &lane->nudge_cqe,
+			.opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+	};
+
+	if (!lane->link->initiator || !lane->link->dev->iwarp)
+		return;
+	spin_lock_bh(&lane->lock);
+	if (lane->open && !READ_ONCE(lane->nudging)) {
+		WRITE_ONCE(lane->nudging, true);
+		kxfer_lane_post_locked(lane, &wr.wr, 1);
+	}
+	spin_unlock_bh(&lane->lock);
+}
+
+/**
+ * kxfer_lane_rests() - nothing of the run that has a lane is under way
+ * @lane: benched
+ *
+ * To be called again and again by a run on schedule that sleeps: the peer is not to
+ * blame for that. Does not sleep.
+ */
+void kxfer_lane_rests(struct kxfer_lane *lane)
+{
+	spin_lock_bh(&lane->lock);
+	lane->quiet_since_ns = ktime_get_ns();
+	spin_unlock_bh(&lane->lock);
+}
+
+/*
+ * Nothing is under way but long messages that the peer has noted, which wait for a RECV of
+ * its as long as that takes; and so does what is queued behind them. Called with the lane's
+ * lock held.
+ */
+static bool is_idle(const struct kxfer_lane *lane)
+{
+	return lane->credits.left == lane->credits.max && !READ_ONCE(lane->fencing) &&
+	       !lane->benched && kxfer_channel_idle_locked(&lane->channel);
+}
+
+/**
+ * kxfer_lane_stuck() - whether the peer holds up what is under way on a data lane
+ * @lane: of a LIVE link
+ *
+ * A peer may answer every keep-alive and still not what it was sent: it does not
+ * answer a NOTIFY, or posts no RECV for it and lets its device say "receiver not
+ * ready" for ever, or for a while each time: so what counts is not that something
+ * completes, but how long ago the oldest of what is under way was posted. Before it comes to
+ * that it is nudged. To be called every
+ * KXFER_KEEPALIVE_MS; does not sleep.
+ */
+bool kxfer_lane_stuck(struct kxfer_lane *lane)
+{
+	u64 now = ktime_get_ns();
+	bool quiet, stuck;
+
+	spin_lock_bh(&lane->lock);
+	if (is_idle(lane) || lane->nr_completions != lane->quiet_at) {
+		lane->quiet_at = lane->nr_completions;
+		lane->quiet_since_ns = now;
+	}
+	quiet = now - lane->quiet_since_ns > NSEC_PER_SEC;
+	stuck = now - lane->quiet_since_ns > (u64)KXFER_STUCK_MS * NSEC_PER_MSEC ||
+		(lane->size.slots &&
+		 kxfer_channel_overdue_locked(&lane->channel, KXFER_NOTIFY_MS, KXFER_STUCK_MS));
+	spin_unlock_bh(&lane->lock);
+	if (quiet)
+		kxfer_lane_nudge(lane);
+	return stuck;
+}
+
+/**
+ * kxfer_lane_overdue() - whether the peer keeps a message of a lane waiting
+ * @lane: any, of a LIVE link
+ *
+ * To be called every KXFER_KEEPALIVE_MS; does not sleep.
+ */
+bool kxfer_lane_overdue(struct kxfer_lane *lane)
+{
+	/* Answers on a data lane are behind the READs of long messages. */
+	unsigned int ms = kxfer_lane_is_control(lane) ? KXFER_REQUEST_MS : KXFER_STUCK_MS;
+	bool overdue;
+
+	spin_lock_bh(&lane->lock);
+	overdue = lane->open && lane->size.slots &&
+		  kxfer_channel_overdue_locked(&lane->channel, ms, ms);
+	spin_unlock_bh(&lane->lock);
+	return overdue;
+}
+
+/*
+ * On the link of an initiator nobody waits for what a failed one still completes: all
+ * MRs there go with the link. Those of a passive one go when the caller is told.
+ */
+static bool registration_ended(struct kxfer_lane *lane)
+{
+	struct kxfer_link *link = lane->link;
+
+	return !READ_ONCE(lane->registering) ||
+	       (link->initiator && READ_ONCE(link->state) >= KXFER_LINK_CLOSING);
+}
+
+/**
+ * kxfer_lane_register() - carry out a fast registration and wait for it
+ * @lane: the control QP, or a data lane of whose credits the caller has one
+ * @mr: mapped; goes with the link, and is not looked into if that has failed
+ * @key: its updated key
+ * @access: IB_ACCESS_*
+ *
+ * One caller at a time: connect_thread of an initiator, who holds register_mutex of a
+ * passive link, who has all credits (bench.c). Sleeps until the work request completes,
+ * or the lane is closed: siw of 6.1 to 7.2 does not flush what was posted to a QP that
+ * the peer is closing (siw_qp_nextstate_from_close()). The teardown of an initiator's
+ * link waits for connect_thread before it closes lanes, so there the link's failure
+ * ends it.
+ *
+ * The device carries it out after the messages that were posted before, and for those a peer
+ * that posts no RECV lets it wait: after KXFER_REGISTER_MS the link is given up.
+ * Return: 0 or -ECONNRESET.
+ */
+int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, u32 key, int access)
+{
+	struct ib_reg_wr wr = {
+		.wr = {
+			.wr_cqe = &lane->register_cqe,
+			.opcode = IB_WR_REG_MR,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+		.mr = mr,
+		.key = key,
+		.access = access,
+	};
+	int ret;
+
+	spin_lock_bh(&lane->lock);
+	ret = kxfer_lane_post_locked(lane, &wr.wr, 1);
+	if (!ret) {
+		WARN_ON_ONCE(lane->registering);
+		lane->registering = true;
+	}
+	spin_unlock_bh(&lane->lock);
+	if (ret)
+		return -ECONNRESET;
+	kxfer_delay(LANE_REGISTER);
+	if (!kxfer_lane_wait_ms(lane, registration_ended(lane), KXFER_REGISTER_MS)) {
+		kxfer_notice("link %llu: a registration waits behind messages that the peer does not take, giving it up",
+			     lane->link->id);
+		kxfer_link_fail(lane->link, -ETIMEDOUT);
+		/* The drain, or the end of kxfer_lane_close(), ends it. */
+		kxfer_lane_wait(lane, registration_ended(lane));
+	}
+	spin_lock_bh(&lane->lock);
+	ret = lane->registering ? -ECONNRESET : lane->register_error;
+	spin_unlock_bh(&lane->lock);
+	return ret;
+}
+
+static void fenced(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kxfer_lane *lane = container_of(wc->wr_cqe, struct kxfer_lane, fence_cqe);
+
+	kxfer_fault_wc(LANE_WAITED, wc);
+	if (wc->status != IB_WC_SUCCESS)
+		kxfer_lane_wc_error(lane, wc, "fence READ");
+	WRITE_ONCE(lane->fencing, false);
+	wake_up_all(&lane->link->wait);
+}
+
+static void post_fence(struct kxfer_lane *lane)
+{
+	struct ib_sge sge = { .length = KXFER_FENCE_BYTES };
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = &lane->fence_cqe,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IB_WR_RDMA_READ,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+		.remote_addr = lane->link->fence_addr,
+		.rkey = lane->link->fence_key,
+	};
+
+	spin_lock_bh(&lane->lock);
+	if (lane->open && kxfer_link_is_live(lane->link)) {
+		sge.addr = lane->fence_mr->iova;
+		sge.lkey = lane->fence_mr->lkey;
+		WRITE_ONCE(lane->fencing, true);
+		if (kxfer_lane_post_locked(lane, &wr.wr, 1))
+			WRITE_ONCE(lane->fencing, false);
+	}
+	spin_unlock_bh(&lane->lock);
+}
+
+/**
+ * kxfer_lane_fence() - wait until the WRITEs that were posted are placed
+ * @lane: an initiator's data lane of iWARP
+ *
+ * A WRITE of iWARP completes when TCP has it, and a message on the control QP may
+ * overtake it. READ responses come behind the WRITEs before the READ (RFC 5040,
+ * 5.5). May sleep, one caller at a time, until the READ completes or the link goes
+ * down: the teardown waits for handlers that are in here before it drains this QP.
+ * The READ is then still posted, and its completion finds the lane. A peer that holds
+ * it up for KXFER_FENCE_MS loses the link.
+ */
+void kxfer_lane_fence(struct kxfer_lane *lane)
+{
+	mutex_lock(&lane->fence_mutex);
+	post_fence(lane);
+	if (!wait_event_timeout(lane->link->wait, !READ_ONCE(lane->fencing) ||
+				!kxfer_link_is_live(lane->link),
+				msecs_to_jiffies(KXFER_FENCE_MS))) {
+		kxfer_notice("link %llu: the peer holds up a fence READ, giving it up",
+			     lane->link->id);
+		kxfer_link_fail(lane->link, -ETIMEDOUT);
+	}
+	mutex_unlock(&lane->fence_mutex);
+}
+
+/**
+ * kxfer_lane_count_mrs() - MRs in the PD of a lane's link, which stays as long as there are any
+ * @lane: the caller has a reference to its link, or the link's teardown waits for the caller
+ * @nr: that were made; negative: that were deregistered
+ *
+ * Any context.
+ */
+void kxfer_lane_count_mrs(struct kxfer_lane *lane, int nr)
+{
+	kxfer_stat_add(KXFER_STAT_LIVE_MRS, nr);
+	kxfer_link_count(lane->link, nr);
+}
+
+/**
+ * kxfer_lane_alloc_mr() - an MR for fast registrations on a lane of a link; counted
+ * @lane: with its link's PD
+ * @pages: of the longest registration
+ *
+ * May sleep. Return: the MR or ERR_PTR.
+ */
+struct ib_mr *kxfer_lane_alloc_mr(struct kxfer_lane *lane, u32 pages)
+{
+	struct ib_mr *mr;
+
+	mr = kxfer_fault_ptr(LANE_MR) ?:
+	     ib_alloc_mr(lane->link->pd, IB_MR_TYPE_MEM_REG, pages);
+
+	if (!IS_ERR(mr))
+		kxfer_lane_count_mrs(lane, 1);
+	return mr;
+}
+
+/**
+ * kxfer_lane_dereg_mr() - deregister an MR of kxfer_lane_alloc_mr(), for good
+ * @lane: that it was made for, or another one of the link
+ * @mr: that no work request names any more, posted or to be; or NULL
+ *
+ * May sleep, so no lock that spins may be held; takes none. Afterwards nobody reaches
+ * memory by it: ib_dereg_mr() waits for a responder that just does.
+ */
+void kxfer_lane_dereg_mr(struct kxfer_lane *lane, struct ib_mr *mr)
+{
+	if (!mr)
+		return;
+	kxfer_delay(LANE_DEREG);
+	ib_dereg_mr(mr);
+	kxfer_lane_count_mrs(lane, -1);
+}
+
+static int make_fence_sink(struct kxfer_lane *lane)
+{
+	struct ib_mr *mr;
+	int ret;
+
+	lane->fence_cqe.done = fenced;
+	lane->fence = kxfer_fault(LANE_FENCE) ? NULL :
+		      kzalloc(KXFER_FENCE_BYTES, GFP_KERNEL);
+	if (!lane->fence)
+		return -ENOMEM;
+	ret = kxfer_device_map(lane->link->dev->ibdev, lane->fence, KXFER_FENCE_BYTES,
+			       DMA_FROM_DEVICE, &lane->fence_dma);
+	if (ret)
+		return ret;
+	mr = kxfer_lane_alloc_mr(lane, 1);
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	lane->fence_mr = mr;
+	return kxfer_lane_register_bytes(lane->link->control, mr, lane->fence_dma,
+					 KXFER_FENCE_BYTES,
+					 IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
+}
+
+/**
+ * kxfer_lane_register_bytes() - register one short piece of memory
+ * @control: QP to post on
+ * @mr: not registered
+ * @dma: address; must not cross a page
+ * @bytes: length
+ * @access: IB_ACCESS_*
+ *
+ * Sleeps. Return: 0 or -errno.
+ */
+int kxfer_lane_register_bytes(struct kxfer_lane *control, struct ib_mr *mr, u64 dma,
+			      u32 bytes, int access)
+{
+	struct scatterlist sg;
+
+	sg_init_table(&sg, 1);
+	sg_dma_address(&sg) = dma;
+	sg_dma_len(&sg) = bytes;
+	if (kxfer_fault(LANE_MAP) || kxfer_device_map_mr(mr, &sg, 1))
+		return -EIO;
+	return kxfer_lane_register(control, mr, mr->rkey, access);
+}
+
+/**
+ * kxfer_lane_make_sinks() - what an initiator's data lane needs on iWARP
+ * @lane: connected; its link's control QP too
+ *
+ * READ sinks, because iWARP wants a remotely writable STag for them, registered
+ * for each READ; and the sink of fence READs, whose eight bytes are the one
+ * standing registration that a peer could write. May sleep. Return: 0 or -errno.
+ */
+int kxfer_lane_make_sinks(struct kxfer_lane *lane)
+{
+	struct kxfer_device *dev = lane->link->dev;
+	struct ib_mr *mr;
+	u32 i;
+
+	if (!dev->iwarp)
+		return 0;
+	lane->sink_array = kxfer_fault(LANE_SINKS) ? NULL :
+			   kxfer_link_kvzalloc(lane->link, array_size(KXFER_LANE_SINKS,
+								      sizeof(*lane->sink_array)));
+	if (!lane->sink_array)
+		return -ENOMEM;
+	for (i = 0; i < KXFER_LANE_SINKS; i++) {
+		mr = kxfer_lane_alloc_mr(lane, kxfer_device_sink_pages(dev));
+		if (IS_ERR(mr))
+			return PTR_ERR(mr);
+		lane->sink_array[i].mr = mr;
+		list_add_tail(&lane->sink_array[i].node, &lane->sinks);
+	}
+	return lane->link->fence_key ? make_fence_sink(lane) : -EPROTO;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* One QP with its CQ: credits, posting, completions. See lane.c. */
+#ifndef KXFER_LANE_H
+#define KXFER_LANE_H
+
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+#include "base/credit.h"
+#include "base/deadline.h"
+#include "base/wire.h"
+#include "link/channel.h"
+#include "link/cq.h"
+#include "link/link_ops.h"
+
+struct kxfer_chain;
+struct kxfer_fetches;
+struct kxfer_link;
+struct kxfer_listener;
+struct kxfer_mrs;
+struct kxfer_offers;
+struct kxfer_run_rw;
+struct kxfer_scratch;
+
+#define KXFER_LANE_JOB_WRS	256	/* work requests of jobs in a data lane's send queue */
+#define KXFER_CONTROL_REG_WRS	16	/* fast registrations in a control QP's send queue */
+#define KXFER_LANE_BYTES	(4 * 1024 * 1024)	/* posted on a lane, more wait */
+#define KXFER_SMALL_BYTES	(1024 * 1024)	/* the same of a small lane (flow.c) */
+#define KXFER_LANE_FENCE_WRS	1	/* of a data lane for kxfer_lane_fence() */
+#define KXFER_LANE_NUDGE_WRS	1	/* of any lane for kxfer_lane_nudge() */
+#define KXFER_LANE_LONG_WRS	16	/* of a data lane for offer.c or fetch.c */
+#define KXFER_LANE_SINKS	16	/* READ sinks of an iWARP lane */
+#define KXFER_LANE_INLINE	64	/* bytes a work request is to carry, if the device can */
+#define KXFER_FENCE_BYTES	8	/* what a fence READ reads */
+#define KXFER_STUCK_MS		30000	/* jobs posted, none completes: the peer holds them up */
+#define KXFER_REGISTER_MS	8000	/* a registration is posted and does not complete */
+#define KXFER_FENCE_MS		10000	/* the same of kxfer_lane_fence() */
+#define KXFER_NOTIFY_MS		8000	/* NOTIFY has arrived and is not answered: likewise */
+
+/**
+ * enum kxfer_flow_wait - what a flow with queued jobs waits for
+ * @KXFER_FLOW_TURN: its turn, and credits of the lane
+ * @KXFER_FLOW_SLOT: a slot for the message that comes first
+ * @KXFER_FLOW_OFFER: likewise, for a long message
+ * @KXFER_FLOW_HELD: what it has posted; the first job is held until that has ended
+ * @KXFER_FLOW_WAITS: how many there are
+ */
+enum kxfer_flow_wait {
+	KXFER_FLOW_TURN,
+	KXFER_FLOW_SLOT,
+	KXFER_FLOW_OFFER,
+	KXFER_FLOW_HELD,
+	KXFER_FLOW_WAITS
+};
+
+/**
+ * struct kxfer_sink - a registration for one READ on iWARP
+ * @mr: fast-registration MR of the link's PD
+ * @node: in kxfer_lane.sinks while free
+ * @reg: its REG_MR work request
+ * @inv: its LOCAL_INV
+ */
+struct kxfer_sink {
+	struct ib_mr *mr;
+	struct list_head node;
+	struct ib_reg_wr reg;
+	struct ib_send_wr inv;
+};
+
+/**
+ * struct kxfer_lane - a QP with its CQ
+ * @link: it belongs to
+ * @node: in kxfer_link.lanes
+ * @id: node-wide: 16 times the link's id, plus @index
+ * @index: 0: the control QP; data lanes from 1
+ * @cm_id: its connection
+ * @qp: kept beside @cm_id, which is destroyed first
+ * @size: what it is made with
+ * @max_inline: bytes that a WRITE may carry in its work request; 0: the device cannot
+ * @path_mtu: of @qp, in bytes, once it is connected; 0: not known
+ * @cq: its completions, of sends and receives
+ * @cm_done: the step of rdma_cm that is waited for has ended
+ * @cm_error: how: 0 or -errno
+ * @refusal: enum kxfer_refusal that the peer gave
+ * @accept_work: passive side: create the QP and accept
+ * @hello: passive side: private data of the request
+ * @conn_param: passive side: what the initiator can do
+ * @lock: over all below, and over posting; bh-safe. Its unlock is outermost, so
+ *	that a provider that works in a softirq runs at once
+ * @open: work requests may be posted; cleared before the QP is drained
+ * @credits: work requests of jobs that may be posted
+ * @bytes_posted: payload of the chains posted
+ * @max_bytes: and how much may be
+ * @flows: of sessions with queued jobs, by what they wait for (flow.h)
+ * @posted: jobs planned to the end, not completed
+ * @nr_queued: jobs with something left to plan, in those flows
+ * @nr_posted: length of @posted
+ * @chains: array, one for each credit
+ * @free_chains: those not in use, by kxfer_chain.next
+ * @finished: likewise those done and not taken back, of the owner of @cq
+ * @finished_end: where the next of them goes
+ * @scratch: for building chains
+ * @sinks: iWARP: free READ sinks
+ * @sink_array: iWARP: all of them
+ * @fence_mr: iWARP: sink of fence READs
+ * @fence: memory of @fence_mr
+ * @fence_dma: its address
+ * @fence_mutex: one at a time in kxfer_lane_fence(); may be held while the READ is
+ *	under way, and taken with no other lock held
+ * @fence_cqe: of its READ, which may outlast the caller when the link goes down
+ * @fencing: that READ is under way
+ * @register_cqe: of kxfer_lane_register()
+ * @registering: that work request has not completed
+ * @register_error: 0, or how it did
+ * @nudge_cqe: of kxfer_lane_nudge()
+ * @nudging: that WRITE is under way
+ * @pump_work: posts on, out of line
+ * @inline_since_ns: since when completions have posted on without a break
+ * @deadlines: of queued jobs, and of long messages that nobody READs yet
+ * @benched: a run of bench.c has all credits
+ * @run_want: completed operations that this run sleeps for
+ * @run_drained: of a run that has the lane: its QP is drained; may sleep; or NULL
+ * @mr_mutex: over @mrs and @rw, and over making what they have on the device; taken
+ *	with no other lock held
+ * @mrs: of that run, or NULL
+ * @rw: likewise
+ * @offers: of an initiator: long messages (offer.c), or NULL
+ * @fetches: of the passive side: likewise (fetch.c)
+ * @nr_wr: posted since it was made
+ * @nr_completions: seen since it was made
+ * @quiet_at: @nr_completions when kxfer_lane_stuck() last saw it move
+ * @quiet_since_ns: when that was, or nothing was under way (kxfer_lane_rests())
+ * @channel: messages
+ */
+struct kxfer_lane {
+	struct kxfer_link *link;
+	struct list_head node;
+	u64 id;
+	u32 index;
+	struct rdma_cm_id *cm_id;
+	struct ib_qp *qp;
+	struct kxfer_lane_size size;
+	u32 max_inline;
+	u32 path_mtu;
+	struct kxfer_cq cq;
+	struct completion cm_done;
+	int cm_error;
+	u32 refusal;
+	struct work_struct accept_work;
+	struct kxfer_wire_hello hello;
+	struct rdma_conn_param conn_param;
+
+	spinlock_t lock;
+	bool open;
+	struct kxfer_credits credits;
+	u32 bytes_posted;
+	u32 max_bytes;
+	struct list_head flows[KXFER_FLOW_WAITS];
+	struct list_head posted;
+	u32 nr_queued;
+	u32 nr_posted;
+	struct kxfer_chain *chains;
+	struct kxfer_chain *free_chains;
+	struct kxfer_chain *finished;
+	struct kxfer_chain **finished_end;
+	struct kxfer_scratch *scratch;
+	struct list_head sinks;
+	struct kxfer_sink *sink_array;
+	struct ib_mr *fence_mr;
+	void *fence;
+	u64 fence_dma;
+	struct mutex fence_mutex;
+	struct ib_cqe fence_cqe;
+	bool fencing;
+	struct ib_cqe register_cqe;
+	bool registering;
+	int register_error;
+	struct ib_cqe nudge_cqe;
+	bool nudging;
+	struct work_struct pump_work;
+	u64 inline_since_ns;
+	struct kxfer_deadlines deadlines;
+	bool benched;
+	u32 run_want;
+	void (*run_drained)(struct kxfer_lane *lane);
+	struct mutex mr_mutex;
+	struct kxfer_mrs *mrs;
+	struct kxfer_run_rw *rw;
+	struct kxfer_offers *offers;
+	struct kxfer_fetches *fetches;
+	u64 nr_wr;
+	u64 nr_completions;
+	u64 quiet_at;
+	u64 quiet_since_ns;
+
+	struct kxfer_channel channel;
+};
+
+struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index, int numa_node);
+int kxfer_lane_open(struct kxfer_lane *lane, enum kxfer_context context);
+void kxfer_lane_close(struct kxfer_lane *lane);
+void kxfer_lane_free(struct kxfer_lane *lane);
+void kxfer_lane_wc_error(struct kxfer_lane *lane, const struct ib_wc *wc,
+			 const char *what);
+bool kxfer_lane_stuck(struct kxfer_lane *lane);
+bool kxfer_lane_overdue(struct kxfer_lane *lane);
+void kxfer_lane_nudge(struct kxfer_lane *lane);
+void kxfer_lane_rests(struct kxfer_lane *lane);
+int kxfer_lane_post(struct kxfer_lane *lane, const struct ib_send_wr *wr, u32 nr);
+int kxfer_lane_post_locked(struct kxfer_lane *lane, const struct ib_send_wr *wr,
+			   u32 nr);
+int kxfer_lane_post_to_locked(struct kxfer_lane *lane, struct ib_qp *qp,
+			      const struct ib_send_wr *wr, u32 nr);
+int kxfer_lane_register_bytes(struct kxfer_lane *control, struct ib_mr *mr, u64 dma,
+			      u32 bytes, int access);
+int kxfer_lane_make_sinks(struct kxfer_lane *lane);
+struct ib_mr *kxfer_lane_alloc_mr(struct kxfer_lane *lane, u32 pages);
+void kxfer_lane_dereg_mr(struct kxfer_lane *lane, struct ib_mr *mr);
+void kxfer_lane_count_mrs(struct kxfer_lane *lane, int nr);
+int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, u32 key, int access);
+void kxfer_lane_fence(struct kxfer_lane *lane);
+
+#define KXFER_LANE_LOOK_US	20	/* from one look of kxfer_lane_wait() to the next */
+
+/*
+ * wait_event() for what a completion of @lane brings about; sleeps. Where nobody else looks
+ * at the CQ (KXFER_CONTEXT_DIRECT) who waits does.
+ */
+#define kxfer_lane_wait(lane, condition)						\
+do {											\
+	struct kxfer_lane *__lane = (lane);						\
+											\
+	while (__lane->cq.direct && !(condition)) {					\
+		kxfer_cq_look(&__lane->cq);						\
+		usleep_range(KXFER_LANE_LOOK_US, 2 * KXFER_LANE_LOOK_US);		\
+	}										\
+	wait_event(__lane->link->wait, condition);					\
+} while (0)
+
+/*
+ * The same, for @ms at most. Return: whether the condition has come about.
+ */
+#define kxfer_lane_wait_ms(lane, condition, ms)						\
+({											\
+	unsigned long __end = jiffies + msecs_to_jiffies(ms);				\
+	struct kxfer_lane *__timed = (lane);						\
+											\
+	while (__timed->cq.direct && !(condition) && time_before(jiffies, __end)) {	\
+		kxfer_cq_look(&__timed->cq);						\
+		usleep_range(KXFER_LANE_LOOK_US, 2 * KXFER_LANE_LOOK_US);		\
+	}										\
+	wait_event_timeout(__timed->link->wait, condition,				\
+			   __timed->cq.direct ? 1 : msecs_to_jiffies(ms) + 1) > 0;	\
+})
+
+static inline bool kxfer_lane_is_control(const struct kxfer_lane *lane)
+{
+	return lane->index == 0;
+}
+
+#endif /* KXFER_LANE_H */

@@ -1,0 +1,755 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Links: the life of a connection with a peer node. Which links there are, and who shares
+ * one, is in link_table.c.
+ *
+ * A link has a control QP, data lanes and a protection domain of its own: an
+ * rkey of one link is worthless on another. It is directional: its initiator
+ * opens targets, the passive side serves grants. Sessions that want the same
+ * (struct kxfer_link_key) share it. States only go forward (state.c):
+ *
+ *	state		who owns it			next
+ *	CONNECTING	connect_thread (initiator),	LIVE by the handshake,
+ *			the listener (passive)		CLOSING by any failure
+ *	LIVE		everybody			CLOSING by failure, silence,
+ *							removal, disuse
+ *	CLOSING		teardown_work			DEAD when done
+ *	DEAD		who still holds a reference	-
+ *
+ * kxfer_link_fail() is the one way to CLOSING; it may be called in any context,
+ * any number of times; the first caller's error counts.
+ *
+ * Teardown, as a proof that nothing is left behind and nobody waits for ever:
+ *  1. The state is CLOSING: no lane joins, no grant or target joins, keep-alive
+ *     and connect_thread do not start again; those under way are waited for.
+ *     connect_thread waits for rdma_cm with a bound, and wakes early for CLOSING;
+ *     a signal ends what it may wait for within rdma_connect(), and the waiting for
+ *     the answer to HELLO, which would else end with the lane only; that for a
+ *     registration ends as the link is CLOSING (kxfer_lane_register()).
+ *  2. Each lane is closed (lane.c): QP drained and destroyed, CQ freed, handlers
+ *     of requests waited for. What handlers wait for is: a registration, which
+ *     the drain has flushed, or else the closing of the lane ends; posted jobs of
+ *     a withdrawn target and the fence READ behind them, which they stop waiting
+ *     for when they see CLOSING. Each unanswered request ends.
+ *  3. No device touches memory by this link. What uses it is told (@ended of struct
+ *     kxfer_link_ops): release_work, which waits for nothing but a fence READ, is
+ *     cancelled (release.c), and jobs are completed;
+ *  4. or, on the passive side, its exposures (export.c) are deregistered, each by what
+ *     took it off the link's list: this teardown, which takes all that are there; or before
+ *     that a withdrawal that has its answer, and may be at it still. (The release of a last
+ *     grant does so too, in a handler, which step 2 waits for.) A withdrawal that waits for
+ *     this link goes on. Grants are freed, the fence is deregistered.
+ *  5. @nr_objects falls to 0. It counts each MR in the PD from its making to the end of
+ *     ib_dereg_mr(), whoever owns it: exposures, sinks, landings, offers, fences, status
+ *     sinks and runs; and each lane, which has QPs, CQ and address handle, to the end of
+ *     step 2. None is made any more: connect_thread, accept_work and handlers have ended,
+ *     the works of a lane and a run find it closed. All but the MRs of withdrawals in
+ *     step 4 are destroyed by now, and these wait for no peer: a withdrawal that has taken
+ *     its exposure is in kxfer_exposure_deregister() to the end, and ib_dereg_mr() waits
+ *     for no more than responders of this PD, whose QPs are destroyed.
+ *  6. The PD is freed, the device let go: the device's removal may go on. The module's end
+ *     waits for that of all links, and then for the queues on which a withdrawal or a
+ *     teardown may still be returning (kxfer_export_exit(), kxfer_link_exit()). A network
+ *     namespace is not held: all ids are of init_net, which stays.
+ *  7. DEAD. Sessions' targets and peers may hold references to the struct; all
+ *     they can do with it is to see its state.
+ *
+ * Context: teardown and connecting may sleep; what changes the state, or counts users, does
+ * not. Lock order: links_lock (link_table.c), link->lock. devices_lock may be held over
+ * link->lock.
+ */
+#include "base/log.h"
+
+#include <linux/kthread.h>
+#include <linux/memcontrol.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+
+#include "base/fault.h"
+#include "base/state.h"
+#include "base/stats.h"
+#include "link/cm.h"
+#include "link/hello.h"
+#include "link/lane.h"
+#include "link/link.h"
+#include "link/link_ops.h"
+#include "node/device.h"
+#include "node/memory.h"
+
+#define HANDSHAKE_MS	15000	/* a link that is not LIVE after this is dropped */
+#define REFUSED_MS	500	/* one whose key was refused, after this */
+
+/*
+ * Three queues, so that what waits for a peer keeps nothing waiting that would end it:
+ *
+ *	kxfer_wq		what waits for no peer: accepting, posting on, deadlines
+ *	kxfer_handler_wq	handlers of requests, and giving grants back: each link has one
+ *				of them that waits, at most, and one for each other slot
+ *	life_wq			keep-alive and teardown, which end all waiting of the others
+ */
+struct workqueue_struct *kxfer_wq;
+struct workqueue_struct *kxfer_handler_wq;
+static struct workqueue_struct *life_wq;
+
+static DECLARE_WAIT_QUEUE_HEAD(links_gone);
+static atomic_t links_existing = ATOMIC_INIT(0);
+
+/* Of links that are shared: of the passive side, of the initiator. */
+static const struct kxfer_link_ops *shared_ops[2];
+
+static void keepalive_work(struct work_struct *work);
+static void teardown_work(struct work_struct *work);
+
+/** kxfer_link_ref() - one more reference; the caller has one */
+void kxfer_link_ref(struct kxfer_link *link)
+{
+	kref_get(&link->ref);
+}
+
+static void link_release(struct kref *ref)
+{
+	struct kxfer_link *link = container_of(ref, struct kxfer_link, ref);
+	struct kxfer_lane *lane, *next;
+
+	list_for_each_entry_safe(lane, next, &link->lanes, node)
+		kxfer_lane_free(lane);
+	kxfer_link_hook(link->ops->free, link);
+	kxfer_handshake_end(&link->handshake);
+	kxfer_keys_put(link->keys);
+	kxfer_key_put(link->key.secret);
+	if (link->dev)
+		kxfer_device_put(link->dev);
+	xa_destroy(&link->revoked);
+	xa_destroy(&link->grants);
+	mem_cgroup_put(link->memcg);
+	kfree(link);
+	kxfer_stat_dec(KXFER_STAT_LIVE_LINKS);
+	if (atomic_dec_and_test(&links_existing))
+		wake_up_all(&links_gone);
+}
+
+/** kxfer_link_put() - one reference less; does not sleep */
+void kxfer_link_put(struct kxfer_link *link)
+{
+	kref_put(&link->ref, link_release);
+}
+
+/**
+ * kxfer_link_count() - objects that the link's PD has to outlive
+ * @link: the caller has a reference, or the teardown waits for the caller
+ * @nr: that were made; negative: that were destroyed
+ *
+ * Any context.
+ */
+void kxfer_link_count(struct kxfer_link *link, int nr)
+{
+	if (!atomic_add_return(nr, &link->nr_objects))
+		wake_up_all(&link->wait);
+}
+
+static void device_gone(struct kxfer_device_user *user)
+{
+	kxfer_link_fail(container_of(user, struct kxfer_link, on_device), -ENODEV);
+}
+
+/**
+ * kxfer_link_alloc() - a link that nobody knows yet
+ * @initiator: made by this node
+ * @ops: of what uses it; NULL: of links that are shared
+ * @dedicated: what owns it, if it is not shared
+ *
+ * It is charged to the memory cgroup that is active, and so is all that its lanes
+ * allocate later. May sleep. Return: it, CONNECTING, with the one reference of its life;
+ * or NULL.
+ */
+struct kxfer_link *kxfer_link_alloc(bool initiator, const struct kxfer_link_ops *ops,
+				    struct kxfer_dedicated *dedicated)
+{
+	struct kxfer_link *link;
+
+	link = kxfer_fault(LINK) ? NULL : kzalloc(sizeof(*link), KXFER_GFP_FOR_PEER);
+	if (!link)
+		return NULL;
+	kref_init(&link->ref);
+	INIT_LIST_HEAD(&link->node);
+	link->initiator = initiator;
+	link->ops = ops ?: shared_ops[initiator];
+	link->dedicated = dedicated;
+	link->memcg = get_mem_cgroup_from_mm(NULL);
+	link->on_device.gone = device_gone;
+	link->gid_type = ~0;
+	spin_lock_init(&link->lock);
+	link->state = KXFER_LINK_CONNECTING;
+	INIT_LIST_HEAD(&link->lanes);
+	init_waitqueue_head(&link->wait);
+	init_completion(&link->connect_done);
+	INIT_DELAYED_WORK(&link->keepalive_work, keepalive_work);
+	INIT_WORK(&link->teardown_work, teardown_work);
+	link->created_ns = ktime_get_ns();
+	link->heard_ns = link->created_ns;
+	link->unused_ns = link->created_ns;
+	spin_lock_init(&link->targets_lock);
+	INIT_LIST_HEAD(&link->targets);
+	INIT_LIST_HEAD(&link->closed_targets);
+	INIT_LIST_HEAD(&link->orphans);
+	INIT_LIST_HEAD(&link->opening);
+	xa_init_flags(&link->revoked, XA_FLAGS_LOCK_BH);
+	INIT_LIST_HEAD(&link->exposures);
+	xa_init_flags(&link->grants, XA_FLAGS_LOCK_BH | XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	mutex_init(&link->register_mutex);
+	kxfer_link_hook(link->ops->init, link);
+	kxfer_stat_inc(KXFER_STAT_LIVE_LINKS);
+	atomic_inc(&links_existing);
+	return link;
+}
+
+/**
+ * kxfer_link_kvzalloc() - memory of a link, from one of its works
+ * @link: has its device
+ * @bytes: of zeros, near the device
+ *
+ * Charged to the link's memory cgroup. May sleep. Return: it, for kvfree(), or NULL.
+ */
+void *kxfer_link_kvzalloc(const struct kxfer_link *link, size_t bytes)
+{
+	struct mem_cgroup *old = set_active_memcg(link->memcg);
+	void *memory = kvzalloc_node(bytes, KXFER_GFP_FOR_PEER, kxfer_link_numa_node(link));
+
+	set_active_memcg(old);
+	return memory;
+}
+
+static bool change_state(struct kxfer_link *link, enum kxfer_link_state to)
+{
+	unsigned long flags;
+	bool ok;
+
+	spin_lock_irqsave(&link->lock, flags);
+	ok = kxfer_state_change(&link->state, to);
+	spin_unlock_irqrestore(&link->lock, flags);
+	if (ok)
+		wake_up_all(&link->wait);
+	return ok;
+}
+
+/**
+ * kxfer_link_fail() - begin to take a link down
+ * @link: the caller has a reference, or knows that its teardown has not ended
+ * @error: why, -errno
+ *
+ * Any context. Does nothing if that has begun already.
+ */
+void kxfer_link_fail(struct kxfer_link *link, int error)
+{
+	unsigned long flags;
+	bool first;
+
+	spin_lock_irqsave(&link->lock, flags);
+	first = kxfer_state_change(&link->state, KXFER_LINK_CLOSING);
+	if (first) {
+		link->error = error;
+		queue_work(life_wq, &link->teardown_work);
+	}
+	spin_unlock_irqrestore(&link->lock, flags);
+	if (first)
+		wake_up_all(&link->wait);
+}
+
+/** kxfer_link_queue_content() - run content_work, unless the link is not live; any context */
+void kxfer_link_queue_content(struct kxfer_link *link)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&link->lock, flags);
+	if (link->state == KXFER_LINK_LIVE)
+		queue_work(kxfer_wq, &link->content_work);
+	spin_unlock_irqrestore(&link->lock, flags);
+}
+
+/** kxfer_link_queue_release() - run release_work, any context. Return: false: it is not live */
+bool kxfer_link_queue_release(struct kxfer_link *link)
+{
+	unsigned long flags;
+	bool live;
+
+	spin_lock_irqsave(&link->lock, flags);
+	live = link->state == KXFER_LINK_LIVE;
+	if (live)
+		queue_work(kxfer_handler_wq, &link->release_work);
+	spin_unlock_irqrestore(&link->lock, flags);
+	return live;
+}
+
+/** kxfer_link_is_live() - whether jobs flow; may be outdated at once */
+bool kxfer_link_is_live(struct kxfer_link *link)
+{
+	return READ_ONCE(link->state) == KXFER_LINK_LIVE;
+}
+
+/** kxfer_link_is_dead() - whether its QPs are gone, for good */
+bool kxfer_link_is_dead(struct kxfer_link *link)
+{
+	return READ_ONCE(link->state) == KXFER_LINK_DEAD;
+}
+
+/** kxfer_link_job_error() - what the jobs of a link that is going down are told */
+int kxfer_link_job_error(struct kxfer_link *link)
+{
+	return READ_ONCE(link->error) == -ENODEV ? -ENODEV : -ECONNRESET;
+}
+
+/**
+ * kxfer_link_numa_node() - where memory of its lanes is best
+ * @link: whose device, if it has one, is not let go meanwhile
+ */
+int kxfer_link_numa_node(const struct kxfer_link *link)
+{
+	return link->dev ? ibdev_to_node(link->dev->ibdev) : NUMA_NO_NODE;
+}
+
+/**
+ * kxfer_link_longest() - bytes of the longest message that goes by a link
+ * @link: LIVE
+ *
+ * As this end sees it; the peer's device may take less.
+ */
+u64 kxfer_link_longest(const struct kxfer_link *link)
+{
+	return link->features & KXFER_WIRE_FEATURE_LONG ? kxfer_device_longest(link->dev) :
+	       KXFER_MESSAGE_MAX;
+}
+
+/** kxfer_link_protocol_error() - the peer broke the protocol: end the link; any context */
+void kxfer_link_protocol_error(struct kxfer_link *link, const char *what)
+{
+	kxfer_stat_inc(KXFER_STAT_PROTOCOL_ERRORS);
+	kxfer_notice("link %llu: the peer broke the protocol: %s", link->id, what);
+	kxfer_link_fail(link, -EPROTO);
+}
+
+/** kxfer_link_use() - one more user; the link stays while it has any */
+void kxfer_link_use(struct kxfer_link *link)
+{
+	unsigned long flags;
+
+	kxfer_link_ref(link);
+	spin_lock_irqsave(&link->lock, flags);
+	link->users++;
+	spin_unlock_irqrestore(&link->lock, flags);
+}
+
+/**
+ * kxfer_link_try_use() - kxfer_link_use() of a link that may be going down
+ * @link: stays while this runs
+ *
+ * Return: false, without a user more, if it is.
+ */
+bool kxfer_link_try_use(struct kxfer_link *link)
+{
+	unsigned long flags;
+	bool ok;
+
+	spin_lock_irqsave(&link->lock, flags);
+	ok = kxfer_state_is_open(link->state);
+	if (ok)
+		link->users++;
+	spin_unlock_irqrestore(&link->lock, flags);
+	if (ok)
+		kxfer_link_ref(link);
+	return ok;
+}
+
+/** kxfer_link_unuse() - one user less, and its reference */
+void kxfer_link_unuse(struct kxfer_link *link)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&link->lock, flags);
+	if (!--link->users)
+		link->unused_ns = ktime_get_ns();
+	spin_unlock_irqrestore(&link->lock, flags);
+	kxfer_link_put(link);
+}
+
+/**
+ * kxfer_link_attach_device() - join the device that rdma_cm chose; make the PD
+ * @link: CONNECTING, without device
+ * @ibdev: of its control lane's cm_id
+ *
+ * May sleep. Return: 0; -ENODEV; -EADDRNOTAVAIL if another device was asked for.
+ */
+int kxfer_link_attach_device(struct kxfer_link *link, struct ib_device *ibdev)
+{
+	if (link->key.device[0] &&
+	    strcmp((const char *)link->key.device, dev_name(&ibdev->dev)))
+		return -EADDRNOTAVAIL;
+	link->dev = kxfer_device_attach(ibdev, &link->on_device);
+	if (!link->dev)
+		return -ENODEV;
+	kref_get(&link->dev->ref);
+	strscpy((char *)link->device_name, dev_name(&ibdev->dev), sizeof(link->device_name));
+	link->pd = kxfer_fault_ptr(LINK_PD) ?: ib_alloc_pd(ibdev, 0);
+	if (IS_ERR(link->pd)) {
+		int ret = PTR_ERR(link->pd);
+
+		link->pd = NULL;
+		return ret;
+	}
+	return 0;
+}
+
+/**
+ * kxfer_link_add_lane() - let the link own a lane; its teardown will close it
+ * @link: CONNECTING, or passive and LIVE
+ * @lane: made for it
+ *
+ * Return: 0, -ECONNRESET if the link is going down, -ERANGE if that lane was not
+ * agreed on, -EEXIST if it has it already.
+ */
+int kxfer_link_add_lane(struct kxfer_link *link, struct kxfer_lane *lane)
+{
+	unsigned long flags;
+	int ret = 0;
+
+	spin_lock_irqsave(&link->lock, flags);
+	if (!kxfer_state_is_open(link->state)) {
+		ret = -ECONNRESET;
+	} else if (kxfer_lane_is_control(lane)) {
+		link->control = lane;
+	} else if (lane->index > link->max_data) {
+		ret = -ERANGE;
+	} else if (link->data[lane->index - 1]) {
+		ret = -EEXIST;
+	} else {
+		link->data[lane->index - 1] = lane;
+		link->nr_data = max(link->nr_data, lane->index);
+	}
+	if (!ret) {
+		list_add_tail(&lane->node, &link->lanes);
+		kxfer_link_count(link, 1);
+	}
+	/* In one step with the check: teardown waits for this work only once. */
+	if (!ret && !link->initiator)
+		queue_work(kxfer_wq, &lane->accept_work);
+	spin_unlock_irqrestore(&link->lock, flags);
+	return ret;
+}
+
+/** kxfer_link_set_live() - the handshake is done. Return: 0 or -ECONNRESET */
+int kxfer_link_set_live(struct kxfer_link *link)
+{
+	if (!change_state(link, KXFER_LINK_LIVE))
+		return -ECONNRESET;
+	mod_delayed_work(life_wq, &link->keepalive_work,
+			 msecs_to_jiffies(KXFER_KEEPALIVE_MS));
+	return 0;
+}
+
+/** kxfer_link_has_key() - both ends have to prove, or have proved, a key */
+bool kxfer_link_has_key(const struct kxfer_link *link)
+{
+	return link->initiator ? !!link->key.secret : !!link->keys;
+}
+
+/**
+ * kxfer_link_end_soon() - give the peer time to take an answer, then end the link
+ * @link: whose handshake has failed
+ *
+ * Does nothing if the link is going down. In one step with the check: teardown waits for
+ * keepalive_work only once.
+ */
+void kxfer_link_end_soon(struct kxfer_link *link)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&link->lock, flags);
+	if (link->state == KXFER_LINK_CONNECTING)
+		mod_delayed_work(kxfer_wq, &link->keepalive_work,
+				 msecs_to_jiffies(REFUSED_MS));
+	spin_unlock_irqrestore(&link->lock, flags);
+}
+
+/*
+ * A thread, not a work: siw's rdma_connect() connects a TCP socket, which waits two
+ * minutes for a host that does not answer (siw_connect()), and only a signal ends
+ * that. A signal that comes before allow_signal() is lost, but then the link is
+ * CLOSING already and takes no lane.
+ */
+static int connect_thread(void *data)
+{
+	struct kxfer_link *link = data;
+	int ret;
+
+	allow_signal(SIGKILL);
+	ret = kxfer_cm_connect(link);
+	if (ret)
+		kxfer_link_fail(link, ret);
+	else
+		kxfer_stat_inc(KXFER_STAT_LINKS_MADE);
+	kthread_complete_and_exit(&link->connect_done, 0);
+}
+
+/* Nobody can fail the link before this, for it has no device yet. */
+static void start_connecting(struct kxfer_link *link)
+{
+	struct task_struct *task;
+
+	task = kxfer_fault_ptr(LINK_THREAD) ?:
+	       kthread_create(connect_thread, link, "kxfer_connect");
+	if (IS_ERR(task)) {
+		kxfer_link_fail(link, -ENOMEM);
+		return;
+	}
+	link->connect_task = get_task_struct(task);
+	queue_delayed_work(life_wq, &link->keepalive_work,
+			   msecs_to_jiffies(HANDSHAKE_MS));
+	wake_up_process(task);
+}
+
+/**
+ * kxfer_link_start() - a link begins: it becomes LIVE within HANDSHAKE_MS, or fails
+ * @link: just published; without device and lanes, so nobody fails it meanwhile
+ *
+ * May sleep.
+ */
+void kxfer_link_start(struct kxfer_link *link)
+{
+	if (link->initiator)
+		start_connecting(link);
+	else
+		queue_delayed_work(life_wq, &link->keepalive_work,
+				   msecs_to_jiffies(HANDSHAKE_MS));
+}
+
+static void stop_connecting(struct kxfer_link *link)
+{
+	if (!link->connect_task)
+		return;
+	send_sig(SIGKILL, link->connect_task, 1);
+	wait_for_completion(&link->connect_done);
+	put_task_struct(link->connect_task);
+	link->connect_task = NULL;
+}
+
+static bool silent_for_too_long(struct kxfer_link *link)
+{
+	const struct kxfer_request *ping =
+		&link->control->channel.requests[KXFER_WIRE_PING_SLOT];
+	/* A peer whose acknowledgements come in is busy, not silent. */
+	u64 since_ns = max(READ_ONCE(ping->sent_ns), READ_ONCE(link->heard_ns));
+	u64 now_ns = ktime_get_ns();
+
+	return now_ns > since_ns &&
+	       now_ns - since_ns > (u64)KXFER_SILENCE_MS * NSEC_PER_MSEC;
+}
+
+static bool any_lane_stuck(struct kxfer_link *link)
+{
+	u32 i;
+
+	for (i = 0; i < READ_ONCE(link->nr_data); i++) {
+		struct kxfer_lane *lane = READ_ONCE(link->data[i]);
+
+		/* A peer connects them in any order. */
+		if (lane && link->ops->stuck(lane))
+			return true;
+	}
+	return false;
+}
+
+static bool any_message_overdue(struct kxfer_link *link)
+{
+	bool overdue = link->control && kxfer_lane_overdue(link->control);
+	u32 i;
+
+	for (i = 0; !overdue && i < READ_ONCE(link->nr_data); i++) {
+		struct kxfer_lane *lane = READ_ONCE(link->data[i]);
+
+		overdue = lane && kxfer_lane_overdue(lane);
+	}
+	return overdue;
+}
+
+static void check_peer(struct kxfer_link *link)
+{
+	int ret = link->control ? kxfer_hello_ping(link) : 0;
+
+	if (ret == -EBUSY && silent_for_too_long(link))
+		kxfer_notice("link %llu: no answer for %u s, giving it up", link->id,
+			     KXFER_SILENCE_MS / 1000);
+	else if (any_lane_stuck(link))
+		kxfer_notice("link %llu: the peer holds jobs up, giving it up", link->id);
+	else if (any_message_overdue(link))
+		kxfer_notice("link %llu: the peer does not take or answer messages, giving it up",
+			     link->id);
+	else
+		return;
+	kxfer_stat_inc(KXFER_STAT_LINKS_LOST);
+	kxfer_link_fail(link, -ETIMEDOUT);
+}
+
+/* Deciding and failing is one step, lest a session begins to use it in between. */
+static void close_if_unused(struct kxfer_link *link)
+{
+	u64 limit_ns = READ_ONCE(link->keeps_grant) ? 0 :
+		       (u64)KXFER_IDLE_MS * NSEC_PER_MSEC;
+	unsigned long flags;
+	bool closing = false;
+
+	spin_lock_irqsave(&link->lock, flags);
+	if (link->initiator && !link->users && link->state == KXFER_LINK_LIVE &&
+	    ktime_get_ns() - link->unused_ns > limit_ns) {
+		closing = kxfer_state_change(&link->state, KXFER_LINK_CLOSING);
+		link->error = -ESHUTDOWN;
+		queue_work(life_wq, &link->teardown_work);
+	}
+	spin_unlock_irqrestore(&link->lock, flags);
+	if (closing)
+		wake_up_all(&link->wait);
+}
+
+static void keepalive_work(struct work_struct *work)
+{
+	struct kxfer_link *link =
+		container_of(to_delayed_work(work), struct kxfer_link, keepalive_work);
+
+	kxfer_delay(LINK_KEEPALIVE);
+	if (kxfer_link_is_live(link)) {
+		check_peer(link);
+		close_if_unused(link);
+	} else {
+		kxfer_link_fail(link, -ETIMEDOUT);
+	}
+	if (kxfer_link_is_live(link))
+		queue_delayed_work(life_wq, &link->keepalive_work,
+				   msecs_to_jiffies(KXFER_KEEPALIVE_MS));
+}
+
+static void stop_works(struct kxfer_link *link)
+{
+	struct kxfer_lane *lane;
+
+	stop_connecting(link);
+	cancel_delayed_work_sync(&link->keepalive_work);
+	kxfer_link_hook(link->ops->stop, link);
+	list_for_each_entry(lane, &link->lanes, node)
+		cancel_work_sync(&lane->accept_work);
+}
+
+static void free_fence(struct kxfer_link *link)
+{
+	kxfer_lane_dereg_mr(link->control, link->fence_mr);
+	link->fence_mr = NULL;
+	if (link->fence_dma)
+		ib_dma_unmap_single(link->dev->ibdev, link->fence_dma,
+				    KXFER_FENCE_BYTES, DMA_TO_DEVICE);
+	link->fence_dma = 0;
+	kfree(link->fence);
+	link->fence = NULL;
+}
+
+static void leave_device(struct kxfer_link *link)
+{
+	if (!link->dev)
+		return;
+	/* Pairs with kxfer_link_count() after ib_dereg_mr(). */
+	wait_event(link->wait, !atomic_read_acquire(&link->nr_objects));
+	if (link->pd) {
+		WARN_ON_ONCE(atomic_read(&link->pd->usecnt));
+		ib_dealloc_pd(link->pd);
+	}
+	link->pd = NULL;
+	kxfer_device_leave(link->dev, &link->on_device.node);
+}
+
+/* The steps are those of the proof at the head of this file. */
+static void teardown_work(struct work_struct *work)
+{
+	struct kxfer_link *link = container_of(work, struct kxfer_link, teardown_work);
+	struct kxfer_lane *lane;
+
+	kxfer_delay(LINK_TEARDOWN);
+	stop_works(link);
+	list_for_each_entry(lane, &link->lanes, node)
+		kxfer_lane_close(lane);
+	kxfer_delay(LINK_LANES_CLOSED);
+	kxfer_link_hook(link->ops->ended, link);
+	free_fence(link);
+	kxfer_delay(LINK_LEAVE);
+	leave_device(link);
+	kxfer_delay(LINK_DEAD);
+	kxfer_link_unpublish(link);
+	change_state(link, KXFER_LINK_DEAD);
+	kxfer_link_put(link);
+}
+
+static bool settled(struct kxfer_link *link)
+{
+	return READ_ONCE(link->state) != KXFER_LINK_CONNECTING;
+}
+
+/**
+ * kxfer_link_wait_live() - wait for a connection
+ * @link: of an initiator; the caller is a user of it
+ * @timeout_ms: how long
+ *
+ * May sleep. Return: 0, -ETIMEDOUT, -EINTR, or why connecting failed.
+ */
+int kxfer_link_wait_live(struct kxfer_link *link, unsigned int timeout_ms)
+{
+	long left;
+	int error;
+
+	left = wait_event_killable_timeout(link->wait, settled(link),
+					   msecs_to_jiffies(timeout_ms) + 1);
+	if (kxfer_link_is_live(link))
+		return 0;
+	if (!settled(link))
+		return left < 0 ? -EINTR : -ETIMEDOUT;
+	error = READ_ONCE(link->error);
+	return error && error != -ESHUTDOWN ? error : -ECONNRESET;
+}
+
+/** kxfer_link_init() - make the workqueues; the hooks are those of links that are shared */
+int kxfer_link_init(const struct kxfer_link_ops *initiator,
+		    const struct kxfer_link_ops *passive)
+{
+	shared_ops[false] = passive;
+	shared_ops[true] = initiator;
+	kxfer_wq = kxfer_fault(LINK_WORKQUEUE) ? NULL :
+		   alloc_workqueue("kxfer", WQ_UNBOUND, WQ_MAX_ACTIVE);
+	if (!kxfer_wq)
+		return -ENOMEM;
+	kxfer_handler_wq = kxfer_fault(LINK_HANDLERS) ? NULL :
+			   alloc_workqueue("kxfer_handler", WQ_UNBOUND, WQ_MAX_ACTIVE);
+	if (!kxfer_handler_wq)
+		goto err_wq;
+	life_wq = kxfer_fault(LINK_LIFE) ? NULL :
+		  alloc_workqueue("kxfer_life", WQ_UNBOUND | WQ_MEM_RECLAIM, WQ_MAX_ACTIVE);
+	if (!life_wq)
+		goto err_handlers;
+	return 0;
+
+err_handlers:
+	destroy_workqueue(kxfer_handler_wq);
+err_wq:
+	destroy_workqueue(kxfer_wq);
+	return -ENOMEM;
+}
+
+/** kxfer_link_wait_none() - wait until no link exists, in the table or out of it; may sleep */
+void kxfer_link_wait_none(void)
+{
+	wait_event(links_gone, !atomic_read(&links_existing));
+}
+
+/** kxfer_link_exit() - no link exists and none is made */
+void kxfer_link_exit(void)
+{
+	destroy_workqueue(life_wq);
+	destroy_workqueue(kxfer_handler_wq);
+	destroy_workqueue(kxfer_wq);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The connection between this node and a peer. See link.c, and link_table.c for all of them. */
+#ifndef KXFER_LINK_H
+#define KXFER_LINK_H
+
+#include <linux/completion.h>
+#include <linux/kref.h>
+#include <linux/kxfer.h>
+#include <linux/list.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+
+#include "base/addr.h"
+#include "base/wire.h"
+#include "link/key.h"
+#include "node/device.h"
+
+struct kxfer_dedicated;
+struct kxfer_device;
+struct kxfer_lane;
+struct kxfer_link_ops;
+struct kxfer_user;
+struct kxfer_viewer;
+
+#define KXFER_KEEPALIVE_MS	2000	/* between two PINGs */
+#define KXFER_SILENCE_MS	8000	/* PING unanswered, nothing else heard: the link is dead */
+#define KXFER_REQUEST_MS	15000	/* any request unanswered: likewise */
+#define KXFER_IDLE_MS		30000	/* an unused link is closed after */
+
+/**
+ * struct kxfer_link_key - what makes two sessions share a link
+ * @remote: the peer's listener
+ * @local: own address asked for, family 0: any
+ * @device: device asked for, or empty
+ * @context: enum kxfer_context
+ * @tos_set: KXFER_PEER_F_TOS, or 0: packets have the device's type of service
+ * @tos: IP type of service
+ * @secret_id: kxfer_key.id of @secret; 0: none
+ * @secret: what both ends have to prove, or NULL; a reference of the peer's or the link's.
+ *	The last member: keys are compared as far as @secret_id
+ */
+struct kxfer_link_key {
+	struct kxfer_addr remote;
+	struct kxfer_addr local;
+	u8 device[KXFER_DEVICE_NAME_MAX];
+	u32 context;
+	u32 tos_set;
+	u32 tos;
+	u8 secret_id[KXFER_KEY_ID_BYTES];
+	struct kxfer_key *secret;
+};
+
+/**
+ * struct kxfer_link - a connection with a peer node, in one direction
+ * @ref: references; one is held by the link's life, from creation to teardown
+ * @id: node-wide
+ * @node: in the list of links, from creation to teardown
+ * @initiator: made by this node: it opens targets; else it serves grants
+ * @ops: of what uses it
+ * @key: initiator: what it was made for
+ * @dedicated: of a link that is never shared: what owns it (dedicated.c); else NULL
+ * @user: initiator: whose call made it, while it is in the list
+ * @memcg: that its memory is charged to: of that call, or of who made the listener; a
+ *	reference
+ * @local: own address
+ * @remote: peer's address; see struct kxfer_info_link
+ * @any_port: passive: accepted from any source port
+ * @dev: device, once the address is resolved
+ * @on_device: in kxfer_device.links
+ * @pd: its own protection domain
+ * @nr_objects: MRs in @pd, and lanes that are not closed; @pd stays as long as there are any
+ * @cookie: shown by data lanes, unless the link has a key
+ * @keys: passive: of the listener, NULL: it has none; a reference
+ * @handshake: by which a key is proved
+ * @epoch: of the initiator
+ * @gid_type: of the path, ~0: none
+ * @sgid: own GID of the path, once the QP is connected; zeros: none
+ * @dgid: the peer's, likewise
+ * @tos: IP type of service, as far as it is known
+ * @features: KXFER_WIRE_FEATURE_* of both ends; set before there is a data lane
+ * @device_name: stays when the device has gone
+ * @lock: over state, error, lanes, users; bh-safe; leaf but for the scheduler's
+ * @state: enum kxfer_link_state; see the table in link.c
+ * @error: why it ended: -errno
+ * @lanes: control QP and data lanes, by kxfer_lane.node
+ * @control: the control QP
+ * @data: data lanes, [0] is lane 1
+ * @nr_data: how many; of an initiator @max_data once the link is LIVE
+ * @max_data: agreed on when the control QP was connected
+ * @users: peers and targets of this node's sessions
+ * @wait: woken with every change of state and by the end of jobs and targets
+ * @connect_task: initiator: the thread that brings it up; its creator's until teardown
+ * @connect_done: initiator: that thread has ended
+ * @keepalive_work: every KXFER_KEEPALIVE_MS
+ * @content_work: passive: tells the peer what exports hold now
+ * @teardown_work: takes it down; queued once
+ * @refusal: enum kxfer_refusal
+ * @created_ns: when
+ * @heard_ns: last message or completion
+ * @unused_ns: since when @users is 0; passive: since when @nr_grants is
+ * @keeps_grant: the peer has a grant that could not be given back
+ * @rtt_ns: of the last PING
+ * @nr_jobs: queued or posted on its lanes
+ * @bytes_read: payload of READs completed
+ * @bytes_written: payload of WRITEs completed
+ * @fence_mr: passive: what fence READs read
+ * @fence: its memory
+ * @fence_dma: its address
+ * @fence_addr: initiator: address of the peer's
+ * @fence_key: initiator: its rkey, 0: none
+ * @targets_lock: over @targets, @closed_targets, @orphans, @opening, @revoked; bh-safe
+ * @targets: initiator: by kxfer_target.link_node
+ * @closed_targets: initiator: the same, of targets whose grants are to be given back
+ * @orphans: initiator: grants of the peer that no target took; struct kxfer_orphan
+ * @release_work: initiator: gives both back; see release.c
+ * @opening: initiator: targets whose GRANT is not answered yet, as they came
+ * @last_opening: initiator: number of the last one
+ * @revoked: initiator: exposures revoked meanwhile; @last_opening at that time
+ * @nr_revoked: entries of it
+ * @exposures: passive: by kxfer_exposure.link_node, under the exports mutex
+ * @grants: passive: struct kxfer_grant by id
+ * @nr_grants: passive: entries of it
+ * @register_mutex: passive: one registers memory at a time
+ */
+struct kxfer_link {
+	struct kref ref;
+	u64 id;
+	struct list_head node;
+	bool initiator;
+	const struct kxfer_link_ops *ops;
+	struct kxfer_link_key key;
+	struct kxfer_dedicated *dedicated;
+	struct kxfer_user *user;
+	struct mem_cgroup *memcg;
+	struct kxfer_addr local;
+	struct kxfer_addr remote;
+	bool any_port;
+	struct kxfer_device *dev;
+	struct kxfer_device_user on_device;
+	struct ib_pd *pd;
+	atomic_t nr_objects;
+	u8 cookie[KXFER_WIRE_COOKIE_SIZE];
+	struct kxfer_keys *keys;
+	struct kxfer_handshake handshake;
+	u64 epoch;
+	u32 gid_type;
+	union ib_gid sgid;
+	union ib_gid dgid;
+	u32 tos;
+	u32 features;
+	u8 device_name[KXFER_DEVICE_NAME_MAX];
+
+	spinlock_t lock;
+	enum kxfer_link_state state;
+	int error;
+	struct list_head lanes;
+	struct kxfer_lane *control;
+	struct kxfer_lane *data[KXFER_WIRE_LANES_MAX];
+	u32 nr_data;
+	u32 max_data;
+	u32 users;
+	wait_queue_head_t wait;
+	struct task_struct *connect_task;
+	struct completion connect_done;
+	struct delayed_work keepalive_work;
+	struct work_struct content_work;
+	struct work_struct teardown_work;
+	u32 refusal;
+
+	u64 created_ns;
+	u64 heard_ns;
+	u64 unused_ns;
+	bool keeps_grant;
+	u64 rtt_ns;
+	atomic_t nr_jobs;
+	atomic64_t bytes_read;
+	atomic64_t bytes_written;
+
+	struct ib_mr *fence_mr;
+	void *fence;
+	u64 fence_dma;
+	u64 fence_addr;
+	u32 fence_key;
+
+	spinlock_t targets_lock;
+	struct list_head targets;
+	struct list_head closed_targets;
+	struct list_head orphans;
+	struct work_struct release_work;
+	struct list_head opening;
+	unsigned long last_opening;
+	struct xarray revoked;
+	u32 nr_revoked;
+
+	struct list_head exposures;
+	struct xarray grants;
+	atomic_t nr_grants;
+	struct mutex register_mutex;
+};
+
+extern struct workqueue_struct *kxfer_wq;
+extern struct workqueue_struct *kxfer_handler_wq;
+
+int kxfer_link_init(const struct kxfer_link_ops *initiator,
+		    const struct kxfer_link_ops *passive);
+void kxfer_link_exit(void);
+
+/* link_table.c */
+struct kxfer_link *kxfer_link_get(const struct kxfer_link_key *key,
+				  struct kxfer_user *user, unsigned int timeout_ms,
+				  u32 *refusal);
+struct kxfer_link *kxfer_link_dedicate(const struct kxfer_link_key *key,
+				       struct kxfer_user *user,
+				       const struct kxfer_link_ops *ops,
+				       struct kxfer_dedicated *dedicated);
+struct kxfer_link *kxfer_link_create_passive(const struct kxfer_addr *peer);
+struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
+					  const struct kxfer_addr *peer);
+void kxfer_link_rename_device(const struct kxfer_device *dev, const char *name);
+u32 kxfer_link_ids(u64 *cursor, u64 *ids, u32 nr);
+u32 kxfer_link_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records, u32 nr);
+u32 kxfer_lane_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records, u32 nr);
+void kxfer_link_fail_all(int error);
+void kxfer_link_unpublish(struct kxfer_link *link);
+
+/* link.c */
+struct kxfer_link *kxfer_link_alloc(bool initiator, const struct kxfer_link_ops *ops,
+				    struct kxfer_dedicated *dedicated);
+void *kxfer_link_kvzalloc(const struct kxfer_link *link, size_t bytes);
+void kxfer_link_start(struct kxfer_link *link);
+int kxfer_link_wait_live(struct kxfer_link *link, unsigned int timeout_ms);
+void kxfer_link_wait_none(void);
+void kxfer_link_ref(struct kxfer_link *link);
+void kxfer_link_put(struct kxfer_link *link);
+void kxfer_link_count(struct kxfer_link *link, int nr);
+void kxfer_link_use(struct kxfer_link *link);
+bool kxfer_link_try_use(struct kxfer_link *link);
+void kxfer_link_unuse(struct kxfer_link *link);
+void kxfer_link_fail(struct kxfer_link *link, int error);
+void kxfer_link_queue_content(struct kxfer_link *link);
+bool kxfer_link_queue_release(struct kxfer_link *link);
+bool kxfer_link_is_live(struct kxfer_link *link);
+bool kxfer_link_is_dead(struct kxfer_link *link);
+int kxfer_link_attach_device(struct kxfer_link *link, struct ib_device *ibdev);
+int kxfer_link_add_lane(struct kxfer_link *link, struct kxfer_lane *lane);
+int kxfer_link_set_live(struct kxfer_link *link);
+bool kxfer_link_has_key(const struct kxfer_link *link);
+void kxfer_link_end_soon(struct kxfer_link *link);
+void kxfer_link_protocol_error(struct kxfer_link *link, const char *what);
+int kxfer_link_job_error(struct kxfer_link *link);
+u64 kxfer_link_longest(const struct kxfer_link *link);
+int kxfer_link_numa_node(const struct kxfer_link *link);
+
+#endif /* KXFER_LINK_H */

@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Devices: ib_client add and remove.
+ *
+ * A kxfer_device exists from add to remove of its ib_device. Links, mappings
+ * and charges join it while they own objects of the ib_device, and leave when the
+ * last of those is destroyed. They may join only as long as it is not being
+ * removed; both decisions are taken under devices_lock.
+ *
+ * Removal, as a proof. remove() runs without locks and may sleep.
+ *  1. @removing is set: nobody joins any more.
+ *  2. Listeners bound to the device are destroyed: no connection comes.
+ *  3. Each link is failed with ENODEV. Its teardown drains and destroys the QPs,
+ *     ends the jobs, frees registrations, waits for those that withdrawals free (step 5
+ *     in link.c), frees the PD, then leaves the list. A link
+ *     that is still resolving its address has not joined; rdma_cm tells it by
+ *     DEVICE_REMOVAL and it is refused when it tries to join.
+ *  4. Each mapping is taken from its region (region.c). Its users were jobs and
+ *     exposures, which ended in step 3, and submitters, which let go as soon as they see
+ *     that the link is gone. Those that are just being made or ended leave on their own.
+ *  5. Charges of sessions are given back to their cgroups.
+ *  6. The lists are empty: nothing of ours refers to the ib_device.
+ *
+ * Lock order: devices_lock, then a link's lock; nothing else under either.
+ */
+#include "base/log.h"
+
+#include <linux/dma-mapping.h>
+#include <linux/kxfer.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "base/fault.h"
+#include "base/plan.h"
+#include "base/wire.h"
+#include "node/charge.h"
+#include "node/device.h"
+#include "node/region.h"
+
+/*
+ * Pages of one registration, whatever the device allows. irdma says 262,144 and its REG_MR
+ * takes lists of up to 512 right only; mlx5 says 65,536, half a MiB of contiguous memory for
+ * each MR. No READ, WRITE or message of ours has more (KXFER_PIECE_BYTES,
+ * KXFER_MESSAGE_LONG_MAX), and a longer export has more registrations.
+ */
+#define MAX_FAST_REG_PAGES	512
+
+/* Of the page where every MR begins: no address of anything, and not 0. */
+#define MR_ADDRESS		PAGE_SIZE
+
+static DEFINE_SPINLOCK(devices_lock);
+static LIST_HEAD(devices);
+static u64 last_device_id;
+/* From kxfer_device_init() to kxfer_device_exit(). */
+static const struct kxfer_device_ops *device_ops;
+
+static void device_release(struct kref *ref)
+{
+	kfree(container_of(ref, struct kxfer_device, ref));
+}
+
+/** kxfer_device_put() - drop a reference; any context */
+void kxfer_device_put(struct kxfer_device *dev)
+{
+	kref_put(&dev->ref, device_release);
+}
+
+/**
+ * kxfer_device_join() - put an object on one of the lists of a device
+ * @dev: the device
+ * @list: &dev->links, &dev->mappings or &dev->charges
+ * @node: of the object
+ *
+ * Takes a reference for the object. Any context but hard interrupts.
+ * Return: 0, or -ENODEV once the device is being removed.
+ */
+int kxfer_device_join(struct kxfer_device *dev, struct list_head *list,
+		      struct list_head *node)
+{
+	int ret = -ENODEV;
+
+	spin_lock_bh(&devices_lock);
+	if (!dev->removing) {
+		kref_get(&dev->ref);
+		list_add_tail(node, list);
+		ret = 0;
+	}
+	spin_unlock_bh(&devices_lock);
+	return ret;
+}
+
+/** kxfer_device_is_going() - is it being removed? Nobody joins it any more; any context */
+bool kxfer_device_is_going(struct kxfer_device *dev)
+{
+	bool going;
+
+	spin_lock_bh(&devices_lock);
+	going = dev->removing;
+	spin_unlock_bh(&devices_lock);
+	return going;
+}
+
+/**
+ * kxfer_device_leave() - take an object off its list
+ * @dev: the device
+ * @node: of the object, whose objects on the ib_device are all destroyed
+ *
+ * Drops the object's reference.
+ */
+void kxfer_device_leave(struct kxfer_device *dev, struct list_head *node)
+{
+	spin_lock_bh(&devices_lock);
+	list_del_init(node);
+	wake_up_all(&dev->wait);
+	spin_unlock_bh(&devices_lock);
+	kxfer_device_put(dev);
+}
+
+/**
+ * kxfer_device_attach() - find the device that rdma_cm chose, and join its links
+ * @ibdev: of a cm_id
+ * @user: the link, which is told when the device goes
+ *
+ * Return: the device, or NULL if it is going or never was attached.
+ */
+struct kxfer_device *kxfer_device_attach(struct ib_device *ibdev,
+					 struct kxfer_device_user *user)
+{
+	struct kxfer_device *dev, *found = NULL;
+
+	spin_lock_bh(&devices_lock);
+	list_for_each_entry(dev, &devices, node) {
+		if (dev->ibdev == ibdev && !dev->removing) {
+			kref_get(&dev->ref);
+			list_add_tail(&user->node, &dev->links);
+			found = dev;
+			break;
+		}
+	}
+	spin_unlock_bh(&devices_lock);
+	return found;
+}
+
+/** kxfer_device_next() - the device behind an id (0: the first), with a reference, or NULL */
+struct kxfer_device *kxfer_device_next(u64 last)
+{
+	struct kxfer_device *dev, *found = NULL;
+
+	spin_lock_bh(&devices_lock);
+	list_for_each_entry(dev, &devices, node) {
+		if (dev->id > last && !dev->removing) {
+			kref_get(&dev->ref);
+			found = dev;
+			break;
+		}
+	}
+	spin_unlock_bh(&devices_lock);
+	return found;
+}
+
+/**
+ * kxfer_device_map() - map memory of the module's own for DMA
+ * @ibdev: the device
+ * @memory: from kmalloc()
+ * @bytes: of it
+ * @direction: of the transfers
+ * @dma: out: where the device finds it; 0 on failure
+ *
+ * May sleep. Undone by ib_dma_unmap_single(). Return: 0 or -EIO.
+ */
+int kxfer_device_map(struct ib_device *ibdev, void *memory, size_t bytes,
+		     enum dma_data_direction direction, u64 *dma)
+{
+	int ret = kxfer_fault_error(DEVICE_MAP);
+
+	*dma = 0;
+	if (ret)
+		return ret;
+	*dma = ib_dma_map_single(ibdev, memory, bytes, direction);
+	if (!ib_dma_mapping_error(ibdev, *dma))
+		return 0;
+	*dma = 0;
+	return -EIO;
+}
+
+/**
+ * kxfer_device_map_mr() - give an MR its pages, an address and a new key, for its next REG_MR
+ * @mr: not registered, or to be invalidated before that
+ * @sg: DMA addresses and lengths
+ * @nents: of it
+ *
+ * The address is what a peer names, and one of iWARP is told it of READ sinks too.
+ * ib_map_mr_sg() takes the DMA address for it, which with virtual DMA is the kernel's; so
+ * all of it but the place within the page, which devices need (rxe, and the border in
+ * plan.c), gives way to one and the same. Which it is does not matter to a device
+ * (frwr_map() of xprtrdma), nor that many MRs have it: the key tells them apart.
+ *
+ * Any context. Return: 0 or -EIO.
+ */
+int kxfer_device_map_mr(struct ib_mr *mr, struct scatterlist *sg, u32 nents)
+{
+	if (ib_map_mr_sg(mr, sg, nents, NULL, PAGE_SIZE) != nents)
+		return -EIO;
+	mr->iova = MR_ADDRESS + offset_in_page(mr->iova);
+	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
+	return 0;
+}
+
+/** kxfer_device_count() - devices attached now */
+unsigned int kxfer_device_count(void)
+{
+	struct kxfer_device *dev;
+	unsigned int nr = 0;
+
+	spin_lock_bh(&devices_lock);
+	list_for_each_entry(dev, &devices, node)
+		nr++;
+	spin_unlock_bh(&devices_lock);
+	return nr;
+}
+
+static u32 count_list(const struct list_head *list)
+{
+	const struct list_head *p;
+	u32 nr = 0;
+
+	list_for_each(p, list)
+		nr++;
+	return nr;
+}
+
+/* Both ways: a QP issues and serves as many at once as READs. */
+static bool has_atomics(struct ib_device *ibdev)
+{
+	const struct ib_device_attr *attrs = &ibdev->attrs;
+
+	return attrs->atomic_cap != IB_ATOMIC_NONE && attrs->max_qp_init_rd_atom > 0 &&
+	       attrs->max_qp_rd_atom > 0;
+}
+
+static u32 device_flags(struct ib_device *ibdev)
+{
+	u32 flags = KXFER_DEVICE_USABLE;
+
+	if (rdma_protocol_iwarp(ibdev, 1))
+		flags |= KXFER_DEVICE_IWARP;
+	if (rdma_protocol_roce(ibdev, 1))
+		flags |= KXFER_DEVICE_ROCE;
+	if (rdma_protocol_ib(ibdev, 1))
+		flags |= KXFER_DEVICE_IB;
+	if (ib_uses_virt_dma(ibdev))
+		flags |= KXFER_DEVICE_VIRT_DMA;
+	if (has_atomics(ibdev))
+		flags |= KXFER_DEVICE_ATOMIC;
+	return flags;
+}
+
+static void fill_info(struct kxfer_device *dev, struct kxfer_info_device *info)
+{
+	const struct ib_device_attr *attrs = &dev->ibdev->attrs;
+
+	*info = (struct kxfer_info_device) {
+		.id = dev->id,
+		.flags = device_flags(dev->ibdev),
+		.nr_ports = dev->ibdev->phys_port_cnt,
+		.max_send_sge = attrs->max_send_sge,
+		.max_sge_rd = attrs->max_sge_rd,
+		.max_qp_wr = attrs->max_qp_wr,
+		.max_cqe = attrs->max_cqe,
+		.max_fast_reg_pages = dev->max_fast_reg_pages,
+		.max_qp_rd_atom = attrs->max_qp_rd_atom,
+		.max_qp_init_rd_atom = attrs->max_qp_init_rd_atom,
+		.nr_comp_vectors = dev->ibdev->num_comp_vectors,
+		.max_msg_bytes = dev->max_msg_bytes,
+		.nr_links = count_list(&dev->links),
+		.nr_mappings = count_list(&dev->mappings),
+	};
+	strscpy(info->name, dev_name(&dev->ibdev->dev), sizeof(info->name));
+}
+
+/** kxfer_device_info() - INFO records of devices after *cursor; see info.c */
+u32 kxfer_device_info(u64 *cursor, void *records, u32 nr)
+{
+	struct kxfer_info_device *info = records;
+	struct kxfer_device *dev;
+	u32 n = 0;
+
+	spin_lock_bh(&devices_lock);
+	list_for_each_entry(dev, &devices, node) {
+		if (n == nr)
+			break;
+		if (dev->id <= *cursor || dev->removing)
+			continue;
+		fill_info(dev, &info[n++]);
+		*cursor = dev->id;
+	}
+	spin_unlock_bh(&devices_lock);
+	return n;
+}
+
+/* Longest message that every port takes; ib_query_port() may sleep. */
+static int query_max_msg(struct ib_device *ibdev, u64 *max_bytes)
+{
+	struct ib_port_attr attr;
+	unsigned int port;
+	int ret;
+
+	*max_bytes = U32_MAX;
+	rdma_for_each_port(ibdev, port) {
+		ret = kxfer_fault_error(DEVICE_PORT) ?: ib_query_port(ibdev, port, &attr);
+		if (ret)
+			return ret;
+		if (attr.max_msg_sz)
+			*max_bytes = min_t(u64, *max_bytes, attr.max_msg_sz);
+	}
+	return 0;
+}
+
+static bool device_usable(struct ib_device *ibdev)
+{
+	const struct ib_device_attr *attrs = &ibdev->attrs;
+
+	return ibdev->kverbs_provider &&
+	       attrs->device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS &&
+	       attrs->max_fast_reg_page_list_len > 2 &&
+	       attrs->max_send_sge && attrs->max_sge_rd;
+}
+
+/** kxfer_device_features() - KXFER_WIRE_FEATURE_* that a link on it can have */
+u32 kxfer_device_features(const struct kxfer_device *dev)
+{
+	const struct ib_device_attr *attrs = &dev->ibdev->attrs;
+
+	/* The passive side READs. */
+	return attrs->max_qp_rd_atom > 0 && attrs->max_qp_init_rd_atom > 0 &&
+	       kxfer_device_longest(dev) > KXFER_MESSAGE_MAX ? KXFER_WIRE_FEATURE_LONG : 0;
+}
+
+/**
+ * kxfer_device_message_pages() - pages of a registration for a long message
+ * @dev: device
+ *
+ * Devices take more than any message has. Return: how many.
+ */
+u32 kxfer_device_message_pages(const struct kxfer_device *dev)
+{
+	return min_t(u32, dev->max_fast_reg_pages, KXFER_MESSAGE_LONG_MAX / PAGE_SIZE + 2);
+}
+
+/**
+ * kxfer_device_sink_pages() - pages of a registration for a READ of a job
+ * @dev: of iWARP
+ *
+ * The longest READ, which begins anywhere in a page. Return: how many.
+ */
+u32 kxfer_device_sink_pages(const struct kxfer_device *dev)
+{
+	return DIV_ROUND_UP_ULL(dev->read_limits.max_wr_bytes, PAGE_SIZE) + 1;
+}
+
+/**
+ * kxfer_device_longest() - bytes of the longest message that it sends or takes by READ
+ * @dev: device
+ *
+ * At either end that is one registration, which begins anywhere in a page, and of a page
+ * less than the device takes (exposure.c).
+ */
+u64 kxfer_device_longest(const struct kxfer_device *dev)
+{
+	return min3((u64)KXFER_MESSAGE_LONG_MAX, dev->max_msg_bytes,
+		    (u64)(kxfer_device_message_pages(dev) - 2) * PAGE_SIZE);
+}
+
+/*
+ * Where bounce buffers may stand between memory and the device (swiotlb=force, an
+ * encrypted guest, a device that does not reach all memory or is not trusted) the
+ * DMA API limits how much can be mapped at once; elsewhere it does not.
+ */
+static bool sees_memory_in_place(struct ib_device *ibdev)
+{
+	return ib_uses_virt_dma(ibdev) ||
+	       dma_max_mapping_size(ibdev->dma_device) == SIZE_MAX;
+}
+
+static void set_limits(struct kxfer_device *dev)
+{
+	const struct ib_device_attr *attrs = &dev->ibdev->attrs;
+	struct kxfer_plan_limits *reads = &dev->read_limits, *writes = &dev->write_limits;
+
+	writes->max_wr_bytes = min_t(u64, dev->max_msg_bytes, KXFER_PIECE_BYTES);
+	writes->max_sge = min_t(u32, attrs->max_send_sge, KXFER_PLAN_MAX_SGE);
+	*reads = *writes;
+	reads->max_sge = min_t(u32, attrs->max_sge_rd, KXFER_PLAN_MAX_SGE);
+	if (!dev->iwarp)
+		return;
+	/* The payload of a READ response is the responder's. */
+	reads->border_bytes = KXFER_SIW_INLINE_BYTES;
+	/* The READ goes through one registration, unaligned at both ends. */
+	reads->max_sge = min_t(u32, KXFER_PLAN_MAX_SGE, dev->max_fast_reg_pages);
+	reads->max_wr_bytes = min_t(u64, reads->max_wr_bytes,
+				    (u64)(dev->max_fast_reg_pages - 1) * PAGE_SIZE);
+}
+
+/* The GIDs of a port have changed: with an address, or by a bond. */
+static void device_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	if (event->event == IB_EVENT_GID_CHANGE)
+		device_ops->gids_changed();
+}
+
+static int add_device(struct ib_device *ibdev)
+{
+	struct kxfer_device *dev;
+	int ret;
+
+	if (!device_usable(ibdev)) {
+		kxfer_info("%s: not attached: fast registration is missing",
+			   dev_name(&ibdev->dev));
+		return -EOPNOTSUPP;
+	}
+	dev = kxfer_fault(DEVICE) ? NULL : kzalloc(sizeof(*dev), GFP_KERNEL);
+	if (!dev)
+		return -ENOMEM;
+	ret = query_max_msg(ibdev, &dev->max_msg_bytes);
+	if (ret) {
+		kfree(dev);
+		return ret;
+	}
+	kref_init(&dev->ref);
+	dev->ibdev = ibdev;
+	INIT_LIST_HEAD(&dev->links);
+	INIT_LIST_HEAD(&dev->mappings);
+	INIT_LIST_HEAD(&dev->charges);
+	init_waitqueue_head(&dev->wait);
+	dev->max_fast_reg_pages = min_t(u32, ibdev->attrs.max_fast_reg_page_list_len,
+					MAX_FAST_REG_PAGES);
+	dev->iwarp = rdma_protocol_iwarp(ibdev, 1);
+	set_limits(dev);
+	dev->in_place = sees_memory_in_place(ibdev);
+	dev->atomic = has_atomics(ibdev);
+	if (!dev->in_place)
+		kxfer_info("%s: sees memory through bounce buffers: nothing can be exported on it",
+			   dev_name(&ibdev->dev));
+	ib_set_client_data(ibdev, &kxfer_ib_client, dev);
+	spin_lock_bh(&devices_lock);
+	dev->id = ++last_device_id;
+	list_add_tail(&dev->node, &devices);
+	spin_unlock_bh(&devices_lock);
+	INIT_IB_EVENT_HANDLER(&dev->events, ibdev, device_event);
+	ib_register_event_handler(&dev->events);
+	device_ops->added();
+	return 0;
+}
+
+static bool list_is_drained(struct list_head *list)
+{
+	bool empty;
+
+	spin_lock_bh(&devices_lock);
+	empty = list_empty(list);
+	spin_unlock_bh(&devices_lock);
+	return empty;
+}
+
+static void fail_links(struct kxfer_device *dev)
+{
+	struct kxfer_device_user *link;
+
+	spin_lock_bh(&devices_lock);
+	list_for_each_entry(link, &dev->links, node)
+		link->gone(link);
+	spin_unlock_bh(&devices_lock);
+}
+
+/* The steps are those of the proof at the head of this file. */
+static void remove_device(struct ib_device *ibdev, void *client_data)
+{
+	struct kxfer_device *dev = client_data;
+
+	spin_lock_bh(&devices_lock);
+	dev->removing = true;
+	spin_unlock_bh(&devices_lock);
+
+	kxfer_delay(DEVICE_REMOVE);
+	ib_unregister_event_handler(&dev->events);
+	device_ops->removed(ibdev);
+	fail_links(dev);
+	wait_event(dev->wait, list_is_drained(&dev->links));
+	kxfer_delay(DEVICE_MAPPINGS);
+	kxfer_mapping_remove_all(dev);
+	wait_event(dev->wait, list_is_drained(&dev->mappings));
+	kxfer_charge_remove_all(dev);
+
+	spin_lock_bh(&devices_lock);
+	list_del(&dev->node);
+	spin_unlock_bh(&devices_lock);
+	kxfer_device_put(dev);
+}
+
+/* `rdma dev set NAME name OTHER`. Links keep the name, for they may outlast the device. */
+static void rename_device(struct ib_device *ibdev, void *client_data)
+{
+	device_ops->renamed(client_data, dev_name(&ibdev->dev));
+}
+
+struct ib_client kxfer_ib_client = {
+	.name = "kxfer",
+	.add = add_device,
+	.remove = remove_device,
+	.rename = rename_device,
+};
+
+/** kxfer_device_init() - attach to all RDMA devices, present and to come; @ops are told */
+int kxfer_device_init(const struct kxfer_device_ops *ops)
+{
+	device_ops = ops;
+	return kxfer_fault_error(DEVICE_CLIENT) ?: ib_register_client(&kxfer_ib_client);
+}
+
+/** kxfer_device_exit() - detach from all; may sleep */
+void kxfer_device_exit(void)
+{
+	ib_unregister_client(&kxfer_ib_client);
+}

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory: the pages of a range, made to stay. Knows nothing of RDMA.
+ *
+ * Words. *Pinned* pages are a process's, held by long-term FOLL_PIN pins, one
+ * for each page of the range however large the folio is; they stay what they
+ * were when pinned, whatever becomes of the mapping. *Charged* pages count twice
+ * against RLIMIT_MEMLOCK of the process that pins them:
+ *
+ *	in pinned_vm of the mm that they were pinned from, where RDMA user verbs count
+ *	theirs too;
+ *	for the user of the session that they are in (user.c), and for all above that
+ *	user, as io_uring counts registered buffers.
+ *
+ * The pages stay as long as the session, whose file may be inherited or sent away, while
+ * the mm may be gone: a process that has children register for it would pin without
+ * bound by the first account alone. With CAP_IPC_LOCK the limit does not hold, and the
+ * pages count for the mm only.
+ *
+ * Invariants. Memory that exists is pinned and charged in full; a pin that
+ * fails half-way leaves neither pins nor charge. The mm is held by mmgrab(): the
+ * charge outlives the address space, not the process's exit. Writable memory is
+ * marked dirty when it is unpinned.
+ *
+ * What must not be pinned: a shared mapping of a file whose file system has to
+ * know of each write. A device writes past the page tables, so such a file would
+ * be written behind its back. From 6.5 on the kernel refuses that itself where
+ * the mapping is writable; here it is refused on all kernels, and for reading
+ * too, so that what may be registered depends neither on the kernel nor on the
+ * way it is used. Shared memory, memfd and hugetlb files have no such file
+ * system, private mappings write to no file. The VMA is looked at under the
+ * mmap_lock that the pin of its pages holds from beginning to end, so nobody
+ * swaps it in between.
+ *
+ * Context: process; all but kxfer_memory_bytes() may sleep and take mmap_lock.
+ */
+#include <linux/backing-dev.h>
+#include <linux/capability.h>
+#include <linux/err.h>
+#include <linux/fs.h>
+#include <linux/highmem.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/scatterlist.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "base/compat.h"
+#include "base/fault.h"
+#include "base/stats.h"
+#include "node/memory.h"
+#include "node/user.h"
+
+/* Pages done between two looks at signals and the scheduler; 2 MiB. */
+#define BATCH_PAGES	512UL
+
+/* As vma_needs_dirty_tracking() of 6.5, but without regard to VM_WRITE. */
+static bool needs_dirty_tracking(struct vm_area_struct *vma)
+{
+	if (!(vma->vm_flags & VM_MAYSHARE))
+		return false;
+	if (vma->vm_ops && (vma->vm_ops->page_mkwrite || vma->vm_ops->pfn_mkwrite))
+		return true;
+	return vma->vm_file && vma->vm_file->f_mapping &&
+	       mapping_can_writeback(vma->vm_file->f_mapping);
+}
+
+/* Called with mmap_lock held. Pins what the VMA at addr has of the range. */
+static long pin_in_vma(unsigned long addr, unsigned long nr_pages, bool writable,
+		       struct page **pages)
+{
+	unsigned int flags = FOLL_LONGTERM;
+	struct vm_area_struct *vma;
+
+	vma = find_vma(current->mm, addr);
+	if (!vma || vma->vm_start > addr || vma->vm_flags & (VM_IO | VM_PFNMAP) ||
+	    needs_dirty_tracking(vma))
+		return -EFAULT;
+	if (writable)
+		flags |= FOLL_WRITE;
+	else if (vma->vm_flags & VM_READ)
+		flags |= kxfer_pin_read_flags(vma);
+	else
+		return -EFAULT;
+	nr_pages = min(nr_pages, (vma->vm_end - addr) >> PAGE_SHIFT);
+	return kxfer_fault_error(MEMORY_PIN) ?:
+	       kxfer_pin_user_pages(addr, nr_pages, flags, pages);
+}
+
+/*
+ * Returns the pages pinned, at least one, or -EINTR, -ENOMEM or -EFAULT, to
+ * which all that get_user_pages knows is brought down: memory that is not
+ * there, does not allow this access or is of a kind that cannot be pinned.
+ */
+static long pin_batch(unsigned long addr, unsigned long nr_pages, bool writable,
+		      struct page **pages)
+{
+	long ret;
+
+	if (mmap_read_lock_killable(current->mm))
+		return -EINTR;
+	ret = pin_in_vma(addr, min(nr_pages, BATCH_PAGES), writable, pages);
+	mmap_read_unlock(current->mm);
+	if (ret > 0 || ret == -EINTR || ret == -ENOMEM)
+		return ret;
+	return -EFAULT;
+}
+
+static void unpin_pages(struct page **pages, unsigned long nr_pages, bool dirty)
+{
+	unsigned long nr;
+
+	for (; nr_pages; pages += nr, nr_pages -= nr) {
+		nr = min(nr_pages, BATCH_PAGES);
+		unpin_user_pages_dirty_lock(pages, nr, dirty);
+		cond_resched();
+	}
+}
+
+static int pin_pages(struct kxfer_memory *memory, unsigned long addr)
+{
+	unsigned long done = 0;
+	long nr;
+
+	while (done < memory->nr_pages) {
+		if (fatal_signal_pending(current))
+			nr = -EINTR;
+		else
+			nr = pin_batch(addr + (done << PAGE_SHIFT),
+				       memory->nr_pages - done, memory->writable,
+				       memory->pages + done);
+		if (nr < 0) {
+			unpin_pages(memory->pages, done, false);
+			return nr;
+		}
+		done += nr;
+		cond_resched();
+	}
+	kxfer_stat_add(KXFER_STAT_LIVE_PINS, memory->nr_pages);
+	return 0;
+}
+
+static int charge_user(struct kxfer_memory *memory, struct kxfer_user *user,
+		       unsigned long limit)
+{
+	int ret;
+
+	if (ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK))
+		return 0;
+	ret = kxfer_user_pin(user, memory->nr_pages, limit);
+	if (ret)
+		return ret;
+	kxfer_user_ref(user);
+	memory->user = user;
+	return 0;
+}
+
+/* As ib_umem_get(): charged first and compared then, so that no two slip through. */
+static int charge_pages(struct kxfer_memory *memory, struct kxfer_user *user)
+{
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	struct mm_struct *mm = current->mm;
+	u64 pinned;
+	int ret = 0;
+
+	pinned = atomic64_add_return(memory->nr_pages, &mm->pinned_vm);
+	if (pinned > limit && !capable(CAP_IPC_LOCK))
+		ret = -ENOMEM;
+	if (!ret)
+		ret = charge_user(memory, user, limit);
+	if (ret) {
+		atomic64_sub(memory->nr_pages, &mm->pinned_vm);
+		return ret;
+	}
+	mmgrab(mm);
+	memory->mm = mm;
+	return 0;
+}
+
+static void uncharge_pages(struct kxfer_memory *memory)
+{
+	atomic64_sub(memory->nr_pages, &memory->mm->pinned_vm);
+	mmdrop(memory->mm);
+	if (!memory->user)
+		return;
+	kxfer_user_unpin(memory->user, memory->nr_pages);
+	kxfer_user_put(memory->user);
+}
+
+static void count_segments(struct kxfer_memory *memory)
+{
+	unsigned long i;
+
+	for (i = 0; i < memory->nr_pages; i += kxfer_memory_stretch(memory, i))
+		memory->nr_segments++;
+}
+
+static int alloc_array(struct kxfer_memory *memory)
+{
+	memory->pages = kxfer_fault(MEMORY_ARRAY) ? NULL :
+			kvmalloc_array(memory->nr_pages, sizeof(*memory->pages),
+				       GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	return memory->pages ? 0 : -ENOMEM;
+}
+
+static struct kxfer_memory *create(u32 offset, u64 length)
+{
+	struct kxfer_memory *memory;
+
+	memory = kxfer_fault(MEMORY) ? NULL : kzalloc(sizeof(*memory), GFP_KERNEL_ACCOUNT);
+	if (!memory)
+		return NULL;
+	memory->offset = offset;
+	memory->length = length;
+	memory->nr_pages = (offset + length + PAGE_SIZE - 1) >> PAGE_SHIFT;
+	return memory;
+}
+
+/* The last page of the address space counts as wrapping: its end is address 0. */
+static int check_range(u64 addr, u64 length)
+{
+	u64 end;
+
+	if (!length)
+		return -EINVAL;
+	if (check_add_overflow(addr, length, &end) || end > (unsigned long)PAGE_MASK)
+		return -EOVERFLOW;
+	if (length > KXFER_MEMORY_MAX_BYTES)
+		return -EDQUOT;
+	return 0;
+}
+
+/**
+ * kxfer_memory_pin() - pin and charge memory of the calling process
+ * @user: of the session that it is for
+ * @addr: first byte, of any alignment
+ * @length: bytes
+ * @writable: devices may write it, for which the process must be allowed to
+ *
+ * Return: the memory, or ERR_PTR: -EINVAL for no bytes, -EOVERFLOW if the end
+ * wraps, -EDQUOT beyond KXFER_MEMORY_MAX_BYTES, -EFAULT if it is not mapped, not
+ * accessible so or must not be pinned, -ENOMEM if there is none or
+ * RLIMIT_MEMLOCK is reached, -EINTR if the process is being killed.
+ */
+struct kxfer_memory *kxfer_memory_pin(struct kxfer_user *user, u64 addr, u64 length,
+				      bool writable)
+{
+	struct kxfer_memory *memory;
+	unsigned long start;
+	int ret;
+
+	ret = check_range(addr, length);
+	if (ret)
+		return ERR_PTR(ret);
+	start = untagged_addr((unsigned long)addr);
+	memory = create(offset_in_page(start), length);
+	if (!memory)
+		return ERR_PTR(-ENOMEM);
+	memory->writable = writable;
+	ret = charge_pages(memory, user);
+	if (ret)
+		goto err_free;
+	ret = alloc_array(memory);
+	if (ret)
+		goto err_uncharge;
+	ret = pin_pages(memory, start & PAGE_MASK);
+	if (ret)
+		goto err_array;
+	count_segments(memory);
+	return memory;
+
+err_array:
+	kvfree(memory->pages);
+err_uncharge:
+	uncharge_pages(memory);
+err_free:
+	kfree(memory);
+	return ERR_PTR(ret);
+}
+
+static void free_own_pages(struct page **pages, unsigned long nr_pages)
+{
+	while (nr_pages--)
+		__free_page(pages[nr_pages]);
+}
+
+/**
+ * kxfer_memory_alloc() - zeroed pages of the module's own
+ * @length: bytes
+ *
+ * They are charged to nobody, and devices may only read them: they are for what
+ * the module itself publishes.
+ *
+ * Return: the memory, or ERR_PTR: -EINVAL, -EDQUOT, -ENOMEM.
+ */
+struct kxfer_memory *kxfer_memory_alloc(u64 length)
+{
+	struct kxfer_memory *memory;
+	unsigned long i;
+	int ret;
+
+	ret = check_range(0, length);
+	if (ret)
+		return ERR_PTR(ret);
+	memory = create(0, length);
+	if (!memory)
+		return ERR_PTR(-ENOMEM);
+	ret = alloc_array(memory);
+	if (ret)
+		goto err_free;
+	for (i = 0; i < memory->nr_pages; i++) {
+		memory->pages[i] = kxfer_fault(MEMORY_PAGE) ? NULL :
+				   alloc_page(GFP_KERNEL | __GFP_ZERO);
+		if (!memory->pages[i])
+			goto err_pages;
+	}
+	count_segments(memory);
+	return memory;
+
+err_pages:
+	ret = -ENOMEM;
+	free_own_pages(memory->pages, i);
+	kvfree(memory->pages);
+err_free:
+	kfree(memory);
+	return ERR_PTR(ret);
+}
+
+/**
+ * kxfer_memory_free() - let the pages go
+ * @memory: that no device can reach any more
+ */
+void kxfer_memory_free(struct kxfer_memory *memory)
+{
+	if (memory->mm) {
+		unpin_pages(memory->pages, memory->nr_pages, memory->writable);
+		kxfer_stat_add(KXFER_STAT_LIVE_PINS, -(s64)memory->nr_pages);
+		uncharge_pages(memory);
+	} else {
+		free_own_pages(memory->pages, memory->nr_pages);
+	}
+	kvfree(memory->pages);
+	kfree(memory);
+}
+
+/**
+ * kxfer_memory_bytes() - what the memory takes, in whole pages
+ * @memory: any
+ *
+ * Return: bytes.
+ */
+u64 kxfer_memory_bytes(const struct kxfer_memory *memory)
+{
+	return (u64)memory->nr_pages << PAGE_SHIFT;
+}
+
+/**
+ * kxfer_memory_copy_from() - bytes of the range, by the CPU
+ * @memory: any
+ * @offset: of the first byte in @memory
+ * @to: room for @bytes
+ * @bytes: that the range has from there on
+ *
+ * Any context. Who owns the memory may write it meanwhile.
+ */
+void kxfer_memory_copy_from(const struct kxfer_memory *memory, u64 offset, void *to,
+			    size_t bytes)
+{
+	u64 at = memory->offset + offset;
+	size_t here;
+
+	for (; bytes; bytes -= here, at += here, to += here) {
+		here = min_t(size_t, bytes, PAGE_SIZE - offset_in_page(at));
+		memcpy_from_page(to, memory->pages[at / PAGE_SIZE], offset_in_page(at), here);
+	}
+}
+
+/**
+ * kxfer_memory_copy_to() - the other way
+ * @memory: writable
+ * @offset: of the first byte in @memory
+ * @from: of @bytes
+ * @bytes: that the range has from there on
+ *
+ * Any context.
+ */
+void kxfer_memory_copy_to(const struct kxfer_memory *memory, u64 offset, const void *from,
+			  size_t bytes)
+{
+	u64 at = memory->offset + offset;
+	size_t here;
+
+	for (; bytes; bytes -= here, at += here, from += here) {
+		here = min_t(size_t, bytes, PAGE_SIZE - offset_in_page(at));
+		memcpy_to_page(memory->pages[at / PAGE_SIZE], offset_in_page(at), from, here);
+	}
+}
+
+/**
+ * kxfer_memory_table() - describe the range as a scatter list
+ * @memory: has to outlive @table
+ * @table: made here; the caller's to sg_free_table(), on success only
+ * @max_segment: longest segment, in bytes; at least a page
+ *
+ * Pages that follow each other physically share a segment.
+ *
+ * Return: 0, -EINVAL or -ENOMEM.
+ */
+int kxfer_memory_table(struct kxfer_memory *memory, struct sg_table *table,
+		       unsigned int max_segment)
+{
+	if (max_segment < PAGE_SIZE)
+		return -EINVAL;
+	return kxfer_fault_error(MEMORY_TABLE) ?:
+	       sg_alloc_table_from_pages_segment(table, memory->pages,
+						 memory->nr_pages, memory->offset,
+						 memory->length, max_segment,
+						 KXFER_GFP_FOR_PEER);
+}

@@ -1,0 +1,616 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Regions: memory made ready for devices.
+ *
+ * A region owns its pages (memory.c). For each device on which it is used it
+ * is mapped for DMA once, when first used there; jobs and exposures then count
+ * themselves as users of that mapping, and none of them maps or pins anything.
+ *
+ * Making and ending a mapping takes as long as its memory is large, so nobody else waits
+ * for either: only who wants the same mapping (map_mutex of the region). mappings_lock is
+ * held for a step of the lists.
+ *
+ * A mapping ends exactly once, by who takes it out of its region (kxfer_mapping.stored,
+ * under mappings_lock): with its region, which is destroyed only when it has no users, or
+ * with its device, whose removal ended all jobs and exposures before (device.c).
+ *  1. The device is marked as removed. What is stored from then on is not: who makes a
+ *     mapping looks for the mark under mappings_lock, and ends it himself.
+ *  2. What is stored is taken out, one by one, and ended when its users have gone: a
+ *     submitter may have found it just before; it fails to queue its job and lets go.
+ *  3. The device waits until its list is empty, and with that for those that are being
+ *     made, and for those that a region has taken out.
+ * A region waits likewise for those that a device has taken out (nr_mappings): they tell
+ * what memory they are of.
+ *
+ * A device may see a copy of the memory, in bounce buffers. The mapping lasts while
+ * both sides work on the memory, so nothing is copied for all of it but when it is
+ * made: each job hands over the bytes that it moves (sync_range()), before its work requests are
+ * posted (kxfer_mapping_to_device()) and when a READ has placed them
+ * (kxfer_mapping_to_cpu()), and unmapping copies nothing back, for what the device
+ * did not write is old there. An export has no moment at which either could be
+ * done, so there is none on such a device (exposure.c).
+ *
+ * Context: creating and destroying may sleep; the rest may not.
+ * Lock order: session lock, map_mutex of a region, mappings_lock, then devices_lock
+ * (device.c) or xa_lock of a region's mappings.
+ */
+#include "base/log.h"
+
+#include <linux/capability.h>
+#include <linux/dma-mapping.h>
+#include <linux/kxfer.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/wait_bit.h>
+#include <rdma/ib_verbs.h>
+
+#include "base/compat.h"
+#include "base/fault.h"
+#include "base/plan.h"
+#include "base/stats.h"
+#include "node/device.h"
+#include "node/memory.h"
+#include "node/region.h"
+#include "node/session.h"
+
+static DEFINE_SPINLOCK(mappings_lock);
+
+static enum dma_data_direction map_direction(const struct kxfer_region *region)
+{
+	return region->memory->writable ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
+}
+
+static int alloc_extents(struct kxfer_mapping *mapping, u32 nr)
+{
+	mapping->extents = kxfer_fault(MAPPING_EXTENTS) ? NULL :
+			   kvmalloc_array(nr, sizeof(*mapping->extents),
+					  KXFER_GFP_FOR_PEER);
+	mapping->nr_extents = nr;
+	return mapping->extents ? 0 : -ENOMEM;
+}
+
+/*
+ * A device with virtual DMA takes the addresses of the CPU (ib_dma_virt_map_sg()), so no
+ * scatter list is made to tell it what the pages say.
+ */
+static int take_addresses(struct kxfer_mapping *mapping)
+{
+	const struct kxfer_memory *memory = mapping->region->memory;
+	struct kxfer_extent *extent;
+	u64 start = 0, offset = memory->offset;
+	unsigned long i, nr;
+
+	if (alloc_extents(mapping, memory->nr_segments))
+		return -ENOMEM;
+	extent = mapping->extents;
+	for (i = 0; i < memory->nr_pages; i += nr, extent++) {
+		nr = kxfer_memory_stretch(memory, i);
+		extent->start = start;
+		extent->addr = (uintptr_t)page_address(memory->pages[i]) + offset;
+		extent->length = min(nr * PAGE_SIZE - offset, memory->length - start);
+		extent->key = 0;
+		start += extent->length;
+		offset = 0;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* Segments of more than 2^32 - 1 bytes cannot be: ib_dma_max_seg_size() is 32 bits. */
+static int fill_extents(struct kxfer_mapping *mapping)
+{
+	struct kxfer_extent *extent;
+	struct scatterlist *sg;
+	u64 start = 0;
+	int i;
+
+	if (alloc_extents(mapping, mapping->table.nents))
+		return -ENOMEM;
+	extent = mapping->extents;
+	for_each_sgtable_dma_sg(&mapping->table, sg, i) {
+		*extent++ = (struct kxfer_extent) {
+			.start = start,
+			.addr = sg_dma_address(sg),
+			.length = sg_dma_len(sg),
+		};
+		start += sg_dma_len(sg);
+	}
+	return 0;
+}
+
+static void unmap_table(struct kxfer_mapping *mapping)
+{
+	ib_dma_unmap_sgtable_attrs(mapping->dev->ibdev, &mapping->table,
+				   map_direction(mapping->region),
+				   DMA_ATTR_SKIP_CPU_SYNC);
+	sg_free_table(&mapping->table);
+}
+
+static int map_table(struct kxfer_mapping *mapping)
+{
+	struct kxfer_region *region = mapping->region;
+	struct ib_device *ibdev = mapping->dev->ibdev;
+	int ret;
+
+	ret = kxfer_memory_table(region->memory, &mapping->table,
+				 ib_dma_max_seg_size(ibdev));
+	if (ret)
+		return ret;
+	ret = kxfer_fault_error(MAPPING_DMA) ?:
+	      ib_dma_map_sgtable_attrs(ibdev, &mapping->table, map_direction(region), 0);
+	if (ret) {
+		sg_free_table(&mapping->table);
+		return ret;
+	}
+	ret = fill_extents(mapping);
+	if (ret)
+		unmap_table(mapping);
+	return ret;
+}
+
+static void leave_device(struct kxfer_mapping *mapping)
+{
+	spin_lock(&mappings_lock);
+	kxfer_device_leave(mapping->dev, &mapping->dev_node);
+	spin_unlock(&mappings_lock);
+}
+
+static struct kxfer_mapping *mapping_create(struct kxfer_region *region,
+					    struct kxfer_device *dev)
+{
+	struct kxfer_mapping *mapping;
+	int ret;
+
+	mapping = kxfer_fault(MAPPING) ? NULL :
+		  kzalloc(sizeof(*mapping), KXFER_GFP_FOR_PEER);
+	if (!mapping)
+		return ERR_PTR(-ENOMEM);
+	mapping->region = region;
+	mapping->dev = dev;
+	ret = kxfer_device_join(dev, &dev->mappings, &mapping->dev_node);
+	if (ret)
+		goto err_free;
+	kxfer_delay(MAPPING_MAKE);
+	ret = ib_uses_virt_dma(dev->ibdev) ? take_addresses(mapping) : map_table(mapping);
+	if (ret)
+		goto err_leave;
+	atomic_inc(&region->nr_mappings);
+	kxfer_stat_inc(KXFER_STAT_LIVE_MAPPINGS);
+	return mapping;
+
+err_leave:
+	leave_device(mapping);
+err_free:
+	kfree(mapping);
+	return ERR_PTR(ret);
+}
+
+/* Of a mapping without users that is in its region no more. */
+static void mapping_destroy(struct kxfer_mapping *mapping)
+{
+	struct kxfer_region *region = mapping->region;
+
+	kxfer_delay(MAPPING_END);
+	if (!ib_uses_virt_dma(mapping->dev->ibdev))
+		unmap_table(mapping);
+	kvfree(mapping->extents);
+	leave_device(mapping);
+	kfree(mapping);
+	kxfer_stat_dec(KXFER_STAT_LIVE_MAPPINGS);
+	/* The last use of the region; of its counter only the address is used behind that. */
+	if (atomic_dec_and_test(&region->nr_mappings))
+		wake_up_var(&region->nr_mappings);
+}
+
+/* Makes a mapping known, with one user, unless its device is going. */
+static int mapping_store(struct kxfer_mapping *mapping)
+{
+	struct kxfer_region *region = mapping->region;
+	u64 id = mapping->dev->id;
+	bool stored;
+	int ret;
+
+	ret = kxfer_fault_error(MAPPING_STORE) ?:
+	      xa_reserve_bh(&region->mappings, id, KXFER_GFP_FOR_PEER);
+	if (ret)
+		return ret;
+	atomic_set(&mapping->users, 1);
+	spin_lock(&mappings_lock);
+	stored = !kxfer_device_is_going(mapping->dev);
+	mapping->stored = stored;
+	if (stored)
+		xa_store_bh(&region->mappings, id, mapping, 0);
+	spin_unlock(&mappings_lock);
+	kxfer_delay(MAPPING_STORED);
+	/* Its device may have taken it out by now, and waits for the user. */
+	if (stored)
+		return 0;
+	xa_erase_bh(&region->mappings, id);
+	return -ENODEV;
+}
+
+/* Called with mappings_lock held. Who takes a mapping out ends it. */
+static void take_out(struct kxfer_mapping *mapping)
+{
+	struct kxfer_region *region = mapping->region;
+
+	mapping->stored = false;
+	xa_lock_bh(&region->mappings);
+	__xa_erase(&region->mappings, mapping->dev->id);
+	region->last_mapping = NULL;
+	xa_unlock_bh(&region->mappings);
+}
+
+/**
+ * kxfer_mapping_find() - the mapping of a region for a device, if there is one
+ * @region: stays while this runs
+ * @dev: a device that the caller holds a reference on
+ *
+ * Any context but hard interrupts. Return: the mapping with one more user, or NULL.
+ */
+struct kxfer_mapping *kxfer_mapping_find(struct kxfer_region *region,
+					 struct kxfer_device *dev)
+{
+	struct kxfer_mapping *mapping;
+
+	xa_lock_bh(&region->mappings);
+	mapping = region->last_mapping;
+	if (!mapping || mapping->dev != dev)
+		mapping = xa_load(&region->mappings, dev->id);
+	if (mapping) {
+		region->last_mapping = mapping;
+		atomic_inc(&mapping->users);
+	}
+	xa_unlock_bh(&region->mappings);
+	return mapping;
+}
+
+/**
+ * kxfer_mapping_get() - the mapping of a region for a device, made if need be
+ * @region: stays while this runs
+ * @dev: a device that the caller holds a reference on
+ *
+ * May sleep the first time. Return: the mapping with one more user, or ERR_PTR: -ENODEV if
+ * the device is going, -ENOMEM, -EIO if the device cannot reach it.
+ */
+struct kxfer_mapping *kxfer_mapping_get(struct kxfer_region *region,
+					struct kxfer_device *dev)
+{
+	struct kxfer_mapping *mapping = kxfer_mapping_find(region, dev);
+	int ret;
+
+	if (mapping)
+		return mapping;
+	mutex_lock(&region->map_mutex);
+	mapping = kxfer_mapping_find(region, dev);
+	if (mapping)
+		goto out;
+	mapping = mapping_create(region, dev);
+	if (IS_ERR(mapping))
+		goto out;
+	ret = mapping_store(mapping);
+	if (ret) {
+		mapping_destroy(mapping);
+		mapping = ERR_PTR(ret);
+	}
+out:
+	mutex_unlock(&region->map_mutex);
+	return mapping;
+}
+
+/** kxfer_mapping_put() - @nr users less; any context but hard interrupts */
+void kxfer_mapping_put(struct kxfer_mapping *mapping, int nr)
+{
+	struct kxfer_device *dev = mapping->dev;
+
+	/* The device's removal may free the mapping as soon as users is 0. */
+	kref_get(&dev->ref);
+	if (atomic_sub_and_test(nr, &mapping->users) && wq_has_sleeper(&dev->wait))
+		wake_up_all(&dev->wait);
+	kxfer_device_put(dev);
+}
+
+/* Of @bytes at @offset of the region: how many lie side by side for the CPU, too. */
+static u32 adjacent_bytes(const struct kxfer_memory *memory, u64 offset, u64 bytes)
+{
+	u64 at = memory->offset + offset, end = PAGE_SIZE - offset_in_page(at);
+	struct page **page = &memory->pages[at / PAGE_SIZE];
+
+	for (; end < bytes && page_to_pfn(page[1]) == page_to_pfn(page[0]) + 1; page++)
+		end += PAGE_SIZE;
+	return min(end, bytes);
+}
+
+static void sync_pages(struct kxfer_mapping *mapping, u64 offset, u32 bytes, u64 addr,
+		       bool for_device)
+{
+	enum dma_data_direction direction = map_direction(mapping->region);
+	const struct kxfer_memory *memory = mapping->region->memory;
+	struct device *device = mapping->dev->ibdev->dma_device;
+	u64 at = memory->offset + offset;
+	struct scatterlist sg;
+
+	sg_init_table(&sg, 1);
+	sg_set_page(&sg, memory->pages[at / PAGE_SIZE], bytes, offset_in_page(at));
+	sg_dma_address(&sg) = addr;
+	sg_dma_len(&sg) = bytes;
+	if (for_device)
+		dma_sync_sg_for_device(device, &sg, 1, direction);
+	else
+		dma_sync_sg_for_cpu(device, &sg, 1, direction);
+}
+
+static void sync_address(struct kxfer_mapping *mapping, u64 addr, u32 bytes, bool for_device)
+{
+	enum dma_data_direction direction = map_direction(mapping->region);
+	struct ib_device *ibdev = mapping->dev->ibdev;
+
+	if (for_device)
+		ib_dma_sync_single_for_device(ibdev, addr, bytes, direction);
+	else
+		ib_dma_sync_single_for_cpu(ibdev, addr, bytes, direction);
+}
+
+/*
+ * An IOMMU joins what lies anywhere in one segment, and a machine that is not coherent
+ * cleans caches by the CPU's addresses. Of the segment's address the DMA API finds only
+ * where the first page is, and takes the rest for its neighbours; so it is told the pages,
+ * by an entry of a scatter list for each that are neighbours. It is not told the whole list:
+ * the process may work on its other bytes meanwhile. (DMA_API_DEBUG misses the rest of the
+ * list, once.) Bounce buffers are found by their address, and what is in them is in no joint
+ * segment.
+ */
+static void sync_range(struct kxfer_mapping *mapping, u64 offset, u64 bytes, bool for_device)
+{
+	const struct kxfer_extent *extent;
+	bool bounced;
+	u64 addr;
+	u32 piece;
+
+	if (ib_uses_virt_dma(mapping->dev->ibdev))
+		return;
+	bounced = !mapping->dev->in_place || kxfer_sg_is_bounced(mapping->table.sgl);
+	extent = &mapping->extents[kxfer_extents_find(mapping->extents,
+						      mapping->nr_extents, offset)];
+	for (; bytes; offset += piece, bytes -= piece) {
+		if (offset == extent->start + extent->length)
+			extent++;
+		addr = extent->addr + (offset - extent->start);
+		piece = min(bytes, extent->start + extent->length - offset);
+		if (bounced) {
+			sync_address(mapping, addr, piece, for_device);
+		} else {
+			piece = adjacent_bytes(mapping->region->memory, offset, piece);
+			sync_pages(mapping, offset, piece, addr, for_device);
+		}
+	}
+}
+
+/**
+ * kxfer_mapping_to_device() - from here on the device works on a range
+ * @mapping: in use by the caller
+ * @offset: first byte within the region
+ * @bytes: how many
+ */
+void kxfer_mapping_to_device(struct kxfer_mapping *mapping, u64 offset, u64 bytes)
+{
+	sync_range(mapping, offset, bytes, true);
+}
+
+/**
+ * kxfer_mapping_to_cpu() - the device has written a range
+ * @mapping: in use by the caller
+ * @offset: first byte within the region
+ * @bytes: how many
+ */
+void kxfer_mapping_to_cpu(struct kxfer_mapping *mapping, u64 offset, u64 bytes)
+{
+	sync_range(mapping, offset, bytes, false);
+}
+
+/**
+ * kxfer_mapping_pieces() - a range as a fast registration is told of it
+ * @mapping: in use by the caller
+ * @offset: first byte within the region
+ * @bytes: how many
+ * @sg: gets DMA addresses and lengths, or NULL
+ *
+ * Any context. Return: how many pieces.
+ */
+u32 kxfer_mapping_pieces(const struct kxfer_mapping *mapping, u64 offset, u64 bytes,
+			 struct scatterlist *sg)
+{
+	const struct kxfer_extent *extent;
+	u32 nr = 0, skip, piece;
+
+	extent = &mapping->extents[kxfer_extents_find(mapping->extents,
+						      mapping->nr_extents, offset)];
+	skip = offset - extent->start;
+	for (; bytes; bytes -= piece, extent++, skip = 0) {
+		piece = min_t(u64, bytes, extent->length - skip);
+		if (sg) {
+			sg_dma_address(&sg[nr]) = extent->addr + skip;
+			sg_dma_len(&sg[nr]) = piece;
+		}
+		nr++;
+	}
+	return nr;
+}
+
+/* One that nobody ends yet, or NULL. */
+static struct kxfer_mapping *take_from_device(struct kxfer_device *dev)
+{
+	struct kxfer_mapping *mapping, *found = NULL;
+
+	spin_lock(&mappings_lock);
+	list_for_each_entry(mapping, &dev->mappings, dev_node) {
+		if (mapping->stored) {
+			take_out(mapping);
+			found = mapping;
+			break;
+		}
+	}
+	spin_unlock(&mappings_lock);
+	return found;
+}
+
+/**
+ * kxfer_mapping_remove_all() - end the mappings of a device that is being removed
+ * @dev: no link is left on it and no mapping joins any more
+ *
+ * Those that somebody else makes or ends just now leave the device's list on their own.
+ */
+void kxfer_mapping_remove_all(struct kxfer_device *dev)
+{
+	struct kxfer_mapping *mapping;
+
+	while ((mapping = take_from_device(dev))) {
+		wait_event(dev->wait, !atomic_read(&mapping->users));
+		mapping_destroy(mapping);
+	}
+}
+
+/**
+ * kxfer_region_create() - a region over memory
+ * @memory: owned by the region from here on, also on failure
+ *
+ * Return: the region, not mapped for any device, or ERR_PTR(-ENOMEM).
+ */
+struct kxfer_region *kxfer_region_create(struct kxfer_memory *memory)
+{
+	struct kxfer_region *region;
+
+	region = kxfer_fault(REGION) ? NULL : kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
+	if (!region) {
+		kxfer_memory_free(memory);
+		return ERR_PTR(-ENOMEM);
+	}
+	region->memory = memory;
+	mutex_init(&region->map_mutex);
+	xa_init_flags(&region->mappings, XA_FLAGS_LOCK_BH | XA_FLAGS_ACCOUNT);
+	kxfer_stat_inc(KXFER_STAT_LIVE_REGIONS);
+	return region;
+}
+
+/* One that no removal of a device ends, or NULL. */
+static struct kxfer_mapping *take_from_region(struct kxfer_region *region)
+{
+	struct kxfer_mapping *mapping;
+	unsigned long index = 0;
+
+	spin_lock(&mappings_lock);
+	mapping = xa_find(&region->mappings, &index, ULONG_MAX, XA_PRESENT);
+	if (mapping)
+		take_out(mapping);
+	spin_unlock(&mappings_lock);
+	return mapping;
+}
+
+/**
+ * kxfer_region_destroy() - unmap from all devices and unpin; may sleep
+ * @region: without users, and not to be found by anybody any more
+ */
+void kxfer_region_destroy(struct kxfer_region *region)
+{
+	struct kxfer_mapping *mapping;
+
+	WARN_ON_ONCE(atomic_read(&region->users));
+	while ((mapping = take_from_region(region)))
+		mapping_destroy(mapping);
+	wait_var_event(&region->nr_mappings, !atomic_read(&region->nr_mappings));
+	xa_destroy(&region->mappings);
+	kxfer_memory_free(region->memory);
+	kfree(region);
+	kxfer_stat_dec(KXFER_STAT_LIVE_REGIONS);
+}
+
+/** kxfer_region_add() - KXFER_REGION_ADD */
+int kxfer_region_add(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_region_add *cmd = arg;
+	struct kxfer_memory *memory;
+	struct kxfer_region *region;
+	int ret;
+
+	if (cmd->flags & ~KXFER_REGION_F_WRITE)
+		return -EOPNOTSUPP;
+	memory = kxfer_memory_pin(session->user, cmd->addr, cmd->length,
+				  cmd->flags & KXFER_REGION_F_WRITE);
+	if (IS_ERR(memory))
+		return PTR_ERR(memory);
+	region = kxfer_region_create(memory);
+	if (IS_ERR(region))
+		return PTR_ERR(region);
+	cmd->nr_segments = memory->nr_segments;
+	down_write(&session->lock);
+	ret = kxfer_table_insert(&session->regions, region, &region->id,
+				 KXFER_MAX_REGIONS);
+	if (!ret) {
+		cmd->region = region->id;
+		atomic64_add(kxfer_memory_bytes(memory), &session->pinned_bytes);
+	}
+	up_write(&session->lock);
+	/* Else another thread may have deleted it by now. */
+	if (ret)
+		kxfer_region_destroy(region);
+	return ret;
+}
+
+/** kxfer_region_del() - KXFER_REGION_DEL */
+int kxfer_region_del(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_id *cmd = arg;
+	struct kxfer_region *region;
+	int ret = 0;
+
+	down_write(&session->lock);
+	region = xa_load(&session->regions, cmd->id);
+	if (!region) {
+		ret = -ENOENT;
+	} else if (atomic_read(&region->users)) {
+		ret = -EBUSY;
+	} else {
+		xa_erase(&session->regions, cmd->id);
+		session->last_region = NULL;
+	}
+	up_write(&session->lock);
+	if (ret)
+		return ret;
+	atomic64_sub(kxfer_memory_bytes(region->memory), &session->pinned_bytes);
+	kxfer_region_destroy(region);
+	return 0;
+}
+
+/**
+ * kxfer_region_records() - the regions of a session at one instant
+ * @session: stays while this runs
+ * @records: filled
+ * @nr: room; KXFER_MAX_REGIONS is enough
+ *
+ * Return: records filled, or -EBUSY: a call of the session holds its lock, and
+ * perhaps for as long as its user likes.
+ */
+int kxfer_region_records(struct kxfer_session *session,
+			 struct kxfer_region_record *records, u32 nr)
+{
+	struct kxfer_region *region;
+	unsigned long id;
+	u32 n = 0;
+
+	if (!down_read_trylock(&session->lock))
+		return -EBUSY;
+	xa_for_each(&session->regions, id, region) {
+		if (n == nr)
+			break;
+		records[n++] = (struct kxfer_region_record) {
+			.id = id,
+			.nr_users = atomic_read(&region->users),
+			.nr_mappings = kxfer_table_count(&region->mappings),
+			.nr_pages = region->memory->nr_pages,
+			.length = region->memory->length,
+			.writable = region->memory->writable,
+		};
+	}
+	up_read(&session->lock);
+	return n;
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tables: objects of a session by their ids, which a user gets and gives.
+ *
+ * Context: kxfer_table_insert() may sleep.
+ */
+#include <linux/gfp.h>
+
+#include "base/fault.h"
+#include "node/table.h"
+
+/**
+ * kxfer_table_insert() - give an object an id
+ * @table: of the session, whose lock is held for writing
+ * @object: to be found from here on
+ * @id: out
+ * @max: objects of this kind
+ *
+ * Return: 0, -EDQUOT, -ENOMEM.
+ */
+int kxfer_table_insert(struct xarray *table, void *object, u32 *id, u32 max)
+{
+	int ret = kxfer_fault_error(SESSION_ID) ?:
+		  xa_alloc(table, id, object, XA_LIMIT(1, max), GFP_KERNEL_ACCOUNT);
+
+	return ret == -EBUSY ? -EDQUOT : ret;
+}
+
+/** kxfer_table_count() - objects in a table, as it stands; any context */
+u32 kxfer_table_count(struct xarray *table)
+{
+	unsigned long id;
+	void *object;
+	u32 nr = 0;
+
+	xa_for_each(table, id, object)
+		nr++;
+	return nr;
+}

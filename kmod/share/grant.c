@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Grants: what a peer holds of an export, a target over there.
+ *
+ * The passive side of a link has a table of them. An id is the peer's word: it is
+ * looked up in the table of the link that it came by, and so reaches no grant of
+ * another peer. A grant keeps the uid and gid that the peer gave for its process,
+ * or that they are not known.
+ *
+ * A grant counts on its exposure, which ends with the last of them, and holds a
+ * reference on it besides: so it outlives the withdrawal of the export. It can be
+ * given back after that; INFO, NOTIFY and SEND are told that the export is withdrawn.
+ *
+ * It ends when the peer gives it back, or by the link's teardown; whoever takes it
+ * out of the table frees it, at once: who looks one up (INFO, NOTIFY, SEND) keeps the
+ * table's lock as long as the grant is used. The teardown has ended the exposures by
+ * then (export.c), so nothing is left of the grants but their references.
+ *
+ * Context: handlers of the link that may sleep, and its teardown. NOTIFY and SEND alone
+ * are handled where they arrive and do not sleep.
+ *
+ * Lock order: kxfer_exports_lock(), the lock of the link's table (bh-safe), the export's
+ * lock or its mailbox's.
+ */
+#include <linux/kxfer.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+#include <linux/xarray.h>
+
+#include "base/decode.h"
+#include "base/fault.h"
+#include "base/rule.h"
+#include "base/stats.h"
+#include "job/job.h"
+#include "job/mailbox.h"
+#include "link/lane.h"
+#include "link/link.h"
+#include "node/memory.h"
+#include "share/export.h"
+#include "share/export_table.h"
+#include "share/fetch.h"
+#include "share/grant.h"
+
+static int add_grant(struct kxfer_link *link, struct kxfer_exposure *exposure,
+		     const struct kxfer_claim *claim, u32 *id)
+{
+	struct mem_cgroup *old = set_active_memcg(exposure->export->memcg);
+	struct kxfer_grant *grant;
+	int ret;
+
+	grant = kxfer_fault(GRANT) ? NULL : kzalloc(sizeof(*grant), KXFER_GFP_FOR_PEER);
+	if (!grant) {
+		set_active_memcg(old);
+		return -ENOMEM;
+	}
+	grant->exposure = exposure;
+	grant->uid = claim->uid;
+	grant->gid = claim->gid;
+	ret = kxfer_fault_error(GRANT_ID) ?:
+	      xa_alloc_bh(&link->grants, id, grant, XA_LIMIT(1, KXFER_MAX_GRANTS),
+			  KXFER_GFP_FOR_PEER);
+	set_active_memcg(old);
+	if (ret) {
+		kfree(grant);
+		return ret == -EBUSY ? -EDQUOT : ret;
+	}
+	atomic_inc(&link->nr_grants);
+	kxfer_stat_inc(KXFER_STAT_LIVE_GRANTS);
+	return 0;
+}
+
+static void fill_answer(struct kxfer_wire_grant_answer *answer,
+			struct kxfer_exposure *exposure)
+{
+	answer->exposure = cpu_to_be64(exposure->id);
+	answer->length = cpu_to_be64(kxfer_export_length(exposure->export, exposure->link));
+	answer->rights = cpu_to_be32(exposure->rights);
+	answer->nr_keys = cpu_to_be32(exposure->nr_keys);
+	kxfer_export_content(exposure->export, &answer->content);
+}
+
+/**
+ * kxfer_grant_create() - a peer opens a target
+ * @link: passive
+ * @request: untrusted
+ * @answer: filled on success
+ *
+ * In a handler that may sleep.
+ */
+enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
+					  const struct kxfer_wire_grant *request,
+					  struct kxfer_wire_grant_answer *answer)
+{
+	struct kxfer_claim claim = kxfer_export_claim(link, request->uid, request->gid);
+	struct kxfer_exposure *exposure = NULL;
+	u32 id;
+	int ret;
+
+	if (be32_to_cpu(request->rights) & ~KXFER_RIGHT_ANY)
+		return KXFER_WIRE_INVALID;
+	ret = kxfer_export_expose(link, request, &claim, &exposure);
+	if (!ret) {
+		/* As soon as there is an id, a RELEASE may guess it and end the exposure. */
+		fill_answer(answer, exposure);
+		ret = add_grant(link, exposure, &claim, &id);
+	}
+	if (ret) {
+		if (exposure) {
+			kxfer_export_unexpose(exposure);
+			kxfer_exposure_put(exposure);
+		}
+		return kxfer_wire_status(ret);
+	}
+	answer->grant = cpu_to_be64(id);
+	return KXFER_WIRE_OK;
+}
+
+static void free_grant(struct kxfer_link *link, struct kxfer_grant *grant)
+{
+	if (atomic_dec_and_test(&link->nr_grants))
+		WRITE_ONCE(link->unused_ns, ktime_get_ns());
+	kxfer_exposure_put(grant->exposure);
+	kfree(grant);
+	kxfer_stat_dec(KXFER_STAT_LIVE_GRANTS);
+}
+
+/* Take a grant out of the table; ids are the peer's word. */
+static struct kxfer_grant *take_grant(struct kxfer_link *link, u64 id)
+{
+	if (!id || id > KXFER_MAX_GRANTS)
+		return NULL;
+	return xa_erase_bh(&link->grants, id);
+}
+
+/** kxfer_grant_release() - a peer has closed a target */
+enum kxfer_wire_status kxfer_grant_release(struct kxfer_link *link, u64 grant_id)
+{
+	struct kxfer_grant *grant = take_grant(link, grant_id);
+
+	if (!grant)
+		return KXFER_WIRE_NO_ENTRY;
+	kxfer_delay(GRANT_RELEASE);
+	kxfer_export_unexpose(grant->exposure);
+	free_grant(link, grant);
+	return KXFER_WIRE_OK;
+}
+
+/** kxfer_grant_describe() - what the export of a grant holds now */
+enum kxfer_wire_status kxfer_grant_describe(struct kxfer_link *link, u64 grant_id,
+					    struct kxfer_wire_info_answer *answer)
+{
+	enum kxfer_wire_status status = KXFER_WIRE_NO_ENTRY;
+	struct kxfer_exposure *exposure;
+	struct kxfer_grant *grant;
+
+	if (grant_id > KXFER_MAX_GRANTS)
+		return status;
+	kxfer_exports_lock();
+	xa_lock_bh(&link->grants);
+	grant = xa_load(&link->grants, grant_id);
+	exposure = grant ? grant->exposure : NULL;
+	if (exposure && list_empty(&exposure->link_node)) {
+		status = KXFER_WIRE_REVOKED;
+	} else if (exposure) {
+		answer->length = cpu_to_be64(kxfer_export_length(exposure->export, link));
+		kxfer_export_content(exposure->export, &answer->content);
+		status = KXFER_WIRE_OK;
+	}
+	xa_unlock_bh(&link->grants);
+	kxfer_exports_unlock();
+	return status;
+}
+
+/** kxfer_grant_notify() - hand a cookie to the owner of a grant's export; does not sleep */
+enum kxfer_wire_status kxfer_grant_notify(struct kxfer_link *link, u64 grant_id,
+					  u64 cookie)
+{
+	struct kxfer_event event = {
+		.type = KXFER_EVENT_NOTIFY,
+		.cookie = cookie,
+		.time_ns = ktime_get_ns(),
+		.peer = link->remote,
+	};
+	enum kxfer_wire_status status = KXFER_WIRE_NO_ENTRY;
+	struct kxfer_grant *grant;
+
+	if (grant_id > KXFER_MAX_GRANTS)
+		return status;
+	xa_lock_bh(&link->grants);
+	grant = xa_load(&link->grants, grant_id);
+	if (grant && !(grant->exposure->rights & KXFER_RIGHT_WRITE)) {
+		status = KXFER_WIRE_NO_ACCESS;
+	} else if (grant) {
+		event.uid = grant->uid;
+		event.gid = grant->gid;
+		status = kxfer_wire_status(kxfer_export_deliver(grant->exposure->export, &event));
+	}
+	xa_unlock_bh(&link->grants);
+	if (status == KXFER_WIRE_OK)
+		kxfer_stat_inc(KXFER_STAT_NOTIFIES_RECEIVED);
+	return status;
+}
+
+/* Called with the lock of the link's table held. */
+static int deliver(struct kxfer_lane *lane, u64 grant_id, struct kxfer_message *message,
+		   const void *payload, struct kxfer_job_list *ended)
+{
+	struct kxfer_grant *grant = xa_load(&lane->link->grants, grant_id);
+
+	if (!grant)
+		return -ENOENT;
+	if (!(grant->exposure->rights & KXFER_RIGHT_SEND))
+		return -EACCES;
+	message->uid = grant->uid;
+	message->gid = grant->gid;
+	return kxfer_mailbox_deliver(grant->exposure->export->mailbox, message, payload, lane,
+				     ended);
+}
+
+/**
+ * kxfer_grant_send() - put a message into the mailbox of a grant; does not sleep
+ * @lane: of a passive link
+ * @send: untrusted, with the payload of the message behind it
+ * @length: bytes of both, as kxfer_wire_may_send() allows them
+ */
+enum kxfer_wire_status kxfer_grant_send(struct kxfer_lane *lane,
+					const struct kxfer_wire_send *send, u32 length)
+{
+	struct kxfer_link *link = lane->link;
+	struct kxfer_message message = {
+		.time_ns = ktime_get_ns(),
+		.peer = link->remote,
+	};
+	u64 grant_id = be64_to_cpu(send->grant);
+	struct kxfer_job_list ended = {};
+	int ret;
+
+	if (grant_id > KXFER_MAX_GRANTS)
+		return KXFER_WIRE_NO_ENTRY;
+	ret = kxfer_wire_take_send(&message, send, length);
+	if (ret)
+		return kxfer_wire_status(ret);
+	xa_lock_bh(&link->grants);
+	ret = deliver(lane, grant_id, &message, send + 1, &ended);
+	xa_unlock_bh(&link->grants);
+	kxfer_job_complete_all(&ended, 0, message.time_ns);
+	if (!ret)
+		kxfer_stat_inc(KXFER_STAT_SENDS_STORED);
+	else if (ret == -EAGAIN)
+		kxfer_stat_inc(KXFER_STAT_SENDS_REFUSED);
+	return kxfer_wire_status(ret);
+}
+
+static int offer(struct kxfer_link *link, struct kxfer_fetch *fetch,
+		 struct kxfer_job_list *ended)
+{
+	struct kxfer_grant *grant;
+	int ret;
+
+	if (fetch->offered.grant > KXFER_MAX_GRANTS)
+		return -ENOENT;
+	grant = xa_load(&link->grants, fetch->offered.grant);
+	if (!grant)
+		return -ENOENT;
+	if (!(grant->exposure->rights & KXFER_RIGHT_SEND))
+		return -EACCES;
+	fetch->incoming.message.uid = grant->uid;
+	fetch->incoming.message.gid = grant->gid;
+	fetch->exposure = grant->exposure;
+	fetch->incoming.mailbox = grant->exposure->export->mailbox;
+	kref_get(&fetch->exposure->ref);
+	ret = kxfer_mailbox_offer(&fetch->incoming, ended);
+	/* The grant has another one. */
+	if (ret)
+		kxfer_exposure_put(grant->exposure);
+	return ret;
+}
+
+/**
+ * kxfer_grant_offer() - note a long message in the mailbox of a grant; does not sleep
+ * @link: passive
+ * @fetch: of the caller; of the mailbox's or the lane's from here on unless it is refused,
+ *	with a reference on its exposure
+ *
+ * Return: 0 or -errno, for the wire.
+ */
+int kxfer_grant_offer(struct kxfer_link *link, struct kxfer_fetch *fetch)
+{
+	u64 now = fetch->incoming.message.time_ns;
+	struct kxfer_job_list ended = {};
+	int ret;
+
+	xa_lock_bh(&link->grants);
+	ret = offer(link, fetch, &ended);
+	xa_unlock_bh(&link->grants);
+	kxfer_job_complete_all(&ended, 0, now);
+	if (!ret)
+		kxfer_stat_inc(KXFER_STAT_SENDS_STORED);
+	else if (ret == -EAGAIN)
+		kxfer_stat_inc(KXFER_STAT_SENDS_REFUSED);
+	return ret;
+}
+
+/** kxfer_grant_link_closed() - the link's QPs and exposures are gone: end its grants */
+void kxfer_grant_link_closed(struct kxfer_link *link)
+{
+	struct kxfer_grant *grant;
+	unsigned long id;
+
+	xa_for_each(&link->grants, id, grant) {
+		xa_erase_bh(&link->grants, id);
+		free_grant(link, grant);
+	}
+}

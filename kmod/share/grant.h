@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What peers hold of exports. See grant.c. */
+#ifndef KXFER_GRANT_H
+#define KXFER_GRANT_H
+
+#include <linux/types.h>
+
+#include "base/wire.h"
+
+struct kxfer_exposure;
+struct kxfer_fetch;
+struct kxfer_lane;
+struct kxfer_link;
+
+#define KXFER_MAX_GRANTS	65536	/* of a link */
+
+/**
+ * struct kxfer_grant - a target that the peer holds
+ * @exposure: a reference
+ * @uid: of the process there
+ * @gid: likewise
+ */
+struct kxfer_grant {
+	struct kxfer_exposure *exposure;
+	u32 uid;
+	u32 gid;
+};
+
+enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
+					  const struct kxfer_wire_grant *request,
+					  struct kxfer_wire_grant_answer *answer);
+enum kxfer_wire_status kxfer_grant_release(struct kxfer_link *link, u64 grant_id);
+enum kxfer_wire_status kxfer_grant_describe(struct kxfer_link *link, u64 grant_id,
+					    struct kxfer_wire_info_answer *answer);
+enum kxfer_wire_status kxfer_grant_notify(struct kxfer_link *link, u64 grant_id,
+					  u64 cookie);
+enum kxfer_wire_status kxfer_grant_send(struct kxfer_lane *lane,
+					const struct kxfer_wire_send *send, u32 length);
+int kxfer_grant_offer(struct kxfer_link *link, struct kxfer_fetch *fetch);
+void kxfer_grant_link_closed(struct kxfer_link *link);
+
+#endif /* KXFER_GRANT_H */

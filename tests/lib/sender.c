@@ -61,6 +61,11 @@ int sender_open(struct sender *sender, uint32_t transport)
 	return ret ?: sender_begin(sender, NULL);
 }
 
+bool sender_links_are_gone(const struct sender *sender, int fd)
+{
+	return kx_wait_until(kx_counter(fd, "live_links") <= sender->links, 1000);
+}
+
 const char *sender_close(struct sender *sender)
 {
 	const char *left = NULL;
@@ -69,7 +74,7 @@ const char *sender_close(struct sender *sender)
 	close(sender->fd);
 	responder_close(&sender->responder);
 	fd = kx_open();
-	if (kx_counter(fd, "live_links") > sender->links)
+	if (!sender_links_are_gone(sender, fd))
 		left = "its link is left";
 	else if (kx_counter(fd, "live_mrs") > sender->mrs)
 		left = "MRs are left";

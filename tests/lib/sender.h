@@ -41,6 +41,12 @@ struct sender {
 	struct kxfer_bench bench;
 };
 
+/*
+ * No link is left but those that there were at first. With two CPUs the last reference may go
+ * a moment after its session.
+ */
+bool sender_links_are_gone(const struct sender *sender, int fd);
+
 /* Return: 0 or -errno */
 int sender_open(struct sender *sender, uint32_t transport);
 /* The session ends, then the responder. Return: NULL, or what is left of it */

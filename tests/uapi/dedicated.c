@@ -81,13 +81,13 @@ TEST_F(dedicated, completes_where_its_calls_wait_before_the_next_is_due)
 	ASSERT_EQ(0, sender_dedicate(&self->sender));
 	self->sender.bench.op = KXFER_OP_WRITE;
 	self->sender.bench.count = 20;
-	self->sender.bench.interval_ps = 20 * 1000000000ULL;
+	self->sender.bench.interval_ps = 100 * 1000000000ULL;
 	self->sender.bench.nr_buckets = KXFER_BENCH_NR_BUCKETS;
 	self->sender.bench.histogram = (uintptr_t)histogram;
 	ASSERT_EQ(0, sender_run(&self->sender));
 	EXPECT_EQ(20, self->sender.bench.operations);
-	/* Those of less than 4.2 ms. */
-	for (i = 0; i < 16 * 128; i++)
+	/* Those of less than 67 ms: what a busy host takes for emulated CPUs. */
+	for (i = 0; i < 20 * 128; i++)
 		soon += histogram[i];
 	EXPECT_LE(10, soon);
 }
@@ -687,7 +687,7 @@ TEST_F(dedicated, goes_with_its_session)
 	ASSERT_EQ(0, sender_run(&self->sender));
 	close(self->sender.fd);
 	self->sender.fd = kx_open();
-	EXPECT_GE(self->sender.links, kx_counter(self->sender.fd, "live_links"));
+	EXPECT_TRUE(sender_links_are_gone(&self->sender, self->sender.fd));
 	EXPECT_TRUE(sender_is_alone(&self->sender));
 }
 

@@ -41,7 +41,7 @@ MAKEFLAGS += --no-print-directory
 .PHONY: all kmod siw siw-dma tool userspace
 all: kmod tool ## the module, the library and the tool (KERNEL=6.1, 6.12, 7.2 or running)
 
-kmod: ## kxfer.ko for KERNEL
+kmod: ## kxfer.ko and kxfer_bench.ko for KERNEL
 	@scripts/build-kmod $(KERNEL) $(O) kxfer -s -j$(JOBS)
 	@scripts/build-kmod $(KERNEL) $(O) kunit -s -j$(JOBS)
 

@@ -8,6 +8,7 @@
 
 #include <linux/eventfd.h>
 #include <linux/hugetlb_inline.h>
+#include <linux/export.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
 #include <linux/version.h>
@@ -188,6 +189,15 @@ static void done##_in_task(struct io_tw_req req, io_tw_token_t token)		\
 #define kxfer_uring_in_task(cmd, done)	io_uring_cmd_complete_in_task(cmd, done##_in_task)
 #else
 #define kxfer_uring_in_task(cmd, done)	io_uring_cmd_do_in_task_lazy(cmd, done##_in_task)
+#endif
+
+/* What kxfer_bench.ko takes of kxfer.ko. The namespace is a string since 6.13. */
+#if KERNEL_VERSION(6, 13, 0) > LINUX_VERSION_CODE
+#define KXFER_EXPORT(symbol)	EXPORT_SYMBOL_NS_GPL(symbol, KXFER)
+#define KXFER_IMPORT		MODULE_IMPORT_NS(KXFER)
+#else
+#define KXFER_EXPORT(symbol)	EXPORT_SYMBOL_NS_GPL(symbol, "KXFER")
+#define KXFER_IMPORT		MODULE_IMPORT_NS("KXFER")
 #endif
 
 #endif /* KXFER_COMPAT_H */

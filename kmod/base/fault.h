@@ -237,9 +237,11 @@
 	X(LINK_LANES_CLOSED, "lanes are closed, exposures and grants are there") \
 	X(LINK_LEAVE, "all of a link is gone but its PD") \
 	X(LINK_DEAD, "a link is off its device, and not DEAD") \
+	X(LINK_LAST, "a link is DEAD, the reference of its life is there") \
 	X(LANE_OPENED, "a lane has a QP that is not connected") \
 	X(LANE_DRAIN, "a lane is closed, its QP not drained") \
 	X(LANE_DRAINED, "a QP is drained and not destroyed") \
+	X(LANE_EXCLUSIVE, "a QP is drained, the run that has its lane does not know") \
 	X(LANE_CQ_END, "a QP is destroyed, its CQ is not") \
 	X(LANE_REGISTER, "a REG_MR is posted, about to be waited for") \
 	X(LANE_DEREG, "an MR is about to be deregistered") \

@@ -23,7 +23,7 @@
  *  - a link that fails, also because its device goes, is torn down without waiting for
  *    it, and the removal of the mapping, which comes behind, does wait;
  *  - a peer that holds up what was posted loses the link as with jobs: kxfer_lane_stuck()
- *    sees @benched and that nr_completions stands still. So the sleep is bounded too;
+ *    sees @exclusive and that nr_completions stands still. So the sleep is bounded too;
  *  - a responder that holds a stopped run up by completing little loses the dedicated
  *    connection (run.c), so a process that is killed is not held up by what it measures.
  *
@@ -226,7 +226,7 @@ static int find_objects(struct kxfer_session *session, struct kxfer_run *run)
 
 	run->region = xa_load(&session->regions, cmd->region);
 	if (cmd->dedicated)
-		run->dedicated = xa_load(&session->dedicated, cmd->dedicated);
+		run->dedicated = xa_load(&session->engine_objects, cmd->dedicated);
 	else
 		run->target = xa_load(&session->targets, cmd->target);
 	if (!run->region || (!run->dedicated && !run->target))

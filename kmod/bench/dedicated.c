@@ -35,6 +35,7 @@
 #include "base/log.h"
 
 #include <linux/capability.h>
+#include <linux/module.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -71,7 +72,7 @@ static enum kxfer_responder_op responder_op(const struct kxfer_dedicated *dedica
 
 static u8 introduce(struct kxfer_link *link, void *data)
 {
-	const struct kxfer_dedicated *dedicated = link->dedicated;
+	const struct kxfer_dedicated *dedicated = link->context;
 	struct kxfer_responder_request *request = data;
 
 	static_assert(sizeof(*request) <= KXFER_INTRODUCTION_MAX);
@@ -108,7 +109,7 @@ static const struct kxfer_responder_answer *answer_in(const void *data, u8 lengt
 /* Return: 0, or -EPROTO: not an answer, or less than was asked for. */
 static int answered(struct kxfer_link *link, const void *data, u8 length)
 {
-	struct kxfer_dedicated *dedicated = link->dedicated;
+	struct kxfer_dedicated *dedicated = link->context;
 	const struct kxfer_responder_answer *answer = answer_in(data, length);
 	u64 address, bytes, end;
 
@@ -148,13 +149,13 @@ int kxfer_dedicated_refused(struct kxfer_dedicated *dedicated, const void *data,
 
 static int rejected(struct kxfer_link *link, const void *data, u8 length)
 {
-	return kxfer_dedicated_refused(link->dedicated, data, length);
+	return kxfer_dedicated_refused(link->context, data, length);
 }
 
 /* Nothing is ever posted that a device cannot. Return: 0 or -EOPNOTSUPP. */
 static int check_device(struct kxfer_link *link)
 {
-	const struct kxfer_dedicated *dedicated = link->dedicated;
+	const struct kxfer_dedicated *dedicated = link->context;
 	const struct kxfer_device *dev = link->dev;
 
 	if (kxfer_op_is_atomic(dedicated->op) && !dev->atomic)
@@ -171,7 +172,7 @@ static int check_device(struct kxfer_link *link)
 
 static void init_link(struct kxfer_link *link)
 {
-	link->dedicated->link = link;
+	kxfer_dedicated_of(link)->link = link;
 }
 
 static void free_dedicated(struct kxfer_dedicated *dedicated)
@@ -184,14 +185,14 @@ static void free_dedicated(struct kxfer_dedicated *dedicated)
 /* NULL: the link was not published, and its owner stays the caller's. */
 static void free_link(struct kxfer_link *link)
 {
-	if (link->dedicated)
-		free_dedicated(link->dedicated);
+	if (link->context)
+		free_dedicated(link->context);
 }
 
 /* One work request for READs of the status. A UD QP beside is as deep. */
 static void size_lane(const struct kxfer_lane *lane, struct kxfer_lane_size *size)
 {
-	const struct kxfer_dedicated *dedicated = lane->link->dedicated;
+	const struct kxfer_dedicated *dedicated = lane->link->context;
 
 	size->credits = KXFER_LANE_JOB_WRS;
 	size->sends = 1;
@@ -213,6 +214,7 @@ static void closed(struct kxfer_lane *lane)
 }
 
 static const struct kxfer_link_ops link_ops = {
+	.owner		= THIS_MODULE,
 	.single		= true,
 	.init		= init_link,
 	.free		= free_link,
@@ -415,7 +417,7 @@ static int publish(struct kxfer_session *session, struct kxfer_dedicated *dedica
 	int ret;
 
 	down_write(&session->lock);
-	ret = kxfer_table_insert(&session->dedicated, dedicated, &dedicated->id,
+	ret = kxfer_table_insert(&session->engine_objects, dedicated, &dedicated->id,
 				 KXFER_MAX_DEDICATED);
 	cmd->dedicated = dedicated->id;
 	up_write(&session->lock);
@@ -426,6 +428,7 @@ static int publish(struct kxfer_session *session, struct kxfer_dedicated *dedica
 int kxfer_dedicated_open(struct kxfer_session *session, void *arg)
 {
 	struct kxfer_dedicated_open *cmd = arg;
+	struct kxfer_dedicated *dedicated;
 	struct kxfer_link *link;
 	int ret;
 
@@ -439,12 +442,13 @@ int kxfer_dedicated_open(struct kxfer_session *session, void *arg)
 	link = start(session, cmd);
 	if (IS_ERR(link))
 		return PTR_ERR(link);
+	dedicated = kxfer_dedicated_of(link);
 	ret = kxfer_link_wait_live(link, cmd->timeout_ms);
-	cmd->refusal = READ_ONCE(link->dedicated->refusal);
-	cmd->mtu = READ_ONCE(link->dedicated->ud.mtu);
+	cmd->refusal = READ_ONCE(dedicated->refusal);
+	cmd->mtu = READ_ONCE(dedicated->ud.mtu);
 	cmd->link = link->id;
 	ret = ret ?: kxfer_charge_handle(&session->charges, link->dev) ?:
-	      publish(session, link->dedicated, cmd);
+	      publish(session, dedicated, cmd);
 	if (ret)
 		end(link);
 	return ret;
@@ -458,13 +462,13 @@ int kxfer_dedicated_close(struct kxfer_session *session, void *arg)
 	int ret = 0;
 
 	down_write(&session->lock);
-	dedicated = xa_load(&session->dedicated, cmd->id);
+	dedicated = xa_load(&session->engine_objects, cmd->id);
 	if (!dedicated)
 		ret = -ENOENT;
 	else if (atomic_read(&dedicated->link->nr_jobs))
 		ret = -EBUSY;
 	else
-		xa_erase(&session->dedicated, cmd->id);
+		xa_erase(&session->engine_objects, cmd->id);
 	up_write(&session->lock);
 	if (!ret)
 		end(dedicated->link);
@@ -478,9 +482,8 @@ void kxfer_dedicated_end_session(struct kxfer_session *session)
 	unsigned long id;
 
 	/* Side by side. */
-	xa_for_each(&session->dedicated, id, dedicated)
+	xa_for_each(&session->engine_objects, id, dedicated)
 		kxfer_link_fail(dedicated->link, -ESHUTDOWN);
-	xa_for_each(&session->dedicated, id, dedicated)
+	xa_for_each(&session->engine_objects, id, dedicated)
 		end(dedicated->link);
-	xa_destroy(&session->dedicated);
 }

@@ -7,15 +7,15 @@
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
 
-#include <linux/kxfer.h>
+#include <linux/kxfer_bench.h>
 
 #include "base/plan.h"
 #include "base/responder.h"
+#include "link/link.h"
 
 struct kxfer_answers;
 struct kxfer_device;
 struct kxfer_lane;
-struct kxfer_link;
 struct kxfer_run;
 struct kxfer_session;
 struct rdma_cm_id;
@@ -113,6 +113,12 @@ struct kxfer_dedicated {
 	struct kxfer_answers *answers;
 	struct kxfer_dedicated_ud ud;
 };
+
+/* What a dedicated connection has beside @link, one of those. */
+static inline struct kxfer_dedicated *kxfer_dedicated_of(const struct kxfer_link *link)
+{
+	return link->context;
+}
 
 static inline bool kxfer_dedicated_has_messages(const struct kxfer_dedicated *dedicated)
 {

@@ -132,7 +132,7 @@ static struct kxfer_answers *alloc_answers(struct kxfer_dedicated *dedicated)
  */
 int kxfer_dedicated_make_answers(struct kxfer_lane *lane)
 {
-	struct kxfer_dedicated *dedicated = lane->link->dedicated;
+	struct kxfer_dedicated *dedicated = lane->link->context;
 	struct kxfer_answers *answers;
 	int ret;
 	u32 i;
@@ -154,7 +154,7 @@ int kxfer_dedicated_make_answers(struct kxfer_lane *lane)
 /** kxfer_dedicated_drop_answers() - the lane's QP is destroyed */
 void kxfer_dedicated_drop_answers(struct kxfer_lane *lane)
 {
-	struct kxfer_answers *answers = lane->link->dedicated->answers;
+	struct kxfer_answers *answers = kxfer_dedicated_of(lane->link)->answers;
 
 	if (!answers || !answers->commands_dma)
 		return;

@@ -72,7 +72,7 @@ static void status_read(struct ib_cq *cq, struct ib_wc *wc)
  */
 int kxfer_dedicated_ask_locked(struct kxfer_lane *lane)
 {
-	struct kxfer_dedicated *dedicated = lane->link->dedicated;
+	struct kxfer_dedicated *dedicated = lane->link->context;
 	struct ib_sge sge = {
 		.addr = dedicated->status_dma,
 		.length = sizeof(*dedicated->status),
@@ -116,7 +116,7 @@ int kxfer_dedicated_ask_locked(struct kxfer_lane *lane)
  */
 int kxfer_dedicated_make_status(struct kxfer_lane *lane)
 {
-	struct kxfer_dedicated *dedicated = lane->link->dedicated;
+	struct kxfer_dedicated *dedicated = lane->link->context;
 	u32 bytes = sizeof(*dedicated->status);
 	struct ib_mr *mr;
 	int ret;
@@ -142,7 +142,7 @@ int kxfer_dedicated_make_status(struct kxfer_lane *lane)
 /** kxfer_dedicated_drop_status() - the lane's QP is destroyed */
 void kxfer_dedicated_drop_status(struct kxfer_lane *lane)
 {
-	struct kxfer_dedicated *dedicated = lane->link->dedicated;
+	struct kxfer_dedicated *dedicated = lane->link->context;
 
 	kxfer_lane_dereg_mr(lane, dedicated->status_mr);
 	dedicated->status_mr = NULL;
@@ -176,7 +176,7 @@ static struct kxfer_dedicated *find(struct kxfer_session *session, u32 id)
 	struct kxfer_dedicated *dedicated;
 
 	down_read(&session->lock);
-	dedicated = xa_load(&session->dedicated, id);
+	dedicated = xa_load(&session->engine_objects, id);
 	if (!dedicated)
 		dedicated = ERR_PTR(-ENOENT);
 	else if (!kxfer_dedicated_has_messages(dedicated))

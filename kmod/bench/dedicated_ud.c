@@ -46,7 +46,7 @@
 
 static void step_done(struct kxfer_lane *lane, int error)
 {
-	struct kxfer_dedicated_ud *ud = &lane->link->dedicated->ud;
+	struct kxfer_dedicated_ud *ud = &kxfer_dedicated_of(lane->link)->ud;
 
 	ud->error = error;
 	complete(&ud->done);
@@ -80,7 +80,7 @@ static int not_found(struct kxfer_dedicated *dedicated, const struct rdma_cm_eve
 static int ud_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct kxfer_lane *lane = id->context;
-	struct kxfer_dedicated *dedicated = lane->link->dedicated;
+	struct kxfer_dedicated *dedicated = lane->link->context;
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
@@ -111,14 +111,14 @@ static int ud_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 
 static bool step_over(const struct kxfer_link *link)
 {
-	return completion_done(&link->dedicated->ud.done) ||
+	return completion_done(&kxfer_dedicated_of(link)->ud.done) ||
 	       READ_ONCE(link->state) >= KXFER_LINK_CLOSING;
 }
 
 /* Wait for the event of one step, whose request returned @started. */
 static int wait_step(struct kxfer_link *link, int started, unsigned int timeout_ms)
 {
-	struct kxfer_dedicated_ud *ud = &link->dedicated->ud;
+	struct kxfer_dedicated_ud *ud = &kxfer_dedicated_of(link)->ud;
 
 	if (started)
 		return started;
@@ -198,7 +198,7 @@ static void qp_event(struct ib_event *event, void *context)
 static int create_qp(struct kxfer_lane *lane)
 {
 	struct kxfer_link *link = lane->link;
-	struct kxfer_dedicated_ud *ud = &link->dedicated->ud;
+	struct kxfer_dedicated_ud *ud = &kxfer_dedicated_of(link)->ud;
 	struct ib_qp_init_attr attr = {
 		.event_handler = qp_event,
 		.qp_context = lane,
@@ -223,7 +223,7 @@ static int create_qp(struct kxfer_lane *lane)
 
 static int create_ah(struct kxfer_link *link)
 {
-	struct kxfer_dedicated_ud *ud = &link->dedicated->ud;
+	struct kxfer_dedicated_ud *ud = &kxfer_dedicated_of(link)->ud;
 	struct ib_ah *ah;
 
 	ah = kxfer_fault_ptr(UD_AH) ?:
@@ -260,7 +260,7 @@ int kxfer_dedicated_check_ud(const struct kxfer_dedicated *dedicated,
 int kxfer_dedicated_make_ud(struct kxfer_lane *lane)
 {
 	struct kxfer_link *link = lane->link;
-	struct kxfer_dedicated *dedicated = link->dedicated;
+	struct kxfer_dedicated *dedicated = link->context;
 	struct rdma_cm_id *id;
 
 	if (!dedicated->ud.wanted)
@@ -277,7 +277,7 @@ int kxfer_dedicated_make_ud(struct kxfer_lane *lane)
 /** kxfer_dedicated_drop_ud() - the lane is not open; its CQ is still there; may sleep */
 void kxfer_dedicated_drop_ud(struct kxfer_lane *lane)
 {
-	struct kxfer_dedicated_ud *ud = &lane->link->dedicated->ud;
+	struct kxfer_dedicated_ud *ud = &kxfer_dedicated_of(lane->link)->ud;
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
 	if (ud->qp) {

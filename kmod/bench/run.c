@@ -24,6 +24,7 @@
  * polled CQ, else the lane's context.
  */
 #include <asm/barrier.h>
+#include <linux/module.h>
 #include <linux/sched/signal.h>
 #include <linux/timekeeping.h>
 #include <linux/wait.h>
@@ -49,18 +50,21 @@ static void drained(struct kxfer_lane *lane)
 	kxfer_mrs_close(lane);
 }
 
+static const struct kxfer_lane_user run_user = {
+	.owner = THIS_MODULE,
+	.drained = drained,
+};
+
 /** kxfer_run_have_lane_locked() - a run has all credits of a lane, whose lock is held */
 void kxfer_run_have_lane_locked(struct kxfer_lane *lane)
 {
-	lane->benched = true;
-	WRITE_ONCE(lane->run_drained, drained);
+	lane->exclusive = &run_user;
 }
 
 /** kxfer_run_leave_lane_locked() - it has none; what it had on the device is destroyed */
 void kxfer_run_leave_lane_locked(struct kxfer_lane *lane)
 {
-	lane->benched = false;
-	WRITE_ONCE(lane->run_drained, NULL);
+	lane->exclusive = NULL;
 }
 
 /* ---- completions ---- */

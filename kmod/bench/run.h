@@ -9,7 +9,7 @@
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
 
-#include <linux/kxfer.h>
+#include <linux/kxfer_bench.h>
 
 #include "base/plan.h"
 #include "bench/dedicated.h"

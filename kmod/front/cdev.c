@@ -25,9 +25,9 @@
 #include "base/compat.h"
 #include "base/fault.h"
 #include "base/rule.h"
-#include "bench/bench.h"
-#include "bench/dedicated.h"
+#include "front/call.h"
 #include "front/cdev.h"
+#include "front/engine.h"
 #include "front/info.h"
 #include "front/sessions.h"
 #include "job/job.h"
@@ -109,47 +109,15 @@ union kxfer_any {
 	struct kxfer_cancel cancel;
 	struct kxfer_event_reap event_reap;
 	struct kxfer_cq_ring cq_ring;
-	struct kxfer_bench bench;
-	struct kxfer_dedicated_open dedicated_open;
-	struct kxfer_dedicated_status dedicated_status;
-	u8 room[256];
+	u8 room[KXFER_CALL_ROOM];
 };
-
-/* By how many bytes CALL_GROWN makes a structure longer than it is. */
-#define GROWTH		8
-
-#define OUT		BIT(0)	/* has results */
-#define OUT_ON_ERROR	BIT(1)	/* and some of them tell of a failure */
-#define BY_ID		BIT(2)	/* takes struct kxfer_id */
-
-/**
- * struct kxfer_call - a call of /dev/kxfer
- * @size: bytes of its structure
- * @min: bytes of its structure in the first release: what a caller has at least
- * @flags: OUT, OUT_ON_ERROR, BY_ID
- * @handle: carries the call out
- */
-struct kxfer_call {
-	u16 size;
-	u16 min;
-	u32 flags;
-	int (*handle)(struct kxfer_session *session, void *arg);
-};
-
-#define CALL_OF(cmd, type, min, flags, handle)					\
-	[_IOC_NR(cmd)] = {							\
-		sizeof(struct type) + BUILD_BUG_ON_ZERO(sizeof(struct type) + GROWTH > \
-							sizeof(union kxfer_any)), \
-		min, flags, handle						\
-	}
 
 /* @last: the last member in the first release; it stays when the structure grows. */
 #define CALL(cmd, type, last, flags, handle) \
-	CALL_OF(cmd, type, offsetofend(struct type, last), flags, handle)
+	[_IOC_NR(cmd)] = KXFER_CALL_OF(type, offsetofend(struct type, last), flags, handle)
 
-/* A call that linux/kxfer.h calls unstable: no caller but that of the same release. */
-#define UNSTABLE(cmd, type, flags, handle) \
-	CALL_OF(cmd, type, sizeof(struct type), flags, handle)
+#define OUT	KXFER_CALL_OUT
+#define BY_ID	KXFER_CALL_BY_ID
 
 static const struct kxfer_call calls[] = {
 	CALL(KXFER_QUERY, kxfer_query, max_region_bytes, OUT, query),
@@ -164,7 +132,8 @@ static const struct kxfer_call calls[] = {
 	     kxfer_export_add_mailbox),
 	CALL(KXFER_LISTEN_ADD, kxfer_listen_add, listener, OUT, kxfer_listener_add),
 	CALL(KXFER_LISTEN_DEL, kxfer_listen_del, listener, 0, kxfer_listener_del),
-	CALL(KXFER_PEER_OPEN, kxfer_peer_open, link, OUT | OUT_ON_ERROR, kxfer_peer_open),
+	CALL(KXFER_PEER_OPEN, kxfer_peer_open, link, OUT | KXFER_CALL_OUT_ON_ERROR,
+	     kxfer_peer_open),
 	CALL(KXFER_PEER_CLOSE, kxfer_id, __reserved, BY_ID, kxfer_peer_close),
 	CALL(KXFER_PEER_LIST, kxfer_peer_list, __reserved, OUT, kxfer_peer_list),
 	CALL(KXFER_TARGET_OPEN, kxfer_target_open, content, OUT, kxfer_target_open),
@@ -175,23 +144,21 @@ static const struct kxfer_call calls[] = {
 	CALL(KXFER_CANCEL, kxfer_cancel, __reserved, OUT, kxfer_job_cancel),
 	CALL(KXFER_EVENT_REAP, kxfer_event_reap, deadline_ns, OUT, kxfer_event_reap),
 	CALL(KXFER_CQ_RING, kxfer_cq_ring, bytes, OUT, kxfer_ring_create),
-	UNSTABLE(KXFER_BENCH, kxfer_bench, OUT, kxfer_bench_run),
-	UNSTABLE(KXFER_DEDICATED_OPEN, kxfer_dedicated_open, OUT | OUT_ON_ERROR,
-		 kxfer_dedicated_open),
-	UNSTABLE(KXFER_DEDICATED_CLOSE, kxfer_id, BY_ID, kxfer_dedicated_close),
-	UNSTABLE(KXFER_DEDICATED_STATUS, kxfer_dedicated_status, OUT,
-		 kxfer_dedicated_status),
 };
 
-static const struct kxfer_call *find_call(unsigned int cmd)
+/* Return: the call, or ERR_PTR */
+static const struct kxfer_call *find_call(struct kxfer_session *session, unsigned int cmd)
 {
 	unsigned int nr = _IOC_NR(cmd);
 
-	if (_IOC_TYPE(cmd) != KXFER_TYPE || cmd != _IO(KXFER_TYPE, nr) ||
-	    nr >= ARRAY_SIZE(calls))
-		return NULL;
+	if (_IOC_TYPE(cmd) != KXFER_TYPE || cmd != _IO(KXFER_TYPE, nr))
+		return ERR_PTR(-ENOTTY);
+	if (nr >= KXFER_CMD_ENGINE && nr <= KXFER_CMD_ENGINE_LAST)
+		return kxfer_engine_call(session, nr);
+	if (nr >= ARRAY_SIZE(calls))
+		return ERR_PTR(-ENOTTY);
 	nr = array_index_nospec(nr, ARRAY_SIZE(calls));
-	return calls[nr].handle ? &calls[nr] : NULL;
+	return calls[nr].handle ? &calls[nr] : ERR_PTR(-ENOTTY);
 }
 
 /*
@@ -232,22 +199,22 @@ static int probe_out(const union kxfer_any *any, u8 __user *user, u32 shared)
 
 static long kxfer_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
-	const struct kxfer_call *call = find_call(cmd);
+	const struct kxfer_call *call = find_call(file->private_data, cmd);
 	void __user *user = (void __user *)arg;
 	/* No more of it is looked at than copy_in() fills. */
 	union kxfer_any any __uninitialized;
 	int shared, ret;
 
-	if (!call)
-		return -ENOTTY;
+	if (IS_ERR(call))
+		return PTR_ERR(call);
 	shared = copy_in(call, &any, user,
-			 call->size + (kxfer_fault(CALL_GROWN) ? GROWTH : 0));
+			 call->size + (kxfer_fault(CALL_GROWN) ? KXFER_CALL_GROWTH : 0));
 	if (shared < 0)
 		return shared;
 	if (call->flags & OUT && probe_out(&any, user, shared))
 		return -EFAULT;
 	ret = call->handle(file->private_data, &any);
-	if ((call->flags & OUT && !ret) || call->flags & OUT_ON_ERROR)
+	if ((call->flags & OUT && !ret) || call->flags & KXFER_CALL_OUT_ON_ERROR)
 		if (copy_to_user(user, &any, shared) && !ret)
 			ret = -EFAULT;
 	return ret;

@@ -10,7 +10,7 @@
  *     targets and regions but exports, and nothing its completion ring, of which no
  *     mapping is left: that would be a reference to the file.
  *  2. Targets: grants are given back later, by their links (release.c); peers: links lose a
- *     user; dedicated connections are taken down, for no run is under way.
+ *     user; connections of the engine are taken down, for no run of it is under way.
  *  3. Exports: waited for until they are withdrawn (export.c). Afterwards no peer reaches
  *     its memory, and no
  *     event comes: delivery looks at the export's session under its lock.
@@ -32,7 +32,7 @@
 
 #include "base/fault.h"
 #include "base/stats.h"
-#include "bench/dedicated.h"
+#include "front/engine.h"
 #include "front/sessions.h"
 #include "job/job.h"
 #include "job/reap.h"
@@ -99,7 +99,7 @@ struct kxfer_session *kxfer_session_create(const struct file *file)
 	xa_init_flags(&session->mailboxes, XA_FLAGS_ACCOUNT);
 	xa_init_flags(&session->peers, KXFER_TABLE_FLAGS);
 	xa_init_flags(&session->targets, KXFER_TABLE_FLAGS);
-	xa_init_flags(&session->dedicated, KXFER_TABLE_FLAGS);
+	xa_init_flags(&session->engine_objects, KXFER_TABLE_FLAGS);
 	spin_lock_init(&session->job_lock);
 	INIT_LIST_HEAD(&session->jobs);
 	session->max_jobs = KXFER_MAX_JOBS;
@@ -191,7 +191,7 @@ void kxfer_session_destroy(struct kxfer_session *session)
 	kxfer_delay(SESSION_TARGETS);
 	close_targets(session);
 	close_peers(session);
-	kxfer_dedicated_end_session(session);
+	kxfer_engine_end_session(session);
 	kxfer_delay(SESSION_EXPORTS);
 	end_withdrawals(session);
 	kxfer_listener_end_session(session);

@@ -331,7 +331,7 @@ void kxfer_cq_retire(struct kxfer_cq *cq)
  * @cq: or one that was not made; one of the pool is given back, and first all is handled
  *
  * May sleep, and waits for whoever polls it. Afterwards nobody can own it. What nobody
- * has found by then, of a UD QP (dedicated_ud.c) or of siw, is never handled; nobody may
+ * has found by then, of a UD QP or of siw, is never handled; nobody may
  * wait for that.
  */
 void kxfer_cq_destroy(struct kxfer_cq *cq)

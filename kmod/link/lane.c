@@ -20,7 +20,7 @@
  *     before them, but for what siw leaves without completion; their callbacks have
  *     run, and post nothing, for @open is clear. No device works on what the QP had.
  *     Now a run's rdma_rw contexts end, which need the QP (run_rw.c), and its MRs,
- *     which may be a pool of the QP (mrs.c): @run_drained.
+ *     which may be a pool of the QP (mrs.c): @exclusive.
  *  3. The QP is destroyed: no packet reaches our memory any more. The CQ is
  *     freed, which also waits for its handler; one of the pool is given back, and
  *     the proof for that is in cq_pool.c. rdma_destroy_id() waits for the event
@@ -308,6 +308,23 @@ static void destroy_sinks(struct kxfer_lane *lane)
 	lane->fence_dma = 0;
 }
 
+/* Who has the lane may leave it meanwhile, and its module may go then. */
+static void tell_exclusive(struct kxfer_lane *lane)
+{
+	const struct kxfer_lane_user *user;
+
+	spin_lock_bh(&lane->lock);
+	user = lane->exclusive;
+	if (user)
+		__module_get(user->owner);
+	spin_unlock_bh(&lane->lock);
+	if (!user)
+		return;
+	kxfer_delay(LANE_EXCLUSIVE);
+	user->drained(lane);
+	module_put(user->owner);
+}
+
 /**
  * kxfer_lane_close() - destroy all that the lane has on the device; may sleep
  * @lane: of its link (kxfer_link_add_lane()), in any state of being opened
@@ -317,8 +334,6 @@ static void destroy_sinks(struct kxfer_lane *lane)
  */
 void kxfer_lane_close(struct kxfer_lane *lane)
 {
-	void (*run_drained)(struct kxfer_lane *lane);
-
 	spin_lock_bh(&lane->lock);
 	lane->open = false;
 	spin_unlock_bh(&lane->lock);
@@ -331,9 +346,7 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 		kxfer_delay(LANE_DRAIN);
 		ib_drain_qp(lane->qp);
 		kxfer_delay(LANE_DRAINED);
-		run_drained = READ_ONCE(lane->run_drained);
-		if (run_drained)
-			run_drained(lane);
+		tell_exclusive(lane);
 		rdma_destroy_qp(lane->cm_id);
 		lane->qp = NULL;
 	}
@@ -450,7 +463,7 @@ void kxfer_lane_nudge(struct kxfer_lane *lane)
 
 /**
  * kxfer_lane_rests() - nothing of the run that has a lane is under way
- * @lane: benched
+ * @lane: with @exclusive
  *
  * To be called again and again by a run on schedule that sleeps: the peer is not to
  * blame for that. Does not sleep.
@@ -470,7 +483,7 @@ void kxfer_lane_rests(struct kxfer_lane *lane)
 static bool is_idle(const struct kxfer_lane *lane)
 {
 	return lane->credits.left == lane->credits.max && !READ_ONCE(lane->fencing) &&
-	       !lane->benched && kxfer_channel_idle_locked(&lane->channel);
+	       !lane->exclusive && kxfer_channel_idle_locked(&lane->channel);
 }
 
 /**
@@ -543,7 +556,7 @@ static bool registration_ended(struct kxfer_lane *lane)
  * @access: IB_ACCESS_*
  *
  * One caller at a time: connect_thread of an initiator, who holds register_mutex of a
- * passive link, who has all credits (bench.c). Sleeps until the work request completes,
+ * passive link, who has all credits. Sleeps until the work request completes,
  * or the lane is closed: siw of 6.1 to 7.2 does not flush what was posted to a QP that
  * the peer is closing (siw_qp_nextstate_from_close()). The teardown of an initiator's
  * link waits for connect_thread before it closes lanes, so there the link's failure

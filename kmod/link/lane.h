@@ -74,6 +74,17 @@ struct kxfer_sink {
 };
 
 /**
+ * struct kxfer_lane_user - who has all credits of a lane, and posts without jobs
+ * @owner: module that @drained is of; in use as long as the lane has this
+ * @drained: the lane is being closed, and no work request of its QP is under way; QP and CQ
+ *	are still there; may sleep
+ */
+struct kxfer_lane_user {
+	struct module *owner;
+	void (*drained)(struct kxfer_lane *lane);
+};
+
+/**
  * struct kxfer_lane - a QP with its CQ
  * @link: it belongs to
  * @node: in kxfer_link.lanes
@@ -123,9 +134,8 @@ struct kxfer_sink {
  * @pump_work: posts on, out of line
  * @inline_since_ns: since when completions have posted on without a break
  * @deadlines: of queued jobs, and of long messages that nobody READs yet
- * @benched: a run of bench.c has all credits
+ * @exclusive: who has all credits, and posts without jobs; or NULL
  * @run_want: completed operations that this run sleeps for
- * @run_drained: of a run that has the lane: its QP is drained; may sleep; or NULL
  * @mr_mutex: over @mrs and @rw, and over making what they have on the device; taken
  *	with no other lock held
  * @mrs: of that run, or NULL
@@ -186,9 +196,8 @@ struct kxfer_lane {
 	struct work_struct pump_work;
 	u64 inline_since_ns;
 	struct kxfer_deadlines deadlines;
-	bool benched;
+	const struct kxfer_lane_user *exclusive;
 	u32 run_want;
-	void (*run_drained)(struct kxfer_lane *lane);
 	struct mutex mr_mutex;
 	struct kxfer_mrs *mrs;
 	struct kxfer_run_rw *rw;

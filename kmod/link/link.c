@@ -117,6 +117,7 @@ static void link_release(struct kref *ref)
 	list_for_each_entry_safe(lane, next, &link->lanes, node)
 		kxfer_lane_free(lane);
 	kxfer_link_hook(link->ops->free, link);
+	module_put(link->ops->owner);
 	kxfer_handshake_end(&link->handshake);
 	kxfer_keys_put(link->keys);
 	kxfer_key_put(link->key.secret);
@@ -159,14 +160,14 @@ static void device_gone(struct kxfer_device_user *user)
  * kxfer_link_alloc() - a link that nobody knows yet
  * @initiator: made by this node
  * @ops: of what uses it; NULL: of links that are shared
- * @dedicated: what owns it, if it is not shared
+ * @context: of @ops
  *
  * It is charged to the memory cgroup that is active, and so is all that its lanes
  * allocate later. May sleep. Return: it, CONNECTING, with the one reference of its life;
  * or NULL.
  */
 struct kxfer_link *kxfer_link_alloc(bool initiator, const struct kxfer_link_ops *ops,
-				    struct kxfer_dedicated *dedicated)
+				    void *context)
 {
 	struct kxfer_link *link;
 
@@ -177,7 +178,8 @@ struct kxfer_link *kxfer_link_alloc(bool initiator, const struct kxfer_link_ops 
 	INIT_LIST_HEAD(&link->node);
 	link->initiator = initiator;
 	link->ops = ops ?: shared_ops[initiator];
-	link->dedicated = dedicated;
+	__module_get(link->ops->owner);
+	link->context = context;
 	link->memcg = get_mem_cgroup_from_mm(NULL);
 	link->on_device.gone = device_gone;
 	link->gid_type = ~0;
@@ -683,6 +685,7 @@ static void teardown_work(struct work_struct *work)
 	kxfer_delay(LINK_DEAD);
 	kxfer_link_unpublish(link);
 	change_state(link, KXFER_LINK_DEAD);
+	kxfer_delay(LINK_LAST);
 	kxfer_link_put(link);
 }
 

@@ -17,7 +17,6 @@
 #include "link/key.h"
 #include "node/device.h"
 
-struct kxfer_dedicated;
 struct kxfer_device;
 struct kxfer_lane;
 struct kxfer_link_ops;
@@ -60,7 +59,7 @@ struct kxfer_link_key {
  * @initiator: made by this node: it opens targets; else it serves grants
  * @ops: of what uses it
  * @key: initiator: what it was made for
- * @dedicated: of a link that is never shared: what owns it (dedicated.c); else NULL
+ * @context: of @ops; NULL if the link is shared
  * @user: initiator: whose call made it, while it is in the list
  * @memcg: that its memory is charged to: of that call, or of who made the listener; a
  *	reference
@@ -131,7 +130,7 @@ struct kxfer_link {
 	bool initiator;
 	const struct kxfer_link_ops *ops;
 	struct kxfer_link_key key;
-	struct kxfer_dedicated *dedicated;
+	void *context;
 	struct kxfer_user *user;
 	struct mem_cgroup *memcg;
 	struct kxfer_addr local;
@@ -214,7 +213,7 @@ struct kxfer_link *kxfer_link_get(const struct kxfer_link_key *key,
 struct kxfer_link *kxfer_link_dedicate(const struct kxfer_link_key *key,
 				       struct kxfer_user *user,
 				       const struct kxfer_link_ops *ops,
-				       struct kxfer_dedicated *dedicated);
+				       void *context);
 struct kxfer_link *kxfer_link_create_passive(const struct kxfer_addr *peer);
 struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
 					  const struct kxfer_addr *peer);
@@ -227,7 +226,7 @@ void kxfer_link_unpublish(struct kxfer_link *link);
 
 /* link.c */
 struct kxfer_link *kxfer_link_alloc(bool initiator, const struct kxfer_link_ops *ops,
-				    struct kxfer_dedicated *dedicated);
+				    void *context);
 void *kxfer_link_kvzalloc(const struct kxfer_link *link, size_t bytes);
 void kxfer_link_start(struct kxfer_link *link);
 int kxfer_link_wait_live(struct kxfer_link *link, unsigned int timeout_ms);

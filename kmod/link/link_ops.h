@@ -4,7 +4,7 @@
  *
  * Links, lanes and channels know nothing of jobs, exports and measuring. A link has the
  * hooks of its user from its beginning to its end: roles.c has those of links that are shared,
- * for jobs and for exports, dedicated.c those of a link of a session's own.
+ * for jobs and for exports, bench/dedicated.c those of a link of a session's own.
  */
 #ifndef KXFER_LINK_OPS_H
 #define KXFER_LINK_OPS_H
@@ -16,6 +16,7 @@ struct kxfer_lane;
 struct kxfer_link;
 struct kxfer_reply;
 struct kxfer_request;
+struct module;
 
 #define KXFER_INTRODUCTION_MAX	56	/* bytes of private data that rdma_cm carries */
 
@@ -62,6 +63,7 @@ struct kxfer_lane_size {
 
 /**
  * struct kxfer_link_ops - the user of a link
+ * @owner: module that the hooks are of; each link has a reference to it; NULL: this one
  * @single: the link has one data lane and no control QP, and is never shared
  * @init: the link was allocated
  * @free: the last reference is gone
@@ -93,6 +95,7 @@ struct kxfer_lane_size {
  * @handler, @abandoned and @slot_free.
  */
 struct kxfer_link_ops {
+	struct module *owner;
 	bool single;
 	void (*init)(struct kxfer_link *link);
 	void (*free)(struct kxfer_link *link);

@@ -132,7 +132,7 @@ static struct kxfer_link *find_usable(const struct kxfer_link_key *key)
 /* A link that counts for a user, not yet in the list. */
 static struct kxfer_link *alloc_for(const struct kxfer_link_key *key, struct kxfer_user *user,
 				    const struct kxfer_link_ops *ops,
-				    struct kxfer_dedicated *dedicated)
+				    void *context)
 {
 	struct kxfer_link *link;
 	int ret;
@@ -140,7 +140,7 @@ static struct kxfer_link *alloc_for(const struct kxfer_link_key *key, struct kxf
 	ret = kxfer_user_take(user, KXFER_SHARE_LINKS);
 	if (ret)
 		return ERR_PTR(ret);
-	link = kxfer_link_alloc(true, ops, dedicated);
+	link = kxfer_link_alloc(true, ops, context);
 	if (!link) {
 		kxfer_user_return(user, KXFER_SHARE_LINKS, 1);
 		return ERR_PTR(-ENOMEM);
@@ -243,16 +243,16 @@ struct kxfer_link *kxfer_link_get(const struct kxfer_link_key *key,
  * @key: as of kxfer_link_get()
  * @user: it counts for
  * @ops: of its owner
- * @dedicated: its owner; belongs to the link if that is made
+ * @context: of @ops; belongs to the link if that is made
  *
  * May sleep. Return: the link with one user, CONNECTING; or ERR_PTR(-ENOMEM or -EDQUOT).
  */
 struct kxfer_link *kxfer_link_dedicate(const struct kxfer_link_key *key,
 				       struct kxfer_user *user,
 				       const struct kxfer_link_ops *ops,
-				       struct kxfer_dedicated *dedicated)
+				       void *context)
 {
-	struct kxfer_link *link = alloc_for(key, user, ops, dedicated);
+	struct kxfer_link *link = alloc_for(key, user, ops, context);
 	int ret;
 
 	if (IS_ERR(link))
@@ -264,7 +264,7 @@ struct kxfer_link *kxfer_link_dedicate(const struct kxfer_link_key *key,
 		kxfer_link_try_use(link);
 	spin_unlock_bh(&links_lock);
 	if (ret) {
-		link->dedicated = NULL;
+		link->context = NULL;
 		discard(link);
 		return ERR_PTR(ret);
 	}

@@ -18,6 +18,7 @@
 #include "base/job_list.h"
 #include "node/table.h"
 
+struct kxfer_engine;
 struct kxfer_event;
 struct kxfer_region;
 struct kxfer_session_ring;
@@ -49,7 +50,8 @@ struct kxfer_user;
  * @mailboxes: those of @exports that are one: struct kxfer_mailbox by the same id
  * @peers: struct kxfer_peer by id
  * @targets: struct kxfer_target by id
- * @dedicated: struct kxfer_dedicated by id
+ * @engine: that it has made a call of, with a reference to its module; set once; or NULL
+ * @engine_objects: what the engine has in this session, by id
  * @last_region: of @regions, looked up last for a job; or NULL
  * @last_target: of @targets, likewise
  * @pinned_bytes: of its regions
@@ -88,7 +90,8 @@ struct kxfer_session {
 	struct xarray mailboxes;
 	struct xarray peers;
 	struct xarray targets;
-	struct xarray dedicated;
+	const struct kxfer_engine *engine;
+	struct xarray engine_objects;
 	struct kxfer_region *last_region;
 	struct kxfer_target *last_target;
 	atomic64_t pinned_bytes;

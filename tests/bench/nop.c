@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <linux/kxfer.h>
+#include <linux/kxfer_bench.h>
 
 #define ROUNDS		2000
 #define MAX_JOBS	32

@@ -501,6 +501,29 @@ test_who_may_not_count_or_run_the_floor_is_told_the_right() {
 	grep -Eq "kverbs p50" "$work/table" || fail "no column for the floor"
 }
 
+test_the_floor_that_is_not_loaded_is_told_and_left_out() {
+	expect 0 kxfer listen add "$peer"
+	wait_for 10 remove_engine
+	# Nothing loads it.
+	modprobe=$(cat /proc/sys/kernel/modprobe)
+	echo /bin/false >/proc/sys/kernel/modprobe
+	try kxfer --json compare $quick --op read --size 64
+	cp "$work/stdout" "$work/table"
+	compared=$status
+	try kxfer --json compare $quick --op read --size 64 --engine kverbs
+	refused=$status
+	echo "$modprobe" >/proc/sys/kernel/modprobe
+	[ "$compared" -eq 0 ] || fail "status $compared"
+	[ "$refused" -eq 1 ] || fail "status $refused"
+	jq -e '.notes | join(" ") | test("kxfer_bench.ko is not loaded")' "$work/table" >/dev/null ||
+		fail "no note of the floor"
+	expect_error_json '.hint | test("modprobe kxfer_bench")' true
+	# Who may measure has it loaded.
+	expect 0 kxfer --json compare $quick --op read --size 64
+	expect_json '[.cells[0].engines[].engine] | index("kverbs") != null' true
+	kxfer listen del "$peer" >/dev/null
+}
+
 test_verification_tells_each_damage_as_what_it_is() {
 	expect 0 kxfer --json compare --self-test
 	expect_json '[.trials[].engine] | unique | join(" ")' "job kverbs verbs"
@@ -516,7 +539,7 @@ test_verification_tells_each_damage_as_what_it_is() {
 }
 
 test_without_the_module_user_verbs_alone_can_be_measured() {
-	wait_for 10 rmmod kxfer
+	wait_for 10 remove_module
 	try kxfer --json compare $quick --op read --size 64
 	first=$status
 	cp "$work/stderr" "$work/refusal"

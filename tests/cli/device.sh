@@ -126,7 +126,7 @@ test_no_device_is_an_empty_list_and_a_hint() {
 }
 
 test_without_the_module_all_else_is_told() {
-	wait_for 10 rmmod kxfer
+	wait_for 10 remove_module
 	try kxfer --json device show "$KXFER_DEVICE"
 	first=$status
 	cp "$work/stdout" "$work/show"

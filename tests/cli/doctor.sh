@@ -121,7 +121,7 @@ test_no_device_says_how_to_make_one() {
 }
 
 test_a_module_that_is_not_loaded_ends_3_with_the_full_report() {
-	wait_for 10 rmmod kxfer
+	wait_for 10 remove_module
 	try kxfer --json doctor
 	insmod /kxfer/kxfer.ko
 	wait_for 10 test -c /dev/kxfer
@@ -131,6 +131,17 @@ test_a_module_that_is_not_loaded_ends_3_with_the_full_report() {
 	expect_check "$KXFER_DEVICE port 1 state" finding ACTIVE
 	expect_json '.capabilities[] | select(.capability == "READ").remark' "kxfer.ko is not loaded"
 	expect_json '.capabilities[] | select(.capability == "user-space verbs").available' true
+}
+
+test_an_engine_that_is_not_loaded_is_a_hint_with_the_way_to_get_it() {
+	wait_for 10 remove_engine
+	expect 0 kxfer --json doctor
+	expect_check "engine kverbs" state hint
+	expect_mend "engine kverbs" "insmod kxfer_bench.ko"
+	insmod /kxfer/kxfer_bench.ko
+	expect 0 kxfer --json doctor
+	expect_check "engine kverbs" state ok
+	expect_check "engine kverbs" finding "kxfer_bench.ko is loaded"
 }
 
 test_a_user_who_may_not_open_the_node_is_told_how_to_get_the_right() {

@@ -105,7 +105,7 @@ test_an_unknown_kind_is_wrong_usage() {
 }
 
 test_it_needs_neither_module_nor_device() {
-	rmmod kxfer || fail "the module is in use"
+	remove_module || fail "the module is in use"
 	try kxfer explain 5
 	load_module
 	[ "$status" -eq 0 ] || fail "status $status"

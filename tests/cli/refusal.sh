@@ -297,7 +297,7 @@ test_no_RDMA_device_ends_3_and_says_how_to_make_one() {
 }
 
 test_a_module_that_is_not_loaded_ends_3_and_says_how_to_load_it() {
-	wait_for 10 rmmod kxfer
+	wait_for 10 remove_module
 	try kxfer --json nop
 	first=$status
 	cp stderr stderr.nop

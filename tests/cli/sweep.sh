@@ -128,7 +128,7 @@ test_another_grid_is_not_mixed_into_a_result() {
 
 test_reports_are_made_without_measuring() {
 	expect 0 kxfer sweep $small --output out --csv one.csv --html one.html
-	wait_for 10 rmmod kxfer
+	wait_for 10 remove_module
 	try kxfer --json sweep --from out --csv two.csv --html two.html
 	load_module
 	[ "$status" -eq 0 ] || fail "status $status"

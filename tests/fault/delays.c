@@ -779,6 +779,7 @@ static const char *unreached(const char *site)
 		{ "FETCH_END", siw ? NULL : "only iWARP deregisters where a message has landed" },
 		{ "MEMORY_TABLE", "virtual DMA needs no scatter list" },
 		{ "MAPPING_DMA", "virtual DMA needs no scatter list" },
+		{ "LANE_EXCLUSIVE", "only by a run whose link fails: lifetime/engine.c" },
 		{ "JOB_PUMP_WORK", "only by completions that follow each other for long" },
 		{ "CM_QUERY", siw ? "a QP of iWARP has no path" : NULL },
 		{ "CONTROL_ORPHAN", "only by a caller that gives up just before its grant comes" },

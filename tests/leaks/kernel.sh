@@ -55,7 +55,7 @@ test_nothing_leaked_while_the_module_is_loaded() {
 # What only the module's own variables pointed to is lost now.
 test_nothing_leaked_when_the_module_is_gone() {
 	[ -e $kmemleak ] || skip "this kernel has no kmemleak"
-	rmmod kxfer || fail "rmmod kxfer"
+	remove_module || fail "rmmod kxfer"
 	expect_no_leak
 	insmod /kxfer/kxfer.ko || fail "insmod kxfer.ko"
 	wait_for 10 test -c /dev/kxfer

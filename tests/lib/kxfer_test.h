@@ -22,6 +22,7 @@
 #include <time.h>
 
 #include <linux/kxfer.h>
+#include <linux/kxfer_bench.h>
 
 #define KX_NODE		"/dev/kxfer"
 #define KX_TIMEOUT_MS	10000

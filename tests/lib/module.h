@@ -11,6 +11,7 @@
 bool module_available(void);	/* root, and the file is there */
 /* Return: 0 or -errno, -EWOULDBLOCK while it is in use. */
 int module_remove(void);
+int module_remove_engine(void);	/* kxfer_bench.ko alone */
 int module_remove_soon(void);	/* tries for half a minute */
 int module_insert(const char *parameters);
 

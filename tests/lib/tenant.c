@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "module.h"
 #include "tenant.h"
 
 #define NR_FILES	16384	/* what a tenant may open: the module's limit comes first */
@@ -271,22 +272,13 @@ int stage_limit(const char *parameter, unsigned int value)
 /** stage_reload() - remove the module and load it anew; nobody has it open. 0 or -errno */
 int stage_reload(void)
 {
-	const char *file = getenv("KXFER_MODULE") ?: "/kxfer/kxfer.ko";
 	uint64_t before = kx_now_ns();
-	int fd, ret;
+	int ret;
 
-	kx_wait_until(!(ret = syscall(SYS_delete_module, "kxfer", O_NONBLOCK) ? -errno : 0),
-		      10000);
+	kx_wait_until(!(ret = module_remove()), 10000);
 	if (ret)
 		return ret;
 	printf("# the module was removed in %llu ms\n",
 	       (unsigned long long)(kx_now_ns() - before) / 1000000);
-	fd = open(file, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	ret = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
-	close(fd);
-	if (!ret && !kx_wait_until(!access(KX_NODE, R_OK | W_OK), 5000))
-		return -ENOENT;
-	return ret;
+	return module_insert("");
 }

@@ -46,6 +46,7 @@ is_empty() { # DIRECTORY
 make_module() {
 	mkdir -p "$work/kmod/$(uname -r)/kxfer" "$work/bin"
 	echo 'int kxfer_is_here;' | cc -g -x c -c - -o "$work/kmod/$(uname -r)/kxfer/kxfer.ko"
+	cp "$work/kmod/$(uname -r)/kxfer/kxfer.ko" "$work/kmod/$(uname -r)/kxfer/kxfer_bench.ko"
 	ln -s "$userspace" "$work/userspace"
 }
 
@@ -70,7 +71,9 @@ all_is_installed_and_removed() {
 	run install
 	module=/lib/modules/$(uname -r)/updates/kxfer.ko
 	for file in "$module" /usr/lib/udev/rules.d/60-kxfer.rules \
-		/usr/local/bin/kxfer /usr/local/include/kxfer/kxfer.h /usr/local/include/linux/kxfer.h; do
+		/usr/local/bin/kxfer /usr/local/include/kxfer/kxfer.h /usr/local/include/linux/kxfer.h \
+		"${module%.ko}_bench.ko" /usr/local/include/kxfer/kxfer_bench.h \
+		/usr/local/include/linux/kxfer_bench.h; do
 		is_there "$file"
 	done
 	for page in man1/kxfer.1 man1/kxfer-bench.1 man1/kxfer-sweep.1 man4/kxfer.4; do

@@ -7,7 +7,7 @@
 #include <random>
 
 #include <gtest/gtest.h>
-#include <linux/kxfer.h>
+#include <linux/kxfer_bench.h>
 
 using kxfer::bench::Histogram;
 

@@ -78,6 +78,10 @@ std::optional<Error> KverbsEngine::obstacle() {
     if (error.number == EPERM) {
         error.why = "it needs CAP_NET_ADMIN";
         error.hint = "run it as root, or use --engine job or verbs";
+    } else if (error.number == EOPNOTSUPP) {
+        error.why = "kxfer_bench.ko is not loaded, or is of another release than kxfer.ko";
+        error.hint = "try: modprobe kxfer_bench (or, from a build: insmod kxfer_bench.ko); "
+                     "or use --engine job or verbs";
     } else if (error.number == ENOTTY) {
         error.why = "the loaded module is older than this tool";
         error.hint = "install both of one version; see: kxfer --version, modinfo kxfer";

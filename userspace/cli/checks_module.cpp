@@ -38,15 +38,15 @@ std::vector<gid_t> own_groups() {
     return groups;
 }
 
-// Is there a module for the running kernel where modprobe looks?
-bool is_installed() {
+// Is there such a module for the running kernel where modprobe looks?
+bool is_installed(const std::string& module) {
     utsname name = {};
     std::error_code error;
     if (uname(&name) != 0) return false;
     const std::filesystem::path root = std::string("/lib/modules/") + name.release;
     for (const char* place : {"updates", "updates/dkms", "extra", "kernel/drivers/infiniband/ulp/kxfer"})
         for (const char* suffix : {".ko", ".ko.xz", ".ko.zst"})
-            if (std::filesystem::exists(root / place / (std::string("kxfer") + suffix), error)) return true;
+            if (std::filesystem::exists(root / place / (module + suffix), error)) return true;
     return false;
 }
 
@@ -54,8 +54,8 @@ Check module_check(const Patient& patient) {
     const std::string tool = kxfer_library_version();
     if (!patient.module_loaded())
         return {"module", Health::mend, "kxfer.ko is not loaded",
-                is_installed() ? "modprobe kxfer"
-                               : "install it for this kernel (make install), then: modprobe kxfer"};
+                is_installed("kxfer") ? "modprobe kxfer"
+                                      : "install it for this kernel (make install), then: modprobe kxfer"};
     if (!patient.query)
         return {"module", Health::hint, "loaded, but it cannot be asked: " + patient.session_failure.reason(),
                 patient.session_failure.number == EPROTONOSUPPORT
@@ -68,6 +68,17 @@ Check module_check(const Patient& patient) {
                             patient.query->abi, tool, KXFER_ABI),
                 "install module and tool of one version, then: rmmod kxfer; modprobe kxfer"};
     return {"module", Health::ok, fmt::format("kxfer.ko {} is loaded, the tool's own version", module), ""};
+}
+
+// What only transfers needs no kxfer_bench.ko. Loading is not tried: a check changes nothing.
+Check engine_check() {
+    const std::string name = "engine kverbs";
+    if (access("/sys/module/kxfer_bench", F_OK) == 0)
+        return {name, Health::ok, "kxfer_bench.ko is loaded", ""};
+    if (is_installed("kxfer_bench"))
+        return {name, Health::ok, "kxfer_bench.ko is not loaded; the first measurement loads it", ""};
+    return {name, Health::hint, "kxfer_bench.ko is not loaded: bench, compare and sweep have no kverbs",
+            "install it for this kernel (make install), or from a build: insmod kxfer_bench.ko"};
 }
 
 Check node_check(const Patient& patient) {
@@ -129,7 +140,11 @@ Patient examine() {
 }
 
 std::vector<Check> module_checks(const Patient& patient) {
-    return {module_check(patient), node_check(patient), user_check(patient)};
+    std::vector<Check> checks = {module_check(patient)};
+    if (patient.module_loaded()) checks.push_back(engine_check());
+    checks.push_back(node_check(patient));
+    checks.push_back(user_check(patient));
+    return checks;
 }
 
 } // namespace kxfer::cli

@@ -13,10 +13,7 @@
 #include <kxfer/kxfer.h>
 
 static_assert(sizeof(kxfer_addr) == 24);
-static_assert(sizeof(kxfer_bench) == 160);
 static_assert(sizeof(kxfer_completion) == 40);
-static_assert(sizeof(kxfer_dedicated_open) == 184);
-static_assert(sizeof(kxfer_dedicated_status) == 40);
 static_assert(sizeof(kxfer_event) == 56);
 static_assert(sizeof(kxfer_export_add) == 120);
 static_assert(sizeof(kxfer_job) == 80);

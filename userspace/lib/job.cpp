@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Jobs, their completions, events, and the measuring loop.
+// Jobs, their completions, events.
 
 #include <kxfer/kxfer.h>
 
@@ -140,23 +140,4 @@ int kxfer_event_take(kxfer_session* session, kxfer_event* events, uint32_t nr, u
     reap.deadline_ns = deadline_ns;
     const int ret = kxfer::call(session, KXFER_EVENT_REAP, &reap);
     return ret < 0 ? ret : static_cast<int>(reap.nr);
-}
-
-int kxfer_bench_run(kxfer_session* session, kxfer_bench* args) {
-    args->size = sizeof(*args);
-    return kxfer::call(session, KXFER_BENCH, args);
-}
-
-int kxfer_dedicated_create(kxfer_session* session, kxfer_dedicated_open* args) {
-    args->size = sizeof(*args);
-    return kxfer::call(session, KXFER_DEDICATED_OPEN, args);
-}
-
-int kxfer_dedicated_destroy(kxfer_session* session, uint32_t dedicated) {
-    return kxfer::call_id(session, KXFER_DEDICATED_CLOSE, dedicated);
-}
-
-int kxfer_dedicated_query(kxfer_session* session, kxfer_dedicated_status* status) {
-    status->size = sizeof(*status);
-    return kxfer::call(session, KXFER_DEDICATED_STATUS, status);
 }

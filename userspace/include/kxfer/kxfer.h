@@ -385,26 +385,6 @@ int kxfer_job_drain(struct kxfer_session* session, uint64_t deadline_ns);
 int kxfer_event_take(struct kxfer_session* session, struct kxfer_event* events, uint32_t nr, uint32_t wait,
                      uint64_t deadline_ns);
 
-/*
- * Runs work requests in the kernel without jobs, for measuring: everything in
- * struct kxfer_bench is the caller's but size. Needs CAP_NET_ADMIN.
- */
-int kxfer_bench_run(struct kxfer_session* session, struct kxfer_bench* args);
-
-/*
- * Connects a QP of the session's own with a responder of user-space verbs, for
- * kxfer_bench_run(); args->dedicated gets the id, args->refusal the errno by which the
- * responder refused (-EREMOTEIO), args->mtu the longest message of UD (-EMSGSIZE). Needs
- * CAP_NET_ADMIN.
- */
-int kxfer_dedicated_create(struct kxfer_session* session, struct kxfer_dedicated_open* args);
-
-/* -EBUSY while a run is on it. */
-int kxfer_dedicated_destroy(struct kxfer_session* session, uint32_t dedicated);
-
-/* What the responder says of messages: everything but size and dedicated is out. */
-int kxfer_dedicated_query(struct kxfer_session* session, struct kxfer_dedicated_status* status);
-
 /* Now, in the clock of deadlines. */
 uint64_t kxfer_clock_ns(void);
 

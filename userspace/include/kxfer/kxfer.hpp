@@ -38,6 +38,7 @@
 
 #include <kxfer/error.hpp>
 #include <kxfer/kxfer.h>
+#include <kxfer/kxfer_bench.h>
 
 namespace kxfer {
 

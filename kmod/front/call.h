@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* A call of /dev/kxfer. See cdev.c, and engine.h for those of another module. */
+#ifndef KXFER_CALL_H
+#define KXFER_CALL_H
+
+#include <linux/bits.h>
+#include <linux/build_bug.h>
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+struct kxfer_session;
+
+/* Bytes of the kernel's copy of a call's structure. */
+#define KXFER_CALL_ROOM		256
+/* By how many bytes CALL_GROWN makes a structure longer than it is. */
+#define KXFER_CALL_GROWTH	8
+
+#define KXFER_CALL_OUT		BIT(0)	/* has results */
+#define KXFER_CALL_OUT_ON_ERROR	BIT(1)	/* and some of them tell of a failure */
+#define KXFER_CALL_BY_ID	BIT(2)	/* takes struct kxfer_id */
+
+/**
+ * struct kxfer_call - a call of /dev/kxfer
+ * @size: bytes of its structure
+ * @min: bytes of its structure in the first release: what a caller has at least
+ * @flags: KXFER_CALL_*
+ * @handle: carries the call out; @arg is the kernel's copy. May sleep. Return: 0 or -errno
+ */
+struct kxfer_call {
+	u16 size;
+	u16 min;
+	u32 flags;
+	int (*handle)(struct kxfer_session *session, void *arg);
+};
+
+#define KXFER_CALL_OF(type, min, flags, handle)						\
+	{										\
+		sizeof(struct type) +							\
+			BUILD_BUG_ON_ZERO(sizeof(struct type) + KXFER_CALL_GROWTH >	\
+					  KXFER_CALL_ROOM),				\
+		min, flags, handle							\
+	}
+
+#endif /* KXFER_CALL_H */

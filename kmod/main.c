@@ -2,9 +2,9 @@
 /*
  * The module's beginning and end; the order is the table of contents.
  *
- * Devices come before the built-in export because nothing depends on them; the
- * character device comes last, since calls come as soon as it is there. The end
- * is the reverse: no call, no listener, no link, then what they were made of.
+ * Devices come after what their hooks call (device_ops). The character device
+ * comes last, since calls come as soon as it is there. The end is the reverse:
+ * no call, no listener, no link, then what they were made of.
  */
 #include "base/log.h"
 

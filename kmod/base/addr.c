@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Addresses: struct kxfer_addr of the uapi beside struct sockaddr_storage of the
- * kernel. Pure functions, any context. User space compiles this file too, to test it.
+ * Addresses: struct kxfer_addr of the uapi, and its conversion to and from the kernel's
+ * struct sockaddr_storage. Pure functions, any context. User space compiles this file
+ * too, to test it.
  */
 #include <linux/in.h>
 #include <linux/in6.h>
@@ -24,14 +25,14 @@ int kxfer_addr_check(const struct kxfer_addr *addr)
 	return memchr_inv(addr->addr + 4, 0, 12) ? -EINVAL : 0;
 }
 
-/** kxfer_addr_equal() - same address, port and scope */
+/** kxfer_addr_equal() - whether address, port and scope are the same */
 bool kxfer_addr_equal(const struct kxfer_addr *a, const struct kxfer_addr *b)
 {
 	return a->family == b->family && a->port == b->port &&
 	       a->scope_id == b->scope_id && !memcmp(a->addr, b->addr, sizeof(a->addr));
 }
 
-/** kxfer_addr_in_network() - whether the first @prefix_len bits agree, and the family */
+/** kxfer_addr_in_network() - whether the family and the first @prefix_len bits agree */
 bool kxfer_addr_in_network(const struct kxfer_addr *addr,
 			   const struct kxfer_addr *network, u32 prefix_len)
 {
@@ -45,7 +46,7 @@ bool kxfer_addr_in_network(const struct kxfer_addr *addr,
 	return !bits || !((addr->addr[bytes] ^ network->addr[bytes]) & mask);
 }
 
-/** kxfer_addr_to_sockaddr() - of a well-formed address; unspecified if family is 0 */
+/** kxfer_addr_to_sockaddr() - convert a well-formed address; unspecified if family is 0 */
 void kxfer_addr_to_sockaddr(const struct kxfer_addr *addr,
 			    struct sockaddr_storage *ss)
 {
@@ -64,7 +65,7 @@ void kxfer_addr_to_sockaddr(const struct kxfer_addr *addr,
 	}
 }
 
-/** kxfer_addr_from_sockaddr() - of an IPv4 or IPv6 address; all zero for others */
+/** kxfer_addr_from_sockaddr() - convert an IPv4 or IPv6 address; all zero for others */
 void kxfer_addr_from_sockaddr(struct kxfer_addr *addr,
 			      const struct sockaddr_storage *ss)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What differs between the kernels from 6.1 on. The only file with tests of the
- * kernel's version: all others read as if written for the newest.
+ * Differences between the kernels from 6.1 on. Only this file tests the kernel's
+ * version: all others read as if written for the newest kernel.
  */
 #ifndef KXFER_COMPAT_H
 #define KXFER_COMPAT_H
@@ -16,7 +16,7 @@
 
 /*
  * For a variable on the stack that is always filled before it is used and is too large
- * to be cleared in each call (CONFIG_INIT_STACK_ALL_ZERO). Late kernels have the word.
+ * to be cleared in each call (CONFIG_INIT_STACK_ALL_ZERO). Newer kernels define the macro.
  */
 #ifndef __uninitialized
 #define __uninitialized	__attribute__((__uninitialized__))
@@ -30,10 +30,11 @@
 #endif
 
 /*
- * Before 6.5 it has a fifth argument, an array for the VMAs. Given no array it
- * keeps mmap_lock from beginning to end, then as now. Before 6.3 what is present is
- * pinned first, without its lookup page by page, even of a huge one; that needs no
- * lock, and as its caller holds mmap_lock the VMA is the one that was looked at.
+ * Before 6.5 pin_user_pages() has a fifth argument, an array for the VMAs. Without an
+ * array it keeps mmap_lock from beginning to end, on all kernels. Before 6.3 it looks up
+ * page by page, even in a huge page; so pin_user_pages_fast_only() pins the present pages
+ * first. That needs no lock, and since the caller holds mmap_lock the VMA is still the one
+ * that the caller checked.
  */
 static inline long kxfer_pin_user_pages(unsigned long start, unsigned long nr_pages,
 					unsigned int gup_flags, struct page **pages)
@@ -52,10 +53,10 @@ static inline long kxfer_pin_user_pages(unsigned long start, unsigned long nr_pa
 }
 
 /*
- * Since 6.2 a long-term pin for reading breaks COW by itself, so that the pages
- * pinned stay those that the process sees. Before, only a pin for writing did;
- * FOLL_FORCE lets it pass a private mapping without PROT_WRITE, which hugetlb
- * does not know (there a pin for reading has to do).
+ * Since 6.2 a long-term pin for reading breaks COW by itself, so that the process
+ * keeps seeing the pinned pages. Before, only a pin for writing did. FOLL_FORCE
+ * allows that in a private mapping without PROT_WRITE; hugetlb does not support
+ * it, so there a pin for reading has to suffice.
  */
 static inline unsigned int kxfer_pin_read_flags(struct vm_area_struct *vma)
 {
@@ -71,8 +72,8 @@ static inline unsigned int kxfer_pin_read_flags(struct vm_area_struct *vma)
 }
 
 /*
- * From 6.5 on a mapped scatter list as a whole may be in bounce buffers though the device
- * reaches memory, where its caches are not coherent and an entry is short.
+ * From 6.5 on, if the device is not cache-coherent and one entry is short, the whole mapped
+ * scatter list may be in bounce buffers, even if the device reaches the memory.
  */
 static inline bool kxfer_sg_is_bounced(struct scatterlist *sg)
 {
@@ -84,8 +85,9 @@ static inline bool kxfer_sg_is_bounced(struct scatterlist *sg)
 }
 
 /*
- * For a workqueue whose work runs on the CPU that queued it. Up to 6.16 that is what
- * neither flag means; later WQ_PERCPU says so, and 7.2 warns where neither stands.
+ * For a workqueue whose work runs on the CPU that queued it. Up to 6.16 that is the
+ * meaning of no flag; later WQ_PERCPU requests it, and 7.2 warns if neither WQ_PERCPU nor
+ * WQ_UNBOUND is given.
  */
 #if KERNEL_VERSION(6, 17, 0) > LINUX_VERSION_CODE
 #define KXFER_WQ_PERCPU	0
@@ -93,7 +95,7 @@ static inline bool kxfer_sg_is_bounced(struct scatterlist *sg)
 #define KXFER_WQ_PERCPU	WQ_PERCPU
 #endif
 
-/* Before 6.3 the flags of a VMA are a plain word. Its mmap_lock is held for writing. */
+/* Before 6.3 the flags of a VMA are a plain word. Called with mmap_lock held for writing. */
 static inline void kxfer_vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
 				      vm_flags_t clear)
 {
@@ -104,7 +106,7 @@ static inline void kxfer_vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set
 #endif
 }
 
-/* Before 6.8 it has a second argument, how much to add. */
+/* Before 6.8 eventfd_signal() has a second argument, the number to add. */
 static inline void kxfer_eventfd_signal(struct eventfd_ctx *eventfd)
 {
 #if KERNEL_VERSION(6, 8, 0) > LINUX_VERSION_CODE
@@ -114,7 +116,7 @@ static inline void kxfer_eventfd_signal(struct eventfd_ctx *eventfd)
 #endif
 }
 
-/* Of an SQE; until 6.5 a command has a pointer to this part of it only. */
+/* The command area of the SQE; before 6.5 a command has a pointer to this part only. */
 static inline const void *kxfer_uring_payload(const struct io_uring_cmd *cmd)
 {
 #if KERNEL_VERSION(6, 5, 0) > LINUX_VERSION_CODE
@@ -125,8 +127,8 @@ static inline const void *kxfer_uring_payload(const struct io_uring_cmd *cmd)
 }
 
 /*
- * Since 6.7 io_uring tells of a command that is to end, by IO_URING_F_CANCEL: its ring is
- * being closed, or its task is in execve().
+ * Since 6.7 io_uring asks for the end of a command by IO_URING_F_CANCEL: its ring is being
+ * closed, or its task is in execve().
  */
 #if KERNEL_VERSION(6, 7, 0) > LINUX_VERSION_CODE
 #define KXFER_URING_F_CANCEL	0
@@ -145,7 +147,7 @@ static inline void kxfer_uring_mark_cancelable(struct io_uring_cmd *cmd,
 }
 #endif
 
-/* The task that handed the command in, the thread of SQPOLL perhaps. */
+/* The task that submitted the command; may be the SQPOLL thread. */
 static inline struct task_struct *kxfer_uring_task(struct io_uring_cmd *cmd)
 {
 #if KERNEL_VERSION(6, 8, 0) > LINUX_VERSION_CODE
@@ -155,7 +157,7 @@ static inline struct task_struct *kxfer_uring_task(struct io_uring_cmd *cmd)
 #endif
 }
 
-/* A CQE with something in its second half, if it has one. */
+/* Complete a command; @big goes into the second half of the CQE, if it has one. */
 static inline void kxfer_uring_done(struct io_uring_cmd *cmd, s32 res, u64 big,
 				    unsigned int issue_flags)
 {
@@ -167,9 +169,9 @@ static inline void kxfer_uring_done(struct io_uring_cmd *cmd, s32 res, u64 big,
 }
 
 /*
- * KXFER_URING_IN_TASK(done) makes of done(cmd, issue_flags) what kxfer_uring_in_task()
- * has called in the task of a command, to complete it with one CQE: where that can be
- * waited for together with others, the task is not woken for each.
+ * KXFER_URING_IN_TASK(done) wraps done(cmd, issue_flags) into the function that
+ * kxfer_uring_in_task() has called in the task of a command, to complete the command with
+ * one CQE. Where the task can wait for several CQEs, it is not woken for each.
  */
 #if KERNEL_VERSION(6, 19, 0) > LINUX_VERSION_CODE
 #define KXFER_URING_IN_TASK(done)						\
@@ -191,7 +193,7 @@ static void done##_in_task(struct io_tw_req req, io_tw_token_t token)		\
 #define kxfer_uring_in_task(cmd, done)	io_uring_cmd_do_in_task_lazy(cmd, done##_in_task)
 #endif
 
-/* What kxfer_bench.ko takes of kxfer.ko. The namespace is a string since 6.13. */
+/* Symbols of kxfer.ko that kxfer_bench.ko uses. The namespace is a string since 6.13. */
 #if KERNEL_VERSION(6, 13, 0) > LINUX_VERSION_CODE
 #define KXFER_EXPORT(symbol)	EXPORT_SYMBOL_NS_GPL(symbol, KXFER)
 #define KXFER_IMPORT		MODULE_IMPORT_NS(KXFER)

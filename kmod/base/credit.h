@@ -3,11 +3,11 @@
  * Credits: work requests that may still be posted on a lane.
  *
  * A credit stands for a place in the send queue. It is taken before a work
- * request is posted and given back when the completion of its chain says that
- * the queue has the place again: so the queue never overflows, whatever the
- * provider and the peer do. Nobody may take more than there are, and nobody may
- * give back more than were taken; both would mean that a completion was counted
- * twice or never.
+ * request is posted, and given back when the completion of the work request's
+ * chain shows that the place is free again. So the queue never overflows,
+ * whatever the provider and the peer do. Taking more credits than there are and
+ * giving back more than were taken both fail; either would mean that a
+ * completion was counted twice or never.
  *
  * Pure, no locks: the lane's lock covers them. User space compiles this file
  * too, to test it.
@@ -19,8 +19,8 @@
 
 /**
  * struct kxfer_credits - places in a send queue
- * @left: may be taken
- * @max: when none is taken
+ * @left: credits that may be taken
+ * @max: value of @left when no credit is taken
  */
 struct kxfer_credits {
 	u32 left;
@@ -33,7 +33,7 @@ static inline void kxfer_credits_init(struct kxfer_credits *credits, u32 max)
 	credits->max = max;
 }
 
-/* Return: false, with nothing taken, if there are not as many. */
+/* Return: false, with nothing taken, if fewer than @nr are left. */
 static inline bool kxfer_credits_take(struct kxfer_credits *credits, u32 nr)
 {
 	if (nr > credits->left)
@@ -42,7 +42,7 @@ static inline bool kxfer_credits_take(struct kxfer_credits *credits, u32 nr)
 	return true;
 }
 
-/* Return: false, with nothing given, if fewer are out. */
+/* Return: false, with nothing given back, if fewer than @nr are taken. */
 static inline bool kxfer_credits_give(struct kxfer_credits *credits, u32 nr)
 {
 	if (nr > credits->max - credits->left)
@@ -52,10 +52,10 @@ static inline bool kxfer_credits_give(struct kxfer_credits *credits, u32 nr)
 }
 
 /**
- * kxfer_credits_room() - work requests of payload that one chain may have
- * @credits: of the lane
- * @chain_max: longest chain
- * @extra: work requests that the chain needs beside them
+ * kxfer_credits_room() - how many payload work requests one chain may have
+ * @credits: credits of the lane
+ * @chain_max: work requests of the longest chain
+ * @extra: work requests that the chain needs besides the payload
  *
  * Return: at least 1, or 0 if the chain has to wait.
  */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Deadlines of what waits: one work for each place where jobs do, a lane or a mailbox,
- * due for the first of them.
+ * Deadlines of waiting jobs: each place where jobs wait, a lane or a mailbox, has one work,
+ * due for the earliest deadline.
  *
- * What has a deadline is in a tree, by it, as long as it waits there. So what the work does
- * depends on how many deadlines have passed and not on how many jobs wait, and it lets go
- * of the place's lock after BATCH of them: other sessions share a lane, and on one CPU
- * nothing else runs while bottom halves are off.
+ * A job with a deadline is in a tree, sorted by deadline, as long as it waits there. So the
+ * cost of the work depends on how many deadlines have passed, not on how many jobs wait.
+ * The work drops the lock of the place after BATCH deadlines: other sessions share a lane,
+ * and a CPU runs nothing else while its bottom halves are off.
  *
  * Context: any but hard interrupts, under the lock of the place; nothing sleeps.
  */
@@ -15,9 +15,9 @@
 
 #include "base/deadline.h"
 
-#define BATCH	64	/* deadlines that pass for one hold of the lock */
+#define BATCH	64	/* most deadlines handled without dropping the lock */
 
-/** kxfer_deadlines_init() - nothing waits in the place; @work ends what does too long, on @wq */
+/** kxfer_deadlines_init() - set up a place where no job waits; @work ends late jobs, on @wq */
 void kxfer_deadlines_init(struct kxfer_deadlines *deadlines, struct workqueue_struct *wq,
 			  work_func_t work)
 {
@@ -29,8 +29,8 @@ void kxfer_deadlines_init(struct kxfer_deadlines *deadlines, struct workqueue_st
 
 /**
  * kxfer_deadlines_arm() - have the work run when a deadline has passed
- * @deadlines: of the place
- * @ns: CLOCK_MONOTONIC; 0: there is none
+ * @deadlines: deadlines of the place
+ * @ns: deadline, CLOCK_MONOTONIC; 0: none
  */
 void kxfer_deadlines_arm(struct kxfer_deadlines *deadlines, u64 ns)
 {
@@ -50,7 +50,7 @@ static bool is_earlier(struct rb_node *node, const struct rb_node *other)
 	       rb_entry(other, struct kxfer_deadline, node)->ns;
 }
 
-/** kxfer_deadlines_add() - something waits in the place now; it may have no deadline */
+/** kxfer_deadlines_add() - a job begins to wait in the place; it may have no deadline */
 void kxfer_deadlines_add(struct kxfer_deadlines *deadlines, struct kxfer_deadline *deadline)
 {
 	if (!deadline->ns)
@@ -59,7 +59,7 @@ void kxfer_deadlines_add(struct kxfer_deadlines *deadlines, struct kxfer_deadlin
 	kxfer_deadlines_arm(deadlines, deadline->ns);
 }
 
-/** kxfer_deadlines_remove() - it waits no more; it may have been removed already */
+/** kxfer_deadlines_remove() - a job no longer waits; it may have been removed already */
 void kxfer_deadlines_remove(struct kxfer_deadlines *deadlines, struct kxfer_deadline *deadline)
 {
 	if (RB_EMPTY_NODE(&deadline->node))
@@ -68,7 +68,7 @@ void kxfer_deadlines_remove(struct kxfer_deadlines *deadlines, struct kxfer_dead
 	RB_CLEAR_NODE(&deadline->node);
 }
 
-/* The next that has passed, removed; or NULL, and the work is due for the rest. */
+/* Remove and return a deadline that has passed; or NULL, and the work is due for the rest. */
 static struct kxfer_deadline *take_passed(struct kxfer_deadlines *deadlines, u64 now_ns)
 {
 	struct rb_node *first = rb_first_cached(&deadlines->tree);
@@ -87,14 +87,14 @@ static struct kxfer_deadline *take_passed(struct kxfer_deadlines *deadlines, u64
 }
 
 /**
- * kxfer_deadlines_end_some() - end what has waited too long
- * @deadlines: of the place, from its work
+ * kxfer_deadlines_end_some() - end jobs that have waited too long
+ * @deadlines: deadlines of the place; called by its work
  * @now_ns: ktime_get_ns()
- * @end: called for each
- * @context: handed to @end
+ * @end: called for each deadline that has passed
+ * @context: passed to @end
  *
- * Return: false: there is no more, and the work is due for the next deadline; true: there
- * may be more, and the caller calls again after it has let go of the lock.
+ * Return: false: no more have passed, and the work is due for the next deadline; true:
+ * there may be more, and the caller must drop the lock and call again.
  */
 bool kxfer_deadlines_end_some(struct kxfer_deadlines *deadlines, u64 now_ns,
 			      void (*end)(struct kxfer_deadline *deadline, void *context),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Deadlines of what waits in a place. See deadline.c. */
+/* Deadlines of jobs that wait in a lane or a mailbox. See deadline.c. */
 #ifndef KXFER_DEADLINE_H
 #define KXFER_DEADLINE_H
 
@@ -8,9 +8,9 @@
 #include <linux/workqueue.h>
 
 /**
- * struct kxfer_deadline - until when something waits
- * @node: among those of the place where it waits, or empty
- * @ns: CLOCK_MONOTONIC; 0: for as long as it takes
+ * struct kxfer_deadline - deadline of a waiting job
+ * @node: in the tree of the place where the job waits, or empty
+ * @ns: deadline, CLOCK_MONOTONIC; 0: none
  */
 struct kxfer_deadline {
 	struct rb_node node;
@@ -18,11 +18,11 @@ struct kxfer_deadline {
 };
 
 /**
- * struct kxfer_deadlines - of what waits in a place
- * @wq: where @work runs
- * @work: ends what has waited too long
- * @tree: of struct kxfer_deadline
- * @next_ns: for which @work is due; 0: none
+ * struct kxfer_deadlines - deadlines of the jobs that wait in a place
+ * @wq: workqueue that runs @work
+ * @work: ends jobs that have waited too long
+ * @tree: tree of struct kxfer_deadline
+ * @next_ns: deadline for which @work is due; 0: none
  */
 struct kxfer_deadlines {
 	struct workqueue_struct *wq;

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a peer sends, looked at before anything is done with it: pure functions
- * over bytes, no locks, no memory, no link.
+ * Checks of what a peer sends, before it is used: pure functions over bytes, no
+ * locks, no memory, no link.
  *
- * A peer may send anything. A connection's private data and a message are
- * refused here for their form: length, magic, version, fields that have to be
- * zero, a slot, a type that this side may get. Answers are refused here for what
- * makes no sense in them: a grant of no bytes, a table of keys that is longer
- * than was announced. What is accepted is within the bounds that the functions
- * name; whether ids in it mean something is for control.c, export.c and grant.c to
- * say.
+ * A peer may send anything. Private data of connections and messages are checked
+ * here for their form: length, magic, version, fields that must be zero, a slot, a
+ * type that this side may get. Answers are checked for sense: a grant of no bytes,
+ * or a table of keys that is longer than was announced, is refused. Accepted data
+ * is within the bounds that the functions name. The handlers of messages check the
+ * ids in it.
  *
  * User space compiles this file too, to test and to fuzz it.
  */
@@ -26,11 +25,11 @@
 
 /**
  * kxfer_wire_check_hello() - private data of a connection request
- * @data: what came, or NULL
- * @length: bytes of it; providers may pad
- * @nr_lanes: data lanes that any link may have
+ * @data: private data, or NULL
+ * @length: bytes of @data; providers may pad
+ * @nr_lanes: most data lanes of a link
  *
- * Return: why to refuse it, KXFER_REFUSAL_NONE if for nothing.
+ * Return: reason to refuse the connection, or KXFER_REFUSAL_NONE.
  */
 u32 kxfer_wire_check_hello(const void *data, u32 length, u32 nr_lanes)
 {
@@ -49,7 +48,7 @@ u32 kxfer_wire_check_hello(const void *data, u32 length, u32 nr_lanes)
 	return KXFER_REFUSAL_NONE;
 }
 
-/** kxfer_wire_version() - the newest version of a checked HELLO's sender and of @newest */
+/** kxfer_wire_version() - the older of @newest and the newest version of a checked hello */
 u16 kxfer_wire_version(const struct kxfer_wire_hello *hello, u16 newest)
 {
 	u16 theirs = be16_to_cpu(hello->version_max);
@@ -59,11 +58,11 @@ u16 kxfer_wire_version(const struct kxfer_wire_hello *hello, u16 newest)
 
 /**
  * kxfer_wire_check_welcome() - private data of an acceptance
- * @data: what came, or NULL
- * @length: bytes of it; providers may pad
+ * @data: private data, or NULL
+ * @length: bytes of @data; providers may pad
  * @nr_lanes: data lanes that were asked for
  *
- * Return: 0, or -errno: no kxfer, another version, none of the lanes or more of them.
+ * Return: 0; -EPROTO: not kxfer, no lane, or more lanes than asked for; -EPROTONOSUPPORT.
  */
 int kxfer_wire_check_welcome(const void *data, u32 length, u32 nr_lanes)
 {
@@ -80,7 +79,7 @@ int kxfer_wire_check_welcome(const void *data, u32 length, u32 nr_lanes)
 	return 0;
 }
 
-/** kxfer_wire_refusal() - private data of a refusal. Return: it, or NULL if it is not ours */
+/** kxfer_wire_refusal() - private data of a refusal. Return: the refusal; NULL: not kxfer */
 const struct kxfer_wire_refusal *kxfer_wire_refusal(const void *data, u32 length)
 {
 	const struct kxfer_wire_refusal *refusal = data;
@@ -91,7 +90,7 @@ const struct kxfer_wire_refusal *kxfer_wire_refusal(const void *data, u32 length
 	return refusal;
 }
 
-/** kxfer_wire_refusal_errno() - what the caller is told of a refusal */
+/** kxfer_wire_refusal_errno() - the errno that the caller gets for a refusal */
 int kxfer_wire_refusal_errno(u32 refusal)
 {
 	switch (refusal) {
@@ -106,7 +105,7 @@ int kxfer_wire_refusal_errno(u32 refusal)
 	case KXFER_REFUSAL_CLOSING:
 		return -ECONNREFUSED;
 	case KXFER_REFUSAL_COOKIE:
-		/* Of a data lane whose link has broken at the peer's end meanwhile. */
+		/* A data lane: its link has broken at the peer meanwhile. */
 		return -ECONNRESET;
 	default:
 		return -EACCES;
@@ -114,12 +113,12 @@ int kxfer_wire_refusal_errno(u32 refusal)
 }
 
 /**
- * kxfer_wire_check_message() - the form of a message
- * @header: with its payload
- * @bytes: that came
- * @nr_slots: of each side of the lane
+ * kxfer_wire_check_message() - check the form of a message
+ * @header: header, with the payload after it
+ * @bytes: bytes received
+ * @nr_slots: slots of each side of the lane
  *
- * Return: what is wrong with it, or NULL.
+ * Return: what is wrong with the message, or NULL.
  */
 const char *kxfer_wire_check_message(const struct kxfer_wire_header *header, u32 bytes,
 				     u32 nr_slots)
@@ -137,7 +136,7 @@ const char *kxfer_wire_check_message(const struct kxfer_wire_header *header, u32
 	return NULL;
 }
 
-/* Who may send a request. */
+/* Sides that may send a request. */
 enum sender {
 	INITIATOR	= 1,
 	RESPONDER	= 2,
@@ -147,8 +146,8 @@ enum sender {
 static const struct {
 	enum sender sender;
 	enum kxfer_wire_kind kind;	/* of the lane */
-	u16 length;			/* of the payload */
-	u16 more;			/* that may follow */
+	u16 length;			/* least payload, in bytes */
+	u16 more;			/* bytes that may follow */
 } requests[KXFER_WIRE_NR_TYPES] = {
 	[KXFER_WIRE_HELLO]   = { INITIATOR, KXFER_WIRE_CONTROL, 0,
 				 sizeof(struct kxfer_wire_proof) },
@@ -181,13 +180,13 @@ static const struct {
 
 /**
  * kxfer_wire_may_send() - whether a peer may send a request now
- * @type: of the request
- * @length: of its payload
+ * @type: type of the request
+ * @length: length of the payload
  * @initiator: the peer is the link's initiator
- * @kind: of the lane it came on
+ * @kind: kind of the lane that the request came on
  * @connecting: the link is not LIVE yet
  *
- * Return: whether; if so @type is below KXFER_WIRE_NR_TYPES.
+ * Return: true if it may; then @type is below KXFER_WIRE_NR_TYPES.
  */
 bool kxfer_wire_may_send(u8 type, u32 length, bool initiator, enum kxfer_wire_kind kind,
 			 bool connecting)
@@ -198,7 +197,7 @@ bool kxfer_wire_may_send(u8 type, u32 length, bool initiator, enum kxfer_wire_ki
 	    requests[type].kind != kind || length < requests[type].length ||
 	    length > requests[type].length + requests[type].more)
 		return false;
-	/* HELLO comes first; what comes before the link is LIVE is nonsense. */
+	/* Before the link is LIVE an initiator may send nothing but HELLO. */
 	return !initiator || type == KXFER_WIRE_HELLO || !connecting;
 }
 
@@ -218,7 +217,7 @@ static const struct {
 	{ KXFER_WIRE_UNSUPPORTED, -EOPNOTSUPP },
 };
 
-/** kxfer_wire_errno() - a status from the wire; -EPROTO if there is none such */
+/** kxfer_wire_errno() - the errno of a status from the wire; -EPROTO for unknown ones */
 int kxfer_wire_errno(u16 status)
 {
 	u32 i;
@@ -229,7 +228,7 @@ int kxfer_wire_errno(u16 status)
 	return -EPROTO;
 }
 
-/** kxfer_wire_status() - an errno for the wire */
+/** kxfer_wire_status() - the status of an errno, for the wire */
 enum kxfer_wire_status kxfer_wire_status(int error)
 {
 	u32 i;
@@ -240,7 +239,7 @@ enum kxfer_wire_status kxfer_wire_status(int error)
 	return KXFER_WIRE_DEVICE;
 }
 
-/** kxfer_content_to_wire() - host to wire */
+/** kxfer_content_to_wire() - convert host to wire */
 void kxfer_content_to_wire(struct kxfer_wire_content *wire,
 			   const struct kxfer_content *content)
 {
@@ -249,7 +248,7 @@ void kxfer_content_to_wire(struct kxfer_wire_content *wire,
 	memcpy(wire->sha256, content->sha256, sizeof(wire->sha256));
 }
 
-/** kxfer_content_from_wire() - wire to host */
+/** kxfer_content_from_wire() - convert wire to host */
 void kxfer_content_from_wire(struct kxfer_content *content,
 			     const struct kxfer_wire_content *wire)
 {
@@ -258,7 +257,7 @@ void kxfer_content_from_wire(struct kxfer_content *content,
 	memcpy(content->sha256, wire->sha256, sizeof(content->sha256));
 }
 
-/* A mailbox has its own right and no keys, and all else has keys. */
+/* A mailbox has only the right SEND and no keys; everything else has keys. */
 static bool terms_fit(const struct kxfer_terms *terms)
 {
 	if (terms->rights == KXFER_RIGHT_SEND)
@@ -268,13 +267,13 @@ static bool terms_fit(const struct kxfer_terms *terms)
 }
 
 /**
- * kxfer_wire_take_grant() - the answer to GRANT
- * @terms: filled in all cases
+ * kxfer_wire_take_grant() - decode the answer to GRANT
+ * @terms: out: the terms; filled in even on failure
  * @wanted: KXFER_RIGHT_* that were asked for
- * @answer: what came
+ * @answer: the answer
  *
- * Return: 0, or -EPROTO if it makes no sense; if then @terms->grant is not 0 the
- * peer may keep a grant of that id.
+ * Return: 0, or -EPROTO if the answer makes no sense; if @terms->grant is not 0 then,
+ * the peer may keep a grant of that id.
  */
 int kxfer_wire_take_grant(struct kxfer_terms *terms, u32 wanted,
 			  const struct kxfer_wire_grant_answer *answer)
@@ -292,15 +291,15 @@ int kxfer_wire_take_grant(struct kxfer_terms *terms, u32 wanted,
 }
 
 /**
- * kxfer_wire_take_keys() - the answer to KEYS
- * @keys: room for @room entries
- * @room: those that are still to come
- * @start: of the first one within the export; moved behind the last
- * @answer: what came
- * @length: bytes of it
+ * kxfer_wire_take_keys() - decode the answer to KEYS
+ * @keys: out: room for @room entries
+ * @room: entries that are still to come
+ * @start: offset of the first entry within the export; moved past the last one
+ * @answer: the answer
+ * @length: bytes of @answer
  *
- * Return: entries stored, at least 1, or -EPROTO. Whether they make up a table is
- * for kxfer_extents_check() to say, when all are there.
+ * Return: entries stored, at least 1, or -EPROTO. When all entries have come, the caller
+ * checks them with kxfer_extents_check().
  */
 int kxfer_wire_take_keys(struct kxfer_extent *keys, u32 room, u64 *start,
 			 const struct kxfer_wire_keys_answer *answer, u32 length)
@@ -323,12 +322,12 @@ int kxfer_wire_take_keys(struct kxfer_extent *keys, u32 room, u64 *start,
 }
 
 /**
- * kxfer_wire_take_send() - a SEND
- * @message: its flags, immediate and length are filled in
- * @send: what came
- * @length: bytes of it, as kxfer_wire_may_send() allows them
+ * kxfer_wire_take_send() - decode a SEND
+ * @message: out: flags, immediate and length
+ * @send: the payload
+ * @length: bytes of @send; kxfer_wire_may_send() has allowed them
  *
- * Return: 0, or -EINVAL if it makes no sense.
+ * Return: 0, or -EINVAL if the SEND makes no sense.
  */
 int kxfer_wire_take_send(struct kxfer_message *message, const struct kxfer_wire_send *send,
 			 u32 length)
@@ -344,12 +343,12 @@ int kxfer_wire_take_send(struct kxfer_message *message, const struct kxfer_wire_
 }
 
 /**
- * kxfer_wire_take_offer() - an OFFER
- * @message: its flags, immediate and length are filled in
- * @offered: filled in; its id is below KXFER_WIRE_OFFERS
- * @offer: what came
+ * kxfer_wire_take_offer() - decode an OFFER
+ * @message: out: flags, immediate and length
+ * @offered: out: the offer; on success its id is below KXFER_WIRE_OFFERS
+ * @offer: the payload
  *
- * Return: 0, or -EPROTO if it makes no sense.
+ * Return: 0, or -EPROTO if the OFFER makes no sense.
  */
 int kxfer_wire_take_offer(struct kxfer_message *message, struct kxfer_offered *offered,
 			  const struct kxfer_wire_offer *offer)
@@ -372,7 +371,7 @@ int kxfer_wire_take_offer(struct kxfer_message *message, struct kxfer_offered *o
 	return 0;
 }
 
-/** kxfer_wire_nr_entries() - of an answer to LIST. Return: how many, or -EPROTO */
+/** kxfer_wire_nr_entries() - count the entries of an answer to LIST. Return: nr or -EPROTO */
 int kxfer_wire_nr_entries(const struct kxfer_wire_list_answer *answer, u32 length)
 {
 	u32 nr = length < sizeof(*answer) ? U32_MAX : be32_to_cpu(answer->nr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a peer sends, looked at before anything is done with it. See decode.c. */
+/* Checks of what a peer sends, before it is used. See decode.c. */
 #ifndef KXFER_DECODE_H
 #define KXFER_DECODE_H
 
@@ -11,16 +11,16 @@
 struct kxfer_extent;
 
 #define KXFER_WIRE_NR_TYPES	(KXFER_WIRE_TAKE_BACK + 1)
-#define KXFER_WIRE_KEYS_MAX	(1024 * 1024)	/* 4 TiB of pages, or of scattered pages 4 GiB */
+#define KXFER_WIRE_KEYS_MAX	(1024 * 1024)	/* 2 TiB at 512 pages each, 4 GiB at one page */
 
 /**
- * struct kxfer_terms - what a peer has granted
- * @grant: its id on the link
- * @exposure: id of the registration
- * @length: bytes of the export; of a mailbox: most payload of one message
+ * struct kxfer_terms - terms of a grant by a peer
+ * @grant: id of the grant on the link
+ * @exposure: id of the registration on the link
+ * @length: bytes of the export; for a mailbox: most payload of one message
  * @rights: KXFER_RIGHT_*
- * @nr_keys: entries of the table of keys; of a mailbox 0
- * @content: what the export holds
+ * @nr_keys: entries of the table of keys; 0 for a mailbox
+ * @content: content of the export
  */
 struct kxfer_terms {
 	u64 grant;
@@ -32,11 +32,11 @@ struct kxfer_terms {
 };
 
 /**
- * struct kxfer_offered - a long message that a peer has
- * @grant: of a mailbox, the peer's word
- * @address: of its payload over there
- * @key: its rkey
- * @id: of the offer on its lane
+ * struct kxfer_offered - a long message that a peer offers
+ * @grant: id of a grant on a mailbox, as the peer claims
+ * @address: address of the payload at the peer
+ * @key: rkey of the payload
+ * @id: id of the offer on its lane
  */
 struct kxfer_offered {
 	u64 grant;

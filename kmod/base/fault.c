@@ -3,23 +3,24 @@
  * Failures and delays on purpose: arming the sites of fault.h.
  *
  * Each site has a file /sys/kernel/debug/kxfer/fault/NAME. A number N written to it
- * makes the Nth hit from now fail, once; 0 disarms it. Read, it says how often the
- * site was hit, how many of those failed, and after how many more hits the next one
+ * makes the Nth hit from now fail, once; 0 disarms the site. Reading prints how often the
+ * site was hit, how many of the hits failed, and after how many more hits the next one
  * fails (0: none). Hits are counted from the first write on. Anything written to
  * fault/reset disarms all sites, sets their counts to 0 and ends the counting.
  *
  * Each site that can delay has a file /sys/kernel/debug/kxfer/delay/NAME. "MS COUNT"
  * written to it makes each of the next COUNT hits (without COUNT: every hit) take MS
- * milliseconds, at most DELAY_MAX_MS; MS 0 ends that, though not for who is in it. Read,
- * it says how often the site was hit, how many of those were delayed, how many are at this
- * moment, and for how many milliseconds the next one is (0: not at all).
+ * milliseconds, at most DELAY_MAX_MS. MS 0 ends that, but not a delay under way. Reading
+ * prints how often the site was hit, how many hits were delayed, how many are being
+ * delayed now, and by how many milliseconds the next hit is delayed (0: none).
  *
- * What runs before there is a debugfs, or after it, is armed by parameters of the module:
+ * Sites that are passed before debugfs is there, or after, are armed by parameters of the
+ * module:
  *
  *	insmod kxfer.ko fault=LINK_WORKQUEUE:1,DEVICE:2 delay=MODULE_EXIT:100
  *
- * For tests: whoever may write here may break every transfer of the node, and no
- * more than that.
+ * For tests. Write access here suffices to break every transfer of the node, but for
+ * nothing more.
  */
 #include "base/log.h"
 
@@ -42,11 +43,11 @@ DEFINE_STATIC_KEY_FALSE(kxfer_fault_key);
 
 /**
  * struct site - the state of a site
- * @hits: since counting began
+ * @hits: hits since counting began
  * @injected: hits that failed
- * @left: hits until the one that is to fail, that one included; 0: not armed
- * @delay_ms: how long the next hit is delayed
- * @delays_left: hits that are delayed yet
+ * @left: hits until the failing one, inclusive; 0: not armed
+ * @delay_ms: delay of the next hit
+ * @delays_left: hits that will still be delayed
  * @delayed: hits that were delayed
  * @nr_in_delay: tasks that are being delayed
  */
@@ -80,8 +81,8 @@ static const struct {
 static const bool is_atomic[KXFER_DELAY_MAX] = { KXFER_FAULT_ATOMIC_SITES(ATOMIC) };
 
 /*
- * Whatever is armed: each test that counts hits finds a site that may sleep by its
- * table, and may not by where it is passed.
+ * Checked whatever is armed: so each test that counts hits finds a site that may sleep
+ * according to the table, but is passed in atomic context.
  */
 static bool may_sleep(enum kxfer_fault_site id)
 {
@@ -105,9 +106,9 @@ static void delay(struct site *site)
 
 /**
  * kxfer_fault_hit() - a site is passed while the key is on
- * @id: of the site
+ * @id: id of the site
  *
- * Sleeps if the site is to delay. Return: 0, or -errno: fail.
+ * Sleeps if the site must delay. Return: 0, or the -errno with which the site must fail.
  */
 int kxfer_fault_hit(enum kxfer_fault_site id)
 {
@@ -243,7 +244,7 @@ static const struct file_operations reset_fops = {
 	.llseek = noop_llseek,
 };
 
-/** kxfer_fault_debugfs() - make the files; they go with their parent */
+/** kxfer_fault_debugfs() - make the files; they are removed with @parent */
 void kxfer_fault_debugfs(struct dentry *parent)
 {
 	struct dentry *faults = debugfs_create_dir("fault", parent);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Failures and delays on purpose: at each place where the module can fail, a test can
- * make it fail, or make it take its time. See fault.c for how they are armed.
+ * make it fail, or delay it. See fault.c for how the sites are armed.
  *
- * A site stands in front of what may fail and takes its place:
+ * A site stands before a call that may fail, and replaces the call when it fires:
  *
  *	link = kxfer_fault(LINK) ? NULL : kzalloc(sizeof(*link), GFP_KERNEL);
  *	pd = kxfer_fault_ptr(LINK_PD) ?: ib_alloc_pd(ibdev, 0);
  *	ret = kxfer_fault_error(CM_CONNECT) ?: rdma_connect(id, &param);
  *	kxfer_fault_wc(RECV_DONE, wc);
  *
- * A fault never undoes what was done: what is skipped has not happened. Only that
- * of a completion contradicts the device, as a broken one would; the code behind
- * may then trust nothing but the destruction of the QP.
+ * A fault never undoes what was done: the skipped call has not happened. Only a fault
+ * of a completion contradicts the device, as a broken device would. The code after it
+ * may then rely on nothing but the destruction of the QP.
  *
- * A delay makes the moments long in which endings race with something else: a link fails,
- * a session is closed, a device goes. A site in a context that may sleep can delay, too;
- * those that may be passed where nothing may sleep are in KXFER_FAULT_ATOMIC_SITES().
+ * A delay prolongs the moments in which an ending races with something else: a link fails,
+ * a session is closed, a device goes. A fault site in a context that may sleep can delay
+ * too; fault sites that may be passed in atomic context are in KXFER_FAULT_ATOMIC_SITES().
  * Where nothing can fail, but an ending can come in between, there is a site for delays
  * alone:
  *
@@ -24,9 +24,9 @@
  *	kxfer_delay(EXPORT_WITHDRAW);
  *	kxfer_exposure_deregister(exposure);
  *
- * While no site is armed each is a jump that is not taken (a static key), on every
- * kernel and in every build. What destroys or unmaps has no site: nothing could be
- * done if that failed.
+ * Until a site is armed, and after a reset, each site is a jump that is not taken (a static
+ * key), on every kernel and in every build. Calls that destroy or unmap have no site: their
+ * failure could not be handled.
  */
 #ifndef KXFER_FAULT_H
 #define KXFER_FAULT_H
@@ -36,8 +36,8 @@
 #include <linux/types.h>
 
 /*
- * X(ID, errno, what fails), in reading order. tests/fault has a test for each, and
- * does not build without (tests/fault/make-sites).
+ * X(ID, errno, what fails), in reading order. tests/fault has a test for each site, and
+ * does not build if one is missing (tests/fault/make-sites).
  */
 #define KXFER_FAULT_SITES(X) \
 	X(MISC_REGISTER, ENOMEM, "misc_register(): /dev/kxfer") \
@@ -188,8 +188,8 @@
 	X(DEBUGFS_RECORDS, ENOMEM, "memory: records of debugfs")
 
 /*
- * X(ID): of the sites above those that may be passed where nothing may sleep: with a
- * spinlock held, in a completion handler, in a soft interrupt. They cannot delay.
+ * X(ID): those of the sites above that may be passed in atomic context: with a spinlock
+ * held, in a completion handler, in a soft interrupt. They cannot delay.
  */
 #define KXFER_FAULT_ATOMIC_SITES(X) \
 	X(CM_NOTIFY) \
@@ -271,7 +271,7 @@
 #define KXFER_FAULT_ENUM(id, ...)	KXFER_FAULT_##id,
 #define KXFER_DELAY_ENUM(id, ...)	KXFER_DELAY_##id,
 
-/* The sites, KXFER_FAULT_<ID>, and behind them KXFER_DELAY_<ID>. */
+/* The sites: first KXFER_FAULT_<ID>, then KXFER_DELAY_<ID>. */
 enum kxfer_fault_site {
 	KXFER_FAULT_SITES(KXFER_FAULT_ENUM)
 	KXFER_FAULT_MAX,
@@ -291,27 +291,27 @@ int kxfer_fault_hit(enum kxfer_fault_site site);
 void kxfer_fault_debugfs(struct dentry *parent);
 
 /*
- * Return: 0, or as -errno what the site says now. Any context for those in
+ * Return: 0, or the -errno of the site if it must fail now. Any context for the sites in
  * KXFER_FAULT_ATOMIC_SITES(); the others may sleep.
  */
 #define kxfer_fault_error(id)						\
 	(static_branch_unlikely(&kxfer_fault_key) ?			\
 	 kxfer_fault_hit(KXFER_FAULT_##id) : 0)
 
-/* Is the site to fail now? For what fails without an errno. */
+/* Must the site fail now? For calls that fail without an errno. */
 #define kxfer_fault(id)			(kxfer_fault_error(id) != 0)
 
-/* For what returns a pointer or ERR_PTR: NULL unless the site is to fail now. */
+/* For calls that return a pointer or ERR_PTR: NULL, unless the site must fail now. */
 #define kxfer_fault_ptr(id)		ERR_PTR(kxfer_fault_error(id))
 
-/* Be late here, if the site is to be. May sleep. */
+/* Delay here, if a delay of the site is armed. May sleep. */
 #define kxfer_delay(id)							\
 do {									\
 	if (static_branch_unlikely(&kxfer_fault_key))			\
 		kxfer_fault_hit(KXFER_DELAY_##id);			\
 } while (0)
 
-/* Turn a success into an error; for what completes with one the site is not there. */
+/* Turn a success into an error. A completion with an error is not a hit of the site. */
 #define kxfer_fault_wc(id, wc)						\
 do {									\
 	struct ib_wc *__wc = (wc);					\

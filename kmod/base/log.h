@@ -2,9 +2,9 @@
 /*
  * Messages of the module, all prefixed "kxfer: ".
  *
- * What a user or a peer can cause goes through kxfer_notice(), which is
- * rate-limited for the whole module; errors of callers are not logged at all
- * (they get an errno). Include this file first: it defines pr_fmt.
+ * Messages that a user or a peer can cause go through kxfer_notice(), which is
+ * rate-limited at each call site. Errors of callers are not logged: the caller gets
+ * an errno. Include this file first: it defines pr_fmt.
  */
 #ifndef KXFER_LOG_H
 #define KXFER_LOG_H

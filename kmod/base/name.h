@@ -10,7 +10,7 @@
 
 /**
  * kxfer_name_valid() - whether bytes are a name: 1 to KXFER_NAME_MAX of [A-Za-z0-9._-]
- * @name: KXFER_NAME_MAX + 1 bytes; behind the name zeros
+ * @name: KXFER_NAME_MAX + 1 bytes; zeros after the name
  */
 static inline bool kxfer_name_valid(const u8 *name)
 {
@@ -18,7 +18,7 @@ static inline bool kxfer_name_valid(const u8 *name)
 
 	if (!length || length > KXFER_NAME_MAX)
 		return false;
-	/* The kernel's isalnum() knows the letters of Latin-1, too. */
+	/* The kernel's isalnum() also accepts the letters of Latin-1. */
 	for (i = 0; i < length; i++)
 		if (!isascii(name[i]) || (!isalnum(name[i]) && !strchr("._-", name[i])))
 			return false;

@@ -6,19 +6,19 @@
  * Words. An *extent* is memory that is contiguous for the device: a DMA segment
  * of a region, or one registration of a peer's export. A *table* of extents
  * describes the whole region or export: sorted by start, gapless, first start
- * 0, no extent empty, no address that wraps. kxfer_extents_check() says so of a
- * table that a peer sent; everything else here takes it for granted. A *plan*
- * is a cursor that moves over a local and a remote table at the same pace.
+ * 0, no extent empty, no address that wraps. kxfer_extents_check() checks this for
+ * a table that a peer sent; all other functions here rely on it. A *plan* is a
+ * cursor that moves over a local and a remote table at the same pace.
  *
  * Invariants. Each byte of the transfer is in exactly one SGE of exactly one
  * work request, and bytes, SGEs and work requests come in ascending order. A
- * work request lies within one remote extent, because it has one rkey; it has at
- * most max_sge SGEs and max_wr_bytes bytes, does not cross a page border that it
- * begins less than border_bytes before, and has as many bytes as these allow.
- * Local extents that abut in address share an SGE; it cannot outgrow its 32-bit
- * length, since it lies within a work request and that within a remote extent.
- * Between calls the cursor stands on a byte inside an extent of each table
- * unless nothing is left.
+ * work request lies within one remote extent, because it has one rkey. It has at
+ * most max_sge SGEs and max_wr_bytes bytes. If it begins less than border_bytes
+ * before a page border, it does not cross that border. It has as many bytes as
+ * these limits allow. Local extents that abut in address share an SGE. The 32-bit
+ * length of an SGE cannot overflow: the SGE lies within a work request, and the
+ * work request within a remote extent. Between calls the cursor stands on a byte
+ * inside an extent of each table, unless nothing is left.
  *
  * Context: any. A plan is used by one caller at a time.
  */
@@ -38,12 +38,12 @@ static u64 table_length(const struct kxfer_extent *extents, u32 nr)
 }
 
 /**
- * kxfer_extents_find() - the extent that holds a byte
+ * kxfer_extents_find() - find the extent that holds a byte
  * @extents: the table
- * @nr: its extents
- * @offset: of the byte, inside the table
+ * @nr: entries of @extents
+ * @offset: offset of the byte, inside the table
  *
- * Return: index.
+ * Return: index of the extent.
  */
 u32 kxfer_extents_find(const struct kxfer_extent *extents, u32 nr, u64 offset)
 {
@@ -52,7 +52,7 @@ u32 kxfer_extents_find(const struct kxfer_extent *extents, u32 nr, u64 offset)
 
 	if (nr == 1)
 		return 0;
-	/* Of pages that are scattered each is an extent. */
+	/* If the pages are scattered, each page is an extent. */
 	if (guess < nr && extents[guess].start <= offset &&
 	    offset - extents[guess].start < extents[guess].length)
 		return guess;
@@ -67,16 +67,16 @@ u32 kxfer_extents_find(const struct kxfer_extent *extents, u32 nr, u64 offset)
 }
 
 /**
- * kxfer_plan_init() - set out on a transfer
- * @plan: to set up
- * @local: table of the local memory; stays as long as the plan is used
- * @nr_local: its extents
- * @local_offset: first byte of the transfer in it
- * @remote: table of the remote memory; likewise
- * @nr_remote: its extents
- * @remote_offset: first byte of the transfer in it
+ * kxfer_plan_init() - begin the plan of a transfer
+ * @plan: plan to set up
+ * @local: table of the local memory; must outlive the plan
+ * @nr_local: entries of @local
+ * @local_offset: first byte of the transfer in the local memory
+ * @remote: table of the remote memory; must outlive the plan
+ * @nr_remote: entries of @remote
+ * @remote_offset: first byte of the transfer in the remote memory
  * @length: bytes of the transfer
- * @limits: of the device; likewise
+ * @limits: limits of the device; must outlive the plan
  *
  * Return: 0, -EINVAL if @length or a limit is 0, -EOVERFLOW if an offset plus
  * @length wraps, -ERANGE if the transfer leaves a table. On failure @plan is
@@ -111,7 +111,7 @@ int kxfer_plan_init(struct kxfer_plan *plan,
 	return 0;
 }
 
-/* Bytes that one work request may have that begins at addr of the remote memory. */
+/* Most bytes of a work request that begins at @addr of the remote memory. */
 static u64 remote_room(const struct kxfer_plan_limits *limits, u64 addr)
 {
 	u64 to_border = KXFER_PLAN_PAGE - addr % KXFER_PLAN_PAGE;
@@ -121,7 +121,7 @@ static u64 remote_room(const struct kxfer_plan_limits *limits, u64 addr)
 	return limits->max_wr_bytes;
 }
 
-/* Moves local memory of at most room bytes into the work request. */
+/* Add at most @room bytes of local memory to the work request. */
 static void gather_local(struct kxfer_plan *plan, struct kxfer_wr_desc *wr, u64 room)
 {
 	const struct kxfer_extent *extent = &plan->local[plan->local_index];
@@ -156,8 +156,8 @@ static void gather_local(struct kxfer_plan *plan, struct kxfer_wr_desc *wr, u64 
 }
 
 /*
- * All that is left fits into the work request; take it if it is one SGE. So it is with
- * short transfers, and the cursor need not move where nothing is left.
+ * All that is left fits into the work request: take it if it is one SGE, as it is for
+ * short transfers. The cursor need not move, because nothing is left.
  */
 static bool take_all(struct kxfer_plan *plan, struct kxfer_wr_desc *wr)
 {
@@ -174,9 +174,9 @@ static bool take_all(struct kxfer_plan *plan, struct kxfer_wr_desc *wr)
 }
 
 /**
- * kxfer_plan_next() - the next work request of a transfer
- * @plan: moves past it
- * @wr: filled in
+ * kxfer_plan_next() - make the next work request of a transfer
+ * @plan: plan; moves past the work request
+ * @wr: out: the work request
  *
  * Return: false, with @wr not touched, once nothing is left.
  */
@@ -208,11 +208,11 @@ bool kxfer_plan_next(struct kxfer_plan *plan, struct kxfer_wr_desc *wr)
 
 /**
  * kxfer_plan_is_word() - whether a transfer is a word that an atomic can change
- * @plan: set out, not moved
- * @bytes: of a word
+ * @plan: plan that was set up and has not moved
+ * @bytes: length of a word
  *
- * Return: true if what is left is as long, under one key at a remote address that is a
- * multiple of @bytes, and in one piece here.
+ * Return: true if @bytes are left, under one rkey at a remote address that is a multiple
+ * of @bytes, and in one piece of local memory.
  */
 bool kxfer_plan_is_word(const struct kxfer_plan *plan, u32 bytes)
 {
@@ -225,12 +225,12 @@ bool kxfer_plan_is_word(const struct kxfer_plan *plan, u32 bytes)
 }
 
 /**
- * kxfer_extents_check() - whether a table that a peer sent is one
+ * kxfer_extents_check() - check a table that a peer sent
  * @extents: the table
- * @nr: its extents
- * @length: bytes that it has to add up to
+ * @nr: entries of @extents
+ * @length: bytes that the extents must add up to
  *
- * Return: 0; -EINVAL if it is empty, not sorted, has a gap, an overlap or an
+ * Return: 0; -EINVAL if the table is empty, not sorted, has a gap, an overlap or an
  * empty extent, or does not add up to @length; -EOVERFLOW if an address wraps.
  */
 int kxfer_extents_check(const struct kxfer_extent *extents, u32 nr, u64 length)
@@ -245,7 +245,7 @@ int kxfer_extents_check(const struct kxfer_extent *extents, u32 nr, u64 length)
 			return -EINVAL;
 		if (check_add_overflow(extents[i].addr, (u64)extents[i].length, &end))
 			return -EOVERFLOW;
-		/* Cannot wrap: less than 2^32 extents of less than 2^32 bytes. */
+		/* Cannot wrap: fewer than 2^32 extents of less than 2^32 bytes each. */
 		next += extents[i].length;
 	}
 	return next == length ? 0 : -EINVAL;

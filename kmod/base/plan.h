@@ -5,16 +5,16 @@
 
 #include <linux/types.h>
 
-/* SGEs of one work request at most; rxe, the most generous, takes 32. */
+/* Most SGEs of one work request; rxe takes the most, 32. */
 #define KXFER_PLAN_MAX_SGE	32
 
-/* The page of the peer's device, in which siw's responder copies short payload. */
+/* Page size of the peer's device; siw's responder copies short payload by such pages. */
 #define KXFER_PLAN_PAGE		4096
 
 /**
  * struct kxfer_extent - a piece of memory that is contiguous for the device
- * @start: offset of its first byte within the whole
- * @addr: DMA address (local) or virtual address under @key (remote) of that byte
+ * @start: offset of the extent within the region or export
+ * @addr: DMA address (local) or virtual address under @key (remote) of the first byte
  * @length: bytes, not 0
  * @key: rkey; 0 for local memory
  *
@@ -28,11 +28,11 @@ struct kxfer_extent {
 };
 
 /**
- * struct kxfer_plan_limits - what a device takes in one work request
- * @max_sge: SGEs; more than KXFER_PLAN_MAX_SGE count as that many
- * @max_wr_bytes: bytes: the least of the longest message and the bulk piece
- * @border_bytes: a work request that begins less than this before a border of
- *	KXFER_PLAN_PAGE bytes of the remote address ends there; 0 if any may cross
+ * struct kxfer_plan_limits - limits of a device for one work request
+ * @max_sge: most SGEs; values above KXFER_PLAN_MAX_SGE count as that
+ * @max_wr_bytes: most bytes: the smaller of the longest message and the bulk piece
+ * @border_bytes: a work request that begins fewer bytes than this before a multiple of
+ *	KXFER_PLAN_PAGE in the remote address ends there; 0: all may cross
  */
 struct kxfer_plan_limits {
 	u32 max_sge;
@@ -52,8 +52,8 @@ struct kxfer_sge_desc {
 
 /**
  * struct kxfer_wr_desc - one READ, WRITE or atomic
- * @remote_addr: where in the peer's memory
- * @rkey: that covers all of it
+ * @remote_addr: first byte in the peer's memory
+ * @rkey: rkey that covers all remote bytes
  * @nr_sge: entries of @sge in use
  * @length: bytes, the sum over @sge
  * @sge: local memory, in the order of the remote bytes
@@ -68,18 +68,18 @@ struct kxfer_wr_desc {
 
 /**
  * struct kxfer_plan - a cursor over the work requests of one transfer
- * @local: extents of the local memory; they have to outlive the plan
- * @remote: extents of the remote memory; likewise
+ * @local: extents of the local memory; must outlive the plan
+ * @remote: extents of the remote memory; must outlive the plan
  * @nr_local: entries of @local
  * @nr_remote: entries of @remote
- * @local_index: extent of the next byte
- * @remote_index: likewise
- * @local_offset: of the next byte within its extent
- * @remote_offset: likewise
+ * @local_index: local extent of the next byte
+ * @remote_index: remote extent of the next byte
+ * @local_offset: offset of the next byte within its local extent
+ * @remote_offset: offset of the next byte within its remote extent
  * @left: bytes not yet planned
- * @limits: of the device; likewise
+ * @limits: limits of the device; must outlive the plan
  *
- * May be copied: the copy goes on by itself.
+ * May be copied: the copy is an independent cursor.
  */
 struct kxfer_plan {
 	const struct kxfer_extent *local;
@@ -100,7 +100,7 @@ static inline u64 kxfer_plan_left(const struct kxfer_plan *plan)
 	return plan->left;
 }
 
-/* Where in the local memory the next byte is: its offset. With something left. */
+/* Offset of the next byte in the local memory; called only if bytes are left. */
 static inline u64 kxfer_plan_position(const struct kxfer_plan *plan)
 {
 	return plan->local[plan->local_index].start + plan->local_offset;

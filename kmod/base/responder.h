@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The protocol of the responder of user-space verbs, as userspace/verbs/wire.hpp says it:
+ * The protocol of the responder of user-space verbs, as in userspace/verbs/wire.hpp:
  * private data of its connections, and the status that it keeps. All big endian.
  *
  * User space compiles this file too, to compare the two.
@@ -12,11 +12,11 @@
 
 #define KXFER_RESPONDER_MAGIC		0x4b585642	/* "KXVB" */
 #define KXFER_RESPONDER_VERSION		2
-#define KXFER_RESPONDER_VERSION_MIN	1	/* an answer of every version looks the same */
-#define KXFER_RESPONDER_PAGE		4096	/* slots begin on these */
-#define KXFER_RESPONDER_IMMEDIATE	0x6b786672	/* of message 0; n: this ^ n */
+#define KXFER_RESPONDER_VERSION_MIN	1	/* the answer has one layout in all versions */
+#define KXFER_RESPONDER_PAGE		4096	/* slots begin at multiples */
+#define KXFER_RESPONDER_IMMEDIATE	0x6b786672	/* of message 0; message n: this ^ n */
 
-/* What is done beside READ and WRITE. */
+/* Operations of a connection besides READ and WRITE. */
 enum kxfer_responder_op {
 	KXFER_RESPONDER_READ		= 0,
 	KXFER_RESPONDER_WRITE_IMM	= 2,
@@ -27,26 +27,27 @@ enum kxfer_responder_op {
 };
 
 /*
- * Beside KXFER_RESPONDER_SEND: in front of each message is a struct
- * kxfer_responder_command, and the responder answers it, as soon as its receive is posted
- * again, with a SEND_WITH_INV of no bytes. Who does not know it knows no such operation.
+ * Flag with KXFER_RESPONDER_SEND: each message begins with a struct
+ * kxfer_responder_command. As soon as the receive is posted again, the responder answers
+ * with a SEND_WITH_INV of no bytes. To a responder that does not know the flag, the number
+ * is an unknown operation.
  */
 #define KXFER_RESPONDER_ANSWERED	0x100
-/* What messages go by; numbers as of endpoint.hpp. */
+/* Transport of messages; numbers as in endpoint.hpp. */
 #define KXFER_RESPONDER_RC		0
 #define KXFER_RESPONDER_UD		2
 
 /**
- * struct kxfer_responder_request - of the initiator
+ * struct kxfer_responder_request - private data of the initiator
  * @magic: KXFER_RESPONDER_MAGIC
  * @version: KXFER_RESPONDER_VERSION
- * @writable: 1: the memory is to be written
+ * @writable: 1: the initiator may write the memory
  * @length: bytes of memory wanted
  * @op: enum kxfer_responder_op, and KXFER_RESPONDER_ANSWERED
- * @transport: of messages: KXFER_RESPONDER_RC or _UD: by a QP beside that of this connection
- * @receives: of messages: to be posted at any time
- * @slots: of messages: message n lands in slot n % @slots
- * @bytes: of messages: length of one
+ * @transport: for messages: KXFER_RESPONDER_RC, or _UD: by a QP next to this connection's
+ * @receives: for messages: number of receives to keep posted
+ * @slots: for messages: message n lands in slot n % @slots
+ * @bytes: for messages: length of one message
  */
 struct kxfer_responder_request {
 	__be32 magic;
@@ -61,14 +62,14 @@ struct kxfer_responder_request {
 };
 
 /**
- * struct kxfer_responder_answer - of the responder, and of its refusal
+ * struct kxfer_responder_answer - private data of the responder's acceptance or refusal
  * @magic: KXFER_RESPONDER_MAGIC
- * @version: that of the request
+ * @version: version of the request
  * @reserved: 0
  * @error: errno of a refusal, or 0
- * @rkey: of the memory
- * @address: its address
- * @length: bytes; behind them, of messages, is the status
+ * @rkey: rkey of the memory
+ * @address: address of the memory
+ * @length: bytes of the memory; for messages the status follows after them
  */
 struct kxfer_responder_answer {
 	__be32 magic;
@@ -81,13 +82,14 @@ struct kxfer_responder_answer {
 };
 
 /**
- * struct kxfer_responder_lookup - of the initiator, for RDMA_PS_UDP: where is the UD QP?
+ * struct kxfer_responder_lookup - the initiator's question for the UD QP, on RDMA_PS_UDP
  * @magic: KXFER_RESPONDER_MAGIC
  * @version: KXFER_RESPONDER_VERSION
  * @reserved: 0
- * @rkey: of the memory of the connection that it is beside
+ * @rkey: rkey of the memory of the connection that the UD QP belongs to
  *
- * The number of the QP and its Q_Key are told by rdma_cm; a refusal is an answer.
+ * rdma_cm reports the QP number and Q_Key. A refusal carries a struct
+ * kxfer_responder_answer.
  */
 struct kxfer_responder_lookup {
 	__be32 magic;
@@ -97,9 +99,9 @@ struct kxfer_responder_lookup {
 };
 
 /**
- * struct kxfer_responder_status - in the responder's memory
+ * struct kxfer_responder_status - counts in the responder's memory
  * @received: messages whose receives are posted again
- * @wrong: of these: other than what was to come
+ * @wrong: messages in @received that differ from what was expected
  */
 struct kxfer_responder_status {
 	__be64 received;
@@ -107,9 +109,9 @@ struct kxfer_responder_status {
 };
 
 /**
- * struct kxfer_responder_command - in front of a message that is answered
- * @number: that of the message, from 0 on; its lower 32 bits
- * @rkey: to be invalidated by the answer
+ * struct kxfer_responder_command - beginning of a message that is answered
+ * @number: number of the message, counted from 0; its lower 32 bits
+ * @rkey: rkey that the answer must invalidate
  */
 struct kxfer_responder_command {
 	__be32 number;

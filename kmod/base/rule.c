@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rules: who may open an export, and with which rights.
+ * Rules: which processes may open an export, and with which rights.
  *
- * A rule names conditions that all have to hold (network of the peer, uid, gid, key
- * that was proved) and the rights that it grants, perhaps none. Rules are tried in the order in
- * which their owner gave them; the first that matches decides, and where none
- * matches there is no right. uid and gid are the word of the peer's kernel; a rule may
- * say that it is not believed.
+ * A rule names conditions that must all hold (network of the peer, uid, gid, key that was
+ * proved) and the rights that it grants, perhaps none. Rules are tried in the order in
+ * which the owner of the export gave them. The first rule that matches decides; if none
+ * matches, no right is granted. uid and gid are what the peer's kernel claims; a rule may
+ * say that this claim is not believed.
  *
- * Context: copying may sleep; deciding may not, and changes nothing. User space
- * compiles this file too, to test it.
+ * Context: copying may sleep; deciding may not, and changes nothing but the claim. User
+ * space compiles this file too, to test it.
  */
 #include <linux/mm.h>
 #include <linux/string.h>
@@ -19,9 +19,12 @@
 #include "base/name.h"
 #include "base/rule.h"
 
-#define RULE_STRIDE_MAX		256	/* bytes; room to grow, as a job has it */
+#define RULE_STRIDE_MAX		256	/* bytes; leaves room for longer rules */
 
-/* Members that mean nothing without their condition, and those that exclude each other. */
+/*
+ * A member must be 0 if its condition is not named; NO_UIDS excludes conditions on uid and
+ * gid.
+ */
 static bool conditions_fit(const struct kxfer_rule *rule)
 {
 	if ((!(rule->match & KXFER_RULE_UID) && rule->uid) ||
@@ -35,8 +38,8 @@ static bool conditions_fit(const struct kxfer_rule *rule)
 
 /**
  * kxfer_rule_check() - whether a rule makes sense
- * @rule: as a user gives it
- * @rights: of the export
+ * @rule: rule as the user passed it
+ * @rights: KXFER_RIGHT_* of the export
  *
  * Return: 0, -EINVAL or -EOPNOTSUPP.
  */
@@ -62,10 +65,10 @@ int kxfer_rule_check(const struct kxfer_rule *rule, u32 rights)
 /**
  * kxfer_rule_copy() - copy and check the rules of an export
  * @rules: out: an array for kvfree(), or NULL without rules
- * @from: where and how the user has them
- * @rights: of the export
+ * @from: location and layout of the rules in user memory
+ * @rights: KXFER_RIGHT_* of the export
  *
- * Return: 0, -EDQUOT for too many, -EFAULT, -ENOMEM, -E2BIG for something that is not
+ * Return: 0, -EDQUOT for too many, -EFAULT, -ENOMEM, -E2BIG for a member that is not
  * known here, or -EINVAL and -EOPNOTSUPP for a rule or a stride that makes no sense.
  */
 int kxfer_rule_copy(struct kxfer_rule **rules, const struct kxfer_rules *from, u32 rights)
@@ -111,10 +114,10 @@ static bool rule_matches(const struct kxfer_rule *rule, const struct kxfer_claim
 }
 
 /**
- * kxfer_rule_decide() - the rights that rules give somebody
- * @rules: in order
- * @nr: how many
- * @claim: who asks; uid and gid become KXFER_UID_UNKNOWN if they are not believed
+ * kxfer_rule_decide() - the rights that the rules grant to a peer's process
+ * @rules: rules in order
+ * @nr: entries of @rules
+ * @claim: the requester; uid and gid become KXFER_UID_UNKNOWN if they are not believed
  *
  * Return: KXFER_RIGHT_*; 0: none.
  */

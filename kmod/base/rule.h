@@ -8,11 +8,11 @@
 #define KXFER_MAX_RULES		32
 
 /**
- * struct kxfer_claim - who asks for an export
- * @addr: of the peer
+ * struct kxfer_claim - identity of a process that asks for an export
+ * @addr: address of the peer
  * @key: name, KXFER_NAME_MAX + 1 bytes, of the key that the peer has proved; or NULL
- * @uid: of the process there, as the peer says
- * @gid: likewise
+ * @uid: uid of the process, as the peer claims
+ * @gid: gid of the process, as the peer claims
  */
 struct kxfer_claim {
 	struct kxfer_addr addr;
@@ -23,9 +23,9 @@ struct kxfer_claim {
 
 /**
  * struct kxfer_rules - rules as a user passes them
- * @at: array in user memory, or 0
- * @nr: how many
- * @stride: bytes from one to the next
+ * @at: address of the array in user memory, or 0
+ * @nr: number of rules
+ * @stride: bytes from one rule to the next
  */
 struct kxfer_rules {
 	u64 at;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The states of a channel's slots: pure, no locks (the lane's lock covers them),
- * no memory, no device. What the slots are for stands in channel.c and wire.h.
+ * no memory, no device. channel.c and wire.h describe what the slots are for.
  *
  * A request slot is busy from kxfer_request_take() until three things have
  * happened, in any order: its owner let go (held), the answer came (waiting), and
- * the SEND completed (sending). The function that sees the last of them says so,
- * once: it returns true, and the slot may be taken again. An answer that nobody
- * waits for any more is held by who received it, until that one has looked at it.
+ * the SEND completed (sending). The function that sees the last of them returns
+ * true, once; then the slot may be taken again. The slot of an abandoned answer is
+ * held by the receiver of the answer, until the receiver has looked at it.
  *
  * A reply slot is busy from the arrival of a request until its answer is posted.
- * The answer of the request before may then still be under way, and its message
- * must not be touched: the request is deferred until that SEND has completed.
+ * When a request arrives, the SEND of the previous answer may still be under way, and
+ * its message must not be touched. The request is then deferred until that SEND completes.
  *
  * So each slot has at most one SEND in the send queue, and takes at most one
- * request and one answer from the receive queue: the bounds by which channel.c
- * sizes both.
+ * request and one answer from the receive queue. channel.c sizes both queues by
+ * these bounds.
  *
  * User space compiles this file too, to test it.
  */
@@ -43,11 +43,11 @@ bool kxfer_request_take(struct kxfer_request_slot *slot)
 
 /**
  * kxfer_request_posted() - the request is about to be posted
- * @slot: held, with nothing posted since it was taken
+ * @slot: held slot, with nothing posted since it was taken
  * @type: enum kxfer_wire_type
- * @sequence: sent with it
+ * @sequence: sequence number in the request
  *
- * Before ib_post_send(), for the answer may come before that returns.
+ * Called before ib_post_send(), because the answer may come before that returns.
  */
 void kxfer_request_posted(struct kxfer_request_slot *slot, u8 type, u64 sequence)
 {
@@ -64,7 +64,7 @@ void kxfer_request_not_posted(struct kxfer_request_slot *slot)
 	slot->sending = false;
 }
 
-/** kxfer_request_sent() - its SEND has completed. Return: whether the slot is free now */
+/** kxfer_request_sent() - the request's SEND has completed. Return: is the slot free now? */
 bool kxfer_request_sent(struct kxfer_request_slot *slot)
 {
 	slot->sending = false;
@@ -73,12 +73,12 @@ bool kxfer_request_sent(struct kxfer_request_slot *slot)
 
 /**
  * kxfer_request_answered() - an answer names the slot
- * @slot: in any state, for the peer may name any
- * @type: of the answer
- * @sequence: in the answer
+ * @slot: slot in any state, because the peer may name any slot
+ * @type: type of the answer
+ * @sequence: sequence number in the answer
  *
- * Return: what to do with it. Unless it is unasked for the slot stays held, by
- * its owner or by the caller.
+ * Return: what to do with the answer. Unless that is KXFER_ANSWER_UNASKED, the slot
+ * stays held, by its owner or by the caller.
  */
 enum kxfer_answer kxfer_request_answered(struct kxfer_request_slot *slot, u8 type,
 					 u64 sequence)
@@ -95,9 +95,9 @@ enum kxfer_answer kxfer_request_answered(struct kxfer_request_slot *slot, u8 typ
 
 /**
  * kxfer_request_abandon() - the owner gives up waiting for the answer
- * @slot: held by the caller, posted
+ * @slot: slot held by the caller, with a posted request
  *
- * Return: false if the answer is there: then the slot is still the caller's.
+ * Return: false if the answer has come: then the caller still holds the slot.
  */
 bool kxfer_request_abandon(struct kxfer_request_slot *slot)
 {
@@ -108,7 +108,7 @@ bool kxfer_request_abandon(struct kxfer_request_slot *slot)
 	return true;
 }
 
-/** kxfer_request_put() - the holder lets go. Return: whether the slot is free now */
+/** kxfer_request_put() - the holder lets go of the slot. Return: is the slot free now? */
 bool kxfer_request_put(struct kxfer_request_slot *slot)
 {
 	slot->held = false;
@@ -117,9 +117,9 @@ bool kxfer_request_put(struct kxfer_request_slot *slot)
 
 /**
  * kxfer_request_stop() - the QP is destroyed: no answer comes, no SEND completes
- * @slot: in any state
+ * @slot: slot in any state
  *
- * Return: whether somebody waits, and is to be told.
+ * Return: whether the owner still waits for the answer, and must be told.
  */
 bool kxfer_request_stop(struct kxfer_request_slot *slot)
 {
@@ -140,14 +140,14 @@ enum kxfer_arrival kxfer_reply_arrived(struct kxfer_reply_slot *slot)
 	return slot->deferred ? KXFER_ARRIVAL_DEFER : KXFER_ARRIVAL_START;
 }
 
-/** kxfer_reply_posted() - the answer is about to be posted: the slot may be used again */
+/** kxfer_reply_posted() - the answer is about to be posted: the peer may reuse the slot */
 void kxfer_reply_posted(struct kxfer_reply_slot *slot)
 {
 	slot->busy = false;
 	slot->sending = true;
 }
 
-/** kxfer_reply_sent() - its SEND has completed. Return: whether to handle a deferred request */
+/** kxfer_reply_sent() - the answer's SEND has completed. Return: handle a deferred request? */
 bool kxfer_reply_sent(struct kxfer_reply_slot *slot)
 {
 	bool start = slot->deferred;

@@ -6,14 +6,14 @@
 #include <linux/types.h>
 
 /**
- * struct kxfer_request_slot - where one of our requests stands
- * @busy: taken; free again once not @held, @waiting or @sending
- * @held: its owner, or who delivers its answer, uses it
+ * struct kxfer_request_slot - state of one of our requests
+ * @busy: the slot is taken; free again once not @held, @waiting or @sending
+ * @held: the owner, or the context that delivers the answer, uses the slot
  * @waiting: the answer has not come
  * @sending: the SEND has not completed: the message belongs to the device
- * @abandoned: nobody waits any more
- * @type: of the request
- * @sequence: sent with it
+ * @abandoned: the owner no longer waits
+ * @type: type of the request
+ * @sequence: sequence number in the request
  */
 struct kxfer_request_slot {
 	bool busy;
@@ -26,10 +26,10 @@ struct kxfer_request_slot {
 };
 
 /**
- * struct kxfer_reply_slot - where one of the peer's requests stands
+ * struct kxfer_reply_slot - state of one of the peer's requests
  * @busy: a request is being handled
- * @sending: our last answer's SEND has not completed: the message is the device's
- * @deferred: a request came while @sending; it is handled after that
+ * @sending: the SEND of our last answer has not completed: the device owns the message
+ * @deferred: a request came while @sending; it is handled when the SEND has completed
  */
 struct kxfer_reply_slot {
 	bool busy;
@@ -39,16 +39,16 @@ struct kxfer_reply_slot {
 
 /* What to do with an answer. */
 enum kxfer_answer {
-	KXFER_ANSWER_UNASKED,	/* nothing fits it: the peer broke the protocol */
+	KXFER_ANSWER_UNASKED,	/* no request fits it: the peer broke the protocol */
 	KXFER_ANSWER_WANTED,	/* hand it over; then kxfer_request_put() */
-	KXFER_ANSWER_ABANDONED,	/* nobody waits for it; then kxfer_request_put() */
+	KXFER_ANSWER_ABANDONED,	/* the owner no longer waits; then kxfer_request_put() */
 };
 
 /* What to do with a request. */
 enum kxfer_arrival {
 	KXFER_ARRIVAL_TWICE,	/* the slot is taken: the peer broke the protocol */
 	KXFER_ARRIVAL_START,	/* handle it */
-	KXFER_ARRIVAL_DEFER,	/* kxfer_reply_sent() will say when to handle it */
+	KXFER_ARRIVAL_DEFER,	/* kxfer_reply_sent() returns true when to handle it */
 };
 
 bool kxfer_request_take(struct kxfer_request_slot *slot);

@@ -2,16 +2,16 @@
 /*
  * Counters of the whole module.
  *
- * KXFER_GAUGES and KXFER_TOTALS in stats.h are the one list of them: identifiers,
- * the names that INFO and debugfs show and what they mean all come from it.
+ * KXFER_GAUGES and KXFER_TOTALS in stats.h are the only list of counters: the
+ * identifiers, the names that INFO and debugfs show, and the meanings come from it.
  *
  * A gauge (live_*) goes up where an object is made and down where it is freed,
- * and nowhere else, so all gauges are 0 when the module goes; one below 0 is a
- * thing freed twice and is warned of. Each is an atomic in a cache line of its own.
- * A total only grows. What jobs count are totals of each CPU, so that no two CPUs
- * write one cache line for them.
+ * and nowhere else, so all gauges are 0 when the module goes. A gauge below 0 means
+ * that an object was freed twice, and causes a warning. Each gauge is an atomic in a
+ * cache line of its own. A total only grows. Totals are counted for each CPU, so
+ * that no two CPUs write the same cache line when jobs count.
  *
- * Context: any. A reader sees each exact but no common instant.
+ * Context: any. Each value read is exact, but the values are not of one instant.
  */
 #include <linux/atomic.h>
 #include <linux/bug.h>
@@ -36,9 +36,9 @@ static const struct {
 } texts[] = { KXFER_GAUGES(STAT_TEXT) KXFER_TOTALS(STAT_TEXT) };
 
 /**
- * kxfer_stat_move() - something has come or gone
- * @id: of the gauge
- * @value: to add
+ * kxfer_stat_move() - count objects that were made or freed
+ * @id: id of the gauge
+ * @value: number to add
  *
  * Any context.
  */
@@ -51,10 +51,10 @@ void kxfer_stat_move(enum kxfer_stat id, s64 value)
 }
 
 /**
- * kxfer_stat_read() - the value of a counter as of now
- * @id: of the counter
+ * kxfer_stat_read() - read a counter
+ * @id: id of the counter
  *
- * A total that is counted meanwhile is in it or not. Return: its value.
+ * An increment of a total during the call may be missed. Return: the value.
  */
 u64 kxfer_stat_read(enum kxfer_stat id)
 {
@@ -69,10 +69,10 @@ u64 kxfer_stat_read(enum kxfer_stat id)
 }
 
 /**
- * kxfer_stat_name() - what a counter is called
- * @id: of the counter
+ * kxfer_stat_name() - name of a counter
+ * @id: id of the counter
  *
- * Return: its name, shorter than 48 characters.
+ * Return: the name, shorter than 48 characters.
  */
 const char *kxfer_stat_name(enum kxfer_stat id)
 {
@@ -81,7 +81,7 @@ const char *kxfer_stat_name(enum kxfer_stat id)
 
 /**
  * kxfer_stat_meaning() - what a counter counts, in words
- * @id: of the counter
+ * @id: id of the counter
  *
  * Return: half a sentence.
  */

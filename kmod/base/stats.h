@@ -3,7 +3,7 @@
 #ifndef KXFER_STATS_H
 #define KXFER_STATS_H
 
-#include <linux/irqflags.h>	/* of asm-generic/percpu.h, which does not say so */
+#include <linux/irqflags.h>	/* needed by asm-generic/percpu.h */
 #include <linux/percpu.h>
 #include <linux/types.h>
 
@@ -74,8 +74,8 @@ enum kxfer_stat {
 #undef KXFER_STAT_ENUM
 
 /**
- * struct kxfer_stat_totals - what one CPU has counted
- * @values: by enum kxfer_stat; those of gauges are not used
+ * struct kxfer_stat_totals - counts of one CPU
+ * @values: totals by enum kxfer_stat; the entries of gauges are not used
  */
 struct kxfer_stat_totals {
 	u64 values[KXFER_STAT_MAX];
@@ -88,7 +88,7 @@ u64 kxfer_stat_read(enum kxfer_stat id);
 const char *kxfer_stat_name(enum kxfer_stat id);
 const char *kxfer_stat_meaning(enum kxfer_stat id);
 
-/* @id: a constant. @value: to add; negative only for gauges. Any context. */
+/* @id: a constant. @value: number to add; negative only for gauges. Any context. */
 static __always_inline void kxfer_stat_add(enum kxfer_stat id, s64 value)
 {
 	if (id < KXFER_STAT_GAUGES)

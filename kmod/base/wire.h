@@ -11,12 +11,12 @@
  * request slots a lane (KXFER_WIRE_CONTROL_SLOTS, KXFER_WIRE_DATA_SLOTS) and may
  * have one unanswered request in each; the answer names the same slot and
  * sequence number. A receiver posts the RECV of a request again before it
- * answers, and has two RECVs for each slot (one for the peer's request, one
- * for its answer): so no SEND ever lacks a RECV, which iWARP would punish by
- * dropping the connection. Whoever breaks this loses the link.
+ * answers, and has two RECVs for each slot: one for the peer's request and one
+ * for its answer. So no SEND ever lacks a RECV; iWARP would drop the connection
+ * otherwise. A peer that breaks these rules loses the link.
  *
- * The initiator of a link sends first (MPA of iWARP asks for that): HELLO on
- * the control QP, a NOTIFY, a SEND or an RDMA request on a data lane.
+ * The initiator of a link sends first (MPA of iWARP requires that): HELLO on the
+ * control QP; NOTIFY, SEND, OFFER or an RDMA request on a data lane.
  *
  * User-space tests include this file too.
  */
@@ -43,29 +43,29 @@ enum kxfer_wire_kind {
 	KXFER_WIRE_DATA		= 1,
 };
 
-/* Of both ends, or it is not used: long messages (OFFER, FETCHED, TAKE_BACK). */
+/* Long messages (OFFER, FETCHED, TAKE_BACK); used only if both ends have the feature. */
 #define KXFER_WIRE_FEATURE_LONG	1U
 /*
- * Of a control connection: the initiator will prove a key, and expects the passive side
- * to; in welcome the same of the passive side. Of a data lane: its link has a key. Unlike
- * other features it is refused where only one end has it.
+ * In hello of a control connection: the initiator will prove a key, and expects the
+ * passive side to prove it too. In welcome: the same for the passive side. In hello of a
+ * data lane: its link has a key. A connection is refused if only one end has this feature.
  */
 #define KXFER_WIRE_FEATURE_KEY	2U
 
-#define KXFER_WIRE_OFFERS	16	/* long messages of a data lane that may be under way */
+#define KXFER_WIRE_OFFERS	16	/* most long messages under way on a data lane */
 
 /**
  * struct kxfer_wire_hello - private data of a connection request
  * @magic: KXFER_WIRE_MAGIC
  * @version_min: oldest protocol that the initiator speaks
- * @version_max: newest
+ * @version_max: newest protocol that the initiator speaks
  * @kind: enum kxfer_wire_kind
  * @lane: 0 for the control QP, data lanes from 1
  * @nr_lanes: data lanes that the initiator wants, at least 1
- * @features: KXFER_WIRE_FEATURE_* that the initiator has; unknown ones are passed over
+ * @features: KXFER_WIRE_FEATURE_* that the initiator has; unknown ones are ignored
  * @cookie: random; chosen by the initiator of the control connection, shown by
  *	every data lane of the link. With KXFER_WIRE_FEATURE_KEY: the initiator's nonce,
- *	and of a data lane what is derived from the key for that lane
+ *	or on a data lane a value derived from the key for that lane
  * @epoch: number of the link on the initiator; grows with every connection
  */
 struct kxfer_wire_hello {
@@ -83,9 +83,9 @@ struct kxfer_wire_hello {
 /**
  * struct kxfer_wire_welcome - private data of an accepted connection
  * @magic: KXFER_WIRE_MAGIC
- * @version: protocol that both will speak
+ * @version: protocol that both ends will speak
  * @nr_lanes: data lanes granted: at least 1, at most what was asked for
- * @features: KXFER_WIRE_FEATURE_* that both have
+ * @features: KXFER_WIRE_FEATURE_* that both ends have
  */
 struct kxfer_wire_welcome {
 	__be32 magic;
@@ -95,9 +95,9 @@ struct kxfer_wire_welcome {
 };
 
 /**
- * struct kxfer_wire_keyed_welcome - of a control connection with a key
- * @welcome: with KXFER_WIRE_FEATURE_KEY
- * @nonce: the passive side's: random
+ * struct kxfer_wire_keyed_welcome - private data of an accepted control connection with a key
+ * @welcome: welcome with KXFER_WIRE_FEATURE_KEY
+ * @nonce: random; chosen by the passive side
  */
 struct kxfer_wire_keyed_welcome {
 	struct kxfer_wire_welcome welcome;
@@ -109,7 +109,7 @@ struct kxfer_wire_keyed_welcome {
  * @magic: KXFER_WIRE_MAGIC
  * @reason: enum kxfer_refusal
  * @version_min: oldest protocol that the refusing side speaks
- * @version_max: newest
+ * @version_max: newest protocol that the refusing side speaks
  * @reserved: 0
  */
 struct kxfer_wire_refusal {
@@ -128,16 +128,16 @@ enum kxfer_wire_type {
 	KXFER_WIRE_RELEASE	= 5,	/* initiator: a target is closed, its jobs have ended */
 	KXFER_WIRE_INFO		= 6,	/* initiator: what does the export hold now? */
 	KXFER_WIRE_LIST		= 7,	/* initiator: exports open to this user */
-	KXFER_WIRE_REVOKE	= 8,	/* responder: stop; answered when nothing is posted by it */
+	KXFER_WIRE_REVOKE	= 8,	/* responder: stop; answered once no job is posted */
 	KXFER_WIRE_CONTENT	= 9,	/* responder: what the export holds has changed */
 	KXFER_WIRE_NOTIFY	= 10,	/* initiator, on a data lane: the cookie of a NOTIFY job */
 	KXFER_WIRE_SEND		= 11,	/* initiator, on a data lane: a message for a mailbox */
-	KXFER_WIRE_OFFER	= 12,	/* likewise: one to be READ; answered when it is noted */
-	KXFER_WIRE_FETCHED	= 13,	/* responder, on a data lane: such a message is over */
-	KXFER_WIRE_TAKE_BACK	= 14,	/* initiator, on a data lane: do not READ it */
+	KXFER_WIRE_OFFER	= 12,	/* initiator, on a data lane: a message to be READ */
+	KXFER_WIRE_FETCHED	= 13,	/* responder, on a data lane: an offer is over */
+	KXFER_WIRE_TAKE_BACK	= 14,	/* initiator, on a data lane: do not READ an offer */
 };
 
-/* Outcome of a request; not errno, whose numbers differ among architectures. */
+/* Outcome of a request; not an errno, because errno numbers differ among architectures. */
 enum kxfer_wire_status {
 	KXFER_WIRE_OK			= 0,
 	KXFER_WIRE_NO_ENTRY		= 1,	/* ENOENT */
@@ -154,9 +154,9 @@ enum kxfer_wire_status {
 #define KXFER_WIRE_ANSWER	0x80	/* in @type: the answer to a request of that type */
 
 /**
- * struct kxfer_wire_header - before every payload
+ * struct kxfer_wire_header - header before every payload
  * @type: enum kxfer_wire_type, with KXFER_WIRE_ANSWER set in answers
- * @slot: of the side that sent the request
+ * @slot: slot of the side that sent the request
  * @status: enum kxfer_wire_status in answers, 0 in requests; the payload of an
  *	answer that is not OK is empty
  * @length: bytes of payload
@@ -179,10 +179,10 @@ struct kxfer_wire_content {
 };
 
 /**
- * struct kxfer_wire_addr - an end of a control connection, as proofs cover it
+ * struct kxfer_wire_addr - address of one end of a control connection, as proofs cover it
  * @family: AF_INET (2) or AF_INET6 (10)
- * @port: of it
- * @addr: IPv4 uses the first four bytes, the rest is zero
+ * @port: port of that end
+ * @addr: IP address; IPv4 uses the first four bytes, the rest is zero
  */
 struct kxfer_wire_addr {
 	__be16 family;
@@ -191,7 +191,7 @@ struct kxfer_wire_addr {
 };
 
 /**
- * struct kxfer_wire_proof - payload of HELLO on a link with a key; else it is empty
+ * struct kxfer_wire_proof - payload of HELLO on a link with a key; empty without a key
  * @proof: HMAC-SHA256; see key.c
  */
 struct kxfer_wire_proof {
@@ -200,9 +200,9 @@ struct kxfer_wire_proof {
 
 /**
  * struct kxfer_wire_hello_answer - answer to HELLO
- * @fence_addr: eight readable bytes: an iWARP initiator READs them behind its
- *	WRITEs, whose placement that proves
- * @fence_key: their rkey; 0: none
+ * @fence_addr: address of eight readable bytes; an iWARP initiator READs them after
+ *	its WRITEs, which proves that the WRITEs are placed
+ * @fence_key: rkey of these bytes; 0: none
  * @reserved: 0
  */
 struct kxfer_wire_hello_answer {
@@ -212,9 +212,9 @@ struct kxfer_wire_hello_answer {
 };
 
 /**
- * struct kxfer_wire_keyed_hello_answer - the same on a link with a key
- * @answer: as without
- * @proof: the passive side's
+ * struct kxfer_wire_keyed_hello_answer - answer to HELLO on a link with a key
+ * @answer: answer as on a link without a key
+ * @proof: proof of the passive side
  */
 struct kxfer_wire_keyed_hello_answer {
 	struct kxfer_wire_hello_answer answer;
@@ -223,12 +223,12 @@ struct kxfer_wire_keyed_hello_answer {
 
 /**
  * struct kxfer_wire_grant - payload of GRANT
- * @name: of the export, zero-terminated and zero-filled
+ * @name: name of the export, zero-terminated and zero-filled
  * @uid: effective uid of the process that asks
- * @gid: its effective gid
- * @rights: KXFER_RIGHT_*; 0: whatever is granted
+ * @gid: effective gid of the process that asks
+ * @rights: KXFER_RIGHT_* wanted; 0: whatever is granted
  * @reserved: 0
- * @nonce: random; ties answer and question together in traces
+ * @nonce: random; the responder ignores it
  */
 struct kxfer_wire_grant {
 	__u8 name[64];
@@ -240,13 +240,13 @@ struct kxfer_wire_grant {
 };
 
 /**
- * struct kxfer_wire_grant_answer - a grant
- * @grant: id on this link
+ * struct kxfer_wire_grant_answer - answer to GRANT
+ * @grant: id of the grant on this link
  * @exposure: id of the registration on this link; several grants may share it
- * @length: bytes of the export; of a mailbox: most payload of one message
+ * @length: bytes of the export; for a mailbox: most payload of one message
  * @rights: KXFER_RIGHT_* granted
- * @nr_keys: entries of its table of keys; of a mailbox 0
- * @content: what it holds
+ * @nr_keys: entries of the table of keys; 0 for a mailbox
+ * @content: content of the export
  */
 struct kxfer_wire_grant_answer {
 	__be64 grant;
@@ -257,7 +257,7 @@ struct kxfer_wire_grant_answer {
 	struct kxfer_wire_content content;
 };
 
-/* Payload of KEYS: entries of the table of @exposure from @first on. */
+/* Payload of KEYS: asks for entries of the table of @exposure, from @first on. */
 struct kxfer_wire_keys {
 	__be64 exposure;
 	__be32 first;
@@ -293,7 +293,7 @@ struct kxfer_wire_list {
 };
 
 struct kxfer_wire_list_entry {
-	__be64 id;		/* of the export; as a cursor: go on behind it */
+	__be64 id;		/* of the export; as a cursor: continue after it */
 	__u8 name[64];
 	__be64 length;
 	__be32 rights;
@@ -325,10 +325,10 @@ struct kxfer_wire_notify {
 #define KXFER_WIRE_SEND_IMM	1U	/* @immediate was given */
 
 /**
- * struct kxfer_wire_send - payload of SEND: this, then that of the message
- * @grant: of a mailbox
+ * struct kxfer_wire_send - payload of SEND: this struct, then the payload of the message
+ * @grant: id of a grant on a mailbox
  * @flags: KXFER_WIRE_SEND_IMM or 0
- * @immediate: 0 unless @flags says that there is one
+ * @immediate: immediate data with KXFER_WIRE_SEND_IMM, else 0
  */
 struct kxfer_wire_send {
 	__be64 grant;
@@ -338,15 +338,18 @@ struct kxfer_wire_send {
 
 /**
  * struct kxfer_wire_offer - payload of OFFER: a message longer than KXFER_MESSAGE_MAX
- * @grant: of a mailbox
- * @address: of its payload, under @rkey
- * @rkey: for READs on this link, until FETCHED has come, or TAKE_BACK was answered OK
- * @bytes: of the payload
+ * @grant: id of a grant on a mailbox
+ * @address: address of the payload, under @rkey
+ * @rkey: valid for READs on this link until FETCHED has come, or TAKE_BACK was answered OK
+ * @bytes: length of the payload
  * @flags: as in struct kxfer_wire_send
- * @immediate: likewise
- * @id: below KXFER_WIRE_OFFERS; the initiator's, and of no other that is under way on
- *	the lane: until the OFFER is refused, FETCHED answered, or TAKE_BACK answered OK
+ * @immediate: as in struct kxfer_wire_send
+ * @id: chosen by the initiator, below KXFER_WIRE_OFFERS, and unique among the offers under
+ *	way on the lane. An offer is under way until the OFFER is refused, FETCHED is
+ *	answered, or TAKE_BACK is answered OK
  * @reserved: 0
+ *
+ * The OFFER is answered when the receiver has noted it.
  */
 struct kxfer_wire_offer {
 	__be64 grant;
@@ -361,8 +364,8 @@ struct kxfer_wire_offer {
 
 /**
  * struct kxfer_wire_fetched - payload of FETCHED
- * @id: of an OFFER on the same lane; its answer may still be under way
- * @status: enum kxfer_wire_status: OK: it has been READ into the region of a RECV
+ * @id: id of an OFFER on the same lane; the answer to the OFFER may still be under way
+ * @status: enum kxfer_wire_status; OK: the message was READ into the region of a RECV
  */
 struct kxfer_wire_fetched {
 	__be32 id;
@@ -371,10 +374,10 @@ struct kxfer_wire_fetched {
 
 /**
  * struct kxfer_wire_take_back - payload of TAKE_BACK
- * @id: of an OFFER on the same lane that was answered OK
+ * @id: id of an OFFER on the same lane that was answered OK
  * @reserved: 0
  *
- * Answered OK: it was not READ and will not be; BUSY: FETCHED comes, or has come.
+ * Answer OK: the message was not READ and will not be. BUSY: FETCHED comes, or has come.
  */
 struct kxfer_wire_take_back {
 	__be32 id;

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The engine kverbs: what work requests cost when nothing stands before them.
+ * The engine kverbs: what work requests cost without the job path above them.
  *
- * A run is a call that posts READs, WRITEs or atomics on a data lane, with no jobs: the floor
- * under the job path. Here it is checked, gets its lane, and tells what was counted; its
- * work requests are built by run_wr.c, and posted by run.c. On iWARP a WRITE is done when
- * TCP has it. Or it runs on a dedicated connection (dedicated.c), where it posts messages,
- * too: run_dedicated.c.
+ * A run is a call that posts READs, WRITEs or atomics on a data lane, without jobs: the floor
+ * under the job path. This file checks the call, takes the lane and returns the counts.
+ * run_wr.c builds the work requests, and run.c posts them. On iWARP a WRITE is done when
+ * TCP has its data. A run may use a dedicated connection instead (dedicated.c), where it can
+ * post messages, too (run_dedicated.c).
  *
- * The run has the lane for itself: it takes all credits of a lane that is idle, so that
- * no chain is posted before it gives them back; jobs that come meanwhile are queued and
- * posted then. (Messages of the channel need no credits, and go on.) With the credits it
- * has the places in the send queue, which only chains use.
+ * The run has the lane to itself: it takes all credits of an idle lane, so no chain is
+ * posted until the run gives them back. Jobs submitted meanwhile are queued and posted
+ * then. (Messages of the channel need no credits and go on.) With the credits the run owns
+ * the send queue entries that only chains use.
  *
- * Ends, as proofs. Who runs counts itself as a job of target (if any), link and region
- * (nr_jobs, users) and as a user of the mapping, and lets go when all it has posted has
- * completed, or the link is DEAD: then QP and CQ are destroyed (lane.c), no device
+ * Ends, as proofs. The run counts itself as a job of its target (if any), link and region
+ * (nr_jobs, users) and as a user of the mapping. It drops these counts when all it has
+ * posted has completed, or the link is DEAD: then QP and CQ are destroyed (lane.c), no device
  * reaches the memory and no completion will find the run. So
- *  - the withdrawal of the export waits for it, and it stops (kxfer_target_revoke());
- *  - REGION_DEL, TARGET_CLOSE and DEDICATED_CLOSE are EBUSY; the file cannot be closed
- *    under the call;
- *  - a link that fails, also because its device goes, is torn down without waiting for
- *    it, and the removal of the mapping, which comes behind, does wait;
- *  - a peer that holds up what was posted loses the link as with jobs: kxfer_lane_stuck()
- *    sees @exclusive and that nr_completions stands still. So the sleep is bounded too;
- *  - a responder that holds a stopped run up by completing little loses the dedicated
- *    connection (run.c), so a process that is killed is not held up by what it measures.
+ *  - the withdrawal of the export waits for the run, and the run stops
+ *    (kxfer_target_revoke());
+ *  - REGION_DEL, TARGET_CLOSE and DEDICATED_CLOSE return EBUSY; the file cannot be closed
+ *    during the call;
+ *  - a link that fails, also because of device removal, is torn down without waiting for
+ *    the run; the removal of the mapping, which comes later, does wait;
+ *  - a peer that holds up posted work loses the link as with jobs: kxfer_lane_stuck()
+ *    sees @exclusive and an unchanged nr_completions. So the run's sleep is bounded, too;
+ *  - a responder that holds up a stopped run by completing little loses the dedicated
+ *    connection (run.c). So the responder does not hold up a process that is killed.
  *
  * Context: a call; may sleep.
  */
@@ -55,7 +56,7 @@
 #define MAX_LATE_NS	(S64_MAX / 2)
 #define BENCH_FLAGS	(KXFER_BENCH_F_IMM | KXFER_BENCH_F_NO_INLINE | KXFER_BENCH_F_MR_POOL)
 
-/* ---- what is asked for ---- */
+/* ---- checks of the request ---- */
 
 static int check_nop(const struct kxfer_bench *cmd)
 {
@@ -78,7 +79,7 @@ static bool is_benched(u32 op)
 	return op <= KXFER_OP_WRITE || op == KXFER_OP_SEND || kxfer_op_is_atomic(op);
 }
 
-/* Messages have no place on a lane of a target. */
+/* Messages (SEND, or with immediate) need a dedicated connection. */
 static int check_dedicated(const struct kxfer_bench *cmd)
 {
 	bool imm = cmd->flags & KXFER_BENCH_F_IMM;
@@ -98,15 +99,15 @@ static int check_atomic(const struct kxfer_bench *cmd)
 	       !cmd->words != (cmd->op != KXFER_OP_COMPARE_SWAP) ? -EINVAL : 0;
 }
 
-/* rdma_rw moves bytes, and no more. */
+/* rdma_rw does plain READs and WRITEs only. */
 static bool has_rw(const struct kxfer_bench *cmd)
 {
 	return cmd->op <= KXFER_OP_WRITE && !(cmd->flags & KXFER_BENCH_F_IMM);
 }
 
 /*
- * A context of rdma_rw asks for a completion of its own, and who maps memory for DMA does
- * not share its cache lines: @at is where in a page the first operation begins.
+ * Each rdma_rw context asks for its own completion, and memory mapped for DMA must not share
+ * cache lines. @at: start of the first operation, in bytes from the region's first page.
  */
 static int check_rw(const struct kxfer_bench *cmd, u32 at)
 {
@@ -126,7 +127,7 @@ static int check_schedule(const struct kxfer_bench *cmd)
 	       (cmd->posted_histogram && !cmd->nr_buckets) ? -EINVAL : 0;
 }
 
-/* Flags, operations and what goes together that a later module may have. */
+/* False for flags, operations and combinations that only a later module may support. */
 static bool is_supported(const struct kxfer_bench *cmd)
 {
 	if (cmd->flags & ~BENCH_FLAGS || !is_benched(cmd->op) ||
@@ -166,7 +167,7 @@ static int check_bench(const struct kxfer_bench *cmd)
 								  check_transfer(cmd);
 }
 
-/* Do all operations lie within @limit? */
+/* Return: 0, -EOVERFLOW, or -ERANGE: operations do not all lie within @limit */
 static int check_range(const struct kxfer_run *run, u64 offset, u64 limit)
 {
 	const struct kxfer_bench *cmd = run->cmd;
@@ -179,7 +180,7 @@ static int check_range(const struct kxfer_run *run, u64 offset, u64 limit)
 	return end > limit ? -ERANGE : 0;
 }
 
-/* May it do what it is to do with the target? Return: 0 or -errno */
+/* Does the target permit the run? Sets @nr_slots and @remote. Return: 0 or -errno */
 static int check_target(struct kxfer_run *run)
 {
 	const struct kxfer_target *target = run->target;
@@ -197,7 +198,7 @@ static int check_target(struct kxfer_run *run)
 	return check_range(run, run->cmd->target_offset, target->length);
 }
 
-/* And with the connection? */
+/* Does the dedicated connection permit the run? Return: 0 or -errno */
 static int check_connection(struct kxfer_run *run)
 {
 	int ret = kxfer_run_check_dedicated(run);
@@ -238,7 +239,7 @@ static int find_objects(struct kxfer_session *session, struct kxfer_run *run)
 	return ret ?: check_region(run);
 }
 
-/* Find what the call names and count the run as a job of it. */
+/* Find the objects that the call names, and count the run as a job of them. */
 static int bind(struct kxfer_session *session, struct kxfer_run *run)
 {
 	int ret;
@@ -348,7 +349,7 @@ static int run_phases(struct kxfer_run *run, struct kxfer_bench *cmd)
 	return 0;
 }
 
-/* Hand over what operations move. What is between them is the process's (region.c). */
+/* Sync only what operations move. The bytes between belong to the process (region.c). */
 static void sync_slots(const struct kxfer_run *run,
 		       void (*sync)(struct kxfer_mapping *mapping, u64 offset, u64 bytes))
 {
@@ -365,7 +366,7 @@ static void sync_slots(const struct kxfer_run *run,
 		sync(run->mapping, cmd->region_offset + slot * cmd->stride, cmd->length);
 }
 
-/* With the lane. */
+/* The run has its lane. */
 static int run_on_lane(struct kxfer_run *run, struct kxfer_bench *cmd)
 {
 	int ret = kxfer_run_build(run);
@@ -381,10 +382,10 @@ static int run_on_lane(struct kxfer_run *run, struct kxfer_bench *cmd)
 }
 
 /*
- * A region is mapped once for all that is done with it (region.c); rdma_rw maps it by
- * itself, and then for a device that has real DMA it may not be mapped beside that.
- * (A job that comes meanwhile maps it. That costs a line in the log of a kernel with
- * DMA_API_DEBUG, and is what the owner of both asked for.) Return: 0 or -errno
+ * A region has one mapping per device for all its uses (region.c), but rdma_rw maps the memory
+ * itself. So on a device with real DMA there must be no other mapping of the region.
+ * (A job submitted during the run maps it nevertheless, as the owner of both asked for. A
+ * kernel with DMA_API_DEBUG then logs a line.) Return: 0 or -errno
  */
 static int get_mapping(struct kxfer_run *run)
 {
@@ -400,7 +401,7 @@ static int get_mapping(struct kxfer_run *run)
 	mapping = kxfer_mapping_find(run->region, dev);
 	if (!mapping)
 		return 0;
-	/* It holds the device. */
+	/* The mapping holds the device. */
 	virtual = ib_uses_virt_dma(dev->ibdev);
 	kxfer_mapping_put(mapping, 1);
 	return virtual ? 0 : -EBUSY;
@@ -456,7 +457,7 @@ static int make_schedule(struct kxfer_run *run, const struct kxfer_bench *cmd)
 	return run->posted_histogram ? 0 : -ENOMEM;
 }
 
-/* Room for what is counted. Return: 0 or -ENOMEM */
+/* Allocate samples and histogram. Return: 0 or -ENOMEM */
 static int make_counts(struct kxfer_run *run, const struct kxfer_bench *cmd)
 {
 	if (cmd->nr_samples) {
@@ -525,7 +526,7 @@ static void free_run(struct kxfer_run *run)
 	kfree(run);
 }
 
-/* It is overwritten then. */
+/* Fault in a buffer of results. This overwrites bytes of it. */
 static bool writable(u64 to, u32 nr)
 {
 	return !fault_in_writeable(u64_to_user_ptr(to), (size_t)nr * sizeof(u32));

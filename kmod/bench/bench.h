@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What work requests cost without jobs: the engine kverbs. See bench.c. */
+/* The engine kverbs: the cost of work requests without jobs. See bench.c. */
 #ifndef KXFER_BENCH_H
 #define KXFER_BENCH_H
 

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Dedicated connections: a session's own QP and PD, and a CQ of its own or room on one of
- * the RDMA core's pool (cq_pool.c), on which work requests map one to
- * one on verbs (KXFER_BENCH), connected with a responder of user-space verbs.
+ * Dedicated connections: a session's own QP and PD, connected to a responder of user-space
+ * verbs. The CQ is the session's own, or a share of one of the RDMA core's pool (cq_pool.c).
+ * Work requests of a run (KXFER_BENCH) map one to one on verbs.
  *
- * Such a connection is a link (link.c) of one data lane, that of index 1, without control
- * QP and without channel, with hooks of its own (link_ops.h). So nothing but a run, READs of
- * the responder's status and RECVs of its answers, which have no memory
- * (dedicated_answers.c), is on the QP, and no job comes there, for targets are made by a
- * control QP. It is never shared: kxfer_link_get() passes it over. Its private data is that
- * of responder.h. rkey and address of the responder's memory stay here.
+ * Such a connection is a link (link.c) with one data lane, of index 1. It has no control QP
+ * and no channel, and its own hooks (link_ops.h). So the QP carries only a run, READs of
+ * the responder's status, and RECVs of its answers, which have no memory
+ * (dedicated_answers.c). No job uses it, because targets are opened by a control QP. The
+ * link is never shared: kxfer_link_get() skips it. Its private data is that of responder.h.
+ * rkey and address of the responder's memory stay in the kernel.
  *
- * Its end is that of a link, and the proof at the head of link.c holds: connect_thread
- * brings it up; device removal, a broken connection, DEDICATED_CLOSE, the end of the
- * session and that of the module fail it; its teardown closes the lane (lane.c) before
- * it lets the device go. What is added to the proof:
- *  - What a run needs of this struct it finds as long as it counts itself as a job of the
- *    link: DEDICATED_CLOSE is EBUSY then, and the file cannot be closed under a call. The
- *    session has a reference to the link, which owns the struct.
- *  - The sink of the status READs is unmapped, and its MR deregistered, when the lane's
- *    QP is destroyed (kxfer_dedicated_drop_status()); its memory goes with the link.
- *  - Answers to messages: dedicated_answers.c.
- *  - Who waits for a status READ wakes when the link is DEAD; so it does not matter that
- *    siw may leave it without completion.
- *  - What is there of UD goes before the CQ does; the proof is in dedicated_ud.c.
- *  - A CQ of the pool is not freed, but has no completion of the lane any more: cq_pool.c.
- *  - A responder that answers nothing while a run is on it loses the link as a peer with
- *    jobs does (kxfer_lane_stuck()); one that answers but posts no RECVs holds up a run to
- *    its time limit; one that answers little loses the link some time after that (run.c).
+ * The link ends like any other, and the proof at the head of link.c holds. connect_thread
+ * brings it up. Device removal, a broken connection, DEDICATED_CLOSE, the end of the session
+ * and that of the module fail it. Its teardown closes the lane (lane.c) before it lets the
+ * device go. This is added to the proof:
+ *  - The struct lives while a run counts itself as a job of the link: DEDICATED_CLOSE
+ *    returns EBUSY then, and the file cannot be closed during a call. The session has a
+ *    reference to the link, which owns the struct.
+ *  - The sink of the status READs is unmapped, and its MR deregistered, after the lane's QP
+ *    is destroyed (kxfer_dedicated_drop_status()). Its memory is freed with the link.
+ *  - Answers to messages: see dedicated_answers.c.
+ *  - The waiter for a status READ wakes when the link is DEAD. So it does not matter that
+ *    siw may leave the READ without completion.
+ *  - The UD objects end before the CQ does; the proof is in dedicated_ud.c.
+ *  - A CQ of the pool is not freed, but holds no completion of the lane any more (cq_pool.c).
+ *  - A responder that answers nothing during a run loses the link as a peer with jobs
+ *    does (kxfer_lane_stuck()). One that answers but posts no RECVs holds up a run until
+ *    its time limit. One that answers little loses the link some time after that (run.c).
  *
- * Context: the calls may sleep. answered() and rejected() are called by rdma_cm's handler and
- * do not.
+ * Context: the calls may sleep. rdma_cm's handler calls answered() and rejected(), which do
+ * not sleep.
  */
 #include "base/log.h"
 
@@ -92,7 +92,7 @@ static u8 introduce(struct kxfer_link *link, void *data)
 	return sizeof(*request);
 }
 
-/* Private data may be longer than what was sent. Return: the answer or NULL */
+/* @data may be longer than the private data that was sent. Return: the answer or NULL */
 static const struct kxfer_responder_answer *answer_in(const void *data, u8 length)
 {
 	const struct kxfer_responder_answer *answer = data;
@@ -106,7 +106,7 @@ static const struct kxfer_responder_answer *answer_in(const void *data, u8 lengt
 	       answer : NULL;
 }
 
-/* Return: 0, or -EPROTO: not an answer, or less than was asked for. */
+/* Return: 0, or -EPROTO: not a valid answer, or less memory than was asked for. */
 static int answered(struct kxfer_link *link, const void *data, u8 length)
 {
 	struct kxfer_dedicated *dedicated = link->context;
@@ -129,12 +129,12 @@ static int answered(struct kxfer_link *link, const void *data, u8 length)
 }
 
 /**
- * kxfer_dedicated_refused() - the connection was rejected, or the look-up of the UD QP was
- * @dedicated: connecting
+ * kxfer_dedicated_refused() - handle a refusal of the connection, or of the UD look-up
+ * @dedicated: connection that is connecting
  * @data: private data, or NULL
- * @length: of it
+ * @length: bytes of @data
  *
- * Return: -EREMOTEIO: the responder did, @refusal says why; -ECONNREFUSED: no responder did.
+ * Return: -EREMOTEIO: a responder refused, with @refusal; -ECONNREFUSED: no responder did.
  */
 int kxfer_dedicated_refused(struct kxfer_dedicated *dedicated, const void *data, u8 length)
 {
@@ -152,7 +152,7 @@ static int rejected(struct kxfer_link *link, const void *data, u8 length)
 	return kxfer_dedicated_refused(link->context, data, length);
 }
 
-/* Nothing is ever posted that a device cannot. Return: 0 or -EOPNOTSUPP. */
+/* Refuse what the device cannot do, so it is never posted. Return: 0 or -EOPNOTSUPP. */
 static int check_device(struct kxfer_link *link)
 {
 	const struct kxfer_dedicated *dedicated = link->context;
@@ -160,7 +160,7 @@ static int check_device(struct kxfer_link *link)
 
 	if (kxfer_op_is_atomic(dedicated->op) && !dev->atomic)
 		return -EOPNOTSUPP;
-	/* A command, and the message. */
+	/* One SGE for the command, one for the message. */
 	if (dedicated->answered && dev->ibdev->attrs.max_send_sge < 2)
 		return -EOPNOTSUPP;
 	if (dedicated->imm && dev->iwarp)
@@ -182,14 +182,14 @@ static void free_dedicated(struct kxfer_dedicated *dedicated)
 	kfree(dedicated);
 }
 
-/* NULL: the link was not published, and its owner stays the caller's. */
+/* @context is NULL if the link was not published: the caller still owns the connection. */
 static void free_link(struct kxfer_link *link)
 {
 	if (link->context)
 		free_dedicated(link->context);
 }
 
-/* One work request for READs of the status. A UD QP beside is as deep. */
+/* One extra send for READs of the status. A UD QP (@twin) has as many credits as the lane. */
 static void size_lane(const struct kxfer_lane *lane, struct kxfer_lane_size *size)
 {
 	const struct kxfer_dedicated *dedicated = lane->link->context;
@@ -231,18 +231,18 @@ static const struct kxfer_link_ops link_ops = {
 
 /* ---- one user at a time ---- */
 
-/** kxfer_dedicated_lane() - its one lane; once the link was LIVE */
+/** kxfer_dedicated_lane() - the lane of a connection whose link is or was LIVE */
 struct kxfer_lane *kxfer_dedicated_lane(const struct kxfer_dedicated *dedicated)
 {
 	return dedicated->link->data[0];
 }
 
 /**
- * kxfer_dedicated_take() - have its lane, with all credits, for oneself
- * @dedicated: the caller counts as a job of its link
- * @run: to tell of answers; or NULL
+ * kxfer_dedicated_take() - take the lane exclusively, with all its credits
+ * @dedicated: connection; the caller counts as a job of its link
+ * @run: run that answers go to, or NULL
  *
- * Return: 0, -EBUSY: somebody else has it, or why the link is going down.
+ * Return: 0, -EBUSY: the lane is taken, or the error of a link that is going down.
  */
 int kxfer_dedicated_take(struct kxfer_dedicated *dedicated, struct kxfer_run *run)
 {
@@ -262,7 +262,7 @@ int kxfer_dedicated_take(struct kxfer_dedicated *dedicated, struct kxfer_run *ru
 	return ret;
 }
 
-/** kxfer_dedicated_give() - after kxfer_dedicated_take(); but for status READs nothing is posted */
+/** kxfer_dedicated_give() - give the lane back; only status READs may still be under way */
 void kxfer_dedicated_give(struct kxfer_dedicated *dedicated)
 {
 	struct kxfer_lane *lane = kxfer_dedicated_lane(dedicated);
@@ -347,7 +347,7 @@ static int check_open(const struct kxfer_session *session,
 	if (!cmd->timeout_ms || cmd->timeout_ms > KXFER_TIMEOUT_MAX_MS ||
 	    !cmd->length || cmd->length > KXFER_DEDICATED_MAX_BYTES)
 		return -EINVAL;
-	/* What the core polls no session can. */
+	/* A session cannot poll a CQ that the core polls. */
 	if (cmd->flags & KXFER_DEDICATED_F_CQ_POOL &&
 	    (cmd->context == KXFER_CONTEXT_POLLED || cmd->context == KXFER_CONTEXT_DIRECT))
 		return -EINVAL;
@@ -380,7 +380,7 @@ static struct kxfer_dedicated *dedicated_alloc(const struct kxfer_dedicated_open
 	return dedicated;
 }
 
-/* Return: its link, with a user, which is connecting and owns it; or ERR_PTR */
+/* Return: connecting link with one user, which owns the new connection; or ERR_PTR */
 static struct kxfer_link *start(struct kxfer_session *session,
 				const struct kxfer_dedicated_open *cmd)
 {
@@ -401,7 +401,7 @@ static struct kxfer_link *start(struct kxfer_session *session,
 	return link;
 }
 
-/* The link is in no table any more. Nothing of it is on the device behind this. */
+/* No call can find the connection. When this returns nothing of it is on the device. */
 static void end(struct kxfer_link *link)
 {
 	kxfer_delay(DEDICATED_END);
@@ -410,7 +410,7 @@ static void end(struct kxfer_link *link)
 	kxfer_link_unuse(link);
 }
 
-/* From then on another thread may close it, and so it is told here what its id is. */
+/* Another thread may close a connection in the table, so copy its id under the lock. */
 static int publish(struct kxfer_session *session, struct kxfer_dedicated *dedicated,
 		   struct kxfer_dedicated_open *cmd)
 {
@@ -475,13 +475,13 @@ int kxfer_dedicated_close(struct kxfer_session *session, void *arg)
 	return ret;
 }
 
-/** kxfer_dedicated_end_session() - no call of the session is under way */
+/** kxfer_dedicated_end_session() - end all connections; no call of the session is under way */
 void kxfer_dedicated_end_session(struct kxfer_session *session)
 {
 	struct kxfer_dedicated *dedicated;
 	unsigned long id;
 
-	/* Side by side. */
+	/* Fail all links first: then they end in parallel. */
 	xa_for_each(&session->engine_objects, id, dedicated)
 		kxfer_link_fail(dedicated->link, -ESHUTDOWN);
 	xa_for_each(&session->engine_objects, id, dedicated)

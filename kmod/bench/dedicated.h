@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A session's own connection with a responder of user-space verbs. See dedicated.c. */
+/* A session's own connection to a responder of user-space verbs. See dedicated.c. */
 #ifndef KXFER_DEDICATED_H
 #define KXFER_DEDICATED_H
 
@@ -21,23 +21,24 @@ struct kxfer_session;
 struct rdma_cm_id;
 
 /**
- * struct kxfer_dedicated_ud - how messages go by UD. See dedicated_ud.c
- * @wanted: they do; without, nothing of the rest is used
- * @has_qkey: @qkey was given
- * @id: of rdma_cm, RDMA_PS_UDP
- * @qp: of @id
- * @done: the step of rdma_cm that is waited for has ended
- * @error: how: 0 or -errno
- * @told: @ah_attr and @qpn are there; set once by rdma_cm's handler
- * @ah_attr: way to the responder
- * @ah: made of it
- * @qpn: number of its QP
- * @qkey: that messages carry
+ * struct kxfer_dedicated_ud - UD side of a dedicated connection. See dedicated_ud.c
+ * @wanted: messages go by UD; if not, the other members are unused
+ * @has_qkey: the caller has given @qkey
+ * @id: rdma_cm id, RDMA_PS_UDP
+ * @qp: UD QP of @id
+ * @done: end of the rdma_cm step that is waited for
+ * @error: result of that step, 0 or -errno
+ * @told: @ah_attr and @qpn are valid; set once by rdma_cm's handler
+ * @ah_attr: attributes of the path to the responder
+ * @ah: address handle made from @ah_attr
+ * @qpn: number of the responder's UD QP
+ * @qkey: Q_Key that messages carry
  * @mtu: bytes of the longest message
- * @given_up: messages for which no receive was told of for long; this and the rest under
- *	the lane's lock
- * @starved_ns: since when a run waits for receives, and @starved_at is not exceeded; or 0
- * @starved_at: messages that the responder had told of
+ * @given_up: messages whose receives were not reported for long, so taken for lost;
+ *	changed under the lane's lock
+ * @starved_ns: time when the run that has the lane began to wait for receives, with no more
+ *	reported than @starved_at; or 0
+ * @starved_at: messages that the responder had reported at @starved_ns
  */
 struct kxfer_dedicated_ud {
 	bool wanted;
@@ -58,32 +59,32 @@ struct kxfer_dedicated_ud {
 };
 
 /**
- * struct kxfer_dedicated - what a dedicated connection has beside its link
- * @id: within its session
- * @link: of one lane; owns this
- * @length: bytes of memory wanted
- * @writable: it is to be written too
- * @op: enum kxfer_op: what is done beside READ and WRITE
- * @imm: with immediate
+ * struct kxfer_dedicated - a dedicated connection, in addition to its link
+ * @id: id within its session
+ * @link: link with one lane; owns this struct
+ * @length: bytes of memory wanted at the responder
+ * @writable: the run may also WRITE that memory
+ * @op: enum kxfer_op: operation besides READ and WRITE
+ * @imm: @op is with immediate
  * @answered: the responder answers messages
- * @pooled: its CQ is of the RDMA core's pool
- * @receives: of messages: that the responder has posted; 0: there are no messages
- * @slots: of messages: places that they go to in turn
- * @bytes: of messages: length of one
+ * @pooled: the CQ is one of the RDMA core's pool
+ * @receives: messages: receives that the responder keeps posted; 0: no messages
+ * @slots: messages: places at the responder, used in turn
+ * @bytes: messages: length of one
  * @remote: the responder's memory; set before the link is LIVE
- * @refusal: errno by which the responder refused
- * @status: of messages: sink of READs of the responder's status
- * @status_dma: its address
- * @status_mr: iWARP: by which the sink is named
- * @status_cqe: of those READs
- * @sent: messages posted; this and the rest under the lane's lock
- * @received: that the responder has told of
- * @wrong: likewise
+ * @refusal: errno with which the responder refused
+ * @status: messages: sink of READs of the responder's status
+ * @status_dma: DMA address of @status
+ * @status_mr: iWARP: MR that names the sink
+ * @status_cqe: completion entry of these READs
+ * @sent: messages posted; @sent to @nr_read change under the lane's lock
+ * @received: messages whose receives the responder has reported as posted again
+ * @wrong: messages of @received that the responder has reported as not the expected ones
  * @reading: a READ of the status is under way
- * @nr_asked: READs of the status that were posted
- * @nr_read: that have completed; read without the lock, too
- * @answers: of the responder, or NULL; see dedicated_answers.c
- * @ud: if messages go by it
+ * @nr_asked: READs of the status posted
+ * @nr_read: READs of the status completed; also read without the lock
+ * @answers: state of the responder's answers, or NULL; see dedicated_answers.c
+ * @ud: state of UD, if messages go by UD
  */
 struct kxfer_dedicated {
 	u32 id;
@@ -114,7 +115,7 @@ struct kxfer_dedicated {
 	struct kxfer_dedicated_ud ud;
 };
 
-/* What a dedicated connection has beside @link, one of those. */
+/* The dedicated connection of @link, whose @ops are those of dedicated.c. */
 static inline struct kxfer_dedicated *kxfer_dedicated_of(const struct kxfer_link *link)
 {
 	return link->context;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages that the responder of a dedicated connection answers, as a storage target does:
- * in front of each is a command with the key of the MR that it is sent from, and the answer
- * is a SEND_WITH_INV of that key. So the MR is invalid when the answer is here, and nothing
- * is to be posted for that.
+ * Messages that the responder of a dedicated connection answers, as a storage target does.
+ * A command in front of each message carries the key of the MR that the message is sent
+ * from. The answer is a SEND_WITH_INV of that key. So the MR is invalid when the answer
+ * arrives, and no LOCAL_INV has to be posted.
  *
- * Answers come in the order of messages (RC), so the n-th is to invalidate the key of
- * message n; one that does anything else ends the link. An answer has no bytes: RECVs have
- * no memory. There are as many as messages can be under way, and each is posted again
+ * Answers come in the order of messages (RC), so answer n must invalidate the key of
+ * message n; any other answer ends the link. An answer carries no bytes, so RECVs need no
+ * memory. There are as many RECVs as messages can be under way, and each is posted again
  * before its answer counts.
  *
- * Whose the run is, as a proof. A run is known here from when it has the lane until it
- * gives that back, both under the lane's lock. An answer that counts is of a message whose
- * run is not done without it, and completions come from one caller at a time: so that run
- * is there until kxfer_run_answered() returns. One too many finds all messages answered,
- * and no run is looked at. RECVs that are flushed are so by the lane's end (lane.c), before
- * this goes with the link.
+ * Lifetime of the run, as a proof. @run is set when a run gets the lane and cleared when it
+ * gives the lane back, both under the lane's lock. An answer that counts belongs to a message
+ * whose run is not done without it, and completions come from one caller at a time. So that
+ * run exists until kxfer_run_answered() returns. An excess answer finds all messages
+ * answered, and does not touch a run. RECVs are flushed by the end of the lane (lane.c),
+ * before struct kxfer_answers is freed with the link.
  */
 #include <linux/slab.h>
 
@@ -26,20 +26,20 @@
 #include "link/link.h"
 #include "node/device.h"
 
-/* Messages under way at most. */
+/* Limit of messages under way. */
 #define MAX_ANSWERS	KXFER_LANE_JOB_WRS
 #define COMMAND_BYTES	sizeof(struct kxfer_responder_command)
 
 /**
- * struct kxfer_answers - of a connection
- * @dedicated: it
- * @cqe: of its RECVs
- * @nr: that came; this and the rest under the lane's lock
- * @run: that has the lane, or NULL
- * @commands: array of MAX_ANSWERS: that of message n is the n-th, from the begin again
- * @commands_dma: their address
- * @keys: likewise: what the answer is to invalidate
- * @sge: likewise: command, and message
+ * struct kxfer_answers - state of the answers of a connection
+ * @dedicated: the connection
+ * @cqe: completion entry of the RECVs
+ * @nr: answers that counted; under the lane's lock, as are all members below
+ * @run: run that has the lane, or NULL
+ * @commands: ring of MAX_ANSWERS commands: message n has entry n % MAX_ANSWERS
+ * @commands_dma: DMA address of @commands
+ * @keys: key that the answer must invalidate, indexed as @commands
+ * @sge: SGEs of command and message, indexed as @commands
  */
 struct kxfer_answers {
 	struct kxfer_dedicated *dedicated;
@@ -60,11 +60,11 @@ static int post_recv(struct kxfer_lane *lane, struct kxfer_answers *answers)
 	return kxfer_fault_error(DEDICATED_RECV) ?: ib_post_recv(lane->qp, &wr, NULL);
 }
 
-/* With the lane's lock. Return: whose it is, or NULL: it counts for nothing */
+/* With the lane's lock. Return: run that the answer is for, or NULL: it does not count */
 static struct kxfer_run *take_locked(struct kxfer_lane *lane, struct kxfer_answers *answers,
 				     const struct ib_wc *wc)
 {
-	/* Nobody waits; and behind one that was lost, none is the one that is expected. */
+	/* No run waits then, and after a lost answer the next ones do not match @keys. */
 	if (!lane->open || !kxfer_link_is_live(lane->link))
 		return NULL;
 	if (answers->nr == answers->dedicated->sent ||
@@ -101,7 +101,7 @@ static void answered(struct ib_cq *cq, struct ib_wc *wc)
 		kxfer_run_answered(run);
 }
 
-/** kxfer_dedicated_recvs() - RECVs that the lane of a connection has */
+/** kxfer_dedicated_recvs() - number of RECVs that a connection's lane needs for answers */
 u32 kxfer_dedicated_recvs(const struct kxfer_dedicated *dedicated)
 {
 	return dedicated->answered ? MAX_ANSWERS : 0;
@@ -125,10 +125,10 @@ static struct kxfer_answers *alloc_answers(struct kxfer_dedicated *dedicated)
 }
 
 /**
- * kxfer_dedicated_make_answers() - have RECVs for answers
- * @lane: of a dedicated connection; connected
+ * kxfer_dedicated_make_answers() - map the commands, and post RECVs for answers
+ * @lane: lane of a dedicated connection; connected
  *
- * May sleep. Return: 0 or -errno; kxfer_dedicated_drop_answers() undoes a part too.
+ * May sleep. Return: 0 or -errno; kxfer_dedicated_drop_answers() also undoes a failed call.
  */
 int kxfer_dedicated_make_answers(struct kxfer_lane *lane)
 {
@@ -151,7 +151,7 @@ int kxfer_dedicated_make_answers(struct kxfer_lane *lane)
 	return ret;
 }
 
-/** kxfer_dedicated_drop_answers() - the lane's QP is destroyed */
+/** kxfer_dedicated_drop_answers() - unmap the commands; the lane's QP is destroyed */
 void kxfer_dedicated_drop_answers(struct kxfer_lane *lane)
 {
 	struct kxfer_answers *answers = kxfer_dedicated_of(lane->link)->answers;
@@ -163,7 +163,7 @@ void kxfer_dedicated_drop_answers(struct kxfer_lane *lane)
 	answers->commands_dma = 0;
 }
 
-/** kxfer_dedicated_free_answers() - with the connection */
+/** kxfer_dedicated_free_answers() - free the answers, with their connection */
 void kxfer_dedicated_free_answers(struct kxfer_dedicated *dedicated)
 {
 	if (!dedicated->answers)
@@ -172,7 +172,7 @@ void kxfer_dedicated_free_answers(struct kxfer_dedicated *dedicated)
 	kfree(dedicated->answers);
 }
 
-/** kxfer_dedicated_answer_to_locked() - whose messages are answered; NULL: nobody's */
+/** kxfer_dedicated_answer_to_locked() - set the run that gets the answers, or NULL */
 void kxfer_dedicated_answer_to_locked(struct kxfer_dedicated *dedicated, struct kxfer_run *run)
 {
 	if (dedicated->answers)
@@ -181,12 +181,12 @@ void kxfer_dedicated_answer_to_locked(struct kxfer_dedicated *dedicated, struct 
 
 /**
  * kxfer_dedicated_command_locked() - put the command in front of the next message
- * @dedicated: its messages are answered, and its lane's lock is held
- * @wr: the message, of one SGE; gets two
+ * @dedicated: connection whose messages are answered; its lane's lock is held
+ * @wr: work request of the message, with one SGE; gets two
  * @sge: that SGE
- * @rkey: that the answer is to invalidate
+ * @rkey: key that the answer must invalidate
  *
- * To be called before the message is numbered.
+ * Must be called before kxfer_run_number_locked().
  */
 void kxfer_dedicated_command_locked(struct kxfer_dedicated *dedicated, struct ib_send_wr *wr,
 				    const struct ib_sge *sge, u32 rkey)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the responder of a dedicated connection says of messages: its status, which is
- * READ from behind its memory. A message is posted only when a receive for it is known to
- * be posted there, and that is known from the status: so no RNR NAK is provoked, and an
- * iWARP connection does not break.
+ * The responder's status of messages on a dedicated connection. It lies just after the
+ * responder's memory, and is READ from there. The status shows how many receives the
+ * responder has posted again. A message is posted only if a receive for it is known to be
+ * posted. So no RNR NAK is provoked, and an iWARP connection does not break.
  *
- * One READ is under way at a time; it has a place in the send queue of its own, that
- * which a fence READ has on other lanes. It is posted behind messages, so it tells of at
- * least what had arrived before; but of UD, whose messages are on another QP.
+ * One READ is under way at a time. It has its own send queue entry, which on other lanes
+ * belongs to a fence READ. The READ is posted after messages, so it reports at least those
+ * that had arrived before; not so with UD, whose messages are on another QP.
  */
 #include <linux/capability.h>
 #include <linux/slab.h>
@@ -19,18 +19,18 @@
 #include "node/device.h"
 #include "node/session.h"
 
-/* Called with the lane's lock held. Return: false: that cannot be */
+/* Called with the lane's lock held. Return: false if the counts are impossible */
 static bool learn(struct kxfer_dedicated *dedicated)
 {
 	u64 received = be64_to_cpu(READ_ONCE(dedicated->status->received));
 	u64 wrong = be64_to_cpu(READ_ONCE(dedicated->status->wrong));
 
-	/* A datagram may be of somebody else. */
+	/* A datagram may come from another sender. */
 	if (dedicated->ud.wanted)
 		received = min(received, dedicated->sent);
 	if (received < dedicated->received || received > dedicated->sent)
 		return false;
-	/* First, lest there seem to be more receives than there are. */
+	/* Lower @given_up first: nr_receives() must not see more receives than there are. */
 	WRITE_ONCE(dedicated->ud.given_up,
 		   min(dedicated->ud.given_up, dedicated->sent - received));
 	smp_wmb(); /* pairs with nr_receives() */
@@ -54,7 +54,7 @@ static void status_read(struct ib_cq *cq, struct ib_wc *wc)
 		ib_dma_sync_single_for_cpu(link->dev->ibdev, dedicated->status_dma,
 					   sizeof(*dedicated->status), DMA_FROM_DEVICE);
 	spin_lock_bh(&lane->lock);
-	/* Who sees @nr_read sees that the link is going down. */
+	/* Fail the link before @nr_read grows: its reader must see the link going down. */
 	if (wc->status == IB_WC_SUCCESS && !learn(dedicated))
 		kxfer_link_protocol_error(link, "a responder counts messages that were not sent");
 	dedicated->reading = false;
@@ -65,10 +65,10 @@ static void status_read(struct ib_cq *cq, struct ib_wc *wc)
 }
 
 /**
- * kxfer_dedicated_ask_locked() - READ the status, unless that is under way
- * @lane: of a connection with messages; open, its lock is held
+ * kxfer_dedicated_ask_locked() - post a READ of the status, unless one is under way
+ * @lane: lane of a connection with messages; open, its lock is held
  *
- * Return: 0, or an error after which the link is failed.
+ * Return: 0, or an error: the link has failed then.
  */
 int kxfer_dedicated_ask_locked(struct kxfer_lane *lane)
 {
@@ -108,11 +108,11 @@ int kxfer_dedicated_ask_locked(struct kxfer_lane *lane)
 }
 
 /**
- * kxfer_dedicated_make_status() - what READs of the status need
- * @lane: of a dedicated connection; connected
+ * kxfer_dedicated_make_status() - make the sink of status READs
+ * @lane: lane of a dedicated connection; connected
  *
- * On iWARP an MR whose 16 bytes the peer may write. May sleep. Return: 0 or -errno;
- * kxfer_dedicated_drop_status() undoes a part too.
+ * On iWARP the sink is an MR, whose 16 bytes the peer may write. May sleep. Return: 0 or
+ * -errno; kxfer_dedicated_drop_status() also undoes a failed call.
  */
 int kxfer_dedicated_make_status(struct kxfer_lane *lane)
 {
@@ -139,7 +139,7 @@ int kxfer_dedicated_make_status(struct kxfer_lane *lane)
 					 IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
 }
 
-/** kxfer_dedicated_drop_status() - the lane's QP is destroyed */
+/** kxfer_dedicated_drop_status() - end the sink; the lane's QP is destroyed */
 void kxfer_dedicated_drop_status(struct kxfer_lane *lane)
 {
 	struct kxfer_dedicated *dedicated = lane->link->context;
@@ -152,7 +152,7 @@ void kxfer_dedicated_drop_status(struct kxfer_lane *lane)
 	dedicated->status_dma = 0;
 }
 
-/* Have the status READ, behind all that was posted. Return: 0, or why the link ended. */
+/* READ the status after all that was posted, and wait. Return: 0, or the link's error. */
 static int read_status(struct kxfer_dedicated *dedicated)
 {
 	struct kxfer_lane *lane = kxfer_dedicated_lane(dedicated);
@@ -160,7 +160,7 @@ static int read_status(struct kxfer_dedicated *dedicated)
 	int ret = 0;
 	u32 want;
 
-	/* One that is under way may be older than the last message. */
+	/* A READ under way may have been posted before the last message. */
 	kxfer_lane_wait(lane, !READ_ONCE(dedicated->reading) || kxfer_link_is_dead(link));
 	spin_lock_bh(&lane->lock);
 	if (lane->open && kxfer_link_is_live(link))

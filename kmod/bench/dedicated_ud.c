@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages of a dedicated connection by unreliable datagrams: a UD QP beside the QP of the
- * connection, with its CQ and in its PD, an address handle, and the responder's QP number
- * and Q_Key.
+ * Messages of a dedicated connection by unreliable datagrams. They use a UD QP next to the QP
+ * of the connection, with the same CQ and PD, an address handle, and the responder's QP
+ * number and Q_Key.
  *
- * All three come from rdma_cm: behind a request on RDMA_PS_UDP, which names the connection
- * by its rkey, the responder tells of the UD QP that it has made for that (responder.h).
- * Nothing is connected by that: the responder's QP lives as long as its end of the
- * connection does. Receives come before the 40 bytes of a GRH there; here there are none.
+ * The handle's attributes, QP number and Q_Key come from rdma_cm. A request on RDMA_PS_UDP
+ * names the connection by its rkey, and the reply names the UD QP that the responder has made
+ * for it (responder.h). This connects nothing: the responder's QP lives as long as its end of
+ * the connection. At the responder a GRH of 40 bytes precedes each message; here no message
+ * arrives.
  *
- * Nobody tells of a message that was lost, for example because of its Q_Key: the
- * responder's receive for it stays posted. So who waits for receives, and is told of none
- * for GRACE_NS, takes what is missing for lost.
+ * A lost message is not reported, for example one with a wrong Q_Key: the responder's
+ * receive for it stays posted. So when a run waits for receives and no new one is reported
+ * for GRACE_NS, the missing messages are taken for lost.
  *
- * Its end, as a proof; it is a part of that of the lane (lane.c), between its steps 2 and 3:
+ * The end, as a proof. It is part of step 3 of the lane's proof (lane.c): the lane's QP is
+ * destroyed, its CQ is not freed yet.
  *  1. @open of the lane is clear, and posting is under its lock: nothing is posted any more.
- *  2. The QP goes into the error state and is destroyed: no work request of it refers to
- *     memory or to the address handle. ib_drain_qp() is not for UD, its marker is a WRITE;
- *     it is not needed: who has posted waits until the link is DEAD, and so may what
- *     completes do until the CQ is freed, which comes behind.
- *  3. The address handle is destroyed: only work requests of that QP had it.
- *  4. rdma_destroy_id() waits for the handler; so none writes @ah_attr, whose reference to
- *     the GID is given back.
- * Before that connect_thread has ended, which makes all of it (link.c). It waits for each
- * step with a bound, and wakes early when the link is CLOSING: device removal, which the
- * handler only tells the link of, and DEDICATED_CLOSE find it so.
+ *  2. The UD QP goes into the error state and is destroyed: none of its work requests refers
+ *     to memory or to the address handle any more. ib_drain_qp() does not work for UD, because
+ *     its marker is a WRITE. It is not needed either: a run that has posted waits until the
+ *     link is DEAD, and completions may arrive until the CQ is freed, which comes later.
+ *  3. The address handle is destroyed: only work requests of that QP used it.
+ *  4. rdma_destroy_id() waits for the handler, so nothing writes @ah_attr any more. Its
+ *     reference to the GID is dropped.
+ * Before step 1 connect_thread has ended, which makes all of these objects (link.c). It waits
+ * a limited time for each step, and wakes early when the link is CLOSING. Device removal,
+ * which the handler only reports to the link, and DEDICATED_CLOSE make the link CLOSING.
  *
- * Context: may sleep, but ud_event(), kxfer_dedicated_fill_ud() and *_locked().
+ * Context: may sleep, except ud_event(), kxfer_dedicated_fill_ud() and *_locked().
  */
 #include <linux/ktime.h>
 #include <net/net_namespace.h>
@@ -38,7 +40,7 @@
 #include "link/link.h"
 #include "node/device.h"
 
-#define RESOLVE_MS	3000	/* address, and route */
+#define RESOLVE_MS	3000	/* for the address, and again for the route */
 #define LOOKUP_MS	10000	/* rdma_cm would try for a minute */
 #define GRACE_NS	(200 * NSEC_PER_MSEC)
 
@@ -53,7 +55,7 @@ static void step_done(struct kxfer_lane *lane, int error)
 	wake_up_all(&lane->link->wait);
 }
 
-/* The reference to the GID outlives the event. */
+/* The copy of the address attributes has its own reference to the GID. */
 static int established(struct kxfer_dedicated_ud *ud, const struct rdma_ud_param *param)
 {
 	int error = kxfer_fault_error(UD_ESTABLISHED);
@@ -68,7 +70,7 @@ static int established(struct kxfer_dedicated_ud *ud, const struct rdma_ud_param
 	return 0;
 }
 
-/* A reply that says no, or none. */
+/* The look-up got a refusal, or no reply. Return: -errno */
 static int not_found(struct kxfer_dedicated *dedicated, const struct rdma_cm_event *event)
 {
 	if (event->status < 0)
@@ -129,7 +131,7 @@ static int wait_step(struct kxfer_link *link, int started, unsigned int timeout_
 	return ud->error;
 }
 
-/* From the address that the connection is from. */
+/* Resolve from the local address of the connection. */
 static int resolve(struct kxfer_link *link, struct rdma_cm_id *id)
 {
 	struct kxfer_addr from = link->local;
@@ -154,7 +156,7 @@ static int resolve(struct kxfer_link *link, struct rdma_cm_id *id)
 	return wait_step(link, ret, RESOLVE_MS + 1000);
 }
 
-/* A message is one packet. */
+/* A message must fit in one packet. */
 static int check_mtu(struct kxfer_dedicated *dedicated)
 {
 	struct kxfer_dedicated_ud *ud = &dedicated->ud;
@@ -183,9 +185,9 @@ static int look_up(struct kxfer_dedicated *dedicated)
 	return wait_step(dedicated->link, ret, LOOKUP_MS);
 }
 
-/* ---- what it has on the device ---- */
+/* ---- QP and address handle ---- */
 
-/* May run in an interrupt; ends with the QP. */
+/* May run in an interrupt; not called any more once the QP is destroyed. */
 static void qp_event(struct ib_event *event, void *context)
 {
 	struct kxfer_lane *lane = context;
@@ -194,7 +196,7 @@ static void qp_event(struct ib_event *event, void *context)
 		kxfer_link_fail(lane->link, -ECONNRESET);
 }
 
-/* As deep as the QP of the connection. */
+/* Its send queue has as many work requests as the lane has credits. */
 static int create_qp(struct kxfer_lane *lane)
 {
 	struct kxfer_link *link = lane->link;
@@ -235,9 +237,9 @@ static int create_ah(struct kxfer_link *link)
 }
 
 /**
- * kxfer_dedicated_check_ud() - has the device what UD needs?
- * @dedicated: connecting
- * @ibdev: it leads to
+ * kxfer_dedicated_check_ud() - can the device do UD, if that is wanted?
+ * @dedicated: connection that is connecting
+ * @ibdev: device of the connection
  *
  * iWARP has neither UD QPs nor address handles. Return: 0 or -EOPNOTSUPP.
  */
@@ -251,11 +253,11 @@ int kxfer_dedicated_check_ud(const struct kxfer_dedicated *dedicated,
 }
 
 /**
- * kxfer_dedicated_make_ud() - make the UD QP, and learn where messages go
- * @lane: of a dedicated connection; connected
+ * kxfer_dedicated_make_ud() - make the UD QP, and look up the responder's
+ * @lane: lane of a dedicated connection; connected
  *
- * From connect_thread; sleeps. Return: 0 or -errno; kxfer_dedicated_drop_ud() undoes a part
- * too.
+ * Called by connect_thread; sleeps. Return: 0 or -errno; kxfer_dedicated_drop_ud() also
+ * undoes a failed call.
  */
 int kxfer_dedicated_make_ud(struct kxfer_lane *lane)
 {
@@ -274,14 +276,14 @@ int kxfer_dedicated_make_ud(struct kxfer_lane *lane)
 	       look_up(dedicated) ?: create_ah(link);
 }
 
-/** kxfer_dedicated_drop_ud() - the lane is not open; its CQ is still there; may sleep */
+/** kxfer_dedicated_drop_ud() - end UD; the lane is closed, but has its CQ; may sleep */
 void kxfer_dedicated_drop_ud(struct kxfer_lane *lane)
 {
 	struct kxfer_dedicated_ud *ud = &kxfer_dedicated_of(lane->link)->ud;
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
 	if (ud->qp) {
-		/* If it fails the device stops with the QP. */
+		/* If this fails, destroying the QP stops the device. */
 		ib_modify_qp(ud->qp, &attr, IB_QP_STATE);
 		rdma_destroy_qp(ud->id);
 	}
@@ -297,9 +299,9 @@ void kxfer_dedicated_drop_ud(struct kxfer_lane *lane)
 	ud->told = false;
 }
 
-/* ---- a run on it ---- */
+/* ---- runs ---- */
 
-/** kxfer_dedicated_fill_ud() - say in a work request where a message goes */
+/** kxfer_dedicated_fill_ud() - set the destination in a message's work request */
 void kxfer_dedicated_fill_ud(const struct kxfer_dedicated *dedicated, struct ib_ud_wr *wr)
 {
 	wr->ah = dedicated->ud.ah;
@@ -308,10 +310,10 @@ void kxfer_dedicated_fill_ud(const struct kxfer_dedicated *dedicated, struct ib_
 }
 
 /**
- * kxfer_dedicated_give_up_locked() - a run lacks receives: has it been so for long?
- * @dedicated: UD; its lane's lock is held
+ * kxfer_dedicated_give_up_locked() - give up missing messages after GRACE_NS
+ * @dedicated: connection with UD; its lane's lock is held
  *
- * To be called again and again as long as it does. What is missing may still come.
+ * Must be called repeatedly while a run lacks receives. Messages given up may still arrive.
  */
 void kxfer_dedicated_give_up_locked(struct kxfer_dedicated *dedicated)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kxfer_bench.ko: the calls of linux/kxfer_bench.h, as the engine of kxfer.ko (front/engine.c
- * says when this module can go). What it takes of kxfer.ko is exported in the namespace KXFER.
+ * kxfer_bench.ko: the calls of linux/kxfer_bench.h, as the engine of kxfer.ko. front/engine.c
+ * says when this module can be unloaded. kxfer.ko exports what this module uses in the
+ * namespace KXFER.
  */
 #include <linux/module.h>
 
@@ -13,7 +14,7 @@
 #include "front/call.h"
 #include "front/engine.h"
 
-/* A caller of another release has another structure. */
+/* A structure belongs to one release and never grows: its minimum is its full size. */
 #define CALL(cmd, type, flags, handle) \
 	[_IOC_NR(cmd) - KXFER_CMD_ENGINE] = \
 		KXFER_CALL_OF(type, sizeof(struct type), flags, handle)

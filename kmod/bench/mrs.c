@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fast-registration MRs of a measuring run (bench.c): as many as it asks for, each with
- * its piece of a region, and with the work requests that register and invalidate it.
+ * Fast-registration MRs of a measuring run (bench.c). Each covers a piece of a region, and
+ * has the work requests that register and invalidate it.
  *
- * To register is to map, which gives the MR its addresses and a new key, and to post
- * @reg; when @inv is posted run_invalidate.c says.
+ * Registering an MR takes two steps: map it, which gives it addresses and a new key, and
+ * post @reg. run_invalidate.c says when @inv is posted.
  *
- * Or they are a pool of the QP (drivers/infiniband/core/mr_pool.c), and each operation
- * takes one of that, and gives back what the one before had in its place. There are as many
- * as operations in flight, so there always is one.
+ * The MRs may form a pool of the QP (drivers/infiniband/core/mr_pool.c). Then each operation
+ * first gives back the MR of the previous operation of its slot, and takes one from the pool.
+ * There is an MR for each operation in flight, so the pool is never empty.
  *
- * Whose they are, as a proof. The array is the run's. The MRs need the link's PD, and a pool
- * the QP, which go when the lanes are closed: so who makes or deregisters them holds the
- * lane's mr_mutex, and so does who closes the lane, after its QP was drained, when no work
- * request that names one is carried out any more, and before it is destroyed. Whoever of run
- * and lane comes first deregisters them; none is made on a lane that is closed. A run
- * maps them under the lane's lock, and only while it is open.
+ * Ownership, as a proof. The array belongs to the run. The MRs need the link's PD, and a pool
+ * needs the QP, both of which go when the lanes are closed. So the run holds the lane's
+ * mr_mutex while it makes or deregisters MRs. The closing of the lane takes mr_mutex, too,
+ * after the QP is drained, when no work request that names an MR is carried out any more,
+ * and before the QP is destroyed. The first of the two deregisters the MRs. No MR is made on
+ * a closed lane. A run maps MRs under the lane's lock, and only while the lane is open.
  *
- * Context: all may sleep, but kxfer_mr_map_locked().
+ * Context: all may sleep, except kxfer_mr_map_locked() and kxfer_mr_exchange_locked().
  */
 #include <linux/minmax.h>
 #include <linux/mutex.h>
@@ -101,7 +101,7 @@ static void fill_wrs(struct kxfer_mr *mr, struct ib_cqe *cqe, int access)
 	};
 }
 
-/* With mr_mutex. Return: 0 or -errno, with nothing to deregister */
+/* With mr_mutex. Return: 0, or -errno with no MR left */
 static int make_each(struct kxfer_lane *lane, struct kxfer_mrs *mrs, u32 pages)
 {
 	struct ib_mr *mr;
@@ -118,7 +118,7 @@ static int make_each(struct kxfer_lane *lane, struct kxfer_mrs *mrs, u32 pages)
 	return 0;
 }
 
-/* The same. */
+/* With mr_mutex. Return: 0, or -errno with no pool left */
 static int make_pool(struct kxfer_lane *lane, struct kxfer_mrs *mrs, u32 pages)
 {
 	int ret;
@@ -133,7 +133,7 @@ static int make_pool(struct kxfer_lane *lane, struct kxfer_mrs *mrs, u32 pages)
 	return 0;
 }
 
-/* With mr_mutex: the lane's PD and QP stay, if the lane is open. */
+/* With mr_mutex held, an open lane keeps its PD and QP. Return: 0 or -errno */
 static int make_all(struct kxfer_lane *lane, struct kxfer_mrs *mrs, bool pool, u32 pages)
 {
 	bool open;
@@ -157,15 +157,15 @@ static void free_all(struct kxfer_mrs *mrs)
 }
 
 /**
- * kxfer_mrs_create() - make MRs
- * @lane: of the run, which has it for itself
- * @cqe: of their work requests, none of which is signalled
+ * kxfer_mrs_create() - make the MRs of a run
+ * @lane: lane that the run has exclusively
+ * @cqe: completion entry of their work requests, none of which is signalled
  * @access: IB_ACCESS_* to register with
- * @mapping: of the region
- * @layout: none longer than the device's max_fast_reg_pages less two
+ * @mapping: mapping of the region
+ * @layout: pieces of the region; a piece has at most max_fast_reg_pages - 2 pages
  *
- * One of these is for memory that begins within a page, the other stays unused: rxe of 6.1
- * looks behind the last page that is used. Return: them, none registered; or ERR_PTR.
+ * One of the two extra pages is for memory that begins within a page. The other stays unused:
+ * rxe of 6.1 looks past the last page in use. Return: MRs, none registered; or ERR_PTR.
  */
 struct kxfer_mrs *kxfer_mrs_create(struct kxfer_lane *lane, struct ib_cqe *cqe, int access,
 				   const struct kxfer_mapping *mapping,
@@ -197,8 +197,8 @@ struct kxfer_mrs *kxfer_mrs_create(struct kxfer_lane *lane, struct ib_cqe *cqe, 
 
 /**
  * kxfer_mrs_destroy() - deregister and free MRs
- * @lane: that they were made for, closed or not
- * @mrs: no work request that uses one is under way
+ * @lane: lane that they were made for, open or closed
+ * @mrs: MRs; no work request that uses one is under way
  */
 void kxfer_mrs_destroy(struct kxfer_lane *lane, struct kxfer_mrs *mrs)
 {
@@ -209,7 +209,7 @@ void kxfer_mrs_destroy(struct kxfer_lane *lane, struct kxfer_mrs *mrs)
 	free_all(mrs);
 }
 
-/** kxfer_mrs_close() - the lane is closed, and its QP drained: deregister its run's MRs */
+/** kxfer_mrs_close() - deregister the MRs of a closed lane's run; the QP is drained */
 void kxfer_mrs_close(struct kxfer_lane *lane)
 {
 	mutex_lock(&lane->mr_mutex);
@@ -221,7 +221,7 @@ void kxfer_mrs_close(struct kxfer_lane *lane)
 
 /**
  * kxfer_mr_map_locked() - give an MR its addresses, and a new key for its next REG_MR
- * @mr: of a lane that is open, and whose lock the caller holds
+ * @mr: MR of an open lane, whose lock the caller holds
  *
  * Does not sleep. Return: 0 or -EIO.
  */
@@ -240,9 +240,9 @@ int kxfer_mr_map_locked(struct kxfer_mr *mr)
 }
 
 /**
- * kxfer_mr_exchange_locked() - have another MR of the pool, if it is one
- * @mrs: of a lane that is open, and whose lock the caller holds
- * @mr: one of them, whose last operation is done
+ * kxfer_mr_exchange_locked() - swap an MR for one of the pool, if @mrs are a pool
+ * @mrs: MRs of an open lane, whose lock the caller holds
+ * @mr: entry of @mrs, whose last operation is done
  *
  * Does not sleep.
  */

@@ -11,13 +11,13 @@ struct kxfer_mapping;
 struct scatterlist;
 
 /**
- * struct kxfer_mrs_layout - what the MRs cover of a region
- * @offset: bytes; where the first one begins
- * @span: bytes of all
- * @step: bytes from one to the next
- * @length: bytes of one; the last one ends with the span
- * @nr: MRs
- * @pool: they are to be a pool
+ * struct kxfer_mrs_layout - pieces of a region that MRs cover
+ * @offset: offset of the first piece in the region, in bytes
+ * @span: bytes from the first piece to the end of the last
+ * @step: bytes from the start of one piece to the start of the next
+ * @length: bytes of a piece; the last one ends with @span
+ * @nr: number of pieces and MRs
+ * @pool: the MRs form a pool of the QP
  */
 struct kxfer_mrs_layout {
 	u64 offset;
@@ -29,15 +29,15 @@ struct kxfer_mrs_layout {
 };
 
 /**
- * struct kxfer_mr - one of them
- * @mr: of the link's PD; of a pool: that the last operation took, or NULL. Its need_inval: a
- *	REG_MR of it was built, and it is not yet seen to that it becomes invalid
- * @sg: first entry of what it covers
- * @nr_sg: entries
- * @lkey: since it was mapped last
- * @iova: likewise; where it begins
- * @reg: that REG_MR
- * @inv: LOCAL_INV of it, or of the one before
+ * struct kxfer_mr - one MR of a run
+ * @mr: MR of the link's PD; with a pool: MR that the last operation took, or NULL.
+ *	need_inval is set once its REG_MR is built, until its invalidation is arranged
+ * @sg: first scatter list entry of the piece that it covers
+ * @nr_sg: entries of that piece
+ * @lkey: key since the last mapping
+ * @iova: start address since the last mapping
+ * @reg: REG_MR of the last mapping
+ * @inv: LOCAL_INV of the last mapping, or of the one before
  */
 struct kxfer_mr {
 	struct ib_mr *mr;
@@ -51,10 +51,10 @@ struct kxfer_mr {
 
 /**
  * struct kxfer_mrs - MRs of a run
- * @pool: QP that they are a pool of, or NULL
- * @sg: of all
+ * @pool: QP whose pool the MRs form, or NULL
+ * @sg: scatter list entries of all pieces
  * @nr: entries of @each
- * @each: them
+ * @each: the MRs
  */
 struct kxfer_mrs {
 	struct ib_qp *pool;

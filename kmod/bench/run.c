@@ -3,22 +3,24 @@
  * The loop of a measuring run (bench.c): it posts operations that run_wr.c has built, and
  * counts them as they complete.
  *
- * It works in turns. On a lane that is polled a turn lasts a millisecond, as the owner of the
- * CQ (cq.c), and one in which nothing completes ends in a sleep until something does; but
- * where nobody else looks at the CQ (KXFER_CONTEXT_DIRECT) the next turn follows.
- * On others a turn is to post, and to sleep until completions, which come in the lane's
- * context, have made room. Between two turns the CPU is given to who wants it, and
- * signals, a withdrawal and the time limit are looked at. Those stop the run: it goes on
- * to the next operation that is signalled, so that the completion of all that was posted
- * is seen. An unsignalled work request is done when a later one is, for one QP completes
- * in order. So a peer is taken to hold up (kxfer_lane_stuck()) operations of which one is
- * signalled, if they take longer than KXFER_STUCK_MS, though it is only slow.
+ * The loop works in turns. On a polled lane the run owns the CQ during a turn (cq.c), for at
+ * most a millisecond. A turn without completions ends in a sleep until there is one. With
+ * KXFER_CONTEXT_DIRECT no other context polls the CQ, so the next turn follows at once. On
+ * other lanes a turn posts, and sleeps until completions, handled in the lane's context, have
+ * made room.
  *
- * A peer that lets one operation complete every now and then is not stuck
- * (kxfer_lane_stuck()), and could so hold up who has stopped for two hours. On a lane of a
- * target that is as with jobs, but on a dedicated connection, which nobody else uses, the
- * connection ends then: KXFER_STUCK_MS after the stop, or KILLED_MS after it if who runs
- * is killed. So no sleep is longer than SLEEP_MS.
+ * Between turns the run yields the CPU if needed, and checks for signals, a withdrawal and
+ * the time limit. Each of these stops the run. A stopped run still posts up to the next
+ * signalled operation, so that it sees the completion of all that was posted: one QP
+ * completes in order, so an unsignalled work request is done when a later one is.
+ * kxfer_lane_stuck() counts only completions. So it takes a slow peer for stuck if @signal
+ * operations take longer than KXFER_STUCK_MS.
+ *
+ * A peer that lets one operation complete now and then is not stuck (kxfer_lane_stuck()), and
+ * could delay a stopped run by up to two hours. On a lane of a target, runs accept that, as
+ * jobs do. A dedicated connection has no other user, so it is ended KXFER_STUCK_MS after the
+ * stop, or KILLED_MS after it if the process is killed. To check for this, no sleep is longer
+ * than SLEEP_MS.
  *
  * Context: a call; may sleep. Completions come from one caller at a time: the owner of a
  * polled CQ, else the lane's context.
@@ -38,9 +40,9 @@
 #include "job/target.h"
 #include "link/link.h"
 
-#define SLEEP_MS	10	/* for room, then the turn is over */
-#define KILLED_MS	1000	/* to complete what is under way, then the connection ends */
-#define POST_MAX	64	/* operations, if fewer are in flight, then the turn is over */
+#define SLEEP_MS	10	/* longest sleep for room */
+#define KILLED_MS	1000	/* for a killed run to complete; then its connection ends */
+#define POST_MAX	64	/* operations posted at once, or @depth if that is more */
 
 /* ---- the lane ---- */
 
@@ -55,13 +57,13 @@ static const struct kxfer_lane_user run_user = {
 	.drained = drained,
 };
 
-/** kxfer_run_have_lane_locked() - a run has all credits of a lane, whose lock is held */
+/** kxfer_run_have_lane_locked() - mark a lane, whose lock is held, as taken exclusively */
 void kxfer_run_have_lane_locked(struct kxfer_lane *lane)
 {
 	lane->exclusive = &run_user;
 }
 
-/** kxfer_run_leave_lane_locked() - it has none; what it had on the device is destroyed */
+/** kxfer_run_leave_lane_locked() - clear that mark; the run's MRs and contexts are destroyed */
 void kxfer_run_leave_lane_locked(struct kxfer_lane *lane)
 {
 	lane->exclusive = NULL;
@@ -69,7 +71,7 @@ void kxfer_run_leave_lane_locked(struct kxfer_lane *lane)
 
 /* ---- completions ---- */
 
-/* As KXFER_BENCH_NR_BUCKETS says it. */
+/* See KXFER_BENCH_NR_BUCKETS. */
 static u32 bucket_of(u64 ns)
 {
 	u32 value = min_t(u64, ns, U32_MAX), shift;
@@ -80,7 +82,7 @@ static u32 bucket_of(u64 ns)
 	return shift * 128 + (value >> shift);
 }
 
-/* On schedule the time of an operation begins when it was due. */
+/* On schedule the latency of an operation counts from when it was due. */
 static void count_latencies(struct kxfer_run *run, u32 nr, u64 now_ns)
 {
 	const u64 *begun_ns = run->paced ? run->due : run->posted_ns;
@@ -95,7 +97,7 @@ static void count_latencies(struct kxfer_run *run, u32 nr, u64 now_ns)
 	}
 }
 
-/* So many operations are done now, more than before. */
+/* @done: operations that are done now, more than before. */
 static void count_done(struct kxfer_run *run, u32 done, u64 now_ns)
 {
 	if (run->nr_samples < run->room)
@@ -103,11 +105,11 @@ static void count_done(struct kxfer_run *run, u32 done, u64 now_ns)
 	if (run->counts)
 		count_latencies(run, done - run->done, now_ns);
 	run->last_ns = now_ns;
-	/* Who runs may free the run when it sees the last one: nothing of it is used behind. */
+	/* Once the last one is visible the run may be freed: do not use it after this. */
 	smp_store_release(&run->done, done);
 }
 
-/* One work request more has completed, or one answer has come. The last may be the run's. */
+/* A work request has completed, or an answer has come. After the last the run may be freed. */
 static void look_what_is_done(struct kxfer_run *run, u64 now_ns)
 {
 	struct kxfer_lane *lane = run->lane;
@@ -115,12 +117,12 @@ static void look_what_is_done(struct kxfer_run *run, u64 now_ns)
 	u32 done = run->awaits ? min(run->acked, run->answered) : run->acked;
 
 	WRITE_ONCE(link->heard_ns, now_ns);
-	/* Chains, which count under the lane's lock, there are none. */
+	/* Without the lane's lock: no chains are posted, which count under it. */
 	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
 	if (done == run->done)
 		return;
 	count_done(run, done, now_ns);
-	/* A full barrier lies between @done and @run_want, here as in wait_event(). */
+	/* wq_has_sleeper() and wait_event() are full barriers between @done and @run_want. */
 	if (wq_has_sleeper(&link->wait) && done >= READ_ONCE(lane->run_want))
 		wake_up_all(&link->wait);
 }
@@ -147,7 +149,7 @@ void kxfer_run_operation_done(struct ib_cq *cq, struct ib_wc *wc)
 	look_what_is_done(run, kxfer_cq_now_ns(&run->lane->cq));
 }
 
-/** kxfer_run_answered() - the responder has answered one more; in the CQ's context */
+/** kxfer_run_answered() - the responder has answered a message; in the CQ's context */
 void kxfer_run_answered(struct kxfer_run *run)
 {
 	run->answered++;
@@ -167,7 +169,7 @@ static void note_post(struct kxfer_run *run, u32 nr)
 	}
 }
 
-/* Of the QPs of a dedicated connection. Called with the lane's lock held. */
+/* The QP to post to: UD messages have their own. Called with the lane's lock held. */
 static struct ib_qp *qp_of(const struct kxfer_run *run)
 {
 	return kxfer_run_by_ud(run) ? run->dedicated->ud.qp : run->lane->qp;
@@ -208,8 +210,8 @@ static bool post_locked(struct kxfer_run *run, u32 nr)
 
 /**
  * kxfer_run_post() - post the next operations
- * @run: on its lane
- * @nr: that there is room for, and that are ready
+ * @run: run on its lane
+ * @nr: number of operations; there is room for them, and they are ready
  *
  * Does not sleep. Return: false if the link fails.
  */
@@ -223,7 +225,7 @@ bool kxfer_run_post(struct kxfer_run *run, u32 nr)
 	return ok;
 }
 
-/* Operations of the next post. */
+/* Number of operations of the next post. */
 static u32 next_list(const struct kxfer_run *run)
 {
 	return min(run->cmd->list, run->end - run->posted);
@@ -238,7 +240,7 @@ static bool may_post(const struct kxfer_run *run)
 	       run->posted - READ_ONCE(run->done) + nr <= run->cmd->depth;
 }
 
-/* Completed operations with which there is something to do. */
+/* Value of @done with which the run can go on: with room for a post, or at the end. */
 static u32 next_done(const struct kxfer_run *run)
 {
 	return run->posted == run->end ? run->end :
@@ -246,8 +248,9 @@ static u32 next_done(const struct kxfer_run *run)
 }
 
 /*
- * As many as there is room for, but not for ever: what a soft provider carries out as it
- * is posted makes room at once. Who else wants the CPU waits for one list.
+ * Post all that there is room for, but not endlessly: a software provider may carry out
+ * operations while they are posted, which makes room at once. Another task that wants the CPU
+ * waits for one list. Return: false if the link fails.
  */
 static bool post_all(struct kxfer_run *run)
 {
@@ -265,33 +268,33 @@ static bool post_all(struct kxfer_run *run)
 	return true;
 }
 
-/* After post_all(): the CPU was wanted, or it was enough for a turn. */
+/* Could post_all() have posted more? It stops early for another task, or at its limit. */
 static bool goes_on_posting(const struct kxfer_run *run)
 {
 	return !run->starved && may_post(run);
 }
 
-/* What there is to wait for: @count, which completions raise, is @want. */
+/* What to wait for: that *@count, which completions raise, reaches @want. */
 struct awaited {
 	const u32 *count;
 	u32 want;
 };
 
-/* Is there something to do for who owns the CQ, who makes nothing ready? */
+/* Is there more to do for the owner of the CQ? It cannot make contexts ready. */
 static bool goes_on(const struct kxfer_run *run)
 {
 	return run->posted == run->end ? run->done != run->end :
 	       run->posted + next_list(run) <= run->ready;
 }
 
-/** kxfer_run_lacks_contexts() - is there room for operations whose contexts are to be made? */
+/** kxfer_run_lacks_contexts() - is there room for operations without contexts yet? */
 bool kxfer_run_lacks_contexts(const struct kxfer_run *run)
 {
 	return run->rw && run->ready < min_t(u64, run->end,
 					     (u64)READ_ONCE(run->done) + run->cmd->depth);
 }
 
-/* Receives of the responder, or operations. */
+/* A run that lacks receives waits for the responder's status, else for operations. */
 static struct awaited next_awaited(const struct kxfer_run *run)
 {
 	if (run->starved)
@@ -299,7 +302,7 @@ static struct awaited next_awaited(const struct kxfer_run *run)
 	return (struct awaited) { &run->done, next_done(run) };
 }
 
-/* As the owner of the CQ. Return: what the turn ended with: it has not moved from @want */
+/* Called by the owner of the CQ. Return: awaited count; @want: its value before polling */
 static struct awaited take_turn(struct kxfer_run *run)
 {
 	struct awaited last = { &run->done, READ_ONCE(run->done) }, next;
@@ -319,7 +322,7 @@ static struct awaited take_turn(struct kxfer_run *run)
 	return last;
 }
 
-/* The same without work requests. */
+/* A turn of a run without a lane: count operations that do nothing. */
 static void take_empty_turn(struct kxfer_run *run)
 {
 	u64 until_ns = ktime_get_ns() + KXFER_RUN_TURN_NS;
@@ -330,7 +333,7 @@ static void take_empty_turn(struct kxfer_run *run)
 	} while (run->done != run->end && !need_resched() && run->last_ns < until_ns);
 }
 
-/* As the owner of the CQ, who sleeps if nothing completes. */
+/* A turn of the owner of the CQ. Gives the CQ up, and sleeps if nothing completes. */
 static void work_polling(struct kxfer_run *run)
 {
 	struct kxfer_link *link = run->lane->link;
@@ -339,7 +342,7 @@ static void work_polling(struct kxfer_run *run)
 	kxfer_cq_disown(&run->lane->cq);
 	if (run->lane->cq.direct)
 		return;
-	/* Somebody else may have counted the last completion before this owned the CQ. */
+	/* A previous owner of the CQ may have counted the last completion before this turn. */
 	if (READ_ONCE(*last.count) != last.want || READ_ONCE(run->done) == run->end ||
 	    kxfer_run_lacks_contexts(run) || goes_on_posting(run) || need_resched() ||
 	    !kxfer_link_is_live(link))
@@ -351,7 +354,7 @@ static void work_polling(struct kxfer_run *run)
 			   msecs_to_jiffies(SLEEP_MS));
 }
 
-/* Completions come elsewhere. */
+/* A turn on a CQ whose completions are handled in another context. */
 static void work_sleeping(struct kxfer_run *run)
 {
 	struct kxfer_link *link = run->lane->link;
@@ -381,7 +384,7 @@ static void work_a_turn(struct kxfer_run *run)
 		work_sleeping(run);
 }
 
-/* Why nothing more is to be begun: -errno, 1: the time is over, or 0: it is not so. */
+/* Return: reason to begin no more operations: -errno, 1: the time is over, 0: none */
 static int reason_to_stop(const struct kxfer_run *run)
 {
 	if (signal_pending(current))
@@ -391,7 +394,7 @@ static int reason_to_stop(const struct kxfer_run *run)
 	return ktime_get_ns() >= run->deadline_ns;
 }
 
-/** kxfer_run_stop() - begin nothing more; @over: why, -errno, or 1: the time is over */
+/** kxfer_run_stop() - begin no more operations; @over: -errno, or 1: the time is over */
 void kxfer_run_stop(struct kxfer_run *run, int over)
 {
 	run->over = over;
@@ -399,7 +402,7 @@ void kxfer_run_stop(struct kxfer_run *run, int over)
 	run->stopped_ns = ktime_get_ns();
 }
 
-/* What was posted ends with an operation that is signalled. */
+/* A stopped run ends with a signalled operation, so that all completions are seen. */
 static void stop_if_need_be(struct kxfer_run *run)
 {
 	int over;
@@ -417,7 +420,7 @@ static void stop_if_need_be(struct kxfer_run *run)
 	WRITE_ONCE(run->end, min(run->end, roundup(run->posted, run->signal)));
 }
 
-/* Is a dedicated connection to end rather than to hold up its user any longer? */
+/* Has a stopped run waited too long for its dedicated connection? */
 static bool waits_too_long(const struct kxfer_run *run)
 {
 	u64 max_ms = fatal_signal_pending(current) ? KILLED_MS : KXFER_STUCK_MS;
@@ -426,14 +429,14 @@ static bool waits_too_long(const struct kxfer_run *run)
 	       ktime_get_ns() - run->stopped_ns > max_ms * NSEC_PER_MSEC;
 }
 
-/* Post and wait to the end of the phase. Return: 0, or why the link is gone. */
+/* Post and wait until the phase ends. Return: 0, or the error of the link. */
 static int work(struct kxfer_run *run)
 {
 	struct kxfer_link *link = run->lane ? run->lane->link : NULL;
 
 	for (;;) {
 		stop_if_need_be(run);
-		/* Pairs with count_done(): what was counted with the last is seen. */
+		/* Pairs with count_done(): the counts of the last operation are visible. */
 		if (smp_load_acquire(&run->done) == run->end)
 			return 0;
 		if (waits_too_long(run))
@@ -449,14 +452,13 @@ static int work(struct kxfer_run *run)
 
 /**
  * kxfer_run_phase() - post operations and wait until they are done
- * @run: on its lane, or without one
- * @count: operations; 0 if the run was stopped before
- * @room: for samples
- * @counts: they go into the histogram, if there is one, and are on schedule, if there
- *	is one
+ * @run: run on its lane, or without one
+ * @count: number of operations; a run that is stopped already does none
+ * @room: number of samples to take at most
+ * @counts: count the operations in the histogram, if any, and follow the schedule, if any
  *
- * Return: ns from the first post, or from when the schedule begins, to the last
- * completion, or to the time limit of a schedule; or why the link is gone.
+ * Return: ns from the first post, or the start of a schedule, to the last completion, or to
+ * the time limit of a schedule; or the error of the link.
  */
 s64 kxfer_run_phase(struct kxfer_run *run, u32 count, u32 room, bool counts)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A measuring run: its work requests (run_wr.c), the loop that posts them (run.c), and what
- * they are on a dedicated connection (run_dedicated.c).
+ * A measuring run: its work requests (run_wr.c), the loop that posts them (run.c), and its
+ * use of a dedicated connection (run_dedicated.c).
  */
 #ifndef KXFER_RUN_H
 #define KXFER_RUN_H
@@ -15,8 +15,8 @@
 #include "bench/dedicated.h"
 #include "link/lane.h"
 
-#define KXFER_RUN_TURN_NS	1000000	/* with preemption off, then others have the CPU */
-#define KXFER_RUN_LOOK_NS	50000	/* for the next completion, then the turn is over */
+#define KXFER_RUN_TURN_NS	1000000	/* longest turn, with preemption off */
+#define KXFER_RUN_LOOK_NS	50000	/* longest poll for the next completion */
 
 struct kxfer_link;
 struct kxfer_mapping;
@@ -35,62 +35,64 @@ union kxfer_run_wr {
 
 /**
  * struct kxfer_run - a run under way
- * @cmd: what is asked for, checked
- * @link: that it counts as a job of; NULL: KXFER_OP_NOP, and so all to @slots
- * @target: of the peer's memory, a reference; or
- * @dedicated: whose memory it is
- * @remote: that memory
- * @nr_remote: entries of it
- * @nr_slots: places of the operations: as many as are in flight, or of messages as many as
- *	the responder has
+ * @cmd: arguments of the call, checked
+ * @link: link that the run counts as a job of; NULL: a KXFER_OP_NOP, which leaves all from
+ *	@link to @slots unused
+ * @target: target with the peer's memory, a reference; or NULL
+ * @dedicated: dedicated connection with the peer's memory, or NULL
+ * @remote: extents of the peer's memory
+ * @nr_remote: entries of @remote
+ * @nr_slots: places of the operations: @depth of @cmd, or for messages as many as the
+ *	responder has
  * @starved: the next message has no receive yet, and the status is asked for
- * @limits: of a work request
- * @lane: of @link
- * @lkey: of local memory; the PD goes with the link
- * @region: of the local memory
- * @mapping: of @region; NULL: @rw maps by itself
- * @mrs: by which local memory is named, or NULL: by @lkey
- * @mr_slots: slots that one of them covers
- * @each: they are registered for each operation
- * @awaits: an operation is done when it is answered, too (dedicated_answers.c)
- * @rw: contexts of rdma_rw, in place of @mrs and of @wr to @slots, or NULL
- * @ready: operations, of the phase, that may be posted: its contexts are made
- * @plan: of the slot that is being built
- * @desc: the work request that is being built
- * @wr: of all slots, those of one slot linked
- * @sge: their memory
- * @slots: first entry of @wr of each slot, and behind the last one their number
- * @words: COMPARE_SWAP: what each word of the peer should be, for the next operation
- * @cqe: of all
+ * @limits: limits of a work request
+ * @lane: lane of @link
+ * @lkey: key of local memory; the PD is freed with the link
+ * @region: region of the local memory
+ * @mapping: mapping of @region; NULL: @rw makes its own
+ * @mrs: MRs that name local memory, or NULL: @lkey does
+ * @mr_slots: slots that one MR covers
+ * @each: MRs are registered for each operation
+ * @awaits: an operation is done only when it is also answered (dedicated_answers.c)
+ * @rw: contexts of rdma_rw, instead of @mrs and of @wr to @slots; or NULL
+ * @ready: operations of the phase that may be posted: with @rw, those with contexts
+ * @plan: plan of the slot that is being built
+ * @desc: work request that is being built
+ * @wr: work requests of all slots; those of one slot are linked
+ * @sge: SGEs of @wr
+ * @slots: index of the first entry of @wr of each slot; after the last slot, the number of
+ *	entries
+ * @words: COMPARE_SWAP: value that the next operation expects of each word of the peer
+ * @cqe: completion entry of all work requests
  * @signal: operations that one completion stands for
- * @posted: operations, of the phase
- * @acked: completed here
- * @answered: if it @awaits: by the responder
- * @done: completed
- * @end: when the phase ends
- * @slot: of the next operation
- * @mark: its entry of @posted_ns and @due, of which there are as many as @depth
- * @done_mark: that of the next that completes
- * @over: why nothing more is begun, if @stopped
- * @stopped: nothing more is begun
- * @stopped_ns: since when
- * @error: that the peer gave, or 0
+ * @posted: operations of the phase that were posted
+ * @acked: operations of the phase whose work requests have completed
+ * @answered: with @awaits, operations of the phase that the responder has answered
+ * @done: operations of the phase that are done
+ * @end: operations after which the phase ends
+ * @slot: slot of the next operation
+ * @mark: entry of @posted_ns and @due for the next operation to post; both have @depth entries
+ * @done_mark: entry of @posted_ns and @due for the next operation that completes
+ * @over: reason for @stopped, -errno, or 1: the time is over
+ * @stopped: no more operations are begun
+ * @stopped_ns: time when @stopped was set
+ * @error: error that the peer gave, or 0
  * @samples: ns of each operation, or NULL
- * @nr_samples: taken
- * @room: for samples; 0 while warming up
+ * @nr_samples: entries of @samples taken
+ * @room: entries of @samples that may be taken; 0 while warming up
  * @histogram: operations by ns, or NULL
- * @posted_ns: when each operation in flight was posted, if there is a histogram
+ * @posted_ns: times when the operations in flight were posted, if there is a histogram
  * @posted_histogram: on schedule: operations by ns since they were posted, or NULL
- * @due: on schedule: when each operation in flight was due, else NULL
- * @due_ns: when the next operation is due
- * @due_ps: and what is less than a ns of it
- * @interval_ns: from one to the next
- * @interval_ps: likewise
- * @late_ns: how long the next one was due when nothing more was begun
+ * @due: on schedule: times when the operations in flight were due; else NULL
+ * @due_ns: time when the next operation is due
+ * @due_ps: sub-nanosecond part of @due_ns, in ps
+ * @interval_ns: time from one due operation to the next
+ * @interval_ps: sub-nanosecond part of @interval_ns, in ps
+ * @late_ns: how overdue the next operation was when no more were begun
  * @paced: the phase is on schedule
  * @counts: operations go into the histogram; not while warming up
- * @last_ns: when the last completion was found
- * @deadline_ns: of the run
+ * @last_ns: time when the last completion was found
+ * @deadline_ns: time limit of the run
  */
 struct kxfer_run {
 	const struct kxfer_bench *cmd;
@@ -150,32 +152,32 @@ struct kxfer_run {
 	u64 deadline_ns;
 };
 
-/* What is posted of a slot, from the first work request to the last. */
+/* The work requests to post for an operation: first, last and number. */
 struct kxfer_run_post {
 	struct ib_send_wr *first;
 	struct ib_send_wr *last;
 	u32 nr;
 };
 
-/* NOPs that register memory, on a lane; else they do without any. */
+/* NOPs that register memory need a lane; other NOPs have none. */
 static inline bool kxfer_run_only_registers(const struct kxfer_bench *cmd)
 {
 	return cmd->op == KXFER_OP_NOP && cmd->memory == KXFER_BENCH_MEMORY_MR_EACH;
 }
 
-/* From the first byte of the first operation to the last one's last. */
+/* Bytes from the start of the first operation to the end of the last. */
 static inline u64 kxfer_run_span(const struct kxfer_run *run)
 {
 	return (run->nr_slots - 1) * run->cmd->stride + run->cmd->length;
 }
 
-/* Its operations take receives of the responder. */
+/* Do operations of the run consume receives of the responder? */
 static inline bool kxfer_run_has_messages(const struct kxfer_run *run)
 {
 	return run->cmd->op == KXFER_OP_SEND || run->cmd->flags & KXFER_BENCH_F_IMM;
 }
 
-/* They go by UD. */
+/* Do messages of the run go by UD? */
 static inline bool kxfer_run_by_ud(const struct kxfer_run *run)
 {
 	return kxfer_run_has_messages(run) && run->dedicated->ud.wanted;

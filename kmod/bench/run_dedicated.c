@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A measuring run on a dedicated connection (dedicated.c): what may be done there, and
- * messages, which take receives of the responder.
+ * A measuring run on a dedicated connection (dedicated.c): permitted operations, and messages,
+ * which consume receives of the responder.
  *
- * Whoever posts messages may post as many as there are receives that are not known to be
- * taken. A list of operations is posted only if there are receives to go on to the next
- * operation that is signalled. So, whenever the run is stopped, what is left to post up
- * to that one has its receives already: a responder that posts no more holds up no end.
- * UD may lose messages, whose receives stay posted and are told of by nobody: they are
- * given up after a while (dedicated_ud.c).
+ * A run may post as many messages as there are receives not known to be consumed. It posts
+ * a list of operations only if there are receives up to the next signalled operation. So
+ * whenever the run is stopped, the operations left to post up to that one have their
+ * receives. A responder that posts no more receives cannot delay the end. UD may lose
+ * messages: their receives stay posted and are never reported. The run gives these messages
+ * up after a while (dedicated_ud.c).
  *
- * Context: may sleep, but kxfer_run_*_locked().
+ * Context: may sleep, except kxfer_run_*_locked().
  */
 #include <linux/math64.h>
 
@@ -21,19 +21,19 @@
 #include "link/link.h"
 #include "node/region.h"
 
-/* Messages are those that the responder was told of. */
+/* Messages must be those that the connection was opened for. Return: 0 or -errno */
 static int check_messages(const struct kxfer_run *run)
 {
 	const struct kxfer_dedicated *dedicated = run->dedicated;
 	const struct kxfer_bench *cmd = run->cmd;
 
-	/* An MR is registered again when its last message has gone. */
+	/* The MR of a slot can be registered again only when its last message is done. */
 	if (cmd->memory == KXFER_BENCH_MEMORY_MR_EACH && cmd->depth > dedicated->slots)
 		return -EINVAL;
 	if (cmd->op != dedicated->op || !(cmd->flags & KXFER_BENCH_F_IMM) != !dedicated->imm ||
 	    cmd->length != dedicated->bytes || cmd->depth > dedicated->receives)
 		return -EINVAL;
-	/* A slot has one work request, which a list has once. */
+	/* A slot has one work request, which can be in a list only once. */
 	if (cmd->list > dedicated->slots)
 		return -EINVAL;
 	/* A UD QP registers no memory. */
@@ -43,8 +43,8 @@ static int check_messages(const struct kxfer_run *run)
 }
 
 /**
- * kxfer_run_check_dedicated() - may it do what it is to do there?
- * @run: its connection is found; gets its memory and its slots
+ * kxfer_run_check_dedicated() - does the dedicated connection permit the run?
+ * @run: run with its connection; gets @remote, @nr_slots and @awaits
  *
  * Return: 0 or -errno.
  */
@@ -66,7 +66,7 @@ int kxfer_run_check_dedicated(struct kxfer_run *run)
 	return op == KXFER_OP_WRITE && !dedicated->writable ? -EACCES : 0;
 }
 
-/** kxfer_run_take_dedicated() - get the lane; messages go on where the last run has ended */
+/** kxfer_run_take_dedicated() - take the lane; messages go on where the last run ended */
 int kxfer_run_take_dedicated(struct kxfer_run *run)
 {
 	struct kxfer_dedicated *dedicated = run->dedicated;
@@ -91,7 +91,7 @@ static u64 nr_receives(const struct kxfer_dedicated *dedicated)
 	       (dedicated->sent - received - READ_ONCE(dedicated->ud.given_up));
 }
 
-/** kxfer_run_receives() - messages that may be posted */
+/** kxfer_run_receives() - number of messages that may be posted */
 u64 kxfer_run_receives(const struct kxfer_run *run)
 {
 	return nr_receives(run->dedicated);
@@ -99,10 +99,10 @@ u64 kxfer_run_receives(const struct kxfer_run *run)
 
 /**
  * kxfer_run_lacks_receives() - whether the next operations have to wait for receives
- * @run: of messages, on its lane
- * @nr: operations that would be posted
+ * @run: run of messages, on its lane
+ * @nr: number of operations to be posted
  *
- * If so, the status is asked for, and @starved set.
+ * If so, asks for the status and sets @starved.
  */
 bool kxfer_run_lacks_receives(struct kxfer_run *run, u32 nr)
 {
@@ -114,7 +114,7 @@ bool kxfer_run_lacks_receives(struct kxfer_run *run, u32 nr)
 	spin_lock_bh(&lane->lock);
 	if (run->dedicated->ud.wanted)
 		kxfer_dedicated_give_up_locked(run->dedicated);
-	/* A link that fails ends the run. */
+	/* Ignore errors: a link that fails ends the run. */
 	if (lane->open && kxfer_link_is_live(lane->link))
 		kxfer_dedicated_ask_locked(lane);
 	spin_unlock_bh(&lane->lock);
@@ -122,7 +122,7 @@ bool kxfer_run_lacks_receives(struct kxfer_run *run, u32 nr)
 	return true;
 }
 
-/** kxfer_run_number_locked() - a message is about to be posted: give it its number */
+/** kxfer_run_number_locked() - number a message that is about to be posted */
 void kxfer_run_number_locked(struct kxfer_run *run, struct ib_send_wr *wr)
 {
 	struct kxfer_dedicated *dedicated = run->dedicated;
@@ -131,7 +131,7 @@ void kxfer_run_number_locked(struct kxfer_run *run, struct ib_send_wr *wr)
 	dedicated->sent++;
 }
 
-/** kxfer_run_posted_locked() - messages were posted. Return: false if the link fails */
+/** kxfer_run_posted_locked() - after a post of messages. Return: false if the link fails */
 bool kxfer_run_posted_locked(struct kxfer_run *run)
 {
 	struct kxfer_dedicated *dedicated = run->dedicated;

@@ -2,15 +2,15 @@
 /*
  * How MRs that a run registers for each operation become invalid (enum
  * kxfer_bench_invalidate):
- *  - deferred: [LOCAL_INV of the last time] REG_MR operation. The MR is mapped again while
- *    it is still valid, and no work request that uses it is under way;
- *  - local: REG_MR operation LOCAL_INV. That is signalled in place of the operation, and is
- *    fenced: READs before it have ended. (What else is before it has ended too where the
- *    device keeps the local invalidate fence of the InfiniBand specification, 10.6.5.1.)
- *    rxe of 6.1 fences each LOCAL_INV, and on two CPUs may forget to go on (flow.c says
- *    how): with more than one in flight the run can then stand still until kxfer_lane_stuck().
- *    That follows from the source, and was not seen. A nudge would mend it, but takes a
- *    responder that lets itself be written;
+ *  - deferred: [LOCAL_INV of the last registration] REG_MR operation. The MR is mapped again
+ *    while it is still valid, and no work request that uses it is under way;
+ *  - local: REG_MR operation LOCAL_INV. The LOCAL_INV is signalled instead of the operation.
+ *    It is fenced: earlier READs have ended. (Other earlier work requests have ended, too, if
+ *    the device implements the local invalidate fence of the InfiniBand specification,
+ *    10.6.5.1.) rxe of 6.1 fences each LOCAL_INV, and on two CPUs may forget to go on (see
+ *    flow.c). With more than one in flight the run can then stall until kxfer_lane_stuck().
+ *    That follows from the source, and was not observed. A nudge would end the stall, but
+ *    needs a responder whose memory may be written;
  *  - remote: REG_MR SEND, and the responder's answer (dedicated_answers.c).
  */
 #include "bench/dedicated.h"
@@ -19,8 +19,8 @@
 #include "link/lane.h"
 
 /**
- * kxfer_run_check_invalidate() - does it fit the connection?
- * @run: its connection is found, if it has one
+ * kxfer_run_check_invalidate() - does the way of invalidation fit the connection?
+ * @run: run with its connection, if any
  *
  * Return: 0 or -EINVAL.
  */
@@ -34,7 +34,7 @@ int kxfer_run_check_invalidate(const struct kxfer_run *run)
 	return remote != run->dedicated->answered ? -EINVAL : 0;
 }
 
-/** kxfer_run_registering() - work requests of an operation for its MR */
+/** kxfer_run_registering() - number of work requests that an operation has for its MR */
 u32 kxfer_run_registering(const struct kxfer_run *run)
 {
 	if (!run->each)
@@ -42,7 +42,7 @@ u32 kxfer_run_registering(const struct kxfer_run *run)
 	return run->cmd->invalidate == KXFER_BENCH_INVALIDATE_REMOTE ? 1 : 2;
 }
 
-/* Behind all of the operation, whose last work request is posted like any other. */
+/* Add LOCAL_INV after the operation; it then is the last work request, to be signalled. */
 static void invalidate_behind(struct kxfer_mr *mr, struct kxfer_run_post *post)
 {
 	mr->inv.ex.invalidate_rkey = mr->mr->rkey;
@@ -54,11 +54,11 @@ static void invalidate_behind(struct kxfer_mr *mr, struct kxfer_run_post *post)
 }
 
 /**
- * kxfer_run_invalidate_locked() - see to it that an operation's MR becomes invalid
- * @run: registers for each operation; on an open lane, whose lock is held
- * @slot: of the operation, whose MR is mapped
- * @valid: it was valid before that
- * @post: begins with its REG_MR
+ * kxfer_run_invalidate_locked() - arrange that an operation's MR becomes invalid
+ * @run: run that registers for each operation; on an open lane, whose lock is held
+ * @slot: slot of the operation, whose MR is mapped
+ * @valid: the MR was valid before it was mapped
+ * @post: work requests of the operation, beginning with REG_MR
  */
 void kxfer_run_invalidate_locked(struct kxfer_run *run, u32 slot, bool valid,
 				 struct kxfer_run_post *post)

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A measuring run on schedule (bench.c): operations are begun when they are due, whether
- * others have ended or not, as far as there is room for them; one that waits for room is
- * late. Its time counts from when it was due, so that what it waited for is in it, and
- * once more from when it was posted.
+ * A measuring run on schedule (bench.c). Operations begin when they are due, whether others
+ * have ended or not, as far as there is room for them. An operation that waits for room is
+ * late. Its latency counts from when it was due, so that the wait is included, and a second
+ * time from when it was posted.
  *
- * A message waits for a receive of the responder, too, and is late if that comes late.
+ * A message also waits for a receive of the responder, and is late if that comes late.
  *
- * It works in turns, as run.c does. Until the next operation is due the CQ is looked at,
- * or the clock, if that is near and nobody else wants the CPU; else who runs sleeps,
- * until then or until something completes. Completions are counted by run.c.
+ * The loop works in turns, as in run.c. If the next operation is due soon and no other task
+ * wants the CPU, the run polls the CQ, or else watches the clock. Otherwise it sleeps until
+ * that time, or until an operation completes. Completions are counted by run.c.
  *
- * Context: a call; may sleep. Times are ktime_get_ns(), and are compared by difference,
- * for what is late may have been due before the clock began.
+ * Context: a call; may sleep. Times are ktime_get_ns(). They are compared by difference,
+ * because a late operation may have been due before the clock's zero.
  */
 #include <linux/hrtimer.h>
 #include <linux/math64.h>
@@ -25,11 +25,11 @@
 #include "link/lane.h"
 #include "link/link.h"
 
-#define NEAR_NS		100000	/* to the next operation: timers are not more exact */
-#define SLEEP_NS	10000000	/* then signals and limits are looked at */
-#define POST_MAX	64	/* posts, then completions are looked at */
+#define NEAR_NS		100000	/* to the next operation: timers are no more exact */
+#define SLEEP_NS	10000000	/* longest sleep; then signals and limits are checked */
+#define POST_MAX	64	/* posts at once; then completions are handled */
 
-/* Operations that may be begun if they are due: there is room, and they are ready. */
+/* Number of operations that may begin if they are due: ready, and with room. */
 static u32 room(const struct kxfer_run *run)
 {
 	u32 free = run->cmd->depth - (run->posted - READ_ONCE(run->done));
@@ -39,7 +39,7 @@ static u32 room(const struct kxfer_run *run)
 	return kxfer_run_has_messages(run) ? min_t(u64, nr, kxfer_run_receives(run)) : nr;
 }
 
-/* Something has come that there may be something to do with. */
+/* Has an operation completed, or a status that the run waits for arrived? */
 static bool has_moved(const struct kxfer_run *run, u32 before)
 {
 	return READ_ONCE(run->done) != before ||
@@ -52,7 +52,7 @@ static s64 ns_to_due(const struct kxfer_run *run, u64 now_ns)
 	return run->due_ns - now_ns;
 }
 
-/* Take operations that are due from the schedule. Return: how many, @max at most */
+/* Take operations that are due off the schedule. Return: their number, at most @max */
 static u32 take_due(struct kxfer_run *run, u32 max)
 {
 	u64 now_ns = ktime_get_ns();
@@ -73,7 +73,7 @@ static u32 take_due(struct kxfer_run *run, u32 max)
 	return nr;
 }
 
-/* Post what is due and has room. Return: false if the link fails. */
+/* Post operations that are due, if there is room. Return: false if the link fails. */
 static bool post_due(struct kxfer_run *run)
 {
 	u32 posts, nr;
@@ -88,19 +88,19 @@ static bool post_due(struct kxfer_run *run)
 		if (run->posted == run->end)
 			kxfer_run_paced_close(run);
 	}
-	/* Then the status is asked for, and who waits is woken by that. */
+	/* If receives are missing this asks for the status, whose completion ends the wait. */
 	if (kxfer_run_has_messages(run) && run->posted != run->end)
 		kxfer_run_lacks_receives(run, 1);
 	return true;
 }
 
-/* Is something to be begun so soon that a sleep would miss it? */
+/* Must an operation begin so soon that a sleep would miss it? */
 static bool is_near(const struct kxfer_run *run, u64 now_ns)
 {
 	return room(run) && ns_to_due(run, now_ns) < NEAR_NS;
 }
 
-/* When to look up from the CQ, or from the clock. */
+/* Time until which to poll the CQ. */
 static u64 look_until(const struct kxfer_run *run, u64 now_ns)
 {
 	s64 ns = ns_to_due(run, now_ns);
@@ -108,7 +108,7 @@ static u64 look_until(const struct kxfer_run *run, u64 now_ns)
 	return now_ns + (room(run) ? clamp_t(s64, ns, 1, KXFER_RUN_LOOK_NS) : KXFER_RUN_LOOK_NS);
 }
 
-/* As the owner of the CQ. */
+/* Called by the owner of the CQ. */
 static void take_turn(struct kxfer_run *run)
 {
 	struct kxfer_cq *cq = &run->lane->cq;
@@ -129,7 +129,7 @@ static void take_turn(struct kxfer_run *run)
 		 (!run->rw || run->posted == run->end));
 }
 
-/* Completions come elsewhere. */
+/* Watch the clock; completions are handled in another context. */
 static void spin(const struct kxfer_run *run)
 {
 	u64 now_ns = ktime_get_ns();
@@ -140,7 +140,7 @@ static void spin(const struct kxfer_run *run)
 	}
 }
 
-/* Until the next operation is near, or more than @before are done. */
+/* Sleep until the next operation is near, more than @before are done, or a status came. */
 static void sleep_till_near(struct kxfer_run *run, u32 before)
 {
 	struct kxfer_link *link = run->lane->link;
@@ -149,7 +149,7 @@ static void sleep_till_near(struct kxfer_run *run, u32 before)
 
 	if (room(run))
 		ns = min_t(s64, ns, ns_to_due(run, now_ns) - NEAR_NS);
-	/* So that the time limit is kept; behind it the rest is waited for. */
+	/* Keep the time limit. A stopped run only waits for what is under way. */
 	if (!run->stopped)
 		ns = min_t(s64, ns, run->deadline_ns - now_ns);
 	if (ns <= 0)
@@ -163,7 +163,7 @@ static void sleep_till_near(struct kxfer_run *run, u32 before)
 
 /**
  * kxfer_run_paced_turn() - post what is due, and wait for what comes next
- * @run: on its lane, in a phase that kxfer_run_paced_begin() began
+ * @run: run on its lane, in a phase that kxfer_run_paced_begin() began
  */
 void kxfer_run_paced_turn(struct kxfer_run *run)
 {
@@ -181,13 +181,13 @@ void kxfer_run_paced_turn(struct kxfer_run *run)
 	if (READ_ONCE(run->done) != before || kxfer_run_lacks_contexts(run) || need_resched() ||
 	    !kxfer_link_is_live(link))
 		return;
-	/* Nobody else would find it. */
+	/* No other context would find the completions. */
 	if (run->lane->cq.direct && (run->posted != before || run->starved))
 		return;
 	sleep_till_near(run, before);
 }
 
-/** kxfer_run_paced_begin() - the first operation is due at @start_ns, but for what is late */
+/** kxfer_run_paced_begin() - begin a schedule at @start_ns, less the initial lateness */
 void kxfer_run_paced_begin(struct kxfer_run *run, u64 start_ns)
 {
 	u32 rest_ps;
@@ -198,7 +198,7 @@ void kxfer_run_paced_begin(struct kxfer_run *run, u64 start_ns)
 	run->due_ps = 0;
 }
 
-/** kxfer_run_paced_close() - nothing more is begun: tell how late the next one is */
+/** kxfer_run_paced_close() - no more operations begin: store how late the next one is */
 void kxfer_run_paced_close(struct kxfer_run *run)
 {
 	run->late_ns = -ns_to_due(run, ktime_get_ns());

@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Contexts of the kernel's rdma_rw (drivers/infiniband/core/rw.c) for a measuring run
- * (bench.c): each operation maps its pages for DMA, has its work requests made, posts
- * them, and unmaps. So do the targets of NVMe over fabrics, iSER and SRP, and the server
- * of NFS. Where rdma_rw wants an MR (a READ of iWARP; all with force_mr of ib_core) it
- * takes one of the QP's pool, which is made for the run.
+ * (bench.c). Each operation maps its pages for DMA, lets rdma_rw make its work requests,
+ * posts them, and unmaps the pages. The targets of NVMe over Fabrics, iSER and SRP, and the
+ * NFS server do the same. If rdma_rw wants an MR (a READ on iWARP; everything with force_mr of
+ * ib_core), it takes one of the QP's pool, which is made for the run.
  *
- * A slot of the run has a context for each piece that plan.c would cut of its operation;
- * its pages are one entry of a scatter list each, as a target allocates them. The
- * contexts of a slot are ended when it is used again, when its operation is done, or
- * with the run: rdma_rw allocates and may sleep, so that is done before who runs owns
+ * A slot of the run has a context for each piece into which plan.c would cut its operation.
+ * Each page is a scatter list entry of its own, as a target allocates its pages. The
+ * contexts of a slot end when the slot is used again, after its operation is done, or with
+ * the run. rdma_rw allocates memory and may sleep. So contexts are made before the run owns
  * the CQ, for as many operations as there is room for.
  *
- * Whose they are, as a proof. The arrays are the run's. Contexts need the QP, and so does
- * the pool, until both are ended: so who makes or ends them holds the lane's mr_mutex,
- * and so does who closes the lane, after its QP was drained, when no device works on
- * their memory, and before it is destroyed. (siw may leave a work request without completion
- * when the QP goes into the error state, but neither sends nor places anything for it then:
- * it does both under the state_lock of a QP in RTS.) Whoever of run and lane comes
- * first ends them; none is made on a lane that is closed. The device's removal closes its lanes, so
- * nothing is mapped for it then. A run posts them under the lane's lock, and only while
- * it is open.
+ * Ownership, as a proof. The arrays belong to the run. Contexts and pool need the QP until
+ * they end. So the run holds the lane's mr_mutex while it makes or ends them. The closing of
+ * the lane takes mr_mutex, too, after the QP is drained, when no device works on their
+ * memory, and before the QP is destroyed. (siw may leave a work request without completion
+ * when the QP goes into the error state. But then it neither sends nor places anything for
+ * it: it does both under the state_lock of a QP in RTS.) The first of the two ends contexts
+ * and pool; none is made on a closed lane. Device removal closes the lanes of the device, so
+ * nothing is mapped for the device after that. A run posts contexts under the lane's lock,
+ * and only while the lane is open.
  *
- * Memory that is mapped for the device already, for jobs or exports, is not mapped once
- * more beside that: the DMA API's debugging calls it an error (cacheline tracking
- * EEXIST), see bench.c.
+ * Memory that is mapped for the device already, for jobs or exports, is not mapped a second
+ * time: DMA API debugging reports that as an error (cacheline tracking EEXIST). See bench.c.
  *
- * Context: all may sleep, but kxfer_run_rw_chain_locked().
+ * Context: all may sleep, except kxfer_run_rw_chain_locked().
  */
 #include <linux/mm.h>
 #include <linux/mutex.h>
@@ -44,16 +43,16 @@
 #include "node/memory.h"
 #include "node/region.h"
 
-#define MR_PAGES	256	/* of one MR, at most: as rdma_rw has it */
+#define MR_PAGES	256	/* limit of one MR, as in rdma_rw */
 
 /**
- * struct piece - a context
- * @ctx: if @nr_wr
- * @sg: its pages
- * @nr_sg: how many
- * @nr_wr: that it was made of; 0: it is none
- * @rkey: of the peer's memory
- * @remote_addr: likewise
+ * struct piece - part of an operation that has its own context
+ * @ctx: context, valid unless @nr_wr is 0
+ * @sg: scatter list of its pages
+ * @nr_sg: entries of @sg
+ * @nr_wr: work requests of @ctx; 0: no context
+ * @rkey: rkey of the peer's memory
+ * @remote_addr: address in the peer's memory
  */
 struct piece {
 	struct rdma_rw_ctx ctx;
@@ -65,16 +64,16 @@ struct piece {
 };
 
 /**
- * struct kxfer_run_rw - those of a run
- * @dir: of all
- * @nr_mrs: in the QP's pool
+ * struct kxfer_run_rw - contexts of a run
+ * @dir: DMA direction of all pieces
+ * @nr_mrs: MRs in the QP's pool
  * @nr_wr: work requests of all contexts
- * @longest: of one slot, of those that were made
+ * @longest: work requests of the longest operation whose contexts were made
  * @nr_sg: entries of @sg
- * @sg: of all pieces
- * @slots: first piece of each slot, and behind the last one their number
+ * @sg: scatter list entries of all pieces
+ * @slots: index of the first piece of each slot; after the last slot, @nr_pieces
  * @nr_pieces: entries of @pieces
- * @pieces: of all slots
+ * @pieces: pieces of all slots
  */
 struct kxfer_run_rw {
 	enum dma_data_direction dir;
@@ -110,7 +109,7 @@ static u32 fill_sg(const struct kxfer_memory *memory, u64 offset, u64 bytes,
 	return nr;
 }
 
-/* What @desc of the run says, at @offset of the region, if there is room for it. */
+/* Count the piece of @desc at @offset of the region; fill it in if the arrays exist. */
 static void add_piece(struct kxfer_run *run, u32 index, u64 offset)
 {
 	struct kxfer_run_rw *rw = run->rw;
@@ -131,14 +130,14 @@ static void add_piece(struct kxfer_run *run, u32 index, u64 offset)
 	rw->nr_mrs += DIV_ROUND_UP(nr_sg, mr_pages(run));
 }
 
-/* Fill in all pieces if there is memory for them; else count them. Return: 0 or -errno */
+/* Count all pieces, and fill them in if the arrays exist. Return: 0 or -errno */
 static int walk(struct kxfer_run *run)
 {
 	const struct kxfer_bench *cmd = run->cmd;
 	struct kxfer_plan_limits limits = run->limits;
 	struct kxfer_extent whole = { .length = cmd->length };
 	struct kxfer_run_rw *rw = run->rw;
-	/* rdma_rw_init_map_wrs() has an array of the SGEs of a piece. */
+	/* rdma_rw_init_map_wrs() allocates one array for the SGEs of a piece. */
 	u64 max_bytes = (KMALLOC_MAX_SIZE / sizeof(struct ib_sge) - 1) * PAGE_SIZE;
 	u32 max = run->lane->credits.max, slot, nr = 0;
 	u64 at, within;
@@ -146,8 +145,8 @@ static int walk(struct kxfer_run *run)
 
 	limits.max_sge = 1;
 	/*
-	 * A second MR has a READ of its own, at an address of the peer's that plan.c has not
-	 * seen: siw's responder gets some of those wrong (@border_bytes).
+	 * A second MR has its own READ, at an address of the peer that plan.c has not checked:
+	 * siw's responder gets some addresses wrong (@border_bytes).
 	 */
 	if (limits.border_bytes)
 		limits.max_wr_bytes = min_t(u64, limits.max_wr_bytes,
@@ -163,7 +162,7 @@ static int walk(struct kxfer_run *run)
 			return ret;
 		for (within = 0; kxfer_plan_next(&run->plan, &run->desc);
 		     within += run->desc.length) {
-			/* Each is a work request at least. */
+			/* Each piece takes at least one work request. */
 			if (nr == max || run->desc.length > max_bytes)
 				return -EINVAL;
 			add_piece(run, nr++, cmd->region_offset + at + within);
@@ -193,7 +192,7 @@ static int make_arrays(struct kxfer_run *run)
 	return walk(run);
 }
 
-/* With mr_mutex. A page more than is used, if the device has that: see mrs.c. */
+/* With mr_mutex. MRs have one unused page, if the device allows (mrs.c). */
 static int make_pool(struct kxfer_run *run)
 {
 	struct kxfer_lane *lane = run->lane;
@@ -214,10 +213,10 @@ static int make_pool(struct kxfer_run *run)
 }
 
 /**
- * kxfer_run_rw_build() - make all but the contexts
- * @run: READs or WRITEs, with its lane, region, limits and remote memory
+ * kxfer_run_rw_build() - make the arrays and the pool, without contexts
+ * @run: run of READs or WRITEs, with its lane, region, limits and remote memory
  *
- * Return: 0 or -errno; kxfer_run_rw_unbuild() is to be called in any case.
+ * Return: 0 or -errno; kxfer_run_rw_unbuild() must be called in any case.
  */
 int kxfer_run_rw_build(struct kxfer_run *run)
 {
@@ -264,7 +263,7 @@ static void end_all(struct kxfer_lane *lane)
 
 /**
  * kxfer_run_rw_close() - end the contexts of a lane's run, if there are any
- * @lane: closed, and its QP drained; or open, and nothing of the run under way
+ * @lane: lane that is closed, its QP drained; or open, with nothing of the run under way
  */
 void kxfer_run_rw_close(struct kxfer_lane *lane)
 {
@@ -274,7 +273,7 @@ void kxfer_run_rw_close(struct kxfer_lane *lane)
 	mutex_unlock(&lane->mr_mutex);
 }
 
-/** kxfer_run_rw_unbuild() - end and free all; nothing of it is under way */
+/** kxfer_run_rw_unbuild() - end and free @rw of a run, which has nothing under way */
 void kxfer_run_rw_unbuild(struct kxfer_run *run)
 {
 	if (!run->rw)
@@ -301,11 +300,11 @@ static int renew_piece(struct kxfer_run *run, struct piece *piece)
 		return ret;
 	piece->nr_wr = ret;
 	rw->nr_wr += ret;
-	/* More than the run has credits for: it has all. */
+	/* The run has all credits of the lane, so it cannot post more work requests. */
 	return rw->nr_wr > lane->credits.max ? -EINVAL : 0;
 }
 
-/* The same. */
+/* With mr_mutex, on an open lane. Return: 0 or -errno */
 static int renew_slot(struct kxfer_run *run, u32 slot)
 {
 	struct kxfer_run_rw *rw = run->rw;
@@ -341,10 +340,10 @@ static int renew(struct kxfer_run *run)
 
 /**
  * kxfer_run_rw_ready() - make the contexts of all operations that there is room for
- * @run: built; whoever runs it, not owning the CQ
+ * @run: run that is built; the caller does not own the CQ
  *
- * If that fails the run is over; what was posted ends with an operation that is
- * signalled, for each is. Return: false then, or if the lane is closed.
+ * If this fails the run is over. Every operation is signalled, so the run sees all
+ * completions. Return: false on failure, or if the lane is closed.
  */
 bool kxfer_run_rw_ready(struct kxfer_run *run)
 {
@@ -363,11 +362,11 @@ bool kxfer_run_rw_ready(struct kxfer_run *run)
 	return false;
 }
 
-/* Return: the last work request of a chain that rdma_rw made. None of it is signalled. */
+/* Clear signalling in a chain that rdma_rw made. Return: its last work request */
 static struct ib_send_wr *mark(struct kxfer_run *run, struct ib_send_wr *wr)
 {
 	for (;; wr = wr->next) {
-		/* After an error each completes, and rdma_rw names no handler. */
+		/* After an error each work request completes, but rdma_rw sets no handler. */
 		wr->wr_cqe = &run->cqe;
 		wr->send_flags &= ~IB_SEND_SIGNALED;
 		if (!wr->next)
@@ -376,9 +375,9 @@ static struct ib_send_wr *mark(struct kxfer_run *run, struct ib_send_wr *wr)
 }
 
 /**
- * kxfer_run_rw_chain_locked() - the work requests of the next operation
- * @run: has made its contexts ready; on an open lane, whose lock the caller holds
- * @post: gets them, as kxfer_run_prepare_locked() gives them
+ * kxfer_run_rw_chain_locked() - get the work requests of the next operation
+ * @run: run with the operation's contexts, on an open lane, whose lock the caller holds
+ * @post: gets the work requests, as from kxfer_run_prepare_locked()
  */
 void kxfer_run_rw_chain_locked(struct kxfer_run *run, struct kxfer_run_post *post)
 {
@@ -402,7 +401,7 @@ void kxfer_run_rw_chain_locked(struct kxfer_run *run, struct kxfer_run_post *pos
 		run->slot = 0;
 }
 
-/** kxfer_run_rw_longest() - work requests of the longest operation so far */
+/** kxfer_run_rw_longest() - number of work requests of the longest operation so far */
 u32 kxfer_run_rw_longest(const struct kxfer_run *run)
 {
 	return run->rw->longest;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The work requests of a measuring run (bench.c): those of each of its @depth operations
- * are built once, before the clock starts, as plan.c cuts them; to post some is to link
- * them. Local memory is the region's pages by local_dma_lkey, or MRs of the run (mrs.c),
- * registered once or for each operation; remote memory the target's registrations, or that
- * of a dedicated connection. With rdma_rw nothing is built before: run_rw.c.
+ * The work requests of a measuring run (bench.c). Those of each slot are built once, before
+ * the clock starts, as plan.c cuts them; posting only links them. Local memory is named by
+ * local_dma_lkey, or by MRs of the run (mrs.c), registered once or for each operation. Remote
+ * memory is the target's registrations, or that of a dedicated connection. With rdma_rw
+ * nothing is built in advance (run_rw.c).
  *
- * Context: may sleep, but kxfer_run_prepare_locked().
+ * Context: may sleep, except kxfer_run_prepare_locked().
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -31,12 +31,12 @@ static bool needs_mrs(const struct kxfer_run *run)
 	return run->cmd->memory || (run->cmd->op == KXFER_OP_READ && run->lane->link->dev->iwarp);
 }
 
-/* The sink of a READ is one that the peer may write on iWARP. */
+/* On iWARP the peer must be allowed to write the sink of a READ. */
 static int mr_access(const struct kxfer_run *run)
 {
 	bool iwarp = run->lane->link->dev->iwarp;
 
-	/* Only what gives a right has a key that the peer can invalidate. */
+	/* The peer can invalidate only a key that grants it a right. */
 	if (run->awaits)
 		return IB_ACCESS_REMOTE_READ;
 	if (!kxfer_op_has_sink(run->cmd->op))
@@ -44,7 +44,7 @@ static int mr_access(const struct kxfer_run *run)
 	return IB_ACCESS_LOCAL_WRITE | (iwarp ? IB_ACCESS_REMOTE_WRITE : 0);
 }
 
-/* As many slots as can be are covered by one MR that is registered once. For -2: mrs.c. */
+/* An MR that is registered once covers as many slots as possible. For the -2 see mrs.c. */
 static int lay_out_mrs(struct kxfer_run *run, struct kxfer_mrs_layout *layout)
 {
 	const struct kxfer_bench *cmd = run->cmd;
@@ -68,7 +68,7 @@ static int lay_out_mrs(struct kxfer_run *run, struct kxfer_mrs_layout *layout)
 	return 0;
 }
 
-/* Return: 0, -EIO, or why the lane is closed. */
+/* Return: 0, -EIO, or the error of the link. */
 static int register_once(struct kxfer_run *run, struct kxfer_mr *mr)
 {
 	struct kxfer_lane *lane = run->lane;
@@ -80,7 +80,7 @@ static int register_once(struct kxfer_run *run, struct kxfer_mr *mr)
 	if (ret)
 		return ret;
 	ret = kxfer_lane_register(lane, mr->mr, mr->reg.key, mr->reg.access);
-	/* Then the link fails. Until its end the work request may be under way. */
+	/* The link fails then. The work request may be under way until the link is DEAD. */
 	if (ret)
 		wait_event(lane->link->wait, kxfer_link_is_dead(lane->link));
 	return ret;
@@ -111,8 +111,8 @@ static int make_mrs(struct kxfer_run *run)
 /* ---- building the ring ---- */
 
 /*
- * Set out on the operation of a slot. Keys and addresses of MRs that are registered for
- * each are filled in then.
+ * Begin to plan the operation of a slot. register_slot() later fills in keys and addresses of
+ * MRs that are registered for each operation.
  */
 static int plan_slot(struct kxfer_run *run, u32 slot, struct kxfer_extent *whole)
 {
@@ -134,13 +134,13 @@ static int plan_slot(struct kxfer_run *run, u32 slot, struct kxfer_extent *whole
 			       cmd->target_offset + at, cmd->length, &run->limits);
 }
 
-/* Where the operation of a slot begins, counted from the first page. */
+/* Return: start of a slot's operation, in bytes from the region's first page */
 static u64 begins_at(const struct kxfer_run *run, u32 slot)
 {
 	return run->region->memory->offset + run->cmd->region_offset + slot * run->cmd->stride;
 }
 
-/* An atomic has to be one work request, at addresses that a device takes. */
+/* An atomic must be one work request, at aligned addresses. Return: 0 or -EINVAL */
 static int check_word(const struct kxfer_run *run, u32 slot)
 {
 	if (!kxfer_op_is_atomic(run->cmd->op))
@@ -202,7 +202,7 @@ static void build_wr(struct kxfer_run *run, union kxfer_run_wr *wr, struct ib_sg
 	}
 }
 
-/* What siw would send of an MR at @here is wrong (device.h), but behind a command. */
+/* Would siw send wrong bytes of an MR at @here (device.h)? Not with a command in front. */
 static bool comes_out_wrong(const struct kxfer_run *run, u64 here)
 {
 	u64 bytes = run->desc.length;
@@ -213,7 +213,7 @@ static bool comes_out_wrong(const struct kxfer_run *run, u64 here)
 	return bytes <= KXFER_SIW_INLINE_BYTES && offset_in_page(here) + bytes > PAGE_SIZE;
 }
 
-/* Build the work request of @desc, number @nr of all, in a slot. */
+/* Build entry @nr of @wr, a work request of a slot, from @desc. */
 static void add_wr(struct kxfer_run *run, u32 slot, u32 nr, struct ib_sge *sge)
 {
 	const struct kxfer_bench *cmd = run->cmd;
@@ -226,9 +226,9 @@ static void add_wr(struct kxfer_run *run, u32 slot, u32 nr, struct ib_sge *sge)
 }
 
 /*
- * How many work requests all slots may have: what the lane takes less what registers. A
- * message is one, and there may be more slots of them than are in flight at once.
- * Return: 0, or -EINVAL: that is too much already
+ * @room: work requests that all slots may have: the lane's credits, less those to register
+ * MRs. A message is one work request; with messages there may be more slots than operations
+ * in flight. Return: 0, or -EINVAL: even the least possible number is too much
  */
 static int room_for_slots(const struct kxfer_run *run, u32 *room)
 {
@@ -241,7 +241,7 @@ static int room_for_slots(const struct kxfer_run *run, u32 *room)
 	return 0;
 }
 
-/* Build all work requests if there is memory for them; else count them. */
+/* Count all work requests, and build them if the arrays exist. Return: 0 or -errno */
 static int walk(struct kxfer_run *run, u32 *nr_sge)
 {
 	struct kxfer_extent whole;
@@ -293,7 +293,7 @@ static int build_ring(struct kxfer_run *run)
 	return walk(run, &nr_sge);
 }
 
-/* The link's end does not wait for a run: it has its PD for as long as the lane is open. */
+/* The end of the link does not wait for the run, so the PD is valid on an open lane only. */
 static int take_lkey(struct kxfer_run *run)
 {
 	struct kxfer_lane *lane = run->lane;
@@ -310,9 +310,9 @@ static int take_lkey(struct kxfer_run *run)
 
 /**
  * kxfer_run_build() - make all that the operations of a run need
- * @run: has its lane, target, region and mapping; may sleep
+ * @run: run with its lane, peer's memory, region and, unless rdma_rw maps it, mapping
  *
- * Return: 0 or -errno; kxfer_run_unbuild() is to be called in any case.
+ * May sleep. Return: 0 or -errno; kxfer_run_unbuild() must be called in any case.
  */
 int kxfer_run_build(struct kxfer_run *run)
 {
@@ -322,7 +322,7 @@ int kxfer_run_build(struct kxfer_run *run)
 	if (ret)
 		return ret;
 	run->limits = *kxfer_device_limits(dev, run->cmd->op);
-	/* What a work request of verbs has: it is cut nowhere else. */
+	/* As with user-space verbs, cut only at the device's longest message. */
 	if (run->dedicated)
 		run->limits.max_wr_bytes = dev->max_msg_bytes;
 	if (run->cmd->memory == KXFER_BENCH_MEMORY_RW)
@@ -330,7 +330,7 @@ int kxfer_run_build(struct kxfer_run *run)
 	return make_mrs(run) ?: build_ring(run);
 }
 
-/** kxfer_run_unbuild() - free it; nothing of it is under way; may sleep */
+/** kxfer_run_unbuild() - undo kxfer_run_build(); nothing is under way; may sleep */
 void kxfer_run_unbuild(struct kxfer_run *run)
 {
 	kxfer_run_rw_unbuild(run);
@@ -340,7 +340,7 @@ void kxfer_run_unbuild(struct kxfer_run *run)
 	kvfree(run->wr);
 }
 
-/** kxfer_run_longest() - work requests of the longest operation */
+/** kxfer_run_longest() - number of work requests of the longest operation */
 u32 kxfer_run_longest(const struct kxfer_run *run)
 {
 	u32 slot, nr = 0;
@@ -354,7 +354,7 @@ u32 kxfer_run_longest(const struct kxfer_run *run)
 
 /* ---- posting ---- */
 
-/* Make an operation ready whose MR is registered for it. With the lock of an open lane. */
+/* Make ready an operation that registers its MR. With the lock of an open lane. */
 static int register_slot(struct kxfer_run *run, u32 slot, struct kxfer_run_post *post)
 {
 	struct kxfer_mr *mr = &run->mrs->each[slot];
@@ -369,7 +369,7 @@ static int register_slot(struct kxfer_run *run, u32 slot, struct kxfer_run_post 
 		return -EIO;
 	addr = mr->iova;
 	for (i = run->slots[slot]; i < run->slots[slot + 1]; i++) {
-		/* A work request has one, its MR's. */
+		/* Each work request has one SGE, within the MR. */
 		sge = &run->sge[i];
 		sge->addr = addr;
 		sge->lkey = mr->lkey;
@@ -387,9 +387,8 @@ static int register_slot(struct kxfer_run *run, u32 slot, struct kxfer_run_post 
 
 /**
  * kxfer_run_prepare_locked() - make the next operation ready to be posted
- * @run: on a lane that is open, and whose lock the caller holds
- * @post: gets its work requests, of which none is signalled; the last one's next is
- *	undefined
+ * @run: run on an open lane, whose lock the caller holds
+ * @post: gets the work requests, none of them signalled; @next of the last is undefined
  *
  * Return: 0 or -EIO.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A call of /dev/kxfer. See cdev.c, and engine.h for those of another module. */
+/* A call of /dev/kxfer. See cdev.c, and engine.h for calls of another module. */
 #ifndef KXFER_CALL_H
 #define KXFER_CALL_H
 
@@ -12,17 +12,17 @@ struct kxfer_session;
 
 /* Bytes of the kernel's copy of a call's structure. */
 #define KXFER_CALL_ROOM		256
-/* By how many bytes CALL_GROWN makes a structure longer than it is. */
+/* Bytes by which the fault CALL_GROWN makes a structure longer. */
 #define KXFER_CALL_GROWTH	8
 
 #define KXFER_CALL_OUT		BIT(0)	/* has results */
-#define KXFER_CALL_OUT_ON_ERROR	BIT(1)	/* and some of them tell of a failure */
+#define KXFER_CALL_OUT_ON_ERROR	BIT(1)	/* has results that are returned on failure too */
 #define KXFER_CALL_BY_ID	BIT(2)	/* takes struct kxfer_id */
 
 /**
  * struct kxfer_call - a call of /dev/kxfer
- * @size: bytes of its structure
- * @min: bytes of its structure in the first release: what a caller has at least
+ * @size: bytes of the call's structure
+ * @min: bytes of that structure in the first release: the least that a caller passes
  * @flags: KXFER_CALL_*
  * @handle: carries the call out; @arg is the kernel's copy. May sleep. Return: 0 or -errno
  */

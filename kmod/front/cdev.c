@@ -4,9 +4,9 @@
  *
  * A call's structure is copied in once, checked for size and unknown content,
  * and handed to a handler that works on the kernel's copy; what the handler
- * changed is copied back. Results are not allowed to get lost: a structure with
- * results is written back once before the handler runs, so that memory that
- * cannot be written is found before anything has happened.
+ * changed is copied back. Results must not get lost: a structure with results is
+ * written back once before the handler runs, so that memory that cannot be written
+ * is found before anything has happened.
  *
  * A structure grows at its end only. The caller's structure may be as short as the
  * structure was in the first release (@min of struct kxfer_call): the handler finds
@@ -81,7 +81,7 @@ static int do_nothing(struct kxfer_session *session, void *arg)
 	return cmd->flags ? -EOPNOTSUPP : 0;
 }
 
-/* For calls of struct kxfer_id. */
+/* For calls that take struct kxfer_id. */
 static int check_id(const struct kxfer_id *cmd)
 {
 	if (cmd->flags)
@@ -162,8 +162,8 @@ static const struct kxfer_call *find_call(struct kxfer_session *session, unsigne
 }
 
 /*
- * @known: bytes of the structure as the module has it.
- * Return: those of them that the caller has, at least 4, or -errno.
+ * @known: bytes of the structure that the module knows.
+ * Return: how many of these the caller has, at least 4, or -errno.
  */
 static int copy_in(const struct kxfer_call *call, union kxfer_any *any,
 		   const void __user *user, u32 known)
@@ -180,7 +180,7 @@ static int copy_in(const struct kxfer_call *call, union kxfer_any *any,
 	ret = copy_struct_from_user(any, known, user, size);
 	if (ret)
 		return ret;
-	/* It may have changed since. */
+	/* User memory may have changed since. */
 	any->nop.size = size;
 	if (call->flags & BY_ID)
 		ret = check_id(&any->id);
@@ -188,8 +188,8 @@ static int copy_in(const struct kxfer_call *call, union kxfer_any *any,
 }
 
 /*
- * Nothing is done that could not be told: is there memory to write to? A struct is on
- * two pages at most. Writes what is there.
+ * No call is carried out whose results could not be returned: can user memory be written?
+ * A structure is on two pages at most. Writes the bytes that are there.
  */
 static int probe_out(const union kxfer_any *any, u8 __user *user, u32 shared)
 {
@@ -201,7 +201,7 @@ static long kxfer_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	const struct kxfer_call *call = find_call(file->private_data, cmd);
 	void __user *user = (void __user *)arg;
-	/* No more of it is looked at than copy_in() fills. */
+	/* Only what copy_in() fills is read. */
 	union kxfer_any any __uninitialized;
 	int shared, ret;
 
@@ -278,13 +278,13 @@ static struct miscdevice kxfer_misc = {
 	.mode = 0600,
 };
 
-/** kxfer_cdev_init() - from here on calls come */
+/** kxfer_cdev_init() - register the device; from here on calls come */
 int kxfer_cdev_init(void)
 {
 	return kxfer_fault_error(MISC_REGISTER) ?: misc_register(&kxfer_misc);
 }
 
-/** kxfer_cdev_exit() - no file is open; none can be opened any more */
+/** kxfer_cdev_exit() - unregister the device; no file is open, none can be opened any more */
 void kxfer_cdev_exit(void)
 {
 	misc_deregister(&kxfer_misc);

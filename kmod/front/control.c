@@ -2,10 +2,10 @@
 /*
  * Control: the table of messages and what each side does with them.
  *
- * The table is the index: the handler of each request and where it runs (arrival.c). Which
- * end may send a request, on which kind of lane and how long its payload is, says the table
- * in decode.c. What is not in that costs the sender the link. Handlers get payloads of a
- * length that it allows; their content is the peer's word and is checked where it is used.
+ * The table here has the handler of each request, and where it runs (arrival.c). The table
+ * in decode.c says which end may send a request, on which kind of lane, and how long its
+ * payload is. Anything else ends the link. Handlers get payloads of an allowed length; the
+ * content comes from the peer and is checked where it is used.
  */
 #include "base/log.h"
 
@@ -160,7 +160,7 @@ static const struct kxfer_handler handlers[KXFER_WIRE_NR_TYPES] = {
 	[KXFER_WIRE_TAKE_BACK]	= { KXFER_HERE, handle_take_back },
 };
 
-/** kxfer_control_handler() - of a request, or NULL: the peer may not send it now */
+/** kxfer_control_handler() - handler of a request; NULL: the peer may not send it now */
 const struct kxfer_handler *kxfer_control_handler(const struct kxfer_reply *reply)
 {
 	const struct kxfer_lane *lane = reply->channel->lane;
@@ -171,7 +171,7 @@ const struct kxfer_handler *kxfer_control_handler(const struct kxfer_reply *repl
 				 kxfer_lane_is_control(lane) ? KXFER_WIRE_CONTROL :
 				 KXFER_WIRE_DATA, connecting))
 		return NULL;
-	/* Who has not proved the key of this link is told that it is there, and no more. */
+	/* A peer that has not proved the key of this link gets answers to PING only. */
 	if (lane->link->key.secret && !READ_ONCE(lane->link->handshake.proven) &&
 	    type != KXFER_WIRE_PING)
 		return NULL;

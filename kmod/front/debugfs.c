@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/kernel/debug/kxfer: what the module holds, for people's eyes.
+ * /sys/kernel/debug/kxfer: what the module holds, for human readers.
  *
  * No ABI: names, columns and their order change whenever that helps the reader.
  * Programs use INFO, whose records are shown here too (info.c).
  *
- * Each file is a table: a heading, then one object a line. A table is read
- * object by object while everything comes and goes, so it shows no common
+ * Each file is a table: a heading, then one object per line. A table is read
+ * object by object while objects come and go, so it is no snapshot of one
  * instant. Reading is safe at any time: records are copies, made under the locks
- * of who owns the objects; nothing is held while a line is laid out but
- * sessions_mutex where sessions are walked, and nothing is waited for under it.
- * A file that is open holds the module; rmmod then says that it is in use.
+ * of the objects. While a line is formatted no lock is held but sessions_mutex,
+ * where sessions are walked; nothing is waited for under that one. An open file
+ * holds the module; rmmod then reports that the module is in use.
  */
 #include "base/log.h"
 
@@ -37,9 +37,9 @@
 static struct dentry *root;
 
 /**
- * struct column - of a table
- * @title: in the heading; NULL: behind the last one
- * @width: as in the lines; negative: on the left; 0: the last, as long as it is
+ * struct column - a column of a table
+ * @title: title in the heading; NULL: end of the columns
+ * @width: width, as in the lines; negative: left-aligned; 0: last column, not padded
  */
 struct column {
 	const char *title;
@@ -47,13 +47,13 @@ struct column {
 };
 
 /**
- * struct table - a file
- * @name: of the file
- * @columns: in order
+ * struct table - a table, which is a file
+ * @name: name of the file
+ * @columns: columns, in order
  * @kind: enum kxfer_info_kind whose records are the lines, or 0
- * @show_record: with @kind: write one line
- * @show_session: without @kind: write the lines of one session
- * @record_bytes: without @kind: of the records of one session
+ * @show_record: with @kind: writes one line
+ * @show_session: without @kind: writes the lines of one session
+ * @record_bytes: without @kind: bytes of the records of one session
  */
 struct table {
 	const char *name;
@@ -389,7 +389,7 @@ static const struct file_operations table_fops = {
 	.release = single_release,
 };
 
-/** kxfer_debugfs_init() - make the files; nobody depends on their being there */
+/** kxfer_debugfs_init() - make the files; nothing depends on them */
 void kxfer_debugfs_init(void)
 {
 	u32 i;
@@ -401,7 +401,7 @@ void kxfer_debugfs_init(void)
 	kxfer_fault_debugfs(root);
 }
 
-/** kxfer_debugfs_exit() - remove them; waits for readers */
+/** kxfer_debugfs_exit() - remove the files; waits for readers */
 void kxfer_debugfs_exit(void)
 {
 	debugfs_remove(root);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* /sys/kernel/debug/kxfer, for people. See debugfs.c. */
+/* /sys/kernel/debug/kxfer, for human readers. See debugfs.c. */
 #ifndef KXFER_DEBUGFS_H
 #define KXFER_DEBUGFS_H
 

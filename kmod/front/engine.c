@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The engine: the calls of linux/kxfer_bench.h are those of another module, kxfer_bench.ko, so
- * that who only transfers has nothing of it in the kernel.
+ * The engine: another module, kxfer_bench.ko, carries out the calls of linux/kxfer_bench.h. A
+ * node that only transfers does not load it.
  *
- * A session has the engine from its first such call to its end, and a reference to the module
- * with it. So no call, no connection and no completion of the engine is there when its module
- * goes: a link of its own has a reference besides (link_ops.h), because links end later than
- * sessions, and so has who tells a run that its lane is drained (struct kxfer_lane_user).
+ * A session has the engine, with a reference to its module, from the first such call to the
+ * end of the session. A dedicated link has a reference too (link_ops.h), because links end
+ * later than sessions. So has the context that notifies a run that its lane is drained (struct
+ * kxfer_lane_user). Thus no call, connection or completion of the engine is left when its
+ * module is unloaded.
  *
  * Context: may sleep.
  */
@@ -30,9 +31,9 @@ static const struct kxfer_engine *the_engine;
 
 /**
  * kxfer_engine_register() - carry out the calls of linux/kxfer_bench.h from now on
- * @engine: stays as it is until it is unregistered
+ * @engine: the engine; does not change until it is unregistered
  *
- * Return: 0; -EEXIST: there is one; -EINVAL: it is of another release.
+ * Return: 0; -EEXIST: there is an engine; -EINVAL: @engine is of another release.
  */
 int kxfer_engine_register(const struct kxfer_engine *engine)
 {
@@ -52,7 +53,7 @@ int kxfer_engine_register(const struct kxfer_engine *engine)
 	return ret;
 }
 
-/** kxfer_engine_unregister() - as its module goes: no session has the engine */
+/** kxfer_engine_unregister() - no session has the engine: its module is being unloaded */
 void kxfer_engine_unregister(const struct kxfer_engine *engine)
 {
 	mutex_lock(&engine_mutex);
@@ -74,7 +75,7 @@ static const struct kxfer_engine *get_engine(void)
 	return engine;
 }
 
-/* Who may not measure has no module loaded. Return: as get_engine(), or ERR_PTR */
+/* Loads the module only with CAP_NET_ADMIN. Return: as get_engine(), or ERR_PTR */
 static const struct kxfer_engine *find_engine(void)
 {
 	const struct kxfer_engine *engine = get_engine();
@@ -87,7 +88,7 @@ static const struct kxfer_engine *find_engine(void)
 	return get_engine() ?: ERR_PTR(-EOPNOTSUPP);
 }
 
-/* Return: that of the session, which has it from the first time on; or ERR_PTR */
+/* Return: the engine of the session, set by the session's first such call; or ERR_PTR */
 static const struct kxfer_engine *engine_of(struct kxfer_session *session)
 {
 	/* Pairs with the cmpxchg() below, of another thread. */
@@ -107,13 +108,13 @@ static const struct kxfer_engine *engine_of(struct kxfer_session *session)
 }
 
 /**
- * kxfer_engine_call() - a call of the engine
- * @session: of the caller
+ * kxfer_engine_call() - find a call of the engine
+ * @session: session of the caller
  * @nr: _IOC_NR, from KXFER_CMD_ENGINE to KXFER_CMD_ENGINE_LAST
  *
- * Loads its module, if the caller has CAP_NET_ADMIN. Return: the call, good for as long as the
- * session; or ERR_PTR(-EPERM): the module is not loaded, and the caller may not have it loaded;
- * -EOPNOTSUPP: it is not there; -ENOTTY: no such call.
+ * Loads the engine's module, if the caller has CAP_NET_ADMIN. Return: the call, valid as long
+ * as the session; or ERR_PTR(-EPERM): the module is not loaded, and the caller may not load it;
+ * -EOPNOTSUPP: there is no such module; -ENOTTY: no such call.
  */
 const struct kxfer_call *kxfer_engine_call(struct kxfer_session *session, unsigned int nr)
 {
@@ -127,7 +128,7 @@ const struct kxfer_call *kxfer_engine_call(struct kxfer_session *session, unsign
 	return &engine->calls[array_index_nospec(nr, engine->nr_calls)];
 }
 
-/** kxfer_engine_end_session() - no call of the session is under way */
+/** kxfer_engine_end_session() - end what the engine has in a session; no call is under way */
 void kxfer_engine_end_session(struct kxfer_session *session)
 {
 	const struct kxfer_engine *engine = session->engine;

@@ -11,12 +11,12 @@ struct module;
 
 /**
  * struct kxfer_engine - what a module has for the calls of linux/kxfer_bench.h
- * @owner: the module; in use as long as a session is that has made such a call
- * @version: KXFER_VERSION that it was built with: both are of one release
- * @calls: by number, less KXFER_CMD_ENGINE
- * @nr_calls: of them
- * @end_session: no call of the session is under way: end what is in its @engine_objects;
- *	may sleep
+ * @owner: the module; in use as long as there is a session that has made such a call
+ * @version: KXFER_VERSION that the module was built with; must be that of kxfer.ko
+ * @calls: array of calls; the index is the number minus KXFER_CMD_ENGINE
+ * @nr_calls: entries of @calls
+ * @end_session: ends what is in @engine_objects of a session without calls under way; may
+ *	sleep
  */
 struct kxfer_engine {
 	struct module *owner;

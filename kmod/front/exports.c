@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Exports: all that kxfer_bench.ko takes of this module, in the namespace KXFER. Nothing else
- * uses them, and they change with any release.
+ * Exports: the symbols of this module that kxfer_bench.ko uses, in the namespace KXFER.
+ * Nothing else uses them, and any release may change them.
  */
 #include "base/addr.h"
 #include "base/compat.h"

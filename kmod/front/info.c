@@ -2,15 +2,14 @@
 /*
  * INFO: fixed records of the objects of this node.
  *
- * Each kind has a function of its own file that fills an array with the records
- * behind a cursor, under its own lock; here the records are cut to the caller's
- * stride and copied. @viewer is NULL for callers with CAP_NET_ADMIN: others see exports
- * and sessions of their own uid, links on which a session of that uid has a peer, with
- * their lanes, and links by which a peer holds exports of that uid. debugfs uses the same
- * records.
+ * For each kind, the file of the objects has a function that fills an array with the records
+ * after a cursor, under a lock of its own. Here the records are cut to the caller's stride
+ * and copied. debugfs uses the same records. @viewer is NULL for callers with CAP_NET_ADMIN.
+ * Others see exports and sessions of their own uid, links on which a session of that uid has
+ * a peer, with their lanes, and links by which a peer holds exports of that uid.
  *
- * Sharing a link shows no more than joining it would: PEER_OPEN is open to every user, and
- * the link's key is what both ask for. No session here can join an accepted link, so
+ * A user that shares a link sees no more than by joining it: PEER_OPEN is open to every user,
+ * and both need the link's key. No session of this node can join an accepted link, so
  * figures to which other users add are left out of its record (link_table.c).
  */
 #include "base/log.h"
@@ -101,7 +100,7 @@ u32 kxfer_info_record_size(u32 kind)
 	return kind < ARRAY_SIZE(kinds) ? kinds[kind].size : 0;
 }
 
-/** kxfer_info_fill() - records of a known kind behind *cursor; may sleep */
+/** kxfer_info_fill() - fill in records of a known kind after *cursor; may sleep */
 u32 kxfer_info_fill(const struct kxfer_viewer *viewer, u32 kind, u64 *cursor,
 		    void *records, u32 nr)
 {
@@ -132,7 +131,7 @@ static int store_records(const struct kxfer_info *cmd, const void *records, u32 
 	return 0;
 }
 
-/* An entry for each link, so that notes need no memory while a lock is held. */
+/* Make an entry for each link, so that notes need no memory while a lock is held. */
 static int enter_links(struct xarray *links)
 {
 	u64 ids[PAGE_RECORDS], cursor = 0;
@@ -156,7 +155,7 @@ static void note_links_of(struct kxfer_session *session, void *context)
 		kxfer_peer_note_links(session, &viewer->links);
 }
 
-/* Before the list, for that is made under a spinlock. */
+/* Links are noted before they are listed, because the list is made under a spinlock. */
 static int note_links(struct kxfer_viewer *viewer)
 {
 	int ret = enter_links(&viewer->links);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Roles: what links that are shared are for. The initiator of a link posts jobs, the passive
- * side serves exports; struct kxfer_link_ops says when each hook is called. A link of a
- * session's own has the hooks of dedicated.c.
+ * Roles: what shared links are for. The initiator of a link posts jobs, the passive side
+ * serves exports; struct kxfer_link_ops says when each hook is called. A dedicated link, of
+ * one session, has the hooks of dedicated.c.
  */
 #include "front/control.h"
 #include "front/roles.h"
@@ -29,7 +29,7 @@ static void end_initiator(struct kxfer_link *link)
 {
 	struct kxfer_lane *lane;
 
-	/* It may have waited for a fence READ or a slot. */
+	/* The work may have waited for a fence READ or a slot. */
 	cancel_work_sync(&link->release_work);
 	list_for_each_entry(lane, &link->lanes, node)
 		kxfer_job_fail_lane(lane);
@@ -78,7 +78,7 @@ static void size_passive(const struct kxfer_lane *lane, struct kxfer_lane_size *
 	size->sends = KXFER_LANE_LONG_WRS;
 }
 
-/* An answer to a request of the passive side brings nothing that is to be given back. */
+/* An answer to a request of the passive side brings nothing that has to be given back. */
 static void nothing_abandoned(struct kxfer_request *request)
 {
 }

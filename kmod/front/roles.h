@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What links that are shared are for. See roles.c. */
+/* What shared links are for. See roles.c. */
 #ifndef KXFER_ROLES_H
 #define KXFER_ROLES_H
 

@@ -2,18 +2,18 @@
 /*
  * Sessions: one open file on /dev/kxfer, its tables, its events, its end.
  *
- * The end of a session, leaf first, as a proof. It runs when the last reference
- * to the file is gone: no call of it is under way and none comes. What waits for peers waits
- * side by side: exports are withdrawn from the beginning on.
- *  1. Jobs: queued ones end, posted ones are waited for (job.c says how long).
- *     None came by io_uring: each of those holds the file. Afterwards nothing uses its
- *     targets and regions but exports, and nothing its completion ring, of which no
- *     mapping is left: that would be a reference to the file.
- *  2. Targets: grants are given back later, by their links (release.c); peers: links lose a
- *     user; connections of the engine are taken down, for no run of it is under way.
+ * The end of a session, leaf first, as a proof. It runs when the last reference to the file
+ * is gone: no call of the session is under way and none comes. Waits for peers run in
+ * parallel: the withdrawal of the exports begins first.
+ *  1. Jobs: queued jobs end, posted jobs are waited for (job.c says how long). None came by
+ *     io_uring: each of those holds the file. Afterwards only exports use the session's
+ *     regions; nothing uses its targets and its completion ring. No mapping of the ring is
+ *     left: that would be a reference to the file.
+ *  2. Targets: grants are given back later, by their links (release.c). Peers: links lose a
+ *     user. Connections of the engine are taken down, for no run is under way.
  *  3. Exports: waited for until they are withdrawn (export.c). Afterwards no peer reaches
- *     its memory, and no
- *     event comes: delivery looks at the export's session under its lock.
+ *     the session's memory, and no event comes: delivery looks at the export's session under
+ *     the export's lock.
  *  4. Listeners of the session.
  *  5. Regions: no users are left; unmapped and unpinned.
  */
@@ -68,7 +68,7 @@ static int publish(struct kxfer_session *session)
 	return ret;
 }
 
-/** kxfer_session_create() - a session of a file, for the calling process, or ERR_PTR */
+/** kxfer_session_create() - make a session of a file, for the calling process; or ERR_PTR */
 struct kxfer_session *kxfer_session_create(const struct file *file)
 {
 	struct kxfer_session *session;
@@ -143,7 +143,7 @@ static void close_peers(struct kxfer_session *session)
 	xa_destroy(&session->peers);
 }
 
-/* Side by side: their holders may all be silent. */
+/* All in parallel: the holders of all exports may be silent. */
 static void begin_withdrawals(struct kxfer_session *session)
 {
 	struct kxfer_export *export;
@@ -177,7 +177,7 @@ static void destroy_regions(struct kxfer_session *session)
 /** kxfer_session_destroy() - end a session; the steps are those of the proof above */
 void kxfer_session_destroy(struct kxfer_session *session)
 {
-	/* Out of the list first: who lists sessions holds sessions_mutex. */
+	/* Off the list first: sessions are walked under sessions_mutex. */
 	mutex_lock(&sessions_mutex);
 	list_del(&session->node);
 	nr_sessions--;
@@ -206,9 +206,9 @@ void kxfer_session_destroy(struct kxfer_session *session)
 }
 
 /*
- * The session's lock is not taken: a call that holds it may wait for its user's
- * memory, and whoever opens a session would then wait for that. Counting is safe
- * without, and sessions_mutex keeps the session.
+ * The session's lock is not taken: a call that holds it may wait for user memory,
+ * and opening a session would then wait for that call. Counting is safe without the
+ * lock, and sessions_mutex keeps the session.
  */
 static void fill_info(struct kxfer_session *session, struct kxfer_info_session *info)
 {
@@ -249,7 +249,7 @@ u32 kxfer_session_info(const struct kxfer_session *viewer, u64 *cursor,
 }
 
 /**
- * kxfer_session_for_each() - look at every session
+ * kxfer_session_for_each() - call a function for every session
  * @look: called with sessions_mutex held, which keeps the session; must not wait
  *	for anything that a user's call holds
  * @context: handed to @look

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Batches: what the jobs of one call have in common is done once for all of them.
+ * Batches: work that the jobs of one call have in common is done once for all of them.
  *
- * A call begins a batch, and with that reserves places among the session's jobs for
- * as many as it brings. A job that is ready goes into the batch; a flush counts all
- * that are in it as users of what they name and hands them to the session and to
- * their lane in one step, from which on they are cancelled, revoked and completed as
- * any other. So between the two lists there is no moment at which a job is in one
- * only: stop_jobs() would take it off a queue in which it is not (job_stop.c).
+ * A call begins a batch, which reserves places among the session's jobs for as many as
+ * the call brings. An accepted job goes into the batch. A flush counts the jobs of the batch
+ * as users of the objects that they name. Then it hands them to the session and to their
+ * lane in one step; from there on they are cancelled, revoked and completed as any other.
+ * So a job is never in only one of the two lists; else stop_jobs() would take it off a queue
+ * that it is not in (job_stop.c).
  *
- * Between begin and end nobody waits for the batch but the session's own calls. Not so
- * for what is in it: a device's removal waits for users of its mappings. So who is
- * about to touch user memory, which may take as long as its owner likes, flushes
- * first; SUBMIT tries before whether it can be had without waiting. And so does who is to
- * make a mapping, for which he may have to wait for such a removal.
+ * Between begin and end only the session's own calls wait for the batch. But a device's
+ * removal waits for users of its mappings, and jobs in the batch are such users. So the batch
+ * is flushed before user memory is touched, which may fault for as long as its owner likes
+ * (SUBMIT first tries without faulting). It is also flushed before a mapping is made, which
+ * may wait for such a removal.
  *
  * Context: calls of users, with the session's lock held for reading from begin to
  * end; may sleep if the batch may. Lock order: as in job.c.
@@ -39,11 +39,11 @@
 
 /**
  * kxfer_batch_begin() - reserve places for jobs
- * @batch: filled in
- * @session: of the caller
- * @want: how many it brings; it may get fewer, and learns so from kxfer_batch_add()
+ * @batch: batch to fill in
+ * @session: session of the caller
+ * @want: number of jobs; with fewer places kxfer_batch_add() returns an error for the rest
  *
- * Of jobs of SUBMIT, which may sleep; the caller says if it is otherwise.
+ * The batch may sleep and has no io_uring command, as for SUBMIT; other callers change that.
  */
 void kxfer_batch_begin(struct kxfer_batch *batch, struct kxfer_session *session, u32 want)
 {
@@ -63,7 +63,7 @@ void kxfer_batch_begin(struct kxfer_batch *batch, struct kxfer_session *session,
 	kxfer_user_return(session->user, KXFER_SHARE_JOBS, share - batch->places);
 }
 
-/** kxfer_batch_job() - a job as the user describes it, in no list; or NULL without memory */
+/** kxfer_batch_job() - make the job that the user describes, in no list; NULL without memory */
 struct kxfer_active_job *kxfer_batch_job(struct kxfer_batch *batch,
 					 const struct kxfer_job *user)
 {
@@ -84,13 +84,13 @@ struct kxfer_active_job *kxfer_batch_job(struct kxfer_batch *batch,
 }
 
 /**
- * kxfer_batch_mapping() - the mapping that a job uses
- * @batch: that the job will be in; what is in it before is flushed if the mapping has to
- *	be made
- * @region: of the session
- * @dev: of the job's link
+ * kxfer_batch_mapping() - get the mapping that a job uses
+ * @batch: batch that the job will join; it is flushed if the mapping has to be made
+ * @region: region of the session
+ * @dev: device of the job's link
  *
- * Return: as kxfer_mapping_get(); NULL if it is still to be made and @batch may not sleep.
+ * Return: as kxfer_mapping_get(); NULL if the mapping is not made yet and @batch may not
+ * sleep.
  */
 struct kxfer_mapping *kxfer_batch_mapping(struct kxfer_batch *batch,
 					  struct kxfer_region *region,
@@ -101,7 +101,7 @@ struct kxfer_mapping *kxfer_batch_mapping(struct kxfer_batch *batch,
 	if (!mapping || mapping->region != region || mapping->dev != dev) {
 		mapping = kxfer_mapping_find(region, dev);
 		if (!mapping && batch->may_sleep) {
-			/* Who removes a device lets go when its mappings have no users. */
+			/* A device's removal waits until its mappings have no users. */
 			kxfer_batch_flush(batch);
 			mapping = kxfer_mapping_get(region, dev);
 		}
@@ -112,7 +112,7 @@ struct kxfer_mapping *kxfer_batch_mapping(struct kxfer_batch *batch,
 	return mapping;
 }
 
-/** kxfer_batch_refuse() - the job is not accepted */
+/** kxfer_batch_refuse() - take back a job that is not accepted */
 void kxfer_batch_refuse(struct kxfer_batch *batch, struct kxfer_active_job *job)
 {
 	if (job->mapping)
@@ -123,12 +123,12 @@ void kxfer_batch_refuse(struct kxfer_batch *batch, struct kxfer_active_job *job)
 }
 
 /**
- * kxfer_batch_add() - the job is accepted
- * @batch: whose it is
- * @job: with all that it names; with a status if it is to end at once
+ * kxfer_batch_add() - accept a job
+ * @batch: batch that made the job
+ * @job: job with the objects that it names; with a status if it must end at once
  *
- * What was queued on another link before is posted. Return: 0, or -EAGAIN or -EDQUOT
- * if there is no place for it: then it is to be refused.
+ * Jobs of another flow that are in the batch are flushed first. Return: 0, or -EAGAIN or
+ * -EDQUOT if there is no place for the job: then the caller has to refuse it.
  */
 int kxfer_batch_add(struct kxfer_batch *batch, struct kxfer_active_job *job)
 {
@@ -157,7 +157,7 @@ static void use_objects(const struct kxfer_active_job *job, int nr)
 	atomic_add(nr, &job->target->link->nr_jobs);
 }
 
-/* Before anybody can complete one of them. */
+/* Called before any job of the batch can complete. */
 static void count_users(const struct kxfer_batch *batch)
 {
 	const struct kxfer_active_job *first = batch->jobs.first, *job;
@@ -177,7 +177,7 @@ static void count_users(const struct kxfer_batch *batch)
 	kxfer_stat_add(KXFER_STAT_JOBS_SUBMITTED, batch->nr);
 }
 
-/* Called with the session's job_lock and, if it has one, the lock of the lane held. */
+/* Called with the session's job_lock held, and the lane's lock if the batch has a flow. */
 static void hand_over(struct kxfer_batch *batch, struct kxfer_job_list *ended)
 {
 	struct kxfer_active_job *job, *next;
@@ -200,8 +200,8 @@ static void hand_over(struct kxfer_batch *batch, struct kxfer_job_list *ended)
 }
 
 /*
- * The lane's doorbell is rung without job_lock, which those who complete jobs on other
- * CPUs want. Both locks are left before softirqs run, in which a soft provider works.
+ * The lane's doorbell is rung without job_lock, which completions on other CPUs need. Both
+ * locks are dropped before softirqs run, because a soft provider works in them.
  */
 static void hand_over_to_lane(struct kxfer_batch *batch, struct kxfer_job_list *ended)
 {
@@ -221,10 +221,10 @@ static void hand_over_to_lane(struct kxfer_batch *batch, struct kxfer_job_list *
 }
 
 /**
- * kxfer_batch_flush() - hand over what is in the batch
- * @batch: afterwards without jobs and mapping
+ * kxfer_batch_flush() - hand over the jobs in the batch
+ * @batch: has no jobs and no mapping afterwards
  *
- * What is to end at once has ended.
+ * On return the jobs that must end at once have completed.
  */
 void kxfer_batch_flush(struct kxfer_batch *batch)
 {
@@ -245,7 +245,7 @@ void kxfer_batch_flush(struct kxfer_batch *batch)
 	kxfer_job_complete_all(&ended, 0, batch->now_ns);
 }
 
-/** kxfer_batch_end() - give back what is left; what is in it was flushed */
+/** kxfer_batch_end() - give back unused places and spares; the batch was flushed */
 void kxfer_batch_end(struct kxfer_batch *batch)
 {
 	struct kxfer_session *session = batch->session;
@@ -254,7 +254,7 @@ void kxfer_batch_end(struct kxfer_batch *batch)
 		kxfer_user_return(session->user, KXFER_SHARE_JOBS, batch->places);
 		spin_lock_bh(&session->job_lock);
 		WRITE_ONCE(session->nr_jobs, session->nr_jobs - batch->places);
-		/* Who waits does not wait for these any more. */
+		/* Waiters for completions no longer count on these places. */
 		wake_up(&session->wait);
 		spin_unlock_bh(&session->job_lock);
 	}

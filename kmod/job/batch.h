@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Jobs of one call on their way in. See batch.c. */
+/* Jobs of one call until they are handed over. See batch.c. */
 #ifndef KXFER_BATCH_H
 #define KXFER_BATCH_H
 
@@ -17,21 +17,21 @@ struct kxfer_region;
 struct kxfer_session;
 
 /**
- * struct kxfer_batch - jobs of one call on their way in
- * @session: of the caller
+ * struct kxfer_batch - jobs of one call until they are handed over
+ * @session: session of the caller
  * @now_ns: ktime_get_ns() when the call began
- * @uring: the command that the next job comes by, or NULL
- * @may_sleep: the caller may
+ * @uring: io_uring command of the next job, or NULL
+ * @may_sleep: the caller may sleep
  * @at_once: jobs are posted as they are handed over; else the caller pumps @lane
- * @places: reserved among the session's jobs and not used
+ * @places: places reserved among the session's jobs and not used yet
  * @full: -errno for a job that finds no place
- * @spares: jobs to be used first, by kxfer_active_job.next
- * @jobs: ready, known to nobody
+ * @spares: free jobs to be used first, by kxfer_active_job.next
+ * @jobs: accepted jobs, in no other list yet
  * @nr: length of @jobs
- * @longest: of @jobs, bytes: it chooses the lane
- * @flow: of those of @jobs that have a target, and of those before; or NULL
- * @lane: where the last of @flow went; or NULL
- * @mapping: looked up last, which a job not handed over yet uses; or NULL
+ * @longest: length of the longest of @jobs, in bytes: it chooses the lane
+ * @flow: flow of those of @jobs that have a target; kept after a flush; or NULL
+ * @lane: lane that jobs of @flow were handed to last; or NULL
+ * @mapping: mapping looked up last, in use by a job not handed over yet; or NULL
  */
 struct kxfer_batch {
 	struct kxfer_session *session;

@@ -2,34 +2,34 @@
 /*
  * Chains: work requests of a job that are posted together.
  *
- * A chain is what is posted at once of a READ or WRITE, at most KXFER_CHAIN_WRS work
- * requests, or an atomic, which is one. They are built in the lane's scratch, of which
- * there is one, for ib_post_send() copies them. Chains of several jobs are linked there
- * and posted by one ib_post_send(), with one doorbell: when the scratch is full, before
- * a message goes out by the lane's channel, and before the lane's lock is dropped.
+ * A chain is the part of a READ or WRITE that is posted at once, at most KXFER_CHAIN_WRS work
+ * requests; or an atomic, which is one. Chains are built in the lane's scratch; one is enough,
+ * because ib_post_send() copies work requests. Chains of several jobs are linked there and
+ * posted by one ib_post_send(), with one doorbell: when the scratch is full, before a message
+ * is posted on the lane's channel, and before the lane's lock is dropped.
  *
- * The last work request of a chain is signalled, unless its job may complete with a
- * later one (KXFER_JOB_F_BATCH); the last of a post always is. A send queue completes
- * in order: so a signalled one ends its own chain and those before it that have none.
+ * The last work request of a chain is signalled, unless its job may complete with a later
+ * one (KXFER_JOB_F_BATCH). The last of each post always is. A send queue completes in order:
+ * so a signalled work request ends its own chain and the unsignalled ones before it.
  *
- * A lane has as many chains as credits. A chain is in the lane's list of free ones,
- * or it is posted: then it is its job's, and holds the credits of its work requests.
- * Who owns a polled CQ collects the chains that he finds done, and takes them all
- * back under the lane's lock once (kxfer_chain_settle()).
- * What is not signalled completes only when it fails. If one fails the chain stays with
- * its job: the link is broken, and its teardown completes the job (job.c).
+ * A lane has as many chains as credits. A chain is in the lane's list of free ones, or it is
+ * posted: then it belongs to its job and holds the credits of its work requests. The owner of
+ * a polled CQ collects the chains that are done, and takes all of them back in one hold of
+ * the lane's lock (kxfer_chain_settle()). An unsignalled work request completes only when it
+ * fails. If a work request fails its chain stays with the job: the link is broken, and its
+ * teardown completes the job (job.c).
  *
  * On iWARP two things differ:
- *  - A READ needs a sink that is remotely writable. It is registered for that READ
- *    alone: the chain is a REG_MR and the READ, and when that has completed a
- *    LOCAL_INV, for which it holds a credit too. It ends when the LOCAL_INV does,
- *    and gives the sink back.
- *  - A WRITE completes when TCP has it. Its last chain ends with a fence, a READ of
- *    a few bytes that proves placement. What went without is noted on the target
- *    (kxfer_lane_fence()).
+ *  - A READ needs a sink that is remotely writable. The sink is registered for that READ
+ *    alone: the chain is a REG_MR and the READ, then a LOCAL_INV after the READ has completed,
+ *    for which the chain holds a credit too. The chain ends with the LOCAL_INV, and gives
+ *    the sink back.
+ *  - A WRITE completes when TCP has its bytes. So the job's last chain ends with a fence, a
+ *    READ of a few bytes that proves placement. WRITEs without a fence are noted on the
+ *    target (kxfer_lane_fence()).
  *
- * Context: chains are built and posted under the lane's lock. Completions run in a
- * kworker or a softirq, with no lock held, and take that lock. Nothing sleeps.
+ * Context: chains are built and posted under the lane's lock. Completions run in a kworker, a
+ * softirq or a system call, with no lock held, and take that lock. Nothing sleeps.
  *
  * Lock order: as in job.c.
  */
@@ -50,7 +50,7 @@
 #include "node/memory.h"
 #include "node/region.h"
 
-/* What is set neither here nor by those who call it is 0. */
+/* Members that neither this nor its callers set are 0. */
 static void fill_send_wr(struct kxfer_lane *lane, struct kxfer_chain *chain, u32 i,
 			 struct ib_send_wr *wr, const struct kxfer_wr_desc *desc,
 			 enum ib_wr_opcode opcode)
@@ -82,15 +82,15 @@ static void fill_wr(struct kxfer_lane *lane, struct kxfer_chain *chain, u32 i,
 }
 
 /**
- * kxfer_chain_inline() - give a short WRITE its payload as it is posted
- * @lane: it will be posted on; what is too long for that is left as it is
- * @wr: by local_dma_lkey, of all that the device reads
- * @memory: that it is to read
- * @offset: of the first byte in @memory
+ * kxfer_chain_inline() - let a short WRITE carry its payload inline
+ * @lane: lane of the WRITE; a WRITE too long for its max_inline is left as it is
+ * @wr: WRITE, with SGEs of its whole payload by local_dma_lkey
+ * @memory: memory of the payload
+ * @offset: offset of the first byte in @memory
  * @length: bytes
  *
- * The device, or its driver, copies it from the CPU's addresses and fetches nothing
- * then. Any context.
+ * The device, or its driver, copies the payload from the CPU's addresses, and the device
+ * fetches nothing then. Any context.
  */
 void kxfer_chain_inline(const struct kxfer_lane *lane, struct ib_send_wr *wr,
 			const struct kxfer_memory *memory, u64 offset, u64 length)
@@ -122,7 +122,7 @@ void kxfer_chain_inline(const struct kxfer_lane *lane, struct ib_send_wr *wr,
 	wr->send_flags |= IB_SEND_INLINE;
 }
 
-/* Behind what waits in the scratch. */
+/* Put a work request behind those in the scratch. */
 static void append_wr(struct kxfer_scratch *scratch, struct ib_send_wr *wr)
 {
 	wr->next = NULL;
@@ -141,7 +141,7 @@ static bool needs_fence(const struct kxfer_lane *lane,
 	       !(job->flags & KXFER_JOB_F_LOCAL_ONLY);
 }
 
-/* Before the plan moves on for this chain; post_chain() sees how far it went. */
+/* Before the plan moves on for this chain; end_chain() sees how far it went. */
 static void begin_chain(struct kxfer_chain *chain, const struct kxfer_active_job *job)
 {
 	chain->sink = NULL;
@@ -149,7 +149,7 @@ static void begin_chain(struct kxfer_chain *chain, const struct kxfer_active_job
 	chain->bytes = kxfer_plan_left(&job->plan);
 }
 
-/* The last work request of the scratch ends its chain, and those before. */
+/* Signal the last work request of the scratch: it ends its chain, and those before. */
 static void signal_last(struct kxfer_scratch *scratch)
 {
 	struct kxfer_chain *chain = scratch->last_chain;
@@ -190,7 +190,7 @@ static void end_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
 	kxfer_mapping_to_device(job->mapping, chain->offset, chain->bytes);
 }
 
-/* Build one work request behind the others. */
+/* Build one work request and put it behind the others. */
 static void add_wr(struct kxfer_lane *lane, struct kxfer_chain *chain,
 		   enum ib_wr_opcode opcode)
 {
@@ -215,7 +215,7 @@ static void add_fence(struct kxfer_lane *lane, struct kxfer_chain *chain)
 	lane->scratch->last->sg_list->lkey = lane->fence_mr->lkey;
 }
 
-/* Work requests of payload that a chain may have; makes room for them. */
+/* Make room for a chain. Return: work requests of payload that it may have. */
 static u32 chain_room(struct kxfer_lane *lane, u32 extra)
 {
 	struct kxfer_scratch *scratch = lane->scratch;
@@ -227,7 +227,7 @@ static u32 chain_room(struct kxfer_lane *lane, u32 extra)
 	return lane->bytes_posted < lane->max_bytes ? room : 0;
 }
 
-/* Post some of a READ or WRITE by local_dma_lkey. Return: false without room. */
+/* Build a chain of a READ or WRITE, by local_dma_lkey. Return: false without room. */
 static bool add_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	enum ib_wr_opcode opcode = job->completion.op == KXFER_OP_READ ?
@@ -259,7 +259,7 @@ static bool add_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	return true;
 }
 
-/* Post an atomic, which the plan has found to be one word. Return: false without room. */
+/* Build an atomic, which the plan has found to be one word. Return: false without room. */
 static bool add_atomic(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	enum ib_wr_opcode opcode = job->completion.op == KXFER_OP_COMPARE_SWAP ?
@@ -287,7 +287,7 @@ static bool add_atomic(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	return true;
 }
 
-/* Map the pieces of a READ into its sink; each entry is given as a DMA address. */
+/* Map the pieces of a READ, given as DMA addresses, into its sink. */
 static int map_sink(struct kxfer_lane *lane, struct kxfer_sink *sink,
 		    const struct kxfer_wr_desc *desc)
 {
@@ -310,7 +310,7 @@ static int map_sink(struct kxfer_lane *lane, struct kxfer_sink *sink,
 	return 0;
 }
 
-/* Post one READ of iWARP with its registration. Return: false without room. */
+/* Build one READ of iWARP with its registration. Return: false without room, or on failure. */
 static bool add_sink_read(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	struct kxfer_scratch *scratch = lane->scratch;
@@ -342,8 +342,8 @@ static bool add_sink_read(struct kxfer_lane *lane, struct kxfer_active_job *job)
 
 /**
  * kxfer_chain_add() - build the next chain of a READ, a WRITE or an atomic
- * @lane: whose lock the caller holds; open. To be flushed before the lock is dropped
- * @job: with something left to plan
+ * @lane: open lane whose lock the caller holds, and flushes before it drops the lock
+ * @job: job with something left to plan
  *
  * Return: false if nothing was built: there is no room, or the link has failed.
  */
@@ -357,10 +357,10 @@ bool kxfer_chain_add(struct kxfer_lane *lane, struct kxfer_active_job *job)
 }
 
 /**
- * kxfer_chain_flush() - post what was built
- * @lane: whose lock the caller holds; open
+ * kxfer_chain_flush() - post the chains that were built
+ * @lane: open lane whose lock the caller holds
  *
- * If it fails the link is broken, and its teardown completes the jobs.
+ * If that fails the link is broken, and its teardown completes the jobs.
  */
 void kxfer_chain_flush(struct kxfer_lane *lane)
 {
@@ -386,7 +386,7 @@ static bool peer_refused(enum ib_wc_status status)
 	       status == IB_WC_REM_OP_ERR;
 }
 
-/* The job is completed by the link's teardown; remember what it is to be told. */
+/* The link's teardown completes the job: note the status to report. */
 static void chain_failed(struct kxfer_chain *chain, const struct ib_wc *wc)
 {
 	struct kxfer_lane *lane = chain->lane;
@@ -419,7 +419,7 @@ static void take_back(struct kxfer_chain *chain, struct kxfer_job_list *ended)
 	kxfer_job_chain_ended(job, ended);
 }
 
-/* These chains are done: end their jobs, and post on. */
+/* End chains that are done, and their jobs, and continue posting. */
 static void settle(struct kxfer_lane *lane, struct kxfer_chain *finished, u64 now_ns)
 {
 	struct kxfer_job_list ended = {};
@@ -444,10 +444,10 @@ static void settle(struct kxfer_lane *lane, struct kxfer_chain *finished, u64 no
 }
 
 /**
- * kxfer_chain_settle() - end what the owner of a polled CQ found
- * @cq: of a lane; of the caller
+ * kxfer_chain_settle() - end the chains that the owner of a polled CQ found done
+ * @cq: CQ of a lane; the caller owns it
  *
- * After each batch of completions, with no lock held.
+ * Called after each batch of completions, with no lock held.
  */
 void kxfer_chain_settle(struct kxfer_cq *cq)
 {
@@ -462,8 +462,8 @@ void kxfer_chain_settle(struct kxfer_cq *cq)
 }
 
 /*
- * It is done, and with it those before that completed with none of their own. Where the
- * CQ has an owner he settles all that he found in one go.
+ * A chain is done, and with it the unsignalled ones before it. The owner of a polled CQ
+ * settles all chains of a batch of completions at once.
  */
 static void finish_chain(struct kxfer_chain *chain)
 {
@@ -529,10 +529,10 @@ static void silent_done(struct ib_cq *cq, struct ib_wc *wc)
 }
 
 /**
- * kxfer_chain_oldest_ms() - since when the oldest work requests of jobs are posted
- * @lane: whose lock is held
+ * kxfer_chain_oldest_ms() - age of the oldest posted work requests of jobs
+ * @lane: lane whose lock is held
  *
- * Return: milliseconds; 0 if none are.
+ * Return: milliseconds; 0 if none are posted.
  */
 unsigned int kxfer_chain_oldest_ms(const struct kxfer_lane *lane)
 {
@@ -548,8 +548,8 @@ unsigned int kxfer_chain_oldest_ms(const struct kxfer_lane *lane)
 
 /**
  * kxfer_chain_init() - tie a chain to its lane
- * @chain: zeroed
- * @lane: it will be posted on
+ * @chain: zeroed chain
+ * @lane: lane that the chain will be posted on
  */
 void kxfer_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane)
 {

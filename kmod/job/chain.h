@@ -15,23 +15,24 @@ struct kxfer_lane;
 struct kxfer_memory;
 struct kxfer_sink;
 
-#define KXFER_CHAIN_WRS		32	/* READs and WRITEs of one ib_post_send(), and atomics */
+#define KXFER_CHAIN_WRS		32	/* READs, WRITEs and atomics of one ib_post_send() */
 
 /**
  * struct kxfer_chain - work requests of a job that are posted together
- * @lane: they were posted on
- * @next: in kxfer_lane.free_chains while unused; posted, of those that complete with
- *	the same work request; then in finished
- * @first: of those, if the last work request is signalled
- * @cqe: of the signalled one
- * @silent_cqe: of those not signalled; completes only in error
- * @inv_cqe: of a LOCAL_INV behind a READ on iWARP
- * @job: they belong to; NULL while unused
- * @posted_at: in jiffies
- * @nr_wr: credits that they hold
- * @sink: of an iWARP READ
- * @offset: within the region, of the first byte that they move
- * @bytes: that they move
+ * @lane: lane of the chain
+ * @next: next chain in kxfer_lane.free_chains while unused; then of those that complete with
+ *	the same work request; then in kxfer_lane.finished
+ * @first: first of the chains that complete with the last work request of this one; NULL if
+ *	that is not signalled
+ * @cqe: completion of the signalled work request
+ * @silent_cqe: completion of unsignalled work requests, only in error
+ * @inv_cqe: completion of the LOCAL_INV after a READ on iWARP
+ * @job: job of the chain; NULL while unused
+ * @posted_at: time of posting in jiffies
+ * @nr_wr: credits that the chain holds
+ * @sink: sink of an iWARP READ, or NULL
+ * @offset: offset within the region of the first byte that the chain moves
+ * @bytes: bytes that the chain moves
  */
 struct kxfer_chain {
 	struct kxfer_lane *lane;
@@ -49,18 +50,18 @@ struct kxfer_chain {
 };
 
 /**
- * struct kxfer_scratch - where work requests are built: ib_post_send() copies them
- * @first: of those not posted yet, or NULL
- * @last: of them
- * @chains: of those, the first behind the last signalled one, or NULL
- * @last_chain: the last of them, undefined if there is none
- * @nr: how many work requests they are
- * @used: entries of @sge that they use, each with that of @wr or @atomic
- * @lkey: of @sge, unless they are of an MR
+ * struct kxfer_scratch - memory to build work requests in; ib_post_send() copies them
+ * @first: first work request that is not posted yet, or NULL
+ * @last: last work request; undefined if there is none
+ * @chains: first chain after the last signalled one, or NULL
+ * @last_chain: last chain; undefined if @chains is NULL
+ * @nr: work requests that are not posted yet
+ * @used: used entries of @sge, each with the one of @wr or @atomic
+ * @lkey: lkey of entries of @sge that are not of an MR
  * @wr: READs and WRITEs
- * @sge: their memory
- * @desc: the one that is being built
- * @sg: for the sink of a READ
+ * @sge: local memory of @wr and @atomic
+ * @desc: the work request being built
+ * @sg: scatter list to map the sink of a READ
  * @atomic: atomics
  */
 struct kxfer_scratch {

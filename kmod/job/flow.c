@@ -1,59 +1,58 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Flows: on which lane of a link a session's jobs go, and whose turn it is there.
+ * Flows: the lane of a link that a session's jobs use, and the turns of sessions there.
  *
- * A flow holds what one session has in flight on one link. All of it is on one lane,
- * so that the promises about the order of jobs (Documentation/uapi.rst) follow from
- * the order of one send queue. A link has small lanes, over which sessions are spread
- * by their ids, and a bulk lane, so that nobody's short jobs wait behind another's
- * long ones. A flow moves to the lane that the next job wants when nothing of it is
- * in flight, and not else:
+ * A flow holds the jobs that one session has in flight on one link. All of them are on one
+ * lane, so that the promises about the order of jobs (Documentation/uapi.rst) follow from
+ * the order of one send queue. A link has small lanes, over which sessions are spread by
+ * their ids, and a bulk lane. So short jobs of one session do not wait behind long jobs of
+ * another. A flow moves to the lane that the next job wants only while none of its jobs is
+ * in flight:
  *
- *  - Every job before has completed, and so taken effect at the peer: a READ has
- *    its bytes, a WRITE is placed, a NOTIFY is answered. What is posted on another
- *    lane then comes behind it.
- *  - A WRITE of iWARP that had no fence READ behind it (LOCAL_ONLY) completes before
- *    it is placed. A flow with such WRITEs stays where it is (@unfenced) until one
- *    with a fence has come behind them.
+ *  - Every earlier job has completed, and so taken effect at the peer: a READ has its
+ *    bytes, a WRITE is placed, a NOTIFY is answered. A job posted on another lane then
+ *    comes after it.
+ *  - A WRITE on iWARP without a fence READ after it (LOCAL_ONLY) completes before it is
+ *    placed. A flow with such WRITEs stays on its lane (@unfenced) until a WRITE with a
+ *    fence has followed them.
  *
- * So a session that mixes both has its short jobs wait behind its own long ones,
- * or keeps long ones on a small lane; then others wait for what that one posts at
- * a time, which is bounded (KXFER_SMALL_BYTES), and for a turn of it.
+ * So if a session mixes short and long jobs, its short jobs wait behind its own long ones,
+ * or its long jobs stay on a small lane. Other sessions then wait for what is posted there at
+ * a time, which is limited (KXFER_SMALL_BYTES), and for one turn of that session.
  *
- * Sessions take turns of KXFER_TURN_BYTES on a lane, so that none waits for all that
- * another has queued, and what is posted is bounded by the lane's max_bytes
- * (chain.c), for the turns are over at the send queue. A job that finds nothing queued
- * on its lane is posted at once, and takes no turn.
+ * Sessions take turns of KXFER_TURN_BYTES on a lane, so that none waits for all jobs that
+ * another has queued. The send queue knows no turns, so posted bytes are limited by the
+ * lane's max_bytes (chain.c). A job that finds nothing queued on its lane is posted at once
+ * and takes no turn.
  *
- * A job with KXFER_JOB_F_ORDERED or _FENCE that has come to the front is held there until
- * nothing, or no READ and no atomic, of its flow is posted; those behind it wait too, and
- * other flows do not. What is posted ends, if only because the link does, and each end
- * of a chain or message leads to a pump: so no job is held for ever, and nobody has to
- * remember that one is. A fence by the send queue (IB_SEND_FENCE) would save a turn-around,
- * but
+ * A job with KXFER_JOB_F_ORDERED or _FENCE at the head of its flow is held there until
+ * nothing, or no READ and no atomic, of the flow is posted. The jobs behind it wait too;
+ * other flows do not. Posted work ends, at the latest with the link, and each end of a chain
+ * or message leads to a pump. So no job is held for ever, and no record of held jobs is
+ * needed. A fence by the send queue (IB_SEND_FENCE) would save a round trip, but
  *
  *  - it holds up the lane, with the jobs of all sessions there;
- *  - messages and short WRITEs are copied when they are posted, bounce buffers filled: too
- *    early for what a READ before them brings;
- *  - what waits in the send queue cannot be cancelled, nor end by its deadline;
- *  - drivers differ: siw fails at a fenced READ (siw_activate_tx_from_sq()), and rxe of 6.1
- *    may look whether somebody waits for the READ that has ended (do_complete()) when on
- *    another CPU rxe_requester() is about to say so: then the send queue stands still
- *    until more is posted.
+ *  - messages and short WRITEs are copied, and bounce buffers filled, when they are posted:
+ *    too early for the bytes that an earlier READ brings;
+ *  - a job that waits in the send queue cannot be cancelled, nor end at its deadline;
+ *  - drivers differ: siw fails at a fenced READ (siw_activate_tx_from_sq()). rxe of 6.1 may
+ *    check for a waiter on the READ that has ended (do_complete()) while rxe_requester() on
+ *    another CPU is about to note that it waits: then the send queue stalls until more is
+ *    posted.
  *
- * A flow is in a list of its lane while a job of it is queued. The first one that waits
- * for its turn has it, and the first of its jobs is posted next. A flow that comes, or whose
- * turn is over, goes behind the others. A flow whose first job is held, or is a message
- * that finds no slot, is put into another list, and comes back when that may have
- * changed: so a pump does not look again at all that cannot go, of however many sessions,
- * with bottom halves off. A job is in the flow of its target as long as
- * it is queued, and counted there until it leaves the lane.
+ * A flow is in a list of its lane while one of its jobs is queued. The first flow in the list
+ * for turns has the turn, and its first job is posted next. A new flow, or one whose turn is
+ * over, goes to the tail. A flow whose first job is held, or is a message without a free
+ * slot, goes into another list, and comes back when that may have changed. So a pump does not
+ * check all flows that cannot post, of however many sessions, again and again with bottom
+ * halves off. A job is in the list of its target's flow as long as it is queued, and counted
+ * there until it leaves the lane.
  *
- * All targets of a session on a link share a flow, and each holds a reference; a
- * job uses its target, so with the last reference the flow is empty.
+ * All targets of a session on a link share a flow, and each holds a reference. A job uses
+ * its target, so the flow is empty when the last reference goes.
  *
- * Context: making a flow may sleep. All else runs under the lane's lock, or takes
- * it, and may do so in a softirq.
+ * Context: making a flow may sleep. All else runs under the lane's lock or takes it,
+ * possibly in a softirq.
  */
 #include <linux/minmax.h>
 #include <linux/slab.h>
@@ -65,11 +64,11 @@
 #include "link/lane.h"
 #include "link/link.h"
 
-#define TURN_MIN_BYTES	4096	/* what a short job counts in its turn */
+#define TURN_MIN_BYTES	4096	/* least that a post counts in a turn */
 
 /**
  * kxfer_flow_create() - an empty flow with one reference
- * @link: LIVE, of an initiator; so its lanes stay the same, and outlive the flow
+ * @link: LIVE link of an initiator: its lanes stay the same and outlive the flow
  * @session: id of the session
  *
  * Return: the flow or NULL.
@@ -96,7 +95,7 @@ static void flow_release(struct kref *ref)
 	kfree(container_of(ref, struct kxfer_flow, ref));
 }
 
-/** kxfer_flow_put() - one reference less; with the last one it is empty */
+/** kxfer_flow_put() - drop a reference; the flow is empty when the last one goes */
 void kxfer_flow_put(struct kxfer_flow *flow)
 {
 	kref_put(&flow->ref, flow_release);
@@ -104,9 +103,9 @@ void kxfer_flow_put(struct kxfer_flow *flow)
 
 /**
  * kxfer_flow_lock() - lock the lane that a flow is on
- * @flow: stays there as long as the lock is held
+ * @flow: flow; stays on that lane as long as the lock is held
  *
- * The lane is read before its lock is held and looked at again after. Return: the lane.
+ * The lane is read before its lock is taken, and checked again under it. Return: the lane.
  */
 struct kxfer_lane *kxfer_flow_lock(struct kxfer_flow *flow)
 	__acquires(flow)
@@ -114,7 +113,7 @@ struct kxfer_lane *kxfer_flow_lock(struct kxfer_flow *flow)
 	struct kxfer_lane *lane;
 
 	for (;;) {
-		/* What was written under the lock of the lane before is seen. */
+		/* All writes under the lock of the old lane are seen. */
 		lane = smp_load_acquire(&flow->lane);
 		spin_lock_bh(&lane->lock);
 		if (READ_ONCE(flow->lane) == lane)
@@ -124,12 +123,12 @@ struct kxfer_lane *kxfer_flow_lock(struct kxfer_flow *flow)
 }
 
 /**
- * kxfer_flow_lock_for() - lock the lane that jobs are to be queued on
- * @flow: of their session
- * @length: of the longest of them
+ * kxfer_flow_lock_for() - lock the lane on which jobs will be queued
+ * @flow: flow of the jobs
+ * @length: length of the longest job
  *
- * The flow is moved to the lane that they want if it may move; once, for another
- * thread of the session may want the other one. Return: the lane, locked.
+ * Moves the flow to the lane that the jobs want, if it may move. Tries that only once, because
+ * another thread of the session may want the other lane. Return: the lane, locked.
  */
 struct kxfer_lane *kxfer_flow_lock_for(struct kxfer_flow *flow, u64 length)
 	__acquires(flow)
@@ -145,22 +144,22 @@ struct kxfer_lane *kxfer_flow_lock_for(struct kxfer_flow *flow, u64 length)
 	return kxfer_flow_lock(flow);
 }
 
-/* 1: a READ or an atomic. By a table: each job that is posted comes by here twice. */
+/* Return: 1 for a READ or an atomic, else 0. A table: each posted job comes here twice. */
 static u32 fetches(const struct kxfer_active_job *job)
 {
 	static const u8 of[] = {
 		[KXFER_OP_READ] = 1,
 		[KXFER_OP_COMPARE_SWAP] = 1,
 		[KXFER_OP_FETCH_ADD] = 1,
-		[KXFER_OP_RECV] = 0,	/* the last; on no lane */
+		[KXFER_OP_RECV] = 0,	/* the last op; on no lane */
 	};
 
 	return of[job->completion.op];
 }
 
 /**
- * kxfer_flow_join() - a job is in flight, queued or posted
- * @job: of a lane whose lock the caller holds
+ * kxfer_flow_join() - count a job as in flight, queued or posted
+ * @job: job of a lane whose lock the caller holds
  */
 void kxfer_flow_join(struct kxfer_active_job *job)
 {
@@ -171,9 +170,9 @@ void kxfer_flow_join(struct kxfer_active_job *job)
 }
 
 /**
- * kxfer_flow_wait() - put a flow behind those that wait for the same
- * @flow: with a job that is queued; of a lane whose lock the caller holds
- * @wait: for what
+ * kxfer_flow_wait() - move a flow to the tail of a list of its lane
+ * @flow: flow with a queued job, on a lane whose lock the caller holds
+ * @wait: what the flow waits for: which list
  */
 void kxfer_flow_wait(struct kxfer_flow *flow, enum kxfer_flow_wait wait)
 {
@@ -182,9 +181,9 @@ void kxfer_flow_wait(struct kxfer_flow *flow, enum kxfer_flow_wait wait)
 }
 
 /**
- * kxfer_flow_first() - the job that is next of those that wait for the same
- * @lane: whose lock the caller holds
- * @wait: for what
+ * kxfer_flow_first() - the next job of a list of flows
+ * @lane: lane whose lock the caller holds
+ * @wait: what the flows wait for: which list
  *
  * Return: the first job of the first flow, or NULL.
  */
@@ -197,8 +196,8 @@ struct kxfer_active_job *kxfer_flow_first(struct kxfer_lane *lane, enum kxfer_fl
 }
 
 /**
- * kxfer_flow_wake() - something that was posted of a flow has ended
- * @flow: of a lane whose lock the caller holds; the caller pumps afterwards
+ * kxfer_flow_wake() - posted work of a flow has ended: its held job may go
+ * @flow: flow on a lane whose lock the caller holds; the caller pumps afterwards
  */
 void kxfer_flow_wake(struct kxfer_flow *flow)
 {
@@ -207,10 +206,10 @@ void kxfer_flow_wake(struct kxfer_flow *flow)
 }
 
 /**
- * kxfer_flow_is_next() - whether a new job of a flow overtakes nothing if it is posted at once
- * @flow: of a lane whose lock the caller holds
+ * kxfer_flow_is_next() - whether a new job of a flow overtakes no other if posted at once
+ * @flow: flow on a lane whose lock the caller holds
  *
- * Flows that are held do not count: none of their jobs could be posted now.
+ * Held flows do not count: none of their jobs could be posted now.
  */
 bool kxfer_flow_is_next(const struct kxfer_flow *flow)
 {
@@ -224,8 +223,8 @@ bool kxfer_flow_is_next(const struct kxfer_flow *flow)
 }
 
 /**
- * kxfer_flow_add() - a job is queued on the lane of its flow
- * @job: goes behind the others of its session; the caller holds the lane's lock
+ * kxfer_flow_add() - queue a job on the lane of its flow
+ * @job: job to put behind the others of its session; the caller holds the lane's lock
  */
 void kxfer_flow_add(struct kxfer_active_job *job)
 {
@@ -242,8 +241,8 @@ void kxfer_flow_add(struct kxfer_active_job *job)
 }
 
 /**
- * kxfer_flow_remove() - a job is queued no more
- * @job: of a lane whose lock the caller holds
+ * kxfer_flow_remove() - take a job off the queue of its flow
+ * @job: job of a lane whose lock the caller holds
  */
 void kxfer_flow_remove(struct kxfer_active_job *job)
 {
@@ -260,8 +259,8 @@ void kxfer_flow_remove(struct kxfer_active_job *job)
 }
 
 /**
- * kxfer_flow_leave() - a job is in flight no more
- * @job: on no list of its lane, whose lock the caller holds
+ * kxfer_flow_leave() - no longer count a job as in flight
+ * @job: job in no list of its lane, whose lock the caller holds
  */
 void kxfer_flow_leave(struct kxfer_active_job *job)
 {
@@ -273,11 +272,11 @@ void kxfer_flow_leave(struct kxfer_active_job *job)
 }
 
 /**
- * kxfer_flow_holds() - does the job have to wait for what its session has posted?
- * @job: with KXFER_JOB_F_FENCE or _ORDERED; of its flow's jobs the first that is queued, or
- *	it would be. The caller holds the lock of its lane
+ * kxfer_flow_holds() - whether a job has to wait for posted jobs of its session
+ * @job: job with KXFER_JOB_F_FENCE or _ORDERED, at the head of its flow or about to be. The
+ *	caller holds the lock of its lane
  *
- * Where it does, something that is posted will end; who ends it pumps.
+ * If it has to wait, posted work will end, and the context that ends it pumps.
  */
 bool kxfer_flow_holds(const struct kxfer_active_job *job)
 {
@@ -289,9 +288,9 @@ bool kxfer_flow_holds(const struct kxfer_active_job *job)
 }
 
 /**
- * kxfer_flow_count() - something was posted: is it another's turn?
- * @job: of which it was posted; the caller holds the lock of its lane
- * @bytes: how much, 0 for a message
+ * kxfer_flow_count() - count posted bytes, and end the turn when it is used up
+ * @job: job that they are of; the caller holds the lock of its lane
+ * @bytes: payload that was posted, 0 for a message
  */
 void kxfer_flow_count(struct kxfer_active_job *job, u32 bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a session has in flight on a link, on which lane, and its turns there. See flow.c. */
+/* Jobs of one session on one link: their lane and their turns there. See flow.c. */
 #ifndef KXFER_FLOW_H
 #define KXFER_FLOW_H
 
@@ -13,25 +13,25 @@ struct kxfer_active_job;
 struct kxfer_lane;
 struct kxfer_link;
 
-#define KXFER_TURN_BYTES	(1024 * 1024)	/* of a session, then it is another's turn */
+#define KXFER_TURN_BYTES	(1024 * 1024)	/* that a session posts in one turn */
 #define KXFER_BULK_BYTES	(64 * 1024)	/* a longer job is bulk */
 
 /**
- * struct kxfer_flow - what one session has in flight on one link
- * @ref: held by the session's targets on the link
+ * struct kxfer_flow - jobs that one session has in flight on one link
+ * @ref: references, held by the session's targets on the link
  * @small: lane for jobs that are not bulk
- * @bulk: lane for those that are; the same if the link has one only
- * @lane: where all its jobs are and go now, one of the two. Changed under that one's
- *	lock, and only while @nr_jobs is 0. Under its lock is all below
- * @lane_node: in one of the lane's lists of flows while @jobs is not empty
- * @wait: in which
- * @jobs: queued ones, by kxfer_active_job.lane_node, in the order of acceptance
- * @nr_jobs: queued or posted
- * @nr_fetches: READs and atomics of those
+ * @bulk: lane for bulk jobs; equals @small if the link has only one data lane
+ * @lane: current lane of all jobs, @small or @bulk. Changed under the lock of the old
+ *	lane, and only while @nr_jobs is 0. Its lock protects all members below
+ * @lane_node: entry in one of the lane's lists of flows while @jobs is not empty
+ * @wait: which of these lists
+ * @jobs: queued jobs, by kxfer_active_job.lane_node, in the order of acceptance
+ * @nr_jobs: jobs queued or posted
+ * @nr_fetches: READs and atomics of @nr_jobs
  * @nr_queued: length of @jobs
- * @nr_queued_fetches: READs and atomics there
- * @turn_bytes: posted in this turn
- * @unfenced: iWARP: WRITEs were posted on @lane behind the last fence READ there
+ * @nr_queued_fetches: READs and atomics in @jobs
+ * @turn_bytes: bytes counted in this turn
+ * @unfenced: iWARP: WRITEs were posted on @lane after the last fence READ there
  */
 struct kxfer_flow {
 	struct kref ref;

@@ -1,33 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Jobs: from the lane's queue to the completion. Who ends one before its time is in
- * job_stop.c.
+ * Jobs: from the lane's queue to the completion. job_stop.c ends jobs before their time.
  *
- * A job in flight is in its session's list of jobs, and in one of two lists of a
- * lane: queued, in its session's flow there (flow.c), while something of it is left to
- * plan; or posted. A job moves
+ * A job in flight is in its session's list of jobs, and in one of two lists of a lane:
+ * queued, in its session's flow there (flow.c), while some of it is left to plan; or
+ * posted. A job moves
  *
  *	queued -> posted -> complete		the ordinary way
  *	queued -> complete			cancelled, deadline passed, withdrawn
  *	queued, posted -> complete		the lane was closed
  *
- * and whoever takes it off the lane's lists under the lane's lock completes it:
- * so each job completes exactly once. From there on it is in lists by @next only,
- * which are of the one who completes it. A job with work requests posted is taken
- * off only by the completion of its last chain, or by the link's teardown after
- * the QP was destroyed: so no device touches its memory after it completed.
+ * The context that takes a job off the lane's lists, under the lane's lock, completes it: so
+ * each job completes exactly once. From there on the job is in lists by @next only, which
+ * belong to that context. A job with posted work requests is taken off only by the completion
+ * of its last chain, or by the link's teardown after the QP was destroyed: so no device
+ * touches its memory after it has completed.
  *
- * What is posted of a READ or WRITE are chains (chain.c); a job counts those under
- * way. A NOTIFY or SEND has none: it is a message of the lane's channel, takes a slot
- * there and no credits, and completes when the peer answers. The bytes of a SEND are
- * copied into it, unless it is long (offer.c).
+ * A READ, WRITE or atomic is posted as chains (chain.c); a job counts its chains under way. A
+ * NOTIFY or SEND has none: it is a message of the lane's channel, takes a slot there and no
+ * credits, and completes when the peer answers. The bytes of a SEND are copied into the
+ * message, unless it is long (offer.c).
  *
- * A RECV is on no lane: it waits in its mailbox, and who takes it off there completes it
- * (mailbox.c).
+ * A RECV is on no lane: it waits in its mailbox, and the context that takes it off there
+ * completes it (mailbox.c).
  *
- * Lock order: session lock, job_lock of the session, lock of the lane. Jobs are
- * completed with none of the latter two held. Completions run in a kworker or
- * a softirq.
+ * Lock order: session lock, job_lock of the session, lock of the lane. Jobs are completed with
+ * neither job_lock nor the lane's lock held. Completions run in a kworker, a softirq or a
+ * system call (cq.c).
  */
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
@@ -51,19 +50,19 @@
 #include "node/session.h"
 #include "node/user.h"
 
-#define INLINE_NS	(10 * NSEC_PER_MSEC)	/* of posting in completions without a break */
+#define INLINE_NS	(10 * NSEC_PER_MSEC)	/* posting in completions without a break */
 
-#define COMPLETE_MAX	64	/* jobs that end while a session's lock is held */
+#define COMPLETE_MAX	64	/* most jobs that end in one hold of a job_lock */
 
 /*
- * Jobs that a session keeps for reuse: with it they fit into 8 KiB. None where KASAN
- * looks for use after free.
+ * Jobs that a session keeps for reuse: the session and they fit into 8 KiB. None with KASAN,
+ * which looks for use after free.
  */
 #define MAX_SPARE_JOBS	(IS_ENABLED(CONFIG_KASAN) ? 0 : 16)
 
 static struct kmem_cache *job_cache;
 
-/** kxfer_job_init() - make the cache of jobs */
+/** kxfer_job_init() - make the slab cache of jobs. Return: 0 or -ENOMEM */
 int kxfer_job_init(void)
 {
 	job_cache = kxfer_fault(JOB_CACHE) ? NULL :
@@ -71,18 +70,18 @@ int kxfer_job_init(void)
 	return job_cache ? 0 : -ENOMEM;
 }
 
-/** kxfer_job_exit() - no job is left */
+/** kxfer_job_exit() - destroy the slab cache; no job is left */
 void kxfer_job_exit(void)
 {
 	kmem_cache_destroy(job_cache);
 }
 
 /**
- * kxfer_job_take_spares() - jobs kept for reuse, for one call
- * @session: whose job_lock the caller holds
- * @want: how many at most
+ * kxfer_job_take_spares() - take jobs kept for reuse, for one call
+ * @session: session whose job_lock the caller holds
+ * @want: most jobs to take
  *
- * Return: them, linked by @next.
+ * Return: the jobs, linked by @next; or NULL.
  */
 struct kxfer_active_job *kxfer_job_take_spares(struct kxfer_session *session, u32 want)
 {
@@ -97,13 +96,13 @@ struct kxfer_active_job *kxfer_job_take_spares(struct kxfer_session *session, u3
 	return taken;
 }
 
-/** kxfer_job_alloc() - memory for a job; @gfp: how to allocate it. Return: it, or NULL */
+/** kxfer_job_alloc() - allocate a job with @gfp. Return: the job or NULL */
 struct kxfer_active_job *kxfer_job_alloc(gfp_t gfp)
 {
 	return kmem_cache_alloc(job_cache, gfp);
 }
 
-/* Linked by @next. */
+/* @job: the first of the jobs to free, linked by @next; or NULL */
 static void free_jobs(struct kxfer_active_job *job)
 {
 	struct kxfer_active_job *next;
@@ -115,16 +114,16 @@ static void free_jobs(struct kxfer_active_job *job)
 }
 
 /**
- * kxfer_job_make() - a job as the user describes it, known to nobody yet
- * @job: filled in
- * @session: it will belong to
- * @user: checked
+ * kxfer_job_make() - fill in a job as the user describes it; in no list yet
+ * @job: job to fill in
+ * @session: session of the job
+ * @user: checked description of the job
  * @now_ns: ktime_get_ns()
  */
 void kxfer_job_make(struct kxfer_active_job *job, struct kxfer_session *session,
 		    const struct kxfer_job *user, u64 now_ns)
 {
-	/* One by one: the plan, and how jobs are listed, are set where they are needed. */
+	/* Member by member: the plan and the links of lists are set where they are needed. */
 	job->completion = (struct kxfer_completion) {
 		.user_data = user->user_data,
 		.op = user->op,
@@ -151,7 +150,7 @@ void kxfer_job_make(struct kxfer_active_job *job, struct kxfer_session *session,
 	job->planned = false;
 }
 
-/* Called with job_lock held. Return: those of @jobs that are not needed. */
+/* Called with job_lock held. Return: those of @jobs that are not kept, for free_jobs(). */
 static struct kxfer_active_job *keep_spares(struct kxfer_session *session,
 					    struct kxfer_active_job *jobs)
 {
@@ -169,8 +168,8 @@ static struct kxfer_active_job *keep_spares(struct kxfer_session *session,
 
 /**
  * kxfer_job_free() - free jobs that were refused, or whose completions were taken
- * @session: that they belonged to; keeps some for its next ones
- * @jobs: linked by @next
+ * @session: session of the jobs; keeps some for reuse
+ * @jobs: first job, linked by @next; or NULL
  */
 void kxfer_job_free(struct kxfer_session *session, struct kxfer_active_job *jobs)
 {
@@ -211,7 +210,7 @@ static bool same_objects(const struct kxfer_active_job *a, const struct kxfer_ac
 	       a->mailbox == b->mailbox;
 }
 
-/* Let go of what @nr jobs used, all the same; whoever waited for that may now free it. */
+/* Drop @nr uses of the objects of a job; a waiter may free them after that. */
 static void release_objects(const struct kxfer_active_job *job, int nr)
 {
 	struct kxfer_target *target = job->target;
@@ -234,9 +233,9 @@ static void release_objects(const struct kxfer_active_job *job, int nr)
 }
 
 /*
- * Where the completion goes: to the list of those not reaped, into the ring, or to
- * io_uring. With the latter two the job has done: @gone gets it. Called with job_lock
- * held.
+ * Pass the completion on: to the session's list of unreaped ones, into the ring, or to
+ * io_uring. In the latter two cases the job is needed no more: @gone gets it. Called with
+ * job_lock held.
  */
 static void deliver(struct kxfer_session *session, struct kxfer_active_job *job,
 		    struct kxfer_active_job **gone)
@@ -253,9 +252,9 @@ static void deliver(struct kxfer_session *session, struct kxfer_active_job *job,
 }
 
 /*
- * Show the reader what deliver() wrote, or tell io_uring. Called with job_lock held, as
- * the last step: who sees a completion may use again at once what its job used, without
- * that lock.
+ * Publish the completions that deliver() wrote to the ring, or complete io_uring commands.
+ * Called with job_lock held, as the last step: a reader that sees a completion may at once
+ * reuse the objects of its job, without that lock.
  */
 static void show(struct kxfer_session *session, struct kxfer_active_job *gone)
 {
@@ -289,8 +288,8 @@ static void end_job(struct kxfer_active_job *job, int status, u64 now_ns)
 }
 
 /*
- * End those jobs at the front of the list that are one session's. The session cannot
- * go before job_lock is dropped here, for its end waits for nr_jobs under that lock.
+ * End jobs at the head of the list that are of one session. The session cannot go before
+ * job_lock is dropped here, because its end reads nr_jobs under that lock.
  */
 static void complete_session(struct kxfer_job_list *jobs, int status, u64 now_ns)
 {
@@ -311,7 +310,7 @@ static void complete_session(struct kxfer_job_list *jobs, int status, u64 now_ns
 		nr++;
 		nr_uring += job->uring ? 1 : 0;
 		end_job(job, job->status ?: status, now_ns);
-		/* For job_stop.c: what is in the list of jobs has a lane that exists. */
+		/* job_stop.c relies on it: the lane of a job in the session's list exists. */
 		deliver(session, job, &gone);
 	}
 	jobs->first = job;
@@ -327,13 +326,13 @@ static void complete_session(struct kxfer_job_list *jobs, int status, u64 now_ns
 }
 
 /**
- * kxfer_job_complete_all() - end jobs that are on no lane list
- * @jobs: not touched by any device. Empty afterwards
- * @status: 0 or -errno, of those that have none of their own
+ * kxfer_job_complete_all() - complete jobs that are in no list of a lane
+ * @jobs: jobs that no device touches; empty afterwards
+ * @status: 0 or -errno, for jobs without a status of their own
  * @now_ns: ktime_get_ns()
  *
- * Each session gets its lock taken, and is woken, once for those that stand together.
- * Any context but hard interrupts.
+ * For consecutive jobs of a session, up to COMPLETE_MAX, its lock is taken and its waiters are
+ * woken once. Any context but hard interrupts.
  */
 void kxfer_job_complete_all(struct kxfer_job_list *jobs, int status, u64 now_ns)
 {
@@ -341,7 +340,7 @@ void kxfer_job_complete_all(struct kxfer_job_list *jobs, int status, u64 now_ns)
 		complete_session(jobs, status, now_ns);
 }
 
-/** kxfer_job_complete() - the same for one job */
+/** kxfer_job_complete() - kxfer_job_complete_all() for one job */
 void kxfer_job_complete(struct kxfer_active_job *job, int status, u64 now_ns)
 {
 	struct kxfer_job_list one = {};
@@ -351,9 +350,9 @@ void kxfer_job_complete(struct kxfer_active_job *job, int status, u64 now_ns)
 }
 
 /**
- * kxfer_job_unqueue() - nothing is left to plan of a job, or nothing is to be
- * @lane: whose lock the caller holds
- * @job: queued there; in no list of the lane afterwards
+ * kxfer_job_unqueue() - dequeue a job that is fully planned, or must not be planned further
+ * @lane: lane whose lock the caller holds
+ * @job: job queued there; in no list of the lane afterwards
  */
 void kxfer_job_unqueue(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
@@ -362,7 +361,7 @@ void kxfer_job_unqueue(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	WRITE_ONCE(lane->nr_queued, lane->nr_queued - 1);
 }
 
-/* All that it posts is posted. Called with the lane's lock held. */
+/* Add a job of which nothing is left to post. Called with the lane's lock held. */
 static void add_to_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	list_add_tail(&job->lane_node, &lane->posted);
@@ -370,9 +369,9 @@ static void add_to_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
 }
 
 /**
- * kxfer_job_move_to_posted() - the same, but something of it is under way
- * @lane: whose lock the caller holds
- * @job: queued there
+ * kxfer_job_move_to_posted() - move a queued job to the posted ones of its lane
+ * @lane: lane whose lock the caller holds
+ * @job: job queued there
  */
 void kxfer_job_move_to_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
@@ -381,9 +380,9 @@ void kxfer_job_move_to_posted(struct kxfer_lane *lane, struct kxfer_active_job *
 }
 
 /**
- * kxfer_job_leave_posted() - nothing of a job is under way any more
- * @lane: whose lock the caller holds
- * @job: posted there; in no list of the lane afterwards, and the caller's to complete
+ * kxfer_job_leave_posted() - take a job with nothing under way off the posted ones
+ * @lane: lane whose lock the caller holds
+ * @job: job posted there; in no list of the lane afterwards, and the caller completes it
  */
 void kxfer_job_leave_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
@@ -393,10 +392,10 @@ void kxfer_job_leave_posted(struct kxfer_lane *lane, struct kxfer_active_job *jo
 }
 
 /**
- * kxfer_job_chain_posted() - the job has a chain more under way
- * @job: of a lane whose lock the caller holds; queued
+ * kxfer_job_chain_posted() - count one more chain of a job under way
+ * @job: job of a lane whose lock the caller holds; not in the lane's posted yet
  *
- * The plan has moved on for this chain. Before ib_post_send(), which may fail.
+ * The plan has moved past this chain. Called before ib_post_send(), which may fail.
  */
 void kxfer_job_chain_posted(struct kxfer_active_job *job)
 {
@@ -407,10 +406,10 @@ void kxfer_job_chain_posted(struct kxfer_active_job *job)
 }
 
 /**
- * kxfer_job_chain_ended() - the job has a chain less under way
- * @job: of a lane whose lock the caller holds
- * @ended: if it was the last one the job goes there, off the lane's lists; the caller
- *	completes it, without the lock
+ * kxfer_job_chain_ended() - count one chain of a job less under way
+ * @job: job of a lane whose lock the caller holds
+ * @ended: gets the job, off the lane's lists, if that was its last chain; the caller
+ *	completes it without the lock
  */
 void kxfer_job_chain_ended(struct kxfer_active_job *job, struct kxfer_job_list *ended)
 {
@@ -420,7 +419,7 @@ void kxfer_job_chain_ended(struct kxfer_active_job *job, struct kxfer_job_list *
 	kxfer_job_list_add(ended, job);
 }
 
-/** kxfer_job_message_status() - of a message, by its answer or FETCHED */
+/** kxfer_job_message_status() - status of a message's job from its answer or FETCHED */
 int kxfer_job_message_status(int answer)
 {
 	switch (answer) {
@@ -435,9 +434,9 @@ int kxfer_job_message_status(int answer)
 }
 
 /**
- * kxfer_job_message_over() - a posted job that is a message ends
- * @lane: it is posted on
- * @job: of which the caller alone says so
+ * kxfer_job_message_over() - end a posted job that is a message
+ * @lane: lane that the job is posted on
+ * @job: job that no other context ends
  * @status: 0 or -errno
  */
 void kxfer_job_message_over(struct kxfer_lane *lane, struct kxfer_active_job *job, int status)
@@ -488,7 +487,7 @@ static void message_posted(struct kxfer_active_job *job)
 	job->planned = true;
 }
 
-/* Its bytes stay where they are until the peer READs them. */
+/* Offer a long message: its bytes stay where they are until the peer READs them. */
 static bool post_long(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	struct kxfer_offer *offer = kxfer_offer_get(lane, job);
@@ -532,7 +531,7 @@ static bool post_message(struct kxfer_lane *lane, struct kxfer_active_job *job)
 
 /**
  * kxfer_job_is_held() - whether a job waits in its flow for others of its session
- * @job: the first of its flow that is queued, or it would be; under the lock of its lane
+ * @job: job at the head of its flow, or about to be; the caller holds the lock of its lane
  */
 bool kxfer_job_is_held(const struct kxfer_active_job *job)
 {
@@ -548,7 +547,10 @@ static bool post_some(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	return kxfer_chain_add(lane, job);
 }
 
-/* Called with the lane's lock held. @job: the first of its flow. Return: whether it was. */
+/*
+ * Post some of the first job of a flow. Called with the lane's lock held. Return: false if
+ * nothing was posted.
+ */
 static bool post_queued(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	u32 bytes = lane->bytes_posted;
@@ -570,9 +572,9 @@ static bool pump_messages(struct kxfer_lane *lane, enum kxfer_flow_wait wait)
 }
 
 /*
- * Post some of the session whose turn it is. A lane without credits has none for
- * anybody, but neither a message without a slot nor a job that is held keeps another
- * session waiting: its flow waits elsewhere from now on. Called with the lane's lock held.
+ * Post some jobs of the session that has the turn. Without credits no session can post. But a
+ * message without a slot, or a held job, does not keep other sessions waiting: its flow moves
+ * to another list. Called with the lane's lock held.
  */
 static bool pump_turn(struct kxfer_lane *lane)
 {
@@ -602,11 +604,11 @@ static bool pump_some(struct kxfer_lane *lane)
 
 /**
  * kxfer_job_pump_locked() - post what the lane has room for
- * @lane: a data lane whose lock the caller holds, open or not
+ * @lane: data lane whose lock the caller holds, open or not
  *
- * Bounded by the lane's credits and slots, which completions give back. Nothing
- * more is posted from the moment when the link fails: on one CPU a soft provider
- * that is kept busy would keep the teardown waiting.
+ * Limited by the lane's credits and slots, which completions give back. Nothing more is
+ * posted once the link has failed: on one CPU a soft provider that is kept busy would delay
+ * the teardown.
  */
 void kxfer_job_pump_locked(struct kxfer_lane *lane)
 {
@@ -626,8 +628,8 @@ void kxfer_job_pump(struct kxfer_lane *lane)
 }
 
 /**
- * kxfer_job_pump_work() - post on, after others have had their turn on the CPU
- * @work: a lane's pump_work
+ * kxfer_job_pump_work() - continue posting, after other contexts have had the CPU
+ * @work: pump_work of a lane
  */
 void kxfer_job_pump_work(struct work_struct *work)
 {
@@ -639,17 +641,17 @@ void kxfer_job_pump_work(struct work_struct *work)
 }
 
 /**
- * kxfer_job_pump_on() - post on, in the completion of a chain
- * @lane: its credits have been given back
+ * kxfer_job_pump_on() - continue posting from the completion of a chain
+ * @lane: lane that has got its credits back
  *
- * Posting from a completion is cheap, but a soft provider may carry out what was
- * posted before the post returns: then the CQ never runs dry, and on one CPU
- * nobody else, no withdrawal and no keep-alive, runs until all jobs are done. So
- * every INLINE_NS the next post is left to a work, and the CQ does run dry.
+ * Posting from a completion is cheap. But a soft provider may carry out work requests before
+ * the post returns: then the CQ never runs dry, and on one CPU no other context, no withdrawal
+ * and no keep-alive, runs until all jobs are done. So every INLINE_NS the next post is left
+ * to a work, and the CQ does run dry.
  */
 void kxfer_job_pump_on(struct kxfer_lane *lane)
 {
-	/* Who queues a job meanwhile sees the credits just given back. */
+	/* A job queued meanwhile finds the credits just given back. */
 	if (!READ_ONCE(lane->nr_queued))
 		return;
 	if (ktime_get_ns() - READ_ONCE(lane->inline_since_ns) < INLINE_NS)
@@ -659,8 +661,8 @@ void kxfer_job_pump_on(struct kxfer_lane *lane)
 }
 
 /*
- * A job that would overtake nothing need not be queued. Called with the lane's lock held.
- * Return: false if something of the job is left to be queued.
+ * Post a job without queueing it, if it overtakes no other. Called with the lane's lock held.
+ * Return: false if some of the job is left to be queued.
  */
 static bool post_at_once(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
@@ -674,10 +676,10 @@ static bool post_at_once(struct kxfer_lane *lane, struct kxfer_active_job *job)
 
 /**
  * kxfer_job_start() - put an accepted job on its lane
- * @job: in no list of a lane
- * @lane: that its flow is on; whose lock the caller holds
- * @at_once: post it if nothing is queued there; kxfer_job_pump_locked() is to follow
- * @ended: gets it instead if it cannot run any more, with the reason as its status
+ * @job: job in no list of a lane
+ * @lane: lane that its flow is on; the caller holds its lock
+ * @at_once: post the job if nothing is queued there; kxfer_job_pump_locked() must follow
+ * @ended: gets the job instead if it cannot run any more, with the reason as its status
  */
 void kxfer_job_start(struct kxfer_active_job *job, struct kxfer_lane *lane, bool at_once,
 		     struct kxfer_job_list *ended)
@@ -710,11 +712,11 @@ static bool no_jobs(struct kxfer_session *session)
 
 /**
  * kxfer_job_end_session() - end all jobs of a session that is being closed
- * @session: no call of it is under way
+ * @session: session with no call under way
  *
- * Queued jobs end here; posted ones are waited for. After KXFER_CLOSE_MS the links of those
- * that are left are given up, and the jobs end with their teardown: whatever the peer does,
- * that is the bound for all of them together. May sleep, uninterruptibly.
+ * Queued jobs end here; posted ones are waited for. After KXFER_CLOSE_MS the links of the jobs
+ * that are left are given up, and these jobs end with the teardown. So the wait for all jobs
+ * together is limited, whatever the peer does. May sleep, uninterruptibly.
  */
 void kxfer_job_end_session(struct kxfer_session *session)
 {
@@ -733,10 +735,10 @@ void kxfer_job_end_session(struct kxfer_session *session)
 }
 
 /**
- * kxfer_job_records() - the jobs of a session that are in flight at one instant
- * @session: stays while this runs
- * @records: filled
- * @nr: room, at most KXFER_MAX_JOBS is used
+ * kxfer_job_records() - record the jobs that a session has in flight at one instant
+ * @session: session; stays while this runs
+ * @records: array to fill
+ * @nr: room in @records; at most KXFER_MAX_JOBS entries are used
  *
  * Any context but hard interrupts. Return: records filled.
  */

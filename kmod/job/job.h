@@ -11,7 +11,7 @@
 #include "base/job_list.h"
 #include "base/plan.h"
 
-#define KXFER_ATOMIC_BYTES	8	/* what an atomic changes, at a multiple of as many */
+#define KXFER_ATOMIC_BYTES	8	/* that an atomic changes, and their alignment */
 
 struct io_uring_cmd;
 struct kxfer_lane;
@@ -24,31 +24,31 @@ struct kxfer_target;
 
 /**
  * struct kxfer_active_job - a job in flight, then its completion until it is reaped
- * @completion: what the user will get
- * @session: it belongs to; lives as long as any job of it
- * @session_node: in the session's jobs
- * @next: in a struct kxfer_job_list, or among those kept for reuse or being freed
- * @uring: the command it came by, which gets its completion; or NULL
- * @region: of its local memory, or NULL
- * @mapping: of that region for the link's device, or NULL
- * @target: of its remote memory, or NULL
- * @mailbox: of a RECV, or NULL
- * @lane: it runs on; NULL if it was not queued on one
- * @lane_node: queued, in the flow of its target (flow.c); then in the lane's posted; of a
- *	RECV: waiting, in its mailbox's recvs
- * @plan: what is left to post (READ, WRITE, atomics)
+ * @completion: completion for the user
+ * @session: session of the job; lives as long as any of its jobs
+ * @session_node: entry in the session's jobs
+ * @next: next job in a struct kxfer_job_list, or of jobs kept for reuse or being freed
+ * @uring: io_uring command that brought the job and gets its completion; or NULL
+ * @region: region of the local memory, or NULL
+ * @mapping: mapping of @region for the link's device, or NULL
+ * @target: target at the peer, or NULL
+ * @mailbox: mailbox of a RECV, or NULL
+ * @lane: lane that the job runs on; NULL if it was not queued on one
+ * @lane_node: entry in the flow of its target while queued (flow.c), then in the lane's
+ *	posted; RECV: in its mailbox's recvs while waiting
+ * @plan: part that is left to post (READ, WRITE, atomics)
  * @flags: KXFER_JOB_F_*
- * @offset: of a SEND or RECV: its first byte in the region
- * @length: bytes; of a RECV: of its range, then what it brought
- * @cookie: of a NOTIFY; of a SEND: the immediate
- * @compare_add: of an atomic; else undefined
- * @swap: likewise
- * @deadline: until when it waits to be posted, or for a message
- * @status: first error seen, given when the link is torn down
- * @nr_chains: posted and not completed
- * @stopped: of a RECV: it is not to wait again
- * @started: something was posted
- * @planned: everything was posted
+ * @offset: SEND, RECV: offset of the first byte in the region
+ * @length: bytes; RECV: length of its range, then of the received message
+ * @cookie: NOTIFY: its cookie; SEND: its immediate
+ * @compare_add: atomics: value to compare with or to add; else undefined
+ * @swap: COMPARE_SWAP: new value; undefined if the job is no atomic
+ * @deadline: time until which the job waits to be posted, or for a message
+ * @status: first error of the job, 0 or -errno; its completion reports this one
+ * @nr_chains: chains posted and not completed
+ * @stopped: RECV: it must not wait again
+ * @started: some of the job was posted
+ * @planned: nothing of the job is left to post
  */
 struct kxfer_active_job {
 	struct kxfer_completion completion;
@@ -89,14 +89,14 @@ static inline void kxfer_job_list_add(struct kxfer_job_list *list,
 }
 
 /**
- * struct kxfer_job_record - a job in flight, for people
- * @user_data: of its owner
+ * struct kxfer_job_record - a job in flight, for debugfs
+ * @user_data: user_data of the job
  * @length: bytes
- * @submitted_ns: when
+ * @submitted_ns: ktime_get_ns() of the submission
  * @link: id of the link, 0: none
  * @lane: index of the lane
  * @op: enum kxfer_op
- * @posted: something of it was posted
+ * @posted: some of the job was posted
  */
 struct kxfer_job_record {
 	u64 user_data;
@@ -113,13 +113,13 @@ static inline bool kxfer_op_is_atomic(u32 op)
 	return op == KXFER_OP_COMPARE_SWAP || op == KXFER_OP_FETCH_ADD;
 }
 
-/* It brings bytes into local memory, of what moves any. */
+/* Whether an op that moves bytes writes them to local memory. */
 static inline bool kxfer_op_has_sink(u32 op)
 {
 	return op == KXFER_OP_READ || op == KXFER_OP_RECV || kxfer_op_is_atomic(op);
 }
 
-/* The right that it needs: KXFER_RIGHT_*. */
+/* The right on the target that an op needs: KXFER_RIGHT_*. */
 static inline u32 kxfer_op_right(u32 op)
 {
 	if (op == KXFER_OP_READ)
@@ -129,13 +129,13 @@ static inline u32 kxfer_op_right(u32 op)
 	return kxfer_op_is_atomic(op) ? KXFER_RIGHT_ATOMIC : KXFER_RIGHT_WRITE;
 }
 
-/* Of those that are a message of the lane's channel, and no chains. */
+/* Whether an op is a message of the lane's channel, not chains. */
 static inline bool kxfer_op_is_message(u32 op)
 {
 	return op == KXFER_OP_NOTIFY || op == KXFER_OP_SEND;
 }
 
-/* A message that is not copied: offer.c. */
+/* Whether a job is a message that is not copied (offer.c). */
 static inline bool kxfer_job_is_long(const struct kxfer_active_job *job)
 {
 	return job->completion.op == KXFER_OP_SEND && job->length > KXFER_MESSAGE_MAX;
@@ -164,7 +164,7 @@ void kxfer_job_pump_work(struct work_struct *work);
 u32 kxfer_job_records(struct kxfer_session *session, struct kxfer_job_record *records,
 		      u32 nr);
 
-/* Of job.c, for job_stop.c. */
+/* job.c, for job_stop.c */
 void kxfer_job_unqueue(struct kxfer_lane *lane, struct kxfer_active_job *job);
 void kxfer_job_move_to_posted(struct kxfer_lane *lane, struct kxfer_active_job *job);
 void kxfer_job_leave_posted(struct kxfer_lane *lane, struct kxfer_active_job *job);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Lanes of jobs: what an initiator's data lane has for them, from its making to its end.
+ * Lanes of jobs: what an initiator's data lane has for jobs, from its creation to its end.
  *
- * KXFER_LANE_JOB_WRS work requests are given out as credits (chain.c); beside them one is for
- * a fence READ and KXFER_LANE_LONG_WRS are for long messages (offer.c). On iWARP a lane has
+ * KXFER_LANE_JOB_WRS work requests are given out as credits (chain.c). One more is for a
+ * fence READ, and KXFER_LANE_LONG_WRS are for long messages (offer.c). On iWARP a lane has
  * READ sinks.
  *
- * Context: kxfer_job_lane_init() and _stuck() do not sleep, all else may.
+ * Context: kxfer_job_lane_init(), _size(), _stuck(), _slot_free() and _free() do not sleep,
+ * the others may.
  */
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
@@ -21,14 +22,14 @@
 #include "link/link.h"
 #include "node/memory.h"
 
-/** kxfer_job_lane_init() - a lane was made */
+/** kxfer_job_lane_init() - initialise the works of a new lane */
 void kxfer_job_lane_init(struct kxfer_lane *lane)
 {
 	INIT_WORK(&lane->pump_work, kxfer_job_pump_work);
 	kxfer_deadlines_init(&lane->deadlines, kxfer_wq, kxfer_job_deadline_work);
 }
 
-/** kxfer_job_lane_size() - what a data lane is to have */
+/** kxfer_job_lane_size() - set the slots and work requests of a data lane */
 void kxfer_job_lane_size(const struct kxfer_lane *lane, struct kxfer_lane_size *size)
 {
 	size->slots = KXFER_WIRE_DATA_SLOTS;
@@ -57,18 +58,18 @@ static int make_chains(struct kxfer_lane *lane)
 	return 0;
 }
 
-/** kxfer_job_lane_open() - memory for posting. Return: 0 or -ENOMEM */
+/** kxfer_job_lane_open() - allocate what posting needs. Return: 0 or -ENOMEM */
 int kxfer_job_lane_open(struct kxfer_lane *lane)
 {
 	if (kxfer_lane_is_control(lane))
 		return 0;
-	/* The last one is for bulk. */
+	/* The last data lane is for bulk jobs. */
 	lane->max_bytes = lane->index == lane->link->max_data ? KXFER_LANE_BYTES :
 			  KXFER_SMALL_BYTES;
 	return make_chains(lane);
 }
 
-/** kxfer_job_lane_connected() - what needs the connection. Return: 0 or -errno */
+/** kxfer_job_lane_connected() - make what needs the connection. Return: 0 or -errno */
 int kxfer_job_lane_connected(struct kxfer_lane *lane)
 {
 	return kxfer_lane_make_sinks(lane) ?: kxfer_offer_make(lane);
@@ -86,7 +87,7 @@ bool kxfer_job_lane_stuck(struct kxfer_lane *lane)
 	return stuck;
 }
 
-/** kxfer_job_lane_slot_free() - a request slot is free: a message may go */
+/** kxfer_job_lane_slot_free() - a request slot is free: post what waits for one */
 void kxfer_job_lane_slot_free(struct kxfer_lane *lane)
 {
 	if (kxfer_lane_is_control(lane))
@@ -95,20 +96,20 @@ void kxfer_job_lane_slot_free(struct kxfer_lane *lane)
 	kxfer_job_pump(lane);
 }
 
-/** kxfer_job_lane_closing() - nothing is posted any more */
+/** kxfer_job_lane_closing() - cancel the deadline work; nothing is posted any more */
 void kxfer_job_lane_closing(struct kxfer_lane *lane)
 {
 	cancel_delayed_work_sync(&lane->deadlines.work);
 }
 
-/** kxfer_job_lane_stopped() - no completion comes any more */
+/** kxfer_job_lane_stopped() - cancel pump_work; no completion comes any more */
 void kxfer_job_lane_stopped(struct kxfer_lane *lane)
 {
-	/* Completions queued it, and CANCEL, which looks at @open (job_stop.c). */
+	/* Completions queued it; pump_later() does only while the lane is open. */
 	cancel_work_sync(&lane->pump_work);
 }
 
-/** kxfer_job_lane_free() - the lane goes */
+/** kxfer_job_lane_free() - free what jobs have of a lane */
 void kxfer_job_lane_free(struct kxfer_lane *lane)
 {
 	kxfer_offer_free(lane);

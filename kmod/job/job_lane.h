@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What jobs have of a lane. See job_lane.c. */
+/* The part of a lane that serves jobs. See job_lane.c. */
 #ifndef KXFER_JOB_LANE_H
 #define KXFER_JOB_LANE_H
 

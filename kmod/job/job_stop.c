@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Jobs that end before their time: how a job is stopped, and by whom.
+ * Jobs that end before their time: how a job is stopped, and what stops it.
  *
  *	stopped by				which jobs		status
  *	CANCEL					nothing posted yet	ECANCELED
  *	the end of their session		queued			ECANCELED
- *	io_uring, if nobody waits for it	queued			ECANCELED
+ *	io_uring, when the job is abandoned	queued			ECANCELED
  *	their deadline				nothing posted yet	ETIMEDOUT
  *	the withdrawal of their target		queued			EKEYREVOKED
- *	no memory to register a long message	that, at the front	the reason
+ *	no memory to register a long message	the first of each flow	the reason
  *	the closing of their lane		all			ECONNRESET, ENODEV
  *
- * A queued job is taken off its lane. If something of it is posted it only posts no more,
- * and completes with its last chain, as stopped. What is posted to the end goes on, for a
- * device is working on it; but a long message is taken back, if nobody READs it yet
- * (offer.c). When the lane was closed no device does, and all of its jobs end.
+ * A queued job is taken off its lane. If some of it is posted it only posts no more, and
+ * completes as stopped with its last chain. A fully posted job goes on, because a device is
+ * working on it; but a long message is taken back, if the peer does not READ it yet
+ * (offer.c). After the lane was closed no device works on its jobs, and all of them end.
  *
- * RECVs are on no lane: their mailbox stops them, and knows their deadlines (mailbox.c).
+ * RECVs are on no lane: their mailbox stops them and knows their deadlines (mailbox.c).
  *
- * Who takes a job off its lane's lists, under the lane's lock, owns it by that (job.c), and
- * completes it here when no lock is held. The session's list of jobs, under its job_lock,
- * says which jobs there are, and keeps the lane of each. A job that is held in its flow may
- * have waited for one that was stopped: so whoever stops any pumps, but that on a lane that
- * is closed.
+ * The context that takes a job off its lane's lists, under the lane's lock, owns the job
+ * (job.c), and completes it here when it holds no lock. The session's list of jobs, under its
+ * job_lock, has all jobs, and the lane of each job in it exists. A held job may have waited
+ * for one that was stopped: so every context that stops jobs pumps, unless the lane is closed.
  *
  * Context: any but hard interrupts; nothing sleeps. Lock order: as in job.c.
  */
@@ -47,14 +46,14 @@ static void complete_list(struct kxfer_job_list *jobs, int status)
 }
 
 /*
- * Take a queued job off the lane, or keep it from posting more.
- * Called with the lane's lock held; @ended gets what is to be completed.
+ * Take a queued job off the lane, or keep it from posting more. Called with the lane's lock
+ * held; @ended gets a job that the caller has to complete.
  */
 static void stop_queued(struct kxfer_lane *lane, struct kxfer_active_job *job,
 			int status, struct kxfer_job_list *ended)
 {
 	job->status = job->status ?: status;
-	/* Whoever else would stop it sees that it is off the queue. */
+	/* Other contexts that would stop the job see that it is off the queue. */
 	job->planned = true;
 	if (job->nr_chains) {
 		kxfer_job_move_to_posted(lane, job);
@@ -65,13 +64,13 @@ static void stop_queued(struct kxfer_lane *lane, struct kxfer_active_job *job,
 	}
 }
 
-/* Behind those that are posted. As in stop_queued(): nobody else is to stop them. */
+/* Move queued jobs behind the posted ones; as in stop_queued(), no other context stops them. */
 static void stop_all_queued(struct kxfer_lane *lane)
 {
 	struct kxfer_active_job *job;
 	u32 wait = KXFER_FLOW_WAITS;
 
-	/* The first list last: a flow that loses a job of another list goes there. */
+	/* The first list comes last: a flow of another list moves there when it loses a job. */
 	while (wait--)
 		while ((job = kxfer_flow_first(lane, wait))) {
 			job->planned = true;
@@ -80,11 +79,11 @@ static void stop_all_queued(struct kxfer_lane *lane)
 }
 
 /**
- * kxfer_job_fail_lane() - end all jobs of a lane that is closed
- * @lane: any; a control QP has none
+ * kxfer_job_fail_lane() - end all jobs of a closed lane
+ * @lane: any lane; a control QP has no jobs
  *
- * From the link's teardown, after kxfer_lane_close(): no device can touch the
- * memory of any of them.
+ * From the link's teardown, after kxfer_lane_close(): no device can touch the memory of the
+ * jobs.
  */
 void kxfer_job_fail_lane(struct kxfer_lane *lane)
 {
@@ -105,7 +104,7 @@ void kxfer_job_fail_lane(struct kxfer_lane *lane)
 static void stop_jobs_of(struct kxfer_target *target, struct kxfer_lane *lane,
 			 struct kxfer_job_list *ended)
 {
-	/* Pairs with the one who opens the target. */
+	/* Pairs with insert_target(). */
 	struct kxfer_flow *flow = smp_load_acquire(&target->flow);
 	struct kxfer_active_job *job, *next;
 
@@ -118,8 +117,8 @@ static void stop_jobs_of(struct kxfer_target *target, struct kxfer_lane *lane,
 
 /**
  * kxfer_job_revoke() - end queued jobs of a withdrawn target; posted ones go on
- * @link: of the target
- * @target: marked revoked by the caller, under the lock of each lane in turn
+ * @link: link of the target
+ * @target: target; it is marked revoked here, under the lock of each lane in turn
  */
 void kxfer_job_revoke(struct kxfer_link *link, struct kxfer_target *target)
 {
@@ -155,11 +154,11 @@ static void stop_first_long(struct kxfer_lane *lane, enum kxfer_flow_wait wait, 
 }
 
 /**
- * kxfer_job_fail_long() - end long messages that nothing can be posted of
- * @lane: any
- * @error: why, -errno
+ * kxfer_job_fail_long() - end long messages that cannot be posted
+ * @lane: any lane
+ * @error: the reason, -errno
  *
- * Those whose turn it is: each that comes behind finds out by itself.
+ * Ends those at the head of their flows; each later message meets the error itself.
  */
 void kxfer_job_fail_long(struct kxfer_lane *lane, int error)
 {
@@ -173,7 +172,7 @@ void kxfer_job_fail_long(struct kxfer_lane *lane, int error)
 	kxfer_job_pump(lane);
 }
 
-/* A job that is posted in part goes on. */
+/* A partly posted job goes on. */
 static void stop_late(struct kxfer_deadline *deadline, void *ended)
 {
 	struct kxfer_active_job *job = container_of(deadline, struct kxfer_active_job, deadline);
@@ -217,7 +216,7 @@ static bool is_queued(const struct kxfer_active_job *job)
 
 /*
  * Stop a job of a session whose job_lock the caller holds, a partly posted one only if
- * @started. Return: it was queued; @ended may have got it.
+ * @started. Return: whether it was queued and is stopped; @ended may have got it.
  */
 static bool stop_job(struct kxfer_active_job *job, bool started, struct kxfer_job_list *ended)
 {
@@ -226,7 +225,7 @@ static bool stop_job(struct kxfer_active_job *job, bool started, struct kxfer_jo
 
 	if (job->mailbox)
 		return kxfer_mailbox_stop(job, ended);
-	/* NULL: it ends without having been queued. */
+	/* NULL: the job ends without having been queued. */
 	if (!lane)
 		return false;
 	spin_lock(&lane->lock);
@@ -245,8 +244,8 @@ struct stop_count {
 };
 
 /*
- * Who was held behind a job that has been stopped may go: only now, lest it go when it is
- * to be stopped too. Called with the session's job_lock held.
+ * Jobs that were held behind stopped ones may go. Not earlier, lest a job is posted that is
+ * about to be stopped too. Called with the session's job_lock held.
  */
 static void pump_later(struct kxfer_session *session)
 {
@@ -258,14 +257,14 @@ static void pump_later(struct kxfer_session *session)
 			continue;
 		lane = job->lane;
 		spin_lock(&lane->lock);
-		/* Once it is closed the work may have been cancelled for good. */
+		/* After the lane was closed its work may have been cancelled for good. */
 		if (lane->open && lane->nr_queued)
 			queue_work(kxfer_wq, &lane->pump_work);
 		spin_unlock(&lane->lock);
 	}
 }
 
-/* Stop jobs of a session: all, or those of @user_data; partly posted ones too if @started. */
+/* Stop jobs of a session: all, or those of @user_data; partly posted ones if @started. */
 static struct stop_count stop_jobs(struct kxfer_session *session, bool all,
 				   u64 user_data, bool started)
 {
@@ -289,8 +288,8 @@ static struct stop_count stop_jobs(struct kxfer_session *session, bool all,
 }
 
 /**
- * kxfer_job_stop_abandoned() - stop jobs that came by io_uring and that nobody waits for
- * @session: stays while this runs
+ * kxfer_job_stop_abandoned() - stop jobs of io_uring whose CQE no task will take
+ * @session: session; stays while this runs
  *
  * Any context but hard interrupts. Return: true if jobs are left that came by io_uring.
  */
@@ -316,11 +315,11 @@ bool kxfer_job_stop_abandoned(struct kxfer_session *session)
 }
 
 /**
- * kxfer_job_stop_recv() - end the RECV of a command of io_uring
- * @session: that the command is for
- * @cmd: it keeps the session until it is complete
+ * kxfer_job_stop_recv() - end the RECV of an io_uring command
+ * @session: session of the command
+ * @cmd: command; keeps the session until it is complete
  *
- * Any context but hard interrupts. Return: false if it is being filled, and ends later.
+ * Any context but hard interrupts. Return: false if the RECV is being filled and ends later.
  */
 bool kxfer_job_stop_recv(struct kxfer_session *session, struct io_uring_cmd *cmd)
 {
@@ -344,9 +343,9 @@ void kxfer_job_stop_all(struct kxfer_session *session)
 
 /**
  * kxfer_job_give_up_all() - give up the links that jobs of a session wait for
- * @session: closed, its jobs stopped
+ * @session: closed session whose jobs were stopped
  *
- * No job of it comes any more, so each that is left is seen here.
+ * The session gets no new jobs, so all jobs that are left are seen here.
  */
 void kxfer_job_give_up_all(struct kxfer_session *session)
 {

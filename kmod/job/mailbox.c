@@ -3,42 +3,42 @@
  * Mailboxes: messages that peers send to a session.
  *
  * A mailbox is an export without a region (export.c): names, rules, grants and
- * withdrawal are those of exports. Peers reach it by no work request of theirs but the
- * messages of a lane's channel, so a holder that does not let go reaches nothing.
+ * withdrawal are those of exports. The only work requests by which a peer reaches it are the
+ * messages of a lane's channel, so a peer that does not let go of a grant reaches nothing.
  *
- * A message is stored where it arrives, or goes right into the region of a RECV that
- * waits. What can be stored was allocated with the mailbox: nothing that a peer sends
- * makes it grow, and what finds it full is refused.
+ * A message is stored on arrival, or goes right into the region of a waiting RECV. The room
+ * for messages is allocated with the mailbox: nothing that a peer sends makes it grow, and
+ * a message that finds it full is refused.
  *
- * A long message stays with its sender until a RECV has it READ into its region (fetch.c);
- * one that waits for that counts as any other. The mailbox knows it by its fetch, which is
- * the mailbox's while it is in @queue (@stored), and is handed to its lane under the
- * mailbox's lock: with a RECV, or with the reason why it gets none.
+ * A long message stays with its sender until it is READ into the region of a RECV (fetch.c);
+ * while it waits for that it takes a place like any other. The mailbox knows it by its
+ * fetch, which belongs to the mailbox while it is in @queue (@stored). Under the mailbox's
+ * lock it is handed to its lane: with a RECV, or with the reason why it gets none.
  *
- * There are messages or RECVs that wait, never both; both are served in order. A RECV
- * that waits is in the mailbox's list, and whoever takes it off under the mailbox's lock
- * completes it: the message that came, CANCEL, the deadline or the withdrawal. One that got
- * a long message is in no list: nothing ends it but the READ, or the end of the link, by
- * which it comes back to the front. A message behind a long one of the same lane goes into
- * its RECV at once, but that RECV completes with that of the long one (@held), so that who
- * takes completions in their order sees messages in theirs.
+ * Either messages wait or RECVs, never both, and both are served in order. A waiting RECV is
+ * in the mailbox's list. The context that takes it off under the mailbox's lock completes
+ * it: the arrival of a message, CANCEL, the deadline or the withdrawal. A RECV that got a
+ * long message is off the list: it ends with the READ, or returns to the front of the list
+ * when the link ends. A message after a long one of the same lane goes into its RECV at
+ * once, but that RECV completes with the one of the long message (@held). So completions
+ * come in the order of the messages.
  *
  * The end of a mailbox, as a proof.
- *  1. kxfer_mailbox_close() ends what waits, and refuses from then on under the lock.
- *     No RECV comes either: the export is out of its session's table, or the session
- *     is being closed. Fetches that wait are their lane's again.
- *  2. A RECV that somebody took off the list before is completed by that one, without
- *     sleeping, or by a long message, which ends with its READ; a READ that does not end ends
- *     with the link, which is given up after KXFER_CLOSE_MS. Until then it is in its
- *     session's list of jobs, where CANCEL finds it, and then the mailbox by it. So
- *     kxfer_mailbox_drain() waits until @nr_recvs is 0, which goes down under that
- *     session's job_lock, behind leaving its list.
- *  3. Grants hold their exposure, and that its export, and so does a fetch until its lane
- *     has seen that it is the lane's again: a SEND that arrives late finds a closed
- *     mailbox. With the last reference on the export it is freed.
+ *  1. kxfer_mailbox_close() ends what waits; from then on everything is refused, under the
+ *     lock. No RECV comes either: the export is out of its session's table, or the session
+ *     is being closed. Waiting fetches belong to their lanes again.
+ *  2. A RECV that was taken off the list before is completed by the context that took it,
+ *     without sleeping, or by a long message, which ends with its READ. A READ that does not
+ *     end ends with the link, which is given up after KXFER_CLOSE_MS. Until then the RECV is
+ *     in its session's list of jobs, where CANCEL finds it, and by it the mailbox. So
+ *     kxfer_mailbox_drain() waits until @nr_recvs is 0; @nr_recvs is decremented under that
+ *     session's job_lock, after the RECV has left the list.
+ *  3. A grant holds its exposure, and the exposure its export. A fetch holds the exposure
+ *     too, until its lane has seen that it owns the fetch again. So a SEND that arrives late
+ *     finds a closed mailbox. The mailbox is freed with the last reference on the export.
  *
- * Context: messages come in a kworker or a softirq. What copies to a region does so under
- * the lock, KXFER_MESSAGE_MAX bytes at most for each message.
+ * Context: messages arrive in a kworker or a softirq. Copies to a region are made under the
+ * lock, KXFER_MESSAGE_MAX bytes at most for each message.
  *
  * Lock order: session lock, job_lock of the session, lock of a lane, lock of the mailbox,
  * lock of a lane's fetches; lock of a link's grants, lock of the mailbox.
@@ -73,10 +73,10 @@ static void make_rooms(struct kxfer_mailbox *mailbox, u32 capacity, size_t strid
 
 /**
  * kxfer_mailbox_create() - an empty mailbox, charged to the caller
- * @capacity: messages, at least 1
- * @max_bytes: of payload of each
+ * @capacity: messages that it can hold, at least 1
+ * @max_bytes: most payload of a message
  *
- * May sleep. Return: it, or NULL without memory.
+ * May sleep. Return: the mailbox, or NULL without memory.
  */
 struct kxfer_mailbox *kxfer_mailbox_create(u32 capacity, u32 max_bytes)
 {
@@ -112,14 +112,14 @@ void kxfer_mailbox_destroy(struct kxfer_mailbox *mailbox)
 	kfree(mailbox);
 }
 
-/* It waits no more. Called with the lock held. */
+/* A RECV waits no more. Called with the lock held. */
 static void unlist_recv(struct kxfer_active_job *job)
 {
 	list_del_init(&job->lane_node);
 	kxfer_deadlines_remove(&job->mailbox->deadlines, &job->deadline);
 }
 
-/* Called with the lock held: the caller of this one completes the job. */
+/* Called with the lock held. The job goes to @ended, for the caller to complete. */
 static void end_recv(struct kxfer_active_job *job, int status, struct kxfer_job_list *ended)
 {
 	unlist_recv(job);
@@ -127,7 +127,7 @@ static void end_recv(struct kxfer_active_job *job, int status, struct kxfer_job_
 	kxfer_job_list_add(ended, job);
 }
 
-/* The first RECV that has room, off the list; those before it end. With the lock held. */
+/* Take the first RECV with enough room; those before it end. Called with the lock held. */
 static struct kxfer_active_job *take_recv(struct kxfer_mailbox *mailbox, u32 bytes,
 					  struct kxfer_job_list *ended)
 {
@@ -144,7 +144,7 @@ static struct kxfer_active_job *take_recv(struct kxfer_mailbox *mailbox, u32 byt
 	return NULL;
 }
 
-/* It has its message, and ends behind those of the lane before it. With the lock held. */
+/* End a RECV that has its message after earlier ones of the lane. Called with the lock held. */
 static void end_in_order(struct kxfer_mailbox *mailbox, struct kxfer_active_job *job,
 			 const void *lane, struct kxfer_job_list *ended)
 {
@@ -159,7 +159,7 @@ static void end_in_order(struct kxfer_mailbox *mailbox, struct kxfer_active_job 
 	kxfer_job_list_add(ended, job);
 }
 
-/* A short message goes into the region of a RECV. Called with the lock held. */
+/* Copy a short message into the region of a RECV. Called with the lock held. */
 static void bring(struct kxfer_mailbox *mailbox, struct kxfer_active_job *job,
 		  const struct kxfer_message *message, const void *payload,
 		  const void *lane, struct kxfer_job_list *ended)
@@ -172,7 +172,7 @@ static void bring(struct kxfer_mailbox *mailbox, struct kxfer_active_job *job,
 	end_in_order(mailbox, job, lane, ended);
 }
 
-/* A long one is to. Called with the lock held. */
+/* Have a long message READ into @job. Called with the lock held. */
 static void begin_read(struct kxfer_mailbox *mailbox, struct kxfer_incoming *incoming,
 		       struct kxfer_active_job *job)
 {
@@ -188,7 +188,7 @@ static void unstore(struct kxfer_mailbox *mailbox, struct kxfer_stored *stored)
 	list_move(&stored->node, &mailbox->free);
 }
 
-/* Messages that wait go to RECVs that wait. Called with the lock held. */
+/* Hand waiting messages to waiting RECVs. Called with the lock held. */
 static void serve(struct kxfer_mailbox *mailbox, struct kxfer_job_list *ended)
 {
 	struct kxfer_active_job *job;
@@ -209,7 +209,7 @@ static void serve(struct kxfer_mailbox *mailbox, struct kxfer_job_list *ended)
 	}
 }
 
-/* Return: 0, or why nothing of that length is taken. Called with the lock held. */
+/* Return: 0, or why no message is taken. Called with the lock held. */
 static int check_room(const struct kxfer_mailbox *mailbox)
 {
 	if (mailbox->closed)
@@ -217,7 +217,7 @@ static int check_room(const struct kxfer_mailbox *mailbox)
 	return list_empty(&mailbox->free) ? -EAGAIN : 0;
 }
 
-/* There is room for it. Called with the lock held. Return: where it is. */
+/* Store a message; there is room. Called with the lock held. Return: its place. */
 static struct kxfer_stored *store(struct kxfer_mailbox *mailbox,
 				  const struct kxfer_message *message)
 {
@@ -231,15 +231,15 @@ static struct kxfer_stored *store(struct kxfer_mailbox *mailbox,
 }
 
 /**
- * kxfer_mailbox_deliver() - a message has come
- * @mailbox: perhaps closed
- * @message: all that is known of it
- * @payload: its bytes
- * @lane: that it came by
- * @ended: gets RECVs that end by it, for the caller to complete without locks
+ * kxfer_mailbox_deliver() - take a message that has arrived
+ * @mailbox: mailbox of the message; may be closed
+ * @message: header of the message
+ * @payload: bytes of the message
+ * @lane: lane that the message came by
+ * @ended: gets RECVs that end, for the caller to complete without locks
  *
- * Does not sleep. Return: 0, -EAGAIN: it is full, -EINVAL: the message is longer than it
- * takes, or -EKEYREVOKED.
+ * Does not sleep. Return: 0; -EAGAIN: the mailbox is full; -EINVAL: the message is longer
+ * than it takes; -EKEYREVOKED: it is closed.
  */
 int kxfer_mailbox_deliver(struct kxfer_mailbox *mailbox, const struct kxfer_message *message,
 			  const void *payload, const void *lane,
@@ -269,11 +269,12 @@ out:
 }
 
 /**
- * kxfer_mailbox_offer() - a long message is there to be READ
- * @incoming: with a reference on its exposure
- * @ended: as of kxfer_mailbox_deliver(), and the values too
+ * kxfer_mailbox_offer() - take a long message that can be READ
+ * @incoming: the message, with a reference on its exposure
+ * @ended: as for kxfer_mailbox_deliver()
  *
- * Unless it is refused its READ may be over when this returns.
+ * Unless the message is refused, its READ may be over when this returns. Return: as
+ * kxfer_mailbox_deliver().
  */
 int kxfer_mailbox_offer(struct kxfer_incoming *incoming, struct kxfer_job_list *ended)
 {
@@ -300,11 +301,11 @@ out:
 }
 
 /**
- * kxfer_mailbox_take_back() - a long message is not to be READ
- * @incoming: with a reference on its exposure
+ * kxfer_mailbox_take_back() - drop a long message that still waits
+ * @incoming: the message, with a reference on its exposure
  *
- * Called with the lock of its lane held. Return: false if it waits no more: it was handed
- * to the lane.
+ * Called with the lock of the message's lane held. Return: false if the message waits no
+ * more: it was handed to the lane.
  */
 bool kxfer_mailbox_take_back(struct kxfer_incoming *incoming)
 {
@@ -318,7 +319,7 @@ bool kxfer_mailbox_take_back(struct kxfer_incoming *incoming)
 	return waiting;
 }
 
-/* What ends with a long message ends behind those of its lane before it. With the lock held. */
+/* Return: the list for RECVs that end with a long message. Called with the lock held. */
 static struct kxfer_job_list *ends_with(struct kxfer_mailbox *mailbox,
 					struct kxfer_incoming *incoming,
 					struct kxfer_job_list *ended)
@@ -331,7 +332,7 @@ static struct kxfer_job_list *ends_with(struct kxfer_mailbox *mailbox,
 	return ended;
 }
 
-/* Those held behind a long message, as they are. With the lock held. */
+/* Move RECVs that a long message held up to @ended, in order. Called with the lock held. */
 static void take_held(struct kxfer_incoming *incoming, struct kxfer_job_list *ended)
 {
 	struct kxfer_active_job *job, *next;
@@ -345,11 +346,11 @@ static void take_held(struct kxfer_incoming *incoming, struct kxfer_job_list *en
 }
 
 /**
- * kxfer_mailbox_fetched() - the RECV of a long message has it, or ends with its status
- * @incoming: with a RECV, which keeps the mailbox
- * @ended: gets it, and those that it held up, unless one before it is still under way
+ * kxfer_mailbox_fetched() - end the RECV of a long message, which has it or has a status
+ * @incoming: the message; it has a RECV, which keeps the mailbox
+ * @ended: gets the RECV and those it held up, unless an earlier READ is still under way
  *
- * READs of a lane end in their order, but one that cannot be begun ends at once.
+ * READs of a lane end in order, but one that cannot be begun ends at once.
  */
 void kxfer_mailbox_fetched(struct kxfer_incoming *incoming, struct kxfer_job_list *ended)
 {
@@ -391,7 +392,7 @@ static void deadline_work(struct work_struct *work)
 		cond_resched();
 }
 
-/* A RECV that is in the list. Called with the lock held. */
+/* Serve a RECV that is in the list, or have it wait. Called with the lock held. */
 static void serve_recv(struct kxfer_mailbox *mailbox, struct kxfer_active_job *job,
 		       struct kxfer_job_list *ended)
 {
@@ -400,17 +401,17 @@ static void serve_recv(struct kxfer_mailbox *mailbox, struct kxfer_active_job *j
 		return;
 	}
 	serve(mailbox, ended);
-	/* As long as the lock is held nobody else completes it. */
+	/* While the lock is held no other context completes the RECV. */
 	if (!list_empty(&job->lane_node))
 		kxfer_deadlines_add(&mailbox->deadlines, &job->deadline);
 }
 
 /**
- * kxfer_mailbox_receive() - a RECV that was accepted: give it a message, or have it wait
- * @job: in its session's list, and in no other
- * @ended: gets it if it does not wait
+ * kxfer_mailbox_receive() - give an accepted RECV a message, or have it wait
+ * @job: RECV that is in its session's list, and in no other
+ * @ended: gets the RECV if it does not wait
  *
- * Called with that session's job_lock held, and perhaps the lock of a lane.
+ * Called with the session's job_lock held, and perhaps the lock of a lane.
  */
 void kxfer_mailbox_receive(struct kxfer_active_job *job, struct kxfer_job_list *ended)
 {
@@ -424,8 +425,8 @@ void kxfer_mailbox_receive(struct kxfer_active_job *job, struct kxfer_job_list *
 
 /**
  * kxfer_mailbox_give_back() - the link of a long message has ended: its RECV waits again
- * @incoming: with a RECV, which keeps the mailbox; no device knows its region
- * @ended: gets that if it does not wait, and those that it held up
+ * @incoming: the message; its RECV keeps the mailbox, and no device knows the RECV's region
+ * @ended: gets the RECV if it does not wait, and those that it held up
  */
 void kxfer_mailbox_give_back(struct kxfer_incoming *incoming, struct kxfer_job_list *ended)
 {
@@ -444,10 +445,10 @@ void kxfer_mailbox_give_back(struct kxfer_incoming *incoming, struct kxfer_job_l
 
 /**
  * kxfer_mailbox_stop() - cancel a RECV
- * @job: of a session whose job_lock the caller holds, in its list of jobs
- * @ended: gets it if it was waiting
+ * @job: RECV in the list of jobs of a session whose job_lock the caller holds
+ * @ended: gets the RECV if it was waiting
  *
- * One that is being filled is, but if its link ends, so does it. Return: whether it was waiting.
+ * A RECV that is being filled goes on, but ends if the link does. Return: whether it waited.
  */
 bool kxfer_mailbox_stop(struct kxfer_active_job *job, struct kxfer_job_list *ended)
 {
@@ -465,9 +466,9 @@ bool kxfer_mailbox_stop(struct kxfer_active_job *job, struct kxfer_job_list *end
 
 /**
  * kxfer_mailbox_give_up() - give up the links that the RECVs of a mailbox wait for
- * @mailbox: of the caller, or of a RECV of a session whose job_lock the caller holds
+ * @mailbox: mailbox of the caller, or of a RECV of a session whose job_lock the caller holds
  *
- * A RECV may have its message and wait for the one before, which comes by another link.
+ * A RECV waits for its own READ, or has its message and waits for the READ of an earlier one.
  */
 void kxfer_mailbox_give_up(struct kxfer_mailbox *mailbox)
 {
@@ -502,11 +503,11 @@ void kxfer_mailbox_close(struct kxfer_mailbox *mailbox)
 }
 
 /**
- * kxfer_mailbox_drain() - wait until no job knows a closed mailbox
- * @mailbox: closed
+ * kxfer_mailbox_drain() - wait until no job uses a closed mailbox
+ * @mailbox: closed mailbox
  *
- * Sleeps, for READs from peers as well: see 2. above. After KXFER_CLOSE_MS their links are
- * given up.
+ * Sleeps, also until READs from peers end: see 2. above. After KXFER_CLOSE_MS their links
+ * are given up.
  */
 void kxfer_mailbox_drain(struct kxfer_mailbox *mailbox)
 {

@@ -16,15 +16,15 @@ struct kxfer_stored;
 
 /**
  * struct kxfer_incoming - a long message, whose payload is with its sender
- * @lane: that it came by
- * @message: all that is known of it
- * @mailbox: stays as long as the message waits, or is READ
- * @mailbox_node: in kxfer_mailbox.filling, under its lock, as the next two
- * @stored: its place in the mailbox while it waits there, or NULL
- * @held: RECVs that have their messages, and end behind @job
- * @job: the RECV that gets it; NULL: none does
- * @handed: the mailbox is done with it, which waited there or was to: @job, in no list, gets
- *	it; or none does, and @status says why; called with the mailbox's lock held
+ * @lane: lane that the OFFER came by
+ * @message: header of the message
+ * @mailbox: mailbox of the message; stays as long as the message waits, or is READ
+ * @mailbox_node: entry in kxfer_mailbox.filling; under the mailbox's lock, as the next two
+ * @stored: place of the message in the mailbox while it waits there, or NULL
+ * @held: RECVs that have their messages, but complete after @job
+ * @job: RECV that gets the message; NULL: none does
+ * @handed: called when the mailbox is done with the message: the RECV @job, in no list, gets
+ *	it, or @job is NULL and @status says why; called with the mailbox's lock held
  */
 struct kxfer_incoming {
 	struct kxfer_lane *lane;
@@ -39,11 +39,11 @@ struct kxfer_incoming {
 
 /**
  * struct kxfer_stored - room for a message
- * @node: in kxfer_mailbox.free or .queue
- * @incoming: queued: of a long message; else NULL
- * @lane: queued: the one that it came by, to be compared only: it may have gone
- * @message: queued: all that is known of it
- * @payload: of one that is not long
+ * @node: entry in kxfer_mailbox.free or .queue
+ * @incoming: queued long message; NULL if the queued message is short
+ * @lane: lane that a queued short message came by; only to compare, for it may have gone
+ * @message: header of the queued message
+ * @payload: payload of a queued short message
  */
 struct kxfer_stored {
 	struct list_head node;
@@ -54,17 +54,17 @@ struct kxfer_stored {
 };
 
 /**
- * struct kxfer_mailbox - messages that were not received, or RECVs that have none
- * @max_bytes: of the payload of a message
- * @nr_recvs: RECVs in flight; while not 0 it stays
- * @lock: over all below; bh-safe
- * @memory: of as many struct kxfer_stored as it holds messages
- * @free: those of no message
- * @queue: those of messages not received, as they came
- * @recvs: waiting, by kxfer_active_job.lane_node; none while there is a message
- * @filling: struct kxfer_incoming with a RECV, as they got it, by mailbox_node
+ * struct kxfer_mailbox - messages without a RECV, or RECVs without a message
+ * @max_bytes: most payload of a message
+ * @nr_recvs: number of RECVs in flight; the mailbox stays until it is 0
+ * @lock: protects all members below; bh-safe
+ * @memory: array of struct kxfer_stored, one for each message that the mailbox can hold
+ * @free: struct kxfer_stored without a message
+ * @queue: struct kxfer_stored of messages not received, in order of arrival
+ * @recvs: waiting RECVs, by kxfer_active_job.lane_node; empty while a message waits
+ * @filling: struct kxfer_incoming with a RECV, by mailbox_node, in the order they got it
  * @closed: withdrawn: nothing is put or received any more
- * @deadlines: of RECVs that wait
+ * @deadlines: deadlines of waiting RECVs
  */
 struct kxfer_mailbox {
 	u32 max_bytes;

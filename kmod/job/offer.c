@@ -1,42 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Offers: the sender's side of long messages. The receiver's is fetch.c.
+ * Offers: the sender's side of long messages. The receiver's side is fetch.c.
  *
- * A SEND that is too long to be copied has its bytes registered for READs of the peer, in
- * the link's PD, by a REG_MR on its lane; behind that goes OFFER, which says where they are.
- * The job is posted then, and its offer goes
+ * The bytes of a SEND that is too long to be copied are registered for READs by the peer:
+ * a REG_MR is posted on the job's lane, in the link's PD. OFFER follows it and says where
+ * the bytes are. From then on the job is posted, and its offer goes
  *
  *	FREE -> POSTED		with the job
- *	POSTED -> OVER		REG_MR has completed; OFFER is answered; and it was refused, or
- *				FETCHED came, or TAKE_BACK was answered OK; and no TAKE_BACK is
- *				unanswered
+ *	POSTED -> OVER		REG_MR has completed; OFFER is answered; no TAKE_BACK is
+ *				unanswered; and OFFER was refused, or FETCHED came, or
+ *				TAKE_BACK was answered OK
  *	OVER -> FREE		by the lane's work, which completes the job
  *
  * FETCHED may overtake the answer to its OFFER, and cross a TAKE_BACK.
  *
- * What the peer says does not prove that it was asked: whoever guesses slot and sequence can
- * answer an OFFER that still stands in the send queue, behind a REG_MR that the device has
- * not looked at. So REG_MR is signalled, and an MR goes only when that has completed.
+ * An answer does not prove that the peer got the request: a peer that guesses slot and
+ * sequence can answer an OFFER that is still in the send queue, after a REG_MR that the
+ * device has not looked at. So REG_MR is signalled, and an MR is deregistered only after
+ * that completion.
  *
- * The job does not complete before nobody can reach its memory: the work deregisters the MR
- * first. ib_dereg_mr() returns when no responder uses the registration any more (rxe and siw
- * wait for references); a LOCAL_INV would only mark the key. So each message has an MR of
- * its own, and the work keeps a few in stock, until there was no message for IDLE_MS.
+ * A job completes only after the peer can no longer reach its memory: the work deregisters
+ * the MR first. ib_dereg_mr() returns when no responder uses the registration any more (rxe
+ * and siw wait for references); a LOCAL_INV would only mark the key. So each message has an
+ * MR of its own. The work keeps a few in stock until there has been no message for IDLE_MS.
  *
- * A message that nobody receives waits for ever, as one in a mailbox does; so no session may
- * have all offers of a lane, which it shares with others. CANCEL, its
- * deadline, the end of its session, and the withdrawal of the mailbox take it back: unless
- * the peer reads it by then it ends at once. A peer that says it does, and says nothing more,
- * loses the link (kxfer_offer_stuck_locked()): so nobody waits longer than that.
+ * A message that is not received waits for ever, as one in a mailbox does. Sessions share a
+ * lane, so no session may hold all of its offers. CANCEL, the deadline of the job, the end
+ * of its session, and the withdrawal of the mailbox take the message back: it ends at once,
+ * unless the peer READs it by then. A peer that claims to READ it and says nothing more
+ * loses the link (kxfer_offer_stuck_locked()), which bounds the wait.
  *
  * The end of a lane, as a proof. Its QP is destroyed: no READ of the peer is answered.
- *  1. The work is cancelled, and nobody queues it any more: the lane is not open.
- *  2. The MR of each offer is deregistered, before the link lets go of its PD.
- *  3. Jobs of offers that are OVER complete as they were to. Those of others, with or
- *     without a completion of REG_MR, which not every siw flushes, are in the lane's list of
- *     posted ones, and complete with all of these (kxfer_job_fail_lane()).
+ *  1. The work is cancelled and not queued again, because the lane is not open.
+ *  2. The MR of each offer is deregistered, before the link releases its PD.
+ *  3. Jobs of offers that are OVER complete with the status of their offers. Jobs of other
+ *     offers are in the lane's list of posted jobs and complete with those
+ *     (kxfer_job_fail_lane()), with or without a completion of REG_MR: not every siw
+ *     flushes it.
  *
- * Context: all under the lane's lock but the work, which alone makes and destroys MRs.
+ * Context: everything but the work runs under the lane's lock. Only the work makes MRs; it
+ * destroys them too, as does kxfer_offer_close().
  */
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
@@ -53,8 +56,8 @@
 #include "node/device.h"
 #include "node/region.h"
 
-#define STOCK	4	/* MRs that wait for messages */
-#define IDLE_MS	100	/* without a message */
+#define STOCK	4	/* MRs kept ready for messages */
+#define IDLE_MS	100	/* without a message, then the stock is dropped */
 
 static_assert(KXFER_WIRE_OFFERS <= KXFER_LANE_LONG_WRS);
 
@@ -65,23 +68,23 @@ enum offer_state {
 };
 
 /**
- * struct kxfer_offer - a long message of ours
- * @offers: it belongs to
- * @node: OVER: in over
- * @state: see above
- * @mr: or NULL: it cannot be posted
- * @reg: its REG_MR
- * @reg_cqe: of that
- * @job: that sends it
- * @registered: REG_MR has completed: the device has done with @reg
- * @answered: the OFFER is
- * @ended: it will not be READ any more
- * @status: how it ended: 0 or -errno
- * @back: it is to be taken back
+ * struct kxfer_offer - a long message that this node sends
+ * @offers: offers of the lane
+ * @node: entry in kxfer_offers.over while OVER
+ * @state: state of the offer, as listed above
+ * @mr: MR of the message; NULL: the offer cannot be posted
+ * @reg: REG_MR of @mr
+ * @reg_cqe: completion of @reg
+ * @job: job that sends the message
+ * @registered: REG_MR has completed: the device is done with @reg
+ * @answered: OFFER is answered
+ * @ended: the message will not be READ any more
+ * @status: result of the message, 0 or -errno
+ * @back: this node wants the message back
  * @back_posted: TAKE_BACK is posted and not answered
- * @back_sent: it was posted once
- * @back_status: what the job is to be told: -errno
- * @back_ns: since when
+ * @back_sent: TAKE_BACK was posted once
+ * @back_status: status of the job if TAKE_BACK succeeds, -errno
+ * @back_ns: time when @back was set
  */
 struct kxfer_offer {
 	struct kxfer_offers *offers;
@@ -103,15 +106,15 @@ struct kxfer_offer {
 };
 
 /**
- * struct kxfer_offers - those of a lane
- * @lane: it
- * @work: ends them, and makes MRs
- * @sg: to map an MR; there as long as one is
- * @over: OVER, as they ended
+ * struct kxfer_offers - the offers of a lane
+ * @lane: lane of the offers
+ * @work: work that ends offers and makes MRs
+ * @sg: scatterlist to map an MR; kept as long as there is an MR
+ * @over: offers that are OVER, in the order in which they ended
  * @wanted: a job waits for an MR
- * @nr_posted: that are POSTED or OVER
- * @used_ns: when the last one was posted, or ended
- * @each: by their ids
+ * @nr_posted: number of offers that are POSTED or OVER
+ * @used_ns: time when an offer was last posted or ended
+ * @each: the offers, indexed by id
  */
 struct kxfer_offers {
 	struct kxfer_lane *lane;
@@ -134,7 +137,7 @@ static u32 id_of(const struct kxfer_offer *offer)
 	return offer - offer->offers->each;
 }
 
-/* ---- its end ---- */
+/* ---- the end of an offer ---- */
 
 /* Called with the lane's lock held. */
 static void end_if_over(struct kxfer_offer *offer)
@@ -151,8 +154,8 @@ static void end_if_over(struct kxfer_offer *offer)
 }
 
 /*
- * It will not be READ any more. Called with the lane's lock held. Return: false if that was
- * known: the peer breaks the protocol.
+ * Note that a message will not be READ any more. Called with the lane's lock held. Return:
+ * false if that was noted before: the peer breaks the protocol.
  */
 static bool note_end(struct kxfer_offer *offer, int status)
 {
@@ -185,13 +188,13 @@ static void back_answered(struct kxfer_request *request)
 		kxfer_link_protocol_error(lane->link, "a message taken back that cannot be");
 }
 
-/* If it is to be, and can. Called with the lane's lock held. */
+/* Post TAKE_BACK if it is wanted, and possible now. Called with the lane's lock held. */
 static void post_take_back(struct kxfer_offer *offer)
 {
 	struct kxfer_wire_take_back take = { .id = cpu_to_be32(id_of(offer)) };
 	struct kxfer_request *request;
 
-	/* Nobody over there knows it before OFFER is answered. */
+	/* The peer may not know the offer before OFFER is answered. */
 	if (offer->state != OFFER_POSTED || !offer->back || offer->back_sent ||
 	    !offer->answered || offer->ended)
 		return;
@@ -201,7 +204,7 @@ static void post_take_back(struct kxfer_offer *offer)
 	request->owner = offer;
 	request->answered = back_answered;
 	offer->back_sent = true;
-	/* If it fails the link is broken. */
+	/* If posting fails the link is broken. */
 	if (!kxfer_channel_post_locked(request, KXFER_WIRE_TAKE_BACK, &take, sizeof(take)))
 		offer->back_posted = true;
 }
@@ -218,11 +221,11 @@ static void take_back(struct kxfer_offer *offer, int status)
 }
 
 /**
- * kxfer_offer_take_back() - do not have messages READ, if that has not begun
- * @lane: whose lock the caller holds
- * @job: whose, or NULL: those of @target
- * @target: or NULL
- * @status: what their jobs are to be told
+ * kxfer_offer_take_back() - take back messages that the peer does not READ yet
+ * @lane: lane of the messages; the caller holds its lock
+ * @job: job of the message, or NULL: all messages of @target
+ * @target: target of the messages, or NULL
+ * @status: status of their jobs, -errno
  */
 void kxfer_offer_take_back(struct kxfer_lane *lane, const struct kxfer_active_job *job,
 			   const struct kxfer_target *target, int status)
@@ -242,8 +245,8 @@ void kxfer_offer_take_back(struct kxfer_lane *lane, const struct kxfer_active_jo
 }
 
 /**
- * kxfer_offer_late() - take those back whose deadline has passed
- * @lane: whose lock the caller holds
+ * kxfer_offer_late() - take back messages whose deadline has passed
+ * @lane: lane of the messages; the caller holds its lock
  * @now_ns: ktime_get_ns()
  *
  * Return: the next deadline, or 0.
@@ -269,7 +272,7 @@ u64 kxfer_offer_late(struct kxfer_lane *lane, u64 now_ns)
 	return next;
 }
 
-/** kxfer_offer_pump() - a request slot of an initiator's data lane is free; does not sleep */
+/** kxfer_offer_pump() - post TAKE_BACKs: an initiator's lane has a free slot; does not sleep */
 void kxfer_offer_pump(struct kxfer_lane *lane)
 {
 	struct kxfer_offers *offers = lane->offers;
@@ -283,14 +286,14 @@ void kxfer_offer_pump(struct kxfer_lane *lane)
 	spin_unlock_bh(&lane->lock);
 }
 
-/* Return: whether it waits for the peer for longer than anybody should. */
+/* Return: whether the peer still holds the message KXFER_STUCK_MS after @back was set. */
 static bool is_stuck(const struct kxfer_offer *offer, u64 now_ns)
 {
 	return offer->state == OFFER_POSTED && offer->back && now_ns > offer->back_ns &&
 	       now_ns - offer->back_ns > (u64)KXFER_STUCK_MS * NSEC_PER_MSEC;
 }
 
-/** kxfer_offer_stuck_locked() - whether the peer says it READs one, and does not */
+/** kxfer_offer_stuck_locked() - whether the peer claims to READ a message, and does not */
 bool kxfer_offer_stuck_locked(const struct kxfer_lane *lane, u64 now_ns)
 {
 	u32 i;
@@ -326,11 +329,11 @@ static void offer_answered(struct kxfer_request *request)
 
 /**
  * kxfer_offer_get() - an offer that can be posted, or NULL
- * @lane: a data lane of an initiator whose lock the caller holds
- * @job: that is to be sent
+ * @lane: a data lane of an initiator; the caller holds its lock
+ * @job: job to be sent
  *
- * A session has no more of them than it leaves free for others. Jobs go on as soon as there
- * is one (kxfer_job_pump()).
+ * A session gets an offer only while it holds fewer than are free. A job that gets none
+ * goes on as soon as there is one (kxfer_job_pump()).
  */
 struct kxfer_offer *kxfer_offer_get(struct kxfer_lane *lane, const struct kxfer_active_job *job)
 {
@@ -360,8 +363,8 @@ struct kxfer_offer *kxfer_offer_get(struct kxfer_lane *lane, const struct kxfer_
 
 /**
  * kxfer_offer_register() - let the peer READ the bytes of a job
- * @offer: from kxfer_offer_get(); the lock is still held
- * @job: with a mapping
+ * @offer: from kxfer_offer_get(); the lane's lock is still held
+ * @job: job to be sent; it has a mapping
  *
  * Return: 0, or an error: the link is broken.
  */
@@ -394,10 +397,10 @@ int kxfer_offer_register(struct kxfer_offer *offer, const struct kxfer_active_jo
 }
 
 /**
- * kxfer_offer_post() - tell the peer
- * @offer: registered; the lock has been held since
- * @job: it is posted now
- * @request: a slot of the lane's channel
+ * kxfer_offer_post() - offer a message to the peer
+ * @offer: registered; the lane's lock has been held since
+ * @job: job of the message; posted from now on
+ * @request: free slot of the lane's channel
  */
 void kxfer_offer_post(struct kxfer_offer *offer, struct kxfer_active_job *job,
 		      struct kxfer_request *request)
@@ -424,7 +427,7 @@ void kxfer_offer_post(struct kxfer_offer *offer, struct kxfer_active_job *job,
 	request->owner = offer;
 	request->answered = offer_answered;
 	kxfer_stat_inc(KXFER_STAT_SENDS_SENT);
-	/* If it fails the link is broken, and its teardown completes the job. */
+	/* If this fails the link is broken, and its teardown completes the job. */
 	kxfer_channel_post_locked(request, KXFER_WIRE_OFFER, &wire, sizeof(wire));
 }
 
@@ -444,12 +447,12 @@ static void registered(struct ib_cq *cq, struct ib_wc *wc)
 }
 
 /**
- * kxfer_offer_fetched() - FETCHED
- * @lane: of an initiator
- * @fetched: untrusted
+ * kxfer_offer_fetched() - handle FETCHED
+ * @lane: data lane of an initiator
+ * @fetched: payload from the peer, untrusted
  *
- * Does not sleep. Return: the offer, for kxfer_offer_end() when the answer is posted; NULL: none
- * such is under way.
+ * Does not sleep. Return: the offer, for kxfer_offer_end() when the answer is posted; NULL:
+ * no such offer is under way.
  */
 struct kxfer_offer *kxfer_offer_fetched(struct kxfer_lane *lane,
 					const struct kxfer_wire_fetched *fetched)
@@ -472,11 +475,12 @@ struct kxfer_offer *kxfer_offer_fetched(struct kxfer_lane *lane,
 }
 
 /**
- * kxfer_offer_end() - FETCHED is answered
- * @offer: of it
+ * kxfer_offer_end() - end an offer whose FETCHED is answered
+ * @offer: from kxfer_offer_fetched()
  *
- * Not before: the next OFFER with its id must not overtake the answer. Answers of the peer
- * would end it as well, and are handled where FETCHED is, behind it. Does not sleep.
+ * Not to be called before that: the next OFFER with the same id must not overtake the
+ * answer. Answers of the peer end an offer as well, but they are handled in the context
+ * that handles FETCHED, after it. Does not sleep.
  */
 void kxfer_offer_end(struct kxfer_offer *offer)
 {
@@ -501,7 +505,7 @@ static struct kxfer_offer *take_over(struct kxfer_offers *offers)
 	return offer;
 }
 
-/* Nobody else looks at it while it is OVER. */
+/* No other context changes an offer that is OVER. */
 static void finish(struct kxfer_offer *offer)
 {
 	struct kxfer_lane *lane = lane_of(offer);
@@ -520,7 +524,7 @@ static void finish(struct kxfer_offer *offer)
 	kxfer_job_message_over(lane, job, status);
 }
 
-/* Return: one that an MR is to be made for, or NULL. Called with the lane's lock held. */
+/* Return: an offer that needs an MR, or NULL. Called with the lane's lock held. */
 static struct kxfer_offer *find_bare(struct kxfer_offers *offers)
 {
 	struct kxfer_offer *bare = NULL;
@@ -558,7 +562,7 @@ static int make_mr(struct kxfer_offers *offers, struct kxfer_offer *offer)
 	return 0;
 }
 
-/* Return: whether a job has found no MR since this was asked. */
+/* Return: whether a job has found no MR since the last call. */
 static bool take_wanted(struct kxfer_offers *offers)
 {
 	bool wanted;
@@ -570,7 +574,7 @@ static bool take_wanted(struct kxfer_offers *offers)
 	return wanted;
 }
 
-/* Each MR is given to who wants it before the next is made. Return: 0, or why one gets none. */
+/* Pass each MR to a waiting job before making the next. Return: 0, or why a job gets none. */
 static int stock_up(struct kxfer_offers *offers)
 {
 	struct kxfer_offer *offer;
@@ -590,7 +594,7 @@ static int stock_up(struct kxfer_offers *offers)
 	}
 }
 
-/* Return: whether there was no message for a while. */
+/* Return: whether there has been no message for IDLE_MS. */
 static bool is_idle(struct kxfer_offers *offers)
 {
 	struct kxfer_lane *lane = offers->lane;
@@ -620,7 +624,7 @@ static void drop_stock(struct kxfer_offers *offers)
 		spin_unlock_bh(&offers->lane->lock);
 		kxfer_lane_dereg_mr(offers->lane, mr);
 	}
-	/* As long as there is an MR it may be posted. */
+	/* An MR that is left may be posted, which needs @sg. */
 	spin_lock_bh(&offers->lane->lock);
 	for (i = 0; i < KXFER_WIRE_OFFERS; i++)
 		used |= !!offers->each[i].mr;
@@ -641,7 +645,7 @@ static void offer_work(struct work_struct *work)
 	kxfer_delay(OFFER_WORK);
 	while ((offer = take_over(offers)))
 		finish(offer);
-	/* Whether it is idle or not: a job may have been held until one of those ended. */
+	/* Pump even if idle: an ORDERED job may have been held until one of those ended. */
 	kxfer_job_pump(offers->lane);
 	if (is_idle(offers)) {
 		drop_stock(offers);
@@ -656,7 +660,7 @@ static void offer_work(struct work_struct *work)
 /* ---- making and closing ---- */
 
 /**
- * kxfer_offer_make() - what a data lane of an initiator needs to send long messages
+ * kxfer_offer_make() - prepare a data lane of an initiator to send long messages
  * @lane: connected; its link is not LIVE yet
  *
  * May sleep. Return: 0 or -ENOMEM.
@@ -684,7 +688,7 @@ int kxfer_offer_make(struct kxfer_lane *lane)
 	return 0;
 }
 
-/** kxfer_offer_close() - the lane's QP is destroyed; may sleep. See the proof above */
+/** kxfer_offer_close() - end all offers: the QP is destroyed; may sleep; see the proof above */
 void kxfer_offer_close(struct kxfer_lane *lane)
 {
 	struct kxfer_offers *offers = lane->offers;
@@ -703,7 +707,7 @@ void kxfer_offer_close(struct kxfer_lane *lane)
 	}
 }
 
-/** kxfer_offer_free() - after kxfer_offer_close() */
+/** kxfer_offer_free() - free the offers of a lane, after kxfer_offer_close() */
 void kxfer_offer_free(struct kxfer_lane *lane)
 {
 	if (lane->offers)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Long messages that a peer is to READ. See offer.c. */
+/* Offers: long messages that the peer READs. See offer.c. */
 #ifndef KXFER_OFFER_H
 #define KXFER_OFFER_H
 

@@ -2,9 +2,9 @@
 /*
  * Peers: a session's handles on other nodes.
  *
- * A peer keeps a use of a link that it may share with other sessions. When the
- * link breaks the peer stays, and the next call on it connects anew. Calls here
- * run for a user and may sleep; a fatal signal ends their waiting.
+ * A peer keeps a use of a link, which it may share with peers of other sessions. When the link
+ * breaks the peer stays, and the next call on the peer connects anew. Calls here run for a
+ * user and may sleep; a fatal signal ends their waiting.
  */
 #include "base/log.h"
 
@@ -35,13 +35,13 @@ static void peer_release(struct kref *ref)
 	kxfer_stat_dec(KXFER_STAT_LIVE_PEERS);
 }
 
-/** kxfer_peer_put() - one reference less */
+/** kxfer_peer_put() - drop a reference */
 void kxfer_peer_put(struct kxfer_peer *peer)
 {
 	kref_put(&peer->ref, peer_release);
 }
 
-/** kxfer_peer_find() - a peer by id, with a reference, or NULL */
+/** kxfer_peer_find() - look up a peer by id. Return: the peer with a reference, or NULL */
 struct kxfer_peer *kxfer_peer_find(struct kxfer_session *session, u32 id)
 {
 	struct kxfer_peer *peer;
@@ -55,8 +55,8 @@ struct kxfer_peer *kxfer_peer_find(struct kxfer_session *session, u32 id)
 }
 
 /*
- * The session's lock is not taken, for it may be held for long: peers are freed by RCU.
- * Return: link of the first peer after *id, or 0.
+ * Called without the session's lock, which may be held for long: peers are freed by RCU.
+ * Return: link id of the first peer after *id, or 0.
  */
 static u64 next_link_id(struct kxfer_session *session, unsigned long *id)
 {
@@ -72,8 +72,8 @@ static u64 next_link_id(struct kxfer_session *session, unsigned long *id)
 
 /**
  * kxfer_peer_note_links() - note the links on which a session has peers
- * @session: stays while this runs; its lock is not taken
- * @links: entries become not 0; no memory is needed for that
+ * @session: session; stays while this runs; its lock is not taken
+ * @links: xarray; the entries of these links become not 0, which needs no memory
  */
 void kxfer_peer_note_links(struct kxfer_session *session, struct xarray *links)
 {
@@ -85,7 +85,7 @@ void kxfer_peer_note_links(struct kxfer_session *session, struct xarray *links)
 			xa_store(links, link_id, xa_mk_value(1), GFP_NOWAIT);
 }
 
-/* A link for the session, whose cgroup pays for the use of its device. */
+/* Get a link for the session; the use of its device is charged to the caller's cgroup. */
 static struct kxfer_link *get_link(struct kxfer_session *session,
 				   const struct kxfer_link_key *key,
 				   unsigned int timeout_ms, u32 *refusal)
@@ -116,12 +116,12 @@ static struct kxfer_link *use_live(struct kxfer_peer *peer)
 }
 
 /**
- * kxfer_peer_link() - a live link to the peer, connected anew if it broke
- * @peer: the caller has a reference
- * @timeout_ms: to wait for a connection
+ * kxfer_peer_link() - get a live link to the peer, connected anew if it broke
+ * @peer: peer that the caller has a reference to
+ * @timeout_ms: longest wait for a connection
  *
- * Callers wait side by side, each as long as its own timeout says: they get the same link
- * (link_table.c). Return: the link with one more use for the caller, or ERR_PTR.
+ * Callers wait concurrently, each for its own timeout, and get the same link (link_table.c).
+ * Return: the link with one more use for the caller, or ERR_PTR.
  */
 struct kxfer_link *kxfer_peer_link(struct kxfer_peer *peer, unsigned int timeout_ms)
 {
@@ -133,7 +133,7 @@ struct kxfer_link *kxfer_peer_link(struct kxfer_peer *peer, unsigned int timeout
 	link = get_link(peer->session, &peer->key, timeout_ms, &refusal);
 	if (IS_ERR(link))
 		return link;
-	/* Another caller may have put in the same link meanwhile, or one that died since. */
+	/* Another caller may have stored the same link meanwhile, or one that died since. */
 	kxfer_link_use(link);
 	spin_lock(&peer->lock);
 	old = peer->link;
@@ -190,7 +190,7 @@ static struct kxfer_peer *peer_alloc(struct kxfer_session *session,
 	return peer;
 }
 
-/* The caller's key, if one is asked for: a part of what the link is shared by. */
+/* Take the key that the caller gave, if any. Only peers with the same key share a link. */
 static int find_key(struct kxfer_peer *peer, const struct kxfer_peer_open *cmd)
 {
 	struct kxfer_key *key;
@@ -265,7 +265,7 @@ int kxfer_peer_close(struct kxfer_session *session, void *arg)
 	return ret;
 }
 
-/* The peer's word is shown to people and steers a loop of theirs. */
+/* Check an entry from the peer: users see its name, and its id steers a loop of theirs. */
 static bool entry_good(const struct kxfer_wire_list_entry *entry, u64 cursor)
 {
 	return be64_to_cpu(entry->id) > cursor && kxfer_name_valid(entry->name);
@@ -284,7 +284,7 @@ static int store_entry(const struct kxfer_wire_list_entry *entry,
 	return copy_to_user(to, &export, sizeof(export)) ? -EFAULT : 0;
 }
 
-/* One LIST request. Return: entries stored, or -errno. */
+/* Send one LIST request. Return: entries stored, or -errno. */
 static int list_some(struct kxfer_link *link, struct kxfer_session *session,
 		     struct kxfer_peer_list *cmd, unsigned long end, void *page)
 {

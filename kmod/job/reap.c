@@ -2,16 +2,16 @@
 /*
  * Reaping: how a session waits for completions, and takes them.
  *
- * A completion belongs to the session until it is stored in user memory; what
- * cannot be stored stays to be reaped again. reap_mutex keeps their order. With a
- * completion ring (ring.c) they are only waited for here.
+ * A completion belongs to the session until it is stored in user memory; one that
+ * cannot be stored stays and can be reaped again. reap_mutex keeps completions in
+ * order. With a completion ring (ring.c) they are only waited for here.
  *
- * Who waits looks for completions first, if the lane of the oldest job in flight on one
- * lets sessions poll (cq.c), then sleeps. By default the looking tunes itself: it
- * may take twice as long as it took when it last paid, and half as long when it
- * did not; when nothing is left of that it is tried again now and then. So nobody
- * burns a CPU for a peer that is slow, nor keeps it from a provider that works in a
- * kworker of the same CPU: that one wants the CPU, and the looking ends.
+ * A waiter polls for completions first, if the lane of the oldest job that is on a lane
+ * lets sessions poll (cq.c), and then sleeps. By default the polling tunes itself: it
+ * may take twice as long as it took when it last paid, and half as long when it did
+ * not. When nothing is left of that it is tried again now and then. So a slow peer
+ * burns no CPU. A provider that works in a kworker of the same CPU gets the CPU:
+ * polling ends when the CPU is wanted.
  *
  * Context: calls of users; may sleep. Lock order: as in job.c.
  */
@@ -29,12 +29,12 @@
 #include "node/user.h"
 
 #define LOOK_MAX_NS	50000	/* about what a sleep and a wake-up by interrupt cost */
-#define LOOK_MIN_NS	1000	/* less is nothing */
-#define LOOK_RESTS	64	/* waits without looking, then it is tried again */
-#define LOOK_JOBS	64	/* RECVs, which are on no lane, before the one looked for */
-#define LOOK_SLICE_NS	1000000	/* of KXFER_WAIT_F_POLL, between two looks at signals */
+#define LOOK_MIN_NS	1000	/* a shorter time is not worth polling for */
+#define LOOK_RESTS	64	/* waits without polling before it is tried again */
+#define LOOK_JOBS	64	/* jobs on no lane (RECVs) to skip when looking for a lane */
+#define LOOK_SLICE_NS	1000000	/* KXFER_WAIT_F_POLL: time between two checks for signals */
 
-/** kxfer_reap_check_flags() - of SUBMIT and REAP. Return: 0 or -errno */
+/** kxfer_reap_check_flags() - check flags of SUBMIT and REAP. Return: 0 or -errno */
 int kxfer_reap_check_flags(u32 flags)
 {
 	if (flags & ~KXFER_WAIT_F_ALL)
@@ -43,7 +43,7 @@ int kxfer_reap_check_flags(u32 flags)
 }
 
 /*
- * May be outdated at once. Without the lock: whoever takes completions takes it, and
+ * May be outdated at once. Reads without the lock: taking completions takes the lock, and
  * sees at least as many.
  */
 static bool enough_done(struct kxfer_session *session, u32 want)
@@ -51,7 +51,7 @@ static bool enough_done(struct kxfer_session *session, u32 want)
 	return READ_ONCE(session->nr_done) >= want || !READ_ONCE(session->nr_jobs);
 }
 
-/* The lane to look at, with a reference to its link; or NULL. */
+/* Return: the lane to poll, with a reference to its link; or NULL. */
 static struct kxfer_lane *lane_in_flight(struct kxfer_session *session)
 {
 	struct kxfer_active_job *job;
@@ -70,7 +70,7 @@ static struct kxfer_lane *lane_in_flight(struct kxfer_session *session)
 	return lane;
 }
 
-/* How long to look. The session's threads may disagree about it, at no harm. */
+/* How long to poll. Threads of a session may race here, which does no harm. */
 static u32 look_ns(struct kxfer_session *session)
 {
 	u32 ns = READ_ONCE(session->look_ns), rests = READ_ONCE(session->look_rests);
@@ -90,7 +90,7 @@ static void learn(struct kxfer_session *session, u32 looked_ns, u64 took_ns, boo
 	WRITE_ONCE(session->look_ns, ns < LOOK_MIN_NS ? 0 : ns);
 }
 
-/* Look for completions, for @ns. Return: false if there is no lane to look at. */
+/* Poll for completions, for @ns. Return: false if there is no lane that sessions may poll. */
 static bool look(struct kxfer_session *session, u32 want, u64 now_ns, u32 ns)
 {
 	struct kxfer_lane *lane = lane_in_flight(session);
@@ -108,11 +108,11 @@ static bool look(struct kxfer_session *session, u32 want, u64 now_ns, u32 ns)
 }
 
 /**
- * kxfer_reap_look() - handle what has completed where a session has jobs, once
- * @session: its oldest job in flight says on which lane
+ * kxfer_reap_look() - poll once for completions of a session's jobs
+ * @session: session; the lane polled is that of its oldest job on a lane
  *
- * Any context that may be preempted. Where somebody else polls that CQ, or none may,
- * there is nothing to do.
+ * Any context that may be preempted. Does nothing if another context polls the CQ, or if
+ * sessions may not poll it.
  */
 void kxfer_reap_look(struct kxfer_session *session)
 {
@@ -161,9 +161,9 @@ static int sleep_until_done(struct kxfer_session *session, u32 want, u64 deadlin
 
 /**
  * kxfer_reap_wait() - wait for completions
- * @session: of the caller
- * @want: how many; the waiting ends early when no job is in flight
- * @deadline_ns: ktime_get_ns(), or 0: no end
+ * @session: session of the caller
+ * @want: completions to wait for; the waiting ends early when no job is in flight
+ * @deadline_ns: end of the waiting, as by ktime_get_ns(); 0: none
  * @flags: KXFER_WAIT_F_*, checked
  *
  * May sleep, unless O_NONBLOCK is set. Return: 0, -ETIMEDOUT, -EINTR or -EAGAIN.
@@ -186,9 +186,9 @@ int kxfer_reap_wait(struct kxfer_session *session, u32 want, u64 deadline_ns, u3
 }
 
 /*
- * None if there is a ring, which may have been made while the caller was waiting: then
- * nr_done counts what is in it. Return: at most @max completions, linked by @next;
- * @nr: how many.
+ * Takes none if there is a ring, which may have been made while the caller was waiting:
+ * then nr_done counts completions in the ring. Return: at most @max completions, linked by
+ * @next; @nr gets their number.
  */
 static struct kxfer_active_job *take_done(struct kxfer_session *session, u32 max, u32 *nr)
 {
@@ -211,7 +211,7 @@ static struct kxfer_active_job *take_done(struct kxfer_session *session, u32 max
 	return *nr ? taken : NULL;
 }
 
-/* So many jobs, before all others that are done. */
+/* Put @nr jobs back at the head of the list of done jobs. */
 static void put_back(struct kxfer_session *session, struct kxfer_active_job *jobs, u32 nr)
 {
 	struct kxfer_active_job *last = jobs;
@@ -229,10 +229,10 @@ static void put_back(struct kxfer_session *session, struct kxfer_active_job *job
 
 /**
  * kxfer_reap_store() - store completions in user memory
- * @session: of the caller
- * @to: address of an array of struct kxfer_completion
- * @max: room there
- * @stored: out: how many; those that cannot be stored stay
+ * @session: session of the caller
+ * @to: user address of an array of struct kxfer_completion
+ * @max: entries of the array
+ * @stored: out: completions stored; those that cannot be stored stay
  *
  * May sleep. Return: 0, -EFAULT, -EINTR or -EAGAIN.
  */
@@ -265,7 +265,7 @@ int kxfer_reap_store(struct kxfer_session *session, u64 to, u32 max, u32 *stored
 	return ret;
 }
 
-/* With a ring there is nothing to take: wait until so many are unread in it. */
+/* With a ring there is nothing to take: wait until enough completions are unread in it. */
 static int wait_for_ring(struct kxfer_session *session,
 			 const struct kxfer_session_ring *ring, struct kxfer_reap *cmd)
 {

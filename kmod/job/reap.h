@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Where completions go: waiting for them and taking them. See reap.c. */
+/* Completions of a session: waiting for them and taking them. See reap.c. */
 #ifndef KXFER_REAP_H
 #define KXFER_REAP_H
 
@@ -7,8 +7,8 @@
 
 struct kxfer_session;
 
-#define KXFER_REAP_MAX		4096	/* completions of one call */
-#define KXFER_LOOK_PROBE_NS	10000	/* how long a new session looks before it sleeps */
+#define KXFER_REAP_MAX		4096	/* completions that one call takes */
+#define KXFER_LOOK_PROBE_NS	10000	/* how long a new session polls before it sleeps */
 
 int kxfer_reap_check_flags(u32 flags);
 void kxfer_reap_look(struct kxfer_session *session);

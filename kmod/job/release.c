@@ -2,24 +2,24 @@
 /*
  * Releases: grants go back to the peer, and no caller waits for that.
  *
- * A target without references comes to its link's list of closed ones; a grant that came
- * when its caller had given up waiting, an orphan, comes to another list. One work for each
+ * A target without references goes to its link's list of closed targets. A grant that came
+ * after its caller had given up waiting, an orphan, goes to another list. One work for each
  * link empties both: it settles the WRITEs of a target, stands in line for a slot of the
- * channel with the callers that wait for one, and posts RELEASE. So as many are under way as
- * there are slots. The answer says nothing. A peer that does not give it within
+ * channel with the callers that wait for one, and posts RELEASE. So as many RELEASEs are under
+ * way as there are slots. The answer carries nothing. A peer that does not answer within
  * KXFER_REQUEST_MS loses the link, as with any request.
  *
- * A target counts for its user until its RELEASE is posted: so the list is limited by that
- * share. The work waits for the peer in one place only: for the fence READ of WRITEs on
- * iWARP, KXFER_FENCE_MS at most (lane.c). It does not wait for a slot, but stands in line and
- * is queued again when it has one.
+ * A target counts for its user until its RELEASE is posted: so the user's share limits the
+ * list. The work waits for the peer in one place only: for the fence READ of WRITEs on
+ * iWARP, KXFER_FENCE_MS at most (lane.c). The work does not wait for a slot, but stands in
+ * line and is queued again when it has one.
  *
- * The end, as a proof. Once the link is CLOSING kxfer_link_queue_release() queues the work
- * no more, and closed targets end where they are closed. The link's teardown closes the
- * lanes: the waiting for the fence has ended, and no slot is handed to the work any more
- * (channel.c). Then the teardown cancels the work, and ends all that is left in both lists;
- * nothing has to be given back then. The context that takes a target off the list, under
- * targets_lock, frees it.
+ * The end, as a proof. Once the link is CLOSING kxfer_link_queue_release() no longer queues
+ * the work, and targets are freed where they are closed. The link's teardown closes the
+ * lanes: the wait for the fence has ended, and the work gets no slot any more (channel.c).
+ * Then the teardown cancels the work, and frees all that is left in both lists; no grant has
+ * to be given back then. The context that takes a target off the list, under targets_lock,
+ * frees the target.
  *
  * Context: kxfer_release_work() may sleep, all else does not.
  */
@@ -39,8 +39,8 @@ struct orphan {
 };
 
 /**
- * kxfer_release_target() - give back what a target has of its peer, and free the target
- * @target: without references, in no list of its link
+ * kxfer_release_target() - give back the grant of a target, and free the target
+ * @target: target without references, in no list of its link
  *
  * Does not sleep, nor wait for the peer.
  */
@@ -52,7 +52,7 @@ void kxfer_release_target(struct kxfer_target *target)
 		kxfer_target_free(target);
 		return;
 	}
-	/* Stays until the work has been queued, whoever frees the target. */
+	/* Keep the link until the work has been queued: another context may free the target. */
 	kxfer_link_ref(link);
 	spin_lock_bh(&link->targets_lock);
 	list_add_tail(&target->link_node, &link->closed_targets);
@@ -63,12 +63,12 @@ void kxfer_release_target(struct kxfer_target *target)
 }
 
 /**
- * kxfer_release_orphan() - give back a grant that no target took; any context
- * @link: initiator's
- * @grant: the peer's id of it
+ * kxfer_release_orphan() - give back a grant that no target took
+ * @link: link of an initiator
+ * @grant: the peer's id of the grant
  *
- * Without memory the grant stays with the peer until the link ends, which it then
- * does as soon as nobody uses it.
+ * Without memory the grant stays with the peer until the link ends; the link then ends as
+ * soon as it has no users. Any context but hard interrupts.
  */
 void kxfer_release_orphan(struct kxfer_link *link, u64 grant)
 {
@@ -83,7 +83,7 @@ void kxfer_release_orphan(struct kxfer_link *link, u64 grant)
 	spin_lock_bh(&link->targets_lock);
 	list_add_tail(&orphan->node, &link->orphans);
 	spin_unlock_bh(&link->targets_lock);
-	/* If the link is going down its teardown frees the orphan: this is on a lane of it. */
+	/* A link going down frees the orphan in its teardown: this runs on one of its lanes. */
 	kxfer_link_queue_release(link);
 }
 
@@ -128,10 +128,10 @@ static void put_orphan_back(struct kxfer_link *link, struct orphan *orphan)
 
 static void released(struct kxfer_request *request)
 {
-	/* Any answer will do: a grant that the peer does not know is given back, too. */
+	/* Any answer will do: a grant that the peer does not know counts as given back. */
 }
 
-/* Return: false if there is no slot; the work is queued again when there is. */
+/* Return: false if there is no slot; the work is queued again when there is one. */
 static bool give_back(struct kxfer_link *link, u64 grant)
 {
 	struct kxfer_channel *channel = &link->control->channel;
@@ -180,20 +180,20 @@ static bool give_back_orphans(struct kxfer_link *link)
 	return true;
 }
 
-/** kxfer_release_work() - a link's release_work; may sleep */
+/** kxfer_release_work() - give back grants: release_work of a link; may sleep */
 void kxfer_release_work(struct work_struct *work)
 {
 	struct kxfer_link *link = container_of(work, struct kxfer_link, release_work);
 
-	/* A slot that was handed over and is not wanted any more goes to others. */
+	/* Leave the line; a slot that was handed over and is not needed goes to others. */
 	if (give_back_targets(link) && give_back_orphans(link))
 		kxfer_channel_leave(&link->control->channel,
 				    &link->control->channel.releaser);
 }
 
 /**
- * kxfer_release_link_closed() - a link is going down: free what waits to be given back
- * @link: not LIVE
+ * kxfer_release_link_closed() - free what a link that goes down has left to give back
+ * @link: link that is not LIVE
  */
 void kxfer_release_link_closed(struct kxfer_link *link)
 {
@@ -206,7 +206,7 @@ void kxfer_release_link_closed(struct kxfer_link *link)
 		kfree(orphan);
 }
 
-/** kxfer_release_abandoned() - an answer came that nobody waits for; does not sleep */
+/** kxfer_release_abandoned() - give back the grant of an abandoned answer; does not sleep */
 void kxfer_release_abandoned(struct kxfer_request *request)
 {
 	const struct kxfer_wire_grant_answer *answer = request->answer;

@@ -3,40 +3,40 @@
  * The completion ring: memory that a session shares with its process, in which
  * completions land, so that taking them needs no call.
  *
- * The kernel writes completion n into slot n % entries and then says tail = n + 1.
- * The reader says by head how many it has read. Both only grow, and wrap around at
+ * The kernel writes completion n into slot n % entries and then sets tail to n + 1.
+ * The reader stores in head how many it has read. Both only grow, and wrap around at
  * 2^32.
  *
- * There is always room, as a proof. Of a session nr_jobs are in flight and nr_done
- * are unread, as far as the kernel knows.
- *  1. A job is accepted while nr_jobs + nr_done < entries (kxfer_ring_room()):
+ * There is always room, as a proof. A session has nr_jobs jobs in flight and, as far as
+ * the kernel knows, nr_done completions unread.
+ *  1. A job is accepted only while nr_jobs + nr_done < entries (kxfer_ring_room()):
  *     it has a slot before it begins.
- *  2. Jobs that end move from nr_jobs to nr_done. Before, as many as end and nr_done
- *     are at most entries, and what is unread are the nr_done slots before tail: those
- *     written now are others.
- *  3. A look at head (kxfer_ring_look_locked()) makes nr_done less, never more.
- * The reader may write anything anywhere in the ring. The kernel reads nothing there
- * but head, and of that takes no word that more is unread than it knows itself. So a
- * head that is wrong spoils what its own process reads, or leaves it without room
- * (EAGAIN) until it is put right.
+ *  2. Jobs that end move from nr_jobs to nr_done. Before that, the jobs that end and
+ *     nr_done together are at most entries, and the unread completions are in the
+ *     nr_done slots before tail: the slots written now are others.
+ *  3. A look at head (kxfer_ring_look_locked()) only decreases nr_done.
+ * The reader may write anything anywhere in the ring. The kernel reads only head there,
+ * and ignores a head by which more than nr_done completions are unread. So a wrong head
+ * spoils what its own process reads, or leaves that process without room (EAGAIN) until
+ * the head is put right.
  *
  * Order in memory, each with its partner in the reader:
- *  - Completions are written before tail says so, once for all that end together:
+ *  - Completions are written before tail covers them, once for all that end together:
  *    smp_store_release() of tail, and the reader's load-acquire.
- *  - What was read is read before its slot is written again: the reader's
- *    store-release of head, and smp_load_acquire() of head. Whoever sees room there
- *    holds job_lock, as does whoever writes the slot later.
+ *  - A completion is read before its slot is written again: the reader's store-release
+ *    of head, and smp_load_acquire() of head. The context that sees the room holds
+ *    job_lock, and so does the one that writes the slot later.
  *  - Either the reader sees the new tail, or the kernel sees the new head and signals
- *    the eventfd: a full barrier in both, between the store of the one and the load of
- *    the other (see tell()).
+ *    the eventfd: a full barrier on both sides, between the store of the one and the
+ *    load of the other (see tell()).
  *
- * tests/model/ring.pml has each pair as a litmus test, with and without.
+ * tests/model/ring.pml has each pair as a litmus test, with and without the barrier.
  *
- * The ring lives as long as its session, and a mapping of it keeps the file open, thus
- * the session. The mapped pages have references of their own beside.
+ * The ring lives as long as its session. A mapping of the ring keeps the file open, and
+ * thus the session. The mapped pages also have references of their own.
  *
- * Context: making and mapping it are calls of users and may sleep. All else runs under
- * job_lock, and may do so in a softirq.
+ * Context: the ring is made and mapped by calls of users, which may sleep. All else but
+ * its end runs under job_lock, possibly in a softirq.
  */
 #include <linux/eventfd.h>
 #include <linux/log2.h>
@@ -114,9 +114,9 @@ static struct kxfer_session_ring *make_ring(const struct kxfer_cq_ring *cmd)
 }
 
 /*
- * Completions go to the ring from here on: all of them, for none is in flight. The
- * session's lock keeps out SUBMITs that are in the midst of accepting, reap_mutex those
- * who have taken completions that they may have to put back.
+ * From here on all completions go to the ring, for no job is in flight. The session's
+ * lock keeps out SUBMITs that are accepting jobs. reap_mutex keeps out reapers that have
+ * taken completions and may have to put them back.
  */
 static int give_ring(struct kxfer_session *session, struct kxfer_session_ring *ring)
 {
@@ -131,7 +131,7 @@ static int give_ring(struct kxfer_session *session, struct kxfer_session_ring *r
 		ret = -EBUSY;
 	} else {
 		session->max_jobs = ring->entries;
-		/* For who looks without a lock: what it sees is complete. */
+		/* A reader without a lock sees a complete ring. */
 		smp_store_release(&session->ring, ring);
 	}
 	spin_unlock_bh(&session->job_lock);
@@ -164,14 +164,14 @@ int kxfer_ring_create(struct kxfer_session *session, void *arg)
 	return 0;
 }
 
-/** kxfer_ring_of() - the ring of a session, for who holds no lock, or NULL */
+/** kxfer_ring_of() - the ring of a session, or NULL; needs no lock */
 struct kxfer_session_ring *kxfer_ring_of(struct kxfer_session *session)
 {
 	/* Pairs with give_ring(). */
 	return smp_load_acquire(&session->ring);
 }
 
-/** kxfer_ring_destroy() - of a session that ends: no job is in flight; or NULL. May sleep */
+/** kxfer_ring_destroy() - free a ring, or NULL, once no job is in flight; may sleep */
 void kxfer_ring_destroy(struct kxfer_session_ring *ring)
 {
 	if (!ring)
@@ -183,12 +183,12 @@ void kxfer_ring_destroy(struct kxfer_session_ring *ring)
 
 /**
  * kxfer_ring_mmap() - map a session's ring
- * @session: of the file
- * @vma: new; the caller holds its mmap_lock, outside of which the session's locks are
+ * @session: session of the file
+ * @vma: new mapping; the caller holds its mmap_lock, which nests inside the session's locks
  *
- * All of it, shared, never executable. A child does not inherit the mapping, which
- * would keep the session alive. Return: 0, -EINVAL, -EACCES, -ENOMEM; what is mapped
- * then is undone by the caller.
+ * Maps all of the ring, shared, never executable. A child does not inherit the mapping,
+ * because that would keep the session alive. Return: 0, -EINVAL, -EACCES or -ENOMEM; the
+ * caller undoes what is mapped then.
  */
 int kxfer_ring_mmap(struct kxfer_session *session, struct vm_area_struct *vma)
 {
@@ -213,8 +213,8 @@ int kxfer_ring_mmap(struct kxfer_session *session, struct vm_area_struct *vma)
 
 /**
  * kxfer_ring_add() - write a completion into its slot, for kxfer_ring_publish()
- * @ring: of a session whose job_lock the caller holds
- * @completion: of a job that was accepted while there was room
+ * @ring: ring of a session whose job_lock the caller holds
+ * @completion: completion of a job that was accepted while there was room
  */
 void kxfer_ring_add(struct kxfer_session_ring *ring,
 		    const struct kxfer_completion *completion)
@@ -224,10 +224,10 @@ void kxfer_ring_add(struct kxfer_session_ring *ring,
 }
 
 /*
- * A reader that is about to sleep has stored head, then passed a full barrier, then
- * found that tail is head. If it has not seen the new tail, then we see its head here:
- * what is new is all that is unread. If it is not, the reader has seen it, or has yet
- * to look for the last time, and needs no signal.
+ * A reader that is about to sleep has stored head, passed a full barrier, and then found
+ * tail equal to head. If it has not seen the new tail, then its head is seen here: all
+ * unread completions are new. If not all are new, the reader has seen the new tail, or
+ * has yet to look at tail for the last time, and needs no signal.
  */
 static void tell(struct kxfer_session_ring *ring, u32 nr_new)
 {
@@ -238,15 +238,15 @@ static void tell(struct kxfer_session_ring *ring, u32 nr_new)
 }
 
 /**
- * kxfer_ring_publish() - let the reader see what was added
- * @ring: as in kxfer_ring_add(), under the same hold of job_lock; something was
+ * kxfer_ring_publish() - show the reader what was added
+ * @ring: as in kxfer_ring_add(), under the same hold of job_lock; something was added
  */
 void kxfer_ring_publish(struct kxfer_session_ring *ring)
 {
 	u32 nr_new = ring->tail - ring->published;
 
 	ring->published = ring->tail;
-	/* The completions before tail; pairs with the reader's load-acquire of tail. */
+	/* Completions before tail; pairs with the reader's load-acquire of tail. */
 	smp_store_release(&ring->shared->tail, ring->tail);
 	if (ring->eventfd)
 		tell(ring, nr_new);
@@ -254,7 +254,7 @@ void kxfer_ring_publish(struct kxfer_session_ring *ring)
 
 /**
  * kxfer_ring_look_locked() - see how many completions are unread now
- * @session: with a ring or without; the caller holds its job_lock
+ * @session: session with a ring or without; the caller holds its job_lock
  */
 void kxfer_ring_look_locked(struct kxfer_session *session)
 {
@@ -271,10 +271,10 @@ void kxfer_ring_look_locked(struct kxfer_session *session)
 
 /**
  * kxfer_ring_look() - as kxfer_ring_look_locked()
- * @session: with a ring or without
+ * @session: session with a ring or without
  *
- * Any context but hard interrupts. After waiting it makes sure beside that what was
- * waited for is in the ring: whoever counted it did so under job_lock.
+ * Any context but hard interrupts. After waiting, job_lock also makes sure that the
+ * completions waited for are in the ring: they were counted under job_lock.
  */
 void kxfer_ring_look(struct kxfer_session *session)
 {
@@ -284,9 +284,9 @@ void kxfer_ring_look(struct kxfer_session *session)
 }
 
 /**
- * kxfer_ring_room() - how many jobs more a session may have, with their completions
- * @session: with a ring or without; the caller holds its job_lock
- * @want: more are of no interest
+ * kxfer_ring_room() - how many more jobs a session may have, with their completions
+ * @session: session with a ring or without; the caller holds its job_lock
+ * @want: most that the caller needs
  */
 u32 kxfer_ring_room(struct kxfer_session *session, u32 want)
 {
@@ -294,7 +294,7 @@ u32 kxfer_ring_room(struct kxfer_session *session, u32 want)
 
 	if (room >= want)
 		return want;
-	/* What the reader has read since was not looked at until it mattered. */
+	/* Only look at what the reader has read since when it matters. */
 	kxfer_ring_look_locked(session);
 	return min(want, session->max_jobs - session->nr_jobs - session->nr_done);
 }

@@ -12,13 +12,13 @@ struct vm_area_struct;
 
 /**
  * struct kxfer_session_ring - the completion ring of a session
- * @shared: what the reader has mapped; @bytes of vmalloc memory
- * @slots: of the completions, in @shared
- * @entries: how many; a power of two
- * @tail: completions written; what @shared says of it is for the reader
- * @published: of those, what @shared says
- * @bytes: whole pages
- * @eventfd: to tell of completions, or NULL
+ * @shared: memory that the reader has mapped; @bytes of vmalloc memory
+ * @slots: array of completions in @shared
+ * @entries: number of @slots; a power of two
+ * @tail: completions written; the copy in @shared is for the reader only
+ * @published: completions that the tail in @shared covers
+ * @bytes: length of @shared; whole pages
+ * @eventfd: eventfd to signal for completions, or NULL
  */
 struct kxfer_session_ring {
 	struct kxfer_ring *shared;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Submitting: where jobs come from.
+ * Submission of jobs.
  *
- * SUBMIT copies each job once, checks it, finds what it names, plans it and puts it
- * with others on its lane (batch.c). The first job that is refused ends the call;
- * those before it are accepted, and each of them will complete, so the call then
- * succeeds. A job that can be accepted but not run (its link has broken, its
- * device gone) is accepted and completes with the reason. Waiting comes last (reap.c),
- * and whatever ends the waiting changes nothing of what was accepted.
+ * SUBMIT copies each job once, checks it, looks up the objects that it names, plans it and
+ * puts it on its lane together with others (batch.c). The first job that is refused ends the
+ * call. The jobs before it are accepted and each of them will complete, so the call then
+ * succeeds. A job that can be accepted but not run (its link has broken, its device has
+ * gone) is accepted and completes with the reason. Waiting comes last (reap.c); the end of
+ * the wait, for whatever reason, does not change what was accepted.
  *
  * Context: calls of users; may sleep. Lock order: as in job.c.
  */
@@ -33,7 +33,7 @@
 #include "node/region.h"
 #include "node/session.h"
 
-#define FLUSH_JOBS	32	/* at most so many are handed over at once */
+#define FLUSH_JOBS	32	/* most jobs handed over at once */
 
 #define ORDER_FLAGS	(KXFER_JOB_F_FENCE | KXFER_JOB_F_ORDERED)
 
@@ -86,8 +86,8 @@ static int check_range(u64 offset, u64 length, u64 limit)
 }
 
 /*
- * What jobs name is most often what the one before named. Called with the session's
- * lock held for reading; who deletes holds it for writing.
+ * A job usually names the same target and region as the job before. Called with the session's
+ * lock held for reading; deleting an object takes that lock for writing.
  */
 static struct kxfer_target *find_target(struct kxfer_session *session, u32 id)
 {
@@ -172,7 +172,7 @@ static int plan_transfer(struct kxfer_batch *batch, struct kxfer_active_job *job
 			       user->length, kxfer_device_limits(dev, user->op));
 }
 
-/* A long message is READ by the peer, and needs a mapping for that. */
+/* The peer READs a long message, so its region needs a mapping. */
 static int map_long(struct kxfer_batch *batch, struct kxfer_active_job *job)
 {
 	struct kxfer_mapping *mapping;
@@ -184,7 +184,7 @@ static int map_long(struct kxfer_batch *batch, struct kxfer_active_job *job)
 	return mapping ? 0 : KXFER_WOULD_SLEEP;
 }
 
-/* It has been planned: is it one work request, at addresses that a device takes? */
+/* Copy the operands of a planned atomic. It must be one work request at aligned addresses. */
 static int take_operands(struct kxfer_active_job *job, const struct kxfer_job *user)
 {
 	u64 here = job->region->memory->offset + user->region_offset;
@@ -197,8 +197,8 @@ static int take_operands(struct kxfer_active_job *job, const struct kxfer_job *u
 }
 
 /**
- * kxfer_job_check() - is a job in order, as far as it can be told by itself?
- * @user: the kernel's copy
+ * kxfer_job_check() - check a job without looking up the objects that it names
+ * @user: the kernel's copy of the job
  *
  * Any context. Return: 0 or -errno.
  */
@@ -225,7 +225,7 @@ int kxfer_job_check(const struct kxfer_job *user)
 	}
 }
 
-/* Find what the job names. Return: -errno refuses the job. */
+/* Look up the objects that the job names. Return: 0, or -errno: refuse the job. */
 static int bind_job(struct kxfer_active_job *job, const struct kxfer_job *user)
 {
 	int ret = 0;
@@ -240,11 +240,11 @@ static int bind_job(struct kxfer_active_job *job, const struct kxfer_job *user)
 
 /**
  * kxfer_job_accept() - put a job into a batch
- * @batch: of the caller
- * @user: the kernel's copy, passed by kxfer_job_check()
+ * @batch: batch of the caller
+ * @user: the kernel's copy of the job, passed by kxfer_job_check()
  *
- * Return: 0; -errno: refused; KXFER_WOULD_SLEEP: nothing was done, for it would have
- * to sleep and @batch says that it may not.
+ * Return: 0; -errno: the job is refused; KXFER_WOULD_SLEEP: nothing was done, because it
+ * would have to sleep and @batch does not allow that.
  */
 int kxfer_job_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 {
@@ -256,14 +256,14 @@ int kxfer_job_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 		return batch->may_sleep ? -ENOMEM : KXFER_WOULD_SLEEP;
 	ret = bind_job(job, user);
 	trace_kxfer_job_checked(job);
-	/* Short messages are copied, here and there. */
+	/* Short messages are copied at both ends: no plan, no mapping. */
 	if (!ret && job->region && user->op < KXFER_OP_SEND)
 		ret = plan_transfer(batch, job, user);
 	else if (!ret && kxfer_job_is_long(job))
 		ret = map_long(batch, job);
 	if (!ret && kxfer_op_is_atomic(user->op))
 		ret = take_operands(job, user);
-	/* A device that has gone ends the job, not the call. */
+	/* If the device has gone the job ends, not the call. */
 	if (ret == -ENODEV) {
 		job->status = ret;
 		ret = 0;
@@ -277,9 +277,9 @@ int kxfer_job_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 }
 
 /*
- * Hand over what was accepted. A soft provider may carry it out before the post
- * returns: who will wait takes those completions at once. (If the flow moves to another
- * lane meanwhile, the one that it left is looked at, in vain.)
+ * Hand over the accepted jobs. A soft provider may carry them out before the post returns:
+ * a call that will wait takes those completions at once. (If the flow moves to another lane
+ * meanwhile, the CQ of the lane that it left is polled in vain.)
  */
 static void flush(struct kxfer_batch *batch, const struct kxfer_submit *cmd)
 {
@@ -295,7 +295,7 @@ static void flush(struct kxfer_batch *batch, const struct kxfer_submit *cmd)
 	kxfer_cq_disown(cq);
 }
 
-/* Return: bytes that were not there without waiting. */
+/* Copy a job without page faults. Return: 0, or not 0 if some of it was not copied. */
 static unsigned long copy_at_once(struct kxfer_job *job, const void __user *from, u32 stride)
 {
 	unsigned long left = 1;
@@ -316,7 +316,7 @@ static unsigned long copy_at_once(struct kxfer_job *job, const void __user *from
 }
 
 /*
- * Copy the next job. Nothing is in the batch while that may wait for user memory
+ * Copy the next job. If the copy may wait for user memory the batch is flushed first
  * (batch.c). Return: 0 or -errno.
  */
 static int copy_job(struct kxfer_batch *batch, const struct kxfer_submit *cmd,
@@ -331,7 +331,7 @@ static int copy_job(struct kxfer_batch *batch, const struct kxfer_submit *cmd,
 	return copy_struct_from_user(job, sizeof(*job), from, cmd->stride);
 }
 
-/* Return: 0 if all jobs were accepted, else why the first that was not was not. */
+/* Return: 0 if all jobs were accepted, else -errno for the first that was not. */
 static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
 {
 	struct kxfer_batch batch;
@@ -388,7 +388,7 @@ int kxfer_job_submit(struct kxfer_session *session, void *arg)
 	ret = check_submit(cmd, ring);
 	if (ret)
 		return ret;
-	/* Nothing is accepted that could not be reported: a byte of each page is written. */
+	/* Accept no job whose completion cannot be stored: write a byte of each page. */
 	if (fault_in_writeable(u64_to_user_ptr(cmd->completions),
 			       cmd->nr_completions * sizeof(struct kxfer_completion)))
 		return -EFAULT;

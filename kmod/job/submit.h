@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Where jobs come from. See submit.c. */
+/* Submission of jobs. See submit.c. */
 #ifndef KXFER_SUBMIT_H
 #define KXFER_SUBMIT_H
 
@@ -9,8 +9,8 @@ struct kxfer_batch;
 struct kxfer_job;
 struct kxfer_session;
 
-#define KXFER_SUBMIT_MAX	256	/* jobs of one SUBMIT */
-#define KXFER_WOULD_SLEEP	1	/* of kxfer_job_accept(): to be tried where it may */
+#define KXFER_SUBMIT_MAX	256	/* jobs in one SUBMIT */
+#define KXFER_WOULD_SLEEP	1	/* of kxfer_job_accept(): retry where it may sleep */
 
 int kxfer_job_check(const struct kxfer_job *user);
 int kxfer_job_accept(struct kxfer_batch *batch, const struct kxfer_job *user);

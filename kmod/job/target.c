@@ -2,15 +2,15 @@
 /*
  * Targets: handles on exports of peers.
  *
- * A target holds a grant: which bytes of the peer's memory its jobs may touch,
- * and the table of rkeys, which never leaves the kernel. The table comes page by
- * page and is checked before a job sees it.
+ * A target holds a grant: it says which bytes of the peer's memory its jobs may touch. The
+ * target also has the table of rkeys, which never leaves the kernel. The table comes page by
+ * page and is checked before a job uses it.
  *
- * Withdrawal from the holder's side: REVOKE names an exposure. Each target of it
- * is marked, its queued jobs end, and when none is posted any more the answer
- * goes out. A REVOKE may overtake the GRANT answer of a target that is being
- * opened: so while any open is under way on the link, revoked exposures are
- * remembered, and the open fails when it finds its exposure among them.
+ * Withdrawal from the holder's side: REVOKE names an exposure. Each target of the exposure is
+ * marked, and its queued jobs end. The answer is sent when none of its jobs is posted any
+ * more. A REVOKE may overtake the GRANT answer of a target that is being opened. So while any
+ * open is under way on the link, revoked exposures are remembered, and an open fails when its
+ * exposure is among them.
  *
  * Lock order: targets_lock of the link is a leaf.
  */
@@ -45,12 +45,12 @@ static void unlink_target(struct kxfer_target *target)
 }
 
 /**
- * kxfer_target_settle() - what jobs of a target wrote is placed, or the link goes down
- * @target: of which no job is in flight
+ * kxfer_target_settle() - wait until the WRITEs of a target are placed, or the link goes down
+ * @target: target without jobs in flight
  *
- * Before the peer hears that nothing comes any more: it deregisters then, and a WRITE
- * behind that breaks the link for all. WRITEs without a fence are on the lane that the flow
- * is on. Sleeps, KXFER_FENCE_MS at most.
+ * Called before the peer is told that nothing comes any more: the peer deregisters then, and a
+ * later WRITE breaks the link for all. WRITEs without a fence are on the lane that the flow is
+ * on. Sleeps, KXFER_FENCE_MS at most.
  */
 void kxfer_target_settle(struct kxfer_target *target)
 {
@@ -69,7 +69,7 @@ void kxfer_target_settle(struct kxfer_target *target)
 		kxfer_lane_fence(lane);
 }
 
-/** kxfer_target_free() - free a target whose grant is given back, or is nobody's any more */
+/** kxfer_target_free() - free a target whose grant was given back or has ended */
 void kxfer_target_free(struct kxfer_target *target)
 {
 	if (target->grant)
@@ -94,7 +94,7 @@ static void target_release(struct kref *ref)
 	kxfer_release_target(target);
 }
 
-/** kxfer_target_put() - one reference less; does not wait for the peer */
+/** kxfer_target_put() - drop a reference; does not wait for the peer */
 void kxfer_target_put(struct kxfer_target *target)
 {
 	kref_put(&target->ref, target_release);
@@ -125,7 +125,7 @@ static struct kxfer_target *target_alloc(struct kxfer_peer *peer, struct kxfer_l
 		kxfer_user_return(user, KXFER_SHARE_TARGETS, 1);
 		return ERR_PTR(-ENOMEM);
 	}
-	/* A withdrawal may let go of the target after its session. */
+	/* A withdrawal may drop its reference to the target after the session has ended. */
 	kxfer_user_ref(user);
 	target->user = user;
 	kref_init(&target->ref);
@@ -160,7 +160,7 @@ static int request_grant(struct kxfer_target *target, const struct kxfer_target_
 	return ret;
 }
 
-/* The peer's word is taken only as far as it makes sense. */
+/* Take the terms of a grant. Return: 0, or -EPROTO if they make no sense. */
 static int take_grant(struct kxfer_target *target, u32 wanted,
 		      const struct kxfer_wire_grant_answer *answer)
 {
@@ -190,7 +190,7 @@ static void begin_open(struct kxfer_target *target)
 }
 
 /*
- * Withdrawals concern opens that began before them. Forget those that came before
+ * A withdrawal concerns opens that began before it. Forget withdrawals that came before
  * the first open under way began. Called with targets_lock held.
  */
 static void forget_revoked(struct kxfer_link *link)
@@ -209,7 +209,7 @@ static void forget_revoked(struct kxfer_link *link)
 	}
 }
 
-/* Let withdrawals find the target, unless one came first. */
+/* Let withdrawals find the target, unless one came first or @ret is an error. */
 static int end_open(struct kxfer_target *target, int ret)
 {
 	struct kxfer_link *link = target->link;
@@ -268,7 +268,7 @@ static int fetch_keys(struct kxfer_target *target, unsigned long end)
 	return ret;
 }
 
-/* From the grant to a target that jobs can use. */
+/* Get the grant and the keys, so that jobs can use the target. */
 static int acquire(struct kxfer_target *target, const struct kxfer_target_open *cmd,
 		   unsigned long end)
 {
@@ -280,7 +280,7 @@ static int acquire(struct kxfer_target *target, const struct kxfer_target_open *
 	if (!ret)
 		ret = take_grant(target, cmd->rights, &answer);
 	ret = end_open(target, ret);
-	/* A mailbox has none. */
+	/* A mailbox has no keys. */
 	if (!ret && target->nr_keys)
 		ret = fetch_keys(target, end);
 	if (ret == -EPROTO)
@@ -288,7 +288,10 @@ static int acquire(struct kxfer_target *target, const struct kxfer_target_open *
 	return ret;
 }
 
-/* That of the session's other targets on the link. Called with its lock held for writing. */
+/*
+ * Get the flow of the session's targets on the link, or a new one. Called with the session's
+ * lock held for writing.
+ */
 static struct kxfer_flow *get_flow(struct kxfer_session *session, struct kxfer_link *link)
 {
 	struct kxfer_target *target;
@@ -303,7 +306,7 @@ static struct kxfer_flow *get_flow(struct kxfer_session *session, struct kxfer_l
 	return kxfer_flow_create(link, session->id);
 }
 
-/* Once it is in the table another thread may close it. */
+/* Once the target is in the table another thread may close it. */
 static int insert_target(struct kxfer_session *session, struct kxfer_target *target,
 			 struct kxfer_target_open *cmd)
 {
@@ -399,7 +402,7 @@ int kxfer_target_close(struct kxfer_session *session, void *arg)
 	return ret;
 }
 
-/* Return: false if an export cannot hold as much. */
+/* Return: false if the content is longer than the export. */
 static bool update_content(struct kxfer_target *target,
 			   const struct kxfer_wire_content *wire)
 {
@@ -413,7 +416,7 @@ static bool update_content(struct kxfer_target *target,
 	return true;
 }
 
-/** kxfer_target_content() - the peer says what an export holds; in a handler */
+/** kxfer_target_content() - note what an export holds, as the peer says; in a handler */
 void kxfer_target_content(struct kxfer_link *link, u64 exposure,
 			  const struct kxfer_wire_content *content)
 {
@@ -464,7 +467,7 @@ static bool content_settled(struct kxfer_target *target, u64 min_generation)
 	return newer || READ_ONCE(target->revoked) || !kxfer_link_is_live(target->link);
 }
 
-/* Wait until the generation is @min_generation; changes are pushed by the peer. */
+/* Wait until the generation is at least @min_generation; the peer pushes changes. */
 static int wait_content(struct kxfer_target *target, u64 min_generation,
 			unsigned long end)
 {
@@ -512,8 +515,8 @@ int kxfer_target_info(struct kxfer_session *session, void *arg)
 }
 
 /*
- * Remember an exposure that targets may still come for. Called with targets_lock held.
- * Return: 0, -EPROTO: too many for an honest peer, or -ENOMEM.
+ * Remember a revoked exposure for targets that are being opened. Called with targets_lock
+ * held. Return: 0, -EPROTO: too many for an honest peer, or -ENOMEM.
  */
 static int remember_revoked(struct kxfer_link *link, u64 exposure)
 {
@@ -536,7 +539,7 @@ static int remember_revoked(struct kxfer_link *link, u64 exposure)
 	return xa_err(old);
 }
 
-/* Return: a target of the exposure that was not told yet, with a reference. */
+/* Return: a target of the exposure that is not @told yet, with a reference; or NULL. */
 static struct kxfer_target *next_target(struct kxfer_link *link, u64 exposure)
 {
 	struct kxfer_target *target, *found = NULL;
@@ -554,7 +557,7 @@ static struct kxfer_target *next_target(struct kxfer_link *link, u64 exposure)
 	return found;
 }
 
-/* No job of it is in flight, or none will be: the link goes down. */
+/* Return: whether no job of the target is in flight, or the link goes down. */
 static bool may_answer(struct kxfer_target *target)
 {
 	return !atomic_read(&target->nr_jobs) ||
@@ -562,12 +565,12 @@ static bool may_answer(struct kxfer_target *target)
 }
 
 /**
- * kxfer_target_revoke() - an export is withdrawn: stop using it
- * @link: initiator's
- * @exposure: the peer's word
+ * kxfer_target_revoke() - stop using an export that is withdrawn
+ * @link: link of an initiator
+ * @exposure: the peer's id of the exposure, untrusted
  *
- * In a handler that may sleep. Returns when no work request of a job of it is
- * posted, or when the link goes down, which waits for this handler.
+ * Called in a handler that may sleep. Returns when no job on the exposure is in flight, or
+ * when the link goes down, whose teardown waits for this handler.
  */
 void kxfer_target_revoke(struct kxfer_link *link, u64 exposure)
 {

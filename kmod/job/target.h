@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Peers and handles on their exports. See target.c. */
+/* Peers and handles on their exports. See peer.c and target.c. */
 #ifndef KXFER_TARGET_H
 #define KXFER_TARGET_H
 
@@ -20,15 +20,15 @@ struct kxfer_user;
 
 /**
  * struct kxfer_peer - a session's handle on a peer node
- * @ref: held by the session's table, by targets and by calls
- * @id: in its session
- * @session: it belongs to
- * @key: of the link
- * @lock: over replacing @link
- * @link: a use; may be broken, then the next target connects anew
+ * @ref: references, held by the session's table, by targets and by calls
+ * @id: id in its session
+ * @session: session of the peer
+ * @key: key of the link
+ * @lock: protects the replacement of @link
+ * @link: link to the peer, with a use; if it is broken the next call connects anew
  * @link_id: kxfer_link.id of @link, for INFO; read without @lock
- * @nr_targets: open; while not 0 the peer stays
- * @rcu: INFO finds peers in a session's table without its lock
+ * @nr_targets: open targets; while not 0 the peer stays
+ * @rcu: delays freeing: INFO finds peers in a session's table without its lock
  */
 struct kxfer_peer {
 	struct kref ref;
@@ -44,26 +44,26 @@ struct kxfer_peer {
 
 /**
  * struct kxfer_target - a session's handle on an export of a peer
- * @ref: held by the session's table, by calls and by a withdrawal
- * @id: in its session
- * @user: counts it; a reference
- * @peer: a reference
- * @link: a use
- * @unfenced: iWARP: WRITEs of its jobs were posted behind the last fence READ of one;
- *	under the lock of its flow's lane
- * @link_node: in kxfer_link.opening, then in kxfer_link.targets, then in closed_targets
+ * @ref: references, held by the session's table, by calls and by a withdrawal
+ * @id: id in its session
+ * @user: user that the target counts for; a reference
+ * @peer: peer of the export; a reference
+ * @link: link of the target, with a use
+ * @unfenced: iWARP: WRITEs of its jobs were posted after the last fence READ of one of them;
+ *	protected by the lock of its flow's lane
+ * @link_node: entry in kxfer_link.opening, then in its targets, then in its closed_targets
  * @opening: number of the open on its link
- * @grant: the peer's id of it
+ * @grant: the peer's id of the grant, or 0
  * @exposure: the peer's id of the registration
  * @rights: KXFER_RIGHT_* granted
- * @length: bytes; of a mailbox: most payload of one message
- * @keys: table of addresses and rkeys, checked; NULL of a mailbox
- * @nr_keys: entries
- * @flow: of its session on the link; a reference; NULL before it is in the table
- * @content: what it holds, under the link's targets_lock
- * @nr_jobs: in flight; while not 0 the target stays
- * @revoked: the export was withdrawn; set and read under each lane's lock
- * @told: a withdrawal has begun, under the link's targets_lock
+ * @length: bytes of the export; mailbox: longest payload of a message
+ * @keys: checked table of addresses and rkeys; NULL for a mailbox
+ * @nr_keys: entries of @keys
+ * @flow: flow of the session on the link; a reference; NULL before the target is in the table
+ * @content: content of the export; protected by the link's targets_lock
+ * @nr_jobs: jobs in flight; while not 0 the target stays
+ * @revoked: the export was withdrawn; set under each lane's lock, under which jobs read it
+ * @told: a withdrawal of the target has begun; protected by the link's targets_lock
  */
 struct kxfer_target {
 	struct kref ref;
@@ -105,7 +105,7 @@ void kxfer_target_revoke(struct kxfer_link *link, u64 exposure);
 void kxfer_target_content(struct kxfer_link *link, u64 exposure,
 			  const struct kxfer_wire_content *content);
 
-/* What is left of a caller's timeout, at least 1 ms; the peer cannot stretch it. */
+/* The rest of a caller's timeout, at least 1 ms; it ends at @end, whatever the peer does. */
 static inline unsigned int kxfer_left_ms(unsigned long end)
 {
 	return time_before(jiffies, end) ? jiffies_to_msecs(end - jiffies) : 1;

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What tracepoints are made of; see trace.h. */
+/* Definitions of the tracepoints; see trace.h. */
 #define CREATE_TRACE_POINTS
 #include "job/trace.h"

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Tracepoints: the stages of a job, for perf, trace-cmd and `kxfer bench --stages`. A job
- * of one SUBMIT that waits for it passes them in this order:
+ * whose SUBMIT waits for it passes them in this order:
  *
  *	kxfer_submit		the call's arguments are in the kernel
  *	kxfer_job_checked	copied, checked, and what it names was found
  *	kxfer_job_planned	cut into work requests, as far as that is done before posting
- *	kxfer_handed_over	with others of its batch: posted, or queued where there is no room
+ *	kxfer_handed_over	with others of its batch: posted, or queued if there is no room
  *	kxfer_job_found		a completion of its work requests came off the CQ
- *	kxfer_job_completed	it has ended; its session is about to be told
- *	kxfer_waited		who waits runs on
+ *	kxfer_job_completed	it has ended; its session is about to be notified
+ *	kxfer_waited		the waiter runs again
  *
- * A job of several chains is found once for each; one that is refused is not handed over.
- * Where nobody listens a tracepoint is a jump that is not taken. A kernel without perf has
- * none of them: of ours that is User-mode Linux, which warns of itself when memory for the
- * events of a module that is loaded is refused (event_define_fields(); fault/fail_nth).
+ * A job of several chains is found once for each chain; a job that is refused is not handed
+ * over. A tracepoint without a listener is a jump that is not taken. A kernel without perf
+ * has none of them: of the kernels tested that is User-mode Linux, which itself warns when a
+ * module is loaded without memory for its events (event_define_fields(); fault/fail_nth).
  */
 #ifndef CONFIG_PERF_EVENTS
 

@@ -3,57 +3,58 @@
  * Jobs that come by io_uring: each is a command, and its completion a CQE.
  *
  * A command is copied out of the SQE once, word by word, and checked afterwards: on
- * some kernels the SQE is memory that its user can still write. What SUBMIT would
- * refuse is refused here too, by the same functions. A NOP is complete when it has been
- * checked; it becomes no job in flight.
+ * some kernels the SQE is memory that its user can still write. Jobs that SUBMIT would
+ * refuse are refused here too, by the same functions. A NOP completes as soon as it has
+ * been checked; it is never a job in flight.
  *
  * io_uring first calls with its own lock held and asks not to sleep
- * (IO_URING_F_NONBLOCK). What has to sleep then (somebody changes the session's tables,
- * a region is used for the first time on a device, memory is short) is left to io-wq,
- * a thread that may, by -EAGAIN. So that full queues are not tried again there, their
- * -EAGAIN goes to the user as a CQE. The lock of a ring is never taken with a lock of
- * ours held but job_lock, and the functions called with that one take none.
+ * (IO_URING_F_NONBLOCK). A command that has to sleep (the session's tables are being
+ * changed, a region is used for the first time on a device, memory is short) is left by
+ * -EAGAIN to io-wq, a thread that may sleep. The -EAGAIN of a full queue goes to the
+ * user as a CQE instead, so that io-wq does not try again. The lock of a ring is never
+ * taken under a lock of this module but job_lock, and the functions called under
+ * job_lock do not take it.
  *
- * Jobs of one io_uring_enter() are posted together: io_uring opens a plug where it
- * takes more than two SQEs, and we have ourselves called when it is closed, or when
- * the task goes to sleep. Each lane of them has an entry there, with a reference to
- * its link.
+ * Jobs of one io_uring_enter() are posted together: io_uring opens a plug when it takes
+ * more than two SQEs. post_batch() is called when the plug is closed, or when the task
+ * goes to sleep. Each lane of the jobs has an entry in the plug, with a reference to its
+ * link.
  *
- * Lifetimes, as a proof. A request of io_uring holds its file until its CQE is made,
- * and while ->uring_cmd() runs: a task makes the CQEs of its own requests, so not
- * meanwhile, and io-wq holds a reference more. So while a job is in flight the session
- * does not end; and
- *  1. the command of a job in its session's list, looked at with job_lock held, is
- *     there, and its ring and its task, which the request holds;
- *  2. kxfer_job_complete() takes the job off that list and tells io_uring in one step
- *     under job_lock. The CQE may be made at once and the session end: its end takes
- *     job_lock, behind that step;
- *  3. finish(), called by io_uring later, in the task or, if that has gone, in a
- *     kworker, knows only the command. In a ring that polls (IORING_SETUP_IOPOLL) it is
- *     not called: the step of 2 is the last that we do with the command.
- * It is called once, for only who takes a job off its lane completes it (job.c).
+ * Lifetimes, as a proof. A request of io_uring holds its file until its CQE is made, and
+ * also while ->uring_cmd() runs: a task makes the CQEs of its own requests, so not at
+ * that time, and io-wq holds one more reference. So the session does not end while a job
+ * is in flight; and
+ *  1. while job_lock is held and a job is in its session's list, its command is there,
+ *     and so are the ring and the task, which the request holds;
+ *  2. kxfer_job_complete() takes the job off that list and notifies io_uring in one step
+ *     under job_lock. The CQE may be made at once and the session may end: its end takes
+ *     job_lock, so it comes after that step;
+ *  3. finish(), which io_uring calls later in the task, or in a kworker if the task is
+ *     gone, uses only the command. In a ring that polls (IORING_SETUP_IOPOLL) it is not
+ *     called: step 2 is the last use of the command.
+ * A command completes once: only the context that takes a job off its lane completes it
+ * (job.c).
  *
- * The end of a ring, exit and execve() wait for requests. Two ways lead from there to the
- * jobs:
+ * The end of a ring, exit and execve() wait for requests. They end jobs in two ways:
  *  - RECVs wait for ever, and can be ended at any time. Since 6.7 they are marked, and
- *    io_uring asks for their end (IO_URING_F_CANCEL, with the ring's lock held, which is
- *    outside of job_lock). It asks without a pause until there is a CQE, so a RECV that is
- *    just being filled makes it pause. A mark is in a list of the ring until the CQE is
- *    made: a marked command is refused by a CQE. It is set while the CQE cannot be made
- *    yet: after the job is accepted by the task itself, before that by io-wq.
- *  - The watch: every WATCH_MS as long as such jobs are in flight it looks whether the ring
- *    of each is being closed, or its task exits, is killed by the execve() of another
- *    thread, or is in execve() itself, and ends what is queued. The only way for RECVs
- *    before 6.7 and in rings that poll, and for other jobs on all kernels: a posted job
- *    gets no CQE before the device lets go of it, and io_uring would ask all the time. What
- *    is posted ends within the bounds of kxfer_job_end_session().
+ *    io_uring asks for their end (IO_URING_F_CANCEL, with the ring's lock held; job_lock
+ *    nests inside it). It asks without a pause until there is a CQE, so cancel() pauses
+ *    while a RECV is being filled. A mark is in a list of the ring until the CQE is made,
+ *    so a marked command is refused by a CQE. The mark is set while the CQE cannot be made
+ *    yet: by the task itself after the job is accepted, by io-wq before that.
+ *  - The watch runs every WATCH_MS while such jobs are in flight. It checks whether the
+ *    ring of a job is being closed, or its task exits, is killed by the execve() of another
+ *    thread, or is in execve() itself, and ends queued jobs. This is the only way for RECVs
+ *    before 6.7 or in rings that poll, and for other jobs on all kernels: a posted job gets
+ *    no CQE before the device lets go of it, and io_uring would ask all the time. Posted
+ *    jobs end within the bounds of kxfer_job_end_session().
  *
- * An execve() that fails is no reason to end jobs. So the watch has to find the task there
- * twice, asleep all the time as it is while it waits for its requests, or with a signal
- * that it never returns to handle (then it does not sleep but runs in circles). That says
- * task_struct, which modversions cover; io_uring has none but private words for it. Two
- * private words are used: the task of a request, which is compared when a command comes,
- * and the reference count of its ring.
+ * An execve() that fails is no reason to end jobs. So the watch has to find the task in
+ * execve() twice: asleep all the time, as while it waits for its requests, or with a signal
+ * that it never returns to handle (then it does not sleep but loops). task_struct shows
+ * that, and modversions cover it; io_uring shows it only in private members. Two private
+ * members are used: the task of a request, which is compared when a command comes, and the
+ * reference count of the ring.
  */
 #include "base/compat.h"
 
@@ -83,12 +84,12 @@
 #define WATCH_MS	250
 
 /**
- * struct result - what a command keeps, of a job that is or was in flight
- * @completed_ns: for the CQE
- * @status: for the CQE
- * @polled: its ring polls (IORING_SETUP_IOPOLL)
- * @in_exec: execve() polls for it
- * @exec_wait: exec_wait() of its task when the watch looked last; protected by job_lock
+ * struct result - what a command keeps of a job that is or was in flight
+ * @completed_ns: time of completion, for the CQE
+ * @status: result of the job, for the CQE
+ * @polled: the ring polls (IORING_SETUP_IOPOLL)
+ * @in_exec: execve() polls for the command
+ * @exec_wait: exec_wait() of the task at the last look of the watch; protected by job_lock
  * @recv: the job, if it is a RECV in its session's list; protected by job_lock
  */
 struct result {
@@ -117,8 +118,8 @@ KXFER_URING_IN_TASK(finish)
 
 /**
  * kxfer_uring_complete() - have the CQE of a job made
- * @cmd: of the job; not to be touched any more
- * @completion: of the job
+ * @cmd: command of the job; not to be used afterwards
+ * @completion: completion of the job
  *
  * Called with the session's job_lock held, in any context but hard interrupts.
  */
@@ -128,7 +129,7 @@ void kxfer_uring_complete(struct io_uring_cmd *cmd,
 	struct result *result = result_of(cmd);
 
 	result->recv = NULL;
-	/* Who polls sees it there: nobody is to be woken, and no lock taken. */
+	/* A ring that polls sees the result in the request: no wake-up, no lock is needed. */
 	if (result->polled) {
 		kxfer_uring_done(cmd, completion->status, completion->completed_ns,
 				 IO_URING_F_UNLOCKED);
@@ -140,13 +141,13 @@ void kxfer_uring_complete(struct io_uring_cmd *cmd,
 }
 
 /**
- * kxfer_uring_cmd_iopoll() - a ring that polls wants completions
- * @cmd: in flight, or completed just now
+ * kxfer_uring_cmd_iopoll() - look for completions, for a ring that polls
+ * @cmd: command in flight, or just completed
  * @batch: not used
- * @poll_flags: likewise
+ * @poll_flags: not used
  *
- * Called with the ring's lock held, again and again; may sleep. Return: 0, for io_uring
- * sees itself which commands are complete.
+ * Called repeatedly, with the ring's lock held; may sleep. Return: 0, because io_uring
+ * itself sees which commands are complete.
  */
 int kxfer_uring_cmd_iopoll(struct io_uring_cmd *cmd, struct io_comp_batch *batch,
 			   unsigned int poll_flags)
@@ -154,7 +155,7 @@ int kxfer_uring_cmd_iopoll(struct io_uring_cmd *cmd, struct io_comp_batch *batch
 	struct kxfer_session *session = cmd->file->private_data;
 	struct result *result = result_of(cmd);
 
-	/* It polls there until nothing is in flight: the watch need not wait. */
+	/* execve() polls until nothing is in flight: the watch need not wait. */
 	if (current->in_execve && !result->in_exec) {
 		WRITE_ONCE(result->in_exec, true);
 		mod_delayed_work(kxfer_wq, &session->uring_watch, 0);
@@ -164,8 +165,8 @@ int kxfer_uring_cmd_iopoll(struct io_uring_cmd *cmd, struct io_comp_batch *batch
 }
 
 /*
- * Does the task wait in execve()? Return: 0: no; else a word that stays the same as long
- * as it waits.
+ * Does the task wait in execve()? Return: 0: no; else a value that stays the same as long
+ * as the task waits.
  */
 static u32 exec_wait(struct task_struct *task)
 {
@@ -179,10 +180,10 @@ static u32 exec_wait(struct task_struct *task)
 }
 
 /**
- * kxfer_uring_abandoned() - will nobody take the CQE?
- * @cmd: of a job in flight, whose session's job_lock the caller holds
+ * kxfer_uring_abandoned() - whether the CQE of a job will never be taken
+ * @cmd: command of a job in flight; the caller holds job_lock of the job's session
  *
- * Any context. Return: true if its ring is being closed, its process is exiting, or its
+ * Any context. Return: true if the ring is being closed, the process is exiting, or the
  * task is in execve() or killed by one.
  */
 bool kxfer_uring_abandoned(struct io_uring_cmd *cmd)
@@ -193,9 +194,9 @@ bool kxfer_uring_abandoned(struct io_uring_cmd *cmd)
 	struct result *result = result_of(cmd);
 	u32 before = result->exec_wait;
 
-	/* data_race: what is missed now is seen the next time. */
+	/* data_race: a change missed now is seen the next time. */
 	result->exec_wait = data_race(exec_wait(task));
-	/* data_race: the same. */
+	/* data_race: as above. */
 	return data_race(percpu_ref_is_dying(&ring->refs)) ||
 	       READ_ONCE(task->signal->flags) & SIGNAL_GROUP_EXIT ||
 	       (killer && killer != task) || READ_ONCE(result->in_exec) ||
@@ -204,9 +205,9 @@ bool kxfer_uring_abandoned(struct io_uring_cmd *cmd)
 
 /**
  * kxfer_uring_recv() - the RECV of a command
- * @cmd: not complete; its session's job_lock is held
+ * @cmd: command that is not complete; its session's job_lock is held
  *
- * Return: it, or NULL: not accepted yet, or ended.
+ * Return: the RECV; NULL: it is not accepted yet, or has ended.
  */
 struct kxfer_active_job *kxfer_uring_recv(struct io_uring_cmd *cmd)
 {
@@ -214,8 +215,8 @@ struct kxfer_active_job *kxfer_uring_recv(struct io_uring_cmd *cmd)
 }
 
 /**
- * kxfer_uring_set_recv() - a RECV is in its session's list from now on
- * @cmd: by which it came
+ * kxfer_uring_set_recv() - note that a RECV is in its session's list from now on
+ * @cmd: command by which the RECV came
  * @job: the RECV
  *
  * Called with the session's job_lock held.
@@ -225,7 +226,7 @@ void kxfer_uring_set_recv(struct io_uring_cmd *cmd, struct kxfer_active_job *job
 	result_of(cmd)->recv = job;
 }
 
-/* io_uring wants the end of a RECV, and asks again until it has its CQE. */
+/* io_uring wants a RECV to end, and asks again until the CQE is made. */
 static void cancel(struct io_uring_cmd *cmd)
 {
 	if (!kxfer_job_stop_recv(cmd->file->private_data, cmd))
@@ -233,7 +234,7 @@ static void cancel(struct io_uring_cmd *cmd)
 }
 
 /**
- * kxfer_uring_watch() - end jobs that nobody waits for
+ * kxfer_uring_watch() - end jobs whose CQEs will never be taken
  * @work: uring_watch of a session
  */
 void kxfer_uring_watch(struct work_struct *work)
@@ -249,7 +250,7 @@ void kxfer_uring_watch(struct work_struct *work)
 
 static void watch(struct kxfer_session *session)
 {
-	/* The job is in the list before this looks; the work looks there after it begins. */
+	/* The job is listed before pending is read; the work reads the list after it begins. */
 	smp_mb();
 	if (!delayed_work_pending(&session->uring_watch))
 		queue_delayed_work(kxfer_wq, &session->uring_watch,
@@ -257,8 +258,8 @@ static void watch(struct kxfer_session *session)
 }
 
 /*
- * Post, and take what a soft provider has carried out before the post returned:
- * else each post would wake a work for it.
+ * Post, and take the completions of what a soft provider has carried out before the post
+ * returned: else each post would wake a work for them.
  */
 static void post(struct kxfer_lane *lane)
 {
@@ -272,7 +273,7 @@ static void post(struct kxfer_lane *lane)
 	kxfer_cq_disown(&lane->cq);
 }
 
-/* What is to be posted on a lane when the plug is closed. */
+/* A lane to post on when the plug is closed. */
 struct batch {
 	struct blk_plug_cb cb;
 	struct kxfer_lane *lane;
@@ -309,7 +310,7 @@ static void post_later(struct kxfer_lane *lane)
 	batch->lane = lane;
 }
 
-/* Return: that of kxfer_job_accept(). */
+/* Return: as kxfer_job_accept(). */
 static int accept(struct kxfer_session *session, struct io_uring_cmd *cmd,
 		  const struct kxfer_job *job, bool may_sleep)
 {
@@ -332,7 +333,7 @@ static int accept(struct kxfer_session *session, struct io_uring_cmd *cmd,
 	return ret;
 }
 
-/* By a CQE: io_uring tries -EAGAIN again, and a mark ends with the CQE only. */
+/* Refuse by a CQE: io_uring tries -EAGAIN again, and a mark ends only with the CQE. */
 static int refuse(struct io_uring_cmd *cmd, unsigned int issue_flags, int error)
 {
 	kxfer_uring_done(cmd, error, 0, issue_flags);
@@ -358,7 +359,7 @@ static int transfer(struct io_uring_cmd *cmd, unsigned int issue_flags,
 		watch(session);
 		return -EIOCBQUEUED;
 	}
-	/* Never where it may sleep, as io-wq does. */
+	/* Not where it may sleep, so not in io-wq. */
 	if (ret == KXFER_WOULD_SLEEP)
 		return -EAGAIN;
 	if (ret == -EAGAIN || (recv && !by_task))
@@ -390,12 +391,12 @@ static void copy_job(struct io_uring_cmd *cmd, struct kxfer_job *job)
 
 /**
  * kxfer_uring_cmd() - a command of io_uring on /dev/kxfer
- * @cmd: of io_uring
+ * @cmd: the command
  * @issue_flags: IO_URING_F_*
  *
- * May sleep unless IO_URING_F_NONBLOCK is set. Return: -EIOCBQUEUED: its CQE comes by
- * itself, or has come; -EAGAIN: to be tried where it may sleep; else what the CQE says.
- * What a call with KXFER_URING_F_CANCEL returns is not looked at.
+ * May sleep unless IO_URING_F_NONBLOCK is set. Return: -EIOCBQUEUED: the CQE comes by
+ * itself, or has come; -EAGAIN: io_uring tries again where it may sleep; else the result
+ * for the CQE. What a call with KXFER_URING_F_CANCEL returns is ignored.
  */
 int kxfer_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {

@@ -2,11 +2,11 @@
 /*
  * Arrivals: where the handler of a peer's request runs.
  *
- * The table of messages (control.c) says which handler, and whether it sleeps. One that does
- * not sleep runs where the request arrived, all else on kxfer_handler_wq: handlers that wait
- * for the peer, or for work that is posted behind what the peer has to take, run one at a
- * time for each link, so that no peer has more than one worker wait for it; handlers that
- * wait for locks and the device alone run at once.
+ * The table of messages (control.c) gives the handler of each request and says whether it
+ * sleeps. A handler that does not sleep runs where the request arrived, all others run on
+ * kxfer_handler_wq. Some wait for the peer, or for work requests posted after something that
+ * the peer has to take: these run one at a time for each link, so that a peer keeps no more
+ * than one worker waiting. Handlers that wait only for locks and the device run at once.
  *
  * Context: kxfer_arrival_begin() does not sleep, the works may.
  */
@@ -27,7 +27,7 @@ static void queue_in_turn(struct kxfer_reply *reply)
 	queue_work(kxfer_handler_wq, &channel->turn_work);
 }
 
-/** kxfer_arrival_begin() - a request has arrived; does not sleep */
+/** kxfer_arrival_begin() - begin to handle a request; does not sleep */
 void kxfer_arrival_begin(struct kxfer_reply *reply)
 {
 	struct kxfer_link *link = reply->channel->lane->link;
@@ -65,7 +65,7 @@ static struct kxfer_reply *next_in_turn(struct kxfer_channel *channel)
 	return reply;
 }
 
-/** kxfer_arrival_turn_work() - handle requests that may wait for the peer, in their order */
+/** kxfer_arrival_turn_work() - run handlers that may wait for the peer, in order of arrival */
 void kxfer_arrival_turn_work(struct work_struct *work)
 {
 	struct kxfer_channel *channel = container_of(work, struct kxfer_channel, turn_work);
@@ -74,6 +74,6 @@ void kxfer_arrival_turn_work(struct work_struct *work)
 	if (!reply)
 		return;
 	kxfer_arrival_work(&reply->work);
-	/* Others have a turn first: a peer sends on and on. */
+	/* Requeue, so that others have a turn: a peer may send without end. */
 	queue_work(kxfer_handler_wq, work);
 }

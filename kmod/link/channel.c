@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Channel: requests and answers on a lane, in fixed slots (wire.h). What states a
- * slot goes through stands in slot.c.
+ * Channel: requests and answers on a lane, in fixed slots (wire.h). The states of a
+ * slot are in slot.c.
  *
- * No SEND lacks a RECV: the peer can have nr_slots requests here, and we
- * nr_slots answers to come, and 2 * nr_slots RECVs are posted; each is posted
- * again before the message it held is acted on.
+ * No SEND lacks a RECV: the peer can have nr_slots requests here, and we can have
+ * nr_slots answers to come. 2 * nr_slots RECVs are posted, and each is posted again
+ * before the message it held is acted on.
  * No SEND lacks room in the send queue: each slot has at most one SEND there.
  *
- * On a data lane requests are begun in the order in which they came, for messages of a
- * mailbox have one: a request that has to wait until the last answer of its slot was sent
- * keeps those behind it waiting. There handlers do not sleep, so it is over when they
- * return.
+ * On a data lane requests are begun in order of arrival, because messages of a mailbox
+ * have an order. A request that has to wait until the last answer of its slot is sent
+ * keeps later ones waiting. Handlers on a data lane do not sleep, so a request is over
+ * when its handler returns.
  *
- * All slots are under the lane's lock. Handlers of arrivals run where the lane's
- * completions run, possibly in a softirq.
+ * All slots are under the lane's lock. Arrivals are begun where the lane's completions
+ * run, possibly in a softirq.
  */
 #include "base/log.h"
 
@@ -32,7 +32,7 @@
 #include "node/device.h"
 #include "node/memory.h"
 
-#define NUDGE_MS	250	/* without an answer */
+#define NUDGE_MS	250	/* without an answer: nudge the lane */
 
 static struct ib_device *channel_ibdev(const struct kxfer_channel *channel)
 {
@@ -64,8 +64,8 @@ static int post_send(struct kxfer_channel *channel, struct ib_cqe *cqe,
 }
 
 /*
- * Called with the lane's lock held. A RECV that cannot be posted ends the link: the
- * peer counts on it.
+ * Called with the lane's lock held. A RECV that cannot be posted ends the link, because
+ * the peer counts on each RECV.
  */
 static int post_recv(struct kxfer_recv *recv)
 {
@@ -95,9 +95,9 @@ static int post_recv(struct kxfer_recv *recv)
 
 /**
  * kxfer_channel_post_recvs() - post all RECVs; before the QP is connected
- * @channel: of an open lane
+ * @channel: channel of an open lane
  *
- * Return: 0 or what ib_post_recv() says.
+ * Return: 0, -ECONNRESET, or the error of ib_post_recv().
  */
 int kxfer_channel_post_recvs(struct kxfer_channel *channel)
 {
@@ -111,7 +111,7 @@ int kxfer_channel_post_recvs(struct kxfer_channel *channel)
 	return ret;
 }
 
-/* A slot was freed, and perhaps handed on, under the lane's lock, dropped since. */
+/* Called without the lane's lock, after a slot was freed. @handed: it went to a waiter. */
 static void slot_freed(struct kxfer_channel *channel, bool handed)
 {
 	if (handed)
@@ -136,14 +136,14 @@ static bool is_ping_slot(const struct kxfer_request *request)
 	       request->index == KXFER_WIRE_PING_SLOT;
 }
 
-/* Give a slot that is free to who has waited longest. */
+/* Hand a freed slot to the longest waiter. Return: whether there is one. */
 static bool hand_on_locked(struct kxfer_request *request)
 {
 	struct kxfer_channel *channel = request->channel;
 	struct kxfer_waiter *waiter = list_first_entry_or_null(&channel->waiters,
 							       struct kxfer_waiter, node);
 
-	/* Of a lane that is closed release_work was cancelled for good. */
+	/* The work of a waiter must not be queued once its lane is closed: release.c. */
 	if (!waiter || is_ping_slot(request) || (waiter->work && !channel->lane->open) ||
 	    !take_locked(request))
 		return false;
@@ -174,7 +174,10 @@ static void request_sent(struct ib_cq *cq, struct ib_wc *wc)
 		slot_freed(request->channel, handed);
 }
 
-/* Those at the front that may be begun. Who comes meanwhile leaves his to this one. */
+/*
+ * Begin the ready requests at the head of @arrivals. One that arrives meanwhile is left to
+ * the loop that is already running.
+ */
 static void begin_in_order(struct kxfer_channel *channel)
 {
 	struct kxfer_lane *lane = channel->lane;
@@ -224,7 +227,7 @@ static void reply_sent(struct ib_cq *cq, struct ib_wc *wc)
 		begin(reply);
 }
 
-/* The waiter or the callback takes the answer; the slot is not waiting any more. */
+/* Give the answer to the waiter or the callback. The slot no longer waits for it. */
 static void deliver_answer(struct kxfer_request *request)
 {
 	if (request->answered) {
@@ -293,8 +296,8 @@ static const char *accept_request(struct kxfer_recv *recv,
 }
 
 /*
- * A peer may end a RECV by other than a plain SEND; a WRITE with immediate data
- * even leaves the message that was there before. Return: what is wrong, or NULL.
+ * A peer may complete a RECV with something other than a plain SEND. A WRITE with immediate
+ * data even leaves the previous message in the buffer. Return: what is wrong, or NULL.
  */
 static const char *check_message(const struct kxfer_recv *recv, const struct ib_wc *wc)
 {
@@ -382,11 +385,11 @@ static void init_slots(struct kxfer_channel *channel)
 /**
  * kxfer_channel_init() - make the channel of a lane whose device is known
  * @channel: zeroed, in @lane
- * @lane: with cm_id and its link's PD
+ * @lane: lane with a cm_id, whose link has a PD
  * @nr_slots: requests each side may have unanswered
- * @max_bytes: of a message
+ * @max_bytes: longest message, header included
  *
- * May sleep. On failure kxfer_channel_destroy() undoes what was done.
+ * May sleep. On failure kxfer_channel_destroy() frees what was allocated.
  */
 int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 		       u32 nr_slots, u32 max_bytes)
@@ -429,12 +432,12 @@ int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 }
 
 /**
- * kxfer_channel_stop() - end all that waits on the channel; its QP is destroyed
- * @channel: of a lane that is being closed
+ * kxfer_channel_stop() - end all waiting on a channel whose QP is destroyed
+ * @channel: channel of a lane that is being closed
  *
- * No completion of the lane runs or will run. Handlers of requests are waited
- * for; what they wait for themselves ends with the QP or with the link's state.
- * Then each request without an answer gets -ECONNRESET. May sleep.
+ * No completion of the lane runs or will run. Waits for handlers of requests;
+ * their own waiting ends with the QP or with the link's state. Then each request
+ * without an answer gets -ECONNRESET. May sleep.
  */
 void kxfer_channel_stop(struct kxfer_channel *channel)
 {
@@ -452,7 +455,7 @@ void kxfer_channel_stop(struct kxfer_channel *channel)
 
 		spin_lock_bh(&channel->lane->lock);
 		waiting = kxfer_request_stop(&request->slot);
-		/* Who has an answer keeps it. */
+		/* A waiter that already has its answer keeps it. */
 		if (waiting) {
 			request->status = -ECONNRESET;
 			request->answer_length = 0;
@@ -466,7 +469,7 @@ void kxfer_channel_stop(struct kxfer_channel *channel)
 	channel->memory_dma = 0;
 }
 
-/** kxfer_channel_destroy() - free memory; nobody holds a slot any more */
+/** kxfer_channel_destroy() - free memory; no slot is held any more */
 void kxfer_channel_destroy(struct kxfer_channel *channel)
 {
 	kfree(channel->recvs);
@@ -477,10 +480,11 @@ void kxfer_channel_destroy(struct kxfer_channel *channel)
 }
 
 /**
- * kxfer_channel_get_locked() - a free request slot, or NULL
- * @channel: to look in
+ * kxfer_channel_get_locked() - take a free request slot
+ * @channel: channel to search
  *
  * Called with the lane's lock held. Slot 0 of a control QP is kept for PING.
+ * Return: the slot or NULL.
  */
 struct kxfer_request *kxfer_channel_get_locked(struct kxfer_channel *channel)
 {
@@ -495,7 +499,7 @@ struct kxfer_request *kxfer_channel_get_locked(struct kxfer_channel *channel)
 	return NULL;
 }
 
-/** kxfer_channel_get() - a free request slot, or NULL; does not sleep */
+/** kxfer_channel_get() - take a free request slot; does not sleep. Return: the slot or NULL */
 struct kxfer_request *kxfer_channel_get(struct kxfer_channel *channel)
 {
 	struct kxfer_request *request;
@@ -506,7 +510,7 @@ struct kxfer_request *kxfer_channel_get(struct kxfer_channel *channel)
 	return request;
 }
 
-/** kxfer_channel_get_ping() - the slot kept for PING, or NULL while one is unanswered */
+/** kxfer_channel_get_ping() - take the slot kept for PING. Return: NULL if busy or closed */
 struct kxfer_request *kxfer_channel_get_ping(struct kxfer_channel *channel)
 {
 	struct kxfer_request *request = &channel->requests[KXFER_WIRE_PING_SLOT];
@@ -518,7 +522,7 @@ struct kxfer_request *kxfer_channel_get_ping(struct kxfer_channel *channel)
 	return request;
 }
 
-/** kxfer_channel_put() - let go of a slot; it is free once its SEND has completed too */
+/** kxfer_channel_put() - let go of a slot; the slot is free once its SEND has completed */
 void kxfer_channel_put(struct kxfer_request *request)
 {
 	struct kxfer_channel *channel = request->channel;
@@ -534,13 +538,13 @@ void kxfer_channel_put(struct kxfer_request *request)
 
 /**
  * kxfer_channel_post_locked() - send a request; called with the lane's lock held
- * @request: slot, from kxfer_channel_get() or its kin
+ * @request: slot, from one of the kxfer_channel_get*() functions or kxfer_channel_ask()
  * @type: enum kxfer_wire_type
  * @payload: copied; NULL: it was written to kxfer_channel_request_payload()
- * @length: bytes of it
+ * @length: bytes of the payload
  *
  * Return: 0, or an error after which the slot has to be put and the link is
- * broken: nothing will be delivered.
+ * broken: no answer will be delivered.
  */
 int kxfer_channel_post_locked(struct kxfer_request *request, u8 type,
 			      const void *payload, u32 length)
@@ -584,7 +588,7 @@ int kxfer_channel_post(struct kxfer_request *request, u8 type,
 	return ret;
 }
 
-/* Take a slot if one is free and nobody came before, else join those who wait. */
+/* Take a free slot if there are no other waiters, else join the waiters. */
 static void queue_for_slot(struct kxfer_channel *channel, struct kxfer_waiter *waiter)
 {
 	lockdep_assert_held(&channel->lane->lock);
@@ -595,12 +599,12 @@ static void queue_for_slot(struct kxfer_channel *channel, struct kxfer_waiter *w
 }
 
 /**
- * kxfer_channel_ask() - a free request slot, without waiting for it
- * @channel: to look in
- * @waiter: with a work, and no list or slot at first
+ * kxfer_channel_ask() - take a free request slot, or queue for one without sleeping
+ * @channel: channel to search
+ * @waiter: waiter with a work; at first in no list and without a slot
  *
- * Does not sleep. Return: a slot; or NULL: @waiter stands in line, and its work is queued
- * when it has one, unless the lane is closed first.
+ * Return: a slot; or NULL: @waiter is queued, and its work is queued when it has a slot,
+ * unless the lane is closed first.
  */
 struct kxfer_request *kxfer_channel_ask(struct kxfer_channel *channel,
 					struct kxfer_waiter *waiter)
@@ -616,7 +620,7 @@ struct kxfer_request *kxfer_channel_ask(struct kxfer_channel *channel,
 	return request;
 }
 
-/** kxfer_channel_leave() - undo kxfer_channel_ask(): nothing is wanted any more */
+/** kxfer_channel_leave() - undo kxfer_channel_ask(): leave the queue, put a slot handed over */
 void kxfer_channel_leave(struct kxfer_channel *channel, struct kxfer_waiter *waiter)
 {
 	struct kxfer_request *request;
@@ -681,7 +685,7 @@ static long wait_for_done(struct kxfer_request *request, unsigned long timeout,
 	return wait_for_completion_timeout(&request->done, timeout);
 }
 
-/* Return: 0 when the answer is there; else the slot has been given up. */
+/* Return: 0: the answer is there; else -errno, and the slot has been given up. */
 static int wait_for_answer(struct kxfer_request *request, unsigned long left,
 			   enum kxfer_wait wait)
 {
@@ -708,17 +712,17 @@ static int wait_for_answer(struct kxfer_request *request, unsigned long left,
 
 /**
  * kxfer_channel_call() - send a request and wait for its answer
- * @channel: of a link that the caller holds a reference on
+ * @channel: channel of a link on which the caller holds a reference
  * @type: enum kxfer_wire_type
- * @payload: copied
- * @length: bytes of it
+ * @payload: payload to copy
+ * @length: bytes of @payload
  * @answer: where the answer's payload goes, or NULL
- * @answer_length: in: room there; out: bytes of the answer; or NULL
- * @timeout_ms: for the slot and the answer together
+ * @answer_length: in: bytes of room at @answer; out: bytes of the answer; or NULL
+ * @timeout_ms: limit for the slot and the answer together
  * @wait: whether a fatal signal ends the waiting
  *
  * Return: 0; the peer's refusal as -errno; -ETIMEDOUT, -EINTR (fatal signal),
- * -ECONNRESET; -EPROTO if the answer is longer than the room, or shorter while
+ * -ECONNRESET; -EPROTO if the answer is longer than the room, which is 0 if
  * @answer_length is NULL.
  */
 int kxfer_channel_call(struct kxfer_channel *channel, u8 type,
@@ -760,13 +764,13 @@ static bool older(u64 since_ns, u64 now_ns, unsigned int ms)
 }
 
 /**
- * kxfer_channel_overdue_locked() - whether the peer has kept a message waiting for long
- * @channel: whose lane's lock is held
- * @arrived_ms: how long a request may be unanswered, once it has arrived there
- * @sent_ms: how long a request or an answer may be under way
+ * kxfer_channel_overdue_locked() - whether the peer has kept a message waiting too long
+ * @channel: channel; the lock of its lane is held
+ * @arrived_ms: limit for the answer to a request, from its arrival at the peer
+ * @sent_ms: limit for a SEND of a request or an answer to complete
  *
- * But for the answer to PING: a peer that is busy is not silent (link.c).
- * Return: true if one is older.
+ * The answer to PING has no limit here: a busy peer is not silent (link.c).
+ * Return: true if a message is older than its limit.
  */
 bool kxfer_channel_overdue_locked(const struct kxfer_channel *channel,
 				  unsigned int arrived_ms, unsigned int sent_ms)
@@ -788,7 +792,7 @@ bool kxfer_channel_overdue_locked(const struct kxfer_channel *channel,
 	return overdue;
 }
 
-/** kxfer_channel_idle_locked() - every request is sent and answered; with the lane's lock held */
+/** kxfer_channel_idle_locked() - whether no request slot is busy; with the lane's lock held */
 bool kxfer_channel_idle_locked(const struct kxfer_channel *channel)
 {
 	u32 i;
@@ -799,7 +803,7 @@ bool kxfer_channel_idle_locked(const struct kxfer_channel *channel)
 	return true;
 }
 
-/** kxfer_channel_request_payload() - where the payload of a request goes; the slot's owner's */
+/** kxfer_channel_request_payload() - where the slot's owner writes the payload of a request */
 void *kxfer_channel_request_payload(struct kxfer_request *request)
 {
 	return request->message + 1;
@@ -813,9 +817,9 @@ void *kxfer_channel_payload(struct kxfer_reply *reply)
 
 /**
  * kxfer_channel_answer() - answer a request; does not sleep
- * @reply: slot, whose payload is written
- * @status: of the request
- * @length: bytes of payload; 0 unless @status is OK
+ * @reply: slot with the payload written
+ * @status: result of the request
+ * @length: bytes of payload; taken as 0 unless @status is OK
  */
 void kxfer_channel_answer(struct kxfer_reply *reply,
 			  enum kxfer_wire_status status, u32 length)

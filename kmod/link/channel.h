@@ -18,8 +18,8 @@ struct kxfer_lane;
 struct kxfer_request;
 
 /**
- * typedef kxfer_answered_fn - an asynchronous request has its answer
- * @request: whose @status and @answer tell the outcome; the slot is free again
+ * typedef kxfer_answered_fn - called with the answer of an asynchronous request
+ * @request: request, with its result in @status and @answer; the slot is free again
  *	when this returns
  *
  * Runs where completions of the lane run (may be a softirq), or in the link's
@@ -29,21 +29,21 @@ typedef void (*kxfer_answered_fn)(struct kxfer_request *request);
 
 /**
  * struct kxfer_request - a slot for one of our requests
- * @channel: it belongs to
- * @index: of the slot
- * @slot: where it stands; @message is the device's while it is sending
+ * @channel: channel that the slot belongs to
+ * @index: number of the slot
+ * @slot: state of the slot; while it is sending, the device owns @message
  * @message: KXFER header and payload
- * @dma: of @message
- * @cqe: of the SEND
- * @status: of the answer, 0 or -errno
+ * @dma: DMA address of @message
+ * @cqe: completion handler of the SEND
+ * @status: status of the answer, 0 or -errno
  * @answer: copy of the answer's payload
- * @answer_length: bytes of it
+ * @answer_length: bytes of @answer
  * @answered: asynchronous: called with the answer
  * @done: synchronous: the answer came
- * @sent_ns: when it was posted
- * @acked_ns: when its SEND had completed; 0: it has not
- * @job: of a NOTIFY or a SEND
- * @owner: of an OFFER, FETCHED or TAKE_BACK
+ * @sent_ns: time when the request was posted
+ * @acked_ns: time when its SEND completed; 0: not yet
+ * @job: job of a NOTIFY or a SEND
+ * @owner: offer or fetch of an OFFER, FETCHED or TAKE_BACK
  */
 struct kxfer_request {
 	struct kxfer_channel *channel;
@@ -65,19 +65,19 @@ struct kxfer_request {
 
 /**
  * struct kxfer_reply - a slot for one of the peer's requests
- * @channel: it belongs to
- * @index: of the slot
- * @slot: where it stands; @message is the device's while it is sending
+ * @channel: channel that the slot belongs to
+ * @index: number of the slot
+ * @slot: state of the slot; while it is sending, the device owns @message
  * @message: our answer
- * @dma: of @message
- * @cqe: of the SEND
+ * @dma: DMA address of @message
+ * @cqe: completion handler of the SEND
  * @request: copy of the request, header included
- * @request_length: bytes of its payload
- * @handler: of it, once it is begun
+ * @request_length: bytes of the request's payload
+ * @handler: handler of the request, once it is begun
  * @work: runs handlers that may sleep
- * @posted_ns: when our answer was
- * @node: in kxfer_channel.arrivals until it is begun
- * @ready: data lanes: it may be
+ * @posted_ns: time when our answer was posted
+ * @node: in kxfer_channel.arrivals until the request is begun
+ * @ready: data lanes: the request may be begun
  */
 struct kxfer_reply {
 	struct kxfer_channel *channel;
@@ -104,10 +104,10 @@ struct kxfer_recv {
 };
 
 /**
- * struct kxfer_waiter - something that waits for a slot; slots are handed over, not grabbed
+ * struct kxfer_waiter - a context that waits for a slot; slots are handed over, not grabbed
  * @node: in kxfer_channel.waiters, or empty
- * @request: the slot that it has got
- * @work: queued on kxfer_handler_wq then; NULL: a caller, that is woken
+ * @request: slot that was handed to this waiter
+ * @work: queued on kxfer_handler_wq when there is a slot; NULL: a caller, which is woken
  */
 struct kxfer_waiter {
 	struct list_head node;
@@ -117,24 +117,24 @@ struct kxfer_waiter {
 
 /**
  * struct kxfer_channel - the messages of one lane; slots are under the lane's lock
- * @lane: it belongs to
+ * @lane: lane that the channel belongs to
  * @nr_slots: requests that each side may have unanswered
  * @max_bytes: longest message, header included
- * @wait: for a free slot
- * @waiters: who does, in the order in which they came; under the lane's lock
- * @releaser: control QP: the link's release_work, when it does
- * @arrivals: requests of the peer not begun yet, in the order in which they came; of a
- *	control QP those whose handlers wait; under the lane's lock
- * @turn_work: control QP: handles those, one at a time
- * @beginning: somebody begins them, likewise
- * @next_sequence: of the next request
- * @requests: ours
- * @replies: to the peer's
- * @recvs: twice @nr_slots
- * @memory: of all messages, DMA-mapped in one piece
- * @memory_dma: its address
- * @memory_bytes: its size
- * @copies: memory of the copies, not mapped
+ * @wait: wait queue for a free slot
+ * @waiters: waiters for a slot, the longest first; under the lane's lock
+ * @releaser: control QP: waiter of the link's release_work
+ * @arrivals: requests of the peer that are not begun yet, in order of arrival; on a control
+ *	QP only those whose handlers may wait for the peer; under the lane's lock
+ * @turn_work: control QP: handles @arrivals, one at a time
+ * @beginning: data lanes: a context begins requests of @arrivals; under the lane's lock
+ * @next_sequence: sequence number of the last request
+ * @requests: slots of our requests
+ * @replies: slots of the peer's requests
+ * @recvs: RECVs, twice @nr_slots
+ * @memory: buffer of all messages, DMA-mapped in one piece
+ * @memory_dma: DMA address of @memory
+ * @memory_bytes: bytes of @memory
+ * @copies: buffer of the copies of requests and answers, not mapped
  */
 struct kxfer_channel {
 	struct kxfer_lane *lane;

@@ -2,18 +2,18 @@
 /*
  * Connection management: the steps of rdma_cm for one lane, both sides.
  *
- * The initiator goes through its steps in connect_thread of the link, which runs
- * with the kernel's own credentials: so the control connection can be bound to
- * a reserved source port (below 1024), whatever the rights of the user who opened
- * the peer. A listener takes control connections from such ports only, because
- * any user of the peer's machine can open a QP and an rdma_cm id of its own. The
- * connection carries a random cookie, which every data lane has to show.
+ * The initiator's steps run in connect_thread of the link, with the kernel's own
+ * credentials. So the control connection can be bound to a reserved source port
+ * (below 1024), regardless of the rights of the user that opened the peer. A listener
+ * takes control connections from such ports only, because any user of the peer's
+ * machine can open a QP and an rdma_cm id. The connection carries a random cookie,
+ * which every data lane has to show.
  *
- * The event handler runs in rdma_cm's one ordered workqueue, shared with every
- * other ULP: it notes what happened, queues work and returns.
+ * The event handler runs in the one ordered workqueue of rdma_cm, which all ULPs
+ * share: it records the event, queues work and returns.
  *
- * Each id's context is its lane, from the first event that can come on it; the
- * lane outlives the id, for the link's teardown destroys the id first.
+ * The context of each id is its lane, from the first possible event on. The lane
+ * outlives the id, because the link's teardown destroys the id first.
  */
 #include "base/log.h"
 
@@ -36,7 +36,7 @@
 #include "link/link_ops.h"
 #include "node/device.h"
 
-#define RESOLVE_MS		3000	/* address, and route */
+#define RESOLVE_MS		3000	/* for the address, and for the route */
 #define CONNECT_MS		10000
 #define RESERVED_PORT_MIN	665	/* as sunrpc's min_resvport */
 #define RESERVED_PORT_MAX	1023
@@ -73,19 +73,20 @@ static u32 lanes_allowed(void)
 	return clamp_t(u32, READ_ONCE(max_lanes), 1, KXFER_WIRE_LANES_MAX);
 }
 
-/* One for bulk, and for small jobs as many as CPUs can be busy with. */
+/* One lane for bulk, and for small jobs one per online CPU. */
 static u32 lanes_wanted(void)
 {
 	return min(lanes_allowed(), 1 + num_online_cpus());
 }
 
 /*
- * No kxfer answered. ESTALE: the peer took the request for one of a connection that it still
- * had, of this node before it was started again: it has ended that, and another QP will do.
+ * The rejection did not come from a kxfer. ESTALE: the peer took the request for that of a
+ * connection that it still had with this node from before a restart. The peer has ended that
+ * connection now, so another QP will do.
  */
 static int transport_rejected(struct kxfer_lane *lane, int status)
 {
-	/* On iWARP it is an errno, which says no more. */
+	/* On iWARP @status is an errno, which says no more. */
 	if (status <= 0)
 		return -ECONNREFUSED;
 	lane->refusal = KXFER_REFUSAL_TRANSPORT | status;
@@ -95,7 +96,7 @@ static int transport_rejected(struct kxfer_lane *lane, int status)
 	return status == IB_CM_REJ_STALE_CONN ? -ESTALE : -ECONNREFUSED;
 }
 
-/* The private data is looked at itself: siw's reject status is not the core's. */
+/* Decides by the private data: the reject status of siw is not that of the RDMA core. */
 static int rejected(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 {
 	const void *data = event->param.conn.private_data;
@@ -115,7 +116,7 @@ static int rejected(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 	return kxfer_wire_refusal_errno(lane->refusal);
 }
 
-/* What a passive side says that wants a key proved, if this side does. */
+/* Keep the welcome for the proof of the key. Both ends want a key, or neither does. */
 static int note_welcome(struct kxfer_link *link, const struct kxfer_wire_welcome *welcome,
 			u8 length)
 {
@@ -132,7 +133,7 @@ static int note_welcome(struct kxfer_link *link, const struct kxfer_wire_welcome
 	return 0;
 }
 
-/* The control connection says how many data lanes there will be. */
+/* The welcome of the control connection grants the number of data lanes. */
 static int welcomed(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 {
 	const struct kxfer_wire_welcome *welcome = event->param.conn.private_data;
@@ -168,9 +169,9 @@ static void connection_lost(struct kxfer_lane *lane, int error)
 }
 
 /*
- * The peer has closed the connection. That is the end of a link that it does not use, or
- * nobody here: an initiator that has given all grants back closes it after a while, and a
- * node that goes closes all. Only a link that is in use is lost.
+ * The peer has closed the connection. An initiator does so some time after it has given all
+ * grants back, and a node that shuts down closes all its links. This is the normal end of an
+ * unused link; only a link in use counts as lost.
  */
 static void disconnected(struct kxfer_lane *lane)
 {
@@ -245,7 +246,7 @@ static bool step_over(struct kxfer_lane *lane)
 	       READ_ONCE(lane->link->state) >= KXFER_LINK_CLOSING;
 }
 
-/* Wait for the event of one step, whose request returned @started. */
+/* Wait for the event that ends a step. @started: what the request of the step returned. */
 static int wait_step(struct kxfer_lane *lane, int started, unsigned int timeout_ms)
 {
 	if (started)
@@ -260,7 +261,7 @@ static int wait_step(struct kxfer_lane *lane, int started, unsigned int timeout_
 
 static void set_port(struct sockaddr_storage *ss, u16 port)
 {
-	/* sin_port and sin6_port are at the same place. */
+	/* sin_port and sin6_port are at the same offset. */
 	((struct sockaddr_in *)ss)->sin_port = htons(port);
 }
 
@@ -272,8 +273,8 @@ static bool is_unspecified(const struct sockaddr_storage *ss)
 }
 
 /*
- * For an unspecified address rdma_cm says EADDRNOTAVAIL of a port in use; for any other that
- * means that this node does not have the address.
+ * For a port in use rdma_cm returns EADDRNOTAVAIL if the address is unspecified. For any
+ * other address EADDRNOTAVAIL means that this node does not have it.
  */
 static bool port_taken(const struct sockaddr_storage *local, int error)
 {
@@ -286,7 +287,7 @@ static int bind_reserved_port(struct rdma_cm_id *id, struct sockaddr_storage *lo
 	u32 port = get_random_u32() % range, tries;
 	int ret = -EADDRINUSE;
 
-	/* One of its own, or else one that other links have too. */
+	/* First look for an unused port, then for one that can be shared with other links. */
 	for (tries = 0; port_taken(local, ret) && tries < 2 * range; tries++) {
 		if (tries == range)
 			rdma_set_reuseaddr(id, 1);
@@ -300,11 +301,11 @@ static int bind_reserved_port(struct rdma_cm_id *id, struct sockaddr_storage *lo
 
 /**
  * kxfer_cm_bind_scope() - bind an id to the network device of a scoped address
- * @id: not bound
+ * @id: id that is not bound yet
  * @from: own address, which gets the scope
- * @scope_id: of the peer's address; 0: it needs none
+ * @scope_id: scope of the peer's address; 0: the address has no scope
  *
- * As rdma_cm does it for an id that was not bound before.
+ * Does what rdma_cm does for an id that was not bound before.
  */
 void kxfer_cm_bind_scope(struct rdma_cm_id *id, struct kxfer_addr *from, u32 scope_id)
 {
@@ -314,13 +315,16 @@ void kxfer_cm_bind_scope(struct rdma_cm_id *id, struct kxfer_addr *from, u32 sco
 	id->route.addr.dev_addr.bound_dev_if = scope_id;
 }
 
-/* It is what the link's address and device come from. */
+/* Whether the link takes its own address and its device from this lane. */
 static bool is_first(const struct kxfer_lane *lane)
 {
 	return kxfer_lane_is_control(lane) || lane->link->ops->single;
 }
 
-/* Own address or any; control: reserved port. Data: where the control lane is. */
+/*
+ * The first lane is bound to the address asked for, or to any; a control lane also to a
+ * reserved port. Other data lanes are bound to the address of the control lane.
+ */
 static int bind_source(struct kxfer_lane *lane)
 {
 	struct kxfer_link *link = lane->link;
@@ -350,7 +354,7 @@ static int resolve_address(struct kxfer_lane *lane)
 	ret = kxfer_fault_error(CM_RESOLVE_ADDR) ?:
 	      rdma_resolve_addr(lane->cm_id, NULL, (struct sockaddr *)&remote, RESOLVE_MS);
 	ret = wait_step(lane, ret, RESOLVE_MS + 1000);
-	/* No route, no device on it, no neighbour: to the user it is one thing. */
+	/* No route, no device on the route, no neighbour: all the same to the user. */
 	if (ret == -ENODEV || ret == -ENETUNREACH || ret == -ETIMEDOUT)
 		return -EHOSTUNREACH;
 	return ret;
@@ -365,7 +369,7 @@ static void note_path(struct kxfer_link *link, struct rdma_cm_id *id)
 		link->gid_type = gid_attr->gid_type;
 }
 
-/* Once there is a route: rdma_cm has asked the device for what was left open. */
+/* Called once there is a route: rdma_cm has then set the device's default if none was given. */
 static void note_tos(struct kxfer_link *link, struct rdma_cm_id *id)
 {
 	link->tos = link->dev->iwarp ? link->key.tos : id->route.path_rec->traffic_class;
@@ -387,9 +391,9 @@ static void note_grh(struct kxfer_lane *lane, const struct ib_global_route *grh)
 }
 
 /*
- * What packets go by is what the QP was connected with, whatever becomes of the port's MTU
- * and its GIDs. A QP of iWARP has no path; siw tells the MTU of the interface. If it fails
- * the MTU is not known, and the rest is as the route said.
+ * Packets use the MTU and the GIDs that the QP was connected with, even if those of the port
+ * change later. An iWARP QP has no path, and siw reports the MTU of the interface, so it is
+ * not asked. If the query fails, the MTU stays unknown, and the rest as the route said.
  */
 static void note_qp(struct kxfer_lane *lane)
 {
@@ -434,7 +438,7 @@ static u8 rd_atom(int device_max)
 	return min(device_max, RD_ATOM_MAX);
 }
 
-/* The cookie of such a link is its nonce. */
+/* On a link with a key the cookie of the control connection is the nonce. */
 static void introduce_with_key(const struct kxfer_lane *lane, struct kxfer_wire_hello *hello)
 {
 	struct kxfer_handshake *handshake = &lane->link->handshake;
@@ -449,7 +453,7 @@ static void introduce_with_key(const struct kxfer_lane *lane, struct kxfer_wire_
 	kxfer_handshake_set_addrs(handshake, &lane->link->local, &lane->link->remote);
 }
 
-/* Return: its bytes */
+/* Return: bytes of the introduction */
 static u8 introduce(const struct kxfer_lane *lane, void *introduction)
 {
 	struct kxfer_link *link = lane->link;
@@ -493,8 +497,8 @@ static int connect_qp(struct kxfer_lane *lane)
 	ret = kxfer_fault_error(CM_CONNECT) ?: rdma_connect(lane->cm_id, &param);
 	ret = wait_step(lane, ret, CONNECT_MS);
 	/*
-	 * From an address of its own rdma_cm takes each network for one of that device;
-	 * the TCP below iWARP does not.
+	 * With a bound address rdma_cm takes each network as one of that device; the TCP
+	 * below iWARP does not.
 	 */
 	return ret == -ENETUNREACH ? -EHOSTUNREACH : ret;
 }
@@ -519,7 +523,7 @@ static enum kxfer_context lane_context(const struct kxfer_lane *lane)
 	       lane->link->key.context;
 }
 
-/* What was made stays in the lane, for the link's teardown to undo. */
+/* On failure the lane keeps what was made; the link's teardown destroys it. */
 static int connect_lane(struct kxfer_link *link, u32 index)
 {
 	struct kxfer_lane *lane = kxfer_lane_create(link, index, kxfer_link_numa_node(link));
@@ -563,10 +567,10 @@ static int connect_control(struct kxfer_link *link)
 
 /**
  * kxfer_cm_connect() - bring up a link, from nothing to LIVE
- * @link: an initiator's, CONNECTING
+ * @link: link of an initiator, CONNECTING
  *
- * From the link's connect_thread; sleeps, on siw until a signal. Return: 0 or -errno, after
- * which the caller fails the link.
+ * Runs in the link's connect_thread. Sleeps, on siw perhaps until a signal. Return: 0, or
+ * -errno, after which the caller fails the link.
  */
 int kxfer_cm_connect(struct kxfer_link *link)
 {
@@ -590,12 +594,12 @@ static void refuse(struct rdma_cm_id *id, u32 refusal)
 	kxfer_stat_inc(KXFER_STAT_LINKS_REFUSED);
 	kxfer_notice("connection from %pISpc refused: %s", &id->route.addr.dst_addr,
 		     kxfer_cm_refusal_text(refusal));
-	/* If it fails rdma_destroy_id() refuses, without a reason. */
+	/* If rdma_reject() fails, rdma_destroy_id() rejects without a reason. */
 	if (!kxfer_fault(CM_REJECT))
 		rdma_reject(id, &data, sizeof(data), IB_CM_REJ_CONSUMER_DEFINED);
 }
 
-/* Return: bytes of it. The control lane's of a link with a key has a nonce. */
+/* Return: bytes of @welcome. On the control lane of a link with a key it has a nonce. */
 static u8 welcome_with_key(struct kxfer_lane *lane, struct kxfer_wire_keyed_welcome *welcome)
 {
 	struct kxfer_handshake *handshake = &lane->link->handshake;
@@ -630,11 +634,11 @@ static int accept_qp(struct kxfer_lane *lane)
 	};
 	int ret;
 
-	/* Else it would be what the peer asks for, up to hours. */
+	/* Otherwise the peer chooses the timeout, up to hours. */
 	ret = kxfer_fault_error(CM_ACK_TIMEOUT) ?: rdma_set_ack_timeout(lane->cm_id, ACK_TIMEOUT);
 	if (ret)
 		return ret;
-	/* rdma_accept() wants no event of this id to be handled meanwhile. */
+	/* rdma_accept() requires that no event of this id is handled meanwhile. */
 	rdma_lock_handler(lane->cm_id);
 	ret = kxfer_fault_error(CM_ACCEPT) ?: rdma_accept(lane->cm_id, &param);
 	rdma_unlock_handler(lane->cm_id);
@@ -683,10 +687,10 @@ static bool is_gid_of(const union ib_gid *gid, struct sockaddr_storage *addr)
 }
 
 /*
- * On RoCE rdma_cm takes both addresses from private data, which is the sender's word.
- * Packets, and the answer to the request, go by the GIDs of its path, which on RoCE are
- * addresses. iWARP's addresses are those of its TCP connection. GIDs of InfiniBand say
- * nothing of addresses, and there rdma_cm's word has to do.
+ * On RoCE rdma_cm takes both addresses from private data, which the sender may forge.
+ * Packets, and the answer to the request, use the GIDs of the request's path, which on RoCE
+ * are addresses. The addresses of iWARP are those of its TCP connection. On InfiniBand GIDs
+ * say nothing about addresses, so those of rdma_cm have to be believed.
  */
 static bool is_of_path(struct rdma_cm_id *id)
 {
@@ -730,7 +734,7 @@ static u32 add_passive_lane(struct kxfer_link *link, struct rdma_cm_id *id,
 	lane->conn_param.private_data = NULL;
 	lane->hello = *hello;
 	lane->cm_id = id;
-	/* From kxfer_link_add_lane() on the lane is the link's, accept_work runs. */
+	/* From kxfer_link_add_lane() on the link owns the lane, and accept_work runs. */
 	id->context = lane;
 	id->event_handler = lane_event;
 	if (kxfer_link_add_lane(link, lane)) {
@@ -740,7 +744,7 @@ static u32 add_passive_lane(struct kxfer_link *link, struct rdma_cm_id *id,
 	return KXFER_REFUSAL_NONE;
 }
 
-/* Of a data lane it is its link that knows (link_table.c). */
+/* For a data lane the key is checked when its link is looked up (link_table.c). */
 static u32 check_key_wanted(const struct kxfer_wire_hello *hello, const struct kxfer_keys *keys)
 {
 	bool shown = be32_to_cpu(hello->features) & KXFER_WIRE_FEATURE_KEY;
@@ -752,14 +756,14 @@ static u32 check_key_wanted(const struct kxfer_wire_hello *hello, const struct k
 }
 
 /**
- * kxfer_cm_request() - a connection request has come to a listener
- * @id: the new connection
+ * kxfer_cm_request() - handle a connection request to a listener
+ * @id: id of the new connection
  * @event: RDMA_CM_EVENT_CONNECT_REQUEST
  * @any_port: the listener takes any source port
- * @keys: one of them has to be proved; NULL: the listener has none
+ * @keys: keys of which one has to be proved; NULL: the listener has none
  *
- * In the event handler; does not block. Return: 0: the id belongs to a lane;
- * else it was refused and rdma_cm is to destroy it.
+ * Runs in the event handler; does not block. Return: 0: the id belongs to a lane;
+ * else the request was refused and rdma_cm has to destroy the id.
  */
 int kxfer_cm_request(struct rdma_cm_id *id, const struct rdma_cm_event *event,
 		     bool any_port, struct kxfer_keys *keys)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* rdma_cm: how lanes are connected and accepted. See cm.c. */
+/* Connecting and accepting lanes with rdma_cm. See cm.c. */
 #ifndef KXFER_CM_H
 #define KXFER_CM_H
 

@@ -1,42 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Completions of a lane: who polls its CQ.
+ * Completions of a lane, and the owner that polls its CQ.
  *
- * A CQ of the contexts workqueue, softirq and unbound is the RDMA core's
- * (ib_alloc_cq(), or of its pool: cq_pool.c): it calls each completion's done()
- * there. A CQ of the context polled has a handler of ours and, at any time, at most
- * one owner who polls it and calls done() for all that it finds, whosever it is:
+ * A CQ of the contexts workqueue, softirq and unbound belongs to the RDMA core
+ * (ib_alloc_cq(), or its pool: cq_pool.c), which calls done() of each completion there. A CQ
+ * of the context polled has a handler of ours and, at any time, at most one owner. The owner
+ * polls it and calls done() for all completions that it finds, also those of other sessions:
  *
  *  - a session that waits for completions (kxfer_cq_own()) finds them where it waits,
  *    without interrupt, work and wake-up;
- *  - when no session does, a work that the handler queues.
+ *  - when no session does, the owner is a work that the handler queues.
  *
- * No completion is forgotten. The provider calls the handler once for each
- * ib_req_notify_cq(). An owner that has found the CQ empty (@empty) asks for that before
- * it goes, and for word of what came in between (IB_CQ_REPORT_MISSED_EVENTS). One that has
- * not, because it has what it waited for or its time is over, asks for nothing and queues
- * the work: not every provider reports what is in a CQ that it arms (qedr, ocrdma, mlx4 and
- * mthca never do), so the RDMA core arms an empty one only, too. A completion that comes
- *  1. before the last look is found by the owner, or by the work that it queues;
- *  2. between that look and the arming is reported, or is for a provider that does not
- *     report an event at once;
- *  3. after the arming calls the handler, which under @lock finds the owner still there and
- *     leaves word (@event, clear since before the arming), upon which the owner queues the
- *     work; or finds none, and queues it.
- * A work that finds an owner has nothing to do: who became owner after the work was
- * queued polls after that.
+ * No completion is lost. The provider calls the handler once for each ib_req_notify_cq(). An
+ * owner that has found the CQ empty (@empty) arms it before it leaves, and asks whether
+ * completions came in between (IB_CQ_REPORT_MISSED_EVENTS). An owner that has not found it
+ * empty, because it has what it waited for or its time is over, does not arm the CQ but queues
+ * the work. The reason: not every provider reports completions that are in a CQ when it is
+ * armed (qedr, ocrdma, mlx4 and mthca never do); the RDMA core, too, arms only an empty CQ. A
+ * completion that comes
+ *  1. before the last poll is found by the owner, or by the work that the owner queues;
+ *  2. between that poll and the arming is reported, or causes an event at once if the provider
+ *     does not report it;
+ *  3. after the arming calls the handler. Under @lock the handler finds the owner still there
+ *     and sets @event, which has been clear since before the arming: then the owner queues the
+ *     work. Or it finds no owner, and queues the work.
+ * A work that finds an owner has nothing to do: a context that became the owner after the work
+ * was queued polls after that.
  *
- * No completion waits for a session that does not get the CPU: it polls with
- * preemption disabled, for a bounded time, and goes when the CPU is wanted.
+ * No completion waits for a session that does not get the CPU: a session polls with
+ * preemption disabled, for a bounded time, and leaves when another task needs the CPU.
  *
- * One of the context direct is the core's, too (IB_POLL_DIRECT), and is owned as a polled
- * one is, but nothing tells of what comes there and nobody looks when no owner does: who
- * waits for something of such a lane has to look (kxfer_lane_wait(), run.c). The core
- * looks by itself to drain a QP, so nobody else may from then on: kxfer_cq_retire().
+ * A CQ of the context direct also belongs to the core (IB_POLL_DIRECT), and is owned like a
+ * polled one. But it has no events, and without an owner it is not polled: a context that
+ * waits for a completion of such a lane has to poll (kxfer_lane_wait(), run.c). To drain a QP
+ * the core polls by itself, so no other context may poll from then on: kxfer_cq_retire().
  *
- * Destroying it, as a proof: kxfer_cq_destroy() becomes its owner and stays it. So
- * nobody polls it, and the handler, even one that comes late, queues nothing; what
- * was queued before is waited for and finds an owner.
+ * Destroying a polled CQ, as a proof: kxfer_cq_destroy() becomes its owner for good. So no
+ * other context polls it, and the handler, even a late one, queues nothing. A work that was
+ * queued before is waited for and finds an owner.
  *
  * Context: creating and destroying may sleep. done() is called in a softirq, a
  * kworker or a system call, with no lock held, and must not sleep.
@@ -48,13 +49,12 @@
 #include "base/fault.h"
 #include "link/cq.h"
 
-/* Completions, after which others have their turn: on the CPU, and to be waited for. */
-#define WORK_BUDGET	4096
-#define POLL_BUDGET	256
+#define WORK_BUDGET	4096	/* completions, then others have the CPU */
+#define POLL_BUDGET	256	/* completions, then the caller may wait for others */
 
 static struct workqueue_struct *comp_wq;
 
-/** kxfer_cq_init() - make the workqueue; its kind is that of the core's ib_comp_wq */
+/** kxfer_cq_init() - make the workqueue, of the same kind as the core's ib_comp_wq */
 int kxfer_cq_init(void)
 {
 	comp_wq = kxfer_fault(CQ_WORKQUEUE) ? NULL :
@@ -63,13 +63,13 @@ int kxfer_cq_init(void)
 	return comp_wq ? 0 : -ENOMEM;
 }
 
-/** kxfer_cq_exit() - no CQ is left */
+/** kxfer_cq_exit() - destroy the workqueue; no CQ is left */
 void kxfer_cq_exit(void)
 {
 	destroy_workqueue(comp_wq);
 }
 
-/* Any context. From 6.12 on rxe calls it with its lock over the CQ held. */
+/* Any context. From 6.12 on rxe calls this with its lock of the CQ held. */
 static void completion_handler(struct ib_cq *ib, void *context)
 {
 	struct kxfer_cq *cq = context;
@@ -83,7 +83,7 @@ static void completion_handler(struct ib_cq *ib, void *context)
 	spin_unlock_irqrestore(&cq->lock, flags);
 }
 
-/* Become the owner. Return: false if there is one. */
+/* Become the owner. Return: false if there already is one. */
 static bool enter(struct kxfer_cq *cq)
 {
 	unsigned long flags;
@@ -98,14 +98,14 @@ static bool enter(struct kxfer_cq *cq)
 	return ok;
 }
 
-/* Be the owner no more. */
+/* Stop being the owner. */
 static void leave(struct kxfer_cq *cq)
 {
 	unsigned long flags;
 	bool more = false;
 
 	if (cq->polled) {
-		/* What it told of is polled, or will be by the work. */
+		/* Completions of this event are polled already, or will be by the work. */
 		WRITE_ONCE(cq->event, false);
 		more = !cq->empty || ib_req_notify_cq(cq->ib, IB_CQ_NEXT_COMP |
 						      IB_CQ_REPORT_MISSED_EVENTS) > 0;
@@ -121,7 +121,7 @@ static void leave(struct kxfer_cq *cq)
 	spin_unlock_irqrestore(&cq->lock, flags);
 }
 
-/* Of the owner. Return: completions handled; fewer than KXFER_CQ_BATCH: there are no more. */
+/* For the owner. Return: completions handled; fewer than KXFER_CQ_BATCH: there are no more. */
 static u32 handle_some(struct kxfer_cq *cq)
 {
 	int nr, i;
@@ -159,12 +159,12 @@ static void poll_work(struct work_struct *work)
 }
 
 /**
- * kxfer_cq_own() - become the owner for a while, to find completions oneself
+ * kxfer_cq_own() - become the owner for a while, to poll for completions
  * @cq: of any context
  *
- * Before posting, best: then no handler has work queued for what completes at once.
- * Disables preemption until kxfer_cq_disown(). Return: false, with nothing to undo,
- * if it is neither polled nor direct, or somebody else polls it.
+ * Best called before posting: then the handler queues no work for what completes at once.
+ * Disables preemption until kxfer_cq_disown(). Return: false, with nothing to undo, if the CQ
+ * is neither polled nor direct, or has an owner; on PREEMPT_RT always.
  */
 bool kxfer_cq_own(struct kxfer_cq *cq)
 {
@@ -177,10 +177,10 @@ bool kxfer_cq_own(struct kxfer_cq *cq)
 	return false;
 }
 
-/** kxfer_cq_disown() - after kxfer_cq_own() */
+/** kxfer_cq_disown() - undo kxfer_cq_own() */
 void kxfer_cq_disown(struct kxfer_cq *cq)
 {
-	/* Often the last look was a full one and took all: another is less than the work. */
+	/* The last poll often took a full batch, and all: one more costs less than the work. */
 	if (cq->polled && !cq->empty && !need_resched())
 		handle_some(cq);
 	leave(cq);
@@ -188,14 +188,14 @@ void kxfer_cq_disown(struct kxfer_cq *cq)
 }
 
 /**
- * kxfer_cq_poll() - handle completions where the caller waits for some
- * @cq: of the caller (kxfer_cq_own())
- * @done: grows with the completions that the caller waits for
- * @want: how far
- * @until_ns: ktime_get_ns() until when to spin; 0: take what is there
+ * kxfer_cq_poll() - handle completions while the caller waits for some of them
+ * @cq: owned by the caller (kxfer_cq_own())
+ * @done: counter of the completions that the caller waits for
+ * @want: return once *@done has reached this
+ * @until_ns: time by ktime_get_ns() until which to spin; 0: take only what is there
  *
- * Goes when *@done is @want, at @until_ns, after POLL_BUDGET completions, or when the
- * CPU is wanted. Does not sleep.
+ * Returns when *@done has reached @want, at @until_ns, after POLL_BUDGET completions, or when
+ * another task needs the CPU. Does not sleep.
  */
 void kxfer_cq_poll(struct kxfer_cq *cq, const u32 *done, u32 want, u64 until_ns)
 {
@@ -215,7 +215,7 @@ void kxfer_cq_poll(struct kxfer_cq *cq, const u32 *done, u32 want, u64 until_ns)
 }
 
 /**
- * kxfer_cq_look() - handle what is there, where the caller waits for something of it
+ * kxfer_cq_look() - handle the completions that are there
  * @cq: of any context; nothing is done unless it can be owned
  *
  * Does not sleep.
@@ -243,7 +243,7 @@ static int create_polled(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cq
 	return 0;
 }
 
-/** kxfer_cq_core_context() - what a context is to the RDMA core; not polled */
+/** kxfer_cq_core_context() - translate a context, other than polled, for the RDMA core */
 enum ib_poll_context kxfer_cq_core_context(enum kxfer_context context)
 {
 	switch (context) {
@@ -262,11 +262,11 @@ enum ib_poll_context kxfer_cq_core_context(enum kxfer_context context)
  * kxfer_cq_create() - make a CQ
  * @cq: zeroed
  * @ibdev: device
- * @nr_cqe: for so many completions
+ * @nr_cqe: number of completions that the CQ must hold
  * @comp_vector: below the device's num_comp_vectors
  * @context: where completions are handled
- * @settle: of a polled one, or NULL: called by its owner, with no lock held, when done() has
- *	been called for all that one look at it found
+ * @settle: for a polled CQ, or NULL: called by its owner, with no lock held, when done() has
+ *	been called for all completions of one poll
  *
  * May sleep. Return: 0 or -errno, with nothing to destroy.
  */
@@ -276,7 +276,7 @@ int kxfer_cq_create(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cqe,
 {
 	int ret = 0;
 
-	/* Who owns it must not be preempted, and takes locks that may sleep there. */
+	/* An owner must not be preempted, but takes locks that may sleep on PREEMPT_RT. */
 	if (context == KXFER_CONTEXT_DIRECT && IS_ENABLED(CONFIG_PREEMPT_RT))
 		return -EOPNOTSUPP;
 	spin_lock_init(&cq->lock);
@@ -300,7 +300,7 @@ int kxfer_cq_create(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cqe,
 	return ret;
 }
 
-/* Once for all: somebody who was before need not be waited for again. */
+/* Idempotent: a previous owner is waited for only once. */
 static void own_for_good(struct kxfer_cq *cq)
 {
 	bool owned;
@@ -315,10 +315,10 @@ static void own_for_good(struct kxfer_cq *cq)
 }
 
 /**
- * kxfer_cq_retire() - QPs of it are going to be drained, and by who looks at it
+ * kxfer_cq_retire() - leave a CQ of the context direct to the core, before QPs are drained
  * @cq: of any context, or one that was not made
  *
- * May sleep. Afterwards nobody but the core looks at one of the context direct.
+ * May sleep. Afterwards only the core polls a CQ of the context direct.
  */
 void kxfer_cq_retire(struct kxfer_cq *cq)
 {
@@ -327,12 +327,13 @@ void kxfer_cq_retire(struct kxfer_cq *cq)
 }
 
 /**
- * kxfer_cq_destroy() - no QP uses it any more
- * @cq: or one that was not made; one of the pool is given back, and first all is handled
+ * kxfer_cq_destroy() - destroy a CQ that no QP uses any more
+ * @cq: of any context, or one that was not made; a CQ of the pool is given back, after all its
+ *	completions were handled
  *
- * May sleep, and waits for whoever polls it. Afterwards nobody can own it. What nobody
- * has found by then, of a UD QP or of siw, is never handled; nobody may
- * wait for that.
+ * May sleep; waits for the owner of the CQ. Afterwards the CQ cannot be owned. Completions
+ * that were not found by then, of a UD QP or of siw, are never handled: no context may wait
+ * for them.
  */
 void kxfer_cq_destroy(struct kxfer_cq *cq)
 {

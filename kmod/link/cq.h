@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Completions of a lane: who polls its CQ. See cq.c. */
+/* Completions of a lane, and the owner that polls its CQ. See cq.c. */
 #ifndef KXFER_CQ_H
 #define KXFER_CQ_H
 
@@ -11,25 +11,25 @@
 #include <rdma/ib_verbs.h>
 
 #define KXFER_CQ_BATCH		16	/* completions taken by one ib_poll_cq() */
-#define KXFER_CQ_MARKERS	1	/* that kxfer_cq_borrow() needs beside the user's */
+#define KXFER_CQ_MARKERS	1	/* CQEs that kxfer_cq_borrow() needs for itself */
 
 /**
  * struct kxfer_cq - a CQ and its owner
- * @ib: it, or NULL
- * @marker: of the pool: QP by which it is given back; else NULL
- * @nr_cqe: of the pool: room that was taken there
- * @polled: of KXFER_CONTEXT_POLLED
- * @direct: of KXFER_CONTEXT_DIRECT; the fields below are for these two only
- * @lock: over the three below; irq-safe, for the handler may come in any context
- * @owned: somebody polls it, or it is retired or destroyed
- * @event: the handler has come since the owner last asked for it
- * @empty: the owner's last look found fewer completions than it could take
- * @closing: it is being destroyed, who owns it hands it over
- * @handed_over: to the destroyer
+ * @ib: the verbs CQ, or NULL
+ * @marker: CQ of the pool: QP by which the CQ is given back; else NULL
+ * @nr_cqe: CQ of the pool: number of CQEs taken from the pool
+ * @polled: the context is KXFER_CONTEXT_POLLED
+ * @direct: the context is KXFER_CONTEXT_DIRECT; the fields below are for these two only
+ * @lock: over @owned, @event and @closing; irq-safe, for the handler may come in any context
+ * @owned: an owner polls the CQ, or it is retired or destroyed
+ * @event: the handler has come since the owner last armed the CQ
+ * @empty: the owner's last poll found fewer completions than it could take
+ * @closing: the CQ is being retired or destroyed: its owner hands it over
+ * @handed_over: the owner has left the CQ to the context that retires or destroys it
  * @settle: called by the owner when done() has been called for all of @wc; or NULL
- * @work: polls it when nobody else does
- * @now_ns: ktime_get_ns() when @wc was taken, of the owner
- * @wc: completions taken, of the owner
+ * @work: polls the CQ when it has no other owner
+ * @now_ns: ktime_get_ns() when @wc was taken; belongs to the owner
+ * @wc: completions taken; belongs to the owner
  */
 struct kxfer_cq {
 	struct ib_cq *ib;
@@ -65,7 +65,7 @@ void kxfer_cq_disown(struct kxfer_cq *cq);
 void kxfer_cq_poll(struct kxfer_cq *cq, const u32 *done, u32 want, u64 until_ns);
 void kxfer_cq_look(struct kxfer_cq *cq);
 
-/* In done(): when the completion was found. */
+/* In done(): the time when the completion was found. */
 static inline u64 kxfer_cq_now_ns(const struct kxfer_cq *cq)
 {
 	return cq->polled ? cq->now_ns : ktime_get_ns();

@@ -1,34 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A lane's completions on a CQ of the RDMA core's pool (ib_cq_pool_get()), which others
- * use too, of this module or not. The core polls it, as it does one of its own making.
+ * A lane's completions on a CQ of the RDMA core's pool (ib_cq_pool_get()), which has other
+ * users too, of this module or not. The core polls it like a CQ of ib_alloc_cq().
  *
- * The pool counts what each user may have on the CQ. So a user asks for all that it can
- * ever have there, flushed work requests and markers of a drain with them, and the CQ
+ * The pool counts the CQEs that each user may have on the CQ. So a user asks for all that it
+ * can ever have there, including flushed work requests and markers of a drain, and the CQ
  * never overruns.
  *
- * Such a CQ cannot be freed to be rid of what it holds. So beside it a lane has a QP for
- * nothing but the end, that on which its last completion comes: the marker's.
+ * Such a CQ cannot be freed to get rid of the completions that it holds. So a lane has one
+ * more QP on it, used only at the end: the lane's last completion, the marker, comes from that
+ * QP.
  *
- * Giving it back, as a proof that done() of no completion of the lane is called any more:
- *  1. All QPs of the lane on that CQ are destroyed, and their providers add no more:
- *     rxe has stopped their tasks, and flushed the rest itself, when ib_destroy_qp()
- *     returns (rxe_qp_do_cleanup(), in the caller's context); siw adds only for who has
- *     a reference to the QP, for which it waits (@qp_free in siw_destroy_qp()). That
- *     siw flushes work requests behind the marker of ib_drain_qp() does not matter.
- *  2. Only now the marker's QP, in the error state since it was made and with nothing
- *     else on it, is drained: its one work request completes behind all of step 1, for
- *     providers add at the end under the CQ's lock and the core takes from the front.
+ * Giving the CQ back, as a proof that done() of no completion of the lane is called any more:
+ *  1. All QPs of the lane on that CQ are destroyed, and their providers add no more
+ *     completions. rxe has stopped the tasks of a QP, and flushed the rest itself, when
+ *     ib_destroy_qp() returns (rxe_qp_do_cleanup(), in the caller's context). siw adds only
+ *     in contexts that hold a reference to the QP, and waits for these references (@qp_free
+ *     in siw_destroy_qp()). That siw flushes work requests after the marker of ib_drain_qp()
+ *     does not matter.
+ *  2. Only now the marker's QP is drained. It has been in the error state since it was made,
+ *     with nothing else on it. Its one work request completes after all of step 1, because
+ *     providers add at the end of the CQ under its lock and the core takes from the front.
  *  3. The core polls a CQ in one place at a time, a work or an irq_poll, and calls
- *     done() in the order of the CQ. So when that of the marker is called, all before
- *     have returned.
- *  4. The marker's QP is destroyed, and the room given back. Before step 3 it is not
- *     free: what was not taken yet would overrun the CQ of who got it.
- * It does not matter how often and where the core polls, nor what others add meanwhile:
- * nothing of the core's is looked into. A provider that drops a QP's completions as it
- * destroys it does no harm. Completions of step 1 tell of a QP that is freed, which no
- * done() looks at. The core keeps the CQ until the device goes; that waits for the link
- * (link.c), so the pool is empty of us by then.
+ *     done() in the order of the CQ. So when done() of the marker is called, all calls
+ *     before it have returned.
+ *  4. The marker's QP is destroyed, and the lane's CQEs are given back. Before step 3 they are
+ *     not free: completions that were not taken yet, and those of the next user, would overrun
+ *     the CQ.
+ * It does not matter how often and where the core polls, nor what other users add meanwhile:
+ * no data of the core is inspected. A provider that drops a QP's completions as it destroys
+ * the QP does no harm. Completions of step 1 name a QP that is freed, which no done() looks
+ * at. The core keeps the CQ until the device goes. Device removal waits for the link
+ * (link.c), so the pool has no CQEs of this module by then.
  *
  * Context: may sleep.
  */
@@ -38,7 +41,7 @@
 #include "base/fault.h"
 #include "link/cq.h"
 
-/* No QP goes there from RESET. It sends nothing, so any port will do. */
+/* A QP cannot go from RESET to ERR, so INIT comes first. It sends nothing: any port will do. */
 static int to_error(struct ib_qp *qp)
 {
 	struct ib_qp_attr attr = {
@@ -75,7 +78,7 @@ static struct ib_qp *make_marker(struct ib_pd *pd, struct ib_cq *cq)
 	qp = kxfer_fault_ptr(CQ_POOL_MARKER) ?: ib_create_qp(pd, &init);
 	if (IS_ERR(qp))
 		return qp;
-	/* A device that cannot is better known now than at the end. */
+	/* If the device cannot do this, fail now and not at the end. */
 	ret = kxfer_fault_error(CQ_POOL_ERROR) ?: to_error(qp);
 	if (!ret)
 		return qp;
@@ -84,11 +87,11 @@ static struct ib_qp *make_marker(struct ib_pd *pd, struct ib_cq *cq)
 }
 
 /**
- * kxfer_cq_borrow() - have room on a CQ of the pool
+ * kxfer_cq_borrow() - take CQEs on a CQ of the pool
  * @cq: zeroed
- * @pd: of its QPs; tells the device
- * @nr_cqe: all completions that there can be at a time, KXFER_CQ_MARKERS with them; at
- *	most the device's max_cqe, for the core would look for more for ever
+ * @pd: PD of its QPs, on its device
+ * @nr_cqe: all completions that there can be at a time, including KXFER_CQ_MARKERS; at
+ *	most the device's max_cqe, because the core would search for more for ever
  * @comp_vector: below the device's num_comp_vectors; the pool may choose another
  * @context: where completions are handled; not polled
  *
@@ -115,7 +118,7 @@ int kxfer_cq_borrow(struct kxfer_cq *cq, struct ib_pd *pd, u32 nr_cqe, int comp_
 	return 0;
 }
 
-/** kxfer_cq_give_back() - see kxfer_cq_destroy(), which calls it for what was borrowed */
+/** kxfer_cq_give_back() - undo kxfer_cq_borrow(); called by kxfer_cq_destroy() */
 void kxfer_cq_give_back(struct kxfer_cq *cq)
 {
 	ib_drain_sq(cq->marker);

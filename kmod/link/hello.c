@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * HELLO and PING: the first message of a link, and those by which it stays.
+ * HELLO and PING: the first message of a link, and its keep-alive.
  *
- * HELLO tells the initiator where fence READs go, and with it both ends prove the key that
- * they share (key.c). A link is LIVE when it is answered. An initiator's PING asks every
- * KXFER_KEEPALIVE_MS whether the peer is there.
+ * The answer to HELLO gives the initiator the address of fence READs. On a link with a key
+ * HELLO and its answer also prove that key (key.c). A link is LIVE once HELLO is answered.
+ * Then each end sends a PING every KXFER_KEEPALIVE_MS to learn whether the peer is there.
  *
  * Context: HELLO may sleep, PING does not.
  */
@@ -43,7 +43,7 @@ static int make_fence(struct kxfer_link *link)
 					 KXFER_FENCE_BYTES, IB_ACCESS_REMOTE_READ);
 }
 
-/* Called with register_mutex held. Return: 0, -EACCES, or why this side cannot say */
+/* Called with register_mutex held. Return: 0, -EACCES, or -errno if this side cannot check */
 static int check_proof(struct kxfer_link *link, const void *proof, u32 length)
 {
 	int ret;
@@ -69,7 +69,7 @@ static int fill_hello_answer(struct kxfer_link *link,
 	return link->keys ? kxfer_handshake_answer(&link->handshake, keyed) : 0;
 }
 
-/** kxfer_hello_handle() - HELLO has come; may sleep */
+/** kxfer_hello_handle() - handle HELLO; may sleep */
 void kxfer_hello_handle(struct kxfer_reply *reply, const void *payload)
 {
 	struct kxfer_link *link = reply->channel->lane->link;
@@ -80,7 +80,7 @@ void kxfer_hello_handle(struct kxfer_reply *reply, const void *payload)
 		kxfer_link_protocol_error(link, "a proof where there is no key");
 		return;
 	}
-	/* Two HELLOs in two slots are handled side by side. */
+	/* On a passive link kxfer_lane_register() takes one caller at a time. */
 	mutex_lock(&link->register_mutex);
 	ret = link->fence ? -EINVAL : check_proof(link, payload, reply->request_length);
 	if (!ret)
@@ -98,7 +98,7 @@ void kxfer_hello_handle(struct kxfer_reply *reply, const void *payload)
 		kxfer_link_end_soon(link);
 }
 
-/** kxfer_hello_handle_ping() - PING has come; does not sleep */
+/** kxfer_hello_handle_ping() - handle PING; does not sleep */
 void kxfer_hello_handle_ping(struct kxfer_reply *reply, const void *payload)
 {
 	kxfer_channel_answer(reply, KXFER_WIRE_OK, 0);
@@ -134,11 +134,11 @@ static int hello_with_key(struct kxfer_link *link, struct kxfer_wire_keyed_hello
 }
 
 /**
- * kxfer_hello_say() - an initiator's first message
- * @link: whose control QP is connected
- * @timeout_ms: to wait for the answer
+ * kxfer_hello_say() - send HELLO, the first message of an initiator, and wait for the answer
+ * @link: link with a connected control QP
+ * @timeout_ms: longest time to wait for the answer
  *
- * Sleeps; the link's teardown ends that by a signal to the caller, connect_thread.
+ * Sleeps; the link's teardown ends the wait by a signal to the caller, connect_thread.
  * Return: 0 or -errno.
  */
 int kxfer_hello_say(struct kxfer_link *link, unsigned int timeout_ms)
@@ -173,7 +173,7 @@ static void ping_answered(struct kxfer_request *request)
 	kxfer_stat_inc(KXFER_STAT_KEEPALIVES);
 }
 
-/** kxfer_hello_ping() - ask whether the peer is there. Return: 0, -EBUSY: one is unanswered */
+/** kxfer_hello_ping() - send a PING. Return: 0 or -errno; -EBUSY: the last one is unanswered */
 int kxfer_hello_ping(struct kxfer_link *link)
 {
 	struct kxfer_request *request = kxfer_channel_get_ping(&link->control->channel);

@@ -4,9 +4,9 @@
  * one.
  *
  * A secret is a key of type logon in the kernel's keyring, described as kxfer:NAME. The
- * caller of LISTEN_ADD or PEER_OPEN has to be able to search it. What is kept is a copy,
- * derived from it: revoking the key in the keyring ends no listener, peer or link. The
- * copy is zeroed when the last reference is dropped.
+ * caller of LISTEN_ADD or PEER_OPEN has to be able to search it. The module keeps a copy
+ * derived from the secret, so revoking the key in the keyring ends no listener, peer or
+ * link. The copy is zeroed when the last reference is dropped.
  *
  * The proof of a link takes four steps (protocol.rst shows the bytes):
  *
@@ -16,29 +16,29 @@
  *	HELLO: proof of the initiator	->	compares with each key of the listener
  *	compares			<-	answer: proof of the passive side
  *
- * Each proof is an HMAC-SHA256 by the key over a label (whose proof it is) and the whole
+ * Each proof is an HMAC-SHA256 by the key over a label (the end that proves) and the whole
  * of hello, welcome, and the addresses and ports of both ends. So:
- *  - A proof that was recorded is worth nothing later: this end's nonce is another one.
+ *  - A recorded proof is worth nothing later: each end chooses a new nonce.
  *  - The proof of one end is never that of the other: the labels differ.
- *  - An end that was told other versions, features, lanes, or another epoch than the
- *    other end said computes another proof. Leaving the key out of hello or welcome is
- *    refused before any proof: each end knows for itself whether it wants one.
+ *  - If versions, features, lanes or the epoch were changed between the ends, the ends
+ *    compute different proofs. Leaving the key out of hello or welcome is refused before
+ *    any proof: each end knows for itself whether it wants one.
  *  - A proof made for one listener is worth nothing at another one: its port differs.
  *
  * The passive side compares first, and shows nothing to an initiator without the key. It
- * answers one HELLO only, so that an initiator has one try for each connection. Until
- * then a passive link takes no other message (decode.c), and an initiator's none but
- * PING (control.c).
+ * checks one HELLO only, so that an initiator has one try for each connection. Before the
+ * proof a passive link takes no other message (decode.c), and the link of an initiator
+ * takes only PING (control.c).
  *
- * A data lane shows 16 bytes derived from the same in place of the link's cookie. They
+ * A data lane shows 16 bytes, derived in the same way, in place of the link's cookie. They
  * differ from lane to lane, and a lane is accepted once. A link with a key has no cookie:
- * what its hello carries in that field is the nonce.
+ * the cookie field of its hello carries the nonce.
  *
- * A key says who may connect and what they may do. It does not protect the packets
- * that follow: whoever can read the wire sees them, and whoever can inject packets with
- * the right queue pair, sequence number and rkey is believed.
+ * A key decides which peers may connect and what they may do. It does not protect the
+ * packets that follow: they can be read on the wire, and a packet injected with the right
+ * queue pair, sequence number and rkey is believed.
  *
- * Context: all may sleep, but _get, _put, _end, and kxfer_handshake_lane_proven(), which
+ * Context: all may sleep, except _get, _put, _end, and kxfer_handshake_lane_proven(), which
  * a handler of rdma_cm calls. Nothing here takes a lock of this module.
  */
 #include <crypto/algapi.h>
@@ -58,7 +58,7 @@
 #include "base/stats.h"
 #include "link/key.h"
 
-/* Whose proof it is, or what it is derived for. Of equal length, filled with zeros. */
+/* The end that gives a proof, or the use of a derived value. Equal length, zero-filled. */
 struct label {
 	char text[16];
 };
@@ -69,7 +69,7 @@ static const struct label label_initiator = { "kxfer initiator" };
 static const struct label label_responder = { "kxfer responder" };
 static const struct label label_lane = { "kxfer lane" };
 
-/* What a proof is computed over: no padding, and each part of fixed length. */
+/* Input of a proof: no padding, and each part of fixed length. */
 struct statement {
 	struct label label;
 	struct kxfer_wire_addr initiator;
@@ -82,13 +82,13 @@ struct statement {
 
 static_assert(sizeof(struct statement) == 144);
 
-/* A hash function of the kernel's, without key yet. */
+/* Allocate the kernel's HMAC-SHA256, without a key yet. */
 static struct crypto_shash *alloc_hmac(void)
 {
 	struct crypto_shash *hmac;
 
 	hmac = kxfer_fault_ptr(KEY_HMAC) ?: crypto_alloc_shash("hmac(sha256)", 0, 0);
-	/* ENOENT would mean that there is no such key. */
+	/* The caller would take ENOENT for a missing key. */
 	return hmac == ERR_PTR(-ENOENT) ? ERR_PTR(-EOPNOTSUPP) : hmac;
 }
 
@@ -120,7 +120,7 @@ static int derive_locked(struct kxfer_key *key, struct key *from)
 	struct crypto_shash *hmac;
 	int ret;
 
-	/* It was revoked since it was found. */
+	/* The key was revoked since it was found. */
 	if (!payload)
 		return -ENOKEY;
 	if (payload->datalen < KXFER_KEY_MIN)
@@ -134,7 +134,7 @@ static int derive_locked(struct kxfer_key *key, struct key *from)
 	return ret;
 }
 
-/* Revoked, expired and out of reach are one thing to the caller: no such key. */
+/* Revoked, expired or out of reach: for the caller there is no such key. */
 static int search_error(int error)
 {
 	return error == -ENOMEM || error == -EINTR ? error : -ENOKEY;
@@ -181,7 +181,7 @@ static int derive_id(struct kxfer_key *key)
 
 /**
  * kxfer_key_create() - copy a key of the calling process's keyrings
- * @name: KXFER_NAME_MAX + 1 bytes
+ * @name: name of the key, KXFER_NAME_MAX + 1 bytes
  *
  * Return: the key with one reference; or ERR_PTR: -EINVAL for a malformed name, -ENOKEY,
  * -EKEYREJECTED if the secret is too short, -EOPNOTSUPP if the kernel has no keyrings or no
@@ -213,7 +213,7 @@ static void key_release(struct kref *ref)
 	kxfer_stat_dec(KXFER_STAT_LIVE_KEYS);
 }
 
-/** kxfer_key_get() - one more reference; NULL has none. Return: @key */
+/** kxfer_key_get() - take a reference; @key may be NULL. Return: @key */
 struct kxfer_key *kxfer_key_get(struct kxfer_key *key)
 {
 	if (key)
@@ -221,7 +221,7 @@ struct kxfer_key *kxfer_key_get(struct kxfer_key *key)
 	return key;
 }
 
-/** kxfer_key_put() - one reference less; any context */
+/** kxfer_key_put() - drop a reference; @key may be NULL; any context */
 void kxfer_key_put(struct kxfer_key *key)
 {
 	if (key)
@@ -238,7 +238,7 @@ static void keys_release(struct kref *ref)
 	kfree(keys);
 }
 
-/** kxfer_keys_get() - one more reference; NULL has none. Return: @keys */
+/** kxfer_keys_get() - take a reference; @keys may be NULL. Return: @keys */
 struct kxfer_keys *kxfer_keys_get(struct kxfer_keys *keys)
 {
 	if (keys)
@@ -246,7 +246,7 @@ struct kxfer_keys *kxfer_keys_get(struct kxfer_keys *keys)
 	return keys;
 }
 
-/** kxfer_keys_put() - one reference less; any context */
+/** kxfer_keys_put() - drop a reference; @keys may be NULL; any context */
 void kxfer_keys_put(struct kxfer_keys *keys)
 {
 	if (keys)
@@ -282,13 +282,13 @@ static int add_key(struct kxfer_keys *keys, const struct kxfer_key_name __user *
 }
 
 /**
- * kxfer_keys_copy() - copy the keys that a listener is to have
- * @keys: out: with one reference, or NULL without keys
- * @from: where the user has their names
- * @nr: how many
+ * kxfer_keys_copy() - copy the keys for a listener
+ * @keys: out: the keys, with one reference, or NULL if @nr is 0
+ * @from: user address of the array of names; 0 if @nr is 0
+ * @nr: number of names
  *
- * Return: 0; -EDQUOT for too many, -EFAULT, -EINVAL for a name twice, or as
- * kxfer_key_create().
+ * Return: 0; -EDQUOT for too many, -EFAULT, -EINVAL for a name given twice or a wrong
+ * @from, -ENOMEM, or an error of kxfer_key_create().
  */
 int kxfer_keys_copy(struct kxfer_keys **keys, u64 from, u32 nr)
 {
@@ -318,7 +318,7 @@ int kxfer_keys_copy(struct kxfer_keys **keys, u64 from, u32 nr)
 
 /* ---- the handshake ---- */
 
-/* Without the scope, which each node counts for itself. */
+/* Leaves out the scope, whose numbers are local to each node. */
 static void addr_to_wire(struct kxfer_wire_addr *wire, const struct kxfer_addr *addr)
 {
 	*wire = (struct kxfer_wire_addr) {
@@ -328,7 +328,7 @@ static void addr_to_wire(struct kxfer_wire_addr *wire, const struct kxfer_addr *
 	memcpy(wire->addr, addr->addr, sizeof(wire->addr));
 }
 
-/** kxfer_handshake_set_addrs() - note the two ends of the control connection */
+/** kxfer_handshake_set_addrs() - set the addresses of both ends of the control connection */
 void kxfer_handshake_set_addrs(struct kxfer_handshake *handshake,
 			       const struct kxfer_addr *initiator,
 			       const struct kxfer_addr *responder)
@@ -338,7 +338,7 @@ void kxfer_handshake_set_addrs(struct kxfer_handshake *handshake,
 }
 
 /*
- * @answer: what the passive side says beside its proof, or NULL. @lane: that of
+ * @answer: answer that the passive side proves, or NULL. @lane: number of the data lane with
  * label_lane, else 0. @result: KXFER_WIRE_PROOF_SIZE bytes.
  */
 static int prove(const struct kxfer_handshake *handshake, const struct kxfer_key *key,
@@ -373,7 +373,7 @@ static int make_lane_proofs(struct kxfer_handshake *handshake, const struct kxfe
 	return ret;
 }
 
-/* From here on data lanes can be shown or accepted. */
+/* From here on data lanes can connect or be accepted. */
 static int accept_key(struct kxfer_handshake *handshake, struct kxfer_key *key)
 {
 	int ret = make_lane_proofs(handshake, key);
@@ -383,7 +383,7 @@ static int accept_key(struct kxfer_handshake *handshake, struct kxfer_key *key)
 	return ret;
 }
 
-/** kxfer_handshake_prove() - what an initiator's HELLO says. Return: 0 or -errno */
+/** kxfer_handshake_prove() - compute the proof of an initiator's HELLO. Return: 0 or -errno */
 int kxfer_handshake_prove(const struct kxfer_handshake *handshake, struct kxfer_key *key,
 			  struct kxfer_wire_proof *proof)
 {
@@ -406,13 +406,13 @@ static int check_key(struct kxfer_handshake *handshake, struct kxfer_key *key,
 
 /**
  * kxfer_handshake_check() - whether an initiator has proved a key
- * @handshake: of a passive link
- * @keys: of its listener
+ * @handshake: handshake of a passive link
+ * @keys: keys of its listener
  * @proof: payload of HELLO
- * @length: bytes of it
+ * @length: bytes of @proof
  *
- * Serialized by the caller. Return: 0, the key that it was is @handshake->proven;
- * -EACCES; -errno if this side cannot say.
+ * Serialized by the caller. Return: 0, @handshake->proven is the proved key; -EACCES;
+ * -errno if this side cannot check.
  */
 int kxfer_handshake_check(struct kxfer_handshake *handshake, struct kxfer_keys *keys,
 			  const struct kxfer_wire_proof *proof, u32 length)
@@ -428,7 +428,7 @@ int kxfer_handshake_check(struct kxfer_handshake *handshake, struct kxfer_keys *
 	return ret;
 }
 
-/** kxfer_handshake_answer() - put the passive side's proof beside its answer */
+/** kxfer_handshake_answer() - prove the passive side's answer to HELLO. Return: 0 or -errno */
 int kxfer_handshake_answer(const struct kxfer_handshake *handshake,
 			   struct kxfer_wire_keyed_hello_answer *answer)
 {
@@ -438,11 +438,11 @@ int kxfer_handshake_answer(const struct kxfer_handshake *handshake,
 
 /**
  * kxfer_handshake_check_answer() - whether the passive side has proved the key
- * @handshake: of an initiator's link
- * @key: that it used
- * @answer: to HELLO
+ * @handshake: handshake of an initiator's link
+ * @key: key of the link
+ * @answer: answer to HELLO
  *
- * Return: 0, @handshake->proven is set; -EKEYREJECTED; -errno if this side cannot say.
+ * Return: 0, @handshake->proven is set; -EKEYREJECTED; -errno if this side cannot check.
  */
 int kxfer_handshake_check_answer(struct kxfer_handshake *handshake, struct kxfer_key *key,
 				 const struct kxfer_wire_keyed_hello_answer *answer)
@@ -460,8 +460,8 @@ int kxfer_handshake_check_answer(struct kxfer_handshake *handshake, struct kxfer
 
 /**
  * kxfer_handshake_lane_proven() - whether a data lane belongs to a link with a key
- * @handshake: of a passive link that is or was LIVE
- * @hello: of the lane, whose number kxfer_wire_check_hello() has bounded
+ * @handshake: handshake of a passive link that is or was LIVE
+ * @hello: hello of the lane; kxfer_wire_check_hello() has checked the lane number
  *
  * Does not sleep.
  */
@@ -472,7 +472,7 @@ bool kxfer_handshake_lane_proven(const struct kxfer_handshake *handshake,
 			      sizeof(hello->cookie));
 }
 
-/** kxfer_handshake_end() - forget all that is secret; any context */
+/** kxfer_handshake_end() - drop the key and erase all secrets; any context */
 void kxfer_handshake_end(struct kxfer_handshake *handshake)
 {
 	kxfer_key_put(handshake->proven);

@@ -16,9 +16,9 @@ struct kxfer_addr;
 /**
  * struct kxfer_key - a copy of a shared secret
  * @ref: references
- * @name: zero-terminated and zero-filled
- * @secret: derived from that of the keyring; zeroed when the key is freed
- * @id: derived from @secret and @name: equal for equal keys, and says nothing of them
+ * @name: name of the key, zero-terminated and zero-filled
+ * @secret: secret derived from that of the keyring; zeroed when the key is freed
+ * @id: digest of @secret and @name: equal for equal keys, and reveals nothing about them
  */
 struct kxfer_key {
 	struct kref ref;
@@ -30,8 +30,8 @@ struct kxfer_key {
 /**
  * struct kxfer_keys - the keys of a listener
  * @ref: references: of the listener, and of the links that it accepted
- * @nr: how many, at least 1
- * @keys: a reference on each
+ * @nr: number of keys, at least 1
+ * @keys: keys, with a reference on each
  */
 struct kxfer_keys {
 	struct kref ref;
@@ -41,14 +41,14 @@ struct kxfer_keys {
 
 /**
  * struct kxfer_handshake - what a link's ends have said, and the key that they proved
- * @initiator: address and port of the control connection
+ * @initiator: address and port of the initiator's end of the control connection
  * @responder: address and port of the listener
- * @hello: of the control connection, as sent or as it came
- * @welcome: likewise
- * @tried: passive: the initiator has had its one chance
- * @proven: initiator's key, or that of the listener which the initiator has proved;
- *	a reference; NULL: none, or not yet
- * @lane_proofs: what data lanes show, the first is lane 1's
+ * @hello: hello of the control connection, as sent or received
+ * @welcome: welcome of the control connection, as sent or received
+ * @tried: passive: the initiator has used its one try
+ * @proven: proved key: initiator: its own; passive: a key of the listener; a reference;
+ *	NULL: none, or not yet
+ * @lane_proofs: proofs that data lanes show; [0] is lane 1's
  */
 struct kxfer_handshake {
 	struct kxfer_wire_addr initiator;

@@ -1,33 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Lanes: a QP with its CQ, what it takes to post to it, and its end.
+ * Lanes: a QP with its CQ, posting to the QP, and the end of both.
  *
- * What a data lane has is for the user of its link to say (struct kxfer_lane_size): work
+ * The user of a link decides the size of its data lanes (struct kxfer_lane_size): work
  * requests that are given out as credits, slots of a channel, and others. A control QP has a
- * channel and KXFER_CONTROL_REG_WRS for fast registrations. The CQ holds all of both queues,
- * for after an error every work request completes, unsignalled ones too.
+ * channel and KXFER_CONTROL_REG_WRS for fast registrations. The CQ has room for all of both
+ * queues, because after an error every work request completes, also an unsignalled one.
  *
  * Life: kxfer_lane_create() -> cm_id -> kxfer_lane_open() -> connected ->
  * kxfer_lane_close() -> kxfer_lane_free(). Only the link's teardown closes and
- * only the link's last reference frees, because callers who wait for an answer
+ * only the link's last reference frees, because callers that wait for an answer
  * still hold a slot of the channel when the lane is closed.
  *
  * Closing, as a proof:
- *  1. @open is cleared under the lock: who posts from now on gets an error, and
- *     who posted before is seen by the drain.
- *  2. rdma_disconnect() tells the peer; ib_drain_qp() puts the QP into the error
- *     state and returns when its markers have completed, and so every work request
- *     before them, but for what siw leaves without completion; their callbacks have
- *     run, and post nothing, for @open is clear. No device works on what the QP had.
- *     Now a run's rdma_rw contexts end, which need the QP (run_rw.c), and its MRs,
- *     which may be a pool of the QP (mrs.c): @exclusive.
- *  3. The QP is destroyed: no packet reaches our memory any more. The CQ is
- *     freed, which also waits for its handler; one of the pool is given back, and
- *     the proof for that is in cq_pool.c. rdma_destroy_id() waits for the event
- *     handler.
- *  4. Only now the link's teardown lets jobs complete and frees what work
- *     requests pointed to. So it does not matter that siw may leave a work request
- *     without completion: what waits for one is ended here.
+ *  1. @open is cleared under the lock: posting fails from now on, and all that was posted
+ *     before is seen by the drain.
+ *  2. rdma_disconnect() tells the peer. ib_drain_qp() puts the QP into the error state and
+ *     returns when its markers have completed. By then every work request before them has
+ *     completed, except those that siw leaves without completion. The callbacks have run,
+ *     and posted nothing, because @open is clear. No device uses memory of work requests.
+ *     Now the objects of a run end (@exclusive): its rdma_rw contexts, which need the QP
+ *     (run_rw.c), and its MRs, which may be a pool of the QP (mrs.c).
+ *  3. The QP is destroyed: no packet reaches our memory any more. The CQ is freed, which also
+ *     waits for its handler; a CQ of the pool is given back, with a proof of its own in
+ *     cq_pool.c. rdma_destroy_id() waits for the event handler.
+ *  4. Only now the link's teardown lets jobs complete and frees the memory of work
+ *     requests. So it does not matter that siw may leave a work request without
+ *     completion: a wait for it is ended here.
  *
  * Context: create, open, close and free may sleep; posting and completions do not.
  */
@@ -83,10 +82,10 @@ static void registration_done(struct ib_cq *cq, struct ib_wc *wc)
 }
 
 /**
- * kxfer_lane_create() - a lane without QP
- * @link: it will belong to; has to outlive it
+ * kxfer_lane_create() - make a lane without QP
+ * @link: link that will own the lane; has to outlive the lane
  * @index: 0: the control QP
- * @numa_node: of its device if that is known, or NUMA_NO_NODE
+ * @numa_node: NUMA node of the device if that is known, or NUMA_NO_NODE
  *
  * Return: the lane or NULL.
  */
@@ -123,7 +122,7 @@ struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index, int num
 	return lane;
 }
 
-/** kxfer_lane_free() - after kxfer_lane_close() */
+/** kxfer_lane_free() - free a lane that is closed, or was never added to its link */
 void kxfer_lane_free(struct kxfer_lane *lane)
 {
 	kxfer_channel_destroy(&lane->channel);
@@ -134,14 +133,14 @@ void kxfer_lane_free(struct kxfer_lane *lane)
 	kxfer_stat_dec(KXFER_STAT_LIVE_LANES);
 }
 
-/* May run in an interrupt; ends with the QP. */
+/* May run in an interrupt; runs no more once the QP is destroyed. */
 static void qp_event(struct ib_event *event, void *context)
 {
 	struct kxfer_lane *lane = context;
 
 	switch (event->event) {
 	case IB_EVENT_COMM_EST:
-		/* If it fails the QP becomes ready a message later. */
+		/* If this fails the QP becomes ready one message later. */
 		if (!kxfer_fault(CM_NOTIFY))
 			rdma_notify(lane->cm_id, event->event);
 		break;
@@ -156,8 +155,9 @@ static void qp_event(struct ib_event *event, void *context)
 }
 
 /*
- * What the device takes of what is wanted. Beside that a send queue has two work requests
- * for each slot of the channel, one for a nudge, and one for the marker of ib_drain_qp().
+ * The size that is wanted, as far as the device allows it. In addition a send queue has two
+ * work requests for each slot of the channel, one for a nudge, and one for the marker of
+ * ib_drain_qp().
  */
 static int set_size(struct kxfer_lane *lane)
 {
@@ -178,7 +178,7 @@ static int set_size(struct kxfer_lane *lane)
 	return 0;
 }
 
-/* A device gives more than it was asked for, or refuses. */
+/* A device gives at least the inline data that was asked for, or refuses. */
 static int try_qp(struct kxfer_lane *lane, struct ib_qp_init_attr *attr, u32 max_inline)
 {
 	attr->cap.max_inline_data = max_inline;
@@ -186,21 +186,21 @@ static int try_qp(struct kxfer_lane *lane, struct ib_qp_init_attr *attr, u32 max
 	       rdma_create_qp(lane->cm_id, lane->link->pd, attr);
 }
 
-/* Only work requests of jobs, and of runs, have more than one, and data in themselves. */
+/* Only work requests of jobs and of runs have more than one SGE, or inline data. */
 static u32 send_sges(const struct kxfer_lane *lane)
 {
 	const struct kxfer_device *dev = lane->link->dev;
 
 	if (!lane->size.credits)
 		return 1;
-	/* A READ of iWARP has one, its sink. */
+	/* A READ of iWARP has one SGE, its sink. */
 	return dev->iwarp ? dev->write_limits.max_sge :
 	       max(dev->write_limits.max_sge, dev->read_limits.max_sge);
 }
 
 static int create_qp(struct kxfer_lane *lane, u32 send_wr, u32 recv_wr)
 {
-	/* It is the CPU that copies, and by the kernel's addresses. */
+	/* The CPU copies inline data, by kernel addresses, which high memory does not have. */
 	u32 max_inline = !lane->size.credits || IS_ENABLED(CONFIG_HIGHMEM) ? 0 : KXFER_LANE_INLINE;
 	struct ib_qp_init_attr attr = {
 		.event_handler = qp_event,
@@ -229,7 +229,7 @@ static int create_qp(struct kxfer_lane *lane, u32 send_wr, u32 recv_wr)
 	return 0;
 }
 
-/* Lanes of a link side by side, those of the next one shifted by one. */
+/* The lanes of a link have consecutive vectors; those of the next link begin one later. */
 static int comp_vector(const struct kxfer_lane *lane)
 {
 	return (lane->link->id + lane->index) % lane->link->dev->ibdev->num_comp_vectors;
@@ -254,7 +254,7 @@ static int create_cq_and_qp(struct kxfer_lane *lane, enum kxfer_context context)
 	const struct kxfer_lane_size *size = &lane->size;
 	u32 send_wr = size->sends + size->credits;
 	u32 recv_wr = kxfer_channel_recvs(size->slots) + size->recvs + 1;
-	/* The least of a QP's receives is one. */
+	/* A twin needs no RECVs, but a QP has at least one. */
 	u32 cqe = send_wr + recv_wr + (size->twin ? size->credits + 1 : 0);
 
 	return create_cq(lane, cqe, context) ?: create_qp(lane, send_wr, recv_wr);
@@ -275,7 +275,7 @@ static int create_channel(struct kxfer_lane *lane)
  * @lane: with its cm_id; its link has its device and PD
  * @context: where completions are handled
  *
- * May sleep. Return: 0 or -errno; kxfer_lane_close() undoes a part too.
+ * May sleep. Return: 0 or -errno; kxfer_lane_close() also undoes an open that has failed.
  */
 int kxfer_lane_open(struct kxfer_lane *lane, enum kxfer_context context)
 {
@@ -308,7 +308,7 @@ static void destroy_sinks(struct kxfer_lane *lane)
 	lane->fence_dma = 0;
 }
 
-/* Who has the lane may leave it meanwhile, and its module may go then. */
+/* The user may leave the lane meanwhile, and its module could then go: hold the module. */
 static void tell_exclusive(struct kxfer_lane *lane)
 {
 	const struct kxfer_lane_user *user;
@@ -327,10 +327,10 @@ static void tell_exclusive(struct kxfer_lane *lane)
 
 /**
  * kxfer_lane_close() - destroy all that the lane has on the device; may sleep
- * @lane: of its link (kxfer_link_add_lane()), in any state of being opened
+ * @lane: owned by its link (kxfer_link_add_lane()), in any state of being opened
  *
- * The proof stands at the head of this file. Afterwards nothing of the lane's
- * runs but what kxfer_channel_stop() waits for, at the end of this.
+ * The proof stands at the head of this file. Afterwards no callback, work or handler of the
+ * lane runs any more: kxfer_channel_stop(), near the end, waits for the last handlers.
  */
 void kxfer_lane_close(struct kxfer_lane *lane)
 {
@@ -339,7 +339,7 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 	spin_unlock_bh(&lane->lock);
 	kxfer_lane_hook(lane->link->ops->closing, lane);
 	if (lane->qp) {
-		/* If it fails the peer learns it from rdma_destroy_id(). */
+		/* If this fails rdma_destroy_id() tells the peer. */
 		if (!kxfer_fault(CM_DISCONNECT))
 			rdma_disconnect(lane->cm_id);
 		kxfer_cq_retire(&lane->cq);
@@ -353,7 +353,7 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 	kxfer_lane_hook(lane->link->ops->drained, lane);
 	kxfer_delay(LANE_CQ_END);
 	kxfer_cq_destroy(&lane->cq);
-	/* Not every siw has flushed it. */
+	/* Not every version of siw has flushed a registration. */
 	end_registration(lane, -ECONNRESET);
 	kxfer_lane_hook(lane->link->ops->stopped, lane);
 	kxfer_channel_stop(&lane->channel);
@@ -367,13 +367,13 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 
 /**
  * kxfer_lane_wc_error() - a work request failed: the link is broken
- * @lane: whose it was
- * @wc: only status, vendor_err, wr_cqe and qp mean anything
- * @what: for the log
+ * @lane: lane of the work request
+ * @wc: only status, vendor_err, wr_cqe and qp are valid
+ * @what: name of the work request, for the log
  *
- * Flush errors follow from the first error and are not told. While the link comes
- * up they are left to rdma_cm, whose event says why, for example that nothing
- * listens there. Any context but hard interrupts.
+ * Flush errors follow from the first error and are not logged. While the link is CONNECTING
+ * they do not fail it: the event of rdma_cm has the reason, for example that nothing listens
+ * at the peer. Any context but hard interrupts.
  */
 void kxfer_lane_wc_error(struct kxfer_lane *lane, const struct ib_wc *wc,
 			 const char *what)
@@ -389,13 +389,13 @@ void kxfer_lane_wc_error(struct kxfer_lane *lane, const struct ib_wc *wc,
 
 /**
  * kxfer_lane_post_to_locked() - post work requests; called with the lane's lock held
- * @lane: open
- * @qp: of it, and with its CQ
- * @wr: chain
- * @nr: how many
+ * @lane: if it is not open, nothing is posted
+ * @qp: QP of the lane, on the lane's CQ
+ * @wr: chain of work requests
+ * @nr: length of @wr
  *
- * Return: 0, or an error after which the link is failed: some of the chain may
- * have been posted, and only the drain knows when those are done.
+ * Return: 0, or an error after which the link has failed: some work requests may have been
+ * posted, and only the drain knows when they are done.
  */
 int kxfer_lane_post_to_locked(struct kxfer_lane *lane, struct ib_qp *qp,
 			      const struct ib_send_wr *wr, u32 nr)
@@ -412,7 +412,7 @@ int kxfer_lane_post_to_locked(struct kxfer_lane *lane, struct ib_qp *qp,
 	return ret;
 }
 
-/** kxfer_lane_post_locked() - kxfer_lane_post_to_locked() of its own QP */
+/** kxfer_lane_post_locked() - kxfer_lane_post_to_locked() on the lane's own QP */
 int kxfer_lane_post_locked(struct kxfer_lane *lane, const struct ib_send_wr *wr,
 			   u32 nr)
 {
@@ -431,15 +431,14 @@ int kxfer_lane_post(struct kxfer_lane *lane, const struct ib_send_wr *wr, u32 nr
 }
 
 /**
- * kxfer_lane_nudge() - make the peer's device look at what has come
+ * kxfer_lane_nudge() - make the peer's device look at what has arrived
  * @lane: connected, or going down
  *
  * siw_accept() of 6.1 to 7.2 answers the initiator before it attends to the socket
- * (siw_send_mpareqrep(), then siw_qp_socket_assoc()). What comes in between, on
- * another CPU, lies there until more comes: about one HELLO in a hundred. So who has
- * waited for long sends a WRITE of no bytes, for which no STag is needed and which
- * tells nobody anything (RFC 6581 uses it to that end). On iWARP only, one at a time,
- * by the initiator. Does not sleep.
+ * (siw_send_mpareqrep(), then siw_qp_socket_assoc()). Data that arrives in between, on
+ * another CPU, stays unread until more arrives: about one HELLO in a hundred. So after a long
+ * wait the initiator sends a WRITE of no bytes, which needs no STag and has no effect at the
+ * peer (RFC 6581 uses it to that end). On iWARP only, one at a time. Does not sleep.
  */
 void kxfer_lane_nudge(struct kxfer_lane *lane)
 {
@@ -462,11 +461,11 @@ void kxfer_lane_nudge(struct kxfer_lane *lane)
 }
 
 /**
- * kxfer_lane_rests() - nothing of the run that has a lane is under way
+ * kxfer_lane_rests() - the run that has a lane has nothing under way
  * @lane: with @exclusive
  *
- * To be called again and again by a run on schedule that sleeps: the peer is not to
- * blame for that. Does not sleep.
+ * A run on schedule must call this again and again while it sleeps: the peer is not the
+ * cause of such a pause. Does not sleep.
  */
 void kxfer_lane_rests(struct kxfer_lane *lane)
 {
@@ -476,9 +475,9 @@ void kxfer_lane_rests(struct kxfer_lane *lane)
 }
 
 /*
- * Nothing is under way but long messages that the peer has noted, which wait for a RECV of
- * its as long as that takes; and so does what is queued behind them. Called with the lane's
- * lock held.
+ * Nothing is under way except long messages that the peer has noted. These wait for a RECV of
+ * the peer for as long as it takes, and so do the jobs queued after them. Called with the
+ * lane's lock held.
  */
 static bool is_idle(const struct kxfer_lane *lane)
 {
@@ -490,12 +489,11 @@ static bool is_idle(const struct kxfer_lane *lane)
  * kxfer_lane_stuck() - whether the peer holds up what is under way on a data lane
  * @lane: of a LIVE link
  *
- * A peer may answer every keep-alive and still not what it was sent: it does not
- * answer a NOTIFY, or posts no RECV for it and lets its device say "receiver not
- * ready" for ever, or for a while each time: so what counts is not that something
- * completes, but how long ago the oldest of what is under way was posted. Before it comes to
- * that it is nudged. To be called every
- * KXFER_KEEPALIVE_MS; does not sleep.
+ * A peer may answer every keep-alive, but not a NOTIFY. Or it posts no RECV for the NOTIFY,
+ * and its device answers RNR for ever, or for a while each time. So what counts is not whether
+ * something completes, but how long ago the oldest message under way was posted. A lane
+ * without completions for a second is nudged. Must be called every KXFER_KEEPALIVE_MS; does
+ * not sleep.
  */
 bool kxfer_lane_stuck(struct kxfer_lane *lane)
 {
@@ -521,11 +519,11 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
  * kxfer_lane_overdue() - whether the peer keeps a message of a lane waiting
  * @lane: any, of a LIVE link
  *
- * To be called every KXFER_KEEPALIVE_MS; does not sleep.
+ * Must be called every KXFER_KEEPALIVE_MS; does not sleep.
  */
 bool kxfer_lane_overdue(struct kxfer_lane *lane)
 {
-	/* Answers on a data lane are behind the READs of long messages. */
+	/* On a data lane answers come after the READs of long messages. */
 	unsigned int ms = kxfer_lane_is_control(lane) ? KXFER_REQUEST_MS : KXFER_STUCK_MS;
 	bool overdue;
 
@@ -537,8 +535,9 @@ bool kxfer_lane_overdue(struct kxfer_lane *lane)
 }
 
 /*
- * On the link of an initiator nobody waits for what a failed one still completes: all
- * MRs there go with the link. Those of a passive one go when the caller is told.
+ * On the link of an initiator a registration need not complete after the link has failed: all
+ * MRs there stay until the teardown. On a passive link the MR may be deregistered as soon as
+ * the caller knows the result.
  */
 static bool registration_ended(struct kxfer_lane *lane)
 {
@@ -550,20 +549,19 @@ static bool registration_ended(struct kxfer_lane *lane)
 
 /**
  * kxfer_lane_register() - carry out a fast registration and wait for it
- * @lane: the control QP, or a data lane of whose credits the caller has one
- * @mr: mapped; goes with the link, and is not looked into if that has failed
- * @key: its updated key
+ * @lane: the control QP, or a data lane on which the caller has a credit
+ * @mr: mapped; ends with the link at the latest, and is not used if the link has failed
+ * @key: updated key of @mr
  * @access: IB_ACCESS_*
  *
- * One caller at a time: connect_thread of an initiator, who holds register_mutex of a
- * passive link, who has all credits. Sleeps until the work request completes,
- * or the lane is closed: siw of 6.1 to 7.2 does not flush what was posted to a QP that
- * the peer is closing (siw_qp_nextstate_from_close()). The teardown of an initiator's
- * link waits for connect_thread before it closes lanes, so there the link's failure
- * ends it.
+ * One caller at a time: connect_thread of an initiator, the holder of register_mutex of a
+ * passive link, or the user that has all credits. Sleeps until the work request completes or
+ * the lane is closed: siw of 6.1 to 7.2 does not flush what was posted to a QP that the peer
+ * is closing (siw_qp_nextstate_from_close()). The teardown of an initiator's link waits for
+ * connect_thread before it closes lanes, so there the failure of the link ends the wait.
  *
- * The device carries it out after the messages that were posted before, and for those a peer
- * that posts no RECV lets it wait: after KXFER_REGISTER_MS the link is given up.
+ * The device carries out a registration after the messages that were posted before, which
+ * wait if the peer posts no RECV: after KXFER_REGISTER_MS the link is given up.
  * Return: 0 or -ECONNRESET.
  */
 int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, u32 key, int access)
@@ -594,7 +592,7 @@ int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, u32 key, int 
 		kxfer_notice("link %llu: a registration waits behind messages that the peer does not take, giving it up",
 			     lane->link->id);
 		kxfer_link_fail(lane->link, -ETIMEDOUT);
-		/* The drain, or the end of kxfer_lane_close(), ends it. */
+		/* The drain, or the end of kxfer_lane_close(), ends the registration. */
 		kxfer_lane_wait(lane, registration_ended(lane));
 	}
 	spin_lock_bh(&lane->lock);
@@ -644,12 +642,12 @@ static void post_fence(struct kxfer_lane *lane)
  * kxfer_lane_fence() - wait until the WRITEs that were posted are placed
  * @lane: an initiator's data lane of iWARP
  *
- * A WRITE of iWARP completes when TCP has it, and a message on the control QP may
- * overtake it. READ responses come behind the WRITEs before the READ (RFC 5040,
- * 5.5). May sleep, one caller at a time, until the READ completes or the link goes
- * down: the teardown waits for handlers that are in here before it drains this QP.
- * The READ is then still posted, and its completion finds the lane. A peer that holds
- * it up for KXFER_FENCE_MS loses the link.
+ * A WRITE of iWARP completes when TCP has it, and a message on the control QP may overtake it.
+ * The response to a READ comes after the WRITEs before that READ (RFC 5040, 5.5). May sleep,
+ * one caller at a time, until the READ completes or the link goes down: the teardown waits for
+ * handlers in this function before it drains this QP. The READ is then still posted; the lane
+ * outlives its completion. If the peer holds up the READ for KXFER_FENCE_MS the link is given
+ * up.
  */
 void kxfer_lane_fence(struct kxfer_lane *lane)
 {
@@ -666,9 +664,9 @@ void kxfer_lane_fence(struct kxfer_lane *lane)
 }
 
 /**
- * kxfer_lane_count_mrs() - MRs in the PD of a lane's link, which stays as long as there are any
+ * kxfer_lane_count_mrs() - count MRs in the PD of a lane's link, which stays until none is left
  * @lane: the caller has a reference to its link, or the link's teardown waits for the caller
- * @nr: that were made; negative: that were deregistered
+ * @nr: number of MRs made; negative: deregistered
  *
  * Any context.
  */
@@ -679,9 +677,9 @@ void kxfer_lane_count_mrs(struct kxfer_lane *lane, int nr)
 }
 
 /**
- * kxfer_lane_alloc_mr() - an MR for fast registrations on a lane of a link; counted
+ * kxfer_lane_alloc_mr() - make and count an MR for fast registrations on a lane of a link
  * @lane: with its link's PD
- * @pages: of the longest registration
+ * @pages: number of pages of the longest registration
  *
  * May sleep. Return: the MR or ERR_PTR.
  */
@@ -699,11 +697,11 @@ struct ib_mr *kxfer_lane_alloc_mr(struct kxfer_lane *lane, u32 pages)
 
 /**
  * kxfer_lane_dereg_mr() - deregister an MR of kxfer_lane_alloc_mr(), for good
- * @lane: that it was made for, or another one of the link
- * @mr: that no work request names any more, posted or to be; or NULL
+ * @lane: lane that the MR was made for, or another lane of the link
+ * @mr: MR that no posted or future work request names; or NULL
  *
- * May sleep, so no lock that spins may be held; takes none. Afterwards nobody reaches
- * memory by it: ib_dereg_mr() waits for a responder that just does.
+ * May sleep, so no spinlock may be held; takes none. Afterwards the MR gives no access to
+ * memory: ib_dereg_mr() waits for a responder that is just using it.
  */
 void kxfer_lane_dereg_mr(struct kxfer_lane *lane, struct ib_mr *mr)
 {
@@ -740,9 +738,9 @@ static int make_fence_sink(struct kxfer_lane *lane)
 /**
  * kxfer_lane_register_bytes() - register one short piece of memory
  * @control: QP to post on
- * @mr: not registered
- * @dma: address; must not cross a page
- * @bytes: length
+ * @mr: not registered yet
+ * @dma: DMA address of the memory, which must not cross a page
+ * @bytes: length of the memory
  * @access: IB_ACCESS_*
  *
  * Sleeps. Return: 0 or -errno.
@@ -761,12 +759,12 @@ int kxfer_lane_register_bytes(struct kxfer_lane *control, struct ib_mr *mr, u64 
 }
 
 /**
- * kxfer_lane_make_sinks() - what an initiator's data lane needs on iWARP
- * @lane: connected; its link's control QP too
+ * kxfer_lane_make_sinks() - make the sinks that an initiator's data lane needs on iWARP
+ * @lane: connected, as is the control QP of its link
  *
- * READ sinks, because iWARP wants a remotely writable STag for them, registered
- * for each READ; and the sink of fence READs, whose eight bytes are the one
- * standing registration that a peer could write. May sleep. Return: 0 or -errno.
+ * These are READ sinks, because a READ of iWARP needs a remotely writable STag, registered
+ * for each READ; and the sink of fence READs, whose eight bytes are the only standing
+ * registration that a peer could write. May sleep. Return: 0 or -errno.
  */
 int kxfer_lane_make_sinks(struct kxfer_lane *lane)
 {

@@ -30,26 +30,26 @@ struct kxfer_scratch;
 
 #define KXFER_LANE_JOB_WRS	256	/* work requests of jobs in a data lane's send queue */
 #define KXFER_CONTROL_REG_WRS	16	/* fast registrations in a control QP's send queue */
-#define KXFER_LANE_BYTES	(4 * 1024 * 1024)	/* posted on a lane, more wait */
-#define KXFER_SMALL_BYTES	(1024 * 1024)	/* the same of a small lane (flow.c) */
-#define KXFER_LANE_FENCE_WRS	1	/* of a data lane for kxfer_lane_fence() */
-#define KXFER_LANE_NUDGE_WRS	1	/* of any lane for kxfer_lane_nudge() */
-#define KXFER_LANE_LONG_WRS	16	/* of a data lane for offer.c or fetch.c */
+#define KXFER_LANE_BYTES	(4 * 1024 * 1024)	/* limit of bytes posted on a lane */
+#define KXFER_SMALL_BYTES	(1024 * 1024)	/* limit on a small lane (flow.c) */
+#define KXFER_LANE_FENCE_WRS	1	/* of a data lane, for kxfer_lane_fence() */
+#define KXFER_LANE_NUDGE_WRS	1	/* of any lane, for kxfer_lane_nudge() */
+#define KXFER_LANE_LONG_WRS	16	/* of a data lane, for offer.c or fetch.c */
 #define KXFER_LANE_SINKS	16	/* READ sinks of an iWARP lane */
-#define KXFER_LANE_INLINE	64	/* bytes a work request is to carry, if the device can */
-#define KXFER_FENCE_BYTES	8	/* what a fence READ reads */
-#define KXFER_STUCK_MS		30000	/* jobs posted, none completes: the peer holds them up */
-#define KXFER_REGISTER_MS	8000	/* a registration is posted and does not complete */
-#define KXFER_FENCE_MS		10000	/* the same of kxfer_lane_fence() */
-#define KXFER_NOTIFY_MS		8000	/* NOTIFY has arrived and is not answered: likewise */
+#define KXFER_LANE_INLINE	64	/* inline bytes of a work request, if the device can */
+#define KXFER_FENCE_BYTES	8	/* length of a fence READ */
+#define KXFER_STUCK_MS		30000	/* jobs posted, none completes: held up by the peer */
+#define KXFER_REGISTER_MS	8000	/* limit for a posted registration to complete */
+#define KXFER_FENCE_MS		10000	/* limit for a posted fence READ to complete */
+#define KXFER_NOTIFY_MS		8000	/* NOTIFY arrived, not answered: held up by the peer */
 
 /**
  * enum kxfer_flow_wait - what a flow with queued jobs waits for
  * @KXFER_FLOW_TURN: its turn, and credits of the lane
- * @KXFER_FLOW_SLOT: a slot for the message that comes first
- * @KXFER_FLOW_OFFER: likewise, for a long message
- * @KXFER_FLOW_HELD: what it has posted; the first job is held until that has ended
- * @KXFER_FLOW_WAITS: how many there are
+ * @KXFER_FLOW_SLOT: a slot for the short message that is its first job
+ * @KXFER_FLOW_OFFER: an offer for the long message that is its first job
+ * @KXFER_FLOW_HELD: the end of its posted jobs, until which its first job is held
+ * @KXFER_FLOW_WAITS: number of these values
  */
 enum kxfer_flow_wait {
 	KXFER_FLOW_TURN,
@@ -74,8 +74,8 @@ struct kxfer_sink {
 };
 
 /**
- * struct kxfer_lane_user - who has all credits of a lane, and posts without jobs
- * @owner: module that @drained is of; in use as long as the lane has this
+ * struct kxfer_lane_user - user that has all credits of a lane, and posts without jobs
+ * @owner: module of @drained; in use as long as the lane has this user
  * @drained: the lane is being closed, and no work request of its QP is under way; QP and CQ
  *	are still there; may sleep
  */
@@ -86,67 +86,68 @@ struct kxfer_lane_user {
 
 /**
  * struct kxfer_lane - a QP with its CQ
- * @link: it belongs to
+ * @link: link that owns the lane
  * @node: in kxfer_link.lanes
  * @id: node-wide: 16 times the link's id, plus @index
  * @index: 0: the control QP; data lanes from 1
- * @cm_id: its connection
- * @qp: kept beside @cm_id, which is destroyed first
- * @size: what it is made with
+ * @cm_id: connection of the lane
+ * @qp: QP of @cm_id, destroyed before @cm_id; NULL: none
+ * @size: size of queues and channel
  * @max_inline: bytes that a WRITE may carry in its work request; 0: the device cannot
- * @path_mtu: of @qp, in bytes, once it is connected; 0: not known
- * @cq: its completions, of sends and receives
+ * @path_mtu: path MTU of @qp, in bytes, once it is connected; 0: not known
+ * @cq: completions of sends and receives
  * @cm_done: the step of rdma_cm that is waited for has ended
- * @cm_error: how: 0 or -errno
+ * @cm_error: result of that step, 0 or -errno
  * @refusal: enum kxfer_refusal that the peer gave
  * @accept_work: passive side: create the QP and accept
  * @hello: passive side: private data of the request
- * @conn_param: passive side: what the initiator can do
- * @lock: over all below, and over posting; bh-safe. Its unlock is outermost, so
- *	that a provider that works in a softirq runs at once
+ * @conn_param: passive side: capabilities of the initiator
+ * @lock: over all below, and over posting; bh-safe. Its unlock is the outermost enabling of
+ *	bottom halves, so that a provider that works in a softirq runs at once
  * @open: work requests may be posted; cleared before the QP is drained
  * @credits: work requests of jobs that may be posted
- * @bytes_posted: payload of the chains posted
- * @max_bytes: and how much may be
- * @flows: of sessions with queued jobs, by what they wait for (flow.h)
+ * @bytes_posted: payload of the posted chains
+ * @max_bytes: limit of @bytes_posted
+ * @flows: flows of sessions with queued jobs, by what they wait for (flow.h)
  * @posted: jobs planned to the end, not completed
- * @nr_queued: jobs with something left to plan, in those flows
+ * @nr_queued: jobs of @flows that are not planned to the end
  * @nr_posted: length of @posted
- * @chains: array, one for each credit
- * @free_chains: those not in use, by kxfer_chain.next
- * @finished: likewise those done and not taken back, of the owner of @cq
- * @finished_end: where the next of them goes
- * @scratch: for building chains
+ * @chains: array of chains, one for each credit
+ * @free_chains: chains not in use, by kxfer_chain.next
+ * @finished: completed chains not taken back yet, by kxfer_chain.next; belongs to the owner
+ *	of @cq
+ * @finished_end: place for the next chain of @finished; belongs to the owner of @cq
+ * @scratch: memory for building chains
  * @sinks: iWARP: free READ sinks
- * @sink_array: iWARP: all of them
+ * @sink_array: iWARP: all READ sinks
  * @fence_mr: iWARP: sink of fence READs
  * @fence: memory of @fence_mr
- * @fence_dma: its address
- * @fence_mutex: one at a time in kxfer_lane_fence(); may be held while the READ is
+ * @fence_dma: DMA address of @fence
+ * @fence_mutex: serializes kxfer_lane_fence(); may be held while the READ is
  *	under way, and taken with no other lock held
- * @fence_cqe: of its READ, which may outlast the caller when the link goes down
- * @fencing: that READ is under way
- * @register_cqe: of kxfer_lane_register()
- * @registering: that work request has not completed
- * @register_error: 0, or how it did
- * @nudge_cqe: of kxfer_lane_nudge()
- * @nudging: that WRITE is under way
- * @pump_work: posts on, out of line
- * @inline_since_ns: since when completions have posted on without a break
- * @deadlines: of queued jobs, and of long messages that nobody READs yet
- * @exclusive: who has all credits, and posts without jobs; or NULL
- * @run_want: completed operations that this run sleeps for
- * @mr_mutex: over @mrs and @rw, and over making what they have on the device; taken
+ * @fence_cqe: CQE of the fence READ, which may outlast the caller when the link goes down
+ * @fencing: a fence READ is under way
+ * @register_cqe: CQE of kxfer_lane_register()
+ * @registering: the work request of kxfer_lane_register() has not completed
+ * @register_error: result of that work request, 0 or -errno
+ * @nudge_cqe: CQE of kxfer_lane_nudge()
+ * @nudging: the WRITE of kxfer_lane_nudge() is under way
+ * @pump_work: posts queued jobs, outside of completions
+ * @inline_since_ns: time since when completions have posted jobs without a break
+ * @deadlines: deadlines of queued jobs, and of long messages that the peer does not READ yet
+ * @exclusive: user that has all credits, and posts without jobs; or NULL
+ * @run_want: number of completed operations at which the run of @exclusive is woken
+ * @mr_mutex: over @mrs and @rw, and over making their objects on the device; taken
  *	with no other lock held
- * @mrs: of that run, or NULL
- * @rw: likewise
- * @offers: of an initiator: long messages (offer.c), or NULL
- * @fetches: of the passive side: likewise (fetch.c)
- * @nr_wr: posted since it was made
- * @nr_completions: seen since it was made
- * @quiet_at: @nr_completions when kxfer_lane_stuck() last saw it move
- * @quiet_since_ns: when that was, or nothing was under way (kxfer_lane_rests())
- * @channel: messages
+ * @mrs: MRs of that run, or NULL
+ * @rw: rdma_rw contexts of that run, or NULL
+ * @offers: initiator: long messages (offer.c), or NULL
+ * @fetches: passive side: long messages (fetch.c), or NULL
+ * @nr_wr: work requests posted since the lane was made
+ * @nr_completions: completions seen since the lane was made
+ * @quiet_at: @nr_completions when kxfer_lane_stuck() last saw a change
+ * @quiet_since_ns: time of that change, or when nothing was under way (kxfer_lane_rests())
+ * @channel: messages of the lane
  */
 struct kxfer_lane {
 	struct kxfer_link *link;
@@ -235,11 +236,11 @@ void kxfer_lane_count_mrs(struct kxfer_lane *lane, int nr);
 int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, u32 key, int access);
 void kxfer_lane_fence(struct kxfer_lane *lane);
 
-#define KXFER_LANE_LOOK_US	20	/* from one look of kxfer_lane_wait() to the next */
+#define KXFER_LANE_LOOK_US	20	/* between two polls of kxfer_lane_wait() */
 
 /*
- * wait_event() for what a completion of @lane brings about; sleeps. Where nobody else looks
- * at the CQ (KXFER_CONTEXT_DIRECT) who waits does.
+ * wait_event() for the effect of a completion of @lane; sleeps. A CQ of KXFER_CONTEXT_DIRECT
+ * is not polled by any other context: the waiter polls it.
  */
 #define kxfer_lane_wait(lane, condition)						\
 do {											\
@@ -253,7 +254,7 @@ do {											\
 } while (0)
 
 /*
- * The same, for @ms at most. Return: whether the condition has come about.
+ * kxfer_lane_wait() for at most @ms. Return: whether @condition is true.
  */
 #define kxfer_lane_wait_ms(lane, condition, ms)						\
 ({											\

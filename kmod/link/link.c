@@ -1,62 +1,63 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Links: the life of a connection with a peer node. Which links there are, and who shares
- * one, is in link_table.c.
+ * Links: the life of a connection with a peer node. The table of links, and how sessions
+ * share a link, is in link_table.c.
  *
  * A link has a control QP, data lanes and a protection domain of its own: an
  * rkey of one link is worthless on another. It is directional: its initiator
  * opens targets, the passive side serves grants. Sessions that want the same
  * (struct kxfer_link_key) share it. States only go forward (state.c):
  *
- *	state		who owns it			next
+ *	state		used by				next
  *	CONNECTING	connect_thread (initiator),	LIVE by the handshake,
  *			the listener (passive)		CLOSING by any failure
- *	LIVE		everybody			CLOSING by failure, silence,
+ *	LIVE		all contexts			CLOSING by failure, silence,
  *							removal, disuse
  *	CLOSING		teardown_work			DEAD when done
- *	DEAD		who still holds a reference	-
+ *	DEAD		holders of a reference		-
  *
- * kxfer_link_fail() is the one way to CLOSING; it may be called in any context,
- * any number of times; the first caller's error counts.
+ * kxfer_link_fail() leads to CLOSING, and so does close_if_unused() for an unused link. It may
+ * be called in any context, any number of times; the first caller's error counts.
  *
- * Teardown, as a proof that nothing is left behind and nobody waits for ever:
- *  1. The state is CLOSING: no lane joins, no grant or target joins, keep-alive
- *     and connect_thread do not start again; those under way are waited for.
- *     connect_thread waits for rdma_cm with a bound, and wakes early for CLOSING;
- *     a signal ends what it may wait for within rdma_connect(), and the waiting for
- *     the answer to HELLO, which would else end with the lane only; that for a
- *     registration ends as the link is CLOSING (kxfer_lane_register()).
- *  2. Each lane is closed (lane.c): QP drained and destroyed, CQ freed, handlers
- *     of requests waited for. What handlers wait for is: a registration, which
- *     the drain has flushed, or else the closing of the lane ends; posted jobs of
- *     a withdrawn target and the fence READ behind them, which they stop waiting
- *     for when they see CLOSING. Each unanswered request ends.
- *  3. No device touches memory by this link. What uses it is told (@ended of struct
- *     kxfer_link_ops): release_work, which waits for nothing but a fence READ, is
- *     cancelled (release.c), and jobs are completed;
- *  4. or, on the passive side, its exposures (export.c) are deregistered, each by what
- *     took it off the link's list: this teardown, which takes all that are there; or before
- *     that a withdrawal that has its answer, and may be at it still. (The release of a last
- *     grant does so too, in a handler, which step 2 waits for.) A withdrawal that waits for
- *     this link goes on. Grants are freed, the fence is deregistered.
- *  5. @nr_objects falls to 0. It counts each MR in the PD from its making to the end of
- *     ib_dereg_mr(), whoever owns it: exposures, sinks, landings, offers, fences, status
- *     sinks and runs; and each lane, which has QPs, CQ and address handle, to the end of
- *     step 2. None is made any more: connect_thread, accept_work and handlers have ended,
- *     the works of a lane and a run find it closed. All but the MRs of withdrawals in
- *     step 4 are destroyed by now, and these wait for no peer: a withdrawal that has taken
- *     its exposure is in kxfer_exposure_deregister() to the end, and ib_dereg_mr() waits
- *     for no more than responders of this PD, whose QPs are destroyed.
- *  6. The PD is freed, the device let go: the device's removal may go on. The module's end
- *     waits for that of all links, and then for the queues on which a withdrawal or a
- *     teardown may still be returning (kxfer_export_exit(), kxfer_link_exit()). A network
- *     namespace is not held: all ids are of init_net, which stays.
- *  7. DEAD. Sessions' targets and peers may hold references to the struct; all
- *     they can do with it is to see its state.
+ * Teardown, as a proof that nothing is left over and no context waits for ever:
+ *  1. The state is CLOSING: no lane, grant or target joins; keep-alive and connect_thread
+ *     do not start again, and the teardown waits for running ones. All waits of
+ *     connect_thread end. Those for rdma_cm are bounded and wake early on CLOSING. A
+ *     signal ends a wait within rdma_connect(), and the wait for the answer to HELLO, which
+ *     would otherwise last until the lane is closed. The wait for a registration ends
+ *     when the link is CLOSING (kxfer_lane_register()).
+ *  2. Each lane is closed (lane.c): its QP is drained and destroyed, its CQ freed, and
+ *     handlers of requests have ended. A handler waits for a registration, which is
+ *     flushed by the drain or else ended by the closing of the lane; or for posted jobs of
+ *     a withdrawn target and the fence READ after them, until it sees CLOSING.
+ *     Each unanswered request ends.
+ *  3. No device touches memory through this link. Its user is told (@ended of struct
+ *     kxfer_link_ops). On the initiator this cancels release_work, which waits for nothing
+ *     but a fence READ (release.c), and completes jobs.
+ *  4. On the passive side it deregisters the exposures of the link (export.c). The context
+ *     that takes an exposure off the link's list deregisters it: this teardown, for all that
+ *     are listed; or earlier a withdrawal that has its answer, which may still be running.
+ *     (So does the release of a last grant, in a handler, for which step 2 waits.) A
+ *     withdrawal that waits for this link goes on. Grants are freed, the fence is
+ *     deregistered.
+ *  5. @nr_objects falls to 0. It counts each MR in the PD from its allocation to the end of
+ *     ib_dereg_mr(), whatever the owner: exposures, sinks, landings, offers, fences, status
+ *     sinks and runs. It also counts each lane, with its QPs, CQ and address handle, to the
+ *     end of step 2. No more are made: connect_thread, accept_work and handlers have ended;
+ *     the works of a lane and a run find it closed. All are destroyed by now, except MRs of
+ *     withdrawals in step 4, which wait for no peer: a withdrawal that has taken its exposure
+ *     stays in kxfer_exposure_deregister() to the end, and ib_dereg_mr() waits only for
+ *     responders of this PD, whose QPs are destroyed.
+ *  6. The PD is freed and the device let go, so that the device's removal can go on. The
+ *     module's exit waits for the end of all links, and then for the queues on which a
+ *     withdrawal or a teardown may still be returning (kxfer_export_exit(),
+ *     kxfer_link_exit()). No network namespace is held: all ids are of init_net, which stays.
+ *  7. DEAD. Sessions' targets and peers may hold references to the struct, but can only read
+ *     its state.
  *
- * Context: teardown and connecting may sleep; what changes the state, or counts users, does
- * not. Lock order: links_lock (link_table.c), link->lock. devices_lock may be held over
- * link->lock.
+ * Context: teardown and connecting may sleep; changes of the state and counting of users do
+ * not. Lock order: links_lock (link_table.c), link->lock. link->lock may be taken with
+ * devices_lock held.
  */
 #include "base/log.h"
 
@@ -80,15 +81,15 @@
 #include "node/memory.h"
 
 #define HANDSHAKE_MS	15000	/* a link that is not LIVE after this is dropped */
-#define REFUSED_MS	500	/* one whose key was refused, after this */
+#define REFUSED_MS	500	/* a link whose key was refused is dropped after this */
 
 /*
- * Three queues, so that what waits for a peer keeps nothing waiting that would end it:
+ * Three queues, so that a work that waits for a peer cannot delay the work that ends the wait:
  *
- *	kxfer_wq		what waits for no peer: accepting, posting on, deadlines
- *	kxfer_handler_wq	handlers of requests, and giving grants back: each link has one
- *				of them that waits, at most, and one for each other slot
- *	life_wq			keep-alive and teardown, which end all waiting of the others
+ *	kxfer_wq		works that wait for no peer: accepting, posting on, deadlines
+ *	kxfer_handler_wq	handlers of requests, and giving grants back: for each link at
+ *				most one handler that waits, and one for each other slot
+ *	life_wq			keep-alive and teardown, which end all waits of the others
  */
 struct workqueue_struct *kxfer_wq;
 struct workqueue_struct *kxfer_handler_wq;
@@ -97,7 +98,7 @@ static struct workqueue_struct *life_wq;
 static DECLARE_WAIT_QUEUE_HEAD(links_gone);
 static atomic_t links_existing = ATOMIC_INIT(0);
 
-/* Of links that are shared: of the passive side, of the initiator. */
+/* Hooks of shared links: [0] for the passive side, [1] for the initiator. */
 static const struct kxfer_link_ops *shared_ops[2];
 
 static void keepalive_work(struct work_struct *work);
@@ -139,9 +140,9 @@ void kxfer_link_put(struct kxfer_link *link)
 }
 
 /**
- * kxfer_link_count() - objects that the link's PD has to outlive
+ * kxfer_link_count() - count objects that the link's PD has to outlive
  * @link: the caller has a reference, or the teardown waits for the caller
- * @nr: that were made; negative: that were destroyed
+ * @nr: number of objects made; negative: destroyed
  *
  * Any context.
  */
@@ -157,14 +158,13 @@ static void device_gone(struct kxfer_device_user *user)
 }
 
 /**
- * kxfer_link_alloc() - a link that nobody knows yet
+ * kxfer_link_alloc() - make a link, not published yet
  * @initiator: made by this node
- * @ops: of what uses it; NULL: of links that are shared
- * @context: of @ops
+ * @ops: hooks of the user of the link; NULL: the hooks of shared links
+ * @context: private pointer for @ops
  *
- * It is charged to the memory cgroup that is active, and so is all that its lanes
- * allocate later. May sleep. Return: it, CONNECTING, with the one reference of its life;
- * or NULL.
+ * The link, and all that its lanes allocate later, is charged to the active memory cgroup.
+ * May sleep. Return: the link, CONNECTING, with the one reference of its life; or NULL.
  */
 struct kxfer_link *kxfer_link_alloc(bool initiator, const struct kxfer_link_ops *ops,
 				    void *context)
@@ -209,11 +209,11 @@ struct kxfer_link *kxfer_link_alloc(bool initiator, const struct kxfer_link_ops 
 }
 
 /**
- * kxfer_link_kvzalloc() - memory of a link, from one of its works
- * @link: has its device
- * @bytes: of zeros, near the device
+ * kxfer_link_kvzalloc() - allocate zeroed memory for a link, from one of its works
+ * @link: with its device; the memory is near that
+ * @bytes: size of the memory
  *
- * Charged to the link's memory cgroup. May sleep. Return: it, for kvfree(), or NULL.
+ * Charged to the link's memory cgroup. May sleep. Return: memory for kvfree(), or NULL.
  */
 void *kxfer_link_kvzalloc(const struct kxfer_link *link, size_t bytes)
 {
@@ -240,9 +240,9 @@ static bool change_state(struct kxfer_link *link, enum kxfer_link_state to)
 /**
  * kxfer_link_fail() - begin to take a link down
  * @link: the caller has a reference, or knows that its teardown has not ended
- * @error: why, -errno
+ * @error: reason, -errno
  *
- * Any context. Does nothing if that has begun already.
+ * Any context. Does nothing if the teardown has begun already.
  */
 void kxfer_link_fail(struct kxfer_link *link, int error)
 {
@@ -271,7 +271,7 @@ void kxfer_link_queue_content(struct kxfer_link *link)
 	spin_unlock_irqrestore(&link->lock, flags);
 }
 
-/** kxfer_link_queue_release() - run release_work, any context. Return: false: it is not live */
+/** kxfer_link_queue_release() - run release_work, any context. Return: false: link not live */
 bool kxfer_link_queue_release(struct kxfer_link *link)
 {
 	unsigned long flags;
@@ -291,21 +291,21 @@ bool kxfer_link_is_live(struct kxfer_link *link)
 	return READ_ONCE(link->state) == KXFER_LINK_LIVE;
 }
 
-/** kxfer_link_is_dead() - whether its QPs are gone, for good */
+/** kxfer_link_is_dead() - whether the QPs are gone, for good */
 bool kxfer_link_is_dead(struct kxfer_link *link)
 {
 	return READ_ONCE(link->state) == KXFER_LINK_DEAD;
 }
 
-/** kxfer_link_job_error() - what the jobs of a link that is going down are told */
+/** kxfer_link_job_error() - error for the jobs of a link that is going down */
 int kxfer_link_job_error(struct kxfer_link *link)
 {
 	return READ_ONCE(link->error) == -ENODEV ? -ENODEV : -ECONNRESET;
 }
 
 /**
- * kxfer_link_numa_node() - where memory of its lanes is best
- * @link: whose device, if it has one, is not let go meanwhile
+ * kxfer_link_numa_node() - the best NUMA node for memory of a link's lanes
+ * @link: its device, if any, is not let go meanwhile
  */
 int kxfer_link_numa_node(const struct kxfer_link *link)
 {
@@ -313,10 +313,10 @@ int kxfer_link_numa_node(const struct kxfer_link *link)
 }
 
 /**
- * kxfer_link_longest() - bytes of the longest message that goes by a link
+ * kxfer_link_longest() - bytes of the longest message that a link carries
  * @link: LIVE
  *
- * As this end sees it; the peer's device may take less.
+ * The limit of this end; the peer's device may take less.
  */
 u64 kxfer_link_longest(const struct kxfer_link *link)
 {
@@ -347,7 +347,7 @@ void kxfer_link_use(struct kxfer_link *link)
  * kxfer_link_try_use() - kxfer_link_use() of a link that may be going down
  * @link: stays while this runs
  *
- * Return: false, without a user more, if it is.
+ * Return: false, with no user added, if the link is going down.
  */
 bool kxfer_link_try_use(struct kxfer_link *link)
 {
@@ -364,7 +364,7 @@ bool kxfer_link_try_use(struct kxfer_link *link)
 	return ok;
 }
 
-/** kxfer_link_unuse() - one user less, and its reference */
+/** kxfer_link_unuse() - drop a user and its reference */
 void kxfer_link_unuse(struct kxfer_link *link)
 {
 	unsigned long flags;
@@ -379,9 +379,10 @@ void kxfer_link_unuse(struct kxfer_link *link)
 /**
  * kxfer_link_attach_device() - join the device that rdma_cm chose; make the PD
  * @link: CONNECTING, without device
- * @ibdev: of its control lane's cm_id
+ * @ibdev: device of the cm_id of its first lane
  *
- * May sleep. Return: 0; -ENODEV; -EADDRNOTAVAIL if another device was asked for.
+ * May sleep. Return: 0; -ENODEV; -EADDRNOTAVAIL if another device was asked for; or the error
+ * of ib_alloc_pd().
  */
 int kxfer_link_attach_device(struct kxfer_link *link, struct ib_device *ibdev)
 {
@@ -406,10 +407,10 @@ int kxfer_link_attach_device(struct kxfer_link *link, struct ib_device *ibdev)
 /**
  * kxfer_link_add_lane() - let the link own a lane; its teardown will close it
  * @link: CONNECTING, or passive and LIVE
- * @lane: made for it
+ * @lane: made for @link
  *
- * Return: 0, -ECONNRESET if the link is going down, -ERANGE if that lane was not
- * agreed on, -EEXIST if it has it already.
+ * Return: 0, -ECONNRESET if the link is going down, -ERANGE if the index of the lane was not
+ * agreed on, -EEXIST if the link has a lane of that index.
  */
 int kxfer_link_add_lane(struct kxfer_link *link, struct kxfer_lane *lane)
 {
@@ -433,7 +434,7 @@ int kxfer_link_add_lane(struct kxfer_link *link, struct kxfer_lane *lane)
 		list_add_tail(&lane->node, &link->lanes);
 		kxfer_link_count(link, 1);
 	}
-	/* In one step with the check: teardown waits for this work only once. */
+	/* Under the same lock as the check: the teardown cancels this work only once. */
 	if (!ret && !link->initiator)
 		queue_work(kxfer_wq, &lane->accept_work);
 	spin_unlock_irqrestore(&link->lock, flags);
@@ -450,7 +451,7 @@ int kxfer_link_set_live(struct kxfer_link *link)
 	return 0;
 }
 
-/** kxfer_link_has_key() - both ends have to prove, or have proved, a key */
+/** kxfer_link_has_key() - whether both ends have to prove, or have proved, a key */
 bool kxfer_link_has_key(const struct kxfer_link *link)
 {
 	return link->initiator ? !!link->key.secret : !!link->keys;
@@ -458,10 +459,10 @@ bool kxfer_link_has_key(const struct kxfer_link *link)
 
 /**
  * kxfer_link_end_soon() - give the peer time to take an answer, then end the link
- * @link: whose handshake has failed
+ * @link: its handshake has failed
  *
- * Does nothing if the link is going down. In one step with the check: teardown waits for
- * keepalive_work only once.
+ * Does nothing if the link is going down. Queues under the same lock as the check: the
+ * teardown cancels keepalive_work only once.
  */
 void kxfer_link_end_soon(struct kxfer_link *link)
 {
@@ -475,10 +476,10 @@ void kxfer_link_end_soon(struct kxfer_link *link)
 }
 
 /*
- * A thread, not a work: siw's rdma_connect() connects a TCP socket, which waits two
- * minutes for a host that does not answer (siw_connect()), and only a signal ends
- * that. A signal that comes before allow_signal() is lost, but then the link is
- * CLOSING already and takes no lane.
+ * A thread, not a work: siw's rdma_connect() connects a TCP socket (siw_connect()). That waits
+ * two minutes for a host that does not answer, and only a signal ends it. A signal that
+ * comes before allow_signal() is lost, but then the link is already CLOSING and takes no
+ * lane.
  */
 static int connect_thread(void *data)
 {
@@ -494,7 +495,7 @@ static int connect_thread(void *data)
 	kthread_complete_and_exit(&link->connect_done, 0);
 }
 
-/* Nobody can fail the link before this, for it has no device yet. */
+/* Nothing fails the link before this, because it has no device yet. */
 static void start_connecting(struct kxfer_link *link)
 {
 	struct task_struct *task;
@@ -512,8 +513,8 @@ static void start_connecting(struct kxfer_link *link)
 }
 
 /**
- * kxfer_link_start() - a link begins: it becomes LIVE within HANDSHAKE_MS, or fails
- * @link: just published; without device and lanes, so nobody fails it meanwhile
+ * kxfer_link_start() - start a link: it becomes LIVE within HANDSHAKE_MS, or fails
+ * @link: just published; without device and lanes, so nothing fails it meanwhile
  *
  * May sleep.
  */
@@ -540,7 +541,7 @@ static bool silent_for_too_long(struct kxfer_link *link)
 {
 	const struct kxfer_request *ping =
 		&link->control->channel.requests[KXFER_WIRE_PING_SLOT];
-	/* A peer whose acknowledgements come in is busy, not silent. */
+	/* A peer that still acknowledges is busy, not silent. */
 	u64 since_ns = max(READ_ONCE(ping->sent_ns), READ_ONCE(link->heard_ns));
 	u64 now_ns = ktime_get_ns();
 
@@ -555,7 +556,7 @@ static bool any_lane_stuck(struct kxfer_link *link)
 	for (i = 0; i < READ_ONCE(link->nr_data); i++) {
 		struct kxfer_lane *lane = READ_ONCE(link->data[i]);
 
-		/* A peer connects them in any order. */
+		/* A peer connects data lanes in any order: some may be missing. */
 		if (lane && link->ops->stuck(lane))
 			return true;
 	}
@@ -593,7 +594,7 @@ static void check_peer(struct kxfer_link *link)
 	kxfer_link_fail(link, -ETIMEDOUT);
 }
 
-/* Deciding and failing is one step, lest a session begins to use it in between. */
+/* Check and fail under one lock: no session must begin to use the link in between. */
 static void close_if_unused(struct kxfer_link *link)
 {
 	u64 limit_ns = READ_ONCE(link->keeps_grant) ? 0 :
@@ -697,9 +698,9 @@ static bool settled(struct kxfer_link *link)
 /**
  * kxfer_link_wait_live() - wait for a connection
  * @link: of an initiator; the caller is a user of it
- * @timeout_ms: how long
+ * @timeout_ms: longest wait
  *
- * May sleep. Return: 0, -ETIMEDOUT, -EINTR, or why connecting failed.
+ * May sleep. Return: 0, -ETIMEDOUT, -EINTR, or the error that ended the connecting.
  */
 int kxfer_link_wait_live(struct kxfer_link *link, unsigned int timeout_ms)
 {
@@ -716,7 +717,7 @@ int kxfer_link_wait_live(struct kxfer_link *link, unsigned int timeout_ms)
 	return error && error != -ESHUTDOWN ? error : -ECONNRESET;
 }
 
-/** kxfer_link_init() - make the workqueues; the hooks are those of links that are shared */
+/** kxfer_link_init() - make the workqueues; @initiator, @passive: hooks of shared links */
 int kxfer_link_init(const struct kxfer_link_ops *initiator,
 		    const struct kxfer_link_ops *passive)
 {
@@ -749,7 +750,7 @@ void kxfer_link_wait_none(void)
 	wait_event(links_gone, !atomic_read(&links_existing));
 }
 
-/** kxfer_link_exit() - no link exists and none is made */
+/** kxfer_link_exit() - destroy the workqueues; no link exists and none is made */
 void kxfer_link_exit(void)
 {
 	destroy_workqueue(life_wq);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The connection between this node and a peer. See link.c, and link_table.c for all of them. */
+/* The connection between this node and a peer: link.c; the table of links: link_table.c. */
 #ifndef KXFER_LINK_H
 #define KXFER_LINK_H
 
@@ -24,12 +24,12 @@ struct kxfer_user;
 struct kxfer_viewer;
 
 #define KXFER_KEEPALIVE_MS	2000	/* between two PINGs */
-#define KXFER_SILENCE_MS	8000	/* PING unanswered, nothing else heard: the link is dead */
-#define KXFER_REQUEST_MS	15000	/* any request unanswered: likewise */
-#define KXFER_IDLE_MS		30000	/* an unused link is closed after */
+#define KXFER_SILENCE_MS	8000	/* PING unanswered, nothing else heard: link is dead */
+#define KXFER_REQUEST_MS	15000	/* any request unanswered: link is dead */
+#define KXFER_IDLE_MS		30000	/* after this an unused link is closed */
 
 /**
- * struct kxfer_link_key - what makes two sessions share a link
+ * struct kxfer_link_key - sessions with equal keys share a link
  * @remote: the peer's listener
  * @local: own address asked for, family 0: any
  * @device: device asked for, or empty
@@ -37,8 +37,8 @@ struct kxfer_viewer;
  * @tos_set: KXFER_PEER_F_TOS, or 0: packets have the device's type of service
  * @tos: IP type of service
  * @secret_id: kxfer_key.id of @secret; 0: none
- * @secret: what both ends have to prove, or NULL; a reference of the peer's or the link's.
- *	The last member: keys are compared as far as @secret_id
+ * @secret: key that both ends have to prove, or NULL; a reference held by the peer object or
+ *	the link. Must be the last member: the comparison ends after @secret_id
  */
 struct kxfer_link_key {
 	struct kxfer_addr remote;
@@ -54,74 +54,75 @@ struct kxfer_link_key {
 /**
  * struct kxfer_link - a connection with a peer node, in one direction
  * @ref: references; one is held by the link's life, from creation to teardown
- * @id: node-wide
+ * @id: node-wide id
  * @node: in the list of links, from creation to teardown
- * @initiator: made by this node: it opens targets; else it serves grants
- * @ops: of what uses it
- * @key: initiator: what it was made for
- * @context: of @ops; NULL if the link is shared
- * @user: initiator: whose call made it, while it is in the list
- * @memcg: that its memory is charged to: of that call, or of who made the listener; a
- *	reference
+ * @initiator: this node made the link and opens targets; else this node serves grants
+ * @ops: hooks of the user of the link
+ * @key: initiator: key that the link was made for
+ * @context: private pointer for @ops; NULL if the link is shared
+ * @user: initiator: user that is charged for the link while it is in the list; a reference
+ * @memcg: memory cgroup charged for the link: of the call that made it, or of the creator
+ *	of the listener; a reference
  * @local: own address
  * @remote: peer's address; see struct kxfer_info_link
- * @any_port: passive: accepted from any source port
+ * @any_port: unused
  * @dev: device, once the address is resolved
  * @on_device: in kxfer_device.links
- * @pd: its own protection domain
- * @nr_objects: MRs in @pd, and lanes that are not closed; @pd stays as long as there are any
- * @cookie: shown by data lanes, unless the link has a key
- * @keys: passive: of the listener, NULL: it has none; a reference
- * @handshake: by which a key is proved
- * @epoch: of the initiator
- * @gid_type: of the path, ~0: none
+ * @pd: protection domain of this link alone
+ * @nr_objects: MRs in @pd, and lanes that are not closed; @pd stays until this is 0
+ * @cookie: secret that data lanes show, unless the link has a key
+ * @keys: passive: keys of the listener, NULL: it has none; a reference
+ * @handshake: state of the proof of a key
+ * @epoch: id of the link at its initiator
+ * @gid_type: GID type of the path, ~0: none
  * @sgid: own GID of the path, once the QP is connected; zeros: none
- * @dgid: the peer's, likewise
+ * @dgid: GID of the peer, once the QP is connected; zeros: none
  * @tos: IP type of service, as far as it is known
  * @features: KXFER_WIRE_FEATURE_* of both ends; set before there is a data lane
- * @device_name: stays when the device has gone
- * @lock: over state, error, lanes, users; bh-safe; leaf but for the scheduler's
+ * @device_name: name of the device, kept after the device has gone
+ * @lock: over state, error, lanes, users; irq-safe; a leaf but for the locks of queue_work()
  * @state: enum kxfer_link_state; see the table in link.c
- * @error: why it ended: -errno
+ * @error: reason why the link ended, -errno
  * @lanes: control QP and data lanes, by kxfer_lane.node
  * @control: the control QP
  * @data: data lanes, [0] is lane 1
- * @nr_data: how many; of an initiator @max_data once the link is LIVE
- * @max_data: agreed on when the control QP was connected
+ * @nr_data: highest index of a data lane; initiator: @max_data once the link is LIVE
+ * @max_data: number of data lanes, agreed on when the control QP was connected
  * @users: peers and targets of this node's sessions
- * @wait: woken with every change of state and by the end of jobs and targets
- * @connect_task: initiator: the thread that brings it up; its creator's until teardown
+ * @wait: woken by every change of state and by the end of jobs and targets
+ * @connect_task: initiator: thread that connects the link; a reference, put by the teardown
  * @connect_done: initiator: that thread has ended
- * @keepalive_work: every KXFER_KEEPALIVE_MS
- * @content_work: passive: tells the peer what exports hold now
- * @teardown_work: takes it down; queued once
+ * @keepalive_work: check of the peer every KXFER_KEEPALIVE_MS
+ * @content_work: passive: sends new content of exports to the peer
+ * @teardown_work: teardown of the link; queued once
  * @refusal: enum kxfer_refusal
- * @created_ns: when
- * @heard_ns: last message or completion
- * @unused_ns: since when @users is 0; passive: since when @nr_grants is
+ * @created_ns: time of creation
+ * @heard_ns: time of the last message or completion
+ * @unused_ns: time since when @users is 0; passive: since when @nr_grants is 0
  * @keeps_grant: the peer has a grant that could not be given back
- * @rtt_ns: of the last PING
- * @nr_jobs: queued or posted on its lanes
+ * @rtt_ns: round-trip time of the last PING
+ * @nr_jobs: jobs queued or posted on the lanes
  * @bytes_read: payload of READs completed
  * @bytes_written: payload of WRITEs completed
- * @fence_mr: passive: what fence READs read
- * @fence: its memory
- * @fence_dma: its address
- * @fence_addr: initiator: address of the peer's
- * @fence_key: initiator: its rkey, 0: none
+ * @fence_mr: passive: MR that the peer's fence READs read
+ * @fence: memory of @fence_mr
+ * @fence_dma: DMA address of @fence
+ * @fence_addr: initiator: address of the peer's fence memory
+ * @fence_key: initiator: rkey of the peer's fence memory, 0: none
  * @targets_lock: over @targets, @closed_targets, @orphans, @opening, @revoked; bh-safe
- * @targets: initiator: by kxfer_target.link_node
- * @closed_targets: initiator: the same, of targets whose grants are to be given back
- * @orphans: initiator: grants of the peer that no target took; struct kxfer_orphan
- * @release_work: initiator: gives both back; see release.c
- * @opening: initiator: targets whose GRANT is not answered yet, as they came
- * @last_opening: initiator: number of the last one
- * @revoked: initiator: exposures revoked meanwhile; @last_opening at that time
- * @nr_revoked: entries of it
- * @exposures: passive: by kxfer_exposure.link_node, under the exports mutex
+ * @targets: initiator: open targets, by kxfer_target.link_node
+ * @closed_targets: initiator: closed targets whose grants have to be given back
+ * @orphans: initiator: grants of the peer that no target took; struct orphan (release.c)
+ * @release_work: initiator: gives back grants of @closed_targets and @orphans; see release.c
+ * @opening: initiator: targets that wait for the answer to GRANT, oldest first
+ * @last_opening: initiator: number of the last target added to @opening
+ * @revoked: initiator: ids of exposures revoked while @opening is not empty; the value is
+ *	@last_opening at that time
+ * @nr_revoked: entries of @revoked
+ * @exposures: passive: exposures, by kxfer_exposure.link_node, under the exports mutex
  * @grants: passive: struct kxfer_grant by id
- * @nr_grants: passive: entries of it
- * @register_mutex: passive: one registers memory at a time
+ * @nr_grants: passive: entries of @grants
+ * @register_mutex: passive: serializes registrations of memory
  */
 struct kxfer_link {
 	struct kref ref;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a link is for: how links and lanes call what uses them.
+ * Hooks by which links and lanes call their user.
  *
  * Links, lanes and channels know nothing of jobs, exports and measuring. A link has the
- * hooks of its user from its beginning to its end: roles.c has those of links that are shared,
+ * hooks of its user from its beginning to its end: roles.c has the hooks of shared links,
  * for jobs and for exports, bench/dedicated.c those of a link of a session's own.
  */
 #ifndef KXFER_LINK_OPS_H
@@ -22,9 +22,9 @@ struct module;
 
 /**
  * enum kxfer_place - where the handler of a request runs
- * @KXFER_HERE: where the request arrived: it does not sleep
- * @KXFER_IN_A_WORK: it sleeps, but for no peer
- * @KXFER_IN_TURN: it may wait for the peer
+ * @KXFER_HERE: where the request arrived: the handler does not sleep
+ * @KXFER_IN_A_WORK: in a work: the handler may sleep, but does not wait for the peer
+ * @KXFER_IN_TURN: in a work, one handler at a time: the handler may wait for the peer
  */
 enum kxfer_place {
 	KXFER_HERE,
@@ -33,9 +33,9 @@ enum kxfer_place {
 };
 
 /**
- * struct kxfer_handler - what is done with a request of a peer
- * @place: where
- * @handle: answers @reply, or ends the link
+ * struct kxfer_handler - handler of a request of a peer
+ * @place: where @handle runs
+ * @handle: function that answers @reply, or ends the link
  */
 struct kxfer_handler {
 	enum kxfer_place place;
@@ -43,14 +43,14 @@ struct kxfer_handler {
 };
 
 /**
- * struct kxfer_lane_size - what a data lane is made with
- * @slots: requests that each side may have unanswered; 0: it has no channel
+ * struct kxfer_lane_size - size of a lane
+ * @slots: requests that each side may have unanswered; 0: the lane has no channel
  * @credits: work requests that the user may have posted, with SGEs and inline data; fewer
  *	if the device takes fewer
- * @sends: work requests beside those
- * @recvs: RECVs beside those of the channel
- * @twin: another QP completes on its CQ, with as many credits
- * @pooled: its CQ is of the RDMA core's pool
+ * @sends: work requests in addition to @credits
+ * @recvs: RECVs in addition to those of the channel
+ * @twin: another QP completes on the lane's CQ, with as many credits
+ * @pooled: the CQ comes from the RDMA core's pool
  */
 struct kxfer_lane_size {
 	u32 slots;
@@ -63,35 +63,38 @@ struct kxfer_lane_size {
 
 /**
  * struct kxfer_link_ops - the user of a link
- * @owner: module that the hooks are of; each link has a reference to it; NULL: this one
+ * @owner: module of the hooks; each link holds a reference to it; NULL: this module
  * @single: the link has one data lane and no control QP, and is never shared
  * @init: the link was allocated
  * @free: the last reference is gone
  * @stop: the link is CLOSING: cancel works that use its lanes; may sleep
  * @ended: all lanes are closed: end what used them; may sleep
  * @init_lane: a lane was allocated, without QP
- * @free_lane: likewise freed
- * @size: what a data lane is to have
- * @prepare: passive: before a lane is opened; may sleep; 0 or -errno
- * @open_lane: a lane has QP and CQ and is about to be open; may sleep; 0 or -errno
- * @check_device: the device is known, and nothing is posted yet; 0 or -errno
- * @introduce: write private data to connect with. Return: its bytes, KXFER_INTRODUCTION_MAX at
- *	most. NULL: kxfer's own
- * @welcomed: the peer has accepted; @data: private data or NULL; does not sleep; 0 or -errno
- * @rejected: the peer has refused; likewise; -errno
- * @connected: initiator: a data lane is connected; may sleep; 0 or -errno
- * @handler: of a request of the peer, or NULL: it may not send that; does not sleep
- * @abandoned: an answer came that nothing waits for; does not sleep
+ * @free_lane: a lane is being freed
+ * @size: write the size of a data lane
+ * @prepare: passive: a lane is about to be opened; may sleep. Return: 0 or -errno
+ * @open_lane: a lane has QP and CQ and is about to be open; may sleep. Return: 0 or -errno
+ * @check_device: the device is known, and nothing is posted yet. Return: 0 or -errno
+ * @introduce: write private data of the connection request. Return: its length in bytes, at
+ *	most KXFER_INTRODUCTION_MAX. NULL: kxfer's own private data
+ * @welcomed: the peer has accepted; @data: its private data or NULL; does not sleep. Return: 0
+ *	or -errno
+ * @rejected: the peer has refused; @data: its private data or NULL; does not sleep. Return:
+ *	-errno
+ * @connected: initiator: a data lane is connected; may sleep. Return: 0 or -errno
+ * @handler: find the handler of a request of the peer; does not sleep. Return: the handler;
+ *	NULL: the peer may not send the request
+ * @abandoned: an answer came that no context waits for; does not sleep
  * @slot_free: a request slot of a lane is free; does not sleep
  * @settle: completions of a polled CQ were handled; see kxfer_cq_create()
- * @stuck: whether the peer holds up what is under way on a data lane; every
+ * @stuck: whether the peer holds up what is under way on a data lane; called every
  *	KXFER_KEEPALIVE_MS; does not sleep
  * @closing: a lane takes no more work requests; its QP is still there; may sleep
- * @drained: no work request of its QP is under way; QP and CQ are still there; may sleep
- * @stopped: QP and CQ are destroyed, requests may still be handled; may sleep
- * @closed: and requests neither; may sleep
+ * @drained: a lane's QP is drained and destroyed; its CQ is still there; may sleep
+ * @stopped: QP and CQ are destroyed; requests may still be handled; may sleep
+ * @closed: QP and CQ are destroyed, and no request is handled any more; may sleep
  *
- * NULL where there is nothing to do, but for @size, @stuck and, where lanes have a channel,
+ * A hook that has nothing to do is NULL, except @size, @stuck and, where lanes have a channel,
  * @handler, @abandoned and @slot_free.
  */
 struct kxfer_link_ops {
@@ -122,7 +125,7 @@ struct kxfer_link_ops {
 	void (*closed)(struct kxfer_lane *lane);
 };
 
-/* Hooks that may be NULL: then there is nothing to do. */
+/* Calls of hooks that may be NULL. */
 
 static inline void kxfer_link_hook(void (*hook)(struct kxfer_link *link), struct kxfer_link *link)
 {

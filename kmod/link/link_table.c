@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The table of links: which there are, who shares one, and how many there may be. What
- * one is, and its life, is in link.c.
+ * The table of links: all links of this node, how sessions share them, and their limits. The
+ * life of a link is in link.c.
  *
  * A link comes into the table before it begins to connect, and leaves it at the end of its
- * teardown. All that time it has the reference of its life: so who finds it under
- * links_lock may take one more. A link that is going down is still there, to be listed
- * and waited for, but nobody new uses it: sessions get another one.
+ * teardown. All that time it has the reference of its life: so a context that finds it under
+ * links_lock may take one more. A link that is going down is still in the table, to be listed
+ * and waited for, but gets no new users: sessions get another one.
  *
- * Sessions that want the same (struct kxfer_link_key) get the same link. Two may find none
- * at the same time, and make one each; under the lock the second finds that of the first,
- * and discards its own.
+ * Sessions that want the same (struct kxfer_link_key) get the same link. Two sessions may find
+ * no link at the same time, and make one each. Under the lock the second session then finds
+ * the link of the first, and discards its own.
  *
- * Each direction has its bound (max_links). Of the accepted links one peer, an address, has
- * max_links_per_peer at most, and few that are not LIVE yet. Where a peer asks for more than
- * there is room for, the oldest link that is half-open for seconds, or that has no grant for
- * seconds, is closed: of that peer if its own bound is reached, else of all peers. Who made
- * that link connects again when it opens a target. What is being taken down counts for
- * nothing meanwhile, up to closing_max(). A link that this node makes counts for the uid
- * whose call made it, too, as long as it is in the table (user.c). Ids are never used again.
+ * The links of each direction are limited by max_links. Among the accepted links one peer (an
+ * address) has at most max_links_per_peer, and few that are not LIVE yet. If a peer asks for a
+ * link beyond a limit, the oldest link that has been half-open for seconds, or without a grant
+ * for seconds, is closed: among those of this peer if its own limit is reached, else among
+ * those of all peers. The initiator of the closed link connects again when it opens a target.
+ * Accepted links that are being taken down do not count, up to closing_max() of them. A link
+ * made by this node also counts for the uid of the call that made it, as long as it is in the
+ * table (user.c). Ids are never used again.
  *
  * Context: making links, and waiting for them, may sleep; all else does not.
  * Lock order: session lock, links_lock, link->lock or targets_lock of a link.
@@ -40,8 +41,8 @@
 #include "node/user.h"
 
 /*
- * Of each direction, so that peers that come in by the hundred keep nobody here
- * from going out.
+ * A limit for each direction, so that hundreds of incoming links do not keep this node from
+ * making its own.
  */
 static unsigned int max_links = 1024;
 module_param(max_links, uint, 0644);
@@ -55,20 +56,20 @@ module_param(max_links_per_peer, uint, 0644);
 MODULE_PARM_DESC(max_links_per_peer, "links that this node accepts from one address (256)");
 
 /*
- * Accepted links that a peer does not complete, or makes no use of. They are closed only if a
- * peer asks for one more than there may be.
+ * Accepted links that a peer does not complete, or does not use. They are closed only if a
+ * peer asks for a link beyond a limit.
  */
-#define HALF_OPEN_MAX		256	/* of all peers */
+#define HALF_OPEN_MAX		256	/* half-open links of all peers */
 #define HALF_OPEN_PER_PEER	64	/* as many as one user at the peer begins at once */
-#define HALF_OPEN_MS		3000	/* from then on a half-open link makes room */
-#define NO_GRANT_MS		10000	/* from then on a link without grants does */
+#define HALF_OPEN_MS		3000	/* a link half-open for longer may be closed */
+#define NO_GRANT_MS		10000	/* a link without grants for longer may be closed */
 
 static DEFINE_SPINLOCK(links_lock);
 static LIST_HEAD(links);
 static u32 nr_links[2];	/* accepted, made */
 static u64 last_link_id;
 
-/* Accepted links that are being taken down count for nothing, up to so many. */
+/* Limit of accepted links that do not count while they are being taken down. */
 static u32 closing_max(void)
 {
 	return READ_ONCE(max_links) / 8 + 1;
@@ -79,11 +80,11 @@ static bool has_room(const struct kxfer_link *link)
 {
 	u32 nr = nr_links[link->initiator], max = READ_ONCE(max_links);
 
-	/* Of the accepted some more while others are taken down: admit(). */
+	/* More accepted links are possible while others are taken down: admit(). */
 	return link->initiator ? kxfer_user_room(nr, max) : nr < max + closing_max();
 }
 
-/* Called with links_lock held. The list's reference is the link's life. */
+/* Called with links_lock held. The list uses the reference of the link's life. */
 static int publish(struct kxfer_link *link)
 {
 	lockdep_assert_held(&links_lock);
@@ -97,8 +98,8 @@ static int publish(struct kxfer_link *link)
 }
 
 /**
- * kxfer_link_unpublish() - a link leaves the table
- * @link: CLOSING; its teardown has no more to do than to let go of it
+ * kxfer_link_unpublish() - take a link off the table
+ * @link: CLOSING; its teardown is complete but for the state and the last reference
  */
 void kxfer_link_unpublish(struct kxfer_link *link)
 {
@@ -129,7 +130,7 @@ static struct kxfer_link *find_usable(const struct kxfer_link_key *key)
 	return NULL;
 }
 
-/* A link that counts for a user, not yet in the list. */
+/* Make a link that counts for a user; not yet in the list. */
 static struct kxfer_link *alloc_for(const struct kxfer_link_key *key, struct kxfer_user *user,
 				    const struct kxfer_link_ops *ops,
 				    void *context)
@@ -211,12 +212,12 @@ static struct kxfer_link *get_once(const struct kxfer_link_key *key, struct kxfe
 /**
  * kxfer_link_get() - the link for a key, connected if need be
  * @key: checked, without padding or uninitialised bytes
- * @user: a link that is made counts for
- * @timeout_ms: to wait for the connection
+ * @user: user that a new link counts for
+ * @timeout_ms: longest wait for the connection
  * @refusal: out: enum kxfer_refusal
  *
  * May sleep. Return: a live link with one more user (kxfer_link_unuse()), or
- * ERR_PTR: -ETIMEDOUT, -EINTR, -EDQUOT, or why connecting failed.
+ * ERR_PTR: -ETIMEDOUT, -EINTR, -EDQUOT, or the error that ended the connecting.
  */
 struct kxfer_link *kxfer_link_get(const struct kxfer_link_key *key,
 				  struct kxfer_user *user, unsigned int timeout_ms,
@@ -240,10 +241,10 @@ struct kxfer_link *kxfer_link_get(const struct kxfer_link_key *key,
 
 /**
  * kxfer_link_dedicate() - begin to connect a link that is never shared
- * @key: as of kxfer_link_get()
- * @user: it counts for
- * @ops: of its owner
- * @context: of @ops; belongs to the link if that is made
+ * @key: as for kxfer_link_get()
+ * @user: user that the link counts for
+ * @ops: hooks of the owner of the link
+ * @context: private pointer for @ops; on success it belongs to the link
  *
  * May sleep. Return: the link with one user, CONNECTING; or ERR_PTR(-ENOMEM or -EDQUOT).
  */
@@ -278,12 +279,12 @@ static bool same_host(const struct kxfer_addr *a, const struct kxfer_addr *b)
 }
 
 /**
- * struct census - accepted links, as a peer that asks for one more finds them
- * @nr: of all peers, without those that are being taken down
- * @nr_closing: those
- * @nr_half_open: not LIVE yet
- * @stale: oldest of those, if it may make room
- * @idle: LIVE and for longest without a grant, if it may
+ * struct census - accepted links of all peers, or of one, when a peer asks for one more
+ * @nr: links that are not being taken down
+ * @nr_closing: links that are being taken down
+ * @nr_half_open: links that are not LIVE yet
+ * @stale: oldest half-open link, if it may be closed to make room; or NULL
+ * @idle: LIVE link without a grant for longest, if it may be closed; or NULL
  */
 struct census {
 	u32 nr;
@@ -326,7 +327,7 @@ static void count_link(struct census *census, struct kxfer_link *link, u64 now_n
 		count_half_open(census, link, now_ns);
 }
 
-/* Called with links_lock held. @link: may be NULL. Return: 0, it is taken down; or -EDQUOT. */
+/* Called with links_lock held. @link: may be NULL. Return: 0: taken down; or -EDQUOT. */
 static int make_room(const struct census *census, struct kxfer_link *link)
 {
 	if (!link || census->nr_closing >= closing_max())
@@ -336,7 +337,7 @@ static int make_room(const struct census *census, struct kxfer_link *link)
 	return 0;
 }
 
-/* Called with links_lock held. At the cost of those of one peer, or of all. */
+/* Called with links_lock held. Makes room, if need be, among the links that @census counts. */
 static int admit_to(const struct census *census, u32 max, u32 max_half_open)
 {
 	if (census->nr_half_open >= max_half_open)
@@ -346,7 +347,7 @@ static int admit_to(const struct census *census, u32 max, u32 max_half_open)
 	return 0;
 }
 
-/* Called with links_lock held. One more link from @peer? Return: 0 or -EDQUOT. */
+/* Called with links_lock held. Admit one more link from @peer? Return: 0 or -EDQUOT. */
 static int admit(const struct kxfer_addr *peer)
 {
 	struct census all = {}, own = {};
@@ -360,16 +361,16 @@ static int admit(const struct kxfer_addr *peer)
 		if (same_host(&link->remote, peer))
 			count_link(&own, link, now_ns);
 	}
-	/* A peer that has all that it may have takes the place of its own links only. */
+	/* A peer at its own limit replaces only its own links. */
 	return admit_to(&own, READ_ONCE(max_links_per_peer), HALF_OPEN_PER_PEER) ?:
 	       admit_to(&all, READ_ONCE(max_links), HALF_OPEN_MAX);
 }
 
 /**
- * kxfer_link_create_passive() - a link that a peer asks for
- * @peer: its address
+ * kxfer_link_create_passive() - make a link that a peer asks for
+ * @peer: address of the peer
  *
- * Does not sleep long. Return: it, in the list, with the one reference of its
+ * Does not sleep long. Return: the link, in the list, with the one reference of its
  * life, which its teardown drops; or ERR_PTR(-ENOMEM or -EDQUOT).
  */
 struct kxfer_link *kxfer_link_create_passive(const struct kxfer_addr *peer)
@@ -414,8 +415,8 @@ static bool is_cookie_of(const struct kxfer_link *link,
 
 /**
  * kxfer_link_find_cookie() - the passive link that a data lane belongs to
- * @hello: what the lane shows
- * @peer: where it comes from
+ * @hello: private data of the lane's connection request
+ * @peer: address that the request comes from
  *
  * Return: a live link with one more reference, or NULL.
  */
@@ -436,7 +437,7 @@ struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
 	return found;
 }
 
-/* Set before the link is LIVE, and gone only with it. */
+/* handshake.proven is set before the link is LIVE, and stays as long as the link. */
 static void fill_key_name(const struct kxfer_link *link, struct kxfer_info_link *info)
 {
 	if (link->state != KXFER_LINK_CONNECTING && link->handshake.proven)
@@ -507,7 +508,7 @@ static void fill_lane_info(const struct kxfer_lane *lane, struct kxfer_info_lane
 	};
 }
 
-/* By index, which is the order of ids: a peer may connect them in any. */
+/* By index, which is the order of ids: a peer may connect its lanes in any order. */
 static u32 fill_lane_infos(struct kxfer_link *link, u64 *cursor,
 			   struct kxfer_info_lane *info, u32 nr)
 {
@@ -556,7 +557,7 @@ u32 kxfer_link_ids(u64 *cursor, u64 *ids, u32 nr)
 	return n;
 }
 
-/* What the viewer has noted of a link; see struct kxfer_viewer. */
+/* The entry of a link in the viewer's @links, or 0; see struct kxfer_viewer. */
 static unsigned long noted(const struct kxfer_viewer *viewer, const struct kxfer_link *link)
 {
 	void *entry = xa_load((struct xarray *)&viewer->links, link->id);
@@ -565,8 +566,8 @@ static unsigned long noted(const struct kxfer_viewer *viewer, const struct kxfer
 }
 
 /*
- * An accepted link is shared by all exports that its peer holds here. An exporter is shown
- * the grants on its own exports, and no figure to which other users add.
+ * An accepted link is shared by all exports that its peer holds here. An exporter sees only
+ * the grants on its own exports, and no figure to which other users contribute.
  */
 static void hide_others(struct kxfer_info_link *info, unsigned long nr_grants)
 {

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Listeners: where this node accepts links.
+ * Listeners: addresses on which this node accepts links.
  *
  * A listener belongs to the session that made it, or with LISTEN_F_KEEP to the
- * module, on which it holds no reference. Bound to an address it is bound to that
- * address's device: when that goes its cm_id is destroyed, and retry_work makes
- * it again once the address is back on a device. rdma_cm lets go of a device later than
- * this module: a listener that is made in between is bound to a device that goes, is
- * told so by DEVICE_REMOVAL, and retry_work destroys its cm_id, for which rdma_cm waits.
+ * module, on which it holds no reference. A listener that is bound to an address is bound to
+ * the device of that address. When the device goes the listener's cm_id is destroyed, and
+ * retry_work makes it again once the address is back on a device. rdma_cm lets go of a device
+ * later than this module. A listener made in between is bound to the device that goes: it
+ * gets DEVICE_REMOVAL, and retry_work destroys its cm_id, for which rdma_cm waits.
  *
- * An address can leave its device while that stays: by the failover of a bond, or because
- * an administrator moves it. A listener that stayed there would be deaf, and rdma_cm tells
- * it of one case only (ADDR_CHANGE, when a bond takes another MAC address). So who hears
- * of addresses or GIDs that changed has check_work look at each listener where rdma_cm
- * would bind it now. GIDs follow addresses later, by a work of the RDMA core, and then
- * say so themselves.
+ * An address can leave its device while the device stays: by the failover of a bond, or because
+ * an administrator moves it. A listener that stayed there would get no requests, and rdma_cm
+ * reports only one such case (ADDR_CHANGE, when a bond takes another MAC address). So each
+ * change of addresses or GIDs queues check_work, which checks for each listener where rdma_cm
+ * would bind it now. GIDs follow addresses later, by a work of the RDMA core, with an event
+ * of their own.
  *
- * The event handler hands requests to cm.c and takes no lock of this file: so
- * rdma_destroy_id(), which waits for it, may be called under listeners_mutex, and
- * a listener is freed behind it.
+ * The event handler hands requests to cm.c and takes no lock of this file. So
+ * rdma_destroy_id(), which waits for the handler, may be called under listeners_mutex, and
+ * the listener is freed after that.
  *
- * Lock order: listeners_mutex, then what rdma_cm takes.
+ * Lock order: listeners_mutex, then the locks of rdma_cm.
  */
 #include "base/log.h"
 
@@ -47,21 +47,21 @@
 
 #define BACKLOG		128
 #define RETRY_MS	2000
-#define CHECK_MS	100	/* addresses change several at a time */
+#define CHECK_MS	100	/* delay: addresses change several at a time */
 
 /**
  * struct kxfer_listener - an address that is listened on
  * @node: in the list of listeners
- * @id: node-wide
- * @session: it belongs to, or NULL: the module
- * @addr: with its port
+ * @id: node-wide id
+ * @session: session that the listener belongs to, or NULL: the module
+ * @addr: address and port
  * @flags: KXFER_LISTEN_F_*
- * @keys: of which an initiator has to prove one, or NULL; a reference
- * @memcg: of who made it, charged with the links that are accepted; a reference
- * @cm_id: while it listens, else NULL
- * @outdated: @cm_id is to be made again: its device goes, or has its address no more
- * @nr_accepted: connections taken on
- * @nr_refused: and not
+ * @keys: keys, one of which an initiator has to prove, or NULL; a reference
+ * @memcg: memory cgroup of the creator, charged for the accepted links; a reference
+ * @cm_id: listening id, or NULL: not listening
+ * @outdated: @cm_id must be made again: its device goes, or no longer has the address
+ * @nr_accepted: connections accepted
+ * @nr_refused: connections refused
  */
 struct kxfer_listener {
 	struct list_head node;
@@ -185,8 +185,8 @@ static int probe_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 }
 
 /*
- * Whether rdma_cm would bind the listener where it is. An id of its own tells, on any free
- * port. Called with listeners_mutex held.
+ * Whether rdma_cm would bind the listener where it is now. To find out, bind another id to its
+ * address, with any free port. Called with listeners_mutex held.
  */
 static bool is_in_place(const struct kxfer_listener *listener)
 {
@@ -213,7 +213,7 @@ static bool is_in_place(const struct kxfer_listener *listener)
 	return in_place;
 }
 
-/* Wildcards are bound to no device: rdma_cm has them on all. */
+/* A wildcard listener is bound to no device: rdma_cm listens on all of them. */
 static void check_addresses(struct work_struct *work)
 {
 	struct kxfer_listener *listener;
@@ -246,14 +246,14 @@ static int address_event(struct notifier_block *block, unsigned long event, void
 static struct notifier_block ipv4_events = { .notifier_call = address_event };
 static struct notifier_block ipv6_events = { .notifier_call = address_event };
 
-/* Called with listeners_mutex held. Without listeners, as at the module's end, nothing. */
+/* Called with listeners_mutex held. Does nothing without listeners, as at the module's exit. */
 static void schedule_retry(void)
 {
 	if (!list_empty(&listeners))
 		mod_delayed_work(kxfer_wq, &retry_work, msecs_to_jiffies(RETRY_MS));
 }
 
-/** kxfer_listener_device_added() - a device came, perhaps one that a listener lacks */
+/** kxfer_listener_device_added() - a device came, perhaps one that a listener waits for */
 void kxfer_listener_device_added(void)
 {
 	mutex_lock(&listeners_mutex);
@@ -280,9 +280,9 @@ static bool is_wildcard(const struct kxfer_addr *addr)
 }
 
 /*
- * rdma_cm refuses these too, but calls a conflict with a wildcard EADDRNOTAVAIL
- * (cma_check_port()), as if the address were nobody's. Called with
- * listeners_mutex held.
+ * rdma_cm refuses a taken address too, but reports a conflict with a wildcard as EADDRNOTAVAIL
+ * (cma_check_port()), as if this node did not have the address. Called with listeners_mutex
+ * held.
  */
 static bool is_taken(const struct kxfer_addr *addr)
 {
@@ -298,7 +298,7 @@ static bool is_taken(const struct kxfer_addr *addr)
 	return false;
 }
 
-/* Once it is in the list another session may delete it. */
+/* Once the listener is in the list another session may delete it. */
 static int insert(struct kxfer_listener *listener, struct kxfer_listen_add *cmd)
 {
 	int ret;
@@ -386,7 +386,7 @@ void kxfer_listener_end_session(struct kxfer_session *session)
 	mutex_unlock(&listeners_mutex);
 }
 
-/** kxfer_listener_end_all() - end those that are left; no call comes any more */
+/** kxfer_listener_end_all() - end the listeners that are left; no call comes any more */
 void kxfer_listener_end_all(void)
 {
 	struct kxfer_listener *listener, *next;
@@ -398,9 +398,9 @@ void kxfer_listener_end_all(void)
 }
 
 /**
- * kxfer_listener_init() - hear of addresses that come and go
+ * kxfer_listener_init() - register for events of addresses that come and go
  *
- * Devices tell of GIDs by kxfer_listener_check(). Return: 0 or -errno.
+ * Changes of GIDs are reported by devices, through kxfer_listener_check(). Return: 0 or -errno.
  */
 int kxfer_listener_init(void)
 {
@@ -415,7 +415,7 @@ int kxfer_listener_init(void)
 	return ret;
 }
 
-/** kxfer_listener_exit() - there is no listener and no device any more; may sleep */
+/** kxfer_listener_exit() - undo kxfer_listener_init(); no listener or device is left; sleeps */
 void kxfer_listener_exit(void)
 {
 	if (IS_ENABLED(CONFIG_IPV6))

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Charges: what a session owns on a device counts against its rdma cgroup.
+ * Charges: objects that a session owns on a device count against its rdma cgroup.
  *
- *	hca_handle	one for a session and device: from its first peer or export
- *			there to its end
- *	hca_object	as many for an export and device as a link needs registrations
- *			for it (exposure.c): from EXPORT_ADD to the end of its withdrawal
+ *	hca_handle	one for each session and device: from the session's first peer or
+ *			export on the device to the end of the session
+ *	hca_object	for each export and device as many as one link needs registrations
+ *			(exposure.c): from EXPORT_ADD to the end of the withdrawal
  *
- * The controller charges the cgroup of the calling task and no other, while
- * registrations are made in works, when a peer asks. So an export is charged by the
- * call that makes it, for each device that is there. What the same export takes on
- * further links is charged to nobody, like the links, which all sessions share; nor
- * is it on a device that comes later. Both are bounded by the caps on links. (The memory
- * of links is charged, to memory cgroups: kxfer_link_alloc().) QPs
- * belong to links; no session has one of its own.
+ * The controller charges only the cgroup of the calling task, but registrations are
+ * made in works, when a peer asks. So an export is charged by the call that makes it,
+ * for each device that is there. Registrations of the same export on further links are
+ * not charged, like the links, which all sessions share. Registrations on a device that
+ * is added later are not charged either. Both are bounded by the caps on links. (The
+ * memory of links is charged to memory cgroups: kxfer_link_alloc().) QPs belong to links;
+ * no session has a QP of its own.
  *
- * A charge ends with its owner or with its device, whose removal ends all before
- * the device leaves the controller: both under charges_mutex, so exactly once.
+ * A charge ends with its owner or with its device. The removal of a device ends all its
+ * charges before the device leaves the controller. Both happen under charges_mutex, so a
+ * charge ends exactly once.
  *
  * Context: all may sleep. Lock order: session lock, charges_mutex, devices_lock.
  */
@@ -32,16 +33,16 @@
 #include "node/charge.h"
 #include "node/device.h"
 
-#define MOVES_MAX	3	/* a task that changes cgroup in mid-charge: begin anew */
+#define MOVES_MAX	3	/* tries of a charge while the task changes cgroups */
 
 /**
  * struct charge - units of one resource of one device
- * @node: in its owner's list
+ * @node: entry of the owner's list
  * @dev: the device; a reference
- * @dev_node: in kxfer_device.charges
- * @cgroup: charged; NULL: nothing yet
- * @resource: which
- * @nr: units
+ * @dev_node: entry of kxfer_device.charges
+ * @cgroup: cgroup that is charged; NULL: none yet
+ * @resource: resource that is charged
+ * @nr: units charged
  */
 struct charge {
 	struct list_head node;
@@ -65,7 +66,7 @@ static void uncharge(struct charge *charge)
 	charge->cgroup = NULL;
 }
 
-/* All units, or none. Return: 0, -EDQUOT, -ENOMEM, -EINTR; 1: the task has moved. */
+/* Charge all units, or none. Return: 0, -EDQUOT, -ENOMEM, -EINTR; 1: the task has moved. */
 static int try_charge(struct charge *charge, u32 nr)
 {
 	struct rdmacg_device *device = &charge->dev->ibdev->cg_device;
@@ -101,7 +102,7 @@ static void end(struct charge *charge)
 	kxfer_stat_dec(KXFER_STAT_LIVE_CHARGES);
 }
 
-/* Called with charges_mutex held: the device stays until this is over. */
+/* Called with charges_mutex held, so that the device stays until this returns. */
 static int add(struct list_head *charges, struct kxfer_device *dev,
 	       enum rdmacg_resource_type resource, u32 nr)
 {
@@ -140,9 +141,9 @@ static int add_handle(struct list_head *charges, struct kxfer_device *dev)
 }
 
 /**
- * kxfer_charge_handle() - a session uses a device
- * @charges: of the session that makes the call
- * @dev: the caller has a reference
+ * kxfer_charge_handle() - charge a session for its use of a device
+ * @charges: charges of the session that makes the call
+ * @dev: the device; the caller has a reference
  *
  * Return: 0, -EDQUOT (limit of the cgroup), -ENOMEM, -EINTR, -ENODEV.
  */
@@ -157,11 +158,11 @@ int kxfer_charge_handle(struct list_head *charges, struct kxfer_device *dev)
 }
 
 /**
- * kxfer_charge_objects() - a session makes objects on a device
- * @session: charges of the session that makes the call; the device becomes one of them
- * @owner: charges of what the objects belong to
- * @dev: the caller has a reference
- * @nr: objects
+ * kxfer_charge_objects() - charge a session for objects on a device
+ * @session: charges of the session that makes the call; gets the handle of the device
+ * @owner: charges of the owner of the objects
+ * @dev: the device; the caller has a reference
+ * @nr: number of objects
  *
  * Return: 0, -EDQUOT (limit of the cgroup), -ENOMEM, -EINTR, -ENODEV.
  */
@@ -187,7 +188,7 @@ void kxfer_charge_drop(struct list_head *charges)
 	mutex_unlock(&charges_mutex);
 }
 
-/** kxfer_charge_remove_all() - end those on a device that is being removed; none joins */
+/** kxfer_charge_remove_all() - end the charges on a device being removed; none joins it */
 void kxfer_charge_remove_all(struct kxfer_device *dev)
 {
 	struct charge *charge, *next;

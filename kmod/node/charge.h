@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What sessions own on devices, charged to the rdma cgroup. See charge.c. */
+/* Charges of sessions to the rdma cgroup for their objects on devices. See charge.c. */
 #ifndef KXFER_CHARGE_H
 #define KXFER_CHARGE_H
 

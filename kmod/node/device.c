@@ -4,24 +4,24 @@
  *
  * A kxfer_device exists from add to remove of its ib_device. Links, mappings
  * and charges join it while they own objects of the ib_device, and leave when the
- * last of those is destroyed. They may join only as long as it is not being
- * removed; both decisions are taken under devices_lock.
+ * last of these objects is destroyed. They may join only as long as the device is not
+ * being removed; joining and marking the removal both happen under devices_lock.
  *
  * Removal, as a proof. remove() runs without locks and may sleep.
- *  1. @removing is set: nobody joins any more.
+ *  1. @removing is set: no link, mapping or charge joins any more.
  *  2. Listeners bound to the device are destroyed: no connection comes.
  *  3. Each link is failed with ENODEV. Its teardown drains and destroys the QPs,
- *     ends the jobs, frees registrations, waits for those that withdrawals free (step 5
- *     in link.c), frees the PD, then leaves the list. A link
- *     that is still resolving its address has not joined; rdma_cm tells it by
- *     DEVICE_REMOVAL and it is refused when it tries to join.
+ *     ends the jobs, frees registrations, waits for registrations that withdrawals free
+ *     (step 5 in link.c), frees the PD, then leaves the list. A link that is still
+ *     resolving its address has not joined. It gets DEVICE_REMOVAL from rdma_cm, and is
+ *     refused when it tries to join.
  *  4. Each mapping is taken from its region (region.c). Its users were jobs and
  *     exposures, which ended in step 3, and submitters, which let go as soon as they see
- *     that the link is gone. Those that are just being made or ended leave on their own.
+ *     that the link is gone. Mappings that are being made or ended leave on their own.
  *  5. Charges of sessions are given back to their cgroups.
- *  6. The lists are empty: nothing of ours refers to the ib_device.
+ *  6. The lists are empty: no object of the module refers to the ib_device.
  *
- * Lock order: devices_lock, then a link's lock; nothing else under either.
+ * Lock order: devices_lock, then a link's lock; no other lock under either.
  */
 #include "base/log.h"
 
@@ -38,20 +38,20 @@
 #include "node/region.h"
 
 /*
- * Pages of one registration, whatever the device allows. irdma says 262,144 and its REG_MR
- * takes lists of up to 512 right only; mlx5 says 65,536, half a MiB of contiguous memory for
- * each MR. No READ, WRITE or message of ours has more (KXFER_PIECE_BYTES,
- * KXFER_MESSAGE_LONG_MAX), and a longer export has more registrations.
+ * Most pages of one registration, even if the device allows more. irdma reports 262,144, but
+ * its REG_MR is correct only for lists of up to 512. mlx5 reports 65,536, which takes half a
+ * MiB of contiguous memory for each MR. None of our READs, WRITEs and messages needs more
+ * pages (KXFER_PIECE_BYTES, KXFER_MESSAGE_LONG_MAX); a longer export has more registrations.
  */
 #define MAX_FAST_REG_PAGES	512
 
-/* Of the page where every MR begins: no address of anything, and not 0. */
+/* Page in which the address of every MR begins: no real address, and not 0. */
 #define MR_ADDRESS		PAGE_SIZE
 
 static DEFINE_SPINLOCK(devices_lock);
 static LIST_HEAD(devices);
 static u64 last_device_id;
-/* From kxfer_device_init() to kxfer_device_exit(). */
+/* Valid from kxfer_device_init() to kxfer_device_exit(). */
 static const struct kxfer_device_ops *device_ops;
 
 static void device_release(struct kref *ref)
@@ -69,7 +69,7 @@ void kxfer_device_put(struct kxfer_device *dev)
  * kxfer_device_join() - put an object on one of the lists of a device
  * @dev: the device
  * @list: &dev->links, &dev->mappings or &dev->charges
- * @node: of the object
+ * @node: node of the object
  *
  * Takes a reference for the object. Any context but hard interrupts.
  * Return: 0, or -ENODEV once the device is being removed.
@@ -89,7 +89,7 @@ int kxfer_device_join(struct kxfer_device *dev, struct list_head *list,
 	return ret;
 }
 
-/** kxfer_device_is_going() - is it being removed? Nobody joins it any more; any context */
+/** kxfer_device_is_going() - is the device being removed? Then none can join it; any context */
 bool kxfer_device_is_going(struct kxfer_device *dev)
 {
 	bool going;
@@ -103,7 +103,7 @@ bool kxfer_device_is_going(struct kxfer_device *dev)
 /**
  * kxfer_device_leave() - take an object off its list
  * @dev: the device
- * @node: of the object, whose objects on the ib_device are all destroyed
+ * @node: node of the object, which owns nothing on the ib_device any more
  *
  * Drops the object's reference.
  */
@@ -118,8 +118,8 @@ void kxfer_device_leave(struct kxfer_device *dev, struct list_head *node)
 
 /**
  * kxfer_device_attach() - find the device that rdma_cm chose, and join its links
- * @ibdev: of a cm_id
- * @user: the link, which is told when the device goes
+ * @ibdev: device of a cm_id
+ * @user: the link; its gone() is called when the device goes
  *
  * Return: the device, or NULL if it is going or never was attached.
  */
@@ -141,7 +141,7 @@ struct kxfer_device *kxfer_device_attach(struct ib_device *ibdev,
 	return found;
 }
 
-/** kxfer_device_next() - the device behind an id (0: the first), with a reference, or NULL */
+/** kxfer_device_next() - the device after an id (0: the first), with a reference, or NULL */
 struct kxfer_device *kxfer_device_next(u64 last)
 {
 	struct kxfer_device *dev, *found = NULL;
@@ -159,12 +159,12 @@ struct kxfer_device *kxfer_device_next(u64 last)
 }
 
 /**
- * kxfer_device_map() - map memory of the module's own for DMA
+ * kxfer_device_map() - map memory of the module for DMA
  * @ibdev: the device
- * @memory: from kmalloc()
- * @bytes: of it
- * @direction: of the transfers
- * @dma: out: where the device finds it; 0 on failure
+ * @memory: memory from kmalloc()
+ * @bytes: length of @memory
+ * @direction: direction of the transfers
+ * @dma: out: DMA address; 0 on failure
  *
  * May sleep. Undone by ib_dma_unmap_single(). Return: 0 or -EIO.
  */
@@ -185,15 +185,15 @@ int kxfer_device_map(struct ib_device *ibdev, void *memory, size_t bytes,
 
 /**
  * kxfer_device_map_mr() - give an MR its pages, an address and a new key, for its next REG_MR
- * @mr: not registered, or to be invalidated before that
+ * @mr: MR that is not registered, or will be invalidated before the REG_MR
  * @sg: DMA addresses and lengths
- * @nents: of it
+ * @nents: entries of @sg
  *
- * The address is what a peer names, and one of iWARP is told it of READ sinks too.
- * ib_map_mr_sg() takes the DMA address for it, which with virtual DMA is the kernel's; so
- * all of it but the place within the page, which devices need (rxe, and the border in
- * plan.c), gives way to one and the same. Which it is does not matter to a device
- * (frwr_map() of xprtrdma), nor that many MRs have it: the key tells them apart.
+ * Peers use the address to name the memory; iWARP peers also see that of READ sinks.
+ * ib_map_mr_sg() sets it to the DMA address, which with virtual DMA is a kernel address. So
+ * it is replaced by the same MR_ADDRESS for all MRs. Only the offset in the page stays,
+ * because devices need it (rxe, and the border in plan.c). The value does not matter to a
+ * device (frwr_map() of xprtrdma), and many MRs may share it: they differ by their keys.
  *
  * Any context. Return: 0 or -EIO.
  */
@@ -206,7 +206,7 @@ int kxfer_device_map_mr(struct ib_mr *mr, struct scatterlist *sg, u32 nents)
 	return 0;
 }
 
-/** kxfer_device_count() - devices attached now */
+/** kxfer_device_count() - count the devices attached now */
 unsigned int kxfer_device_count(void)
 {
 	struct kxfer_device *dev;
@@ -229,7 +229,7 @@ static u32 count_list(const struct list_head *list)
 	return nr;
 }
 
-/* Both ways: a QP issues and serves as many at once as READs. */
+/* A QP issues and serves as many atomics at once as READs, so both limits must allow one. */
 static bool has_atomics(struct ib_device *ibdev)
 {
 	const struct ib_device_attr *attrs = &ibdev->attrs;
@@ -298,7 +298,7 @@ u32 kxfer_device_info(u64 *cursor, void *records, u32 nr)
 	return n;
 }
 
-/* Longest message that every port takes; ib_query_port() may sleep. */
+/* Find the longest message that every port takes; ib_query_port() may sleep. */
 static int query_max_msg(struct ib_device *ibdev, u64 *max_bytes)
 {
 	struct ib_port_attr attr;
@@ -326,7 +326,7 @@ static bool device_usable(struct ib_device *ibdev)
 	       attrs->max_send_sge && attrs->max_sge_rd;
 }
 
-/** kxfer_device_features() - KXFER_WIRE_FEATURE_* that a link on it can have */
+/** kxfer_device_features() - KXFER_WIRE_FEATURE_* that a link on the device can have */
 u32 kxfer_device_features(const struct kxfer_device *dev)
 {
 	const struct ib_device_attr *attrs = &dev->ibdev->attrs;
@@ -338,9 +338,9 @@ u32 kxfer_device_features(const struct kxfer_device *dev)
 
 /**
  * kxfer_device_message_pages() - pages of a registration for a long message
- * @dev: device
+ * @dev: the device
  *
- * Devices take more than any message has. Return: how many.
+ * Not more than a long message can need, even if the device takes more. Return: pages.
  */
 u32 kxfer_device_message_pages(const struct kxfer_device *dev)
 {
@@ -349,9 +349,9 @@ u32 kxfer_device_message_pages(const struct kxfer_device *dev)
 
 /**
  * kxfer_device_sink_pages() - pages of a registration for a READ of a job
- * @dev: of iWARP
+ * @dev: an iWARP device
  *
- * The longest READ, which begins anywhere in a page. Return: how many.
+ * Enough for the longest READ, which may begin anywhere in a page. Return: pages.
  */
 u32 kxfer_device_sink_pages(const struct kxfer_device *dev)
 {
@@ -359,11 +359,11 @@ u32 kxfer_device_sink_pages(const struct kxfer_device *dev)
 }
 
 /**
- * kxfer_device_longest() - bytes of the longest message that it sends or takes by READ
- * @dev: device
+ * kxfer_device_longest() - longest message that the device can send or receive by READ
+ * @dev: the device
  *
- * At either end that is one registration, which begins anywhere in a page, and of a page
- * less than the device takes (exposure.c).
+ * At either end the message is one registration. It may begin anywhere in a page, and has
+ * one page less than the device takes (exposure.c). Return: bytes.
  */
 u64 kxfer_device_longest(const struct kxfer_device *dev)
 {
@@ -372,9 +372,9 @@ u64 kxfer_device_longest(const struct kxfer_device *dev)
 }
 
 /*
- * Where bounce buffers may stand between memory and the device (swiotlb=force, an
- * encrypted guest, a device that does not reach all memory or is not trusted) the
- * DMA API limits how much can be mapped at once; elsewhere it does not.
+ * The DMA API limits how much can be mapped at once only where there may be bounce
+ * buffers between memory and the device: with swiotlb=force, in an encrypted guest, or if
+ * the device does not reach all memory or is not trusted.
  */
 static bool sees_memory_in_place(struct ib_device *ibdev)
 {
@@ -393,15 +393,15 @@ static void set_limits(struct kxfer_device *dev)
 	reads->max_sge = min_t(u32, attrs->max_sge_rd, KXFER_PLAN_MAX_SGE);
 	if (!dev->iwarp)
 		return;
-	/* The payload of a READ response is the responder's. */
+	/* The responder sends the payload of a READ, from its MR. */
 	reads->border_bytes = KXFER_SIW_INLINE_BYTES;
-	/* The READ goes through one registration, unaligned at both ends. */
+	/* The sink of a READ is one registration, unaligned at both ends. */
 	reads->max_sge = min_t(u32, KXFER_PLAN_MAX_SGE, dev->max_fast_reg_pages);
 	reads->max_wr_bytes = min_t(u64, reads->max_wr_bytes,
 				    (u64)(dev->max_fast_reg_pages - 1) * PAGE_SIZE);
 }
 
-/* The GIDs of a port have changed: with an address, or by a bond. */
+/* The GIDs of a port have changed: because of an address, or of a bond. */
 static void device_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	if (event->event == IB_EVENT_GID_CHANGE)
@@ -497,7 +497,7 @@ static void remove_device(struct ib_device *ibdev, void *client_data)
 	kxfer_device_put(dev);
 }
 
-/* `rdma dev set NAME name OTHER`. Links keep the name, for they may outlast the device. */
+/* `rdma dev set NAME name OTHER`. Links copy the name, because they may outlive the device. */
 static void rename_device(struct ib_device *ibdev, void *client_data)
 {
 	device_ops->renamed(client_data, dev_name(&ibdev->dev));
@@ -510,14 +510,14 @@ struct ib_client kxfer_ib_client = {
 	.rename = rename_device,
 };
 
-/** kxfer_device_init() - attach to all RDMA devices, present and to come; @ops are told */
+/** kxfer_device_init() - attach to all present and future RDMA devices; calls @ops for each */
 int kxfer_device_init(const struct kxfer_device_ops *ops)
 {
 	device_ops = ops;
 	return kxfer_fault_error(DEVICE_CLIENT) ?: ib_register_client(&kxfer_ib_client);
 }
 
-/** kxfer_device_exit() - detach from all; may sleep */
+/** kxfer_device_exit() - detach from all devices; may sleep */
 void kxfer_device_exit(void)
 {
 	ib_unregister_client(&kxfer_ib_client);

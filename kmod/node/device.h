@@ -14,10 +14,10 @@
 #define KXFER_PIECE_BYTES	(1024 * 1024)	/* longest READ or WRITE of ours */
 
 /*
- * Payload that siw copies into the header of a packet (MAX_HDR_INLINE of siw_qp_tx.c), if
- * it is one SGE. If it crosses a page of an MR, siw_try_1seg() of 6.1 to 7.2 takes
- * `bytes - (PAGE_SIZE - off)` for the part in the first page, which is the other part, and
- * sends wrong bytes, some of which may be none of the MR's.
+ * Most payload of one SGE that siw copies into the header of a packet (MAX_HDR_INLINE of
+ * siw_qp_tx.c). If such payload crosses a page of an MR, siw_try_1seg() of 6.1 to 7.2 takes
+ * `bytes - (PAGE_SIZE - off)`, the length of the second part, for the length of the part in
+ * the first page. It then sends wrong bytes, some of which may not belong to the MR.
  */
 #define KXFER_SIW_INLINE_BYTES	32
 
@@ -26,7 +26,7 @@ struct kxfer_info_device;
 
 /**
  * struct kxfer_device_user - a link on a device
- * @node: in kxfer_device.links
+ * @node: entry of kxfer_device.links
  * @gone: the device is being removed: leave it soon; called with devices_lock held
  */
 struct kxfer_device_user {
@@ -35,11 +35,11 @@ struct kxfer_device_user {
 };
 
 /**
- * struct kxfer_device_ops - what listens where devices are; told of each of them
- * @added: there is one more; may sleep
+ * struct kxfer_device_ops - notifications of changes of devices
+ * @added: a device was added; may sleep
  * @gids_changed: addresses of a device have changed; any context
  * @renamed: a device has another name now; may sleep
- * @removed: no connection is to come by a device any more; may sleep
+ * @removed: the device must accept no more connections; may sleep
  */
 struct kxfer_device_ops {
 	void (*added)(void);
@@ -51,23 +51,23 @@ struct kxfer_device_ops {
 /**
  * struct kxfer_device - what kxfer keeps of one ib_device
  * @ref: held by links, mappings and charges; the ib_device itself is valid only
- *	until the remove callback returns, by when their lists are empty
- * @id: grows with every device that comes
- * @events: hears of GIDs that change
+ *	until the remove callback returns; by then these lists are empty
+ * @id: id of the device; grows with every device added
+ * @events: handler of GID changes
  * @ibdev: the device
- * @node: in the list of devices
- * @removing: set once, under the devices lock; no link, mapping or charge joins after
- * @links: links with objects on it: struct kxfer_device_user
- * @mappings: regions mapped for it, by kxfer_mapping.dev_node
- * @charges: what sessions are charged for on it; see charge.c
- * @wait: woken when one of the lists becomes shorter
- * @max_fast_reg_pages: pages of one registration of ours; the device may take more
- * @read_limits: what a READ of ours may have
- * @write_limits: what a WRITE of ours may have
- * @max_msg_bytes: longest RDMA message of the device's ports
+ * @node: entry of the list of devices
+ * @removing: set once, under devices_lock; no link, mapping or charge joins afterwards
+ * @links: links with objects on the device: struct kxfer_device_user
+ * @mappings: regions mapped for the device, by kxfer_mapping.dev_node
+ * @charges: charges of sessions for their objects on the device; see charge.c
+ * @wait: woken when a list becomes shorter, or the last user of a mapping is gone
+ * @max_fast_reg_pages: most pages of one of our registrations; the device may take more
+ * @read_limits: limits of our READs
+ * @write_limits: limits of our WRITEs
+ * @max_msg_bytes: longest RDMA message that all ports of the device take
  * @iwarp: READ sinks need a remotely writable STag; WRITEs need a fence READ
- * @in_place: it sees memory itself, never a copy of it in a bounce buffer
- * @atomic: it issues atomics and serves them
+ * @in_place: the device accesses memory itself, never a copy in a bounce buffer
+ * @atomic: the device issues and serves atomics
  */
 struct kxfer_device {
 	struct kref ref;
@@ -89,7 +89,7 @@ struct kxfer_device {
 	bool atomic;
 };
 
-/* @op: one that moves bytes */
+/* @op: an operation that moves bytes */
 static inline const struct kxfer_plan_limits *
 kxfer_device_limits(const struct kxfer_device *dev, u32 op)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Events: what an exporter is told of, in a ring of its session.
+ * Events for an exporter, in a ring of its session.
  *
- * Peers put events in, from where their messages are handled; calls of the session take them
- * out. The ring is made with the first export and stays as long as the session.
+ * The handlers of a peer's messages put events in; calls of the session take them out. The
+ * ring is made with the first export and stays as long as the session.
  *
- * Context: kxfer_event_prepare() and _reap() may sleep, all else does not.
+ * Context: kxfer_event_prepare() and _reap() may sleep, all other functions do not.
  */
 #include <linux/kxfer.h>
 #include <linux/mm.h>
@@ -41,7 +41,7 @@ int kxfer_event_push(struct kxfer_session *session, const struct kxfer_event *ev
 	return ret;
 }
 
-/** kxfer_event_is_there() - whether there is something to take */
+/** kxfer_event_is_there() - whether the ring holds an event */
 bool kxfer_event_is_there(struct kxfer_session *session)
 {
 	bool has;
@@ -71,7 +71,7 @@ static void drop_event(struct kxfer_session *session)
 	spin_unlock_bh(&session->event_lock);
 }
 
-/* One taker at a time; an event that cannot be stored stays. */
+/* One caller at a time; an event that cannot be stored stays in the ring. */
 static int store_events(struct kxfer_session *session, u64 to, u32 max, u32 *stored)
 {
 	struct kxfer_event __user *out = u64_to_user_ptr(to);

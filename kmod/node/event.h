@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What an exporter is told of. See event.c. */
+/* Events for an exporter. See event.c. */
 #ifndef KXFER_EVENT_H
 #define KXFER_EVENT_H
 

@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory: the pages of a range, made to stay. Knows nothing of RDMA.
+ * Memory: the pages of a range, which stay where they are. Independent of RDMA.
  *
- * Words. *Pinned* pages are a process's, held by long-term FOLL_PIN pins, one
- * for each page of the range however large the folio is; they stay what they
- * were when pinned, whatever becomes of the mapping. *Charged* pages count twice
- * against RLIMIT_MEMLOCK of the process that pins them:
+ * Words. *Pinned* pages belong to a process and are held by long-term FOLL_PIN pins:
+ * one pin for each page of the range, whatever the size of the folio. They stay the
+ * same pages, whatever happens to the mapping. *Charged* pages count twice against
+ * RLIMIT_MEMLOCK of the process that pins them:
  *
  *	in pinned_vm of the mm that they were pinned from, where RDMA user verbs count
- *	theirs too;
- *	for the user of the session that they are in (user.c), and for all above that
- *	user, as io_uring counts registered buffers.
+ *	their pages too;
+ *	for the user of the session that holds them (user.c), and for all users above
+ *	that one, as io_uring counts registered buffers.
  *
- * The pages stay as long as the session, whose file may be inherited or sent away, while
- * the mm may be gone: a process that has children register for it would pin without
- * bound by the first account alone. With CAP_IPC_LOCK the limit does not hold, and the
- * pages count for the mm only.
+ * The first count alone sets no bound: the pages stay as long as the session, whose file
+ * may be inherited or sent to another process, while the mm may be gone. A process could
+ * have children register memory for it. With CAP_IPC_LOCK the limit does not apply, and
+ * the pages count for the mm only.
  *
  * Invariants. Memory that exists is pinned and charged in full; a pin that
- * fails half-way leaves neither pins nor charge. The mm is held by mmgrab(): the
- * charge outlives the address space, not the process's exit. Writable memory is
- * marked dirty when it is unpinned.
+ * fails half-way leaves neither pins nor charge. The mm is held by mmgrab(), so the
+ * charge may outlive the address space, and does not delay the exit of the process.
+ * Writable memory is marked dirty when it is unpinned.
  *
- * What must not be pinned: a shared mapping of a file whose file system has to
- * know of each write. A device writes past the page tables, so such a file would
- * be written behind its back. From 6.5 on the kernel refuses that itself where
- * the mapping is writable; here it is refused on all kernels, and for reading
- * too, so that what may be registered depends neither on the kernel nor on the
- * way it is used. Shared memory, memfd and hugetlb files have no such file
- * system, private mappings write to no file. The VMA is looked at under the
- * mmap_lock that the pin of its pages holds from beginning to end, so nobody
- * swaps it in between.
+ * A shared mapping must not be pinned if the file system of its file has to know of
+ * each write: a device bypasses the page tables, so the file system would not see its
+ * writes. From 6.5 on the kernel itself refuses this for writable mappings. Here it is
+ * refused on all kernels, and for reading too, so that what may be registered depends
+ * neither on the kernel nor on the access. Shared memory, memfd and hugetlb files have
+ * no such file system, and private mappings write to no file. The VMA is checked under
+ * the mmap_lock that is also held for the whole pin of its pages, so it cannot be
+ * replaced in between.
  *
- * Context: process; all but kxfer_memory_bytes() may sleep and take mmap_lock.
+ * Context: process; may sleep. kxfer_memory_pin() takes mmap_lock. kxfer_memory_bytes(),
+ * _copy_from() and _copy_to(): any context.
  */
 #include <linux/backing-dev.h>
 #include <linux/capability.h>
@@ -54,10 +54,10 @@
 #include "node/memory.h"
 #include "node/user.h"
 
-/* Pages done between two looks at signals and the scheduler; 2 MiB. */
+/* Pages handled between two checks of signals and the scheduler; 2 MiB. */
 #define BATCH_PAGES	512UL
 
-/* As vma_needs_dirty_tracking() of 6.5, but without regard to VM_WRITE. */
+/* As vma_needs_dirty_tracking() of 6.5, but ignores VM_WRITE. */
 static bool needs_dirty_tracking(struct vm_area_struct *vma)
 {
 	if (!(vma->vm_flags & VM_MAYSHARE))
@@ -68,7 +68,7 @@ static bool needs_dirty_tracking(struct vm_area_struct *vma)
 	       mapping_can_writeback(vma->vm_file->f_mapping);
 }
 
-/* Called with mmap_lock held. Pins what the VMA at addr has of the range. */
+/* Called with mmap_lock held. Pins the part of the range that is in the VMA at @addr. */
 static long pin_in_vma(unsigned long addr, unsigned long nr_pages, bool writable,
 		       struct page **pages)
 {
@@ -91,9 +91,9 @@ static long pin_in_vma(unsigned long addr, unsigned long nr_pages, bool writable
 }
 
 /*
- * Returns the pages pinned, at least one, or -EINTR, -ENOMEM or -EFAULT, to
- * which all that get_user_pages knows is brought down: memory that is not
- * there, does not allow this access or is of a kind that cannot be pinned.
+ * Returns the pages pinned, at least one, or -EINTR, -ENOMEM or -EFAULT. -EFAULT
+ * replaces all other errors of get_user_pages: the memory is not there, does not
+ * allow this access or is of a kind that cannot be pinned.
  */
 static long pin_batch(unsigned long addr, unsigned long nr_pages, bool writable,
 		      struct page **pages)
@@ -158,7 +158,7 @@ static int charge_user(struct kxfer_memory *memory, struct kxfer_user *user,
 	return 0;
 }
 
-/* As ib_umem_get(): charged first and compared then, so that no two slip through. */
+/* As ib_umem_get(): charge, then compare, so that two callers cannot both pass. */
 static int charge_pages(struct kxfer_memory *memory, struct kxfer_user *user)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
@@ -235,14 +235,14 @@ static int check_range(u64 addr, u64 length)
 
 /**
  * kxfer_memory_pin() - pin and charge memory of the calling process
- * @user: of the session that it is for
- * @addr: first byte, of any alignment
+ * @user: user of the session that the memory is for
+ * @addr: address of the first byte, with any alignment
  * @length: bytes
- * @writable: devices may write it, for which the process must be allowed to
+ * @writable: devices may write the memory; then the process must be allowed to write it
  *
  * Return: the memory, or ERR_PTR: -EINVAL for no bytes, -EOVERFLOW if the end
- * wraps, -EDQUOT beyond KXFER_MEMORY_MAX_BYTES, -EFAULT if it is not mapped, not
- * accessible so or must not be pinned, -ENOMEM if there is none or
+ * wraps, -EDQUOT beyond KXFER_MEMORY_MAX_BYTES, -EFAULT if the range is not mapped,
+ * does not allow the access or must not be pinned, -ENOMEM if there is no memory or
  * RLIMIT_MEMLOCK is reached, -EINTR if the process is being killed.
  */
 struct kxfer_memory *kxfer_memory_pin(struct kxfer_user *user, u64 addr, u64 length,
@@ -288,10 +288,10 @@ static void free_own_pages(struct page **pages, unsigned long nr_pages)
 }
 
 /**
- * kxfer_memory_alloc() - zeroed pages of the module's own
+ * kxfer_memory_alloc() - allocate zeroed pages for the module itself
  * @length: bytes
  *
- * They are charged to nobody, and devices may only read them: they are for what
+ * The pages are not charged, and devices may only read them: they hold data that
  * the module itself publishes.
  *
  * Return: the memory, or ERR_PTR: -EINVAL, -EDQUOT, -ENOMEM.
@@ -330,8 +330,8 @@ err_free:
 }
 
 /**
- * kxfer_memory_free() - let the pages go
- * @memory: that no device can reach any more
+ * kxfer_memory_free() - unpin or free the pages
+ * @memory: memory that no device can reach any more
  */
 void kxfer_memory_free(struct kxfer_memory *memory)
 {
@@ -347,8 +347,8 @@ void kxfer_memory_free(struct kxfer_memory *memory)
 }
 
 /**
- * kxfer_memory_bytes() - what the memory takes, in whole pages
- * @memory: any
+ * kxfer_memory_bytes() - size of the memory, in whole pages
+ * @memory: any memory
  *
  * Return: bytes.
  */
@@ -358,13 +358,13 @@ u64 kxfer_memory_bytes(const struct kxfer_memory *memory)
 }
 
 /**
- * kxfer_memory_copy_from() - bytes of the range, by the CPU
- * @memory: any
- * @offset: of the first byte in @memory
+ * kxfer_memory_copy_from() - copy bytes out of the range, by the CPU
+ * @memory: any memory
+ * @offset: offset of the first byte in the range
  * @to: room for @bytes
- * @bytes: that the range has from there on
+ * @bytes: number of bytes; the range has at least these after @offset
  *
- * Any context. Who owns the memory may write it meanwhile.
+ * Any context. The owner of the memory may write it meanwhile.
  */
 void kxfer_memory_copy_from(const struct kxfer_memory *memory, u64 offset, void *to,
 			    size_t bytes)
@@ -379,11 +379,11 @@ void kxfer_memory_copy_from(const struct kxfer_memory *memory, u64 offset, void 
 }
 
 /**
- * kxfer_memory_copy_to() - the other way
- * @memory: writable
- * @offset: of the first byte in @memory
- * @from: of @bytes
- * @bytes: that the range has from there on
+ * kxfer_memory_copy_to() - copy bytes into the range, by the CPU
+ * @memory: writable memory
+ * @offset: offset of the first byte in the range
+ * @from: source of @bytes
+ * @bytes: number of bytes; the range has at least these after @offset
  *
  * Any context.
  */
@@ -401,11 +401,11 @@ void kxfer_memory_copy_to(const struct kxfer_memory *memory, u64 offset, const v
 
 /**
  * kxfer_memory_table() - describe the range as a scatter list
- * @memory: has to outlive @table
- * @table: made here; the caller's to sg_free_table(), on success only
+ * @memory: the memory; must outlive @table
+ * @table: out: the scatter list; on success the caller must call sg_free_table()
  * @max_segment: longest segment, in bytes; at least a page
  *
- * Pages that follow each other physically share a segment.
+ * Physically contiguous pages share a segment.
  *
  * Return: 0, -EINVAL or -ENOMEM.
  */

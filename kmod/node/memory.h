@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Pages, pinned from a process or the module's own. See memory.c. */
+/* Pages, pinned from a process or owned by the module. See memory.c. */
 #ifndef KXFER_MEMORY_H
 #define KXFER_MEMORY_H
 
@@ -14,28 +14,28 @@ struct mm_struct;
 struct page;
 struct sg_table;
 
-/* Its array of page pointers, 1 GiB, is what kvmalloc() still gives (INT_MAX bytes). */
+/* The array of page pointers then has 1 GiB; kvmalloc() is limited to INT_MAX bytes. */
 #define KXFER_MEMORY_MAX_BYTES	(512ULL * SZ_1G)
 
 /*
- * For what a peer's request may make: it is charged to the memory cgroup of the owner of
- * the export or the listener (set_active_memcg()), whose limit refuses the peer but has
- * no process killed.
+ * For allocations on behalf of a peer's request. They are charged to the memory cgroup of
+ * the owner of the export or the listener (set_active_memcg()). At its limit the peer is
+ * refused, but no process is killed.
  */
 #define KXFER_GFP_FOR_PEER	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
 /**
  * struct kxfer_memory - a range of bytes in pages that stay where they are
- * @pages: in order, each once for each page of the range
- * @nr_pages: how many
- * @nr_segments: how many stretches of them follow each other physically
- * @offset: of the first byte within @pages[0]
- * @length: bytes
- * @writable: devices may write it
- * @mm: charged for the pages in pinned_vm; NULL: the module's own pages
- * @user: charged for the pages too; NULL: the limit did not hold, or the module's own
+ * @pages: pages of the range, in order
+ * @nr_pages: entries of @pages
+ * @nr_segments: stretches of physically contiguous pages
+ * @offset: offset of the first byte within @pages[0]
+ * @length: bytes of the range
+ * @writable: devices may write the memory
+ * @mm: mm whose pinned_vm is charged for the pages; NULL: the module's own pages
+ * @user: user charged for the pages; NULL: the limit did not apply, or the module's own
  *
- * Nothing of it changes between making and freeing.
+ * No member changes until the memory is freed.
  */
 struct kxfer_memory {
 	struct page **pages;
@@ -61,8 +61,8 @@ int kxfer_memory_table(struct kxfer_memory *memory, struct sg_table *table,
 		       unsigned int max_segment);
 
 /*
- * Pages from one of them on that follow each other physically: at least 1, and not so
- * many that their bytes would not fit into 32 bits.
+ * Number of physically contiguous pages from page @first on: at least 1, and at most
+ * 2 GiB of pages, so that their bytes fit into 32 bits.
  */
 static inline unsigned long kxfer_memory_stretch(const struct kxfer_memory *memory,
 						 unsigned long first)

@@ -2,33 +2,34 @@
 /*
  * Regions: memory made ready for devices.
  *
- * A region owns its pages (memory.c). For each device on which it is used it
- * is mapped for DMA once, when first used there; jobs and exposures then count
- * themselves as users of that mapping, and none of them maps or pins anything.
+ * A region owns its pages (memory.c). It is mapped for DMA once for each device that
+ * uses it, at the first use. Jobs and exposures then count as users of that mapping;
+ * they map and pin nothing themselves.
  *
- * Making and ending a mapping takes as long as its memory is large, so nobody else waits
- * for either: only who wants the same mapping (map_mutex of the region). mappings_lock is
- * held for a step of the lists.
+ * Making and ending a mapping takes time in proportion to its memory, so no unrelated
+ * caller waits for either. Only callers that need a new mapping of the same region wait
+ * (map_mutex of the region). mappings_lock is held for single steps on the lists.
  *
- * A mapping ends exactly once, by who takes it out of its region (kxfer_mapping.stored,
- * under mappings_lock): with its region, which is destroyed only when it has no users, or
- * with its device, whose removal ended all jobs and exposures before (device.c).
- *  1. The device is marked as removed. What is stored from then on is not: who makes a
- *     mapping looks for the mark under mappings_lock, and ends it himself.
- *  2. What is stored is taken out, one by one, and ended when its users have gone: a
- *     submitter may have found it just before; it fails to queue its job and lets go.
- *  3. The device waits until its list is empty, and with that for those that are being
- *     made, and for those that a region has taken out.
- * A region waits likewise for those that a device has taken out (nr_mappings): they tell
- * what memory they are of.
+ * A mapping ends exactly once, by the context that takes it out of its region
+ * (kxfer_mapping.stored, under mappings_lock). That is either the end of its region, which
+ * is destroyed only without users, or the removal of its device, which has ended all jobs
+ * and exposures before (device.c):
+ *  1. The device is marked as removed. No mapping is stored from then on: the maker of a
+ *     mapping checks the mark under mappings_lock, and ends the mapping itself.
+ *  2. Stored mappings are taken out, one by one, and ended when their users have gone. A
+ *     submitter may have found one just before; it fails to queue its job and lets go.
+ *  3. The removal waits until the list of the device is empty: that is for mappings that
+ *     are being made, and for mappings that a region has taken out.
+ * The end of a region waits likewise for mappings that a removal has taken out
+ * (nr_mappings), because they refer to the region and its memory.
  *
- * A device may see a copy of the memory, in bounce buffers. The mapping lasts while
- * both sides work on the memory, so nothing is copied for all of it but when it is
- * made: each job hands over the bytes that it moves (sync_range()), before its work requests are
- * posted (kxfer_mapping_to_device()) and when a READ has placed them
- * (kxfer_mapping_to_cpu()), and unmapping copies nothing back, for what the device
- * did not write is old there. An export has no moment at which either could be
- * done, so there is none on such a device (exposure.c).
+ * A device may see a copy of the memory, in bounce buffers. While the mapping lasts both
+ * sides work on the memory, so only making a mapping copies all of it. Each job syncs the
+ * bytes that it moves (sync_range()): before its work requests are posted
+ * (kxfer_mapping_to_device()), and when a READ has placed them (kxfer_mapping_to_cpu()).
+ * Unmapping copies nothing back, because bytes that the device did not write are old in
+ * the copy. An export has no moment for either sync, so on such a device only the module's
+ * own memory can be exported (exposure.c).
  *
  * Context: creating and destroying may sleep; the rest may not.
  * Lock order: session lock, map_mutex of a region, mappings_lock, then devices_lock
@@ -70,8 +71,8 @@ static int alloc_extents(struct kxfer_mapping *mapping, u32 nr)
 }
 
 /*
- * A device with virtual DMA takes the addresses of the CPU (ib_dma_virt_map_sg()), so no
- * scatter list is made to tell it what the pages say.
+ * A device with virtual DMA uses CPU addresses (ib_dma_virt_map_sg()), so the extents come
+ * from the pages, without a scatter list.
  */
 static int take_addresses(struct kxfer_mapping *mapping)
 {
@@ -96,7 +97,7 @@ static int take_addresses(struct kxfer_mapping *mapping)
 	return 0;
 }
 
-/* Segments of more than 2^32 - 1 bytes cannot be: ib_dma_max_seg_size() is 32 bits. */
+/* No segment has more than 2^32 - 1 bytes: ib_dma_max_seg_size() is 32 bits wide. */
 static int fill_extents(struct kxfer_mapping *mapping)
 {
 	struct kxfer_extent *extent;
@@ -185,7 +186,7 @@ err_free:
 	return ERR_PTR(ret);
 }
 
-/* Of a mapping without users that is in its region no more. */
+/* The mapping has no users and is no longer in its region. */
 static void mapping_destroy(struct kxfer_mapping *mapping)
 {
 	struct kxfer_region *region = mapping->region;
@@ -197,12 +198,12 @@ static void mapping_destroy(struct kxfer_mapping *mapping)
 	leave_device(mapping);
 	kfree(mapping);
 	kxfer_stat_dec(KXFER_STAT_LIVE_MAPPINGS);
-	/* The last use of the region; of its counter only the address is used behind that. */
+	/* The last use of the region: wake_up_var() uses only the address of the counter. */
 	if (atomic_dec_and_test(&region->nr_mappings))
 		wake_up_var(&region->nr_mappings);
 }
 
-/* Makes a mapping known, with one user, unless its device is going. */
+/* Store a mapping in its region, with one user, unless its device is going. */
 static int mapping_store(struct kxfer_mapping *mapping)
 {
 	struct kxfer_region *region = mapping->region;
@@ -222,14 +223,14 @@ static int mapping_store(struct kxfer_mapping *mapping)
 		xa_store_bh(&region->mappings, id, mapping, 0);
 	spin_unlock(&mappings_lock);
 	kxfer_delay(MAPPING_STORED);
-	/* Its device may have taken it out by now, and waits for the user. */
+	/* The device's removal may have taken it out by now, and then waits for the user. */
 	if (stored)
 		return 0;
 	xa_erase_bh(&region->mappings, id);
 	return -ENODEV;
 }
 
-/* Called with mappings_lock held. Who takes a mapping out ends it. */
+/* Called with mappings_lock held. The caller must end the mapping. */
 static void take_out(struct kxfer_mapping *mapping)
 {
 	struct kxfer_region *region = mapping->region;
@@ -242,8 +243,8 @@ static void take_out(struct kxfer_mapping *mapping)
 }
 
 /**
- * kxfer_mapping_find() - the mapping of a region for a device, if there is one
- * @region: stays while this runs
+ * kxfer_mapping_find() - find the mapping of a region for a device
+ * @region: the region; stays while this runs
  * @dev: a device that the caller holds a reference on
  *
  * Any context but hard interrupts. Return: the mapping with one more user, or NULL.
@@ -266,12 +267,12 @@ struct kxfer_mapping *kxfer_mapping_find(struct kxfer_region *region,
 }
 
 /**
- * kxfer_mapping_get() - the mapping of a region for a device, made if need be
- * @region: stays while this runs
+ * kxfer_mapping_get() - find or make the mapping of a region for a device
+ * @region: the region; stays while this runs
  * @dev: a device that the caller holds a reference on
  *
- * May sleep the first time. Return: the mapping with one more user, or ERR_PTR: -ENODEV if
- * the device is going, -ENOMEM, -EIO if the device cannot reach it.
+ * May sleep to make the mapping. Return: the mapping with one more user, or ERR_PTR:
+ * -ENODEV if the device is going, -ENOMEM, -EIO if the device cannot reach the memory.
  */
 struct kxfer_mapping *kxfer_mapping_get(struct kxfer_region *region,
 					struct kxfer_device *dev)
@@ -298,7 +299,7 @@ out:
 	return mapping;
 }
 
-/** kxfer_mapping_put() - @nr users less; any context but hard interrupts */
+/** kxfer_mapping_put() - drop @nr users; any context but hard interrupts */
 void kxfer_mapping_put(struct kxfer_mapping *mapping, int nr)
 {
 	struct kxfer_device *dev = mapping->dev;
@@ -310,7 +311,7 @@ void kxfer_mapping_put(struct kxfer_mapping *mapping, int nr)
 	kxfer_device_put(dev);
 }
 
-/* Of @bytes at @offset of the region: how many lie side by side for the CPU, too. */
+/* Of @bytes at @offset of the region: how many are contiguous for the CPU too. */
 static u32 adjacent_bytes(const struct kxfer_memory *memory, u64 offset, u64 bytes)
 {
 	u64 at = memory->offset + offset, end = PAGE_SIZE - offset_in_page(at);
@@ -352,13 +353,13 @@ static void sync_address(struct kxfer_mapping *mapping, u64 addr, u32 bytes, boo
 }
 
 /*
- * An IOMMU joins what lies anywhere in one segment, and a machine that is not coherent
- * cleans caches by the CPU's addresses. Of the segment's address the DMA API finds only
- * where the first page is, and takes the rest for its neighbours; so it is told the pages,
- * by an entry of a scatter list for each that are neighbours. It is not told the whole list:
- * the process may work on its other bytes meanwhile. (DMA_API_DEBUG misses the rest of the
- * list, once.) Bounce buffers are found by their address, and what is in them is in no joint
- * segment.
+ * An IOMMU joins pages from anywhere in one segment, but a machine that is not coherent
+ * cleans caches by CPU addresses. From the address of a segment the DMA API finds only the
+ * first page, and assumes that the rest follow it. So pass the pages: a scatter-list entry
+ * for each run of contiguous pages. Do not pass the whole list, because the process may
+ * work on its other bytes meanwhile. (DMA_API_DEBUG complains once that the rest of the
+ * list is missing.) Bounce buffers are found by their address, and are never part of a
+ * joined segment.
  */
 static void sync_range(struct kxfer_mapping *mapping, u64 offset, u64 bytes, bool for_device)
 {
@@ -387,10 +388,10 @@ static void sync_range(struct kxfer_mapping *mapping, u64 offset, u64 bytes, boo
 }
 
 /**
- * kxfer_mapping_to_device() - from here on the device works on a range
- * @mapping: in use by the caller
+ * kxfer_mapping_to_device() - sync a range before the device works on it
+ * @mapping: mapping that the caller is a user of
  * @offset: first byte within the region
- * @bytes: how many
+ * @bytes: length of the range
  */
 void kxfer_mapping_to_device(struct kxfer_mapping *mapping, u64 offset, u64 bytes)
 {
@@ -398,10 +399,10 @@ void kxfer_mapping_to_device(struct kxfer_mapping *mapping, u64 offset, u64 byte
 }
 
 /**
- * kxfer_mapping_to_cpu() - the device has written a range
- * @mapping: in use by the caller
+ * kxfer_mapping_to_cpu() - sync a range after the device has written it
+ * @mapping: mapping that the caller is a user of
  * @offset: first byte within the region
- * @bytes: how many
+ * @bytes: length of the range
  */
 void kxfer_mapping_to_cpu(struct kxfer_mapping *mapping, u64 offset, u64 bytes)
 {
@@ -409,13 +410,13 @@ void kxfer_mapping_to_cpu(struct kxfer_mapping *mapping, u64 offset, u64 bytes)
 }
 
 /**
- * kxfer_mapping_pieces() - a range as a fast registration is told of it
- * @mapping: in use by the caller
+ * kxfer_mapping_pieces() - describe a range for a fast registration
+ * @mapping: mapping that the caller is a user of
  * @offset: first byte within the region
- * @bytes: how many
- * @sg: gets DMA addresses and lengths, or NULL
+ * @bytes: length of the range
+ * @sg: out: DMA addresses and lengths; or NULL
  *
- * Any context. Return: how many pieces.
+ * Any context. Return: number of pieces.
  */
 u32 kxfer_mapping_pieces(const struct kxfer_mapping *mapping, u64 offset, u64 bytes,
 			 struct scatterlist *sg)
@@ -437,7 +438,7 @@ u32 kxfer_mapping_pieces(const struct kxfer_mapping *mapping, u64 offset, u64 by
 	return nr;
 }
 
-/* One that nobody ends yet, or NULL. */
+/* Take out a mapping that is not being ended yet; or NULL. */
 static struct kxfer_mapping *take_from_device(struct kxfer_device *dev)
 {
 	struct kxfer_mapping *mapping, *found = NULL;
@@ -456,9 +457,9 @@ static struct kxfer_mapping *take_from_device(struct kxfer_device *dev)
 
 /**
  * kxfer_mapping_remove_all() - end the mappings of a device that is being removed
- * @dev: no link is left on it and no mapping joins any more
+ * @dev: device with no links left, that no mapping joins any more
  *
- * Those that somebody else makes or ends just now leave the device's list on their own.
+ * Mappings that another context is making or ending leave the device's list on their own.
  */
 void kxfer_mapping_remove_all(struct kxfer_device *dev)
 {
@@ -471,8 +472,8 @@ void kxfer_mapping_remove_all(struct kxfer_device *dev)
 }
 
 /**
- * kxfer_region_create() - a region over memory
- * @memory: owned by the region from here on, also on failure
+ * kxfer_region_create() - make a region of memory
+ * @memory: the memory; passes to the region, and is freed on failure
  *
  * Return: the region, not mapped for any device, or ERR_PTR(-ENOMEM).
  */
@@ -492,7 +493,7 @@ struct kxfer_region *kxfer_region_create(struct kxfer_memory *memory)
 	return region;
 }
 
-/* One that no removal of a device ends, or NULL. */
+/* Take out a mapping that no removal of a device is ending; or NULL. */
 static struct kxfer_mapping *take_from_region(struct kxfer_region *region)
 {
 	struct kxfer_mapping *mapping;
@@ -508,7 +509,7 @@ static struct kxfer_mapping *take_from_region(struct kxfer_region *region)
 
 /**
  * kxfer_region_destroy() - unmap from all devices and unpin; may sleep
- * @region: without users, and not to be found by anybody any more
+ * @region: region without users that no lookup can find any more
  */
 void kxfer_region_destroy(struct kxfer_region *region)
 {
@@ -550,7 +551,7 @@ int kxfer_region_add(struct kxfer_session *session, void *arg)
 		atomic64_add(kxfer_memory_bytes(memory), &session->pinned_bytes);
 	}
 	up_write(&session->lock);
-	/* Else another thread may have deleted it by now. */
+	/* On success another thread may have deleted the region by now. */
 	if (ret)
 		kxfer_region_destroy(region);
 	return ret;
@@ -582,12 +583,12 @@ int kxfer_region_del(struct kxfer_session *session, void *arg)
 }
 
 /**
- * kxfer_region_records() - the regions of a session at one instant
- * @session: stays while this runs
- * @records: filled
+ * kxfer_region_records() - list the regions of a session at one instant
+ * @session: the session; stays while this runs
+ * @records: out: room for @nr records
  * @nr: room; KXFER_MAX_REGIONS is enough
  *
- * Return: records filled, or -EBUSY: a call of the session holds its lock, and
+ * Return: records filled, or -EBUSY: a call of the session holds the session's lock,
  * perhaps for as long as its user likes.
  */
 int kxfer_region_records(struct kxfer_session *session,

@@ -16,13 +16,13 @@ struct kxfer_session;
 
 /**
  * struct kxfer_region - memory that jobs and exports use
- * @id: in its session
+ * @id: id in its session
  * @memory: pages, pinned or the module's own
  * @mappings: struct kxfer_mapping by device id; its lock makes finding a mapping
  *	and counting its user one step
- * @last_mapping: of @mappings, found last, under its lock too
+ * @last_mapping: entry of @mappings that was found last, or NULL; protected by its lock
  * @map_mutex: held while a mapping is made
- * @nr_mappings: of it, those that are being ended too
+ * @nr_mappings: mappings of the region, including those that are being ended
  * @users: jobs in flight and exports; while not 0 the region stays
  */
 struct kxfer_region {
@@ -37,15 +37,15 @@ struct kxfer_region {
 
 /**
  * struct kxfer_mapping - a region mapped for one device
- * @region: that it belongs to
+ * @region: the region
  * @dev: the device; a reference
- * @dev_node: in kxfer_device.mappings
- * @stored: in its region, and not being ended; protected by mappings_lock
- * @users: jobs and exposures; while not 0 it stays
- * @table: scatter list, mapped bidirectionally where the region is writable; not made
+ * @dev_node: entry of kxfer_device.mappings
+ * @stored: the mapping is in its region, and not being ended; protected by mappings_lock
+ * @users: jobs and exposures; while not 0 the mapping stays
+ * @table: scatter list, mapped bidirectionally if the region is writable; not made
  *	for a device with virtual DMA
- * @extents: what is contiguous for the device, for plan.c
- * @nr_extents: how many
+ * @extents: pieces that are contiguous for the device, for plan.c
+ * @nr_extents: entries of @extents
  */
 struct kxfer_mapping {
 	struct kxfer_region *region;
@@ -59,13 +59,13 @@ struct kxfer_mapping {
 };
 
 /**
- * struct kxfer_region_record - a region of a session, for people
- * @id: in its session
+ * struct kxfer_region_record - a region of a session, as shown to people
+ * @id: id in its session
  * @nr_users: jobs in flight and exports
- * @nr_mappings: devices that it is mapped for
- * @nr_pages: pinned
+ * @nr_mappings: devices that the region is mapped for
+ * @nr_pages: pages pinned
  * @length: bytes
- * @writable: devices may write it
+ * @writable: devices may write the region
  */
 struct kxfer_region_record {
 	u32 id;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* One open file on /dev/kxfer: what its calls share. Its beginning and end: sessions.c. */
+/* Shared state of the calls on one open file of /dev/kxfer; made and ended in sessions.c. */
 #ifndef KXFER_SESSION_H
 #define KXFER_SESSION_H
 
@@ -25,7 +25,7 @@ struct kxfer_session_ring;
 struct kxfer_target;
 struct kxfer_user;
 
-/* Caps of a session and of the node, told by QUERY. */
+/* Caps of a session and of the node, reported by QUERY. */
 #define KXFER_MAX_SESSIONS	4096
 #define KXFER_MAX_REGIONS	1024
 #define KXFER_MAX_EXPORTS	1024
@@ -35,45 +35,46 @@ struct kxfer_user;
 #define KXFER_MAX_EVENTS	256
 
 /**
- * struct kxfer_session - all that one open file owns
- * @id: node-wide
- * @node: in the list of sessions
- * @pid: of the opener
+ * struct kxfer_session - all objects that one open file owns
+ * @id: id, unique on the node
+ * @node: entry of the list of sessions
+ * @pid: pid of the opener
  * @uid: effective uid of the opener, in the initial user namespace
- * @gid: effective gid
- * @user: of @uid in its user namespace; a reference
- * @file: that it is
+ * @gid: effective gid of the opener, in the initial user namespace
+ * @user: the opener as a user of its own user namespace; a reference
+ * @file: the open file
  * @init_net: opened in the initial network namespace, the only one served
- * @lock: over the six tables: read to look up, write to change
+ * @lock: protects the six xarrays: read to look up, write to change
  * @regions: struct kxfer_region by id
  * @exports: struct kxfer_export by id
- * @mailboxes: those of @exports that are one: struct kxfer_mailbox by the same id
+ * @mailboxes: struct kxfer_mailbox of those @exports that have one, by the export's id
  * @peers: struct kxfer_peer by id
  * @targets: struct kxfer_target by id
- * @engine: that it has made a call of, with a reference to its module; set once; or NULL
- * @engine_objects: what the engine has in this session, by id
- * @last_region: of @regions, looked up last for a job; or NULL
- * @last_target: of @targets, likewise
- * @pinned_bytes: of its regions
- * @charges: of the rdma cgroup: devices it uses; see charge.c
- * @job_lock: over the next eight; bh-safe
- * @jobs: in flight, by kxfer_active_job.session_node
- * @done: ended and not reaped; nothing with a @ring
+ * @engine: engine that the session has called, with a reference to the engine's module;
+ *	set once; or NULL
+ * @engine_objects: objects of the engine in this session, by id
+ * @last_region: entry of @regions that was looked up last for a job; or NULL
+ * @last_target: entry of @targets that was looked up last for a job; or NULL
+ * @pinned_bytes: bytes of all regions, in whole pages
+ * @charges: charges to the rdma cgroup, for devices in use; see charge.c
+ * @job_lock: protects the next eight members; bh-safe
+ * @jobs: jobs in flight, by kxfer_active_job.session_node
+ * @done: jobs that ended and are not reaped; empty with a @ring
  * @nr_jobs: length of @jobs
- * @nr_done: length of @done, or at most so many are unread in @ring (ring.c)
- * @max_jobs: of both together
- * @ring: where completions go, or NULL; set once
- * @spare_jobs: kept for reuse, by kxfer_active_job.next
- * @nr_spare_jobs: how many
- * @wait: for completions, events and the end of jobs
- * @reap_mutex: one reaper at a time
- * @look_ns: how long to look for completions before sleeping (reap.c)
- * @look_rests: waits without looking
- * @uring_watch: looks whether somebody waits for jobs that came by io_uring (uring.c)
- * @event_lock: over the next three; bh-safe
- * @events: ring of KXFER_MAX_EVENTS, made with the first export
- * @event_head: next to be taken
- * @event_tail: next to be put
+ * @nr_done: length of @done; with a @ring: most completions unread in it (ring.c)
+ * @max_jobs: limit of @nr_jobs + @nr_done
+ * @ring: completion ring, or NULL; set once
+ * @spare_jobs: free jobs kept for reuse, by kxfer_active_job.next
+ * @nr_spare_jobs: length of @spare_jobs
+ * @wait: woken for completions, events and the end of jobs
+ * @reap_mutex: held by the one caller that takes completions or events
+ * @look_ns: how long to poll for completions before sleeping (reap.c)
+ * @look_rests: waits while @look_ns was 0
+ * @uring_watch: ends jobs of io_uring whose ring or task is ending (uring.c)
+ * @event_lock: protects the next three members; bh-safe
+ * @events: ring of KXFER_MAX_EVENTS events, made with the first export
+ * @event_head: number of the next event to take
+ * @event_tail: number of the next event to put
  */
 struct kxfer_session {
 	u64 id;
@@ -118,7 +119,7 @@ struct kxfer_session {
 	u32 event_tail;
 };
 
-/** kxfer_session_may_wait() - whether calls may wait. Return: 0, or -EAGAIN: O_NONBLOCK is set */
+/** kxfer_session_may_wait() - may calls wait? Return: 0, or -EAGAIN: O_NONBLOCK is set */
 static inline int kxfer_session_may_wait(const struct kxfer_session *session)
 {
 	return READ_ONCE(session->file->f_flags) & O_NONBLOCK ? -EAGAIN : 0;
@@ -126,9 +127,9 @@ static inline int kxfer_session_may_wait(const struct kxfer_session *session)
 
 /**
  * kxfer_session_begin_reap() - take reap_mutex
- * @session: of the caller
+ * @session: session of the caller
  *
- * Another thread holds it as long as its memory is not there, which may be for ever
+ * Another thread may hold the mutex while it faults in user memory, which may take forever
  * (userfaultfd). Return: 0; -EINTR: a fatal signal; -EAGAIN: O_NONBLOCK is set.
  */
 static inline int kxfer_session_begin_reap(struct kxfer_session *session)
@@ -139,13 +140,14 @@ static inline int kxfer_session_begin_reap(struct kxfer_session *session)
 }
 
 /**
- * kxfer_session_sees() - whether INFO may show a caller what a session has made
- * @viewer: session of the caller, or NULL: one with CAP_NET_ADMIN
- * @owner: session that has made it, or NULL: the module
- * @uid: of @owner
+ * kxfer_session_sees() - may INFO show the caller an object?
+ * @viewer: session of the caller; NULL: the caller has CAP_NET_ADMIN
+ * @owner: session that made the object; NULL: the module made it
+ * @uid: uid of @owner
  *
- * The uid compared is that of the calling task: a file that was handed on shows its new
- * holder nothing but its own session. Return: whether it may.
+ * @uid is compared with that of the calling task, not of the opener of the file. So a file
+ * that was handed on shows a task of another uid none of the opener's other sessions.
+ * Return: true if it may.
  */
 static inline bool kxfer_session_sees(const struct kxfer_session *viewer,
 				      const struct kxfer_session *owner, u32 uid)
@@ -157,17 +159,17 @@ static inline bool kxfer_session_sees(const struct kxfer_session *viewer,
 
 /**
  * struct kxfer_viewer - a caller of INFO without CAP_NET_ADMIN
- * @session: of the call
- * @links: for a list of links or lanes an entry for the id of each link, a value: not 0 if a
- *	session of the caller's uid has a peer on it; of an accepted link how many grants its
- *	peer holds on exports of that uid. Ids are never used again: no entry is of another
- *	link
+ * @session: session of the call
+ * @links: for a list of links or lanes: a value for each link, by link id. An initiated
+ *	link has 1 if a session of the caller's uid has a peer on it, else 0. An accepted link
+ *	has the number of grants that its peer holds on exports of that uid. Link ids are never
+ *	reused, so no entry is of another link
  */
 struct kxfer_viewer {
 	const struct kxfer_session *session;
 	struct xarray links;
 };
 
-#define KXFER_CLOSE_MS	10000	/* close() waits for posted jobs; then their links go */
+#define KXFER_CLOSE_MS	10000	/* wait of close() for posted jobs; then their links fail */
 
 #endif /* KXFER_SESSION_H */

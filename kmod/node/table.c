@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tables: objects of a session by their ids, which a user gets and gives.
+ * Tables: objects of a session by the ids that its user knows them by.
  *
  * Context: kxfer_table_insert() may sleep.
  */
@@ -11,10 +11,10 @@
 
 /**
  * kxfer_table_insert() - give an object an id
- * @table: of the session, whose lock is held for writing
- * @object: to be found from here on
- * @id: out
- * @max: objects of this kind
+ * @table: table of the session; the session's lock is held for writing
+ * @object: object, which can be found from now on
+ * @id: out: the id
+ * @max: most objects in @table
  *
  * Return: 0, -EDQUOT, -ENOMEM.
  */
@@ -26,7 +26,7 @@ int kxfer_table_insert(struct xarray *table, void *object, u32 *id, u32 max)
 	return ret == -EBUSY ? -EDQUOT : ret;
 }
 
-/** kxfer_table_count() - objects in a table, as it stands; any context */
+/** kxfer_table_count() - count the objects in a table, without a lock; any context */
 u32 kxfer_table_count(struct xarray *table)
 {
 	unsigned long id;

@@ -6,7 +6,7 @@
 #include <linux/types.h>
 #include <linux/xarray.h>
 
-/* An xarray tries without the caller's gfp flags first, hence ACCOUNT. */
+/* An xarray first allocates without the caller's gfp flags, hence ACCOUNT. */
 #define KXFER_TABLE_FLAGS	(XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT)
 
 int kxfer_table_insert(struct xarray *table, void *object, u32 *id, u32 max);

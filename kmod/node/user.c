@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Users: what one uid may take of what all users of the node share.
+ * Users: shares of one uid in the resources that all users of the node share.
  *
- * A session has caps of its own (session.h), but a process may open many, and what
- * is limited on the node (sessions, links and their reserved ports), on a link
- * (grants) or on a lane (its queue) would then be one user's. So each effective
- * uid has a share of each, a module parameter that root may change at any time.
+ * A session has caps of its own (session.h), but a process may open many sessions. One
+ * user could then take all that is limited on the node (sessions, links and their reserved
+ * ports), on a link (grants) or on a lane (its queue). So each effective uid has a share
+ * of each resource, set by a module parameter that root may change at any time.
  * CAP_SYS_RESOURCE goes beyond the shares, as it does with quotas, but not beyond
  * the caps of the node. Pages that stay pinned in a user's sessions are counted in
  * the same place, against RLIMIT_MEMLOCK of the process that pins (memory.c).
  *
- * A uid of a user namespace is a gift of the namespace's owner, who may have 65,536 of
- * them. So a user is a pair of uid and user namespace, and all that it takes is taken by
- * the owner of the namespace too, in the namespace above, up to the initial one, as the
- * kernel's ucounts do. Each of these must have room.
+ * The owner of a user namespace hands out its uids, and may have 65,536 of them. So a
+ * user is a pair of uid and user namespace. All that a user takes also counts for the
+ * owner of the namespace, in the namespace above, and so on up to the initial namespace,
+ * as with the kernel's ucounts. Each of these users must have room.
  *
- * The last of what the node has is kept for CAP_SYS_RESOURCE in the initial user
- * namespace (kxfer_user_room()): however many users fill their shares, root can still
- * open a session and make a link.
+ * The last part of a resource of the node is kept for CAP_SYS_RESOURCE in the initial
+ * user namespace (kxfer_user_room()). So root can still open a session and make a link,
+ * however many users fill their shares.
  *
- * A link counts for whose call made it, from the first step of connecting to the
- * end of its teardown, whoever else uses it meanwhile. What a peer's users take
- * here is that kernel's to share out among them.
+ * A link counts for the user whose call made it, from the first step of connecting to
+ * the end of its teardown, even if other users use it meanwhile. The peer's kernel
+ * limits what its users take here.
  *
  * Context: kxfer_user_get() may sleep, the others may not.
  */
@@ -87,7 +87,7 @@ static struct kxfer_user *alloc(kuid_t uid, struct user_namespace *ns)
 	return user;
 }
 
-/* Of users in no list. */
+/* Free a user and those above it; all of them are in no list. */
 static void free_all(struct kxfer_user *user)
 {
 	struct kxfer_user *parent;
@@ -99,7 +99,7 @@ static void free_all(struct kxfer_user *user)
 	}
 }
 
-/* The caller, the owner of its namespace, and so on up to the initial namespace. */
+/* Make users for the caller, the owner of its namespace, and so on up to the initial one. */
 static struct kxfer_user *alloc_all(void)
 {
 	struct user_namespace *ns = current_user_ns();
@@ -120,7 +120,7 @@ static struct kxfer_user *alloc_all(void)
 	}
 }
 
-/** kxfer_user_get() - the calling user, with a reference, or NULL without memory */
+/** kxfer_user_get() - get the calling user, with a reference; NULL: no memory */
 struct kxfer_user *kxfer_user_get(void)
 {
 	struct kxfer_user *user = alloc_all(), **next, *known, *spare = NULL;
@@ -131,7 +131,7 @@ struct kxfer_user *kxfer_user_get(void)
 	for (next = &user; *next; next = &(*next)->parent) {
 		known = find(*next);
 		if (known) {
-			/* With all above it, which it has references of. */
+			/* It has references on all users above it. */
 			spare = *next;
 			*next = known;
 			break;
@@ -143,7 +143,7 @@ struct kxfer_user *kxfer_user_get(void)
 	return user;
 }
 
-/** kxfer_user_ref() - one more reference; the caller has one */
+/** kxfer_user_ref() - take one more reference; the caller has one */
 void kxfer_user_ref(struct kxfer_user *user)
 {
 	refcount_inc(&user->ref);
@@ -153,7 +153,7 @@ static bool put(struct kxfer_user *user)
 {
 	bool last;
 
-	/* Under the lock: who finds it in the list finds it alive. */
+	/* Under the lock, so that each user found in the list is alive. */
 	spin_lock_bh(&users_lock);
 	last = refcount_dec_and_test(&user->ref);
 	if (last)
@@ -162,7 +162,7 @@ static bool put(struct kxfer_user *user)
 	return last;
 }
 
-/** kxfer_user_put() - one reference less; any context but hard interrupts */
+/** kxfer_user_put() - drop a reference; any context but hard interrupts */
 void kxfer_user_put(struct kxfer_user *user)
 {
 	struct kxfer_user *parent;
@@ -174,7 +174,7 @@ void kxfer_user_put(struct kxfer_user *user)
 	}
 }
 
-/* Counted first and compared then, so that no two slip through. Return: how many too many. */
+/* Count, then compare, so that two callers cannot both pass. Return: number over the limit. */
 static u32 take_of(struct kxfer_user *user, enum kxfer_share share, u32 want)
 {
 	unsigned int nr = atomic_add_return(want, &user->nr[share]);
@@ -185,7 +185,7 @@ static u32 take_of(struct kxfer_user *user, enum kxfer_share share, u32 want)
 	return min(nr - limit, want);
 }
 
-/* From @user up to @last, and of that one too. */
+/* Count @nr less from @user up to @last, inclusive. */
 static void return_to(struct kxfer_user *user, struct kxfer_user *last,
 		      enum kxfer_share share, u32 nr)
 {
@@ -194,12 +194,12 @@ static void return_to(struct kxfer_user *user, struct kxfer_user *last,
 }
 
 /**
- * kxfer_user_take_some() - count up to so many more
- * @user: that takes, with the owners above it
- * @share: what
- * @want: how many
+ * kxfer_user_take_some() - count up to @want more objects
+ * @user: user that takes them; they also count for the owners above it
+ * @share: kind of the objects
+ * @want: number wanted
  *
- * For the calling process, whose capability counts. Return: how many, perhaps 0.
+ * The capabilities of the calling process count. Return: number taken, may be 0.
  */
 u32 kxfer_user_take_some(struct kxfer_user *user, enum kxfer_share share, u32 want)
 {
@@ -215,13 +215,13 @@ u32 kxfer_user_take_some(struct kxfer_user *user, enum kxfer_share share, u32 wa
 	return want;
 }
 
-/** kxfer_user_take() - count one more, likewise. Return: 0 or -EDQUOT */
+/** kxfer_user_take() - kxfer_user_take_some() of one object. Return: 0 or -EDQUOT */
 int kxfer_user_take(struct kxfer_user *user, enum kxfer_share share)
 {
 	return kxfer_user_take_some(user, share, 1) ? 0 : -EDQUOT;
 }
 
-/** kxfer_user_return() - count @nr less; any context */
+/** kxfer_user_return() - count @nr objects less; any context */
 void kxfer_user_return(struct kxfer_user *user, enum kxfer_share share, u32 nr)
 {
 	if (nr)
@@ -229,18 +229,18 @@ void kxfer_user_return(struct kxfer_user *user, enum kxfer_share share, u32 nr)
 }
 
 /**
- * kxfer_user_room() - may the caller take one more of what the node has?
- * @nr: that are taken
- * @max: of the node
+ * kxfer_user_room() - may the caller take one more of a resource of the node?
+ * @nr: number taken
+ * @max: limit of the node
  *
- * One in KXFER_USER_RESERVE is kept for CAP_SYS_RESOURCE. Any context of a process.
+ * 1 / KXFER_USER_RESERVE of @max is kept for CAP_SYS_RESOURCE. Process context, may be atomic.
  */
 bool kxfer_user_room(u32 nr, u32 max)
 {
 	return nr < max - max / KXFER_USER_RESERVE || (nr < max && capable(CAP_SYS_RESOURCE));
 }
 
-/* Likewise up to @last. */
+/* Count @nr_pages less from @user up to @last, inclusive. */
 static void unpin_to(struct kxfer_user *user, struct kxfer_user *last, unsigned long nr_pages)
 {
 	for (; user; user = user == last ? NULL : user->parent)
@@ -248,12 +248,12 @@ static void unpin_to(struct kxfer_user *user, struct kxfer_user *last, unsigned 
 }
 
 /**
- * kxfer_user_pin() - count pages that are to stay pinned in a session of the user
- * @user: of the session, with the owners above it
- * @nr_pages: how many
- * @limit: pages that each of them may have
+ * kxfer_user_pin() - count pages that will stay pinned in a session of the user
+ * @user: user of the session; the pages also count for the owners above it
+ * @nr_pages: number of pages
+ * @limit: most pages of each of these users
  *
- * Return: 0 or -ENOMEM, as RLIMIT_MEMLOCK has it.
+ * Return: 0, or -ENOMEM, as is usual for RLIMIT_MEMLOCK.
  */
 int kxfer_user_pin(struct kxfer_user *user, unsigned long nr_pages, unsigned long limit)
 {
@@ -268,7 +268,7 @@ int kxfer_user_pin(struct kxfer_user *user, unsigned long nr_pages, unsigned lon
 	return 0;
 }
 
-/** kxfer_user_unpin() - count @nr_pages less; any context */
+/** kxfer_user_unpin() - count @nr_pages pinned pages less; any context */
 void kxfer_user_unpin(struct kxfer_user *user, unsigned long nr_pages)
 {
 	unpin_to(user, NULL, nr_pages);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What one user of this node may take of what all share. See user.c. */
+/* Shares of one user in the shared resources of this node. See user.c. */
 #ifndef KXFER_USER_H
 #define KXFER_USER_H
 
@@ -11,9 +11,9 @@
 
 struct user_namespace;
 
-#define KXFER_USER_RESERVE	16	/* one in so many is for CAP_SYS_RESOURCE */
+#define KXFER_USER_RESERVE	16	/* 1/16 is kept for CAP_SYS_RESOURCE */
 
-/* What is counted for each user, and the module parameters max_*_per_uid. */
+/* Objects counted for each user; the module parameters max_*_per_uid limit them. */
 enum kxfer_share {
 	KXFER_SHARE_SESSIONS,
 	KXFER_SHARE_EXPORTS,
@@ -25,13 +25,13 @@ enum kxfer_share {
 
 /**
  * struct kxfer_user - the sessions of one effective uid in one user namespace
- * @node: in the list of users
- * @ref: held by sessions, links, targets and memory, and by users with this @parent
- * @uid: effective
- * @ns: where; a reference
+ * @node: entry of the list of users
+ * @ref: held by sessions, links, targets and memory, and by users whose @parent this is
+ * @uid: effective uid
+ * @ns: user namespace of @uid; a reference
  * @parent: owner of @ns in the namespace above, or NULL; a reference
- * @nr: taken, by enum kxfer_share, also by users of namespaces that this one owns
- * @nr_pinned: pages in sessions, likewise
+ * @nr: objects taken, by enum kxfer_share, also by users of namespaces that this user owns
+ * @nr_pinned: pages pinned in sessions, also by users of namespaces that this user owns
  */
 struct kxfer_user {
 	struct list_head node;

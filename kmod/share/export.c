@@ -8,26 +8,26 @@
  *
  * Withdrawal, as a proof that no peer reaches the memory afterwards. The holder
  * may be slow, hostile or dead.
- *  1. The export is taken from the list, under kxfer_exports_lock(): no grant and no
- *     exposure of it comes into being. @session is cleared: no event is delivered. A
- *     mailbox is closed: no message comes.
- *  2. Each exposure that exists is waited for until its registration has ended, for
- *     KXFER_REVOKE_MS; then its link is failed, and that ends it, for it waits only for
- *     work requests that the link's teardown would flush.
- *  3. The holder is told to stop (REVOKE). It answers when nothing of its jobs
- *     is posted. If it does not within KXFER_REVOKE_MS, or earlier the link's
- *     keep-alive ends, the link is failed; its QPs are destroyed in its teardown.
- *     Each holder has a work of its own (2 and 3), and all exports of a session
- *     that ends are withdrawn side by side: many holders that do not answer hold
- *     it up for no longer than one.
- *  4. What takes the exposure off its lists destroys it: that work after the answer, the
- *     link's teardown, or the release of its last grant in a handler of the link. An
- *     exposure that is off the lists may still be open to the peer, and its MRs are in the
- *     link's PD: so only after ib_dereg_mr() of all @nr_exposures of the export goes down,
- *     and the link's @nr_objects, for which the teardown waits before it frees the PD and
- *     lets the device go (steps 4 to 6 of the proof in link.c). The link itself stays by
- *     the reference of the work. From here to the end nothing waits for the peer.
- *  5. @nr_exposures is 0: the region has a user less, and may be unpinned.
+ *  1. The export is taken off the table, under kxfer_exports_lock(), so no new grant or
+ *     exposure of it appears. @session is cleared, so no event is delivered. A mailbox
+ *     is closed, so no message comes.
+ *  2. A work for each exposure waits until its registration has ended. After
+ *     KXFER_REVOKE_MS the work fails the link, and that ends the registration, which
+ *     waits only for work requests that the link's teardown would flush.
+ *  3. The work tells the holder to stop (REVOKE). The holder answers when none of its
+ *     jobs is posted. If no answer comes in the rest of KXFER_REVOKE_MS, or the link's
+ *     keep-alive gives up before, the link is failed; its teardown destroys its QPs.
+ *     Each holder has a work of its own for steps 2 and 3, and a session that ends
+ *     withdraws all its exports in parallel: many silent holders take no longer than one.
+ *  4. The context that takes the exposure off its lists destroys it: the work after the
+ *     answer, the link's teardown, or the release of its last grant in a handler of the
+ *     link. An exposure off the lists may still be open to the peer, and its MRs are in
+ *     the link's PD. So @nr_exposures of the export goes down only after ib_dereg_mr() of
+ *     all MRs, and @nr_objects of the link after that of each. The teardown waits for
+ *     @nr_objects before it frees the PD and lets the device go (steps 4 to 6 of the proof
+ *     in link.c). The work holds a reference on the link. From here to the end nothing
+ *     waits for the peer.
+ *  5. @nr_exposures is 0: the region loses a user, and may be unpinned.
  *
  * Lock order: kxfer_exports_lock(), then a link's lock or an export's lock. Nothing
  * that waits for a peer or a device runs under kxfer_exports_lock().
@@ -59,10 +59,10 @@
 #include "share/export_table.h"
 #include "share/exposure.h"
 
-/* Withdrawals wait for peers; on a queue of their own they hold up nothing else. */
+/* Withdrawals wait for peers; on their own workqueue they hold up nothing else. */
 static struct workqueue_struct *withdraw_wq;
 
-#define MAX_PING_GRANTS	1024	/* of a link: nobody is charged for them */
+#define MAX_PING_GRANTS	1024	/* of a link: no cgroup is charged for them */
 
 static struct kxfer_export *ping_export;
 
@@ -89,7 +89,7 @@ static void exposure_release(struct kref *ref)
 	kxfer_stat_dec(KXFER_STAT_LIVE_EXPOSURES);
 }
 
-/** kxfer_exposure_put() - one reference less */
+/** kxfer_exposure_put() - drop a reference */
 void kxfer_exposure_put(struct kxfer_exposure *exposure)
 {
 	kref_put(&exposure->ref, exposure_release);
@@ -140,13 +140,13 @@ static int charge_on(struct kxfer_session *session, struct kxfer_export *export,
 	int ret = kxfer_charge_objects(&session->charges, &export->charges, dev,
 				       kxfer_exposure_registrations(export, dev));
 
-	/* One that is just going takes no registrations. */
+	/* A device that is being removed takes no registrations. */
 	return ret == -ENODEV ? 0 : ret;
 }
 
 /*
- * For each device that is there, as a link needs them. Return: 0, or -EDQUOT, -ENOMEM,
- * -EINTR: then nothing of the export is charged.
+ * Charge on each present device the registrations that a link needs there. Return: 0; or
+ * -EDQUOT, -ENOMEM or -EINTR, and nothing of the export is charged.
  */
 static int charge_registrations(struct kxfer_session *session, struct kxfer_export *export)
 {
@@ -164,7 +164,7 @@ static int charge_registrations(struct kxfer_session *session, struct kxfer_expo
 	return ret;
 }
 
-/* What only memory needs. Called with the session's lock held for writing. */
+/* Steps for memory, not for a mailbox. Called with the session's lock held for writing. */
 static int prepare_memory(struct kxfer_export *export, struct kxfer_session *session,
 			  const struct kxfer_export_add *cmd)
 {
@@ -191,14 +191,14 @@ static int insert_into_tables(struct kxfer_session *session, struct kxfer_export
 	return ret;
 }
 
-/* Called with the session's lock held for writing. Return: what had the id, or NULL */
+/* Called with the session's lock held for writing. Return: the export with @id, or NULL */
 static struct kxfer_export *erase_from_tables(struct kxfer_session *session, u32 id)
 {
 	xa_erase(&session->mailboxes, id);
 	return xa_erase(&session->exports, id);
 }
 
-/* Once it is in the table another thread may delete it. @cmd: NULL: it is a mailbox. */
+/* Once an export is in the table another thread may delete it. @cmd: NULL for a mailbox. */
 static int insert_export(struct kxfer_session *session, struct kxfer_export *export,
 			 const struct kxfer_export_add *cmd, u32 *id)
 {
@@ -226,7 +226,7 @@ static int insert_export(struct kxfer_session *session, struct kxfer_export *exp
 	return ret;
 }
 
-/* With rules, and counted. @cmd: NULL: it is a mailbox. On failure it is freed. */
+/* Add an export with rules, counted for its user. Frees it on failure. @cmd: NULL: mailbox. */
 static int add_export(struct kxfer_session *session, struct kxfer_export *export,
 		      const struct kxfer_export_add *cmd, const struct kxfer_rules *rules,
 		      u32 *id)
@@ -318,10 +318,10 @@ int kxfer_export_del(struct kxfer_session *session, void *arg)
 }
 
 /**
- * kxfer_export_claim() - who asks
- * @link: passive and LIVE
- * @uid: of the process there, as the peer says
- * @gid: likewise
+ * kxfer_export_claim() - identity of a process at the peer, for access rules
+ * @link: passive link, LIVE
+ * @uid: uid of the process, as the peer says
+ * @gid: gid of the process, as the peer says
  */
 struct kxfer_claim kxfer_export_claim(const struct kxfer_link *link, __be32 uid, __be32 gid)
 {
@@ -335,7 +335,7 @@ struct kxfer_claim kxfer_export_claim(const struct kxfer_link *link, __be32 uid,
 	};
 }
 
-/* Rights that a user at a peer is allowed; 0: none. @claim: see kxfer_rule_decide() */
+/* Return: rights allowed to a user at a peer; 0: none. @claim: see kxfer_rule_decide() */
 static u32 allowed_rights(const struct kxfer_export *export, struct kxfer_claim *claim)
 {
 	if (!export->nr_rules)
@@ -343,13 +343,13 @@ static u32 allowed_rights(const struct kxfer_export *export, struct kxfer_claim 
 	return kxfer_rule_decide(export->rules, export->nr_rules, claim);
 }
 
-/* Those of them that the link's device has. */
+/* Return: the rights of @allowed that the link's device can do. */
 static u32 possible_rights(const struct kxfer_link *link, u32 allowed)
 {
 	return link->dev->atomic ? allowed : allowed & ~KXFER_RIGHT_ATOMIC;
 }
 
-/** kxfer_export_length() - bytes, as a link's peer is told; those of a mailbox are bounded */
+/** kxfer_export_length() - length for a link's peer; a mailbox's is limited by the link */
 u64 kxfer_export_length(const struct kxfer_export *export, const struct kxfer_link *link)
 {
 	return export->mailbox ? min(export->length, kxfer_link_longest(link)) : export->length;
@@ -390,7 +390,7 @@ static struct kxfer_exposure *add_exposure(struct kxfer_link *link,
 	return exposure;
 }
 
-/* By whoever took it off the lists. */
+/* Called by the context that took the exposure off its lists. */
 static void destroy_exposure(struct kxfer_exposure *exposure)
 {
 	struct kxfer_export *export = exposure->export;
@@ -398,15 +398,15 @@ static void destroy_exposure(struct kxfer_exposure *exposure)
 	kxfer_delay(EXPORT_WITHDRAW);
 	kxfer_exposure_deregister(exposure);
 	kxfer_delay(EXPORT_ENDED);
-	/* The exposure's reference on the export is the last thing to go. */
+	/* The exposure's reference keeps the export until the end. */
 	if (atomic_dec_and_test(&export->nr_exposures))
 		wake_up_var(&export->nr_exposures);
 	kxfer_exposure_put(exposure);
 }
 
 /**
- * kxfer_export_unexpose() - a grant less on an exposure; the last one ends it
- * @exposure: from kxfer_export_expose(); the reference stays
+ * kxfer_export_unexpose() - remove a grant from an exposure; the last one ends the exposure
+ * @exposure: exposure from kxfer_export_expose(); the caller keeps its reference
  *
  * May sleep.
  */
@@ -421,7 +421,7 @@ void kxfer_export_unexpose(struct kxfer_exposure *exposure)
 		destroy_exposure(exposure);
 }
 
-/* @wanted: 0: whatever there is. Return: 0, -EACCES, or -EOPNOTSUPP of the link's device. */
+/* @wanted: 0: all that is possible. Return: 0; -EACCES; -EOPNOTSUPP: the device cannot. */
 static int check_wanted(const struct kxfer_link *link, u32 wanted, u32 allowed)
 {
 	u32 possible = possible_rights(link, allowed);
@@ -470,15 +470,15 @@ static int reserve_exposure(struct kxfer_link *link,
 
 /**
  * kxfer_export_expose() - count a grant on the exposure that a peer asks for
- * @link: passive
- * @request: untrusted
- * @claim: kxfer_export_claim(); what is not believed of it becomes KXFER_UID_UNKNOWN
- * @exposure: set, also on failure, if it has a grant and a reference more
+ * @link: passive link
+ * @request: payload of GRANT, untrusted
+ * @claim: from kxfer_export_claim(); a uid and gid not believed become KXFER_UID_UNKNOWN
+ * @exposure: out: set, also on failure, if the exposure got one more grant and reference
  *
- * Whoever comes first with these rights on the link registers the export; others
- * wait until that has ended. May sleep.
+ * The first caller with these rights on the link registers the export; others wait
+ * until the registration has ended. May sleep.
  *
- * Return: 0, -ENOENT, -EACCES, -EDQUOT, -EOPNOTSUPP, or why there is no registration.
+ * Return: 0, -ENOENT, -EACCES, -EDQUOT, -EOPNOTSUPP, -ENOMEM, or why registration failed.
  */
 int kxfer_export_expose(struct kxfer_link *link, const struct kxfer_wire_grant *request,
 			struct kxfer_claim *claim, struct kxfer_exposure **exposure)
@@ -503,7 +503,7 @@ int kxfer_export_expose(struct kxfer_link *link, const struct kxfer_wire_grant *
 	return (*exposure)->error;
 }
 
-/** kxfer_export_keys() - a page of the table of an exposure of this link */
+/** kxfer_export_keys() - answer KEYS: a page of the table of an exposure of this link */
 enum kxfer_wire_status kxfer_export_keys(struct kxfer_link *link,
 					 const struct kxfer_wire_keys *request,
 					 struct kxfer_wire_keys_answer *answer,
@@ -545,7 +545,7 @@ static void fill_entry(struct kxfer_wire_list_entry *entry, struct kxfer_export 
 	kxfer_export_content(export, &entry->content);
 }
 
-/** kxfer_export_list() - exports that are open to a user of a peer */
+/** kxfer_export_list() - answer LIST: exports that are open to a user of a peer */
 enum kxfer_wire_status kxfer_export_list(struct kxfer_link *link,
 					 const struct kxfer_wire_list *request,
 					 struct kxfer_wire_list_answer *answer,
@@ -577,8 +577,8 @@ enum kxfer_wire_status kxfer_export_list(struct kxfer_link *link,
 
 /**
  * kxfer_export_deliver() - hand an event to the owner of an export; does not sleep
- * @export: perhaps withdrawn
- * @event: but for the id of the export
+ * @export: export, perhaps withdrawn
+ * @event: event, complete except for the id of the export
  *
  * Return: 0, -EAGAIN: the ring is full, or -EKEYREVOKED.
  */
@@ -594,7 +594,7 @@ int kxfer_export_deliver(struct kxfer_export *export, struct kxfer_event *event)
 	return ret;
 }
 
-/** kxfer_export_link_closed() - the link's QPs are destroyed: end its exposures */
+/** kxfer_export_link_closed() - end the exposures of a link whose QPs are destroyed */
 void kxfer_export_link_closed(struct kxfer_link *link)
 {
 	struct kxfer_exposure *exposure;
@@ -614,7 +614,7 @@ void kxfer_export_link_closed(struct kxfer_link *link)
 
 static void content_answered(struct kxfer_request *request)
 {
-	/* Any answer will do: a holder that went away does not care. */
+	/* Any answer will do: a holder that has gone needs no content. */
 }
 
 /* Called with kxfer_exports_lock(). Return: false if no slot is free. */
@@ -636,7 +636,7 @@ static bool send_content(struct kxfer_exposure *exposure)
 	return true;
 }
 
-/** kxfer_export_content_work() - tell a peer of new content, as far as slots are free */
+/** kxfer_export_content_work() - send new content to a peer, as far as slots are free */
 void kxfer_export_content_work(struct work_struct *work)
 {
 	struct kxfer_link *link = container_of(work, struct kxfer_link, content_work);
@@ -702,7 +702,7 @@ static void unpublish(struct kxfer_export *export)
 		kxfer_mailbox_close(export->mailbox);
 }
 
-/* Make the holder stop. Return: false if only the end of the link does. */
+/* Make the holder stop. Return: false if it did not, and the link is failed instead. */
 static bool revoke(struct kxfer_exposure *exposure, unsigned int timeout_ms)
 {
 	struct kxfer_wire_exposure_id id = { .exposure = cpu_to_be64(exposure->id) };
@@ -726,7 +726,7 @@ static bool revoke(struct kxfer_exposure *exposure, unsigned int timeout_ms)
 	return false;
 }
 
-/* Has references on the exposure and its link. */
+/* The work has a reference on the exposure and one on its link. */
 static void withdraw_work(struct work_struct *work)
 {
 	struct kxfer_exposure *exposure =
@@ -737,7 +737,7 @@ static void withdraw_work(struct work_struct *work)
 
 	left = wait_for_completion_timeout(&exposure->ready, msecs_to_jiffies(KXFER_REVOKE_MS));
 	if (!left) {
-		/* The peer may hold up each of its registrations for almost as long. */
+		/* The peer may hold up each registration of the exposure for almost as long. */
 		kxfer_link_fail(link, -ETIMEDOUT);
 		wait_for_completion(&exposure->ready);
 	}
@@ -756,9 +756,9 @@ static void withdraw_work(struct work_struct *work)
 
 /**
  * kxfer_export_begin_withdrawal() - tell all holders of an export to let go
- * @export: taken from its session's table, or to be freed with it
+ * @export: export taken off its session's table, or to be freed with the table
  *
- * Does not wait for them. kxfer_export_end_withdrawal() has to follow.
+ * Does not wait for the holders. kxfer_export_end_withdrawal() has to follow.
  */
 void kxfer_export_begin_withdrawal(struct kxfer_export *export)
 {
@@ -777,11 +777,11 @@ void kxfer_export_begin_withdrawal(struct kxfer_export *export)
 
 /**
  * kxfer_export_end_withdrawal() - wait until no peer reaches an export's memory
- * @export: after kxfer_export_begin_withdrawal(); the reference is dropped here
+ * @export: after kxfer_export_begin_withdrawal(); its reference is dropped here
  *
- * Sleeps uninterruptibly, at the longest until each link that holds it has been
- * declared dead: side by side, within KXFER_REVOKE_MS or KXFER_KEEPALIVE_MS +
- * KXFER_SILENCE_MS, and the teardown.
+ * Sleeps uninterruptibly, at most until every link with an exposure of @export was given
+ * up, all in parallel, within KXFER_REVOKE_MS or KXFER_KEEPALIVE_MS + KXFER_SILENCE_MS,
+ * and torn down. For a mailbox kxfer_mailbox_drain() follows.
  */
 void kxfer_export_end_withdrawal(struct kxfer_export *export)
 {
@@ -796,7 +796,7 @@ void kxfer_export_end_withdrawal(struct kxfer_export *export)
 	kref_put(&export->ref, export_release);
 }
 
-/** kxfer_export_withdraw() - end an export: both of the above */
+/** kxfer_export_withdraw() - end an export: begin its withdrawal, and wait for the end */
 void kxfer_export_withdraw(struct kxfer_export *export)
 {
 	kxfer_export_begin_withdrawal(export);
@@ -856,8 +856,8 @@ static void note_grants(struct xarray *links, const struct kxfer_exposure *expos
 
 /**
  * kxfer_export_note_links() - note the links by which peers hold exports
- * @viewer: see kxfer_session_sees(); of what it sees
- * @links: entries grow by the grants; no memory is needed for that
+ * @viewer: only exports that it may see are noted; see kxfer_session_sees()
+ * @links: entries by link id, which grow by the grants; needs no memory
  */
 void kxfer_export_note_links(const struct kxfer_session *viewer, struct xarray *links)
 {
@@ -919,7 +919,7 @@ err_destroy:
 	return ret;
 }
 
-/** kxfer_export_init() - make the queue of withdrawals; publish @ping */
+/** kxfer_export_init() - create the workqueue of withdrawals; publish @ping */
 int kxfer_export_init(void)
 {
 	int ret;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Regions published under names, and who reaches them. See export.c. */
+/* Regions and mailboxes published under names, and the peers that reach them. See export.c. */
 #ifndef KXFER_EXPORT_H
 #define KXFER_EXPORT_H
 
@@ -28,28 +28,28 @@ struct mem_cgroup;
 
 /**
  * struct kxfer_export - a range of a region, or a mailbox, under a name
- * @ref: held by its session's table (or the module) and by exposures
- * @name_node: in the table of exports while it can be opened
- * @id: in its session
- * @node_id: on this node
- * @name: zero-terminated
+ * @ref: references, held by its session's table (or the module) and by exposures
+ * @name_node: in the table of exports while the export can be opened
+ * @id: id in its session
+ * @node_id: id on this node
+ * @name: name, zero-terminated
  * @rights: KXFER_RIGHT_*
- * @region: counted as a user; NULL of a mailbox
- * @offset: into the region
- * @length: bytes; of a mailbox: most payload of one message
- * @mailbox: or NULL
- * @rules: may be NULL
- * @nr_rules: entries
- * @user: counts it; the session that lives as long holds it; NULL: the module's
- * @memcg: of who made it; a reference; NULL: charged to nobody
- * @owner_uid: of the session
- * @owner_pid: of the session
- * @charges: of the rdma cgroup; see charge.c
- * @exposures: by kxfer_exposure.export_node, under kxfer_exports_lock()
- * @nr_exposures: not deregistered yet, whether in @exposures or not any more
- * @lock: over @session and @content; bh-safe
- * @session: gets events; NULL once withdrawn, and for the built-in export
- * @content: what it holds
+ * @region: region, which counts the export as a user; NULL for a mailbox
+ * @offset: start in the region
+ * @length: bytes; for a mailbox the most payload of one message
+ * @mailbox: mailbox or NULL
+ * @rules: access rules; may be NULL
+ * @nr_rules: entries of @rules
+ * @user: user that the export counts for, kept by the session; NULL: the built-in export
+ * @memcg: memory cgroup of its creator; a reference; NULL: no cgroup is charged
+ * @owner_uid: uid of the session
+ * @owner_pid: pid of the session
+ * @charges: charges to the rdma cgroup; see charge.c
+ * @exposures: exposures, by kxfer_exposure.export_node, under kxfer_exports_lock()
+ * @nr_exposures: exposures not deregistered yet, including those already off @exposures
+ * @lock: protects @session and @content; bh-safe
+ * @session: session that gets the events; NULL once withdrawn, and for the built-in export
+ * @content: what the export holds
  */
 struct kxfer_export {
 	struct kref ref;
@@ -78,24 +78,24 @@ struct kxfer_export {
 
 /**
  * struct kxfer_exposure - an export registered on one link with given rights
- * @ref: held by the lists, by grants, and by who withdraws
- * @id: on this node
- * @export: a reference
- * @link: stays while this is in its list
+ * @ref: references, held by the lists, by grants, by fetches and by the withdrawal
+ * @id: id on this node
+ * @export: export; a reference
+ * @link: link, which stays while the exposure is in its list
  * @rights: KXFER_RIGHT_*
- * @nr_grants: under kxfer_exports_lock(); at 0 it is destroyed
- * @export_node: in kxfer_export.exposures; whoever takes it off its lists destroys it
+ * @nr_grants: grants, under kxfer_exports_lock(); at 0 the exposure is destroyed
+ * @export_node: in kxfer_export.exposures; the context that removes the exposure destroys it
  * @link_node: in kxfer_link.exposures
  * @hash_node: in the table of exposures, by link, export and rights
- * @id_node: likewise by @id
- * @mapping: of the region for the link's device; counted as a user
- * @mrs: registrations
- * @keys: the same as extents: address, length, rkey
- * @nr_keys: entries of both
+ * @id_node: in the table of exposures by @id
+ * @mapping: mapping of the region for the link's device; the exposure is a user of it
+ * @mrs: MRs of the registrations
+ * @keys: address, length and rkey of each registration
+ * @nr_keys: entries of @mrs and of @keys
  * @ready: registration has ended
- * @error: how
- * @withdraw_work: makes the holder let go of it
- * @content_dirty: the peer has to be told of new content
+ * @error: result of the registration, 0 or -errno; valid once @ready is complete
+ * @withdraw_work: makes the holder let go of the exposure
+ * @content_dirty: new content has to be sent to the peer
  */
 struct kxfer_exposure {
 	struct kref ref;

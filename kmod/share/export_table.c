@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which exports there are on this node, by name and by id, and which of them are exposed
- * on which link.
+ * The exports of this node, by name and by id, and their exposures on links.
  *
- * All of it is under one mutex, which every peer's GRANT takes, and every EXPORT_ADD. So
- * nothing under it takes longer the more exports of others there are: names and exposures are
- * hashed, and who has to look at all exports, as LIST and INFO do, lets others have the
- * mutex after WALK_STEPS of them. Names are chosen by users, who do not know the seed.
+ * One mutex protects all tables; each GRANT of a peer and each EXPORT_ADD takes it. So the
+ * time under it must not grow with the number of exports of others. Names and exposures are
+ * hashed. A walk over all exports (LIST, INFO) drops the mutex after every WALK_STEPS of
+ * them. Users choose names, so the seed of the hash is random and not known to them.
  *
  * Context: all may sleep.
  */
@@ -35,7 +34,7 @@ static DEFINE_HASHTABLE(exposure_ids, TABLE_BITS);
 static atomic64_t last_export_id;
 static u64 last_exposure_id;
 
-/** kxfer_exports_lock() - nothing is published, exposed or withdrawn meanwhile */
+/** kxfer_exports_lock() - until unlocked nothing is published, exposed or withdrawn */
 void kxfer_exports_lock(void)
 {
 	mutex_lock(&exports_mutex);
@@ -61,10 +60,10 @@ static u32 name_hash(const void *name)
 }
 
 /**
- * kxfer_export_table_find() - the export of a name
- * @name: of KXFER_NAME_MAX + 1 bytes, zeroes behind it
+ * kxfer_export_table_find() - find the export of a name
+ * @name: name in KXFER_NAME_MAX + 1 bytes, filled up with zeros
  *
- * Called with kxfer_exports_lock(). Return: it, or NULL.
+ * Called with kxfer_exports_lock(). Return: the export or NULL.
  */
 struct kxfer_export *kxfer_export_table_find(const u8 *name)
 {
@@ -76,7 +75,7 @@ struct kxfer_export *kxfer_export_table_find(const u8 *name)
 	return NULL;
 }
 
-/* Called with the mutex held; the place of its id is reserved, so that no memory is needed. */
+/* Called with the mutex held. The entry of the export's id is reserved: needs no memory. */
 static int add_locked(struct kxfer_export *export)
 {
 	if (kxfer_export_table_find((const u8 *)export->name))
@@ -87,11 +86,11 @@ static int add_locked(struct kxfer_export *export)
 }
 
 /**
- * kxfer_export_table_add() - an export can be opened from now on; it gets its @node_id
- * @export: with its name
+ * kxfer_export_table_add() - make an export open to peers, and set its @node_id
+ * @export: export with its name
  *
- * An id is never used again; where a pointer has 32 bits there are no more than that. Memory
- * is allocated, and charged to the caller, without the mutex: it may have to be reclaimed first.
+ * Ids are never reused, and end at ULONG_MAX. Memory is allocated, and charged to the caller,
+ * without the mutex: it may have to be reclaimed first.
  *
  * Return: 0, -EEXIST, -ENOMEM or -ENOSPC.
  */
@@ -114,7 +113,7 @@ int kxfer_export_table_add(struct kxfer_export *export)
 	return ret;
 }
 
-/** kxfer_export_table_del() - an export cannot be opened any more; it was added, once */
+/** kxfer_export_table_del() - take an export off the table; called once after adding it */
 void kxfer_export_table_del(struct kxfer_export *export)
 {
 	mutex_lock(&exports_mutex);
@@ -125,12 +124,12 @@ void kxfer_export_table_del(struct kxfer_export *export)
 
 /**
  * kxfer_export_walk_on() - the next export
- * @walk: where the last one was
+ * @walk: position of the walk
  *
- * Called with kxfer_exports_lock(), which may be let go meanwhile: an export or exposure
- * seen before is not to be touched any more.
+ * Called with kxfer_exports_lock(), which may be dropped meanwhile: exports and exposures
+ * seen before must not be touched any more.
  *
- * Return: it, or NULL behind the last.
+ * Return: the export, or NULL after the last one.
  */
 struct kxfer_export *kxfer_export_walk_on(struct kxfer_export_walk *walk)
 {
@@ -157,8 +156,8 @@ static u32 exposure_hash(const struct kxfer_link *link, const struct kxfer_expor
 }
 
 /**
- * kxfer_exposure_table_add() - an export is exposed; the exposure gets its @id
- * @exposure: with link, export and rights
+ * kxfer_exposure_table_add() - put an exposure on all lists, and set its @id
+ * @exposure: exposure with link, export and rights
  *
  * Called with kxfer_exports_lock().
  */
@@ -174,9 +173,9 @@ void kxfer_exposure_table_add(struct kxfer_exposure *exposure)
 
 /**
  * kxfer_exposure_table_del() - take an exposure off all lists
- * @exposure: in them, or no more
+ * @exposure: exposure, perhaps off the lists already
  *
- * Called with kxfer_exports_lock(). Return: false if it was off.
+ * Called with kxfer_exports_lock(). Return: false if the exposure was off.
  */
 bool kxfer_exposure_table_del(struct kxfer_exposure *exposure)
 {
@@ -191,11 +190,11 @@ bool kxfer_exposure_table_del(struct kxfer_exposure *exposure)
 
 /**
  * kxfer_exposure_table_find() - the exposure of an export on a link
- * @link: passive
- * @export: published, or withdrawn meanwhile
- * @rights: exactly these
+ * @link: passive link
+ * @export: export, published or withdrawn meanwhile
+ * @rights: exact rights of the exposure
  *
- * Called with kxfer_exports_lock(). Return: it, or NULL.
+ * Called with kxfer_exports_lock(). Return: the exposure or NULL.
  */
 struct kxfer_exposure *kxfer_exposure_table_find(const struct kxfer_link *link,
 						 const struct kxfer_export *export, u32 rights)
@@ -211,11 +210,11 @@ struct kxfer_exposure *kxfer_exposure_table_find(const struct kxfer_link *link,
 }
 
 /**
- * kxfer_exposure_table_by_id() - an exposure on a link
- * @link: passive
- * @id: untrusted
+ * kxfer_exposure_table_by_id() - the exposure on a link that has an id
+ * @link: passive link
+ * @id: id of an exposure, untrusted
  *
- * Called with kxfer_exports_lock(). Return: it, or NULL.
+ * Called with kxfer_exports_lock(). Return: the exposure or NULL.
  */
 struct kxfer_exposure *kxfer_exposure_table_by_id(const struct kxfer_link *link, u64 id)
 {

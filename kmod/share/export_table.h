@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Which exports and exposures there are on this node. See export_table.c. */
+/* Tables of the exports and exposures of this node. See export_table.c. */
 #ifndef KXFER_EXPORT_TABLE_H
 #define KXFER_EXPORT_TABLE_H
 
@@ -17,9 +17,9 @@ void kxfer_export_table_del(struct kxfer_export *export);
 struct kxfer_export *kxfer_export_table_find(const u8 *name);
 
 /**
- * struct kxfer_export_walk - how far somebody has come in all exports of the node
- * @after: the id of the last one; begin with 0, or with a cursor
- * @steps: so many were looked at; begin with 0
+ * struct kxfer_export_walk - position of a walk over all exports of the node
+ * @after: id of the last export; begin with 0, or with a cursor
+ * @steps: steps made so far; begin with 0
  */
 struct kxfer_export_walk {
 	u64 after;

@@ -3,24 +3,24 @@
  * Exposures: making a range of a region reachable by one peer, and ending that.
  *
  * The range is cut into fast registrations of one page less than the device takes
- * (rxe 512, siw 256), in the link's PD, carried out on the link's control QP. The
- * table of their addresses, lengths and rkeys is what the peer is granted.
+ * (rxe 512, siw 256). They are in the link's PD and are posted on the link's control
+ * QP. The peer is granted the table of their addresses, lengths and rkeys.
  *
- * The page less: rxe of 6.1 looks at the array of maps behind a copy's last page
- * (rxe_mr_copy), so one that fills its last map has it read beyond the array.
+ * Why one page less: rxe of 6.1 looks at the array of maps past the last page of a
+ * copy (rxe_mr_copy). If a registration fills its last map, rxe reads past the array.
  *
  * Each entry given to kxfer_device_map_mr() is built as a DMA address and a length that
- * start where the registration starts: siw ignores an offset into the first one.
+ * start where the registration starts: siw ignores an offset into the first entry.
  *
- * Peers read and write the memory unseen, so it has to be the memory itself that
- * the device reaches: where it sees copies (bounce buffers) nothing is registered
- * but the module's own memory, which never changes.
+ * Peers read and write the memory without notice, so the device has to reach the
+ * memory itself. On a device that sees copies (bounce buffers) only the module's own
+ * memory is registered, which never changes.
  *
  * Deregistering is the fence: ib_dereg_mr() returns when no responder of the
  * device uses the registration any more (rxe and siw wait for references). A
  * LOCAL_INV would only mark the key.
  *
- * Context: both may sleep.
+ * Context: registering and deregistering may sleep.
  */
 #include "base/log.h"
 
@@ -38,7 +38,7 @@
 #include "share/export.h"
 #include "share/exposure.h"
 
-/* Where in the mapping's extents the next registration starts. */
+/* Position in the mapping's extents where the next registration starts. */
 struct cursor {
 	const struct kxfer_extent *extent;
 	u64 offset;		/* within the extent */
@@ -58,7 +58,7 @@ static void cursor_init(struct cursor *cursor, const struct kxfer_exposure *expo
 	cursor->start = 0;
 }
 
-/* Fill a scatter list with at most @max_pages pages. Return: its entries. */
+/* Fill a scatter list with at most @max_pages pages. Return: number of its entries. */
 static u32 fill_sg(struct cursor *cursor, struct scatterlist *sg, u32 max_pages)
 {
 	u32 pages = 0, nents = 0;
@@ -125,18 +125,18 @@ static int register_next(struct kxfer_exposure *exposure, struct cursor *cursor,
 				   access_flags(exposure->rights));
 }
 
-/* What a registration of an export covers at most; nr: those that the export spans. */
+/* @nr_pages: spanned by an export. Return: most pages that one registration covers. */
 static u32 pages_of_one(const struct kxfer_device *dev, u64 nr_pages)
 {
 	return clamp_t(u64, nr_pages, 2, dev->max_fast_reg_pages - 1);
 }
 
 /**
- * kxfer_exposure_registrations() - of how many an exposure consists
- * @export: bound to its region
- * @dev: the device of the link
+ * kxfer_exposure_registrations() - number of registrations of an exposure
+ * @export: export that is bound to its region
+ * @dev: device of the link
  *
- * Return: registrations, at least 1.
+ * Return: number of registrations, at least 1.
  */
 u32 kxfer_exposure_registrations(const struct kxfer_export *export,
 				 const struct kxfer_device *dev)
@@ -161,11 +161,11 @@ static int alloc_tables(struct kxfer_exposure *exposure, u32 max_pages)
 
 /**
  * kxfer_exposure_register() - register an export on a link
- * @exposure: in the lists; nobody uses it before its @ready
+ * @exposure: exposure in its lists, not used before its @ready
  *
- * Of a mailbox there is nothing to register. Runs in a handler of the link. Return: 0
- * or -errno, -EOPNOTSUPP where the device sees a copy; what was made stays for
- * kxfer_exposure_deregister().
+ * A mailbox has nothing to register. Runs in a handler of the link. Return: 0 or
+ * -errno, -EOPNOTSUPP where the device sees a copy; on failure
+ * kxfer_exposure_deregister() destroys what was made.
  */
 int kxfer_exposure_register(struct kxfer_exposure *exposure)
 {
@@ -207,10 +207,10 @@ int kxfer_exposure_register(struct kxfer_exposure *exposure)
 
 /**
  * kxfer_exposure_deregister() - end the peer's access for good
- * @exposure: taken off its lists by the caller
+ * @exposure: exposure taken off its lists by the caller
  *
- * Either the peer has said that it posts nothing more, or the link's QPs are
- * destroyed. Afterwards the memory may be unpinned.
+ * Called after the peer has said that it posts nothing more, or after the link's QPs
+ * were destroyed. Afterwards the memory may be unpinned.
  */
 void kxfer_exposure_deregister(struct kxfer_exposure *exposure)
 {

@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fetches: the receiver's side of long messages. The sender's is offer.c.
+ * Fetches: the receiver's side of long messages. The sender's side is offer.c.
  *
- * What a peer OFFERs on a data lane is noted in a fetch of that lane, of which there are
- * as many as offers may be under way, and in the mailbox (mailbox.c). The OFFER is answered
- * at once, so it keeps no slot of the channel. A fetch is
+ * A message that a peer OFFERs on a data lane is noted in a fetch of that lane and in the
+ * mailbox (mailbox.c). A lane has as many fetches as offers may be under way. The OFFER is
+ * answered at once, so it keeps no slot of the channel. The states of a fetch are
  *
  *	FREE -> NOTED		OFFER came, and was not refused
- *	NOTED -> FREE		TAKE_BACK came, and it was still waiting in its mailbox
- *	NOTED -> TOLD		it is over: FETCHED goes out, as soon as there is a slot
+ *	NOTED -> FREE		TAKE_BACK came, and the fetch still waited in its mailbox
+ *	NOTED -> TOLD		the fetch is over: FETCHED is sent, as soon as there is a slot
  *	TOLD -> FREE		FETCHED is answered
  *
- * and while NOTED it is in one place: waiting in the mailbox; or, handed to the lane under
- * the mailbox's lock with a RECV or a reason why there is none, in @ready, @reading or
- * @fetched.
+ * A NOTED fetch is in one place: either it waits in the mailbox; or it was handed to the lane
+ * under the mailbox's lock, with a RECV or with the reason why it gets none, and is in @ready,
+ * @reading or @fetched.
  *
- * A TAKE_BACK that crossed FETCHED waits for its slot of the channel, as every request does,
- * and the answer to FETCHED does not. So it may come when the fetch is FREE again, once.
+ * A TAKE_BACK that crosses FETCHED waits for its slot of the channel, as every request does;
+ * the answer to FETCHED does not. So one TAKE_BACK may come when the fetch is FREE again.
  *
- * The READ goes right into the range of the RECV, behind room for struct kxfer_message,
- * which is written when it is there. It has a registration for itself (a landing), so it is
- * one work request, whatever the pages. On iWARP that is remotely writable, so it is
- * deregistered before the RECV completes; LOCAL_INV would be no fence. Elsewhere no key of it
- * leaves this node: it stays until the next READ invalidates it, or IDLE_MS have passed.
+ * The READ places the payload in the range of the RECV, after room for struct kxfer_message,
+ * which is written once the payload is there. Each READ has its own registration (a landing),
+ * so it is one work request for any number of pages. On iWARP the landing is remotely
+ * writable, so it is deregistered before the RECV completes; LOCAL_INV would be no fence.
+ * Elsewhere its key never leaves this node, so the landing stays registered until its next
+ * READ invalidates it, or IDLE_MS have passed.
  *
- * The end of a lane, as a proof. Its QP and CQ are destroyed: no device touches the memory
- * of a RECV by it, no OFFER or TAKE_BACK comes.
+ * The end of a lane, as a proof. Its QP and CQ are destroyed, so no device touches the memory
+ * of a RECV through the lane, and no OFFER or TAKE_BACK comes.
  *  1. Fetches that wait in mailboxes are taken out, each under the mailbox's lock. So no
- *     mailbox hands any over from then on.
- *  2. The work is cancelled; nobody queues it any more.
- *  3. RECVs whose READ has ended complete; all others go back to their mailboxes, to wait
- *     for the next message, and their mappings are let go.
+ *     mailbox hands over a fetch from then on.
+ *  2. The work is cancelled; nothing queues it any more.
+ *  3. RECVs whose READ has ended complete. All others go back to their mailboxes, to wait
+ *     for the next message, and their mappings are put.
  *  4. Landings are deregistered, before the link lets go of PD and device.
- * A READ that does not end, and no error comes of it, ends the link (kxfer_fetch_stuck()). One
- * that waits for a landing may have KXFER_WIRE_OFFERS / NR_LANDINGS - 1 before it, and a slow
- * link is to have that time for each: so RECV, withdrawal and the end of a session wait for a
- * peer four times that long at most.
+ * A READ that neither ends nor fails for KXFER_STUCK_MS ends the link (kxfer_fetch_stuck()).
+ * A fetch may wait for KXFER_WIRE_OFFERS / NR_LANDINGS - 1 others that use a landing before
+ * it, and a slow link must have that time for each. So a RECV waits for a peer four times
+ * that long at most; withdrawal and the end of a session fail the link after KXFER_CLOSE_MS.
  *
  * Context: messages and completions do not sleep, the work does.
  * Lock order: as in mailbox.c.
@@ -56,23 +57,23 @@
 #include "share/grant.h"
 
 #define NR_LANDINGS	4	/* READs of a lane at the same time */
-#define IDLE_MS		100	/* without one */
+#define IDLE_MS		100	/* without a READ: drop the MRs */
 
 static_assert(3 * NR_LANDINGS <= KXFER_LANE_LONG_WRS);
 
 /**
  * struct landing - where a READ places a message
- * @node: in free while it has none
- * @fetches: it belongs to
- * @mr: or NULL
- * @valid: it was registered, and not invalidated since
- * @fetch: whose READ is under way
- * @cqe: of the READ
- * @silent_cqe: of the two before it; completes only in error
- * @inv: LOCAL_INV of the registration before
+ * @node: in kxfer_fetches.free or kxfer_fetches.fetched
+ * @fetches: fetches of the lane
+ * @mr: MR or NULL
+ * @valid: @mr was registered, and not invalidated since
+ * @fetch: fetch whose READ is under way
+ * @cqe: completion handler of @read
+ * @silent_cqe: completion handler of @inv and @reg, which complete only in error
+ * @inv: LOCAL_INV of the previous registration
  * @reg: REG_MR
- * @read: the READ
- * @sge: of that
+ * @read: READ
+ * @sge: SGE of @read
  */
 struct landing {
 	struct list_head node;
@@ -89,20 +90,20 @@ struct landing {
 };
 
 /**
- * struct kxfer_fetches - those of a lane
- * @lane: it
+ * struct kxfer_fetches - fetches and landings of a lane
+ * @lane: lane that the fetches belong to
  * @work: begins READs, and ends those of iWARP
- * @sg: of the work, to map a landing
- * @lock: over the lists but @tell, and leaf; bh-safe
- * @ready: handed to the lane
- * @reading: READ posted, or the link is going down
- * @fetched: READ done, its landing to be deregistered
+ * @sg: scatter list to map a landing; used by @work only
+ * @lock: protects all lists except @tell; a leaf; bh-safe
+ * @ready: fetches handed to the lane
+ * @reading: fetches with a READ posted, or on a link that is going down
+ * @fetched: landings whose READ is done, to be deregistered
  * @free: landings without a READ
  * @nr_free: length of @free
- * @used_ns: when the last READ was posted
- * @tell: FETCHED to be posted; under the lane's lock
- * @landings: all
- * @each: by their ids
+ * @used_ns: time when the last READ was posted
+ * @tell: fetches with a FETCHED to post; under the lane's lock
+ * @landings: all landings
+ * @each: all fetches, by the ids of their offers
  */
 struct kxfer_fetches {
 	struct kxfer_lane *lane;
@@ -120,9 +121,9 @@ struct kxfer_fetches {
 	struct kxfer_fetch each[KXFER_WIRE_OFFERS];
 };
 
-/* ---- the peer is told ---- */
+/* ---- reporting to the peer ---- */
 
-/* The peer has seen it: its id may come again. */
+/* The peer has seen FETCHED: an OFFER may use the id again. */
 static void told(struct kxfer_request *request)
 {
 	struct kxfer_fetch *fetch = request->owner;
@@ -146,7 +147,7 @@ static void post_told(struct kxfer_fetches *fetches, struct kxfer_fetch *fetch,
 
 	request->owner = fetch;
 	request->answered = told;
-	/* If it fails the link is broken. */
+	/* If posting fails, the link is broken. */
 	kxfer_channel_post_locked(request, KXFER_WIRE_FETCHED, &fetched, sizeof(fetched));
 }
 
@@ -164,7 +165,7 @@ static void tell_locked(struct kxfer_fetches *fetches)
 	}
 }
 
-/** kxfer_fetch_tell() - a request slot of a passive link's data lane is free; does not sleep */
+/** kxfer_fetch_tell() - use free request slots of a passive link's data lane; no sleeping */
 void kxfer_fetch_tell(struct kxfer_lane *lane)
 {
 	if (!lane->fetches)
@@ -174,7 +175,7 @@ void kxfer_fetch_tell(struct kxfer_lane *lane)
 	spin_unlock_bh(&lane->lock);
 }
 
-/* It is in no list, and done with its mailbox: tell the peer how it ended. */
+/* Report the end of a fetch to the peer; it is in no list, and done with its mailbox. */
 static void end_fetch(struct kxfer_fetches *fetches, struct kxfer_fetch *fetch, int status)
 {
 	struct kxfer_exposure *exposure = fetch->exposure;
@@ -190,7 +191,7 @@ static void end_fetch(struct kxfer_fetches *fetches, struct kxfer_fetch *fetch, 
 
 /* ---- READs ---- */
 
-/* @error: of the RECV; the peer learns only that it cannot be done. */
+/* @error: status of the RECV; the peer gets EREMOTEIO in any case. */
 static void fail_fetch(struct kxfer_fetches *fetches, struct kxfer_fetch *fetch, int error)
 {
 	struct kxfer_job_list ended = {};
@@ -206,7 +207,7 @@ static u64 sink_offset(const struct kxfer_fetch *fetch)
 	return fetch->incoming.job->offset + sizeof(fetch->incoming.message);
 }
 
-/* Its payload is in the region, and no device can touch that any more. */
+/* The payload of the message is in the region, which no device can touch any more. */
 static void finish_fetch(struct kxfer_fetches *fetches, struct kxfer_fetch *fetch)
 {
 	struct kxfer_active_job *job = fetch->incoming.job;
@@ -291,7 +292,7 @@ static struct landing *take_fetched(struct kxfer_fetches *fetches)
 	return landing;
 }
 
-/* One that gets no RECV needs no landing. Return: a fetch to begin, or NULL. */
+/* Return: a fetch to begin, with a landing unless it gets no RECV; or NULL. */
 static struct kxfer_fetch *take_ready(struct kxfer_fetches *fetches, struct landing **landing)
 {
 	struct kxfer_fetch *fetch;
@@ -338,7 +339,7 @@ static int map_mr(struct kxfer_fetches *fetches, struct landing *landing,
 	u64 offset = sink_offset(fetch), bytes = fetch->incoming.message.bytes;
 	u32 nr = kxfer_mapping_pieces(mapping, offset, bytes, NULL);
 
-	/* Never: kxfer_link_longest(). */
+	/* Cannot happen: kxfer_link_longest() limits messages. */
 	if (WARN_ON_ONCE(nr > kxfer_device_message_pages(fetches->lane->link->dev)))
 		return -EIO;
 	sg_init_table(fetches->sg, nr);
@@ -347,7 +348,7 @@ static int map_mr(struct kxfer_fetches *fetches, struct landing *landing,
 	return kxfer_fault_error(FETCH_MAP) ?: kxfer_device_map_mr(landing->mr, fetches->sg, nr);
 }
 
-/* Return: the first of the work requests that bring a message. */
+/* Return: the first of the work requests that READ a message. */
 static struct ib_send_wr *fill_wrs(struct landing *landing, const struct kxfer_fetch *fetch,
 				   bool iwarp)
 {
@@ -385,7 +386,7 @@ static struct ib_send_wr *fill_wrs(struct landing *landing, const struct kxfer_f
 	return valid ? &landing->inv : &landing->reg.wr;
 }
 
-/* If it fails, or the link is going down, the end of the lane gives the RECV back. */
+/* If posting fails, or the link is going down, kxfer_fetch_close() gives the RECV back. */
 static void post_read(struct kxfer_fetches *fetches, struct landing *landing,
 		      struct kxfer_fetch *fetch)
 {
@@ -413,7 +414,7 @@ static void begin_read(struct kxfer_fetches *fetches, struct landing *landing,
 	mapping = kxfer_mapping_get(job->region, fetches->lane->link->dev);
 	ret = PTR_ERR_OR_ZERO(mapping);
 	if (ret == -ENODEV) {
-		/* So has the link. */
+		/* The link goes with its device: kxfer_fetch_close() gives the RECV back. */
 		spin_lock_bh(&fetches->lock);
 		fetch->posted_ns = ktime_get_ns();
 		list_add_tail(&fetch->node, &fetches->reading);
@@ -440,7 +441,7 @@ static void settle(struct kxfer_fetches *fetches, struct landing *landing)
 	give_landing(fetches, landing);
 }
 
-/* Nobody else takes a landing that is free. Return: whether one still has an MR. */
+/* Only the work takes free landings. Return: whether a landing still has an MR. */
 static bool drop_idle(struct kxfer_fetches *fetches)
 {
 	bool left = false, idle;
@@ -484,7 +485,7 @@ static void fetch_work(struct work_struct *work)
 		queue_delayed_work(kxfer_wq, &fetches->work, msecs_to_jiffies(IDLE_MS) + 1);
 }
 
-/* With the mailbox's lock held, so that the end of the lane sees it. */
+/* Called with the mailbox's lock held, so that the end of the lane sees the fetch. */
 static void handed(struct kxfer_incoming *incoming, struct kxfer_active_job *job, int status)
 {
 	struct kxfer_fetch *fetch = container_of(incoming, struct kxfer_fetch, incoming);
@@ -501,11 +502,11 @@ static void handed(struct kxfer_incoming *incoming, struct kxfer_active_job *job
 /* ---- the peer's requests ---- */
 
 /**
- * kxfer_fetch_offered() - OFFER
- * @lane: of a passive link
- * @offer: untrusted
+ * kxfer_fetch_offered() - handle OFFER
+ * @lane: lane of a passive link
+ * @offer: payload of OFFER, untrusted
  *
- * Does not sleep. Return: 0 or -errno for the answer; -EPROTO: it breaks the protocol.
+ * Does not sleep. Return: 0 or -errno for the answer; -EPROTO: @offer breaks the protocol.
  */
 int kxfer_fetch_offered(struct kxfer_lane *lane, const struct kxfer_wire_offer *offer)
 {
@@ -543,11 +544,11 @@ int kxfer_fetch_offered(struct kxfer_lane *lane, const struct kxfer_wire_offer *
 }
 
 /**
- * kxfer_fetch_take_back() - TAKE_BACK
- * @lane: of a passive link
- * @take: untrusted
+ * kxfer_fetch_take_back() - handle TAKE_BACK
+ * @lane: lane of a passive link
+ * @take: payload of TAKE_BACK, untrusted
  *
- * Does not sleep. Return: 0; -EAGAIN: FETCHED comes, or has gone out; -EPROTO: there is no
+ * Does not sleep. Return: 0; -EAGAIN: FETCHED will be or was sent; -EPROTO: there is no
  * such offer, which breaks the protocol.
  */
 int kxfer_fetch_take_back(struct kxfer_lane *lane, const struct kxfer_wire_take_back *take)
@@ -568,7 +569,7 @@ int kxfer_fetch_take_back(struct kxfer_lane *lane, const struct kxfer_wire_take_
 		ret = 0;
 	}
 	spin_unlock_bh(&lane->lock);
-	/* No other OFFER of the lane is handled meanwhile. */
+	/* No OFFER sets fetch->exposure: requests of a lane are handled one at a time. */
 	if (!ret)
 		kxfer_exposure_put(fetch->exposure);
 	return ret;
@@ -576,9 +577,9 @@ int kxfer_fetch_take_back(struct kxfer_lane *lane, const struct kxfer_wire_take_
 
 /**
  * kxfer_fetch_stuck() - whether the peer holds a READ up
- * @lane: of a LIVE passive link
+ * @lane: lane of a LIVE passive link
  *
- * To be called every KXFER_KEEPALIVE_MS; does not sleep.
+ * Called every KXFER_KEEPALIVE_MS; does not sleep.
  */
 bool kxfer_fetch_stuck(struct kxfer_lane *lane)
 {
@@ -602,8 +603,8 @@ bool kxfer_fetch_stuck(struct kxfer_lane *lane)
 /* ---- making and closing ---- */
 
 /**
- * kxfer_fetch_make() - what a lane of a passive link needs to take long messages
- * @lane: not open yet; its link has its device
+ * kxfer_fetch_make() - allocate what a lane of a passive link needs for long messages
+ * @lane: lane that is not open yet; its link has its device
  *
  * May sleep. Return: 0 or -ENOMEM.
  */
@@ -643,7 +644,7 @@ int kxfer_fetch_make(struct kxfer_lane *lane)
 	return 0;
 }
 
-/* As by TAKE_BACK. */
+/* Take a waiting fetch out of its mailbox, as TAKE_BACK does. */
 static void leave_mailbox(struct kxfer_lane *lane, struct kxfer_fetch *fetch)
 {
 	bool left;
@@ -673,7 +674,7 @@ static void give_back(struct kxfer_fetch *fetch)
 	kxfer_exposure_put(fetch->exposure);
 }
 
-/** kxfer_fetch_close() - the lane's QP and CQ are destroyed; may sleep. See the proof above */
+/** kxfer_fetch_close() - end the fetches of a closed lane; may sleep. See the proof above */
 void kxfer_fetch_close(struct kxfer_lane *lane)
 {
 	struct kxfer_fetches *fetches = lane->fetches;
@@ -699,7 +700,7 @@ void kxfer_fetch_close(struct kxfer_lane *lane)
 		deregister(&fetches->landings[i]);
 }
 
-/** kxfer_fetch_free() - after kxfer_fetch_close() */
+/** kxfer_fetch_free() - free the fetches of a lane, after kxfer_fetch_close() */
 void kxfer_fetch_free(struct kxfer_lane *lane)
 {
 	if (lane->fetches)

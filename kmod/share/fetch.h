@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Long messages of a peer, which are READ into RECVs. See fetch.c. */
+/* Long messages of a peer, READ into RECVs of jobs. See fetch.c. */
 #ifndef KXFER_FETCH_H
 #define KXFER_FETCH_H
 
@@ -12,23 +12,23 @@
 struct kxfer_exposure;
 struct kxfer_lane;
 
-/* Whose word the state of a fetch waits for; under the lock of its lane. */
+/* State of a fetch, by what it waits for; under the lock of its lane. */
 enum kxfer_fetch_state {
 	KXFER_FETCH_FREE	= 0,
-	KXFER_FETCH_NOTED,	/* a RECV, the device or the lane's work */
-	KXFER_FETCH_TOLD,	/* FETCHED is posted, or waits for a slot: the peer */
+	KXFER_FETCH_NOTED,	/* waits for a RECV, the device or the lane's work */
+	KXFER_FETCH_TOLD,	/* waits for the peer: FETCHED is posted, or waits for a slot */
 };
 
 /**
  * struct kxfer_fetch - a long message that a peer has offered
- * @incoming: it, as its mailbox knows it
- * @state: under the lock of that
- * @told: FREE since FETCHED was answered, and no TAKE_BACK has come since; likewise
- * @offered: where it is over there
- * @exposure: a reference, until @state is TOLD
- * @status: if no RECV gets it, why: -errno
+ * @incoming: the message, as its mailbox knows it
+ * @state: state of the fetch; under the lane's lock
+ * @told: FETCHED was answered, and no TAKE_BACK or OFFER came since; under the lane's lock
+ * @offered: where the message is at the peer, as the OFFER says
+ * @exposure: exposure of the mailbox; a reference while @state is NOTED
+ * @status: result, for FETCHED: 0, or -errno if no RECV gets the message
  * @node: in a list of struct kxfer_fetches
- * @posted_ns: when the READ was
+ * @posted_ns: time when the READ was posted
  */
 struct kxfer_fetch {
 	struct kxfer_incoming incoming;

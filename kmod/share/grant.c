@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Grants: what a peer holds of an export, a target over there.
+ * Grants: what a peer holds of an export. For the peer a grant is a target.
  *
- * The passive side of a link has a table of them. An id is the peer's word: it is
- * looked up in the table of the link that it came by, and so reaches no grant of
- * another peer. A grant keeps the uid and gid that the peer gave for its process,
- * or that they are not known.
+ * The passive side of a link has a table of grants. A grant id comes from the peer: it
+ * is looked up in the table of the link on which it came, so it reaches no grant of
+ * another peer. A grant keeps the uid and gid that the peer gave for its process, or
+ * KXFER_UID_UNKNOWN.
  *
- * A grant counts on its exposure, which ends with the last of them, and holds a
- * reference on it besides: so it outlives the withdrawal of the export. It can be
- * given back after that; INFO, NOTIFY and SEND are told that the export is withdrawn.
+ * A grant counts on its exposure, which ends with its last grant. A grant also holds a
+ * reference on its exposure, so the grant outlives the withdrawal of the export. It can
+ * still be given back then; INFO, NOTIFY, SEND and OFFER are answered with REVOKED.
  *
- * It ends when the peer gives it back, or by the link's teardown; whoever takes it
- * out of the table frees it, at once: who looks one up (INFO, NOTIFY, SEND) keeps the
- * table's lock as long as the grant is used. The teardown has ended the exposures by
- * then (export.c), so nothing is left of the grants but their references.
+ * A grant ends when the peer gives it back, or by the link's teardown. The context that
+ * takes it out of the table frees it at once: INFO, NOTIFY, SEND and OFFER hold the
+ * table's lock as long as they use a grant. The teardown has ended the exposures before
+ * (export.c), so all that is left of the grants is their references.
  *
- * Context: handlers of the link that may sleep, and its teardown. NOTIFY and SEND alone
- * are handled where they arrive and do not sleep.
+ * Context: handlers of the link that may sleep, and its teardown. Only NOTIFY, SEND and
+ * OFFER are handled where they arrive and do not sleep.
  *
  * Lock order: kxfer_exports_lock(), the lock of the link's table (bh-safe), the export's
  * lock or its mailbox's.
@@ -81,12 +81,12 @@ static void fill_answer(struct kxfer_wire_grant_answer *answer,
 }
 
 /**
- * kxfer_grant_create() - a peer opens a target
- * @link: passive
- * @request: untrusted
- * @answer: filled on success
+ * kxfer_grant_create() - handle GRANT: the peer opens a target
+ * @link: passive link
+ * @request: payload of GRANT, untrusted
+ * @answer: answer, filled on success
  *
- * In a handler that may sleep.
+ * Runs in a handler that may sleep.
  */
 enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
 					  const struct kxfer_wire_grant *request,
@@ -101,7 +101,7 @@ enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
 		return KXFER_WIRE_INVALID;
 	ret = kxfer_export_expose(link, request, &claim, &exposure);
 	if (!ret) {
-		/* As soon as there is an id, a RELEASE may guess it and end the exposure. */
+		/* Once there is an id, a RELEASE that guesses it may end the exposure. */
 		fill_answer(answer, exposure);
 		ret = add_grant(link, exposure, &claim, &id);
 	}
@@ -125,7 +125,7 @@ static void free_grant(struct kxfer_link *link, struct kxfer_grant *grant)
 	kxfer_stat_dec(KXFER_STAT_LIVE_GRANTS);
 }
 
-/* Take a grant out of the table; ids are the peer's word. */
+/* Take a grant out of the table. @id: untrusted. Return: the grant or NULL. */
 static struct kxfer_grant *take_grant(struct kxfer_link *link, u64 id)
 {
 	if (!id || id > KXFER_MAX_GRANTS)
@@ -133,7 +133,7 @@ static struct kxfer_grant *take_grant(struct kxfer_link *link, u64 id)
 	return xa_erase_bh(&link->grants, id);
 }
 
-/** kxfer_grant_release() - a peer has closed a target */
+/** kxfer_grant_release() - handle RELEASE: the peer has closed a target */
 enum kxfer_wire_status kxfer_grant_release(struct kxfer_link *link, u64 grant_id)
 {
 	struct kxfer_grant *grant = take_grant(link, grant_id);
@@ -146,7 +146,7 @@ enum kxfer_wire_status kxfer_grant_release(struct kxfer_link *link, u64 grant_id
 	return KXFER_WIRE_OK;
 }
 
-/** kxfer_grant_describe() - what the export of a grant holds now */
+/** kxfer_grant_describe() - handle INFO: length and content of a grant's export */
 enum kxfer_wire_status kxfer_grant_describe(struct kxfer_link *link, u64 grant_id,
 					    struct kxfer_wire_info_answer *answer)
 {
@@ -220,9 +220,9 @@ static int deliver(struct kxfer_lane *lane, u64 grant_id, struct kxfer_message *
 
 /**
  * kxfer_grant_send() - put a message into the mailbox of a grant; does not sleep
- * @lane: of a passive link
- * @send: untrusted, with the payload of the message behind it
- * @length: bytes of both, as kxfer_wire_may_send() allows them
+ * @lane: lane of a passive link
+ * @send: payload of SEND, untrusted, followed by the payload of the message
+ * @length: bytes of @send and payload, as kxfer_wire_may_send() allows them
  */
 enum kxfer_wire_status kxfer_grant_send(struct kxfer_lane *lane,
 					const struct kxfer_wire_send *send, u32 length)
@@ -271,7 +271,7 @@ static int offer(struct kxfer_link *link, struct kxfer_fetch *fetch,
 	fetch->incoming.mailbox = grant->exposure->export->mailbox;
 	kref_get(&fetch->exposure->ref);
 	ret = kxfer_mailbox_offer(&fetch->incoming, ended);
-	/* The grant has another one. */
+	/* The grant still has its own reference. */
 	if (ret)
 		kxfer_exposure_put(grant->exposure);
 	return ret;
@@ -279,9 +279,9 @@ static int offer(struct kxfer_link *link, struct kxfer_fetch *fetch,
 
 /**
  * kxfer_grant_offer() - note a long message in the mailbox of a grant; does not sleep
- * @link: passive
- * @fetch: of the caller; of the mailbox's or the lane's from here on unless it is refused,
- *	with a reference on its exposure
+ * @link: passive link
+ * @fetch: fetch of the caller; unless refused it belongs to the mailbox or the lane from
+ *	here on, with a reference on its exposure
  *
  * Return: 0 or -errno, for the wire.
  */
@@ -302,7 +302,7 @@ int kxfer_grant_offer(struct kxfer_link *link, struct kxfer_fetch *fetch)
 	return ret;
 }
 
-/** kxfer_grant_link_closed() - the link's QPs and exposures are gone: end its grants */
+/** kxfer_grant_link_closed() - end the grants of a link whose QPs and exposures are gone */
 void kxfer_grant_link_closed(struct kxfer_link *link)
 {
 	struct kxfer_grant *grant;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What peers hold of exports. See grant.c. */
+/* Targets that peers hold on exports. See grant.c. */
 #ifndef KXFER_GRANT_H
 #define KXFER_GRANT_H
 
@@ -16,9 +16,9 @@ struct kxfer_link;
 
 /**
  * struct kxfer_grant - a target that the peer holds
- * @exposure: a reference
- * @uid: of the process there
- * @gid: likewise
+ * @exposure: exposure of the target; a reference
+ * @uid: uid of the process at the peer, or KXFER_UID_UNKNOWN
+ * @gid: gid of that process, or KXFER_UID_UNKNOWN
  */
 struct kxfer_grant {
 	struct kxfer_exposure *exposure;

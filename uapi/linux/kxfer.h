@@ -15,27 +15,28 @@
  *
  * Every call takes a pointer to a structure whose first member, @size, is the
  * size of that structure in bytes as the caller knows it. A structure grows at its
- * end only, and zero in a new member means what was so before. Therefore
+ * end only, and zero in a new member means the behaviour without that member. Therefore
  *
  *  - a caller older than the module passes a shorter structure, but no shorter than
- *    that of the first release. What it lacks is zero for the module, and not a byte
- *    past @size is written;
- *  - a caller newer than the module passes a longer structure. What the module does
- *    not know has to be zero (E2BIG), and stays zero: a result that the module does
- *    not have.
+ *    that of the first release. Members that it lacks are zero for the module, and no
+ *    byte past @size is written;
+ *  - a caller newer than the module passes a longer structure. Members that the module
+ *    does not know must be zero (E2BIG), and stay zero: the module does not have that
+ *    result.
  *
- * struct kxfer_job, struct kxfer_rule and the records of INFO grow likewise, by the stride
- * of SUBMIT, of EXPORT_ADD and MAILBOX_ADD, and of INFO. Structures within a structure, an
- * array without a stride or a ring never grow: struct kxfer_addr, kxfer_content,
- * kxfer_completion, kxfer_event, kxfer_peer_export, kxfer_message and kxfer_ring.
+ * struct kxfer_job, struct kxfer_rule and the records of INFO grow in the same way, by the
+ * stride of SUBMIT, of EXPORT_ADD and MAILBOX_ADD, and of INFO. Structures within a
+ * structure, an array without a stride or a ring never grow: struct kxfer_addr,
+ * kxfer_content, kxfer_completion, kxfer_event, kxfer_peer_export, kxfer_message and
+ * kxfer_ring.
  *
  * All calls of this header are stable. The names of counters are not, nor are the calls of
- * linux/kxfer_bench.h, which a module of its own carries out.
+ * linux/kxfer_bench.h, which a separate module carries out.
  *
  * All structures are the same for 32-bit and 64-bit callers. User memory is copied
  * once and checked afterwards.
  *
- * Reserved members and unused members have to be zero.
+ * Reserved members and unused members must be zero.
  * Addresses, keys and QP numbers are neither handed out nor accepted: user
  * space names everything by ids that are valid for its own file only. Ids
  * start at 1; 0 is never an id.
@@ -43,31 +44,32 @@
  * A call fails with -1 and one of:
  *
  *  - ENOTTY: no such call
- *  - E2BIG: something not zero in a part of the structure that is unknown here
+ *  - E2BIG: a part of the structure that the module does not know is not zero
  *  - EFAULT: a bad pointer, memory that is not there, or memory of a kind that
  *    must not be pinned (a shared mapping of an ordinary file)
  *  - EINVAL: nonsense: a @size below that of the first release, a reserved member
  *    that is not zero, a zero length, a malformed name or address
- *  - EOPNOTSUPP: a flag or operation that is unknown here, or that this device,
- *    this peer or the caller's network namespace does not have
+ *  - EOPNOTSUPP: a flag or operation that the module does not know, or that this
+ *    device, this peer or the caller's network namespace does not have
  *  - EOVERFLOW: offset plus length, or address plus length, wraps around
  *  - ERANGE: outside the region or the target
  *  - EMSGSIZE: a message longer than the mailbox of the target takes
  *  - ENOENT: no such id, or no such export
- *  - EBUSY: in use: jobs are in flight on it or an export is made of it; the session
- *    has jobs in flight or completions to reap
- *  - EBADF: no file is open under the number given
+ *  - EBUSY: in use: jobs are in flight on the object or an export is made of it; or
+ *    the session has jobs in flight or completions to reap
+ *  - EBADF: the file descriptor given is not open
  *  - EEXIST: the name is taken on this node, or the session has a ring already
- *  - EADDRINUSE, EADDRNOTAVAIL: of the address to listen on or to connect from
- *  - EPERM: needs a capability that the caller lacks
- *  - EACCES: refused: by the rules of the export, by the peer's listener, or a
- *    right that the export or region was not made with
- *  - ENOMEM: no memory, also in the memory cgroup (of the peer's exporter, where a
- *    target is opened), or RLIMIT_MEMLOCK reached, also by a user's sessions together
- *  - EDQUOT: a limit reached: of the session (struct kxfer_query), of the links of
- *    a node, of the rdma cgroup (hca_handle, hca_object), or the share that the
+ *  - EADDRINUSE, EADDRNOTAVAIL: the address to listen on or to connect from is in use,
+ *    or not available
+ *  - EPERM: the caller lacks a capability that the call needs
+ *  - EACCES: refused by the rules of the export or by the peer's listener, or the
+ *    export or region was made without a right that is needed
+ *  - ENOMEM: no memory, also in the memory cgroup (of the peer's exporter, if a target
+ *    is opened), or RLIMIT_MEMLOCK is reached, also by all sessions of a user together
+ *  - EDQUOT: a limit is reached: of the session (struct kxfer_query), of the links of
+ *    a node, of the rdma cgroup (hca_handle, hca_object), or of the share that the
  *    caller's uid has of exports, links, targets or jobs (CAP_SYS_RESOURCE goes
- *    beyond shares; a user namespace's owner has one for all of its uids)
+ *    beyond shares; the uids of a user namespace count for the namespace's owner too)
  *  - EMFILE: too many sessions, of the node or of the caller's uid
  *  - EAGAIN: the session's job queue is full; reap, or read the ring, and submit again
  *  - EINTR: a signal came before anything was done
@@ -77,15 +79,15 @@
  *  - ECONNRESET: the link broke while the call waited for the peer
  *  - EKEYREVOKED: the export was withdrawn
  *  - ENOKEY: no key of that name that the caller can search in the kernel's keyrings
- *  - EKEYREJECTED: the peer has no such key, wants one, or does not prove it; or the
- *    secret in the keyring is too short
- *  - EPROTONOSUPPORT: the peer speaks no version of the protocol that we speak
+ *  - EKEYREJECTED: the peer has no such key, wants a key, or does not prove the key; or
+ *    the secret in the keyring is too short
+ *  - EPROTONOSUPPORT: the peer speaks no version of the protocol that this node speaks
  *  - EPROTO: the peer breaks the protocol
  *  - ENODEV: the RDMA device is gone
  *  - EIO: the RDMA device did not do what it should
- *  - EREMOTEIO: that of the peer did not, or something else went wrong there
+ *  - EREMOTEIO: the RDMA device of the peer did not, or something else failed there
  *
- * How a job ended is told by struct kxfer_completion, not by the call.
+ * struct kxfer_completion says how a job ended; the call does not.
  */
 
 /** define KXFER_ABI - version of this contract; changes only if a stable call breaks */
@@ -95,9 +97,9 @@
 #define KXFER_NAME_MAX		63
 /** define KXFER_KEY_MIN - fewest bytes of a shared secret */
 #define KXFER_KEY_MIN		16
-/** define KXFER_KEY_TYPE - of keys in the kernel's keyrings */
+/** define KXFER_KEY_TYPE - type of keys in the kernel's keyrings */
 #define KXFER_KEY_TYPE		"logon"
-/** define KXFER_KEY_PREFIX - of their descriptions, before the name */
+/** define KXFER_KEY_PREFIX - prefix of the description of a key, before the name */
 #define KXFER_KEY_PREFIX	"kxfer:"
 /** define KXFER_DEVICE_NAME_MAX - as IB_DEVICE_NAME_MAX, closing zero included */
 #define KXFER_DEVICE_NAME_MAX	64
@@ -106,16 +108,16 @@
 
 /** define KXFER_SHA256_SIZE - bytes of a SHA-256 digest */
 #define KXFER_SHA256_SIZE	32
-/** define KXFER_PORT - the port that listeners use unless told otherwise */
+/** define KXFER_PORT - default port of listeners */
 #define KXFER_PORT		7625
 /** define KXFER_PING_NAME - built-in read-only export of every listening node */
 #define KXFER_PING_NAME		"@ping"
-/** define KXFER_PING_SIZE - its length in bytes; byte i is (i * 7 + i / 256) mod 256 */
+/** define KXFER_PING_SIZE - bytes of KXFER_PING_NAME; byte i is (i * 7 + i / 256) mod 256 */
 #define KXFER_PING_SIZE		65536
 
 /** define KXFER_MESSAGE_MAX - most bytes of payload of a message that is copied */
 #define KXFER_MESSAGE_MAX	992
-/** define KXFER_MESSAGE_LONG_MAX - and of one that is not (KXFER_FEATURE_LONG_MESSAGE) */
+/** define KXFER_MESSAGE_LONG_MAX - most bytes of payload with KXFER_FEATURE_LONG_MESSAGE */
 #define KXFER_MESSAGE_LONG_MAX	(1024 * 1024)
 /** define KXFER_MAILBOX_MAX - most messages that a mailbox holds */
 #define KXFER_MAILBOX_MAX	1024
@@ -224,7 +226,7 @@ struct kxfer_query {
 #define KXFER_QUERY		_IO(KXFER_TYPE, KXFER_CMD_QUERY)
 
 /**
- * struct kxfer_nop - do nothing: the price of a call (KXFER_NOP)
+ * struct kxfer_nop - do nothing, to measure the cost of a call (KXFER_NOP)
  * @size: sizeof(struct kxfer_nop)
  * @flags: must be 0
  */
@@ -237,20 +239,20 @@ struct kxfer_nop {
 
 /**
  * enum kxfer_info_kind - what INFO lists
- * @KXFER_INFO_DEVICES: struct kxfer_info_device; anybody
- * @KXFER_INFO_LISTENERS: struct kxfer_info_listener; anybody
+ * @KXFER_INFO_DEVICES: struct kxfer_info_device; for every caller
+ * @KXFER_INFO_LISTENERS: struct kxfer_info_listener; for every caller
  * @KXFER_INFO_EXPORTS: struct kxfer_info_export
  * @KXFER_INFO_LINKS: struct kxfer_info_link
  * @KXFER_INFO_LANES: struct kxfer_info_lane
  * @KXFER_INFO_SESSIONS: struct kxfer_info_session
- * @KXFER_INFO_COUNTERS: struct kxfer_info_counter; anybody
+ * @KXFER_INFO_COUNTERS: struct kxfer_info_counter; for every caller
  *
- * Where 'anybody' is not said a caller without CAP_NET_ADMIN sees exports and
- * sessions of its own effective uid; links on which a session of that uid has a peer,
- * with their lanes; and accepted links by which a peer has targets on exports of that
- * uid, without lanes. Of these @nr_grants counts those targets, and @nr_sessions,
- * @nr_jobs, @idle_ns, @bytes_read, @bytes_written and @key, which are of all users
- * of this node, are 0.
+ * Of the other kinds, a caller without CAP_NET_ADMIN sees exports and sessions of its
+ * own effective uid; links on which a session of that uid has a peer, with their lanes;
+ * and accepted links by which a peer has targets on exports of that uid, without lanes.
+ * For such accepted links @nr_grants counts only those targets. @nr_sessions, @nr_jobs,
+ * @idle_ns, @bytes_read, @bytes_written and @key are 0 there, because they cover all
+ * users of this node.
  */
 enum kxfer_info_kind {
 	KXFER_INFO_DEVICES	= 1,
@@ -268,15 +270,15 @@ enum kxfer_info_kind {
  * @flags: must be 0
  * @kind: enum kxfer_info_kind
  * @stride: bytes from one record to the next in @records: at most 4096, at least 8;
- *	a record is cut or filled up with zeros to it
- * @cursor: in: 0 to start; out: where to go on; unchanged once all has been told
- * @records: where to put records
- * @nr: in: room in records, 1 to 1024; out: records put; 0: the end
+ *	records are cut or filled up with zeros to this size
+ * @cursor: in: 0 to start; out: where to go on; unchanged once all records were listed
+ * @records: array for the records
+ * @nr: in: room in @records, 1 to 1024; out: records stored; 0: the end
  * @__reserved: must be 0
  *
  * Each record begins with a __u64 that identifies the object on this node and
- * by which the list is ordered; what comes and goes while the list is read may
- * be seen or not.
+ * by which the list is ordered. Objects that come or go while the list is read may
+ * be listed or not.
  */
 struct kxfer_info {
 	__u32 size;
@@ -313,8 +315,8 @@ struct kxfer_info {
  * @max_qp_init_rd_atom: READs and atomics that a QP issues at once
  * @nr_comp_vectors: completion vectors
  * @max_msg_bytes: longest RDMA message of port 1
- * @nr_links: links on it
- * @nr_mappings: regions mapped for it
+ * @nr_links: links on the device
+ * @nr_mappings: regions mapped for the device
  */
 struct kxfer_info_device {
 	__aligned_u64 id;
@@ -338,12 +340,12 @@ struct kxfer_info_device {
  * struct kxfer_info_listener - an address on which this node accepts links
  * @id: node-wide; what LISTEN_DEL takes
  * @addr: address and port
- * @flags: KXFER_LISTEN_F_* it was made with
+ * @flags: KXFER_LISTEN_F_* that the listener was made with
  * @active: 1 while it listens; 0 while the device of its address is gone
- * @device: device of its address, empty for a wildcard address
+ * @device: device of the address, empty for a wildcard address
  * @nr_accepted: links accepted
  * @nr_refused: connections refused
- * @nr_keys: keys of which an initiator has to prove one; 0: it takes links without a key
+ * @nr_keys: keys of which an initiator must prove one; 0: it takes links without a key
  * @__reserved: 0
  */
 struct kxfer_info_listener {
@@ -359,10 +361,10 @@ struct kxfer_info_listener {
 };
 
 /**
- * struct kxfer_content - what an export holds, as its owner says
- * @generation: 0: nothing said yet; grows by one with each EXPORT_SET
+ * struct kxfer_content - what an export holds, as set by its owner
+ * @generation: 0: nothing set yet; grows by one with each EXPORT_SET
  * @length: bytes of content, counted from the start of the export
- * @sha256: of those bytes
+ * @sha256: SHA-256 of those bytes
  */
 struct kxfer_content {
 	__aligned_u64 generation;
@@ -377,11 +379,11 @@ struct kxfer_content {
  * @length: bytes; of a mailbox: most payload of one message
  * @rights: KXFER_RIGHT_*
  * @nr_rules: access rules
- * @owner_uid: effective uid of the session that made it
+ * @owner_uid: effective uid of the session that made the export
  * @owner_pid: process that opened that session
- * @nr_links: links on which it is registered, or known
- * @nr_grants: targets that peers hold on it
- * @content: what it holds
+ * @nr_links: links on which the export is registered, or known
+ * @nr_grants: targets that peers hold on the export
+ * @content: what the export holds
  */
 struct kxfer_info_export {
 	__aligned_u64 id;
@@ -401,7 +403,7 @@ struct kxfer_info_export {
  * @KXFER_LINK_CONNECTING: rdma_cm and the handshake are at work
  * @KXFER_LINK_LIVE: jobs flow
  * @KXFER_LINK_CLOSING: QPs are drained and destroyed; jobs end
- * @KXFER_LINK_DEAD: nothing of it is left on the device
+ * @KXFER_LINK_DEAD: nothing of the link is left on the device
  */
 enum kxfer_link_state {
 	KXFER_LINK_CONNECTING	= 1,
@@ -415,13 +417,13 @@ enum kxfer_link_state {
 
 /**
  * enum kxfer_context - where completions of a lane are handled
- * @KXFER_CONTEXT_POLLED: by a session that waits for some, if one polls (KXFER_WAIT_F_*);
- *	else by a workqueue, bound to the CPU of the interrupt
+ * @KXFER_CONTEXT_POLLED: by a session that waits for completions, if one polls
+ *	(KXFER_WAIT_F_*); else by a workqueue, bound to the CPU of the interrupt
  * @KXFER_CONTEXT_WORKQUEUE: the RDMA core's ib_comp_wq, bound to the CPU of the interrupt
  * @KXFER_CONTEXT_SOFTIRQ: irq_poll
  * @KXFER_CONTEXT_UNBOUND: ib_comp_unbound_wq, any CPU
- * @KXFER_CONTEXT_DIRECT: of dedicated connections only: by the call that waits for them
- *	(IB_POLL_DIRECT), and by nobody else; the CQ is never armed. Not with PREEMPT_RT
+ * @KXFER_CONTEXT_DIRECT: dedicated connections only: by the call that waits for them
+ *	(IB_POLL_DIRECT), and nowhere else; the CQ is never armed. Not with PREEMPT_RT
  */
 enum kxfer_context {
 	KXFER_CONTEXT_POLLED	= 0,
@@ -440,23 +442,23 @@ enum kxfer_context {
  * @device: name of the device
  * @flags: KXFER_LINK_*
  * @state: enum kxfer_link_state
- * @error: 0, or the errno that ended it
- * @context: enum kxfer_context of its data lanes
- * @tos: IP type of service of its packets, as its QP has it; of an accepted iWARP link not
- *	known: 0
+ * @error: 0, or the errno that ended the link
+ * @context: enum kxfer_context of the data lanes
+ * @tos: IP type of service of the packets, as in the QP; 0 for an accepted iWARP link, where
+ *	it is not known
  * @gid_type: enum ib_gid_type of the path: 0 IB or RoCE v1, 1 RoCE v1, 2 RoCE v2; ~0 none (iWARP)
  * @nr_lanes: data lanes
- * @nr_sessions: sessions of this node that use it
+ * @nr_sessions: sessions of this node that use the link
  * @nr_grants: targets open on it (initiator), or grants that the peer holds (accepted link)
  * @nr_jobs: jobs queued or posted
  * @rtt_ns: duration of the last keep-alive, 0: none yet
- * @age_ns: since it was made
- * @idle_ns: since the last message or completion from the peer
+ * @age_ns: time since the link was made
+ * @idle_ns: time since the last message or completion from the peer
  * @bytes_read: payload that READs brought here
  * @bytes_written: payload that WRITEs took to the peer
  * @key: name that this node has for the key that both ends proved; empty: none
- * @sgid: own GID, as its QP has it; 0: not known, or none (iWARP)
- * @dgid: the peer's GID, likewise
+ * @sgid: own GID, as in the QP; 0: not known, or none (iWARP)
+ * @dgid: GID of the peer, as in the QP; 0: not known, or none (iWARP)
  */
 struct kxfer_info_link {
 	__aligned_u64 id;
@@ -489,16 +491,16 @@ struct kxfer_info_link {
  * @link: id of its link
  * @index: 0: the control QP; data lanes from 1
  * @credits: work requests that may be posted now
- * @max_credits: work requests that its send queue takes
+ * @max_credits: work requests that the send queue takes
  * @nr_queued: jobs waiting for credits
  * @nr_posted: jobs with work requests posted
- * @max_send_sge: SGEs that a work request on it uses
- * @nr_wr: work requests posted since it was made
- * @nr_completions: completions seen since it was made
+ * @max_send_sge: SGEs that a work request on the lane uses
+ * @nr_wr: work requests posted since the lane was made
+ * @nr_completions: completions seen since the lane was made
  * @max_inline: bytes that a WRITE carries in its work request, so that the device reads no
- *	memory for it; 0: none
- * @path_mtu: bytes of payload in a packet, as the QP has it: it stays while the port's MTU
- *	changes; 0: not known, or not connected, or none (iWARP)
+ *	memory for the WRITE; 0: none
+ * @path_mtu: bytes of payload in a packet, as in the QP; it does not follow changes of the
+ *	port's MTU; 0: not known, or not connected, or none (iWARP)
  */
 struct kxfer_info_lane {
 	__aligned_u64 id;
@@ -518,7 +520,7 @@ struct kxfer_info_lane {
 /**
  * struct kxfer_info_session - one open file on /dev/kxfer
  * @id: node-wide
- * @pid: process that opened it
+ * @pid: process that opened the file
  * @uid: effective uid of the opener
  * @nr_regions: regions
  * @nr_exports: exports
@@ -544,8 +546,8 @@ struct kxfer_info_session {
 /**
  * struct kxfer_info_counter - a counter of the module
  * @id: position in the list
- * @name: zero-terminated; objects in existence are named live_*, all else grows only
- * @value: as of now
+ * @name: zero-terminated; live_* count objects in existence, all others only grow
+ * @value: current value
  */
 struct kxfer_info_counter {
 	__aligned_u64 id;
@@ -557,14 +559,14 @@ struct kxfer_info_counter {
  * struct kxfer_region_add - pin memory of the calling process (KXFER_REGION_ADD)
  * @size: sizeof(struct kxfer_region_add)
  * @flags: KXFER_REGION_F_*
- * @addr: first byte; no alignment asked for
+ * @addr: address of the first byte; need not be aligned
  * @length: bytes, at least 1
  * @region: out: id
  * @nr_segments: out: physically contiguous pieces
  *
- * The pages stay those of this moment: munmap, truncation, hole punching and
- * COW after fork do not move the region along. They count against
- * RLIMIT_MEMLOCK as with ibv_reg_mr (mm->pinned_vm).
+ * The pages stay those at the time of the call: the region does not follow munmap,
+ * truncation, hole punching and COW after fork. They count against RLIMIT_MEMLOCK as
+ * with ibv_reg_mr (mm->pinned_vm).
  */
 struct kxfer_region_add {
 	__u32 size;
@@ -576,8 +578,8 @@ struct kxfer_region_add {
 };
 
 /*
- * The memory may be written: jobs of READ, COMPARE_SWAP, FETCH_ADD and RECV bring something
- * there; exports with KXFER_RIGHT_WRITE or KXFER_RIGHT_ATOMIC.
+ * The memory may be written: by jobs of READ, COMPARE_SWAP, FETCH_ADD and RECV, and by peers
+ * through exports with KXFER_RIGHT_WRITE or KXFER_RIGHT_ATOMIC.
  */
 #define KXFER_REGION_F_WRITE	(1U << 0)
 
@@ -587,12 +589,12 @@ struct kxfer_region_add {
  * struct kxfer_id - a call that names one object of the session
  * @size: sizeof(struct kxfer_id)
  * @flags: must be 0
- * @id: of the object
+ * @id: id of the object
  * @__reserved: must be 0
  *
- * REGION_DEL (EBUSY while jobs or an export use it), EXPORT_DEL (returns when
- * no peer can reach the memory or the mailbox any more), PEER_CLOSE (EBUSY while targets of it
- * are open), TARGET_CLOSE (EBUSY while jobs use it).
+ * For REGION_DEL (EBUSY while jobs or an export use the region), EXPORT_DEL (returns when
+ * no peer can reach the memory or the mailbox any more), PEER_CLOSE (EBUSY while targets of
+ * the peer are open), TARGET_CLOSE (EBUSY while jobs use the target).
  */
 struct kxfer_id {
 	__u32 size;
@@ -606,17 +608,17 @@ struct kxfer_id {
 #define KXFER_RIGHT_READ	(1U << 0)
 #define KXFER_RIGHT_WRITE	(1U << 1)
 #define KXFER_RIGHT_ATOMIC	(1U << 2)	/* COMPARE_SWAP, FETCH_ADD */
-#define KXFER_RIGHT_SEND	(1U << 3)	/* of a mailbox, and the only one that it has */
-/* Those that an export of memory may have; and all that there are. */
+#define KXFER_RIGHT_SEND	(1U << 3)	/* the only right of a mailbox */
+/* Rights that an export of memory may have; and all rights. */
 #define KXFER_RIGHT_ALL		(KXFER_RIGHT_READ | KXFER_RIGHT_WRITE | KXFER_RIGHT_ATOMIC)
 #define KXFER_RIGHT_ANY		(KXFER_RIGHT_ALL | KXFER_RIGHT_SEND)
 
-#define KXFER_RULE_ADDR		(1U << 0)	/* @addr and @prefix_len have to match */
-#define KXFER_RULE_UID		(1U << 1)	/* @uid has to match */
-#define KXFER_RULE_GID		(1U << 2)	/* @gid has to match: the effective gid */
-#define KXFER_RULE_KEY		(1U << 3)	/* the peer has to have proved the key @key */
+#define KXFER_RULE_ADDR		(1U << 0)	/* @addr and @prefix_len must match */
+#define KXFER_RULE_UID		(1U << 1)	/* @uid must match */
+#define KXFER_RULE_GID		(1U << 2)	/* @gid must match: the effective gid */
+#define KXFER_RULE_KEY		(1U << 3)	/* the peer must have proved the key @key */
 /*
- * Not a condition: what the peer says of uid and gid is not believed. Events and messages
+ * Not a condition: the uid and gid that the peer sends are not believed. Events and messages
  * show KXFER_UID_UNKNOWN. Not together with KXFER_RULE_UID or _GID.
  */
 #define KXFER_RULE_NO_UIDS	(1U << 4)
@@ -625,18 +627,18 @@ struct kxfer_id {
 #define KXFER_UID_UNKNOWN	0xffffffffU
 
 /**
- * struct kxfer_rule - who may open an export, and with which rights
- * @match: KXFER_RULE_*; all conditions named have to hold; 0 matches everybody
+ * struct kxfer_rule - which peers may open an export, and with which rights
+ * @match: KXFER_RULE_*; all conditions named must hold; 0 matches every peer
  * @rights: KXFER_RIGHT_* granted, a subset of the export's; 0 refuses
- * @uid: of the peer's process, as the peer's kernel says
- * @gid: likewise
+ * @uid: effective uid of the peer's process, as the peer's kernel says
+ * @gid: effective gid of the peer's process, as the peer's kernel says
  * @prefix_len: bits of @addr that count
  * @__reserved: must be 0
- * @addr: network; its port has to be 0
+ * @addr: network; its port must be 0
  * @key: name of a key of the listener, zero-terminated and zero-filled
  *
- * The first rule that matches decides; if none does the open is refused. What a caller
- * does not know of a longer rule is 0: no condition.
+ * The first rule that matches decides; if no rule matches, the open is refused. Members of
+ * a longer rule that the caller does not know are 0: no condition.
  */
 struct kxfer_rule {
 	__u32 match;
@@ -649,30 +651,29 @@ struct kxfer_rule {
 	__u8 key[KXFER_NAME_MAX + 1];
 };
 
-#define KXFER_RULE_SIZE_MIN	112	/* bytes, as the first release has it */
+#define KXFER_RULE_SIZE_MIN	112	/* bytes in the first release */
 
 /**
  * struct kxfer_export_add - publish a range of a region (KXFER_EXPORT_ADD)
  * @size: sizeof(struct kxfer_export_add)
  * @flags: must be 0
- * @region: id
+ * @region: id of the region
  * @rights: KXFER_RIGHT_*, at least one; WRITE and ATOMIC need a region made with
  *	KXFER_REGION_F_WRITE. ATOMIC is granted only on links whose device has
  *	KXFER_DEVICE_ATOMIC
- * @offset: into the region
+ * @offset: first byte, counted from the start of the region
  * @length: bytes, at least 1
  * @name: [A-Za-z0-9._-]{1,63}, zero-terminated and zero-filled; unique on this node
  * @rules: array of struct kxfer_rule
- * @nr_rules: 0: everybody whose link is accepted gets @rights
- * @export_id: out: id
+ * @nr_rules: entries of @rules; 0: every peer whose link is accepted gets @rights
+ * @export_id: out: id of the export
  * @rule_stride: bytes from one rule to the next: sizeof(struct kxfer_rule) as the caller
- *	knows it, which is KXFER_RULE_SIZE_MIN at least, to 256, a multiple of 8; what the
- *	module does not know of a longer one has to be zero (E2BIG). 0 without rules
+ *	knows it, from KXFER_RULE_SIZE_MIN to 256, a multiple of 8; members of a longer
+ *	rule that the module does not know must be zero (E2BIG). 0 without rules
  * @__reserved: must be 0
  *
- * The rdma cgroup of the caller is charged, for each device there is, with an
- * hca_object for each registration that a link needs for the export, until it is
- * withdrawn.
+ * For each device there is, the rdma cgroup of the caller is charged with an hca_object
+ * for each registration that a link needs for the export, until the export is withdrawn.
  */
 struct kxfer_export_add {
 	__u32 size;
@@ -698,10 +699,10 @@ struct kxfer_export_add {
  * @flags: must be 0
  * @export_id: id
  * @__reserved: must be 0
- * @content: @content.generation must be 0 and is given back; length at most
- *	the export's
+ * @content: @content.generation must be 0 and is returned; the length is at most that
+ *	of the export
  *
- * Peers that hold targets are told.
+ * Peers that hold targets are notified.
  */
 struct kxfer_export_set {
 	__u32 size;
@@ -719,22 +720,23 @@ struct kxfer_export_set {
  * @flags: must be 0
  * @name: as in struct kxfer_export_add, and in the same name space
  * @rules: array of struct kxfer_rule, whose rights are KXFER_RIGHT_SEND or 0
- * @nr_rules: 0: everybody whose link is accepted may send
- * @capacity: messages that it holds, 1 to KXFER_MAILBOX_MAX
+ * @nr_rules: entries of @rules; 0: every peer whose link is accepted may send
+ * @capacity: messages that the mailbox holds, 1 to KXFER_MAILBOX_MAX
  * @max_bytes: most payload of one message, 1 to KXFER_MESSAGE_LONG_MAX
- * @export_id: out: id
+ * @export_id: out: id of the mailbox
  * @rule_stride: as in struct kxfer_export_add
  * @__reserved: must be 0
  *
  * A mailbox is an export that has no memory of a region and one right, KXFER_RIGHT_SEND:
  * it is opened, listed, counted and withdrawn as any other, EXPORT_DEL ends it, and
- * @max_bytes is its length. Peers put messages there by jobs of KXFER_OP_SEND; the session
- * that made it takes them by jobs of KXFER_OP_RECV. EXPORT_SET of it is EOPNOTSUPP.
+ * @max_bytes is its length. Peers put messages in by jobs of KXFER_OP_SEND; the session
+ * that made the mailbox takes them out by jobs of KXFER_OP_RECV. EXPORT_SET of a mailbox
+ * fails with EOPNOTSUPP.
  *
- * The memory for @capacity messages is taken at once, and charged to the caller; of each
- * KXFER_MESSAGE_MAX bytes at most, for longer ones stay with their senders until there is
- * a RECV. What has not been received when the mailbox ends is lost, although its sender
- * was told success; but that of a long one is told EKEYREVOKED.
+ * The memory for @capacity messages is allocated at once and charged to the caller: at most
+ * KXFER_MESSAGE_MAX bytes for each, because longer messages stay with their senders until
+ * there is a RECV. Messages that have not been received when the mailbox ends are lost,
+ * although their SENDs succeeded; but the SEND of a long message ends with EKEYREVOKED.
  */
 struct kxfer_mailbox_add {
 	__u32 size;
@@ -751,19 +753,19 @@ struct kxfer_mailbox_add {
 
 #define KXFER_MAILBOX_ADD	_IO(KXFER_TYPE, KXFER_CMD_MAILBOX_ADD)
 
-/* @immediate was sent with it. */
+/* @immediate was sent with the message. */
 #define KXFER_MESSAGE_F_IMM	(1U << 0)
 
 /**
  * struct kxfer_message - what a RECV puts before the payload of a message
- * @time_ns: CLOCK_MONOTONIC of its arrival
- * @bytes: of payload, which follows
+ * @time_ns: time of arrival, CLOCK_MONOTONIC
+ * @bytes: bytes of payload, which follows
  * @flags: KXFER_MESSAGE_F_*
- * @immediate: as the sender gave it, or 0
+ * @immediate: immediate that the sender gave, or 0
  * @__reserved: 0
  * @peer: address of the sender's node
- * @uid: of the process there, as its kernel says
- * @gid: likewise
+ * @uid: effective uid of the process there, as its kernel says
+ * @gid: effective gid of the process there, as its kernel says
  */
 struct kxfer_message {
 	__aligned_u64 time_ns;
@@ -776,9 +778,9 @@ struct kxfer_message {
 	__u32 gid;
 };
 
-/* It belongs to the module until LISTEN_DEL or removal of the module. */
+/* The listener belongs to the module until LISTEN_DEL or removal of the module. */
 #define KXFER_LISTEN_F_KEEP	(1U << 0)
-/* Accept links from any source port: whoever can open a QP may then pass for a kernel. */
+/* Accept links from any source port: a process that can open a QP may pass for a kernel. */
 #define KXFER_LISTEN_F_ANY_PORT	(1U << 1)
 
 /**
@@ -786,9 +788,9 @@ struct kxfer_message {
  * @name: zero-terminated and zero-filled; letters, digits, '.', '_' and '-'
  *
  * The secret is the payload, at least KXFER_KEY_MIN bytes, of a key of type KXFER_KEY_TYPE
- * that is described as KXFER_KEY_PREFIX and @name and that the caller can search in
- * the kernel's keyrings. It is copied when the call is made: what happens to the key in
- * the keyring later is of no effect on listeners, peers and links.
+ * whose description is KXFER_KEY_PREFIX and @name. The caller must be able to search that
+ * key in the kernel's keyrings. The secret is copied when the call is made: later changes
+ * of the key in the keyring have no effect on listeners, peers and links.
  */
 struct kxfer_key_name {
 	__u8 name[KXFER_NAME_MAX + 1];
@@ -801,15 +803,15 @@ struct kxfer_key_name {
  * struct kxfer_listen_add - accept links (KXFER_LISTEN_ADD); needs CAP_NET_ADMIN
  * @size: sizeof(struct kxfer_listen_add)
  * @flags: KXFER_LISTEN_F_*
- * @addr: where; port 0: KXFER_PORT
+ * @addr: address to listen on; port 0: KXFER_PORT
  * @listener: out: node-wide id
  * @keys: array of struct kxfer_key_name, or 0
- * @nr_keys: entries, at most KXFER_LISTEN_KEYS_MAX
+ * @nr_keys: entries of @keys, at most KXFER_LISTEN_KEYS_MAX
  * @__reserved: must be 0
  *
- * With keys an initiator has to prove one of them, whichever; so keys can be changed
- * while peers use the old one and the new one. Without keys one that comes with a key
- * is refused, and all that protects the listener is the network.
+ * With keys an initiator must prove any one of them; so keys can be changed while peers
+ * use the old one and the new one. Without keys an initiator that comes with a key is
+ * refused, and only the network protects the listener.
  */
 struct kxfer_listen_add {
 	__u32 size;
@@ -829,7 +831,7 @@ struct kxfer_listen_add {
  * @flags: must be 0
  * @listener: node-wide id, of any session or of the module
  *
- * Links that it accepted stay.
+ * Links that the listener accepted stay.
  */
 struct kxfer_listen_del {
 	__u32 size;
@@ -840,8 +842,8 @@ struct kxfer_listen_del {
 #define KXFER_LISTEN_DEL	_IO(KXFER_TYPE, KXFER_CMD_LISTEN_DEL)
 
 /**
- * enum kxfer_refusal - why a peer refused a link, in words in both kernels' logs
- * @KXFER_REFUSAL_NONE: it did not
+ * enum kxfer_refusal - why a peer refused a link; both kernels log the reason in words
+ * @KXFER_REFUSAL_NONE: the link was not refused
  * @KXFER_REFUSAL_MAGIC: not kxfer's private data
  * @KXFER_REFUSAL_VERSION: no protocol version in common
  * @KXFER_REFUSAL_PORT: source port not below 1024
@@ -867,31 +869,31 @@ enum kxfer_refusal {
 };
 
 /*
- * In place of an enum kxfer_refusal: the transport refused, not kxfer. With it the reason of
- * InfiniBand's communication manager (REJ), for example 8: nothing listens there.
+ * In place of an enum kxfer_refusal: the transport refused, not kxfer. The low bits then have
+ * the reason of InfiniBand's communication manager (REJ), for example 8: nothing listens there.
  */
 #define KXFER_REFUSAL_TRANSPORT	(1U << 16)
 
-#define KXFER_PEER_F_TOS	(1U << 0)	/* @tos is meant */
+#define KXFER_PEER_F_TOS	(1U << 0)	/* @tos is given */
 
 /**
  * struct kxfer_peer_open - connect with a node, or join the link to it (KXFER_PEER_OPEN)
  * @size: sizeof(struct kxfer_peer_open)
  * @flags: KXFER_PEER_F_TOS or 0
  * @remote: the peer's listener; port 0: KXFER_PORT
- * @local: own address to connect from, or family 0; its port has to be 0
- * @device: device that the link has to use, or empty; EADDRNOTAVAIL if the
+ * @local: own address to connect from, or family 0; its port must be 0
+ * @device: device that the link must use, or empty; EADDRNOTAVAIL if the
  *	address leads elsewhere
  * @context: enum kxfer_context of the link's data lanes
- * @tos: IP type of service, 0 to 255, with KXFER_PEER_F_TOS; without it 0: the link has
- *	that of its device (default_roce_tos of rdma_cm's configfs)
+ * @tos: with KXFER_PEER_F_TOS: IP type of service, 0 to 255; else 0: the link has the
+ *	default of its device (default_roce_tos of rdma_cm's configfs)
  * @timeout_ms: 1 to 60000
- * @peer: out: id
+ * @peer: out: id of the peer
  * @refusal: out, also if the call fails (EACCES, EPROTONOSUPPORT, EDQUOT, ECONNREFUSED,
  *	ECONNRESET, EKEYREJECTED): enum kxfer_refusal, or KXFER_REFUSAL_TRANSPORT and a reason
  * @__reserved: must be 0
  * @link: out: node-wide id of the link
- * @key: name of the key that both ends have to prove (struct kxfer_key_name), or empty.
+ * @key: name of the key that both ends must prove (struct kxfer_key_name), or empty.
  *	Sessions with the same name and secret share a link
  */
 struct kxfer_peer_open {
@@ -919,7 +921,7 @@ struct kxfer_peer_open {
  * @length: bytes; of a mailbox (KXFER_RIGHT_SEND): most payload of one message
  * @rights: KXFER_RIGHT_* that the caller would get
  * @__reserved: 0
- * @content: what it holds
+ * @content: what the export holds
  */
 struct kxfer_peer_export {
 	__u8 name[KXFER_NAME_MAX + 1];
@@ -933,11 +935,11 @@ struct kxfer_peer_export {
  * struct kxfer_peer_list - exports of a peer that are open to the caller (KXFER_PEER_LIST)
  * @size: sizeof(struct kxfer_peer_list)
  * @flags: must be 0
- * @peer: id
+ * @peer: id of the peer
  * @timeout_ms: 1 to 60000
  * @cursor: in: 0 to start; out: where to go on
  * @exports: array of struct kxfer_peer_export
- * @nr: in: room, 1 to 1024; out: records; 0: the end
+ * @nr: in: room in @exports, 1 to 1024; out: records stored; 0: the end
  * @__reserved: must be 0
  */
 struct kxfer_peer_list {
@@ -957,21 +959,21 @@ struct kxfer_peer_list {
  * struct kxfer_target_open - get access to an export of a peer (KXFER_TARGET_OPEN)
  * @size: sizeof(struct kxfer_target_open)
  * @flags: must be 0
- * @peer: id; a broken link is connected anew
+ * @peer: id of the peer; a broken link is connected again
  * @rights: KXFER_RIGHT_* asked for; 0: whatever is granted, ATOMIC only if the peer's
- *	device has it
+ *	device has atomics
  * @name: as in struct kxfer_export_add, or KXFER_PING_NAME
  * @timeout_ms: 1 to 60000
- * @target: out: id
+ * @target: out: id of the target
  * @granted: out: KXFER_RIGHT_*
- * @nr_keys: out: registrations that the export consists of; of a mailbox 0
+ * @nr_keys: out: registrations that the export consists of; 0 for a mailbox
  * @length: out: bytes; of a mailbox: most payload of one message
- * @content: out: what it holds
+ * @content: out: what the export holds
  *
- * ENOENT: no such export; EACCES: its rules refuse, or it lacks a right asked for;
- * EOPNOTSUPP: the peer's device sees memory through bounce buffers (swiotlb), so
- * that nothing but KXFER_PING_NAME can be exported on it, or it has no atomics and
- * nothing else is asked for, or granted.
+ * ENOENT: no such export; EACCES: the rules of the export refuse, or the export lacks a
+ * right asked for; EOPNOTSUPP: the peer's device sees memory through bounce buffers
+ * (swiotlb), so that only KXFER_PING_NAME can be exported on it, or the device has no
+ * atomics and nothing else is asked for, or granted.
  */
 struct kxfer_target_open {
 	__u32 size;
@@ -994,16 +996,16 @@ struct kxfer_target_open {
  * struct kxfer_target_info - what a target's export holds now (KXFER_TARGET_INFO)
  * @size: sizeof(struct kxfer_target_info)
  * @flags: must be 0
- * @target: id
+ * @target: id of the target
  * @timeout_ms: 1 to 3600000
  * @min_generation: wait until the generation is at least this; 0: ask the peer and
  *	return at once
  * @length: out: bytes of the export
  * @granted: out: KXFER_RIGHT_*
  * @__reserved: must be 0
- * @content: out
+ * @content: out: what the export holds
  *
- * ETIMEDOUT: @min_generation was not reached in time; EKEYREVOKED: withdrawn.
+ * ETIMEDOUT: @min_generation was not reached in time; EKEYREVOKED: the export was withdrawn.
  */
 struct kxfer_target_info {
 	__u32 size;
@@ -1023,53 +1025,53 @@ struct kxfer_target_info {
  * enum kxfer_op - what a job does
  * @KXFER_OP_NOP: nothing; completes at once (neither region nor target)
  * @KXFER_OP_READ: from the target into the region
- * @KXFER_OP_WRITE: from the region to the target; success means placed in the
- *	peer's memory (on iWARP a small READ behind it proves that)
+ * @KXFER_OP_WRITE: from the region to the target; success means that the data is placed
+ *	in the peer's memory (on iWARP a small READ after it proves that)
  * @KXFER_OP_NOTIFY: hand @cookie to the session that made the export; arrives
  *	after the data of all WRITEs that this session submitted before to the
  *	same peer (no region; offsets and length 0; needs KXFER_RIGHT_WRITE)
- * @KXFER_OP_COMPARE_SWAP: if the word of the target is @compare_add it becomes @swap
- * @KXFER_OP_FETCH_ADD: @compare_add is added to the word of the target, modulo 2^64
+ * @KXFER_OP_COMPARE_SWAP: set the word of the target to @swap if it is @compare_add
+ * @KXFER_OP_FETCH_ADD: add @compare_add to the word of the target, modulo 2^64
  *
  * @KXFER_OP_SEND: put @length bytes of the region, perhaps none, as one message into the
- *	mailbox that the target is; success means that it is there, and of one longer than
- *	KXFER_MESSAGE_MAX that it is in the region of a RECV
+ *	target, which is a mailbox; success means that the message is there, or, if it is
+ *	longer than KXFER_MESSAGE_MAX, that it is in the region of a RECV
  * @KXFER_OP_RECV: take the oldest message of the session's own mailbox, whose id is
  *	@target, or wait for one
  *
- * A SEND needs KXFER_RIGHT_SEND; @target_offset is 0, and without bytes @region and
- * @region_offset are 0 too. EMSGSIZE: @length is more than the length of the target. Its
- * bytes are read while the job is in flight, at some time. It arrives after the data of
- * all WRITEs that this session submitted before to the same peer, and its messages to one
- * mailbox arrive in their order. A mailbox that is full refuses: the SEND ends with -EAGAIN,
- * and those behind it may be stored.
+ * A SEND needs KXFER_RIGHT_SEND. @target_offset is 0; without bytes @region and
+ * @region_offset are 0 too. EMSGSIZE: @length is more than the length of the target. The
+ * bytes are read at some time while the job is in flight. The message arrives after the
+ * data of all WRITEs that this session submitted before to the same peer, and messages of
+ * the session to one mailbox arrive in order. A full mailbox refuses: the SEND ends with
+ * -EAGAIN, and later ones may be stored.
  *
- * A RECV brings a struct kxfer_message and behind it the payload into the region, which
- * has to be writable: both are counted in @length and in the @bytes of the completion.
- * EINVAL: @length is less than the former. What is behind the payload stays as it is.
- * RECVs of a mailbox get messages in the order in which they were submitted. One whose
- * range is too short for the message whose turn it is ends with -EMSGSIZE, and the
- * message stays for the next. It waits until a message comes, its deadline passes, it is
- * cancelled, or the mailbox is withdrawn (-EKEYREVOKED), and is of no peer and no link.
+ * A RECV brings a struct kxfer_message and after it the payload into the region, which must
+ * be writable: both are counted in @length and in the @bytes of the completion. EINVAL:
+ * @length is less than that struct. Bytes after the payload stay unchanged. RECVs of a
+ * mailbox get messages in the order in which the RECVs were submitted. A RECV whose range is
+ * too short for its message ends with -EMSGSIZE, and the message stays for the next RECV. A
+ * RECV waits until a message comes, its deadline passes, it is cancelled, or the mailbox is
+ * withdrawn (-EKEYREVOKED). It belongs to no peer and no link.
  *
- * COMPARE_SWAP and FETCH_ADD, atomics, need KXFER_RIGHT_ATOMIC and bring the word as it was before
- * into the region; whether a COMPARE_SWAP has swapped is told by that alone. A word is 8
- * bytes at an address that is a multiple of 8, here (the address of the region plus
- * @region_offset) and where it was exported; its value is a number in the byte order
- * of the machine that has it, which the device takes for that of both. EINVAL: @length is
- * not 8, or one of the addresses not aligned. EOPNOTSUPP: the device of the link, on
- * this side, lacks KXFER_DEVICE_ATOMIC; where the peer's lacks it the right is not
- * granted. Nothing is posted then.
+ * COMPARE_SWAP and FETCH_ADD, the atomics, need KXFER_RIGHT_ATOMIC and bring the former value
+ * of the word into the region. Only that value shows whether a COMPARE_SWAP has swapped. A
+ * word is 8 bytes at an address that is a multiple of 8, here (the address of the region
+ * plus @region_offset) and where it was exported. Its value is a number in the byte order of
+ * the machine that has it; the device assumes that order for both ends. EINVAL: @length is
+ * not 8, or one of the addresses is not aligned. EOPNOTSUPP: the device of the link on this
+ * side lacks KXFER_DEVICE_ATOMIC; if the peer's device lacks it the right is not granted.
+ * Nothing is posted then.
  *
- * An atomic is one step for other atomics through the same device of the exporter,
- * whoever their initiators are. It is none for its CPUs, nor for READs, WRITEs and
- * atomics through other devices: these may see or make it half done, or be lost. Atomics
+ * An atomic is one step for other atomics through the same device of the exporter, from any
+ * initiator. It is not one step for the exporter's CPUs, for READs and WRITEs, and for
+ * atomics through other devices: these may see it or make it half done, or be lost. Atomics
  * of a session on one target take effect in the order in which they were submitted, and
- * behind the WRITEs before them. Success means that the word was changed (or compared)
- * and what it was is in the region.
+ * after earlier WRITEs. Success means that the word was changed (or compared) and that its
+ * former value is in the region.
  *
  * No job is carried out twice. Whether an atomic that failed after it was posted has
- * changed the word is unknown, whatever its status: the answer may be what was lost.
+ * changed the word is unknown, whatever its status: only its answer may have been lost.
  */
 enum kxfer_op {
 	KXFER_OP_NOP		= 0,
@@ -1085,23 +1087,24 @@ enum kxfer_op {
 /* WRITE on iWARP: success means only that TCP has the data. */
 #define KXFER_JOB_F_LOCAL_ONLY	(1U << 0)
 /*
- * READ, WRITE, atomics: it may complete together with a later job that is posted with it, of
- * this call or another. One work request is signalled for all of them, which costs less.
+ * READ, WRITE, atomics: the job may complete together with a later one that is posted with
+ * it, of this call or another. One work request is signalled for all of them, which costs
+ * less.
  */
 #define KXFER_JOB_F_BATCH	(1U << 1)
 /* SEND: @cookie, of 32 bits, goes with the message. */
 #define KXFER_JOB_F_IMM		(1U << 2)
 /*
- * READ, WRITE, NOTIFY, SEND, atomics: nothing of it is posted before the READs and atomics
- * that the session had accepted before it, to targets on the same link, have ended. So it
- * changes nothing that they still fetch, may send what they brought, and may say that they
- * are done.
+ * READ, WRITE, NOTIFY, SEND, atomics: nothing of the job is posted before all READs and
+ * atomics of the session that were accepted before it, to targets on the same link, have
+ * ended. So it changes nothing that they still fetch, may send what they brought, and may
+ * report that they are done.
  */
 #define KXFER_JOB_F_FENCE	(1U << 3)
 /*
- * The same jobs: nothing of it is posted before all jobs that the session had accepted before
- * it, to targets on the same link, have ended, however they did. What is accepted behind it is
- * not posted before it. Implies KXFER_JOB_F_FENCE.
+ * READ, WRITE, NOTIFY, SEND, atomics: nothing of the job is posted before all jobs of the
+ * session that were accepted before it, to targets on the same link, have ended, with any
+ * status. Jobs accepted after it are not posted before it. Implies KXFER_JOB_F_FENCE.
  */
 #define KXFER_JOB_F_ORDERED	(1U << 4)
 #define KXFER_JOB_F_ALL		(KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_BATCH | KXFER_JOB_F_IMM | \
@@ -1113,18 +1116,19 @@ enum kxfer_op {
  * @flags: KXFER_JOB_F_*
  * @region: id of the local memory
  * @target: id of the peer's memory or mailbox; RECV: of the session's mailbox
- * @region_offset: bytes
- * @target_offset: bytes
+ * @region_offset: first byte in the region
+ * @target_offset: first byte in the target
  * @length: bytes, at least 1 for READ and WRITE, 8 for atomics
- * @user_data: given back in the completion
+ * @user_data: returned in the completion
  * @deadline_ns: CLOCK_MONOTONIC, or 0; a job that is still queued then ends
  *	with ETIMEDOUT; checked at the resolution of the kernel's tick; once posted
  *	a job goes on
- * @cookie: of a NOTIFY; of a SEND with KXFER_JOB_F_IMM: the immediate; else 0
- * @compare_add: COMPARE_SWAP: what the word has to be; FETCH_ADD: what is added; else 0
- * @swap: COMPARE_SWAP: what it becomes; else 0
+ * @cookie: NOTIFY: the cookie; SEND with KXFER_JOB_F_IMM: the immediate; else 0
+ * @compare_add: COMPARE_SWAP: expected value of the word; FETCH_ADD: value to add; else 0
+ * @swap: COMPARE_SWAP: new value of the word; else 0
  *
- * The last two came after the first callers: KXFER_JOB_SIZE_MIN is the size without them.
+ * The first callers did not have the last two members: KXFER_JOB_SIZE_MIN is the size
+ * without them.
  */
 struct kxfer_job {
 	__u32 op;
@@ -1141,12 +1145,12 @@ struct kxfer_job {
 	__aligned_u64 swap;
 };
 
-#define KXFER_JOB_SIZE_MIN	64	/* bytes; what follows in struct kxfer_job is then 0 */
+#define KXFER_JOB_SIZE_MIN	64	/* bytes; members after that are then 0 */
 
 /**
  * struct kxfer_completion - how a job ended; each accepted job has exactly one
- * @user_data: of the job
- * @bytes: moved, all or none: on success @length, of a RECV what it brought; else 0
+ * @user_data: user_data of the job
+ * @bytes: bytes moved, all or none: on success @length, for a RECV what it brought; else 0
  * @status: 0 or a negative errno:
  *	-ETIMEDOUT, -ECANCELED: never posted; of a RECV: it got no message; of a SEND longer
  *	than KXFER_MESSAGE_MAX also: it was taken back before it was READ;
@@ -1157,7 +1161,7 @@ struct kxfer_job {
  *	-EAGAIN: NOTIFY: the exporter has too many events unread; SEND: the mailbox is full;
  *	nothing was delivered;
  *	-EMSGSIZE: RECV only: the message is longer than the range, and stays;
- *	-ENODEV: the device went
+ *	-ENODEV: the device is gone
  * @op: enum kxfer_op of the job
  * @submitted_ns: CLOCK_MONOTONIC when the job was accepted
  * @completed_ns: CLOCK_MONOTONIC when it ended
@@ -1175,36 +1179,35 @@ struct kxfer_completion {
 
 /*
  * How SUBMIT and REAP wait. By default a caller on a link of KXFER_CONTEXT_POLLED
- * looks for completions itself, for as long as that has paid lately, and then
+ * polls for completions itself, for as long as that has paid lately, and then
  * sleeps. Not both of:
  */
-#define KXFER_WAIT_F_POLL	(1U << 0)	/* look until the deadline, whatever it costs */
+#define KXFER_WAIT_F_POLL	(1U << 0)	/* poll until the deadline, whatever it costs */
 #define KXFER_WAIT_F_SLEEP	(1U << 1)	/* sleep at once */
 #define KXFER_WAIT_F_ALL	(KXFER_WAIT_F_POLL | KXFER_WAIT_F_SLEEP)
 
 /**
- * struct kxfer_submit - hand in jobs, and perhaps wait (KXFER_SUBMIT)
+ * struct kxfer_submit - submit jobs, and perhaps wait (KXFER_SUBMIT)
  * @size: sizeof(struct kxfer_submit)
  * @flags: KXFER_WAIT_F_*
  * @jobs: array of struct kxfer_job
  * @nr_jobs: 1 to @max_jobs_per_submit of struct kxfer_query
  * @stride: bytes from one job to the next: sizeof(struct kxfer_job) as the caller knows
- *	it, which is KXFER_JOB_SIZE_MIN at least, to 256, a multiple of 8; what the
- *	module does not know has to be zero
+ *	it, from KXFER_JOB_SIZE_MIN to 256, a multiple of 8; members that the module does
+ *	not know must be zero
  * @completions: array of struct kxfer_completion, or 0
- * @nr_completions: room there, at most 4096
- * @wait: wait for so many completions, at most @nr_completions; 0: do not wait. With
- *	a ring, until so many are unread there, at most its entries; @completions and
- *	@nr_completions are 0 then
+ * @nr_completions: entries of @completions, at most 4096
+ * @wait: number of completions to wait for, at most @nr_completions; 0: do not wait. With
+ *	a ring: wait until this many are unread there, at most its entries; @completions
+ *	and @nr_completions are 0 then
  * @deadline_ns: CLOCK_MONOTONIC, end of the waiting; 0: no end
  * @accepted: out: jobs accepted, from the first on
  * @reaped: out: completions stored
  * @error: out: 0, or the positive errno of the first job that was not accepted
  * @__reserved: must be 0
  *
- * Fails only if no job was accepted. After that neither a signal nor the
- * deadline is an error: they end the waiting. A call that failed with EINTR
- * accepted nothing.
+ * Fails only if no job was accepted. Otherwise a signal or the deadline is no
+ * error: it ends the waiting. A call that failed with EINTR accepted nothing.
  */
 struct kxfer_submit {
 	__u32 size;
@@ -1229,17 +1232,16 @@ struct kxfer_submit {
  * @size: sizeof(struct kxfer_reap)
  * @flags: KXFER_WAIT_F_*
  * @completions: array of struct kxfer_completion
- * @nr: room there, 1 to 4096
- * @wait: wait for so many, at most @nr; waiting ends early when no job is in flight
+ * @nr: entries of @completions, 1 to 4096
+ * @wait: number to wait for, at most @nr; waiting ends early when no job is in flight
  * @deadline_ns: CLOCK_MONOTONIC, end of the waiting; 0: no end
- * @reaped: out: completions stored; a deadline with none is ETIMEDOUT, a
- *	signal with none EINTR
+ * @reaped: out: completions stored; if none, a deadline is ETIMEDOUT and a signal EINTR
  * @__reserved: must be 0
  *
- * poll(2) says POLLIN while there is something to take.
+ * poll(2) reports POLLIN while there are completions to take.
  *
  * With a ring there is nothing to take: @completions and @nr are 0, and REAP waits until
- * @wait completions are unread in the ring, at most its entries. Those that another
+ * @wait completions are unread in the ring, at most its entries. Completions that another
  * thread reads meanwhile count. ETIMEDOUT and EINTR if they did not come.
  */
 struct kxfer_reap {
@@ -1262,8 +1264,8 @@ struct kxfer_reap {
  * struct kxfer_cancel - end queued jobs with ECANCELED (KXFER_CANCEL)
  * @size: sizeof(struct kxfer_cancel)
  * @flags: KXFER_CANCEL_F_*
- * @user_data: of the jobs meant
- * @cancelled: out: queued jobs ended, RECVs that wait among them. Posted ones go on and do
+ * @user_data: user_data of the jobs to end
+ * @cancelled: out: queued jobs ended, including RECVs that wait. Posted jobs go on and do
  *	not count; nor does a long message that is being taken back: it completes with
  *	ECANCELED, or with 0 if its RECV was faster
  * @__reserved: must be 0
@@ -1289,14 +1291,14 @@ enum kxfer_event_type {
 };
 
 /**
- * struct kxfer_event - a word from a peer
+ * struct kxfer_event - an event from a peer
  * @type: enum kxfer_event_type
- * @export_id: id of the export meant
- * @cookie: of the NOTIFY job
- * @time_ns: CLOCK_MONOTONIC of its arrival
+ * @export_id: id of the export
+ * @cookie: cookie of the NOTIFY job
+ * @time_ns: time of arrival, CLOCK_MONOTONIC
  * @peer: address of the peer
- * @uid: of the process there, as its kernel says
- * @gid: likewise
+ * @uid: effective uid of the process there, as its kernel says
+ * @gid: effective gid of the process there, as its kernel says
  */
 struct kxfer_event {
 	__u32 type;
@@ -1313,12 +1315,12 @@ struct kxfer_event {
  * @size: sizeof(struct kxfer_event_reap)
  * @flags: must be 0
  * @events: array of struct kxfer_event
- * @nr: in: room, 1 to 1024; out: events stored
+ * @nr: in: room in @events, 1 to 1024; out: events stored
  * @wait: 0, or 1: wait for the first
- * @deadline_ns: CLOCK_MONOTONIC, end of the waiting; 0: no end; passed with
- *	nothing taken: ETIMEDOUT
+ * @deadline_ns: CLOCK_MONOTONIC, end of the waiting; 0: no end; ETIMEDOUT if it passes
+ *	with no event taken
  *
- * poll(2) says POLLPRI while there is something to take.
+ * poll(2) reports POLLPRI while there are events to take.
  */
 struct kxfer_event_reap {
 	__u32 size;
@@ -1336,28 +1338,28 @@ struct kxfer_event_reap {
 #define KXFER_CQ_RING_F_ALL	KXFER_CQ_RING_F_EVENTFD
 
 /**
- * struct kxfer_cq_ring - have completions land in shared memory (KXFER_CQ_RING)
+ * struct kxfer_cq_ring - get completions in shared memory (KXFER_CQ_RING)
  * @size: sizeof(struct kxfer_cq_ring)
  * @flags: KXFER_CQ_RING_F_*
  * @entries: completions that the ring holds: a power of two, 1 to @max_jobs of struct
  *	kxfer_query
- * @eventfd: descriptor of an eventfd(2), or 0; EBADF, EINVAL if it is none. It may be
- *	closed afterwards
- * @offset: out: for mmap(2)
- * @bytes: out: for mmap(2)
+ * @eventfd: descriptor of an eventfd(2), or 0; EBADF or EINVAL if it is no eventfd. It may
+ *	be closed afterwards
+ * @offset: out: offset for mmap(2)
+ * @bytes: out: length for mmap(2)
  *
  * From now on every completion of the session goes into the ring, which begins with
  * struct kxfer_ring, and none is left for SUBMIT and REAP to store. A job is accepted
- * only if its completion has room: EAGAIN while jobs in flight and completions unread
- * are @entries. EBUSY while jobs are in flight or completions not reaped; EEXIST: there
- * is a ring. It stays as long as the session.
+ * only if there is room for its completion: EAGAIN while jobs in flight and unread
+ * completions are @entries. EBUSY: jobs are in flight or completions not reaped; EEXIST:
+ * there is a ring. The ring stays as long as the session.
  *
  * mmap(2) takes @bytes at @offset, MAP_SHARED, not PROT_EXEC, any number of times. A
- * mapping is not inherited by fork(2), and is a reference to the open file as a
- * duplicated descriptor is: the session ends when it is unmapped too.
+ * mapping is not inherited by fork(2). It is a reference to the open file, like a
+ * duplicated descriptor: the session ends only when the ring is unmapped too.
  *
- * The eventfd is signalled when completions come while none before them is unread.
- * Who waits for it: see struct kxfer_ring.
+ * The eventfd is signalled when completions come while no earlier one is unread. See
+ * struct kxfer_ring for how to wait for it.
  */
 struct kxfer_cq_ring {
 	__u32 size;
@@ -1371,21 +1373,22 @@ struct kxfer_cq_ring {
 #define KXFER_CQ_RING		_IO(KXFER_TYPE, KXFER_CMD_CQ_RING)
 
 /**
- * struct kxfer_ring - what a ring begins with; struct kxfer_completion[@entries] follows
+ * struct kxfer_ring - start of a ring; struct kxfer_completion[@entries] follows
  * @head: completions read since the ring was made, modulo 2^32; the reader writes it
- * @__reserved: keeps what different CPUs write in different cache lines
- * @tail: completions written since then; the kernel writes it, and does not read it
- * @__reserved1: likewise
+ * @__reserved: keeps members that different CPUs write in different cache lines
+ * @tail: completions written since the ring was made, modulo 2^32; the kernel writes it, and
+ *	does not read it
+ * @__reserved1: padding, as @__reserved
  * @mask: @entries - 1
- * @entries: as asked for
- * @__reserved2: likewise
+ * @entries: entries of the ring, as asked for
+ * @__reserved2: padding, as @__reserved
  *
  * Completion n is at index n & @mask. To read: load @tail with acquire; read from @head
- * up to it; store @head with release. A full barrier between the store of @head and the
- * load of @tail that finds nothing has to precede sleeping on the eventfd; poll(2) on
- * the session needs none.
+ * up to @tail; store @head with release. Before sleeping on the eventfd, the reader needs a
+ * full barrier between the store of @head and the load of @tail that finds nothing. Before
+ * poll(2) on the session it needs none.
  *
- * A @head that goes backwards or beyond @tail counts for nothing.
+ * A @head that goes backwards or beyond @tail is ignored.
  */
 struct kxfer_ring {
 	__u32 head;
@@ -1398,30 +1401,30 @@ struct kxfer_ring {
 };
 
 /**
- * struct kxfer_uring_job - a job handed in by io_uring (KXFER_URING_CMD_JOB)
- * @job: as for SUBMIT; its @user_data is what CANCEL takes, the CQE has that of the SQE
+ * struct kxfer_uring_job - a job submitted by io_uring (KXFER_URING_CMD_JOB)
+ * @job: as for SUBMIT; CANCEL takes its @user_data, the CQE has the user_data of the SQE
  *
- * The command area of an SQE of IORING_OP_URING_CMD whose fd is /dev/kxfer and whose
- * cmd_op is KXFER_URING_CMD_JOB, in a ring made with IORING_SETUP_SQE128. The
- * job fills it: what is behind KXFER_JOB_SIZE_MIN was reserved, and 0, for the first
- * callers, and is 0 for what they could ask for. Each has
- * one CQE, and no completion in REAP. Its res is 0 or a negative errno:
+ * This is the command area of an SQE of IORING_OP_URING_CMD whose fd is /dev/kxfer and
+ * whose cmd_op is KXFER_URING_CMD_JOB, in a ring made with IORING_SETUP_SQE128. The job
+ * fills the area: for the first callers the bytes after KXFER_JOB_SIZE_MIN were reserved,
+ * and 0; they are still 0 for what those callers could ask for. Each job has one CQE, and
+ * no completion in REAP. The res of the CQE is 0 or a negative errno:
  *
  *  - one that struct kxfer_completion lists as @status: the job was accepted, and
- *    ended so. -ECANCELED also: io_uring did not hand it in (a chain of SQEs broke);
- *  - any other: it was refused, as SUBMIT would have refused it, and did nothing.
+ *    ended so. -ECANCELED also: io_uring did not submit it (a chain of SQEs broke);
+ *  - any other: the job was refused, as SUBMIT would have refused it, and did nothing.
  *    -EINVAL also: a ring without IORING_SETUP_SQE128; -ENOTTY: another cmd_op;
  *    -EOPNOTSUPP also: an SQE with IORING_URING_CMD_FIXED.
  *
- * -EAGAIN is in both lists, and in both nothing was delivered. In a ring made with
- * IORING_SETUP_CQE32 big_cqe[0] of an accepted job is @completed_ns, of a refused
- * one 0. All jobs of one io_uring_enter() are posted together.
+ * -EAGAIN is in both lists; in both cases nothing was delivered. In a ring made with
+ * IORING_SETUP_CQE32 big_cqe[0] is @completed_ns for an accepted job, and 0 for a
+ * refused one. All jobs of one io_uring_enter() are posted together.
  *
- * A job ends with ECANCELED, as at the end of a session, when its ring is closed, or
- * the process that submitted it exits or becomes another program (execve()): a RECV that
- * waits and what is queued within a second, what is posted when it is through; a long one
- * may then have been carried out in part. The file stays open until then, and execve()
- * waits for jobs of the calling thread.
+ * A job ends with ECANCELED, as at the end of a session, when its ring is closed, or the
+ * process that submitted it exits or becomes another program (execve()). RECVs that wait
+ * and queued jobs end within a second. Posted jobs end when they are done; a long one may
+ * then have been carried out in part. The file stays open until then, and execve() waits
+ * for jobs of the calling thread.
  */
 struct kxfer_uring_job {
 	struct kxfer_job job;

@@ -47,7 +47,7 @@ std::string unit_names(Kind kind) {
 bool is_space(char c) { return c == ' ' || c == '\t'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Reads from the front of the text; its place in the whole is where errors are.
+// Reads from the front of the text; errors are reported at its current place.
 class Reader {
   public:
     explicit Reader(std::string_view text) : text_(text) {}
@@ -69,7 +69,7 @@ class Reader {
         while (!over() && belongs(front())) at_++;
         return since(begin);
     }
-    // No sign, no words such as inf.
+    // Takes no sign and no words such as inf.
     std::optional<double> take_number() {
         double number = 0;
         if (!is_digit(front())) return std::nullopt;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// What a run has to keep to:
+// Assertions, limits that the figures of a run have to keep:
 //
 //   ASSERTIONS := ASSERTION[,ASSERTION]...
 //   ASSERTION  := FIGURE RELATION NUMBER[UNIT]      "p99<80us", "bw >= 500 MiB/s"
 //   RELATION   := < | <= | > | >=
 //   UNIT       := ns us ms s | B/s KiB/s MiB/s GiB/s MB/s GB/s Gbit/s | /s k/s M/s
 //
-// A unit is one of the figure's kind, and needed; syscalls and switches have none.
+// A unit is required and must fit the figure's kind; syscalls and switches have no unit.
 #pragma once
 
 #include <string>
@@ -33,7 +33,7 @@ struct Assertion {
     bool holds(double value) const;
 };
 
-// Where in the text and what is wrong there, with what is allowed.
+// The place of an error in the text, and the error, with what is allowed there.
 struct ParseError {
     size_t position = 0; // of the first wrong character, from 1
     std::string message;
@@ -44,8 +44,8 @@ tl::expected<std::vector<Assertion>, ParseError> parse_assertions(std::string_vi
 // "10k/s", "500/s": operations a second.
 tl::expected<double, ParseError> parse_rate(std::string_view text);
 
-// One that is about a figure without a value fails: nobody knows that it holds. obstacle: why
-// nothing must be judged, or empty.
+// An assertion about a figure without a value fails: it cannot be shown to hold. obstacle: the
+// reason why nothing must be judged, or empty.
 std::vector<Verdict> judge(const std::vector<Assertion>& assertions, const std::vector<Figure>& figures,
                            const std::string& obstacle);
 

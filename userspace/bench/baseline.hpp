@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A result that `kxfer bench` wrote before, to compare another with: its parameters,
+// An earlier result of `kxfer bench` for comparison with a new one: its parameters,
 // which have to be the same, and the figures that are compared: rate, bw, p50, p99.
 #pragma once
 
@@ -17,23 +17,23 @@
 namespace kxfer::bench {
 
 struct Baseline {
-    // What `result` and `format` say in the JSON of a result.
+    // The values of `result` and `format` in the JSON of a result.
     static constexpr char result[] = "kxfer bench";
     static constexpr unsigned format = 1;
 
     std::map<std::string, std::string> parameters; // values as JSON has them
     std::map<std::string, std::optional<double>> figures;
-    bool interrupted = false; // its run ended before its time
+    bool interrupted = false; // its run was ended early
 };
 
-// Of one JSON object; the error says what is wrong with it.
+// Parses one JSON object; the error says what is wrong with it.
 tl::expected<Baseline, std::string> parse_baseline(const std::string& json);
 
 // "depth: 1 in the baseline, 16 now" for each parameter that differs.
 std::vector<std::string> find_differences(const Baseline& baseline, const Baseline& now);
 
-// One verdict a figure. tolerance: share by which a figure may be worse, 0.05 for 5 %;
-// better is never wrong.
+// Gives one verdict for each figure. tolerance: share by which a figure may be worse, 0.05 for
+// 5 %; a better figure always passes.
 std::vector<Verdict> judge(const Baseline& baseline, const Baseline& now, double tolerance,
                            const std::string& obstacle);
 

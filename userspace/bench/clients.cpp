@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A pair of sockets for each client: it says that it has come to a meeting, or how it ended,
-// which ends what it says; a byte from the other side lets it go on, and end-of-file
-// says that nobody waits any more.
+// Each client has a pair of sockets. On it the client reports that it has come to a meeting,
+// and at last its result or error. A byte from the other side lets it go on; end-of-file means
+// that the first client no longer waits.
 
 #include "bench/clients.hpp"
 
@@ -25,7 +25,7 @@ namespace kxfer::bench {
 
 namespace {
 
-constexpr int look_ms = 100; // whether it is to be stopped
+constexpr int look_ms = 100; // between two checks of stopped()
 constexpr int end_timeout_ms = 20000;
 
 enum class Word : char { here = 'h', done = 'd', failed = 'f' };
@@ -37,8 +37,8 @@ struct WireError {
     Text what = {}, on = {}, why = {}, hint = {};
 };
 
-// A RunResult but for what only the first client looks at; histograms follow, the gaps by the
-// device's clock if there are any, and the shares of a mix, each with its own.
+// A RunResult without what only the first client reports. Histograms follow, then that of the
+// gaps by the device's clock if there are any, and the shares of a mix, each with its histogram.
 struct WireResult {
     uint64_t operations = 0, elapsed_ns = 0, nr_overdue = 0;
     Usage usage = {};
@@ -201,7 +201,7 @@ tl::expected<RunResult, Error> read_result(int fd) {
     return result;
 }
 
-// Of a client: says that it is there, and waits for the others.
+// In a client: reports that it has come to a meeting, and waits for the others.
 tl::expected<void, Error> say_here(int fd) {
     const Word word = Word::here;
     char byte = 0;
@@ -231,7 +231,7 @@ void add_share(std::vector<ShareFigures>& shares, const ShareFigures& one) {
     same->latencies.add(one.latencies);
 }
 
-// What either was told; frequencies are of several CPUs, whose greatest change counts.
+// Takes the greater steal, and the frequencies of the CPU with the greatest change.
 void add_conditions(Conditions& worst, const Conditions& one) {
     if (one.steal) worst.steal = std::max(worst.steal.value_or(0), *one.steal);
     if (one.frequency_change() <= worst.frequency_change() && worst.max_khz) return;
@@ -288,7 +288,7 @@ tl::expected<void, Error> Clients::add(unsigned index, const Work& work) {
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         if (getppid() != parent) _exit(1);
-        // Else it would keep the others from seeing that nobody waits for them.
+        // Inherited sockets would keep the other clients from seeing end-of-file.
         for (const auto& other : clients_) close(other.socket);
         close(pair[0]);
         run_client(pair[1], index, work);
@@ -314,7 +314,7 @@ tl::expected<void, Error> Clients::meet(int (*stopped)()) {
     return release();
 }
 
-// Each step of a client is bounded, and so is this.
+// Each step of a client takes a limited time, so this wait is limited too.
 tl::expected<void, Error> Clients::finish(int (*stopped)()) {
     bool told = false;
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Verification of a cell: each engine first shows that it moves data of a sequence
-// that no other has written, because engines may share the peer's memory: kverbs and
-// job do. Behind the measurement all have the same data, which is read back by each; and
-// what each one's last block of READs brought is looked at (read_check.hpp).
-// Atomics count each slot up from zero; what is read back is how often that was done.
+// Verification of a cell: engines may share the peer's memory (kverbs and job do). So each
+// engine first shows that it moves data of a sequence that no other engine has written. After
+// the measurement all have the same data, which each engine reads back; and the data that its
+// last block of READs brought is checked (read_check.hpp). Atomics count each slot up from
+// zero; the count is read back.
 //
-// An engine that is not reliable may lose what it sends. A lost message moves all that follow
-// to other slots, and a lost WRITE leaves its slot as it was: then data is sent again,
-// some times, and verified if it arrives as a whole.
+// An engine that is not reliable may lose what it sends. A lost message moves all later ones
+// to other slots, and a lost WRITE leaves its slot as it was. Then the data is sent again, a
+// limited number of times, and verified if it arrives as a whole.
 
 #include "bench/comparison.hpp"
 
@@ -50,18 +50,19 @@ tl::expected<void, Error> check_counts(Engine& engine, const Memory& memory, con
     return {};
 }
 
-// Whether there is nothing at the peer by which data could be verified.
+// The peer's memory cannot hold data that could be verified.
 bool leaves_nothing(const Engine& engine, const Workload& workload) {
     return workload.work != Work::transfer || !engine.remote_writable();
 }
 
-// What verifies another operation is reliable.
+// WRITEs that verify another operation are reliable.
 bool loses_writes(const Engine& engine, const Workload& workload) {
     return !engine.is_reliable() && workload.operation == Operation::write;
 }
 
-// Finds in the slots what was measured, or else what it WRITEs. What was lost is WRITTEN again, some
-// times. Before the measurement anything may be where a WRITE was lost; behind it a loss looks like one.
+// measured: checks what the measurement left; else WRITEs first. Lost data is WRITTEN again, up to
+// lossy_tries times. A WRITE lost before the measurement may leave any data; after it, damage has to
+// look like a loss.
 tl::expected<void, Error> verify_writes(Engine& engine, const Memory& memory, const Workload& workload,
                                         uint64_t sequence, bool measured) {
     for (int i = measured ? 0 : 1;; i++) {
@@ -81,7 +82,7 @@ tl::expected<void, Error> verify_writes(Engine& engine, const Memory& memory, co
     }
 }
 
-// False: none of the tries lost nothing.
+// False: each try lost something.
 tl::expected<bool, Error> verify_afresh(Engine& engine, const Memory& memory, const Workload& workload) {
     for (int i = 0; i < lossy_tries; i++) {
         if (auto ready = engine.make_ready(workload); !ready) return tl::unexpected(ready.error());
@@ -98,8 +99,8 @@ tl::expected<bool, Error> verify_afresh(Engine& engine, const Memory& memory, co
     return false;
 }
 
-// Proves the engine's own operations, WRITEs and READs by a sequence of its own. Also
-// brings everything into caches and page tables before it is timed.
+// Verifies the engine's operations, WRITEs and READs with a new sequence. Also brings
+// everything into caches and page tables before the measurement.
 tl::expected<void, Error> prepare(Engine& engine, const Memory& memory, const Workload& workload,
                                   Evidence& evidence) {
     evidence.slot_operations.assign(workload.depth, 0);
@@ -120,7 +121,7 @@ bool counts(const Engine& engine, const Workload& workload) {
     return is_atomic(workload.operation) && !leaves_nothing(engine, workload);
 }
 
-// Engines may share the peer's words, so each block of atomics is counted by itself.
+// Engines may share the peer's words, so each block of atomics counts from zero.
 tl::expected<void, Error> begin_block(Engine& engine, const Workload& workload, Evidence& evidence) {
     if (!counts(engine, workload)) return {};
     evidence.slot_operations.assign(workload.depth, 0);
@@ -134,15 +135,15 @@ tl::expected<void, Error> end_block(Engine& engine, const Memory& memory, const 
                                     : tl::expected<void, Error>();
 }
 
-// Gives all engines' remote memory the same data, which a cell of WRITEs or messages does
-// itself. Returns its sequence; of atomics none.
+// Fills all engines' remote memory with the same data, which WRITEs and messages do themselves.
+// Returns the data's sequence; 0 with atomics.
 tl::expected<uint64_t, Error> fill_all(std::span<Engine* const> engines, const Memory& memory,
                                        const Workload& workload) {
     if (is_atomic(workload.operation) || workload.work != Work::transfer) return 0;
     const uint64_t sequence = fill_slots(memory, workload);
     for (Engine* engine : engines) {
         if (auto loaded = engine->load(); !loaded) return tl::unexpected(loaded.error());
-        // A READ of a mix may come before the WRITE of its slot.
+        // In a mix, a READ may be done before the WRITE of its slot.
         if (workload.operation != Operation::read && !workload.is_mix()) continue;
         if (!engine->remote_writable()) continue;
         if (auto written = sweep(*engine, workload, Operation::write); !written)
@@ -151,7 +152,7 @@ tl::expected<uint64_t, Error> fill_all(std::span<Engine* const> engines, const M
     return sequence;
 }
 
-// The block, and what the thread used for it.
+// Runs a block; returns it with what the thread used for it.
 tl::expected<std::pair<Block, Usage>, Error> run_watched(Engine& engine, const Workload& workload, Mode mode,
                                                          Limits limits) {
     limits.bare = true;
@@ -164,7 +165,7 @@ tl::expected<std::pair<Block, Usage>, Error> run_watched(Engine& engine, const W
     return std::pair(std::move(*block), used);
 }
 
-// last: what READs of the block bring is looked at.
+// Runs and checks one block; last: also checks the data that its READs bring.
 tl::expected<double, Error> measure(Engine& engine, const Memory& memory, const Workload& workload, Mode mode,
                                     const Limits& limits, bool last, EngineResult& result) {
     ReadCheck reads(engine, memory, workload, mode);
@@ -190,7 +191,7 @@ tl::expected<double, Error> measure(Engine& engine, const Memory& memory, const 
     return figure;
 }
 
-// One engine: its blocks. More: A B B A, A B C C B A.
+// Order of the blocks of a round: A A, A B B A, A B C C B A.
 std::vector<size_t> round_order(size_t engines) {
     std::vector<size_t> order;
 
@@ -319,7 +320,7 @@ tl::expected<Cell, Error> run_cell(std::span<Engine* const> engines, const Memor
             !counted)
             return tl::unexpected(counted.error());
     for (size_t i = 0; i < able.size(); i++) {
-        // Each of its blocks was.
+        // Each block of atomics has been verified.
         cell.engines[i].verified = counts(*able[i], workload);
         if (cell.engines[i].verified) continue;
         if (auto settled = able[i]->settle(); !settled) return tl::unexpected(settled.error());

@@ -62,7 +62,7 @@ std::string why_no_steal(const std::optional<Hypervisor>& hypervisor, const std:
     const auto ticked = [](const auto& cpu) { return cpu.second != 0; };
 
     if (steal.empty()) return "/proc/stat does not tell it";
-    // Who has told it before can.
+    // A kernel that has counted steal before knows it.
     if (std::any_of(steal.begin(), steal.end(), ticked)) return {};
     if (machine == "User-mode Linux") return "User-mode Linux is not told";
     if (!hypervisor || hypervisor->tells_steal || hypervisor->signature == "XenVMMXenVMM") return {};
@@ -89,7 +89,7 @@ std::map<unsigned, uint64_t> parse_steal(const std::string& stat) {
     std::istringstream lines(stat);
 
     for (std::string line; std::getline(lines, line);) {
-        // cpuN user nice system idle iowait irq softirq steal ...; the first is of all.
+        // cpuN user nice system idle iowait irq softirq steal ...; the line "cpu" is the sum.
         if (!line.starts_with("cpu") || line.size() < 4 || line[3] < '0' || line[3] > '9') continue;
         std::istringstream words(line.substr(3));
         unsigned cpu = 0;

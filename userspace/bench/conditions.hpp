@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What happened to the machine while something was measured: CPU time that the host
-// gave to others (steal), and the frequency of the CPU that measured. Either makes
-// a result one of the moment, not of what was measured.
+// Conditions of the machine during a measurement: CPU time that the host gave to other
+// guests (steal), and the frequency of the CPU that measured. Either can distort a result,
+// which then says little about what was measured.
 #pragma once
 
 #include <chrono>
@@ -14,46 +14,46 @@
 namespace kxfer::bench {
 
 struct Conditions {
-    // More than that, and nothing is judged.
+    // Above these limits nothing is judged.
     static constexpr double max_steal = 0.05;
     static constexpr double max_frequency_change = 0.10;
 
-    // Share of the time, of the CPU that lost most among those that the process may
-    // use; empty: /proc/stat does not tell, or nothing tells the kernel (no_steal).
+    // Stolen share of the time, of the CPU that lost most among those that the process may
+    // use; empty: /proc/stat does not have it, or the kernel is not told (no_steal).
     std::optional<double> steal;
-    // Why it is not known; empty: it is.
+    // Why steal is not known; empty: it is.
     std::string no_steal;
-    // Lowest and highest that were seen, of the CPU that the thread was on; 0: the
-    // kernel does not tell.
+    // Lowest and highest frequency seen, of the CPU that the thread was on; 0: the
+    // kernel does not report frequencies.
     uint64_t min_khz = 0;
     uint64_t max_khz = 0;
 
     double frequency_change() const;
-    // Why the result must not be judged; empty: it may.
+    // The reason why the result must not be judged; empty: it may be.
     std::string obstacle() const;
 };
 
-// Ticks of steal of each CPU, of the text of /proc/stat.
+// Ticks of steal of each CPU, from the text of /proc/stat.
 std::map<unsigned, uint64_t> parse_steal(const std::string& stat);
 
-// What a hypervisor says of itself by CPUID, of a machine that has one.
+// The hypervisor as CPUID describes it, if the machine has one.
 struct Hypervisor {
     std::string signature;    // "KVMKVMKVM", "TCGTCGTCGTCG" ...
-    bool tells_steal = false; // KVM: that it does; others cannot say
+    bool tells_steal = false; // KVM: reports steal; others have no such bit
 };
 
-// Empty: no hypervisor, so that nothing is taken from this machine.
+// Empty: no hypervisor, so no time is stolen from this machine.
 std::optional<Hypervisor> find_hypervisor();
 
-// Why the kernel cannot know what the host takes, and says 0 of every CPU; empty: it can.
+// Why the kernel cannot know the steal, and reports 0 for every CPU; empty: it can.
 std::string why_no_steal(const std::optional<Hypervisor>& hypervisor, const std::string& machine,
                          const std::map<unsigned, uint64_t>& steal);
 
-// The thread that measures makes it, samples now and then, and takes what came out.
+// The thread that measures creates a watch, calls sample() from time to time, and then finish().
 class ConditionsWatch {
   public:
     ConditionsWatch();
-    // One small file, if the kernel tells frequencies at all.
+    // Reads one small file, if the kernel reports frequencies at all.
     void sample();
     Conditions finish();
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// One thread takes what is asked, one message after the other, and does it. Who asks while it
-// measures sees that in the answer, and gives up. What he asked is looked at behind that, while the
-// answer is kept for the one it is of: a workload is refused, and CPU time is told in fields of
-// its own.
+// One thread takes the requests, one message after the other, and carries them out. A requester
+// that asks while the thread measures sees that in the answer, and gives up. Its request is read
+// after the measurement, while the answer still belongs to the other requester: so a workload is
+// refused, and CPU time goes to fields of its own.
 
 #include "bench/counterpart.hpp"
 
@@ -31,18 +31,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds go_timeout{10}, path_timeout{10};
-// For the other direction, which may take longer, and until a result or an error was READ.
+// Waits for the other direction, which may take longer, and until a result or an error was READ.
 constexpr std::chrono::seconds end_timeout{60}, taken_timeout{60}, failed_timeout{2};
-// Whether round trips are still answered.
+// Between checks that round trips are still answered.
 constexpr std::chrono::milliseconds look_again{100};
 constexpr size_t place_bytes = sizeof(kxfer_message) + sizeof(WireAsk);
 constexpr uint32_t mailbox_places = 16;
 static_assert(place_bytes <= page_bytes);
 
-// The stamps of a process have one sequence.
+// The stamps of a process share one sequence.
 std::mutex one_at_a_time;
 
-// What the run of this thread ends by.
+// A flag and a time that end this thread's run.
 thread_local const std::atomic<bool>* ends = nullptr;
 thread_local Clock::time_point ends_at;
 
@@ -68,7 +68,7 @@ PeerNode own_node(Session& session) {
 
 } // namespace
 
-// To where the message came from, and to nowhere else.
+// The path back to the address that the message came from, and to no other.
 tl::expected<PathOptions, Error> Counterpart::path_back(const Asked& asked) const {
     const Ask& ask = asked.ask;
     PathOptions path;
@@ -142,14 +142,14 @@ tl::expected<void, Error> Counterpart::offer(const std::string& export_name,
     return {};
 }
 
-// The RECV that waits ends with the mailbox, and no other is accepted.
+// When the mailbox ends, so does the waiting RECV, and no new RECV is accepted.
 Counterpart::~Counterpart() {
     stopping_ = true;
     mailbox_.reset();
     if (thread_.joinable()) thread_.join();
 }
 
-// Signals are for other threads.
+// Blocks all signals: they are for other threads.
 void Counterpart::run() {
     sigset_t all;
 
@@ -164,7 +164,7 @@ void Counterpart::run() {
     }
 }
 
-// Nothing: what came is no request. ETIMEDOUT: nothing came; else see Endurance.
+// Empty: the message is no request. ETIMEDOUT: no message; other errors: see Endurance.
 tl::expected<std::optional<Counterpart::Asked>, Error> Counterpart::next(Deadline deadline) {
     Job recv;
     static_cast<kxfer_job&>(recv) = kxfer_job_make_recv(place_region_.id(), 0, mailbox_id_, place_bytes, 0);
@@ -189,7 +189,7 @@ void Counterpart::handle(const Asked& asked) {
     const Ask& ask = asked.ask;
 
     if (ask.verb == Verb::usage) answer_beside(ask);
-    if (ask.verb != Verb::prepare && ask.verb != Verb::answer) return; // or too late
+    if (ask.verb != Verb::prepare && ask.verb != Verb::answer) return; // other verbs are too late
     answer_.progress = Progress::nothing;
     answer_.result = {};
     std::unique_lock lock(one_at_a_time, std::try_to_lock);
@@ -200,12 +200,12 @@ void Counterpart::handle(const Asked& asked) {
     }
     if (done && ask.verb == Verb::answer) return;
     if (!done) fail(ask.request, done.error());
-    // Not an error if nobody takes it. The initiator of round trips always says when they end.
+    // It is no error if the answer is not taken. The initiator of round trips always reports their end.
     const Verb last = ask.verb == Verb::answer ? Verb::end : Verb::taken;
     static_cast<void>(await(last, ask.request, done ? taken_timeout : failed_timeout));
 }
 
-// Touches nothing of the answer to another.
+// Does not touch the answer to another request.
 void Counterpart::answer_beside(const Ask& ask) {
     if (ask.verb == Verb::usage) {
         answer_.usage_request = ask.request;
@@ -216,7 +216,7 @@ void Counterpart::answer_beside(const Ask& ask) {
     publish();
 }
 
-// Who comes meanwhile is told that he comes in vain. False: it did not come.
+// Waits for that verb; answer_beside() handles other requests. False: it did not come in time.
 tl::expected<bool, Error> Counterpart::await(Verb verb, uint64_t request, std::chrono::nanoseconds longest) {
     const Deadline deadline(longest);
 
@@ -243,7 +243,7 @@ tl::expected<void, Error> Counterpart::wait_for_go(uint64_t request) {
     return {};
 }
 
-// Until then nothing is verified, for that takes CPU time.
+// Verification waits for the end verb, because it takes CPU time.
 tl::expected<void, Error> Counterpart::wait_for_end(uint64_t request) {
     answer_.progress = Progress::measured;
     publish();
@@ -251,7 +251,7 @@ tl::expected<void, Error> Counterpart::wait_for_end(uint64_t request) {
     return told ? tl::expected<void, Error>() : tl::unexpected(told.error());
 }
 
-// Until the end comes, or the other end has gone.
+// Answers until the end verb comes, or the other end has gone.
 tl::expected<void, Error> Counterpart::answer_round_trips(const Asked& asked) {
     const Ask& ask = asked.ask;
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// The process at the other end of a measurement, as far as it takes part: it tells the CPU time
-// that it takes, does a workload the other way round, and answers round trips (counterpart_wire.hpp). One at
-// a time in a process: who comes meanwhile is told EBUSY, also until the answer was READ, for a bounded time.
-// What it does is bounded by the wire's limits, and ends at once when the export that was made for it goes.
+// The counterpart takes part in a measurement at the other end: it reports its process's CPU time, does
+// a workload in the reverse direction, and answers round trips (counterpart_wire.hpp). It serves one
+// requester at a time in a process: another one gets EBUSY, also until the answer has been READ, but only
+// for a limited time. The limits of the wire bound its work, which ends at once when the export that was
+// made for it goes.
 #pragma once
 
 #include <atomic>
@@ -25,18 +26,18 @@ namespace kxfer::bench {
 
 class Counterpart {
   public:
-    // Offers the mailbox and the answer beside that export. Who the rules match may ask; none:
-    // everybody. key: what is proved to who asks, if its listener wants a key.
+    // Offers the mailbox and the answer for that export. rules: peers that may ask; none: all
+    // peers. key: for connecting back to a requester whose listener wants one.
     static tl::expected<std::unique_ptr<Counterpart>, Error> start(const std::string& export_name,
                                                                    std::span<const kxfer_rule> rules = {},
                                                                    const std::string& key = {});
-    // Ends what it is doing.
+    // Ends a request that is being carried out.
     ~Counterpart();
     Counterpart(const Counterpart&) = delete;
     Counterpart& operator=(const Counterpart&) = delete;
 
     const std::string& name() const { return name_; }
-    // 0, or the errno by which it ended of itself: nobody is answered any more.
+    // 0, or the errno with which the thread ended by itself: no request is answered any more.
     int ended() const { return endurance_.ended(); }
 
   private:
@@ -64,16 +65,16 @@ class Counterpart {
     std::string name_;
     std::vector<kxfer_rule> rules_;
     std::string key_;
-    Memory place_;  // of what comes
-    Memory memory_; // of the answer, which others READ
+    Memory place_;  // for incoming messages
+    Memory memory_; // the answer, which requesters READ
     Answer answer_;
     Endurance endurance_;
     // Destroyed from the last to the first.
     Region place_region_;
     Region region_;
     Export answer_export_;
-    Mailbox mailbox_;         // ended by the destructor, while the thread uses
-    uint32_t mailbox_id_ = 0; // a copy of its id
+    Mailbox mailbox_;         // the destructor ends it while the thread runs; so the thread uses
+    uint32_t mailbox_id_ = 0; // this copy of its id
     std::atomic<bool> stopping_{false};
     std::thread thread_;
 };

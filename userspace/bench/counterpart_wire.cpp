@@ -28,7 +28,7 @@ template <size_t N> void set_words(char (&to)[N], const std::string& from) {
     memset(to + length, 0, N - length);
 }
 
-// Of a peer, which may leave the zero out, and write what a terminal would obey.
+// Text from a peer, which may lack the zero and may contain control characters for a terminal.
 template <size_t N> std::string words_of(const char (&from)[N]) {
     std::string words(from, strnlen(from, N));
     std::replace_if(
@@ -36,14 +36,14 @@ template <size_t N> std::string words_of(const char (&from)[N]) {
     return words;
 }
 
-// Likewise; what is no errno of Linux tells that the peer is none of this kind.
+// errno from a peer; a number that is no errno of Linux means that the peer is no counterpart.
 int errno_of(uint32_t number) { return number <= max_errno ? static_cast<int>(number) : EPROTO; }
 
 tl::unexpected<Error> refuse(int number, const std::string& why) {
     return tl::unexpected(Error("the counterpart refuses the workload", "", number, "", why));
 }
 
-// Either end has memory for what goes out and for what comes in.
+// Each end has memory for outgoing and for incoming data.
 tl::expected<void, Error> check_round_trips(const Ask& ask) {
     const auto& workload = ask.workload;
 
@@ -120,7 +120,7 @@ std::optional<Ask> decode_ask(std::span<const std::byte> message) {
     return ask;
 }
 
-// In this order, for a stride is the size rounded up.
+// The order matters, because the stride is the size rounded up.
 tl::expected<void, Error> check_ask(const Ask& ask) {
     const auto& workload = ask.workload;
 

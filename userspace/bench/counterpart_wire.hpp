@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// What `kxfer bench` asks of the process at the other end, and what that answers. Beside the
-// export NAME stand the mailbox NAME.bench, where it is asked, and the export NAME.answer, which
-// who asks READs. Big endian.
+// Requests of `kxfer bench` to the process at the other end, and the answers. For the export NAME
+// there are the mailbox NAME.bench, which takes requests, and the export NAME.answer, which the
+// requester READs. Big endian.
 //
-// A counterpart tells what node it runs on and the CPU time of its process, or does a workload the other way
-// round: on an export that who asks makes for this alone, named after the number of the request, at the
-// address that the message came from; or it answers round trips (ping_pong.hpp), in memory of its own
-// that it exports for this alone. So it can be made to move data of its own making in
-// memory that was made for it, and reaches nothing else; and what it is asked is bounded here.
+// A counterpart reports its node and the CPU time of its process. It can also do a workload in the
+// reverse direction: on an export that the requester makes for this alone, named after the number of
+// the request, at the address that the message came from. Or it answers round trips (ping_pong.hpp),
+// in memory of its own that it exports for this alone. So a request can make it move only data of its
+// own making, in memory made for that, and the limits are here.
 #pragma once
 
 #include <chrono>
@@ -27,31 +27,31 @@
 
 namespace kxfer::bench {
 
-// Of a workload done for another node.
+// Limits of a workload done for another node.
 constexpr uint64_t max_reverse_bytes = 64ULL << 20;
 constexpr unsigned max_reverse_depth = 4096;
 constexpr std::chrono::seconds max_reverse_time{600};
 
 std::string ask_name(const std::string& export_name);
 std::string answer_name(const std::string& export_name);
-// Of the memory for the workload of that request.
+// Name of the requester's export for the workload of that request.
 std::string reverse_name(uint64_t request);
-// Of the memory at the counterpart for the round trips of that request.
+// Name of the counterpart's export for the round trips of that request.
 std::string round_trip_name(uint64_t request);
 
 enum class Verb : uint32_t {
-    usage = 1, // tell the CPU time of the process
-    prepare,   // connect and warm up, then wait for the other verb
+    usage = 1, // report the CPU time of the process
+    prepare,   // connect and warm up, then wait for go
     go,        // measure
-    end,       // who asked has measured too: verify; or wants no more answers
+    end,       // the requester has measured too: verify; or: stop answering round trips
     taken,     // the answer was READ
-    answer,    // answer round trips until the end
+    answer,    // answer round trips until end
 };
 
 struct Ask {
-    uint64_t request = 0; // not 0; no other's
+    uint64_t request = 0; // unique number, not 0
     Verb verb = Verb::usage;
-    // Of prepare and answer, as RunPlan and PathOptions have them; no mix, no message.
+    // For prepare and answer, as in RunPlan and PathOptions; neither a mix nor messages.
     Workload workload = {};
     uint64_t count = 0;
     std::chrono::nanoseconds duration{};
@@ -59,10 +59,10 @@ struct Ask {
     double rate = 0;
     uint32_t context = 0;
     uint32_t wait_flags = 0;
-    uint16_t port = 0; // of the listener there
+    uint16_t port = 0; // of the requester's listener
     bool ring = false;
     bool signal_batch = false;
-    bool key = false; // the listener there wants one
+    bool key = false; // the requester's listener wants a key
     std::optional<uint8_t> tos = {};
 };
 
@@ -82,20 +82,20 @@ struct WireAsk {
     uint32_t wait_flags;
     uint32_t port;
     // 1: ring, 2: a batch has one completion, 4: a key, 8: a type of service; 8 bits from bit 8
-    // on: Work; 8 from bit 16 on: that type
+    // on: Work; 8 bits from bit 16 on: the type of service
     uint32_t flags;
 };
 
 WireAsk encode(const Ask& ask);
-// Empty: it is none, or not of this version.
+// Empty: the message is no request, or not of this version.
 std::optional<Ask> decode_ask(std::span<const std::byte> message);
-// EINVAL, EOPNOTSUPP, ERANGE: what is more than a counterpart does.
+// EINVAL, EOPNOTSUPP, ERANGE: the request is beyond what a counterpart does.
 tl::expected<void, Error> check_ask(const Ask& ask);
 
-// Of round trips: done is that they are answered from now on.
+// With round trips, done means that they are answered from now on.
 enum class Progress : uint32_t { nothing, ready, measuring, measured, done, failed };
 
-// What is known of a workload that was done the other way round.
+// The result of a workload in the reverse direction.
 struct ReverseResult {
     uint64_t operations = 0;
     uint64_t elapsed_ns = 0;
@@ -107,26 +107,26 @@ struct ReverseResult {
     }
 };
 
-// Of the node that a counterpart runs on, by its own word.
+// The node that a counterpart runs on, as it reports it.
 struct PeerNode {
     std::string kernel, cpu, module, srcversion;
 };
 
 struct Answer {
-    uint64_t request = 0; // of prepare, that it is of
-    uint64_t refused = 0; // the last one that came while another was done
+    uint64_t request = 0; // the prepare or answer request that this answers
+    uint64_t refused = 0; // the last request refused because another was carried out
     Progress progress = Progress::nothing;
-    Error error = Error("", "", 0); // of failed
-    ProcessUsage usage;             // of done: meanwhile
-    ReverseResult result;           // of done
-    // Beside that, whatever else is done: the last one that asked for usage, and that since the
-    // process began.
+    Error error = Error("", "", 0); // if failed
+    ProcessUsage usage;             // if done: usage during the measurement
+    ReverseResult result;           // if done
+    // Independent of the above: the last request for usage, and the usage since the process
+    // began.
     uint64_t usage_request = 0;
     ProcessUsage total;
-    PeerNode node; // from the beginning
+    PeerNode node; // set from the beginning
 };
 
-// The head of the answer; behind it the words of the histogram. The progress is stored last.
+// The head of the answer; the words of the histogram follow. The progress is stored last.
 struct WireAnswer {
     uint64_t request;
     uint64_t refused;
@@ -151,9 +151,9 @@ struct WireAnswer {
 };
 
 inline size_t answer_bytes() { return sizeof(WireAnswer) + Histogram::nr_words() * sizeof(uint64_t); }
-// Room for answer_bytes(), aligned to 8.
+// memory: answer_bytes() at least, aligned to 8.
 void publish(const Answer& answer, std::span<std::byte> memory);
-// Of a READ that was begun when the progress had been seen, else only the head is good.
+// Complete only if the READ was begun after the progress had been seen; else only the head is valid.
 Answer decode_answer(std::span<const std::byte> memory);
 
 } // namespace kxfer::bench

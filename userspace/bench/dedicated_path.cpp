@@ -14,12 +14,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// As engine verbs has it: as many as perftest posts (-r), or more than can be under way.
+// Receives as in engine verbs: as many as perftest posts (-r), or more than can be in flight.
 constexpr uint32_t least_receives = 512;
-// Likewise: what the responder has not counted within that is lost.
+// As in engine verbs: messages not counted within that time are lost.
 constexpr auto grace = std::chrono::milliseconds(200);
 
-// READ and WRITE may be done in any case.
+// READ and WRITE are allowed in any case.
 uint32_t op_of(Operation operation) {
     switch (operation) {
     case Operation::read:
@@ -43,7 +43,7 @@ kxfer_dedicated_open request_of(const KernelPath& path, const kxfer_addr& respon
 
     open.remote = responder;
     open.local = options.local;
-    static_cast<void>(set_text(open.device, options.device)); // it fits: the path was opened by it
+    static_cast<void>(set_text(open.device, options.device)); // fits: the path was opened with it
     open.context = options.context;
     open.timeout_ms = static_cast<uint32_t>(options.timeout.count());
     open.length = path.remote_bytes();
@@ -97,7 +97,7 @@ tl::expected<DedicatedPath, Error> DedicatedPath::open(KernelPath& path, const k
         }
         Error error = connection.error();
         error.hint = advice(error.number);
-        // EADDRINUSE: the port that rdma_cm has chosen is one of TCP's (siw); the next one is another.
+        // EADDRINUSE: the port that rdma_cm chose is in use by TCP (siw); another try gets another port.
         const bool passes = error.number == EBUSY || error.number == EDQUOT || error.number == EADDRINUSE;
         if (!passes || Clock::now() > give_up) return tl::unexpected(error);
         std::this_thread::sleep_for(std::chrono::milliseconds(10));

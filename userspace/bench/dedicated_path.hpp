@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// A connection of engine kverbs with the responder of engine verbs, for one workload, of
-// messages or if it has to be a connection of its own: the module asks for the receives and the memory that
-// engine verbs asks for, and finds them by itself. READs and WRITEs of the workload go there, too.
+// A connection of engine kverbs with the responder of engine verbs, for one workload: of messages,
+// or when a dedicated connection was asked for. The module asks the responder for the same receives
+// and memory as engine verbs does, and learns their addresses itself. READs and WRITEs of the
+// workload use this connection, too.
 #pragma once
 
 #include <chrono>
@@ -18,18 +19,18 @@ namespace kxfer::bench {
 
 class DedicatedPath {
   public:
-    // responder: an address where `kxfer serve --verbs` answers. Tries again for a moment
-    // while it has not let go of the connection before.
+    // responder: an address where `kxfer serve --verbs` answers. Tries again for a second
+    // while the responder has not yet ended the previous connection.
     static tl::expected<DedicatedPath, Error> open(KernelPath& path, const kxfer_addr& responder,
                                                    const Workload& workload);
 
     uint32_t id() const { return connection_.id(); }
     bool has_messages() const { return messages_; }
     const Connection& connection() const { return path_; }
-    // Waits until the responder has all messages; of UD, until it gets none any more.
-    // EBADMSG: others than were sent.
+    // Waits until the responder has all messages; with UD, until no more arrive.
+    // EBADMSG: the responder got other messages than were sent.
     tl::expected<void, Error> settle(std::chrono::milliseconds timeout);
-    // As settle() has found it; empty: RC.
+    // Losses, as of the last settle(); empty: RC.
     std::optional<Losses> losses() const { return losses_; }
 
   private:

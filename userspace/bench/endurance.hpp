@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What a thread that takes messages does about a RECV that failed: it goes on, for a message that
-// could not be brought (ENOMEM, EIO) is none of the next one's, but slowly, and not for ever.
+// Whether a thread that takes messages goes on after a failed RECV. It does, because a message that
+// could not be delivered (ENOMEM, EIO) does not affect the next one; but slowly, and not for ever.
 #pragma once
 
 #include <atomic>
@@ -13,10 +13,10 @@ namespace kxfer::bench {
 
 class Endurance {
   public:
-    // Of a RECV, or of handing it in; may sleep. False: there will be no other.
+    // number: errno of a RECV, or of submitting it. May sleep. False: give up.
     bool survives(int number) {
-        constexpr unsigned most = 500; // in a row, with a pause behind each
-        // The mailbox has ended, or it is not known any more.
+        constexpr unsigned most = 500; // failures in a row, with a pause after each
+        // The mailbox has ended, or is not known any more.
         const bool over = number == EKEYREVOKED || number == ECANCELED || number == ENOENT || number == EBADF;
 
         if (!over && (number == EINTR || ++failures_ <= most)) {
@@ -27,7 +27,7 @@ class Endurance {
         return false;
     }
     void worked() { failures_ = 0; }
-    // Any thread may ask: 0, or the errno that it ended by.
+    // 0, or the errno of the failure that ended the thread. Any thread may ask.
     int ended() const { return ended_; }
 
   private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What drives a workload. An engine is connected with the peer and has local
-// and remote memory registered before it is measured; it is used by one thread.
+// An engine carries out a workload. It is connected with the peer and has local
+// and remote memory registered before it is measured; one thread uses it.
 #pragma once
 
 #include <chrono>
@@ -22,14 +22,15 @@ namespace kxfer::bench {
 // `deep`: `depth` operations in flight, topped up by batches.
 enum class Mode { single, deep };
 
-// Is told of each operation that the runner saw complete, while the block goes on.
+// Gets each operation that the runner saw complete, while the block goes on.
 class Observer {
   public:
     using Clock = std::chrono::steady_clock;
 
     virtual ~Observer() = default;
-    // due: when it should have been handed in, which without a rate is handed_in: before
-    // the call that did so; seen: when the call that brought the completion returned.
+    // due: when the operation should have been handed in; without a rate the same as handed_in.
+    // handed_in: before the call that handed it in. seen: when the call that brought the
+    // completion returned.
     virtual void completed(Clock::time_point due, Clock::time_point handed_in, Clock::time_point seen) = 0;
 };
 
@@ -37,28 +38,28 @@ struct Limits {
     uint64_t count = 1000;
     std::chrono::nanoseconds budget = std::chrono::milliseconds(25);
     int (*stopped)() = nullptr; // not 0: the block ends with EINTR, operations may be in flight; but see keep
-    // Of others: operations of a deep block are timed too, where the engine can.
+    // For engines that the runner does not drive: time the operations of a deep block too, if possible.
     bool timed = false;
-    // Of engines that the runner drives, see SteppedEngine:
+    // For engines that the runner drives, see SteppedEngine:
     Observer* observer = nullptr;
-    double rate = 0; // not 0: operations are begun so many a second, whether others have ended or not
-    // Of others, at a rate: for how long the first operation has been due; less than 0: it will be.
+    double rate = 0; // not 0: begin so many operations a second, whether others have ended or not
+    // Not driven, at a rate: how long the first operation has been due; negative: it is not due yet.
     std::chrono::nanoseconds late{};
-    bool bare = false; // begin_block() and end_block() are the caller's
-    bool rest = false; // of others: blocks before used each slot, so the count may be less than the depth
-    // A block that is stopped ends as if its time were over, and what it did is returned. Of an
-    // engine that is not driven: unless the stop broke the block off.
+    bool bare = false; // the caller calls begin_block() and end_block()
+    bool rest = false; // not driven: earlier blocks used each slot, so the count may be below the depth
+    // A block that is stopped ends as if its time were over, and returns what it did. An engine
+    // that is not driven still fails if the stop interrupted the block.
     bool keep = false;
 };
 
 struct Block {
     uint64_t operations = 0;
-    std::optional<double> median_ns; // single, exact; empty: not each latency was kept
+    std::optional<double> median_ns; // single, exact; empty: not every latency was kept
     uint64_t elapsed_ns = 0;
-    uint64_t nr_overdue = 0;    // at a rate: due when the time was over, and not handed in
+    uint64_t nr_overdue = 0;    // at a rate: operations due when the time was over, but not handed in
     unsigned work_requests = 0; // of the longest operation; 0: the engine does not know
-    Histogram latencies;        // single, and deep if that is wanted (Limits::timed)
-    Histogram uncorrected;      // of an engine that is not driven, at a rate: from the post
+    Histogram latencies;        // single blocks, and deep ones with Limits::timed
+    Histogram uncorrected;      // engine not driven, at a rate: latencies from the post
 };
 
 // Messages since make_ready().
@@ -72,47 +73,47 @@ class Engine {
     virtual ~Engine() = default;
 
     virtual std::string name() const = 0;
-    // At this workload: how deep an engine can go depends on its size.
+    // Parameters for this workload: the possible depth depends on its size.
     virtual Parameters parameters(const Workload& workload) const = 0;
     virtual bool remote_writable() const = 0;
-    // Before the first operation; empty: nothing was registered.
+    // The registration before the first operation; empty: nothing was registered.
     virtual std::optional<Registration> registration() const { return std::nullopt; }
-    // Slots that the operations of a block go to, in turn, from the first one on.
+    // Number of slots that a block's operations use, in turn, from the first one on.
     virtual unsigned slots(const Workload& workload, Mode mode) const;
 
-    // What it finds completed are the oldest of what is in flight.
+    // Completions found are always those of the oldest operations in flight.
     virtual bool completes_in_order() const { return true; }
 
-    // It compares what each operation brought by itself.
+    // The engine itself compares the data of each operation.
     virtual bool verifies_itself() const { return false; }
 
-    // EOPNOTSUPP and why it cannot do the operation; nothing is posted to find out.
-    // READ and WRITE unless an engine says otherwise.
+    // EOPNOTSUPP and the reason if the engine cannot do the operation; nothing is posted to find
+    // out. The default is READ and WRITE.
     virtual tl::expected<void, Error> supports(Operation operation) const;
-    // To be called before the blocks of a workload. Behind it the peer's memory is
+    // Must be called before the blocks of a workload. After it the peer's memory is
     // zero and no message has been sent, unless the operation is READ or WRITE.
-    // EOPNOTSUPP, EINVAL: not with this operation, not with this workload.
+    // EOPNOTSUPP, EINVAL: the engine cannot do this operation or this workload.
     virtual tl::expected<void, Error> make_ready(const Workload& workload);
-    // Around each block, and in no figure of it; what else is done meanwhile by who shares the
+    // Called around each block, outside of its figures. Between the two calls, other use of the
     // peer's memory or mailbox does not matter.
     virtual tl::expected<void, Error> begin_block(const Workload& workload);
     virtual tl::expected<void, Error> end_block(const Workload& workload);
-    // Waits until the peer has all messages. EBADMSG: others than were sent.
+    // Waits until the peer has all messages. EBADMSG: it got other messages than were sent.
     virtual tl::expected<void, Error> settle() { return {}; }
-    // Else what an operation sends may be lost, and neither it nor settle() fails for that.
+    // False: data that an operation sends may be lost, and neither it nor settle() fails for that.
     virtual bool is_reliable() const { return true; }
-    // Of an engine whose operations do not reach the program's memory by themselves: brings
-    // them what is in it, and brings back what they left.
+    // For an engine whose operations use other memory than the program's (device memory): load()
+    // copies the program's memory there, store() copies it back.
     virtual tl::expected<void, Error> load() { return {}; }
     virtual tl::expected<void, Error> store() { return {}; }
-    // Between completions by the device's clock since the last call; empty: it has none.
+    // Gaps between completions by the device's clock since the last call; empty: no such clock.
     virtual std::optional<Histogram> take_device_gaps() { return std::nullopt; }
-    // As settle() found it, of an engine that is not reliable; empty: nobody counts them.
+    // Losses as of the last settle(), if the engine is not reliable; empty: they are not counted.
     virtual std::optional<Losses> losses() const { return std::nullopt; }
 
-    // A block ends at its count or its budget of time, whichever comes first. In deep it does
-    // not before each slot was used once, but at a rate, or as the rest of others (Limits::rest).
-    // After an error the engine is of no more use.
+    // A block ends at its count or its time limit, whichever comes first. A deep block first uses
+    // each slot once, except at a rate or with Limits::rest. After an error the engine must not be
+    // used any more.
     virtual tl::expected<Block, Error> run_block(const Workload& workload, Mode mode,
                                                  const Limits& limits) = 0;
 };
@@ -129,10 +130,10 @@ struct Transfer {
 // An engine whose operations the runner hands in.
 class SteppedEngine : public Engine {
   public:
-    // Hands in all transfers by one call and waits for `wait` completions of
+    // Hands in all transfers in one call and waits for `wait` completions of
     // these or earlier ones; returns how many came, at least `wait`. A failed
     // transfer or a wait of more than the engine's timeout is an error, after
-    // which the engine is of no more use.
+    // which the engine must not be used any more.
     virtual tl::expected<unsigned, Error> step(std::span<const Transfer> transfers, unsigned wait) = 0;
 
     tl::expected<Block, Error> run_block(const Workload& workload, Mode mode, const Limits& limits) final;

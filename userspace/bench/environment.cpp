@@ -74,7 +74,7 @@ std::set<unsigned> allowed_cpus() {
     std::set<unsigned> cpus;
     cpu_set_t mask;
 
-    // A machine with more CPUs than the mask has room for says EINVAL.
+    // On a machine with more CPUs than the mask has room for this fails with EINVAL.
     if (sched_getaffinity(0, sizeof(mask), &mask) != 0) return cpus;
     for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
         if (CPU_ISSET(cpu, &mask)) cpus.insert(cpu);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Where a result was measured: without this a figure means nothing.
+// The environment of a result: without it a figure means nothing.
 #pragma once
 
 #include <set>
@@ -13,10 +13,10 @@ struct Environment {
     std::string architecture;
     std::string cpu_model;
     unsigned nr_cpus = 0; // online
-    std::string machine;  // virtual machine as it names itself; empty: none
+    std::string machine;  // name that a virtual machine has for itself; empty: none
     std::string clock_source;
     std::string affinity;          // CPUs that this process may use, such as "0-3,6"
-    std::string module_srcversion; // of the kxfer.ko that is loaded; empty: none
+    std::string module_srcversion; // of the loaded kxfer.ko; empty: none is loaded
 };
 
 Environment find_environment();

@@ -82,7 +82,7 @@ void add_footprint(const RunResult& result, std::vector<Figure>& figures) {
     add("node_softirq", Kind::time, node ? std::optional(node->softirq_ns) : std::nullopt, no_stat);
 }
 
-// Four digits that tell something, and none behind them.
+// At most four significant digits.
 std::string with_prefix(double value, double step, std::span<const char* const> units) {
     size_t i = 0;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Counters come by netlink, and those that only a port's folder `counters` has (InfiniBand's
-// own, such as port_xmit_data) from there. The CPU time of another process is that of
-// its clock, exact to the nanosecond, where /proc/PID/stat has ticks.
+// Counters come from netlink, and those that only a port's folder `counters` has (InfiniBand's
+// own, such as port_xmit_data) from there. The CPU time of another process comes from
+// its CPU clock, exact to the nanosecond, while /proc/PID/stat has ticks.
 
 #include "bench/footprint.hpp"
 
@@ -32,7 +32,7 @@ std::optional<NodeUsage> node_usage_now() {
     return parse_node_usage({std::istreambuf_iterator<char>(file), {}}, tick_ns());
 }
 
-// Voluntary and involuntary ones of a thread.
+// Voluntary and involuntary context switches of a thread.
 uint64_t switches_in(const fs::path& status) {
     std::ifstream file(status);
     uint64_t switches = 0;
@@ -69,7 +69,7 @@ std::optional<NodeUsage> parse_node_usage(const std::string& stat, double tick_n
     std::string cpu;
     double user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0;
 
-    // The first line is of all CPUs; guests' time is in user's.
+    // The first line is the sum of all CPUs; user time includes guest time.
     if (!(words >> cpu >> user >> nice >> system >> idle >> iowait >> irq >> softirq) || cpu != "cpu")
         return std::nullopt;
     return NodeUsage{(user + nice + system + irq + softirq) * tick_ns, softirq * tick_ns};

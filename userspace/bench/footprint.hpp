@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What a measured part took beside the thread that measured: CPU time of all of the node,
-// of which that of kernel threads and softirqs is in no process; CPU time of the process
-// at the other end, if it is one of this node; and what the device counted.
+// What a measured part used besides the thread that measured: CPU time of the whole node, as
+// that of kernel threads and softirqs belongs to no process; CPU time of the process at the other
+// end, if it can be asked or runs on this node; and the changes of the device's counters.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,20 @@
 
 namespace kxfer::bench {
 
-// Of a process with all its threads.
+// Usage of a process with all its threads.
 struct ProcessUsage {
     double cpu_ns = 0;
-    uint64_t switches = 0; // of context; those of a thread that has ended are lost
+    uint64_t switches = 0; // context switches; those of a thread that has ended are lost
 };
 
-// Where to look.
+// What to observe.
 struct Surroundings {
     std::string device;
     uint32_t device_index = 0;
     uint32_t port = 0;   // 0: the device's counters are not read
-    pid_t peer = 0;      // 0: it cannot be looked at
-    std::string no_peer; // why
-    // Of a process of another node, since it began; empty: nobody tells.
+    pid_t peer = 0;      // process at the other end; 0: it cannot be observed
+    std::string no_peer; // why it cannot be observed
+    // Usage of a process of another node, since it began; empty: it cannot be asked.
     std::function<std::optional<ProcessUsage>()> ask_peer = {};
 };
 
@@ -41,26 +41,26 @@ struct DeviceCounter {
     bool operator==(const DeviceCounter&) const = default;
 };
 
-// Of all CPUs; the kernel counts ticks.
+// Usage of all CPUs; the kernel counts ticks.
 struct NodeUsage {
     double busy_ns = 0;    // neither idle nor waiting for storage; with softirqs, without steal
-    double softirq_ns = 0; // of these
+    double softirq_ns = 0; // the part of it in softirqs
 };
 
 struct Footprint {
     std::optional<NodeUsage> node;
     std::optional<ProcessUsage> peer;
-    std::string no_peer;                 // why there is none
-    std::vector<DeviceCounter> counters; // that changed, by name
-    std::string no_counters;             // why none were read
+    std::string no_peer;                 // why `peer` is empty
+    std::vector<DeviceCounter> counters; // counters that changed, by name
+    std::string no_counters;             // why no counters were read
 };
 
-// Since the node started; of the text of /proc/stat, with ticks of that length.
+// Usage since the node started; from the text of /proc/stat, with ticks of that length.
 std::optional<NodeUsage> parse_node_usage(const std::string& stat, double tick_ns);
-// Since the process started. Empty: it is gone.
+// Usage since the process started. Empty: it has ended.
 std::optional<ProcessUsage> usage_of(pid_t process);
 
-// From when it is made to finish().
+// Watches from its construction to finish().
 class FootprintWatch {
   public:
     explicit FootprintWatch(const Surroundings& surroundings);
@@ -73,7 +73,7 @@ class FootprintWatch {
     std::vector<DeviceCounter> find_changes(const Counters& after) const;
 
     const Surroundings& surroundings_;
-    tl::expected<Counters, std::string> counters_; // else why not
+    tl::expected<Counters, std::string> counters_; // or why they were not read
     std::optional<ProcessUsage> peer_;
     std::optional<NodeUsage> node_;
 };

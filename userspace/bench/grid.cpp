@@ -10,7 +10,7 @@ namespace kxfer::bench {
 
 namespace {
 
-// Around the blocks of a cell: its data is filled in and verified, system calls are counted.
+// Time around the blocks of a cell: for filling and verifying data, and counting system calls.
 constexpr double seconds_around = 0.1;
 
 } // namespace
@@ -73,7 +73,7 @@ std::vector<Way> ways_of(const Grid& grid) {
         for (const auto& context : grid.contexts)
             for (const auto& memory : grid.memories)
                 for (const auto& poll : grid.polls) {
-                    // Who waits for jobs is not the only one who does.
+                    // Direct needs a single poller of the CQ; with jobs, others poll it too.
                     if (engine == "job" && context == "direct") continue;
                     const Way way = way_of(engine, context, memory, poll);
                     if (std::ranges::find(ways, way) == ways.end()) ways.push_back(way);

@@ -6,7 +6,7 @@
 //          how the caller of a job waits
 //   cell   a work done in a way. All cells of a work are measured in the same rounds, so
 //          any two of them can be compared
-// What an engine does not have is empty in its ways: verbs has no context, only kverbs has
+// Parts of a way that an engine does not have are empty: verbs has no context, only kverbs has
 // a choice of registration, and only a job in context polled has a choice of waiting. So no cell
 // is measured twice under two names.
 #pragma once
@@ -38,7 +38,7 @@ struct Task {
 
     bool operator==(const Task&) const = default;
     Mode mode() const { return depth == 1 ? Mode::single : Mode::deep; }
-    // "READ, 32 deep, a completion a batch": all but the size.
+    // "READ, 32 deep, a completion a batch": everything except the size.
     std::string kind() const;
     uint64_t bytes() const { return Workload{operation, size, depth}.bytes(); }
 };
@@ -50,26 +50,26 @@ struct Way {
     std::string name() const; // "kverbs softirq mr"
 };
 
-// What a sweep takes to be measured.
+// Extent of a sweep's measurements.
 struct SweepPlan {
     unsigned rounds = 5;
-    uint64_t count = 1000; // most operations of a block
+    uint64_t count = 1000; // operations of a block, at most
     std::chrono::milliseconds block{25};
 
-    // Of one work.
+    // The plan of one work.
     Plan plan_of(Mode mode) const;
-    // What it takes, if blocks last as long as they may. Deep ones may last longer.
+    // Time of one work if blocks take their full time. Deep blocks may take longer.
     double seconds_of(size_t ways) const;
 };
 
-// One signalling after the other: engines are connected for it. One at a time a batch is
-// one operation, so there is only the first signalling; atomics have one size.
+// Ordered by signalling, because engines are connected anew for each. At depth 1 a batch is one
+// operation, so there is only the first signalling; atomics have one size.
 std::vector<Task> works_of(const Grid& grid);
 std::vector<Way> ways_of(const Grid& grid);
-// Without what the engine does not have.
+// Leaves out the parts that the engine does not have.
 Way way_of(const std::string& engine, const std::string& context, const std::string& memory,
            const std::string& poll);
-// The way of the engine with the first value of each axis: in which engines are compared.
+// The way of the engine with the first value of each axis: the one in which engines are compared.
 Way usual_way(const Grid& grid, const std::string& engine);
 
 } // namespace kxfer::bench

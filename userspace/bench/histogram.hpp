@@ -20,7 +20,7 @@ class Histogram {
     Histogram();
     void add(uint64_t value);
     void add(const Histogram& other);
-    // So many values of which only the bucket is known: each counts as its middle.
+    // Adds `count` values of which only the bucket is known: each counts as its middle.
     void add_bucket(unsigned bucket, uint64_t count);
 
     uint64_t count() const { return count_; }
@@ -30,14 +30,14 @@ class Histogram {
     // The value below or at which that percentage of all values lies: the middle
     // of its bucket, so at most 1/256 off, never outside min() and max(). 0 while empty.
     uint64_t percentile(double percent) const;
-    // Whether so many values can tell it: a percentile that fewer than ten lie beyond
-    // is a guess.
+    // Whether there are enough values for the percentile: if fewer than ten lie beyond it, it is
+    // a guess.
     bool supports(double percent) const { return count_ >= needed(percent); }
-    // Values that it takes.
+    // Values that the percentile needs.
     static uint64_t needed(double percent);
 
-    // All of it as numbers, for another process, and from them again: nr_words(), which anybody
-    // may have made; empty if they do not belong together.
+    // The histogram as nr_words() numbers for another process, and back. The numbers come from an
+    // untrusted process: empty if they are inconsistent.
     std::vector<uint64_t> words() const;
     static Histogram from_words(std::span<const uint64_t> words);
     static size_t nr_words() { return 4 + nr_buckets(); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// RECVs get messages in the order in which they were submitted; completions may come in
-// another, so what a place holds is taken when its turn has come.
+// RECVs get messages in the order in which they were submitted. Completions may come in
+// another order, so a place is taken only when its turn has come.
 
 #include "bench/inbox.hpp"
 
@@ -18,7 +18,7 @@ namespace kxfer::bench {
 
 namespace {
 
-// No longer than the memory that messages go into, so a small export needs little.
+// The longest message: limited to the memory that messages go into, so a small export needs little.
 uint32_t longest(const kxfer_query& query, std::span<const std::byte> memory) {
     if (!(query.features & KXFER_FEATURE_LONG_MESSAGE)) return KXFER_MESSAGE_MAX;
     return static_cast<uint32_t>(
@@ -77,13 +77,13 @@ tl::expected<void, Error> Inbox::offer(const std::string& export_name, std::span
     return {};
 }
 
-// The RECVs that wait end with the mailbox, and no other is accepted.
+// When the mailbox ends, so do the waiting RECVs, and no new RECV is accepted.
 Inbox::~Inbox() {
     mailbox_.reset();
     if (thread_.joinable()) thread_.join();
 }
 
-// For the next RECV: those of a kind are used in turn.
+// The place for the next RECV: places of a kind are used in turn.
 Inbox::Place Inbox::new_place() const {
     const size_t long_at = page_bytes + places * short_bytes;
     const size_t long_bytes = sizeof(kxfer_message) + size_t{max_bytes_};
@@ -94,8 +94,7 @@ Inbox::Place Inbox::new_place() const {
     return {memory_.bytes().subspan(page_bytes + posted_ % places * short_bytes, short_bytes)};
 }
 
-// Signals are for other threads. Who sends sees it if this ends early: nothing is
-// received any more.
+// Blocks all signals: they are for other threads. A sender notices if this thread ends early.
 void Inbox::run() {
     sigset_t all;
 
@@ -118,7 +117,7 @@ void Inbox::make_recvs() {
     }
 }
 
-// Hands in RECVs for the places that are free, and waits for a message.
+// Submits RECVs for the free places, and waits for a message.
 bool Inbox::exchange() {
     kxfer_submit args = {};
 
@@ -136,13 +135,13 @@ bool Inbox::exchange() {
     for (int left = static_cast<int>(jobs_.size()) - std::max(accepted, 0); left > 0; left--)
         long_posted_ -= places_[--posted_ % places].is_long;
     if (accepted < 0) return endurance_.survives(-accepted);
-    // Those that were accepted may have ended all the same.
+    // RECVs accepted before the error may have ended.
     return handle(args.reaped) && (args.error == 0 || endurance_.survives(static_cast<int>(args.error)));
 }
 
-// False: no RECV will be given a message any more. Else its place is for the next, whatever it
-// brought: a message that was too long for it stays for another RECV, and one that could not
-// be brought is lost, which its sender is told.
+// Handles the end of a RECV. False: no RECV will get a message any more. Otherwise the place is free
+// for the next RECV. A message that was too long stays for another RECV; one that could not be
+// delivered is lost, and its sender gets an error.
 bool Inbox::end(const Completion& completion) {
     Place& place = places_[completion.user_data];
     const bool too_long = completion.status == -EMSGSIZE && !place.is_long;
@@ -154,7 +153,7 @@ bool Inbox::end(const Completion& completion) {
     return completion.status == 0 || too_long || endurance_.survives(-completion.status);
 }
 
-// Nothing is taken of a RECV that brought no message.
+// Takes the message of a place, if its RECV got one.
 void Inbox::take(Place& place) {
     if (const auto message = Message::at(place.range, place.bytes)) {
         if (const auto opening = decode_opening(message->payload()))
@@ -166,7 +165,7 @@ void Inbox::take(Place& place) {
     taken_++;
 }
 
-// False: as end() has it.
+// False: as end().
 bool Inbox::handle(uint32_t nr_completions) {
     const uint32_t before = taken_;
 

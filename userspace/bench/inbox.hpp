@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Takes the messages that the engine job sends: offers a mailbox beside an export, keeps
-// RECVs waiting there, puts what they bring into the export's memory and tells in a status
-// how many came (series.hpp). A thread of its own sleeps in SUBMIT, which hands the RECVs in
-// again.
+// Takes the messages that the engine job sends: offers a mailbox for an export, keeps RECVs
+// waiting there, puts the messages into the export's memory and counts them in a status
+// (series.hpp). A thread of its own sleeps in SUBMIT, which also submits new RECVs.
 //
-// RECVs have room for short messages, or for long ones: where a series of these begins, or a
-// message was too long for a RECV, those that come next do.
+// A RECV has room for a short message or for a long one. When a series of long messages begins, or
+// a message was too long for a RECV, the next RECVs have room for long ones.
 #pragma once
 
 #include <array>
@@ -25,29 +24,29 @@ namespace kxfer::bench {
 
 class Inbox {
   public:
-    // The memory is that of the export, which others may write and READ, and has to outlive
-    // it. Who the rules match may send; none: everybody.
+    // memory: that of the export, which others may write and READ; has to outlive the inbox.
+    // rules: peers that may send; none: all peers.
     static tl::expected<std::unique_ptr<Inbox>, Error> start(const std::string& export_name,
                                                              std::span<std::byte> memory,
                                                              std::span<const kxfer_rule> rules = {});
-    // Ends the mailbox, and by that the thread.
+    // Ends the mailbox, which ends the thread.
     ~Inbox();
     Inbox(const Inbox&) = delete;
     Inbox& operator=(const Inbox&) = delete;
 
     const std::string& name() const { return name_; }
-    // 0, or the errno by which it ended of itself: it receives no more.
+    // 0, or the errno with which the thread ended by itself: nothing is received any more.
     int ended() const { return endurance_.ended(); }
 
   private:
-    static constexpr uint32_t places = 128;     // RECVs that wait
-    static constexpr uint32_t long_places = 16; // of these for long messages: what a lane moves at once
+    static constexpr uint32_t places = 128;     // waiting RECVs
+    static constexpr uint32_t long_places = 16; // of these for long messages: the limit of a lane
     static constexpr uint32_t short_bytes = sizeof(kxfer_message) + KXFER_MESSAGE_MAX;
 
-    // RECVs, from the oldest to the newest that was handed in.
+    // A RECV; they are used in turn, from the oldest submitted to the newest.
     struct Place {
         std::span<std::byte> range;
-        uint64_t bytes = 0; // that it brought; 0: nothing
+        uint64_t bytes = 0; // length of the message received; 0: none
         bool is_long = false;
         bool ended = false;
     };
@@ -66,10 +65,10 @@ class Inbox {
 
     Session session_;
     std::string name_;
-    Memory memory_; // the status on a page, behind it the places, those for long messages last
+    Memory memory_; // the status on a page, then the places, those for long messages last
     Series series_;
-    uint32_t max_bytes_;                        // of a message
-    bool wants_long_ = false;                   // the RECVs that are handed in next
+    uint32_t max_bytes_;                        // longest message
+    bool wants_long_ = false;                   // the next RECVs are for long messages
     uint32_t posted_ = 0, taken_ = 0;           // RECVs, since the beginning
     uint32_t long_posted_ = 0, long_taken_ = 0; // of these for long messages
     std::array<Place, places> places_{};
@@ -79,8 +78,8 @@ class Inbox {
     // Destroyed from the last to the first.
     Region region_;
     Export status_export_;
-    Mailbox mailbox_;         // ended by the destructor, while the thread uses
-    uint32_t mailbox_id_ = 0; // a copy of its id
+    Mailbox mailbox_;         // the destructor ends it while the thread runs; so the thread uses
+    uint32_t mailbox_id_ = 0; // this copy of its id
     std::thread thread_;
 };
 

@@ -15,15 +15,15 @@ namespace kxfer::bench {
 
 namespace {
 
-// As many as one SUBMIT hands back; more wait for the next.
+// Completions that one SUBMIT returns at most; others wait for the next.
 constexpr unsigned max_completions = 4096;
-// user_data of the WRITE of a WRITE with immediate; as Outbox::status_mark no offset.
+// user_data of the WRITE of a WRITE with immediate; like Outbox::status_mark, no valid offset.
 constexpr uint64_t write_mark = UINT64_MAX - 1;
 
-// A WRITE with immediate is a WRITE and a message behind it.
+// A WRITE with immediate is a WRITE followed by a message.
 unsigned jobs_of(Operation operation) { return operation == Operation::write_imm ? 2 : 1; }
 
-// Those of a mix alone.
+// For a mix: its messages alone.
 Workload messages_of(Workload workload) {
     if (workload.is_mix()) workload.operation = Operation::send;
     workload.turns.clear();
@@ -47,7 +47,7 @@ tl::expected<std::unique_ptr<JobEngine>, Error> JobEngine::connect(const PathOpt
     return engine;
 }
 
-// Without one there are no messages, and why is said by who wants some.
+// Without a mailbox there are no messages; supports() gives the reason.
 void JobEngine::open_mailbox() {
     auto outbox = Outbox::open(path_);
     if (outbox)
@@ -59,7 +59,7 @@ void JobEngine::open_mailbox() {
         no_messages_ = outbox.error().text();
 }
 
-// What a message is, and how many of them there may be.
+// Messages differ in registration, meaning of success, and limit.
 Parameters JobEngine::parameters(const Workload& workload) const {
     Parameters parameters = path_.parameters(workload);
 
@@ -112,7 +112,7 @@ tl::expected<void, Error> JobEngine::carry_out(const Job& job) {
     return {};
 }
 
-// Each block is a series of messages, so engines may share a mailbox.
+// Each block is a series of messages of its own, so engines may share a mailbox.
 tl::expected<void, Error> JobEngine::begin_block(const Workload& workload) {
     if (!has_messages(workload)) return {};
     if (auto opened = carry_out(outbox_->open_series(messages_)); !opened) return opened;
@@ -138,7 +138,7 @@ tl::expected<void, Error> JobEngine::read_status_until(Done done, const std::str
     }
 }
 
-// A READ of the status may be in flight from before.
+// A READ of the status may be in flight already.
 tl::expected<unsigned, Error> JobEngine::wait_for_room(uint64_t messages) {
     unsigned done = 0;
 
@@ -218,7 +218,7 @@ void JobEngine::add_jobs(const Transfer& transfer) {
     jobs_.push_back(outbox_->next(messages_, path_.region()));
 }
 
-// The jobs that were made. A SUBMIT takes only so many, and the last one waits.
+// Submits the prepared jobs. A SUBMIT takes at most max_submit(); only the last one waits.
 tl::expected<unsigned, Error> JobEngine::submit_all(unsigned wait) {
     std::span<const Job> left(jobs_);
     unsigned done = 0;
@@ -242,7 +242,7 @@ tl::expected<unsigned, Error> JobEngine::submit(std::span<const Job> jobs, unsig
     in_flight_ += args.nr_jobs;
     if (!path_.options().ring) {
         args.completions = reinterpret_cast<uintptr_t>(completions_.data());
-        // No more room than can be filled: the kernel looks at all of it.
+        // No more room than can be filled: the kernel checks access to all of it.
         args.nr_completions = std::min(in_flight_, max_completions);
     }
     args.wait = std::min(wait * jobs_each_, in_flight_);
@@ -258,7 +258,7 @@ tl::expected<unsigned, Error> JobEngine::submit(std::span<const Job> jobs, unsig
     return count(taken);
 }
 
-// What a REAP gives, or what is in the ring after one that waited.
+// The completions of a REAP; with a ring, REAP only waits and they are in the ring.
 tl::expected<std::span<const Completion>, Error> JobEngine::take(unsigned wait) {
     auto& session = path_.session();
     if (!path_.options().ring) return session.reap(completions_, wait, path_.options().timeout);
@@ -278,7 +278,7 @@ tl::expected<unsigned, Error> JobEngine::reap(unsigned wait) {
     return count(static_cast<unsigned>(reaped->size()));
 }
 
-// Of the completions that were taken: how many operations they end.
+// Counts the operations that the taken completions end.
 tl::expected<unsigned, Error> JobEngine::count(unsigned taken) {
     unsigned operations = 0;
 

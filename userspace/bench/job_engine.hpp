@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // The kernel side of every comparison: jobs through /dev/kxfer. A step is one SUBMIT that
-// also waits for completions; the thread sleeps in the kernel while it waits. With a ring it
-// finds the completions there afterwards.
+// also waits for completions; the thread sleeps in the kernel while it waits. With a ring the
+// completions are there afterwards.
 //
-// Messages go to the mailbox beside the export, never more than it has room for
-// (outbox.hpp). A WRITE with immediate is a WRITE and, behind it on the same lane, a message
+// Messages go to the mailbox of the export, never more than it has room for
+// (outbox.hpp). A WRITE with immediate is a WRITE followed, on the same lane, by a message
 // that is the immediate alone.
 #pragma once
 
@@ -26,8 +26,9 @@ class JobEngine : public SteppedEngine {
 
     std::string name() const override { return "job"; }
     Parameters parameters(const Workload& workload) const override;
-    // A READ of iWARP is followed by an invalidation, which a WRITE behind it does not wait for.
-    // A message is answered by the peer's kernel, behind what else was acknowledged meanwhile.
+    // On iWARP a READ is followed by an invalidation; a later WRITE does not wait for that.
+    // A message completes when the peer's kernel answers it; other operations, acknowledged by
+    // the device, may overtake it.
     bool completes_in_order() const override {
         return !path_.iwarp() && !(workload_.is_mix() && is_message(messages_.operation));
     }
@@ -59,12 +60,12 @@ class JobEngine : public SteppedEngine {
 
     KernelPath path_;
     const Memory& memory_;
-    Workload workload_;           // that it was made ready for
-    Workload messages_;           // those of it; a READ: there are none
+    Workload workload_;           // of make_ready()
+    Workload messages_;           // its messages alone; a READ: there are none
     std::vector<uint64_t> swaps_; // done on each slot: COMPARE_SWAP counts up by one
     std::unique_ptr<Outbox> outbox_;
-    std::string no_messages_ = "messages were not asked for"; // unless there is an outbox
-    unsigned jobs_each_ = 1;                                  // of an operation
+    std::string no_messages_ = "messages were not asked for"; // why there is no outbox
+    unsigned jobs_each_ = 1;                                  // jobs per operation
     unsigned in_flight_ = 0;                                  // jobs
     std::vector<Job> jobs_;
     std::vector<Completion> completions_;

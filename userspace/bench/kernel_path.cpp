@@ -31,7 +31,7 @@ tl::expected<Peer, Error> open_peer(Session& session, const PathOptions& options
     how.device = options.device;
     how.key = options.key;
     how.tos = options.tos;
-    // Only a connection of its own has that; what else is on the link goes as ever.
+    // Only a dedicated connection can be direct; the link itself is polled as usual.
     how.context = options.context == KXFER_CONTEXT_DIRECT ? uint32_t{KXFER_CONTEXT_POLLED} : options.context;
     how.timeout = options.timeout;
     return session.connect(options.peer, how);
@@ -119,7 +119,7 @@ tl::expected<Target, Error> KernelPath::open_timed(uint32_t rights) {
 tl::expected<void, Error> KernelPath::open_target() {
     const uint32_t rights = KXFER_RIGHT_READ | (options_.writable ? KXFER_RIGHT_WRITE : 0);
     auto target = open_timed(rights | (options_.atomic ? KXFER_RIGHT_ATOMIC : 0));
-    // Not granted, or the device has none.
+    // Atomics are not granted, or the device has none.
     if (!target && options_.atomic &&
         (target.error().number == EACCES || target.error().number == EOPNOTSUPP))
         target = open_timed(rights);
@@ -128,7 +128,6 @@ tl::expected<void, Error> KernelPath::open_target() {
     return {};
 }
 
-// What the link's device and lanes let through at once.
 tl::expected<void, Error> KernelPath::find_limits() {
     const auto query = session_.query();
     if (!query) return tl::unexpected(query.error());
@@ -150,7 +149,7 @@ tl::expected<void, Error> KernelPath::find_limits() {
     max_submit_ = query->max_jobs_per_submit;
     iwarp_ = (device->flags & KXFER_DEVICE_IWARP) != 0;
     atomics_ = (device->flags & KXFER_DEVICE_ATOMIC) != 0;
-    // Two pages less than that, as the module has it: memory may begin within one.
+    // Two pages less than the device's limit, as in the module: memory may begin within a page.
     max_registration_ = std::max(device->max_fast_reg_pages, 2U) - 2;
     max_registration_ *= page_bytes;
     for (const auto& lane : *lanes) {
@@ -163,15 +162,14 @@ tl::expected<void, Error> KernelPath::find_limits() {
     return {};
 }
 
-// Work requests of an operation.
 unsigned KernelPath::count_requests(const Workload& workload, const Requests& how) const {
-    // Scattered pages: each is an SGE of its own.
+    // Pages are scattered: each needs an SGE of its own.
     const auto pages = static_cast<unsigned>(workload.stride() / page_bytes);
     const unsigned sges = max_sges(workload.operation);
 
     if (!workload.moves()) return how.extra;
     if (!how.registered) return (pages + sges - 1) / sges + how.extra;
-    // A long one is cut where the peer's registrations end, which are as long.
+    // A long operation is cut where the peer's registrations end, which are as long as ours.
     const uint64_t cuts = 16 * workload.stride() / std::max(max_registration_, page_bytes);
     return 1 + static_cast<unsigned>(cuts) + how.extra;
 }
@@ -197,8 +195,8 @@ Parameters KernelPath::parameters(const Workload& workload, const Requests& how)
                                                                                     : local_lkey;
     parameters.remote_bytes = target_.length();
     parameters.remote_registration = options_.writable ? standing_writable : standing_readable;
-    // One operation in sixteen at most lies across two of the peer's registrations and takes
-    // a request more; one that has a request for each page is cut there anyway.
+    // At most one operation in sixteen lies across two of the peer's registrations and needs one
+    // more request; an operation with a request for each page is cut there anyway.
     const unsigned credits = one_each || !workload.moves() ? credits_ : credits_ * 15 / 16;
     parameters.max_depth = std::min(max_jobs_, credits / count_requests(workload, how));
     parameters.signal_every = options_.signal_every(workload);

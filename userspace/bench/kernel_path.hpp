@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the engines that go through /dev/kxfer are set up on: a session with the
+// The common base of the engines that go through /dev/kxfer: a session with the
 // local memory as a region, and a target on an export of the peer.
 #pragma once
 
@@ -15,55 +15,55 @@
 namespace kxfer::bench {
 
 struct PathOptions {
-    kxfer_addr peer = {};        // a listener
-    kxfer_addr local = {};       // or family 0
-    std::string device;          // or empty
-    std::string key;             // that both ends have to prove, or empty
-    std::optional<uint32_t> tos; // type of service; none: that of the device
-    std::string export_name;     // at least as long as the memory
+    kxfer_addr peer = {};        // address of a listener
+    kxfer_addr local = {};       // own address; family 0: any
+    std::string device;          // empty: any
+    std::string key;             // the key both ends have to prove; empty: none
+    std::optional<uint32_t> tos; // type of service; none: the device's default
+    std::string export_name;     // an export at least as long as the memory
     uint32_t context = KXFER_CONTEXT_POLLED;
     uint32_t wait_flags = 0;                               // KXFER_WAIT_F_*
-    bool ring = false;                                     // of jobs: completions come into shared memory
-    uint32_t memory = KXFER_BENCH_MEMORY_DEFAULT;          // of kverbs: enum kxfer_bench_memory
-    bool mr_pool = false;                                  // MRs registered for each operation are of a pool
-    uint32_t invalidate = KXFER_BENCH_INVALIDATE_DEFERRED; // and how they become invalid
-    bool dedicated = false;       // kverbs: all is done on a connection of its own, not on a lane
-    bool cq_pool = false;         // of such a connection: its CQ is of the kernel's pool
+    bool ring = false;                                     // job: completions come into shared memory
+    uint32_t memory = KXFER_BENCH_MEMORY_DEFAULT;          // kverbs: enum kxfer_bench_memory
+    bool mr_pool = false;                                  // kverbs: MRs for each operation are from a pool
+    uint32_t invalidate = KXFER_BENCH_INVALIDATE_DEFERRED; // kverbs: how such MRs become invalid
+    bool dedicated = false;       // kverbs: use a dedicated connection for everything, not a lane
+    bool cq_pool = false;         // the dedicated connection's CQ is from the kernel's pool
     bool inline_writes = true;    // kverbs: a short WRITE's payload goes in its work request
-    unsigned signal = 1;          // one completion for so many operations; 0: for those of a batch
-    bool writable = true;         // ask for an export that may be written
-    bool atomic = false;          // and for atomics, but do without if the peer does not grant them
-    bool messages = false;        // of jobs: use the mailbox beside it, but do without if there is none
-    bool ud = false;              // messages of kverbs go by UD, and
-    std::optional<uint32_t> qkey; // carry that in place of the responder's
+    unsigned signal = 1;          // one completion for so many operations; 0: for each batch
+    bool writable = true;         // ask for the right to write to the export
+    bool atomic = false;          // ask for atomics, but do without if the peer does not grant them
+    bool messages = false;        // job: use the export's mailbox, but do without if there is none
+    bool ud = false;              // kverbs: send messages by UD
+    std::optional<uint32_t> qkey; // kverbs: Q_Key of UD messages in place of the responder's
     std::chrono::milliseconds timeout{10000};
 
     bool signal_batch() const { return signal == 0; }
     unsigned signal_every(const Workload& workload) const { return signal ? signal : workload.batch; }
 };
 
-// The peer of these options, and what it has published there.
+// Opens the peer of these options, and an export or mailbox of that peer.
 tl::expected<Peer, Error> open_peer(Session& session, const PathOptions& options);
 tl::expected<Target, Error> open_beside(Peer& peer, const PathOptions& options, const std::string& name,
                                         uint32_t rights);
-// Of a peer that is connected; ECONNRESET: no longer.
+// The link of a connected peer; ECONNRESET: it is not connected any more.
 tl::expected<kxfer_info_link, Error> link_of(Session& session, const Peer& peer, const PathOptions& options);
 
-// Of a link, by what its lanes say; of data lanes that differ the least path MTU.
+// The connection of a link, as its lanes report it; if data lanes differ, the least path MTU.
 tl::expected<Connection, Error> connection_of(const Session& session, uint64_t link);
 
-// As enum ib_gid_type; empty: none, as on iWARP.
+// type: enum ib_gid_type. Empty: no GID type, as on iWARP.
 std::string gid_type_name(uint32_t type);
 
-// What an engine makes of an operation.
+// The work requests that an engine needs for an operation.
 struct Requests {
-    bool registered = false; // local memory is one piece, that of an MR
-    unsigned extra = 0;      // work requests beside those that move it
+    bool registered = false; // local memory is one piece, in an MR
+    unsigned extra = 0;      // work requests besides those that move data
 };
 
 class KernelPath {
   public:
-    // The memory has to outlive it.
+    // The memory has to outlive the path.
     static tl::expected<KernelPath, Error> open(const PathOptions& options, const Memory& memory);
 
     const PathOptions& options() const { return options_; }
@@ -73,7 +73,7 @@ class KernelPath {
     const std::string& peer() const { return peer_; }
     std::string on() const { return peer_ + '/' + options_.export_name; }
     bool iwarp() const { return iwarp_; }
-    // Another export of the peer.
+    // Opens another export of the peer.
     tl::expected<Target, Error> open_another(const std::string& name, uint32_t rights) {
         return open_beside(peer_handle_, options_, name, rights);
     }
@@ -81,16 +81,16 @@ class KernelPath {
     std::string no_atomics() const;
     const std::string& device() const { return device_; }
     const Registration& registration() const { return registration_; }
-    // Short WRITEs go in their work requests.
+    // The payload of these WRITEs fits into the work requests.
     bool is_inline(const Workload& workload) const { return workload.is_inline(max_inline_); }
-    // Pages of scattered memory that a work request takes which is no READ.
+    // SGEs, one for each scattered page, of a work request other than a READ.
     unsigned write_sges() const { return write_sges_; }
     uint64_t remote_bytes() const { return target_.length(); }
-    // The most bytes that the device registers at once.
+    // Most bytes that the device registers at once.
     uint64_t max_registration() const { return max_registration_; }
     unsigned max_jobs() const { return max_jobs_; }
     unsigned max_submit() const { return max_submit_; } // jobs of one SUBMIT
-    // With as many operations in flight as the lane has room for.
+    // max_depth is what the lane has room for.
     Parameters parameters(const Workload& workload, const Requests& how = {}) const;
 
   private:
@@ -120,10 +120,10 @@ class KernelPath {
     uint64_t max_registration_ = 0;
     unsigned max_jobs_ = 0;
     unsigned max_submit_ = 1;
-    unsigned credits_ = 0;   // work requests that the link's data lanes take
-    unsigned read_sges_ = 1; // SGEs that a work request uses
+    unsigned credits_ = 0;   // work requests for which the link's data lanes have room
+    unsigned read_sges_ = 1; // SGEs of a work request
     unsigned write_sges_ = 1;
-    unsigned max_inline_ = 0; // bytes that a WRITE's work request carries
+    unsigned max_inline_ = 0; // inline bytes of a WRITE's work request
 };
 
 } // namespace kxfer::bench

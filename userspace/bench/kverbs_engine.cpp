@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds longest_run{KXFER_BENCH_MAX_TIME_MS};
-// REG_MR of an operation, and LOCAL_INV unless the peer invalidates.
+// REG_MR for each operation, and LOCAL_INV unless the peer invalidates.
 unsigned registering_requests(uint32_t invalidation) {
     return invalidation == KXFER_BENCH_INVALIDATE_REMOTE ? 1 : 2;
 }
@@ -35,12 +35,12 @@ const char* registered_for_each(uint32_t invalidation) {
 
 constexpr double ps_per_second = 1e12;
 
-// The buckets are the same ones.
+// The module has the same buckets.
 void add_buckets(const std::vector<uint32_t>& buckets, Histogram& histogram) {
     for (uint32_t i = 0; i < buckets.size(); i++) histogram.add_bucket(i, buckets[i]);
 }
 
-// At least a millisecond, for that is the module's unit.
+// At least a millisecond, which is the module's unit.
 uint32_t time_limit_ms(std::chrono::nanoseconds budget) {
     const auto limit =
         std::chrono::ceil<milliseconds>(std::min<std::chrono::nanoseconds>(budget, longest_run));
@@ -99,10 +99,10 @@ KverbsEngine::connect(const PathOptions& options, const kxfer_addr& responder, c
 uint32_t KverbsEngine::memory_of(const Workload& workload) const {
     const uint32_t memory = path_.options().memory;
     if (!workload.moves()) return KXFER_BENCH_MEMORY_MR_EACH;
-    // As the module does it: the sink of a READ needs an STag.
+    // As in the module: the sink of a READ needs an STag.
     if (memory == KXFER_BENCH_MEMORY_DEFAULT && path_.iwarp() && workload.operation == Operation::read)
         return KXFER_BENCH_MEMORY_MR;
-    // A message is one work request, of scattered pages; and what verifies it is as deep.
+    // A message is one work request of scattered pages; operations that verify it have its depth.
     const bool messages = is_message(workload.operation) || (dedicated_ && dedicated_->has_messages());
     if (memory == KXFER_BENCH_MEMORY_DEFAULT && messages &&
         workload.stride() / page_bytes > path_.write_sges())
@@ -110,8 +110,8 @@ uint32_t KverbsEngine::memory_of(const Workload& workload) const {
     return memory;
 }
 
-// What verifies an operation is as deep as that one, and may take more work requests: then
-// memory is named in the way that takes the fewest.
+// Operations that verify have the workload's depth, and may need too many work requests. Then
+// memory is named in the way that needs the fewest.
 uint32_t KverbsEngine::memory_in_run(const Workload& workload) const {
     const bool fits = workload.depth <= parameters(workload).max_depth;
     return fits || workload.size > path_.max_registration() ? memory_of(workload)
@@ -172,7 +172,7 @@ tl::expected<void, Error> KverbsEngine::supports(Operation operation) const {
     return {};
 }
 
-// UD alone; the connection beside it supports more.
+// Whether a UD QP can do the operation; the connection can do more.
 tl::expected<void, Error> KverbsEngine::carries(Operation operation) const {
     if (is_reliable()) return {};
     if (path_.iwarp())
@@ -185,7 +185,7 @@ tl::expected<void, Error> KverbsEngine::carries(Operation operation) const {
     return {};
 }
 
-// A run of one operation at a time has one; messages have those of the responder.
+// A run of one operation at a time uses one slot; messages use those of the responder.
 unsigned KverbsEngine::slots(const Workload& workload, Mode mode) const {
     return mode == Mode::single && !is_message(workload.operation) ? 1 : workload.depth;
 }
@@ -195,7 +195,7 @@ tl::expected<void, Error> KverbsEngine::check_registration(const Workload& workl
     if (memory == KXFER_BENCH_MEMORY_RW && path_.options().signal != 1 && workload.depth > 1)
         return tl::unexpected(Error("engine kverbs cannot signal one operation of several", "", EOPNOTSUPP,
                                     "use --signal each", "rdma_rw asks for a completion of each operation"));
-    // rdma_rw takes several MRs if need be.
+    // rdma_rw uses several MRs if necessary.
     if (memory == KXFER_BENCH_MEMORY_DEFAULT || memory == KXFER_BENCH_MEMORY_RW ||
         workload.size <= path_.max_registration())
         return {};
@@ -205,7 +205,7 @@ tl::expected<void, Error> KverbsEngine::check_registration(const Workload& workl
                                             parameters(workload).device, path_.max_registration())));
 }
 
-// Something that is done for the workload is not done by rdma_rw.
+// True if any operation for the workload runs without rdma_rw.
 bool KverbsEngine::leaves_rw(const Workload& workload) const {
     Workload one = workload;
     for (const auto operation : {Operation::read, Operation::write}) {
@@ -215,7 +215,7 @@ bool KverbsEngine::leaves_rw(const Workload& workload) const {
     return false;
 }
 
-// A region that is mapped already is EBUSY for rdma_rw where DMA is real (KXFER_BENCH).
+// With real DMA, rdma_rw on a region that is mapped already fails with EBUSY (KXFER_BENCH).
 tl::expected<void, Error> KverbsEngine::add_mapped_region(const Workload& workload) {
     if (memory_of(workload) != KXFER_BENCH_MEMORY_RW || mapped_ || !leaves_rw(workload)) return {};
     auto region = path_.session().add_region(memory_.bytes(), KXFER_REGION_F_WRITE);
@@ -285,7 +285,7 @@ kxfer_bench KverbsEngine::bench_of(const Workload& workload, Mode mode, const Li
     return bench;
 }
 
-// Done so far is in bench.operations and bench.total_ns; more is added to it.
+// Adds its results to bench.operations and bench.total_ns.
 tl::expected<void, Error> KverbsEngine::run(kxfer_bench& bench, const Limits& limits) {
     const uint64_t elapsed_ns = bench.total_ns;
     const uint32_t operations = bench.operations;
@@ -319,7 +319,7 @@ tl::expected<Block, Error> KverbsEngine::run_block(const Workload& workload, Mod
         bench.nr_buckets = KXFER_BENCH_NR_BUCKETS;
     }
     if (auto ran = run(bench, limits); !ran) return tl::unexpected(ran.error());
-    // The time was over before each slot was used, or anything was begun.
+    // The time was over before each slot was used, or before anything was begun.
     const uint32_t least = limits.rest ? 1 : bench.depth;
     if (bench.operations < least) {
         bench.count = least;
@@ -341,7 +341,7 @@ tl::expected<Block, Error> KverbsEngine::run_block(const Workload& workload, Mod
     return block;
 }
 
-// It may be that nothing is due before the time is over.
+// It is no error if no operation is due before the time is over.
 tl::expected<Block, Error> KverbsEngine::run_at_rate(const Workload& workload, Mode mode,
                                                      const Limits& limits) {
     std::vector<uint32_t> since_due(KXFER_BENCH_NR_BUCKETS), since_post(KXFER_BENCH_NR_BUCKETS);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// To be reached by peers at an address of this node.
+// Listening for peers at an address of this node.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 namespace kxfer::bench {
 
 struct Listening {
-    Listener own; // unless the node had one there
+    Listener own; // empty if the node had a listener there already
     uint16_t port = 0;
     bool wants_key = false;
 };
 
-// A listener that already admits peers at this address is as good as an own one, whose port is
-// the address's, or KXFER_PORT. key: what peers have to prove to an own one, or empty.
+// Uses a listener that already admits peers at this address; otherwise creates one, on the
+// address's port or KXFER_PORT. key: the key that peers have to prove to a new one, or empty.
 tl::expected<Listening, Error> listen_at(Session& session, const kxfer_addr& address,
                                          const std::string& key = {});
 
-// The same peers, with other rights.
+// Rules for the same peers with other rights.
 std::vector<kxfer_rule> granting(std::span<const kxfer_rule> rules, uint32_t rights);
 
 } // namespace kxfer::bench

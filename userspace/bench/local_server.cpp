@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Two pipes: by `ready` the child says once which ports it has, or what failed;
-// `lifeline` tells it by end-of-file that the parent is done or dead.
+// Two pipes: on `ready` the child reports once which ports it has, or what failed;
+// end-of-file on `lifeline` shows the child that the parent is done or dead.
 
 #include "bench/local_server.hpp"
 
@@ -33,7 +33,7 @@ namespace {
 constexpr int ready_timeout_ms = 10000;
 constexpr int end_timeout_ms = 20000;
 
-// Fits into a pipe, so that writing it never waits.
+// Fits into a pipe, so that a write never waits.
 struct Report {
     int number = 0;
     uint16_t listener_port = 0;
@@ -63,7 +63,7 @@ Report failure_report(const Error& error) {
     return report;
 }
 
-// An export of its own for a client beside the first.
+// The export of a client after the first.
 struct Offer {
     Memory memory;
     Region region;
@@ -71,7 +71,7 @@ struct Offer {
     std::unique_ptr<Inbox> inbox;
 };
 
-// What the child holds; destroyed from the last to the first.
+// The objects of the child; destroyed from the last to the first.
 struct Served {
     std::unique_ptr<Memory> memory;
     std::unique_ptr<Session> session;
@@ -139,7 +139,7 @@ tl::expected<void, Error> offer_more(const ServerOptions& options, Served& serve
 
 tl::expected<void, Error> answer_verbs(const ServerOptions& options, Served& served) {
     kxfer_addr address = options.address;
-    address.port = 0; // any: the parent is told which
+    address.port = 0; // any; the parent learns which
     auto responder = verbs::VerbsResponder::start(socket_address(address));
     if (!responder) return tl::unexpected(responder.error());
     served.responder = std::move(*responder);
@@ -167,7 +167,7 @@ Report serve(const ServerOptions& options, Served& served) {
 
 [[noreturn]] void run_child(const ServerOptions& options, int ready, int lifeline) {
     char byte = 0;
-    // Ctrl-C goes to the whole group; the parent decides when this ends.
+    // Ctrl-C goes to the whole process group; the parent decides when the child ends.
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_DFL);
     {
@@ -236,7 +236,7 @@ tl::expected<void, Error> LocalServer::wait_until_ready(int from) {
     return {};
 }
 
-// Bounded: a child that does not end in time is killed, and the kernel cleans up.
+// Takes a limited time: a child that does not end is killed, and the kernel cleans up.
 LocalServer::~LocalServer() {
     close(lifeline_);
     for (int waited = 0; waited < end_timeout_ms; waited += 10) {

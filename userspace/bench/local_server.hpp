@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The other side of a comparison when no peer was named: a child process on
+// The other side of a comparison if no peer was named: a child process on
 // this node that offers an export to the job engine and a responder to the
 // verbs engine, sleeps, and ends with the object or with its parent.
 #pragma once
@@ -19,24 +19,24 @@
 namespace kxfer::bench {
 
 struct ServerOptions {
-    kxfer_addr address = {}; // of this node; its port is where to listen unless somebody does already
-    std::string key;         // what peers have to prove to a listener of its own, or empty
+    kxfer_addr address = {}; // of this node; with the port to listen on, if there is no listener yet
+    std::string key;         // the key that peers have to prove to a new listener, or empty
     std::string export_name;
     uint64_t length = 0;
-    unsigned nr_exports = 1; // all of that length; the names of others end in -2, -3 and so on
+    unsigned nr_exports = 1; // all of that length; the names after the first end in -2, -3 and so on
     bool job = true;
     bool verbs = true;
-    bool messages = false;                 // of jobs: with a mailbox beside each export
-    bool counterpart = false;              // of jobs: does a workload the other way round
-    std::optional<PartnerOptions> partner; // of round trips; the port of its path is the listener's
+    bool messages = false;                 // job: with a mailbox for each export
+    bool counterpart = false;              // job: does workloads in the reverse direction
+    std::optional<PartnerOptions> partner; // for round trips; its path gets the listener's port
 };
 
-// Of the export of the client with that number, from 0 on.
+// Name of the export of the client with that number, from 0 on.
 std::string client_export(const std::string& name, unsigned client);
 
 class LocalServer {
   public:
-    // Forks: to be called while the process has one thread and no session.
+    // Forks: must be called while the process has one thread and no session.
     static tl::expected<std::unique_ptr<LocalServer>, Error> start(const ServerOptions& options);
     ~LocalServer();
 

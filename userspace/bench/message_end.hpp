@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// One end of round trips by messages: a mailbox of its own, two places for what comes into it, in turn,
-// and the mailbox of the other end. A RECV is handed in before the message that it takes is asked for,
-// so that no message waits for one.
+// One end of round trips by messages: its own mailbox, two places for incoming messages, used in turn,
+// and the mailbox of the other end. A RECV is submitted before the message it takes can be sent, so no
+// message waits for one.
 #pragma once
 
 #include <array>
@@ -16,19 +16,19 @@ namespace kxfer::bench {
 
 class MessageEnd {
   public:
-    // Offers a mailbox beside the export NAME, whose session is that of the path. Whom the rules match
-    // may send; none: everybody. The path has to outlive it.
+    // Offers a mailbox for the export NAME, in the path's session. rules: peers that may send; none:
+    // all peers. The path has to outlive the object.
     static tl::expected<std::unique_ptr<MessageEnd>, Error>
     offer(KernelPath& path, const std::string& name, uint64_t size, std::span<const kxfer_rule> rules);
-    // The mailbox beside the other end's export. EOPNOTSUPP: its messages are shorter.
+    // Opens the mailbox of the other end's export. EOPNOTSUPP: it takes only shorter messages.
     tl::expected<void, Error> open(const std::string& name);
 
-    // For message n, from 0 on.
+    // Jobs for message n, from 0 on.
     Job recv(uint64_t n) const;
     Job send(const Region& region, uint64_t offset) const;
-    // Sends message n, which has come, back.
+    // Sends back message n, which has arrived.
     Job echo(uint64_t n) const;
-    // What came; shorter if another has sent it.
+    // The payload of message n; shorter if another peer has sent it.
     std::span<std::byte> payload(uint64_t n) const;
 
   private:

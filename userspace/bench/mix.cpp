@@ -70,7 +70,7 @@ bool has_messages(const Workload& workload) {
                              : is_message(workload.operation);
 }
 
-// Each gains its share at every turn, and who has most pays for the turn.
+// Every turn each operation gains its share; the one with the most takes the turn and pays.
 std::vector<Operation> turns_of(const Mix& mix) {
     std::vector<int> credits(mix.size());
     std::vector<Operation> turns;

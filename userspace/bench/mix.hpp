@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A mix: READs, WRITEs and SENDs in given shares, spread as evenly as they can be, and the
-// same in every run. All move the same bytes of a slot, so that it does not matter which of two
-// in flight is first. Message n is of slot n, whichever operation it is.
+// A mix: READs, WRITEs and SENDs in given shares, spread as evenly as possible, and in the
+// same order in every run. All operations on a slot move the same bytes, so the order of two in
+// flight does not matter. Message n comes from slot n, whichever operation it is.
 #pragma once
 
 #include <string>
@@ -22,12 +22,12 @@ struct Share {
 };
 using Mix = std::vector<Share>;
 
-// "read=70,write=30"; what is wrong with it.
+// Parses "read=70,write=30"; the error says what is wrong with it.
 tl::expected<Mix, std::string> parse_mix(const std::string& text);
 std::string mix_text(const Mix& mix);
-// Some of its operations are messages.
+// Some of the workload's operations are messages.
 bool has_messages(const Workload& workload);
-// Whose turn it is, of 100 operations: for Workload::turns.
+// The order of 100 operations, for Workload::turns.
 std::vector<Operation> turns_of(const Mix& mix);
 
 } // namespace kxfer::bench

@@ -11,7 +11,7 @@ namespace kxfer::bench {
 
 namespace {
 
-constexpr uint64_t opening_at = 2048; // behind the status
+constexpr uint64_t opening_at = 2048; // after the status
 
 uint64_t random_series() {
     std::random_device random;
@@ -79,7 +79,7 @@ SeriesStatus Outbox::status() const {
     return decode(wire);
 }
 
-// Before the peer has come to the opening it tells of an older series.
+// Until the peer has taken the opening, its status is that of an older series.
 tl::expected<void, Error> Outbox::learn() {
     const SeriesStatus now = status();
 

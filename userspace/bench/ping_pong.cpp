@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Round n is notified with cookie n; the partner answers the same. Round 0 is no round: by
-// it the two ends meet. Of WRITEs the last byte is n modulo 256, so that it always changes.
+// Round trip n begins with a NOTIFY with cookie n; the partner answers with the same cookie. Round
+// 0 is no round trip: with it the two ends meet. With WRITEs the last byte is n modulo 256, so that
+// it always changes.
 
 #include "bench/ping_pong.hpp"
 
@@ -18,22 +19,22 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Then whoever stops it is looked for again.
+// Longest wait until the stop flag is checked again.
 constexpr std::chrono::milliseconds longest_wait{100};
-// While nothing comes: until the other end is looked for again.
+// While nothing arrives: time between two checks that the other end is there.
 constexpr std::chrono::seconds between_looks{1};
-// An initiator that asks for nothing for as long lets others have the partner.
+// After that time without a round trip the partner ends, so that others can have one.
 constexpr std::chrono::seconds longest_silence{60};
-// Looks at memory before others may have the CPU.
+// Polls of memory before the thread yields the CPU.
 constexpr int looks = 1000;
 constexpr std::byte wiped{0};
-// user_data of a READ that looks for the other end; no number of a message.
+// user_data of a READ that checks that the other end is there; not the number of a message.
 constexpr uint64_t look_mark = UINT64_MAX;
 constexpr uint64_t seed = 1;
 
 tl::unexpected<Error> stop_error() { return tl::unexpected(Error("stopped", "", ECANCELED)); }
 
-// since: the last round trip, or the begin.
+// since: the time of the last round trip, or the begin.
 tl::expected<void, Error> check_silence(Clock::time_point since, const std::string& name) {
     if (Clock::now() - since <= longest_silence) return {};
     return tl::unexpected(Error("the other end asks for no round trip of", name, ETIMEDOUT, "",
@@ -63,7 +64,7 @@ Error job_error(const KernelPath& path, int number) {
     return error;
 }
 
-// Jobs of one call, at most two, and all their completions.
+// Submits at most two jobs in one call and waits for all their completions.
 tl::expected<void, Error> carry_out(KernelPath& path, std::span<const Job> jobs) {
     const Deadline deadline(path.options().timeout);
     std::array<Completion, 2> completions;
@@ -88,8 +89,8 @@ tl::expected<void, Error> carry_out(KernelPath& path, std::span<const Job> jobs)
     return {};
 }
 
-// Hands in jobs, and waits for them if that is wanted, but not for long: the rest is to be reaped. How
-// many have ended.
+// Submits jobs and returns how many have ended. wait: waits for them up to longest_wait; the caller
+// reaps the rest.
 tl::expected<unsigned, Error> hand_in(KernelPath& path, std::span<const Job> jobs, bool wait = true) {
     std::array<Completion, 2> completions;
     kxfer_submit args = {};
@@ -108,13 +109,13 @@ tl::expected<unsigned, Error> hand_in(KernelPath& path, std::span<const Job> job
     return args.reaped;
 }
 
-// From what goes out, or from what came in, to what comes in there.
+// From the outgoing memory, or with `back` from the incoming one, to the peer's incoming memory.
 Job write_job(KernelPath& path, const Workload& workload, bool back) {
     return Job::write(path.region(), back ? workload.bytes() : 0, path.target(), workload.bytes(),
                       workload.size, 0);
 }
 
-// A WRITE that the other end waits for by looking: it sees itself when it is placed.
+// The other end polls its memory for this WRITE, so on iWARP local completion is enough.
 tl::expected<void, Error> write_round(KernelPath& path, const Memory& memory, const Workload& workload,
                                       uint64_t round) {
     Job job = write_job(path, workload, false);
@@ -124,7 +125,7 @@ tl::expected<void, Error> write_round(KernelPath& path, const Memory& memory, co
     return carry_out(path, {&job, 1});
 }
 
-// Until the other's WRITE of that round is there, or it is over.
+// Polls until the other end's WRITE of that round is there, or until over() is true.
 template <typename Over>
 bool wait_for_byte(const Memory& memory, const Workload& workload, uint64_t round, Over over) {
     auto& byte = reinterpret_cast<unsigned char&>(coming_in(memory, workload).back());
@@ -148,9 +149,9 @@ Partner::~Partner() {
     thread_.join();
 }
 
-// To be called while nothing comes. Now and then a byte of the other end's export is READ: that fails when
-// the other end is gone. The byte lands where the next WRITE begins, which is filled before that.
-// ECANCELED: it is stopped.
+// Called while nothing arrives. Once per between_looks it READs a byte of the other end's export, which
+// fails if that end has gone. The byte lands where the next WRITE begins, which is filled before that.
+// ECANCELED: the partner is stopped.
 Partner::Done Partner::look_after(KernelPath& path, Clock::time_point& looked) {
     const auto now = Clock::now();
 
@@ -161,7 +162,7 @@ Partner::Done Partner::look_after(KernelPath& path, Clock::time_point& looked) {
     return carry_out(path, {&look, 1});
 }
 
-// The cookie. Without a path nothing was opened yet. ECANCELED: it is stopped.
+// Returns the next event's cookie. path: null until one is open. ECANCELED: the partner is stopped.
 tl::expected<uint64_t, Error> Partner::next_event(KernelPath* path) {
     std::array<kxfer_event, 1> room = {};
     const auto begun = Clock::now();
@@ -171,7 +172,7 @@ tl::expected<uint64_t, Error> Partner::next_event(KernelPath* path) {
         const auto events = events_.take_events(room, true, Deadline(longest_wait));
         if (!events && events.error().number != ETIMEDOUT && events.error().number != EINTR)
             return tl::unexpected(events.error());
-        // Looked at first: as long as the initiator asks there is an event each time.
+        // Check the flag first: while the initiator keeps asking there is always an event.
         if (stopped_) return stop_error();
         if (events && !events->empty()) return events->front().cookie;
         if (path)
@@ -180,7 +181,7 @@ tl::expected<uint64_t, Error> Partner::next_event(KernelPath* path) {
     }
 }
 
-// Who makes the round trips tells it if this ends early: nobody answers.
+// If this ends early, the initiator of the round trips gets no answer and reports that.
 void Partner::run() {
     if (auto done = answer(); !done) error_ = done.error();
     ended_ = true;
@@ -204,7 +205,7 @@ Partner::Done Partner::answer() {
     return options_.workload.work == Work::ping_pong ? answer_pings(*path) : answer_writes(*path);
 }
 
-// Until so many more jobs have ended. The other end is looked for by a job beside them.
+// Waits until so many more jobs have ended. An extra job checks that the other end is there.
 Partner::Done Partner::await_jobs(KernelPath& path, unsigned left) {
     std::array<Completion, 3> completions;
     const auto begun = Clock::now();
@@ -233,7 +234,7 @@ Partner::Done Partner::await_jobs(KernelPath& path, unsigned left) {
     return {};
 }
 
-// The RECV of the next message goes with the answer to the one before.
+// The RECV of the next message is submitted with the answer to the one before.
 Partner::Done Partner::answer_messages(KernelPath& path, MessageEnd& end) {
     const Job first = end.recv(0);
     auto ended = hand_in(path, {&first, 1});
@@ -332,7 +333,7 @@ tl::expected<void, Error> PingPongEngine::wait_for_event(uint64_t cookie) {
     }
 }
 
-// Filling and comparing are in it, as they are in krping's.
+// The measured time includes filling and comparing, as in krping.
 tl::expected<void, Error> PingPongEngine::ping() {
     const Stamp stamp{seed, 0, ++rounds_, 0};
     const Job offer = Job::notify(path_.target(), rounds_, 0);
@@ -355,7 +356,7 @@ tl::expected<void, Error> PingPongEngine::compare(std::span<const std::byte> bac
               fmt::format("round trip {}: {}", rounds_, whole ? finding->text() : "another length")));
 }
 
-// Filling and comparing are in it.
+// The measured time includes filling and comparing.
 tl::expected<void, Error> PingPongEngine::send() {
     const uint64_t message = rounds_;
     const Stamp stamp{seed, 0, ++rounds_, 0};

@@ -2,18 +2,18 @@
 //
 // Round trips between two processes by jobs, as krping makes them between two kernels.
 //   ping_pong        this end offers memory by a NOTIFY; the other READs it, WRITEs it back
-//                    and NOTIFYs behind that; this end compares every byte. Both sleep
-//                    until they are notified.
+//                    and then NOTIFYs; this end compares every byte. Both sleep until they
+//                    are notified.
 //   write_ping_pong  each end WRITEs when it sees the last byte of the other's WRITE in
-//                    its memory, and looks for nothing else.
+//                    its memory; it polls for nothing else.
 //   send_ping_pong   this end sends a message to the other's mailbox, and the other sends it back
 //                    to this end's (message_end.hpp); this end compares every byte. Both sleep
-//                    until a message comes.
-// The first half of the memory at either end is what goes out, the second what comes in.
+//                    until a message arrives.
+// At each end, the first half of the memory is for outgoing data, the second for incoming data.
 //
 // The other end, the partner, is a thread of the server on this node, or of a process on another
-// node (pong.hpp). It opens an export of this end, at a listener of this node, when it is notified for
-// the first time, and ends when that export is gone.
+// node (pong.hpp). On its first NOTIFY it opens an export of this end, at a listener of this node.
+// It ends when that export has gone.
 #pragma once
 
 #include <atomic>
@@ -32,24 +32,24 @@
 namespace kxfer::bench {
 
 struct PartnerOptions {
-    PathOptions path; // to the export of who makes the round trips
+    PathOptions path; // to the export of the initiator of the round trips
     Workload workload;
-    std::string name;                   // of its own export
-    std::vector<kxfer_rule> rules = {}; // who may send to it; none: everybody
+    std::string name;                   // name of the partner's export
+    std::vector<kxfer_rule> rules = {}; // peers that may send to the partner; none: all peers
 };
 
 class Partner {
   public:
-    // events: of the session that exports the memory; nobody else takes its events. Both
-    // have to outlive it.
+    // events: the session that exports the memory; only the partner takes its events. Both have to
+    // outlive the partner.
     Partner(const PartnerOptions& options, Session& events, const Memory& memory);
     ~Partner();
     Partner(const Partner&) = delete;
     Partner& operator=(const Partner&) = delete;
 
-    // Of itself: nothing is answered any more.
+    // The partner has ended by itself: nothing is answered any more.
     bool ended() const { return ended_; }
-    // Once it has ended: why.
+    // The reason, valid if ended() is true.
     const Error& error() const { return error_; }
 
   private:
@@ -80,7 +80,7 @@ class PingPongEngine : public SteppedEngine {
     // partner does not answer.
     static tl::expected<std::unique_ptr<PingPongEngine>, Error>
     connect(const PathOptions& options, const Memory& memory, const Workload& workload);
-    // Of the export that the partner opens.
+    // Name of the export that the partner opens.
     static std::string back_name(const std::string& export_name) { return export_name + "-back"; }
 
     std::string name() const override { return "job"; }
@@ -105,7 +105,7 @@ class PingPongEngine : public SteppedEngine {
     const Memory& memory_;
     Workload workload_;
     Export export_;
-    std::unique_ptr<MessageEnd> messages_; // of send_ping_pong
+    std::unique_ptr<MessageEnd> messages_; // send_ping_pong only
     uint64_t rounds_ = 0;
 };
 

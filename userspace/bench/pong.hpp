@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Round trips with an initiator on another node: memory and an export for that one initiator, and the
-// partner that answers (ping_pong.hpp). All of it ends with this.
+// partner that answers (ping_pong.hpp). All of these end with the object.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ class Pong {
   public:
     static tl::expected<std::unique_ptr<Pong>, Error> offer(const PartnerOptions& options);
 
-    // Of itself: nothing is answered any more, and why.
+    // Whether the partner has ended by itself, and answers no more; and why.
     bool ended() const { return partner_->ended(); }
     const Error& error() const { return partner_->error(); }
 

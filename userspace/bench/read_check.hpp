@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Whether READs that are measured bring anything: who prepared the data has left it in local
-// memory, too. So the local slots are wiped before them, and looked at behind them; neither is in
-// a figure. What is found is the last READ of each slot, and that there was one.
+// Checks that measured READs bring data: preparing the data has left it in local memory, too.
+// So the local slots are wiped before the READs and checked after them, outside of all figures.
+// This verifies the last READ of each slot, and that there was one.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ struct Evidence;
 
 class ReadCheck {
   public:
-    // All of them have to outlive it.
+    // The arguments have to outlive the object.
     ReadCheck(Engine& engine, const Memory& memory, const Workload& workload, Mode mode)
         : engine_(engine), memory_(memory), workload_(workload), mode_(mode) {}
 
-    // Nothing is wiped if the workload READs nothing, or nobody knows what the peer has. Of a mix it
-    // is what a READ comes first to, as the WRITEs and messages behind it send what it brought;
-    // where one behind it might overtake it, nothing is.
+    // Wipes nothing if the workload READs nothing, or if the peer's data is unknown. In a mix it wipes
+    // the slots whose first operation is a READ, because later WRITEs and messages send the data it
+    // brought. If a later operation might overtake the READ, it wipes nothing.
     tl::expected<void, Error> begin(const Evidence& evidence);
-    // EBADMSG: wrong data in a slot that had an operation since begin(). Others are filled
-    // again. Without begin() nothing is done.
+    // EBADMSG: wrong data in a slot that had an operation since begin(). Slots without one are filled
+    // again. Does nothing if begin() has wiped nothing.
     tl::expected<void, Error> end(const Evidence& evidence);
 
   private:
@@ -39,7 +39,7 @@ class ReadCheck {
     const Memory& memory_;
     const Workload& workload_;
     Mode mode_;
-    std::vector<uint64_t> before_; // operations of each slot that is looked at
+    std::vector<uint64_t> before_; // operations of each checked slot before begin()
 };
 
 } // namespace kxfer::bench

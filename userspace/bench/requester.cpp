@@ -13,12 +13,12 @@ namespace kxfer::bench {
 
 namespace {
 
-// Between two looks at the answer.
+// Time between two READs of the answer.
 constexpr std::chrono::milliseconds pause{10};
-// Of its warm-up, for how long it is waited for.
+// Time allowed for each operation of the peer's warm-up.
 constexpr std::chrono::milliseconds longest_operation{1};
 constexpr uint64_t most_warm_up = 1000000000;
-// The rights that the counterpart may have in what is lent to it.
+// The counterpart's rights on the lent memory.
 constexpr uint32_t lent_rights = KXFER_RIGHT_READ | KXFER_RIGHT_WRITE | KXFER_RIGHT_ATOMIC;
 
 uint64_t random_request() {
@@ -26,10 +26,10 @@ uint64_t random_request() {
     return (uint64_t{random()} << 32 | random()) | 1;
 }
 
-// Where what is asked begins, on a page of its own.
+// Offset of the request, which is on a page of its own.
 uint64_t ask_at() { return (answer_bytes() + page_bytes - 1) / page_bytes * page_bytes; }
 
-// It looks at nothing that is asked meanwhile.
+// The counterpart is busy, and reads no requests meanwhile.
 bool is_at_work(const Answer& answer) {
     return answer.progress == Progress::ready || answer.progress == Progress::measuring;
 }
@@ -102,7 +102,7 @@ tl::expected<Answer, Error> Requester::read_answer() {
     return decode_answer(memory_.bytes());
 }
 
-// That progress or more.
+// Waits for that progress or a later one.
 tl::expected<Answer, Error> Requester::wait_for(uint64_t request, Progress progress,
                                                 std::chrono::nanoseconds longest, int (*stopped)()) {
     const Deadline deadline(longest);
@@ -117,7 +117,7 @@ tl::expected<Answer, Error> Requester::wait_for(uint64_t request, Progress progr
             return tl::unexpected(failed(*answer));
         }
         const bool there = mine && answer->progress >= progress;
-        // Once it was seen all that belongs to it is there.
+        // Only a READ begun after that has all data of the progress.
         if (there && seen) return answer;
         seen = there;
         if (seen) continue;
@@ -145,7 +145,7 @@ tl::expected<ProcessUsage, Error> Requester::usage() {
         if (!answer) return tl::unexpected(answer.error());
         const bool there = answer->usage_request == ask.request;
         if (there && seen) return answer->total;
-        // It will be told, but too late; or another has asked meanwhile.
+        // The counterpart will answer too late; or another requester has asked meanwhile.
         if (!there && (seen || is_at_work(*answer))) return tl::unexpected(busy());
         seen = there;
         if (seen) continue;
@@ -154,7 +154,7 @@ tl::expected<ProcessUsage, Error> Requester::usage() {
     }
 }
 
-// Where the peer connects back to, and how.
+// Where and how the peer connects back.
 tl::expected<void, Error> Requester::listen() {
     const auto link = link_of(session_, peer_handle_, options_);
     if (!link) return tl::unexpected(link.error());
@@ -192,7 +192,7 @@ std::optional<Error> Requester::why_no_answer() {
     return failed(*answer);
 }
 
-// Without it the peer finds out by itself, a second later.
+// Without this the peer would notice the end a second later.
 Requester::~Requester() {
     options_.timeout = std::min(options_.timeout, std::chrono::milliseconds(1000));
     if (answered_) static_cast<void>(say(Verb::end));
@@ -233,7 +233,7 @@ tl::expected<void, Error> Requester::say(Verb verb) {
     return send(word);
 }
 
-// Long enough for what it does before: to connect, to verify, and to warm up.
+// The limit leaves time for the peer's preparation: to connect, to verify, and to warm up.
 tl::expected<void, Error> Requester::prepare(int (*stopped)()) {
     const std::chrono::nanoseconds longest =
         3 * options_.timeout +

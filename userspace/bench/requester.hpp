@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Who asks the counterpart at the other end (counterpart.hpp). For a workload the other way round
-// it lends memory of its own under a name that only that request has, and listens where the
-// peer finds it. For round trips it listens, too, for the memory of who makes them. Nothing is asked while
-// operations of this process are measured.
+// The requester asks the counterpart at the other end (counterpart.hpp). For a workload in the reverse
+// direction it exports memory of its own under a name unique to the request, and listens where the
+// peer finds it. For round trips it listens too: the partner opens the memory of their initiator.
+// Nothing is asked while operations of this process are measured.
 #pragma once
 
 #include <chrono>
@@ -22,36 +22,37 @@ namespace kxfer::bench {
 
 struct Reverse {
     ReverseResult result;
-    ProcessUsage usage; // of all of the peer's process meanwhile
+    ProcessUsage usage; // of the whole peer process during the measurement
 };
 
 class Requester {
   public:
-    // ENOENT: nobody is to be asked beside that export.
+    // ENOENT: that export has no counterpart.
     static tl::expected<std::unique_ptr<Requester>, Error> open(const PathOptions& options);
 
-    // What node the peer says it is.
+    // The node as the peer reports it.
     tl::expected<PeerNode, Error> node();
 
-    // Since the peer's process began.
+    // Usage of the peer's process since it began.
     tl::expected<ProcessUsage, Error> usage();
 
-    // Memory for the workload, as the peer does it by the plan; ERANGE and others: it would not.
+    // Exports memory for the workload, which the peer does by the plan; ERANGE and others: the peer
+    // would refuse it.
     tl::expected<void, Error> lend(const Workload& workload, const RunPlan& plan);
-    // The peer connects and warms up, and has done so when this returns; unless stopped() is not 0.
+    // Waits until the peer has connected and warmed up, or until stopped() is not 0.
     tl::expected<void, Error> prepare(int (*stopped)());
-    // It begins when this returns.
+    // When this returns, the peer begins to measure.
     tl::expected<void, Error> go();
-    // This side has measured. Waits until the peer has, too, but no longer than so long, or until
-    // stopped() is not 0; then it verifies.
+    // Called when this side has measured. Waits until the peer has measured too, at most `longest`,
+    // or until stopped() is not 0; then the peer verifies.
     tl::expected<void, Error> end(std::chrono::nanoseconds longest, int (*stopped)());
-    // Likewise: what it found.
+    // Waits for the peer's result, with the same limits.
     tl::expected<Reverse, Error> finish(std::chrono::nanoseconds longest, int (*stopped)());
 
-    // The peer answers round trips from now on, in memory of the name that is returned, until this
-    // ends; unless stopped() is not 0.
+    // Has the peer answer round trips until the requester ends; returns the name of the peer's export.
+    // Waits until it is ready, or until stopped() is not 0.
     tl::expected<std::string, Error> begin_round_trips(const Workload& workload, int (*stopped)());
-    // Why the peer no longer answers them, if it says so.
+    // Why the peer no longer answers round trips, if it reports that.
     std::optional<Error> why_no_answer();
     ~Requester();
 
@@ -70,10 +71,10 @@ class Requester {
     PathOptions options_;
     std::string peer_;
     Session session_;
-    Memory memory_; // the answer as it was READ, and on the page behind it what is asked
+    Memory memory_; // the answer as READ last, and on the page after it the request
     std::optional<Memory> lent_;
     Ask ask_;
-    bool answered_ = false; // round trips are
+    bool answered_ = false; // the peer answers round trips
     // Destroyed from the last to the first.
     Listening listening_;
     Region region_, lent_region_;

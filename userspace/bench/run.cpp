@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// An engine that the runner drives runs one block, whose operations the meter is
-// told one by one. kverbs, whose block is one call, runs a block for each piece of
-// the time; what passes between two of them does not count, but at a rate: then there is one
-// schedule from the first, what became due meanwhile is late, and the time is a part of the run.
+// An engine that the runner drives runs one block, and the meter gets its operations one by
+// one. kverbs, whose block is one call, runs a block for each piece of the time. Time between
+// two pieces does not count, except at a rate: then one schedule runs from the first piece on,
+// operations that became due between pieces are late, and the time is part of the run.
 
 #include "bench/run.hpp"
 
@@ -26,14 +26,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-// A block of an engine that tells nothing before its end: so many are timed, and so
-// long may it take.
+// Limits of a piece, a block of an engine that reports nothing before its end: operations and
+// time.
 constexpr uint64_t piece_operations = 1 << 20;
 constexpr nanoseconds piece_time = std::chrono::seconds(1);
-// Likewise of the first one, if it is so few operations that they may not be divided: it uses
-// each slot, even if that takes longer, and must not begin anew then.
+// Time limit of the first piece if the run has too few operations to be divided: the piece uses
+// each slot, even if that takes longer than piece_time, and must not be begun anew.
 constexpr nanoseconds short_piece_time = std::chrono::minutes(1);
-// The least that such a block can be told.
+// The shortest time limit of a piece.
 constexpr nanoseconds shortest_piece = std::chrono::milliseconds(1);
 
 uint64_t count_of(nanoseconds duration) {
@@ -49,10 +49,10 @@ std::optional<uint64_t> told(const Histogram& histogram, double percent) {
     return histogram.percentile(percent);
 }
 
-// Sorts what completes into intervals.
+// Sorts completed operations into intervals.
 class Meter : public Observer {
   public:
-    // in_order: what completes is the oldest of what is in flight.
+    // in_order: completions are always those of the oldest operations in flight.
     Meter(const RunPlan& plan, RunResult& result, bool in_order)
         : plan_(plan), result_(result), in_order_(in_order),
           interval_ns_(plan.count ? 0 : count_of(plan.interval)) {
@@ -60,7 +60,7 @@ class Meter : public Observer {
         if (interval_ns_) nr_intervals_ = (duration + interval_ns_ - 1) / interval_ns_;
     }
 
-    // usage: of the thread, right before.
+    // usage: of the thread, right before the begin.
     void begin(const Usage& usage) {
         usage_ = usage;
         start_ = Clock::now();
@@ -74,28 +74,28 @@ class Meter : public Observer {
         if (result_.workload.is_mix()) count_share(count_of(seen - due));
     }
 
-    // Of an engine that tells nothing before; pieces follow each other without a gap.
+    // Adds a piece of an engine that reports only at its end; pieces have no gap between them.
     void add(const Block& block) {
         latencies_.add(block.latencies);
         result_.uncorrected.add(block.uncorrected);
         operations_ += block.operations;
         elapsed_ns_ += block.elapsed_ns;
         const uint64_t length = elapsed_ns_ - begin_ns_;
-        // What a thousandth is missing to is whole: the kernel counts milliseconds.
+        // An interval that lacks a thousandth or less is complete: the kernel counts milliseconds.
         if (interval_ns_ && !is_last() && length >= interval_ns_ - interval_ns_ / 1000) close(length);
     }
 
-    // What is left of the interval, of pieces.
+    // With pieces: the time left in the interval.
     nanoseconds room() const {
         return interval_ns_ && !is_last() ? nanoseconds(begin_ns_ + interval_ns_ - elapsed_ns_)
                                           : nanoseconds::max();
     }
-    // Total time so far, of pieces.
+    // With pieces: total time so far.
     nanoseconds elapsed() const { return nanoseconds(elapsed_ns_); }
     uint64_t operations() const { return result_.operations + operations_; }
 
-    // Closes the intervals that ended before now, empty ones too. The last one takes
-    // what was in flight when the time was over.
+    // Closes the intervals that ended before now, empty ones too. The last interval gets
+    // the operations that were in flight when the time was over.
     void pass(uint64_t now) {
         while (interval_ns_ && !is_last() && now >= begin_ns_ + interval_ns_) close(interval_ns_);
     }
@@ -162,13 +162,13 @@ class Meter : public Observer {
     const RunPlan& plan_;
     RunResult& result_;
     bool in_order_;
-    uint64_t nr_completed_ = 0; // of a mix
+    uint64_t nr_completed_ = 0; // with a mix
     uint64_t interval_ns_;
     uint64_t nr_intervals_ = 0;
     ConditionsWatch watch_;
     Clock::time_point start_;
-    Usage usage_;         // of the thread, when the interval began
-    Histogram latencies_; // of the interval
+    Usage usage_;         // usage of the thread when the interval began
+    Histogram latencies_; // latencies in the interval
     uint64_t operations_ = 0;
     uint64_t begin_ns_ = 0;
     uint64_t elapsed_ns_ = 0;
@@ -178,7 +178,7 @@ bool is_stopped(const RunPlan& plan) { return plan.stopped && plan.stopped(); }
 
 tl::unexpected<Error> stop_error() { return tl::unexpected(Error("stopped measuring", "", EINTR)); }
 
-// broken: an operation did not end because the run was stopped; those before it are in the result.
+// broken: set if an operation did not end because the run was stopped; the result has those before.
 tl::expected<void, Error> run_driven(Engine& engine, Mode mode, const RunPlan& plan, Meter& meter,
                                      RunResult& result, Evidence& evidence, bool& broken) {
     Limits limits{plan.count ? plan.count : UINT64_MAX / 2,
@@ -204,16 +204,16 @@ tl::expected<void, Error> run_driven(Engine& engine, Mode mode, const RunPlan& p
     return {};
 }
 
-// From the first operation to when so many others are due.
+// Time from the first operation until `operations` others are due.
 nanoseconds due_after(uint64_t operations, double rate) {
     return nanoseconds(std::llround(static_cast<double>(operations) * 1e9 / rate));
 }
 
-// broken: the engine is of no more use, because a piece was stopped and is not in the result.
+// broken: set if a piece was stopped: it is not in the result, and the engine must not be used.
 tl::expected<void, Error> run_pieces(Engine& engine, Mode mode, const RunPlan& plan, Meter& meter,
                                      RunResult& result, Evidence& evidence, bool& broken) {
     const Workload& workload = result.workload;
-    Clock::time_point first_begun, ended; // of the first piece, and of the one before
+    Clock::time_point first_begun, ended; // begin of the first piece, end of the previous one
 
     const auto goes_on = [&] {
         if (is_stopped(plan)) return false;
@@ -253,7 +253,7 @@ tl::expected<void, Error> run_pieces(Engine& engine, Mode mode, const RunPlan& p
     return {};
 }
 
-// At a rate the time may be over before each slot was used, which is verified.
+// At a rate each slot is used once even without a warm-up: verification needs that.
 tl::expected<void, Error> warm_up(Engine& engine, Mode mode, const Workload& workload, const RunPlan& plan,
                                   Evidence& evidence) {
     const uint64_t count = plan.rate > 0 && plan.warm_up == 0 ? workload.depth : plan.warm_up;
@@ -299,22 +299,22 @@ tl::expected<void, Error> do_step(const Together::Step& step) {
     return step ? step() : tl::expected<void, Error>();
 }
 
-// A part of a run that was asked of the peer, which an interrupt ends too.
+// A step of the peer's part of the run; its failure after an interrupt is no error.
 tl::expected<void, Error> do_unless_stopped(const Together::Step& step, const RunPlan& plan) {
     auto done = do_step(step);
     if (!done && is_stopped(plan)) return {};
     return done;
 }
 
-// The footprint is begun when nobody does anything else any more, and before all begin: to look
-// at it takes milliseconds.
+// The footprint begins after all have warmed up and before any begins to measure, because reading
+// it takes milliseconds.
 tl::expected<void, Error> measure(Engine& engine, Mode mode, const RunPlan& plan, RunResult& result,
                                   Evidence& evidence, bool& broken) {
     const bool driven = dynamic_cast<SteppedEngine*>(&engine) != nullptr;
     if (auto here = do_step(plan.together.gather); !here) return here;
     Meter meter(plan, result, mode == Mode::single || engine.completes_in_order());
     const FootprintWatch footprint(plan.surroundings);
-    engine.take_device_gaps(); // of what was before
+    engine.take_device_gaps(); // drop those from before
     if (auto gone = do_step(plan.together.go); !gone) return gone;
     const Usage before = usage_now();
     meter.begin(before);
@@ -335,13 +335,13 @@ tl::expected<void, Error> measure(Engine& engine, Mode mode, const RunPlan& plan
     return {};
 }
 
-// What an interrupted run does not do.
+// What an interrupted run lacks.
 void leave_out(const RunPlan& plan, RunResult& result) {
     result.uncounted = "interrupted before system calls were counted";
     if (plan.stages) result.no_stages = "interrupted before jobs were traced";
 }
 
-// In blocks of their own, after what is measured.
+// In blocks of their own, after the measurement.
 tl::expected<void, Error> look_closer(Engine& engine, Mode mode, const RunPlan& plan, RunResult& result,
                                       Evidence& evidence) {
     if (result.interrupted) return {};

@@ -17,9 +17,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t counted_operations = 256;
-// Of a block one at a time: so many latencies are kept.
+// Limit of the latencies that a single block keeps.
 constexpr uint64_t most_samples = 1 << 20;
-// Then whoever stops a run is looked for again.
+// Longest sleep until stopped() is checked again.
 constexpr auto longest_sleep = std::chrono::milliseconds(20);
 
 uint64_t nanoseconds(Clock::duration duration) {
@@ -32,19 +32,19 @@ Transfer transfer_of(const Workload& workload, uint64_t index) {
 
 bool is_stopped(const Limits& limits) { return limits.stopped && limits.stopped(); }
 
-// Stopped, and nothing is to be kept.
+// Stopped, and the operations so far must not be kept.
 bool is_given_up(const Limits& limits) { return !limits.keep && is_stopped(limits); }
 
-// The time is over, or the block is to end as if it were.
+// The time is over, or the block was stopped and has to end in the same way.
 bool is_over(const Limits& limits, Clock::duration elapsed) {
     return elapsed >= limits.budget || (limits.keep && is_stopped(limits));
 }
 
 tl::unexpected<Error> stop_error() { return tl::unexpected(Error("stopped measuring", "", EINTR)); }
 
-// What is kept of each latency is sorted behind the block, and so is no part of what is measured.
+// Keeps each latency, and sorts them after the block, outside of the measured time.
 tl::expected<Block, Error> run_single(SteppedEngine& engine, const Workload& workload, const Limits& limits) {
-    // An observer has them itself.
+    // An observer gets the latencies itself.
     std::vector<uint32_t> samples(limits.observer ? 0 : std::min(limits.count, most_samples));
     size_t kept = 0;
     Block block;
@@ -74,7 +74,7 @@ tl::expected<Block, Error> run_single(SteppedEngine& engine, const Workload& wor
     return block;
 }
 
-// When operations begin that do not wait for each other.
+// Due times of operations at a rate, which do not wait for each other.
 class Schedule {
   public:
     Schedule(Clock::time_point start, double rate) : start_(start), period_ns_(1e9 / rate) {}
@@ -83,7 +83,7 @@ class Schedule {
         return start_ +
                std::chrono::nanoseconds(static_cast<int64_t>(static_cast<double>(index) * period_ns_));
     }
-    // How many are due.
+    // Number of operations due by now.
     uint64_t count(Clock::time_point now) const {
         return static_cast<uint64_t>(static_cast<double>(nanoseconds(now - start_)) / period_ns_) + 1;
     }
@@ -93,7 +93,7 @@ class Schedule {
     double period_ns_;
 };
 
-// Sleeps as long as that is exact enough, then looks at the clock.
+// Sleeps while that is exact enough, then polls the clock.
 void wait_until(Clock::time_point when) {
     constexpr auto inexact = std::chrono::microseconds(200);
 
@@ -102,9 +102,9 @@ void wait_until(Clock::time_point when) {
     }
 }
 
-// When each operation in flight was handed in, for an observer, which is told that the oldest
-// are those that came. They are where completions come in the order of posting; else
-// (Engine::completes_in_order()) how many came is known, and not which.
+// Hand-in times of the operations in flight, for an observer. Completions count as those of the
+// oldest operations. That is right if they come in the order of posting; if not
+// (Engine::completes_in_order()), only their number is known.
 class HandIns {
   public:
     HandIns(Observer* observer, unsigned depth) : observer_(observer), at_(observer ? depth : 0) {}
@@ -124,7 +124,7 @@ class HandIns {
         }
     }
 
-    // Of operations that are begun at a rate.
+    // For operations at a rate.
     void completed(uint64_t index, uint64_t count, const Schedule& schedule) {
         if (!observer_ || count == 0) return;
         const auto now = Clock::now();
@@ -137,8 +137,8 @@ class HandIns {
     std::vector<Clock::time_point> at_;
 };
 
-// Hands in batches as long as there is room, then waits for a batch's worth of
-// completions; at the end for all that is left.
+// Hands in batches while there is room, then waits for a batch's worth of
+// completions; at the end waits for all that are left.
 tl::expected<Block, Error> run_deep(SteppedEngine& engine, const Workload& workload, const Limits& limits) {
     std::vector<Transfer> batch(workload.batch);
     HandIns hand_ins(limits.observer, workload.depth);
@@ -173,8 +173,8 @@ tl::expected<Block, Error> run_deep(SteppedEngine& engine, const Workload& workl
     return block;
 }
 
-// Hands in what is due, as far as there is room; waits for completions only while
-// nothing is due or nothing has room.
+// Hands in operations that are due, while there is room; waits for completions only if
+// none is due or there is no room.
 tl::expected<Block, Error> run_at_rate(SteppedEngine& engine, const Workload& workload,
                                        const Limits& limits) {
     std::vector<Transfer> batch(workload.batch);
@@ -204,7 +204,7 @@ tl::expected<Block, Error> run_at_rate(SteppedEngine& engine, const Workload& wo
         for (uint64_t i = 0; i < count; i++) batch[i] = transfer_of(workload, submitted + i);
         hand_ins.add(submitted, count);
         submitted += count;
-        // While more is due and has room nothing is waited for.
+        // Does not wait while more operations are due and have room.
         const bool more = late > count && submitted - completed < workload.depth;
         auto done = engine.step({batch.data(), count}, more ? 0 : 1);
         if (!done) return tl::unexpected(done.error());
@@ -217,7 +217,7 @@ tl::expected<Block, Error> run_at_rate(SteppedEngine& engine, const Workload& wo
     return block;
 }
 
-// At a rate ten periods, if that is no more than a second.
+// At a rate, ten periods, within 100 ms and 1 s.
 std::chrono::nanoseconds time_to_count(double rate) {
     constexpr std::chrono::milliseconds least{100}, most{1000};
     if (rate <= 0) return least;

@@ -34,7 +34,7 @@ std::optional<Opening> decode_opening(std::span<const std::byte> message) {
     if (message.size() != sizeof(wire)) return std::nullopt;
     memcpy(&wire, message.data(), sizeof(wire));
     if (be64toh(wire.magic) != opening_magic) return std::nullopt;
-    // One that is none of messages cannot be received, whatever it is.
+    // An unknown operation becomes READ, which is no message, so open() rejects it.
     const uint32_t number = be32toh(wire.operation);
     const auto operation = number < all_operations.size() ? static_cast<Operation>(number) : Operation::read;
     return Opening{be64toh(wire.series), operation, be32toh(wire.slots), be32toh(wire.bytes),

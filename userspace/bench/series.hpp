@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Messages that are measured, as both ends of a mailbox count them. Beside the export
-// NAME, into whose memory they go, stand the mailbox NAME.mailbox and the export
-// NAME.received, a status that the sender READs.
+// Measured messages, as both ends of a mailbox count them. The messages go into the memory of
+// the export NAME, which comes with the mailbox NAME.mailbox and the export NAME.received, a
+// status that the sender READs.
 //
-// A series begins with an opening, a message that says what is to come; all behind it
-// belong to it until the next opening. Message n lands in slot n modulo slots. Big endian.
+// A series begins with an opening, a message that describes the messages to come; all messages
+// until the next opening belong to it. Message n lands in slot n modulo slots. Big endian.
 #pragma once
 
 #include <cstddef>
@@ -21,17 +21,17 @@
 
 namespace kxfer::bench {
 
-// As many as may be sent and not be received.
+// Messages that may be sent and not yet received.
 constexpr uint32_t mailbox_capacity = KXFER_MAILBOX_MAX;
 
 std::string mailbox_name(const std::string& export_name);
 std::string status_name(const std::string& export_name);
 
 struct Opening {
-    uint64_t series = 0; // not 0; no other sender's
+    uint64_t series = 0; // unique number, not 0
     Operation operation = Operation::send;
     uint32_t slots = 0;
-    uint32_t bytes = 0;  // of each message; of a WRITE with immediate none
+    uint32_t bytes = 0;  // length of each message; 0 for a WRITE with immediate
     uint64_t stride = 0; // from one slot to the next
 };
 
@@ -45,11 +45,11 @@ struct WireOpening {
     uint32_t reserved;
 };
 
-// What the sender READs.
+// The status that the sender READs.
 struct WireSeries {
-    uint64_t series; // the last one that was opened; 0: none
+    uint64_t series; // the series opened last; 0: none
     uint64_t received;
-    uint64_t wrong; // of these: other than what was to come; also an opening that cannot be
+    uint64_t wrong; // received messages other than expected; one more if the opening was invalid
 };
 
 struct SeriesStatus {
@@ -59,18 +59,18 @@ struct SeriesStatus {
 };
 
 WireOpening encode(const Opening& opening);
-// Empty: it is none.
+// Empty: the message is no opening.
 std::optional<Opening> decode_opening(std::span<const std::byte> message);
 SeriesStatus decode(const WireSeries& status);
 
-// Of the receiver: checks messages in their order and puts them into their slots.
+// The receiver's side: checks messages in their order and puts them into their slots.
 class Series {
   public:
-    // The memory has to outlive it.
+    // The memory has to outlive the object.
     explicit Series(std::span<std::byte> memory) : memory_(memory) {}
 
     void take(const Message& message);
-    // For who READs it meanwhile: each word is stored as a whole, the series last.
+    // The sender may READ meanwhile, so each word is stored as a whole, the series last.
     void publish(WireSeries& status) const;
 
   private:

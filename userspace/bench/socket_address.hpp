@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The module's form of an address as sockets and rdma_cm know it.
+// Conversion of the module's form of an address to that of sockets and rdma_cm.
 #pragma once
 
 #include <linux/kxfer.h>
@@ -10,9 +10,9 @@ namespace kxfer::bench {
 
 sockaddr_storage socket_address(const kxfer_addr& from);
 
-// User-space verbs are answered on the port behind a listener's.
+// A responder of user-space verbs has the port after a listener's.
 kxfer_addr responder_address(kxfer_addr listener);
-// Those of explicit connections over TCP on the port behind that.
+// Its TCP port for explicit connections is the one after that.
 kxfer_addr exchange_address(kxfer_addr responder);
 
 } // namespace kxfer::bench

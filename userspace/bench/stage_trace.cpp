@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A ring of its own for each tracepoint and CPU, in which a record is a header and a
-// time: which event it was need not be told. The filter keeps out other processes'
-// jobs, which the kernel then does not record.
+// Each tracepoint and CPU has its own ring, so a record needs only a header and a time.
+// With the filter the kernel does not record the jobs of other processes.
 
 #include "bench/stage_trace.hpp"
 
@@ -28,7 +27,7 @@ constexpr uint64_t traced_operations = 512;
 
 constexpr std::array mounts = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
 
-// Of perf_event_open(2) and of what follows it.
+// The error of perf_event_open(2) or of the calls after it.
 Error trace_error(const std::string& on, int number) {
     Error error(StageTrace::cannot_trace, on, number);
 
@@ -56,7 +55,7 @@ std::string id_file(const char* mount, const char* point) {
     return fmt::format("{}/events/kxfer/{}/id", mount, point);
 }
 
-// Why the module's trace point cannot be found.
+// The reason why the module's trace point cannot be found.
 Error unseen_error(const char* name) {
     bool hidden = false, mounted = false;
 
@@ -75,7 +74,7 @@ Error unseen_error(const char* name) {
                  "the kernel has no trace points of kxfer");
 }
 
-// 0: there is none.
+// 0: there is no such tracepoint.
 uint64_t event_id(const char* name) {
     uint64_t id = 0;
 
@@ -124,7 +123,7 @@ class StageTrace::Ring {
     };
     static constexpr size_t bytes = max_events * sizeof(Record);
 
-    // Takes the file descriptor.
+    // Takes ownership of the file descriptor.
     explicit Ring(int fd) : fd_(fd) {
         void* at = mmap(nullptr, page() + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (at != MAP_FAILED) at_ = static_cast<std::byte*>(at);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Records when the module's tracepoints are passed on behalf of this process, on all
-// CPUs, by perf_event_open(2), with the times of CLOCK_MONOTONIC. Each event takes part
-// of a microsecond, so what is traced is slower than what is not.
+// Records when jobs of this process pass the module's tracepoints, on all CPUs, by
+// perf_event_open(2), with times of CLOCK_MONOTONIC. Each event costs part of a
+// microsecond, so traced jobs are slower than others.
 #pragma once
 
 #include <memory>
@@ -18,20 +18,20 @@ namespace kxfer::bench {
 
 class StageTrace {
   public:
-    // Error::what of whatever open() returns.
+    // Error::what of all errors of open().
     static constexpr char cannot_trace[] = "cannot trace the stages of jobs";
-    // Events of a tracepoint on a CPU that are kept; more are lost.
+    // Events kept for each tracepoint and CPU; more are lost.
     static constexpr size_t max_events = 1024;
 
-    // ENOENT: no module with trace points, or no tracefs; EACCES, EPERM: the caller may not. The
-    // error says what to try.
+    // ENOENT: no module with trace points, or no tracefs; EACCES, EPERM: the caller lacks the right.
+    // The error says what to try.
     static tl::expected<StageTrace, Error> open();
     StageTrace(StageTrace&&) noexcept;
     StageTrace& operator=(StageTrace&&) = delete;
     ~StageTrace();
 
     void start();
-    // Ends it and tells what was seen since start().
+    // Ends the recording and returns the events since start().
     StageEvents stop();
 
   private:
@@ -40,10 +40,10 @@ class StageTrace {
     StageTrace();
     tl::expected<void, Error> add(size_t point);
 
-    std::array<std::vector<Ring>, stage_points.size()> rings_; // of each CPU
+    std::array<std::vector<Ring>, stage_points.size()> rings_; // one for each CPU
 };
 
-// Runs a block of jobs for this alone, one at a time; `operations` is set to how many.
+// Runs a block of jobs for this alone, one at a time; sets `operations` to their number.
 tl::expected<Stages, Error> trace_stages(Engine& engine, const Workload& workload, uint64_t* operations);
 
 } // namespace kxfer::bench

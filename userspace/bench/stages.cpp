@@ -9,7 +9,7 @@ namespace kxfer::bench {
 namespace {
 
 constexpr size_t nr_points = stage_points.size();
-// A job of several chains is found several times, and is not done before the last.
+// A job of several chains passes kxfer_job_found several times; the last one counts.
 constexpr size_t found = 4;
 
 using Passing = std::array<uint64_t, nr_points + 2>; // begin, all points, end

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What a job's time goes to: when it passed each of the module's tracepoints, between
-// the moments at which its caller handed it in and had it back.
+// The stages of a job's time: from when its caller handed it in, past each of the module's
+// tracepoints, to when the caller had it back.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ inline constexpr std::array stage_points = {"kxfer_submit",      "kxfer_job_chec
                                             "kxfer_handed_over", "kxfer_job_found",   "kxfer_job_completed",
                                             "kxfer_waited"};
 
-// The stages between them: from the caller to the first, from each to the next, from the last
+// The stages: from the caller to the first tracepoint, from each to the next, from the last
 // to the caller.
 struct StageName {
     const char* name;
@@ -34,10 +34,10 @@ inline constexpr std::array<StageName, stage_points.size() + 1> stage_names = {{
     {"return", "completion copied, back to the caller"},
 }};
 
-// Times in ns of one clock, in order.
+// Times in ns, all of one clock, in order.
 using StageEvents = std::array<std::vector<uint64_t>, stage_points.size()>;
 
-// As the caller saw a job.
+// Begin and end of a job as its caller saw them.
 struct JobSpan {
     uint64_t begin = 0;
     uint64_t end = 0;
@@ -45,12 +45,12 @@ struct JobSpan {
 
 struct Stages {
     std::array<Histogram, stage_names.size()> stages; // as stage_names
-    Histogram total;                                  // what they add up to, job by job
-    uint64_t left_out = 0;                            // jobs of which some event is missing
+    Histogram total;                                  // sum of each job's stages
+    uint64_t left_out = 0;                            // jobs with a missing event
 };
 
-// Jobs one at a time: an event belongs to the job in whose span it lies. What is behind the
-// next one in time, because another CPU was faster, counts as at the same time.
+// Jobs run one at a time: an event belongs to the job in whose span it lies. An event later than
+// its successor, because another CPU was faster, counts as simultaneous with it.
 Stages find_stages(const std::vector<JobSpan>& jobs, const StageEvents& events);
 
 } // namespace kxfer::bench

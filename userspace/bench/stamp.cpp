@@ -25,14 +25,14 @@ uint64_t mix(uint64_t word) {
     return word ^ word >> 31;
 }
 
-// Of all blocks of an operation; a block's key adds its offset.
+// The key of all blocks of an operation; a block's own key adds its offset.
 uint64_t operation_key(const Stamp& stamp) {
     return mix(mix(mix(stamp.seed + golden) + stamp.job + golden) + stamp.sequence + golden);
 }
 
 uint64_t block_key(uint64_t operation, uint64_t offset) { return mix(operation + offset + golden); }
 
-// The key, then the stamp and padding, hidden by it.
+// The key, then the stamp and padding, masked with the key.
 Words block_words(uint64_t key, const Stamp& stamp) {
     Words words = {0, stamp.sequence, stamp.offset, stamp.job, stamp.seed, 0, 0, 0};
     for (size_t i = 0; i < words.size(); i++)
@@ -46,7 +46,7 @@ Words words_at(uint64_t key, Stamp stamp, size_t at) {
     return block_words(block_key(key, stamp.offset), stamp);
 }
 
-// The stamp in a whole block, if it is one.
+// The stamp in a whole block, if it is stamped.
 std::optional<Stamp> read_block(Bytes bytes) {
     Words words;
     if (bytes.size() < sizeof(words)) return std::nullopt;
@@ -58,7 +58,7 @@ std::optional<Stamp> read_block(Bytes bytes) {
     return words == block_words(words[0], stamp) ? std::optional(stamp) : std::nullopt;
 }
 
-// How many bytes from `at` on are those of the stamp.
+// Number of bytes from `at` on that match the stamp.
 size_t length_like(Bytes bytes, const Stamp& stamp, size_t at) {
     const uint64_t key = operation_key(stamp);
     const size_t from = at;
@@ -75,8 +75,8 @@ size_t length_like(Bytes bytes, const Stamp& stamp, size_t at) {
     return at - from;
 }
 
-// Stamps that these bytes may have of an older sequence: those that whole blocks
-// name, then the latest ones.
+// Older stamps that these bytes may have: those found in whole blocks, then those of the
+// latest sequences.
 std::vector<Stamp> older_stamps(Bytes bytes, const Stamp& expected) {
     std::vector<Stamp> stamps;
     for (size_t at = 0; at + stamp_block_bytes <= bytes.size(); at += stamp_block_bytes) {
@@ -94,7 +94,7 @@ std::vector<Stamp> older_stamps(Bytes bytes, const Stamp& expected) {
     return stamps;
 }
 
-// All of it of an older sequence, or a part of it up to or from a cut.
+// Whether all bytes are of an older sequence (stale), or a part up to or from a cut (torn).
 bool find_older(Bytes bytes, Finding& finding) {
     for (const Stamp& stamp : older_stamps(bytes, finding.expected)) {
         const size_t length = length_like(bytes, stamp, finding.at), end = finding.at + length;
@@ -114,7 +114,7 @@ bool find_older(Bytes bytes, Finding& finding) {
     return false;
 }
 
-// A stamp at a place that is not its own; it need not begin where a block does.
+// Finds a stamp of another place; it need not begin at the start of a block.
 bool find_misplaced(Bytes bytes, Finding& finding) {
     const size_t block = finding.at - finding.at % stamp_block_bytes;
     for (size_t at = block; at < block + stamp_block_bytes && at + stamp_block_bytes <= bytes.size(); at++) {

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
 //
-// Stamped data: bytes that say which operation they are of and where they belong,
-// so that a checker tells what went wrong, on any provider and without atomics.
+// Stamped data: bytes that show which operation they belong to and where they belong,
+// so that a checker can tell what went wrong, on any provider and without atomics.
 //
 // An operation's bytes are cut into blocks of 64. Each carries seed, job, sequence
 // and offset, every word mixed with a hash of all four: any 8 bytes of two stamps
 // differ. The last block may be cut short. Words of verification:
-//   corrupt    bits that nobody sent
+//   corrupt    bits that were never sent
 //   stale      an older sequence of that place (or another seed: an earlier run),
 //              in the whole operation
 //   misplaced  a stamp of another offset or job, also shifted by some bytes, or of a
 //              later sequence
-//   torn       new up to a cut and old behind it, or the reverse, within an operation
+//   torn       new up to a cut and old after it, or the reverse, within an operation
 //   short      the tail is what the memory was wiped with before
 //
-// Limits. Pieces under 8 bytes do not tell their sequence: they are corrupt, or
-// short if all of them are wiped. Blocks cut short do not tell their place or seed:
-// what is misplaced is found so only in operations of 64 bytes and more. Sequences
-// are recognised in pieces if they are at most `known_sequences` old, in whole blocks
-// always. A short WRITE onto memory that was not wiped is torn.
+// Limits. Pieces under 8 bytes do not show their sequence: they count as corrupt, or
+// as short if all of their bytes are wiped. Blocks cut short do not show their place or
+// seed: misplaced data is recognised only in operations of 64 bytes and more. A sequence
+// is recognised in pieces if it is at most `known_sequences` old, in whole blocks
+// always. A short WRITE onto memory that was not wiped counts as torn.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@
 namespace kxfer::bench {
 
 constexpr size_t stamp_block_bytes = 64;
-constexpr size_t telling_bytes = 8; // shorter pieces are like those of another stamp too often
+constexpr size_t telling_bytes = 8; // shorter pieces equal those of another stamp too often
 constexpr uint64_t known_sequences = 64;
 
 struct Stamp {
@@ -48,18 +48,18 @@ const char* damage_name(Damage damage);
 
 struct Finding {
     Damage damage = Damage::corrupt;
-    size_t at = 0;                           // byte of the operation: where it goes wrong; torn: the cut
-    Stamp expected;                          // the operation's
-    std::optional<Stamp> found;              // what the bytes there say, if they say it
-    std::byte expected_byte{}, found_byte{}; // at the first wrong byte
+    size_t at = 0;                           // first wrong byte of the operation; torn: the cut
+    Stamp expected;                          // stamp of the operation
+    std::optional<Stamp> found;              // stamp of the bytes found, if recognised
+    std::byte expected_byte{}, found_byte{}; // values of the first wrong byte
 
     std::string text() const;
 };
 
-// Fills the memory of one operation, whose stamp this is.
+// Fills the memory of one operation with its stamp.
 void fill_stamped(std::span<std::byte> bytes, const Stamp& stamp);
-// What is wrong with an operation's bytes; nothing if they are what was filled in.
-// `wiped` is what all bytes were set to before they were read.
+// Checks an operation's bytes; empty if they are as filled in.
+// `wiped`: the value that all bytes were set to before they were READ.
 std::optional<Finding> check_stamped(std::span<const std::byte> bytes, const Stamp& expected,
                                      std::byte wiped);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// How two engines compare, from pairs of figures measured side by side: each
-// round gives one pair, so that what drifts from round to round falls out.
+// Comparison of two engines, from pairs of figures measured side by side: each
+// round gives one pair, so that a drift from round to round cancels out.
 // The ratio is the geometric mean of the rounds' ratios; its 95 % interval is
 // Student's t over their logarithms.
 #pragma once
@@ -12,11 +12,11 @@
 
 namespace kxfer::bench {
 
-// Jain's: the square of the sum by n times the sum of squares. 1: all get the same; 1/n: one
-// gets all. 0 of nothing.
+// Jain's index: the square of the sum, divided by n times the sum of squares. 1: all values are
+// equal; 1/n: one has all. 0 without values.
 double fairness_index(std::span<const double> values);
 double median(std::span<const double> values);
-// Of a two-sided 95 % interval; 0 degrees of freedom have none.
+// Student's t of a two-sided 95 % interval; infinite for 0 degrees of freedom.
 double student_t95(unsigned degrees_of_freedom);
 
 struct Ratio {
@@ -24,11 +24,11 @@ struct Ratio {
     double low = 1;
     double high = 1;
 
-    // The interval does not hold 1: one side is better beyond chance.
+    // The interval does not contain 1: the difference is unlikely to be chance.
     bool significant() const { return low > 1 || high < 1; }
 };
 
-// Of a pair's first to its second. Empty: fewer than two pairs, or a figure
+// Ratio of the first of each pair to the second. Empty: fewer than two pairs, or a figure
 // that is not above zero.
 std::optional<Ratio> ratio_of(std::span<const std::pair<double, double>> pairs);
 

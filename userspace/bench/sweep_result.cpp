@@ -9,7 +9,7 @@ namespace kxfer::bench {
 
 namespace {
 
-// Of a kept bucket: the value loses all but so many bits.
+// Significant bits that the begin of a kept bucket has.
 constexpr unsigned kept_bits = 5;
 
 uint64_t kept_first(uint64_t value) {
@@ -23,7 +23,7 @@ std::optional<double> told(const Histogram& histogram, double percent) {
     return static_cast<double>(histogram.percentile(percent));
 }
 
-// A round's two blocks as one figure: there and back, so that a drift falls out.
+// One figure from a round's two blocks, forward and back, so that a drift cancels out.
 double round_figure(const SweepCell& cell, size_t round) {
     return std::sqrt(cell.blocks_ns[2 * round] * cell.blocks_ns[2 * round + 1]);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What a sweep measured. A row is a work with its cells; it is measured, kept and
-// told as one, see bench/grid.hpp.
+// The result of a sweep. A row is a work with its cells; it is measured, stored and
+// reported as one, see bench/grid.hpp.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace kxfer::bench {
 
-// Of a histogram, as much as a result keeps. What too few operations tell is empty.
+// The part of a histogram that a result keeps. Percentiles with too few operations are empty.
 struct Latencies {
     uint64_t count = 0;
     double min_ns = 0, mean_ns = 0, max_ns = 0;
     std::optional<double> p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns;
-    // Where a bucket begins, in ns, and how many are in it; 16 buckets for each power of two.
+    // Begin of each bucket in ns, and the number of values in it; 16 buckets for each power of two.
     std::vector<std::pair<uint64_t, uint64_t>> buckets;
 };
 
@@ -28,16 +28,16 @@ struct SweepCell {
     Way way;
     bool verified = false;
     uint64_t operations = 0;
-    std::vector<double> blocks_ns; // ns an operation; two blocks a round
+    std::vector<double> blocks_ns; // ns per operation; two blocks per round
     std::optional<double> syscalls;
     Latencies latencies; // one at a time only
-    // What the engine says of itself, see Parameters.
+    // The engine's properties, see Parameters.
     std::string local_registration = {}, remote_registration = {}, write_success = {};
-    // An operation's, of the thread that measured; empty: a file that is older.
+    // Per operation, of the thread that measured; empty: from an older file.
     std::optional<double> cpu_ns = {}, switches = {};
 
     double ns_per_operation() const { return median(blocks_ns); }
-    // Geometric mean: whose is least has no ratio to another above 1.
+    // Geometric mean: the cell with the least has no ratio to another above 1.
     double mean_ns() const;
     double operations_per_second() const;
 };
@@ -50,9 +50,9 @@ struct SweepRefusal {
 struct SweepRow {
     Task work;
     unsigned batch = 1;
-    double seconds = 0;    // that it took
-    std::string obstacle;  // why nothing must be concluded from it; empty: it may
-    std::string uncounted; // why there are no system calls; empty: there are
+    double seconds = 0;    // duration of the measurement
+    std::string obstacle;  // why nothing must be concluded from it; empty: it can be used
+    std::string uncounted; // why system calls were not counted; empty: they were
     std::vector<SweepCell> cells;
     std::vector<SweepRefusal> refusals;
 
@@ -60,7 +60,7 @@ struct SweepRow {
 };
 
 struct SweepResult {
-    // Where and how it was measured: what has to be the same for a row to be added, in the
+    // Where and how it was measured: these have to be the same for a row to be added; in the
     // order of the file.
     std::vector<std::pair<std::string, std::string>> facts;
     Grid grid;
@@ -74,7 +74,7 @@ struct SweepResult {
 
 Latencies latencies_of(const Histogram& histogram);
 
-// The first's time to the second's, round by round; empty: they do not have the same rounds.
+// Ratio of the first cell's time to the second's, round by round; empty: their numbers of rounds differ.
 std::optional<Ratio> time_ratio(const SweepCell& first, const SweepCell& second);
 
 } // namespace kxfer::bench

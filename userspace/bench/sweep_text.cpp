@@ -24,7 +24,7 @@ std::optional<double> number_in(const Json& object, const char* key) {
     return value.is_null() ? std::nullopt : std::optional(value.get<double>());
 }
 
-// What older files do not have.
+// A number that older files do not have.
 std::optional<double> newer_number_in(const Json& object, const char* key) {
     return object.contains(key) ? number_in(object, key) : std::nullopt;
 }
@@ -151,7 +151,7 @@ SweepRow row_of(const Json& json) {
 
 std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-// Who reads it on may rely on values in each axis.
+// Later code relies on values in each axis.
 void check(const Grid& grid) {
     for (const auto* axis :
          {&grid.engines, &grid.operations, &grid.contexts, &grid.memories, &grid.signals, &grid.polls})
@@ -175,12 +175,12 @@ SweepResult head_of(const Json& json) {
     return result;
 }
 
-// Names of files may be no UTF-8; a result must not fail for that.
+// Names of files may not be UTF-8; writing a result must not fail because of that.
 std::string line_of(const Json& json) {
     return json.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-// What is compared: each fact, each axis, how it is measured.
+// The conditions to compare: each fact, each axis, and the plan.
 std::map<std::string, std::string> conditions_of(const SweepResult& result) {
     std::map<std::string, std::string> all(result.facts.begin(), result.facts.end());
     for (const auto& json : {json_of(result.grid), json_of(result.plan)})

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A sweep's result as text: JSON lines. The first says where and how it was measured,
-// each other one holds a row. It only grows, by whole lines, so that what was
-// measured survives whatever ends the sweep.
+// A sweep's result as text: JSON lines. The first line says where and how it was measured,
+// each other line holds a row. The text only grows, by whole lines, so that measured rows
+// survive whatever ends the sweep.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace kxfer::bench {
 
 struct ParsedSweep {
     SweepResult result;
-    size_t length = 0; // bytes that hold it; behind them may be a line that was torn
+    size_t length = 0; // bytes of complete lines; a torn line may follow
 };
 
 // facts: a JSON object.
@@ -25,15 +25,14 @@ std::string head_line(const std::string& facts, const Grid& grid, const SweepPla
 std::string row_line(const SweepRow& row);
 
 // A last line that is no whole JSON object is left out: its writer was killed. The error
-// says what is wrong with the others.
+// says what is wrong with another line.
 tl::expected<ParsedSweep, std::string> parse_sweep(const std::string& text);
 
-// "kernel: 6.1 in the file, 6.12 now" for all for which rows must not be mixed.
+// "kernel: 6.1 in the file, 6.12 now" for each difference that forbids mixing rows.
 std::vector<std::string> find_differences(const SweepResult& file, const SweepResult& now);
 
-// A line for each cell, measured or refused, below a line of names; RFC 4180.
+// A line of names, then a line for each cell, measured or refused; RFC 4180.
 std::string csv_text(const SweepResult& result);
-// Quoted if that is needed.
 std::string csv_field(const std::string& text);
 
 } // namespace kxfer::bench

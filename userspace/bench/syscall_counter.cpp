@@ -57,8 +57,8 @@ uint64_t SyscallCounter::read_count() {
 
 void SyscallCounter::start() { started_ = read_count(); }
 
-// A read counts itself: the one in start() is in both values, this one's own
-// is taken off.
+// A read counts itself: the read in start() is in both values, that in stop() is
+// subtracted.
 uint64_t SyscallCounter::stop() { return read_count() - started_ - 1; }
 
 } // namespace kxfer::bench

@@ -14,16 +14,16 @@ namespace kxfer::bench {
 
 class SyscallCounter {
   public:
-    // Error::what of whatever open() returns.
+    // Error::what of all errors of open().
     static constexpr char cannot_count[] = "cannot count system calls";
 
-    // EACCES or EPERM: the caller may not; the hint names the right.
+    // EACCES or EPERM: the caller lacks the right; the hint names it.
     static tl::expected<SyscallCounter, Error> open();
     SyscallCounter(SyscallCounter&& other) noexcept;
     SyscallCounter& operator=(SyscallCounter&&) = delete;
     ~SyscallCounter();
 
-    // System calls between start() and stop(), without these two's own.
+    // stop() returns the system calls since start(), without those of the two functions.
     void start();
     uint64_t stop();
 

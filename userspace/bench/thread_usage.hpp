@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// CPU time and context switches of the thread that measures. What the kernel does for it in
-// threads of its own is not in them.
+// CPU time and context switches of the thread that measures, without the work that the kernel
+// does for it in kernel threads.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace kxfer::bench {
 
 struct Usage {
-    double user_ns = 0; // how the CPU time divides, as of the kernel's last tick
+    double user_ns = 0; // user and system time, as of the kernel's last tick
     double system_ns = 0;
     uint64_t voluntary_switches = 0;
     uint64_t involuntary_switches = 0;
@@ -19,7 +19,7 @@ struct Usage {
     uint64_t switches() const { return voluntary_switches + involuntary_switches; }
 };
 
-// Of the calling thread, since it began.
+// Usage of the calling thread since it began.
 Usage usage_now();
 Usage operator-(const Usage& after, const Usage& before);
 Usage operator+(const Usage& one, const Usage& other);

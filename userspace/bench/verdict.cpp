@@ -16,7 +16,7 @@ auto count(std::span<const Verdict> verdicts, Outcome outcome) {
                          [outcome](const Verdict& verdict) { return verdict.outcome == outcome; });
 }
 
-// What a test case of JUnit holds; a verdict that could not be had is an error there.
+// The element in a JUnit test case; a verdict that was not judged is an error there.
 const char* junit_element(Outcome outcome) {
     return outcome == Outcome::failed ? "failure" : outcome == Outcome::skipped ? "skipped" : "error";
 }
@@ -39,7 +39,7 @@ std::string junit_text(const std::string& suite, std::span<const Verdict> verdic
     return text + "</testsuite>\n";
 }
 
-// A '#' begins a directive, and a line is a test.
+// Escapes '#', which begins a directive, and line ends, which begin a new test.
 std::string tap_escaped(std::string text) {
     std::replace_if(
         text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');

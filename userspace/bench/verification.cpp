@@ -18,7 +18,7 @@ namespace {
 constexpr std::byte wiped{0};
 uint64_t last_sequence;
 constexpr uint64_t seed = 1;
-// Of the self-test: where in the operations, and by how much they are cut short.
+// The self-test's damage: where in the operations, and by how much they are cut short.
 constexpr unsigned damaged_operation = 1;
 constexpr size_t damaged_byte = 1000, swapped_block = 5, other_block = 9, cut_bytes = 100;
 
@@ -30,8 +30,8 @@ Stamp stamp_of(const Workload& workload, unsigned index, uint64_t sequence) {
     return {seed, index, sequence, workload.slot_offset(index)};
 }
 
-// A damage: fills and WRITEs, does harm on the way; returns the sequence that the
-// peer should have. `read` is what is READ instead of the workload.
+// A damage: inject() fills and WRITEs with a fault in between, and returns the sequence that
+// the peer should have. It may change `read`, the workload that is READ.
 struct Injection {
     const char* kind;
     const char* how;
@@ -110,7 +110,7 @@ tl::expected<std::optional<SlotFinding>, Error> read_and_check(Engine& engine, c
     return loss;
 }
 
-// Up to three bytes behind it may be right by chance.
+// Up to three bytes from the damage on may be right by chance.
 bool is_caught(const Trial& trial) {
     if (!trial.reported) return trial.injected == "none";
     const Finding& finding = trial.reported->finding;

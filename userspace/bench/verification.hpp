@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Verification of what an engine moves, by stamped data (stamp.hpp): slots are
+// Verification of the data that an engine moves, with stamps (stamp.hpp): slots are
 // filled, written, read back into memory that was wiped, and checked. Each fill has
-// a sequence of its own, for the whole life of the program. And its self-test, which
-// brings each kind of damage about and looks whether it is told as that.
+// a sequence of its own, unique in the process. The self-test causes each kind of damage
+// and checks that it is reported as that kind.
 #pragma once
 
 #include <cstdint>
@@ -20,47 +20,47 @@
 
 namespace kxfer::bench {
 
-// An export's memory is its peers' together: who measures on the same one disturbs.
+// All peers share an export's memory, so another measurement on the same export disturbs.
 constexpr const char* wrong_data_advice =
     "did others use this export at that time? else keep this result: it is a defect of engine or stack";
 
-// What is wrong, and in which operation.
+// A finding, and the operation it is in.
 struct SlotFinding {
     unsigned operation = 0;
     Finding finding;
 };
 
-// What a WRITE that is lost leaves of stamped memory: all of what was there, or the end of it. The
-// last bytes do not tell what they are of (stamp.hpp).
+// Whether the finding is what a lost WRITE leaves in stamped memory: all of the old data, or the
+// end of it. The last bytes do not show what they belong to (stamp.hpp).
 bool is_loss(const Finding& finding, const Workload& workload);
 
-// Sequences from there on, for a process whose data is not to be taken for another's.
+// Starts sequences there, for a process whose data must differ from another's.
 void begin_sequences(uint64_t first);
 // Stamps all slots anew; returns their sequence.
 uint64_t fill_slots(const Memory& memory, const Workload& workload);
-// With that sequence again, for what was READ is there instead.
+// Stamps all slots with that sequence again, after READs have overwritten them.
 void refill_slots(const Memory& memory, const Workload& workload, uint64_t sequence);
-// One of them, with a sequence that was used before.
+// Stamps one slot with a sequence that was used before.
 void fill_slot(const Memory& memory, const Workload& workload, unsigned slot, uint64_t sequence);
-// Before a READ, so that it is seen whether one came.
+// Wipes a slot before a READ, so that a missing READ is found.
 void wipe_slot(const Memory& memory, const Workload& workload, unsigned slot);
-// What is wrong behind a READ.
+// Checks a slot after a READ.
 std::optional<Finding> check_slot(const Memory& memory, const Workload& workload, unsigned slot,
                                   uint64_t sequence);
-// EBADMSG; `moved`: by what, if not by verification's own operations.
+// The error EBADMSG; `moved`: what moved the data, if not verification's own operations.
 Error wrong_data(const Engine& engine, const Workload& workload, const SlotFinding& found,
                  const std::string& moved = {});
-// Wipes the slots, READs them from the peer, and checks them. The first damage, but no loss (is_loss())
-// if there is any other.
+// Wipes the slots, READs them from the peer, and checks them. Returns the first damage that is no loss
+// (is_loss()), otherwise the first loss.
 tl::expected<std::optional<SlotFinding>, Error> find_damage(Engine& engine, const Memory& memory,
                                                             const Workload& workload, uint64_t sequence);
-// The same, with damage as an error.
+// As find_damage(), with any damage as an error.
 tl::expected<void, Error> verify_slots(Engine& engine, const Memory& memory, const Workload& workload,
                                        uint64_t sequence);
 
-// One damage that was brought about, and what was said of it.
+// One damage that was caused, and what was reported.
 struct Trial {
-    std::string injected; // "none": nothing may be found
+    std::string injected; // "none": nothing must be found
     std::string how;
     unsigned operation = 0;
     size_t at = 0;
@@ -73,10 +73,10 @@ tl::expected<std::vector<Trial>, Error> self_test(Engine& engine, const Memory& 
                                                   const Workload& workload);
 
 struct VerificationCost {
-    double fill_ns = 0, check_ns = 0; // a KiB
+    double fill_ns = 0, check_ns = 0; // per KiB
 };
 
-// Of memory that is in the caches, if it fits them.
+// Measured with memory in the caches, if it fits them.
 VerificationCost verification_cost(const Memory& memory);
 
 } // namespace kxfer::bench

@@ -36,8 +36,8 @@ const char* operation_name(Operation operation) {
     return "?";
 }
 
-// As of Linux 6.12: init_send_wr() of rxe, the only driver that has them, takes neither address
-// nor rkey of them from struct ib_rdma_wr; what a FLUSH needs beside these has no field at all.
+// As of Linux 6.12: for these operations init_send_wr() of rxe, the only driver that has them, takes
+// neither address nor rkey from struct ib_rdma_wr; other values that a FLUSH needs have no field.
 const char* why_beyond_kernel(Operation operation) {
     if (operation == Operation::flush)
         return "kernel verbs: struct ib_rdma_wr has no fields for the placement and the range of a FLUSH";
@@ -129,7 +129,7 @@ tl::expected<Memory, Error> Memory::create(uint64_t length) {
         return tl::unexpected(Error("cannot allocate memory", fmt::format("{} bytes", rounded), errno,
                                     "ask for a smaller --size or --depth"));
     Memory memory(static_cast<std::byte*>(at), rounded);
-    // Huge pages would be contiguous; a kernel without them refuses the hint.
+    // Huge pages would be contiguous; a kernel without them refuses the hint, which is fine.
     madvise(at, rounded + spare_bytes, MADV_NOHUGEPAGE);
 
     std::vector<uint64_t> pages(rounded / page_bytes);

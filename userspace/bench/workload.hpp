@@ -6,10 +6,10 @@
 //   batch   operations handed in by one call: a list of work requests with one
 //           doorbell, or jobs of one SUBMIT
 //   signal  completions asked for: one of every `signal_every` operations
-// Each engine says what it really does (Parameters); engines that differ there
-// must not be compared, see find_mismatch; whose connections differ, not judged. How they name local memory
-// may differ, and what a completed message proves, for these are a part of what they cost; it is told of
-// each.
+// Each engine reports what it really does (Parameters). Engines that differ there must not be
+// compared, see find_mismatch(); if their connections differ, the comparison is not judged. How
+// they name local memory and what a completed message proves may differ: these are part of their
+// cost, and are reported for each.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ namespace kxfer::bench {
 
 constexpr uint64_t page_bytes = 4096;
 
-// Values of Parameters that more than one engine has.
+// Values of Parameters that several engines use.
 constexpr char standing_readable[] = "once, before the measurement, for READ";
 constexpr char standing_writable[] = "once, before the measurement, for READ and WRITE";
 constexpr char local_once[] = "by an MR, registered once, before the measurement";
@@ -70,29 +70,29 @@ inline constexpr std::array all_operations = {
 // Operations that change 8 bytes as one, and no other size.
 constexpr uint64_t atomic_bytes = 8;
 
-// What an operation is.
+// The kind of work that an operation does.
 enum class Work : uint8_t {
     transfer,        // one of Operation
     registration,    // local memory is registered, and nothing moved: kverbs only
     ping_pong,       // a round trip of data, compared: see ping_pong.hpp
-    write_ping_pong, // a WRITE there and one back: likewise
-    send_ping_pong,  // a message there and the same one back, compared: likewise
+    write_ping_pong, // a WRITE there and one back: see ping_pong.hpp
+    send_ping_pong,  // a message there and the same one back, compared: see ping_pong.hpp
 };
 
 constexpr Work last_work = Work::send_ping_pong;
 inline constexpr std::array other_work = {Work::registration, Work::ping_pong, Work::write_ping_pong,
                                           Work::send_ping_pong};
 
-// "register" and so on; empty: that of the operation.
+// "register" and so on; for transfers the operation has the name.
 const char* work_name(Work work);
 std::optional<Work> work_from(const std::string& name);
 
 const char* operation_name(Operation operation);
 std::optional<Operation> operation_from(const std::string& name);
-// Of one that is beyond the kernel.
+// The reason, for an operation with is_beyond_kernel().
 const char* why_beyond_kernel(Operation operation);
 
-// These bring back what was there, and need the right to do atomics.
+// Operations that return the old value, and need the right to do atomics.
 constexpr bool is_fetch(Operation operation) {
     return operation == Operation::compare_swap || operation == Operation::fetch_add;
 }
@@ -109,7 +109,7 @@ constexpr bool has_immediate(Operation operation) {
 constexpr bool is_write(Operation operation) {
     return operation == Operation::write || operation == Operation::write_imm;
 }
-// Each takes a receive of the peer's.
+// Operations that take one of the peer's receives.
 constexpr bool is_message(Operation operation) {
     return operation == Operation::send || has_immediate(operation);
 }
@@ -120,7 +120,7 @@ struct Workload {
     unsigned depth = 1;
     unsigned batch = 1;
     Work work = Work::transfer;
-    std::vector<Operation> turns = {}; // of a mix: what operation n is, again and again; else empty
+    std::vector<Operation> turns = {}; // mix: the order of operations, repeated; else empty
 
     // "read" and so on, or "register", or "mix".
     const char* name() const {
@@ -132,48 +132,48 @@ struct Workload {
         return is_mix() ? turns[index % turns.size()] : operation;
     }
     bool moves() const { return work != Work::registration; }
-    // All that it does are WRITEs, none longer than a work request carries.
+    // All operations are WRITEs, none longer than the inline bytes of a work request.
     bool is_inline(uint64_t max_inline) const {
         return moves() && !is_mix() && is_write(operation) && size <= max_inline;
     }
-    // Both ends are at work.
+    // Round trips, in which both ends are active.
     bool is_round_trip() const { return work != Work::transfer && work != Work::registration; }
     uint64_t stride() const;
     uint64_t bytes() const { return stride() * depth; }
     uint64_t slot_offset(uint64_t index) const { return index % depth * stride(); }
 };
 
-// What the packets of a connection go by, as its QP has it: it stays when the port's changes.
+// Path attributes of a connection's QP; they stay when those of the port change.
 struct Connection {
-    uint32_t path_mtu = 0;            // bytes; 0: not known, or it has none, as on iWARP
-    std::optional<unsigned> tos = {}; // type of service; empty: not known
-    std::string gid_type = {};        // empty: not known, or it has none
+    uint32_t path_mtu = 0;            // bytes; 0: unknown, or none, as on iWARP
+    std::optional<unsigned> tos = {}; // type of service; empty: unknown
+    std::string gid_type = {};        // empty: unknown, or none
 };
 
-// "path MTU: verbs 4096, job 1024"; empty if they are the same, as far as both are known.
+// "path MTU: verbs 4096, job 1024"; empty if all values known for both are the same.
 std::string find_difference(const std::string& name_a, const Connection& a, const std::string& name_b,
                             const Connection& b);
 
-// What an engine effectively does, in the terms in which engines could differ.
+// What an engine really does, in the respects in which engines could differ.
 struct Parameters {
     uint64_t local_bytes = 0;
     std::string local_layout;
-    std::string local_registration = local_once; // how work requests name it
+    std::string local_registration = local_once; // how work requests name local memory
     uint64_t remote_bytes = 0;
     std::string remote_registration;
-    unsigned max_depth = 0; // operations it keeps in flight
+    unsigned max_depth = 0; // operations that it can have in flight
     unsigned signal_every = 1;
     std::string write_success;   // what a completed WRITE proves
-    std::string message_success; // what a completed message proves; it is a part of what they cost
+    std::string message_success; // what a completed message proves; it is part of the cost
     std::string device;
-    Connection connection; // may differ: then figures are told, and not judged
+    Connection connection; // may differ: then figures are reported, but not judged
 };
 
-// What an engine's memory took before it could be used.
+// The cost of registering an engine's memory before use.
 struct Registration {
     uint64_t bytes = 0;
-    double local_ns = 0;            // REGION_ADD, which pins it; of user space ibv_reg_mr()
-    std::optional<double> grant_ns; // TARGET_OPEN; of user space the responder does it, unseen
+    double local_ns = 0;            // REGION_ADD, which pins memory; in user space ibv_reg_mr()
+    std::optional<double> grant_ns; // TARGET_OPEN; empty in user space: the responder does it, unseen
 };
 
 // Why two engines do not do the same work at this depth; empty if they do.
@@ -193,8 +193,8 @@ class Memory {
 
     std::byte* data() const { return data_; }
     uint64_t length() const { return length_; }
-    // Behind the bytes, for MRs of user space only: rxe of 6.1 reads a pointer
-    // behind its table when an MR that fills its last one (256 pages) is used to
+    // After the bytes, for MRs of user space only: rxe of 6.1 reads a pointer
+    // past its table when an MR that fills its last table (256 pages) is used to
     // its end (rxe_mr_copy(), found by KASAN).
     static constexpr uint64_t spare_bytes = 4096;
     std::span<std::byte> bytes() const { return {data_, length_}; }

@@ -19,7 +19,7 @@ bool parse_number(std::string_view text, uint32_t& number) {
     return error == std::errc() && end == text.data() + text.size();
 }
 
-// Bits behind the prefix do not count; they are made zero.
+// Clears the bits after the prefix, which do not count.
 void mask(kxfer_addr& network, uint32_t prefix_len) {
     for (uint32_t bit = prefix_len; bit < sizeof(network.addr) * 8; bit++)
         network.addr[bit / 8] = static_cast<uint8_t>(network.addr[bit / 8] & ~(0x80U >> bit % 8));
@@ -43,7 +43,7 @@ bool parse_network(std::string_view text, kxfer_rule& rule) {
     return true;
 }
 
-// One condition of a rule. An address stands alone, which the caller sees to.
+// One condition of a rule. The caller ensures that an address is the only condition.
 bool parse_condition(std::string_view text, kxfer_rule& rule) {
     if (text.starts_with("uid=")) {
         rule.match |= KXFER_RULE_UID;
@@ -64,7 +64,7 @@ bool parse_condition(std::string_view text, kxfer_rule& rule) {
     return true;
 }
 
-// key=NAME, and what has to hold beside it.
+// key=NAME with further conditions.
 bool parse_key_rule(std::string_view text, kxfer_rule& rule) {
     for (;;) {
         const size_t comma = text.find(',');

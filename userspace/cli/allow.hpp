@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// --allow CIDR|uid=N|gid=N|key=NAME[,uid=N][,gid=N][,no-uids]: who may use an export.
+// --allow CIDR|uid=N|gid=N|key=NAME[,uid=N][,gid=N][,no-uids]: peers that may use an export.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace kxfer::cli {
 
-// A rule that grants no rights yet. The error says in words what is allowed.
+// Parses a rule, without rights yet. The error says what is allowed.
 tl::expected<kxfer_rule, std::string> parse_allow(std::string_view text);
 
 } // namespace kxfer::cli

@@ -18,16 +18,16 @@ namespace kxfer::cli {
 
 namespace {
 
-// NaN, so that the key has its unit even if there is no value.
+// Without a value NaN, so that the key still has its unit.
 Nanoseconds nanoseconds(const std::optional<uint64_t>& ns) { return {ns ? static_cast<double>(*ns) : NAN}; }
 
-// A latency for JSON and, where there is none, "-" for people.
+// A latency for JSON; text shows "-" if there is none.
 void add_latency(Record& record, const std::string& key, double ns, const std::string& label) {
     record.add(key, Nanoseconds{ns}, Show::json_only)
         .add(key, std::isnan(ns) ? Value(None{}) : Value(Nanoseconds{ns}), Show::text_only, label);
 }
 
-// NaN: too few values tell it.
+// NaN: too few values for that percentile.
 double told(const bench::Histogram& latencies, double percent) {
     return latencies.supports(percent) ? static_cast<double>(latencies.percentile(percent)) : NAN;
 }
@@ -36,7 +36,7 @@ double greatest(const bench::Histogram& latencies) {
     return latencies.count() ? static_cast<double>(latencies.max()) : NAN;
 }
 
-// Three digits that tell something: 0.0312, not 0.03.
+// Three significant digits: 0.0312, not 0.03.
 void add_number(Record& record, const std::string& key, const std::optional<double>& number,
                 const std::string& label) {
     record.add(key, number ? Value(*number) : Value(None{}), Show::json_only)
@@ -49,7 +49,7 @@ double bandwidth(const bench::Interval& interval, uint64_t size) {
 
 void add_way(Record& record, const BenchReport& report) {
     const auto& engine = report.result.engine;
-    // Told if it is not what it has always been, so that older baselines are still good.
+    // Added only if it differs from the former fixed value, so that older baselines stay valid.
     if (!report.rig.inline_writes()) record.add("inline", Value(report.rig.inlining));
     if (engine == "verbs") {
         if (report.rig.verbs.by_tcp()) record.add("connect", Value(std::string("tcp")));
@@ -89,7 +89,7 @@ bool writes(const bench::Workload& workload) {
            (workload.work == bench::Work::transfer && bench::is_write(workload.operation));
 }
 
-// All that has to be the same for two results to be compared.
+// All parameters that have to be the same for two results to be compared.
 Record parameters_record(const BenchReport& report) {
     const auto& workload = report.result.workload;
     const auto& parameters = report.parameters;
@@ -104,7 +104,7 @@ Record parameters_record(const BenchReport& report) {
         .add("batch", workload.batch)
         .add("signal_every", parameters.signal_every);
     add_way(record, report);
-    // Told if there are several, so that older baselines are still good.
+    // Added only if there are several, so that older baselines stay valid.
     if (report.rig.nr_clients > 1) record.add("clients", report.rig.nr_clients);
     if (report.rig.bidirectional) record.add("bidirectional", true);
     if (!report.rig.cpus.empty()) record.add("pinned_cpus", cpus_text(report.rig.cpus));
@@ -132,13 +132,13 @@ Record parameters_record(const BenchReport& report) {
     return record;
 }
 
-// "latency_p99_9" of p99.9
+// "latency_p99_9" for p99.9.
 std::string latency_key(std::string name) {
     std::replace(name.begin(), name.end(), '.', '_');
     return "latency_" + name;
 }
 
-// How a figure that is no latency is told.
+// How a figure other than a latency is reported.
 struct Telling {
     const char* figure;
     const char* key;
@@ -169,7 +169,7 @@ void add_figures(Record& record, const std::vector<bench::Figure>& figures) {
     }
 }
 
-// Where each bucket that is not empty begins, and how many are in it.
+// Begin and count of each bucket that is not empty.
 Table histogram_rows(const bench::Histogram& histogram) {
     Table rows;
     for (unsigned i = 0; i < bench::Histogram::nr_buckets(); i++)
@@ -246,7 +246,7 @@ void add_intervals(Record& record, const bench::RunResult& result) {
     record.add("worst", Value(std::make_shared<Record>(worst)), Show::text_only, "\nworst intervals");
 }
 
-// What the device counted meanwhile, whoever it was for.
+// Changes of the device's counters during the run, including those by others.
 void add_counters(Record& record, const BenchReport& report) {
     const auto& [node, peer, no_peer, counters, no_counters] = report.result.footprint;
     Record changes;
@@ -279,7 +279,7 @@ void add_shares(Record& record, const bench::RunResult& result) {
     if (!rows.empty()) record.add("mix", Value(rows), Show::everywhere, "\nmix");
 }
 
-// Each one's own rate, over its own time.
+// The rate of each client, over its own time.
 void add_clients(Record& record, const bench::RunResult& result, const std::vector<unsigned>& cpus) {
     Table rows;
     for (const auto& client : result.clients) {
@@ -299,7 +299,7 @@ void add_clients(Record& record, const bench::RunResult& result, const std::vect
     if (!rows.empty()) record.add("clients", Value(rows), Show::everywhere, "\nclients");
 }
 
-// The other direction, each over its own time.
+// The other direction; each rate is over its own time.
 void add_reverse(Record& record, const BenchReport& report) {
     if (!report.reverse && report.rig.bidirectional)
         record.add("reverse", None{}, Show::json_only).add("both", None{}, Show::json_only);
@@ -338,7 +338,7 @@ Record stage_row(const char* name, const char* meaning, double p50, double mean,
         .add("meaning", std::string(meaning), Show::text_only);
 }
 
-// The means add up to the total's; medians need not.
+// The means of the stages add up to the total mean; medians need not.
 void add_stages(Record& record, const bench::RunResult& result) {
     if (!result.stages) return;
     const auto& [stages, total, left_out] = *result.stages;
@@ -463,7 +463,7 @@ void add_notes(Record& record, const BenchReport& report) {
         record.add("notes", Value(std::make_shared<Record>(lines)), Show::text_only, "\nnotes");
 }
 
-// What most look for, where the eye is when it ends.
+// The most wanted figures, printed last, where the eye is at the end.
 void add_summary(Record& record, const BenchReport& report) {
     const auto& result = report.result;
     const auto latency = [](double ns) { return std::isnan(ns) ? std::string("-") : human_nanoseconds(ns); };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What `kxfer bench` found, as a record. Its JSON is also what --baseline reads.
+// The result of `kxfer bench` as a record. --baseline reads its JSON.
 #pragma once
 
 #include <optional>
@@ -23,17 +23,17 @@ struct BenchReport {
     std::optional<bench::Registration> registration;
     bench::RunPlan plan;
     std::string mix;                       // "read=70,write=30"; empty: one operation
-    std::optional<bench::Reverse> reverse; // what the peer did at the same time
-    bench::RunResult result;               // before the run: the workload and the engine's name
+    std::optional<bench::Reverse> reverse; // the peer's result in the reverse direction
+    bench::RunResult result;               // before the run: only the workload and the engine's name
     std::vector<bench::Verdict> verdicts;
 };
 
 Record bench_record(const BenchReport& report);
 
-// "READ of 4 KiB, 16 deep, engine job": what was measured.
+// What was measured: "READ of 4 KiB, 16 deep, engine job".
 std::string bench_title(const bench::RunResult& result);
 
-// A live line and its record.
+// A line shown during the run, and its record.
 std::string interval_text(const bench::Interval& interval, uint64_t size);
 Record interval_record(const bench::Interval& interval, uint64_t size);
 

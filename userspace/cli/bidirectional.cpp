@@ -11,7 +11,7 @@ namespace kxfer::cli {
 
 namespace {
 
-// Beyond its own time, for a peer that is slower.
+// Extra time for a slower peer.
 constexpr std::chrono::seconds grace{30};
 
 std::optional<Error> wrong(const std::string& what, const std::string& hint) {

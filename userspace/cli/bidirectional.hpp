@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What `kxfer bench` has to do with the peer's process: both directions at once, and its CPU time.
+// The part of the peer's process in `kxfer bench`: both directions at once, and its CPU time.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@
 
 namespace kxfer::cli {
 
-// Why the workload cannot go both ways; nothing: it can.
+// Why the workload cannot go both ways; empty: it can.
 std::optional<Error> find_one_way(const RigOptions& options, const bench::Workload& workload);
 
-// Adds to the plan what the peer is asked, which has to outlive it; of both directions the other's
-// result is to be had by finish() behind the run. Nothing if the peer is not to be asked.
+// Adds the requests to the peer to the plan; the requester has to outlive the plan. With both
+// directions, finish() returns the peer's result after the run. Null if the peer is not asked.
 tl::expected<std::unique_ptr<bench::Requester>, Failure> involve_peer(const RigOptions& options,
                                                                       const Rig& rig,
                                                                       const bench::Workload& workload,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The matrix of what works on which device. Facts come from kxfer.ko where it
-// is attached, else from user-space verbs; what neither tells is said so.
+// The matrix of what works on which device. Facts come from kxfer.ko if it is
+// attached, otherwise from user-space verbs; facts that neither has are shown as unknown.
 
 #include <algorithm>
 
@@ -21,7 +21,7 @@ struct Facts {
     bool iwarp = false;
     bool atomics = false;
     bool notify = false;
-    bool atomic_jobs = false; // the module's
+    bool atomic_jobs = false; // the module has them
     bool mailboxes = false;
     bool long_messages = false;
     uint32_t read_sge = 0;
@@ -54,7 +54,7 @@ Facts facts_of(const Patient& patient, const DeviceFacts& device) {
     return facts;
 }
 
-// Why no job works, if none does.
+// Why no job works; empty if jobs work.
 std::string why_no_jobs(const Patient& patient, const Facts& facts) {
     if (!patient.module_loaded()) return "kxfer.ko is not loaded";
     if (!patient.node.module_answers) return "this user cannot ask kxfer.ko";
@@ -80,7 +80,7 @@ std::string atomics_remark(const Facts& facts) {
     return facts.atomic_jobs ? "8 bytes, if the peer's device has them too" : "this module has no such job";
 }
 
-// As the module computes it (kmod/node/device.c), which also wants a device that READs.
+// As the module computes it (kmod/node/device.c); the module also requires a device that READs.
 uint64_t longest_message(const Facts& facts) {
     if (!facts.long_messages || facts.fast_reg_pages <= 2) return KXFER_MESSAGE_MAX;
     const uint64_t registered = (uint64_t{facts.fast_reg_pages} - 2) * bench::page_bytes;

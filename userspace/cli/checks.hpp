@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What `kxfer doctor` looks at. A check always gives a finding; what is wrong
-// comes with the command that mends it. Checks only look: they change nothing
+// The checks of `kxfer doctor`. A check always gives a finding; a problem comes
+// with the command that fixes it. Checks only look: they change nothing
 // and load nothing.
 #pragma once
 
@@ -25,7 +25,7 @@ struct Check {
     std::string name;
     Health health = Health::ok;
     std::string finding;
-    std::string mend; // a command or what to do; empty if all is well
+    std::string mend; // a command or advice; empty if all is well
 };
 
 // One thing that a device can or cannot do for kxfer's users.
@@ -36,24 +36,24 @@ struct Capability {
     std::string remark; // a limit, or why it is missing
 };
 
-// Found once, and looked at by several checks.
+// Facts that are found once and used by several checks.
 struct Patient {
     std::optional<Session> session;
     std::optional<kxfer_query> query;
-    Error session_failure; // if there is no session
+    Error session_failure; // why there is no session
     NodeFacts node;
-    Error node_failure; // if the node's devices cannot be listed
+    Error node_failure; // why the node's devices cannot be listed
 
     bool module_loaded() const;
 };
 
 Patient examine();
 
-// Of the module, its node in /dev and the caller's rights.
+// Checks of the module, its node in /dev and the caller's rights.
 std::vector<Check> module_checks(const Patient& patient);
-// Of the kernel, limits and rights around it.
+// Checks of the kernel, its limits and rights.
 std::vector<Check> system_checks(const Patient& patient);
-// Of devices, ports, addresses and listeners.
+// Checks of devices, ports, addresses and listeners.
 std::vector<Check> device_checks(const Patient& patient);
 std::vector<Capability> capabilities(const Patient& patient);
 

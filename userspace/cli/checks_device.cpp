@@ -15,10 +15,10 @@ namespace kxfer::cli {
 
 namespace {
 
-// An IB MTU of 4096 and RoCE v2's headers need that much of an Ethernet frame.
+// MTU of an interface for an IB MTU of 4096 with RoCE v2's headers.
 constexpr uint32_t netdev_mtu_for_4096 = 4200;
 
-// An interface to make a soft RoCE device on: one that is up and no loopback.
+// An interface for a soft RoCE device: one that is up and not a loopback.
 std::string some_netdev() {
     ifaddrs* list = nullptr;
     std::string name = "eth0";
@@ -95,7 +95,7 @@ Check mtu_check(const std::string& name, const DeviceFacts& device, const PortFa
             fmt::format("ip link set {} mtu {}", port.core.netdev, netdev_mtu_for_4096)};
 }
 
-// Names of what this user can see that is published here.
+// Names of this node's exports that this user can see.
 std::vector<std::string> export_names(const Session& session) {
     std::vector<std::string> names;
     const auto exports = session.list<kxfer_info_export>(KXFER_INFO_EXPORTS);

@@ -38,7 +38,7 @@ std::vector<gid_t> own_groups() {
     return groups;
 }
 
-// Is there such a module for the running kernel where modprobe looks?
+// Whether modprobe would find the module for the running kernel.
 bool is_installed(const std::string& module) {
     utsname name = {};
     std::error_code error;
@@ -70,7 +70,7 @@ Check module_check(const Patient& patient) {
     return {"module", Health::ok, fmt::format("kxfer.ko {} is loaded, the tool's own version", module), ""};
 }
 
-// What only transfers needs no kxfer_bench.ko. Loading is not tried: a check changes nothing.
+// A node that only transfers needs no kxfer_bench.ko. Loading is not tried: a check changes nothing.
 Check engine_check() {
     const std::string name = "engine kverbs";
     if (access("/sys/module/kxfer_bench", F_OK) == 0)

@@ -21,7 +21,7 @@ namespace kxfer::cli {
 
 namespace {
 
-// Below this a comparison with its default sizes does not fit.
+// A comparison with its default sizes needs that much.
 constexpr uint64_t comfortable_memlock = 64ULL << 20;
 constexpr uint64_t tight_memlock = 1ULL << 20;
 
@@ -66,7 +66,7 @@ Answer secure_boot() {
     return bytes[4] ? Answer::yes : Answer::no;
 }
 
-// "none [integrity] confidentiality" has the mode in force in brackets.
+// "none [integrity] confidentiality": the mode in brackets is in force.
 std::string lockdown_mode() {
     const std::string line = read_line("/sys/kernel/security/lockdown");
     const size_t from = line.find('['), to = line.find(']');
@@ -93,8 +93,8 @@ Check signing_check(const Patient& patient) {
     return {"module signing", Health::ok, finding, ""};
 }
 
-// For who may not see the first process's: the module refuses to connect from any other. A
-// device of that name there is not, so that nothing is connected where it does not refuse.
+// For users that may not see process 1's namespace: the module refuses to connect from any other
+// than the initial one. No device has the name "-", so nothing is connected if it does not refuse.
 Answer ask_module_of_namespace(const Patient& patient) {
     if (!patient.session) return Answer::unknown;
     kxfer_peer_open open = {};

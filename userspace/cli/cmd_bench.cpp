@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // kxfer bench OP: one engine and one workload, for a time or a count, with an exit
-// status that scripts can use. `compare` sets engines side by side.
+// status that scripts can use. `compare` measures engines side by side.
 
 #include <algorithm>
 #include <cerrno>
@@ -201,7 +201,7 @@ tl::expected<void, Failure> check_baseline(const BenchOptions& options, const be
                         fmt::format("{}", fmt::join(differences, "; "))));
 }
 
-// The baseline, if one is asked for and it measured the same.
+// The baseline, if one was given; fails if it measured something else.
 tl::expected<std::optional<bench::Baseline>, Failure> find_baseline(const BenchOptions& options,
                                                                     const BenchReport& report) {
     if (options.baseline_file.empty()) return std::nullopt;
@@ -212,7 +212,7 @@ tl::expected<std::optional<bench::Baseline>, Failure> find_baseline(const BenchO
     return std::move(*baseline);
 }
 
-// An engine may have connected anew for the workload.
+// The engine may have connected anew for the workload.
 tl::expected<void, Failure> note_connection(const BenchOptions& options, const Rig& rig,
                                             const std::optional<bench::Baseline>& baseline,
                                             BenchReport& report) {
@@ -282,7 +282,7 @@ tl::expected<void, Failure> write_files(const BenchOptions& options, const Bench
                                                 bench_title(report.result), report.verdicts));
 }
 
-// What is asked for and cannot be traced fails before anything is measured.
+// Fails before the measurement if --stages was given and jobs cannot be traced.
 tl::expected<void, Failure> check_stages(const BenchOptions& options) {
     if (!options.stages) return {};
     const auto trace = bench::StageTrace::open();
@@ -292,14 +292,13 @@ tl::expected<void, Failure> check_stages(const BenchOptions& options) {
     return failed(std::move(error));
 }
 
-// Likewise, found after the run: the result has been printed, and says so too.
+// Fails if --stages was given and the run has no stages; the printed result says so too.
 Result stages_or(const BenchReport& report, int status) {
     if (!report.plan.stages || report.result.stages) return status;
     return failed(Error("the stages of jobs were asked for and are not in the result", "", 0, "run it again",
                         report.result.no_stages));
 }
 
-// The client that this process is.
 tl::expected<void, Error> pin_client(const BenchOptions& options) {
     if (options.cpus.empty()) return {};
     return pin_to_cpu(options.cpus[options.client % options.cpus.size()]);
@@ -321,7 +320,7 @@ tl::expected<bench::RunResult, Error> run_client(BenchOptions options, const Pla
     return bench::run(*rig->engines.front(), *rig->memory, options.workload, plan);
 }
 
-// With the other clients, if there are any, and the peer.
+// Runs with the other clients, if there are any, and the peer.
 tl::expected<bench::RunResult, Error> run_all(const Rig& rig, bench::Clients& clients, BenchReport& report) {
     if (report.rig.nr_clients > 1)
         report.plan.together = {[&] { return clients.gather(interrupted); },
@@ -334,22 +333,22 @@ tl::expected<bench::RunResult, Error> run_all(const Rig& rig, bench::Clients& cl
     return bench::join_clients(std::move(*result), *others);
 }
 
-// What the peer measured. After an interrupt it goes on until this process ends, and is not told.
+// Adds the peer's result. After an interrupt there is none: the peer goes on until this process ends.
 tl::expected<void, Failure> add_reverse(bench::Requester& requester, BenchReport& report) {
     if (report.result.interrupted) return {};
     auto other = requester.finish(std::chrono::minutes(1), interrupted);
     if (!other && interrupted()) return {};
     if (!other) return failed(other.error());
     report.reverse = std::move(*other);
-    // It could not be asked meanwhile, and told what its process did while it measured.
+    // The peer could not be asked during the run; its result has its process's usage while it measured.
     report.result.footprint.peer = report.reverse->usage;
     return {};
 }
 
-// Of what the operation has something to say about.
+// Sets the options that depend on the operation.
 BenchOptions with_defaults(BenchOptions options) {
     auto& workload = options.workload;
-    // What it leaves is what its WRITEs do.
+    // A mix is verified by the data that its WRITEs leave.
     if (workload.is_mix()) workload.operation = bench::Operation::write;
     if (workload.is_mix()) workload.turns = bench::turns_of(options.mix);
     if (bench::is_atomic(workload.operation) && !options.size_given) workload.size = bench::atomic_bytes;
@@ -368,7 +367,7 @@ Result measure(const BenchOptions& given, Context& context) {
     if (auto fine = check_options(options); !fine) return tl::make_unexpected(fine.error());
     for (const auto& file : {options.output_file, options.report_file})
         if (auto fine = check_result_file(file); !fine) return tl::make_unexpected(fine.error());
-    // Of a run that fails nobody is to read the verdicts of the one before.
+    // After a failed run the old report would be mistaken for this one's.
     std::error_code stays;
     if (std::filesystem::is_regular_file(options.report_file, stays))
         std::filesystem::remove(options.report_file, stays);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // kxfer compare: the same work through /dev/kxfer, by kernel verbs without jobs,
-// and through user-space verbs, side by side. Without a peer it serves itself: a child process offers the
+// and through user-space verbs, side by side. Without a peer a child process serves: it offers the
 // memory on the first usable RDMA device of this node.
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace kxfer::cli {
 namespace {
 
 constexpr unsigned default_depth = 128;
-// Without --depth large operations go less deep than this much memory.
+// Without --depth, limits the memory and so the depth of large operations.
 constexpr uint64_t default_memory = 64ULL << 20;
 constexpr uint64_t self_test_size = 4096;
 constexpr unsigned self_test_depth = 4;
@@ -38,7 +38,7 @@ struct CompareOptions : RigOptions {
     bool self_test = false;
     bool judge_anyway = false;
     bool wide = false;
-    unsigned depth = 0; // 0: as deep as sensible
+    unsigned depth = 0; // 0: see workload_of()
     unsigned batch = 0; // 0: see batch_of()
     unsigned rounds = 5;
     uint64_t count = 1000;
@@ -54,14 +54,14 @@ struct CompareOptions : RigOptions {
     }
 };
 
-// "read", "write" and so on: the names on the command line.
+// The names for the command line: "read", "write" and so on.
 std::vector<std::string> operation_names() {
     std::vector<std::string> names;
     for (const auto operation : bench::all_operations) names.emplace_back(bench::operation_name(operation));
     return names;
 }
 
-// Atomics have one size, whatever the others have.
+// Atomics have one size, whatever sizes the other operations have.
 std::vector<uint64_t> sizes_of(const CompareOptions& options, bench::Operation operation) {
     const bool fixed = bench::is_atomic(operation) && (options.all_operations() || !options.sizes_given);
     return fixed ? std::vector<uint64_t>{bench::atomic_bytes} : options.sizes;
@@ -97,7 +97,7 @@ std::vector<bench::Engine*> able(const Rig& rig, bench::Operation operation) {
     return engines;
 }
 
-// Brings each workload to what all its engines can do, or says why that fails.
+// Limits each workload to what all its engines can do, or fails with the reason.
 tl::expected<void, Failure> fit(const CompareOptions& options, const Rig& rig,
                                 std::vector<bench::Workload>& workloads) {
     for (auto& workload : workloads) {
@@ -134,7 +134,7 @@ bool some_write(const CompareOptions& options) {
                                [](const auto& workload) { return bench::is_write(workload.operation); });
 }
 
-// Names of what is asked for that cannot be.
+// Fails for options that exclude each other, and names them.
 tl::expected<void, Failure> check_options(const CompareOptions& options) {
     if (auto fine = check_rig(options); !fine) return fine;
     for (const auto& workload : workloads_of(options))
@@ -153,7 +153,7 @@ tl::expected<void, Failure> check_options(const CompareOptions& options) {
     return {};
 }
 
-// Each kind of damage, brought about in what an engine really moves.
+// Causes each kind of damage in data that the engines really move.
 Result run_self_test(const Rig& rig, const bench::Workload& workload, Context& context) {
     Table rows;
     uint64_t nr_missed = 0;
@@ -182,7 +182,7 @@ const bench::Refusal* nothing_done(const CompareReport& report) {
     return report.cells.empty() ? nullptr : &report.cells.front().refusals.front();
 }
 
-// What holds for all cells.
+// Adds to the report what holds for all cells.
 void describe(const CompareOptions& options, CompareReport& report) {
     report.judge_anyway = options.judge_anyway;
     report.context = options.wants_module() ? options.context : "";
@@ -194,7 +194,7 @@ void describe(const CompareOptions& options, CompareReport& report) {
     report.verbs_events = options.verbs.events();
 }
 
-// What all have in common, as far as it is known; of GID types all.
+// The values that all known connections have in common; all GID types.
 bench::Connection common_connection(const std::vector<bench::Cell>& cells) {
     std::set<uint32_t> path_mtus;
     std::set<unsigned> services;

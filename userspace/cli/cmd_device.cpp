@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // kxfer device list | show DEV: the RDMA devices of this node and what they
-// can do. Works without the module, and says so where it would tell more.
+// can do. Works without the module, and says where the module would add facts.
 
 #include <algorithm>
 #include <cerrno>
@@ -25,14 +25,14 @@ struct ShowOptions {
     std::string device;
 };
 
-// Is kxfer.ko attached: yes, no, or not known because it does not answer.
+// Whether kxfer.ko is attached: yes, no, or unknown because it does not answer.
 Value attachment(const NodeFacts& node, const DeviceFacts& device) {
     if (!node.module_answers) return None{};
     if (!device.module) return std::string("not attached");
     return std::string(device.module->flags & KXFER_DEVICE_USABLE ? "attached" : "unusable");
 }
 
-// MTUs are told in bytes everywhere: "4096", not "4 KiB".
+// MTUs are shown in bytes everywhere: "4096", not "4 KiB".
 void add_mtu(Record& record, const std::string& key, uint32_t bytes, const std::string& label) {
     record.add(key, Bytes{bytes}, Show::json_only)
         .add(key, bytes ? Value(uint64_t{bytes}) : Value(None{}), Show::text_only, label);
@@ -120,7 +120,7 @@ Record port_record(const PortFacts& port) {
     return record;
 }
 
-// As the kernel's consumers see the device; user space may be told less.
+// The device as kernel consumers see it; user space may see less.
 Record module_record(const kxfer_info_device& device) {
     return Record()
         .add("usable", (device.flags & KXFER_DEVICE_USABLE) != 0)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // kxfer doctor: is this node fit for kxfer, and how to fix it if not. Always
-// the full report. Status: 0 well (hints do not count), 1 something to fix,
-// 3 no module.
+// prints the full report. Status: 0 all well (hints do not count), 1 something to
+// fix, 3 no module.
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // kxfer explain: what a status, reason, event, errno, GID or P_Key means, and
-// what to look at. A number that several enumerations have is told of all.
+// what to look at. A number of several enumerations is explained for each.
 
 #include <algorithm>
 #include <vector>
@@ -35,7 +35,7 @@ std::string headline(const Meaning& meaning) {
 
 Value text_or_none(const std::string& text) { return text.empty() ? Value(None{}) : Value(text); }
 
-// For people: what is empty is left out.
+// For people: without empty fields.
 Record text_record(const Meaning& meaning) {
     Record record;
     for (const auto& [key, value] : meaning.facts) record.add(key, Value(value));
@@ -46,7 +46,7 @@ Record text_record(const Meaning& meaning) {
     return record;
 }
 
-// For scripts: all that any kind has is there.
+// For scripts: with the fields of all kinds.
 Record json_record(const Explained& one) {
     const Meaning& meaning = one.meaning;
     Record facts;
@@ -68,7 +68,7 @@ Failure unknown(const std::string& word, const std::string& kind) {
     return Error(what, fmt::format("'{}'", word), 0, meaning_forms);
 }
 
-// All words may be one text of several words; else each stands for itself.
+// All words together may be one known text; if not, each is explained on its own.
 tl::expected<std::vector<Explained>, Failure> explain(const ExplainOptions& options) {
     std::vector<Explained> all;
     const std::string text = fmt::format("{}", fmt::join(options.words, " "));
@@ -98,7 +98,7 @@ void list_all(const std::string& kind, Context& context) {
     context.out.table(rows, "any " + kind + " is explained by its bits; there is no list of them");
 }
 
-// `--list wc` is as good as `--list --kind wc`.
+// `--list wc` means the same as `--list --kind wc`.
 Result run_list(const ExplainOptions& options, Context& context) {
     const auto kinds = meaning_kinds();
     std::string kind = options.kind;

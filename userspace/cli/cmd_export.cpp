@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// kxfer export list: what processes of this node export. They are made by
-// `kxfer serve` or a program of one's own, and end with it.
+// kxfer export list: what processes of this node export. `kxfer serve` or another
+// program creates an export, which ends with that process.
 
 #include "cli/command.hpp"
 #include "cli/commands.hpp"
@@ -28,7 +28,7 @@ Record row_of(const kxfer_info_export& one) {
         .add("owner_pid", one.owner_pid, Show::everywhere, "pid")
         .add("links", one.nr_links)
         .add("targets", one.nr_grants)
-        // The unit is in the key, which a value that is not known has not.
+        // The unit is in the key here, because None adds no unit.
         .add("content_length_bytes", known ? Value(Bytes{one.content.length}) : Value(None{}),
              Show::everywhere, "content")
         .add("generation", one.content.generation)

@@ -2,11 +2,11 @@
 //
 // kxfer get REMOTE FILE|-: reads an export of a peer into a file.
 //
-// READ jobs bring the data, several in flight; behind them a thread writes it to
-// FILE.kxfer-part and hashes it. When all is there its SHA-256 is compared with the one that
-// the exporter published, and that the export did not change meanwhile is asked for; only
-// then the part becomes FILE. A get that stops keeps the part, cut to what was read back
-// from it and found right; the next get of that FILE begins it anew.
+// READ jobs bring the data, several in flight; a thread writes it to FILE.kxfer-part and
+// hashes it. At the end its SHA-256 is compared with the one that the exporter published,
+// and the exporter is asked whether the export has changed in the meantime. Only then the
+// part becomes FILE. A get that stops keeps the part, cut to the bytes that were read back
+// and found right; the next get of that FILE starts it anew.
 
 #include <algorithm>
 #include <array>
@@ -44,10 +44,10 @@ struct GetOptions {
     CommonOptions common;
 };
 
-// Where the bytes go. Only a regular file has a partial one beside it; standard
-// output and devices are written to as they are.
+// The destination of the bytes. Only a regular file has a part; standard output and
+// devices are written to directly.
 struct Sink {
-    std::string path; // the file in the end; empty: a stream
+    std::string path; // the final file; empty: a stream
     std::string part;
     std::string name; // for messages
     Descriptor fd;
@@ -71,7 +71,7 @@ bool is_at(const std::string& path, int fd) {
            named.st_ino == opened.st_ino;
 }
 
-// A part that a get of this user has left: a file, and nobody else's under another name.
+// A part that a get of this user has left: a regular file of this user, with no other link.
 bool is_own_part(int fd) {
     struct stat status = {};
     return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
@@ -80,7 +80,7 @@ bool is_own_part(int fd) {
 
 tl::expected<Descriptor, Failure> create_or_take(const std::string& part) {
     constexpr int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    // Twice, for one that is there may be through before it is opened.
+    // Try twice, because an existing part may be renamed before it is opened.
     for (int tries = 2;; tries--) {
         Descriptor fd(open(part.c_str(), flags | O_CREAT | O_EXCL, 0600));
         if (fd.get() >= 0) return fd;
@@ -93,8 +93,9 @@ tl::expected<Descriptor, Failure> create_or_take(const std::string& part) {
     }
 }
 
-// Two gets to the same file would mix their bytes: the first holds a lock. When that one is
-// through its part is FILE, which who had opened it under its old name must not empty.
+// Two gets to the same file would mix their bytes, so the first holds a lock. When it has
+// finished, its part has become FILE: a second get that opened it under the old name must not
+// empty it.
 tl::expected<Sink, Failure> open_part(std::string path) {
     Sink sink{path, path + part_suffix, path, {}};
     do {
@@ -131,7 +132,7 @@ tl::expected<Sink, Failure> open_sink(const GetOptions& options) {
     return open_part(real_path(path));
 }
 
-// Bytes of any kind may be commands to a terminal.
+// The bytes may contain commands to a terminal.
 tl::expected<void, Failure> check_terminal(const GetOptions& options) {
     if (options.file != "-" || options.force || isatty(STDOUT_FILENO) == 0) return {};
     return failed(Error("will not write", "to a terminal", 0,
@@ -140,11 +141,11 @@ tl::expected<void, Failure> check_terminal(const GetOptions& options) {
                   exit_usage);
 }
 
-// What is to be read: a range of the export and what is known of it.
+// The range of the export to read, and its content record.
 struct Range {
     uint64_t length = 0;
     kxfer_content content = {};
-    bool whole = false; // exactly what the record speaks of
+    bool whole = false; // exactly the range of the record
 };
 
 tl::expected<Range, Failure> choose_range(const GetOptions& options, const kxfer_target_info& info) {
@@ -164,7 +165,7 @@ tl::expected<Range, Failure> choose_range(const GetOptions& options, const kxfer
     return range;
 }
 
-// SHA-256 of the first `length` bytes that the file really holds.
+// SHA-256 of the first `length` bytes, read back from the file.
 std::optional<Digest> digest_of_file(int fd, uint64_t length) {
     std::array<std::byte, 65536> piece = {};
     Sha256 sha256;
@@ -185,11 +186,11 @@ struct Get {
     Target& target;
     Pipeline& pipeline;
     Progress& progress;
-    Sha256 sha256 = {}; // of what is stored; the writer's until that has ended
+    Sha256 sha256 = {}; // of the bytes stored; the writer owns it until it has ended
     uint64_t asked = 0;
     uint64_t stored = 0;
 
-    // On the writer's thread.
+    // Runs on the writer's thread.
     Expected<size_t> write_piece(std::span<const std::byte> piece, const std::stop_token& stop) {
         auto written = write_full(sink.fd.get(), piece, sink.is_file() ? sink.part : sink.name, stop);
         if (!written) return tl::make_unexpected(std::move(written.error()));
@@ -207,7 +208,7 @@ struct Get {
         return {};
     }
 
-    // Hands what has come to the writer; false: nothing has.
+    // Hands the next arrived piece to the writer; false: none has arrived.
     tl::expected<bool, Failure> store_next(FileThread& writer) {
         const auto bytes = pipeline.retire();
         if (!bytes) return tl::make_unexpected(transfer_failure(bytes.error()));
@@ -216,7 +217,7 @@ struct Get {
         return true;
     }
 
-    // The slot that is stored is free again; false: none is.
+    // Frees the slot of the next stored piece; false: none is stored.
     tl::expected<bool, Failure> release_next(FileThread& writer) {
         const auto done = writer.take();
         if (!done) return false;
@@ -238,7 +239,7 @@ struct Get {
         return {std::move(error)};
     }
 
-    // Stops with what is there: cut to whole pieces, on disk, and read back.
+    // Keeps the part stored so far: cut to whole pieces, on disk, and read back.
     Failure stopped(Failure failure) const {
         if (interrupted()) failure = interrupt_failure("stopped reading", options.remote.text());
         if (failure.status == exit_failed) failure.status = exit_stopped;
@@ -274,7 +275,7 @@ struct Get {
         return {};
     }
 
-    // What the writer had still done when the transfer stopped is stored as well.
+    // After a stop, pieces that the writer has still finished count as stored too.
     tl::expected<void, Failure> read_all() {
         auto writer = FileThread::start([this](std::span<std::byte> piece, const std::stop_token& stop) {
             return write_piece(piece, stop);
@@ -289,7 +290,7 @@ struct Get {
     }
 };
 
-// Right bytes, and all of one moment?
+// Checks the bytes, and that the export has not changed meanwhile.
 tl::expected<std::string, Failure> verify(const GetOptions& options, const Range& range, Target& target,
                                           const Digest& sha256) {
     const auto now = target.info(options.common.timeout());
@@ -308,7 +309,7 @@ tl::expected<std::string, Failure> verify(const GetOptions& options, const Range
     return "with the published SHA-256";
 }
 
-// Who may read and write FILE stays as it was; a new one has what umask leaves.
+// An existing FILE keeps its owner and mode; a new one gets the mode that umask leaves.
 void take_over_mode(const Sink& sink) {
     struct stat status = {};
     if (stat(sink.path.c_str(), &status) < 0) {
@@ -317,22 +318,22 @@ void take_over_mode(const Sink& sink) {
         fchmod(sink.fd.get(), 0666 & ~mask);
         return;
     }
-    // Who may not give a file away keeps it, and nobody is to run it as who that is.
+    // Without permission to chown the file keeps this uid: then drop the set-id bits.
     const bool given = fchown(sink.fd.get(), status.st_uid, status.st_gid) == 0;
     fchmod(sink.fd.get(), status.st_mode & (given ? 07777 : 0777));
 }
 
-// Without --force never over a file that has come meanwhile.
+// Without --force, never overwrites a file that was created in the meantime.
 int rename_part(const Sink& sink, bool force) {
     if (force) return rename(sink.part.c_str(), sink.path.c_str());
     const int ret = renameat2(AT_FDCWD, sink.part.c_str(), AT_FDCWD, sink.path.c_str(), RENAME_NOREPLACE);
     if (ret == 0 || errno != EINVAL) return ret;
-    // A file system that cannot: a hard link is not made over a file either.
+    // The file system lacks RENAME_NOREPLACE: a hard link does not overwrite a file either.
     if (link(sink.part.c_str(), sink.path.c_str()) < 0) return -1;
     return unlink(sink.part.c_str());
 }
 
-// The part becomes FILE, durably.
+// Renames the part to FILE, durably.
 tl::expected<void, Failure> keep(const Sink& sink, bool force) {
     if (!sink.is_file()) return {};
     take_over_mode(sink);

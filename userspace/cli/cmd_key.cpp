@@ -23,7 +23,7 @@ namespace kxfer::cli {
 
 namespace {
 
-// Of linux/keyctl.h; libkeyutils has no more for them than the numbers.
+// Numbers of linux/keyctl.h; libkeyutils would add nothing else.
 constexpr int user_keyring = -4;
 constexpr int keyctl_unlink = 9;
 constexpr int keyctl_search = 10;
@@ -71,7 +71,7 @@ Result run_add(const KeyOptions& options, Context& context) {
     return exit_ok;
 }
 
-// Of /proc/keys, which shows what this user may view: "... logon     kxfer:NAME: 32".
+// Reads /proc/keys, which shows the keys that this user may view: "... logon     kxfer:NAME: 32".
 Result run_list(const KeyOptions&, Context& context) {
     Table rows;
     std::ifstream in("/proc/keys");

@@ -23,7 +23,7 @@ Record row_of(const kxfer_peer_export& one) {
         .add("name", text_of(one.name))
         .add("length", Bytes{one.length})
         .add("rights", rights_words(one.rights))
-        // The unit is in the key, which a value that is not known has not.
+        // The unit is in the key here, because None adds no unit.
         .add("content_length_bytes", known ? Value(Bytes{one.content.length}) : Value(None{}),
              Show::everywhere, "content")
         .add("generation", uint64_t{one.content.generation})

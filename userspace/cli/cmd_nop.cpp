@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// kxfer nop: what a call into the module costs that does nothing. Every call
-// is timed on its own; the clock's own price is told beside, not subtracted.
+// kxfer nop: the cost of a call into the module that does nothing. Each call is
+// timed on its own; the cost of the clock is reported separately, not subtracted.
 
 #include <algorithm>
 #include <cerrno>
@@ -21,7 +21,7 @@ struct NopOptions {
     uint32_t count = 10000;
 };
 
-// Each of `count` runs in nanoseconds, sorted.
+// The time of each of `count` calls in nanoseconds, sorted.
 template <typename Call> std::vector<uint64_t> time_each(uint32_t count, Call call) {
     std::vector<uint64_t> times(count);
     for (uint64_t& time : times) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // kxfer ping PEER: READs of the built-in export @ping of a listening node, like
-// ping(8). The link is opened once; each READ is timed from here to here, and
-// the bytes that it brought are compared with the pattern they have to be.
+// ping(8). The link is opened once; each READ is timed as a round trip, and the
+// bytes it brought are compared with the expected pattern.
 
 #include <algorithm>
 #include <cerrno>
@@ -35,10 +35,10 @@ struct PingOptions {
 
 struct Tally {
     uint64_t sent = 0;
-    std::vector<double> times_ns; // of those that were answered
+    std::vector<double> times_ns; // of the READs that were answered
 };
 
-// What @ping holds; see KXFER_PING_SIZE.
+// The pattern of @ping; see KXFER_PING_SIZE.
 bool is_pattern(std::span<const std::byte> bytes) {
     for (size_t i = 0; i < bytes.size(); i++)
         if (bytes[i] != static_cast<std::byte>(i * 7 + i / 256)) return false;
@@ -79,7 +79,7 @@ struct Pinger {
 
     std::span<std::byte> buffer() const { return memory.bytes().first(options.size); }
 
-    // A link that broke is connected anew by opening the target again.
+    // Opening the target again reconnects a broken link.
     void reopen() {
         target = Target();
         auto opened = connection.peer.open_target(remote.name, KXFER_RIGHT_READ, options.common.timeout());

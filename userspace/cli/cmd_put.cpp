@@ -5,14 +5,14 @@
 //   1. The file's length is compared with the export's before the first byte.
 //   2. A thread reads the file into slots ahead of the WRITE jobs that carry
 //      them, several in flight, and hashes what it read.
-//   3. When all of it is placed a NOTIFY tells the exporter how many bytes of
-//      its export are content now.
+//   3. When all of it is placed, a NOTIFY announces to the exporter how many bytes
+//      of its export are content now.
 //   4. The exporting process hashes its own memory and publishes that. put
-//      waits for it and compares: equal means that the other side has the same
-//      bytes, not only that they were sent.
+//      waits for that hash and compares: if they are equal, the other side has the
+//      same bytes.
 //
-// A put that stops part-way announces nothing: the exporter goes on telling
-// the old content, although part of its memory is overwritten.
+// A put that stops part-way announces nothing: the exporter still publishes the
+// old content, although part of its memory is overwritten.
 
 #include <algorithm>
 #include <cerrno>
@@ -47,7 +47,7 @@ struct PutOptions {
     CommonOptions common;
 };
 
-// The slowest hashing that is waited for, beside --timeout.
+// The slowest hashing to wait for, in addition to --timeout.
 constexpr uint64_t hashed_bytes_per_second = 8 << 20;
 
 struct Input {
@@ -57,7 +57,7 @@ struct Input {
     bool regular = false;
     std::optional<uint64_t> length; // bytes to send, if known
 
-    // Files of /proc and their like say 0 and have bytes: only their end tells how many.
+    // Files such as those of /proc report a size of 0 but have bytes: only reading shows how many.
     bool size_known() const { return regular && before.st_size != 0; }
 };
 
@@ -98,16 +98,16 @@ struct Put {
     Target& target;
     Pipeline& pipeline;
     Progress& progress;
-    Sha256 sha256 = {}; // the reader's until that has ended
+    Sha256 sha256 = {}; // the reader owns it until it has ended
     uint64_t asked = 0;
     uint64_t sent = 0;
     uint64_t placed = 0;
-    bool ended = false; // no more comes from the file
+    bool ended = false; // the file has no more bytes
 
     uint64_t room() const { return target.length() - std::min(target.length(), options.offset); }
 
-    // What is known of the export after a failure. What was sent may be there, though
-    // nothing has said so.
+    // What is known of the export after a failure. Bytes that were sent may have been placed
+    // without a confirmation.
     std::string what_is_left(int number) const {
         if (number == EKEYREVOKED) return "the export no longer exists";
         if (number == ECONNRESET || number == EREMOTEIO || number == ETIMEDOUT || number == ENODEV)
@@ -135,14 +135,14 @@ struct Put {
         return {std::move(error), status, std::move(details)};
     }
 
-    // On the reader's thread.
+    // Runs on the reader's thread.
     Expected<size_t> read_piece(std::span<std::byte> piece, const std::stop_token& stop) {
         const auto got = read_full(source.fd.get(), piece, source.name, stop);
         if (got) sha256.update(piece.first(*got));
         return got;
     }
 
-    // Free slots go to the reader, who is never asked for more than is to be sent.
+    // Gives free slots to the reader, but never for more bytes than will be sent.
     void ask_ahead(FileThread& reader) {
         while (!ended && !pipeline.full() && (!source.length || asked < *source.length)) {
             std::span<std::byte> slot = pipeline.claim();
@@ -152,7 +152,7 @@ struct Put {
         }
     }
 
-    // Sends what the reader has filled on its way; false: nothing was there.
+    // Sends the next slot that the reader has filled; false: there is none.
     tl::expected<bool, Failure> send_next(FileThread& reader) {
         const auto done = reader.take();
         if (!done) return false;
@@ -170,7 +170,7 @@ struct Put {
         return true;
     }
 
-    // Before its size, or before --length where a size is not known.
+    // The file ended before its size, or before --length if the size is unknown.
     Error ended_early(uint64_t end) const {
         const std::string why = fmt::format("it ended after {}", exact_bytes(end));
         if (!source.size_known())
@@ -180,7 +180,7 @@ struct Put {
                      "put it again when nothing changes it", why);
     }
 
-    // The slot whose bytes the peer has is free again; false: it has them not yet.
+    // Frees the oldest slot once its bytes are placed at the peer; false: they are not yet.
     tl::expected<bool, Failure> retire_next() {
         const auto moved = pipeline.retire();
         if (!moved) return tl::make_unexpected(transfer_stopped(moved.error()));
@@ -216,7 +216,7 @@ struct Put {
         return check_unchanged();
     }
 
-    // A file that somebody wrote meanwhile may have been read half old, half new.
+    // A file that was changed while it was read may have been read half old, half new.
     tl::expected<void, Failure> check_unchanged() const {
         struct stat after = {};
         if (!source.regular || fstat(source.fd.get(), &after) < 0) return {};
@@ -236,14 +236,14 @@ struct Put {
     }
 };
 
-// What the export holds once this put is done. Writing at an offset adds to
-// the content or replaces a part of it; it never cuts off what is behind.
+// Length of the export's content after this put. Writing at an offset adds to
+// the content or replaces a part of it; it never cuts off the rest.
 uint64_t content_end(const PutOptions& options, const kxfer_content& before, uint64_t sent) {
     const uint64_t end = options.offset + sent;
     return options.offset == 0 ? end : std::max<uint64_t>(end, before.length);
 }
 
-// The exporter may have too many events unread: asks again until the timeout.
+// Announces the content. EAGAIN: the exporter has too many unread events; tries until the timeout.
 tl::expected<void, Failure> announce(Connection& connection, const PutOptions& options, const Target& target,
                                      uint64_t end) {
     const Deadline deadline = options.common.timeout();
@@ -259,8 +259,8 @@ tl::expected<void, Failure> announce(Connection& connection, const PutOptions& o
     }
 }
 
-// Waits for what the exporter says of its memory. In short waits, so that a
-// signal is never late.
+// Waits for the exporter's new content record. Uses short waits, so that a signal is
+// handled soon.
 tl::expected<kxfer_content, Failure> wait_for_content(const PutOptions& options, Target& target,
                                                       uint64_t generation, uint64_t bytes) {
     const auto patience = options.common.timeout() + std::chrono::seconds(bytes / hashed_bytes_per_second);
@@ -270,7 +270,7 @@ tl::expected<kxfer_content, Failure> wait_for_content(const PutOptions& options,
         if (info && info->content.generation > generation) return info->content;
         if (interrupted())
             return tl::make_unexpected(interrupt_failure("did not wait for", options.remote.text()));
-        // EINTR: stopped and continued, for one.
+        // EINTR: for example the process was stopped and continued.
         const bool waiting = info || info.error().number == ETIMEDOUT || info.error().number == EINTR;
         if (waiting && !deadline.passed()) continue;
         Error error = info ? Error("", "", ETIMEDOUT) : info.error();
@@ -287,7 +287,7 @@ tl::expected<kxfer_content, Failure> wait_for_content(const PutOptions& options,
     }
 }
 
-// The part that was written, read back: what the record cannot tell of a part.
+// Reads back the part that was written, because the record's hash does not cover a part.
 tl::expected<Digest, Failure> read_back(const PutOptions& options, Target& target, Pipeline& pipeline,
                                         uint64_t length) {
     Sha256 sha256;
@@ -344,7 +344,7 @@ tl::expected<void, Failure> verify(const PutOptions& options, Target& target, Pi
     return {};
 }
 
-// Announces what was sent and waits for the word of the other side.
+// Announces the bytes sent and waits for the exporter to confirm them.
 Result finish(const PutOptions& options, Connection& connection, Target& target, Pipeline& pipeline,
               Transferred& result, Context& context) {
     const uint64_t began = kxfer_clock_ns();
@@ -367,7 +367,7 @@ Result finish(const PutOptions& options, Connection& connection, Target& target,
     return exit_ok;
 }
 
-// A target to write to; one that may be read too if the peer grants that.
+// A target to write to, with the right to read too if the peer grants that.
 tl::expected<Target, Failure> open_writable(Connection& connection, const PutOptions& options) {
     auto target = open_target(connection, options.remote, 0, options.common);
     if (target && (target->rights() & KXFER_RIGHT_WRITE)) return target;

@@ -3,8 +3,8 @@
 // kxfer serve SOURCE...: exports files and memory until a signal comes.
 //
 // The process sleeps while peers read and write: their transfers go through the
-// kernel alone. It wakes when a peer announces what it has put, to hash, keep
-// and publish that (see served.hpp).
+// kernel alone. It wakes when a peer announces new content, to hash, store and
+// publish it (see served.hpp).
 
 #include <algorithm>
 #include <array>
@@ -89,7 +89,7 @@ void report_export(const Served& served, const ServeOptions& options, Output& ou
     out.event(record, text);
 }
 
-// A listener that is there keeps its keys: one without any would let in whom --key is to keep out.
+// An existing listener keeps its keys: one without keys would admit peers that --key has to exclude.
 tl::expected<void, Failure> check_present(const KeyChoice& keys, const kxfer_info_listener& present) {
     if (keys.names.empty() || present.nr_keys != 0) return {};
     return failed(Error("cannot use the listener on", to_string(present.addr), EEXIST,
@@ -97,8 +97,8 @@ tl::expected<void, Failure> check_present(const KeyChoice& keys, const kxfer_inf
                         "it takes links without a key"));
 }
 
-// Whose a listener is: this process's, the node's until `listen del`, or one that ends with
-// another process.
+// The owner of a listener: this process; the node, until `listen del`; or another process, with
+// which it ends.
 enum class Owner { self, node, other };
 
 Owner owner_of(const kxfer_info_listener& listener) {
@@ -123,20 +123,20 @@ void report_listener(const kxfer_addr& address, Owner owner, uint64_t keys, Outp
     out.event(record, text);
 }
 
-// A listener of somebody else that peers reach this process by.
+// A listener of another owner by which peers reach this process.
 struct Borrowed {
     kxfer_addr address = {};
     Owner owner = Owner::node;
     bool has_keys = false;
-    bool told = false; // that it is gone
+    bool told = false; // its loss has been reported
 };
 
-// What peers can reach this process by.
+// The listeners by which peers can reach this process.
 struct Listening {
     std::vector<Listener> own;
     std::vector<Borrowed> borrowed;
     std::vector<kxfer_addr> addresses; // all of them
-    std::vector<std::string> keys;     // of those that are its own
+    std::vector<std::string> keys;     // keys of its own listeners
 
     void borrow(const kxfer_info_listener& listener, Output& out) {
         borrowed.push_back({listener.addr, owner_of(listener), listener.nr_keys != 0});
@@ -148,18 +148,18 @@ struct Listening {
         addresses.push_back(address);
         report_listener(address, Owner::self, keys.size(), out);
     }
-    // Replaces listeners that ended with their processes, and tells of those that an
-    // administrator closed.
+    // Replaces listeners that ended with their processes, and reports those that an
+    // administrator deleted.
     void look(Session& session, Output& out);
 
   private:
     bool replace(Session& session, Borrowed& lost, Output& out);
 };
 
-// True: it is one of this process's own now.
+// True: this process has its own listener there now.
 bool Listening::replace(Session& session, Borrowed& lost, Output& out) {
     int number = ENOENT;
-    // What wanted a key is not replaced by what takes links without one.
+    // A listener that wanted a key must not be replaced by one without keys.
     if (lost.owner == Owner::other && lost.has_keys && keys.empty()) {
         number = ENOKEY;
     } else if (lost.owner == Owner::other) {
@@ -171,7 +171,7 @@ bool Listening::replace(Session& session, Borrowed& lost, Output& out) {
         }
         number = listener.error().number;
     }
-    // Another server was as quick: found when this looks again.
+    // Another server was faster: look() finds its listener the next time.
     if (number == EADDRINUSE || std::exchange(lost.told, true)) return false;
     Failure failure = listen_failure(session, lost.address, number);
     failure.error.what = "peers no longer reach this process on";
@@ -206,7 +206,7 @@ kxfer_addr any_address(uint16_t family) {
     return address;
 }
 
-// The address that was asked for, unless something listens there already.
+// Listens on the given address, unless a listener is there already.
 tl::expected<Listening, Failure> listen_as_told(Session& session, const Peer& wanted, const KeyChoice& keys,
                                                 Output& out) {
     const auto addresses = resolve(wanted);
@@ -228,8 +228,8 @@ tl::expected<Listening, Failure> listen_as_told(Session& session, const Peer& wa
     return listening;
 }
 
-// Nothing was asked for: what the node has, or else every address. Node without
-// IPv6: IPv4 alone will do.
+// Without --listen: the node's listeners, or if there are none, every address. Without
+// IPv6, IPv4 alone is enough.
 tl::expected<Listening, Failure> listen_somewhere(Session& session, const KeyChoice& keys, Output& out) {
     const auto present = session.list<kxfer_info_listener>(KXFER_INFO_LISTENERS);
     if (!present) return failed(present.error());
@@ -259,7 +259,7 @@ tl::expected<Listening, Failure> listen_somewhere(Session& session, const KeyCho
 
 using Inboxes = std::vector<std::unique_ptr<bench::Inbox>>;
 
-// One beside each export, for who may open that.
+// One mailbox for each export, with the export's access rules.
 tl::expected<Inboxes, Failure> offer_mailboxes(const std::vector<Served>& exports,
                                                const ServeOptions& options, Output& out) {
     Inboxes inboxes;
@@ -276,7 +276,7 @@ tl::expected<Inboxes, Failure> offer_mailboxes(const std::vector<Served>& export
 
 using Counterparts = std::vector<std::unique_ptr<bench::Counterpart>>;
 
-// One beside each export, for who may open that.
+// One counterpart for each export, with the export's access rules.
 tl::expected<Counterparts, Failure> take_part(const std::vector<Served>& exports, const ServeOptions& options,
                                               Output& out) {
     Counterparts counterparts;
@@ -294,7 +294,7 @@ tl::expected<Counterparts, Failure> take_part(const std::vector<Served>& exports
 
 using Responders = std::vector<std::unique_ptr<verbs::VerbsResponder>>;
 
-// Of what stands beside the exports: what ended of itself, each once.
+// Reports each inbox, counterpart and responder that ended by itself, once.
 class Watch {
   public:
     Watch(const Inboxes& inboxes, const Counterparts& counterparts, const Responders& responders)
@@ -319,12 +319,12 @@ class Watch {
     std::set<std::string> told_;
 };
 
-// A node without IPv6: the kernel's listener may be there, a socket of user space not.
+// On a node without IPv6 the kernel's listener may exist, but not a socket of user space.
 bool lacks_ipv6(const kxfer_addr& address, int number) {
     return address.family == AF_INET6 && (number == EAFNOSUPPORT || number == EADDRNOTAVAIL);
 }
 
-// User-space verbs reach memory of their own, never an export. Without IPv6, IPv4 alone will do.
+// User-space verbs reach memory of the responder, never an export. Without IPv6, IPv4 alone is enough.
 tl::expected<Responders, Failure> answer_verbs(const Listening& listening, Output& out) {
     Responders responders;
     std::vector<Failure> failures;
@@ -367,7 +367,7 @@ void report_content(const Served& served, const kxfer_event& event, Output& out)
     out.event(record, text);
 }
 
-// A peer's word that it has put something.
+// Handles a peer's announcement of new content.
 void handle_event(std::vector<Served>& exports, const kxfer_event& event, Output& out) {
     const auto served = std::find_if(exports.begin(), exports.end(),
                                      [&](const Served& one) { return one.export_id() == event.export_id; });
@@ -377,7 +377,7 @@ void handle_event(std::vector<Served>& exports, const kxfer_event& event, Output
         report_content(*served, event, out);
         return;
     }
-    // The peer waits in vain and says so; this goes on with the others.
+    // The peer's wait ends in a timeout there; this process goes on with other events.
     if (interrupted()) return;
     Failure failure = accepted.error();
     failure.error.hint +=
@@ -390,8 +390,8 @@ Result serve_until_signal(Session& session, std::vector<Served>& exports, Listen
                           Output& out) {
     std::array<kxfer_event, 16> room = {};
     while (!interrupted()) {
-        // Also looks round now and then, whatever poll says. A listener that ends with
-        // another process is missed by peers at once.
+        // Also checks after the timeout; more often with a listener of another owner, because peers
+        // miss that as soon as it ends.
         wait_events(session.fd(), POLLPRI, std::chrono::seconds(listening.borrowed.empty() ? 10 : 1));
         if (interrupted()) break;
         watch.look(out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// kxfer stat [DEV|LINK]: the counters of the module, or what is going on on
-// one device or link.
+// kxfer stat [DEV|LINK]: the counters of the module, or the activity of one device
+// or link.
 
 #include <algorithm>
 #include <cerrno>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // kxfer sweep: a grid of works and ways, each work measured in all its ways as `compare`
-// does it. The result grows in a file, so that a sweep can be interrupted and gone on with;
-// tables and the report are made of that.
+// does it. The result grows in a file, so that an interrupted sweep can be continued;
+// tables and the report are made from that file.
 
 #include <algorithm>
 #include <cerrno>
@@ -77,7 +77,7 @@ template <typename Axis> void take(Axis& axis, const Axis& given) {
     if (!given.empty()) axis = given;
 }
 
-// In the order in which engines stand everywhere, each once.
+// The engines in the usual order, each once.
 std::vector<std::string> in_order(const std::vector<std::string>& engines) {
     std::vector<std::string> sorted = all_engines;
     std::erase_if(sorted,
@@ -113,7 +113,7 @@ bool has(const std::vector<std::string>& axis, const std::string& value) {
     return std::ranges::find(axis, value) != axis.end();
 }
 
-// No axis that was given is left out because no engine has it.
+// Fails if an axis was given that no engine has.
 tl::expected<void, Failure> check_axes(const SweepOptions& options) {
     const Grid grid = grid_of(options);
     const bool job = has(grid.engines, "job"), kverbs = has(grid.engines, "kverbs");
@@ -191,14 +191,14 @@ Result print_plan(const Grid& grid, const bench::SweepPlan& plan, Context& conte
     return exit_ok;
 }
 
-// Where and how it is measured, as far as it has to stay the same.
+// Where and how the sweep is measured: the facts that must stay the same.
 tl::expected<std::string, Failure> facts_of_sweep(const SweepOptions& options, const SweepRig& rig,
                                                   const std::string& version) {
     const auto parameters = rig.parameters();
     auto device = facts_of(parameters.device);
     if (!device) return tl::make_unexpected(device.error());
     const bool software = device->software();
-    // Its own server may have another port the next time.
+    // A server on this node may have another port the next time.
     Provenance from{bench::find_environment(),
                     std::move(*device),
                     version,
@@ -211,7 +211,7 @@ tl::expected<std::string, Failure> facts_of_sweep(const SweepOptions& options, c
     return json_text(record);
 }
 
-// Rows done and time left; the time is that of the plan, put right by what was measured.
+// Rows done and time left; the planned time is corrected by the measured times.
 class SweepProgress {
   public:
     SweepProgress(const Context& context, const SweepFile& file)
@@ -264,7 +264,7 @@ tl::expected<void, Failure> measure_missing(const SweepOptions& options, SweepRi
     return {};
 }
 
-// What has to be connected before the head of the file can be known.
+// The signalling to connect first, because the head of the file needs connected engines.
 std::string first_signal(const Grid& grid) { return grid.signals.front(); }
 
 tl::expected<bench::SweepResult, Failure> measure(const SweepOptions& options, Context& context) {
@@ -356,7 +356,7 @@ Result run_sweep(const SweepOptions& options, Context& context) {
     return unless_interrupted(plan_measure_or_read(options, context));
 }
 
-// A list without a value twice.
+// Adds the value unless the list has it already.
 template <typename T> void remember(std::vector<T>& axis, const T& value) {
     if (std::ranges::find(axis, value) == axis.end()) axis.push_back(value);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// How a command hangs together. cmd_VERB.cpp holds
-//   struct VerbOptions          what the user said
-//   run_verb(options, context)  what is done; returns the exit status
-//   setup_verb(app, program)    declares it to CLI11
-// and commands.hpp its setup function; main.cpp has it in the one table.
+// The parts of a command. cmd_VERB.cpp holds
+//   struct VerbOptions          the user's options
+//   run_verb(options, context)  does the work; returns the exit status
+//   setup_verb(app, program)    declares the command to CLI11
+// commands.hpp declares its setup function, and main.cpp lists it in its table.
 //
-// Parsing only chooses: Program::run runs after all was parsed.
+// Parsing only selects the command: Program::run runs after all was parsed.
 #pragma once
 
 #include <chrono>
@@ -28,14 +28,14 @@ struct Context {
 };
 
 struct Program {
-    std::function<Result(Context&)> run; // of the command that was chosen
+    std::function<Result(Context&)> run; // runs the selected command
 };
 
 // For commands that talk with a peer.
 struct CommonOptions {
     std::string device;
-    std::string key;             // that both ends have to prove; empty: none
-    std::optional<uint32_t> tos; // type of service; none: that of the device
+    std::string key;             // the key both ends have to prove; empty: none
+    std::optional<uint32_t> tos; // type of service; none: the device's default
     double timeout_seconds = 10;
 
     std::chrono::milliseconds timeout() const {
@@ -45,11 +45,11 @@ struct CommonOptions {
 
 void add_common_options(CLI::App& command, CommonOptions& common);
 
-// A subcommand with its example, the last thing that --help prints.
+// Adds a subcommand with its example, which --help prints last.
 CLI::App& add_command(CLI::App& parent, const std::string& name, const std::string& summary,
                       const std::string& example);
 
-// Makes `run(options, context)` what happens when `command` was given.
+// Makes `run(options, context)` the action of `command`.
 template <typename Options>
 void on_run(CLI::App& command, Program& program, std::shared_ptr<Options> options,
             Result (*run)(const Options&, Context&)) {

@@ -11,9 +11,9 @@ namespace kxfer::cli {
 
 namespace {
 
-// From this size on the deep figure is told as bandwidth.
+// From this size on the deep figure is shown as bandwidth.
 constexpr uint64_t bandwidth_from = 4096;
-// Of the JSON, by which it is known again.
+// Values in the JSON that identify it.
 constexpr char result_name[] = "kxfer compare";
 constexpr unsigned format = 1;
 
@@ -34,7 +34,7 @@ double percentile(const bench::Histogram& histogram, double percent) {
     return static_cast<double>(histogram.percentile(percent));
 }
 
-// Of JSON, where the key has to have its unit even if there is no value.
+// For JSON, where the key needs its unit even without a value.
 Value percentile_json(const bench::Histogram& histogram, double percent) {
     return Nanoseconds{percentile(histogram, percent)};
 }
@@ -104,7 +104,7 @@ Value ratio_json(const std::optional<bench::Ratio>& ratio, bool judged) {
             .add("significant", judged ? Value(ratio->significant()) : Value(None{})));
 }
 
-// Those that did some cell, in the order of the columns.
+// The engines that did some cell, in the order of the columns.
 Words engines_of(const CompareReport& report) {
     Words engines;
     for (const char* engine : {"verbs", "kverbs", "job"})
@@ -114,7 +114,7 @@ Words engines_of(const CompareReport& report) {
     return engines;
 }
 
-// Who stands beside the last one; nobody if no cell has both.
+// The engines compared with the last one: those that share a cell with it.
 Words compared_engines(const CompareReport& report) {
     Words engines = engines_of(report);
     if (engines.empty()) return {};
@@ -161,20 +161,19 @@ Record row_head(const bench::Cell& cell) {
         .add("size", Bytes{cell.workload.size});
 }
 
-// Where kverbs would stand if it had been measured.
+// An empty column in place of kverbs if it was not measured.
 void add_gap(Record& row, const CompareReport& report, const std::string& engine, const std::string& column) {
     if (!report.no_floor.empty() && engine == "job") row.add("kverbs" + column, None{}, Show::wide);
 }
 
-// Where there is room for two engines alone they are the last one and the first that it is
-// compared with.
+// Columns for a narrow terminal: the last engine and the first one it is compared with.
 Show show_of(const CompareReport& report, const std::string& engine) {
     const Words engines = engines_of(report), compared = compared_engines(report);
     if (compared.empty()) return Show::everywhere;
     return engine == engines.back() || engine == compared.front() ? Show::everywhere : Show::wide;
 }
 
-// With so many digits that an interval without 1 is printed without 1.
+// Enough digits that an interval without 1 does not print as one with 1.
 int digits_of(const bench::Ratio& ratio) {
     const auto printed_1 = [](double bound, int digits) {
         return fmt::format("{:.{}f}", bound, digits) == fmt::format("{:.{}f}", 1.0, digits);
@@ -206,7 +205,7 @@ void add_ratio(Record& row, const std::string& of, const std::string& pair, bool
             Show::narrow);
 }
 
-// Columns are the same in every row; where an engine did not do the cell there is none.
+// All rows have the same columns; a column is empty if the engine did not do the cell.
 Table single_table(const CompareReport& report) {
     const Words engines = engines_of(report);
     const bool judged = report.obstacle().empty();
@@ -237,7 +236,7 @@ Table single_table(const CompareReport& report) {
     return rows;
 }
 
-// The rate's ratio is the time's upside down.
+// The ratio of rates is the inverse of the ratio of times.
 std::optional<bench::Ratio> upside_down(const std::optional<bench::Ratio>& ratio) {
     if (!ratio) return std::nullopt;
     return bench::Ratio{1 / ratio->value, 1 / ratio->high, 1 / ratio->low};
@@ -284,7 +283,7 @@ Table deep_table(const CompareReport& report) {
     return rows;
 }
 
-// Reasons stand below the table, each once.
+// The reasons are printed below the table, each once.
 struct Abilities {
     Table rows;
     Words reasons;
@@ -316,7 +315,7 @@ Abilities abilities_of(const CompareReport& report) {
     return abilities;
 }
 
-// Any engine does READ and WRITE.
+// Every engine does READ and WRITE.
 bool is_worth_telling(const bench::Cell& cell) {
     const auto operation = cell.workload.operation;
     return !cell.refusals.empty() ||
@@ -335,7 +334,7 @@ void add_abilities(Record& record, const CompareReport& report) {
         record.add("refusals", Value(std::make_shared<Record>(reasons)), Show::text_only, "refused");
 }
 
-// Of all cells together; empty: nothing was lost.
+// Losses of all cells together; empty: nothing was lost.
 std::string losses_text(const CompareReport& report) {
     uint64_t sent = 0, lost = 0;
     for (const auto& cell : report.cells)
@@ -384,7 +383,7 @@ Words notes_of(const CompareReport& report) {
     return notes;
 }
 
-// Its own in each cell, for it may depend on the operation.
+// The different values of all cells, because they may depend on the operation.
 std::string ways_of(const CompareReport& report, const std::string& engine,
                     std::string bench::EngineResult::*way) {
     Words ways;
@@ -461,7 +460,7 @@ void add_parameters(Record& record, const CompareReport& report) {
              Show::json_only);
 }
 
-// Before the cells: verbs connects, and so registers, anew for messages.
+// Registrations made before the cells; for messages verbs connects, and so registers, anew.
 void add_registrations(Record& record, const CompareReport& report) {
     Table rows;
     for (const auto& [engine, cost] : report.registrations) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What `kxfer compare` found, as records: where and how it was measured, which engine
-// can do which operation, two tables for people, all figures for scripts, and what
-// they do not say.
+// The result of `kxfer compare` as records: where and how it was measured, which engine
+// can do which operation, two tables for people, all figures for scripts, and notes on
+// the limits of the figures.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace kxfer::cli {
 
-// What it took an engine, by its name, to register its memory.
+// The cost of registering an engine's memory.
 struct EngineRegistration {
     std::string engine;
     bench::Registration cost;
@@ -25,36 +25,36 @@ struct EngineRegistration {
 struct CompareReport {
     Provenance from;
     bench::Conditions conditions;
-    bool judge_anyway = false; // whatever the conditions and the connections were
-    std::string context;       // of completions in the kernel; empty if no engine has any there
-    std::string no_floor;      // why kverbs, by default there, was not measured; or empty
+    bool judge_anyway = false; // ignore bad conditions and differing connections
+    std::string context;       // completion context in the kernel; empty: no engine has one
+    std::string no_floor;      // why kverbs was left out of the default engines; or empty
     std::string poll;          // adaptive, always or never, in context polled; empty without jobs
-    bool verbs_events = false; // verbs sleeps for them
-    bool ring = false;         // the job's completions come into shared memory
+    bool verbs_events = false; // verbs sleeps until an event of the CQ
+    bool ring = false;         // the jobs' completions come into shared memory
     bench::Plan plan;
     std::chrono::milliseconds timeout{};
-    bench::Parameters parameters; // that the engines have in common
+    bench::Parameters parameters; // common to the engines
     std::vector<EngineRegistration> registrations;
     std::string memory;   // --memory of kverbs
-    std::string cq;       // likewise --cq, if it was given
+    std::string cq;       // --cq of kverbs, if it was given
     std::string inlining; // auto or never: --inline of verbs and kverbs
     std::vector<bench::Cell> cells;
-    size_t nr_wanted = 0; // cells; if it was interrupted there are fewer
+    size_t nr_wanted = 0; // cells to measure; after an interrupt there are fewer
 
     bool is_whole() const { return cells.size() >= nr_wanted; }
-    // Why no ratio is called a difference, or none; empty: they are.
+    // Why no ratio is judged; empty: they are.
     std::string obstacle() const;
-    // What of the engines' connections differs in some cell; empty: nothing that is known.
+    // A difference between the engines' connections in some cell; empty: no known one.
     std::string difference() const;
 };
 
 Record report_record(const CompareReport& report);
 
-// A damage that the self-test of verification brought about, and what was reported.
+// A damage that the self-test of verification caused, and what was reported.
 Record trial_record(const std::string& engine, const bench::Trial& trial);
 
-// "0.75 [0.74, 0.76] faster": a ratio of two engines with its interval and what
-// it means, or "not judged"; `great_is_fast` of rates, not of times. Empty without a ratio.
+// "0.75 [0.74, 0.76] faster": a ratio of two engines with its interval and its meaning, or
+// "not judged". great_is_fast: true for rates, false for times. Empty without a ratio.
 std::string ratio_text(const std::optional<bench::Ratio>& ratio, bool great_is_fast, bool judged);
 
 } // namespace kxfer::cli

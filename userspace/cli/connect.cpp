@@ -33,7 +33,7 @@ std::string unreachable_hint(const Peer& peer, const CommonOptions& common) {
                        peer.host);
 }
 
-// Addresses by which others, and this node itself, reach it.
+// Addresses by which other nodes, and this node itself, reach this node.
 std::vector<std::string> own_addresses() {
     std::vector<std::string> texts;
     const auto node = find_devices();
@@ -54,7 +54,7 @@ bool is_loopback(const Peer& peer) {
            first.addr[15] == 1;
 }
 
-// No device has the address of lo; rdma_cm says ENODEV then, with siw EINVAL.
+// No device has the address of lo; rdma_cm returns ENODEV then, with siw EINVAL.
 void explain_no_device(Error& error, const Peer& peer) {
     if (error.number == ENODEV) error.hint = "see: kxfer device list";
     if (!is_loopback(peer)) return;
@@ -126,7 +126,7 @@ Failure connect_failure(Error error, const Peer& peer, const CommonOptions& comm
     return {std::move(error)};
 }
 
-// The exports to choose from, as a hint; what cannot be asked is left out.
+// A hint with the exports to choose from, or with the command if they cannot be listed.
 std::string exports_hint(Connection& connection, const Remote& remote, const CommonOptions& common) {
     const std::string command = "see: kxfer ls " + remote.peer.text();
     const auto exports = connection.peer.exports(common.timeout());

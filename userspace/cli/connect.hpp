@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The way to a peer and its exports, with what to do when it is barred.
+// Connecting to a peer and its exports, with advice when that fails.
 #pragma once
 
 #include <kxfer/kxfer.hpp>
@@ -10,7 +10,7 @@
 
 namespace kxfer::cli {
 
-// A session with one peer; the peer goes before the session.
+// A session with one peer; the peer is destroyed before the session.
 struct Connection {
     Session session;
     kxfer::Peer peer;
@@ -23,7 +23,7 @@ tl::expected<Connection, Failure> connect(const Peer& peer, const CommonOptions&
 tl::expected<Target, Failure> open_target(Connection& connection, const Remote& remote, uint32_t rights,
                                           const CommonOptions& common);
 
-// What a job's or call's errno means to somebody who uses an export.
+// The failure for the errno of a job or call, explained to the user of an export.
 Failure target_failure(Error error, const Remote& remote, const CommonOptions& common);
 
 // "read", "write"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What `put` and `get` have in common: a moment of an export, a file's name in
-// messages, and what is reported of a transfer that ended well.
+// What `put` and `get` have in common: a file's name in messages, and the report of a
+// successful transfer.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ struct Transferred {
     uint64_t offset = 0;
     uint64_t length = 0;
     Digest sha256 = {};
-    std::string verified; // how; "no" if not
+    std::string verified; // how the data was verified; "no" if not
     uint64_t generation = 0;
     uint64_t took_ns = 0;
 };
 
-// "-" as people call it.
+// For messages; "-" becomes standard_stream.
 inline std::string file_name(const std::string& path, const char* standard_stream) {
     return path == "-" ? standard_stream : path;
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned max_cpu = CPU_SETSIZE - 1;
 
-// Reads a number at the begin of the text, and takes it off; false: there is none.
+// Takes a number off the beginning of the text; false: there is none.
 bool take_number(std::string_view& text, unsigned& number) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
 

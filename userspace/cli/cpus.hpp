@@ -11,12 +11,12 @@
 
 namespace kxfer::cli {
 
-// "0,2-5": their numbers, in that order; or what is wrong with the text.
+// Parses "0,2-5" to CPU numbers in that order; the error says what is wrong with the text.
 tl::expected<std::vector<unsigned>, std::string> parse_cpus(const std::string& text);
 std::string cpus_text(const std::vector<unsigned>& cpus);
 
-// The calling thread, and those that it makes, run there alone. EINVAL: there is no such CPU,
-// or it may not be used.
+// Pins the calling thread, and threads it creates, to the CPU. EINVAL: there is no such CPU,
+// or the thread may not use it.
 tl::expected<void, Error> pin_to_cpu(unsigned cpu);
 
 } // namespace kxfer::cli

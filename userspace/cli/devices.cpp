@@ -22,7 +22,7 @@ std::string read_word(const std::string& path) {
     return word;
 }
 
-// Connections want IPv4 first, and a link-local address only if there is no other.
+// Order of addresses for connecting: IPv4 first, link-local only if there is no other.
 int rank(const sockaddr_storage& address) {
     if (address.ss_family == AF_INET) return 0;
     const auto& in6 = reinterpret_cast<const sockaddr_in6&>(address);

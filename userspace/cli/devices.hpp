@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// All that is known of the RDMA devices of this node, from all who know it:
-// RDMA netlink, user-space verbs, the network interfaces and kxfer.ko. Only
-// netlink has to answer; what the others lack is empty.
+// All facts about the RDMA devices of this node, from all sources: RDMA netlink,
+// user-space verbs, the network interfaces and kxfer.ko. Only netlink has to
+// answer; facts that the others lack are empty.
 #pragma once
 
 #include <optional>
@@ -35,7 +35,7 @@ struct DeviceFacts {
     netlink::Device core;
     std::vector<netlink::Resource> resources;
     std::optional<verbs::Device> verbs;
-    std::string verbs_failure; // why there is none
+    std::string verbs_failure; // why `verbs` is empty
     std::optional<kxfer_info_device> module;
     std::vector<PortFacts> ports;
 
@@ -45,14 +45,14 @@ struct DeviceFacts {
 
 struct NodeFacts {
     std::vector<DeviceFacts> devices;
-    bool module_answers = false; // else nothing is known of what it has attached to
+    bool module_answers = false; // false: the devices it has attached to are unknown
 };
 
 tl::expected<NodeFacts, Error> find_devices();
-// None if they cannot be asked for.
+// The devices; empty if they cannot be listed.
 std::vector<DeviceFacts> known_devices();
 
-// IB, RoCE, iWARP: the word for `rdma`'s ib, roce, iw.
+// IB, RoCE or iWARP for ib, roce or iw of `rdma`.
 std::string protocol_name(const std::string& protocol);
 std::string socket_address_text(const sockaddr_storage& address);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Exit statuses, and Failure: an Error with the status that it ends in.
+// Exit statuses, and Failure: an Error with its exit status.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ enum Exit : int {
     exit_failed = 1,
     exit_usage = 2,
     exit_no_device = 3, // no module or no RDMA device
-    exit_stopped = 4,   // stopped part-way; what was done is kept apart
+    exit_stopped = 4,   // stopped part-way; the part done is kept apart
     exit_sigint = 130,
     exit_sigterm = 143,
 };
@@ -31,17 +31,17 @@ struct Failure {
 
     Error error;
     int status;
-    Record details; // what a script may need beside it, such as the bytes done
+    Record details; // more for scripts, such as the bytes done
 };
 
-// What a command ends with: an exit status, mostly exit_ok.
+// The end of a command: an exit status, mostly exit_ok, or a failure.
 using Result = tl::expected<int, Failure>;
 
 inline tl::unexpected<Failure> failed(Error error, int status = exit_failed, Record details = {}) {
     return tl::make_unexpected(Failure(std::move(error), status, std::move(details)));
 }
 
-// Of options: the exit status says what kind of failure it is, so it needs no errno.
+// For wrong options: the exit status shows the kind of failure, so it needs no errno.
 inline tl::unexpected<Failure> wrong_usage(std::string what, std::string hint) {
     return failed(Error(std::move(what), "", 0, std::move(hint)), exit_usage);
 }

@@ -15,7 +15,7 @@ namespace kxfer::cli {
 Expected<Memory> Memory::allocate(size_t bytes) {
     void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) return fail("cannot allocate", human_bytes(bytes), errno);
-    // Few large pages make few segments and registrations; it works without.
+    // Large pages need fewer segments and registrations; optional.
     madvise(at, bytes, MADV_HUGEPAGE);
     return Memory({static_cast<std::byte*>(at), bytes});
 }
@@ -24,7 +24,7 @@ Memory::~Memory() {
     if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
 }
 
-// Whether what a signal has cut short is to be tried again.
+// Whether to retry a call that a signal has cut short.
 static bool to_go_on(const std::stop_token& stop) {
     return errno == EINTR && !interrupted() && !stop.stop_requested();
 }
@@ -64,7 +64,7 @@ std::string real_path(const std::string& path) {
     char* resolved = realpath(path.c_str(), nullptr);
     if (!resolved) return path;
     std::string result = resolved;
-    free(resolved); // NOLINT(cppcoreguidelines-no-malloc): realpath's
+    free(resolved); // NOLINT(cppcoreguidelines-no-malloc): from realpath()
     return result;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Descriptors and anonymous memory that clean up, and reading and writing in
-// full with errors that say what failed.
+// Descriptors and anonymous memory that clean up after themselves, and reading and
+// writing in full with errors that say what failed.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ class Descriptor {
     bool owned_ = false;
 };
 
-// Zeroed pages of the process's own: the only kind that is safe to lend.
+// Zeroed anonymous pages of the process: the only memory that is safe to export.
 class Memory {
   public:
     static Expected<Memory> allocate(size_t bytes);
@@ -62,22 +62,22 @@ class Memory {
 };
 
 // Fills `into` unless the file ends before; returns the bytes read. A signal
-// that interrupt.hpp caught ends it with EINTR, any signal if a stop was requested.
+// caught by interrupt.hpp ends it with EINTR; after a stop request any signal does.
 Expected<size_t> read_full(int fd, std::span<std::byte> into, const std::string& name,
                            const std::stop_token& stop = {});
 
-// Writes all, unless a signal ends it as above.
+// Writes all, unless a signal ends it as in read_full().
 Expected<void> write_full(int fd, std::span<const std::byte> from, const std::string& name,
                           const std::stop_token& stop = {});
 
 // The folder that holds the file, "." if none is named.
 std::string directory_of(const std::string& path);
 
-// The file that a name leads to, so that what takes its place replaces that and not a
-// symbolic link to it; the name itself where it leads nowhere.
+// Resolves symbolic links, so that a rename replaces the file and not a link to it;
+// the name itself if it leads nowhere.
 std::string real_path(const std::string& path);
 
-// Makes a rename durable. File systems that cannot are no failure.
+// Makes a rename durable. It is no failure if the file system cannot.
 void sync_directory(const std::string& path);
 
 } // namespace kxfer::cli

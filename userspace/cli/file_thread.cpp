@@ -12,17 +12,17 @@ namespace kxfer::cli {
 
 namespace {
 
-// Ends the call that the thread is blocked in. By default it is ignored, so that
+// Interrupts the call that the thread is blocked in. It is ignored by default, so that
 // one from elsewhere does no harm.
 constexpr int wake_signal = SIGURG;
 
 void catch_wake_signal() {
     struct sigaction action = {};
     action.sa_handler = [](int) {};
-    sigaction(wake_signal, &action, nullptr); // not SA_RESTART: the call is to end
+    sigaction(wake_signal, &action, nullptr); // without SA_RESTART: the call has to end
 }
 
-// Signals of the process are for the thread that knows what to do about them.
+// Blocks signals of the process: another thread handles them.
 class SignalsBlocked {
   public:
     SignalsBlocked() {
@@ -49,7 +49,7 @@ tl::expected<std::unique_ptr<FileThread>, Failure> FileThread::start(Work work) 
     Descriptor done_event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (done_event.get() < 0) return failed(Error("cannot make", "an eventfd", errno));
     catch_wake_signal();
-    const SignalsBlocked blocked; // the thread inherits it
+    const SignalsBlocked blocked; // the thread inherits the mask
     try {
         return std::unique_ptr<FileThread>(new FileThread(std::move(work), std::move(done_event)));
     } catch (const std::system_error& error) {
@@ -102,8 +102,8 @@ void FileThread::run(const std::stop_token& stop) {
     ended_changed_.notify_one();
 }
 
-// A signal that comes just before the thread blocks would be lost, so it is sent
-// until the thread is through. It exists as long as ended_ is not set.
+// A signal that arrives just before the thread blocks would be lost, so it is sent
+// until ended_ is set; until then the thread exists.
 void FileThread::stop() {
     thread_.request_stop();
     std::unique_lock lock(mutex_);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// FileThread: does the blocking calls on a file, so that who drives the
+// FileThread: does the blocking calls on a file, so that the thread that drives the
 // transfers never waits for a disk or a pipe.
 //
-// Pieces of memory are handed over by give(), worked on one after the other, and
-// come back from take() in the same order. In between a piece is the thread's.
-// The one that fails, or is done only in part (the file's end), is the last.
+// give() hands over pieces of memory, which are worked on one after the other, and
+// take() returns them in the same order. In between a piece belongs to the FileThread.
+// A piece that fails, or is done only in part (the file's end), is the last one.
 #pragma once
 
 #include <condition_variable>
@@ -28,8 +28,8 @@ namespace kxfer::cli {
 
 class FileThread {
   public:
-    // Runs on the thread, once a piece: how many bytes of it were read or written.
-    // What it blocks in ends with EINTR when a stop is requested.
+    // Runs on the thread, once for each piece; returns how many bytes were read or written.
+    // A call it blocks in ends with EINTR when a stop is requested.
     using Work = std::function<Expected<size_t>(std::span<std::byte> piece, const std::stop_token& stop)>;
 
     struct Done {
@@ -43,13 +43,13 @@ class FileThread {
     FileThread& operator=(const FileThread&) = delete;
 
     void give(std::span<std::byte> piece);
-    // The oldest piece that is done and was not taken yet.
+    // Takes the oldest piece that is done.
     std::optional<Done> take();
-    // Readable while take() has something to give.
+    // Readable while take() has a piece to return.
     int fd() const { return done_event_.get(); }
 
-    // Ends the thread within the call that it is in; pieces behind that stay
-    // undone. What was done can still be taken, and what the work wrote be read.
+    // Ends the thread, interrupting the call it is in; later pieces are not done. After
+    // it, take() still returns finished pieces, and data written by the work can be read.
     void stop();
 
   private:
@@ -60,7 +60,7 @@ class FileThread {
 
     Work work_;
     Descriptor done_event_;
-    std::mutex mutex_; // of what follows
+    std::mutex mutex_; // protects the members below
     std::condition_variable_any given_changed_;
     std::condition_variable ended_changed_;
     std::deque<std::span<std::byte>> given_;

@@ -23,7 +23,7 @@ void remember(int signal) {
     const int saved = errno;
     const uint64_t one = 1;
     if (caught == 0) caught = signal;
-    // Cannot fail but for a counter that overflows, and then it is readable.
+    // Fails only if the counter would overflow; then the descriptor is readable anyway.
     if (write(event_fd, &one, sizeof(one)) < 0) errno = saved;
     errno = saved;
 }
@@ -34,7 +34,7 @@ void catch_interrupts() {
     if (event_fd < 0) event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     struct sigaction action = {};
     action.sa_handler = remember;
-    action.sa_flags = static_cast<int>(SA_RESETHAND); // and not SA_RESTART
+    action.sa_flags = static_cast<int>(SA_RESETHAND); // without SA_RESTART
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);
 }

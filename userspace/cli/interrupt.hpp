@@ -3,7 +3,7 @@
 // SIGINT and SIGTERM, for commands that have something to finish first.
 //
 // The first signal is remembered and makes a descriptor readable, so that a
-// wait with poll(2) cannot miss it; blocking calls end with EINTR. The second
+// wait with poll(2) cannot miss it; blocking calls end with EINTR. A second
 // one of the same kind has its default effect: the process ends at once.
 #pragma once
 
@@ -19,24 +19,24 @@ void catch_interrupts();
 // The signal that came first, or 0.
 int interrupted();
 
-// Readable once a signal came; for poll(2).
+// For poll(2): readable after the first signal.
 int interrupt_fd();
 
 // 130 or 143.
 int interrupt_status();
 
-// Waits for the descriptor's events, a signal, or the time to pass; returns
-// the events that are there. fd -1: just sleeps.
+// Waits for the descriptor's events, a signal, or the timeout; returns
+// the events that are there. fd -1: only sleeps.
 short wait_events(int fd, short events, std::chrono::nanoseconds timeout);
 
-// Waits until one of the descriptors is readable (-1: none), a signal, or the time to
-// pass; whether one is readable.
+// Waits for a readable descriptor (-1: none), a signal, or the timeout; returns whether
+// a descriptor is readable.
 bool wait_readable(std::array<int, 2> fds, std::chrono::nanoseconds timeout);
 
 // The failure of a command that was interrupted in the middle of `what`.
 Failure interrupt_failure(const std::string& what, const std::string& on);
 
-// How a command that measures ends: whatever an interrupt broke off, it was interrupted.
+// The result of a command that measures: after an interrupt, any failure counts as interrupted.
 Result unless_interrupted(Result result);
 
 } // namespace kxfer::cli

@@ -45,7 +45,7 @@ Json to_json(const Record& record) {
     return object;
 }
 
-// Names of files may be no UTF-8; a report must not fail for that.
+// Names of files may not be UTF-8; output must not fail because of that.
 std::string line_of(const Json& json) {
     return json.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Shared secrets in the kernel's keyring, and listeners that want one.
+// Shared secrets in the kernel's keyring, and listeners that want a key.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ class App;
 
 namespace kxfer::cli {
 
-// For CLI11: what is wrong with the name of a key, or nothing.
+// For CLI11: what is wrong with the name of a key; empty: nothing.
 std::string check_key_name(const std::string& name);
 
 // --key NAME..., or --no-key
@@ -27,14 +27,14 @@ struct KeyChoice {
 
 void add_key_choice(CLI::App& command, KeyChoice& choice);
 
-// Whether senders from anywhere may reach a listener: all of this node's addresses, or one that
-// is neither of the loopback nor of a private network.
+// Whether senders from anywhere may reach a listener: it listens on all of this node's addresses,
+// or on one that is neither a loopback address nor of a private network.
 bool is_exposed(const kxfer_addr& address);
 
-// A listener that is exposed needs a key, or the word that it needs none.
+// An exposed listener needs a key, or --no-key.
 tl::expected<void, Failure> check_key_choice(const KeyChoice& choice, const kxfer_addr& address);
 
-// What is to be said of listeners without a key.
+// The warning about listeners without a key.
 extern const char* const believes_all;
 
 } // namespace kxfer::cli

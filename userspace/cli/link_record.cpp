@@ -25,7 +25,7 @@ const char* context_name(uint32_t context) {
     return context < names.size() ? names.at(context) : "unknown";
 }
 
-// ~0 on iWARP, which has none.
+// type: ~0 on iWARP, which has no GID types.
 Value gid_type(uint32_t type) {
     const std::string name = bench::gid_type_name(type);
     return name.empty() ? Value(None{}) : Value(name);
@@ -40,7 +40,7 @@ Value if_known(uint64_t ns) { return ns == 0 ? Value(None{}) : Value(Nanoseconds
 
 Nanoseconds duration(uint64_t ns) { return {static_cast<double>(ns)}; }
 
-// Of an accepted link the module keeps from a user what others of this node add to.
+// For an accepted link the module hides values that include other users' use from a user.
 bool shows_all(const kxfer_info_link& link) { return link.flags & KXFER_LINK_INITIATOR || sees_all(); }
 
 Record& add_traffic(Record& record, const kxfer_info_link& link) {
@@ -51,7 +51,7 @@ Record& add_traffic(Record& record, const kxfer_info_link& link) {
         .add("written_bytes", or_none(Bytes{link.bytes_written}), Show::everywhere, "written");
 }
 
-// What it holds, if it is told.
+// The link's key, if the module reports it.
 Value key_of(const kxfer_info_link& link) {
     return shows_all(link) ? Value(text_of(link.key)) : Value(None{});
 }
@@ -81,7 +81,7 @@ Record lane_row(const kxfer_info_lane& lane) {
         .add("completions", lane.nr_completions);
 }
 
-// "4096", or "1024 (port: 4096)" where they differ.
+// "4096", or "1024 (port: 4096)" if they differ.
 Value mtu_text(const LinkMtu& mtu) {
     if (mtu.path == 0) return None{};
     if (mtu.port == 0 || mtu.port == mtu.path) return uint64_t{mtu.path};
@@ -94,14 +94,13 @@ Record& add_mtu(Record& record, const LinkMtu& mtu) {
         .add("port_mtu_bytes", mtu_bytes(mtu.port), Show::json_only);
 }
 
-// Zeros: there is none, or the module is older.
+// Zeros: the link has no GID, or the module is older.
 Value gid(const __u8 (&bytes)[KXFER_GID_SIZE]) {
     verbs::Gid gid;
     std::copy(std::begin(bytes), std::end(bytes), gid.bytes.begin());
     return gid.bytes == verbs::Gid().bytes ? Value(None{}) : Value(verbs::gid_text(gid));
 }
 
-// Of the ports of its device.
 bool is_of_link(const PortFacts& port, const DeviceFacts& device, const kxfer_info_link& link) {
     if (!port.verbs || device.core.name != text_of(link.device)) return false;
     return device.ports.size() == 1 ||
@@ -110,7 +109,7 @@ bool is_of_link(const PortFacts& port, const DeviceFacts& device, const kxfer_in
            });
 }
 
-// There the subnet manager chooses the path MTU.
+// On InfiniBand the subnet manager chooses the path MTU.
 bool is_infiniband(const kxfer_info_link& link) { return link.gid_type == 0; }
 
 Record details_of(const kxfer_info_link& link, const LinkMtu& mtu) {
@@ -157,7 +156,7 @@ LinkMtu mtu_of(const kxfer_info_link& link, const std::vector<kxfer_info_lane>& 
 std::string mtu_warning(const kxfer_info_link& link, const LinkMtu& mtu) {
     if (!mtu.path || !mtu.port || mtu.path == mtu.port) return {};
     const std::string differ = fmt::format("path MTU {}, the port's is {} now", mtu.path, mtu.port);
-    // What the peer's port, or the subnet, had to spare counts too.
+    // The MTU of the peer's port or of the subnet limits the path MTU too.
     if (!(link.flags & KXFER_LINK_INITIATOR) || is_infiniband(link))
         return differ + ": a link keeps the MTU of the path that it was made on";
     return differ +

@@ -13,11 +13,11 @@ namespace kxfer::cli {
 
 // The listener of exactly this address and port.
 Expected<std::optional<kxfer_info_listener>> find_listener(const Session& session, const kxfer_addr& address);
-// That, or the one on this port of every address of the family, beside which none can be.
+// That, or the listener on this port of all addresses of the family, which excludes others.
 Expected<std::optional<kxfer_info_listener>> find_serving_listener(const Session& session,
                                                                    const kxfer_addr& address);
 
-// Why listening failed (negative errno) and what to do.
+// The failure to listen (negative errno), with the reason and advice.
 Failure listen_failure(const Session& session, const kxfer_addr& address, int number);
 
 } // namespace kxfer::cli

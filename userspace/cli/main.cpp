@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// kxfer, the tool: the table of commands, the options that all share, and how
-// the program ends. What a command does stands in cmd_COMMAND.cpp.
+// kxfer, the tool: the table of commands, the options that all share, and the
+// program's end. A command's code is in cmd_COMMAND.cpp.
 
 #include <cerrno>
 #include <clocale>
@@ -53,7 +53,7 @@ int report(Output& out, const Result& result) {
         out.failure(result.error());
         return result.error().status;
     }
-    // `| head` has seen enough: as quiet as if the signal had ended us.
+    // `| head` has seen enough: end as quietly as with SIGPIPE.
     if (out.write_error() == EPIPE) return 128 + SIGPIPE;
     if (out.write_error() != 0) {
         out.failure(Error("cannot write the result to", "standard output", out.write_error()));
@@ -97,7 +97,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
     kxfer::cli::occupy_standard_streams();
     setlocale(LC_CTYPE, "");
-    // Writing to a pipe that nobody reads is an error to report, not a death.
+    // Writing to a pipe without a reader must be an error to report; it must not kill the process.
     signal(SIGPIPE, SIG_IGN);
     return kxfer::cli::run(argc, argv);
 }

@@ -17,7 +17,7 @@ const char meaning_forms[] =
 
 namespace {
 
-// Names match in any case, texts too.
+// Names and texts match in upper and lower case.
 std::string folded(std::string text) {
     std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
     return text;
@@ -82,7 +82,7 @@ bool is_pkey(const Number& number, const std::string& kind) {
            (kind == "pkey" || (kind.empty() && number.hex && number.digits == 4));
 }
 
-// As tools print them, without 0x: ffff, 7fff. Of digits alone it would be a decimal number.
+// A P_Key as tools print it, without 0x: ffff, 7fff. With decimal digits alone it would be a number.
 std::optional<unsigned> bare_pkey(const std::string& word) {
     const auto is_hex = [](unsigned char c) { return std::isxdigit(c) != 0; };
     if (word.size() != 4 || !std::all_of(word.begin(), word.end(), is_hex)) return std::nullopt;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What numbers and names mean that users of RDMA meet in logs, completions and
-// tables, and what to look at then. Needs neither module nor device.
+// The meaning of numbers and names that users of RDMA find in logs, completions and
+// tables, and what to look at. Needs neither module nor device.
 //
 //   numbering  one enumeration: its numbers, names and texts (meaning_*.cpp)
 //   kind       what --kind takes; most are one numbering, `gid` and `pkey` none
@@ -20,10 +20,10 @@ struct Entry {
     int number;
     const char* name;        // without the prefix of its numbering
     const char* text = "";   // as user space prints it
-    const char* kernel = ""; // as the kernel's log has it, where that differs
+    const char* kernel = ""; // as in the kernel's log, if that differs
     const char* means = "";
-    const char* look = ""; // what to look at, a line each
-    // Of an errno: what it means as the status of a job's completion.
+    const char* look = ""; // what to look at, one thing a line
+    // For an errno: its meaning as the status of a job's completion.
     const char* completion = "";
 };
 
@@ -40,21 +40,21 @@ struct Meaning {
     std::string title; // "completion status"
     std::optional<int> number;
     std::string name;
-    // Key and value of what else there is: the text, the address in a GID.
+    // Other facts, key and value: the text, the address in a GID.
     std::vector<std::pair<std::string, std::string>> facts;
     std::string means;
     std::string completion;
     std::vector<std::string> look;
 };
 
-// All, in the order in which the readings of a number are told.
+// All numberings, in the order in which the readings of a number are shown.
 std::span<const Numbering> numberings();
 // What --kind takes.
 std::vector<std::string> meaning_kinds();
-// Every reading of a word, a number or a whole text; of one kind unless that is
-// empty. None: it is not known.
+// Every reading of a word, a number or a whole text, limited to `kind` unless that is
+// empty. No readings: the word is unknown.
 std::vector<Meaning> meanings_of(const std::string& word, const std::string& kind);
-// The forms that are known, for people.
+// A description of the known forms, for people.
 extern const char meaning_forms[];
 
 // The numberings themselves.
@@ -72,7 +72,7 @@ std::span<const Entry> cm_events();
 std::span<const Entry> errnos();
 std::span<const Entry> errnos_of_tool();
 
-// Addresses have no numbering: their bits tell.
+// Addresses have no numbering: their bits have the meaning.
 std::optional<Meaning> gid_meaning(const std::string& word);
 Meaning pkey_meaning(unsigned pkey);
 

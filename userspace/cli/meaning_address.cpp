@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// GIDs and P_Keys: what their bits say. A GID alone does not say of which
-// transport it is, so that a link-local one has two readings; see IBA volume 1,
+// GIDs and P_Keys: the meaning of their bits. A GID alone does not show its
+// transport, so a link-local one has two readings; see IBA volume 1,
 // 4.1.1, and ib_core's gid table (drivers/infiniband/core/roce_gid_mgmt.c).
 
 #include "cli/meaning.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What connecting may end with: reject reasons of the InfiniBand CM (IBA volume 1,
-// 12.6.7.2; include/rdma/ib_cm.h, texts of ibcm_reject_msg()), what rdma_cm has in
-// their place on iWARP (cma_iw_handler()), refusals of kxfer peers, rdma_cm events.
+// Outcomes of connecting: reject reasons of the InfiniBand CM (IBA volume 1,
+// 12.6.7.2; include/rdma/ib_cm.h, texts of ibcm_reject_msg()), the statuses that rdma_cm
+// has instead on iWARP (cma_iw_handler()), refusals of kxfer peers, rdma_cm events.
 
 #include "cli/meaning.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Errnos as kxfer gives them: the contract at the top of uapi/linux/kxfer.h, and
-// the statuses of struct kxfer_completion; then those that the tool alone gives, of
-// files, processes and data. tests/unit/test_cli_meaning.cpp reads that header and
-// the sources of the tool and finds each of them here. Texts are the C library's.
+// Errnos of kxfer: the contract at the top of uapi/linux/kxfer.h, and the statuses of
+// struct kxfer_completion; then those that only the tool returns, for files,
+// processes and data. tests/unit/test_cli_meaning.cpp reads that header and the
+// sources of the tool and looks each of them up here. Texts are the C library's.
 
 #include "cli/meaning.hpp"
 

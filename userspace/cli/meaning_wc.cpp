@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// What completions, QPs and devices say: statuses, opcodes, states, asynchronous
-// events. Numbers and texts are those of libibverbs, the kernel's texts those of
-// ib_wc_status_msg() and ib_event_msg() (drivers/infiniband/core/verbs.c); what
-// statuses mean is IBA volume 1, 11.6.2, and what rxe and siw make of them is
+// Statuses, opcodes, states and asynchronous events of completions, QPs and devices.
+// Numbers and texts are those of libibverbs, the kernel's texts those of
+// ib_wc_status_msg() and ib_event_msg() (drivers/infiniband/core/verbs.c). The meaning
+// of statuses is from IBA volume 1, 11.6.2, their use in rxe and siw from
 // rxe_comp.c, rxe_resp.c, siw_cq.c. tests/unit/test_cli_meaning.cpp compares this
 // with the headers and the libraries.
 
@@ -256,8 +256,8 @@ constexpr Entry request_opcodes[] = {
     {.number = 15, .name = "ATOMIC_WRITE", .means = "writes 8 bytes into the peer's memory at once"},
 };
 
-// Of include/rdma/ib_verbs.h: what verbs.h does not have, or has under another name. All other
-// opcodes have the same number and name in both.
+// Opcodes of include/rdma/ib_verbs.h that verbs.h does not have, or has under another name. All
+// other opcodes have the same number and name in both.
 constexpr Entry kernel_completion_opcodes[] = {
     {.number = 7, .name = "LSO", .means = "IPoIB: a packet that the device segments was sent; IBV_WC_TSO"},
     {.number = 8, .name = "REG_MR", .means = "Linux 6.1 and before: memory was registered by REG_MR"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What text and JSON have in common.
+// The common part of text and JSON output.
 
 #include "cli/output.hpp"
 
@@ -14,8 +14,8 @@ void Output::note(const std::string& text) {
     if (progress_wanted()) complain(text + '\n');
 }
 
-// Line by line, so that a reader behind a pipe sees events as they happen. The
-// stream is asked, for glibc's fwrite() to a line-buffered one may claim to have written all.
+// Flushes, so that a reader of a pipe sees events as they happen. Asks the stream for
+// errors, because glibc's fwrite() to a line-buffered one may claim to have written all.
 void Output::write(const std::string& text) {
     if (results_ == stderr) return complain(text);
     errno = 0;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Output: the only way to the user. Commands hand over records; how they look
-// is decided here, once for text (aligned, for people) and once for JSON (one
-// object or array a line, units in the key names).
+// Output: the only way to the user. Commands hand over records; this file decides how
+// they look, as text (aligned, for people) or as JSON (one object or array a line,
+// units in the key names).
 //
 //   results    stdout: record(), table(), event()
 //   the rest   stderr: note(), failure(), progress
 //
-// With --json stderr carries nothing but a failure, as one object. With
-// --quiet there are neither notes, events nor progress.
+// With --json stderr carries only a failure, as one object. With
+// --quiet there are no notes, events or progress.
 #pragma once
 
 #include <cstdint>
@@ -36,26 +36,26 @@ class Output {
 
     // The result of a command: one object.
     virtual void record(const Record& record) = 0;
-    // The result of a command: many of a kind. `empty` is said if there is none.
+    // The result of a command: many records of a kind. `empty`: printed if there is none.
     virtual void table(const Table& rows, const std::string& empty) = 0;
-    // One thing that happened while the command goes on; `text` is it for people.
+    // An event while the command goes on; `text` describes it for people.
     virtual void event(const Record& record, const std::string& text) = 0;
     virtual void failure(const Failure& failure) = 0;
 
-    // What --help and --version ask for, as it stands.
+    // Prints the answer to --help or --version unchanged.
     void answer(const std::string& text) { write(text); }
 
-    // A remark for people; not with --json or --quiet.
+    // Prints a remark for people; not with --json or --quiet.
     void note(const std::string& text);
     // From now on results go to stderr, because stdout carries data.
     void keep_stdout_free() { results_ = stderr; }
     // From now on tables have all their columns on any terminal.
     void widen() { wide_ = true; }
-    // Why results could not be written (ENOSPC: a full disk, EPIPE: nobody reads); 0 if all were.
+    // Why results could not be written (ENOSPC: a full disk, EPIPE: no reader); 0 if all were.
     int write_error() const { return write_error_; }
 
     bool quiet() const { return options_.quiet; }
-    // Are people watching stderr? Else progress is a line now and then.
+    // Whether to show progress at all: not with --quiet or --json.
     bool progress_wanted() const { return !options_.quiet && !options_.json; }
 
   protected:
@@ -73,7 +73,7 @@ class Output {
 
 std::unique_ptr<Output> make_text_output(const OutputOptions& options);
 std::unique_ptr<Output> make_json_output(const OutputOptions& options);
-// The line that JSON output makes of it.
+// The record as a line of JSON output.
 std::string json_text(const Record& record);
 
 } // namespace kxfer::cli

@@ -3,7 +3,7 @@
 // Names of places:
 //   PEER   := HOST[:PORT] | IPv4[:PORT] | '['IPv6[%IF]']'[:PORT]
 //   REMOTE := PEER/NAME         NAME := [A-Za-z0-9._-]{1,63}, or @ping
-// An IPv6 address without brackets is understood too, without a port.
+// An IPv6 address without brackets is accepted too, without a port.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct Remote {
     std::string text() const { return peer.text() + '/' + name; }
 };
 
-// The errors say in words what is wrong and what is allowed.
+// The errors say what is wrong and what is allowed.
 tl::expected<Peer, std::string> parse_peer(std::string_view text);
 tl::expected<Remote, std::string> parse_remote(std::string_view text);
 bool is_export_name(std::string_view name);

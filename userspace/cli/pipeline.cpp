@@ -21,7 +21,7 @@ Pipeline::Pipeline(Session session, Memory memory, Region region, size_t slot_by
     : session_(std::move(session)), memory_(std::move(memory)), region_(std::move(region)),
       slot_bytes_(slot_bytes), slots_(nr_slots) {}
 
-// Takes less where the user may pin only a little.
+// Takes less memory if the user may pin only a little.
 tl::expected<Pipeline, Failure> Pipeline::make(Session session, uint32_t region_flags) {
     for (size_t slot_bytes = slot_bytes_most;; slot_bytes /= 2) {
         auto memory = Memory::allocate(nr_slots * slot_bytes);
@@ -79,8 +79,8 @@ Expected<std::optional<std::span<std::byte>>> Pipeline::retire() {
     return bytes;
 }
 
-// A job that has ended makes the session readable, however late that is seen: so
-// a process that was stopped for long does not take that for a peer's silence.
+// A job that has ended makes the session readable, however late this looks. So a process
+// that was stopped for long does not mistake its own pause for a silent peer.
 Expected<void> Pipeline::wait(Milliseconds timeout, int fd) {
     const bool in_flight = retired_ != submitted_;
     const auto still = std::chrono::nanoseconds(kxfer_clock_ns() - moved_ns_);

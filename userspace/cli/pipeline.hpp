@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// Pipeline: a ring of pinned slots, each good for one job at a time, so that the
-// file is read or written while other slots are on their way.
+// Pipeline: a ring of pinned slots, each for one job at a time, so that the
+// file is read or written while jobs of other slots are in flight.
 //
-// A slot is claimed, gets a job, is retired when that has ended, and released.
-// Each of the four goes through the slots in the same order, whatever the order
+// A slot is claimed, gets a job, is retired when the job has ended, and released.
+// Each of the four steps goes through the slots in the same order, whatever the order
 // in which jobs end:
 //
 //   put: claim, fill from the file, write(), retire(), release
 //   get: claim, read(), retire(), store in the file, release
 //
-// Nothing blocks but wait().
+// Only wait() blocks.
 #pragma once
 
 #include <cstddef>
@@ -27,27 +27,26 @@ namespace kxfer::cli {
 
 class Pipeline {
   public:
-    // region_flags: KXFER_REGION_F_WRITE if devices are to write into the slots.
+    // region_flags: KXFER_REGION_F_WRITE if devices have to write into the slots.
     static tl::expected<Pipeline, Failure> make(Session session, uint32_t region_flags);
 
     bool full() const { return claimed_ - released_ == slots_.size(); }
     std::span<std::byte> claim() { return memory_of(claimed_++); }
 
-    // A job between the target and the first `length` bytes of the oldest claimed
-    // slot that had none yet.
+    // Submits a job between the target and the first `length` bytes of the oldest claimed
+    // slot that had no job yet.
     Expected<void> write(const Target& target, uint64_t target_offset, uint64_t length);
     Expected<void> read(const Target& target, uint64_t target_offset, uint64_t length);
 
-    // The bytes that the oldest job moved, or its errno; nothing if it has not ended.
+    // Retires the oldest job: returns the bytes it moved, or its errno; empty if it has not ended.
     Expected<std::optional<std::span<std::byte>>> retire();
-    // The oldest slot, of which the job is retired.
     void release() { released_++; }
-    // Slots that were claimed for nothing are free again; no job may be in flight.
+    // Frees slots that were claimed but got no job; no job may be in flight.
     void clear() { claimed_ = submitted_ = retired_ = released_ = 0; }
 
-    // Waits until a job has ended or `fd` (-1: none) is readable; with no job in
-    // flight for that only, and then it may return early. EINTR: a signal came;
-    // ETIMEDOUT: no job has ended for so long.
+    // Waits until a job has ended or `fd` (-1: none) is readable. With no job in flight it
+    // waits for `fd` only, and may return early. EINTR: a signal came; ETIMEDOUT: no job has
+    // ended within the timeout.
     Expected<void> wait(Milliseconds timeout, int fd = -1);
 
   private:
@@ -71,12 +70,12 @@ class Pipeline {
     Region region_;
     size_t slot_bytes_;
     std::vector<Slot> slots_;
-    // Slots that have ever got so far: claimed_ >= submitted_ >= retired_ >= released_.
+    // Slots that have ever passed each step: claimed_ >= submitted_ >= retired_ >= released_.
     uint64_t claimed_ = 0;
     uint64_t submitted_ = 0;
     uint64_t retired_ = 0;
     uint64_t released_ = 0;
-    uint64_t moved_ns_ = 0; // when a job last ended, or began with none beside it
+    uint64_t moved_ns_ = 0; // when a job last ended, or began with no other in flight
 };
 
 } // namespace kxfer::cli

@@ -18,7 +18,7 @@ constexpr double width = 560, height = 330;
 constexpr double left = 78, right = 84, top = 30, bottom = 34; // around the plot
 constexpr double label_height = 15;
 
-// Where a value of a logarithmic axis lies.
+// The place of a value on a logarithmic axis.
 class Scale {
   public:
     Scale(double low, double high, double at_low, double at_high)
@@ -54,7 +54,7 @@ struct Label {
     std::string name;
 };
 
-// Names at the right ends of lines, moved apart where they would lie on each other.
+// Names at the right ends of lines, moved apart where they would overlap.
 void draw_labels(Svg& svg, std::vector<Label> labels) {
     std::ranges::sort(labels, {}, &Label::y);
     for (size_t i = 1; i < labels.size(); i++)
@@ -69,7 +69,7 @@ void draw_labels(Svg& svg, std::vector<Label> labels) {
 
 void draw_line(Svg& svg, const Line& line, const Scale& x, const Scale& y) {
     const std::string style = fmt::format("s{}", line.style);
-    // Whiskers of series stand beside each other.
+    // Whiskers of several series are drawn side by side.
     const double aside = (static_cast<double>(line.style) - 1) * 3;
     std::vector<Point> points;
     for (const auto& point : line.points) {
@@ -83,7 +83,7 @@ void draw_line(Svg& svg, const Line& line, const Scale& x, const Scale& y) {
     for (const auto& point : points) svg.marker(line.style, point, "mark " + style);
 }
 
-// The buckets in which all but a hundredth at either end lie.
+// The range of buckets without the hundredth of the values at either end.
 std::pair<double, double> middle_of(const Distribution& distribution) {
     const double tail = static_cast<double>(distribution.count) / 100;
     double low = 0, high = 0, seen = 0;
@@ -105,7 +105,7 @@ double share_of(const Distribution& distribution, uint64_t count) {
     return 100 * static_cast<double>(count) / static_cast<double>(distribution.count);
 }
 
-// The outline of its columns, down to nothing where a bucket is empty.
+// The outline of the distribution's columns, down to zero where a bucket is empty.
 std::vector<Point> outline(const Distribution& distribution, const Scale& x, double low, double high,
                            const std::function<double(double)>& y) {
     std::vector<Point> points = {{x(low), y(0)}};
@@ -133,7 +133,7 @@ std::vector<double> ticks_between(double low, double high) {
     return ticks;
 }
 
-// A file may have others.
+// A file may have values that are not above zero.
 static LinePlot above_zero(LinePlot plot) {
     for (auto& line : plot.lines) {
         std::erase_if(line.points, [](const LinePoint& point) { return !(point.x > 0) || !(point.y > 0); });

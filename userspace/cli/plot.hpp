@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The plots of a report, as drawings. Both axes of figures are logarithmic.
+// The plots of a report, as drawings. Both axes of line plots are logarithmic.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace kxfer::cli {
 
 struct LinePoint {
     double x = 0, y = 0;
-    std::optional<double> high; // a whisker goes up to it
+    std::optional<double> high; // upper end of a whisker
 };
 
 struct Line {
@@ -32,8 +32,8 @@ struct LinePlot {
 struct HeatCell {
     std::string text;     // the figure; empty: there is none
     double ratio = 1;     // to the best; 4 and more has the strongest colour
-    std::string remark;   // below the figure
-    bool is_best = false; // or no worse than it beyond chance
+    std::string remark;   // text below the figure
+    bool is_best = false; // the best, or not significantly worse
 };
 
 struct HeatMap {
@@ -56,8 +56,8 @@ struct DistributionPlot {
 
 std::string svg_of(const LinePlot& plot);
 std::string svg_of(const HeatMap& map);
-// Share of the operations in each sixteenth of a doubling of time, up to where all but
-// one in a hundred of each lies.
+// Share of the operations in each sixteenth of a doubling of time, in the range that has 99 % of
+// each distribution.
 std::string svg_of(const DistributionPlot& plot);
 
 // 1, 2 and 5 times powers of ten from the one below low to the one above high.

@@ -17,7 +17,7 @@ bool has_capability(int number) {
     return false;
 }
 
-// In another user namespace capabilities are those of that alone; the first maps all uids.
+// Capabilities of another user namespace do not count; the initial one maps all uids.
 bool sees_all() {
     std::ifstream map("/proc/self/uid_map");
     uint64_t inside = 0, outside = 0, nr = 0;

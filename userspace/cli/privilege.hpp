@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// What this process may, as /proc tells it.
+// Privileges of this process, from /proc.
 #pragma once
 
 namespace kxfer::cli {
 
-// One of linux/capability.h, in the user namespace of the process.
+// number: of linux/capability.h; in the user namespace of the process.
 bool has_capability(int number);
-// CAP_NET_ADMIN of the machine, with which INFO tells of everybody's objects.
+// CAP_NET_ADMIN in the initial user namespace, with which INFO lists the objects of all users.
 bool sees_all();
 
 } // namespace kxfer::cli

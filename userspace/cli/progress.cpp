@@ -38,7 +38,7 @@ void ProgressLine::show(std::optional<double> part, const std::string& words) {
     if (part && terminal_) text += bar(*part) + ' ';
     if (part) text += fmt::format("{:.0f} %, ", *part * 100);
     text += words;
-    // What does not fit would go on in the next line, which \r does not take away. A
+    // Text that does not fit would wrap to the next line, which \r does not remove. A
     // terminal may scroll when its last column is written.
     if (const auto width = terminal_width(STDERR_FILENO)) text = cut(text, *width - 1);
     shown_ns_ = kxfer_clock_ns();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How far something is, on stderr: a bar on a terminal, else a line every ten
+// Progress on stderr: a bar on a terminal, otherwise a line every ten
 // seconds; nothing with --quiet or --json.
 #pragma once
 
@@ -19,11 +19,11 @@ class ProgressLine {
     ProgressLine& operator=(const ProgressLine&) = delete;
     ~ProgressLine() { finish(); }
 
-    // part: from 0 to 1, if it is known.
+    // part: done so far, from 0 to 1, if known.
     void show(std::optional<double> part, const std::string& words);
     // Whether show() would show anything now.
     bool due() const;
-    // Takes the bar away.
+    // Removes the bar.
     void finish();
 
   private:
@@ -34,10 +34,10 @@ class ProgressLine {
     bool drawn_ = false;
 };
 
-// Of a transfer.
+// Progress of a transfer.
 class Progress {
   public:
-    // total: empty if it is not known, as with a pipe.
+    // total: bytes; empty if unknown, as with a pipe.
     Progress(const Output& out, std::string label, std::optional<uint64_t> total);
 
     void update(uint64_t done);

@@ -17,7 +17,6 @@ const PortFacts* active_port(const DeviceFacts& device) {
     return nullptr;
 }
 
-// Of the port's GIDs.
 std::string gid_types(const PortFacts& port) {
     std::set<std::string> types;
     if (port.verbs)
@@ -25,12 +24,12 @@ std::string gid_types(const PortFacts& port) {
     return fmt::format("{}", fmt::join(types, " or "));
 }
 
-// MTUs are told in bytes everywhere: "4096", not "4 KiB".
+// MTUs are shown in bytes everywhere: "4096", not "4 KiB".
 void add_mtu(Record& record, const std::string& key, uint32_t bytes, const std::string& label) {
     record.add(key, bytes, Show::text_only, label).add(key, Bytes{bytes}, Show::json_only);
 }
 
-// A link, say, may have been made before the port's was changed.
+// The link may be older than the port's MTU.
 std::string path_mtu_text(uint32_t path_mtu, uint32_t of_port) {
     if (!of_port || path_mtu == of_port) return std::to_string(path_mtu);
     return fmt::format("{} (the port's is {} now)", path_mtu, of_port);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Values as people read them and keys as scripts read them.
+// Values for people and keys for scripts.
 
 #include "cli/record.hpp"
 
@@ -23,7 +23,7 @@ Record& Record::add(std::string key, Record nested) {
 
 namespace {
 
-// At most one digit behind the point, and none that says nothing.
+// At most one digit after the point, and not ".0".
 std::string short_number(double number) {
     std::string text = fmt::format("{:.1f}", number);
     if (text.ends_with(".0")) text.resize(text.size() - 2);
@@ -40,8 +40,8 @@ std::string scale_binary(double number, const char* unit) {
     return fmt::format("{} {}{}", short_number(number), prefixes[i], unit);
 }
 
-// Names come from peers too. None of their characters may move the cursor, colour
-// or begin a line: control characters become question marks, also those above
+// Names may come from peers. Their characters must not move the cursor, change the
+// colour or begin a line: control characters become question marks, also those above
 // ASCII, U+0080 to U+009F, which are C2 80 to C2 9F in UTF-8.
 std::string printable(std::string text) {
     for (size_t i = 0; i < text.size(); i++) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Record: what a command has to say, once, for people and for scripts. A list
+// Record: the output of a command, in one form for people and scripts. A list
 // of fields in order; each has a key (snake_case, for JSON), a value, and a
 // label (for text: the key with spaces unless another is given).
 //
-// Quantities are types of their own, so that the unit comes into the JSON key
-// by itself (`length` of Bytes becomes "length_bytes") and text shows them in
-// units that people read (16 MiB). Numbers in JSON are never rounded.
+// Quantities have types of their own, so that the JSON key gets its unit
+// automatically (`length` of Bytes becomes "length_bytes") and text shows them in
+// readable units (16 MiB). Numbers in JSON are never rounded.
 #pragma once
 
 #include <concepts>
@@ -37,7 +37,7 @@ struct PerSecond {
     double count;
 };
 using Words = std::vector<std::string>; // text "a, b", JSON ["a","b"]
-// Sentences: text has them one below the other, broken to fit the screen.
+// Sentences: text has one below the other, broken to fit the screen.
 struct Lines {
     std::vector<std::string> lines;
 };
@@ -45,8 +45,8 @@ struct Lines {
 using Value = std::variant<None, bool, int64_t, uint64_t, double, std::string, Words, Lines, Bytes,
                            Nanoseconds, BytesPerSecond, PerSecond, std::shared_ptr<Record>, Table>;
 
-// Where a field is shown. A table in text has only so much room: on a terminal that is too narrow
-// for all its columns those that are `narrow` stand in for those that are `wide`.
+// Where a field is shown. If a terminal is too narrow for all columns of a table, the columns that
+// are `narrow` replace those that are `wide`.
 enum class Show : uint8_t { everywhere, json_only, text_only, wide, narrow };
 
 struct Field {
@@ -77,11 +77,11 @@ class Record {
 
 // Values as people read them: "16 MiB", "1.5 us", "358.4 MiB/s".
 std::string human_bytes(uint64_t bytes);
-// "16 MiB (16777216)": where the first alone might hide a difference.
+// "16 MiB (16777216)": for cases where "16 MiB" might hide a difference.
 std::string exact_bytes(uint64_t bytes);
 std::string human_nanoseconds(double ns);
 std::string human_value(const Value& value);
-// The key as JSON has it, with the unit.
+// The field's key in JSON, with the unit.
 std::string json_key(const Field& field);
 
 } // namespace kxfer::cli

@@ -12,7 +12,7 @@ namespace kxfer::cli {
 
 namespace {
 
-// 0, or why it cannot be written.
+// 0, or the errno why the file cannot be written.
 int obstacle(const std::string& file) {
     struct stat status = {};
 

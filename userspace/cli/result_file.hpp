@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Files that results are written to when they have been measured.
+// Files for results, written after the measurement.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace kxfer::cli {
 
-// Said before a measurement, not behind it; makes and changes nothing. Empty: no file, which is fine.
+// Checks before a measurement that the file can be written; creates and changes nothing. An empty
+// name is fine: no file.
 tl::expected<void, Failure> check_result_file(const std::string& file);
 tl::expected<void, Failure> write_result_file(const std::string& file, const std::string& text);
 

@@ -43,12 +43,12 @@ const std::map<std::string, uint32_t> invalidations = {{"deferred", KXFER_BENCH_
 const std::map<std::string, uint32_t> waits = {
     {"adaptive", 0}, {"always", KXFER_WAIT_F_POLL}, {"never", KXFER_WAIT_F_SLEEP}};
 
-// Some operation may be a message.
+// Whether some operation of jobs may be a message.
 bool wants_mailbox(const RigOptions& options) {
     return options.wants("job") && options.writes && !options.round_trip;
 }
 
-// Of the server on this node.
+// Name of the export of the server on this node.
 std::string own_export() { return fmt::format("bench-{}", getpid()); }
 
 tl::expected<kxfer_addr, Failure> own_address(const RigOptions& options) {
@@ -68,7 +68,7 @@ tl::expected<kxfer_addr, Failure> own_address(const RigOptions& options) {
                   exit_no_device);
 }
 
-// How both ends go; but for where to.
+// Options for the paths of both ends, without the destination.
 bench::PathOptions common_path(const RigOptions& options) {
     bench::PathOptions path;
     path.device = options.common.device;
@@ -128,7 +128,7 @@ tl::expected<Place, Failure> find_peer(const RigOptions& options) {
     return place;
 }
 
-// A SIZE as the command line takes it; memory comes in pages.
+// A SIZE for the command line; memory is a multiple of a page.
 std::string size_text(uint64_t bytes) {
     constexpr uint64_t mib = 1ULL << 20;
     return bytes % mib ? fmt::format("{}K", bytes / 1024) : fmt::format("{}M", bytes / mib);
@@ -162,7 +162,7 @@ std::string wanted_exports(const RigOptions& options, uint64_t bytes) {
     return text;
 }
 
-// What the peer has to run for all that is asked for.
+// The command that the peer has to run for these options.
 std::string wanted_server(const RigOptions& options, uint64_t bytes) {
     return fmt::format("kxfer serve{} --writable --verbs{}{}{}", wanted_exports(options, bytes),
                        options.atomics ? " --atomic" : "",
@@ -170,7 +170,7 @@ std::string wanted_server(const RigOptions& options, uint64_t bytes) {
                        options.bidirectional ? " --bench" : "");
 }
 
-// Of a peer that is asked to answer round trips.
+// The failure of a peer to answer round trips, with advice.
 Failure round_trip_failure(const RigOptions& options, Error error) {
     if (options.peer_given && error.number == ENOENT) {
         error.why = "its process takes no part in measurements";
@@ -192,7 +192,7 @@ Failure path_failure(const RigOptions& options, const Rig& rig, Error error) {
     return Failure{error};
 }
 
-// The connection of verbs goes where the peer's address leads, whatever device is asked for.
+// The connection of verbs uses the device that the peer's address leads to, whatever --device says.
 tl::expected<void, Failure> check_device(const RigOptions& options, const Rig& rig,
                                          const bench::Engine& engine) {
     const std::string used = engine.parameters({}).device, &wanted = options.common.device;
@@ -223,7 +223,7 @@ connect_verbs(const RigOptions& options, Rig& rig, uint64_t remote_bytes, unsign
     return std::move(*engine);
 }
 
-// With a partner on this node, or one that the peer's process makes for this.
+// Connects to a partner on this node, or to one that the peer's process creates.
 tl::expected<void, Error> connect_round_trips(const RigOptions& options, Rig& rig, bench::PathOptions path) {
     if (options.peer_given) {
         auto requester = bench::Requester::open(path);
@@ -243,7 +243,7 @@ tl::expected<void, Error> connect_round_trips(const RigOptions& options, Rig& ri
 
 } // namespace
 
-// In the order of the columns; verbs last, for it asks for as much as the export has.
+// In the order of the columns. verbs connects last: it asks for as much memory as the export has.
 tl::expected<void, Failure> connect_engines(const RigOptions& options, Rig& rig, unsigned depth,
                                             unsigned batch) {
     const auto path = path_options(options, rig);
@@ -274,8 +274,8 @@ tl::expected<void, Failure> connect_engines(const RigOptions& options, Rig& rig,
 
 namespace {
 
-// The engines pin the same memory, and siw heeds the limit whoever asks. Who
-// may raise it does; else a pin that fails says what to do.
+// Each engine pins the same memory, and siw applies the limit to privileged users too. If this
+// fails, a failure to pin says what to do.
 void raise_memlock() {
     rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
     if (setrlimit(RLIMIT_MEMLOCK, &limit) == 0 || getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return;
@@ -363,7 +363,7 @@ void add_rig_options(CLI::App& command, RigOptions& options) {
     add_common_options(command, options.common);
 }
 
-// A responder of user-space verbs has memory of its own, and asks for no key.
+// A responder of user-space verbs uses its own memory, no export, and asks for no key.
 tl::expected<void, Failure> check_of_module(const RigOptions& options) {
     if (options.wants_module()) return {};
     if (options.export_given)
@@ -377,7 +377,7 @@ tl::expected<void, Failure> check_of_module(const RigOptions& options) {
 
 namespace {
 
-// Nothing that is asked for is ignored.
+// Fails for options that would have no effect.
 tl::expected<void, Failure> check_heeded(const RigOptions& options) {
     if (options.context != "polled" && !options.wants_module())
         return wrong_usage("user-space verbs have no completion context",
@@ -452,9 +452,9 @@ tl::expected<std::string, Failure> module_version(const RigOptions& options) {
 unsigned batch_of(const RigOptions& options, unsigned depth, unsigned wanted) {
     unsigned batch = std::min(wanted ? wanted : std::max(depth / 4, 1U), depth);
     if (!wanted) batch = std::min(batch, default_batch);
-    // While one batch is posted another completes: there have to be two.
+    // Two batches must fit: while one is posted another completes.
     if (options.signal_batch()) return std::min(batch, (depth + 1) / 2);
-    // Behind what waits for its completion a batch has room.
+    // A batch must fit next to the operations that wait for one completion.
     return wanted ? batch : std::clamp(depth + 1 - std::min(options.signal_number(), depth), 1U, batch);
 }
 

@@ -25,10 +25,10 @@ namespace {
 
 constexpr size_t hash_piece = 1 << 20;
 
-// Of a file whose size is told as 0, as those of /proc are: at most that much is served.
+// Limit for a file that reports a size of 0, as those of /proc do.
 constexpr size_t most_of_unknown_size = 64 << 20;
 
-// Up to its end, however long that is.
+// Reads to the end of a file of unknown size.
 tl::expected<std::vector<std::byte>, Failure> read_to_end(int fd, const std::string& name) {
     std::vector<std::byte> all;
     for (size_t got = 0;; got = all.size()) {
@@ -73,7 +73,7 @@ tl::expected<Served, Failure> Served::make(Session& session, const Source& sourc
     } else if (auto read = served.read_file(); !read) {
         return tl::make_unexpected(read.error());
     }
-    // Memory says nothing until somebody has put something there.
+    // Memory has no content until a peer has put something there.
     std::optional<Digest> sha256;
     if (!source.file.empty()) {
         const auto hashed = served.hash(served.length_, -1, out);
@@ -151,7 +151,7 @@ tl::expected<void, Failure> Served::publish(uint64_t length, const Digest& sha25
     return {};
 }
 
-// In pieces, so that a signal is never late; written to fd as they were hashed, unless it is -1.
+// Hashes in pieces, so that a signal is handled soon; writes the hashed copy to fd, unless that is -1.
 tl::expected<Digest, Failure> Served::hash(uint64_t length, int fd, const Output& out) const {
     Progress progress(out, "hashing " + source_.name, length);
     std::vector<std::byte> piece;
@@ -173,13 +173,13 @@ tl::expected<void, Failure> Served::accept(uint64_t length, const Output& out) {
         return failed(
             Error("cannot accept what was put into", source_.name, ERANGE, "",
                   fmt::format("{} of content were announced and it has room for {}", length, length_)));
-    // First the file, then the word: who was told has it on disk.
+    // Write the file before publishing, so that published content is on disk.
     const auto sha256 = source_.file.empty() ? hash(length, -1, out) : write_back(length, out);
     if (!sha256) return tl::make_unexpected(sha256.error());
     return publish(length, *sha256);
 }
 
-// A temporary file beside it, on disk before it takes the name; what it holds.
+// Writes a temporary file next to the file, syncs and renames it; returns its SHA-256.
 tl::expected<Digest, Failure> Served::write_back(uint64_t length, const Output& out) const {
     const std::string& file = source_.file;
     std::string temporary = file + ".XXXXXX";
@@ -187,7 +187,8 @@ tl::expected<Digest, Failure> Served::write_back(uint64_t length, const Output& 
     if (fd.get() < 0) return failed(Error("cannot create a file beside", file, errno));
     struct stat status = {};
     if (stat(file.c_str(), &status) == 0) {
-        // Who may not give a file away keeps it, and nobody is to run it as who that is.
+        // Without permission to chown the file keeps this uid: then drop the set-id bits, so that
+        // no other user can run it as this one.
         const bool given = fchown(fd.get(), status.st_uid, status.st_gid) == 0;
         fchmod(fd.get(), status.st_mode & (given ? 07777 : 0777));
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Served: one export of `kxfer serve`, with the memory behind it.
+// Served: one export of `kxfer serve`, with its memory.
 //
-// The memory is anonymous and the process's own; a file is read into it once,
-// so that nobody who truncates or writes the file reaches the peers' data. What
-// the export holds is published with the SHA-256 of that memory, computed here
-// and not taken from the peer that wrote it. A peer may write while that is done: what is
-// hashed is a copy of each piece, and the same copy goes to the file.
+// The memory is anonymous memory of this process. A file is read into it once, so
+// truncating or writing the file does not affect the peers' data. The export's content is
+// published with the SHA-256 of that memory, computed here and not taken from the peer
+// that wrote it. A peer may write at the same time: so a copy of each piece is hashed, and
+// the same copy goes to the file.
 #pragma once
 
 #include <span>
@@ -23,7 +23,7 @@ namespace kxfer::cli {
 
 class Served {
   public:
-    // rights: KXFER_RIGHT_*. rules grant them; none: everybody.
+    // rights: KXFER_RIGHT_*. rules: the peers they are granted to; none: all peers.
     static tl::expected<Served, Failure> make(Session& session, const Source& source, uint32_t rights,
                                               std::span<const kxfer_rule> rules, const Output& out);
 
@@ -33,8 +33,8 @@ class Served {
     std::span<std::byte> bytes() const { return memory_.bytes(); }
     const kxfer_content& content() const { return content_; }
 
-    // A peer says that the first `length` bytes are content now: writes them
-    // back to the file, if there is one, and publishes them.
+    // Handles a peer's announcement that the first `length` bytes are content now: writes
+    // them back to the file, if there is one, and publishes them.
     tl::expected<void, Failure> accept(uint64_t length, const Output& out);
 
   private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// SHA-256 of what goes by (FIPS 180-4), computed by nettle.
+// Incremental SHA-256 (FIPS 180-4), computed by nettle.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class Sha256 {
         nettle_sha256_update(&state_, bytes.size(), reinterpret_cast<const uint8_t*>(bytes.data()));
     }
 
-    // Of all so far; more may follow.
+    // Digest of all bytes so far; more may follow.
     Digest digest() const {
         sha256_ctx copy = state_;
         Digest digest = {};

@@ -29,13 +29,13 @@ int shift_of(std::string_view unit) {
     return rest.empty() || rest == "b" || rest == "ib" ? static_cast<int>(power + 1) * 10 : -1;
 }
 
-// The digits behind the point, if there are any: "1.5G" has 5 tenths.
+// The digits after the point, if there are any: "1.5G" has 5 tenths.
 struct Fraction {
     uint64_t digits = 0;
-    uint64_t scale = 1; // 10 for each of them
+    uint64_t scale = 1; // 10 to the number of digits
 };
 
-// Takes it off `rest`. Empty: there is a point without digits, or with too many.
+// Takes the fraction off `rest`. Empty: a point without digits, or with too many.
 std::optional<Fraction> take_fraction(std::string_view& rest) {
     constexpr size_t most_digits = 6; // times 2^40 fits 64 bits
     Fraction fraction;
@@ -64,7 +64,7 @@ tl::expected<uint64_t, std::string> parse_size(std::string_view text) {
             fmt::format("'{}' is not a size; a size is a number with K, M, G or T behind it (powers of "
                         "1024), such as 4096, 4K or 16MiB",
                         text));
-    // Of those that are told as a fraction.
+    // Bytes of the fraction, times fraction->scale.
     const uint64_t parts = fraction->digits << shift;
     if (parts % fraction->scale != 0)
         return tl::make_unexpected(fmt::format("'{}' is no whole number of bytes", text));

@@ -16,10 +16,10 @@ class Option;
 
 namespace kxfer::cli {
 
-// The error says in words what is wrong and what is allowed.
+// The error says what is wrong and what is allowed.
 tl::expected<uint64_t, std::string> parse_size(std::string_view text);
 
-// For CLI::Option::check(), beside a CLI::Range, which "nan" passes. Empty: it is a finite number.
+// For CLI::Option::check(), in addition to a CLI::Range, which "nan" passes. Empty: a finite number.
 std::string check_finite(const std::string& text);
 
 // An option that takes a SIZE.

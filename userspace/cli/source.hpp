@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// SOURCE := [NAME=]FILE | NAME=mem:SIZE      what `serve` is to export
+// SOURCE := [NAME=]FILE | NAME=mem:SIZE      what `serve` has to export
 //
-// Without NAME it is the base name of FILE. What stands before '=' is a name
+// Without NAME the base name of FILE is used. The text before '=' is a name
 // only if it can be one, so that ./a=b is a file.
 #pragma once
 
@@ -17,10 +17,10 @@ namespace kxfer::cli {
 struct Source {
     std::string name;
     std::string file;   // empty: memory
-    uint64_t bytes = 0; // of memory
+    uint64_t bytes = 0; // size, for memory
 };
 
-// The error says in words what is wrong and what is allowed.
+// The error says what is wrong and what is allowed.
 tl::expected<Source, std::string> parse_source(std::string_view text);
 
 } // namespace kxfer::cli

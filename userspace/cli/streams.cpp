@@ -11,12 +11,12 @@
 
 namespace kxfer::cli {
 
-// Each is opened for what it is not for, as stdopen() of gnulib does: a result that nobody
-// wants is then a failure, EBADF, as it was when the stream was closed.
+// Opens each for the wrong direction, as stdopen() of gnulib does: writing a result to a closed
+// stream then still fails with EBADF.
 void occupy_standard_streams() {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
-        // The lowest that is free is this one.
+        // This is the lowest free descriptor.
         if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return;
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The standard streams, which may be closed, full or a pipe that nobody reads. None of that
-// ends the program: fmt::print() would, by an exception.
+// The standard streams, which may be closed, full or a pipe without a reader. None of that
+// ends the program; fmt::print() would, with an exception.
 
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace kxfer::cli {
 
-// Files that are opened later do not become a standard stream. Before anything is opened.
+// Opens closed standard streams, so that files opened later do not become one. Call it first.
 void occupy_standard_streams();
 
-// Writes to standard error. If that cannot be done nobody is left to be told.
+// Writes to standard error. A failure is ignored: it could not be reported.
 void complain(const std::string& text);
 
 } // namespace kxfer::cli

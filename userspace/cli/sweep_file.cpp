@@ -24,7 +24,7 @@ tl::expected<std::string, Failure> text_of(const std::string& path) {
     return text;
 }
 
-// Nothing, or what was written of the head when the power went or the disk was full.
+// The text is empty, or the part of the head written before a power failure or on a full disk.
 bool is_torn_head(const std::string& text, const std::string& head) {
     return text.size() < head.size() && head.starts_with(text);
 }
@@ -43,7 +43,7 @@ tl::expected<SweepFile, Failure> SweepFile::open(const std::string& path, const 
     }
     SweepFile file(path, Descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666)));
     if (file.fd_.get() < 0) return failed(Error("cannot open", path, errno));
-    // Two sweeps would measure each other, and mix their rows.
+    // Two sweeps would disturb each other, and mix their rows.
     if (flock(file.fd_.get(), LOCK_EX | LOCK_NB) < 0)
         return failed(Error("cannot write", path, errno, "wait for it, or choose another file",
                             "another kxfer sweep is writing it"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The file that a sweep grows in, row by row. Started again with the same file it goes
-// on with what is missing.
+// The file that gets a sweep's rows, one by one. A sweep started again with the same file
+// continues with the missing rows.
 #pragma once
 
 #include <string>
@@ -16,12 +16,12 @@ namespace kxfer::cli {
 
 class SweepFile {
   public:
-    // A file that is there has to have the same head but for rows, else EINVAL and what
-    // differs. Its torn last line is cut off. An empty path: the rows are kept in memory only.
+    // An existing file must have the same head; otherwise EINVAL and the differences. Its rows
+    // are kept; a torn last line is cut off. An empty path: rows are kept in memory only.
     static tl::expected<SweepFile, Failure> open(const std::string& path, const std::string& head);
 
     const bench::SweepResult& result() const { return result_; }
-    // The row is on the disk when it returns.
+    // When this returns, the row is on disk.
     tl::expected<void, Failure> append(bench::SweepRow row);
 
   private:

@@ -21,7 +21,7 @@ using bench::SweepCell;
 using bench::SweepResult;
 using bench::SweepRow;
 
-// Okabe and Ito's colours, which most eyes can tell; dashes and markers for the others.
+// Okabe and Ito's colours, which most eyes can tell apart; dashes and markers help the others.
 constexpr char style[] = R"css(
 :root { color-scheme: light dark; --page: #fcfcfb; --ink: #1b1b1a; --soft: #5c5b57; --grid: #e2e1dc;
   --heat: #1f6fb5; --s0: #0072b2; --s1: #c44e00; --s2: #00795a; }
@@ -70,7 +70,7 @@ std::string figure(const std::string& svg, const char* kind = "plot") {
     return fmt::format("<figure class=\"{}\">\n{}</figure>\n", kind, svg);
 }
 
-// Of cells that are escaped already; numbers stand to the right from `numbers_from` on.
+// A table of cells that are escaped already; columns from `numbers_from` on are right-aligned.
 class HtmlTable {
   public:
     HtmlTable(const std::string& caption, const std::vector<std::string>& heads, size_t numbers_from)
@@ -117,7 +117,7 @@ std::string calls_text(const SweepCell& cell) {
     return cell.syscalls ? fmt::format("{:.3g}", *cell.syscalls) : "-";
 }
 
-// "1.34 [1.30, 1.38]", with a word if that is no difference; or why it is not there.
+// "1.34 [1.30, 1.38]", with a note if it is not significant; or why there is no ratio.
 std::string ratio_text(const Standing& standing) {
     if (!standing.judged) return "not judged";
     if (standing.is_best) return "fastest";
@@ -173,7 +173,7 @@ std::vector<bench::Way> usual_ways(const SweepResult& result) {
     return ways;
 }
 
-// One line an engine, of what `value` makes of its cells.
+// One line for each engine, with a point by `value` for each cell.
 LinePlot engines_plot(const SweepResult& result, const std::string& kind, const std::string& title,
                       const std::function<LinePoint(const SweepRow&, const SweepCell&)>& value) {
     LinePlot plot{title, {}, [](double size) { return short_bytes(static_cast<uint64_t>(size)); }, {}};
@@ -345,7 +345,7 @@ std::string cells_section(const SweepResult& result) {
     return text;
 }
 
-// Each reason once, with what it was said of.
+// Each reason once, with the works it applies to.
 std::string refusals_section(const SweepResult& result) {
     std::map<std::string, std::vector<std::string>> works;
     for (const auto& row : result.rows)

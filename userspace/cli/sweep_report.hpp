@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The report of a sweep: one page of HTML (and XML) that needs nothing else, neither
-// network nor scripts, for a screen, in the light and in the dark, and for paper.
+// The report of a sweep: one page of HTML (and XML) that needs neither network nor
+// scripts, for a light or dark screen, and for paper.
 #pragma once
 
 #include <string>

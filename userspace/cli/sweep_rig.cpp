@@ -15,7 +15,7 @@ namespace kxfer::cli {
 
 namespace {
 
-// An engine by the name of its way, for several ways have the same engine.
+// An engine with the name of its way, because several ways have the same engine.
 class WayEngine : public bench::Engine {
   public:
     WayEngine(std::string name, std::unique_ptr<bench::Engine> engine)
@@ -84,7 +84,7 @@ tl::expected<SweepRig, Failure> SweepRig::set_up(const RigOptions& options, cons
             if (grid.engines.size() == 1) return failed(*obstacle);
             sweep.no_floor_ = obstacle->reason();
         }
-    // Who serves here has to answer connections of kverbs' own, if some way has one.
+    // A server on this node must answer dedicated connections of kverbs if some way has one.
     RigOptions place = options;
     if (std::ranges::find(grid.contexts, "direct") != grid.contexts.end()) place.context = "direct";
     auto rig = set_up_place(place, bytes);
@@ -102,7 +102,7 @@ RigOptions SweepRig::options_of(const bench::Way& way) const {
     return options;
 }
 
-// Connects what the options say and takes it over.
+// Connects engines and takes them over as contestants.
 tl::expected<void, Failure> SweepRig::add(const RigOptions& options) {
     const unsigned batch = batch_of(options, depth_, 0);
     if (auto connected = connect_engines(options, rig_, depth_, batch); !connected) return connected;
@@ -115,8 +115,8 @@ tl::expected<void, Failure> SweepRig::add(const RigOptions& options) {
     return {};
 }
 
-// The usual ways of all engines come first and together, for verbs asks for as much of the
-// peer's memory as the others have.
+// Connects the usual ways of all engines first and together, because verbs asks for as much of
+// the peer's memory as the others have.
 tl::expected<void, Failure> SweepRig::connect(const std::string& signal) {
     const auto ways = bench::ways_of(grid_);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The engines of a sweep: each way of its grid is a connection, and all of them share
-// the memory at both ends. They are connected once for all works of a signalling.
+// the memory at both ends. They are connected once for all works with the same signalling.
 #pragma once
 
 #include <memory>
@@ -15,18 +15,18 @@ namespace kxfer::cli {
 
 class SweepRig {
   public:
-    // For those works. Forks, as set_up() of cli/rig does.
+    // works: the works to measure. Forks, as set_up() of cli/rig does.
     static tl::expected<SweepRig, Failure> set_up(const RigOptions& options, const bench::Grid& grid,
                                                   const std::vector<bench::Task>& works);
 
-    // Unless it is the signalling of the connections there are; else these are disconnected. kverbs
-    // is left out and refused where it cannot be measured.
+    // Connects the engines for that signalling, unless they already are; disconnects those of another.
+    // If kverbs cannot be measured it is left out, and its ways are refused.
     tl::expected<void, Failure> connect(const std::string& signal);
-    // All cells of the work. The work's signalling is the one connected for. A way that cannot
-    // do it is refused in the row.
+    // Measures all cells of the work; engines must be connected for its signalling. The row lists a
+    // way that cannot do the work as refused.
     tl::expected<bench::SweepRow, Failure> measure(const bench::Task& work, const bench::SweepPlan& plan);
 
-    // Of the first engine, whose device and GID type the others have too; something has to be connected.
+    // Parameters of the first engine; all have the same device and GID type. Needs a connected engine.
     bench::Parameters parameters() const;
     std::string peer_text() const { return rig_.peer_text(options_); }
     std::optional<bench::PeerNode> peer_node() const { return find_peer_node(options_, rig_); }
@@ -34,7 +34,7 @@ class SweepRig {
   private:
     struct Contestant {
         bench::Way way;
-        std::unique_ptr<bench::Engine> engine; // its name is the way's
+        std::unique_ptr<bench::Engine> engine; // named after the way
     };
 
     SweepRig(RigOptions options, bench::Grid grid) : options_(std::move(options)), grid_(std::move(grid)) {}
@@ -45,9 +45,9 @@ class SweepRig {
 
     RigOptions options_;
     bench::Grid grid_;
-    unsigned depth_ = 1; // the deepest
+    unsigned depth_ = 1; // greatest depth of all works
     std::string no_floor_;
-    Rig rig_; // its engines are those of one add() only
+    Rig rig_; // has engines only during add()
     std::vector<Contestant> contestants_;
 };
 

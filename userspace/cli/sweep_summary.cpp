@@ -33,7 +33,7 @@ bool has(const Grid& grid, const std::string& engine) {
     return std::ranges::find(grid.engines, engine) != grid.engines.end();
 }
 
-// Sizes that follow each other and have the same fastest.
+// Consecutive sizes with the same fastest ways.
 struct Run {
     std::vector<size_t> best;
     uint64_t first = 0, last = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a sweep found, in words that are computed from its figures: which engine, which
+// A summary of a sweep in words computed from its figures: which engine, which
 // completion context, which registration is fastest at which size, and where there is
 // no significant difference.
 #pragma once
@@ -13,29 +13,29 @@
 
 namespace kxfer::cli {
 
-// Ways of which only one thing differs, by which each is called.
+// Ways that differ in one thing only, which gives each its name.
 struct Question {
     std::string title; // "Completion context of kverbs"
     std::vector<bench::Way> ways;
     std::vector<std::string> names;
 };
 
-// Those that the grid has an answer to: two values at least.
+// The questions that the grid can answer: those with at least two values.
 std::vector<Question> questions_of(const bench::Grid& grid);
 
-// How the ways of a row compare with the fastest, over the rounds.
+// Comparison of a way with the fastest of the row, over the rounds.
 struct Standing {
     const bench::SweepCell* cell = nullptr; // null: not measured
-    std::optional<bench::Ratio> to_best;    // its time to the best's; none of the best itself
+    std::optional<bench::Ratio> to_best;    // ratio of its time to the best's; empty for the best
     bool is_best = false;
-    bool judged = true; // else the machine spoiled the row, and nobody is the best
-    // Not the best beyond chance. Each is compared with the best by its own 95 % interval.
+    bool judged = true; // false: the machine spoiled the row, so there is no best
+    // No significant difference from the best, by the cell's own 95 % interval.
     bool ties() const { return judged && (is_best || (cell && !(to_best && to_best->significant()))); }
 };
 std::vector<Standing> standings_of(const bench::SweepRow& row, const std::vector<bench::Way>& ways);
 
 struct Answer {
-    std::string kind; // of work
+    std::string kind; // kind of work
     std::vector<std::string> sentences;
 };
 
@@ -45,7 +45,7 @@ struct Answers {
 };
 std::vector<Answers> summary_of(const bench::SweepResult& result);
 
-// What has to be said beside any figure.
+// Notes that belong to all figures.
 std::vector<std::string> notes_of(const bench::SweepResult& result);
 
 // "64 B", "4 KiB"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Records as text: "label  value" lines, and tables with aligned columns whose
-// numbers stand to the right. On a terminal a table that is wider than that leaves out what
-// can be left out (Show), or has its last column broken, if that is text; else each row becomes
-// lines of its own. Into a pipe or file it goes as it is: `| less -S` shows it so.
+// Records as text: "label  value" lines, and tables with aligned columns whose numbers are
+// right-aligned. If a table is too wide for the terminal, it leaves out columns (Show), or its
+// last column is broken if that is text; otherwise each row becomes a block of lines. In a pipe
+// or file the table keeps its width: see `| less -S`.
 
 #include <algorithm>
 #include <cstdlib>
@@ -45,13 +45,13 @@ std::string pad(const std::string& text, size_t width, bool right) {
     return right ? space + text : text + space;
 }
 
-// What fails may be told in words of a peer.
+// The text of a failure may contain words of a peer.
 std::string harmless(const std::string& text) { return text.empty() ? text : human_value(Value(text)); }
 
 // Sentences are broken before this many characters.
 constexpr size_t sentence_width = 76;
 
-// A value as it stands at this column; each of several sentences has a dash.
+// A value printed from this column on; each of several sentences begins with a dash.
 std::string hanging(const Value& value, size_t column) {
     const auto* all = std::get_if<Lines>(&value);
     if (!all || all->lines.empty()) return human_value(value);
@@ -73,7 +73,7 @@ struct Column {
     size_t width = 0;
 };
 
-// The first row says which columns there are; rows of a table are of a kind.
+// The first row determines the columns; all rows of a table have the same kind.
 std::vector<Column> columns_of(const Table& rows, bool narrow = false) {
     std::vector<Column> columns;
     for (const Field& field : rows.front().fields()) {
@@ -93,7 +93,6 @@ std::vector<Column> columns_of(const Table& rows, bool narrow = false) {
     return columns;
 }
 
-// Of a line of all columns.
 size_t line_width(const std::vector<Column>& columns, const std::string& indent) {
     size_t width = indent.size();
     for (const Column& column : columns) width += column.width + (&column != &columns.front() ? 2 : 0);
@@ -126,7 +125,7 @@ class TextOutput : public Output {
     }
 
     void failure(const Failure& failure) override {
-        // A line that progress left behind on the terminal goes first.
+        // First remove a line that progress left on the terminal.
         complain(fmt::format("{}kxfer: {}\n", isatty(STDERR_FILENO) ? "\r\033[K" : "",
                              paint(harmless(failure.error.text()), "31", stderr)));
         std::istringstream hint(failure.error.hint);
@@ -139,7 +138,7 @@ class TextOutput : public Output {
         return fmt::format("\033[{}m{}\033[0m", color, text);
     }
 
-    // The least that a last column is broken to.
+    // Minimum width of a broken last column.
     static constexpr size_t least_last_width = 24;
 
     std::string table_text(const Table& rows, const std::string& indent) const {
@@ -174,7 +173,7 @@ class TextOutput : public Output {
         return text;
     }
 
-    // last: so wide at most is the last column; none: as wide as it is.
+    // last: maximum width of the last column; empty: unlimited.
     std::string aligned(const std::vector<Column>& columns, size_t nr, const std::string& indent,
                         std::optional<size_t> last) const {
         std::string text;
@@ -220,7 +219,7 @@ class TextOutput : public Output {
         return head + '\n' + lines_of(*std::get<std::shared_ptr<Record>>(field.value), indent + "  ");
     }
 
-    bool after_events_ = false; // a summary stands apart from them
+    bool after_events_ = false; // separate the summary from events before it
 };
 
 } // namespace

@@ -35,7 +35,7 @@ void add_options(std::vector<std::string>& names, const CLI::App* command) {
         if (!option->get_lnames().empty()) names.push_back("--" + option->get_lnames().front());
 }
 
-// Options of the command and of those around it.
+// Options of the command and of the commands around it.
 std::vector<std::string> allowed_options(const CLI::App* command) {
     std::vector<std::string> names;
     for (; command; command = command->get_parent()) add_options(names, command);
@@ -59,8 +59,8 @@ std::string allowed(const CLI::App* command, const std::string& wrong) {
                        fmt::join(allowed_options(command), ", "));
 }
 
-// What CLI11 could not place: an option if there is one, because an unknown
-// option makes what follows it fall on the wrong places.
+// The argument that CLI11 could not place: preferably an option, because an unknown
+// option shifts the arguments after it to wrong places.
 std::string leftover(const CLI::App* command) {
     const auto rest = command->remaining(true);
     const auto option =
@@ -69,11 +69,11 @@ std::string leftover(const CLI::App* command) {
     return rest.empty() ? std::string() : rest.front();
 }
 
-// Of the column of names; what they mean stands beside it.
+// Width of the column of names; their meanings are in the column next to it.
 constexpr size_t name_width = 34;
 constexpr size_t least_meaning_width = 24;
 
-// Breaks what is told of options and commands to fit the terminal; elsewhere it goes as it is.
+// Breaks the descriptions of options and commands to fit the terminal; elsewhere they stay as they are.
 class HelpFormatter : public CLI::Formatter {
   public:
     std::string make_option(const CLI::Option* option, bool is_positional) const override {
@@ -92,7 +92,7 @@ class HelpFormatter : public CLI::Formatter {
     }
 
   private:
-    // A list of values has no spaces to be broken at.
+    // A list of values has no spaces to break at, so add some.
     static std::string fitting_name(std::string name) {
         const std::string indent(6, ' ');
         const auto width = terminal_width(STDOUT_FILENO);

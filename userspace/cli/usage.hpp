@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a user is told who asked for help or got the command line wrong.
+// The texts for --help and for wrong command lines.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,10 +9,10 @@
 
 namespace kxfer::cli {
 
-// Gives all commands the same look of --help; call it when all are declared.
+// Gives --help the same look in all commands; call it when all are declared.
 void finish_help(CLI::App& app);
 
-// What was wrong, and what is allowed there.
+// What is wrong with the command line, and what is allowed there.
 Failure usage_failure(const CLI::App& app, const CLI::ParseError& error);
 
 } // namespace kxfer::cli

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Structures that programs hand to the library, or it fills for them, as programs of this
-// soname were built with them. The functions fill in @size and take arrays to have the
-// stride that they were built with, so a structure that grew would be read and written
-// behind the end of an old program's. The module takes both sizes; this library takes one.
+// The sizes of the structures that programs of this soname were built with, and hand to the
+// library or have it fill. The library's functions fill in @size and assume the stride that
+// the library was built with. If a structure grew, they would read and write past the end of
+// an old program's. The module takes both sizes; this library takes one.
 //
-// If one of these has grown, the size here is not to be changed alone: either SOVERSION
+// If one of these has grown, do not change the size here alone: either SOVERSION
 // (CMakeLists.txt) goes up with it, or each function that takes it gets a second version in
-// libkxfer.map, beside one that goes on with the old size. Records of kxfer_session_info()
-// are not among them: their size is the caller's word.
+// libkxfer.map, next to one that keeps the old size. Records of kxfer_session_info() are not
+// listed: the caller passes their size.
 
 #include <kxfer/kxfer.h>
 

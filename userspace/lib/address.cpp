@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// struct kxfer_addr from and to what people and sockets use.
+// Conversion of struct kxfer_addr from socket addresses and to text.
 
 #include <kxfer/kxfer.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The only file that calls ioctl(2). Nothing is retried here: a call that was
-// interrupted has done nothing, and whether to go on is the caller's decision.
+// The only file that calls ioctl(2). Nothing is retried here: an interrupted call
+// has done nothing, and whether to go on is the caller's decision.
 
 #include "call.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The one way into the kernel, and what a session is inside the library.
+// The only calls into the kernel, and the library's session.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@ struct kxfer_ring;
 struct kxfer_session {
     int fd = -1;
     std::atomic<unsigned int> wait_flags = 0; // KXFER_WAIT_F_* of its SUBMITs and REAPs
-    unsigned int max_jobs_per_submit = 0;     // as the module says
+    unsigned int max_jobs_per_submit = 0;     // as QUERY reports
     kxfer_ring* ring = nullptr;               // mapped, or null
     uint64_t ring_bytes = 0;
     uint32_t ring_entries = 0;

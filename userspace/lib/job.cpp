@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <ctime>
 
-// What one REAP takes (struct kxfer_reap).
+// Limit of completions of one REAP (struct kxfer_reap).
 static constexpr uint32_t most_reaped = 4096;
 
 uint64_t kxfer_clock_ns(void) {
@@ -29,7 +29,7 @@ static kxfer_submit submission(const kxfer_job* jobs, uint32_t nr) {
     return submit;
 }
 
-// A SUBMIT takes only so many. One that accepts a part says why the next was not.
+// A SUBMIT takes at most max_jobs_per_submit. If it accepts a part, its error is that of the next job.
 int kxfer_job_submit(kxfer_session* session, const kxfer_job* jobs, uint32_t nr, int* refused) {
     uint32_t accepted = 0;
     int error = 0;
@@ -57,7 +57,7 @@ int kxfer_job_submit_wait(kxfer_session* session, kxfer_submit* args) {
 
 int kxfer_completion_reap(kxfer_session* session, kxfer_completion* completions, uint32_t nr, uint32_t wait,
                           uint64_t deadline_ns) {
-    // More than a session may have: what is asked for beyond could never come.
+    // most_reaped is more than a session may have: the completions beyond could never come.
     if (wait <= nr) wait = std::min(wait, most_reaped);
     kxfer_reap reap = {};
     reap.size = sizeof(reap);
@@ -82,14 +82,14 @@ int kxfer_job_run(kxfer_session* session, const kxfer_job* job, uint64_t deadlin
     const int ret = kxfer::call(session, KXFER_SUBMIT, &submit);
     if (ret < 0) return ret;
     if (submit.reaped == 0) {
-        // The deadline passed or a signal came. The memory is the device's
-        // until the completion is there, so that has to be waited for.
+        // The deadline passed or a signal came. The device owns the memory until
+        // the job completes, so wait for the completion.
         kxfer_job_cancel(session, job->user_data);
         int reaped = 0;
         do reaped = kxfer_completion_reap(session, &own, 1, 1, 0);
         while (reaped == -EINTR);
         if (reaped < 0) return reaped;
-        if (reaped == 0) return -EIO; // somebody else took it
+        if (reaped == 0) return -EIO; // another thread took it
     }
     if (completion) *completion = own;
     return own.status;
@@ -108,8 +108,8 @@ int kxfer_job_cancel(kxfer_session* session, uint64_t user_data) { return cancel
 
 int kxfer_job_cancel_all(kxfer_session* session) { return cancel(session, 0, KXFER_CANCEL_F_ALL); }
 
-// There are never more jobs in flight and completions unread than the ring has entries: when
-// it is full nothing is in flight, and when nothing is in flight the waiting ends.
+// Jobs in flight and unread completions together never exceed the ring's entries. So when the
+// ring is full nothing is in flight, and when nothing is in flight the wait ends.
 static int drain_ring(kxfer_session* session, uint64_t deadline_ns) {
     std::array<kxfer_completion, 64> dropped = {};
     const int ret = kxfer_ring_wait(session, session->ring_entries, deadline_ns);
@@ -117,7 +117,7 @@ static int drain_ring(kxfer_session* session, uint64_t deadline_ns) {
     return ret;
 }
 
-// REAP waits as long as a job is in flight, and gives 0 when neither a job nor a
+// REAP waits as long as a job is in flight, and returns 0 when neither a job nor a
 // completion is left.
 int kxfer_job_drain(kxfer_session* session, uint64_t deadline_ns) {
     std::array<kxfer_completion, 64> dropped = {};

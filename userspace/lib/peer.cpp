@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Listeners, peers and targets: everything about other nodes but the jobs.
+// Listeners, peers and targets: everything about other nodes except jobs.
 
 #include <kxfer/kxfer.h>
 
@@ -55,7 +55,7 @@ int kxfer_peer_exports(kxfer_session* session, uint32_t peer, uint32_t timeout_m
     return static_cast<int>(list.nr);
 }
 
-// Of the reasons of InfiniBand's communication manager two that users can act on.
+// The two reject reasons of InfiniBand's communication manager that users can act on.
 static const char* transport_text(uint32_t reason) {
     switch (reason) {
     case 8:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The completion ring of a session: making it, and taking completions from it
-// without a call. The order in memory is that of struct kxfer_ring.
+// The completion ring of a session: creating it, and taking completions from it
+// without a system call. struct kxfer_ring defines the memory order.
 
 #include <kxfer/kxfer.h>
 
@@ -54,14 +54,14 @@ uint32_t kxfer_ring_take(kxfer_session* session, kxfer_completion* completions, 
     for (;;) {
         uint32_t unread = tail_of(session) - head;
         if (unread == 0) {
-            // Who finds nothing may sleep on the eventfd: head was stored before this load of tail.
+            // The thread may sleep on the eventfd next: order the store of head before this load of tail.
             std::atomic_thread_fence(std::memory_order_seq_cst);
             unread = tail_of(session) - head;
         }
         const uint32_t taken = std::min({unread, nr, session->ring_entries});
         if (taken == 0) return 0;
         for (uint32_t i = 0; i < taken; i++) completions[i] = slots[(head + i) & mask];
-        // If another thread was faster these may have been written over: take others.
+        // If another thread was faster, these slots may have been overwritten: take others.
         if (head_of(session).compare_exchange_strong(head, head + taken, std::memory_order_acq_rel))
             return taken;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Opening /dev/kxfer, what the module tells of itself, and lists.
+// Opening /dev/kxfer, querying the module, and listing its objects.
 
 #include <kxfer/kxfer.h>
 
@@ -19,7 +19,7 @@ static_assert(std::is_trivially_destructible_v<kxfer_session>);
 
 const char* kxfer_library_version(void) { return KXFER_VERSION; }
 
-// A module of another ABI is found out here, before anything is asked of it.
+// Detects a module of another ABI here, before any other call.
 static int learn_limits(kxfer_session* session) {
     kxfer_query query = {};
     const int ret = kxfer_session_query(session, &query);

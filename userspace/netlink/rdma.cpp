@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The socket copies each answer to a message of its own; parsing works on
-// messages alone, so that it is tested without a device. A kernel that knows
-// more attributes than these headers is no trouble: unknown ones are skipped.
+// messages alone, so it can be tested without a device. Attributes that are
+// unknown to these headers are skipped.
 
 #include "netlink/rdma.hpp"
 
@@ -202,13 +202,13 @@ tl::expected<Rdma, Error> Rdma::open() {
     if (nl_connect(rdma.socket_.get(), NETLINK_RDMA) < 0)
         return tl::unexpected(netlink_error("cannot open a socket", errno ? errno : EPROTONOSUPPORT));
     setsockopt(nl_socket_get_fd(rdma.socket_.get()), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-    // A dump may bring more than the page that libnl reads by default.
+    // A dump may have more than the page that libnl reads by default.
     nl_socket_enable_msg_peek(rdma.socket_.get());
     return rdma;
 }
 
-// A dump ends with an end-of-dump message. A single answer comes with an
-// acknowledgement behind it, which libnl asks for and waits for.
+// A dump ends with an end-of-dump message. A single answer is followed by an
+// acknowledgement, which libnl asks for and waits for.
 tl::expected<Rdma::Messages, Error> Rdma::ask(int command, int flags, const Fill& fill,
                                               const std::string& what) {
     const int type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, command);
@@ -240,7 +240,7 @@ tl::expected<Rdma::Messages, Error> Rdma::ask(int command, int flags, const Fill
 }
 
 // The core knows the driver from the device's uverbs node. Without ib_uverbs
-// only sysfs can tell, and that only of hardware.
+// only sysfs has it, and only for hardware.
 std::string Rdma::driver_of(const Device& device) {
     const auto ask_for_uverbs = [&](nl_msg* request) {
         const int ret = nla_put_u32(request, RDMA_NLDEV_ATTR_DEV_INDEX, device.index);
@@ -267,7 +267,7 @@ tl::expected<std::vector<Device>, Error> Rdma::devices() {
         device.driver = driver_of(device);
         auto ports = ask(RDMA_NLDEV_CMD_PORT_GET, NLM_F_DUMP, of_device(device.index),
                          "cannot list ports of " + device.name);
-        if (!ports) continue; // the device has gone meanwhile
+        if (!ports) continue; // the device has gone in the meantime
         for (const auto& answer : *ports)
             if (auto port = parse_port(header_of(answer))) device.ports.push_back(std::move(*port));
     }

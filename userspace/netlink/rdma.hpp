@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
 // RDMA devices, their ports and how many objects exist on them, as the RDMA
-// core tells over netlink (NETLINK_RDMA, RDMA_NL_NLDEV). Needs no rights and
-// neither verbs nor kxfer.ko; it does need ib_core, which the kernel loads
-// when the socket is first used by somebody who may load modules.
+// core reports over netlink (NETLINK_RDMA, RDMA_NL_NLDEV). Needs no rights and
+// neither verbs nor kxfer.ko. It does need ib_core, which the kernel loads
+// when a process that may load modules first uses the socket.
 //
 // Values are as the kernel gives them: host byte order, states as in enum
-// ib_port_state. What a kernel or device does not tell is empty.
+// ib_port_state. Values that a kernel or device does not report are empty.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ struct Device {
     uint32_t index = 0;
     std::string name;
     std::string protocol; // ib, roce, iw, opa, usnic
-    std::string driver;   // rxe, siw, mlx5; empty: neither the core nor sysfs says
+    std::string driver;   // rxe, siw, mlx5; empty: neither the core nor sysfs has it
     std::string firmware;
     uint64_t node_guid = 0;
     uint64_t system_image_guid = 0;
@@ -60,7 +60,7 @@ struct Resource {
     uint64_t count = 0;
 };
 
-// A counter that a device keeps of a port, in its own words and units.
+// A counter that a device keeps for a port, with the device's name and unit.
 struct Counter {
     std::string name;
     uint64_t value = 0;
@@ -73,7 +73,7 @@ std::string node_type_name(uint8_t type);
 // 0011:2233:4455:6677
 std::string guid_text(uint64_t guid);
 
-// One message each; empty if it lacks the device's or port's name.
+// Each parses one message; empty if it lacks the device's or port's name.
 std::optional<Device> parse_device(const nlmsghdr* message);
 std::optional<Port> parse_port(const nlmsghdr* message);
 std::vector<Resource> parse_resources(const nlmsghdr* message);
@@ -88,7 +88,7 @@ class Rdma {
     // All devices with their ports, ordered by index.
     tl::expected<std::vector<Device>, Error> devices();
     tl::expected<std::vector<Resource>, Error> resources(uint32_t device_index);
-    // As `rdma statistic` tells them. The kernel says EINVAL if the driver keeps none.
+    // As `rdma statistic` shows them. EINVAL if the driver keeps no counters.
     tl::expected<std::vector<Counter>, Error> counters(uint32_t device_index, uint32_t port);
 
   private:

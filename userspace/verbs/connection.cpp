@@ -71,14 +71,14 @@ tl::expected<Event, Error> next_event(rdma_event_channel* channel, Clock::time_p
             return tl::unexpected(Error(what, on, ETIMEDOUT,
                                         "does it answer? try: ping it, or a longer "
                                         "--timeout"));
-        // Whoever catches a signal wants to end.
+        // A program that catches a signal has to end.
         if (poll(&waiting, 1, static_cast<int>(std::min<int64_t>(left.count(), 1000))) < 0 && errno == EINTR)
             return tl::unexpected(Error(what, on, EINTR));
     }
 }
 
-// One entry for each work request that can be in flight: it cannot overrun. Each QP has at
-// most as many sends as it was made for, and so many entries are there for each.
+// One entry for each work request that can be in flight, so the CQ cannot overrun. Each QP has
+// at most room.sends sends in flight, and there are so many entries for each.
 tl::expected<void, Error> QueuePair::create_cq(const Room& room, const std::string& on) {
     const unsigned queues = room.transport == Transport::rc ? 1 : 2;
     const unsigned entries = queues * room.sends + room.receives + 1;
@@ -158,12 +158,12 @@ tl::expected<void, Error> QueuePair::create_qp(const Room& room, const std::stri
     init.cap.max_send_wr = room.sends;
     init.cap.max_recv_wr = std::max(room.receives, 1U);
     init.cap.max_send_sge = 1;
-    // A GRH, or a command, has one of its own.
+    // A GRH, or a command, takes an SGE of its own.
     init.cap.max_recv_sge = room.transport == Transport::ud || room.commands ? 2 : 1;
     init.cap.max_inline_data = room.inline_bytes;
     errno = 0;
     int error = room.atomic_writes ? make_extended_qp(room, init) : make_qp(room, init);
-    // A device gives more than it was asked for, or refuses.
+    // A device gives at least the inline data asked for, or refuses: then try without.
     if (error == EINVAL && room.inline_bytes) {
         init.cap.max_inline_data = 0;
         error = make_qp(room, init);
@@ -175,14 +175,14 @@ tl::expected<void, Error> QueuePair::create_qp(const Room& room, const std::stri
     return beside ? create_datagrams(init, on) : create_control(init, on);
 }
 
-// The QP is the id's, whoever makes it; 0 or errno.
+// The id gets the QP, by rdma_cm or without; returns 0 or errno.
 int QueuePair::make_qp(const Room& room, ibv_qp_init_attr& init) {
     if (room.by_cm) return rdma_create_qp(id.get(), pd.get(), &init) == 0 ? 0 : last_error();
     id->qp = ibv_create_qp(pd.get(), &init);
     return id->qp ? 0 : last_error();
 }
 
-// ibv_post_send() has no ATOMIC_WRITE, and posts the READs.
+// ibv_post_send() lacks ATOMIC_WRITE, but posts the READs.
 int QueuePair::make_extended_qp(const Room& room, const ibv_qp_init_attr& init) {
     ibv_qp_init_attr_ex extended{};
 
@@ -220,7 +220,7 @@ tl::expected<void, Error> QueuePair::create_control(ibv_qp_init_attr init, const
     return {};
 }
 
-// In RTR, for it only receives. The Q_Key is the one that rdma_cm tells of for IP addresses.
+// To RTR only, because it only receives. The Q_Key is the one that rdma_cm uses for IP addresses.
 tl::expected<void, Error> QueuePair::create_datagrams(ibv_qp_init_attr init, const std::string& on) {
     ibv_qp_attr attributes{};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One connection in user space with all that hangs on it, owned in the
-// order in which it has to be destroyed. Every wait has a deadline.
+// One connection in user space with all its objects, owned in the
+// order in which they have to be destroyed. Every wait has a deadline.
 #pragma once
 
 #include <chrono>
@@ -36,8 +36,8 @@ struct DestroyEvents {
 struct DestroyCq {
     void operator()(ibv_cq* cq) const { ibv_destroy_cq(cq); }
 };
-// rdma_cm moves the QP through its states and so keeps it in the id; it is kept there
-// when it is moved explicitly, too.
+// The QP is kept in the id, where rdma_cm needs it to move it through its states; also
+// when it is moved explicitly.
 struct DestroyQp {
     void operator()(rdma_cm_id* id) const { rdma_destroy_qp(id); }
 };
@@ -57,20 +57,20 @@ struct AckEvent {
 using Channel = std::unique_ptr<rdma_event_channel, DestroyChannel>;
 using Event = std::unique_ptr<rdma_cm_event, AckEvent>;
 
-// How much a queue pair takes.
+// Size and features of a queue pair.
 struct Room {
     unsigned sends = 1; // work requests in flight
     unsigned receives = 0;
     bool events = false; // its completions can be waited for
     bool by_cm = true;   // rdma_cm moves it through its states; else it is in RESET
     Transport transport = Transport::rc;
-    bool timestamps = false;    // of completions, by the device's clock
-    bool commands = false;      // in front of what is received
-    bool atomic_writes = false; // are posted, by ibv_qp_to_qp_ex()
-    unsigned inline_bytes = 0;  // that a work request is to carry, if the device can
+    bool timestamps = false;    // completions have a time of the device's clock
+    bool commands = false;      // received messages have a command in front
+    bool atomic_writes = false; // ATOMIC_WRITE is posted, by ibv_qp_to_qp_ex()
+    unsigned inline_bytes = 0;  // inline data wanted per work request, if the device can
 };
 
-// Of device_cap_flags_ex, as the kernel has it from Linux 6.2 on (IB_UVERBS_DEVICE_*): not every
+// Bits of device_cap_flags_ex, set by the kernel from Linux 6.2 on (IB_UVERBS_DEVICE_*): not every
 // libibverbs-dev names them.
 constexpr uint64_t flush_bits = 3ULL << 38; // global, persistent
 constexpr uint64_t atomic_write_bit = 1ULL << 40;
@@ -84,23 +84,23 @@ struct QueuePair {
     std::unique_ptr<ibv_cq, DestroyCq> cq;
     ibv_cq_ex* timed = nullptr; // the CQ, if its completions have timestamps
     std::unique_ptr<ibv_mr, DeregisterMr> mr;
-    std::chrono::nanoseconds registering{};          // that this took
+    std::chrono::nanoseconds registering{};          // time that registering the MR took
     std::unique_ptr<rdma_cm_id, DestroyQp> qp;       // the id again, once it has a QP
     std::unique_ptr<ibv_qp, DestroyControl> control; // unless the QP is RC, see endpoint.hpp
-    // UD for who was connected by rdma_cm: then the id's QP is RC. It takes what has its Q_Key.
+    // UD QP of a connection by rdma_cm, whose id's QP is RC. Takes messages with its Q_Key.
     std::unique_ptr<ibv_qp, DestroyControl> datagrams;
-    std::unique_ptr<ibv_ah, DestroyAh> ah; // of UD, at the initiator: where messages go
+    std::unique_ptr<ibv_ah, DestroyAh> ah; // UD, at the initiator: where messages go
     ibv_device_attr attributes{};
     uint64_t capabilities = 0; // device_cap_flags_ex
     bool iwarp = false;
     Transport transport = Transport::rc;
-    unsigned max_inline = 0; // bytes that a work request may carry; 0: none was wanted, or the device cannot
+    unsigned max_inline = 0; // inline bytes of a work request; 0: not asked for, or the device cannot
 
     bool has(uint64_t capability) const { return (capabilities & capability) != 0; }
-    // That messages go by.
+    // The QP that carries messages.
     ibv_qp* messages() const { return datagrams ? datagrams.get() : id->qp; }
 
-    // Makes what is missing on the id's device.
+    // Creates all other members on the id's device.
     tl::expected<void, Error> create(const bench::Memory& memory, const Room& room, int access,
                                      const std::string& on);
 
@@ -121,11 +121,11 @@ tl::expected<Channel, Error> open_channel();
 tl::expected<Event, Error> next_event(rdma_event_channel* channel, Clock::time_point deadline,
                                       const std::string& what, const std::string& on);
 
-// The first asynchronous event that the device has for this process, in the words of
-// libibverbs ("CQ error": one has overrun); empty: none. It is taken and acknowledged.
+// Takes and acknowledges the oldest asynchronous event that the device has for this process.
+// Returns its text of libibverbs ("CQ error": a CQ has overrun); empty: there is none.
 std::string told_event(ibv_context* context);
 
-// The errno that a call of rdma_cm or verbs left, never 0.
+// errno after a failed call of rdma_cm or verbs, never 0.
 int last_error();
 std::string address_text(const sockaddr* address);
 

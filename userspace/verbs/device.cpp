@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Everything is asked afresh and the device closed again. A table entry that
-// cannot be read (an empty GID, a port that went) is left out, not an error.
+// Each query opens the device and closes it again. A table entry that cannot be read (an
+// empty GID, a port that has gone) is left out, not an error.
 
 #include "verbs/device.hpp"
 
@@ -87,7 +87,7 @@ std::vector<uint16_t> query_pkeys(ibv_context* context, uint8_t port, int length
     return pkeys;
 }
 
-// Without the GIDs, which come for all ports at once; counts the entries of their table.
+// The port without its GIDs, which one call reads for all ports; adds up the entries of their table.
 Port query_port(ibv_context* context, uint8_t index, bool iwarp, size_t& gid_entries) {
     ibv_port_attr attributes{};
     Port port;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What user-space verbs say of a device: attributes, ports, GIDs, P_Keys.
+// A device as user-space verbs report it: attributes, ports, GIDs, P_Keys.
 // Needs ib_uverbs and the device's user-space driver; RDMA netlink
-// (netlink/rdma.hpp) tells less but works without either.
+// (netlink/rdma.hpp) reports less but works without either.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ struct Gid {
 
 struct Port {
     uint32_t index = 0;
-    uint32_t active_mtu = 0; // bytes; 0: the provider does not say
+    uint32_t active_mtu = 0; // bytes; 0: not reported by the provider
     uint32_t max_mtu = 0;
     uint32_t max_message_bytes = 0;
     std::string link_layer; // InfiniBand, Ethernet
@@ -57,11 +57,11 @@ struct Device {
 };
 
 const char* gid_type_name(GidType type);
-// As IPv6 text; a GID that maps an IPv4 address has that beside it.
+// The GID as IPv6 text; and the IPv4 address that it maps, empty if it maps none.
 std::string gid_text(const Gid& gid);
 std::string gid_ipv4_text(const Gid& gid);
 
-// The device of that name; ENODEV: user space does not know it.
+// The device of that name; ENODEV: user-space verbs do not know it.
 tl::expected<Device, Error> query_device(const std::string& name);
 
 } // namespace kxfer::verbs

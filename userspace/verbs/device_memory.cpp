@@ -9,7 +9,7 @@ namespace kxfer::verbs {
 
 namespace {
 
-// Empty: the provider does not answer that.
+// Empty: the provider does not report its limit.
 std::string limit_text(ibv_context* context) {
     ibv_device_attr_ex attributes{};
 

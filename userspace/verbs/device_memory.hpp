@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Memory on the device itself, in place of the local memory: work requests name it from
-// zero, the program reaches it by copies alone.
+// Memory on the device itself, used in place of the local memory. Its addresses in work requests
+// begin at zero; the program reaches it by copies alone.
 #pragma once
 
 #include <memory>
@@ -17,13 +17,13 @@ namespace kxfer::verbs {
 
 class DeviceMemory {
   public:
-    // As much as the memory has, which has to outlive it. access: IBV_ACCESS_*.
-    // EOPNOTSUPP, ENOMEM: the provider has none, or not so much; why says how much.
+    // As long as the memory, which has to outlive the object. access: IBV_ACCESS_*.
+    // EOPNOTSUPP, ENOMEM: the provider has none, or not so much; Error::why has its maximum.
     static tl::expected<DeviceMemory, Error> create(ibv_pd* pd, const bench::Memory& memory, int access,
                                                     const std::string& on);
 
     uint32_t lkey() const { return mr_->lkey; }
-    // Copies all of the program's memory there, and back.
+    // Copy all of the program's memory to the device, and back.
     tl::expected<void, Error> load() const;
     tl::expected<void, Error> store() const;
 

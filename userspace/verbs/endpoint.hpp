@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// What two QPs have to know of each other, as it is exchanged over TCP: behind the
-// Request of wire.hpp the initiator's Endpoint, behind the Answer the responder's.
-// Big endian, 64 bytes each way, once; then the connection only lives or ends. A
-// refusal has an Endpoint of zeros, and nothing behind it.
+// The attributes that two QPs exchange over TCP: the Request of wire.hpp is followed by
+// the initiator's Endpoint, the Answer by the responder's. Big endian, 64 bytes each way,
+// once; after that the TCP connection carries nothing. A refusal has an Endpoint of zeros,
+// and nothing after it.
 //
-// UC and UD have no READ: neither the responder's Status nor the data that came could be
-// looked at. So there a control QP, an RC one, stands beside the QP in the same PD: it
-// READs, and brings by WRITE what is not measured. It is told of behind the Endpoint
-// (Beside), by who is of UC or UD alone: 104 bytes each way.
+// UC and UD have no READ, so the initiator could read neither the responder's Status nor the
+// data that arrived. So for them each end has a control QP, an RC one, in the same PD: it
+// READs, and WRITEs what is not measured. For UC and UD alone its attributes (Beside) follow
+// the Endpoint: 104 bytes each way.
 //
-// Whoever may connect may send anything: decoding checks every number.
+// Any program that may connect may send anything: decoding checks every number.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@
 
 namespace kxfer::verbs {
 
-// The numbers are for ever.
+// The numbers never change.
 enum class Transport : uint8_t { rc, uc, ud };
 
 constexpr uint32_t max_qpn = 0xffffff;
@@ -38,28 +38,28 @@ constexpr uint8_t max_rnr_timer = 31;
 
 struct Endpoint {
     Transport transport = Transport::rc;
-    // Of the initiator: the most it wants; of the responder: what both take.
+    // From the initiator: its maximum; from the responder: what both use.
     ibv_mtu mtu = IBV_MTU_1024;
     GidType gid_type = GidType::ib;
-    // READs and atomics at once that the initiator issues, and the responder serves.
+    // READs and atomics in flight at once that the initiator issues and the responder serves.
     uint8_t reads = 0;
     uint32_t qpn = 0;
-    uint32_t psn = 0;           // that it begins to send with
+    uint32_t psn = 0;           // PSN of its first packet
     uint16_t lid = 0;           // 0 on RoCE
-    uint8_t min_rnr_timer = 12; // that the responder is to tell in an RNR NAK
-    uint8_t tos = 0;            // type of service, of the initiator; the responder takes it
+    uint8_t min_rnr_timer = 12; // timer code for the responder's RNR NAKs
+    uint8_t tos = 0;            // type of service; the responder takes that of the initiator
     std::array<uint8_t, 16> gid{};
 };
 
 struct Beside {
     Endpoint control;  // RC
-    uint32_t qkey = 0; // of UD: what a message to the QP has to carry
+    uint32_t qkey = 0; // UD: the Q_Key of messages to the QP
 };
 
 // One end of a connection.
 struct End {
     Endpoint endpoint;
-    std::optional<Beside> beside; // unless it is RC
+    std::optional<Beside> beside; // UC and UD alone
 };
 
 struct WireEndpoint {
@@ -81,7 +81,7 @@ struct WireBeside {
     uint32_t reserved;
 };
 
-// `beside` is sent by UC and UD alone.
+// Only UC and UD send `beside`.
 struct WireCall {
     WireRequest request;
     WireEndpoint from;
@@ -97,7 +97,7 @@ struct WireReply {
 static_assert(sizeof(WireEndpoint) == 32 && sizeof(WireBeside) == 40);
 static_assert(sizeof(WireCall) == 104 && sizeof(WireReply) == 104);
 
-// Of a call or reply: what every one has, and all of one of this transport.
+// Lengths of a call or reply: the part that each has, and all of one of the given transport.
 constexpr size_t wire_head = offsetof(WireCall, beside);
 static_assert(wire_head == 64 && offsetof(WireReply, beside) == wire_head);
 
@@ -128,8 +128,8 @@ inline WireEndpoint encode(const Endpoint& endpoint) {
     return wire;
 }
 
-// Empty: a number that no QP can have. The MTU is checked first: ibv_mtu is an enumeration of C,
-// which holds no number far outside its own.
+// Empty: some number is out of range. The MTU is checked first, because ibv_mtu, an enumeration of
+// C, cannot hold a number far outside its own.
 inline std::optional<Endpoint> decode(const WireEndpoint& wire) {
     Endpoint endpoint;
 
@@ -156,7 +156,7 @@ inline std::optional<Endpoint> decode(const WireEndpoint& wire) {
 
 inline WireBeside encode(const Beside& beside) { return {encode(beside.control), htobe32(beside.qkey), 0}; }
 
-// Empty: no control QP.
+// Empty: that is no valid control QP.
 inline std::optional<Beside> decode(const WireBeside& wire) {
     const auto control = decode(wire.control);
 
@@ -164,7 +164,7 @@ inline std::optional<Beside> decode(const WireBeside& wire) {
     return Beside{*control, be32toh(wire.qkey)};
 }
 
-// Of a call or a reply that is there as a whole.
+// Decodes a complete call or reply.
 template <typename Wire> std::optional<End> end_of(const Wire& wire) {
     const auto endpoint = decode(wire.from);
 
@@ -174,7 +174,7 @@ template <typename Wire> std::optional<End> end_of(const Wire& wire) {
     return beside ? std::optional(End{*endpoint, beside}) : std::nullopt;
 }
 
-// What is sent of a call or a reply.
+// The bytes of a call or a reply that are sent.
 template <typename Wire> std::span<const std::byte> bytes_of(const Wire& wire) {
     return std::as_bytes(std::span(&wire, 1)).first(wire_length(wire.from));
 }

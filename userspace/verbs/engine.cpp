@@ -20,18 +20,18 @@ namespace {
 
 constexpr int empty_polls_between_clocks = 4096;
 constexpr int resolve_timeout_ms = 2000;
-// siw: the source port that rdma_cm chooses may be one of TCP's; the next one is another.
+// siw: the source port that rdma_cm chooses may be in use by TCP; so often another is tried.
 constexpr int max_ports = 8;
-// As many as perftest posts (-r); half of them are between two looks at the status.
+// As many as perftest posts (-r); the status is READ once for half of them.
 constexpr unsigned least_receives = 512;
-// The wr_id of a READ of the status; any other's is how many operations are done.
+// The wr_id of a READ of the status; any other wr_id is the number of operations done.
 constexpr uint64_t status_read = UINT64_MAX;
-// UC and UD: when the responder has counted nothing more for so long, what is missing is lost.
+// UC and UD: if the responder counts nothing for so long, the missing messages are lost.
 constexpr auto grace = std::chrono::milliseconds(200);
-// Receives for the WRITE with immediate behind WRITEs over UC, and how often it may be lost.
+// Receives for the WRITE with immediate that follows WRITEs over UC, and how often it is tried.
 constexpr unsigned write_receives = 16;
 constexpr int write_tries = 8;
-// As many as a data lane of the module asks for (KXFER_LANE_INLINE).
+// Inline bytes, as many as a data lane of the module asks for (KXFER_LANE_INLINE).
 constexpr unsigned wanted_inline = 64;
 
 ibv_wr_opcode opcode_of(bench::Operation operation) {
@@ -94,8 +94,8 @@ tl::expected<void, Error> Engine::connect() {
     return connected;
 }
 
-// Of the RC or UC QP, whoever moved it through its states; the GID type is that of the entry of
-// the GID table that its path names. What the provider does not tell is not known.
+// The path of the RC or UC QP, or with UD of the control QP. The GID type is that of the path's
+// entry of the GID table. What the provider does not report stays unknown.
 bench::Connection Engine::find_connection() const {
     ibv_qp* qp = options_.transport == Transport::ud ? pair_.control.get() : pair_.id->qp;
     ibv_qp_attr attributes{};
@@ -131,8 +131,8 @@ tl::expected<void, Error> Engine::connect_once(Clock::time_point deadline) {
     return establish(deadline);
 }
 
-// The responder learns of the end of the old connection by an event of its own, and
-// gives no more than it has meanwhile.
+// Tries for a second: until the responder has handled the old connection's end, that counts
+// against its limits (EBUSY, EDQUOT).
 tl::expected<void, Error> Engine::reconnect() {
     const auto give_up = Clock::now() + std::chrono::seconds(1);
 
@@ -151,14 +151,14 @@ void Engine::disconnect() {
     socket_ = Socket();
     status_mr_.reset();
     device_memory_.reset();
-    // Its members go from the last to the first; an assignment would turn that round.
+    // Destroys its members from the last to the first; an assignment would reverse that.
     const QueuePair old = std::move(pair_);
     reading_status_ = failed_ = armed_ = unsettled_ = false;
     credits_ = Credits(receiving_, options_.transport == Transport::ud);
     swaps_.assign(workload_.depth, 0);
 }
 
-// Waits for one event and takes any other for a failure.
+// Waits for an event of the type; any other event is a failure.
 tl::expected<Event, Error> Engine::expect(rdma_cm_event_type type, Clock::time_point deadline,
                                           const std::string& what, const std::string& advice) {
     auto event = next_event(channel_.get(), deadline, what, peer_);
@@ -198,7 +198,7 @@ tl::expected<void, Error> Engine::resolve(Clock::time_point deadline) {
     return {};
 }
 
-// A READ of the status has room of its own.
+// One send more than the depth: room for a READ of the status.
 tl::expected<void, Error> Engine::create() {
     iwarp_ = pair_.id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
     device_ = ibv_get_device_name(pair_.id->verbs->device);
@@ -221,7 +221,7 @@ tl::expected<void, Error> Engine::create() {
     return create_extras();
 }
 
-// What not every provider has.
+// Creates what only some providers have.
 tl::expected<void, Error> Engine::create_extras() {
     ibv_device_attr_ex attributes{};
 
@@ -264,7 +264,7 @@ uint64_t Engine::local(uint64_t offset) const {
 int Engine::own_access() const { return IBV_ACCESS_LOCAL_WRITE | (iwarp_ ? IBV_ACCESS_REMOTE_WRITE : 0); }
 
 Request Engine::request() const {
-    // What takes the receives that are asked for.
+    // The operation that takes the receives asked for.
     const auto operation = receiving_.receives && !bench::is_message(workload_.operation)
                                ? bench::Operation::write_imm
                                : workload_.operation;
@@ -365,7 +365,7 @@ tl::expected<void, Error> Engine::supports(bench::Operation operation) const {
     return {};
 }
 
-// Of the transport's own QP; the control QP beside it supports more.
+// Whether the transport's own QP can do the workload; the control QP can do more.
 tl::expected<void, Error> Engine::carries(const bench::Workload& workload) const {
     const auto operation = workload.operation;
     const bool message = bench::is_message(operation);
@@ -404,7 +404,7 @@ Receiving Engine::receiving_for(const bench::Workload& workload) const {
     return {};
 }
 
-// What needs receives, rights or zeros at the peer has a connection of its own.
+// An operation that needs receives, rights or zeroed memory at the peer gets a new connection.
 tl::expected<void, Error> Engine::make_ready(const bench::Workload& workload) {
     if (auto able = supports(workload.operation); !able) return able;
     if (auto able = carries(workload); !able) return able;
@@ -451,8 +451,8 @@ tl::expected<void, Error> Engine::settle_messages() {
     }
 }
 
-// By a WRITE with immediate of no bytes. If not even one arrives, what the others brought will not be found
-// either.
+// Sends a WRITE with immediate of no bytes, until one has arrived. If none does, verification
+// will not find the data of the WRITEs before either.
 tl::expected<void, Error> Engine::settle_writes() {
     const bench::Transfer last{bench::Operation::write_imm, 0, 0};
 
@@ -468,7 +468,7 @@ tl::expected<void, Error> Engine::settle_writes() {
     return {};
 }
 
-// Of messages as far as settle() has seen.
+// Losses of messages, as of the last settle().
 std::optional<bench::Losses> Engine::losses() const {
     if (is_reliable() || !bench::is_message(workload_.operation)) return std::nullopt;
     return bench::Losses{credits_.sent(), credits_.missing()};
@@ -478,8 +478,8 @@ tl::expected<unsigned, Error> Engine::step(std::span<const bench::Transfer> tran
     const bool messages = !transfers.empty() && bench::is_message(transfers.front().operation);
     unsigned early = 0;
 
-    failed_ = true; // unless this returns well
-    // A READ goes another way, on which it might overtake what it is to find.
+    failed_ = true; // until this returns success
+    // A READ goes by the control QP, and might overtake WRITEs.
     if (unsettled_ && !transfers.empty() && transfers.front().operation == bench::Operation::read)
         if (auto settled = settle(); !settled) return tl::unexpected(settled.error());
     if (messages) {
@@ -497,7 +497,7 @@ tl::expected<unsigned, Error> Engine::step(std::span<const bench::Transfer> tran
     return early + *reaped;
 }
 
-// The remote side of a work request; the local one is there.
+// Fills in the remote side; the caller has filled in the local one.
 void Engine::fill(const bench::Transfer& transfer, ibv_send_wr& request, ibv_sge& sge) {
     const uint64_t remote = remote_.address + transfer.offset;
 
@@ -533,7 +533,7 @@ void Engine::fill_message(const bench::Transfer& transfer, ibv_send_wr& request,
         sge.addr = local(message % receiving_.slots * receiving_.stride());
 }
 
-// A WRITE is measured, or brings what a READ is to find.
+// WRITEs that only prepare data for a READ go by the control QP.
 ibv_qp* Engine::qp_of(bench::Operation operation) const {
     const bool measured = bench::is_message(operation) || (operation == bench::Operation::write &&
                                                            workload_.operation == bench::Operation::write);
@@ -545,12 +545,12 @@ bool Engine::is_signalled(size_t index, size_t count) const {
     return index + 1 == count || !options_.signal_batch;
 }
 
-// The CPU copies it, so it has to be in the host's memory.
+// The CPU copies inline data, so it has to be in the host's memory.
 bool Engine::is_inline(const bench::Transfer& transfer) const {
     return transfer.length <= pair_.max_inline && bench::is_write(transfer.operation) && !device_memory_;
 }
 
-// The value goes with the work request, and so from no memory: how many there were on its slot.
+// The work request carries the value, the number of ATOMIC_WRITEs on its slot; no memory is read.
 tl::expected<void, Error> Engine::post_atomic_writes(std::span<const bench::Transfer> transfers) {
     ibv_qp_ex* qp = ibv_qp_to_qp_ex(pair_.id->qp);
 
@@ -577,7 +577,7 @@ tl::expected<void, Error> Engine::post(std::span<const bench::Transfer> transfer
 
         sges_[i] = {local(transfer.offset), static_cast<uint32_t>(transfer.length),
                     device_memory_ ? device_memory_->lkey() : pair_.mr->lkey};
-        // How many are done when it completes.
+        // Operations that are done when this one completes.
         request.wr_id = options_.signal_batch ? transfers.size() : 1;
         request.next = i + 1 < transfers.size() ? &requests_[i + 1] : nullptr;
         request.sg_list = &sges_[i];
@@ -593,7 +593,7 @@ tl::expected<void, Error> Engine::post(std::span<const bench::Transfer> transfer
     return {};
 }
 
-// Every device has READ and WRITE; what a provider says of the others is its answer.
+// Every device has READ and WRITE. A provider that refuses another operation does not support it.
 Error Engine::post_error(bench::Operation operation, int error) const {
     if (operation > bench::Operation::write && error != ENOMEM)
         return Error(fmt::format("engine verbs cannot do {}", bench::operation_name(operation)), "",
@@ -603,7 +603,7 @@ Error Engine::post_error(bench::Operation operation, int error) const {
     return Error("cannot post work requests", peer_, error, error == ENOMEM ? "try a smaller --depth" : "");
 }
 
-// Behind all that was posted, so it tells of at least what had arrived before.
+// Posted after all other work requests, so the status counts at least what had arrived before.
 tl::expected<void, Error> Engine::post_status_read() {
     ibv_sge sge{reinterpret_cast<uintptr_t>(status_.data()), sizeof(WireStatus), status_mr_->lkey};
     ibv_send_wr request{};
@@ -629,7 +629,7 @@ Status Engine::status() const {
     return decode(wire);
 }
 
-// No operations are in flight.
+// Called with no operations in flight.
 tl::expected<void, Error> Engine::read_status() {
     if (!reading_status_)
         if (auto posted = post_status_read(); !posted) return posted;
@@ -664,7 +664,7 @@ tl::expected<unsigned, Error> Engine::wait_for_credits(uint64_t messages) {
     return reaped;
 }
 
-// As ibv_poll_cq(); of a CQ with timestamps only wr_id and status are filled.
+// As ibv_poll_cq(); with a CQ with timestamps only wr_id and status are filled in.
 int Engine::poll_cq(std::span<ibv_wc> completions) {
     if (!pair_.timed)
         return ibv_poll_cq(pair_.cq.get(), static_cast<int>(completions.size()), completions.data());
@@ -689,8 +689,8 @@ int Engine::poll_cq(std::span<ibv_wc> completions) {
     return -1;
 }
 
-// Until done(operations completed); returns how many. The clock is read only between
-// many empty polls, so that it does not count in what is measured.
+// Polls until done(operations completed) is true; returns how many completed. The clock is
+// read only after many empty polls, so that its cost stays out of the measurement.
 template <typename Done> tl::expected<unsigned, Error> Engine::poll_until(Done done) {
     std::array<ibv_wc, 64> completions;
     Clock::time_point deadline{};
@@ -725,8 +725,8 @@ template <typename Done> tl::expected<unsigned, Error> Engine::poll_until(Done d
     return reaped;
 }
 
-// Arms the CQ; once it is armed and still empty, sleeps until its event. Who has found
-// something behind the arming leaves it armed, so that no more than one event is left.
+// The first call arms the CQ; the next, with the CQ still empty, sleeps until its event. If a
+// completion is found after arming, the CQ stays armed, so at most one event is outstanding.
 tl::expected<void, Error> Engine::sleep_for_event() {
     using std::chrono::milliseconds;
     pollfd waiting{pair_.events->fd, POLLIN, 0};
@@ -762,7 +762,7 @@ Error Engine::silence() const {
                  told.empty() ? "" : fmt::format("the device has told: {}", told));
 }
 
-// Of what failed, or of a READ of the status.
+// completion: of a failed work request, or of a READ of the status.
 tl::expected<void, Error> Engine::check(const ibv_wc& completion) {
     if (completion.status != IBV_WC_SUCCESS) {
         const char* text = ibv_wc_status_str(completion.status);

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// The user-space side of every comparison: the operations by libibverbs over a
-// connection made by rdma_cm or explicitly (engine_exchange.cpp). It posts one list of
-// work requests a step,
-// asks for each completion and polls the CQ for them, as perftest does; unless it is told to
+// The user-space side of every comparison: operations by libibverbs over a connection made by
+// rdma_cm or explicitly (engine_exchange.cpp). The engine posts one list of work requests a step,
+// asks for each completion and polls the CQ for them, as perftest does. Unless it is told to
 // wait for events it never sleeps, so it holds its CPU while it waits.
 //
-// Messages are sent under credits: a READ of the responder's status now and then
-// says how many receives it has posted again.
+// Messages are sent under credits: a periodic READ of the responder's status shows how many
+// receives it has posted again.
 //
-// UC and UD (explicit alone) do what is measured by a QP of theirs, and all else by the control
-// QP beside it (endpoint.hpp): READs of the status and of data that is verified. Their
-// completions say no more than that a request was sent. What the responder does not count
-// within a grace period is given up, so nothing is waited for without end; it is told
-// as losses. Whether a WRITE over UC came nobody counts: behind the last one follows
-// one with immediate and without bytes, for it overtakes nothing on its QP.
+// UC and UD (explicit connections only) use their own QP for what is measured, and the control QP
+// (endpoint.hpp) for all else: READs of the status and of data that is verified. A completion
+// of UC or UD only shows that a request was sent. Messages that the responder has not counted
+// within a grace period are given up and reported as losses, so no wait is endless. WRITEs over
+// UC leave no count at the responder. So the last one is followed by a WRITE with immediate and
+// without bytes, which arrives after them: a QP of UC delivers in order.
 //
 // On rxe and siw the provider enters the kernel for each doorbell: there user
 // space does not bypass the kernel.
@@ -44,32 +43,32 @@ enum class Connect : uint8_t {
 };
 
 struct EngineOptions {
-    sockaddr_storage peer{}; // of a responder
+    sockaddr_storage peer{}; // address of a responder
     Connect connect = Connect::rdma_cm;
-    sockaddr_storage exchange{};         // of the same responder, TCP
+    sockaddr_storage exchange{};         // TCP address of the same responder
     Transport transport = Transport::rc; // UC, UD: tcp only
-    std::optional<uint32_t> qkey;        // of UD: what messages carry; else what the responder told
-    std::optional<uint32_t> gid_index;   // tcp only; else that of the own address
-    std::optional<ibv_mtu> mtu;          // tcp only; else the port's
-    std::optional<uint8_t> tos;          // type of service; rdma-cm: else that of the device; tcp: else 0
+    std::optional<uint32_t> qkey;        // UD: Q_Key of messages; default: the responder's
+    std::optional<uint32_t> gid_index;   // tcp only; default: the entry of the own address
+    std::optional<ibv_mtu> mtu;          // tcp only; default: the port's
+    std::optional<uint8_t> tos;          // type of service; default: rdma-cm: the device's; tcp: 0
     Patience patience;                   // rdma-cm: rnr_retry alone
-    uint8_t min_rnr_timer = 12;          // tcp only: what the responder tells in an RNR NAK
-    bool timestamps = false;             // of completions, by the device's clock
-    bool device_memory = false;          // in place of the local memory
+    uint8_t min_rnr_timer = 12;          // tcp only: timer code for the responder's RNR NAKs
+    bool timestamps = false;             // completions have a time of the device's clock
+    bool device_memory = false;          // use device memory in place of the local memory
     bool inline_writes = true;           // a short WRITE's payload goes in its work request
-    bool events = false;                 // sleeps for the CQ's events; else it polls
-    sockaddr_storage local{};            // or family 0
+    bool events = false;                 // sleep until an event of the CQ instead of polling
+    sockaddr_storage local{};            // own address; family 0: any
     unsigned depth = 1;
     unsigned batch = 1;
     bool signal_batch = false; // only the last of a batch is signalled
-    uint64_t remote_bytes = 0; // memory to ask for; 0: as much as the local
+    uint64_t remote_bytes = 0; // memory to ask for; 0: as much as the local memory
     bool writable = true;      // ask for memory that may be written
     std::chrono::milliseconds timeout{10000};
 };
 
 class Engine : public bench::SteppedEngine {
   public:
-    // The memory has to outlive the engine; as much is asked for at the peer.
+    // The memory has to outlive the engine; the peer is asked for as much unless options say otherwise.
     static tl::expected<std::unique_ptr<Engine>, Error> connect(const EngineOptions& options,
                                                                 const bench::Memory& memory);
     ~Engine() override;
@@ -87,7 +86,7 @@ class Engine : public bench::SteppedEngine {
     bool is_reliable() const override { return options_.transport == Transport::rc; }
     std::optional<bench::Losses> losses() const override;
     tl::expected<unsigned, Error> step(std::span<const bench::Transfer> transfers, unsigned wait) override;
-    // How the QP was moved through its states; empty if rdma_cm did it.
+    // The steps that moved the QP through its states; empty if rdma_cm did it.
     const std::vector<Step>& steps() const { return steps_; }
 
   private:
@@ -143,32 +142,32 @@ class Engine : public bench::SteppedEngine {
     QueuePair pair_;
     std::optional<DeviceMemory> device_memory_;
     DeviceClock clock_;
-    Socket socket_; // of who connects over TCP
+    Socket socket_; // explicit connections only
     std::vector<Step> steps_;
     Answer remote_;
     uint32_t mtu_bytes_ = 0; // tcp only
-    // Of UD.
+    // UD only.
     uint32_t remote_qpn_ = 0;
     uint32_t remote_qkey_ = 0;
-    // Of the device, whatever becomes of the connection.
+    // Facts of the device; they stay when the connection ends.
     std::string device_;
     bench::Connection path_;
     bool iwarp_ = false;
     ibv_atomic_cap atomics_ = IBV_ATOMIC_NONE;
     bool atomic_writes_ = false;
     bool flushes_ = false;
-    // What the connection was made for beside READ and WRITE, and where it stands.
+    // The operation that the connection was made for besides READ and WRITE, and its state.
     bench::Workload workload_{bench::Operation::read, 0, 1, 1};
     Receiving receiving_;
     Credits credits_;
-    std::vector<uint64_t> swaps_; // done on each slot: COMPARE_SWAP and ATOMIC_WRITE count up by one
-    // The responder's status, as it was read last.
+    std::vector<uint64_t> swaps_; // atomics done on each slot: COMPARE_SWAP, ATOMIC_WRITE add one
+    // The responder's status, as READ last.
     bench::Memory status_;
     std::unique_ptr<ibv_mr, DeregisterMr> status_mr_;
     bool reading_status_ = false;
     bool failed_ = false;
-    bool unsettled_ = false; // UC, UD: something was sent that may not have arrived yet
-    bool armed_ = false;     // the CQ raises an event, or one has not been taken yet
+    bool unsettled_ = false; // UC, UD: data was sent that may not have arrived yet
+    bool armed_ = false;     // the CQ will raise an event, or one has not been taken yet
     std::vector<ibv_send_wr> requests_;
     std::vector<ibv_sge> sges_;
 };

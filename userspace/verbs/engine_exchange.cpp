@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The explicit way to connect the verbs engine: each end makes a QP, they tell each
-// other of them over TCP (endpoint.hpp), and each moves its own through its states
-// (walk.hpp). rdma_cm does no more than to find the device of the own address.
+// The explicit way to connect the verbs engine: each end creates a QP, they exchange the
+// attributes over TCP (endpoint.hpp), and each moves its own QP through its states
+// (walk.hpp). rdma_cm only finds the device of the own address.
 
 #include "verbs/engine.hpp"
 
@@ -25,7 +25,7 @@ tl::expected<void, Error> Engine::connect_by_tcp(Clock::time_point deadline) {
         return tl::unexpected(Error("cannot create an rdma_cm id", peer_, last_error()));
     pair_.id.reset(id);
     if (auto bound = bind_device(id, *address); !bound) return bound;
-    // Whether it has the transport says the provider.
+    // The provider fails this if it does not have the transport.
     if (auto created = create(); !created) return created;
     auto port = find_local_port(id, *address, options_.gid_index, std::nullopt);
     if (!port) return tl::unexpected(port.error());
@@ -34,7 +34,7 @@ tl::expected<void, Error> Engine::connect_by_tcp(Clock::time_point deadline) {
     EndWalk walk(pair_, *port, peer_);
     auto own = own_end(*port);
     if (!own) return tl::unexpected(own.error());
-    // Nothing of this end is reached by the peer: the operations begin here.
+    // No rights for the peer: it never accesses this end, where all operations begin.
     if (auto ready = walk.init(0, *own); !ready) return ready;
     const auto peer = exchange(*own, deadline);
     if (!peer) return tl::unexpected(peer.error());
@@ -71,7 +71,7 @@ tl::expected<End, Error> Engine::own_end(const LocalPort& port) const {
     return own;
 }
 
-// The responder's QP is ready when it answers.
+// When the responder answers, its QP is ready.
 tl::expected<End, Error> Engine::exchange(const End& own, Clock::time_point deadline) {
     WireCall call{encode(request()), encode(own.endpoint), {}};
     WireReply reply{};

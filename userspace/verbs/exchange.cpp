@@ -14,10 +14,10 @@ namespace kxfer::verbs {
 namespace {
 
 constexpr int backlog = 16;
-// A peer that has died without a word is noticed within a minute.
+// TCP notices within a minute that a peer has died without notice.
 constexpr int keep_idle_s = 30, keep_interval_s = 10, keep_tries = 3;
 
-// False: the deadline, or a signal that is caught, for then it is to end.
+// False: the deadline has passed, or a signal was caught, which ends the program.
 bool wait_for(int fd, short events, Clock::time_point deadline) {
     using std::chrono::milliseconds;
 
@@ -94,7 +94,7 @@ tl::expected<sockaddr_storage, Error> Socket::own_address() const {
 
     if (getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &length))
         return tl::unexpected(Error("cannot ask for the own address", "a TCP connection", errno));
-    // An IPv4 peer of an IPv6 listener.
+    // The peer of an IPv6 listener may be an IPv4 one.
     auto* in6 = reinterpret_cast<sockaddr_in6*>(&address);
     if (address.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
         sockaddr_in in{};
@@ -179,7 +179,7 @@ std::optional<Callers::Caller> Callers::next() {
     return caller;
 }
 
-// How long a call is stands in its head.
+// The head of a call determines the call's length.
 size_t Callers::wanted(const Waiting& one) {
     return one.got < wire_head ? wire_head : wire_length(one.call.from);
 }
@@ -201,7 +201,7 @@ void Callers::accept_one() {
     if (full && oldest == waiting_.end()) return;
     one.socket = Socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!one.socket) {
-        // It has gone; or there are no descriptors now, and it stays in the backlog.
+        // The caller has gone; or descriptors have run out, and it stays in the backlog.
         if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(std::chrono::milliseconds(10));
         return;
     }
@@ -211,7 +211,7 @@ void Callers::accept_one() {
     waiting_.push_back(std::move(one));
 }
 
-// Who has hung up wants no answer.
+// Drops callers that have hung up: they want no answer.
 void Callers::handle(std::span<const pollfd> polled) {
     const auto now = Clock::now();
 

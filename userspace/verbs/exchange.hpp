@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The TCP connection over which two ends of an explicit connection tell each other
-// of their QPs. It stays as long as the QPs do: its end is theirs. Nothing here waits
-// without a deadline.
+// The TCP connection over which two ends of an explicit connection exchange the
+// attributes of their QPs. It stays open as long as the QPs are in use; when it closes, they
+// end. Every wait here has a deadline.
 #pragma once
 
 #include <array>
@@ -39,7 +39,7 @@ class Socket {
     int fd() const { return fd_; }
     explicit operator bool() const { return fd_ >= 0; }
 
-    // All of it. ETIMEDOUT, or ECONNRESET if the peer ended before.
+    // Both transfer all bytes. ETIMEDOUT, or ECONNRESET if the peer ended before.
     tl::expected<void, Error> send(std::span<const std::byte> bytes, Clock::time_point deadline,
                                    const std::string& on) const;
     tl::expected<void, Error> receive(std::span<std::byte> bytes, Clock::time_point deadline,
@@ -53,15 +53,15 @@ class Socket {
 tl::expected<Socket, Error> connect_tcp(const sockaddr_storage& peer, Clock::time_point deadline,
                                         const std::string& on);
 
-// The responder's listener. Callers are bounded in number, and in time until they have said
-// all they have to; a new one takes the place of the oldest that has not. Who has waits for
-// its turn, in the order in which they came, and others stay in the backlog if all have.
+// The responder's listener. The number of callers is limited, and so is the time until a call is
+// complete. Callers with a complete call wait for their turn, in order of arrival. If there is no
+// room, a new caller replaces the oldest one with an incomplete call, or stays in the backlog.
 class Callers {
   public:
     static constexpr size_t max_waiting = 16;
     static constexpr std::chrono::seconds patience{3};
 
-    // Who has said all: what, and the connection to answer over.
+    // A complete call, and the connection to answer over.
     struct Caller {
         Socket socket;
         WireCall call;
@@ -70,10 +70,10 @@ class Callers {
     static tl::expected<Callers, Error> listen(const sockaddr_storage& address);
     uint16_t port() const;
 
-    // What to poll for; handle() takes the same entries behind a poll.
+    // Adds what to poll for; handle() takes the same entries after the poll.
     void add_to(std::vector<pollfd>& waiting) const;
     void handle(std::span<const pollfd> polled);
-    // Whether somebody waits for its turn, and who: no longer one of these then.
+    // Whether a caller with a complete call waits, and the first one, which next() removes.
     bool has_next() const;
     std::optional<Caller> next();
 
@@ -87,7 +87,7 @@ class Callers {
     static size_t wanted(const Waiting& one);
     static bool is_whole(const Waiting& one) { return one.got == wanted(one); }
     std::vector<Waiting>::iterator first_that(bool whole);
-    // False: it has gone.
+    // False: the caller has gone.
     static bool read_more(Waiting& one);
     void accept_one();
 

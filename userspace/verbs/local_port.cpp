@@ -15,7 +15,7 @@ namespace kxfer::verbs {
 
 namespace {
 
-// As it stands in a GID table: IPv4 mapped into IPv6.
+// The address as a GID table has it: IPv4 mapped into IPv6.
 std::array<uint8_t, 16> gid_of(const sockaddr_storage& address) {
     std::array<uint8_t, 16> gid{};
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Messages of a connection as both ends count them: which immediate the n-th
-// carries, how many may be sent, and whether those that came are those that were
-// to come. Arithmetic alone: nothing here knows of verbs.
+// Counting of a connection's messages at both ends: which immediate the n-th
+// carries, how many may be sent, and whether those that arrived are the expected
+// ones. Arithmetic alone: nothing here depends on verbs.
 //
-// UC and UD lose messages without telling: those that are missing for long are given up,
-// and what comes is in order but for gaps, which an immediate shows.
+// UC and UD lose messages without notice. Messages that are missing for long are given up.
+// Those that arrive are in order, with gaps that an immediate shows.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,14 @@
 
 namespace kxfer::verbs {
 
-// No small number, and not 0 for the first.
+// No small number, and not 0 for the first message.
 constexpr uint32_t immediate_of(uint64_t message) { return static_cast<uint32_t>(message) ^ 0x6b786672; }
 
-// Of the initiator. A message is sent only when a receive for it is known to be
-// posted: no RNR NAK is provoked, and an iWARP connection does not break.
+// The initiator's side. A message is sent only when a receive for it is known to be
+// posted: so there is no RNR NAK, and no iWARP connection breaks.
 class Credits {
   public:
-    // strays: datagrams of others may be counted with ours.
+    // strays: the responder may count datagrams of others too.
     explicit Credits(const Receiving& receiving = {}, bool strays = false)
         : receives_(receiving.receives), strays_(strays) {}
 
@@ -34,7 +34,7 @@ class Credits {
     bool low() const { return available() < receives_ / 2; }
     // At most as many as are available.
     void spend(uint64_t messages) { sent_ += messages; }
-    // What a Status says. False: that cannot be.
+    // Takes the count of a Status. False: the count is impossible.
     bool learn(uint64_t received) {
         if (strays_) received = std::min(received, sent_);
         if (received < received_ || received > sent_) return false;
@@ -42,27 +42,27 @@ class Credits {
         given_up_ = std::min(given_up_, missing());
         return true;
     }
-    // What has not been received is lost, as far as one can know; it may still come.
+    // Counts the messages not received as lost; they may still arrive.
     void give_up() { given_up_ = missing(); }
 
   private:
     uint64_t receives_;
     bool strays_;
     uint64_t sent_ = 0;
-    uint64_t received_ = 0; // that we know of
+    uint64_t received_ = 0; // as of the last status
     uint64_t given_up_ = 0;
 };
 
-// A message as its completion tells of it.
+// A message as its completion describes it.
 struct Message {
-    uint64_t slot = 0; // that it landed in
+    uint64_t slot = 0; // where it landed
     uint32_t bytes = 0;
     bool has_immediate = false;
     uint32_t immediate = 0;
-    bool misnumbered = false; // its command has the number of another
+    bool misnumbered = false; // its command has the number of another message
 };
 
-// Of the responder: checks messages in the order in which they come.
+// The responder's side: checks messages in the order in which they arrive.
 class Receipts {
   public:
     // gaps: messages may be missing.
@@ -81,7 +81,7 @@ class Receipts {
     const Status& status() const { return status_; }
 
   private:
-    // Of the message that was to come, or with gaps of one behind it.
+    // The immediate is that of the expected message, or with gaps that of a later one.
     bool is_next(uint32_t immediate) {
         const uint32_t ahead = (immediate ^ immediate_of(0)) - static_cast<uint32_t>(next_);
 
@@ -94,7 +94,7 @@ class Receipts {
     bench::Operation operation_;
     Receiving receiving_;
     bool gaps_;
-    uint64_t next_ = 0; // with gaps
+    uint64_t next_ = 0; // message expected next, if there may be gaps
     Status status_;
 };
 

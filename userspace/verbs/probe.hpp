@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Finds out that the peer of a connection by rdma_cm has died without a word: a QP that sends
-// nothing notices nothing. Now and then it WRITEs no bytes, for which no key is needed and which
-// tells nobody anything. Where the peer is gone that fails, or, as retry_cnt 7 is endless to rxe,
-// is not done when the next is due: the connection has ended in either case. On siw a WRITE is done
-// when TCP has it, so there TCP has to give up (15 minutes) and ends the connection by itself.
+// Detects that the peer of a connection by rdma_cm has died without notice: a QP that sends
+// nothing notices nothing. A probe is a periodic WRITE of no bytes, which needs no key and changes
+// nothing at the peer. If the peer is gone the WRITE fails or, as rxe takes retry_cnt 7 as
+// endless, has not completed when the next is due. In either case the connection has ended. On siw
+// a WRITE completes when TCP has it, so there TCP has to give up (15 minutes), which ends the
+// connection.
 #pragma once
 
 #include <atomic>
@@ -19,10 +20,10 @@ namespace kxfer::verbs {
 class Probe {
   public:
     static constexpr uint64_t wr_id = UINT64_MAX;
-    static constexpr unsigned sends = 1; // that it takes of the send queue, and of the CQ
+    static constexpr unsigned sends = 1; // entries that it takes in the send queue, and in the CQ
 
     bool due(Clock::duration period) const { return Clock::now() - posted_ >= period; }
-    // By who polls the CQ, whatever has come.
+    // The poller of the CQ calls this for any completion.
     void take(const ibv_wc& completion) {
         if (completion.wr_id == wr_id && completion.status == IBV_WC_SUCCESS) under_way_ = false;
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// A receive is posted again before the status tells of its message, so the
-// initiator, who spends no more than the status tells of, never meets an empty
-// queue. Receives of a QP complete in the order in which they were posted.
+// A receive is posted again before the status counts its message. So the initiator, which
+// spends no more credits than the status shows, never finds an empty receive queue.
+// Receives of a QP complete in the order in which they were posted.
 //
-// The thread is ended by a signal, again and again until it has seen it: one that
-// comes just before the read is lost. It is one that is ignored by default.
+// The destructor sends the thread a signal until the thread has ended, because one that
+// arrives just before the read is lost. The signal is ignored by default.
 
 #include "verbs/receiver.hpp"
 
@@ -25,17 +25,17 @@ namespace kxfer::verbs {
 
 namespace {
 
-// Receives handed in by one call.
+// Receives posted by one call, at most.
 constexpr unsigned list = 64;
 constexpr int wake_signal = SIGURG;
-// In front of what comes by UD, and counted as its bytes: on RoCE its first half is undefined
-// or zero, the second an IPv4 header, or all of it an IPv6 header. Nobody reads it, so all
-// go to one place, behind the status.
+// GRH in front of a UD message, counted as its bytes. On RoCE its first half is undefined or zero
+// and the second an IPv4 header, or all of it an IPv6 header. It is never read, so all GRHs land
+// in one place, after the status.
 constexpr uint32_t grh_bytes = 40;
 constexpr uint64_t grh_offset = 64;
-// Of commands: behind the page of the status, one for each receive.
+// Commands start after the page of the status, one for each receive.
 constexpr uint64_t commands_offset = bench::page_bytes;
-// One answer in so many asks for a completion, which makes room for more.
+// One answer in so many is signalled: its completion makes room in the send queue.
 constexpr unsigned signal_every = 64;
 static_assert(sizeof(WireStatus) <= grh_offset);
 
@@ -51,7 +51,7 @@ void catch_wake_signal() {
     });
 }
 
-// All other signals are for other threads, who wait for them.
+// Blocks all other signals: other threads wait for them.
 void take_wake_signal_alone() {
     sigset_t others;
 
@@ -81,7 +81,7 @@ uint64_t Receiver::room_behind(const Receiving& receiving, bool answers) {
     return commands_offset + (commands + bench::page_bytes - 1) / bench::page_bytes * bench::page_bytes;
 }
 
-// Of a message or a receive, counted from the first one on.
+// The command of a message or a receive, counted from the first one on.
 WireCommand& Receiver::command_of(uint64_t message) const {
     auto* commands = reinterpret_cast<WireCommand*>(memory_.data() + length_ + commands_offset);
 
@@ -125,7 +125,7 @@ void Receiver::run(const std::function<void()>& failed) {
     ended_ = true;
 }
 
-// A WRITE with immediate takes a receive but none of its memory.
+// A WRITE with immediate takes a receive but does not write to its memory.
 tl::expected<void, Error> Receiver::post(unsigned count) {
     const bool lands = operation_ != bench::Operation::write_imm;
     const bool in_front = pair_.transport == Transport::ud || answers_;
@@ -152,7 +152,7 @@ tl::expected<void, Error> Receiver::post(unsigned count) {
     return {};
 }
 
-// The CQ is armed again before the last look: what comes behind it raises an event.
+// Arms the CQ again before it is polled: what completes after the poll raises an event.
 tl::expected<bool, Error> Receiver::wait() {
     ibv_cq* cq = nullptr;
     void* context = nullptr;
@@ -170,7 +170,7 @@ tl::expected<bool, Error> Receiver::wait() {
 }
 
 tl::expected<void, Error> Receiver::handle() {
-    // A peer that goes on sending leaves no gap to be ended in.
+    // Check stop_ each time: while the peer keeps sending, the CQ never runs empty.
     while (!stop_) {
         const auto more = poll();
         if (!more) return tl::unexpected(more.error());
@@ -179,7 +179,7 @@ tl::expected<void, Error> Receiver::handle() {
     return {};
 }
 
-// What is in front of it is read before its receive is posted again.
+// Reads the command in front of the message, before its receive is posted again.
 Message Receiver::take(const ibv_wc& completion) {
     if (!answers_) return message_of(completion, pair_.transport == Transport::ud ? grh_bytes : 0);
     const uint64_t number = receipts_.status().received;
@@ -191,7 +191,7 @@ Message Receiver::take(const ibv_wc& completion) {
     return message;
 }
 
-// libsiw takes the key from where that of a WRITE stands.
+// libsiw takes the key from the field that a WRITE uses, so both are set.
 tl::expected<void, Error> Receiver::answer() {
     std::vector<ibv_send_wr> answers(keys_.size());
     ibv_send_wr* bad = nullptr;
@@ -210,7 +210,7 @@ tl::expected<void, Error> Receiver::answer() {
     return {};
 }
 
-// False: nothing was there, or the connection has ended.
+// False: the CQ was empty, or the connection has ended.
 tl::expected<bool, Error> Receiver::poll() {
     std::array<ibv_wc, list> completions;
     unsigned received = 0;
@@ -239,8 +239,8 @@ tl::expected<bool, Error> Receiver::poll() {
     return true;
 }
 
-// The device reads each word as a whole; `wrong` first, so that who sees a message
-// counted sees what was wrong with it.
+// The device reads each word as a whole. `wrong` is stored first: a reader that sees a message
+// counted also sees whether it was wrong.
 void Receiver::publish() {
     auto* status = reinterpret_cast<WireStatus*>(memory_.data() + length_);
     const WireStatus now = encode(receipts_.status());

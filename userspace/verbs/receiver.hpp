@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Takes the messages of one connection of the responder: keeps as many receives
-// posted as were asked for, in the order of the slots, and says in its status how
-// many it has posted again. A thread of its own sleeps for the completion channel
-// alone, so that a wake-up costs two system calls, as it does perftest's server (-e).
+// posted as were asked for, in the order of the slots, and counts in its status how
+// many it has posted again. Its thread waits for the completion channel alone, so that
+// a wake-up costs two system calls, as in perftest's server (-e).
 #pragma once
 
 #include <array>
@@ -26,11 +26,12 @@ namespace kxfer::verbs {
 
 class Receiver {
   public:
-    // All three have to outlive it. The status lies at `length` of the memory. answers: messages
-    // have commands in front, which go behind the status, and are answered.
+    // pair, memory and probe have to outlive the Receiver. The status lies at `length` of the
+    // memory. answers: messages have commands in front, which land after the status, and are
+    // answered.
     Receiver(QueuePair& pair, const bench::Memory& memory, Probe& probe, uint64_t length,
              bench::Operation operation, const Receiving& receiving, bool answers);
-    // Bytes behind `length` of the memory.
+    // Bytes that the memory needs after `length`.
     static uint64_t room_behind(const Receiving& receiving, bool answers);
     // Ends the thread.
     ~Receiver();
@@ -43,7 +44,7 @@ class Receiver {
 
   private:
     void run(const std::function<void()>& failed);
-    // False: it is to end.
+    // False: the thread has to end.
     tl::expected<bool, Error> wait();
     tl::expected<void, Error> handle();
     tl::expected<void, Error> post(unsigned count);
@@ -61,7 +62,7 @@ class Receiver {
     Receiving receiving_;
     bool answers_;
     Receipts receipts_;
-    std::vector<uint32_t> keys_; // to be invalidated by answers
+    std::vector<uint32_t> keys_; // keys that the next answers invalidate
     uint64_t answered_ = 0;
     uint64_t posted_ = 0;
     std::vector<ibv_recv_wr> requests_;

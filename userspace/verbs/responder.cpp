@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Only the thread touches connections_. rdma_destroy_id waits until every event
-// of the id has been acknowledged; a connection request is an event of the
-// listener, so that the new id may be destroyed while it is handled, any other
-// is one of the id itself.
+// Only the thread touches connections_. rdma_destroy_id() waits until every event of the
+// id has been acknowledged. A connection request is an event of the listener, so the new id
+// may be destroyed while the request is handled; any other event is one of the id itself.
 
 #include "verbs/responder.hpp"
 
@@ -26,11 +25,11 @@ namespace kxfer::verbs {
 
 namespace {
 
-// Of connection requests that this process has not taken from rdma_cm yet; rdma_ucm has
-// net.rdma_ucm.max_backlog (1024) at most.
+// Connection requests that this process has not taken from rdma_cm yet; rdma_ucm limits them
+// to net.rdma_ucm.max_backlog (1024).
 constexpr int backlog = 128;
-// In a send queue: twice as many as an initiator has messages under way that it awaits
-// answers to, for an answer may be here when its message's successor comes.
+// Answers in a send queue: twice the messages that an initiator has in flight, because an
+// answer may still be in the queue when the successor of its message arrives.
 constexpr unsigned most_answers = 512;
 
 int access_of(const Request& request, bench::Operation operation) {
@@ -49,8 +48,8 @@ std::optional<bench::Operation> operation_of(const Request& request) {
     return std::nullopt;
 }
 
-// Receives that fit into the memory, for who sends messages and nobody else. SENDs alone
-// are answered.
+// Messages need receives, which have to fit into the memory; other operations must not have any.
+// Only SENDs are answered.
 bool is_sound(const Request& request, bench::Operation operation) {
     const Receiving& receiving = request.receiving;
 
@@ -63,8 +62,9 @@ bool is_sound(const Request& request, bench::Operation operation) {
 
 bool has_ud(const ibv_device* device) { return device->transport_type != IBV_TRANSPORT_IWARP; }
 
-// None: of any address. rdma_get_devices() would open all devices until the process ends, and
-// rdma link del waits for that where the driver cannot take a device from its users (rxe, siw).
+// context null: bound to any address. rdma_get_devices() would open all devices until the
+// process ends, and `rdma link del` would wait for that if the driver cannot take a device away
+// from its users (rxe, siw).
 bool leads_to_ud(const ibv_context* context) {
     int count = 0;
 
@@ -74,7 +74,7 @@ bool leads_to_ud(const ibv_context* context) {
     return devices && std::any_of(devices.get(), devices.get() + count, has_ud);
 }
 
-// By rdma_cm: of messages that UD carries.
+// By rdma_cm, RC carries everything, UD only SENDs.
 bool is_carried(const Request& request, bench::Operation operation) {
     const bool send = operation == bench::Operation::send || operation == bench::Operation::send_imm;
 
@@ -82,7 +82,7 @@ bool is_carried(const Request& request, bench::Operation operation) {
            (request.transport == static_cast<uint16_t>(Transport::ud) && send);
 }
 
-// Over TCP: the port behind that of rdma_cm.
+// The address for TCP: its port is the one after that of rdma_cm.
 sockaddr_storage exchange_address(sockaddr_storage address) {
     auto* in6 = reinterpret_cast<sockaddr_in6*>(&address);
     auto* in = reinterpret_cast<sockaddr_in*>(&address);
@@ -92,7 +92,7 @@ sockaddr_storage exchange_address(sockaddr_storage address) {
     return address;
 }
 
-// What both ends take: of what the peer asks for, what is possible here.
+// What both ends use: the peer's wishes, within the limits of this end.
 End agreed_end(const LocalPort& port, const QueuePair& pair, const Endpoint& peer) {
     const int reads = std::min({int{peer.reads}, pair.attributes.max_qp_rd_atom, 255});
     End own = end_of(pair, port);
@@ -104,7 +104,7 @@ End agreed_end(const LocalPort& port, const QueuePair& pair, const Endpoint& pee
 
 } // namespace
 
-// librdmacm refuses to accept with more than the device has.
+// librdmacm refuses to accept with values above the device's.
 rdma_conn_param accepting(const rdma_conn_param& asked, const ibv_device_attr& device) {
     rdma_conn_param parameters{};
 
@@ -153,7 +153,7 @@ tl::expected<std::unique_ptr<VerbsResponder>, Error> VerbsResponder::start(const
     return responder;
 }
 
-// Where there is no UD it is not listened for: iWARP would take the port for its own.
+// Without a UD device this does not listen: iWARP would take the port as one of its own.
 void VerbsResponder::listen_for_lookups(sockaddr_storage address) {
     auto* in6 = reinterpret_cast<sockaddr_in6*>(&address);
     auto* in = reinterpret_cast<sockaddr_in*>(&address);
@@ -193,7 +193,7 @@ void VerbsResponder::run() {
     connections_.clear();
 }
 
-// One round.
+// One round, see responder.hpp.
 bool VerbsResponder::wait() {
     std::vector<pollfd> waiting{{channel_->fd, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
 
@@ -241,7 +241,7 @@ void VerbsResponder::handle(Event event) {
     case RDMA_CM_EVENT_REJECTED:
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
         event.reset();
-        // Who listens on one address does so on its device, and never again when that has gone.
+        // A listener on one address is bound to its device, and ends for good when that has gone.
         if (id == listener_.get() || id == lookups_.get()) error_ = ENODEV;
         drop(id);
         break;
@@ -287,23 +287,23 @@ VerbsResponder::prepare(rdma_cm_id* id, const Request& request, bool by_cm, Tran
     const Room room{answers + Probe::sends, request.receiving.receives, receives, by_cm, transport, false,
                     request.answered};
     if (auto created = pair.create(connection->memory, room, access_of(request, *operation), on); !created) {
-        static_cast<void>(pair.id.release()); // the caller refuses by it
+        static_cast<void>(pair.id.release()); // the caller needs it to refuse
         return tl::unexpected(created.error());
     }
     if (*operation == bench::Operation::atomic_write && !pair.has(atomic_write_bit)) {
-        pair.qp.reset(); // it is the id's
+        pair.qp.reset(); // destroys the QP of the id, not the id
         static_cast<void>(pair.id.release());
         return tl::unexpected(Error("the device has no ATOMIC_WRITE", on, EOPNOTSUPP));
     }
     if (request.answered && !(pair.attributes.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS)) {
-        pair.qp.reset(); // it is the id's
+        pair.qp.reset(); // destroys the QP of the id, not the id
         static_cast<void>(pair.id.release());
         return tl::unexpected(Error("the device does not invalidate at the peer", on, EOPNOTSUPP));
     }
     return connection;
 }
 
-// Whose receives fail has its connection ended by `failed`, and is told by that.
+// If posting receives fails later, `failed` ends the connection; so the peer learns of it.
 tl::expected<void, Error> VerbsResponder::receive(Connection& connection, const Request& request,
                                                   std::function<void()> failed) {
     if (request.receiving.receives == 0) return {};
@@ -326,14 +326,14 @@ void VerbsResponder::accept(rdma_cm_id* id, const rdma_cm_event& event) {
     auto& pair = (*connection)->pair;
     if (auto ready = receive(**connection, *request, [id] { rdma_disconnect(id); }); !ready) {
         static_cast<void>(pair.id.release());
-        connection->reset(); // the QP is the id's
+        connection->reset(); // destroys the QP of the id too
         return refuse(id, ready.error().number);
     }
     const WireAnswer answer = encode(answer_of(**connection));
     rdma_conn_param parameters = accepting(asked, pair.attributes);
     parameters.private_data = &answer;
     parameters.private_data_len = sizeof(answer);
-    // Whether the peer has gone or something is wrong here: it is told, if it is there.
+    // Refuse whether the peer has gone or this end failed: a peer that is still there learns of it.
     if (rdma_accept(id, &parameters)) {
         const int error = last_error();
         static_cast<void>(pair.id.release());
@@ -343,8 +343,8 @@ void VerbsResponder::accept(rdma_cm_id* id, const rdma_cm_event& event) {
     connections_.push_back(std::move(*connection));
 }
 
-// The id is of no use behind it. A request that comes again, because the reply was lost, is a
-// new one.
+// The id is not needed after the reply. If the reply is lost, the peer repeats its request, which
+// is a new one here.
 void VerbsResponder::tell(rdma_cm_id* id, const rdma_cm_event& event) {
     const auto& asked = event.param.ud;
     const auto lookup = decode_lookup(asked.private_data, asked.private_data_len);
@@ -358,7 +358,7 @@ void VerbsResponder::tell(rdma_cm_id* id, const rdma_cm_event& event) {
     });
     if (found == connections_.end()) return refuse(id, ENOENT);
     parameters.qp_num = (*found)->pair.datagrams->qp_num;
-    // The peer asks again if it fails.
+    // If this fails, the peer asks again.
     rdma_accept(id, &parameters);
     rdma_destroy_id(id);
 }
@@ -370,7 +370,7 @@ void VerbsResponder::refuse(rdma_cm_id* id, int error, uint16_t version) {
     rdma_destroy_id(id);
 }
 
-// The QP is made ready to be sent to before its number is told.
+// The QP is ready to receive before the reply with its number is sent.
 tl::expected<WireReply, Error> VerbsResponder::connect(Callers::Caller& caller) {
     const auto request = decode_request(&caller.call.request, sizeof(caller.call.request));
     const auto peer = end_of(caller.call);
@@ -399,7 +399,7 @@ tl::expected<WireReply, Error> VerbsResponder::connect(Callers::Caller& caller) 
     if (auto ready = walk.init(access_of(*request, *operation_of(*request)), own); !ready)
         return tl::unexpected(ready.error());
     socket = std::move(caller.socket);
-    // The QP drops what comes then; the end of the socket lets the connection go.
+    // The QP drops what arrives from then on; drop_ended() sees the end of the socket.
     const auto end = [qp = id->qp, fd = socket.fd()] {
         ibv_qp_attr error{};
 
@@ -435,18 +435,18 @@ void VerbsResponder::answer(Callers::Caller caller) {
                version.value_or(wire_version)),
         {},
         {}};
-    // Who does not take it has gone.
+    // A caller that does not take the refusal has gone.
     static_cast<void>(caller.socket.send(bytes_of(refusal), soon, "TCP"));
 }
 
-// Of each connection that has a socket: it has ended, or says what it should not.
+// Drops connections whose socket was closed by the peer, or has data, which it must not.
 void VerbsResponder::drop_ended(std::span<const pollfd> polled) {
     size_t i = 0;
 
     std::erase_if(connections_, [&](const auto&) { return polled[i++].revents != 0; });
 }
 
-// Of the others: who answers no more. A Receiver polls the CQ of its own connection.
+// Drops connections by rdma_cm whose peer no longer answers. A Receiver polls its own CQ.
 void VerbsResponder::drop_silent() {
     std::erase_if(connections_, [this](const auto& connection) {
         ibv_wc completion{};

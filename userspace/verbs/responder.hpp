@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// The passive side of the verbs engine: a thread that accepts connections and
-// gives each of them memory of its own, equal to the initiator's, and receives and
-// a thread that takes them to who wants to send. It exposes nothing else, sleeps while the network does the
-// work, and bounds what it gives away (max_connections, max_bytes, max_receives):
+// The passive side of the verbs engine: a thread that accepts connections. Each gets
+// memory of its own, as much as the initiator has; a connection for messages also gets
+// receives and a thread that handles them. The responder exposes nothing else, sleeps while the
+// network does the work, and limits what it gives away (max_connections, max_bytes, max_receives):
 // any local user of the peer's machine may ask.
 //
-// Time is bounded too. To move a QP to RTR the kernel looks for the MAC of the peer's address,
-// and gives up after a second if nobody has it; who calls over TCP names the address, and not
-// always that it calls from. So in each round the thread looks whether it is to end, takes one
-// event of rdma_cm, and answers one caller: an event waits no longer than for the one before
-// it and for one caller, of two QPs at most, however many there are. A caller waits for those
+// Time is limited too. To move a QP to RTR the kernel resolves the MAC of the peer's address,
+// and gives up after a second if no node answers. A caller over TCP names that address, which
+// need not be the one it calls from. So in each round the thread checks whether to end, takes one
+// event of rdma_cm, and answers one caller. An event waits at most for the event before it and
+// for one caller, of two QPs at most, however many callers there are. A caller waits for those
 // before it, at most Callers::max_waiting.
 #pragma once
 
@@ -38,19 +38,19 @@ namespace kxfer::verbs {
 class VerbsResponder {
   public:
     static constexpr unsigned max_connections = 8;
-    static constexpr uint64_t max_bytes = 256ULL << 20; // of all connections
-    static constexpr uint32_t max_receives = 8192;      // of a connection
+    static constexpr uint64_t max_bytes = 256ULL << 20; // all connections together
+    static constexpr uint32_t max_receives = 8192;      // each connection
 
-    // Listens at the address, and over TCP for who connects QPs explicitly on the port
-    // behind it; the port may be 0, then both are any. Who sends by UD looks its QP up on
-    // RDMA_PS_UDP, the same port. Ends with the object. period: of probes (probe.hpp).
+    // Listens at the address, and on the next port over TCP for explicit connections. With
+    // port 0 any two ports are used. Lookups of UD QPs are on RDMA_PS_UDP, on the same port as
+    // rdma_cm. Ends with the object. period: time between probes (probe.hpp).
     static tl::expected<std::unique_ptr<VerbsResponder>, Error>
     start(const sockaddr_storage& address, Clock::duration period = std::chrono::seconds(30));
     ~VerbsResponder();
 
     uint16_t port() const;
     uint16_t exchange_port() const { return callers_.port(); } // TCP
-    // The errno by which the thread had to give up; else 0.
+    // The errno with which the thread gave up; 0 while it runs.
     int ended() const { return error_; }
     // The address that was asked for.
     const std::string& name() const { return name_; }
@@ -60,16 +60,16 @@ class VerbsResponder {
         explicit Connection(bench::Memory own) : memory(std::move(own)) {}
 
         bench::Memory memory;
-        uint64_t length = 0; // of it for the initiator
+        uint64_t length = 0; // the initiator's part of the memory
         QueuePair pair;
         Probe probe;
-        Socket socket;                      // of who connects explicitly; its end is the connection's
-        std::unique_ptr<Receiver> receiver; // of who asked for receives
+        Socket socket;                      // explicit connections only; its end ends the connection
+        std::unique_ptr<Receiver> receiver; // if receives were asked for
     };
 
     VerbsResponder() = default;
     void run();
-    // False: it is over.
+    // False: the thread has to end.
     bool wait();
     bool take_event();
     void handle(Event event);
@@ -91,7 +91,7 @@ class VerbsResponder {
 
     Channel channel_;
     std::unique_ptr<rdma_cm_id, DestroyId> listener_;
-    std::unique_ptr<rdma_cm_id, DestroyId> lookups_; // RDMA_PS_UDP; without it nobody sends by UD
+    std::unique_ptr<rdma_cm_id, DestroyId> lookups_; // RDMA_PS_UDP; null: there is no UD
     Callers callers_;
     std::vector<std::unique_ptr<Connection>> connections_;
     std::string name_;
@@ -101,7 +101,7 @@ class VerbsResponder {
     std::thread thread_;
 };
 
-// What a connection by rdma_cm is accepted with: of what the peer asks for, what the device does.
+// Parameters for accepting a connection by rdma_cm: what the peer asks for, within the device's limits.
 rdma_conn_param accepting(const rdma_conn_param& asked, const ibv_device_attr& device);
 
 } // namespace kxfer::verbs

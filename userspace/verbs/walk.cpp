@@ -15,7 +15,7 @@ namespace kxfer::verbs {
 namespace {
 
 constexpr uint8_t hop_limit = 64;
-// A Q_Key with the highest bit is for privileged users; in a message it stands for the QP's.
+// A Q_Key with the highest bit set is for privileged users; in a work request it stands for the QP's own.
 constexpr uint32_t free_qkeys = 0x7fffffff;
 constexpr int uc_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 

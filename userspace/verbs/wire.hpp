@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // Private data of the verbs engine's connections and the status that a responder
-// keeps: all that it and the initiator say to each other. Big endian. An initiator
-// asks for memory, and for receives if it wants to send messages; the responder
+// keeps: the whole protocol between responder and initiator. Big endian. An initiator
+// asks for memory, and for receives if it wants to send messages. The responder
 // allocates and registers the memory for that connection alone and names it in its
-// answer, or says in a refusal which errno stands against it.
+// answer, or refuses with an errno.
 #pragma once
 
 #include <array>
@@ -20,19 +20,19 @@ namespace kxfer::verbs {
 
 constexpr uint32_t wire_magic = 0x4b585642; // "KXVB"
 constexpr uint16_t wire_version = 2;
-// An answer of every version looks the same.
+// All versions have the same format of an answer.
 constexpr uint16_t first_wire_version = 1;
 
-// Beside the number of SEND: in front of each message is a WireCommand, and it is answered
-// by a SEND_WITH_INV of no bytes. Who does not know it knows no such operation.
+// Set in the operation together with SEND: each message has a WireCommand in front, and is
+// answered with a SEND_WITH_INV of no bytes. An older responder refuses it as an unknown operation.
 constexpr uint16_t answered_flag = 0x100;
 
-// What the initiator's messages take at the responder. Message n of a connection
-// lands in slot n % slots; slots begin on pages. None: slots is 0.
+// What the initiator's messages need at the responder. Message n of a connection
+// lands in slot n % slots; slots begin on pages. Without messages slots is 0.
 struct Receiving {
-    uint32_t receives = 0; // to be posted at any time
+    uint32_t receives = 0; // kept posted at any time
     uint32_t slots = 0;
-    uint32_t bytes = 0; // of a message, and of the receive it lands in
+    uint32_t bytes = 0; // length of a message, and of the receive it lands in
 
     uint64_t stride() const {
         return (uint64_t{bytes} + bench::page_bytes - 1) / bench::page_bytes * bench::page_bytes;
@@ -43,23 +43,24 @@ struct Receiving {
 // rdma_connect() takes 56 bytes on the wire.
 struct Request {
     uint64_t length = 0;   // bytes of memory wanted
-    bool writable = false; // by the initiator; it is readable in any case
-    // What is done beside READ and WRITE, a number of bench::Operation: read or write
-    // if nothing is. One that the responder does not know is as good as here.
+    bool writable = false; // the initiator may write; it may READ in any case
+    // The operation besides READ and WRITE, a number of bench::Operation; read or write if
+    // there is no other. The responder refuses a number that it does not know (EOPNOTSUPP).
     uint16_t operation = 0;
     Receiving receiving = {};
     bool answered = false; // see answered_flag
-    // Of messages, a number of Transport (endpoint.hpp): UD by rdma_cm, beside the connection.
+    // What carries messages, a number of Transport (endpoint.hpp). UD by rdma_cm: a UD QP next
+    // to the connection.
     uint16_t transport = 0;
 };
 
-// On RDMA_PS_UDP: where is the UD QP of the connection with this memory? rdma_cm tells its
-// number and Q_Key; a refusal is an Answer.
+// Request on RDMA_PS_UDP: asks for the UD QP of the connection with this memory. rdma_cm replies
+// with its number and Q_Key; a refusal is an Answer.
 struct Lookup {
     uint32_t rkey = 0;
 };
 
-// Who has receives finds a page with a Status behind the `length` bytes.
+// If the connection has receives, a page with a Status follows the `length` bytes.
 struct Answer {
     uint32_t error = 0; // errno of a refusal
     uint32_t rkey = 0;
@@ -67,10 +68,10 @@ struct Answer {
     uint64_t length = 0;
 };
 
-// In the responder's memory, for the initiator to READ.
+// Lies in the responder's memory, for the initiator to READ.
 struct Status {
     uint64_t received = 0; // messages whose receives are posted again
-    uint64_t wrong = 0;    // of these: other than what was to come
+    uint64_t wrong = 0;    // of these, messages other than expected
 };
 
 struct WireRequest {
@@ -86,8 +87,8 @@ struct WireRequest {
 };
 
 struct WireCommand {
-    uint32_t number; // of the message, its lower 32 bits
-    uint32_t rkey;   // to be invalidated
+    uint32_t number; // lower 32 bits of the message's number
+    uint32_t rkey;   // key to invalidate
 };
 
 struct WireLookup {
@@ -132,7 +133,7 @@ inline WireLookup encode(const Lookup& lookup) {
     return {htobe32(wire_magic), htobe16(wire_version), 0, htobe32(lookup.rkey)};
 }
 
-// In the version of who asked, so that it understands why it is refused.
+// version: that of the initiator, so that it understands why it is refused.
 inline WireAnswer encode(const Answer& answer, uint16_t version = wire_version) {
     return {htobe32(wire_magic),     htobe16(version),      0, htobe32(answer.error), htobe32(answer.rkey),
             htobe64(answer.address), htobe64(answer.length)};
@@ -142,8 +143,8 @@ inline WireStatus encode(const Status& status) { return {htobe64(status.received
 
 inline Status decode(const WireStatus& status) { return {be64toh(status.received), be64toh(status.wrong)}; }
 
-// Empty: too short, or not of this protocol. What a provider hands over may be
-// longer than what was sent.
+// Empty: too short, or not of this protocol. The data that a provider hands over may be
+// longer than the data sent.
 inline std::optional<uint16_t> version_of(const void* data, size_t length) {
     uint32_t magic = 0;
     uint16_t version = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What went wrong, for people and scripts: what failed, on what, why, and what
-// to try. The library fills in the first three; who knows the situation adds
+// An error, for people and scripts: what failed, on what, why, and what to try.
+// The library fills in the first three; a caller that knows the situation adds
 // the rest.
 #pragma once
 
@@ -15,7 +15,7 @@ struct Error {
     std::string what; // "cannot open the export"
     std::string on;   // "10.77.0.1:7625/inbox"; may be empty
     int number = 0;   // errno, positive; 0 if none belongs to it
-    std::string why;  // in words; empty: what strerror(3) says of the number
+    std::string why;  // the reason in words; empty: the text of strerror(3) for the number
     std::string hint; // what to try; may be empty
 
     Error() = default;
@@ -24,7 +24,7 @@ struct Error {
         : what(std::move(what)), on(std::move(on)), number(number < 0 ? -number : number),
           why(std::move(why)), hint(std::move(hint)) {}
 
-    // ECONNREFUSED and so on; empty without a number, the digits if unknown.
+    // The errno's name, such as ECONNREFUSED; empty without a number, digits if unknown.
     std::string name() const {
         if (number == 0) return {};
         const char* known = strerrorname_np(number);

@@ -10,14 +10,14 @@
  * are bytes, deadlines absolute CLOCK_MONOTONIC nanoseconds (0: none), timeouts
  * milliseconds. Ids are valid within their session; closing the session frees
  * everything that was made through it. A session may be used by several
- * threads at once; what one waits for another may get. Structures that a
- * function takes have their @size filled in by the function; members that are
- * not mentioned have to be zero.
+ * threads at once; a completion that one waits for may be taken by another. The
+ * functions fill in the @size of a structure; members that are not mentioned have
+ * to be zero.
  *
- * Binaries. Within one soname, libkxfer.so.0 now, no structure that a caller hands in,
- * or has filled, grows under the functions that a program was linked with, whatever
- * <linux/kxfer.h> of a later release says: a program works with each later library of
- * its soname, and that with each module of the same KXFER_ABI.
+ * Binaries. Within one soname, now libkxfer.so.0, the structures of the functions that a
+ * program was linked with do not grow, even if those of a later <linux/kxfer.h> do. So a
+ * program works with each later library of its soname, and the library with each module
+ * of the same KXFER_ABI.
  */
 #ifndef KXFER_KXFER_H
 #define KXFER_KXFER_H
@@ -45,7 +45,7 @@ const char* kxfer_library_version(void);
 /* ---- session ---- */
 
 /*
- * Opens a session; *session is the caller's to close. path NULL: /dev/kxfer.
+ * Opens a session; the caller closes *session. path NULL: /dev/kxfer.
  * -ENOENT: the module is not loaded; -EACCES: no right to open the device;
  * -EPROTONOSUPPORT: the module has another KXFER_ABI; -EMFILE.
  */
@@ -59,20 +59,20 @@ void kxfer_session_close(struct kxfer_session* session);
 
 /*
  * File descriptor to poll(2): POLLIN while there are completions, POLLOUT while
- * there is room for jobs, POLLPRI while there are events. It stays the session's.
+ * there is room for jobs, POLLPRI while there are events. The session keeps owning it.
  */
 int kxfer_session_fd(const struct kxfer_session* session);
 
 /*
- * How its calls wait from now on for completions: 0 (at first): as has paid lately;
- * KXFER_WAIT_F_POLL or KXFER_WAIT_F_SLEEP.
+ * Sets how calls of the session wait for completions from now on: 0 (initially): polling or
+ * sleeping, whichever recent waits favour; or KXFER_WAIT_F_POLL or KXFER_WAIT_F_SLEEP.
  */
 int kxfer_session_set_wait(struct kxfer_session* session, uint32_t flags);
 
-/* What the module is and allows. */
+/* Version, features and limits of the module. */
 int kxfer_session_query(struct kxfer_session* session, struct kxfer_query* query);
 
-/* Does nothing: the price of a call. */
+/* Does nothing; for measuring what a call costs. */
 int kxfer_session_nop(struct kxfer_session* session);
 
 /*
@@ -108,22 +108,22 @@ int kxfer_export_create(struct kxfer_session* session, struct kxfer_export_add* 
 int kxfer_export_destroy(struct kxfer_session* session, uint32_t export_id);
 
 /*
- * Says what an export holds: its first length bytes, with their SHA-256.
- * *generation (may be NULL) gets the number of this statement.
+ * Declares what an export holds: its first length bytes, with their SHA-256.
+ * *generation (may be NULL) gets the number of this declaration.
  */
 int kxfer_export_publish(struct kxfer_session* session, uint32_t export_id, uint64_t length,
                          const uint8_t sha256[KXFER_SHA256_SIZE], uint64_t* generation);
 
 /*
- * Publishes a mailbox, to which peers send messages: name, rules, capacity and
- * max_bytes are the caller's; mailbox_args->export_id gets the id. It is in the name
+ * Publishes a mailbox, to which peers send messages. The caller fills in name, rules,
+ * capacity and max_bytes; mailbox_args->export_id gets the id. A mailbox is in the name
  * space of exports, and peers open it as one (KXFER_RIGHT_SEND).
  */
 int kxfer_mailbox_create(struct kxfer_session* session, struct kxfer_mailbox_add* mailbox_args);
 
 /*
- * Returns when no message can come any more. RECVs that wait end with -EKEYREVOKED;
- * messages that nobody took are lost.
+ * Returns when no message can arrive any more. Waiting RECVs end with -EKEYREVOKED;
+ * messages not taken are lost.
  */
 int kxfer_mailbox_destroy(struct kxfer_session* session, uint32_t mailbox);
 
@@ -136,8 +136,9 @@ int kxfer_mailbox_destroy(struct kxfer_session* session, uint32_t mailbox);
 int kxfer_listener_create(struct kxfer_session* session, const struct kxfer_addr* address, uint32_t flags,
                           uint64_t* listener);
 /*
- * The same, and an initiator has to prove one of the keys (struct kxfer_key_name; at most
- * KXFER_LISTEN_KEYS_MAX). -ENOKEY: the caller can search no such key in the kernel's keyrings.
+ * As kxfer_listener_create(), and an initiator has to prove one of the keys (struct
+ * kxfer_key_name; at most KXFER_LISTEN_KEYS_MAX). -ENOKEY: the caller can search no such key
+ * in the kernel's keyrings.
  */
 int kxfer_listener_create_with_keys(struct kxfer_session* session, const struct kxfer_addr* address,
                                     uint32_t flags, const struct kxfer_key_name* keys, uint32_t nr_keys,
@@ -154,13 +155,13 @@ int kxfer_peer_connect(struct kxfer_session* session, struct kxfer_peer_open* pe
 int kxfer_peer_disconnect(struct kxfer_session* session, uint32_t peer);
 
 /*
- * Exports of a peer that are open to the caller: stores up to nr records and
+ * Lists the exports of a peer that are open to the caller: stores up to nr records and
  * returns how many; 0: the end. *cursor has to be 0 at the first call.
  */
 int kxfer_peer_exports(struct kxfer_session* session, uint32_t peer, uint32_t timeout_ms, uint64_t* cursor,
                        struct kxfer_peer_export* exports, uint32_t nr);
 
-/* In words, for example "source port not below 1024"; never NULL. */
+/* The refusal in words, for example "source port not below 1024"; never NULL. */
 const char* kxfer_refusal_text(uint32_t refusal);
 
 /* Gets access to an export of a peer; target_args->target gets the id. */
@@ -169,40 +170,40 @@ int kxfer_target_create(struct kxfer_session* session, struct kxfer_target_open*
 /* -EBUSY while jobs use it. */
 int kxfer_target_destroy(struct kxfer_session* session, uint32_t target);
 
-/* What the export holds now; info->min_generation waits for a generation. */
+/* Asks the peer what the export holds; waits for info->min_generation if that is not 0. */
 int kxfer_target_query(struct kxfer_session* session, struct kxfer_target_info* info);
 
 /* ---- jobs ---- */
 
 /*
  * Jobs are asynchronous: kxfer_job_submit() hands them in and returns, and
- * kxfer_completion_reap() takes their completions. user_data joins the two; it
- * is the caller's, a pointer or an index, and need not be unique unless it is to
- * be cancelled by.
+ * kxfer_completion_reap() takes their completions. user_data connects the two; the
+ * caller chooses it, a pointer or an index. It need not be unique, except to cancel
+ * one job by it.
  *
  * Lifetime. The array of jobs is the caller's again when the call returns. The
  * bytes that a job names in its region are the job's until its completion was
- * taken: what a READ fills is neither to be read nor written, what a WRITE
- * sends is not to be written. Region and target cannot be destroyed meanwhile
+ * taken: the caller must neither read nor write what a READ fills, nor write what a
+ * WRITE sends. Region and target cannot be destroyed meanwhile
  * (-EBUSY). Closing the session ends its jobs and drops their completions.
  *
  * Order. Jobs are posted in the order of the array, and of the calls of one
- * thread. Completions come in any order. What that means for the bytes is a
- * table in Documentation/uapi.rst: in short, a NOTIFY and a READ come behind
- * the WRITEs before them; what is to come behind a READ waits for its completion.
+ * thread. Completions come in any order. A table in Documentation/uapi.rst gives what
+ * that means for the bytes. In short: a NOTIFY and a READ come after the WRITEs before
+ * them; what has to come after a READ must wait for its completion.
  *
  * Room. At most max_jobs (struct kxfer_query) are in flight or not yet taken;
  * -EAGAIN beyond: take completions and submit again.
  *
- * Threads. Any of them may submit, take and cancel at any time. Each completion
- * is taken once, by whoever comes first.
+ * Threads. Any thread may submit, take and cancel at any time. Each completion
+ * is taken once, by the first thread that asks.
  *
- * Waiting. kxfer_completion_reap() waits by itself; who waits for other things
- * too polls kxfer_session_fd(): POLLIN while there are completions, POLLOUT
- * while there is room for jobs. The library has no threads and calls nobody back.
+ * Waiting. kxfer_completion_reap() waits by itself. A program that waits for other
+ * things too polls kxfer_session_fd(): POLLIN while there are completions, POLLOUT
+ * while there is room for jobs. The library has no threads and no callbacks.
  */
 
-/* A job that fills length bytes of the region, from its region_offset on, from the target. */
+/* A job that copies length bytes of the target into the region, from region_offset on. */
 static inline struct kxfer_job kxfer_job_make_read(uint32_t region, uint64_t region_offset, uint32_t target,
                                                    uint64_t target_offset, uint64_t length,
                                                    uint64_t user_data) {
@@ -228,7 +229,7 @@ static inline struct kxfer_job kxfer_job_make_write(uint32_t region, uint64_t re
     return job;
 }
 
-/* A job that hands the cookie to the exporter's session, behind the data of the WRITEs before it. */
+/* A job that hands the cookie to the exporter's session, after the data of the WRITEs before it. */
 static inline struct kxfer_job kxfer_job_make_notify(uint32_t target, uint64_t cookie, uint64_t user_data) {
     struct kxfer_job job = kxfer_job_make_read(0, 0, target, 0, 0, user_data);
     job.op = KXFER_OP_NOTIFY;
@@ -237,10 +238,11 @@ static inline struct kxfer_job kxfer_job_make_notify(uint32_t target, uint64_t c
 }
 
 /*
- * A job that puts length bytes of the region, no more than the target is long, as one
- * message into the mailbox that the target is. length 0: region and region_offset are 0. Its
- * completion has -EAGAIN if the mailbox is full. More than KXFER_MESSAGE_MAX bytes must not
- * change before it completes, which is when they have been received.
+ * A job that puts length bytes of the region as one message into the mailbox that is the
+ * target; at most the target's length. With length 0, region and region_offset are 0. The
+ * job's completion has -EAGAIN if the mailbox is full. If the message is longer than
+ * KXFER_MESSAGE_MAX, its bytes must not change before the job completes, which is when
+ * they have been received.
  */
 static inline struct kxfer_job kxfer_job_make_send(uint32_t region, uint64_t region_offset, uint32_t target,
                                                    uint64_t length, uint64_t user_data) {
@@ -249,7 +251,7 @@ static inline struct kxfer_job kxfer_job_make_send(uint32_t region, uint64_t reg
     return job;
 }
 
-/* The same, and 32 bits that go with the message. */
+/* A SEND with 32 bits of immediate data. */
 static inline struct kxfer_job kxfer_job_make_send_imm(uint32_t region, uint64_t region_offset,
                                                        uint32_t target, uint64_t length, uint32_t immediate,
                                                        uint64_t user_data) {
@@ -260,9 +262,9 @@ static inline struct kxfer_job kxfer_job_make_send_imm(uint32_t region, uint64_t
 }
 
 /*
- * A job that takes the oldest message of the session's own mailbox, or waits for one: a
- * struct kxfer_message comes into the region and its payload behind it, both together in
- * at most length bytes. bytes of the completion says how many they were.
+ * A job that takes the oldest message of the session's own mailbox, or waits for one. The
+ * region gets a struct kxfer_message, followed by the payload, together at most length
+ * bytes. The completion's bytes is how many they were.
  */
 static inline struct kxfer_job kxfer_job_make_recv(uint32_t region, uint64_t region_offset, uint32_t mailbox,
                                                    uint64_t length, uint64_t user_data) {
@@ -272,9 +274,9 @@ static inline struct kxfer_job kxfer_job_make_recv(uint32_t region, uint64_t reg
 }
 
 /*
- * A job that makes the 8 bytes at target_offset `swap` if they are `compare`, and brings
- * what they were into the region: the caller sees by that whether they have changed.
- * Atomic among atomics only; enum kxfer_op says what it asks of addresses and devices.
+ * A job that sets the 8 bytes at target_offset to `swap` if they equal `compare`, and stores
+ * their old value in the region, which shows whether the swap took place. Atomic among
+ * atomics only; enum kxfer_op has the requirements on addresses and devices.
  */
 static inline struct kxfer_job kxfer_job_make_compare_swap(uint32_t region, uint64_t region_offset,
                                                            uint32_t target, uint64_t target_offset,
@@ -287,7 +289,7 @@ static inline struct kxfer_job kxfer_job_make_compare_swap(uint32_t region, uint
     return job;
 }
 
-/* A job that adds to the 8 bytes at target_offset; else the same. */
+/* A job that adds to the 8 bytes at target_offset; else as kxfer_job_make_compare_swap(). */
 static inline struct kxfer_job kxfer_job_make_fetch_add(uint32_t region, uint64_t region_offset,
                                                         uint32_t target, uint64_t target_offset, uint64_t add,
                                                         uint64_t user_data) {
@@ -300,17 +302,16 @@ static inline struct kxfer_job kxfer_job_make_fetch_add(uint32_t region, uint64_
 /*
  * Hands in nr jobs, any number above 0, and does not wait. Returns how many were
  * accepted, counted from the first on; each of them gives exactly one
- * completion. Fails only if none was. *refused (may be NULL) gets 0 or the
+ * completion. Fails only if none was accepted. *refused (may be NULL) gets 0 or the
  * negative errno of the first one not accepted: -EAGAIN and -EINTR mean that
- * the rest may be handed in again, the others that this job is wrong.
+ * the rest may be handed in again, any other that this job is wrong.
  */
 int kxfer_job_submit(struct kxfer_session* session, const struct kxfer_job* jobs, uint32_t nr, int* refused);
 
 /*
- * Hands in jobs and takes completions by one call, for those who count system
- * calls: everything in struct kxfer_submit is the caller's but size and stride.
- * Returns how many jobs were accepted; args->reaped and args->error tell the
- * rest. Fails only if no job was accepted.
+ * Hands in jobs and takes completions in one system call. The caller fills in struct
+ * kxfer_submit except size and stride. Returns how many jobs were accepted;
+ * args->reaped and args->error have the other results. Fails only if no job was accepted.
  */
 int kxfer_job_submit_wait(struct kxfer_session* session, struct kxfer_submit* args);
 
@@ -325,21 +326,21 @@ int kxfer_completion_reap(struct kxfer_session* session, struct kxfer_completion
                           uint32_t wait, uint64_t deadline_ns);
 
 /*
- * Completions in memory shared with the kernel, so that taking them needs no call. Has
- * to be opened before the first job, and stays until the session is closed: from then
- * on completions are in the ring alone. kxfer_completion_reap() and kxfer_job_run()
+ * Opens a ring: completions in memory shared with the kernel, so that taking them needs no
+ * system call. Has to be opened before the first job, and stays until the session is closed.
+ * From then on completions are in the ring alone. kxfer_completion_reap() and kxfer_job_run()
  * fail with -EINVAL, as does kxfer_job_submit_wait() with room for completions; with
- * `wait` it waits until so many are unread in the ring. A job that would have no room
- * there is refused with -EAGAIN.
+ * `wait` the latter waits until so many are unread in the ring. A job for whose completion
+ * the ring would have no room is refused with -EAGAIN.
  *
  * entries: a power of two, at most max_jobs of struct kxfer_query. eventfd: -1, or an
- * eventfd(2) that is told when a completion comes into a ring in which none is unread.
+ * eventfd(2) that is signalled when a completion comes into a ring in which none is unread.
  * -EBUSY: jobs in flight or completions not taken; -EEXIST: it is open.
  */
 int kxfer_ring_open(struct kxfer_session* session, uint32_t entries, int eventfd);
 
 /*
- * Takes up to nr completions from the ring, without a call, and returns how many. Any
+ * Takes up to nr completions from the ring, without a system call, and returns how many. Any
  * number of threads may do so at once. 0: there are none, and the thread may go to sleep
  * on the eventfd or in poll(2).
  */
@@ -355,8 +356,8 @@ int kxfer_ring_wait(struct kxfer_session* session, uint32_t wait, uint64_t deadl
  * Submits one job and waits for its completion; returns its status, and the
  * whole completion if that is not NULL. For sessions that have no other job
  * in flight: a completion of another job would be taken for this one. A
- * deadline or signal that ends the waiting cancels the job: one still queued
- * ends so, one already posted is waited for.
+ * deadline or signal that ends the waiting cancels the job if it is still queued; a
+ * posted one is waited for.
  */
 int kxfer_job_run(struct kxfer_session* session, const struct kxfer_job* job, uint64_t deadline_ns,
                   struct kxfer_completion* completion);
@@ -373,8 +374,8 @@ int kxfer_job_cancel_all(struct kxfer_session* session);
  * Ends all jobs: cancels queued ones, waits for posted ones until the deadline,
  * and drops their completions and those not yet taken. After 0, and unless
  * another thread submits meanwhile, no job is in flight: memory, regions and
- * targets are the caller's again. -ETIMEDOUT, -EINTR: some are still posted; it
- * may be called again.
+ * targets are the caller's again. -ETIMEDOUT, -EINTR: some jobs are still posted; the
+ * function may be called again.
  */
 int kxfer_job_drain(struct kxfer_session* session, uint64_t deadline_ns);
 
@@ -385,16 +386,16 @@ int kxfer_job_drain(struct kxfer_session* session, uint64_t deadline_ns);
 int kxfer_event_take(struct kxfer_session* session, struct kxfer_event* events, uint32_t nr, uint32_t wait,
                      uint64_t deadline_ns);
 
-/* Now, in the clock of deadlines. */
+/* The time now, on the clock of deadlines. */
 uint64_t kxfer_clock_ns(void);
 
 /* ---- addresses ---- */
 
-/* From sockaddr_in or sockaddr_in6; -EAFNOSUPPORT for others. */
+/* Converts a sockaddr_in or sockaddr_in6; -EAFNOSUPPORT for others. */
 int kxfer_addr_from_sockaddr(const struct sockaddr* from, struct kxfer_addr* to);
 
 /*
- * "10.77.0.1:7625" or "[fe80::1%eth0]:7625", without the port if that is 0.
+ * Formats as "10.77.0.1:7625" or "[fe80::1%eth0]:7625", without the port if that is 0.
  * Writes at most size bytes, closing zero included; 64 are always enough.
  */
 int kxfer_addr_format(const struct kxfer_addr* address, char* text, size_t size);

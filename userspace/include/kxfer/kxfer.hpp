@@ -3,15 +3,15 @@
 // libkxfer for C++20: the nouns of <kxfer/kxfer.h> as objects that clean up
 // after themselves; every fallible call returns tl::expected.
 //
-// Session is shared: a Region, Export, Listener, Peer or Target keeps its
-// session open, so they may be destroyed in any order among themselves that
-// the kernel allows: targets before their peer, exports before their region.
-// Declare them in the order of making and C++ does the rest. Objects are moved,
-// never copied. No call throws but for lack of memory.
+// The session is shared: a Region, Export, Listener, Peer or Target keeps its
+// session open. The kernel wants targets destroyed before their peer and exports
+// before their region; otherwise any order will do. Objects declared in the order
+// of creation are destroyed in the right order. Objects are moved, never copied.
+// Calls throw only for lack of memory.
 //
-// Jobs in flight keep their region and target: such a one is not destroyed but
-// goes with the session. Session::drain() ends the jobs first. What holds for jobs
-// and completions is said in kxfer.h; here is the whole of it:
+// The destructor of a Region or Target does nothing while jobs in flight use it: the
+// region or target then stays until the session is closed. Session::drain() ends the
+// jobs first. kxfer.h has the rules for jobs and completions. Use:
 //
 //     std::array<Completion, 32> room;
 //     session.submit(jobs);
@@ -56,13 +56,13 @@ inline std::string to_string(const kxfer_addr& address) {
     return kxfer_addr_format(&address, text.data(), text.size()) == 0 ? text.data() : "-";
 }
 
-// When waiting ends: so long from now, at a point of time, or never. The clock
+// When waiting ends: a duration from now, at a point of time, or never. The clock
 // is CLOCK_MONOTONIC, which is what std::chrono::steady_clock shows on Linux.
 class Deadline {
   public:
     static Deadline never() { return {}; }
 
-    // NOLINTNEXTLINE(google-explicit-constructor): reap(room, 1, 5s) is to be read aloud
+    // NOLINTNEXTLINE(google-explicit-constructor): for calls such as reap(room, 1, 5s)
     Deadline(std::chrono::steady_clock::time_point at)
         : ns_(at.time_since_epoch().count() > 0 ? static_cast<uint64_t>(at.time_since_epoch().count()) : 1) {}
     template <typename Rep, typename Period>
@@ -70,14 +70,14 @@ class Deadline {
     Deadline(std::chrono::duration<Rep, Period> from_now)
         : ns_(after(kxfer_clock_ns(), nanoseconds_in(from_now))) {}
 
-    // As kxfer.h wants it: 0 is never.
+    // The deadline as kxfer.h takes it: 0 is never.
     uint64_t ns() const { return ns_; }
     bool passed() const { return ns_ != 0 && kxfer_clock_ns() >= ns_; }
 
   private:
     Deadline() = default;
 
-    // What nanoseconds cannot hold, 292 years, is as good as the most that they hold.
+    // Limits a time that nanoseconds cannot hold (more than 292 years) to their maximum.
     template <typename Rep, typename Period>
     static int64_t nanoseconds_in(std::chrono::duration<Rep, Period> time) {
         using std::chrono::nanoseconds;
@@ -88,7 +88,7 @@ class Deadline {
         return std::chrono::duration_cast<nanoseconds>(time).count();
     }
 
-    // Far ahead stays ahead, and before the beginning is long past.
+    // A time before the clock's zero becomes 1, which has long passed.
     static uint64_t after(uint64_t now, int64_t ns) {
         if (ns >= 0) return now + static_cast<uint64_t>(ns);
         const uint64_t back = -static_cast<uint64_t>(ns);
@@ -104,7 +104,7 @@ template <size_t N> std::string text_of(const uint8_t (&bytes)[N]) {
     return {from, strnlen(from, N)};
 }
 
-// False: the text does not fit, or has a zero in it, so that it would be cut to another one.
+// False: the text does not fit, or has a zero in it, which would cut it short.
 template <size_t N> [[nodiscard]] bool set_text(uint8_t (&bytes)[N], std::string_view text) {
     memset(bytes, 0, N);
     if (text.size() >= N || text.find('\0') != text.npos) return false;
@@ -114,7 +114,7 @@ template <size_t N> [[nodiscard]] bool set_text(uint8_t (&bytes)[N], std::string
 
 namespace detail {
 
-// What INFO lists, in words.
+// The name of what INFO lists.
 inline const char* name_of(kxfer_info_kind kind) {
     switch (kind) {
     case KXFER_INFO_DEVICES:
@@ -137,7 +137,7 @@ inline const char* name_of(kxfer_info_kind kind) {
 
 using Handle = std::shared_ptr<kxfer_session>;
 
-// Owns one id of a session and destroys it by the given function.
+// Owns one id of a session and destroys it with the given function.
 template <typename Id, int (*destroy)(kxfer_session*, Id)> class Owned {
   public:
     Owned() = default;
@@ -176,7 +176,7 @@ template <typename Id, int (*destroy)(kxfer_session*, Id)> class Owned {
 
 } // namespace detail
 
-// Pinned memory. What it pins stays the caller's and has to outlive it.
+// Pinned memory. The memory stays the caller's and has to outlive the Region.
 class Region : public detail::Owned<uint32_t, kxfer_region_destroy> {
   public:
     using Owned::Owned;
@@ -186,7 +186,7 @@ class Export : public detail::Owned<uint32_t, kxfer_export_destroy> {
   public:
     using Owned::Owned;
 
-    // Says that the first `length` bytes are content; returns its generation.
+    // Declares the first `length` bytes to be content; returns its generation.
     Expected<uint64_t> publish(uint64_t length, const Digest& sha256) {
         uint64_t generation = 0;
         const int ret = kxfer_export_publish(session(), id(), length, sha256.data(), &generation);
@@ -195,16 +195,17 @@ class Export : public detail::Owned<uint32_t, kxfer_export_destroy> {
     }
 };
 
-// Where peers put messages; its session takes them by Job::recv().
+// Where peers put messages; its session takes them with Job::recv().
 class Mailbox : public detail::Owned<uint32_t, kxfer_mailbox_destroy> {
   public:
     using Owned::Owned;
 };
 
-// A message as a RECV has brought it: what is known of it, and the payload behind it.
+// A message that a RECV has stored: its header, followed by the payload.
 class Message {
   public:
-    // The range that the RECV named, in which its completion counted `bytes`. Nothing: too few.
+    // range: memory of the RECV; bytes: of its completion. Empty if bytes are less than a header or
+    // more than range.
     static std::optional<Message> at(std::span<const std::byte> range, uint64_t bytes) {
         Message message;
         if (bytes < sizeof(message.head_) || bytes > range.size()) return std::nullopt;
@@ -229,7 +230,7 @@ class Listener : public detail::Owned<uint64_t, kxfer_listener_destroy> {
     using Owned::Owned;
 };
 
-// A QP of the session's own with a responder of user-space verbs, for kxfer_bench_run().
+// A QP of this session alone, connected with a responder of user-space verbs, for kxfer_bench_run().
 class Dedicated : public detail::Owned<uint32_t, kxfer_dedicated_destroy> {
   public:
     Dedicated() = default;
@@ -238,7 +239,7 @@ class Dedicated : public detail::Owned<uint32_t, kxfer_dedicated_destroy> {
 
     uint64_t link() const { return link_; } // as INFO lists it
 
-    // READs what the responder says of messages.
+    // READs the responder's status of its messages.
     Expected<kxfer_dedicated_status> status() {
         kxfer_dedicated_status status = {};
         status.dedicated = id();
@@ -251,7 +252,7 @@ class Dedicated : public detail::Owned<uint32_t, kxfer_dedicated_destroy> {
     uint64_t link_ = 0;
 };
 
-// An export of a peer, opened; `opened` is what the peer said at that moment.
+// An open export of a peer; `opened` is the peer's answer to the opening.
 class Target : public detail::Owned<uint32_t, kxfer_target_destroy> {
   public:
     Target() = default;
@@ -334,7 +335,7 @@ struct Job : kxfer_job {
                      uint64_t length, uint64_t user_data) {
         return Job(kxfer_job_make_write(from.id(), region_offset, to.id(), target_offset, length, user_data));
     }
-    // Of the word at target_offset, whose old value comes into the region; see enum kxfer_op.
+    // Swaps the word at target_offset and stores its old value in the region; see enum kxfer_op.
     static Job compare_swap(const Region& into, uint64_t region_offset, const Target& at,
                             uint64_t target_offset, uint64_t compare, uint64_t swap, uint64_t user_data) {
         return Job(kxfer_job_make_compare_swap(into.id(), region_offset, at.id(), target_offset, compare,
@@ -348,7 +349,7 @@ struct Job : kxfer_job {
     static Job notify(const Target& to, uint64_t cookie, uint64_t user_data) {
         return Job(kxfer_job_make_notify(to.id(), cookie, user_data));
     }
-    // To a mailbox; without an immediate if there is none.
+    // To a mailbox; with an immediate if one is given.
     static Job send(const Region& from, uint64_t region_offset, const Target& to, uint64_t length,
                     uint64_t user_data, std::optional<uint32_t> immediate = std::nullopt) {
         return Job(immediate ? kxfer_job_make_send_imm(from.id(), region_offset, to.id(), length, *immediate,
@@ -365,7 +366,7 @@ struct Job : kxfer_job {
         return Job(kxfer_job_make_recv(into.id(), region_offset, from.id(), length, user_data));
     }
 
-    // Ends with ETIMEDOUT if it is still queued then.
+    // Sets the deadline: a job still queued then ends with ETIMEDOUT.
     Job& by(Deadline deadline) {
         deadline_ns = deadline.ns();
         return *this;
@@ -381,7 +382,7 @@ struct Completion : kxfer_completion {
     Completion() : kxfer_completion{} {}
 
     bool ok() const { return status == 0; }
-    // The bytes moved, or why none were.
+    // The number of bytes moved, or the job's error.
     Expected<uint64_t> result() const {
         if (status < 0) return fail("the job failed,", "user_data " + std::to_string(user_data), status);
         return bytes;
@@ -395,8 +396,8 @@ struct PeerOptions {
     kxfer_addr local = {};
     std::string device;
     uint32_t context = KXFER_CONTEXT_POLLED;
-    std::optional<uint32_t> tos; // none: as the device has it
-    std::string key;             // that both ends have to prove; empty: none
+    std::optional<uint32_t> tos; // type of service; none: the device's default
+    std::string key;             // the key both ends have to prove; empty: none
     Milliseconds timeout{10000};
 };
 
@@ -457,7 +458,7 @@ class Session {
         return Export(session_, args.export_id);
     }
 
-    // capacity: messages that it holds; max_bytes: of the payload of one.
+    // capacity: messages that it holds; max_bytes: limit of a message's payload.
     Expected<Mailbox> add_mailbox(std::string_view name, uint32_t capacity, uint32_t max_bytes,
                                   std::span<const kxfer_rule> rules = {}) {
         kxfer_mailbox_add args = {};
@@ -496,7 +497,7 @@ class Session {
                             : -ENAMETOOLONG;
         if (ret < 0) {
             Error error("cannot connect with", to_string(remote), ret);
-            // 8: nothing listens there, which is what ECONNREFUSED alone says.
+            // 8: nothing listens there, which ECONNREFUSED already means.
             if (args.refusal != KXFER_REFUSAL_NONE && args.refusal != (KXFER_REFUSAL_TRANSPORT | 8))
                 error.why = std::string("it refused: ") + kxfer_refusal_text(args.refusal);
             return tl::make_unexpected(std::move(error));
@@ -504,7 +505,7 @@ class Session {
         return Peer(session_, args);
     }
 
-    // args: all that struct kxfer_dedicated_open asks for.
+    // args: the input members of struct kxfer_dedicated_open.
     Expected<Dedicated> dedicate(kxfer_dedicated_open args) {
         const int ret = kxfer_dedicated_create(get(), &args);
         if (ret == -EREMOTEIO && args.refusal)
@@ -519,8 +520,8 @@ class Session {
         return Dedicated(session_, args);
     }
 
-    // Hands in jobs and does not wait. How many were accepted, from the first on; the
-    // same call with the rest says why it was not. Fails only if none was.
+    // Hands in jobs and does not wait. Returns how many were accepted, counted from the first;
+    // submitting the rest again returns why it was not. Fails only if none was accepted.
     Expected<uint32_t> submit(std::span<const Job> jobs) {
         const int ret = kxfer_job_submit(get(), jobs.data(), static_cast<uint32_t>(jobs.size()), nullptr);
         if (ret < 0) return fail("cannot submit", std::to_string(jobs.size()) + " jobs", ret);
@@ -548,10 +549,9 @@ class Session {
         return {};
     }
 
-    // Takes completions into `room` and waits until there are `least` of them (0:
-    // takes what is there) or the deadline has passed. Returns the part of `room` that
-    // was filled: nothing if nothing is in flight. Fails with ETIMEDOUT or EINTR if
-    // none came.
+    // Takes completions into `room` and waits until there are `least` of them (0: does not
+    // wait) or the deadline has passed. Returns the part of `room` that was filled: nothing
+    // if nothing is in flight. Fails with ETIMEDOUT or EINTR if none came.
     Expected<std::span<const Completion>> reap(std::span<Completion> room, uint32_t least,
                                                Deadline deadline) {
         const int ret = kxfer_completion_reap(get(), room.data(), static_cast<uint32_t>(room.size()), least,
@@ -560,24 +560,24 @@ class Session {
         return std::span<const Completion>(room.first(static_cast<size_t>(ret)));
     }
 
-    // Those that are there.
+    // Without waiting.
     Expected<std::span<const Completion>> reap(std::span<Completion> room) {
         return reap(room, 0, Deadline::never());
     }
 
-    // Completions come into shared memory from now on; see kxfer_ring_open().
+    // From now on completions are stored in shared memory; see kxfer_ring_open().
     Expected<void> open_ring(uint32_t entries, int eventfd = -1) {
         const int ret = kxfer_ring_open(get(), entries, eventfd);
         if (ret < 0) return fail("cannot open a ring of entries:", std::to_string(entries), ret);
         return {};
     }
 
-    // Those in the ring, without a call. Returns the part of `room` that was filled.
+    // Takes completions from the ring without a system call. Returns the part of `room` filled.
     std::span<const Completion> take(std::span<Completion> room) {
         return room.first(kxfer_ring_take(get(), room.data(), static_cast<uint32_t>(room.size())));
     }
 
-    // Until so many are unread in the ring.
+    // Waits until so many completions are unread in the ring.
     Expected<void> wait(uint32_t completions, Deadline deadline) {
         const int ret = kxfer_ring_wait(get(), completions, deadline.ns());
         if (ret < 0) return fail("cannot wait for", "completions", ret);
@@ -592,7 +592,7 @@ class Session {
         return std::span<const kxfer_event>(room.first(static_cast<size_t>(ret)));
     }
 
-    // Ends queued jobs with ECANCELED; how many. Posted ones go on.
+    // Ends queued jobs with ECANCELED and returns how many. Posted ones go on.
     Expected<uint32_t> cancel(uint64_t user_data) {
         const int ret = kxfer_job_cancel(get(), user_data);
         if (ret < 0) return fail("cannot cancel jobs of", "user_data " + std::to_string(user_data), ret);

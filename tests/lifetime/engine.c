@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -166,10 +167,13 @@ TEST_F_TIMEOUT(engine, goes_behind_the_last_of_a_connection, 120)
 		ASSERT_EQ(0, sender_open(&sender, KXFER_TRANSPORT_RC));
 		ASSERT_EQ(0, sender_dedicate(&sender));
 		EXPECT_EQ(0, sender_run(&sender));
-		ASSERT_EQ(0, delay_arm(late[i], 50, 1));
-		EXPECT_EQ(NULL, sender_close(&sender));
+		ASSERT_EQ(0, delay_arm(late[i], 300, 1));
+		/* Not sender_close(), which waits for the link. */
+		close(sender.fd);
 		EXPECT_EQ(0, remove_engine_soon());
 		delay_arm(late[i], 0, 0);
+		responder_close(&sender.responder);
+		EXPECT_TRUE(sender_links_are_gone(&sender, self->fd));
 	}
 }
 
@@ -190,17 +194,30 @@ static void *run_until_the_device_goes(void *context)
 		.time_limit_ms = 20000,
 		.memory = KXFER_BENCH_MEMORY_MR_EACH,
 	};
+	sigset_t children;
 
+	/* The end of a command, which is a signal, is not to end the run. */
+	sigemptyset(&children);
+	sigaddset(&children, SIGCHLD);
+	pthread_sigmask(SIG_BLOCK, &children, NULL);
 	return (void *)(long)kx_call(rig->client, KXFER_BENCH, &bench);
 }
 
-/* The run is over when all it has posted has completed; its lane is closed a while later. */
+static void *remove_device(void *device)
+{
+	return (void *)(long)baseline_command("rdma link del %s", (const char *)device);
+}
+
+/*
+ * The run is over when all it has posted has completed. Its lane is closed a while later, and
+ * the device waits for that.
+ */
 TEST_F_TIMEOUT(engine, goes_behind_a_lane_that_is_closed, 60)
 {
 	struct rig_options options = { .length = 32 * 4096 };
 	char device[64], netdev[32];
 	struct rig rig;
-	pthread_t thread;
+	pthread_t thread, remover;
 	void *ret;
 
 	snprintf(device, sizeof(device), "%s", kx_device());
@@ -210,12 +227,16 @@ TEST_F_TIMEOUT(engine, goes_behind_a_lane_that_is_closed, 60)
 	ASSERT_EQ(0, pthread_create(&thread, NULL, run_until_the_device_goes, &rig));
 	ASSERT_TRUE(kx_wait_until(is_loaded(), 5000));
 	kx_sleep_ms(100 * kx_slowness());
-	ASSERT_EQ(0, delay_arm("LANE_EXCLUSIVE", 500, 1));
-	ASSERT_EQ(0, baseline_command("rdma link del %s", device));
+	ASSERT_EQ(0, delay_arm("LANE_EXCLUSIVE", 1000, 1));
+	ASSERT_EQ(0, pthread_create(&remover, NULL, remove_device, device));
 	EXPECT_EQ(0, pthread_join(thread, &ret));
 	EXPECT_EQ(-ENODEV, (int)(long)ret);
-	rig_close(&rig);
+	close(rig.client);
+	rig.client = -1;
 	EXPECT_EQ(0, remove_engine_soon());
+	EXPECT_EQ(0, pthread_join(remover, &ret));
+	EXPECT_EQ(NULL, ret);
+	rig_close(&rig);
 	delay_arm("LANE_EXCLUSIVE", 0, 0);
 	EXPECT_EQ(0, baseline_command("rdma link add %s type %s netdev %s", device, kx_provider(),
 				      netdev));

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 #
-# What tests/vm/run and tests/vm/mkinitramfs share.
+# What tests/vm/run, tests/vm/mkinitramfs and tests/arch/run share.
 
 # shellcheck disable=SC2034 # used by the scripts that read this file
 cache=${KXFER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kxfer}
@@ -21,4 +21,35 @@ copy_libraries() { # ROOT FILE...
 			cp -Lu "$library" "$root/usr/lib/x86_64-linux-gnu/" ;;
 		esac
 	done
+}
+
+# Copies the modules of a list, and all that they depend on, into ROOT, uncompressed.
+copy_modules() { # FROM ROOT LIST
+	local from=$1 to=$2/lib/modules/${1##*/} path
+	mkdir -p "$to"
+	cp "$from"/modules.{order,builtin,builtin.modinfo} "$to/"
+	module_closure "$3" "$from/modules.dep" | while read -r path; do
+		mkdir -p "$to/${path%/*}"
+		case $path in
+		*.xz)  xz -dc "$from/$path" >"$to/${path%.xz}" ;;
+		*.zst) zstd -qdc "$from/$path" >"$to/${path%.zst}" ;;
+		*.gz)  gzip -dc "$from/$path" >"$to/${path%.gz}" ;;
+		*)     cp "$from/$path" "$to/$path" ;;
+		esac
+	done
+}
+
+# modules.dep lists with each module the whole closure of its dependencies. A
+# listed module that the file does not name is built into the kernel or absent
+# from this series; /init fails when it misses one.
+module_closure() { # LIST MODULES.DEP
+	awk '
+		FNR == NR { if ($1 != "" && $1 !~ /^#/) { gsub(/-/, "_", $1); want[$1] = 1 }; next }
+		{
+			name = $1
+			sub(/.*\//, "", name); sub(/\.ko.*/, "", name); gsub(/-/, "_", name)
+			if (!(name in want)) next
+			sub(/:/, "")
+			for (i = 1; i <= NF; i++) print $i
+		}' "$1" "$2" | sort -u
 }

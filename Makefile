@@ -23,6 +23,8 @@ TESTS_INSTALL = $(O)/tests/install
 SMP_KERNELS ?= 6.12-debug 6.12-kcsan
 SMP_TESTS   ?= uapi:* data:content data:notify data:path data:transfer lifetime:* perm:* fuzz:ioctl leaks:*
 SMOKE_TESTS ?= uapi:smoke uapi:submit data:notify lifetime:revoke lifetime:module leaks:*
+# Other architectures, one of them big endian, and PREEMPT_RT.
+ARCH_KERNELS ?= 6.1-arm64 6.1-s390x 6.1-rt
 # What such a check sees best: memory that several hold, and its end.
 DEBUG_SMOKE_TESTS ?= uapi:dedicated uapi:mailbox uapi:ring lifetime:dedicated lifetime:long \
 	lifetime:memory lifetime:revoke perm:long fault:delays storm:once leaks:*
@@ -68,7 +70,7 @@ vm: ## a shell in a virtual machine with kxfer on soft RoCE (KERNEL)
 	@tests/vm/run --shell --kernel $(KERNEL)
 
 ##@ Test
-.PHONY: check check-matrix check-debug check-debug-smoke check-smp check-smp-smoke
+.PHONY: check check-matrix check-debug check-debug-smoke check-smp check-smp-smoke check-arch
 .PHONY: check-unit check-asan check-model fuzz fuzz-parsers
 .PHONY: coverage storm kselftest-install mutants lint
 check: ## all tests, on 6.1 and 6.12, rxe and siw (KERNELS, PROVIDERS, TESTS narrow it down)
@@ -104,6 +106,14 @@ check-smp-smoke: ## five minutes of it, if its kernel is built already
 	@if scripts/build-kernel --cached 6.12-debug; then \
 		$(MAKE) check-smp SMP_KERNELS=6.12-debug SMP_TESTS="$(SMOKE_TESTS)" PROVIDERS=rxe; \
 	else echo "ok 1 check-smp # SKIP the kernel 6.12-debug is not built; make check-smp builds it"; fi
+
+check-arch: ## Linux 6.1 for arm64, for s390x (big endian) and with PREEMPT_RT, rxe (ARCH_KERNELS, TESTS)
+	@scripts/setup arch
+	@set -e; for kernel in $(ARCH_KERNELS); do $(MAKE) kmod KERNEL=$$kernel; done
+	@$(MAKE) kselftest-install
+	@set -e; for kernel in $(filter-out 6.1-rt,$(ARCH_KERNELS)); do tests/arch/build $$kernel $(O); done
+	@CHECK_NAME=check-arch KERNELS="$(ARCH_KERNELS)" PROVIDERS=rxe CHECK_TIMEOUT=1800 UNIT=no \
+		TESTS="$${TESTS:-$$(tests/arch/plain $(O) | tr '\n' ' ')}" tests/vm/check $(O)
 
 check-unit: ## unit tests on this machine, no virtual machine
 	@scripts/setup check

@@ -547,15 +547,16 @@ TEST_F(bench, by_rdma_rw_keeps_operations_apart)
 {
 	self->cmd = deep(&self->cmd, KXFER_OP_WRITE, 8, 4, 1);
 	self->cmd.memory = KXFER_BENCH_MEMORY_RW;
-	self->cmd.stride = 128;
-	self->cmd.length = 128;
+	/* The longest cache line of any architecture, on s390x. */
+	self->cmd.stride = 256;
+	self->cmd.length = 256;
 	ASSERT_EQ(0, bench(self->fd, &self->cmd));
 	REFUSED(EINVAL, signal, 2);
-	REFUSED(EINVAL, length, 129);
-	REFUSED(EINVAL, stride, 64);
-	REFUSED(EINVAL, stride, 129);
+	REFUSED(EINVAL, length, 257);
+	REFUSED(EINVAL, stride, 192);
+	REFUSED(EINVAL, stride, 257);
 	REFUSED(EINVAL, region_offset, 1);
-	self->cmd.length = 127;
+	self->cmd.length = 255;
 	REFUSED(EINVAL, region_offset, 2);
 	self->cmd.region_offset = 1;
 	EXPECT_EQ(0, bench(self->fd, &self->cmd));

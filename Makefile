@@ -199,13 +199,16 @@ distclean: clean ## the cache of kernels as well
 	rm -rf $(CACHE)/kernels
 
 ##@ Install
-.PHONY: install uninstall dkms-install
+.PHONY: install uninstall dkms-install in-tree
 # The machine's own kernel, unless KERNEL is given.
 INSTALL_KERNEL := $(if $(filter command environment,$(firstword $(origin KERNEL))),$(KERNEL),running)
 
 install: ## module, tool, library, header, udev rule, man pages (DESTDIR, PREFIX)
 	@$(MAKE) kmod tool KERNEL=$(INSTALL_KERNEL)
 	@scripts/install install $(O) $(INSTALL_KERNEL)
+
+in-tree: ## lay modules, uapi, selftests and documents into the kernel tree LINUX=dir
+	@scripts/in-tree "$(LINUX)"
 
 uninstall: ## remove them again
 	@scripts/install uninstall $(O) $(INSTALL_KERNEL)

@@ -26,7 +26,7 @@ SMOKE_TESTS ?= uapi:smoke uapi:submit data:notify lifetime:revoke lifetime:modul
 # Other architectures, one of them big endian, and PREEMPT_RT.
 ARCH_KERNELS ?= 6.1-arm64 6.1-s390x 6.1-rt
 # What such a check sees best: memory that several hold, and its end.
-DEBUG_SMOKE_TESTS ?= uapi:dedicated uapi:mailbox uapi:ring lifetime:dedicated lifetime:long \
+DEBUG_SMOKE_TESTS ?= uapi:dedicated uapi:mailbox uapi:ring lifetime:dedicated lifetime:engine lifetime:long \
 	lifetime:memory lifetime:revoke perm:long fault:delays storm:once leaks:*
 
 # The group of scripts/setup that has what a guest with KERNEL needs; and those for

@@ -39,8 +39,8 @@ enum {
  * @KXFER_BENCH_MEMORY_RW: by the kernel's rdma_rw, as in a storage target: for each
  *	operation pages are mapped for DMA, work requests made, and the pages unmapped; a
  *	READ on iWARP takes an MR for that. READ and WRITE only; with @depth above 1 @signal
- *	must be 1 and @stride a multiple of 64 that keeps operations in cache lines of their
- *	own
+ *	must be 1 and @stride a multiple of the kernel's cache lines (64 bytes; 256 on s390x)
+ *	that keeps operations in lines of their own
  */
 enum kxfer_bench_memory {
 	KXFER_BENCH_MEMORY_DEFAULT	= 0,

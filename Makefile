@@ -111,9 +111,12 @@ check-arch: ## Linux 6.1 for arm64, for s390x (big endian) and with PREEMPT_RT, 
 	@scripts/setup arch
 	@set -e; for kernel in $(ARCH_KERNELS); do $(MAKE) kmod KERNEL=$$kernel; done
 	@$(MAKE) kselftest-install
-	@set -e; for kernel in $(filter-out 6.1-rt,$(ARCH_KERNELS)); do tests/arch/build $$kernel $(O); done
-	@CHECK_NAME=check-arch KERNELS="$(ARCH_KERNELS)" PROVIDERS=rxe CHECK_TIMEOUT=1800 UNIT=no \
-		TESTS="$${TESTS:-$$(tests/arch/plain $(O) | tr '\n' ' ')}" tests/vm/check $(O)
+	@set -e; for kernel in $(filter-out 6.1-rt,$(ARCH_KERNELS)); do \
+		tests/arch/build $$kernel $(O); $(MAKE) siw KERNEL=$$kernel; done
+	@status=0; CHECK_NAME=check-arch KERNELS="$(ARCH_KERNELS)" PROVIDERS=rxe CHECK_TIMEOUT=1800 UNIT=no \
+		TESTS="$${TESTS:-$$(tests/arch/plain $(O) | tr '\n' ' ')}" tests/vm/check $(O) || status=1; \
+		$(if $(filter-out $(ARCH_KERNELS),6.1-arm64 6.1-s390x),,tests/arch/pair $(O) || status=1;) \
+		exit $$status
 
 check-unit: ## unit tests on this machine, no virtual machine
 	@scripts/setup check

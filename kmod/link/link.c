@@ -732,7 +732,7 @@ int kxfer_link_init(const struct kxfer_link_ops *initiator,
 	if (!kxfer_handler_wq)
 		goto err_wq;
 	life_wq = kxfer_fault(LINK_LIFE) ? NULL :
-		  alloc_workqueue("kxfer_life", WQ_UNBOUND | WQ_MEM_RECLAIM, WQ_MAX_ACTIVE);
+		  alloc_workqueue("kxfer_life", WQ_UNBOUND, WQ_MAX_ACTIVE);
 	if (!life_wq)
 		goto err_handlers;
 	return 0;

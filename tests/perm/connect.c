@@ -330,7 +330,7 @@ TEST_F(lane, beyond_those_agreed_on_is_refused)
 TEST_F(lane, of_a_higher_number_may_come_first)
 {
 	static const struct raw_manners greedy = { .nr_lanes = UINT16_MAX };
-	struct kxfer_info_lane lanes[256];
+	struct kxfer_info_lane lanes[256], last[3] = {};
 	uint64_t cursor = 0;
 	int i, n;
 
@@ -346,11 +346,18 @@ TEST_F(lane, of_a_higher_number_may_come_first)
 	EXPECT_EQ(0, raw_lane_connect(&self->second, self->port, 0, &self->hello,
 				      sizeof(self->hello), self->link.pd));
 	EXPECT_EQ(0, raw_link_connect_data(&self->link));
-	n = kx_info(self->fd, KXFER_INFO_LANES, lanes, sizeof(*lanes), 256, &cursor);
-	ASSERT_LE(3, n);
+	/* On a fast guest the lanes of the tests before are there, too: more than one page. */
+	do {
+		n = kx_info(self->fd, KXFER_INFO_LANES, lanes, sizeof(*lanes), 256, &cursor);
+		ASSERT_LE(0, n);
+		for (i = 0; i < n; i++) {
+			memmove(&last[0], &last[1], 2 * sizeof(*last));
+			last[2] = lanes[i];
+		}
+	} while (n == 256);
 	for (i = 0; i < 3; i++) {
-		EXPECT_EQ(lanes[n - 1].link, lanes[n - 3 + i].link);
-		EXPECT_EQ(i, lanes[n - 3 + i].index);
+		EXPECT_EQ(last[2].link, last[i].link);
+		EXPECT_EQ(i, last[i].index);
 	}
 }
 

@@ -5,6 +5,7 @@
  * namespace KXFER.
  */
 #include <linux/module.h>
+#include <linux/rcupdate.h>
 
 #include <linux/kxfer_bench.h>
 
@@ -41,9 +42,18 @@ static int __init kxfer_bench_init(void)
 	return kxfer_engine_register(&engine);
 }
 
+/*
+ * A run ends when its last completion is counted, on a lane that others go on using. The
+ * context that counted it, a worker or a softirq, may still be on its way out of
+ * kxfer_run_operation_done(): for a worker that was preempted there no reference is held.
+ * synchronize_rcu_tasks() waits until every task has left the code that it was preempted in,
+ * synchronize_rcu() for softirqs and for owners of a polled CQ.
+ */
 static void __exit kxfer_bench_exit(void)
 {
 	kxfer_engine_unregister(&engine);
+	synchronize_rcu_tasks();
+	synchronize_rcu();
 }
 
 module_init(kxfer_bench_init);

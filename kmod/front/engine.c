@@ -6,8 +6,9 @@
  * A session has the engine, with a reference to its module, from the first such call to the
  * end of the session. A dedicated link has a reference too (link_ops.h), because links end
  * later than sessions. So has the context that notifies a run that its lane is drained (struct
- * kxfer_lane_user). Thus no call, connection or completion of the engine is left when its
- * module is unloaded.
+ * kxfer_lane_user). Thus no call and no connection of the engine is left when its module is
+ * unloaded. A context may still return from the completion that was the last of a run on a
+ * shared lane: the module's exit waits for that (bench/module.c).
  *
  * Context: may sleep.
  */

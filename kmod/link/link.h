@@ -65,7 +65,6 @@ struct kxfer_link_key {
  *	of the listener; a reference
  * @local: own address
  * @remote: peer's address; see struct kxfer_info_link
- * @any_port: unused
  * @dev: device, once the address is resolved
  * @on_device: in kxfer_device.links
  * @pd: protection domain of this link alone
@@ -136,7 +135,6 @@ struct kxfer_link {
 	struct mem_cgroup *memcg;
 	struct kxfer_addr local;
 	struct kxfer_addr remote;
-	bool any_port;
 	struct kxfer_device *dev;
 	struct kxfer_device_user on_device;
 	struct ib_pd *pd;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * kxfer_bench.ko, the engine of the calls of linux/kxfer_bench.h: it is loaded by who may
- * measure and in use as long as a session has measured. It goes when nothing of it is left,
- * whatever is late.
+ * kxfer_bench.ko, the engine of the calls of linux/kxfer_bench.h. The first such call of a
+ * privileged caller loads it, and a session that has measured keeps it in use. It can be
+ * removed once nothing of it is left, at whichever step a link or lane is delayed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -103,7 +103,7 @@ TEST_F(engine, is_loaded_by_the_first_that_measures)
 	EXPECT_TRUE(is_loaded());
 }
 
-/* In a process of its own, which goes without its rights. */
+/* In a child, which drops its privileges. */
 TEST_F(engine, is_not_loaded_by_who_may_not_measure)
 {
 	pid_t pid = fork();
@@ -155,7 +155,7 @@ static const char *const late[] = {
 	"DEDICATED_END", "LANE_DRAINED", "LANE_CQ_END", "LINK_TEARDOWN", "LINK_LAST",
 };
 
-/* The last of a connection goes after its session, and the module as soon as it can. */
+/* A link ends after its session, and only then can the module be removed. */
 TEST_F_TIMEOUT(engine, goes_behind_the_last_of_a_connection, 120)
 {
 	struct sender sender = {};
@@ -196,7 +196,7 @@ static void *run_until_the_device_goes(void *context)
 	};
 	sigset_t children;
 
-	/* The end of a command, which is a signal, is not to end the run. */
+	/* SIGCHLD of a command must not interrupt the run. */
 	sigemptyset(&children);
 	sigaddset(&children, SIGCHLD);
 	pthread_sigmask(SIG_BLOCK, &children, NULL);
@@ -209,8 +209,8 @@ static void *remove_device(void *device)
 }
 
 /*
- * The run is over when all it has posted has completed. Its lane is closed a while later, and
- * the device waits for that.
+ * A run ends when all its work requests have completed. Its lane is closed later, and the
+ * removal of the device waits for the lane.
  */
 TEST_F_TIMEOUT(engine, goes_behind_a_lane_that_is_closed, 60)
 {
@@ -251,7 +251,7 @@ static void *measure_again_and_again(void *context)
 	while (kx_now_ns() < end) {
 		fd = kx_open();
 		ret = measure(fd);
-		/* It may go as it is looked for. */
+		/* The module may be unloaded during the look-up. */
 		if (ret && ret != -EOPNOTSUPP)
 			strange = ret;
 		close(fd);

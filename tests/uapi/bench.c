@@ -827,7 +827,7 @@ static void *run_long(void *argument)
 	struct _test_data_anywhere *self = argument;
 	sigset_t children;
 
-	/* The end of a command, which is a signal, is not to end the run. */
+	/* SIGCHLD of a command must not interrupt the run. */
 	sigemptyset(&children);
 	sigaddset(&children, SIGCHLD);
 	pthread_sigmask(SIG_BLOCK, &children, NULL);

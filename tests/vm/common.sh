@@ -53,3 +53,17 @@ module_closure() { # LIST MODULES.DEP
 			for (i = 1; i <= NF; i++) print $i
 		}' "$1" "$2" | sort -u
 }
+
+quote() { # prints the words for a POSIX shell
+	local word
+	for word; do
+		printf "'%s' " "${word//\'/\'\\\'\'}"
+	done
+}
+
+# Of the guest in $dir, by the say() of its runner.
+# shellcheck disable=SC2154 # the runner's
+show_console() {
+	say "last 50 lines of $dir/console.log:"
+	tail -n 50 "$dir/console.log" | tr -d '\r' | sed 's/^/    /' >&2
+}

@@ -14,7 +14,9 @@ JOBS    ?= $(shell nproc)
 override O := $(abspath $(O))
 export KXFER_BUILD := $(O)
 
-KERNELS      ?= 6.1 6.12
+# What make check runs on: User-mode Linux of both series, then Debian's kernels in emulated
+# machines.
+KERNELS      ?= 6.1-um 6.12-um 6.1 6.12
 CACHE        := $(or $(KXFER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kxfer)
 KSELFTEST    := $(CACHE)/kernels/6.12/source/tools/testing/selftests
 TESTS_INSTALL = $(O)/tests/install
@@ -62,23 +64,37 @@ userspace: ## these and their unit tests
 ##@ See it work
 .PHONY: demo vm
 demo: ## install what is missing, build, and transfer a file in a virtual machine
-	@tests/vm/demo
+	@scripts/vm/demo
 
 vm: ## a shell in a virtual machine with kxfer on soft RoCE (KERNEL)
 	@scripts/setup $(VM_GROUP)
 	@$(MAKE) kmod tool
-	@tests/vm/run --shell --kernel $(KERNEL)
+	@scripts/vm/run --shell --kernel $(KERNEL)
 
 ##@ Test
-.PHONY: check check-matrix check-debug check-debug-smoke check-smp check-smp-smoke check-arch
+.PHONY: test check check-um check-modules check-matrix check-debug check-debug-smoke check-smp
+.PHONY: check-smp-smoke check-arch
 .PHONY: check-unit check-asan check-model fuzz fuzz-parsers
 .PHONY: coverage storm kselftest-install mutants lint
+test: ## one test, or a few, by name: T=uapi:smoke, T='data:* perm:keys' (KERNEL, PROVIDER)
+	@scripts/setup $(if $(filter 7.2,$(KERNEL)),matrix,check)
+	@KERNEL=$(KERNEL) TESTS="$(T)" scripts/vm/test $(O)
+
 check: ## all tests, on 6.1 and 6.12, rxe and siw (KERNELS, PROVIDERS, TESTS narrow it down)
+	@$(MAKE) check-modules userspace kselftest-install
+	@KERNELS="$(KERNELS)" scripts/vm/check $(O)
+
+check-um: ## the part of it on User-mode Linux, without building the tool: for a first look
+	@$(MAKE) check-modules kselftest-install KERNELS="$(filter %-um,$(KERNELS))"
+	@CHECK_NAME=check-um KERNELS="$(filter %-um,$(KERNELS))" UNIT=no scripts/vm/check $(O)
+
+check-modules:
 	@scripts/setup $(if $(filter 7.2,$(KERNELS)),matrix,check)
-	@set -e; for kernel in $(KERNELS); do $(MAKE) kmod siw KERNEL=$$kernel; \
-		[ ! -e tests/dma/siw-$$kernel.patch ] || $(MAKE) siw-dma KERNEL=$$kernel; done
-	@$(MAKE) userspace kselftest-install
-	@KERNELS="$(KERNELS)" tests/vm/check $(O)
+	@set -e; for kernel in $(KERNELS); do \
+		case $$kernel in *-um) scripts/build-kernel $$kernel ;; esac; \
+		echo "# building the modules for $$kernel"; \
+		$(MAKE) kmod siw KERNEL=$$kernel; \
+		[ ! -e tests/guest/dma/siw-$$kernel.patch ] || $(MAKE) siw-dma KERNEL=$$kernel; done
 
 check-matrix: ## all of them everywhere, and on Linux 7.2 as well, from Debian forky
 	@WHOLE=yes $(MAKE) check KERNELS="6.1 6.12 7.2"
@@ -87,7 +103,7 @@ check-debug: ## the same tests on a kernel that checks itself: KASAN, lockdep, k
 	@scripts/build-kernel 6.1-debug
 	@$(MAKE) kmod KERNEL=6.1-debug
 	@$(MAKE) userspace kselftest-install
-	@CHECK_NAME=check-debug KERNELS=6.1-debug UNIT=no tests/vm/check $(O)
+	@CHECK_NAME=check-debug KERNELS=6.1-debug UNIT=no scripts/vm/check $(O)
 
 check-debug-smoke: ## some minutes of it, if its kernel is built already
 	@if scripts/build-kernel --cached 6.1-debug; then \
@@ -100,7 +116,7 @@ check-smp: ## two CPUs: KASAN, lockdep, sleeping in atomic context; then KCSAN (
 	@$(MAKE) userspace kselftest-install
 	@set -e; for kernel in $(SMP_KERNELS); do \
 		CHECK_NAME=check-smp KERNELS=$$kernel CHECK_TIMEOUT=3600 UNIT=no \
-			TESTS="$${TESTS:-$(SMP_TESTS)}" tests/vm/check $(O); done
+			TESTS="$${TESTS:-$(SMP_TESTS)}" scripts/vm/check $(O); done
 
 check-smp-smoke: ## five minutes of it, if its kernel is built already
 	@if scripts/build-kernel --cached 6.12-debug; then \
@@ -112,10 +128,10 @@ check-arch: ## Linux 6.1 for arm64, for s390x (big endian) and with PREEMPT_RT, 
 	@set -e; for kernel in $(ARCH_KERNELS); do $(MAKE) kmod KERNEL=$$kernel; done
 	@$(MAKE) kselftest-install
 	@set -e; for kernel in $(filter-out 6.1-rt,$(ARCH_KERNELS)); do \
-		tests/arch/build $$kernel $(O); $(MAKE) siw KERNEL=$$kernel; done
+		scripts/vm/arch/build $$kernel $(O); $(MAKE) siw KERNEL=$$kernel; done
 	@status=0; CHECK_NAME=check-arch KERNELS="$(ARCH_KERNELS)" PROVIDERS=rxe CHECK_TIMEOUT=1800 UNIT=no \
-		TESTS="$${TESTS:-$$(tests/arch/plain $(O) | tr '\n' ' ')}" tests/vm/check $(O) || status=1; \
-		$(if $(filter-out $(ARCH_KERNELS),6.1-arm64 6.1-s390x),,tests/arch/pair $(O) || status=1;) \
+		TESTS="$${TESTS:-$$(scripts/vm/arch/plain $(O) | tr '\n' ' ')}" scripts/vm/check $(O) || status=1; \
+		$(if $(filter-out $(ARCH_KERNELS),6.1-arm64 6.1-s390x),,scripts/vm/arch/pair $(O) || status=1;) \
 		exit $$status
 
 check-unit: ## unit tests on this machine, no virtual machine
@@ -131,11 +147,11 @@ check-asan: ## the unit tests under AddressSanitizer and UBSan; ends with ctest'
 
 check-model: ## the order in memory of the completion ring: litmus tests, by Spin
 	@scripts/setup lint
-	@tests/model/run
+	@tests/host/model/run
 
 fuzz-parsers: ## libFuzzer on pure parts and parsers, DURATION seconds each (60)
 	@scripts/setup debug
-	@tests/fuzz/libfuzzer $(O) $(or $(DURATION),60)
+	@tests/host/fuzz/libfuzzer $(O) $(or $(DURATION),60)
 
 coverage: ## which lines of the module and the tool the tests run (TESTS, PROVIDERS)
 	@scripts/setup debug
@@ -144,7 +160,7 @@ coverage: ## which lines of the module and the tool the tests run (TESTS, PROVID
 
 kselftest-install: ## the test collection as a tree for any machine (DESTDIR)
 	@scripts/setup --check check
-	@$(MAKE) -C tests KSELFTEST=$(realpath $(KSELFTEST)) OUT=$(O)/tests/out \
+	@$(MAKE) -s -j$(JOBS) -C tests KSELFTEST=$(realpath $(KSELFTEST)) OUT=$(O)/tests/out \
 		DEST=$(if $(DESTDIR),$(abspath $(DESTDIR)),$(TESTS_INSTALL)) install
 
 mutants: ## is each of tests/mutants, a defect, caught by the tests?
@@ -154,12 +170,12 @@ mutants: ## is each of tests/mutants, a defect, caught by the tests?
 fuzz: ## fuzzers for a while (DURATION=600, FUZZ=ioctl, wire or delays, KERNEL, PROVIDER)
 	@scripts/setup check
 	@$(MAKE) kmod kselftest-install $(if $(filter siw,$(PROVIDER)),siw)
-	@KERNEL=$(KERNEL) tests/fuzz/run $(or $(FUZZ),all) $(or $(DURATION),600) $(FUZZ_ARGS)
+	@KERNEL=$(KERNEL) tests/guest/fuzz/run $(or $(FUZZ),all) $(or $(DURATION),600) $(FUZZ_ARGS)
 
 storm: ## removal, reload, kills and shortage under load, for long (STORM, KERNEL, PROVIDER)
 	@scripts/setup check
 	@$(MAKE) kmod userspace kselftest-install $(if $(filter siw,$(PROVIDER)),siw)
-	@KERNEL=$(KERNEL) tests/storm/run $(STORM)
+	@KERNEL=$(KERNEL) tests/guest/storm/run $(STORM)
 
 lint: ## style and static checks
 	@scripts/setup lint
@@ -170,21 +186,21 @@ lint: ## style and static checks
 bench: ## perftest, floor, jobs side by side, in instructions (KERNEL, PROVIDER)
 	@$(SETUP_BENCH)
 	@$(MAKE) kmod userspace KERNEL=$(KERNEL) $(if $(filter siw,$(PROVIDER)),siw)
-	@KERNEL=$(KERNEL) tests/bench/run
+	@KERNEL=$(KERNEL) scripts/bench/run
 
 bench-compare: ## what changed in that since the revision BASE
 	@$(SETUP_BENCH)
-	@KERNEL=$(KERNEL) tests/bench/compare $(O) $(BASE)
+	@KERNEL=$(KERNEL) scripts/bench/compare $(O) $(BASE)
 
 bench-parity: ## is the engine verbs as good as perftest? within 3 %, in instructions (KERNEL)
 	@$(SETUP_BENCH)
 	@$(MAKE) kmod userspace KERNEL=$(KERNEL)
-	@KERNEL=$(KERNEL) tests/bench/parity
+	@KERNEL=$(KERNEL) scripts/bench/parity
 
 bench-wall: ## sessions side by side, by the clock, on two CPUs (KERNEL, PROVIDER)
 	@$(SETUP_BENCH)
 	@$(MAKE) kmod KERNEL=$(KERNEL) $(if $(filter siw,$(PROVIDER)),siw)
-	@KERNEL=$(KERNEL) tests/bench/wall
+	@KERNEL=$(KERNEL) scripts/bench/wall
 
 ##@ Keep it tidy
 .PHONY: format docs clean distclean

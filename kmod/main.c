@@ -19,7 +19,8 @@
 #include "link/link.h"
 #include "link/listener.h"
 #include "node/device.h"
-#include "share/export.h"
+#include "share/exposure.h"
+#include "share/ping.h"
 
 static const struct kxfer_device_ops device_ops = {
 	.added = kxfer_listener_device_added,
@@ -41,12 +42,15 @@ static int __init kxfer_init(void)
 	ret = kxfer_link_init(&kxfer_role_initiator, &kxfer_role_passive);
 	if (ret)
 		goto err_cq;
-	ret = kxfer_export_init();
+	ret = kxfer_exposure_init();
 	if (ret)
 		goto err_link;
+	ret = kxfer_ping_publish();
+	if (ret)
+		goto err_exposure;
 	ret = kxfer_listener_init();
 	if (ret)
-		goto err_export;
+		goto err_ping;
 	ret = kxfer_device_init(&device_ops);
 	if (ret)
 		goto err_listener;
@@ -61,8 +65,10 @@ err_device:
 	kxfer_device_exit();
 err_listener:
 	kxfer_listener_exit();
-err_export:
-	kxfer_export_exit();
+err_ping:
+	kxfer_ping_withdraw();
+err_exposure:
+	kxfer_exposure_exit();
 err_link:
 	kxfer_link_exit();
 err_cq:
@@ -81,7 +87,8 @@ static void __exit kxfer_exit(void)
 	kxfer_delay(MODULE_EXIT);
 	kxfer_device_exit();
 	kxfer_listener_exit();
-	kxfer_export_exit();
+	kxfer_ping_withdraw();
+	kxfer_exposure_exit();
 	kxfer_link_exit();
 	kxfer_cq_exit();
 	kxfer_job_exit();

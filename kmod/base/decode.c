@@ -136,66 +136,20 @@ const char *kxfer_wire_check_message(const struct kxfer_wire_header *header, u32
 	return NULL;
 }
 
-/* Sides that may send a request. */
-enum sender {
-	INITIATOR	= 1,
-	RESPONDER	= 2,
-	BOTH		= 3,
-};
-
-static const struct {
-	enum sender sender;
-	enum kxfer_wire_kind kind;	/* of the lane */
-	u16 length;			/* least payload, in bytes */
-	u16 more;			/* bytes that may follow */
-} requests[KXFER_WIRE_NR_TYPES] = {
-	[KXFER_WIRE_HELLO]   = { INITIATOR, KXFER_WIRE_CONTROL, 0,
-				 sizeof(struct kxfer_wire_proof) },
-	[KXFER_WIRE_PING]    = { BOTH, KXFER_WIRE_CONTROL, 0 },
-	[KXFER_WIRE_GRANT]   = { INITIATOR, KXFER_WIRE_CONTROL,
-				 sizeof(struct kxfer_wire_grant) },
-	[KXFER_WIRE_KEYS]    = { INITIATOR, KXFER_WIRE_CONTROL,
-				 sizeof(struct kxfer_wire_keys) },
-	[KXFER_WIRE_RELEASE] = { INITIATOR, KXFER_WIRE_CONTROL,
-				 sizeof(struct kxfer_wire_grant_id) },
-	[KXFER_WIRE_INFO]    = { INITIATOR, KXFER_WIRE_CONTROL,
-				 sizeof(struct kxfer_wire_grant_id) },
-	[KXFER_WIRE_LIST]    = { INITIATOR, KXFER_WIRE_CONTROL,
-				 sizeof(struct kxfer_wire_list) },
-	[KXFER_WIRE_REVOKE]  = { RESPONDER, KXFER_WIRE_CONTROL,
-				 sizeof(struct kxfer_wire_exposure_id) },
-	[KXFER_WIRE_CONTENT] = { RESPONDER, KXFER_WIRE_CONTROL,
-				 sizeof(struct kxfer_wire_content_change) },
-	[KXFER_WIRE_NOTIFY]  = { INITIATOR, KXFER_WIRE_DATA,
-				 sizeof(struct kxfer_wire_notify) },
-	[KXFER_WIRE_SEND]    = { INITIATOR, KXFER_WIRE_DATA,
-				 sizeof(struct kxfer_wire_send), KXFER_MESSAGE_MAX },
-	[KXFER_WIRE_OFFER]   = { INITIATOR, KXFER_WIRE_DATA,
-				 sizeof(struct kxfer_wire_offer) },
-	[KXFER_WIRE_FETCHED] = { RESPONDER, KXFER_WIRE_DATA,
-				 sizeof(struct kxfer_wire_fetched) },
-	[KXFER_WIRE_TAKE_BACK] = { INITIATOR, KXFER_WIRE_DATA,
-				   sizeof(struct kxfer_wire_take_back) },
-};
-
 /**
  * kxfer_wire_may_send() - whether a peer may send a request now
- * @type: type of the request
+ * @type: type of the request, below KXFER_WIRE_NR_TYPES
+ * @rule: rule of @type
  * @length: length of the payload
  * @initiator: the peer is the link's initiator
  * @kind: kind of the lane that the request came on
  * @connecting: the link is not LIVE yet
- *
- * Return: true if it may; then @type is below KXFER_WIRE_NR_TYPES.
  */
-bool kxfer_wire_may_send(u8 type, u32 length, bool initiator, enum kxfer_wire_kind kind,
-			 bool connecting)
+bool kxfer_wire_may_send(u8 type, const struct kxfer_wire_rule *rule, u32 length,
+			 bool initiator, enum kxfer_wire_kind kind, bool connecting)
 {
-	if (type >= KXFER_WIRE_NR_TYPES || !requests[type].sender)
-		return false;
-	if (!(requests[type].sender & (initiator ? INITIATOR : RESPONDER)) ||
-	    requests[type].kind != kind || length < requests[type].length ||
-	    length > requests[type].length + requests[type].more)
+	if (!(rule->sender & (initiator ? KXFER_WIRE_INITIATOR : KXFER_WIRE_RESPONDER)) ||
+	    rule->kind != kind || length < rule->length || length > rule->length + rule->more)
 		return false;
 	/* Before the link is LIVE an initiator may send nothing but HELLO. */
 	return !initiator || type == KXFER_WIRE_HELLO || !connecting;

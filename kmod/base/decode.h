@@ -13,6 +13,51 @@ struct kxfer_extent;
 #define KXFER_WIRE_NR_TYPES	(KXFER_WIRE_TAKE_BACK + 1)
 #define KXFER_WIRE_KEYS_MAX	(1024 * 1024)	/* 2 TiB at 512 pages each, 4 GiB at one page */
 
+/* Sides that may send a request. */
+enum kxfer_wire_sender {
+	KXFER_WIRE_INITIATOR	= 1,
+	KXFER_WIRE_RESPONDER	= 2,
+	KXFER_WIRE_BOTH		= 3,
+};
+
+/**
+ * struct kxfer_wire_rule - when a request may be sent
+ * @sender: sides that may send it; 0: no such request
+ * @kind: kind of the lane
+ * @length: least payload, in bytes
+ * @more: bytes that may follow
+ */
+struct kxfer_wire_rule {
+	enum kxfer_wire_sender sender;
+	enum kxfer_wire_kind kind;
+	u16 length;
+	u16 more;
+};
+
+/*
+ * All requests, one a line: type, sender, kind of lane, least bytes of payload, bytes that may
+ * follow, where the handler runs (enum kxfer_place), handler. Anything else that a peer sends
+ * ends the link. @BYTES: the size of a payload. front/control.c makes its table of these
+ * lines; tests of this file make their own.
+ */
+#define KXFER_WIRE_REQUESTS(X, BYTES) \
+	X(HELLO, INITIATOR, CONTROL, 0, BYTES(proof), IN_TURN, kxfer_hello_handle) \
+	X(PING, BOTH, CONTROL, 0, 0, HERE, kxfer_hello_handle_ping) \
+	X(GRANT, INITIATOR, CONTROL, BYTES(grant), 0, IN_TURN, handle_grant) \
+	X(KEYS, INITIATOR, CONTROL, BYTES(keys), 0, IN_A_WORK, handle_keys) \
+	X(RELEASE, INITIATOR, CONTROL, BYTES(grant_id), 0, IN_A_WORK, handle_release) \
+	X(INFO, INITIATOR, CONTROL, BYTES(grant_id), 0, IN_A_WORK, handle_info) \
+	X(LIST, INITIATOR, CONTROL, BYTES(list), 0, IN_A_WORK, handle_list) \
+	X(REVOKE, RESPONDER, CONTROL, BYTES(exposure_id), 0, IN_TURN, handle_revoke) \
+	X(CONTENT, RESPONDER, CONTROL, BYTES(content_change), 0, IN_A_WORK, handle_content) \
+	X(NOTIFY, INITIATOR, DATA, BYTES(notify), 0, HERE, handle_notify) \
+	X(SEND, INITIATOR, DATA, BYTES(send), KXFER_MESSAGE_MAX, HERE, handle_send) \
+	X(OFFER, INITIATOR, DATA, BYTES(offer), 0, HERE, handle_offer) \
+	X(FETCHED, RESPONDER, DATA, BYTES(fetched), 0, HERE, handle_fetched) \
+	X(TAKE_BACK, INITIATOR, DATA, BYTES(take_back), 0, HERE, handle_take_back)
+
+#define KXFER_WIRE_BYTES(payload)	sizeof(struct kxfer_wire_##payload)
+
 /**
  * struct kxfer_terms - terms of a grant by a peer
  * @grant: id of the grant on the link
@@ -52,8 +97,8 @@ const struct kxfer_wire_refusal *kxfer_wire_refusal(const void *data, u32 length
 int kxfer_wire_refusal_errno(u32 refusal);
 const char *kxfer_wire_check_message(const struct kxfer_wire_header *header, u32 bytes,
 				     u32 nr_slots);
-bool kxfer_wire_may_send(u8 type, u32 length, bool initiator, enum kxfer_wire_kind kind,
-			 bool connecting);
+bool kxfer_wire_may_send(u8 type, const struct kxfer_wire_rule *rule, u32 length,
+			 bool initiator, enum kxfer_wire_kind kind, bool connecting);
 int kxfer_wire_errno(u16 status);
 enum kxfer_wire_status kxfer_wire_status(int error);
 void kxfer_content_to_wire(struct kxfer_wire_content *wire,

@@ -36,8 +36,8 @@
 #include <linux/types.h>
 
 /*
- * X(ID, errno, what fails), in reading order. tests/fault has a test for each site, and
- * does not build if one is missing (tests/fault/make-sites).
+ * X(ID, errno, what fails), in reading order. tests/guest/fault has a test for each site, and
+ * does not build if one is missing (tests/guest/fault/make-sites).
  */
 #define KXFER_FAULT_SITES(X) \
 	X(MISC_REGISTER, ENOMEM, "misc_register(): /dev/kxfer") \
@@ -55,6 +55,7 @@
 	X(CHARGE_LIMIT, EAGAIN, "rdmacg_try_charge(): the limit of a cgroup") \
 	X(MEMORY, ENOMEM, "memory: to describe pinned memory") \
 	X(MEMORY_ARRAY, ENOMEM, "memory: the array of pages") \
+	X(MEMORY_SEGMENTS, ENOMEM, "memory: the lengths of segments") \
 	X(MEMORY_PIN, ENOMEM, "pin_user_pages()") \
 	X(MEMORY_PAGE, ENOMEM, "alloc_page(): of the built-in export") \
 	X(MEMORY_TABLE, ENOMEM, "sg_alloc_table_from_pages_segment()") \
@@ -117,9 +118,9 @@
 	X(LANE_POST_SEND, ENOMEM, "ib_post_send()") \
 	X(LANE_MR, ENOMEM, "ib_alloc_mr()") \
 	X(LANE_MAP, EIO, "ib_map_mr_sg(): a short piece of the module's own") \
-	X(LANE_WAITED, EIO, "the completion of a REG_MR or fence READ") \
+	X(LANE_WAITED, EIO, "the completion of a REG_MR or placement READ") \
 	X(LANE_SINKS, ENOMEM, "memory: READ sinks") \
-	X(LANE_FENCE, ENOMEM, "memory: the sink of fence READs") \
+	X(LANE_PLACEMENT, ENOMEM, "memory: the sink of placement READs") \
 	X(CHANNEL_MESSAGES, ENOMEM, "memory: messages") \
 	X(CHANNEL_COPIES, ENOMEM, "memory: copies of messages") \
 	X(CHANNEL_REQUESTS, ENOMEM, "memory: request slots") \
@@ -129,7 +130,7 @@
 	X(CHANNEL_REQUEST_SENT, EIO, "the completion of a request's SEND") \
 	X(CHANNEL_REPLY_SENT, EIO, "the completion of an answer's SEND") \
 	X(CHANNEL_RECEIVED, EIO, "the completion of a RECV") \
-	X(CONTROL_FENCE, ENOMEM, "memory: what fence READs read") \
+	X(CONTROL_PLACEMENT, ENOMEM, "memory: what placement READs READ") \
 	X(RELEASE_ORPHAN, ENOMEM, "memory: to give a grant back that no target took") \
 	X(PEER, ENOMEM, "memory: a peer") \
 	X(PEER_LIST, ENOMEM, "memory: a page of a peer's exports") \
@@ -247,12 +248,13 @@
 	X(LANE_DEREG, "an MR is about to be deregistered") \
 	X(LANE_ACCEPT, "a connection is about to be accepted") \
 	X(CQ_WORK, "a work is about to look at a CQ") \
+	X(CQ_AWAY, "the owner of a CQ gives the CPU to others") \
 	X(CHANNEL_CALL, "a request is posted, about to be waited for") \
 	X(CONTROL_WORK, "a request of the peer is about to be handled") \
 	X(CONTROL_ORPHAN, "a grant is about to be given back from a work") \
 	X(PEER_END, "a peer is closed, its link still counts it") \
-	X(TARGET_UNLINKED, "a target is off its link's list, its WRITEs are not fenced") \
-	X(TARGET_RELEASE, "WRITEs are fenced, the grant is not given back") \
+	X(TARGET_UNLINKED, "a target is off its link's list, its WRITEs may not be placed") \
+	X(TARGET_RELEASE, "WRITEs are placed, the grant is not given back") \
 	X(TARGET_REVOKE, "jobs of a withdrawn target are stopped, and not answered for") \
 	X(JOB_PUMP_WORK, "a work is about to post jobs") \
 	X(JOB_DEADLINE_WORK, "a work is about to look for late jobs") \
@@ -298,11 +300,17 @@ void kxfer_fault_debugfs(struct dentry *parent);
 	(static_branch_unlikely(&kxfer_fault_key) ?			\
 	 kxfer_fault_hit(KXFER_FAULT_##id) : 0)
 
-/* Must the site fail now? For calls that fail without an errno. */
+/* Must the site fail now? */
 #define kxfer_fault(id)			(kxfer_fault_error(id) != 0)
 
-/* For calls that return a pointer or ERR_PTR: NULL, unless the site must fail now. */
-#define kxfer_fault_ptr(id)		ERR_PTR(kxfer_fault_error(id))
+/*
+ * A call at a site: its value, or a failure without the call if the site must fail now.
+ * kxfer_try() is for calls that return 0 or -errno, kxfer_try_alloc() for those that return
+ * NULL, kxfer_try_ptr() for those that return ERR_PTR.
+ */
+#define kxfer_try(id, call)		(kxfer_fault_error(id) ?: (call))
+#define kxfer_try_alloc(id, call)	(kxfer_fault(id) ? NULL : (call))
+#define kxfer_try_ptr(id, call)		(ERR_PTR(kxfer_fault_error(id)) ?: (call))
 
 /* Delay here, if a delay of the site is armed. May sleep. */
 #define kxfer_delay(id)							\

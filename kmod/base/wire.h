@@ -52,6 +52,9 @@ enum kxfer_wire_kind {
  */
 #define KXFER_WIRE_FEATURE_KEY	2U
 
+/* The answer to GRANT brings the first keys. */
+#define KXFER_WIRE_FEATURE_FIRST_KEYS	4U
+
 #define KXFER_WIRE_OFFERS	16	/* most long messages under way on a data lane */
 
 /**
@@ -172,6 +175,10 @@ struct kxfer_wire_header {
 	__be64 sequence;
 };
 
+/* Longest payload on a control QP. */
+#define KXFER_WIRE_CONTROL_PAYLOAD \
+	(KXFER_WIRE_CONTROL_BYTES - sizeof(struct kxfer_wire_header))
+
 struct kxfer_wire_content {
 	__be64 generation;
 	__be64 length;
@@ -200,14 +207,14 @@ struct kxfer_wire_proof {
 
 /**
  * struct kxfer_wire_hello_answer - answer to HELLO
- * @fence_addr: address of eight readable bytes; an iWARP initiator READs them after
+ * @placement_addr: address of eight readable bytes; an iWARP initiator READs them after
  *	its WRITEs, which proves that the WRITEs are placed
- * @fence_key: rkey of these bytes; 0: none
+ * @placement_key: rkey of these bytes; 0: none
  * @reserved: 0
  */
 struct kxfer_wire_hello_answer {
-	__be64 fence_addr;
-	__be32 fence_key;
+	__be64 placement_addr;
+	__be32 placement_key;
 	__be32 reserved;
 };
 
@@ -240,7 +247,8 @@ struct kxfer_wire_grant {
 };
 
 /**
- * struct kxfer_wire_grant_answer - answer to GRANT
+ * struct kxfer_wire_grant_answer - answer to GRANT; of a link with
+ *	KXFER_WIRE_FEATURE_FIRST_KEYS struct kxfer_wire_keys_answer may follow it
  * @grant: id of the grant on this link
  * @exposure: id of the registration on this link; several grants may share it
  * @length: bytes of the export; for a mailbox: most payload of one message

@@ -47,6 +47,7 @@
 #include "job/target.h"
 #include "link/link.h"
 #include "node/device.h"
+#include "node/mapping.h"
 #include "node/memory.h"
 #include "node/region.h"
 #include "node/session.h"
@@ -306,9 +307,9 @@ static void give_lane_of_target(struct kxfer_run *run)
 	kxfer_run_leave_lane_locked(lane);
 	flow->nr_jobs--;
 	kxfer_flow_wake(flow);
-	if (lane->fence_mr && run->cmd->op == KXFER_OP_WRITE) {
-		run->target->unfenced = true;
-		flow->unfenced = true;
+	if (lane->iwarp.sink.mr && run->cmd->op == KXFER_OP_WRITE) {
+		run->target->unplaced = true;
+		flow->unplaced = true;
 	}
 	WARN_ON_ONCE(!kxfer_credits_give(&lane->credits, lane->credits.max));
 	spin_unlock_bh(&lane->lock);
@@ -432,8 +433,8 @@ static int take_words(struct kxfer_run *run, const struct kxfer_bench *cmd)
 {
 	if (!cmd->words)
 		return 0;
-	run->words = kxfer_fault(BENCH_WORDS) ? NULL :
-		     kvcalloc(cmd->depth, sizeof(*run->words), GFP_KERNEL_ACCOUNT);
+	run->words = kxfer_try_alloc(BENCH_WORDS, kvcalloc(cmd->depth, sizeof(*run->words),
+							   GFP_KERNEL_ACCOUNT));
 	if (!run->words)
 		return -ENOMEM;
 	return copy_from_user(run->words, u64_to_user_ptr(cmd->words),
@@ -445,15 +446,16 @@ static int make_schedule(struct kxfer_run *run, const struct kxfer_bench *cmd)
 {
 	if (!cmd->interval_ps)
 		return 0;
-	run->due = kxfer_fault(BENCH_SCHEDULE) ? NULL :
-		   kvcalloc(cmd->depth, sizeof(*run->due), GFP_KERNEL_ACCOUNT);
+	run->due = kxfer_try_alloc(BENCH_SCHEDULE,
+				   kvcalloc(cmd->depth, sizeof(*run->due), GFP_KERNEL_ACCOUNT));
 	if (!run->due)
 		return -ENOMEM;
 	if (!cmd->posted_histogram)
 		return 0;
-	run->posted_histogram = kxfer_fault(BENCH_SCHEDULE) ? NULL :
-				kvcalloc(cmd->nr_buckets, sizeof(*run->posted_histogram),
-					 GFP_KERNEL_ACCOUNT);
+	run->posted_histogram = kxfer_try_alloc(BENCH_SCHEDULE,
+						kvcalloc(cmd->nr_buckets,
+							 sizeof(*run->posted_histogram),
+							 GFP_KERNEL_ACCOUNT));
 	return run->posted_histogram ? 0 : -ENOMEM;
 }
 
@@ -461,9 +463,9 @@ static int make_schedule(struct kxfer_run *run, const struct kxfer_bench *cmd)
 static int make_counts(struct kxfer_run *run, const struct kxfer_bench *cmd)
 {
 	if (cmd->nr_samples) {
-		run->samples = kxfer_fault(BENCH_SAMPLES) ? NULL :
-			       kvmalloc_array(cmd->nr_samples, sizeof(*run->samples),
-					      GFP_KERNEL_ACCOUNT);
+		run->samples = kxfer_try_alloc(BENCH_SAMPLES, kvmalloc_array(cmd->nr_samples,
+									     sizeof(*run->samples),
+									     GFP_KERNEL_ACCOUNT));
 		if (!run->samples)
 			return -ENOMEM;
 	}
@@ -471,9 +473,9 @@ static int make_counts(struct kxfer_run *run, const struct kxfer_bench *cmd)
 		return 0;
 	run->posted_ns = kvcalloc(KXFER_LANE_JOB_WRS, sizeof(*run->posted_ns),
 				  GFP_KERNEL_ACCOUNT);
-	run->histogram = kxfer_fault(BENCH_HISTOGRAM) ? NULL :
-			 kvcalloc(cmd->nr_buckets, sizeof(*run->histogram),
-				  GFP_KERNEL_ACCOUNT);
+	run->histogram = kxfer_try_alloc(BENCH_HISTOGRAM,
+					 kvcalloc(cmd->nr_buckets, sizeof(*run->histogram),
+						  GFP_KERNEL_ACCOUNT));
 	return run->posted_ns && run->histogram ? 0 : -ENOMEM;
 }
 
@@ -548,7 +550,7 @@ int kxfer_bench_run(struct kxfer_session *session, void *arg)
 	    !writable(cmd->histogram, cmd->nr_buckets) ||
 	    (cmd->posted_histogram && !writable(cmd->posted_histogram, cmd->nr_buckets)))
 		return -EFAULT;
-	run = kxfer_fault(BENCH) ? NULL : kzalloc(sizeof(*run), GFP_KERNEL_ACCOUNT);
+	run = kxfer_try_alloc(BENCH, kzalloc(sizeof(*run), GFP_KERNEL_ACCOUNT));
 	if (!run)
 		return -ENOMEM;
 	ret = run_and_store(session, run, cmd);

@@ -44,7 +44,7 @@
 #include "bench/dedicated.h"
 #include "bench/run.h"
 #include "job/job.h"
-#include "job/target.h"
+#include "job/peer.h"
 #include "link/lane.h"
 #include "link/link.h"
 #include "link/link_ops.h"
@@ -360,8 +360,7 @@ static struct kxfer_dedicated *dedicated_alloc(const struct kxfer_dedicated_open
 {
 	struct kxfer_dedicated *dedicated;
 
-	dedicated = kxfer_fault(DEDICATED) ? NULL :
-		    kzalloc(sizeof(*dedicated), GFP_KERNEL_ACCOUNT);
+	dedicated = kxfer_try_alloc(DEDICATED, kzalloc(sizeof(*dedicated), GFP_KERNEL_ACCOUNT));
 	if (!dedicated)
 		return NULL;
 	dedicated->length = cmd->length;

@@ -57,7 +57,7 @@ static int post_recv(struct kxfer_lane *lane, struct kxfer_answers *answers)
 {
 	struct ib_recv_wr wr = { .wr_cqe = &answers->cqe };
 
-	return kxfer_fault_error(DEDICATED_RECV) ?: ib_post_recv(lane->qp, &wr, NULL);
+	return kxfer_try(DEDICATED_RECV, ib_post_recv(lane->qp, &wr, NULL));
 }
 
 /* With the lane's lock. Return: run that the answer is for, or NULL: it does not count */
@@ -111,13 +111,13 @@ static struct kxfer_answers *alloc_answers(struct kxfer_dedicated *dedicated)
 {
 	struct kxfer_answers *answers;
 
-	answers = kxfer_fault(DEDICATED_ANSWERS) ? NULL : kzalloc(sizeof(*answers), GFP_KERNEL);
+	answers = kxfer_try_alloc(DEDICATED_ANSWERS, kzalloc(sizeof(*answers), GFP_KERNEL));
 	if (!answers)
 		return NULL;
 	answers->dedicated = dedicated;
 	answers->cqe.done = answered;
-	answers->commands = kxfer_fault(DEDICATED_ANSWERS) ? NULL :
-			    kcalloc(MAX_ANSWERS, COMMAND_BYTES, GFP_KERNEL);
+	answers->commands = kxfer_try_alloc(DEDICATED_ANSWERS,
+					    kcalloc(MAX_ANSWERS, COMMAND_BYTES, GFP_KERNEL));
 	if (answers->commands)
 		return answers;
 	kfree(answers);

@@ -6,7 +6,7 @@
  * posted. So no RNR NAK is provoked, and an iWARP connection does not break.
  *
  * One READ is under way at a time. It has its own send queue entry, which on other lanes
- * belongs to a fence READ. The READ is posted after messages, so it reports at least those
+ * belongs to a placement READ. The READ is posted after messages, so it reports at least those
  * that had arrived before; not so with UD, whose messages are on another QP.
  */
 #include <linux/capability.h>
@@ -16,6 +16,7 @@
 #include "bench/dedicated.h"
 #include "link/lane.h"
 #include "link/link.h"
+#include "link/mr.h"
 #include "node/device.h"
 #include "node/session.h"
 
@@ -124,18 +125,18 @@ int kxfer_dedicated_make_status(struct kxfer_lane *lane)
 	if (!kxfer_dedicated_has_messages(dedicated))
 		return 0;
 	dedicated->status_cqe.done = status_read;
-	dedicated->status = kxfer_fault(DEDICATED_STATUS) ? NULL : kzalloc(bytes, GFP_KERNEL);
+	dedicated->status = kxfer_try_alloc(DEDICATED_STATUS, kzalloc(bytes, GFP_KERNEL));
 	if (!dedicated->status)
 		return -ENOMEM;
 	ret = kxfer_device_map(lane->link->dev->ibdev, dedicated->status, bytes,
 			       DMA_FROM_DEVICE, &dedicated->status_dma);
 	if (ret || !lane->link->dev->iwarp)
 		return ret;
-	mr = kxfer_lane_alloc_mr(lane, 1);
+	mr = kxfer_mr_alloc(lane, 1);
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
 	dedicated->status_mr = mr;
-	return kxfer_lane_register_bytes(lane, mr, dedicated->status_dma, bytes,
+	return kxfer_mr_register_bytes(lane, mr, dedicated->status_dma, bytes,
 					 IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
 }
 
@@ -144,7 +145,7 @@ void kxfer_dedicated_drop_status(struct kxfer_lane *lane)
 {
 	struct kxfer_dedicated *dedicated = lane->link->context;
 
-	kxfer_lane_dereg_mr(lane, dedicated->status_mr);
+	kxfer_mr_dereg(lane, dedicated->status_mr);
 	dedicated->status_mr = NULL;
 	if (dedicated->status_dma)
 		ib_dma_unmap_single(lane->link->dev->ibdev, dedicated->status_dma,

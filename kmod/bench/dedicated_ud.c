@@ -142,17 +142,17 @@ static int resolve(struct kxfer_link *link, struct rdma_cm_id *id)
 	kxfer_cm_bind_scope(id, &from, link->remote.scope_id);
 	kxfer_addr_to_sockaddr(&from, &local);
 	kxfer_addr_to_sockaddr(&link->remote, &remote);
-	ret = kxfer_fault_error(UD_BIND) ?: rdma_bind_addr(id, (struct sockaddr *)&local);
+	ret = kxfer_try(UD_BIND, rdma_bind_addr(id, (struct sockaddr *)&local));
 	if (ret)
 		return ret;
-	ret = kxfer_fault_error(UD_RESOLVE_ADDR) ?:
-	      rdma_resolve_addr(id, NULL, (struct sockaddr *)&remote, RESOLVE_MS);
+	ret = kxfer_try(UD_RESOLVE_ADDR,
+			rdma_resolve_addr(id, NULL, (struct sockaddr *)&remote, RESOLVE_MS));
 	ret = wait_step(link, ret, RESOLVE_MS + 1000);
 	if (ret)
 		return ret;
 	if (id->device != link->dev->ibdev)
 		return -EHOSTUNREACH;
-	ret = kxfer_fault_error(UD_RESOLVE_ROUTE) ?: rdma_resolve_route(id, RESOLVE_MS);
+	ret = kxfer_try(UD_RESOLVE_ROUTE, rdma_resolve_route(id, RESOLVE_MS));
 	return wait_step(link, ret, RESOLVE_MS + 1000);
 }
 
@@ -181,7 +181,7 @@ static int look_up(struct kxfer_dedicated *dedicated)
 	};
 	int ret;
 
-	ret = kxfer_fault_error(UD_CONNECT) ?: rdma_connect(dedicated->ud.id, &param);
+	ret = kxfer_try(UD_CONNECT, rdma_connect(dedicated->ud.id, &param));
 	return wait_step(dedicated->link, ret, LOOKUP_MS);
 }
 
@@ -217,7 +217,7 @@ static int create_qp(struct kxfer_lane *lane)
 	};
 	int ret;
 
-	ret = kxfer_fault_error(UD_QP) ?: rdma_create_qp(ud->id, link->pd, &attr);
+	ret = kxfer_try(UD_QP, rdma_create_qp(ud->id, link->pd, &attr));
 	if (!ret)
 		ud->qp = ud->id->qp;
 	return ret;
@@ -228,8 +228,8 @@ static int create_ah(struct kxfer_link *link)
 	struct kxfer_dedicated_ud *ud = &kxfer_dedicated_of(link)->ud;
 	struct ib_ah *ah;
 
-	ah = kxfer_fault_ptr(UD_AH) ?:
-	     rdma_create_ah(link->pd, &ud->ah_attr, RDMA_CREATE_AH_SLEEPABLE);
+	ah = kxfer_try_ptr(UD_AH,
+			   rdma_create_ah(link->pd, &ud->ah_attr, RDMA_CREATE_AH_SLEEPABLE));
 	if (IS_ERR(ah))
 		return PTR_ERR(ah);
 	ud->ah = ah;
@@ -267,8 +267,8 @@ int kxfer_dedicated_make_ud(struct kxfer_lane *lane)
 
 	if (!dedicated->ud.wanted)
 		return 0;
-	id = kxfer_fault_ptr(UD_ID) ?:
-	     rdma_create_id(&init_net, ud_event, lane, RDMA_PS_UDP, IB_QPT_UD);
+	id = kxfer_try_ptr(UD_ID,
+			   rdma_create_id(&init_net, ud_event, lane, RDMA_PS_UDP, IB_QPT_UD));
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 	dedicated->ud.id = id;

@@ -29,8 +29,9 @@
 #include "base/plan.h"
 #include "bench/mrs.h"
 #include "link/lane.h"
+#include "link/mr.h"
 #include "node/device.h"
-#include "node/region.h"
+#include "node/mapping.h"
 
 static u64 length_of(const struct kxfer_mrs_layout *layout, u32 i)
 {
@@ -46,8 +47,8 @@ static int make_lists(struct kxfer_mrs *mrs, const struct kxfer_mapping *mapping
 	for (i = 0; i < mrs->nr; i++)
 		total += kxfer_mapping_pieces(mapping, layout->offset + i * layout->step,
 					      length_of(layout, i), NULL);
-	mrs->sg = kxfer_fault(MRS_SG) ? NULL :
-		  kvmalloc_array(total, sizeof(*mrs->sg), GFP_KERNEL_ACCOUNT);
+	mrs->sg = kxfer_try_alloc(MRS_SG,
+				  kvmalloc_array(total, sizeof(*mrs->sg), GFP_KERNEL_ACCOUNT));
 	if (!mrs->sg)
 		return -ENOMEM;
 	sg_init_table(mrs->sg, total);
@@ -72,7 +73,7 @@ static void end_pool(struct kxfer_lane *lane, struct kxfer_mrs *mrs)
 		mrs->each[i].mr = NULL;
 	}
 	ib_mr_pool_destroy(qp, &qp->rdma_mrs);
-	kxfer_lane_count_mrs(lane, -(int)mrs->nr);
+	kxfer_mr_count(lane, -(int)mrs->nr);
 	mrs->pool = NULL;
 }
 
@@ -84,7 +85,7 @@ static void deregister_all(struct kxfer_lane *lane, struct kxfer_mrs *mrs)
 	if (mrs->pool)
 		end_pool(lane, mrs);
 	for (i = 0; i < mrs->nr && mrs->each[i].mr; i++) {
-		kxfer_lane_dereg_mr(lane, mrs->each[i].mr);
+		kxfer_mr_dereg(lane, mrs->each[i].mr);
 		mrs->each[i].mr = NULL;
 	}
 }
@@ -108,7 +109,7 @@ static int make_each(struct kxfer_lane *lane, struct kxfer_mrs *mrs, u32 pages)
 	u32 i;
 
 	for (i = 0; i < mrs->nr; i++) {
-		mr = kxfer_lane_alloc_mr(lane, pages);
+		mr = kxfer_mr_alloc(lane, pages);
 		if (IS_ERR(mr)) {
 			deregister_all(lane, mrs);
 			return PTR_ERR(mr);
@@ -123,12 +124,11 @@ static int make_pool(struct kxfer_lane *lane, struct kxfer_mrs *mrs, u32 pages)
 {
 	int ret;
 
-	ret = kxfer_fault_error(MRS_POOL) ?:
-	      ib_mr_pool_init(lane->qp, &lane->qp->rdma_mrs, mrs->nr, IB_MR_TYPE_MEM_REG,
-			      pages, 0);
+	ret = kxfer_try(MRS_POOL, ib_mr_pool_init(lane->qp, &lane->qp->rdma_mrs, mrs->nr,
+						  IB_MR_TYPE_MEM_REG, pages, 0));
 	if (ret)
 		return ret;
-	kxfer_lane_count_mrs(lane, mrs->nr);
+	kxfer_mr_count(lane, mrs->nr);
 	mrs->pool = lane->qp;
 	return 0;
 }
@@ -176,8 +176,8 @@ struct kxfer_mrs *kxfer_mrs_create(struct kxfer_lane *lane, struct ib_cqe *cqe, 
 	int ret;
 	u32 i;
 
-	mrs = kxfer_fault(MRS) ? NULL :
-	      kvzalloc(struct_size(mrs, each, layout->nr), GFP_KERNEL_ACCOUNT);
+	mrs = kxfer_try_alloc(MRS,
+			      kvzalloc(struct_size(mrs, each, layout->nr), GFP_KERNEL_ACCOUNT));
 	if (!mrs)
 		return ERR_PTR(-ENOMEM);
 	mrs->nr = layout->nr;
@@ -229,7 +229,7 @@ int kxfer_mr_map_locked(struct kxfer_mr *mr)
 {
 	if (mr->mr->need_inval)
 		mr->inv.ex.invalidate_rkey = mr->mr->rkey;
-	if (kxfer_fault(MRS_MAP) || kxfer_device_map_mr(mr->mr, mr->sg, mr->nr_sg))
+	if (kxfer_fault(MRS_MAP) || kxfer_device_map_mr(mr->mr, mr->sg, mr->nr_sg, PAGE_SIZE))
 		return -EIO;
 	mr->reg.mr = mr->mr;
 	mr->reg.key = mr->mr->rkey;

@@ -302,6 +302,18 @@ static struct awaited next_awaited(const struct kxfer_run *run)
 	return (struct awaited) { &run->done, next_done(run) };
 }
 
+/** kxfer_run_is_alone() - @alone of kxfer_cq_wait: the run has the lane as long as it is open */
+bool kxfer_run_is_alone(void *of)
+{
+	const struct kxfer_run *run = of;
+	bool open;
+
+	spin_lock_bh(&run->lane->lock);
+	open = run->lane->open;
+	spin_unlock_bh(&run->lane->lock);
+	return open;
+}
+
 /* Called by the owner of the CQ. Return: awaited count; @want: its value before polling */
 static struct awaited take_turn(struct kxfer_run *run)
 {
@@ -315,7 +327,13 @@ static struct awaited take_turn(struct kxfer_run *run)
 			break;
 		next = next_awaited(run);
 		last = (struct awaited) { next.count, READ_ONCE(*next.count) };
-		kxfer_cq_poll(cq, next.count, next.want, now_ns + KXFER_RUN_LOOK_NS);
+		kxfer_cq_poll(cq, &(struct kxfer_cq_wait) {
+			.done = next.count,
+			.want = next.want,
+			.until_ns = now_ns + KXFER_RUN_LOOK_NS,
+			.alone = kxfer_run_is_alone,
+			.of = run,
+		});
 		now_ns = cq->now_ns;
 	} while (READ_ONCE(*last.count) != last.want && goes_on(run) && !need_resched() &&
 		 now_ns < until_ns);

@@ -212,6 +212,7 @@ void kxfer_run_paced_close(struct kxfer_run *run);
 void kxfer_run_operation_done(struct ib_cq *cq, struct ib_wc *wc);
 void kxfer_run_answered(struct kxfer_run *run);
 bool kxfer_run_post(struct kxfer_run *run, u32 nr);
+bool kxfer_run_is_alone(void *of);
 void kxfer_run_stop(struct kxfer_run *run, int over);
 s64 kxfer_run_phase(struct kxfer_run *run, u32 count, u32 room, bool counts);
 

@@ -122,7 +122,13 @@ static void take_turn(struct kxfer_run *run)
 			return;
 		if (run->posted == before && !is_near(run, now_ns))
 			return;
-		kxfer_cq_poll(cq, &run->done, before + 1, look_until(run, now_ns));
+		kxfer_cq_poll(cq, &(struct kxfer_cq_wait) {
+			.done = &run->done,
+			.want = before + 1,
+			.until_ns = look_until(run, now_ns),
+			.alone = kxfer_run_is_alone,
+			.of = run,
+		});
 		now_ns = ktime_get_ns();
 	} while (run->done != run->end && !need_resched() && now_ns < until_ns &&
 		 (run->done != before || is_near(run, now_ns)) &&

@@ -39,6 +39,7 @@
 #include "bench/run_rw.h"
 #include "link/lane.h"
 #include "link/link.h"
+#include "link/mr.h"
 #include "node/device.h"
 #include "node/memory.h"
 #include "node/region.h"
@@ -183,10 +184,10 @@ static int make_arrays(struct kxfer_run *run)
 	ret = walk(run);
 	if (ret)
 		return ret;
-	rw->pieces = kxfer_fault(RUN_RW_PIECES) ? NULL :
-		     kvcalloc(rw->nr_pieces, sizeof(*rw->pieces), GFP_KERNEL_ACCOUNT);
-	rw->sg = kxfer_fault(RUN_RW_SG) ? NULL :
-		 kvmalloc_array(rw->nr_sg, sizeof(*rw->sg), GFP_KERNEL_ACCOUNT);
+	rw->pieces = kxfer_try_alloc(RUN_RW_PIECES, kvcalloc(rw->nr_pieces, sizeof(*rw->pieces),
+							     GFP_KERNEL_ACCOUNT));
+	rw->sg = kxfer_try_alloc(RUN_RW_SG,
+				 kvmalloc_array(rw->nr_sg, sizeof(*rw->sg), GFP_KERNEL_ACCOUNT));
 	if (!rw->pieces || !rw->sg)
 		return -ENOMEM;
 	return walk(run);
@@ -202,12 +203,11 @@ static int make_pool(struct kxfer_run *run)
 
 	if (!READ_ONCE(lane->open))
 		return -ECONNRESET;
-	ret = kxfer_fault_error(RUN_RW_POOL) ?:
-	      ib_mr_pool_init(lane->qp, &lane->qp->rdma_mrs, rw->nr_mrs,
-			      IB_MR_TYPE_MEM_REG, pages, 0);
+	ret = kxfer_try(RUN_RW_POOL, ib_mr_pool_init(lane->qp, &lane->qp->rdma_mrs, rw->nr_mrs,
+						     IB_MR_TYPE_MEM_REG, pages, 0));
 	if (ret)
 		return ret;
-	kxfer_lane_count_mrs(lane, rw->nr_mrs);
+	kxfer_mr_count(lane, rw->nr_mrs);
 	lane->rw = rw;
 	return 0;
 }
@@ -222,7 +222,7 @@ int kxfer_run_rw_build(struct kxfer_run *run)
 {
 	int ret;
 
-	run->rw = kxfer_fault(RUN_RW) ? NULL : kzalloc(sizeof(*run->rw), GFP_KERNEL_ACCOUNT);
+	run->rw = kxfer_try_alloc(RUN_RW, kzalloc(sizeof(*run->rw), GFP_KERNEL_ACCOUNT));
 	if (!run->rw)
 		return -ENOMEM;
 	run->rw->dir = run->cmd->op == KXFER_OP_READ ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
@@ -257,7 +257,7 @@ static void end_all(struct kxfer_lane *lane)
 	for (i = 0; i < rw->nr_pieces; i++)
 		end_piece(lane, rw, &rw->pieces[i]);
 	ib_mr_pool_destroy(lane->qp, &lane->qp->rdma_mrs);
-	kxfer_lane_count_mrs(lane, -(int)rw->nr_mrs);
+	kxfer_mr_count(lane, -(int)rw->nr_mrs);
 	lane->rw = NULL;
 }
 
@@ -293,9 +293,9 @@ static int renew_piece(struct kxfer_run *run, struct piece *piece)
 	int ret;
 
 	end_piece(lane, rw, piece);
-	ret = kxfer_fault_error(RUN_RW_CTX) ?:
-	      rdma_rw_ctx_init(&piece->ctx, lane->qp, lane->cm_id->port_num, piece->sg,
-			       piece->nr_sg, 0, piece->remote_addr, piece->rkey, rw->dir);
+	ret = kxfer_try(RUN_RW_CTX, rdma_rw_ctx_init(&piece->ctx, lane->qp, lane->cm_id->port_num,
+						     piece->sg, piece->nr_sg, 0,
+						     piece->remote_addr, piece->rkey, rw->dir));
 	if (ret < 0)
 		return ret;
 	piece->nr_wr = ret;

@@ -20,7 +20,9 @@
 #include "job/job.h"
 #include "link/lane.h"
 #include "link/link.h"
+#include "link/mr.h"
 #include "node/device.h"
+#include "node/mapping.h"
 #include "node/memory.h"
 #include "node/region.h"
 
@@ -79,7 +81,7 @@ static int register_once(struct kxfer_run *run, struct kxfer_mr *mr)
 	spin_unlock_bh(&lane->lock);
 	if (ret)
 		return ret;
-	ret = kxfer_lane_register(lane, mr->mr, mr->reg.key, mr->reg.access);
+	ret = kxfer_mr_register(lane, mr->mr, mr->reg.key, mr->reg.access);
 	/* The link fails then. The work request may be under way until the link is DEAD. */
 	if (ret)
 		wait_event(lane->link->wait, kxfer_link_is_dead(lane->link));
@@ -284,10 +286,10 @@ static int build_ring(struct kxfer_run *run)
 	if (ret)
 		return ret;
 	nr = run->slots[run->nr_slots];
-	run->wr = kxfer_fault(BENCH_REQUESTS) ? NULL :
-		  kvcalloc(nr, sizeof(*run->wr), GFP_KERNEL_ACCOUNT);
-	run->sge = kxfer_fault(BENCH_REQUESTS) ? NULL :
-		   kvcalloc(nr_sge, sizeof(*run->sge), GFP_KERNEL_ACCOUNT);
+	run->wr = kxfer_try_alloc(BENCH_REQUESTS,
+				  kvcalloc(nr, sizeof(*run->wr), GFP_KERNEL_ACCOUNT));
+	run->sge = kxfer_try_alloc(BENCH_REQUESTS,
+				   kvcalloc(nr_sge, sizeof(*run->sge), GFP_KERNEL_ACCOUNT));
 	if (!run->wr || !run->sge)
 		return -ENOMEM;
 	return walk(run, &nr_sge);

@@ -31,6 +31,7 @@
 #include "front/info.h"
 #include "front/sessions.h"
 #include "job/job.h"
+#include "job/peer.h"
 #include "job/reap.h"
 #include "job/ring.h"
 #include "job/submit.h"
@@ -139,8 +140,8 @@ static const struct kxfer_call calls[] = {
 	CALL(KXFER_TARGET_OPEN, kxfer_target_open, content, OUT, kxfer_target_open),
 	CALL(KXFER_TARGET_CLOSE, kxfer_id, __reserved, BY_ID, kxfer_target_close),
 	CALL(KXFER_TARGET_INFO, kxfer_target_info, content, OUT, kxfer_target_info),
-	CALL(KXFER_SUBMIT, kxfer_submit, __reserved, OUT, kxfer_job_submit),
-	CALL(KXFER_REAP, kxfer_reap, __reserved, OUT, kxfer_job_reap),
+	CALL(KXFER_SUBMIT, kxfer_submit, __reserved, OUT, kxfer_submit),
+	CALL(KXFER_REAP, kxfer_reap, __reserved, OUT, kxfer_reap),
 	CALL(KXFER_CANCEL, kxfer_cancel, __reserved, OUT, kxfer_job_cancel),
 	CALL(KXFER_EVENT_REAP, kxfer_event_reap, deadline_ns, OUT, kxfer_event_reap),
 	CALL(KXFER_CQ_RING, kxfer_cq_ring, bytes, OUT, kxfer_ring_create),
@@ -281,7 +282,7 @@ static struct miscdevice kxfer_misc = {
 /** kxfer_cdev_init() - register the device; from here on calls come */
 int kxfer_cdev_init(void)
 {
-	return kxfer_fault_error(MISC_REGISTER) ?: misc_register(&kxfer_misc);
+	return kxfer_try(MISC_REGISTER, misc_register(&kxfer_misc));
 }
 
 /** kxfer_cdev_exit() - unregister the device; no file is open, none can be opened any more */

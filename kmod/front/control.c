@@ -2,10 +2,9 @@
 /*
  * Control: the table of messages and what each side does with them.
  *
- * The table here has the handler of each request, and where it runs (arrival.c). The table
- * in decode.c says which end may send a request, on which kind of lane, and how long its
- * payload is. Anything else ends the link. Handlers get payloads of an allowed length; the
- * content comes from the peer and is checked where it is used.
+ * KXFER_WIRE_REQUESTS() of decode.h says which side may send a request, on which kind of lane,
+ * how long its payload is, and where its handler runs (arrival.c). Handlers get payloads
+ * of an allowed length; the content comes from the peer and is checked where it is used.
  */
 #include "base/log.h"
 
@@ -21,6 +20,7 @@
 #include "link/link.h"
 #include "link/link_ops.h"
 #include "share/export.h"
+#include "share/exposure.h"
 #include "share/fetch.h"
 #include "share/grant.h"
 
@@ -28,9 +28,10 @@ static void handle_grant(struct kxfer_reply *reply, const void *payload)
 {
 	struct kxfer_wire_grant_answer *answer = kxfer_channel_payload(reply);
 	enum kxfer_wire_status status;
+	u32 length = 0;
 
-	status = kxfer_grant_create(reply->channel->lane->link, payload, answer);
-	kxfer_channel_answer(reply, status, sizeof(*answer));
+	status = kxfer_grant_create(reply->channel->lane->link, payload, answer, &length);
+	kxfer_channel_answer(reply, status, length);
 }
 
 static void handle_keys(struct kxfer_reply *reply, const void *payload)
@@ -38,8 +39,8 @@ static void handle_keys(struct kxfer_reply *reply, const void *payload)
 	enum kxfer_wire_status status;
 	u32 length;
 
-	status = kxfer_export_keys(reply->channel->lane->link, payload,
-				   kxfer_channel_payload(reply), &length);
+	status = kxfer_exposure_keys(reply->channel->lane->link, payload,
+				     kxfer_channel_payload(reply), &length);
 	kxfer_channel_answer(reply, status, length);
 }
 
@@ -143,21 +144,12 @@ static void handle_take_back(struct kxfer_reply *reply, const void *payload)
 		kxfer_channel_answer(reply, kxfer_wire_status(ret), 0);
 }
 
+#define HANDLER(type, sender, kind, length, more, place, handle) \
+	[KXFER_WIRE_##type] = { { KXFER_WIRE_##sender, KXFER_WIRE_##kind, length, more }, \
+				KXFER_##place, handle },
+
 static const struct kxfer_handler handlers[KXFER_WIRE_NR_TYPES] = {
-	[KXFER_WIRE_HELLO]	= { KXFER_IN_TURN, kxfer_hello_handle },
-	[KXFER_WIRE_PING]	= { KXFER_HERE, kxfer_hello_handle_ping },
-	[KXFER_WIRE_GRANT]	= { KXFER_IN_TURN, handle_grant },
-	[KXFER_WIRE_KEYS]	= { KXFER_IN_A_WORK, handle_keys },
-	[KXFER_WIRE_RELEASE]	= { KXFER_IN_A_WORK, handle_release },
-	[KXFER_WIRE_INFO]	= { KXFER_IN_A_WORK, handle_info },
-	[KXFER_WIRE_LIST]	= { KXFER_IN_A_WORK, handle_list },
-	[KXFER_WIRE_REVOKE]	= { KXFER_IN_TURN, handle_revoke },
-	[KXFER_WIRE_CONTENT]	= { KXFER_IN_A_WORK, handle_content },
-	[KXFER_WIRE_NOTIFY]	= { KXFER_HERE, handle_notify },
-	[KXFER_WIRE_SEND]	= { KXFER_HERE, handle_send },
-	[KXFER_WIRE_OFFER]	= { KXFER_HERE, handle_offer },
-	[KXFER_WIRE_FETCHED]	= { KXFER_HERE, handle_fetched },
-	[KXFER_WIRE_TAKE_BACK]	= { KXFER_HERE, handle_take_back },
+	KXFER_WIRE_REQUESTS(HANDLER, KXFER_WIRE_BYTES)
 };
 
 /** kxfer_control_handler() - handler of a request; NULL: the peer may not send it now */
@@ -167,7 +159,9 @@ const struct kxfer_handler *kxfer_control_handler(const struct kxfer_reply *repl
 	bool connecting = READ_ONCE(lane->link->state) == KXFER_LINK_CONNECTING;
 	u8 type = reply->request->type;
 
-	if (!kxfer_wire_may_send(type, reply->request_length, !lane->link->initiator,
+	if (type >= ARRAY_SIZE(handlers) ||
+	    !kxfer_wire_may_send(type, &handlers[type].rule, reply->request_length,
+				 !lane->link->initiator,
 				 kxfer_lane_is_control(lane) ? KXFER_WIRE_CONTROL :
 				 KXFER_WIRE_DATA, connecting))
 		return NULL;

@@ -320,8 +320,7 @@ static int show_kind(struct seq_file *seq, const struct table *table)
 	u64 cursor = 0;
 	void *records;
 
-	records = kxfer_fault(DEBUGFS_RECORDS) ? NULL :
-		  kvmalloc_array(BATCH, size, GFP_KERNEL);
+	records = kxfer_try_alloc(DEBUGFS_RECORDS, kvmalloc_array(BATCH, size, GFP_KERNEL));
 	if (!records)
 		return -ENOMEM;
 	do {
@@ -351,8 +350,7 @@ static int show_sessions(struct seq_file *seq, const struct table *table)
 {
 	struct walk walk = { .seq = seq, .table = table };
 
-	walk.records = kxfer_fault(DEBUGFS_RECORDS) ? NULL :
-		       kvmalloc(table->record_bytes, GFP_KERNEL);
+	walk.records = kxfer_try_alloc(DEBUGFS_RECORDS, kvmalloc(table->record_bytes, GFP_KERNEL));
 	if (!walk.records)
 		return -ENOMEM;
 	kxfer_session_for_each(look_at_session, &walk);

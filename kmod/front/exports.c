@@ -16,9 +16,10 @@
 #include "link/cq.h"
 #include "link/lane.h"
 #include "link/link.h"
+#include "link/mr.h"
 #include "node/charge.h"
 #include "node/device.h"
-#include "node/region.h"
+#include "node/mapping.h"
 #include "node/table.h"
 
 /* front/engine.c */
@@ -53,11 +54,6 @@ KXFER_EXPORT(kxfer_lane_post_to_locked);
 KXFER_EXPORT(kxfer_lane_post_locked);
 KXFER_EXPORT(kxfer_lane_rests);
 KXFER_EXPORT(kxfer_lane_stuck);
-KXFER_EXPORT(kxfer_lane_register);
-KXFER_EXPORT(kxfer_lane_count_mrs);
-KXFER_EXPORT(kxfer_lane_alloc_mr);
-KXFER_EXPORT(kxfer_lane_dereg_mr);
-KXFER_EXPORT(kxfer_lane_register_bytes);
 
 /* link/link.c */
 KXFER_EXPORT(kxfer_link_fail);
@@ -71,6 +67,13 @@ KXFER_EXPORT(kxfer_link_wait_live);
 /* link/link_table.c */
 KXFER_EXPORT(kxfer_link_dedicate);
 
+/* link/mr.c */
+KXFER_EXPORT(kxfer_mr_alloc);
+KXFER_EXPORT(kxfer_mr_dereg);
+KXFER_EXPORT(kxfer_mr_count);
+KXFER_EXPORT(kxfer_mr_register);
+KXFER_EXPORT(kxfer_mr_register_bytes);
+
 /* node/charge.c */
 #ifdef CONFIG_CGROUP_RDMA
 KXFER_EXPORT(kxfer_charge_handle);
@@ -80,7 +83,7 @@ KXFER_EXPORT(kxfer_charge_handle);
 KXFER_EXPORT(kxfer_device_map);
 KXFER_EXPORT(kxfer_device_map_mr);
 
-/* node/region.c */
+/* node/mapping.c */
 KXFER_EXPORT(kxfer_mapping_find);
 KXFER_EXPORT(kxfer_mapping_get);
 KXFER_EXPORT(kxfer_mapping_put);

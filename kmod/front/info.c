@@ -24,7 +24,7 @@
 #include "base/stats.h"
 #include "front/info.h"
 #include "front/sessions.h"
-#include "job/target.h"
+#include "job/peer.h"
 #include "link/link.h"
 #include "link/listener.h"
 #include "node/device.h"
@@ -173,8 +173,8 @@ static int list_for(const struct kxfer_viewer *viewer, struct kxfer_info *cmd)
 	void *records;
 	int ret = 0;
 
-	records = kxfer_fault(INFO_RECORDS) ? NULL :
-		  kvmalloc_array(PAGE_RECORDS, kinds[cmd->kind].size, GFP_KERNEL_ACCOUNT);
+	records = kxfer_try_alloc(INFO_RECORDS, kvmalloc_array(PAGE_RECORDS, kinds[cmd->kind].size,
+							       GFP_KERNEL_ACCOUNT));
 	if (!records)
 		return -ENOMEM;
 	while (!ret && done < cmd->nr) {

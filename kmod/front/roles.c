@@ -14,7 +14,7 @@
 #include "link/lane.h"
 #include "link/link.h"
 #include "link/link_ops.h"
-#include "share/export.h"
+#include "share/exposure.h"
 #include "share/fetch.h"
 #include "share/grant.h"
 
@@ -29,7 +29,7 @@ static void end_initiator(struct kxfer_link *link)
 {
 	struct kxfer_lane *lane;
 
-	/* The work may have waited for a fence READ or a slot. */
+	/* The work may have waited for a placement READ or a slot. */
 	cancel_work_sync(&link->release_work);
 	list_for_each_entry(lane, &link->lanes, node)
 		kxfer_job_fail_lane(lane);
@@ -58,7 +58,7 @@ const struct kxfer_link_ops kxfer_role_initiator = {
 
 static void init_passive(struct kxfer_link *link)
 {
-	INIT_WORK(&link->content_work, kxfer_export_content_work);
+	INIT_WORK(&link->content_work, kxfer_exposure_content_work);
 }
 
 static void stop_passive(struct kxfer_link *link)
@@ -68,7 +68,7 @@ static void stop_passive(struct kxfer_link *link)
 
 static void end_passive(struct kxfer_link *link)
 {
-	kxfer_export_link_closed(link);
+	kxfer_exposure_link_closed(link);
 	kxfer_grant_link_closed(link);
 }
 

@@ -11,7 +11,7 @@
  *     left: that would be a reference to the file.
  *  2. Targets: grants are given back later, by their links (release.c). Peers: links lose a
  *     user. Connections of the engine are taken down, for no run is under way.
- *  3. Exports: waited for until they are withdrawn (export.c). Afterwards no peer reaches
+ *  3. Exports: waited for until they are withdrawn (exposure.c). Afterwards no peer reaches
  *     the session's memory, and no event comes: delivery looks at the export's session under
  *     the export's lock.
  *  4. Listeners of the session.
@@ -35,6 +35,7 @@
 #include "front/engine.h"
 #include "front/sessions.h"
 #include "job/job.h"
+#include "job/peer.h"
 #include "job/reap.h"
 #include "job/ring.h"
 #include "job/target.h"
@@ -74,8 +75,7 @@ struct kxfer_session *kxfer_session_create(const struct file *file)
 	struct kxfer_session *session;
 	int ret;
 
-	session = kxfer_fault(SESSION) ? NULL :
-		  kzalloc(sizeof(*session), GFP_KERNEL_ACCOUNT);
+	session = kxfer_try_alloc(SESSION, kzalloc(sizeof(*session), GFP_KERNEL_ACCOUNT));
 	if (!session)
 		return ERR_PTR(-ENOMEM);
 	session->file = file;

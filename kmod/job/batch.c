@@ -9,11 +9,10 @@
  * So a job is never in only one of the two lists; else stop_jobs() would take it off a queue
  * that it is not in (job_stop.c).
  *
- * Between begin and end only the session's own calls wait for the batch. But a device's
- * removal waits for users of its mappings, and jobs in the batch are such users. So the batch
- * is flushed before user memory is touched, which may fault for as long as its owner likes
- * (SUBMIT first tries without faulting). It is also flushed before a mapping is made, which
- * may wait for such a removal.
+ * Between begin and end only the session's own calls wait for the batch. But jobs in the batch
+ * are users of mappings, for which a device's removal waits. So the batch is flushed before
+ * user memory is touched, which may fault for as long as its owner likes (SUBMIT first tries
+ * without faulting), and before a mapping is made, which takes long for a large region.
  *
  * Context: calls of users, with the session's lock held for reading from begin to
  * end; may sleep if the batch may. Lock order: as in job.c.
@@ -24,6 +23,7 @@
 #include "base/fault.h"
 #include "base/stats.h"
 #include "job/batch.h"
+#include "job/completion.h"
 #include "job/flow.h"
 #include "job/job.h"
 #include "job/mailbox.h"
@@ -33,6 +33,7 @@
 #include "job/uring.h"
 #include "link/lane.h"
 #include "link/link.h"
+#include "node/mapping.h"
 #include "node/region.h"
 #include "node/session.h"
 #include "node/user.h"
@@ -84,31 +85,45 @@ struct kxfer_active_job *kxfer_batch_job(struct kxfer_batch *batch,
 }
 
 /**
- * kxfer_batch_mapping() - get the mapping that a job uses
- * @batch: batch that the job will join; it is flushed if the mapping has to be made
+ * kxfer_batch_find_mapping() - find the mapping that a job uses, and count the job as its user
+ * @batch: batch that the job will join
  * @region: region of the session
  * @dev: device of the job's link
  *
- * Return: as kxfer_mapping_get(); NULL if the mapping is not made yet and @batch may not
- * sleep.
+ * Return: the mapping; NULL: it is not made yet.
  */
-struct kxfer_mapping *kxfer_batch_mapping(struct kxfer_batch *batch,
-					  struct kxfer_region *region,
-					  struct kxfer_device *dev)
+struct kxfer_mapping *kxfer_batch_find_mapping(struct kxfer_batch *batch,
+					       struct kxfer_region *region,
+					       struct kxfer_device *dev)
 {
 	struct kxfer_mapping *mapping = batch->mapping;
 
-	if (!mapping || mapping->region != region || mapping->dev != dev) {
-		mapping = kxfer_mapping_find(region, dev);
-		if (!mapping && batch->may_sleep) {
-			/* A device's removal waits until its mappings have no users. */
-			kxfer_batch_flush(batch);
-			mapping = kxfer_mapping_get(region, dev);
-		}
-		batch->mapping = IS_ERR(mapping) ? NULL : mapping;
+	if (mapping && mapping->region == region && mapping->dev == dev) {
+		atomic_inc(&mapping->users);
 		return mapping;
 	}
-	atomic_inc(&mapping->users);
+	batch->mapping = kxfer_mapping_find(region, dev);
+	return batch->mapping;
+}
+
+/**
+ * kxfer_batch_make_mapping() - flush a batch, then make the mapping that a job uses
+ * @batch: batch that the job will join, and that may sleep
+ * @region: region of the session
+ * @dev: device of the job's link
+ *
+ * Making it takes time in proportion to the region. The jobs in the batch do not wait for it,
+ * and neither does what waits for them. Return: as kxfer_mapping_get().
+ */
+struct kxfer_mapping *kxfer_batch_make_mapping(struct kxfer_batch *batch,
+					       struct kxfer_region *region,
+					       struct kxfer_device *dev)
+{
+	struct kxfer_mapping *mapping;
+
+	kxfer_batch_flush(batch);
+	mapping = kxfer_mapping_get(region, dev);
+	batch->mapping = IS_ERR(mapping) ? NULL : mapping;
 	return mapping;
 }
 
@@ -242,7 +257,7 @@ void kxfer_batch_flush(struct kxfer_batch *batch)
 		hand_over(batch, &ended);
 		spin_unlock_bh(&session->job_lock);
 	}
-	kxfer_job_complete_all(&ended, 0, batch->now_ns);
+	kxfer_complete_all(&ended, 0, batch->now_ns);
 }
 
 /** kxfer_batch_end() - give back unused places and spares; the batch was flushed */

@@ -53,9 +53,12 @@ struct kxfer_batch {
 void kxfer_batch_begin(struct kxfer_batch *batch, struct kxfer_session *session, u32 want);
 struct kxfer_active_job *kxfer_batch_job(struct kxfer_batch *batch,
 					 const struct kxfer_job *user);
-struct kxfer_mapping *kxfer_batch_mapping(struct kxfer_batch *batch,
-					  struct kxfer_region *region,
-					  struct kxfer_device *dev);
+struct kxfer_mapping *kxfer_batch_find_mapping(struct kxfer_batch *batch,
+					       struct kxfer_region *region,
+					       struct kxfer_device *dev);
+struct kxfer_mapping *kxfer_batch_make_mapping(struct kxfer_batch *batch,
+					       struct kxfer_region *region,
+					       struct kxfer_device *dev);
 int kxfer_batch_add(struct kxfer_batch *batch, struct kxfer_active_job *job);
 void kxfer_batch_refuse(struct kxfer_batch *batch, struct kxfer_active_job *job);
 void kxfer_batch_flush(struct kxfer_batch *batch);

@@ -24,9 +24,9 @@
  *    alone: the chain is a REG_MR and the READ, then a LOCAL_INV after the READ has completed,
  *    for which the chain holds a credit too. The chain ends with the LOCAL_INV, and gives
  *    the sink back.
- *  - A WRITE completes when TCP has its bytes. So the job's last chain ends with a fence, a
- *    READ of a few bytes that proves placement. WRITEs without a fence are noted on the
- *    target (kxfer_lane_fence()).
+ *  - A WRITE completes when TCP has its bytes. So the job's last chain ends with a placement
+ *    READ (link/iwarp.c). WRITEs without one are noted on the target, which waits for them
+ *    before it gives its grant back (kxfer_iwarp_wait_placed()).
  *
  * Context: chains are built and posted under the lane's lock. Completions run in a kworker, a
  * softirq or a system call, with no lock held, and take that lock. Nothing sleeps.
@@ -40,13 +40,16 @@
 #include "base/fault.h"
 #include "base/stats.h"
 #include "job/chain.h"
+#include "job/completion.h"
 #include "job/flow.h"
 #include "job/job.h"
 #include "job/target.h"
 #include "job/trace.h"
+#include "link/iwarp.h"
 #include "link/lane.h"
 #include "link/link.h"
 #include "node/device.h"
+#include "node/mapping.h"
 #include "node/memory.h"
 #include "node/region.h"
 
@@ -134,10 +137,9 @@ static void append_wr(struct kxfer_scratch *scratch, struct ib_send_wr *wr)
 	scratch->nr++;
 }
 
-static bool needs_fence(const struct kxfer_lane *lane,
-			const struct kxfer_active_job *job)
+static bool proves_placement(const struct kxfer_lane *lane, const struct kxfer_active_job *job)
 {
-	return lane->fence_mr && job->completion.op == KXFER_OP_WRITE &&
+	return lane->iwarp.sink.mr && job->completion.op == KXFER_OP_WRITE &&
 	       !(job->flags & KXFER_JOB_F_LOCAL_ONLY);
 }
 
@@ -202,17 +204,12 @@ static void add_wr(struct kxfer_lane *lane, struct kxfer_chain *chain,
 }
 
 /* A READ of a few bytes: when it completes, the WRITEs before it are placed. */
-static void add_fence(struct kxfer_lane *lane, struct kxfer_chain *chain)
+static void add_placement(struct kxfer_lane *lane, struct kxfer_chain *chain)
 {
-	struct kxfer_wr_desc *desc = &lane->scratch->desc;
+	u32 lkey = kxfer_iwarp_placement(lane, &lane->scratch->desc);
 
-	desc->remote_addr = lane->link->fence_addr;
-	desc->rkey = lane->link->fence_key;
-	desc->nr_sge = 1;
-	desc->sge[0].addr = lane->fence_mr->iova;
-	desc->sge[0].length = KXFER_FENCE_BYTES;
 	add_wr(lane, chain, IB_WR_RDMA_READ);
-	lane->scratch->last->sg_list->lkey = lane->fence_mr->lkey;
+	lane->scratch->last->sg_list->lkey = lkey;
 }
 
 /* Make room for a chain. Return: work requests of payload that it may have. */
@@ -232,10 +229,10 @@ static bool add_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	enum ib_wr_opcode opcode = job->completion.op == KXFER_OP_READ ?
 				   IB_WR_RDMA_READ : IB_WR_RDMA_WRITE;
-	u32 fence = needs_fence(lane, job) ? 1 : 0;
+	u32 proof = proves_placement(lane, job) ? 1 : 0;
 	struct kxfer_chain *chain = lane->free_chains;
 	struct kxfer_scratch *scratch = lane->scratch;
-	u32 room = chain_room(lane, fence);
+	u32 room = chain_room(lane, proof);
 	u32 n = 0, bytes = 0;
 
 	if (!chain || !room)
@@ -250,12 +247,12 @@ static bool add_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	if (opcode == IB_WR_RDMA_WRITE && n == 1)
 		kxfer_chain_inline(lane, scratch->last, job->region->memory, chain->offset,
 				   bytes);
-	fence = fence && !kxfer_plan_left(&job->plan);
-	if (fence)
-		add_fence(lane, chain);
-	job->target->unfenced = lane->fence_mr && !fence && opcode == IB_WR_RDMA_WRITE;
-	job->target->flow->unfenced = job->target->unfenced;
-	end_chain(lane, chain, job, n + fence);
+	proof = proof && !kxfer_plan_left(&job->plan);
+	if (proof)
+		add_placement(lane, chain);
+	job->target->unplaced = lane->iwarp.sink.mr && !proof && opcode == IB_WR_RDMA_WRITE;
+	job->target->flow->unplaced = job->target->unplaced;
+	end_chain(lane, chain, job, n + proof);
 	return true;
 }
 
@@ -287,29 +284,6 @@ static bool add_atomic(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	return true;
 }
 
-/* Map the pieces of a READ, given as DMA addresses, into its sink. */
-static int map_sink(struct kxfer_lane *lane, struct kxfer_sink *sink,
-		    const struct kxfer_wr_desc *desc)
-{
-	struct scatterlist *sg = lane->scratch->sg;
-	u32 i;
-
-	sg_init_table(sg, desc->nr_sge);
-	for (i = 0; i < desc->nr_sge; i++) {
-		sg_dma_address(&sg[i]) = desc->sge[i].addr;
-		sg_dma_len(&sg[i]) = desc->sge[i].length;
-	}
-	if (kxfer_fault(CHAIN_MAP_SINK) || kxfer_device_map_mr(sink->mr, sg, desc->nr_sge))
-		return -EINVAL;
-	sink->reg = (struct ib_reg_wr) {
-		.wr = { .opcode = IB_WR_REG_MR },
-		.mr = sink->mr,
-		.key = sink->mr->rkey,
-		.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE,
-	};
-	return 0;
-}
-
 /* Build one READ of iWARP with its registration. Return: false without room, or on failure. */
 static bool add_sink_read(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
@@ -319,11 +293,11 @@ static bool add_sink_read(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	u32 room = chain_room(lane, 2);
 	struct kxfer_sink *sink;
 
-	sink = list_first_entry_or_null(&lane->sinks, struct kxfer_sink, node);
+	sink = list_first_entry_or_null(&lane->iwarp.sinks, struct kxfer_sink, node);
 	if (!chain || !sink || !room)
 		return false;
 	begin_chain(chain, job);
-	if (!kxfer_plan_next(&job->plan, desc) || map_sink(lane, sink, desc)) {
+	if (!kxfer_plan_next(&job->plan, desc) || kxfer_iwarp_map_sink(sink, scratch->sg, desc)) {
 		kxfer_link_fail(lane->link, -ECONNRESET);
 		return false;
 	}
@@ -349,7 +323,7 @@ static bool add_sink_read(struct kxfer_lane *lane, struct kxfer_active_job *job)
  */
 bool kxfer_chain_add(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
-	if (job->completion.op == KXFER_OP_READ && lane->sink_array)
+	if (job->completion.op == KXFER_OP_READ && lane->iwarp.sink_array)
 		return add_sink_read(lane, job);
 	if (kxfer_op_is_atomic(job->completion.op))
 		return add_atomic(lane, job);
@@ -411,7 +385,7 @@ static void take_back(struct kxfer_chain *chain, struct kxfer_job_list *ended)
 	if (chain->first)
 		WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
 	if (chain->sink)
-		list_add_tail(&chain->sink->node, &lane->sinks);
+		list_add_tail(&chain->sink->node, &lane->iwarp.sinks);
 	chain->job = NULL;
 	chain->sink = NULL;
 	chain->next = lane->free_chains;
@@ -439,7 +413,7 @@ static void settle(struct kxfer_lane *lane, struct kxfer_chain *finished, u64 no
 	}
 	spin_unlock_bh(&lane->lock);
 	kxfer_stat_add(KXFER_STAT_COMPLETIONS, nr);
-	kxfer_job_complete_all(&ended, 0, now_ns);
+	kxfer_complete_all(&ended, 0, now_ns);
 	kxfer_job_pump_on(lane);
 }
 

@@ -12,9 +12,9 @@
  *  - Every earlier job has completed, and so taken effect at the peer: a READ has its
  *    bytes, a WRITE is placed, a NOTIFY is answered. A job posted on another lane then
  *    comes after it.
- *  - A WRITE on iWARP without a fence READ after it (LOCAL_ONLY) completes before it is
- *    placed. A flow with such WRITEs stays on its lane (@unfenced) until a WRITE with a
- *    fence has followed them.
+ *  - A WRITE on iWARP without a placement READ after it (LOCAL_ONLY) completes before it is
+ *    placed. A flow with such WRITEs stays on its lane (@unplaced) until a WRITE with a
+ *    placement READ has followed them.
  *
  * So if a session mixes short and long jobs, its short jobs wait behind its own long ones,
  * or its long jobs stay on a small lane. Other sessions then wait for what is posted there at
@@ -78,7 +78,7 @@ struct kxfer_flow *kxfer_flow_create(const struct kxfer_link *link, u64 session)
 	u32 nr_small = max(link->nr_data - 1, 1u);
 	struct kxfer_flow *flow;
 
-	flow = kxfer_fault(FLOW) ? NULL : kzalloc(sizeof(*flow), GFP_KERNEL_ACCOUNT);
+	flow = kxfer_try_alloc(FLOW, kzalloc(sizeof(*flow), GFP_KERNEL_ACCOUNT));
 	if (!flow)
 		return NULL;
 	kref_init(&flow->ref);
@@ -136,7 +136,7 @@ struct kxfer_lane *kxfer_flow_lock_for(struct kxfer_flow *flow, u64 length)
 	struct kxfer_lane *lane = kxfer_flow_lock(flow), *wanted;
 
 	wanted = length > KXFER_BULK_BYTES ? flow->bulk : flow->small;
-	if (lane == wanted || flow->nr_jobs || flow->unfenced)
+	if (lane == wanted || flow->nr_jobs || flow->unplaced)
 		return lane;
 	/* Pairs with kxfer_flow_lock(). */
 	smp_store_release(&flow->lane, wanted);
@@ -145,7 +145,7 @@ struct kxfer_lane *kxfer_flow_lock_for(struct kxfer_flow *flow, u64 length)
 }
 
 /* Return: 1 for a READ or an atomic, else 0. A table: each posted job comes here twice. */
-static u32 fetches(const struct kxfer_active_job *job)
+static u32 reads(const struct kxfer_active_job *job)
 {
 	static const u8 of[] = {
 		[KXFER_OP_READ] = 1,
@@ -166,7 +166,7 @@ void kxfer_flow_join(struct kxfer_active_job *job)
 	struct kxfer_flow *flow = job->target->flow;
 
 	flow->nr_jobs++;
-	flow->nr_fetches += fetches(job);
+	flow->nr_reads += reads(job);
 }
 
 /**
@@ -232,7 +232,7 @@ void kxfer_flow_add(struct kxfer_active_job *job)
 
 	kxfer_flow_join(job);
 	flow->nr_queued++;
-	flow->nr_queued_fetches += fetches(job);
+	flow->nr_queued_reads += reads(job);
 	list_add_tail(&job->lane_node, &flow->jobs);
 	if (!list_empty(&flow->lane_node))
 		return;
@@ -250,7 +250,7 @@ void kxfer_flow_remove(struct kxfer_active_job *job)
 
 	list_del_init(&job->lane_node);
 	flow->nr_queued--;
-	flow->nr_queued_fetches -= fetches(job);
+	flow->nr_queued_reads -= reads(job);
 	if (list_empty(&flow->jobs))
 		list_del_init(&flow->lane_node);
 	else if (flow->wait != KXFER_FLOW_TURN)
@@ -267,7 +267,7 @@ void kxfer_flow_leave(struct kxfer_active_job *job)
 	struct kxfer_flow *flow = job->target->flow;
 
 	flow->nr_jobs--;
-	flow->nr_fetches -= fetches(job);
+	flow->nr_reads -= reads(job);
 	kxfer_flow_wake(flow);
 }
 
@@ -284,7 +284,7 @@ bool kxfer_flow_holds(const struct kxfer_active_job *job)
 
 	if (job->flags & KXFER_JOB_F_ORDERED)
 		return flow->nr_jobs != flow->nr_queued;
-	return flow->nr_fetches != flow->nr_queued_fetches;
+	return flow->nr_reads != flow->nr_queued_reads;
 }
 
 /**

@@ -27,11 +27,11 @@ struct kxfer_link;
  * @wait: which of these lists
  * @jobs: queued jobs, by kxfer_active_job.lane_node, in the order of acceptance
  * @nr_jobs: jobs queued or posted
- * @nr_fetches: READs and atomics of @nr_jobs
+ * @nr_reads: READs and atomics of @nr_jobs
  * @nr_queued: length of @jobs
- * @nr_queued_fetches: READs and atomics in @jobs
+ * @nr_queued_reads: READs and atomics in @jobs
  * @turn_bytes: bytes counted in this turn
- * @unfenced: iWARP: WRITEs were posted on @lane after the last fence READ there
+ * @unplaced: iWARP: WRITEs were posted on @lane after the last placement READ there
  */
 struct kxfer_flow {
 	struct kref ref;
@@ -42,11 +42,11 @@ struct kxfer_flow {
 	enum kxfer_flow_wait wait;
 	struct list_head jobs;
 	u32 nr_jobs;
-	u32 nr_fetches;
+	u32 nr_reads;
 	u32 nr_queued;
-	u32 nr_queued_fetches;
+	u32 nr_queued_reads;
 	u32 turn_bytes;
-	bool unfenced;
+	bool unplaced;
 };
 
 struct kxfer_flow *kxfer_flow_create(const struct kxfer_link *link, u64 session);

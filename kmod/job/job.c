@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Jobs: from the lane's queue to the completion. job_stop.c ends jobs before their time.
+ * Jobs: from the lane's queue to the last of their work requests. completion.c ends them,
+ * job_stop.c before their time.
  *
  * A job in flight is in its session's list of jobs, and in one of two lists of a lane:
  * queued, in its session's flow there (flow.c), while some of it is left to plan; or
@@ -17,9 +18,7 @@
  * touches its memory after it has completed.
  *
  * A READ, WRITE or atomic is posted as chains (chain.c); a job counts its chains under way. A
- * NOTIFY or SEND has none: it is a message of the lane's channel, takes a slot there and no
- * credits, and completes when the peer answers. The bytes of a SEND are copied into the
- * message, unless it is long (offer.c).
+ * NOTIFY or SEND has none: it is a message of the lane's channel (message.c).
  *
  * A RECV is on no lane: it waits in its mailbox, and the context that takes it off there
  * completes it (mailbox.c).
@@ -33,26 +32,18 @@
 
 #include "base/deadline.h"
 #include "base/fault.h"
-#include "base/stats.h"
 #include "job/chain.h"
 #include "job/flow.h"
 #include "job/job.h"
+#include "job/message.h"
 #include "job/mailbox.h"
-#include "job/offer.h"
-#include "job/ring.h"
 #include "job/target.h"
-#include "job/trace.h"
-#include "job/uring.h"
 #include "link/lane.h"
 #include "link/link.h"
-#include "node/memory.h"
-#include "node/region.h"
 #include "node/session.h"
 #include "node/user.h"
 
 #define INLINE_NS	(10 * NSEC_PER_MSEC)	/* posting in completions without a break */
-
-#define COMPLETE_MAX	64	/* most jobs that end in one hold of a job_lock */
 
 /*
  * Jobs that a session keeps for reuse: the session and they fit into 8 KiB. None with KASAN,
@@ -65,8 +56,7 @@ static struct kmem_cache *job_cache;
 /** kxfer_job_init() - make the slab cache of jobs. Return: 0 or -ENOMEM */
 int kxfer_job_init(void)
 {
-	job_cache = kxfer_fault(JOB_CACHE) ? NULL :
-		    KMEM_CACHE(kxfer_active_job, SLAB_ACCOUNT);
+	job_cache = kxfer_try_alloc(JOB_CACHE, KMEM_CACHE(kxfer_active_job, SLAB_ACCOUNT));
 	return job_cache ? 0 : -ENOMEM;
 }
 
@@ -166,6 +156,12 @@ static struct kxfer_active_job *keep_spares(struct kxfer_session *session,
 	return jobs;
 }
 
+/** kxfer_job_free_locked() - kxfer_job_free() with the session's job_lock held */
+void kxfer_job_free_locked(struct kxfer_session *session, struct kxfer_active_job *jobs)
+{
+	free_jobs(keep_spares(session, jobs));
+}
+
 /**
  * kxfer_job_free() - free jobs that were refused, or whose completions were taken
  * @session: session of the jobs; keeps some for reuse
@@ -177,176 +173,6 @@ void kxfer_job_free(struct kxfer_session *session, struct kxfer_active_job *jobs
 	jobs = keep_spares(session, jobs);
 	spin_unlock_bh(&session->job_lock);
 	free_jobs(jobs);
-}
-
-static void count_end(int status)
-{
-	if (!status)
-		kxfer_stat_inc(KXFER_STAT_JOBS_COMPLETED);
-	else if (status == -ECANCELED || status == -ETIMEDOUT)
-		kxfer_stat_inc(KXFER_STAT_JOBS_CANCELLED);
-	else if (status == -EKEYREVOKED)
-		kxfer_stat_inc(KXFER_STAT_JOBS_WITHDRAWN);
-	else
-		kxfer_stat_inc(KXFER_STAT_JOBS_FAILED);
-}
-
-static void count_bytes(struct kxfer_link *link, const struct kxfer_active_job *job)
-{
-	if (job->completion.op == KXFER_OP_READ) {
-		atomic64_add(job->length, &link->bytes_read);
-		kxfer_stat_add(KXFER_STAT_BYTES_READ, job->length);
-	} else if (job->completion.op == KXFER_OP_WRITE) {
-		atomic64_add(job->length, &link->bytes_written);
-		kxfer_stat_add(KXFER_STAT_BYTES_WRITTEN, job->length);
-	} else if (kxfer_op_is_atomic(job->completion.op)) {
-		kxfer_stat_inc(KXFER_STAT_ATOMICS);
-	}
-}
-
-static bool same_objects(const struct kxfer_active_job *a, const struct kxfer_active_job *b)
-{
-	return a->target == b->target && a->region == b->region && a->mapping == b->mapping &&
-	       a->mailbox == b->mailbox;
-}
-
-/* Drop @nr uses of the objects of a job; a waiter may free them after that. */
-static void release_objects(const struct kxfer_active_job *job, int nr)
-{
-	struct kxfer_target *target = job->target;
-	struct kxfer_link *link;
-
-	if (job->mapping)
-		kxfer_mapping_put(job->mapping, nr);
-	if (job->region)
-		atomic_sub(nr, &job->region->users);
-	if (job->mailbox && atomic_sub_and_test(nr, &job->mailbox->nr_recvs))
-		wake_up_var(&job->mailbox->nr_recvs);
-	if (!target)
-		return;
-	link = target->link;
-	kxfer_link_ref(link);
-	atomic_sub(nr, &link->nr_jobs);
-	if (atomic_sub_and_test(nr, &target->nr_jobs) && wq_has_sleeper(&link->wait))
-		wake_up_all(&link->wait);
-	kxfer_link_put(link);
-}
-
-/*
- * Pass the completion on: to the session's list of unreaped ones, into the ring, or to
- * io_uring. In the latter two cases the job is needed no more: @gone gets it. Called with
- * job_lock held.
- */
-static void deliver(struct kxfer_session *session, struct kxfer_active_job *job,
-		    struct kxfer_active_job **gone)
-{
-	list_del(&job->session_node);
-	if (!session->ring && !job->uring) {
-		kxfer_job_list_add(&session->done, job);
-		return;
-	}
-	if (!job->uring)
-		kxfer_ring_add(session->ring, &job->completion);
-	job->next = *gone;
-	*gone = job;
-}
-
-/*
- * Publish the completions that deliver() wrote to the ring, or complete io_uring commands.
- * Called with job_lock held, as the last step: a reader that sees a completion may at once
- * reuse the objects of its job, without that lock.
- */
-static void show(struct kxfer_session *session, struct kxfer_active_job *gone)
-{
-	struct kxfer_active_job *job;
-	u32 nr = 0, nr_uring = 0;
-
-	for (job = gone; job; job = job->next) {
-		if (job->uring) {
-			kxfer_uring_complete(job->uring, &job->completion);
-			nr_uring++;
-		}
-		nr++;
-	}
-	free_jobs(keep_spares(session, gone));
-	kxfer_user_return(session->user, KXFER_SHARE_JOBS, nr);
-	if (nr > nr_uring)
-		kxfer_ring_publish(session->ring);
-}
-
-static void end_job(struct kxfer_active_job *job, int status, u64 now_ns)
-{
-	job->completion.status = status;
-	job->completion.completed_ns = now_ns;
-	if (!status) {
-		job->completion.bytes = job->length;
-		if (job->target && job->length)
-			count_bytes(job->target->link, job);
-	}
-	count_end(status);
-	trace_kxfer_job_completed(job);
-}
-
-/*
- * End jobs at the head of the list that are of one session. The session cannot go before
- * job_lock is dropped here, because its end reads nr_jobs under that lock.
- */
-static void complete_session(struct kxfer_job_list *jobs, int status, u64 now_ns)
-{
-	struct kxfer_active_job *job = jobs->first, *next, *gone = NULL;
-	struct kxfer_session *session = job->session;
-	const struct kxfer_active_job *first = job;
-	u32 nr_same = 0, nr = 0, nr_uring = 0;
-
-	spin_lock_bh(&session->job_lock);
-	for (; job && job->session == session && nr < COMPLETE_MAX; job = next) {
-		next = job->next;
-		if (!same_objects(first, job)) {
-			release_objects(first, nr_same);
-			first = job;
-			nr_same = 0;
-		}
-		nr_same++;
-		nr++;
-		nr_uring += job->uring ? 1 : 0;
-		end_job(job, job->status ?: status, now_ns);
-		/* job_stop.c relies on it: the lane of a job in the session's list exists. */
-		deliver(session, job, &gone);
-	}
-	jobs->first = job;
-	release_objects(first, nr_same);
-	kxfer_stat_add(KXFER_STAT_LIVE_JOBS, -(s64)nr);
-	WRITE_ONCE(session->nr_jobs, session->nr_jobs - nr);
-	WRITE_ONCE(session->nr_done, session->nr_done + nr - nr_uring);
-	if (gone)
-		show(session, gone);
-	if (wq_has_sleeper(&session->wait))
-		wake_up(&session->wait);
-	spin_unlock_bh(&session->job_lock);
-}
-
-/**
- * kxfer_job_complete_all() - complete jobs that are in no list of a lane
- * @jobs: jobs that no device touches; empty afterwards
- * @status: 0 or -errno, for jobs without a status of their own
- * @now_ns: ktime_get_ns()
- *
- * For consecutive jobs of a session, up to COMPLETE_MAX, its lock is taken and its waiters are
- * woken once. Any context but hard interrupts.
- */
-void kxfer_job_complete_all(struct kxfer_job_list *jobs, int status, u64 now_ns)
-{
-	while (jobs->first)
-		complete_session(jobs, status, now_ns);
-}
-
-/** kxfer_job_complete() - kxfer_job_complete_all() for one job */
-void kxfer_job_complete(struct kxfer_active_job *job, int status, u64 now_ns)
-{
-	struct kxfer_job_list one = {};
-
-	kxfer_job_list_add(&one, job);
-	kxfer_job_complete_all(&one, status, now_ns);
 }
 
 /**
@@ -419,116 +245,6 @@ void kxfer_job_chain_ended(struct kxfer_active_job *job, struct kxfer_job_list *
 	kxfer_job_list_add(ended, job);
 }
 
-/** kxfer_job_message_status() - status of a message's job from its answer or FETCHED */
-int kxfer_job_message_status(int answer)
-{
-	switch (answer) {
-	case 0:
-	case -EAGAIN:
-	case -EKEYREVOKED:
-	case -ECONNRESET:
-		return answer;
-	default:
-		return -EREMOTEIO;
-	}
-}
-
-/**
- * kxfer_job_message_over() - end a posted job that is a message
- * @lane: lane that the job is posted on
- * @job: job that no other context ends
- * @status: 0 or -errno
- */
-void kxfer_job_message_over(struct kxfer_lane *lane, struct kxfer_active_job *job, int status)
-{
-	spin_lock_bh(&lane->lock);
-	kxfer_job_leave_posted(lane, job);
-	spin_unlock_bh(&lane->lock);
-	kxfer_job_complete(job, status, ktime_get_ns());
-}
-
-static void message_answered(struct kxfer_request *request)
-{
-	struct kxfer_lane *lane = request->channel->lane;
-	struct kxfer_active_job *job = request->job;
-	int status = kxfer_job_message_status(request->status);
-
-	if (status == -ECONNRESET)
-		status = kxfer_link_job_error(lane->link);
-	kxfer_job_message_over(lane, job, status);
-}
-
-static u32 write_notify(const struct kxfer_active_job *job, struct kxfer_wire_notify *notify)
-{
-	*notify = (struct kxfer_wire_notify) {
-		.grant = cpu_to_be64(job->target->grant),
-		.cookie = cpu_to_be64(job->cookie),
-	};
-	kxfer_stat_inc(KXFER_STAT_NOTIFIES_SENT);
-	return sizeof(*notify);
-}
-
-static u32 write_send(const struct kxfer_active_job *job, struct kxfer_wire_send *send)
-{
-	*send = (struct kxfer_wire_send) {
-		.grant = cpu_to_be64(job->target->grant),
-		.flags = cpu_to_be32(job->flags & KXFER_JOB_F_IMM ? KXFER_WIRE_SEND_IMM : 0),
-		.immediate = cpu_to_be32(job->cookie),
-	};
-	if (job->length)
-		kxfer_memory_copy_from(job->region->memory, job->offset, send + 1, job->length);
-	kxfer_stat_inc(KXFER_STAT_SENDS_SENT);
-	return sizeof(*send) + job->length;
-}
-
-static void message_posted(struct kxfer_active_job *job)
-{
-	job->started = true;
-	job->planned = true;
-}
-
-/* Offer a long message: its bytes stay where they are until the peer READs them. */
-static bool post_long(struct kxfer_lane *lane, struct kxfer_active_job *job)
-{
-	struct kxfer_offer *offer = kxfer_offer_get(lane, job);
-	struct kxfer_request *request;
-
-	if (!offer)
-		return false;
-	request = kxfer_channel_get_locked(&lane->channel);
-	if (!request)
-		return false;
-	kxfer_chain_flush(lane);
-	message_posted(job);
-	/* If something fails the link's teardown completes the job with the lane's others. */
-	if (!kxfer_offer_register(offer, job))
-		kxfer_offer_post(offer, job, request);
-	kxfer_deadlines_arm(&lane->deadlines, job->deadline.ns);
-	return true;
-}
-
-static bool post_message(struct kxfer_lane *lane, struct kxfer_active_job *job)
-{
-	struct kxfer_request *request = kxfer_channel_get_locked(&lane->channel);
-	bool send = job->completion.op == KXFER_OP_SEND;
-	void *payload;
-	u32 length;
-
-	if (!request)
-		return false;
-	kxfer_chain_flush(lane);
-	request->job = job;
-	request->answered = message_answered;
-	message_posted(job);
-	payload = kxfer_channel_request_payload(request);
-	length = send ? write_send(job, payload) : write_notify(job, payload);
-	/* If this fails the link's teardown completes the job with the lane's others. */
-	if (kxfer_channel_post_locked(request, send ? KXFER_WIRE_SEND : KXFER_WIRE_NOTIFY,
-				      NULL, length))
-		request->job = NULL;
-	return true;
-}
-
 /**
  * kxfer_job_is_held() - whether a job waits in its flow for others of its session
  * @job: job at the head of its flow, or about to be; the caller holds the lock of its lane
@@ -540,11 +256,8 @@ bool kxfer_job_is_held(const struct kxfer_active_job *job)
 
 static bool post_some(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
-	if (kxfer_job_is_long(job))
-		return post_long(lane, job);
-	if (kxfer_op_is_message(job->completion.op))
-		return post_message(lane, job);
-	return kxfer_chain_add(lane, job);
+	return kxfer_op_is_message(job->completion.op) ? kxfer_message_post(lane, job) :
+	       kxfer_chain_add(lane, job);
 }
 
 /*
@@ -612,6 +325,7 @@ static bool pump_some(struct kxfer_lane *lane)
  */
 void kxfer_job_pump_locked(struct kxfer_lane *lane)
 {
+	kxfer_cq_recall(&lane->cq);
 	if (!lane->open)
 		return;
 	while (lane->nr_queued && kxfer_link_is_live(lane->link) && pump_some(lane))

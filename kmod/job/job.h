@@ -147,15 +147,12 @@ struct kxfer_active_job *kxfer_job_take_spares(struct kxfer_session *session, u3
 struct kxfer_active_job *kxfer_job_alloc(gfp_t gfp);
 void kxfer_job_make(struct kxfer_active_job *job, struct kxfer_session *session,
 		    const struct kxfer_job *user, u64 now_ns);
+void kxfer_job_free_locked(struct kxfer_session *session, struct kxfer_active_job *jobs);
 void kxfer_job_free(struct kxfer_session *session, struct kxfer_active_job *jobs);
 void kxfer_job_start(struct kxfer_active_job *job, struct kxfer_lane *lane, bool at_once,
 		     struct kxfer_job_list *ended);
 void kxfer_job_chain_posted(struct kxfer_active_job *job);
 void kxfer_job_chain_ended(struct kxfer_active_job *job, struct kxfer_job_list *ended);
-void kxfer_job_complete_all(struct kxfer_job_list *jobs, int status, u64 now_ns);
-void kxfer_job_complete(struct kxfer_active_job *job, int status, u64 now_ns);
-int kxfer_job_message_status(int answer);
-void kxfer_job_message_over(struct kxfer_lane *lane, struct kxfer_active_job *job, int status);
 void kxfer_job_end_session(struct kxfer_session *session);
 void kxfer_job_pump(struct kxfer_lane *lane);
 void kxfer_job_pump_locked(struct kxfer_lane *lane);

@@ -3,7 +3,7 @@
  * Lanes of jobs: what an initiator's data lane has for jobs, from its creation to its end.
  *
  * KXFER_LANE_JOB_WRS work requests are given out as credits (chain.c). One more is for a
- * fence READ, and KXFER_LANE_LONG_WRS are for long messages (offer.c). On iWARP a lane has
+ * placement READ, and KXFER_LANE_LONG_WRS are for long messages (offer.c). On iWARP a lane has
  * READ sinks.
  *
  * Context: kxfer_job_lane_init(), _size(), _stuck(), _slot_free() and _free() do not sleep,
@@ -18,6 +18,7 @@
 #include "job/job.h"
 #include "job/job_lane.h"
 #include "job/offer.h"
+#include "link/iwarp.h"
 #include "link/lane.h"
 #include "link/link.h"
 #include "node/memory.h"
@@ -34,19 +35,18 @@ void kxfer_job_lane_size(const struct kxfer_lane *lane, struct kxfer_lane_size *
 {
 	size->slots = KXFER_WIRE_DATA_SLOTS;
 	size->credits = KXFER_LANE_JOB_WRS;
-	size->sends = KXFER_LANE_FENCE_WRS + KXFER_LANE_LONG_WRS;
+	size->sends = KXFER_PLACEMENT_WRS + KXFER_LANE_LONG_WRS;
 }
 
 static int make_chains(struct kxfer_lane *lane)
 {
+	size_t bytes = array_size(lane->credits.max, sizeof(*lane->chains));
 	int node = kxfer_link_numa_node(lane->link);
 	u32 i;
 
-	lane->chains = kxfer_fault(LANE_CHAINS) ? NULL :
-		       kvzalloc_node(array_size(lane->credits.max, sizeof(*lane->chains)),
-				     KXFER_GFP_FOR_PEER, node);
-	lane->scratch = kxfer_fault(LANE_SCRATCH) ? NULL :
-			kvzalloc_node(sizeof(*lane->scratch), KXFER_GFP_FOR_PEER, node);
+	lane->chains = kxfer_try_alloc(LANE_CHAINS, kvzalloc_node(bytes, KXFER_GFP_FOR_PEER, node));
+	lane->scratch = kxfer_try_alloc(LANE_SCRATCH, kvzalloc_node(sizeof(*lane->scratch),
+								    KXFER_GFP_FOR_PEER, node));
 	if (!lane->chains || !lane->scratch)
 		return -ENOMEM;
 	lane->scratch->lkey = lane->link->pd->local_dma_lkey;
@@ -72,7 +72,7 @@ int kxfer_job_lane_open(struct kxfer_lane *lane)
 /** kxfer_job_lane_connected() - make what needs the connection. Return: 0 or -errno */
 int kxfer_job_lane_connected(struct kxfer_lane *lane)
 {
-	return kxfer_lane_make_sinks(lane) ?: kxfer_offer_make(lane);
+	return kxfer_iwarp_make_sinks(lane) ?: kxfer_offer_make(lane);
 }
 
 /** kxfer_job_lane_stuck() - whether the peer holds up jobs; as kxfer_lane_stuck() */

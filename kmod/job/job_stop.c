@@ -29,6 +29,7 @@
 
 #include "base/deadline.h"
 #include "base/fault.h"
+#include "job/completion.h"
 #include "job/flow.h"
 #include "job/job.h"
 #include "job/mailbox.h"
@@ -42,7 +43,7 @@
 static void complete_list(struct kxfer_job_list *jobs, int status)
 {
 	if (jobs->first)
-		kxfer_job_complete_all(jobs, status, ktime_get_ns());
+		kxfer_complete_all(jobs, status, ktime_get_ns());
 }
 
 /*

@@ -50,6 +50,7 @@
 #include <linux/wait_bit.h>
 
 #include "base/fault.h"
+#include "job/completion.h"
 #include "job/job.h"
 #include "job/mailbox.h"
 #include "link/lane.h"
@@ -84,13 +85,12 @@ struct kxfer_mailbox *kxfer_mailbox_create(u32 capacity, u32 max_bytes)
 			ALIGN(min_t(u32, max_bytes, KXFER_MESSAGE_MAX), 8);
 	struct kxfer_mailbox *mailbox;
 
-	mailbox = kxfer_fault(MAILBOX) ? NULL :
-		  kzalloc(sizeof(*mailbox), GFP_KERNEL_ACCOUNT);
+	mailbox = kxfer_try_alloc(MAILBOX, kzalloc(sizeof(*mailbox), GFP_KERNEL_ACCOUNT));
 	if (!mailbox)
 		return NULL;
 	mailbox->max_bytes = max_bytes;
-	mailbox->memory = kxfer_fault(MAILBOX_MESSAGES) ? NULL :
-			  kvcalloc(capacity, stride, GFP_KERNEL_ACCOUNT);
+	mailbox->memory = kxfer_try_alloc(MAILBOX_MESSAGES,
+					  kvcalloc(capacity, stride, GFP_KERNEL_ACCOUNT));
 	if (!mailbox->memory) {
 		kfree(mailbox);
 		return NULL;
@@ -378,7 +378,7 @@ static bool end_late_recvs(struct kxfer_mailbox *mailbox)
 	spin_lock_bh(&mailbox->lock);
 	more = kxfer_deadlines_end_some(&mailbox->deadlines, now_ns, end_late, &ended);
 	spin_unlock_bh(&mailbox->lock);
-	kxfer_job_complete_all(&ended, -ETIMEDOUT, now_ns);
+	kxfer_complete_all(&ended, -ETIMEDOUT, now_ns);
 	return more;
 }
 
@@ -499,7 +499,7 @@ void kxfer_mailbox_close(struct kxfer_mailbox *mailbox)
 	list_for_each_entry_safe(job, next, &mailbox->recvs, lane_node)
 		end_recv(job, -EKEYREVOKED, &ended);
 	spin_unlock_bh(&mailbox->lock);
-	kxfer_job_complete_all(&ended, -EKEYREVOKED, ktime_get_ns());
+	kxfer_complete_all(&ended, -EKEYREVOKED, ktime_get_ns());
 }
 
 /**

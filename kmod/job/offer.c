@@ -48,13 +48,15 @@
 #include "base/fault.h"
 #include "base/stats.h"
 #include "job/job.h"
+#include "job/message.h"
 #include "job/offer.h"
 #include "job/target.h"
 #include "link/channel.h"
 #include "link/lane.h"
 #include "link/link.h"
+#include "link/mr.h"
 #include "node/device.h"
-#include "node/region.h"
+#include "node/mapping.h"
 
 #define STOCK	4	/* MRs kept ready for messages */
 #define IDLE_MS	100	/* without a message, then the stock is dropped */
@@ -317,7 +319,7 @@ static void offer_answered(struct kxfer_request *request)
 	spin_lock_bh(&lane->lock);
 	offer->answered = true;
 	if (request->status)
-		wrong = !note_end(offer, kxfer_job_message_status(request->status));
+		wrong = !note_end(offer, kxfer_message_status(request->status));
 	else
 		post_take_back(offer);
 	if (!wrong)
@@ -377,7 +379,7 @@ int kxfer_offer_register(struct kxfer_offer *offer, const struct kxfer_active_jo
 
 	sg_init_table(sg, nr);
 	kxfer_mapping_pieces(job->mapping, job->offset, job->length, sg);
-	if (kxfer_fault(OFFER_MAP) || kxfer_device_map_mr(mr, sg, nr)) {
+	if (kxfer_fault(OFFER_MAP) || kxfer_device_map_mr(mr, sg, nr, PAGE_SIZE)) {
 		kxfer_link_fail(lane->link, -ECONNRESET);
 		return -EIO;
 	}
@@ -469,7 +471,7 @@ struct kxfer_offer *kxfer_offer_fetched(struct kxfer_lane *lane,
 	offer = &offers->each[id];
 	spin_lock_bh(&lane->lock);
 	wrong = offer->state != OFFER_POSTED ||
-		!note_end(offer, kxfer_job_message_status(kxfer_wire_errno(status)));
+		!note_end(offer, kxfer_message_status(kxfer_wire_errno(status)));
 	spin_unlock_bh(&lane->lock);
 	return wrong ? NULL : offer;
 }
@@ -513,7 +515,7 @@ static void finish(struct kxfer_offer *offer)
 	int status = offer->status;
 
 	kxfer_delay(OFFER_END);
-	kxfer_lane_dereg_mr(lane, offer->mr);
+	kxfer_mr_dereg(lane, offer->mr);
 	spin_lock_bh(&lane->lock);
 	offer->mr = NULL;
 	offer->job = NULL;
@@ -521,7 +523,7 @@ static void finish(struct kxfer_offer *offer)
 	offer->offers->used_ns = ktime_get_ns();
 	WRITE_ONCE(offer->offers->nr_posted, offer->offers->nr_posted - 1);
 	spin_unlock_bh(&lane->lock);
-	kxfer_job_message_over(lane, job, status);
+	kxfer_message_over(lane, job, status);
 }
 
 /* Return: an offer that needs an MR, or NULL. Called with the lane's lock held. */
@@ -545,15 +547,15 @@ static struct kxfer_offer *find_bare(struct kxfer_offers *offers)
 static int make_mr(struct kxfer_offers *offers, struct kxfer_offer *offer)
 {
 	u32 pages = kxfer_device_message_pages(offers->lane->link->dev);
+	size_t bytes = array_size(pages, sizeof(*offers->sg));
 	struct ib_mr *mr;
 
 	if (!offers->sg)
-		offers->sg = kxfer_fault(OFFER_SG) ? NULL :
-			     kxfer_link_kvzalloc(offers->lane->link,
-						 array_size(pages, sizeof(*offers->sg)));
+		offers->sg = kxfer_try_alloc(OFFER_SG,
+					     kxfer_link_kvzalloc(offers->lane->link, bytes));
 	if (!offers->sg)
 		return -ENOMEM;
-	mr = kxfer_lane_alloc_mr(offers->lane, pages);
+	mr = kxfer_mr_alloc(offers->lane, pages);
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
 	spin_lock_bh(&offers->lane->lock);
@@ -622,7 +624,7 @@ static void drop_stock(struct kxfer_offers *offers)
 		if (mr)
 			offer->mr = NULL;
 		spin_unlock_bh(&offers->lane->lock);
-		kxfer_lane_dereg_mr(offers->lane, mr);
+		kxfer_mr_dereg(offers->lane, mr);
 	}
 	/* An MR that is left may be posted, which needs @sg. */
 	spin_lock_bh(&offers->lane->lock);
@@ -672,8 +674,7 @@ int kxfer_offer_make(struct kxfer_lane *lane)
 
 	if (!(lane->link->features & KXFER_WIRE_FEATURE_LONG))
 		return 0;
-	offers = kxfer_fault(OFFERS) ? NULL :
-		 kxfer_link_kvzalloc(lane->link, sizeof(*offers));
+	offers = kxfer_try_alloc(OFFERS, kxfer_link_kvzalloc(lane->link, sizeof(*offers)));
 	if (!offers)
 		return -ENOMEM;
 	offers->lane = lane;
@@ -701,7 +702,7 @@ void kxfer_offer_close(struct kxfer_lane *lane)
 	while ((offer = take_over(offers)))
 		finish(offer);
 	for (i = 0; i < KXFER_WIRE_OFFERS; i++) {
-		kxfer_lane_dereg_mr(lane, offers->each[i].mr);
+		kxfer_mr_dereg(lane, offers->each[i].mr);
 		offers->each[i].mr = NULL;
 		offers->each[i].state = OFFER_FREE;
 	}

@@ -17,7 +17,7 @@
 #include "base/fault.h"
 #include "base/name.h"
 #include "base/stats.h"
-#include "job/target.h"
+#include "job/peer.h"
 #include "link/channel.h"
 #include "link/lane.h"
 #include "node/charge.h"
@@ -170,7 +170,7 @@ static struct kxfer_peer *peer_alloc(struct kxfer_session *session,
 {
 	struct kxfer_peer *peer;
 
-	peer = kxfer_fault(PEER) ? NULL : kzalloc(sizeof(*peer), GFP_KERNEL_ACCOUNT);
+	peer = kxfer_try_alloc(PEER, kzalloc(sizeof(*peer), GFP_KERNEL_ACCOUNT));
 	if (!peer)
 		return NULL;
 	kref_init(&peer->ref);
@@ -334,8 +334,7 @@ int kxfer_peer_list(struct kxfer_session *session, void *arg)
 	peer = kxfer_peer_find(session, cmd->peer);
 	if (!peer)
 		return -ENOENT;
-	page = kxfer_fault(PEER_LIST) ? NULL :
-	       kzalloc(KXFER_WIRE_CONTROL_BYTES, GFP_KERNEL_ACCOUNT);
+	page = kxfer_try_alloc(PEER_LIST, kzalloc(KXFER_WIRE_CONTROL_BYTES, GFP_KERNEL_ACCOUNT));
 	link = page ? kxfer_peer_link(peer, cmd->timeout_ms) : ERR_PTR(-ENOMEM);
 	if (IS_ERR(link)) {
 		ret = PTR_ERR(link);

@@ -10,12 +10,12 @@
  * lets sessions poll (cq.c), and then sleeps. By default the polling tunes itself: it
  * may take twice as long as it took when it last paid, and half as long when it did
  * not. When nothing is left of that it is tried again now and then. So a slow peer
- * burns no CPU. A provider that works in a kworker of the same CPU gets the CPU:
- * polling ends when the CPU is wanted.
+ * burns no CPU. A provider that works in a kworker of the same CPU gets the CPU: the
+ * waiter steps aside (cq.c) if all jobs on the lane are its session's; else polling ends
+ * when the CPU is wanted.
  *
  * Context: calls of users; may sleep. Lock order: as in job.c.
  */
-#include <linux/hrtimer.h>
 #include <linux/sched/signal.h>
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
@@ -23,6 +23,7 @@
 #include "job/job.h"
 #include "job/reap.h"
 #include "job/ring.h"
+#include "job/target.h"
 #include "link/lane.h"
 #include "link/link.h"
 #include "node/session.h"
@@ -31,7 +32,7 @@
 #define LOOK_MAX_NS	50000	/* about what a sleep and a wake-up by interrupt cost */
 #define LOOK_MIN_NS	1000	/* a shorter time is not worth polling for */
 #define LOOK_RESTS	64	/* waits without polling before it is tried again */
-#define LOOK_JOBS	64	/* jobs on no lane (RECVs) to skip when looking for a lane */
+#define LOOK_JOBS	64	/* most jobs to look at under job_lock */
 #define LOOK_SLICE_NS	1000000	/* KXFER_WAIT_F_POLL: time between two checks for signals */
 
 /** kxfer_reap_check_flags() - check flags of SUBMIT and REAP. Return: 0 or -errno */
@@ -90,20 +91,71 @@ static void learn(struct kxfer_session *session, u32 looked_ns, u64 took_ns, boo
 	WRITE_ONCE(session->look_ns, ns < LOOK_MIN_NS ? 0 : ns);
 }
 
+struct looker {
+	struct kxfer_session *session;
+	struct kxfer_lane *lane;
+};
+
+/*
+ * Count the jobs of a session on a lane. Called with job_lock and the lane's lock held. Return: 0
+ * if one of them waits for more than the provider, or if there are too many to look at: a message
+ * is answered by works of the peer's module, and a withdrawal waits for jobs of its target.
+ */
+static u32 count_plain_jobs(const struct kxfer_session *session, const struct kxfer_lane *lane)
+{
+	struct kxfer_active_job *job;
+	u32 nr = 0, n = 0;
+
+	list_for_each_entry(job, &session->jobs, session_node) {
+		if (++n > LOOK_JOBS)
+			return 0;
+		if (job->lane != lane)
+			continue;
+		if (kxfer_op_is_message(job->completion.op) || job->target->revoked)
+			return 0;
+		nr++;
+	}
+	return nr;
+}
+
+/* struct kxfer_cq_wait's @alone: all jobs on the lane are of this session. */
+static bool is_alone(void *of)
+{
+	struct looker *looker = of;
+	struct kxfer_lane *lane = looker->lane;
+	bool alone;
+	u32 nr;
+
+	spin_lock_bh(&looker->session->job_lock);
+	spin_lock(&lane->lock);
+	nr = count_plain_jobs(looker->session, lane);
+	alone = lane->open && nr && nr == lane->nr_queued + lane->nr_posted;
+	spin_unlock(&lane->lock);
+	spin_unlock_bh(&looker->session->job_lock);
+	return alone;
+}
+
 /* Poll for completions, for @ns. Return: false if there is no lane that sessions may poll. */
 static bool look(struct kxfer_session *session, u32 want, u64 now_ns, u32 ns)
 {
-	struct kxfer_lane *lane = lane_in_flight(session);
+	struct looker looker = { session, lane_in_flight(session) };
+	struct kxfer_cq_wait wait = {
+		.done = &session->nr_done,
+		.want = want,
+		.until_ns = ns ? now_ns + ns : 0,
+		.alone = is_alone,
+		.of = &looker,
+	};
 	bool polled;
 
-	if (!lane)
+	if (!looker.lane)
 		return false;
-	polled = lane->cq.polled;
-	if (kxfer_cq_own(&lane->cq)) {
-		kxfer_cq_poll(&lane->cq, &session->nr_done, want, ns ? now_ns + ns : 0);
-		kxfer_cq_disown(&lane->cq);
+	polled = looker.lane->cq.polled;
+	if (kxfer_cq_own(&looker.lane->cq)) {
+		kxfer_cq_poll(&looker.lane->cq, &wait);
+		kxfer_cq_disown(&looker.lane->cq);
 	}
-	kxfer_link_put(lane->link);
+	kxfer_link_put(looker.lane->link);
 	return polled;
 }
 
@@ -140,25 +192,6 @@ static void look_until(struct kxfer_session *session, u32 want, u64 deadline_ns)
 		 !enough_done(session, want) && !signal_pending(current));
 }
 
-static int sleep_until_done(struct kxfer_session *session, u32 want, u64 deadline_ns)
-{
-	ktime_t left = KTIME_MAX;
-	int ret;
-
-	if (deadline_ns) {
-		u64 now = ktime_get_ns();
-
-		if (deadline_ns <= now)
-			return -ETIMEDOUT;
-		left = ns_to_ktime(min_t(u64, deadline_ns - now, KTIME_MAX));
-	}
-	ret = wait_event_interruptible_hrtimeout(session->wait,
-						 enough_done(session, want), left);
-	if (ret == -ETIME)
-		return -ETIMEDOUT;
-	return ret ? -EINTR : 0;
-}
-
 /**
  * kxfer_reap_wait() - wait for completions
  * @session: session of the caller
@@ -182,7 +215,7 @@ int kxfer_reap_wait(struct kxfer_session *session, u32 want, u64 deadline_ns, u3
 		look_a_while(session, want);
 	if (enough_done(session, want))
 		return 0;
-	return sleep_until_done(session, want, deadline_ns);
+	return kxfer_session_wait(session, enough_done(session, want), deadline_ns);
 }
 
 /*
@@ -280,8 +313,8 @@ static int wait_for_ring(struct kxfer_session *session,
 	return ret;
 }
 
-/** kxfer_job_reap() - KXFER_REAP */
-int kxfer_job_reap(struct kxfer_session *session, void *arg)
+/** kxfer_reap() - KXFER_REAP */
+int kxfer_reap(struct kxfer_session *session, void *arg)
 {
 	struct kxfer_session_ring *ring = kxfer_ring_of(session);
 	struct kxfer_reap *cmd = arg;

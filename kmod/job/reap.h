@@ -14,6 +14,6 @@ int kxfer_reap_check_flags(u32 flags);
 void kxfer_reap_look(struct kxfer_session *session);
 int kxfer_reap_wait(struct kxfer_session *session, u32 want, u64 deadline_ns, u32 flags);
 int kxfer_reap_store(struct kxfer_session *session, u64 to, u32 max, u32 *stored);
-int kxfer_job_reap(struct kxfer_session *session, void *arg);
+int kxfer_reap(struct kxfer_session *session, void *arg);
 
 #endif /* KXFER_REAP_H */

@@ -10,13 +10,13 @@
  * KXFER_REQUEST_MS loses the link, as with any request.
  *
  * A target counts for its user until its RELEASE is posted: so the user's share limits the
- * list. The work waits for the peer in one place only: for the fence READ of WRITEs on
- * iWARP, KXFER_FENCE_MS at most (lane.c). The work does not wait for a slot, but stands in
+ * list. The work waits for the peer in one place only: for the placement READ of WRITEs on
+ * iWARP, PLACEMENT_MS of iwarp.c at most. The work does not wait for a slot, but stands in
  * line and is queued again when it has one.
  *
  * The end, as a proof. Once the link is CLOSING kxfer_link_queue_release() no longer queues
  * the work, and targets are freed where they are closed. The link's teardown closes the
- * lanes: the wait for the fence has ended, and the work gets no slot any more (channel.c).
+ * lanes: the wait for the placement READ has ended, and the work gets no slot any more (channel.c).
  * Then the teardown cancels the work, and frees all that is left in both lists; no grant has
  * to be given back then. The context that takes a target off the list, under targets_lock,
  * frees the target.
@@ -74,7 +74,7 @@ void kxfer_release_orphan(struct kxfer_link *link, u64 grant)
 {
 	struct orphan *orphan;
 
-	orphan = kxfer_fault(RELEASE_ORPHAN) ? NULL : kmalloc(sizeof(*orphan), GFP_ATOMIC);
+	orphan = kxfer_try_alloc(RELEASE_ORPHAN, kmalloc(sizeof(*orphan), GFP_ATOMIC));
 	if (!orphan) {
 		WRITE_ONCE(link->keeps_grant, true);
 		return;
@@ -212,7 +212,7 @@ void kxfer_release_abandoned(struct kxfer_request *request)
 	const struct kxfer_wire_grant_answer *answer = request->answer;
 
 	if (request->message->type == KXFER_WIRE_GRANT && !request->status &&
-	    request->answer_length == sizeof(*answer))
+	    request->answer_length >= sizeof(*answer))
 		kxfer_release_orphan(request->channel->lane->link,
 				     be64_to_cpu(answer->grant));
 }

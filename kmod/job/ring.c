@@ -30,7 +30,7 @@
  *    the eventfd: a full barrier on both sides, between the store of the one and the
  *    load of the other (see tell()).
  *
- * tests/model/ring.pml has each pair as a litmus test, with and without the barrier.
+ * tests/host/model/ring.pml has each pair as a litmus test, with and without the barrier.
  *
  * The ring lives as long as its session. A mapping of the ring keeps the file open, and
  * thus the session. The mapped pages also have references of their own.
@@ -66,8 +66,8 @@ static int make_memory(struct kxfer_session_ring *ring)
 {
 	ring->bytes = PAGE_ALIGN(sizeof(*ring->shared) +
 				 ring->entries * sizeof(*ring->slots));
-	ring->shared = kxfer_fault(RING_MEMORY) ? NULL :
-		       __vmalloc(ring->bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	ring->shared = kxfer_try_alloc(RING_MEMORY,
+				       __vmalloc(ring->bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO));
 	if (!ring->shared)
 		return -ENOMEM;
 	ring->shared->mask = ring->entries - 1;
@@ -82,7 +82,7 @@ static int take_eventfd(struct kxfer_session_ring *ring, const struct kxfer_cq_r
 
 	if (!(cmd->flags & KXFER_CQ_RING_F_EVENTFD))
 		return 0;
-	eventfd = kxfer_fault_ptr(RING_EVENTFD) ?: eventfd_ctx_fdget(cmd->eventfd);
+	eventfd = kxfer_try_ptr(RING_EVENTFD, eventfd_ctx_fdget(cmd->eventfd));
 	if (IS_ERR(eventfd))
 		return PTR_ERR(eventfd);
 	ring->eventfd = eventfd;
@@ -102,7 +102,7 @@ static struct kxfer_session_ring *make_ring(const struct kxfer_cq_ring *cmd)
 	struct kxfer_session_ring *ring;
 	int ret;
 
-	ring = kxfer_fault(RING) ? NULL : kzalloc(sizeof(*ring), GFP_KERNEL_ACCOUNT);
+	ring = kxfer_try_alloc(RING, kzalloc(sizeof(*ring), GFP_KERNEL_ACCOUNT));
 	if (!ring)
 		return ERR_PTR(-ENOMEM);
 	ring->entries = cmd->entries;
@@ -205,9 +205,9 @@ int kxfer_ring_mmap(struct kxfer_session *session, struct vm_area_struct *vma)
 		return -EACCES;
 	kxfer_vm_flags_mod(vma, VM_DONTEXPAND | VM_DONTCOPY, VM_MAYEXEC);
 	for (offset = 0; !ret && offset < ring->bytes; offset += PAGE_SIZE)
-		ret = kxfer_fault_error(RING_MAP) ?:
-		      vm_insert_page(vma, vma->vm_start + offset,
-				     vmalloc_to_page((void *)ring->shared + offset));
+		ret = kxfer_try(RING_MAP,
+				vm_insert_page(vma, vma->vm_start + offset,
+					       vmalloc_to_page((void *)ring->shared + offset)));
 	return ret;
 }
 

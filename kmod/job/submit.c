@@ -29,6 +29,8 @@
 #include "job/trace.h"
 #include "link/lane.h"
 #include "node/device.h"
+#include "link/link.h"
+#include "node/mapping.h"
 #include "node/memory.h"
 #include "node/region.h"
 #include "node/session.h"
@@ -154,34 +156,35 @@ static int bind_region(struct kxfer_active_job *job, const struct kxfer_job *use
 	return 0;
 }
 
-static int plan_transfer(struct kxfer_batch *batch, struct kxfer_active_job *job,
-			 const struct kxfer_job *user)
+/* Return: 0, -errno or KXFER_WOULD_SLEEP. */
+static int map_region(struct kxfer_batch *batch, struct kxfer_active_job *job)
 {
 	struct kxfer_device *dev = job->target->link->dev;
 	struct kxfer_mapping *mapping;
 
-	mapping = kxfer_batch_mapping(batch, job->region, dev);
+	mapping = kxfer_batch_find_mapping(batch, job->region, dev);
+	if (!mapping) {
+		if (!batch->may_sleep)
+			return KXFER_WOULD_SLEEP;
+		mapping = kxfer_batch_make_mapping(batch, job->region, dev);
+	}
 	if (IS_ERR(mapping))
 		return PTR_ERR(mapping);
-	if (!mapping)
-		return KXFER_WOULD_SLEEP;
 	job->mapping = mapping;
-	return kxfer_plan_init(&job->plan, mapping->extents, mapping->nr_extents,
-			       user->region_offset, job->target->keys,
-			       job->target->nr_keys, user->target_offset,
-			       user->length, kxfer_device_limits(dev, user->op));
+	return 0;
 }
 
-/* The peer READs a long message, so its region needs a mapping. */
-static int map_long(struct kxfer_batch *batch, struct kxfer_active_job *job)
+static int plan_transfer(struct kxfer_batch *batch, struct kxfer_active_job *job,
+			 const struct kxfer_job *user)
 {
-	struct kxfer_mapping *mapping;
+	int ret = map_region(batch, job);
 
-	mapping = kxfer_batch_mapping(batch, job->region, job->target->link->dev);
-	if (IS_ERR(mapping))
-		return PTR_ERR(mapping);
-	job->mapping = mapping;
-	return mapping ? 0 : KXFER_WOULD_SLEEP;
+	if (ret)
+		return ret;
+	return kxfer_plan_init(&job->plan, job->mapping->extents, job->mapping->nr_extents,
+			       user->region_offset, job->target->keys,
+			       job->target->nr_keys, user->target_offset, user->length,
+			       kxfer_device_limits(job->target->link->dev, user->op));
 }
 
 /* Copy the operands of a planned atomic. It must be one work request at aligned addresses. */
@@ -197,12 +200,12 @@ static int take_operands(struct kxfer_active_job *job, const struct kxfer_job *u
 }
 
 /**
- * kxfer_job_check() - check a job without looking up the objects that it names
+ * kxfer_submit_check() - check a job without looking up the objects that it names
  * @user: the kernel's copy of the job
  *
  * Any context. Return: 0 or -errno.
  */
-int kxfer_job_check(const struct kxfer_job *user)
+int kxfer_submit_check(const struct kxfer_job *user)
 {
 	if (user->op > KXFER_OP_RECV || user->flags & ~KXFER_JOB_F_ALL)
 		return -EOPNOTSUPP;
@@ -239,14 +242,14 @@ static int bind_job(struct kxfer_active_job *job, const struct kxfer_job *user)
 }
 
 /**
- * kxfer_job_accept() - put a job into a batch
+ * kxfer_submit_accept() - put a job into a batch
  * @batch: batch of the caller
- * @user: the kernel's copy of the job, passed by kxfer_job_check()
+ * @user: the kernel's copy of the job, passed by kxfer_submit_check()
  *
  * Return: 0; -errno: the job is refused; KXFER_WOULD_SLEEP: nothing was done, because it
  * would have to sleep and @batch does not allow that.
  */
-int kxfer_job_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
+int kxfer_submit_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 {
 	struct kxfer_active_job *job;
 	int ret;
@@ -260,7 +263,8 @@ int kxfer_job_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 	if (!ret && job->region && user->op < KXFER_OP_SEND)
 		ret = plan_transfer(batch, job, user);
 	else if (!ret && kxfer_job_is_long(job))
-		ret = map_long(batch, job);
+		/* The peer READs it from the region. */
+		ret = map_region(batch, job);
 	if (!ret && kxfer_op_is_atomic(user->op))
 		ret = take_operands(job, user);
 	/* If the device has gone the job ends, not the call. */
@@ -291,7 +295,10 @@ static void flush(struct kxfer_batch *batch, const struct kxfer_submit *cmd)
 	kxfer_batch_flush(batch);
 	if (!own)
 		return;
-	kxfer_cq_poll(cq, &batch->session->nr_done, cmd->wait, 0);
+	kxfer_cq_poll(cq, &(struct kxfer_cq_wait) {
+		.done = &batch->session->nr_done,
+		.want = cmd->wait,
+	});
 	kxfer_cq_disown(cq);
 }
 
@@ -346,8 +353,8 @@ static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
 	kxfer_batch_begin(&batch, session, cmd->nr_jobs);
 	batch.at_once = true;
 	for (cmd->accepted = 0; cmd->accepted < cmd->nr_jobs; cmd->accepted++) {
-		ret = copy_job(&batch, cmd, &job) ?: kxfer_job_check(&job) ?:
-		      kxfer_job_accept(&batch, &job);
+		ret = copy_job(&batch, cmd, &job) ?: kxfer_submit_check(&job) ?:
+		      kxfer_submit_accept(&batch, &job);
 		if (ret)
 			break;
 		if (batch.nr == FLUSH_JOBS)
@@ -377,8 +384,8 @@ static int check_submit(const struct kxfer_submit *cmd,
 	return 0;
 }
 
-/** kxfer_job_submit() - KXFER_SUBMIT */
-int kxfer_job_submit(struct kxfer_session *session, void *arg)
+/** kxfer_submit() - KXFER_SUBMIT */
+int kxfer_submit(struct kxfer_session *session, void *arg)
 {
 	struct kxfer_session_ring *ring = kxfer_ring_of(session);
 	struct kxfer_submit *cmd = arg;

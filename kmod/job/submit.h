@@ -10,10 +10,10 @@ struct kxfer_job;
 struct kxfer_session;
 
 #define KXFER_SUBMIT_MAX	256	/* jobs in one SUBMIT */
-#define KXFER_WOULD_SLEEP	1	/* of kxfer_job_accept(): retry where it may sleep */
+#define KXFER_WOULD_SLEEP	1	/* of kxfer_submit_accept(): retry where it may sleep */
 
-int kxfer_job_check(const struct kxfer_job *user);
-int kxfer_job_accept(struct kxfer_batch *batch, const struct kxfer_job *user);
-int kxfer_job_submit(struct kxfer_session *session, void *arg);
+int kxfer_submit_check(const struct kxfer_job *user);
+int kxfer_submit_accept(struct kxfer_batch *batch, const struct kxfer_job *user);
+int kxfer_submit(struct kxfer_session *session, void *arg);
 
 #endif /* KXFER_SUBMIT_H */

@@ -28,8 +28,10 @@
 #include "base/stats.h"
 #include "job/flow.h"
 #include "job/job.h"
+#include "job/peer.h"
 #include "job/release.h"
 #include "job/target.h"
+#include "link/iwarp.h"
 #include "link/lane.h"
 #include "node/session.h"
 #include "node/user.h"
@@ -49,24 +51,24 @@ static void unlink_target(struct kxfer_target *target)
  * @target: target without jobs in flight
  *
  * Called before the peer is told that nothing comes any more: the peer deregisters then, and a
- * later WRITE breaks the link for all. WRITEs without a fence are on the lane that the flow is
- * on. Sleeps, KXFER_FENCE_MS at most.
+ * later WRITE breaks the link for all. WRITEs without a placement READ after them are on the
+ * lane that the flow is on. Sleeps, PLACEMENT_MS of iwarp.c at most.
  */
 void kxfer_target_settle(struct kxfer_target *target)
 {
 	/* Pairs with insert_target(). */
 	struct kxfer_flow *flow = smp_load_acquire(&target->flow);
 	struct kxfer_lane *lane;
-	bool unfenced;
+	bool unplaced;
 
 	if (!flow)
 		return;
 	lane = kxfer_flow_lock(flow);
-	unfenced = target->unfenced;
-	target->unfenced = false;
+	unplaced = target->unplaced;
+	target->unplaced = false;
 	spin_unlock_bh(&lane->lock);
-	if (unfenced)
-		kxfer_lane_fence(lane);
+	if (unplaced)
+		kxfer_iwarp_wait_placed(lane);
 }
 
 /** kxfer_target_free() - free a target whose grant was given back or has ended */
@@ -120,7 +122,7 @@ static struct kxfer_target *target_alloc(struct kxfer_peer *peer, struct kxfer_l
 
 	if (ret)
 		return ERR_PTR(ret);
-	target = kxfer_fault(TARGET) ? NULL : kzalloc(sizeof(*target), GFP_KERNEL_ACCOUNT);
+	target = kxfer_try_alloc(TARGET, kzalloc(sizeof(*target), GFP_KERNEL_ACCOUNT));
 	if (!target) {
 		kxfer_user_return(user, KXFER_SHARE_TARGETS, 1);
 		return ERR_PTR(-ENOMEM);
@@ -138,8 +140,9 @@ static struct kxfer_target *target_alloc(struct kxfer_peer *peer, struct kxfer_l
 	return target;
 }
 
+/* @length: in: bytes of room at @answer; out: its bytes */
 static int request_grant(struct kxfer_target *target, const struct kxfer_target_open *cmd,
-			 unsigned long end, struct kxfer_wire_grant_answer *answer)
+			 unsigned long end, struct kxfer_wire_grant_answer *answer, u32 *length)
 {
 	struct kxfer_session *session = target->peer->session;
 	struct kxfer_wire_grant request = {
@@ -147,15 +150,14 @@ static int request_grant(struct kxfer_target *target, const struct kxfer_target_
 		.gid = cpu_to_be32(session->gid),
 		.rights = cpu_to_be32(cmd->rights),
 	};
-	u32 length = sizeof(*answer);
 	int ret;
 
 	memcpy(request.name, cmd->name, sizeof(request.name));
 	get_random_bytes(&request.nonce, sizeof(request.nonce));
 	ret = kxfer_channel_call(&target->link->control->channel, KXFER_WIRE_GRANT,
-				 &request, sizeof(request), answer, &length,
+				 &request, sizeof(request), answer, length,
 				 kxfer_left_ms(end), KXFER_WAIT_KILLABLE);
-	if (!ret && length != sizeof(*answer))
+	if (!ret && *length < sizeof(*answer))
 		return -EPROTO;
 	return ret;
 }
@@ -228,41 +230,58 @@ static int end_open(struct kxfer_target *target, int ret)
 	return ret;
 }
 
-static int fetch_keys(struct kxfer_target *target, unsigned long end)
+static int take_page(struct kxfer_target *target, u32 *nr, u64 *start, const void *page,
+		     u32 length)
 {
-	struct kxfer_wire_keys request = { .exposure = cpu_to_be64(target->exposure) };
-	struct kxfer_wire_keys_answer *answer;
-	u64 start = 0;
-	u32 nr = 0, length;
-	int ret = 0, n;
+	int n = kxfer_wire_take_keys(target->keys + *nr, target->nr_keys - *nr, start, page,
+				     length);
 
-	answer = kxfer_fault(TARGET_ANSWER) ? NULL :
-		 kzalloc(KXFER_WIRE_CONTROL_BYTES, GFP_KERNEL_ACCOUNT);
-	target->keys = kxfer_fault(TARGET_KEYS) ? NULL :
-		       kvmalloc_array(target->nr_keys, sizeof(*target->keys),
-				      GFP_KERNEL_ACCOUNT);
-	if (!answer || !target->keys)
-		ret = -ENOMEM;
+	if (n < 0)
+		return n;
+	*nr += n;
+	return 0;
+}
+
+/* @page: room for KXFER_WIRE_CONTROL_BYTES; @length: out: bytes of the answer */
+static int request_page(struct kxfer_target *target, u32 first, unsigned long end, void *page,
+			u32 *length)
+{
+	struct kxfer_wire_keys request = {
+		.exposure = cpu_to_be64(target->exposure),
+		.first = cpu_to_be32(first),
+	};
+
+	if (time_after(jiffies, end))
+		return -ETIMEDOUT;
+	*length = KXFER_WIRE_CONTROL_BYTES;
+	return kxfer_channel_call(&target->link->control->channel, KXFER_WIRE_KEYS, &request,
+				  sizeof(request), page, length, kxfer_left_ms(end),
+				  KXFER_WAIT_KILLABLE);
+}
+
+/*
+ * Take the keys that came with a grant, if any, and fetch the rest. @answer: room for
+ * KXFER_WIRE_CONTROL_BYTES, with the answer to GRANT of @length bytes.
+ */
+static int take_keys(struct kxfer_target *target, unsigned long end,
+		     struct kxfer_wire_grant_answer *answer, u32 length)
+{
+	u64 start = 0;
+	int ret = 0;
+	u32 nr = 0;
+
+	target->keys = kxfer_try_alloc(TARGET_KEYS,
+				       kvmalloc_array(target->nr_keys, sizeof(*target->keys),
+						      GFP_KERNEL_ACCOUNT));
+	if (!target->keys)
+		return -ENOMEM;
+	if (length > sizeof(*answer))
+		ret = take_page(target, &nr, &start, answer + 1, length - sizeof(*answer));
 	while (!ret && nr < target->nr_keys) {
-		if (time_after(jiffies, end)) {
-			ret = -ETIMEDOUT;
-			break;
-		}
-		request.first = cpu_to_be32(nr);
-		length = KXFER_WIRE_CONTROL_BYTES;
-		ret = kxfer_channel_call(&target->link->control->channel,
-					 KXFER_WIRE_KEYS, &request, sizeof(request),
-					 answer, &length, kxfer_left_ms(end), KXFER_WAIT_KILLABLE);
-		if (ret)
-			break;
-		n = kxfer_wire_take_keys(target->keys + nr, target->nr_keys - nr,
-					 &start, answer, length);
-		if (n < 0)
-			ret = n;
-		else
-			nr += n;
+		ret = request_page(target, nr, end, answer, &length);
+		if (!ret)
+			ret = take_page(target, &nr, &start, answer, length);
 	}
-	kfree(answer);
 	if (!ret && kxfer_extents_check(target->keys, nr, target->length))
 		ret = -EPROTO;
 	return ret;
@@ -272,19 +291,27 @@ static int fetch_keys(struct kxfer_target *target, unsigned long end)
 static int acquire(struct kxfer_target *target, const struct kxfer_target_open *cmd,
 		   unsigned long end)
 {
-	struct kxfer_wire_grant_answer answer;
+	bool first_keys = target->link->features & KXFER_WIRE_FEATURE_FIRST_KEYS;
+	struct kxfer_wire_grant_answer *answer;
+	u32 length = first_keys ? KXFER_WIRE_CONTROL_BYTES : sizeof(*answer);
 	int ret;
 
+	answer = kxfer_try_alloc(TARGET_ANSWER,
+				 kmalloc(KXFER_WIRE_CONTROL_BYTES, GFP_KERNEL_ACCOUNT));
+	if (!answer)
+		return -ENOMEM;
 	begin_open(target);
-	ret = request_grant(target, cmd, end, &answer);
+	ret = request_grant(target, cmd, end, answer, &length);
 	if (!ret)
-		ret = take_grant(target, cmd->rights, &answer);
+		ret = take_grant(target, cmd->rights, answer);
 	ret = end_open(target, ret);
-	/* A mailbox has no keys. */
 	if (!ret && target->nr_keys)
-		ret = fetch_keys(target, end);
+		ret = take_keys(target, end, answer, length);
+	else if (!ret && length > sizeof(*answer))
+		ret = -EPROTO;	/* a mailbox has no keys */
 	if (ret == -EPROTO)
 		kxfer_link_protocol_error(target->link, "a grant that makes no sense");
+	kfree(answer);
 	return ret;
 }
 

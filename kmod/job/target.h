@@ -1,46 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Peers and handles on their exports. See peer.c and target.c. */
+/* Handles on exports of peers. See target.c. */
 #ifndef KXFER_TARGET_H
 #define KXFER_TARGET_H
 
 #include <linux/atomic.h>
-#include <linux/jiffies.h>
 #include <linux/kref.h>
 #include <linux/kxfer.h>
 #include <linux/list.h>
-#include <linux/spinlock.h>
 
 #include "base/wire.h"
-#include "link/link.h"
 
 struct kxfer_extent;
 struct kxfer_flow;
+struct kxfer_link;
+struct kxfer_peer;
 struct kxfer_session;
 struct kxfer_user;
-
-/**
- * struct kxfer_peer - a session's handle on a peer node
- * @ref: references, held by the session's table, by targets and by calls
- * @id: id in its session
- * @session: session of the peer
- * @key: key of the link
- * @lock: protects the replacement of @link
- * @link: link to the peer, with a use; if it is broken the next call connects anew
- * @link_id: kxfer_link.id of @link, for INFO; read without @lock
- * @nr_targets: open targets; while not 0 the peer stays
- * @rcu: delays freeing: INFO finds peers in a session's table without its lock
- */
-struct kxfer_peer {
-	struct kref ref;
-	u32 id;
-	struct kxfer_session *session;
-	struct kxfer_link_key key;
-	spinlock_t lock;
-	struct kxfer_link *link;
-	u64 link_id;
-	atomic_t nr_targets;
-	struct rcu_head rcu;
-};
 
 /**
  * struct kxfer_target - a session's handle on an export of a peer
@@ -49,7 +24,7 @@ struct kxfer_peer {
  * @user: user that the target counts for; a reference
  * @peer: peer of the export; a reference
  * @link: link of the target, with a use
- * @unfenced: iWARP: WRITEs of its jobs were posted after the last fence READ of one of them;
+ * @unplaced: iWARP: WRITEs of its jobs were posted after the last placement READ of one of them;
  *	protected by the lock of its flow's lane
  * @link_node: entry in kxfer_link.opening, then in its targets, then in its closed_targets
  * @opening: number of the open on its link
@@ -71,7 +46,7 @@ struct kxfer_target {
 	struct kxfer_user *user;
 	struct kxfer_peer *peer;
 	struct kxfer_link *link;
-	bool unfenced;
+	bool unplaced;
 	struct list_head link_node;
 	unsigned long opening;
 	u64 grant;
@@ -87,14 +62,6 @@ struct kxfer_target {
 	bool told;
 };
 
-int kxfer_peer_open(struct kxfer_session *session, void *arg);
-int kxfer_peer_close(struct kxfer_session *session, void *arg);
-int kxfer_peer_list(struct kxfer_session *session, void *arg);
-struct kxfer_peer *kxfer_peer_find(struct kxfer_session *session, u32 id);
-struct kxfer_link *kxfer_peer_link(struct kxfer_peer *peer, unsigned int timeout_ms);
-void kxfer_peer_put(struct kxfer_peer *peer);
-void kxfer_peer_note_links(struct kxfer_session *session, struct xarray *links);
-
 int kxfer_target_open(struct kxfer_session *session, void *arg);
 int kxfer_target_close(struct kxfer_session *session, void *arg);
 int kxfer_target_info(struct kxfer_session *session, void *arg);
@@ -105,13 +72,6 @@ void kxfer_target_revoke(struct kxfer_link *link, u64 exposure);
 void kxfer_target_content(struct kxfer_link *link, u64 exposure,
 			  const struct kxfer_wire_content *content);
 
-/* The rest of a caller's timeout, at least 1 ms; it ends at @end, whatever the peer does. */
-static inline unsigned int kxfer_left_ms(unsigned long end)
-{
-	return time_before(jiffies, end) ? jiffies_to_msecs(end - jiffies) : 1;
-}
-
-#define KXFER_TIMEOUT_MAX_MS		60000
-#define KXFER_INFO_TIMEOUT_MAX_MS	3600000
+#define KXFER_INFO_TIMEOUT_MAX_MS	3600000	/* of TARGET_INFO, which may wait for new content */
 
 #endif /* KXFER_TARGET_H */

@@ -26,7 +26,7 @@
  * is in flight; and
  *  1. while job_lock is held and a job is in its session's list, its command is there,
  *     and so are the ring and the task, which the request holds;
- *  2. kxfer_job_complete() takes the job off that list and notifies io_uring in one step
+ *  2. kxfer_complete() takes the job off that list and notifies io_uring in one step
  *     under job_lock. The CQE may be made at once and the session may end: its end takes
  *     job_lock, so it comes after that step;
  *  3. finish(), which io_uring calls later in the task, or in a kworker if the task is
@@ -263,13 +263,12 @@ static void watch(struct kxfer_session *session)
  */
 static void post(struct kxfer_lane *lane)
 {
-	static const u32 endless;
 	bool own = kxfer_cq_own(&lane->cq);
 
 	kxfer_job_pump(lane);
 	if (!own)
 		return;
-	kxfer_cq_poll(&lane->cq, &endless, 1, 0);
+	kxfer_cq_poll(&lane->cq, &(struct kxfer_cq_wait) {});
 	kxfer_cq_disown(&lane->cq);
 }
 
@@ -295,8 +294,9 @@ static void post_batch(struct blk_plug_cb *cb, bool from_schedule)
 /* Post on a lane whose link stays while this runs: at once, or at the end of a batch. */
 static void post_later(struct kxfer_lane *lane)
 {
-	struct blk_plug_cb *cb = kxfer_fault(URING_BATCH) ? NULL :
-				 blk_check_plugged(post_batch, lane, sizeof(struct batch));
+	struct blk_plug_cb *cb = kxfer_try_alloc(URING_BATCH,
+						 blk_check_plugged(post_batch, lane,
+								   sizeof(struct batch)));
 	struct batch *batch;
 
 	if (!cb) {
@@ -310,7 +310,7 @@ static void post_later(struct kxfer_lane *lane)
 	batch->lane = lane;
 }
 
-/* Return: as kxfer_job_accept(). */
+/* Return: as kxfer_submit_accept(). */
 static int accept(struct kxfer_session *session, struct io_uring_cmd *cmd,
 		  const struct kxfer_job *job, bool may_sleep)
 {
@@ -324,7 +324,7 @@ static int accept(struct kxfer_session *session, struct io_uring_cmd *cmd,
 	kxfer_batch_begin(&batch, session, 1);
 	batch.uring = cmd;
 	batch.may_sleep = may_sleep;
-	ret = kxfer_job_accept(&batch, job);
+	ret = kxfer_submit_accept(&batch, job);
 	kxfer_batch_flush(&batch);
 	if (batch.lane)
 		post_later(batch.lane);
@@ -416,7 +416,7 @@ int kxfer_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	if (cmd->flags & IORING_URING_CMD_FIXED)
 		return -EOPNOTSUPP;
 	copy_job(cmd, &job);
-	ret = kxfer_job_check(&job);
+	ret = kxfer_submit_check(&job);
 	if (ret)
 		return ret;
 	return job.op == KXFER_OP_NOP ? do_nothing(cmd, issue_flags) :

@@ -26,6 +26,7 @@
 #include "base/stats.h"
 #include "link/arrival.h"
 #include "link/channel.h"
+#include "link/iwarp.h"
 #include "link/lane.h"
 #include "link/link.h"
 #include "link/link_ops.h"
@@ -86,8 +87,7 @@ static int post_recv(struct kxfer_recv *recv)
 		return -ECONNRESET;
 	ib_dma_sync_single_for_device(channel_ibdev(channel), recv->dma,
 				      channel->max_bytes, DMA_BIDIRECTIONAL);
-	ret = kxfer_fault_error(CHANNEL_POST_RECV) ?:
-	      ib_post_recv(channel->lane->qp, &wr, NULL);
+	ret = kxfer_try(CHANNEL_POST_RECV, ib_post_recv(channel->lane->qp, &wr, NULL));
 	if (ret)
 		kxfer_link_fail(channel->lane->link, -ECONNRESET);
 	return ret;
@@ -407,19 +407,20 @@ int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 	INIT_LIST_HEAD(&channel->arrivals);
 	INIT_WORK(&channel->turn_work, kxfer_arrival_turn_work);
 	channel->memory_bytes = nr_messages * max_bytes;
-	channel->memory = kxfer_fault(CHANNEL_MESSAGES) ? NULL :
-			  kzalloc_node(channel->memory_bytes, KXFER_GFP_FOR_PEER, node);
-	channel->copies = kxfer_fault(CHANNEL_COPIES) ? NULL :
-			  kvzalloc_node(2 * nr_slots * max_bytes, KXFER_GFP_FOR_PEER, node);
-	channel->requests = kxfer_fault(CHANNEL_REQUESTS) ? NULL :
-			    kcalloc_node(nr_slots, sizeof(*channel->requests), KXFER_GFP_FOR_PEER,
-					 node);
-	channel->replies = kxfer_fault(CHANNEL_REPLIES) ? NULL :
-			   kcalloc_node(nr_slots, sizeof(*channel->replies), KXFER_GFP_FOR_PEER,
-					node);
-	channel->recvs = kxfer_fault(CHANNEL_RECVS) ? NULL :
-			 kcalloc_node(kxfer_channel_recvs(nr_slots),
-				      sizeof(*channel->recvs), KXFER_GFP_FOR_PEER, node);
+	channel->memory = kxfer_try_alloc(CHANNEL_MESSAGES,
+					  kzalloc_node(channel->memory_bytes, KXFER_GFP_FOR_PEER,
+						       node));
+	channel->copies = kxfer_try_alloc(CHANNEL_COPIES, kvzalloc_node(2 * nr_slots * max_bytes,
+									KXFER_GFP_FOR_PEER, node));
+	channel->requests = kxfer_try_alloc(CHANNEL_REQUESTS,
+					    kcalloc_node(nr_slots, sizeof(*channel->requests),
+							 KXFER_GFP_FOR_PEER, node));
+	channel->replies = kxfer_try_alloc(CHANNEL_REPLIES,
+					   kcalloc_node(nr_slots, sizeof(*channel->replies),
+							KXFER_GFP_FOR_PEER, node));
+	channel->recvs = kxfer_try_alloc(CHANNEL_RECVS, kcalloc_node(kxfer_channel_recvs(nr_slots),
+								     sizeof(*channel->recvs),
+								     KXFER_GFP_FOR_PEER, node));
 	if (!channel->memory || !channel->copies || !channel->requests ||
 	    !channel->replies || !channel->recvs)
 		return -ENOMEM;
@@ -698,7 +699,7 @@ static int wait_for_answer(struct kxfer_request *request, unsigned long left,
 		ret = wait_for_done(request, some, wait);
 		left -= some;
 		if (!ret)
-			kxfer_lane_nudge(request->channel->lane);
+			kxfer_iwarp_nudge(request->channel->lane);
 	} while (!ret && left);
 	if (ret > 0)
 		return 0;

@@ -292,8 +292,7 @@ static int bind_reserved_port(struct rdma_cm_id *id, struct sockaddr_storage *lo
 		if (tries == range)
 			rdma_set_reuseaddr(id, 1);
 		set_port(local, RESERVED_PORT_MIN + (port + tries) % range);
-		ret = kxfer_fault_error(CM_BIND) ?:
-		      rdma_bind_addr(id, (struct sockaddr *)local);
+		ret = kxfer_try(CM_BIND, rdma_bind_addr(id, (struct sockaddr *)local));
 	}
 	rdma_set_reuseaddr(id, 1);
 	return port_taken(local, ret) ? -EADDRINUSE : ret;
@@ -338,8 +337,7 @@ static int bind_source(struct kxfer_lane *lane)
 	kxfer_addr_to_sockaddr(&from, &local);
 	if (kxfer_lane_is_control(lane))
 		return bind_reserved_port(lane->cm_id, &local);
-	return kxfer_fault_error(CM_BIND) ?:
-	       rdma_bind_addr(lane->cm_id, (struct sockaddr *)&local);
+	return kxfer_try(CM_BIND, rdma_bind_addr(lane->cm_id, (struct sockaddr *)&local));
 }
 
 static int resolve_address(struct kxfer_lane *lane)
@@ -351,8 +349,9 @@ static int resolve_address(struct kxfer_lane *lane)
 	if (ret)
 		return ret;
 	kxfer_addr_to_sockaddr(&lane->link->remote, &remote);
-	ret = kxfer_fault_error(CM_RESOLVE_ADDR) ?:
-	      rdma_resolve_addr(lane->cm_id, NULL, (struct sockaddr *)&remote, RESOLVE_MS);
+	ret = kxfer_try(CM_RESOLVE_ADDR,
+			rdma_resolve_addr(lane->cm_id, NULL, (struct sockaddr *)&remote,
+					  RESOLVE_MS));
 	ret = wait_step(lane, ret, RESOLVE_MS + 1000);
 	/* No route, no device on the route, no neighbour: all the same to the user. */
 	if (ret == -ENODEV || ret == -ENETUNREACH || ret == -ETIMEDOUT)
@@ -424,8 +423,7 @@ static int resolve_device(struct kxfer_lane *lane)
 
 static int resolve_route(struct kxfer_lane *lane)
 {
-	int ret = kxfer_fault_error(CM_RESOLVE_ROUTE) ?:
-		  rdma_resolve_route(lane->cm_id, RESOLVE_MS);
+	int ret = kxfer_try(CM_RESOLVE_ROUTE, rdma_resolve_route(lane->cm_id, RESOLVE_MS));
 
 	ret = wait_step(lane, ret, RESOLVE_MS + 1000);
 	if (!ret && is_first(lane))
@@ -494,7 +492,7 @@ static int connect_qp(struct kxfer_lane *lane)
 	};
 	int ret;
 
-	ret = kxfer_fault_error(CM_CONNECT) ?: rdma_connect(lane->cm_id, &param);
+	ret = kxfer_try(CM_CONNECT, rdma_connect(lane->cm_id, &param));
 	ret = wait_step(lane, ret, CONNECT_MS);
 	/*
 	 * With a bound address rdma_cm takes each network as one of that device; the TCP
@@ -507,14 +505,14 @@ static int create_id(struct kxfer_lane *lane)
 {
 	struct rdma_cm_id *id;
 
-	id = kxfer_fault_ptr(CM_ID) ?:
-	     rdma_create_id(&init_net, lane_event, lane, RDMA_PS_TCP, IB_QPT_RC);
+	id = kxfer_try_ptr(CM_ID,
+			   rdma_create_id(&init_net, lane_event, lane, RDMA_PS_TCP, IB_QPT_RC));
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 	lane->cm_id = id;
 	if (lane->link->key.tos_set)
 		rdma_set_service_type(id, lane->link->key.tos);
-	return kxfer_fault_error(CM_ACK_TIMEOUT) ?: rdma_set_ack_timeout(id, ACK_TIMEOUT);
+	return kxfer_try(CM_ACK_TIMEOUT, rdma_set_ack_timeout(id, ACK_TIMEOUT));
 }
 
 static enum kxfer_context lane_context(const struct kxfer_lane *lane)
@@ -635,12 +633,12 @@ static int accept_qp(struct kxfer_lane *lane)
 	int ret;
 
 	/* Otherwise the peer chooses the timeout, up to hours. */
-	ret = kxfer_fault_error(CM_ACK_TIMEOUT) ?: rdma_set_ack_timeout(lane->cm_id, ACK_TIMEOUT);
+	ret = kxfer_try(CM_ACK_TIMEOUT, rdma_set_ack_timeout(lane->cm_id, ACK_TIMEOUT));
 	if (ret)
 		return ret;
 	/* rdma_accept() requires that no event of this id is handled meanwhile. */
 	rdma_lock_handler(lane->cm_id);
-	ret = kxfer_fault_error(CM_ACCEPT) ?: rdma_accept(lane->cm_id, &param);
+	ret = kxfer_try(CM_ACCEPT, rdma_accept(lane->cm_id, &param));
 	rdma_unlock_handler(lane->cm_id);
 	return ret;
 }

@@ -27,22 +27,34 @@
  * A work that finds an owner has nothing to do: a context that became the owner after the work
  * was queued polls after that.
  *
- * No completion waits for a session that does not get the CPU: a session polls with
- * preemption disabled, for a bounded time, and leaves when another task needs the CPU.
+ * No session waits because the session that owns the CQ does not get the CPU. The owner polls
+ * with preemption disabled, for a bounded time. When another task wants the CPU it leaves, or it
+ * steps aside: that task may be the provider's, which works in a kworker from Linux 6.12 on.
+ * Leaving would then cost an event, a work and a wake-up, only to be the owner again. An owner
+ * steps aside only if the CQ is for it alone (@alone of kxfer_cq_wait), because it may come back
+ * late: its cgroup may have used up its share of the CPU. As a proof that no other waits:
+ *  1. The owner sets @away. Then it asks @alone, which looks under the lock of the lane.
+ *  2. Another session's job, a withdrawal and the end of the lane change under that lock what
+ *     @alone sees. After that they look at @away (kxfer_cq_recall()). So either @alone has seen
+ *     the change, and the owner stays, or @away is seen, and the work is queued.
+ *  3. The work, and any other context that wants to own the CQ, takes it from an owner that is
+ *     away. That one finds this out when it is back, and polls no more.
  *
  * A CQ of the context direct also belongs to the core (IB_POLL_DIRECT), and is owned like a
  * polled one. But it has no events, and without an owner it is not polled: a context that
  * waits for a completion of such a lane has to poll (kxfer_lane_wait(), run.c). To drain a QP
  * the core polls by itself, so no other context may poll from then on: kxfer_cq_retire().
  *
- * Destroying a polled CQ, as a proof: kxfer_cq_destroy() becomes its owner for good. So no
- * other context polls it, and the handler, even a late one, queues nothing. A work that was
- * queued before is waited for and finds an owner.
+ * Destroying a polled CQ, as a proof: kxfer_cq_destroy() marks it as closing, and waits for its
+ * owner unless that is away; then the CQ has none, and gets no other. So no context polls it, and
+ * the handler, even a late one, and kxfer_cq_recall() queue nothing. A work that was queued before
+ * is waited for, and does nothing.
  *
  * Context: creating and destroying may sleep. done() is called in a softirq, a
  * kworker or a system call, with no lock held, and must not sleep.
  */
 #include <linux/sched.h>
+#include <linux/sched/stat.h>
 #include <linux/timekeeping.h>
 
 #include "base/compat.h"
@@ -57,9 +69,10 @@ static struct workqueue_struct *comp_wq;
 /** kxfer_cq_init() - make the workqueue, of the same kind as the core's ib_comp_wq */
 int kxfer_cq_init(void)
 {
-	comp_wq = kxfer_fault(CQ_WORKQUEUE) ? NULL :
-		  alloc_workqueue("kxfer_comp",
-				  WQ_HIGHPRI | WQ_MEM_RECLAIM | KXFER_WQ_PERCPU, 0);
+	comp_wq = kxfer_try_alloc(CQ_WORKQUEUE,
+				  alloc_workqueue("kxfer_comp",
+						  WQ_HIGHPRI | WQ_MEM_RECLAIM | KXFER_WQ_PERCPU,
+						  0));
 	return comp_wq ? 0 : -ENOMEM;
 }
 
@@ -76,26 +89,34 @@ static void completion_handler(struct ib_cq *ib, void *context)
 	unsigned long flags;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	if (cq->owned)
+	if (cq->owner || cq->closing)
 		WRITE_ONCE(cq->event, true);
 	else
 		queue_work(comp_wq, &cq->work);
 	spin_unlock_irqrestore(&cq->lock, flags);
 }
 
-/* Become the owner. Return: false if there already is one. */
+/* Become the owner. Return: false if there is one that is not away, or the CQ is closing. */
 static bool enter(struct kxfer_cq *cq)
 {
 	unsigned long flags;
 	bool ok;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	ok = !cq->owned;
-	cq->owned = true;
-	if (ok)
+	ok = !cq->closing && (!cq->owner || cq->away);
+	if (ok) {
+		WRITE_ONCE(cq->owner, current);
+		WRITE_ONCE(cq->away, false);
 		cq->empty = false;
+	}
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return ok;
+}
+
+/* False once another context has taken the CQ from the caller, which was away. */
+static bool is_owner(const struct kxfer_cq *cq)
+{
+	return READ_ONCE(cq->owner) == current;
 }
 
 /* Stop being the owner. */
@@ -111,13 +132,11 @@ static void leave(struct kxfer_cq *cq)
 						      IB_CQ_REPORT_MISSED_EVENTS) > 0;
 	}
 	spin_lock_irqsave(&cq->lock, flags);
-	if (cq->closing) {
+	WRITE_ONCE(cq->owner, NULL);
+	if (cq->closing)
 		complete(&cq->handed_over);
-	} else {
-		cq->owned = false;
-		if (more || cq->event)
-			queue_work(comp_wq, &cq->work);
-	}
+	else if (more || cq->event)
+		queue_work(comp_wq, &cq->work);
 	spin_unlock_irqrestore(&cq->lock, flags);
 }
 
@@ -177,40 +196,89 @@ bool kxfer_cq_own(struct kxfer_cq *cq)
 	return false;
 }
 
-/** kxfer_cq_disown() - undo kxfer_cq_own() */
+/** kxfer_cq_disown() - undo kxfer_cq_own(), also if the CQ has another owner since */
 void kxfer_cq_disown(struct kxfer_cq *cq)
 {
-	/* The last poll often took a full batch, and all: one more costs less than the work. */
-	if (cq->polled && !cq->empty && !need_resched())
-		handle_some(cq);
-	leave(cq);
+	if (is_owner(cq)) {
+		/* A full batch is often all there was: one more poll costs less than the work. */
+		if (cq->polled && !cq->empty && !need_resched())
+			handle_some(cq);
+		leave(cq);
+	}
 	preempt_enable();
+}
+
+/*
+ * Give the CPU to other tasks and stay the owner, if the CQ is for the waiter alone. Return:
+ * false if it is not, or if another context has become the owner.
+ */
+static bool step_aside(struct kxfer_cq *cq, const struct kxfer_cq_wait *wait)
+{
+	bool alone;
+
+	spin_lock_irq(&cq->lock);
+	WRITE_ONCE(cq->away, !cq->closing);
+	spin_unlock_irq(&cq->lock);
+	alone = wait->alone(wait->of);
+	if (alone) {
+		preempt_enable();
+		kxfer_delay(CQ_AWAY);
+		schedule();
+		preempt_disable();
+	}
+	spin_lock_irq(&cq->lock);
+	if (is_owner(cq))
+		WRITE_ONCE(cq->away, false);
+	spin_unlock_irq(&cq->lock);
+	return alone && is_owner(cq);
+}
+
+/**
+ * kxfer_cq_recall() - let no other wait for an owner that has stepped aside
+ * @cq: CQ of a lane, whose lock the caller holds, after what it is called for
+ *
+ * A work handles the completions instead. Any context but hard interrupts.
+ */
+void kxfer_cq_recall(struct kxfer_cq *cq)
+{
+	unsigned long flags;
+
+	if (!READ_ONCE(cq->away))
+		return;
+	spin_lock_irqsave(&cq->lock, flags);
+	/* Not after end_ownership(), which waits for the work. */
+	if (cq->away)
+		queue_work(comp_wq, &cq->work);
+	spin_unlock_irqrestore(&cq->lock, flags);
 }
 
 /**
  * kxfer_cq_poll() - handle completions while the caller waits for some of them
- * @cq: owned by the caller (kxfer_cq_own())
- * @done: counter of the completions that the caller waits for
- * @want: return once *@done has reached this
- * @until_ns: time by ktime_get_ns() until which to spin; 0: take only what is there
+ * @cq: owned by the caller (kxfer_cq_own()); nothing is done if it was taken from the caller
+ * @wait: what the caller waits for
  *
- * Returns when *@done has reached @want, at @until_ns, after POLL_BUDGET completions, or when
- * another task needs the CPU. Does not sleep.
+ * Returns when what is waited for is there, at its time limit, after POLL_BUDGET completions, or
+ * when another task needs the CPU and the owner cannot step aside. Does not sleep, but with
+ * @alone the task may lose the CPU.
  */
-void kxfer_cq_poll(struct kxfer_cq *cq, const u32 *done, u32 want, u64 until_ns)
+void kxfer_cq_poll(struct kxfer_cq *cq, const struct kxfer_cq_wait *wait)
 {
+	bool aside = cq->polled && wait->alone && wait->until_ns;
 	u32 total = 0, nr;
 
-	for (;;) {
+	while (is_owner(cq)) {
 		nr = handle_some(cq);
 		total += nr;
-		if (READ_ONCE(*done) >= want || total >= POLL_BUDGET || need_resched())
+		if ((wait->done && READ_ONCE(*wait->done) >= wait->want) || total >= POLL_BUDGET)
 			break;
-		if (nr)
-			continue;
-		if (!until_ns || ktime_get_ns() >= until_ns)
+		if (!nr && (!wait->until_ns || ktime_get_ns() >= wait->until_ns))
 			break;
-		cpu_relax();
+		if (aside && (need_resched() || (!nr && !single_task_running())))
+			aside = step_aside(cq, wait);
+		if (need_resched())
+			break;
+		if (!nr)
+			cpu_relax();
 	}
 }
 
@@ -235,8 +303,7 @@ static int create_polled(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cq
 	struct ib_cq_init_attr attr = { .cqe = nr_cqe, .comp_vector = comp_vector };
 
 	INIT_WORK(&cq->work, poll_work);
-	cq->ib = kxfer_fault_ptr(LANE_CQ) ?:
-		 ib_create_cq(ibdev, completion_handler, NULL, cq, &attr);
+	cq->ib = kxfer_try_ptr(LANE_CQ, ib_create_cq(ibdev, completion_handler, NULL, cq, &attr));
 	if (IS_ERR(cq->ib))
 		return PTR_ERR(cq->ib);
 	ib_req_notify_cq(cq->ib, IB_CQ_NEXT_COMP);
@@ -287,9 +354,8 @@ int kxfer_cq_create(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cqe,
 	if (cq->polled) {
 		ret = create_polled(cq, ibdev, nr_cqe, comp_vector);
 	} else {
-		cq->ib = kxfer_fault_ptr(LANE_CQ) ?:
-			 ib_alloc_cq(ibdev, cq, nr_cqe, comp_vector,
-				     kxfer_cq_core_context(context));
+		cq->ib = kxfer_try_ptr(LANE_CQ, ib_alloc_cq(ibdev, cq, nr_cqe, comp_vector,
+							    kxfer_cq_core_context(context)));
 		ret = PTR_ERR_OR_ZERO(cq->ib);
 	}
 	if (ret) {
@@ -300,14 +366,16 @@ int kxfer_cq_create(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cqe,
 	return ret;
 }
 
-/* Idempotent: a previous owner is waited for only once. */
-static void own_for_good(struct kxfer_cq *cq)
+/* Idempotent: a previous owner is waited for only once, and not if it is away. */
+static void end_ownership(struct kxfer_cq *cq)
 {
 	bool owned;
 
 	spin_lock_irq(&cq->lock);
-	owned = cq->owned && !cq->closing;
-	cq->owned = true;
+	owned = cq->owner && !cq->away && !cq->closing;
+	if (cq->away)
+		WRITE_ONCE(cq->owner, NULL);
+	WRITE_ONCE(cq->away, false);
 	cq->closing = true;
 	spin_unlock_irq(&cq->lock);
 	if (owned)
@@ -323,7 +391,7 @@ static void own_for_good(struct kxfer_cq *cq)
 void kxfer_cq_retire(struct kxfer_cq *cq)
 {
 	if (cq->direct)
-		own_for_good(cq);
+		end_ownership(cq);
 }
 
 /**
@@ -342,7 +410,7 @@ void kxfer_cq_destroy(struct kxfer_cq *cq)
 	if (cq->marker) {
 		kxfer_cq_give_back(cq);
 	} else if (cq->polled) {
-		own_for_good(cq);
+		end_ownership(cq);
 		ib_destroy_cq(cq->ib);
 		cancel_work_sync(&cq->work);
 	} else {

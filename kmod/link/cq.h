@@ -5,6 +5,7 @@
 
 #include <linux/completion.h>
 #include <linux/kxfer.h>
+#include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/timekeeping.h>
 #include <linux/workqueue.h>
@@ -20,11 +21,13 @@
  * @nr_cqe: CQ of the pool: number of CQEs taken from the pool
  * @polled: the context is KXFER_CONTEXT_POLLED
  * @direct: the context is KXFER_CONTEXT_DIRECT; the fields below are for these two only
- * @lock: over @owned, @event and @closing; irq-safe, for the handler may come in any context
- * @owned: an owner polls the CQ, or it is retired or destroyed
+ * @lock: over @owner, @away, @event and @closing; irq-safe, for the handler may come in any
+ *	context
+ * @owner: task that polls the CQ; or NULL
+ * @away: the owner has given the CPU to others: the CQ may be taken from it
  * @event: the handler has come since the owner last armed the CQ
  * @empty: the owner's last poll found fewer completions than it could take
- * @closing: the CQ is being retired or destroyed: its owner hands it over
+ * @closing: the CQ is being retired or destroyed: its owner hands it over, and it gets no other
  * @handed_over: the owner has left the CQ to the context that retires or destroys it
  * @settle: called by the owner when done() has been called for all of @wc; or NULL
  * @work: polls the CQ when it has no other owner
@@ -38,7 +41,8 @@ struct kxfer_cq {
 	bool polled;
 	bool direct;
 	spinlock_t lock;
-	bool owned;
+	const struct task_struct *owner;
+	bool away;
 	bool event;
 	bool empty;
 	bool closing;
@@ -47,6 +51,23 @@ struct kxfer_cq {
 	struct work_struct work;
 	u64 now_ns;
 	struct ib_wc wc[KXFER_CQ_BATCH];
+};
+
+/**
+ * struct kxfer_cq_wait - what an owner of a CQ waits for
+ * @done: counter of the completions that it waits for; NULL: it waits for none
+ * @want: value of *@done to wait for
+ * @until_ns: time by ktime_get_ns() until which to spin; 0: take only what is there
+ * @alone: whether all that is under way on the CQ is for the waiter, and the lane stays open.
+ *	Takes the lock of the lane. NULL: the owner must not step aside
+ * @of: argument of @alone
+ */
+struct kxfer_cq_wait {
+	const u32 *done;
+	u32 want;
+	u64 until_ns;
+	bool (*alone)(void *of);
+	void *of;
 };
 
 int kxfer_cq_init(void);
@@ -62,7 +83,8 @@ int kxfer_cq_borrow(struct kxfer_cq *cq, struct ib_pd *pd, u32 nr_cqe, int comp_
 void kxfer_cq_give_back(struct kxfer_cq *cq);
 bool kxfer_cq_own(struct kxfer_cq *cq);
 void kxfer_cq_disown(struct kxfer_cq *cq);
-void kxfer_cq_poll(struct kxfer_cq *cq, const u32 *done, u32 want, u64 until_ns);
+void kxfer_cq_poll(struct kxfer_cq *cq, const struct kxfer_cq_wait *wait);
+void kxfer_cq_recall(struct kxfer_cq *cq);
 void kxfer_cq_look(struct kxfer_cq *cq);
 
 /* In done(): the time when the completion was found. */

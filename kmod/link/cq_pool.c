@@ -75,11 +75,11 @@ static struct ib_qp *make_marker(struct ib_pd *pd, struct ib_cq *cq)
 	struct ib_qp *qp;
 	int ret;
 
-	qp = kxfer_fault_ptr(CQ_POOL_MARKER) ?: ib_create_qp(pd, &init);
+	qp = kxfer_try_ptr(CQ_POOL_MARKER, ib_create_qp(pd, &init));
 	if (IS_ERR(qp))
 		return qp;
 	/* If the device cannot do this, fail now and not at the end. */
-	ret = kxfer_fault_error(CQ_POOL_ERROR) ?: to_error(qp);
+	ret = kxfer_try(CQ_POOL_ERROR, to_error(qp));
 	if (!ret)
 		return qp;
 	ib_destroy_qp(qp);
@@ -103,8 +103,8 @@ int kxfer_cq_borrow(struct kxfer_cq *cq, struct ib_pd *pd, u32 nr_cqe, int comp_
 	struct ib_cq *ib;
 	struct ib_qp *qp;
 
-	ib = kxfer_fault_ptr(CQ_POOL) ?:
-	     ib_cq_pool_get(pd->device, nr_cqe, comp_vector, kxfer_cq_core_context(context));
+	ib = kxfer_try_ptr(CQ_POOL, ib_cq_pool_get(pd->device, nr_cqe, comp_vector,
+						   kxfer_cq_core_context(context)));
 	if (IS_ERR(ib))
 		return PTR_ERR(ib);
 	qp = make_marker(pd, ib);

@@ -2,9 +2,10 @@
 /*
  * HELLO and PING: the first message of a link, and its keep-alive.
  *
- * The answer to HELLO gives the initiator the address of fence READs. On a link with a key
- * HELLO and its answer also prove that key (key.c). A link is LIVE once HELLO is answered.
- * Then each end sends a PING every KXFER_KEEPALIVE_MS to learn whether the peer is there.
+ * The answer to HELLO gives the initiator the address of the bytes for placement READs
+ * (iwarp.c). On a link with a key HELLO and its answer also prove that key (key.c). A link is
+ * LIVE once HELLO is answered. Then each end sends a PING every KXFER_KEEPALIVE_MS to learn
+ * whether the peer is there.
  *
  * Context: HELLO may sleep, PING does not.
  */
@@ -14,34 +15,13 @@
 #include <linux/timekeeping.h>
 
 #include "base/decode.h"
-#include "base/fault.h"
 #include "base/stats.h"
 #include "link/channel.h"
 #include "link/hello.h"
+#include "link/iwarp.h"
 #include "link/lane.h"
 #include "link/link.h"
 #include "node/device.h"
-
-static int make_fence(struct kxfer_link *link)
-{
-	struct ib_mr *mr;
-	int ret;
-
-	link->fence = kxfer_fault(CONTROL_FENCE) ? NULL :
-		      kzalloc(KXFER_FENCE_BYTES, GFP_KERNEL);
-	if (!link->fence)
-		return -ENOMEM;
-	ret = kxfer_device_map(link->pd->device, link->fence, KXFER_FENCE_BYTES,
-			       DMA_TO_DEVICE, &link->fence_dma);
-	if (ret)
-		return ret;
-	mr = kxfer_lane_alloc_mr(link->control, 1);
-	if (IS_ERR(mr))
-		return PTR_ERR(mr);
-	link->fence_mr = mr;
-	return kxfer_lane_register_bytes(link->control, mr, link->fence_dma,
-					 KXFER_FENCE_BYTES, IB_ACCESS_REMOTE_READ);
-}
 
 /* Called with register_mutex held. Return: 0, -EACCES, or -errno if this side cannot check */
 static int check_proof(struct kxfer_link *link, const void *proof, u32 length)
@@ -63,8 +43,8 @@ static int fill_hello_answer(struct kxfer_link *link,
 			     struct kxfer_wire_keyed_hello_answer *keyed)
 {
 	keyed->answer = (struct kxfer_wire_hello_answer) {
-		.fence_addr = cpu_to_be64(link->fence_mr->iova),
-		.fence_key = cpu_to_be32(link->fence_mr->rkey),
+		.placement_addr = cpu_to_be64(link->placement.mr->iova),
+		.placement_key = cpu_to_be32(link->placement.mr->rkey),
 	};
 	return link->keys ? kxfer_handshake_answer(&link->handshake, keyed) : 0;
 }
@@ -80,11 +60,11 @@ void kxfer_hello_handle(struct kxfer_reply *reply, const void *payload)
 		kxfer_link_protocol_error(link, "a proof where there is no key");
 		return;
 	}
-	/* On a passive link kxfer_lane_register() takes one caller at a time. */
+	/* On a passive link kxfer_mr_register() takes one caller at a time. */
 	mutex_lock(&link->register_mutex);
-	ret = link->fence ? -EINVAL : check_proof(link, payload, reply->request_length);
+	ret = link->placement.memory ? -EINVAL : check_proof(link, payload, reply->request_length);
 	if (!ret)
-		ret = make_fence(link);
+		ret = kxfer_iwarp_make_source(link);
 	mutex_unlock(&link->register_mutex);
 	if (!ret)
 		ret = fill_hello_answer(link, answer);
@@ -159,8 +139,8 @@ int kxfer_hello_say(struct kxfer_link *link, unsigned int timeout_ms)
 		return ret;
 	if (length != sizeof(answer))
 		return -EPROTO;
-	link->fence_addr = be64_to_cpu(answer.fence_addr);
-	link->fence_key = be32_to_cpu(answer.fence_key);
+	link->placement_addr = be64_to_cpu(answer.placement_addr);
+	link->placement_key = be32_to_cpu(answer.placement_key);
 	return 0;
 }
 

@@ -87,7 +87,7 @@ static struct crypto_shash *alloc_hmac(void)
 {
 	struct crypto_shash *hmac;
 
-	hmac = kxfer_fault_ptr(KEY_HMAC) ?: crypto_alloc_shash("hmac(sha256)", 0, 0);
+	hmac = kxfer_try_ptr(KEY_HMAC, crypto_alloc_shash("hmac(sha256)", 0, 0));
 	/* The caller would take ENOENT for a missing key. */
 	return hmac == ERR_PTR(-ENOENT) ? ERR_PTR(-EOPNOTSUPP) : hmac;
 }
@@ -147,8 +147,7 @@ static int read_keyring(struct kxfer_key *key)
 	int ret;
 
 	snprintf(description, sizeof(description), KXFER_KEY_PREFIX "%s", key->name);
-	from = kxfer_fault_ptr(KEY_REQUEST) ?:
-	       request_key(&key_type_logon, description, NULL);
+	from = kxfer_try_ptr(KEY_REQUEST, request_key(&key_type_logon, description, NULL));
 	if (IS_ERR(from))
 		return search_error(PTR_ERR(from));
 	down_read(&from->sem);
@@ -194,7 +193,7 @@ struct kxfer_key *kxfer_key_create(const u8 *name)
 
 	if (!kxfer_name_valid(name))
 		return ERR_PTR(-EINVAL);
-	key = kxfer_fault(KEY) ? NULL : kzalloc(sizeof(*key), GFP_KERNEL_ACCOUNT);
+	key = kxfer_try_alloc(KEY, kzalloc(sizeof(*key), GFP_KERNEL_ACCOUNT));
 	if (!key)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&key->ref);
@@ -302,8 +301,7 @@ int kxfer_keys_copy(struct kxfer_keys **keys, u64 from, u32 nr)
 		return -EDQUOT;
 	if (!nr)
 		return from ? -EINVAL : 0;
-	copy = kxfer_fault(KEYS) ? NULL :
-	       kzalloc(struct_size(copy, keys, nr), GFP_KERNEL_ACCOUNT);
+	copy = kxfer_try_alloc(KEYS, kzalloc(struct_size(copy, keys, nr), GFP_KERNEL_ACCOUNT));
 	if (!copy)
 		return -ENOMEM;
 	kref_init(&copy->ref);

@@ -42,44 +42,13 @@
 #include "base/fault.h"
 #include "base/stats.h"
 #include "link/cm.h"
+#include "link/iwarp.h"
 #include "link/lane.h"
 #include "link/link.h"
 #include "link/link_ops.h"
+#include "link/mr.h"
 #include "node/device.h"
 #include "node/memory.h"
-
-static void nudged(struct ib_cq *cq, struct ib_wc *wc)
-{
-	struct kxfer_lane *lane = container_of(wc->wr_cqe, struct kxfer_lane, nudge_cqe);
-
-	if (wc->status != IB_WC_SUCCESS)
-		kxfer_lane_wc_error(lane, wc, "empty WRITE");
-	WRITE_ONCE(lane->nudging, false);
-}
-
-static void end_registration(struct kxfer_lane *lane, int error)
-{
-	spin_lock_bh(&lane->lock);
-	if (lane->registering) {
-		lane->registering = false;
-		lane->register_error = error;
-	}
-	spin_unlock_bh(&lane->lock);
-	wake_up_all(&lane->link->wait);
-}
-
-static void registration_done(struct ib_cq *cq, struct ib_wc *wc)
-{
-	struct kxfer_lane *lane = container_of(wc->wr_cqe, struct kxfer_lane, register_cqe);
-	int error = 0;
-
-	kxfer_fault_wc(LANE_WAITED, wc);
-	if (wc->status != IB_WC_SUCCESS) {
-		kxfer_lane_wc_error(lane, wc, "REG_MR");
-		error = -ECONNRESET;
-	}
-	end_registration(lane, error);
-}
 
 /**
  * kxfer_lane_create() - make a lane without QP
@@ -95,8 +64,7 @@ struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index, int num
 	struct kxfer_lane *lane;
 	u32 i;
 
-	lane = kxfer_fault(LANE) ? NULL :
-	       kzalloc_node(sizeof(*lane), KXFER_GFP_FOR_PEER, numa_node);
+	lane = kxfer_try_alloc(LANE, kzalloc_node(sizeof(*lane), KXFER_GFP_FOR_PEER, numa_node));
 	set_active_memcg(old);
 	if (!lane)
 		return NULL;
@@ -107,15 +75,13 @@ struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index, int num
 	INIT_LIST_HEAD(&lane->node);
 	init_completion(&lane->cm_done);
 	spin_lock_init(&lane->lock);
-	mutex_init(&lane->fence_mutex);
 	mutex_init(&lane->mr_mutex);
-	lane->nudge_cqe.done = nudged;
-	lane->register_cqe.done = registration_done;
+	kxfer_mr_init_lane(lane);
+	kxfer_iwarp_init_lane(lane);
 	for (i = 0; i < KXFER_FLOW_WAITS; i++)
 		INIT_LIST_HEAD(&lane->flows[i]);
 	INIT_LIST_HEAD(&lane->posted);
 	lane->finished_end = &lane->finished;
-	INIT_LIST_HEAD(&lane->sinks);
 	INIT_WORK(&lane->accept_work, kxfer_cm_accept_work);
 	kxfer_lane_hook(link->ops->init_lane, lane);
 	kxfer_stat_inc(KXFER_STAT_LIVE_LANES);
@@ -127,8 +93,7 @@ void kxfer_lane_free(struct kxfer_lane *lane)
 {
 	kxfer_channel_destroy(&lane->channel);
 	kxfer_lane_hook(lane->link->ops->free_lane, lane);
-	kfree(lane->fence);
-	kvfree(lane->sink_array);
+	kxfer_iwarp_free_lane(lane);
 	kfree(lane);
 	kxfer_stat_dec(KXFER_STAT_LIVE_LANES);
 }
@@ -170,7 +135,7 @@ static int set_size(struct kxfer_lane *lane)
 	} else {
 		lane->link->ops->size(lane, size);
 	}
-	size->sends += kxfer_channel_sends(size->slots) + KXFER_LANE_NUDGE_WRS + 1;
+	size->sends += kxfer_channel_sends(size->slots) + KXFER_NUDGE_WRS + 1;
 	if (size->sends + !!size->credits > max_qp_wr)
 		return -EOPNOTSUPP;
 	size->credits = min(size->credits, max_qp_wr - size->sends);
@@ -182,8 +147,7 @@ static int set_size(struct kxfer_lane *lane)
 static int try_qp(struct kxfer_lane *lane, struct ib_qp_init_attr *attr, u32 max_inline)
 {
 	attr->cap.max_inline_data = max_inline;
-	return kxfer_fault_error(LANE_QP) ?:
-	       rdma_create_qp(lane->cm_id, lane->link->pd, attr);
+	return kxfer_try(LANE_QP, rdma_create_qp(lane->cm_id, lane->link->pd, attr));
 }
 
 /* Only work requests of jobs and of runs have more than one SGE, or inline data. */
@@ -293,21 +257,6 @@ int kxfer_lane_open(struct kxfer_lane *lane, enum kxfer_context context)
 	return lane->size.slots ? kxfer_channel_post_recvs(&lane->channel) : 0;
 }
 
-static void destroy_sinks(struct kxfer_lane *lane)
-{
-	u32 i;
-
-	for (i = 0; lane->sink_array && i < KXFER_LANE_SINKS; i++)
-		kxfer_lane_dereg_mr(lane, lane->sink_array[i].mr);
-	INIT_LIST_HEAD(&lane->sinks);
-	kxfer_lane_dereg_mr(lane, lane->fence_mr);
-	lane->fence_mr = NULL;
-	if (lane->fence_dma)
-		ib_dma_unmap_single(lane->link->dev->ibdev, lane->fence_dma,
-				    KXFER_FENCE_BYTES, DMA_FROM_DEVICE);
-	lane->fence_dma = 0;
-}
-
 /* The user may leave the lane meanwhile, and its module could then go: hold the module. */
 static void tell_exclusive(struct kxfer_lane *lane)
 {
@@ -336,6 +285,7 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 {
 	spin_lock_bh(&lane->lock);
 	lane->open = false;
+	kxfer_cq_recall(&lane->cq);
 	spin_unlock_bh(&lane->lock);
 	kxfer_lane_hook(lane->link->ops->closing, lane);
 	if (lane->qp) {
@@ -354,11 +304,11 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 	kxfer_delay(LANE_CQ_END);
 	kxfer_cq_destroy(&lane->cq);
 	/* Not every version of siw has flushed a registration. */
-	end_registration(lane, -ECONNRESET);
+	kxfer_mr_end_registration(lane, -ECONNRESET);
 	kxfer_lane_hook(lane->link->ops->stopped, lane);
 	kxfer_channel_stop(&lane->channel);
 	kxfer_lane_hook(lane->link->ops->closed, lane);
-	destroy_sinks(lane);
+	kxfer_iwarp_destroy_sinks(lane);
 	if (lane->cm_id)
 		rdma_destroy_id(lane->cm_id);
 	lane->cm_id = NULL;
@@ -405,7 +355,7 @@ int kxfer_lane_post_to_locked(struct kxfer_lane *lane, struct ib_qp *qp,
 	lockdep_assert_held(&lane->lock);
 	if (!lane->open)
 		return -ECONNRESET;
-	ret = kxfer_fault_error(LANE_POST_SEND) ?: ib_post_send(qp, wr, NULL);
+	ret = kxfer_try(LANE_POST_SEND, ib_post_send(qp, wr, NULL));
 	WRITE_ONCE(lane->nr_wr, lane->nr_wr + nr);
 	if (ret)
 		kxfer_link_fail(lane->link, -ECONNRESET);
@@ -431,36 +381,6 @@ int kxfer_lane_post(struct kxfer_lane *lane, const struct ib_send_wr *wr, u32 nr
 }
 
 /**
- * kxfer_lane_nudge() - make the peer's device look at what has arrived
- * @lane: connected, or going down
- *
- * siw_accept() of 6.1 to 7.2 answers the initiator before it attends to the socket
- * (siw_send_mpareqrep(), then siw_qp_socket_assoc()). Data that arrives in between, on
- * another CPU, stays unread until more arrives: about one HELLO in a hundred. So after a long
- * wait the initiator sends a WRITE of no bytes, which needs no STag and has no effect at the
- * peer (RFC 6581 uses it to that end). On iWARP only, one at a time. Does not sleep.
- */
-void kxfer_lane_nudge(struct kxfer_lane *lane)
-{
-	struct ib_rdma_wr wr = {
-		.wr = {
-			.wr_cqe = &lane->nudge_cqe,
-			.opcode = IB_WR_RDMA_WRITE,
-			.send_flags = IB_SEND_SIGNALED,
-		},
-	};
-
-	if (!lane->link->initiator || !lane->link->dev->iwarp)
-		return;
-	spin_lock_bh(&lane->lock);
-	if (lane->open && !READ_ONCE(lane->nudging)) {
-		WRITE_ONCE(lane->nudging, true);
-		kxfer_lane_post_locked(lane, &wr.wr, 1);
-	}
-	spin_unlock_bh(&lane->lock);
-}
-
-/**
  * kxfer_lane_rests() - the run that has a lane has nothing under way
  * @lane: with @exclusive
  *
@@ -481,7 +401,7 @@ void kxfer_lane_rests(struct kxfer_lane *lane)
  */
 static bool is_idle(const struct kxfer_lane *lane)
 {
-	return lane->credits.left == lane->credits.max && !READ_ONCE(lane->fencing) &&
+	return lane->credits.left == lane->credits.max && !READ_ONCE(lane->iwarp.placing) &&
 	       !lane->exclusive && kxfer_channel_idle_locked(&lane->channel);
 }
 
@@ -511,7 +431,7 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
 		 kxfer_channel_overdue_locked(&lane->channel, KXFER_NOTIFY_MS, KXFER_STUCK_MS));
 	spin_unlock_bh(&lane->lock);
 	if (quiet)
-		kxfer_lane_nudge(lane);
+		kxfer_iwarp_nudge(lane);
 	return stuck;
 }
 
@@ -532,259 +452,4 @@ bool kxfer_lane_overdue(struct kxfer_lane *lane)
 		  kxfer_channel_overdue_locked(&lane->channel, ms, ms);
 	spin_unlock_bh(&lane->lock);
 	return overdue;
-}
-
-/*
- * On the link of an initiator a registration need not complete after the link has failed: all
- * MRs there stay until the teardown. On a passive link the MR may be deregistered as soon as
- * the caller knows the result.
- */
-static bool registration_ended(struct kxfer_lane *lane)
-{
-	struct kxfer_link *link = lane->link;
-
-	return !READ_ONCE(lane->registering) ||
-	       (link->initiator && READ_ONCE(link->state) >= KXFER_LINK_CLOSING);
-}
-
-/**
- * kxfer_lane_register() - carry out a fast registration and wait for it
- * @lane: the control QP, or a data lane on which the caller has a credit
- * @mr: mapped; ends with the link at the latest, and is not used if the link has failed
- * @key: updated key of @mr
- * @access: IB_ACCESS_*
- *
- * One caller at a time: connect_thread of an initiator, the holder of register_mutex of a
- * passive link, or the user that has all credits. Sleeps until the work request completes or
- * the lane is closed: siw of 6.1 to 7.2 does not flush what was posted to a QP that the peer
- * is closing (siw_qp_nextstate_from_close()). The teardown of an initiator's link waits for
- * connect_thread before it closes lanes, so there the failure of the link ends the wait.
- *
- * The device carries out a registration after the messages that were posted before, which
- * wait if the peer posts no RECV: after KXFER_REGISTER_MS the link is given up.
- * Return: 0 or -ECONNRESET.
- */
-int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, u32 key, int access)
-{
-	struct ib_reg_wr wr = {
-		.wr = {
-			.wr_cqe = &lane->register_cqe,
-			.opcode = IB_WR_REG_MR,
-			.send_flags = IB_SEND_SIGNALED,
-		},
-		.mr = mr,
-		.key = key,
-		.access = access,
-	};
-	int ret;
-
-	spin_lock_bh(&lane->lock);
-	ret = kxfer_lane_post_locked(lane, &wr.wr, 1);
-	if (!ret) {
-		WARN_ON_ONCE(lane->registering);
-		lane->registering = true;
-	}
-	spin_unlock_bh(&lane->lock);
-	if (ret)
-		return -ECONNRESET;
-	kxfer_delay(LANE_REGISTER);
-	if (!kxfer_lane_wait_ms(lane, registration_ended(lane), KXFER_REGISTER_MS)) {
-		kxfer_notice("link %llu: a registration waits behind messages that the peer does not take, giving it up",
-			     lane->link->id);
-		kxfer_link_fail(lane->link, -ETIMEDOUT);
-		/* The drain, or the end of kxfer_lane_close(), ends the registration. */
-		kxfer_lane_wait(lane, registration_ended(lane));
-	}
-	spin_lock_bh(&lane->lock);
-	ret = lane->registering ? -ECONNRESET : lane->register_error;
-	spin_unlock_bh(&lane->lock);
-	return ret;
-}
-
-static void fenced(struct ib_cq *cq, struct ib_wc *wc)
-{
-	struct kxfer_lane *lane = container_of(wc->wr_cqe, struct kxfer_lane, fence_cqe);
-
-	kxfer_fault_wc(LANE_WAITED, wc);
-	if (wc->status != IB_WC_SUCCESS)
-		kxfer_lane_wc_error(lane, wc, "fence READ");
-	WRITE_ONCE(lane->fencing, false);
-	wake_up_all(&lane->link->wait);
-}
-
-static void post_fence(struct kxfer_lane *lane)
-{
-	struct ib_sge sge = { .length = KXFER_FENCE_BYTES };
-	struct ib_rdma_wr wr = {
-		.wr = {
-			.wr_cqe = &lane->fence_cqe,
-			.sg_list = &sge,
-			.num_sge = 1,
-			.opcode = IB_WR_RDMA_READ,
-			.send_flags = IB_SEND_SIGNALED,
-		},
-		.remote_addr = lane->link->fence_addr,
-		.rkey = lane->link->fence_key,
-	};
-
-	spin_lock_bh(&lane->lock);
-	if (lane->open && kxfer_link_is_live(lane->link)) {
-		sge.addr = lane->fence_mr->iova;
-		sge.lkey = lane->fence_mr->lkey;
-		WRITE_ONCE(lane->fencing, true);
-		if (kxfer_lane_post_locked(lane, &wr.wr, 1))
-			WRITE_ONCE(lane->fencing, false);
-	}
-	spin_unlock_bh(&lane->lock);
-}
-
-/**
- * kxfer_lane_fence() - wait until the WRITEs that were posted are placed
- * @lane: an initiator's data lane of iWARP
- *
- * A WRITE of iWARP completes when TCP has it, and a message on the control QP may overtake it.
- * The response to a READ comes after the WRITEs before that READ (RFC 5040, 5.5). May sleep,
- * one caller at a time, until the READ completes or the link goes down: the teardown waits for
- * handlers in this function before it drains this QP. The READ is then still posted; the lane
- * outlives its completion. If the peer holds up the READ for KXFER_FENCE_MS the link is given
- * up.
- */
-void kxfer_lane_fence(struct kxfer_lane *lane)
-{
-	mutex_lock(&lane->fence_mutex);
-	post_fence(lane);
-	if (!wait_event_timeout(lane->link->wait, !READ_ONCE(lane->fencing) ||
-				!kxfer_link_is_live(lane->link),
-				msecs_to_jiffies(KXFER_FENCE_MS))) {
-		kxfer_notice("link %llu: the peer holds up a fence READ, giving it up",
-			     lane->link->id);
-		kxfer_link_fail(lane->link, -ETIMEDOUT);
-	}
-	mutex_unlock(&lane->fence_mutex);
-}
-
-/**
- * kxfer_lane_count_mrs() - count MRs in the PD of a lane's link, which stays until none is left
- * @lane: the caller has a reference to its link, or the link's teardown waits for the caller
- * @nr: number of MRs made; negative: deregistered
- *
- * Any context.
- */
-void kxfer_lane_count_mrs(struct kxfer_lane *lane, int nr)
-{
-	kxfer_stat_add(KXFER_STAT_LIVE_MRS, nr);
-	kxfer_link_count(lane->link, nr);
-}
-
-/**
- * kxfer_lane_alloc_mr() - make and count an MR for fast registrations on a lane of a link
- * @lane: with its link's PD
- * @pages: number of pages of the longest registration
- *
- * May sleep. Return: the MR or ERR_PTR.
- */
-struct ib_mr *kxfer_lane_alloc_mr(struct kxfer_lane *lane, u32 pages)
-{
-	struct ib_mr *mr;
-
-	mr = kxfer_fault_ptr(LANE_MR) ?:
-	     ib_alloc_mr(lane->link->pd, IB_MR_TYPE_MEM_REG, pages);
-
-	if (!IS_ERR(mr))
-		kxfer_lane_count_mrs(lane, 1);
-	return mr;
-}
-
-/**
- * kxfer_lane_dereg_mr() - deregister an MR of kxfer_lane_alloc_mr(), for good
- * @lane: lane that the MR was made for, or another lane of the link
- * @mr: MR that no posted or future work request names; or NULL
- *
- * May sleep, so no spinlock may be held; takes none. Afterwards the MR gives no access to
- * memory: ib_dereg_mr() waits for a responder that is just using it.
- */
-void kxfer_lane_dereg_mr(struct kxfer_lane *lane, struct ib_mr *mr)
-{
-	if (!mr)
-		return;
-	kxfer_delay(LANE_DEREG);
-	ib_dereg_mr(mr);
-	kxfer_lane_count_mrs(lane, -1);
-}
-
-static int make_fence_sink(struct kxfer_lane *lane)
-{
-	struct ib_mr *mr;
-	int ret;
-
-	lane->fence_cqe.done = fenced;
-	lane->fence = kxfer_fault(LANE_FENCE) ? NULL :
-		      kzalloc(KXFER_FENCE_BYTES, GFP_KERNEL);
-	if (!lane->fence)
-		return -ENOMEM;
-	ret = kxfer_device_map(lane->link->dev->ibdev, lane->fence, KXFER_FENCE_BYTES,
-			       DMA_FROM_DEVICE, &lane->fence_dma);
-	if (ret)
-		return ret;
-	mr = kxfer_lane_alloc_mr(lane, 1);
-	if (IS_ERR(mr))
-		return PTR_ERR(mr);
-	lane->fence_mr = mr;
-	return kxfer_lane_register_bytes(lane->link->control, mr, lane->fence_dma,
-					 KXFER_FENCE_BYTES,
-					 IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
-}
-
-/**
- * kxfer_lane_register_bytes() - register one short piece of memory
- * @control: QP to post on
- * @mr: not registered yet
- * @dma: DMA address of the memory, which must not cross a page
- * @bytes: length of the memory
- * @access: IB_ACCESS_*
- *
- * Sleeps. Return: 0 or -errno.
- */
-int kxfer_lane_register_bytes(struct kxfer_lane *control, struct ib_mr *mr, u64 dma,
-			      u32 bytes, int access)
-{
-	struct scatterlist sg;
-
-	sg_init_table(&sg, 1);
-	sg_dma_address(&sg) = dma;
-	sg_dma_len(&sg) = bytes;
-	if (kxfer_fault(LANE_MAP) || kxfer_device_map_mr(mr, &sg, 1))
-		return -EIO;
-	return kxfer_lane_register(control, mr, mr->rkey, access);
-}
-
-/**
- * kxfer_lane_make_sinks() - make the sinks that an initiator's data lane needs on iWARP
- * @lane: connected, as is the control QP of its link
- *
- * These are READ sinks, because a READ of iWARP needs a remotely writable STag, registered
- * for each READ; and the sink of fence READs, whose eight bytes are the only standing
- * registration that a peer could write. May sleep. Return: 0 or -errno.
- */
-int kxfer_lane_make_sinks(struct kxfer_lane *lane)
-{
-	struct kxfer_device *dev = lane->link->dev;
-	struct ib_mr *mr;
-	u32 i;
-
-	if (!dev->iwarp)
-		return 0;
-	lane->sink_array = kxfer_fault(LANE_SINKS) ? NULL :
-			   kxfer_link_kvzalloc(lane->link, array_size(KXFER_LANE_SINKS,
-								      sizeof(*lane->sink_array)));
-	if (!lane->sink_array)
-		return -ENOMEM;
-	for (i = 0; i < KXFER_LANE_SINKS; i++) {
-		mr = kxfer_lane_alloc_mr(lane, kxfer_device_sink_pages(dev));
-		if (IS_ERR(mr))
-			return PTR_ERR(mr);
-		lane->sink_array[i].mr = mr;
-		list_add_tail(&lane->sink_array[i].node, &lane->sinks);
-	}
-	return lane->link->fence_key ? make_fence_sink(lane) : -EPROTO;
 }

@@ -17,7 +17,9 @@
 #include "base/wire.h"
 #include "link/channel.h"
 #include "link/cq.h"
+#include "link/iwarp.h"
 #include "link/link_ops.h"
+#include "link/mr.h"
 
 struct kxfer_chain;
 struct kxfer_fetches;
@@ -32,15 +34,9 @@ struct kxfer_scratch;
 #define KXFER_CONTROL_REG_WRS	16	/* fast registrations in a control QP's send queue */
 #define KXFER_LANE_BYTES	(4 * 1024 * 1024)	/* limit of bytes posted on a lane */
 #define KXFER_SMALL_BYTES	(1024 * 1024)	/* limit on a small lane (flow.c) */
-#define KXFER_LANE_FENCE_WRS	1	/* of a data lane, for kxfer_lane_fence() */
-#define KXFER_LANE_NUDGE_WRS	1	/* of any lane, for kxfer_lane_nudge() */
 #define KXFER_LANE_LONG_WRS	16	/* of a data lane, for offer.c or fetch.c */
-#define KXFER_LANE_SINKS	16	/* READ sinks of an iWARP lane */
 #define KXFER_LANE_INLINE	64	/* inline bytes of a work request, if the device can */
-#define KXFER_FENCE_BYTES	8	/* length of a fence READ */
 #define KXFER_STUCK_MS		30000	/* jobs posted, none completes: held up by the peer */
-#define KXFER_REGISTER_MS	8000	/* limit for a posted registration to complete */
-#define KXFER_FENCE_MS		10000	/* limit for a posted fence READ to complete */
 #define KXFER_NOTIFY_MS		8000	/* NOTIFY arrived, not answered: held up by the peer */
 
 /**
@@ -57,20 +53,6 @@ enum kxfer_flow_wait {
 	KXFER_FLOW_OFFER,
 	KXFER_FLOW_HELD,
 	KXFER_FLOW_WAITS
-};
-
-/**
- * struct kxfer_sink - a registration for one READ on iWARP
- * @mr: fast-registration MR of the link's PD
- * @node: in kxfer_lane.sinks while free
- * @reg: its REG_MR work request
- * @inv: its LOCAL_INV
- */
-struct kxfer_sink {
-	struct ib_mr *mr;
-	struct list_head node;
-	struct ib_reg_wr reg;
-	struct ib_send_wr inv;
 };
 
 /**
@@ -118,20 +100,8 @@ struct kxfer_lane_user {
  *	of @cq
  * @finished_end: place for the next chain of @finished; belongs to the owner of @cq
  * @scratch: memory for building chains
- * @sinks: iWARP: free READ sinks
- * @sink_array: iWARP: all READ sinks
- * @fence_mr: iWARP: sink of fence READs
- * @fence: memory of @fence_mr
- * @fence_dma: DMA address of @fence
- * @fence_mutex: serializes kxfer_lane_fence(); may be held while the READ is
- *	under way, and taken with no other lock held
- * @fence_cqe: CQE of the fence READ, which may outlast the caller when the link goes down
- * @fencing: a fence READ is under way
- * @register_cqe: CQE of kxfer_lane_register()
- * @registering: the work request of kxfer_lane_register() has not completed
- * @register_error: result of that work request, 0 or -errno
- * @nudge_cqe: CQE of kxfer_lane_nudge()
- * @nudging: the WRITE of kxfer_lane_nudge() is under way
+ * @iwarp: what iWARP needs
+ * @registration: registration under way
  * @pump_work: posts queued jobs, outside of completions
  * @inline_since_ns: time since when completions have posted jobs without a break
  * @deadlines: deadlines of queued jobs, and of long messages that the peer does not READ yet
@@ -181,19 +151,8 @@ struct kxfer_lane {
 	struct kxfer_chain *finished;
 	struct kxfer_chain **finished_end;
 	struct kxfer_scratch *scratch;
-	struct list_head sinks;
-	struct kxfer_sink *sink_array;
-	struct ib_mr *fence_mr;
-	void *fence;
-	u64 fence_dma;
-	struct mutex fence_mutex;
-	struct ib_cqe fence_cqe;
-	bool fencing;
-	struct ib_cqe register_cqe;
-	bool registering;
-	int register_error;
-	struct ib_cqe nudge_cqe;
-	bool nudging;
+	struct kxfer_iwarp iwarp;
+	struct kxfer_registration registration;
 	struct work_struct pump_work;
 	u64 inline_since_ns;
 	struct kxfer_deadlines deadlines;
@@ -220,21 +179,12 @@ void kxfer_lane_wc_error(struct kxfer_lane *lane, const struct ib_wc *wc,
 			 const char *what);
 bool kxfer_lane_stuck(struct kxfer_lane *lane);
 bool kxfer_lane_overdue(struct kxfer_lane *lane);
-void kxfer_lane_nudge(struct kxfer_lane *lane);
 void kxfer_lane_rests(struct kxfer_lane *lane);
 int kxfer_lane_post(struct kxfer_lane *lane, const struct ib_send_wr *wr, u32 nr);
 int kxfer_lane_post_locked(struct kxfer_lane *lane, const struct ib_send_wr *wr,
 			   u32 nr);
 int kxfer_lane_post_to_locked(struct kxfer_lane *lane, struct ib_qp *qp,
 			      const struct ib_send_wr *wr, u32 nr);
-int kxfer_lane_register_bytes(struct kxfer_lane *control, struct ib_mr *mr, u64 dma,
-			      u32 bytes, int access);
-int kxfer_lane_make_sinks(struct kxfer_lane *lane);
-struct ib_mr *kxfer_lane_alloc_mr(struct kxfer_lane *lane, u32 pages);
-void kxfer_lane_dereg_mr(struct kxfer_lane *lane, struct ib_mr *mr);
-void kxfer_lane_count_mrs(struct kxfer_lane *lane, int nr);
-int kxfer_lane_register(struct kxfer_lane *lane, struct ib_mr *mr, u32 key, int access);
-void kxfer_lane_fence(struct kxfer_lane *lane);
 
 #define KXFER_LANE_LOOK_US	20	/* between two polls of kxfer_lane_wait() */
 

@@ -25,32 +25,33 @@
  *     connect_thread end. Those for rdma_cm are bounded and wake early on CLOSING. A
  *     signal ends a wait within rdma_connect(), and the wait for the answer to HELLO, which
  *     would otherwise last until the lane is closed. The wait for a registration ends
- *     when the link is CLOSING (kxfer_lane_register()).
+ *     when the link is CLOSING (kxfer_mr_register()).
  *  2. Each lane is closed (lane.c): its QP is drained and destroyed, its CQ freed, and
  *     handlers of requests have ended. A handler waits for a registration, which is
  *     flushed by the drain or else ended by the closing of the lane; or for posted jobs of
- *     a withdrawn target and the fence READ after them, until it sees CLOSING.
+ *     a withdrawn target and the placement READ after them, until it sees CLOSING.
  *     Each unanswered request ends.
  *  3. No device touches memory through this link. Its user is told (@ended of struct
  *     kxfer_link_ops). On the initiator this cancels release_work, which waits for nothing
- *     but a fence READ (release.c), and completes jobs.
- *  4. On the passive side it deregisters the exposures of the link (export.c). The context
+ *     but a placement READ (release.c), and completes jobs.
+ *  4. On the passive side it deregisters the exposures of the link (exposure.c). The context
  *     that takes an exposure off the link's list deregisters it: this teardown, for all that
  *     are listed; or earlier a withdrawal that has its answer, which may still be running.
  *     (So does the release of a last grant, in a handler, for which step 2 waits.) A
- *     withdrawal that waits for this link goes on. Grants are freed, the fence is
- *     deregistered.
- *  5. @nr_objects falls to 0. It counts each MR in the PD from its allocation to the end of
- *     ib_dereg_mr(), whatever the owner: exposures, sinks, landings, offers, fences, status
- *     sinks and runs. It also counts each lane, with its QPs, CQ and address handle, to the
- *     end of step 2. No more are made: connect_thread, accept_work and handlers have ended;
- *     the works of a lane and a run find it closed. All are destroyed by now, except MRs of
- *     withdrawals in step 4, which wait for no peer: a withdrawal that has taken its exposure
- *     stays in kxfer_exposure_deregister() to the end, and ib_dereg_mr() waits only for
- *     responders of this PD, whose QPs are destroyed.
+ *     withdrawal that waits for this link goes on. Grants are freed, the bytes for placement
+ *     READs are deregistered.
+ *  5. @nr_objects falls to 0. It counts each MR in the PD from its allocation to the
+ *     end of ib_dereg_mr(), whatever the owner: exposures, sinks, landings, offers,
+ *     both ends of placement READs, status sinks and runs. It also counts each lane,
+ *     with its QPs, CQ and address handle, to the end of step 2. No more are made:
+ *     connect_thread, accept_work and handlers have ended; the works of a lane and a
+ *     run find it closed. All are destroyed by now, except MRs of withdrawals in step
+ *     4, which wait for no peer: a withdrawal that has taken its exposure stays in
+ *     kxfer_registration_end() to the end, and ib_dereg_mr() waits only for responders
+ *     of this PD, whose QPs are destroyed.
  *  6. The PD is freed and the device let go, so that the device's removal can go on. The
  *     module's exit waits for the end of all links, and then for the queues on which a
- *     withdrawal or a teardown may still be returning (kxfer_export_exit(),
+ *     withdrawal or a teardown may still be returning (kxfer_exposure_exit(),
  *     kxfer_link_exit()). No network namespace is held: all ids are of init_net, which stays.
  *  7. DEAD. Sessions' targets and peers may hold references to the struct, but can only read
  *     its state.
@@ -74,6 +75,7 @@
 #include "base/stats.h"
 #include "link/cm.h"
 #include "link/hello.h"
+#include "link/iwarp.h"
 #include "link/lane.h"
 #include "link/link.h"
 #include "link/link_ops.h"
@@ -171,7 +173,7 @@ struct kxfer_link *kxfer_link_alloc(bool initiator, const struct kxfer_link_ops 
 {
 	struct kxfer_link *link;
 
-	link = kxfer_fault(LINK) ? NULL : kzalloc(sizeof(*link), KXFER_GFP_FOR_PEER);
+	link = kxfer_try_alloc(LINK, kzalloc(sizeof(*link), KXFER_GFP_FOR_PEER));
 	if (!link)
 		return NULL;
 	kref_init(&link->ref);
@@ -394,7 +396,7 @@ int kxfer_link_attach_device(struct kxfer_link *link, struct ib_device *ibdev)
 		return -ENODEV;
 	kref_get(&link->dev->ref);
 	strscpy((char *)link->device_name, dev_name(&ibdev->dev), sizeof(link->device_name));
-	link->pd = kxfer_fault_ptr(LINK_PD) ?: ib_alloc_pd(ibdev, 0);
+	link->pd = kxfer_try_ptr(LINK_PD, ib_alloc_pd(ibdev, 0));
 	if (IS_ERR(link->pd)) {
 		int ret = PTR_ERR(link->pd);
 
@@ -470,8 +472,7 @@ void kxfer_link_end_soon(struct kxfer_link *link)
 
 	spin_lock_irqsave(&link->lock, flags);
 	if (link->state == KXFER_LINK_CONNECTING)
-		mod_delayed_work(kxfer_wq, &link->keepalive_work,
-				 msecs_to_jiffies(REFUSED_MS));
+		mod_delayed_work(life_wq, &link->keepalive_work, msecs_to_jiffies(REFUSED_MS));
 	spin_unlock_irqrestore(&link->lock, flags);
 }
 
@@ -500,8 +501,7 @@ static void start_connecting(struct kxfer_link *link)
 {
 	struct task_struct *task;
 
-	task = kxfer_fault_ptr(LINK_THREAD) ?:
-	       kthread_create(connect_thread, link, "kxfer_connect");
+	task = kxfer_try_ptr(LINK_THREAD, kthread_create(connect_thread, link, "kxfer_connect"));
 	if (IS_ERR(task)) {
 		kxfer_link_fail(link, -ENOMEM);
 		return;
@@ -642,18 +642,6 @@ static void stop_works(struct kxfer_link *link)
 		cancel_work_sync(&lane->accept_work);
 }
 
-static void free_fence(struct kxfer_link *link)
-{
-	kxfer_lane_dereg_mr(link->control, link->fence_mr);
-	link->fence_mr = NULL;
-	if (link->fence_dma)
-		ib_dma_unmap_single(link->dev->ibdev, link->fence_dma,
-				    KXFER_FENCE_BYTES, DMA_TO_DEVICE);
-	link->fence_dma = 0;
-	kfree(link->fence);
-	link->fence = NULL;
-}
-
 static void leave_device(struct kxfer_link *link)
 {
 	if (!link->dev)
@@ -680,7 +668,7 @@ static void teardown_work(struct work_struct *work)
 		kxfer_lane_close(lane);
 	kxfer_delay(LINK_LANES_CLOSED);
 	kxfer_link_hook(link->ops->ended, link);
-	free_fence(link);
+	kxfer_iwarp_free_source(link);
 	kxfer_delay(LINK_LEAVE);
 	leave_device(link);
 	kxfer_delay(LINK_DEAD);
@@ -723,16 +711,17 @@ int kxfer_link_init(const struct kxfer_link_ops *initiator,
 {
 	shared_ops[false] = passive;
 	shared_ops[true] = initiator;
-	kxfer_wq = kxfer_fault(LINK_WORKQUEUE) ? NULL :
-		   alloc_workqueue("kxfer", WQ_UNBOUND, WQ_MAX_ACTIVE);
+	kxfer_wq = kxfer_try_alloc(LINK_WORKQUEUE,
+				   alloc_workqueue("kxfer", WQ_UNBOUND, WQ_MAX_ACTIVE));
 	if (!kxfer_wq)
 		return -ENOMEM;
-	kxfer_handler_wq = kxfer_fault(LINK_HANDLERS) ? NULL :
-			   alloc_workqueue("kxfer_handler", WQ_UNBOUND, WQ_MAX_ACTIVE);
+	kxfer_handler_wq = kxfer_try_alloc(LINK_HANDLERS,
+					   alloc_workqueue("kxfer_handler", WQ_UNBOUND,
+							   WQ_MAX_ACTIVE));
 	if (!kxfer_handler_wq)
 		goto err_wq;
-	life_wq = kxfer_fault(LINK_LIFE) ? NULL :
-		  alloc_workqueue("kxfer_life", WQ_UNBOUND, WQ_MAX_ACTIVE);
+	life_wq = kxfer_try_alloc(LINK_LIFE,
+				  alloc_workqueue("kxfer_life", WQ_UNBOUND, WQ_MAX_ACTIVE));
 	if (!life_wq)
 		goto err_handlers;
 	return 0;

@@ -14,6 +14,7 @@
 
 #include "base/addr.h"
 #include "base/wire.h"
+#include "link/iwarp.h"
 #include "link/key.h"
 #include "node/device.h"
 
@@ -103,11 +104,9 @@ struct kxfer_link_key {
  * @nr_jobs: jobs queued or posted on the lanes
  * @bytes_read: payload of READs completed
  * @bytes_written: payload of WRITEs completed
- * @fence_mr: passive: MR that the peer's fence READs read
- * @fence: memory of @fence_mr
- * @fence_dma: DMA address of @fence
- * @fence_addr: initiator: address of the peer's fence memory
- * @fence_key: initiator: rkey of the peer's fence memory, 0: none
+ * @placement: passive: what the peer's placement READs READ (iwarp.c)
+ * @placement_addr: initiator: address of the peer's bytes for placement READs
+ * @placement_key: initiator: rkey of these bytes, 0: none
  * @targets_lock: over @targets, @closed_targets, @orphans, @opening, @revoked; bh-safe
  * @targets: initiator: open targets, by kxfer_target.link_node
  * @closed_targets: initiator: closed targets whose grants have to be given back
@@ -176,11 +175,9 @@ struct kxfer_link {
 	atomic64_t bytes_read;
 	atomic64_t bytes_written;
 
-	struct ib_mr *fence_mr;
-	void *fence;
-	u64 fence_dma;
-	u64 fence_addr;
-	u32 fence_key;
+	struct kxfer_placement placement;
+	u64 placement_addr;
+	u32 placement_key;
 
 	spinlock_t targets_lock;
 	struct list_head targets;

@@ -11,6 +11,8 @@
 
 #include <linux/types.h>
 
+#include "base/decode.h"
+
 struct kxfer_cq;
 struct kxfer_lane;
 struct kxfer_link;
@@ -33,11 +35,13 @@ enum kxfer_place {
 };
 
 /**
- * struct kxfer_handler - handler of a request of a peer
+ * struct kxfer_handler - a request of a peer, and what is done with it
+ * @rule: when the peer may send it
  * @place: where @handle runs
  * @handle: function that answers @reply, or ends the link
  */
 struct kxfer_handler {
+	struct kxfer_wire_rule rule;
 	enum kxfer_place place;
 	void (*handle)(struct kxfer_reply *reply, const void *payload);
 };

@@ -116,17 +116,16 @@ static int start(struct kxfer_listener *listener)
 	struct rdma_cm_id *id;
 	int ret;
 
-	id = kxfer_fault_ptr(LISTENER_ID) ?:
-	     rdma_create_id(&init_net, listener_event, listener, RDMA_PS_TCP, IB_QPT_RC);
+	id = kxfer_try_ptr(LISTENER_ID, rdma_create_id(&init_net, listener_event, listener,
+						       RDMA_PS_TCP, IB_QPT_RC));
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 	kxfer_addr_to_sockaddr(&listener->addr, &ss);
-	ret = kxfer_fault_error(LISTENER_AFONLY) ?: rdma_set_afonly(id, 1);
+	ret = kxfer_try(LISTENER_AFONLY, rdma_set_afonly(id, 1));
 	if (!ret)
-		ret = kxfer_fault_error(LISTENER_BIND) ?:
-		      rdma_bind_addr(id, (struct sockaddr *)&ss);
+		ret = kxfer_try(LISTENER_BIND, rdma_bind_addr(id, (struct sockaddr *)&ss));
 	if (!ret)
-		ret = kxfer_fault_error(LISTENER_LISTEN) ?: rdma_listen(id, BACKLOG);
+		ret = kxfer_try(LISTENER_LISTEN, rdma_listen(id, BACKLOG));
 	if (ret) {
 		rdma_destroy_id(id);
 		return ret == -ENODEV ? -EADDRNOTAVAIL : ret;
@@ -335,7 +334,7 @@ int kxfer_listener_add(struct kxfer_session *session, void *arg)
 		return -EPERM;
 	if (!session->init_net)
 		return -EOPNOTSUPP;
-	listener = kxfer_fault(LISTENER) ? NULL : kzalloc(sizeof(*listener), GFP_KERNEL_ACCOUNT);
+	listener = kxfer_try_alloc(LISTENER, kzalloc(sizeof(*listener), GFP_KERNEL_ACCOUNT));
 	if (!listener)
 		return -ENOMEM;
 	listener->session = cmd->flags & KXFER_LISTEN_F_KEEP ? NULL : session;

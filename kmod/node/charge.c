@@ -11,7 +11,8 @@
  * made in works, when a peer asks. So an export is charged by the call that makes it,
  * for each device that is there. Registrations of the same export on further links are
  * not charged, like the links, which all sessions share. Registrations on a device that
- * is added later are not charged either. Both are bounded by the caps on links. (The
+ * is added later are not charged either. Nor are those by which a device that refuses large
+ * pages has more than was expected (registration.c). All are bounded by the caps on links. (The
  * memory of links is charged to memory cgroups: kxfer_link_alloc().) QPs belong to links;
  * no session has a QP of its own.
  *
@@ -74,8 +75,8 @@ static int try_charge(struct charge *charge, u32 nr)
 	int ret = 0;
 
 	while (!ret && charge->nr < nr) {
-		ret = kxfer_fault_error(CHARGE_LIMIT) ?:
-		      rdmacg_try_charge(&cgroup, device, charge->resource);
+		ret = kxfer_try(CHARGE_LIMIT,
+				rdmacg_try_charge(&cgroup, device, charge->resource));
 		if (!ret && charge->nr && cgroup != charge->cgroup) {
 			rdmacg_uncharge(cgroup, device, charge->resource);
 			ret = 1;
@@ -109,7 +110,7 @@ static int add(struct list_head *charges, struct kxfer_device *dev,
 	struct charge *charge;
 	int ret, moves = 0;
 
-	charge = kxfer_fault(CHARGE) ? NULL : kzalloc(sizeof(*charge), GFP_KERNEL_ACCOUNT);
+	charge = kxfer_try_alloc(CHARGE, kzalloc(sizeof(*charge), GFP_KERNEL_ACCOUNT));
 	if (!charge)
 		return -ENOMEM;
 	charge->dev = dev;

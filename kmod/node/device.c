@@ -35,7 +35,7 @@
 #include "base/wire.h"
 #include "node/charge.h"
 #include "node/device.h"
-#include "node/region.h"
+#include "node/mapping.h"
 
 /*
  * Most pages of one registration, even if the device allows more. irdma reports 262,144, but
@@ -44,9 +44,6 @@
  * pages (KXFER_PIECE_BYTES, KXFER_MESSAGE_LONG_MAX); a longer export has more registrations.
  */
 #define MAX_FAST_REG_PAGES	512
-
-/* Page in which the address of every MR begins: no real address, and not 0. */
-#define MR_ADDRESS		PAGE_SIZE
 
 static DEFINE_SPINLOCK(devices_lock);
 static LIST_HEAD(devices);
@@ -188,20 +185,24 @@ int kxfer_device_map(struct ib_device *ibdev, void *memory, size_t bytes,
  * @mr: MR that is not registered, or will be invalidated before the REG_MR
  * @sg: DMA addresses and lengths
  * @nents: entries of @sg
+ * @page_size: PAGE_SIZE, or KXFER_LARGE_PAGE if the device has @large_pages. Entries begin and
+ *	end on borders of such pages, but for the begin of the first and the end of the last
  *
  * Peers use the address to name the memory; iWARP peers also see that of READ sinks.
  * ib_map_mr_sg() sets it to the DMA address, which with virtual DMA is a kernel address. So
- * it is replaced by the same MR_ADDRESS for all MRs. Only the offset in the page stays,
- * because devices need it (rxe, and the border in plan.c). The value does not matter to a
- * device (frwr_map() of xprtrdma), and many MRs may share it: they differ by their keys.
+ * it is replaced by the same address for all MRs: the page after page 0. Only the offset in
+ * the page stays, because devices need it (rxe, and the border in plan.c). The value does not
+ * matter to a device (frwr_map() of xprtrdma), and many MRs may share it: they differ by their
+ * keys.
  *
- * Any context. Return: 0 or -EIO.
+ * Any context. Return: 0; or -EIO, after which the MR can only be deregistered if @page_size is
+ * not PAGE_SIZE (rxe of 6.12 loses its pages).
  */
-int kxfer_device_map_mr(struct ib_mr *mr, struct scatterlist *sg, u32 nents)
+int kxfer_device_map_mr(struct ib_mr *mr, struct scatterlist *sg, u32 nents, u32 page_size)
 {
-	if (ib_map_mr_sg(mr, sg, nents, NULL, PAGE_SIZE) != nents)
+	if (ib_map_mr_sg(mr, sg, nents, NULL, page_size) != nents)
 		return -EIO;
-	mr->iova = MR_ADDRESS + offset_in_page(mr->iova);
+	mr->iova = page_size + (mr->iova & (page_size - 1));
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
 	return 0;
 }
@@ -307,7 +308,7 @@ static int query_max_msg(struct ib_device *ibdev, u64 *max_bytes)
 
 	*max_bytes = U32_MAX;
 	rdma_for_each_port(ibdev, port) {
-		ret = kxfer_fault_error(DEVICE_PORT) ?: ib_query_port(ibdev, port, &attr);
+		ret = kxfer_try(DEVICE_PORT, ib_query_port(ibdev, port, &attr));
 		if (ret)
 			return ret;
 		if (attr.max_msg_sz)
@@ -330,10 +331,13 @@ static bool device_usable(struct ib_device *ibdev)
 u32 kxfer_device_features(const struct kxfer_device *dev)
 {
 	const struct ib_device_attr *attrs = &dev->ibdev->attrs;
+	u32 features = KXFER_WIRE_FEATURE_FIRST_KEYS;
 
 	/* The passive side READs. */
-	return attrs->max_qp_rd_atom > 0 && attrs->max_qp_init_rd_atom > 0 &&
-	       kxfer_device_longest(dev) > KXFER_MESSAGE_MAX ? KXFER_WIRE_FEATURE_LONG : 0;
+	if (attrs->max_qp_rd_atom > 0 && attrs->max_qp_init_rd_atom > 0 &&
+	    kxfer_device_longest(dev) > KXFER_MESSAGE_MAX)
+		features |= KXFER_WIRE_FEATURE_LONG;
+	return features;
 }
 
 /**
@@ -382,6 +386,15 @@ static bool sees_memory_in_place(struct ib_device *ibdev)
 	       dma_max_mapping_size(ibdev->dma_device) == SIZE_MAX;
 }
 
+/* A registration of large pages may then have MAX_FAST_REG_PAGES of them. */
+static bool takes_large_pages(struct ib_device *ibdev)
+{
+	const struct ib_device_attr *attrs = &ibdev->attrs;
+
+	return attrs->page_size_cap & KXFER_LARGE_PAGE &&
+	       attrs->max_mr_size >= (u64)MAX_FAST_REG_PAGES * KXFER_LARGE_PAGE;
+}
+
 static void set_limits(struct kxfer_device *dev)
 {
 	const struct ib_device_attr *attrs = &dev->ibdev->attrs;
@@ -418,7 +431,7 @@ static int add_device(struct ib_device *ibdev)
 			   dev_name(&ibdev->dev));
 		return -EOPNOTSUPP;
 	}
-	dev = kxfer_fault(DEVICE) ? NULL : kzalloc(sizeof(*dev), GFP_KERNEL);
+	dev = kxfer_try_alloc(DEVICE, kzalloc(sizeof(*dev), GFP_KERNEL));
 	if (!dev)
 		return -ENOMEM;
 	ret = query_max_msg(ibdev, &dev->max_msg_bytes);
@@ -436,6 +449,7 @@ static int add_device(struct ib_device *ibdev)
 					MAX_FAST_REG_PAGES);
 	dev->iwarp = rdma_protocol_iwarp(ibdev, 1);
 	set_limits(dev);
+	dev->large_pages = takes_large_pages(ibdev);
 	dev->in_place = sees_memory_in_place(ibdev);
 	dev->atomic = has_atomics(ibdev);
 	if (!dev->in_place)
@@ -514,7 +528,7 @@ struct ib_client kxfer_ib_client = {
 int kxfer_device_init(const struct kxfer_device_ops *ops)
 {
 	device_ops = ops;
-	return kxfer_fault_error(DEVICE_CLIENT) ?: ib_register_client(&kxfer_ib_client);
+	return kxfer_try(DEVICE_CLIENT, ib_register_client(&kxfer_ib_client));
 }
 
 /** kxfer_device_exit() - detach from all devices; may sleep */

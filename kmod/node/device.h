@@ -48,6 +48,9 @@ struct kxfer_device_ops {
 	void (*removed)(struct ib_device *ibdev);
 };
 
+/* Page of a registration of huge pages. */
+#define KXFER_LARGE_PAGE	SZ_2M
+
 /**
  * struct kxfer_device - what kxfer keeps of one ib_device
  * @ref: held by links, mappings and charges; the ib_device itself is valid only
@@ -65,7 +68,8 @@ struct kxfer_device_ops {
  * @read_limits: limits of our READs
  * @write_limits: limits of our WRITEs
  * @max_msg_bytes: longest RDMA message that all ports of the device take
- * @iwarp: READ sinks need a remotely writable STag; WRITEs need a fence READ
+ * @large_pages: a registration may have pages of KXFER_LARGE_PAGE bytes
+ * @iwarp: READ sinks need a remotely writable STag; WRITEs need a placement READ
  * @in_place: the device accesses memory itself, never a copy in a bounce buffer
  * @atomic: the device issues and serves atomics
  */
@@ -84,6 +88,7 @@ struct kxfer_device {
 	struct kxfer_plan_limits read_limits;
 	struct kxfer_plan_limits write_limits;
 	u64 max_msg_bytes;
+	bool large_pages;
 	bool iwarp;
 	bool in_place;
 	bool atomic;
@@ -113,7 +118,7 @@ bool kxfer_device_is_going(struct kxfer_device *dev);
 void kxfer_device_leave(struct kxfer_device *dev, struct list_head *node);
 void kxfer_device_put(struct kxfer_device *dev);
 struct kxfer_device *kxfer_device_next(u64 last);
-int kxfer_device_map_mr(struct ib_mr *mr, struct scatterlist *sg, u32 nents);
+int kxfer_device_map_mr(struct ib_mr *mr, struct scatterlist *sg, u32 nents, u32 page_size);
 int kxfer_device_map(struct ib_device *ibdev, void *memory, size_t bytes,
 		     enum dma_data_direction direction, u64 *dma);
 unsigned int kxfer_device_count(void);

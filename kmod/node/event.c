@@ -95,7 +95,6 @@ static int store_events(struct kxfer_session *session, u64 to, u32 max, u32 *sto
 
 static int wait_for_event(struct kxfer_session *session, u64 deadline_ns)
 {
-	ktime_t left = KTIME_MAX;
 	int ret;
 
 	if (kxfer_event_is_there(session))
@@ -103,18 +102,7 @@ static int wait_for_event(struct kxfer_session *session, u64 deadline_ns)
 	ret = kxfer_session_may_wait(session);
 	if (ret)
 		return ret;
-	if (deadline_ns) {
-		u64 now = ktime_get_ns();
-
-		if (deadline_ns <= now)
-			return -ETIMEDOUT;
-		left = ns_to_ktime(min_t(u64, deadline_ns - now, KTIME_MAX));
-	}
-	ret = wait_event_interruptible_hrtimeout(session->wait,
-						 kxfer_event_is_there(session), left);
-	if (ret == -ETIME)
-		return -ETIMEDOUT;
-	return ret ? -EINTR : 0;
+	return kxfer_session_wait(session, kxfer_event_is_there(session), deadline_ns);
 }
 
 /** kxfer_event_reap() - KXFER_EVENT_REAP */

@@ -57,6 +57,12 @@
 /* Pages handled between two checks of signals and the scheduler; 2 MiB. */
 #define BATCH_PAGES	512UL
 
+/*
+ * The lengths of segments are kept if a segment has this many pages on average. Then their
+ * table has at most 1/128 of the bytes of the array of pages.
+ */
+#define SEGMENT_PAGES	64UL
+
 /* As vma_needs_dirty_tracking() of 6.5, but ignores VM_WRITE. */
 static bool needs_dirty_tracking(struct vm_area_struct *vma)
 {
@@ -86,8 +92,7 @@ static long pin_in_vma(unsigned long addr, unsigned long nr_pages, bool writable
 	else
 		return -EFAULT;
 	nr_pages = min(nr_pages, (vma->vm_end - addr) >> PAGE_SHIFT);
-	return kxfer_fault_error(MEMORY_PIN) ?:
-	       kxfer_pin_user_pages(addr, nr_pages, flags, pages);
+	return kxfer_try(MEMORY_PIN, kxfer_pin_user_pages(addr, nr_pages, flags, pages));
 }
 
 /*
@@ -118,6 +123,31 @@ static void unpin_pages(struct page **pages, unsigned long nr_pages, bool dirty)
 		unpin_user_pages_dirty_lock(pages, nr, dirty);
 		cond_resched();
 	}
+}
+
+/* Unpin contiguous pages: each folio is locked and put once for all its pages in the batch. */
+static void unpin_segment(struct page **pages, unsigned long nr_pages, bool dirty)
+{
+	unsigned long nr;
+
+	for (; nr_pages; pages += nr, nr_pages -= nr) {
+		nr = min(nr_pages, BATCH_PAGES);
+		unpin_user_page_range_dirty_lock(*pages, nr, dirty);
+		cond_resched();
+	}
+}
+
+static void unpin_all(struct kxfer_memory *memory)
+{
+	struct page **pages = memory->pages;
+	u32 i;
+
+	if (!memory->segments) {
+		unpin_pages(pages, memory->nr_pages, memory->writable);
+		return;
+	}
+	for (i = 0; i < memory->nr_segments; pages += memory->segments[i++])
+		unpin_segment(pages, memory->segments[i], memory->writable);
 }
 
 static int pin_pages(struct kxfer_memory *memory, unsigned long addr)
@@ -190,19 +220,50 @@ static void uncharge_pages(struct kxfer_memory *memory)
 	kxfer_user_put(memory->user);
 }
 
-static void count_segments(struct kxfer_memory *memory)
+/* Return: number of segments from page @i on, where one begins. */
+static u32 count_segments(const struct kxfer_memory *memory, unsigned long i)
 {
-	unsigned long i;
+	unsigned long end;
+	u32 nr = 0;
 
-	for (i = 0; i < memory->nr_pages; i += kxfer_memory_stretch(memory, i))
-		memory->nr_segments++;
+	while (i < memory->nr_pages) {
+		for (end = min(i + BATCH_PAGES, memory->nr_pages); i < end; nr++)
+			i += kxfer_memory_stretch(memory, i);
+		cond_resched();
+	}
+	return nr;
+}
+
+/*
+ * Count the segments, and keep the length of each if there are few. Without the table, because
+ * the segments are many or memory is short, all works, page by page.
+ */
+static void find_segments(struct kxfer_memory *memory)
+{
+	unsigned long max = memory->nr_pages / SEGMENT_PAGES, i = 0;
+	u32 *table = NULL, nr = 0;
+
+	if (max)
+		table = kxfer_try_alloc(MEMORY_SEGMENTS,
+					kvmalloc_array(max, sizeof(*table),
+						       GFP_KERNEL_ACCOUNT | __GFP_NOWARN));
+	for (; table && i < memory->nr_pages && nr < max; i += table[nr++]) {
+		table[nr] = kxfer_memory_stretch(memory, i);
+		cond_resched();
+	}
+	if (i < memory->nr_pages) {
+		kvfree(table);
+		table = NULL;
+	}
+	memory->segments = table;
+	memory->nr_segments = nr + count_segments(memory, i);
 }
 
 static int alloc_array(struct kxfer_memory *memory)
 {
-	memory->pages = kxfer_fault(MEMORY_ARRAY) ? NULL :
-			kvmalloc_array(memory->nr_pages, sizeof(*memory->pages),
-				       GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	memory->pages = kxfer_try_alloc(MEMORY_ARRAY,
+					kvmalloc_array(memory->nr_pages, sizeof(*memory->pages),
+						       GFP_KERNEL_ACCOUNT | __GFP_NOWARN));
 	return memory->pages ? 0 : -ENOMEM;
 }
 
@@ -210,7 +271,7 @@ static struct kxfer_memory *create(u32 offset, u64 length)
 {
 	struct kxfer_memory *memory;
 
-	memory = kxfer_fault(MEMORY) ? NULL : kzalloc(sizeof(*memory), GFP_KERNEL_ACCOUNT);
+	memory = kxfer_try_alloc(MEMORY, kzalloc(sizeof(*memory), GFP_KERNEL_ACCOUNT));
 	if (!memory)
 		return NULL;
 	memory->offset = offset;
@@ -269,7 +330,7 @@ struct kxfer_memory *kxfer_memory_pin(struct kxfer_user *user, u64 addr, u64 len
 	ret = pin_pages(memory, start & PAGE_MASK);
 	if (ret)
 		goto err_array;
-	count_segments(memory);
+	find_segments(memory);
 	return memory;
 
 err_array:
@@ -312,12 +373,12 @@ struct kxfer_memory *kxfer_memory_alloc(u64 length)
 	if (ret)
 		goto err_free;
 	for (i = 0; i < memory->nr_pages; i++) {
-		memory->pages[i] = kxfer_fault(MEMORY_PAGE) ? NULL :
-				   alloc_page(GFP_KERNEL | __GFP_ZERO);
+		memory->pages[i] = kxfer_try_alloc(MEMORY_PAGE,
+						   alloc_page(GFP_KERNEL | __GFP_ZERO));
 		if (!memory->pages[i])
 			goto err_pages;
 	}
-	count_segments(memory);
+	find_segments(memory);
 	return memory;
 
 err_pages:
@@ -336,12 +397,13 @@ err_free:
 void kxfer_memory_free(struct kxfer_memory *memory)
 {
 	if (memory->mm) {
-		unpin_pages(memory->pages, memory->nr_pages, memory->writable);
+		unpin_all(memory);
 		kxfer_stat_add(KXFER_STAT_LIVE_PINS, -(s64)memory->nr_pages);
 		uncharge_pages(memory);
 	} else {
 		free_own_pages(memory->pages, memory->nr_pages);
 	}
+	kvfree(memory->segments);
 	kvfree(memory->pages);
 	kfree(memory);
 }
@@ -414,9 +476,8 @@ int kxfer_memory_table(struct kxfer_memory *memory, struct sg_table *table,
 {
 	if (max_segment < PAGE_SIZE)
 		return -EINVAL;
-	return kxfer_fault_error(MEMORY_TABLE) ?:
-	       sg_alloc_table_from_pages_segment(table, memory->pages,
-						 memory->nr_pages, memory->offset,
-						 memory->length, max_segment,
-						 KXFER_GFP_FOR_PEER);
+	return kxfer_try(MEMORY_TABLE,
+			 sg_alloc_table_from_pages_segment(table, memory->pages, memory->nr_pages,
+							   memory->offset, memory->length,
+							   max_segment, KXFER_GFP_FOR_PEER));
 }

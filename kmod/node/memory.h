@@ -29,6 +29,7 @@ struct sg_table;
  * @pages: pages of the range, in order
  * @nr_pages: entries of @pages
  * @nr_segments: stretches of physically contiguous pages
+ * @segments: number of pages of each stretch; NULL: not kept
  * @offset: offset of the first byte within @pages[0]
  * @length: bytes of the range
  * @writable: devices may write the memory
@@ -41,6 +42,7 @@ struct kxfer_memory {
 	struct page **pages;
 	unsigned long nr_pages;
 	u32 nr_segments;
+	u32 *segments;
 	u32 offset;
 	u64 length;
 	bool writable;
@@ -73,6 +75,13 @@ static inline unsigned long kxfer_memory_stretch(const struct kxfer_memory *memo
 	while (nr < max && page_to_pfn(memory->pages[first + nr]) == pfn + nr)
 		nr++;
 	return nr;
+}
+
+/* Number of pages of segment @nr, which begins with page @first. */
+static inline unsigned long kxfer_memory_segment(const struct kxfer_memory *memory, u32 nr,
+						 unsigned long first)
+{
+	return memory->segments ? memory->segments[nr] : kxfer_memory_stretch(memory, first);
 }
 
 #endif /* KXFER_MEMORY_H */

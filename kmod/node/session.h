@@ -6,10 +6,12 @@
 #include <linux/atomic.h>
 #include <linux/cred.h>
 #include <linux/fs.h>
+#include <linux/hrtimer.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/rwsem.h>
 #include <linux/spinlock.h>
+#include <linux/timekeeping.h>
 #include <linux/types.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -118,6 +120,28 @@ struct kxfer_session {
 	u32 event_head;
 	u32 event_tail;
 };
+
+/* The time until @deadline_ns, which is not 0; negative: it has passed. */
+static inline ktime_t kxfer_left(u64 deadline_ns)
+{
+	u64 now_ns = ktime_get_ns();
+
+	return deadline_ns <= now_ns ? -1 : min_t(u64, deadline_ns - now_ns, KTIME_MAX);
+}
+
+/*
+ * Sleep on @wait of a session until @condition. @deadline_ns: end of the sleep, as by
+ * ktime_get_ns(); 0: none. Return: 0, -ETIMEDOUT or -EINTR.
+ */
+#define kxfer_session_wait(session, condition, deadline_ns)				\
+({											\
+	ktime_t __left = (deadline_ns) ? kxfer_left(deadline_ns) : KTIME_MAX;		\
+	int __ret = -ETIME;								\
+											\
+	if (__left >= 0)								\
+		__ret = wait_event_interruptible_hrtimeout((session)->wait, condition, __left);	\
+	__ret == -ETIME ? -ETIMEDOUT : __ret ? -EINTR : 0;				\
+})
 
 /** kxfer_session_may_wait() - may calls wait? Return: 0, or -EAGAIN: O_NONBLOCK is set */
 static inline int kxfer_session_may_wait(const struct kxfer_session *session)

@@ -20,8 +20,8 @@
  */
 int kxfer_table_insert(struct xarray *table, void *object, u32 *id, u32 max)
 {
-	int ret = kxfer_fault_error(SESSION_ID) ?:
-		  xa_alloc(table, id, object, XA_LIMIT(1, max), GFP_KERNEL_ACCOUNT);
+	int ret = kxfer_try(SESSION_ID,
+			    xa_alloc(table, id, object, XA_LIMIT(1, max), GFP_KERNEL_ACCOUNT));
 
 	return ret == -EBUSY ? -EDQUOT : ret;
 }

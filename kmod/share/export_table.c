@@ -22,6 +22,7 @@
 #include "link/link.h"
 #include "share/export.h"
 #include "share/export_table.h"
+#include "share/exposure.h"
 
 #define TABLE_BITS	12
 #define WALK_STEPS	64
@@ -101,7 +102,7 @@ int kxfer_export_table_add(struct kxfer_export *export)
 
 	if (id > ULONG_MAX)
 		return -ENOSPC;
-	ret = kxfer_fault_error(EXPORT_TABLE) ?: xa_reserve(&exports, id, GFP_KERNEL_ACCOUNT);
+	ret = kxfer_try(EXPORT_TABLE, xa_reserve(&exports, id, GFP_KERNEL_ACCOUNT));
 	if (ret)
 		return ret;
 	export->node_id = id;

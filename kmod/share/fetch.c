@@ -21,7 +21,7 @@
  * The READ places the payload in the range of the RECV, after room for struct kxfer_message,
  * which is written once the payload is there. Each READ has its own registration (a landing),
  * so it is one work request for any number of pages. On iWARP the landing is remotely
- * writable, so it is deregistered before the RECV completes; LOCAL_INV would be no fence.
+ * writable, so it is deregistered before the RECV completes; LOCAL_INV waits for nothing.
  * Elsewhere its key never leaves this node, so the landing stays registered until its next
  * READ invalidates it, or IDLE_MS have passed.
  *
@@ -45,14 +45,18 @@
 #include <linux/timekeeping.h>
 
 #include "base/fault.h"
+#include "job/completion.h"
 #include "job/mailbox.h"
 #include "link/channel.h"
 #include "link/lane.h"
 #include "link/link.h"
+#include "link/mr.h"
 #include "node/device.h"
+#include "node/mapping.h"
 #include "node/memory.h"
 #include "node/region.h"
 #include "share/export.h"
+#include "share/exposure.h"
 #include "share/fetch.h"
 #include "share/grant.h"
 
@@ -198,7 +202,7 @@ static void fail_fetch(struct kxfer_fetches *fetches, struct kxfer_fetch *fetch,
 
 	fetch->incoming.job->status = error;
 	kxfer_mailbox_fetched(&fetch->incoming, &ended);
-	kxfer_job_complete_all(&ended, 0, ktime_get_ns());
+	kxfer_complete_all(&ended, 0, ktime_get_ns());
 	end_fetch(fetches, fetch, -EREMOTEIO);
 }
 
@@ -218,7 +222,7 @@ static void finish_fetch(struct kxfer_fetches *fetches, struct kxfer_fetch *fetc
 			     sizeof(fetch->incoming.message));
 	job->length = sizeof(fetch->incoming.message) + fetch->incoming.message.bytes;
 	kxfer_mailbox_fetched(&fetch->incoming, &ended);
-	kxfer_job_complete_all(&ended, 0, ktime_get_ns());
+	kxfer_complete_all(&ended, 0, ktime_get_ns());
 	end_fetch(fetches, fetch, 0);
 }
 
@@ -238,7 +242,7 @@ static void give_landing(struct kxfer_fetches *fetches, struct landing *landing)
 
 static void deregister(struct landing *landing)
 {
-	kxfer_lane_dereg_mr(landing->fetches->lane, landing->mr);
+	kxfer_mr_dereg(landing->fetches->lane, landing->mr);
 	landing->mr = NULL;
 	landing->valid = false;
 }
@@ -315,17 +319,17 @@ static struct kxfer_fetch *take_ready(struct kxfer_fetches *fetches, struct land
 static int make_mr(struct kxfer_fetches *fetches, struct landing *landing)
 {
 	u32 pages = kxfer_device_message_pages(fetches->lane->link->dev);
+	size_t bytes = array_size(pages, sizeof(*fetches->sg));
 	struct ib_mr *mr;
 
 	if (!fetches->sg)
-		fetches->sg = kxfer_fault(FETCH_SG) ? NULL :
-			      kxfer_link_kvzalloc(fetches->lane->link,
-						  array_size(pages, sizeof(*fetches->sg)));
+		fetches->sg = kxfer_try_alloc(FETCH_SG,
+					      kxfer_link_kvzalloc(fetches->lane->link, bytes));
 	if (!fetches->sg)
 		return -ENOMEM;
 	if (landing->mr)
 		return 0;
-	mr = kxfer_lane_alloc_mr(fetches->lane, pages);
+	mr = kxfer_mr_alloc(fetches->lane, pages);
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
 	landing->mr = mr;
@@ -345,7 +349,7 @@ static int map_mr(struct kxfer_fetches *fetches, struct landing *landing,
 	sg_init_table(fetches->sg, nr);
 	kxfer_mapping_pieces(mapping, offset, bytes, fetches->sg);
 	landing->inv.ex.invalidate_rkey = landing->mr->rkey;
-	return kxfer_fault_error(FETCH_MAP) ?: kxfer_device_map_mr(landing->mr, fetches->sg, nr);
+	return kxfer_try(FETCH_MAP, kxfer_device_map_mr(landing->mr, fetches->sg, nr, PAGE_SIZE));
 }
 
 /* Return: the first of the work requests that READ a message. */
@@ -615,8 +619,7 @@ int kxfer_fetch_make(struct kxfer_lane *lane)
 
 	if (kxfer_lane_is_control(lane) || !(lane->link->features & KXFER_WIRE_FEATURE_LONG))
 		return 0;
-	fetches = kxfer_fault(FETCHES) ? NULL :
-		  kxfer_link_kvzalloc(lane->link, sizeof(*fetches));
+	fetches = kxfer_try_alloc(FETCHES, kxfer_link_kvzalloc(lane->link, sizeof(*fetches)));
 	if (!fetches)
 		return -ENOMEM;
 	fetches->lane = lane;
@@ -669,7 +672,7 @@ static void give_back(struct kxfer_fetch *fetch)
 	if (job) {
 		job->mapping = NULL;
 		kxfer_mailbox_give_back(&fetch->incoming, &ended);
-		kxfer_job_complete_all(&ended, 0, ktime_get_ns());
+		kxfer_complete_all(&ended, 0, ktime_get_ns());
 	}
 	kxfer_exposure_put(fetch->exposure);
 }

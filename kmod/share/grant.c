@@ -14,7 +14,7 @@
  * A grant ends when the peer gives it back, or by the link's teardown. The context that
  * takes it out of the table frees it at once: INFO, NOTIFY, SEND and OFFER hold the
  * table's lock as long as they use a grant. The teardown has ended the exposures before
- * (export.c), so all that is left of the grants is their references.
+ * (exposure.c), so all that is left of the grants is their references.
  *
  * Context: handlers of the link that may sleep, and its teardown. Only NOTIFY, SEND and
  * OFFER are handled where they arrive and do not sleep.
@@ -32,6 +32,7 @@
 #include "base/fault.h"
 #include "base/rule.h"
 #include "base/stats.h"
+#include "job/completion.h"
 #include "job/job.h"
 #include "job/mailbox.h"
 #include "link/lane.h"
@@ -39,6 +40,7 @@
 #include "node/memory.h"
 #include "share/export.h"
 #include "share/export_table.h"
+#include "share/exposure.h"
 #include "share/fetch.h"
 #include "share/grant.h"
 
@@ -49,7 +51,7 @@ static int add_grant(struct kxfer_link *link, struct kxfer_exposure *exposure,
 	struct kxfer_grant *grant;
 	int ret;
 
-	grant = kxfer_fault(GRANT) ? NULL : kzalloc(sizeof(*grant), KXFER_GFP_FOR_PEER);
+	grant = kxfer_try_alloc(GRANT, kzalloc(sizeof(*grant), KXFER_GFP_FOR_PEER));
 	if (!grant) {
 		set_active_memcg(old);
 		return -ENOMEM;
@@ -57,9 +59,8 @@ static int add_grant(struct kxfer_link *link, struct kxfer_exposure *exposure,
 	grant->exposure = exposure;
 	grant->uid = claim->uid;
 	grant->gid = claim->gid;
-	ret = kxfer_fault_error(GRANT_ID) ?:
-	      xa_alloc_bh(&link->grants, id, grant, XA_LIMIT(1, KXFER_MAX_GRANTS),
-			  KXFER_GFP_FOR_PEER);
+	ret = kxfer_try(GRANT_ID, xa_alloc_bh(&link->grants, id, grant,
+					      XA_LIMIT(1, KXFER_MAX_GRANTS), KXFER_GFP_FOR_PEER));
 	set_active_memcg(old);
 	if (ret) {
 		kfree(grant);
@@ -70,27 +71,34 @@ static int add_grant(struct kxfer_link *link, struct kxfer_exposure *exposure,
 	return 0;
 }
 
-static void fill_answer(struct kxfer_wire_grant_answer *answer,
-			struct kxfer_exposure *exposure)
+/* Return: bytes of the answer. */
+static u32 fill_answer(struct kxfer_wire_grant_answer *answer, struct kxfer_exposure *exposure)
 {
 	answer->exposure = cpu_to_be64(exposure->id);
 	answer->length = cpu_to_be64(kxfer_export_length(exposure->export, exposure->link));
 	answer->rights = cpu_to_be32(exposure->rights);
 	answer->nr_keys = cpu_to_be32(exposure->nr_keys);
 	kxfer_export_content(exposure->export, &answer->content);
+	if (!exposure->nr_keys || !(exposure->link->features & KXFER_WIRE_FEATURE_FIRST_KEYS))
+		return sizeof(*answer);
+	return sizeof(*answer) +
+	       kxfer_exposure_page(exposure, 0, KXFER_WIRE_CONTROL_PAYLOAD - sizeof(*answer),
+				   (struct kxfer_wire_keys_answer *)(answer + 1));
 }
 
 /**
  * kxfer_grant_create() - handle GRANT: the peer opens a target
  * @link: passive link
  * @request: payload of GRANT, untrusted
- * @answer: answer, filled on success
+ * @answer: answer, filled on success; room for KXFER_WIRE_CONTROL_PAYLOAD bytes
+ * @length: out: bytes of the answer, on success
  *
  * Runs in a handler that may sleep.
  */
 enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
 					  const struct kxfer_wire_grant *request,
-					  struct kxfer_wire_grant_answer *answer)
+					  struct kxfer_wire_grant_answer *answer,
+					  u32 *length)
 {
 	struct kxfer_claim claim = kxfer_export_claim(link, request->uid, request->gid);
 	struct kxfer_exposure *exposure = NULL;
@@ -99,15 +107,15 @@ enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
 
 	if (be32_to_cpu(request->rights) & ~KXFER_RIGHT_ANY)
 		return KXFER_WIRE_INVALID;
-	ret = kxfer_export_expose(link, request, &claim, &exposure);
+	ret = kxfer_exposure_open(link, request, &claim, &exposure);
 	if (!ret) {
 		/* Once there is an id, a RELEASE that guesses it may end the exposure. */
-		fill_answer(answer, exposure);
+		*length = fill_answer(answer, exposure);
 		ret = add_grant(link, exposure, &claim, &id);
 	}
 	if (ret) {
 		if (exposure) {
-			kxfer_export_unexpose(exposure);
+			kxfer_exposure_close(exposure);
 			kxfer_exposure_put(exposure);
 		}
 		return kxfer_wire_status(ret);
@@ -141,7 +149,7 @@ enum kxfer_wire_status kxfer_grant_release(struct kxfer_link *link, u64 grant_id
 	if (!grant)
 		return KXFER_WIRE_NO_ENTRY;
 	kxfer_delay(GRANT_RELEASE);
-	kxfer_export_unexpose(grant->exposure);
+	kxfer_exposure_close(grant->exposure);
 	free_grant(link, grant);
 	return KXFER_WIRE_OK;
 }
@@ -244,7 +252,7 @@ enum kxfer_wire_status kxfer_grant_send(struct kxfer_lane *lane,
 	xa_lock_bh(&link->grants);
 	ret = deliver(lane, grant_id, &message, send + 1, &ended);
 	xa_unlock_bh(&link->grants);
-	kxfer_job_complete_all(&ended, 0, message.time_ns);
+	kxfer_complete_all(&ended, 0, message.time_ns);
 	if (!ret)
 		kxfer_stat_inc(KXFER_STAT_SENDS_STORED);
 	else if (ret == -EAGAIN)
@@ -294,7 +302,7 @@ int kxfer_grant_offer(struct kxfer_link *link, struct kxfer_fetch *fetch)
 	xa_lock_bh(&link->grants);
 	ret = offer(link, fetch, &ended);
 	xa_unlock_bh(&link->grants);
-	kxfer_job_complete_all(&ended, 0, now);
+	kxfer_complete_all(&ended, 0, now);
 	if (!ret)
 		kxfer_stat_inc(KXFER_STAT_SENDS_STORED);
 	else if (ret == -EAGAIN)

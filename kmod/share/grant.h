@@ -28,7 +28,8 @@ struct kxfer_grant {
 
 enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
 					  const struct kxfer_wire_grant *request,
-					  struct kxfer_wire_grant_answer *answer);
+					  struct kxfer_wire_grant_answer *answer,
+					  u32 *length);
 enum kxfer_wire_status kxfer_grant_release(struct kxfer_link *link, u64 grant_id);
 enum kxfer_wire_status kxfer_grant_describe(struct kxfer_link *link, u64 grant_id,
 					    struct kxfer_wire_info_answer *answer);

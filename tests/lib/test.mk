@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
 #
-# What every collection's Makefile includes: every .c file is a test program,
-# every .sh file a test script. A program whose name ends in 32 is built as a
-# static 32-bit program. Libraries one program needs:
+# Included by the Makefile of every collection: every .c file is a test program, every .sh file
+# a test script. A program whose name ends in 32 is built as a static 32-bit program. Libraries
+# for one program are given as
 #   $(OUTPUT)/name: LDLIBS += -lrdmacm
 
 TEST_GEN_PROGS += $(patsubst %.c,%,$(wildcard *.c))
 TEST_PROGS += $(wildcard *.sh)
 
 include $(TOP)/tests/lib/flags.mk
-LOCAL_HDRS += $(wildcard *.h $(TOP)/tests/lib/*.h $(TOP)/uapi/linux/*.h)
+LOCAL_HDRS += $(wildcard *.h $(TOP)/tests/lib/*/*.h $(TOP)/uapi/linux/*.h)
 
-# lib.mk makes each program of NAME.c and of the prerequisites added here.
+# lib.mk builds each program from NAME.c and the prerequisites added here.
 include $(KSELFTEST)/lib.mk
 
 PROGS32 := $(filter %32,$(TEST_GEN_PROGS))

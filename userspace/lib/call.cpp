@@ -3,7 +3,7 @@
 // The only file that calls ioctl(2). Nothing is retried here: an interrupted call
 // has done nothing, and whether to go on is the caller's decision.
 
-#include "call.hpp"
+#include "lib/call.hpp"
 
 #include <cerrno>
 

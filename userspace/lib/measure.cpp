@@ -4,7 +4,7 @@
 
 #include <kxfer/kxfer_bench.h>
 
-#include "call.hpp"
+#include "lib/call.hpp"
 
 int kxfer_bench_run(kxfer_session* session, kxfer_bench* args) {
     args->size = sizeof(*args);

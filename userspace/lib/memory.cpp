@@ -4,7 +4,7 @@
 
 #include <kxfer/kxfer.h>
 
-#include "call.hpp"
+#include "lib/call.hpp"
 
 #include <cstring>
 

@@ -4,7 +4,7 @@
 
 #include <kxfer/kxfer.h>
 
-#include "call.hpp"
+#include "lib/call.hpp"
 
 int kxfer_listener_create(kxfer_session* session, const kxfer_addr* address, uint32_t flags,
                           uint64_t* listener) {

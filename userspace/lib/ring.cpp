@@ -5,7 +5,7 @@
 
 #include <kxfer/kxfer.h>
 
-#include "call.hpp"
+#include "lib/call.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -19,6 +19,8 @@
 #include <netlink/socket.h>
 #include <rdma/rdma_netlink.h>
 
+#include "base/try.hpp"
+
 namespace kxfer::netlink {
 
 namespace {
@@ -259,9 +261,8 @@ std::string Rdma::driver_of(const Device& device) {
 tl::expected<std::vector<Device>, Error> Rdma::devices() {
     std::vector<Device> devices;
 
-    auto answers = ask(RDMA_NLDEV_CMD_GET, NLM_F_DUMP, {}, "cannot list devices");
-    if (!answers) return tl::unexpected(answers.error());
-    for (const auto& answer : *answers)
+    TRY_SET(auto answers, ask(RDMA_NLDEV_CMD_GET, NLM_F_DUMP, {}, "cannot list devices"));
+    for (const auto& answer : answers)
         if (auto device = parse_device(header_of(answer))) devices.push_back(std::move(*device));
     for (auto& device : devices) {
         device.driver = driver_of(device);
@@ -276,9 +277,9 @@ tl::expected<std::vector<Device>, Error> Rdma::devices() {
 }
 
 tl::expected<std::vector<Resource>, Error> Rdma::resources(uint32_t device_index) {
-    auto answers = ask(RDMA_NLDEV_CMD_RES_GET, NLM_F_ACK, of_device(device_index), "cannot count resources");
-    if (!answers) return tl::unexpected(answers.error());
-    return answers->empty() ? std::vector<Resource>{} : parse_resources(header_of(answers->front()));
+    TRY_SET(auto answers,
+            ask(RDMA_NLDEV_CMD_RES_GET, NLM_F_ACK, of_device(device_index), "cannot count resources"));
+    return answers.empty() ? std::vector<Resource>{} : parse_resources(header_of(answers.front()));
 }
 
 tl::expected<std::vector<Counter>, Error> Rdma::counters(uint32_t device_index, uint32_t port) {
@@ -286,9 +287,8 @@ tl::expected<std::vector<Counter>, Error> Rdma::counters(uint32_t device_index, 
         const int ret = of_device(device_index)(request);
         return ret < 0 ? ret : nla_put_u32(request, RDMA_NLDEV_ATTR_PORT_INDEX, port);
     };
-    auto answers = ask(RDMA_NLDEV_CMD_STAT_GET, NLM_F_ACK, of_port, "cannot read counters");
-    if (!answers) return tl::unexpected(answers.error());
-    return answers->empty() ? std::vector<Counter>{} : parse_counters(header_of(answers->front()));
+    TRY_SET(auto answers, ask(RDMA_NLDEV_CMD_STAT_GET, NLM_F_ACK, of_port, "cannot read counters"));
+    return answers.empty() ? std::vector<Counter>{} : parse_counters(header_of(answers.front()));
 }
 
 } // namespace kxfer::netlink

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include "base/try.hpp"
+
 namespace kxfer::verbs {
 
 namespace {
@@ -138,7 +140,7 @@ tl::expected<void, Error> QueuePair::create(const bench::Memory& memory, const R
     capabilities = device.device_cap_flags_ex;
     pd.reset(ibv_alloc_pd(id->verbs));
     if (!pd) return failed("cannot allocate a protection domain", "");
-    if (auto created = create_cq(room, on); !created) return created;
+    TRY(create_cq(room, on));
     const auto begun = Clock::now();
     mr.reset(ibv_reg_mr(pd.get(), memory.data(), memory.length() + bench::Memory::spare_bytes, access));
     registering = Clock::now() - begun;

@@ -13,7 +13,7 @@
 #include <rdma/rdma_cma.h>
 #include <tl/expected.hpp>
 
-#include "bench/workload.hpp"
+#include "engine/workload.hpp"
 #include "verbs/endpoint.hpp"
 #include <kxfer/error.hpp>
 

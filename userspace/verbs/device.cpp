@@ -13,6 +13,8 @@
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 
+#include "base/try.hpp"
+
 namespace kxfer::verbs {
 
 namespace {
@@ -156,15 +158,14 @@ tl::expected<Device, Error> query_device(const std::string& name) {
     Device device;
     ibv_device_attr_ex attributes{};
 
-    auto context = open_device(name);
-    if (!context) return tl::unexpected(context.error());
-    if (int error = ibv_query_device_ex(context->get(), nullptr, &attributes))
+    TRY_SET(auto context, open_device(name));
+    if (int error = ibv_query_device_ex(context.get(), nullptr, &attributes))
         return tl::unexpected(query_error("cannot query device", name, error));
 
     const auto& plain = attributes.orig_attr;
     device.name = name;
     device.firmware = plain.fw_ver;
-    device.iwarp = (*context)->device->transport_type == IBV_TRANSPORT_IWARP;
+    device.iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
     device.max_qp = plain.max_qp;
     device.max_qp_wr = plain.max_qp_wr;
     device.max_sge = plain.max_sge;
@@ -176,10 +177,10 @@ tl::expected<Device, Error> query_device(const std::string& name) {
     device.max_srq = plain.max_srq;
     device.max_reads_served = plain.max_qp_rd_atom;
     device.max_reads_issued = plain.max_qp_init_rd_atom;
-    device.nr_completion_vectors = (*context)->num_comp_vectors;
+    device.nr_completion_vectors = context->num_comp_vectors;
     device.atomics = atomics_name(plain.atomic_cap);
     device.capabilities = plain.device_cap_flags;
-    device.ports = query_ports(context->get(), plain.phys_port_cnt, device.iwarp);
+    device.ports = query_ports(context.get(), plain.phys_port_cnt, device.iwarp);
     return device;
 }
 

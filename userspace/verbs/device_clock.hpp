@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "bench/histogram.hpp"
+#include "engine/histogram.hpp"
 
 namespace kxfer::verbs {
 

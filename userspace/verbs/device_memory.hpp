@@ -10,7 +10,7 @@
 #include <infiniband/verbs.h>
 #include <tl/expected.hpp>
 
-#include "bench/workload.hpp"
+#include "engine/workload.hpp"
 #include <kxfer/error.hpp>
 
 namespace kxfer::verbs {

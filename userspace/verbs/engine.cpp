@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include "base/try.hpp"
 #include "verbs/device.hpp"
 #include "verbs/responder.hpp"
 
@@ -75,14 +76,11 @@ Engine::~Engine() { disconnect(); }
 
 tl::expected<std::unique_ptr<Engine>, Error> Engine::connect(const EngineOptions& options,
                                                              const bench::Memory& memory) {
-    auto status = bench::Memory::create(sizeof(WireStatus));
-    if (!status) return tl::unexpected(status.error());
-    std::unique_ptr<Engine> engine(new Engine(options, memory, std::move(*status)));
+    TRY_SET(auto status, bench::Memory::create(sizeof(WireStatus)));
+    std::unique_ptr<Engine> engine(new Engine(options, memory, std::move(status)));
 
-    auto channel = open_channel();
-    if (!channel) return tl::unexpected(channel.error());
-    engine->channel_ = std::move(*channel);
-    if (auto connected = engine->connect(); !connected) return tl::unexpected(connected.error());
+    TRY_SET(engine->channel_, open_channel());
+    TRY(engine->connect());
     return engine;
 }
 
@@ -126,8 +124,8 @@ tl::expected<void, Error> Engine::connect_by_cm(Clock::time_point deadline) {
 }
 
 tl::expected<void, Error> Engine::connect_once(Clock::time_point deadline) {
-    if (auto resolved = resolve(deadline); !resolved) return resolved;
-    if (auto created = create(); !created) return created;
+    TRY(resolve(deadline));
+    TRY(create());
     return establish(deadline);
 }
 
@@ -192,9 +190,7 @@ tl::expected<void, Error> Engine::resolve(Clock::time_point deadline) {
         return tl::unexpected(event.error());
     if (rdma_resolve_route(id, resolve_timeout_ms))
         return tl::unexpected(Error("cannot resolve the route", peer_, last_error(), advice));
-    if (auto event = expect(RDMA_CM_EVENT_ROUTE_RESOLVED, deadline, "no route leads to the peer", advice);
-        !event)
-        return tl::unexpected(event.error());
+    TRY(expect(RDMA_CM_EVENT_ROUTE_RESOLVED, deadline, "no route leads to the peer", advice));
     return {};
 }
 
@@ -212,7 +208,7 @@ tl::expected<void, Error> Engine::create() {
                     false,
                     extended,
                     options_.inline_writes && !extended ? wanted_inline : 0};
-    if (auto created = pair_.create(memory_, room, own_access(), peer_); !created) return created;
+    TRY(pair_.create(memory_, room, own_access(), peer_));
     atomics_ = pair_.attributes.atomic_cap;
     atomic_writes_ = pair_.has(atomic_write_bit);
     flushes_ = pair_.has(flush_bits);
@@ -226,9 +222,7 @@ tl::expected<void, Error> Engine::create_extras() {
     ibv_device_attr_ex attributes{};
 
     if (options_.device_memory) {
-        auto memory = DeviceMemory::create(pair_.pd.get(), memory_, own_access(), peer_);
-        if (!memory) return tl::unexpected(memory.error());
-        device_memory_ = std::move(*memory);
+        TRY_SET(device_memory_, DeviceMemory::create(pair_.pd.get(), memory_, own_access(), peer_));
     }
     if (!options_.timestamps) return {};
     if (int error = ibv_query_device_ex(pair_.id->verbs, nullptr, &attributes))
@@ -286,10 +280,9 @@ tl::expected<void, Error> Engine::establish(Clock::time_point deadline) {
     parameters.rnr_retry_count = options_.patience.rnr_retry;
     if (rdma_connect(pair_.id.get(), &parameters))
         return tl::unexpected(Error("cannot connect", peer_, last_error(), advice));
-    auto event = expect(RDMA_CM_EVENT_ESTABLISHED, deadline, "cannot connect", advice);
-    if (!event) return tl::unexpected(event.error());
+    TRY_SET(auto event, expect(RDMA_CM_EVENT_ESTABLISHED, deadline, "cannot connect", advice));
 
-    const auto& answered = (*event)->param.conn;
+    const auto& answered = event->param.conn;
     const auto answer = decode_answer(answered.private_data, answered.private_data_len);
     if (!answer || answer->length < memory_.length())
         return tl::unexpected(Error("the peer is no responder of this version", peer_, EPROTO, advice));
@@ -406,8 +399,8 @@ Receiving Engine::receiving_for(const bench::Workload& workload) const {
 
 // An operation that needs receives, rights or zeroed memory at the peer gets a new connection.
 tl::expected<void, Error> Engine::make_ready(const bench::Workload& workload) {
-    if (auto able = supports(workload.operation); !able) return able;
-    if (auto able = carries(workload); !able) return able;
+    TRY(supports(workload.operation));
+    TRY(carries(workload));
     if (bench::is_atomic(workload.operation) && workload.size != bench::atomic_bytes)
         return tl::unexpected(Error(
             fmt::format("{} has {} bytes", bench::operation_name(workload.operation), bench::atomic_bytes),
@@ -434,7 +427,7 @@ tl::expected<void, Error> Engine::settle_messages() {
     uint64_t received = credits_.received();
 
     for (;;) {
-        if (auto read = read_status(); !read) return read;
+        TRY(read_status());
         if (const uint64_t wrong = status().wrong)
             return tl::unexpected(
                 Error(fmt::format("the responder was sent {} wrong messages of {}", wrong, status().received),
@@ -458,10 +451,9 @@ tl::expected<void, Error> Engine::settle_writes() {
 
     for (int i = 0; i < write_tries; i++) {
         const uint64_t before = credits_.received();
-        if (auto posted = post({&last, 1}); !posted) return posted;
-        if (auto sent = poll_until([](unsigned count) { return count > 0; }); !sent)
-            return tl::unexpected(sent.error());
-        if (auto settled = settle_messages(); !settled) return settled;
+        TRY(post({&last, 1}));
+        TRY(poll_until([](unsigned count) { return count > 0; }));
+        TRY(settle_messages());
         if (credits_.received() != before) break;
         credits_.give_up();
     }
@@ -481,20 +473,15 @@ tl::expected<unsigned, Error> Engine::step(std::span<const bench::Transfer> tran
     failed_ = true; // until this returns success
     // A READ goes by the control QP, and might overtake WRITEs.
     if (unsettled_ && !transfers.empty() && transfers.front().operation == bench::Operation::read)
-        if (auto settled = settle(); !settled) return tl::unexpected(settled.error());
+        TRY(settle());
     if (messages) {
-        const auto reaped = wait_for_credits(transfers.size());
-        if (!reaped) return reaped;
-        early = *reaped;
+        TRY_SET(early, wait_for_credits(transfers.size()));
     }
-    if (!transfers.empty())
-        if (auto posted = post(transfers); !posted) return tl::unexpected(posted.error());
-    if (messages && credits_.low() && !reading_status_)
-        if (auto posted = post_status_read(); !posted) return tl::unexpected(posted.error());
-    const auto reaped = poll_until([wait, early](unsigned count) { return early + count >= wait; });
-    if (!reaped) return reaped;
+    if (!transfers.empty()) TRY(post(transfers));
+    if (messages && credits_.low() && !reading_status_) TRY(post_status_read());
+    TRY_SET(const auto reaped, poll_until([wait, early](unsigned count) { return early + count >= wait; }));
     failed_ = false;
-    return early + *reaped;
+    return early + reaped;
 }
 
 // Fills in the remote side; the caller has filled in the local one.
@@ -631,10 +618,8 @@ Status Engine::status() const {
 
 // Called with no operations in flight.
 tl::expected<void, Error> Engine::read_status() {
-    if (!reading_status_)
-        if (auto posted = post_status_read(); !posted) return posted;
-    if (auto read = poll_until([this](unsigned) { return !reading_status_; }); !read)
-        return tl::unexpected(read.error());
+    if (!reading_status_) TRY(post_status_read());
+    TRY(poll_until([this](unsigned) { return !reading_status_; }));
     return {};
 }
 
@@ -647,11 +632,9 @@ tl::expected<unsigned, Error> Engine::wait_for_credits(uint64_t messages) {
     auto give_up = Clock::now() + grace;
     while (credits_.available() < messages) {
         const uint64_t received = credits_.received();
-        if (!reading_status_)
-            if (auto posted = post_status_read(); !posted) return tl::unexpected(posted.error());
-        const auto count = poll_until([this](unsigned) { return !reading_status_; });
-        if (!count) return count;
-        reaped += *count;
+        if (!reading_status_) TRY(post_status_read());
+        TRY_SET(const auto count, poll_until([this](unsigned) { return !reading_status_; }));
+        reaped += count;
         if (credits_.available() >= messages) break;
         const auto now = Clock::now();
         if (credits_.received() != received) give_up = now + grace;
@@ -711,7 +694,7 @@ template <typename Done> tl::expected<unsigned, Error> Engine::poll_until(Done d
         }
         empty = count ? 0 : empty + 1;
         if (empty && options_.events) {
-            if (auto slept = sleep_for_event(); !slept) return tl::unexpected(slept.error());
+            TRY(sleep_for_event());
             continue;
         }
         if (empty < empty_polls_between_clocks) continue;

@@ -26,7 +26,7 @@
 
 #include <netinet/in.h>
 
-#include "bench/engine.hpp"
+#include "engine/engine.hpp"
 #include "verbs/connection.hpp"
 #include "verbs/device_clock.hpp"
 #include "verbs/device_memory.hpp"

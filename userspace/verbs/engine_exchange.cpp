@@ -11,38 +11,34 @@
 
 #include <fmt/format.h>
 
+#include "base/try.hpp"
+
 namespace kxfer::verbs {
 
 tl::expected<void, Error> Engine::connect_by_tcp(Clock::time_point deadline) {
     rdma_cm_id* id = nullptr;
 
-    auto socket = connect_tcp(options_.exchange, deadline, peer_);
-    if (!socket) return tl::unexpected(socket.error());
-    socket_ = std::move(*socket);
-    const auto address = socket_.own_address();
-    if (!address) return tl::unexpected(address.error());
+    TRY_SET(socket_, connect_tcp(options_.exchange, deadline, peer_));
+    TRY_SET(const auto address, socket_.own_address());
     if (rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP))
         return tl::unexpected(Error("cannot create an rdma_cm id", peer_, last_error()));
     pair_.id.reset(id);
-    if (auto bound = bind_device(id, *address); !bound) return bound;
+    TRY(bind_device(id, address));
     // The provider fails this if it does not have the transport.
-    if (auto created = create(); !created) return created;
-    auto port = find_local_port(id, *address, options_.gid_index, std::nullopt);
-    if (!port) return tl::unexpected(port.error());
-    port->tos = options_.tos.value_or(0);
+    TRY(create());
+    TRY_SET(auto port, find_local_port(id, address, options_.gid_index, std::nullopt));
+    port.tos = options_.tos.value_or(0);
 
-    EndWalk walk(pair_, *port, peer_);
-    auto own = own_end(*port);
-    if (!own) return tl::unexpected(own.error());
+    EndWalk walk(pair_, port, peer_);
+    TRY_SET(auto own, own_end(port));
     // No rights for the peer: it never accesses this end, where all operations begin.
-    if (auto ready = walk.init(0, *own); !ready) return ready;
-    const auto peer = exchange(*own, deadline);
-    if (!peer) return tl::unexpected(peer.error());
-    agree(*own, peer->endpoint.mtu, peer->endpoint.reads, options_.min_rnr_timer);
-    if (auto connected = walk.connect(*own, *peer, options_.patience); !connected) return connected;
+    TRY(walk.init(0, own));
+    TRY_SET(const auto peer, exchange(own, deadline));
+    agree(own, peer.endpoint.mtu, peer.endpoint.reads, options_.min_rnr_timer);
+    TRY(walk.connect(own, peer, options_.patience));
     steps_ = walk.steps();
-    mtu_bytes_ = 128U << peer->endpoint.mtu;
-    return options_.transport == Transport::ud ? address_peer(*port, *peer) : tl::expected<void, Error>();
+    mtu_bytes_ = 128U << peer.endpoint.mtu;
+    return options_.transport == Transport::ud ? address_peer(port, peer) : tl::expected<void, Error>();
 }
 
 tl::expected<void, Error> Engine::address_peer(const LocalPort& port, const End& peer) {
@@ -50,9 +46,7 @@ tl::expected<void, Error> Engine::address_peer(const LocalPort& port, const End&
 
     remote_qpn_ = peer.endpoint.qpn;
     remote_qkey_ = options_.qkey.value_or(peer.beside->qkey);
-    auto handle = address_handle(pair_.pd.get(), port, peer.endpoint, remote_qkey_, peer_, step);
-    if (!handle) return tl::unexpected(handle.error());
-    pair_.ah = std::move(*handle);
+    TRY_SET(pair_.ah, address_handle(pair_.pd.get(), port, peer.endpoint, remote_qkey_, peer_, step));
     steps_.push_back(std::move(step));
     return {};
 }
@@ -78,13 +72,12 @@ tl::expected<End, Error> Engine::exchange(const End& own, Clock::time_point dead
     const auto bytes = std::as_writable_bytes(std::span(&reply, 1));
 
     if (own.beside) call.beside = encode(*own.beside);
-    if (auto sent = socket_.send(bytes_of(call), deadline, peer_); !sent) return tl::unexpected(sent.error());
-    if (auto got = socket_.receive(bytes.first(wire_head), deadline, peer_); !got)
-        return tl::unexpected(got.error());
+    TRY(socket_.send(bytes_of(call), deadline, peer_));
+    TRY(socket_.receive(bytes.first(wire_head), deadline, peer_));
     const auto answer = decode_answer(&reply.answer, sizeof(reply.answer));
     if (answer && answer->error) return tl::unexpected(refusal(static_cast<int>(answer->error)));
     const auto rest = bytes.first(wire_length(reply.from)).subspan(wire_head);
-    if (auto got = socket_.receive(rest, deadline, peer_); !got) return tl::unexpected(got.error());
+    TRY(socket_.receive(rest, deadline, peer_));
     const auto peer = verbs::end_of(reply);
     if (!answer || !peer || answer->length < memory_.length() ||
         peer->endpoint.transport != own.endpoint.transport || peer->endpoint.mtu > own.endpoint.mtu ||

@@ -111,7 +111,7 @@ tl::expected<sockaddr_storage, Error> Socket::own_address() const {
 tl::expected<Socket, Error> connect_tcp(const sockaddr_storage& peer, Clock::time_point deadline,
                                         const std::string& on) {
     const auto failed = [&on](int error) {
-        return tl::unexpected(Error("nobody tells of QPs by TCP at the peer", on, error,
+        return tl::unexpected(Error("nothing at the peer tells of QPs by TCP", on, error,
                                     "start a responder there: kxfer serve SOURCE --verbs"));
     };
     Socket socket(::socket(peer.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));

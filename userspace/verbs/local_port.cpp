@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 
+#include "base/try.hpp"
 #include "verbs/connection.hpp"
 
 namespace kxfer::verbs {
@@ -88,11 +89,10 @@ tl::expected<LocalPort, Error> find_local_port(rdma_cm_id* id, const sockaddr_st
     local.mtu = attributes.active_mtu;
     local.global = attributes.link_layer == IBV_LINK_LAYER_ETHERNET || index;
     if (!local.global) return local;
-    const auto device = query_device(name);
-    if (!device) return tl::unexpected(device.error());
-    const auto port = std::find_if(device->ports.begin(), device->ports.end(),
+    TRY_SET(const auto device, query_device(name));
+    const auto port = std::find_if(device.ports.begin(), device.ports.end(),
                                    [&](const Port& one) { return one.index == local.number; });
-    const Gid* gid = port == device->ports.end() ? nullptr : choose(*port, gid_of(address), index, like);
+    const Gid* gid = port == device.ports.end() ? nullptr : choose(*port, gid_of(address), index, like);
     if (!gid)
         return tl::unexpected(Error(index ? fmt::format("the GID table has no entry {} at", *index)
                                           : "no GID for the address at",

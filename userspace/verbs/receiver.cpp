@@ -21,6 +21,8 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
+#include "base/try.hpp"
+
 namespace kxfer::verbs {
 
 namespace {
@@ -100,7 +102,7 @@ Receiver::~Receiver() {
 
 tl::expected<void, Error> Receiver::start(std::function<void()> failed) {
     for (unsigned left = receiving_.receives; left > 0; left -= std::min(left, list))
-        if (auto posted = post(std::min(left, list)); !posted) return posted;
+        TRY(post(std::min(left, list)));
     if (int error = ibv_req_notify_cq(pair_.cq.get(), 0))
         return tl::unexpected(Error("cannot arm the CQ", "the responder", error));
     catch_wake_signal();
@@ -172,9 +174,8 @@ tl::expected<bool, Error> Receiver::wait() {
 tl::expected<void, Error> Receiver::handle() {
     // Check stop_ each time: while the peer keeps sending, the CQ never runs empty.
     while (!stop_) {
-        const auto more = poll();
-        if (!more) return tl::unexpected(more.error());
-        if (!*more) break;
+        TRY_SET(const auto more, poll());
+        if (!more) break;
     }
     return {};
 }
@@ -233,9 +234,9 @@ tl::expected<bool, Error> Receiver::poll() {
         received++;
     }
     if (count == 0) return false;
-    if (auto posted = post(received); !posted) return tl::unexpected(posted.error());
+    TRY(post(received));
     publish();
-    if (auto answered = answer(); !answered) return tl::unexpected(answered.error());
+    TRY(answer());
     return true;
 }
 

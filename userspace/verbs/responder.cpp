@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/try.hpp"
 #include "verbs/local_port.hpp"
 #include "verbs/walk.hpp"
 
@@ -123,9 +124,7 @@ tl::expected<std::unique_ptr<VerbsResponder>, Error> VerbsResponder::start(const
     const auto on = address_text(reinterpret_cast<const sockaddr*>(&address));
     rdma_cm_id* id = nullptr;
 
-    auto channel = open_channel();
-    if (!channel) return tl::unexpected(channel.error());
-    responder->channel_ = std::move(*channel);
+    TRY_SET(responder->channel_, open_channel());
     if (rdma_create_id(responder->channel_.get(), &id, nullptr, RDMA_PS_TCP))
         return tl::unexpected(Error("cannot create an rdma_cm id", on, last_error()));
     responder->listener_.reset(id);
@@ -138,9 +137,7 @@ tl::expected<std::unique_ptr<VerbsResponder>, Error> VerbsResponder::start(const
                                     "is the port in use? see: rdma resource show cm_id"));
     if (rdma_listen(id, backlog)) return tl::unexpected(Error("cannot answer user verbs", on, last_error()));
     responder->listen_for_lookups(address);
-    auto callers = Callers::listen(exchange_address(address));
-    if (!callers) return tl::unexpected(callers.error());
-    responder->callers_ = std::move(*callers);
+    TRY_SET(responder->callers_, Callers::listen(exchange_address(address)));
     responder->stop_fd_ = eventfd(0, EFD_CLOEXEC);
     if (responder->stop_fd_ < 0) return tl::unexpected(Error("cannot create an eventfd", on, errno));
     responder->name_ = on;
@@ -275,10 +272,10 @@ VerbsResponder::prepare(rdma_cm_id* id, const Request& request, bool by_cm, Tran
         return tl::unexpected(Error("too much memory asked for", on, EDQUOT));
     const bool receives = request.receiving.receives > 0;
     const uint64_t length = (request.length + bench::page_bytes - 1) / bench::page_bytes * bench::page_bytes;
-    auto memory = bench::Memory::create(
-        length + (receives ? Receiver::room_behind(request.receiving, request.answered) : 0));
-    if (!memory) return tl::unexpected(memory.error());
-    auto connection = std::make_unique<Connection>(std::move(*memory));
+    TRY_SET(auto memory,
+            bench::Memory::create(
+                length + (receives ? Receiver::room_behind(request.receiving, request.answered) : 0)));
+    auto connection = std::make_unique<Connection>(std::move(memory));
     auto& pair = connection->pair;
     connection->length = length;
     pair.id.reset(id);
@@ -377,16 +374,14 @@ tl::expected<WireReply, Error> VerbsResponder::connect(Callers::Caller& caller) 
     rdma_cm_id* id = nullptr;
 
     if (!request || !peer) return tl::unexpected(Error("a call that makes no sense", "TCP", EPROTO));
-    const auto address = caller.socket.own_address();
-    if (!address) return tl::unexpected(address.error());
+    TRY_SET(const auto address, caller.socket.own_address());
     if (rdma_create_id(channel_.get(), &id, nullptr, RDMA_PS_TCP))
         return tl::unexpected(Error("cannot create an rdma_cm id", "TCP", last_error()));
     std::unique_ptr<rdma_cm_id, DestroyId> owner(id);
-    if (auto bound = bind_device(id, *address); !bound) return tl::unexpected(bound.error());
+    TRY(bind_device(id, address));
     const Gid like{0, peer->endpoint.gid_type, peer->endpoint.gid, 0};
-    auto port = find_local_port(id, *address, std::nullopt, like);
-    if (!port) return tl::unexpected(port.error());
-    port->tos = peer->endpoint.tos;
+    TRY_SET(auto port, find_local_port(id, address, std::nullopt, like));
+    port.tos = peer->endpoint.tos;
     auto connection = prepare(owner.release(), *request, false, peer->endpoint.transport);
     if (!connection) {
         rdma_destroy_id(id);
@@ -394,10 +389,9 @@ tl::expected<WireReply, Error> VerbsResponder::connect(Callers::Caller& caller) 
     }
     auto& pair = (*connection)->pair;
     auto& socket = (*connection)->socket;
-    const End own = agreed_end(*port, pair, peer->endpoint);
-    EndWalk walk(pair, *port, "TCP");
-    if (auto ready = walk.init(access_of(*request, *operation_of(*request)), own); !ready)
-        return tl::unexpected(ready.error());
+    const End own = agreed_end(port, pair, peer->endpoint);
+    EndWalk walk(pair, port, "TCP");
+    TRY(walk.init(access_of(*request, *operation_of(*request)), own));
     socket = std::move(caller.socket);
     // The QP drops what arrives from then on; drop_ended() sees the end of the socket.
     const auto end = [qp = id->qp, fd = socket.fd()] {

@@ -25,7 +25,7 @@
 #include <netinet/in.h>
 #include <tl/expected.hpp>
 
-#include "bench/workload.hpp"
+#include "engine/workload.hpp"
 #include "verbs/connection.hpp"
 #include "verbs/exchange.hpp"
 #include "verbs/probe.hpp"

@@ -10,6 +10,8 @@
 #include <fmt/ranges.h>
 #include <sys/random.h>
 
+#include "base/try.hpp"
+
 namespace kxfer::verbs {
 
 namespace {
@@ -235,16 +237,15 @@ EndWalk::EndWalk(const QueuePair& pair, const LocalPort& port, const std::string
 }
 
 tl::expected<void, Error> EndWalk::init(int access, const End& own) {
-    if (auto ready = main_.init(access, own.beside ? own.beside->qkey : 0); !ready) return ready;
+    TRY(main_.init(access, own.beside ? own.beside->qkey : 0));
     return control_ ? control_->init(access, 0) : tl::expected<void, Error>();
 }
 
 tl::expected<void, Error> EndWalk::connect(const End& own, const End& peer, const Patience& patience) {
-    if (auto ready = main_.ready_to_receive(own.endpoint, peer.endpoint); !ready) return ready;
-    if (auto ready = main_.ready_to_send(own.endpoint, patience); !ready) return ready;
+    TRY(main_.ready_to_receive(own.endpoint, peer.endpoint));
+    TRY(main_.ready_to_send(own.endpoint, patience));
     if (!control_) return {};
-    if (auto ready = control_->ready_to_receive(own.beside->control, peer.beside->control); !ready)
-        return ready;
+    TRY(control_->ready_to_receive(own.beside->control, peer.beside->control));
     return control_->ready_to_send(own.beside->control, patience);
 }
 

@@ -14,7 +14,7 @@
 
 #include <endian.h>
 
-#include "bench/workload.hpp"
+#include "engine/workload.hpp"
 
 namespace kxfer::verbs {
 

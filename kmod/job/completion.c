@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Completions: the end of jobs that are in no list of a lane or a mailbox.
+ *
+ * A completed job gives back the objects that it names and its place among the session's
+ * jobs. Its completion waits in the session to be reaped (reap.c), stands in the completion
+ * ring (ring.c), or becomes a CQE of io_uring (uring.c).
+ *
+ * Context: any but hard interrupts. Lock order: as in job.c.
+ */
+#include "base/stats.h"
+#include "job/completion.h"
+#include "job/job.h"
+#include "job/mailbox.h"
+#include "job/ring.h"
+#include "job/target.h"
+#include "job/trace.h"
+#include "job/uring.h"
+#include "link/link.h"
+#include "node/mapping.h"
+#include "node/region.h"
+#include "node/session.h"
+#include "node/user.h"
+
+#define COMPLETE_MAX	64	/* most jobs that end in one hold of a job_lock */
+
+static void count_end(int status)
+{
+	if (!status)
+		kxfer_stat_inc(KXFER_STAT_JOBS_COMPLETED);
+	else if (status == -ECANCELED || status == -ETIMEDOUT)
+		kxfer_stat_inc(KXFER_STAT_JOBS_CANCELLED);
+	else if (status == -EKEYREVOKED)
+		kxfer_stat_inc(KXFER_STAT_JOBS_WITHDRAWN);
+	else
+		kxfer_stat_inc(KXFER_STAT_JOBS_FAILED);
+}
+
+static void count_bytes(struct kxfer_link *link, const struct kxfer_active_job *job)
+{
+	if (job->completion.op == KXFER_OP_READ) {
+		atomic64_add(job->length, &link->bytes_read);
+		kxfer_stat_add(KXFER_STAT_BYTES_READ, job->length);
+	} else if (job->completion.op == KXFER_OP_WRITE) {
+		atomic64_add(job->length, &link->bytes_written);
+		kxfer_stat_add(KXFER_STAT_BYTES_WRITTEN, job->length);
+	} else if (kxfer_op_is_atomic(job->completion.op)) {
+		kxfer_stat_inc(KXFER_STAT_ATOMICS);
+	}
+}
+
+static bool same_objects(const struct kxfer_active_job *a, const struct kxfer_active_job *b)
+{
+	return a->target == b->target && a->region == b->region && a->mapping == b->mapping &&
+	       a->mailbox == b->mailbox;
+}
+
+/* Drop @nr uses of the objects of a job; a waiter may free them after that. */
+static void release_objects(const struct kxfer_active_job *job, int nr)
+{
+	struct kxfer_target *target = job->target;
+	struct kxfer_link *link;
+
+	if (job->mapping)
+		kxfer_mapping_put(job->mapping, nr);
+	if (job->region)
+		atomic_sub(nr, &job->region->users);
+	if (job->mailbox && atomic_sub_and_test(nr, &job->mailbox->nr_recvs))
+		wake_up_var(&job->mailbox->nr_recvs);
+	if (!target)
+		return;
+	link = target->link;
+	kxfer_link_ref(link);
+	atomic_sub(nr, &link->nr_jobs);
+	if (atomic_sub_and_test(nr, &target->nr_jobs) && wq_has_sleeper(&link->wait))
+		wake_up_all(&link->wait);
+	kxfer_link_put(link);
+}
+
+/*
+ * Pass the completion on: to the session's list of unreaped ones, into the ring, or to
+ * io_uring. In the latter two cases the job is needed no more: @gone gets it. Called with
+ * job_lock held.
+ */
+static void deliver(struct kxfer_session *session, struct kxfer_active_job *job,
+		    struct kxfer_active_job **gone)
+{
+	list_del(&job->session_node);
+	if (!session->ring && !job->uring) {
+		kxfer_job_list_add(&session->done, job);
+		return;
+	}
+	if (!job->uring)
+		kxfer_ring_add(session->ring, &job->completion);
+	job->next = *gone;
+	*gone = job;
+}
+
+/*
+ * Publish the completions that deliver() wrote to the ring, or complete io_uring commands.
+ * Called with job_lock held, as the last step: a reader that sees a completion may at once
+ * reuse the objects of its job, without that lock.
+ */
+static void show(struct kxfer_session *session, struct kxfer_active_job *gone)
+{
+	struct kxfer_active_job *job;
+	u32 nr = 0, nr_uring = 0;
+
+	for (job = gone; job; job = job->next) {
+		if (job->uring) {
+			kxfer_uring_complete(job->uring, &job->completion);
+			nr_uring++;
+		}
+		nr++;
+	}
+	kxfer_job_free_locked(session, gone);
+	kxfer_user_return(session->user, KXFER_SHARE_JOBS, nr);
+	if (nr > nr_uring)
+		kxfer_ring_publish(session->ring);
+}
+
+static void end_job(struct kxfer_active_job *job, int status, u64 now_ns)
+{
+	job->completion.status = status;
+	job->completion.completed_ns = now_ns;
+	if (!status) {
+		job->completion.bytes = job->length;
+		if (job->target && job->length)
+			count_bytes(job->target->link, job);
+	}
+	count_end(status);
+	trace_kxfer_job_completed(job);
+}
+
+/*
+ * End jobs at the head of the list that are of one session. The session cannot go before
+ * job_lock is dropped here, because its end reads nr_jobs under that lock.
+ */
+static void complete_session(struct kxfer_job_list *jobs, int status, u64 now_ns)
+{
+	struct kxfer_active_job *job = jobs->first, *next, *gone = NULL;
+	struct kxfer_session *session = job->session;
+	const struct kxfer_active_job *first = job;
+	u32 nr_same = 0, nr = 0, nr_uring = 0;
+
+	spin_lock_bh(&session->job_lock);
+	for (; job && job->session == session && nr < COMPLETE_MAX; job = next) {
+		next = job->next;
+		if (!same_objects(first, job)) {
+			release_objects(first, nr_same);
+			first = job;
+			nr_same = 0;
+		}
+		nr_same++;
+		nr++;
+		nr_uring += job->uring ? 1 : 0;
+		end_job(job, job->status ?: status, now_ns);
+		/* job_stop.c relies on it: the lane of a job in the session's list exists. */
+		deliver(session, job, &gone);
+	}
+	jobs->first = job;
+	release_objects(first, nr_same);
+	kxfer_stat_add(KXFER_STAT_LIVE_JOBS, -(s64)nr);
+	WRITE_ONCE(session->nr_jobs, session->nr_jobs - nr);
+	WRITE_ONCE(session->nr_done, session->nr_done + nr - nr_uring);
+	if (gone)
+		show(session, gone);
+	if (wq_has_sleeper(&session->wait))
+		wake_up(&session->wait);
+	spin_unlock_bh(&session->job_lock);
+}
+
+/**
+ * kxfer_complete_all() - complete jobs that are in no list of a lane
+ * @jobs: jobs that no device touches; empty afterwards
+ * @status: 0 or -errno, for jobs without a status of their own
+ * @now_ns: ktime_get_ns()
+ *
+ * For consecutive jobs of a session, up to COMPLETE_MAX, its lock is taken and its waiters are
+ * woken once. Any context but hard interrupts.
+ */
+void kxfer_complete_all(struct kxfer_job_list *jobs, int status, u64 now_ns)
+{
+	while (jobs->first)
+		complete_session(jobs, status, now_ns);
+}
+
+/** kxfer_complete() - kxfer_complete_all() for one job */
+void kxfer_complete(struct kxfer_active_job *job, int status, u64 now_ns)
+{
+	struct kxfer_job_list one = {};
+
+	kxfer_job_list_add(&one, job);
+	kxfer_complete_all(&one, status, now_ns);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The end of jobs. See completion.c. */
+#ifndef KXFER_COMPLETION_H
+#define KXFER_COMPLETION_H
+
+#include <linux/types.h>
+
+struct kxfer_active_job;
+struct kxfer_job_list;
+
+void kxfer_complete_all(struct kxfer_job_list *jobs, int status, u64 now_ns);
+void kxfer_complete(struct kxfer_active_job *job, int status, u64 now_ns);
+
+#endif /* KXFER_COMPLETION_H */

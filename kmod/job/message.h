@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Jobs that are messages. See message.c. */
+#ifndef KXFER_MESSAGE_H
+#define KXFER_MESSAGE_H
+
+#include <linux/types.h>
+
+struct kxfer_active_job;
+struct kxfer_lane;
+
+bool kxfer_message_post(struct kxfer_lane *lane, struct kxfer_active_job *job);
+void kxfer_message_over(struct kxfer_lane *lane, struct kxfer_active_job *job, int status);
+int kxfer_message_status(int answer);
+
+#endif /* KXFER_MESSAGE_H */

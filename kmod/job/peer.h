@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Handles on other nodes. See peer.c. */
+#ifndef KXFER_PEER_H
+#define KXFER_PEER_H
+
+#include <linux/atomic.h>
+#include <linux/jiffies.h>
+#include <linux/kref.h>
+#include <linux/kxfer.h>
+#include <linux/spinlock.h>
+
+#include "link/link.h"
+
+struct kxfer_session;
+
+#define KXFER_TIMEOUT_MAX_MS	60000	/* of a call that waits for a peer */
+
+/**
+ * struct kxfer_peer - a session's handle on a peer node
+ * @ref: references, held by the session's table, by targets and by calls
+ * @id: id in its session
+ * @session: session of the peer
+ * @key: key of the link
+ * @lock: protects the replacement of @link
+ * @link: link to the peer, with a use; if it is broken the next call connects anew
+ * @link_id: kxfer_link.id of @link, for INFO; read without @lock
+ * @nr_targets: open targets; while not 0 the peer stays
+ * @rcu: delays freeing: INFO finds peers in a session's table without its lock
+ */
+struct kxfer_peer {
+	struct kref ref;
+	u32 id;
+	struct kxfer_session *session;
+	struct kxfer_link_key key;
+	spinlock_t lock;
+	struct kxfer_link *link;
+	u64 link_id;
+	atomic_t nr_targets;
+	struct rcu_head rcu;
+};
+
+int kxfer_peer_open(struct kxfer_session *session, void *arg);
+int kxfer_peer_close(struct kxfer_session *session, void *arg);
+int kxfer_peer_list(struct kxfer_session *session, void *arg);
+struct kxfer_peer *kxfer_peer_find(struct kxfer_session *session, u32 id);
+struct kxfer_link *kxfer_peer_link(struct kxfer_peer *peer, unsigned int timeout_ms);
+void kxfer_peer_put(struct kxfer_peer *peer);
+void kxfer_peer_note_links(struct kxfer_session *session, struct xarray *links);
+
+/* The rest of a caller's timeout, at least 1 ms; it ends at @end, whatever the peer does. */
+static inline unsigned int kxfer_left_ms(unsigned long end)
+{
+	return time_before(jiffies, end) ? jiffies_to_msecs(end - jiffies) : 1;
+}
+
+#endif /* KXFER_PEER_H */

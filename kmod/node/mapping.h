@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Regions mapped for devices. See mapping.c. */
+#ifndef KXFER_MAPPING_H
+#define KXFER_MAPPING_H
+
+#include <linux/atomic.h>
+#include <linux/list.h>
+#include <linux/scatterlist.h>
+
+struct kxfer_device;
+struct kxfer_extent;
+struct kxfer_region;
+
+/**
+ * struct kxfer_mapping - a region mapped for one device
+ * @region: the region
+ * @dev: the device; a reference
+ * @dev_node: entry of kxfer_device.mappings
+ * @stored: the mapping is in its region, and not being ended; protected by mappings_lock
+ * @users: jobs and exposures; while not 0 the mapping stays
+ * @table: scatter list, mapped bidirectionally if the region is writable; not made
+ *	for a device with virtual DMA
+ * @extents: pieces that are contiguous for the device, for plan.c
+ * @nr_extents: entries of @extents
+ */
+struct kxfer_mapping {
+	struct kxfer_region *region;
+	struct kxfer_device *dev;
+	struct list_head dev_node;
+	bool stored;
+	atomic_t users;
+	struct sg_table table;
+	struct kxfer_extent *extents;
+	u32 nr_extents;
+};
+
+struct kxfer_mapping *kxfer_mapping_find(struct kxfer_region *region, struct kxfer_device *dev);
+struct kxfer_mapping *kxfer_mapping_get(struct kxfer_region *region, struct kxfer_device *dev);
+void kxfer_mapping_put(struct kxfer_mapping *mapping, int nr);
+void kxfer_mapping_to_device(struct kxfer_mapping *mapping, u64 offset, u64 bytes);
+void kxfer_mapping_to_cpu(struct kxfer_mapping *mapping, u64 offset, u64 bytes);
+u32 kxfer_mapping_pieces(const struct kxfer_mapping *mapping, u64 offset, u64 bytes,
+			 struct scatterlist *sg);
+void kxfer_mapping_remove_all(struct kxfer_device *dev);
+void kxfer_mapping_end_all(struct kxfer_region *region);
+
+#endif /* KXFER_MAPPING_H */

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Lanes of a link: which lane a session's jobs take, that short jobs do not wait behind another
+ * session's long jobs, and that the promised order of a session's jobs holds when they move
+ * from one lane to another.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "rigs/rig.h"
+
+#define MIB		(1024u * 1024)
+#define LENGTH		(4 * MIB)
+#define SMALL		64u
+#define BULK		(2 * MIB)
+#define LONGEST_SMALL	(64 * 1024u)
+#define NR_BULK		16	/* more than a lane posts at a time */
+#define NR_QUEUED	256
+#define NR_LOOKS	32
+#define ROUNDS		8
+
+FIXTURE(lanes)
+{
+	struct rig rig;
+	uint32_t nr;		/* data lanes of the link; the last one is for bulk */
+	uint64_t posted[8];	/* work requests by index - 1, at the last mark() */
+};
+
+static int look(const struct rig *rig, struct kxfer_info_lane *lanes)
+{
+	struct kxfer_info_lane all[256];
+	uint64_t cursor = 0;
+	int i, n = kx_info(rig->client, KXFER_INFO_LANES, all, sizeof(*all), 256, &cursor);
+	int nr = 0;
+
+	for (i = 0; i < n; i++)
+		if (all[i].link == rig->link && all[i].index)
+			lanes[nr++] = all[i];
+	return nr;
+}
+
+static uint32_t mark(struct _test_data_lanes *self)
+{
+	struct kxfer_info_lane lanes[8];
+	int nr = look(&self->rig, lanes), i;
+
+	for (i = 0; i < nr; i++)
+		self->posted[i] = lanes[i].nr_wr;
+	return nr;
+}
+
+/* Index of the only lane that has posted since mark(); 0: none; -1: several. */
+static int used(struct _test_data_lanes *self)
+{
+	struct kxfer_info_lane lanes[8];
+	int nr = look(&self->rig, lanes), i, found = 0;
+
+	for (i = 0; i < nr; i++)
+		if (lanes[i].nr_wr != self->posted[i])
+			found = found ? -1 : (int)lanes[i].index;
+	return found;
+}
+
+FIXTURE_SETUP(lanes)
+{
+	struct rig_options options = { .length = LENGTH };
+
+	ASSERT_EQ(0, rig_open(&self->rig, &options));
+	self->nr = mark(self);
+	ASSERT_LE(2, self->nr);
+}
+
+FIXTURE_TEARDOWN(lanes)
+{
+	rig_close(&self->rig);
+}
+
+#define BULK_LANE		((int)self->nr)
+#define EXPECT_SMALL_LANE() do {						\
+	int used__ = used(self);						\
+										\
+	EXPECT_LT(0, used__);							\
+	EXPECT_GT(BULK_LANE, used__);						\
+} while (0)
+
+static int reap(const struct rig *rig, int nr)
+{
+	struct kxfer_completion done[NR_QUEUED];
+	int i, n, status = 0;
+
+	for (; nr > 0; nr -= n) {
+		n = kx_reap(rig->client, done, nr < NR_QUEUED ? nr : NR_QUEUED, 1, RIG_WAIT_MS);
+		if (n <= 0)
+			return n ?: -ETIMEDOUT;
+		for (i = 0; i < n; i++)
+			status = status ?: done[i].status;
+	}
+	return status;
+}
+
+/* ---- the choice of a lane ---- */
+
+TEST_F(lanes, short_jobs_go_on_a_small_one)
+{
+	EXPECT_EQ(0, rig_move(&self->rig, KXFER_OP_READ, 0, 0, SMALL));
+	EXPECT_SMALL_LANE();
+	mark(self);
+	EXPECT_EQ(0, rig_move(&self->rig, KXFER_OP_READ, 0, 0, LONGEST_SMALL));
+	EXPECT_SMALL_LANE();
+	mark(self);
+	EXPECT_EQ(0, kx_notify(self->rig.client, self->rig.target, 1));
+	EXPECT_SMALL_LANE();
+}
+
+TEST_F(lanes, long_jobs_go_on_the_last_one)
+{
+	EXPECT_EQ(0, rig_move(&self->rig, KXFER_OP_WRITE, 0, 0, LONGEST_SMALL + 1));
+	EXPECT_EQ(BULK_LANE, used(self));
+	mark(self);
+	EXPECT_EQ(0, rig_move(&self->rig, KXFER_OP_READ, 0, 0, BULK));
+	EXPECT_EQ(BULK_LANE, used(self));
+	mark(self);
+	EXPECT_EQ(0, rig_move(&self->rig, KXFER_OP_READ, 0, 0, SMALL));
+	EXPECT_SMALL_LANE();
+}
+
+static void submit_bulk(struct __test_metadata *_metadata, const struct rig *rig, int nr)
+{
+	struct kxfer_job jobs[NR_QUEUED];
+	int i;
+
+	for (i = 0; i < nr; i++)
+		jobs[i] = rig_job(rig, KXFER_OP_WRITE, 0, 0, BULK);
+	ASSERT_EQ(nr, kx_submit(rig->client, jobs, nr));
+}
+
+TEST_F(lanes, jobs_of_a_session_stay_together_while_one_is_in_flight)
+{
+	struct kxfer_job job = rig_job(&self->rig, KXFER_OP_READ, 0, 0, SMALL);
+
+	submit_bulk(_metadata, &self->rig, NR_BULK);
+	ASSERT_EQ(1, kx_submit(self->rig.client, &job, 1));
+	EXPECT_EQ(0, reap(&self->rig, NR_BULK + 1));
+	EXPECT_EQ(BULK_LANE, used(self));
+}
+
+/*
+ * On iWARP a WRITE without a placement READ completes before it is placed; later jobs must not
+ * overtake it.
+ */
+TEST_F(lanes, writes_without_a_fence_keep_a_session_on_its_lane)
+{
+	struct kxfer_job job = rig_job(&self->rig, KXFER_OP_WRITE, 0, 0, BULK);
+	bool iwarp = !strcmp(kx_provider(), "siw");
+
+	job.flags = KXFER_JOB_F_LOCAL_ONLY;
+	ASSERT_EQ(1, kx_submit(self->rig.client, &job, 1));
+	EXPECT_EQ(0, reap(&self->rig, 1));
+	EXPECT_EQ(BULK_LANE, used(self));
+	mark(self);
+	EXPECT_EQ(0, rig_move(&self->rig, KXFER_OP_READ, 0, 0, SMALL));
+	EXPECT_EQ(iwarp, used(self) == BULK_LANE);
+	EXPECT_EQ(0, rig_move(&self->rig, KXFER_OP_WRITE, 0, 0, SMALL));
+	mark(self);
+	EXPECT_EQ(0, rig_move(&self->rig, KXFER_OP_READ, 0, 0, SMALL));
+	EXPECT_SMALL_LANE();
+}
+
+/* ---- order ---- */
+
+static int submit_one(const struct rig *rig, uint32_t op, uint64_t at, uint64_t length,
+		      uint32_t flags)
+{
+	struct kxfer_job job = rig_job(rig, op, at, at, length);
+
+	job.flags = flags;
+	if (op == KXFER_OP_NOTIFY) {
+		job.region = 0;
+		job.region_offset = 0;
+		job.target_offset = 0;
+	}
+	return kx_submit(rig->client, &job, 1);
+}
+
+/* When the event is there, all data written before it is there. */
+static void expect_data_with_event(struct __test_metadata *_metadata, struct rig *rig,
+				   uint64_t length, int round)
+{
+	struct kxfer_event event;
+
+	ASSERT_EQ(1, kx_event_reap(rig->server, &event, 1, RIG_WAIT_MS));
+	ASSERT_EQ(0, memcmp(rig->here.bytes, rig->there.bytes, length)) {
+		TH_LOG("round %d: the event came before the data", round);
+	}
+}
+
+TEST_F_TIMEOUT(lanes, notify_comes_behind_long_writes, 120)
+{
+	int round;
+
+	for (round = 0; round < ROUNDS; round++) {
+		memset(self->rig.here.bytes, 1 + round, BULK);
+		submit_bulk(_metadata, &self->rig, NR_BULK);
+		ASSERT_EQ(1, submit_one(&self->rig, KXFER_OP_NOTIFY, 0, 0, 0));
+		expect_data_with_event(_metadata, &self->rig, BULK, round);
+		ASSERT_EQ(0, reap(&self->rig, NR_BULK + 1));
+	}
+}
+
+TEST_F(lanes, notify_comes_behind_writes_of_either_kind)
+{
+	int round, i;
+
+	for (round = 0; round < ROUNDS; round++) {
+		memset(self->rig.here.bytes, 0x40 + round, LENGTH);
+		for (i = 0; i < 64; i++)
+			ASSERT_EQ(1, submit_one(&self->rig, KXFER_OP_WRITE, i * SMALL, SMALL, 0));
+		ASSERT_EQ(1, submit_one(&self->rig, KXFER_OP_WRITE, 64 * SMALL,
+					LENGTH - 64 * SMALL, 0));
+		ASSERT_EQ(1, submit_one(&self->rig, KXFER_OP_NOTIFY, 0, 0, 0));
+		expect_data_with_event(_metadata, &self->rig, LENGTH, round);
+		ASSERT_EQ(0, reap(&self->rig, 66));
+	}
+}
+
+/* completed, but on iWARP not placed yet */
+TEST_F(lanes, notify_comes_behind_local_only_writes_that_have_completed)
+{
+	int round;
+
+	for (round = 0; round < 4 * ROUNDS; round++) {
+		memset(self->rig.here.bytes, 0x80 + round, BULK);
+		ASSERT_EQ(1, submit_one(&self->rig, KXFER_OP_WRITE, 0, BULK,
+					KXFER_JOB_F_LOCAL_ONLY));
+		ASSERT_EQ(0, reap(&self->rig, 1));
+		ASSERT_EQ(1, submit_one(&self->rig, KXFER_OP_NOTIFY, 0, 0, 0));
+		expect_data_with_event(_metadata, &self->rig, BULK, round);
+		ASSERT_EQ(0, reap(&self->rig, 1));
+	}
+}
+
+/* A short READ of the same place, after long WRITEs, sees the last WRITE. */
+TEST_F(lanes, read_sees_what_long_writes_wrote)
+{
+	uint8_t *last = self->rig.here.bytes + BULK - SMALL;
+	struct kxfer_job job = rig_job(&self->rig, KXFER_OP_READ, BULK, BULK - SMALL, SMALL);
+	int round;
+
+	for (round = 0; round < ROUNDS; round++) {
+		memset(self->rig.here.bytes, 1 + round, BULK);
+		memset(self->rig.here.bytes + BULK, 0xff, SMALL);
+		submit_bulk(_metadata, &self->rig, NR_BULK);
+		ASSERT_EQ(1, kx_submit(self->rig.client, &job, 1));
+		ASSERT_EQ(0, reap(&self->rig, NR_BULK + 1));
+		ASSERT_EQ(0, memcmp(last, self->rig.here.bytes + BULK, SMALL));
+	}
+}
+
+/* ---- concurrent sessions ---- */
+
+/*
+ * Number of another session's pieces that end between submission and completion of a short
+ * READ: at most a few, although hundreds are queued.
+ */
+TEST_F(lanes, short_jobs_do_not_wait_behind_anothers_long_ones)
+{
+	struct kxfer_completion looks[NR_LOOKS], done[NR_QUEUED];
+	struct kxfer_job job = rig_job(&self->rig, KXFER_OP_READ, 0, 0, SMALL);
+	struct kxfer_job jobs[NR_QUEUED];
+	struct rig other = self->rig;
+	uint32_t passed = 0;
+	int i, n, ended = 0;
+
+	other.client = -1;
+	ASSERT_EQ(0, rig_open_client(&other));
+	for (i = 0; i < NR_QUEUED; i++)
+		jobs[i] = rig_job(&other, KXFER_OP_WRITE, 0, 0, MIB);
+	ASSERT_EQ(NR_QUEUED, kx_submit(other.client, jobs, NR_QUEUED));
+	for (i = 0; i < NR_LOOKS; i++) {
+		ASSERT_EQ(1, kx_submit(self->rig.client, &job, 1));
+		ASSERT_EQ(1, kx_reap(self->rig.client, &looks[i], 1, 1, RIG_WAIT_MS));
+		ASSERT_EQ(0, looks[i].status);
+	}
+	for (; ended < NR_QUEUED; ended += n) {
+		n = kx_reap(other.client, done + ended, NR_QUEUED - ended, 1, RIG_WAIT_MS);
+		ASSERT_LT(0, n);
+	}
+	for (i = 0; i < NR_LOOKS; i++)
+		for (n = 0; n < NR_QUEUED; n++)
+			passed += done[n].completed_ns > looks[i].submitted_ns &&
+				  done[n].completed_ns < looks[i].completed_ns;
+	TH_LOG("%u pieces passed %u READs", passed, NR_LOOKS);
+	EXPECT_LT(looks[0].completed_ns, done[NR_QUEUED - 1].completed_ns);
+	/* siw sends for all QPs of a CPU in one thread, whatever their lane. */
+	if (strcmp(kx_provider(), "siw")) {
+		EXPECT_LT(looks[NR_LOOKS - 1].completed_ns, done[NR_QUEUED - 1].completed_ns);
+		EXPECT_GE(2 * NR_LOOKS, passed);
+	}
+	close(other.client);
+	buffer_free(&other.here);
+}
+
+TEST_HARNESS_MAIN

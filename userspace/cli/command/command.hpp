@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+//
+// The parts of a command. cmd_VERB.cpp holds
+//   struct VerbOptions          the user's options
+//   run_verb(options, context)  does the work; returns the exit status
+//   setup_verb(app, program)    declares the command to CLI11
+// Its folder's commands.hpp declares the setup function, and main.cpp lists it in its table.
+//
+// Parsing only selects the command: Program::run runs after all was parsed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/output/failure.hpp"
+#include "cli/output/output.hpp"
+
+namespace kxfer::cli {
+
+struct Context {
+    Output& out;
+};
+
+struct Program {
+    std::function<Result(Context&)> run; // runs the selected command
+};
+
+// For commands that talk with a peer.
+struct CommonOptions {
+    std::string device;
+    std::string key;             // the key both ends have to prove; empty: none
+    std::optional<uint32_t> tos; // type of service; none: the device's default
+    double timeout_seconds = 10;
+
+    std::chrono::milliseconds timeout() const {
+        return std::chrono::milliseconds(static_cast<int64_t>(timeout_seconds * 1000));
+    }
+};
+
+void add_common_options(CLI::App& command, CommonOptions& common);
+
+// Adds a subcommand with its example, which --help prints last.
+CLI::App& add_command(CLI::App& parent, const std::string& name, const std::string& summary,
+                      const std::string& example);
+
+// Makes `run(options, context)` the action of `command`.
+template <typename Options>
+void on_run(CLI::App& command, Program& program, std::shared_ptr<Options> options,
+            Result (*run)(const Options&, Context&)) {
+    command.callback([&program, options, run] {
+        program.run = [options, run](Context& context) { return run(*options, context); };
+    });
+}
+
+} // namespace kxfer::cli

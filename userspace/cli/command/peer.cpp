@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+#include "cli/command/peer.hpp"
+
+#include <charconv>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netdb.h>
+
+#include <kxfer/kxfer.h>
+
+#include "base/try.hpp"
+
+namespace kxfer::cli {
+
+namespace {
+
+constexpr const char* peer_forms = "a peer is HOST, HOST:PORT, 10.0.0.1:7625 or [fe80::1%eth0]:7625";
+
+tl::unexpected<std::string> no_peer(std::string_view text, std::string_view why) {
+    return tl::make_unexpected(fmt::format("'{}' is not a valid peer: {}; {}", text, why, peer_forms));
+}
+
+// 1 to 65535, or 0 for anything else.
+uint16_t parse_port(std::string_view text) {
+    uint16_t port = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+    return error == std::errc() && end == text.data() + text.size() ? port : 0;
+}
+
+// Splits "[v6]:port", "v6" without brackets, or "host:port".
+struct Split {
+    std::string_view host;
+    std::string_view port; // with its colon
+};
+
+Split split_host(std::string_view text) {
+    if (text.starts_with('[')) {
+        const size_t close = text.find(']');
+        if (close == std::string_view::npos) return {};
+        return {text.substr(1, close - 1), text.substr(close + 1)};
+    }
+    const size_t colon = text.find(':');
+    if (colon == std::string_view::npos || text.find(':', colon + 1) != std::string_view::npos)
+        return {text, {}};
+    return {text.substr(0, colon), text.substr(colon)};
+}
+
+template <typename Parsed>
+CLI::Option* add_parsed(CLI::App& app, const std::string& name, Parsed& value,
+                        tl::expected<Parsed, std::string> (*parse)(std::string_view),
+                        const std::string& description) {
+    return app.add_option_function<std::string>(
+        name,
+        [&value, name, parse](const std::string& text) {
+            auto parsed = parse(text);
+            if (!parsed) throw CLI::ValidationError(name, parsed.error());
+            value = *parsed;
+        },
+        description);
+}
+
+} // namespace
+
+std::string Peer::text() const {
+    const bool v6 = host.find(':') != std::string::npos;
+    return v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
+tl::expected<Peer, std::string> parse_peer(std::string_view text) {
+    const Split split = split_host(text);
+    if (split.host.empty()) return no_peer(text, "the host is missing");
+    if (split.host.find_first_of(" /[]@") != std::string_view::npos)
+        return no_peer(text, "a host has no such characters");
+    Peer peer{std::string(split.host), KXFER_PORT};
+    if (!split.port.empty()) {
+        peer.port = split.port.front() == ':' ? parse_port(split.port.substr(1)) : 0;
+        if (peer.port == 0) return no_peer(text, "a port is a number from 1 to 65535");
+    }
+    return peer;
+}
+
+bool is_export_name(std::string_view name) {
+    static constexpr std::string_view allowed =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    return !name.empty() && name.size() <= KXFER_NAME_MAX &&
+           name.find_first_not_of(allowed) == std::string_view::npos;
+}
+
+tl::expected<Remote, std::string> parse_remote(std::string_view text) {
+    const size_t slash = text.find('/');
+    if (slash == std::string_view::npos)
+        return tl::make_unexpected(
+            fmt::format("'{}' names no export; give PEER/NAME, such as 10.0.0.1/inbox", text));
+    TRY_SET(const auto peer, parse_peer(text.substr(0, slash)));
+    const std::string_view name = text.substr(slash + 1);
+    if (name != KXFER_PING_NAME && !is_export_name(name))
+        return tl::make_unexpected(
+            fmt::format("'{}' is not a name of an export; a name is 1 to 63 of A-Z a-z 0-9 . _ -", name));
+    return Remote{peer, std::string(name)};
+}
+
+tl::expected<std::vector<kxfer_addr>, Error> resolve(const Peer& peer) {
+    addrinfo hints = {};
+    hints.ai_family = AF_UNSPEC;
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    const int ret = getaddrinfo(peer.host.c_str(), nullptr, &hints, &found);
+    if (ret != 0)
+        return tl::make_unexpected(Error("cannot find the address of", peer.host,
+                                         ret == EAI_SYSTEM ? errno : 0, "is the name written right?",
+                                         ret == EAI_SYSTEM ? "" : gai_strerror(ret)));
+    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> guard(found, freeaddrinfo);
+    std::vector<kxfer_addr> addresses;
+    for (const addrinfo* info = found; info; info = info->ai_next) {
+        kxfer_addr address = {};
+        if (kxfer_addr_from_sockaddr(info->ai_addr, &address) != 0) continue;
+        address.port = peer.port;
+        addresses.push_back(address);
+    }
+    if (addresses.empty())
+        return tl::make_unexpected(Error("cannot find the address of", peer.host, EADDRNOTAVAIL));
+    return addresses;
+}
+
+CLI::Option* add_peer_option(CLI::App& app, const std::string& name, Peer& peer,
+                             const std::string& description) {
+    return add_parsed(app, name, peer, parse_peer, description)->type_name("PEER");
+}
+
+CLI::Option* add_remote_option(CLI::App& app, const std::string& name, Remote& remote,
+                               const std::string& description) {
+    return add_parsed(app, name, remote, parse_remote, description)->type_name("REMOTE");
+}
+
+} // namespace kxfer::cli

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+#include "cli/main/usage.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include "cli/output/terminal.hpp"
+
+namespace kxfer::cli {
+
+namespace {
+
+// The innermost command that was recognised.
+const CLI::App* innermost(const CLI::App& app) {
+    const CLI::App* at = &app;
+    for (auto chosen = at->get_subcommands(); !chosen.empty(); chosen = at->get_subcommands())
+        at = chosen.back();
+    return at;
+}
+
+std::string full_name(const CLI::App* command) {
+    if (!command->get_parent()) return "kxfer";
+    return full_name(command->get_parent()) + ' ' + command->get_name();
+}
+
+void add_options(std::vector<std::string>& names, const CLI::App* command) {
+    for (const CLI::Option* option : command->get_options())
+        if (!option->get_lnames().empty()) names.push_back("--" + option->get_lnames().front());
+}
+
+// Options of the command and of the commands around it.
+std::vector<std::string> allowed_options(const CLI::App* command) {
+    std::vector<std::string> names;
+    for (; command; command = command->get_parent()) add_options(names, command);
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return names;
+}
+
+std::vector<std::string> allowed_commands(const CLI::App* command) {
+    std::vector<std::string> names;
+    for (const CLI::App* sub : command->get_subcommands([](const CLI::App*) { return true; }))
+        names.push_back(sub->get_name());
+    return names;
+}
+
+std::string allowed(const CLI::App* command, const std::string& wrong) {
+    const auto names = allowed_commands(command);
+    if (!wrong.starts_with('-') && !names.empty())
+        return fmt::format("commands of {} are: {}", full_name(command), fmt::join(names, ", "));
+    return fmt::format("options of {} are: {}", full_name(command),
+                       fmt::join(allowed_options(command), ", "));
+}
+
+// The argument that CLI11 could not place: preferably an option, because an unknown
+// option shifts the arguments after it to wrong places.
+std::string leftover(const CLI::App* command) {
+    const auto rest = command->remaining(true);
+    const auto option =
+        std::find_if(rest.begin(), rest.end(), [](const auto& one) { return one.starts_with("--"); });
+    if (option != rest.end()) return *option;
+    return rest.empty() ? std::string() : rest.front();
+}
+
+// Width of the column of names; their meanings are in the column next to it.
+constexpr size_t name_width = 34;
+constexpr size_t least_meaning_width = 24;
+
+// Breaks the descriptions of options and commands to fit the terminal; elsewhere they stay as they are.
+class HelpFormatter : public CLI::Formatter {
+  public:
+    std::string make_option(const CLI::Option* option, bool is_positional) const override {
+        std::ostringstream out;
+        CLI::detail::format_help(
+            out, fitting_name(make_option_name(option, is_positional) + make_option_opts(option)),
+            fitting(make_option_desc(option)), name_width);
+        return out.str();
+    }
+
+    std::string make_subcommand(const CLI::App* command) const override {
+        std::ostringstream out;
+        CLI::detail::format_help(out, command->get_display_name(true), fitting(command->get_description()),
+                                 name_width);
+        return out.str();
+    }
+
+  private:
+    // A list of values has no spaces to break at, so add some.
+    static std::string fitting_name(std::string name) {
+        const std::string indent(6, ' ');
+        const auto width = terminal_width(STDOUT_FILENO);
+        if (!width || width_of(name) + 2 <= *width) return name;
+        for (size_t at = 0; (at = name.find(',', at)) != std::string::npos; at++) name.insert(at + 1, " ");
+        return broken(name, indent, std::max(*width, indent.size() + least_meaning_width) - indent.size());
+    }
+
+    static std::string fitting(const std::string& text) {
+        const auto width = terminal_width(STDOUT_FILENO);
+        if (!width) return text;
+        const size_t room = *width > name_width ? *width - name_width : 0;
+        return broken(text, "", std::max(room, least_meaning_width));
+    }
+};
+
+void set_formatter(CLI::App& app, const std::shared_ptr<CLI::FormatterBase>& formatter) {
+    app.formatter(formatter);
+    for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+        set_formatter(*command, formatter);
+}
+
+} // namespace
+
+void finish_help(CLI::App& app) {
+    const auto formatter = std::make_shared<HelpFormatter>();
+    app.set_help_flag("-h,--help", "this text");
+    formatter->column_width(name_width);
+    formatter->label("SUBCOMMAND", "COMMAND");
+    formatter->label("Subcommands", "Commands");
+    formatter->label("OPTIONS", "options");
+    set_formatter(app, formatter);
+}
+
+Failure usage_failure(const CLI::App& app, const CLI::ParseError& error) {
+    const CLI::App* command = innermost(app);
+    const std::string name = full_name(command);
+    const std::string see = fmt::format("see: {} --help", name);
+    const bool has_commands = !allowed_commands(command).empty();
+    std::string wrong = leftover(command);
+    if (wrong.empty()) wrong = leftover(&app);
+    if (!wrong.empty() &&
+        (dynamic_cast<const CLI::ExtrasError*>(&error) || has_commands || wrong.starts_with("--"))) {
+        if (const auto names = allowed_options(command);
+            std::find(names.begin(), names.end(), wrong) != names.end())
+            return {Error(fmt::format("{} goes after the command", wrong), "", 0,
+                          fmt::format("such as: {} {} ...\n{}", name, wrong, see)),
+                    exit_usage};
+        const char* kind = wrong.starts_with('-') ? "an option" : has_commands ? "a command" : "an argument";
+        return {Error(fmt::format("'{}' is not {} of {}", wrong, kind, name), "", 0,
+                      allowed(command, wrong) + "\n" + see),
+                exit_usage};
+    }
+    if (has_commands && dynamic_cast<const CLI::RequiredError*>(&error))
+        return {Error(name + " needs a command", "", 0, allowed(command, "") + "\n" + see), exit_usage};
+    return {Error(fmt::format("{}: {}", name, error.what()), "", 0, see), exit_usage};
+}
+
+} // namespace kxfer::cli

@@ -1,0 +1,599 @@
+// SPDX-License-Identifier: MIT
+//
+// kxfer bench OP: one engine and one workload, for a time or a count, with an exit
+// status that scripts can use. `compare` measures engines side by side.
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include "base/try.hpp"
+#include "bench/run/clients.hpp"
+#include "bench/run/stage_trace.hpp"
+#include "bench/stats/assertion.hpp"
+#include "bench/stats/baseline.hpp"
+#include "cli/command/command.hpp"
+#include "cli/command/size.hpp"
+#include "cli/measure/bench_report.hpp"
+#include "cli/measure/bidirectional.hpp"
+#include "cli/measure/commands.hpp"
+#include "cli/measure/cpus.hpp"
+#include "cli/measure/result_file.hpp"
+#include "cli/node/interrupt.hpp"
+#include "engine/mix.hpp"
+#include "engine/verification.hpp"
+#include "verbs/responder.hpp"
+
+namespace kxfer::cli {
+
+namespace {
+
+constexpr uint64_t max_intervals = 10000;
+
+struct BenchOptions : RigOptions {
+    bench::Workload workload;
+    bool size_given = false;
+    bench::Mix mix = {{bench::Operation::read, 50}, {bench::Operation::write, 50}};
+    bool mix_given = false;
+    bool memory_given = false;
+    bool engine_chosen = false;
+    unsigned batch = 0; // 0: see batch_of()
+    double seconds = 5;
+    uint64_t count = 0;
+    double interval_seconds = 1;
+    bool interval_given = false;
+    uint64_t warm_up = 100;
+    double rate = 0; // 0: closed loop
+    std::vector<bench::Assertion> assertions;
+    std::string baseline_file;
+    double tolerance = 0.05;
+    bool tolerance_given = false;
+    std::string report_file;
+    std::string output_file;
+    bool judge_anyway = false;
+    bool stages = false;
+
+    BenchOptions() {
+        engines = {"job"};
+        engines_given = true;
+        export_name = "bench";
+    }
+};
+
+std::chrono::nanoseconds nanoseconds_of(double seconds) {
+    return std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
+}
+
+tl::expected<void, Failure> check_round_trip(const BenchOptions& options) {
+    const char* name = options.workload.name();
+    if (!options.wants("job"))
+        return wrong_usage(fmt::format("{} can only be done by engine job", name), "use --engine job");
+    if (options.workload.depth != 1)
+        return wrong_usage(fmt::format("{} runs one operation at a time", name), "use --depth 1");
+    return {};
+}
+
+tl::expected<void, Failure> check_what(const BenchOptions& options) {
+    const auto& workload = options.workload;
+    if (bench::is_atomic(workload.operation) && workload.size != bench::atomic_bytes)
+        return wrong_usage(fmt::format("an atomic operation has 8 bytes, not {}", workload.size),
+                           "use --size 8, or another operation");
+    if (!workload.moves() && !options.wants("kverbs"))
+        return wrong_usage("register is done by engine kverbs only", "use register with --engine kverbs");
+    if (!workload.moves() && options.memory != "mr-each" && options.memory != "mr-pool")
+        return wrong_usage("register registers memory for each operation",
+                           "use --memory mr-each or mr-pool, or leave it out");
+    if (!options.inline_writes() && !workload.is_mix() && !bench::is_write(workload.operation))
+        return wrong_usage("only the payload of a WRITE is carried inline",
+                           "use --inline never with write, write-imm or mix");
+    if (options.mix_given && !workload.is_mix())
+        return wrong_usage(fmt::format("{} is not a mix", workload.name()),
+                           "use --mix with the operation mix");
+    if (workload.is_mix() && (options.wants("kverbs") || options.stages))
+        return wrong_usage("a mix is done with engine job or verbs, and without --stages", "leave them out");
+    if (workload.is_mix() && !options.verbs.reliable())
+        return wrong_usage("a mix has READs, which only reliable connections carry",
+                           "use --transport rc with mix");
+    if (bench::has_messages(workload) && workload.is_mix() && !options.wants("job"))
+        return wrong_usage("only engine job sends messages beside READs and WRITEs",
+                           "use send in a mix with --engine job");
+    if (options.verify && (!workload.moves() || workload.work == bench::Work::write_ping_pong))
+        return wrong_usage(fmt::format("the data of {} is not verified", workload.name()),
+                           "leave out --verify; ping-pong compares every byte");
+    if (options.invalidate == "remote" && workload.operation != bench::Operation::send)
+        return wrong_usage("only a SEND is answered", "use --invalidate remote with send");
+    if (options.stages && (!options.wants("job") || workload.depth != 1 || workload.is_round_trip()))
+        return wrong_usage("only jobs that are done one at a time have stages",
+                           "use --stages with READ, WRITE or an atomic, --engine job and --depth 1");
+    return workload.is_round_trip() ? check_round_trip(options) : tl::expected<void, Failure>();
+}
+
+tl::expected<void, Failure> check_clients(const BenchOptions& options) {
+    const uint64_t bytes = options.workload.bytes() * options.nr_clients;
+    if (options.cpus.size() > options.nr_clients)
+        return wrong_usage(
+            fmt::format("there are more CPUs ({}) than clients ({}), and each client is pinned to one",
+                        options.cpus.size(), options.nr_clients),
+            fmt::format("use --clients {}, or --cpus with fewer", options.cpus.size()));
+    if (options.nr_clients == 1) return {};
+    if (options.workload.is_round_trip())
+        return wrong_usage("round trips are made by two processes", "leave out --clients");
+    if (options.wants("kverbs") && !options.workload.moves())
+        return wrong_usage("register is done by one client", "leave out --clients");
+    if (options.interval_given || options.stages)
+        return wrong_usage("with --clients there are no intervals and no stages",
+                           "leave out --interval and --stages");
+    constexpr unsigned most = verbs::VerbsResponder::max_connections;
+    if (!options.wants("job") && options.nr_clients > most)
+        return wrong_usage(fmt::format("a responder of verbs has at most {} connections, and each client of "
+                                       "verbs and kverbs takes one",
+                                       most),
+                           fmt::format("use --clients {} or less, or --engine job", most));
+    if (bytes > max_rig_memory)
+        return wrong_usage(
+            fmt::format("too much memory is asked for, {}", human_bytes(bytes)),
+            fmt::format("size times depth times clients may be {}", human_bytes(max_rig_memory)));
+    return {};
+}
+
+tl::expected<void, Failure> check_options(const BenchOptions& options) {
+    const auto& workload = options.workload;
+    TRY(check_rig(options));
+    TRY(check_what(options));
+    TRY(check_clients(options));
+    if (auto one_way = find_one_way(options, workload)) return failed(*one_way, exit_usage);
+    if (options.batch > workload.depth)
+        return wrong_usage("a batch cannot be larger than the depth",
+                           fmt::format("use --batch {} or less", workload.depth));
+    if (workload.bytes() > max_rig_memory)
+        return wrong_usage(fmt::format("too much memory is asked for, {}", human_bytes(workload.bytes())),
+                           fmt::format("size times depth may be {}", human_bytes(max_rig_memory)));
+    if (!options.count && options.seconds / options.interval_seconds > static_cast<double>(max_intervals))
+        return wrong_usage("too many intervals", fmt::format("a run has at most {}", max_intervals));
+    if (options.signal_number() > 1 && workload.depth == 1)
+        return wrong_usage("one operation at a time has a completion of its own",
+                           "use --signal N with --depth N or more");
+    if (options.signal_number() > 1 &&
+        options.signal_number() + batch_of(options, workload.depth, options.batch) > workload.depth + 1)
+        return wrong_usage("the next batch would wait for a completion that only it brings",
+                           "use --signal and --batch that together are no more than the depth and one");
+    if (options.rate > 0 && options.signal_number() != 1)
+        return wrong_usage("operations on schedule do not come in whole batches",
+                           "use --rate with --signal each");
+    if (options.tolerance_given && options.baseline_file.empty())
+        return wrong_usage("there is nothing to be tolerant against", "use --tolerance with --baseline");
+    if (!options.report_file.empty() && options.assertions.empty() && options.baseline_file.empty())
+        return wrong_usage("there is nothing to report", "use --report with --assert or --baseline");
+    return {};
+}
+
+tl::expected<bench::Baseline, Failure> read_baseline(const std::string& file) {
+    errno = 0;
+    std::ifstream stream(file);
+    if (!stream) return failed(Error("cannot read the baseline", file, errno ? errno : EIO));
+    auto baseline = bench::parse_baseline({std::istreambuf_iterator<char>(stream), {}});
+    if (!baseline)
+        return failed(Error("cannot use the baseline", file, EINVAL,
+                            "make one with: kxfer bench ... --output FILE", baseline.error()));
+    if (baseline->interrupted)
+        return failed(Error("cannot use the baseline", file, EINVAL,
+                            "make one with: kxfer bench ... --output FILE", "its run was interrupted"));
+    return std::move(*baseline);
+}
+
+// What --output would write now.
+bench::Baseline as_baseline(const BenchReport& report) {
+    return bench::parse_baseline(json_text(bench_record(report))).value_or(bench::Baseline());
+}
+
+tl::expected<void, Failure> check_baseline(const BenchOptions& options, const bench::Baseline& baseline,
+                                           const BenchReport& report) {
+    const auto differences = bench::find_differences(baseline, as_baseline(report));
+    if (differences.empty()) return {};
+    return failed(Error("the baseline measured something else:", options.baseline_file, EINVAL,
+                        "use the same options on the same machine, or make a new baseline: kxfer bench ... "
+                        "--output FILE",
+                        fmt::format("{}", fmt::join(differences, "; "))));
+}
+
+// The baseline, if one was given; fails if it measured something else.
+tl::expected<std::optional<bench::Baseline>, Failure> find_baseline(const BenchOptions& options,
+                                                                    const BenchReport& report) {
+    if (options.baseline_file.empty()) return std::nullopt;
+    TRY_SET(auto baseline, read_baseline(options.baseline_file));
+    TRY(check_baseline(options, baseline, report));
+    return baseline;
+}
+
+// The engine may have connected anew for the workload.
+tl::expected<void, Failure> note_connection(const BenchOptions& options, const Rig& rig,
+                                            const std::optional<bench::Baseline>& baseline,
+                                            BenchReport& report) {
+    const auto& engine = *rig.engines.front();
+    report.parameters.connection = engine.parameters(report.result.workload).connection;
+    report.from.connection = report.parameters.connection;
+    return baseline ? check_baseline(options, *baseline, report) : tl::expected<void, Failure>();
+}
+
+bench::RunPlan plan_of(const BenchOptions& options, Context& context) {
+    const bool live = context.out.progress_wanted() && (options.interval_given || isatty(STDOUT_FILENO));
+    const bool divided = options.count == 0 && options.nr_clients == 1;
+    bench::RunPlan plan{nanoseconds_of(options.seconds),
+                        options.count,
+                        divided ? nanoseconds_of(options.interval_seconds) : std::chrono::nanoseconds{},
+                        options.warm_up,
+                        options.rate,
+                        interrupted};
+    if (live)
+        plan.on_interval = [&context, size = options.workload.size](const bench::Interval& interval) {
+            context.out.event(interval_record(interval, size), interval_text(interval, size));
+        };
+    return plan;
+}
+
+tl::expected<BenchReport, Failure> begin_report(const BenchOptions& options, const std::string& version,
+                                                const Rig& rig, Context& context) {
+    BenchReport report;
+    const auto& engine = *rig.engines.front();
+    report.result.workload = options.workload;
+    report.result.workload.batch = batch_of(options, options.workload.depth, options.batch);
+    report.result.engine = engine.name();
+    report.parameters = engine.parameters(report.result.workload);
+    if (const auto mismatch = bench::find_mismatch(engine.name(), report.parameters, engine.name(),
+                                                   report.parameters, options.workload.depth))
+        return failed(*mismatch);
+    TRY_SET(auto device, facts_of(report.parameters.device));
+    report.from = {bench::find_environment(),    std::move(device),           version, rig.peer_text(options),
+                   report.parameters.connection, find_peer_node(options, rig)};
+    report.registration = engine.registration();
+    report.rig = options;
+    report.plan = plan_of(options, context);
+    if (options.workload.is_mix()) report.mix = bench::mix_text(options.mix);
+    report.plan.stages = options.stages;
+    report.plan.surroundings = surroundings_of(rig, report.from.device);
+    return report;
+}
+
+void judge(const BenchOptions& options, const std::optional<bench::Baseline>& baseline, BenchReport& report) {
+    const std::string obstacle = report.result.interrupted ? "the run was interrupted"
+                                 : options.judge_anyway    ? ""
+                                                           : report.result.conditions.obstacle();
+    report.verdicts = bench::judge(options.assertions, figures_of(report.result), obstacle);
+    if (!baseline) return;
+    for (auto& verdict : bench::judge(*baseline, as_baseline(report), options.tolerance, obstacle))
+        report.verdicts.push_back(std::move(verdict));
+}
+
+tl::expected<void, Failure> write_files(const BenchOptions& options, const BenchReport& report) {
+    if (!options.output_file.empty())
+        TRY(write_result_file(options.output_file, json_text(bench_record(report))));
+    if (options.report_file.empty()) return {};
+    return write_result_file(options.report_file,
+                             bench::report_text(*bench::report_form(options.report_file),
+                                                bench_title(report.result), report.verdicts));
+}
+
+// Fails before the measurement if --stages was given and jobs cannot be traced.
+tl::expected<void, Failure> check_stages(const BenchOptions& options) {
+    if (!options.stages) return {};
+    const auto trace = bench::StageTrace::open();
+    if (trace) return {};
+    Error error = trace.error();
+    error.hint += error.hint.empty() ? "or leave out --stages" : "; or leave out --stages";
+    return failed(std::move(error));
+}
+
+// Fails if --stages was given and the run has no stages; the printed result says so too.
+Result stages_or(const BenchReport& report, int status) {
+    if (!report.plan.stages || report.result.stages) return status;
+    return failed(Error("the stages of jobs were asked for and are not in the result", "", 0, "run it again",
+                        report.result.no_stages));
+}
+
+tl::expected<void, Error> pin_client(const BenchOptions& options) {
+    if (options.cpus.empty()) return {};
+    return pin_to_cpu(options.cpus[options.client % options.cpus.size()]);
+}
+
+// One of the other clients, in its process.
+tl::expected<bench::RunResult, Error> run_client(BenchOptions options, const Place& place, unsigned index,
+                                                 const bench::Clients::Meet& meet) {
+    const unsigned depth = options.workload.depth;
+    options.client = index;
+    TRY(pin_client(options));
+    options.workload.batch = batch_of(options, depth, options.batch);
+    const auto rig = set_up_client(options, place, options.workload.bytes(), depth, options.workload.batch);
+    if (!rig) return tl::unexpected(rig.error().error);
+    bench::begin_sequences(uint64_t{index} << 32);
+    bench::RunPlan plan{
+        nanoseconds_of(options.seconds), options.count, {}, options.warm_up, options.rate, interrupted};
+    plan.together = {{}, meet, meet};
+    return bench::run(*rig->engines.front(), *rig->memory, options.workload, plan);
+}
+
+// Runs with the other clients, if there are any, and the peer.
+tl::expected<bench::RunResult, Error> run_all(const Rig& rig, bench::Clients& clients, BenchReport& report) {
+    if (report.rig.nr_clients > 1)
+        report.plan.together = {[&] { return clients.gather(interrupted); },
+                                [&] { return clients.release(); },
+                                [&] { return clients.finish(interrupted); }};
+    auto result = bench::run(*rig.engines.front(), *rig.memory, report.result.workload, report.plan);
+    if (!result || report.rig.nr_clients == 1) return result;
+    TRY_SET(const auto others, clients.collect(result->interrupted ? nullptr : interrupted));
+    return bench::join_clients(std::move(*result), others);
+}
+
+// Adds the peer's result. After an interrupt there is none: the peer goes on until this process ends.
+tl::expected<void, Failure> add_reverse(bench::Requester& requester, BenchReport& report) {
+    if (report.result.interrupted) return {};
+    auto other = requester.finish(std::chrono::minutes(1), interrupted);
+    if (!other && interrupted()) return {};
+    if (!other) return failed(other.error());
+    report.reverse = std::move(*other);
+    // The peer could not be asked during the run; its result has its process's usage while it measured.
+    report.result.footprint.peer = report.reverse->usage;
+    return {};
+}
+
+// Sets the options that depend on the operation.
+BenchOptions with_defaults(BenchOptions options) {
+    auto& workload = options.workload;
+    // A mix is verified by the data that its WRITEs leave.
+    if (workload.is_mix()) workload.operation = bench::Operation::write;
+    if (workload.is_mix()) workload.turns = bench::turns_of(options.mix);
+    if (bench::is_atomic(workload.operation) && !options.size_given) workload.size = bench::atomic_bytes;
+    if (!workload.moves() && !options.memory_given) options.memory = "mr-each";
+    if (!workload.moves() && !options.engine_chosen) options.engines = {"kverbs"};
+    options.writes = workload.operation != bench::Operation::read;
+    options.atomics = bench::is_fetch(workload.operation);
+    options.messages = bench::has_messages(workload);
+    if (workload.is_round_trip()) options.round_trip = workload;
+    return options;
+}
+
+Result measure(const BenchOptions& given, Context& context) {
+    BenchOptions options = with_defaults(given);
+    catch_interrupts();
+    TRY(check_options(options));
+    for (const auto& file : {options.output_file, options.report_file}) TRY(check_result_file(file));
+    // After a failed run the old report would be mistaken for this one's.
+    std::error_code stays;
+    if (std::filesystem::is_regular_file(options.report_file, stays))
+        std::filesystem::remove(options.report_file, stays);
+    TRY_SET(const auto version, module_version(options));
+    TRY(check_floor(options));
+    TRY(check_stages(options));
+
+    const unsigned depth = options.workload.depth;
+    const uint64_t bytes = options.workload.bytes() * (options.round_trip ? 2 : 1);
+    TRY_SET(auto rig, set_up_place(options, bytes));
+    const auto clients =
+        bench::Clients::start(options.nr_clients, [&](unsigned index, const bench::Clients::Meet& meet) {
+            return run_client(options, rig.place, index, meet);
+        });
+    if (!clients) return failed(clients.error());
+    TRY(pin_client(options));
+    TRY(connect_engines(options, rig, depth, batch_of(options, depth, options.batch)));
+    explain(options.verbs, rig.steps, context.out);
+    TRY_SET(auto report, begin_report(options, version, rig, context));
+    TRY_SET(const auto baseline, find_baseline(options, report));
+
+    TRY_SET(const auto requester, involve_peer(options, rig, report.result.workload, report.plan));
+    TRY_SET(report.result, run_all(rig, **clients, report));
+    TRY(note_connection(options, rig, baseline, report));
+    if (options.bidirectional) TRY(add_reverse(*requester, report));
+    report.result.interrupted = report.result.interrupted || interrupted();
+    judge(options, baseline, report);
+    context.out.record(bench_record(report));
+    TRY(write_files(options, report));
+    if (report.result.interrupted) return interrupt_status();
+    const bool fine = std::all_of(report.verdicts.begin(), report.verdicts.end(),
+                                  [](const auto& verdict) { return verdict.fine(); });
+    return stages_or(report, fine ? exit_ok : exit_failed);
+}
+
+Result run_bench(const BenchOptions& given, Context& context) {
+    return unless_interrupted(measure(given, context));
+}
+
+std::string operation_names() {
+    std::vector<std::string> names;
+    for (const auto operation : bench::all_operations) names.emplace_back(bench::operation_name(operation));
+    names.emplace_back("mix");
+    for (const auto work : bench::other_work) names.emplace_back(bench::work_name(work));
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void set_operation(BenchOptions& options, const std::string& name) {
+    const bool mix = name == "mix";
+    const auto operation = mix ? bench::Operation::read : bench::operation_from(name);
+    options.workload.work = bench::work_from(name).value_or(bench::Work::transfer);
+    if (!operation && options.workload.work == bench::Work::transfer)
+        throw CLI::ValidationError(
+            "OP", fmt::format("'{}' is not an operation; there are: {}", name, operation_names()));
+    options.workload.operation = operation.value_or(bench::Operation::read);
+    options.workload.turns = mix ? bench::turns_of(options.mix) : std::vector<bench::Operation>();
+}
+
+void add_what(CLI::App& command, BenchOptions& options) {
+    command
+        .add_option_function<std::string>(
+            "OP", [&options](const std::string& name) { set_operation(options, name); },
+            "the operation: " + operation_names())
+        ->required();
+    add_peer_option(command, "PEER", options.peer, "the other node; none: this node serves itself")
+        ->each([&options](const std::string&) { options.peer_given = true; });
+    command
+        .add_option_function<std::string>(
+            "--engine",
+            [&options](const std::string& engine) {
+                options.engines = {engine};
+                options.engine_chosen = true;
+            },
+            "job (default), verbs (user space) or kverbs (a loop in the kernel, without jobs; "
+            "default of register)")
+        ->type_name("ENGINE")
+        ->check(CLI::IsMember({"job", "verbs", "kverbs"}));
+    command
+        .add_option_function<std::string>(
+            "--size",
+            [&options](const std::string& text) {
+                const auto size = parse_size(text);
+                if (!size) throw CLI::ValidationError("--size", size.error());
+                if (*size == 0 || *size > max_rig_memory)
+                    throw CLI::ValidationError("--size",
+                                               "a size is 1 byte to " + human_bytes(max_rig_memory));
+                options.workload.size = *size;
+                options.size_given = true;
+            },
+            "bytes of an operation (default 64; atomics have 8)")
+        ->type_name("SIZE");
+}
+
+void add_load(CLI::App& command, BenchOptions& options) {
+    command
+        .add_option("--depth", options.workload.depth,
+                    "operations in flight (default 1: each timed from the end of the one before)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 4096));
+    command
+        .add_option("--batch", options.batch,
+                    "operations posted by one call (default a quarter of the depth, at most 32)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 256));
+    command
+        .add_option_function<std::string>(
+            "--mix",
+            [&options](const std::string& text) {
+                auto mix = bench::parse_mix(text);
+                if (!mix) throw CLI::ValidationError("--mix", mix.error());
+                options.mix = std::move(*mix);
+                options.mix_given = true;
+            },
+            "percent of each operation of a mix (default read=50,write=50)")
+        ->type_name("OP=PERCENT,...");
+    command
+        .add_option("--clients", options.nr_clients,
+                    "processes that do so at the same time, each on an export of its own (default 1)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 64));
+    command.add_flag("--bidirectional", options.bidirectional,
+                     "the peer does the same to this node at the same time (engine job)");
+    command
+        .add_option_function<std::string>(
+            "--cpus",
+            [&options](const std::string& text) {
+                auto cpus = parse_cpus(text);
+                if (!cpus) throw CLI::ValidationError("--cpus", cpus.error());
+                options.cpus = std::move(*cpus);
+            },
+            "pin client 1 to the first CPU of the list, client 2 to the second, and so on, starting over if "
+            "there are more clients than CPUs (such as 0,2-3)")
+        ->type_name("LIST");
+}
+
+void add_length(CLI::App& command, BenchOptions& options) {
+    auto* count =
+        command.add_option("--count", options.count, "operations to measure, instead of a duration")
+            ->type_name("N")
+            ->check(CLI::Range(uint64_t{1}, uint64_t{1000000000000}));
+    command.add_option("--duration", options.seconds, "how long to measure (default 5)")
+        ->type_name("SECONDS")
+        ->check(CLI::Range(0.01, 604800.0))
+        ->check(check_finite)
+        ->excludes(count);
+    command
+        .add_option("--interval", options.interval_seconds,
+                    "parts of a duration (default 1), each a line on a terminal, or if this is given")
+        ->type_name("SECONDS")
+        ->check(CLI::Range(0.01, 3600.0))
+        ->check(check_finite)
+        ->excludes(count)
+        ->each([&options](const std::string&) { options.interval_given = true; });
+    command
+        .add_option_function<std::string>(
+            "--rate",
+            [&options](const std::string& text) {
+                const auto rate = bench::parse_rate(text);
+                if (!rate || *rate < 0.1 || *rate > 1e9)
+                    throw CLI::ValidationError("--rate",
+                                               "a rate is 0.1/s to 1000M/s, such as 500/s or 10k/s");
+                options.rate = *rate;
+            },
+            "begin so many operations a second, whether others have ended or not; latency counts "
+            "from when each was due")
+        ->type_name("N/s");
+    command.add_flag("--stages", options.stages,
+                     "where a job's time goes, traced in the kernel behind the run (engine job, depth 1)");
+    command.add_flag("--timestamps", options.verbs.timestamps,
+                     "engine verbs: how far apart completions are by the device's clock, if it has one");
+    command.add_option("--warm-up", options.warm_up, "operations before those that count (default 100)")
+        ->type_name("N")
+        ->check(CLI::Range(uint64_t{0}, uint64_t{1000000000}));
+}
+
+void add_judging(CLI::App& command, BenchOptions& options) {
+    command
+        .add_option_function<std::string>(
+            "--assert",
+            [&options](const std::string& text) {
+                auto parsed = bench::parse_assertions(text);
+                if (!parsed)
+                    throw CLI::ValidationError("--assert", fmt::format("at character {} of '{}': {}",
+                                                                       parsed.error().position, text,
+                                                                       parsed.error().message));
+                options.assertions = std::move(*parsed);
+            },
+            "what has to hold, by commas, such as 'p99<80us,bw>500MiB/s'; else the exit status is 1")
+        ->type_name("ASSERTION,...");
+    command
+        .add_option("--baseline", options.baseline_file,
+                    "a result of --output: rate, bandwidth, p50 and p99 may not be worse")
+        ->type_name("FILE");
+    command
+        .add_option_function<std::string>(
+            "--tolerance",
+            [&options](const std::string& text) {
+                const auto tolerance = bench::parse_tolerance(text);
+                if (!tolerance)
+                    throw CLI::ValidationError("--tolerance", "a tolerance is 0% to 1000%, such as 5%");
+                options.tolerance = *tolerance;
+                options.tolerance_given = true;
+            },
+            "by so much they may be worse than the baseline (default 5%)")
+        ->type_name("PERCENT");
+    command.add_flag("--judge-anyway", options.judge_anyway,
+                     "judge even if the host took more than 5 % of a CPU or the CPU frequency changed by "
+                     "more than 10 %");
+    command.add_option("--report", options.report_file, "verdicts as JUnit (FILE.xml) or TAP (FILE.tap)")
+        ->type_name("FILE")
+        ->check([](const std::string& file) {
+            return bench::report_form(file) ? std::string() : "a report is FILE.xml or FILE.tap";
+        });
+    command.add_option("--output", options.output_file, "the result as JSON, for --baseline")
+        ->type_name("FILE");
+}
+
+} // namespace
+
+void setup_bench(CLI::App& app, Program& program) {
+    const auto options = std::make_shared<BenchOptions>();
+    CLI::App& command =
+        add_command(app, "bench", "one engine and one workload, with percentiles and verdicts",
+                    "kxfer bench read 10.77.0.1 --size 4K --assert 'p99<80us'");
+    add_what(command, *options);
+    add_load(command, *options);
+    add_length(command, *options);
+    add_judging(command, *options);
+    add_rig_options(command, *options);
+    command.get_option("--memory")->each([options](const std::string&) { options->memory_given = true; });
+    on_run(command, program, options, run_bench);
+}
+
+} // namespace kxfer::cli

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+//
+// The setup functions of this folder's commands, for main.cpp's table.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace kxfer::cli {
+
+struct Program;
+
+void setup_bench(CLI::App& app, Program& program);
+void setup_compare(CLI::App& app, Program& program);
+void setup_sweep(CLI::App& app, Program& program);
+
+} // namespace kxfer::cli

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+//
+// Shared secrets in the kernel's keyring, and listeners that want a key.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <kxfer/kxfer.hpp>
+
+#include "cli/output/failure.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace kxfer::cli {
+
+// For CLI11: what is wrong with the name of a key; empty: nothing.
+std::string check_key_name(const std::string& name);
+
+// --key NAME..., or --no-key
+struct KeyChoice {
+    std::vector<std::string> names;
+    bool none = false;
+};
+
+void add_key_choice(CLI::App& command, KeyChoice& choice);
+
+// Whether senders from anywhere may reach a listener: it listens on all of this node's addresses,
+// or on one that is neither a loopback address nor of a private network.
+bool is_exposed(const kxfer_addr& address);
+
+// An exposed listener needs a key, or --no-key.
+tl::expected<void, Failure> check_key_choice(const KeyChoice& choice, const kxfer_addr& address);
+
+// The warning about listeners without a key.
+extern const char* const believes_all;
+
+} // namespace kxfer::cli

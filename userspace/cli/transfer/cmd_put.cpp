@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: MIT
+//
+// kxfer put FILE|- REMOTE: writes a file into an export of a peer.
+//
+//   1. The file's length is compared with the export's before the first byte.
+//   2. A thread reads the file into slots ahead of the WRITE jobs that carry
+//      them, several in flight, and hashes what it read.
+//   3. When all of it is placed, a NOTIFY announces to the exporter how many bytes
+//      of its export are content now.
+//   4. The exporting process hashes its own memory and publishes that. put
+//      waits for that hash and compares: if they are equal, the other side has the
+//      same bytes.
+//
+// A put that stops part-way announces nothing: the exporter still publishes the
+// old content, although part of its memory is overwritten.
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "base/try.hpp"
+#include "cli/command/command.hpp"
+#include "cli/command/size.hpp"
+#include "cli/node/file.hpp"
+#include "cli/node/interrupt.hpp"
+#include "cli/output/progress.hpp"
+#include "cli/transfer/commands.hpp"
+#include "cli/transfer/connect.hpp"
+#include "cli/transfer/content.hpp"
+#include "cli/transfer/file_thread.hpp"
+#include "cli/transfer/pipeline.hpp"
+
+namespace kxfer::cli {
+
+namespace {
+
+struct PutOptions {
+    std::string file;
+    Remote remote;
+    uint64_t offset = 0;
+    uint64_t length = 0;
+    bool has_length = false;
+    bool no_verify = false;
+    CommonOptions common;
+};
+
+// The slowest hashing to wait for, in addition to --timeout.
+constexpr uint64_t hashed_bytes_per_second = 8 << 20;
+
+struct Input {
+    std::string name;
+    Descriptor fd;
+    struct stat before = {};
+    bool regular = false;
+    std::optional<uint64_t> length; // bytes to send, if known
+
+    // Files such as those of /proc report a size of 0 but have bytes: only reading shows how many.
+    bool size_known() const { return regular && before.st_size != 0; }
+};
+
+tl::expected<Input, Failure> open_source(const PutOptions& options) {
+    Input source;
+    source.name = file_name(options.file, "standard input");
+    source.fd = options.file == "-" ? Descriptor(STDIN_FILENO, false)
+                                    : Descriptor(open(options.file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (source.fd.get() < 0 || fstat(source.fd.get(), &source.before) < 0)
+        return failed(Error("cannot open", source.name, errno));
+    if (S_ISDIR(source.before.st_mode))
+        return failed(
+            Error("cannot send", source.name, EISDIR, "pack it: tar -c DIRECTORY | kxfer put - REMOTE"));
+    source.regular = S_ISREG(source.before.st_mode) && options.file != "-";
+    if (options.has_length) source.length = options.length;
+    if (!source.size_known()) return source;
+    const auto size = static_cast<uint64_t>(source.before.st_size);
+    if (options.has_length && size < options.length)
+        return failed(Error("cannot send " + human_bytes(options.length) + " of", source.name, 0,
+                            "leave --length out, or give a smaller one", "it has only " + exact_bytes(size)));
+    if (!options.has_length) source.length = size;
+    return source;
+}
+
+Error too_large(const Input& source, const PutOptions& options, uint64_t length, uint64_t room) {
+    const std::string where = options.offset == 0 ? "" : fmt::format(" behind offset {}", options.offset);
+    return Error(
+        fmt::format("cannot put {} into", source.name), options.remote.text(), EFBIG,
+        "serve a larger one on the peer (kxfer serve NAME=mem:SIZE --writable), or send a part: --length",
+        fmt::format("there are {}{} to send and the export has room for {}{}",
+                    source.length ? "" : "at least ", exact_bytes(length), exact_bytes(room), where));
+}
+
+// The whole of one put.
+struct Put {
+    const PutOptions& options;
+    Input& source;
+    Target& target;
+    Pipeline& pipeline;
+    Progress& progress;
+    Sha256 sha256 = {}; // the reader owns it until it has ended
+    uint64_t asked = 0;
+    uint64_t sent = 0;
+    uint64_t placed = 0;
+    bool ended = false; // the file has no more bytes
+
+    uint64_t room() const { return target.length() - std::min(target.length(), options.offset); }
+
+    // What is known of the export after a failure. Bytes that were sent may have been placed
+    // without a confirmation.
+    std::string what_is_left(int number) const {
+        if (number == EKEYREVOKED) return "the export no longer exists";
+        if (number == ECONNRESET || number == EREMOTEIO || number == ETIMEDOUT || number == ENODEV)
+            return fmt::format("whether the export still exists is not known; of it {}", overwritten());
+        return fmt::format("of the export {}", overwritten());
+    }
+
+    std::string overwritten() const {
+        if (sent == 0) return "nothing was overwritten";
+        const std::string from =
+            options.offset == 0 ? "the first" : fmt::format("from byte {} on", options.offset);
+        return fmt::format("{} {} may be overwritten ({} are for certain), and `kxfer ls` tells what it held "
+                           "before: put it again",
+                           from, human_bytes(sent), human_bytes(placed));
+    }
+
+    Failure stopped(Error error) const {
+        if (interrupted()) error = interrupt_failure("stopped sending", source.name).error;
+        if (error.on.empty()) error.on = options.remote.text();
+        if (!error.hint.empty()) error.hint += '\n';
+        error.hint += what_is_left(error.number);
+        Record details;
+        details.add("placed", Bytes{placed}).add("sent", Bytes{sent});
+        const int status = interrupted() ? interrupt_status() : exit_stopped;
+        return {std::move(error), status, std::move(details)};
+    }
+
+    // Runs on the reader's thread.
+    Expected<size_t> read_piece(std::span<std::byte> piece, const std::stop_token& stop) {
+        const auto got = read_full(source.fd.get(), piece, source.name, stop);
+        if (got) sha256.update(piece.first(*got));
+        return got;
+    }
+
+    // Gives free slots to the reader, but never for more bytes than will be sent.
+    void ask_ahead(FileThread& reader) {
+        while (!ended && !pipeline.full() && (!source.length || asked < *source.length)) {
+            std::span<std::byte> slot = pipeline.claim();
+            if (source.length) slot = slot.first(std::min<uint64_t>(slot.size(), *source.length - asked));
+            asked += slot.size();
+            reader.give(slot);
+        }
+    }
+
+    // Sends the next slot that the reader has filled; false: there is none.
+    tl::expected<bool, Failure> send_next(FileThread& reader) {
+        const auto done = reader.take();
+        if (!done) return false;
+        if (!done->bytes) return tl::make_unexpected(stopped(done->bytes.error()));
+        const size_t got = *done->bytes;
+        ended = got < done->piece.size() || (source.length && sent + got == *source.length);
+        if (got < done->piece.size() && source.length)
+            return tl::make_unexpected(stopped(ended_early(sent + got)));
+        if (got == 0) return true;
+        if (sent + got > room())
+            return tl::make_unexpected(stopped(too_large(source, options, sent + got, room())));
+        auto submitted = pipeline.write(target, options.offset + sent, got);
+        if (!submitted) return tl::make_unexpected(stopped(std::move(submitted.error())));
+        sent += got;
+        return true;
+    }
+
+    // The file ended before its size, or before --length if the size is unknown.
+    Error ended_early(uint64_t end) const {
+        const std::string why = fmt::format("it ended after {}", exact_bytes(end));
+        if (!source.size_known())
+            return Error("cannot send " + human_bytes(*source.length) + " of", source.name, 0,
+                         "leave --length out, or give a smaller one", why);
+        return Error(source.name, "became shorter while it was read", 0,
+                     "put it again when nothing changes it", why);
+    }
+
+    // Frees the oldest slot once its bytes are placed at the peer; false: they are not yet.
+    tl::expected<bool, Failure> retire_next() {
+        const auto moved = pipeline.retire();
+        if (!moved) return tl::make_unexpected(transfer_stopped(moved.error()));
+        if (!*moved) return false;
+        pipeline.release();
+        placed += (*moved)->size();
+        progress.update(placed);
+        return true;
+    }
+
+    Failure transfer_stopped(const Error& error) const {
+        return stopped(target_failure(error, options.remote, options.common).error);
+    }
+
+    tl::expected<void, Failure> send_all() {
+        auto reader = FileThread::start([this](std::span<std::byte> piece, const std::stop_token& stop) {
+            return read_piece(piece, stop);
+        });
+        if (!reader) return tl::make_unexpected(reader.error());
+        ended = source.length && *source.length == 0;
+        while (!ended || placed < sent) {
+            ask_ahead(**reader);
+            TRY_SET(const auto more, send_next(**reader));
+            TRY_SET(const auto retired, retire_next());
+            if (interrupted()) return tl::make_unexpected(stopped(Error()));
+            if (more || retired) continue;
+            const auto waited = pipeline.wait(options.common.timeout(), (*reader)->fd());
+            if (!waited) return tl::make_unexpected(transfer_stopped(waited.error()));
+        }
+        pipeline.clear();
+        return check_unchanged();
+    }
+
+    // A file that was changed while it was read may have been read half old, half new.
+    tl::expected<void, Failure> check_unchanged() const {
+        struct stat after = {};
+        if (!source.regular || fstat(source.fd.get(), &after) < 0) return {};
+        const char* what = nullptr;
+        if (after.st_nlink == 0)
+            what = "was removed or replaced while it was read";
+        else if (after.st_size > source.before.st_size && !options.has_length)
+            what = "grew while it was read";
+        else if (after.st_size < source.before.st_size)
+            what = "became shorter while it was read";
+        else if (after.st_mtim.tv_sec != source.before.st_mtim.tv_sec ||
+                 after.st_mtim.tv_nsec != source.before.st_mtim.tv_nsec)
+            what = after.st_size == source.before.st_size ? "was changed while it was read" : nullptr;
+        if (!what) return {};
+        return tl::make_unexpected(
+            stopped(Error(source.name, what, 0, "put it again when nothing changes it")));
+    }
+};
+
+// Length of the export's content after this put. Writing at an offset adds to
+// the content or replaces a part of it; it never cuts off the rest.
+uint64_t content_end(const PutOptions& options, const kxfer_content& before, uint64_t sent) {
+    const uint64_t end = options.offset + sent;
+    return options.offset == 0 ? end : std::max<uint64_t>(end, before.length);
+}
+
+// Announces the content. EAGAIN: the exporter has too many unread events; tries until the timeout.
+tl::expected<void, Failure> announce(Connection& connection, const PutOptions& options, const Target& target,
+                                     uint64_t end) {
+    const Deadline deadline = options.common.timeout();
+    for (;;) {
+        const auto done = connection.session.run(Job::notify(target, end, 0), deadline);
+        if (done) return {};
+        if (done.error().number != EAGAIN || deadline.passed() || interrupted()) {
+            Error error = done.error();
+            error.what = "the data is placed but cannot be announced to";
+            return tl::make_unexpected(target_failure(std::move(error), options.remote, options.common));
+        }
+        wait_events(-1, 0, std::chrono::milliseconds(20));
+    }
+}
+
+// Waits for the exporter's new content record. Uses short waits, so that a signal is
+// handled soon.
+tl::expected<kxfer_content, Failure> wait_for_content(const PutOptions& options, Target& target,
+                                                      uint64_t generation, uint64_t bytes) {
+    const auto patience = options.common.timeout() + std::chrono::seconds(bytes / hashed_bytes_per_second);
+    const Deadline deadline = patience;
+    for (;;) {
+        const auto info = target.info(std::chrono::milliseconds(500), generation + 1);
+        if (info && info->content.generation > generation) return info->content;
+        if (interrupted())
+            return tl::make_unexpected(interrupt_failure("did not wait for", options.remote.text()));
+        // EINTR: for example the process was stopped and continued.
+        const bool waiting = info || info.error().number == ETIMEDOUT || info.error().number == EINTR;
+        if (waiting && !deadline.passed()) continue;
+        Error error = info ? Error("", "", ETIMEDOUT) : info.error();
+        error.what = "the data is placed but not confirmed by";
+        Failure failure = target_failure(std::move(error), options.remote, options.common);
+        if (failure.error.number == ETIMEDOUT) {
+            failure.error.why = fmt::format("its owner published no new content record within {:.0f} s",
+                                            std::chrono::duration<double>(patience).count());
+            failure.error.hint =
+                "see what its owner says (the output of kxfer serve there); an export of a program that "
+                "publishes nothing takes --no-verify";
+        }
+        return tl::make_unexpected(std::move(failure));
+    }
+}
+
+// Reads back the part that was written, because the record's hash does not cover a part.
+tl::expected<Digest, Failure> read_back(const PutOptions& options, Target& target, Pipeline& pipeline,
+                                        uint64_t length) {
+    Sha256 sha256;
+    const auto failure = [&](const Error& error) {
+        return tl::make_unexpected(target_failure(error, options.remote, options.common));
+    };
+    for (uint64_t asked = 0, got = 0; got < length;) {
+        while (asked < length && !pipeline.full()) {
+            const uint64_t piece = std::min<uint64_t>(length - asked, pipeline.claim().size());
+            const auto submitted = pipeline.read(target, options.offset + asked, piece);
+            if (!submitted) return failure(submitted.error());
+            asked += piece;
+        }
+        const auto bytes = pipeline.retire();
+        if (!bytes) return failure(bytes.error());
+        if (!*bytes) {
+            const auto waited = pipeline.wait(options.common.timeout());
+            if (!waited) return failure(waited.error());
+            continue;
+        }
+        sha256.update(**bytes);
+        got += (*bytes)->size();
+        pipeline.release();
+    }
+    return sha256.digest();
+}
+
+Error mismatch(const PutOptions& options, const std::string& why) {
+    return Error("the copy differs at", options.remote.text(), EBADMSG,
+                 "did another put write to the same export at the same time? Put it again", why);
+}
+
+tl::expected<void, Failure> verify(const PutOptions& options, Target& target, Pipeline& pipeline,
+                                   const kxfer_content& content, uint64_t end, Transferred& result) {
+    if (content.length != end)
+        return failed(mismatch(options, fmt::format("the receiver has {} of content, {} were expected",
+                                                    exact_bytes(content.length), exact_bytes(end))));
+    result.generation = content.generation;
+    Digest theirs = digest_of(content);
+    result.verified = "by the receiver";
+    if (options.offset != 0 || end != result.length) {
+        result.verified = "read back";
+        if (!(target.rights() & KXFER_RIGHT_READ)) {
+            result.verified = "length only: this user may not read it back";
+            return {};
+        }
+        TRY_SET(theirs, read_back(options, target, pipeline, result.length));
+    }
+    if (theirs != result.sha256)
+        return failed(
+            mismatch(options, fmt::format("SHA-256 there {}, here {}", hex(theirs), hex(result.sha256))));
+    return {};
+}
+
+// Announces the bytes sent and waits for the exporter to confirm them.
+Result finish(const PutOptions& options, Connection& connection, Target& target, Pipeline& pipeline,
+              Transferred& result, Context& context) {
+    const uint64_t began = kxfer_clock_ns();
+    const auto before = target.info(options.common.timeout());
+    if (!before) return tl::make_unexpected(target_failure(before.error(), options.remote, options.common));
+    const uint64_t end = content_end(options, before->content, result.length);
+    TRY(announce(connection, options, target, end));
+    result.verified = "no";
+    result.generation = before->content.generation;
+    if (!options.no_verify) {
+        TRY_SET(const auto content, wait_for_content(options, target, before->content.generation, end));
+        TRY(verify(options, target, pipeline, content, end, result));
+    }
+    Record record = record_of(result);
+    record.add("verify_time", Nanoseconds{static_cast<double>(kxfer_clock_ns() - began)});
+    context.out.record(record);
+    return exit_ok;
+}
+
+// A target to write to, with the right to read too if the peer grants that.
+tl::expected<Target, Failure> open_writable(Connection& connection, const PutOptions& options) {
+    auto target = open_target(connection, options.remote, 0, options.common);
+    if (target && (target->rights() & KXFER_RIGHT_WRITE)) return target;
+    if (!target && target.error().error.number != EACCES) return target;
+    return open_target(connection, options.remote, KXFER_RIGHT_WRITE, options.common);
+}
+
+Result run_put(const PutOptions& options, Context& context) {
+    catch_interrupts();
+    TRY_SET(auto source, open_source(options));
+    TRY_SET(auto connection, connect(options.remote.peer, options.common));
+    TRY_SET(auto target, open_writable(connection, options));
+    TRY_SET(auto pipeline, Pipeline::make(connection.session, KXFER_REGION_F_WRITE));
+
+    Progress progress(context.out, source.name, source.length);
+    Put put{options, source, target, pipeline, progress};
+    if (source.length.value_or(0) > put.room() || options.offset > target.length())
+        return failed(too_large(source, options, source.length.value_or(0), put.room()));
+    const uint64_t began = kxfer_clock_ns();
+    const auto sent = put.send_all();
+    progress.finish();
+    if (!sent) return tl::make_unexpected(sent.error());
+
+    Transferred result;
+    result.file = source.name;
+    result.remote = options.remote;
+    result.offset = options.offset;
+    result.length = put.placed;
+    result.sha256 = put.sha256.digest();
+    result.took_ns = kxfer_clock_ns() - began;
+    return finish(options, connection, target, pipeline, result, context);
+}
+
+} // namespace
+
+void setup_put(CLI::App& app, Program& program) {
+    const auto options = std::make_shared<PutOptions>();
+    CLI::App& command = add_command(app, "put", "write a file into an export of a peer",
+                                    "kxfer put results.tar 10.77.0.1/inbox");
+    command.add_option("file", options->file, "what to send; - is standard input")
+        ->type_name("FILE|-")
+        ->required();
+    add_remote_option(command, "remote", options->remote, "PEER/NAME of the export")->required();
+    add_size_option(command, "--offset", options->offset, "where in the export to begin (default 0)");
+    CLI::Option* length = add_size_option(command, "--length", options->length, "send only so much of FILE");
+    command.add_flag("--no-verify", options->no_verify, "do not wait for the receiver's SHA-256");
+    add_common_options(command, options->common);
+    command.callback([&program, options, length] {
+        options->has_length = length->count() != 0;
+        program.run = [options](Context& context) { return run_put(*options, context); };
+    });
+}
+
+} // namespace kxfer::cli

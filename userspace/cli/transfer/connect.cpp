@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+#include "cli/transfer/connect.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/try.hpp"
+#include "cli/node/device_file.hpp"
+#include "cli/node/devices.hpp"
+#include "cli/node/interrupt.hpp"
+
+namespace kxfer::cli {
+
+namespace {
+
+// An IPv6 listener needs brackets only with a port.
+std::string listen_command(const Peer& peer) {
+    return peer.port == KXFER_PORT ? "kxfer listen add " + peer.host : "kxfer listen add " + peer.text();
+}
+
+std::string no_answer(const CommonOptions& common) {
+    return fmt::format("no answer within {:g} s", common.timeout_seconds);
+}
+
+std::string unreachable_hint(const Peer& peer, const CommonOptions& common) {
+    if (!common.device.empty())
+        return fmt::format("leave --device {} out, or see: kxfer device list, ip route get {}", common.device,
+                           peer.host);
+    return fmt::format("see: rdma link, ip route get {}; an interface without RDMA hardware takes soft RoCE: "
+                       "rdma link add rxe0 type rxe netdev INTERFACE",
+                       peer.host);
+}
+
+// Addresses by which other nodes, and this node itself, reach this node.
+std::vector<std::string> own_addresses() {
+    std::vector<std::string> texts;
+    const auto node = find_devices();
+    if (!node) return texts;
+    for (const auto& device : node->devices)
+        for (const auto& port : device.ports)
+            for (const std::string& text : port.address_texts())
+                if (port.active()) texts.push_back(text);
+    return texts;
+}
+
+bool is_loopback(const Peer& peer) {
+    const auto addresses = resolve(peer);
+    if (!addresses) return false;
+    const kxfer_addr& first = addresses->front();
+    if (first.family == AF_INET) return first.addr[0] == 127;
+    return std::all_of(first.addr, first.addr + 15, [](unsigned char c) { return c == 0; }) &&
+           first.addr[15] == 1;
+}
+
+// No device has the address of lo; rdma_cm returns ENODEV then, with siw EINVAL.
+void explain_no_device(Error& error, const Peer& peer) {
+    if (error.number == ENODEV) error.hint = "see: kxfer device list";
+    if (!is_loopback(peer)) return;
+    error.why = "RDMA does not go over lo";
+    if (const auto own = own_addresses(); !own.empty())
+        error.hint = fmt::format("this node is reached by {}", fmt::join(own, ", "));
+}
+
+Failure connect_failure(Error error, const Peer& peer, const CommonOptions& common) {
+    if (error.number == EINTR && interrupted()) return interrupt_failure(error.what, error.on);
+    switch (error.number) {
+    case ECONNREFUSED:
+        if (!error.why.empty()) break;
+        error.why = "nothing listens there";
+        error.hint = "on the peer: " + listen_command(peer) + " (see also: kxfer listen list)";
+        break;
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+        error.why = "no RDMA device or route leads there";
+        error.hint = unreachable_hint(peer, common);
+        break;
+    case EADDRNOTAVAIL:
+        error.why = common.device.empty() ? "no own address leads there"
+                                          : fmt::format("device {} does not lead there", common.device);
+        error.hint = unreachable_hint(peer, common);
+        break;
+    case ETIMEDOUT:
+        error.why = no_answer(common);
+        error.hint =
+            fmt::format("is it up, with an RDMA device and a listener? Does a firewall let UDP port 4791 "
+                        "(RoCE) or TCP port {} (iWARP) through?",
+                        peer.port);
+        break;
+    case EPROTONOSUPPORT:
+        error.hint = "install the same version on both nodes; see: kxfer --version";
+        break;
+    case ENOKEY:
+        error.why = "this user has no key '" + common.key + "' in the kernel's keyrings";
+        error.hint =
+            "sudo kxfer key add " + common.key + " FILE, as the user who connects; see: kxfer key list";
+        break;
+    case EKEYREJECTED:
+        error.why = common.key.empty()
+                        ? "the peer wants a key"
+                        : "the peer does not take or does not prove the key '" + common.key + "'";
+        error.hint =
+            common.key.empty()
+                ? "give the one that its listener has: --key NAME"
+                : "has its listener the same secret (kxfer listen list there: keys)? Is it at least 16 "
+                  "bytes? The kernel log of both nodes: dmesg | grep kxfer";
+        break;
+    case EACCES:
+        error.hint = "the kernel log of both nodes has the reason: dmesg | grep kxfer";
+        break;
+    case EOPNOTSUPP:
+        error.why = "this network namespace cannot connect, or the device lacks what is needed";
+        error.hint = "run it in the initial network namespace (nsenter -t 1 -n kxfer ...); see: kxfer doctor";
+        break;
+    case EDQUOT:
+        error.hint = "a limit is reached on this node or the peer; see: kxfer stat, kxfer link list";
+        break;
+    case ENODEV:
+    case EINVAL:
+        explain_no_device(error, peer);
+        break;
+    default:
+        break;
+    }
+    return {std::move(error)};
+}
+
+// A hint with the exports to choose from, or with the command if they cannot be listed.
+std::string exports_hint(Connection& connection, const Remote& remote, const CommonOptions& common) {
+    const std::string command = "see: kxfer ls " + remote.peer.text();
+    const auto exports = connection.peer.exports(common.timeout());
+    if (!exports) return command;
+    std::vector<std::string> names;
+    for (const kxfer_peer_export& one : *exports) names.push_back(text_of(one.name));
+    if (names.empty()) return "the peer exports nothing to this user; on the peer: kxfer serve FILE";
+    return fmt::format("it has: {}; {}", fmt::join(names, ", "), command);
+}
+
+std::string wanted(uint32_t rights) {
+    return rights == KXFER_RIGHT_WRITE ? "write" : rights == KXFER_RIGHT_READ ? "read" : "open";
+}
+
+} // namespace
+
+Words rights_words(uint32_t rights) {
+    Words words;
+    if (rights & KXFER_RIGHT_READ) words.emplace_back("read");
+    if (rights & KXFER_RIGHT_WRITE) words.emplace_back("write");
+    if (rights & KXFER_RIGHT_ATOMIC) words.emplace_back("atomic");
+    if (rights & KXFER_RIGHT_SEND) words.emplace_back("send");
+    return words;
+}
+
+tl::expected<Connection, Failure> connect(const Peer& peer, const CommonOptions& common) {
+    auto addresses = resolve(peer);
+    if (!addresses) return failed(std::move(addresses.error()));
+    TRY_SET(auto session, open_session_with_device());
+    PeerOptions options;
+    options.device = common.device;
+    options.key = common.key;
+    options.tos = common.tos;
+    options.timeout = common.timeout();
+    Error error;
+    for (const kxfer_addr& address : *addresses) {
+        auto connected = session.connect(address, options);
+        if (connected) return Connection{std::move(session), std::move(*connected)};
+        error = std::move(connected.error());
+        if (interrupted()) break;
+    }
+    return tl::make_unexpected(connect_failure(std::move(error), peer, common));
+}
+
+Failure target_failure(Error error, const Remote& remote, const CommonOptions& common) {
+    if (error.number == EINTR && interrupted()) return interrupt_failure(error.what, remote.text());
+    error.on = remote.text();
+    switch (error.number) {
+    case ECONNRESET:
+        error.why = "the link to the peer broke";
+        error.hint = fmt::format("is it still up? See: kxfer ping {}, kxfer link list", remote.peer.text());
+        break;
+    case EKEYREVOKED:
+        error.why = "the peer has withdrawn the export";
+        error.hint = "see: kxfer ls " + remote.peer.text();
+        break;
+    case EREMOTEIO:
+        error.why = "the peer's device refused the access";
+        break;
+    case ETIMEDOUT:
+        error.why = no_answer(common);
+        error.hint = fmt::format("see: kxfer ping {}; --timeout gives it longer", remote.peer.text());
+        break;
+    case ENODEV:
+        error.why = "the RDMA device went away";
+        error.hint = "see: kxfer device list";
+        break;
+    default:
+        break;
+    }
+    return {std::move(error)};
+}
+
+tl::expected<Target, Failure> open_target(Connection& connection, const Remote& remote, uint32_t rights,
+                                          const CommonOptions& common) {
+    auto target = connection.peer.open_target(remote.name, rights, common.timeout());
+    if (target) return std::move(*target);
+    Failure failure = target_failure(std::move(target.error()), remote, common);
+    Error& error = failure.error;
+    if (error.number == ENOENT) {
+        error.why = "the peer has no such export";
+        error.hint = exports_hint(connection, remote, common);
+    } else if (error.number == EACCES) {
+        error.why = fmt::format("the peer does not allow this user to {} it", wanted(rights));
+        error.hint =
+            fmt::format("see what it allows: kxfer ls {}; on the peer: kxfer serve --writable, --allow",
+                        remote.peer.text());
+    }
+    return tl::make_unexpected(std::move(failure));
+}
+
+} // namespace kxfer::cli

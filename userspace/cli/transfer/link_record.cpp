@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+#include "cli/transfer/link_record.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "base/try.hpp"
+#include "bench/engines/kernel_path.hpp"
+#include "cli/node/privilege.hpp"
+
+namespace kxfer::cli {
+
+namespace {
+
+const char* state_name(uint32_t state) {
+    static constexpr std::array names = {"-", "connecting", "live", "closing", "dead"};
+    return state < names.size() ? names.at(state) : "unknown";
+}
+
+const char* context_name(uint32_t context) {
+    static constexpr std::array names = {"polled", "workqueue", "softirq", "unbound", "direct"};
+    return context < names.size() ? names.at(context) : "unknown";
+}
+
+// type: ~0 on iWARP, which has no GID types.
+Value gid_type(uint32_t type) {
+    const std::string name = bench::gid_type_name(type);
+    return name.empty() ? Value(None{}) : Value(name);
+}
+
+const char* role(const kxfer_info_link& link) {
+    if (link.flags & KXFER_LINK_DEDICATED) return "dedicated";
+    return link.flags & KXFER_LINK_INITIATOR ? "initiator" : "accepted";
+}
+
+Value if_known(uint64_t ns) { return ns == 0 ? Value(None{}) : Value(Nanoseconds{static_cast<double>(ns)}); }
+
+Nanoseconds duration(uint64_t ns) { return {static_cast<double>(ns)}; }
+
+// For an accepted link the module hides values that include other users' use from a user.
+bool shows_all(const kxfer_info_link& link) { return link.flags & KXFER_LINK_INITIATOR || sees_all(); }
+
+Record& add_traffic(Record& record, const kxfer_info_link& link) {
+    const bool all = shows_all(link);
+    const auto or_none = [all](const Value& value) { return all ? value : Value(None{}); };
+    return record.add("idle_ns", or_none(duration(link.idle_ns)), Show::everywhere, "idle")
+        .add("read_bytes", or_none(Bytes{link.bytes_read}), Show::everywhere, "read")
+        .add("written_bytes", or_none(Bytes{link.bytes_written}), Show::everywhere, "written");
+}
+
+// The link's key, if the module reports it.
+Value key_of(const kxfer_info_link& link) {
+    return shows_all(link) ? Value(text_of(link.key)) : Value(None{});
+}
+
+Value error_name(int number) { return number == 0 ? Value(None{}) : Value(Error("", "", number).name()); }
+
+// The control lane has slots, no credits.
+Value credits(const kxfer_info_lane& lane, uint32_t number) {
+    return lane.max_credits == 0 ? Value(None{}) : Value(uint64_t{number});
+}
+
+Value mtu_bytes(uint32_t bytes) { return bytes ? Value(uint64_t{bytes}) : Value(None{}); }
+
+Record lane_row(const kxfer_info_lane& lane) {
+    return Record()
+        .add("id", lane.id, Show::json_only)
+        .add("lane", lane.index == 0 ? Value(std::string("control")) : Value(std::to_string(lane.index)))
+        .add("credits", credits(lane, lane.credits))
+        .add("max_credits", credits(lane, lane.max_credits), Show::everywhere, "of")
+        .add("queued", lane.nr_queued)
+        .add("posted", lane.nr_posted)
+        .add("max_send_sge", lane.max_send_sge, Show::everywhere, "SGEs")
+        .add("max_inline", lane.max_inline, Show::everywhere, "inline")
+        .add("path_mtu", mtu_bytes(lane.path_mtu), Show::text_only, "MTU")
+        .add("path_mtu_bytes", mtu_bytes(lane.path_mtu), Show::json_only)
+        .add("work_requests", lane.nr_wr)
+        .add("completions", lane.nr_completions);
+}
+
+// "4096", or "1024 (port: 4096)" if they differ.
+Value mtu_text(const LinkMtu& mtu) {
+    if (mtu.path == 0) return None{};
+    if (mtu.port == 0 || mtu.port == mtu.path) return uint64_t{mtu.path};
+    return fmt::format("{} (port: {})", mtu.path, mtu.port);
+}
+
+Record& add_mtu(Record& record, const LinkMtu& mtu) {
+    return record.add("path_mtu", mtu_text(mtu), Show::text_only, "path MTU")
+        .add("path_mtu_bytes", mtu_bytes(mtu.path), Show::json_only)
+        .add("port_mtu_bytes", mtu_bytes(mtu.port), Show::json_only);
+}
+
+// Zeros: the link has no GID, or the module is older.
+Value gid(const __u8 (&bytes)[KXFER_GID_SIZE]) {
+    verbs::Gid gid;
+    std::copy(std::begin(bytes), std::end(bytes), gid.bytes.begin());
+    return gid.bytes == verbs::Gid().bytes ? Value(None{}) : Value(verbs::gid_text(gid));
+}
+
+bool is_of_link(const PortFacts& port, const DeviceFacts& device, const kxfer_info_link& link) {
+    if (!port.verbs || device.core.name != text_of(link.device)) return false;
+    return device.ports.size() == 1 ||
+           std::any_of(port.verbs->gids.begin(), port.verbs->gids.end(), [&](const auto& gid) {
+               return std::equal(gid.bytes.begin(), gid.bytes.end(), std::begin(link.sgid));
+           });
+}
+
+// On InfiniBand the subnet manager chooses the path MTU.
+bool is_infiniband(const kxfer_info_link& link) { return link.gid_type == 0; }
+
+Record details_of(const kxfer_info_link& link, const LinkMtu& mtu) {
+    Record record;
+    record.add("id", link.id)
+        .add("state", state_name(link.state))
+        .add("role", role(link))
+        .add("error", error_name(link.error))
+        .add("local", to_string(link.local))
+        .add("remote", to_string(link.remote))
+        .add("device", text_of(link.device))
+        .add("context", context_name(link.context))
+        .add("tos", link.tos)
+        .add("key", key_of(link))
+        .add("gid_type", gid_type(link.gid_type))
+        .add("sgid", gid(link.sgid), Show::everywhere, "own GID")
+        .add("dgid", gid(link.dgid), Show::everywhere, "peer's GID");
+    const std::string warning = mtu_warning(link, mtu);
+    add_mtu(record, mtu)
+        .add("warning", warning.empty() ? Value(None{}) : Value(warning),
+             warning.empty() ? Show::json_only : Show::everywhere);
+    record.add("sessions", link.nr_sessions)
+        .add("targets", link.nr_grants)
+        .add("jobs", link.nr_jobs)
+        .add("rtt_ns", if_known(link.rtt_ns), Show::everywhere, "rtt")
+        .add("age", duration(link.age_ns));
+    return add_traffic(record, link);
+}
+
+} // namespace
+
+LinkMtu mtu_of(const kxfer_info_link& link, const std::vector<kxfer_info_lane>& lanes,
+               const std::vector<DeviceFacts>& devices) {
+    LinkMtu mtu;
+    for (const auto& lane : lanes)
+        if (lane.link == link.id && lane.path_mtu)
+            mtu.path = mtu.path ? std::min<uint32_t>(mtu.path, lane.path_mtu) : lane.path_mtu;
+    for (const auto& device : devices)
+        for (const auto& port : device.ports)
+            if (mtu.path && is_of_link(port, device, link)) mtu.port = port.verbs->active_mtu;
+    return mtu;
+}
+
+std::string mtu_warning(const kxfer_info_link& link, const LinkMtu& mtu) {
+    if (!mtu.path || !mtu.port || mtu.path == mtu.port) return {};
+    const std::string differ = fmt::format("path MTU {}, the port's is {} now", mtu.path, mtu.port);
+    // The MTU of the peer's port or of the subnet limits the path MTU too.
+    if (!(link.flags & KXFER_LINK_INITIATOR) || is_infiniband(link))
+        return differ + ": a link keeps the MTU of the path that it was made on";
+    return differ +
+           ": a link keeps the MTU it was made with; open it again (it closes 30 s after its last user)";
+}
+
+Record link_row(const kxfer_info_link& link, const LinkMtu& mtu) {
+    Record record;
+    record.add("id", link.id)
+        .add("state", state_name(link.state))
+        .add("role", role(link))
+        .add("local", to_string(link.local))
+        .add("remote", to_string(link.remote))
+        .add("device", text_of(link.device))
+        .add("key", key_of(link), Show::json_only)
+        .add("tos", link.tos, Show::json_only);
+    add_mtu(record, mtu)
+        .add("lanes", link.nr_lanes, Show::json_only)
+        .add("sessions", link.nr_sessions)
+        .add("targets", link.nr_grants)
+        .add("jobs", link.nr_jobs)
+        .add("rtt_ns", if_known(link.rtt_ns), Show::everywhere, "rtt");
+    return add_traffic(record, link);
+}
+
+tl::expected<Table, Failure> link_rows(const Session& session, const std::vector<DeviceFacts>& devices,
+                                       const std::string& device) {
+    TRY_SET(const auto links, session.list<kxfer_info_link>(KXFER_INFO_LINKS));
+    TRY_SET(const auto lanes, session.list<kxfer_info_lane>(KXFER_INFO_LANES));
+    Table rows;
+    for (const kxfer_info_link& link : links)
+        if (device.empty() || text_of(link.device) == device)
+            rows.push_back(link_row(link, mtu_of(link, lanes, devices)));
+    return rows;
+}
+
+tl::expected<Record, Failure> link_record(const Session& session, const std::vector<DeviceFacts>& devices,
+                                          uint64_t id) {
+    TRY_SET(const auto links, session.list<kxfer_info_link>(KXFER_INFO_LINKS));
+    TRY_SET(const auto lanes, session.list<kxfer_info_lane>(KXFER_INFO_LANES));
+    const auto link =
+        std::find_if(links.begin(), links.end(), [id](const auto& one) { return one.id == id; });
+    if (link == links.end())
+        return failed(Error("cannot show link", std::to_string(id), ENOENT, "see: kxfer link list",
+                            "there is no such link, or it belongs to another user (root sees all)"));
+    Record record = details_of(*link, mtu_of(*link, lanes, devices));
+    Table rows;
+    for (const kxfer_info_lane& lane : lanes)
+        if (lane.link == id) rows.push_back(lane_row(lane));
+    record.add("lanes", Value(rows));
+    return record;
+}
+
+} // namespace kxfer::cli

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+//
+// Links and lanes as records, for `link` and `stat`.
+#pragma once
+
+#include <kxfer/kxfer.hpp>
+
+#include "cli/node/devices.hpp"
+#include "cli/output/failure.hpp"
+
+namespace kxfer::cli {
+
+// MTUs in bytes; 0: unknown, or the link has none, as on iWARP.
+struct LinkMtu {
+    uint32_t path = 0; // path MTU of the link's QPs; if lanes differ, the least
+    uint32_t port = 0; // MTU of the port now
+};
+
+LinkMtu mtu_of(const kxfer_info_link& link, const std::vector<kxfer_info_lane>& lanes,
+               const std::vector<DeviceFacts>& devices);
+
+// A warning if the path MTU differs from the port's; empty: they are the same, or unknown.
+std::string mtu_warning(const kxfer_info_link& link, const LinkMtu& mtu);
+
+// A line of a list.
+Record link_row(const kxfer_info_link& link, const LinkMtu& mtu);
+// All links, or those of one device.
+tl::expected<Table, Failure> link_rows(const Session& session, const std::vector<DeviceFacts>& devices,
+                                       const std::string& device = {});
+
+// All details of one link, with its lanes; ENOENT if there is no such link.
+tl::expected<Record, Failure> link_record(const Session& session, const std::vector<DeviceFacts>& devices,
+                                          uint64_t id);
+
+} // namespace kxfer::cli

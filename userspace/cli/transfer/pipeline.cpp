@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#include "cli/transfer/pipeline.hpp"
+
+#include <array>
+#include <cerrno>
+
+#include "base/try.hpp"
+#include "cli/node/device_file.hpp"
+#include "cli/node/interrupt.hpp"
+
+namespace kxfer::cli {
+
+namespace {
+
+constexpr size_t nr_slots = 8;
+constexpr size_t slot_bytes_most = 512 * 1024;
+constexpr size_t slot_bytes_least = 4096;
+
+} // namespace
+
+Pipeline::Pipeline(Session session, Memory memory, Region region, size_t slot_bytes)
+    : session_(std::move(session)), memory_(std::move(memory)), region_(std::move(region)),
+      slot_bytes_(slot_bytes), slots_(nr_slots) {}
+
+// Takes less memory if the user may pin only a little.
+tl::expected<Pipeline, Failure> Pipeline::make(Session session, uint32_t region_flags) {
+    for (size_t slot_bytes = slot_bytes_most;; slot_bytes /= 2) {
+        auto memory = Memory::allocate(nr_slots * slot_bytes);
+        if (!memory) return failed(std::move(memory.error()));
+        auto region = session.add_region(memory->bytes(), region_flags);
+        if (region) return Pipeline(std::move(session), std::move(*memory), std::move(*region), slot_bytes);
+        if (region.error().number != ENOMEM || slot_bytes == slot_bytes_least)
+            return failed(pin_error(std::move(region.error()), nr_slots * slot_bytes));
+    }
+}
+
+Expected<void> Pipeline::write(const Target& target, uint64_t target_offset, uint64_t length) {
+    return submit(
+        Job::write(region_, offset_of(submitted_), target, target_offset, length, submitted_ % nr_slots));
+}
+
+Expected<void> Pipeline::read(const Target& target, uint64_t target_offset, uint64_t length) {
+    return submit(
+        Job::read(region_, offset_of(submitted_), target, target_offset, length, submitted_ % nr_slots));
+}
+
+Expected<void> Pipeline::submit(const Job& job) {
+    TRY(session_.submit(job));
+    if (retired_ == submitted_) moved_ns_ = kxfer_clock_ns();
+    slot_of(submitted_) = {job.length, false, 0};
+    submitted_++;
+    return {};
+}
+
+Expected<void> Pipeline::take_completions() {
+    std::array<Completion, nr_slots> room = {};
+    TRY_SET(const auto taken, session_.reap(room));
+    for (const Completion& completion : taken) {
+        Slot& slot = slots_.at(completion.user_data);
+        slot.ended = true;
+        slot.status = completion.status;
+    }
+    if (!taken.empty()) moved_ns_ = kxfer_clock_ns();
+    return {};
+}
+
+Expected<std::optional<std::span<std::byte>>> Pipeline::retire() {
+    if (retired_ == submitted_) return std::nullopt;
+    const Slot& slot = slot_of(retired_);
+    if (!slot.ended) {
+        TRY(take_completions());
+    }
+    if (!slot.ended) return std::nullopt;
+    const std::span<std::byte> bytes = memory_of(retired_).first(slot.length);
+    retired_++;
+    if (slot.status < 0) return fail("the transfer failed at", "", slot.status);
+    return bytes;
+}
+
+// A job that has ended makes the session readable, however late this looks. So a process
+// that was stopped for long does not mistake its own pause for a silent peer.
+Expected<void> Pipeline::wait(Milliseconds timeout, int fd) {
+    const bool in_flight = retired_ != submitted_;
+    const auto still = std::chrono::nanoseconds(kxfer_clock_ns() - moved_ns_);
+    const std::chrono::nanoseconds left = timeout > still ? timeout - still : std::chrono::nanoseconds(0);
+    const bool readable =
+        wait_readable({in_flight ? session_.fd() : -1, fd}, in_flight ? left : std::chrono::minutes(1));
+    if (interrupted()) return fail("stopped", "", EINTR);
+    if (in_flight && !readable && left == std::chrono::nanoseconds(0))
+        return fail("the transfer stands still", "", ETIMEDOUT);
+    return {};
+}
+
+} // namespace kxfer::cli

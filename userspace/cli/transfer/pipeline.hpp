@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+//
+// Pipeline: a ring of pinned slots, each for one job at a time, so that the
+// file is read or written while jobs of other slots are in flight.
+//
+// A slot is claimed, gets a job, is retired when the job has ended, and released.
+// Each of the four steps goes through the slots in the same order, whatever the order
+// in which jobs end:
+//
+//   put: claim, fill from the file, write(), retire(), release
+//   get: claim, read(), retire(), store in the file, release
+//
+// Only wait() blocks.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <kxfer/kxfer.hpp>
+
+#include "cli/node/file.hpp"
+#include "cli/output/failure.hpp"
+
+namespace kxfer::cli {
+
+class Pipeline {
+  public:
+    // region_flags: KXFER_REGION_F_WRITE if devices have to write into the slots.
+    static tl::expected<Pipeline, Failure> make(Session session, uint32_t region_flags);
+
+    bool full() const { return claimed_ - released_ == slots_.size(); }
+    std::span<std::byte> claim() { return memory_of(claimed_++); }
+
+    // Submits a job between the target and the first `length` bytes of the oldest claimed
+    // slot that had no job yet.
+    Expected<void> write(const Target& target, uint64_t target_offset, uint64_t length);
+    Expected<void> read(const Target& target, uint64_t target_offset, uint64_t length);
+
+    // Retires the oldest job: returns the bytes it moved, or its errno; empty if it has not ended.
+    Expected<std::optional<std::span<std::byte>>> retire();
+    void release() { released_++; }
+    // Frees slots that were claimed but got no job; no job may be in flight.
+    void clear() { claimed_ = submitted_ = retired_ = released_ = 0; }
+
+    // Waits until a job has ended or `fd` (-1: none) is readable. With no job in flight it
+    // waits for `fd` only, and may return early. EINTR: a signal came; ETIMEDOUT: no job has
+    // ended within the timeout.
+    Expected<void> wait(Milliseconds timeout, int fd = -1);
+
+  private:
+    struct Slot {
+        uint64_t length = 0;
+        bool ended = false;
+        int status = 0;
+    };
+
+    Pipeline(Session session, Memory memory, Region region, size_t slot_bytes);
+    Slot& slot_of(uint64_t count) { return slots_[count % slots_.size()]; }
+    uint64_t offset_of(uint64_t count) const { return count % slots_.size() * slot_bytes_; }
+    std::span<std::byte> memory_of(uint64_t count) const {
+        return memory_.bytes().subspan(offset_of(count), slot_bytes_);
+    }
+    Expected<void> submit(const Job& job);
+    Expected<void> take_completions();
+
+    Session session_;
+    Memory memory_; // outlives the region that pins it
+    Region region_;
+    size_t slot_bytes_;
+    std::vector<Slot> slots_;
+    // Slots that have ever passed each step: claimed_ >= submitted_ >= retired_ >= released_.
+    uint64_t claimed_ = 0;
+    uint64_t submitted_ = 0;
+    uint64_t retired_ = 0;
+    uint64_t released_ = 0;
+    uint64_t moved_ns_ = 0; // when a job last ended, or began with no other in flight
+};
+
+} // namespace kxfer::cli

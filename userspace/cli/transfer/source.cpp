@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+#include "cli/transfer/source.hpp"
+
+#include <fmt/format.h>
+
+#include "base/try.hpp"
+#include "cli/command/peer.hpp"
+#include "cli/command/size.hpp"
+
+namespace kxfer::cli {
+
+namespace {
+
+constexpr std::string_view memory_prefix = "mem:";
+
+std::string_view base_name(std::string_view path) {
+    const size_t slash = path.rfind('/');
+    return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+} // namespace
+
+tl::expected<Source, std::string> parse_source(std::string_view text) {
+    Source source;
+    const size_t equals = text.find('=');
+    std::string_view rest = text;
+    if (equals != std::string_view::npos && is_export_name(text.substr(0, equals))) {
+        source.name = text.substr(0, equals);
+        rest = text.substr(equals + 1);
+    }
+    if (rest.starts_with(memory_prefix)) {
+        if (source.name.empty())
+            return tl::make_unexpected(fmt::format("'{}' needs a name: give NAME={}", text, rest));
+        TRY_SET(const auto bytes, parse_size(rest.substr(memory_prefix.size())));
+        if (bytes == 0) return tl::make_unexpected(fmt::format("'{}' has no bytes", text));
+        source.bytes = bytes;
+        return source;
+    }
+    if (rest.empty())
+        return tl::make_unexpected(
+            fmt::format("'{}' names no file; a source is [NAME=]FILE or NAME=mem:SIZE", text));
+    source.file = rest;
+    if (source.name.empty()) source.name = base_name(rest);
+    if (!is_export_name(source.name))
+        return tl::make_unexpected(fmt::format(
+            "the file name of '{}' cannot be an export's (1 to 63 of A-Z a-z 0-9 . _ -): give NAME={}", text,
+            rest));
+    return source;
+}
+
+} // namespace kxfer::cli

@@ -48,6 +48,7 @@ const struct kxfer_link_ops kxfer_role_initiator = {
 	.abandoned	= kxfer_release_abandoned,
 	.slot_free	= kxfer_job_lane_slot_free,
 	.settle		= kxfer_chain_settle,
+	.idle		= kxfer_job_lane_idle,
 	.stuck		= kxfer_job_lane_stuck,
 	.closing	= kxfer_job_lane_closing,
 	.stopped	= kxfer_job_lane_stopped,

@@ -351,7 +351,7 @@ void kxfer_chain_flush(struct kxfer_lane *lane)
 	scratch->nr = 0;
 	scratch->used = 0;
 	kxfer_stat_add(KXFER_STAT_WR_POSTED, nr);
-	kxfer_lane_post_locked(lane, first, nr);
+	kxfer_lane_post_counted(lane, first, nr);
 }
 
 static bool peer_refused(enum ib_wc_status status)

@@ -61,8 +61,11 @@ static int make_chains(struct kxfer_lane *lane)
 /** kxfer_job_lane_open() - allocate what posting needs. Return: 0 or -ENOMEM */
 int kxfer_job_lane_open(struct kxfer_lane *lane)
 {
-	if (kxfer_lane_is_control(lane))
+	if (kxfer_lane_is_control(lane)) {
+		/* For ever: it has no credits, and is not seen by kxfer_job_lane_stuck(). */
+		lane->uncounted = true;
 		return 0;
+	}
 	/* The last data lane is for bulk jobs. */
 	lane->max_bytes = lane->index == lane->link->max_data ? KXFER_LANE_BYTES :
 			  KXFER_SMALL_BYTES;
@@ -75,12 +78,29 @@ int kxfer_job_lane_connected(struct kxfer_lane *lane)
 	return kxfer_iwarp_make_sinks(lane) ?: kxfer_offer_make(lane);
 }
 
+/**
+ * kxfer_job_lane_idle() - whether nothing is under way on the CQ of a lane
+ * @cq: CQ of an initiator's lane
+ *
+ * A lane that has messages is not idle until kxfer_job_lane_stuck() has found none. Any
+ * context; takes no lock.
+ */
+bool kxfer_job_lane_idle(struct kxfer_cq *cq)
+{
+	struct kxfer_lane *lane = container_of(cq, struct kxfer_lane, cq);
+
+	return !READ_ONCE(lane->uncounted) &&
+	       READ_ONCE(lane->credits.left) == lane->credits.max;
+}
+
 /** kxfer_job_lane_stuck() - whether the peer holds up jobs; as kxfer_lane_stuck() */
 bool kxfer_job_lane_stuck(struct kxfer_lane *lane)
 {
 	bool stuck = kxfer_lane_stuck(lane);
 
 	spin_lock_bh(&lane->lock);
+	if (kxfer_lane_is_idle(lane) && !kxfer_offer_is_posted(lane))
+		WRITE_ONCE(lane->uncounted, false);
 	stuck |= kxfer_offer_stuck_locked(lane, ktime_get_ns()) ||
 		 kxfer_chain_oldest_ms(lane) > KXFER_STUCK_MS;
 	spin_unlock_bh(&lane->lock);

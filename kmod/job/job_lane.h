@@ -5,6 +5,7 @@
 
 #include <linux/types.h>
 
+struct kxfer_cq;
 struct kxfer_lane;
 struct kxfer_lane_size;
 
@@ -12,6 +13,7 @@ void kxfer_job_lane_init(struct kxfer_lane *lane);
 void kxfer_job_lane_size(const struct kxfer_lane *lane, struct kxfer_lane_size *size);
 int kxfer_job_lane_open(struct kxfer_lane *lane);
 int kxfer_job_lane_connected(struct kxfer_lane *lane);
+bool kxfer_job_lane_idle(struct kxfer_cq *cq);
 bool kxfer_job_lane_stuck(struct kxfer_lane *lane);
 void kxfer_job_lane_slot_free(struct kxfer_lane *lane);
 void kxfer_job_lane_closing(struct kxfer_lane *lane);

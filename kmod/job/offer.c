@@ -329,6 +329,12 @@ static void offer_answered(struct kxfer_request *request)
 		kxfer_link_protocol_error(lane->link, "a message READ and refused");
 }
 
+/** kxfer_offer_is_posted() - whether a lane, whose lock the caller holds, has a long message */
+bool kxfer_offer_is_posted(const struct kxfer_lane *lane)
+{
+	return lane->offers && lane->offers->nr_posted;
+}
+
 /**
  * kxfer_offer_get() - an offer that can be posted, or NULL
  * @lane: a data lane of an initiator; the caller holds its lock

@@ -24,6 +24,7 @@ void kxfer_offer_take_back(struct kxfer_lane *lane, const struct kxfer_active_jo
 			   const struct kxfer_target *target, int status);
 u64 kxfer_offer_late(struct kxfer_lane *lane, u64 now_ns);
 void kxfer_offer_pump(struct kxfer_lane *lane);
+bool kxfer_offer_is_posted(const struct kxfer_lane *lane);
 bool kxfer_offer_stuck_locked(const struct kxfer_lane *lane, u64 now_ns);
 struct kxfer_offer *kxfer_offer_fetched(struct kxfer_lane *lane,
 					const struct kxfer_wire_fetched *fetched);

@@ -27,6 +27,22 @@
  * A work that finds an owner has nothing to do: a context that became the owner after the work
  * was queued polls after that.
  *
+ * An owner does not arm the CQ if nothing is under way that could complete (@idle): arming costs
+ * a call of the handler or, on a card, an interrupt for the next completion, which the next
+ * owner mostly polls for. As a proof that the handler is called, or a context polls, for all that
+ * is posted later:
+ *  1. The context that posts makes @idle false, and then looks for an owner
+ *     (kxfer_cq_before_post()). If there is none and the CQ is not armed, it arms the CQ.
+ *  2. The owner leaves, and then looks at @idle again. If that is false by now, and the CQ is not
+ *     armed, it queues the work.
+ *  3. A full barrier stands between the two steps of each. So at least one of them sees what the
+ *     other has done.
+ *  4. A handler makes @armed false before it queues the work, or before the owner leaves. So a
+ *     context that finds the CQ armed has made @idle false before one of those looks at it.
+ * What comes unasked, such as the flushed RECVs of a QP that failed, waits for the next owner, or
+ * for kxfer_cq_check(), which the keep-alive calls. Before a QP is drained kxfer_cq_be_armed()
+ * ends all this.
+ *
  * No session waits because the session that owns the CQ does not get the CPU. The owner polls
  * with preemption disabled, for a bounded time. When another task wants the CPU it leaves, or it
  * steps aside: that task may be the provider's, which works in a kworker from Linux 6.12 on.
@@ -89,6 +105,7 @@ static void completion_handler(struct ib_cq *ib, void *context)
 	unsigned long flags;
 
 	spin_lock_irqsave(&cq->lock, flags);
+	WRITE_ONCE(cq->armed, false);
 	if (cq->owner || cq->closing)
 		WRITE_ONCE(cq->event, true);
 	else
@@ -119,17 +136,47 @@ static bool is_owner(const struct kxfer_cq *cq)
 	return READ_ONCE(cq->owner) == current;
 }
 
+/* Have the handler called. Return: whether completions may have come before. */
+static bool arm(struct kxfer_cq *cq)
+{
+	/* Before the arming: the handler may come at once. */
+	WRITE_ONCE(cq->armed, true);
+	return ib_req_notify_cq(cq->ib, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0;
+}
+
+static bool is_idle(struct kxfer_cq *cq)
+{
+	return cq->idle && !READ_ONCE(cq->eager) && cq->idle(cq);
+}
+
+/**
+ * kxfer_cq_check() - have a CQ polled if nothing else leads to that
+ * @cq: of any context
+ *
+ * Any context but hard interrupts. Nothing is done for a CQ that is armed or has an owner.
+ */
+void kxfer_cq_check(struct kxfer_cq *cq)
+{
+	unsigned long flags;
+
+	if (!cq->polled)
+		return;
+	spin_lock_irqsave(&cq->lock, flags);
+	if (!cq->armed && !cq->owner && !cq->closing)
+		queue_work(comp_wq, &cq->work);
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
 /* Stop being the owner. */
 static void leave(struct kxfer_cq *cq)
 {
+	bool idle = is_idle(cq), more = false;
 	unsigned long flags;
-	bool more = false;
 
 	if (cq->polled) {
 		/* Completions of this event are polled already, or will be by the work. */
 		WRITE_ONCE(cq->event, false);
-		more = !cq->empty || ib_req_notify_cq(cq->ib, IB_CQ_NEXT_COMP |
-						      IB_CQ_REPORT_MISSED_EVENTS) > 0;
+		more = !cq->empty || (!idle && arm(cq));
 	}
 	spin_lock_irqsave(&cq->lock, flags);
 	WRITE_ONCE(cq->owner, NULL);
@@ -138,6 +185,12 @@ static void leave(struct kxfer_cq *cq)
 	else if (more || cq->event)
 		queue_work(comp_wq, &cq->work);
 	spin_unlock_irqrestore(&cq->lock, flags);
+	if (!idle)
+		return;
+	/* Pairs with kxfer_cq_before_post() and kxfer_cq_be_armed(). */
+	smp_mb();
+	if (!is_idle(cq))
+		kxfer_cq_check(cq);
 }
 
 /* For the owner. Return: completions handled; fewer than KXFER_CQ_BATCH: there are no more. */
@@ -297,6 +350,30 @@ void kxfer_cq_look(struct kxfer_cq *cq)
 	kxfer_cq_disown(cq);
 }
 
+/**
+ * kxfer_cq_arm_to_post() - kxfer_cq_before_post() that found the CQ not armed, without an owner
+ * @cq: polled CQ of an open lane, whose lock the caller holds
+ */
+void kxfer_cq_arm_to_post(struct kxfer_cq *cq)
+{
+	if (arm(cq))
+		kxfer_cq_check(cq);
+}
+
+/**
+ * kxfer_cq_be_armed() - have the CQ armed whenever it has no owner, to drain its QP
+ * @cq: of any context, or one that was not made
+ *
+ * Any context but hard interrupts.
+ */
+void kxfer_cq_be_armed(struct kxfer_cq *cq)
+{
+	WRITE_ONCE(cq->eager, true);
+	/* Pairs with leave(). */
+	smp_mb();
+	kxfer_cq_check(cq);
+}
+
 static int create_polled(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cqe,
 			 int comp_vector)
 {
@@ -306,6 +383,7 @@ static int create_polled(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cq
 	cq->ib = kxfer_try_ptr(LANE_CQ, ib_create_cq(ibdev, completion_handler, NULL, cq, &attr));
 	if (IS_ERR(cq->ib))
 		return PTR_ERR(cq->ib);
+	cq->armed = true;
 	ib_req_notify_cq(cq->ib, IB_CQ_NEXT_COMP);
 	return 0;
 }
@@ -334,12 +412,14 @@ enum ib_poll_context kxfer_cq_core_context(enum kxfer_context context)
  * @context: where completions are handled
  * @settle: for a polled CQ, or NULL: called by its owner, with no lock held, when done() has
  *	been called for all completions of one poll
+ * @idle: for a polled CQ, or NULL: whether nothing is under way on it. Called with or without
+ *	locks; who posts makes it false before kxfer_cq_before_post()
  *
  * May sleep. Return: 0 or -errno, with nothing to destroy.
  */
 int kxfer_cq_create(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cqe,
 		    int comp_vector, enum kxfer_context context,
-		    void (*settle)(struct kxfer_cq *cq))
+		    void (*settle)(struct kxfer_cq *cq), bool (*idle)(struct kxfer_cq *cq))
 {
 	int ret = 0;
 
@@ -349,6 +429,7 @@ int kxfer_cq_create(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cqe,
 	spin_lock_init(&cq->lock);
 	init_completion(&cq->handed_over);
 	cq->settle = settle;
+	cq->idle = idle;
 	cq->polled = context == KXFER_CONTEXT_POLLED;
 	cq->direct = context == KXFER_CONTEXT_DIRECT;
 	if (cq->polled) {

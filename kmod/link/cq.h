@@ -29,7 +29,11 @@
  * @empty: the owner's last poll found fewer completions than it could take
  * @closing: the CQ is being retired or destroyed: its owner hands it over, and it gets no other
  * @handed_over: the owner has left the CQ to the context that retires or destroys it
+ * @armed: the handler will be called for the next completion, or is about to be; it may be
+ *	called also if this is false
+ * @eager: the CQ is armed whenever it has no owner, also while @idle
  * @settle: called by the owner when done() has been called for all of @wc; or NULL
+ * @idle: whether nothing is under way that could complete; NULL: this is not known
  * @work: polls the CQ when it has no other owner
  * @now_ns: ktime_get_ns() when @wc was taken; belongs to the owner
  * @wc: completions taken; belongs to the owner
@@ -46,8 +50,11 @@ struct kxfer_cq {
 	bool event;
 	bool empty;
 	bool closing;
+	bool armed;
+	bool eager;
 	struct completion handed_over;
 	void (*settle)(struct kxfer_cq *cq);
+	bool (*idle)(struct kxfer_cq *cq);
 	struct work_struct work;
 	u64 now_ns;
 	struct ib_wc wc[KXFER_CQ_BATCH];
@@ -75,7 +82,7 @@ void kxfer_cq_exit(void);
 enum ib_poll_context kxfer_cq_core_context(enum kxfer_context context);
 int kxfer_cq_create(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cqe,
 		    int comp_vector, enum kxfer_context context,
-		    void (*settle)(struct kxfer_cq *cq));
+		    void (*settle)(struct kxfer_cq *cq), bool (*idle)(struct kxfer_cq *cq));
 void kxfer_cq_retire(struct kxfer_cq *cq);
 void kxfer_cq_destroy(struct kxfer_cq *cq);
 int kxfer_cq_borrow(struct kxfer_cq *cq, struct ib_pd *pd, u32 nr_cqe, int comp_vector,
@@ -86,6 +93,23 @@ void kxfer_cq_disown(struct kxfer_cq *cq);
 void kxfer_cq_poll(struct kxfer_cq *cq, const struct kxfer_cq_wait *wait);
 void kxfer_cq_recall(struct kxfer_cq *cq);
 void kxfer_cq_look(struct kxfer_cq *cq);
+void kxfer_cq_check(struct kxfer_cq *cq);
+void kxfer_cq_arm_to_post(struct kxfer_cq *cq);
+void kxfer_cq_be_armed(struct kxfer_cq *cq);
+
+/*
+ * To be called before ib_post_send(), with the lane's lock held, after what makes @idle false: a
+ * context will poll for the completion. See cq.c.
+ */
+static inline void kxfer_cq_before_post(struct kxfer_cq *cq)
+{
+	if (!cq->idle)
+		return;
+	/* Pairs with leave(). */
+	smp_mb();
+	if (!READ_ONCE(cq->armed) && !READ_ONCE(cq->owner))
+		kxfer_cq_arm_to_post(cq);
+}
 
 /* In done(): the time when the completion was found. */
 static inline u64 kxfer_cq_now_ns(const struct kxfer_cq *cq)

@@ -210,7 +210,7 @@ static int create_cq(struct kxfer_lane *lane, u32 cqe, enum kxfer_context contex
 	if (lane->size.pooled)
 		return kxfer_cq_borrow(&lane->cq, lane->link->pd, cqe, comp_vector(lane), context);
 	return kxfer_cq_create(&lane->cq, ibdev, cqe, comp_vector(lane), context,
-			       lane->link->ops->settle);
+			       lane->link->ops->settle, lane->link->ops->idle);
 }
 
 static int create_cq_and_qp(struct kxfer_lane *lane, enum kxfer_context context)
@@ -293,6 +293,7 @@ void kxfer_lane_close(struct kxfer_lane *lane)
 		if (!kxfer_fault(CM_DISCONNECT))
 			rdma_disconnect(lane->cm_id);
 		kxfer_cq_retire(&lane->cq);
+		kxfer_cq_be_armed(&lane->cq);
 		kxfer_delay(LANE_DRAIN);
 		ib_drain_qp(lane->qp);
 		kxfer_delay(LANE_DRAINED);
@@ -337,6 +338,27 @@ void kxfer_lane_wc_error(struct kxfer_lane *lane, const struct ib_wc *wc,
 	kxfer_link_fail(lane->link, -ECONNRESET);
 }
 
+static int post(struct kxfer_lane *lane, struct ib_qp *qp, const struct ib_send_wr *wr, u32 nr)
+{
+	int ret;
+
+	lockdep_assert_held(&lane->lock);
+	if (!lane->open)
+		return -ECONNRESET;
+	kxfer_cq_before_post(&lane->cq);
+	ret = kxfer_try(LANE_POST_SEND, ib_post_send(qp, wr, NULL));
+	WRITE_ONCE(lane->nr_wr, lane->nr_wr + nr);
+	if (ret)
+		kxfer_link_fail(lane->link, -ECONNRESET);
+	return ret;
+}
+
+/** kxfer_lane_post_counted() - kxfer_lane_post_locked() of work requests that have credits */
+int kxfer_lane_post_counted(struct kxfer_lane *lane, const struct ib_send_wr *wr, u32 nr)
+{
+	return post(lane, lane->qp, wr, nr);
+}
+
 /**
  * kxfer_lane_post_to_locked() - post work requests; called with the lane's lock held
  * @lane: if it is not open, nothing is posted
@@ -350,16 +372,8 @@ void kxfer_lane_wc_error(struct kxfer_lane *lane, const struct ib_wc *wc,
 int kxfer_lane_post_to_locked(struct kxfer_lane *lane, struct ib_qp *qp,
 			      const struct ib_send_wr *wr, u32 nr)
 {
-	int ret;
-
-	lockdep_assert_held(&lane->lock);
-	if (!lane->open)
-		return -ECONNRESET;
-	ret = kxfer_try(LANE_POST_SEND, ib_post_send(qp, wr, NULL));
-	WRITE_ONCE(lane->nr_wr, lane->nr_wr + nr);
-	if (ret)
-		kxfer_link_fail(lane->link, -ECONNRESET);
-	return ret;
+	WRITE_ONCE(lane->uncounted, true);
+	return post(lane, qp, wr, nr);
 }
 
 /** kxfer_lane_post_locked() - kxfer_lane_post_to_locked() on the lane's own QP */
@@ -394,12 +408,14 @@ void kxfer_lane_rests(struct kxfer_lane *lane)
 	spin_unlock_bh(&lane->lock);
 }
 
-/*
- * Nothing is under way except long messages that the peer has noted. These wait for a RECV of
- * the peer for as long as it takes, and so do the jobs queued after them. Called with the
- * lane's lock held.
+/**
+ * kxfer_lane_is_idle() - whether no work request is under way that could complete
+ * @lane: data lane whose lock the caller holds
+ *
+ * Long messages that the peer has noted do not count. These wait for a RECV of the peer for as
+ * long as it takes, and so do the jobs queued after them.
  */
-static bool is_idle(const struct kxfer_lane *lane)
+bool kxfer_lane_is_idle(const struct kxfer_lane *lane)
 {
 	return lane->credits.left == lane->credits.max && !READ_ONCE(lane->iwarp.placing) &&
 	       !lane->exclusive && kxfer_channel_idle_locked(&lane->channel);
@@ -421,7 +437,7 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
 	bool quiet, stuck;
 
 	spin_lock_bh(&lane->lock);
-	if (is_idle(lane) || lane->nr_completions != lane->quiet_at) {
+	if (kxfer_lane_is_idle(lane) || lane->nr_completions != lane->quiet_at) {
 		lane->quiet_at = lane->nr_completions;
 		lane->quiet_since_ns = now;
 	}

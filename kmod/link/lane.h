@@ -88,6 +88,7 @@ struct kxfer_lane_user {
  *	bottom halves, so that a provider that works in a softirq runs at once
  * @open: work requests may be posted; cleared before the QP is drained
  * @credits: work requests of jobs that may be posted
+ * @uncounted: work requests or messages may be under way that hold none of @credits
  * @bytes_posted: payload of the posted chains
  * @max_bytes: limit of @bytes_posted
  * @flows: flows of sessions with queued jobs, by what they wait for (flow.h)
@@ -140,6 +141,7 @@ struct kxfer_lane {
 	spinlock_t lock;
 	bool open;
 	struct kxfer_credits credits;
+	bool uncounted;
 	u32 bytes_posted;
 	u32 max_bytes;
 	struct list_head flows[KXFER_FLOW_WAITS];
@@ -177,9 +179,11 @@ void kxfer_lane_close(struct kxfer_lane *lane);
 void kxfer_lane_free(struct kxfer_lane *lane);
 void kxfer_lane_wc_error(struct kxfer_lane *lane, const struct ib_wc *wc,
 			 const char *what);
+bool kxfer_lane_is_idle(const struct kxfer_lane *lane);
 bool kxfer_lane_stuck(struct kxfer_lane *lane);
 bool kxfer_lane_overdue(struct kxfer_lane *lane);
 void kxfer_lane_rests(struct kxfer_lane *lane);
+int kxfer_lane_post_counted(struct kxfer_lane *lane, const struct ib_send_wr *wr, u32 nr);
 int kxfer_lane_post(struct kxfer_lane *lane, const struct ib_send_wr *wr, u32 nr);
 int kxfer_lane_post_locked(struct kxfer_lane *lane, const struct ib_send_wr *wr,
 			   u32 nr);

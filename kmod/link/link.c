@@ -557,7 +557,10 @@ static bool any_lane_stuck(struct kxfer_link *link)
 		struct kxfer_lane *lane = READ_ONCE(link->data[i]);
 
 		/* A peer connects data lanes in any order: some may be missing. */
-		if (lane && link->ops->stuck(lane))
+		if (!lane)
+			continue;
+		kxfer_cq_check(&lane->cq);
+		if (link->ops->stuck(lane))
 			return true;
 	}
 	return false;

@@ -91,6 +91,7 @@ struct kxfer_lane_size {
  * @abandoned: an answer came that no context waits for; does not sleep
  * @slot_free: a request slot of a lane is free; does not sleep
  * @settle: completions of a polled CQ were handled; see kxfer_cq_create()
+ * @idle: whether nothing is under way on a polled CQ; see kxfer_cq_create()
  * @stuck: whether the peer holds up what is under way on a data lane; called every
  *	KXFER_KEEPALIVE_MS; does not sleep
  * @closing: a lane takes no more work requests; its QP is still there; may sleep
@@ -122,6 +123,7 @@ struct kxfer_link_ops {
 	void (*abandoned)(struct kxfer_request *request);
 	void (*slot_free)(struct kxfer_lane *lane);
 	void (*settle)(struct kxfer_cq *cq);
+	bool (*idle)(struct kxfer_cq *cq);
 	bool (*stuck)(struct kxfer_lane *lane);
 	void (*closing)(struct kxfer_lane *lane);
 	void (*drained)(struct kxfer_lane *lane);

@@ -21,6 +21,7 @@
 #define STUCK_MS	45000	/* 30 s */
 #define LATE_MS		700	/* by then a waiting call has nudged the peer more than once */
 #define NR_HANG_UPS	40
+#define UNASKED_MS	8000	/* seen with a keep-alive at the latest, every 2 s */
 #define HANG_UP_MS	20000	/* longer than making a link takes */
 
 struct tricks {
@@ -102,6 +103,19 @@ static int answer(struct raw_server *server, const struct kxfer_wire_header *req
 	return status;
 }
 
+static atomic_bool unasked;
+
+/* Sends an answer to nothing on the data lane, once. */
+static void speak_unasked(struct raw_server *server)
+{
+	struct kxfer_wire_header header;
+
+	if (!atomic_exchange(&unasked, false))
+		return;
+	header = raw_header(KXFER_WIRE_NOTIFY | KXFER_WIRE_ANSWER, 0, 0, 1);
+	raw_post_request(&server->lanes[1], header, NULL, 0);
+}
+
 FIXTURE_SETUP(server)
 {
 	void *memory = kx_alloc(LENGTH);
@@ -110,6 +124,7 @@ FIXTURE_SETUP(server)
 	strcpy(self->tricks.name, "good-name");
 	raw_server_init(&self->server);
 	self->server.answer = answer;
+	self->server.idle = speak_unasked;
 	self->server.context = &self->tricks;
 	ASSERT_EQ(0, raw_server_start(&self->server, self->port));
 	self->fd = kx_open();
@@ -279,6 +294,26 @@ static int list_peer(int fd, uint32_t peer)
 	uint64_t cursor = 0;
 
 	return kx_peer_list(fd, peer, exports, 8, &cursor);
+}
+
+/* The CQ of a lane with nothing under way is not armed. */
+TEST_F(server, that_speaks_unasked_on_an_idle_lane_loses_the_link)
+{
+	struct kxfer_job job = {
+		.op = KXFER_OP_READ,
+		.region = self->region,
+		.length = LENGTH,
+	};
+	struct kxfer_completion done;
+	uint64_t errors;
+
+	test_cmd_target_open(self->fd, self->peer, "window", 0, &job.target);
+	test_cmd_submit(1, self->fd, &job, 1);
+	ASSERT_EQ(1, kx_reap(self->fd, &done, 1, 1, KX_TIMEOUT_MS));
+	EXPECT_EQ(0, done.status);
+	errors = kx_counter(self->fd, "protocol_errors");
+	atomic_store(&unasked, true);
+	EXPECT_TRUE(kx_wait_until(kx_counter(self->fd, "protocol_errors") > errors, UNASKED_MS));
 }
 
 TEST_F(server, that_lists_in_order_is_believed)

@@ -19,6 +19,8 @@
 
 #define LENGTH	(64UL << 10)
 #define MANY	100	/* more NOTIFYs than a lane may have unanswered */
+#define ROUNDS		12
+#define ROUNDS_MS	6000	/* by far: half of what waiting for a keep-alive takes */
 #define NR_LATE	300	/* more than end for one hold of a lock */
 
 FIXTURE(reap)
@@ -66,6 +68,36 @@ TEST_F(reap, needs_room_in_range)
 	EXPECT_EQ(-EINVAL, reap(self->fd, self->done, 0, 0, 0));
 	EXPECT_EQ(-EINVAL, reap(self->fd, self->done, 4097, 0, 0));
 	EXPECT_EQ(-EINVAL, reap(self->fd, self->done, 1, 2, 0));
+}
+
+/*
+ * A caller that sleeps is woken by each completion, whether the provider works before SUBMIT
+ * returns or later. A lane's CQ that is not armed is looked at every 2 s only. So rounds that
+ * should take milliseconds would take seconds.
+ */
+TEST_F(reap, of_a_sleeper_brings_jobs_at_once)
+{
+	struct kxfer_job jobs[64];
+	uint64_t began;
+	int round, i;
+
+	for (i = 0; i < 64; i++)
+		jobs[i] = (struct kxfer_job) {
+			.op = KXFER_OP_WRITE,
+			.region = self->pair.client_region,
+			.target = self->pair.target,
+			.length = 1 + i * 1000,
+		};
+	wait_flags = KXFER_WAIT_F_SLEEP;
+	began = kx_now_ns();
+	for (round = 0; round < ROUNDS; round++) {
+		ASSERT_EQ(64, kx_submit(self->fd, jobs, 64));
+		for (i = 0; i < 64; i++)
+			ASSERT_EQ(1, reap(self->fd, self->done, 1, 1, 0));
+	}
+	TH_LOG("%d rounds took %llu ms", ROUNDS,
+	       (unsigned long long)(kx_now_ns() - began) / 1000000);
+	EXPECT_GT(ROUNDS_MS, (kx_now_ns() - began) / 1000000);
 }
 
 TEST_F(reap, waits_in_one_way_only)

@@ -192,6 +192,14 @@ static void count_users(const struct kxfer_batch *batch)
 	kxfer_stat_add(KXFER_STAT_JOBS_SUBMITTED, batch->nr);
 }
 
+/* Called with the session's job_lock held. */
+static void receive(struct kxfer_session *session, struct kxfer_active_job *job,
+		    struct kxfer_job_list *ended)
+{
+	WRITE_ONCE(session->nr_recvs, session->nr_recvs + 1);
+	kxfer_mailbox_receive(job, ended);
+}
+
 /* Called with the session's job_lock held, and the lane's lock if the batch has a flow. */
 static void hand_over(struct kxfer_batch *batch, struct kxfer_job_list *ended)
 {
@@ -205,7 +213,7 @@ static void hand_over(struct kxfer_batch *batch, struct kxfer_job_list *ended)
 		if (job->target && !job->status)
 			kxfer_job_start(job, batch->lane, batch->at_once, ended);
 		else if (job->mailbox)
-			kxfer_mailbox_receive(job, ended);
+			receive(batch->session, job, ended);
 		else
 			kxfer_job_list_add(ended, job);
 	}

@@ -55,7 +55,10 @@ static bool same_objects(const struct kxfer_active_job *a, const struct kxfer_ac
 	       a->mailbox == b->mailbox;
 }
 
-/* Drop @nr uses of the objects of a job; a waiter may free them after that. */
+/*
+ * Drop @nr uses of the objects of a job; a waiter may free them after that. Called with job_lock
+ * held.
+ */
 static void release_objects(const struct kxfer_active_job *job, int nr)
 {
 	struct kxfer_target *target = job->target;
@@ -65,8 +68,11 @@ static void release_objects(const struct kxfer_active_job *job, int nr)
 		kxfer_mapping_put(job->mapping, nr);
 	if (job->region)
 		atomic_sub(nr, &job->region->users);
-	if (job->mailbox && atomic_sub_and_test(nr, &job->mailbox->nr_recvs))
-		wake_up_var(&job->mailbox->nr_recvs);
+	if (job->mailbox) {
+		WRITE_ONCE(job->session->nr_recvs, job->session->nr_recvs - nr);
+		if (atomic_sub_and_test(nr, &job->mailbox->nr_recvs))
+			wake_up_var(&job->mailbox->nr_recvs);
+	}
 	if (!target)
 		return;
 	link = target->link;

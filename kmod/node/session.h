@@ -59,10 +59,11 @@ struct kxfer_user;
  * @last_target: entry of @targets that was looked up last for a job; or NULL
  * @pinned_bytes: bytes of all regions, in whole pages
  * @charges: charges to the rdma cgroup, for devices in use; see charge.c
- * @job_lock: protects the next eight members; bh-safe
+ * @job_lock: protects the next nine members; bh-safe
  * @jobs: jobs in flight, by kxfer_active_job.session_node
  * @done: jobs that ended and are not reaped; empty with a @ring
- * @nr_jobs: length of @jobs
+ * @nr_jobs: length of @jobs, and the places of batches under way
+ * @nr_recvs: number of RECVs in @jobs
  * @nr_done: length of @done; with a @ring: most completions unread in it (ring.c)
  * @max_jobs: limit of @nr_jobs + @nr_done
  * @ring: completion ring, or NULL; set once
@@ -104,6 +105,7 @@ struct kxfer_session {
 	struct list_head jobs;
 	struct kxfer_job_list done;
 	u32 nr_jobs;
+	u32 nr_recvs;
 	u32 nr_done;
 	u32 max_jobs;
 	struct kxfer_session_ring *ring;

@@ -87,8 +87,7 @@ KXFER_EXPORT(kxfer_device_map_mr);
 KXFER_EXPORT(kxfer_mapping_find);
 KXFER_EXPORT(kxfer_mapping_get);
 KXFER_EXPORT(kxfer_mapping_put);
-KXFER_EXPORT(kxfer_mapping_to_device);
-KXFER_EXPORT(kxfer_mapping_to_cpu);
+KXFER_EXPORT(kxfer_mapping_sync);
 KXFER_EXPORT(kxfer_mapping_pieces);
 
 /* node/table.c */

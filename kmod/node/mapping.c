@@ -24,7 +24,7 @@
  *
  * A device may see a copy of the memory, in bounce buffers. While the mapping lasts both
  * sides work on the memory, so only making a mapping copies all of it. Each job syncs the
- * bytes that it moves (sync_range()): before its work requests are posted
+ * bytes that it moves (kxfer_mapping_sync()): before its work requests are posted
  * (kxfer_mapping_to_device()), and when a READ has placed them (kxfer_mapping_to_cpu()).
  * Unmapping copies nothing back, because bytes that the device did not write are old in
  * the copy. An export has no moment for either sync, so on such a device only the module's
@@ -169,8 +169,10 @@ static struct kxfer_mapping *mapping_create(struct kxfer_region *region,
 	ret = kxfer_device_join(dev, &dev->mappings, &mapping->dev_node);
 	if (ret)
 		goto err_free;
+	/* The ib_device is there as long as the device is joined. */
+	mapping->synced = !ib_uses_virt_dma(dev->ibdev);
 	kxfer_delay(MAPPING_MAKE);
-	ret = ib_uses_virt_dma(dev->ibdev) ? take_addresses(mapping) : map_table(mapping);
+	ret = mapping->synced ? map_table(mapping) : take_addresses(mapping);
 	if (ret)
 		goto err_leave;
 	atomic_inc(&region->nr_mappings);
@@ -190,7 +192,7 @@ static void mapping_destroy(struct kxfer_mapping *mapping)
 	struct kxfer_region *region = mapping->region;
 
 	kxfer_delay(MAPPING_END);
-	if (!ib_uses_virt_dma(mapping->dev->ibdev))
+	if (mapping->synced)
 		unmap_table(mapping);
 	kvfree(mapping->extents);
 	leave_device(mapping);
@@ -349,7 +351,13 @@ static void sync_address(struct kxfer_mapping *mapping, u64 addr, u32 bytes, boo
 		ib_dma_sync_single_for_cpu(ibdev, addr, bytes, direction);
 }
 
-/*
+/**
+ * kxfer_mapping_sync() - kxfer_mapping_to_device() and kxfer_mapping_to_cpu()
+ * @mapping: synced mapping that the caller is a user of
+ * @offset: first byte within the region
+ * @bytes: length of the range
+ * @for_device: for the device; else for the CPU
+ *
  * An IOMMU joins pages from anywhere in one segment, but a machine that is not coherent
  * cleans caches by CPU addresses. From the address of a segment the DMA API finds only the
  * first page, and assumes that the rest follow it. So pass the pages: a scatter-list entry
@@ -358,15 +366,13 @@ static void sync_address(struct kxfer_mapping *mapping, u64 addr, u32 bytes, boo
  * list is missing.) Bounce buffers are found by their address, and are never part of a
  * joined segment.
  */
-static void sync_range(struct kxfer_mapping *mapping, u64 offset, u64 bytes, bool for_device)
+void kxfer_mapping_sync(struct kxfer_mapping *mapping, u64 offset, u64 bytes, bool for_device)
 {
 	const struct kxfer_extent *extent;
 	bool bounced;
 	u64 addr;
 	u32 piece;
 
-	if (ib_uses_virt_dma(mapping->dev->ibdev))
-		return;
 	bounced = !mapping->dev->in_place || kxfer_sg_is_bounced(mapping->table.sgl);
 	extent = &mapping->extents[kxfer_extents_find(mapping->extents,
 						      mapping->nr_extents, offset)];
@@ -382,28 +388,6 @@ static void sync_range(struct kxfer_mapping *mapping, u64 offset, u64 bytes, boo
 			sync_pages(mapping, offset, piece, addr, for_device);
 		}
 	}
-}
-
-/**
- * kxfer_mapping_to_device() - sync a range before the device works on it
- * @mapping: mapping that the caller is a user of
- * @offset: first byte within the region
- * @bytes: length of the range
- */
-void kxfer_mapping_to_device(struct kxfer_mapping *mapping, u64 offset, u64 bytes)
-{
-	sync_range(mapping, offset, bytes, true);
-}
-
-/**
- * kxfer_mapping_to_cpu() - sync a range after the device has written it
- * @mapping: mapping that the caller is a user of
- * @offset: first byte within the region
- * @bytes: length of the range
- */
-void kxfer_mapping_to_cpu(struct kxfer_mapping *mapping, u64 offset, u64 bytes)
-{
-	sync_range(mapping, offset, bytes, false);
 }
 
 /**

@@ -20,6 +20,7 @@ struct kxfer_region;
  * @users: jobs and exposures; while not 0 the mapping stays
  * @table: scatter list, mapped bidirectionally if the region is writable; not made
  *	for a device with virtual DMA
+ * @synced: the device works on DMA addresses, and ranges must be synced
  * @extents: pieces that are contiguous for the device, for plan.c
  * @nr_extents: entries of @extents
  */
@@ -30,6 +31,7 @@ struct kxfer_mapping {
 	bool stored;
 	atomic_t users;
 	struct sg_table table;
+	bool synced;
 	struct kxfer_extent *extents;
 	u32 nr_extents;
 };
@@ -37,11 +39,29 @@ struct kxfer_mapping {
 struct kxfer_mapping *kxfer_mapping_find(struct kxfer_region *region, struct kxfer_device *dev);
 struct kxfer_mapping *kxfer_mapping_get(struct kxfer_region *region, struct kxfer_device *dev);
 void kxfer_mapping_put(struct kxfer_mapping *mapping, int nr);
-void kxfer_mapping_to_device(struct kxfer_mapping *mapping, u64 offset, u64 bytes);
-void kxfer_mapping_to_cpu(struct kxfer_mapping *mapping, u64 offset, u64 bytes);
+void kxfer_mapping_sync(struct kxfer_mapping *mapping, u64 offset, u64 bytes, bool for_device);
 u32 kxfer_mapping_pieces(const struct kxfer_mapping *mapping, u64 offset, u64 bytes,
 			 struct scatterlist *sg);
 void kxfer_mapping_remove_all(struct kxfer_device *dev);
 void kxfer_mapping_end_all(struct kxfer_region *region);
+
+/**
+ * kxfer_mapping_to_device() - sync a range before the device works on it
+ * @mapping: mapping that the caller is a user of
+ * @offset: first byte within the region
+ * @bytes: length of the range
+ */
+static inline void kxfer_mapping_to_device(struct kxfer_mapping *mapping, u64 offset, u64 bytes)
+{
+	if (mapping->synced)
+		kxfer_mapping_sync(mapping, offset, bytes, true);
+}
+
+/** kxfer_mapping_to_cpu() - sync a range, as above, after the device has written it */
+static inline void kxfer_mapping_to_cpu(struct kxfer_mapping *mapping, u64 offset, u64 bytes)
+{
+	if (mapping->synced)
+		kxfer_mapping_sync(mapping, offset, bytes, false);
+}
 
 #endif /* KXFER_MAPPING_H */

@@ -263,6 +263,25 @@ static void put_back(struct kxfer_session *session, struct kxfer_active_job *job
 	spin_unlock_bh(&session->job_lock);
 }
 
+/*
+ * Store the completions of @jobs, @nr of them; @stored counts those that could be. Return: the
+ * link to the first job that is left, or to NULL.
+ */
+static struct kxfer_active_job **store(struct kxfer_active_job **jobs,
+				       struct kxfer_completion __user *to, u32 nr, u32 *stored)
+{
+	struct kxfer_active_job **next = jobs;
+
+	if (!nr || !user_write_access_begin(to, nr * sizeof(*to)))
+		return jobs;
+	for (; *next; next = &(*next)->next, ++*stored)
+		unsafe_copy_to_user((char __user *)(to + *stored),
+				    (const char *)&(*next)->completion, sizeof(*to), fault);
+fault:
+	user_write_access_end();
+	return next;
+}
+
 /**
  * kxfer_reap_store() - store completions in user memory
  * @session: session of the caller
@@ -274,8 +293,7 @@ static void put_back(struct kxfer_session *session, struct kxfer_active_job *job
  */
 int kxfer_reap_store(struct kxfer_session *session, u64 to, u32 max, u32 *stored)
 {
-	struct kxfer_completion __user *out = u64_to_user_ptr(to);
-	struct kxfer_active_job *job, *next, *gone = NULL;
+	struct kxfer_active_job *jobs, *left, **end;
 	int ret;
 	u32 n;
 
@@ -283,20 +301,16 @@ int kxfer_reap_store(struct kxfer_session *session, u64 to, u32 max, u32 *stored
 	ret = kxfer_session_begin_reap(session);
 	if (ret)
 		return ret;
-	job = take_done(session, max, &n);
-	for (; job; job = next) {
-		next = job->next;
-		if (copy_to_user(out + *stored, &job->completion, sizeof(*out))) {
-			put_back(session, job, n - *stored);
-			ret = -EFAULT;
-			break;
-		}
-		job->next = gone;
-		gone = job;
-		++*stored;
+	jobs = take_done(session, max, &n);
+	end = store(&jobs, u64_to_user_ptr(to), n, stored);
+	left = *end;
+	*end = NULL;
+	if (left) {
+		put_back(session, left, n - *stored);
+		ret = -EFAULT;
 	}
 	kxfer_user_return(session->user, KXFER_SHARE_JOBS, *stored);
-	kxfer_job_free(session, gone);
+	kxfer_job_free(session, jobs);
 	mutex_unlock(&session->reap_mutex);
 	return ret;
 }

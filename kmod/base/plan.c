@@ -37,25 +37,11 @@ static u64 table_length(const struct kxfer_extent *extents, u32 nr)
 	return nr ? extents[nr - 1].start + extents[nr - 1].length : 0;
 }
 
-/**
- * kxfer_extents_find() - find the extent that holds a byte
- * @extents: the table
- * @nr: entries of @extents
- * @offset: offset of the byte, inside the table
- *
- * Return: index of the extent.
- */
-u32 kxfer_extents_find(const struct kxfer_extent *extents, u32 nr, u64 offset)
+/** kxfer_extents_search() - kxfer_extents_find() among extents of any lengths */
+u32 kxfer_extents_search(const struct kxfer_extent *extents, u32 nr, u64 offset)
 {
 	u32 first = 0, end = nr, middle;
-	u64 guess = offset / KXFER_PLAN_PAGE;
 
-	if (nr == 1)
-		return 0;
-	/* If the pages are scattered, each page is an extent. */
-	if (guess < nr && extents[guess].start <= offset &&
-	    offset - extents[guess].start < extents[guess].length)
-		return guess;
 	while (end - first > 1) {
 		middle = first + (end - first) / 2;
 		if (extents[middle].start <= offset)
@@ -109,16 +95,6 @@ int kxfer_plan_init(struct kxfer_plan *plan,
 	plan->left = length;
 	plan->limits = limits;
 	return 0;
-}
-
-/* Most bytes of a work request that begins at @addr of the remote memory. */
-static u64 remote_room(const struct kxfer_plan_limits *limits, u64 addr)
-{
-	u64 to_border = KXFER_PLAN_PAGE - addr % KXFER_PLAN_PAGE;
-
-	if (limits->border_bytes && to_border < limits->border_bytes)
-		return least(to_border, limits->max_wr_bytes);
-	return limits->max_wr_bytes;
 }
 
 /* Add at most @room bytes of local memory to the work request. */
@@ -189,7 +165,7 @@ bool kxfer_plan_next(struct kxfer_plan *plan, struct kxfer_wr_desc *wr)
 		return false;
 	remote = &plan->remote[plan->remote_index];
 	wr->remote_addr = remote->addr + plan->remote_offset;
-	room = least(plan->left, remote_room(plan->limits, wr->remote_addr));
+	room = least(plan->left, kxfer_plan_remote_room(plan->limits, wr->remote_addr));
 	room = least(room, remote->length - plan->remote_offset);
 
 	wr->rkey = remote->key;

@@ -67,6 +67,20 @@ struct kxfer_wr_desc {
 };
 
 /**
+ * struct kxfer_piece - a transfer that is one work request with one SGE
+ * @addr: DMA address of the local memory
+ * @remote_addr: first byte in the peer's memory
+ * @rkey: rkey that covers all remote bytes
+ * @length: bytes
+ */
+struct kxfer_piece {
+	u64 addr;
+	u64 remote_addr;
+	u32 rkey;
+	u32 length;
+};
+
+/**
  * struct kxfer_plan - a cursor over the work requests of one transfer
  * @local: extents of the local memory; must outlive the plan
  * @remote: extents of the remote memory; must outlive the plan
@@ -112,7 +126,63 @@ int kxfer_plan_init(struct kxfer_plan *plan,
 		    u64 length, const struct kxfer_plan_limits *limits);
 bool kxfer_plan_next(struct kxfer_plan *plan, struct kxfer_wr_desc *wr);
 bool kxfer_plan_is_word(const struct kxfer_plan *plan, u32 bytes);
-u32 kxfer_extents_find(const struct kxfer_extent *extents, u32 nr, u64 offset);
+u32 kxfer_extents_search(const struct kxfer_extent *extents, u32 nr, u64 offset);
 int kxfer_extents_check(const struct kxfer_extent *extents, u32 nr, u64 length);
+
+/**
+ * kxfer_extents_find() - find the extent that holds a byte
+ * @extents: the table
+ * @nr: entries of @extents
+ * @offset: offset of the byte, inside the table
+ *
+ * Return: index of the extent.
+ */
+static inline u32 kxfer_extents_find(const struct kxfer_extent *extents, u32 nr, u64 offset)
+{
+	u64 guess = offset / KXFER_PLAN_PAGE;
+
+	if (nr == 1)
+		return 0;
+	/* If the pages are scattered, each page is an extent. */
+	if (guess < nr && extents[guess].start <= offset &&
+	    offset - extents[guess].start < extents[guess].length)
+		return guess;
+	return kxfer_extents_search(extents, nr, offset);
+}
+
+/* Most bytes of a work request that begins at @addr of the remote memory. */
+static inline u64 kxfer_plan_remote_room(const struct kxfer_plan_limits *limits, u64 addr)
+{
+	u64 to_border = KXFER_PLAN_PAGE - addr % KXFER_PLAN_PAGE;
+
+	return to_border < limits->border_bytes && to_border < limits->max_wr_bytes ?
+	       to_border : limits->max_wr_bytes;
+}
+
+/**
+ * kxfer_plan_piece() - plan a transfer that is one work request with one SGE
+ * @piece: out: the work request
+ *
+ * The other arguments are as for kxfer_plan_init(), but the caller has checked that @length is
+ * not 0 and that the transfer leaves no table. Return: false, with @piece undefined, if the
+ * transfer needs a plan. That may be so for one work request, too: of local extents that abut.
+ */
+static inline bool
+kxfer_plan_piece(struct kxfer_piece *piece,
+		 const struct kxfer_extent *local, u32 nr_local, u64 local_offset,
+		 const struct kxfer_extent *remote, u32 nr_remote, u64 remote_offset,
+		 u64 length, const struct kxfer_plan_limits *limits)
+{
+	local += kxfer_extents_find(local, nr_local, local_offset);
+	remote += kxfer_extents_find(remote, nr_remote, remote_offset);
+	local_offset -= local->start;
+	remote_offset -= remote->start;
+	piece->addr = local->addr + local_offset;
+	piece->remote_addr = remote->addr + remote_offset;
+	piece->rkey = remote->key;
+	piece->length = length;
+	return length <= local->length - local_offset && length <= remote->length - remote_offset &&
+	       length <= kxfer_plan_remote_room(limits, piece->remote_addr) && limits->max_sge;
+}
 
 #endif /* KXFER_PLAN_H */

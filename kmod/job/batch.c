@@ -57,7 +57,7 @@ void kxfer_batch_begin(struct kxfer_batch *batch, struct kxfer_session *session,
 	};
 	spin_lock_bh(&session->job_lock);
 	batch->places = kxfer_ring_room(session, share);
-	WRITE_ONCE(session->nr_jobs, session->nr_jobs + batch->places);
+	kxfer_job_reserve_locked(session, batch->places);
 	batch->spares = kxfer_job_take_spares(session, batch->places);
 	spin_unlock_bh(&session->job_lock);
 	batch->full = batch->places < share ? -EAGAIN : -EDQUOT;

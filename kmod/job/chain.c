@@ -173,6 +173,18 @@ static void append_chain(struct kxfer_scratch *scratch, struct kxfer_chain *chai
 	scratch->last_chain = chain;
 }
 
+/* The chain is its job's from now on, and holds credits. */
+static void hold_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
+		       struct kxfer_active_job *job, u32 credits)
+{
+	chain->job = job;
+	chain->posted_at = jiffies;
+	chain->nr_wr = credits;
+	WARN_ON_ONCE(!kxfer_credits_take(&lane->credits, credits));
+	lane->bytes_posted += chain->bytes;
+	kxfer_mapping_to_device(job->mapping, chain->offset, chain->bytes);
+}
+
 /* The last work request of the scratch ends the chain. */
 static void end_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
 		      struct kxfer_active_job *job, u32 credits)
@@ -182,14 +194,9 @@ static void end_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
 	/* The sink of an iWARP READ is invalidated when that READ is done. */
 	if (!(job->flags & KXFER_JOB_F_BATCH) || chain->sink)
 		signal_last(lane->scratch);
-	chain->job = job;
-	chain->posted_at = jiffies;
-	chain->nr_wr = credits;
 	chain->bytes -= kxfer_plan_left(&job->plan);
-	WARN_ON_ONCE(!kxfer_credits_take(&lane->credits, credits));
-	lane->bytes_posted += chain->bytes;
+	hold_chain(lane, chain, job, credits);
 	kxfer_job_chain_posted(job);
-	kxfer_mapping_to_device(job->mapping, chain->offset, chain->bytes);
 }
 
 /* Build one work request and put it behind the others. */
@@ -328,6 +335,47 @@ bool kxfer_chain_add(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	if (kxfer_op_is_atomic(job->completion.op))
 		return add_atomic(lane, job);
 	return add_plain(lane, job);
+}
+
+/**
+ * kxfer_chain_add_piece() - build the chain of a READ or WRITE that is one piece
+ * @lane: open lane, not of iWARP, with room. The caller holds its lock, has built no other
+ *	chains than such, and flushes before it drops the lock
+ * @job: job with its objects; its plan is not needed
+ * @piece: all that the job moves
+ */
+void kxfer_chain_add_piece(struct kxfer_lane *lane, struct kxfer_active_job *job,
+			   const struct kxfer_piece *piece)
+{
+	struct kxfer_scratch *scratch = lane->scratch;
+	struct kxfer_chain *chain = lane->free_chains;
+	u32 i = scratch->used++;
+	struct ib_rdma_wr *wr = &scratch->wr[i];
+	struct ib_sge *sge = scratch->sge[i];
+
+	*sge = (struct ib_sge) { piece->addr, piece->length, scratch->lkey };
+	wr->wr.wr_cqe = &chain->cqe;
+	wr->wr.sg_list = sge;
+	wr->wr.num_sge = 1;
+	wr->wr.opcode = IB_WR_RDMA_READ;
+	wr->wr.send_flags = IB_SEND_SIGNALED;
+	wr->remote_addr = piece->remote_addr;
+	wr->rkey = piece->rkey;
+	if (job->completion.op == KXFER_OP_WRITE) {
+		wr->wr.opcode = IB_WR_RDMA_WRITE;
+		kxfer_chain_inline(lane, &wr->wr, job->region->memory, job->offset, piece->length);
+	}
+	append_wr(scratch, &wr->wr);
+	lane->free_chains = chain->next;
+	chain->next = NULL;
+	chain->first = chain;
+	chain->sink = NULL;
+	chain->offset = job->offset;
+	chain->bytes = piece->length;
+	hold_chain(lane, chain, job, 1);
+	job->nr_chains = 1;
+	job->started = true;
+	job->planned = true;
 }
 
 /**

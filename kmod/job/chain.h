@@ -8,10 +8,10 @@
 #include <rdma/ib_verbs.h>
 
 #include "base/plan.h"
+#include "link/lane.h"
 
 struct kxfer_active_job;
 struct kxfer_cq;
-struct kxfer_lane;
 struct kxfer_memory;
 struct kxfer_sink;
 
@@ -79,7 +79,16 @@ struct kxfer_scratch {
 	struct ib_atomic_wr atomic[KXFER_CHAIN_WRS];
 };
 
+/* Whether kxfer_chain_add_piece() may be called; with the lane's lock held. */
+static inline bool kxfer_chain_has_room(const struct kxfer_lane *lane)
+{
+	return lane->free_chains && lane->credits.left && lane->bytes_posted < lane->max_bytes &&
+	       lane->scratch->used < KXFER_CHAIN_WRS;
+}
+
 void kxfer_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane);
+void kxfer_chain_add_piece(struct kxfer_lane *lane, struct kxfer_active_job *job,
+			   const struct kxfer_piece *piece);
 bool kxfer_chain_add(struct kxfer_lane *lane, struct kxfer_active_job *job);
 void kxfer_chain_flush(struct kxfer_lane *lane);
 void kxfer_chain_settle(struct kxfer_cq *cq);

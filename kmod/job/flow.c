@@ -135,7 +135,7 @@ struct kxfer_lane *kxfer_flow_lock_for(struct kxfer_flow *flow, u64 length)
 {
 	struct kxfer_lane *lane = kxfer_flow_lock(flow), *wanted;
 
-	wanted = length > KXFER_BULK_BYTES ? flow->bulk : flow->small;
+	wanted = kxfer_flow_is_bulk(length) ? flow->bulk : flow->small;
 	if (lane == wanted || flow->nr_jobs || flow->unplaced)
 		return lane;
 	/* Pairs with kxfer_flow_lock(). */

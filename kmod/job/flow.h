@@ -49,6 +49,12 @@ struct kxfer_flow {
 	bool unplaced;
 };
 
+/* Whether a job of @length bytes is bulk: such jobs have a lane of their own. */
+static inline bool kxfer_flow_is_bulk(u64 length)
+{
+	return length > KXFER_BULK_BYTES;
+}
+
 struct kxfer_flow *kxfer_flow_create(const struct kxfer_link *link, u64 session);
 void kxfer_flow_put(struct kxfer_flow *flow);
 struct kxfer_lane *kxfer_flow_lock(struct kxfer_flow *flow) __acquires(flow);

@@ -46,10 +46,12 @@
 #define INLINE_NS	(10 * NSEC_PER_MSEC)	/* posting in completions without a break */
 
 /*
- * Jobs that a session keeps for reuse: the session and they fit into 8 KiB. None with KASAN,
- * which looks for use after free.
+ * Jobs that a session keeps for reuse: as many as it has had in flight at once, within these
+ * limits. The session and the fewest fit into 8 KiB; the most take 37 KiB. None with KASAN, which
+ * looks for use after free.
  */
-#define MAX_SPARE_JOBS	(IS_ENABLED(CONFIG_KASAN) ? 0 : 16)
+#define SPARE_JOBS	(IS_ENABLED(CONFIG_KASAN) ? 0 : 16)
+#define MAX_SPARE_JOBS	(IS_ENABLED(CONFIG_KASAN) ? 0 : 128)
 
 static struct kmem_cache *job_cache;
 
@@ -92,6 +94,18 @@ struct kxfer_active_job *kxfer_job_alloc(gfp_t gfp)
 	return kmem_cache_alloc(job_cache, gfp);
 }
 
+/** kxfer_job_take_locked() - a spare or new job; called with job_lock held. May return NULL */
+struct kxfer_active_job *kxfer_job_take_locked(struct kxfer_session *session)
+{
+	struct kxfer_active_job *job = session->spare_jobs;
+
+	if (!job)
+		return kxfer_job_alloc(GFP_NOWAIT | __GFP_NOWARN);
+	session->spare_jobs = job->next;
+	session->nr_spare_jobs--;
+	return job;
+}
+
 /* @job: the first of the jobs to free, linked by @next; or NULL */
 static void free_jobs(struct kxfer_active_job *job)
 {
@@ -103,50 +117,14 @@ static void free_jobs(struct kxfer_active_job *job)
 	}
 }
 
-/**
- * kxfer_job_make() - fill in a job as the user describes it; in no list yet
- * @job: job to fill in
- * @session: session of the job
- * @user: checked description of the job
- * @now_ns: ktime_get_ns()
- */
-void kxfer_job_make(struct kxfer_active_job *job, struct kxfer_session *session,
-		    const struct kxfer_job *user, u64 now_ns)
-{
-	/* Member by member: the plan and the links of lists are set where they are needed. */
-	job->completion = (struct kxfer_completion) {
-		.user_data = user->user_data,
-		.op = user->op,
-		.submitted_ns = now_ns,
-	};
-	job->session = session;
-	job->uring = NULL;
-	job->region = NULL;
-	job->mapping = NULL;
-	job->target = NULL;
-	job->mailbox = NULL;
-	job->lane = NULL;
-	INIT_LIST_HEAD(&job->lane_node);
-	job->flags = user->flags;
-	job->offset = user->region_offset;
-	job->length = user->length;
-	job->cookie = user->cookie;
-	job->deadline.ns = user->deadline_ns;
-	RB_CLEAR_NODE(&job->deadline.node);
-	job->status = 0;
-	job->nr_chains = 0;
-	job->stopped = false;
-	job->started = false;
-	job->planned = false;
-}
-
 /* Called with job_lock held. Return: those of @jobs that are not kept, for free_jobs(). */
 static struct kxfer_active_job *keep_spares(struct kxfer_session *session,
 					    struct kxfer_active_job *jobs)
 {
+	u32 most = min_t(u32, max_t(u32, session->peak_jobs, SPARE_JOBS), MAX_SPARE_JOBS);
 	struct kxfer_active_job *job;
 
-	while (jobs && session->nr_spare_jobs < MAX_SPARE_JOBS) {
+	while (jobs && session->nr_spare_jobs < most) {
 		job = jobs;
 		jobs = job->next;
 		job->next = session->spare_jobs;
@@ -374,6 +352,17 @@ void kxfer_job_pump_on(struct kxfer_lane *lane)
 		queue_work(kxfer_wq, &lane->pump_work);
 }
 
+/**
+ * kxfer_job_posted() - add a job that was posted without being queued
+ * @lane: lane whose lock the caller holds
+ * @job: job in no list of the lane, of which nothing is left to post
+ */
+void kxfer_job_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	kxfer_flow_join(job);
+	add_to_posted(lane, job);
+}
+
 /*
  * Post a job without queueing it, if it overtakes no other. Called with the lane's lock held.
  * Return: false if some of the job is left to be queued.
@@ -383,8 +372,7 @@ static bool post_at_once(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	if (!kxfer_flow_is_next(job->target->flow) || !kxfer_link_is_live(lane->link) ||
 	    kxfer_job_is_held(job) || !post_some(lane, job) || !job->planned)
 		return false;
-	kxfer_flow_join(job);
-	add_to_posted(lane, job);
+	kxfer_job_posted(lane, job);
 	return true;
 }
 

@@ -10,6 +10,7 @@
 #include "base/deadline.h"
 #include "base/job_list.h"
 #include "base/plan.h"
+#include "node/session.h"
 
 #define KXFER_ATOMIC_BYTES	8	/* that an atomic changes, and their alignment */
 
@@ -119,6 +120,13 @@ static inline bool kxfer_op_has_sink(u32 op)
 	return op == KXFER_OP_READ || op == KXFER_OP_RECV || kxfer_op_is_atomic(op);
 }
 
+/* Count @nr more jobs of a session, whose job_lock the caller holds, as in flight. */
+static inline void kxfer_job_reserve_locked(struct kxfer_session *session, u32 nr)
+{
+	WRITE_ONCE(session->nr_jobs, session->nr_jobs + nr);
+	session->peak_jobs = max(session->peak_jobs, session->nr_jobs + session->nr_done);
+}
+
 /* The right on the target that an op needs: KXFER_RIGHT_*. */
 static inline u32 kxfer_op_right(u32 op)
 {
@@ -141,16 +149,53 @@ static inline bool kxfer_job_is_long(const struct kxfer_active_job *job)
 	return job->completion.op == KXFER_OP_SEND && job->length > KXFER_MESSAGE_MAX;
 }
 
+/**
+ * kxfer_job_make() - fill in a job as the user describes it; in no list yet
+ * @job: job to fill in
+ * @session: session of the job
+ * @user: checked description of the job
+ * @now_ns: ktime_get_ns()
+ */
+static inline void kxfer_job_make(struct kxfer_active_job *job, struct kxfer_session *session,
+				  const struct kxfer_job *user, u64 now_ns)
+{
+	/* Member by member: the plan and the links of lists are set where they are needed. */
+	job->completion = (struct kxfer_completion) {
+		.user_data = user->user_data,
+		.op = user->op,
+		.submitted_ns = now_ns,
+	};
+	job->session = session;
+	job->uring = NULL;
+	job->region = NULL;
+	job->mapping = NULL;
+	job->target = NULL;
+	job->mailbox = NULL;
+	job->lane = NULL;
+	INIT_LIST_HEAD(&job->lane_node);
+	job->flags = user->flags;
+	job->offset = user->region_offset;
+	job->length = user->length;
+	job->cookie = user->cookie;
+	job->deadline.ns = user->deadline_ns;
+	RB_CLEAR_NODE(&job->deadline.node);
+	job->status = 0;
+	job->nr_chains = 0;
+	job->stopped = false;
+	job->started = false;
+	job->planned = false;
+}
+
 int kxfer_job_init(void);
 void kxfer_job_exit(void);
 struct kxfer_active_job *kxfer_job_take_spares(struct kxfer_session *session, u32 want);
 struct kxfer_active_job *kxfer_job_alloc(gfp_t gfp);
-void kxfer_job_make(struct kxfer_active_job *job, struct kxfer_session *session,
-		    const struct kxfer_job *user, u64 now_ns);
+struct kxfer_active_job *kxfer_job_take_locked(struct kxfer_session *session);
 void kxfer_job_free_locked(struct kxfer_session *session, struct kxfer_active_job *jobs);
 void kxfer_job_free(struct kxfer_session *session, struct kxfer_active_job *jobs);
 void kxfer_job_start(struct kxfer_active_job *job, struct kxfer_lane *lane, bool at_once,
 		     struct kxfer_job_list *ended);
+void kxfer_job_posted(struct kxfer_lane *lane, struct kxfer_active_job *job);
 void kxfer_job_chain_posted(struct kxfer_active_job *job);
 void kxfer_job_chain_ended(struct kxfer_active_job *job, struct kxfer_job_list *ended);
 void kxfer_job_end_session(struct kxfer_session *session);

@@ -22,6 +22,7 @@
 #include "job/batch.h"
 #include "job/flow.h"
 #include "job/job.h"
+#include "job/quick.h"
 #include "job/reap.h"
 #include "job/ring.h"
 #include "job/submit.h"
@@ -280,26 +281,45 @@ int kxfer_submit_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 	return ret;
 }
 
-/*
- * Hand over the accepted jobs. A soft provider may carry them out before the post returns:
- * a call that will wait takes those completions at once. (If the flow moves to another lane
- * meanwhile, the CQ of the lane that it left is polled in vain.)
+/**
+ * kxfer_submit_own() - become the owner of the CQ of jobs that are about to be posted
+ * @flow: flow of the jobs, or NULL
+ * @cmd: the call
+ *
+ * A soft provider may carry out jobs before the post returns: a call that will wait takes those
+ * completions at once. (If the flow moves to another lane meanwhile, the CQ of the lane that it
+ * left is polled in vain.) Return: the CQ, for kxfer_submit_poll(); or NULL.
  */
-static void flush(struct kxfer_batch *batch, const struct kxfer_submit *cmd)
+struct kxfer_cq *kxfer_submit_own(struct kxfer_flow *flow, const struct kxfer_submit *cmd)
 {
-	bool looks = batch->nr && batch->flow && cmd->wait &&
-		     !(cmd->flags & KXFER_WAIT_F_SLEEP);
-	struct kxfer_cq *cq = looks ? &READ_ONCE(batch->flow->lane)->cq : NULL;
-	bool own = cq && kxfer_cq_own(cq);
+	struct kxfer_cq *cq;
 
-	kxfer_batch_flush(batch);
-	if (!own)
+	if (!flow || !cmd->wait || cmd->flags & KXFER_WAIT_F_SLEEP)
+		return NULL;
+	cq = &READ_ONCE(flow->lane)->cq;
+	return kxfer_cq_own(cq) ? cq : NULL;
+}
+
+/** kxfer_submit_poll() - handle what a CQ of kxfer_submit_own() has, and disown it */
+void kxfer_submit_poll(struct kxfer_session *session, struct kxfer_cq *cq,
+		       const struct kxfer_submit *cmd)
+{
+	if (!cq)
 		return;
 	kxfer_cq_poll(cq, &(struct kxfer_cq_wait) {
-		.done = &batch->session->nr_done,
+		.done = &session->nr_done,
 		.want = cmd->wait,
 	});
 	kxfer_cq_disown(cq);
+}
+
+/* Hand over the accepted jobs. */
+static void flush(struct kxfer_batch *batch, const struct kxfer_submit *cmd)
+{
+	struct kxfer_cq *cq = kxfer_submit_own(batch->nr ? batch->flow : NULL, cmd);
+
+	kxfer_batch_flush(batch);
+	kxfer_submit_poll(batch->session, cq, cmd);
 }
 
 /* Copy a job without page faults. Return: 0, or not 0 if some of it was not copied. */
@@ -338,21 +358,16 @@ static int copy_job(struct kxfer_batch *batch, const struct kxfer_submit *cmd,
 	return copy_struct_from_user(job, sizeof(*job), from, cmd->stride);
 }
 
-/* Return: 0 if all jobs were accepted, else -errno for the first that was not. */
-static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
+/* Accept jobs in batches. Return: as accept_jobs(). */
+static int accept_batches(struct kxfer_session *session, struct kxfer_submit *cmd)
 {
 	struct kxfer_batch batch;
 	struct kxfer_job job __uninitialized;
 	int ret = 0;
 
-	if (!down_read_trylock(&session->lock)) {
-		ret = kxfer_session_may_wait(session) ?: down_read_killable(&session->lock);
-		if (ret)
-			return ret;
-	}
-	kxfer_batch_begin(&batch, session, cmd->nr_jobs);
+	kxfer_batch_begin(&batch, session, cmd->nr_jobs - cmd->accepted);
 	batch.at_once = true;
-	for (cmd->accepted = 0; cmd->accepted < cmd->nr_jobs; cmd->accepted++) {
+	for (; cmd->accepted < cmd->nr_jobs; cmd->accepted++) {
 		ret = copy_job(&batch, cmd, &job) ?: kxfer_submit_check(&job) ?:
 		      kxfer_submit_accept(&batch, &job);
 		if (ret)
@@ -362,6 +377,23 @@ static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
 	}
 	flush(&batch, cmd);
 	kxfer_batch_end(&batch);
+	return ret;
+}
+
+/* Return: 0 if all jobs were accepted, else -errno for the first that was not. */
+static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
+{
+	int ret;
+
+	if (!down_read_trylock(&session->lock)) {
+		ret = kxfer_session_may_wait(session) ?: down_read_killable(&session->lock);
+		if (ret)
+			return ret;
+	}
+	cmd->accepted = 0;
+	ret = kxfer_quick_submit(session, cmd);
+	if (!ret && cmd->accepted < cmd->nr_jobs)
+		ret = accept_batches(session, cmd);
 	up_read(&session->lock);
 	return ret;
 }

@@ -59,7 +59,7 @@ struct kxfer_user;
  * @last_target: entry of @targets that was looked up last for a job; or NULL
  * @pinned_bytes: bytes of all regions, in whole pages
  * @charges: charges to the rdma cgroup, for devices in use; see charge.c
- * @job_lock: protects the next nine members; bh-safe
+ * @job_lock: protects the next ten members; bh-safe
  * @jobs: jobs in flight, by kxfer_active_job.session_node
  * @done: jobs that ended and are not reaped; empty with a @ring
  * @nr_jobs: length of @jobs, and the places of batches under way
@@ -69,6 +69,7 @@ struct kxfer_user;
  * @ring: completion ring, or NULL; set once
  * @spare_jobs: free jobs kept for reuse, by kxfer_active_job.next
  * @nr_spare_jobs: length of @spare_jobs
+ * @peak_jobs: largest @nr_jobs + @nr_done so far
  * @wait: woken for completions, events and the end of jobs
  * @reap_mutex: held by the one caller that takes completions or events
  * @look_ns: how long to poll for completions before sleeping (reap.c)
@@ -111,6 +112,7 @@ struct kxfer_session {
 	struct kxfer_session_ring *ring;
 	struct kxfer_active_job *spare_jobs;
 	u32 nr_spare_jobs;
+	u32 peak_jobs;
 	wait_queue_head_t wait;
 	struct mutex reap_mutex;
 	u32 look_ns;

@@ -139,8 +139,29 @@ static inline const char *wrong_wr(const struct plan_input *in, const struct kxf
 	return "ends too early";
 }
 
+/* Checks kxfer_plan_piece(); the walkers stand at the first byte. */
+static inline const char *wrong_piece(const struct plan_input *in, const struct walker *local,
+				      const struct walker *remote)
+{
+	u64 to_border = KXFER_PLAN_PAGE - walker_addr(remote) % KXFER_PLAN_PAGE;
+	bool near = to_border < in->limits.border_bytes, is_piece;
+	struct kxfer_piece piece;
+
+	is_piece = in->length <= walker_run(local) && in->length <= walker_run(remote) &&
+		   in->length <= in->limits.max_wr_bytes && (!near || in->length <= to_border);
+	if (kxfer_plan_piece(&piece, in->local, in->nr_local, in->from, in->remote, in->nr_remote,
+			     in->to, in->length, &in->limits) != is_piece)
+		return is_piece ? "one piece that needs a plan" : "a piece that is none";
+	if (is_piece && (piece.addr != walker_addr(local) ||
+			 piece.remote_addr != walker_addr(remote) ||
+			 piece.rkey != remote->table[remote->index].key ||
+			 piece.length != in->length))
+		return "a wrong piece";
+	return NULL;
+}
+
 /**
- * plan_wrong() - check a plan
+ * plan_wrong() - check a plan, also as one piece
  * @in: transfer that fits both tables
  * @max_wrs: stop after as many work requests
  *
@@ -160,6 +181,9 @@ static inline const char *plan_wrong(const struct plan_input *in, u32 max_wrs)
 		return "refused";
 	if (kxfer_plan_position(&plan) != in->from)
 		return "begins at a wrong position";
+	wrong = wrong_piece(in, &local, &remote);
+	if (wrong)
+		return wrong;
 	while (kxfer_plan_next(&plan, &wr)) {
 		wrong = wrong_wr(in, &wr, done, &local, &remote);
 		if (wrong)

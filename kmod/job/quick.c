@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Quick jobs: those that go straight from the caller's array to their lane.
+ *
+ * Most jobs are READs and WRITEs of one piece, on a target and a region that were used just
+ * before, and nothing is queued in front of them. SUBMIT tries these first, and NOPs. It takes
+ * the locks of the session and of the lane once for up to QUICK_JOBS jobs, and builds each job
+ * with its work request in one step. At the first job that is anything else it stops, and the
+ * batch (submit.c, batch.c) goes on from there. So a refusal has its error from there, too.
+ *
+ * A quick job is an ordinary one from the moment the locks are dropped: in its session's list,
+ * posted on its lane, with a chain. So whatever completes, cancels, withdraws or ends jobs treats
+ * it as any other (job.c, job_stop.c). Beside that:
+ *  - Its target and region stay, because the session's lock is held. They are counted as in use
+ *    before the locks are dropped, and a job can complete only after that.
+ *  - Its mapping is held by a use of the call, which becomes the use of the first job.
+ *  - The lane's lock was taken while nothing was queued there (kxfer_flow_is_next()), and is
+ *    kept until the jobs are posted: they overtake no other job.
+ *  - User memory is copied under the locks, without page faults. A page that is not there
+ *    leaves the job to the batch.
+ *
+ * Context: calls of users; does not sleep. Lock order: as in job.c.
+ */
+#include <linux/ktime.h>
+#include <linux/uaccess.h>
+
+#include "base/compat.h"
+#include "base/fault.h"
+#include "base/plan.h"
+#include "base/stats.h"
+#include "job/chain.h"
+#include "job/flow.h"
+#include "job/job.h"
+#include "job/quick.h"
+#include "job/ring.h"
+#include "job/submit.h"
+#include "job/target.h"
+#include "job/trace.h"
+#include "link/lane.h"
+#include "link/link.h"
+#include "node/device.h"
+#include "node/mapping.h"
+#include "node/memory.h"
+#include "node/region.h"
+#include "node/session.h"
+#include "node/user.h"
+
+#define QUICK_JOBS	KXFER_CHAIN_WRS	/* most jobs in one hold of the locks */
+
+/**
+ * struct quick - jobs of one hold of the locks
+ * @session: session of the caller
+ * @cmd: the call; @accepted counts the jobs taken
+ * @now_ns: time of the submission
+ * @user: copy of the next job
+ * @left: jobs that may still be taken, with @user
+ * @target: target of all jobs
+ * @region: region of all jobs
+ * @mapping: mapping of @region for the device of @target
+ * @piece: what the next job moves
+ * @bulk: the jobs are bulk (flow.h)
+ * @error: -errno of the call; 0: the batch finds out about the next job
+ */
+struct quick {
+	struct kxfer_session *session;
+	struct kxfer_submit *cmd;
+	u64 now_ns;
+	struct kxfer_job user;
+	u32 left;
+	struct kxfer_target *target;
+	struct kxfer_region *region;
+	struct kxfer_mapping *mapping;
+	struct kxfer_piece piece;
+	bool bulk;
+	int error;
+};
+
+/* Copy the next job into @user. Return: false if not all of it is there. */
+static bool copy_next(struct quick *quick)
+{
+	const struct kxfer_job __user *jobs = u64_to_user_ptr(quick->cmd->jobs);
+	unsigned long left;
+
+	pagefault_disable();
+	left = __copy_from_user_inatomic(&quick->user, jobs + quick->cmd->accepted,
+					 sizeof(quick->user));
+	pagefault_enable();
+	return !left;
+}
+
+/* A job was taken. Return: whether there is another. */
+static bool next(struct quick *quick)
+{
+	quick->cmd->accepted++;
+	return --quick->left && copy_next(quick);
+}
+
+/* Called with job_lock held. Return: a job, or NULL without memory. */
+static struct kxfer_active_job *take_job(struct quick *quick)
+{
+	struct kxfer_active_job *job;
+
+	if (kxfer_fault(JOB))
+		quick->error = -ENOMEM;
+	job = quick->error ? NULL : kxfer_job_take_locked(quick->session);
+	if (job)
+		kxfer_job_make(job, quick->session, &quick->user, quick->now_ns);
+	return job;
+}
+
+/* ---- NOPs ---- */
+
+static bool is_nop(const struct kxfer_job *user)
+{
+	return user->op == KXFER_OP_NOP && !kxfer_submit_check(user);
+}
+
+/* Called with job_lock held. */
+static void take_nops(struct quick *quick)
+{
+	struct kxfer_session *session = quick->session;
+	struct kxfer_active_job *job;
+
+	do {
+		job = is_nop(&quick->user) ? take_job(quick) : NULL;
+		if (!job)
+			return;
+		job->completion.completed_ns = quick->now_ns;
+		trace_kxfer_job_checked(job);
+		trace_kxfer_job_completed(job);
+		kxfer_job_list_add(&session->done, job);
+	} while (next(quick));
+}
+
+/* With a ring the batch completes NOPs. Return: number taken. */
+static u32 submit_nops(struct quick *quick)
+{
+	struct kxfer_session *session = quick->session;
+	u32 before = quick->cmd->accepted, nr;
+
+	spin_lock_bh(&session->job_lock);
+	quick->left = session->ring ? 0 : kxfer_ring_room(session, quick->left);
+	if (quick->left)
+		take_nops(quick);
+	nr = quick->cmd->accepted - before;
+	WRITE_ONCE(session->nr_done, session->nr_done + nr);
+	kxfer_job_reserve_locked(session, 0);
+	if (wq_has_sleeper(&session->wait))
+		wake_up(&session->wait);
+	spin_unlock_bh(&session->job_lock);
+	kxfer_stat_add(KXFER_STAT_JOBS_SUBMITTED, nr);
+	kxfer_stat_add(KXFER_STAT_JOBS_COMPLETED, nr);
+	return nr;
+}
+
+/* ---- READs and WRITEs ---- */
+
+/* Find what the first job names, if it was used just before. Return: whether all is there. */
+static bool bind(struct quick *quick)
+{
+	struct kxfer_session *session = quick->session;
+	const struct kxfer_job *user = &quick->user;
+
+	quick->target = READ_ONCE(session->last_target);
+	quick->region = READ_ONCE(session->last_region);
+	if (!quick->target || quick->target->id != user->target || !quick->target->flow ||
+	    !quick->region || quick->region->id != user->region)
+		return false;
+	quick->bulk = kxfer_flow_is_bulk(user->length);
+	quick->mapping = kxfer_mapping_find(quick->region, quick->target->link->dev);
+	return quick->mapping;
+}
+
+static bool is_within(u64 offset, u64 length, u64 limit)
+{
+	return offset <= limit && length <= limit - offset;
+}
+
+/* Whether the next job is a READ or WRITE like the first, and accepted; fills in @piece. */
+static bool is_piece(struct quick *quick)
+{
+	const struct kxfer_mapping *mapping = quick->mapping;
+	const struct kxfer_memory *memory = quick->region->memory;
+	const struct kxfer_target *target = quick->target;
+	const struct kxfer_job *user = &quick->user;
+
+	if ((user->op != KXFER_OP_READ && user->op != KXFER_OP_WRITE) || user->flags ||
+	    user->cookie | user->compare_add | user->swap || !user->length ||
+	    user->target != target->id || user->region != quick->region->id ||
+	    kxfer_flow_is_bulk(user->length) != quick->bulk)
+		return false;
+	if (!(target->rights & kxfer_op_right(user->op)) ||
+	    (user->op == KXFER_OP_READ && !memory->writable) ||
+	    !is_within(user->target_offset, user->length, target->length) ||
+	    !is_within(user->region_offset, user->length, memory->length))
+		return false;
+	return kxfer_plan_piece(&quick->piece, mapping->extents, mapping->nr_extents, user->region_offset,
+				target->keys, target->nr_keys, user->target_offset, user->length,
+				kxfer_device_limits(target->link->dev, user->op));
+}
+
+/* Called with the locks held. Return: false if there is no room for the next job. */
+static bool take_piece(struct quick *quick, struct kxfer_lane *lane)
+{
+	struct kxfer_active_job *job = kxfer_chain_has_room(lane) ? take_job(quick) : NULL;
+
+	if (!job)
+		return false;
+	job->region = quick->region;
+	job->mapping = quick->mapping;
+	job->target = quick->target;
+	job->lane = lane;
+	trace_kxfer_job_checked(job);
+	kxfer_chain_add_piece(lane, job, &quick->piece);
+	trace_kxfer_job_planned(job);
+	list_add_tail(&job->session_node, &quick->session->jobs);
+	kxfer_job_posted(lane, job);
+	return true;
+}
+
+/*
+ * Whether jobs may be posted at once. On iWARP READs need a sink, and WRITEs a placement READ.
+ * Called with the lane's lock held.
+ */
+static bool is_free(const struct quick *quick, const struct kxfer_lane *lane)
+{
+	return lane->open && !quick->target->revoked && kxfer_flow_is_next(quick->target->flow) &&
+	       kxfer_link_is_live(lane->link) && !lane->link->dev->iwarp;
+}
+
+/* Called with the locks held, before a job can complete. The call has a use of the mapping. */
+static void count(struct quick *quick, u32 nr)
+{
+	kxfer_job_reserve_locked(quick->session, nr);
+	atomic_add(nr, &quick->region->users);
+	atomic_add(nr - 1, &quick->mapping->users);
+	atomic_add(nr, &quick->target->nr_jobs);
+	atomic_add(nr, &quick->target->link->nr_jobs);
+	kxfer_stat_add(KXFER_STAT_LIVE_JOBS, nr);
+	kxfer_stat_add(KXFER_STAT_JOBS_SUBMITTED, nr);
+}
+
+/*
+ * The lane's doorbell is rung without job_lock, and both locks are dropped before softirqs run,
+ * as for a batch. Return: number taken.
+ */
+static u32 submit_pieces(struct quick *quick)
+{
+	struct kxfer_session *session = quick->session;
+	u32 before = quick->cmd->accepted, nr;
+	struct kxfer_lane *lane;
+
+	local_bh_disable();
+	spin_lock(&session->job_lock);
+	quick->left = kxfer_ring_room(session, quick->left);
+	lane = kxfer_flow_lock_for(quick->target->flow, quick->user.length);
+	if (quick->left && is_free(quick, lane))
+		while (take_piece(quick, lane) && next(quick) && is_piece(quick))
+			;
+	nr = quick->cmd->accepted - before;
+	if (nr)
+		count(quick, nr);
+	spin_unlock(&session->job_lock);
+	kxfer_job_pump_locked(lane);
+	if (nr)
+		trace_kxfer_handed_over(session, nr);
+	spin_unlock_bh(&lane->lock);
+	local_bh_enable();
+	return nr;
+}
+
+static u32 submit_transfers(struct quick *quick)
+{
+	struct kxfer_cq *cq;
+	u32 nr = 0;
+
+	if (!bind(quick))
+		return 0;
+	/* To take the locks in vain costs a job that needs a batch a microsecond. */
+	if (is_piece(quick)) {
+		cq = kxfer_submit_own(quick->target->flow, quick->cmd);
+		nr = submit_pieces(quick);
+		kxfer_submit_poll(quick->session, cq, quick->cmd);
+	}
+	if (!nr)
+		kxfer_mapping_put(quick->mapping, 1);
+	return nr;
+}
+
+/* Try jobs like the next one, at most @want. Return: number taken. */
+static u32 submit_some(struct quick *quick, u32 want)
+{
+	struct kxfer_user *user = quick->session->user;
+	u32 share, nr = 0;
+
+	if (!copy_next(quick))
+		return 0;
+	share = kxfer_user_take_some(user, KXFER_SHARE_JOBS, want);
+	quick->left = share;
+	if (share)
+		nr = quick->user.op == KXFER_OP_NOP ? submit_nops(quick) : submit_transfers(quick);
+	kxfer_user_return(user, KXFER_SHARE_JOBS, share - nr);
+	return nr;
+}
+
+/* Whether the first job may be quick: to try costs others time. A second look decides. */
+static bool looks_quick(const struct kxfer_submit *cmd)
+{
+	const struct kxfer_job __user *jobs = u64_to_user_ptr(cmd->jobs);
+	unsigned long left;
+	u32 op;
+
+	if (cmd->stride != sizeof(*jobs) || !access_ok(jobs, (size_t)cmd->nr_jobs * sizeof(*jobs)))
+		return false;
+	pagefault_disable();
+	left = __get_user(op, &jobs->op);
+	pagefault_enable();
+	return !left && op <= KXFER_OP_WRITE;
+}
+
+/**
+ * kxfer_quick_submit() - accept quick jobs from the head of a call
+ * @session: session of the caller, which holds its lock for reading
+ * @cmd: the call, checked; @accepted is increased
+ *
+ * Return: 0: the batch has to go on with the rest, if there is one; -ENOMEM: the call ends.
+ */
+int kxfer_quick_submit(struct kxfer_session *session, struct kxfer_submit *cmd)
+{
+	/* Only what is set is read. */
+	struct quick quick __uninitialized;
+	u32 want, nr;
+
+	if (!looks_quick(cmd))
+		return 0;
+	quick.session = session;
+	quick.cmd = cmd;
+	quick.error = 0;
+	quick.now_ns = ktime_get_ns();
+	do {
+		want = min_t(u32, cmd->nr_jobs - cmd->accepted, QUICK_JOBS);
+		nr = submit_some(&quick, want);
+	} while (nr == want && cmd->accepted < cmd->nr_jobs);
+	return quick.error;
+}

@@ -185,6 +185,15 @@ static void hold_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
 	kxfer_mapping_to_device(job->mapping, chain->offset, chain->bytes);
 }
 
+/* The plan has moved past a chain of the job, which is about to be posted; that may fail. */
+static void count_chain(struct kxfer_active_job *job)
+{
+	job->nr_chains++;
+	job->started = true;
+	if (!kxfer_plan_left(&job->plan))
+		job->planned = true;
+}
+
 /* The last work request of the scratch ends the chain. */
 static void end_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
 		      struct kxfer_active_job *job, u32 credits)
@@ -196,7 +205,7 @@ static void end_chain(struct kxfer_lane *lane, struct kxfer_chain *chain,
 		signal_last(lane->scratch);
 	chain->bytes -= kxfer_plan_left(&job->plan);
 	hold_chain(lane, chain, job, credits);
-	kxfer_job_chain_posted(job);
+	count_chain(job);
 }
 
 /* Build one work request and put it behind the others. */
@@ -422,6 +431,18 @@ static void chain_failed(struct kxfer_chain *chain, const struct ib_wc *wc)
 	kxfer_lane_wc_error(lane, wc, "work request of a job");
 }
 
+/*
+ * A chain of a job has ended. @ended gets the job, off the lane's lists, if that was its last one;
+ * the caller completes it without the lane's lock, which is held here.
+ */
+static void discount_chain(struct kxfer_active_job *job, struct kxfer_job_list *ended)
+{
+	if (--job->nr_chains || !job->planned)
+		return;
+	kxfer_job_leave_posted(job->lane, job);
+	kxfer_job_list_add(ended, job);
+}
+
 /* Called with the lane's lock held; @ended gets the job if this was its last chain. */
 static void take_back(struct kxfer_chain *chain, struct kxfer_job_list *ended)
 {
@@ -438,7 +459,19 @@ static void take_back(struct kxfer_chain *chain, struct kxfer_job_list *ended)
 	chain->sink = NULL;
 	chain->next = lane->free_chains;
 	lane->free_chains = chain;
-	kxfer_job_chain_ended(job, ended);
+	discount_chain(job, ended);
+}
+
+/* All mappings on a lane are of one device. */
+static void sync_all(const struct kxfer_chain *finished)
+{
+	const struct kxfer_chain *chain;
+
+	if (!finished->job->mapping->synced)
+		return;
+	for (chain = finished; chain; chain = chain->next)
+		if (chain->job->completion.op != KXFER_OP_WRITE)
+			kxfer_mapping_to_cpu(chain->job->mapping, chain->offset, chain->bytes);
 }
 
 /* End chains that are done, and their jobs, and continue posting. */
@@ -446,19 +479,16 @@ static void settle(struct kxfer_lane *lane, struct kxfer_chain *finished, u64 no
 {
 	struct kxfer_job_list ended = {};
 	struct kxfer_chain *chain, *next;
-	u32 nr = 0;
+	u64 nr;
 
-	for (chain = finished; chain; chain = chain->next) {
-		if (chain->job->completion.op != KXFER_OP_WRITE)
-			kxfer_mapping_to_cpu(chain->job->mapping, chain->offset,
-					     chain->bytes);
-		nr += chain->first ? 1 : 0;
-	}
+	sync_all(finished);
 	spin_lock_bh(&lane->lock);
+	nr = -lane->nr_completions;
 	for (chain = finished; chain; chain = next) {
 		next = chain->next;
 		take_back(chain, &ended);
 	}
+	nr += lane->nr_completions;
 	spin_unlock_bh(&lane->lock);
 	kxfer_stat_add(KXFER_STAT_COMPLETIONS, nr);
 	kxfer_complete_all(&ended, 0, now_ns);

@@ -196,34 +196,6 @@ void kxfer_job_leave_posted(struct kxfer_lane *lane, struct kxfer_active_job *jo
 }
 
 /**
- * kxfer_job_chain_posted() - count one more chain of a job under way
- * @job: job of a lane whose lock the caller holds; not in the lane's posted yet
- *
- * The plan has moved past this chain. Called before ib_post_send(), which may fail.
- */
-void kxfer_job_chain_posted(struct kxfer_active_job *job)
-{
-	job->nr_chains++;
-	job->started = true;
-	if (!kxfer_plan_left(&job->plan))
-		job->planned = true;
-}
-
-/**
- * kxfer_job_chain_ended() - count one chain of a job less under way
- * @job: job of a lane whose lock the caller holds
- * @ended: gets the job, off the lane's lists, if that was its last chain; the caller
- *	completes it without the lock
- */
-void kxfer_job_chain_ended(struct kxfer_active_job *job, struct kxfer_job_list *ended)
-{
-	if (--job->nr_chains || !job->planned)
-		return;
-	kxfer_job_leave_posted(job->lane, job);
-	kxfer_job_list_add(ended, job);
-}
-
-/**
  * kxfer_job_is_held() - whether a job waits in its flow for others of its session
  * @job: job at the head of its flow, or about to be; the caller holds the lock of its lane
  */

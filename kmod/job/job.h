@@ -196,8 +196,6 @@ void kxfer_job_free(struct kxfer_session *session, struct kxfer_active_job *jobs
 void kxfer_job_start(struct kxfer_active_job *job, struct kxfer_lane *lane, bool at_once,
 		     struct kxfer_job_list *ended);
 void kxfer_job_posted(struct kxfer_lane *lane, struct kxfer_active_job *job);
-void kxfer_job_chain_posted(struct kxfer_active_job *job);
-void kxfer_job_chain_ended(struct kxfer_active_job *job, struct kxfer_job_list *ended);
 void kxfer_job_end_session(struct kxfer_session *session);
 void kxfer_job_pump(struct kxfer_lane *lane);
 void kxfer_job_pump_locked(struct kxfer_lane *lane);

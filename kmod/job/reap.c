@@ -274,9 +274,16 @@ static struct kxfer_active_job **store(struct kxfer_active_job **jobs,
 
 	if (!nr || !user_write_access_begin(to, nr * sizeof(*to)))
 		return jobs;
-	for (; *next; next = &(*next)->next, ++*stored)
-		unsafe_copy_to_user((char __user *)(to + *stored),
-				    (const char *)&(*next)->completion, sizeof(*to), fault);
+	for (; *next; next = &(*next)->next, to++, ++*stored) {
+		const struct kxfer_completion *completion = &(*next)->completion;
+
+		unsafe_put_user(completion->user_data, &to->user_data, fault);
+		unsafe_put_user(completion->bytes, &to->bytes, fault);
+		unsafe_put_user(completion->status, &to->status, fault);
+		unsafe_put_user(completion->op, &to->op, fault);
+		unsafe_put_user(completion->submitted_ns, &to->submitted_ns, fault);
+		unsafe_put_user(completion->completed_ns, &to->completed_ns, fault);
+	}
 fault:
 	user_write_access_end();
 	return next;

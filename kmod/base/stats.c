@@ -9,7 +9,8 @@
  * and nowhere else, so all gauges are 0 when the module goes. A gauge below 0 means
  * that an object was freed twice, and causes a warning. Each gauge is an atomic in a
  * cache line of its own. A total only grows. Totals are counted for each CPU, so
- * that no two CPUs write the same cache line when jobs count.
+ * that no two CPUs write the same cache line when jobs count. The gauge of jobs is the
+ * difference of such totals: jobs accepted, and jobs that have ended in one way or another.
  *
  * Context: any. Each value read is exact, but the values are not of one instant.
  */
@@ -50,6 +51,26 @@ void kxfer_stat_move(enum kxfer_stat id, s64 value)
 		  texts[id].name, now);
 }
 
+static u64 total(enum kxfer_stat id)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu(kxfer_stat_totals.values[id], cpu));
+	return sum;
+}
+
+static u64 live_jobs(void)
+{
+	u64 ended = total(KXFER_STAT_JOBS_COMPLETED) + total(KXFER_STAT_JOBS_FAILED) +
+		    total(KXFER_STAT_JOBS_CANCELLED) + total(KXFER_STAT_JOBS_WITHDRAWN);
+
+	/* Then at least as many were accepted. Pairs with the locks that a job passes. */
+	smp_rmb();
+	return total(KXFER_STAT_JOBS_SUBMITTED) - ended;
+}
+
 /**
  * kxfer_stat_read() - read a counter
  * @id: id of the counter
@@ -58,14 +79,11 @@ void kxfer_stat_move(enum kxfer_stat id, s64 value)
  */
 u64 kxfer_stat_read(enum kxfer_stat id)
 {
-	u64 sum = 0;
-	int cpu;
-
+	if (id == KXFER_STAT_LIVE_JOBS)
+		return live_jobs();
 	if (id < KXFER_STAT_GAUGES)
 		return atomic64_read(&gauges[id].value);
-	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(per_cpu(kxfer_stat_totals.values[id], cpu));
-	return sum;
+	return total(id);
 }
 
 /**

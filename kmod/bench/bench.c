@@ -252,7 +252,7 @@ static int bind(struct kxfer_session *session, struct kxfer_run *run)
 			kref_get(&run->target->ref);
 			atomic_inc(&run->target->nr_jobs);
 		}
-		atomic_inc(&run->link->nr_jobs);
+		atomic_inc(&run->link->nr_calls);
 		atomic_inc(&run->region->users);
 	}
 	up_read(&session->lock);
@@ -265,7 +265,7 @@ static void unbind(struct kxfer_run *run)
 
 	atomic_dec(&run->region->users);
 	/* DEDICATED_CLOSE may end the connection after this. */
-	atomic_dec(&run->link->nr_jobs);
+	atomic_dec(&run->link->nr_calls);
 	if (!target)
 		return;
 	if (atomic_dec_and_test(&target->nr_jobs))

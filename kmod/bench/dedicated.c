@@ -464,7 +464,7 @@ int kxfer_dedicated_close(struct kxfer_session *session, void *arg)
 	dedicated = xa_load(&session->engine_objects, cmd->id);
 	if (!dedicated)
 		ret = -ENOENT;
-	else if (atomic_read(&dedicated->link->nr_jobs))
+	else if (atomic_read(&dedicated->link->nr_calls))
 		ret = -EBUSY;
 	else
 		xa_erase(&session->engine_objects, cmd->id);

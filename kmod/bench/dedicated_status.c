@@ -183,7 +183,7 @@ static struct kxfer_dedicated *find(struct kxfer_session *session, u32 id)
 	else if (!kxfer_dedicated_has_messages(dedicated))
 		dedicated = ERR_PTR(-EINVAL);
 	else
-		atomic_inc(&dedicated->link->nr_jobs);
+		atomic_inc(&dedicated->link->nr_calls);
 	up_read(&session->lock);
 	return dedicated;
 }
@@ -212,6 +212,6 @@ int kxfer_dedicated_status(struct kxfer_session *session, void *arg)
 		cmd->wrong = dedicated->wrong;
 		kxfer_dedicated_give(dedicated);
 	}
-	atomic_dec(&dedicated->link->nr_jobs);
+	atomic_dec(&dedicated->link->nr_calls);
 	return ret;
 }

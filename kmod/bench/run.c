@@ -116,7 +116,7 @@ static void look_what_is_done(struct kxfer_run *run, u64 now_ns)
 	struct kxfer_link *link = lane->link;
 	u32 done = run->awaits ? min(run->acked, run->answered) : run->acked;
 
-	WRITE_ONCE(link->heard_ns, now_ns);
+	WRITE_ONCE(lane->heard_ns, now_ns);
 	/* Without the lane's lock: no chains are posted, which count under it. */
 	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
 	if (done == run->done)

@@ -169,7 +169,6 @@ static void use_objects(const struct kxfer_active_job *job, int nr)
 	if (!job->target)
 		return;
 	atomic_add(nr, &job->target->nr_jobs);
-	atomic_add(nr, &job->target->link->nr_jobs);
 }
 
 /* Called before any job of the batch can complete. */
@@ -188,7 +187,6 @@ static void count_users(const struct kxfer_batch *batch)
 		nr++;
 	}
 	use_objects(first, nr);
-	kxfer_stat_add(KXFER_STAT_LIVE_JOBS, batch->nr);
 	kxfer_stat_add(KXFER_STAT_JOBS_SUBMITTED, batch->nr);
 }
 

@@ -451,6 +451,10 @@ static void take_back(struct kxfer_chain *chain, struct kxfer_job_list *ended)
 
 	WARN_ON_ONCE(!kxfer_credits_give(&lane->credits, chain->nr_wr));
 	lane->bytes_posted -= chain->bytes;
+	if (job->completion.op == KXFER_OP_READ)
+		WRITE_ONCE(lane->bytes_read, lane->bytes_read + chain->bytes);
+	else if (job->completion.op == KXFER_OP_WRITE)
+		WRITE_ONCE(lane->bytes_written, lane->bytes_written + chain->bytes);
 	if (chain->first)
 		WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
 	if (chain->sink)
@@ -551,7 +555,7 @@ static void chain_done(struct ib_cq *cq, struct ib_wc *wc)
 		chain_failed(chain, wc);
 		return;
 	}
-	WRITE_ONCE(chain->lane->link->heard_ns, kxfer_cq_now_ns(&chain->lane->cq));
+	WRITE_ONCE(chain->lane->heard_ns, kxfer_cq_now_ns(&chain->lane->cq));
 	trace_kxfer_job_found(chain->job);
 	if (chain->sink)
 		post_invalidation(chain);

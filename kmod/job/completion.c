@@ -36,17 +36,14 @@ static void count_end(int status)
 		kxfer_stat_inc(KXFER_STAT_JOBS_FAILED);
 }
 
-static void count_bytes(struct kxfer_link *link, const struct kxfer_active_job *job)
+static void count_bytes(const struct kxfer_active_job *job)
 {
-	if (job->completion.op == KXFER_OP_READ) {
-		atomic64_add(job->length, &link->bytes_read);
+	if (job->completion.op == KXFER_OP_READ)
 		kxfer_stat_add(KXFER_STAT_BYTES_READ, job->length);
-	} else if (job->completion.op == KXFER_OP_WRITE) {
-		atomic64_add(job->length, &link->bytes_written);
+	else if (job->completion.op == KXFER_OP_WRITE)
 		kxfer_stat_add(KXFER_STAT_BYTES_WRITTEN, job->length);
-	} else if (kxfer_op_is_atomic(job->completion.op)) {
+	else if (kxfer_op_is_atomic(job->completion.op))
 		kxfer_stat_inc(KXFER_STAT_ATOMICS);
-	}
 }
 
 static bool same_objects(const struct kxfer_active_job *a, const struct kxfer_active_job *b)
@@ -75,12 +72,12 @@ static void release_objects(const struct kxfer_active_job *job, int nr)
 	}
 	if (!target)
 		return;
+	/* The memory of the link stays until then, not the link. */
+	rcu_read_lock();
 	link = target->link;
-	kxfer_link_ref(link);
-	atomic_sub(nr, &link->nr_jobs);
 	if (atomic_sub_and_test(nr, &target->nr_jobs) && wq_has_sleeper(&link->wait))
 		wake_up_all(&link->wait);
-	kxfer_link_put(link);
+	rcu_read_unlock();
 }
 
 /*
@@ -132,7 +129,7 @@ static void end_job(struct kxfer_active_job *job, int status, u64 now_ns)
 	if (!status) {
 		job->completion.bytes = job->length;
 		if (job->target && job->length)
-			count_bytes(job->target->link, job);
+			count_bytes(job);
 	}
 	count_end(status);
 	trace_kxfer_job_completed(job);
@@ -166,7 +163,6 @@ static void complete_session(struct kxfer_job_list *jobs, int status, u64 now_ns
 	}
 	jobs->first = job;
 	release_objects(first, nr_same);
-	kxfer_stat_add(KXFER_STAT_LIVE_JOBS, -(s64)nr);
 	WRITE_ONCE(session->nr_jobs, session->nr_jobs - nr);
 	WRITE_ONCE(session->nr_done, session->nr_done + nr - nr_uring);
 	if (gone)

@@ -235,8 +235,6 @@ static void count(struct quick *quick, u32 nr)
 	atomic_add(nr, &quick->region->users);
 	atomic_add(nr - 1, &quick->mapping->users);
 	atomic_add(nr, &quick->target->nr_jobs);
-	atomic_add(nr, &quick->target->link->nr_jobs);
-	kxfer_stat_add(KXFER_STAT_LIVE_JOBS, nr);
 	kxfer_stat_add(KXFER_STAT_JOBS_SUBMITTED, nr);
 }
 

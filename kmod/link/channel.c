@@ -335,7 +335,7 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		kxfer_lane_wc_error(lane, wc, "RECV");
 		return;
 	}
-	WRITE_ONCE(lane->link->heard_ns, ktime_get_ns());
+	WRITE_ONCE(lane->heard_ns, ktime_get_ns());
 	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
 	ib_dma_sync_single_for_cpu(channel_ibdev(recv->channel), recv->dma,
 				   recv->channel->max_bytes, DMA_BIDIRECTIONAL);

@@ -116,6 +116,9 @@ struct kxfer_lane_user {
  * @fetches: passive side: long messages (fetch.c), or NULL
  * @nr_wr: work requests posted since the lane was made
  * @nr_completions: completions seen since the lane was made
+ * @heard_ns: time of the last message or completion; 0: none; without the lock
+ * @bytes_read: payload of the chains of READs that completed
+ * @bytes_written: payload of the chains of WRITEs that completed
  * @quiet_at: @nr_completions when kxfer_lane_stuck() last saw a change
  * @quiet_since_ns: time of that change, or when nothing was under way (kxfer_lane_rests())
  * @channel: messages of the lane
@@ -167,6 +170,9 @@ struct kxfer_lane {
 	struct kxfer_fetches *fetches;
 	u64 nr_wr;
 	u64 nr_completions;
+	u64 heard_ns;
+	u64 bytes_read;
+	u64 bytes_written;
 	u64 quiet_at;
 	u64 quiet_since_ns;
 

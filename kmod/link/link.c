@@ -129,7 +129,8 @@ static void link_release(struct kref *ref)
 	xa_destroy(&link->revoked);
 	xa_destroy(&link->grants);
 	mem_cgroup_put(link->memcg);
-	kfree(link);
+	/* The end of a target's last job may be about to look at @wait. */
+	kfree_rcu(link, rcu);
 	kxfer_stat_dec(KXFER_STAT_LIVE_LINKS);
 	if (atomic_dec_and_test(&links_existing))
 		wake_up_all(&links_gone);
@@ -193,7 +194,6 @@ struct kxfer_link *kxfer_link_alloc(bool initiator, const struct kxfer_link_ops 
 	INIT_DELAYED_WORK(&link->keepalive_work, keepalive_work);
 	INIT_WORK(&link->teardown_work, teardown_work);
 	link->created_ns = ktime_get_ns();
-	link->heard_ns = link->created_ns;
 	link->unused_ns = link->created_ns;
 	spin_lock_init(&link->targets_lock);
 	INIT_LIST_HEAD(&link->targets);
@@ -537,12 +537,29 @@ static void stop_connecting(struct kxfer_link *link)
 	link->connect_task = NULL;
 }
 
+/** kxfer_link_heard_ns() - time of the last message or completion on any lane */
+u64 kxfer_link_heard_ns(const struct kxfer_link *link)
+{
+	u64 heard_ns = link->created_ns;
+	u32 i;
+
+	if (link->control)
+		heard_ns = max(heard_ns, READ_ONCE(link->control->heard_ns));
+	for (i = 0; i < READ_ONCE(link->nr_data); i++) {
+		const struct kxfer_lane *lane = READ_ONCE(link->data[i]);
+
+		if (lane)
+			heard_ns = max(heard_ns, READ_ONCE(lane->heard_ns));
+	}
+	return heard_ns;
+}
+
 static bool silent_for_too_long(struct kxfer_link *link)
 {
 	const struct kxfer_request *ping =
 		&link->control->channel.requests[KXFER_WIRE_PING_SLOT];
 	/* A peer that still acknowledges is busy, not silent. */
-	u64 since_ns = max(READ_ONCE(ping->sent_ns), READ_ONCE(link->heard_ns));
+	u64 since_ns = max(READ_ONCE(ping->sent_ns), kxfer_link_heard_ns(link));
 	u64 now_ns = ktime_get_ns();
 
 	return now_ns > since_ns &&

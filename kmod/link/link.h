@@ -55,6 +55,7 @@ struct kxfer_link_key {
 /**
  * struct kxfer_link - a connection with a peer node, in one direction
  * @ref: references; one is held by the link's life, from creation to teardown
+ * @rcu: frees the memory of the link
  * @id: node-wide id
  * @node: in the list of links, from creation to teardown
  * @initiator: this node made the link and opens targets; else this node serves grants
@@ -97,13 +98,10 @@ struct kxfer_link_key {
  * @teardown_work: teardown of the link; queued once
  * @refusal: enum kxfer_refusal
  * @created_ns: time of creation
- * @heard_ns: time of the last message or completion
  * @unused_ns: time since when @users is 0; passive: since when @nr_grants is 0
  * @keeps_grant: the peer has a grant that could not be given back
  * @rtt_ns: round-trip time of the last PING
- * @nr_jobs: jobs queued or posted on the lanes
- * @bytes_read: payload of READs completed
- * @bytes_written: payload of WRITEs completed
+ * @nr_calls: calls of the engine that use the link
  * @placement: passive: what the peer's placement READs READ (iwarp.c)
  * @placement_addr: initiator: address of the peer's bytes for placement READs
  * @placement_key: initiator: rkey of these bytes, 0: none
@@ -124,6 +122,7 @@ struct kxfer_link_key {
  */
 struct kxfer_link {
 	struct kref ref;
+	struct rcu_head rcu;
 	u64 id;
 	struct list_head node;
 	bool initiator;
@@ -167,13 +166,10 @@ struct kxfer_link {
 	u32 refusal;
 
 	u64 created_ns;
-	u64 heard_ns;
 	u64 unused_ns;
 	bool keeps_grant;
 	u64 rtt_ns;
-	atomic_t nr_jobs;
-	atomic64_t bytes_read;
-	atomic64_t bytes_written;
+	atomic_t nr_calls;
 
 	struct kxfer_placement placement;
 	u64 placement_addr;
@@ -236,6 +232,7 @@ void kxfer_link_unuse(struct kxfer_link *link);
 void kxfer_link_fail(struct kxfer_link *link, int error);
 void kxfer_link_queue_content(struct kxfer_link *link);
 bool kxfer_link_queue_release(struct kxfer_link *link);
+u64 kxfer_link_heard_ns(const struct kxfer_link *link);
 bool kxfer_link_is_live(struct kxfer_link *link);
 bool kxfer_link_is_dead(struct kxfer_link *link);
 int kxfer_link_attach_device(struct kxfer_link *link, struct ib_device *ibdev);

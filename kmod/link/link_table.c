@@ -456,6 +456,25 @@ static u32 count_targets(struct kxfer_link *link)
 	return nr;
 }
 
+/*
+ * Lanes count their own work, so that jobs on different lanes write to no common memory. Not of
+ * one instant.
+ */
+static void count_work(const struct kxfer_link *link, struct kxfer_info_link *info)
+{
+	u32 i;
+
+	for (i = 0; i < READ_ONCE(link->nr_data); i++) {
+		const struct kxfer_lane *lane = READ_ONCE(link->data[i]);
+
+		if (!lane)
+			continue;
+		info->nr_jobs += READ_ONCE(lane->nr_queued) + READ_ONCE(lane->nr_posted);
+		info->bytes_read += READ_ONCE(lane->bytes_read);
+		info->bytes_written += READ_ONCE(lane->bytes_written);
+	}
+}
+
 static void fill_link_info(struct kxfer_link *link, struct kxfer_info_link *info)
 {
 	u64 now = ktime_get_ns();
@@ -475,13 +494,12 @@ static void fill_link_info(struct kxfer_link *link, struct kxfer_info_link *info
 		.nr_sessions = link->users,
 		.nr_grants = link->initiator ? count_targets(link) :
 			     atomic_read(&link->nr_grants),
-		.nr_jobs = atomic_read(&link->nr_jobs),
+		.nr_jobs = atomic_read(&link->nr_calls),
 		.rtt_ns = READ_ONCE(link->rtt_ns),
 		.age_ns = now - link->created_ns,
-		.idle_ns = now - READ_ONCE(link->heard_ns),
-		.bytes_read = atomic64_read(&link->bytes_read),
-		.bytes_written = atomic64_read(&link->bytes_written),
+		.idle_ns = now - kxfer_link_heard_ns(link),
 	};
+	count_work(link, info);
 	memcpy(info->device, link->device_name, sizeof(info->device));
 	memcpy(info->sgid, &link->sgid, sizeof(info->sgid));
 	memcpy(info->dgid, &link->dgid, sizeof(info->dgid));

@@ -53,7 +53,8 @@ static const struct kxfer_device_ops *device_ops;
 
 static void device_release(struct kref *ref)
 {
-	kfree(container_of(ref, struct kxfer_device, ref));
+	/* kxfer_mapping_put() may be about to look at @wait. */
+	kfree_rcu(container_of(ref, struct kxfer_device, ref), rcu);
 }
 
 /** kxfer_device_put() - drop a reference; any context */

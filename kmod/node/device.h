@@ -55,6 +55,7 @@ struct kxfer_device_ops {
  * struct kxfer_device - what kxfer keeps of one ib_device
  * @ref: held by links, mappings and charges; the ib_device itself is valid only
  *	until the remove callback returns; by then these lists are empty
+ * @rcu: frees the memory of the device
  * @id: id of the device; grows with every device added
  * @events: handler of GID changes
  * @ibdev: the device
@@ -75,6 +76,7 @@ struct kxfer_device_ops {
  */
 struct kxfer_device {
 	struct kref ref;
+	struct rcu_head rcu;
 	u64 id;
 	struct ib_device *ibdev;
 	struct ib_event_handler events;

@@ -301,13 +301,17 @@ out:
 /** kxfer_mapping_put() - drop @nr users; any context but hard interrupts */
 void kxfer_mapping_put(struct kxfer_mapping *mapping, int nr)
 {
-	struct kxfer_device *dev = mapping->dev;
+	struct kxfer_device *dev;
 
-	/* The device's removal may free the mapping as soon as users is 0. */
-	kref_get(&dev->ref);
+	/*
+	 * The device's removal may free the mapping as soon as users is 0, and then the device,
+	 * whose memory stays until here.
+	 */
+	rcu_read_lock();
+	dev = mapping->dev;
 	if (atomic_sub_and_test(nr, &mapping->users) && wq_has_sleeper(&dev->wait))
 		wake_up_all(&dev->wait);
-	kxfer_device_put(dev);
+	rcu_read_unlock();
 }
 
 /* Of @bytes at @offset of the region: how many are contiguous for the CPU too. */

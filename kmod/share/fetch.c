@@ -260,7 +260,7 @@ static void fetched(struct ib_cq *cq, struct ib_wc *wc)
 		kxfer_lane_wc_error(lane, wc, "READ of a message");
 		return;
 	}
-	WRITE_ONCE(lane->link->heard_ns, ktime_get_ns());
+	WRITE_ONCE(lane->heard_ns, ktime_get_ns());
 	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
 	spin_lock_bh(&fetches->lock);
 	list_del_init(&fetch->node);

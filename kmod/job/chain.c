@@ -190,7 +190,7 @@ static void count_chain(struct kxfer_active_job *job)
 {
 	job->nr_chains++;
 	job->started = true;
-	if (!kxfer_plan_left(&job->plan))
+	if (!kxfer_plan_left(&job->plan) && !(job->flags & KXFER_JOB_F_NOTIFY))
 		job->planned = true;
 }
 
@@ -431,11 +431,13 @@ static void chain_failed(struct kxfer_chain *chain, const struct ib_wc *wc)
 	kxfer_lane_wc_error(lane, wc, "work request of a job");
 }
 
-/*
- * A chain of a job has ended. @ended gets the job, off the lane's lists, if that was its last one;
- * the caller completes it without the lane's lock, which is held here.
+/**
+ * kxfer_chain_discount() - a chain of a job, or the message of a WRITE, has ended
+ * @job: job of a lane whose lock the caller holds
+ * @ended: gets the job, off the lane's lists, if that was the last part of it; the caller
+ *	completes it without the lock
  */
-static void discount_chain(struct kxfer_active_job *job, struct kxfer_job_list *ended)
+void kxfer_chain_discount(struct kxfer_active_job *job, struct kxfer_job_list *ended)
 {
 	if (--job->nr_chains || !job->planned)
 		return;
@@ -463,7 +465,7 @@ static void take_back(struct kxfer_chain *chain, struct kxfer_job_list *ended)
 	chain->sink = NULL;
 	chain->next = lane->free_chains;
 	lane->free_chains = chain;
-	discount_chain(job, ended);
+	kxfer_chain_discount(job, ended);
 }
 
 /* All mappings on a lane are of one device. */

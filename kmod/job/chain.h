@@ -12,6 +12,7 @@
 
 struct kxfer_active_job;
 struct kxfer_cq;
+struct kxfer_job_list;
 struct kxfer_memory;
 struct kxfer_sink;
 
@@ -89,6 +90,7 @@ static inline bool kxfer_chain_has_room(const struct kxfer_lane *lane)
 void kxfer_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane);
 void kxfer_chain_add_piece(struct kxfer_lane *lane, struct kxfer_active_job *job,
 			   const struct kxfer_piece *piece);
+void kxfer_chain_discount(struct kxfer_active_job *job, struct kxfer_job_list *ended);
 bool kxfer_chain_add(struct kxfer_lane *lane, struct kxfer_active_job *job);
 void kxfer_chain_flush(struct kxfer_lane *lane);
 void kxfer_chain_settle(struct kxfer_cq *cq);

@@ -206,7 +206,7 @@ bool kxfer_job_is_held(const struct kxfer_active_job *job)
 
 static bool post_some(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
-	return kxfer_op_is_message(job->completion.op) ? kxfer_message_post(lane, job) :
+	return kxfer_job_sends_next(job) ? kxfer_message_post(lane, job) :
 	       kxfer_chain_add(lane, job);
 }
 
@@ -249,7 +249,7 @@ static bool pump_turn(struct kxfer_lane *lane)
 		if (!kxfer_job_is_held(job)) {
 			if (post_queued(lane, job))
 				return true;
-			if (!kxfer_op_is_message(job->completion.op))
+			if (!kxfer_job_sends_next(job))
 				break;
 			wait = kxfer_job_is_long(job) ? KXFER_FLOW_OFFER : KXFER_FLOW_SLOT;
 		}

@@ -41,12 +41,12 @@ struct kxfer_target;
  * @flags: KXFER_JOB_F_*
  * @offset: SEND, RECV: offset of the first byte in the region
  * @length: bytes; RECV: length of its range, then of the received message
- * @cookie: NOTIFY: its cookie; SEND: its immediate
+ * @cookie: NOTIFY, WRITE with KXFER_JOB_F_NOTIFY: the cookie; SEND: the immediate
  * @compare_add: atomics: value to compare with or to add; else undefined
  * @swap: COMPARE_SWAP: new value; undefined if the job is no atomic
  * @deadline: time until which the job waits to be posted, or for a message
  * @status: first error of the job, 0 or -errno; its completion reports this one
- * @nr_chains: chains posted and not completed
+ * @nr_chains: chains posted and not completed; the message of a WRITE counts as one
  * @stopped: RECV: it must not wait again
  * @started: some of the job was posted
  * @planned: nothing of the job is left to post
@@ -141,6 +141,19 @@ static inline u32 kxfer_op_right(u32 op)
 static inline bool kxfer_op_is_message(u32 op)
 {
 	return op == KXFER_OP_NOTIFY || op == KXFER_OP_SEND;
+}
+
+/* Whether what is posted next of a job, of which something is left, is a message. */
+static inline bool kxfer_job_sends_next(const struct kxfer_active_job *job)
+{
+	return kxfer_op_is_message(job->completion.op) ||
+	       (job->flags & KXFER_JOB_F_NOTIFY && !kxfer_plan_left(&job->plan));
+}
+
+/* Whether a job ends by a work of the peer's module. */
+static inline bool kxfer_job_is_answered(const struct kxfer_active_job *job)
+{
+	return kxfer_op_is_message(job->completion.op) || job->flags & KXFER_JOB_F_NOTIFY;
 }
 
 /* Whether a job is a message that is not copied (offer.c). */

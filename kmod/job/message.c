@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Jobs that are messages: NOTIFY and SEND.
+ * Messages of jobs: NOTIFY, SEND, and what follows a WRITE with KXFER_JOB_F_NOTIFY.
  *
  * A message takes a slot of the lane's channel and no credits, and its job completes when the
  * peer answers. The bytes of a SEND are copied into the message, unless it is long (offer.c).
+ * The message of a WRITE is posted behind its last chain and counts as one more: the job
+ * completes with the last of them.
  *
  * Context: messages are posted under the lane's lock. Answers arrive in a kworker, a softirq
  * or a system call, with no lock held, and take that lock. Nothing sleeps.
@@ -51,6 +53,18 @@ void kxfer_message_over(struct kxfer_lane *lane, struct kxfer_active_job *job, i
 	kxfer_complete(job, status, ktime_get_ns());
 }
 
+/* Chains of the WRITE may be under way: of a polled CQ, or of one that failed. */
+static void write_notified(struct kxfer_lane *lane, struct kxfer_active_job *job, int status)
+{
+	struct kxfer_job_list ended = {};
+
+	spin_lock_bh(&lane->lock);
+	job->status = job->status ?: status;
+	kxfer_chain_discount(job, &ended);
+	spin_unlock_bh(&lane->lock);
+	kxfer_complete_all(&ended, 0, ktime_get_ns());
+}
+
 static void message_answered(struct kxfer_request *request)
 {
 	struct kxfer_lane *lane = request->channel->lane;
@@ -59,7 +73,10 @@ static void message_answered(struct kxfer_request *request)
 
 	if (status == -ECONNRESET)
 		status = kxfer_link_job_error(lane->link);
-	kxfer_message_over(lane, job, status);
+	if (job->completion.op == KXFER_OP_WRITE)
+		write_notified(lane, job, status);
+	else
+		kxfer_message_over(lane, job, status);
 }
 
 static u32 write_notify(const struct kxfer_active_job *job, struct kxfer_wire_notify *notify)
@@ -87,6 +104,8 @@ static u32 write_send(const struct kxfer_active_job *job, struct kxfer_wire_send
 
 static void message_posted(struct kxfer_active_job *job)
 {
+	if (job->completion.op == KXFER_OP_WRITE)
+		job->nr_chains++;
 	job->started = true;
 	job->planned = true;
 }
@@ -134,9 +153,9 @@ static bool post_short(struct kxfer_lane *lane, struct kxfer_active_job *job)
 }
 
 /**
- * kxfer_message_post() - post a job that is a message
+ * kxfer_message_post() - post the message of a job
  * @lane: open lane whose lock the caller holds
- * @job: NOTIFY or SEND, in no list of posted jobs
+ * @job: NOTIFY, SEND or WRITE, in no list of posted jobs
  *
  * Return: false if nothing was posted: there is no slot, or no offer.
  */

@@ -114,7 +114,7 @@ static u32 count_plain_jobs(const struct kxfer_session *session, const struct kx
 			return 0;
 		if (job->lane != lane)
 			continue;
-		if (kxfer_op_is_message(job->completion.op) || job->target->revoked)
+		if (kxfer_job_is_answered(job) || job->target->revoked)
 			return 0;
 		nr++;
 	}

@@ -48,10 +48,11 @@ static int check_unused(const struct kxfer_job *job)
 
 static int check_transfer(const struct kxfer_job *job)
 {
-	if ((job->flags & KXFER_JOB_F_LOCAL_ONLY && job->op != KXFER_OP_WRITE) ||
-	    job->flags & KXFER_JOB_F_IMM)
+	if ((job->flags & (KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_NOTIFY) &&
+	     job->op != KXFER_OP_WRITE) || job->flags & KXFER_JOB_F_IMM ||
+	    (job->cookie && !(job->flags & KXFER_JOB_F_NOTIFY)))
 		return -EINVAL;
-	return job->length && !(job->cookie | job->compare_add | job->swap) ? 0 : -EINVAL;
+	return job->length && !(job->compare_add | job->swap) ? 0 : -EINVAL;
 }
 
 static int check_atomic(const struct kxfer_job *job)

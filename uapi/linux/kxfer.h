@@ -223,6 +223,9 @@ struct kxfer_query {
 /* struct kxfer_listen_add.keys, struct kxfer_peer_open.key, KXFER_RULE_KEY. */
 #define KXFER_FEATURE_KEY	(1ULL << 8)
 
+/* KXFER_JOB_F_NOTIFY. */
+#define KXFER_FEATURE_WRITE_NOTIFY	(1ULL << 9)
+
 #define KXFER_QUERY		_IO(KXFER_TYPE, KXFER_CMD_QUERY)
 
 /**
@@ -1107,8 +1110,14 @@ enum kxfer_op {
  * status. Jobs accepted after it are not posted before it. Implies KXFER_JOB_F_FENCE.
  */
 #define KXFER_JOB_F_ORDERED	(1U << 4)
+/*
+ * WRITE: the session that made the export gets @cookie when the data is there, as by a NOTIFY
+ * behind the WRITE. The job ends when both have, with the status of the first that failed: with
+ * -EAGAIN the data is there, but the exporter's queue of events was full.
+ */
+#define KXFER_JOB_F_NOTIFY	(1U << 5)
 #define KXFER_JOB_F_ALL		(KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_BATCH | KXFER_JOB_F_IMM | \
-				 KXFER_JOB_F_FENCE | KXFER_JOB_F_ORDERED)
+				 KXFER_JOB_F_FENCE | KXFER_JOB_F_ORDERED | KXFER_JOB_F_NOTIFY)
 
 /**
  * struct kxfer_job - one transfer
@@ -1123,7 +1132,8 @@ enum kxfer_op {
  * @deadline_ns: CLOCK_MONOTONIC, or 0; a job that is still queued then ends
  *	with ETIMEDOUT; checked at the resolution of the kernel's tick; once posted
  *	a job goes on
- * @cookie: NOTIFY: the cookie; SEND with KXFER_JOB_F_IMM: the immediate; else 0
+ * @cookie: NOTIFY, and WRITE with KXFER_JOB_F_NOTIFY: the cookie; SEND with KXFER_JOB_F_IMM: the
+ *	immediate; else 0
  * @compare_add: COMPARE_SWAP: expected value of the word; FETCH_ADD: value to add; else 0
  * @swap: COMPARE_SWAP: new value of the word; else 0
  *

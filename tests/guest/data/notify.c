@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * NOTIFY: a cookie that arrives after the data of its lane, and the information in its event; a
- * full queue of events; the order of completions.
+ * full queue of events; the order of completions. The same of WRITEs with KXFER_JOB_F_NOTIFY.
  */
 #include <poll.h>
 #include <string.h>
@@ -105,6 +105,149 @@ TEST_F(notify, arrives_behind_many_writes)
 TEST_F(notify, arrives_behind_four_MiB)
 {
 	push_rounds(_metadata, &self->rig, 5, LENGTH, 3);
+}
+
+static struct kxfer_job write_notify_job(const struct rig *rig, uint64_t from, uint64_t length,
+					 uint64_t cookie)
+{
+	struct kxfer_job job = rig_job(rig, KXFER_OP_WRITE, from, from, length);
+
+	job.flags = KXFER_JOB_F_NOTIFY;
+	job.cookie = cookie;
+	job.user_data = cookie;
+	return job;
+}
+
+/* WRITEs of several lengths, each with its notification: the data is there with the event. */
+TEST_F(notify, of_a_write_arrives_behind_its_data)
+{
+	static const uint32_t lengths[] = { 1, 64, 4097, 65536, 3 * MIB + 5 };
+	struct pattern old = { .seed = 0x333 }, new = { .seed = 0x333 };
+	struct kxfer_completion done;
+	struct pattern_fault fault;
+	struct kxfer_event event;
+	struct kxfer_job job;
+	uint32_t i;
+
+	for (i = 0; i < 5 * 8; i++) {
+		uint32_t length = lengths[i % 5];
+
+		new.generation = i + 1;
+		pattern_fill(self->rig.there.bytes, length, &old);
+		pattern_fill(self->rig.here.bytes, length, &new);
+		job = write_notify_job(&self->rig, 0, length, 500 + i);
+		ASSERT_EQ(1, kx_submit(self->rig.client, &job, 1));
+		ASSERT_EQ(1, kx_event_reap(self->rig.server, &event, 1, KX_TIMEOUT_MS));
+		ASSERT_EQ(PATTERN_GOOD, pattern_check(self->rig.there.bytes, length, &new, &old,
+						      &fault));
+		ASSERT_EQ(500 + (uint64_t)i, event.cookie);
+		ASSERT_EQ(1, kx_reap(self->rig.client, &done, 1, 1, KX_TIMEOUT_MS));
+		ASSERT_EQ(0, done.status);
+		ASSERT_EQ(length, done.bytes);
+		ASSERT_EQ(KXFER_OP_WRITE, done.op);
+	}
+}
+
+/* More than there are slots, of a session that also READs: each ends once, events in order. */
+TEST_F(notify, of_many_writes_keep_their_order)
+{
+	struct kxfer_completion done[240];
+	struct kxfer_event events[160];
+	struct kxfer_job jobs[240];
+	bool seen[240] = {};
+	int taken, got, i, n = 0;
+
+	for (i = 0; i < 240; i++) {
+		jobs[i] = write_notify_job(&self->rig, i * 8192, 5000, n);
+		if (i % 3 == 2)
+			jobs[i] = rig_job(&self->rig, KXFER_OP_READ, MIB + i * 4096, i * 4096, 100);
+		else
+			n++;
+		jobs[i].user_data = i;
+	}
+	ASSERT_EQ(240, kx_submit(self->rig.client, jobs, 240));
+	ASSERT_EQ(240, kx_reap(self->rig.client, done, 240, 240, KX_TIMEOUT_MS));
+	for (i = 0; i < 240; i++) {
+		ASSERT_EQ(0, done[i].status);
+		ASSERT_FALSE(seen[done[i].user_data]);
+		seen[done[i].user_data] = true;
+	}
+	for (taken = 0; taken < n; taken += got) {
+		got = kx_event_reap(self->rig.server, events + taken, n - taken, KX_TIMEOUT_MS);
+		ASSERT_LT(0, got);
+	}
+	for (i = 0; i < n; i++)
+		ASSERT_EQ((uint64_t)i, events[i].cookie);
+	EXPECT_EQ(0, kx_event_reap(self->rig.server, events, 1, 0));
+}
+
+TEST_F(notify, of_a_write_that_finds_the_queue_full_says_so)
+{
+	struct pattern old = { .seed = 0x444 }, new = { .seed = 0x444, .generation = 1 };
+	struct kxfer_completion done;
+	struct pattern_fault fault;
+	struct kxfer_query query;
+	struct kxfer_job job;
+	uint32_t i;
+
+	test_cmd_query(self->rig.client, &query);
+	EXPECT_TRUE(query.features & KXFER_FEATURE_WRITE_NOTIFY);
+	for (i = 0; i < query.max_events; i++)
+		test_cmd_notify(self->rig.client, self->rig.target, i);
+	pattern_fill(self->rig.there.bytes, 9000, &old);
+	pattern_fill(self->rig.here.bytes, 9000, &new);
+	job = write_notify_job(&self->rig, 0, 9000, 1);
+	ASSERT_EQ(1, kx_submit(self->rig.client, &job, 1));
+	ASSERT_EQ(1, kx_reap(self->rig.client, &done, 1, 1, KX_TIMEOUT_MS));
+	EXPECT_EQ(-EAGAIN, done.status);
+	EXPECT_EQ(PATTERN_GOOD, pattern_check(self->rig.there.bytes, 9000, &new, &old, &fault));
+}
+
+TEST_F(notify, is_of_writes_alone)
+{
+	static const uint32_t others[] = {
+		KXFER_OP_READ, KXFER_OP_NOTIFY, KXFER_OP_SEND, KXFER_OP_COMPARE_SWAP,
+		KXFER_OP_FETCH_ADD, KXFER_OP_NOP, KXFER_OP_RECV,
+	};
+	struct kxfer_job job = write_notify_job(&self->rig, 0, 8, 0);
+	uint32_t i;
+
+	for (i = 0; i < 7; i++) {
+		job.op = others[i];
+		EXPECT_EQ(-EINVAL, kx_submit(self->rig.client, &job, 1));
+	}
+	job = write_notify_job(&self->rig, 0, 8, 5);
+	job.flags = 0;
+	EXPECT_EQ(-EINVAL, kx_submit(self->rig.client, &job, 1));
+	job.flags = KXFER_JOB_F_NOTIFY | KXFER_JOB_F_IMM;
+	EXPECT_EQ(-EINVAL, kx_submit(self->rig.client, &job, 1));
+}
+
+/* Each WRITE ends once, whatever of it was done when its export went. */
+TEST_F(notify, of_writes_to_an_export_that_goes_end)
+{
+	struct kxfer_completion done[128];
+	struct kxfer_job jobs[128];
+	bool seen[128] = {};
+	int i, refused = 0;
+
+	for (i = 0; i < 128; i++) {
+		jobs[i] = write_notify_job(&self->rig, i * 16384, 16000, 0);
+		jobs[i].user_data = i;
+	}
+	ASSERT_EQ(128, kx_submit(self->rig.client, jobs, 128));
+	test_cmd_export_del(self->rig.server, self->rig.export_id);
+	ASSERT_EQ(128, kx_reap(self->rig.client, done, 128, 128, KX_TIMEOUT_MS));
+	for (i = 0; i < 128; i++) {
+		ASSERT_TRUE(!done[i].status || done[i].status == -EKEYREVOKED) {
+			TH_LOG("status %d", done[i].status);
+		}
+		refused += done[i].status != 0;
+		ASSERT_FALSE(seen[done[i].user_data]);
+		seen[done[i].user_data] = true;
+	}
+	TH_LOG("%d of 128 ended with EKEYREVOKED", refused);
+	test_cmd_target_close(self->rig.client, self->rig.target);
 }
 
 TEST_F(notify, tells_who_sent_it)

@@ -148,6 +148,18 @@ TEST_F(Async, a_notification_comes_behind_the_writes_before_it) {
     EXPECT_EQ(take_all().size(), jobs.size());
 }
 
+TEST_F(Async, a_write_brings_its_own_notification) {
+    ours.fill(std::byte{8});
+    const std::array jobs = {Job::write_notify(region, 0, target, 0, length, 4712, 0)};
+    ASSERT_EQ(get(here->submit(jobs)), 1U);
+    std::array<kxfer_event, 4> room = {};
+    const auto events = get(there->take_events(room, true, 20s));
+    ASSERT_EQ(events.size(), 1U);
+    EXPECT_EQ(events[0].cookie, 4712U);
+    EXPECT_EQ(std::count(theirs.begin(), theirs.end(), std::byte{8}), static_cast<ptrdiff_t>(length));
+    EXPECT_EQ(take_all().size(), 1U);
+}
+
 TEST_F(Async, an_array_of_any_length_is_handed_in_whole) {
     const kxfer_query limits = get(here->query());
     const size_t many = 3 * limits.max_jobs_per_submit + 1;

@@ -181,6 +181,11 @@ TEST(Job, of_C_and_of_Cpp_are_the_same) {
     EXPECT_EQ(write.region, 7U);
     EXPECT_EQ(write.target, 8U);
     const kxfer_job swap = kxfer_job_make_compare_swap(0, 8, 0, 16, 3, 4, 5);
+    const Job notified = Job::write_notify(Region(), 1, Target(), 2, 3, 4, 5);
+    EXPECT_EQ(notified.op, static_cast<uint32_t>(KXFER_OP_WRITE));
+    EXPECT_EQ(notified.flags, KXFER_JOB_F_NOTIFY);
+    EXPECT_EQ(notified.cookie, 4U);
+    EXPECT_EQ(notified.user_data, 5U);
     const Job same_swap = Job::compare_swap(Region(), 8, Target(), 16, 3, 4, 5);
     EXPECT_EQ(std::memcmp(&swap, static_cast<const kxfer_job*>(&same_swap), sizeof(swap)), 0);
     EXPECT_EQ(swap.op, static_cast<uint32_t>(KXFER_OP_COMPARE_SWAP));

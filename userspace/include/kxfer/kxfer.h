@@ -229,6 +229,18 @@ static inline struct kxfer_job kxfer_job_make_write(uint32_t region, uint64_t re
     return job;
 }
 
+/* A job that writes, and then hands the cookie to the exporter's session; see KXFER_JOB_F_NOTIFY. */
+static inline struct kxfer_job kxfer_job_make_write_notify(uint32_t region, uint64_t region_offset,
+                                                           uint32_t target, uint64_t target_offset,
+                                                           uint64_t length, uint64_t cookie,
+                                                           uint64_t user_data) {
+    struct kxfer_job job =
+        kxfer_job_make_write(region, region_offset, target, target_offset, length, user_data);
+    job.flags = KXFER_JOB_F_NOTIFY;
+    job.cookie = cookie;
+    return job;
+}
+
 /* A job that hands the cookie to the exporter's session, after the data of the WRITEs before it. */
 static inline struct kxfer_job kxfer_job_make_notify(uint32_t target, uint64_t cookie, uint64_t user_data) {
     struct kxfer_job job = kxfer_job_make_read(0, 0, target, 0, 0, user_data);

@@ -335,6 +335,12 @@ struct Job : kxfer_job {
                      uint64_t length, uint64_t user_data) {
         return Job(kxfer_job_make_write(from.id(), region_offset, to.id(), target_offset, length, user_data));
     }
+    // A write, and then a notify: one job, done when both are.
+    static Job write_notify(const Region& from, uint64_t region_offset, const Target& to,
+                            uint64_t target_offset, uint64_t length, uint64_t cookie, uint64_t user_data) {
+        return Job(kxfer_job_make_write_notify(from.id(), region_offset, to.id(), target_offset, length,
+                                               cookie, user_data));
+    }
     // Swaps the word at target_offset and stores its old value in the region; see enum kxfer_op.
     static Job compare_swap(const Region& into, uint64_t region_offset, const Target& at,
                             uint64_t target_offset, uint64_t compare, uint64_t swap, uint64_t user_data) {

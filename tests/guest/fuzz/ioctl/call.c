@@ -575,6 +575,10 @@ static void draw_transfer(struct doing *doing, struct kxfer_job *job, uint32_t r
 	job->target_offset = draw_offset(doing, remote, job->length);
 	if (job->op == KXFER_OP_WRITE && one_in(doing, 4))
 		job->flags = KXFER_JOB_F_LOCAL_ONLY;
+	if (job->op == KXFER_OP_WRITE && one_in(doing, 6)) {
+		job->flags |= KXFER_JOB_F_NOTIFY;
+		job->cookie = random_next(doing->random);
+	}
 	if (one_in(doing, 3))
 		job->flags |= KXFER_JOB_F_BATCH;
 	job->flags |= draw_order(doing);

@@ -422,6 +422,11 @@ TEST_F(submit, stays_inside_the_region)
 	test_err_submit(ERANGE, self->fd, &self->job, 1);
 	self->job.region_offset = LENGTH - 1;
 	test_cmd_submit(1, self->fd, &self->job, 1);
+	/* Behind a job of the same objects, too. */
+	self->job.length = 2;
+	test_err_submit(ERANGE, self->fd, &self->job, 1);
+	self->job.region_offset = UINT64_MAX;
+	test_err_submit(EOVERFLOW, self->fd, &self->job, 1);
 }
 
 TEST_F(submit, stays_inside_the_target)
@@ -433,6 +438,10 @@ TEST_F(submit, stays_inside_the_target)
 	test_err_submit(ERANGE, self->fd, &self->job, 1);
 	self->job.target_offset = LENGTH - 1;
 	test_cmd_submit(1, self->fd, &self->job, 1);
+	self->job.length = 2;
+	test_err_submit(ERANGE, self->fd, &self->job, 1);
+	self->job.target_offset = UINT64_MAX;
+	test_err_submit(EOVERFLOW, self->fd, &self->job, 1);
 }
 
 TEST_F(submit, refuses_ranges_that_wrap)
@@ -454,6 +463,40 @@ TEST_F(submit, refuses_a_read_into_a_read_only_region)
 	test_cmd_region_add(self->fd, self->pair.client_memory, LENGTH, 0, &frozen);
 	test_err_transfer(EACCES, self->fd, KXFER_OP_READ, frozen, 0, self->pair.target, 0, 1);
 	test_cmd_transfer(self->fd, KXFER_OP_WRITE, frozen, 0, self->pair.target, 0, 1);
+	test_err_transfer(EACCES, self->fd, KXFER_OP_READ, frozen, 0, self->pair.target, 0, 1);
+}
+
+TEST_F(submit, asks_for_the_right_of_each_job)
+{
+	uint32_t target;
+
+	test_cmd_target_open(self->fd, self->pair.peer, self->pair.name, KXFER_RIGHT_READ, &target);
+	test_cmd_transfer(self->fd, KXFER_OP_READ, self->pair.client_region, 0, target, 0, 64);
+	test_err_transfer(EACCES, self->fd, KXFER_OP_WRITE, self->pair.client_region, 0, target, 0,
+			  64);
+	test_cmd_transfer(self->fd, KXFER_OP_READ, self->pair.client_region, 0, target, 0, 64);
+}
+
+/* A call of good jobs and a bad one: the good ones before it are accepted, and no others. */
+TEST_F(submit, stops_in_a_list_of_jobs_of_the_same_objects)
+{
+	struct kxfer_completion completions[64];
+	struct kxfer_job jobs[64];
+	struct kxfer_submit cmd = good(jobs, 64);
+	uint32_t i, bad;
+
+	for (bad = 1; bad < 64; bad += 9) {
+		for (i = 0; i < 64; i++) {
+			jobs[i] = self->job;
+			jobs[i].length = 100;
+			jobs[i].op = i % 3 ? KXFER_OP_READ : KXFER_OP_WRITE;
+		}
+		jobs[bad].target_offset = LENGTH - 99;
+		ASSERT_EQ(0, submit(self->fd, &cmd));
+		ASSERT_EQ(bad, cmd.accepted);
+		ASSERT_EQ(ERANGE, cmd.error);
+		test_cmd_reap((int)bad, self->fd, completions, 64, bad, KX_TIMEOUT_MS);
+	}
 }
 
 TEST_F(submit, refuses_a_nop_with_arguments)
@@ -581,6 +624,53 @@ TEST_F(submit, beyond_the_queue_has_to_reap_first)
 	test_cmd_reap((int)query.max_jobs, self->fd, completions, 4096, 0, 0);
 	test_cmd_submit(256, self->fd, nops, 256);
 	free(nops);
+}
+
+TEST_F(submit, of_transfers_beyond_the_queue_has_to_reap_first)
+{
+	static struct kxfer_completion completions[4096];
+	struct kxfer_job *jobs = calloc(256, sizeof(*jobs));
+	struct kxfer_query query;
+	uint32_t n, i;
+
+	for (i = 0; i < 256; i++) {
+		jobs[i] = self->job;
+		jobs[i].length = 8;
+	}
+	test_cmd_query(self->fd, &query);
+	for (n = 0; n < query.max_jobs; n += 256)
+		test_cmd_submit(256, self->fd, jobs, 256);
+	test_err_submit(EAGAIN, self->fd, jobs, 1);
+	test_cmd_reap((int)query.max_jobs, self->fd, completions, 4096, query.max_jobs,
+		      KX_TIMEOUT_MS);
+	test_cmd_submit(256, self->fd, jobs, 256);
+	free(jobs);
+}
+
+static void *submit_a_nop(void *fd)
+{
+	struct kxfer_job nop = { .op = KXFER_OP_NOP };
+
+	kx_sleep_ms(200);
+	return (void *)(long)kx_submit(*(int *)fd, &nop, 1);
+}
+
+/* The RECV keeps the waiter waiting; the NOP wakes it. */
+TEST_F(submit, of_a_nop_wakes_another_thread)
+{
+	struct kxfer_job recv = { .op = KXFER_OP_RECV, .region = self->pair.client_region };
+	struct kxfer_completion completion;
+	pthread_t thread;
+	void *ret;
+
+	ASSERT_EQ(0, kx_mailbox_add(self->fd, "submit-box", 1, 64, &recv.target));
+	recv.length = sizeof(struct kxfer_message) + 64;
+	test_cmd_submit(1, self->fd, &recv, 1);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, submit_a_nop, &self->fd));
+	EXPECT_EQ(1, kx_reap(self->fd, &completion, 1, 1, 10000));
+	EXPECT_EQ(KXFER_OP_NOP, completion.op);
+	pthread_join(thread, &ret);
+	EXPECT_EQ(1, (long)ret);
 }
 
 TEST_HARNESS_MAIN

@@ -237,6 +237,7 @@ int kxfer_wire_take_grant(struct kxfer_terms *terms, u32 wanted,
 	terms->length = be64_to_cpu(answer->length);
 	terms->rights = be32_to_cpu(answer->rights);
 	terms->nr_keys = be32_to_cpu(answer->nr_keys);
+	terms->cookie = be64_to_cpu(answer->cookie);
 	kxfer_content_from_wire(&terms->content, &answer->content);
 	if (!terms->grant || !terms->length || !terms_fit(terms) ||
 	    wanted & ~terms->rights || terms->content.length > terms->length)

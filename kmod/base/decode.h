@@ -65,6 +65,7 @@ struct kxfer_wire_rule {
  * @length: bytes of the export; for a mailbox: most payload of one message
  * @rights: KXFER_RIGHT_*
  * @nr_keys: entries of the table of keys; 0 for a mailbox
+ * @cookie: value that the owner gave with the export; any value is valid
  * @content: content of the export
  */
 struct kxfer_terms {
@@ -73,6 +74,7 @@ struct kxfer_terms {
 	u64 length;
 	u32 rights;
 	u32 nr_keys;
+	u64 cookie;
 	struct kxfer_content content;
 };
 

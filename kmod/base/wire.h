@@ -254,6 +254,7 @@ struct kxfer_wire_grant {
  * @length: bytes of the export; for a mailbox: most payload of one message
  * @rights: KXFER_RIGHT_* granted
  * @nr_keys: entries of the table of keys; 0 for a mailbox
+ * @cookie: value that the owner gave with the export
  * @content: content of the export
  */
 struct kxfer_wire_grant_answer {
@@ -262,6 +263,7 @@ struct kxfer_wire_grant_answer {
 	__be64 length;
 	__be32 rights;
 	__be32 nr_keys;
+	__be64 cookie;
 	struct kxfer_wire_content content;
 };
 
@@ -291,6 +293,7 @@ struct kxfer_wire_grant_id {
 
 struct kxfer_wire_info_answer {
 	__be64 length;
+	__be64 cookie;		/* as in struct kxfer_wire_grant_answer */
 	struct kxfer_wire_content content;
 };
 

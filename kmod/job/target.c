@@ -178,6 +178,7 @@ static int take_grant(struct kxfer_target *target, u32 wanted,
 	target->rights = terms.rights;
 	target->nr_keys = terms.nr_keys;
 	target->content = terms.content;
+	target->cookie = terms.cookie;
 	return ret;
 }
 
@@ -376,6 +377,7 @@ static int open_on_peer(struct kxfer_session *session, struct kxfer_peer *peer,
 		cmd->nr_keys = target->nr_keys;
 		cmd->length = target->length;
 		cmd->content = target->content;
+		cmd->cookie = target->cookie;
 		ret = insert_target(session, target, cmd);
 	}
 	if (ret)
@@ -477,6 +479,7 @@ static int ask_content(struct kxfer_target *target, unsigned int timeout_ms)
 		return ret;
 	spin_lock_bh(&target->link->targets_lock);
 	good = update_content(target, &answer.content);
+	target->cookie = be64_to_cpu(answer.cookie);
 	spin_unlock_bh(&target->link->targets_lock);
 	if (good)
 		return 0;
@@ -534,6 +537,7 @@ int kxfer_target_info(struct kxfer_session *session, void *arg)
 		ret = wait_content(target, cmd->min_generation, end);
 	spin_lock_bh(&target->link->targets_lock);
 	cmd->content = target->content;
+	cmd->cookie = target->cookie;
 	spin_unlock_bh(&target->link->targets_lock);
 	cmd->length = target->length;
 	cmd->granted = target->rights;

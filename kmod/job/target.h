@@ -36,6 +36,8 @@ struct kxfer_user;
  * @nr_keys: entries of @keys
  * @flow: flow of the session on the link; a reference; NULL before the target is in the table
  * @content: content of the export; protected by the link's targets_lock
+ * @cookie: value that the owner gave with the export, by the peer's last answer; protected by
+ *	the link's targets_lock
  * @nr_jobs: jobs in flight; while not 0 the target stays
  * @revoked: the export was withdrawn; set under each lane's lock, under which jobs read it
  * @told: a withdrawal of the target has begun; protected by the link's targets_lock
@@ -57,6 +59,7 @@ struct kxfer_target {
 	u32 nr_keys;
 	struct kxfer_flow *flow;
 	struct kxfer_content content;
+	u64 cookie;
 	atomic_t nr_jobs;
 	bool revoked;
 	bool told;

@@ -231,6 +231,7 @@ int kxfer_export_add(struct kxfer_session *session, void *arg)
 	export = kxfer_export_alloc((const char *)cmd->name, cmd->rights);
 	if (!export)
 		return -ENOMEM;
+	export->cookie = cmd->cookie;
 	return add_export(session, export, cmd, &rules, &cmd->export_id);
 }
 
@@ -253,6 +254,7 @@ int kxfer_export_add_mailbox(struct kxfer_session *session, void *arg)
 	export = kxfer_export_alloc((const char *)cmd->name, KXFER_RIGHT_SEND);
 	if (!export)
 		return -ENOMEM;
+	export->cookie = cmd->cookie;
 	export->length = cmd->max_bytes;
 	export->mailbox = kxfer_mailbox_create(cmd->capacity, cmd->max_bytes);
 	if (!export->mailbox) {
@@ -480,6 +482,7 @@ static void fill_info(struct kxfer_export *export, struct kxfer_info_export *inf
 		.nr_rules = export->nr_rules,
 		.owner_uid = export->owner_uid,
 		.owner_pid = export->owner_pid,
+		.cookie = export->cookie,
 	};
 	memcpy(info->name, export->name, sizeof(info->name));
 	spin_lock_bh(&export->lock);

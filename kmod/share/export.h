@@ -35,6 +35,7 @@ struct mem_cgroup;
  * @nr_rules: entries of @rules
  * @user: user that the export counts for, kept by the session; NULL: the built-in export
  * @memcg: memory cgroup of its creator; a reference; NULL: no cgroup is charged
+ * @cookie: value that the owner gave, for peers that open the export
  * @builtin: the export of the module itself, which LIST leaves out (ping.c)
  * @owner_uid: uid of the session
  * @owner_pid: pid of the session
@@ -60,6 +61,7 @@ struct kxfer_export {
 	u32 nr_rules;
 	struct kxfer_user *user;
 	struct mem_cgroup *memcg;
+	u64 cookie;
 	bool builtin;
 	u32 owner_uid;
 	pid_t owner_pid;

@@ -78,6 +78,7 @@ static u32 fill_answer(struct kxfer_wire_grant_answer *answer, struct kxfer_expo
 	answer->length = cpu_to_be64(kxfer_export_length(exposure->export, exposure->link));
 	answer->rights = cpu_to_be32(exposure->rights);
 	answer->nr_keys = cpu_to_be32(exposure->nr_keys);
+	answer->cookie = cpu_to_be64(exposure->export->cookie);
 	kxfer_export_content(exposure->export, &answer->content);
 	if (!exposure->nr_keys || !(exposure->link->features & KXFER_WIRE_FEATURE_FIRST_KEYS))
 		return sizeof(*answer);
@@ -154,7 +155,7 @@ enum kxfer_wire_status kxfer_grant_release(struct kxfer_link *link, u64 grant_id
 	return KXFER_WIRE_OK;
 }
 
-/** kxfer_grant_describe() - handle INFO: length and content of a grant's export */
+/** kxfer_grant_describe() - handle INFO: length, cookie and content of a grant's export */
 enum kxfer_wire_status kxfer_grant_describe(struct kxfer_link *link, u64 grant_id,
 					    struct kxfer_wire_info_answer *answer)
 {
@@ -172,6 +173,7 @@ enum kxfer_wire_status kxfer_grant_describe(struct kxfer_link *link, u64 grant_i
 		status = KXFER_WIRE_REVOKED;
 	} else if (exposure) {
 		answer->length = cpu_to_be64(kxfer_export_length(exposure->export, link));
+		answer->cookie = cpu_to_be64(exposure->export->cookie);
 		kxfer_export_content(exposure->export, &answer->content);
 		status = KXFER_WIRE_OK;
 	}

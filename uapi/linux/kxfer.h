@@ -387,6 +387,7 @@ struct kxfer_content {
  * @nr_links: links on which the export is registered, or known
  * @nr_grants: targets that peers hold on the export
  * @content: what the export holds
+ * @cookie: value that the owner of the export gave with it
  */
 struct kxfer_info_export {
 	__aligned_u64 id;
@@ -399,6 +400,7 @@ struct kxfer_info_export {
 	__u32 nr_links;
 	__u32 nr_grants;
 	struct kxfer_content content;
+	__aligned_u64 cookie;
 };
 
 /**
@@ -674,6 +676,8 @@ struct kxfer_rule {
  *	knows it, from KXFER_RULE_SIZE_MIN to 256, a multiple of 8; members of a longer
  *	rule that the module does not know must be zero (E2BIG). 0 without rules
  * @__reserved: must be 0
+ * @cookie: any value: TARGET_OPEN and TARGET_INFO give it to each process that has the
+ *	export open. It stays as long as the export
  *
  * For each device there is, the rdma cgroup of the caller is charged with an hca_object
  * for each registration that a link needs for the export, until the export is withdrawn.
@@ -691,6 +695,7 @@ struct kxfer_export_add {
 	__u32 export_id;
 	__u32 rule_stride;
 	__u32 __reserved;
+	__aligned_u64 cookie;
 };
 
 #define KXFER_EXPORT_ADD	_IO(KXFER_TYPE, KXFER_CMD_EXPORT_ADD)
@@ -729,6 +734,7 @@ struct kxfer_export_set {
  * @export_id: out: id of the mailbox
  * @rule_stride: as in struct kxfer_export_add
  * @__reserved: must be 0
+ * @cookie: as in struct kxfer_export_add
  *
  * A mailbox is an export that has no memory of a region and one right, KXFER_RIGHT_SEND:
  * it is opened, listed, counted and withdrawn as any other, EXPORT_DEL ends it, and
@@ -752,6 +758,7 @@ struct kxfer_mailbox_add {
 	__u32 export_id;
 	__u32 rule_stride;
 	__u32 __reserved;
+	__aligned_u64 cookie;
 };
 
 #define KXFER_MAILBOX_ADD	_IO(KXFER_TYPE, KXFER_CMD_MAILBOX_ADD)
@@ -972,6 +979,7 @@ struct kxfer_peer_list {
  * @nr_keys: out: registrations that the export consists of; 0 for a mailbox
  * @length: out: bytes; of a mailbox: most payload of one message
  * @content: out: what the export holds
+ * @cookie: out: value that the owner gave with the export, as the peer's kernel says
  *
  * ENOENT: no such export; EACCES: the rules of the export refuse, or the export lacks a
  * right asked for; EOPNOTSUPP: the peer's device sees memory through bounce buffers
@@ -990,6 +998,7 @@ struct kxfer_target_open {
 	__u32 nr_keys;
 	__aligned_u64 length;
 	struct kxfer_content content;
+	__aligned_u64 cookie;
 };
 
 #define KXFER_TARGET_OPEN	_IO(KXFER_TYPE, KXFER_CMD_TARGET_OPEN)
@@ -1007,6 +1016,7 @@ struct kxfer_target_open {
  * @granted: out: KXFER_RIGHT_*
  * @__reserved: must be 0
  * @content: out: what the export holds
+ * @cookie: out: as in struct kxfer_target_open
  *
  * ETIMEDOUT: @min_generation was not reached in time; EKEYREVOKED: the export was withdrawn.
  */
@@ -1020,6 +1030,7 @@ struct kxfer_target_info {
 	__u32 granted;
 	__u32 __reserved;
 	struct kxfer_content content;
+	__aligned_u64 cookie;
 };
 
 #define KXFER_TARGET_INFO	_IO(KXFER_TYPE, KXFER_CMD_TARGET_INFO)

@@ -15,13 +15,13 @@
 static_assert(sizeof(kxfer_addr) == 24);
 static_assert(sizeof(kxfer_completion) == 40);
 static_assert(sizeof(kxfer_event) == 56);
-static_assert(sizeof(kxfer_export_add) == 120);
+static_assert(sizeof(kxfer_export_add) == 128);
 static_assert(sizeof(kxfer_job) == 80);
-static_assert(sizeof(kxfer_mailbox_add) == 104);
+static_assert(sizeof(kxfer_mailbox_add) == 112);
 static_assert(sizeof(kxfer_peer_export) == 128);
 static_assert(sizeof(kxfer_peer_open) == 216);
 static_assert(sizeof(kxfer_query) == 104);
 static_assert(sizeof(kxfer_rule) == 112);
 static_assert(sizeof(kxfer_submit) == 64);
-static_assert(sizeof(kxfer_target_info) == 88);
-static_assert(sizeof(kxfer_target_open) == 152);
+static_assert(sizeof(kxfer_target_info) == 96);
+static_assert(sizeof(kxfer_target_open) == 160);

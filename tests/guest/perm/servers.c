@@ -29,6 +29,8 @@ struct tricks {
 	uint8_t late;		/* type of the request that is answered after LATE_MS */
 	uint32_t nr_keys;	/* keys are sent one by one, each late */
 	uint64_t content_length;
+	uint64_t cookie;
+	int16_t short_by;	/* bytes that the answer to INFO is too short by */
 	uint64_t ids[3];	/* ids in the answer to LIST */
 	char name[64];
 };
@@ -89,6 +91,7 @@ static int answer(struct raw_server *server, const struct kxfer_wire_header *req
 		return one_late_key(server, answer, length);
 	status = raw_default_answer(server, request, answer, length);
 	if (request->type == KXFER_WIRE_GRANT) {
+		grant->cookie = htobe64(tricks->cookie);
 		grant->content.length = htobe64(tricks->content_length);
 		if (tricks->nr_keys) {
 			grant->nr_keys = htobe32(tricks->nr_keys);
@@ -96,9 +99,10 @@ static int answer(struct raw_server *server, const struct kxfer_wire_header *req
 		}
 	} else if (request->type == KXFER_WIRE_INFO) {
 		info->length = htobe64(RAW_WINDOW);
+		info->cookie = htobe64(tricks->cookie);
 		info->content.generation = htobe64(1);
 		info->content.length = htobe64(tricks->content_length);
-		*length = sizeof(*info);
+		*length = sizeof(*info) - tricks->short_by;
 	}
 	return status;
 }
@@ -358,6 +362,60 @@ TEST_F(server, with_more_content_later_breaks_the_protocol)
 	EXPECT_EQ(RAW_WINDOW, content.length);
 	self->tricks.content_length = RAW_WINDOW + 1;
 	test_err_target_info(EPROTO, self->fd, self->target, 0, KX_TIMEOUT_MS, &content);
+}
+
+static int ask_info(int fd, uint32_t target, uint64_t *cookie)
+{
+	struct kxfer_target_info info = {
+		.size = sizeof(info),
+		.target = target,
+		.timeout_ms = KX_TIMEOUT_MS,
+	};
+	int ret = kx_call(fd, KXFER_TARGET_INFO, &info);
+
+	*cookie = info.cookie;
+	return ret;
+}
+
+/* Every value is a cookie, and a peer may say another later. */
+TEST_F(server, with_any_cookie_is_believed)
+{
+	static const uint64_t cookies[] = { UINT64_MAX, 0, 1ULL << 63, 1 };
+	struct kxfer_target_open cmd = {
+		.size = sizeof(cmd),
+		.peer = self->peer,
+		.timeout_ms = KX_TIMEOUT_MS,
+		.name = "window",
+	};
+	uint64_t cookie;
+	size_t i;
+
+	self->tricks.cookie = 0x0123456789abcdefULL;
+	ASSERT_EQ(0, kx_call(self->fd, KXFER_TARGET_OPEN, &cmd));
+	EXPECT_EQ(0x0123456789abcdefULL, cmd.cookie);
+	for (i = 0; i < sizeof(cookies) / sizeof(*cookies); i++) {
+		self->tricks.cookie = cookies[i];
+		EXPECT_EQ(0, ask_info(self->fd, cmd.target, &cookie));
+		EXPECT_EQ(cookies[i], cookie);
+	}
+}
+
+TEST_F(server, whose_answer_to_INFO_has_another_length_is_not_believed)
+{
+	static const int16_t cuts[] = { 1, 8, 56, sizeof(struct kxfer_wire_info_answer), -1, -8 };
+	uint64_t cookie;
+	size_t i;
+
+	test_cmd_target_open(self->fd, self->peer, "window", 0, &self->target);
+	self->tricks.cookie = 5;
+	for (i = 0; i < sizeof(cuts) / sizeof(*cuts); i++) {
+		self->tricks.short_by = cuts[i];
+		EXPECT_EQ(-EPROTO, ask_info(self->fd, self->target, &cookie));
+		EXPECT_EQ(0, cookie);
+	}
+	self->tricks.short_by = 0;
+	EXPECT_EQ(0, ask_info(self->fd, self->target, &cookie));
+	EXPECT_EQ(5, cookie);
 }
 
 /* ---- the first keys, with the answer to GRANT ---- */

@@ -217,12 +217,12 @@ CALL(region_add, KXFER_REGION_ADD, kxfer_region_add, fill_region_add, 0,
      .results = true, .shows = "live_regions");
 CALL(region_del, KXFER_REGION_DEL, kxfer_id, fill_id, -ENOENT);
 CALL(export_add, KXFER_EXPORT_ADD, kxfer_export_add, fill_export_add, -ENOENT,
-     .results = true, .shows = "live_exports");
+     .first = offsetof(struct kxfer_export_add, cookie), .results = true, .shows = "live_exports");
 CALL(export_del, KXFER_EXPORT_DEL, kxfer_id, fill_id, -ENOENT);
 CALL(export_set, KXFER_EXPORT_SET, kxfer_export_set, fill_export_set, -ENOENT,
      .results = true);
 CALL(mailbox_add, KXFER_MAILBOX_ADD, kxfer_mailbox_add, fill_mailbox_add, 0,
-     .results = true, .shows = "live_exports");
+     .first = offsetof(struct kxfer_mailbox_add, cookie), .results = true, .shows = "live_exports");
 CALL(listen_add, KXFER_LISTEN_ADD, kxfer_listen_add, fill_listen_add, -EADDRNOTAVAIL,
      .first = offsetof(struct kxfer_listen_add, keys), .results = true,
      .shows = "live_listeners");
@@ -234,10 +234,10 @@ CALL(peer_close, KXFER_PEER_CLOSE, kxfer_id, fill_id, -ENOENT);
 CALL(peer_list, KXFER_PEER_LIST, kxfer_peer_list, fill_peer_list, -ENOENT,
      .results = true);
 CALL(target_open, KXFER_TARGET_OPEN, kxfer_target_open, fill_target_open, -ENOENT,
-     .results = true, .shows = "live_targets");
+     .first = offsetof(struct kxfer_target_open, cookie), .results = true, .shows = "live_targets");
 CALL(target_close, KXFER_TARGET_CLOSE, kxfer_id, fill_id, -ENOENT);
 CALL(target_info, KXFER_TARGET_INFO, kxfer_target_info, fill_target_info, -ENOENT,
-     .results = true);
+     .first = offsetof(struct kxfer_target_info, cookie), .results = true);
 CALL(submit, KXFER_SUBMIT, kxfer_submit, fill_submit, 0,
      .results = true, .shows = "jobs_submitted");
 CALL(reap, KXFER_REAP, kxfer_reap, fill_reap, 0, .results = true);

@@ -468,19 +468,25 @@ TEST_F(export, refuses_content_with_a_generation)
 	EXPECT_EQ(-EINVAL, kx_call(self->fd, KXFER_EXPORT_SET, &cmd));
 }
 
+/* Gets the record of an export. */
+static bool find_export(int fd, const char *name, struct kxfer_info_export *info)
+{
+	uint64_t cursor = 0;
+
+	while (kx_info(fd, KXFER_INFO_EXPORTS, info, sizeof(*info), 1, &cursor) == 1)
+		if (!strcmp((char *)info->name, name))
+			return true;
+	return false;
+}
+
 TEST_F(export, is_shown_with_what_it_is)
 {
-	struct kxfer_info_export info = { .id = 0 };
-	uint64_t cursor = 0;
-	bool found = false;
+	struct kxfer_info_export info;
 
 	test_cmd_export_add(self->fd, self->region, 1, PAGE, KXFER_RIGHT_ALL, "shown",
 			    &self->id);
 	test_cmd_export_set(self->fd, self->id, 5, NULL, NULL);
-	while (!found && kx_info(self->fd, KXFER_INFO_EXPORTS, &info, sizeof(info), 1,
-				 &cursor) == 1)
-		found = !strcmp((char *)info.name, "shown");
-	ASSERT_TRUE(found);
+	ASSERT_TRUE(find_export(self->fd, "shown", &info));
 	EXPECT_EQ(PAGE, info.length);
 	EXPECT_EQ(KXFER_RIGHT_ALL, info.rights);
 	EXPECT_EQ(0, info.nr_rules);
@@ -489,6 +495,60 @@ TEST_F(export, is_shown_with_what_it_is)
 	EXPECT_EQ(0, info.nr_grants);
 	EXPECT_EQ(1, info.content.generation);
 	EXPECT_EQ(5, info.content.length);
+	EXPECT_EQ(0, info.cookie);
+}
+
+/* ---- its cookie ---- */
+
+TEST_F(export, is_shown_with_its_cookie)
+{
+	struct kxfer_export_add cmd = good(self->region);
+	struct kxfer_info_export info;
+
+	cmd.cookie = UINT64_MAX - 1;
+	ASSERT_EQ(0, kx_call(self->fd, KXFER_EXPORT_ADD, &cmd));
+	ASSERT_TRUE(find_export(self->fd, "good", &info));
+	EXPECT_EQ(UINT64_MAX - 1, info.cookie);
+	test_cmd_export_set(self->fd, cmd.export_id, 5, NULL, NULL);
+	ASSERT_TRUE(find_export(self->fd, "good", &info));
+	EXPECT_EQ(UINT64_MAX - 1, info.cookie);
+}
+
+/* What lies past its structure is no cookie. */
+TEST_F(export, of_an_older_caller_has_no_cookie)
+{
+	struct kxfer_export_add cmd = good(self->region);
+	struct kxfer_info_export info;
+
+	cmd.size = offsetof(struct kxfer_export_add, cookie);
+	cmd.cookie = 7;
+	ASSERT_EQ(0, kx_call(self->fd, KXFER_EXPORT_ADD, &cmd));
+	EXPECT_EQ(7, cmd.cookie);
+	ASSERT_TRUE(find_export(self->fd, "good", &info));
+	EXPECT_EQ(0, info.cookie);
+}
+
+/* A record of an older caller ends before the cookie. */
+TEST_F(export, is_shown_to_an_older_caller)
+{
+	struct kxfer_info_export info = { .cookie = 7 };
+	struct kxfer_info cmd = {
+		.size = sizeof(cmd),
+		.kind = KXFER_INFO_EXPORTS,
+		.stride = offsetof(struct kxfer_info_export, cookie),
+		.records = (uintptr_t)&info,
+		.nr = 1,
+	};
+	struct kxfer_export_add add = good(self->region);
+
+	add.cookie = 99;
+	ASSERT_EQ(0, kx_call(self->fd, KXFER_EXPORT_ADD, &add));
+	do {
+		ASSERT_EQ(0, kx_call(self->fd, KXFER_INFO, &cmd));
+		ASSERT_EQ(1, cmd.nr);
+	} while (strcmp((char *)info.name, "good"));
+	EXPECT_EQ(PAGE, info.length);
+	EXPECT_EQ(7, info.cookie);
 }
 
 TEST_HARNESS_MAIN

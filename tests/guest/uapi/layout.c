@@ -123,7 +123,8 @@ TEST(layout_of_info_export)
 	MEMBER(kxfer_info_export, nr_links, 96);
 	MEMBER(kxfer_info_export, nr_grants, 100);
 	MEMBER(kxfer_info_export, content, 104);
-	SIZE(kxfer_info_export, 152);
+	MEMBER(kxfer_info_export, cookie, 152);
+	SIZE(kxfer_info_export, 160);
 }
 
 TEST(layout_of_info_link)
@@ -240,7 +241,8 @@ TEST(layout_of_export_add)
 	MEMBER(kxfer_export_add, export_id, 108);
 	MEMBER(kxfer_export_add, rule_stride, 112);
 	MEMBER(kxfer_export_add, __reserved, 116);
-	SIZE(kxfer_export_add, 120);
+	MEMBER(kxfer_export_add, cookie, 120);
+	SIZE(kxfer_export_add, 128);
 }
 
 TEST(layout_of_export_set)
@@ -265,7 +267,8 @@ TEST(layout_of_mailbox_add)
 	MEMBER(kxfer_mailbox_add, export_id, 92);
 	MEMBER(kxfer_mailbox_add, rule_stride, 96);
 	MEMBER(kxfer_mailbox_add, __reserved, 100);
-	SIZE(kxfer_mailbox_add, 104);
+	MEMBER(kxfer_mailbox_add, cookie, 104);
+	SIZE(kxfer_mailbox_add, 112);
 }
 
 TEST(layout_of_message)
@@ -361,7 +364,8 @@ TEST(layout_of_target_open)
 	MEMBER(kxfer_target_open, nr_keys, 92);
 	MEMBER(kxfer_target_open, length, 96);
 	MEMBER(kxfer_target_open, content, 104);
-	SIZE(kxfer_target_open, 152);
+	MEMBER(kxfer_target_open, cookie, 152);
+	SIZE(kxfer_target_open, 160);
 }
 
 TEST(layout_of_target_info)
@@ -375,7 +379,8 @@ TEST(layout_of_target_info)
 	MEMBER(kxfer_target_info, granted, 32);
 	MEMBER(kxfer_target_info, __reserved, 36);
 	MEMBER(kxfer_target_info, content, 40);
-	SIZE(kxfer_target_info, 88);
+	MEMBER(kxfer_target_info, cookie, 88);
+	SIZE(kxfer_target_info, 96);
 }
 
 TEST(layout_of_job)

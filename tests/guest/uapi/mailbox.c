@@ -66,7 +66,7 @@ TEST_F(mailbox, add_checks_each_field)
 {
 	struct kxfer_mailbox_add cmd = good_add();
 
-	ADD_REFUSED(EINVAL, size, sizeof(cmd) - 8);
+	ADD_REFUSED(EINVAL, size, offsetof(struct kxfer_mailbox_add, cookie) - 8);
 	ADD_REFUSED(EOPNOTSUPP, flags, 1);
 	ADD_REFUSED(EINVAL, name[0], 0);
 	ADD_REFUSED(EINVAL, name[0], '@');

@@ -184,6 +184,99 @@ TEST_F(target, on_the_own_node_in_one_session_works)
 			  self->id, LENGTH / 2, LENGTH / 2);
 }
 
+/* ---- the cookie of the export ---- */
+
+#define COOKIE	0xfedcba9876543210ULL
+
+/* An export, or a mailbox, with a cookie. */
+static int add_with_cookie(const struct kx_pair *pair, uint64_t cookie, bool mailbox)
+{
+	struct kxfer_export_add memory = {
+		.size = sizeof(memory),
+		.region = pair->server_region,
+		.rights = KXFER_RIGHT_READ,
+		.length = LENGTH,
+		.name = "with-cookie",
+		.cookie = cookie,
+	};
+	struct kxfer_mailbox_add box = {
+		.size = sizeof(box),
+		.capacity = 1,
+		.max_bytes = 1,
+		.name = "with-cookie",
+		.cookie = cookie,
+	};
+
+	return mailbox ? kx_call(pair->server, KXFER_MAILBOX_ADD, &box) :
+			 kx_call(pair->server, KXFER_EXPORT_ADD, &memory);
+}
+
+static int ask_info(int fd, uint32_t target, struct kxfer_target_info *info)
+{
+	*info = (struct kxfer_target_info) {
+		.size = sizeof(*info),
+		.target = target,
+		.timeout_ms = KX_TIMEOUT_MS,
+	};
+	return kx_call(fd, KXFER_TARGET_INFO, info);
+}
+
+static void expect_cookie(struct __test_metadata *_metadata, FIXTURE_DATA(target) *self,
+			  uint64_t cookie)
+{
+	struct kxfer_target_info info;
+
+	self->cmd.cookie = 1;
+	ASSERT_EQ(0, open_target(self->pair.client, &self->cmd));
+	EXPECT_EQ(cookie, self->cmd.cookie);
+	ASSERT_EQ(0, ask_info(self->pair.client, self->cmd.target, &info));
+	EXPECT_EQ(cookie, info.cookie);
+}
+
+TEST_F(target, tells_the_cookie_of_an_export)
+{
+	strcpy((char *)self->cmd.name, "with-cookie");
+	ASSERT_EQ(0, add_with_cookie(&self->pair, COOKIE, false));
+	expect_cookie(_metadata, self, COOKIE);
+}
+
+TEST_F(target, tells_the_cookie_of_a_mailbox)
+{
+	strcpy((char *)self->cmd.name, "with-cookie");
+	ASSERT_EQ(0, add_with_cookie(&self->pair, COOKIE, true));
+	expect_cookie(_metadata, self, COOKIE);
+}
+
+TEST_F(target, without_a_cookie_tells_0)
+{
+	expect_cookie(_metadata, self, 0);
+	memset(self->cmd.name, 0, sizeof(self->cmd.name));
+	strcpy((char *)self->cmd.name, KXFER_PING_NAME);
+	expect_cookie(_metadata, self, 0);
+}
+
+/* A caller without room for the cookie gets all else. */
+TEST_F(target, of_an_older_caller_tells_no_cookie)
+{
+	struct kxfer_target_info info = {
+		.size = offsetof(struct kxfer_target_info, cookie),
+		.timeout_ms = KX_TIMEOUT_MS,
+		.cookie = 7,
+	};
+
+	strcpy((char *)self->cmd.name, "with-cookie");
+	ASSERT_EQ(0, add_with_cookie(&self->pair, COOKIE, false));
+	self->cmd.size = offsetof(struct kxfer_target_open, cookie);
+	self->cmd.cookie = 7;
+	ASSERT_EQ(0, open_target(self->pair.client, &self->cmd));
+	EXPECT_EQ(LENGTH, self->cmd.length);
+	EXPECT_EQ(7, self->cmd.cookie);
+	info.target = self->cmd.target;
+	ASSERT_EQ(0, kx_call(self->pair.client, KXFER_TARGET_INFO, &info));
+	EXPECT_EQ(LENGTH, info.length);
+	EXPECT_EQ(7, info.cookie);
+}
+
 /* ---- the built-in export ---- */
 
 TEST_F(target, of_ping_is_read_only_and_as_described)
@@ -495,6 +588,21 @@ TEST_F(liar, with_a_short_grant_breaks_the_protocol)
 	self->nonsense.short_by = 8;
 	EXPECT_EQ(-EPROTO, open_lie(self->fd, self->peer, &self->id));
 }
+
+/* Without its last bytes, or with more of them though no keys were agreed on. */
+#define GRANT_SHORT_BY(name, bytes)					\
+	TEST_F(liar, with_a_grant_##name##_breaks_the_protocol)		\
+	{								\
+		self->nonsense.short_by = bytes;			\
+		EXPECT_EQ(-EPROTO, open_lie(self->fd, self->peer, &self->id)); \
+	}
+
+GRANT_SHORT_BY(that_lacks_a_byte, 1)
+GRANT_SHORT_BY(without_content, sizeof(struct kxfer_wire_content))
+GRANT_SHORT_BY(without_cookie_and_content, sizeof(struct kxfer_wire_content) + 8)
+GRANT_SHORT_BY(of_no_bytes, sizeof(struct kxfer_wire_grant_answer))
+GRANT_SHORT_BY(with_a_byte_more, -1)
+GRANT_SHORT_BY(with_a_number_more, -8)
 
 TEST_F(liar, with_an_unknown_status_breaks_the_protocol)
 {

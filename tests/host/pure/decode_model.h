@@ -146,7 +146,7 @@ static inline const char *grant_wrong(const u8 *bytes, u32 wanted)
 	bool memory = rights && rights < 8 && nr_keys && nr_keys <= KXFER_WIRE_KEYS_MAX;
 	bool mailbox = rights == 8 && !nr_keys && length <= 1 << 20;
 	bool good = number_at(bytes, 0, 8) && length && (memory || mailbox) &&
-		    (rights | wanted) == rights && number_at(bytes, 40, 8) <= length;
+		    (rights | wanted) == rights && number_at(bytes, 48, 8) <= length;
 	struct kxfer_wire_content content;
 
 	if (verdict != (good ? 0 : -EPROTO))
@@ -154,11 +154,12 @@ static inline const char *grant_wrong(const u8 *bytes, u32 wanted)
 	if (!stands_at(bytes, 0, 8, terms.grant) || !stands_at(bytes, 8, 8, terms.exposure) ||
 	    !stands_at(bytes, 16, 8, terms.length) || !stands_at(bytes, 24, 4, terms.rights) ||
 	    !stands_at(bytes, 28, 4, terms.nr_keys) ||
-	    !stands_at(bytes, 32, 8, terms.content.generation) ||
-	    !stands_at(bytes, 40, 8, terms.content.length))
+	    !stands_at(bytes, 32, 8, terms.cookie) ||
+	    !stands_at(bytes, 40, 8, terms.content.generation) ||
+	    !stands_at(bytes, 48, 8, terms.content.length))
 		return "other terms than the peer's";
 	kxfer_content_to_wire(&content, &terms.content);
-	return memcmp(&content, bytes + 32, sizeof(content)) ? "other content" : NULL;
+	return memcmp(&content, bytes + 40, sizeof(content)) ? "other content" : NULL;
 }
 
 /* @keys has @room entries and one more, which must not change. */

@@ -248,6 +248,7 @@ static void grant_terms(struct kunit *test)
 			.length = cpu_to_be64(cases[i].length),
 			.rights = cpu_to_be32(cases[i].rights),
 			.nr_keys = cpu_to_be32(cases[i].nr_keys),
+			.cookie = cpu_to_be64(U64_MAX - i),
 			.content = {
 				.generation = cpu_to_be64(4),
 				.length = cpu_to_be64(cases[i].content),

@@ -130,7 +130,7 @@ static const struct kxfer_call calls[] = {
 	CALL(KXFER_EXPORT_ADD, kxfer_export_add, __reserved, OUT, kxfer_export_add),
 	CALL(KXFER_EXPORT_DEL, kxfer_id, __reserved, BY_ID, kxfer_export_del),
 	CALL(KXFER_EXPORT_SET, kxfer_export_set, content, OUT, kxfer_export_set),
-	CALL(KXFER_MAILBOX_ADD, kxfer_mailbox_add, __reserved, OUT,
+	CALL(KXFER_MAILBOX_ADD, kxfer_mailbox_add, message_size, OUT,
 	     kxfer_export_add_mailbox),
 	CALL(KXFER_LISTEN_ADD, kxfer_listen_add, listener, OUT, kxfer_listener_add),
 	CALL(KXFER_LISTEN_DEL, kxfer_listen_del, listener, 0, kxfer_listener_del),

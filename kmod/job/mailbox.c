@@ -72,14 +72,22 @@ static void make_rooms(struct kxfer_mailbox *mailbox, u32 capacity, size_t strid
 	}
 }
 
+/** kxfer_mailbox_size_valid() - whether sizeof(struct kxfer_message) of a caller is one, or 0 */
+bool kxfer_mailbox_size_valid(u32 message_size)
+{
+	return !message_size || (message_size >= KXFER_MESSAGE_SIZE_MIN &&
+				 message_size <= KXFER_MESSAGE_SIZE_MAX && !(message_size % 8));
+}
+
 /**
  * kxfer_mailbox_create() - an empty mailbox, charged to the caller
  * @capacity: messages that it can hold, at least 1
  * @max_bytes: most payload of a message
+ * @message_size: sizeof(struct kxfer_message) as the caller knows it; 0: as it was at first
  *
  * May sleep. Return: the mailbox, or NULL without memory.
  */
-struct kxfer_mailbox *kxfer_mailbox_create(u32 capacity, u32 max_bytes)
+struct kxfer_mailbox *kxfer_mailbox_create(u32 capacity, u32 max_bytes, u32 message_size)
 {
 	size_t stride = sizeof(struct kxfer_stored) +
 			ALIGN(min_t(u32, max_bytes, KXFER_MESSAGE_MAX), 8);
@@ -89,6 +97,7 @@ struct kxfer_mailbox *kxfer_mailbox_create(u32 capacity, u32 max_bytes)
 	if (!mailbox)
 		return NULL;
 	mailbox->max_bytes = max_bytes;
+	mailbox->message_size = message_size ?: KXFER_MESSAGE_SIZE_MIN;
 	mailbox->memory = kxfer_try_alloc(MAILBOX_MESSAGES,
 					  kvcalloc(capacity, stride, GFP_KERNEL_ACCOUNT));
 	if (!mailbox->memory) {
@@ -135,7 +144,7 @@ static struct kxfer_active_job *take_recv(struct kxfer_mailbox *mailbox, u32 byt
 
 	while ((job = list_first_entry_or_null(&mailbox->recvs, struct kxfer_active_job,
 					       lane_node))) {
-		if (job->length >= sizeof(struct kxfer_message) + bytes) {
+		if (job->length >= mailbox->message_size + bytes) {
 			unlist_recv(job);
 			return job;
 		}
@@ -159,16 +168,30 @@ static void end_in_order(struct kxfer_mailbox *mailbox, struct kxfer_active_job 
 	kxfer_job_list_add(ended, job);
 }
 
+/**
+ * kxfer_mailbox_head() - put what comes before the payload into the range of a RECV
+ * @job: RECV that gets the message; its length becomes that of both
+ * @message: header of the message; the caller gets what it knows of it
+ */
+void kxfer_mailbox_head(struct kxfer_active_job *job, const struct kxfer_message *message)
+{
+	static const u8 unknown[KXFER_MESSAGE_SIZE_MAX - KXFER_MESSAGE_SIZE_MIN];
+	const struct kxfer_memory *memory = job->region->memory;
+	u32 size = job->mailbox->message_size, known = min_t(u32, size, sizeof(*message));
+
+	kxfer_memory_copy_to(memory, job->offset, message, known);
+	kxfer_memory_copy_to(memory, job->offset + known, unknown, size - known);
+	job->length = size + message->bytes;
+}
+
 /* Copy a short message into the region of a RECV. Called with the lock held. */
 static void bring(struct kxfer_mailbox *mailbox, struct kxfer_active_job *job,
 		  const struct kxfer_message *message, const void *payload,
 		  const void *lane, struct kxfer_job_list *ended)
 {
-	const struct kxfer_memory *memory = job->region->memory;
-
-	job->length = sizeof(*message) + message->bytes;
-	kxfer_memory_copy_to(memory, job->offset, message, sizeof(*message));
-	kxfer_memory_copy_to(memory, job->offset + sizeof(*message), payload, message->bytes);
+	kxfer_mailbox_head(job, message);
+	kxfer_memory_copy_to(job->region->memory, job->offset + mailbox->message_size, payload,
+			     message->bytes);
 	end_in_order(mailbox, job, lane, ended);
 }
 

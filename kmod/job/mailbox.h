@@ -10,6 +10,8 @@
 
 #include "job/job.h"
 
+#define KXFER_MESSAGE_SIZE_MAX	256	/* bytes; leaves room for a longer struct kxfer_message */
+
 struct kxfer_lane;
 struct kxfer_mailbox;
 struct kxfer_stored;
@@ -56,6 +58,7 @@ struct kxfer_stored {
 /**
  * struct kxfer_mailbox - messages without a RECV, or RECVs without a message
  * @max_bytes: most payload of a message
+ * @message_size: bytes before the payload in the range of a RECV
  * @nr_recvs: number of RECVs in flight; the mailbox stays until it is 0
  * @lock: protects all members below; bh-safe
  * @memory: array of struct kxfer_stored, one for each message that the mailbox can hold
@@ -68,6 +71,7 @@ struct kxfer_stored {
  */
 struct kxfer_mailbox {
 	u32 max_bytes;
+	u32 message_size;
 	atomic_t nr_recvs;
 	spinlock_t lock;
 	void *memory;
@@ -79,7 +83,8 @@ struct kxfer_mailbox {
 	struct kxfer_deadlines deadlines;
 };
 
-struct kxfer_mailbox *kxfer_mailbox_create(u32 capacity, u32 max_bytes);
+bool kxfer_mailbox_size_valid(u32 message_size);
+struct kxfer_mailbox *kxfer_mailbox_create(u32 capacity, u32 max_bytes, u32 message_size);
 void kxfer_mailbox_destroy(struct kxfer_mailbox *mailbox);
 void kxfer_mailbox_close(struct kxfer_mailbox *mailbox);
 void kxfer_mailbox_drain(struct kxfer_mailbox *mailbox);
@@ -92,6 +97,7 @@ void kxfer_mailbox_fetched(struct kxfer_incoming *incoming, struct kxfer_job_lis
 void kxfer_mailbox_give_back(struct kxfer_incoming *incoming, struct kxfer_job_list *ended);
 void kxfer_mailbox_receive(struct kxfer_active_job *job, struct kxfer_job_list *ended);
 void kxfer_mailbox_give_up(struct kxfer_mailbox *mailbox);
+void kxfer_mailbox_head(struct kxfer_active_job *job, const struct kxfer_message *message);
 bool kxfer_mailbox_stop(struct kxfer_active_job *job, struct kxfer_job_list *ended);
 
 #endif /* KXFER_MAILBOX_H */

@@ -22,6 +22,7 @@
 #include "job/batch.h"
 #include "job/flow.h"
 #include "job/job.h"
+#include "job/mailbox.h"
 #include "job/quick.h"
 #include "job/reap.h"
 #include "job/ring.h"
@@ -75,9 +76,8 @@ static int check_send(const struct kxfer_job *job)
 
 static int check_recv(const struct kxfer_job *job)
 {
-	if (job->flags || job->cookie || job->target_offset || job->compare_add || job->swap)
-		return -EINVAL;
-	return job->length < sizeof(struct kxfer_message) ? -EINVAL : 0;
+	return job->flags || job->cookie || job->target_offset || job->compare_add || job->swap ?
+	       -EINVAL : 0;
 }
 
 static int check_range(u64 offset, u64 length, u64 limit)
@@ -139,7 +139,9 @@ static int bind_target(struct kxfer_active_job *job, const struct kxfer_job *use
 static int bind_mailbox(struct kxfer_active_job *job, const struct kxfer_job *user)
 {
 	job->mailbox = xa_load(&job->session->mailboxes, user->target);
-	return job->mailbox ? 0 : -ENOENT;
+	if (!job->mailbox)
+		return -ENOENT;
+	return user->length < job->mailbox->message_size ? -EINVAL : 0;
 }
 
 static int bind_region(struct kxfer_active_job *job, const struct kxfer_job *user)

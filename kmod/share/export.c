@@ -244,7 +244,7 @@ int kxfer_export_add_mailbox(struct kxfer_session *session, void *arg)
 
 	if (cmd->flags)
 		return -EOPNOTSUPP;
-	if (cmd->__reserved || !cmd->capacity || !cmd->max_bytes ||
+	if (!kxfer_mailbox_size_valid(cmd->message_size) || !cmd->capacity || !cmd->max_bytes ||
 	    !kxfer_name_valid(cmd->name))
 		return -EINVAL;
 	if (cmd->capacity > KXFER_MAILBOX_MAX || cmd->max_bytes > KXFER_MESSAGE_LONG_MAX)
@@ -256,7 +256,7 @@ int kxfer_export_add_mailbox(struct kxfer_session *session, void *arg)
 		return -ENOMEM;
 	export->cookie = cmd->cookie;
 	export->length = cmd->max_bytes;
-	export->mailbox = kxfer_mailbox_create(cmd->capacity, cmd->max_bytes);
+	export->mailbox = kxfer_mailbox_create(cmd->capacity, cmd->max_bytes, cmd->message_size);
 	if (!export->mailbox) {
 		kxfer_export_put(export);
 		return -ENOMEM;

@@ -208,7 +208,7 @@ static void fail_fetch(struct kxfer_fetches *fetches, struct kxfer_fetch *fetch,
 
 static u64 sink_offset(const struct kxfer_fetch *fetch)
 {
-	return fetch->incoming.job->offset + sizeof(fetch->incoming.message);
+	return fetch->incoming.job->offset + fetch->incoming.mailbox->message_size;
 }
 
 /* The payload of the message is in the region, which no device can touch any more. */
@@ -218,9 +218,7 @@ static void finish_fetch(struct kxfer_fetches *fetches, struct kxfer_fetch *fetc
 	struct kxfer_job_list ended = {};
 
 	kxfer_mapping_to_cpu(job->mapping, sink_offset(fetch), fetch->incoming.message.bytes);
-	kxfer_memory_copy_to(job->region->memory, job->offset, &fetch->incoming.message,
-			     sizeof(fetch->incoming.message));
-	job->length = sizeof(fetch->incoming.message) + fetch->incoming.message.bytes;
+	kxfer_mailbox_head(job, &fetch->incoming.message);
 	kxfer_mailbox_fetched(&fetch->incoming, &ended);
 	kxfer_complete_all(&ended, 0, ktime_get_ns());
 	end_fetch(fetches, fetch, 0);

@@ -25,10 +25,10 @@
  *    result.
  *
  * struct kxfer_job, struct kxfer_rule and the records of INFO grow in the same way, by the
- * stride of SUBMIT, of EXPORT_ADD and MAILBOX_ADD, and of INFO. Structures within a
- * structure, an array without a stride or a ring never grow: struct kxfer_addr,
- * kxfer_content, kxfer_completion, kxfer_event, kxfer_peer_export, kxfer_message and
- * kxfer_ring.
+ * stride of SUBMIT, of EXPORT_ADD and MAILBOX_ADD, and of INFO; struct kxfer_message by
+ * @message_size of MAILBOX_ADD. Structures within a structure, an array without a stride or a
+ * ring never grow: struct kxfer_addr, kxfer_content, kxfer_completion, kxfer_event,
+ * kxfer_peer_export and kxfer_ring.
  *
  * All calls of this header are stable. The names of counters are not, nor are the calls of
  * linux/kxfer_bench.h, which a separate module carries out.
@@ -733,7 +733,9 @@ struct kxfer_export_set {
  * @max_bytes: most payload of one message, 1 to KXFER_MESSAGE_LONG_MAX
  * @export_id: out: id of the mailbox
  * @rule_stride: as in struct kxfer_export_add
- * @__reserved: must be 0
+ * @message_size: sizeof(struct kxfer_message) as the caller knows it, from
+ *	KXFER_MESSAGE_SIZE_MIN to 256, a multiple of 8: so many bytes stand before the payload
+ *	of each message. Bytes that the module does not know are 0. 0: KXFER_MESSAGE_SIZE_MIN
  * @cookie: as in struct kxfer_export_add
  *
  * A mailbox is an export that has no memory of a region and one right, KXFER_RIGHT_SEND:
@@ -757,7 +759,7 @@ struct kxfer_mailbox_add {
 	__u32 max_bytes;
 	__u32 export_id;
 	__u32 rule_stride;
-	__u32 __reserved;
+	__u32 message_size;
 	__aligned_u64 cookie;
 };
 
@@ -776,6 +778,8 @@ struct kxfer_mailbox_add {
  * @peer: address of the sender's node
  * @uid: effective uid of the process there, as its kernel says
  * @gid: effective gid of the process there, as its kernel says
+ *
+ * @message_size of struct kxfer_mailbox_add says how many bytes of it there are.
  */
 struct kxfer_message {
 	__aligned_u64 time_ns;
@@ -787,6 +791,8 @@ struct kxfer_message {
 	__u32 uid;
 	__u32 gid;
 };
+
+#define KXFER_MESSAGE_SIZE_MIN	56	/* bytes in the first release */
 
 /* The listener belongs to the module until LISTEN_DEL or removal of the module. */
 #define KXFER_LISTEN_F_KEEP	(1U << 0)
@@ -1062,11 +1068,11 @@ struct kxfer_target_info {
  *
  * A RECV brings a struct kxfer_message and after it the payload into the region, which must
  * be writable: both are counted in @length and in the @bytes of the completion. EINVAL:
- * @length is less than that struct. Bytes after the payload stay unchanged. RECVs of a
- * mailbox get messages in the order in which the RECVs were submitted. A RECV whose range is
- * too short for its message ends with -EMSGSIZE, and the message stays for the next RECV. A
- * RECV waits until a message comes, its deadline passes, it is cancelled, or the mailbox is
- * withdrawn (-EKEYREVOKED). It belongs to no peer and no link.
+ * @length is less than @message_size of the mailbox. Bytes after the payload stay
+ * unchanged. RECVs of a mailbox get messages in the order in which the RECVs were submitted.
+ * A RECV whose range is too short for its message ends with -EMSGSIZE, and the message stays
+ * for the next RECV. A RECV waits until a message comes, its deadline passes, it is
+ * cancelled, or the mailbox is withdrawn (-EKEYREVOKED). It belongs to no peer and no link.
  *
  * COMPARE_SWAP and FETCH_ADD, the atomics, need KXFER_RIGHT_ATOMIC and bring the former value
  * of the word into the region. Only that value shows whether a COMPARE_SWAP has swapped. A

@@ -18,6 +18,7 @@ static_assert(sizeof(kxfer_event) == 56);
 static_assert(sizeof(kxfer_export_add) == 128);
 static_assert(sizeof(kxfer_job) == 80);
 static_assert(sizeof(kxfer_mailbox_add) == 112);
+static_assert(sizeof(kxfer_message) == 56);
 static_assert(sizeof(kxfer_peer_export) == 128);
 static_assert(sizeof(kxfer_peer_open) == 216);
 static_assert(sizeof(kxfer_query) == 104);

@@ -49,6 +49,7 @@ int kxfer_export_publish(kxfer_session* session, uint32_t export_id, uint64_t le
 int kxfer_mailbox_create(kxfer_session* session, kxfer_mailbox_add* mailbox_args) {
     mailbox_args->size = sizeof(*mailbox_args);
     mailbox_args->rule_stride = mailbox_args->nr_rules ? sizeof(kxfer_rule) : 0;
+    mailbox_args->message_size = sizeof(kxfer_message);
     return kxfer::call(session, KXFER_MAILBOX_ADD, mailbox_args);
 }
 

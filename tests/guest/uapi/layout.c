@@ -266,7 +266,7 @@ TEST(layout_of_mailbox_add)
 	MEMBER(kxfer_mailbox_add, max_bytes, 88);
 	MEMBER(kxfer_mailbox_add, export_id, 92);
 	MEMBER(kxfer_mailbox_add, rule_stride, 96);
-	MEMBER(kxfer_mailbox_add, __reserved, 100);
+	MEMBER(kxfer_mailbox_add, message_size, 100);
 	MEMBER(kxfer_mailbox_add, cookie, 104);
 	SIZE(kxfer_mailbox_add, 112);
 }
@@ -282,6 +282,7 @@ TEST(layout_of_message)
 	MEMBER(kxfer_message, uid, 48);
 	MEMBER(kxfer_message, gid, 52);
 	SIZE(kxfer_message, 56);
+	EXPECT_EQ(56, KXFER_MESSAGE_SIZE_MIN);
 }
 
 TEST(layout_of_listen_add)

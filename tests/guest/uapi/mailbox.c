@@ -76,7 +76,11 @@ TEST_F(mailbox, add_checks_each_field)
 	ADD_REFUSED(EINVAL, nr_rules, 1);
 	ADD_REFUSED(EDQUOT, nr_rules, UINT32_MAX);
 	ADD_REFUSED(EINVAL, rule_stride, sizeof(struct kxfer_rule));
-	ADD_REFUSED(EINVAL, __reserved, 1);
+	ADD_REFUSED(EINVAL, message_size, 1);
+	ADD_REFUSED(EINVAL, message_size, KXFER_MESSAGE_SIZE_MIN - 8);
+	ADD_REFUSED(EINVAL, message_size, KXFER_MESSAGE_SIZE_MIN + 4);
+	ADD_REFUSED(EINVAL, message_size, 264);
+	ADD_REFUSED(EINVAL, message_size, UINT32_MAX - 7);
 	ADD_REFUSED(EINVAL, capacity, 0);
 	ADD_REFUSED(EDQUOT, capacity, KXFER_MAILBOX_MAX + 1);
 	ADD_REFUSED(EDQUOT, capacity, UINT32_MAX);
@@ -593,6 +597,134 @@ TEST_F(mailbox, sent_message_leaves_its_region)
 	test_cmd_region_del(self->post.client, self->post.outbox_region);
 	test_cmd_target_close(self->post.client, self->post.target);
 	EXPECT_EQ(0, run(self->post.server, self->recv).status);
+}
+
+/* ---- struct kxfer_message of older and newer callers ---- */
+
+#define SHORT_BYTES	10
+#define LONG_BYTES	5000
+#define CANARY		0xee
+
+FIXTURE(sized)
+{
+	struct post post;
+	uint32_t mailbox;
+	uint32_t target;
+	uint32_t head;		/* bytes before the payload */
+	struct kxfer_job recv;
+};
+
+FIXTURE_VARIANT(sized)
+{
+	uint32_t message_size;
+};
+
+FIXTURE_VARIANT_ADD(sized, of_a_caller_before_it_grew) { .message_size = 0 };
+FIXTURE_VARIANT_ADD(sized, of_the_first_release) { .message_size = KXFER_MESSAGE_SIZE_MIN };
+FIXTURE_VARIANT_ADD(sized, of_this_release) { .message_size = sizeof(struct kxfer_message) };
+FIXTURE_VARIANT_ADD(sized, of_a_later_release) {
+	.message_size = sizeof(struct kxfer_message) + 8,
+};
+FIXTURE_VARIANT_ADD(sized, of_the_last_release) { .message_size = 256 };
+
+FIXTURE_SETUP(sized)
+{
+	struct kxfer_mailbox_add cmd = good_add();
+
+	ASSERT_EQ(0, post_open(&self->post, CAPACITY, MAX_BYTES));
+	cmd.max_bytes = LONG_BYTES;
+	cmd.message_size = variant->message_size;
+	ASSERT_EQ(0, kx_call(self->post.server, KXFER_MAILBOX_ADD, &cmd));
+	EXPECT_EQ(variant->message_size, cmd.message_size);
+	self->mailbox = cmd.export_id;
+	test_cmd_target_open(self->post.client, self->post.peer, "another", 0, &self->target);
+	self->head = variant->message_size ?: KXFER_MESSAGE_SIZE_MIN;
+	self->recv = post_recv(&self->post, 0);
+	self->recv.target = self->mailbox;
+	memset(self->post.inbox, CANARY, POST_BYTES);
+	memset(self->post.outbox, 0x11, POST_BYTES);
+}
+
+FIXTURE_TEARDOWN(sized)
+{
+	post_close(&self->post);
+}
+
+static struct kxfer_job send_bytes(const FIXTURE_DATA(sized) *self, uint32_t bytes)
+{
+	struct kxfer_job job = post_send(&self->post, 0, bytes);
+
+	job.target = self->target;
+	return job;
+}
+
+/* The range of a RECV after a message, with what is known of its head and what is not. */
+static void expect_message(struct __test_metadata *_metadata, FIXTURE_DATA(sized) *self,
+			   uint32_t bytes)
+{
+	const uint8_t *inbox = self->post.inbox;
+	struct kxfer_message message = { .bytes = 0 };
+	uint32_t i, wrong = 0;
+
+	memcpy(&message, inbox, self->head < HEAD ? self->head : HEAD);
+	EXPECT_EQ(bytes, message.bytes);
+	EXPECT_EQ(geteuid(), message.uid);
+	EXPECT_EQ(getegid(), message.gid);
+	for (i = HEAD; i < self->head; i++)
+		wrong += inbox[i] != 0;
+	for (i = 0; i < bytes; i++)
+		wrong += inbox[self->head + i] != 0x11;
+	EXPECT_EQ(0, wrong);
+	EXPECT_EQ(CANARY, inbox[self->head + bytes]);
+}
+
+TEST_F(sized, message_of_a_mailbox_comes)
+{
+	struct kxfer_completion received;
+
+	ASSERT_EQ(0, run(self->post.client, send_bytes(self, SHORT_BYTES)).status);
+	self->recv.length = self->head + SHORT_BYTES;
+	received = run(self->post.server, self->recv);
+	EXPECT_EQ(0, received.status);
+	EXPECT_EQ(self->head + SHORT_BYTES, received.bytes);
+	expect_message(_metadata, self, SHORT_BYTES);
+}
+
+TEST_F(sized, message_of_a_mailbox_is_waited_for)
+{
+	struct kxfer_completion received;
+
+	self->recv.length = self->head + SHORT_BYTES;
+	test_cmd_submit(1, self->post.server, &self->recv, 1);
+	ASSERT_EQ(0, run(self->post.client, send_bytes(self, SHORT_BYTES)).status);
+	test_cmd_reap(1, self->post.server, &received, 1, 1, KX_TIMEOUT_MS);
+	EXPECT_EQ(self->head + SHORT_BYTES, received.bytes);
+	expect_message(_metadata, self, SHORT_BYTES);
+}
+
+TEST_F(sized, long_message_of_a_mailbox_comes)
+{
+	struct kxfer_completion received;
+
+	self->recv.length = self->head + LONG_BYTES;
+	test_cmd_submit(1, self->post.server, &self->recv, 1);
+	ASSERT_EQ(0, run(self->post.client, send_bytes(self, LONG_BYTES)).status);
+	test_cmd_reap(1, self->post.server, &received, 1, 1, KX_TIMEOUT_MS);
+	EXPECT_EQ(0, received.status);
+	EXPECT_EQ(self->head + LONG_BYTES, received.bytes);
+	expect_message(_metadata, self, LONG_BYTES);
+}
+
+TEST_F(sized, recv_needs_room_for_head_and_payload)
+{
+	ASSERT_EQ(0, run(self->post.client, send_bytes(self, SHORT_BYTES)).status);
+	self->recv.length = self->head - 1;
+	test_err_submit(EINVAL, self->post.server, &self->recv, 1);
+	self->recv.length = self->head + SHORT_BYTES - 1;
+	EXPECT_EQ(-EMSGSIZE, run(self->post.server, self->recv).status);
+	self->recv.length = self->head + SHORT_BYTES;
+	EXPECT_EQ(0, run(self->post.server, self->recv).status);
+	expect_message(_metadata, self, SHORT_BYTES);
 }
 
 TEST_HARNESS_MAIN

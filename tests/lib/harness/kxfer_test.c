@@ -321,6 +321,7 @@ int kx_mailbox_add_rules(int fd, const char *name, uint32_t capacity, uint32_t m
 		.rule_stride = nr_rules ? sizeof(*rules) : 0,
 		.capacity = capacity,
 		.max_bytes = max_bytes,
+		.message_size = sizeof(struct kxfer_message),
 	};
 	int ret;
 

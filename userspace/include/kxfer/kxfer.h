@@ -116,7 +116,8 @@ int kxfer_export_publish(struct kxfer_session* session, uint32_t export_id, uint
 
 /*
  * Publishes a mailbox, to which peers send messages. The caller fills in name, rules,
- * capacity and max_bytes; mailbox_args->export_id gets the id. A mailbox is in the name
+ * capacity and max_bytes, the function fills in size, rule_stride and message_size;
+ * mailbox_args->export_id gets the id. A mailbox is in the name
  * space of exports, and peers open it as one (KXFER_RIGHT_SEND).
  */
 int kxfer_mailbox_create(struct kxfer_session* session, struct kxfer_mailbox_add* mailbox_args);

@@ -351,6 +351,7 @@ static void build_mailbox_add(struct doing *doing)
 		.capacity = one_in(doing, 16) ? below(doing, KXFER_MAILBOX_MAX + 2) :
 						1 + below(doing, 8),
 		.max_bytes = draw_message(doing),
+		.message_size = one_in(doing, 8) ? 8 * below(doing, 40) : 0,
 	};
 	export_name(cmd->name, doing->number * NR_SLOTS + doing->slot);
 }

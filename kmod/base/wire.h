@@ -235,7 +235,7 @@ struct kxfer_wire_keyed_hello_answer {
  * @gid: effective gid of the process that asks
  * @rights: KXFER_RIGHT_* wanted; 0: whatever is granted
  * @reserved: 0
- * @nonce: random; the responder ignores it
+ * @word: value that the process chose for its messages, if the export is a mailbox; else 0
  */
 struct kxfer_wire_grant {
 	__u8 name[64];
@@ -243,7 +243,7 @@ struct kxfer_wire_grant {
 	__be32 gid;
 	__be32 rights;
 	__be32 reserved;
-	__be64 nonce;
+	__be64 word;
 };
 
 /**

@@ -19,7 +19,6 @@
 #include <linux/jiffies.h>
 #include <linux/kxfer.h>
 #include <linux/mm.h>
-#include <linux/random.h>
 #include <linux/slab.h>
 
 #include "base/decode.h"
@@ -149,11 +148,11 @@ static int request_grant(struct kxfer_target *target, const struct kxfer_target_
 		.uid = cpu_to_be32(session->uid),
 		.gid = cpu_to_be32(session->gid),
 		.rights = cpu_to_be32(cmd->rights),
+		.word = cpu_to_be64(cmd->word),
 	};
 	int ret;
 
 	memcpy(request.name, cmd->name, sizeof(request.name));
-	get_random_bytes(&request.nonce, sizeof(request.nonce));
 	ret = kxfer_channel_call(&target->link->control->channel, KXFER_WIRE_GRANT,
 				 &request, sizeof(request), answer, length,
 				 kxfer_left_ms(end), KXFER_WAIT_KILLABLE);
@@ -312,6 +311,8 @@ static int acquire(struct kxfer_target *target, const struct kxfer_target_open *
 		ret = -EPROTO;	/* a mailbox has no keys */
 	if (ret == -EPROTO)
 		kxfer_link_protocol_error(target->link, "a grant that makes no sense");
+	else if (!ret && cmd->word && target->rights != KXFER_RIGHT_SEND)
+		ret = -EINVAL;
 	kfree(answer);
 	return ret;
 }

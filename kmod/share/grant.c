@@ -5,7 +5,7 @@
  * The passive side of a link has a table of grants. A grant id comes from the peer: it
  * is looked up in the table of the link on which it came, so it reaches no grant of
  * another peer. A grant keeps the uid and gid that the peer gave for its process, or
- * KXFER_UID_UNKNOWN.
+ * KXFER_UID_UNKNOWN, and the word of that process, which goes with each message.
  *
  * A grant counts on its exposure, which ends with its last grant. A grant also holds a
  * reference on its exposure, so the grant outlives the withdrawal of the export. It can
@@ -45,7 +45,7 @@
 #include "share/grant.h"
 
 static int add_grant(struct kxfer_link *link, struct kxfer_exposure *exposure,
-		     const struct kxfer_claim *claim, u32 *id)
+		     const struct kxfer_claim *claim, u64 word, u32 *id)
 {
 	struct mem_cgroup *old = set_active_memcg(exposure->export->memcg);
 	struct kxfer_grant *grant;
@@ -59,6 +59,7 @@ static int add_grant(struct kxfer_link *link, struct kxfer_exposure *exposure,
 	grant->exposure = exposure;
 	grant->uid = claim->uid;
 	grant->gid = claim->gid;
+	grant->word = word;
 	ret = kxfer_try(GRANT_ID, xa_alloc_bh(&link->grants, id, grant,
 					      XA_LIMIT(1, KXFER_MAX_GRANTS), KXFER_GFP_FOR_PEER));
 	set_active_memcg(old);
@@ -112,7 +113,7 @@ enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
 	if (!ret) {
 		/* Once there is an id, a RELEASE that guesses it may end the exposure. */
 		*length = fill_answer(answer, exposure);
-		ret = add_grant(link, exposure, &claim, &id);
+		ret = add_grant(link, exposure, &claim, be64_to_cpu(request->word), &id);
 	}
 	if (ret) {
 		if (exposure) {
@@ -224,6 +225,7 @@ static int deliver(struct kxfer_lane *lane, u64 grant_id, struct kxfer_message *
 		return -EACCES;
 	message->uid = grant->uid;
 	message->gid = grant->gid;
+	message->word = grant->word;
 	return kxfer_mailbox_deliver(grant->exposure->export->mailbox, message, payload, lane,
 				     ended);
 }
@@ -277,6 +279,7 @@ static int offer(struct kxfer_link *link, struct kxfer_fetch *fetch,
 		return -EACCES;
 	fetch->incoming.message.uid = grant->uid;
 	fetch->incoming.message.gid = grant->gid;
+	fetch->incoming.message.word = grant->word;
 	fetch->exposure = grant->exposure;
 	fetch->incoming.mailbox = grant->exposure->export->mailbox;
 	kref_get(&fetch->exposure->ref);

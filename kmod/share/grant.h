@@ -19,11 +19,13 @@ struct kxfer_link;
  * @exposure: exposure of the target; a reference
  * @uid: uid of the process at the peer, or KXFER_UID_UNKNOWN
  * @gid: gid of that process, or KXFER_UID_UNKNOWN
+ * @word: value that the process chose for its messages
  */
 struct kxfer_grant {
 	struct kxfer_exposure *exposure;
 	u32 uid;
 	u32 gid;
+	u64 word;
 };
 
 enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,

@@ -778,6 +778,8 @@ struct kxfer_mailbox_add {
  * @peer: address of the sender's node
  * @uid: effective uid of the process there, as its kernel says
  * @gid: effective gid of the process there, as its kernel says
+ * @word: @word of the TARGET_OPEN that opened the mailbox there: chosen by the process that
+ *	made that call, and carried by its kernel. Proves no more than @uid does
  *
  * @message_size of struct kxfer_mailbox_add says how many bytes of it there are.
  */
@@ -790,6 +792,7 @@ struct kxfer_message {
 	struct kxfer_addr peer;
 	__u32 uid;
 	__u32 gid;
+	__aligned_u64 word;
 };
 
 #define KXFER_MESSAGE_SIZE_MIN	56	/* bytes in the first release */
@@ -986,6 +989,8 @@ struct kxfer_peer_list {
  * @length: out: bytes; of a mailbox: most payload of one message
  * @content: out: what the export holds
  * @cookie: out: value that the owner gave with the export, as the peer's kernel says
+ * @word: of a mailbox: any value, which the receiver finds in struct kxfer_message of each
+ *	message that is sent to this target; else 0 (EINVAL if memory is opened)
  *
  * ENOENT: no such export; EACCES: the rules of the export refuse, or the export lacks a
  * right asked for; EOPNOTSUPP: the peer's device sees memory through bounce buffers
@@ -1005,6 +1010,7 @@ struct kxfer_target_open {
 	__aligned_u64 length;
 	struct kxfer_content content;
 	__aligned_u64 cookie;
+	__aligned_u64 word;
 };
 
 #define KXFER_TARGET_OPEN	_IO(KXFER_TYPE, KXFER_CMD_TARGET_OPEN)

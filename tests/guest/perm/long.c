@@ -15,6 +15,7 @@
 #define LENGTH	(64UL << 10)
 #define BYTES	1500
 #define HEAD	sizeof(struct kxfer_message)
+#define WORD	0x0123456789abcdefULL
 
 FIXTURE(long_message)
 {
@@ -31,7 +32,7 @@ static int open_link(FIXTURE_DATA(long_message) *self)
 {
 	struct kxfer_wire_grant_answer grant;
 	int ret = raw_link_open_with(&self->link, self->port, KXFER_WIRE_FEATURE_LONG) ?:
-		  raw_grant(&self->link, "raw-long", 1234, KXFER_RIGHT_SEND, &grant);
+		  raw_grant_word(&self->link, "raw-long", 1234, KXFER_RIGHT_SEND, WORD, &grant);
 
 	self->offer = (struct kxfer_wire_offer) {
 		.grant = grant.grant,
@@ -160,6 +161,7 @@ TEST_F(long_message, is_read_into_a_recv)
 		EXPECT_EQ(BYTES, message->bytes);
 		EXPECT_EQ(i, message->immediate);
 		EXPECT_EQ(1234, message->uid);
+		EXPECT_EQ(WORD, message->word);
 	}
 	EXPECT_ALIVE();
 }

@@ -208,6 +208,14 @@ TEST_F(message, of_a_payload_of_another_size_costs_the_link)
 	EXPECT_DROPPED();
 }
 
+TEST_F(message, of_a_longer_payload_costs_the_link)
+{
+	self->header = raw_header(KXFER_WIRE_GRANT, SLOT, sizeof(struct kxfer_wire_grant) + 8,
+				  1);
+	POST(control, sizeof(struct kxfer_wire_grant) + 8);
+	EXPECT_DROPPED();
+}
+
 /* ---- slots and order ---- */
 
 #define BIG	(64UL << 20)
@@ -748,6 +756,31 @@ TEST_F(message, SEND_with_a_grant_of_a_mailbox_arrives)
 	EXPECT_EQ(MAILBOX_BYTES, message->bytes);
 	EXPECT_EQ(77, message->immediate);
 	EXPECT_EQ(1234, message->uid);
+}
+
+/* Each grant keeps the word with which it was asked for. */
+TEST_F(message, SEND_comes_with_the_word_of_its_grant)
+{
+	static const uint64_t words[] = { 0x0123456789abcdefULL, UINT64_MAX };
+	const struct kxfer_message *message = (void *)self->pair.server_memory;
+	struct kxfer_wire_grant_answer grants[2];
+	uint32_t mailbox, i;
+	uint64_t plain;
+
+	ASSERT_EQ(0, open_mailbox(self->pair.server, &self->link, &mailbox, &plain));
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, raw_grant_word(&self->link, "raw-mailbox", 1234, 0, words[i],
+					    &grants[i]));
+	for (i = 0; i < 4; i++) {
+		EXPECT_EQ(KXFER_WIRE_OK, push_mail(&self->link, be64toh(grants[i % 2].grant), 0,
+						   0, 1));
+		test_cmd_recv(self->pair.server, mailbox, self->pair.server_region, 0, 4096);
+		EXPECT_EQ(words[i % 2], message->word);
+		EXPECT_EQ(1234, message->uid);
+	}
+	EXPECT_EQ(KXFER_WIRE_OK, push_mail(&self->link, plain, 0, 0, 1));
+	test_cmd_recv(self->pair.server, mailbox, self->pair.server_region, 0, 4096);
+	EXPECT_EQ(0, message->word);
 }
 
 TEST_F(message, SEND_that_a_mailbox_does_not_take_is_refused)

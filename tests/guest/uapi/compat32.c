@@ -101,14 +101,30 @@ TEST_F(compat, caller_is_notified)
 TEST_F(compat, caller_sends_and_receives)
 {
 	const struct kxfer_message *message = (void *)self->pair.server_memory;
-	uint32_t mailbox, target;
+	struct kxfer_mailbox_add add = {
+		.size = sizeof(add),
+		.name = "compat",
+		.capacity = 1,
+		.max_bytes = 8,
+		.message_size = sizeof(*message),
+		.cookie = 0xfedcba9876543210ULL,
+	};
+	struct kxfer_target_open open = {
+		.size = sizeof(open),
+		.peer = self->pair.peer,
+		.name = "compat",
+		.timeout_ms = KX_TIMEOUT_MS,
+		.word = 0x0123456789abcdefULL,
+	};
 
-	test_cmd_mailbox_add(self->pair.server, "compat", 1, 8, &mailbox);
-	test_cmd_target_open(self->pair.client, self->pair.peer, "compat", 0, &target);
+	ASSERT_EQ(0, kx_call(self->pair.server, KXFER_MAILBOX_ADD, &add));
+	ASSERT_EQ(0, kx_call(self->pair.client, KXFER_TARGET_OPEN, &open));
+	EXPECT_EQ(add.cookie, open.cookie);
 	memcpy(self->pair.client_memory, "32 bits", 8);
-	test_cmd_send(self->pair.client, self->pair.client_region, 0, 8, target);
-	test_cmd_recv(self->pair.server, mailbox, self->pair.server_region, 0, 100);
+	test_cmd_send(self->pair.client, self->pair.client_region, 0, 8, open.target);
+	test_cmd_recv(self->pair.server, add.export_id, self->pair.server_region, 0, 100);
 	EXPECT_EQ(8, message->bytes);
+	EXPECT_EQ(open.word, message->word);
 	EXPECT_EQ(0, strcmp((const char *)(message + 1), "32 bits"));
 }
 

@@ -281,7 +281,8 @@ TEST(layout_of_message)
 	MEMBER(kxfer_message, peer, 24);
 	MEMBER(kxfer_message, uid, 48);
 	MEMBER(kxfer_message, gid, 52);
-	SIZE(kxfer_message, 56);
+	MEMBER(kxfer_message, word, 56);
+	SIZE(kxfer_message, 64);
 	EXPECT_EQ(56, KXFER_MESSAGE_SIZE_MIN);
 }
 
@@ -366,7 +367,8 @@ TEST(layout_of_target_open)
 	MEMBER(kxfer_target_open, length, 96);
 	MEMBER(kxfer_target_open, content, 104);
 	MEMBER(kxfer_target_open, cookie, 152);
-	SIZE(kxfer_target_open, 160);
+	MEMBER(kxfer_target_open, word, 160);
+	SIZE(kxfer_target_open, 168);
 }
 
 TEST(layout_of_target_info)

@@ -341,8 +341,80 @@ TEST_F(mailbox, record_tells_who_sent_what)
 	EXPECT_EQ(0, memcmp(message->peer.addr, kx_addr(kx_address(), 0).addr, 16));
 	EXPECT_EQ(geteuid(), message->uid);
 	EXPECT_EQ(getegid(), message->gid);
+	EXPECT_EQ(0, message->word);
 	EXPECT_EQ(0, memcmp(message + 1, "0123456789", 10));
 	EXPECT_EQ(0xee, self->post.inbox[HEAD + 10]);
+}
+
+/* ---- the word of the sender ---- */
+
+#define WORD	0x0123456789abcdefULL
+
+/* Opens an export with a word; @size: that of the caller's structure. */
+static int open_with_word(const struct post *post, const char *name, uint64_t word,
+			  uint32_t size, uint32_t *target)
+{
+	struct kxfer_target_open cmd = {
+		.size = size,
+		.peer = post->peer,
+		.timeout_ms = KX_TIMEOUT_MS,
+		.word = word,
+	};
+	int ret;
+
+	strcpy((char *)cmd.name, name);
+	ret = kx_call(post->client, KXFER_TARGET_OPEN, &cmd);
+	*target = cmd.target;
+	return ret;
+}
+
+TEST_F(mailbox, record_tells_the_word_of_each_target)
+{
+	static const uint64_t words[] = { WORD, UINT64_MAX, 0, 1 };
+	const struct kxfer_message *message = post_message(&self->post, 0);
+	uint32_t targets[4], i, round;
+
+	for (i = 0; i < 4; i++)
+		ASSERT_EQ(0, open_with_word(&self->post, self->post.name, words[i],
+					    sizeof(struct kxfer_target_open), &targets[i]));
+	for (round = 0; round < 2; round++)
+		for (i = 0; i < 4; i++) {
+			self->send.target = targets[i];
+			ASSERT_EQ(0, run(self->post.client, self->send).status);
+			ASSERT_EQ(0, run(self->post.server, self->recv).status);
+			EXPECT_EQ(words[i], message->word);
+		}
+}
+
+TEST_F(mailbox, record_of_an_older_sender_has_no_word)
+{
+	const struct kxfer_message *message = post_message(&self->post, 0);
+
+	ASSERT_EQ(0, open_with_word(&self->post, self->post.name, WORD,
+				    offsetof(struct kxfer_target_open, word),
+				    &self->send.target));
+	ASSERT_EQ(0, run(self->post.client, self->send).status);
+	ASSERT_EQ(0, run(self->post.server, self->recv).status);
+	EXPECT_EQ(0, message->word);
+}
+
+TEST_F(mailbox, word_is_for_mailboxes_only)
+{
+	uint64_t grants = kx_counter(self->post.client, "live_grants");
+	uint64_t targets = kx_counter(self->post.client, "live_targets");
+	uint32_t export_id, target;
+
+	test_cmd_export_add(self->post.server, self->post.inbox_region, 0, 4096,
+			    KXFER_RIGHT_READ, "memory", &export_id);
+	EXPECT_EQ(-EINVAL, open_with_word(&self->post, "memory", WORD,
+					  sizeof(struct kxfer_target_open), &target));
+	EXPECT_EQ(-EINVAL, open_with_word(&self->post, KXFER_PING_NAME, 1,
+					  sizeof(struct kxfer_target_open), &target));
+	EXPECT_TRUE(kx_wait_until(kx_counter(self->post.client, "live_grants") == grants &&
+				  kx_counter(self->post.client, "live_targets") == targets,
+				  KX_TIMEOUT_MS));
+	EXPECT_EQ(0, open_with_word(&self->post, "memory", 0,
+				    sizeof(struct kxfer_target_open), &target));
 }
 
 TEST_F(mailbox, immediate_of_0_is_one)
@@ -637,7 +709,8 @@ FIXTURE_SETUP(sized)
 	ASSERT_EQ(0, kx_call(self->post.server, KXFER_MAILBOX_ADD, &cmd));
 	EXPECT_EQ(variant->message_size, cmd.message_size);
 	self->mailbox = cmd.export_id;
-	test_cmd_target_open(self->post.client, self->post.peer, "another", 0, &self->target);
+	ASSERT_EQ(0, open_with_word(&self->post, "another", WORD,
+				    sizeof(struct kxfer_target_open), &self->target));
 	self->head = variant->message_size ?: KXFER_MESSAGE_SIZE_MIN;
 	self->recv = post_recv(&self->post, 0);
 	self->recv.target = self->mailbox;
@@ -670,6 +743,7 @@ static void expect_message(struct __test_metadata *_metadata, FIXTURE_DATA(sized
 	EXPECT_EQ(bytes, message.bytes);
 	EXPECT_EQ(geteuid(), message.uid);
 	EXPECT_EQ(getegid(), message.gid);
+	EXPECT_EQ(self->head < HEAD ? 0 : WORD, message.word);
 	for (i = HEAD; i < self->head; i++)
 		wrong += inbox[i] != 0;
 	for (i = 0; i < bytes; i++)

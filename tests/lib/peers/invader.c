@@ -337,7 +337,7 @@ static uint32_t say_grant(struct invader *invader, struct slot *slot, void *payl
 	grant->rights = htobe32(some_rights(&invader->dice, slot->name));
 	slot->asked = be32toh(grant->rights);
 	grant->reserved = htobe32(dice_chance(&invader->dice, 100));
-	grant->nonce = dice_roll(&invader->dice);
+	grant->word = dice_roll(&invader->dice);
 	return sizeof(*grant);
 }
 

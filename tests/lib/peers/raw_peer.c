@@ -674,20 +674,26 @@ int raw_request(struct raw_link *link, struct raw_lane *lane, uint8_t type,
 	return ret ?: raw_await_answer(link, lane, &request, answer, answer_bytes);
 }
 
-int raw_grant(struct raw_link *link, const char *name, uint32_t uid, uint32_t rights,
-	      struct kxfer_wire_grant_answer *grant)
+int raw_grant_word(struct raw_link *link, const char *name, uint32_t uid, uint32_t rights,
+		   uint64_t word, struct kxfer_wire_grant_answer *grant)
 {
 	struct kxfer_wire_grant request = {
 		.uid = htobe32(uid),
 		.gid = htobe32(uid),
 		.rights = htobe32(rights),
-		.nonce = htobe64(link->sequence),
+		.word = htobe64(word),
 	};
 	uint32_t length = sizeof(*grant);
 
 	strncpy((char *)request.name, name, sizeof(request.name) - 1);
 	return raw_request(link, &link->control, KXFER_WIRE_GRANT, &request, sizeof(request),
 			   grant, &length);
+}
+
+int raw_grant(struct raw_link *link, const char *name, uint32_t uid, uint32_t rights,
+	      struct kxfer_wire_grant_answer *grant)
+{
+	return raw_grant_word(link, name, uid, rights, 0, grant);
 }
 
 int raw_keys(struct raw_link *link, uint64_t exposure, struct kxfer_wire_key *keys,

@@ -193,6 +193,8 @@ int raw_await_answer(struct raw_link *link, struct raw_lane *lane,
 		     uint32_t *answer_bytes);
 int raw_grant(struct raw_link *link, const char *name, uint32_t uid, uint32_t rights,
 	      struct kxfer_wire_grant_answer *grant);
+int raw_grant_word(struct raw_link *link, const char *name, uint32_t uid, uint32_t rights,
+		   uint64_t word, struct kxfer_wire_grant_answer *grant);
 /*
  * Fetches up to @nr keys of an exposure, from the first one on. Return: number of keys, or
  * -errno.

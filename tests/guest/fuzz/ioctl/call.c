@@ -494,6 +494,7 @@ static void build_target_open(struct doing *doing)
 		.peer = id_of(doing, doing->session->peers[peer]),
 		.rights = one_in(doing, 8) ? below(doing, 4) : 0,
 		.timeout_ms = one_in(doing, 32) ? below(doing, 3) : 3000,
+		.word = one_in(doing, 8) ? random_next(doing->random) : 0,
 	};
 	if (from == NR_SESSIONS * NR_SLOTS)
 		strcpy((char *)cmd->name, KXFER_PING_NAME);

@@ -100,6 +100,15 @@ test_export_list_shows_owner_and_name() {
 	expect_json 'map(select(.name == "inbox"))[0] | "\(.owner_uid) \(.owner_pid) \(.length_bytes)"' "0 $serve_pid 1048576"
 }
 
+test_export_list_shows_the_cookie_of_an_export() {
+	serve inbox=mem:64K second=mem:64K --cookie 42
+	expect 0 kxfer --json export list
+	expect_json 'map(select(.name == "inbox" or .name == "second")) | map(.cookie) | tostring' "[42,42]"
+	expect_json 'map(select(.name == "@ping"))[0].cookie' null
+	expect 2 kxfer serve other=mem:64K --cookie -1
+	expect 2 kxfer serve other=mem:64K --cookie 18446744073709551616
+}
+
 test_export_list_hides_others_from_a_user() {
 	chmod 666 /dev/kxfer
 	serve inbox=mem:1M

@@ -82,12 +82,25 @@ TEST_F(Mailboxes, tell_their_longest_message_as_their_length) {
     EXPECT_EQ(target.rights(), KXFER_RIGHT_SEND);
 }
 
+TEST_F(Mailboxes, have_a_cookie_and_senders_have_words) {
+    EXPECT_EQ(target.cookie(), 0U);
+    const Mailbox numbered = get(there->add_mailbox("numbered", 1, longest, {}, ~0ULL));
+    EXPECT_EQ(get(peer.open_target("numbered", 0, 10s)).cookie(), ~0ULL);
+    const Target worded = get(peer.open_target("letters", KXFER_RIGHT_SEND, 10s, 0x0123456789abcdef));
+    get(here->run(Job::send(from, 100, worded, 300, 7), 10s));
+    const Message message = receive();
+    EXPECT_EQ(message.head().word, 0x0123456789abcdefU);
+    ASSERT_EQ(message.payload().size(), 300U);
+    EXPECT_TRUE(std::equal(message.payload().begin(), message.payload().end(), outbox.begin() + 100));
+}
+
 TEST_F(Mailboxes, take_a_message_and_say_whose_it_is) {
     const Completion sent = get(here->run(Job::send(from, 100, target, 300, 7), 10s));
     EXPECT_EQ(sent.bytes, 300U);
     EXPECT_EQ(sent.op, static_cast<uint32_t>(KXFER_OP_SEND));
     const Message message = receive();
     EXPECT_EQ(message.head().uid, geteuid());
+    EXPECT_EQ(message.head().word, 0U);
     EXPECT_EQ(to_string(message.head().peer).substr(0, 9), to_string(own_address()).substr(0, 9));
     EXPECT_FALSE(message.immediate());
     ASSERT_EQ(message.payload().size(), 300U);

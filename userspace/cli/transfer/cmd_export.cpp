@@ -24,6 +24,7 @@ Record row_of(const kxfer_info_export& one) {
         .add("name", text_of(one.name))
         .add("length", Bytes{one.length})
         .add("rights", rights_words(one.rights))
+        .add("cookie", one.cookie != 0 ? Value(one.cookie) : Value(None{}), Show::json_only)
         .add("rules", one.nr_rules)
         .add("owner_uid", one.owner_uid, Show::everywhere, "uid")
         .add("owner_pid", one.owner_pid, Show::everywhere, "pid")

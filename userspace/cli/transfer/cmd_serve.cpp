@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -51,6 +53,7 @@ struct ServeOptions {
     bool verbs = false;
     bool mailbox = false;
     bool bench = false;
+    uint64_t cookie = 0;
     std::vector<kxfer_rule> rules;
 
     uint32_t rights() const {
@@ -67,7 +70,7 @@ tl::expected<std::vector<Served>, Failure> make_exports(Session& session, const 
     const std::vector<kxfer_rule> rules = bench::granting(options.rules, options.rights());
     std::vector<Served> exports;
     for (const Source& source : options.sources) {
-        TRY_SET(auto served, Served::make(session, source, options.rights(), rules, out));
+        TRY_SET(auto served, Served::make(session, source, options.rights(), rules, options.cookie, out));
         exports.push_back(std::move(served));
     }
     return exports;
@@ -425,6 +428,14 @@ Result run_serve(const ServeOptions& options, Context& context) {
     return serve_until_signal(session, exports, listening, watch, context.out);
 }
 
+// CLI11 takes -1 for a great number, and cuts what is longer than 64 bits.
+std::optional<uint64_t> parse_cookie(const std::string& text) {
+    uint64_t cookie = 0;
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, cookie);
+    return error == std::errc() && rest == end ? std::optional(cookie) : std::nullopt;
+}
+
 void setup_options(CLI::App& command, const std::shared_ptr<ServeOptions>& options) {
     command
         .add_option_function<std::vector<std::string>>(
@@ -460,6 +471,16 @@ void setup_options(CLI::App& command, const std::shared_ptr<ServeOptions>& optio
     auto* writable = command.add_flag("--writable", options->writable,
                                       "peers may write; what they put into a FILE is written back to it");
     command.add_flag("--atomic", options->atomic, "peers may do COMPARE_SWAP and FETCH_ADD");
+    command
+        .add_option_function<std::string>(
+            "--cookie",
+            [options](const std::string& text) {
+                const auto cookie = parse_cookie(text);
+                if (!cookie) throw CLI::ValidationError("--cookie", "not a number of 64 bits: " + text);
+                options->cookie = *cookie;
+            },
+            "number of 64 bits that programs get which open these exports (default: 0)")
+        ->type_name("N");
     command.add_flag("--verbs", options->verbs,
                      "also answer user-space verbs on PORT+1 and over TCP on PORT+2, for `kxfer compare`, "
                      "`bench` and `sweep`");

@@ -62,7 +62,8 @@ Failure export_failure(Error error) {
 } // namespace
 
 tl::expected<Served, Failure> Served::make(Session& session, const Source& source, uint32_t rights,
-                                           std::span<const kxfer_rule> rules, const Output& out) {
+                                           std::span<const kxfer_rule> rules, uint64_t cookie,
+                                           const Output& out) {
     Served served;
     served.source_ = source;
     served.length_ = source.bytes;
@@ -78,7 +79,7 @@ tl::expected<Served, Failure> Served::make(Session& session, const Source& sourc
     if (!source.file.empty()) {
         TRY_SET(sha256, served.hash(served.length_, -1, out));
     }
-    TRY(served.lend(session, rights, rules));
+    TRY(served.lend(session, rights, rules, cookie));
     if (!sha256) return served;
     TRY(served.publish(served.length_, *sha256));
     return served;
@@ -124,14 +125,14 @@ tl::expected<void, Failure> Served::copy_to_end(int fd) {
     return {};
 }
 
-tl::expected<void, Failure> Served::lend(Session& session, uint32_t rights,
-                                         std::span<const kxfer_rule> rules) {
+tl::expected<void, Failure> Served::lend(Session& session, uint32_t rights, std::span<const kxfer_rule> rules,
+                                         uint64_t cookie) {
     const std::span<std::byte> lent = memory_.bytes().first(std::max<uint64_t>(length_, 1));
     const bool changed = (rights & (KXFER_RIGHT_WRITE | KXFER_RIGHT_ATOMIC)) != 0;
     auto region = session.add_region(lent, changed ? KXFER_REGION_F_WRITE : 0);
     if (!region) return failed(pin_error(std::move(region.error()), lent.size()));
     region_ = std::move(*region);
-    auto made = session.add_export(region_, source_.name, lent.size(), rights, rules);
+    auto made = session.add_export(region_, source_.name, lent.size(), rights, rules, cookie);
     if (!made) return tl::make_unexpected(export_failure(std::move(made.error())));
     export_ = std::move(*made);
     return {};

@@ -23,9 +23,11 @@ namespace kxfer::cli {
 
 class Served {
   public:
-    // rights: KXFER_RIGHT_*. rules: the peers they are granted to; none: all peers.
+    // rights: KXFER_RIGHT_*. rules: the peers they are granted to; none: all peers. cookie: of the
+    // export.
     static tl::expected<Served, Failure> make(Session& session, const Source& source, uint32_t rights,
-                                              std::span<const kxfer_rule> rules, const Output& out);
+                                              std::span<const kxfer_rule> rules, uint64_t cookie,
+                                              const Output& out);
 
     uint32_t export_id() const { return export_.id(); }
     const Source& source() const { return source_; }
@@ -42,7 +44,8 @@ class Served {
     tl::expected<void, Failure> allocate(uint64_t length);
     tl::expected<void, Failure> copy(int fd, off_t size);
     tl::expected<void, Failure> copy_to_end(int fd);
-    tl::expected<void, Failure> lend(Session& session, uint32_t rights, std::span<const kxfer_rule> rules);
+    tl::expected<void, Failure> lend(Session& session, uint32_t rights, std::span<const kxfer_rule> rules,
+                                     uint64_t cookie);
     tl::expected<void, Failure> publish(uint64_t length, const Digest& sha256);
     tl::expected<Digest, Failure> hash(uint64_t length, int fd, const Output& out) const;
     tl::expected<Digest, Failure> write_back(uint64_t length, const Output& out) const;

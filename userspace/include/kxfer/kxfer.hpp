@@ -262,6 +262,7 @@ class Target : public detail::Owned<uint32_t, kxfer_target_destroy> {
     uint64_t length() const { return opened_.length; }
     uint32_t rights() const { return opened_.granted; }
     const kxfer_content& content() const { return opened_.content; }
+    uint64_t cookie() const { return opened_.cookie; } // the owner's; 0: none
     std::string name() const { return text_of(opened_.name); }
 
     // Asks the peer; min_generation != 0: waits until the generation is that or more.
@@ -288,11 +289,14 @@ class Peer : public detail::Owned<uint32_t, kxfer_peer_disconnect> {
     const kxfer_addr& address() const { return opened_.remote; }
     uint64_t link() const { return opened_.link; }
 
-    // rights: KXFER_RIGHT_* that are needed; 0: whatever is granted.
-    Expected<Target> open_target(std::string_view name, uint32_t rights, Milliseconds timeout) {
+    // rights: KXFER_RIGHT_* that are needed; 0: whatever is granted. word: of a mailbox: shown with
+    // each message that is sent to this target.
+    Expected<Target> open_target(std::string_view name, uint32_t rights, Milliseconds timeout,
+                                 uint64_t word = 0) {
         kxfer_target_open args = {};
         args.peer = id();
         args.rights = rights;
+        args.word = word;
         args.timeout_ms = static_cast<uint32_t>(timeout.count());
         const int ret = set_text(args.name, name) ? kxfer_target_create(session(), &args) : -ENAMETOOLONG;
         if (ret < 0) return fail("cannot open the export", std::string(name), ret);
@@ -450,9 +454,11 @@ class Session {
         return Region(session_, region);
     }
 
+    // cookie: any value, for the processes that open the export.
     Expected<Export> add_export(const Region& region, std::string_view name, uint64_t length, uint32_t rights,
-                                std::span<const kxfer_rule> rules = {}) {
+                                std::span<const kxfer_rule> rules = {}, uint64_t cookie = 0) {
         kxfer_export_add args = {};
+        args.cookie = cookie;
         args.region = region.id();
         args.rights = rights;
         args.length = length;
@@ -464,10 +470,12 @@ class Session {
         return Export(session_, args.export_id);
     }
 
-    // capacity: messages that it holds; max_bytes: limit of a message's payload.
+    // capacity: messages that it holds; max_bytes: limit of a message's payload; cookie: as for
+    // add_export().
     Expected<Mailbox> add_mailbox(std::string_view name, uint32_t capacity, uint32_t max_bytes,
-                                  std::span<const kxfer_rule> rules = {}) {
+                                  std::span<const kxfer_rule> rules = {}, uint64_t cookie = 0) {
         kxfer_mailbox_add args = {};
+        args.cookie = cookie;
         args.rules = rules.empty() ? 0 : reinterpret_cast<uintptr_t>(rules.data());
         args.nr_rules = static_cast<uint32_t>(rules.size());
         args.capacity = capacity;

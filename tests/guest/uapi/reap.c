@@ -471,6 +471,39 @@ TEST_F(held, jobs_that_are_queued_end_at_their_deadline)
 	EXPECT_LE(late.deadline_ns, self->done[0].completed_ns);
 }
 
+/* A WRITE of one piece, of objects used before, could be posted at once if it overtook them. */
+TEST_F(held, jobs_are_not_overtaken_by_short_ones)
+{
+	self->write.length = 64;
+	test_cmd_submit(1, self->fd, &self->write, 1);
+	ASSERT_EQ(1, reap(self->fd, self->done, 1, 1, 0));
+	submit_many(self->fd, &self->job, MANY);
+	test_cmd_submit(1, self->fd, &self->write, 1);
+	kx_sleep_ms(50);
+	EXPECT_EQ(0, reap(self->fd, self->done, 1, 0, 0));
+	test_cmd_cancel(1, self->fd, self->write.user_data, 0);
+	ASSERT_EQ(1, reap(self->fd, self->done, 1, 1, 0));
+	EXPECT_EQ(-ECANCELED, self->done[0].status);
+}
+
+/* WRITEs whose notifications find no slot do not keep another session from the lane. */
+TEST_F(held, notifications_of_writes_hold_up_no_other_session)
+{
+	uint32_t peer, region, target;
+	int other = kx_open();
+
+	ASSERT_LE(0, other);
+	self->write.length = 64;
+	self->write.flags = KXFER_JOB_F_NOTIFY;
+	submit_many(self->fd, &self->write, MANY);
+	test_cmd_region_add(other, kx_alloc(LENGTH), LENGTH, KXFER_REGION_F_WRITE, &region);
+	test_cmd_peer_open(other, kx_addr(kx_address(), kx_own_port()), &peer);
+	test_cmd_target_open(other, peer, "window", 0, &target);
+	test_cmd_transfer(other, KXFER_OP_READ, region, 0, target, 0, 64);
+	test_cmd_transfer(other, KXFER_OP_READ, region, 0, target, 0, 64);
+	close(other);
+}
+
 TEST_F(held, jobs_that_are_queued_end_each_at_its_own_deadline)
 {
 	struct kxfer_job late = self->write;

@@ -647,6 +647,32 @@ TEST_F(submit, of_transfers_beyond_the_queue_has_to_reap_first)
 	free(jobs);
 }
 
+TEST_F(submit, leaves_what_its_jobs_have_used)
+{
+	int i;
+
+	for (i = 0; i < 3; i++)
+		test_cmd_transfer(self->fd, KXFER_OP_READ, self->pair.client_region, 0,
+				  self->pair.target, 0, 100);
+	test_cmd_target_close(self->fd, self->pair.target);
+	test_cmd_region_del(self->fd, self->pair.client_region);
+}
+
+/* More calls than a uid may have jobs, each of a job that is refused. */
+TEST_F(submit, of_refused_jobs_takes_nothing_from_the_share_of_the_uid)
+{
+	int i;
+
+	self->job.target_offset = LENGTH;
+	/* Without CAP_SYS_RESOURCE the share is a limit. */
+	ASSERT_EQ(0, seteuid(1000));
+	for (i = 0; i < 33000; i++)
+		ASSERT_EQ(-ERANGE, kx_submit(self->fd, &self->job, 1));
+	self->job.target_offset = 0;
+	EXPECT_EQ(1, kx_submit(self->fd, &self->job, 1));
+	ASSERT_EQ(0, seteuid(0));
+}
+
 static void *submit_a_nop(void *fd)
 {
 	struct kxfer_job nop = { .op = KXFER_OP_NOP };
@@ -660,6 +686,7 @@ TEST_F(submit, of_a_nop_wakes_another_thread)
 {
 	struct kxfer_job recv = { .op = KXFER_OP_RECV, .region = self->pair.client_region };
 	struct kxfer_completion completion;
+	uint64_t began = kx_now_ns();
 	pthread_t thread;
 	void *ret;
 
@@ -669,6 +696,7 @@ TEST_F(submit, of_a_nop_wakes_another_thread)
 	ASSERT_EQ(0, pthread_create(&thread, NULL, submit_a_nop, &self->fd));
 	EXPECT_EQ(1, kx_reap(self->fd, &completion, 1, 1, 10000));
 	EXPECT_EQ(KXFER_OP_NOP, completion.op);
+	EXPECT_GT(5000, (kx_now_ns() - began) / 1000000);
 	pthread_join(thread, &ret);
 	EXPECT_EQ(1, (long)ret);
 }

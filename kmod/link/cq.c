@@ -413,7 +413,7 @@ enum ib_poll_context kxfer_cq_core_context(enum kxfer_context context)
  * @settle: for a polled CQ, or NULL: called by its owner, with no lock held, when done() has
  *	been called for all completions of one poll
  * @idle: for a polled CQ, or NULL: whether nothing is under way on it. Called with or without
- *	locks; who posts makes it false before kxfer_cq_before_post()
+ *	locks; a context that posts makes it false before kxfer_cq_before_post()
  *
  * May sleep. Return: 0 or -errno, with nothing to destroy.
  */

@@ -194,8 +194,9 @@ static bool is_piece(struct quick *quick)
 	    !is_within(user->target_offset, user->length, target->length) ||
 	    !is_within(user->region_offset, user->length, memory->length))
 		return false;
-	return kxfer_plan_piece(&quick->piece, mapping->extents, mapping->nr_extents, user->region_offset,
-				target->keys, target->nr_keys, user->target_offset, user->length,
+	return kxfer_plan_piece(&quick->piece, mapping->extents, mapping->nr_extents,
+				user->region_offset, target->keys, target->nr_keys,
+				user->target_offset, user->length,
 				kxfer_device_limits(target->link->dev, user->op));
 }
 

@@ -149,6 +149,17 @@ static bool is_idle(struct kxfer_cq *cq)
 	return cq->idle && !READ_ONCE(cq->eager) && cq->idle(cq);
 }
 
+/* Have the work poll the CQ, unless it has an owner, which will. */
+static void poll_soon(struct kxfer_cq *cq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	if (!cq->owner && !cq->closing)
+		queue_work(comp_wq, &cq->work);
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
 /**
  * kxfer_cq_check() - have a CQ polled if nothing else leads to that
  * @cq: of any context
@@ -157,14 +168,8 @@ static bool is_idle(struct kxfer_cq *cq)
  */
 void kxfer_cq_check(struct kxfer_cq *cq)
 {
-	unsigned long flags;
-
-	if (!cq->polled)
-		return;
-	spin_lock_irqsave(&cq->lock, flags);
-	if (!cq->armed && !cq->owner && !cq->closing)
-		queue_work(comp_wq, &cq->work);
-	spin_unlock_irqrestore(&cq->lock, flags);
+	if (cq->polled && !READ_ONCE(cq->armed))
+		poll_soon(cq);
 }
 
 /* Stop being the owner. */
@@ -357,7 +362,7 @@ void kxfer_cq_look(struct kxfer_cq *cq)
 void kxfer_cq_arm_to_post(struct kxfer_cq *cq)
 {
 	if (arm(cq))
-		kxfer_cq_check(cq);
+		poll_soon(cq);
 }
 
 /**

@@ -132,14 +132,16 @@ static void take_nops(struct quick *quick)
 	} while (next(quick));
 }
 
-/* With a ring the batch completes NOPs. Return: number taken. */
+/* With a ring, made under the session's lock, the batch completes NOPs. Return: number taken. */
 static u32 submit_nops(struct quick *quick)
 {
 	struct kxfer_session *session = quick->session;
 	u32 before = quick->cmd->accepted, nr;
 
+	if (kxfer_ring_of(session))
+		return 0;
 	spin_lock_bh(&session->job_lock);
-	quick->left = session->ring ? 0 : kxfer_ring_room(session, quick->left);
+	quick->left = kxfer_ring_room(session, quick->left);
 	if (quick->left)
 		take_nops(quick);
 	nr = quick->cmd->accepted - before;
@@ -155,7 +157,10 @@ static u32 submit_nops(struct quick *quick)
 
 /* ---- READs and WRITEs ---- */
 
-/* Find what the first job names, if it was used just before. Return: whether all is there. */
+/*
+ * Find what the first job names, if it was used just before. On iWARP no transfer is quick: READs
+ * need a sink, and WRITEs a placement READ. Return: whether all is there.
+ */
 static bool bind(struct quick *quick)
 {
 	struct kxfer_session *session = quick->session;
@@ -164,7 +169,8 @@ static bool bind(struct quick *quick)
 	quick->target = READ_ONCE(session->last_target);
 	quick->region = READ_ONCE(session->last_region);
 	if (!quick->target || quick->target->id != user->target || !quick->target->flow ||
-	    !quick->region || quick->region->id != user->region)
+	    !quick->region || quick->region->id != user->region ||
+	    quick->target->link->dev->iwarp)
 		return false;
 	quick->bulk = kxfer_flow_is_bulk(user->length);
 	quick->mapping = kxfer_mapping_find(quick->region, quick->target->link->dev);
@@ -219,14 +225,11 @@ static bool take_piece(struct quick *quick, struct kxfer_lane *lane)
 	return true;
 }
 
-/*
- * Whether jobs may be posted at once. On iWARP READs need a sink, and WRITEs a placement READ.
- * Called with the lane's lock held.
- */
+/* Whether jobs may be posted at once. Called with the lane's lock held. */
 static bool is_free(const struct quick *quick, const struct kxfer_lane *lane)
 {
 	return lane->open && !quick->target->revoked && kxfer_flow_is_next(quick->target->flow) &&
-	       kxfer_link_is_live(lane->link) && !lane->link->dev->iwarp;
+	       kxfer_link_is_live(lane->link);
 }
 
 /* Called with the locks held, before a job can complete. The call has a use of the mapping. */

@@ -393,7 +393,6 @@ static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
 		if (ret)
 			return ret;
 	}
-	cmd->accepted = 0;
 	ret = kxfer_quick_submit(session, cmd);
 	if (!ret && cmd->accepted < cmd->nr_jobs)
 		ret = accept_batches(session, cmd);

@@ -281,20 +281,41 @@ int kxfer_wire_take_keys(struct kxfer_extent *keys, u32 room, u64 *start,
  * @message: out: flags, immediate and length
  * @send: the payload
  * @length: bytes of @send; kxfer_wire_may_send() has allowed them
+ * @eager: the link has KXFER_WIRE_FEATURE_EAGER
  *
  * Return: 0, or -EINVAL if the SEND makes no sense.
  */
 int kxfer_wire_take_send(struct kxfer_message *message, const struct kxfer_wire_send *send,
-			 u32 length)
+			 u32 length, bool eager)
 {
+	u32 known = KXFER_WIRE_SEND_IMM |
+		    (eager ? KXFER_WIRE_SEND_CREDIT | KXFER_WIRE_SEND_ASK : 0);
 	u32 flags = be32_to_cpu(send->flags);
 
-	if (flags & ~KXFER_WIRE_SEND_IMM || (!flags && send->immediate))
+	if (flags & ~known || (!(flags & KXFER_WIRE_SEND_IMM) && send->immediate))
 		return -EINVAL;
-	message->flags = flags ? KXFER_MESSAGE_F_IMM : 0;
+	message->flags = flags & KXFER_WIRE_SEND_IMM ? KXFER_MESSAGE_F_IMM : 0;
 	message->immediate = be32_to_cpu(send->immediate);
 	message->bytes = length - sizeof(*send);
 	return 0;
+}
+
+/**
+ * kxfer_wire_take_credits() - decode the answer to a SEND that was not refused
+ * @answer: the payload
+ * @length: bytes of @answer
+ * @left: credits that are left from earlier answers, at most KXFER_WIRE_EAGER
+ *
+ * Return: credits that the answer gives, or -EPROTO.
+ */
+int kxfer_wire_take_credits(const struct kxfer_wire_send_answer *answer, u32 length, u32 left)
+{
+	u32 credits;
+
+	if (length != sizeof(*answer) || answer->reserved)
+		return -EPROTO;
+	credits = be32_to_cpu(answer->credits);
+	return credits <= KXFER_WIRE_EAGER - left ? credits : -EPROTO;
 }
 
 /**

@@ -45,7 +45,8 @@ struct kxfer_wire_rule {
 	X(PING, BOTH, CONTROL, 0, 0, HERE, kxfer_hello_handle_ping) \
 	X(GRANT, INITIATOR, CONTROL, BYTES(grant), 0, IN_TURN, handle_grant) \
 	X(KEYS, INITIATOR, CONTROL, BYTES(keys), 0, IN_A_WORK, handle_keys) \
-	X(RELEASE, INITIATOR, CONTROL, BYTES(grant_id), 0, IN_A_WORK, handle_release) \
+	X(RELEASE, INITIATOR, CONTROL, BYTES(grant_id), \
+	  BYTES(release) - BYTES(grant_id), IN_A_WORK, handle_release) \
 	X(INFO, INITIATOR, CONTROL, BYTES(grant_id), 0, IN_A_WORK, handle_info) \
 	X(LIST, INITIATOR, CONTROL, BYTES(list), 0, IN_A_WORK, handle_list) \
 	X(REVOKE, RESPONDER, CONTROL, BYTES(exposure_id), 0, IN_TURN, handle_revoke) \
@@ -112,7 +113,8 @@ int kxfer_wire_take_grant(struct kxfer_terms *terms, u32 wanted,
 int kxfer_wire_take_keys(struct kxfer_extent *keys, u32 room, u64 *start,
 			 const struct kxfer_wire_keys_answer *answer, u32 length);
 int kxfer_wire_take_send(struct kxfer_message *message, const struct kxfer_wire_send *send,
-			 u32 length);
+			 u32 length, bool eager);
+int kxfer_wire_take_credits(const struct kxfer_wire_send_answer *answer, u32 length, u32 left);
 int kxfer_wire_take_offer(struct kxfer_message *message, struct kxfer_offered *offered,
 			  const struct kxfer_wire_offer *offer);
 int kxfer_wire_nr_entries(const struct kxfer_wire_list_answer *answer, u32 length);

@@ -48,6 +48,7 @@
 	X(NOTIFIES_SENT, "notifies_sent", "NOTIFY messages sent") \
 	X(NOTIFIES_RECEIVED, "notifies_received", "NOTIFY messages received") \
 	X(SENDS_SENT, "sends_sent", "messages sent to mailboxes of peers") \
+	X(SENDS_EAGER, "sends_eager", "of these, without an answer") \
 	X(SENDS_STORED, "sends_stored", "messages that peers put into mailboxes") \
 	X(SENDS_REFUSED, "sends_refused", "messages that found a mailbox full") \
 	X(REVOKES_SENT, "revokes_sent", "withdrawals told to holders") \

@@ -7,12 +7,13 @@
  * _refusal; at most 56 bytes, what rdma_connect() leaves on InfiniBand). After
  * that both ends speak in messages: a header and a payload in one SEND.
  *
- * A message is a request or its one answer. Each side owns a fixed number of
- * request slots a lane (KXFER_WIRE_CONTROL_SLOTS, KXFER_WIRE_DATA_SLOTS) and may
+ * A message is a request or its one answer; only an eager message is neither. Each
+ * side owns a fixed number of request slots a lane (KXFER_WIRE_CONTROL_SLOTS, KXFER_WIRE_DATA_SLOTS) and may
  * have one unanswered request in each; the answer names the same slot and
  * sequence number. A receiver posts the RECV of a request again before it
  * answers, and has two RECVs for each slot: one for the peer's request and one
- * for its answer. So no SEND ever lacks a RECV; iWARP would drop the connection
+ * for its answer. The passive side has one more for each credit that it gives for
+ * eager messages. So no SEND ever lacks a RECV; iWARP would drop the connection
  * otherwise. A peer that breaks these rules loses the link.
  *
  * The initiator of a link sends first (MPA of iWARP requires that): HELLO on the
@@ -55,7 +56,16 @@ enum kxfer_wire_kind {
 /* The answer to GRANT brings the first keys. */
 #define KXFER_WIRE_FEATURE_FIRST_KEYS	4U
 
+/*
+ * Eager messages. The answer to SEND is struct kxfer_wire_send_answer, and may give credits if the
+ * SEND asks for them. A message that takes one is a SEND with immediate data, the id of its
+ * grant; it has no header, its payload is that of the message, and it is not answered. RELEASE is
+ * struct kxfer_wire_release. Not on iWARP, where a SEND completes before it has arrived.
+ */
+#define KXFER_WIRE_FEATURE_EAGER	8U
+
 #define KXFER_WIRE_OFFERS	16	/* most long messages under way on a data lane */
+#define KXFER_WIRE_EAGER	64	/* most eager messages under way on a data lane */
 
 /**
  * struct kxfer_wire_hello - private data of a connection request
@@ -286,9 +296,23 @@ struct kxfer_wire_keys_answer {
 	struct kxfer_wire_key keys[];
 };
 
-/* Payload of RELEASE and INFO. */
+/* Payload of INFO, and of RELEASE without KXFER_WIRE_FEATURE_EAGER. */
 struct kxfer_wire_grant_id {
 	__be64 grant;
+};
+
+/**
+ * struct kxfer_wire_release - payload of RELEASE with KXFER_WIRE_FEATURE_EAGER; begins like
+ *	struct kxfer_wire_grant_id
+ * @grant: id of the grant
+ * @sent: messages sent to the grant that took a credit, modulo 2^32. All have arrived, but they
+ *	came on a data lane and may not have been handled yet
+ * @reserved: 0
+ */
+struct kxfer_wire_release {
+	__be64 grant;
+	__be32 sent;
+	__be32 reserved;
 };
 
 struct kxfer_wire_info_answer {
@@ -334,11 +358,14 @@ struct kxfer_wire_notify {
 };
 
 #define KXFER_WIRE_SEND_IMM	1U	/* @immediate was given */
+/* With KXFER_WIRE_FEATURE_EAGER: the message takes a credit; the answer may give credits. */
+#define KXFER_WIRE_SEND_CREDIT	2U
+#define KXFER_WIRE_SEND_ASK	4U
 
 /**
  * struct kxfer_wire_send - payload of SEND: this struct, then the payload of the message
  * @grant: id of a grant on a mailbox
- * @flags: KXFER_WIRE_SEND_IMM or 0
+ * @flags: KXFER_WIRE_SEND_*
  * @immediate: immediate data with KXFER_WIRE_SEND_IMM, else 0
  */
 struct kxfer_wire_send {
@@ -348,12 +375,24 @@ struct kxfer_wire_send {
 };
 
 /**
+ * struct kxfer_wire_send_answer - answer to SEND with KXFER_WIRE_FEATURE_EAGER
+ * @credits: credits for messages to the grant on this lane, in addition to those that earlier
+ *	answers gave and no message took: at most KXFER_WIRE_EAGER in all, and all for one lane;
+ *	0 unless the SEND asked
+ * @reserved: 0
+ */
+struct kxfer_wire_send_answer {
+	__be32 credits;
+	__be32 reserved;
+};
+
+/**
  * struct kxfer_wire_offer - payload of OFFER: a message longer than KXFER_MESSAGE_MAX
  * @grant: id of a grant on a mailbox
  * @address: address of the payload, under @rkey
  * @rkey: valid for READs on this link until FETCHED has come, or TAKE_BACK was answered OK
  * @bytes: length of the payload
- * @flags: as in struct kxfer_wire_send
+ * @flags: KXFER_WIRE_SEND_IMM or 0
  * @immediate: as in struct kxfer_wire_send
  * @id: chosen by the initiator, below KXFER_WIRE_OFFERS, and unique among the offers under
  *	way on the lane. An offer is under way until the OFFER is refused, FETCHED is

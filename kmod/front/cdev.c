@@ -59,6 +59,7 @@ static int query(struct kxfer_session *session, void *arg)
 			    KXFER_FEATURE_CQ_RING | KXFER_FEATURE_ATOMIC |
 			    KXFER_FEATURE_MAILBOX | KXFER_FEATURE_ORDER |
 			    KXFER_FEATURE_LONG_MESSAGE | KXFER_FEATURE_WRITE_NOTIFY |
+			    KXFER_FEATURE_EAGER |
 			    KXFER_URING_FEATURE |
 			    (IS_ENABLED(CONFIG_KEYS) ? KXFER_FEATURE_KEY : 0),
 		.max_jobs_per_submit = KXFER_SUBMIT_MAX,

@@ -46,10 +46,15 @@ static void handle_keys(struct kxfer_reply *reply, const void *payload)
 
 static void handle_release(struct kxfer_reply *reply, const void *payload)
 {
+	struct kxfer_link *link = reply->channel->lane->link;
+	bool eager = link->features & KXFER_WIRE_FEATURE_EAGER;
 	const struct kxfer_wire_grant_id *id = payload;
 
-	kxfer_channel_answer(reply, kxfer_grant_release(reply->channel->lane->link,
-							be64_to_cpu(id->grant)), 0);
+	if (reply->request_length != (eager ? sizeof(struct kxfer_wire_release) : sizeof(*id)) ||
+	    (eager && kxfer_grant_wait_eager(link, payload)))
+		kxfer_link_protocol_error(link, "a RELEASE that makes no sense");
+	else
+		kxfer_channel_answer(reply, kxfer_grant_release(link, be64_to_cpu(id->grant)), 0);
 }
 
 static void handle_info(struct kxfer_reply *reply, const void *payload)
@@ -102,8 +107,19 @@ static void handle_notify(struct kxfer_reply *reply, const void *payload)
 
 static void handle_send(struct kxfer_reply *reply, const void *payload)
 {
-	kxfer_channel_answer(reply, kxfer_grant_send(reply->channel->lane, payload,
-						     reply->request_length), 0);
+	struct kxfer_lane *lane = reply->channel->lane;
+	bool eager = lane->link->features & KXFER_WIRE_FEATURE_EAGER;
+	struct kxfer_wire_send_answer *answer = kxfer_channel_payload(reply);
+	u32 credits = 0;
+	int ret;
+
+	ret = kxfer_grant_send(lane, payload, reply->request_length, &credits);
+	if (ret == -EPROTO) {
+		kxfer_link_protocol_error(lane->link, "a message without a credit");
+		return;
+	}
+	*answer = (struct kxfer_wire_send_answer) { .credits = cpu_to_be32(credits) };
+	kxfer_channel_answer(reply, kxfer_wire_status(ret), eager ? sizeof(*answer) : 0);
 }
 
 static void no_such_offer(struct kxfer_reply *reply)

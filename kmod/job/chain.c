@@ -3,7 +3,7 @@
  * Chains: work requests of a job that are posted together.
  *
  * A chain is the part of a READ or WRITE that is posted at once, at most KXFER_CHAIN_WRS work
- * requests; or an atomic, which is one. Chains are built in the lane's scratch; one is enough,
+ * requests; or an atomic or an eager message (message.c), which are one. Chains are built in the lane's scratch; one is enough,
  * because ib_post_send() copies work requests. Chains of several jobs are linked there and
  * posted by one ib_post_send(), with one doorbell: when the scratch is full, before a message
  * is posted on the lane's channel, and before the lane's lock is dropped.
@@ -300,6 +300,30 @@ static bool add_atomic(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	return true;
 }
 
+/**
+ * kxfer_chain_add_message() - build the SEND of an eager message
+ * @lane: open lane whose lock the caller holds, and flushes before it drops the lock
+ * @job: SEND that is planned, as one work request
+ *
+ * Return: false if nothing was built: there is no room.
+ */
+bool kxfer_chain_add_message(struct kxfer_lane *lane, struct kxfer_active_job *job)
+{
+	struct kxfer_chain *chain = lane->free_chains;
+	struct kxfer_scratch *scratch = lane->scratch;
+	u32 room = chain_room(lane, 0);
+
+	if (!chain || !room)
+		return false;
+	begin_chain(chain, job);
+	kxfer_plan_next(&job->plan, &scratch->desc);
+	add_wr(lane, chain, IB_WR_SEND_WITH_IMM);
+	scratch->last->ex.imm_data = cpu_to_be32(job->target->grant);
+	kxfer_chain_inline(lane, scratch->last, job->region->memory, chain->offset, job->length);
+	end_chain(lane, chain, job, 1);
+	return true;
+}
+
 /* Build one READ of iWARP with its registration. Return: false without room, or on failure. */
 static bool add_sink_read(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
@@ -476,7 +500,7 @@ static void sync_all(const struct kxfer_chain *finished)
 	if (!finished->job->mapping->synced)
 		return;
 	for (chain = finished; chain; chain = chain->next)
-		if (chain->job->completion.op != KXFER_OP_WRITE)
+		if (kxfer_op_has_sink(chain->job->completion.op))
 			kxfer_mapping_to_cpu(chain->job->mapping, chain->offset, chain->bytes);
 }
 

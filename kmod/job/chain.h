@@ -92,6 +92,7 @@ void kxfer_chain_add_piece(struct kxfer_lane *lane, struct kxfer_active_job *job
 			   const struct kxfer_piece *piece);
 void kxfer_chain_discount(struct kxfer_active_job *job, struct kxfer_job_list *ended);
 bool kxfer_chain_add(struct kxfer_lane *lane, struct kxfer_active_job *job);
+bool kxfer_chain_add_message(struct kxfer_lane *lane, struct kxfer_active_job *job);
 void kxfer_chain_flush(struct kxfer_lane *lane);
 void kxfer_chain_settle(struct kxfer_cq *cq);
 unsigned int kxfer_chain_oldest_ms(const struct kxfer_lane *lane);

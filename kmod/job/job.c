@@ -196,12 +196,13 @@ void kxfer_job_leave_posted(struct kxfer_lane *lane, struct kxfer_active_job *jo
 }
 
 /**
- * kxfer_job_is_held() - whether a job waits in its flow for others of its session
+ * kxfer_job_is_held() - whether a job waits in its flow for posted ones of its session
  * @job: job at the head of its flow, or about to be; the caller holds the lock of its lane
  */
 bool kxfer_job_is_held(const struct kxfer_active_job *job)
 {
-	return job->flags & (KXFER_JOB_F_FENCE | KXFER_JOB_F_ORDERED) && kxfer_flow_holds(job);
+	return (job->flags & (KXFER_JOB_F_FENCE | KXFER_JOB_F_ORDERED) && kxfer_flow_holds(job)) ||
+	       kxfer_message_waits(job);
 }
 
 static bool post_some(struct kxfer_lane *lane, struct kxfer_active_job *job)

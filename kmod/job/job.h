@@ -37,7 +37,7 @@ struct kxfer_target;
  * @lane: lane that the job runs on; NULL if it was not queued on one
  * @lane_node: entry in the flow of its target while queued (flow.c), then in the lane's
  *	posted; RECV: in its mailbox's recvs while waiting
- * @plan: part that is left to post (READ, WRITE, atomics)
+ * @plan: part that is left to post (READ, WRITE, atomics; SEND that may be an eager message)
  * @flags: KXFER_JOB_F_*
  * @offset: SEND, RECV: offset of the first byte in the region
  * @length: bytes; RECV: length of its range, then of the received message
@@ -150,10 +150,11 @@ static inline bool kxfer_job_sends_next(const struct kxfer_active_job *job)
 	       (job->flags & KXFER_JOB_F_NOTIFY && !kxfer_plan_left(&job->plan));
 }
 
-/* Whether a job ends by a work of the peer's module. */
+/* Whether a job ends by a work of the peer's module. An eager message that is posted does not. */
 static inline bool kxfer_job_is_answered(const struct kxfer_active_job *job)
 {
-	return kxfer_op_is_message(job->completion.op) || job->flags & KXFER_JOB_F_NOTIFY;
+	return (kxfer_op_is_message(job->completion.op) && !job->nr_chains) ||
+	       job->flags & KXFER_JOB_F_NOTIFY;
 }
 
 /* Whether a job is a message that is not copied (offer.c). */

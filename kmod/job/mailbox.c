@@ -10,6 +10,9 @@
  * for messages is allocated with the mailbox: nothing that a peer sends makes it grow, and
  * a message that finds it full is refused.
  *
+ * Places may be promised to a sender beforehand (share/eager.c): its messages then find one,
+ * whatever others send. All others find the mailbox full when no more is left than was promised.
+ *
  * A long message stays with its sender until it is READ into the region of a RECV (fetch.c);
  * while it waits for that it takes a place like any other. The mailbox knows it by its
  * fetch, which belongs to the mailbox while it is in @queue (@stored). Under the mailbox's
@@ -70,6 +73,7 @@ static void make_rooms(struct kxfer_mailbox *mailbox, u32 capacity, size_t strid
 
 		list_add_tail(&stored->node, &mailbox->free);
 	}
+	mailbox->nr_free = capacity;
 }
 
 /** kxfer_mailbox_size_valid() - whether sizeof(struct kxfer_message) of a caller is one, or 0 */
@@ -209,6 +213,7 @@ static void unstore(struct kxfer_mailbox *mailbox, struct kxfer_stored *stored)
 	if (stored->incoming)
 		stored->incoming->stored = NULL;
 	list_move(&stored->node, &mailbox->free);
+	mailbox->nr_free++;
 }
 
 /* Hand waiting messages to waiting RECVs. Called with the lock held. */
@@ -237,7 +242,7 @@ static int check_room(const struct kxfer_mailbox *mailbox)
 {
 	if (mailbox->closed)
 		return -EKEYREVOKED;
-	return list_empty(&mailbox->free) ? -EAGAIN : 0;
+	return mailbox->nr_free == mailbox->promised ? -EAGAIN : 0;
 }
 
 /* Store a message; there is room. Called with the lock held. Return: its place. */
@@ -250,6 +255,7 @@ static struct kxfer_stored *store(struct kxfer_mailbox *mailbox,
 	stored->message = *message;
 	stored->incoming = NULL;
 	list_move_tail(&stored->node, &mailbox->queue);
+	mailbox->nr_free--;
 	return stored;
 }
 
@@ -259,23 +265,23 @@ static struct kxfer_stored *store(struct kxfer_mailbox *mailbox,
  * @message: header of the message
  * @payload: bytes of the message
  * @lane: lane that the message came by
+ * @promised: a place was promised for the message; the promise is kept, or void
  * @ended: gets RECVs that end, for the caller to complete without locks
  *
  * Does not sleep. Return: 0; -EAGAIN: the mailbox is full; -EINVAL: the message is longer
  * than it takes; -EKEYREVOKED: it is closed.
  */
 int kxfer_mailbox_deliver(struct kxfer_mailbox *mailbox, const struct kxfer_message *message,
-			  const void *payload, const void *lane,
+			  const void *payload, const void *lane, bool promised,
 			  struct kxfer_job_list *ended)
 {
 	struct kxfer_active_job *job;
 	struct kxfer_stored *stored;
 	int ret;
 
-	if (message->bytes > mailbox->max_bytes)
-		return -EINVAL;
 	spin_lock_bh(&mailbox->lock);
-	ret = check_room(mailbox);
+	mailbox->promised -= promised;
+	ret = message->bytes > mailbox->max_bytes ? -EINVAL : check_room(mailbox);
 	if (ret)
 		goto out;
 	job = take_recv(mailbox, message->bytes, ended);
@@ -289,6 +295,34 @@ int kxfer_mailbox_deliver(struct kxfer_mailbox *mailbox, const struct kxfer_mess
 out:
 	spin_unlock_bh(&mailbox->lock);
 	return ret;
+}
+
+/**
+ * kxfer_mailbox_promise() - promise places to a sender
+ * @mailbox: mailbox; may be closed
+ * @most: most places
+ *
+ * At most a quarter of what is free and not promised, so that others find places too. Does not
+ * sleep. Return: places that were promised.
+ */
+u32 kxfer_mailbox_promise(struct kxfer_mailbox *mailbox, u32 most)
+{
+	u32 nr = 0;
+
+	spin_lock_bh(&mailbox->lock);
+	if (!mailbox->closed)
+		nr = min(most, (mailbox->nr_free - mailbox->promised) / 4);
+	mailbox->promised += nr;
+	spin_unlock_bh(&mailbox->lock);
+	return nr;
+}
+
+/** kxfer_mailbox_take_promise() - take back the promise of @nr places that no message needed */
+void kxfer_mailbox_take_promise(struct kxfer_mailbox *mailbox, u32 nr)
+{
+	spin_lock_bh(&mailbox->lock);
+	mailbox->promised -= nr;
+	spin_unlock_bh(&mailbox->lock);
 }
 
 /**

@@ -63,6 +63,8 @@ struct kxfer_stored {
  * @lock: protects all members below; bh-safe
  * @memory: array of struct kxfer_stored, one for each message that the mailbox can hold
  * @free: struct kxfer_stored without a message
+ * @nr_free: length of @free
+ * @promised: places of @free that are promised to senders (kxfer_mailbox_promise())
  * @queue: struct kxfer_stored of messages not received, in order of arrival
  * @recvs: waiting RECVs, by kxfer_active_job.lane_node; empty while a message waits
  * @filling: struct kxfer_incoming with a RECV, by mailbox_node, in the order they got it
@@ -76,6 +78,8 @@ struct kxfer_mailbox {
 	spinlock_t lock;
 	void *memory;
 	struct list_head free;
+	u32 nr_free;
+	u32 promised;
 	struct list_head queue;
 	struct list_head recvs;
 	struct list_head filling;
@@ -89,8 +93,10 @@ void kxfer_mailbox_destroy(struct kxfer_mailbox *mailbox);
 void kxfer_mailbox_close(struct kxfer_mailbox *mailbox);
 void kxfer_mailbox_drain(struct kxfer_mailbox *mailbox);
 int kxfer_mailbox_deliver(struct kxfer_mailbox *mailbox, const struct kxfer_message *message,
-			  const void *payload, const void *lane,
+			  const void *payload, const void *lane, bool promised,
 			  struct kxfer_job_list *ended);
+u32 kxfer_mailbox_promise(struct kxfer_mailbox *mailbox, u32 most);
+void kxfer_mailbox_take_promise(struct kxfer_mailbox *mailbox, u32 nr);
 int kxfer_mailbox_offer(struct kxfer_incoming *incoming, struct kxfer_job_list *ended);
 bool kxfer_mailbox_take_back(struct kxfer_incoming *incoming);
 void kxfer_mailbox_fetched(struct kxfer_incoming *incoming, struct kxfer_job_list *ended);

@@ -8,6 +8,9 @@
 struct kxfer_active_job;
 struct kxfer_lane;
 
+bool kxfer_message_wants_mapping(const struct kxfer_active_job *job);
+void kxfer_message_plan(struct kxfer_active_job *job);
+bool kxfer_message_waits(const struct kxfer_active_job *job);
 bool kxfer_message_post(struct kxfer_lane *lane, struct kxfer_active_job *job);
 void kxfer_message_over(struct kxfer_lane *lane, struct kxfer_active_job *job, int status);
 int kxfer_message_status(int answer);

@@ -131,11 +131,19 @@ static void released(struct kxfer_request *request)
 	/* Any answer will do: a grant that the peer does not know counts as given back. */
 }
 
-/* Return: false if there is no slot; the work is queued again when there is one. */
-static bool give_back(struct kxfer_link *link, u64 grant)
+/*
+ * @sent: messages to the grant that took a credit. Return: false if there is no slot; the work is
+ * queued again when there is one.
+ */
+static bool give_back(struct kxfer_link *link, u64 grant, u32 sent)
 {
 	struct kxfer_channel *channel = &link->control->channel;
-	struct kxfer_wire_grant_id id = { .grant = cpu_to_be64(grant) };
+	struct kxfer_wire_release release = {
+		.grant = cpu_to_be64(grant),
+		.sent = cpu_to_be32(sent),
+	};
+	u32 length = link->features & KXFER_WIRE_FEATURE_EAGER ?
+		     sizeof(release) : sizeof(struct kxfer_wire_grant_id);
 	struct kxfer_request *request;
 
 	if (!kxfer_link_is_live(link))
@@ -144,7 +152,7 @@ static bool give_back(struct kxfer_link *link, u64 grant)
 	if (!request)
 		return !kxfer_link_is_live(link);
 	request->answered = released;
-	if (kxfer_channel_post(request, KXFER_WIRE_RELEASE, &id, sizeof(id)))
+	if (kxfer_channel_post(request, KXFER_WIRE_RELEASE, &release, length))
 		kxfer_channel_put(request);
 	return true;
 }
@@ -156,7 +164,7 @@ static bool give_back_targets(struct kxfer_link *link)
 	while ((target = first_closed(link))) {
 		kxfer_target_settle(target);
 		kxfer_delay(TARGET_RELEASE);
-		if (!give_back(link, target->grant)) {
+		if (!give_back(link, target->grant, target->sender.sent)) {
 			put_back(target);
 			return false;
 		}
@@ -171,7 +179,7 @@ static bool give_back_orphans(struct kxfer_link *link)
 
 	while ((orphan = first_orphan(link))) {
 		kxfer_delay(CONTROL_ORPHAN);
-		if (!give_back(link, orphan->grant)) {
+		if (!give_back(link, orphan->grant, 0)) {
 			put_orphan_back(link, orphan);
 			return false;
 		}

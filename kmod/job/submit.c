@@ -23,6 +23,7 @@
 #include "job/flow.h"
 #include "job/job.h"
 #include "job/mailbox.h"
+#include "job/message.h"
 #include "job/quick.h"
 #include "job/reap.h"
 #include "job/ring.h"
@@ -50,7 +51,7 @@ static int check_unused(const struct kxfer_job *job)
 static int check_transfer(const struct kxfer_job *job)
 {
 	if ((job->flags & (KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_NOTIFY) &&
-	     job->op != KXFER_OP_WRITE) || job->flags & KXFER_JOB_F_IMM ||
+	     job->op != KXFER_OP_WRITE) || job->flags & (KXFER_JOB_F_IMM | KXFER_JOB_F_STORED) ||
 	    (job->cookie && !(job->flags & KXFER_JOB_F_NOTIFY)))
 		return -EINVAL;
 	return job->length && !(job->compare_add | job->swap) ? 0 : -EINVAL;
@@ -68,7 +69,7 @@ static int check_send(const struct kxfer_job *job)
 {
 	u64 max_immediate = job->flags & KXFER_JOB_F_IMM ? U32_MAX : 0;
 
-	if (job->flags & ~(KXFER_JOB_F_IMM | ORDER_FLAGS) || job->cookie > max_immediate ||
+	if (job->flags & ~(KXFER_JOB_F_IMM | KXFER_JOB_F_STORED | ORDER_FLAGS) || job->cookie > max_immediate ||
 	    job->target_offset || job->compare_add || job->swap)
 		return -EINVAL;
 	return !job->length && (job->region || job->region_offset) ? -EINVAL : 0;
@@ -191,6 +192,15 @@ static int plan_transfer(struct kxfer_batch *batch, struct kxfer_active_job *job
 			       kxfer_device_limits(job->target->link->dev, user->op));
 }
 
+static int plan_message(struct kxfer_batch *batch, struct kxfer_active_job *job)
+{
+	int ret = map_region(batch, job);
+
+	if (!ret)
+		kxfer_message_plan(job);
+	return ret;
+}
+
 /* Copy the operands of a planned atomic. It must be one work request at aligned addresses. */
 static int take_operands(struct kxfer_active_job *job, const struct kxfer_job *user)
 {
@@ -263,12 +273,10 @@ int kxfer_submit_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 		return batch->may_sleep ? -ENOMEM : KXFER_WOULD_SLEEP;
 	ret = bind_job(job, user);
 	trace_kxfer_job_checked(job);
-	/* Short messages are copied at both ends: no plan, no mapping. */
 	if (!ret && job->region && user->op < KXFER_OP_SEND)
 		ret = plan_transfer(batch, job, user);
-	else if (!ret && kxfer_job_is_long(job))
-		/* The peer READs it from the region. */
-		ret = map_region(batch, job);
+	else if (!ret && kxfer_message_wants_mapping(job))
+		ret = plan_message(batch, job);
 	if (!ret && kxfer_op_is_atomic(user->op))
 		ret = take_operands(job, user);
 	/* If the device has gone the job ends, not the call. */

@@ -22,7 +22,7 @@ static void queue_in_turn(struct kxfer_reply *reply)
 	struct kxfer_channel *channel = reply->channel;
 
 	spin_lock_bh(&channel->lane->lock);
-	list_add_tail(&reply->node, &channel->arrivals);
+	list_add_tail(&reply->arrived.node, &channel->arrivals);
 	spin_unlock_bh(&channel->lane->lock);
 	queue_work(kxfer_handler_wq, &channel->turn_work);
 }
@@ -58,9 +58,10 @@ static struct kxfer_reply *next_in_turn(struct kxfer_channel *channel)
 	struct kxfer_reply *reply;
 
 	spin_lock_bh(&channel->lane->lock);
-	reply = list_first_entry_or_null(&channel->arrivals, struct kxfer_reply, node);
+	reply = list_first_entry_or_null(&channel->arrivals, struct kxfer_reply,
+					 arrived.node);
 	if (reply)
-		list_del(&reply->node);
+		list_del(&reply->arrived.node);
 	spin_unlock_bh(&channel->lane->lock);
 	return reply;
 }

@@ -8,10 +8,15 @@
  * before the message it held is acted on.
  * No SEND lacks room in the send queue: each slot has at most one SEND there.
  *
- * On a data lane requests are begun in order of arrival, because messages of a mailbox
- * have an order. A request that has to wait until the last answer of its slot is sent
- * keeps later ones waiting. Handlers on a data lane do not sleep, so a request is over
+ * On a data lane requests and eager messages are begun in order of arrival, because messages
+ * of a mailbox have an order. A request that has to wait until the last answer of its slot is
+ * sent keeps later ones waiting. Handlers on a data lane do not sleep, so a request is over
  * when its handler returns.
+ *
+ * An eager message is read from its RECV, which is posted again when the message was handled.
+ * Only then can a later answer give a credit for that RECV. The sender counts an eager message
+ * as sent once its SEND has completed. So one that has arrived is handled, even if its lane has
+ * been closed meanwhile.
  *
  * All slots are under the lane's lock. Arrivals are begun where the lane's completions
  * run, possibly in a softirq.
@@ -105,7 +110,7 @@ int kxfer_channel_post_recvs(struct kxfer_channel *channel)
 	int ret = 0;
 
 	spin_lock_bh(&channel->lane->lock);
-	for (i = 0; !ret && i < kxfer_channel_recvs(channel->nr_slots); i++)
+	for (i = 0; !ret && i < channel->nr_recvs; i++)
 		ret = post_recv(&channel->recvs[i]);
 	spin_unlock_bh(&channel->lane->lock);
 	return ret;
@@ -174,36 +179,58 @@ static void request_sent(struct ib_cq *cq, struct ib_wc *wc)
 		slot_freed(request->channel, handed);
 }
 
+static void begin_eager(struct kxfer_recv *recv)
+{
+	struct kxfer_lane *lane = recv->channel->lane;
+	const char *wrong = lane->link->ops->eager(lane, recv->grant, recv->message, recv->bytes);
+
+	if (wrong)
+		kxfer_link_protocol_error(lane->link, wrong);
+}
+
+static void begin_arrived(struct kxfer_arrived *arrived)
+{
+	if (arrived->eager)
+		begin_eager(container_of(arrived, struct kxfer_recv, arrived));
+	else
+		kxfer_arrival_begin(container_of(arrived, struct kxfer_reply, arrived));
+}
+
 /*
- * Begin the ready requests at the head of @arrivals. One that arrives meanwhile is left to
- * the loop that is already running.
+ * Begin what is ready at the head of @arrivals. What arrives meanwhile is left to the loop that
+ * is already running. Called with the lane's lock held, which is dropped on the way.
  */
 static void begin_in_order(struct kxfer_channel *channel)
 {
 	struct kxfer_lane *lane = channel->lane;
-	struct kxfer_reply *reply;
+	struct kxfer_arrived *arrived;
 
-	spin_lock_bh(&lane->lock);
 	while (!channel->beginning) {
-		reply = list_first_entry_or_null(&channel->arrivals, struct kxfer_reply, node);
-		if (!reply || !reply->ready)
+		arrived = list_first_entry_or_null(&channel->arrivals, struct kxfer_arrived, node);
+		if (!arrived || !arrived->ready)
 			break;
-		list_del(&reply->node);
+		list_del(&arrived->node);
 		channel->beginning = true;
 		spin_unlock_bh(&lane->lock);
-		kxfer_arrival_begin(reply);
+		begin_arrived(arrived);
 		spin_lock_bh(&lane->lock);
 		channel->beginning = false;
+		if (arrived->eager)
+			post_recv(container_of(arrived, struct kxfer_recv, arrived));
 	}
-	spin_unlock_bh(&lane->lock);
 }
 
 static void begin(struct kxfer_reply *reply)
 {
-	if (kxfer_lane_is_control(reply->channel->lane))
+	struct kxfer_lane *lane = reply->channel->lane;
+
+	if (kxfer_lane_is_control(lane)) {
 		kxfer_arrival_begin(reply);
-	else
-		begin_in_order(reply->channel);
+		return;
+	}
+	spin_lock_bh(&lane->lock);
+	begin_in_order(reply->channel);
+	spin_unlock_bh(&lane->lock);
 }
 
 static void reply_sent(struct ib_cq *cq, struct ib_wc *wc)
@@ -220,7 +247,7 @@ static void reply_sent(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	spin_lock_bh(&lane->lock);
 	start = kxfer_reply_sent(&reply->slot);
-	reply->ready |= start;
+	reply->arrived.ready |= start;
 	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
 	spin_unlock_bh(&lane->lock);
 	if (start)
@@ -285,9 +312,9 @@ static const char *accept_request(struct kxfer_recv *recv,
 	}
 	reply->request_length = be16_to_cpu(header->length);
 	memcpy(reply->request, header, sizeof(*header) + reply->request_length);
-	reply->ready = verdict == KXFER_ARRIVAL_START;
+	reply->arrived.ready = verdict == KXFER_ARRIVAL_START;
 	if (!kxfer_lane_is_control(lane))
-		list_add_tail(&reply->node, &channel->arrivals);
+		list_add_tail(&reply->arrived.node, &channel->arrivals);
 	post_recv(recv);
 	spin_unlock_bh(&lane->lock);
 	if (verdict == KXFER_ARRIVAL_START)
@@ -309,16 +336,40 @@ static const char *check_message(const struct kxfer_recv *recv, const struct ib_
 	return kxfer_wire_check_message(header, wc->byte_len, recv->channel->nr_slots);
 }
 
+/* Only a SEND with immediate data, where credits may have been given for such. */
+static bool is_eager(const struct kxfer_recv *recv, const struct ib_wc *wc)
+{
+	return recv->channel->lane->size.recvs && wc->opcode == IB_WC_RECV &&
+	       (wc->wc_flags & (IB_WC_WITH_IMM | IB_WC_WITH_INVALIDATE)) == IB_WC_WITH_IMM;
+}
+
+static void accept_eager(struct kxfer_recv *recv, const struct ib_wc *wc)
+{
+	struct kxfer_channel *channel = recv->channel;
+
+	recv->grant = be32_to_cpu(wc->ex.imm_data);
+	recv->bytes = wc->byte_len;
+	spin_lock_bh(&channel->lane->lock);
+	list_add_tail(&recv->arrived.node, &channel->arrivals);
+	begin_in_order(channel);
+	spin_unlock_bh(&channel->lane->lock);
+}
+
 static const char *accept_message(struct kxfer_recv *recv, const struct ib_wc *wc)
 {
 	const struct kxfer_wire_header *header = recv->message;
-	const char *wrong = check_message(recv, wc);
+	bool eager = is_eager(recv, wc);
+	const char *wrong = eager ? NULL : check_message(recv, wc);
 
 	if (wrong) {
 		kxfer_stat_inc(KXFER_STAT_MESSAGES_MALFORMED);
 		return wrong;
 	}
 	kxfer_stat_inc(KXFER_STAT_MESSAGES_RECEIVED);
+	if (eager) {
+		accept_eager(recv, wc);
+		return NULL;
+	}
 	if (header->type & KXFER_WIRE_ANSWER)
 		return accept_answer(recv, header);
 	return accept_request(recv, header);
@@ -372,13 +423,15 @@ static void init_slots(struct kxfer_channel *channel)
 		reply->request = copies;
 		INIT_WORK(&reply->work, kxfer_arrival_work);
 	}
-	for (i = 0; i < kxfer_channel_recvs(n); i++, memory += bytes, dma += bytes) {
+	for (i = 0; i < channel->nr_recvs; i++, memory += bytes, dma += bytes) {
 		struct kxfer_recv *recv = &channel->recvs[i];
 
 		recv->channel = channel;
 		recv->message = memory;
 		recv->dma = dma;
 		recv->cqe.done = recv_done;
+		recv->arrived.ready = true;
+		recv->arrived.eager = true;
 	}
 }
 
@@ -387,18 +440,20 @@ static void init_slots(struct kxfer_channel *channel)
  * @channel: zeroed, in @lane
  * @lane: lane with a cm_id, whose link has a PD
  * @nr_slots: requests each side may have unanswered
+ * @nr_eager: eager messages that the peer may have under way
  * @max_bytes: longest message, header included
  *
  * May sleep. On failure kxfer_channel_destroy() frees what was allocated.
  */
 int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
-		       u32 nr_slots, u32 max_bytes)
+		       u32 nr_slots, u32 nr_eager, u32 max_bytes)
 {
-	u32 nr_messages = 2 * nr_slots + kxfer_channel_recvs(nr_slots);
+	u32 nr_recvs = kxfer_channel_recvs(nr_slots) + nr_eager;
 	int node = kxfer_link_numa_node(lane->link), ret;
 
 	channel->lane = lane;
 	channel->nr_slots = nr_slots;
+	channel->nr_recvs = nr_recvs;
 	channel->max_bytes = max_bytes;
 	init_waitqueue_head(&channel->wait);
 	INIT_LIST_HEAD(&channel->waiters);
@@ -406,7 +461,7 @@ int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 	channel->releaser.work = &lane->link->release_work;
 	INIT_LIST_HEAD(&channel->arrivals);
 	INIT_WORK(&channel->turn_work, kxfer_arrival_turn_work);
-	channel->memory_bytes = nr_messages * max_bytes;
+	channel->memory_bytes = (2 * nr_slots + nr_recvs) * max_bytes;
 	channel->memory = kxfer_try_alloc(CHANNEL_MESSAGES,
 					  kzalloc_node(channel->memory_bytes, KXFER_GFP_FOR_PEER,
 						       node));
@@ -418,7 +473,7 @@ int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 	channel->replies = kxfer_try_alloc(CHANNEL_REPLIES,
 					   kcalloc_node(nr_slots, sizeof(*channel->replies),
 							KXFER_GFP_FOR_PEER, node));
-	channel->recvs = kxfer_try_alloc(CHANNEL_RECVS, kcalloc_node(kxfer_channel_recvs(nr_slots),
+	channel->recvs = kxfer_try_alloc(CHANNEL_RECVS, kcalloc_node(nr_recvs,
 								     sizeof(*channel->recvs),
 								     KXFER_GFP_FOR_PEER, node));
 	if (!channel->memory || !channel->copies || !channel->requests ||
@@ -430,6 +485,16 @@ int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 	if (!ret)
 		init_slots(channel);
 	return ret;
+}
+
+/* Handle eager messages that have arrived. Requests before them end with the link. */
+static void handle_late(struct kxfer_channel *channel)
+{
+	struct kxfer_arrived *arrived;
+
+	list_for_each_entry(arrived, &channel->arrivals, node)
+		if (arrived->eager)
+			begin_arrived(arrived);
 }
 
 /**
@@ -449,6 +514,7 @@ void kxfer_channel_stop(struct kxfer_channel *channel)
 	cancel_work_sync(&channel->turn_work);
 	for (i = 0; i < channel->nr_slots; i++)
 		cancel_work_sync(&channel->replies[i].work);
+	handle_late(channel);
 	wake_up_all(&channel->wait);
 	for (i = 0; i < channel->nr_slots; i++) {
 		struct kxfer_request *request = &channel->requests[i];

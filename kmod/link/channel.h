@@ -28,6 +28,19 @@ struct kxfer_request;
 typedef void (*kxfer_answered_fn)(struct kxfer_request *request);
 
 /**
+ * struct kxfer_arrived - something of the peer that is begun in order of arrival
+ * @node: in kxfer_channel.arrivals until it is begun
+ * @ready: data lanes: it may be begun
+ * @eager: it is an eager message, in a struct kxfer_recv; else a request, in a struct
+ *	kxfer_reply
+ */
+struct kxfer_arrived {
+	struct list_head node;
+	bool ready;
+	bool eager;
+};
+
+/**
  * struct kxfer_request - a slot for one of our requests
  * @channel: channel that the slot belongs to
  * @index: number of the slot
@@ -76,8 +89,7 @@ struct kxfer_request {
  * @handler: handler of the request, once it is begun
  * @work: runs handlers that may sleep
  * @posted_ns: time when our answer was posted
- * @node: in kxfer_channel.arrivals until the request is begun
- * @ready: data lanes: the request may be begun
+ * @arrived: the request, until it is begun
  */
 struct kxfer_reply {
 	struct kxfer_channel *channel;
@@ -91,16 +103,27 @@ struct kxfer_reply {
 	const struct kxfer_handler *handler;
 	struct work_struct work;
 	u64 posted_ns;
-	struct list_head node;
-	bool ready;
+	struct kxfer_arrived arrived;
 };
 
-/* A posted RECV. */
+/**
+ * struct kxfer_recv - a RECV, posted unless it holds an eager message
+ * @channel: channel that the RECV belongs to
+ * @message: what it brought: KXFER header and payload, or the payload of an eager message
+ * @dma: DMA address of @message
+ * @cqe: completion handler of the RECV
+ * @arrived: the eager message, until it is begun
+ * @grant: its immediate data, the id of a grant
+ * @bytes: its length
+ */
 struct kxfer_recv {
 	struct kxfer_channel *channel;
 	struct kxfer_wire_header *message;
 	u64 dma;
 	struct ib_cqe cqe;
+	struct kxfer_arrived arrived;
+	u32 grant;
+	u32 bytes;
 };
 
 /**
@@ -123,14 +146,15 @@ struct kxfer_waiter {
  * @wait: wait queue for a free slot
  * @waiters: waiters for a slot, the longest first; under the lane's lock
  * @releaser: control QP: waiter of the link's release_work
- * @arrivals: requests of the peer that are not begun yet, in order of arrival; on a control
- *	QP only those whose handlers may wait for the peer; under the lane's lock
+ * @arrivals: struct kxfer_arrived that are not begun yet, in order of arrival; on a control
+ *	QP only requests whose handlers may wait for the peer; under the lane's lock
  * @turn_work: control QP: handles @arrivals, one at a time
- * @beginning: data lanes: a context begins requests of @arrivals; under the lane's lock
+ * @beginning: data lanes: a context begins @arrivals; under the lane's lock
  * @next_sequence: sequence number of the last request
  * @requests: slots of our requests
  * @replies: slots of the peer's requests
- * @recvs: RECVs, twice @nr_slots
+ * @recvs: RECVs, twice @nr_slots and those for eager messages
+ * @nr_recvs: entries of @recvs
  * @memory: buffer of all messages, DMA-mapped in one piece
  * @memory_dma: DMA address of @memory
  * @memory_bytes: bytes of @memory
@@ -150,6 +174,7 @@ struct kxfer_channel {
 	struct kxfer_request *requests;
 	struct kxfer_reply *replies;
 	struct kxfer_recv *recvs;
+	u32 nr_recvs;
 	void *memory;
 	u64 memory_dma;
 	size_t memory_bytes;
@@ -167,7 +192,7 @@ static inline u32 kxfer_channel_sends(u32 nr_slots)
 }
 
 int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
-		       u32 nr_slots, u32 max_bytes);
+		       u32 nr_slots, u32 nr_eager, u32 max_bytes);
 int kxfer_channel_post_recvs(struct kxfer_channel *channel);
 void kxfer_channel_stop(struct kxfer_channel *channel);
 void kxfer_channel_destroy(struct kxfer_channel *channel);

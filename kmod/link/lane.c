@@ -230,7 +230,7 @@ static int create_channel(struct kxfer_lane *lane)
 
 	if (!lane->size.slots)
 		return 0;
-	return kxfer_channel_init(&lane->channel, lane, lane->size.slots,
+	return kxfer_channel_init(&lane->channel, lane, lane->size.slots, lane->size.recvs,
 				  control ? KXFER_WIRE_CONTROL_BYTES : KXFER_WIRE_DATA_BYTES);
 }
 

@@ -114,6 +114,8 @@ struct kxfer_lane_user {
  * @rw: rdma_rw contexts of that run, or NULL
  * @offers: initiator: long messages (offer.c), or NULL
  * @fetches: passive side: long messages (fetch.c), or NULL
+ * @unpromised: passive side: eager messages for which no grant has a credit; under the lock of
+ *	the link's grants
  * @nr_wr: work requests posted since the lane was made
  * @nr_completions: completions seen since the lane was made
  * @heard_ns: time of the last message or completion; 0: none; without the lock
@@ -168,6 +170,7 @@ struct kxfer_lane {
 	struct kxfer_run_rw *rw;
 	struct kxfer_offers *offers;
 	struct kxfer_fetches *fetches;
+	u32 unpromised;
 	u64 nr_wr;
 	u64 nr_completions;
 	u64 heard_ns;

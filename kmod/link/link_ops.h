@@ -52,7 +52,8 @@ struct kxfer_handler {
  * @credits: work requests that the user may have posted, with SGEs and inline data; fewer
  *	if the device takes fewer
  * @sends: work requests in addition to @credits
- * @recvs: RECVs in addition to those of the channel
+ * @recvs: RECVs in addition to those for requests and answers; in a channel they are for eager
+ *	messages
  * @twin: another QP completes on the lane's CQ, with as many credits
  * @pooled: the CQ comes from the RDMA core's pool
  */
@@ -88,6 +89,9 @@ struct kxfer_lane_size {
  * @connected: initiator: a data lane is connected; may sleep. Return: 0 or -errno
  * @handler: find the handler of a request of the peer; does not sleep. Return: the handler;
  *	NULL: the peer may not send the request
+ * @eager: an eager message of the peer has arrived, @length bytes at @payload for the grant with
+ *	the id @grant, untrusted; does not sleep. Return: what is wrong with it, or NULL. NULL
+ *	where no lane with a channel has RECVs for eager messages
  * @abandoned: an answer came that no context waits for; does not sleep
  * @slot_free: a request slot of a lane is free; does not sleep
  * @settle: completions of a polled CQ were handled; see kxfer_cq_create()
@@ -120,6 +124,7 @@ struct kxfer_link_ops {
 	int (*rejected)(struct kxfer_link *link, const void *data, u8 length);
 	int (*connected)(struct kxfer_lane *lane);
 	const struct kxfer_handler *(*handler)(const struct kxfer_reply *reply);
+	const char *(*eager)(struct kxfer_lane *lane, u32 grant, const void *payload, u32 length);
 	void (*abandoned)(struct kxfer_request *request);
 	void (*slot_free)(struct kxfer_lane *lane);
 	void (*settle)(struct kxfer_cq *cq);

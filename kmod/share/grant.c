@@ -22,6 +22,8 @@
  * Lock order: kxfer_exports_lock(), the lock of the link's table (bh-safe), the export's
  * lock or its mailbox's.
  */
+#include <linux/delay.h>
+#include <linux/jiffies.h>
 #include <linux/kxfer.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -43,6 +45,9 @@
 #include "share/exposure.h"
 #include "share/fetch.h"
 #include "share/grant.h"
+
+#define EAGER_MS	5000	/* for a lane to handle completions */
+#define EAGER_LOOK_US	50
 
 static int add_grant(struct kxfer_link *link, struct kxfer_exposure *exposure,
 		     const struct kxfer_claim *claim, u64 word, u32 *id)
@@ -128,6 +133,9 @@ enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
 
 static void free_grant(struct kxfer_link *link, struct kxfer_grant *grant)
 {
+	xa_lock_bh(&link->grants);
+	kxfer_eager_end(&grant->eager, grant->exposure->export->mailbox);
+	xa_unlock_bh(&link->grants);
 	if (atomic_dec_and_test(&link->nr_grants))
 		WRITE_ONCE(link->unused_ns, ktime_get_ns());
 	kxfer_exposure_put(grant->exposure);
@@ -141,6 +149,48 @@ static struct kxfer_grant *take_grant(struct kxfer_link *link, u64 id)
 	if (!id || id > KXFER_MAX_GRANTS)
 		return NULL;
 	return xa_erase_bh(&link->grants, id);
+}
+
+/* Messages with a credit that a peer says it sent, and that have not come; or -EPROTO. */
+static int missing_messages(struct kxfer_link *link, u64 id, u32 sent)
+{
+	struct kxfer_grant *grant;
+	int missing = 0;
+
+	xa_lock_bh(&link->grants);
+	grant = xa_load(&link->grants, id);
+	if (grant) {
+		missing = sent - grant->eager.received;
+		if (missing > (int)grant->eager.credits)
+			missing = -EPROTO;
+	}
+	xa_unlock_bh(&link->grants);
+	return missing;
+}
+
+/**
+ * kxfer_grant_wait_eager() - wait until the messages of a target have been handled
+ * @link: passive link
+ * @release: payload of RELEASE, untrusted
+ *
+ * They have arrived when the peer sends RELEASE, and wait only for this node to handle the
+ * completions of their lane. Sleeps, EAGER_MS at most. Return: 0; -EPROTO: the peer has said
+ * something else than it did.
+ */
+int kxfer_grant_wait_eager(struct kxfer_link *link, const struct kxfer_wire_release *release)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(EAGER_MS);
+	u64 id = be64_to_cpu(release->grant);
+	u32 sent = be32_to_cpu(release->sent);
+	int missing;
+
+	if (release->reserved)
+		return -EPROTO;
+	if (id > KXFER_MAX_GRANTS)
+		return 0;
+	while ((missing = missing_messages(link, id, sent)) > 0 && time_before(jiffies, end))
+		usleep_range(EAGER_LOOK_US, 2 * EAGER_LOOK_US);
+	return missing ? -EPROTO : 0;
 }
 
 /** kxfer_grant_release() - handle RELEASE: the peer has closed a target */
@@ -214,20 +264,50 @@ enum kxfer_wire_status kxfer_grant_notify(struct kxfer_link *link, u64 grant_id,
 }
 
 /* Called with the lock of the link's table held. */
-static int deliver(struct kxfer_lane *lane, u64 grant_id, struct kxfer_message *message,
-		   const void *payload, struct kxfer_job_list *ended)
+static int deliver(struct kxfer_lane *lane, const struct kxfer_grant *grant,
+		   struct kxfer_message *message, const void *payload, bool promised,
+		   struct kxfer_job_list *ended)
 {
-	struct kxfer_grant *grant = xa_load(&lane->link->grants, grant_id);
-
-	if (!grant)
-		return -ENOENT;
-	if (!(grant->exposure->rights & KXFER_RIGHT_SEND))
-		return -EACCES;
 	message->uid = grant->uid;
 	message->gid = grant->gid;
 	message->word = grant->word;
 	return kxfer_mailbox_deliver(grant->exposure->export->mailbox, message, payload, lane,
-				     ended);
+				     promised, ended);
+}
+
+static void message_over(struct kxfer_job_list *ended, u64 now_ns, int ret)
+{
+	kxfer_complete_all(ended, 0, now_ns);
+	if (!ret)
+		kxfer_stat_inc(KXFER_STAT_SENDS_STORED);
+	else if (ret == -EAGAIN)
+		kxfer_stat_inc(KXFER_STAT_SENDS_REFUSED);
+}
+
+/*
+ * Called with the lock of the link's table held. Return: 0; -EPROTO: the peer broke the protocol;
+ * another -errno: the message is refused.
+ */
+static int deliver_send(struct kxfer_lane *lane, const struct kxfer_wire_send *send,
+			struct kxfer_message *message, struct kxfer_job_list *ended, u32 *credits)
+{
+	u32 flags = be32_to_cpu(send->flags);
+	bool credit = flags & KXFER_WIRE_SEND_CREDIT;
+	struct kxfer_grant *grant;
+	int ret;
+
+	grant = xa_load(&lane->link->grants, be64_to_cpu(send->grant));
+	if (!grant)
+		return -ENOENT;
+	if (!(grant->exposure->rights & KXFER_RIGHT_SEND))
+		return -EACCES;
+	if (credit && !kxfer_eager_take(&grant->eager, lane))
+		return -EPROTO;
+	ret = deliver(lane, grant, message, send + 1, credit, ended);
+	if (!ret && flags & KXFER_WIRE_SEND_ASK)
+		*credits = kxfer_eager_give(&grant->eager, lane,
+					    grant->exposure->export->mailbox);
+	return ret;
 }
 
 /**
@@ -235,33 +315,67 @@ static int deliver(struct kxfer_lane *lane, u64 grant_id, struct kxfer_message *
  * @lane: lane of a passive link
  * @send: payload of SEND, untrusted, followed by the payload of the message
  * @length: bytes of @send and payload, as kxfer_wire_may_send() allows them
+ * @credits: out: credits that the answer gives, if the SEND asked for them and is not refused
+ *
+ * Return: 0; -EPROTO: the peer broke the protocol; another -errno: the message is refused.
  */
-enum kxfer_wire_status kxfer_grant_send(struct kxfer_lane *lane,
-					const struct kxfer_wire_send *send, u32 length)
+int kxfer_grant_send(struct kxfer_lane *lane, const struct kxfer_wire_send *send, u32 length,
+		     u32 *credits)
 {
 	struct kxfer_link *link = lane->link;
 	struct kxfer_message message = {
 		.time_ns = ktime_get_ns(),
 		.peer = link->remote,
 	};
-	u64 grant_id = be64_to_cpu(send->grant);
+	bool eager = link->features & KXFER_WIRE_FEATURE_EAGER;
 	struct kxfer_job_list ended = {};
 	int ret;
 
-	if (grant_id > KXFER_MAX_GRANTS)
-		return KXFER_WIRE_NO_ENTRY;
-	ret = kxfer_wire_take_send(&message, send, length);
+	if (be64_to_cpu(send->grant) > KXFER_MAX_GRANTS)
+		return -ENOENT;
+	ret = kxfer_wire_take_send(&message, send, length, eager);
 	if (ret)
-		return kxfer_wire_status(ret);
+		return ret;
 	xa_lock_bh(&link->grants);
-	ret = deliver(lane, grant_id, &message, send + 1, &ended);
+	ret = deliver_send(lane, send, &message, &ended, credits);
 	xa_unlock_bh(&link->grants);
-	kxfer_complete_all(&ended, 0, message.time_ns);
-	if (!ret)
-		kxfer_stat_inc(KXFER_STAT_SENDS_STORED);
-	else if (ret == -EAGAIN)
-		kxfer_stat_inc(KXFER_STAT_SENDS_REFUSED);
-	return kxfer_wire_status(ret);
+	message_over(&ended, message.time_ns, ret);
+	return ret;
+}
+
+/**
+ * kxfer_grant_eager() - put an eager message into the mailbox of a grant; does not sleep
+ * @lane: lane of a passive link, that the message came by
+ * @grant_id: id of the grant, untrusted
+ * @payload: bytes of the message
+ * @length: their number
+ *
+ * A withdrawn mailbox drops the message. Return: how the peer broke the protocol, or NULL.
+ */
+const char *kxfer_grant_eager(struct kxfer_lane *lane, u32 grant_id, const void *payload,
+			      u32 length)
+{
+	struct kxfer_link *link = lane->link;
+	struct kxfer_message message = {
+		.time_ns = ktime_get_ns(),
+		.peer = link->remote,
+		.bytes = length,
+	};
+	struct kxfer_job_list ended = {};
+	struct kxfer_grant *grant;
+	int ret = -EPROTO;
+
+	if (length > KXFER_MESSAGE_MAX || grant_id > KXFER_MAX_GRANTS)
+		return "an eager message that makes no sense";
+	xa_lock_bh(&link->grants);
+	grant = xa_load(&link->grants, grant_id);
+	if (grant && kxfer_eager_take(&grant->eager, lane))
+		ret = deliver(lane, grant, &message, payload, true, &ended);
+	xa_unlock_bh(&link->grants);
+	message_over(&ended, message.time_ns, ret);
+	if (ret == -EPROTO)
+		return "an eager message without a credit";
+	return ret == -EINVAL ? "an eager message that is too long" : NULL;
 }
 
 static int offer(struct kxfer_link *link, struct kxfer_fetch *fetch,
@@ -307,11 +421,7 @@ int kxfer_grant_offer(struct kxfer_link *link, struct kxfer_fetch *fetch)
 	xa_lock_bh(&link->grants);
 	ret = offer(link, fetch, &ended);
 	xa_unlock_bh(&link->grants);
-	kxfer_complete_all(&ended, 0, now);
-	if (!ret)
-		kxfer_stat_inc(KXFER_STAT_SENDS_STORED);
-	else if (ret == -EAGAIN)
-		kxfer_stat_inc(KXFER_STAT_SENDS_REFUSED);
+	message_over(&ended, now, ret);
 	return ret;
 }
 

@@ -226,6 +226,9 @@ struct kxfer_query {
 /* KXFER_JOB_F_NOTIFY. */
 #define KXFER_FEATURE_WRITE_NOTIFY	(1ULL << 9)
 
+/* KXFER_JOB_F_STORED; without that flag a SEND may complete before it is in the mailbox. */
+#define KXFER_FEATURE_EAGER	(1ULL << 10)
+
 #define KXFER_QUERY		_IO(KXFER_TYPE, KXFER_CMD_QUERY)
 
 /**
@@ -1139,8 +1142,16 @@ enum kxfer_op {
  * -EAGAIN the data is there, but the exporter's queue of events was full.
  */
 #define KXFER_JOB_F_NOTIFY	(1U << 5)
+/*
+ * SEND: the job completes when the peer has answered that the message is in the mailbox. A job
+ * without this flag may complete when the message has arrived at the peer's device and a place in
+ * the mailbox is kept for it: then only the end of the peer, or the withdrawal of the mailbox, can
+ * keep it out. Of that the next job to the target, or TARGET_INFO, tells.
+ */
+#define KXFER_JOB_F_STORED	(1U << 6)
 #define KXFER_JOB_F_ALL		(KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_BATCH | KXFER_JOB_F_IMM | \
-				 KXFER_JOB_F_FENCE | KXFER_JOB_F_ORDERED | KXFER_JOB_F_NOTIFY)
+				 KXFER_JOB_F_FENCE | KXFER_JOB_F_ORDERED | KXFER_JOB_F_NOTIFY | \
+				 KXFER_JOB_F_STORED)
 
 /**
  * struct kxfer_job - one transfer

@@ -284,10 +284,6 @@ TEST_F(lanes, read_sees_what_long_writes_wrote)
 
 /* ---- concurrent sessions ---- */
 
-/*
- * Number of another session's pieces that end between submission and completion of a short
- * READ: at most a few, although hundreds are queued.
- */
 /* What a short job met while another session had long ones: see look_beside(). */
 struct beside {
 	struct kxfer_completion looks[NR_LOOKS];

@@ -78,6 +78,8 @@ static inline bool model_may_send(u8 type, u32 length, bool initiator, bool data
 	case KXFER_WIRE_LIST:
 		return initiator && !data && length == 16;
 	case KXFER_WIRE_RELEASE:
+		/* 16 bytes on a link with eager messages, which control.c checks. */
+		return initiator && !data && length >= 8 && length <= 16;
 	case KXFER_WIRE_INFO:
 		return initiator && !data && length == 8;
 	case KXFER_WIRE_REVOKE:
@@ -188,20 +190,32 @@ static inline const char *keys_wrong(struct kxfer_extent *keys, u32 room, u64 st
 	return next == start ? NULL : "a wrong start of what follows";
 }
 
-/* @length: an allowed length. */
-static inline const char *send_wrong(const u8 *bytes, u32 length)
+/* @length: an allowed length. @eager: of a link with eager messages. */
+static inline const char *send_wrong(const u8 *bytes, u32 length, bool eager)
 {
 	struct kxfer_message message = {};
-	int verdict = kxfer_wire_take_send(&message, (const void *)bytes, length);
+	int verdict = kxfer_wire_take_send(&message, (const void *)bytes, length, eager);
 	u64 flags = number_at(bytes, 8, 4), immediate = number_at(bytes, 12, 4);
-	bool good = flags == 1 || (!flags && !immediate);
+	bool good = flags <= (eager ? 7 : 1) && (flags & 1 || !immediate);
 
 	if (verdict != (good ? 0 : -EINVAL))
 		return good ? "a good SEND is refused" : "a SEND that makes no sense is accepted";
 	if (!good)
 		return NULL;
-	return message.flags == flags && message.immediate == immediate &&
+	return message.flags == (flags & 1) && message.immediate == immediate &&
 	       message.bytes + 16 == length ? NULL : "another message";
+}
+
+/* @left: at most 64. */
+static inline const char *credits_wrong(const u8 *bytes, u32 length, u32 left)
+{
+	int credits = kxfer_wire_take_credits((const void *)bytes, length, left);
+	bool good = length == 8 && number_at(bytes, 0, 4) + left <= 64 &&
+		    stands_at(bytes, 4, 4, 0);
+
+	if (credits < 0)
+		return good ? "good credits are refused" : NULL;
+	return good && stands_at(bytes, 0, 4, credits) ? NULL : "credits that were not given";
 }
 
 /* @bytes: 40 bytes. */

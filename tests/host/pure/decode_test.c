@@ -312,7 +312,7 @@ static void keys_of_numbers_that_wrap(struct kunit *test)
 static void sends(struct kunit *test)
 {
 	struct kxfer_wire_send *send = (void *)message_memory(test);
-	static const u32 numbers[] = { 0, 1, 2, 3, 0x80000000u, U32_MAX };
+	static const u32 numbers[] = { 0, 1, 2, 3, 4, 5, 7, 8, 0x80000000u, U32_MAX };
 	const char *wrong = NULL;
 	u32 i, j, length;
 
@@ -323,7 +323,8 @@ static void sends(struct kunit *test)
 					.flags = cpu_to_be32(numbers[i]),
 					.immediate = cpu_to_be32(numbers[j]),
 				};
-				wrong = send_wrong((u8 *)send, length);
+				wrong = send_wrong((u8 *)send, length, false) ?:
+					send_wrong((u8 *)send, length, true);
 			}
 	if (wrong)
 		KUNIT_FAIL(test, "%s", wrong);
@@ -334,6 +335,28 @@ static void sends(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, may_send(KXFER_WIRE_SEND, 1009, true, KXFER_WIRE_DATA, false));
 	KUNIT_EXPECT_EQ(test, sizeof(struct kxfer_wire_header) + 1008,
 			(size_t)KXFER_WIRE_DATA_BYTES);
+}
+
+static void credits(struct kunit *test)
+{
+	static const u32 numbers[] = { 0, 1, 31, 32, 63, 64, 65, 0x80000000u, U32_MAX };
+	struct kxfer_wire_send_answer *answer = (void *)message_memory(test);
+	const char *wrong = NULL;
+	u32 i, left, length;
+
+	for (i = 0; i < ARRAY_SIZE(numbers); i++)
+		for (left = 0; left <= 64 && !wrong; left++)
+			for (length = 0; length <= 9 && !wrong; length++) {
+				*answer = (struct kxfer_wire_send_answer) {
+					.credits = cpu_to_be32(numbers[i]),
+					.reserved = cpu_to_be32(length % 3 == 0),
+				};
+				wrong = credits_wrong((u8 *)answer, length, left);
+				answer->reserved = 0;
+				wrong = wrong ?: credits_wrong((u8 *)answer, length, left);
+			}
+	if (wrong)
+		KUNIT_FAIL(test, "%s", wrong);
 }
 
 static void offers(struct kunit *test)
@@ -432,7 +455,9 @@ static void noise_is_judged_as_the_model_does(struct kunit *test)
 		if (!wrong)
 			wrong = grant_wrong(bytes, random_below(&random, 4));
 		if (!wrong)
-			wrong = send_wrong(bytes, 16 + length);
+			wrong = send_wrong(bytes, 16 + length, round % 2);
+		if (!wrong)
+			wrong = credits_wrong(bytes, length, round % 65);
 		if (!wrong)
 			wrong = keys_wrong(keys, random_below(&random, 9), next_random(&random),
 					   bytes, length);
@@ -462,6 +487,7 @@ static struct kunit_case decode_cases[] = {
 	KUNIT_CASE(keys_within_their_room),
 	KUNIT_CASE(keys_of_numbers_that_wrap),
 	KUNIT_CASE(sends),
+	KUNIT_CASE(credits),
 	KUNIT_CASE(offers),
 	KUNIT_CASE(list_entries),
 	KUNIT_CASE(noise_is_judged_as_the_model_does),

@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 5:
 		if (length >= sizeof(struct kxfer_wire_send))
-			found(send_wrong(bytes, length));
+			found(send_wrong(bytes, length, false) ?: send_wrong(bytes, length, true));
 		break;
 	case 7:
 		if (length >= sizeof(struct kxfer_wire_offer))

@@ -276,6 +276,14 @@ int kxfer_wire_take_keys(struct kxfer_extent *keys, u32 room, u64 *start,
 	return n;
 }
 
+/* @eager: the link has KXFER_WIRE_FEATURE_EAGER. Return: whether a message may have the flags. */
+static bool flags_valid(u32 flags, __be32 immediate, bool eager)
+{
+	u32 known = KXFER_WIRE_SEND_IMM | (eager ? KXFER_WIRE_SEND_CREDIT : 0);
+
+	return !(flags & ~known) && (flags & KXFER_WIRE_SEND_IMM || !immediate);
+}
+
 /**
  * kxfer_wire_take_send() - decode a SEND
  * @message: out: flags, immediate and length
@@ -288,11 +296,9 @@ int kxfer_wire_take_keys(struct kxfer_extent *keys, u32 room, u64 *start,
 int kxfer_wire_take_send(struct kxfer_message *message, const struct kxfer_wire_send *send,
 			 u32 length, bool eager)
 {
-	u32 known = KXFER_WIRE_SEND_IMM |
-		    (eager ? KXFER_WIRE_SEND_CREDIT | KXFER_WIRE_SEND_ASK : 0);
 	u32 flags = be32_to_cpu(send->flags);
 
-	if (flags & ~known || (!(flags & KXFER_WIRE_SEND_IMM) && send->immediate))
+	if (!flags_valid(flags, send->immediate, eager))
 		return -EINVAL;
 	message->flags = flags & KXFER_WIRE_SEND_IMM ? KXFER_MESSAGE_F_IMM : 0;
 	message->immediate = be32_to_cpu(send->immediate);
@@ -301,14 +307,14 @@ int kxfer_wire_take_send(struct kxfer_message *message, const struct kxfer_wire_
 }
 
 /**
- * kxfer_wire_take_credits() - decode the answer to a SEND that was not refused
+ * kxfer_wire_take_credits() - decode the answer to CREDITS, if it is OK
  * @answer: the payload
  * @length: bytes of @answer
  * @left: credits that are left from earlier answers, at most KXFER_WIRE_EAGER
  *
  * Return: credits that the answer gives, or -EPROTO.
  */
-int kxfer_wire_take_credits(const struct kxfer_wire_send_answer *answer, u32 length, u32 left)
+int kxfer_wire_take_credits(const struct kxfer_wire_credits *answer, u32 length, u32 left)
 {
 	u32 credits;
 
@@ -323,23 +329,25 @@ int kxfer_wire_take_credits(const struct kxfer_wire_send_answer *answer, u32 len
  * @message: out: flags, immediate and length
  * @offered: out: the offer; on success its id is below KXFER_WIRE_OFFERS
  * @offer: the payload
+ * @eager: the link has KXFER_WIRE_FEATURE_EAGER
  *
  * Return: 0, or -EPROTO if the OFFER makes no sense.
  */
 int kxfer_wire_take_offer(struct kxfer_message *message, struct kxfer_offered *offered,
-			  const struct kxfer_wire_offer *offer)
+			  const struct kxfer_wire_offer *offer, bool eager)
 {
 	u32 flags = be32_to_cpu(offer->flags);
 	u64 end;
 
-	message->flags = flags ? KXFER_MESSAGE_F_IMM : 0;
+	message->flags = flags & KXFER_WIRE_SEND_IMM ? KXFER_MESSAGE_F_IMM : 0;
 	message->immediate = be32_to_cpu(offer->immediate);
 	message->bytes = be32_to_cpu(offer->bytes);
 	offered->grant = be64_to_cpu(offer->grant);
 	offered->address = be64_to_cpu(offer->address);
 	offered->key = be32_to_cpu(offer->rkey);
 	offered->id = be32_to_cpu(offer->id);
-	if (flags & ~KXFER_WIRE_SEND_IMM || (!flags && offer->immediate) || offer->reserved ||
+	offered->credit = flags & KXFER_WIRE_SEND_CREDIT;
+	if (!flags_valid(flags, offer->immediate, eager) || offer->reserved ||
 	    offered->id >= KXFER_WIRE_OFFERS || message->bytes <= KXFER_MESSAGE_MAX ||
 	    message->bytes > KXFER_MESSAGE_LONG_MAX ||
 	    check_add_overflow(offered->address, (u64)message->bytes, &end))

@@ -10,7 +10,7 @@
 
 struct kxfer_extent;
 
-#define KXFER_WIRE_NR_TYPES	(KXFER_WIRE_TAKE_BACK + 1)
+#define KXFER_WIRE_NR_TYPES	(KXFER_WIRE_CREDITS + 1)
 #define KXFER_WIRE_KEYS_MAX	(1024 * 1024)	/* 2 TiB at 512 pages each, 4 GiB at one page */
 
 /* Sides that may send a request. */
@@ -55,7 +55,8 @@ struct kxfer_wire_rule {
 	X(SEND, INITIATOR, DATA, BYTES(send), KXFER_MESSAGE_MAX, HERE, handle_send) \
 	X(OFFER, INITIATOR, DATA, BYTES(offer), 0, HERE, handle_offer) \
 	X(FETCHED, RESPONDER, DATA, BYTES(fetched), 0, HERE, handle_fetched) \
-	X(TAKE_BACK, INITIATOR, DATA, BYTES(take_back), 0, HERE, handle_take_back)
+	X(TAKE_BACK, INITIATOR, DATA, BYTES(take_back), 0, HERE, handle_take_back) \
+	X(CREDITS, INITIATOR, DATA, BYTES(grant_id), 0, HERE, handle_credits)
 
 #define KXFER_WIRE_BYTES(payload)	sizeof(struct kxfer_wire_##payload)
 
@@ -85,12 +86,14 @@ struct kxfer_terms {
  * @address: address of the payload at the peer
  * @key: rkey of the payload
  * @id: id of the offer on its lane
+ * @credit: the message takes a credit
  */
 struct kxfer_offered {
 	u64 grant;
 	u64 address;
 	u32 key;
 	u32 id;
+	bool credit;
 };
 
 u32 kxfer_wire_check_hello(const void *data, u32 length, u32 nr_lanes);
@@ -114,9 +117,9 @@ int kxfer_wire_take_keys(struct kxfer_extent *keys, u32 room, u64 *start,
 			 const struct kxfer_wire_keys_answer *answer, u32 length);
 int kxfer_wire_take_send(struct kxfer_message *message, const struct kxfer_wire_send *send,
 			 u32 length, bool eager);
-int kxfer_wire_take_credits(const struct kxfer_wire_send_answer *answer, u32 length, u32 left);
+int kxfer_wire_take_credits(const struct kxfer_wire_credits *answer, u32 length, u32 left);
 int kxfer_wire_take_offer(struct kxfer_message *message, struct kxfer_offered *offered,
-			  const struct kxfer_wire_offer *offer);
+			  const struct kxfer_wire_offer *offer, bool eager);
 int kxfer_wire_nr_entries(const struct kxfer_wire_list_answer *answer, u32 length);
 
 #endif /* KXFER_DECODE_H */

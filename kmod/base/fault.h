@@ -126,6 +126,7 @@
 	X(CHANNEL_REQUESTS, ENOMEM, "memory: request slots") \
 	X(CHANNEL_REPLIES, ENOMEM, "memory: reply slots") \
 	X(CHANNEL_RECVS, ENOMEM, "memory: RECVs") \
+	X(CHANNEL_PAGE, ENOMEM, "memory: room for an eager message") \
 	X(CHANNEL_POST_RECV, ENOMEM, "ib_post_recv()") \
 	X(CHANNEL_REQUEST_SENT, EIO, "the completion of a request's SEND") \
 	X(CHANNEL_REPLY_SENT, EIO, "the completion of an answer's SEND") \
@@ -138,6 +139,7 @@
 	X(TARGET_ANSWER, ENOMEM, "memory: a page of keys") \
 	X(TARGET_KEYS, ENOMEM, "memory: the keys of a target") \
 	X(TARGET_REVOKED, ENOMEM, "xa_store(): a withdrawal that overtakes a grant") \
+	X(SENDER, ENOMEM, "memory: credits of a target") \
 	X(FLOW, ENOMEM, "memory: the jobs of a session on a lane") \
 	X(JOB_CACHE, ENOMEM, "kmem_cache_create(): jobs") \
 	X(JOB, ENOMEM, "memory: a job") \
@@ -196,6 +198,7 @@
 	X(CM_NOTIFY) \
 	X(LANE_POST_SEND) \
 	X(LANE_WAITED) \
+	X(CHANNEL_PAGE) \
 	X(CHANNEL_POST_RECV) \
 	X(CHANNEL_REQUEST_SENT) \
 	X(CHANNEL_REPLY_SENT) \

@@ -57,10 +57,10 @@ enum kxfer_wire_kind {
 #define KXFER_WIRE_FEATURE_FIRST_KEYS	4U
 
 /*
- * Eager messages. The answer to SEND is struct kxfer_wire_send_answer, and may give credits if the
- * SEND asks for them. A message that takes one is a SEND with immediate data, the id of its
- * grant; it has no header, its payload is that of the message, and it is not answered. RELEASE is
- * struct kxfer_wire_release. Not on iWARP, where a SEND completes before it has arrived.
+ * Eager messages. The answer to CREDITS gives credits to a grant on a mailbox. A message that
+ * takes one is a SEND with immediate data, the id of the grant; it has no header, its payload, of
+ * KXFER_MESSAGE_EAGER_MAX bytes at most, is that of the message, and it is not answered. RELEASE
+ * is struct kxfer_wire_release. Not on iWARP, where a SEND completes before it has arrived.
  */
 #define KXFER_WIRE_FEATURE_EAGER	8U
 
@@ -148,6 +148,7 @@ enum kxfer_wire_type {
 	KXFER_WIRE_OFFER	= 12,	/* initiator, on a data lane: a message to be READ */
 	KXFER_WIRE_FETCHED	= 13,	/* responder, on a data lane: an offer is over */
 	KXFER_WIRE_TAKE_BACK	= 14,	/* initiator, on a data lane: do not READ an offer */
+	KXFER_WIRE_CREDITS	= 15,	/* initiator, on a data lane: eager messages of a grant */
 };
 
 /* Outcome of a request; not an errno, because errno numbers differ among architectures. */
@@ -296,7 +297,7 @@ struct kxfer_wire_keys_answer {
 	struct kxfer_wire_key keys[];
 };
 
-/* Payload of INFO, and of RELEASE without KXFER_WIRE_FEATURE_EAGER. */
+/* Payload of INFO, CREDITS, and RELEASE without KXFER_WIRE_FEATURE_EAGER. */
 struct kxfer_wire_grant_id {
 	__be64 grant;
 };
@@ -358,9 +359,7 @@ struct kxfer_wire_notify {
 };
 
 #define KXFER_WIRE_SEND_IMM	1U	/* @immediate was given */
-/* With KXFER_WIRE_FEATURE_EAGER: the message takes a credit; the answer may give credits. */
-#define KXFER_WIRE_SEND_CREDIT	2U
-#define KXFER_WIRE_SEND_ASK	4U
+#define KXFER_WIRE_SEND_CREDIT	2U	/* the message takes a credit; with _FEATURE_EAGER */
 
 /**
  * struct kxfer_wire_send - payload of SEND: this struct, then the payload of the message
@@ -375,13 +374,12 @@ struct kxfer_wire_send {
 };
 
 /**
- * struct kxfer_wire_send_answer - answer to SEND with KXFER_WIRE_FEATURE_EAGER
+ * struct kxfer_wire_credits - answer to CREDITS
  * @credits: credits for messages to the grant on this lane, in addition to those that earlier
- *	answers gave and no message took: at most KXFER_WIRE_EAGER in all, and all for one lane;
- *	0 unless the SEND asked
+ *	answers gave and no message took: at most KXFER_WIRE_EAGER in all, and all for one lane
  * @reserved: 0
  */
-struct kxfer_wire_send_answer {
+struct kxfer_wire_credits {
 	__be32 credits;
 	__be32 reserved;
 };
@@ -392,7 +390,7 @@ struct kxfer_wire_send_answer {
  * @address: address of the payload, under @rkey
  * @rkey: valid for READs on this link until FETCHED has come, or TAKE_BACK was answered OK
  * @bytes: length of the payload
- * @flags: KXFER_WIRE_SEND_IMM or 0
+ * @flags: as in struct kxfer_wire_send
  * @immediate: as in struct kxfer_wire_send
  * @id: chosen by the initiator, below KXFER_WIRE_OFFERS, and unique among the offers under
  *	way on the lane. An offer is under way until the OFFER is refused, FETCHED is

@@ -51,7 +51,7 @@ static void handle_release(struct kxfer_reply *reply, const void *payload)
 	const struct kxfer_wire_grant_id *id = payload;
 
 	if (reply->request_length != (eager ? sizeof(struct kxfer_wire_release) : sizeof(*id)) ||
-	    (eager && kxfer_grant_wait_eager(link, payload)))
+	    (eager && kxfer_grant_wait_messages(link, payload)))
 		kxfer_link_protocol_error(link, "a RELEASE that makes no sense");
 	else
 		kxfer_channel_answer(reply, kxfer_grant_release(link, be64_to_cpu(id->grant)), 0);
@@ -108,18 +108,29 @@ static void handle_notify(struct kxfer_reply *reply, const void *payload)
 static void handle_send(struct kxfer_reply *reply, const void *payload)
 {
 	struct kxfer_lane *lane = reply->channel->lane;
-	bool eager = lane->link->features & KXFER_WIRE_FEATURE_EAGER;
-	struct kxfer_wire_send_answer *answer = kxfer_channel_payload(reply);
+	int ret = kxfer_grant_send(lane, payload, reply->request_length);
+
+	if (ret == -EPROTO)
+		kxfer_link_protocol_error(lane->link, "a message without a credit");
+	else
+		kxfer_channel_answer(reply, kxfer_wire_status(ret), 0);
+}
+
+static void handle_credits(struct kxfer_reply *reply, const void *payload)
+{
+	struct kxfer_wire_credits *answer = kxfer_channel_payload(reply);
+	struct kxfer_lane *lane = reply->channel->lane;
+	const struct kxfer_wire_grant_id *id = payload;
 	u32 credits = 0;
 	int ret;
 
-	ret = kxfer_grant_send(lane, payload, reply->request_length, &credits);
-	if (ret == -EPROTO) {
-		kxfer_link_protocol_error(lane->link, "a message without a credit");
+	if (!(lane->link->features & KXFER_WIRE_FEATURE_EAGER)) {
+		kxfer_link_protocol_error(lane->link, "CREDITS without eager messages");
 		return;
 	}
-	*answer = (struct kxfer_wire_send_answer) { .credits = cpu_to_be32(credits) };
-	kxfer_channel_answer(reply, kxfer_wire_status(ret), eager ? sizeof(*answer) : 0);
+	ret = kxfer_grant_credits(lane, be64_to_cpu(id->grant), &credits);
+	*answer = (struct kxfer_wire_credits) { .credits = cpu_to_be32(credits) };
+	kxfer_channel_answer(reply, kxfer_wire_status(ret), sizeof(*answer));
 }
 
 static void no_such_offer(struct kxfer_reply *reply)

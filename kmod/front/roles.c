@@ -81,13 +81,6 @@ static void size_passive(const struct kxfer_lane *lane, struct kxfer_lane_size *
 		size->recvs = KXFER_WIRE_EAGER;
 }
 
-/* Nothing has arrived yet: the lane needs no lock. Return: 0. */
-static int open_passive(struct kxfer_lane *lane)
-{
-	lane->unpromised = lane->size.recvs;
-	return 0;
-}
-
 /* An answer to a request of the passive side brings nothing that has to be given back. */
 static void nothing_abandoned(struct kxfer_request *request)
 {
@@ -108,7 +101,6 @@ const struct kxfer_link_ops kxfer_role_passive = {
 	.free_lane	= kxfer_fetch_free,
 	.size		= size_passive,
 	.prepare	= kxfer_fetch_make,
-	.open_lane	= open_passive,
 	.handler	= kxfer_control_handler,
 	.eager		= kxfer_grant_eager,
 	.abandoned	= nothing_abandoned,

@@ -370,8 +370,15 @@ bool kxfer_chain_add(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	return add_plain(lane, job);
 }
 
+static enum ib_wr_opcode opcode_of(u32 op)
+{
+	if (op == KXFER_OP_READ)
+		return IB_WR_RDMA_READ;
+	return op == KXFER_OP_WRITE ? IB_WR_RDMA_WRITE : IB_WR_SEND_WITH_IMM;
+}
+
 /**
- * kxfer_chain_add_piece() - build the chain of a READ or WRITE that is one piece
+ * kxfer_chain_add_piece() - build the chain of a READ, WRITE or eager message that is one piece
  * @lane: open lane, not of iWARP, with room. The caller holds its lock, has built no other
  *	chains than such, and flushes before it drops the lock
  * @job: job with its objects; its plan is not needed
@@ -390,14 +397,13 @@ void kxfer_chain_add_piece(struct kxfer_lane *lane, struct kxfer_active_job *job
 	wr->wr.wr_cqe = &chain->cqe;
 	wr->wr.sg_list = sge;
 	wr->wr.num_sge = 1;
-	wr->wr.opcode = IB_WR_RDMA_READ;
+	wr->wr.opcode = opcode_of(job->completion.op);
 	wr->wr.send_flags = IB_SEND_SIGNALED;
+	wr->wr.ex.imm_data = cpu_to_be32(job->target->grant);	/* of a SEND */
 	wr->remote_addr = piece->remote_addr;
 	wr->rkey = piece->rkey;
-	if (job->completion.op == KXFER_OP_WRITE) {
-		wr->wr.opcode = IB_WR_RDMA_WRITE;
+	if (job->completion.op != KXFER_OP_READ)
 		kxfer_chain_inline(lane, &wr->wr, job->region->memory, job->offset, piece->length);
-	}
 	append_wr(scratch, &wr->wr);
 	lane->free_chains = chain->next;
 	chain->next = NULL;

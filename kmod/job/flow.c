@@ -26,7 +26,8 @@
  * and takes no turn.
  *
  * A job with KXFER_JOB_F_ORDERED or _FENCE at the head of its flow is held there until
- * nothing, or no READ and no atomic, of the flow is posted. The jobs behind it wait too;
+ * nothing, or no READ and no atomic, of the flow is posted. So is a message that waits for
+ * credits (sender.c), until they come. The jobs behind it wait too;
  * other flows do not. Posted work ends, at the latest with the link, and each end of a chain
  * or message leads to a pump. So no job is held for ever, and no record of held jobs is
  * needed. A fence by the send queue (IB_SEND_FENCE) would save a round trip, but
@@ -202,6 +203,15 @@ struct kxfer_active_job *kxfer_flow_first(struct kxfer_lane *lane, enum kxfer_fl
 void kxfer_flow_wake(struct kxfer_flow *flow)
 {
 	if (flow->wait == KXFER_FLOW_HELD && !list_empty(&flow->lane_node))
+		kxfer_flow_wait(flow, KXFER_FLOW_TURN);
+}
+
+/** kxfer_flow_wake_held() - all held jobs of a lane may go; as kxfer_flow_wake() */
+void kxfer_flow_wake_held(struct kxfer_lane *lane)
+{
+	struct kxfer_flow *flow, *next;
+
+	list_for_each_entry_safe(flow, next, &lane->flows[KXFER_FLOW_HELD], lane_node)
 		kxfer_flow_wait(flow, KXFER_FLOW_TURN);
 }
 

@@ -65,6 +65,7 @@ void kxfer_flow_remove(struct kxfer_active_job *job);
 void kxfer_flow_join(struct kxfer_active_job *job);
 void kxfer_flow_leave(struct kxfer_active_job *job);
 void kxfer_flow_wake(struct kxfer_flow *flow);
+void kxfer_flow_wake_held(struct kxfer_lane *lane);
 void kxfer_flow_wait(struct kxfer_flow *flow, enum kxfer_flow_wait wait);
 struct kxfer_active_job *kxfer_flow_first(struct kxfer_lane *lane,
 					  enum kxfer_flow_wait wait);

@@ -41,7 +41,7 @@
  *     finds a closed mailbox. The mailbox is freed with the last reference on the export.
  *
  * Context: messages arrive in a kworker or a softirq. Copies to a region are made under the
- * lock, KXFER_MESSAGE_MAX bytes at most for each message.
+ * lock, KXFER_MESSAGE_EAGER_MAX bytes at most for each message.
  *
  * Lock order: session lock, job_lock of the session, lock of a lane, lock of the mailbox,
  * lock of a lane's fetches; lock of a link's grants, lock of the mailbox.
@@ -94,7 +94,7 @@ bool kxfer_mailbox_size_valid(u32 message_size)
 struct kxfer_mailbox *kxfer_mailbox_create(u32 capacity, u32 max_bytes, u32 message_size)
 {
 	size_t stride = sizeof(struct kxfer_stored) +
-			ALIGN(min_t(u32, max_bytes, KXFER_MESSAGE_MAX), 8);
+			ALIGN(min_t(u32, max_bytes, KXFER_MESSAGE_EAGER_MAX), 8);
 	struct kxfer_mailbox *mailbox;
 
 	mailbox = kxfer_try_alloc(MAILBOX, kzalloc(sizeof(*mailbox), GFP_KERNEL_ACCOUNT));
@@ -328,21 +328,22 @@ void kxfer_mailbox_take_promise(struct kxfer_mailbox *mailbox, u32 nr)
 /**
  * kxfer_mailbox_offer() - take a long message that can be READ
  * @incoming: the message, with a reference on its exposure
+ * @promised: as for kxfer_mailbox_deliver()
  * @ended: as for kxfer_mailbox_deliver()
  *
  * Unless the message is refused, its READ may be over when this returns. Return: as
  * kxfer_mailbox_deliver().
  */
-int kxfer_mailbox_offer(struct kxfer_incoming *incoming, struct kxfer_job_list *ended)
+int kxfer_mailbox_offer(struct kxfer_incoming *incoming, bool promised,
+			struct kxfer_job_list *ended)
 {
 	struct kxfer_mailbox *mailbox = incoming->mailbox;
 	struct kxfer_active_job *job;
 	int ret;
 
-	if (incoming->message.bytes > mailbox->max_bytes)
-		return -EINVAL;
 	spin_lock_bh(&mailbox->lock);
-	ret = check_room(mailbox);
+	mailbox->promised -= promised;
+	ret = incoming->message.bytes > mailbox->max_bytes ? -EINVAL : check_room(mailbox);
 	if (ret)
 		goto out;
 	job = take_recv(mailbox, incoming->message.bytes, ended);

@@ -97,7 +97,8 @@ int kxfer_mailbox_deliver(struct kxfer_mailbox *mailbox, const struct kxfer_mess
 			  struct kxfer_job_list *ended);
 u32 kxfer_mailbox_promise(struct kxfer_mailbox *mailbox, u32 most);
 void kxfer_mailbox_take_promise(struct kxfer_mailbox *mailbox, u32 nr);
-int kxfer_mailbox_offer(struct kxfer_incoming *incoming, struct kxfer_job_list *ended);
+int kxfer_mailbox_offer(struct kxfer_incoming *incoming, bool promised,
+			struct kxfer_job_list *ended);
 bool kxfer_mailbox_take_back(struct kxfer_incoming *incoming);
 void kxfer_mailbox_fetched(struct kxfer_incoming *incoming, struct kxfer_job_list *ended);
 void kxfer_mailbox_give_back(struct kxfer_incoming *incoming, struct kxfer_job_list *ended);

@@ -7,12 +7,11 @@
  * (offer.c). The message of a WRITE is posted behind its last chain and counts as one more: the
  * job completes with the last of them.
  *
- * Eager messages. The answer to a SEND that asks may bring credits (share/eager.c). A SEND that
- * takes one is a chain: its bytes leave from the region, and it completes when it has arrived at
- * the peer's device, where a place in the mailbox waits for it. When few credits are left one
- * SEND asks for more. When none are left the session's jobs on the link are held until the
- * answer comes: so no message overtakes another. A SEND with an immediate, without bytes, or
- * with KXFER_JOB_F_STORED is always answered, and asks for nothing; but it takes a credit if
+ * Eager messages. A SEND that takes a credit (sender.c) is a chain: its bytes leave from the
+ * region, and it completes when it has arrived at the peer's device, where a place in the mailbox
+ * waits for it. A message that could be eager and finds no credit, though some are on their way,
+ * is held: so no message overtakes another. A SEND with an immediate, without bytes, or with
+ * KXFER_JOB_F_STORED is always answered, as is one that is too long; but it takes a credit too if
  * there is one, because the place is this sender's.
  *
  * Context: messages are posted under the lane's lock. Answers arrive in a kworker, a softirq
@@ -21,7 +20,6 @@
 #include <linux/ktime.h>
 
 #include "base/deadline.h"
-#include "base/decode.h"
 #include "base/plan.h"
 #include "base/stats.h"
 #include "job/chain.h"
@@ -29,6 +27,7 @@
 #include "job/job.h"
 #include "job/message.h"
 #include "job/offer.h"
+#include "job/sender.h"
 #include "job/target.h"
 #include "link/lane.h"
 #include "link/link.h"
@@ -36,6 +35,9 @@
 #include "node/mapping.h"
 #include "node/memory.h"
 #include "node/region.h"
+
+/* The remote end of an eager message: the peer chooses the place. */
+const struct kxfer_extent kxfer_message_place = { .length = KXFER_MESSAGE_EAGER_MAX };
 
 /** kxfer_message_status() - status of a message's job from its answer or FETCHED */
 int kxfer_message_status(int answer)
@@ -77,60 +79,10 @@ static void write_notified(struct kxfer_lane *lane, struct kxfer_active_job *job
 	kxfer_complete_all(&ended, 0, ktime_get_ns());
 }
 
-static bool has_credit(const struct kxfer_sender *sender, const struct kxfer_lane *lane)
-{
-	return sender->credits && sender->lane == lane;
-}
-
-static void use_credit(struct kxfer_sender *sender)
-{
-	sender->credits--;
-	sender->sent++;
-}
-
-/* The credits of an answer that could give some. Called with the lane's lock held. */
-static int take_credits(struct kxfer_lane *lane, struct kxfer_sender *sender,
-			const struct kxfer_request *request)
-{
-	int credits = 0;
-
-	sender->nr_asked--;
-	if (!request->status)
-		credits = kxfer_wire_take_credits(request->answer, request->answer_length,
-						  sender->credits);
-	if (credits < 0 || (credits && sender->credits && sender->lane != lane))
-		return -EPROTO;
-	if (credits)
-		sender->lane = lane;
-	sender->credits += credits;
-	sender->window = sender->credits;
-	return 0;
-}
-
-static void send_answered(struct kxfer_request *request)
-{
-	const struct kxfer_wire_send *send = kxfer_channel_request_payload(request);
-	struct kxfer_lane *lane = request->channel->lane;
-	int ret;
-
-	if (!(be32_to_cpu(send->flags) & KXFER_WIRE_SEND_ASK))
-		return;
-	spin_lock_bh(&lane->lock);
-	ret = take_credits(lane, &request->job->target->sender, request);
-	spin_unlock_bh(&lane->lock);
-	if (ret)
-		kxfer_link_protocol_error(lane->link, "credits that make no sense");
-}
-
-/* Whether the peer may give credits: two pages are enough for a short message. */
-static bool gives_credits(const struct kxfer_link *link)
-{
-	return link->features & KXFER_WIRE_FEATURE_EAGER && link->dev->write_limits.max_sge > 1;
-}
-
+/* Whether a message that was planned may be eager. */
 static bool may_be_eager(const struct kxfer_active_job *job)
 {
-	return job->completion.op == KXFER_OP_SEND && job->mapping && !kxfer_job_is_long(job);
+	return job->completion.op == KXFER_OP_SEND && job->mapping && kxfer_plan_left(&job->plan);
 }
 
 static void message_answered(struct kxfer_request *request)
@@ -141,8 +93,6 @@ static void message_answered(struct kxfer_request *request)
 
 	if (status == -ECONNRESET)
 		status = kxfer_link_job_error(lane->link);
-	if (job->completion.op == KXFER_OP_SEND)
-		send_answered(request);
 	if (job->completion.op == KXFER_OP_WRITE)
 		write_notified(lane, job, status);
 	else
@@ -159,27 +109,25 @@ static u32 write_notify(const struct kxfer_active_job *job, struct kxfer_wire_no
 	return sizeof(*notify);
 }
 
-/* An answered message asks for credits if a later one could be eager. */
-static u32 send_flags(const struct kxfer_active_job *job, struct kxfer_sender *sender)
+/**
+ * kxfer_message_flags() - KXFER_WIRE_SEND_* of an answered message; takes a credit if there is one
+ * @job: SEND that is about to be posted; the caller holds the lock of its lane
+ */
+u32 kxfer_message_flags(const struct kxfer_active_job *job)
 {
 	u32 flags = job->flags & KXFER_JOB_F_IMM ? KXFER_WIRE_SEND_IMM : 0;
 
-	if (has_credit(sender, job->lane)) {
-		use_credit(sender);
-		flags |= KXFER_WIRE_SEND_CREDIT;
-	}
-	if (may_be_eager(job)) {
-		sender->nr_asked++;
-		flags |= KXFER_WIRE_SEND_ASK;
-	}
-	return flags;
+	if (!kxfer_sender_has_credit(job->target->sender, job->lane))
+		return flags;
+	kxfer_sender_use_credit(job->target->sender);
+	return flags | KXFER_WIRE_SEND_CREDIT;
 }
 
 static u32 write_send(const struct kxfer_active_job *job, struct kxfer_wire_send *send)
 {
 	*send = (struct kxfer_wire_send) {
 		.grant = cpu_to_be64(job->target->grant),
-		.flags = cpu_to_be32(send_flags(job, &job->target->sender)),
+		.flags = cpu_to_be32(kxfer_message_flags(job)),
 		.immediate = cpu_to_be32(job->cookie),
 	};
 	if (job->length)
@@ -238,68 +186,78 @@ static bool post_short(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	return true;
 }
 
-/**
- * kxfer_message_plan() - plan a SEND, which may become an eager message
- * @job: SEND with a region and a mapping
- */
-void kxfer_message_plan(struct kxfer_active_job *job)
+/* Whether a message could be eager. */
+static bool is_for_eager(const struct kxfer_active_job *job)
 {
-	/* The peer chooses the place. */
-	static const struct kxfer_extent anywhere = { .length = KXFER_MESSAGE_MAX };
-	const struct kxfer_device *dev = job->target->link->dev;
-
-	if (kxfer_job_is_long(job))
-		return;
-	kxfer_plan_init(&job->plan, job->mapping->extents, job->mapping->nr_extents, job->offset,
-			&anywhere, 1, 0, job->length, kxfer_device_limits(dev, KXFER_OP_WRITE));
+	return job->length <= KXFER_MESSAGE_EAGER_MAX &&
+	       !(job->flags & (KXFER_JOB_F_IMM | KXFER_JOB_F_STORED)) &&
+	       kxfer_sender_served(job->target->link);
 }
 
 /**
  * kxfer_message_wants_mapping() - whether the device may read the bytes of a job's message
  * @job: job with its target; its region may be NULL
  *
- * A long message is READ by the peer; another may become an eager one.
+ * A long message may be READ by the peer; another may be eager.
  */
 bool kxfer_message_wants_mapping(const struct kxfer_active_job *job)
 {
-	if (job->completion.op != KXFER_OP_SEND || !job->length)
-		return false;
-	return kxfer_job_is_long(job) ||
-	       (!(job->flags & (KXFER_JOB_F_IMM | KXFER_JOB_F_STORED)) &&
-		gives_credits(job->target->link));
+	return job->completion.op == KXFER_OP_SEND && job->length &&
+	       (kxfer_job_is_long(job) || is_for_eager(job));
 }
 
-/* Called with the lane's lock held. Return: false: the message is answered. */
-static bool is_eager(const struct kxfer_lane *lane, const struct kxfer_active_job *job)
+/**
+ * kxfer_message_plan() - plan a SEND, as one work request if it may be eager
+ * @job: SEND with a mapping
+ */
+void kxfer_message_plan(struct kxfer_active_job *job)
 {
-	const struct kxfer_sender *sender = &job->target->sender;
-	bool enough = sender->nr_asked || sender->credits > sender->window / 4;
+	const struct kxfer_device *dev = job->target->link->dev;
 
-	return may_be_eager(job) && has_credit(sender, lane) && enough;
+	job->plan.left = 0;
+	if (is_for_eager(job))
+		kxfer_plan_init(&job->plan, job->mapping->extents, job->mapping->nr_extents,
+				job->offset, &kxfer_message_place, 1, 0, job->length,
+				kxfer_device_limits(dev, KXFER_OP_WRITE));
 }
 
 /**
  * kxfer_message_waits() - whether a message has to wait for credits
  * @job: job at the head of its flow, or about to be; the caller holds the lock of its lane
  *
- * If it has to wait, the answer to a posted SEND of the flow will come, or the link ends.
+ * If it has to wait, an answer will come and wake the lane's flows, or the link ends.
  */
 bool kxfer_message_waits(const struct kxfer_active_job *job)
 {
-	const struct kxfer_sender *sender = &job->target->sender;
+	return may_be_eager(job) && kxfer_sender_waits(job->target->sender);
+}
 
-	return may_be_eager(job) && !sender->credits && sender->window && sender->nr_asked;
+/**
+ * kxfer_message_may_go() - whether there is a credit for an eager message
+ * @target: target of the message
+ * @lane: lane that its flow is on; the caller holds its lock
+ *
+ * Asks for more if there are few.
+ */
+bool kxfer_message_may_go(struct kxfer_target *target, struct kxfer_lane *lane)
+{
+	kxfer_sender_ask(target->sender, lane);
+	return kxfer_sender_has_credit(target->sender, lane);
+}
+
+/** kxfer_message_went() - count an eager message that is built; it had a credit */
+void kxfer_message_went(struct kxfer_target *target)
+{
+	kxfer_sender_use_credit(target->sender);
+	kxfer_stat_inc(KXFER_STAT_SENDS_SENT);
+	kxfer_stat_inc(KXFER_STAT_SENDS_EAGER);
 }
 
 static bool post_eager(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
-	struct kxfer_sender *sender = &job->target->sender;
-
 	if (!kxfer_chain_add_message(lane, job))
 		return false;
-	use_credit(sender);
-	kxfer_stat_inc(KXFER_STAT_SENDS_SENT);
-	kxfer_stat_inc(KXFER_STAT_SENDS_EAGER);
+	kxfer_message_went(job->target);
 	return true;
 }
 
@@ -308,11 +266,11 @@ static bool post_eager(struct kxfer_lane *lane, struct kxfer_active_job *job)
  * @lane: open lane whose lock the caller holds
  * @job: NOTIFY, SEND or WRITE, in no list of posted jobs
  *
- * Return: false if nothing was posted: there is no slot, or no offer.
+ * Return: false if nothing was posted: there is no slot, no offer, or no room for a chain.
  */
 bool kxfer_message_post(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
-	if (kxfer_job_is_long(job))
-		return post_long(lane, job);
-	return is_eager(lane, job) ? post_eager(lane, job) : post_short(lane, job);
+	if (may_be_eager(job) && kxfer_message_may_go(job->target, lane))
+		return post_eager(lane, job);
+	return kxfer_job_is_long(job) ? post_long(lane, job) : post_short(lane, job);
 }

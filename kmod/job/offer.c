@@ -418,7 +418,7 @@ void kxfer_offer_post(struct kxfer_offer *offer, struct kxfer_active_job *job,
 		.address = cpu_to_be64(offer->mr->iova),
 		.rkey = cpu_to_be32(offer->mr->rkey),
 		.bytes = cpu_to_be32(job->length),
-		.flags = cpu_to_be32(job->flags & KXFER_JOB_F_IMM ? KXFER_WIRE_SEND_IMM : 0),
+		.flags = cpu_to_be32(kxfer_message_flags(job)),
 		.immediate = cpu_to_be32(job->cookie),
 		.id = cpu_to_be32(id_of(offer)),
 	};

@@ -2,8 +2,8 @@
 /*
  * Quick jobs: those that go straight from the caller's array to their lane.
  *
- * Most jobs are READs and WRITEs of one piece, on a target and a region that were used just
- * before, and nothing is queued in front of them. SUBMIT tries these first, and NOPs. It takes
+ * Most jobs are READs, WRITEs and eager messages of one piece, on a target and a region that were
+ * used just before, and nothing is queued in front of them. SUBMIT tries these first, and NOPs. It takes
  * the locks of the session and of the lane once for up to QUICK_JOBS jobs, and builds each job
  * with its work request in one step. At the first job that is anything else it stops, and the
  * batch (submit.c, batch.c) goes on from there. So a refusal has its error from there, too.
@@ -31,8 +31,10 @@
 #include "job/chain.h"
 #include "job/flow.h"
 #include "job/job.h"
+#include "job/message.h"
 #include "job/quick.h"
 #include "job/ring.h"
+#include "job/sender.h"
 #include "job/submit.h"
 #include "job/target.h"
 #include "job/trace.h"
@@ -74,6 +76,12 @@ struct quick {
 	bool bulk;
 	int error;
 };
+
+/* Whether a job of that kind may be quick. NOPs are apart. */
+static bool is_quick(u32 op)
+{
+	return op <= KXFER_OP_WRITE || op == KXFER_OP_SEND;
+}
 
 /* Copy the next job into @user. Return: false if not all of it is there. */
 static bool copy_next(struct quick *quick)
@@ -155,7 +163,7 @@ static u32 submit_nops(struct quick *quick)
 	return nr;
 }
 
-/* ---- READs and WRITEs ---- */
+/* ---- READs, WRITEs and eager messages ---- */
 
 /*
  * Find what the first job names, if it was used just before. On iWARP no transfer is quick: READs
@@ -182,7 +190,20 @@ static bool is_within(u64 offset, u64 length, u64 limit)
 	return offset <= limit && length <= limit - offset;
 }
 
-/* Whether the next job is a READ or WRITE like the first, and accepted; fills in @piece. */
+static bool plan_message(struct quick *quick)
+{
+	const struct kxfer_mapping *mapping = quick->mapping;
+	const struct kxfer_target *target = quick->target;
+	const struct kxfer_job *user = &quick->user;
+
+	return !user->target_offset && user->length <= KXFER_MESSAGE_EAGER_MAX &&
+	       kxfer_sender_served(target->link) &&
+	       kxfer_plan_piece(&quick->piece, mapping->extents, mapping->nr_extents,
+				user->region_offset, &kxfer_message_place, 1, 0, user->length,
+				kxfer_device_limits(target->link->dev, KXFER_OP_WRITE));
+}
+
+/* Whether the next job is one of one piece like the first, and accepted; fills in @piece. */
 static bool is_piece(struct quick *quick)
 {
 	const struct kxfer_mapping *mapping = quick->mapping;
@@ -190,8 +211,7 @@ static bool is_piece(struct quick *quick)
 	const struct kxfer_target *target = quick->target;
 	const struct kxfer_job *user = &quick->user;
 
-	if ((user->op != KXFER_OP_READ && user->op != KXFER_OP_WRITE) || user->flags ||
-	    user->cookie | user->compare_add | user->swap || !user->length ||
+	if (user->op == KXFER_OP_NOP || !is_quick(user->op) || user->flags || user->cookie | user->compare_add | user->swap || !user->length ||
 	    user->target != target->id || user->region != quick->region->id ||
 	    kxfer_flow_is_bulk(user->length) != quick->bulk)
 		return false;
@@ -200,19 +220,28 @@ static bool is_piece(struct quick *quick)
 	    !is_within(user->target_offset, user->length, target->length) ||
 	    !is_within(user->region_offset, user->length, memory->length))
 		return false;
+	if (user->op == KXFER_OP_SEND)
+		return plan_message(quick);
 	return kxfer_plan_piece(&quick->piece, mapping->extents, mapping->nr_extents,
 				user->region_offset, target->keys, target->nr_keys,
 				user->target_offset, user->length,
 				kxfer_device_limits(target->link->dev, user->op));
 }
 
-/* Called with the locks held. Return: false if there is no room for the next job. */
+/* Called with the locks held. Return: false if there is no room or credit for the next job. */
 static bool take_piece(struct quick *quick, struct kxfer_lane *lane)
 {
-	struct kxfer_active_job *job = kxfer_chain_has_room(lane) ? take_job(quick) : NULL;
+	bool message = quick->user.op == KXFER_OP_SEND;
+	struct kxfer_active_job *job;
 
+	if (!kxfer_chain_has_room(lane) ||
+	    (message && !kxfer_message_may_go(quick->target, lane)))
+		return false;
+	job = take_job(quick);
 	if (!job)
 		return false;
+	if (message)
+		kxfer_message_went(quick->target);
 	job->region = quick->region;
 	job->mapping = quick->mapping;
 	job->target = quick->target;
@@ -317,7 +346,7 @@ static bool looks_quick(const struct kxfer_submit *cmd)
 	pagefault_disable();
 	left = __get_user(op, &jobs->op);
 	pagefault_enable();
-	return !left && op <= KXFER_OP_WRITE;
+	return !left && is_quick(op);
 }
 
 /**

@@ -27,6 +27,7 @@
 
 #include "base/fault.h"
 #include "job/release.h"
+#include "job/sender.h"
 #include "job/target.h"
 #include "link/channel.h"
 #include "link/lane.h"
@@ -164,7 +165,7 @@ static bool give_back_targets(struct kxfer_link *link)
 	while ((target = first_closed(link))) {
 		kxfer_target_settle(target);
 		kxfer_delay(TARGET_RELEASE);
-		if (!give_back(link, target->grant, target->sender.sent)) {
+		if (!give_back(link, target->grant, target->sender ? target->sender->sent : 0)) {
 			put_back(target);
 			return false;
 		}

@@ -29,6 +29,7 @@
 #include "job/job.h"
 #include "job/peer.h"
 #include "job/release.h"
+#include "job/sender.h"
 #include "job/target.h"
 #include "link/iwarp.h"
 #include "link/lane.h"
@@ -81,6 +82,8 @@ void kxfer_target_free(struct kxfer_target *target)
 	kxfer_user_put(target->user);
 	if (target->flow)
 		kxfer_flow_put(target->flow);
+	if (target->sender)
+		kxfer_sender_put(target->sender);
 	kvfree(target->keys);
 	kfree(target);
 	kxfer_stat_dec(KXFER_STAT_LIVE_TARGETS);
@@ -314,6 +317,10 @@ static int acquire(struct kxfer_target *target, const struct kxfer_target_open *
 	else if (!ret && cmd->word && target->rights != KXFER_RIGHT_SEND)
 		ret = -EINVAL;
 	kfree(answer);
+	if (!ret && target->rights == KXFER_RIGHT_SEND) {
+		target->sender = kxfer_sender_create(target->grant);
+		ret = target->sender ? 0 : -ENOMEM;
+	}
 	return ret;
 }
 

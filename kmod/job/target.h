@@ -12,29 +12,11 @@
 
 struct kxfer_extent;
 struct kxfer_flow;
-struct kxfer_lane;
 struct kxfer_link;
 struct kxfer_peer;
+struct kxfer_sender;
 struct kxfer_session;
 struct kxfer_user;
-
-/**
- * struct kxfer_sender - credits of a target for eager messages (message.c)
- * @lane: lane that the credits are for; undefined without any
- * @credits: messages that may take one
- * @window: @credits after the last answer that could give some; 0: the peer gives none
- * @sent: messages posted that took one, modulo 2^32
- * @nr_asked: SENDs under way that ask for credits
- *
- * Protected by the lock of the lane of the target's flow.
- */
-struct kxfer_sender {
-	const struct kxfer_lane *lane;
-	u32 credits;
-	u32 window;
-	u32 sent;
-	u32 nr_asked;
-};
 
 /**
  * struct kxfer_target - a session's handle on an export of a peer
@@ -53,7 +35,7 @@ struct kxfer_sender {
  * @length: bytes of the export; mailbox: longest payload of a message
  * @keys: checked table of addresses and rkeys; NULL for a mailbox
  * @nr_keys: entries of @keys
- * @sender: for messages, if the export is a mailbox
+ * @sender: credits for messages; a reference; NULL unless the export is a mailbox
  * @flow: flow of the session on the link; a reference; NULL before the target is in the table
  * @content: content of the export; protected by the link's targets_lock
  * @cookie: value that the owner gave with the export, by the peer's last answer; protected by
@@ -77,7 +59,7 @@ struct kxfer_target {
 	u64 length;
 	struct kxfer_extent *keys;
 	u32 nr_keys;
-	struct kxfer_sender sender;
+	struct kxfer_sender *sender;
 	struct kxfer_flow *flow;
 	struct kxfer_content content;
 	u64 cookie;

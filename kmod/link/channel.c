@@ -13,6 +13,11 @@
  * sent keeps later ones waiting. Handlers on a data lane do not sleep, so a request is over
  * when its handler returns.
  *
+ * A RECV queue is used in the order of posting, so all RECVs have room for an eager message before
+ * a peer may send one. That memory is allocated when the peer asks for credits the first time
+ * (kxfer_channel_grow()): RECVs for eager messages are added, and those that are posted already
+ * get a page when they are posted again.
+ *
  * An eager message is read from its RECV, which is posted again when the message was handled.
  * Only then can a later answer give a credit for that RECV. The sender counts an eager message
  * as sent once its SEND has completed. So one that has arrived is handled, even if its lane has
@@ -23,6 +28,9 @@
  */
 #include "base/log.h"
 
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
@@ -70,6 +78,34 @@ static int post_send(struct kxfer_channel *channel, struct ib_cqe *cqe,
 }
 
 /*
+ * Give a RECV a page, which has room for an eager message. Does not sleep. Return: false without
+ * memory: then it stays as it is.
+ */
+static bool enlarge(struct kxfer_recv *recv)
+{
+	struct mem_cgroup *old = set_active_memcg(recv->channel->lane->link->memcg);
+	struct ib_device *ibdev = channel_ibdev(recv->channel);
+	struct page *page;
+	u64 dma;
+
+	page = kxfer_try_alloc(CHANNEL_PAGE, alloc_page(GFP_NOWAIT | __GFP_NOWARN | __GFP_ACCOUNT));
+	set_active_memcg(old);
+	if (!page)
+		return false;
+	dma = ib_dma_map_single(ibdev, page_address(page), KXFER_MESSAGE_EAGER_MAX,
+				DMA_BIDIRECTIONAL);
+	if (ib_dma_mapping_error(ibdev, dma)) {
+		__free_page(page);
+		return false;
+	}
+	recv->page = page;
+	recv->message = page_address(page);
+	recv->dma = dma;
+	recv->room = KXFER_MESSAGE_EAGER_MAX;
+	return true;
+}
+
+/*
  * Called with the lane's lock held. A RECV that cannot be posted ends the link, because
  * the peer counts on each RECV.
  */
@@ -78,7 +114,7 @@ static int post_recv(struct kxfer_recv *recv)
 	struct kxfer_channel *channel = recv->channel;
 	struct ib_sge sge = {
 		.addr = recv->dma,
-		.length = channel->max_bytes,
+		.length = recv->room,
 		.lkey = channel->lane->link->pd->local_dma_lkey,
 	};
 	struct ib_recv_wr wr = {
@@ -90,30 +126,66 @@ static int post_recv(struct kxfer_recv *recv)
 
 	if (!channel->lane->open)
 		return -ECONNRESET;
-	ib_dma_sync_single_for_device(channel_ibdev(channel), recv->dma,
-				      channel->max_bytes, DMA_BIDIRECTIONAL);
+	ib_dma_sync_single_for_device(channel_ibdev(channel), recv->dma, recv->room,
+				      DMA_BIDIRECTIONAL);
 	ret = kxfer_try(CHANNEL_POST_RECV, ib_post_recv(channel->lane->qp, &wr, NULL));
 	if (ret)
 		kxfer_link_fail(channel->lane->link, -ECONNRESET);
 	return ret;
 }
 
+/* Post a RECV that was completed. Called with the lane's lock held. */
+static void post_again(struct kxfer_recv *recv)
+{
+	struct kxfer_channel *channel = recv->channel;
+
+	if (channel->growing && !recv->page && channel->lane->open && enlarge(recv))
+		channel->nr_small--;
+	post_recv(recv);
+}
+
 /**
- * kxfer_channel_post_recvs() - post all RECVs; before the QP is connected
+ * kxfer_channel_post_recvs() - post the RECVs for requests and answers; before connecting
  * @channel: channel of an open lane
  *
  * Return: 0, -ECONNRESET, or the error of ib_post_recv().
  */
 int kxfer_channel_post_recvs(struct kxfer_channel *channel)
 {
-	u32 i;
 	int ret = 0;
 
 	spin_lock_bh(&channel->lane->lock);
-	for (i = 0; !ret && i < channel->nr_recvs; i++)
-		ret = post_recv(&channel->recvs[i]);
+	while (!ret && channel->nr_posted < kxfer_channel_recvs(channel->nr_slots))
+		ret = post_recv(&channel->recvs[channel->nr_posted++]);
+	channel->nr_small = channel->nr_posted;
 	spin_unlock_bh(&channel->lane->lock);
 	return ret;
+}
+
+/**
+ * kxfer_channel_grow() - give a channel room for eager messages, as far as there is memory
+ * @channel: channel of a lane with RECVs for such messages
+ *
+ * Does not sleep. Return: whether all RECVs have that room, and all are posted. Else call again,
+ * after so many messages as there are small RECVs.
+ */
+bool kxfer_channel_grow(struct kxfer_channel *channel)
+{
+	struct kxfer_recv *recv;
+	bool grown;
+
+	spin_lock_bh(&channel->lane->lock);
+	channel->growing = true;
+	while (channel->lane->open && channel->nr_posted < channel->nr_recvs) {
+		recv = &channel->recvs[channel->nr_posted];
+		if (!enlarge(recv))
+			break;
+		channel->nr_posted++;
+		post_recv(recv);
+	}
+	grown = !channel->nr_small && channel->nr_posted == channel->nr_recvs;
+	spin_unlock_bh(&channel->lane->lock);
+	return grown;
 }
 
 /* Called without the lane's lock, after a slot was freed. @handed: it went to a waiter. */
@@ -216,7 +288,7 @@ static void begin_in_order(struct kxfer_channel *channel)
 		spin_lock_bh(&lane->lock);
 		channel->beginning = false;
 		if (arrived->eager)
-			post_recv(container_of(arrived, struct kxfer_recv, arrived));
+			post_again(container_of(arrived, struct kxfer_recv, arrived));
 	}
 }
 
@@ -284,7 +356,7 @@ static const char *accept_answer(struct kxfer_recv *recv,
 	request->status = kxfer_wire_errno(be16_to_cpu(header->status));
 	request->answer_length = request->status ? 0 : be16_to_cpu(header->length);
 	memcpy(request->answer, header + 1, request->answer_length);
-	post_recv(recv);
+	post_again(recv);
 	spin_unlock_bh(&lane->lock);
 
 	if (verdict == KXFER_ANSWER_WANTED) {
@@ -315,7 +387,7 @@ static const char *accept_request(struct kxfer_recv *recv,
 	reply->arrived.ready = verdict == KXFER_ARRIVAL_START;
 	if (!kxfer_lane_is_control(lane))
 		list_add_tail(&reply->arrived.node, &channel->arrivals);
-	post_recv(recv);
+	post_again(recv);
 	spin_unlock_bh(&lane->lock);
 	if (verdict == KXFER_ARRIVAL_START)
 		begin(reply);
@@ -388,8 +460,8 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	WRITE_ONCE(lane->heard_ns, ktime_get_ns());
 	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
-	ib_dma_sync_single_for_cpu(channel_ibdev(recv->channel), recv->dma,
-				   recv->channel->max_bytes, DMA_BIDIRECTIONAL);
+	ib_dma_sync_single_for_cpu(channel_ibdev(recv->channel), recv->dma, recv->room,
+				   DMA_BIDIRECTIONAL);
 	wrong = accept_message(recv, wc);
 	if (wrong)
 		kxfer_link_protocol_error(lane->link, wrong);
@@ -423,12 +495,17 @@ static void init_slots(struct kxfer_channel *channel)
 		reply->request = copies;
 		INIT_WORK(&reply->work, kxfer_arrival_work);
 	}
-	for (i = 0; i < channel->nr_recvs; i++, memory += bytes, dma += bytes) {
+	for (i = 0; i < kxfer_channel_recvs(n); i++, memory += bytes, dma += bytes) {
+		struct kxfer_recv *recv = &channel->recvs[i];
+
+		recv->message = memory;
+		recv->dma = dma;
+		recv->room = bytes;
+	}
+	for (i = 0; i < channel->nr_recvs; i++) {
 		struct kxfer_recv *recv = &channel->recvs[i];
 
 		recv->channel = channel;
-		recv->message = memory;
-		recv->dma = dma;
 		recv->cqe.done = recv_done;
 		recv->arrived.ready = true;
 		recv->arrived.eager = true;
@@ -449,6 +526,7 @@ int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 		       u32 nr_slots, u32 nr_eager, u32 max_bytes)
 {
 	u32 nr_recvs = kxfer_channel_recvs(nr_slots) + nr_eager;
+	u32 nr_messages = 2 * nr_slots + kxfer_channel_recvs(nr_slots);
 	int node = kxfer_link_numa_node(lane->link), ret;
 
 	channel->lane = lane;
@@ -461,7 +539,7 @@ int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 	channel->releaser.work = &lane->link->release_work;
 	INIT_LIST_HEAD(&channel->arrivals);
 	INIT_WORK(&channel->turn_work, kxfer_arrival_turn_work);
-	channel->memory_bytes = (2 * nr_slots + nr_recvs) * max_bytes;
+	channel->memory_bytes = nr_messages * max_bytes;
 	channel->memory = kxfer_try_alloc(CHANNEL_MESSAGES,
 					  kzalloc_node(channel->memory_bytes, KXFER_GFP_FOR_PEER,
 						       node));
@@ -485,6 +563,16 @@ int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 	if (!ret)
 		init_slots(channel);
 	return ret;
+}
+
+static void unmap_recvs(struct kxfer_channel *channel)
+{
+	u32 i;
+
+	for (i = 0; i < channel->nr_recvs; i++)
+		if (channel->recvs[i].page)
+			ib_dma_unmap_single(channel_ibdev(channel), channel->recvs[i].dma,
+					    KXFER_MESSAGE_EAGER_MAX, DMA_BIDIRECTIONAL);
 }
 
 /* Handle eager messages that have arrived. Requests before them end with the link. */
@@ -531,6 +619,7 @@ void kxfer_channel_stop(struct kxfer_channel *channel)
 		if (waiting)
 			deliver_answer(request);
 	}
+	unmap_recvs(channel);
 	ib_dma_unmap_single(channel_ibdev(channel), channel->memory_dma,
 			    channel->memory_bytes, DMA_BIDIRECTIONAL);
 	channel->memory_dma = 0;
@@ -539,6 +628,11 @@ void kxfer_channel_stop(struct kxfer_channel *channel)
 /** kxfer_channel_destroy() - free memory; no slot is held any more */
 void kxfer_channel_destroy(struct kxfer_channel *channel)
 {
+	u32 i;
+
+	for (i = 0; channel->recvs && i < channel->nr_recvs; i++)
+		if (channel->recvs[i].page)
+			__free_page(channel->recvs[i].page);
 	kfree(channel->recvs);
 	kfree(channel->replies);
 	kfree(channel->requests);

@@ -111,6 +111,8 @@ struct kxfer_reply {
  * @channel: channel that the RECV belongs to
  * @message: what it brought: KXFER header and payload, or the payload of an eager message
  * @dma: DMA address of @message
+ * @room: bytes at @message
+ * @page: page that has @message, if it has room for an eager message; else NULL
  * @cqe: completion handler of the RECV
  * @arrived: the eager message, until it is begun
  * @grant: its immediate data, the id of a grant
@@ -120,6 +122,8 @@ struct kxfer_recv {
 	struct kxfer_channel *channel;
 	struct kxfer_wire_header *message;
 	u64 dma;
+	u32 room;
+	struct page *page;
 	struct ib_cqe cqe;
 	struct kxfer_arrived arrived;
 	u32 grant;
@@ -155,6 +159,9 @@ struct kxfer_waiter {
  * @replies: slots of the peer's requests
  * @recvs: RECVs, twice @nr_slots and those for eager messages
  * @nr_recvs: entries of @recvs
+ * @nr_posted: of these, RECVs that have ever been posted; under the lane's lock, as the next
+ * @growing: RECVs are being given room for eager messages
+ * @nr_small: posted RECVs without that room
  * @memory: buffer of all messages, DMA-mapped in one piece
  * @memory_dma: DMA address of @memory
  * @memory_bytes: bytes of @memory
@@ -175,6 +182,9 @@ struct kxfer_channel {
 	struct kxfer_reply *replies;
 	struct kxfer_recv *recvs;
 	u32 nr_recvs;
+	u32 nr_posted;
+	bool growing;
+	u32 nr_small;
 	void *memory;
 	u64 memory_dma;
 	size_t memory_bytes;
@@ -194,6 +204,7 @@ static inline u32 kxfer_channel_sends(u32 nr_slots)
 int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 		       u32 nr_slots, u32 nr_eager, u32 max_bytes);
 int kxfer_channel_post_recvs(struct kxfer_channel *channel);
+bool kxfer_channel_grow(struct kxfer_channel *channel);
 void kxfer_channel_stop(struct kxfer_channel *channel);
 void kxfer_channel_destroy(struct kxfer_channel *channel);
 

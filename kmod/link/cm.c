@@ -643,6 +643,16 @@ static int accept_qp(struct kxfer_lane *lane)
 	return ret;
 }
 
+/*
+ * Most of what comes on a data lane with eager messages is such messages, which are not answered:
+ * a softirq hands them to their mailboxes without waking a worker.
+ */
+static enum kxfer_context passive_context(const struct kxfer_lane *lane)
+{
+	return !kxfer_lane_is_control(lane) && lane->link->features & KXFER_WIRE_FEATURE_EAGER ?
+	       KXFER_CONTEXT_SOFTIRQ : KXFER_CONTEXT_WORKQUEUE;
+}
+
 /** kxfer_cm_accept_work() - second half of accepting a connection; may sleep */
 void kxfer_cm_accept_work(struct work_struct *work)
 {
@@ -665,7 +675,7 @@ void kxfer_cm_accept_work(struct work_struct *work)
 	if (!ret)
 		ret = kxfer_lane_ask(link->ops->prepare, lane);
 	if (!ret)
-		ret = kxfer_lane_open(lane, KXFER_CONTEXT_WORKQUEUE);
+		ret = kxfer_lane_open(lane, passive_context(lane));
 	if (!ret)
 		ret = accept_qp(lane);
 	if (!ret) {

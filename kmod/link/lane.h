@@ -114,6 +114,7 @@ struct kxfer_lane_user {
  * @rw: rdma_rw contexts of that run, or NULL
  * @offers: initiator: long messages (offer.c), or NULL
  * @fetches: passive side: long messages (fetch.c), or NULL
+ * @grown: passive side: RECVs for eager messages are posted; under the lock of the link's grants
  * @unpromised: passive side: eager messages for which no grant has a credit; under the lock of
  *	the link's grants
  * @nr_wr: work requests posted since the lane was made
@@ -170,6 +171,7 @@ struct kxfer_lane {
 	struct kxfer_run_rw *rw;
 	struct kxfer_offers *offers;
 	struct kxfer_fetches *fetches;
+	bool grown;
 	u32 unpromised;
 	u64 nr_wr;
 	u64 nr_completions;

@@ -2,21 +2,22 @@
 /*
  * Credits for eager messages: messages that are not answered.
  *
- * A message with a credit completes at its sender when it has arrived at this device. Two
- * things make sure that it gets into its mailbox then:
+ * An eager message completes at its sender when it has arrived at this device. Two things make
+ * sure that it gets into its mailbox then:
  *  - a RECV that no other message takes. A lane has KXFER_WIRE_EAGER RECVs for eager messages,
  *    and gives no more credits than that (kxfer_lane.unpromised);
  *  - a place in the mailbox (kxfer_mailbox_promise()).
  *
- * Credits go with the answer to a SEND, to the grant that the SEND named, on the lane by which
- * it came. A grant has credits on one lane at a time. Half of what the lane has left is given at
- * most, and a quarter of the places, so that later senders get some. A grant that gets no credit
- * sends messages that are answered, which need neither.
+ * Credits go with the answer to CREDITS, to the grant that it names, on the lane by which it came.
+ * A grant has credits on one lane at a time. Half of what the lane has left is given at most, and
+ * a quarter of the places, so that later senders get some. Messages without a credit are
+ * answered, and need neither. A lane has no RECVs for eager messages until it is asked for
+ * credits the first time (kxfer_channel_grow()).
  *
  * A credit is used when its message comes. Its RECV is posted again, and the place is taken or
  * free again, before a later answer can give the credit to another (channel.c). The credits of a
- * grant that ends are free again: the peer has said how many messages it sent, and all of them
- * have come (kxfer_grant_wait_eager()).
+ * grant that ends are free again: the peer has said how many it used, and all those messages
+ * have come (kxfer_grant_wait_messages()).
  *
  * A message that finds its mailbox withdrawn is dropped, like the messages in it. Its sender
  * learns of it by the withdrawal of the export.
@@ -31,12 +32,12 @@
 #include "link/lane.h"
 #include "share/eager.h"
 
-#define GRANT_MAX	(KXFER_WIRE_EAGER / 2)	/* credits of a grant */
+#define GRANT_MAX	(KXFER_WIRE_EAGER * 3 / 4)	/* credits of a grant */
 
 /**
  * kxfer_eager_give() - give credits to a grant
  * @eager: credits of the grant, under the lock of the link's grants
- * @lane: lane of the SEND that is being answered
+ * @lane: lane of the CREDITS that is being answered
  * @mailbox: mailbox of the grant
  *
  * Return: credits that were given.
@@ -48,7 +49,7 @@ u32 kxfer_eager_give(struct kxfer_eager *eager, struct kxfer_lane *lane,
 
 	if (eager->credits && eager->lane != lane)
 		return 0;
-	nr = min((lane->unpromised + 1) / 2, GRANT_MAX - eager->credits);
+	nr = min(lane->unpromised * 3 / 4, GRANT_MAX - eager->credits);
 	nr = nr ? kxfer_mailbox_promise(mailbox, nr) : 0;
 	eager->lane = lane;
 	eager->credits += nr;

@@ -169,7 +169,7 @@ static int missing_messages(struct kxfer_link *link, u64 id, u32 sent)
 }
 
 /**
- * kxfer_grant_wait_eager() - wait until the messages of a target have been handled
+ * kxfer_grant_wait_messages() - wait until the messages of a target have been handled
  * @link: passive link
  * @release: payload of RELEASE, untrusted
  *
@@ -177,7 +177,7 @@ static int missing_messages(struct kxfer_link *link, u64 id, u32 sent)
  * completions of their lane. Sleeps, EAGER_MS at most. Return: 0; -EPROTO: the peer has said
  * something else than it did.
  */
-int kxfer_grant_wait_eager(struct kxfer_link *link, const struct kxfer_wire_release *release)
+int kxfer_grant_wait_messages(struct kxfer_link *link, const struct kxfer_wire_release *release)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(EAGER_MS);
 	u64 id = be64_to_cpu(release->grant);
@@ -263,18 +263,6 @@ enum kxfer_wire_status kxfer_grant_notify(struct kxfer_link *link, u64 grant_id,
 	return status;
 }
 
-/* Called with the lock of the link's table held. */
-static int deliver(struct kxfer_lane *lane, const struct kxfer_grant *grant,
-		   struct kxfer_message *message, const void *payload, bool promised,
-		   struct kxfer_job_list *ended)
-{
-	message->uid = grant->uid;
-	message->gid = grant->gid;
-	message->word = grant->word;
-	return kxfer_mailbox_deliver(grant->exposure->export->mailbox, message, payload, lane,
-				     promised, ended);
-}
-
 static void message_over(struct kxfer_job_list *ended, u64 now_ns, int ret)
 {
 	kxfer_complete_all(ended, 0, now_ns);
@@ -285,28 +273,45 @@ static void message_over(struct kxfer_job_list *ended, u64 now_ns, int ret)
 }
 
 /*
- * Called with the lock of the link's table held. Return: 0; -EPROTO: the peer broke the protocol;
- * another -errno: the message is refused.
+ * Find the grant of a message, and use a credit if the message takes one. Called with the lock of
+ * the link's table held. Return: the grant; ERR_PTR(-EPROTO): the peer broke the protocol;
+ * another: the message is refused.
  */
-static int deliver_send(struct kxfer_lane *lane, const struct kxfer_wire_send *send,
-			struct kxfer_message *message, struct kxfer_job_list *ended, u32 *credits)
+static struct kxfer_grant *grant_of_message(struct kxfer_lane *lane, u64 id, bool credit)
 {
-	u32 flags = be32_to_cpu(send->flags);
-	bool credit = flags & KXFER_WIRE_SEND_CREDIT;
+	struct kxfer_grant *grant = id > KXFER_MAX_GRANTS ? NULL :
+				    xa_load(&lane->link->grants, id);
+
+	if (credit && !(grant && kxfer_eager_take(&grant->eager, lane)))
+		return ERR_PTR(-EPROTO);
+	if (!grant)
+		return ERR_PTR(-ENOENT);
+	return grant->exposure->rights & KXFER_RIGHT_SEND ? grant : ERR_PTR(-EACCES);
+}
+
+/* Return: 0 or -errno, as for kxfer_grant_send(). */
+static int deliver(struct kxfer_lane *lane, u64 grant_id, struct kxfer_message *message,
+		   const void *payload, bool credit)
+{
+	struct kxfer_link *link = lane->link;
+	struct kxfer_job_list ended = {};
 	struct kxfer_grant *grant;
 	int ret;
 
-	grant = xa_load(&lane->link->grants, be64_to_cpu(send->grant));
-	if (!grant)
-		return -ENOENT;
-	if (!(grant->exposure->rights & KXFER_RIGHT_SEND))
-		return -EACCES;
-	if (credit && !kxfer_eager_take(&grant->eager, lane))
-		return -EPROTO;
-	ret = deliver(lane, grant, message, send + 1, credit, ended);
-	if (!ret && flags & KXFER_WIRE_SEND_ASK)
-		*credits = kxfer_eager_give(&grant->eager, lane,
-					    grant->exposure->export->mailbox);
+	message->time_ns = ktime_get_ns();
+	message->peer = link->remote;
+	xa_lock_bh(&link->grants);
+	grant = grant_of_message(lane, grant_id, credit);
+	ret = PTR_ERR_OR_ZERO(grant);
+	if (!ret) {
+		message->uid = grant->uid;
+		message->gid = grant->gid;
+		message->word = grant->word;
+		ret = kxfer_mailbox_deliver(grant->exposure->export->mailbox, message, payload,
+					    lane, credit, &ended);
+	}
+	xa_unlock_bh(&link->grants);
+	message_over(&ended, message->time_ns, ret);
 	return ret;
 }
 
@@ -315,32 +320,20 @@ static int deliver_send(struct kxfer_lane *lane, const struct kxfer_wire_send *s
  * @lane: lane of a passive link
  * @send: payload of SEND, untrusted, followed by the payload of the message
  * @length: bytes of @send and payload, as kxfer_wire_may_send() allows them
- * @credits: out: credits that the answer gives, if the SEND asked for them and is not refused
  *
  * Return: 0; -EPROTO: the peer broke the protocol; another -errno: the message is refused.
  */
-int kxfer_grant_send(struct kxfer_lane *lane, const struct kxfer_wire_send *send, u32 length,
-		     u32 *credits)
+int kxfer_grant_send(struct kxfer_lane *lane, const struct kxfer_wire_send *send, u32 length)
 {
-	struct kxfer_link *link = lane->link;
-	struct kxfer_message message = {
-		.time_ns = ktime_get_ns(),
-		.peer = link->remote,
-	};
-	bool eager = link->features & KXFER_WIRE_FEATURE_EAGER;
-	struct kxfer_job_list ended = {};
+	bool credit = be32_to_cpu(send->flags) & KXFER_WIRE_SEND_CREDIT;
+	struct kxfer_message message = {};
 	int ret;
 
-	if (be64_to_cpu(send->grant) > KXFER_MAX_GRANTS)
-		return -ENOENT;
-	ret = kxfer_wire_take_send(&message, send, length, eager);
+	ret = kxfer_wire_take_send(&message, send, length,
+				   lane->link->features & KXFER_WIRE_FEATURE_EAGER);
 	if (ret)
 		return ret;
-	xa_lock_bh(&link->grants);
-	ret = deliver_send(lane, send, &message, &ended, credits);
-	xa_unlock_bh(&link->grants);
-	message_over(&ended, message.time_ns, ret);
-	return ret;
+	return deliver(lane, be64_to_cpu(send->grant), &message, send + 1, credit);
 }
 
 /**
@@ -355,49 +348,63 @@ int kxfer_grant_send(struct kxfer_lane *lane, const struct kxfer_wire_send *send
 const char *kxfer_grant_eager(struct kxfer_lane *lane, u32 grant_id, const void *payload,
 			      u32 length)
 {
-	struct kxfer_link *link = lane->link;
-	struct kxfer_message message = {
-		.time_ns = ktime_get_ns(),
-		.peer = link->remote,
-		.bytes = length,
-	};
-	struct kxfer_job_list ended = {};
-	struct kxfer_grant *grant;
-	int ret = -EPROTO;
+	struct kxfer_message message = { .bytes = length };
 
-	if (length > KXFER_MESSAGE_MAX || grant_id > KXFER_MAX_GRANTS)
-		return "an eager message that makes no sense";
-	xa_lock_bh(&link->grants);
-	grant = xa_load(&link->grants, grant_id);
-	if (grant && kxfer_eager_take(&grant->eager, lane))
-		ret = deliver(lane, grant, &message, payload, true, &ended);
-	xa_unlock_bh(&link->grants);
-	message_over(&ended, message.time_ns, ret);
-	if (ret == -EPROTO)
+	if (length > KXFER_MESSAGE_EAGER_MAX)
+		return "an eager message that is too long";
+	switch (deliver(lane, grant_id, &message, payload, true)) {
+	case -EPROTO:
 		return "an eager message without a credit";
-	return ret == -EINVAL ? "an eager message that is too long" : NULL;
+	case -EINVAL:
+		return "an eager message that its mailbox does not take";
+	default:
+		return NULL;
+	}
 }
 
-static int offer(struct kxfer_link *link, struct kxfer_fetch *fetch,
+/**
+ * kxfer_grant_credits() - give credits to a grant on a mailbox; does not sleep
+ * @lane: lane of a passive link
+ * @grant_id: id of the grant, untrusted
+ * @credits: out: credits given
+ *
+ * Return: 0 or -errno, for the wire.
+ */
+int kxfer_grant_credits(struct kxfer_lane *lane, u64 grant_id, u32 *credits)
+{
+	struct kxfer_link *link = lane->link;
+	bool grown = kxfer_channel_grow(&lane->channel);
+	struct kxfer_grant *grant;
+
+	xa_lock_bh(&link->grants);
+	if (grown && !lane->grown)
+		lane->unpromised = KXFER_WIRE_EAGER;
+	lane->grown = grown;
+	grant = grant_of_message(lane, grant_id, false);
+	if (!IS_ERR(grant))
+		*credits = kxfer_eager_give(&grant->eager, lane,
+					    grant->exposure->export->mailbox);
+	xa_unlock_bh(&link->grants);
+	return PTR_ERR_OR_ZERO(grant);
+}
+
+/* Called with the lock of the link's table held. */
+static int offer(struct kxfer_lane *lane, struct kxfer_fetch *fetch,
 		 struct kxfer_job_list *ended)
 {
-	struct kxfer_grant *grant;
+	bool credit = fetch->offered.credit;
+	struct kxfer_grant *grant = grant_of_message(lane, fetch->offered.grant, credit);
 	int ret;
 
-	if (fetch->offered.grant > KXFER_MAX_GRANTS)
-		return -ENOENT;
-	grant = xa_load(&link->grants, fetch->offered.grant);
-	if (!grant)
-		return -ENOENT;
-	if (!(grant->exposure->rights & KXFER_RIGHT_SEND))
-		return -EACCES;
+	if (IS_ERR(grant))
+		return PTR_ERR(grant);
 	fetch->incoming.message.uid = grant->uid;
 	fetch->incoming.message.gid = grant->gid;
 	fetch->incoming.message.word = grant->word;
 	fetch->exposure = grant->exposure;
 	fetch->incoming.mailbox = grant->exposure->export->mailbox;
 	kref_get(&fetch->exposure->ref);
-	ret = kxfer_mailbox_offer(&fetch->incoming, ended);
+	ret = kxfer_mailbox_offer(&fetch->incoming, credit, ended);
 	/* The grant still has its own reference. */
 	if (ret)
 		kxfer_exposure_put(grant->exposure);
@@ -406,20 +413,21 @@ static int offer(struct kxfer_link *link, struct kxfer_fetch *fetch,
 
 /**
  * kxfer_grant_offer() - note a long message in the mailbox of a grant; does not sleep
- * @link: passive link
+ * @lane: lane of a passive link, that the OFFER came by
  * @fetch: fetch of the caller; unless refused it belongs to the mailbox or the lane from
  *	here on, with a reference on its exposure
  *
- * Return: 0 or -errno, for the wire.
+ * Return: 0 or -errno, for the wire; -EPROTO: the peer broke the protocol.
  */
-int kxfer_grant_offer(struct kxfer_link *link, struct kxfer_fetch *fetch)
+int kxfer_grant_offer(struct kxfer_lane *lane, struct kxfer_fetch *fetch)
 {
+	struct kxfer_link *link = lane->link;
 	u64 now = fetch->incoming.message.time_ns;
 	struct kxfer_job_list ended = {};
 	int ret;
 
 	xa_lock_bh(&link->grants);
-	ret = offer(link, fetch, &ended);
+	ret = offer(lane, fetch, &ended);
 	xa_unlock_bh(&link->grants);
 	message_over(&ended, now, ret);
 	return ret;

@@ -36,16 +36,16 @@ enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
 					  struct kxfer_wire_grant_answer *answer,
 					  u32 *length);
 enum kxfer_wire_status kxfer_grant_release(struct kxfer_link *link, u64 grant_id);
-int kxfer_grant_wait_eager(struct kxfer_link *link, const struct kxfer_wire_release *release);
+int kxfer_grant_wait_messages(struct kxfer_link *link, const struct kxfer_wire_release *release);
 enum kxfer_wire_status kxfer_grant_describe(struct kxfer_link *link, u64 grant_id,
 					    struct kxfer_wire_info_answer *answer);
 enum kxfer_wire_status kxfer_grant_notify(struct kxfer_link *link, u64 grant_id,
 					  u64 cookie);
-int kxfer_grant_send(struct kxfer_lane *lane, const struct kxfer_wire_send *send, u32 length,
-		     u32 *credits);
+int kxfer_grant_send(struct kxfer_lane *lane, const struct kxfer_wire_send *send, u32 length);
 const char *kxfer_grant_eager(struct kxfer_lane *lane, u32 grant_id, const void *payload,
 			      u32 length);
-int kxfer_grant_offer(struct kxfer_link *link, struct kxfer_fetch *fetch);
+int kxfer_grant_credits(struct kxfer_lane *lane, u64 grant_id, u32 *credits);
+int kxfer_grant_offer(struct kxfer_lane *lane, struct kxfer_fetch *fetch);
 void kxfer_grant_link_closed(struct kxfer_link *link);
 
 #endif /* KXFER_GRANT_H */

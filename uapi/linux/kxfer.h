@@ -117,6 +117,9 @@
 
 /** define KXFER_MESSAGE_MAX - most bytes of payload of a message that is copied */
 #define KXFER_MESSAGE_MAX	992
+
+/** define KXFER_MESSAGE_EAGER_MAX - most bytes of payload of a message that needs no answer */
+#define KXFER_MESSAGE_EAGER_MAX	4096
 /** define KXFER_MESSAGE_LONG_MAX - most bytes of payload with KXFER_FEATURE_LONG_MESSAGE */
 #define KXFER_MESSAGE_LONG_MAX	(1024 * 1024)
 /** define KXFER_MAILBOX_MAX - most messages that a mailbox holds */
@@ -748,7 +751,7 @@ struct kxfer_export_set {
  * fails with EOPNOTSUPP.
  *
  * The memory for @capacity messages is allocated at once and charged to the caller: at most
- * KXFER_MESSAGE_MAX bytes for each, because longer messages stay with their senders until
+ * KXFER_MESSAGE_EAGER_MAX bytes for each, because longer messages stay with their senders until
  * there is a RECV. Messages that have not been received when the mailbox ends are lost,
  * although their SENDs succeeded; but the SEND of a long message ends with EKEYREVOKED.
  */

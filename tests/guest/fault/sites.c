@@ -128,6 +128,8 @@ static enum flow home_of(enum site site)
 	case SITE_GRANT_ID:
 	case SITE_PEER_LIST:
 	case SITE_TARGET:
+	case SITE_SENDER:
+	case SITE_CHANNEL_PAGE:
 	case SITE_FLOW:
 	case SITE_TARGET_ANSWER:
 	case SITE_TARGET_KEYS:

@@ -95,6 +95,7 @@ static inline bool model_may_send(u8 type, u32 length, bool initiator, bool data
 	case KXFER_WIRE_FETCHED:
 		return !initiator && data && length == 8;
 	case KXFER_WIRE_TAKE_BACK:
+	case KXFER_WIRE_CREDITS:
 		return initiator && data && length == 8;
 	default:
 		return false;
@@ -196,7 +197,7 @@ static inline const char *send_wrong(const u8 *bytes, u32 length, bool eager)
 	struct kxfer_message message = {};
 	int verdict = kxfer_wire_take_send(&message, (const void *)bytes, length, eager);
 	u64 flags = number_at(bytes, 8, 4), immediate = number_at(bytes, 12, 4);
-	bool good = flags <= (eager ? 7 : 1) && (flags & 1 || !immediate);
+	bool good = flags <= (eager ? 3 : 1) && (flags & 1 || !immediate);
 
 	if (verdict != (good ? 0 : -EINVAL))
 		return good ? "a good SEND is refused" : "a SEND that makes no sense is accepted";
@@ -218,15 +219,15 @@ static inline const char *credits_wrong(const u8 *bytes, u32 length, u32 left)
 	return good && stands_at(bytes, 0, 4, credits) ? NULL : "credits that were not given";
 }
 
-/* @bytes: 40 bytes. */
-static inline const char *offer_wrong(const u8 *bytes)
+/* @bytes: 40 bytes. @eager: of a link with eager messages. */
+static inline const char *offer_wrong(const u8 *bytes, bool eager)
 {
 	struct kxfer_message message = {};
 	struct kxfer_offered offered;
-	int verdict = kxfer_wire_take_offer(&message, &offered, (const void *)bytes);
+	int verdict = kxfer_wire_take_offer(&message, &offered, (const void *)bytes, eager);
 	u64 flags = number_at(bytes, 24, 4), immediate = number_at(bytes, 28, 4);
 	u64 address = number_at(bytes, 8, 8), length = number_at(bytes, 20, 4);
-	bool good = (flags == 1 || (!flags && !immediate)) && length > 992 &&
+	bool good = flags <= (eager ? 3 : 1) && (flags & 1 || !immediate) && length > 992 &&
 		    length <= 1 << 20 && address + length > address &&
 		    number_at(bytes, 32, 4) < 16 && stands_at(bytes, 36, 4, 0);
 
@@ -234,8 +235,8 @@ static inline const char *offer_wrong(const u8 *bytes)
 		return good ? "a good OFFER is refused" : "an OFFER of nonsense is accepted";
 	if (!good)
 		return NULL;
-	return message.flags == flags && message.immediate == immediate &&
-	       message.bytes == length && stands_at(bytes, 0, 8, offered.grant) &&
+	return message.flags == (flags & 1) && message.immediate == immediate &&
+	       offered.credit == flags / 2 && message.bytes == length && stands_at(bytes, 0, 8, offered.grant) &&
 	       offered.address == address && stands_at(bytes, 16, 4, offered.key) &&
 	       stands_at(bytes, 32, 4, offered.id) ? NULL : "another long message";
 }

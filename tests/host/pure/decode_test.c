@@ -340,14 +340,14 @@ static void sends(struct kunit *test)
 static void credits(struct kunit *test)
 {
 	static const u32 numbers[] = { 0, 1, 31, 32, 63, 64, 65, 0x80000000u, U32_MAX };
-	struct kxfer_wire_send_answer *answer = (void *)message_memory(test);
+	struct kxfer_wire_credits *answer = (void *)message_memory(test);
 	const char *wrong = NULL;
 	u32 i, left, length;
 
 	for (i = 0; i < ARRAY_SIZE(numbers); i++)
 		for (left = 0; left <= 64 && !wrong; left++)
 			for (length = 0; length <= 9 && !wrong; length++) {
-				*answer = (struct kxfer_wire_send_answer) {
+				*answer = (struct kxfer_wire_credits) {
 					.credits = cpu_to_be32(numbers[i]),
 					.reserved = cpu_to_be32(length % 3 == 0),
 				};
@@ -397,9 +397,11 @@ static void offers(struct kunit *test)
 			.id = cpu_to_be32(cases[i].id),
 			.reserved = cpu_to_be32(cases[i].reserved),
 		};
-		const char *wrong = offer_wrong((u8 *)&offer);
+		const char *wrong = offer_wrong((u8 *)&offer, false) ?:
+				    offer_wrong((u8 *)&offer, true);
 
-		KUNIT_EXPECT_EQ(test, kxfer_wire_take_offer(&message, &offered, &offer),
+		KUNIT_EXPECT_EQ(test, kxfer_wire_take_offer(&message, &offered, &offer,
+							    false),
 				cases[i].verdict);
 		if (wrong)
 			KUNIT_FAIL(test, "case %u: %s", i, wrong);

@@ -21,6 +21,7 @@
 
 #define KIB		1024u
 #define LENGTH		(256 * KIB)
+#define LONG_MESSAGE	5000	/* more than an eager message has */
 #define BIG_LENGTH	(32 * 1024 * KIB)
 #define OTHER_PORT	(KXFER_PORT + 3)
 
@@ -266,9 +267,10 @@ static int change_words(int fd, uint32_t region, uint32_t target)
 static int pass_long(int fd, uint32_t mailbox, uint32_t target, uint32_t region)
 {
 	struct kxfer_job jobs[2] = {
-		{ .op = KXFER_OP_SEND, .region = region, .target = target, .length = 2000 },
+		{ .op = KXFER_OP_SEND, .region = region, .target = target,
+		  .length = LONG_MESSAGE },
 		{ .op = KXFER_OP_RECV, .region = region, .target = mailbox,
-		  .region_offset = 4096, .length = 4096 },
+		  .region_offset = 2 * LONG_MESSAGE, .length = 2 * LONG_MESSAGE },
 	};
 	struct kxfer_completion done[2] = {};
 	int nr = kx_submit(fd, jobs, 2), ret, more = 0;
@@ -293,7 +295,7 @@ static int pass_message(int fd, uint32_t peer, uint32_t region)
 {
 	uint32_t mailbox, target;
 
-	return kx_mailbox_add(fd, "fault-mailbox", 4, 2000, &mailbox) ?:
+	return kx_mailbox_add(fd, "fault-mailbox", 4, LONG_MESSAGE, &mailbox) ?:
 	       kx_target_open(fd, peer, "fault-mailbox", 0, &target) ?:
 	       kx_send(fd, region, 0, 100, target) ?:
 	       kx_recv(fd, mailbox, region, 0, 4096) ?:

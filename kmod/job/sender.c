@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Senders: the credits that a peer gives for messages to one of its mailboxes.
+ *
+ * The peer gives credits when it is asked by CREDITS (share/eager.c says for what). A sender asks
+ * when its first message is posted, and again when a quarter of its credits is left. So there are
+ * more before the last is used, and no message waits for the answer unless the peer is slow. A
+ * peer that gives none is asked again after REST messages.
+ *
+ * A CREDITS under way keeps the sender, not its target: the target may be closed meanwhile. What
+ * the answer brings then is of no use, and the peer takes it back with the grant.
+ *
+ * Context: under a lane's lock, or where an answer arrives; nothing sleeps.
+ */
+#include <linux/slab.h>
+
+#include "base/decode.h"
+#include "base/fault.h"
+#include "job/flow.h"
+#include "job/sender.h"
+#include "link/channel.h"
+#include "link/lane.h"
+#include "link/link.h"
+#include "node/device.h"
+
+#define REST	32
+
+/** kxfer_sender_create() - a sender without credits, with one reference; or NULL */
+struct kxfer_sender *kxfer_sender_create(u64 grant)
+{
+	struct kxfer_sender *sender;
+
+	sender = kxfer_try_alloc(SENDER, kzalloc(sizeof(*sender), GFP_KERNEL_ACCOUNT));
+	if (!sender)
+		return NULL;
+	refcount_set(&sender->ref, 1);
+	sender->grant = grant;
+	return sender;
+}
+
+/** kxfer_sender_put() - drop a reference; any context */
+void kxfer_sender_put(struct kxfer_sender *sender)
+{
+	if (refcount_dec_and_test(&sender->ref))
+		kfree(sender);
+}
+
+/**
+ * kxfer_sender_served() - whether the peer of a link gives credits
+ *
+ * A message of two pages must be one work request.
+ */
+bool kxfer_sender_served(const struct kxfer_link *link)
+{
+	return link->features & KXFER_WIRE_FEATURE_EAGER && link->dev->write_limits.max_sge > 1;
+}
+
+/* Called with the lane's lock held. Return: 0 or -EPROTO. */
+static int take_credits(struct kxfer_sender *sender, const struct kxfer_request *request)
+{
+	const struct kxfer_lane *lane = request->channel->lane;
+	int credits = 0;
+
+	sender->asking = false;
+	if (!request->status)
+		credits = kxfer_wire_take_credits(request->answer, request->answer_length,
+						  sender->credits);
+	if (credits < 0 || (credits && sender->credits && sender->lane != lane))
+		return -EPROTO;
+	if (credits)
+		sender->lane = lane;
+	else
+		sender->rest = REST;
+	sender->credits += credits;
+	sender->window = sender->credits;
+	return 0;
+}
+
+/* The messages that wait are posted when the slot is free, which follows. */
+static void answered(struct kxfer_request *request)
+{
+	struct kxfer_sender *sender = request->owner;
+	struct kxfer_lane *lane = request->channel->lane;
+	int ret;
+
+	spin_lock_bh(&lane->lock);
+	ret = take_credits(sender, request);
+	kxfer_flow_wake_held(lane);
+	spin_unlock_bh(&lane->lock);
+	if (ret)
+		kxfer_link_protocol_error(lane->link, "credits that make no sense");
+	kxfer_sender_put(sender);
+}
+
+static bool needs_credits(struct kxfer_sender *sender)
+{
+	if (sender->asking || sender->credits > sender->window / 8)
+		return false;
+	if (!sender->rest)
+		return true;
+	sender->rest--;
+	return false;
+}
+
+/**
+ * kxfer_sender_ask() - ask for credits if there are few
+ * @sender: sender of a message that is about to be posted
+ * @lane: lane of the message, of a peer that gives credits; the caller holds its lock
+ *
+ * Without a free slot the next message asks.
+ */
+void kxfer_sender_ask(struct kxfer_sender *sender, struct kxfer_lane *lane)
+{
+	struct kxfer_wire_grant_id id = { .grant = cpu_to_be64(sender->grant) };
+	struct kxfer_request *request;
+
+	if (!needs_credits(sender))
+		return;
+	request = kxfer_channel_get_locked(&lane->channel);
+	if (!request)
+		return;
+	refcount_inc(&sender->ref);
+	sender->asking = true;
+	request->owner = sender;
+	request->answered = answered;
+	/* If this fails the link is broken, and nothing waits for the answer any more. */
+	if (kxfer_channel_post_locked(request, KXFER_WIRE_CREDITS, &id, sizeof(id))) {
+		request->answered = NULL;
+		refcount_dec(&sender->ref);
+	}
+}

@@ -46,7 +46,7 @@ struct kxfer_wire_rule {
 	X(GRANT, INITIATOR, CONTROL, BYTES(grant), 0, IN_TURN, handle_grant) \
 	X(KEYS, INITIATOR, CONTROL, BYTES(keys), 0, IN_A_WORK, handle_keys) \
 	X(RELEASE, INITIATOR, CONTROL, BYTES(grant_id), \
-	  BYTES(release) - BYTES(grant_id), IN_A_WORK, handle_release) \
+	  BYTES(release) - BYTES(grant_id), IN_TURN, handle_release) \
 	X(INFO, INITIATOR, CONTROL, BYTES(grant_id), 0, IN_A_WORK, handle_info) \
 	X(LIST, INITIATOR, CONTROL, BYTES(list), 0, IN_A_WORK, handle_list) \
 	X(REVOKE, RESPONDER, CONTROL, BYTES(exposure_id), 0, IN_TURN, handle_revoke) \

@@ -188,9 +188,10 @@ int kxfer_grant_wait_messages(struct kxfer_link *link, const struct kxfer_wire_r
 		return -EPROTO;
 	if (id > KXFER_MAX_GRANTS)
 		return 0;
-	while ((missing = missing_messages(link, id, sent)) > 0 && time_before(jiffies, end))
+	while ((missing = missing_messages(link, id, sent)) > 0 && kxfer_link_is_live(link) &&
+	       time_before(jiffies, end))
 		usleep_range(EAGER_LOOK_US, 2 * EAGER_LOOK_US);
-	return missing ? -EPROTO : 0;
+	return missing && kxfer_link_is_live(link) ? -EPROTO : 0;
 }
 
 /** kxfer_grant_release() - handle RELEASE: the peer has closed a target */

@@ -126,6 +126,8 @@ static void *submit_two(void *argument)
 
 	jobs[0] = rig_job(&self->slow, KXFER_OP_WRITE, 0, 0, 64);
 	jobs[0].region = self->mapped;
+	/* A job without an order would be posted before the second is looked at (quick.c). */
+	jobs[0].flags = KXFER_JOB_F_ORDERED;
 	jobs[1] = rig_job(&self->slow, KXFER_OP_WRITE, 0, 0, LENGTH);
 	self->moved = kx_submit(self->slow.client, jobs, 2);
 	return NULL;

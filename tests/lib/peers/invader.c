@@ -26,7 +26,9 @@ struct slot {
 	bool busy;
 	uint8_t type;
 	uint64_t sequence;
-	uint64_t asked;		/* exposure of KEYS, rights of GRANT, id of OFFER, TAKE_BACK */
+	uint64_t asked;		/* exposure of KEYS, rights of GRANT, id of OFFER and TAKE_BACK,
+				 * grant of CREDITS
+				 */
 	bool guessed;		/* the exposure may be that of a grant in flight */
 	int name;		/* GRANT: index in names[] */
 };
@@ -35,6 +37,8 @@ struct grant {
 	uint64_t id;
 	uint64_t exposure;
 	uint32_t rights;
+	uint32_t credits;	/* for messages on the data lane */
+	uint32_t sent;		/* messages that took one */
 };
 
 struct key {
@@ -48,6 +52,7 @@ struct invader {
 	struct raw_link link;
 	bool has_data;
 	bool has_long;		/* long messages were agreed on */
+	bool has_eager;		/* so were eager messages */
 	bool deaf;		/* no RECVs on a lane */
 	bool confused;		/* has misbehaved: an answer may have any status */
 	struct slot slots[2][KXFER_WIRE_DATA_SLOTS];	/* control, data */
@@ -184,6 +189,25 @@ static void take_long(struct invader *invader, const struct slot *slot, uint16_t
 		forget_offer(invader, slot->asked);
 }
 
+/* A RELEASE or the end of the grant may be under way: then there is no record of it. */
+static void take_credits(struct invader *invader, uint64_t id,
+			 const struct kxfer_wire_credits *answer, uint32_t length)
+{
+	uint32_t credits = be32toh(answer->credits), i, left = 0;
+
+	for (i = 0; i < NR_GRANTS; i++)
+		left += invader->grants[i].credits;
+	if (length != sizeof(*answer) || credits + left > KXFER_WIRE_EAGER)
+		attack_fault(invader->attack, "%u credits beside %u, in %u bytes", credits, left,
+			     length);
+	for (i = 0; i < NR_GRANTS; i++) {
+		if (invader->grants[i].rights && invader->grants[i].id == id) {
+			invader->grants[i].credits += credits;
+			return;
+		}
+	}
+}
+
 static void take_answer(struct invader *invader, bool data,
 			const struct kxfer_wire_header *header, uint32_t length)
 {
@@ -212,6 +236,8 @@ static void take_answer(struct invader *invader, bool data,
 		take_keys(invader, slot, (const void *)(header + 1), length);
 	else if (type == KXFER_WIRE_LIST)
 		take_list(invader, (const void *)(header + 1), length);
+	else if (type == KXFER_WIRE_CREDITS)
+		take_credits(invader, slot->asked, (const void *)(header + 1), length);
 }
 
 /* Handles the module's own requests: mostly answers them correctly. */
@@ -373,6 +399,32 @@ static uint32_t say_grant_id(struct invader *invader, void *payload)
 	return sizeof(struct kxfer_wire_grant_id);
 }
 
+/* The grant is not used any more, unless the module does not take the RELEASE. */
+static uint32_t say_release(struct invader *invader, void *payload)
+{
+	struct kxfer_wire_release *release = payload;
+	uint32_t i;
+
+	if (!invader->has_eager)
+		return say_grant_id(invader, payload);
+	*release = (struct kxfer_wire_release) { .grant = htobe64(some_grant(invader)) };
+	for (i = 0; i < NR_GRANTS; i++) {
+		if (invader->grants[i].rights && invader->grants[i].id == be64toh(release->grant)) {
+			release->sent = htobe32(invader->grants[i].sent);
+			invader->grants[i].credits = 0;
+		}
+	}
+	return sizeof(*release);
+}
+
+static uint32_t say_credits(struct invader *invader, struct slot *slot, void *payload)
+{
+	uint32_t length = say_grant_id(invader, payload);
+
+	slot->asked = be64toh(((struct kxfer_wire_grant_id *)payload)->grant);
+	return length;
+}
+
 static uint32_t say_notify(struct invader *invader, void *payload)
 {
 	struct kxfer_wire_notify *notify = payload;
@@ -449,6 +501,9 @@ static uint32_t say(struct invader *invader, uint8_t type, struct slot *slot, vo
 	case KXFER_WIRE_LIST:
 		return say_list(invader, payload);
 	case KXFER_WIRE_RELEASE:
+		return say_release(invader, payload);
+	case KXFER_WIRE_CREDITS:
+		return say_credits(invader, slot, payload);
 	case KXFER_WIRE_INFO:
 		return say_grant_id(invader, payload);
 	case KXFER_WIRE_NOTIFY:
@@ -489,7 +544,7 @@ static uint8_t some_type(struct invader *invader)
 		KXFER_WIRE_KEYS, KXFER_WIRE_KEYS, KXFER_WIRE_RELEASE, KXFER_WIRE_RELEASE,
 		KXFER_WIRE_INFO, KXFER_WIRE_LIST, KXFER_WIRE_NOTIFY, KXFER_WIRE_NOTIFY,
 		KXFER_WIRE_SEND, KXFER_WIRE_SEND, KXFER_WIRE_OFFER, KXFER_WIRE_OFFER,
-		KXFER_WIRE_OFFER, KXFER_WIRE_TAKE_BACK,
+		KXFER_WIRE_OFFER, KXFER_WIRE_TAKE_BACK, KXFER_WIRE_CREDITS, KXFER_WIRE_CREDITS,
 	};
 
 	return types[dice_below(&invader->dice, sizeof(types))];
@@ -505,13 +560,16 @@ static bool makes_sense(const struct invader *invader, uint8_t type)
 {
 	if (type == KXFER_WIRE_TAKE_BACK)
 		return invader->has_long && invader->noted;
+	if (type == KXFER_WIRE_CREDITS)
+		return invader->has_eager;
 	return type != KXFER_WIRE_OFFER || invader->has_long;
 }
 
 static void request(struct invader *invader, uint8_t type)
 {
 	uint8_t message[sizeof(struct kxfer_wire_header) + SAY_BYTES];
-	bool data = type == KXFER_WIRE_NOTIFY || type == KXFER_WIRE_SEND || is_long(type);
+	bool data = type == KXFER_WIRE_NOTIFY || type == KXFER_WIRE_SEND ||
+		    type == KXFER_WIRE_CREDITS || is_long(type);
 	struct kxfer_wire_header *header = (void *)message;
 	struct slot *slot = NULL;
 	uint32_t length;
@@ -532,6 +590,25 @@ static void request(struct invader *invader, uint8_t type)
 	length = say(invader, type, slot, header + 1);
 	*header = raw_header(type, slot - invader->slots[data], length, slot->sequence);
 	push(invader, data, message, sizeof(*header) + length);
+}
+
+/* An eager message that has a credit, if there is one. */
+static void send_eager(struct invader *invader)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM };
+	uint8_t bytes[100];
+	uint32_t i;
+
+	for (i = 0; i < NR_GRANTS && !invader->grants[i].credits; i++)
+		;
+	if (i == NR_GRANTS || !invader->has_data)
+		return;
+	invader->grants[i].credits--;
+	invader->grants[i].sent++;
+	wr.imm_data = htobe32(invader->grants[i].id);
+	dice_fill(&invader->dice, bytes, sizeof(bytes));
+	atomic_fetch_add(&invader->attack->nr_messages, 1);
+	raw_push_wr(&invader->link.data, &wr, bytes, 1 + dice_below(&invader->dice, sizeof(bytes)));
 }
 
 /* ---- messages that break the protocol, and cost the link ---- */
@@ -814,7 +891,9 @@ static bool connect_control(struct invader *invader)
 	dice_fill(&invader->dice, cookie, sizeof(cookie));
 	hello = raw_hello_data(KXFER_WIRE_CONTROL, cookie, epoch);
 	invader->has_long = dice_chance(&invader->dice, 900);
-	hello.features = htobe32(invader->has_long ? KXFER_WIRE_FEATURE_LONG : 0);
+	invader->has_eager = dice_chance(&invader->dice, 700) && strcmp(kx_provider(), "siw");
+	hello.features = htobe32((invader->has_long ? KXFER_WIRE_FEATURE_LONG : 0) |
+				 (invader->has_eager ? KXFER_WIRE_FEATURE_EAGER : 0));
 	if (dice_chance(&invader->dice, 150))
 		spoil_hello(&invader->dice, &hello, &length);
 	if (dice_chance(&invader->dice, 30)) {
@@ -886,6 +965,8 @@ static void converse(struct invader *invader)
 			reach(invader);
 		else if (what < 150 && !invader->has_data)
 			connect_data(invader);
+		else if (what < 250 && invader->has_eager)
+			send_eager(invader);
 		else
 			request(invader, some_type(invader));
 		listen_all(invader);

@@ -115,7 +115,7 @@
 /** define KXFER_PING_SIZE - bytes of KXFER_PING_NAME; byte i is (i * 7 + i / 256) mod 256 */
 #define KXFER_PING_SIZE		65536
 
-/** define KXFER_MESSAGE_MAX - most bytes of payload of a message that is copied */
+/** define KXFER_MESSAGE_MAX - most bytes of payload of a message that is answered at once */
 #define KXFER_MESSAGE_MAX	992
 
 /** define KXFER_MESSAGE_EAGER_MAX - most bytes of payload of a message that needs no answer */
@@ -753,7 +753,9 @@ struct kxfer_export_set {
  * The memory for @capacity messages is allocated at once and charged to the caller: at most
  * KXFER_MESSAGE_EAGER_MAX bytes for each, because longer messages stay with their senders until
  * there is a RECV. Messages that have not been received when the mailbox ends are lost,
- * although their SENDs succeeded; but the SEND of a long message ends with EKEYREVOKED.
+ * although their SENDs succeeded; but the SEND of a long message ends with EKEYREVOKED. Some
+ * places are kept for a target whose messages then need no answer, a quarter of those that are
+ * free at most. For others the mailbox is full when only such places are left.
  */
 struct kxfer_mailbox_add {
 	__u32 size;
@@ -1066,8 +1068,8 @@ struct kxfer_target_info {
  * @KXFER_OP_FETCH_ADD: add @compare_add to the word of the target, modulo 2^64
  *
  * @KXFER_OP_SEND: put @length bytes of the region, perhaps none, as one message into the
- *	target, which is a mailbox; success means that the message is there, or, if it is
- *	longer than KXFER_MESSAGE_MAX, that it is in the region of a RECV
+ *	target, which is a mailbox; success means that the message has arrived at the peer's
+ *	device, where a place in the mailbox is kept for it, or more: see KXFER_JOB_F_STORED
  * @KXFER_OP_RECV: take the oldest message of the session's own mailbox, whose id is
  *	@target, or wait for one
  *
@@ -1076,7 +1078,7 @@ struct kxfer_target_info {
  * bytes are read at some time while the job is in flight. The message arrives after the
  * data of all WRITEs that this session submitted before to the same peer, and messages of
  * the session to one mailbox arrive in order. A full mailbox refuses: the SEND ends with
- * -EAGAIN, and later ones may be stored.
+ * -EAGAIN, and later ones may be stored. A message for which a place is kept is not refused.
  *
  * A RECV brings a struct kxfer_message and after it the payload into the region, which must
  * be writable: both are counted in @length and in the @bytes of the completion. EINVAL:
@@ -1146,10 +1148,12 @@ enum kxfer_op {
  */
 #define KXFER_JOB_F_NOTIFY	(1U << 5)
 /*
- * SEND: the job completes when the peer has answered that the message is in the mailbox. A job
- * without this flag may complete when the message has arrived at the peer's device and a place in
- * the mailbox is kept for it: then only the end of the peer, or the withdrawal of the mailbox, can
- * keep it out. Of that the next job to the target, or TARGET_INFO, tells.
+ * SEND: the job completes when the peer has answered that the message is in the mailbox, or, if it
+ * is longer than KXFER_MESSAGE_MAX, in the region of a RECV. A message of at most
+ * KXFER_MESSAGE_EAGER_MAX bytes that has neither this flag nor KXFER_JOB_F_IMM may complete when
+ * it has arrived at the peer's device and a place in the mailbox is kept for it: then only the end
+ * of the peer, or the withdrawal of the mailbox, can keep it out. The next job to the target, or
+ * TARGET_INFO, shows that. All other messages complete as with this flag.
  */
 #define KXFER_JOB_F_STORED	(1U << 6)
 #define KXFER_JOB_F_ALL		(KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_BATCH | KXFER_JOB_F_IMM | \

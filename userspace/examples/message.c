@@ -10,8 +10,8 @@
  * The receiver keeps SLOTS RECVs waiting, each with a place of its own in the region. A
  * message comes with a struct kxfer_message in front, which says who sent it; when it has
  * been printed its place goes into the next RECV. RECVs get messages in the order in which
- * they were handed in. The sender waits for each SEND, so a message that it says was sent
- * is in the mailbox, or received.
+ * they were handed in. The sender waits for each SEND, which is a stored one, so a message
+ * that it says was sent is in the mailbox, or received.
  *
  * cc message.c -o message $(pkg-config --cflags --libs kxfer)
  */
@@ -97,7 +97,7 @@ static int open_mailbox(struct kxfer_session* session, const char* host, const c
 
 static int send_text(struct kxfer_session* session, uint32_t region, uint32_t target, const char* text) {
     struct kxfer_job job =
-        kxfer_job_make_send(region, offsetof(struct slot, payload), target, strlen(text), 0);
+        kxfer_job_make_send_stored(region, offsetof(struct slot, payload), target, strlen(text), 0);
     int ret;
 
     if (strlen(text) > LONGEST) return complain(text, -EMSGSIZE);

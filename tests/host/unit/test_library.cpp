@@ -209,6 +209,12 @@ TEST(Job, of_messages_is_the_same_in_C_and_Cpp) {
     EXPECT_EQ(send.op, static_cast<uint32_t>(KXFER_OP_SEND));
     EXPECT_EQ(send.flags, 0U);
     EXPECT_EQ(send.cookie, 0U);
+    kxfer_job stored = kxfer_job_make_send_stored(0, 1, 0, 2, 3);
+    const Job same_stored = Job::send_stored(Region(), 1, Target(), 2, 3);
+    EXPECT_EQ(std::memcmp(&stored, static_cast<const kxfer_job*>(&same_stored), sizeof(stored)), 0);
+    EXPECT_EQ(stored.flags, KXFER_JOB_F_STORED);
+    stored.flags = 0;
+    EXPECT_EQ(std::memcmp(&stored, &send, sizeof(send)), 0);
     const kxfer_job send_imm = kxfer_job_make_send_imm(0, 1, 0, 2, 0xffffffff, 3);
     const Job same_imm = Job::send(Region(), 1, Target(), 2, 3, 0xffffffff);
     EXPECT_EQ(std::memcmp(&send_imm, static_cast<const kxfer_job*>(&same_imm), sizeof(send_imm)), 0);

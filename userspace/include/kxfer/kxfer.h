@@ -253,9 +253,11 @@ static inline struct kxfer_job kxfer_job_make_notify(uint32_t target, uint64_t c
 /*
  * A job that puts length bytes of the region as one message into the mailbox that is the
  * target; at most the target's length. With length 0, region and region_offset are 0. The
- * job's completion has -EAGAIN if the mailbox is full. If the message is longer than
- * KXFER_MESSAGE_MAX, its bytes must not change before the job completes, which is when
- * they have been received.
+ * job's completion has -EAGAIN if the mailbox is full. Success means that the message has
+ * arrived at the peer's device, and that a place in the mailbox is kept for it or that it is
+ * there already; of a longer one than KXFER_MESSAGE_EAGER_MAX, that it has been received.
+ * kxfer_job_make_send_stored() asks for more. The bytes must not change before the job
+ * completes.
  */
 static inline struct kxfer_job kxfer_job_make_send(uint32_t region, uint64_t region_offset, uint32_t target,
                                                    uint64_t length, uint64_t user_data) {
@@ -264,7 +266,20 @@ static inline struct kxfer_job kxfer_job_make_send(uint32_t region, uint64_t reg
     return job;
 }
 
-/* A SEND with 32 bits of immediate data. */
+/*
+ * A SEND that completes when the message is in the mailbox, or, if it is longer than
+ * KXFER_MESSAGE_MAX, has been received; see KXFER_JOB_F_STORED. Needs KXFER_FEATURE_EAGER; a
+ * module without it has no other SENDs.
+ */
+static inline struct kxfer_job kxfer_job_make_send_stored(uint32_t region, uint64_t region_offset,
+                                                          uint32_t target, uint64_t length,
+                                                          uint64_t user_data) {
+    struct kxfer_job job = kxfer_job_make_send(region, region_offset, target, length, user_data);
+    job.flags = KXFER_JOB_F_STORED;
+    return job;
+}
+
+/* A SEND with 32 bits of immediate data; it completes when the message is in the mailbox or received. */
 static inline struct kxfer_job kxfer_job_make_send_imm(uint32_t region, uint64_t region_offset,
                                                        uint32_t target, uint64_t length, uint32_t immediate,
                                                        uint64_t user_data) {

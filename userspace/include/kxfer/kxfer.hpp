@@ -366,6 +366,11 @@ struct Job : kxfer_job {
                                                        user_data)
                              : kxfer_job_make_send(from.id(), region_offset, to.id(), length, user_data));
     }
+    // Done when the message is in the mailbox, or received; see kxfer_job_make_send_stored().
+    static Job send_stored(const Region& from, uint64_t region_offset, const Target& to, uint64_t length,
+                           uint64_t user_data) {
+        return Job(kxfer_job_make_send_stored(from.id(), region_offset, to.id(), length, user_data));
+    }
     // A message without bytes: the immediate is all of it.
     static Job send(const Target& to, uint32_t immediate, uint64_t user_data) {
         return Job(kxfer_job_make_send_imm(0, 0, to.id(), 0, immediate, user_data));

@@ -47,6 +47,7 @@ constexpr char write_acknowledged[] = "placed in the peer's memory";
 constexpr char write_sent[] = "sent, not acknowledged";
 constexpr char write_handed_to_tcp[] = "handed to TCP";
 constexpr char message_invalidated[] = "answered by the peer, by SEND_WITH_INV";
+constexpr char message_placed[] = "at the peer's device, with a place in the mailbox";
 constexpr char message_answered[] = "in the peer's mailbox, as its kernel has answered";
 constexpr char message_taken[] = "in the memory of the mailbox's receiver, as its kernel has answered";
 

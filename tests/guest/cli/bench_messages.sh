@@ -28,10 +28,57 @@ test_kverbs_sends_messages() {
 	[ "$(rnr_naks)" -eq "$before" ] || fail "messages have met no receive"
 }
 
-# Longer than messages that are copied, deeper than a lane moves at once, and mixed with short
-# messages.
+ends_when() { # WORDS OPTION...
+	words=$1
+	shift
+	expect 0 kxfer bench send "$@" $quick
+	expect_stdout "$words"
+	expect 0 kxfer --json bench send "$@" $quick
+	expect_json '"\(.total.verified) \(.parameters.message_success)"' "true $words"
+}
+
+eager_messages() {
+	kxfer --json stat | jq .sends_eager
+}
+
+# What was measured is counted, too: with --stored each message is answered.
+test_a_message_of_a_job_says_when_it_is_done() {
+	answered="in the peer's mailbox, as its kernel has answered"
+	taken="in the memory of the mailbox's receiver, as its kernel has answered"
+	placed="at the peer's device, with a place in the mailbox"
+	before=$(eager_messages)
+	ends_when "$answered" --size 992 --stored --depth 8
+	ends_when "$taken" --size 993 --stored --depth 8
+	[ "$(eager_messages)" -eq "$before" ] || fail "stored messages had no answer"
+	ends_when "$taken" --size 4097
+	case $KXFER_PROVIDER in
+	siw*)
+		ends_when "$answered" --size 992
+		ends_when "$taken" --size 4096
+		[ "$(eager_messages)" -eq "$before" ] || fail "a message of iWARP had no answer"
+		;;
+	*)
+		ends_when "$placed" --size 64 --depth 8
+		ends_when "$placed" --size 4096
+		[ "$(eager_messages)" -gt $((before + 1000)) ] || fail "most messages were answered"
+		;;
+	esac
+	expect 0 kxfer --json compare --op send --size 64 --engine job --count 40 --rounds 2 --depth 4 --judge-anyway --stored
+	expect_json '.cells[0].engines[0].message_success' "$answered"
+	expect 0 kxfer compare --op send --size 64 --engine job --count 40 --rounds 2 --depth 4 --judge-anyway --stored
+	expect_stdout "$answered"
+	for wrong in "bench send --engine verbs" "bench send-imm" "bench read" "bench send-ping-pong" "bench mix" \
+		"compare --op read,send-imm" "compare --op send --engine verbs"; do
+		expect 2 kxfer $wrong --stored
+		expect_stderr "use --stored with"
+	done
+}
+
+# Longer than messages that are copied or need no answer, deeper than a lane moves at once, and
+# mixed with short messages.
 test_jobs_send_long_messages() {
-	for way in "--size 993 --depth 1" "--size 64K --depth 40 --batch 4 --ring" "--size $longest_message --depth 2"; do
+	for way in "--size 993 --depth 1 --stored" "--size 4097 --depth 1" "--size 64K --depth 40 --batch 4 --ring" \
+		"--size $longest_message --depth 2"; do
 		expect 0 kxfer --json bench send $way --count 60 --warm-up 5 --judge-anyway
 		expect_json '.total | "\(.operations) \(.verified)"' "60 true"
 		expect_json '.parameters.local_registration | test("MR")' true

@@ -113,7 +113,7 @@ test_what_no_engine_can_is_an_error_with_the_reason() {
 	esac
 	expect_error_json "\"\(.errno) \(.why | test(\"at most $longest bytes\"))\"" "EOPNOTSUPP true"
 	expect 1 kxfer --json compare $quick --op send --size 64 --engine job --signal batch
-	expect_error_json '"\(.errno) \(.why | test("each message is answered"))"' "EOPNOTSUPP true"
+	expect_error_json '"\(.errno) \(.why | test("each message has a completion of its own"))"' "EOPNOTSUPP true"
 	[ "$KXFER_PROVIDER" = siw ] || return 0
 	for op in write-imm send-imm; do
 		for engine in verbs kverbs; do

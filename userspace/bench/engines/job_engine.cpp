@@ -45,8 +45,20 @@ tl::expected<std::unique_ptr<JobEngine>, Error> JobEngine::connect(const PathOpt
     TRY_SET(auto path, KernelPath::open(options, memory));
     if (options.ring) TRY(path.session().open_ring(max_completions));
     std::unique_ptr<JobEngine> engine(new JobEngine(std::move(path), memory));
+    TRY(engine->check_stored());
     if (options.messages) engine->open_mailbox();
     return engine;
+}
+
+tl::expected<void, Error> JobEngine::check_stored() const {
+    if (!path_.options().stored || path_.features() & KXFER_FEATURE_EAGER) return {};
+    return tl::unexpected(Error("engine job cannot do --stored", "", EOPNOTSUPP, "leave it out",
+                                "this module has no KXFER_JOB_F_STORED: all its messages are answered"));
+}
+
+// The module may send messages that are not answered, if the peer lets it: see kmod/job/sender.c.
+bool JobEngine::eager() const {
+    return path_.features() & KXFER_FEATURE_EAGER && !path_.iwarp() && path_.write_sges() > 1;
 }
 
 // Without a mailbox there are no messages; supports() gives the reason.
@@ -66,10 +78,12 @@ Parameters JobEngine::parameters(const Workload& workload) const {
     Parameters parameters = path_.parameters(workload);
 
     if (!has_messages(workload)) return parameters;
-    const bool is_long = workload.operation != Operation::write_imm && workload.size > KXFER_MESSAGE_MAX;
-    if (workload.operation != Operation::write_imm && !workload.is_mix())
-        parameters.local_registration = is_long ? local_each : local_copied;
-    parameters.message_success = is_long ? message_taken : message_answered;
+    const auto operation = messages_of(workload).operation;
+    const std::string promise = Outbox::promise(operation, workload.size, path_.options().stored, eager());
+    // A message that is placed leaves from the region, as a WRITE does.
+    if (operation != Operation::write_imm && !workload.is_mix() && promise != message_placed)
+        parameters.local_registration = promise == message_taken ? local_each : local_copied;
+    parameters.message_success = promise;
     parameters.max_depth = std::min(
         {parameters.max_depth, mailbox_capacity, path_.max_jobs() / jobs_of(workload.operation) - 1});
     return parameters;
@@ -85,7 +99,7 @@ tl::expected<void, Error> JobEngine::supports(Operation operation) const {
     if (is_beyond_kernel(operation)) return cannot(why_beyond_kernel(operation));
     if (is_message(operation) && !outbox_) return cannot(no_messages_);
     if (is_message(operation) && path_.options().signal_batch())
-        return cannot("each message is answered, a batch of them has no completion for all");
+        return cannot("each message has a completion of its own, a batch of them has none for all");
     if (const auto why = path_.no_atomics(); is_atomic(operation) && !why.empty()) return cannot(why);
     return {};
 }

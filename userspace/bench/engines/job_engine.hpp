@@ -28,8 +28,9 @@ class JobEngine : public SteppedEngine {
     std::string name() const override { return "job"; }
     Parameters parameters(const Workload& workload) const override;
     // On iWARP a READ is followed by an invalidation; a later WRITE does not wait for that.
-    // A message completes when the peer's kernel answers it; other operations, acknowledged by
-    // the device, may overtake it.
+    // A message that the peer's kernel answers may be overtaken by other operations, which its device
+    // acknowledges. In a series of SENDs that are so acknowledged only the first ones, for which the
+    // peer had given no credits yet, are answered.
     bool completes_in_order() const override {
         return !path_.iwarp() && !(workload_.is_mix() && is_message(messages_.operation));
     }
@@ -45,6 +46,8 @@ class JobEngine : public SteppedEngine {
 
   private:
     JobEngine(KernelPath path, const Memory& memory);
+    tl::expected<void, Error> check_stored() const;
+    bool eager() const;
     void open_mailbox();
     tl::expected<void, Error> carry_out(const Job& job);
     template <typename Done>

@@ -135,6 +135,7 @@ tl::expected<void, Error> KernelPath::find_limits() {
     const auto* device = find(devices, [&](const auto& d) { return text_of(d.name) == device_; });
     if (!device) return tl::unexpected(Error("the device is gone", device_, ENODEV));
 
+    features_ = query.features;
     max_jobs_ = query.max_jobs;
     max_submit_ = query.max_jobs_per_submit;
     iwarp_ = (device->flags & KXFER_DEVICE_IWARP) != 0;

@@ -50,6 +50,7 @@ struct PathOptions {
     unsigned signal = 1;          // one completion for so many operations; 0: for each batch
     bool writable = true;         // ask for the right to write to the export
     bool atomic = false;          // ask for atomics, but do without if the peer does not grant them
+    bool stored = false;          // job: messages are done when they are in the mailbox, or received
     bool messages = false;        // job: use the export's mailbox, but do without if there is none
     bool ud = false;              // kverbs: send messages by UD
     std::optional<uint32_t> qkey; // kverbs: Q_Key of UD messages in place of the responder's
@@ -105,6 +106,8 @@ class KernelPath {
     uint64_t remote_bytes() const { return target_.length(); }
     // Most bytes that the device registers at once.
     uint64_t max_registration() const { return max_registration_; }
+    // KXFER_FEATURE_* of the module.
+    uint64_t features() const { return features_; }
     unsigned max_jobs() const { return max_jobs_; }
     unsigned max_submit() const { return max_submit_; } // jobs of one SUBMIT
     // max_depth is what the lane has room for.
@@ -135,6 +138,7 @@ class KernelPath {
     bool iwarp_ = false;
     bool atomics_ = false; // the device has them
     uint64_t max_registration_ = 0;
+    uint64_t features_ = 0;
     unsigned max_jobs_ = 0;
     unsigned max_submit_ = 1;
     unsigned credits_ = 0;   // work requests for which the link's data lanes have room

@@ -23,7 +23,8 @@ uint64_t random_series() {
 } // namespace
 
 Outbox::Outbox(KernelPath& path, Memory memory)
-    : on_(path.peer() + '/' + mailbox_name(path.options().export_name)), memory_(std::move(memory)) {}
+    : on_(path.peer() + '/' + mailbox_name(path.options().export_name)), stored_(path.options().stored),
+      memory_(std::move(memory)) {}
 
 tl::expected<std::unique_ptr<Outbox>, Error> Outbox::open(KernelPath& path) {
     const std::string& name = path.options().export_name;
@@ -48,7 +49,15 @@ Job Outbox::open_series(const Workload& workload) {
     const WireOpening opening =
         encode(Opening{series_, workload.operation, workload.depth, bytes, workload.stride()});
     memcpy(memory_.data() + opening_at, &opening, sizeof(opening));
-    return Job::send(region_, opening_at, mailbox_, sizeof(opening), 0);
+    return send(region_, opening_at, sizeof(opening), 0);
+}
+
+// Messages with an immediate are always answered.
+const char* Outbox::promise(Operation operation, uint64_t size, bool stored, bool eager) {
+    if (operation == Operation::write_imm) return message_answered;
+    if (operation == Operation::send && eager && !stored && size <= KXFER_MESSAGE_EAGER_MAX)
+        return message_placed;
+    return size > KXFER_MESSAGE_MAX ? message_taken : message_answered;
 }
 
 Job Outbox::next(const Workload& workload, const Region& region) {
@@ -58,8 +67,13 @@ Job Outbox::next(const Workload& workload, const Region& region) {
 
     credits_.spend(1);
     if (workload.operation == Operation::write_imm) return Job::send(mailbox_, immediate, at);
-    if (workload.operation == Operation::send) return Job::send(region, at, mailbox_, workload.size, at);
+    if (workload.operation == Operation::send) return send(region, at, workload.size, at);
     return Job::send(region, at, mailbox_, workload.size, at, immediate);
+}
+
+Job Outbox::send(const Region& region, uint64_t at, uint64_t bytes, uint64_t user_data) const {
+    return stored_ ? Job::send_stored(region, at, mailbox_, bytes, user_data)
+                   : Job::send(region, at, mailbox_, bytes, user_data);
 }
 
 Job Outbox::read_status() {

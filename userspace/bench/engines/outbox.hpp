@@ -26,6 +26,9 @@ class Outbox {
     // According to the status, the peer has taken the opening.
     bool is_open() const { return status().series == series_; }
 
+    // What a message of a mailbox that completed proves: the promise of its job. It may hold more.
+    static const char* promise(Operation operation, uint64_t size, bool stored, bool eager);
+
     // The next message, from its slot of the region; for a WRITE with immediate, without bytes.
     Job next(const Workload& workload, const Region& region);
     uint64_t sent() const { return credits_.sent(); }
@@ -45,8 +48,10 @@ class Outbox {
   private:
     Outbox(KernelPath& path, Memory memory);
     SeriesStatus status() const;
+    Job send(const Region& region, uint64_t at, uint64_t bytes, uint64_t user_data) const;
 
     std::string on_;
+    bool stored_;   // messages that have no immediate have KXFER_JOB_F_STORED
     Memory memory_; // the status as READ last, and the opening
     Region region_;
     Target mailbox_;

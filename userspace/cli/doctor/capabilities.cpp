@@ -24,6 +24,7 @@ struct Facts {
     bool atomic_jobs = false; // the module has them
     bool mailboxes = false;
     bool long_messages = false;
+    bool eager_messages = false;
     uint32_t read_sge = 0;
     uint32_t send_sge = 0;
     uint32_t fast_reg_pages = 0;
@@ -51,6 +52,8 @@ Facts facts_of(const Patient& patient, const DeviceFacts& device) {
     facts.atomic_jobs = patient.query && (patient.query->features & KXFER_FEATURE_ATOMIC);
     facts.mailboxes = patient.query && (patient.query->features & KXFER_FEATURE_MAILBOX);
     facts.long_messages = patient.query && (patient.query->features & KXFER_FEATURE_LONG_MESSAGE);
+    facts.eager_messages = patient.query && (patient.query->features & KXFER_FEATURE_EAGER) && !facts.iwarp &&
+                           facts.send_sge > 1;
     return facts;
 }
 
@@ -89,16 +92,21 @@ uint64_t longest_message(const Facts& facts) {
                               std::min({uint64_t{KXFER_MESSAGE_LONG_MAX}, facts.max_message, registered}));
 }
 
-std::string messages_remark(const Facts& facts) {
+} // namespace
+
+std::string messages_remark(const Patient& patient, const DeviceFacts& device) {
+    const Facts facts = facts_of(patient, device);
     if (!facts.mailboxes) return "this module has no such job";
     const uint64_t most = longest_message(facts);
-    const auto copied = fmt::format("{} bytes at most, with an immediate or without, to mailboxes", most);
+    std::string text = fmt::format("{} bytes at most, with an immediate or without, to mailboxes", most);
 
-    if (most <= KXFER_MESSAGE_MAX) return copied;
-    return fmt::format("{}; beyond {} READ by the peer, if its module can", copied, KXFER_MESSAGE_MAX);
+    if (facts.eager_messages)
+        text += fmt::format("; to {} without an answer, if the peer's module can",
+                            std::min<uint64_t>(most, KXFER_MESSAGE_EAGER_MAX));
+    if (most <= KXFER_MESSAGE_MAX) return text;
+    return text + fmt::format("; {}to {} with an answer, beyond READ by the peer, if its module can",
+                              facts.eager_messages ? "else " : "", KXFER_MESSAGE_MAX);
 }
-
-} // namespace
 
 std::vector<Capability> capabilities(const Patient& patient) {
     std::vector<Capability> all;
@@ -120,7 +128,7 @@ std::vector<Capability> capabilities(const Patient& patient) {
                  : none);
         add("COMPARE_SWAP, FETCH_ADD", jobs && facts.atomics && facts.atomic_jobs,
             jobs || !facts.atomics ? atomics_remark(facts) : none);
-        add("SEND, RECV", jobs && facts.mailboxes, jobs ? messages_remark(facts) : none);
+        add("SEND, RECV", jobs && facts.mailboxes, jobs ? messages_remark(patient, device) : none);
         add("WRITE with immediate", false, "no job; an empty SEND with one behind a WRITE does as much");
         add("user-space verbs", device.verbs.has_value(),
             device.verbs ? "`compare` measures them" : device.verbs_failure);

@@ -56,5 +56,7 @@ std::vector<Check> system_checks(const Patient& patient);
 // Checks of devices, ports, addresses and listeners.
 std::vector<Check> device_checks(const Patient& patient);
 std::vector<Capability> capabilities(const Patient& patient);
+// Of the capabilities: how long a message of jobs is, and by its length what it waits for.
+std::string messages_remark(const Patient& patient, const DeviceFacts& device);
 
 } // namespace kxfer::cli

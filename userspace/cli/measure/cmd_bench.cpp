@@ -108,6 +108,10 @@ tl::expected<void, Failure> check_what(const BenchOptions& options) {
                            "leave out --verify; ping-pong compares every byte");
     if (options.invalidate == "remote" && workload.operation != bench::Operation::send)
         return wrong_usage("only a SEND is answered", "use --invalidate remote with send");
+    if (options.stored &&
+        !(workload.is_mix() ? bench::has_messages(workload) : workload.operation == bench::Operation::send))
+        return wrong_usage(fmt::format("{} has no SEND that could be done earlier", workload.name()),
+                           "use --stored with send, or with mix and --mix that has send");
     if (options.stages && (!options.wants("job") || workload.depth != 1 || workload.is_round_trip()))
         return wrong_usage("only jobs that are done one at a time have stages",
                            "use --stages with READ, WRITE or an atomic, --engine job and --depth 1");

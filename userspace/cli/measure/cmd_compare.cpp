@@ -129,10 +129,9 @@ tl::expected<Rig, Failure> set_up(const CompareOptions& options, std::vector<ben
     return rig;
 }
 
-bool some_write(const CompareOptions& options) {
+template <typename Wanted> bool some(const CompareOptions& options, Wanted wanted) {
     const auto workloads = workloads_of(options);
-    return std::ranges::any_of(workloads,
-                               [](const auto& workload) { return bench::is_write(workload.operation); });
+    return std::ranges::any_of(workloads, [&](const auto& workload) { return wanted(workload.operation); });
 }
 
 // Fails for options that exclude each other, and names them.
@@ -142,9 +141,12 @@ tl::expected<void, Failure> check_options(const CompareOptions& options) {
         if (bench::is_atomic(workload.operation) && workload.size != bench::atomic_bytes)
             return wrong_usage(fmt::format("an atomic operation has 8 bytes, not {}", workload.size),
                                "use --size 8, or another --op");
-    if (!options.inline_writes() && !some_write(options))
+    if (!options.inline_writes() && !some(options, bench::is_write))
         return wrong_usage("only the payload of a WRITE is carried inline",
                            "use --inline never with --op write or write-imm");
+    if (options.stored && !some(options, [](auto operation) { return operation == bench::Operation::send; }))
+        return wrong_usage("none of these operations is a SEND that could be done earlier",
+                           "use --stored with --op send");
     if (options.depth && options.batch > options.depth)
         return wrong_usage("a batch cannot be larger than the depth",
                            fmt::format("use --batch {} or less", options.depth));

@@ -134,6 +134,7 @@ bench::PathOptions path_options(const RigOptions& options, const Rig& rig) {
     bench::PathOptions path = common_path(options);
     path.peer = rig.place.listener;
     path.ring = options.ring;
+    path.stored = options.stored;
     path.inline_writes = options.inline_writes();
     path.memory = memories.at(options.memory);
     path.mr_pool = options.memory == "mr-pool";
@@ -339,6 +340,11 @@ void add_rig_options(CLI::App& command, RigOptions& options) {
                     "never polling")
         ->check(CLI::IsMember({"adaptive", "always", "never"}));
     command.add_flag("--ring", options.ring, "a job's completions come into memory shared with the kernel");
+    command.add_flag(
+        "--stored", options.stored,
+        "a job's message is done when it is in the mailbox or, if it has more than 992 bytes, "
+        "received (default: up to 4096 bytes may be done when it is at the peer's device, with a "
+        "place in the mailbox)");
     command
         .add_option(
             "--export", options.export_name,
@@ -377,6 +383,8 @@ tl::expected<void, Failure> check_heeded(const RigOptions& options) {
     if (options.ring && (!options.wants("job") || options.round_trip))
         return wrong_usage("only jobs complete in a ring, and round trips do without",
                            "use --ring with --engine job");
+    if (options.stored && !options.wants("job"))
+        return wrong_usage("only a job chooses when its message is done", "use --stored with --engine job");
     if (options.export_given && !options.peer_given)
         return wrong_usage("without a peer there is no export to choose", "use --export with PEER");
     return check_of_module(options);

@@ -45,6 +45,7 @@ struct RigOptions {
     std::string invalidate = "deferred";
     std::string cq; // CQ of kverbs' dedicated connection: own or pool; empty: --cq was not given
     bool ring = false;
+    bool stored = false; // messages of jobs are done when they are in the mailbox, or received
     unsigned nr_clients = 1;
     unsigned client = 0;                       // number of the client that this process is
     std::vector<unsigned> cpus;                // CPUs that clients are pinned to in turn, or none
@@ -66,8 +67,8 @@ struct RigOptions {
     bool inline_writes() const { return inlining == "auto"; }
 };
 
-// --context, --memory, --invalidate, --inline, --cq, --poll, --ring, --signal, --export, the options of
-// verbs and the common options.
+// --context, --memory, --invalidate, --inline, --cq, --poll, --ring, --stored, --signal, --export, the
+// options of verbs and the common options.
 void add_rig_options(CLI::App& command, RigOptions& options);
 
 // Fails if options exclude each other, and names them.

@@ -115,7 +115,7 @@
 /** define KXFER_PING_SIZE - bytes of KXFER_PING_NAME; byte i is (i * 7 + i / 256) mod 256 */
 #define KXFER_PING_SIZE		65536
 
-/** define KXFER_MESSAGE_MAX - most bytes of payload of a message that is answered at once */
+/** define KXFER_MESSAGE_MAX - most bytes of payload of a message whose answer waits for no RECV */
 #define KXFER_MESSAGE_MAX	992
 
 /** define KXFER_MESSAGE_EAGER_MAX - most bytes of payload of a message that needs no answer */

@@ -392,7 +392,7 @@ int kxfer_job_run(struct kxfer_session* session, const struct kxfer_job* job, ui
 
 /*
  * Ends queued jobs that have this user_data with -ECANCELED; returns how many.
- * Posted ones go on; a message longer than KXFER_MESSAGE_MAX is taken back, and not
+ * Posted ones go on; a message that waits to be READ by the peer is taken back, and not
  * counted (struct kxfer_cancel). -ENOENT: no such job in flight.
  */
 int kxfer_job_cancel(struct kxfer_session* session, uint64_t user_data);

@@ -3,10 +3,10 @@
  * Chains: work requests of a job that are posted together.
  *
  * A chain is the part of a READ or WRITE that is posted at once, at most KXFER_CHAIN_WRS work
- * requests; or an atomic or an eager message (message.c), which are one. Chains are built in the lane's scratch; one is enough,
- * because ib_post_send() copies work requests. Chains of several jobs are linked there and
- * posted by one ib_post_send(), with one doorbell: when the scratch is full, before a message
- * is posted on the lane's channel, and before the lane's lock is dropped.
+ * requests; or an atomic or an eager message (message.c), which are one. Chains are built in the
+ * lane's scratch; one is enough, because ib_post_send() copies work requests. Chains of several
+ * jobs are linked there and posted by one ib_post_send(), with one doorbell: when the scratch is
+ * full, before a message is posted on the lane's channel, and before the lane's lock is dropped.
  *
  * The last work request of a chain is signalled, unless its job may complete with a later
  * one (KXFER_JOB_F_BATCH). The last of each post always is. A send queue completes in order:

@@ -3,10 +3,10 @@
  * Quick jobs: those that go straight from the caller's array to their lane.
  *
  * Most jobs are READs, WRITEs and eager messages of one piece, on a target and a region that were
- * used just before, and nothing is queued in front of them. SUBMIT tries these first, and NOPs. It takes
- * the locks of the session and of the lane once for up to QUICK_JOBS jobs, and builds each job
- * with its work request in one step. At the first job that is anything else it stops, and the
- * batch (submit.c, batch.c) goes on from there. So a refusal has its error from there, too.
+ * used just before, and nothing is queued in front of them. SUBMIT tries these first, and NOPs.
+ * It takes the locks of the session and of the lane once for up to QUICK_JOBS jobs, and builds
+ * each job with its work request in one step. At the first job that is anything else it stops,
+ * and the batch (submit.c, batch.c) goes on from there. So a refusal has its error from there.
  *
  * A quick job is an ordinary one from the moment the locks are dropped: in its session's list,
  * posted on its lane, with a chain. So whatever completes, cancels, withdraws or ends jobs treats
@@ -211,7 +211,8 @@ static bool is_piece(struct quick *quick)
 	const struct kxfer_target *target = quick->target;
 	const struct kxfer_job *user = &quick->user;
 
-	if (user->op == KXFER_OP_NOP || !is_quick(user->op) || user->flags || user->cookie | user->compare_add | user->swap || !user->length ||
+	if (user->op == KXFER_OP_NOP || !is_quick(user->op) || user->flags ||
+	    user->cookie | user->compare_add | user->swap || !user->length ||
 	    user->target != target->id || user->region != quick->region->id ||
 	    kxfer_flow_is_bulk(user->length) != quick->bulk)
 		return false;

@@ -3,7 +3,7 @@
  * Senders: the credits that a peer gives for messages to one of its mailboxes.
  *
  * The peer gives credits when it is asked by CREDITS (share/eager.c says for what). A sender asks
- * when its first message is posted, and again when a quarter of its credits is left. So there are
+ * when its first message is posted, and again when an eighth of its credits is left. So there are
  * more before the last is used, and no message waits for the answer unless the peer is slow. A
  * peer that gives none is asked again after REST messages.
  *
@@ -92,9 +92,9 @@ static void answered(struct kxfer_request *request)
 	kxfer_sender_put(sender);
 }
 
-static bool needs_credits(struct kxfer_sender *sender)
+static bool may_ask(struct kxfer_sender *sender)
 {
-	if (sender->asking || sender->credits > sender->window / 8)
+	if (sender->asking)
 		return false;
 	if (!sender->rest)
 		return true;
@@ -103,8 +103,8 @@ static bool needs_credits(struct kxfer_sender *sender)
 }
 
 /**
- * kxfer_sender_ask() - ask for credits if there are few
- * @sender: sender of a message that is about to be posted
+ * kxfer_sender_ask() - ask for credits, unless that is being done or was in vain
+ * @sender: sender that runs low, of a message that is about to be posted
  * @lane: lane of the message, of a peer that gives credits; the caller holds its lock
  *
  * Without a free slot the next message asks.
@@ -114,7 +114,7 @@ void kxfer_sender_ask(struct kxfer_sender *sender, struct kxfer_lane *lane)
 	struct kxfer_wire_grant_id id = { .grant = cpu_to_be64(sender->grant) };
 	struct kxfer_request *request;
 
-	if (!needs_credits(sender))
+	if (!may_ask(sender))
 		return;
 	request = kxfer_channel_get_locked(&lane->channel);
 	if (!request)

@@ -46,6 +46,12 @@ static inline bool kxfer_sender_has_credit(const struct kxfer_sender *sender,
 	return sender->credits && sender->lane == lane;
 }
 
+/* Whether to ask for more, if that is not being done. */
+static inline bool kxfer_sender_runs_low(const struct kxfer_sender *sender)
+{
+	return sender->credits <= sender->window / 8;
+}
+
 static inline void kxfer_sender_use_credit(struct kxfer_sender *sender)
 {
 	sender->credits--;

@@ -69,7 +69,8 @@ static int check_send(const struct kxfer_job *job)
 {
 	u64 max_immediate = job->flags & KXFER_JOB_F_IMM ? U32_MAX : 0;
 
-	if (job->flags & ~(KXFER_JOB_F_IMM | KXFER_JOB_F_STORED | ORDER_FLAGS) || job->cookie > max_immediate ||
+	if (job->flags & ~(KXFER_JOB_F_IMM | KXFER_JOB_F_STORED | ORDER_FLAGS) ||
+	    job->cookie > max_immediate ||
 	    job->target_offset || job->compare_add || job->swap)
 		return -EINVAL;
 	return !job->length && (job->region || job->region_offset) ? -EINVAL : 0;

@@ -268,13 +268,26 @@ static void begin_arrived(struct kxfer_arrived *arrived)
 		kxfer_arrival_begin(container_of(arrived, struct kxfer_reply, arrived));
 }
 
+/* Called with the lane's lock held, which is dropped on the way; no other context begins. */
+static void begin_one(struct kxfer_channel *channel, struct kxfer_arrived *arrived)
+{
+	struct kxfer_lane *lane = channel->lane;
+
+	channel->beginning = true;
+	spin_unlock_bh(&lane->lock);
+	begin_arrived(arrived);
+	spin_lock_bh(&lane->lock);
+	channel->beginning = false;
+	if (arrived->eager)
+		post_again(container_of(arrived, struct kxfer_recv, arrived));
+}
+
 /*
  * Begin what is ready at the head of @arrivals. What arrives meanwhile is left to the loop that
  * is already running. Called with the lane's lock held, which is dropped on the way.
  */
 static void begin_in_order(struct kxfer_channel *channel)
 {
-	struct kxfer_lane *lane = channel->lane;
 	struct kxfer_arrived *arrived;
 
 	while (!channel->beginning) {
@@ -282,13 +295,7 @@ static void begin_in_order(struct kxfer_channel *channel)
 		if (!arrived || !arrived->ready)
 			break;
 		list_del(&arrived->node);
-		channel->beginning = true;
-		spin_unlock_bh(&lane->lock);
-		begin_arrived(arrived);
-		spin_lock_bh(&lane->lock);
-		channel->beginning = false;
-		if (arrived->eager)
-			post_again(container_of(arrived, struct kxfer_recv, arrived));
+		begin_one(channel, arrived);
 	}
 }
 
@@ -422,7 +429,10 @@ static void accept_eager(struct kxfer_recv *recv, const struct ib_wc *wc)
 	recv->grant = be32_to_cpu(wc->ex.imm_data);
 	recv->bytes = wc->byte_len;
 	spin_lock_bh(&channel->lane->lock);
-	list_add_tail(&recv->arrived.node, &channel->arrivals);
+	if (channel->beginning || !list_empty(&channel->arrivals))
+		list_add_tail(&recv->arrived.node, &channel->arrivals);
+	else
+		begin_one(channel, &recv->arrived);
 	begin_in_order(channel);
 	spin_unlock_bh(&channel->lane->lock);
 }

@@ -9,8 +9,8 @@
  *  - a place in the mailbox (kxfer_mailbox_promise()).
  *
  * Credits go with the answer to CREDITS, to the grant that it names, on the lane by which it came.
- * A grant has credits on one lane at a time. Half of what the lane has left is given at most, and
- * a quarter of the places, so that later senders get some. Messages without a credit are
+ * A grant has credits on one lane at a time. Three quarters of what the lane has left are given at
+ * most, and a quarter of the places, so that later senders get some. Messages without a credit are
  * answered, and need neither. A lane has no RECVs for eager messages until it is asked for
  * credits the first time (kxfer_channel_grow()).
  *

@@ -299,7 +299,7 @@ static int deliver(struct kxfer_lane *lane, u64 grant_id, struct kxfer_message *
 	struct kxfer_grant *grant;
 	int ret;
 
-	message->time_ns = ktime_get_ns();
+	message->time_ns = READ_ONCE(lane->heard_ns);
 	message->peer = link->remote;
 	xa_lock_bh(&link->grants);
 	grant = grant_of_message(lane, grant_id, credit);

@@ -236,7 +236,8 @@ static inline const char *offer_wrong(const u8 *bytes, bool eager)
 	if (!good)
 		return NULL;
 	return message.flags == (flags & 1) && message.immediate == immediate &&
-	       offered.credit == flags / 2 && message.bytes == length && stands_at(bytes, 0, 8, offered.grant) &&
+	       offered.credit == flags / 2 && message.bytes == length &&
+	       stands_at(bytes, 0, 8, offered.grant) &&
 	       offered.address == address && stands_at(bytes, 16, 4, offered.key) &&
 	       stands_at(bytes, 32, 4, offered.id) ? NULL : "another long message";
 }

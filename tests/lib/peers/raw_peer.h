@@ -27,7 +27,7 @@
 #define RAW_RECVS	32
 #define RAW_PUSHES	32	/* work requests of raw_push() in flight */
 #define RAW_BYTES	KXFER_WIRE_CONTROL_BYTES
-#define RAW_PUSH_BYTES	(2 * RAW_BYTES)	/* longer than any receiver accepts */
+#define RAW_PUSH_BYTES	(3 * RAW_BYTES)	/* longer than any receiver accepts */
 #define RAW_WINDOW	65536
 #define RAW_MS		5000	/* time limit of each step */
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Mailboxes: MAILBOX_ADD, SEND and RECV: each member that can be wrong, and the completions. */
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -280,16 +281,6 @@ TEST_F(mailbox, immediate_is_for_messages_only)
 			test_err_submit(EINVAL, self->post.client, &job, 1);
 }
 
-TEST_F(mailbox, send_needs_its_own_right)
-{
-	uint32_t export_id, target;
-
-	test_cmd_export_add(self->post.server, self->post.inbox_region, 0, 4096,
-			    KXFER_RIGHT_READ | KXFER_RIGHT_WRITE, "memory", &export_id);
-	test_cmd_target_open(self->post.client, self->post.peer, "memory", 0, &target);
-	SEND_REFUSED(EACCES, target, target);
-}
-
 /* Runs a job of either side. */
 static struct kxfer_completion run(int fd, struct kxfer_job job)
 {
@@ -298,6 +289,69 @@ static struct kxfer_completion run(int fd, struct kxfer_job job)
 	if (kx_submit(fd, &job, 1) == 1)
 		kx_reap(fd, &completion, 1, 1, KX_TIMEOUT_MS);
 	return completion;
+}
+
+/* Jobs of each kind that are refused only because nothing has their target. */
+static struct kxfer_job job_of_kind(const struct post *post, uint32_t op)
+{
+	struct kxfer_job job = { .op = op };
+
+	if (op == KXFER_OP_NOP)
+		return job;
+	job.target = 77;
+	if (op == KXFER_OP_NOTIFY)
+		return job;
+	job.region = op == KXFER_OP_RECV ? post->inbox_region : post->outbox_region;
+	job.length = op == KXFER_OP_RECV ? POST_PLACE : 8;
+	return job;
+}
+
+TEST_F(mailbox, stored_is_for_messages_only)
+{
+	struct kxfer_query query;
+	struct kxfer_job job;
+	uint32_t op;
+
+	test_cmd_query(self->post.client, &query);
+	EXPECT_NE(0, query.features & KXFER_FEATURE_EAGER);
+	for (op = KXFER_OP_NOP; op <= KXFER_OP_RECV; op++) {
+		if (op == KXFER_OP_SEND)
+			continue;
+		job = job_of_kind(&self->post, op);
+		if (op != KXFER_OP_NOP)
+			test_err_submit(ENOENT, self->post.client, &job, 1);
+		job.flags = KXFER_JOB_F_STORED;
+		test_err_submit(EINVAL, self->post.client, &job, 1);
+	}
+}
+
+TEST_F(mailbox, send_may_ask_for_the_answer)
+{
+	static const uint32_t flags[] = {
+		KXFER_JOB_F_STORED, KXFER_JOB_F_STORED | KXFER_JOB_F_IMM,
+		KXFER_JOB_F_STORED | KXFER_JOB_F_FENCE, KXFER_JOB_F_STORED | KXFER_JOB_F_ORDERED,
+	};
+	uint64_t eager = kx_counter(self->post.client, "sends_eager");
+	uint64_t stored = kx_counter(self->post.client, "sends_stored");
+	uint32_t i;
+
+	for (i = 0; i < 40; i++) {
+		self->send.flags = flags[i % 4];
+		ASSERT_EQ(0, run(self->post.client, self->send).status);
+		ASSERT_EQ(++stored, kx_counter(self->post.client, "sends_stored"));
+		ASSERT_EQ(0, run(self->post.server, self->recv).status);
+	}
+	EXPECT_EQ(eager, kx_counter(self->post.client, "sends_eager"));
+}
+
+TEST_F(mailbox, send_needs_its_own_right)
+{
+	uint32_t export_id, target;
+
+	test_cmd_export_add(self->post.server, self->post.inbox_region, 0, 4096,
+			    KXFER_RIGHT_READ | KXFER_RIGHT_WRITE, "memory", &export_id);
+	test_cmd_target_open(self->post.client, self->post.peer, "memory", 0, &target);
+	SEND_REFUSED(EACCES, target, target);
 }
 
 TEST_F(mailbox, completions_tell_what_happened)
@@ -669,6 +723,374 @@ TEST_F(mailbox, sent_message_leaves_its_region)
 	test_cmd_region_del(self->post.client, self->post.outbox_region);
 	test_cmd_target_close(self->post.client, self->post.target);
 	EXPECT_EQ(0, run(self->post.server, self->recv).status);
+}
+
+/* ---- messages of all kinds, of which some need no answer ---- */
+
+#define MIXED_PLACE	8192	/* bytes of a place: the longest message and some more */
+#define NR_MIXED	48
+#define MIXED_BYTES	(NR_MIXED * MIXED_PLACE)
+#define MIXED_CAPACITY	128
+#define NR_ROUNDS	8	/* in the first there are no credits */
+
+/* Around the lengths at which another way to send begins. */
+static const uint32_t mixed_lengths[] = { 1, 992, 993, 0, 4096, 10, 4097, 100, 991, 500 };
+static const uint32_t mixed_flags[] = {
+	0, KXFER_JOB_F_IMM, 0, KXFER_JOB_F_STORED, 0, 0, KXFER_JOB_F_IMM | KXFER_JOB_F_STORED,
+	0, 0, 0, KXFER_JOB_F_STORED,
+};
+
+FIXTURE(mixed)
+{
+	struct post post;
+	uint8_t *outbox;
+	uint8_t *inbox;
+	uint32_t outbox_region;
+	uint32_t inbox_region;
+	uint32_t mailbox;
+	uint32_t target;
+	uint32_t nr_made;
+	uint64_t eager;
+};
+
+FIXTURE_VARIANT(mixed)
+{
+	bool at_once;
+	bool waits;	/* RECVs wait for messages, not messages for RECVs */
+	uint32_t want;	/* messages of a round */
+};
+
+FIXTURE_VARIANT_ADD(mixed, one_by_one) { .at_once = false, .waits = false, .want = 20 };
+FIXTURE_VARIANT_ADD(mixed, at_once) { .at_once = true, .waits = false, .want = NR_MIXED };
+FIXTURE_VARIANT_ADD(mixed, one_by_one_into_waiting_recvs) {
+	.at_once = false, .waits = true, .want = NR_MIXED,
+};
+FIXTURE_VARIANT_ADD(mixed, at_once_into_waiting_recvs) {
+	.at_once = true, .waits = true, .want = NR_MIXED,
+};
+
+/* Another mailbox of the pair, and a target on it. Return: 0 or -errno. */
+static int make_mailbox(FIXTURE_DATA(mixed) *self, uint32_t capacity, uint32_t max_bytes)
+{
+	char name[KXFER_NAME_MAX + 1];
+
+	snprintf(name, sizeof(name), "mixed-%d-%u", (int)getpid(), self->nr_made++);
+	return kx_mailbox_add(self->post.server, name, capacity, max_bytes, &self->mailbox) ?:
+	       kx_target_open(self->post.client, self->post.peer, name, 0, &self->target);
+}
+
+static int end_mailbox(FIXTURE_DATA(mixed) *self)
+{
+	return kx_target_close(self->post.client, self->target) ?:
+	       kx_export_del(self->post.server, self->mailbox);
+}
+
+FIXTURE_SETUP(mixed)
+{
+	ASSERT_EQ(0, post_open(&self->post, CAPACITY, MAX_BYTES));
+	self->outbox = kx_alloc(MIXED_BYTES);
+	self->inbox = kx_alloc(MIXED_BYTES);
+	test_cmd_region_add(self->post.client, self->outbox, MIXED_BYTES, 0,
+			    &self->outbox_region);
+	test_cmd_region_add(self->post.server, self->inbox, MIXED_BYTES, KXFER_REGION_F_WRITE,
+			    &self->inbox_region);
+	ASSERT_EQ(0, make_mailbox(self, MIXED_CAPACITY, MIXED_PLACE));
+	self->eager = kx_counter(self->post.client, "sends_eager");
+}
+
+FIXTURE_TEARDOWN(mixed)
+{
+	post_close(&self->post);
+	kx_free(self->outbox, MIXED_BYTES);
+	kx_free(self->inbox, MIXED_BYTES);
+}
+
+static uint64_t nr_eager(FIXTURE_DATA(mixed) *self)
+{
+	return kx_counter(self->post.client, "sends_eager") - self->eager;
+}
+
+#define EXPECT_SOME_EAGER(least) ({					\
+	if (strcmp(kx_provider(), "siw"))				\
+		EXPECT_LE(least, nr_eager(self));			\
+	if (!strcmp(kx_provider(), "siw"))				\
+		EXPECT_EQ(0, nr_eager(self));				\
+})
+
+/* The message number @nr of a mixture, in place @place. */
+static struct kxfer_job mixed_send(FIXTURE_DATA(mixed) *self, uint32_t place, uint32_t nr)
+{
+	uint32_t length = mixed_lengths[nr % (sizeof(mixed_lengths) / 4)];
+	uint32_t flags = mixed_flags[nr % (sizeof(mixed_flags) / 4)];
+	struct kxfer_job job = {
+		.op = KXFER_OP_SEND, .target = self->target, .flags = flags, .length = length,
+		.cookie = flags & KXFER_JOB_F_IMM ? nr : 0,
+	};
+
+	if (!length)
+		return job;
+	job.region = self->outbox_region;
+	job.region_offset = place * MIXED_PLACE;
+	self->outbox[place * MIXED_PLACE] = nr;
+	self->outbox[place * MIXED_PLACE + length - 1] = nr;
+	return job;
+}
+
+static struct kxfer_job mixed_recv(FIXTURE_DATA(mixed) *self, uint32_t place)
+{
+	return (struct kxfer_job) {
+		.op = KXFER_OP_RECV, .target = self->mailbox, .region = self->inbox_region,
+		.region_offset = place * MIXED_PLACE, .length = MIXED_PLACE,
+		.user_data = place,
+	};
+}
+
+/* Whether a message arrived as number @nr. */
+static bool is_number(FIXTURE_DATA(mixed) *self, uint32_t place, uint32_t nr)
+{
+	const struct kxfer_job sent = mixed_send(self, place, nr);
+	const struct kxfer_message *message = (void *)(self->inbox + place * MIXED_PLACE);
+	const uint8_t *payload = (const uint8_t *)(message + 1);
+
+	if (message->bytes != sent.length || message->immediate != sent.cookie ||
+	    message->flags != (sent.flags & KXFER_JOB_F_IMM ? KXFER_MESSAGE_F_IMM : 0))
+		return false;
+	return !sent.length ||
+	       (payload[0] == (uint8_t)nr && payload[sent.length - 1] == (uint8_t)nr);
+}
+
+static void submit_mixed_recvs(struct __test_metadata *_metadata, FIXTURE_DATA(mixed) *self,
+			       uint32_t want)
+{
+	struct kxfer_job jobs[NR_MIXED];
+	uint32_t i;
+
+	for (i = 0; i < want; i++)
+		jobs[i] = mixed_recv(self, i);
+	test_cmd_submit(want, self->post.server, jobs, want);
+}
+
+/*
+ * Sends @want messages from number @nr on, at once or one by one. A long one may complete
+ * only when it is received. Return: number of completions reaped.
+ */
+static uint32_t send_mixed(struct __test_metadata *_metadata, FIXTURE_DATA(mixed) *self,
+			   uint32_t nr, uint32_t want, bool at_once)
+{
+	struct kxfer_completion done = { .user_data = 0 };
+	struct kxfer_job jobs[NR_MIXED];
+	uint32_t i, reaped = 0;
+
+	for (i = 0; i < want; i++) {
+		jobs[i] = mixed_send(self, i, nr + i);
+		jobs[i].user_data = i;
+	}
+	if (at_once) {
+		EXPECT_EQ((int)want, kx_submit(self->post.client, jobs, want));
+		return 0;
+	}
+	for (i = 0; i < want; i++) {
+		EXPECT_EQ(1, kx_submit(self->post.client, &jobs[i], 1));
+		if (jobs[i].length > KXFER_MESSAGE_MAX)
+			continue;
+		do {
+			if (kx_reap(self->post.client, &done, 1, 1, KX_TIMEOUT_MS) != 1)
+				return reaped;
+			EXPECT_EQ(0, done.status);
+			reaped++;
+		} while (done.user_data != i);
+	}
+	return reaped;
+}
+
+static void expect_sent(struct __test_metadata *_metadata, FIXTURE_DATA(mixed) *self,
+			uint32_t nr)
+{
+	struct kxfer_completion done;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++) {
+		test_cmd_reap(1, self->post.client, &done, 1, 1, KX_TIMEOUT_MS);
+		ASSERT_EQ(0, done.status);
+	}
+}
+
+/* The completions of the RECVs and the messages are in the order of the SENDs. */
+static void expect_in_order(struct __test_metadata *_metadata, FIXTURE_DATA(mixed) *self,
+			    uint32_t nr, uint32_t want)
+{
+	struct kxfer_completion done[NR_MIXED];
+	uint32_t i;
+
+	test_cmd_reap(want, self->post.server, done, want, want, KX_TIMEOUT_MS);
+	for (i = 0; i < want; i++) {
+		ASSERT_EQ(0, done[i].status);
+		ASSERT_EQ(i, done[i].user_data);
+		ASSERT_TRUE(is_number(self, i, nr + i)) {
+			TH_LOG("another message than number %u", nr + i);
+		}
+	}
+}
+
+TEST_F_TIMEOUT(mixed, messages_keep_their_order, 60)
+{
+	uint32_t round, nr = 0, reaped, want = variant->want;
+
+	for (round = 0; round < NR_ROUNDS; round++, nr += want) {
+		if (variant->waits)
+			submit_mixed_recvs(_metadata, self, want);
+		reaped = send_mixed(_metadata, self, nr, want, variant->at_once);
+		if (!variant->waits)
+			submit_mixed_recvs(_metadata, self, want);
+		expect_in_order(_metadata, self, nr, want);
+		expect_sent(_metadata, self, want - reaped);
+	}
+	EXPECT_SOME_EAGER(want);
+}
+
+/**
+ * struct tally - messages that came to mailboxes, or were to
+ * @stored: those that got a place
+ * @refused: those that did not
+ */
+struct tally {
+	uint64_t stored;
+	uint64_t refused;
+};
+
+static struct tally take_tally(FIXTURE_DATA(mixed) *self)
+{
+	return (struct tally) {
+		.stored = kx_counter(self->post.server, "sends_stored"),
+		.refused = kx_counter(self->post.server, "sends_refused"),
+	};
+}
+
+/* Sends @nr messages at once and waits until they have come. Return: places they got, or -1. */
+static int send_and_count(FIXTURE_DATA(mixed) *self, const struct kxfer_job *jobs, uint32_t nr)
+{
+	struct tally before = take_tally(self), after;
+
+	if (kx_submit(self->post.client, jobs, nr) != (int)nr ||
+	    !kx_wait_until((after = take_tally(self),
+			    after.stored + after.refused == before.stored + before.refused + nr),
+			   KX_TIMEOUT_MS))
+		return -1;
+	return after.stored - before.stored;
+}
+
+/*
+ * Sends @want messages from number *@nr on, at once, or one by one until one is refused. Return:
+ * messages that got a place, or -1.
+ */
+static int fill(FIXTURE_DATA(mixed) *self, uint32_t *nr, int want, bool at_once)
+{
+	struct kxfer_job jobs[NR_MIXED];
+	int i, got = 1, sum = 0;
+
+	for (i = 0; i < want; i++)
+		jobs[i] = mixed_send(self, i, (*nr)++);
+	if (at_once)
+		return send_and_count(self, jobs, want);
+	for (i = 0; got == 1 && i < want; i++) {
+		got = send_and_count(self, &jobs[i], 1);
+		sum += got;
+	}
+	return got < 0 ? -1 : sum;
+}
+
+/* Receives @want messages. Return: 0 or -errno. */
+static int take(FIXTURE_DATA(mixed) *self, uint32_t want)
+{
+	uint32_t i;
+	int ret = 0;
+
+	for (i = 0; !ret && i < want; i++)
+		ret = run(self->post.server, mixed_recv(self, 0)).status;
+	return ret;
+}
+
+/* Each SEND has the status that its message deserved: @stored were taken. */
+static void expect_ends(struct __test_metadata *_metadata, FIXTURE_DATA(mixed) *self,
+			uint32_t stored)
+{
+	struct kxfer_completion done;
+	uint32_t good = 0;
+
+	while (kx_reap(self->post.client, &done, 1, 1, 100) == 1) {
+		ASSERT_TRUE(!done.status || done.status == -EAGAIN);
+		good += !done.status;
+	}
+	EXPECT_EQ(stored, good);
+}
+
+/* The lane has RECVs for eager messages, and a new sender gets credits at once. */
+static void grow_lane(struct __test_metadata *_metadata, FIXTURE_DATA(mixed) *self)
+{
+	uint32_t round;
+
+	for (round = 0; round < 2; round++) {
+		submit_mixed_recvs(_metadata, self, NR_MIXED);
+		send_mixed(_metadata, self, 0, NR_MIXED, true);
+		expect_in_order(_metadata, self, 0, NR_MIXED);
+		expect_sent(_metadata, self, NR_MIXED);
+	}
+}
+
+/* In more there could be more long ones than a session has under way at a time (8). */
+static const uint32_t capacities[] = { 1, 2, 3, 4, 5, 8, 13, 16, 20 };
+
+#define NR_CAPACITIES	(sizeof(capacities) / sizeof(*capacities))
+
+/* Of one sender, whatever it sends and how much of it is under way. */
+TEST_F_TIMEOUT(mixed, mailbox_takes_as_many_as_it_has_places, 120)
+{
+	uint32_t i, nr = 0, capacity;
+
+	if (variant->waits)
+		SKIP(return, "needs no RECVs");
+	grow_lane(_metadata, self);
+	for (i = 0; i < NR_CAPACITIES; i++) {
+		capacity = capacities[i];
+		ASSERT_EQ(0, end_mailbox(self));
+		ASSERT_EQ(0, make_mailbox(self, capacity, MIXED_PLACE));
+		EXPECT_EQ(capacity, fill(self, &nr, NR_MIXED, variant->at_once)) {
+			TH_LOG("places of a mailbox of %u", capacity);
+		}
+		/* Nor any later. */
+		EXPECT_EQ(0, fill(self, &nr, NR_MIXED, variant->at_once));
+		ASSERT_EQ(0, take(self, (capacity + 1) / 2));
+		EXPECT_EQ((capacity + 1) / 2, fill(self, &nr, NR_MIXED, variant->at_once));
+		ASSERT_EQ(0, take(self, capacity));
+		expect_ends(_metadata, self, capacity + (capacity + 1) / 2);
+	}
+	EXPECT_SOME_EAGER(1);
+}
+
+/* An answer is asked for by STORED, IMM and messages without bytes; others need none. */
+TEST_F(mixed, messages_with_a_credit_need_no_answer)
+{
+	struct kxfer_job job;
+	uint32_t i;
+
+	if (variant->waits || variant->at_once)
+		SKIP(return, "one variant is enough");
+	grow_lane(_metadata, self);
+	self->eager = kx_counter(self->post.client, "sends_eager");
+	for (i = 0; i < 5; i++) {
+		job = mixed_send(self, 0, i);
+		job.flags |= KXFER_JOB_F_STORED;
+		if (job.length > KXFER_MESSAGE_MAX)
+			continue;
+		ASSERT_EQ(0, run(self->post.client, job).status);
+	}
+	EXPECT_EQ(0, nr_eager(self));
+	for (i = 0; i < 3; i++) {
+		job = mixed_send(self, 0, 0);
+		job.length = i ? MIXED_PLACE >> i : 1;
+		ASSERT_EQ(0, run(self->post.client, job).status);
+	}
+	EXPECT_SOME_EAGER(3);
 }
 
 /* ---- struct kxfer_message of older and newer callers ---- */

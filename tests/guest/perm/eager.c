@@ -6,6 +6,7 @@
  */
 #include <arpa/inet.h>
 #include <endian.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -784,14 +785,27 @@ TEST_F(eager, SEND_or_OFFER_with_unknown_flags_takes_no_message)
 	EXPECT_NOTHING_STORED(before);
 }
 
+static void *withdraw(void *argument)
+{
+	FIXTURE_DATA(eager) *self = argument;
+
+	kx_export_del(self->pair.server, self->mailbox);
+	return NULL;
+}
+
 /* A mailbox that is withdrawn drops what was on its way to it. */
 TEST_F(eager, message_for_a_withdrawn_mailbox_is_dropped)
 {
 	uint64_t before = nr_stored(self);
+	pthread_t owner;
 
 	NEEDS_EAGER();
 	ASSERT_LT(1, get_credits(self));
-	test_cmd_export_del(self->pair.server, self->mailbox);
+	/* The withdrawal waits for the answer to REVOKE. */
+	ASSERT_EQ(0, pthread_create(&owner, NULL, withdraw, self));
+	raw_serve(&self->link, 500);
+	EXPECT_EQ(0, pthread_join(owner, NULL));
+	EXPECT_EQ(1, self->link.nr_revokes);
 	ASSERT_EQ(0, push_one(self));
 	EXPECT_EQ(KXFER_WIRE_REVOKED, say(self, self->grant, KXFER_WIRE_SEND_CREDIT, "", 1));
 	EXPECT_EQ(KXFER_WIRE_REVOKED, say(self, self->grant, 0, "", 1));

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "harness/baseline.h"
+#include "harness/fault.h"
 #include "harness/module.h"
 #include "kselftest_harness.h"
 #include "peers/raw_peer.h"
@@ -52,14 +53,21 @@ FIXTURE_TEARDOWN(mailbox)
 	close(self->fd);
 }
 
-static int submit_sends(const struct post *post)
+static int submit_flagged(const struct post *post, uint32_t flags)
 {
 	struct kxfer_job jobs[NR_JOBS];
 	uint32_t i;
 
-	for (i = 0; i < NR_JOBS; i++)
+	for (i = 0; i < NR_JOBS; i++) {
 		jobs[i] = post_send(post, i, i * 15);
+		jobs[i].flags = flags;
+	}
 	return kx_submit(post->client, jobs, NR_JOBS);
+}
+
+static int submit_sends(const struct post *post)
+{
+	return submit_flagged(post, 0);
 }
 
 static int submit_recvs(const struct post *post)
@@ -148,25 +156,51 @@ TEST_F_TIMEOUT(mailbox, owner_closes_with_messages_on_their_way, 60)
 	EXPECT_EQ(0, count_ends(self->post.client, 0, -EKEYREVOKED, &stored));
 }
 
+/*
+ * Withdraws a mailbox while messages with @flags are on their way, and counts those that were
+ * sent and those that were received. Return: 0 or -errno.
+ */
+static int withdraw(const struct post *post, uint32_t flags, uint32_t *sent,
+		    uint32_t *received)
+{
+	int ret;
+
+	if (submit_recvs(post) != NR_JOBS || submit_flagged(post, flags) != NR_JOBS)
+		return -EIO;
+	ret = kx_export_del(post->server, post->mailbox);
+	return ret ?: count_ends(post->client, 0, -EKEYREVOKED, sent) ?:
+	       count_ends(post->server, 0, -EKEYREVOKED, received);
+}
+
+static int renew(struct post *post)
+{
+	return kx_target_close(post->client, post->target) ?:
+	       kx_mailbox_add(post->server, post->name, CAPACITY, KXFER_MESSAGE_MAX,
+			      &post->mailbox) ?:
+	       kx_target_open(post->client, post->peer, post->name, 0, &post->target);
+}
+
 /* Stored messages were received. For the others the SEND failed. */
 TEST_F_TIMEOUT(mailbox, is_withdrawn_with_messages_on_their_way, 60)
 {
-	uint32_t stored, received, round;
+	uint32_t sent, received, round;
 
 	for (round = 0; round < ROUNDS; round++) {
-		if (round) {
-			test_cmd_mailbox_add(self->post.server, self->post.name, CAPACITY,
-					     KXFER_MESSAGE_MAX, &self->post.mailbox);
-			test_cmd_target_open(self->post.client, self->post.peer,
-					     self->post.name, 0, &self->post.target);
-		}
-		ASSERT_EQ(NR_JOBS, submit_recvs(&self->post));
-		ASSERT_EQ(NR_JOBS, submit_sends(&self->post));
-		test_cmd_export_del(self->post.server, self->post.mailbox);
-		ASSERT_EQ(0, count_ends(self->post.client, 0, -EKEYREVOKED, &stored));
-		ASSERT_EQ(0, count_ends(self->post.server, 0, -EKEYREVOKED, &received));
-		ASSERT_EQ(stored, received);
-		test_cmd_target_close(self->post.client, self->post.target);
+		ASSERT_EQ(0, withdraw(&self->post, KXFER_JOB_F_STORED, &sent, &received));
+		ASSERT_EQ(sent, received);
+		ASSERT_EQ(0, renew(&self->post));
+	}
+}
+
+/* A message that found the mailbox withdrawn is dropped, after its SEND may have completed. */
+TEST_F_TIMEOUT(mailbox, is_withdrawn_with_eager_messages_on_their_way, 60)
+{
+	uint32_t sent, received, round;
+
+	for (round = 0; round < ROUNDS; round++) {
+		ASSERT_EQ(0, withdraw(&self->post, 0, &sent, &received));
+		ASSERT_GE(sent, received);
+		ASSERT_EQ(0, renew(&self->post));
 	}
 }
 
@@ -242,6 +276,167 @@ TEST_F_TIMEOUT(mailbox, module_goes_behind_it, 60)
 	ASSERT_EQ(0, module_insert(""));
 	ASSERT_EQ(0, post_open(&self->post, 1, 1));
 	test_cmd_send(self->post.client, self->post.outbox_region, 0, 1, self->post.target);
+}
+
+/* ---- senders that end when their messages have been sent, and not been handled ---- */
+
+#define NR_EAGER	20	/* messages, for which the sender has credits */
+#define EAGER_PLACES	160
+#define NR_BEFORE	80	/* answered messages: a lane has RECVs for eager ones afterwards */
+#define LATE_MS		100
+#define NR_LATE		10
+
+enum late_end { TARGET_CLOSED, SESSION_CLOSED, KILLED };
+
+FIXTURE(late)
+{
+	struct post post;
+	int fd;
+};
+
+FIXTURE_VARIANT(late)
+{
+	enum late_end end;
+	const char *site;	/* where the receiver or the sender is late */
+};
+
+FIXTURE_VARIANT_ADD(late, target_is_closed) { TARGET_CLOSED, "CONTROL_WORK" };
+FIXTURE_VARIANT_ADD(late, target_is_closed_late) { TARGET_CLOSED, "TARGET_RELEASE" };
+FIXTURE_VARIANT_ADD(late, target_is_closed_with_completions_late) { TARGET_CLOSED, "CQ_WORK" };
+FIXTURE_VARIANT_ADD(late, session_is_closed) { SESSION_CLOSED, "CONTROL_WORK" };
+FIXTURE_VARIANT_ADD(late, session_is_closed_with_completions_late) { SESSION_CLOSED, "CQ_WORK" };
+FIXTURE_VARIANT_ADD(late, sender_is_killed) { KILLED, "CONTROL_WORK" };
+FIXTURE_VARIANT_ADD(late, sender_is_killed_with_completions_late) { KILLED, "CQ_WORK" };
+
+FIXTURE_SETUP(late)
+{
+	self->fd = kx_open();
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, post_open(&self->post, EAGER_PLACES, KXFER_MESSAGE_MAX));
+	if (!fault_available())
+		SKIP(return, "needs debugfs");
+}
+
+FIXTURE_TEARDOWN(late)
+{
+	if (fault_available())
+		fault_reset();
+	post_close(&self->post);
+	close(self->fd);
+}
+
+/* Return: messages of @post's mailbox that wait, which are taken; or -errno. */
+static int take_all(const struct post *post)
+{
+	int nr = 0;
+
+	while (nr <= EAGER_PLACES) {
+		struct kxfer_job recv = post_recv(post, 0);
+		struct kxfer_completion done = { .status = -EPROTO };
+
+		recv.deadline_ns = kx_deadline_ns(100);
+		if (kx_submit(post->server, &recv, 1) != 1 ||
+		    kx_reap(post->server, &done, 1, 1, KX_TIMEOUT_MS) != 1)
+			return -EIO;
+		if (done.status == -ETIMEDOUT)
+			return nr;
+		if (done.status)
+			return done.status;
+		nr++;
+	}
+	return nr;
+}
+
+/* Gets credits for a target of a session: sends NR_BEFORE messages. Return: 0 or -errno. */
+static int get_credits(const struct post *post, int fd, uint32_t region, uint32_t target)
+{
+	uint32_t i;
+	int ret = 0;
+
+	for (i = 0; !ret && i < NR_BEFORE; i++)
+		ret = kx_send(fd, region, 0, 1, target);
+	return ret;
+}
+
+/*
+ * Sends NR_EAGER messages, some of them answered, and ends in one of three ways when all have
+ * completed.
+ */
+static int send_and_end(const struct post *post, int fd, uint32_t region, uint32_t target,
+			enum late_end end)
+{
+	struct kxfer_completion done[NR_EAGER];
+	struct kxfer_job jobs[NR_EAGER];
+	uint32_t i;
+
+	for (i = 0; i < NR_EAGER; i++)
+		jobs[i] = (struct kxfer_job) {
+			.op = KXFER_OP_SEND, .region = region, .target = target,
+			.length = 1 + i, .flags = i % 3 ? 0 : KXFER_JOB_F_STORED,
+		};
+	if (kx_submit(fd, jobs, NR_EAGER) != NR_EAGER ||
+	    kx_reap(fd, done, NR_EAGER, NR_EAGER, KX_TIMEOUT_MS) != NR_EAGER)
+		return -EIO;
+	for (i = 0; i < NR_EAGER; i++)
+		if (done[i].status)
+			return done[i].status;
+	if (end == TARGET_CLOSED)
+		return kx_target_close(fd, target);
+	if (end == SESSION_CLOSED)
+		close(fd);
+	else
+		kill(getpid(), SIGKILL);
+	return 0;
+}
+
+/* A sender in a process. Exits with 0, or is killed; 1: something failed. */
+static void run_sender(const struct post *post, const char *site, enum late_end end)
+{
+	void *memory = kx_alloc(4096);
+	uint32_t region, peer, target;
+	int fd = kx_open();
+
+	if (!memory || fd < 0 || kx_region_add(fd, memory, 4096, 0, &region) ||
+	    kx_peer_open(fd, kx_addr(kx_address(), KXFER_PORT), &peer) ||
+	    kx_target_open(fd, peer, post->name, KXFER_RIGHT_SEND, &target) ||
+	    get_credits(post, fd, region, target))
+		_exit(1);
+	/* What was sent so far is taken meanwhile, and there are places again. */
+	if (take_all(post) != NR_BEFORE || delay_arm(site, LATE_MS, NR_LATE))
+		_exit(2);
+	_exit(send_and_end(post, fd, region, target, end) ? 3 : 0);
+}
+
+/* Each message that was sent is there, although its grant ended right behind it. */
+TEST_F_TIMEOUT(late, sender_loses_no_message, 60)
+{
+	uint64_t eager = kx_counter(self->fd, "sends_eager");
+	uint64_t errors = kx_counter(self->fd, "protocol_errors");
+	uint64_t grants = kx_counter(self->fd, "live_grants");
+	struct delay_counts counts;
+	int status, round;
+	pid_t child;
+
+	for (round = 0; round < 3; round++) {
+		child = fork();
+		ASSERT_LE(0, child);
+		if (!child)
+			run_sender(&self->post, variant->site, variant->end);
+		ASSERT_EQ(child, waitpid(child, &status, 0));
+		/* The raw status of a process that was killed is the signal. */
+		ASSERT_EQ(variant->end == KILLED ? SIGKILL : 0, status);
+		EXPECT_EQ(NR_EAGER, take_all(&self->post));
+		ASSERT_EQ(0, delay_counts(variant->site, &counts));
+		EXPECT_LT(0, counts.delayed);
+		ASSERT_EQ(0, fault_reset());
+		EXPECT_TRUE(kx_wait_until(kx_counter(self->fd, "live_grants") == grants,
+					  KX_TIMEOUT_MS));
+	}
+	EXPECT_EQ(errors, kx_counter(self->fd, "protocol_errors"));
+	if (!strcmp(kx_provider(), "siw"))
+		EXPECT_EQ(eager, kx_counter(self->fd, "sends_eager"));
+	if (strcmp(kx_provider(), "siw"))
+		EXPECT_LE(eager + 3 * (NR_EAGER / 2), kx_counter(self->fd, "sends_eager"));
 }
 
 /* ---- a peer whose mailbox does not exist ---- */

@@ -1067,6 +1067,28 @@ TEST_F_TIMEOUT(mixed, mailbox_takes_as_many_as_it_has_places, 120)
 	EXPECT_SOME_EAGER(1);
 }
 
+/* The places that are kept for a sender are for its answered messages too. */
+TEST_F(mixed, mailbox_takes_as_many_with_answers)
+{
+	uint32_t capacity = 16, i;
+	struct kxfer_job job;
+
+	if (variant->waits || variant->at_once)
+		SKIP(return, "one variant is enough");
+	grow_lane(_metadata, self);
+	ASSERT_EQ(0, end_mailbox(self));
+	ASSERT_EQ(0, make_mailbox(self, capacity, MIXED_PLACE));
+	job = mixed_send(self, 0, 0);
+	for (i = 0; i < capacity; i++) {
+		/* The first two get credits, and leave some. */
+		job.flags = i < 2 ? 0 : KXFER_JOB_F_STORED;
+		EXPECT_EQ(0, run(self->post.client, job).status) {
+			TH_LOG("message %u", i);
+		}
+	}
+	EXPECT_EQ(-EAGAIN, run(self->post.client, job).status);
+}
+
 /* An answer is asked for by STORED, IMM and messages without bytes; others need none. */
 TEST_F(mixed, messages_with_a_credit_need_no_answer)
 {

@@ -146,9 +146,16 @@ static bool take_fetched(FIXTURE_DATA(eager) *self, const void *message)
 	return true;
 }
 
+/* Whether a message answers an OFFER that was not waited for. */
+static bool is_left(const struct kxfer_wire_header *header, uint8_t wanted)
+{
+	return wanted != KXFER_WIRE_OFFER && !header->status &&
+	       header->type == (KXFER_WIRE_OFFER | KXFER_WIRE_ANSWER);
+}
+
 /*
- * Sends a request on a data lane; FETCHED may come before its answer. Return: its status, or
- * -errno.
+ * Sends a request on a data lane. FETCHED may come before its answer, and the answer to an OFFER
+ * that was not waited for. Return: its status, or -errno.
  */
 static int ask(FIXTURE_DATA(eager) *self, struct raw_lane *lane, uint8_t type,
 	       const void *payload, uint32_t bytes, void *answer, uint32_t *answer_bytes)
@@ -165,7 +172,7 @@ static int ask(FIXTURE_DATA(eager) *self, struct raw_lane *lane, uint8_t type,
 		ret = raw_receive(lane, message, RAW_MS);
 		if (ret < 0)
 			return ret;
-	} while (take_fetched(self, message));
+	} while (take_fetched(self, message) || is_left(header, type));
 	if (header->type != (type | KXFER_WIRE_ANSWER) || header->sequence != request.sequence)
 		return -EPROTO;
 	if (answer) {
@@ -237,9 +244,10 @@ static int say(FIXTURE_DATA(eager) *self, uint64_t grant, uint32_t flags, const 
 		   NULL, NULL);
 }
 
-static int send_offer(FIXTURE_DATA(eager) *self, uint32_t flags, uint32_t id, uint32_t bytes)
+static struct kxfer_wire_offer make_offer(FIXTURE_DATA(eager) *self, uint32_t flags,
+					  uint32_t id, uint32_t bytes)
 {
-	struct kxfer_wire_offer offer = {
+	return (struct kxfer_wire_offer) {
 		.grant = htobe64(self->grant),
 		/* Far from what is sent and received meanwhile. */
 		.address = htobe64((uintptr_t)raw_scratch(&self->link.data) + 2 * RAW_BYTES +
@@ -249,6 +257,40 @@ static int send_offer(FIXTURE_DATA(eager) *self, uint32_t flags, uint32_t id, ui
 		.flags = htobe32(flags),
 		.id = htobe32(id),
 	};
+}
+
+/*
+ * Posts an OFFER with an eager message right behind it, at once: the message arrives before the
+ * READ has begun. Does not wait for the answer to the OFFER.
+ */
+static int push_offer_and(FIXTURE_DATA(eager) *self, uint32_t id, uint32_t bytes,
+			  const void *second, uint32_t second_bytes)
+{
+	uint8_t *memory = raw_scratch(&self->link.data) + RAW_BYTES;
+	struct ibv_sge sge = {
+		(uintptr_t)memory, second_bytes, self->link.data.mr->lkey,
+	};
+	struct ibv_send_wr next = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_IMM,
+		.imm_data = htonl(self->grant),
+	};
+	struct ibv_send_wr wr = { .next = &next, .opcode = IBV_WR_SEND };
+	struct {
+		struct kxfer_wire_header header;
+		struct kxfer_wire_offer offer;
+	} message = {
+		.header = raw_header(KXFER_WIRE_OFFER, SLOT + 1, sizeof(message.offer),
+				     ++self->link.sequence),
+		.offer = make_offer(self, 0, id, bytes),
+	};
+
+	memcpy(memory, second, second_bytes);
+	return raw_push_wr(&self->link.data, &wr, &message, sizeof(message));
+}
+
+static int send_offer(FIXTURE_DATA(eager) *self, uint32_t flags, uint32_t id, uint32_t bytes)
+{
+	struct kxfer_wire_offer offer = make_offer(self, flags, id, bytes);
 
 	return ask(self, &self->link.data, KXFER_WIRE_OFFER, &offer, sizeof(offer), NULL, NULL);
 }
@@ -539,7 +581,9 @@ static int send_mixture(FIXTURE_DATA(eager) *self)
 	for (i = 0; !ret && i < NR_MIXED; i++) {
 		memset(bytes, 0x40 + i, sizeof(bytes));
 		if (i == 2)
-			ret = send_offer(self, 0, 5, mixture[i]);
+			continue;
+		if (i == 3)
+			ret = push_offer_and(self, 5, mixture[2], bytes, mixture[3]);
 		else if (i % 2)
 			ret = push(&self->link.data, self->grant, bytes, mixture[i]);
 		else

@@ -376,7 +376,8 @@ struct kxfer_wire_send {
 /**
  * struct kxfer_wire_credits - answer to CREDITS
  * @credits: credits for messages to the grant on this lane, in addition to those that earlier
- *	answers gave and no message took: at most KXFER_WIRE_EAGER in all, and all for one lane
+ *	answers gave and no message took: at most KXFER_WIRE_EAGER in all, and all for eager
+ *	messages on one lane. An answered message may take one on any lane
  * @reserved: 0
  */
 struct kxfer_wire_credits {

@@ -16,6 +16,10 @@
  *    placed. A flow with such WRITEs stays on its lane (@unplaced) until a WRITE with a
  *    placement READ has followed them.
  *
+ *  - An eager message completes when it has arrived, and the peer may not have handled it yet.
+ *    A flow that sent such messages stays on its lane (@unhandled) until CREDITS, which the peer
+ *    handles after them, has been answered; and as long as that is under way (@nr_asked).
+ *
  * So if a session mixes short and long jobs, its short jobs wait behind its own long ones,
  * or its long jobs stay on a small lane. Other sessions then wait for what is posted there at
  * a time, which is limited (KXFER_SMALL_BYTES), and for one turn of that session.
@@ -61,6 +65,7 @@
 #include "base/fault.h"
 #include "job/flow.h"
 #include "job/job.h"
+#include "job/sender.h"
 #include "job/target.h"
 #include "link/lane.h"
 #include "link/link.h"
@@ -123,6 +128,16 @@ struct kxfer_lane *kxfer_flow_lock(struct kxfer_flow *flow)
 	}
 }
 
+/* Whether all that was posted on the lane of a flow has taken effect. Asks the peer if need be. */
+static bool may_move(struct kxfer_flow *flow)
+{
+	if (flow->nr_jobs || flow->unplaced || flow->nr_asked)
+		return false;
+	if (flow->unhandled)
+		kxfer_sender_prove(flow);
+	return !flow->unhandled;
+}
+
 /**
  * kxfer_flow_lock_for() - lock the lane on which jobs will be queued
  * @flow: flow of the jobs
@@ -137,7 +152,7 @@ struct kxfer_lane *kxfer_flow_lock_for(struct kxfer_flow *flow, u64 length)
 	struct kxfer_lane *lane = kxfer_flow_lock(flow), *wanted;
 
 	wanted = kxfer_flow_is_bulk(length) ? flow->bulk : flow->small;
-	if (lane == wanted || flow->nr_jobs || flow->unplaced)
+	if (lane == wanted || !may_move(flow))
 		return lane;
 	/* Pairs with kxfer_flow_lock(). */
 	smp_store_release(&flow->lane, wanted);

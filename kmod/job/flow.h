@@ -32,6 +32,10 @@ struct kxfer_link;
  * @nr_queued_reads: READs and atomics in @jobs
  * @turn_bytes: bytes counted in this turn
  * @unplaced: iWARP: WRITEs were posted on @lane after the last placement READ there
+ * @unhandled: eager messages were posted on @lane after the last CREDITS that was answered
+ * @nr_asked: CREDITS under way on @lane
+ * @nr_eager: eager messages that were posted, modulo 2^32
+ * @proof_at: @nr_eager when kxfer_sender_prove() was called
  */
 struct kxfer_flow {
 	struct kref ref;
@@ -47,6 +51,10 @@ struct kxfer_flow {
 	u32 nr_queued_reads;
 	u32 turn_bytes;
 	bool unplaced;
+	bool unhandled;
+	u32 nr_asked;
+	u32 nr_eager;
+	u32 proof_at;
 };
 
 /* Whether a job of @length bytes is bulk: such jobs have a lane of their own. */

@@ -302,16 +302,18 @@ out:
  * @mailbox: mailbox; may be closed
  * @most: most places
  *
- * At most a quarter of what is free and not promised, so that others find places too. Does not
- * sleep. Return: places that were promised.
+ * At most a quarter of what is free and not promised, so that others find places too. So many
+ * places are left that messages which this sender has under way, without a promise, find one:
+ * a lane has as many slots for them. Does not sleep. Return: places that were promised.
  */
 u32 kxfer_mailbox_promise(struct kxfer_mailbox *mailbox, u32 most)
 {
-	u32 nr = 0;
+	u32 nr = 0, left;
 
 	spin_lock_bh(&mailbox->lock);
-	if (!mailbox->closed)
-		nr = min(most, (mailbox->nr_free - mailbox->promised) / 4);
+	left = mailbox->nr_free - mailbox->promised;
+	if (!mailbox->closed && left > KXFER_WIRE_DATA_SLOTS)
+		nr = min3(most, left / 4, left - KXFER_WIRE_DATA_SLOTS);
 	mailbox->promised += nr;
 	spin_unlock_bh(&mailbox->lock);
 	return nr;

@@ -24,6 +24,7 @@
 #include "base/stats.h"
 #include "job/chain.h"
 #include "job/completion.h"
+#include "job/flow.h"
 #include "job/job.h"
 #include "job/message.h"
 #include "job/offer.h"
@@ -117,7 +118,7 @@ u32 kxfer_message_flags(const struct kxfer_active_job *job)
 {
 	u32 flags = job->flags & KXFER_JOB_F_IMM ? KXFER_WIRE_SEND_IMM : 0;
 
-	if (!kxfer_sender_has_credit(job->target->sender, job->lane))
+	if (!job->target->sender->credits)
 		return flags;
 	kxfer_sender_use_credit(job->target->sender);
 	return flags | KXFER_WIRE_SEND_CREDIT;
@@ -249,7 +250,11 @@ bool kxfer_message_may_go(struct kxfer_target *target, struct kxfer_lane *lane)
 /** kxfer_message_went() - count an eager message that is built; it had a credit */
 void kxfer_message_went(struct kxfer_target *target)
 {
+	struct kxfer_flow *flow = target->flow;
+
 	kxfer_sender_use_credit(target->sender);
+	flow->unhandled = true;
+	flow->nr_eager++;
 	kxfer_stat_inc(KXFER_STAT_SENDS_SENT);
 	kxfer_stat_inc(KXFER_STAT_SENDS_EAGER);
 }

@@ -7,8 +7,11 @@
  * more before the last is used, and no message waits for the answer unless the peer is slow. A
  * peer that gives none is asked again after REST messages.
  *
- * A CREDITS under way keeps the sender, not its target: the target may be closed meanwhile. What
- * the answer brings then is of no use, and the peer takes it back with the grant.
+ * A CREDITS under way keeps the sender and its flow, not the target: that may be closed meanwhile.
+ * What the answer brings then is of no use, and the peer takes it back with the grant.
+ *
+ * The peer handles CREDITS after all eager messages before it on the lane. So its answer also
+ * proves that those are handled: then the flow may go to another lane (flow.c).
  *
  * Context: under a lane's lock, or where an answer arrives; nothing sleeps.
  */
@@ -38,11 +41,21 @@ struct kxfer_sender *kxfer_sender_create(u64 grant)
 	return sender;
 }
 
+/** kxfer_sender_join() - tie a sender to the flow of its target, which is about to be used */
+void kxfer_sender_join(struct kxfer_sender *sender, struct kxfer_flow *flow)
+{
+	kref_get(&flow->ref);
+	sender->flow = flow;
+}
+
 /** kxfer_sender_put() - drop a reference; any context */
 void kxfer_sender_put(struct kxfer_sender *sender)
 {
-	if (refcount_dec_and_test(&sender->ref))
-		kfree(sender);
+	if (!refcount_dec_and_test(&sender->ref))
+		return;
+	if (sender->flow)
+		kxfer_flow_put(sender->flow);
+	kfree(sender);
 }
 
 /**
@@ -76,6 +89,14 @@ static int take_credits(struct kxfer_sender *sender, const struct kxfer_request 
 	return 0;
 }
 
+/* CREDITS is answered. Called with the lane's lock held. */
+static void note_answer(struct kxfer_flow *flow, u32 asked_at)
+{
+	flow->nr_asked--;
+	if (flow->nr_eager == asked_at)
+		flow->unhandled = false;
+}
+
 /* The messages that wait are posted when the slot is free, which follows. */
 static void answered(struct kxfer_request *request)
 {
@@ -85,11 +106,42 @@ static void answered(struct kxfer_request *request)
 
 	spin_lock_bh(&lane->lock);
 	ret = take_credits(sender, request);
+	note_answer(sender->flow, sender->asked_at);
 	kxfer_flow_wake_held(lane);
 	spin_unlock_bh(&lane->lock);
 	if (ret)
 		kxfer_link_protocol_error(lane->link, "credits that make no sense");
 	kxfer_sender_put(sender);
+}
+
+static void proved(struct kxfer_request *request)
+{
+	struct kxfer_lane *lane = request->channel->lane;
+	struct kxfer_flow *flow = request->owner;
+
+	spin_lock_bh(&lane->lock);
+	note_answer(flow, flow->proof_at);
+	spin_unlock_bh(&lane->lock);
+	kxfer_flow_put(flow);
+}
+
+/* Called with the lane's lock held. Return: false if nothing is posted. */
+static bool post_credits(struct kxfer_flow *flow, u64 grant, kxfer_answered_fn done, void *owner)
+{
+	struct kxfer_wire_grant_id id = { .grant = cpu_to_be64(grant) };
+	struct kxfer_request *request = kxfer_channel_get_locked(&flow->lane->channel);
+
+	if (!request)
+		return false;
+	request->owner = owner;
+	request->answered = done;
+	/* If this fails the link is broken, and nothing waits for the answer any more. */
+	if (kxfer_channel_post_locked(request, KXFER_WIRE_CREDITS, &id, sizeof(id))) {
+		request->answered = NULL;
+		return false;
+	}
+	flow->nr_asked++;
+	return true;
 }
 
 static bool may_ask(struct kxfer_sender *sender)
@@ -111,21 +163,24 @@ static bool may_ask(struct kxfer_sender *sender)
  */
 void kxfer_sender_ask(struct kxfer_sender *sender, struct kxfer_lane *lane)
 {
-	struct kxfer_wire_grant_id id = { .grant = cpu_to_be64(sender->grant) };
-	struct kxfer_request *request;
-
-	if (!may_ask(sender))
-		return;
-	request = kxfer_channel_get_locked(&lane->channel);
-	if (!request)
+	if (!may_ask(sender) || !post_credits(sender->flow, sender->grant, answered, sender))
 		return;
 	refcount_inc(&sender->ref);
 	sender->asking = true;
-	request->owner = sender;
-	request->answered = answered;
-	/* If this fails the link is broken, and nothing waits for the answer any more. */
-	if (kxfer_channel_post_locked(request, KXFER_WIRE_CREDITS, &id, sizeof(id))) {
-		request->answered = NULL;
-		refcount_dec(&sender->ref);
-	}
+	sender->asked_at = sender->flow->nr_eager;
+}
+
+/**
+ * kxfer_sender_prove() - find out when the eager messages of a flow are handled
+ * @flow: flow with such messages and no CREDITS under way; the caller holds its lane's lock
+ *
+ * Without a free slot the next job that wants another lane tries again.
+ */
+void kxfer_sender_prove(struct kxfer_flow *flow)
+{
+	/* A grant that is none gets no credits, which would have to be counted. */
+	if (!post_credits(flow, 0, proved, flow))
+		return;
+	kref_get(&flow->ref);
+	flow->proof_at = flow->nr_eager;
 }

@@ -351,6 +351,8 @@ static int insert_target(struct kxfer_session *session, struct kxfer_target *tar
 
 	down_write(&session->lock);
 	flow = get_flow(session, target->link);
+	if (flow && target->sender)
+		kxfer_sender_join(target->sender, flow);
 	/* A withdrawal may look at the target already. */
 	smp_store_release(&target->flow, flow);
 	ret = flow ? 0 : -ENOMEM;

@@ -14,7 +14,8 @@
  * answered, and need neither. A lane has no RECVs for eager messages until it is asked for
  * credits the first time (kxfer_channel_grow()).
  *
- * A credit is used when its message comes. Its RECV is posted again, and the place is taken or
+ * A message that is answered takes a credit, too, if its sender has one, for the place, by whatever
+ * lane it comes. A credit is used when its message comes. Its RECV is posted again, and the place is taken or
  * free again, before a later answer can give the credit to another (channel.c). The credits of a
  * grant that ends are free again: the peer has said how many it used, and all those messages
  * have come (kxfer_grant_wait_messages()).
@@ -60,14 +61,14 @@ u32 kxfer_eager_give(struct kxfer_eager *eager, struct kxfer_lane *lane,
 /**
  * kxfer_eager_take() - use a credit for a message that has come
  * @eager: credits of the grant, under the lock of the link's grants
- * @lane: lane of the message
+ * @lane: lane of an eager message; NULL: the message is answered, and needs only a place
  *
  * The caller hands the message to the mailbox, as a promised one, before it drops the lock.
  * Return: false if the grant has no credit there.
  */
 bool kxfer_eager_take(struct kxfer_eager *eager, const struct kxfer_lane *lane)
 {
-	if (!eager->credits || eager->lane != lane)
+	if (!eager->credits || (lane && eager->lane != lane))
 		return false;
 	eager->credits--;
 	eager->received++;

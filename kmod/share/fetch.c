@@ -537,7 +537,7 @@ int kxfer_fetch_offered(struct kxfer_lane *lane, const struct kxfer_wire_offer *
 		return -EPROTO;
 	fetch->offered = offered;
 	fetch->incoming.message = message;
-	ret = kxfer_grant_offer(lane, fetch);
+	ret = kxfer_grant_offer(lane->link, fetch);
 	if (!ret)
 		return 0;
 	spin_lock_bh(&lane->lock);

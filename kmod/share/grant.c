@@ -274,16 +274,16 @@ static void message_over(struct kxfer_job_list *ended, u64 now_ns, int ret)
 }
 
 /*
- * Find the grant of a message, and use a credit if the message takes one. Called with the lock of
- * the link's table held. Return: the grant; ERR_PTR(-EPROTO): the peer broke the protocol;
- * another: the message is refused.
+ * Find the grant of a message, and use a credit if the message takes one. @eager_on: lane of an
+ * eager message, else NULL. Called with the lock of the link's table held. Return: the grant;
+ * ERR_PTR(-EPROTO): the peer broke the protocol; another: the message is refused.
  */
-static struct kxfer_grant *grant_of_message(struct kxfer_lane *lane, u64 id, bool credit)
+static struct kxfer_grant *grant_of_message(struct kxfer_link *link, u64 id, bool credit,
+					    const struct kxfer_lane *eager_on)
 {
-	struct kxfer_grant *grant = id > KXFER_MAX_GRANTS ? NULL :
-				    xa_load(&lane->link->grants, id);
+	struct kxfer_grant *grant = id > KXFER_MAX_GRANTS ? NULL : xa_load(&link->grants, id);
 
-	if (credit && !(grant && kxfer_eager_take(&grant->eager, lane)))
+	if (credit && !(grant && kxfer_eager_take(&grant->eager, eager_on)))
 		return ERR_PTR(-EPROTO);
 	if (!grant)
 		return ERR_PTR(-ENOENT);
@@ -292,7 +292,7 @@ static struct kxfer_grant *grant_of_message(struct kxfer_lane *lane, u64 id, boo
 
 /* Return: 0 or -errno, as for kxfer_grant_send(). */
 static int deliver(struct kxfer_lane *lane, u64 grant_id, struct kxfer_message *message,
-		   const void *payload, bool credit)
+		   const void *payload, bool credit, bool eager)
 {
 	struct kxfer_link *link = lane->link;
 	struct kxfer_job_list ended = {};
@@ -302,7 +302,7 @@ static int deliver(struct kxfer_lane *lane, u64 grant_id, struct kxfer_message *
 	message->time_ns = READ_ONCE(lane->heard_ns);
 	message->peer = link->remote;
 	xa_lock_bh(&link->grants);
-	grant = grant_of_message(lane, grant_id, credit);
+	grant = grant_of_message(link, grant_id, credit, eager ? lane : NULL);
 	ret = PTR_ERR_OR_ZERO(grant);
 	if (!ret) {
 		message->uid = grant->uid;
@@ -334,7 +334,7 @@ int kxfer_grant_send(struct kxfer_lane *lane, const struct kxfer_wire_send *send
 				   lane->link->features & KXFER_WIRE_FEATURE_EAGER);
 	if (ret)
 		return ret;
-	return deliver(lane, be64_to_cpu(send->grant), &message, send + 1, credit);
+	return deliver(lane, be64_to_cpu(send->grant), &message, send + 1, credit, false);
 }
 
 /**
@@ -353,7 +353,7 @@ const char *kxfer_grant_eager(struct kxfer_lane *lane, u32 grant_id, const void 
 
 	if (length > KXFER_MESSAGE_EAGER_MAX)
 		return "an eager message that is too long";
-	switch (deliver(lane, grant_id, &message, payload, true)) {
+	switch (deliver(lane, grant_id, &message, payload, true, true)) {
 	case -EPROTO:
 		return "an eager message without a credit";
 	case -EINVAL:
@@ -381,7 +381,7 @@ int kxfer_grant_credits(struct kxfer_lane *lane, u64 grant_id, u32 *credits)
 	if (grown && !lane->grown)
 		lane->unpromised = KXFER_WIRE_EAGER;
 	lane->grown = grown;
-	grant = grant_of_message(lane, grant_id, false);
+	grant = grant_of_message(link, grant_id, false, NULL);
 	if (!IS_ERR(grant))
 		*credits = kxfer_eager_give(&grant->eager, lane,
 					    grant->exposure->export->mailbox);
@@ -390,13 +390,14 @@ int kxfer_grant_credits(struct kxfer_lane *lane, u64 grant_id, u32 *credits)
 }
 
 /* Called with the lock of the link's table held. */
-static int offer(struct kxfer_lane *lane, struct kxfer_fetch *fetch,
+static int offer(struct kxfer_link *link, struct kxfer_fetch *fetch,
 		 struct kxfer_job_list *ended)
 {
 	bool credit = fetch->offered.credit;
-	struct kxfer_grant *grant = grant_of_message(lane, fetch->offered.grant, credit);
+	struct kxfer_grant *grant;
 	int ret;
 
+	grant = grant_of_message(link, fetch->offered.grant, credit, NULL);
 	if (IS_ERR(grant))
 		return PTR_ERR(grant);
 	fetch->incoming.message.uid = grant->uid;
@@ -414,21 +415,20 @@ static int offer(struct kxfer_lane *lane, struct kxfer_fetch *fetch,
 
 /**
  * kxfer_grant_offer() - note a long message in the mailbox of a grant; does not sleep
- * @lane: lane of a passive link, that the OFFER came by
+ * @link: passive link
  * @fetch: fetch of the caller; unless refused it belongs to the mailbox or the lane from
  *	here on, with a reference on its exposure
  *
  * Return: 0 or -errno, for the wire; -EPROTO: the peer broke the protocol.
  */
-int kxfer_grant_offer(struct kxfer_lane *lane, struct kxfer_fetch *fetch)
+int kxfer_grant_offer(struct kxfer_link *link, struct kxfer_fetch *fetch)
 {
-	struct kxfer_link *link = lane->link;
 	u64 now = fetch->incoming.message.time_ns;
 	struct kxfer_job_list ended = {};
 	int ret;
 
 	xa_lock_bh(&link->grants);
-	ret = offer(lane, fetch, &ended);
+	ret = offer(link, fetch, &ended);
 	xa_unlock_bh(&link->grants);
 	message_over(&ended, now, ret);
 	return ret;

@@ -45,7 +45,7 @@ int kxfer_grant_send(struct kxfer_lane *lane, const struct kxfer_wire_send *send
 const char *kxfer_grant_eager(struct kxfer_lane *lane, u32 grant_id, const void *payload,
 			      u32 length);
 int kxfer_grant_credits(struct kxfer_lane *lane, u64 grant_id, u32 *credits);
-int kxfer_grant_offer(struct kxfer_lane *lane, struct kxfer_fetch *fetch);
+int kxfer_grant_offer(struct kxfer_link *link, struct kxfer_fetch *fetch);
 void kxfer_grant_link_closed(struct kxfer_link *link);
 
 #endif /* KXFER_GRANT_H */

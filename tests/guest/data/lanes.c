@@ -18,6 +18,7 @@
 #define NR_BULK		16	/* more than a lane posts at a time */
 #define NR_QUEUED	256
 #define NR_LOOKS	32
+#define NR_MESSAGES	100	/* until some are eager */
 #define ROUNDS		8
 
 FIXTURE(lanes)
@@ -190,6 +191,34 @@ TEST_F(lanes, writes_without_a_fence_keep_a_session_on_its_lane)
 	mark(self);
 	EXPECT_EQ(0, rig_move(&self->rig, KXFER_OP_READ, 0, 0, SMALL));
 	EXPECT_SMALL_LANE();
+}
+
+static bool goes_on_bulk_lane(FIXTURE_DATA(lanes) *self)
+{
+	mark(self);
+	return !rig_move(&self->rig, KXFER_OP_WRITE, 0, 0, BULK) && used(self) == BULK_LANE;
+}
+
+/* Eager messages complete before the peer has handled them; later jobs must not overtake them. */
+TEST_F(lanes, eager_messages_keep_a_session_on_its_lane)
+{
+	uint64_t before = kx_counter(self->rig.client, "sends_eager");
+	uint32_t mailbox, target, i;
+
+	if (!strcmp(kx_provider(), "siw"))
+		SKIP(return, "no eager messages on iWARP");
+	test_cmd_mailbox_add(self->rig.server, "lanes-mailbox", NR_MESSAGES + 64, SMALL, &mailbox);
+	test_cmd_target_open(self->rig.client, self->rig.peer, "lanes-mailbox", 0, &target);
+	for (i = 0; i < NR_MESSAGES; i++)
+		test_cmd_send(self->rig.client, self->rig.here_region, 0, SMALL, target);
+	ASSERT_LT(before, kx_counter(self->rig.client, "sends_eager"));
+	mark(self);
+	EXPECT_EQ(0, rig_move(&self->rig, KXFER_OP_WRITE, 0, 0, BULK));
+	EXPECT_SMALL_LANE();
+	/* The peer is asked meanwhile, and answers. */
+	EXPECT_TRUE(kx_wait_until(goes_on_bulk_lane(self), RIG_WAIT_MS));
+	test_cmd_target_close(self->rig.client, target);
+	test_cmd_export_del(self->rig.server, mailbox);
 }
 
 /* ---- order ---- */

@@ -1089,6 +1089,50 @@ TEST_F(mixed, mailbox_takes_as_many_with_answers)
 	EXPECT_EQ(-EAGAIN, run(self->post.client, job).status);
 }
 
+#define BULK		(100u * 1024)	/* goes by another lane than shorter messages */
+#define NR_BULK		6	/* all under way at a time */
+
+/* The places that are kept for a sender are for its long messages too. */
+TEST_F(mixed, mailbox_takes_as_many_by_another_lane)
+{
+	struct kxfer_job jobs[NR_BULK];
+	uint32_t i;
+
+	if (variant->waits || variant->at_once)
+		SKIP(return, "one variant is enough");
+	grow_lane(_metadata, self);
+	ASSERT_EQ(0, end_mailbox(self));
+	ASSERT_EQ(0, make_mailbox(self, NR_BULK + 2, BULK));
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, run(self->post.client, mixed_send(self, 0, 0)).status);
+	for (i = 0; i < NR_BULK; i++)
+		jobs[i] = (struct kxfer_job) {
+			.op = KXFER_OP_SEND, .region = self->outbox_region,
+			.target = self->target, .length = BULK,
+		};
+	EXPECT_EQ(NR_BULK, send_and_count(self, jobs, NR_BULK));
+}
+
+/* As many as there are places for: none is refused. */
+TEST_F_TIMEOUT(mixed, mailbox_refuses_none_that_has_a_place, 120)
+{
+	uint32_t i, nr = 0, capacity;
+
+	if (variant->waits)
+		SKIP(return, "needs no RECVs");
+	grow_lane(_metadata, self);
+	for (i = 0; i < NR_CAPACITIES; i++) {
+		capacity = capacities[i];
+		ASSERT_EQ(0, end_mailbox(self));
+		ASSERT_EQ(0, make_mailbox(self, capacity, MIXED_PLACE));
+		EXPECT_EQ(capacity, fill(self, &nr, capacity, variant->at_once)) {
+			TH_LOG("places of a mailbox of %u", capacity);
+		}
+		ASSERT_EQ(0, take(self, capacity));
+		expect_ends(_metadata, self, capacity);
+	}
+}
+
 /* An answer is asked for by STORED, IMM and messages without bytes; others need none. */
 TEST_F(mixed, messages_with_a_credit_need_no_answer)
 {

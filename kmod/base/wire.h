@@ -7,9 +7,9 @@
  * _refusal; at most 56 bytes, what rdma_connect() leaves on InfiniBand). After
  * that both ends speak in messages: a header and a payload in one SEND.
  *
- * A message is a request or its one answer; only an eager message is neither. Each
- * side owns a fixed number of request slots a lane (KXFER_WIRE_CONTROL_SLOTS, KXFER_WIRE_DATA_SLOTS) and may
- * have one unanswered request in each; the answer names the same slot and
+ * A message is a request or its one answer; only an eager message is neither. Each side owns
+ * a fixed number of request slots a lane (KXFER_WIRE_CONTROL_SLOTS, KXFER_WIRE_DATA_SLOTS) and
+ * may have one unanswered request in each; the answer names the same slot and
  * sequence number. A receiver posts the RECV of a request again before it
  * answers, and has two RECVs for each slot: one for the peer's request and one
  * for its answer. The passive side has one more for each credit that it gives for

@@ -59,7 +59,8 @@ void kxfer_sender_put(struct kxfer_sender *sender)
 }
 
 /**
- * kxfer_sender_served() - whether the peer of a link gives credits
+ * kxfer_sender_served() - whether the peer gives credits that can be used
+ * @link: link of an initiator
  *
  * A message of two pages must be one work request.
  */

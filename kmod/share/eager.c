@@ -14,11 +14,11 @@
  * answered, and need neither. A lane has no RECVs for eager messages until it is asked for
  * credits the first time (kxfer_channel_grow()).
  *
- * A message that is answered takes a credit, too, if its sender has one, for the place, by whatever
- * lane it comes. A credit is used when its message comes. Its RECV is posted again, and the place is taken or
- * free again, before a later answer can give the credit to another (channel.c). The credits of a
- * grant that ends are free again: the peer has said how many it used, and all those messages
- * have come (kxfer_grant_wait_messages()).
+ * A message that is answered takes a credit, too, if its sender has one, for the place, by
+ * whatever lane it comes. A credit is used when its message comes. Its RECV is posted again, and
+ * the place is taken or free again, before a later answer can give the credit to another
+ * (channel.c). The credits of a grant that ends are free again: the peer has said how many it
+ * used, and all those messages have come (kxfer_grant_wait_messages()).
  *
  * A message that finds its mailbox withdrawn is dropped, like the messages in it. Its sender
  * learns of it by the withdrawal of the export.

@@ -966,17 +966,23 @@ static struct tally take_tally(FIXTURE_DATA(mixed) *self)
 	};
 }
 
+/* Whether @nr messages have come, or were refused, since @before. */
+static bool have_come(FIXTURE_DATA(mixed) *self, const struct tally *before, uint32_t nr)
+{
+	struct tally now = take_tally(self);
+
+	return now.stored + now.refused == before->stored + before->refused + nr;
+}
+
 /* Sends @nr messages at once and waits until they have come. Return: places they got, or -1. */
 static int send_and_count(FIXTURE_DATA(mixed) *self, const struct kxfer_job *jobs, uint32_t nr)
 {
-	struct tally before = take_tally(self), after;
+	struct tally before = take_tally(self);
 
 	if (kx_submit(self->post.client, jobs, nr) != (int)nr ||
-	    !kx_wait_until((after = take_tally(self),
-			    after.stored + after.refused == before.stored + before.refused + nr),
-			   KX_TIMEOUT_MS))
+	    !kx_wait_until(have_come(self, &before, nr), KX_TIMEOUT_MS))
 		return -1;
-	return after.stored - before.stored;
+	return take_tally(self).stored - before.stored;
 }
 
 /*

@@ -220,6 +220,8 @@ static const char *unreached(enum site site)
 	case SITE_CHAIN_MAP_SINK:
 	case SITE_CHAIN_INVALIDATED:
 		return siw ? NULL : "only iWARP registers the sinks of READs";
+	case SITE_CHANNEL_PAGE:
+		return siw ? "iWARP has no eager messages" : NULL;
 	case SITE_KEY:
 	case SITE_KEY_REQUEST:
 	case SITE_KEY_HMAC:

@@ -243,7 +243,7 @@ bool kxfer_message_waits(const struct kxfer_active_job *job)
 bool kxfer_message_may_go(struct kxfer_target *target, struct kxfer_lane *lane)
 {
 	if (kxfer_sender_runs_low(target->sender))
-		kxfer_sender_ask(target->sender, lane);
+		kxfer_sender_ask(target->sender);
 	return kxfer_sender_has_credit(target->sender, lane);
 }
 

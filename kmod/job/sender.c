@@ -157,12 +157,12 @@ static bool may_ask(struct kxfer_sender *sender)
 
 /**
  * kxfer_sender_ask() - ask for credits, unless that is being done or was in vain
- * @sender: sender that runs low, of a message that is about to be posted
- * @lane: lane of the message, of a peer that gives credits; the caller holds its lock
+ * @sender: sender that runs low, of a message that is about to be posted; the caller holds the
+ *	lock of the lane that its flow is on
  *
  * Without a free slot the next message asks.
  */
-void kxfer_sender_ask(struct kxfer_sender *sender, struct kxfer_lane *lane)
+void kxfer_sender_ask(struct kxfer_sender *sender)
 {
 	if (!may_ask(sender) || !post_credits(sender->flow, sender->grant, answered, sender))
 		return;

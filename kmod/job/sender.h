@@ -42,7 +42,7 @@ struct kxfer_sender *kxfer_sender_create(u64 grant);
 void kxfer_sender_put(struct kxfer_sender *sender);
 bool kxfer_sender_served(const struct kxfer_link *link);
 void kxfer_sender_join(struct kxfer_sender *sender, struct kxfer_flow *flow);
-void kxfer_sender_ask(struct kxfer_sender *sender, struct kxfer_lane *lane);
+void kxfer_sender_ask(struct kxfer_sender *sender);
 void kxfer_sender_prove(struct kxfer_flow *flow);
 
 /* The following are called with the lane's lock held. */

@@ -104,7 +104,7 @@ struct kxfer_session *kxfer_session_create(const struct file *file)
 	INIT_LIST_HEAD(&session->jobs);
 	session->max_jobs = KXFER_MAX_JOBS;
 	init_waitqueue_head(&session->wait);
-	mutex_init(&session->reap_mutex);
+	mutex_init(&session->event_mutex);
 	session->look_ns = KXFER_LOOK_PROBE_NS;
 	INIT_DELAYED_WORK(&session->uring_watch, kxfer_uring_watch);
 	spin_lock_init(&session->event_lock);

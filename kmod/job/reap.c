@@ -3,8 +3,10 @@
  * Reaping: how a session waits for completions, and takes them.
  *
  * A completion belongs to the session until it is stored in user memory; one that
- * cannot be stored stays and can be reaped again. reap_mutex keeps completions in
- * order. With a completion ring (ring.c) they are only waited for here.
+ * cannot be stored stays and can be reaped again. Completions are stored under job_lock, so each
+ * is stored once, and in order. Page faults are off then. If a page is not there, the lock is
+ * dropped to bring it in, and the completion is tried again. With a completion ring (ring.c)
+ * completions are only waited for here.
  *
  * A waiter polls for completions first, if the lane of the oldest job that is on a lane
  * lets sessions poll (cq.c), and then sleeps. By default the polling tunes itself: it
@@ -16,6 +18,8 @@
  *
  * Context: calls of users; may sleep. Lock order: as in job.c.
  */
+#include <linux/minmax.h>
+#include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
@@ -34,6 +38,8 @@
 #define LOOK_RESTS	64	/* waits without polling before it is tried again */
 #define LOOK_JOBS	64	/* most jobs to look at under job_lock */
 #define LOOK_SLICE_NS	1000000	/* KXFER_WAIT_F_POLL: time between two checks for signals */
+#define STORE_MAX	64	/* most completions stored in one hold of job_lock */
+#define STORE_TRIES	16	/* for a page that is taken away again each time */
 
 /** kxfer_reap_check_flags() - check flags of SUBMIT and REAP. Return: 0 or -errno */
 int kxfer_reap_check_flags(u32 flags)
@@ -222,59 +228,17 @@ int kxfer_reap_wait(struct kxfer_session *session, u32 want, u64 deadline_ns, u3
 }
 
 /*
- * Takes none if there is a ring, which may have been made while the caller was waiting:
- * then nr_done counts completions in the ring. Return: at most @max completions, linked by
- * @next; @nr gets their number.
- */
-static struct kxfer_active_job *take_done(struct kxfer_session *session, u32 max, u32 *nr)
-{
-	struct kxfer_active_job *taken, *last;
-	u32 n;
-
-	spin_lock_bh(&session->job_lock);
-	taken = session->done.first;
-	*nr = session->ring ? 0 : min(max, session->nr_done);
-	if (*nr == session->nr_done) {
-		session->done.first = NULL;
-	} else if (*nr) {
-		for (last = taken, n = 1; n < *nr; n++)
-			last = last->next;
-		session->done.first = last->next;
-		last->next = NULL;
-	}
-	WRITE_ONCE(session->nr_done, session->nr_done - *nr);
-	spin_unlock_bh(&session->job_lock);
-	return *nr ? taken : NULL;
-}
-
-/* Put @nr jobs back at the head of the list of done jobs. */
-static void put_back(struct kxfer_session *session, struct kxfer_active_job *jobs, u32 nr)
-{
-	struct kxfer_active_job *last = jobs;
-
-	while (last->next)
-		last = last->next;
-	spin_lock_bh(&session->job_lock);
-	last->next = session->done.first;
-	if (!last->next)
-		session->done.last = last;
-	session->done.first = jobs;
-	WRITE_ONCE(session->nr_done, session->nr_done + nr);
-	spin_unlock_bh(&session->job_lock);
-}
-
-/*
- * Store the completions of @jobs, @nr of them; @stored counts those that could be. Return: the
- * link to the first job that is left, or to NULL.
+ * Store completions of @jobs without page faults, @nr at most; @stored counts those that could be.
+ * Return: the link to the first job that is left.
  */
 static struct kxfer_active_job **store(struct kxfer_active_job **jobs,
 				       struct kxfer_completion __user *to, u32 nr, u32 *stored)
 {
 	struct kxfer_active_job **next = jobs;
 
-	if (!nr || !user_write_access_begin(to, nr * sizeof(*to)))
+	if (!user_write_access_begin(to, nr * sizeof(*to)))
 		return jobs;
-	for (; *next; next = &(*next)->next, to++, ++*stored) {
+	for (; *stored < nr; next = &(*next)->next, to++, ++*stored) {
 		const struct kxfer_completion *completion = &(*next)->completion;
 
 		unsafe_put_user(completion->user_data, &to->user_data, fault);
@@ -289,6 +253,33 @@ fault:
 	return next;
 }
 
+/*
+ * Take the first completions, as many as can be stored in memory that is there. Takes none if
+ * there is a ring, which may have been made while the caller was waiting: then nr_done counts
+ * completions in the ring. @max: in: at most STORE_MAX; out: completions that there were, up to
+ * that number. Return: completions stored.
+ */
+static u32 store_some(struct kxfer_session *session, struct kxfer_completion __user *to, u32 *max)
+{
+	struct kxfer_active_job *jobs, **end;
+	u32 stored = 0;
+
+	spin_lock_bh(&session->job_lock);
+	*max = session->ring ? 0 : min(*max, session->nr_done);
+	if (*max) {
+		jobs = session->done.first;
+		pagefault_disable();
+		end = store(&jobs, to, *max, &stored);
+		pagefault_enable();
+		session->done.first = *end;
+		*end = NULL;
+		WRITE_ONCE(session->nr_done, session->nr_done - stored);
+		kxfer_job_free_locked(session, jobs);
+	}
+	spin_unlock_bh(&session->job_lock);
+	return stored;
+}
+
 /**
  * kxfer_reap_store() - store completions in user memory
  * @session: session of the caller
@@ -296,29 +287,27 @@ fault:
  * @max: entries of the array
  * @stored: out: completions stored; those that cannot be stored stay
  *
- * May sleep. Return: 0, -EFAULT, -EINTR or -EAGAIN.
+ * May sleep in page faults. Return: 0 or -EFAULT.
  */
 int kxfer_reap_store(struct kxfer_session *session, u64 to, u32 max, u32 *stored)
 {
-	struct kxfer_active_job *jobs, *left, **end;
-	int ret;
-	u32 n;
+	struct kxfer_completion __user *next = u64_to_user_ptr(to);
+	u32 want, there, n, tries = 0;
+	int ret = 0;
 
 	*stored = 0;
-	ret = kxfer_session_begin_reap(session);
-	if (ret)
-		return ret;
-	jobs = take_done(session, max, &n);
-	end = store(&jobs, u64_to_user_ptr(to), n, stored);
-	left = *end;
-	*end = NULL;
-	if (left) {
-		put_back(session, left, n - *stored);
-		ret = -EFAULT;
-	}
+	do {
+		want = min_t(u32, max - *stored, STORE_MAX);
+		there = want;
+		n = store_some(session, next, &there);
+		*stored += n;
+		next += n;
+		tries = n ? 0 : tries + 1;
+		if (n < there && (tries > STORE_TRIES ||
+				  fault_in_writeable((char __user *)next, sizeof(*next))))
+			ret = -EFAULT;
+	} while (!ret && *stored < max && (n < there || there == want));
 	kxfer_user_return(session->user, KXFER_SHARE_JOBS, *stored);
-	kxfer_job_free(session, jobs);
-	mutex_unlock(&session->reap_mutex);
 	return ret;
 }
 

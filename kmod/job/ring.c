@@ -115,14 +115,12 @@ static struct kxfer_session_ring *make_ring(const struct kxfer_cq_ring *cmd)
 
 /*
  * From here on all completions go to the ring, for no job is in flight. The session's
- * lock keeps out SUBMITs that are accepting jobs. reap_mutex keeps out reapers that have
- * taken completions and may have to put them back.
+ * lock keeps out SUBMITs that are accepting jobs.
  */
 static int give_ring(struct kxfer_session *session, struct kxfer_session_ring *ring)
 {
 	int ret = 0;
 
-	mutex_lock(&session->reap_mutex);
 	down_write(&session->lock);
 	spin_lock_bh(&session->job_lock);
 	if (session->ring) {
@@ -136,7 +134,6 @@ static int give_ring(struct kxfer_session *session, struct kxfer_session_ring *r
 	}
 	spin_unlock_bh(&session->job_lock);
 	up_write(&session->lock);
-	mutex_unlock(&session->reap_mutex);
 	return ret;
 }
 

@@ -71,6 +71,17 @@ static void drop_event(struct kxfer_session *session)
 	spin_unlock_bh(&session->event_lock);
 }
 
+/*
+ * Another thread may hold the mutex while it faults in user memory, which may take forever
+ * (userfaultfd). Return: 0; -EINTR: a fatal signal; -EAGAIN: O_NONBLOCK is set.
+ */
+static int begin_reap(struct kxfer_session *session)
+{
+	if (mutex_trylock(&session->event_mutex))
+		return 0;
+	return kxfer_session_may_wait(session) ?: mutex_lock_killable(&session->event_mutex);
+}
+
 /* One caller at a time; an event that cannot be stored stays in the ring. */
 static int store_events(struct kxfer_session *session, u64 to, u32 max, u32 *stored)
 {
@@ -79,7 +90,7 @@ static int store_events(struct kxfer_session *session, u64 to, u32 max, u32 *sto
 	int ret;
 
 	*stored = 0;
-	ret = kxfer_session_begin_reap(session);
+	ret = begin_reap(session);
 	if (ret)
 		return ret;
 	for (*stored = 0; *stored < max && peek_event(session, &event); ++*stored) {
@@ -89,7 +100,7 @@ static int store_events(struct kxfer_session *session, u64 to, u32 max, u32 *sto
 		}
 		drop_event(session);
 	}
-	mutex_unlock(&session->reap_mutex);
+	mutex_unlock(&session->event_mutex);
 	return ret;
 }
 

@@ -71,7 +71,7 @@ struct kxfer_user;
  * @nr_spare_jobs: length of @spare_jobs
  * @peak_jobs: largest @nr_jobs + @nr_done so far
  * @wait: woken for completions, events and the end of jobs
- * @reap_mutex: held by the one caller that takes completions or events
+ * @event_mutex: held by the one caller that takes events
  * @look_ns: how long to poll for completions before sleeping (reap.c)
  * @look_rests: waits while @look_ns was 0
  * @uring_watch: ends jobs of io_uring whose ring or task is ending (uring.c)
@@ -114,7 +114,7 @@ struct kxfer_session {
 	u32 nr_spare_jobs;
 	u32 peak_jobs;
 	wait_queue_head_t wait;
-	struct mutex reap_mutex;
+	struct mutex event_mutex;
 	u32 look_ns;
 	u32 look_rests;
 	struct delayed_work uring_watch;
@@ -151,20 +151,6 @@ static inline ktime_t kxfer_left(u64 deadline_ns)
 static inline int kxfer_session_may_wait(const struct kxfer_session *session)
 {
 	return READ_ONCE(session->file->f_flags) & O_NONBLOCK ? -EAGAIN : 0;
-}
-
-/**
- * kxfer_session_begin_reap() - take reap_mutex
- * @session: session of the caller
- *
- * Another thread may hold the mutex while it faults in user memory, which may take forever
- * (userfaultfd). Return: 0; -EINTR: a fatal signal; -EAGAIN: O_NONBLOCK is set.
- */
-static inline int kxfer_session_begin_reap(struct kxfer_session *session)
-{
-	if (mutex_trylock(&session->reap_mutex))
-		return 0;
-	return kxfer_session_may_wait(session) ?: mutex_lock_killable(&session->reap_mutex);
 }
 
 /**

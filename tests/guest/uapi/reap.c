@@ -147,6 +147,59 @@ TEST_F(reap, leaves_what_it_cannot_store)
 	EXPECT_EQ(3, reap(self->fd, self->done, 5, 0, 0));
 }
 
+/* Memory that the process has not touched yet, and more than is stored at once. */
+TEST_F(reap, brings_memory_in)
+{
+	const size_t bytes = 4096 * sizeof(struct kxfer_completion);
+	struct kxfer_completion *fresh;
+	struct kxfer_job nops[250];
+	int i;
+
+	fresh = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, fresh);
+	for (i = 0; i < 250; i++) {
+		nops[i] = self->nop;
+		nops[i].user_data = i;
+	}
+	test_cmd_submit(250, self->fd, nops, 250);
+	EXPECT_EQ(249, reap(self->fd, fresh, 249, 0, 0));
+	EXPECT_EQ(1, reap(self->fd, fresh + 249, 4096 - 249, 0, 0));
+	for (i = 0; i < 250; i++)
+		EXPECT_EQ(i, fresh[i].user_data);
+	munmap(fresh, bytes);
+}
+
+static _Atomic bool memory_stays;
+
+static void *drop_memory(void *memory)
+{
+	while (!memory_stays)
+		madvise(memory, 4096, MADV_DONTNEED);
+	return NULL;
+}
+
+/* Memory that another thread takes away again and again keeps no caller. */
+TEST_F(reap, is_not_kept_by_memory_that_goes)
+{
+	struct kxfer_completion *memory;
+	pthread_t thread;
+	int i, ret;
+
+	memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, memory);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, drop_memory, memory));
+	for (i = 0; i < 1000; i++) {
+		test_cmd_submit(1, self->fd, &self->nop, 1);
+		ret = reap(self->fd, memory, 1, 0, 0);
+		if (ret == -EFAULT)
+			ret = reap(self->fd, self->done, 1, 0, 0);
+		ASSERT_EQ(1, ret);
+	}
+	memory_stays = true;
+	pthread_join(thread, NULL);
+	munmap(memory, 4096);
+}
+
 /* ---- poll(2) ---- */
 
 static int events_of(int fd, int ms)

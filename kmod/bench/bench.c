@@ -279,9 +279,11 @@ static void unbind(struct kxfer_run *run)
 static int take_lane_of_target(struct kxfer_run *run)
 {
 	struct kxfer_flow *flow = run->target->flow;
-	struct kxfer_lane *lane = kxfer_flow_lock_for(flow, run->cmd->length);
+	struct kxfer_lane *lane;
 	int ret = 0;
 
+	local_bh_disable();
+	lane = kxfer_flow_lock_for(flow, run->cmd->length);
 	if (run->target->revoked) {
 		ret = -EKEYREVOKED;
 	} else if (!lane->open || !kxfer_link_is_live(lane->link)) {
@@ -294,7 +296,8 @@ static int take_lane_of_target(struct kxfer_run *run)
 		flow->nr_jobs++;
 		run->lane = lane;
 	}
-	spin_unlock_bh(&lane->lock);
+	spin_unlock(&lane->lock);
+	local_bh_enable();
 	return ret;
 }
 

@@ -237,7 +237,7 @@ static void hand_over_to_lane(struct kxfer_batch *batch, struct kxfer_job_list *
 	if (batch->at_once)
 		kxfer_job_pump_locked(batch->lane);
 	trace_kxfer_handed_over(session, nr);
-	spin_unlock_bh(&batch->lane->lock);
+	spin_unlock(&batch->lane->lock);
 	local_bh_enable();
 }
 

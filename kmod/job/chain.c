@@ -518,16 +518,18 @@ static void settle(struct kxfer_lane *lane, struct kxfer_chain *finished, u64 no
 	u64 nr;
 
 	sync_all(finished);
-	spin_lock_bh(&lane->lock);
+	local_bh_disable();
+	spin_lock(&lane->lock);
 	nr = -lane->nr_completions;
 	for (chain = finished; chain; chain = next) {
 		next = chain->next;
 		take_back(chain, &ended);
 	}
 	nr += lane->nr_completions;
-	spin_unlock_bh(&lane->lock);
+	spin_unlock(&lane->lock);
 	kxfer_stat_add(KXFER_STAT_COMPLETIONS, nr);
-	kxfer_complete_all(&ended, 0, now_ns);
+	kxfer_complete_all_bh(&ended, 0, now_ns);
+	local_bh_enable();
 	kxfer_job_pump_on(lane);
 }
 

@@ -136,8 +136,8 @@ static void end_job(struct kxfer_active_job *job, int status, u64 now_ns)
 }
 
 /*
- * End jobs at the head of the list that are of one session. The session cannot go before
- * job_lock is dropped here, because its end reads nr_jobs under that lock.
+ * End jobs at the head of the list that are of one session; bottom halves are off. The session
+ * cannot go before job_lock is dropped here, because its end reads nr_jobs under that lock.
  */
 static void complete_session(struct kxfer_job_list *jobs, int status, u64 now_ns)
 {
@@ -146,7 +146,7 @@ static void complete_session(struct kxfer_job_list *jobs, int status, u64 now_ns
 	const struct kxfer_active_job *first = job;
 	u32 nr_same = 0, nr = 0, nr_uring = 0;
 
-	spin_lock_bh(&session->job_lock);
+	spin_lock(&session->job_lock);
 	for (; job && job->session == session && nr < COMPLETE_MAX; job = next) {
 		next = job->next;
 		if (!same_objects(first, job)) {
@@ -169,7 +169,14 @@ static void complete_session(struct kxfer_job_list *jobs, int status, u64 now_ns
 		show(session, gone);
 	if (wq_has_sleeper(&session->wait))
 		wake_up(&session->wait);
-	spin_unlock_bh(&session->job_lock);
+	spin_unlock(&session->job_lock);
+}
+
+/** kxfer_complete_all_bh() - kxfer_complete_all(), called with bottom halves off */
+void kxfer_complete_all_bh(struct kxfer_job_list *jobs, int status, u64 now_ns)
+{
+	while (jobs->first)
+		complete_session(jobs, status, now_ns);
 }
 
 /**
@@ -183,8 +190,9 @@ static void complete_session(struct kxfer_job_list *jobs, int status, u64 now_ns
  */
 void kxfer_complete_all(struct kxfer_job_list *jobs, int status, u64 now_ns)
 {
-	while (jobs->first)
-		complete_session(jobs, status, now_ns);
+	local_bh_disable();
+	kxfer_complete_all_bh(jobs, status, now_ns);
+	local_bh_enable();
 }
 
 /** kxfer_complete() - kxfer_complete_all() for one job */

@@ -9,6 +9,7 @@ struct kxfer_active_job;
 struct kxfer_job_list;
 
 void kxfer_complete_all(struct kxfer_job_list *jobs, int status, u64 now_ns);
+void kxfer_complete_all_bh(struct kxfer_job_list *jobs, int status, u64 now_ns);
 void kxfer_complete(struct kxfer_active_job *job, int status, u64 now_ns);
 
 #endif /* KXFER_COMPLETION_H */

@@ -111,7 +111,8 @@ void kxfer_flow_put(struct kxfer_flow *flow)
  * kxfer_flow_lock() - lock the lane that a flow is on
  * @flow: flow; stays on that lane as long as the lock is held
  *
- * The lane is read before its lock is taken, and checked again under it. Return: the lane.
+ * Called with bottom halves off: unlock with spin_unlock(). The lane is read before its lock is
+ * taken, and checked again under it. Return: the lane.
  */
 struct kxfer_lane *kxfer_flow_lock(struct kxfer_flow *flow)
 	__acquires(flow)
@@ -121,10 +122,10 @@ struct kxfer_lane *kxfer_flow_lock(struct kxfer_flow *flow)
 	for (;;) {
 		/* All writes under the lock of the old lane are seen. */
 		lane = smp_load_acquire(&flow->lane);
-		spin_lock_bh(&lane->lock);
+		spin_lock(&lane->lock);
 		if (READ_ONCE(flow->lane) == lane)
 			return lane;
-		spin_unlock_bh(&lane->lock);
+		spin_unlock(&lane->lock);
 	}
 }
 
@@ -144,7 +145,7 @@ static bool may_move(struct kxfer_flow *flow)
  * @length: length of the longest job
  *
  * Moves the flow to the lane that the jobs want, if it may move. Tries that only once, because
- * another thread of the session may want the other lane. Return: the lane, locked.
+ * another thread of the session may want the other lane. Return: as kxfer_flow_lock().
  */
 struct kxfer_lane *kxfer_flow_lock_for(struct kxfer_flow *flow, u64 length)
 	__acquires(flow)
@@ -156,7 +157,7 @@ struct kxfer_lane *kxfer_flow_lock_for(struct kxfer_flow *flow, u64 length)
 		return lane;
 	/* Pairs with kxfer_flow_lock(). */
 	smp_store_release(&flow->lane, wanted);
-	spin_unlock_bh(&lane->lock);
+	spin_unlock(&lane->lock);
 	return kxfer_flow_lock(flow);
 }
 

@@ -296,7 +296,7 @@ static u32 submit_pieces(struct quick *quick)
 	kxfer_job_pump_locked(lane);
 	if (nr)
 		trace_kxfer_handed_over(session, nr);
-	spin_unlock_bh(&lane->lock);
+	spin_unlock(&lane->lock);
 	local_bh_enable();
 	return nr;
 }

@@ -63,10 +63,12 @@ void kxfer_target_settle(struct kxfer_target *target)
 
 	if (!flow)
 		return;
+	local_bh_disable();
 	lane = kxfer_flow_lock(flow);
 	unplaced = target->unplaced;
 	target->unplaced = false;
-	spin_unlock_bh(&lane->lock);
+	spin_unlock(&lane->lock);
+	local_bh_enable();
 	if (unplaced)
 		kxfer_iwarp_wait_placed(lane);
 }

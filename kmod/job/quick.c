@@ -59,6 +59,11 @@
  * @target: target of all jobs
  * @region: region of all jobs
  * @mapping: mapping of @region for the device of @target
+ * @op: op of the last job, for which the next four members are; KXFER_OP_NOP: there was none
+ * @limits: limits of the device
+ * @remote: keys of @target, or the place of a message
+ * @nr_remote: entries of @remote
+ * @room: bytes at the remote end
  * @piece: what the next job moves
  * @bulk: the jobs are bulk (flow.h)
  * @error: -errno of the call; 0: the batch finds out about the next job
@@ -72,6 +77,11 @@ struct quick {
 	struct kxfer_target *target;
 	struct kxfer_region *region;
 	struct kxfer_mapping *mapping;
+	u32 op;
+	const struct kxfer_plan_limits *limits;
+	const struct kxfer_extent *remote;
+	u32 nr_remote;
+	u64 room;
 	struct kxfer_piece piece;
 	bool bulk;
 	int error;
@@ -103,27 +113,25 @@ static bool next(struct quick *quick)
 	return --quick->left && copy_next(quick);
 }
 
-/* Called with job_lock held. Return: a job, or NULL without memory. */
+/* Called with job_lock held. Return: a job to fill in, or NULL without memory. */
 static struct kxfer_active_job *take_job(struct quick *quick)
 {
-	struct kxfer_active_job *job;
-
 	if (kxfer_fault(JOB))
 		quick->error = -ENOMEM;
-	job = quick->error ? NULL : kxfer_job_take_locked(quick->session);
-	if (job)
-		kxfer_job_make(job, quick->session, &quick->user, quick->now_ns);
-	return job;
+	return quick->error ? NULL : kxfer_job_take_locked(quick->session);
 }
 
 /* ---- NOPs ---- */
 
+/* Another is left to the batch, which refuses it. */
 static bool is_nop(const struct kxfer_job *user)
 {
-	return user->op == KXFER_OP_NOP && !kxfer_submit_check(user);
+	return user->op == KXFER_OP_NOP && !(user->flags | user->region | user->target) &&
+	       !(user->region_offset | user->target_offset | user->length | user->cookie |
+		 user->compare_add | user->swap);
 }
 
-/* Called with job_lock held. */
+/* Called with job_lock held. A job that is done needs no other members. */
 static void take_nops(struct quick *quick)
 {
 	struct kxfer_session *session = quick->session;
@@ -133,7 +141,14 @@ static void take_nops(struct quick *quick)
 		job = is_nop(&quick->user) ? take_job(quick) : NULL;
 		if (!job)
 			return;
-		job->completion.completed_ns = quick->now_ns;
+		job->session = session;
+		job->length = 0;
+		job->completion = (struct kxfer_completion) {
+			.user_data = quick->user.user_data,
+			.op = KXFER_OP_NOP,
+			.submitted_ns = quick->now_ns,
+			.completed_ns = quick->now_ns,
+		};
 		trace_kxfer_job_checked(job);
 		trace_kxfer_job_completed(job);
 		kxfer_job_list_add(&session->done, job);
@@ -180,9 +195,37 @@ static bool bind(struct quick *quick)
 	    !quick->region || quick->region->id != user->region ||
 	    quick->target->link->dev->iwarp)
 		return false;
+	quick->op = KXFER_OP_NOP;
 	quick->bulk = kxfer_flow_is_bulk(user->length);
 	quick->mapping = kxfer_mapping_find(quick->region, quick->target->link->dev);
 	return quick->mapping;
+}
+
+/*
+ * Look at what jobs with the op of the next one have in common. Return: whether such jobs may be
+ * quick.
+ */
+static bool take_op(struct quick *quick)
+{
+	const struct kxfer_target *target = quick->target;
+	u32 op = quick->user.op;
+
+	if (op == KXFER_OP_NOP || !is_quick(op) || !(target->rights & kxfer_op_right(op)) ||
+	    (op == KXFER_OP_READ && !quick->region->memory->writable) ||
+	    (op == KXFER_OP_SEND && !kxfer_sender_served(target->link)))
+		return false;
+	quick->op = op;
+	quick->limits = kxfer_device_limits(target->link->dev,
+					    op == KXFER_OP_READ ? op : KXFER_OP_WRITE);
+	quick->remote = target->keys;
+	quick->nr_remote = target->nr_keys;
+	quick->room = target->length;
+	if (op == KXFER_OP_SEND) {
+		quick->remote = &kxfer_message_place;
+		quick->nr_remote = 1;
+		quick->room = min_t(u64, target->length, KXFER_MESSAGE_EAGER_MAX);
+	}
+	return true;
 }
 
 static bool is_within(u64 offset, u64 length, u64 limit)
@@ -190,49 +233,29 @@ static bool is_within(u64 offset, u64 length, u64 limit)
 	return offset <= limit && length <= limit - offset;
 }
 
-static bool plan_message(struct quick *quick)
-{
-	const struct kxfer_mapping *mapping = quick->mapping;
-	const struct kxfer_target *target = quick->target;
-	const struct kxfer_job *user = &quick->user;
-
-	return !user->target_offset && user->length <= KXFER_MESSAGE_EAGER_MAX &&
-	       kxfer_sender_served(target->link) &&
-	       kxfer_plan_piece(&quick->piece, mapping->extents, mapping->nr_extents,
-				user->region_offset, &kxfer_message_place, 1, 0, user->length,
-				kxfer_device_limits(target->link->dev, KXFER_OP_WRITE));
-}
-
 /* Whether the next job is one of one piece like the first, and accepted; fills in @piece. */
 static bool is_piece(struct quick *quick)
 {
 	const struct kxfer_mapping *mapping = quick->mapping;
-	const struct kxfer_memory *memory = quick->region->memory;
-	const struct kxfer_target *target = quick->target;
 	const struct kxfer_job *user = &quick->user;
 
-	if (user->op == KXFER_OP_NOP || !is_quick(user->op) || user->flags ||
+	if ((user->op != quick->op && !take_op(quick)) || user->flags ||
 	    user->cookie | user->compare_add | user->swap || !user->length ||
-	    user->target != target->id || user->region != quick->region->id ||
-	    kxfer_flow_is_bulk(user->length) != quick->bulk)
+	    user->target != quick->target->id || user->region != quick->region->id ||
+	    kxfer_flow_is_bulk(user->length) != quick->bulk ||
+	    !is_within(user->target_offset, user->length, quick->room) ||
+	    !is_within(user->region_offset, user->length, quick->region->memory->length) ||
+	    (user->op == KXFER_OP_SEND && user->target_offset))
 		return false;
-	if (!(target->rights & kxfer_op_right(user->op)) ||
-	    (user->op == KXFER_OP_READ && !memory->writable) ||
-	    !is_within(user->target_offset, user->length, target->length) ||
-	    !is_within(user->region_offset, user->length, memory->length))
-		return false;
-	if (user->op == KXFER_OP_SEND)
-		return plan_message(quick);
 	return kxfer_plan_piece(&quick->piece, mapping->extents, mapping->nr_extents,
-				user->region_offset, target->keys, target->nr_keys,
-				user->target_offset, user->length,
-				kxfer_device_limits(target->link->dev, user->op));
+				user->region_offset, quick->remote, quick->nr_remote,
+				user->target_offset, user->length, quick->limits);
 }
 
 /* Called with the locks held. Return: false if there is no room or credit for the next job. */
 static bool take_piece(struct quick *quick, struct kxfer_lane *lane)
 {
-	bool message = quick->user.op == KXFER_OP_SEND;
+	bool message = quick->op == KXFER_OP_SEND;
 	struct kxfer_active_job *job;
 
 	if (!kxfer_chain_has_room(lane) ||
@@ -243,6 +266,7 @@ static bool take_piece(struct quick *quick, struct kxfer_lane *lane)
 		return false;
 	if (message)
 		kxfer_message_went(quick->target);
+	kxfer_job_make(job, quick->session, &quick->user, quick->now_ns);
 	job->region = quick->region;
 	job->mapping = quick->mapping;
 	job->target = quick->target;

@@ -477,6 +477,30 @@ TEST_F(submit, asks_for_the_right_of_each_job)
 	test_cmd_transfer(self->fd, KXFER_OP_READ, self->pair.client_region, 0, target, 0, 64);
 }
 
+TEST_F(submit, asks_for_the_right_of_each_job_of_a_list)
+{
+	struct kxfer_completion completions[2];
+	struct kxfer_job jobs[3];
+	struct kxfer_submit cmd = good(jobs, 3);
+	uint32_t target;
+	int round;
+
+	test_cmd_target_open(self->fd, self->pair.peer, self->pair.name, KXFER_RIGHT_READ, &target);
+	self->job.op = KXFER_OP_READ;
+	self->job.target = target;
+	self->job.length = 64;
+	for (round = 0; round < 3; round++) {
+		jobs[0] = self->job;
+		jobs[1] = self->job;
+		jobs[2] = self->job;
+		jobs[2].op = KXFER_OP_WRITE;
+		ASSERT_EQ(0, submit(self->fd, &cmd));
+		EXPECT_EQ(2, cmd.accepted);
+		EXPECT_EQ(EACCES, cmd.error);
+		test_cmd_reap(2, self->fd, completions, 2, 2, KX_TIMEOUT_MS);
+	}
+}
+
 /* A call of good jobs and a bad one: the good ones before it are accepted, and no others. */
 TEST_F(submit, stops_in_a_list_of_jobs_of_the_same_objects)
 {

@@ -484,7 +484,8 @@ static void fill_link_info(struct kxfer_link *link, struct kxfer_info_link *info
 		.local = link->local,
 		.remote = link->remote,
 		.flags = (link->initiator ? KXFER_LINK_INITIATOR : 0) |
-			 (link->ops->single ? KXFER_LINK_DEDICATED : 0),
+			 (link->ops->single ? KXFER_LINK_DEDICATED : 0) |
+			 (link->features & KXFER_WIRE_FEATURE_EAGER ? KXFER_LINK_EAGER : 0),
 		.state = link->state,
 		.error = link->error,
 		.context = link->key.context,

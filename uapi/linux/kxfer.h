@@ -425,6 +425,7 @@ enum kxfer_link_state {
 
 #define KXFER_LINK_INITIATOR	(1U << 0)	/* made by this node; else it was accepted */
 #define KXFER_LINK_DEDICATED	(1U << 1)	/* of one session, with a responder of verbs */
+#define KXFER_LINK_EAGER	(1U << 2)	/* the modules of both ends have eager messages */
 
 /**
  * enum kxfer_context - where completions of a lane are handled

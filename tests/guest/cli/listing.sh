@@ -258,6 +258,8 @@ test_link_list_and_show_tell_both_ends() {
 	expect 0 kxfer --json link show "$id"
 	expect_json .device "$KXFER_DEVICE"
 	expect_json .remote "$peer:7625"
+	case $KXFER_DEVICE in siw*) messages=answered ;; *) messages=eager ;; esac
+	expect_json .messages "$messages"
 	expect_json '[.lanes[].lane][0:3] | join(" ")' "control 1 2"
 	expect 0 kxfer link show "$id"
 	expect_stdout "control"

@@ -56,11 +56,6 @@ tl::expected<void, Error> JobEngine::check_stored() const {
                                 "this module has no KXFER_JOB_F_STORED: all its messages are answered"));
 }
 
-// The module may send messages that are not answered, if the peer lets it: see kmod/job/sender.c.
-bool JobEngine::eager() const {
-    return path_.features() & KXFER_FEATURE_EAGER && !path_.iwarp() && path_.write_sges() > 1;
-}
-
 // Without a mailbox there are no messages; supports() gives the reason.
 void JobEngine::open_mailbox() {
     auto outbox = Outbox::open(path_);
@@ -79,7 +74,8 @@ Parameters JobEngine::parameters(const Workload& workload) const {
 
     if (!has_messages(workload)) return parameters;
     const auto operation = messages_of(workload).operation;
-    const std::string promise = Outbox::promise(operation, workload.size, path_.options().stored, eager());
+    const std::string promise =
+        Outbox::promise(operation, workload.size, path_.options().stored, path_.eager());
     // A message that is placed leaves from the region, as a WRITE does.
     if (operation != Operation::write_imm && !workload.is_mix() && promise != message_placed)
         parameters.local_registration = promise == message_taken ? local_each : local_copied;

@@ -47,7 +47,6 @@ class JobEngine : public SteppedEngine {
   private:
     JobEngine(KernelPath path, const Memory& memory);
     tl::expected<void, Error> check_stored() const;
-    bool eager() const;
     void open_mailbox();
     tl::expected<void, Error> carry_out(const Job& job);
     template <typename Done>

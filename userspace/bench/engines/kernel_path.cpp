@@ -139,6 +139,7 @@ tl::expected<void, Error> KernelPath::find_limits() {
     max_jobs_ = query.max_jobs;
     max_submit_ = query.max_jobs_per_submit;
     iwarp_ = (device->flags & KXFER_DEVICE_IWARP) != 0;
+    eager_ = (link.flags & KXFER_LINK_EAGER) != 0;
     atomics_ = (device->flags & KXFER_DEVICE_ATOMIC) != 0;
     // Two pages less than the device's limit, as in the module: memory may begin within a page.
     max_registration_ = std::max(device->max_fast_reg_pages, 2U) - 2;

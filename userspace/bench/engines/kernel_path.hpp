@@ -91,6 +91,8 @@ class KernelPath {
     const std::string& peer() const { return peer_; }
     std::string on() const { return peer_ + '/' + options_.export_name; }
     bool iwarp() const { return iwarp_; }
+    // Short messages need no answer: the link's modules, and the device here, let them.
+    bool eager() const { return eager_ && write_sges_ > 1; }
     // Opens another export of the peer.
     tl::expected<Target, Error> open_another(const std::string& name, uint32_t rights) {
         return open_beside(peer_handle_, options_, name, rights);
@@ -136,6 +138,7 @@ class KernelPath {
     std::string device_;
     Connection connection_;
     bool iwarp_ = false;
+    bool eager_ = false;   // KXFER_LINK_EAGER
     bool atomics_ = false; // the device has them
     uint64_t max_registration_ = 0;
     uint64_t features_ = 0;

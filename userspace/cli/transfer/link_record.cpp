@@ -125,6 +125,7 @@ Record details_of(const kxfer_info_link& link, const LinkMtu& mtu) {
         .add("context", context_name(link.context))
         .add("tos", link.tos)
         .add("key", key_of(link))
+        .add("messages", link.flags & KXFER_LINK_EAGER ? "eager" : "answered")
         .add("gid_type", gid_type(link.gid_type))
         .add("sgid", gid(link.sgid), Show::everywhere, "own GID")
         .add("dgid", gid(link.dgid), Show::everywhere, "peer's GID");

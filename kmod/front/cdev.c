@@ -128,7 +128,7 @@ static const struct kxfer_call calls[] = {
 	CALL(KXFER_INFO, kxfer_info, __reserved, OUT, kxfer_info_list),
 	CALL(KXFER_REGION_ADD, kxfer_region_add, nr_segments, OUT, kxfer_region_add),
 	CALL(KXFER_REGION_DEL, kxfer_id, __reserved, BY_ID, kxfer_region_del),
-	CALL(KXFER_EXPORT_ADD, kxfer_export_add, __reserved, OUT, kxfer_export_add),
+	CALL(KXFER_EXPORT_ADD, kxfer_export_add, nr_events, OUT, kxfer_export_add),
 	CALL(KXFER_EXPORT_DEL, kxfer_id, __reserved, BY_ID, kxfer_export_del),
 	CALL(KXFER_EXPORT_SET, kxfer_export_set, content, OUT, kxfer_export_set),
 	CALL(KXFER_MAILBOX_ADD, kxfer_mailbox_add, message_size, OUT,

@@ -3,11 +3,14 @@
  * Events for an exporter, in a ring of its session.
  *
  * The handlers of a peer's messages put events in; calls of the session take them out. The
- * ring is made with the first export and stays as long as the session.
+ * ring is made with the first export, becomes longer when an export asks for that, and stays as
+ * long as the session. Its length is a power of two, as the numbers of events wrap.
  *
  * Context: kxfer_event_prepare() and _reap() may sleep, all other functions do not.
  */
 #include <linux/kxfer.h>
+#include <linux/log2.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
@@ -17,13 +20,40 @@
 #include "node/event.h"
 #include "node/session.h"
 
-/** kxfer_event_prepare() - make the ring; the session's lock is held for writing */
-int kxfer_event_prepare(struct kxfer_session *session)
+/* Move the events into @ring, which is longer. Return: the old ring, or NULL. */
+static struct kxfer_event *replace(struct kxfer_session *session, struct kxfer_event *ring, u32 nr)
 {
-	if (!session->events && !kxfer_fault(SESSION_EVENTS))
-		session->events = kvcalloc(KXFER_MAX_EVENTS, sizeof(*session->events),
-					   GFP_KERNEL_ACCOUNT);
-	return session->events ? 0 : -ENOMEM;
+	struct kxfer_event *old = session->events;
+	u32 i;
+
+	spin_lock_bh(&session->event_lock);
+	for (i = session->event_head; i != session->event_tail; i++)
+		ring[i % nr] = old[i % session->nr_events];
+	session->events = ring;
+	session->nr_events = nr;
+	spin_unlock_bh(&session->event_lock);
+	return old;
+}
+
+/**
+ * kxfer_event_prepare() - make the ring, or a longer one
+ * @session: session, whose lock the caller holds for writing
+ * @nr: events that the ring has to hold, at most KXFER_EVENTS_MAX; or 0
+ *
+ * May sleep. Return: 0 or -ENOMEM.
+ */
+int kxfer_event_prepare(struct kxfer_session *session, u32 nr)
+{
+	struct kxfer_event *ring;
+
+	nr = roundup_pow_of_two(max_t(u32, nr, KXFER_MAX_EVENTS));
+	if (nr <= session->nr_events)
+		return 0;
+	ring = kxfer_try_alloc(SESSION_EVENTS, kvcalloc(nr, sizeof(*ring), GFP_KERNEL_ACCOUNT));
+	if (!ring)
+		return -ENOMEM;
+	kvfree(replace(session, ring, nr));
+	return 0;
 }
 
 /** kxfer_event_push() - deliver an event. Return: 0 or -EAGAIN: the ring is full */
@@ -32,8 +62,8 @@ int kxfer_event_push(struct kxfer_session *session, const struct kxfer_event *ev
 	int ret = -EAGAIN;
 
 	spin_lock_bh(&session->event_lock);
-	if (session->event_tail - session->event_head < KXFER_MAX_EVENTS) {
-		session->events[session->event_tail++ % KXFER_MAX_EVENTS] = *event;
+	if (session->event_tail - session->event_head < session->nr_events) {
+		session->events[session->event_tail++ % session->nr_events] = *event;
 		wake_up(&session->wait);
 		ret = 0;
 	}
@@ -59,7 +89,7 @@ static bool peek_event(struct kxfer_session *session, struct kxfer_event *event)
 	spin_lock_bh(&session->event_lock);
 	has = session->event_tail != session->event_head;
 	if (has)
-		*event = session->events[session->event_head % KXFER_MAX_EVENTS];
+		*event = session->events[session->event_head % session->nr_events];
 	spin_unlock_bh(&session->event_lock);
 	return has;
 }

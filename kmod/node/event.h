@@ -8,7 +8,7 @@
 struct kxfer_event;
 struct kxfer_session;
 
-int kxfer_event_prepare(struct kxfer_session *session);
+int kxfer_event_prepare(struct kxfer_session *session, u32 nr);
 int kxfer_event_push(struct kxfer_session *session, const struct kxfer_event *event);
 bool kxfer_event_is_there(struct kxfer_session *session);
 int kxfer_event_reap(struct kxfer_session *session, void *arg);

@@ -75,8 +75,9 @@ struct kxfer_user;
  * @look_ns: how long to poll for completions before sleeping (reap.c)
  * @look_rests: waits while @look_ns was 0
  * @uring_watch: ends jobs of io_uring whose ring or task is ending (uring.c)
- * @event_lock: protects the next three members; bh-safe
- * @events: ring of KXFER_MAX_EVENTS events, made with the first export
+ * @event_lock: protects the next four members; bh-safe
+ * @events: ring of @nr_events events, made with the first export
+ * @nr_events: length of @events, at least KXFER_MAX_EVENTS once it is made; a power of two
  * @event_head: number of the next event to take
  * @event_tail: number of the next event to put
  */
@@ -121,6 +122,7 @@ struct kxfer_session {
 
 	spinlock_t event_lock;
 	struct kxfer_event *events;
+	u32 nr_events;
 	u32 event_head;
 	u32 event_tail;
 };

@@ -132,7 +132,7 @@ static int prepare_memory(struct kxfer_export *export, struct kxfer_session *ses
 	int ret = bind_region(export, session, cmd);
 
 	if (!ret)
-		ret = kxfer_event_prepare(session);
+		ret = kxfer_event_prepare(session, cmd->nr_events);
 	if (!ret)
 		ret = charge_registrations(session, export);
 	return ret;
@@ -224,7 +224,8 @@ int kxfer_export_add(struct kxfer_session *session, void *arg)
 
 	if (cmd->flags || cmd->rights & ~KXFER_RIGHT_ALL)
 		return -EOPNOTSUPP;
-	if (cmd->__reserved || !cmd->rights || !cmd->length || !kxfer_name_valid(cmd->name))
+	if (cmd->nr_events > KXFER_EVENTS_MAX || !cmd->rights || !cmd->length ||
+	    !kxfer_name_valid(cmd->name))
 		return -EINVAL;
 	if (!session->init_net)
 		return -EOPNOTSUPP;

@@ -185,7 +185,8 @@ struct kxfer_addr {
  * @max_targets: out: targets a session may have
  * @max_peers: out: peers a session may have
  * @max_listeners: out: listeners of the node
- * @max_events: out: events a session holds before notifications are refused
+ * @max_events: out: events a session holds before notifications are refused, unless one of its
+ *	exports asked for more (@nr_events of EXPORT_ADD)
  * @max_rules: out: access rules of one export
  * @__reserved: out: 0
  * @max_region_bytes: out: longest region
@@ -682,7 +683,8 @@ struct kxfer_rule {
  * @rule_stride: bytes from one rule to the next: sizeof(struct kxfer_rule) as the caller
  *	knows it, from KXFER_RULE_SIZE_MIN to 256, a multiple of 8; members of a longer
  *	rule that the module does not know must be zero (E2BIG). 0 without rules
- * @__reserved: must be 0
+ * @nr_events: events that the session holds from now on, at least; 0: @max_events of QUERY; at
+ *	most KXFER_EVENTS_MAX. The queue is one of the session, and does not become shorter again
  * @cookie: any value: TARGET_OPEN and TARGET_INFO give it to each process that has the
  *	export open. It stays as long as the export
  *
@@ -701,9 +703,11 @@ struct kxfer_export_add {
 	__u32 nr_rules;
 	__u32 export_id;
 	__u32 rule_stride;
-	__u32 __reserved;
+	__u32 nr_events;
 	__aligned_u64 cookie;
 };
+
+#define KXFER_EVENTS_MAX	16384	/* unread events of a session, 1 MiB */
 
 #define KXFER_EXPORT_ADD	_IO(KXFER_TYPE, KXFER_CMD_EXPORT_ADD)
 #define KXFER_EXPORT_DEL	_IO(KXFER_TYPE, KXFER_CMD_EXPORT_DEL)

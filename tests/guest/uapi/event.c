@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "harness/kxfer_test.h"
 #include "kselftest_harness.h"
+
+#define MANY_EVENTS	1024U	/* a power of two, as the length of the queue is */
 
 FIXTURE(event)
 {
@@ -108,6 +111,39 @@ TEST_F(event, beyond_the_room_is_refused_and_not_lost)
 	test_cmd_event_reap((int)query.max_events, self->pair.server, self->many, 300, 0);
 	EXPECT_EQ(1, self->many[0].cookie);
 	EXPECT_EQ(1000, self->many[query.max_events - 1].cookie);
+}
+
+/* The queue becomes longer while it is full, and keeps what is in it. */
+TEST_F(event, beyond_the_room_waits_if_an_export_asks_for_more)
+{
+	struct kxfer_export_add cmd = {
+		.size = sizeof(cmd),
+		.region = self->pair.server_region,
+		.rights = KXFER_RIGHT_READ,
+		.length = 1,
+		.nr_events = MANY_EVENTS,
+	};
+	struct kxfer_query query;
+	uint32_t i;
+
+	snprintf((char *)cmd.name, sizeof(cmd.name), "deep.%d", getpid());
+	test_cmd_query(self->pair.server, &query);
+	ASSERT_GT(MANY_EVENTS, query.max_events);
+	/* The ring begins in its middle. */
+	for (i = 0; i < 100; i++)
+		test_cmd_notify(self->pair.client, self->pair.target, i);
+	test_cmd_event_reap(100, self->pair.server, self->many, 300, 0);
+	for (i = 0; i < query.max_events; i++)
+		test_cmd_notify(self->pair.client, self->pair.target, i);
+	test_err_notify(EAGAIN, self->pair.client, self->pair.target, 0);
+	ASSERT_EQ(0, kx_call(self->pair.server, KXFER_EXPORT_ADD, &cmd));
+	for (; i < MANY_EVENTS; i++)
+		test_cmd_notify(self->pair.client, self->pair.target, i);
+	test_err_notify(EAGAIN, self->pair.client, self->pair.target, 0);
+	for (i = 0; i < MANY_EVENTS; i++) {
+		test_cmd_event_reap(1, self->pair.server, &self->event, 1, 0);
+		ASSERT_EQ(i, self->event.cookie);
+	}
 }
 
 TEST_F(event, is_announced_by_poll)

@@ -425,14 +425,16 @@ TEST_F(export, takes_rules_by_their_stride)
 	EXPECT_EQ(0, kx_call(self->fd, KXFER_EXPORT_ADD, &cmd));
 }
 
-TEST_F(export, refuses_what_is_reserved)
+TEST_F(export, refuses_what_is_out_of_range)
 {
 	struct kxfer_export_add cmd = good(self->region);
 
 	cmd.rule_stride = sizeof(struct kxfer_rule);
 	EXPECT_EQ(-EINVAL, kx_call(self->fd, KXFER_EXPORT_ADD, &cmd));
 	cmd.rule_stride = 0;
-	cmd.__reserved = 1;
+	cmd.nr_events = KXFER_EVENTS_MAX + 1;
+	EXPECT_EQ(-EINVAL, kx_call(self->fd, KXFER_EXPORT_ADD, &cmd));
+	cmd.nr_events = UINT32_MAX;
 	EXPECT_EQ(-EINVAL, kx_call(self->fd, KXFER_EXPORT_ADD, &cmd));
 }
 

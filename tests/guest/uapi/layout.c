@@ -240,7 +240,7 @@ TEST(layout_of_export_add)
 	MEMBER(kxfer_export_add, nr_rules, 104);
 	MEMBER(kxfer_export_add, export_id, 108);
 	MEMBER(kxfer_export_add, rule_stride, 112);
-	MEMBER(kxfer_export_add, __reserved, 116);
+	MEMBER(kxfer_export_add, nr_events, 116);
 	MEMBER(kxfer_export_add, cookie, 120);
 	SIZE(kxfer_export_add, 128);
 }

@@ -459,11 +459,14 @@ class Session {
         return Region(session_, region);
     }
 
-    // cookie: any value, for the processes that open the export.
+    // cookie: any value, for the processes that open the export. events: unread events that the
+    // session holds from now on, 0: the module's default.
     Expected<Export> add_export(const Region& region, std::string_view name, uint64_t length, uint32_t rights,
-                                std::span<const kxfer_rule> rules = {}, uint64_t cookie = 0) {
+                                std::span<const kxfer_rule> rules = {}, uint64_t cookie = 0,
+                                uint32_t events = 0) {
         kxfer_export_add args = {};
         args.cookie = cookie;
+        args.nr_events = events;
         args.region = region.id();
         args.rights = rights;
         args.length = length;

@@ -39,10 +39,11 @@ struct kxfer_target;
  *	posted; RECV: in its mailbox's recvs while waiting
  * @plan: part that is left to post (READ, WRITE, atomics; SEND that may be an eager message)
  * @flags: KXFER_JOB_F_*
- * @offset: SEND, RECV: offset of the first byte in the region
+ * @offset: SEND, RECV: offset of the first byte in the region; RECV: of the header
  * @length: bytes; RECV: length of its range, then of the received message
  * @cookie: NOTIFY, WRITE with KXFER_JOB_F_NOTIFY: the cookie; SEND: the immediate
- * @compare_add: atomics: value to compare with or to add; else undefined
+ * @compare_add: atomics: value to compare with or to add
+ * @payload: RECV: offset of the first byte of the payload in the region
  * @swap: COMPARE_SWAP: new value; undefined if the job is no atomic
  * @deadline: time until which the job waits to be posted, or for a message
  * @status: first error of the job, 0 or -errno; its completion reports this one
@@ -68,7 +69,10 @@ struct kxfer_active_job {
 	u64 offset;
 	u64 length;
 	u64 cookie;
-	u64 compare_add;
+	union {
+		u64 compare_add;
+		u64 payload;
+	};
 	u64 swap;
 	struct kxfer_deadline deadline;
 	int status;

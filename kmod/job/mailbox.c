@@ -194,8 +194,7 @@ static void bring(struct kxfer_mailbox *mailbox, struct kxfer_active_job *job,
 		  const void *lane, struct kxfer_job_list *ended)
 {
 	kxfer_mailbox_head(job, message);
-	kxfer_memory_copy_to(job->region->memory, job->offset + mailbox->message_size, payload,
-			     message->bytes);
+	kxfer_memory_copy_to(job->region->memory, job->payload, payload, message->bytes);
 	end_in_order(mailbox, job, lane, ended);
 }
 

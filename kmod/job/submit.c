@@ -51,7 +51,8 @@ static int check_unused(const struct kxfer_job *job)
 static int check_transfer(const struct kxfer_job *job)
 {
 	if ((job->flags & (KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_NOTIFY) &&
-	     job->op != KXFER_OP_WRITE) || job->flags & (KXFER_JOB_F_IMM | KXFER_JOB_F_STORED) ||
+	     job->op != KXFER_OP_WRITE) ||
+	    job->flags & (KXFER_JOB_F_IMM | KXFER_JOB_F_STORED | KXFER_JOB_F_APART) ||
 	    (job->cookie && !(job->flags & KXFER_JOB_F_NOTIFY)))
 		return -EINVAL;
 	return job->length && !(job->compare_add | job->swap) ? 0 : -EINVAL;
@@ -78,8 +79,9 @@ static int check_send(const struct kxfer_job *job)
 
 static int check_recv(const struct kxfer_job *job)
 {
-	return job->flags || job->cookie || job->target_offset || job->compare_add || job->swap ?
-	       -EINVAL : 0;
+	return job->flags & ~KXFER_JOB_F_APART || job->cookie ||
+	       (job->target_offset && !(job->flags & KXFER_JOB_F_APART)) ||
+	       job->compare_add || job->swap ? -EINVAL : 0;
 }
 
 static int check_range(u64 offset, u64 length, u64 limit)
@@ -143,7 +145,23 @@ static int bind_mailbox(struct kxfer_active_job *job, const struct kxfer_job *us
 	job->mailbox = xa_load(&job->session->mailboxes, user->target);
 	if (!job->mailbox)
 		return -ENOENT;
+	job->payload = user->flags & KXFER_JOB_F_APART ? user->target_offset :
+		       user->region_offset + job->mailbox->message_size;
 	return user->length < job->mailbox->message_size ? -EINVAL : 0;
+}
+
+/* The ranges of a RECV with its payload apart; @limit: bytes of the region. */
+static int check_apart(const struct kxfer_active_job *job, const struct kxfer_job *user,
+		       u64 limit)
+{
+	u64 head = job->mailbox->message_size, payload = user->length - head;
+	int ret = check_range(user->region_offset, head, limit) ?:
+		  check_range(user->target_offset, payload, limit);
+
+	if (ret)
+		return ret;
+	return user->region_offset < user->target_offset + payload &&
+	       user->target_offset < user->region_offset + head ? -EINVAL : 0;
 }
 
 static int bind_region(struct kxfer_active_job *job, const struct kxfer_job *user)
@@ -153,7 +171,9 @@ static int bind_region(struct kxfer_active_job *job, const struct kxfer_job *use
 
 	if (!region)
 		return -ENOENT;
-	ret = check_range(user->region_offset, user->length, region->memory->length);
+	ret = user->flags & KXFER_JOB_F_APART ?
+	      check_apart(job, user, region->memory->length) :
+	      check_range(user->region_offset, user->length, region->memory->length);
 	if (ret)
 		return ret;
 	if (kxfer_op_has_sink(user->op) && !region->memory->writable)

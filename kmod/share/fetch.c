@@ -18,9 +18,9 @@
  * A TAKE_BACK that crosses FETCHED waits for its slot of the channel, as every request does;
  * the answer to FETCHED does not. So one TAKE_BACK may come when the fetch is FREE again.
  *
- * The READ places the payload in the range of the RECV, after room for struct kxfer_message,
- * which is written once the payload is there. Each READ has its own registration (a landing),
- * so it is one work request for any number of pages. On iWARP the landing is remotely
+ * The READ places the payload where the RECV has it (kxfer_active_job.payload). Struct
+ * kxfer_message is written once the payload is there. Each READ has its own registration (a
+ * landing), so it is one work request for any number of pages. On iWARP the landing is remotely
  * writable, so it is deregistered before the RECV completes; LOCAL_INV waits for nothing.
  * Elsewhere its key never leaves this node, so the landing stays registered until its next
  * READ invalidates it, or IDLE_MS have passed.
@@ -206,18 +206,13 @@ static void fail_fetch(struct kxfer_fetches *fetches, struct kxfer_fetch *fetch,
 	end_fetch(fetches, fetch, -EREMOTEIO);
 }
 
-static u64 sink_offset(const struct kxfer_fetch *fetch)
-{
-	return fetch->incoming.job->offset + fetch->incoming.mailbox->message_size;
-}
-
 /* The payload of the message is in the region, which no device can touch any more. */
 static void finish_fetch(struct kxfer_fetches *fetches, struct kxfer_fetch *fetch)
 {
 	struct kxfer_active_job *job = fetch->incoming.job;
 	struct kxfer_job_list ended = {};
 
-	kxfer_mapping_to_cpu(job->mapping, sink_offset(fetch), fetch->incoming.message.bytes);
+	kxfer_mapping_to_cpu(job->mapping, job->payload, fetch->incoming.message.bytes);
 	kxfer_mailbox_head(job, &fetch->incoming.message);
 	kxfer_mailbox_fetched(&fetch->incoming, &ended);
 	kxfer_complete_all(&ended, 0, ktime_get_ns());
@@ -338,7 +333,7 @@ static int map_mr(struct kxfer_fetches *fetches, struct landing *landing,
 		  const struct kxfer_fetch *fetch)
 {
 	const struct kxfer_mapping *mapping = fetch->incoming.job->mapping;
-	u64 offset = sink_offset(fetch), bytes = fetch->incoming.message.bytes;
+	u64 offset = fetch->incoming.job->payload, bytes = fetch->incoming.message.bytes;
 	u32 nr = kxfer_mapping_pieces(mapping, offset, bytes, NULL);
 
 	/* Cannot happen: kxfer_link_longest() limits messages. */
@@ -396,7 +391,7 @@ static void post_read(struct kxfer_fetches *fetches, struct landing *landing,
 	struct ib_send_wr *wr = fill_wrs(landing, fetch, lane->link->dev->iwarp);
 
 	landing->fetch = fetch;
-	kxfer_mapping_to_device(fetch->incoming.job->mapping, sink_offset(fetch),
+	kxfer_mapping_to_device(fetch->incoming.job->mapping, fetch->incoming.job->payload,
 				fetch->incoming.message.bytes);
 	spin_lock_bh(&fetches->lock);
 	fetch->posted_ns = ktime_get_ns();

@@ -233,6 +233,9 @@ struct kxfer_query {
 /* KXFER_JOB_F_STORED; without that flag a SEND may complete before it is in the mailbox. */
 #define KXFER_FEATURE_EAGER	(1ULL << 10)
 
+/* KXFER_JOB_F_APART. */
+#define KXFER_FEATURE_APART	(1ULL << 11)
+
 #define KXFER_QUERY		_IO(KXFER_TYPE, KXFER_CMD_QUERY)
 
 /**
@@ -1088,7 +1091,8 @@ struct kxfer_target_info {
  * A RECV brings a struct kxfer_message and after it the payload into the region, which must
  * be writable: both are counted in @length and in the @bytes of the completion. EINVAL:
  * @length is less than @message_size of the mailbox. Bytes after the payload stay
- * unchanged. RECVs of a mailbox get messages in the order in which the RECVs were submitted.
+ * unchanged. With KXFER_JOB_F_APART the payload has a place of its own. RECVs of a mailbox get
+ * messages in the order in which the RECVs were submitted.
  * A RECV whose range is too short for its message ends with -EMSGSIZE, and the message stays
  * for the next RECV. A RECV waits until a message comes, its deadline passes, it is
  * cancelled, or the mailbox is withdrawn (-EKEYREVOKED). It belongs to no peer and no link.
@@ -1161,9 +1165,15 @@ enum kxfer_op {
  * TARGET_INFO, shows that. All other messages complete as with this flag.
  */
 #define KXFER_JOB_F_STORED	(1U << 6)
+/*
+ * RECV: the payload does not follow struct kxfer_message, but begins at @target_offset of the same
+ * region, on a page of its own for example. @length and @bytes count both all the same. EINVAL:
+ * the two ranges overlap.
+ */
+#define KXFER_JOB_F_APART	(1U << 7)
 #define KXFER_JOB_F_ALL		(KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_BATCH | KXFER_JOB_F_IMM | \
 				 KXFER_JOB_F_FENCE | KXFER_JOB_F_ORDERED | KXFER_JOB_F_NOTIFY | \
-				 KXFER_JOB_F_STORED)
+				 KXFER_JOB_F_STORED | KXFER_JOB_F_APART)
 
 /**
  * struct kxfer_job - one transfer
@@ -1172,7 +1182,8 @@ enum kxfer_op {
  * @region: id of the local memory
  * @target: id of the peer's memory or mailbox; RECV: of the session's mailbox
  * @region_offset: first byte in the region
- * @target_offset: first byte in the target
+ * @target_offset: first byte in the target; RECV with KXFER_JOB_F_APART: of the payload in the
+ *	region
  * @length: bytes, at least 1 for READ and WRITE, 8 for atomics
  * @user_data: returned in the completion
  * @deadline_ns: CLOCK_MONOTONIC, or 0; a job that is still queued then ends

@@ -128,6 +128,43 @@ static void try_one(struct __test_metadata *_metadata, FIXTURE_DATA(long_message
 	ASSERT_EQ(0xee, at[HEAD + bytes]);
 }
 
+/* The READ places the payload where the RECV wants it, apart from the header. */
+TEST_F_TIMEOUT(long_message, carries_a_payload_apart, 120)
+{
+	struct pattern want = { .seed = 0x4d };
+	const uint64_t bytes = 100000, head = 333, payload = 8 * 4096;
+	struct kxfer_job send = send_job(self, 5, bytes), recv = recv_job(self, head, bytes);
+	struct kxfer_completion done = { .status = -EPROTO };
+	struct kxfer_message message;
+	struct pattern_fault fault;
+	uint32_t i;
+
+	recv.flags = KXFER_JOB_F_APART;
+	recv.target_offset = payload;
+	for (i = 1; i <= 6; i++) {
+		want.generation = i;
+		pattern_fill(self->from + 5, bytes, &want);
+		memset(self->to, 0xee, payload + bytes + 8);
+		if (i & 1)
+			test_cmd_submit(1, self->post.server, &recv, 1);
+		test_cmd_submit(1, self->post.client, &send, 1);
+		if (!(i & 1))
+			test_cmd_submit(1, self->post.server, &recv, 1);
+		test_cmd_reap(1, self->post.server, &done, 1, 1, KX_TIMEOUT_MS);
+		ASSERT_EQ(0, done.status);
+		ASSERT_EQ(HEAD + bytes, done.bytes);
+		test_cmd_reap(1, self->post.client, &done, 1, 1, KX_TIMEOUT_MS);
+		ASSERT_EQ(0, done.status);
+		memcpy(&message, self->to + head, HEAD);
+		ASSERT_EQ(bytes, message.bytes);
+		ASSERT_EQ(PATTERN_GOOD,
+			  pattern_check(self->to + payload, bytes, &want, NULL, &fault));
+		ASSERT_EQ(0xee, self->to[head + HEAD]);
+		ASSERT_EQ(0xee, self->to[payload - 1]);
+		ASSERT_EQ(0xee, self->to[payload + bytes]);
+	}
+}
+
 TEST_F_TIMEOUT(long_message, carries_every_size, 120)
 {
 	static const uint64_t sizes[] = {

@@ -73,6 +73,52 @@ static void try_one(struct __test_metadata *_metadata, struct post *post, uint64
 	ASSERT_EQ(0xee, at[HEAD + bytes]);
 }
 
+/* The same, with the payload apart from its header. */
+static void try_apart(struct __test_metadata *_metadata, struct post *post, uint64_t head,
+		      uint64_t payload, uint32_t bytes, bool waits)
+{
+	struct pattern want = { .seed = 0xa9, .generation = 1 + bytes % PATTERN_GENERATION_MAX };
+	struct kxfer_job send = post_send(post, 0, bytes), recv = post_recv(post, 0);
+	struct kxfer_completion done = { .status = -EPROTO };
+	struct kxfer_message message;
+	struct pattern_fault fault;
+
+	pattern_fill(post->outbox, bytes, &want);
+	memset(post->inbox, 0xee, POST_BYTES);
+	recv.flags = KXFER_JOB_F_APART;
+	recv.region_offset = head;
+	recv.target_offset = payload;
+	recv.length = HEAD + bytes;
+	if (waits)
+		test_cmd_submit(1, post->server, &recv, 1);
+	ASSERT_EQ(0, run(post->client, send));
+	if (!waits)
+		test_cmd_submit(1, post->server, &recv, 1);
+	test_cmd_reap(1, post->server, &done, 1, 1, KX_TIMEOUT_MS);
+	ASSERT_EQ(0, done.status);
+	ASSERT_EQ(HEAD + bytes, done.bytes);
+	memcpy(&message, post->inbox + head, HEAD);
+	ASSERT_EQ(bytes, message.bytes);
+	ASSERT_EQ(PATTERN_GOOD, pattern_check(post->inbox + payload, bytes, &want, NULL, &fault));
+	memset(post->inbox + head, 0xee, HEAD);
+	memset(post->inbox + payload, 0xee, bytes);
+	for (uint32_t i = 0; i < POST_BYTES; i++)
+		ASSERT_EQ(0xee, post->inbox[i]);
+}
+
+TEST_F(mailbox, carries_a_payload_apart)
+{
+	uint32_t bytes;
+
+	for (bytes = 1; bytes <= KXFER_MESSAGE_MAX; bytes += 99) {
+		try_apart(_metadata, &self->post, 0, 8192, bytes, bytes & 1);
+		try_apart(_metadata, &self->post, 8192 - 24, 4095, bytes, !(bytes & 1));
+		/* Each right behind the other. */
+		try_apart(_metadata, &self->post, 4096 + bytes, 4096, bytes, true);
+		try_apart(_metadata, &self->post, 4096, 4096 + HEAD, bytes, false);
+	}
+}
+
 TEST_F(mailbox, carries_every_size)
 {
 	uint32_t bytes;

@@ -547,6 +547,39 @@ TEST_F(mailbox, recv_checks_each_field)
 	EXPECT_EQ(self->submitted, kx_counter(self->post.client, "jobs_submitted"));
 }
 
+TEST_F(mailbox, recv_with_its_payload_apart_checks_both_ranges)
+{
+	self->recv.flags = KXFER_JOB_F_APART;
+	self->recv.region_offset = 4096;
+	self->recv.length = HEAD + 100;
+	self->recv.target_offset = 4096 - 99;
+	test_err_submit(EINVAL, self->post.server, &self->recv, 1);
+	self->recv.target_offset = 4096;
+	test_err_submit(EINVAL, self->post.server, &self->recv, 1);
+	self->recv.target_offset = 4096 + HEAD - 1;
+	test_err_submit(EINVAL, self->post.server, &self->recv, 1);
+	self->recv.target_offset = POST_BYTES - 99;
+	test_err_submit(ERANGE, self->post.server, &self->recv, 1);
+	self->recv.target_offset = UINT64_MAX;
+	test_err_submit(EOVERFLOW, self->post.server, &self->recv, 1);
+	self->recv.target_offset = UINT64_MAX - 100;
+	test_err_submit(ERANGE, self->post.server, &self->recv, 1);
+	self->recv.target_offset = 0;
+	RECV_REFUSED(ERANGE, region_offset, POST_BYTES - HEAD + 1);
+	RECV_REFUSED(EOVERFLOW, region_offset, UINT64_MAX);
+	RECV_REFUSED(EINVAL, length, HEAD - 1);
+	RECV_REFUSED(EINVAL, flags, KXFER_JOB_F_APART | KXFER_JOB_F_IMM);
+	SEND_REFUSED(EINVAL, flags, KXFER_JOB_F_APART);
+	EXPECT_EQ(self->submitted, kx_counter(self->post.client, "jobs_submitted"));
+	/* The last byte of the region, and the ranges next to each other. */
+	self->recv.target_offset = POST_BYTES - 100;
+	ASSERT_EQ(0, run(self->post.client, self->send).status);
+	EXPECT_EQ(0, run(self->post.server, self->recv).status);
+	self->recv.target_offset = 4096 - 100;
+	ASSERT_EQ(0, run(self->post.client, self->send).status);
+	EXPECT_EQ(0, run(self->post.server, self->recv).status);
+}
+
 TEST_F(mailbox, is_read_by_its_owner_only)
 {
 	struct kxfer_job job = self->recv;

@@ -302,6 +302,19 @@ static inline struct kxfer_job kxfer_job_make_recv(uint32_t region, uint64_t reg
 }
 
 /*
+ * The same with the payload apart from its header: it begins at payload_offset of the region. Needs
+ * KXFER_FEATURE_APART; a module without it refuses the job with EOPNOTSUPP.
+ */
+static inline struct kxfer_job kxfer_job_make_recv_apart(uint32_t region, uint64_t region_offset,
+                                                         uint64_t payload_offset, uint32_t mailbox,
+                                                         uint64_t length, uint64_t user_data) {
+    struct kxfer_job job = kxfer_job_make_recv(region, region_offset, mailbox, length, user_data);
+    job.flags = KXFER_JOB_F_APART;
+    job.target_offset = payload_offset;
+    return job;
+}
+
+/*
  * A job that sets the 8 bytes at target_offset to `swap` if they equal `compare`, and stores
  * their old value in the region, which shows whether the swap took place. Atomic among
  * atomics only; enum kxfer_op has the requirements on addresses and devices.

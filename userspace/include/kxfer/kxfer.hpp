@@ -381,6 +381,13 @@ struct Job : kxfer_job {
         return Job(kxfer_job_make_recv(into.id(), region_offset, from.id(), length, user_data));
     }
 
+    // The same, with the payload at payload_offset, apart from its header.
+    static Job recv_apart(const Region& into, uint64_t region_offset, uint64_t payload_offset,
+                          const Mailbox& from, uint64_t length, uint64_t user_data) {
+        return Job(kxfer_job_make_recv_apart(into.id(), region_offset, payload_offset, from.id(), length,
+                                             user_data));
+    }
+
     // Sets the deadline: a job still queued then ends with ETIMEDOUT.
     Job& by(Deadline deadline) {
         deadline_ns = deadline.ns();

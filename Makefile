@@ -15,8 +15,8 @@ override O := $(abspath $(O))
 export KXFER_BUILD := $(O)
 
 # What make check runs on: User-mode Linux of both series, then Debian's kernels in emulated
-# machines.
-KERNELS      ?= 6.1-um 6.12-um 6.1 6.12
+# machines; or only these, where scripts/vm/choose-kernels finds User-mode Linux slow.
+UM_KERNELS   := 6.1-um 6.12-um
 CACHE        := $(or $(KXFER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kxfer)
 KSELFTEST    := $(CACHE)/kernels/6.12/source/tools/testing/selftests
 TESTS_INSTALL = $(O)/tests/install
@@ -81,12 +81,17 @@ test: ## one test, or a few, by name: T=uapi:smoke, T='data:* perm:keys' (KERNEL
 	@KERNEL=$(KERNEL) TESTS="$(T)" scripts/vm/test $(O)
 
 check: ## all tests, on 6.1 and 6.12, rxe and siw (KERNELS, PROVIDERS, TESTS narrow it down)
+ifdef KERNELS
 	@$(MAKE) check-modules userspace kselftest-install
 	@KERNELS="$(KERNELS)" scripts/vm/check $(O)
+else
+	@kernels=$$(scripts/vm/choose-kernels) && $(MAKE) check KERNELS="$${kernels:?}"
+endif
 
+check-um: KERNELS ?= $(UM_KERNELS)
 check-um: ## the part of it on User-mode Linux, without building the tool: for a first look
-	@$(MAKE) check-modules kselftest-install KERNELS="$(filter %-um,$(KERNELS))"
-	@CHECK_NAME=check-um KERNELS="$(filter %-um,$(KERNELS))" UNIT=no scripts/vm/check $(O)
+	@$(MAKE) check-modules kselftest-install KERNELS="$(KERNELS)"
+	@CHECK_NAME=check-um KERNELS="$(KERNELS)" UNIT=no scripts/vm/check $(O)
 
 check-modules:
 	@scripts/setup $(if $(filter 7.2,$(KERNELS)),matrix,check)

@@ -87,6 +87,25 @@ static int run(int fd, struct kxfer_job job)
 	return completion.status;
 }
 
+/* Has a message sent and received; the RECV is as long as the message. */
+static void pass_on(struct __test_metadata *_metadata, FIXTURE_DATA(long_message) *self,
+		    struct kxfer_job *send, struct kxfer_job *recv, bool waits)
+{
+	struct kxfer_completion done = { .status = -EPROTO };
+
+	if (waits)
+		test_cmd_submit(1, self->post.server, recv, 1);
+	test_cmd_submit(1, self->post.client, send, 1);
+	if (!waits)
+		test_cmd_submit(1, self->post.server, recv, 1);
+	test_cmd_reap(1, self->post.server, &done, 1, 1, KX_TIMEOUT_MS);
+	ASSERT_EQ(0, done.status);
+	ASSERT_EQ(recv->length, done.bytes);
+	test_cmd_reap(1, self->post.client, &done, 1, 1, KX_TIMEOUT_MS);
+	ASSERT_EQ(0, done.status);
+	ASSERT_EQ(send->length, done.bytes);
+}
+
 /* Sends one message from one place to another, and checks the bytes around it. */
 static void try_one(struct __test_metadata *_metadata, FIXTURE_DATA(long_message) *self,
 		    uint64_t from, uint64_t to, uint64_t bytes, bool waits)
@@ -96,7 +115,6 @@ static void try_one(struct __test_metadata *_metadata, FIXTURE_DATA(long_message
 		.seed = 0x4c, .generation = ++generation % PATTERN_GENERATION_MAX,
 	};
 	struct kxfer_job send = send_job(self, from, bytes), recv = recv_job(self, to, bytes);
-	struct kxfer_completion done = { .status = -EPROTO };
 	struct kxfer_message message;
 	struct pattern_fault fault;
 	uint8_t *at = self->to + to;
@@ -105,17 +123,7 @@ static void try_one(struct __test_metadata *_metadata, FIXTURE_DATA(long_message
 	send.cookie = generation;
 	pattern_fill(self->from + from, bytes, &want);
 	memset(at - 8, 0xee, HEAD + bytes + 16);
-	if (waits)
-		test_cmd_submit(1, self->post.server, &recv, 1);
-	test_cmd_submit(1, self->post.client, &send, 1);
-	if (!waits)
-		test_cmd_submit(1, self->post.server, &recv, 1);
-	test_cmd_reap(1, self->post.server, &done, 1, 1, KX_TIMEOUT_MS);
-	ASSERT_EQ(0, done.status);
-	ASSERT_EQ(HEAD + bytes, done.bytes);
-	test_cmd_reap(1, self->post.client, &done, 1, 1, KX_TIMEOUT_MS);
-	ASSERT_EQ(0, done.status);
-	ASSERT_EQ(bytes, done.bytes);
+	pass_on(_metadata, self, &send, &recv, waits);
 	memcpy(&message, at, HEAD);
 	ASSERT_EQ(bytes, message.bytes);
 	ASSERT_EQ(KXFER_MESSAGE_F_IMM, message.flags);
@@ -134,7 +142,6 @@ TEST_F_TIMEOUT(long_message, carries_a_payload_apart, 120)
 	struct pattern want = { .seed = 0x4d };
 	const uint64_t bytes = 100000, head = 333, payload = 8 * 4096;
 	struct kxfer_job send = send_job(self, 5, bytes), recv = recv_job(self, head, bytes);
-	struct kxfer_completion done = { .status = -EPROTO };
 	struct kxfer_message message;
 	struct pattern_fault fault;
 	uint32_t i;
@@ -145,16 +152,7 @@ TEST_F_TIMEOUT(long_message, carries_a_payload_apart, 120)
 		want.generation = i;
 		pattern_fill(self->from + 5, bytes, &want);
 		memset(self->to, 0xee, payload + bytes + 8);
-		if (i & 1)
-			test_cmd_submit(1, self->post.server, &recv, 1);
-		test_cmd_submit(1, self->post.client, &send, 1);
-		if (!(i & 1))
-			test_cmd_submit(1, self->post.server, &recv, 1);
-		test_cmd_reap(1, self->post.server, &done, 1, 1, KX_TIMEOUT_MS);
-		ASSERT_EQ(0, done.status);
-		ASSERT_EQ(HEAD + bytes, done.bytes);
-		test_cmd_reap(1, self->post.client, &done, 1, 1, KX_TIMEOUT_MS);
-		ASSERT_EQ(0, done.status);
+		pass_on(_metadata, self, &send, &recv, i & 1);
 		memcpy(&message, self->to + head, HEAD);
 		ASSERT_EQ(bytes, message.bytes);
 		ASSERT_EQ(PATTERN_GOOD,

@@ -39,6 +39,22 @@ static int run(int fd, struct kxfer_job job)
 	return completion.status;
 }
 
+/* Has a message sent and received; the RECV is as long as the message. */
+static void pass_on(struct __test_metadata *_metadata, struct post *post, struct kxfer_job *send,
+		    struct kxfer_job *recv, bool waits)
+{
+	struct kxfer_completion done = { .status = -EPROTO };
+
+	if (waits)
+		test_cmd_submit(1, post->server, recv, 1);
+	ASSERT_EQ(0, run(post->client, *send));
+	if (!waits)
+		test_cmd_submit(1, post->server, recv, 1);
+	test_cmd_reap(1, post->server, &done, 1, 1, KX_TIMEOUT_MS);
+	ASSERT_EQ(0, done.status);
+	ASSERT_EQ(recv->length, done.bytes);
+}
+
 /* Sends one message from one place to another, and checks the bytes around it. */
 static void try_one(struct __test_metadata *_metadata, struct post *post, uint64_t from,
 		    uint64_t to, uint32_t bytes, bool waits)
@@ -48,7 +64,6 @@ static void try_one(struct __test_metadata *_metadata, struct post *post, uint64
 		.seed = 0x5e, .generation = ++generation % PATTERN_GENERATION_MAX,
 	};
 	struct kxfer_job send = post_send(post, 0, bytes), recv = post_recv(post, 0);
-	struct kxfer_completion done = { .status = -EPROTO };
 	struct kxfer_message message;
 	struct pattern_fault fault;
 	uint8_t *at = post->inbox + to;
@@ -58,14 +73,7 @@ static void try_one(struct __test_metadata *_metadata, struct post *post, uint64
 	send.region_offset = bytes ? from : 0;
 	recv.region_offset = to;
 	recv.length = HEAD + bytes;
-	if (waits)
-		test_cmd_submit(1, post->server, &recv, 1);
-	ASSERT_EQ(0, run(post->client, send));
-	if (!waits)
-		test_cmd_submit(1, post->server, &recv, 1);
-	test_cmd_reap(1, post->server, &done, 1, 1, KX_TIMEOUT_MS);
-	ASSERT_EQ(0, done.status);
-	ASSERT_EQ(HEAD + bytes, done.bytes);
+	pass_on(_metadata, post, &send, &recv, waits);
 	memcpy(&message, at, HEAD);
 	ASSERT_EQ(bytes, message.bytes);
 	ASSERT_EQ(PATTERN_GOOD, pattern_check(at + HEAD, bytes, &want, NULL, &fault));
@@ -79,7 +87,6 @@ static void try_apart(struct __test_metadata *_metadata, struct post *post, uint
 {
 	struct pattern want = { .seed = 0xa9, .generation = 1 + bytes % PATTERN_GENERATION_MAX };
 	struct kxfer_job send = post_send(post, 0, bytes), recv = post_recv(post, 0);
-	struct kxfer_completion done = { .status = -EPROTO };
 	struct kxfer_message message;
 	struct pattern_fault fault;
 
@@ -89,14 +96,7 @@ static void try_apart(struct __test_metadata *_metadata, struct post *post, uint
 	recv.region_offset = head;
 	recv.target_offset = payload;
 	recv.length = HEAD + bytes;
-	if (waits)
-		test_cmd_submit(1, post->server, &recv, 1);
-	ASSERT_EQ(0, run(post->client, send));
-	if (!waits)
-		test_cmd_submit(1, post->server, &recv, 1);
-	test_cmd_reap(1, post->server, &done, 1, 1, KX_TIMEOUT_MS);
-	ASSERT_EQ(0, done.status);
-	ASSERT_EQ(HEAD + bytes, done.bytes);
+	pass_on(_metadata, post, &send, &recv, waits);
 	memcpy(&message, post->inbox + head, HEAD);
 	ASSERT_EQ(bytes, message.bytes);
 	ASSERT_EQ(PATTERN_GOOD, pattern_check(post->inbox + payload, bytes, &want, NULL, &fault));

@@ -39,7 +39,7 @@ struct kxfer_target;
  *	posted; RECV: in its mailbox's recvs while waiting
  * @plan: part that is left to post (READ, WRITE, atomics; SEND that may be an eager message)
  * @flags: KXFER_JOB_F_*
- * @offset: SEND, RECV: offset of the first byte in the region; RECV: of the header
+ * @offset: offset in the region of the first byte; RECV: of the header
  * @length: bytes; RECV: length of its range, then of the received message
  * @cookie: NOTIFY, WRITE with KXFER_JOB_F_NOTIFY: the cookie; SEND: the immediate
  * @compare_add: atomics: value to compare with or to add

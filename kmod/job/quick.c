@@ -215,8 +215,7 @@ static bool take_op(struct quick *quick)
 	    (op == KXFER_OP_SEND && !kxfer_sender_served(target->link)))
 		return false;
 	quick->op = op;
-	quick->limits = kxfer_device_limits(target->link->dev,
-					    op == KXFER_OP_READ ? op : KXFER_OP_WRITE);
+	quick->limits = kxfer_device_limits(target->link->dev, op);
 	quick->remote = target->keys;
 	quick->nr_remote = target->nr_keys;
 	quick->room = target->length;

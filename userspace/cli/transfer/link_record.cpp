@@ -113,6 +113,12 @@ bool is_of_link(const PortFacts& port, const DeviceFacts& device, const kxfer_in
 // On InfiniBand the subnet manager chooses the path MTU.
 bool is_infiniband(const kxfer_info_link& link) { return link.gid_type == 0; }
 
+// A dedicated link has none; of a link that is being made it is not known.
+Value messages(const kxfer_info_link& link) {
+    if (link.flags & KXFER_LINK_DEDICATED || link.state == KXFER_LINK_CONNECTING) return None{};
+    return std::string(link.flags & KXFER_LINK_EAGER ? "eager" : "answered");
+}
+
 Record details_of(const kxfer_info_link& link, const LinkMtu& mtu) {
     Record record;
     record.add("id", link.id)
@@ -125,7 +131,7 @@ Record details_of(const kxfer_info_link& link, const LinkMtu& mtu) {
         .add("context", context_name(link.context))
         .add("tos", link.tos)
         .add("key", key_of(link))
-        .add("messages", link.flags & KXFER_LINK_EAGER ? "eager" : "answered")
+        .add("messages", messages(link))
         .add("gid_type", gid_type(link.gid_type))
         .add("sgid", gid(link.sgid), Show::everywhere, "own GID")
         .add("dgid", gid(link.dgid), Show::everywhere, "peer's GID");

@@ -90,8 +90,8 @@ endif
 
 check-um: KERNELS ?= $(UM_KERNELS)
 check-um: ## the part of it on User-mode Linux, without building the tool: for a first look
-	@$(MAKE) check-modules kselftest-install KERNELS="$(KERNELS)"
-	@CHECK_NAME=check-um KERNELS="$(KERNELS)" UNIT=no scripts/vm/check $(O)
+	@$(MAKE) check-modules kselftest-install KERNELS="$(filter %-um,$(KERNELS))"
+	@CHECK_NAME=check-um KERNELS="$(filter %-um,$(KERNELS))" UNIT=no scripts/vm/check $(O)
 
 check-modules:
 	@scripts/setup $(if $(filter 7.2,$(KERNELS)),matrix,check)

@@ -18,6 +18,7 @@ struct kxfer_session;
 #define KXFER_CALL_OUT		BIT(0)	/* has results */
 #define KXFER_CALL_OUT_ON_ERROR	BIT(1)	/* has results that are returned on failure too */
 #define KXFER_CALL_BY_ID	BIT(2)	/* takes struct kxfer_id */
+#define KXFER_CALL_URING	BIT(3)	/* also by io_uring: it waits for a peer */
 
 /**
  * struct kxfer_call - a call of /dev/kxfer

@@ -121,6 +121,7 @@ union kxfer_any {
 
 #define OUT	KXFER_CALL_OUT
 #define BY_ID	KXFER_CALL_BY_ID
+#define URING	KXFER_CALL_URING
 
 static const struct kxfer_call calls[] = {
 	CALL(KXFER_QUERY, kxfer_query, max_region_bytes, OUT, query),
@@ -135,13 +136,13 @@ static const struct kxfer_call calls[] = {
 	     kxfer_export_add_mailbox),
 	CALL(KXFER_LISTEN_ADD, kxfer_listen_add, listener, OUT, kxfer_listener_add),
 	CALL(KXFER_LISTEN_DEL, kxfer_listen_del, listener, 0, kxfer_listener_del),
-	CALL(KXFER_PEER_OPEN, kxfer_peer_open, link, OUT | KXFER_CALL_OUT_ON_ERROR,
+	CALL(KXFER_PEER_OPEN, kxfer_peer_open, link, OUT | KXFER_CALL_OUT_ON_ERROR | URING,
 	     kxfer_peer_open),
 	CALL(KXFER_PEER_CLOSE, kxfer_id, __reserved, BY_ID, kxfer_peer_close),
 	CALL(KXFER_PEER_LIST, kxfer_peer_list, __reserved, OUT, kxfer_peer_list),
-	CALL(KXFER_TARGET_OPEN, kxfer_target_open, content, OUT, kxfer_target_open),
+	CALL(KXFER_TARGET_OPEN, kxfer_target_open, content, OUT | URING, kxfer_target_open),
 	CALL(KXFER_TARGET_CLOSE, kxfer_id, __reserved, BY_ID, kxfer_target_close),
-	CALL(KXFER_TARGET_INFO, kxfer_target_info, content, OUT, kxfer_target_info),
+	CALL(KXFER_TARGET_INFO, kxfer_target_info, content, OUT | URING, kxfer_target_info),
 	CALL(KXFER_SUBMIT, kxfer_submit, __reserved, OUT, kxfer_submit),
 	CALL(KXFER_REAP, kxfer_reap, __reserved, OUT, kxfer_reap),
 	CALL(KXFER_CANCEL, kxfer_cancel, __reserved, OUT, kxfer_job_cancel),
@@ -149,19 +150,26 @@ static const struct kxfer_call calls[] = {
 	CALL(KXFER_CQ_RING, kxfer_cq_ring, bytes, OUT, kxfer_ring_create),
 };
 
+/* Return: the call of the table above, or ERR_PTR */
+static const struct kxfer_call *own_call(unsigned int cmd)
+{
+	unsigned int nr = _IOC_NR(cmd);
+
+	if (cmd != _IO(KXFER_TYPE, nr) || nr >= ARRAY_SIZE(calls))
+		return ERR_PTR(-ENOTTY);
+	nr = array_index_nospec(nr, ARRAY_SIZE(calls));
+	return calls[nr].handle ? &calls[nr] : ERR_PTR(-ENOTTY);
+}
+
 /* Return: the call, or ERR_PTR */
 static const struct kxfer_call *find_call(struct kxfer_session *session, unsigned int cmd)
 {
 	unsigned int nr = _IOC_NR(cmd);
 
-	if (_IOC_TYPE(cmd) != KXFER_TYPE || cmd != _IO(KXFER_TYPE, nr))
-		return ERR_PTR(-ENOTTY);
-	if (nr >= KXFER_CMD_ENGINE && nr <= KXFER_CMD_ENGINE_LAST)
+	if (cmd == _IO(KXFER_TYPE, nr) &&
+	    nr >= KXFER_CMD_ENGINE && nr <= KXFER_CMD_ENGINE_LAST)
 		return kxfer_engine_call(session, nr);
-	if (nr >= ARRAY_SIZE(calls))
-		return ERR_PTR(-ENOTTY);
-	nr = array_index_nospec(nr, ARRAY_SIZE(calls));
-	return calls[nr].handle ? &calls[nr] : ERR_PTR(-ENOTTY);
+	return own_call(cmd);
 }
 
 /*
@@ -218,28 +226,67 @@ static int probe_out(const union kxfer_any *any, u8 __user *user, u32 shared)
 	       put_user(any->room[shared - 1], &user[shared - 1]) ? -EFAULT : 0;
 }
 
-static long kxfer_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+static int carry_out(struct kxfer_session *session, const struct kxfer_call *call,
+		     void __user *user)
 {
-	const struct kxfer_call *call = find_call(file->private_data, cmd);
-	void __user *user = (void __user *)arg;
 	/* Only what copy_in() fills is read. */
 	union kxfer_any any __uninitialized;
 	int shared, ret;
 
-	if (IS_ERR(call))
-		return PTR_ERR(call);
 	shared = copy_in(call, &any, user,
 			 call->size + (kxfer_fault(CALL_GROWN) ? KXFER_CALL_GROWTH : 0));
 	if (shared < 0)
 		return shared;
 	if (call->flags & OUT && probe_out(&any, user, shared))
 		return -EFAULT;
-	ret = call->handle(file->private_data, &any);
+	ret = call->handle(session, &any);
 	if ((call->flags & OUT && !ret) || call->flags & KXFER_CALL_OUT_ON_ERROR)
 		if (copy_out(user, &any, shared) && !ret)
 			ret = -EFAULT;
 	return ret;
 }
+
+static long kxfer_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	const struct kxfer_call *call = find_call(file->private_data, cmd);
+
+	return IS_ERR(call) ? PTR_ERR(call) :
+			      carry_out(file->private_data, call, (void __user *)arg);
+}
+
+#if IS_ENABLED(CONFIG_IO_URING)
+/*
+ * io_uring first asks not to sleep, which -EAGAIN answers. Then its thread calls, with the
+ * credentials and the memory of the process (io-wq). A ring that polls has no such thread.
+ */
+static int call_by_uring(struct io_uring_cmd *cmd, unsigned int issue_flags,
+			 const struct kxfer_call *call)
+{
+	const struct kxfer_uring_call *user = kxfer_uring_payload(cmd);
+
+	if (issue_flags & IO_URING_F_IOPOLL || cmd->flags & IORING_URING_CMD_FIXED)
+		return -EOPNOTSUPP;
+	if (READ_ONCE(user->__reserved))
+		return -EINVAL;
+	if (issue_flags & IO_URING_F_NONBLOCK)
+		return -EAGAIN;
+	return carry_out(cmd->file->private_data, call, u64_to_user_ptr(READ_ONCE(user->arg)));
+}
+
+static int kxfer_uring(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	const struct kxfer_call *call = own_call(cmd->cmd_op);
+
+	/* Only jobs are marked, so only they are cancelled. */
+	if (IS_ERR(call) || issue_flags & KXFER_URING_F_CANCEL)
+		return kxfer_uring_cmd(cmd, issue_flags);
+	return call->flags & URING ? call_by_uring(cmd, issue_flags, call) : -ENOTTY;
+}
+
+#define URING_CMD	kxfer_uring
+#else
+#define URING_CMD	NULL
+#endif
 
 static __poll_t kxfer_poll(struct file *file, poll_table *wait)
 {
@@ -288,7 +335,7 @@ static const struct file_operations kxfer_fops = {
 	.compat_ioctl = compat_ptr_ioctl,
 	.poll = kxfer_poll,
 	.mmap = kxfer_mmap,
-	.uring_cmd = KXFER_URING_CMD,
+	.uring_cmd = URING_CMD,
 	.uring_cmd_iopoll = KXFER_URING_CMD_IOPOLL,
 };
 

@@ -12,8 +12,7 @@ struct kxfer_completion;
 struct work_struct;
 
 #if IS_ENABLED(CONFIG_IO_URING)
-#define KXFER_URING_FEATURE	KXFER_FEATURE_URING
-#define KXFER_URING_CMD		kxfer_uring_cmd
+#define KXFER_URING_FEATURE	(KXFER_FEATURE_URING | KXFER_FEATURE_URING_CALL)
 #define KXFER_URING_CMD_IOPOLL	kxfer_uring_cmd_iopoll
 
 struct io_comp_batch;
@@ -29,7 +28,6 @@ void kxfer_uring_set_recv(struct io_uring_cmd *cmd, struct kxfer_active_job *job
 void kxfer_uring_watch(struct work_struct *work);
 #else
 #define KXFER_URING_FEATURE	0
-#define KXFER_URING_CMD		NULL
 #define KXFER_URING_CMD_IOPOLL	NULL
 
 static inline void kxfer_uring_complete(struct io_uring_cmd *cmd,

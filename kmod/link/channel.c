@@ -37,6 +37,7 @@
 #include "base/decode.h"
 #include "base/fault.h"
 #include "base/stats.h"
+#include "base/wait.h"
 #include "link/arrival.h"
 #include "link/channel.h"
 #include "link/iwarp.h"
@@ -832,9 +833,8 @@ static struct kxfer_request *wait_for_slot(struct kxfer_channel *channel,
 	queue_for_slot(channel, &waiter);
 	spin_unlock_bh(&channel->lane->lock);
 	if (wait == KXFER_WAIT_KILLABLE)
-		ret = wait_event_killable_timeout(channel->wait,
-						  given_or_closed(channel, &waiter),
-						  *left);
+		ret = kxfer_wait_event_timeout(channel->wait,
+					       given_or_closed(channel, &waiter), *left);
 	else
 		ret = wait_event_timeout(channel->wait,
 					 given_or_closed(channel, &waiter), *left);
@@ -852,7 +852,7 @@ static long wait_for_done(struct kxfer_request *request, unsigned long timeout,
 			  enum kxfer_wait wait)
 {
 	if (wait == KXFER_WAIT_KILLABLE)
-		return wait_for_completion_killable_timeout(&request->done, timeout);
+		return kxfer_wait_for_completion_timeout(&request->done, timeout);
 	return wait_for_completion_timeout(&request->done, timeout);
 }
 
@@ -890,7 +890,7 @@ static int wait_for_answer(struct kxfer_request *request, unsigned long left,
  * @answer: where the answer's payload goes, or NULL
  * @answer_length: in: bytes of room at @answer; out: bytes of the answer; or NULL
  * @timeout_ms: limit for the slot and the answer together
- * @wait: whether a fatal signal ends the waiting
+ * @wait: whether a fatal signal ends the waiting (base/wait.h)
  *
  * Return: 0; the peer's refusal as -errno; -ETIMEDOUT, -EINTR (fatal signal),
  * -ECONNRESET; -EPROTO if the answer is longer than the room, which is 0 if

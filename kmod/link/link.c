@@ -73,6 +73,7 @@
 #include "base/fault.h"
 #include "base/state.h"
 #include "base/stats.h"
+#include "base/wait.h"
 #include "link/cm.h"
 #include "link/hello.h"
 #include "link/iwarp.h"
@@ -715,8 +716,8 @@ int kxfer_link_wait_live(struct kxfer_link *link, unsigned int timeout_ms)
 	long left;
 	int error;
 
-	left = wait_event_killable_timeout(link->wait, settled(link),
-					   msecs_to_jiffies(timeout_ms) + 1);
+	left = kxfer_wait_event_timeout(link->wait, settled(link),
+					msecs_to_jiffies(timeout_ms) + 1);
 	if (kxfer_link_is_live(link))
 		return 0;
 	if (!settled(link))

@@ -236,6 +236,9 @@ struct kxfer_query {
 /* KXFER_JOB_F_APART. */
 #define KXFER_FEATURE_APART	(1ULL << 11)
 
+/* Calls by io_uring: struct kxfer_uring_call. */
+#define KXFER_FEATURE_URING_CALL	(1ULL << 12)
+
 #define KXFER_QUERY		_IO(KXFER_TYPE, KXFER_CMD_QUERY)
 
 /**
@@ -1498,5 +1501,26 @@ struct kxfer_uring_job {
 };
 
 #define KXFER_URING_CMD_JOB	_IO(KXFER_TYPE, KXFER_CMD_URING_JOB)
+
+/**
+ * struct kxfer_uring_call - a call that waits for a peer, by io_uring
+ * @arg: pointer to the structure of the call, which must stay until the CQE
+ * @__reserved: must be 0
+ *
+ * This is the command area of an SQE of IORING_OP_URING_CMD whose fd is /dev/kxfer and
+ * whose cmd_op is KXFER_PEER_OPEN, KXFER_TARGET_OPEN or KXFER_TARGET_INFO, in a ring of any
+ * size of SQE. A thread of io_uring carries the call out, so many may wait at once (as many
+ * as IORING_REGISTER_IOWQ_MAX_WORKERS allows for bounded work; others wait in line). The res
+ * of the CQE is 0 or a negative errno, as errno of the ioctl:
+ *
+ *  - EINTR: the CQE was no longer wanted: IORING_OP_ASYNC_CANCEL, or the ring is being closed
+ *    or its task ends. Nothing was opened;
+ *  - EOPNOTSUPP also: a ring made with IORING_SETUP_IOPOLL, or IORING_URING_CMD_FIXED;
+ *  - ENOTTY also: a call that does not wait for a peer.
+ */
+struct kxfer_uring_call {
+	__aligned_u64 arg;
+	__aligned_u64 __reserved;
+};
 
 #endif /* _UAPI_LINUX_KXFER_H */

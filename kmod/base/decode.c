@@ -276,10 +276,10 @@ int kxfer_wire_take_keys(struct kxfer_extent *keys, u32 room, u64 *start,
 	return n;
 }
 
-/* @eager: the link has KXFER_WIRE_FEATURE_EAGER. Return: whether a message may have the flags. */
-static bool flags_valid(u32 flags, __be32 immediate, bool eager)
+/* @more: flags that the link allows beside _IMM. Return: whether a message may have the flags. */
+static bool flags_valid(u32 flags, __be32 immediate, u32 more)
 {
-	u32 known = KXFER_WIRE_SEND_IMM | (eager ? KXFER_WIRE_SEND_CREDIT : 0);
+	u32 known = KXFER_WIRE_SEND_IMM | more;
 
 	return !(flags & ~known) && (flags & KXFER_WIRE_SEND_IMM || !immediate);
 }
@@ -298,7 +298,7 @@ int kxfer_wire_take_send(struct kxfer_message *message, const struct kxfer_wire_
 {
 	u32 flags = be32_to_cpu(send->flags);
 
-	if (!flags_valid(flags, send->immediate, eager))
+	if (!flags_valid(flags, send->immediate, eager ? KXFER_WIRE_SEND_CREDIT : 0))
 		return -EINVAL;
 	message->flags = flags & KXFER_WIRE_SEND_IMM ? KXFER_MESSAGE_F_IMM : 0;
 	message->immediate = be32_to_cpu(send->immediate);
@@ -329,14 +329,17 @@ int kxfer_wire_take_credits(const struct kxfer_wire_credits *answer, u32 length,
  * @message: out: flags, immediate and length
  * @offered: out: the offer; on success its id is below KXFER_WIRE_OFFERS
  * @offer: the payload
- * @eager: the link has KXFER_WIRE_FEATURE_EAGER
+ * @features: KXFER_WIRE_FEATURE_* of the link
  *
  * Return: 0, or -EPROTO if the OFFER makes no sense.
  */
 int kxfer_wire_take_offer(struct kxfer_message *message, struct kxfer_offered *offered,
-			  const struct kxfer_wire_offer *offer, bool eager)
+			  const struct kxfer_wire_offer *offer, u32 features)
 {
+	u32 more = (features & KXFER_WIRE_FEATURE_EAGER ? KXFER_WIRE_SEND_CREDIT : 0) |
+		   (features & KXFER_WIRE_FEATURE_WAIT ? KXFER_WIRE_SEND_WAIT : 0);
 	u32 flags = be32_to_cpu(offer->flags);
+	u32 shortest = flags & KXFER_WIRE_SEND_WAIT ? 1 : KXFER_MESSAGE_MAX + 1;
 	u64 end;
 
 	message->flags = flags & KXFER_WIRE_SEND_IMM ? KXFER_MESSAGE_F_IMM : 0;
@@ -347,8 +350,9 @@ int kxfer_wire_take_offer(struct kxfer_message *message, struct kxfer_offered *o
 	offered->key = be32_to_cpu(offer->rkey);
 	offered->id = be32_to_cpu(offer->id);
 	offered->credit = flags & KXFER_WIRE_SEND_CREDIT;
-	if (!flags_valid(flags, offer->immediate, eager) || offer->reserved ||
-	    offered->id >= KXFER_WIRE_OFFERS || message->bytes <= KXFER_MESSAGE_MAX ||
+	offered->waits = flags & KXFER_WIRE_SEND_WAIT;
+	if (!flags_valid(flags, offer->immediate, more) || offer->reserved ||
+	    offered->id >= KXFER_WIRE_OFFERS || message->bytes < shortest ||
 	    message->bytes > KXFER_MESSAGE_LONG_MAX ||
 	    check_add_overflow(offered->address, (u64)message->bytes, &end))
 		return -EPROTO;

@@ -87,6 +87,7 @@ struct kxfer_terms {
  * @key: rkey of the payload
  * @id: id of the offer on its lane
  * @credit: the message takes a credit
+ * @waits: the message is not refused because its mailbox is full
  */
 struct kxfer_offered {
 	u64 grant;
@@ -94,6 +95,7 @@ struct kxfer_offered {
 	u32 key;
 	u32 id;
 	bool credit;
+	bool waits;
 };
 
 u32 kxfer_wire_check_hello(const void *data, u32 length, u32 nr_lanes);
@@ -119,7 +121,7 @@ int kxfer_wire_take_send(struct kxfer_message *message, const struct kxfer_wire_
 			 u32 length, bool eager);
 int kxfer_wire_take_credits(const struct kxfer_wire_credits *answer, u32 length, u32 left);
 int kxfer_wire_take_offer(struct kxfer_message *message, struct kxfer_offered *offered,
-			  const struct kxfer_wire_offer *offer, bool eager);
+			  const struct kxfer_wire_offer *offer, u32 features);
 int kxfer_wire_nr_entries(const struct kxfer_wire_list_answer *answer, u32 length);
 
 #endif /* KXFER_DECODE_H */

@@ -64,6 +64,9 @@ enum kxfer_wire_kind {
  */
 #define KXFER_WIRE_FEATURE_EAGER	8U
 
+/* KXFER_WIRE_SEND_WAIT; with KXFER_WIRE_FEATURE_LONG only. */
+#define KXFER_WIRE_FEATURE_WAIT	16U
+
 #define KXFER_WIRE_OFFERS	16	/* most long messages under way on a data lane */
 #define KXFER_WIRE_EAGER	64	/* most eager messages under way on a data lane */
 
@@ -360,6 +363,8 @@ struct kxfer_wire_notify {
 
 #define KXFER_WIRE_SEND_IMM	1U	/* @immediate was given */
 #define KXFER_WIRE_SEND_CREDIT	2U	/* the message takes a credit; with _FEATURE_EAGER */
+/* OFFER, with _FEATURE_WAIT: a full mailbox does not refuse the message, which may be short. */
+#define KXFER_WIRE_SEND_WAIT	4U
 
 /**
  * struct kxfer_wire_send - payload of SEND: this struct, then the payload of the message
@@ -386,7 +391,8 @@ struct kxfer_wire_credits {
 };
 
 /**
- * struct kxfer_wire_offer - payload of OFFER: a message longer than KXFER_MESSAGE_MAX
+ * struct kxfer_wire_offer - payload of OFFER: a message longer than KXFER_MESSAGE_MAX, or one of
+ *	any length but 0 with KXFER_WIRE_SEND_WAIT
  * @grant: id of a grant on a mailbox
  * @address: address of the payload, under @rkey
  * @rkey: valid for READs on this link until FETCHED has come, or TAKE_BACK was answered OK

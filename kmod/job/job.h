@@ -161,10 +161,11 @@ static inline bool kxfer_job_is_answered(const struct kxfer_active_job *job)
 	       job->flags & KXFER_JOB_F_NOTIFY;
 }
 
-/* Whether a job is a message that is not copied (offer.c). */
+/* Whether a job is a message that is not copied (offer.c): a long one, or one that may wait. */
 static inline bool kxfer_job_is_long(const struct kxfer_active_job *job)
 {
-	return job->completion.op == KXFER_OP_SEND && job->length > KXFER_MESSAGE_MAX;
+	return job->completion.op == KXFER_OP_SEND &&
+	       (job->length > KXFER_MESSAGE_MAX || job->flags & KXFER_JOB_F_WAIT);
 }
 
 /**

@@ -10,6 +10,10 @@
  * for messages is allocated with the mailbox: nothing that a peer sends makes it grow, and
  * a message that finds it full is refused.
  *
+ * A message that may wait (KXFER_JOB_F_WAIT) comes like a long one, whatever its length, and
+ * brings its own place (@own): the fetch of its lane. So it joins @queue, in order, though the
+ * mailbox is full, and takes no memory of it.
+ *
  * Places may be promised to a sender beforehand (share/eager.c): its messages then find one,
  * whatever others send. All others find the mailbox full when no more is left than was promised.
  *
@@ -209,8 +213,14 @@ static void begin_read(struct kxfer_mailbox *mailbox, struct kxfer_incoming *inc
 /* Called with the lock held. */
 static void unstore(struct kxfer_mailbox *mailbox, struct kxfer_stored *stored)
 {
-	if (stored->incoming)
-		stored->incoming->stored = NULL;
+	struct kxfer_incoming *incoming = stored->incoming;
+
+	if (incoming)
+		incoming->stored = NULL;
+	if (incoming && stored == &incoming->own) {
+		list_del_init(&stored->node);
+		return;
+	}
 	list_move(&stored->node, &mailbox->free);
 	mailbox->nr_free++;
 }
@@ -228,8 +238,7 @@ static void serve(struct kxfer_mailbox *mailbox, struct kxfer_job_list *ended)
 			return;
 		incoming = stored->incoming;
 		if (!incoming)
-			bring(mailbox, job, &stored->message, stored->payload, stored->lane,
-			      ended);
+			bring(mailbox, job, &stored->message, stored + 1, stored->lane, ended);
 		unstore(mailbox, stored);
 		if (incoming)
 			begin_read(mailbox, incoming, job);
@@ -256,6 +265,21 @@ static struct kxfer_stored *store(struct kxfer_mailbox *mailbox,
 	list_move_tail(&stored->node, &mailbox->queue);
 	mailbox->nr_free--;
 	return stored;
+}
+
+/* Store a long message, in its own place if there is no other. Called with the lock held. */
+static void store_incoming(struct kxfer_mailbox *mailbox, struct kxfer_incoming *incoming)
+{
+	struct kxfer_stored *stored = &incoming->own;
+
+	if (check_room(mailbox)) {
+		stored->message = incoming->message;
+		list_add_tail(&stored->node, &mailbox->queue);
+	} else {
+		stored = store(mailbox, &incoming->message);
+	}
+	stored->incoming = incoming;
+	incoming->stored = stored;
 }
 
 /**
@@ -289,7 +313,7 @@ int kxfer_mailbox_deliver(struct kxfer_mailbox *mailbox, const struct kxfer_mess
 	} else {
 		stored = store(mailbox, message);
 		stored->lane = lane;
-		memcpy(stored->payload, payload, message->bytes);
+		memcpy(stored + 1, payload, message->bytes);
 	}
 out:
 	spin_unlock_bh(&mailbox->lock);
@@ -330,12 +354,13 @@ void kxfer_mailbox_take_promise(struct kxfer_mailbox *mailbox, u32 nr)
  * kxfer_mailbox_offer() - take a long message that can be READ
  * @incoming: the message, with a reference on its exposure
  * @promised: as for kxfer_mailbox_deliver()
+ * @waits: a full mailbox does not refuse the message
  * @ended: as for kxfer_mailbox_deliver()
  *
  * Unless the message is refused, its READ may be over when this returns. Return: as
  * kxfer_mailbox_deliver().
  */
-int kxfer_mailbox_offer(struct kxfer_incoming *incoming, bool promised,
+int kxfer_mailbox_offer(struct kxfer_incoming *incoming, bool promised, bool waits,
 			struct kxfer_job_list *ended)
 {
 	struct kxfer_mailbox *mailbox = incoming->mailbox;
@@ -345,15 +370,14 @@ int kxfer_mailbox_offer(struct kxfer_incoming *incoming, bool promised,
 	spin_lock_bh(&mailbox->lock);
 	mailbox->promised -= promised;
 	ret = incoming->message.bytes > mailbox->max_bytes ? -EINVAL : check_room(mailbox);
-	if (ret)
+	if (ret && !(waits && ret == -EAGAIN))
 		goto out;
+	ret = 0;
 	job = take_recv(mailbox, incoming->message.bytes, ended);
-	if (job) {
+	if (job)
 		begin_read(mailbox, incoming, job);
-	} else {
-		incoming->stored = store(mailbox, &incoming->message);
-		incoming->stored->incoming = incoming;
-	}
+	else
+		store_incoming(mailbox, incoming);
 out:
 	spin_unlock_bh(&mailbox->lock);
 	return ret;

@@ -13,8 +13,22 @@
 #define KXFER_MESSAGE_SIZE_MAX	256	/* bytes; leaves room for a longer struct kxfer_message */
 
 struct kxfer_lane;
+struct kxfer_incoming;
 struct kxfer_mailbox;
-struct kxfer_stored;
+
+/**
+ * struct kxfer_stored - place for a message; the payload of a short one follows
+ * @node: entry in kxfer_mailbox.free or .queue
+ * @incoming: queued long message; NULL if the queued message is short
+ * @lane: lane that a queued short message came by; only to compare, for it may have gone
+ * @message: header of the queued message
+ */
+struct kxfer_stored {
+	struct list_head node;
+	struct kxfer_incoming *incoming;
+	const void *lane;
+	struct kxfer_message message;
+};
 
 /**
  * struct kxfer_incoming - a long message, whose payload is with its sender
@@ -23,6 +37,7 @@ struct kxfer_stored;
  * @mailbox: mailbox of the message; stays as long as the message waits, or is READ
  * @mailbox_node: entry in kxfer_mailbox.filling; under the mailbox's lock, as the next two
  * @stored: place of the message in the mailbox while it waits there, or NULL
+ * @own: place that a message brings which may wait though the mailbox is full
  * @held: RECVs that have their messages, but complete after @job
  * @job: RECV that gets the message; NULL: none does
  * @handed: called when the mailbox is done with the message: the RECV @job, in no list, gets
@@ -34,25 +49,10 @@ struct kxfer_incoming {
 	struct kxfer_mailbox *mailbox;
 	struct list_head mailbox_node;
 	struct kxfer_stored *stored;
+	struct kxfer_stored own;
 	struct kxfer_job_list held;
 	struct kxfer_active_job *job;
 	void (*handed)(struct kxfer_incoming *incoming, struct kxfer_active_job *job, int status);
-};
-
-/**
- * struct kxfer_stored - room for a message
- * @node: entry in kxfer_mailbox.free or .queue
- * @incoming: queued long message; NULL if the queued message is short
- * @lane: lane that a queued short message came by; only to compare, for it may have gone
- * @message: header of the queued message
- * @payload: payload of a queued short message
- */
-struct kxfer_stored {
-	struct list_head node;
-	struct kxfer_incoming *incoming;
-	const void *lane;
-	struct kxfer_message message;
-	u8 payload[];
 };
 
 /**
@@ -97,7 +97,7 @@ int kxfer_mailbox_deliver(struct kxfer_mailbox *mailbox, const struct kxfer_mess
 			  struct kxfer_job_list *ended);
 u32 kxfer_mailbox_promise(struct kxfer_mailbox *mailbox, u32 most);
 void kxfer_mailbox_take_promise(struct kxfer_mailbox *mailbox, u32 nr);
-int kxfer_mailbox_offer(struct kxfer_incoming *incoming, bool promised,
+int kxfer_mailbox_offer(struct kxfer_incoming *incoming, bool promised, bool waits,
 			struct kxfer_job_list *ended);
 bool kxfer_mailbox_take_back(struct kxfer_incoming *incoming);
 void kxfer_mailbox_fetched(struct kxfer_incoming *incoming, struct kxfer_job_list *ended);

@@ -116,7 +116,8 @@ static u32 write_notify(const struct kxfer_active_job *job, struct kxfer_wire_no
  */
 u32 kxfer_message_flags(const struct kxfer_active_job *job)
 {
-	u32 flags = job->flags & KXFER_JOB_F_IMM ? KXFER_WIRE_SEND_IMM : 0;
+	u32 flags = (job->flags & KXFER_JOB_F_IMM ? KXFER_WIRE_SEND_IMM : 0) |
+		    (job->flags & KXFER_JOB_F_WAIT ? KXFER_WIRE_SEND_WAIT : 0);
 
 	if (!job->target->sender->credits)
 		return flags;

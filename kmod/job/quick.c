@@ -59,7 +59,8 @@
  * @target: target of all jobs
  * @region: region of all jobs
  * @mapping: mapping of @region for the device of @target
- * @op: op of the last job, for which the next four members are; KXFER_OP_NOP: there was none
+ * @op: op of the last job, for which the next five members are; KXFER_OP_NOP: there was none
+ * @flags: KXFER_JOB_F_* that such a job may have
  * @limits: limits of the device
  * @remote: keys of @target, or the place of a message
  * @nr_remote: entries of @remote
@@ -78,6 +79,7 @@ struct quick {
 	struct kxfer_region *region;
 	struct kxfer_mapping *mapping;
 	u32 op;
+	u32 flags;
 	const struct kxfer_plan_limits *limits;
 	const struct kxfer_extent *remote;
 	u32 nr_remote;
@@ -215,11 +217,15 @@ static bool take_op(struct quick *quick)
 	    (op == KXFER_OP_SEND && !kxfer_sender_served(target->link)))
 		return false;
 	quick->op = op;
+	quick->flags = 0;
 	quick->limits = kxfer_device_limits(target->link->dev, op);
 	quick->remote = target->keys;
 	quick->nr_remote = target->nr_keys;
 	quick->room = target->length;
 	if (op == KXFER_OP_SEND) {
+		/* With a credit such a message has a place. */
+		if (target->link->features & KXFER_WIRE_FEATURE_WAIT)
+			quick->flags = KXFER_JOB_F_WAIT;
 		quick->remote = &kxfer_message_place;
 		quick->nr_remote = 1;
 		quick->room = min_t(u64, target->length, KXFER_MESSAGE_EAGER_MAX);
@@ -238,7 +244,7 @@ static bool is_piece(struct quick *quick)
 	const struct kxfer_mapping *mapping = quick->mapping;
 	const struct kxfer_job *user = &quick->user;
 
-	if ((user->op != quick->op && !take_op(quick)) || user->flags ||
+	if ((user->op != quick->op && !take_op(quick)) || user->flags & ~quick->flags ||
 	    user->cookie | user->compare_add | user->swap || !user->length ||
 	    user->target != quick->target->id || user->region != quick->region->id ||
 	    kxfer_flow_is_bulk(user->length) != quick->bulk ||

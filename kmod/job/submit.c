@@ -52,7 +52,8 @@ static int check_transfer(const struct kxfer_job *job)
 {
 	if ((job->flags & (KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_NOTIFY) &&
 	     job->op != KXFER_OP_WRITE) ||
-	    job->flags & (KXFER_JOB_F_IMM | KXFER_JOB_F_STORED | KXFER_JOB_F_APART) ||
+	    job->flags & (KXFER_JOB_F_IMM | KXFER_JOB_F_STORED | KXFER_JOB_F_APART |
+			  KXFER_JOB_F_WAIT) ||
 	    (job->cookie && !(job->flags & KXFER_JOB_F_NOTIFY)))
 		return -EINVAL;
 	return job->length && !(job->compare_add | job->swap) ? 0 : -EINVAL;
@@ -70,9 +71,11 @@ static int check_send(const struct kxfer_job *job)
 {
 	u64 max_immediate = job->flags & KXFER_JOB_F_IMM ? U32_MAX : 0;
 
-	if (job->flags & ~(KXFER_JOB_F_IMM | KXFER_JOB_F_STORED | ORDER_FLAGS) ||
+	if (job->flags & ~(KXFER_JOB_F_IMM | KXFER_JOB_F_STORED | KXFER_JOB_F_WAIT | ORDER_FLAGS) ||
 	    job->cookie > max_immediate ||
 	    job->target_offset || job->compare_add || job->swap)
+		return -EINVAL;
+	if (job->flags & KXFER_JOB_F_WAIT && !job->length)
 		return -EINVAL;
 	return !job->length && (job->region || job->region_offset) ? -EINVAL : 0;
 }
@@ -128,7 +131,9 @@ static int bind_target(struct kxfer_active_job *job, const struct kxfer_job *use
 
 	if (!target)
 		return -ENOENT;
-	if (right == KXFER_RIGHT_ATOMIC && !target->link->dev->atomic)
+	if ((right == KXFER_RIGHT_ATOMIC && !target->link->dev->atomic) ||
+	    (user->flags & KXFER_JOB_F_WAIT &&
+	     !(target->link->features & KXFER_WIRE_FEATURE_WAIT)))
 		return -EOPNOTSUPP;
 	if (!(target->rights & right))
 		return -EACCES;

@@ -337,7 +337,7 @@ u32 kxfer_device_features(const struct kxfer_device *dev)
 	/* The passive side READs. */
 	if (attrs->max_qp_rd_atom > 0 && attrs->max_qp_init_rd_atom > 0 &&
 	    kxfer_device_longest(dev) > KXFER_MESSAGE_MAX)
-		features |= KXFER_WIRE_FEATURE_LONG;
+		features |= KXFER_WIRE_FEATURE_LONG | KXFER_WIRE_FEATURE_WAIT;
 	if (!dev->iwarp)
 		features |= KXFER_WIRE_FEATURE_EAGER;
 	return features;

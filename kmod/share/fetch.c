@@ -511,13 +511,13 @@ int kxfer_fetch_offered(struct kxfer_lane *lane, const struct kxfer_wire_offer *
 		.time_ns = ktime_get_ns(),
 		.peer = lane->link->remote,
 	};
-	bool eager = lane->link->features & KXFER_WIRE_FEATURE_EAGER;
 	struct kxfer_offered offered;
 	struct kxfer_fetch *fetch;
 	bool taken;
 	int ret;
 
-	if (!lane->fetches || kxfer_wire_take_offer(&message, &offered, offer, eager) ||
+	if (!lane->fetches ||
+	    kxfer_wire_take_offer(&message, &offered, offer, lane->link->features) ||
 	    message.bytes > kxfer_link_longest(lane->link))
 		return -EPROTO;
 	fetch = &lane->fetches->each[offered.id];

@@ -406,7 +406,7 @@ static int offer(struct kxfer_link *link, struct kxfer_fetch *fetch,
 	fetch->exposure = grant->exposure;
 	fetch->incoming.mailbox = grant->exposure->export->mailbox;
 	kref_get(&fetch->exposure->ref);
-	ret = kxfer_mailbox_offer(&fetch->incoming, credit, ended);
+	ret = kxfer_mailbox_offer(&fetch->incoming, credit, fetch->offered.waits, ended);
 	/* The grant still has its own reference. */
 	if (ret)
 		kxfer_exposure_put(grant->exposure);

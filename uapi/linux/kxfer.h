@@ -239,6 +239,9 @@ struct kxfer_query {
 /* Calls by io_uring: struct kxfer_uring_call. */
 #define KXFER_FEATURE_URING_CALL	(1ULL << 12)
 
+/* KXFER_JOB_F_WAIT, between nodes that both have it. */
+#define KXFER_FEATURE_WAIT	(1ULL << 13)
+
 #define KXFER_QUERY		_IO(KXFER_TYPE, KXFER_CMD_QUERY)
 
 /**
@@ -1089,7 +1092,8 @@ struct kxfer_target_info {
  * bytes are read at some time while the job is in flight. The message arrives after the
  * data of all WRITEs that this session submitted before to the same peer, and messages of
  * the session to one mailbox arrive in order. A full mailbox refuses: the SEND ends with
- * -EAGAIN, and later ones may be stored. A message for which a place is kept is not refused.
+ * -EAGAIN, and later ones may be stored. A message for which a place is kept is not refused, nor
+ * one with KXFER_JOB_F_WAIT.
  *
  * A RECV brings a struct kxfer_message and after it the payload into the region, which must
  * be writable: both are counted in @length and in the @bytes of the completion. EINVAL:
@@ -1174,9 +1178,18 @@ enum kxfer_op {
  * the two ranges overlap.
  */
 #define KXFER_JOB_F_APART	(1U << 7)
+/*
+ * SEND of at least one byte: a full mailbox does not refuse the message. It waits its turn until
+ * there is a RECV for it, its deadline passes, it is cancelled, the mailbox is withdrawn or the
+ * link ends. Messages of the session to one mailbox that all have this flag are received in the
+ * order in which they were submitted, none left out, except those that end so. Eight of a session
+ * wait at the peer; then later jobs of the session on the link wait, too. EOPNOTSUPP: the peer
+ * lacks KXFER_FEATURE_WAIT.
+ */
+#define KXFER_JOB_F_WAIT	(1U << 8)
 #define KXFER_JOB_F_ALL		(KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_BATCH | KXFER_JOB_F_IMM | \
 				 KXFER_JOB_F_FENCE | KXFER_JOB_F_ORDERED | KXFER_JOB_F_NOTIFY | \
-				 KXFER_JOB_F_STORED | KXFER_JOB_F_APART)
+				 KXFER_JOB_F_STORED | KXFER_JOB_F_APART | KXFER_JOB_F_WAIT)
 
 /**
  * struct kxfer_job - one transfer

@@ -547,6 +547,15 @@ TEST_F_TIMEOUT(peer, refusal_is_told, 60)
 	EXPECT_EQ(self->errors, kx_counter(self->fd, "protocol_errors"));
 }
 
+TEST_F_TIMEOUT(peer, that_cannot_let_a_message_wait_gets_none_that_would, 60)
+{
+	self->send.flags = KXFER_JOB_F_WAIT;
+	EXPECT_EQ(-EOPNOTSUPP, kx_submit(self->fd, &self->send, 1));
+	self->send.flags = 0;
+	self->ways.early = KXFER_WIRE_OK;
+	EXPECT_EQ(0, ends_with(self->fd, self->send));
+}
+
 TEST_F_TIMEOUT(peer, FETCHED_may_overtake_the_answer, 60)
 {
 	uint32_t i;

@@ -16,6 +16,7 @@
 #define BYTES	1500
 #define HEAD	sizeof(struct kxfer_message)
 #define WORD	0x0123456789abcdefULL
+#define WAITING	(KXFER_WIRE_FEATURE_LONG | KXFER_WIRE_FEATURE_WAIT)
 
 FIXTURE(long_message)
 {
@@ -28,10 +29,10 @@ FIXTURE(long_message)
 	uint16_t port;
 };
 
-static int open_link(FIXTURE_DATA(long_message) *self)
+static int open_link(FIXTURE_DATA(long_message) *self, uint32_t features)
 {
 	struct kxfer_wire_grant_answer grant;
-	int ret = raw_link_open_with(&self->link, self->port, KXFER_WIRE_FEATURE_LONG) ?:
+	int ret = raw_link_open_with(&self->link, self->port, features) ?:
 		  raw_grant_word(&self->link, "raw-long", 1234, KXFER_RIGHT_SEND, WORD, &grant);
 
 	self->offer = (struct kxfer_wire_offer) {
@@ -52,7 +53,7 @@ FIXTURE_SETUP(long_message)
 	test_cmd_listen_add(self->pair.server, kx_addr(kx_address(), self->port), 0,
 			    &listener);
 	test_cmd_mailbox_add(self->pair.server, "raw-long", 2, 4096, &self->mailbox);
-	ASSERT_EQ(0, open_link(self));
+	ASSERT_EQ(0, open_link(self, KXFER_WIRE_FEATURE_LONG));
 	self->recv = (struct kxfer_job) {
 		.op = KXFER_OP_RECV, .region = self->pair.server_region,
 		.target = self->mailbox, .length = 8192,
@@ -244,6 +245,7 @@ COSTS_THE_LINK(bytes, 992)
 COSTS_THE_LINK(bytes, 1048577)
 COSTS_THE_LINK(bytes, 4294967295)
 COSTS_THE_LINK(flags, 2)
+COSTS_THE_LINK(flags, 4)
 COSTS_THE_LINK(immediate, 1)
 COSTS_THE_LINK(id, 16)
 COSTS_THE_LINK(id, 4294967295)
@@ -330,6 +332,71 @@ TEST_F(long_message, that_was_not_agreed_on_costs_the_link)
 	EXPECT_DROPPED();
 }
 
+/* It may be short, and is noted beyond the places of the mailbox: as many as a lane has offers. */
+TEST_F(long_message, may_wait_if_that_was_agreed_on)
+{
+	const struct kxfer_message *message = (void *)self->pair.server_memory;
+	uint32_t id, got, status;
+
+	raw_link_close(&self->link);
+	ASSERT_EQ(0, open_link(self, WAITING));
+	for (id = 0; id < KXFER_WIRE_OFFERS; id++) {
+		self->offer.flags = htobe32(id ? KXFER_WIRE_SEND_WAIT : 0);
+		self->offer.bytes = htobe32(id ? id : BYTES);
+		ASSERT_EQ(KXFER_WIRE_OK, offer(self, id));
+	}
+	/* Anywhere in the line. */
+	EXPECT_EQ(KXFER_WIRE_OK, take_back(self, 5));
+	EXPECT_EQ(KXFER_WIRE_OK, take_back(self, 1));
+	self->offer.flags = 0;
+	self->offer.bytes = htobe32(BYTES);
+	EXPECT_EQ(KXFER_WIRE_OK, offer(self, 1));
+	EXPECT_EQ(KXFER_WIRE_BUSY, offer(self, 5));
+	for (id = 0; id < KXFER_WIRE_OFFERS; id++) {
+		if (id == 1 || id == 5)
+			continue;
+		test_cmd_submit(1, self->pair.server, &self->recv, 1);
+		ASSERT_EQ(0, fetched(self, &got, &status, true));
+		EXPECT_EQ(id, got);
+		EXPECT_EQ(KXFER_WIRE_OK, status);
+		EXPECT_EQ(id ? id : BYTES, message->bytes);
+	}
+	test_cmd_submit(1, self->pair.server, &self->recv, 1);
+	ASSERT_EQ(0, fetched(self, &got, &status, true));
+	EXPECT_EQ(1, got);
+	self->offer.flags = htobe32(KXFER_WIRE_SEND_WAIT);
+	self->offer.bytes = 0;
+	EXPECT_GT(0, offer(self, 0));
+	EXPECT_DROPPED();
+}
+
+/* Of three links only the last is there when the RECVs come. */
+TEST_F(long_message, that_waits_is_forgotten_with_its_link)
+{
+	struct kxfer_completion done;
+	uint32_t id, got, status, round;
+
+	for (round = 0; round < 3; round++) {
+		raw_link_close(&self->link);
+		ASSERT_EQ(0, open_link(self, WAITING));
+		self->offer.flags = htobe32(KXFER_WIRE_SEND_WAIT);
+		for (id = 0; id < 6; id++)
+			ASSERT_EQ(KXFER_WIRE_OK, offer(self, id));
+	}
+	for (id = 0; id < 6; id++) {
+		test_cmd_submit(1, self->pair.server, &self->recv, 1);
+		ASSERT_EQ(0, fetched(self, &got, &status, true));
+		EXPECT_EQ(id, got);
+		EXPECT_EQ(KXFER_WIRE_OK, status);
+	}
+	for (id = 0; id < 6; id++)
+		test_cmd_reap(1, self->pair.server, &done, 1, 1, KX_TIMEOUT_MS);
+	self->recv.deadline_ns = kx_deadline_ns(300);
+	test_cmd_submit(1, self->pair.server, &self->recv, 1);
+	test_cmd_reap(1, self->pair.server, &done, 1, 1, KX_TIMEOUT_MS);
+	EXPECT_EQ(-ETIMEDOUT, done.status);
+}
+
 /* The grant announces the longest message that the receiver's device can register. */
 TEST_F(long_message, that_the_device_cannot_take_costs_the_link)
 {
@@ -392,7 +459,7 @@ TEST_F(long_message, of_a_peer_that_vanishes_is_forgotten)
 		ASSERT_EQ(KXFER_WIRE_OK, offer(self, 1));
 		ASSERT_EQ(KXFER_WIRE_BUSY, offer(self, 2));
 		raw_link_close(&self->link);
-		ASSERT_EQ(0, open_link(self));
+		ASSERT_EQ(0, open_link(self, KXFER_WIRE_FEATURE_LONG));
 		ASSERT_TRUE(kx_wait_until(offer(self, 5) == KXFER_WIRE_OK, KX_TIMEOUT_MS));
 		ASSERT_EQ(KXFER_WIRE_OK, take_back(self, 5));
 		ASSERT_TRUE(kx_wait_until(offer(self, 6) == KXFER_WIRE_OK &&

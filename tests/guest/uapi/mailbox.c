@@ -244,6 +244,7 @@ TEST_F(mailbox, send_checks_each_field)
 {
 	SEND_REFUSED(EINVAL, flags, KXFER_JOB_F_LOCAL_ONLY);
 	SEND_REFUSED(EINVAL, flags, KXFER_JOB_F_BATCH);
+	SEND_REFUSED(EINVAL, flags, KXFER_JOB_F_APART);
 	SEND_REFUSED(EOPNOTSUPP, flags, KXFER_JOB_F_ALL + 1);
 	SEND_REFUSED(ENOENT, region, 0);
 	SEND_REFUSED(ENOENT, region, 77);
@@ -268,6 +269,8 @@ TEST_F(mailbox, send_of_nothing_names_no_memory)
 	self->send = post_send(&self->post, 0, 0);
 	SEND_REFUSED(EINVAL, region, self->post.outbox_region);
 	SEND_REFUSED(EINVAL, region_offset, 1);
+	/* and cannot wait for a place */
+	SEND_REFUSED(EINVAL, flags, KXFER_JOB_F_WAIT);
 	test_cmd_submit(1, self->post.client, &self->send, 1);
 }
 
@@ -528,6 +531,7 @@ TEST_F(mailbox, recv_checks_each_field)
 	RECV_REFUSED(EINVAL, flags, KXFER_JOB_F_LOCAL_ONLY);
 	RECV_REFUSED(EINVAL, flags, KXFER_JOB_F_BATCH);
 	RECV_REFUSED(EINVAL, flags, KXFER_JOB_F_IMM);
+	RECV_REFUSED(EINVAL, flags, KXFER_JOB_F_WAIT);
 	RECV_REFUSED(EOPNOTSUPP, flags, KXFER_JOB_F_ALL + 1);
 	RECV_REFUSED(ENOENT, region, 0);
 	RECV_REFUSED(ENOENT, region, 77);

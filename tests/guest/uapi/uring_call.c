@@ -47,7 +47,7 @@ static struct kxfer_target_open open_of(uint32_t peer, const char *name)
 		.size = sizeof(open), .peer = peer, .timeout_ms = CALL_MS,
 	};
 
-	strncpy((char *)open.name, name, KXFER_NAME_MAX);
+	strcpy((char *)open.name, name);
 	return open;
 }
 

@@ -219,16 +219,18 @@ static inline const char *credits_wrong(const u8 *bytes, u32 length, u32 left)
 	return good && stands_at(bytes, 0, 4, credits) ? NULL : "credits that were not given";
 }
 
-/* @bytes: 40 bytes. @eager: of a link with eager messages. */
-static inline const char *offer_wrong(const u8 *bytes, bool eager)
+/* @bytes: 40 bytes. @features: of the link; 8: eager messages, 16: messages that wait. */
+static inline const char *offer_wrong(const u8 *bytes, u32 features)
 {
 	struct kxfer_message message = {};
 	struct kxfer_offered offered;
-	int verdict = kxfer_wire_take_offer(&message, &offered, (const void *)bytes, eager);
+	int verdict = kxfer_wire_take_offer(&message, &offered, (const void *)bytes, features);
+	u64 known = 1 | (features & 8 ? 2 : 0) | (features & 16 ? 4 : 0);
 	u64 flags = number_at(bytes, 24, 4), immediate = number_at(bytes, 28, 4);
 	u64 address = number_at(bytes, 8, 8), length = number_at(bytes, 20, 4);
-	bool good = flags <= (eager ? 3 : 1) && (flags & 1 || !immediate) && length > 992 &&
-		    length <= 1 << 20 && address + length > address &&
+	bool good = !(flags & ~known) && (flags & 1 || !immediate) &&
+		    length > (flags & 4 ? 0 : 992) && length <= 1 << 20 &&
+		    address + length > address &&
 		    number_at(bytes, 32, 4) < 16 && stands_at(bytes, 36, 4, 0);
 
 	if (verdict != (good ? 0 : -EPROTO))
@@ -236,7 +238,8 @@ static inline const char *offer_wrong(const u8 *bytes, bool eager)
 	if (!good)
 		return NULL;
 	return message.flags == (flags & 1) && message.immediate == immediate &&
-	       offered.credit == flags / 2 && message.bytes == length &&
+	       offered.credit == (flags / 2 & 1) && offered.waits == flags / 4 &&
+	       message.bytes == length &&
 	       stands_at(bytes, 0, 8, offered.grant) &&
 	       offered.address == address && stands_at(bytes, 16, 4, offered.key) &&
 	       stands_at(bytes, 32, 4, offered.id) ? NULL : "another long message";

@@ -382,6 +382,12 @@ static void offers(struct kunit *test)
 		{ 0, 993, 0, 0, U32_MAX, 0, -EPROTO },
 		{ 0, 993, 0, 0, 0, 1, -EPROTO },
 	};
+	static const struct {
+		u32 bytes;
+		int verdict;
+	} waiting[] = {
+		{ 0, -EPROTO }, { 1, 0 }, { 992, 0 }, { 1 << 20, 0 }, { (1 << 20) + 1, -EPROTO },
+	};
 	struct kxfer_offered offered;
 	struct kxfer_message message;
 	u32 i;
@@ -397,14 +403,27 @@ static void offers(struct kunit *test)
 			.id = cpu_to_be32(cases[i].id),
 			.reserved = cpu_to_be32(cases[i].reserved),
 		};
-		const char *wrong = offer_wrong((u8 *)&offer, false) ?:
-				    offer_wrong((u8 *)&offer, true);
+		const char *wrong = offer_wrong((u8 *)&offer, 0) ?:
+				    offer_wrong((u8 *)&offer, KXFER_WIRE_FEATURE_EAGER) ?:
+				    offer_wrong((u8 *)&offer, KXFER_WIRE_FEATURE_WAIT) ?:
+				    offer_wrong((u8 *)&offer, ~0U);
 
-		KUNIT_EXPECT_EQ(test, kxfer_wire_take_offer(&message, &offered, &offer,
-							    false),
+		KUNIT_EXPECT_EQ(test, kxfer_wire_take_offer(&message, &offered, &offer, 0),
 				cases[i].verdict);
 		if (wrong)
 			KUNIT_FAIL(test, "case %u: %s", i, wrong);
+	}
+	for (i = 0; i < ARRAY_SIZE(waiting); i++) {
+		struct kxfer_wire_offer offer = {
+			.bytes = cpu_to_be32(waiting[i].bytes),
+			.flags = cpu_to_be32(KXFER_WIRE_SEND_WAIT),
+		};
+
+		KUNIT_EXPECT_EQ(test, kxfer_wire_take_offer(&message, &offered, &offer,
+							    KXFER_WIRE_FEATURE_WAIT),
+				waiting[i].verdict);
+		KUNIT_EXPECT_EQ(test, kxfer_wire_take_offer(&message, &offered, &offer,
+							    KXFER_WIRE_FEATURE_EAGER), -EPROTO);
 	}
 	KUNIT_EXPECT_FALSE(test, may_send(KXFER_WIRE_OFFER, 40, true, KXFER_WIRE_CONTROL, false));
 	KUNIT_EXPECT_FALSE(test, may_send(KXFER_WIRE_FETCHED, 8, true, KXFER_WIRE_DATA, false));

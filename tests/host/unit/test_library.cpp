@@ -213,6 +213,12 @@ TEST(Job, of_messages_is_the_same_in_C_and_Cpp) {
     const Job same_stored = Job::send_stored(Region(), 1, Target(), 2, 3);
     EXPECT_EQ(std::memcmp(&stored, static_cast<const kxfer_job*>(&same_stored), sizeof(stored)), 0);
     EXPECT_EQ(stored.flags, KXFER_JOB_F_STORED);
+    kxfer_job waiting = kxfer_job_make_send_waiting(0, 1, 0, 2, 3);
+    const Job same_waiting = Job::send_waiting(Region(), 1, Target(), 2, 3);
+    EXPECT_EQ(std::memcmp(&waiting, static_cast<const kxfer_job*>(&same_waiting), sizeof(waiting)), 0);
+    EXPECT_EQ(waiting.flags, KXFER_JOB_F_WAIT);
+    waiting.flags = 0;
+    EXPECT_EQ(std::memcmp(&waiting, &send, sizeof(send)), 0);
     stored.flags = 0;
     EXPECT_EQ(std::memcmp(&stored, &send, sizeof(send)), 0);
     const kxfer_job send_imm = kxfer_job_make_send_imm(0, 1, 0, 2, 0xffffffff, 3);

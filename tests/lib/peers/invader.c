@@ -469,11 +469,12 @@ static uint32_t say_offer(struct invader *invader, struct slot *slot, void *payl
 		.bytes = htobe32(dice_chance(dice, 990) ?
 				 KXFER_MESSAGE_MAX + 1 + dice_below(dice, RAW_BYTES) :
 				 (uint32_t)dice_odd(dice)),
-		.flags = htobe32(dice_below(dice, 2)),
+		.flags = htobe32(dice_below(dice, 2) |
+				 (dice_chance(dice, 300) ? KXFER_WIRE_SEND_WAIT : 0)),
 		.id = htobe32(slot->asked),
 		.reserved = htobe32(dice_chance(dice, 5)),
 	};
-	offer->immediate = offer->flags ? dice_roll(dice) : 0;
+	offer->immediate = offer->flags & htobe32(KXFER_WIRE_SEND_IMM) ? dice_roll(dice) : 0;
 	return sizeof(*offer);
 }
 
@@ -892,7 +893,9 @@ static bool connect_control(struct invader *invader)
 	hello = raw_hello_data(KXFER_WIRE_CONTROL, cookie, epoch);
 	invader->has_long = dice_chance(&invader->dice, 900);
 	invader->has_eager = dice_chance(&invader->dice, 700) && strcmp(kx_provider(), "siw");
+	/* Only sometimes with KXFER_WIRE_FEATURE_WAIT, without which its flag costs the link. */
 	hello.features = htobe32((invader->has_long ? KXFER_WIRE_FEATURE_LONG : 0) |
+				 (dice_chance(&invader->dice, 950) ? KXFER_WIRE_FEATURE_WAIT : 0) |
 				 (invader->has_eager ? KXFER_WIRE_FEATURE_EAGER : 0));
 	if (dice_chance(&invader->dice, 150))
 		spoil_hello(&invader->dice, &hello, &length);

@@ -279,6 +279,18 @@ static inline struct kxfer_job kxfer_job_make_send_stored(uint32_t region, uint6
     return job;
 }
 
+/*
+ * A SEND that a full mailbox does not refuse: it waits for its turn; see KXFER_JOB_F_WAIT. At least
+ * one byte. Needs KXFER_FEATURE_WAIT of both ends; without it the job is refused with EOPNOTSUPP.
+ */
+static inline struct kxfer_job kxfer_job_make_send_waiting(uint32_t region, uint64_t region_offset,
+                                                           uint32_t target, uint64_t length,
+                                                           uint64_t user_data) {
+    struct kxfer_job job = kxfer_job_make_send(region, region_offset, target, length, user_data);
+    job.flags = KXFER_JOB_F_WAIT;
+    return job;
+}
+
 /* A SEND with 32 bits of immediate data; it completes when the message is in the mailbox or received. */
 static inline struct kxfer_job kxfer_job_make_send_imm(uint32_t region, uint64_t region_offset,
                                                        uint32_t target, uint64_t length, uint32_t immediate,

@@ -371,6 +371,11 @@ struct Job : kxfer_job {
                            uint64_t user_data) {
         return Job(kxfer_job_make_send_stored(from.id(), region_offset, to.id(), length, user_data));
     }
+    // Not refused by a full mailbox; see kxfer_job_make_send_waiting().
+    static Job send_waiting(const Region& from, uint64_t region_offset, const Target& to, uint64_t length,
+                            uint64_t user_data) {
+        return Job(kxfer_job_make_send_waiting(from.id(), region_offset, to.id(), length, user_data));
+    }
     // A message without bytes: the immediate is all of it.
     static Job send(const Target& to, uint32_t immediate, uint64_t user_data) {
         return Job(kxfer_job_make_send_imm(0, 0, to.id(), 0, immediate, user_data));

@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 7:
 		if (length >= sizeof(struct kxfer_wire_offer))
-			found(offer_wrong(bytes, false) ?: offer_wrong(bytes, true));
+			found(offer_wrong(bytes, 0) ?: offer_wrong(bytes, ~0U));
 		break;
 	default:
 		found(list_wrong(bytes, length));

@@ -11,12 +11,16 @@ readers=()
 
 # Shows the output as it comes and ends a machine that is out of time.
 watch_machine() {
-	local started=$SECONDS last=$SECONDS size=0 now tail_pid
+	local started=$SECONDS last=$SECONDS looked=$SECONDS size=0 now tail_pid nap
+	# Waits on this without a process for each.
+	exec {nap}<> <(:)
 	# shellcheck disable=SC2154 # the runner's
 	tail -c +1 -f -s 0.2 --pid="${readers[0]:-$machine_pid}" "$dir/out" 8>&- &
 	tail_pid=$!
 	while kill -0 "$machine_pid" 2>/dev/null; do
-		sleep 0.2
+		read -rt 0.2 -u "$nap" || true
+		[ $((SECONDS - looked)) -ge 5 ] || continue
+		looked=$SECONDS
 		now=$(stat -c %s "$dir/out")
 		if [ "$now" -ne "$size" ]; then
 			size=$now
@@ -29,6 +33,7 @@ watch_machine() {
 			stop_machine "printed nothing for $quiet_timeout s"
 		fi
 	done
+	exec {nap}>&-
 	end_machine
 }
 

@@ -116,6 +116,14 @@ static int rejected(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 	return kxfer_wire_refusal_errno(lane->refusal);
 }
 
+/* Return: features that a link has; the peer says @theirs. A message that waits is a long one. */
+static u32 agreed(const struct kxfer_device *dev, __be32 theirs)
+{
+	u32 both = be32_to_cpu(theirs) & kxfer_device_features(dev);
+
+	return both & KXFER_WIRE_FEATURE_LONG ? both : both & ~KXFER_WIRE_FEATURE_WAIT;
+}
+
 /* Keep the welcome for the proof of the key. Both ends want a key, or neither does. */
 static int note_welcome(struct kxfer_link *link, const struct kxfer_wire_welcome *welcome,
 			u8 length)
@@ -147,8 +155,7 @@ static int welcomed(struct kxfer_lane *lane, const struct rdma_cm_event *event)
 		ret = note_welcome(lane->link, welcome, length);
 	if (!ret && kxfer_lane_is_control(lane)) {
 		lane->link->max_data = be16_to_cpu(welcome->nr_lanes);
-		lane->link->features = be32_to_cpu(welcome->features) &
-				       kxfer_device_features(lane->link->dev);
+		lane->link->features = agreed(lane->link->dev, welcome->features);
 	}
 	return ret;
 }
@@ -666,8 +673,7 @@ void kxfer_cm_accept_work(struct work_struct *work)
 		if (!ret) {
 			note_path(link, lane->cm_id);
 			note_tos(link, lane->cm_id);
-			link->features = be32_to_cpu(lane->hello.features) &
-					 kxfer_device_features(link->dev);
+			link->features = agreed(link->dev, lane->hello.features);
 		}
 	} else if (lane->cm_id->device != link->dev->ibdev) {
 		ret = -EHOSTUNREACH;

@@ -556,6 +556,27 @@ TEST_F_TIMEOUT(peer, that_cannot_let_a_message_wait_gets_none_that_would, 60)
 	EXPECT_EQ(0, ends_with(self->fd, self->send));
 }
 
+/* A message that waits is a long one. */
+TEST_F_TIMEOUT(peer, that_claims_half_of_it_gets_none_that_would_wait, 60)
+{
+	uint16_t port = kx_own_port() + 1;
+	struct kxfer_job send = self->send;
+	struct raw_server half;
+	uint32_t peer;
+
+	raw_server_init(&half);
+	half.answer = answer;
+	half.context = &self->ways;
+	half.welcome.features = htobe32(KXFER_WIRE_FEATURE_WAIT);
+	ASSERT_EQ(0, raw_server_start(&half, port));
+	test_cmd_peer_open(self->fd, kx_addr(kx_address(), port), &peer);
+	test_cmd_target_open(self->fd, peer, "mailbox", KXFER_RIGHT_SEND, &send.target);
+	send.length = 4;
+	send.flags = KXFER_JOB_F_WAIT;
+	EXPECT_EQ(-EOPNOTSUPP, kx_submit(self->fd, &send, 1));
+	raw_server_stop(&half);
+}
+
 TEST_F_TIMEOUT(peer, FETCHED_may_overtake_the_answer, 60)
 {
 	uint32_t i;

@@ -153,9 +153,13 @@ int kxfer_batch_add(struct kxfer_batch *batch, struct kxfer_active_job *job)
 		kxfer_batch_flush(batch);
 		batch->flow = job->target->flow;
 	}
-	batch->longest = max(batch->longest, job->length);
 	batch->places--;
 	batch->nr++;
+	if (job->mailbox) {
+		kxfer_job_list_add(&batch->recvs, job);
+		return 0;
+	}
+	batch->longest = max(batch->longest, job->length);
 	kxfer_job_list_add(&batch->jobs, job);
 	return 0;
 }
@@ -171,10 +175,10 @@ static void use_objects(const struct kxfer_active_job *job, int nr)
 	atomic_add(nr, &job->target->nr_jobs);
 }
 
-/* Called before any job of the batch can complete. */
-static void count_users(const struct kxfer_batch *batch)
+/* Called before any job of the list can complete. */
+static void count_users(const struct kxfer_job_list *jobs)
 {
-	const struct kxfer_active_job *first = batch->jobs.first, *job;
+	const struct kxfer_active_job *first = jobs->first, *job;
 	int nr = 0;
 
 	for (job = first; job; job = job->next) {
@@ -186,16 +190,32 @@ static void count_users(const struct kxfer_batch *batch)
 		}
 		nr++;
 	}
-	use_objects(first, nr);
-	kxfer_stat_add(KXFER_STAT_JOBS_SUBMITTED, batch->nr);
+	if (first)
+		use_objects(first, nr);
 }
 
-/* Called with the session's job_lock held. */
-static void receive(struct kxfer_session *session, struct kxfer_active_job *job,
-		    struct kxfer_job_list *ended)
+/*
+ * RECVs that find messages complete before job_lock is dropped. Later messages may be under way to
+ * RECVs behind them, in other contexts, and completions come in the order of the messages.
+ */
+static void hand_over_recvs(struct kxfer_batch *batch)
 {
-	WRITE_ONCE(session->nr_recvs, session->nr_recvs + 1);
-	kxfer_mailbox_receive(job, ended);
+	struct kxfer_session *session = batch->session;
+	struct kxfer_active_job *job, *next;
+	struct kxfer_job_list received = {};
+
+	spin_lock_bh(&session->job_lock);
+	for (job = batch->recvs.first; job; job = next) {
+		next = job->next;
+		list_add_tail(&job->session_node, &session->jobs);
+		if (job->uring)
+			kxfer_uring_set_recv(job->uring, job);
+		WRITE_ONCE(session->nr_recvs, session->nr_recvs + 1);
+		kxfer_mailbox_receive(job, &received);
+	}
+	kxfer_complete_recvs_locked(session, &received, batch->now_ns);
+	spin_unlock_bh(&session->job_lock);
+	batch->recvs.first = NULL;
 }
 
 /* Called with the session's job_lock held, and the lane's lock if the batch has a flow. */
@@ -206,17 +226,12 @@ static void hand_over(struct kxfer_batch *batch, struct kxfer_job_list *ended)
 	for (job = batch->jobs.first; job; job = next) {
 		next = job->next;
 		list_add_tail(&job->session_node, &batch->session->jobs);
-		if (job->mailbox && job->uring)
-			kxfer_uring_set_recv(job->uring, job);
 		if (job->target && !job->status)
 			kxfer_job_start(job, batch->lane, batch->at_once, ended);
-		else if (job->mailbox)
-			receive(batch->session, job, ended);
 		else
 			kxfer_job_list_add(ended, job);
 	}
 	batch->jobs.first = NULL;
-	batch->nr = 0;
 	batch->longest = 0;
 }
 
@@ -255,14 +270,19 @@ void kxfer_batch_flush(struct kxfer_batch *batch)
 	batch->mapping = NULL;
 	if (!batch->nr)
 		return;
-	count_users(batch);
-	if (batch->flow) {
+	count_users(&batch->jobs);
+	count_users(&batch->recvs);
+	kxfer_stat_add(KXFER_STAT_JOBS_SUBMITTED, batch->nr);
+	if (batch->recvs.first)
+		hand_over_recvs(batch);
+	if (batch->jobs.first && batch->flow) {
 		hand_over_to_lane(batch, &ended);
-	} else {
+	} else if (batch->jobs.first) {
 		spin_lock_bh(&session->job_lock);
 		hand_over(batch, &ended);
 		spin_unlock_bh(&session->job_lock);
 	}
+	batch->nr = 0;
 	kxfer_complete_all(&ended, 0, batch->now_ns);
 }
 

@@ -27,7 +27,8 @@ struct kxfer_session;
  * @full: -errno for a job that finds no place
  * @spares: free jobs to be used first, by kxfer_active_job.next
  * @jobs: accepted jobs, in no other list yet
- * @nr: length of @jobs
+ * @recvs: the same for RECVs, which go to no lane
+ * @nr: length of @jobs and @recvs
  * @longest: length of the longest of @jobs, in bytes: it chooses the lane
  * @flow: flow of those of @jobs that have a target; kept after a flush; or NULL
  * @lane: lane that jobs of @flow were handed to last; or NULL
@@ -43,6 +44,7 @@ struct kxfer_batch {
 	int full;
 	struct kxfer_active_job *spares;
 	struct kxfer_job_list jobs;
+	struct kxfer_job_list recvs;
 	u32 nr;
 	u64 longest;
 	struct kxfer_flow *flow;

@@ -135,18 +135,14 @@ static void end_job(struct kxfer_active_job *job, int status, u64 now_ns)
 	trace_kxfer_job_completed(job);
 }
 
-/*
- * End jobs at the head of the list that are of one session; bottom halves are off. The session
- * cannot go before job_lock is dropped here, because its end reads nr_jobs under that lock.
- */
-static void complete_session(struct kxfer_job_list *jobs, int status, u64 now_ns)
+/* End jobs at the head of the list that are of one session, whose job_lock is held. */
+static void complete_some(struct kxfer_session *session, struct kxfer_job_list *jobs,
+			  int status, u64 now_ns)
 {
 	struct kxfer_active_job *job = jobs->first, *next, *gone = NULL;
-	struct kxfer_session *session = job->session;
 	const struct kxfer_active_job *first = job;
 	u32 nr_same = 0, nr = 0, nr_uring = 0;
 
-	spin_lock(&session->job_lock);
 	for (; job && job->session == session && nr < COMPLETE_MAX; job = next) {
 		next = job->next;
 		if (!same_objects(first, job)) {
@@ -169,7 +165,32 @@ static void complete_session(struct kxfer_job_list *jobs, int status, u64 now_ns
 		show(session, gone);
 	if (wq_has_sleeper(&session->wait))
 		wake_up(&session->wait);
+}
+
+/*
+ * The same with bottom halves off. The session cannot go before job_lock is dropped here, because
+ * its end reads nr_jobs under that lock.
+ */
+static void complete_session(struct kxfer_job_list *jobs, int status, u64 now_ns)
+{
+	struct kxfer_session *session = jobs->first->session;
+
+	spin_lock(&session->job_lock);
+	complete_some(session, jobs, status, now_ns);
 	spin_unlock(&session->job_lock);
+}
+
+/**
+ * kxfer_complete_recvs_locked() - complete RECVs that found their messages
+ * @session: session of all of them; the caller holds its job_lock
+ * @recvs: RECVs without a mapping; empty afterwards
+ * @now_ns: ktime_get_ns()
+ */
+void kxfer_complete_recvs_locked(struct kxfer_session *session, struct kxfer_job_list *recvs,
+				 u64 now_ns)
+{
+	while (recvs->first)
+		complete_some(session, recvs, 0, now_ns);
 }
 
 /** kxfer_complete_all_bh() - kxfer_complete_all(), called with bottom halves off */

@@ -7,7 +7,10 @@
 
 struct kxfer_active_job;
 struct kxfer_job_list;
+struct kxfer_session;
 
+void kxfer_complete_recvs_locked(struct kxfer_session *session, struct kxfer_job_list *recvs,
+				 u64 now_ns);
 void kxfer_complete_all(struct kxfer_job_list *jobs, int status, u64 now_ns);
 void kxfer_complete_all_bh(struct kxfer_job_list *jobs, int status, u64 now_ns);
 void kxfer_complete(struct kxfer_active_job *job, int status, u64 now_ns);

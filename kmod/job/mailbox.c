@@ -425,24 +425,41 @@ static void take_held(struct kxfer_incoming *incoming, struct kxfer_job_list *en
 		kxfer_job_list_add(ended, job);
 	}
 	incoming->held.first = NULL;
+}
+
+/* A long message holds up no more. Called with the lock held. */
+static void leave_filling(struct kxfer_incoming *incoming, struct kxfer_job_list *ended)
+{
+	take_held(incoming, ended);
 	list_del_init(&incoming->mailbox_node);
 }
 
 /**
- * kxfer_mailbox_fetched() - end the RECV of a long message, which has it or has a status
- * @incoming: the message; it has a RECV, which keeps the mailbox
- * @ended: gets the RECV and those it held up, unless an earlier READ is still under way
+ * kxfer_mailbox_fetched() - complete the RECV of a long message, and those that it held up
+ * @incoming: the message. Its RECV has it, or has a status; a reference on its exposure keeps the
+ *	mailbox
+ * @now_ns: ktime_get_ns()
  *
- * READs of a lane end in order, but one that cannot be begun ends at once.
+ * While an earlier READ of the lane is under way they are left to that. READs of a lane end in
+ * order, but one that cannot be begun ends at once. A RECV that gets a later message while these
+ * complete is held up until they have.
  */
-void kxfer_mailbox_fetched(struct kxfer_incoming *incoming, struct kxfer_job_list *ended)
+void kxfer_mailbox_fetched(struct kxfer_incoming *incoming, u64 now_ns)
 {
 	struct kxfer_mailbox *mailbox = incoming->mailbox;
+	struct kxfer_job_list first = {}, *ended;
 
 	spin_lock_bh(&mailbox->lock);
-	ended = ends_with(mailbox, incoming, ended);
+	ended = ends_with(mailbox, incoming, &first);
 	kxfer_job_list_add(ended, incoming->job);
 	take_held(incoming, ended);
+	while (first.first) {
+		spin_unlock_bh(&mailbox->lock);
+		kxfer_complete_all(&first, 0, now_ns);
+		spin_lock_bh(&mailbox->lock);
+		take_held(incoming, &first);
+	}
+	list_del_init(&incoming->mailbox_node);
 	spin_unlock_bh(&mailbox->lock);
 }
 
@@ -522,7 +539,7 @@ void kxfer_mailbox_give_back(struct kxfer_incoming *incoming, struct kxfer_job_l
 		end_recv(job, -ECANCELED, ended);
 	else
 		serve_recv(mailbox, job, ended);
-	take_held(incoming, ends_with(mailbox, incoming, ended));
+	leave_filling(incoming, ends_with(mailbox, incoming, ended));
 	spin_unlock_bh(&mailbox->lock);
 }
 

@@ -39,7 +39,7 @@ struct kxfer_stored {
  * @stored: place of the message in the mailbox while it waits there, or NULL
  * @own: place that a message brings which may wait though the mailbox is full
  * @held: RECVs that have their messages, but complete after @job
- * @job: RECV that gets the message; NULL: none does
+ * @job: RECV that gets the message; NULL: none does; not valid when it has completed
  * @handed: called when the mailbox is done with the message: the RECV @job, in no list, gets
  *	it, or @job is NULL and @status says why; called with the mailbox's lock held
  */
@@ -100,7 +100,7 @@ void kxfer_mailbox_take_promise(struct kxfer_mailbox *mailbox, u32 nr);
 int kxfer_mailbox_offer(struct kxfer_incoming *incoming, bool promised, bool waits,
 			struct kxfer_job_list *ended);
 bool kxfer_mailbox_take_back(struct kxfer_incoming *incoming);
-void kxfer_mailbox_fetched(struct kxfer_incoming *incoming, struct kxfer_job_list *ended);
+void kxfer_mailbox_fetched(struct kxfer_incoming *incoming, u64 now_ns);
 void kxfer_mailbox_give_back(struct kxfer_incoming *incoming, struct kxfer_job_list *ended);
 void kxfer_mailbox_receive(struct kxfer_active_job *job, struct kxfer_job_list *ended);
 void kxfer_mailbox_give_up(struct kxfer_mailbox *mailbox);

@@ -198,11 +198,8 @@ static void end_fetch(struct kxfer_fetches *fetches, struct kxfer_fetch *fetch, 
 /* @error: status of the RECV; the peer gets EREMOTEIO in any case. */
 static void fail_fetch(struct kxfer_fetches *fetches, struct kxfer_fetch *fetch, int error)
 {
-	struct kxfer_job_list ended = {};
-
 	fetch->incoming.job->status = error;
-	kxfer_mailbox_fetched(&fetch->incoming, &ended);
-	kxfer_complete_all(&ended, 0, ktime_get_ns());
+	kxfer_mailbox_fetched(&fetch->incoming, ktime_get_ns());
 	end_fetch(fetches, fetch, -EREMOTEIO);
 }
 
@@ -210,12 +207,10 @@ static void fail_fetch(struct kxfer_fetches *fetches, struct kxfer_fetch *fetch,
 static void finish_fetch(struct kxfer_fetches *fetches, struct kxfer_fetch *fetch)
 {
 	struct kxfer_active_job *job = fetch->incoming.job;
-	struct kxfer_job_list ended = {};
 
 	kxfer_mapping_to_cpu(job->mapping, job->payload, fetch->incoming.message.bytes);
 	kxfer_mailbox_head(job, &fetch->incoming.message);
-	kxfer_mailbox_fetched(&fetch->incoming, &ended);
-	kxfer_complete_all(&ended, 0, ktime_get_ns());
+	kxfer_mailbox_fetched(&fetch->incoming, ktime_get_ns());
 	end_fetch(fetches, fetch, 0);
 }
 

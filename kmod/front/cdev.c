@@ -226,32 +226,27 @@ static int probe_out(const union kxfer_any *any, u8 __user *user, u32 shared)
 	       put_user(any->room[shared - 1], &user[shared - 1]) ? -EFAULT : 0;
 }
 
-static int carry_out(struct kxfer_session *session, const struct kxfer_call *call,
-		     void __user *user)
+static long kxfer_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
+	const struct kxfer_call *call = find_call(file->private_data, cmd);
+	void __user *user = (void __user *)arg;
 	/* Only what copy_in() fills is read. */
 	union kxfer_any any __uninitialized;
 	int shared, ret;
 
+	if (IS_ERR(call))
+		return PTR_ERR(call);
 	shared = copy_in(call, &any, user,
 			 call->size + (kxfer_fault(CALL_GROWN) ? KXFER_CALL_GROWTH : 0));
 	if (shared < 0)
 		return shared;
 	if (call->flags & OUT && probe_out(&any, user, shared))
 		return -EFAULT;
-	ret = call->handle(session, &any);
+	ret = call->handle(file->private_data, &any);
 	if ((call->flags & OUT && !ret) || call->flags & KXFER_CALL_OUT_ON_ERROR)
 		if (copy_out(user, &any, shared) && !ret)
 			ret = -EFAULT;
 	return ret;
-}
-
-static long kxfer_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
-{
-	const struct kxfer_call *call = find_call(file->private_data, cmd);
-
-	return IS_ERR(call) ? PTR_ERR(call) :
-			      carry_out(file->private_data, call, (void __user *)arg);
 }
 
 #if IS_ENABLED(CONFIG_IO_URING)
@@ -259,8 +254,7 @@ static long kxfer_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
  * io_uring first asks not to sleep, which -EAGAIN answers. Then its thread calls, with the
  * credentials and the memory of the process (io-wq). A ring that polls has no such thread.
  */
-static int call_by_uring(struct io_uring_cmd *cmd, unsigned int issue_flags,
-			 const struct kxfer_call *call)
+static int call_by_uring(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
 	const struct kxfer_uring_call *user = kxfer_uring_payload(cmd);
 
@@ -270,7 +264,7 @@ static int call_by_uring(struct io_uring_cmd *cmd, unsigned int issue_flags,
 		return -EINVAL;
 	if (issue_flags & IO_URING_F_NONBLOCK)
 		return -EAGAIN;
-	return carry_out(cmd->file->private_data, call, u64_to_user_ptr(READ_ONCE(user->arg)));
+	return kxfer_ioctl(cmd->file, cmd->cmd_op, READ_ONCE(user->arg));
 }
 
 static int kxfer_uring(struct io_uring_cmd *cmd, unsigned int issue_flags)
@@ -280,7 +274,7 @@ static int kxfer_uring(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	/* Only jobs are marked, so only they are cancelled. */
 	if (IS_ERR(call) || issue_flags & KXFER_URING_F_CANCEL)
 		return kxfer_uring_cmd(cmd, issue_flags);
-	return call->flags & URING ? call_by_uring(cmd, issue_flags, call) : -ENOTTY;
+	return call->flags & URING ? call_by_uring(cmd, issue_flags) : -ENOTTY;
 }
 
 #define URING_CMD	kxfer_uring

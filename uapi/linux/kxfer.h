@@ -1182,9 +1182,10 @@ enum kxfer_op {
  * SEND of at least one byte: a full mailbox does not refuse the message. It waits its turn until
  * there is a RECV for it, its deadline passes, it is cancelled, the mailbox is withdrawn or the
  * link ends. Messages of the session to one mailbox that all have this flag are received in the
- * order in which they were submitted, none left out, except those that end so. Eight of a session
- * wait at the peer; then later jobs of the session on the link wait, too. EOPNOTSUPP: the peer
- * lacks KXFER_FEATURE_WAIT.
+ * order in which they were submitted, none left out, except those that end so. The job completes
+ * when the message has been received, unless a place was kept for it as without the flag. Eight of
+ * a session wait at the peer; then later jobs of the session on the link wait, too. EOPNOTSUPP: the
+ * peer lacks KXFER_FEATURE_WAIT.
  */
 #define KXFER_JOB_F_WAIT	(1U << 8)
 #define KXFER_JOB_F_ALL		(KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_BATCH | KXFER_JOB_F_IMM | \

@@ -65,14 +65,17 @@ TEST_F_TIMEOUT(idle, link_is_closed_and_nothing_is_left, 90)
 
 TEST_F(idle, link_is_taken_again_while_it_is_up)
 {
-	uint64_t made = kx_counter(self->fd, "links_made");
 	struct rig_options options = { .length = 65536 };
+	uint64_t made = 0;
 	int i;
 
 	for (i = 0; i < 20; i++) {
 		rig_close(&self->rig);
 		ASSERT_EQ(0, rig_open(&self->rig, &options));
 		ASSERT_EQ(0, rig_move(&self->rig, KXFER_OP_WRITE, 0, 0, 65536));
+		/* A link is counted a little after it can be used. */
+		if (!i)
+			made = kx_counter(self->fd, "links_made");
 	}
 	EXPECT_EQ(made, kx_counter(self->fd, "links_made"));
 }

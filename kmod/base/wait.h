@@ -4,8 +4,9 @@
  *
  * The caller is a system call, which a fatal signal ends; or a call by io_uring in a thread of
  * io_uring (front/cdev.c). There io_uring sets a notification when nobody will take the CQE: the
- * ring is being closed, or the task is in execve(). Such a thread has no other signals than
- * fatal ones.
+ * ring is being closed, or the task is in execve(). No signal but a fatal one is delivered to such
+ * a thread; but where the process is stopped or frozen its wait ends too, and the caller calls
+ * again.
  */
 #ifndef KXFER_WAIT_H
 #define KXFER_WAIT_H

@@ -168,8 +168,8 @@ static void complete_some(struct kxfer_session *session, struct kxfer_job_list *
 }
 
 /*
- * The same with bottom halves off. The session cannot go before job_lock is dropped here, because
- * its end reads nr_jobs under that lock.
+ * Take job_lock for that; bottom halves are off. The session cannot go before job_lock is dropped
+ * here, because its end reads nr_jobs under that lock.
  */
 static void complete_session(struct kxfer_job_list *jobs, int status, u64 now_ns)
 {

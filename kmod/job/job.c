@@ -24,9 +24,8 @@
  * completes it (mailbox.c).
  *
  * Lock order: session lock, job_lock of the session, lock of the lane. Jobs are completed with
- * neither job_lock nor the lane's lock held, but RECVs that find their messages when they come
- * (batch.c) with the former. Completions run in a kworker, a softirq or a
- * system call (cq.c).
+ * neither job_lock nor the lane's lock held, but RECVs that find messages when they come with
+ * job_lock (batch.c). Completions run in a kworker, a softirq or a system call (cq.c).
  */
 #include <linux/slab.h>
 #include <linux/timekeeping.h>

@@ -27,8 +27,9 @@
  * it: the arrival of a message, CANCEL, the deadline or the withdrawal. A RECV that got a
  * long message is off the list: it ends with the READ, or returns to the front of the list
  * when the link ends. A message after a long one of the same lane goes into its RECV at
- * once, but that RECV completes with the one of the long message (@held). So completions
- * come in the order of the messages.
+ * once, but that RECV completes with the one of the long message (@held). RECVs that find
+ * messages when they come complete in one hold of job_lock (batch.c). So completions come in the
+ * order of the messages of a lane.
  *
  * The end of a mailbox, as a proof.
  *  1. kxfer_mailbox_close() ends what waits; from then on everything is refused, under the
@@ -39,7 +40,8 @@
  *     end ends with the link, which is given up after KXFER_CLOSE_MS. Until then the RECV is
  *     in its session's list of jobs, where CANCEL finds it, and by it the mailbox. So
  *     kxfer_mailbox_drain() waits until @nr_recvs is 0; @nr_recvs is decremented under that
- *     session's job_lock, after the RECV has left the list.
+ *     session's job_lock, after the RECV has left the list. A long message is in @filling a
+ *     little longer, for what it holds up; then only its fetch keeps the mailbox, by 3.
  *  3. A grant holds its exposure, and the exposure its export. A fetch holds the exposure
  *     too, until its lane has seen that it owns the fetch again. So a SEND that arrives late
  *     finds a closed mailbox. The mailbox is freed with the last reference on the export.

@@ -67,7 +67,8 @@ struct kxfer_incoming {
  * @promised: places of @free that are promised to senders (kxfer_mailbox_promise())
  * @queue: struct kxfer_stored of messages not received, in order of arrival
  * @recvs: waiting RECVs, by kxfer_active_job.lane_node; empty while a message waits
- * @filling: struct kxfer_incoming with a RECV, by mailbox_node, in the order they got it
+ * @filling: struct kxfer_incoming with a RECV, by mailbox_node, in the order they got it; until
+ *	the RECV has completed, and those that it held up
  * @closed: withdrawn: nothing is put or received any more
  * @deadlines: deadlines of waiting RECVs
  */

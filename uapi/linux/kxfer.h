@@ -1528,7 +1528,8 @@ struct kxfer_uring_job {
  * of the CQE is 0 or a negative errno, as errno of the ioctl:
  *
  *  - EINTR: the CQE was no longer wanted: IORING_OP_ASYNC_CANCEL, or the ring is being closed
- *    or its task ends. Nothing was opened;
+ *    or its task ends; or the process was stopped or frozen meanwhile, and may call again.
+ *    Nothing was opened;
  *  - EOPNOTSUPP also: a ring made with IORING_SETUP_IOPOLL, or IORING_URING_CMD_FIXED;
  *  - ENOTTY also: a call that does not wait for a peer.
  */

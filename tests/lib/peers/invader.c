@@ -893,7 +893,7 @@ static bool connect_control(struct invader *invader)
 	hello = raw_hello_data(KXFER_WIRE_CONTROL, cookie, epoch);
 	invader->has_long = dice_chance(&invader->dice, 900);
 	invader->has_eager = dice_chance(&invader->dice, 700) && strcmp(kx_provider(), "siw");
-	/* Only sometimes with KXFER_WIRE_FEATURE_WAIT, without which its flag costs the link. */
+	/* Mostly with KXFER_WIRE_FEATURE_WAIT: without it the flag of that name costs the link. */
 	hello.features = htobe32((invader->has_long ? KXFER_WIRE_FEATURE_LONG : 0) |
 				 (dice_chance(&invader->dice, 950) ? KXFER_WIRE_FEATURE_WAIT : 0) |
 				 (invader->has_eager ? KXFER_WIRE_FEATURE_EAGER : 0));

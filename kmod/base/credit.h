@@ -9,12 +9,13 @@
  * giving back more than were taken both fail; either would mean that a
  * completion was counted twice or never.
  *
- * Pure, no locks: the lane's lock covers them. User space compiles this file
- * too, to test it.
+ * Pure, no locks: the lane's lock covers them, but for a look at @left without it
+ * (job_lane.c). User space compiles this file too, to test it.
  */
 #ifndef KXFER_CREDIT_H
 #define KXFER_CREDIT_H
 
+#include <linux/compiler.h>
 #include <linux/types.h>
 
 /**
@@ -38,7 +39,7 @@ static inline bool kxfer_credits_take(struct kxfer_credits *credits, u32 nr)
 {
 	if (nr > credits->left)
 		return false;
-	credits->left -= nr;
+	WRITE_ONCE(credits->left, credits->left - nr);
 	return true;
 }
 
@@ -47,7 +48,7 @@ static inline bool kxfer_credits_give(struct kxfer_credits *credits, u32 nr)
 {
 	if (nr > credits->max - credits->left)
 		return false;
-	credits->left += nr;
+	WRITE_ONCE(credits->left, credits->left + nr);
 	return true;
 }
 

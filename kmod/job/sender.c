@@ -19,6 +19,7 @@
 
 #include "base/decode.h"
 #include "base/fault.h"
+#include "job/chain.h"
 #include "job/flow.h"
 #include "job/sender.h"
 #include "link/channel.h"
@@ -134,6 +135,8 @@ static bool post_credits(struct kxfer_flow *flow, u64 grant, kxfer_answered_fn d
 
 	if (!request)
 		return false;
+	/* The answer proves that what was built before is handled. */
+	kxfer_chain_flush(flow->lane);
 	request->owner = owner;
 	request->answered = done;
 	/* If this fails the link is broken, and nothing waits for the answer any more. */

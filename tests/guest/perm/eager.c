@@ -1006,6 +1006,9 @@ FIXTURE(receiver)
 	struct giver giver;
 	atomic_uint nr_credits;		/* CREDITS */
 	atomic_uint nr_sends;		/* SENDs that are answered */
+	atomic_uint nr_arrived;		/* eager messages that look like an answer */
+	atomic_uint arrived_before[2];	/* of these, before the first and the last CREDITS */
+	uint8_t *memory;
 	uint64_t errors;
 	uint64_t eager;
 	int fd;
@@ -1039,9 +1042,9 @@ static int answer(struct raw_server *server, const struct kxfer_wire_header *req
 
 FIXTURE_SETUP(receiver)
 {
-	void *memory = kx_alloc(4096);
 	uint16_t port = kx_own_port();
 
+	self->memory = kx_alloc(4096);
 	raw_server_init(&self->server);
 	self->server.answer = answer;
 	self->server.context = self;
@@ -1049,7 +1052,7 @@ FIXTURE_SETUP(receiver)
 	ASSERT_EQ(0, raw_server_start(&self->server, port));
 	self->fd = kx_open();
 	ASSERT_LE(0, self->fd);
-	test_cmd_region_add(self->fd, memory, 4096, 0, &self->region);
+	test_cmd_region_add(self->fd, self->memory, 4096, 0, &self->region);
 	test_cmd_peer_open(self->fd, kx_addr(kx_address(), port), &self->peer);
 	test_cmd_target_open(self->fd, self->peer, "mailbox", KXFER_RIGHT_SEND, &self->target);
 	self->errors = kx_counter(self->fd, "protocol_errors");
@@ -1138,6 +1141,62 @@ TEST_F(receiver, whose_credits_have_a_reserved_field_loses_the_link)
 	self->giver.credits[0] = 1;
 	self->giver.reserved = 1;
 	EXPECT_LOST();
+}
+
+#define NR_FEW	4	/* credits so few that the next are asked for when the last is used */
+
+/* Bytes that the raw server takes for an answer that it does not want. */
+static void fill_for_no_answer(void *bytes, uint32_t length)
+{
+	memset(bytes, 0xff, length);
+}
+
+static bool count_eager(struct raw_server *server, struct raw_lane *lane,
+			const struct kxfer_wire_header *message, uint32_t length)
+{
+	FIXTURE_DATA(receiver) *self = server->context;
+
+	(void)lane;
+	(void)length;
+	if (message->type == 0xff)
+		self->nr_arrived++;
+	else if (message->type == KXFER_WIRE_CREDITS)
+		self->arrived_before[self->nr_credits > 0] = self->nr_arrived;
+	return false;
+}
+
+/* So the answer to CREDITS says that the messages of the same call were handled. */
+TEST_F(receiver, is_asked_for_more_behind_the_messages_before)
+{
+	struct kxfer_completion done[NR_FEW + 1];
+	struct kxfer_job jobs[NR_FEW + 1];
+	uint32_t i;
+
+	if (!has_eager())
+		SKIP(return, "iWARP has no eager messages");
+	self->giver.credits[0] = NR_FEW;
+	self->giver.credits[1] = NR_FEW;
+	ASSERT_EQ(0, send_short(self));
+	ASSERT_TRUE(kx_wait_until(self->nr_credits == 1, KX_TIMEOUT_MS));
+	fill_for_no_answer(self->memory, sizeof(struct kxfer_wire_header));
+	for (i = 0; i < NR_FEW + 1; i++)
+		jobs[i] = (struct kxfer_job) {
+			.op = KXFER_OP_SEND,
+			.region = self->region,
+			.target = self->target,
+			.length = sizeof(struct kxfer_wire_header),
+		};
+	self->server.intercept = count_eager;
+	/* The first message of a call waits for credits that are on their way. */
+	ASSERT_TRUE(kx_wait_until(send_short(self) == 0 && nr_eager(self), KX_TIMEOUT_MS));
+	self->nr_arrived = 0;
+	test_cmd_submit(NR_FEW + 1, self->fd, jobs, NR_FEW + 1);
+	test_cmd_reap(NR_FEW + 1, self->fd, done, NR_FEW + 1, NR_FEW + 1, KX_TIMEOUT_MS);
+	for (i = 0; i < NR_FEW + 1; i++)
+		EXPECT_EQ(0, done[i].status);
+	EXPECT_TRUE(kx_wait_until(self->nr_credits >= 2, KX_TIMEOUT_MS));
+	/* One credit was used before. */
+	EXPECT_EQ(NR_FEW - 1, self->arrived_before[1]);
 }
 
 /* Meanwhile messages are answered. */

@@ -666,7 +666,7 @@ TEST_F(submit, of_transfers_beyond_the_queue_has_to_reap_first)
 		test_cmd_submit(256, self->fd, jobs, 256);
 	test_err_submit(EAGAIN, self->fd, jobs, 1);
 	test_cmd_reap((int)query.max_jobs, self->fd, completions, 4096, query.max_jobs,
-		      KX_TIMEOUT_MS);
+		      2 * KX_TIMEOUT_MS);
 	test_cmd_submit(256, self->fd, jobs, 256);
 	free(jobs);
 }

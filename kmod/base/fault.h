@@ -143,6 +143,7 @@
 	X(FLOW, ENOMEM, "memory: the jobs of a session on a lane") \
 	X(JOB_CACHE, ENOMEM, "kmem_cache_create(): jobs") \
 	X(JOB, ENOMEM, "memory: a job") \
+	X(DONE, ENOMEM, "memory: places of completions") \
 	X(RING, ENOMEM, "memory: a completion ring") \
 	X(RING_MEMORY, ENOMEM, "vmalloc(): what a completion ring shares") \
 	X(RING_EVENTFD, EBADF, "eventfd_ctx_fdget()") \

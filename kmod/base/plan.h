@@ -159,30 +159,31 @@ static inline u64 kxfer_plan_remote_room(const struct kxfer_plan_limits *limits,
 	       to_border : limits->max_wr_bytes;
 }
 
+/* Whether an extent has all of a range; of a range before it @from is above 2^32. */
+static inline bool kxfer_extent_has(const struct kxfer_extent *extent, u64 offset, u64 length)
+{
+	u64 from = offset - extent->start;
+
+	return from < extent->length && length <= extent->length - from;
+}
+
 /**
  * kxfer_plan_piece() - plan a transfer that is one work request with one SGE
  * @piece: out: the work request
- *
- * The other arguments are as for kxfer_plan_init(), but the caller has checked that @length is
- * not 0 and that the transfer leaves no table. Return: false, with @piece undefined, if the
- * transfer needs a plan. That may be so for one work request, too: of local extents that abut.
+ * @local: extent of the local memory that has the transfer
+ * @local_offset: offset of the first byte there
+ * @remote: extent of the remote memory that has the transfer
+ * @remote_offset: offset of the first byte there
+ * @length: bytes, within the limits of the device and not 0
  */
-static inline bool
-kxfer_plan_piece(struct kxfer_piece *piece,
-		 const struct kxfer_extent *local, u32 nr_local, u64 local_offset,
-		 const struct kxfer_extent *remote, u32 nr_remote, u64 remote_offset,
-		 u64 length, const struct kxfer_plan_limits *limits)
+static inline void
+kxfer_plan_piece(struct kxfer_piece *piece, const struct kxfer_extent *local, u64 local_offset,
+		 const struct kxfer_extent *remote, u64 remote_offset, u64 length)
 {
-	local += kxfer_extents_find(local, nr_local, local_offset);
-	remote += kxfer_extents_find(remote, nr_remote, remote_offset);
-	local_offset -= local->start;
-	remote_offset -= remote->start;
-	piece->addr = local->addr + local_offset;
-	piece->remote_addr = remote->addr + remote_offset;
+	piece->addr = local->addr + (local_offset - local->start);
+	piece->remote_addr = remote->addr + (remote_offset - remote->start);
 	piece->rkey = remote->key;
 	piece->length = length;
-	return length <= local->length - local_offset && length <= remote->length - remote_offset &&
-	       length <= kxfer_plan_remote_room(limits, piece->remote_addr) && limits->max_sge;
 }
 
 #endif /* KXFER_PLAN_H */

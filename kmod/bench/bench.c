@@ -288,7 +288,7 @@ static int take_lane_of_target(struct kxfer_run *run)
 		ret = -EKEYREVOKED;
 	} else if (!lane->open || !kxfer_link_is_live(lane->link)) {
 		ret = kxfer_link_job_error(lane->link);
-	} else if (lane->nr_queued || !list_empty(&lane->posted) ||
+	} else if (lane->nr_queued || lane->nr_posted ||
 		   !kxfer_credits_take(&lane->credits, lane->credits.max)) {
 		ret = -EBUSY;
 	} else {

@@ -30,6 +30,7 @@
 #include "front/engine.h"
 #include "front/info.h"
 #include "front/sessions.h"
+#include "job/done.h"
 #include "job/job.h"
 #include "job/peer.h"
 #include "job/reap.h"
@@ -289,11 +290,10 @@ static __poll_t kxfer_poll(struct file *file, poll_table *wait)
 
 	poll_wait(file, &session->wait, wait);
 	spin_lock_bh(&session->job_lock);
-	kxfer_ring_look_locked(session);
+	if (kxfer_done_has_room(session))
+		mask |= EPOLLOUT | EPOLLWRNORM;
 	if (session->nr_done)
 		mask |= EPOLLIN | EPOLLRDNORM;
-	if (kxfer_ring_room(session, 1))
-		mask |= EPOLLOUT | EPOLLWRNORM;
 	spin_unlock_bh(&session->job_lock);
 	if (kxfer_event_is_there(session))
 		mask |= EPOLLPRI;

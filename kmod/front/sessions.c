@@ -102,6 +102,7 @@ struct kxfer_session *kxfer_session_create(const struct file *file)
 	xa_init_flags(&session->engine_objects, KXFER_TABLE_FLAGS);
 	spin_lock_init(&session->job_lock);
 	INIT_LIST_HEAD(&session->jobs);
+	INIT_LIST_HEAD(&session->flows);
 	session->max_jobs = KXFER_MAX_JOBS;
 	init_waitqueue_head(&session->wait);
 	mutex_init(&session->event_mutex);
@@ -128,8 +129,10 @@ static void close_targets(struct kxfer_session *session)
 	struct kxfer_target *target;
 	unsigned long id;
 
-	xa_for_each(&session->targets, id, target)
+	xa_for_each(&session->targets, id, target) {
+		kxfer_target_leave(session, target);
 		kxfer_target_put(target);
+	}
 	xa_destroy(&session->targets);
 }
 

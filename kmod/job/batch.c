@@ -24,10 +24,11 @@
 #include "base/stats.h"
 #include "job/batch.h"
 #include "job/completion.h"
+#include "job/done.h"
 #include "job/flow.h"
 #include "job/job.h"
 #include "job/mailbox.h"
-#include "job/ring.h"
+#include "job/submit.h"
 #include "job/target.h"
 #include "job/trace.h"
 #include "job/uring.h"
@@ -38,29 +39,44 @@
 #include "node/session.h"
 #include "node/user.h"
 
+static gfp_t gfp_of(const struct kxfer_batch *batch)
+{
+	return batch->may_sleep ? GFP_KERNEL : GFP_NOWAIT | __GFP_NOWARN;
+}
+
+/* What a caller that found no memory returns. */
+static int without_memory(const struct kxfer_batch *batch)
+{
+	return batch->may_sleep ? -ENOMEM : KXFER_WOULD_SLEEP;
+}
+
 /**
  * kxfer_batch_begin() - reserve places for jobs
  * @batch: batch to fill in
  * @session: session of the caller
  * @want: number of jobs; with fewer places kxfer_batch_add() returns an error for the rest
+ * @may_sleep: the caller may sleep
  *
- * The batch may sleep and has no io_uring command, as for SUBMIT; other callers change that.
+ * The batch has no io_uring command, as for SUBMIT; other callers change that.
  */
-void kxfer_batch_begin(struct kxfer_batch *batch, struct kxfer_session *session, u32 want)
+void kxfer_batch_begin(struct kxfer_batch *batch, struct kxfer_session *session, u32 want,
+		       bool may_sleep)
 {
 	u32 share = kxfer_user_take_some(session->user, KXFER_SHARE_JOBS, want);
+	int ret;
 
 	*batch = (struct kxfer_batch) {
 		.session = session,
 		.now_ns = ktime_get_ns(),
-		.may_sleep = true,
+		.may_sleep = may_sleep,
 	};
 	spin_lock_bh(&session->job_lock);
-	batch->places = kxfer_ring_room(session, share);
+	ret = kxfer_done_grow(session, share, gfp_of(batch) | __GFP_ACCOUNT);
+	batch->places = kxfer_done_room(session, share);
 	kxfer_job_reserve_locked(session, batch->places);
 	batch->spares = kxfer_job_take_spares(session, batch->places);
 	spin_unlock_bh(&session->job_lock);
-	batch->full = batch->places < share ? -EAGAIN : -EDQUOT;
+	batch->full = batch->places == share ? -EDQUOT : ret ? without_memory(batch) : -EAGAIN;
 	kxfer_user_return(session->user, KXFER_SHARE_JOBS, share - batch->places);
 }
 
@@ -68,7 +84,6 @@ void kxfer_batch_begin(struct kxfer_batch *batch, struct kxfer_session *session,
 struct kxfer_active_job *kxfer_batch_job(struct kxfer_batch *batch,
 					 const struct kxfer_job *user)
 {
-	gfp_t gfp = batch->may_sleep ? GFP_KERNEL : GFP_NOWAIT | __GFP_NOWARN;
 	struct kxfer_active_job *job = batch->spares;
 
 	if (kxfer_fault(JOB))
@@ -76,7 +91,7 @@ struct kxfer_active_job *kxfer_batch_job(struct kxfer_batch *batch,
 	if (job)
 		batch->spares = job->next;
 	else
-		job = kxfer_job_alloc(gfp);
+		job = kxfer_job_alloc(gfp_of(batch));
 	if (!job)
 		return NULL;
 	kxfer_job_make(job, batch->session, user, batch->now_ns);
@@ -142,8 +157,8 @@ void kxfer_batch_refuse(struct kxfer_batch *batch, struct kxfer_active_job *job)
  * @batch: batch that made the job
  * @job: job with the objects that it names; with a status if it must end at once
  *
- * Jobs of another flow that are in the batch are flushed first. Return: 0, or -EAGAIN or
- * -EDQUOT if there is no place for the job: then the caller has to refuse it.
+ * Jobs of another flow that are in the batch are flushed first. Return: 0; or -EAGAIN, -EDQUOT,
+ * -ENOMEM or KXFER_WOULD_SLEEP if there is no place for the job: then the caller has to refuse it.
  */
 int kxfer_batch_add(struct kxfer_batch *batch, struct kxfer_active_job *job)
 {

@@ -24,7 +24,7 @@ struct kxfer_session;
  * @may_sleep: the caller may sleep
  * @at_once: jobs are posted as they are handed over; else the caller pumps @lane
  * @places: places reserved among the session's jobs and not used yet
- * @full: -errno for a job that finds no place
+ * @full: result for a job that finds no place: -errno or KXFER_WOULD_SLEEP
  * @spares: free jobs to be used first, by kxfer_active_job.next
  * @jobs: accepted jobs, in no other list yet
  * @recvs: the same for RECVs, which go to no lane
@@ -52,7 +52,8 @@ struct kxfer_batch {
 	struct kxfer_mapping *mapping;
 };
 
-void kxfer_batch_begin(struct kxfer_batch *batch, struct kxfer_session *session, u32 want);
+void kxfer_batch_begin(struct kxfer_batch *batch, struct kxfer_session *session, u32 want,
+		       bool may_sleep);
 struct kxfer_active_job *kxfer_batch_job(struct kxfer_batch *batch,
 					 const struct kxfer_job *user);
 struct kxfer_mapping *kxfer_batch_find_mapping(struct kxfer_batch *batch,

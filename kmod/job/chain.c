@@ -13,7 +13,8 @@
  * so a signalled work request ends its own chain and the unsignalled ones before it.
  *
  * A lane has as many chains as credits. A chain is in the lane's list of free ones, or it is
- * posted: then it belongs to its job and holds the credits of its work requests. The owner of
+ * posted: then it belongs to its job, or is a quick job itself (quick.c), and holds the credits of
+ * its work requests. The owner of
  * a polled CQ collects the chains that are done, and takes all of them back in one hold of
  * the lane's lock (kxfer_chain_settle()). An unsignalled work request completes only when it
  * fails. If a work request fails its chain stays with the job: the link is broken, and its
@@ -43,6 +44,7 @@
 #include "job/completion.h"
 #include "job/flow.h"
 #include "job/job.h"
+#include "job/quick.h"
 #include "job/target.h"
 #include "job/trace.h"
 #include "link/iwarp.h"
@@ -370,22 +372,19 @@ bool kxfer_chain_add(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	return add_plain(lane, job);
 }
 
-static enum ib_wr_opcode opcode_of(u32 op)
-{
-	if (op == KXFER_OP_READ)
-		return IB_WR_RDMA_READ;
-	return op == KXFER_OP_WRITE ? IB_WR_RDMA_WRITE : IB_WR_SEND_WITH_IMM;
-}
-
 /**
- * kxfer_chain_add_piece() - build the chain of a READ, WRITE or eager message that is one piece
- * @lane: open lane, not of iWARP, with room. The caller holds its lock, has built no other
- *	chains than such, and flushes before it drops the lock
- * @job: job with its objects; its plan is not needed
- * @piece: all that the job moves
+ * kxfer_chain_add_piece() - build a chain that is one work request with one SGE
+ * @lane: open lane with room (kxfer_chain_pieces()). The caller holds its lock, has built no
+ *	other chains than such, and flushes before it drops the lock
+ * @piece: what the work request moves
+ * @opcode: opcode of the work request, the last one in the scratch
+ * @immediate: immediate of a SEND
+ *
+ * Return: the chain, with one credit; the caller says what job it is.
  */
-void kxfer_chain_add_piece(struct kxfer_lane *lane, struct kxfer_active_job *job,
-			   const struct kxfer_piece *piece)
+struct kxfer_chain *kxfer_chain_add_piece(struct kxfer_lane *lane,
+					  const struct kxfer_piece *piece,
+					  enum ib_wr_opcode opcode, u32 immediate)
 {
 	struct kxfer_scratch *scratch = lane->scratch;
 	struct kxfer_chain *chain = lane->free_chains;
@@ -397,24 +396,21 @@ void kxfer_chain_add_piece(struct kxfer_lane *lane, struct kxfer_active_job *job
 	wr->wr.wr_cqe = &chain->cqe;
 	wr->wr.sg_list = sge;
 	wr->wr.num_sge = 1;
-	wr->wr.opcode = opcode_of(job->completion.op);
+	wr->wr.opcode = opcode;
 	wr->wr.send_flags = IB_SEND_SIGNALED;
-	wr->wr.ex.imm_data = cpu_to_be32(job->target->grant);	/* of a SEND */
+	wr->wr.ex.imm_data = cpu_to_be32(immediate);
 	wr->remote_addr = piece->remote_addr;
 	wr->rkey = piece->rkey;
-	if (job->completion.op != KXFER_OP_READ)
-		kxfer_chain_inline(lane, &wr->wr, job->region->memory, job->offset, piece->length);
 	append_wr(scratch, &wr->wr);
 	lane->free_chains = chain->next;
 	chain->next = NULL;
 	chain->first = chain;
-	chain->sink = NULL;
-	chain->offset = job->offset;
+	chain->posted_at = jiffies;
+	chain->nr_wr = 1;
 	chain->bytes = piece->length;
-	hold_chain(lane, chain, job, 1);
-	job->nr_chains = 1;
-	job->started = true;
-	job->planned = true;
+	WARN_ON_ONCE(!kxfer_credits_take(&lane->credits, 1));
+	lane->bytes_posted += piece->length;
+	return chain;
 }
 
 /**
@@ -454,7 +450,9 @@ static void chain_failed(struct kxfer_chain *chain, const struct ib_wc *wc)
 
 	if (peer_refused(wc->status)) {
 		spin_lock_bh(&lane->lock);
-		if (chain->job && !chain->job->status)
+		if (chain->session)
+			chain->completion.status = -EREMOTEIO;
+		else if (chain->job && !chain->job->status)
 			chain->job->status = -EREMOTEIO;
 		spin_unlock_bh(&lane->lock);
 	}
@@ -493,35 +491,35 @@ static void take_back(struct kxfer_chain *chain, struct kxfer_job_list *ended)
 		list_add_tail(&chain->sink->node, &lane->iwarp.sinks);
 	chain->job = NULL;
 	chain->sink = NULL;
-	chain->next = lane->free_chains;
-	lane->free_chains = chain;
+	kxfer_chain_free(lane, chain);
 	kxfer_chain_discount(job, ended);
 }
 
 /* All mappings on a lane are of one device. */
-static void sync_all(const struct kxfer_chain *finished)
+static void sync_chains(const struct kxfer_chain *chain)
 {
-	const struct kxfer_chain *chain;
-
-	if (!finished->job->mapping->synced)
+	if (!chain->job->mapping->synced)
 		return;
-	for (chain = finished; chain; chain = chain->next)
+	for (; chain && chain->job; chain = chain->next)
 		if (kxfer_op_has_sink(chain->job->completion.op))
 			kxfer_mapping_to_cpu(chain->job->mapping, chain->offset, chain->bytes);
 }
 
-/* End chains that are done, and their jobs, and continue posting. */
-static void settle(struct kxfer_lane *lane, struct kxfer_chain *finished, u64 now_ns)
+/*
+ * End the chains at the head of the list that are no quick jobs, and their jobs. Called with
+ * bottom halves off. Return: the first of the others.
+ */
+static struct kxfer_chain *end_chains(struct kxfer_lane *lane, struct kxfer_chain *chain,
+				      u64 now_ns)
 {
 	struct kxfer_job_list ended = {};
-	struct kxfer_chain *chain, *next;
+	struct kxfer_chain *next;
 	u64 nr;
 
-	sync_all(finished);
-	local_bh_disable();
+	sync_chains(chain);
 	spin_lock(&lane->lock);
 	nr = -lane->nr_completions;
-	for (chain = finished; chain; chain = next) {
+	for (; chain && chain->job; chain = next) {
 		next = chain->next;
 		take_back(chain, &ended);
 	}
@@ -529,6 +527,17 @@ static void settle(struct kxfer_lane *lane, struct kxfer_chain *finished, u64 no
 	spin_unlock(&lane->lock);
 	kxfer_stat_add(KXFER_STAT_COMPLETIONS, nr);
 	kxfer_complete_all_bh(&ended, 0, now_ns);
+	return chain;
+}
+
+/* End chains that are done, and their jobs, and continue posting. */
+static void settle(struct kxfer_lane *lane, struct kxfer_chain *finished, u64 now_ns)
+{
+	WRITE_ONCE(lane->heard_ns, now_ns);
+	local_bh_disable();
+	while (finished)
+		finished = finished->job ? end_chains(lane, finished, now_ns) :
+			   kxfer_quick_end(lane, finished, 0, now_ns);
 	local_bh_enable();
 	kxfer_job_pump_on(lane);
 }
@@ -580,6 +589,16 @@ static void post_invalidation(struct kxfer_chain *chain)
 	kxfer_lane_post(chain->lane, &sink->inv, 1);
 }
 
+static void trace_found(const struct kxfer_chain *chain)
+{
+	const struct kxfer_active_job *job = chain->job;
+
+	if (job)
+		trace_kxfer_job_found(job->session, &job->completion, job->length);
+	else
+		trace_kxfer_job_found(chain->session, &chain->completion, chain->bytes);
+}
+
 static void chain_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct kxfer_chain *chain = container_of(wc->wr_cqe, struct kxfer_chain, cqe);
@@ -589,8 +608,8 @@ static void chain_done(struct ib_cq *cq, struct ib_wc *wc)
 		chain_failed(chain, wc);
 		return;
 	}
-	WRITE_ONCE(chain->lane->heard_ns, kxfer_cq_now_ns(&chain->lane->cq));
-	trace_kxfer_job_found(chain->job);
+	if (trace_kxfer_job_found_enabled())
+		trace_found(chain);
 	if (chain->sink)
 		post_invalidation(chain);
 	else
@@ -631,7 +650,7 @@ unsigned int kxfer_chain_oldest_ms(const struct kxfer_lane *lane)
 
 	lockdep_assert_held(&lane->lock);
 	for (i = 0; lane->chains && i < lane->credits.max; i++)
-		if (lane->chains[i].job)
+		if (lane->chains[i].nr_wr)
 			oldest = max(oldest, jiffies - lane->chains[i].posted_at);
 	return jiffies_to_msecs(oldest);
 }

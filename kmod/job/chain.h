@@ -3,6 +3,7 @@
 #ifndef KXFER_CHAIN_H
 #define KXFER_CHAIN_H
 
+#include <linux/kxfer.h>
 #include <linux/list.h>
 #include <linux/scatterlist.h>
 #include <rdma/ib_verbs.h>
@@ -13,13 +14,21 @@
 struct kxfer_active_job;
 struct kxfer_cq;
 struct kxfer_job_list;
+struct kxfer_mapping;
 struct kxfer_memory;
+struct kxfer_region;
+struct kxfer_session;
 struct kxfer_sink;
+struct kxfer_target;
 
 #define KXFER_CHAIN_WRS		32	/* READs, WRITEs and atomics of one ib_post_send() */
 
 /**
  * struct kxfer_chain - work requests of a job that are posted together
+ *
+ * A chain is posted for a job, or it is a quick job itself (quick.c); then the last five members
+ * are of that job. They are set and cleared with the session's job_lock and the lane's lock held.
+ *
  * @lane: lane of the chain
  * @next: next chain in kxfer_lane.free_chains while unused; then of those that complete with
  *	the same work request; then in kxfer_lane.finished
@@ -28,12 +37,17 @@ struct kxfer_sink;
  * @cqe: completion of the signalled work request
  * @silent_cqe: completion of unsignalled work requests, only in error
  * @inv_cqe: completion of the LOCAL_INV after a READ on iWARP
- * @job: job of the chain; NULL while unused
+ * @job: job of the chain; NULL while unused, and of a quick job
  * @posted_at: time of posting in jiffies
- * @nr_wr: credits that the chain holds
+ * @nr_wr: credits that the chain holds; 0 while unused
  * @sink: sink of an iWARP READ, or NULL
  * @offset: offset within the region of the first byte that the chain moves
  * @bytes: bytes that the chain moves
+ * @session: session of a quick job; else NULL
+ * @target: target of the quick job
+ * @region: region of its local memory
+ * @mapping: mapping of @region
+ * @completion: completion of the quick job
  */
 struct kxfer_chain {
 	struct kxfer_lane *lane;
@@ -48,6 +62,11 @@ struct kxfer_chain {
 	struct kxfer_sink *sink;
 	u64 offset;
 	u64 bytes;
+	struct kxfer_session *session;
+	struct kxfer_target *target;
+	struct kxfer_region *region;
+	struct kxfer_mapping *mapping;
+	struct kxfer_completion completion;
 };
 
 /**
@@ -80,16 +99,30 @@ struct kxfer_scratch {
 	struct ib_atomic_wr atomic[KXFER_CHAIN_WRS];
 };
 
-/* Whether kxfer_chain_add_piece() may be called; with the lane's lock held. */
-static inline bool kxfer_chain_has_room(const struct kxfer_lane *lane)
+/* Put a chain that holds no credits into the list of free ones; with the lane's lock held. */
+static inline void kxfer_chain_free(struct kxfer_lane *lane, struct kxfer_chain *chain)
 {
-	return lane->free_chains && lane->credits.left && lane->bytes_posted < lane->max_bytes &&
-	       lane->scratch->used < KXFER_CHAIN_WRS;
+	chain->nr_wr = 0;
+	chain->next = lane->free_chains;
+	lane->free_chains = chain;
+}
+
+/* How often kxfer_chain_add_piece() may be called at most; with the lane's lock held. */
+static inline u32 kxfer_chain_pieces(const struct kxfer_lane *lane)
+{
+	return min_t(u32, lane->credits.left, KXFER_CHAIN_WRS - lane->scratch->used);
+}
+
+/* Whether the lane's limit of bytes allows more; with the lane's lock held. */
+static inline bool kxfer_chain_bytes_left(const struct kxfer_lane *lane)
+{
+	return lane->bytes_posted < lane->max_bytes;
 }
 
 void kxfer_chain_init(struct kxfer_chain *chain, struct kxfer_lane *lane);
-void kxfer_chain_add_piece(struct kxfer_lane *lane, struct kxfer_active_job *job,
-			   const struct kxfer_piece *piece);
+struct kxfer_chain *kxfer_chain_add_piece(struct kxfer_lane *lane,
+					  const struct kxfer_piece *piece,
+					  enum ib_wr_opcode opcode, u32 immediate);
 void kxfer_chain_discount(struct kxfer_active_job *job, struct kxfer_job_list *ended);
 bool kxfer_chain_add(struct kxfer_lane *lane, struct kxfer_active_job *job);
 bool kxfer_chain_add_message(struct kxfer_lane *lane, struct kxfer_active_job *job);

@@ -10,6 +10,7 @@
  */
 #include "base/stats.h"
 #include "job/completion.h"
+#include "job/done.h"
 #include "job/job.h"
 #include "job/mailbox.h"
 #include "job/ring.h"
@@ -52,26 +53,15 @@ static bool same_objects(const struct kxfer_active_job *a, const struct kxfer_ac
 	       a->mailbox == b->mailbox;
 }
 
-/*
- * Drop @nr uses of the objects of a job; a waiter may free them after that. Called with job_lock
- * held.
+/**
+ * kxfer_complete_target() - drop uses of a target by jobs that ended
+ * @target: target; a waiter may free it after that
+ * @nr: number of the jobs
  */
-static void release_objects(const struct kxfer_active_job *job, int nr)
+void kxfer_complete_target(struct kxfer_target *target, int nr)
 {
-	struct kxfer_target *target = job->target;
 	struct kxfer_link *link;
 
-	if (job->mapping)
-		kxfer_mapping_put(job->mapping, nr);
-	if (job->region)
-		atomic_sub(nr, &job->region->users);
-	if (job->mailbox) {
-		WRITE_ONCE(job->session->nr_recvs, job->session->nr_recvs - nr);
-		if (atomic_sub_and_test(nr, &job->mailbox->nr_recvs))
-			wake_up_var(&job->mailbox->nr_recvs);
-	}
-	if (!target)
-		return;
 	/* The memory of the link stays until then, not the link. */
 	rcu_read_lock();
 	link = target->link;
@@ -81,45 +71,70 @@ static void release_objects(const struct kxfer_active_job *job, int nr)
 }
 
 /*
- * Pass the completion on: to the session's list of unreaped ones, into the ring, or to
- * io_uring. In the latter two cases the job is needed no more: @gone gets it. Called with
- * job_lock held.
+ * Drop @nr uses of the objects of a job; a waiter may free them after that. Called with job_lock
+ * held.
+ */
+static void release_objects(const struct kxfer_active_job *job, int nr)
+{
+	if (job->mapping)
+		kxfer_mapping_put(job->mapping, nr);
+	if (job->region)
+		atomic_sub(nr, &job->region->users);
+	if (job->mailbox) {
+		WRITE_ONCE(job->session->nr_recvs, job->session->nr_recvs - nr);
+		if (atomic_sub_and_test(nr, &job->mailbox->nr_recvs))
+			wake_up_var(&job->mailbox->nr_recvs);
+	}
+	if (job->target)
+		kxfer_complete_target(job->target, nr);
+}
+
+/*
+ * Write the completion into its place; one for io_uring has none. The job is needed no more: @gone
+ * gets it. Called with job_lock held.
  */
 static void deliver(struct kxfer_session *session, struct kxfer_active_job *job,
 		    struct kxfer_active_job **gone)
 {
 	list_del(&job->session_node);
-	if (!session->ring && !job->uring) {
-		kxfer_job_list_add(&session->done, job);
-		return;
-	}
 	if (!job->uring)
-		kxfer_ring_add(session->ring, &job->completion);
+		*kxfer_done_next(session) = job->completion;
 	job->next = *gone;
 	*gone = job;
 }
 
-/*
- * Publish the completions that deliver() wrote to the ring, or complete io_uring commands.
- * Called with job_lock held, as the last step: a reader that sees a completion may at once
- * reuse the objects of its job, without that lock.
- */
-static void show(struct kxfer_session *session, struct kxfer_active_job *gone)
+/* Called with job_lock held. Return: number of the jobs that came by io_uring. */
+static u32 complete_commands(const struct kxfer_active_job *gone)
 {
-	struct kxfer_active_job *job;
-	u32 nr = 0, nr_uring = 0;
+	const struct kxfer_active_job *job;
+	u32 nr = 0;
 
 	for (job = gone; job; job = job->next) {
-		if (job->uring) {
-			kxfer_uring_complete(job->uring, &job->completion);
-			nr_uring++;
-		}
+		if (!job->uring)
+			continue;
+		kxfer_uring_complete(job->uring, &job->completion);
 		nr++;
 	}
-	kxfer_job_free_locked(session, gone);
-	kxfer_user_return(session->user, KXFER_SHARE_JOBS, nr);
-	if (nr > nr_uring)
-		kxfer_ring_publish(session->ring);
+	return nr;
+}
+
+/**
+ * kxfer_complete_places() - count completions that were written into their places, and tell
+ * @session: session whose job_lock the caller holds
+ * @nr: number of the completions; their jobs are no longer counted as in flight
+ *
+ * The last step: a reader of a ring that sees a completion may at once reuse the objects of its
+ * job, without that lock.
+ */
+void kxfer_complete_places(struct kxfer_session *session, u32 nr)
+{
+	WRITE_ONCE(session->nr_done, session->nr_done + nr);
+	if (session->ring && nr) {
+		kxfer_user_return(session->user, KXFER_SHARE_JOBS, nr);
+		kxfer_ring_publish(session);
+	}
+	if (wq_has_sleeper(&session->wait))
+		wake_up(&session->wait);
 }
 
 static void end_job(struct kxfer_active_job *job, int status, u64 now_ns)
@@ -132,7 +147,7 @@ static void end_job(struct kxfer_active_job *job, int status, u64 now_ns)
 			count_bytes(job);
 	}
 	count_end(status);
-	trace_kxfer_job_completed(job);
+	trace_kxfer_job_completed(job->session, &job->completion, job->length);
 }
 
 /* End jobs at the head of the list that are of one session, whose job_lock is held. */
@@ -141,7 +156,7 @@ static void complete_some(struct kxfer_session *session, struct kxfer_job_list *
 {
 	struct kxfer_active_job *job = jobs->first, *next, *gone = NULL;
 	const struct kxfer_active_job *first = job;
-	u32 nr_same = 0, nr = 0, nr_uring = 0;
+	u32 nr_same = 0, nr = 0, nr_uring;
 
 	for (; job && job->session == session && nr < COMPLETE_MAX; job = next) {
 		next = job->next;
@@ -152,7 +167,6 @@ static void complete_some(struct kxfer_session *session, struct kxfer_job_list *
 		}
 		nr_same++;
 		nr++;
-		nr_uring += job->uring ? 1 : 0;
 		end_job(job, job->status ?: status, now_ns);
 		/* job_stop.c relies on it: the lane of a job in the session's list exists. */
 		deliver(session, job, &gone);
@@ -160,11 +174,10 @@ static void complete_some(struct kxfer_session *session, struct kxfer_job_list *
 	jobs->first = job;
 	release_objects(first, nr_same);
 	WRITE_ONCE(session->nr_jobs, session->nr_jobs - nr);
-	WRITE_ONCE(session->nr_done, session->nr_done + nr - nr_uring);
-	if (gone)
-		show(session, gone);
-	if (wq_has_sleeper(&session->wait))
-		wake_up(&session->wait);
+	nr_uring = complete_commands(gone);
+	kxfer_user_return(session->user, KXFER_SHARE_JOBS, nr_uring);
+	kxfer_job_free_locked(session, gone);
+	kxfer_complete_places(session, nr - nr_uring);
 }
 
 /*

@@ -91,6 +91,7 @@ struct kxfer_flow *kxfer_flow_create(const struct kxfer_link *link, u64 session)
 	flow->small = link->data[session % nr_small];
 	flow->bulk = link->data[link->nr_data - 1];
 	flow->lane = flow->small;
+	INIT_LIST_HEAD(&flow->session_node);
 	INIT_LIST_HEAD(&flow->lane_node);
 	INIT_LIST_HEAD(&flow->jobs);
 	return flow;
@@ -284,17 +285,34 @@ void kxfer_flow_remove(struct kxfer_active_job *job)
 		kxfer_flow_wait(flow, KXFER_FLOW_TURN);
 }
 
+static void leave(struct kxfer_flow *flow, u32 nr, u32 nr_reads)
+{
+	flow->nr_jobs -= nr;
+	flow->nr_reads -= nr_reads;
+	if (!flow->nr_jobs)
+		flow->withdrawn = false;
+	kxfer_flow_wake(flow);
+}
+
 /**
  * kxfer_flow_leave() - no longer count a job as in flight
  * @job: job in no list of its lane, whose lock the caller holds
  */
 void kxfer_flow_leave(struct kxfer_active_job *job)
 {
-	struct kxfer_flow *flow = job->target->flow;
+	leave(job->target->flow, 1, reads(job));
+}
 
-	flow->nr_jobs--;
-	flow->nr_reads -= reads(job);
-	kxfer_flow_wake(flow);
+/**
+ * kxfer_flow_leave_some() - no longer count quick jobs as in flight
+ * @flow: flow of a session whose job_lock the caller holds, and on a lane whose lock it holds
+ * @nr: number of the jobs
+ * @nr_reads: READs among them
+ */
+void kxfer_flow_leave_some(struct kxfer_flow *flow, u32 nr, u32 nr_reads)
+{
+	flow->nr_quick -= nr;
+	leave(flow, nr, nr_reads);
 }
 
 /**

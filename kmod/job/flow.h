@@ -19,6 +19,10 @@ struct kxfer_link;
 /**
  * struct kxfer_flow - jobs that one session has in flight on one link
  * @ref: references, held by the session's targets on the link
+ * @session_node: entry in kxfer_session.flows while the session has a target of the flow;
+ *	protected by job_lock of the session
+ * @nr_targets: targets of the flow that the session has; protected by the session's lock
+ * @nr_quick: quick jobs (quick.c) in flight; changed under job_lock and the lock of @lane
  * @small: lane for jobs that are not bulk
  * @bulk: lane for bulk jobs; equals @small if the link has only one data lane
  * @lane: current lane of all jobs, @small or @bulk. Changed under the lock of the old
@@ -31,6 +35,7 @@ struct kxfer_link;
  * @nr_queued: length of @jobs
  * @nr_queued_reads: READs and atomics in @jobs
  * @turn_bytes: bytes counted in this turn
+ * @withdrawn: a target of the flow was withdrawn while some of @nr_jobs were in flight
  * @unplaced: iWARP: WRITEs were posted on @lane after the last placement READ there
  * @unhandled: eager messages were posted on @lane after the last CREDITS that was answered
  * @nr_asked: CREDITS under way on @lane
@@ -39,6 +44,9 @@ struct kxfer_link;
  */
 struct kxfer_flow {
 	struct kref ref;
+	struct list_head session_node;
+	u32 nr_targets;
+	u32 nr_quick;
 	struct kxfer_lane *small;
 	struct kxfer_lane *bulk;
 	struct kxfer_lane *lane;
@@ -50,6 +58,7 @@ struct kxfer_flow {
 	u32 nr_queued;
 	u32 nr_queued_reads;
 	u32 turn_bytes;
+	bool withdrawn;
 	bool unplaced;
 	bool unhandled;
 	u32 nr_asked;
@@ -63,6 +72,14 @@ static inline bool kxfer_flow_is_bulk(u64 length)
 	return length > KXFER_BULK_BYTES;
 }
 
+/* Count @nr quick jobs, @nr_reads of them READs, as in flight; with both locks held. */
+static inline void kxfer_flow_join_some(struct kxfer_flow *flow, u32 nr, u32 nr_reads)
+{
+	flow->nr_quick += nr;
+	flow->nr_jobs += nr;
+	flow->nr_reads += nr_reads;
+}
+
 struct kxfer_flow *kxfer_flow_create(const struct kxfer_link *link, u64 session);
 void kxfer_flow_put(struct kxfer_flow *flow);
 struct kxfer_lane *kxfer_flow_lock(struct kxfer_flow *flow) __acquires(flow);
@@ -72,6 +89,7 @@ void kxfer_flow_add(struct kxfer_active_job *job);
 void kxfer_flow_remove(struct kxfer_active_job *job);
 void kxfer_flow_join(struct kxfer_active_job *job);
 void kxfer_flow_leave(struct kxfer_active_job *job);
+void kxfer_flow_leave_some(struct kxfer_flow *flow, u32 nr, u32 nr_reads);
 void kxfer_flow_wake(struct kxfer_flow *flow);
 void kxfer_flow_wake_held(struct kxfer_lane *lane);
 void kxfer_flow_wait(struct kxfer_flow *flow, enum kxfer_flow_wait wait);

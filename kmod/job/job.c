@@ -21,7 +21,7 @@
  * NOTIFY or SEND has none: it is a message of the lane's channel (message.c).
  *
  * A RECV is on no lane: it waits in its mailbox, and the context that takes it off there
- * completes it (mailbox.c).
+ * completes it (mailbox.c). A quick job is in no list: it is its chain (quick_end.c).
  *
  * Lock order: session lock, job_lock of the session, lock of the lane. Jobs are completed with
  * neither job_lock nor the lane's lock held, but RECVs that find messages when they come with
@@ -33,10 +33,12 @@
 #include "base/deadline.h"
 #include "base/fault.h"
 #include "job/chain.h"
+#include "job/done.h"
 #include "job/flow.h"
 #include "job/job.h"
 #include "job/message.h"
 #include "job/mailbox.h"
+#include "job/quick.h"
 #include "job/target.h"
 #include "link/lane.h"
 #include "link/link.h"
@@ -92,18 +94,6 @@ struct kxfer_active_job *kxfer_job_take_spares(struct kxfer_session *session, u3
 struct kxfer_active_job *kxfer_job_alloc(gfp_t gfp)
 {
 	return kmem_cache_alloc(job_cache, gfp);
-}
-
-/** kxfer_job_take_locked() - a spare or new job; called with job_lock held. May return NULL */
-struct kxfer_active_job *kxfer_job_take_locked(struct kxfer_session *session)
-{
-	struct kxfer_active_job *job = session->spare_jobs;
-
-	if (!job)
-		return kxfer_job_alloc(GFP_NOWAIT | __GFP_NOWARN);
-	session->spare_jobs = job->next;
-	session->nr_spare_jobs--;
-	return job;
 }
 
 /* @job: the first of the jobs to free, linked by @next; or NULL */
@@ -325,17 +315,6 @@ void kxfer_job_pump_on(struct kxfer_lane *lane)
 		queue_work(kxfer_wq, &lane->pump_work);
 }
 
-/**
- * kxfer_job_posted() - add a job that was posted without being queued
- * @lane: lane whose lock the caller holds
- * @job: job in no list of the lane, of which nothing is left to post
- */
-void kxfer_job_posted(struct kxfer_lane *lane, struct kxfer_active_job *job)
-{
-	kxfer_flow_join(job);
-	add_to_posted(lane, job);
-}
-
 /*
  * Post a job without queueing it, if it overtakes no other. Called with the lane's lock held.
  * Return: false if some of the job is left to be queued.
@@ -345,7 +324,8 @@ static bool post_at_once(struct kxfer_lane *lane, struct kxfer_active_job *job)
 	if (!kxfer_flow_is_next(job->target->flow) || !kxfer_link_is_live(lane->link) ||
 	    kxfer_job_is_held(job) || !post_some(lane, job) || !job->planned)
 		return false;
-	kxfer_job_posted(lane, job);
+	kxfer_flow_join(job);
+	add_to_posted(lane, job);
 	return true;
 }
 
@@ -395,17 +375,15 @@ static bool no_jobs(struct kxfer_session *session)
  */
 void kxfer_job_end_session(struct kxfer_session *session)
 {
-	struct kxfer_active_job *job;
-
 	kxfer_job_stop_all(session);
 	if (!wait_event_timeout(session->wait, no_jobs(session),
 				msecs_to_jiffies(KXFER_CLOSE_MS))) {
 		kxfer_job_give_up_all(session);
 		wait_event(session->wait, no_jobs(session));
 	}
-	for (job = session->done.first; job; job = job->next)
-		kxfer_user_return(session->user, KXFER_SHARE_JOBS, 1);
-	free_jobs(session->done.first);
+	if (!session->ring)
+		kxfer_user_return(session->user, KXFER_SHARE_JOBS, session->nr_done);
+	kxfer_done_end(session);
 	free_jobs(session->spare_jobs);
 }
 
@@ -437,6 +415,7 @@ u32 kxfer_job_records(struct kxfer_session *session, struct kxfer_job_record *re
 			.posted = READ_ONCE(job->started),
 		};
 	}
+	n += kxfer_quick_records(session, records + n, nr - n);
 	spin_unlock_bh(&session->job_lock);
 	return n;
 }

@@ -8,7 +8,7 @@
 #include <linux/workqueue.h>
 
 #include "base/deadline.h"
-#include "base/job_list.h"
+#include "job/job_list.h"
 #include "base/plan.h"
 #include "node/session.h"
 
@@ -209,12 +209,10 @@ int kxfer_job_init(void);
 void kxfer_job_exit(void);
 struct kxfer_active_job *kxfer_job_take_spares(struct kxfer_session *session, u32 want);
 struct kxfer_active_job *kxfer_job_alloc(gfp_t gfp);
-struct kxfer_active_job *kxfer_job_take_locked(struct kxfer_session *session);
 void kxfer_job_free_locked(struct kxfer_session *session, struct kxfer_active_job *jobs);
 void kxfer_job_free(struct kxfer_session *session, struct kxfer_active_job *jobs);
 void kxfer_job_start(struct kxfer_active_job *job, struct kxfer_lane *lane, bool at_once,
 		     struct kxfer_job_list *ended);
-void kxfer_job_posted(struct kxfer_lane *lane, struct kxfer_active_job *job);
 void kxfer_job_end_session(struct kxfer_session *session);
 void kxfer_job_pump(struct kxfer_lane *lane);
 void kxfer_job_pump_locked(struct kxfer_lane *lane);

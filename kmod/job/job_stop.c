@@ -16,12 +16,14 @@
  * working on it; but a long message is taken back, if the peer does not READ it yet
  * (offer.c). After the lane was closed no device works on its jobs, and all of them end.
  *
- * RECVs are on no lane: their mailbox stops them and knows their deadlines (mailbox.c).
+ * RECVs are on no lane: their mailbox stops them and knows their deadlines (mailbox.c). Quick jobs
+ * are posted when they are accepted: only the end of their lane ends them early (quick_end.c).
  *
  * The context that takes a job off its lane's lists, under the lane's lock, owns the job
  * (job.c), and completes it here when it holds no lock. The session's list of jobs, under its
- * job_lock, has all jobs, and the lane of each job in it exists. A held job may have waited
- * for one that was stopped: so every context that stops jobs pumps, unless the lane is closed.
+ * job_lock, has all jobs that are not quick, and the lane of each job in it exists. A held job may
+ * have waited for one that was stopped: so every context that stops jobs pumps, unless the lane is
+ * closed.
  *
  * Context: any but hard interrupts; nothing sleeps. Lock order: as in job.c.
  */
@@ -34,6 +36,7 @@
 #include "job/job.h"
 #include "job/mailbox.h"
 #include "job/offer.h"
+#include "job/quick.h"
 #include "job/target.h"
 #include "job/uring.h"
 #include "link/lane.h"
@@ -99,6 +102,7 @@ void kxfer_job_fail_lane(struct kxfer_lane *lane)
 	}
 	spin_unlock_bh(&lane->lock);
 	complete_list(&ended, kxfer_link_job_error(lane->link));
+	kxfer_quick_fail(lane, kxfer_link_job_error(lane->link));
 }
 
 /* Called with the lane's lock held. A target that is being opened has no flow yet. */
@@ -111,6 +115,7 @@ static void stop_jobs_of(struct kxfer_target *target, struct kxfer_lane *lane,
 
 	if (!flow || READ_ONCE(flow->lane) != lane)
 		return;
+	flow->withdrawn = flow->nr_jobs;
 	list_for_each_entry_safe(job, next, &flow->jobs, lane_node)
 		if (job->target == target)
 			stop_queued(lane, job, -EKEYREVOKED, ended);
@@ -281,6 +286,7 @@ static struct stop_count stop_jobs(struct kxfer_session *session, bool all,
 		count.found++;
 		count.stopped += stop_job(job, started, &ended);
 	}
+	count.found += kxfer_quick_count(session, all, user_data);
 	if (count.stopped)
 		pump_later(session);
 	spin_unlock_bh(&session->job_lock);
@@ -359,6 +365,7 @@ void kxfer_job_give_up_all(struct kxfer_session *session)
 		else if (job->lane)
 			kxfer_link_fail(job->lane->link, -ETIMEDOUT);
 	}
+	kxfer_quick_give_up(session);
 	spin_unlock_bh(&session->job_lock);
 }
 

@@ -8,11 +8,11 @@
  * each job with its work request in one step. At the first job that is anything else it stops,
  * and the batch (submit.c, batch.c) goes on from there. So a refusal has its error from there.
  *
- * A quick job is an ordinary one from the moment the locks are dropped: in its session's list,
- * posted on its lane, with a chain. So whatever completes, cancels, withdraws or ends jobs treats
- * it as any other (job.c, job_stop.c). Beside that:
+ * A quick job is posted when it is accepted. So it is never stopped: it completes, or its lane
+ * ends. It needs no more than its chain (quick_end.c has who looks for it, and how it ends):
  *  - Its target and region stay, because the session's lock is held. They are counted as in use
  *    before the locks are dropped, and a job can complete only after that.
+ *  - Its completion has a place (done.c). Without a free one the batch makes more.
  *  - Its mapping is held by a use of the call, which becomes the use of the first job.
  *  - The lane's lock was taken while nothing was queued there (kxfer_flow_is_next()), and is
  *    kept until the jobs are posted: they overtake no other job.
@@ -25,10 +25,11 @@
 #include <linux/uaccess.h>
 
 #include "base/compat.h"
-#include "base/fault.h"
 #include "base/plan.h"
 #include "base/stats.h"
 #include "job/chain.h"
+#include "job/completion.h"
+#include "job/done.h"
 #include "job/flow.h"
 #include "job/job.h"
 #include "job/message.h"
@@ -48,6 +49,7 @@
 #include "node/user.h"
 
 #define QUICK_JOBS	KXFER_CHAIN_WRS	/* most jobs in one hold of the locks */
+#define COPIES		8		/* jobs copied at once, on the stack */
 
 /**
  * struct quick - jobs of one hold of the locks
@@ -55,38 +57,42 @@
  * @cmd: the call; @accepted counts the jobs taken
  * @now_ns: time of the submission
  * @user: copy of the next job
+ * @user_end: end of the jobs that were copied with it
+ * @copies: copies of jobs
  * @left: jobs that may still be taken, with @user
  * @target: target of all jobs
  * @region: region of all jobs
  * @mapping: mapping of @region for the device of @target
- * @op: op of the last job, for which the next five members are; KXFER_OP_NOP: there was none
- * @flags: KXFER_JOB_F_* that such a job may have
- * @limits: limits of the device
- * @remote: keys of @target, or the place of a message
- * @nr_remote: entries of @remote
- * @room: bytes at the remote end
- * @piece: what the next job moves
- * @bulk: the jobs are bulk (flow.h)
- * @error: -errno of the call; 0: the batch finds out about the next job
+ * @local: extent of @mapping that the last job was in
+ * @op: op of the last job, for which the members up to @span are; KXFER_OP_NOP: there was none
+ * @opcode: opcode of such a job's work request
+ * @flags: KXFER_JOB_F_* that such a job may not have
+ * @offsets: bits that its target_offset may not have
+ * @remote: extent of the remote end that the last job was in
+ * @shortest: least length, so that all jobs are bulk or none is (flow.h)
+ * @span: the greatest length minus @shortest
+ * @nr_reads: READs among the jobs taken in this hold of the locks
  */
 struct quick {
 	struct kxfer_session *session;
 	struct kxfer_submit *cmd;
 	u64 now_ns;
-	struct kxfer_job user;
+	const struct kxfer_job *user;
+	const struct kxfer_job *user_end;
 	u32 left;
 	struct kxfer_target *target;
 	struct kxfer_region *region;
 	struct kxfer_mapping *mapping;
+	const struct kxfer_extent *local;
 	u32 op;
+	enum ib_wr_opcode opcode;
 	u32 flags;
-	const struct kxfer_plan_limits *limits;
+	u64 offsets;
 	const struct kxfer_extent *remote;
-	u32 nr_remote;
-	u64 room;
-	struct kxfer_piece piece;
-	bool bulk;
-	int error;
+	u64 shortest;
+	u64 span;
+	u32 nr_reads;
+	struct kxfer_job copies[COPIES];
 };
 
 /* Whether a job of that kind may be quick. NOPs are apart. */
@@ -95,15 +101,27 @@ static bool is_quick(u32 op)
 	return op <= KXFER_OP_WRITE || op == KXFER_OP_SEND;
 }
 
-/* Copy the next job into @user. Return: false if not all of it is there. */
-static bool copy_next(struct quick *quick)
+/*
+ * Copy the next job, or the next COPIES of @nr. The sizes are constants: so the kernel needs not
+ * check at run time that they are within the array. Return: false if not all of it is there.
+ */
+static bool copy_jobs(struct quick *quick, u32 nr)
 {
 	const struct kxfer_job __user *jobs = u64_to_user_ptr(quick->cmd->jobs);
-	unsigned long left;
+	struct kxfer_job *to = quick->copies;
+	unsigned long left = 1;
 
+	jobs += quick->cmd->accepted;
+	quick->user = to;
+	quick->user_end = to + 1;
 	pagefault_disable();
-	left = __copy_from_user_inatomic(&quick->user, jobs + quick->cmd->accepted,
-					 sizeof(quick->user));
+	if (nr >= COPIES) {
+		left = __copy_from_user_inatomic(to, jobs, sizeof(quick->copies));
+		if (!left)
+			quick->user_end = to + COPIES;
+	}
+	if (left)
+		left = __copy_from_user_inatomic(to, jobs, sizeof(*to));
 	pagefault_enable();
 	return !left;
 }
@@ -112,15 +130,9 @@ static bool copy_next(struct quick *quick)
 static bool next(struct quick *quick)
 {
 	quick->cmd->accepted++;
-	return --quick->left && copy_next(quick);
-}
-
-/* Called with job_lock held. Return: a job to fill in, or NULL without memory. */
-static struct kxfer_active_job *take_job(struct quick *quick)
-{
-	if (kxfer_fault(JOB))
-		quick->error = -ENOMEM;
-	return quick->error ? NULL : kxfer_job_take_locked(quick->session);
+	if (!--quick->left)
+		return false;
+	return ++quick->user < quick->user_end || copy_jobs(quick, quick->left);
 }
 
 /* ---- NOPs ---- */
@@ -133,27 +145,24 @@ static bool is_nop(const struct kxfer_job *user)
 		 user->compare_add | user->swap);
 }
 
-/* Called with job_lock held. A job that is done needs no other members. */
+/* Called with job_lock held. */
 static void take_nops(struct quick *quick)
 {
 	struct kxfer_session *session = quick->session;
-	struct kxfer_active_job *job;
+	struct kxfer_completion *completion;
 
 	do {
-		job = is_nop(&quick->user) ? take_job(quick) : NULL;
-		if (!job)
+		if (!is_nop(quick->user))
 			return;
-		job->session = session;
-		job->length = 0;
-		job->completion = (struct kxfer_completion) {
-			.user_data = quick->user.user_data,
+		completion = kxfer_done_next(session);
+		*completion = (struct kxfer_completion) {
+			.user_data = quick->user->user_data,
 			.op = KXFER_OP_NOP,
 			.submitted_ns = quick->now_ns,
 			.completed_ns = quick->now_ns,
 		};
-		trace_kxfer_job_checked(job);
-		trace_kxfer_job_completed(job);
-		kxfer_job_list_add(&session->done, job);
+		trace_kxfer_job_checked(session, completion, 0);
+		trace_kxfer_job_completed(session, completion, 0);
 	} while (next(quick));
 }
 
@@ -166,14 +175,11 @@ static u32 submit_nops(struct quick *quick)
 	if (kxfer_ring_of(session))
 		return 0;
 	spin_lock_bh(&session->job_lock);
-	quick->left = kxfer_ring_room(session, quick->left);
+	quick->left = kxfer_done_room(session, quick->left);
 	if (quick->left)
 		take_nops(quick);
 	nr = quick->cmd->accepted - before;
-	WRITE_ONCE(session->nr_done, session->nr_done + nr);
-	kxfer_job_reserve_locked(session, 0);
-	if (wq_has_sleeper(&session->wait))
-		wake_up(&session->wait);
+	kxfer_complete_places(session, nr);
 	spin_unlock_bh(&session->job_lock);
 	kxfer_stat_add(KXFER_STAT_JOBS_SUBMITTED, nr);
 	kxfer_stat_add(KXFER_STAT_JOBS_COMPLETED, nr);
@@ -189,7 +195,7 @@ static u32 submit_nops(struct quick *quick)
 static bool bind(struct quick *quick)
 {
 	struct kxfer_session *session = quick->session;
-	const struct kxfer_job *user = &quick->user;
+	const struct kxfer_job *user = quick->user;
 
 	quick->target = READ_ONCE(session->last_target);
 	quick->region = READ_ONCE(session->last_region);
@@ -198,9 +204,32 @@ static bool bind(struct quick *quick)
 	    quick->target->link->dev->iwarp)
 		return false;
 	quick->op = KXFER_OP_NOP;
-	quick->bulk = kxfer_flow_is_bulk(user->length);
+	quick->shortest = kxfer_flow_is_bulk(user->length) ? KXFER_BULK_BYTES + 1 : 1;
 	quick->mapping = kxfer_mapping_find(quick->region, quick->target->link->dev);
-	return quick->mapping;
+	if (!quick->mapping)
+		return false;
+	quick->local = quick->mapping->extents;
+	return true;
+}
+
+static enum ib_wr_opcode opcode_of(u32 op)
+{
+	if (op == KXFER_OP_READ)
+		return IB_WR_RDMA_READ;
+	return op == KXFER_OP_WRITE ? IB_WR_RDMA_WRITE : IB_WR_SEND_WITH_IMM;
+}
+
+/* Return: the greatest length of a piece with @op; 0: there is none, or it has more limits. */
+static u64 longest_piece(const struct quick *quick, u32 op)
+{
+	const struct kxfer_plan_limits *limits = kxfer_device_limits(quick->target->link->dev, op);
+	u64 longest = limits->max_wr_bytes;
+
+	if (!limits->max_sge || limits->border_bytes)
+		return 0;
+	if (op == KXFER_OP_SEND)
+		longest = min3(longest, quick->target->length, (u64)KXFER_MESSAGE_EAGER_MAX);
+	return quick->shortest == 1 ? min_t(u64, longest, KXFER_BULK_BYTES) : longest;
 }
 
 /*
@@ -210,77 +239,121 @@ static bool bind(struct quick *quick)
 static bool take_op(struct quick *quick)
 {
 	const struct kxfer_target *target = quick->target;
-	u32 op = quick->user.op;
+	u32 op = quick->user->op;
+	u64 longest;
 
 	if (op == KXFER_OP_NOP || !is_quick(op) || !(target->rights & kxfer_op_right(op)) ||
 	    (op == KXFER_OP_READ && !quick->region->memory->writable) ||
 	    (op == KXFER_OP_SEND && !kxfer_sender_served(target->link)))
 		return false;
+	longest = longest_piece(quick, op);
+	if (longest < quick->shortest)
+		return false;
 	quick->op = op;
-	quick->flags = 0;
-	quick->limits = kxfer_device_limits(target->link->dev, op);
+	quick->opcode = opcode_of(op);
+	quick->span = longest - quick->shortest;
+	quick->flags = ~0;
+	quick->offsets = 0;
 	quick->remote = target->keys;
-	quick->nr_remote = target->nr_keys;
-	quick->room = target->length;
 	if (op == KXFER_OP_SEND) {
 		/* With a credit such a message has a place. */
 		if (target->link->features & KXFER_WIRE_FEATURE_WAIT)
-			quick->flags = KXFER_JOB_F_WAIT;
+			quick->flags = ~KXFER_JOB_F_WAIT;
+		quick->offsets = U64_MAX;
 		quick->remote = &kxfer_message_place;
-		quick->nr_remote = 1;
-		quick->room = min_t(u64, target->length, KXFER_MESSAGE_EAGER_MAX);
 	}
 	return true;
 }
 
-static bool is_within(u64 offset, u64 length, u64 limit)
+/* Whether the next job is within one local and one remote extent: those of the job before. */
+static __always_inline bool is_within(const struct quick *quick)
 {
-	return offset <= limit && length <= limit - offset;
+	const struct kxfer_job *user = quick->user;
+
+	return kxfer_extent_has(quick->local, user->region_offset, user->length) &&
+	       kxfer_extent_has(quick->remote, user->target_offset, user->length);
 }
 
-/* Whether the next job is one of one piece like the first, and accepted; fills in @piece. */
-static bool is_piece(struct quick *quick)
+/*
+ * Find the extents that the next job begins in. Return: false if it begins outside the region or
+ * the target, which the extents cover, and no more.
+ */
+static bool find_extents(struct quick *quick)
 {
 	const struct kxfer_mapping *mapping = quick->mapping;
-	const struct kxfer_job *user = &quick->user;
+	const struct kxfer_target *target = quick->target;
+	const struct kxfer_job *user = quick->user;
 
-	if ((user->op != quick->op && !take_op(quick)) || user->flags & ~quick->flags ||
-	    user->cookie | user->compare_add | user->swap || !user->length ||
-	    user->target != quick->target->id || user->region != quick->region->id ||
-	    kxfer_flow_is_bulk(user->length) != quick->bulk ||
-	    !is_within(user->target_offset, user->length, quick->room) ||
-	    !is_within(user->region_offset, user->length, quick->region->memory->length) ||
-	    (user->op == KXFER_OP_SEND && user->target_offset))
+	if (user->region_offset >= quick->region->memory->length)
 		return false;
-	return kxfer_plan_piece(&quick->piece, mapping->extents, mapping->nr_extents,
-				user->region_offset, quick->remote, quick->nr_remote,
-				user->target_offset, user->length, quick->limits);
+	quick->local = mapping->extents + kxfer_extents_find(mapping->extents, mapping->nr_extents,
+							     user->region_offset);
+	if (quick->op == KXFER_OP_SEND)
+		return true;
+	if (user->target_offset >= target->length)
+		return false;
+	quick->remote = target->keys + kxfer_extents_find(target->keys, target->nr_keys,
+							  user->target_offset);
+	return true;
+}
+
+/* Whether the next job is one of one piece like the first, and accepted. */
+static bool is_piece(struct quick *quick)
+{
+	const struct kxfer_job *user = quick->user;
+
+	if ((user->op != quick->op && !take_op(quick)) ||
+	    (user->target ^ quick->target->id) | (user->region ^ quick->region->id) |
+	    (user->flags & quick->flags) ||
+	    user->cookie | user->compare_add | user->swap |
+	    (user->target_offset & quick->offsets) ||
+	    user->length - quick->shortest > quick->span)
+		return false;
+	return is_within(quick) || (find_extents(quick) && is_within(quick));
+}
+
+/* Called with the locks held: build the chain that is the next job. */
+static void add_job(struct quick *quick, struct kxfer_lane *lane)
+{
+	struct kxfer_target *target = quick->target;
+	const struct kxfer_job *user = quick->user;
+	struct kxfer_chain *chain;
+	struct kxfer_piece piece;
+
+	kxfer_plan_piece(&piece, quick->local, user->region_offset, quick->remote,
+			 user->target_offset, user->length);
+	chain = kxfer_chain_add_piece(lane, &piece, quick->opcode, target->grant);
+	chain->offset = user->region_offset;
+	chain->target = target;
+	chain->region = quick->region;
+	chain->mapping = quick->mapping;
+	chain->completion.user_data = user->user_data;
+	chain->completion.bytes = 0;
+	chain->completion.status = 0;
+	chain->completion.op = quick->op;
+	chain->completion.submitted_ns = quick->now_ns;
+	WRITE_ONCE(chain->session, quick->session);
+	if (quick->op == KXFER_OP_READ)
+		quick->nr_reads++;
+	else
+		kxfer_chain_inline(lane, lane->scratch->last, quick->region->memory,
+				   user->region_offset, user->length);
+	kxfer_mapping_to_device(quick->mapping, user->region_offset, user->length);
+	trace_kxfer_job_checked(quick->session, &chain->completion, user->length);
+	trace_kxfer_job_planned(quick->session, &chain->completion, user->length);
 }
 
 /* Called with the locks held. Return: false if there is no room or credit for the next job. */
 static bool take_piece(struct quick *quick, struct kxfer_lane *lane)
 {
 	bool message = quick->op == KXFER_OP_SEND;
-	struct kxfer_active_job *job;
 
-	if (!kxfer_chain_has_room(lane) ||
+	if (!kxfer_chain_bytes_left(lane) ||
 	    (message && !kxfer_message_may_go(quick->target, lane)))
-		return false;
-	job = take_job(quick);
-	if (!job)
 		return false;
 	if (message)
 		kxfer_message_went(quick->target);
-	kxfer_job_make(job, quick->session, &quick->user, quick->now_ns);
-	job->region = quick->region;
-	job->mapping = quick->mapping;
-	job->target = quick->target;
-	job->lane = lane;
-	trace_kxfer_job_checked(job);
-	kxfer_chain_add_piece(lane, job, &quick->piece);
-	trace_kxfer_job_planned(job);
-	list_add_tail(&job->session_node, &quick->session->jobs);
-	kxfer_job_posted(lane, job);
+	add_job(quick, lane);
 	return true;
 }
 
@@ -291,10 +364,20 @@ static bool is_free(const struct quick *quick, const struct kxfer_lane *lane)
 	       kxfer_link_is_live(lane->link);
 }
 
+/* A session looks first for jobs of the flow that has waited longest (kxfer_quick_lane()). */
+static void last_of_flows(struct kxfer_session *session, struct kxfer_flow *flow)
+{
+	if (!list_is_last(&flow->session_node, &session->flows))
+		list_move_tail(&flow->session_node, &session->flows);
+}
+
 /* Called with the locks held, before a job can complete. The call has a use of the mapping. */
-static void count(struct quick *quick, u32 nr)
+static void count(struct quick *quick, struct kxfer_lane *lane, u32 nr)
 {
 	kxfer_job_reserve_locked(quick->session, nr);
+	last_of_flows(quick->session, quick->target->flow);
+	kxfer_flow_join_some(quick->target->flow, nr, quick->nr_reads);
+	WRITE_ONCE(lane->nr_posted, lane->nr_posted + nr);
 	atomic_add(nr, &quick->region->users);
 	atomic_add(nr - 1, &quick->mapping->users);
 	atomic_add(nr, &quick->target->nr_jobs);
@@ -313,14 +396,15 @@ static u32 submit_pieces(struct quick *quick)
 
 	local_bh_disable();
 	spin_lock(&session->job_lock);
-	quick->left = kxfer_ring_room(session, quick->left);
-	lane = kxfer_flow_lock_for(quick->target->flow, quick->user.length);
+	lane = kxfer_flow_lock_for(quick->target->flow, quick->user->length);
+	quick->nr_reads = 0;
+	quick->left = min(kxfer_done_room(session, quick->left), kxfer_chain_pieces(lane));
 	if (quick->left && is_free(quick, lane))
 		while (take_piece(quick, lane) && next(quick) && is_piece(quick))
 			;
 	nr = quick->cmd->accepted - before;
 	if (nr)
-		count(quick, nr);
+		count(quick, lane, nr);
 	spin_unlock(&session->job_lock);
 	kxfer_job_pump_locked(lane);
 	if (nr)
@@ -354,12 +438,12 @@ static u32 submit_some(struct quick *quick, u32 want)
 	struct kxfer_user *user = quick->session->user;
 	u32 share, nr = 0;
 
-	if (!copy_next(quick))
+	if (!copy_jobs(quick, want))
 		return 0;
 	share = kxfer_user_take_some(user, KXFER_SHARE_JOBS, want);
 	quick->left = share;
 	if (share)
-		nr = quick->user.op == KXFER_OP_NOP ? submit_nops(quick) : submit_transfers(quick);
+		nr = quick->user->op == KXFER_OP_NOP ? submit_nops(quick) : submit_transfers(quick);
 	kxfer_user_return(user, KXFER_SHARE_JOBS, share - nr);
 	return nr;
 }
@@ -384,23 +468,21 @@ static bool looks_quick(const struct kxfer_submit *cmd)
  * @session: session of the caller, which holds its lock for reading
  * @cmd: the call, checked; @accepted is increased
  *
- * Return: 0: the batch has to go on with the rest, if there is one; -ENOMEM: the call ends.
+ * The batch has to go on with the rest, if there is one.
  */
-int kxfer_quick_submit(struct kxfer_session *session, struct kxfer_submit *cmd)
+void kxfer_quick_submit(struct kxfer_session *session, struct kxfer_submit *cmd)
 {
 	/* Only what is set is read. */
 	struct quick quick __uninitialized;
 	u32 want, nr;
 
 	if (!looks_quick(cmd))
-		return 0;
+		return;
 	quick.session = session;
 	quick.cmd = cmd;
-	quick.error = 0;
 	quick.now_ns = ktime_get_ns();
 	do {
 		want = min_t(u32, cmd->nr_jobs - cmd->accepted, QUICK_JOBS);
 		nr = submit_some(&quick, want);
 	} while (nr == want && cmd->accepted < cmd->nr_jobs);
-	return quick.error;
 }

@@ -24,7 +24,9 @@
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
 
+#include "job/done.h"
 #include "job/job.h"
+#include "job/quick.h"
 #include "job/reap.h"
 #include "job/ring.h"
 #include "job/target.h"
@@ -69,10 +71,11 @@ static struct kxfer_lane *lane_in_flight(struct kxfer_session *session)
 	if (READ_ONCE(session->nr_jobs) == READ_ONCE(session->nr_recvs))
 		return NULL;
 	spin_lock_bh(&session->job_lock);
+	lane = kxfer_quick_lane(session);
 	list_for_each_entry(job, &session->jobs, session_node) {
-		lane = job->lane;
 		if (lane || ++n == LOOK_JOBS)
 			break;
+		lane = job->lane;
 	}
 	if (lane)
 		kxfer_link_ref(lane->link);
@@ -113,8 +116,11 @@ struct looker {
 static u32 count_plain_jobs(const struct kxfer_session *session, const struct kxfer_lane *lane)
 {
 	struct kxfer_active_job *job;
-	u32 nr = 0, n = 0;
+	bool withdrawn = false;
+	u32 nr = kxfer_quick_on(session, lane, &withdrawn), n = 0;
 
+	if (withdrawn)
+		return 0;
 	list_for_each_entry(job, &session->jobs, session_node) {
 		if (++n > LOOK_JOBS)
 			return 0;
@@ -228,18 +234,17 @@ int kxfer_reap_wait(struct kxfer_session *session, u32 want, u64 deadline_ns, u3
 }
 
 /*
- * Store completions of @jobs without page faults, @nr at most; @stored counts those that could be.
- * Return: the link to the first job that is left.
+ * Store the first completions without page faults, @nr at most. Called with job_lock held. Return:
+ * number of those that could be stored.
  */
-static struct kxfer_active_job **store(struct kxfer_active_job **jobs,
-				       struct kxfer_completion __user *to, u32 nr, u32 *stored)
+static u32 store(const struct kxfer_session *session, struct kxfer_completion __user *to, u32 nr)
 {
-	struct kxfer_active_job **next = jobs;
+	u32 stored = 0;
 
 	if (!user_write_access_begin(to, nr * sizeof(*to)))
-		return jobs;
-	for (; *stored < nr; next = &(*next)->next, to++, ++*stored) {
-		const struct kxfer_completion *completion = &(*next)->completion;
+		return 0;
+	for (; stored < nr; to++, stored++) {
+		const struct kxfer_completion *completion = kxfer_done_at(session, stored);
 
 		unsafe_put_user(completion->user_data, &to->user_data, fault);
 		unsafe_put_user(completion->bytes, &to->bytes, fault);
@@ -250,7 +255,7 @@ static struct kxfer_active_job **store(struct kxfer_active_job **jobs,
 	}
 fault:
 	user_write_access_end();
-	return next;
+	return stored;
 }
 
 /*
@@ -261,20 +266,15 @@ fault:
  */
 static u32 store_some(struct kxfer_session *session, struct kxfer_completion __user *to, u32 *max)
 {
-	struct kxfer_active_job *jobs, **end;
 	u32 stored = 0;
 
 	spin_lock_bh(&session->job_lock);
 	*max = session->ring ? 0 : min(*max, session->nr_done);
 	if (*max) {
-		jobs = session->done.first;
 		pagefault_disable();
-		end = store(&jobs, to, *max, &stored);
+		stored = store(session, to, *max);
 		pagefault_enable();
-		session->done.first = *end;
-		*end = NULL;
 		WRITE_ONCE(session->nr_done, session->nr_done - stored);
-		kxfer_job_free_locked(session, jobs);
 	}
 	spin_unlock_bh(&session->job_lock);
 	return stored;

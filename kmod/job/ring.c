@@ -7,18 +7,12 @@
  * The reader stores in head how many it has read. Both only grow, and wrap around at
  * 2^32.
  *
- * There is always room, as a proof. A session has nr_jobs jobs in flight and, as far as
- * the kernel knows, nr_done completions unread.
- *  1. A job is accepted only while nr_jobs + nr_done < entries (kxfer_ring_room()):
- *     it has a slot before it begins.
- *  2. Jobs that end move from nr_jobs to nr_done. Before that, the jobs that end and
- *     nr_done together are at most entries, and the unread completions are in the
- *     nr_done slots before tail: the slots written now are others.
- *  3. A look at head (kxfer_ring_look_locked()) only decreases nr_done.
- * The reader may write anything anywhere in the ring. The kernel reads only head there,
- * and ignores a head by which more than nr_done completions are unread. So a wrong head
- * spoils what its own process reads, or leaves that process without room (EAGAIN) until
- * the head is put right.
+ * There is always room, as done.c shows: the slots are the places of the session's completions,
+ * and nr_done counts those that are unread as far as the kernel knows. A look at head
+ * (kxfer_ring_look_locked()) only decreases nr_done. The reader may write anything anywhere in
+ * the ring. The kernel reads only head there, and ignores a head by which more than nr_done
+ * completions are unread. So a wrong head spoils what its own process reads, or leaves that
+ * process without room (EAGAIN) until the head is put right.
  *
  * Order in memory, each with its partner in the reader:
  *  - Completions are written before tail covers them, once for all that end together:
@@ -119,6 +113,7 @@ static struct kxfer_session_ring *make_ring(const struct kxfer_cq_ring *cmd)
  */
 static int give_ring(struct kxfer_session *session, struct kxfer_session_ring *ring)
 {
+	void *unused = NULL;
 	int ret = 0;
 
 	down_write(&session->lock);
@@ -128,12 +123,17 @@ static int give_ring(struct kxfer_session *session, struct kxfer_session_ring *r
 	} else if (session->nr_jobs || session->nr_done) {
 		ret = -EBUSY;
 	} else {
+		unused = session->done;
+		session->done = ring->slots;
+		session->done_entries = ring->entries;
+		session->done_tail = 0;
 		session->max_jobs = ring->entries;
 		/* A reader without a lock sees a complete ring. */
 		smp_store_release(&session->ring, ring);
 	}
 	spin_unlock_bh(&session->job_lock);
 	up_write(&session->lock);
+	kvfree(unused);
 	return ret;
 }
 
@@ -208,18 +208,6 @@ int kxfer_ring_mmap(struct kxfer_session *session, struct vm_area_struct *vma)
 	return ret;
 }
 
-/**
- * kxfer_ring_add() - write a completion into its slot, for kxfer_ring_publish()
- * @ring: ring of a session whose job_lock the caller holds
- * @completion: completion of a job that was accepted while there was room
- */
-void kxfer_ring_add(struct kxfer_session_ring *ring,
-		    const struct kxfer_completion *completion)
-{
-	ring->slots[ring->tail & (ring->entries - 1)] = *completion;
-	ring->tail++;
-}
-
 /*
  * A reader that is about to sleep has stored head, passed a full barrier, and then found
  * tail equal to head. If it has not seen the new tail, then its head is seen here: all
@@ -230,21 +218,22 @@ static void tell(struct kxfer_session_ring *ring, u32 nr_new)
 {
 	/* The store of tail before the load of head; pairs with the reader's. */
 	smp_mb();
-	if (ring->tail - READ_ONCE(ring->shared->head) == nr_new)
+	if (ring->published - READ_ONCE(ring->shared->head) == nr_new)
 		kxfer_eventfd_signal(ring->eventfd);
 }
 
 /**
  * kxfer_ring_publish() - show the reader what was added
- * @ring: as in kxfer_ring_add(), under the same hold of job_lock; something was added
+ * @session: session with a ring, under the same hold of job_lock; something was added
  */
-void kxfer_ring_publish(struct kxfer_session_ring *ring)
+void kxfer_ring_publish(struct kxfer_session *session)
 {
-	u32 nr_new = ring->tail - ring->published;
+	struct kxfer_session_ring *ring = session->ring;
+	u32 nr_new = session->done_tail - ring->published;
 
-	ring->published = ring->tail;
+	ring->published = session->done_tail;
 	/* Completions before tail; pairs with the reader's load-acquire of tail. */
-	smp_store_release(&ring->shared->tail, ring->tail);
+	smp_store_release(&ring->shared->tail, ring->published);
 	if (ring->eventfd)
 		tell(ring, nr_new);
 }
@@ -261,7 +250,7 @@ void kxfer_ring_look_locked(struct kxfer_session *session)
 	if (!ring)
 		return;
 	/* Pairs with the reader's store-release of head: it is done with those slots. */
-	unread = ring->tail - smp_load_acquire(&ring->shared->head);
+	unread = session->done_tail - smp_load_acquire(&ring->shared->head);
 	if (unread < session->nr_done)
 		WRITE_ONCE(session->nr_done, unread);
 }
@@ -278,20 +267,4 @@ void kxfer_ring_look(struct kxfer_session *session)
 	spin_lock_bh(&session->job_lock);
 	kxfer_ring_look_locked(session);
 	spin_unlock_bh(&session->job_lock);
-}
-
-/**
- * kxfer_ring_room() - how many more jobs a session may have, with their completions
- * @session: session with a ring or without; the caller holds its job_lock
- * @want: most that the caller needs
- */
-u32 kxfer_ring_room(struct kxfer_session *session, u32 want)
-{
-	u32 room = session->max_jobs - session->nr_jobs - session->nr_done;
-
-	if (room >= want)
-		return want;
-	/* Only look at what the reader has read since when it matters. */
-	kxfer_ring_look_locked(session);
-	return min(want, session->max_jobs - session->nr_jobs - session->nr_done);
 }

@@ -15,8 +15,7 @@ struct vm_area_struct;
  * @shared: memory that the reader has mapped; @bytes of vmalloc memory
  * @slots: array of completions in @shared
  * @entries: number of @slots; a power of two
- * @tail: completions written; the copy in @shared is for the reader only
- * @published: completions that the tail in @shared covers
+ * @published: completions that the tail in @shared covers; that tail is for the reader only
  * @bytes: length of @shared; whole pages
  * @eventfd: eventfd to signal for completions, or NULL
  */
@@ -24,7 +23,6 @@ struct kxfer_session_ring {
 	struct kxfer_ring *shared;
 	struct kxfer_completion *slots;
 	u32 entries;
-	u32 tail;
 	u32 published;
 	u64 bytes;
 	struct eventfd_ctx *eventfd;
@@ -34,10 +32,7 @@ int kxfer_ring_create(struct kxfer_session *session, void *arg);
 struct kxfer_session_ring *kxfer_ring_of(struct kxfer_session *session);
 void kxfer_ring_destroy(struct kxfer_session_ring *ring);
 int kxfer_ring_mmap(struct kxfer_session *session, struct vm_area_struct *vma);
-void kxfer_ring_add(struct kxfer_session_ring *ring,
-		    const struct kxfer_completion *completion);
-void kxfer_ring_publish(struct kxfer_session_ring *ring);
-u32 kxfer_ring_room(struct kxfer_session *session, u32 want);
+void kxfer_ring_publish(struct kxfer_session *session);
 void kxfer_ring_look(struct kxfer_session *session);
 void kxfer_ring_look_locked(struct kxfer_session *session);
 

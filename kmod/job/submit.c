@@ -298,7 +298,7 @@ int kxfer_submit_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 	if (!job)
 		return batch->may_sleep ? -ENOMEM : KXFER_WOULD_SLEEP;
 	ret = bind_job(job, user);
-	trace_kxfer_job_checked(job);
+	trace_kxfer_job_checked(job->session, &job->completion, job->length);
 	if (!ret && job->region && user->op < KXFER_OP_SEND)
 		ret = plan_transfer(batch, job, user);
 	else if (!ret && kxfer_message_wants_mapping(job))
@@ -310,7 +310,7 @@ int kxfer_submit_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 		job->status = ret;
 		ret = 0;
 	}
-	trace_kxfer_job_planned(job);
+	trace_kxfer_job_planned(job->session, &job->completion, job->length);
 	if (!ret)
 		ret = kxfer_batch_add(batch, job);
 	if (ret)
@@ -402,7 +402,7 @@ static int accept_batches(struct kxfer_session *session, struct kxfer_submit *cm
 	struct kxfer_job job __uninitialized;
 	int ret = 0;
 
-	kxfer_batch_begin(&batch, session, cmd->nr_jobs - cmd->accepted);
+	kxfer_batch_begin(&batch, session, cmd->nr_jobs - cmd->accepted, true);
 	batch.at_once = true;
 	for (; cmd->accepted < cmd->nr_jobs; cmd->accepted++) {
 		ret = copy_job(&batch, cmd, &job) ?: kxfer_submit_check(&job) ?:
@@ -420,15 +420,15 @@ static int accept_batches(struct kxfer_session *session, struct kxfer_submit *cm
 /* Return: 0 if all jobs were accepted, else -errno for the first that was not. */
 static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
 {
-	int ret;
+	int ret = 0;
 
 	if (!down_read_trylock(&session->lock)) {
 		ret = kxfer_session_may_wait(session) ?: down_read_killable(&session->lock);
 		if (ret)
 			return ret;
 	}
-	ret = kxfer_quick_submit(session, cmd);
-	if (!ret && cmd->accepted < cmd->nr_jobs)
+	kxfer_quick_submit(session, cmd);
+	if (cmd->accepted < cmd->nr_jobs)
 		ret = accept_batches(session, cmd);
 	up_read(&session->lock);
 	return ret;
@@ -477,7 +477,9 @@ int kxfer_submit(struct kxfer_session *session, void *arg)
 	cmd->reaped = 0;
 	if (!cmd->wait && !cmd->nr_completions)
 		return 0;
-	kxfer_reap_wait(session, cmd->wait, cmd->deadline_ns, cmd->flags);
+	/* Often all have completed while they were posted. */
+	if (READ_ONCE(session->nr_done) < cmd->wait)
+		kxfer_reap_wait(session, cmd->wait, cmd->deadline_ns, cmd->flags);
 	trace_kxfer_waited(session, cmd->wait);
 	if (ring)
 		kxfer_ring_look(session);

@@ -344,6 +344,30 @@ static struct kxfer_flow *get_flow(struct kxfer_session *session, struct kxfer_l
 	return kxfer_flow_create(link, session->id);
 }
 
+/* Called with the session's lock held for writing; the target is in the table. */
+static void join_flow(struct kxfer_session *session, struct kxfer_flow *flow)
+{
+	if (flow->nr_targets++)
+		return;
+	spin_lock_bh(&session->job_lock);
+	list_add_tail(&flow->session_node, &session->flows);
+	spin_unlock_bh(&session->job_lock);
+}
+
+/**
+ * kxfer_target_leave() - a target leaves its session's table
+ * @session: session of the target; no other context changes the table meanwhile
+ * @target: target without jobs in flight
+ */
+void kxfer_target_leave(struct kxfer_session *session, struct kxfer_target *target)
+{
+	if (--target->flow->nr_targets)
+		return;
+	spin_lock_bh(&session->job_lock);
+	list_del_init(&target->flow->session_node);
+	spin_unlock_bh(&session->job_lock);
+}
+
 /* Once the target is in the table another thread may close it. */
 static int insert_target(struct kxfer_session *session, struct kxfer_target *target,
 			 struct kxfer_target_open *cmd)
@@ -361,8 +385,10 @@ static int insert_target(struct kxfer_session *session, struct kxfer_target *tar
 	if (!ret)
 		ret = kxfer_table_insert(&session->targets, target, &target->id,
 					 KXFER_MAX_TARGETS);
-	if (!ret)
+	if (!ret) {
+		join_flow(session, flow);
 		atomic_inc(&target->peer->nr_targets);
+	}
 	cmd->target = target->id;
 	up_write(&session->lock);
 	return ret;
@@ -435,6 +461,7 @@ int kxfer_target_close(struct kxfer_session *session, void *arg)
 	} else {
 		xa_erase(&session->targets, cmd->id);
 		session->last_target = NULL;
+		kxfer_target_leave(session, target);
 		atomic_dec(&target->peer->nr_targets);
 	}
 	up_write(&session->lock);

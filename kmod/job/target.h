@@ -71,6 +71,7 @@ struct kxfer_target {
 int kxfer_target_open(struct kxfer_session *session, void *arg);
 int kxfer_target_close(struct kxfer_session *session, void *arg);
 int kxfer_target_info(struct kxfer_session *session, void *arg);
+void kxfer_target_leave(struct kxfer_session *session, struct kxfer_target *target);
 void kxfer_target_put(struct kxfer_target *target);
 void kxfer_target_settle(struct kxfer_target *target);
 void kxfer_target_free(struct kxfer_target *target);

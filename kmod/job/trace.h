@@ -23,16 +23,21 @@
 
 #include <linux/types.h>
 
-struct kxfer_active_job;
+struct kxfer_completion;
 struct kxfer_session;
 
 static inline void trace_kxfer_submit(const struct kxfer_session *owner, u32 nr) { }
 static inline void trace_kxfer_handed_over(const struct kxfer_session *owner, u32 nr) { }
 static inline void trace_kxfer_waited(const struct kxfer_session *owner, u32 nr) { }
-static inline void trace_kxfer_job_checked(const struct kxfer_active_job *job) { }
-static inline void trace_kxfer_job_planned(const struct kxfer_active_job *job) { }
-static inline void trace_kxfer_job_found(const struct kxfer_active_job *job) { }
-static inline void trace_kxfer_job_completed(const struct kxfer_active_job *job) { }
+#define trace_kxfer_job_found_enabled()	false
+static inline void trace_kxfer_job_checked(const struct kxfer_session *owner,
+					   const struct kxfer_completion *job, u64 length) { }
+static inline void trace_kxfer_job_planned(const struct kxfer_session *owner,
+					   const struct kxfer_completion *job, u64 length) { }
+static inline void trace_kxfer_job_found(const struct kxfer_session *owner,
+					 const struct kxfer_completion *job, u64 length) { }
+static inline void trace_kxfer_job_completed(const struct kxfer_session *owner,
+					     const struct kxfer_completion *job, u64 length) { }
 
 #endif /* KXFER_TRACE_H */
 
@@ -44,9 +49,9 @@ static inline void trace_kxfer_job_completed(const struct kxfer_active_job *job)
 #if !defined(KXFER_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define KXFER_TRACE_H
 
+#include <linux/kxfer.h>
 #include <linux/tracepoint.h>
 
-#include "job/job.h"
 #include "node/session.h"
 
 DECLARE_EVENT_CLASS(kxfer_session,
@@ -74,39 +79,44 @@ DEFINE_EVENT(kxfer_session, kxfer_waited,
 	     TP_ARGS(owner, nr));
 
 DECLARE_EVENT_CLASS(kxfer_job,
-		    TP_PROTO(const struct kxfer_active_job *job),
-		    TP_ARGS(job),
+		    TP_PROTO(const struct kxfer_session *owner,
+			     const struct kxfer_completion *job, u64 length),
+		    TP_ARGS(owner, job, length),
 		    TP_STRUCT__entry(__field(u64, session)
 				     __field(u64, user_data)
 				     __field(u64, length)
 				     __field(s32, pid)
 				     __field(u32, op)
 				     __field(s32, status)),
-		    TP_fast_assign(__entry->session = job->session->id;
-				   __entry->user_data = job->completion.user_data;
-				   __entry->length = job->length;
-				   __entry->pid = job->session->pid;
-				   __entry->op = job->completion.op;
-				   __entry->status = job->completion.status;),
+		    TP_fast_assign(__entry->session = owner->id;
+				   __entry->user_data = job->user_data;
+				   __entry->length = length;
+				   __entry->pid = owner->pid;
+				   __entry->op = job->op;
+				   __entry->status = job->status;),
 		    TP_printk("session %llu of process %d: op %u, user_data 0x%llx, %llu bytes, status %d",
 			      __entry->session, __entry->pid, __entry->op,
 			      __entry->user_data, __entry->length, __entry->status));
 
 DEFINE_EVENT(kxfer_job, kxfer_job_checked,
-	     TP_PROTO(const struct kxfer_active_job *job),
-	     TP_ARGS(job));
+	     TP_PROTO(const struct kxfer_session *owner, const struct kxfer_completion *job,
+		      u64 length),
+	     TP_ARGS(owner, job, length));
 
 DEFINE_EVENT(kxfer_job, kxfer_job_planned,
-	     TP_PROTO(const struct kxfer_active_job *job),
-	     TP_ARGS(job));
+	     TP_PROTO(const struct kxfer_session *owner, const struct kxfer_completion *job,
+		      u64 length),
+	     TP_ARGS(owner, job, length));
 
 DEFINE_EVENT(kxfer_job, kxfer_job_found,
-	     TP_PROTO(const struct kxfer_active_job *job),
-	     TP_ARGS(job));
+	     TP_PROTO(const struct kxfer_session *owner, const struct kxfer_completion *job,
+		      u64 length),
+	     TP_ARGS(owner, job, length));
 
 DEFINE_EVENT(kxfer_job, kxfer_job_completed,
-	     TP_PROTO(const struct kxfer_active_job *job),
-	     TP_ARGS(job));
+	     TP_PROTO(const struct kxfer_session *owner, const struct kxfer_completion *job,
+		      u64 length),
+	     TP_ARGS(owner, job, length));
 
 #endif /* KXFER_TRACE_H */
 

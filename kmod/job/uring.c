@@ -321,9 +321,8 @@ static int accept(struct kxfer_session *session, struct io_uring_cmd *cmd,
 		down_read(&session->lock);
 	else if (!down_read_trylock(&session->lock))
 		return KXFER_WOULD_SLEEP;
-	kxfer_batch_begin(&batch, session, 1);
+	kxfer_batch_begin(&batch, session, 1, may_sleep);
 	batch.uring = cmd;
-	batch.may_sleep = may_sleep;
 	ret = kxfer_submit_accept(&batch, job);
 	kxfer_batch_flush(&batch);
 	if (batch.lane)

@@ -92,9 +92,9 @@ struct kxfer_lane_user {
  * @bytes_posted: payload of the posted chains
  * @max_bytes: limit of @bytes_posted
  * @flows: flows of sessions with queued jobs, by what they wait for (flow.h)
- * @posted: jobs planned to the end, not completed
+ * @posted: jobs planned to the end, not completed, but those that are their chain (job/quick.c)
  * @nr_queued: jobs of @flows that are not planned to the end
- * @nr_posted: length of @posted
+ * @nr_posted: length of @posted, and the number of those others
  * @chains: array of chains, one for each credit
  * @free_chains: chains not in use, by kxfer_chain.next
  * @finished: completed chains not taken back yet, by kxfer_chain.next; belongs to the owner

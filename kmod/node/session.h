@@ -17,9 +17,10 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include "base/job_list.h"
 #include "node/table.h"
 
+struct kxfer_active_job;
+struct kxfer_completion;
 struct kxfer_engine;
 struct kxfer_event;
 struct kxfer_region;
@@ -59,13 +60,17 @@ struct kxfer_user;
  * @last_target: entry of @targets that was looked up last for a job; or NULL
  * @pinned_bytes: bytes of all regions, in whole pages
  * @charges: charges to the rdma cgroup, for devices in use; see charge.c
- * @job_lock: protects the next ten members; bh-safe
- * @jobs: jobs in flight, by kxfer_active_job.session_node
- * @done: jobs that ended and are not reaped; empty with a @ring
- * @nr_jobs: length of @jobs, and the places of batches under way
+ * @job_lock: protects the next thirteen members; bh-safe
+ * @jobs: jobs in flight, by kxfer_active_job.session_node, but those of @flows that are quick
+ * @flows: flows of @targets (job/flow.h), in the order of their last quick jobs
+ * @done: completions, in a ring of @done_entries (done.c): those that are not reaped; with a
+ *	@ring: what that shares with the process
+ * @done_entries: a power of two; 0: there was no job yet
+ * @done_tail: number of the next completion
+ * @nr_jobs: jobs in flight, and the places of batches under way
  * @nr_recvs: number of RECVs in @jobs
- * @nr_done: length of @done; with a @ring: most completions unread in it (ring.c)
- * @max_jobs: limit of @nr_jobs + @nr_done
+ * @nr_done: completions that are not reaped; with a @ring: most that are unread in it (ring.c)
+ * @max_jobs: limit of @nr_jobs + @nr_done, and of @done_entries
  * @ring: completion ring, or NULL; set once
  * @spare_jobs: free jobs kept for reuse, by kxfer_active_job.next
  * @nr_spare_jobs: length of @spare_jobs
@@ -105,7 +110,10 @@ struct kxfer_session {
 
 	spinlock_t job_lock;
 	struct list_head jobs;
-	struct kxfer_job_list done;
+	struct list_head flows;
+	struct kxfer_completion *done;
+	u32 done_entries;
+	u32 done_tail;
 	u32 nr_jobs;
 	u32 nr_recvs;
 	u32 nr_done;

@@ -134,6 +134,7 @@ static enum flow home_of(enum site site)
 	case SITE_TARGET_ANSWER:
 	case SITE_TARGET_KEYS:
 	case SITE_JOB:
+	case SITE_DONE:
 	case SITE_CHAIN_MAP_SINK:
 	case SITE_CHAIN_DONE:
 	case SITE_CHAIN_INVALIDATED:

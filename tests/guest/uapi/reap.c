@@ -231,6 +231,32 @@ TEST_F(reap, poll_tells_a_full_queue)
 	free(nops);
 }
 
+/* Completions wait in memory that grows with their number. */
+TEST_F(reap, takes_many_in_their_order)
+{
+	struct kxfer_completion *done = calloc(1024, sizeof(*done));
+	struct kxfer_job nops[64] = {};
+	uint64_t next = 0, taken = 0;
+	int i, n, round;
+
+	ASSERT_NE(NULL, done);
+	/* Some are taken before it grows, so that the others do not begin at its first place. */
+	for (round = 1; round <= 16; round++) {
+		for (i = 0; i < 64; i++)
+			nops[i].user_data = next++;
+		test_cmd_submit(64, self->fd, nops, 64);
+		n = reap(self->fd, done, 5, 0, 0);
+		ASSERT_EQ(5, n);
+		for (i = 0; i < n; i++)
+			EXPECT_EQ(taken++, done[i].user_data);
+	}
+	while ((n = reap(self->fd, done, 1024, 0, 0)) > 0)
+		for (i = 0; i < n; i++)
+			EXPECT_EQ(taken++, done[i].user_data);
+	EXPECT_EQ(1024, taken);
+	free(done);
+}
+
 /* ---- cancelling ---- */
 
 TEST_F(reap, cancel_of_nothing_is_an_error_unless_all_is_meant)

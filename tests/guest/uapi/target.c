@@ -717,4 +717,27 @@ TEST_F(liar, with_keys_that_do_not_work_fails_the_job)
 		    (ret == -ECONNRESET && !strcmp(kx_provider(), "siw")));
 }
 
+/*
+ * The same of a job whose target and region the session knows: its region was used with a target
+ * of another peer, and a job that was refused has named this one.
+ */
+TEST_F(liar, with_keys_that_do_not_work_fails_a_job_of_known_objects)
+{
+	struct kx_pair pair;
+	uint32_t peer, id;
+	int ret;
+
+	ASSERT_EQ(0, kx_pair_open(&pair, LENGTH, KXFER_RIGHT_ALL));
+	test_cmd_peer_open(pair.client, kx_addr(kx_address(), self->port), &peer);
+	ASSERT_EQ(0, open_lie(pair.client, peer, &id));
+	ASSERT_EQ(0, kx_transfer(pair.client, KXFER_OP_READ, pair.client_region, 0, pair.target,
+				 0, 64));
+	ASSERT_EQ(-ERANGE, kx_transfer(pair.client, KXFER_OP_READ, pair.client_region, 0, id,
+				       4096, 64));
+	ret = kx_transfer(pair.client, KXFER_OP_READ, pair.client_region, 0, id, 0, 64);
+	EXPECT_TRUE(ret == -EREMOTEIO ||
+		    (ret == -ECONNRESET && !strcmp(kx_provider(), "siw")));
+	kx_pair_close(&pair);
+}
+
 TEST_HARNESS_MAIN

@@ -139,19 +139,30 @@ static inline const char *wrong_wr(const struct plan_input *in, const struct kxf
 	return "ends too early";
 }
 
+/* The extents beside the one that has a byte do not have it. */
+static inline bool others_have(const struct kxfer_extent *table, u32 nr, u32 index, u64 offset)
+{
+	return (index && kxfer_extent_has(&table[index - 1], offset, 1)) ||
+	       (index + 1 < nr && kxfer_extent_has(&table[index + 1], offset, 1));
+}
+
 /* Checks kxfer_plan_piece(); the walkers stand at the first byte. */
 static inline const char *wrong_piece(const struct plan_input *in, const struct walker *local,
 				      const struct walker *remote)
 {
-	u64 to_border = KXFER_PLAN_PAGE - walker_addr(remote) % KXFER_PLAN_PAGE;
-	bool near = to_border < in->limits.border_bytes, is_piece;
+	u32 from = kxfer_extents_find(in->local, in->nr_local, in->from);
+	u32 to = kxfer_extents_find(in->remote, in->nr_remote, in->to);
 	struct kxfer_piece piece;
+	bool is_piece;
 
-	is_piece = in->length <= walker_run(local) && in->length <= walker_run(remote) &&
-		   in->length <= in->limits.max_wr_bytes && (!near || in->length <= to_border);
-	if (kxfer_plan_piece(&piece, in->local, in->nr_local, in->from, in->remote, in->nr_remote,
-			     in->to, in->length, &in->limits) != is_piece)
+	if (others_have(in->local, in->nr_local, from, in->from) ||
+	    others_have(in->remote, in->nr_remote, to, in->to))
+		return "a byte in two extents";
+	is_piece = in->length <= walker_run(local) && in->length <= walker_run(remote);
+	if ((kxfer_extent_has(&in->local[from], in->from, in->length) &&
+	     kxfer_extent_has(&in->remote[to], in->to, in->length)) != is_piece)
 		return is_piece ? "one piece that needs a plan" : "a piece that is none";
+	kxfer_plan_piece(&piece, &in->local[from], in->from, &in->remote[to], in->to, in->length);
 	if (is_piece && (piece.addr != walker_addr(local) ||
 			 piece.remote_addr != walker_addr(remote) ||
 			 piece.rkey != remote->table[remote->index].key ||

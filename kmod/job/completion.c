@@ -121,18 +121,22 @@ static u32 complete_commands(const struct kxfer_active_job *gone)
 /**
  * kxfer_complete_places() - count completions that were written into their places, and tell
  * @session: session whose job_lock the caller holds
- * @nr: number of the completions; their jobs are no longer counted as in flight
+ * @ended: jobs that were counted as in flight, and are no longer
+ * @nr: number of the completions
  *
  * The last step: a reader of a ring that sees a completion may at once reuse the objects of its
  * job, without that lock.
  */
-void kxfer_complete_places(struct kxfer_session *session, u32 nr)
+void kxfer_complete_places(struct kxfer_session *session, u32 ended, u32 nr)
 {
-	WRITE_ONCE(session->nr_done, session->nr_done + nr);
 	if (session->ring && nr) {
 		kxfer_user_return(session->user, KXFER_SHARE_JOBS, nr);
 		kxfer_ring_publish(session);
 	}
+	/* What a waiter looks at comes after the ring's tail; pairs with kxfer_ring_waited(). */
+	smp_store_release(&session->nr_done, session->nr_done + nr);
+	/* The same for a waiter that sees that none is in flight. */
+	smp_store_release(&session->nr_jobs, session->nr_jobs - ended);
 	if (wq_has_sleeper(&session->wait))
 		wake_up(&session->wait);
 }
@@ -173,11 +177,10 @@ static void complete_some(struct kxfer_session *session, struct kxfer_job_list *
 	}
 	jobs->first = job;
 	release_objects(first, nr_same);
-	WRITE_ONCE(session->nr_jobs, session->nr_jobs - nr);
 	nr_uring = complete_commands(gone);
 	kxfer_user_return(session->user, KXFER_SHARE_JOBS, nr_uring);
 	kxfer_job_free_locked(session, gone);
-	kxfer_complete_places(session, nr - nr_uring);
+	kxfer_complete_places(session, nr, nr - nr_uring);
 }
 
 /*

@@ -11,7 +11,7 @@ struct kxfer_session;
 struct kxfer_target;
 
 void kxfer_complete_target(struct kxfer_target *target, int nr);
-void kxfer_complete_places(struct kxfer_session *session, u32 nr);
+void kxfer_complete_places(struct kxfer_session *session, u32 ended, u32 nr);
 void kxfer_complete_recvs_locked(struct kxfer_session *session, struct kxfer_job_list *recvs,
 				 u64 now_ns);
 void kxfer_complete_all(struct kxfer_job_list *jobs, int status, u64 now_ns);

@@ -179,7 +179,7 @@ static u32 submit_nops(struct quick *quick)
 	if (quick->left)
 		take_nops(quick);
 	nr = quick->cmd->accepted - before;
-	kxfer_complete_places(session, nr);
+	kxfer_complete_places(session, 0, nr);
 	spin_unlock_bh(&session->job_lock);
 	kxfer_stat_add(KXFER_STAT_JOBS_SUBMITTED, nr);
 	kxfer_stat_add(KXFER_STAT_JOBS_COMPLETED, nr);

@@ -124,8 +124,7 @@ static void release(const struct ended *ended)
 	kxfer_mapping_put(ended->mapping, ended->nr);
 	atomic_sub(ended->nr, &ended->region->users);
 	kxfer_complete_target(ended->target, ended->nr);
-	WRITE_ONCE(session->nr_jobs, session->nr_jobs - ended->nr);
-	kxfer_complete_places(session, ended->nr);
+	kxfer_complete_places(session, ended->nr, ended->nr);
 }
 
 static void count(const struct ended *ended)

@@ -321,7 +321,7 @@ static int wait_for_ring(struct kxfer_session *session,
 		return -EINVAL;
 	kxfer_ring_look(session);
 	ret = kxfer_reap_wait(session, cmd->wait, cmd->deadline_ns, cmd->flags);
-	kxfer_ring_look(session);
+	kxfer_ring_waited();
 	cmd->reaped = 0;
 	return ret;
 }

@@ -23,6 +23,10 @@
  *  - Either the reader sees the new tail, or the kernel sees the new head and signals
  *    the eventfd: a full barrier on both sides, between the store of the one and the
  *    load of the other (see tell()).
+ *  - A call that waited returns only after the completions that it saw in nr_done can be seen in
+ *    the ring, and so does one that saw in nr_jobs that none is in flight: both are stored with
+ *    release after tail, and kxfer_ring_waited() orders these loads before the process's load of
+ *    tail.
  *
  * tests/host/model/ring.pml has each pair as a litmus test, with and without the barrier.
  *
@@ -259,8 +263,7 @@ void kxfer_ring_look_locked(struct kxfer_session *session)
  * kxfer_ring_look() - as kxfer_ring_look_locked()
  * @session: session with a ring or without
  *
- * Any context but hard interrupts. After waiting, job_lock also makes sure that the
- * completions waited for are in the ring: they were counted under job_lock.
+ * Any context but hard interrupts.
  */
 void kxfer_ring_look(struct kxfer_session *session)
 {

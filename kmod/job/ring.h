@@ -36,4 +36,14 @@ void kxfer_ring_publish(struct kxfer_session *session);
 void kxfer_ring_look(struct kxfer_session *session);
 void kxfer_ring_look_locked(struct kxfer_session *session);
 
+/*
+ * A call has seen in nr_done and nr_jobs, without job_lock, that completions came. What the process
+ * reads in the ring after the call covers them.
+ */
+static inline void kxfer_ring_waited(void)
+{
+	/* Pairs with kxfer_complete_places(). */
+	smp_rmb();
+}
+
 #endif /* KXFER_RING_H */

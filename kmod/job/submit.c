@@ -482,7 +482,7 @@ int kxfer_submit(struct kxfer_session *session, void *arg)
 		kxfer_reap_wait(session, cmd->wait, cmd->deadline_ns, cmd->flags);
 	trace_kxfer_waited(session, cmd->wait);
 	if (ring)
-		kxfer_ring_look(session);
+		kxfer_ring_waited();
 	else
 		kxfer_reap_store(session, cmd->completions, cmd->nr_completions,
 				 &cmd->reaped);

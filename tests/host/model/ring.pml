@@ -51,6 +51,18 @@
 #define reader_barrier_after(x)	(x)
 #endif
 
+#ifdef NO_COUNT_RELEASE		/* kxfer_complete_places(): smp_store_release() of nr_done, nr_jobs */
+#define count_release_after(x)	true
+#else
+#define count_release_after(x)	(x)
+#endif
+
+#ifdef NO_WAITED_BARRIER	/* kxfer_ring_waited(): smp_rmb() */
+#define waited_before(x)	true
+#else
+#define waited_before(x)	(x)
+#endif
+
 /* A ring of one slot. A completion is the number that tail has after it. */
 byte head, tail, slot;
 byte ended;
@@ -172,6 +184,41 @@ proctype judge()
 {
 	ended == 2;
 	assert(!sleeps || signals)
+}
+
+#elif defined(WAITED)
+
+/* A call that saw in nr_done that a completion came returns to a process that sees it in tail. */
+byte nr_done, seen_done, seen_tail;
+
+active proctype kernel()
+{
+	bool published, counted;
+
+	do
+	access(published, true, tail = 1)
+	access(counted, count_release_after(published), nr_done = 1)
+	:: published && counted -> break
+	od;
+	ended++
+}
+
+active proctype caller()
+{
+	bool waited, looked;
+
+	do
+	access(waited, true, seen_done = nr_done)
+	access(looked, waited_before(waited), seen_tail = tail)
+	:: waited && looked -> break
+	od;
+	ended++
+}
+
+active proctype judge()
+{
+	ended == 2;
+	assert(seen_done == 0 || seen_tail == 1)
 }
 
 #elif defined(READERS)

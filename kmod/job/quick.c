@@ -72,6 +72,7 @@
  * @shortest: least length, so that all jobs are bulk or none is (flow.h)
  * @span: the greatest length minus @shortest
  * @nr_reads: READs among the jobs taken in this hold of the locks
+ * @unknown: the next job has no flags, and names what was not used just before or has no mapping
  */
 struct quick {
 	struct kxfer_session *session;
@@ -92,6 +93,7 @@ struct quick {
 	u64 shortest;
 	u64 span;
 	u32 nr_reads;
+	bool unknown;
 	struct kxfer_job copies[COPIES];
 };
 
@@ -199,15 +201,20 @@ static bool bind(struct quick *quick)
 
 	quick->target = READ_ONCE(session->last_target);
 	quick->region = READ_ONCE(session->last_region);
+	quick->unknown = !user->flags;
 	if (!quick->target || quick->target->id != user->target || !quick->target->flow ||
-	    !quick->region || quick->region->id != user->region ||
-	    quick->target->link->dev->iwarp)
+	    !quick->region || quick->region->id != user->region)
+		return false;
+	quick->unknown = false;
+	if (quick->target->link->dev->iwarp)
 		return false;
 	quick->op = KXFER_OP_NOP;
 	quick->shortest = kxfer_flow_is_bulk(user->length) ? KXFER_BULK_BYTES + 1 : 1;
 	quick->mapping = kxfer_mapping_find(quick->region, quick->target->link->dev);
-	if (!quick->mapping)
+	if (!quick->mapping) {
+		quick->unknown = !user->flags;
 		return false;
+	}
 	quick->local = quick->mapping->extents;
 	return true;
 }
@@ -448,7 +455,7 @@ static u32 submit_some(struct quick *quick, u32 want)
 	return nr;
 }
 
-/* Whether the first job may be quick: to try costs others time. A second look decides. */
+/* Whether the next job may be quick: to try costs others time. A second look decides. */
 static bool looks_quick(const struct kxfer_submit *cmd)
 {
 	const struct kxfer_job __user *jobs = u64_to_user_ptr(cmd->jobs);
@@ -458,7 +465,7 @@ static bool looks_quick(const struct kxfer_submit *cmd)
 	if (cmd->stride != sizeof(*jobs) || !access_ok(jobs, (size_t)cmd->nr_jobs * sizeof(*jobs)))
 		return false;
 	pagefault_disable();
-	left = __get_user(op, &jobs->op);
+	left = __get_user(op, &jobs[cmd->accepted].op);
 	pagefault_enable();
 	return !left && is_quick(op);
 }
@@ -466,23 +473,26 @@ static bool looks_quick(const struct kxfer_submit *cmd)
 /**
  * kxfer_quick_submit() - accept quick jobs from the head of a call
  * @session: session of the caller, which holds its lock for reading
- * @cmd: the call, checked; @accepted is increased
+ * @cmd: the call, checked; not all of its jobs are accepted; @accepted is increased
  *
- * The batch has to go on with the rest, if there is one.
+ * The batch has to go on with the rest, if there is one. Return: true if the next job is not
+ * quick only for what it names: if the batch accepts it, those behind it may be.
  */
-void kxfer_quick_submit(struct kxfer_session *session, struct kxfer_submit *cmd)
+bool kxfer_quick_submit(struct kxfer_session *session, struct kxfer_submit *cmd)
 {
 	/* Only what is set is read. */
 	struct quick quick __uninitialized;
 	u32 want, nr;
 
 	if (!looks_quick(cmd))
-		return;
+		return false;
 	quick.session = session;
 	quick.cmd = cmd;
 	quick.now_ns = ktime_get_ns();
 	do {
+		quick.unknown = false;
 		want = min_t(u32, cmd->nr_jobs - cmd->accepted, QUICK_JOBS);
 		nr = submit_some(&quick, want);
 	} while (nr == want && cmd->accepted < cmd->nr_jobs);
+	return quick.unknown;
 }

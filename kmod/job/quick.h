@@ -11,7 +11,7 @@ struct kxfer_lane;
 struct kxfer_session;
 struct kxfer_submit;
 
-void kxfer_quick_submit(struct kxfer_session *session, struct kxfer_submit *cmd);
+bool kxfer_quick_submit(struct kxfer_session *session, struct kxfer_submit *cmd);
 
 /* quick_end.c */
 struct kxfer_chain *kxfer_quick_end(struct kxfer_lane *lane, struct kxfer_chain *chain, int status,

@@ -395,16 +395,16 @@ static int copy_job(struct kxfer_batch *batch, const struct kxfer_submit *cmd,
 	return copy_struct_from_user(job, sizeof(*job), from, cmd->stride);
 }
 
-/* Accept jobs in batches. Return: as accept_jobs(). */
-static int accept_batches(struct kxfer_session *session, struct kxfer_submit *cmd)
+/* Accept jobs in batches, until @end of the call are accepted. Return: as accept_jobs(). */
+static int accept_batches(struct kxfer_session *session, struct kxfer_submit *cmd, u32 end)
 {
 	struct kxfer_batch batch;
 	struct kxfer_job job __uninitialized;
 	int ret = 0;
 
-	kxfer_batch_begin(&batch, session, cmd->nr_jobs - cmd->accepted, true);
+	kxfer_batch_begin(&batch, session, end - cmd->accepted, true);
 	batch.at_once = true;
-	for (; cmd->accepted < cmd->nr_jobs; cmd->accepted++) {
+	for (; cmd->accepted < end; cmd->accepted++) {
 		ret = copy_job(&batch, cmd, &job) ?: kxfer_submit_check(&job) ?:
 		      kxfer_submit_accept(&batch, &job);
 		if (ret)
@@ -420,6 +420,7 @@ static int accept_batches(struct kxfer_session *session, struct kxfer_submit *cm
 /* Return: 0 if all jobs were accepted, else -errno for the first that was not. */
 static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
 {
+	bool unknown;
 	int ret = 0;
 
 	if (!down_read_trylock(&session->lock)) {
@@ -427,9 +428,15 @@ static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
 		if (ret)
 			return ret;
 	}
-	kxfer_quick_submit(session, cmd);
-	if (cmd->accepted < cmd->nr_jobs)
-		ret = accept_batches(session, cmd);
+	unknown = kxfer_quick_submit(session, cmd);
+	/* The objects that the first names are known then, and its region is mapped. */
+	if (unknown) {
+		ret = accept_batches(session, cmd, cmd->accepted + 1);
+		if (!ret && cmd->accepted < cmd->nr_jobs)
+			kxfer_quick_submit(session, cmd);
+	}
+	if (!ret && cmd->accepted < cmd->nr_jobs)
+		ret = accept_batches(session, cmd, cmd->nr_jobs);
 	up_read(&session->lock);
 	return ret;
 }

@@ -147,7 +147,9 @@
 	X(RING, ENOMEM, "memory: a completion ring") \
 	X(RING_MEMORY, ENOMEM, "vmalloc(): what a completion ring shares") \
 	X(RING_EVENTFD, EBADF, "eventfd_ctx_fdget()") \
-	X(RING_MAP, ENOMEM, "vm_insert_page(): a page of a completion ring") \
+	X(RING_MAP, ENOMEM, "vm_insert_page(): a page of a ring") \
+	X(SQ, ENOMEM, "memory: a submission ring") \
+	X(SQ_MEMORY, ENOMEM, "vmalloc(): what a submission ring shares") \
 	X(URING_BATCH, ENOMEM, "blk_check_plugged(): jobs of one io_uring_enter()") \
 	X(OFFERS, ENOMEM, "memory: long messages that a lane sends") \
 	X(OFFER_SG, ENOMEM, "memory: to describe a long message") \

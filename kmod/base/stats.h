@@ -25,7 +25,7 @@
 	X(LIVE_TARGETS, "live_targets", "targets that sessions have opened") \
 	X(LIVE_GRANTS, "live_grants", "grants held from peers or given to them") \
 	X(LIVE_JOBS, "live_jobs", "jobs queued or posted") \
-	X(LIVE_RINGS, "live_rings", "completion rings") \
+	X(LIVE_RINGS, "live_rings", "completion and submission rings") \
 	X(LIVE_CHARGES, "live_charges", "charges of sessions and exports to rdma cgroups") \
 	X(LIVE_LISTENERS, "live_listeners", "listeners") \
 	X(LIVE_KEYS, "live_keys", "copies of shared secrets, of listeners and peers")

@@ -19,13 +19,15 @@ struct kxfer_session;
 #define KXFER_CALL_OUT_ON_ERROR	BIT(1)	/* has results that are returned on failure too */
 #define KXFER_CALL_BY_ID	BIT(2)	/* takes struct kxfer_id */
 #define KXFER_CALL_URING	BIT(3)	/* also by io_uring: it waits for a peer */
+#define KXFER_CALL_BARE		BIT(4)	/* has no structure: its argument is a number */
 
 /**
  * struct kxfer_call - a call of /dev/kxfer
  * @size: bytes of the call's structure
  * @min: bytes of that structure in the first release: the least that a caller passes
  * @flags: KXFER_CALL_*
- * @handle: carries the call out; @arg is the kernel's copy. May sleep. Return: 0 or -errno
+ * @handle: carries the call out; @arg is the kernel's copy, or the number. May sleep. Return: 0
+ *	or -errno; the result of a call without a structure may be positive
  */
 struct kxfer_call {
 	u16 size;

@@ -35,6 +35,7 @@
 #include "job/peer.h"
 #include "job/reap.h"
 #include "job/ring.h"
+#include "job/sq.h"
 #include "job/submit.h"
 #include "job/target.h"
 #include "job/uring.h"
@@ -61,6 +62,7 @@ static int query(struct kxfer_session *session, void *arg)
 			    KXFER_FEATURE_MAILBOX | KXFER_FEATURE_ORDER |
 			    KXFER_FEATURE_LONG_MESSAGE | KXFER_FEATURE_WRITE_NOTIFY |
 			    KXFER_FEATURE_EAGER | KXFER_FEATURE_APART | KXFER_FEATURE_WAIT |
+			    KXFER_FEATURE_SQ_RING |
 			    KXFER_URING_FEATURE |
 			    (IS_ENABLED(CONFIG_KEYS) ? KXFER_FEATURE_KEY : 0),
 		.max_jobs_per_submit = KXFER_SUBMIT_MAX,
@@ -113,6 +115,7 @@ union kxfer_any {
 	struct kxfer_cancel cancel;
 	struct kxfer_event_reap event_reap;
 	struct kxfer_cq_ring cq_ring;
+	struct kxfer_sq_ring sq_ring;
 	u8 room[KXFER_CALL_ROOM];
 };
 
@@ -123,6 +126,7 @@ union kxfer_any {
 #define OUT	KXFER_CALL_OUT
 #define BY_ID	KXFER_CALL_BY_ID
 #define URING	KXFER_CALL_URING
+#define BARE	KXFER_CALL_BARE
 
 static const struct kxfer_call calls[] = {
 	CALL(KXFER_QUERY, kxfer_query, max_region_bytes, OUT, query),
@@ -149,6 +153,8 @@ static const struct kxfer_call calls[] = {
 	CALL(KXFER_CANCEL, kxfer_cancel, __reserved, OUT, kxfer_job_cancel),
 	CALL(KXFER_EVENT_REAP, kxfer_event_reap, deadline_ns, OUT, kxfer_event_reap),
 	CALL(KXFER_CQ_RING, kxfer_cq_ring, bytes, OUT, kxfer_ring_create),
+	CALL(KXFER_SQ_RING, kxfer_sq_ring, bytes, OUT, kxfer_sq_create),
+	[_IOC_NR(KXFER_ENTER)] = { .flags = BARE, .handle = kxfer_submit_enter },
 };
 
 /* Return: the call of the table above, or ERR_PTR */
@@ -237,6 +243,8 @@ static long kxfer_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 
 	if (IS_ERR(call))
 		return PTR_ERR(call);
+	if (call->flags & BARE)
+		return call->handle(file->private_data, (void *)arg);
 	shared = copy_in(call, &any, user,
 			 call->size + (kxfer_fault(CALL_GROWN) ? KXFER_CALL_GROWTH : 0));
 	if (shared < 0)
@@ -302,7 +310,9 @@ static __poll_t kxfer_poll(struct file *file, poll_table *wait)
 
 static int kxfer_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	return kxfer_ring_mmap(file->private_data, vma);
+	struct kxfer_session *session = file->private_data;
+
+	return kxfer_sq_is_at(vma) ? kxfer_sq_mmap(session, vma) : kxfer_ring_mmap(session, vma);
 }
 
 static int kxfer_open(struct inode *inode, struct file *file)

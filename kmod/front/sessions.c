@@ -38,6 +38,7 @@
 #include "job/peer.h"
 #include "job/reap.h"
 #include "job/ring.h"
+#include "job/sq.h"
 #include "job/target.h"
 #include "job/uring.h"
 #include "link/listener.h"
@@ -190,6 +191,7 @@ void kxfer_session_destroy(struct kxfer_session *session)
 	cancel_delayed_work_sync(&session->uring_watch);
 	begin_withdrawals(session);
 	kxfer_job_end_session(session);
+	kxfer_sq_destroy(session->sq);
 	kxfer_ring_destroy(session->ring);
 	kxfer_delay(SESSION_TARGETS);
 	close_targets(session);

@@ -36,6 +36,7 @@
 #include "job/quick.h"
 #include "job/ring.h"
 #include "job/sender.h"
+#include "job/sq.h"
 #include "job/submit.h"
 #include "job/target.h"
 #include "job/trace.h"
@@ -55,6 +56,7 @@
  * struct quick - jobs of one hold of the locks
  * @session: session of the caller
  * @cmd: the call; @accepted counts the jobs taken
+ * @sq: submission ring that the jobs are in, locked; or NULL: they are at @cmd->jobs
  * @now_ns: time of the submission
  * @user: copy of the next job
  * @user_end: end of the jobs that were copied with it
@@ -77,6 +79,7 @@
 struct quick {
 	struct kxfer_session *session;
 	struct kxfer_submit *cmd;
+	const struct kxfer_session_sq *sq;
 	u64 now_ns;
 	const struct kxfer_job *user;
 	const struct kxfer_job *user_end;
@@ -107,7 +110,7 @@ static bool is_quick(u32 op)
  * Copy the next job, or the next COPIES of @nr. The sizes are constants: so the kernel needs not
  * check at run time that they are within the array. Return: false if not all of it is there.
  */
-static bool copy_jobs(struct quick *quick, u32 nr)
+static bool copy_user_jobs(struct quick *quick, u32 nr)
 {
 	const struct kxfer_job __user *jobs = u64_to_user_ptr(quick->cmd->jobs);
 	struct kxfer_job *to = quick->copies;
@@ -128,6 +131,27 @@ static bool copy_jobs(struct quick *quick, u32 nr)
 	return !left;
 }
 
+/* The same for jobs in the submission ring. */
+static bool copy_ring_jobs(struct quick *quick, u32 nr)
+{
+	u32 first = quick->cmd->accepted;
+
+	quick->user = quick->copies;
+	if (nr >= COPIES && kxfer_sq_is_row(quick->sq, first, COPIES)) {
+		kxfer_sq_copy(quick->sq, first, COPIES, quick->copies);
+		quick->user_end = quick->copies + COPIES;
+	} else {
+		kxfer_sq_copy(quick->sq, first, 1, quick->copies);
+		quick->user_end = quick->copies + 1;
+	}
+	return true;
+}
+
+static bool copy_jobs(struct quick *quick, u32 nr)
+{
+	return quick->sq ? copy_ring_jobs(quick, nr) : copy_user_jobs(quick, nr);
+}
+
 /* A job was taken. Return: whether there is another. */
 static bool next(struct quick *quick)
 {
@@ -135,6 +159,13 @@ static bool next(struct quick *quick)
 	if (!--quick->left)
 		return false;
 	return ++quick->user < quick->user_end || copy_jobs(quick, quick->left);
+}
+
+/* The caller may wait for a number of unread completions. Called with job_lock held. */
+static void look_at_ring(struct kxfer_session *session)
+{
+	if (session->ring)
+		kxfer_ring_look_locked(session);
 }
 
 /* ---- NOPs ---- */
@@ -168,15 +199,14 @@ static void take_nops(struct quick *quick)
 	} while (next(quick));
 }
 
-/* With a ring, made under the session's lock, the batch completes NOPs. Return: number taken. */
+/* Return: number taken. */
 static u32 submit_nops(struct quick *quick)
 {
 	struct kxfer_session *session = quick->session;
 	u32 before = quick->cmd->accepted, nr;
 
-	if (kxfer_ring_of(session))
-		return 0;
 	spin_lock_bh(&session->job_lock);
+	look_at_ring(session);
 	quick->left = kxfer_done_room(session, quick->left);
 	if (quick->left)
 		take_nops(quick);
@@ -403,6 +433,7 @@ static u32 submit_pieces(struct quick *quick)
 
 	local_bh_disable();
 	spin_lock(&session->job_lock);
+	look_at_ring(session);
 	lane = kxfer_flow_lock_for(quick->target->flow, quick->user->length);
 	quick->nr_reads = 0;
 	quick->left = min(kxfer_done_room(session, quick->left), kxfer_chain_pieces(lane));
@@ -456,12 +487,14 @@ static u32 submit_some(struct quick *quick, u32 want)
 }
 
 /* Whether the next job may be quick: to try costs others time. A second look decides. */
-static bool looks_quick(const struct kxfer_submit *cmd)
+static bool looks_quick(const struct kxfer_submit *cmd, const struct kxfer_session_sq *sq)
 {
 	const struct kxfer_job __user *jobs = u64_to_user_ptr(cmd->jobs);
 	unsigned long left;
 	u32 op;
 
+	if (sq)
+		return is_quick(READ_ONCE(kxfer_sq_at(sq, cmd->accepted)->op));
 	if (cmd->stride != sizeof(*jobs) || !access_ok(jobs, (size_t)cmd->nr_jobs * sizeof(*jobs)))
 		return false;
 	pagefault_disable();
@@ -474,20 +507,23 @@ static bool looks_quick(const struct kxfer_submit *cmd)
  * kxfer_quick_submit() - accept quick jobs from the head of a call
  * @session: session of the caller, which holds its lock for reading
  * @cmd: the call, checked; not all of its jobs are accepted; @accepted is increased
+ * @sq: submission ring that the jobs are in, locked; or NULL: they are at @cmd->jobs
  *
  * The batch has to go on with the rest, if there is one. Return: true if the next job is not
  * quick only for what it names: if the batch accepts it, those behind it may be.
  */
-bool kxfer_quick_submit(struct kxfer_session *session, struct kxfer_submit *cmd)
+bool kxfer_quick_submit(struct kxfer_session *session, struct kxfer_submit *cmd,
+			const struct kxfer_session_sq *sq)
 {
 	/* Only what is set is read. */
 	struct quick quick __uninitialized;
 	u32 want, nr;
 
-	if (!looks_quick(cmd))
+	if (!looks_quick(cmd, sq))
 		return false;
 	quick.session = session;
 	quick.cmd = cmd;
+	quick.sq = sq;
 	quick.now_ns = ktime_get_ns();
 	do {
 		quick.unknown = false;

@@ -9,9 +9,11 @@ struct kxfer_chain;
 struct kxfer_job_record;
 struct kxfer_lane;
 struct kxfer_session;
+struct kxfer_session_sq;
 struct kxfer_submit;
 
-bool kxfer_quick_submit(struct kxfer_session *session, struct kxfer_submit *cmd);
+bool kxfer_quick_submit(struct kxfer_session *session, struct kxfer_submit *cmd,
+			const struct kxfer_session_sq *sq);
 
 /* quick_end.c */
 struct kxfer_chain *kxfer_quick_end(struct kxfer_lane *lane, struct kxfer_chain *chain, int status,

@@ -49,7 +49,7 @@
 #include "job/ring.h"
 #include "node/session.h"
 
-#define RING_OFFSET	0	/* for mmap(2); there is nothing else to map */
+#define RING_OFFSET	0	/* for mmap(2); sq.c has the other */
 
 static int check_ring(const struct kxfer_cq_ring *cmd)
 {
@@ -183,33 +183,40 @@ void kxfer_ring_destroy(struct kxfer_session_ring *ring)
 }
 
 /**
- * kxfer_ring_mmap() - map a session's ring
- * @session: session of the file
+ * kxfer_ring_map() - map memory that a session shares with its process
  * @vma: new mapping; the caller holds its mmap_lock, which nests inside the session's locks
+ * @shared: vmalloc memory
+ * @bytes: length of @shared; whole pages
  *
- * Maps all of the ring, shared, never executable. A child does not inherit the mapping,
- * because that would keep the session alive. Return: 0, -EINVAL, -EACCES or -ENOMEM; the
- * caller undoes what is mapped then.
+ * Maps all of it, shared, never executable. A child does not inherit the mapping, because that
+ * would keep the session alive. Return: 0, -EINVAL, -EACCES or -ENOMEM; the caller undoes what is
+ * mapped then.
  */
-int kxfer_ring_mmap(struct kxfer_session *session, struct vm_area_struct *vma)
+int kxfer_ring_map(struct vm_area_struct *vma, void *shared, u64 bytes)
 {
-	struct kxfer_session_ring *ring = kxfer_ring_of(session);
 	unsigned long offset;
 	int ret = 0;
 
 	/* VM_SHARED is missing where the file was opened for reading only. */
-	if (!ring || !(vma->vm_flags & VM_MAYSHARE) ||
-	    vma->vm_pgoff != RING_OFFSET >> PAGE_SHIFT ||
-	    vma->vm_end - vma->vm_start != ring->bytes)
+	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_end - vma->vm_start != bytes)
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EACCES;
 	kxfer_vm_flags_mod(vma, VM_DONTEXPAND | VM_DONTCOPY, VM_MAYEXEC);
-	for (offset = 0; !ret && offset < ring->bytes; offset += PAGE_SIZE)
-		ret = kxfer_try(RING_MAP,
-				vm_insert_page(vma, vma->vm_start + offset,
-					       vmalloc_to_page((void *)ring->shared + offset)));
+	for (offset = 0; !ret && offset < bytes; offset += PAGE_SIZE)
+		ret = kxfer_try(RING_MAP, vm_insert_page(vma, vma->vm_start + offset,
+							 vmalloc_to_page(shared + offset)));
 	return ret;
+}
+
+/** kxfer_ring_mmap() - map a session's completion ring, if that is at the offset of @vma */
+int kxfer_ring_mmap(struct kxfer_session *session, struct vm_area_struct *vma)
+{
+	struct kxfer_session_ring *ring = kxfer_ring_of(session);
+
+	if (!ring || vma->vm_pgoff != RING_OFFSET >> PAGE_SHIFT)
+		return -EINVAL;
+	return kxfer_ring_map(vma, ring->shared, ring->bytes);
 }
 
 /*

@@ -31,6 +31,7 @@ struct kxfer_session_ring {
 int kxfer_ring_create(struct kxfer_session *session, void *arg);
 struct kxfer_session_ring *kxfer_ring_of(struct kxfer_session *session);
 void kxfer_ring_destroy(struct kxfer_session_ring *ring);
+int kxfer_ring_map(struct vm_area_struct *vma, void *shared, u64 bytes);
 int kxfer_ring_mmap(struct kxfer_session *session, struct vm_area_struct *vma);
 void kxfer_ring_publish(struct kxfer_session *session);
 void kxfer_ring_look(struct kxfer_session *session);

@@ -27,6 +27,7 @@
 #include "job/quick.h"
 #include "job/reap.h"
 #include "job/ring.h"
+#include "job/sq.h"
 #include "job/submit.h"
 #include "job/target.h"
 #include "job/trace.h"
@@ -384,11 +385,15 @@ static unsigned long copy_at_once(struct kxfer_job *job, const void __user *from
  * (batch.c). Return: 0 or -errno.
  */
 static int copy_job(struct kxfer_batch *batch, const struct kxfer_submit *cmd,
-		    struct kxfer_job *job)
+		    const struct kxfer_session_sq *sq, struct kxfer_job *job)
 {
 	const void __user *from = u64_to_user_ptr(cmd->jobs) +
 				  (size_t)cmd->accepted * cmd->stride;
 
+	if (sq) {
+		kxfer_sq_copy(sq, cmd->accepted, 1, job);
+		return 0;
+	}
 	if (!copy_at_once(job, from, cmd->stride))
 		return 0;
 	flush(batch, cmd);
@@ -396,7 +401,8 @@ static int copy_job(struct kxfer_batch *batch, const struct kxfer_submit *cmd,
 }
 
 /* Accept jobs in batches, until @end of the call are accepted. Return: as accept_jobs(). */
-static int accept_batches(struct kxfer_session *session, struct kxfer_submit *cmd, u32 end)
+static int accept_batches(struct kxfer_session *session, struct kxfer_submit *cmd,
+			  const struct kxfer_session_sq *sq, u32 end)
 {
 	struct kxfer_batch batch;
 	struct kxfer_job job __uninitialized;
@@ -405,7 +411,7 @@ static int accept_batches(struct kxfer_session *session, struct kxfer_submit *cm
 	kxfer_batch_begin(&batch, session, end - cmd->accepted, true);
 	batch.at_once = true;
 	for (; cmd->accepted < end; cmd->accepted++) {
-		ret = copy_job(&batch, cmd, &job) ?: kxfer_submit_check(&job) ?:
+		ret = copy_job(&batch, cmd, sq, &job) ?: kxfer_submit_check(&job) ?:
 		      kxfer_submit_accept(&batch, &job);
 		if (ret)
 			break;
@@ -417,8 +423,13 @@ static int accept_batches(struct kxfer_session *session, struct kxfer_submit *cm
 	return ret;
 }
 
-/* Return: 0 if all jobs were accepted, else -errno for the first that was not. */
-static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
+/*
+ * Accept jobs from a submission ring, locked; or, if @sq is NULL, from user memory. A look at what
+ * is unread in the completion ring comes before the first job that the call may wait for.
+ * Return: 0 if all jobs were accepted, else -errno for the first that was not.
+ */
+static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd,
+		       const struct kxfer_session_sq *sq)
 {
 	bool unknown;
 	int ret = 0;
@@ -428,15 +439,17 @@ static int accept_jobs(struct kxfer_session *session, struct kxfer_submit *cmd)
 		if (ret)
 			return ret;
 	}
-	unknown = kxfer_quick_submit(session, cmd);
+	unknown = kxfer_quick_submit(session, cmd, sq);
+	if (cmd->accepted < cmd->nr_jobs && cmd->wait && kxfer_ring_of(session))
+		kxfer_ring_look(session);
 	/* The objects that the first names are known then, and its region is mapped. */
 	if (unknown) {
-		ret = accept_batches(session, cmd, cmd->accepted + 1);
+		ret = accept_batches(session, cmd, sq, cmd->accepted + 1);
 		if (!ret && cmd->accepted < cmd->nr_jobs)
-			kxfer_quick_submit(session, cmd);
+			kxfer_quick_submit(session, cmd, sq);
 	}
 	if (!ret && cmd->accepted < cmd->nr_jobs)
-		ret = accept_batches(session, cmd, cmd->nr_jobs);
+		ret = accept_batches(session, cmd, sq, cmd->nr_jobs);
 	up_read(&session->lock);
 	return ret;
 }
@@ -474,10 +487,8 @@ int kxfer_submit(struct kxfer_session *session, void *arg)
 	if (fault_in_writeable(u64_to_user_ptr(cmd->completions),
 			       cmd->nr_completions * sizeof(struct kxfer_completion)))
 		return -EFAULT;
-	if (ring && cmd->wait)
-		kxfer_ring_look(session);
 	cmd->accepted = 0;
-	ret = accept_jobs(session, cmd);
+	ret = accept_jobs(session, cmd, NULL);
 	if (!cmd->accepted)
 		return ret;
 	cmd->error = -ret;
@@ -494,4 +505,50 @@ int kxfer_submit(struct kxfer_session *session, void *arg)
 		kxfer_reap_store(session, cmd->completions, cmd->nr_completions,
 				 &cmd->reaped);
 	return 0;
+}
+
+/* Accept the jobs of the submission ring, locked. Return: as accept_jobs(). */
+static int enter(struct kxfer_session *session, struct kxfer_submit *cmd,
+		 const struct kxfer_session_sq *sq)
+{
+	int ret;
+
+	if (cmd->wait > kxfer_ring_of(session)->entries)
+		return -EINVAL;
+	ret = kxfer_reap_check_flags(cmd->flags);
+	if (ret)
+		return ret;
+	trace_kxfer_submit(session, cmd->nr_jobs);
+	if (cmd->nr_jobs)
+		return accept_jobs(session, cmd, sq);
+	kxfer_ring_look(session);
+	return 0;
+}
+
+/** kxfer_submit_enter() - KXFER_ENTER; @arg: the number of completions to wait for */
+int kxfer_submit_enter(struct kxfer_session *session, void *arg)
+{
+	unsigned long wait = (unsigned long)arg;
+	struct kxfer_submit cmd __uninitialized;
+	struct kxfer_session_sq *sq;
+	int ret;
+
+	sq = kxfer_sq_lock(session, &cmd.nr_jobs);
+	if (IS_ERR(sq))
+		return PTR_ERR(sq);
+	cmd.stride = sizeof(struct kxfer_job);
+	cmd.flags = READ_ONCE(sq->shared->flags);
+	cmd.deadline_ns = READ_ONCE(sq->shared->deadline_ns);
+	cmd.wait = min_t(unsigned long, wait, U32_MAX);
+	cmd.accepted = 0;
+	ret = enter(session, &cmd, sq);
+	kxfer_sq_unlock(sq, cmd.accepted, -ret);
+	if (ret && !cmd.accepted)
+		return ret;
+	ret = 0;
+	if (READ_ONCE(session->nr_done) < cmd.wait)
+		ret = kxfer_reap_wait(session, cmd.wait, cmd.deadline_ns, cmd.flags);
+	trace_kxfer_waited(session, cmd.wait);
+	kxfer_ring_waited();
+	return cmd.accepted ?: ret;
 }

@@ -21,5 +21,6 @@ struct kxfer_cq *kxfer_submit_own(struct kxfer_flow *flow, const struct kxfer_su
 void kxfer_submit_poll(struct kxfer_session *session, struct kxfer_cq *cq,
 		       const struct kxfer_submit *cmd);
 int kxfer_submit(struct kxfer_session *session, void *arg);
+int kxfer_submit_enter(struct kxfer_session *session, void *arg);
 
 #endif /* KXFER_SUBMIT_H */

@@ -25,6 +25,7 @@ struct kxfer_engine;
 struct kxfer_event;
 struct kxfer_region;
 struct kxfer_session_ring;
+struct kxfer_session_sq;
 struct kxfer_target;
 struct kxfer_user;
 
@@ -60,6 +61,7 @@ struct kxfer_user;
  * @last_target: entry of @targets that was looked up last for a job; or NULL
  * @pinned_bytes: bytes of all regions, in whole pages
  * @charges: charges to the rdma cgroup, for devices in use; see charge.c
+ * @sq: submission ring (job/sq.c), or NULL; set once
  * @job_lock: protects the next thirteen members; bh-safe
  * @jobs: jobs in flight, by kxfer_active_job.session_node, but those of @flows that are quick
  * @flows: flows of @targets (job/flow.h), in the order of their last quick jobs
@@ -107,6 +109,7 @@ struct kxfer_session {
 	struct kxfer_target *last_target;
 	atomic64_t pinned_bytes;
 	struct list_head charges;
+	struct kxfer_session_sq *sq;
 
 	spinlock_t job_lock;
 	struct list_head jobs;

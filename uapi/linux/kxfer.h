@@ -28,7 +28,7 @@
  * stride of SUBMIT, of EXPORT_ADD and MAILBOX_ADD, and of INFO; struct kxfer_message by
  * @message_size of MAILBOX_ADD. Structures within a structure, an array without a stride or a
  * ring never grow: struct kxfer_addr, kxfer_content, kxfer_completion, kxfer_event,
- * kxfer_peer_export and kxfer_ring.
+ * kxfer_peer_export, kxfer_ring and kxfer_sq.
  *
  * All calls of this header are stable. The names of counters are not, nor are the calls of
  * linux/kxfer_bench.h, which a separate module carries out.
@@ -58,7 +58,7 @@
  *  - EBUSY: in use: jobs are in flight on the object or an export is made of it; or
  *    the session has jobs in flight or completions to reap
  *  - EBADF: the file descriptor given is not open
- *  - EEXIST: the name is taken on this node, or the session has a ring already
+ *  - EEXIST: the name is taken on this node, or the session has such a ring already
  *  - EADDRINUSE, EADDRNOTAVAIL: the address to listen on or to connect from is in use,
  *    or not available
  *  - EPERM: the caller lacks a capability that the call needs
@@ -150,6 +150,8 @@ enum {
 	KXFER_CMD_CANCEL	= 0x32,
 	KXFER_CMD_EVENT_REAP	= 0x33,
 	KXFER_CMD_CQ_RING	= 0x34,
+	KXFER_CMD_SQ_RING	= 0x35,
+	KXFER_CMD_ENTER		= 0x36,
 	/* 0x40 to 0x4f: linux/kxfer_bench.h */
 	KXFER_CMD_ENGINE	= 0x40,
 	KXFER_CMD_ENGINE_LAST	= 0x4f,
@@ -241,6 +243,9 @@ struct kxfer_query {
 
 /* KXFER_JOB_F_WAIT, between nodes that both have it. */
 #define KXFER_FEATURE_WAIT	(1ULL << 13)
+
+/* KXFER_SQ_RING and KXFER_ENTER. */
+#define KXFER_FEATURE_SQ_RING	(1ULL << 14)
 
 #define KXFER_QUERY		_IO(KXFER_TYPE, KXFER_CMD_QUERY)
 
@@ -1483,6 +1488,75 @@ struct kxfer_ring {
 	__u32 entries;
 	__u32 __reserved2[14];
 };
+
+/**
+ * struct kxfer_sq_ring - submit jobs from shared memory (KXFER_SQ_RING)
+ * @size: sizeof(struct kxfer_sq_ring)
+ * @flags: must be 0
+ * @entries: jobs that the ring holds: a power of two, 1 to @max_jobs_per_submit of struct
+ *	kxfer_query
+ * @__reserved: must be 0
+ * @offset: out: offset for mmap(2)
+ * @bytes: out: length for mmap(2)
+ *
+ * The ring begins with struct kxfer_sq. KXFER_ENTER accepts jobs from it; SUBMIT still takes
+ * jobs from elsewhere. EINVAL also: the session has no completion ring (KXFER_CQ_RING comes
+ * first); EEXIST: there is a submission ring. It stays as long as the session. mmap(2): as for
+ * struct kxfer_cq_ring.
+ */
+struct kxfer_sq_ring {
+	__u32 size;
+	__u32 flags;
+	__u32 entries;
+	__u32 __reserved;
+	__aligned_u64 offset;
+	__aligned_u64 bytes;
+};
+
+#define KXFER_SQ_RING		_IO(KXFER_TYPE, KXFER_CMD_SQ_RING)
+
+/**
+ * struct kxfer_sq - start of a submission ring; struct kxfer_job[@entries] follows
+ * @tail: jobs written since the ring was made, modulo 2^32; the process writes it
+ * @flags: KXFER_WAIT_F_* for ENTER; the process writes it
+ * @deadline_ns: CLOCK_MONOTONIC, end of the waiting of ENTER; 0: no end; the process writes it
+ * @__reserved: keeps what the process writes and what the kernel writes in different cache lines
+ * @head: jobs accepted since the ring was made, modulo 2^32; the kernel writes it, and does not
+ *	read it
+ * @error: 0, or the positive errno of the job at @head, which the last ENTER refused; the
+ *	kernel writes it
+ * @mask: @entries - 1
+ * @entries: entries of the ring, as asked for
+ * @__reserved1: padding, as @__reserved
+ *
+ * Job n is at index n & @mask. To submit: write jobs from @tail up to @head + @entries; store
+ * @tail with release; call KXFER_ENTER. To drop jobs that were not accepted: set @tail back to
+ * @head. The kernel copies each job once.
+ */
+struct kxfer_sq {
+	__u32 tail;
+	__u32 flags;
+	__aligned_u64 deadline_ns;
+	__u32 __reserved[12];
+	__u32 head;
+	__u32 error;
+	__u32 mask;
+	__u32 entries;
+	__u32 __reserved1[12];
+};
+
+/*
+ * KXFER_ENTER: accept the jobs of the submission ring, and perhaps wait. The argument of the
+ * call is a number: wait until so many completions are unread in the completion ring, at most its
+ * entries; 0: do not wait. Without jobs in the submission ring it only waits.
+ *
+ * Returns the number of jobs accepted, from @head on. Fails with the error of the job at @head
+ * only if none was accepted though there was one. Otherwise a signal or the deadline is no error:
+ * it ends the waiting. Without jobs they are, as for REAP: EINTR, ETIMEDOUT.
+ * EINVAL also: there is no submission ring; @tail is more than @entries jobs after @head; the
+ * argument is more than the entries of the completion ring.
+ */
+#define KXFER_ENTER		_IO(KXFER_TYPE, KXFER_CMD_ENTER)
 
 /**
  * struct kxfer_uring_job - a job submitted by io_uring (KXFER_URING_CMD_JOB)

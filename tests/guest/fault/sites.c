@@ -69,6 +69,8 @@ static enum flow home_of(enum site site)
 	case SITE_RING_MEMORY:
 	case SITE_RING_EVENTFD:
 	case SITE_RING_MAP:
+	case SITE_SQ:
+	case SITE_SQ_MEMORY:
 	case SITE_DEBUGFS_RECORDS:
 		return LOCAL;
 	case SITE_DEVICE:

@@ -39,6 +39,7 @@ union any {
 	struct kxfer_cancel cancel;
 	struct kxfer_event_reap event_reap;
 	struct kxfer_cq_ring cq_ring;
+	struct kxfer_sq_ring sq_ring;
 	struct kxfer_bench bench;
 	struct kxfer_dedicated_open dedicated_open;
 	struct kxfer_dedicated_status dedicated_status;
@@ -152,6 +153,11 @@ static void fill_cq_ring(union any *any)
 	any->cq_ring.entries = 1;
 }
 
+static void fill_sq_ring(union any *any)
+{
+	any->sq_ring.entries = 1;
+}
+
 static void fill_bench(union any *any)
 {
 	any->bench.op = KXFER_OP_NOP;
@@ -246,6 +252,8 @@ CALL(event_reap, KXFER_EVENT_REAP, kxfer_event_reap, fill_event_reap, 0,
      .results = true);
 CALL(cq_ring, KXFER_CQ_RING, kxfer_cq_ring, fill_cq_ring, 0,
      .results = true, .shows = "live_rings");
+/* A completion ring comes first. */
+CALL(sq_ring, KXFER_SQ_RING, kxfer_sq_ring, fill_sq_ring, -EINVAL, .results = true);
 CALL(bench, KXFER_BENCH, kxfer_bench, fill_bench, 0, .results = true);
 CALL(dedicated_open, KXFER_DEDICATED_OPEN, kxfer_dedicated_open, fill_dedicated_open,
      -ECONNREFUSED, .results = true);
@@ -503,7 +511,7 @@ TEST_F(session, knows_no_other_number)
 	struct kxfer_nop cmd = { .size = sizeof(cmd) };
 	unsigned int nr;
 
-	for (nr = 0x35; nr <= 0x3f; nr++)
+	for (nr = KXFER_CMD_ENTER + 1; nr <= 0x3f; nr++)
 		EXPECT_EQ(-ENOTTY, kx_call(self->fd, _IO(KXFER_TYPE, nr), &cmd));
 	/* The numbers in between are the engine's: lifetime/engine.c. */
 	for (nr = KXFER_CMD_ENGINE_LAST + 1; nr <= 0xff; nr++)

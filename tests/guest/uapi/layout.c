@@ -497,6 +497,27 @@ TEST(layout_of_cq_ring)
 	SIZE(kxfer_cq_ring, 32);
 }
 
+TEST(layout_of_sq_ring)
+{
+	MEMBER(kxfer_sq_ring, size, 0);
+	MEMBER(kxfer_sq_ring, flags, 4);
+	MEMBER(kxfer_sq_ring, entries, 8);
+	MEMBER(kxfer_sq_ring, __reserved, 12);
+	MEMBER(kxfer_sq_ring, offset, 16);
+	MEMBER(kxfer_sq_ring, bytes, 24);
+	SIZE(kxfer_sq_ring, 32);
+	MEMBER(kxfer_sq, tail, 0);
+	MEMBER(kxfer_sq, flags, 4);
+	MEMBER(kxfer_sq, deadline_ns, 8);
+	MEMBER(kxfer_sq, __reserved, 16);
+	MEMBER(kxfer_sq, head, 64);
+	MEMBER(kxfer_sq, error, 68);
+	MEMBER(kxfer_sq, mask, 72);
+	MEMBER(kxfer_sq, entries, 76);
+	MEMBER(kxfer_sq, __reserved1, 80);
+	SIZE(kxfer_sq, 128);
+}
+
 TEST(layout_of_ring)
 {
 	MEMBER(kxfer_ring, head, 0);
@@ -603,6 +624,8 @@ TEST(numbers_of_calls)
 	EXPECT_EQ(0xbd32, KXFER_CANCEL);
 	EXPECT_EQ(0xbd33, KXFER_EVENT_REAP);
 	EXPECT_EQ(0xbd34, KXFER_CQ_RING);
+	EXPECT_EQ(0xbd35, KXFER_SQ_RING);
+	EXPECT_EQ(0xbd36, KXFER_ENTER);
 	EXPECT_EQ(0xbd40, KXFER_BENCH);
 	EXPECT_EQ(0xbd41, KXFER_DEDICATED_OPEN);
 	EXPECT_EQ(0xbd42, KXFER_DEDICATED_CLOSE);

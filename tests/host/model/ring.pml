@@ -2,7 +2,9 @@
  * SPDX-License-Identifier: MIT
  *
  * The order in memory of the completion ring (kmod/job/ring.c, struct kxfer_ring) as
- * litmus tests, for Spin: tests/host/model/run tries every order of every test.
+ * litmus tests, for Spin: tests/host/model/run tries every order of every test. MESSAGE and REUSE
+ * are also those of the submission ring (kmod/job/sq.c), where the process writes the slots and
+ * tail, and the kernel writes head.
  *
  * Each process is a CPU that performs its accesses in any order that the barriers between them
  * allow. Dependencies do not order accesses, and neither does program order. So the model

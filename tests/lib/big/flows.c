@@ -179,11 +179,13 @@ static int local_ring(int fd)
 {
 	int event = eventfd(0, EFD_CLOEXEC), ret;
 	struct kx_ring ring = {};
+	struct kx_sq sq = {};
 
 	if (event < 0)
 		return -errno;
-	ret = kx_ring_open(fd, 64, event, &ring);
+	ret = kx_ring_open(fd, 64, event, &ring) ?: kx_sq_open(fd, 64, &sq);
 	close(event);
+	kx_sq_unmap(&sq);
 	kx_ring_unmap(&ring);
 	return ret;
 }

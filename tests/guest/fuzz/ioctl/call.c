@@ -46,6 +46,8 @@ union any {
 	struct kxfer_cancel cancel;
 	struct kxfer_event_reap event_reap;
 	struct kxfer_cq_ring cq_ring;
+	struct kxfer_sq_ring sq_ring;
+	unsigned long wait;
 	struct kxfer_bench bench;
 	struct kxfer_dedicated_open dedicated_open;
 	struct kxfer_dedicated_status dedicated_status;
@@ -57,6 +59,7 @@ union any {
  * struct doing - a call that is being made
  * @number: number of the session
  * @slot: slot of the object that the call uses
+ * @result: what ioctl(2) returned
  */
 struct doing {
 	struct actor *actor;
@@ -67,6 +70,7 @@ struct doing {
 	struct random *random;
 	union any any;
 	unsigned long cmd;
+	int result;
 };
 
 /** call_prepare() - map room for results, with nothing else near. Return: 0 or -errno */
@@ -887,6 +891,47 @@ static void done_cq_ring(struct doing *doing)
 		model_map_ring(doing->number, cmd->offset, cmd->bytes);
 }
 
+static void build_sq_ring(struct doing *doing)
+{
+	doing->any.sq_ring = (struct kxfer_sq_ring) {
+		.size = sizeof(doing->any.sq_ring),
+		.entries = one_in(doing, 16) ? below(doing, 1000) : 1u << below(doing, 9),
+	};
+}
+
+static void done_sq_ring(struct doing *doing)
+{
+	const struct kxfer_sq_ring *cmd = &doing->any.sq_ring;
+
+	if (results_seen(doing->op))
+		model_map_sq(doing->number, cmd->offset, cmd->bytes);
+}
+
+static void build_enter(struct doing *doing)
+{
+	uint32_t region = resolve(doing->session->regions, doing->op->args[0] % NR_SLOTS);
+	uint32_t nr = below(doing, 8), i;
+	struct kxfer_job jobs[8];
+
+	doing->slot = resolve(doing->session->targets, doing->slot);
+	doing->any.wait = one_in(doing, 16) ? random_next(doing->random) : below(doing, 8);
+	/* A child has no mapping, and may not tell what was accepted. */
+	if (doing->actor->child) {
+		doing->session->inexact = true;
+		return;
+	}
+	for (i = 0; i < nr; i++)
+		draw_job(doing, &jobs[i], region);
+	model_write_sq(doing->number, random_next(doing->random), jobs, nr);
+}
+
+static void done_enter(struct doing *doing)
+{
+	doing->session->accepted += doing->result;
+	/* Another thread may have written the jobs. */
+	tally->nops_accepted += doing->result;
+}
+
 /* Parameters of most connections to the responder. */
 #define DEDICATED_BYTES		64
 #define DEDICATED_SLOTS		4
@@ -1120,6 +1165,8 @@ static const struct call {
 	CALL(CANCEL, cancel, build_cancel, NULL),
 	CALL(EVENT_REAP, event_reap, build_event_reap, NULL),
 	CALL(CQ_RING, cq_ring, build_cq_ring, done_cq_ring),
+	CALL(SQ_RING, sq_ring, build_sq_ring, done_sq_ring),
+	[OP_ENTER] = { KXFER_ENTER, sizeof(unsigned long), build_enter, done_enter },
 	CALL(BENCH, bench, build_bench, done_bench),
 	CALL(DEDICATED_OPEN, dedicated_open, build_dedicated_open, done_dedicated_open),
 	CALL(DEDICATED_CLOSE, id, build_dedicated_close, done_dedicated_close),
@@ -1211,7 +1258,10 @@ void call_do(struct actor *actor, const struct op *op)
 	if (effects_hidden(op))
 		doing.session->inexact = true;
 	spoil(&doing, call->size);
-	ret = ioctl(MODEL_FD + number, doing.cmd, place(&doing, call->size)) ? errno : 0;
+	ret = ioctl(MODEL_FD + number, doing.cmd,
+		    op->kind == OP_ENTER ? (void *)doing.any.wait : place(&doing, call->size));
+	doing.result = ret;
+	ret = ret < 0 ? errno : 0;
 	tally_call(op, ret);
 	if (!ret && call->done)
 		call->done(&doing);

@@ -40,6 +40,7 @@ static const struct weight {
 	{ OP_TARGET_OPEN, 50 }, { OP_TARGET_CLOSE, 20 }, { OP_TARGET_INFO, 20 },
 	{ OP_QUERY, 10 }, { OP_NOP, 10 }, { OP_INFO, 40 }, { OP_RAW, 10 },
 	{ OP_OPEN, 8 }, { OP_CLOSE, 6 }, { OP_POLL, 15 }, { OP_CQ_RING, 12 },
+	{ OP_SQ_RING, 12 }, { OP_ENTER, 80 },
 	{ OP_READ_RING, 60 }, { OP_REMAP, 25 }, { OP_FORK, 5 },
 };
 
@@ -84,6 +85,7 @@ static uint8_t *slots_of(struct plan *plan, const struct op *op)
 	case OP_TARGET_CLOSE:
 	case OP_TARGET_INFO:
 	case OP_SUBMIT:
+	case OP_ENTER:
 	case OP_FORK:
 		return &plan->targets[op->session];
 	case OP_DEDICATED_OPEN:

@@ -41,11 +41,28 @@ void model_reset(void)
 }
 
 /* Must be called with @files held. A mapping would keep the session open. */
-static void unmap_ring(struct model_session *s)
+static void unmap_rings(struct model_session *s)
 {
 	if (s->ring)
 		munmap(s->ring, s->ring_bytes);
+	if (s->sq)
+		munmap(s->sq, s->sq_bytes);
 	s->ring = NULL;
+	s->sq = NULL;
+}
+
+/* Must be called with @files held. Return: the mapping, or NULL, also if there is one: @old. */
+static void *map_once(uint32_t session, uint64_t offset, uint64_t bytes, const void *old)
+{
+	void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, MODEL_FD + session,
+			    offset);
+
+	if (shared == MAP_FAILED)
+		return NULL;
+	if (!old)
+		return shared;
+	munmap(shared, bytes);
+	return NULL;
 }
 
 /** model_map_ring() - map the ring of a session, if the session is still the same */
@@ -55,13 +72,63 @@ void model_map_ring(uint32_t session, uint64_t offset, uint64_t bytes)
 	void *shared;
 
 	pthread_mutex_lock(&files);
-	shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, MODEL_FD + session,
-		      offset);
-	if (shared != MAP_FAILED && s->ring) {
-		munmap(shared, bytes);
-	} else if (shared != MAP_FAILED) {
+	shared = map_once(session, offset, bytes, s->ring);
+	if (shared) {
 		s->ring_bytes = bytes;
 		s->ring = shared;
+	}
+	pthread_mutex_unlock(&files);
+}
+
+/** model_map_sq() - the same for the submission ring */
+void model_map_sq(uint32_t session, uint64_t offset, uint64_t bytes)
+{
+	struct model_session *s = &model->sessions[session];
+	void *shared;
+
+	pthread_mutex_lock(&files);
+	shared = map_once(session, offset, bytes, s->sq);
+	if (shared) {
+		s->sq_bytes = bytes;
+		s->sq = shared;
+	}
+	pthread_mutex_unlock(&files);
+}
+
+static void put_jobs(struct kxfer_sq *sq, const struct kxfer_job *jobs, uint32_t nr)
+{
+	struct kxfer_job *slots = (struct kxfer_job *)(sq + 1);
+	uint32_t tail = sq->tail, i;
+
+	/* The kernel is not asked for room: it may be reading what is overwritten. */
+	for (i = 0; i < nr; i++)
+		slots[(tail + i) & sq->mask] = jobs[i];
+	__atomic_store_n(&sq->tail, tail + nr, __ATOMIC_RELEASE);
+}
+
+/**
+ * model_write_sq() - write jobs into the submission ring, or scribble
+ * @how: kind of access
+ * @jobs: @nr jobs
+ */
+void model_write_sq(uint32_t session, uint32_t how, const struct kxfer_job *jobs, uint32_t nr)
+{
+	struct kxfer_sq *sq;
+
+	pthread_mutex_lock(&files);
+	sq = model->sessions[session].sq;
+	if (sq && how % 32 == 0) {
+		sq->tail = how;
+	} else if (sq && how % 32 == 1) {
+		memset(sq + 1, how >> 5, (sq->mask & 255) * sizeof(*jobs));
+		sq->flags = how >> 5 & 7;
+	} else if (sq) {
+		/* Drop what was refused. */
+		if (how % 4 == 2)
+			sq->tail = __atomic_load_n(&sq->head, __ATOMIC_ACQUIRE);
+		put_jobs(sq, jobs, nr);
+		sq->flags = 0;
+		sq->deadline_ns = kx_deadline_ns(2);
 	}
 	pthread_mutex_unlock(&files);
 }
@@ -112,7 +179,7 @@ void model_open(uint32_t session)
 	pthread_mutex_lock(&files);
 	/* Calls that began on the old session may still be counted for this one. */
 	used = s->open || s->inexact;
-	unmap_ring(s);
+	unmap_rings(s);
 	memset(s, 0, sizeof(*s));
 	s->inexact = used;
 	dup3(fd, MODEL_FD + session, O_CLOEXEC);
@@ -127,7 +194,7 @@ void model_close(uint32_t session)
 
 	pthread_mutex_lock(&files);
 	close(MODEL_FD + session);
-	unmap_ring(s);
+	unmap_rings(s);
 	s->open = false;
 	s->inexact = true;
 	pthread_mutex_unlock(&files);

@@ -18,7 +18,9 @@
 
 #define MODEL_FD	500	/* file descriptor of session 0 */
 
+struct kxfer_job;
 struct kxfer_ring;
+struct kxfer_sq;
 
 struct model_session {
 	_Atomic uint32_t regions[NR_SLOTS];
@@ -38,6 +40,8 @@ struct model_session {
 	_Atomic bool open;
 	struct kxfer_ring *_Atomic ring;	/* mapping, in the process that opened it */
 	_Atomic uint64_t ring_bytes;
+	struct kxfer_sq *_Atomic sq;	/* the same for the submission ring */
+	_Atomic uint64_t sq_bytes;
 };
 
 struct model {
@@ -57,7 +61,9 @@ void model_reset(void);
 void model_open(uint32_t session);
 void model_close(uint32_t session);
 void model_map_ring(uint32_t session, uint64_t offset, uint64_t bytes);
+void model_map_sq(uint32_t session, uint64_t offset, uint64_t bytes);
 void model_read_ring(uint32_t session, uint32_t how, uint32_t head);
+void model_write_sq(uint32_t session, uint32_t how, const struct kxfer_job *jobs, uint32_t nr);
 const char *model_drain(void);
 void model_find(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -45,6 +45,8 @@
 	X(CANCEL, "cancel") \
 	X(EVENT_REAP, "event_reap") \
 	X(CQ_RING, "cq_ring") \
+	X(SQ_RING, "sq_ring") \
+	X(ENTER, "enter")		/* after jobs, or nonsense, were written into that ring */ \
 	X(BENCH, "bench") \
 	X(DEDICATED_OPEN, "dedicated_open") \
 	X(DEDICATED_CLOSE, "dedicated_close") \

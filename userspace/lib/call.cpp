@@ -19,6 +19,14 @@ int call(const kxfer_session* session, unsigned long request, void* argument) {
     return result;
 }
 
+int call_with(const kxfer_session* session, unsigned long request, unsigned long number) {
+    const int saved = errno;
+    const int result = ioctl(session->fd, request, number);
+    const int ret = result < 0 ? -errno : result;
+    errno = saved;
+    return ret;
+}
+
 int call_id(const kxfer_session* session, unsigned long request, unsigned int id) {
     kxfer_id argument = {};
     argument.size = sizeof(argument);

@@ -52,6 +52,7 @@ void kxfer_session_close(kxfer_session* session) {
     if (!session) return;
     const int saved = errno;
     // A mapping would keep the file open.
+    if (session->sq) munmap(session->sq, session->sq_bytes);
     if (session->ring) munmap(session->ring, session->ring_bytes);
     if (session->fd >= 0) close(session->fd);
     free(session);

@@ -302,6 +302,51 @@ TEST_F(Async, draining_empties_a_ring_too) {
     EXPECT_EQ(get(here->submit(nops(256))), 256U);
 }
 
+// Puts jobs into slots of the submission ring; returns how many had room.
+size_t put(Session& session, const std::vector<Job>& jobs) {
+    size_t n = 0;
+    for (kxfer_job* slot = nullptr; n < jobs.size() && (slot = session.next_job()); n++) *slot = jobs[n];
+    return n;
+}
+
+TEST_F(Async, jobs_of_the_submission_ring_move_their_bytes) {
+    EXPECT_EQ(here->next_job(), nullptr);
+    EXPECT_EQ(here->open_sq(16).error().number, EINVAL);
+    ASSERT_TRUE(here->open_ring(256));
+    ASSERT_TRUE(here->open_sq(16));
+    EXPECT_EQ(here->open_sq(16).error().number, EEXIST);
+    for (size_t i = 0; i < length; i++) theirs[i] = pattern(i);
+    std::array<Completion, nr_pieces> room;
+    for (size_t i = 0; i < nr_pieces; i += 16) {
+        const auto jobs = reads(nr_pieces);
+        ASSERT_EQ(put(*here, {jobs.begin() + static_cast<ptrdiff_t>(i), jobs.end()}),
+                  std::min<size_t>(16, nr_pieces - i));
+        ASSERT_EQ(get(here->enter(16, 20s)), 16U);
+        ASSERT_EQ(here->take(room).size(), 16U);
+    }
+    EXPECT_EQ(ours, theirs);
+}
+
+TEST_F(Async, entering_stops_at_the_first_job_that_is_wrong_and_drops_the_rest) {
+    ASSERT_TRUE(here->open_ring(256));
+    ASSERT_TRUE(here->open_sq(8));
+    auto jobs = nops(3);
+    jobs[1].op = 99;
+    int error = 1;
+    ASSERT_EQ(put(*here, jobs), 3U);
+    EXPECT_EQ(kxfer_sq_enter(here->get(), 1, 0, &error), 1);
+    EXPECT_EQ(error, -EOPNOTSUPP);
+    // What was dropped does not come again, and all slots are free.
+    EXPECT_EQ(put(*here, nops(9)), 8U);
+    EXPECT_EQ(kxfer_sq_enter(here->get(), 9, 0, &error), 8);
+    EXPECT_EQ(error, 0);
+    ASSERT_EQ(put(*here, {jobs[1]}), 1U);
+    EXPECT_EQ(here->enter(0, Deadline::never()).error().number, EOPNOTSUPP);
+    EXPECT_EQ(get(here->enter(9, Deadline::never())), 0U);
+    std::array<Completion, 16> room;
+    EXPECT_EQ(here->take(room).size(), 9U);
+}
+
 TEST_F(Async, how_a_session_waits_is_not_left_in_what_the_caller_hands_in) {
     ASSERT_TRUE(here->set_wait(KXFER_WAIT_F_SLEEP));
     const Job job = Job::nop(1);

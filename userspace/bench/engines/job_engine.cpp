@@ -35,6 +35,11 @@ std::chrono::steady_clock::time_point completed_at(const Completion& completion)
     return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(completion.completed_ns));
 }
 
+tl::expected<void, Error> open_rings(KernelPath& path) {
+    TRY(path.session().open_ring(max_completions));
+    return path.session().open_sq(path.max_submit());
+}
+
 } // namespace
 
 JobEngine::JobEngine(KernelPath path, const Memory& memory)
@@ -43,7 +48,7 @@ JobEngine::JobEngine(KernelPath path, const Memory& memory)
 tl::expected<std::unique_ptr<JobEngine>, Error> JobEngine::connect(const PathOptions& options,
                                                                    const Memory& memory) {
     TRY_SET(auto path, KernelPath::open(options, memory));
-    if (options.ring) TRY(path.session().open_ring(max_completions));
+    if (options.ring) TRY(open_rings(path));
     std::unique_ptr<JobEngine> engine(new JobEngine(std::move(path), memory));
     TRY(engine->check_stored());
     if (options.messages) engine->open_mailbox();
@@ -251,29 +256,44 @@ tl::expected<unsigned, Error> JobEngine::submit_in_parts(std::span<const Job> jo
 
 // Hands in jobs, and waits for so many operations' worth of completions.
 tl::expected<unsigned, Error> JobEngine::submit(std::span<const Job> jobs, unsigned wait) {
+    in_flight_ += static_cast<unsigned>(jobs.size());
+    wait = std::min(wait * jobs_each_, in_flight_);
+    const Deadline deadline(last_completion_ + path_.options().timeout);
+    return path_.options().ring ? enter(jobs, wait, deadline) : submit_once(jobs, wait, deadline);
+}
+
+tl::expected<unsigned, Error> JobEngine::submit_once(std::span<const Job> jobs, unsigned wait,
+                                                     Deadline deadline) {
     kxfer_submit args = {};
 
     args.jobs = reinterpret_cast<uintptr_t>(jobs.data());
     args.nr_jobs = static_cast<uint32_t>(jobs.size());
-    in_flight_ += args.nr_jobs;
-    if (!path_.options().ring) {
-        args.completions = reinterpret_cast<uintptr_t>(completions_.data());
-        // No more room than can be filled: the kernel checks access to all of it.
-        args.nr_completions = std::min(in_flight_, max_completions);
-    }
-    args.wait = std::min(wait * jobs_each_, in_flight_);
-    args.deadline_ns = Deadline(last_completion_ + path_.options().timeout).ns();
+    args.completions = reinterpret_cast<uintptr_t>(completions_.data());
+    // No more room than can be filled: the kernel checks access to all of it.
+    args.nr_completions = std::min(in_flight_, max_completions);
+    args.wait = wait;
+    args.deadline_ns = deadline.ns();
     const int ret = kxfer_job_submit_wait(path_.session().get(), &args);
-    if (ret < 0 || args.error != 0) return refused(args, ret);
-    return count(path_.options().ring ? path_.session().take(completions_)
-                                      : std::span<const Completion>(completions_).first(args.reaped));
+    if (ret < 0 || args.error != 0) return refused(jobs, ret, -static_cast<int>(args.error));
+    return count(std::span<const Completion>(completions_).first(args.reaped));
 }
 
-tl::expected<unsigned, Error> JobEngine::refused(const kxfer_submit& args, int ret) const {
+// As submit_once(), by both rings. There is room: each call empties the submission ring.
+tl::expected<unsigned, Error> JobEngine::enter(std::span<const Job> jobs, unsigned wait, Deadline deadline) {
+    auto& session = path_.session();
+    int error = 0;
+
+    for (const Job& job : jobs) *session.next_job() = job;
+    const int ret = kxfer_sq_enter(session.get(), wait, deadline.ns(), &error);
+    if (ret < 0 || error < 0) return refused(jobs, ret, error);
+    return count(session.take(completions_));
+}
+
+// ret: number of jobs that were accepted, or a negative errno. error: that of the next job.
+tl::expected<unsigned, Error> JobEngine::refused(std::span<const Job> jobs, int ret, int error) const {
     if (ret < 0) return tl::unexpected(Error("cannot submit jobs to", path_.peer(), -ret));
     return tl::unexpected(
-        Error(fmt::format("only {} of {} jobs were accepted for", args.accepted, args.nr_jobs), path_.peer(),
-              static_cast<int>(args.error)));
+        Error(fmt::format("only {} of {} jobs were accepted for", ret, jobs.size()), path_.peer(), -error));
 }
 
 // The completions of a REAP; with a ring, REAP only waits and they are in the ring.

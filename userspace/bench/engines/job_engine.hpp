@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The kernel side of every comparison: jobs through /dev/kxfer. A step is one SUBMIT that
-// also waits for completions; the thread sleeps in the kernel while it waits. With a ring the
-// completions are there afterwards.
+// also waits for completions; the thread sleeps in the kernel while it waits. With rings it is
+// one ENTER, and the completions are in a ring afterwards.
 //
 // Messages go to the mailbox of the export, never more than it has room for
 // (outbox.hpp). A WRITE with immediate is a WRITE followed, on the same lane, by a message
@@ -63,7 +63,9 @@ class JobEngine : public SteppedEngine {
     tl::expected<unsigned, Error> reap(unsigned wait);
     tl::expected<unsigned, Error> count(std::span<const Completion> completions);
     tl::expected<unsigned, Error> learn_status();
-    tl::expected<unsigned, Error> refused(const kxfer_submit& args, int ret) const;
+    tl::expected<unsigned, Error> submit_once(std::span<const Job> jobs, unsigned wait, Deadline deadline);
+    tl::expected<unsigned, Error> enter(std::span<const Job> jobs, unsigned wait, Deadline deadline);
+    tl::expected<unsigned, Error> refused(std::span<const Job> jobs, int ret, int error) const;
     tl::expected<unsigned, Error> failed(const Completion& completion) const;
     tl::expected<std::span<const Completion>, Error> take(unsigned wait);
 

@@ -435,7 +435,7 @@ void add_parameters(Record& record, const CompareReport& report) {
     for (const auto& engine : engines_of(report))
         record.add("waiting_" + engine,
                    engine == "job"
-                       ? job_waiting(report) + (report.ring ? "; takes completions from a ring" : "")
+                       ? job_waiting(report) + (report.ring ? "; jobs and completions in rings" : "")
                    : engine == "kverbs"  ? floor_waiting(report)
                    : report.verbs_events ? "sleeps for events of the CQ"
                                          : "polls the CQ",

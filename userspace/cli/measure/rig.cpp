@@ -339,7 +339,8 @@ void add_rig_options(CLI::App& command, RigOptions& options) {
                     "how a job's caller waits: adaptive (default), always or "
                     "never polling")
         ->check(CLI::IsMember({"adaptive", "always", "never"}));
-    command.add_flag("--ring", options.ring, "a job's completions come into memory shared with the kernel");
+    command.add_flag("--ring", options.ring,
+                     "jobs and their completions are in rings shared with the kernel");
     command.add_flag(
         "--stored", options.stored,
         "a job's message is done when it is in the mailbox or, if it has more than 992 bytes, "

@@ -406,6 +406,33 @@ uint32_t kxfer_ring_take(struct kxfer_session* session, struct kxfer_completion*
 int kxfer_ring_wait(struct kxfer_session* session, uint32_t wait, uint64_t deadline_ns);
 
 /*
+ * Opens a submission ring: jobs in memory shared with the kernel, so that handing them in
+ * copies neither them nor a structure. Stays until the session is closed.
+ *
+ * entries: a power of two, at most max_jobs_per_submit of struct kxfer_query. -EINVAL also: no
+ * kxfer_ring_open() before; -EEXIST: it is open; -ENOTTY: the module has none
+ * (KXFER_FEATURE_SQ_RING).
+ */
+int kxfer_sq_open(struct kxfer_session* session, uint32_t entries);
+
+/*
+ * The next free slot of the submission ring, to be filled in completely; NULL: no slot is free,
+ * or the ring is not open. One thread at a time; the others of the session may use all other
+ * functions.
+ */
+struct kxfer_job* kxfer_sq_next(struct kxfer_session* session);
+
+/*
+ * Hands in the jobs of all slots that kxfer_sq_next() gave since the last call, in that order, and
+ * waits until `wait` completions are unread in the completion ring, no job is in flight any more,
+ * or the deadline has passed; 0: does not wait. Returns how many were accepted. *refused (may be
+ * NULL) as in kxfer_job_submit(): it gets the reason if not all were; these are dropped, and may
+ * be put into new slots. Fails only if there were jobs and none was accepted. Without jobs it
+ * only waits, and fails with -ETIMEDOUT or -EINTR. The thread is that of kxfer_sq_next().
+ */
+int kxfer_sq_enter(struct kxfer_session* session, uint32_t wait, uint64_t deadline_ns, int* refused);
+
+/*
  * Submits one job and waits for its completion; returns its status, and the
  * whole completion if that is not NULL. For sessions that have no other job
  * in flight: a completion of another job would be taken for this one. A

@@ -618,6 +618,25 @@ class Session {
         return {};
     }
 
+    // From now on jobs may also be handed in by shared memory; see kxfer_sq_open().
+    Expected<void> open_sq(uint32_t entries) {
+        const int ret = kxfer_sq_open(get(), entries);
+        if (ret < 0) return fail("cannot open a submission ring of entries:", std::to_string(entries), ret);
+        return {};
+    }
+
+    // The next free slot of the submission ring, or null; one thread at a time.
+    kxfer_job* next_job() { return kxfer_sq_next(get()); }
+
+    // Hands in the jobs of these slots and waits until so many completions are unread in the
+    // completion ring. Returns how many were accepted, counted from the first; the others are
+    // dropped. Fails only if none was accepted.
+    Expected<uint32_t> enter(uint32_t completions, Deadline deadline) {
+        const int ret = kxfer_sq_enter(get(), completions, deadline.ns(), nullptr);
+        if (ret < 0) return fail("cannot submit jobs of", "the submission ring", ret);
+        return static_cast<uint32_t>(ret);
+    }
+
     Expected<std::span<const kxfer_event>> take_events(std::span<kxfer_event> room, bool wait,
                                                        Deadline deadline) {
         const int ret = kxfer_event_take(get(), room.data(), static_cast<uint32_t>(room.size()), wait ? 1 : 0,

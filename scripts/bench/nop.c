@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a call costs that moves nothing: nanoseconds for getppid(2), KXFER_NOP, a
- * SUBMIT that waits for one NOP job and for 32, and the empty loop of KXFER_BENCH.
- * Prints lines "NAME COUNT NANOSECONDS"; the last two are the time of one of COUNT.
+ * What a call costs that moves nothing: nanoseconds for getppid(2), KXFER_NOP, a SUBMIT and an
+ * ENTER that wait for one NOP job and for 32, and the empty loop of KXFER_BENCH. Prints lines
+ * "NAME COUNT NANOSECONDS", the time of one of COUNT.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +22,9 @@
 #define MAX_JOBS	32
 
 static int fd;
+static int ring_fd;	/* a session with both rings */
+static struct kxfer_ring *ring;
+static struct kxfer_sq *sq;
 static struct kxfer_job jobs[MAX_JOBS];
 static struct kxfer_completion completions[MAX_JOBS];
 
@@ -59,6 +63,49 @@ static int do_submit(unsigned int nr)
 	};
 
 	return ioctl(fd, KXFER_SUBMIT, &submit) || submit.reaped != nr;
+}
+
+/* A process writes its job into the ring, and reads there what came of it. */
+static int do_enter(unsigned int nr)
+{
+	struct kxfer_job *slots = (struct kxfer_job *)(sq + 1);
+	const struct kxfer_completion *done = (struct kxfer_completion *)(ring + 1);
+	uint32_t tail = sq->tail, head = ring->head, i;
+
+	for (i = 0; i < nr; i++)
+		slots[tail++ & sq->mask] = jobs[i];
+	__atomic_store_n(&sq->tail, tail, __ATOMIC_RELEASE);
+	if (ioctl(ring_fd, KXFER_ENTER, (unsigned long)nr) != (int)nr)
+		return 1;
+	for (; head != __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE); head++)
+		completions[head % MAX_JOBS] = done[head & ring->mask];
+	__atomic_store_n(&ring->head, head, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static void *map(uint64_t offset, uint64_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring_fd, offset);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+/* Return: 0, or 1 after printing the reason. */
+static int open_rings(void)
+{
+	struct kxfer_cq_ring cq_ring = { .size = sizeof(cq_ring), .entries = 64 };
+	struct kxfer_sq_ring sq_ring = { .size = sizeof(sq_ring), .entries = 64 };
+
+	ring_fd = open("/dev/kxfer", O_RDWR | O_CLOEXEC);
+	if (ring_fd >= 0 && !ioctl(ring_fd, KXFER_CQ_RING, &cq_ring) &&
+	    !ioctl(ring_fd, KXFER_SQ_RING, &sq_ring)) {
+		ring = map(cq_ring.offset, cq_ring.bytes);
+		sq = map(sq_ring.offset, sq_ring.bytes);
+	}
+	if (ring && sq)
+		return 0;
+	perror("nop: rings");
+	return 1;
 }
 
 /* Return: 0, or 1 after printing the reason. */
@@ -108,5 +155,6 @@ int main(void)
 	}
 	return measure("getppid", do_syscall, 1) || measure("nop_call", do_nop, 1) ||
 	       measure("nop_job", do_submit, 1) || measure("nop_job", do_submit, MAX_JOBS) ||
-	       measure_loop();
+	       open_rings() || measure("nop_enter", do_enter, 1) ||
+	       measure("nop_enter", do_enter, MAX_JOBS) || measure_loop();
 }

@@ -257,6 +257,21 @@ static void check_refused(struct worker *worker, uint32_t nr, uint32_t accepted,
 		     worker->id, accepted, nr, worker->next - 1, error, in_flight(worker));
 }
 
+/* As SUBMIT, by the submission ring; what is not accepted is dropped. Return: 0 or -errno. */
+static int enter(struct worker *worker, const struct kxfer_job *jobs, struct kxfer_submit *cmd)
+{
+	struct kxfer_sq *shared = worker->sq.shared;
+	int ret;
+
+	kx_sq_put(&worker->sq, jobs, cmd->nr_jobs);
+	shared->deadline_ns = cmd->deadline_ns;
+	ret = kx_enter(worker->fd, cmd->wait);
+	shared->tail = shared->head;
+	cmd->accepted = ret < 0 ? 0 : ret;
+	cmd->error = shared->error;
+	return ret < 0 ? ret : 0;
+}
+
 static void submit(struct worker *worker)
 {
 	uint32_t most = worker->nr_free < BATCH ? worker->nr_free : BATCH;
@@ -282,7 +297,8 @@ static void submit(struct worker *worker)
 		cmd.wait = below(worker, (cmd.nr_completions ?: nr) + 1);
 		cmd.deadline_ns = kx_deadline_ns(NAP_MS);
 	}
-	ret = kx_call(worker->fd, KXFER_SUBMIT, &cmd);
+	ret = is_odd(worker) && below(worker, 2) ? enter(worker, jobs, &cmd) :
+						   kx_call(worker->fd, KXFER_SUBMIT, &cmd);
 	cmd.accepted = ret ? 0 : cmd.accepted;
 	sort_out(worker, jobs, nr, cmd.accepted);
 	check_refused(worker, nr, cmd.accepted, ret ? -ret : (int)cmd.error);
@@ -479,7 +495,8 @@ static int open_worker(struct worker *worker)
 	if (worker->fd < 0)
 		return worker->fd;
 	if (is_odd(worker))
-		ret = kx_ring_open(worker->fd, RING, KX_NO_EVENTFD, &worker->ring);
+		ret = kx_ring_open(worker->fd, RING, KX_NO_EVENTFD, &worker->ring) ?:
+		      kx_sq_open(worker->fd, BATCH, &worker->sq);
 	ret = ret ?: kx_region_add(worker->fd, worker->here, SPACE, KXFER_REGION_F_WRITE,
 				   &worker->region);
 	return ret ?: mail_open(worker);

@@ -14,7 +14,8 @@
  *		number, and each stored message comes once, whole and in order
  *
  * Memory of jobs in flight does not overlap, and is used again when they have ended.
- * The odd workers have a completion ring, shorter than the jobs that others have in flight.
+ * The odd workers have a completion ring, shorter than the jobs that others have in flight, and
+ * hand in half of their jobs by a submission ring.
  */
 #ifndef KXFER_ONCE_WORKER_H
 #define KXFER_ONCE_WORKER_H
@@ -148,6 +149,7 @@ struct worker {
 	struct count *count;
 	const struct rig *server;
 	struct kx_ring ring;
+	struct kx_sq sq;
 	struct slot slots[DEPTH];
 	uint16_t free[DEPTH];
 	uint32_t nr_free;

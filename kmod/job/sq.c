@@ -105,7 +105,7 @@ int kxfer_sq_create(struct kxfer_session *session, void *arg)
 	kxfer_stat_inc(KXFER_STAT_LIVE_RINGS);
 	cmd->offset = SQ_OFFSET;
 	cmd->bytes = sq->bytes;
-	/* Who sees the ring sees all of it; pairs with sq_of(). */
+	/* A call that sees the ring sees all of it; pairs with sq_of(). */
 	if (!cmpxchg_release(&session->sq, NULL, sq))
 		return 0;
 	kxfer_sq_destroy(sq);

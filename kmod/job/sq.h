@@ -22,7 +22,7 @@ struct vm_area_struct;
  * @bytes: length of @shared; whole pages
  */
 struct kxfer_session_sq {
-	struct mutex lock;
+	struct mutex lock;	/* of @head and what accepts jobs */
 	struct kxfer_sq *shared;
 	const struct kxfer_job *jobs;
 	u32 entries;

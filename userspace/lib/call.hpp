@@ -31,6 +31,9 @@ int call(const kxfer_session* session, unsigned long request, void* argument);
 // The same for a call whose argument is a number; its result, or a negative errno.
 int call_with(const kxfer_session* session, unsigned long request, unsigned long number);
 
+// mmap(2) of memory that the session shares with the kernel; 0 or a negative errno.
+int map(const kxfer_session* session, uint64_t offset, uint64_t bytes, void** mapped);
+
 // A call that takes a struct kxfer_id.
 int call_id(const kxfer_session* session, unsigned long request, unsigned int id);
 

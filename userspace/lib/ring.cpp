@@ -9,9 +9,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
-
-#include <sys/mman.h>
 
 static std::atomic_ref<uint32_t> head_of(const kxfer_session* session) {
     return std::atomic_ref<uint32_t>(session->ring->head);
@@ -22,11 +19,8 @@ static uint32_t tail_of(const kxfer_session* session) {
 }
 
 static int map_ring(kxfer_session* session, const kxfer_cq_ring& made) {
-    const int saved = errno;
-    void* mapped = mmap(nullptr, made.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, session->fd,
-                        static_cast<off_t>(made.offset));
-    const int ret = mapped == MAP_FAILED ? -errno : 0;
-    errno = saved;
+    void* mapped = nullptr;
+    const int ret = kxfer::map(session, made.offset, made.bytes, &mapped);
     if (ret < 0) return ret;
     session->ring = static_cast<kxfer_ring*>(mapped);
     session->ring_bytes = made.bytes;

@@ -10,18 +10,13 @@
 #include <atomic>
 #include <cerrno>
 
-#include <sys/mman.h>
-
 static std::atomic_ref<uint32_t> tail_of(const kxfer_session* session) {
     return std::atomic_ref<uint32_t>(session->sq->tail);
 }
 
 static int map_sq(kxfer_session* session, const kxfer_sq_ring& made) {
-    const int saved = errno;
-    void* mapped = mmap(nullptr, made.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, session->fd,
-                        static_cast<off_t>(made.offset));
-    const int ret = mapped == MAP_FAILED ? -errno : 0;
-    errno = saved;
+    void* mapped = nullptr;
+    const int ret = kxfer::map(session, made.offset, made.bytes, &mapped);
     if (ret < 0) return ret;
     session->sq = static_cast<kxfer_sq*>(mapped);
     session->sq_bytes = made.bytes;

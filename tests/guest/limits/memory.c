@@ -18,6 +18,7 @@
 #define BATCH	256
 #define JOBS	10000
 #define RINGS	20
+#define SQ_JOBS	256
 #define FULL_SESSIONS	7	/* with 4,096 jobs each: below what a uid may have */
 #define NR_LINKS	16
 #define LINK_BYTES	(128 * 1024)	/* 330 to 470 KiB on rxe of 6.1 */
@@ -123,18 +124,22 @@ TEST_F_TIMEOUT(memory, of_completions_is_charged, 60)
 static uint32_t make_rings(int fd, const struct rig *server)
 {
 	struct kx_ring ring;
+	struct kx_sq sq;
 	uint32_t nr;
 
 	/* The sessions and rings end with the process. */
-	for (nr = 0; nr < RINGS; nr++)
-		if (kx_ring_make(kx_open(), 4096, KX_NO_EVENTFD, &ring))
+	for (nr = 0; nr < RINGS; nr++) {
+		fd = kx_open();
+		if (kx_ring_make(fd, 4096, KX_NO_EVENTFD, &ring) || kx_sq_make(fd, SQ_JOBS, &sq))
 			break;
+	}
 	return nr;
 }
 
 TEST_F_TIMEOUT(memory, of_rings_is_charged, 60)
 {
-	EXPECT_LT(RINGS * 4096LL * (int)sizeof(struct kxfer_completion) - (256 << 10),
+	EXPECT_LT(RINGS * (4096LL * (int)sizeof(struct kxfer_completion) +
+			   SQ_JOBS * (int)sizeof(struct kxfer_job)) - (256 << 10),
 		  cost_of(&self->tenant, &self->stage, self->group, make_rings));
 	EXPECT_EQ(RINGS, self->tenant.report.nr);
 }

@@ -7,8 +7,8 @@
  * parallel: the withdrawal of the exports begins first.
  *  1. Jobs: queued jobs end, posted jobs are waited for (job.c says how long). None came by
  *     io_uring: each of those holds the file. Afterwards only exports use the session's
- *     regions; nothing uses its targets and its completion ring. No mapping of the ring is
- *     left: that would be a reference to the file.
+ *     regions; nothing uses its targets and its two rings. No mapping of a ring is left: that
+ *     would be a reference to the file.
  *  2. Targets: grants are given back later, by their links (release.c). Peers: links lose a
  *     user. Connections of the engine are taken down, for no run is under way.
  *  3. Exports: waited for until they are withdrawn (exposure.c). Afterwards no peer reaches

@@ -6,7 +6,9 @@
  * used just before, and nothing is queued in front of them. SUBMIT tries these first, and NOPs.
  * It takes the locks of the session and of the lane once for up to QUICK_JOBS jobs, and builds
  * each job with its work request in one step. At the first job that is anything else it stops,
- * and the batch (submit.c, batch.c) goes on from there. So a refusal has its error from there.
+ * and the batch (submit.c, batch.c) goes on from there. So a refusal has its error from there. If
+ * only the objects of that job were not known, the batch takes it alone, and quick jobs are tried
+ * once more.
  *
  * A quick job is posted when it is accepted. So it is never stopped: it completes, or its lane
  * ends. It needs no more than its chain (quick_end.c has who looks for it, and how it ends):

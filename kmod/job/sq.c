@@ -6,11 +6,12 @@
  * The process writes job n into slot n % entries and then sets tail to n + 1. The kernel stores in
  * head how many it has accepted. Both wrap around at 2^32.
  *
- * The kernel never trusts the ring. It reads tail, flags and deadline_ns once a call, and each job
- * once, into a copy that is checked (kxfer_sq_copy()); it reads nothing back that it wrote. A tail
- * by which more jobs are in the ring than it has slots is EINVAL. So a process that writes while
- * the kernel reads submits a job that is partly the old one and partly the new one, and that job
- * is checked like any other.
+ * The kernel never trusts the ring. It reads tail, flags and deadline_ns once a call, and nothing
+ * that it wrote. A tail by which more jobs are in the ring than it has slots is EINVAL. What is
+ * checked and carried out is one copy of a job (kxfer_sq_copy()). A process that writes while the
+ * kernel reads submits a job that is partly the old one and partly the new one, and that job is
+ * checked like any other. The first look at a job, and a copy that quick.c leaves to the batch,
+ * only choose the way: the batch makes and checks a copy of its own.
  *
  * Order in memory, each with its partner in the process:
  *  - Jobs are written before tail covers them: store-release of tail, and smp_load_acquire().
@@ -101,15 +102,15 @@ int kxfer_sq_create(struct kxfer_session *session, void *arg)
 	sq = make_sq(cmd->entries);
 	if (IS_ERR(sq))
 		return PTR_ERR(sq);
-	/* Before the session has it: it may then be the last that uses the session. */
+	/* A call that sees the ring sees all of it; pairs with sq_of(). */
+	if (cmpxchg_release(&session->sq, NULL, sq)) {
+		free_sq(sq);
+		return -EEXIST;
+	}
 	kxfer_stat_inc(KXFER_STAT_LIVE_RINGS);
 	cmd->offset = SQ_OFFSET;
 	cmd->bytes = sq->bytes;
-	/* A call that sees the ring sees all of it; pairs with sq_of(). */
-	if (!cmpxchg_release(&session->sq, NULL, sq))
-		return 0;
-	kxfer_sq_destroy(sq);
-	return -EEXIST;
+	return 0;
 }
 
 static struct kxfer_session_sq *sq_of(const struct kxfer_session *session)
@@ -149,7 +150,7 @@ struct kxfer_session_sq *kxfer_sq_lock(struct kxfer_session *session, u32 *nr)
  * kxfer_sq_unlock() - end that
  * @sq: ring
  * @accepted: number of jobs that were accepted
- * @error: positive errno of the job behind these; or 0
+ * @error: positive errno for which the job behind these was left; or 0
  */
 void kxfer_sq_unlock(struct kxfer_session_sq *sq, u32 accepted, u32 error)
 {

@@ -545,6 +545,8 @@ int kxfer_submit_enter(struct kxfer_session *session, void *arg)
 	kxfer_sq_unlock(sq, cmd.accepted, -ret);
 	if (ret && !cmd.accepted)
 		return ret;
+	if (!cmd.wait)
+		return cmd.accepted;
 	ret = 0;
 	if (READ_ONCE(session->nr_done) < cmd.wait)
 		ret = kxfer_reap_wait(session, cmd.wait, cmd.deadline_ns, cmd.flags);

@@ -1523,15 +1523,16 @@ struct kxfer_sq_ring {
  * @__reserved: keeps what the process writes and what the kernel writes in different cache lines
  * @head: jobs accepted since the ring was made, modulo 2^32; the kernel writes it, and does not
  *	read it
- * @error: 0, or the positive errno of the job at @head, which the last ENTER refused; the
- *	kernel writes it
+ * @error: 0, or the positive errno for which the last ENTER left the job at @head; the kernel
+ *	writes it
  * @mask: @entries - 1
  * @entries: entries of the ring, as asked for
  * @__reserved1: padding, as @__reserved
  *
  * Job n is at index n & @mask. To submit: write jobs from @tail up to @head + @entries; store
  * @tail with release; call KXFER_ENTER. To drop jobs that were not accepted: set @tail back to
- * @head. The kernel copies each job once.
+ * @head. What the kernel checks and carries out is one copy of a job: changes meanwhile are in
+ * that copy, or not.
  */
 struct kxfer_sq {
 	__u32 tail;

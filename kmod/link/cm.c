@@ -483,6 +483,25 @@ static u8 introduce(const struct kxfer_lane *lane, void *introduction)
 	return sizeof(*hello);
 }
 
+/*
+ * TCP, below iWARP, takes the local port only when it connects. It refuses a port that another
+ * socket has (EADDRINUSE), and for a minute that of an ended connection to the same port of the
+ * peer (EADDRNOTAVAIL). Both become EADDRINUSE: another port will do.
+ *
+ * With a bound address rdma_cm takes each network as one of that device; TCP does not.
+ */
+static int tcp_error(int error)
+{
+	switch (error) {
+	case -EADDRNOTAVAIL:
+		return -EADDRINUSE;
+	case -ENETUNREACH:
+		return -EHOSTUNREACH;
+	default:
+		return error;
+	}
+}
+
 static int connect_qp(struct kxfer_lane *lane)
 {
 	struct kxfer_link *link = lane->link;
@@ -501,11 +520,7 @@ static int connect_qp(struct kxfer_lane *lane)
 
 	ret = kxfer_try(CM_CONNECT, rdma_connect(lane->cm_id, &param));
 	ret = wait_step(lane, ret, CONNECT_MS);
-	/*
-	 * With a bound address rdma_cm takes each network as one of that device; the TCP
-	 * below iWARP does not.
-	 */
-	return ret == -ENETUNREACH ? -EHOSTUNREACH : ret;
+	return link->dev->iwarp ? tcp_error(ret) : ret;
 }
 
 static int create_id(struct kxfer_lane *lane)

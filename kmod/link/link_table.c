@@ -50,6 +50,7 @@ MODULE_PARM_DESC(max_links, "links that this node makes, and again that it accep
 
 #define STALE_RETRIES	3
 #define STALE_RETRY_MS	200
+#define PORT_RETRIES	8
 
 static unsigned int max_links_per_peer = 256;
 module_param(max_links_per_peer, uint, 0644);
@@ -209,6 +210,19 @@ static struct kxfer_link *get_once(const struct kxfer_link_key *key, struct kxfe
 	return ERR_PTR(ret);
 }
 
+/* Whether another connection, from another port and with other QPs, may succeed; may sleep. */
+static bool worth_another_try(const struct kxfer_link *link, u32 tries)
+{
+	/* See tcp_error() in cm.c. */
+	if (link == ERR_PTR(-EADDRINUSE))
+		return tries < PORT_RETRIES;
+	/* See transport_rejected() in cm.c. */
+	if (link != ERR_PTR(-ESTALE) || tries >= STALE_RETRIES)
+		return false;
+	schedule_timeout_killable(msecs_to_jiffies(STALE_RETRY_MS));
+	return true;
+}
+
 /**
  * kxfer_link_get() - the link for a key, connected if need be
  * @key: checked, without padding or uninitialised bytes
@@ -227,9 +241,7 @@ struct kxfer_link *kxfer_link_get(const struct kxfer_link_key *key,
 	struct kxfer_link *link = get_once(key, user, timeout_ms, refusal);
 	u32 tries;
 
-	/* See transport_rejected(). */
-	for (tries = 0; link == ERR_PTR(-ESTALE) && tries < STALE_RETRIES; tries++) {
-		schedule_timeout_killable(msecs_to_jiffies(STALE_RETRY_MS));
+	for (tries = 0; worth_another_try(link, tries); tries++) {
 		now_ns = ktime_get_ns();
 		if (now_ns >= end_ns || fatal_signal_pending(current))
 			break;

@@ -130,8 +130,9 @@ constexpr Entry known[] = {
              "opening a target: the peer's device sees memory through bounce buffers, its dmesg says so"},
     {.number = EADDRINUSE,
      .name = "EADDRINUSE",
-     .means = "something listens on that address and port already",
-     .look = "kxfer listen list; rdma resource show cm_id"},
+     .means = "something listens on that address and port already; connecting: other programs, or TCP's "
+              "ended connections (iWARP), have the source ports 665 to 1023",
+     .look = "kxfer listen list; rdma resource show cm_id\nconnecting: ss -tan sport lt :1024"},
     {.number = EADDRNOTAVAIL,
      .name = "EADDRNOTAVAIL",
      .means = "no RDMA device of this node has the address to listen on or to connect from, or the device "

@@ -82,6 +82,11 @@ Failure connect_failure(Error error, const Peer& peer, const CommonOptions& comm
                                           : fmt::format("device {} does not lead there", common.device);
         error.hint = unreachable_hint(peer, common);
         break;
+    case EADDRINUSE:
+        error.why = "no source port from 665 to 1023 is free";
+        error.hint = "rdma resource show cm_id; on iWARP also: ss -tan sport lt :1024 (TCP keeps the port of "
+                     "an ended connection for a minute)";
+        break;
     case ETIMEDOUT:
         error.why = no_answer(common);
         error.hint =

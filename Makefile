@@ -25,6 +25,8 @@ TESTS_INSTALL = $(O)/tests/install
 SMP_KERNELS ?= 6.12-debug 6.12-kcsan
 SMP_TESTS   ?= uapi:* data:content data:notify data:path data:transfer lifetime:* perm:* fuzz:ioctl leaks:*
 SMOKE_TESTS ?= uapi:smoke uapi:submit data:notify lifetime:revoke lifetime:module leaks:*
+# What make check runs of tests/pair, on two machines.
+PAIR_TESTS  ?= data faults:cut* faults:server_killed*
 # Other architectures, one of them big endian, and PREEMPT_RT.
 ARCH_KERNELS ?= 6.1-arm64 6.1-s390x 6.1-rt
 # What such a check sees best: memory that several hold, and its end.
@@ -62,7 +64,7 @@ userspace: ## these and their unit tests
 	@scripts/build-userspace $(O) all $(FLAVOUR)
 
 ##@ See it work
-.PHONY: demo vm
+.PHONY: demo vm vm2
 demo: ## install what is missing, build, and transfer a file in a virtual machine
 	@scripts/vm/demo
 
@@ -71,9 +73,14 @@ vm: ## a shell in a virtual machine with kxfer on soft RoCE (KERNEL)
 	@$(MAKE) kmod tool
 	@scripts/vm/run --shell --kernel $(KERNEL)
 
+vm2: ## a shell on each of two of them that reach each other (KERNEL, PROVIDER; NODE=1 or 2: one)
+	@scripts/setup $(VM_GROUP)
+	@$(MAKE) kmod tool $(if $(filter siw,$(PROVIDER)),siw)
+	@KERNEL=$(KERNEL) scripts/vm/two $(O) $(NODE)
+
 ##@ Test
 .PHONY: test check check-um check-modules check-matrix check-debug check-debug-smoke check-smp
-.PHONY: check-smp-smoke check-arch
+.PHONY: check-smp-smoke check-arch check-pair
 .PHONY: check-unit check-asan check-model fuzz fuzz-parsers
 .PHONY: coverage storm kselftest-install mutants lint
 test: ## one test, or a few, by name: T=uapi:smoke, T='data:* perm:keys' (KERNEL, PROVIDER)
@@ -83,7 +90,10 @@ test: ## one test, or a few, by name: T=uapi:smoke, T='data:* perm:keys' (KERNEL
 check: ## all tests, on 6.1 and 6.12, rxe and siw (KERNELS, PROVIDERS, TESTS narrow it down)
 ifdef KERNELS
 	@$(MAKE) check-modules userspace kselftest-install
-	@KERNELS="$(KERNELS)" scripts/vm/check $(O)
+	@status=0; KERNELS="$(KERNELS)" scripts/vm/check $(O) || status=1; \
+		$(if $(TESTS)$(filter-out $(words $(filter 6.1 6.12,$(KERNELS))),2),, \
+		PAIRS="6.1-rxe 6.12-siw" TESTS="$(PAIR_TESTS)" tests/pair/run $(O) || status=1;) \
+		exit $$status
 else
 	@kernels=$$(scripts/vm/choose-kernels) && $(MAKE) check KERNELS="$${kernels:?}"
 endif
@@ -138,6 +148,11 @@ check-arch: ## Linux 6.1 for arm64, for s390x (big endian) and with PREEMPT_RT, 
 		TESTS="$${TESTS:-$$(scripts/vm/arch/plain $(O) | tr '\n' ' ')}" scripts/vm/check $(O) || status=1; \
 		$(if $(filter-out $(ARCH_KERNELS),6.1-arm64 6.1-s390x),,scripts/vm/arch/pair $(O) || status=1;) \
 		exit $$status
+
+check-pair: ## two machines on a wire, and what goes wrong between them (KERNELS, PROVIDERS, TESTS)
+	@$(MAKE) check-modules KERNELS="$(or $(KERNELS),6.1 6.12)"
+	@$(MAKE) userspace kselftest-install
+	@KERNELS="$(or $(KERNELS),6.1 6.12)" tests/pair/run $(O)
 
 check-unit: ## unit tests on this machine, no virtual machine
 	@scripts/setup check
@@ -243,4 +258,4 @@ dkms-install: ## the module alone by DKMS, built again for every new kernel
 .PHONY: help
 help: ## this list
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } \
-		/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
+		/^[a-z0-9-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile

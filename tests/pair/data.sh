@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+#
+# Two machines without faults: each kind of job, the tool, and what it measures.
+
+# shellcheck source=tests/pair/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+test_each_kind_of_job_moves_bytes_both_ways() {
+	local first second
+	node_begin 1 "KXFER_HERE=$node1 KXFER_PEER=$node2 KXFER_PROVIDER=$provider $programs/both"
+	first=$task
+	node_begin 2 "KXFER_HERE=$node2 KXFER_PEER=$node1 KXFER_PROVIDER=$provider $programs/both"
+	second=$task
+	check_end 1 "$first" 300
+	check_end 2 "$second" 300
+}
+
+test_jobs_of_ten_seconds_are_right() {
+	begin_store
+	begin_probe 10
+	end_probe
+	end_store
+	expect_figure ok '>' 100
+	expect_figure breaks '==' 0
+	expect_figure refused '==' 0
+}
+
+test_put_and_get() {
+	local server
+	node_begin 1 "exec kxfer serve inbox=mem:16M --writable --listen $node1"
+	server=$task
+	nodes_until 30 node_has 1 "^$server  .*inbox" || fail "serve: $(node_output 1 "$server")"
+	check_do 2 "kxfer ls $node1 | grep -w inbox"
+	check_do 2 "head -c 5000000 /dev/urandom >/tmp/sent && kxfer put /tmp/sent $node1/inbox"
+	check_do 2 "kxfer get --length 5000000 $node1/inbox /tmp/back && cmp /tmp/sent /tmp/back"
+	check_do 2 "kxfer ping -c 5 $node1"
+	node_signal 1 "$server" TERM
+	check_end 1 "$server" 30
+}
+
+test_measuring() {
+	local server
+	node_begin 1 "exec kxfer serve bench=mem:8M compare=mem:8M --writable --atomic --mailbox --verbs --bench --listen $node1"
+	server=$task
+	nodes_until 30 node_has 1 "^$server  .*bench" || fail "serve: $(node_output 1 "$server")"
+	check_do 2 "kxfer bench read --duration 1 $node1"
+	check_do 2 "kxfer bench write --duration 1 $node1"
+	check_do 2 "kxfer bench send --duration 1 $node1"
+	check_do 2 "kxfer compare --seconds 1 $node1"
+	node_signal 1 "$server" TERM
+	check_end 1 "$server" 30
+}
+
+run_tests 2

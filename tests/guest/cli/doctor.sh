@@ -109,6 +109,24 @@ test_a_port_that_is_down_is_to_mend() {
 	expect_mend "$KXFER_DEVICE port 1 state" "ip link set dummy0 up"
 }
 
+# rxe may have lost its QP 1 then, so a new device follows.
+test_a_port_that_was_down_is_told() {
+	[ "$KXFER_PROVIDER" = rxe ] || skip "siw has no QP 1, and counts nothing"
+	ip link set dummy0 down
+	ip link set dummy0 up
+	ip addr add "$KXFER_ADDRESS6/64" dev dummy0 nodad 2>/dev/null
+	wait_active
+	try kxfer --json doctor
+	expect_check "$KXFER_DEVICE port 1 QP 1" state hint
+	try kxfer ls --timeout 0.3 10.77.0.99
+	case $(cat "$work/stderr") in *"$KXFER_DEVICE was down"*) ;; *) fail "no word of it" ;; esac
+	rdma link del "$KXFER_DEVICE"
+	rdma link add "$KXFER_DEVICE" type "$KXFER_PROVIDER" netdev dummy0
+	wait_active
+	expect 0 kxfer --json doctor
+	expect_json '[.checks[] | select(.check | endswith("QP 1"))] | length' 0
+}
+
 test_no_device_says_how_to_make_one() {
 	rdma link del "$KXFER_DEVICE"
 	try kxfer --json doctor

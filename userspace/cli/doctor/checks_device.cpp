@@ -95,6 +95,21 @@ Check mtu_check(const std::string& name, const DeviceFacts& device, const PortFa
             fmt::format("ip link set {} mtu {}", port.core.netdev, netdev_mtu_for_4096)};
 }
 
+/*
+ * While the interface is down, a management packet (a DREQ, say) that finds no route puts QP 1 of rxe
+ * into an error state, which ib_mad does not see. The kernel shows no sign of it but this count.
+ */
+Check management_check(const std::string& name, const DeviceFacts& device, const PortFacts& port) {
+    return {name + " QP 1", Health::hint,
+            fmt::format("the port went down {} since {} was made, and rxe may have lost the QP by which "
+                        "connections are made",
+                        port.nr_downs == 1 ? "once" : fmt::format("{} times", port.nr_downs),
+                        device.core.name),
+            fmt::format("if connecting gets no answer (ETIMEDOUT), make it again, which ends its links: rdma "
+                        "link del {0}; rdma link add {0} type rxe netdev {1}",
+                        device.core.name, port.core.netdev)};
+}
+
 // Names of this node's exports that this user can see.
 std::vector<std::string> export_names(const Session& session) {
     std::vector<std::string> names;
@@ -143,6 +158,7 @@ void add_port(std::vector<Check>& checks, const DeviceFacts& device, const PortF
     checks.push_back(state_check(name, port));
     checks.push_back(address_check(name, device, port));
     checks.push_back(mtu_check(name, device, port));
+    if (port.nr_downs != 0) checks.push_back(management_check(name, device, port));
 }
 
 } // namespace

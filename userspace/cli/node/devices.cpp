@@ -6,6 +6,7 @@
 #include <memory>
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <ifaddrs.h>
 #include <kxfer/kxfer.hpp>
 #include <net/if.h>
@@ -67,6 +68,14 @@ PortFacts port_facts(const netlink::Port& core, const std::optional<verbs::Devic
     return facts;
 }
 
+// rxe counts this since the device was made.
+uint64_t downs_of(const netlink::Device& device, uint32_t port) {
+    if (device.driver != "rxe") return 0;
+    const std::string downs = read_word(
+        fmt::format("/sys/class/infiniband/{}/ports/{}/hw_counters/link_downed", device.name, port));
+    return downs.empty() ? 0 : std::stoull(downs);
+}
+
 DeviceFacts device_facts(netlink::Device core, netlink::Rdma& rdma,
                          const std::vector<kxfer_info_device>& attached) {
     DeviceFacts facts;
@@ -77,7 +86,10 @@ DeviceFacts device_facts(netlink::Device core, netlink::Rdma& rdma,
         facts.verbs_failure = device.error().text();
     for (const kxfer_info_device& device : attached)
         if (text_of(device.name) == core.name) facts.module = device;
-    for (const netlink::Port& port : core.ports) facts.ports.push_back(port_facts(port, facts.verbs));
+    for (const netlink::Port& port : core.ports) {
+        facts.ports.push_back(port_facts(port, facts.verbs));
+        facts.ports.back().nr_downs = downs_of(core, port.index);
+    }
     facts.core = std::move(core);
     return facts;
 }

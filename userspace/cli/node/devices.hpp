@@ -25,6 +25,7 @@ struct PortFacts {
     std::optional<verbs::Port> verbs;
     uint32_t netdev_mtu = 0;                 // 0: no interface, or not in this network namespace
     std::string netdev_state;                // up, down, unknown
+    uint64_t nr_downs = 0;                   // of rxe: how often the port went down; else 0
     std::vector<sockaddr_storage> addresses; // of the interface: IPv4 first, link-local last
 
     bool active() const { return netlink::port_state_name(core.state) == "ACTIVE"; }

@@ -46,6 +46,20 @@ std::vector<std::string> own_addresses() {
     return texts;
 }
 
+// What a node can know of a peer that does not answer.
+std::string no_answer_hint(const Peer& peer) {
+    std::string hint = fmt::format(
+        "is it up, with an RDMA device and a listener? Does a firewall let UDP port 4791 (RoCE) or "
+        "TCP port {} (iWARP) through?",
+        peer.port);
+    for (const auto& device : known_devices())
+        for (const auto& port : device.ports)
+            if (port.nr_downs != 0)
+                hint += fmt::format("\n{} was down, and may be what does not answer: kxfer doctor",
+                                    device.core.name);
+    return hint;
+}
+
 bool is_loopback(const Peer& peer) {
     const auto addresses = resolve(peer);
     if (!addresses) return false;
@@ -89,10 +103,7 @@ Failure connect_failure(Error error, const Peer& peer, const CommonOptions& comm
         break;
     case ETIMEDOUT:
         error.why = no_answer(common);
-        error.hint =
-            fmt::format("is it up, with an RDMA device and a listener? Does a firewall let UDP port 4791 "
-                        "(RoCE) or TCP port {} (iWARP) through?",
-                        peer.port);
+        error.hint = no_answer_hint(peer);
         break;
     case EPROTONOSUPPORT:
         error.hint = "install the same version on both nodes; see: kxfer --version";

@@ -282,6 +282,29 @@ TEST_F(notify, poll_says_priority_data)
 	EXPECT_EQ(0, poll(&poller, 1, 0));
 }
 
+#define NR_UNPOLLED	10
+
+/*
+ * No work request of a job is under way then, only a message. A CQ that counted as idle would not be
+ * armed: the answer would be found by the keep-alive, after one second on average.
+ */
+TEST_F_TIMEOUT(notify, completes_soon_though_no_caller_polls_for_it, 120)
+{
+	struct pollfd poll_fd = { .fd = self->rig.client, .events = POLLIN };
+	struct kxfer_job job = notify_job(&self->rig, 1);
+	struct kxfer_completion done;
+	uint64_t began = kx_now_ns();
+	int i;
+
+	for (i = 0; i < NR_UNPOLLED; i++) {
+		ASSERT_EQ(1, kx_submit(self->rig.client, &job, 1));
+		ASSERT_EQ(1, poll(&poll_fd, 1, KX_TIMEOUT_MS));
+		ASSERT_EQ(1, kx_reap(self->rig.client, &done, 1, 0, 0));
+		EXPECT_EQ(0, done.status);
+	}
+	EXPECT_GT(NR_UNPOLLED * 250 * kx_slowness(), (kx_now_ns() - began) / 1000000);
+}
+
 TEST_F(notify, goes_to_the_export_meant)
 {
 	struct kxfer_event event;

@@ -145,6 +145,17 @@ static bool proves_placement(const struct kxfer_lane *lane, const struct kxfer_a
 	       !(job->flags & KXFER_JOB_F_LOCAL_ONLY);
 }
 
+/*
+ * siw lets TCP send an unsignalled WRITE of a page or more from where it is (siw_prepare_fpdu()):
+ * a later completion says nothing of it, and TCP would send what the caller has put there since. A
+ * READ behind it that has completed proves that its bytes have arrived. Without one each WRITE is
+ * signalled, and siw copies it.
+ */
+static u32 write_flags(const struct kxfer_lane *lane, const struct kxfer_active_job *job)
+{
+	return lane->iwarp.sink.mr && !proves_placement(lane, job) ? IB_SEND_SIGNALED : 0;
+}
+
 /* Before the plan moves on for this chain; end_chain() sees how far it went. */
 static void begin_chain(struct kxfer_chain *chain, const struct kxfer_active_job *job)
 {
@@ -247,6 +258,7 @@ static bool add_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	enum ib_wr_opcode opcode = job->completion.op == KXFER_OP_READ ?
 				   IB_WR_RDMA_READ : IB_WR_RDMA_WRITE;
+	u32 flags = opcode == IB_WR_RDMA_WRITE ? write_flags(lane, job) : 0;
 	u32 proof = proves_placement(lane, job) ? 1 : 0;
 	struct kxfer_chain *chain = lane->free_chains;
 	struct kxfer_scratch *scratch = lane->scratch;
@@ -260,6 +272,7 @@ static bool add_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
 		kxfer_plan_next(&job->plan, &scratch->desc);
 		bytes += scratch->desc.length;
 		add_wr(lane, chain, opcode);
+		scratch->last->send_flags |= flags;
 		n++;
 	} while (n < room && bytes < KXFER_TURN_BYTES && kxfer_plan_left(&job->plan));
 	if (opcode == IB_WR_RDMA_WRITE && n == 1)
@@ -627,7 +640,7 @@ static void invalidated(struct ib_cq *cq, struct ib_wc *wc)
 		finish_chain(chain);
 }
 
-/* Unsignalled work requests complete only when they fail. */
+/* Work requests that do not end a chain. Most are unsignalled, and complete only when they fail. */
 static void silent_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct kxfer_chain *chain =

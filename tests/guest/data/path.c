@@ -8,6 +8,7 @@
 #include <net/if.h>
 #include <string.h>
 
+#include "harness/baseline.h"
 #include "kselftest_harness.h"
 #include "rigs/rig.h"
 
@@ -184,6 +185,30 @@ TEST_F(path, local_only_writes_are_there_for_a_read_behind_them)
 		ASSERT_EQ(PATTERN_GOOD, pattern_check(self->rig.here.bytes + MIB, 70000, &pattern,
 						      NULL, NULL));
 	}
+}
+
+/*
+ * siw sends over lo. While packets wait there, TCP has what it was given, and the caller changes the
+ * memory that it was taken from.
+ */
+TEST_F(path, local_only_writes_leave_their_memory_to_the_caller)
+{
+	struct kxfer_job job = rig_job(&self->rig, KXFER_OP_WRITE, 0, 0, MIB);
+	struct pattern pattern = { .seed = 0x668 };
+	struct kxfer_completion done;
+
+	if (baseline_command("tc qdisc add dev lo root netem delay 50ms"))
+		SKIP(return, "needs root and tc's netem");
+	pattern_fill(self->rig.here.bytes, MIB, &pattern);
+	job.flags = KXFER_JOB_F_LOCAL_ONLY;
+	EXPECT_EQ(1, kx_submit(self->rig.client, &job, 1));
+	EXPECT_EQ(1, kx_reap(self->rig.client, &done, 1, 1, KX_TIMEOUT_MS));
+	EXPECT_EQ(0, done.status);
+	memset(self->rig.here.bytes, 0xff, MIB);
+	EXPECT_EQ(0, rig_move(&self->rig, KXFER_OP_READ, MIB, 0, MIB));
+	baseline_command("tc qdisc del dev lo root");
+	EXPECT_EQ(PATTERN_GOOD, pattern_check(self->rig.here.bytes + MIB, MIB, &pattern, NULL,
+					      NULL));
 }
 
 static uint64_t work_requests_of(const struct rig *rig, uint32_t flags)

@@ -98,6 +98,10 @@ std::vector<Injection> injections(Engine& engine, const Memory& memory, const Wo
 tl::expected<std::optional<SlotFinding>, Error> read_and_check(Engine& engine, const Memory& memory,
                                                                const Workload& read, const Workload& workload,
                                                                uint64_t sequence) {
+    // siw may leave an unsignalled WRITE where it is until TCP sends it (siw_prepare_fpdu()). A READ
+    // that comes back says that it was sent.
+    if (engine.parameters(workload).write_success == write_handed_to_tcp)
+        TRY(sweep(engine, workload, Operation::read));
     for (unsigned i = 0; i < workload.depth; i++) wipe_slot(memory, workload, i);
     TRY(sweep(engine, read, Operation::read));
     std::optional<SlotFinding> loss;

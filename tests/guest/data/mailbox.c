@@ -70,6 +70,8 @@ static void try_one(struct __test_metadata *_metadata, struct post *post, uint64
 
 	pattern_fill(post->outbox + from, bytes, &want);
 	memset(at - 8, 0xee, HEAD + bytes + 16);
+	/* Those that want an answer are copied. */
+	send.flags = generation & 2 ? KXFER_JOB_F_STORED : 0;
 	send.region_offset = bytes ? from : 0;
 	recv.region_offset = to;
 	recv.length = HEAD + bytes;

@@ -148,12 +148,14 @@ static bool proves_placement(const struct kxfer_lane *lane, const struct kxfer_a
 /*
  * siw lets TCP send an unsignalled WRITE of a page or more from where it is (siw_prepare_fpdu()):
  * a later completion says nothing of it, and TCP would send what the caller has put there since. A
- * READ behind it that has completed proves that its bytes have arrived. Without one each WRITE is
+ * READ behind it that has completed proves that its bytes have arrived. Without one such a WRITE is
  * signalled, and siw copies it.
  */
-static u32 write_flags(const struct kxfer_lane *lane, const struct kxfer_active_job *job)
+static u32 write_flags(const struct kxfer_lane *lane, const struct kxfer_active_job *job,
+		       u32 bytes)
 {
-	return lane->iwarp.sink.mr && !proves_placement(lane, job) ? IB_SEND_SIGNALED : 0;
+	return bytes >= PAGE_SIZE && lane->iwarp.sink.mr && !proves_placement(lane, job) ?
+	       IB_SEND_SIGNALED : 0;
 }
 
 /* Before the plan moves on for this chain; end_chain() sees how far it went. */
@@ -258,7 +260,6 @@ static bool add_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
 {
 	enum ib_wr_opcode opcode = job->completion.op == KXFER_OP_READ ?
 				   IB_WR_RDMA_READ : IB_WR_RDMA_WRITE;
-	u32 flags = opcode == IB_WR_RDMA_WRITE ? write_flags(lane, job) : 0;
 	u32 proof = proves_placement(lane, job) ? 1 : 0;
 	struct kxfer_chain *chain = lane->free_chains;
 	struct kxfer_scratch *scratch = lane->scratch;
@@ -272,7 +273,8 @@ static bool add_plain(struct kxfer_lane *lane, struct kxfer_active_job *job)
 		kxfer_plan_next(&job->plan, &scratch->desc);
 		bytes += scratch->desc.length;
 		add_wr(lane, chain, opcode);
-		scratch->last->send_flags |= flags;
+		if (opcode == IB_WR_RDMA_WRITE)
+			scratch->last->send_flags |= write_flags(lane, job, scratch->desc.length);
 		n++;
 	} while (n < room && bytes < KXFER_TURN_BYTES && kxfer_plan_left(&job->plan));
 	if (opcode == IB_WR_RDMA_WRITE && n == 1)

@@ -285,8 +285,8 @@ TEST_F(notify, poll_says_priority_data)
 #define NR_UNPOLLED	10
 
 /*
- * No work request of a job is under way then, only a message. A CQ that counted as idle would not be
- * armed: the answer would be found by the keep-alive, after one second on average.
+ * No work request of a job is under way then, only a message. A CQ that counted as idle would not
+ * be armed: the answer would be found by the keep-alive, after one second on average.
  */
 TEST_F_TIMEOUT(notify, completes_soon_though_no_caller_polls_for_it, 120)
 {

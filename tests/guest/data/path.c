@@ -188,8 +188,8 @@ TEST_F(path, local_only_writes_are_there_for_a_read_behind_them)
 }
 
 /*
- * siw sends over lo. While packets wait there, TCP has what it was given, and the caller changes the
- * memory that it was taken from.
+ * siw sends over lo. While packets wait there, TCP has what it was given, and the caller changes
+ * the memory that it was taken from.
  */
 TEST_F(path, local_only_writes_leave_their_memory_to_the_caller)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Links between the same two addresses, made and broken one after the other, while other programs
- * have a fourth of the 359 reserved ports from which control connections come. iWARP takes its ports
- * from TCP, which refuses those; and for a minute that of an ended connection.
+ * have a fourth of the 359 reserved ports from which control connections come. iWARP takes its
+ * ports from TCP, which refuses those; and for a minute that of an ended connection.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -422,7 +422,7 @@ static void check_letters(void)
 	for (number = 0; number < STORE_LETTERS; number++) {
 		if (probe.letters[number] == SENT && !letters[number])
 			report(&figures.lost, "a message is not there", number);
-		if (letters[number] > (probe.letters[number] != NOT_SENT))
+		if (letters[number] > (probe.letters[number] == NOT_SENT ? 0 : 1))
 			report(&figures.doubled, "a message came too often", number);
 	}
 }

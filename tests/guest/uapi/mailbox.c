@@ -1112,8 +1112,8 @@ TEST_F_TIMEOUT(mixed, mailbox_takes_as_many_as_it_has_places, 120)
 }
 
 /*
- * A mailbox in which a sender has credits: places beyond the KXFER_WIRE_DATA_SLOTS that are kept for
- * nobody. The first two messages ask for credits, use one and leave some.
+ * A mailbox in which a sender has credits: places beyond the KXFER_WIRE_DATA_SLOTS that are kept
+ * for nobody. The first two messages ask for credits, use one and leave some.
  */
 #define ROOMY	40
 

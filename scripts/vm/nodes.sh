@@ -51,7 +51,7 @@ node_has() { # NODE PATTERN
 	grep -aq -- "$2" "$(node_dir "$1")/out" 2>/dev/null
 }
 
-node_runs() { kill -0 "${node_runner[$1]:-0}" 2>/dev/null && [ -n "${node_runner[$1]:-}" ]; }
+node_runs() { [ -n "${node_runner[$1]:-}" ] && kill -0 "${node_runner[$1]}" 2>/dev/null; }
 
 node_is_up() { # NODE
 	node_has "$1" '^0 =0' || ! node_runs "$1"
@@ -159,14 +159,19 @@ node_join() { node_tell_machine "$1" set_link '{"name":"card","up":true}'; }
 
 node_off() { # NODE
 	local orders=node_orders_$1 monitor=node_monitor_$1
-	[ -n "${node_machine[$1]:-}" ] || return 0
-	kill -KILL "${node_machine[$1]}" 2>/dev/null || true
+	[ -n "${node_runner[$1]:-}" ] || return 0
+	# Without its process id the machine has not started: its runner ends it.
+	if [ -n "${node_machine[$1]:-}" ]; then
+		kill -KILL "${node_machine[$1]}" 2>/dev/null || true
+	else
+		kill -TERM "${node_runner[$1]}" 2>/dev/null || true
+	fi
 	wait "${node_runner[$1]}" 2>/dev/null || true
-	eval "exec ${!orders}>&- ${!monitor}>&-"
+	if [ -n "${node_machine[$1]:-}" ]; then eval "exec ${!orders}>&- ${!monitor}>&-"; fi
 	unset "node_machine[$1]" "node_runner[$1]"
 }
 
 nodes_end() {
 	local node
-	for node in "${!node_machine[@]}"; do node_off "$node"; done
+	for node in "${!node_runner[@]}"; do node_off "$node"; done
 }

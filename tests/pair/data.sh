@@ -26,30 +26,34 @@ test_jobs_of_ten_seconds_are_right() {
 	expect_figure refused '==' 0
 }
 
-test_put_and_get() {
-	local server
-	node_begin 1 "exec kxfer serve inbox=mem:16M --writable --listen $node1"
+# Starts kxfer serve on node 1, and waits until it says that it serves NAME.
+begin_serve() { # NAME OPTIONS
+	node_begin 1 "exec kxfer serve $2 --listen $node1"
 	server=$task
-	nodes_until 30 node_has 1 "^$server  .*inbox" || fail "serve: $(node_output 1 "$server")"
-	check_do 2 "kxfer ls $node1 | grep -w inbox"
-	check_do 2 "head -c 5000000 /dev/urandom >/tmp/sent && kxfer put /tmp/sent $node1/inbox"
-	check_do 2 "kxfer get --length 5000000 $node1/inbox /tmp/back && cmp /tmp/sent /tmp/back"
-	check_do 2 "kxfer ping -c 5 $node1"
+	nodes_until 30 node_has 1 "^$server  serving.*$1" || fail "serve: $(node_output 1 "$server")"
+}
+
+end_serve() {
 	node_signal 1 "$server" TERM
 	check_end 1 "$server" 30
 }
 
+test_put_and_get() {
+	begin_serve inbox "inbox=mem:16M --writable"
+	check_do 2 "kxfer ls $node1 | grep -w inbox"
+	check_do 2 "head -c 5000000 /dev/urandom >/tmp/sent && kxfer put /tmp/sent $node1/inbox"
+	check_do 2 "kxfer get --length 5000000 $node1/inbox /tmp/back && cmp /tmp/sent /tmp/back"
+	check_do 2 "kxfer ping -c 5 $node1"
+	end_serve
+}
+
 test_measuring() {
-	local server
-	node_begin 1 "exec kxfer serve bench=mem:8M compare=mem:8M --writable --atomic --mailbox --verbs --bench --listen $node1"
-	server=$task
-	nodes_until 30 node_has 1 "^$server  .*bench" || fail "serve: $(node_output 1 "$server")"
+	begin_serve bench "bench=mem:8M compare=mem:8M --writable --atomic --mailbox --verbs --bench"
 	check_do 2 "kxfer bench read --duration 1 $node1"
 	check_do 2 "kxfer bench write --duration 1 $node1"
 	check_do 2 "kxfer bench send --duration 1 $node1"
 	check_do 2 "kxfer compare --seconds 1 $node1"
-	node_signal 1 "$server" TERM
-	check_end 1 "$server" 30
+	end_serve
 }
 
 run_tests 2

@@ -97,7 +97,7 @@ Failure connect_failure(Error error, const Peer& peer, const CommonOptions& comm
         error.hint = unreachable_hint(peer, common);
         break;
     case EADDRINUSE:
-        error.why = "no source port from 665 to 1023 is free";
+        error.why = "the source ports that were tried, of 665 to 1023, are taken";
         error.hint = "rdma resource show cm_id; on iWARP also: ss -tan sport lt :1024 (TCP keeps the port of "
                      "an ended connection for a minute)";
         break;

@@ -113,6 +113,7 @@
 	X(CQ_POOL_MARKER, ENOMEM, "ib_create_qp(): that comes last on a CQ of the pool") \
 	X(CQ_POOL_ERROR, EIO, "ib_modify_qp(): its error state") \
 	X(LANE_QP, ENOMEM, "rdma_create_qp()") \
+	X(LANE_RESET, EINVAL, "ib_modify_qp() to RESET") \
 	X(LANE_CHAINS, ENOMEM, "memory: the chains of a data lane") \
 	X(LANE_SCRATCH, ENOMEM, "memory: to build work requests in") \
 	X(LANE_POST_SEND, ENOMEM, "ib_post_send()") \
@@ -241,15 +242,16 @@
 	X(GRANT_RELEASE, "a grant is off the table, its exposure may have no other") \
 	X(LINK_KEEPALIVE, "a link's keep-alive") \
 	X(LINK_TEARDOWN, "a link is CLOSING, its lanes do not know") \
-	X(LINK_LANES_CLOSED, "lanes are closed, exposures and grants are there") \
+	X(LINK_LANES_STOPPED, "lanes are stopped, jobs, exposures and grants are there") \
+	X(LINK_ENDED, "jobs, exposures and grants are gone, QPs are not") \
 	X(LINK_LEAVE, "all of a link is gone but its PD") \
 	X(LINK_DEAD, "a link is off its device, and not DEAD") \
 	X(LINK_LAST, "a link is DEAD, the reference of its life is there") \
 	X(LANE_OPENED, "a lane has a QP that is not connected") \
 	X(LANE_DRAIN, "a lane is closed, its QP not drained") \
-	X(LANE_DRAINED, "a QP is drained and not destroyed") \
+	X(LANE_DRAINED, "a QP is drained, and neither reset nor destroyed") \
 	X(LANE_EXCLUSIVE, "a QP is drained, the run that has its lane does not know") \
-	X(LANE_CQ_END, "a QP is destroyed, its CQ is not") \
+	X(LANE_CQ_END, "a QP is reset or destroyed, its CQ may have an owner") \
 	X(LANE_REGISTER, "a REG_MR is posted, about to be waited for") \
 	X(LANE_DEREG, "an MR is about to be deregistered") \
 	X(LANE_ACCEPT, "a connection is about to be accepted") \

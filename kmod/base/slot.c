@@ -116,7 +116,7 @@ bool kxfer_request_put(struct kxfer_request_slot *slot)
 }
 
 /**
- * kxfer_request_stop() - the QP is destroyed: no answer comes, no SEND completes
+ * kxfer_request_stop() - the lane is stopped: no answer comes, no SEND completes
  * @slot: slot in any state
  *
  * Return: whether the owner still waits for the answer, and must be told.

@@ -9,12 +9,12 @@
  *
  *	queued -> posted -> complete		the ordinary way
  *	queued -> complete			cancelled, deadline passed, withdrawn
- *	queued, posted -> complete		the lane was closed
+ *	queued, posted -> complete		the lane was stopped
  *
  * The context that takes a job off the lane's lists, under the lane's lock, completes it: so
  * each job completes exactly once. From there on the job is in lists by @next only, which
  * belong to that context. A job with posted work requests is taken off only by the completion
- * of its last chain, or by the link's teardown after the QP was destroyed: so no device
+ * of its last chain, or by the link's teardown after the lane was stopped: so no device
  * touches its memory after it has completed.
  *
  * A READ, WRITE or atomic is posted as chains (chain.c); a job counts its chains under way. A

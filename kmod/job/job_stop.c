@@ -9,12 +9,12 @@
  *	their deadline				nothing posted yet	ETIMEDOUT
  *	the withdrawal of their target		queued			EKEYREVOKED
  *	no memory to register a long message	the first of each flow	the reason
- *	the closing of their lane		all			ECONNRESET, ENODEV
+ *	the end of their lane			all			ECONNRESET, ENODEV
  *
  * A queued job is taken off its lane. If some of it is posted it only posts no more, and
  * completes as stopped with its last chain. A fully posted job goes on, because a device is
  * working on it; but a long message is taken back, if the peer does not READ it yet
- * (offer.c). After the lane was closed no device works on its jobs, and all of them end.
+ * (offer.c). After the lane was stopped no device works on its jobs, and all of them end.
  *
  * RECVs are on no lane: their mailbox stops them and knows their deadlines (mailbox.c). Quick jobs
  * are posted when they are accepted: only the end of their lane ends them early (quick_end.c).
@@ -83,10 +83,10 @@ static void stop_all_queued(struct kxfer_lane *lane)
 }
 
 /**
- * kxfer_job_fail_lane() - end all jobs of a closed lane
+ * kxfer_job_fail_lane() - end all jobs of a stopped lane
  * @lane: any lane; a control QP has no jobs
  *
- * From the link's teardown, after kxfer_lane_close(): no device can touch the memory of the
+ * From the link's teardown, after kxfer_lane_stop(): no device can touch the memory of the
  * jobs.
  */
 void kxfer_job_fail_lane(struct kxfer_lane *lane)

@@ -30,7 +30,7 @@
  * unless the peer READs it by then. A peer that claims to READ it and says nothing more
  * loses the link (kxfer_offer_stuck_locked()), which bounds the wait.
  *
- * The end of a lane, as a proof. Its QP is destroyed: no READ of the peer is answered.
+ * The end of a lane, as a proof. Its QP is reset or destroyed: no READ of the peer is answered.
  *  1. The work is cancelled and not queued again, because the lane is not open.
  *  2. The MR of each offer is deregistered, before the link releases its PD.
  *  3. Jobs of offers that are OVER complete with the status of their offers. Jobs of other
@@ -695,7 +695,7 @@ int kxfer_offer_make(struct kxfer_lane *lane)
 	return 0;
 }
 
-/** kxfer_offer_close() - end all offers: the QP is destroyed; may sleep; see the proof above */
+/** kxfer_offer_close() - end all offers of a stopped lane; may sleep; see the proof above */
 void kxfer_offer_close(struct kxfer_lane *lane)
 {
 	struct kxfer_offers *offers = lane->offers;

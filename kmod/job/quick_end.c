@@ -12,8 +12,8 @@
  *  1. Its work request is signalled, so it has one completion. The owner of the CQ, which is
  *     only one, ends the job if that completion is a success (kxfer_chain_settle()).
  *  2. Else the chain stays as it is, and the link is broken. The link's teardown ends all quick
- *     jobs that are left, after the QP was destroyed and the CQ has no owner
- *     (kxfer_quick_fail()). No new ones come, because the lane is not open.
+ *     jobs that are left, after the lane was stopped: no device works on them, and the CQ has no
+ *     owner (kxfer_quick_fail()). No new ones come, because the lane is not open.
  *
  * What a quick job uses stays until then: it is counted as a user of its target, its region and
  * its mapping, and as a job of its session. These counts are dropped under job_lock after the
@@ -182,7 +182,7 @@ struct kxfer_chain *kxfer_quick_end(struct kxfer_lane *lane, struct kxfer_chain 
 }
 
 /**
- * kxfer_quick_fail() - end the quick jobs of a closed lane
+ * kxfer_quick_fail() - end the quick jobs of a stopped lane
  * @lane: any lane; a control QP has none
  * @error: -errno
  */

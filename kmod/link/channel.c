@@ -597,8 +597,8 @@ static void handle_late(struct kxfer_channel *channel)
 }
 
 /**
- * kxfer_channel_stop() - end all waiting on a channel whose QP is destroyed
- * @channel: channel of a lane that is being closed
+ * kxfer_channel_stop() - end all waiting on a channel whose QP is reset or destroyed
+ * @channel: channel of a lane that is being stopped
  *
  * No completion of the lane runs or will run. Waits for handlers of requests;
  * their own waiting ends with the QP or with the link's state. Then each request

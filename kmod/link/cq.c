@@ -61,10 +61,14 @@
  * waits for a completion of such a lane has to poll (kxfer_lane_wait(), run.c). To drain a QP
  * the core polls by itself, so no other context may poll from then on: kxfer_cq_retire().
  *
- * Destroying a polled CQ, as a proof: kxfer_cq_destroy() marks it as closing, and waits for its
+ * The end of a polled CQ, as a proof: kxfer_cq_stop() marks it as closing, and waits for its
  * owner unless that is away; then the CQ has none, and gets no other. So no context polls it, and
  * the handler, even a late one, and kxfer_cq_recall() queue nothing. A work that was queued before
- * is waited for, and does nothing.
+ * is waited for, and does nothing. Destroying the CQ can wait.
+ *
+ * The core polls a CQ in one place at a time and calls done() in the order of the CQ. So when the
+ * markers of ib_drain_qp() have completed, all calls for that QP before them have returned: a CQ
+ * that the core polls, for one QP only, needs no stop.
  *
  * Context: creating and destroying may sleep. done() is called in a softirq, a
  * kworker or a system call, with no lock held, and must not sleep.
@@ -481,6 +485,22 @@ void kxfer_cq_retire(struct kxfer_cq *cq)
 }
 
 /**
+ * kxfer_cq_stop() - end the polling of a CQ
+ * @cq: of any context but of the pool, or one that was not made. Its QPs are drained, or none is
+ *	left
+ *
+ * May sleep; waits for the owner of a polled CQ. Afterwards the CQ cannot be owned. Completions
+ * that were not found by then are never handled.
+ */
+void kxfer_cq_stop(struct kxfer_cq *cq)
+{
+	if (!cq->polled)
+		return;
+	end_ownership(cq);
+	cancel_work_sync(&cq->work);
+}
+
+/**
  * kxfer_cq_destroy() - destroy a CQ that no QP uses any more
  * @cq: of any context, or one that was not made; a CQ of the pool is given back, after all its
  *	completions were handled
@@ -496,9 +516,8 @@ void kxfer_cq_destroy(struct kxfer_cq *cq)
 	if (cq->marker) {
 		kxfer_cq_give_back(cq);
 	} else if (cq->polled) {
-		end_ownership(cq);
+		kxfer_cq_stop(cq);
 		ib_destroy_cq(cq->ib);
-		cancel_work_sync(&cq->work);
 	} else {
 		kxfer_cq_retire(cq);
 		ib_free_cq(cq->ib);

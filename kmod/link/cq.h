@@ -27,8 +27,8 @@
  * @away: the owner has given the CPU to others: the CQ may be taken from it
  * @event: the handler has come since the owner last armed the CQ
  * @empty: the owner's last poll found fewer completions than it could take
- * @closing: the CQ is being retired or destroyed: its owner hands it over, and it gets no other
- * @handed_over: the owner has left the CQ to the context that retires or destroys it
+ * @closing: the CQ is being retired or stopped: its owner hands it over, and it gets no other
+ * @handed_over: the owner has left the CQ to the context that retires or stops it
  * @armed: the handler will be called for the next completion, or is about to be; it may be
  *	called also if this is false
  * @eager: the CQ is armed whenever it has no owner, also while @idle
@@ -84,6 +84,7 @@ int kxfer_cq_create(struct kxfer_cq *cq, struct ib_device *ibdev, u32 nr_cqe,
 		    int comp_vector, enum kxfer_context context,
 		    void (*settle)(struct kxfer_cq *cq), bool (*idle)(struct kxfer_cq *cq));
 void kxfer_cq_retire(struct kxfer_cq *cq);
+void kxfer_cq_stop(struct kxfer_cq *cq);
 void kxfer_cq_destroy(struct kxfer_cq *cq);
 int kxfer_cq_borrow(struct kxfer_cq *cq, struct ib_pd *pd, u32 nr_cqe, int comp_vector,
 		    enum kxfer_context context);

@@ -170,7 +170,7 @@ int kxfer_iwarp_make_source(struct kxfer_link *link)
 			 make_end(link, &link->placement, DMA_TO_DEVICE, IB_ACCESS_REMOTE_READ));
 }
 
-/** kxfer_iwarp_free_source() - undo kxfer_iwarp_make_source(); the link's QPs are destroyed */
+/** kxfer_iwarp_free_source() - undo kxfer_iwarp_make_source(); the link's lanes are stopped */
 void kxfer_iwarp_free_source(struct kxfer_link *link)
 {
 	free_end(link, &link->placement, DMA_TO_DEVICE);

@@ -7,28 +7,42 @@
  * channel and KXFER_CONTROL_REG_WRS for fast registrations. The CQ has room for all of both
  * queues, because after an error every work request completes, also an unsignalled one.
  *
- * Life: kxfer_lane_create() -> cm_id -> kxfer_lane_open() -> connected ->
- * kxfer_lane_close() -> kxfer_lane_free(). Only the link's teardown closes and
- * only the link's last reference frees, because callers that wait for an answer
- * still hold a slot of the channel when the lane is closed.
+ * Life: kxfer_lane_create() -> cm_id -> kxfer_lane_open() -> connected -> kxfer_lane_drain()
+ * -> kxfer_lane_stop() -> kxfer_lane_close() -> kxfer_lane_free(). Only the link's teardown
+ * drains, stops and closes, each for all lanes before the next. Only the link's last reference
+ * frees, because callers that wait for an answer still hold a slot of the channel when the lane
+ * is closed.
  *
- * Closing, as a proof:
- *  1. @open is cleared under the lock: posting fails from now on, and all that was posted
- *     before is seen by the drain.
+ * The end of a lane, as a proof:
+ *  1. Drain. @open is cleared under the lock: posting fails from now on, and all that was
+ *     posted before is seen by the drain.
  *  2. rdma_disconnect() tells the peer. ib_drain_qp() puts the QP into the error state and
  *     returns when its markers have completed. By then every work request before them has
  *     completed, except those that siw leaves without completion. The callbacks have run,
- *     and posted nothing, because @open is clear. No device uses memory of work requests.
+ *     and posted nothing, because @open is clear.
  *     Now the objects of a run end (@exclusive): its rdma_rw contexts, which need the QP
  *     (run_rw.c), and its MRs, which may be a pool of the QP (mrs.c).
- *  3. The QP is destroyed: no packet reaches our memory any more. The CQ is freed, which also
- *     waits for its handler; a CQ of the pool is given back, with a proof of its own in
- *     cq_pool.c. rdma_destroy_id() waits for the event handler.
- *  4. Only now the link's teardown lets jobs complete and frees the memory of work
- *     requests. So it does not matter that siw may leave a work request without
- *     completion: a wait for it is ended here.
+ *  3. Stop. The QP goes into the state RESET: its device neither takes nor sends packets for
+ *     it, and uses no memory of work requests. On iWARP the QP is destroyed instead, as is one
+ *     that does not go there. The CQ gets no owner any more (kxfer_cq_stop()), or it is freed
+ *     with its QPs; a CQ of the pool is given back, with a proof of its own in cq_pool.c. So no
+ *     callback of the lane runs, and none will. Then the waits for completions that siw does
+ *     not give are ended, and the works and handlers of the lane.
+ *  4. Once all lanes of the link are stopped, its teardown lets jobs complete and frees the
+ *     memory of work requests.
+ *  5. Close. QP, CQ and cm_id are destroyed, if they still exist. rdma_destroy_id() waits for
+ *     the event handler.
  *
- * Context: create, open, close and free may sleep; posting and completions do not.
+ * Jobs do not wait for step 5, because it can take long. rxe_destroy_qp() waits for all
+ * packets of the QP, which a card keeps while it cannot send: for example a virtual one whose
+ * other end has stopped. RESET waits for none.
+ *
+ * rxe of Linux 6.1 completes a flushed work request in one tasklet, while another may still copy
+ * its payload. The second has seen the error state once all softirqs that ran in step 2 are
+ * over: so the link's teardown waits for a grace period of RCU before step 3. Later kernels run
+ * both as works, for which RESET waits (rxe_disable_task()).
+ *
+ * Context: create, open, drain, stop, close and free may sleep; posting and completions do not.
  */
 #include "base/log.h"
 
@@ -239,7 +253,7 @@ static int create_channel(struct kxfer_lane *lane)
  * @lane: with its cm_id; its link has its device and PD
  * @context: where completions are handled
  *
- * May sleep. Return: 0 or -errno; kxfer_lane_close() also undoes an open that has failed.
+ * May sleep. Return: 0 or -errno. The end of the lane also undoes an open that has failed.
  */
 int kxfer_lane_open(struct kxfer_lane *lane, enum kxfer_context context)
 {
@@ -275,41 +289,83 @@ static void tell_exclusive(struct kxfer_lane *lane)
 }
 
 /**
- * kxfer_lane_close() - destroy all that the lane has on the device; may sleep
+ * kxfer_lane_drain() - close a lane for posting, and have all that was posted completed
  * @lane: owned by its link (kxfer_link_add_lane()), in any state of being opened
  *
- * The proof stands at the head of this file. Afterwards no callback, work or handler of the
- * lane runs any more: kxfer_channel_stop(), near the end, waits for the last handlers.
+ * May sleep. The proof stands at the head of this file.
  */
-void kxfer_lane_close(struct kxfer_lane *lane)
+void kxfer_lane_drain(struct kxfer_lane *lane)
 {
 	spin_lock_bh(&lane->lock);
 	lane->open = false;
 	kxfer_cq_recall(&lane->cq);
 	spin_unlock_bh(&lane->lock);
 	kxfer_lane_hook(lane->link->ops->closing, lane);
-	if (lane->qp) {
-		/* If this fails rdma_destroy_id() tells the peer. */
-		if (!kxfer_fault(CM_DISCONNECT))
-			rdma_disconnect(lane->cm_id);
-		kxfer_cq_retire(&lane->cq);
-		kxfer_cq_be_armed(&lane->cq);
-		kxfer_delay(LANE_DRAIN);
-		ib_drain_qp(lane->qp);
-		kxfer_delay(LANE_DRAINED);
-		tell_exclusive(lane);
+	if (!lane->qp)
+		return;
+	/* If this fails rdma_destroy_id() tells the peer. */
+	if (!kxfer_fault(CM_DISCONNECT))
+		rdma_disconnect(lane->cm_id);
+	kxfer_cq_retire(&lane->cq);
+	kxfer_cq_be_armed(&lane->cq);
+	kxfer_delay(LANE_DRAIN);
+	ib_drain_qp(lane->qp);
+	kxfer_delay(LANE_DRAINED);
+	tell_exclusive(lane);
+}
+
+/*
+ * Have the device forget a drained QP. Not on iWARP, whose work requests are not all complete;
+ * nor if completions of another QP, or of other users, come to the CQ until it is given back.
+ */
+static bool reset_qp(struct kxfer_lane *lane)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+
+	if (lane->link->dev->iwarp || lane->size.twin || lane->size.pooled)
+		return false;
+	return !kxfer_try(LANE_RESET, ib_modify_qp(lane->qp, &attr, IB_QP_STATE));
+}
+
+static void destroy_qp(struct kxfer_lane *lane)
+{
+	if (lane->qp)
 		rdma_destroy_qp(lane->cm_id);
-		lane->qp = NULL;
-	}
+	lane->qp = NULL;
+}
+
+/**
+ * kxfer_lane_stop() - end all that runs on a lane
+ * @lane: drained; for rxe of Linux 6.1, a grace period of RCU ago
+ *
+ * Afterwards no device uses memory through the lane. No callback, work or handler of it runs any
+ * more: kxfer_channel_stop() waits for the last handlers. May sleep.
+ */
+void kxfer_lane_stop(struct kxfer_lane *lane)
+{
+	bool reset = lane->qp && reset_qp(lane);
+
+	if (!reset)
+		destroy_qp(lane);
 	kxfer_lane_hook(lane->link->ops->drained, lane);
 	kxfer_delay(LANE_CQ_END);
-	kxfer_cq_destroy(&lane->cq);
+	if (reset)
+		kxfer_cq_stop(&lane->cq);
+	else
+		kxfer_cq_destroy(&lane->cq);
 	/* Not every version of siw has flushed a registration. */
 	kxfer_mr_end_registration(lane, -ECONNRESET);
 	kxfer_lane_hook(lane->link->ops->stopped, lane);
 	kxfer_channel_stop(&lane->channel);
 	kxfer_lane_hook(lane->link->ops->closed, lane);
 	kxfer_iwarp_destroy_sinks(lane);
+}
+
+/** kxfer_lane_close() - destroy what a stopped lane still has on the device; may sleep, and long */
+void kxfer_lane_close(struct kxfer_lane *lane)
+{
+	destroy_qp(lane);
+	kxfer_cq_destroy(&lane->cq);
 	if (lane->cm_id)
 		rdma_destroy_id(lane->cm_id);
 	lane->cm_id = NULL;

@@ -186,6 +186,8 @@ struct kxfer_lane {
 
 struct kxfer_lane *kxfer_lane_create(struct kxfer_link *link, u32 index, int numa_node);
 int kxfer_lane_open(struct kxfer_lane *lane, enum kxfer_context context);
+void kxfer_lane_drain(struct kxfer_lane *lane);
+void kxfer_lane_stop(struct kxfer_lane *lane);
 void kxfer_lane_close(struct kxfer_lane *lane);
 void kxfer_lane_free(struct kxfer_lane *lane);
 void kxfer_lane_wc_error(struct kxfer_lane *lane, const struct ib_wc *wc,

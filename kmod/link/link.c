@@ -26,9 +26,9 @@
  *     signal ends a wait within rdma_connect(), and the wait for the answer to HELLO, which
  *     would otherwise last until the lane is closed. The wait for a registration ends
  *     when the link is CLOSING (kxfer_mr_register()).
- *  2. Each lane is closed (lane.c): its QP is drained and destroyed, its CQ freed, and
- *     handlers of requests have ended. A handler waits for a registration, which is
- *     flushed by the drain or else ended by the closing of the lane; or for posted jobs of
+ *  2. Each lane is drained and stopped (lane.c): its QP is reset or destroyed, no callback
+ *     runs, and handlers of requests have ended. A handler waits for a registration, which is
+ *     flushed by the drain or else ended by the stopping of the lane; or for posted jobs of
  *     a withdrawn target and the placement READ after them, until it sees CLOSING.
  *     Each unanswered request ends.
  *  3. No device touches memory through this link. Its user is told (@ended of struct
@@ -39,16 +39,16 @@
  *     are listed; or earlier a withdrawal that has its answer, which may still be running.
  *     (So does the release of a last grant, in a handler, for which step 2 waits.) A
  *     withdrawal that waits for this link goes on. Grants are freed, the bytes for placement
- *     READs are deregistered.
+ *     READs are deregistered. Each lane is closed: what it still has on the device is destroyed.
  *  5. @nr_objects falls to 0. It counts each MR in the PD from its allocation to the
  *     end of ib_dereg_mr(), whatever the owner: exposures, sinks, landings, offers,
  *     both ends of placement READs, status sinks and runs. It also counts each lane,
- *     with its QPs, CQ and address handle, to the end of step 2. No more are made:
+ *     with its QPs, CQ and address handle, to the end of step 4. No more are made:
  *     connect_thread, accept_work and handlers have ended; the works of a lane and a
  *     run find it closed. All are destroyed by now, except MRs of withdrawals in step
  *     4, which wait for no peer: a withdrawal that has taken its exposure stays in
  *     kxfer_registration_end() to the end, and ib_dereg_mr() waits only for responders
- *     of this PD, whose QPs are destroyed.
+ *     of this PD, whose QPs are reset or destroyed.
  *  6. The PD is freed and the device let go, so that the device's removal can go on. The
  *     module's exit waits for the end of all links, and then for the queues on which a
  *     withdrawal or a teardown may still be returning (kxfer_exposure_exit(),
@@ -64,6 +64,7 @@
 
 #include <linux/kthread.h>
 #include <linux/memcontrol.h>
+#include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -294,7 +295,7 @@ bool kxfer_link_is_live(struct kxfer_link *link)
 	return READ_ONCE(link->state) == KXFER_LINK_LIVE;
 }
 
-/** kxfer_link_is_dead() - whether the QPs are gone, for good */
+/** kxfer_link_is_dead() - whether the link has left its device, for good */
 bool kxfer_link_is_dead(struct kxfer_link *link)
 {
 	return READ_ONCE(link->state) == KXFER_LINK_DEAD;
@@ -663,6 +664,19 @@ static void stop_works(struct kxfer_link *link)
 		cancel_work_sync(&lane->accept_work);
 }
 
+static void stop_lanes(struct kxfer_link *link)
+{
+	struct kxfer_lane *lane;
+
+	list_for_each_entry(lane, &link->lanes, node)
+		kxfer_lane_drain(lane);
+	/* For rxe of Linux 6.1; see lane.c. */
+	if (link->dev && !link->dev->iwarp)
+		synchronize_rcu();
+	list_for_each_entry(lane, &link->lanes, node)
+		kxfer_lane_stop(lane);
+}
+
 static void leave_device(struct kxfer_link *link)
 {
 	if (!link->dev)
@@ -685,11 +699,13 @@ static void teardown_work(struct work_struct *work)
 
 	kxfer_delay(LINK_TEARDOWN);
 	stop_works(link);
-	list_for_each_entry(lane, &link->lanes, node)
-		kxfer_lane_close(lane);
-	kxfer_delay(LINK_LANES_CLOSED);
+	stop_lanes(link);
+	kxfer_delay(LINK_LANES_STOPPED);
 	kxfer_link_hook(link->ops->ended, link);
 	kxfer_iwarp_free_source(link);
+	kxfer_delay(LINK_ENDED);
+	list_for_each_entry(lane, &link->lanes, node)
+		kxfer_lane_close(lane);
 	kxfer_delay(LINK_LEAVE);
 	leave_device(link);
 	kxfer_delay(LINK_DEAD);

@@ -73,7 +73,7 @@ struct kxfer_lane_size {
  * @init: the link was allocated
  * @free: the last reference is gone
  * @stop: the link is CLOSING: cancel works that use its lanes; may sleep
- * @ended: all lanes are closed: end what used them; may sleep
+ * @ended: all lanes are stopped: end what used them; may sleep
  * @init_lane: a lane was allocated, without QP
  * @free_lane: a lane is being freed
  * @size: write the size of a data lane
@@ -99,9 +99,9 @@ struct kxfer_lane_size {
  * @stuck: whether the peer holds up what is under way on a data lane; called every
  *	KXFER_KEEPALIVE_MS; does not sleep
  * @closing: a lane takes no more work requests; its QP is still there; may sleep
- * @drained: a lane's QP is drained and destroyed; its CQ is still there; may sleep
- * @stopped: QP and CQ are destroyed; requests may still be handled; may sleep
- * @closed: QP and CQ are destroyed, and no request is handled any more; may sleep
+ * @drained: a lane's QP is drained, and reset or destroyed; its CQ is still there; may sleep
+ * @stopped: no completion of a lane is handled any more; requests may still be; may sleep
+ * @closed: nor are requests, and no device uses memory through the lane; may sleep
  *
  * A hook that has nothing to do is NULL, except @size, @stuck and, where lanes have a channel,
  * @handler, @abandoned and @slot_free.

@@ -119,7 +119,7 @@ static bool registration_ended(struct kxfer_lane *lane)
  *
  * One caller at a time: connect_thread of an initiator, the holder of register_mutex of a
  * passive link, or the user that has all credits. Sleeps until the work request completes or
- * the lane is closed: siw of 6.1 to 7.2 does not flush what was posted to a QP that the peer
+ * the lane is stopped: siw of 6.1 to 7.2 does not flush what was posted to a QP that the peer
  * is closing (siw_qp_nextstate_from_close()). The teardown of an initiator's link waits for
  * connect_thread before it closes lanes, so there the failure of the link ends the wait.
  *
@@ -155,7 +155,7 @@ int kxfer_mr_register(struct kxfer_lane *lane, struct ib_mr *mr, u32 key, int ac
 		kxfer_notice("link %llu: a registration waits behind messages that the peer does not take, giving it up",
 			     lane->link->id);
 		kxfer_link_fail(lane->link, -ETIMEDOUT);
-		/* The drain, or the end of kxfer_lane_close(), ends the registration. */
+		/* The drain, or kxfer_lane_stop(), ends the registration. */
 		kxfer_lane_wait(lane, registration_ended(lane));
 	}
 	spin_lock_bh(&lane->lock);

@@ -313,7 +313,7 @@ enum kxfer_wire_status kxfer_exposure_keys(struct kxfer_link *link,
 	return status;
 }
 
-/** kxfer_exposure_link_closed() - end the exposures of a link whose QPs are destroyed */
+/** kxfer_exposure_link_closed() - end the exposures of a link whose lanes are stopped */
 void kxfer_exposure_link_closed(struct kxfer_link *link)
 {
 	struct kxfer_exposure *exposure;

@@ -25,8 +25,8 @@
  * Elsewhere its key never leaves this node, so the landing stays registered until its next
  * READ invalidates it, or IDLE_MS have passed.
  *
- * The end of a lane, as a proof. Its QP and CQ are destroyed, so no device touches the memory
- * of a RECV through the lane, and no OFFER or TAKE_BACK comes.
+ * The end of a lane, as a proof. It is stopped, so no device touches the memory of a RECV
+ * through the lane, and no OFFER or TAKE_BACK comes.
  *  1. Fetches that wait in mailboxes are taken out, each under the mailbox's lock. So no
  *     mailbox hands over a fetch from then on.
  *  2. The work is cancelled; nothing queues it any more.
@@ -666,7 +666,7 @@ static void give_back(struct kxfer_fetch *fetch)
 	kxfer_exposure_put(fetch->exposure);
 }
 
-/** kxfer_fetch_close() - end the fetches of a closed lane; may sleep. See the proof above */
+/** kxfer_fetch_close() - end the fetches of a stopped lane; may sleep. See the proof above */
 void kxfer_fetch_close(struct kxfer_lane *lane)
 {
 	struct kxfer_fetches *fetches = lane->fetches;

@@ -191,6 +191,7 @@ static enum flow home_of(enum site site)
 	case SITE_CM_REJECT:
 		return REFUSED;
 	case SITE_CM_DISCONNECT:
+	case SITE_LANE_RESET:
 		return DISCONNECT;
 	case SITE_CM_NOTIFY:
 		return NOWHERE;
@@ -218,6 +219,8 @@ static const char *unreached(enum site site)
 		return "neither rxe nor siw raises IB_EVENT_COMM_EST";
 	case SITE_CM_QUERY:
 		return siw ? "a QP of iWARP has no path" : NULL;
+	case SITE_LANE_RESET:
+		return siw ? "a QP of iWARP is destroyed instead" : NULL;
 	case SITE_LANE_SINKS:
 	case SITE_LANE_PLACEMENT:
 	case SITE_CHAIN_MAP_SINK:

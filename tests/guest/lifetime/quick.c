@@ -12,12 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "harness/fault.h"
 #include "kselftest_harness.h"
 #include "peers/raw_peer.h"
 
 #define BYTES		4096
 #define NR_JOBS		16
 #define FIRST		100	/* user_data of the first job behind the NOTIFY */
+#define LATE_MS		5000
 #define JOBS_FILE	"/sys/kernel/debug/kxfer/jobs"
 #define CLOSE_MS	(20000 * kx_slowness())	/* 10 s, and the endings; stuck links take 30 s */
 
@@ -125,6 +127,26 @@ TEST_F(quick, jobs_let_a_reap_end_at_its_deadline)
 	struct kxfer_completion done;
 
 	test_err_reap(ETIMEDOUT, self->user.fd, &done, 1, 1, 100);
+}
+
+/* To destroy a QP may take long (kmod/link/lane.c). Here the teardown waits before it does so. */
+TEST_F(quick, jobs_end_before_their_QP_is_destroyed)
+{
+	struct kxfer_completion done[NR_JOBS + 1];
+	struct delay_counts counts = {};
+
+	if (!fault_available())
+		SKIP(return, "the module was built without faults");
+	ASSERT_EQ(0, delay_arm("LINK_ENDED", LATE_MS, 1));
+	raw_server_stop(&self->server);
+	test_cmd_reap(NR_JOBS + 1, self->user.fd, done, NR_JOBS + 1, NR_JOBS + 1, KX_TIMEOUT_MS);
+	EXPECT_EQ(0, delay_counts("LINK_ENDED", &counts));
+	EXPECT_EQ(1, counts.now);
+	EXPECT_EQ(0, close(self->user.fd));
+	self->user.fd = -1;
+	EXPECT_EQ(0, delay_counts("LINK_ENDED", &counts));
+	EXPECT_EQ(1, counts.now);
+	delay_arm("LINK_ENDED", 0, 0);
 }
 
 /* Return: lines of the file about posted jobs with user_data from FIRST on; -1: no such file. */

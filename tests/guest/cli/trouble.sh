@@ -13,39 +13,6 @@
 # shellcheck source=tests/lib/harness/cli.sh
 . ../lib/cli.sh
 
-large=67108864
-
-# One file for all tests, each with a copy of it, because random bytes take long.
-large_file() {
-	[ -e "$root/large" ] || random_file "$root/large" $large
-	cp "$root/large" file
-}
-
-# Whether a counter has passed a value. It has to be quick, because transfers are short.
-has_passed() { # COUNTER VALUE
-	awk -v name="$1" -v value="$2" '$1 == name { exit !($2 > value) }' /sys/kernel/debug/kxfer/counters
-}
-
-# Starts a transfer and stops it once it has moved more than it keeps in flight.
-stop_midway() { # COUNTER COMMAND...
-	counter=$1
-	moved=$(($(counter "$counter") + 10000000))
-	shift
-	background "$@"
-	looks=20000
-	until has_passed "$counter" "$moved"; do
-		looks=$((looks - 1))
-		[ $looks -gt 0 ] || fail "waited in vain for $counter to grow"
-	done
-	kill -STOP "$pid"
-	wait_for 10 is_stopped "$pid"
-}
-
-go_on() {
-	kill -CONT "$pid"
-	collect
-}
-
 test_a_file_that_grows_while_it_is_put_stops_part_way() {
 	serve inbox=mem:128M --writable
 	large_file
@@ -281,11 +248,6 @@ test_a_content_that_changes_while_it_is_got_is_noticed() {
 	[ "$status" -eq 1 ] || fail "status $status"
 	expect_error_json '.error | test("changed while it was read")' true
 	[ ! -e got ] || fail "got is there"
-}
-
-# Like expect 0, but keeps the output files of the command in the background.
-expect_after_stop() {
-	timeout "$limit" "$@" >second.out 2>&1 || fail "$*: $(cat second.out)"
 }
 
 test_serve_ends_0_on_sigint() {

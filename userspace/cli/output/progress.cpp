@@ -17,6 +17,14 @@ constexpr uint64_t bar_interval_ns = 100'000'000;
 constexpr uint64_t line_interval_ns = 10'000'000'000;
 constexpr size_t bar_width = 24;
 
+// "45 s", "3:05 min", "2:03:05 h"
+std::string clock_text(double seconds) {
+    const auto all = static_cast<uint64_t>(seconds + 0.5);
+    if (all < 60) return fmt::format("{} s", all);
+    if (all < 3600) return fmt::format("{}:{:02} min", all / 60, all % 60);
+    return fmt::format("{}:{:02}:{:02} h", all / 3600, all / 60 % 60, all % 60);
+}
+
 std::string bar(double part) {
     const auto filled = static_cast<size_t>(part * bar_width);
     return '[' + std::string(filled, '=') + std::string(bar_width - filled, ' ') + ']';
@@ -54,16 +62,19 @@ void ProgressLine::finish() {
     drawn_ = false;
 }
 
-Progress::Progress(const Output& out, std::string label, std::optional<uint64_t> total)
-    : line_(out, std::move(label)), total_(total), began_ns_(kxfer_clock_ns()) {}
+Progress::Progress(const Output& out, std::string label, std::optional<uint64_t> total, uint64_t before)
+    : line_(out, std::move(label)), total_(total), before_(before), began_ns_(kxfer_clock_ns()) {}
 
 void Progress::update(uint64_t done) {
     if (!line_.due()) return;
     const double seconds = static_cast<double>(kxfer_clock_ns() - began_ns_ + 1) / 1e9;
-    const double rate = static_cast<double>(done) / seconds;
+    const double rate = static_cast<double>(done - before_) / seconds;
+    std::string words = human_bytes(done) + ", " + human_value(BytesPerSecond{rate});
     std::optional<double> part;
     if (total_ && *total_ != 0) part = static_cast<double>(done) / static_cast<double>(*total_);
-    line_.show(part, human_bytes(done) + ", " + human_value(BytesPerSecond{rate}));
+    if (part && rate > 0 && *part < 1)
+        words += fmt::format(", {} left", clock_text(static_cast<double>(*total_ - done) / rate));
+    line_.show(part, words);
 }
 
 } // namespace kxfer::cli

@@ -37,8 +37,8 @@ class ProgressLine {
 // Progress of a transfer.
 class Progress {
   public:
-    // total: bytes; empty if unknown, as with a pipe.
-    Progress(const Output& out, std::string label, std::optional<uint64_t> total);
+    // total: bytes; empty if unknown, as with a pipe. before: bytes that are done already.
+    Progress(const Output& out, std::string label, std::optional<uint64_t> total, uint64_t before = 0);
 
     void update(uint64_t done);
     void finish() { line_.finish(); }
@@ -46,6 +46,7 @@ class Progress {
   private:
     ProgressLine line_;
     std::optional<uint64_t> total_;
+    uint64_t before_;
     uint64_t began_ns_;
 };
 

@@ -5,31 +5,27 @@
 // READ jobs bring the data, several in flight; a thread writes it to FILE.kxfer-part and
 // hashes it. At the end its SHA-256 is compared with the one that the exporter published,
 // and the exporter is asked whether the export has changed in the meantime. Only then the
-// part becomes FILE. A get that stops keeps the part, cut to the bytes that were read back
-// and found right; the next get of that FILE starts it anew.
+// part becomes FILE. When the link breaks, the get goes on over a new one, if the export is the
+// same there. A get that stops keeps the part, cut to the bytes that were read back and found
+// right; the next get of that FILE goes on with it (--resume), or starts it anew.
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdio>
-#include <optional>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 
 #include "base/try.hpp"
 #include "cli/command/command.hpp"
 #include "cli/command/size.hpp"
-#include "cli/node/file.hpp"
 #include "cli/node/interrupt.hpp"
 #include "cli/output/progress.hpp"
 #include "cli/transfer/commands.hpp"
 #include "cli/transfer/connect.hpp"
 #include "cli/transfer/content.hpp"
 #include "cli/transfer/file_thread.hpp"
+#include "cli/transfer/line.hpp"
 #include "cli/transfer/pipeline.hpp"
+#include "cli/transfer/sink.hpp"
 
 namespace kxfer::cli {
 
@@ -42,94 +38,9 @@ struct GetOptions {
     uint64_t length = 0;
     bool has_length = false;
     bool force = false;
+    bool resume = false;
     CommonOptions common;
 };
-
-// The destination of the bytes. Only a regular file has a part; standard output and
-// devices are written to directly.
-struct Sink {
-    std::string path; // the final file; empty: a stream
-    std::string part;
-    std::string name; // for messages
-    Descriptor fd;
-
-    bool is_file() const { return !path.empty(); }
-};
-
-// FILE, or FILE/NAME if FILE is a folder.
-std::string destination(const GetOptions& options) {
-    struct stat status = {};
-    if (stat(options.file.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
-        return options.file + (options.file.ends_with('/') ? "" : "/") + options.remote.name;
-    return options.file;
-}
-
-constexpr const char* part_suffix = ".kxfer-part";
-
-bool is_at(const std::string& path, int fd) {
-    struct stat named = {}, opened = {};
-    return lstat(path.c_str(), &named) == 0 && fstat(fd, &opened) == 0 && named.st_dev == opened.st_dev &&
-           named.st_ino == opened.st_ino;
-}
-
-// A part that a get of this user has left: a regular file of this user, with no other link.
-bool is_own_part(int fd) {
-    struct stat status = {};
-    return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
-           status.st_nlink == 1;
-}
-
-tl::expected<Descriptor, Failure> create_or_take(const std::string& part) {
-    constexpr int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    // Try twice, because an existing part may be renamed before it is opened.
-    for (int tries = 2;; tries--) {
-        Descriptor fd(open(part.c_str(), flags | O_CREAT | O_EXCL, 0600));
-        if (fd.get() >= 0) return fd;
-        if (errno != EEXIST) return failed(Error("cannot create", part, errno));
-        fd = Descriptor(open(part.c_str(), flags));
-        if (fd.get() >= 0 && is_own_part(fd.get())) return fd;
-        if (fd.get() < 0 && errno == ENOENT && tries > 1) continue;
-        return failed(Error("will not overwrite", part, EEXIST, "remove it, or choose another name",
-                            "it is no part that a kxfer get of this user has left"));
-    }
-}
-
-// Two gets to the same file would mix their bytes, so the first holds a lock. When it has
-// finished, its part has become FILE: a second get that opened it under the old name must not
-// empty it.
-tl::expected<Sink, Failure> open_part(std::string path) {
-    Sink sink{path, path + part_suffix, path, {}};
-    do {
-        TRY_SET(sink.fd, create_or_take(sink.part));
-        if (flock(sink.fd.get(), LOCK_EX | LOCK_NB) < 0)
-            return failed(Error("cannot write", sink.part, errno, "wait for it, or choose another name",
-                                "another kxfer get is writing it"));
-    } while (!is_at(sink.part, sink.fd.get()));
-    if (ftruncate(sink.fd.get(), 0) < 0) return failed(Error("cannot empty", sink.part, errno));
-    return sink;
-}
-
-Error will_not_overwrite(const std::string& path, const char* why = "") {
-    return Error("will not overwrite", path, EEXIST, "--force does, or choose another name", why);
-}
-
-tl::expected<Sink, Failure> open_sink(const GetOptions& options) {
-    if (options.file == "-") return Sink{"", "", "standard output", Descriptor(STDOUT_FILENO, false)};
-    std::string path = destination(options);
-    struct stat status = {};
-    if (stat(path.c_str(), &status) < 0) {
-        const bool dangles = errno == ENOENT && lstat(path.c_str(), &status) == 0;
-        if (dangles) return failed(will_not_overwrite(path, "it is a symbolic link that leads nowhere"));
-        return open_part(std::move(path));
-    }
-    if (!S_ISREG(status.st_mode)) {
-        Sink sink{"", "", path, Descriptor(open(path.c_str(), O_WRONLY | O_CLOEXEC))};
-        if (sink.fd.get() < 0) return failed(Error("cannot open", path, errno));
-        return sink;
-    }
-    if (!options.force) return failed(will_not_overwrite(path));
-    return open_part(real_path(path));
-}
 
 // The bytes may contain commands to a terminal.
 tl::expected<void, Failure> check_terminal(const GetOptions& options) {
@@ -141,15 +52,8 @@ tl::expected<void, Failure> check_terminal(const GetOptions& options) {
 }
 
 // The range of the export to read, and its content record.
-struct Range {
-    uint64_t length = 0;
-    kxfer_content content = {};
-    bool whole = false; // exactly the range of the record
-};
-
-tl::expected<Range, Failure> choose_range(const GetOptions& options, const kxfer_target_info& info) {
-    Range range;
-    range.content = info.content;
+tl::expected<Origin, Failure> choose_range(const GetOptions& options, const kxfer_target_info& info) {
+    Origin range{options.remote.text(), info.content, options.offset, 0};
     if (info.content.generation == 0 && !options.has_length)
         return failed(Error("cannot get", options.remote.text(), ENODATA,
                             "put something there first, or read the bare memory: --length SIZE",
@@ -160,48 +64,66 @@ tl::expected<Range, Failure> choose_range(const GetOptions& options, const kxfer
                             "see: kxfer ls " + options.remote.peer.text(),
                             fmt::format("the range ends behind its {}", human_bytes(end))));
     range.length = options.has_length ? options.length : end - options.offset;
-    range.whole = options.offset == 0 && info.content.generation != 0 && range.length == info.content.length;
     return range;
 }
 
-// SHA-256 of the first `length` bytes, read back from the file.
-std::optional<Digest> digest_of_file(int fd, uint64_t length) {
-    std::array<std::byte, 65536> piece = {};
-    Sha256 sha256;
-    for (uint64_t done = 0; done < length;) {
-        const ssize_t n = pread(fd, piece.data(), std::min<uint64_t>(piece.size(), length - done),
-                                static_cast<off_t>(done));
-        if (n <= 0) return std::nullopt;
-        sha256.update(std::span(piece).first(static_cast<size_t>(n)));
-        done += static_cast<uint64_t>(n);
-    }
-    return sha256.digest();
+// Whether the record's hash is that of the range.
+bool is_whole(const Origin& range) {
+    return range.offset == 0 && range.is_known() && range.length == range.content.length;
 }
+
+Failure export_changed(const GetOptions& options, const std::string& why) {
+    return Error("the export changed while it was read:", options.remote.text(), EAGAIN, "get it again", why);
+}
+
+// After a break the export may be another one, with the same name.
+tl::expected<void, Failure> check_same(const GetOptions& options, Origin& range, Target& target) {
+    const auto now = target.info(options.common.timeout());
+    if (!now) return tl::make_unexpected(target_failure(now.error(), options.remote, options.common));
+    const bool same =
+        digest_of(now->content) == digest_of(range.content) && now->content.length == range.content.length;
+    if (!range.is_known() && !same)
+        return tl::make_unexpected(export_changed(options, "it has content now, and had none"));
+    if (range.is_known() && !same)
+        return tl::make_unexpected(export_changed(options, "it has other content since the link broke"));
+    range.content = now->content;
+    return {};
+}
+
+constexpr uint64_t checkpoint_bytes = 64 << 20;
 
 struct Get {
     const GetOptions& options;
-    const Range& range;
+    Origin range;
+    const Origin began_as; // the writer's copy
     Sink& sink;
-    Target& target;
+    Line& line;
     Pipeline& pipeline;
     Progress& progress;
-    Sha256 sha256 = {}; // of the bytes stored; the writer owns it until it has ended
-    uint64_t asked = 0;
-    uint64_t stored = 0;
+    Sha256 sha256;    // of the bytes stored; the writer owns it until it has ended
+    const uint64_t kept; // by an earlier get
+    uint64_t written;    // the writer's count
+    uint64_t asked;
+    uint64_t stored;
 
     // Runs on the writer's thread.
     Expected<size_t> write_piece(std::span<const std::byte> piece, const std::stop_token& stop) {
-        TRY(write_full(sink.fd.get(), piece, sink.is_file() ? sink.part : sink.name, stop));
+        TRY(write_full(sink.fd(), piece, sink.is_file() ? sink.part() : sink.name(), stop));
         sha256.update(piece);
+        const uint64_t before = written;
+        written += piece.size();
+        if (before / checkpoint_bytes != written / checkpoint_bytes)
+            TRY(sink.checkpoint(began_as, written, sha256.digest()));
         return piece.size();
     }
 
     tl::expected<void, Failure> ask_ahead() {
         while (asked < range.length && !pipeline.full()) {
             const uint64_t piece = std::min<uint64_t>(range.length - asked, pipeline.claim().size());
-            const auto submitted = pipeline.read(target, options.offset + asked, piece);
-            if (!submitted) return tl::make_unexpected(transfer_failure(submitted.error()));
+            const uint64_t from = options.offset + asked;
             asked += piece;
+            const auto submitted = pipeline.read(line.target(), from, piece);
+            if (!submitted) return tl::make_unexpected(transfer_failure(submitted.error()));
         }
         return {};
     }
@@ -211,6 +133,7 @@ struct Get {
         const auto bytes = pipeline.retire();
         if (!bytes) return tl::make_unexpected(transfer_failure(bytes.error()));
         if (!*bytes) return false;
+        line.moved();
         writer.give(**bytes);
         return true;
     }
@@ -241,19 +164,17 @@ struct Get {
     Failure stopped(Failure failure) const {
         if (interrupted()) failure = interrupt_failure("stopped reading", options.remote.text());
         if (failure.status == exit_failed) failure.status = exit_stopped;
-        if (!sink.is_file() || (stored == 0 && unlink(sink.part.c_str()) == 0)) {
+        if (!sink.is_file() || (stored == 0 && sink.discard())) {
             failure.details.add("stored", Bytes{stored});
             return failure;
         }
-        const bool cut =
-            ftruncate(sink.fd.get(), static_cast<off_t>(stored)) == 0 && fsync(sink.fd.get()) == 0;
-        const bool right = cut && digest_of_file(sink.fd.get(), stored) == sha256.digest();
-        failure.details.add("part", sink.part).add("verified", Bytes{right ? stored : 0});
+        const bool right = sink.settle(range, stored, sha256.digest());
+        failure.details.add("part", sink.part()).add("verified", Bytes{right ? stored : 0});
         if (!failure.error.hint.empty()) failure.error.hint += '\n';
-        failure.error.hint += right
-                                  ? fmt::format("kept {} with {} ({}) that were read back and are right",
-                                                sink.part, human_bytes(stored), stored)
-                                  : fmt::format("kept {}, whose contents could not be read back", sink.part);
+        failure.error.hint +=
+            right ? fmt::format("kept {} with {} ({}) that were read back and are right{}", sink.part(),
+                                human_bytes(stored), stored, range.is_known() ? "; --resume goes on there" : "")
+                  : fmt::format("kept {}, whose contents could not be read back", sink.part());
         return failure;
     }
 
@@ -270,13 +191,32 @@ struct Get {
         return {};
     }
 
+    // Jobs go on where they were, over a new link.
+    tl::expected<void, Failure> restore(Failure broke) {
+        progress.finish();
+        TRY(line.restore(std::move(broke), pipeline));
+        TRY(check_same(options, range, line.target()));
+        // A job that is refused counts as failed: retire() says so.
+        (void)pipeline.submit_again(line.target());
+        return {};
+    }
+
+    tl::expected<void, Failure> transfer_over_breaks(FileThread& writer) {
+        for (;;) {
+            auto done = transfer(writer);
+            if (done) return done;
+            if (interrupted()) return done;
+            TRY(restore(std::move(done.error())));
+        }
+    }
+
     // After a stop, pieces that the writer has still finished count as stored too.
     tl::expected<void, Failure> read_all() {
         auto writer = FileThread::start([this](std::span<std::byte> piece, const std::stop_token& stop) {
             return write_piece(piece, stop);
         });
         if (!writer) return tl::make_unexpected(stopped(writer.error()));
-        auto done = transfer(**writer);
+        auto done = transfer_over_breaks(**writer);
         (*writer)->stop();
         if (done) return done;
         for (auto late = (*writer)->take(); late && late->bytes; late = (*writer)->take())
@@ -286,16 +226,20 @@ struct Get {
 };
 
 // Checks the bytes, and that the export has not changed meanwhile.
-tl::expected<std::string, Failure> verify(const GetOptions& options, const Range& range, Target& target,
-                                          const Digest& sha256) {
-    const auto now = target.info(options.common.timeout());
+tl::expected<std::string, Failure> verify(Get& get, const Digest& sha256) {
+    const GetOptions& options = get.options;
+    const Origin& range = get.range;
+    auto now = get.line.target().info(options.common.timeout());
+    if (!now) {
+        TRY(get.restore(target_failure(now.error(), options.remote, options.common)));
+        now = get.line.target().info(options.common.timeout());
+    }
     if (!now) return tl::make_unexpected(target_failure(now.error(), options.remote, options.common));
     if (now->content.generation != range.content.generation)
-        return failed(Error("the export changed while it was read:", options.remote.text(), EAGAIN,
-                            "get it again",
-                            fmt::format("its content was number {} and is number {} now",
-                                        range.content.generation, now->content.generation)));
-    if (!range.whole) return "no: a part has no published SHA-256";
+        return tl::make_unexpected(
+            export_changed(options, fmt::format("its content was number {} and is number {} now",
+                                                range.content.generation, now->content.generation)));
+    if (!is_whole(range)) return "no: a part has no published SHA-256";
     if (digest_of(range.content) != sha256)
         return failed(
             Error("wrong bytes from", options.remote.text(), EBADMSG,
@@ -304,88 +248,69 @@ tl::expected<std::string, Failure> verify(const GetOptions& options, const Range
     return "with the published SHA-256";
 }
 
-// An existing FILE keeps its owner and mode; a new one gets the mode that umask leaves.
-void take_over_mode(const Sink& sink) {
-    struct stat status = {};
-    if (stat(sink.path.c_str(), &status) < 0) {
-        const mode_t mask = umask(0);
-        umask(mask);
-        fchmod(sink.fd.get(), 0666 & ~mask);
-        return;
-    }
-    // Without permission to chown the file keeps this uid: then drop the set-id bits.
-    const bool given = fchown(sink.fd.get(), status.st_uid, status.st_gid) == 0;
-    fchmod(sink.fd.get(), status.st_mode & (given ? 07777 : 0777));
-}
-
-// Without --force, never overwrites a file that was created in the meantime.
-int rename_part(const Sink& sink, bool force) {
-    if (force) return rename(sink.part.c_str(), sink.path.c_str());
-    const int ret = renameat2(AT_FDCWD, sink.part.c_str(), AT_FDCWD, sink.path.c_str(), RENAME_NOREPLACE);
-    if (ret == 0 || errno != EINVAL) return ret;
-    // The file system lacks RENAME_NOREPLACE: a hard link does not overwrite a file either.
-    if (link(sink.part.c_str(), sink.path.c_str()) < 0) return -1;
-    return unlink(sink.part.c_str());
-}
-
-// Renames the part to FILE, durably.
-tl::expected<void, Failure> keep(const Sink& sink, bool force) {
-    if (!sink.is_file()) return {};
-    take_over_mode(sink);
-    if (fsync(sink.fd.get()) < 0) return failed(Error("cannot write", sink.part, errno));
-    if (rename_part(sink, force) < 0) {
-        Error error = errno == EEXIST ? will_not_overwrite(sink.path, "it was made while this was read")
-                                      : Error("cannot rename " + sink.part + " to", sink.path, errno);
-        error.hint += fmt::format("{}kept {}, which is right", error.hint.empty() ? "" : "\n", sink.part);
-        return failed(std::move(error), exit_failed, Record().add("part", sink.part));
-    }
-    sync_directory(sink.path);
-    return {};
-}
-
-Result finish(const GetOptions& options, const Range& range, Get& get, uint64_t took_ns, Context& context) {
+Result finish(Get& get, uint64_t took_ns, Context& context) {
     Transferred result;
-    result.file = get.sink.name;
-    result.remote = options.remote;
-    result.offset = options.offset;
+    result.file = get.sink.name();
+    result.remote = get.options.remote;
+    result.offset = get.options.offset;
     result.length = get.stored;
     result.sha256 = get.sha256.digest();
-    result.generation = range.content.generation;
     result.took_ns = took_ns;
-    const auto verified = verify(options, range, get.target, result.sha256);
+    const auto verified = verify(get, result.sha256);
     if (!verified) {
         Failure failure = verified.error();
         if (get.sink.is_file()) {
-            failure.error.hint += fmt::format("\nkept {} as it was received", get.sink.part);
-            failure.details.add("part", get.sink.part);
+            get.sink.forget();
+            failure.error.hint += fmt::format("\nkept {} as it was received", get.sink.part());
+            failure.details.add("part", get.sink.part());
         }
         return tl::make_unexpected(std::move(failure));
     }
     result.verified = *verified;
-    TRY(keep(get.sink, options.force));
+    result.generation = get.range.content.generation;
+    result.breaks = get.line.breaks();
+    result.resumed = get.kept;
+    TRY(get.sink.keep(get.options.force));
     context.out.record(record_of(result));
     return exit_ok;
+}
+
+tl::expected<Line, Failure> open_line(const GetOptions& options, Output& out) {
+    return Line::open(
+        options.remote, options.common,
+        [&options](Connection& connection) {
+            return open_target(connection, options.remote, KXFER_RIGHT_READ, options.common);
+        },
+        out);
 }
 
 Result run_get(const GetOptions& options, Context& context) {
     catch_interrupts();
     TRY(check_terminal(options));
     if (options.file == "-") context.out.keep_stdout_free();
-    TRY_SET(auto connection, connect(options.remote.peer, options.common));
-    TRY_SET(auto target, open_target(connection, options.remote, KXFER_RIGHT_READ, options.common));
-    const auto info = target.info(options.common.timeout());
+    TRY_SET(auto line, open_line(options, context.out));
+    const auto info = line.target().info(options.common.timeout());
     if (!info) return tl::make_unexpected(target_failure(info.error(), options.remote, options.common));
     TRY_SET(const auto range, choose_range(options, *info));
-    TRY_SET(auto pipeline, Pipeline::make(connection.session, KXFER_REGION_F_WRITE));
-    TRY_SET(auto sink, open_sink(options));
+    TRY_SET(auto pipeline, Pipeline::make(line.session(), KXFER_REGION_F_WRITE));
+    TRY_SET(auto sink, Sink::open(options.file, options.remote.name, options.force));
+    if (options.resume && !sink.is_file())
+        return wrong_usage("--resume needs a file to go on with", "name one, without --resume");
+    Sha256 sha256;
+    uint64_t kept = 0;
+    if (options.resume) {
+        TRY_SET(kept, sink.resume(range, sha256, context.out));
+    } else {
+        TRY(sink.restart(range));
+    }
 
-    Progress progress(context.out, options.remote.name, range.length);
-    Get get{options, range, sink, target, pipeline, progress};
+    Progress progress(context.out, options.remote.name, range.length, kept);
+    Get get{options, range, range, sink, line, pipeline, progress, sha256, kept, kept, kept, kept};
     const uint64_t began = kxfer_clock_ns();
     const auto read = get.read_all();
     progress.finish();
     if (!read) return tl::make_unexpected(read.error());
-    return finish(options, range, get, kxfer_clock_ns() - began, context);
+    return finish(get, kxfer_clock_ns() - began, context);
 }
 
 } // namespace
@@ -402,6 +327,8 @@ void setup_get(CLI::App& app, Program& program) {
     CLI::Option* length = add_size_option(command, "--length", options->length,
                                           "how much to read (default: what is published)");
     command.add_flag("--force", options->force, "overwrite FILE if it exists; write to a terminal");
+    command.add_flag("--resume", options->resume,
+                     "go on with what a get of the same content has left in FILE.kxfer-part");
     add_common_options(command, options->common);
     command.callback([&program, options, length] {
         options->has_length = length->count() != 0;

@@ -11,8 +11,9 @@
 //      waits for that hash and compares: if they are equal, the other side has the
 //      same bytes.
 //
-// A put that stops part-way announces nothing: the exporter still publishes the
-// old content, although part of its memory is overwritten.
+// When the link breaks, the put goes on over a new one, if the export is the same there. A put that
+// stops part-way announces nothing: the exporter still publishes the old content, although part of
+// its memory is overwritten.
 
 #include <algorithm>
 #include <cerrno>
@@ -32,6 +33,7 @@
 #include "cli/transfer/connect.hpp"
 #include "cli/transfer/content.hpp"
 #include "cli/transfer/file_thread.hpp"
+#include "cli/transfer/line.hpp"
 #include "cli/transfer/pipeline.hpp"
 
 namespace kxfer::cli {
@@ -96,16 +98,23 @@ Error too_large(const Input& source, const PutOptions& options, uint64_t length,
 struct Put {
     const PutOptions& options;
     Input& source;
-    Target& target;
+    Line& line;
     Pipeline& pipeline;
     Progress& progress;
     Sha256 sha256 = {}; // the reader owns it until it has ended
+    // Of the export, when the put began.
+    uint64_t length = 0;
+    uint64_t cookie = 0;
+    uint64_t generation = 0;
     uint64_t asked = 0;
     uint64_t sent = 0;
     uint64_t placed = 0;
     bool ended = false; // the file has no more bytes
 
-    uint64_t room() const { return target.length() - std::min(target.length(), options.offset); }
+    uint64_t room() const {
+        const uint64_t length = line.target().length();
+        return length - std::min(length, options.offset);
+    }
 
     // What is known of the export after a failure. Bytes that were sent may have been placed
     // without a confirmation.
@@ -165,9 +174,10 @@ struct Put {
         if (got == 0) return true;
         if (sent + got > room())
             return tl::make_unexpected(stopped(too_large(source, options, sent + got, room())));
-        auto submitted = pipeline.write(target, options.offset + sent, got);
-        if (!submitted) return tl::make_unexpected(stopped(std::move(submitted.error())));
+        const uint64_t to = options.offset + sent;
         sent += got;
+        auto submitted = pipeline.write(line.target(), to, got);
+        if (!submitted) return tl::make_unexpected(transfer_stopped(submitted.error()));
         return true;
     }
 
@@ -186,6 +196,7 @@ struct Put {
         const auto moved = pipeline.retire();
         if (!moved) return tl::make_unexpected(transfer_stopped(moved.error()));
         if (!*moved) return false;
+        line.moved();
         pipeline.release();
         placed += (*moved)->size();
         progress.update(placed);
@@ -196,20 +207,48 @@ struct Put {
         return stopped(target_failure(error, options.remote, options.common).error);
     }
 
+    tl::expected<void, Failure> transfer(FileThread& reader) {
+        while (!ended || placed < sent) {
+            ask_ahead(reader);
+            TRY_SET(const auto more, send_next(reader));
+            TRY_SET(const auto retired, retire_next());
+            if (interrupted()) return tl::make_unexpected(stopped(Error()));
+            if (more || retired) continue;
+            const auto waited = pipeline.wait(options.common.timeout(), reader.fd());
+            if (!waited) return tl::make_unexpected(transfer_stopped(waited.error()));
+        }
+        return {};
+    }
+
+    // Jobs go on where they were, over a new link.
+    tl::expected<void, Failure> restore(Failure broke) {
+        progress.finish();
+        TRY(line.restore(std::move(broke), pipeline));
+        TRY(check_same());
+        // A job that is refused counts as failed: retire() says so.
+        (void)pipeline.submit_again(line.target());
+        return {};
+    }
+
+    // After a break the export may be another one, with the same name.
+    tl::expected<void, Failure> check_same() const {
+        const Target& now = line.target();
+        if (now.length() == length && now.cookie() == cookie && now.content().generation == generation)
+            return {};
+        return tl::make_unexpected(stopped(Error("the export changed while it was written:",
+                                                 options.remote.text(), EAGAIN, "put it again",
+                                                 "it is another one since the link broke, or has other content")));
+    }
+
     tl::expected<void, Failure> send_all() {
         auto reader = FileThread::start([this](std::span<std::byte> piece, const std::stop_token& stop) {
             return read_piece(piece, stop);
         });
         if (!reader) return tl::make_unexpected(reader.error());
         ended = source.length && *source.length == 0;
-        while (!ended || placed < sent) {
-            ask_ahead(**reader);
-            TRY_SET(const auto more, send_next(**reader));
-            TRY_SET(const auto retired, retire_next());
-            if (interrupted()) return tl::make_unexpected(stopped(Error()));
-            if (more || retired) continue;
-            const auto waited = pipeline.wait(options.common.timeout(), (*reader)->fd());
-            if (!waited) return tl::make_unexpected(transfer_stopped(waited.error()));
+        for (auto done = transfer(**reader); !done; done = transfer(**reader)) {
+            if (interrupted()) return done;
+            TRY(restore(std::move(done.error())));
         }
         pipeline.clear();
         return check_unchanged();
@@ -342,19 +381,32 @@ tl::expected<void, Failure> verify(const PutOptions& options, Target& target, Pi
 }
 
 // Announces the bytes sent and waits for the exporter to confirm them.
-Result finish(const PutOptions& options, Connection& connection, Target& target, Pipeline& pipeline,
-              Transferred& result, Context& context) {
-    const uint64_t began = kxfer_clock_ns();
+tl::expected<void, Failure> confirm(const PutOptions& options, Line& line, Pipeline& pipeline,
+                                    Transferred& result) {
+    Target& target = line.target();
     const auto before = target.info(options.common.timeout());
     if (!before) return tl::make_unexpected(target_failure(before.error(), options.remote, options.common));
     const uint64_t end = content_end(options, before->content, result.length);
-    TRY(announce(connection, options, target, end));
+    TRY(announce(line.connection(), options, target, end));
     result.verified = "no";
     result.generation = before->content.generation;
-    if (!options.no_verify) {
-        TRY_SET(const auto content, wait_for_content(options, target, before->content.generation, end));
-        TRY(verify(options, target, pipeline, content, end, result));
+    if (options.no_verify) return {};
+    TRY_SET(const auto content, wait_for_content(options, target, before->content.generation, end));
+    return verify(options, target, pipeline, content, end, result);
+}
+
+// To announce the same bytes twice does no harm: they are hashed and published twice.
+Result finish(const PutOptions& options, Line& line, Pipeline& pipeline, Transferred& result,
+              Context& context) {
+    const uint64_t began = kxfer_clock_ns();
+    for (auto done = confirm(options, line, pipeline, result); !done;
+         done = confirm(options, line, pipeline, result)) {
+        if (done.error().error.number != ECONNRESET || interrupted())
+            return tl::make_unexpected(std::move(done.error()));
+        TRY(line.restore(std::move(done.error()), pipeline));
+        pipeline.clear();
     }
+    result.breaks = line.breaks();
     Record record = record_of(result);
     record.add("verify_time", Nanoseconds{static_cast<double>(kxfer_clock_ns() - began)});
     context.out.record(record);
@@ -372,12 +424,17 @@ tl::expected<Target, Failure> open_writable(Connection& connection, const PutOpt
 Result run_put(const PutOptions& options, Context& context) {
     catch_interrupts();
     TRY_SET(auto source, open_source(options));
-    TRY_SET(auto connection, connect(options.remote.peer, options.common));
-    TRY_SET(auto target, open_writable(connection, options));
-    TRY_SET(auto pipeline, Pipeline::make(connection.session, KXFER_REGION_F_WRITE));
+    TRY_SET(auto line,
+            Line::open(
+                options.remote, options.common,
+                [&options](Connection& connection) { return open_writable(connection, options); },
+                context.out));
+    TRY_SET(auto pipeline, Pipeline::make(line.session(), KXFER_REGION_F_WRITE));
+    const Target& target = line.target();
 
     Progress progress(context.out, source.name, source.length);
-    Put put{options, source, target, pipeline, progress};
+    Put put{options, source, line, pipeline, progress, {}, target.length(), target.cookie(),
+            target.content().generation};
     if (source.length.value_or(0) > put.room() || options.offset > target.length())
         return failed(too_large(source, options, source.length.value_or(0), put.room()));
     const uint64_t began = kxfer_clock_ns();
@@ -392,7 +449,7 @@ Result run_put(const PutOptions& options, Context& context) {
     result.length = put.placed;
     result.sha256 = put.sha256.digest();
     result.took_ns = kxfer_clock_ns() - began;
-    return finish(options, connection, target, pipeline, result, context);
+    return finish(options, line, pipeline, result, context);
 }
 
 } // namespace

@@ -170,18 +170,24 @@ Words rights_words(uint32_t rights) {
 }
 
 tl::expected<Connection, Failure> connect(const Peer& peer, const CommonOptions& common) {
-    auto addresses = resolve(peer);
-    if (!addresses) return failed(std::move(addresses.error()));
+    TRY(resolve(peer));
     TRY_SET(auto session, open_session_with_device());
+    TRY_SET(auto connected, connect_in(session, peer, common));
+    return Connection{std::move(session), std::move(connected)};
+}
+
+tl::expected<kxfer::Peer, Failure> connect_in(Session& session, const Peer& peer,
+                                              const CommonOptions& common) {
+    TRY_SET(const auto addresses, resolve(peer));
     PeerOptions options;
     options.device = common.device;
     options.key = common.key;
     options.tos = common.tos;
     options.timeout = common.timeout();
     Error error;
-    for (const kxfer_addr& address : *addresses) {
+    for (const kxfer_addr& address : addresses) {
         auto connected = session.connect(address, options);
-        if (connected) return Connection{std::move(session), std::move(*connected)};
+        if (connected) return std::move(*connected);
         error = std::move(connected.error());
         if (interrupted()) break;
     }

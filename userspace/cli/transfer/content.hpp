@@ -22,6 +22,8 @@ struct Transferred {
     std::string verified; // how the data was verified; "no" if not
     uint64_t generation = 0;
     uint64_t took_ns = 0;
+    uint64_t breaks = 0;  // of the link, that it went on over
+    uint64_t resumed = 0; // bytes of `length` that an earlier command had moved
 };
 
 // For messages; "-" becomes standard_stream.

@@ -35,21 +35,53 @@ tl::expected<Pipeline, Failure> Pipeline::make(Session session, uint32_t region_
 }
 
 Expected<void> Pipeline::write(const Target& target, uint64_t target_offset, uint64_t length) {
-    return submit(
-        Job::write(region_, offset_of(submitted_), target, target_offset, length, submitted_ % nr_slots));
+    return begin({false, target_offset, length, false, 0}, target);
 }
 
 Expected<void> Pipeline::read(const Target& target, uint64_t target_offset, uint64_t length) {
-    return submit(
-        Job::read(region_, offset_of(submitted_), target, target_offset, length, submitted_ % nr_slots));
+    return begin({true, target_offset, length, false, 0}, target);
 }
 
-Expected<void> Pipeline::submit(const Job& job) {
-    TRY(session_.submit(job));
+// A job that is not accepted counts as one that failed.
+Expected<void> Pipeline::begin(Slot slot, const Target& target) {
     if (retired_ == submitted_) moved_ns_ = kxfer_clock_ns();
-    slot_of(submitted_) = {job.length, false, 0};
+    slot_of(submitted_) = slot;
     submitted_++;
+    return submit(submitted_ - 1, target);
+}
+
+Expected<void> Pipeline::submit(uint64_t count, const Target& target) {
+    Slot& slot = slot_of(count);
+    const auto make = slot.is_read ? Job::read : Job::write;
+    auto submitted = session_.submit(
+        make(region_, offset_of(count), target, slot.target_offset, slot.length, count % nr_slots));
+    slot.ended = !submitted;
+    slot.status = submitted ? 0 : -submitted.error().number;
+    return submitted;
+}
+
+Expected<void> Pipeline::submit_again(const Target& target) {
+    moved_ns_ = kxfer_clock_ns();
+    for (uint64_t count = retired_; count < submitted_; count++)
+        if (slot_of(count).status != 0) TRY(submit(count, target));
     return {};
+}
+
+uint64_t Pipeline::in_flight() const {
+    uint64_t nr = 0;
+    for (uint64_t count = retired_; count < submitted_; count++) nr += slot_of(count).ended ? 0 : 1;
+    return nr;
+}
+
+Expected<void> Pipeline::drain(Milliseconds timeout) {
+    const Deadline deadline = timeout;
+    for (;;) {
+        TRY(take_completions());
+        if (in_flight() == 0) return {};
+        if (interrupted()) return fail("stopped", "", EINTR);
+        if (deadline.passed()) return fail("the transfer stands still", "", ETIMEDOUT);
+        wait_readable({session_.fd(), -1}, std::chrono::milliseconds(100));
+    }
 }
 
 Expected<void> Pipeline::take_completions() {
@@ -71,10 +103,8 @@ Expected<std::optional<std::span<std::byte>>> Pipeline::retire() {
         TRY(take_completions());
     }
     if (!slot.ended) return std::nullopt;
-    const std::span<std::byte> bytes = memory_of(retired_).first(slot.length);
-    retired_++;
     if (slot.status < 0) return fail("the transfer failed at", "", slot.status);
-    return bytes;
+    return memory_of(retired_++).first(slot.length);
 }
 
 // A job that has ended makes the session readable, however late this looks. So a process

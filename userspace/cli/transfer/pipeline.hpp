@@ -10,7 +10,10 @@
 //   put: claim, fill from the file, write(), retire(), release
 //   get: claim, read(), retire(), store in the file, release
 //
-// Only wait() blocks.
+// A slot whose job has failed is not retired. The same job may be submitted again, to another
+// target on the same export: it puts the same bytes into the same place.
+//
+// Only wait() and drain() block.
 #pragma once
 
 #include <cstddef>
@@ -40,6 +43,12 @@ class Pipeline {
 
     // Retires the oldest job: returns the bytes it moved, or its errno; empty if it has not ended.
     Expected<std::optional<std::span<std::byte>>> retire();
+
+    // Waits until no job is in flight. ETIMEDOUT: some still are; EINTR: a signal came.
+    Expected<void> drain(Milliseconds timeout);
+    // Submits the jobs that failed once more; none may be in flight.
+    Expected<void> submit_again(const Target& target);
+
     void release() { released_++; }
     // Frees slots that were claimed but got no job; no job may be in flight.
     void clear() { claimed_ = submitted_ = retired_ = released_ = 0; }
@@ -51,6 +60,8 @@ class Pipeline {
 
   private:
     struct Slot {
+        bool is_read = false;
+        uint64_t target_offset = 0;
         uint64_t length = 0;
         bool ended = false;
         int status = 0;
@@ -58,12 +69,16 @@ class Pipeline {
 
     Pipeline(Session session, Memory memory, Region region, size_t slot_bytes);
     Slot& slot_of(uint64_t count) { return slots_[count % slots_.size()]; }
+    const Slot& slot_of(uint64_t count) const { return slots_[count % slots_.size()]; }
     uint64_t offset_of(uint64_t count) const { return count % slots_.size() * slot_bytes_; }
     std::span<std::byte> memory_of(uint64_t count) const {
         return memory_.bytes().subspan(offset_of(count), slot_bytes_);
     }
-    Expected<void> submit(const Job& job);
+    // Submits the job of a slot, the count-th.
+    Expected<void> submit(uint64_t count, const Target& target);
+    Expected<void> begin(Slot slot, const Target& target);
     Expected<void> take_completions();
+    uint64_t in_flight() const;
 
     Session session_;
     Memory memory_; // outlives the region that pins it

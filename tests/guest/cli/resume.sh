@@ -1,0 +1,205 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Transfers that go on: over a link that breaks, and after the command has ended (--resume).
+#
+# A link breaks by the failure of an ib_post_send(), which the module is told to inject, or by the
+# removal of its device.
+
+# run_tests calls the tests by their names; numbers and lists of words stand
+# without quotes.
+# shellcheck disable=SC2317,SC2086
+
+# shellcheck source=tests/lib/harness/cli.sh
+. ../lib/cli.sh
+
+fault=/sys/kernel/debug/kxfer/fault/LANE_POST_SEND
+
+[ -e $fault ] || skip_all="the module was built without faults"
+
+# The next post fails, by whichever lane: links that are idle send a PING within two seconds.
+break_link() {
+	injected=$(nr_injected)
+	echo 1 >$fault
+	wait_for 10 is_injected
+}
+
+# How many hits of the site have failed; see kmod/base/fault.c.
+nr_injected() { cut -d ' ' -f 2 $fault; }
+
+is_injected() { [ "$(nr_injected)" -gt "$injected" ]; }
+
+# Breaks the link of a transfer that was stopped midway, waits until it is broken, and goes on.
+break_and_go_on() {
+	break_link
+	go_on
+}
+
+test_a_put_goes_on_over_a_break() {
+	serve inbox=mem:64M --writable
+	large_file
+	stop_midway bytes_written kxfer put file "$peer/inbox"
+	break_and_go_on
+	[ "$status" -eq 0 ] || fail "status $status"
+	expect_stderr "broke: connecting again"
+	expect_stderr "connected again after"
+	expect_stdout "breaks       1"
+	expect_in serve.out "$(sha256_of file)"
+}
+
+test_a_get_goes_on_over_a_break() {
+	large_file
+	serve file
+	stop_midway bytes_read kxfer --json get "$peer/file" got
+	break_and_go_on
+	[ "$status" -eq 0 ] || fail "status $status"
+	expect_json .breaks 1
+	expect_json .verified "with the published SHA-256"
+	expect_equal_files file got
+	[ ! -e got.kxfer-part ] || fail "the part is left"
+	[ ! -e got.kxfer-state ] || fail "its state is left"
+}
+
+test_a_get_goes_on_over_breaks_one_after_the_other() {
+	large_file
+	serve file
+	stop_midway bytes_read kxfer --json get "$peer/file" got
+	for _ in 1 2; do
+		break_link
+		moved=$(($(counter bytes_read) + 4000000))
+		kill -CONT "$pid"
+		wait_for 30 has_passed bytes_read $moved
+		kill -STOP "$pid"
+		wait_for 10 is_stopped "$pid"
+	done
+	go_on
+	[ "$status" -eq 0 ] || fail "status $status"
+	expect_json .breaks 2
+	expect_equal_files file got
+}
+
+test_a_put_from_a_pipe_goes_on_over_a_break() {
+	serve inbox=mem:64M --writable
+	random_file sent 20000000
+	mkfifo pipe
+	background sh -c "kxfer --json put - $peer/inbox <pipe"
+	{
+		head -c 8000000 sent
+		break_link
+		tail -c +8000001 sent
+	} >pipe
+	collect
+	[ "$status" -eq 0 ] || fail "status $status"
+	expect_json .sha256 "$(sha256_of sent)"
+	expect_json .verified "by the receiver"
+}
+
+test_transfers_go_on_when_the_device_comes_back() {
+	large_file
+	serve file
+	stop_midway bytes_read kxfer --json get "$peer/file" got
+	netdev=$(rdma link show "$KXFER_DEVICE/1" | sed -n 's/.*netdev \([^ ]*\).*/\1/p')
+	rdma link del "$KXFER_DEVICE"
+	rdma link add "$KXFER_DEVICE" type "$KXFER_PROVIDER" netdev "$netdev"
+	go_on
+	[ "$status" -eq 0 ] || fail "status $status"
+	expect_json .breaks 1
+	expect_equal_files file got
+}
+
+test_a_peer_that_does_not_come_back_ends_the_get() {
+	large_file
+	serve file --listen "$peer:7500"
+	stop_midway bytes_read kxfer --json get --timeout 2 "$peer:7500/file" got
+	kill -KILL "$serve_pid"
+	wait_for 30 is_over "$serve_pid"
+	go_on
+	[ "$status" -eq 4 ] || fail "status $status"
+	[ ! -e got ] || fail "got is there"
+}
+
+test_a_get_that_was_stopped_is_resumed() {
+	large_file
+	serve file
+	stop_midway bytes_read kxfer --json get "$peer/file" got
+	kill -INT "$pid"
+	go_on
+	[ "$status" -eq 130 ] || fail "status $status"
+	kept=$(stat -c %s got.kxfer-part)
+	expect 0 kxfer --json get --resume "$peer/file" got
+	expect_json .resumed_bytes $kept
+	expect_json .length_bytes $large
+	expect_json .verified "with the published SHA-256"
+	expect_equal_files file got
+	[ ! -e got.kxfer-state ] || fail "the state is left"
+}
+
+test_a_get_that_was_killed_is_resumed_where_it_was_known_to_be_right() {
+	large_file
+	serve file
+	cat file file >twice
+	stop_serve
+	serve twice
+	counter=$(counter bytes_read)
+	background kxfer --json get "$peer/twice" got
+	wait_for 60 has_passed bytes_read $((counter + 80000000))
+	kill -KILL "$pid"
+	wait_for 10 is_over "$pid"
+	expect 0 kxfer --json get --resume "$peer/twice" got
+	expect_json .resumed_bytes 67108864
+	expect_equal_files twice got
+}
+
+test_a_get_of_other_content_begins_anew() {
+	large_file
+	serve file --writable
+	stop_midway bytes_read kxfer --json get "$peer/file" got
+	kill -INT "$pid"
+	go_on
+	random_file other 3000000
+	expect 0 kxfer put other "$peer/file"
+	expect 0 kxfer get --resume "$peer/file" got
+	expect_stderr "other content"
+	expect_equal_files other got
+}
+
+test_a_part_that_was_changed_begins_anew() {
+	large_file
+	serve file
+	stop_midway bytes_read kxfer --json get "$peer/file" got
+	kill -INT "$pid"
+	go_on
+	printf X | dd of=got.kxfer-part bs=1 seek=5000 conv=notrunc 2>/dev/null
+	expect 0 kxfer get --resume "$peer/file" got
+	expect_stderr "are not those that were stored"
+	expect_equal_files file got
+}
+
+test_resume_without_a_part_begins_at_the_beginning() {
+	random_file sent 100000
+	serve sent
+	expect 0 kxfer --json get --resume "$peer/sent" got
+	expect_json .resumed_bytes 0
+	expect_equal_files sent got
+}
+
+test_resume_of_another_range_begins_anew() {
+	large_file
+	serve file
+	stop_midway bytes_read kxfer --json get "$peer/file" got
+	kill -INT "$pid"
+	go_on
+	expect 0 kxfer get --resume --offset 1000 "$peer/file" got
+	expect_stderr "another range"
+	tail -c +1001 file >wanted
+	expect_equal_files wanted got
+}
+
+test_resume_into_standard_output_is_refused() {
+	random_file sent 1000
+	serve sent
+	expect 2 kxfer get --resume "$peer/sent" -
+	expect_stderr "--resume needs a file"
+}
+
+run_tests

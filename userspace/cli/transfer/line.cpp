@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+#include "cli/transfer/line.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "base/try.hpp"
+#include "cli/node/interrupt.hpp"
+
+namespace kxfer::cli {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// The module declares a silent link broken 8 to 10 s after the peer was last heard (KXFER_SILENCE_MS
+// and KXFER_KEEPALIVE_MS). A transfer that has stood still for --timeout waits for that, if it
+// cannot be far away.
+constexpr milliseconds timeout_near_verdict(5000);
+constexpr milliseconds verdict(6000);
+
+// Jobs of a broken link end within this: the link's teardown ends them (kmod/link/lane.c).
+constexpr milliseconds teardown(10000);
+
+constexpr milliseconds first_pause(100);
+constexpr milliseconds longest_pause(2000);
+
+bool is_break(int number) { return number == ECONNRESET || number == ENODEV; }
+
+// What connecting, or opening the export, may fail with while the peer comes back.
+bool may_pass(int number) {
+    switch (number) {
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case EADDRNOTAVAIL:
+    case EADDRINUSE:
+    case ENODEV:
+    case ENOENT:
+    case ETIMEDOUT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+// At random, so that many nodes do not come back to a peer at the same time.
+milliseconds some_of(milliseconds pause) {
+    static std::minstd_rand random(std::random_device{}());
+    return milliseconds(std::uniform_int_distribution<int64_t>(pause.count() / 2, pause.count())(random));
+}
+
+milliseconds left_of(const Deadline& deadline) {
+    const uint64_t now = kxfer_clock_ns();
+    return milliseconds(deadline.ns() > now ? (deadline.ns() - now) / 1000000 + 1 : 1);
+}
+
+std::string seconds_text(milliseconds time) {
+    return fmt::format("{:.1f} s", std::chrono::duration<double>(time).count());
+}
+
+} // namespace
+
+Line::Line(Remote remote, CommonOptions common, Open open, Output& out, Connection connection, Target target)
+    : remote_(std::move(remote)), common_(std::move(common)), open_(std::move(open)), out_(&out),
+      connection_(std::move(connection)), target_(std::move(target)) {}
+
+tl::expected<Line, Failure> Line::open(const Remote& remote, const CommonOptions& common, Open open,
+                                       Output& out) {
+    TRY_SET(auto connection, connect(remote.peer, common));
+    TRY_SET(auto target, open(connection));
+    return Line(remote, common, std::move(open), out, std::move(connection), std::move(target));
+}
+
+tl::expected<void, Failure> Line::open_again() {
+    // In this order: a target is of its peer.
+    target_ = Target();
+    connection_.peer = kxfer::Peer();
+    TRY_SET(connection_.peer, connect_in(connection_.session, remote_.peer, common_));
+    TRY_SET(target_, open_(connection_));
+    return {};
+}
+
+tl::expected<void, Failure> Line::open_until(const Deadline& deadline) {
+    const milliseconds timeout = common_.timeout();
+    milliseconds pause = first_pause;
+    for (;; pause = std::min(2 * pause, longest_pause)) {
+        common_.timeout_seconds = std::chrono::duration<double>(std::min(timeout, left_of(deadline))).count();
+        auto opened = open_again();
+        common_.timeout_seconds = std::chrono::duration<double>(timeout).count();
+        if (opened || interrupted() || deadline.passed() || !may_pass(opened.error().error.number))
+            return opened;
+        wait_events(-1, 0, std::min(some_of(pause), left_of(deadline)));
+        if (interrupted()) return opened;
+    }
+}
+
+tl::expected<void, Failure> Line::restore(Failure broke, Pipeline& pipeline) {
+    const uint64_t began = kxfer_clock_ns();
+    const bool stands_still =
+        broke.error.number == ETIMEDOUT && common_.timeout() >= timeout_near_verdict && !interrupted();
+    if (!is_break(broke.error.number) && !stands_still) return tl::make_unexpected(std::move(broke));
+    const auto drained = pipeline.drain(stands_still ? verdict : teardown);
+    if (!drained) return tl::make_unexpected(std::move(broke));
+    breaks_++;
+    if (deadline_.ns() == 0) deadline_ = Deadline(common_.timeout());
+    out_->note(fmt::format("the link to {} broke: connecting again", remote_.peer.text()));
+    auto opened = open_until(deadline_);
+    if (!opened) {
+        if (!interrupted())
+            broke.error.hint += fmt::format("\n{} in vain for {}: {}", "tried to connect again",
+                                            seconds_text(milliseconds((kxfer_clock_ns() - began) / 1000000)),
+                                            opened.error().error.reason());
+        return tl::make_unexpected(std::move(broke));
+    }
+    out_->note(fmt::format("connected again after {}",
+                           seconds_text(milliseconds((kxfer_clock_ns() - began) / 1000000))));
+    return {};
+}
+
+} // namespace kxfer::cli

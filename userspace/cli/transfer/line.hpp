@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+//
+// Line: an export of a peer, over as many links as it takes. A link breaks when the peer, or the
+// network to it, is silent for some seconds. put and get then open peer and export again in the
+// same session, submit the jobs that failed once more, and go on.
+//
+// What they repeat puts the same bytes into the same place, so it does not matter which of it was
+// done before the break.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <kxfer/kxfer.hpp>
+
+#include "cli/output/output.hpp"
+#include "cli/transfer/connect.hpp"
+#include "cli/transfer/pipeline.hpp"
+
+namespace kxfer::cli {
+
+class Line {
+  public:
+    // Opens the export with the rights that the command needs.
+    using Open = std::function<tl::expected<Target, Failure>(Connection&)>;
+
+    static tl::expected<Line, Failure> open(const Remote& remote, const CommonOptions& common, Open open,
+                                            Output& out);
+
+    Session& session() { return connection_.session; }
+    Connection& connection() { return connection_; }
+    Target& target() { return target_; }
+    uint64_t breaks() const { return breaks_; }
+
+    // A job has ended well: the next break has the whole --timeout again.
+    void moved() { deadline_ = Deadline::never(); }
+
+    // Opens peer and export again after a break, within --timeout. `pipeline` has the jobs of the
+    // line; none is in flight afterwards. Returns `broke` if that is no break, or if the line does
+    // not come back. Whether the export is still the same is for the caller to find out.
+    tl::expected<void, Failure> restore(Failure broke, Pipeline& pipeline);
+
+  private:
+    Line(Remote remote, CommonOptions common, Open open, Output& out, Connection connection, Target target);
+    tl::expected<void, Failure> open_again();
+    tl::expected<void, Failure> open_until(const Deadline& deadline);
+
+    Remote remote_;
+    CommonOptions common_;
+    Open open_;
+    Output* out_;
+    Connection connection_;
+    Target target_; // destroyed before the connection
+    Deadline deadline_ = Deadline::never();
+    uint64_t breaks_ = 0;
+};
+
+} // namespace kxfer::cli

@@ -26,18 +26,6 @@ test_jobs_of_ten_seconds_are_right() {
 	expect_figure refused '==' 0
 }
 
-# Starts kxfer serve on node 1, and waits until it says that it serves NAME.
-begin_serve() { # NAME OPTIONS
-	node_begin 1 "exec kxfer serve $2 --listen $node1"
-	server=$task
-	nodes_until 30 node_has 1 "^$server  serving.*$1" || fail "serve: $(node_output 1 "$server")"
-}
-
-end_serve() {
-	node_signal 1 "$server" TERM
-	check_end 1 "$server" 30
-}
-
 test_put_and_get() {
 	begin_serve inbox "inbox=mem:16M --writable"
 	check_do 2 "kxfer ls $node1 | grep -w inbox"

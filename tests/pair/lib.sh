@@ -93,7 +93,7 @@ run_tests() { # NODES
 	done
 }
 
-# ---- store on node 1, probe on node 2 ----
+# ---- store or kxfer serve on node 1, probe on node 2 ----
 
 begin_store() {
 	node_begin 1 "KXFER_HERE=$node1 KXFER_PROVIDER=$provider exec $programs/store"
@@ -104,6 +104,18 @@ begin_store() {
 end_store() {
 	node_signal 1 "$store" KILL
 	nodes_until 30 node_has_ended 1 "$store" || fail "store does not end"
+}
+
+# Starts kxfer serve on node 1, and waits until it says that it serves NAME.
+begin_serve() { # NAME OPTIONS
+	node_begin 1 "exec kxfer serve $2 --listen $node1"
+	server=$task
+	nodes_until 30 node_has 1 "^$server  serving.*$1" || fail "serve: $(node_output 1 "$server")"
+}
+
+end_serve() {
+	node_signal 1 "$server" TERM
+	check_end 1 "$server" 30
 }
 
 begin_probe() { # SECONDS

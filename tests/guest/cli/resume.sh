@@ -202,4 +202,71 @@ test_resume_into_standard_output_is_refused() {
 	expect_stderr "--resume needs a file"
 }
 
+# The state of puts goes with the test.
+use_state_folder() { export XDG_STATE_HOME="$work/state"; }
+
+test_a_put_that_was_stopped_is_resumed() {
+	use_state_folder
+	serve inbox=mem:64M --writable
+	large_file
+	stop_midway bytes_written kxfer --json put file "$peer/inbox"
+	kill -INT "$pid"
+	go_on
+	[ "$status" -eq 130 ] || fail "status $status"
+	expect_error_json '.hint | test("--resume goes on")' true
+	placed=$(jq .placed_bytes stderr)
+	expect 0 kxfer --json put --resume file "$peer/inbox"
+	expect_json .resumed_bytes "$placed"
+	expect_json .verified "by the receiver"
+	expect_in serve.out "$(sha256_of file)"
+	[ -z "$(ls state/kxfer)" ] || fail "the state is left: $(ls state/kxfer)"
+}
+
+test_a_put_to_a_server_that_was_started_again_begins_anew() {
+	use_state_folder
+	serve inbox=mem:64M --writable
+	large_file
+	stop_midway bytes_written kxfer --json put file "$peer/inbox"
+	kill -INT "$pid"
+	go_on
+	stop_serve
+	serve inbox=mem:64M --writable
+	expect 0 kxfer put --resume file "$peer/inbox"
+	expect_stderr "the export is another one"
+	expect_in serve.out "$(sha256_of file)"
+}
+
+test_a_put_of_a_file_that_was_changed_begins_anew() {
+	use_state_folder
+	serve inbox=mem:64M --writable
+	large_file
+	stop_midway bytes_written kxfer --json put file "$peer/inbox"
+	kill -INT "$pid"
+	go_on
+	printf X | dd of=file bs=1 seek=5000 conv=notrunc 2>/dev/null
+	expect 0 kxfer put --resume file "$peer/inbox"
+	expect_stderr "the file was changed"
+	expect_in serve.out "$(sha256_of file)"
+}
+
+test_a_put_to_an_export_that_got_other_content_begins_anew() {
+	use_state_folder
+	serve inbox=mem:64M --writable
+	large_file
+	stop_midway bytes_written kxfer --json put file "$peer/inbox"
+	kill -INT "$pid"
+	go_on
+	random_file other 1000
+	expect 0 kxfer put other "$peer/inbox"
+	expect 0 kxfer put --resume file "$peer/inbox"
+	expect_stderr "has other content"
+	expect_in serve.out "$(sha256_of file)"
+}
+
+test_a_put_from_a_pipe_is_not_resumed() {
+	serve inbox=mem:1M --writable
+	expect 2 sh -c "echo x | kxfer put --resume - $peer/inbox"
+	expect_stderr "--resume needs a file"
+}
+
 run_tests

@@ -13,11 +13,13 @@
 //
 // When the link breaks, the put goes on over a new one, if the export is the same there. A put that
 // stops part-way announces nothing: the exporter still publishes the old content, although part of
-// its memory is overwritten.
+// its memory is overwritten. The next put of that file there goes on with it (--resume), or starts
+// it anew.
 
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -35,6 +37,7 @@
 #include "cli/transfer/file_thread.hpp"
 #include "cli/transfer/line.hpp"
 #include "cli/transfer/pipeline.hpp"
+#include "cli/transfer/put_state.hpp"
 
 namespace kxfer::cli {
 
@@ -47,11 +50,14 @@ struct PutOptions {
     uint64_t length = 0;
     bool has_length = false;
     bool no_verify = false;
+    bool resume = false;
     CommonOptions common;
 };
 
 // The slowest hashing to wait for, in addition to --timeout.
 constexpr uint64_t hashed_bytes_per_second = 8 << 20;
+
+constexpr uint64_t save_bytes = 64 << 20;
 
 struct Input {
     std::string name;
@@ -59,6 +65,9 @@ struct Input {
     struct stat before = {};
     bool regular = false;
     std::optional<uint64_t> length; // bytes to send, if known
+
+    // Only of what can be read again from its beginning.
+    std::optional<PutState> state;
 
     // Files such as those of /proc report a size of 0 but have bytes: only reading shows how many.
     bool size_known() const { return regular && before.st_size != 0; }
@@ -82,6 +91,7 @@ tl::expected<Input, Failure> open_source(const PutOptions& options) {
         return failed(Error("cannot send " + human_bytes(options.length) + " of", source.name, 0,
                             "leave --length out, or give a smaller one", "it has only " + exact_bytes(size)));
     if (!options.has_length) source.length = size;
+    source.state.emplace(options.file, source.before, options.remote, options.offset, *source.length);
     return source;
 }
 
@@ -125,13 +135,21 @@ struct Put {
         return fmt::format("of the export {}", overwritten());
     }
 
+    // Whether --resume can go on where this put stops.
+    bool remember() const {
+        if (!source.state || placed == 0) return false;
+        source.state->save(line.target(), placed);
+        return source.state->is_saved();
+    }
+
     std::string overwritten() const {
         if (sent == 0) return "nothing was overwritten";
         const std::string from =
             options.offset == 0 ? "the first" : fmt::format("from byte {} on", options.offset);
         return fmt::format("{} {} may be overwritten ({} are for certain), and `kxfer ls` tells what it held "
-                           "before: put it again",
-                           from, human_bytes(sent), human_bytes(placed));
+                           "before: put it again{}",
+                           from, human_bytes(sent), human_bytes(placed),
+                           remember() ? "; --resume goes on where it stopped" : "");
     }
 
     Failure stopped(Error error) const {
@@ -198,7 +216,9 @@ struct Put {
         if (!*moved) return false;
         line.moved();
         pipeline.release();
+        const uint64_t before = placed;
         placed += (*moved)->size();
+        if (before / save_bytes != placed / save_bytes) remember();
         progress.update(placed);
         return true;
     }
@@ -245,7 +265,7 @@ struct Put {
             return read_piece(piece, stop);
         });
         if (!reader) return tl::make_unexpected(reader.error());
-        ended = source.length && *source.length == 0;
+        ended = source.length && sent == *source.length;
         for (auto done = transfer(**reader); !done; done = transfer(**reader)) {
             if (interrupted()) return done;
             TRY(restore(std::move(done.error())));
@@ -273,6 +293,32 @@ struct Put {
             stopped(Error(source.name, what, 0, "put it again when nothing changes it")));
     }
 };
+
+// Adds the bytes to the hash that a put has placed before, and leaves the file behind them. Returns
+// their number.
+tl::expected<uint64_t, Failure> skip_placed(const PutOptions& options, Input& source, const Target& target,
+                                            Sha256& sha256, Output& out) {
+    if (!source.state)
+        return wrong_usage("--resume needs a file that can be read again", "put it without --resume");
+    const auto placed = source.state->placed_at(target);
+    if (!placed || *placed == 0) {
+        out.note(fmt::format("beginning anew: {}", placed ? "nothing of it was placed" : placed.error()));
+        return 0;
+    }
+    std::vector<std::byte> piece(1 << 20);
+    for (uint64_t done = 0; done < *placed;) {
+        const std::span<std::byte> part = std::span(piece).first(std::min(piece.size(), *placed - done));
+        TRY_SET(const auto got, read_full(source.fd.get(), part, source.name));
+        if (got < part.size())
+            return failed(Error(source.name, "became shorter while it was read", 0,
+                                "put it again when nothing changes it"));
+        sha256.update(part);
+        done += got;
+    }
+    out.note(fmt::format("going on behind the first {}, which {} has", human_bytes(*placed),
+                         options.remote.text()));
+    return *placed;
+}
 
 // Length of the export's content after this put. Writing at an offset adds to
 // the content or replaces a part of it; it never cuts off the rest.
@@ -432,9 +478,15 @@ Result run_put(const PutOptions& options, Context& context) {
     TRY_SET(auto pipeline, Pipeline::make(line.session(), KXFER_REGION_F_WRITE));
     const Target& target = line.target();
 
-    Progress progress(context.out, source.name, source.length);
-    Put put{options, source, line, pipeline, progress, {}, target.length(), target.cookie(),
-            target.content().generation};
+    Sha256 sha256;
+    uint64_t kept = 0;
+    if (options.resume) {
+        TRY_SET(kept, skip_placed(options, source, target, sha256, context.out));
+    }
+
+    Progress progress(context.out, source.name, source.length, kept);
+    Put put{options,         source,          line, pipeline, progress, sha256, target.length(),
+            target.cookie(), target.content().generation, kept, kept, kept};
     if (source.length.value_or(0) > put.room() || options.offset > target.length())
         return failed(too_large(source, options, source.length.value_or(0), put.room()));
     const uint64_t began = kxfer_clock_ns();
@@ -448,8 +500,11 @@ Result run_put(const PutOptions& options, Context& context) {
     result.offset = options.offset;
     result.length = put.placed;
     result.sha256 = put.sha256.digest();
+    result.resumed = kept;
     result.took_ns = kxfer_clock_ns() - began;
-    return finish(options, line, pipeline, result, context);
+    const auto done = finish(options, line, pipeline, result, context);
+    if (source.state) source.state->forget();
+    return done;
 }
 
 } // namespace
@@ -464,6 +519,8 @@ void setup_put(CLI::App& app, Program& program) {
     add_remote_option(command, "remote", options->remote, "PEER/NAME of the export")->required();
     add_size_option(command, "--offset", options->offset, "where in the export to begin (default 0)");
     CLI::Option* length = add_size_option(command, "--length", options->length, "send only so much of FILE");
+    command.add_flag("--resume", options->resume,
+                     "go on where a put of this file to the same export has stopped");
     command.add_flag("--no-verify", options->no_verify, "do not wait for the receiver's SHA-256");
     add_common_options(command, options->common);
     command.callback([&program, options, length] {

@@ -12,6 +12,7 @@
 #include <charconv>
 #include <memory>
 #include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <utility>
@@ -53,7 +54,7 @@ struct ServeOptions {
     bool verbs = false;
     bool mailbox = false;
     bool bench = false;
-    uint64_t cookie = 0;
+    std::optional<uint64_t> cookie;
     std::vector<kxfer_rule> rules;
 
     uint32_t rights() const {
@@ -65,12 +66,19 @@ struct ServeOptions {
     }
 };
 
+// By the cookie `kxfer put` tells the exports of this process from earlier ones of the same name.
+uint64_t random_cookie() {
+    std::random_device random;
+    return uint64_t(random()) << 32 | random();
+}
+
 tl::expected<std::vector<Served>, Failure> make_exports(Session& session, const ServeOptions& options,
                                                         const Output& out) {
     const std::vector<kxfer_rule> rules = bench::granting(options.rules, options.rights());
+    const uint64_t cookie = options.cookie.value_or(random_cookie());
     std::vector<Served> exports;
     for (const Source& source : options.sources) {
-        TRY_SET(auto served, Served::make(session, source, options.rights(), rules, options.cookie, out));
+        TRY_SET(auto served, Served::make(session, source, options.rights(), rules, cookie, out));
         exports.push_back(std::move(served));
     }
     return exports;
@@ -479,7 +487,7 @@ void setup_options(CLI::App& command, const std::shared_ptr<ServeOptions>& optio
                 if (!cookie) throw CLI::ValidationError("--cookie", "not a number of 64 bits: " + text);
                 options->cookie = *cookie;
             },
-            "number of 64 bits that programs get which open these exports (default: 0)")
+            "number of 64 bits that programs get which open these exports (default: a random one)")
         ->type_name("N");
     command.add_flag("--verbs", options->verbs,
                      "also answer user-space verbs on PORT+1 and over TCP on PORT+2, for `kxfer compare`, "

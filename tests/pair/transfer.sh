@@ -42,8 +42,8 @@ cut_for() { node_cut 2; sleep "$1"; node_join 2; } # SECONDS
 test_a_put_goes_on_over_a_cut() {
 	make_file 2
 	begin_serve inbox "inbox=mem:64M --writable"
-	begin_transfer bytes_written "kxfer put /tmp/file $node1/inbox"
-	cut_for 14
+	begin_transfer bytes_written "kxfer put --timeout 20 /tmp/file $node1/inbox"
+	cut_for 12
 	end_transfer 120
 	expect_output "connected again"
 	expect_output "by the receiver"
@@ -53,10 +53,10 @@ test_a_put_goes_on_over_a_cut() {
 test_a_get_goes_on_over_three_cuts() {
 	make_file 1
 	begin_serve file /tmp/file
-	begin_transfer bytes_read "kxfer get --force $node1/file /tmp/got"
-	cut_for 14
+	begin_transfer bytes_read "kxfer get --force --timeout 20 $node1/file /tmp/got"
+	cut_for 12
 	sleep 2
-	cut_for 14
+	cut_for 12
 	sleep 2
 	cut_for 1
 	end_transfer 120

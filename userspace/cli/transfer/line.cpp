@@ -25,6 +25,11 @@ constexpr milliseconds verdict(6000);
 // Jobs of a broken link end within this: the link's teardown ends them (kmod/link/lane.c).
 constexpr milliseconds teardown(10000);
 
+// An attempt that began before the network was back may wait for long: for its next message, or for
+// an address that was not resolved. A new one does not.
+constexpr milliseconds longest_attempt(2500);
+constexpr milliseconds shortest_attempt(500);
+
 constexpr milliseconds first_pause(100);
 constexpr milliseconds longest_pause(2000);
 
@@ -89,12 +94,13 @@ tl::expected<void, Failure> Line::open_until(const Deadline& deadline) {
     const milliseconds timeout = common_.timeout();
     milliseconds pause = first_pause;
     for (;; pause = std::min(2 * pause, longest_pause)) {
-        common_.timeout_seconds = std::chrono::duration<double>(std::min(timeout, left_of(deadline))).count();
+        const milliseconds attempt = std::clamp(left_of(deadline), shortest_attempt, longest_attempt);
+        common_.timeout_seconds = std::chrono::duration<double>(std::min(timeout, attempt)).count();
         auto opened = open_again();
         common_.timeout_seconds = std::chrono::duration<double>(timeout).count();
-        if (opened || interrupted() || deadline.passed() || !may_pass(opened.error().error.number))
-            return opened;
-        wait_events(-1, 0, std::min(some_of(pause), left_of(deadline)));
+        if (opened || !may_pass(opened.error().error.number)) return opened;
+        if (left_of(deadline) < shortest_attempt) return opened;
+        wait_events(-1, 0, some_of(pause));
         if (interrupted()) return opened;
     }
 }

@@ -130,6 +130,19 @@ test_put_without_verifying_does_not_wait_for_the_receiver() {
 	kill -CONT "$serve_pid"
 }
 
+# The first piece goes at once, each other one when its time has come.
+test_a_limit_slows_transfers_down() {
+	serve inbox=mem:4M --writable
+	random_file sent 2097152
+	expect 0 kxfer --json put --limit 1M sent "$peer/inbox"
+	expect_json '.rate_bytes_per_s <= 1048576 * 1.1' true
+	expect_json '.rate_bytes_per_s >= 1048576 / 4' true
+	expect 0 kxfer --json get --limit 1M "$peer/inbox" got
+	expect_json '.rate_bytes_per_s <= 1048576 * 1.1' true
+	expect_json '.rate_bytes_per_s >= 1048576 / 4' true
+	expect_equal_files sent got
+}
+
 test_get_of_a_range_reads_only_that() {
 	random_file sent 100000
 	serve data=sent

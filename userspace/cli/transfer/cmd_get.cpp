@@ -39,6 +39,7 @@ struct GetOptions {
     bool has_length = false;
     bool force = false;
     bool resume = false;
+    uint64_t limit = 0;
     CommonOptions common;
 };
 
@@ -100,7 +101,7 @@ struct Get {
     Line& line;
     Pipeline& pipeline;
     Progress& progress;
-    Sha256 sha256;    // of the bytes stored; the writer owns it until it has ended
+    Sha256 sha256;       // of the bytes stored; the writer owns it until it has ended
     const uint64_t kept; // by an earlier get
     uint64_t written;    // the writer's count
     uint64_t asked;
@@ -172,9 +173,10 @@ struct Get {
         failure.details.add("part", sink.part()).add("verified", Bytes{right ? stored : 0});
         if (!failure.error.hint.empty()) failure.error.hint += '\n';
         failure.error.hint +=
-            right ? fmt::format("kept {} with {} ({}) that were read back and are right{}", sink.part(),
-                                human_bytes(stored), stored, range.is_known() ? "; --resume goes on there" : "")
-                  : fmt::format("kept {}, whose contents could not be read back", sink.part());
+            right
+                ? fmt::format("kept {} with {} ({}) that were read back and are right{}", sink.part(),
+                              human_bytes(stored), stored, range.is_known() ? "; --resume goes on there" : "")
+                : fmt::format("kept {}, whose contents could not be read back", sink.part());
         return failure;
     }
 
@@ -292,7 +294,7 @@ Result run_get(const GetOptions& options, Context& context) {
     const auto info = line.target().info(options.common.timeout());
     if (!info) return tl::make_unexpected(target_failure(info.error(), options.remote, options.common));
     TRY_SET(const auto range, choose_range(options, *info));
-    TRY_SET(auto pipeline, Pipeline::make(line.session(), KXFER_REGION_F_WRITE));
+    TRY_SET(auto pipeline, Pipeline::make(line.session(), KXFER_REGION_F_WRITE, options.limit));
     TRY_SET(auto sink, Sink::open(options.file, options.remote.name, options.force));
     if (options.resume && !sink.is_file())
         return wrong_usage("--resume needs a file to go on with", "name one, without --resume");
@@ -327,6 +329,7 @@ void setup_get(CLI::App& app, Program& program) {
     CLI::Option* length = add_size_option(command, "--length", options->length,
                                           "how much to read (default: what is published)");
     command.add_flag("--force", options->force, "overwrite FILE if it exists; write to a terminal");
+    add_size_option(command, "--limit", options->limit, "bytes a second at most (default: no limit)");
     command.add_flag("--resume", options->resume,
                      "go on with what a get of the same content has left in FILE.kxfer-part");
     add_common_options(command, options->common);

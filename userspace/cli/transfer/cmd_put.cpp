@@ -51,6 +51,7 @@ struct PutOptions {
     bool has_length = false;
     bool no_verify = false;
     bool resume = false;
+    uint64_t limit = 0;
     CommonOptions common;
 };
 
@@ -255,9 +256,9 @@ struct Put {
         const Target& now = line.target();
         if (now.length() == length && now.cookie() == cookie && now.content().generation == generation)
             return {};
-        return tl::make_unexpected(stopped(Error("the export changed while it was written:",
-                                                 options.remote.text(), EAGAIN, "put it again",
-                                                 "it is another one since the link broke, or has other content")));
+        return tl::make_unexpected(
+            stopped(Error("the export changed while it was written:", options.remote.text(), EAGAIN,
+                          "put it again", "it is another one since the link broke, or has other content")));
     }
 
     tl::expected<void, Failure> send_all() {
@@ -470,12 +471,11 @@ tl::expected<Target, Failure> open_writable(Connection& connection, const PutOpt
 Result run_put(const PutOptions& options, Context& context) {
     catch_interrupts();
     TRY_SET(auto source, open_source(options));
-    TRY_SET(auto line,
-            Line::open(
-                options.remote, options.common,
-                [&options](Connection& connection) { return open_writable(connection, options); },
-                context.out));
-    TRY_SET(auto pipeline, Pipeline::make(line.session(), KXFER_REGION_F_WRITE));
+    TRY_SET(auto line, Line::open(
+                           options.remote, options.common,
+                           [&options](Connection& connection) { return open_writable(connection, options); },
+                           context.out));
+    TRY_SET(auto pipeline, Pipeline::make(line.session(), KXFER_REGION_F_WRITE, options.limit));
     const Target& target = line.target();
 
     Sha256 sha256;
@@ -485,8 +485,18 @@ Result run_put(const PutOptions& options, Context& context) {
     }
 
     Progress progress(context.out, source.name, source.length, kept);
-    Put put{options,         source,          line, pipeline, progress, sha256, target.length(),
-            target.cookie(), target.content().generation, kept, kept, kept};
+    Put put{options,
+            source,
+            line,
+            pipeline,
+            progress,
+            sha256,
+            target.length(),
+            target.cookie(),
+            target.content().generation,
+            kept,
+            kept,
+            kept};
     if (source.length.value_or(0) > put.room() || options.offset > target.length())
         return failed(too_large(source, options, source.length.value_or(0), put.room()));
     const uint64_t began = kxfer_clock_ns();
@@ -519,6 +529,7 @@ void setup_put(CLI::App& app, Program& program) {
     add_remote_option(command, "remote", options->remote, "PEER/NAME of the export")->required();
     add_size_option(command, "--offset", options->offset, "where in the export to begin (default 0)");
     CLI::Option* length = add_size_option(command, "--length", options->length, "send only so much of FILE");
+    add_size_option(command, "--limit", options->limit, "bytes a second at most (default: no limit)");
     command.add_flag("--resume", options->resume,
                      "go on where a put of this file to the same export has stopped");
     command.add_flag("--no-verify", options->no_verify, "do not wait for the receiver's SHA-256");

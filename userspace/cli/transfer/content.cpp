@@ -16,8 +16,7 @@ Record record_of(const Transferred& transferred) {
         .add("generation", transferred.generation)
         .add("resumed", Bytes{transferred.resumed},
              transferred.resumed == 0 ? Show::json_only : Show::everywhere)
-        .add("breaks", transferred.breaks,
-             transferred.breaks == 0 ? Show::json_only : Show::everywhere)
+        .add("breaks", transferred.breaks, transferred.breaks == 0 ? Show::json_only : Show::everywhere)
         .add("time", Nanoseconds{static_cast<double>(transferred.took_ns)})
         .add("rate", BytesPerSecond{static_cast<double>(transferred.length - transferred.resumed) / seconds});
 }

@@ -30,11 +30,13 @@ namespace kxfer::cli {
 
 class Pipeline {
   public:
-    // region_flags: KXFER_REGION_F_WRITE if devices have to write into the slots.
-    static tl::expected<Pipeline, Failure> make(Session session, uint32_t region_flags);
+    // region_flags: KXFER_REGION_F_WRITE if devices have to write into the slots. limit: bytes a
+    // second that are claimed at most; 0: no limit.
+    static tl::expected<Pipeline, Failure> make(Session session, uint32_t region_flags, uint64_t limit = 0);
 
-    bool full() const { return claimed_ - released_ == slots_.size(); }
-    std::span<std::byte> claim() { return memory_of(claimed_++); }
+    // Whether no slot can be claimed now: none is free, or it would be too early.
+    bool full() const { return claimed_ - released_ == slots_.size() || kxfer_clock_ns() < next_ns_; }
+    std::span<std::byte> claim();
 
     // Submits a job between the target and the first `length` bytes of the oldest claimed
     // slot that had no job yet.
@@ -67,7 +69,8 @@ class Pipeline {
         int status = 0;
     };
 
-    Pipeline(Session session, Memory memory, Region region, size_t slot_bytes);
+    Pipeline(Session session, Memory memory, Region region, size_t slot_bytes, uint64_t limit);
+    std::chrono::nanoseconds until_next() const;
     Slot& slot_of(uint64_t count) { return slots_[count % slots_.size()]; }
     const Slot& slot_of(uint64_t count) const { return slots_[count % slots_.size()]; }
     uint64_t offset_of(uint64_t count) const { return count % slots_.size() * slot_bytes_; }
@@ -84,6 +87,8 @@ class Pipeline {
     Memory memory_; // outlives the region that pins it
     Region region_;
     size_t slot_bytes_;
+    uint64_t pause_ns_;    // between two claims; 0: no limit
+    uint64_t next_ns_ = 0; // no claim before
     std::vector<Slot> slots_;
     // Slots that have ever passed each step: claimed_ >= submitted_ >= retired_ >= released_.
     uint64_t claimed_ = 0;

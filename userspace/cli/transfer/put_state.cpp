@@ -43,7 +43,8 @@ PutState::PutState(const std::string& file, const struct stat& status, const Rem
       changed_ns_(nanoseconds(status.st_mtim)) {
     const std::string folder = state_folder();
     if (!folder.empty())
-        path_ = fmt::format("{}/{}", folder, name_of(fmt::format("{}\n{}\n{}\n{}", file_, remote_, offset, length)));
+        path_ = fmt::format("{}/{}", folder,
+                            name_of(fmt::format("{}\n{}\n{}\n{}", file_, remote_, offset, length)));
 }
 
 tl::expected<uint64_t, std::string> PutState::placed_at(const Target& target) const {

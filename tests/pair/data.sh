@@ -36,10 +36,11 @@ test_put_and_get() {
 }
 
 test_measuring() {
-	begin_serve bench "bench=mem:8M compare=mem:8M --writable --atomic --mailbox --verbs --bench"
+	begin_serve bench "bench=mem:16M compare=mem:8M --writable --atomic --mailbox --verbs --bench"
 	check_do 2 "kxfer bench read --duration 1 $node1"
 	check_do 2 "kxfer bench write --duration 1 $node1"
 	check_do 2 "kxfer bench send --duration 1 $node1"
+	check_do 2 "kxfer bench all --duration 0.5 $node1"
 	check_do 2 "kxfer compare --seconds 1 $node1"
 	end_serve
 }

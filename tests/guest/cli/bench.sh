@@ -33,6 +33,30 @@ test_each_engine_does_and_verifies_each_operation() {
 	done
 }
 
+test_all_measures_a_link_in_one_screen() {
+	expect 0 kxfer --json bench all --duration 0.2
+	expect_json length 10
+	expect_json 'map(select(.error != null)) | length' 0
+	expect_json 'map(select(.rate_per_s > 0 and .operations > 0)) | length' 10
+	expect_json 'map(select(.depth == 1) | .p50_ns > 0) | all' true
+	expect_json 'map(select(.operation != "ping-pong") | .bandwidth_bytes_per_s > 0) | all' true
+	expect 0 kxfer bench all --duration 0.2
+	expect_stdout "ping-pong"
+	expect 2 kxfer bench all --size 4K
+	expect_stderr "sizes, depths and loads of its own"
+	expect 2 kxfer bench all --assert 'p99<1s'
+	expect_stderr "judges nothing"
+}
+
+# What the peer does not grant is left out, with the reason.
+test_all_goes_on_without_what_the_peer_lacks() {
+	serve bench=mem:64M --writable --mailbox --bench
+	expect 0 kxfer --json bench all --duration 0.1 "$peer"
+	expect_json 'map(select(.error != null) | .operation) | tostring' '["fetch-add"]'
+	expect 0 kxfer bench all --duration 0.1 "$peer"
+	expect_stderr "fetch-add of 8 bytes"
+}
+
 test_many_at_once_are_timed_one_by_one() {
 	for engine in job verbs kverbs; do
 		expect 0 kxfer --json bench write --engine $engine $quick --size 4K --depth 16 --batch 4

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // kxfer bench OP: one engine and one workload, for a time or a count, with an exit
-// status that scripts can use. `compare` measures engines side by side.
+// status that scripts can use. `compare` measures engines side by side. `bench all` is in bench_all.cpp.
 
 #include <algorithm>
 #include <cerrno>
@@ -20,7 +20,9 @@
 #include "bench/stats/baseline.hpp"
 #include "cli/command/command.hpp"
 #include "cli/command/size.hpp"
+#include "cli/measure/bench_all.hpp"
 #include "cli/measure/bench_report.hpp"
+#include "cli/measure/bench_run.hpp"
 #include "cli/measure/bidirectional.hpp"
 #include "cli/measure/commands.hpp"
 #include "cli/measure/cpus.hpp"
@@ -35,40 +37,6 @@ namespace kxfer::cli {
 namespace {
 
 constexpr uint64_t max_intervals = 10000;
-
-struct BenchOptions : RigOptions {
-    bench::Workload workload;
-    bool size_given = false;
-    bench::Mix mix = {{bench::Operation::read, 50}, {bench::Operation::write, 50}};
-    bool mix_given = false;
-    bool memory_given = false;
-    bool engine_chosen = false;
-    unsigned batch = 0; // 0: see batch_of()
-    double seconds = 5;
-    uint64_t count = 0;
-    double interval_seconds = 1;
-    bool interval_given = false;
-    uint64_t warm_up = 100;
-    double rate = 0; // 0: closed loop
-    std::vector<bench::Assertion> assertions;
-    std::string baseline_file;
-    double tolerance = 0.05;
-    bool tolerance_given = false;
-    std::string report_file;
-    std::string output_file;
-    bool judge_anyway = false;
-    bool stages = false;
-
-    BenchOptions() {
-        engines = {"job"};
-        engines_given = true;
-        export_name = "bench";
-    }
-};
-
-std::chrono::nanoseconds nanoseconds_of(double seconds) {
-    return std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
-}
 
 tl::expected<void, Failure> check_round_trip(const BenchOptions& options) {
     const char* name = options.workload.name();
@@ -206,64 +174,6 @@ tl::expected<void, Failure> check_baseline(const BenchOptions& options, const be
                         fmt::format("{}", fmt::join(differences, "; "))));
 }
 
-// The baseline, if one was given; fails if it measured something else.
-tl::expected<std::optional<bench::Baseline>, Failure> find_baseline(const BenchOptions& options,
-                                                                    const BenchReport& report) {
-    if (options.baseline_file.empty()) return std::nullopt;
-    TRY_SET(auto baseline, read_baseline(options.baseline_file));
-    TRY(check_baseline(options, baseline, report));
-    return baseline;
-}
-
-// The engine may have connected anew for the workload.
-tl::expected<void, Failure> note_connection(const BenchOptions& options, const Rig& rig,
-                                            const std::optional<bench::Baseline>& baseline,
-                                            BenchReport& report) {
-    const auto& engine = *rig.engines.front();
-    report.parameters.connection = engine.parameters(report.result.workload).connection;
-    report.from.connection = report.parameters.connection;
-    return baseline ? check_baseline(options, *baseline, report) : tl::expected<void, Failure>();
-}
-
-bench::RunPlan plan_of(const BenchOptions& options, Context& context) {
-    const bool live = context.out.progress_wanted() && (options.interval_given || isatty(STDOUT_FILENO));
-    const bool divided = options.count == 0 && options.nr_clients == 1;
-    bench::RunPlan plan{nanoseconds_of(options.seconds),
-                        options.count,
-                        divided ? nanoseconds_of(options.interval_seconds) : std::chrono::nanoseconds{},
-                        options.warm_up,
-                        options.rate,
-                        interrupted};
-    if (live)
-        plan.on_interval = [&context, size = options.workload.size](const bench::Interval& interval) {
-            context.out.event(interval_record(interval, size), interval_text(interval, size));
-        };
-    return plan;
-}
-
-tl::expected<BenchReport, Failure> begin_report(const BenchOptions& options, const std::string& version,
-                                                const Rig& rig, Context& context) {
-    BenchReport report;
-    const auto& engine = *rig.engines.front();
-    report.result.workload = options.workload;
-    report.result.workload.batch = batch_of(options, options.workload.depth, options.batch);
-    report.result.engine = engine.name();
-    report.parameters = engine.parameters(report.result.workload);
-    if (const auto mismatch = bench::find_mismatch(engine.name(), report.parameters, engine.name(),
-                                                   report.parameters, options.workload.depth))
-        return failed(*mismatch);
-    TRY_SET(auto device, facts_of(report.parameters.device));
-    report.from = {bench::find_environment(),    std::move(device),           version, rig.peer_text(options),
-                   report.parameters.connection, find_peer_node(options, rig)};
-    report.registration = engine.registration();
-    report.rig = options;
-    report.plan = plan_of(options, context);
-    if (options.workload.is_mix()) report.mix = bench::mix_text(options.mix);
-    report.plan.stages = options.stages;
-    report.plan.surroundings = surroundings_of(rig, report.from.device);
-    return report;
-}
-
 void judge(const BenchOptions& options, const std::optional<bench::Baseline>& baseline, BenchReport& report) {
     const std::string obstacle = report.result.interrupted ? "the run was interrupted"
                                  : options.judge_anyway    ? ""
@@ -300,67 +210,6 @@ Result stages_or(const BenchReport& report, int status) {
                         report.result.no_stages));
 }
 
-tl::expected<void, Error> pin_client(const BenchOptions& options) {
-    if (options.cpus.empty()) return {};
-    return pin_to_cpu(options.cpus[options.client % options.cpus.size()]);
-}
-
-// One of the other clients, in its process.
-tl::expected<bench::RunResult, Error> run_client(BenchOptions options, const Place& place, unsigned index,
-                                                 const bench::Clients::Meet& meet) {
-    const unsigned depth = options.workload.depth;
-    options.client = index;
-    TRY(pin_client(options));
-    options.workload.batch = batch_of(options, depth, options.batch);
-    const auto rig = set_up_client(options, place, options.workload.bytes(), depth, options.workload.batch);
-    if (!rig) return tl::unexpected(rig.error().error);
-    bench::begin_sequences(uint64_t{index} << 32);
-    bench::RunPlan plan{
-        nanoseconds_of(options.seconds), options.count, {}, options.warm_up, options.rate, interrupted};
-    plan.together = {{}, meet, meet};
-    return bench::run(*rig->engines.front(), *rig->memory, options.workload, plan);
-}
-
-// Runs with the other clients, if there are any, and the peer.
-tl::expected<bench::RunResult, Error> run_all(const Rig& rig, bench::Clients& clients, BenchReport& report) {
-    if (report.rig.nr_clients > 1)
-        report.plan.together = {[&] { return clients.gather(interrupted); },
-                                [&] { return clients.release(); },
-                                [&] { return clients.finish(interrupted); }};
-    auto result = bench::run(*rig.engines.front(), *rig.memory, report.result.workload, report.plan);
-    if (!result || report.rig.nr_clients == 1) return result;
-    TRY_SET(const auto others, clients.collect(result->interrupted ? nullptr : interrupted));
-    return bench::join_clients(std::move(*result), others);
-}
-
-// Adds the peer's result. After an interrupt there is none: the peer goes on until this process ends.
-tl::expected<void, Failure> add_reverse(bench::Requester& requester, BenchReport& report) {
-    if (report.result.interrupted) return {};
-    auto other = requester.finish(std::chrono::minutes(1), interrupted);
-    if (!other && interrupted()) return {};
-    if (!other) return failed(other.error());
-    report.reverse = std::move(*other);
-    // The peer could not be asked during the run; its result has its process's usage while it measured.
-    report.result.footprint.peer = report.reverse->usage;
-    return {};
-}
-
-// Sets the options that depend on the operation.
-BenchOptions with_defaults(BenchOptions options) {
-    auto& workload = options.workload;
-    // A mix is verified by the data that its WRITEs leave.
-    if (workload.is_mix()) workload.operation = bench::Operation::write;
-    if (workload.is_mix()) workload.turns = bench::turns_of(options.mix);
-    if (bench::is_atomic(workload.operation) && !options.size_given) workload.size = bench::atomic_bytes;
-    if (!workload.moves() && !options.memory_given) options.memory = "mr-each";
-    if (!workload.moves() && !options.engine_chosen) options.engines = {"kverbs"};
-    options.writes = workload.operation != bench::Operation::read;
-    options.atomics = bench::is_fetch(workload.operation);
-    options.messages = bench::has_messages(workload);
-    if (workload.is_round_trip()) options.round_trip = workload;
-    return options;
-}
-
 Result measure(const BenchOptions& given, Context& context) {
     BenchOptions options = with_defaults(given);
     catch_interrupts();
@@ -374,25 +223,15 @@ Result measure(const BenchOptions& given, Context& context) {
     TRY(check_floor(options));
     TRY(check_stages(options));
 
-    const unsigned depth = options.workload.depth;
-    const uint64_t bytes = options.workload.bytes() * (options.round_trip ? 2 : 1);
-    TRY_SET(auto rig, set_up_place(options, bytes));
-    const auto clients =
-        bench::Clients::start(options.nr_clients, [&](unsigned index, const bench::Clients::Meet& meet) {
-            return run_client(options, rig.place, index, meet);
-        });
-    if (!clients) return failed(clients.error());
-    TRY(pin_client(options));
-    TRY(connect_engines(options, rig, depth, batch_of(options, depth, options.batch)));
-    explain(options.verbs, rig.steps, context.out);
-    TRY_SET(auto report, begin_report(options, version, rig, context));
-    TRY_SET(const auto baseline, find_baseline(options, report));
-
-    TRY_SET(const auto requester, involve_peer(options, rig, report.result.workload, report.plan));
-    TRY_SET(report.result, run_all(rig, **clients, report));
-    TRY(note_connection(options, rig, baseline, report));
-    if (options.bidirectional) TRY(add_reverse(*requester, report));
-    report.result.interrupted = report.result.interrupted || interrupted();
+    std::optional<bench::Baseline> baseline;
+    const auto check = [&](const BenchReport& report) -> tl::expected<void, Failure> {
+        if (options.baseline_file.empty()) return {};
+        if (!baseline) {
+            TRY_SET(baseline, read_baseline(options.baseline_file));
+        }
+        return check_baseline(options, *baseline, report);
+    };
+    TRY_SET(auto report, run_workload(options, version, check, context));
     judge(options, baseline, report);
     context.out.record(bench_record(report));
     TRY(write_files(options, report));
@@ -402,8 +241,16 @@ Result measure(const BenchOptions& given, Context& context) {
     return stages_or(report, fine ? exit_ok : exit_failed);
 }
 
+Result measure_all(const BenchOptions& options, Context& context) {
+    catch_interrupts();
+    TRY(check_all(options));
+    TRY(check_rig(options));
+    TRY_SET(const auto version, module_version(options));
+    return bench_all(options, version, context);
+}
+
 Result run_bench(const BenchOptions& given, Context& context) {
-    return unless_interrupted(measure(given, context));
+    return unless_interrupted(given.all ? measure_all(given, context) : measure(given, context));
 }
 
 std::string operation_names() {
@@ -411,18 +258,15 @@ std::string operation_names() {
     for (const auto operation : bench::all_operations) names.emplace_back(bench::operation_name(operation));
     names.emplace_back("mix");
     for (const auto work : bench::other_work) names.emplace_back(bench::work_name(work));
+    names.emplace_back("all");
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
 void set_operation(BenchOptions& options, const std::string& name) {
-    const bool mix = name == "mix";
-    const auto operation = mix ? bench::Operation::read : bench::operation_from(name);
-    options.workload.work = bench::work_from(name).value_or(bench::Work::transfer);
-    if (!operation && options.workload.work == bench::Work::transfer)
-        throw CLI::ValidationError(
-            "OP", fmt::format("'{}' is not an operation; there are: {}", name, operation_names()));
-    options.workload.operation = operation.value_or(bench::Operation::read);
-    options.workload.turns = mix ? bench::turns_of(options.mix) : std::vector<bench::Operation>();
+    options.all = name == "all";
+    if (options.all || options.set_operation(name)) return;
+    throw CLI::ValidationError(
+        "OP", fmt::format("'{}' is not an operation; there are: {}", name, operation_names()));
 }
 
 void add_what(CLI::App& command, BenchOptions& options) {
@@ -507,11 +351,12 @@ void add_length(CLI::App& command, BenchOptions& options) {
         command.add_option("--count", options.count, "operations to measure, instead of a duration")
             ->type_name("N")
             ->check(CLI::Range(uint64_t{1}, uint64_t{1000000000000}));
-    command.add_option("--duration", options.seconds, "how long to measure (default 5)")
+    command.add_option("--duration", options.seconds, "how long to measure (default 5; each row of all: 1)")
         ->type_name("SECONDS")
         ->check(CLI::Range(0.01, 604800.0))
         ->check(check_finite)
-        ->excludes(count);
+        ->excludes(count)
+        ->each([&options](const std::string&) { options.duration_given = true; });
     command
         .add_option("--interval", options.interval_seconds,
                     "parts of a duration (default 1), each a line on a terminal, or if this is given")

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+//
+// kxfer bench all: the ten figures that a person wants of a new link, in one screen.
+#pragma once
+
+#include <string>
+
+#include "cli/measure/bench_run.hpp"
+
+namespace kxfer::cli {
+
+// Runs each row for --duration, or a second. A row that this link cannot do says why; the others go on. options: as
+// they were given; those that choose one workload are refused. Exit status 1: a row has failed.
+Result bench_all(const BenchOptions& options, const std::string& version, Context& context);
+
+// Fails for options that choose a workload, or judge one.
+tl::expected<void, Failure> check_all(const BenchOptions& options);
+
+} // namespace kxfer::cli

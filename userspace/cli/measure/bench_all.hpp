@@ -9,8 +9,8 @@
 
 namespace kxfer::cli {
 
-// Runs each row for --duration, or a second. A row that this link cannot do says why; the others go on. options: as
-// they were given; those that choose one workload are refused. Exit status 1: a row has failed.
+// Runs each row for --duration, or a second. A row that this link cannot do says why; the others go on.
+// options: as they were given; those that choose one workload are refused. Exit status 1: a row has failed.
 Result bench_all(const BenchOptions& options, const std::string& version, Context& context);
 
 // Fails for options that choose a workload, or judge one.

@@ -2,6 +2,8 @@
 #include "cli/output/progress.hpp"
 #include "cli/output/streams.hpp"
 
+#include <cmath>
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -19,7 +21,7 @@ constexpr size_t bar_width = 24;
 
 // "45 s", "3:05 min", "2:03:05 h"
 std::string clock_text(double seconds) {
-    const auto all = static_cast<uint64_t>(seconds + 0.5);
+    const auto all = std::llround(seconds);
     if (all < 60) return fmt::format("{} s", all);
     if (all < 3600) return fmt::format("{}:{:02} min", all / 60, all % 60);
     return fmt::format("{}:{:02}:{:02} h", all / 3600, all / 60 % 60, all % 60);

@@ -783,6 +783,7 @@ static const char *unreached(const char *site)
 		{ "MEMORY_PAGE", "by loading alone" },
 		{ "MODULE_EXIT", "by unloading alone" },
 		{ "LANE_SINKS", siw ? NULL : "only iWARP registers the sinks of READs" },
+		{ "LANE_RESET", siw ? "a QP of iWARP is destroyed instead" : NULL },
 		{ "LANE_PLACEMENT", siw ? NULL : "only iWARP has placement READs" },
 		{ "FETCH_END", siw ? NULL : "only iWARP deregisters where a message has landed" },
 		{ "MEMORY_TABLE", "virtual DMA needs no scatter list" },

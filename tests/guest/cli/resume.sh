@@ -236,6 +236,23 @@ test_a_put_to_a_server_that_was_started_again_begins_anew() {
 	expect_in serve.out "$(sha256_of file)"
 }
 
+# The link breaks, and the server is another one when the put connects again.
+test_a_put_does_not_go_on_with_another_export() {
+	use_state_folder
+	serve inbox=mem:64M --writable --cookie 1
+	large_file
+	stop_midway bytes_written kxfer --json put file "$peer/inbox"
+	break_link
+	stop_serve
+	serve inbox=mem:64M --writable --cookie 2
+	go_on
+	[ "$status" -eq 4 ] || fail "status $status"
+	expect_error_json '.error | test("changed while it was written")' true
+	expect 0 kxfer put --resume file "$peer/inbox"
+	expect_stderr "the export is another one"
+	expect_in serve.out "$(sha256_of file)"
+}
+
 test_a_put_of_a_file_that_was_changed_begins_anew() {
 	use_state_folder
 	serve inbox=mem:64M --writable

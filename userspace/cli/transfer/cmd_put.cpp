@@ -112,11 +112,8 @@ struct Put {
     Line& line;
     Pipeline& pipeline;
     Progress& progress;
-    Sha256 sha256 = {}; // the reader owns it until it has ended
-    // Of the export, when the put began.
-    uint64_t length = 0;
-    uint64_t cookie = 0;
-    uint64_t generation = 0;
+    Sha256 sha256 = {};        // the reader owns it until it has ended
+    ExportIdentity where = {}; // when the put began
     uint64_t asked = 0;
     uint64_t sent = 0;
     uint64_t placed = 0;
@@ -139,7 +136,7 @@ struct Put {
     // Whether --resume can go on where this put stops.
     bool remember() const {
         if (!source.state || placed == 0) return false;
-        source.state->save(line.target(), placed);
+        source.state->save(where, placed);
         return source.state->is_saved();
     }
 
@@ -253,9 +250,7 @@ struct Put {
 
     // After a break the export may be another one, with the same name.
     tl::expected<void, Failure> check_same() const {
-        const Target& now = line.target();
-        if (now.length() == length && now.cookie() == cookie && now.content().generation == generation)
-            return {};
+        if (ExportIdentity::of(line.target()) == where) return {};
         return tl::make_unexpected(
             stopped(Error("the export changed while it was written:", options.remote.text(), EAGAIN,
                           "put it again", "it is another one since the link broke, or has other content")));
@@ -301,7 +296,7 @@ tl::expected<uint64_t, Failure> skip_placed(const PutOptions& options, Input& so
                                             Sha256& sha256, Output& out) {
     if (!source.state)
         return wrong_usage("--resume needs a file that can be read again", "put it without --resume");
-    const auto placed = source.state->placed_at(target);
+    const auto placed = source.state->placed_at(ExportIdentity::of(target));
     if (!placed || *placed == 0) {
         out.note(fmt::format("beginning anew: {}", placed ? "nothing of it was placed" : placed.error()));
         return 0;
@@ -485,18 +480,7 @@ Result run_put(const PutOptions& options, Context& context) {
     }
 
     Progress progress(context.out, source.name, source.length, kept);
-    Put put{options,
-            source,
-            line,
-            pipeline,
-            progress,
-            sha256,
-            target.length(),
-            target.cookie(),
-            target.content().generation,
-            kept,
-            kept,
-            kept};
+    Put put{options, source, line, pipeline, progress, sha256, ExportIdentity::of(target), kept, kept, kept};
     if (source.length.value_or(0) > put.room() || options.offset > target.length())
         return failed(too_large(source, options, source.length.value_or(0), put.room()));
     const uint64_t began = kxfer_clock_ns();

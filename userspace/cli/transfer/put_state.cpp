@@ -47,19 +47,19 @@ PutState::PutState(const std::string& file, const struct stat& status, const Rem
                             name_of(fmt::format("{}\n{}\n{}\n{}", file_, remote_, offset, length)));
 }
 
-tl::expected<uint64_t, std::string> PutState::placed_at(const Target& target) const {
+tl::expected<uint64_t, std::string> PutState::placed_at(const ExportIdentity& where) const {
     const auto state = TransferState::read(path_);
     if (!state || state->text("file") != file_ || state->text("remote") != remote_)
         return tl::make_unexpected("no put of this file to this export has stopped");
     if (state->number("size") != size_ || state->number("changed_ns") != changed_ns_)
         return tl::make_unexpected("the file was changed since");
-    if (state->number("export_length") != target.length() || state->number("cookie") != target.cookie() ||
-        state->number("generation") != target.content().generation)
+    if (state->number("export_length") != where.length || state->number("cookie") != where.cookie ||
+        state->number("generation") != where.generation)
         return tl::make_unexpected("the export is another one, or has other content");
     return state->number("placed").value_or(0);
 }
 
-void PutState::save(const Target& target, uint64_t placed) {
+void PutState::save(const ExportIdentity& where, uint64_t placed) {
     if (path_.empty()) return;
     std::error_code error;
     std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), error);
@@ -69,9 +69,9 @@ void PutState::save(const Target& target, uint64_t placed) {
         .add("size", size_)
         .add("changed_ns", changed_ns_)
         .add("remote", remote_)
-        .add("export_length", target.length())
-        .add("cookie", target.cookie())
-        .add("generation", target.content().generation)
+        .add("export_length", where.length)
+        .add("cookie", where.cookie)
+        .add("generation", where.generation)
         .add("placed", placed);
     saved_ = state.write(path_).has_value();
 }

@@ -23,16 +23,28 @@
 
 namespace kxfer::cli {
 
+// By what an export is told from others, and from itself with other content.
+struct ExportIdentity {
+    uint64_t length = 0;
+    uint64_t cookie = 0;
+    uint64_t generation = 0;
+
+    static ExportIdentity of(const Target& target) {
+        return {target.length(), target.cookie(), target.content().generation};
+    }
+    bool operator==(const ExportIdentity&) const = default;
+};
+
 class PutState {
   public:
     // length: bytes to send, all of them from the file's beginning.
     PutState(const std::string& file, const struct stat& status, const Remote& remote, uint64_t offset,
              uint64_t length);
 
-    // The bytes that `target` has of the file, or why it has none.
-    tl::expected<uint64_t, std::string> placed_at(const Target& target) const;
+    // The bytes that the export has of the file, or why it has none.
+    tl::expected<uint64_t, std::string> placed_at(const ExportIdentity& where) const;
 
-    void save(const Target& target, uint64_t placed);
+    void save(const ExportIdentity& where, uint64_t placed);
     void forget();
     // Whether save() has ever worked.
     bool is_saved() const { return saved_; }

@@ -94,6 +94,8 @@ void kxfer_job_fail_lane(struct kxfer_lane *lane)
 	struct kxfer_active_job *job, *next;
 	struct kxfer_job_list ended = {};
 
+	/* An owner may still have chains of these jobs. */
+	WARN_ON_ONCE(!kxfer_cq_is_stopped(&lane->cq));
 	spin_lock_bh(&lane->lock);
 	stop_all_queued(lane);
 	list_for_each_entry_safe(job, next, &lane->posted, lane_node) {

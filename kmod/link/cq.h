@@ -112,6 +112,12 @@ static inline void kxfer_cq_before_post(struct kxfer_cq *cq)
 		kxfer_cq_arm_to_post(cq);
 }
 
+/* Whether no context polls the CQ for this module any more; see kxfer_cq_stop(). */
+static inline bool kxfer_cq_is_stopped(const struct kxfer_cq *cq)
+{
+	return !cq->ib || !cq->polled || cq->closing;
+}
+
 /* In done(): the time when the completion was found. */
 static inline u64 kxfer_cq_now_ns(const struct kxfer_cq *cq)
 {

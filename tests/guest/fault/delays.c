@@ -468,7 +468,9 @@ static int come(struct sweeping *sweeping, enum ending ending, pid_t pid, int ex
 		return lose_link(world);
 	case PEER_GONE:
 		/* The flow's process waits for the peer, and may have just seen its end. */
-		return shared->peer > 0 && kill(shared->peer, SIGKILL) && errno != ESRCH ? -errno : 0;
+		if (shared->peer > 0 && kill(shared->peer, SIGKILL) && errno != ESRCH)
+			return -errno;
+		return 0;
 	case DEVICE_REMOVED:
 		return world_renew_device(world);
 	case WITHDRAWN:

@@ -57,6 +57,11 @@ test_all_goes_on_without_what_the_peer_lacks() {
 	expect_stderr "fetch-add of 8 bytes"
 }
 
+test_all_says_what_an_engine_cannot_do() {
+	expect 0 kxfer bench all --engine verbs --duration 0.1
+	expect_stderr "can only be done by engine job"
+}
+
 test_many_at_once_are_timed_one_by_one() {
 	for engine in job verbs kverbs; do
 		expect 0 kxfer --json bench write --engine $engine $quick --size 4K --depth 16 --batch 4

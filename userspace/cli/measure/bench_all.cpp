@@ -38,9 +38,10 @@ BenchOptions options_of(const Row& row, BenchOptions options) {
     return with_defaults(std::move(options));
 }
 
-// What the device, the peer or its `kxfer serve` lacks; other failures are failures.
-bool is_lack(const Error& error) {
-    return error.number == EOPNOTSUPP || error.number == EACCES || error.number == ENOENT;
+// What the engine, the device, the peer or its `kxfer serve` lacks; other failures are failures.
+bool is_lack(const Failure& failure) {
+    const int number = failure.error.number;
+    return failure.status == exit_usage || number == EOPNOTSUPP || number == EACCES || number == ENOENT;
 }
 
 // NaN: not known.
@@ -88,36 +89,43 @@ tl::expected<void, Failure> check_all(const BenchOptions& options) {
     return {};
 }
 
-Result bench_all(const BenchOptions& options, const std::string& version, Context& context) {
+Result bench_all(const BenchOptions& options, const std::string& version, const CheckOptions& check,
+                 Context& context) {
     const auto accept = [](const BenchReport&) -> tl::expected<void, Failure> { return {}; };
+    const auto run = [&](const Row& row) -> tl::expected<BenchReport, Failure> {
+        const BenchOptions one = options_of(row, options);
+        TRY(check(one));
+        return run_workload(one, version, accept, context);
+    };
     Table table;
     Words notes;
-    bool has_failed = false, disturbed = false;
+    bool has_failed = false;
+    std::string obstacle; // of the last run that had one
     ProgressLine progress(context.out, "bench");
     for (Row row : rows) {
         progress.show(static_cast<double>(table.size()) / rows.size(), words_of(row));
-        auto report = run_workload(options_of(row, options), version, accept, context);
+        auto report = run(row);
         // A device may have room for fewer that long: a READ of siw takes many sinks.
         for (; !report && report.error().error.number == EINVAL && row.depth > 1 && !interrupted();
-             report = run_workload(options_of(row, options), version, accept, context))
+             report = run(row))
             row.depth /= 2;
         if (interrupted()) return interrupt_status();
         if (!report && table.empty()) return tl::make_unexpected(report.error());
         table.push_back(record_of(row, report ? &report->result : nullptr,
                                   report ? std::string() : report.error().error.text()));
         if (report) {
-            disturbed |= !report->result.conditions.obstacle().empty();
+            if (auto met = report->result.conditions.obstacle(); !met.empty()) obstacle = std::move(met);
             continue;
         }
         const Error& error = report.error().error;
-        has_failed |= !is_lack(error);
+        has_failed |= !is_lack(report.error());
         notes.push_back(fmt::format("{}: {}{}", words_of(row), error.text(),
                                     error.hint.empty() ? "" : fmt::format("; {}", error.hint)));
     }
     progress.finish();
     context.out.table(table, "nothing was measured");
     for (const std::string& note : notes) context.out.note(note);
-    if (disturbed) context.out.note("the host took CPU time from this machine in some of these runs");
+    if (!obstacle.empty()) context.out.note(fmt::format("some of these runs were disturbed: {}", obstacle));
     return has_failed ? exit_failed : exit_ok;
 }
 

@@ -246,7 +246,7 @@ Result measure_all(const BenchOptions& options, Context& context) {
     TRY(check_all(options));
     TRY(check_rig(options));
     TRY_SET(const auto version, module_version(options));
-    return bench_all(options, version, context);
+    return bench_all(options, version, check_options, context);
 }
 
 Result run_bench(const BenchOptions& given, Context& context) {

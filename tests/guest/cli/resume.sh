@@ -35,6 +35,28 @@ break_and_go_on() {
 	go_on
 }
 
+# A get of `file` to `got` that was stopped by Ctrl-C.
+stop_a_get() { # OPTIONS of serve
+	large_file
+	serve file "$@"
+	stop_midway bytes_read kxfer --json get "$peer/file" got
+	kill -INT "$pid"
+	go_on
+}
+
+# The state of puts goes with the test.
+use_state_folder() { export XDG_STATE_HOME="$work/state"; }
+
+# A put of `file` to `inbox` that was stopped by Ctrl-C.
+stop_a_put() {
+	use_state_folder
+	serve inbox=mem:64M --writable
+	large_file
+	stop_midway bytes_written kxfer --json put file "$peer/inbox"
+	kill -INT "$pid"
+	go_on
+}
+
 test_a_put_goes_on_over_a_break() {
 	serve inbox=mem:64M --writable
 	large_file
@@ -119,11 +141,7 @@ test_a_peer_that_does_not_come_back_ends_the_get() {
 }
 
 test_a_get_that_was_stopped_is_resumed() {
-	large_file
-	serve file
-	stop_midway bytes_read kxfer --json get "$peer/file" got
-	kill -INT "$pid"
-	go_on
+	stop_a_get
 	[ "$status" -eq 130 ] || fail "status $status"
 	kept=$(stat -c %s got.kxfer-part)
 	expect 0 kxfer --json get --resume "$peer/file" got
@@ -151,11 +169,7 @@ test_a_get_that_was_killed_is_resumed_where_it_was_known_to_be_right() {
 }
 
 test_a_get_of_other_content_begins_anew() {
-	large_file
-	serve file --writable
-	stop_midway bytes_read kxfer --json get "$peer/file" got
-	kill -INT "$pid"
-	go_on
+	stop_a_get --writable
 	random_file other 3000000
 	expect 0 kxfer put other "$peer/file"
 	expect 0 kxfer get --resume "$peer/file" got
@@ -164,11 +178,7 @@ test_a_get_of_other_content_begins_anew() {
 }
 
 test_a_part_that_was_changed_begins_anew() {
-	large_file
-	serve file
-	stop_midway bytes_read kxfer --json get "$peer/file" got
-	kill -INT "$pid"
-	go_on
+	stop_a_get
 	printf X | dd of=got.kxfer-part bs=1 seek=5000 conv=notrunc 2>/dev/null
 	expect 0 kxfer get --resume "$peer/file" got
 	expect_stderr "are not those that were stored"
@@ -184,11 +194,7 @@ test_resume_without_a_part_begins_at_the_beginning() {
 }
 
 test_resume_of_another_range_begins_anew() {
-	large_file
-	serve file
-	stop_midway bytes_read kxfer --json get "$peer/file" got
-	kill -INT "$pid"
-	go_on
+	stop_a_get
 	expect 0 kxfer get --resume --offset 1000 "$peer/file" got
 	expect_stderr "another range"
 	tail -c +1001 file >wanted
@@ -202,16 +208,8 @@ test_resume_into_standard_output_is_refused() {
 	expect_stderr "--resume needs a file"
 }
 
-# The state of puts goes with the test.
-use_state_folder() { export XDG_STATE_HOME="$work/state"; }
-
 test_a_put_that_was_stopped_is_resumed() {
-	use_state_folder
-	serve inbox=mem:64M --writable
-	large_file
-	stop_midway bytes_written kxfer --json put file "$peer/inbox"
-	kill -INT "$pid"
-	go_on
+	stop_a_put
 	[ "$status" -eq 130 ] || fail "status $status"
 	expect_error_json '.hint | test("--resume goes on")' true
 	placed=$(jq .placed_bytes stderr)
@@ -223,12 +221,7 @@ test_a_put_that_was_stopped_is_resumed() {
 }
 
 test_a_put_to_a_server_that_was_started_again_begins_anew() {
-	use_state_folder
-	serve inbox=mem:64M --writable
-	large_file
-	stop_midway bytes_written kxfer --json put file "$peer/inbox"
-	kill -INT "$pid"
-	go_on
+	stop_a_put
 	stop_serve
 	serve inbox=mem:64M --writable
 	expect 0 kxfer put --resume file "$peer/inbox"
@@ -254,12 +247,7 @@ test_a_put_does_not_go_on_with_another_export() {
 }
 
 test_a_put_of_a_file_that_was_changed_begins_anew() {
-	use_state_folder
-	serve inbox=mem:64M --writable
-	large_file
-	stop_midway bytes_written kxfer --json put file "$peer/inbox"
-	kill -INT "$pid"
-	go_on
+	stop_a_put
 	printf X | dd of=file bs=1 seek=5000 conv=notrunc 2>/dev/null
 	expect 0 kxfer put --resume file "$peer/inbox"
 	expect_stderr "the file was changed"
@@ -267,12 +255,7 @@ test_a_put_of_a_file_that_was_changed_begins_anew() {
 }
 
 test_a_put_to_an_export_that_got_other_content_begins_anew() {
-	use_state_folder
-	serve inbox=mem:64M --writable
-	large_file
-	stop_midway bytes_written kxfer --json put file "$peer/inbox"
-	kill -INT "$pid"
-	go_on
+	stop_a_put
 	random_file other 1000
 	expect 0 kxfer put other "$peer/inbox"
 	expect 0 kxfer put --resume file "$peer/inbox"

@@ -280,8 +280,8 @@ Result finish(Get& get, uint64_t took_ns, Context& context) {
 tl::expected<Line, Failure> open_line(const GetOptions& options, Output& out) {
     return Line::open(
         options.remote, options.common,
-        [&options](Connection& connection) {
-            return open_target(connection, options.remote, KXFER_RIGHT_READ, options.common);
+        [&options](Connection& connection, const CommonOptions& common) {
+            return open_target(connection, options.remote, KXFER_RIGHT_READ, common);
         },
         out);
 }

@@ -128,12 +128,16 @@ struct Put {
     // without a confirmation.
     std::string what_is_left(int number) const {
         if (number == EKEYREVOKED) return "the export no longer exists";
-        if (number == ECONNRESET || number == EREMOTEIO || number == ETIMEDOUT || number == ENODEV)
+        if (is_unknown_after(number))
             return fmt::format("whether the export still exists is not known; of it {}", overwritten());
         return fmt::format("of the export {}", overwritten());
     }
 
-    // Whether --resume can go on where this put stops.
+    static bool is_unknown_after(int number) {
+        return number == ECONNRESET || number == EREMOTEIO || number == ETIMEDOUT || number == ENODEV;
+    }
+
+    // Notes what is placed. Returns whether --resume can go on there.
     bool remember() const {
         if (!source.state || placed == 0) return false;
         source.state->save(where, placed);
@@ -145,9 +149,8 @@ struct Put {
         const std::string from =
             options.offset == 0 ? "the first" : fmt::format("from byte {} on", options.offset);
         return fmt::format("{} {} may be overwritten ({} are for certain), and `kxfer ls` tells what it held "
-                           "before: put it again{}",
-                           from, human_bytes(sent), human_bytes(placed),
-                           remember() ? "; --resume goes on where it stopped" : "");
+                           "before: put it again",
+                           from, human_bytes(sent), human_bytes(placed));
     }
 
     Failure stopped(Error error) const {
@@ -155,6 +158,9 @@ struct Put {
         if (error.on.empty()) error.on = options.remote.text();
         if (!error.hint.empty()) error.hint += '\n';
         error.hint += what_is_left(error.number);
+        // Other failures are of a file or an export that has changed.
+        if ((interrupted() || is_unknown_after(error.number)) && remember())
+            error.hint += "; --resume goes on where it stopped";
         Record details;
         details.add("placed", Bytes{placed}).add("sent", Bytes{sent});
         const int status = interrupted() ? interrupt_status() : exit_stopped;
@@ -456,11 +462,12 @@ Result finish(const PutOptions& options, Line& line, Pipeline& pipeline, Transfe
 }
 
 // A target to write to, with the right to read too if the peer grants that.
-tl::expected<Target, Failure> open_writable(Connection& connection, const PutOptions& options) {
-    auto target = open_target(connection, options.remote, 0, options.common);
+tl::expected<Target, Failure> open_writable(Connection& connection, const Remote& remote,
+                                            const CommonOptions& common) {
+    auto target = open_target(connection, remote, 0, common);
     if (target && (target->rights() & KXFER_RIGHT_WRITE)) return target;
     if (!target && target.error().error.number != EACCES) return target;
-    return open_target(connection, options.remote, KXFER_RIGHT_WRITE, options.common);
+    return open_target(connection, remote, KXFER_RIGHT_WRITE, common);
 }
 
 Result run_put(const PutOptions& options, Context& context) {
@@ -468,7 +475,9 @@ Result run_put(const PutOptions& options, Context& context) {
     TRY_SET(auto source, open_source(options));
     TRY_SET(auto line, Line::open(
                            options.remote, options.common,
-                           [&options](Connection& connection) { return open_writable(connection, options); },
+                           [&options](Connection& connection, const CommonOptions& common) {
+                               return open_writable(connection, options.remote, common);
+                           },
                            context.out));
     TRY_SET(auto pipeline, Pipeline::make(line.session(), KXFER_REGION_F_WRITE, options.limit));
     const Target& target = line.target();

@@ -77,7 +77,7 @@ Line::Line(Remote remote, CommonOptions common, Open open, Output& out, Connecti
 tl::expected<Line, Failure> Line::open(const Remote& remote, const CommonOptions& common, Open open,
                                        Output& out) {
     TRY_SET(auto connection, connect(remote.peer, common));
-    TRY_SET(auto target, open(connection));
+    TRY_SET(auto target, open(connection, common));
     return Line(remote, common, std::move(open), out, std::move(connection), std::move(target));
 }
 
@@ -86,7 +86,7 @@ tl::expected<void, Failure> Line::open_again() {
     target_ = Target();
     connection_.peer = kxfer::Peer();
     TRY_SET(connection_.peer, connect_in(connection_.session, remote_.peer, common_));
-    TRY_SET(target_, open_(connection_));
+    TRY_SET(target_, open_(connection_, common_));
     return {};
 }
 
@@ -112,13 +112,15 @@ tl::expected<void, Failure> Line::restore(Failure broke, Pipeline& pipeline) {
     if (!is_break(broke.error.number) && !stands_still) return tl::make_unexpected(std::move(broke));
     const auto drained = pipeline.drain(stands_still ? verdict : teardown);
     if (!drained) return tl::make_unexpected(std::move(broke));
+    // The jobs have ended well meanwhile.
+    if (stands_still && !pipeline.has_failed()) return {};
     breaks_++;
     if (deadline_.ns() == 0) deadline_ = Deadline(common_.timeout());
     out_->note(fmt::format("the link to {} broke: connecting again", remote_.peer.text()));
     auto opened = open_until(deadline_);
     if (!opened) {
         if (!interrupted())
-            broke.error.hint += fmt::format("\n{} in vain for {}: {}", "tried to connect again",
+            broke.error.hint += fmt::format("\ntried to connect again in vain for {}: {}",
                                             seconds_text(milliseconds((kxfer_clock_ns() - began) / 1000000)),
                                             opened.error().error.reason());
         return tl::make_unexpected(std::move(broke));

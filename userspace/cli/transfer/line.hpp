@@ -22,7 +22,7 @@ namespace kxfer::cli {
 class Line {
   public:
     // Opens the export with the rights that the command needs.
-    using Open = std::function<tl::expected<Target, Failure>(Connection&)>;
+    using Open = std::function<tl::expected<Target, Failure>(Connection&, const CommonOptions&)>;
 
     static tl::expected<Line, Failure> open(const Remote& remote, const CommonOptions& common, Open open,
                                             Output& out);

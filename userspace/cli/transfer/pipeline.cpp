@@ -88,6 +88,12 @@ Expected<void> Pipeline::submit_again(const Target& target) {
     return {};
 }
 
+bool Pipeline::has_failed() const {
+    for (uint64_t count = retired_; count < submitted_; count++)
+        if (slot_of(count).status != 0) return true;
+    return false;
+}
+
 uint64_t Pipeline::in_flight() const {
     uint64_t nr = 0;
     for (uint64_t count = retired_; count < submitted_; count++) nr += slot_of(count).ended ? 0 : 1;

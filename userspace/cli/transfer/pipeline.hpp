@@ -48,6 +48,8 @@ class Pipeline {
 
     // Waits until no job is in flight. ETIMEDOUT: some still are; EINTR: a signal came.
     Expected<void> drain(Milliseconds timeout);
+    // Whether jobs have failed that were not submitted again.
+    bool has_failed() const;
     // Submits the jobs that failed once more; none may be in flight.
     Expected<void> submit_again(const Target& target);
 

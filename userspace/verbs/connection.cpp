@@ -58,6 +58,40 @@ tl::expected<Channel, Error> open_channel() {
     return channel;
 }
 
+namespace {
+
+tl::expected<std::unique_ptr<rdma_cm_id, DestroyId>, Error>
+listen_once(rdma_event_channel* channel, sockaddr_storage address, int backlog) {
+    const auto on = address_text(reinterpret_cast<const sockaddr*>(&address));
+    rdma_cm_id* id = nullptr;
+    int only = 1;
+
+    if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP))
+        return tl::unexpected(Error("cannot create an rdma_cm id", on, last_error()));
+    std::unique_ptr<rdma_cm_id, DestroyId> listener(id);
+    // A wildcard of IPv6 would take IPv4's port too.
+    if (address.ss_family == AF_INET6)
+        rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only, sizeof(only));
+    if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&address)) || rdma_listen(id, backlog))
+        return tl::unexpected(Error("cannot listen on", on, last_error()));
+    return listener;
+}
+
+} // namespace
+
+tl::expected<std::unique_ptr<rdma_cm_id, DestroyId>, Error>
+listen_at(rdma_event_channel* channel, const sockaddr_storage& address, int backlog) {
+    const bool any_port =
+        (address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port
+                                       : reinterpret_cast<const sockaddr_in*>(&address)->sin_port) == 0;
+
+    for (int tries = 1;; tries++) {
+        auto listener = listen_once(channel, address, backlog);
+        if (listener || !any_port || listener.error().number != EADDRINUSE || tries == most_ports)
+            return listener;
+    }
+}
+
 tl::expected<Event, Error> next_event(rdma_event_channel* channel, Clock::time_point deadline,
                                       const std::string& what, const std::string& on) {
     using std::chrono::milliseconds;

@@ -115,8 +115,16 @@ struct QueuePair {
     tl::expected<void, Error> create_datagrams(ibv_qp_init_attr init, const std::string& on);
 };
 
+// iWARP: a TCP socket may have the port that rdma_cm chose. So many are tried before EADDRINUSE is
+// told.
+constexpr int most_ports = 9;
+
 // A channel whose reads do not block.
 tl::expected<Channel, Error> open_channel();
+// An id of RDMA_PS_TCP that listens at the address; IPv6 does not take IPv4's port. With port 0 rdma_cm
+// chooses one, most_ports times if need be.
+tl::expected<std::unique_ptr<rdma_cm_id, DestroyId>, Error>
+listen_at(rdma_event_channel* channel, const sockaddr_storage& address, int backlog);
 // The next event, or ETIMEDOUT.
 tl::expected<Event, Error> next_event(rdma_event_channel* channel, Clock::time_point deadline,
                                       const std::string& what, const std::string& on);

@@ -21,8 +21,6 @@ namespace {
 
 constexpr int empty_polls_between_clocks = 4096;
 constexpr int resolve_timeout_ms = 2000;
-// siw: the source port that rdma_cm chooses may be in use by TCP; so often another is tried.
-constexpr int max_ports = 8;
 // As many as perftest posts (-r); the status is READ once for half of them.
 constexpr unsigned least_receives = 512;
 // The wr_id of a READ of the status; any other wr_id is the number of operations done.
@@ -116,9 +114,9 @@ bench::Connection Engine::find_connection() const {
 }
 
 tl::expected<void, Error> Engine::connect_by_cm(Clock::time_point deadline) {
-    for (int tries = 0;; tries++) {
+    for (int tries = 1;; tries++) {
         auto connected = connect_once(deadline);
-        if (connected || connected.error().number != EADDRINUSE || tries == max_ports) return connected;
+        if (connected || connected.error().number != EADDRINUSE || tries == most_ports) return connected;
         disconnect();
     }
 }

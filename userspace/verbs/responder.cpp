@@ -120,22 +120,14 @@ rdma_conn_param accepting(const rdma_conn_param& asked, const ibv_device_attr& d
 tl::expected<std::unique_ptr<VerbsResponder>, Error> VerbsResponder::start(const sockaddr_storage& address,
                                                                            Clock::duration period) {
     std::unique_ptr<VerbsResponder> responder(new VerbsResponder);
-    sockaddr_storage bound = address;
     const auto on = address_text(reinterpret_cast<const sockaddr*>(&address));
-    rdma_cm_id* id = nullptr;
 
     TRY_SET(responder->channel_, open_channel());
-    if (rdma_create_id(responder->channel_.get(), &id, nullptr, RDMA_PS_TCP))
-        return tl::unexpected(Error("cannot create an rdma_cm id", on, last_error()));
-    responder->listener_.reset(id);
-    // A wildcard of IPv6 would take IPv4's port too.
-    int only = 1;
-    if (address.ss_family == AF_INET6)
-        rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only, sizeof(only));
-    if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&bound)))
-        return tl::unexpected(Error("cannot answer user verbs", on, last_error(),
+    auto listener = listen_at(responder->channel_.get(), address, backlog);
+    if (!listener)
+        return tl::unexpected(Error("cannot answer user verbs", on, listener.error().number,
                                     "is the port in use? see: rdma resource show cm_id"));
-    if (rdma_listen(id, backlog)) return tl::unexpected(Error("cannot answer user verbs", on, last_error()));
+    responder->listener_ = std::move(*listener);
     responder->listen_for_lookups(address);
     TRY_SET(responder->callers_, Callers::listen(exchange_address(address)));
     responder->stop_fd_ = eventfd(0, EFD_CLOEXEC);

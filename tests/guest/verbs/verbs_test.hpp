@@ -47,7 +47,12 @@ class RawInitiator {
 
     // The errno of a refusal, 0: accepted, -1: no answer.
     template <typename Wire> int connect(const Wire& request, size_t bytes = sizeof(Wire)) {
-        return prepare() && ask(request, bytes) ? hear() : -1;
+        for (int tries = 1; prepare(); tries++) {
+            if (ask(request, bytes)) return hear();
+            if (errno != EADDRINUSE || tries == most_ports) break;
+            const QueuePair failed = std::move(pair_); // destroyed from its last member to its first
+        }
+        return -1;
     }
 
     // The three steps of connect().

@@ -17,11 +17,26 @@ fault=/sys/kernel/debug/kxfer/fault/LANE_POST_SEND
 
 [ -e $fault ] || skip_all="the module was built without faults"
 
-# The next post fails, by whichever lane: links that are idle send a PING within two seconds.
+# Breaks all links that are live now, one after the other: the next post fails, by whichever lane,
+# and links that are idle send a PING within two seconds. Links of earlier tests may still be there.
 break_link() {
-	injected=$(nr_injected)
-	echo 1 >$fault
-	wait_for 10 is_injected
+	before=$(live_links)
+	for _ in $(seq 50); do
+		is_any_live $before || return 0
+		injected=$(nr_injected)
+		echo 1 >$fault
+		wait_for 10 is_injected
+	done
+	fail "a link does not break"
+}
+
+live_links() { kxfer --json link list | jq -r '.[] | select(.state == "live").id'; }
+
+is_any_live() { # ID...
+	for id; do
+		live_links | grep -qx "$id" && return
+	done
+	return 1
 }
 
 # How many hits of the site have failed; see kmod/base/fault.c.

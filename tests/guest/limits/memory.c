@@ -206,9 +206,10 @@ static uint32_t open_sessions(int fd, const struct rig *server)
 }
 
 /* Shared objects are not charged to the sessions: neither QPs nor memory of lanes. */
-TEST_F_TIMEOUT(memory, of_a_session_on_a_link_is_below_16_KiB, 90)
+/* On iWARP no job is quick: a session keeps 16 for reuse. */
+TEST_F_TIMEOUT(memory, of_a_session_on_a_link_is_limited, 90)
 {
-	long long cost;
+	long long limit = strcmp(kx_provider(), "siw") ? 16384 : 18432, cost;
 	uint64_t lanes;
 
 	/* This transfer makes the link. */
@@ -218,8 +219,8 @@ TEST_F_TIMEOUT(memory, of_a_session_on_a_link_is_below_16_KiB, 90)
 	EXPECT_EQ(SESSIONS, self->tenant.report.nr);
 	EXPECT_EQ(lanes, kx_counter(self->stage.fd, "live_lanes"));
 	EXPECT_LT(0, cost);
-	/* 12,032 bytes each on 6.1, including the open file. */
-	EXPECT_GT(SESSIONS * 16384, cost);
+	/* 12,032 bytes each on 6.1, rxe, including the open file; siw: 16,704. */
+	EXPECT_GT(SESSIONS * limit, cost);
 }
 
 /* Most of them are rules: 32 of 48 bytes each. */

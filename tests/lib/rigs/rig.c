@@ -209,13 +209,17 @@ struct rig_posted rig_posted(const struct rig *rig)
 	struct kxfer_info_lane lanes[64];
 	struct rig_posted posted = {};
 	uint64_t cursor = 0;
-	int i, n = kx_info(rig->client, KXFER_INFO_LANES, lanes, sizeof(lanes[0]), 64, &cursor);
+	int i, n;
 
-	for (i = 0; i < n; i++) {
-		if (lanes[i].link != rig->link || !lanes[i].index)
-			continue;
-		posted.work_requests += lanes[i].nr_wr;
-		posted.completions += lanes[i].nr_completions;
+	/* Links of earlier tests may still be there. */
+	while ((n = kx_info(rig->client, KXFER_INFO_LANES, lanes, sizeof(lanes[0]), 64,
+			    &cursor)) > 0) {
+		for (i = 0; i < n; i++) {
+			if (lanes[i].link != rig->link || !lanes[i].index)
+				continue;
+			posted.work_requests += lanes[i].nr_wr;
+			posted.completions += lanes[i].nr_completions;
+		}
 	}
 	return posted;
 }

@@ -15,6 +15,7 @@
 #include "front/debugfs.h"
 #include "front/roles.h"
 #include "job/job.h"
+#include "job/line.h"
 #include "link/cq.h"
 #include "link/link.h"
 #include "link/listener.h"
@@ -36,9 +37,12 @@ static int __init kxfer_init(void)
 	ret = kxfer_job_init();
 	if (ret)
 		return ret;
-	ret = kxfer_cq_init();
+	ret = kxfer_line_init();
 	if (ret)
 		goto err_job;
+	ret = kxfer_cq_init();
+	if (ret)
+		goto err_line;
 	ret = kxfer_link_init(&kxfer_role_initiator, &kxfer_role_passive);
 	if (ret)
 		goto err_cq;
@@ -73,6 +77,8 @@ err_link:
 	kxfer_link_exit();
 err_cq:
 	kxfer_cq_exit();
+err_line:
+	kxfer_line_exit();
 err_job:
 	kxfer_job_exit();
 	return ret;
@@ -91,6 +97,7 @@ static void __exit kxfer_exit(void)
 	kxfer_exposure_exit();
 	kxfer_link_exit();
 	kxfer_cq_exit();
+	kxfer_line_exit();
 	kxfer_job_exit();
 }
 

@@ -10,7 +10,7 @@
 
 struct kxfer_extent;
 
-#define KXFER_WIRE_NR_TYPES	(KXFER_WIRE_CREDITS + 1)
+#define KXFER_WIRE_NR_TYPES	(KXFER_WIRE_RESUME + 1)
 #define KXFER_WIRE_KEYS_MAX	(1024 * 1024)	/* 2 TiB at 512 pages each, 4 GiB at one page */
 
 /* Sides that may send a request. */
@@ -56,7 +56,8 @@ struct kxfer_wire_rule {
 	X(OFFER, INITIATOR, DATA, BYTES(offer), 0, HERE, handle_offer) \
 	X(FETCHED, RESPONDER, DATA, BYTES(fetched), 0, HERE, handle_fetched) \
 	X(TAKE_BACK, INITIATOR, DATA, BYTES(take_back), 0, HERE, handle_take_back) \
-	X(CREDITS, INITIATOR, DATA, BYTES(grant_id), 0, HERE, handle_credits)
+	X(CREDITS, INITIATOR, DATA, BYTES(grant_id), 0, HERE, handle_credits) \
+	X(RESUME, INITIATOR, CONTROL, BYTES(resume), 0, IN_TURN, kxfer_fence_handle)
 
 #define KXFER_WIRE_BYTES(payload)	sizeof(struct kxfer_wire_##payload)
 

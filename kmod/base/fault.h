@@ -135,6 +135,8 @@
 	X(CONTROL_PLACEMENT, ENOMEM, "memory: what placement READs READ") \
 	X(RELEASE_ORPHAN, ENOMEM, "memory: to give a grant back that no target took") \
 	X(PEER, ENOMEM, "memory: a peer") \
+	X(LINE, ENOMEM, "memory: a line") \
+	X(LINE_WORKQUEUE, ENOMEM, "alloc_workqueue(): lines") \
 	X(PEER_LIST, ENOMEM, "memory: a page of a peer's exports") \
 	X(TARGET, ENOMEM, "memory: a target") \
 	X(TARGET_ANSWER, ENOMEM, "memory: a page of keys") \
@@ -261,6 +263,10 @@
 	X(CONTROL_WORK, "a request of the peer is about to be handled") \
 	X(CONTROL_ORPHAN, "a grant is about to be given back from a work") \
 	X(PEER_END, "a peer is closed, its link still counts it") \
+	X(FENCE_WAIT, "a peer has named a link that is to be over") \
+	X(LINE_TRY, "a line is about to look for a link") \
+	X(LINE_CLOSE, "no job may wait in a line any more, its work may run") \
+	X(TARGET_RENEW, "a target is granted again, its jobs still wait") \
 	X(TARGET_UNLINKED, "a target is off its link's list, its WRITEs may not be placed") \
 	X(TARGET_RELEASE, "WRITEs are placed, the grant is not given back") \
 	X(TARGET_REVOKE, "jobs of a withdrawn target are stopped, and not answered for") \

@@ -42,6 +42,8 @@
 	X(JOBS_FAILED, "jobs_failed", "jobs that ended with an error") \
 	X(JOBS_CANCELLED, "jobs_cancelled", "jobs that ended before they were posted") \
 	X(JOBS_WITHDRAWN, "jobs_withdrawn", "jobs whose export or mailbox was withdrawn") \
+	X(JOBS_KEPT, "jobs_kept", "jobs that outlived their link, and waited for another") \
+	X(JOBS_RESUMED, "jobs_resumed", "jobs that waited for a link and went on") \
 	X(BYTES_READ, "bytes_read", "payload that READs brought here") \
 	X(BYTES_WRITTEN, "bytes_written", "payload that WRITEs took to peers") \
 	X(ATOMICS, "atomics", "words of peers that atomics changed or compared") \

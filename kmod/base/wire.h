@@ -67,6 +67,9 @@ enum kxfer_wire_kind {
 /* KXFER_WIRE_SEND_WAIT; with KXFER_WIRE_FEATURE_LONG only. */
 #define KXFER_WIRE_FEATURE_WAIT	16U
 
+/* Links that succeed others: RESUME, and struct kxfer_wire_identity in the answer to INFO. */
+#define KXFER_WIRE_FEATURE_RESUME	32U
+
 #define KXFER_WIRE_OFFERS	16	/* most long messages under way on a data lane */
 #define KXFER_WIRE_EAGER	64	/* most eager messages under way on a data lane */
 
@@ -152,6 +155,7 @@ enum kxfer_wire_type {
 	KXFER_WIRE_FETCHED	= 13,	/* responder, on a data lane: an offer is over */
 	KXFER_WIRE_TAKE_BACK	= 14,	/* initiator, on a data lane: do not READ an offer */
 	KXFER_WIRE_CREDITS	= 15,	/* initiator, on a data lane: eager messages of a grant */
+	KXFER_WIRE_RESUME	= 16,	/* initiator: another link, which this one succeeds */
 };
 
 /* Outcome of a request; not an errno, because errno numbers differ among architectures. */
@@ -323,6 +327,30 @@ struct kxfer_wire_info_answer {
 	__be64 length;
 	__be64 cookie;		/* as in struct kxfer_wire_grant_answer */
 	struct kxfer_wire_content content;
+};
+
+/**
+ * struct kxfer_wire_identity - which export a grant is of; follows struct kxfer_wire_info_answer
+ *	on a link with KXFER_WIRE_FEATURE_RESUME
+ * @node: random; chosen when the module of the passive side was loaded
+ * @export: number of the export; no other has had it since then
+ */
+struct kxfer_wire_identity {
+	__be64 node;
+	__be64 export;
+};
+
+/**
+ * struct kxfer_wire_resume - payload of RESUME, with KXFER_WIRE_FEATURE_RESUME
+ * @epoch: epoch in the hello of another link of the same initiator
+ * @cookie: cookie in the hello of its control connection
+ *
+ * Answer OK: the passive side has no such link, or has stopped its QPs: nothing that was sent on
+ * it takes effect any more. BUSY: not yet; ask again.
+ */
+struct kxfer_wire_resume {
+	__be64 epoch;
+	__u8 cookie[KXFER_WIRE_COOKIE_SIZE];
 };
 
 struct kxfer_wire_list {

@@ -15,6 +15,7 @@
 #include "job/offer.h"
 #include "job/target.h"
 #include "link/channel.h"
+#include "link/fence.h"
 #include "link/hello.h"
 #include "link/lane.h"
 #include "link/link.h"
@@ -59,13 +60,13 @@ static void handle_release(struct kxfer_reply *reply, const void *payload)
 
 static void handle_info(struct kxfer_reply *reply, const void *payload)
 {
-	struct kxfer_wire_info_answer *answer = kxfer_channel_payload(reply);
 	const struct kxfer_wire_grant_id *id = payload;
 	enum kxfer_wire_status status;
+	u32 length = 0;
 
-	status = kxfer_grant_describe(reply->channel->lane->link,
-				      be64_to_cpu(id->grant), answer);
-	kxfer_channel_answer(reply, status, sizeof(*answer));
+	status = kxfer_grant_describe(reply->channel->lane->link, be64_to_cpu(id->grant),
+				      kxfer_channel_payload(reply), &length);
+	kxfer_channel_answer(reply, status, length);
 }
 
 static void handle_list(struct kxfer_reply *reply, const void *payload)

@@ -27,6 +27,7 @@
 #include "job/done.h"
 #include "job/flow.h"
 #include "job/job.h"
+#include "job/line.h"
 #include "job/mailbox.h"
 #include "job/submit.h"
 #include "job/target.h"
@@ -241,6 +242,8 @@ static void hand_over(struct kxfer_batch *batch, struct kxfer_job_list *ended)
 	for (job = batch->jobs.first; job; job = next) {
 		next = job->next;
 		list_add_tail(&job->session_node, &batch->session->jobs);
+		if (job->target && kxfer_line_takes(job, batch->lane))
+			continue;
 		if (job->target && !job->status)
 			kxfer_job_start(job, batch->lane, batch->at_once, ended);
 		else

@@ -504,6 +504,9 @@ static void take_back(struct kxfer_chain *chain, struct kxfer_job_list *ended)
 		WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
 	if (chain->sink)
 		list_add_tail(&chain->sink->node, &lane->iwarp.sinks);
+	/* A chain before it may not have been posted. */
+	if (chain->offset == job->offset + job->done)
+		job->done += chain->bytes;
 	chain->job = NULL;
 	chain->sink = NULL;
 	kxfer_chain_free(lane, chain);

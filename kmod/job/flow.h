@@ -37,6 +37,7 @@ struct kxfer_link;
  * @turn_bytes: bytes counted in this turn
  * @withdrawn: a target of the flow was withdrawn while some of @nr_jobs were in flight
  * @unplaced: iWARP: WRITEs were posted on @lane after the last placement READ there
+ * @cut: the link broke, and a job ended by that: those behind it end too (line.c)
  * @unhandled: eager messages were posted on @lane after the last CREDITS that was answered
  * @nr_asked: CREDITS under way on @lane
  * @nr_eager: eager messages that were posted, modulo 2^32
@@ -60,6 +61,7 @@ struct kxfer_flow {
 	u32 turn_bytes;
 	bool withdrawn;
 	bool unplaced;
+	bool cut;
 	bool unhandled;
 	u32 nr_asked;
 	u32 nr_eager;

@@ -10,6 +10,7 @@
  *	queued -> posted -> complete		the ordinary way
  *	queued -> complete			cancelled, deadline passed, withdrawn
  *	queued, posted -> complete		the lane was stopped
+ *	queued, posted -> waits for a link	the same, with a line (line.c)
  *
  * The context that takes a job off the lane's lists, under the lane's lock, completes it: so
  * each job completes exactly once. From there on the job is in lists by @next only, which
@@ -36,6 +37,7 @@
 #include "job/done.h"
 #include "job/flow.h"
 #include "job/job.h"
+#include "job/line.h"
 #include "job/message.h"
 #include "job/mailbox.h"
 #include "job/quick.h"
@@ -375,6 +377,7 @@ static bool no_jobs(struct kxfer_session *session)
  */
 void kxfer_job_end_session(struct kxfer_session *session)
 {
+	kxfer_line_close_all(session);
 	kxfer_job_stop_all(session);
 	if (!wait_event_timeout(session->wait, no_jobs(session),
 				msecs_to_jiffies(KXFER_CLOSE_MS))) {

@@ -34,12 +34,15 @@ struct kxfer_target;
  * @mapping: mapping of @region for the link's device, or NULL
  * @target: target at the peer, or NULL
  * @mailbox: mailbox of a RECV, or NULL
- * @lane: lane that the job runs on; NULL if it was not queued on one
+ * @lane: lane that the job runs on; NULL if it was not queued on one, or waits for a link
  * @lane_node: entry in the flow of its target while queued (flow.c), then in the lane's
- *	posted; RECV: in its mailbox's recvs while waiting
+ *	posted; while it waits for a link, in its line's jobs (line.c); RECV: in its mailbox's recvs
+ *	while waiting
  * @plan: part that is left to post (READ, WRITE, atomics; SEND that may be an eager message)
  * @flags: KXFER_JOB_F_*
  * @offset: offset in the region of the first byte; RECV: of the header
+ * @target_offset: offset in the target of the first byte
+ * @done: bytes at the beginning whose chains have ended
  * @length: bytes; RECV: length of its range, then of the received message
  * @cookie: NOTIFY, WRITE with KXFER_JOB_F_NOTIFY: the cookie; SEND: the immediate
  * @compare_add: atomics: value to compare with or to add
@@ -47,6 +50,7 @@ struct kxfer_target;
  * @swap: COMPARE_SWAP: new value; undefined if the job is no atomic
  * @deadline: time until which the job waits to be posted, or for a message
  * @status: first error of the job, 0 or -errno; its completion reports this one
+ * @nr_tries: links that have broken under the job
  * @nr_chains: chains posted and not completed; the message of a WRITE counts as one
  * @stopped: RECV: it must not wait again
  * @started: some of the job was posted
@@ -67,6 +71,8 @@ struct kxfer_active_job {
 	struct kxfer_plan plan;
 	u32 flags;
 	u64 offset;
+	u64 target_offset;
+	u64 done;
 	u64 length;
 	u64 cookie;
 	union {
@@ -76,6 +82,7 @@ struct kxfer_active_job {
 	u64 swap;
 	struct kxfer_deadline deadline;
 	int status;
+	u32 nr_tries;
 	u32 nr_chains;
 	bool stopped;
 	bool started;
@@ -194,11 +201,14 @@ static inline void kxfer_job_make(struct kxfer_active_job *job, struct kxfer_ses
 	INIT_LIST_HEAD(&job->lane_node);
 	job->flags = user->flags;
 	job->offset = user->region_offset;
+	job->target_offset = user->target_offset;
+	job->done = 0;
 	job->length = user->length;
 	job->cookie = user->cookie;
 	job->deadline.ns = user->deadline_ns;
 	RB_CLEAR_NODE(&job->deadline.node);
 	job->status = 0;
+	job->nr_tries = 0;
 	job->nr_chains = 0;
 	job->stopped = false;
 	job->started = false;

@@ -34,6 +34,7 @@
 #include "job/completion.h"
 #include "job/flow.h"
 #include "job/job.h"
+#include "job/line.h"
 #include "job/mailbox.h"
 #include "job/offer.h"
 #include "job/quick.h"
@@ -83,7 +84,7 @@ static void stop_all_queued(struct kxfer_lane *lane)
 }
 
 /**
- * kxfer_job_fail_lane() - end all jobs of a stopped lane
+ * kxfer_job_fail_lane() - end all jobs of a stopped lane, but those that wait for another link
  * @lane: any lane; a control QP has no jobs
  *
  * From the link's teardown, after kxfer_lane_stop(): no device can touch the memory of the
@@ -91,8 +92,10 @@ static void stop_all_queued(struct kxfer_lane *lane)
  */
 void kxfer_job_fail_lane(struct kxfer_lane *lane)
 {
+	int error = kxfer_link_job_error(lane->link);
 	struct kxfer_active_job *job, *next;
 	struct kxfer_job_list ended = {};
+	LIST_HEAD(kept);
 
 	/* An owner may still have chains of these jobs. */
 	WARN_ON_ONCE(!kxfer_cq_is_stopped(&lane->cq));
@@ -103,8 +106,10 @@ void kxfer_job_fail_lane(struct kxfer_lane *lane)
 		kxfer_job_list_add(&ended, job);
 	}
 	spin_unlock_bh(&lane->lock);
-	complete_list(&ended, kxfer_link_job_error(lane->link));
-	kxfer_quick_fail(lane, kxfer_link_job_error(lane->link));
+	kxfer_quick_fail(lane, error);
+	kxfer_line_sort(&ended, &kept);
+	complete_list(&ended, error);
+	kxfer_line_keep(&kept, error);
 }
 
 /* Called with the lane's lock held. A target that is being opened has no flow yet. */
@@ -233,9 +238,9 @@ static bool stop_job(struct kxfer_active_job *job, bool started, struct kxfer_jo
 
 	if (job->mailbox)
 		return kxfer_mailbox_stop(job, ended);
-	/* NULL: the job ends without having been queued. */
+	/* NULL: the job waits for a link, or ends without having been queued. */
 	if (!lane)
-		return false;
+		return kxfer_line_stop(job, started, ended);
 	spin_lock(&lane->lock);
 	stopped = is_queued(job) && (started || !job->started);
 	if (stopped)

@@ -54,6 +54,12 @@ int kxfer_message_status(int answer)
 	}
 }
 
+/* Whether a message ended with its link; see kxfer_link_job_error(). */
+static bool is_break(int status)
+{
+	return status == -ECONNRESET || status == -ENODEV;
+}
+
 /**
  * kxfer_message_over() - end a posted job that is a message
  * @lane: lane that the job is posted on
@@ -64,6 +70,7 @@ void kxfer_message_over(struct kxfer_lane *lane, struct kxfer_active_job *job, i
 {
 	spin_lock_bh(&lane->lock);
 	kxfer_job_leave_posted(lane, job);
+	job->target->flow->cut |= is_break(status);
 	spin_unlock_bh(&lane->lock);
 	kxfer_complete(job, status, ktime_get_ns());
 }
@@ -75,6 +82,7 @@ static void write_notified(struct kxfer_lane *lane, struct kxfer_active_job *job
 
 	spin_lock_bh(&lane->lock);
 	job->status = job->status ?: status;
+	job->target->flow->cut |= is_break(status);
 	kxfer_chain_discount(job, &ended);
 	spin_unlock_bh(&lane->lock);
 	kxfer_complete_all(&ended, 0, ktime_get_ns());

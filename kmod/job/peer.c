@@ -17,6 +17,7 @@
 #include "base/fault.h"
 #include "base/name.h"
 #include "base/stats.h"
+#include "job/line.h"
 #include "job/peer.h"
 #include "link/channel.h"
 #include "link/lane.h"
@@ -31,6 +32,7 @@ static void peer_release(struct kref *ref)
 	if (peer->link)
 		kxfer_link_unuse(peer->link);
 	kxfer_key_put(peer->key.secret);
+	kxfer_line_free(peer->line);
 	kfree_rcu(peer, rcu);
 	kxfer_stat_dec(KXFER_STAT_LIVE_PEERS);
 }
@@ -151,8 +153,8 @@ static int check_open(const struct kxfer_session *session,
 		return -EOPNOTSUPP;
 	if (cmd->tos > (cmd->flags & KXFER_PEER_F_TOS ? 255 : 0))
 		return -EINVAL;
-	if (cmd->__reserved || !cmd->timeout_ms ||
-	    cmd->timeout_ms > KXFER_TIMEOUT_MAX_MS || cmd->local.port ||
+	if (!cmd->timeout_ms || cmd->timeout_ms > KXFER_TIMEOUT_MAX_MS ||
+	    cmd->loss_ms > KXFER_LOSS_MAX_MS || cmd->local.port ||
 	    strnlen((const char *)cmd->device, sizeof(cmd->device)) == sizeof(cmd->device))
 		return -EINVAL;
 	if (kxfer_addr_check(&cmd->remote))
@@ -190,6 +192,15 @@ static struct kxfer_peer *peer_alloc(struct kxfer_session *session,
 	return peer;
 }
 
+/* Make the line that the caller wants, if any. Return: 0 or -ENOMEM. */
+static int make_line(struct kxfer_peer *peer, const struct kxfer_peer_open *cmd)
+{
+	if (!cmd->loss_ms)
+		return 0;
+	peer->line = kxfer_line_create(peer, cmd->loss_ms);
+	return peer->line ? 0 : -ENOMEM;
+}
+
 /* Take the key that the caller gave, if any. Only peers with the same key share a link. */
 static int find_key(struct kxfer_peer *peer, const struct kxfer_peer_open *cmd)
 {
@@ -220,7 +231,7 @@ int kxfer_peer_open(struct kxfer_session *session, void *arg)
 	if (!peer)
 		return -ENOMEM;
 	cmd->refusal = KXFER_REFUSAL_NONE;
-	ret = find_key(peer, cmd);
+	ret = find_key(peer, cmd) ?: make_line(peer, cmd);
 	if (ret)
 		goto err_put;
 	link = get_link(session, &peer->key, cmd->timeout_ms, &cmd->refusal);
@@ -231,6 +242,10 @@ int kxfer_peer_open(struct kxfer_session *session, void *arg)
 	peer->link = link;
 	peer->link_id = link->id;
 	cmd->link = link->id;
+	if (peer->line && !(link->features & KXFER_WIRE_FEATURE_RESUME)) {
+		ret = -EOPNOTSUPP;
+		goto err_put;
+	}
 	down_write(&session->lock);
 	ret = kxfer_table_insert(&session->peers, peer, &peer->id, KXFER_MAX_PEERS);
 	cmd->peer = peer->id;
@@ -260,9 +275,13 @@ int kxfer_peer_close(struct kxfer_session *session, void *arg)
 	else
 		xa_erase(&session->peers, cmd->id);
 	up_write(&session->lock);
-	if (!ret)
-		kxfer_peer_put(peer);
-	return ret;
+	if (ret)
+		return ret;
+	/* It has no targets, so nothing waits in its line. */
+	if (peer->line)
+		kxfer_line_close(peer->line);
+	kxfer_peer_put(peer);
+	return 0;
 }
 
 /* Check an entry from the peer: users see its name, and its id steers a loop of theirs. */

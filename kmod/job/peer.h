@@ -11,6 +11,7 @@
 
 #include "link/link.h"
 
+struct kxfer_line;
 struct kxfer_session;
 
 #define KXFER_TIMEOUT_MAX_MS	60000	/* of a call that waits for a peer */
@@ -24,6 +25,7 @@ struct kxfer_session;
  * @lock: protects the replacement of @link
  * @link: link to the peer, with a use; if it is broken the next call connects anew
  * @link_id: kxfer_link.id of @link, for INFO; read without @lock
+ * @line: its line, if it was opened with loss_ms; else NULL
  * @nr_targets: open targets; while not 0 the peer stays
  * @rcu: delays freeing: INFO finds peers in a session's table without its lock
  */
@@ -35,6 +37,7 @@ struct kxfer_peer {
 	spinlock_t lock;
 	struct kxfer_link *link;
 	u64 link_id;
+	struct kxfer_line *line;
 	atomic_t nr_targets;
 	struct rcu_head rcu;
 };

@@ -238,7 +238,8 @@ static bool bind(struct quick *quick)
 	    !quick->region || quick->region->id != user->region)
 		return false;
 	quick->unknown = false;
-	if (quick->target->link->dev->iwarp)
+	/* A job that may outlive its link is more than its chain. */
+	if (quick->target->link->dev->iwarp || quick->target->line)
 		return false;
 	quick->op = KXFER_OP_NOP;
 	quick->shortest = kxfer_flow_is_bulk(user->length) ? KXFER_BULK_BYTES + 1 : 1;

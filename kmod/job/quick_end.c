@@ -198,6 +198,7 @@ void kxfer_quick_fail(struct kxfer_lane *lane, int error)
 			continue;
 		lane->chains[i].next = chains;
 		chains = &lane->chains[i];
+		chains->target->flow->cut = true;
 	}
 	spin_unlock(&lane->lock);
 	while (chains)

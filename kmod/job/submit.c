@@ -51,8 +51,8 @@ static int check_unused(const struct kxfer_job *job)
 
 static int check_transfer(const struct kxfer_job *job)
 {
-	if ((job->flags & (KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_NOTIFY) &&
-	     job->op != KXFER_OP_WRITE) ||
+	if ((job->flags & (KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_NOTIFY |
+			   KXFER_JOB_F_IDEMPOTENT) && job->op != KXFER_OP_WRITE) ||
 	    job->flags & (KXFER_JOB_F_IMM | KXFER_JOB_F_STORED | KXFER_JOB_F_APART |
 			  KXFER_JOB_F_WAIT) ||
 	    (job->cookie && !(job->flags & KXFER_JOB_F_NOTIFY)))
@@ -206,17 +206,20 @@ static int map_region(struct kxfer_batch *batch, struct kxfer_active_job *job)
 	return 0;
 }
 
-static int plan_transfer(struct kxfer_batch *batch, struct kxfer_active_job *job,
-			 const struct kxfer_job *user)
+/* Plan what is left of a mapped READ, WRITE or atomic behind its first @done bytes. */
+static int plan_from(struct kxfer_active_job *job, u64 done)
 {
-	int ret = map_region(batch, job);
+	const struct kxfer_target *target = job->target;
 
-	if (ret)
-		return ret;
 	return kxfer_plan_init(&job->plan, job->mapping->extents, job->mapping->nr_extents,
-			       user->region_offset, job->target->keys,
-			       job->target->nr_keys, user->target_offset, user->length,
-			       kxfer_device_limits(job->target->link->dev, user->op));
+			       job->offset + done, target->keys, target->nr_keys,
+			       job->target_offset + done, job->length - done,
+			       kxfer_device_limits(target->link->dev, job->completion.op));
+}
+
+static int plan_transfer(struct kxfer_batch *batch, struct kxfer_active_job *job)
+{
+	return map_region(batch, job) ?: plan_from(job, 0);
 }
 
 static int plan_message(struct kxfer_batch *batch, struct kxfer_active_job *job)
@@ -228,13 +231,51 @@ static int plan_message(struct kxfer_batch *batch, struct kxfer_active_job *job)
 	return ret;
 }
 
-/* Copy the operands of a planned atomic. It must be one work request at aligned addresses. */
+/* A planned atomic must be one work request at aligned addresses. */
+static int check_word(const struct kxfer_active_job *job)
+{
+	u64 here = job->region->memory->offset + job->offset;
+
+	return here % KXFER_ATOMIC_BYTES || !kxfer_plan_is_word(&job->plan, KXFER_ATOMIC_BYTES) ?
+	       -EINVAL : 0;
+}
+
+/**
+ * kxfer_submit_plan_again() - plan a job that waited for a link, for that of its target
+ * @job: job on no lane, without a mapping; no other context uses it
+ *
+ * May sleep. The bytes that are known to be there are left out. A WRITE on iWARP completes before
+ * its bytes are. Return: 0; -ENODEV: the device is going; or the error that ends the job.
+ */
+int kxfer_submit_plan_again(struct kxfer_active_job *job)
+{
+	const struct kxfer_device *dev = job->target->link->dev;
+	bool transfer = job->completion.op < KXFER_OP_SEND;
+	struct kxfer_mapping *mapping;
+	int ret;
+
+	if (!job->region || !(transfer || kxfer_message_wants_mapping(job)))
+		return 0;
+	mapping = kxfer_mapping_get(job->region, job->target->link->dev);
+	if (IS_ERR(mapping))
+		return PTR_ERR(mapping);
+	job->mapping = mapping;
+	if (!transfer) {
+		kxfer_message_plan(job);
+		return 0;
+	}
+	if (job->done == job->length || (dev->iwarp && job->completion.op == KXFER_OP_WRITE))
+		job->done = 0;
+	ret = plan_from(job, job->done);
+	return ret || !kxfer_op_is_atomic(job->completion.op) ? ret : check_word(job);
+}
+
 static int take_operands(struct kxfer_active_job *job, const struct kxfer_job *user)
 {
-	u64 here = job->region->memory->offset + user->region_offset;
+	int ret = check_word(job);
 
-	if (here % KXFER_ATOMIC_BYTES || !kxfer_plan_is_word(&job->plan, KXFER_ATOMIC_BYTES))
-		return -EINVAL;
+	if (ret)
+		return ret;
 	job->compare_add = user->compare_add;
 	job->swap = user->swap;
 	return 0;
@@ -301,7 +342,7 @@ int kxfer_submit_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 	ret = bind_job(job, user);
 	trace_kxfer_job_checked(job->session, &job->completion, job->length);
 	if (!ret && job->region && user->op < KXFER_OP_SEND)
-		ret = plan_transfer(batch, job, user);
+		ret = plan_transfer(batch, job);
 	else if (!ret && kxfer_message_wants_mapping(job))
 		ret = plan_message(batch, job);
 	if (!ret && kxfer_op_is_atomic(user->op))

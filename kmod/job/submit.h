@@ -5,6 +5,7 @@
 
 #include <linux/types.h>
 
+struct kxfer_active_job;
 struct kxfer_batch;
 struct kxfer_cq;
 struct kxfer_flow;
@@ -15,6 +16,7 @@ struct kxfer_submit;
 #define KXFER_SUBMIT_MAX	256	/* jobs in one SUBMIT */
 #define KXFER_WOULD_SLEEP	1	/* of kxfer_submit_accept(): retry where it may sleep */
 
+int kxfer_submit_plan_again(struct kxfer_active_job *job);
 int kxfer_submit_check(const struct kxfer_job *user);
 int kxfer_submit_accept(struct kxfer_batch *batch, const struct kxfer_job *user);
 struct kxfer_cq *kxfer_submit_own(struct kxfer_flow *flow, const struct kxfer_submit *cmd);

@@ -27,6 +27,7 @@
 #include "base/stats.h"
 #include "job/flow.h"
 #include "job/job.h"
+#include "job/line.h"
 #include "job/peer.h"
 #include "job/release.h"
 #include "job/sender.h"
@@ -80,7 +81,8 @@ void kxfer_target_free(struct kxfer_target *target)
 		kxfer_stat_dec(KXFER_STAT_LIVE_GRANTS);
 	kxfer_link_unuse(target->link);
 	kxfer_peer_put(target->peer);
-	kxfer_user_return(target->user, KXFER_SHARE_TARGETS, 1);
+	if (target->counted)
+		kxfer_user_return(target->user, KXFER_SHARE_TARGETS, 1);
 	kxfer_user_put(target->user);
 	if (target->flow)
 		kxfer_flow_put(target->flow);
@@ -118,19 +120,15 @@ static struct kxfer_target *find_target(struct kxfer_session *session, u32 id)
 	return target;
 }
 
+/* A target that does not count for its user yet; or NULL without memory. */
 static struct kxfer_target *target_alloc(struct kxfer_peer *peer, struct kxfer_link *link)
 {
 	struct kxfer_user *user = peer->session->user;
 	struct kxfer_target *target;
-	int ret = kxfer_user_take(user, KXFER_SHARE_TARGETS);
 
-	if (ret)
-		return ERR_PTR(ret);
 	target = kxfer_try_alloc(TARGET, kzalloc(sizeof(*target), GFP_KERNEL_ACCOUNT));
-	if (!target) {
-		kxfer_user_return(user, KXFER_SHARE_TARGETS, 1);
-		return ERR_PTR(-ENOMEM);
-	}
+	if (!target)
+		return NULL;
 	/* A withdrawal may drop its reference to the target after the session has ended. */
 	kxfer_user_ref(user);
 	target->user = user;
@@ -139,8 +137,27 @@ static struct kxfer_target *target_alloc(struct kxfer_peer *peer, struct kxfer_l
 	target->peer = peer;
 	kxfer_link_use(link);
 	target->link = link;
+	if (link->features & KXFER_WIRE_FEATURE_RESUME)
+		target->line = peer->line;
 	INIT_LIST_HEAD(&target->link_node);
 	kxfer_stat_inc(KXFER_STAT_LIVE_TARGETS);
+	return target;
+}
+
+static struct kxfer_target *target_create(struct kxfer_peer *peer, struct kxfer_link *link)
+{
+	struct kxfer_user *user = peer->session->user;
+	struct kxfer_target *target;
+	int ret = kxfer_user_take(user, KXFER_SHARE_TARGETS);
+
+	if (ret)
+		return ERR_PTR(ret);
+	target = target_alloc(peer, link);
+	if (!target) {
+		kxfer_user_return(user, KXFER_SHARE_TARGETS, 1);
+		return ERR_PTR(-ENOMEM);
+	}
+	target->counted = true;
 	return target;
 }
 
@@ -326,6 +343,71 @@ static int acquire(struct kxfer_target *target, const struct kxfer_target_open *
 	return ret;
 }
 
+/* Return: false if the content is longer than the export. */
+static bool update_content(struct kxfer_target *target,
+			   const struct kxfer_wire_content *wire)
+{
+	struct kxfer_content content;
+
+	kxfer_content_from_wire(&content, wire);
+	if (content.length > target->length)
+		return false;
+	if (content.generation > target->content.generation)
+		target->content = content;
+	return true;
+}
+
+struct info_answer {
+	struct kxfer_wire_info_answer info;
+	struct kxfer_wire_identity identity;
+};
+
+/* Ask for @answer; its identity is that of a link with KXFER_WIRE_FEATURE_RESUME alone. */
+static int ask_info(struct kxfer_target *target, struct info_answer *answer,
+		    unsigned int timeout_ms)
+{
+	struct kxfer_wire_grant_id id = { .grant = cpu_to_be64(target->grant) };
+	bool identity = target->link->features & KXFER_WIRE_FEATURE_RESUME;
+	u32 length = sizeof(*answer);
+	bool good;
+	int ret;
+
+	ret = kxfer_channel_call(&target->link->control->channel, KXFER_WIRE_INFO, &id,
+				 sizeof(id), answer, &length, timeout_ms,
+				 KXFER_WAIT_KILLABLE);
+	if (!ret && length != (identity ? sizeof(*answer) : sizeof(answer->info)))
+		ret = -EPROTO;
+	if (ret)
+		return ret;
+	spin_lock_bh(&target->link->targets_lock);
+	good = update_content(target, &answer->info.content);
+	target->cookie = be64_to_cpu(answer->info.cookie);
+	spin_unlock_bh(&target->link->targets_lock);
+	if (good)
+		return 0;
+	kxfer_link_protocol_error(target->link, CONTENT_TOO_LONG);
+	return -EPROTO;
+}
+
+/* Note which export it is, so that it can be granted again on another link. */
+static int identify(struct kxfer_target *target, const struct kxfer_target_open *cmd,
+		    unsigned long end)
+{
+	struct info_answer answer;
+	int ret;
+
+	if (!target->line)
+		return 0;
+	ret = ask_info(target, &answer, kxfer_left_ms(end));
+	if (ret)
+		return ret;
+	memcpy(target->name, cmd->name, sizeof(target->name));
+	target->word = cmd->word;
+	target->node = be64_to_cpu(answer.identity.node);
+	target->export = be64_to_cpu(answer.identity.export);
+	return 0;
+}
+
 /*
  * Get the flow of the session's targets on the link, or a new one. Called with the session's
  * lock held for writing.
@@ -368,25 +450,31 @@ void kxfer_target_leave(struct kxfer_session *session, struct kxfer_target *targ
 	spin_unlock_bh(&session->job_lock);
 }
 
-/* Once the target is in the table another thread may close it. */
-static int insert_target(struct kxfer_session *session, struct kxfer_target *target,
-			 struct kxfer_target_open *cmd)
+/* Called with the session's lock held for writing. Return: 0 or -ENOMEM. */
+static int make_flow(struct kxfer_session *session, struct kxfer_target *target)
 {
-	struct kxfer_flow *flow;
-	int ret;
+	struct kxfer_flow *flow = get_flow(session, target->link);
 
-	down_write(&session->lock);
-	flow = get_flow(session, target->link);
 	if (flow && target->sender)
 		kxfer_sender_join(target->sender, flow);
 	/* A withdrawal may look at the target already. */
 	smp_store_release(&target->flow, flow);
-	ret = flow ? 0 : -ENOMEM;
+	return flow ? 0 : -ENOMEM;
+}
+
+/* Once the target is in the table another thread may close it. */
+static int insert_target(struct kxfer_session *session, struct kxfer_target *target,
+			 struct kxfer_target_open *cmd)
+{
+	int ret;
+
+	down_write(&session->lock);
+	ret = make_flow(session, target);
 	if (!ret)
 		ret = kxfer_table_insert(&session->targets, target, &target->id,
 					 KXFER_MAX_TARGETS);
 	if (!ret) {
-		join_flow(session, flow);
+		join_flow(session, target->flow);
 		atomic_inc(&target->peer->nr_targets);
 	}
 	cmd->target = target->id;
@@ -405,11 +493,11 @@ static int open_on_peer(struct kxfer_session *session, struct kxfer_peer *peer,
 	link = kxfer_peer_link(peer, cmd->timeout_ms);
 	if (IS_ERR(link))
 		return PTR_ERR(link);
-	target = target_alloc(peer, link);
+	target = target_create(peer, link);
 	kxfer_link_unuse(link);
 	if (IS_ERR(target))
 		return PTR_ERR(target);
-	ret = acquire(target, cmd, end);
+	ret = acquire(target, cmd, end) ?: identify(target, cmd, end);
 	if (!ret) {
 		cmd->granted = target->rights;
 		cmd->nr_keys = target->nr_keys;
@@ -421,6 +509,64 @@ static int open_on_peer(struct kxfer_session *session, struct kxfer_peer *peer,
 	if (ret)
 		kxfer_target_put(target);
 	return ret;
+}
+
+/* Put a target in the place of another, which has only jobs that wait in the line. */
+static int replace(struct kxfer_target *old, struct kxfer_target *fresh)
+{
+	struct kxfer_session *session = old->peer->session;
+	int ret;
+
+	down_write(&session->lock);
+	ret = xa_load(&session->targets, old->id) == old ? make_flow(session, fresh) : -ESTALE;
+	if (!ret) {
+		fresh->id = old->id;
+		fresh->counted = old->counted;
+		old->counted = false;
+		/* The entry is there: this needs no memory. */
+		xa_store(&session->targets, fresh->id, fresh, GFP_KERNEL);
+		session->last_target = NULL;
+		join_flow(session, fresh->flow);
+		kxfer_target_leave(session, old);
+		kxfer_line_rebind(old, fresh);
+	}
+	up_write(&session->lock);
+	return ret;
+}
+
+static bool is_same(const struct kxfer_target *old, const struct kxfer_target *fresh)
+{
+	return fresh->node == old->node && fresh->export == old->export &&
+	       fresh->length == old->length && fresh->rights == old->rights;
+}
+
+/**
+ * kxfer_target_renew() - have a target of a line granted again, on another link
+ * @old: target with waiting jobs; its link has ended. The caller has a reference
+ * @link: LIVE link to the same peer
+ * @end: when to give up, in jiffies
+ *
+ * The new target takes the place of the old one in the session, and its waiting jobs. If it was
+ * closed meanwhile nothing happens. May sleep. Return: 0; -EKEYREVOKED: the name leads to another
+ * export; or the error of TARGET_OPEN.
+ */
+int kxfer_target_renew(struct kxfer_target *old, struct kxfer_link *link, unsigned long end)
+{
+	struct kxfer_target_open cmd = { .rights = old->rights, .word = old->word };
+	struct kxfer_target *fresh = target_alloc(old->peer, link);
+	int ret;
+
+	if (!fresh)
+		return -ENOMEM;
+	memcpy(cmd.name, old->name, sizeof(cmd.name));
+	ret = acquire(fresh, &cmd, end) ?: identify(fresh, &cmd, end);
+	if (!ret && !is_same(old, fresh))
+		ret = -EKEYREVOKED;
+	kxfer_delay(TARGET_RENEW);
+	if (!ret)
+		ret = replace(old, fresh);
+	kxfer_target_put(ret ? fresh : old);
+	return ret == -ESTALE ? 0 : ret;
 }
 
 /** kxfer_target_open() - KXFER_TARGET_OPEN */
@@ -470,20 +616,6 @@ int kxfer_target_close(struct kxfer_session *session, void *arg)
 	return ret;
 }
 
-/* Return: false if the content is longer than the export. */
-static bool update_content(struct kxfer_target *target,
-			   const struct kxfer_wire_content *wire)
-{
-	struct kxfer_content content;
-
-	kxfer_content_from_wire(&content, wire);
-	if (content.length > target->length)
-		return false;
-	if (content.generation > target->content.generation)
-		target->content = content;
-	return true;
-}
-
 /** kxfer_target_content() - note what an export holds, as the peer says; in a handler */
 void kxfer_target_content(struct kxfer_link *link, u64 exposure,
 			  const struct kxfer_wire_content *content)
@@ -499,31 +631,6 @@ void kxfer_target_content(struct kxfer_link *link, u64 exposure,
 	if (!good)
 		kxfer_link_protocol_error(link, CONTENT_TOO_LONG);
 	wake_up_all(&link->wait);
-}
-
-static int ask_content(struct kxfer_target *target, unsigned int timeout_ms)
-{
-	struct kxfer_wire_grant_id id = { .grant = cpu_to_be64(target->grant) };
-	struct kxfer_wire_info_answer answer;
-	u32 length = sizeof(answer);
-	bool good;
-	int ret;
-
-	ret = kxfer_channel_call(&target->link->control->channel, KXFER_WIRE_INFO, &id,
-				 sizeof(id), &answer, &length, timeout_ms,
-				 KXFER_WAIT_KILLABLE);
-	if (!ret && length != sizeof(answer))
-		ret = -EPROTO;
-	if (ret)
-		return ret;
-	spin_lock_bh(&target->link->targets_lock);
-	good = update_content(target, &answer.content);
-	target->cookie = be64_to_cpu(answer.cookie);
-	spin_unlock_bh(&target->link->targets_lock);
-	if (good)
-		return 0;
-	kxfer_link_protocol_error(target->link, CONTENT_TOO_LONG);
-	return -EPROTO;
 }
 
 static bool content_settled(struct kxfer_target *target, u64 min_generation)
@@ -559,6 +666,7 @@ int kxfer_target_info(struct kxfer_session *session, void *arg)
 {
 	struct kxfer_target_info *cmd = arg;
 	unsigned long end = jiffies + msecs_to_jiffies(cmd->timeout_ms);
+	struct info_answer answer;
 	struct kxfer_target *target;
 	int ret;
 
@@ -571,7 +679,7 @@ int kxfer_target_info(struct kxfer_session *session, void *arg)
 	if (!target)
 		return -ENOENT;
 	ret = READ_ONCE(target->revoked) ? -EKEYREVOKED :
-	      ask_content(target, min(cmd->timeout_ms, (u32)KXFER_TIMEOUT_MAX_MS));
+	      ask_info(target, &answer, min(cmd->timeout_ms, (u32)KXFER_TIMEOUT_MAX_MS));
 	if (!ret && cmd->min_generation)
 		ret = wait_content(target, cmd->min_generation, end);
 	spin_lock_bh(&target->link->targets_lock);

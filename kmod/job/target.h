@@ -12,6 +12,7 @@
 
 struct kxfer_extent;
 struct kxfer_flow;
+struct kxfer_line;
 struct kxfer_link;
 struct kxfer_peer;
 struct kxfer_sender;
@@ -25,6 +26,12 @@ struct kxfer_user;
  * @user: user that the target counts for; a reference
  * @peer: peer of the export; a reference
  * @link: link of the target, with a use
+ * @line: line of @peer, in which its jobs may wait for another link; or NULL
+ * @name: name of the export; this and the next four are set if there is a line
+ * @word: value that the session gave for its messages
+ * @node: node of the export, since its module was loaded
+ * @export: number of the export there
+ * @counted: counts for @user; false: the target whose place it takes does
  * @unplaced: iWARP: WRITEs of its jobs were posted after the last placement READ of one of them;
  *	protected by the lock of its flow's lane
  * @link_node: entry in kxfer_link.opening, then in its targets, then in its closed_targets
@@ -50,6 +57,12 @@ struct kxfer_target {
 	struct kxfer_user *user;
 	struct kxfer_peer *peer;
 	struct kxfer_link *link;
+	struct kxfer_line *line;
+	u8 name[KXFER_NAME_MAX + 1];
+	u64 word;
+	u64 node;
+	u64 export;
+	bool counted;
 	bool unplaced;
 	struct list_head link_node;
 	unsigned long opening;
@@ -73,6 +86,7 @@ int kxfer_target_close(struct kxfer_session *session, void *arg);
 int kxfer_target_info(struct kxfer_session *session, void *arg);
 void kxfer_target_leave(struct kxfer_session *session, struct kxfer_target *target);
 void kxfer_target_put(struct kxfer_target *target);
+int kxfer_target_renew(struct kxfer_target *old, struct kxfer_link *link, unsigned long end);
 void kxfer_target_settle(struct kxfer_target *target);
 void kxfer_target_free(struct kxfer_target *target);
 void kxfer_target_revoke(struct kxfer_link *link, u64 exposure);

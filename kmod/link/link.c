@@ -702,6 +702,9 @@ static void teardown_work(struct work_struct *work)
 	stop_lanes(link);
 	kxfer_delay(LINK_LANES_STOPPED);
 	kxfer_link_hook(link->ops->ended, link);
+	/* Whoever sees it may post again, on another link, what was posted on this one. */
+	smp_store_release(&link->ended, true);
+	wake_up_all(&link->wait);
 	kxfer_iwarp_free_source(link);
 	kxfer_delay(LINK_ENDED);
 	list_for_each_entry(lane, &link->lanes, node)

@@ -99,6 +99,8 @@ struct kxfer_link_key {
  * @refusal: enum kxfer_refusal
  * @created_ns: time of creation
  * @unused_ns: time since when @users is 0; passive: since when @nr_grants is 0
+ * @ended: lanes are stopped, and what used them has ended; see teardown_work()
+ * @fenced: initiator: the peer has stopped the lanes, too; see fence.c
  * @keeps_grant: the peer has a grant that could not be given back
  * @rtt_ns: round-trip time of the last PING
  * @nr_calls: calls of the engine that use the link
@@ -167,6 +169,8 @@ struct kxfer_link {
 
 	u64 created_ns;
 	u64 unused_ns;
+	bool ended;
+	bool fenced;
 	bool keeps_grant;
 	u64 rtt_ns;
 	atomic_t nr_calls;
@@ -209,6 +213,8 @@ struct kxfer_link *kxfer_link_dedicate(const struct kxfer_link_key *key,
 struct kxfer_link *kxfer_link_create_passive(const struct kxfer_addr *peer);
 struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
 					  const struct kxfer_addr *peer);
+struct kxfer_link *kxfer_link_find_former(const struct kxfer_link *link,
+					  const struct kxfer_wire_resume *resume);
 void kxfer_link_rename_device(const struct kxfer_device *dev, const char *name);
 u32 kxfer_link_ids(u64 *cursor, u64 *ids, u32 nr);
 u32 kxfer_link_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records, u32 nr);

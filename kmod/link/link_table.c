@@ -449,6 +449,47 @@ struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
 	return found;
 }
 
+/* Keys are copied for each listener; so compare what they are. */
+static bool same_proof(const struct kxfer_link *a, const struct kxfer_link *b)
+{
+	const struct kxfer_key *x = READ_ONCE(a->handshake.proven);
+	const struct kxfer_key *y = READ_ONCE(b->handshake.proven);
+
+	return x == y || (x && y && !crypto_memneq(x->id, y->id, sizeof(x->id)));
+}
+
+static bool is_former(const struct kxfer_link *old, const struct kxfer_link *link,
+		      const struct kxfer_wire_resume *resume)
+{
+	return !old->initiator && old != link && old->epoch == be64_to_cpu(resume->epoch) &&
+	       same_host(&old->remote, &link->remote) && same_proof(old, link) &&
+	       !crypto_memneq(old->cookie, resume->cookie, sizeof(old->cookie));
+}
+
+/**
+ * kxfer_link_find_former() - an accepted link that the initiator of another one names
+ * @link: LIVE link that was accepted from the same host
+ * @resume: payload of RESUME, untrusted
+ *
+ * Return: the link, in any state, with one more reference; or NULL.
+ */
+struct kxfer_link *kxfer_link_find_former(const struct kxfer_link *link,
+					  const struct kxfer_wire_resume *resume)
+{
+	struct kxfer_link *old, *found = NULL;
+
+	spin_lock_bh(&links_lock);
+	list_for_each_entry(old, &links, node) {
+		if (is_former(old, link, resume)) {
+			kxfer_link_ref(old);
+			found = old;
+			break;
+		}
+	}
+	spin_unlock_bh(&links_lock);
+	return found;
+}
+
 /* handshake.proven is set before the link is LIVE, and stays as long as the link. */
 static void fill_key_name(const struct kxfer_link *link, struct kxfer_info_link *info)
 {

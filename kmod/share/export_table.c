@@ -60,6 +60,15 @@ static u32 name_hash(const void *name)
 	return jhash(name, KXFER_NAME_MAX + 1, seed());
 }
 
+/** kxfer_export_node() - a random number of this node, the same as long as its module is loaded */
+u64 kxfer_export_node(void)
+{
+	static u64 value;
+
+	get_random_once(&value, sizeof(value));
+	return value;
+}
+
 /**
  * kxfer_export_table_find() - find the export of a name
  * @name: name in KXFER_NAME_MAX + 1 bytes, filled up with zeros

@@ -12,6 +12,7 @@ struct kxfer_link;
 void kxfer_exports_lock(void);
 void kxfer_exports_unlock(void);
 
+u64 kxfer_export_node(void);
 int kxfer_export_table_add(struct kxfer_export *export);
 void kxfer_export_table_del(struct kxfer_export *export);
 struct kxfer_export *kxfer_export_table_find(const u8 *name);

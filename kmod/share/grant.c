@@ -207,9 +207,31 @@ enum kxfer_wire_status kxfer_grant_release(struct kxfer_link *link, u64 grant_id
 	return KXFER_WIRE_OK;
 }
 
-/** kxfer_grant_describe() - handle INFO: length, cookie and content of a grant's export */
+/* Return: bytes of the answer. */
+static u32 describe(const struct kxfer_link *link, struct kxfer_export *export,
+		    struct kxfer_wire_info_answer *answer)
+{
+	struct kxfer_wire_identity *identity = (struct kxfer_wire_identity *)(answer + 1);
+
+	answer->length = cpu_to_be64(kxfer_export_length(export, link));
+	answer->cookie = cpu_to_be64(export->cookie);
+	kxfer_export_content(export, &answer->content);
+	if (!(link->features & KXFER_WIRE_FEATURE_RESUME))
+		return sizeof(*answer);
+	identity->node = cpu_to_be64(kxfer_export_node());
+	identity->export = cpu_to_be64(export->node_id);
+	return sizeof(*answer) + sizeof(*identity);
+}
+
+/**
+ * kxfer_grant_describe() - handle INFO: what the export of a grant is and holds
+ * @link: passive link
+ * @grant_id: id of the grant, untrusted
+ * @answer: answer, filled on success; room for struct kxfer_wire_identity behind it
+ * @length: out: bytes of the answer, on success
+ */
 enum kxfer_wire_status kxfer_grant_describe(struct kxfer_link *link, u64 grant_id,
-					    struct kxfer_wire_info_answer *answer)
+					    struct kxfer_wire_info_answer *answer, u32 *length)
 {
 	enum kxfer_wire_status status = KXFER_WIRE_NO_ENTRY;
 	struct kxfer_exposure *exposure;
@@ -224,9 +246,7 @@ enum kxfer_wire_status kxfer_grant_describe(struct kxfer_link *link, u64 grant_i
 	if (exposure && list_empty(&exposure->link_node)) {
 		status = KXFER_WIRE_REVOKED;
 	} else if (exposure) {
-		answer->length = cpu_to_be64(kxfer_export_length(exposure->export, link));
-		answer->cookie = cpu_to_be64(exposure->export->cookie);
-		kxfer_export_content(exposure->export, &answer->content);
+		*length = describe(link, exposure->export, answer);
 		status = KXFER_WIRE_OK;
 	}
 	xa_unlock_bh(&link->grants);

@@ -38,7 +38,8 @@ enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
 enum kxfer_wire_status kxfer_grant_release(struct kxfer_link *link, u64 grant_id);
 int kxfer_grant_wait_messages(struct kxfer_link *link, const struct kxfer_wire_release *release);
 enum kxfer_wire_status kxfer_grant_describe(struct kxfer_link *link, u64 grant_id,
-					    struct kxfer_wire_info_answer *answer);
+					    struct kxfer_wire_info_answer *answer,
+					    u32 *length);
 enum kxfer_wire_status kxfer_grant_notify(struct kxfer_link *link, u64 grant_id,
 					  u64 cookie);
 int kxfer_grant_send(struct kxfer_lane *lane, const struct kxfer_wire_send *send, u32 length);

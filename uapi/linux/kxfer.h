@@ -247,6 +247,9 @@ struct kxfer_query {
 /* KXFER_SQ_RING and KXFER_ENTER. */
 #define KXFER_FEATURE_SQ_RING	(1ULL << 14)
 
+/* struct kxfer_peer_open.loss_ms and KXFER_JOB_F_IDEMPOTENT, between nodes that both have it. */
+#define KXFER_FEATURE_LOSS	(1ULL << 15)
+
 #define KXFER_QUERY		_IO(KXFER_TYPE, KXFER_CMD_QUERY)
 
 /**
@@ -937,7 +940,13 @@ enum kxfer_refusal {
  * @peer: out: id of the peer
  * @refusal: out, also if the call fails (EACCES, EPROTONOSUPPORT, EDQUOT, ECONNREFUSED,
  *	ECONNRESET, EKEYREJECTED): enum kxfer_refusal, or KXFER_REFUSAL_TRANSPORT and a reason
- * @__reserved: must be 0
+ * @loss_ms: 0 to 3600000. 0: jobs end with ECONNRESET when their link breaks. Else jobs to the
+ *	targets of this peer may outlive their link: they wait so long for another one, or until
+ *	their deadline, and go on there. READs do, and WRITEs with KXFER_JOB_F_IDEMPOTENT, behind
+ *	the bytes that are known to be there; and jobs of which nothing was posted, unless a job of
+ *	the session before them, to a target on the same link, has ended with the link. All
+ *	others end with ECONNRESET. A target is granted again first; EKEYREVOKED: its export is
+ *	not there any more. EOPNOTSUPP: the peer lacks KXFER_FEATURE_LOSS
  * @link: out: node-wide id of the link
  * @key: name of the key that both ends must prove (struct kxfer_key_name), or empty.
  *	Sessions with the same name and secret share a link
@@ -953,7 +962,7 @@ struct kxfer_peer_open {
 	__u32 timeout_ms;
 	__u32 peer;
 	__u32 refusal;
-	__u32 __reserved;
+	__u32 loss_ms;
 	__aligned_u64 link;
 	__u8 key[KXFER_NAME_MAX + 1];
 };
@@ -1193,9 +1202,16 @@ enum kxfer_op {
  * peer lacks KXFER_FEATURE_WAIT.
  */
 #define KXFER_JOB_F_WAIT	(1U << 8)
+/*
+ * WRITE: it may be carried out again, from its beginning or from its middle, if its link breaks and
+ * the peer was opened with @loss_ms. The region must not be changed before the job has completed,
+ * and nobody may count on the bytes at the peer before that. READs are always so.
+ */
+#define KXFER_JOB_F_IDEMPOTENT	(1U << 9)
 #define KXFER_JOB_F_ALL		(KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_BATCH | KXFER_JOB_F_IMM | \
 				 KXFER_JOB_F_FENCE | KXFER_JOB_F_ORDERED | KXFER_JOB_F_NOTIFY | \
-				 KXFER_JOB_F_STORED | KXFER_JOB_F_APART | KXFER_JOB_F_WAIT)
+				 KXFER_JOB_F_STORED | KXFER_JOB_F_APART | KXFER_JOB_F_WAIT | \
+				 KXFER_JOB_F_IDEMPOTENT)
 
 /**
  * struct kxfer_job - one transfer

@@ -75,7 +75,7 @@ static struct shared *shared;
 static char netdev[32];		/* network interface of the device */
 
 /* Flows in addition to those of flows.h. */
-enum own_flow { HELD = NR_FLOWS, SERVED, ODDS, RENEW, NR_ALL_FLOWS };
+enum own_flow { HELD = NR_FLOWS, SERVED, ODDS, OUTLIVED, RENEW, NR_ALL_FLOWS };
 
 static const char *const flow_names[NR_ALL_FLOWS] = {
 	[LOCAL] = "local", [CONNECT] = "connect", [TRANSFER] = "transfer",
@@ -83,7 +83,7 @@ static const char *const flow_names[NR_ALL_FLOWS] = {
 	[BY_URING] = "uring", [WITHDRAW] = "withdraw", [CLOSE] = "close",
 	[MAILBOX] = "mailbox", [OVERTAKEN] = "overtaken", [REFUSED] = "refused",
 	[DISCONNECT] = "disconnect", [RETURN] = "return", [HELD] = "held",
-	[SERVED] = "served", [ODDS] = "odds", [RENEW] = "renew",
+	[SERVED] = "served", [ODDS] = "odds", [OUTLIVED] = "outlived", [RENEW] = "renew",
 };
 
 /* A peer in a separate process, so that it can be killed at any moment. */
@@ -253,6 +253,42 @@ static int run_odds(struct world *world)
 	return ret;
 }
 
+/* Jobs whose link breaks under them, and that go on over another one. */
+static int run_outlived(struct world *world)
+{
+	struct kxfer_peer_open open = {
+		.size = sizeof(open),
+		.remote = kx_addr(kx_address(), KXFER_PORT),
+		.timeout_ms = KX_TIMEOUT_MS,
+		.loss_ms = KX_TIMEOUT_MS,
+	};
+	struct kxfer_job jobs[2] = {
+		{ .op = KXFER_OP_READ, .length = LENGTH },
+		{ .op = KXFER_OP_WRITE, .length = LENGTH, .flags = KXFER_JOB_F_IDEMPOTENT },
+	};
+	struct kxfer_completion done[2];
+	int fd = kx_open(), ret, i;
+	uint32_t region, target;
+
+	if (fd < 0)
+		return fd;
+	ret = kx_region_add(fd, world->here, LENGTH, KXFER_REGION_F_WRITE, &region) ?:
+	      kx_call(fd, KXFER_PEER_OPEN, &open) ?:
+	      kx_target_open(fd, open.peer, "fault-big", 0, &target);
+	for (i = 0; i < 2; i++) {
+		jobs[i].region = region;
+		jobs[i].target = target;
+	}
+	if (!ret) {
+		fault_arm("LANE_POST_SEND", 1);
+		kx_submit(fd, jobs, 2);
+		kx_reap(fd, done, 2, 2, KX_TIMEOUT_MS);
+		fault_arm("LANE_POST_SEND", 0);
+	}
+	close(fd);
+	return ret;
+}
+
 /* For the device's other endings. It changes the counters of the test's own world. */
 static int run_renew(struct world *world)
 {
@@ -279,6 +315,9 @@ static void run_flow(struct world *world, int flow)
 		break;
 	case ODDS:
 		run_odds(world);
+		break;
+	case OUTLIVED:
+		run_outlived(world);
 		break;
 	case RENEW:
 		run_renew(world);
@@ -747,7 +786,8 @@ static int flow_of(const struct sweeping *sweeping, int site, enum ending ending
 {
 	static const int order[] = {
 		CONNECT, WITHDRAW, TRANSFER, MAILBOX, HELD, SERVED, BY_URING, CLOSE, ODDS,
-		MEASURE, DEDICATE, DATAGRAMS, LOCAL, OVERTAKEN, REFUSED, DISCONNECT, RENEW,
+		MEASURE, DEDICATE, DATAGRAMS, LOCAL, OVERTAKEN, REFUSED, DISCONNECT, OUTLIVED,
+		RENEW,
 	};
 	size_t i;
 
@@ -777,6 +817,7 @@ static const char *unreached(const char *site)
 		{ "MISC_REGISTER", "by loading alone" },
 		{ "DEVICE_CLIENT", "by loading alone" },
 		{ "LINK_WORKQUEUE", "by loading alone" },
+		{ "LINE_WORKQUEUE", "by loading alone" },
 		{ "LINK_HANDLERS", "by loading alone" },
 		{ "LINK_LIFE", "by loading alone" },
 		{ "CQ_WORKQUEUE", "by loading alone" },
@@ -794,6 +835,7 @@ static const char *unreached(const char *site)
 		{ "CQ_AWAY", "only while another task wants the CPU: data/aside.c" },
 		{ "JOB_PUMP_WORK", "only by completions that follow each other for long" },
 		{ "CM_QUERY", siw ? "a QP of iWARP has no path" : NULL },
+		{ "FENCE_WAIT", "only by a peer that ends a link later: lifetime/line.c" },
 		{ "CONTROL_ORPHAN", "only by a caller that gives up just before its grant comes" },
 	};
 	size_t i;

@@ -31,6 +31,7 @@ static enum flow home_of(enum site site)
 	case SITE_MISC_REGISTER:
 	case SITE_DEVICE_CLIENT:
 	case SITE_LINK_WORKQUEUE:
+	case SITE_LINE_WORKQUEUE:
 	case SITE_LINK_HANDLERS:
 	case SITE_LINK_LIFE:
 	case SITE_CQ_WORKQUEUE:
@@ -115,6 +116,7 @@ static enum flow home_of(enum site site)
 	case SITE_OFFERS:
 	case SITE_FETCHES:
 	case SITE_PEER:
+	case SITE_LINE:
 		return CONNECT;
 	case SITE_MEMORY_TABLE:
 	case SITE_MAPPING:

@@ -76,7 +76,7 @@ TEST_F(message, of_type_0_costs_the_link)
 
 TEST_F(message, of_unknown_type_costs_the_link)
 {
-	self->header.type = KXFER_WIRE_CREDITS + 1;
+	self->header.type = KXFER_WIRE_RESUME + 1;
 	POST(control, 0);
 	EXPECT_DROPPED();
 }

@@ -460,7 +460,6 @@ RESERVED(info, KXFER_INFO, kxfer_info, fill_info);
 RESERVED(region_del, KXFER_REGION_DEL, kxfer_id, fill_id);
 RESERVED(export_del, KXFER_EXPORT_DEL, kxfer_id, fill_id);
 RESERVED(export_set, KXFER_EXPORT_SET, kxfer_export_set, fill_export_set);
-RESERVED(peer_open, KXFER_PEER_OPEN, kxfer_peer_open, fill_peer_open);
 RESERVED(peer_close, KXFER_PEER_CLOSE, kxfer_id, fill_id);
 RESERVED(peer_list, KXFER_PEER_LIST, kxfer_peer_list, fill_peer_list);
 RESERVED(target_close, KXFER_TARGET_CLOSE, kxfer_id, fill_id);

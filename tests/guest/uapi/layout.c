@@ -324,7 +324,7 @@ TEST(layout_of_peer_open)
 	MEMBER(kxfer_peer_open, timeout_ms, 128);
 	MEMBER(kxfer_peer_open, peer, 132);
 	MEMBER(kxfer_peer_open, refusal, 136);
-	MEMBER(kxfer_peer_open, __reserved, 140);
+	MEMBER(kxfer_peer_open, loss_ms, 140);
 	MEMBER(kxfer_peer_open, link, 144);
 	MEMBER(kxfer_peer_open, key, 152);
 	SIZE(kxfer_peer_open, 216);

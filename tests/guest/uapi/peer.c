@@ -101,6 +101,18 @@ TEST_F(peer, of_another_context_or_service_type_has_a_link_of_its_own)
 	EXPECT_NE(self->cmd.link, tos.link);
 }
 
+TEST_F(peer, whose_jobs_outlive_a_link_shares_it_all_the_same)
+{
+	struct kxfer_peer_open lossy = good(PORT);
+
+	lossy.loss_ms = 3600000;
+	ASSERT_EQ(0, open_peer(self->fd, &self->cmd));
+	ASSERT_EQ(0, open_peer(self->fd, &lossy));
+	EXPECT_EQ(self->cmd.link, lossy.link);
+	lossy.loss_ms++;
+	EXPECT_EQ(-EINVAL, open_peer(self->fd, &lossy));
+}
+
 TEST_F(peer, is_reached_by_IPv6)
 {
 	uint64_t listener;

@@ -82,6 +82,8 @@ static inline bool model_may_send(u8 type, u32 length, bool initiator, bool data
 		return initiator && !data && length >= 8 && length <= 16;
 	case KXFER_WIRE_INFO:
 		return initiator && !data && length == 8;
+	case KXFER_WIRE_RESUME:
+		return initiator && !data && length == 24;
 	case KXFER_WIRE_REVOKE:
 		return !initiator && !data && length == 8;
 	case KXFER_WIRE_CONTENT:

@@ -210,12 +210,19 @@ static int run_local(void *context)
 static int run_connect(void *context)
 {
 	struct world *world = context;
+	struct kxfer_peer_open open = {
+		.size = sizeof(open),
+		.remote = kx_addr(kx_address(), KXFER_PORT),
+		.timeout_ms = KX_TIMEOUT_MS,
+		.loss_ms = KX_TIMEOUT_MS,
+	};
 	int ret;
 
 	world->client = kx_open();
 	if (world->client < 0)
 		return world->client;
-	ret = kx_peer_open(world->client, kx_addr(kx_address(), KXFER_PORT), &world->peer);
+	ret = kx_call(world->client, KXFER_PEER_OPEN, &open);
+	world->peer = open.peer;
 	return ret ?: kx_peer_close(world->client, world->peer);
 }
 

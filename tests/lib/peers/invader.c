@@ -53,6 +53,7 @@ struct invader {
 	bool has_data;
 	bool has_long;		/* long messages were agreed on */
 	bool has_eager;		/* so were eager messages */
+	bool has_resume;	/* and RESUME */
 	bool deaf;		/* no RECVs on a lane */
 	bool confused;		/* has misbehaved: an answer may have any status */
 	struct slot slots[2][KXFER_WIRE_DATA_SLOTS];	/* control, data */
@@ -492,6 +493,18 @@ static uint32_t say_take_back(struct invader *invader, struct slot *slot, void *
 	return sizeof(struct kxfer_wire_take_back);
 }
 
+/* Names this link, or one that does not exist; the links of others are not known here. */
+static uint32_t say_resume(struct invader *invader, struct kxfer_wire_resume *resume)
+{
+	*resume = (struct kxfer_wire_resume) {
+		.epoch = htobe64(dice_chance(&invader->dice, 300) ? invader->link.epoch :
+				 dice_odd(&invader->dice)),
+	};
+	if (dice_chance(&invader->dice, 500))
+		memcpy(resume->cookie, invader->link.cookie, sizeof(resume->cookie));
+	return sizeof(*resume);
+}
+
 static uint32_t say(struct invader *invader, uint8_t type, struct slot *slot, void *payload)
 {
 	switch (type) {
@@ -515,6 +528,8 @@ static uint32_t say(struct invader *invader, uint8_t type, struct slot *slot, vo
 		return say_offer(invader, slot, payload);
 	case KXFER_WIRE_TAKE_BACK:
 		return say_take_back(invader, slot, payload);
+	case KXFER_WIRE_RESUME:
+		return say_resume(invader, payload);
 	default:
 		return 0;
 	}
@@ -546,6 +561,7 @@ static uint8_t some_type(struct invader *invader)
 		KXFER_WIRE_INFO, KXFER_WIRE_LIST, KXFER_WIRE_NOTIFY, KXFER_WIRE_NOTIFY,
 		KXFER_WIRE_SEND, KXFER_WIRE_SEND, KXFER_WIRE_OFFER, KXFER_WIRE_OFFER,
 		KXFER_WIRE_OFFER, KXFER_WIRE_TAKE_BACK, KXFER_WIRE_CREDITS, KXFER_WIRE_CREDITS,
+		KXFER_WIRE_RESUME,
 	};
 
 	return types[dice_below(&invader->dice, sizeof(types))];
@@ -563,6 +579,8 @@ static bool makes_sense(const struct invader *invader, uint8_t type)
 		return invader->has_long && invader->noted;
 	if (type == KXFER_WIRE_CREDITS)
 		return invader->has_eager;
+	if (type == KXFER_WIRE_RESUME)
+		return invader->has_resume;
 	return type != KXFER_WIRE_OFFER || invader->has_long;
 }
 
@@ -892,10 +910,12 @@ static bool connect_control(struct invader *invader)
 	dice_fill(&invader->dice, cookie, sizeof(cookie));
 	hello = raw_hello_data(KXFER_WIRE_CONTROL, cookie, epoch);
 	invader->has_long = dice_chance(&invader->dice, 900);
+	invader->has_resume = dice_chance(&invader->dice, 800);
 	invader->has_eager = dice_chance(&invader->dice, 700) && strcmp(kx_provider(), "siw");
 	/* Mostly with KXFER_WIRE_FEATURE_WAIT: without it the flag of that name costs the link. */
 	hello.features = htobe32((invader->has_long ? KXFER_WIRE_FEATURE_LONG : 0) |
 				 (dice_chance(&invader->dice, 950) ? KXFER_WIRE_FEATURE_WAIT : 0) |
+				 (invader->has_resume ? KXFER_WIRE_FEATURE_RESUME : 0) |
 				 (invader->has_eager ? KXFER_WIRE_FEATURE_EAGER : 0));
 	if (dice_chance(&invader->dice, 150))
 		spoil_hello(&invader->dice, &hello, &length);

@@ -71,6 +71,7 @@ static int open_peer(struct rig *rig)
 		.remote = rig_address(rig),
 		.context = rig->options.context,
 		.timeout_ms = KX_TIMEOUT_MS,
+		.loss_ms = rig->options.loss_ms,
 	};
 	int ret;
 

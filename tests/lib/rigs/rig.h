@@ -31,6 +31,7 @@
  * @scope_id: scope of an IPv6 link-local @address
  * @local: address to connect from; NULL: chosen by routing
  * @rights: rights of the target; 0: all
+ * @loss_ms: how long jobs wait for a lost link
  */
 struct rig_options {
 	size_t length;
@@ -43,6 +44,7 @@ struct rig_options {
 	uint32_t scope_id;
 	const char *local;
 	uint32_t rights;
+	uint32_t loss_ms;
 };
 
 struct rig {

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What a session holds of a peer over links that come and go. See line.c. */
+#ifndef KXFER_LINE_H
+#define KXFER_LINE_H
+
+#include <linux/list.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+
+#include "base/deadline.h"
+
+struct kxfer_active_job;
+struct kxfer_job_list;
+struct kxfer_lane;
+struct kxfer_peer;
+struct kxfer_session;
+struct kxfer_target;
+struct mem_cgroup;
+
+#define KXFER_LOSS_MAX_MS	3600000	/* longest time that jobs wait for a lost link */
+
+/**
+ * struct kxfer_line - the line to a peer that was opened with loss_ms
+ * @peer: peer of the line, which has it to its end
+ * @loss_ms: how long jobs wait for a lost link
+ * @memcg: memory cgroup charged for new links and targets: of the call that opened the peer; a
+ *	reference
+ * @work: finds a new link, and has @jobs go on
+ * @backoff_ms: longest pause before the next try; this and the next five are protected by the
+ *	session's job_lock
+ * @closed: no job may wait any more
+ * @down: all jobs of the line's targets wait in @jobs
+ * @jobs: jobs that wait, by kxfer_active_job.lane_node, in the order of acceptance
+ * @until_ns: when @jobs end, if @down
+ * @deadlines: deadlines of @jobs, and @until_ns
+ */
+struct kxfer_line {
+	struct kxfer_peer *peer;
+	u32 loss_ms;
+	struct mem_cgroup *memcg;
+	struct delayed_work work;
+	u32 backoff_ms;
+	bool closed;
+	bool down;
+	struct list_head jobs;
+	u64 until_ns;
+	struct kxfer_deadlines deadlines;
+};
+
+int kxfer_line_init(void);
+void kxfer_line_exit(void);
+struct kxfer_line *kxfer_line_create(struct kxfer_peer *peer, u32 loss_ms);
+void kxfer_line_close(struct kxfer_line *line);
+void kxfer_line_close_all(struct kxfer_session *session);
+void kxfer_line_free(struct kxfer_line *line);
+void kxfer_line_sort(struct kxfer_job_list *jobs, struct list_head *kept);
+void kxfer_line_keep(struct list_head *kept, int error);
+bool kxfer_line_takes(struct kxfer_active_job *job, const struct kxfer_lane *lane);
+bool kxfer_line_stop(struct kxfer_active_job *job, bool started, struct kxfer_job_list *ended);
+void kxfer_line_rebind(struct kxfer_target *old, struct kxfer_target *fresh);
+
+#endif /* KXFER_LINE_H */

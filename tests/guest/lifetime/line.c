@@ -1,0 +1,608 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Jobs that outlive their link: which go on, which end, in what order, and how long they wait.
+ *
+ * Method: a work request that cannot be posted breaks the link. Without a listener no other link
+ * can be made, and jobs wait; each end of the waiting is tried.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness/baseline.h"
+#include "harness/fault.h"
+#include "kselftest_harness.h"
+#include "rigs/rig.h"
+
+#define LENGTH		(16 * 1024 * 1024)
+#define SHORT		64
+#define LONG_MS		30000	/* loss_ms: longer than any link takes to come back */
+#define BRIEF_MS	800	/* loss_ms that passes */
+#define DOWN_MS		300	/* for which the link is kept away */
+#define SLACK_MS	(4000 * kx_slowness())	/* a step of the line's work, and the load */
+#define NR_JOBS		32
+
+FIXTURE(line)
+{
+	struct rig rig;
+	int fd;
+	uint64_t kept;
+	uint64_t resumed;
+};
+
+FIXTURE_SETUP(line)
+{
+	struct rig_options options = {
+		.length = LENGTH,
+		.here = BUFFER_SCATTERED,
+		.loss_ms = LONG_MS,
+	};
+
+	self->rig.client = -1;
+	self->rig.server = -1;
+	self->fd = kx_open();
+	ASSERT_LE(0, self->fd);
+	if (!fault_available())
+		SKIP(return, "needs root and debugfs");
+	ASSERT_EQ(0, rig_open(&self->rig, &options));
+	self->kept = kx_counter(self->fd, "jobs_kept");
+	self->resumed = kx_counter(self->fd, "jobs_resumed");
+}
+
+FIXTURE_TEARDOWN(line)
+{
+	fault_reset();
+	rig_close(&self->rig);
+	close(self->fd);
+}
+
+static uint64_t nr_kept(struct _test_data_line *self)
+{
+	return kx_counter(self->fd, "jobs_kept") - self->kept;
+}
+
+static uint64_t nr_resumed(struct _test_data_line *self)
+{
+	return kx_counter(self->fd, "jobs_resumed") - self->resumed;
+}
+
+/* The next work request that is posted breaks its link. */
+static void break_next(void)
+{
+	fault_arm("LANE_POST_SEND", 1);
+}
+
+/* A request of the client breaks its link, under no job. */
+static void break_link(struct rig *rig)
+{
+	struct kxfer_peer_export export;
+	uint64_t cursor = 0;
+
+	break_next();
+	kx_peer_list(rig->client, rig->peer, &export, 1, &cursor);
+	fault_arm("LANE_POST_SEND", 0);
+}
+
+static int nr_links(int fd)
+{
+	struct kxfer_info_link links[8];
+	uint64_t cursor = 0;
+
+	return kx_info(fd, KXFER_INFO_LINKS, links, sizeof(links[0]), 8, &cursor);
+}
+
+/* Breaks the link, and lets no other be made. Return: whether it is gone. */
+static bool take_link_away(struct _test_data_line *self)
+{
+	if (kx_listen_del(self->rig.server, self->rig.listener))
+		return false;
+	break_link(&self->rig);
+	return kx_wait_until(!nr_links(self->fd), 20000);
+}
+
+static int bring_link_back(struct _test_data_line *self)
+{
+	return kx_listen_add(self->rig.server, kx_addr(kx_address(), KXFER_PORT), 0,
+			     &self->rig.listener);
+}
+
+static struct kxfer_job job_of(const struct rig *rig, uint32_t op, uint32_t flags, uint64_t number)
+{
+	struct kxfer_job job = rig_job(rig, op, number * SHORT, number * SHORT, SHORT);
+
+	if (op == KXFER_OP_NOTIFY)
+		job = (struct kxfer_job) { .op = op, .target = rig->target, .cookie = number };
+	job.flags = flags;
+	job.user_data = number;
+	return job;
+}
+
+/* Reaps jobs whose user_data are below @nr. @status: by user_data. Return: 0 or -errno. */
+static int reap_all(int fd, int *status, uint32_t nr, uint32_t wait_ms)
+{
+	struct kxfer_completion done[NR_JOBS];
+	uint32_t i;
+	int ret = kx_reap(fd, done, nr, nr, wait_ms);
+
+	if (ret != (int)nr)
+		return ret < 0 ? ret : -EPROTO;
+	for (i = 0; i < nr; i++)
+		status[i] = 1;
+	for (i = 0; i < nr; i++) {
+		if (done[i].user_data >= nr || status[done[i].user_data] != 1)
+			return -EPROTO;
+		status[done[i].user_data] = done[i].status;
+	}
+	return 0;
+}
+
+/* ---- which jobs go on ---- */
+
+TEST_F(line, a_read_goes_on)
+{
+	const char *wrong;
+
+	rig_prepare(&self->rig, KXFER_OP_READ);
+	break_next();
+	wrong = rig_try(&self->rig, KXFER_OP_READ, 0, 4096, 3000);
+	ASSERT_EQ(NULL, wrong) {
+		TH_LOG("%s", wrong);
+	}
+	EXPECT_EQ(1, nr_kept(self));
+	EXPECT_EQ(1, nr_resumed(self));
+}
+
+TEST_F(line, a_write_goes_on_if_it_may_be_repeated)
+{
+	struct kxfer_job job = job_of(&self->rig, KXFER_OP_WRITE, KXFER_JOB_F_IDEMPOTENT, 0);
+	int status;
+
+	memset(self->rig.here.bytes, 0x5a, SHORT);
+	break_next();
+	test_cmd_submit(1, self->rig.client, &job, 1);
+	ASSERT_EQ(0, reap_all(self->rig.client, &status, 1, LONG_MS));
+	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, memcmp(self->rig.there.bytes, self->rig.here.bytes, SHORT));
+	EXPECT_EQ(1, nr_resumed(self));
+}
+
+TEST_F(line, a_write_that_was_posted_ends)
+{
+	struct kxfer_job job = job_of(&self->rig, KXFER_OP_WRITE, 0, 0);
+	int status;
+
+	break_next();
+	test_cmd_submit(1, self->rig.client, &job, 1);
+	ASSERT_EQ(0, reap_all(self->rig.client, &status, 1, LONG_MS));
+	EXPECT_EQ(-ECONNRESET, status);
+	EXPECT_EQ(0, nr_kept(self));
+	/* The line is not broken: the next job finds another link. */
+	EXPECT_EQ(0, rig_move(&self->rig, KXFER_OP_WRITE, 0, 0, SHORT));
+}
+
+TEST_F(line, a_notify_that_was_posted_ends)
+{
+	struct kxfer_job job = job_of(&self->rig, KXFER_OP_NOTIFY, 0, 0);
+	int status;
+
+	break_next();
+	test_cmd_submit(1, self->rig.client, &job, 1);
+	ASSERT_EQ(0, reap_all(self->rig.client, &status, 1, LONG_MS));
+	EXPECT_EQ(-ECONNRESET, status);
+	EXPECT_EQ(0, nr_kept(self));
+}
+
+/* The jobs behind the first wait for its end. */
+TEST_F(line, what_counts_on_a_job_that_ended_ends_too)
+{
+	struct kxfer_job jobs[] = {
+		job_of(&self->rig, KXFER_OP_WRITE, 0, 0),
+		job_of(&self->rig, KXFER_OP_NOTIFY, KXFER_JOB_F_ORDERED, 1),
+		job_of(&self->rig, KXFER_OP_WRITE, 0, 2),
+		job_of(&self->rig, KXFER_OP_READ, KXFER_JOB_F_FENCE, 3),
+		job_of(&self->rig, KXFER_OP_READ, 0, 4),
+		job_of(&self->rig, KXFER_OP_WRITE, KXFER_JOB_F_IDEMPOTENT, 5),
+	};
+	struct kxfer_event event;
+	int status[6], i;
+
+	break_next();
+	test_cmd_submit(6, self->rig.client, jobs, 6);
+	ASSERT_EQ(0, reap_all(self->rig.client, status, 6, LONG_MS));
+	for (i = 0; i < 4; i++)
+		EXPECT_EQ(-ECONNRESET, status[i]) {
+			TH_LOG("job %d", i);
+		}
+	EXPECT_EQ(0, status[4]);
+	EXPECT_EQ(0, status[5]);
+	EXPECT_EQ(0, kx_event_reap(self->rig.server, &event, 1, 0));
+}
+
+TEST_F(line, what_was_not_posted_goes_on_in_order)
+{
+	struct kxfer_job jobs[NR_JOBS];
+	struct kxfer_event events[NR_JOBS];
+	int status[NR_JOBS], i;
+
+	jobs[0] = job_of(&self->rig, KXFER_OP_READ, 0, 0);
+	for (i = 1; i < NR_JOBS; i++)
+		jobs[i] = job_of(&self->rig, i % 2 ? KXFER_OP_WRITE : KXFER_OP_NOTIFY,
+				 i == 1 ? KXFER_JOB_F_FENCE : 0, i);
+	memset(self->rig.here.bytes, 0x21, NR_JOBS * SHORT);
+	break_next();
+	test_cmd_submit(NR_JOBS, self->rig.client, jobs, NR_JOBS);
+	ASSERT_EQ(0, reap_all(self->rig.client, status, NR_JOBS, LONG_MS));
+	for (i = 0; i < NR_JOBS; i++)
+		EXPECT_EQ(0, status[i]);
+	ASSERT_EQ(NR_JOBS / 2 - 1, kx_event_reap(self->rig.server, events, NR_JOBS, 1000));
+	for (i = 0; i < NR_JOBS / 2 - 1; i++)
+		EXPECT_EQ(2 * (i + 1), events[i].cookie);
+	EXPECT_EQ(NR_JOBS, nr_kept(self));
+	EXPECT_EQ(0, memcmp(self->rig.there.bytes + SHORT, self->rig.here.bytes + SHORT, SHORT));
+}
+
+/* Its work requests are several posts: the second breaks the link. */
+TEST_F(line, a_long_read_goes_on_behind_what_it_has)
+{
+	uint64_t before = kx_counter(self->fd, "wr_posted"), whole, broken;
+	const char *wrong;
+
+	rig_prepare(&self->rig, KXFER_OP_READ);
+	ASSERT_EQ(NULL, rig_try(&self->rig, KXFER_OP_READ, 0, 0, LENGTH));
+	whole = kx_counter(self->fd, "wr_posted") - before;
+	before += whole;
+	fault_arm("LANE_POST_SEND", 2);
+	wrong = rig_try(&self->rig, KXFER_OP_READ, 0, 0, LENGTH);
+	ASSERT_EQ(NULL, wrong) {
+		TH_LOG("%s", wrong);
+	}
+	broken = kx_counter(self->fd, "wr_posted") - before;
+	EXPECT_EQ(1, nr_kept(self));
+	/* Twice what was posted before the break, at the most. */
+	EXPECT_LE(whole, broken);
+	EXPECT_GT(2 * whole, broken);
+}
+
+/* ---- how long they wait ---- */
+
+TEST_F(line, jobs_wait_for_a_link_and_keep_their_objects)
+{
+	struct kxfer_job job = job_of(&self->rig, KXFER_OP_WRITE, 0, 0);
+	struct kxfer_completion done;
+
+	ASSERT_TRUE(take_link_away(self));
+	test_cmd_submit(1, self->rig.client, &job, 1);
+	test_err_reap(ETIMEDOUT, self->rig.client, &done, 1, 1, DOWN_MS);
+	test_err_target_close(EBUSY, self->rig.client, self->rig.target);
+	test_err_region_del(EBUSY, self->rig.client, self->rig.here_region);
+	ASSERT_EQ(0, bring_link_back(self));
+	test_cmd_reap(1, self->rig.client, &done, 1, 1, LONG_MS);
+	EXPECT_EQ(0, done.status);
+	test_cmd_target_close(self->rig.client, self->rig.target);
+	test_cmd_region_del(self->rig.client, self->rig.here_region);
+	test_cmd_peer_close(self->rig.client, self->rig.peer);
+}
+
+TEST_F(line, a_waiting_job_ends_at_its_deadline)
+{
+	struct kxfer_job job = job_of(&self->rig, KXFER_OP_WRITE, 0, 0);
+	uint64_t begin = kx_now_ns();
+	int status;
+
+	ASSERT_TRUE(take_link_away(self));
+	begin = kx_now_ns();
+	job.deadline_ns = kx_deadline_ns(DOWN_MS);
+	test_cmd_submit(1, self->rig.client, &job, 1);
+	ASSERT_EQ(0, reap_all(self->rig.client, &status, 1, LONG_MS));
+	EXPECT_EQ(-ETIMEDOUT, status);
+	EXPECT_LE(kx_least_ns(DOWN_MS), kx_now_ns() - begin);
+	EXPECT_GT((uint64_t)(DOWN_MS + SLACK_MS) * 1000000, kx_now_ns() - begin);
+}
+
+/* Of a job that was posted, and waits, it is not known whether it had an effect. */
+TEST_F(line, a_posted_job_that_waits_ends_with_its_link_at_its_deadline)
+{
+	struct kxfer_job job = job_of(&self->rig, KXFER_OP_READ, 0, 0);
+	int status;
+
+	ASSERT_EQ(0, kx_listen_del(self->rig.server, self->rig.listener));
+	break_next();
+	job.deadline_ns = kx_deadline_ns(2000);
+	test_cmd_submit(1, self->rig.client, &job, 1);
+	ASSERT_TRUE(kx_wait_until(nr_kept(self) == 1, 20000));
+	test_cmd_cancel(0, self->rig.client, job.user_data, 0);
+	ASSERT_EQ(0, reap_all(self->rig.client, &status, 1, LONG_MS));
+	EXPECT_EQ(-ECONNRESET, status);
+}
+
+TEST_F(line, a_waiting_job_can_be_cancelled)
+{
+	struct kxfer_job jobs[] = {
+		job_of(&self->rig, KXFER_OP_WRITE, 0, 0),
+		job_of(&self->rig, KXFER_OP_NOTIFY, 0, 1),
+	};
+	struct kxfer_completion done;
+
+	ASSERT_TRUE(take_link_away(self));
+	test_cmd_submit(2, self->rig.client, jobs, 2);
+	test_cmd_cancel(1, self->rig.client, 1, 0);
+	test_cmd_reap(1, self->rig.client, &done, 1, 1, KX_TIMEOUT_MS);
+	EXPECT_EQ(1, done.user_data);
+	EXPECT_EQ(-ECANCELED, done.status);
+	ASSERT_EQ(0, bring_link_back(self));
+	test_cmd_reap(1, self->rig.client, &done, 1, 1, LONG_MS);
+	EXPECT_EQ(0, done.user_data);
+	EXPECT_EQ(0, done.status);
+}
+
+TEST_F(line, a_session_with_waiting_jobs_can_be_closed)
+{
+	struct kxfer_job job = job_of(&self->rig, KXFER_OP_WRITE, 0, 0);
+	uint64_t begin;
+
+	ASSERT_TRUE(take_link_away(self));
+	test_cmd_submit(1, self->rig.client, &job, 1);
+	kx_sleep_ms(DOWN_MS);
+	begin = kx_now_ns();
+	close(self->rig.client);
+	self->rig.client = -1;
+	EXPECT_GT((uint64_t)SLACK_MS * 1000000, kx_now_ns() - begin);
+	EXPECT_TRUE(kx_wait_until(!kx_counter(self->fd, "live_jobs"), 1000));
+}
+
+TEST_F(line, new_jobs_wait_behind_those_that_wait)
+{
+	struct kxfer_event events[4];
+	struct kxfer_job job;
+	int status[4], i;
+
+	ASSERT_TRUE(take_link_away(self));
+	for (i = 0; i < 2; i++) {
+		job = job_of(&self->rig, KXFER_OP_NOTIFY, 0, i);
+		test_cmd_submit(1, self->rig.client, &job, 1);
+	}
+	ASSERT_EQ(0, delay_arm("TARGET_RENEW", 500, 1));
+	ASSERT_EQ(0, bring_link_back(self));
+	ASSERT_TRUE(kx_wait_until(nr_links(self->fd), LONG_MS));
+	for (; i < 4; i++) {
+		job = job_of(&self->rig, KXFER_OP_NOTIFY, 0, i);
+		test_cmd_submit(1, self->rig.client, &job, 1);
+	}
+	ASSERT_EQ(0, reap_all(self->rig.client, status, 4, LONG_MS));
+	ASSERT_EQ(4, kx_event_reap(self->rig.server, events, 4, 1000));
+	for (i = 0; i < 4; i++) {
+		EXPECT_EQ(0, status[i]);
+		EXPECT_EQ(i, events[i].cookie);
+	}
+}
+
+/* ---- what they find ---- */
+
+TEST_F(line, a_withdrawn_export_ends_its_jobs)
+{
+	struct kxfer_job job = job_of(&self->rig, KXFER_OP_WRITE, 0, 0);
+	int status;
+
+	ASSERT_TRUE(take_link_away(self));
+	test_cmd_submit(1, self->rig.client, &job, 1);
+	test_cmd_export_del(self->rig.server, self->rig.export_id);
+	ASSERT_EQ(0, bring_link_back(self));
+	ASSERT_EQ(0, reap_all(self->rig.client, &status, 1, LONG_MS));
+	EXPECT_EQ(-EKEYREVOKED, status);
+	EXPECT_EQ(-EKEYREVOKED, rig_move(&self->rig, KXFER_OP_WRITE, 0, 0, SHORT));
+}
+
+TEST_F(line, another_export_of_that_name_is_not_taken_for_it)
+{
+	struct kxfer_job job = job_of(&self->rig, KXFER_OP_WRITE, 0, 0);
+	int status;
+
+	ASSERT_TRUE(take_link_away(self));
+	test_cmd_submit(1, self->rig.client, &job, 1);
+	test_cmd_export_del(self->rig.server, self->rig.export_id);
+	test_cmd_export_add(self->rig.server, self->rig.there_region, 0, LENGTH, KXFER_RIGHT_ALL,
+			    self->rig.name, &self->rig.export_id);
+	memset(self->rig.here.bytes, 0x5a, SHORT);
+	memset(self->rig.there.bytes, 0, SHORT);
+	ASSERT_EQ(0, bring_link_back(self));
+	ASSERT_EQ(0, reap_all(self->rig.client, &status, 1, LONG_MS));
+	EXPECT_EQ(-EKEYREVOKED, status);
+	EXPECT_EQ(0, self->rig.there.bytes[0]);
+}
+
+/* The exporter's end takes two seconds more: until then no job goes on. */
+TEST_F(line, the_peer_ends_the_old_link_first)
+{
+	struct kxfer_job job = job_of(&self->rig, KXFER_OP_READ, 0, 0);
+	struct delay_counts counts = {};
+	uint64_t begin = kx_now_ns();
+	int status;
+
+	ASSERT_EQ(0, delay_arm("FENCE_WAIT", 1, 1));
+	ASSERT_EQ(0, delay_arm("EXPORT_WITHDRAW", 2000, 1));
+	break_next();
+	test_cmd_submit(1, self->rig.client, &job, 1);
+	ASSERT_EQ(0, reap_all(self->rig.client, &status, 1, LONG_MS));
+	EXPECT_EQ(0, status);
+	EXPECT_LE(kx_least_ns(2000), kx_now_ns() - begin);
+	ASSERT_EQ(0, delay_counts("FENCE_WAIT", &counts));
+	EXPECT_LE(1, counts.hits);
+}
+
+/* ---- messages ---- */
+
+static int open_mailbox(struct _test_data_line *self, const char *name, uint32_t *target)
+{
+	uint32_t mailbox;
+
+	return kx_mailbox_add(self->rig.server, name, NR_JOBS, SHORT, &mailbox) ?:
+	       kx_target_open(self->rig.client, self->rig.peer, name, KXFER_RIGHT_SEND, target) ?:
+	       (int)-mailbox;
+}
+
+/* They wait; none is doubled, lost, or overtakes another. */
+TEST_F(line, messages_go_on_in_order)
+{
+	struct kxfer_completion done[NR_JOBS];
+	int status[NR_JOBS], i, ret;
+	const size_t place = sizeof(struct kxfer_message) + SHORT;
+	uint32_t target;
+	struct kxfer_job job = {
+		.op = KXFER_OP_SEND, .region = self->rig.here_region, .length = SHORT,
+	};
+
+	ret = open_mailbox(self, "line-mailbox", &target);
+	ASSERT_GT(0, ret);
+	job.target = target;
+	ASSERT_TRUE(take_link_away(self));
+	for (i = 0; i < NR_JOBS; i++) {
+		self->rig.here.bytes[i * SHORT] = i;
+		job.region_offset = i * SHORT;
+		job.user_data = i;
+		test_cmd_submit(1, self->rig.client, &job, 1);
+	}
+	ASSERT_EQ(0, bring_link_back(self));
+	ASSERT_EQ(0, reap_all(self->rig.client, status, NR_JOBS, LONG_MS));
+	job = (struct kxfer_job) {
+		.op = KXFER_OP_RECV, .region = self->rig.there_region, .target = -ret,
+		.length = place,
+	};
+	for (i = 0; i < NR_JOBS; i++) {
+		EXPECT_EQ(0, status[i]);
+		job.region_offset = i * place;
+		job.user_data = i;
+		test_cmd_submit(1, self->rig.server, &job, 1);
+	}
+	test_cmd_reap(NR_JOBS, self->rig.server, done, NR_JOBS, NR_JOBS, LONG_MS);
+	for (i = 0; i < NR_JOBS; i++)
+		EXPECT_EQ(i, self->rig.there.bytes[i * place + sizeof(struct kxfer_message)]);
+}
+
+/* ---- keys ---- */
+
+TEST_F(line, jobs_go_on_over_links_with_a_key)
+{
+	const char *const keys[] = { "line-key", NULL };
+	struct kxfer_peer_open open = {
+		.size = sizeof(open),
+		.remote = kx_addr(kx_address(), kx_own_port()),
+		.timeout_ms = KX_TIMEOUT_MS,
+		.loss_ms = LONG_MS,
+		.key = "line-key",
+	};
+	struct delay_counts counts = {};
+	struct kxfer_job job = job_of(&self->rig, KXFER_OP_READ, 0, 0);
+	uint64_t listener;
+	int status;
+
+	if (access("/proc/keys", F_OK))
+		SKIP(return, "the kernel has no keyrings");
+	ASSERT_EQ(0, kx_key_add("line-key", 7, 32));
+	ASSERT_EQ(0, kx_listen_add_keys(self->rig.server, open.remote, keys, &listener));
+	ASSERT_EQ(0, kx_call(self->rig.client, KXFER_PEER_OPEN, &open));
+	test_cmd_target_open(self->rig.client, open.peer, self->rig.name, 0, &job.target);
+	/* The passive end takes a second more, and is asked for. */
+	ASSERT_EQ(0, delay_arm("FENCE_WAIT", 1, 1));
+	ASSERT_EQ(0, delay_arm("EXPORT_WITHDRAW", 1000, 1));
+	break_next();
+	test_cmd_submit(1, self->rig.client, &job, 1);
+	ASSERT_EQ(0, reap_all(self->rig.client, &status, 1, LONG_MS));
+	EXPECT_EQ(0, status);
+	ASSERT_EQ(0, delay_counts("FENCE_WAIT", &counts));
+	EXPECT_LE(1, counts.hits);
+	kx_key_del("line-key");
+}
+
+/* ---- the device ---- */
+
+TEST_F(line, jobs_wait_for_the_device_to_come_back)
+{
+	struct kxfer_job job = job_of(&self->rig, KXFER_OP_WRITE, KXFER_JOB_F_IDEMPOTENT, 0);
+	char netdev[32];
+	int status;
+
+	if (!baseline_netdev(kx_device(), netdev, sizeof(netdev)))
+		SKIP(return, "needs a software RDMA device to remove");
+	ASSERT_EQ(0, kx_listen_del(self->rig.server, self->rig.listener));
+	ASSERT_EQ(0, kx_listen_add(self->fd, kx_addr(kx_address(), KXFER_PORT),
+				   KXFER_LISTEN_F_KEEP, &self->rig.listener));
+	memset(self->rig.here.bytes, 0x17, SHORT);
+	ASSERT_EQ(0, baseline_command("rdma link del %s", kx_device()));
+	test_cmd_submit(1, self->rig.client, &job, 1);
+	kx_sleep_ms(DOWN_MS);
+	EXPECT_EQ(0, baseline_command("rdma link add %s type %s netdev %s", kx_device(),
+				      kx_provider(), netdev));
+	ASSERT_EQ(0, reap_all(self->rig.client, &status, 1, LONG_MS));
+	EXPECT_EQ(0, status);
+	EXPECT_EQ(0x17, self->rig.there.bytes[SHORT - 1]);
+	EXPECT_EQ(0, kx_listen_del(self->fd, self->rig.listener));
+}
+
+/* ---- many breaks ---- */
+
+TEST_F_TIMEOUT(line, jobs_outlive_several_links, 120)
+{
+	const char *wrong;
+	int i;
+
+	rig_prepare(&self->rig, KXFER_OP_READ);
+	for (i = 0; i < 6; i++) {
+		fault_arm("LANE_POST_SEND", 1 + i % 3);
+		wrong = rig_try(&self->rig, KXFER_OP_READ, 4096, 100, LENGTH - 8192);
+		ASSERT_EQ(NULL, wrong) {
+			TH_LOG("break %d: %s", i, wrong);
+		}
+	}
+	fault_arm("LANE_POST_SEND", 0);
+	EXPECT_LE(3, nr_kept(self));
+}
+
+FIXTURE(brief)
+{
+	struct _test_data_line line;
+};
+
+FIXTURE_SETUP(brief)
+{
+	struct rig_options options = { .length = LENGTH, .loss_ms = BRIEF_MS };
+
+	self->line.rig.client = -1;
+	self->line.rig.server = -1;
+	self->line.fd = kx_open();
+	ASSERT_LE(0, self->line.fd);
+	if (!fault_available())
+		SKIP(return, "needs root and debugfs");
+	ASSERT_EQ(0, rig_open(&self->line.rig, &options));
+}
+
+FIXTURE_TEARDOWN(brief)
+{
+	fault_reset();
+	rig_close(&self->line.rig);
+	close(self->line.fd);
+}
+
+TEST_F(brief, a_link_that_is_lost_for_too_long_ends_its_jobs)
+{
+	struct rig *rig = &self->line.rig;
+	struct kxfer_job jobs[] = {
+		job_of(rig, KXFER_OP_WRITE, 0, 0),
+		job_of(rig, KXFER_OP_NOTIFY, 0, 1),
+	};
+	uint64_t begin;
+	int status[2];
+
+	ASSERT_TRUE(take_link_away(&self->line));
+	begin = kx_now_ns();
+	test_cmd_submit(2, rig->client, jobs, 2);
+	ASSERT_EQ(0, reap_all(rig->client, status, 2, LONG_MS));
+	EXPECT_LE(kx_least_ns(BRIEF_MS), kx_now_ns() - begin);
+	EXPECT_GT((uint64_t)(BRIEF_MS + SLACK_MS) * 1000000, kx_now_ns() - begin);
+	EXPECT_EQ(-ECONNRESET, status[0]);
+	EXPECT_EQ(-ECONNRESET, status[1]);
+	/* A later job looks for a link again. */
+	ASSERT_EQ(0, bring_link_back(&self->line));
+	EXPECT_EQ(0, rig_move(rig, KXFER_OP_WRITE, 0, 0, SHORT));
+}
+
+TEST_HARNESS_MAIN

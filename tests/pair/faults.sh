@@ -14,9 +14,9 @@
 DETECTED=15000
 
 # Runs the probe for a time, with a fault in it. Checks what must hold after every fault.
-under() { # SECONDS FAULT-FUNCTION
+under() { # SECONDS FAULT-FUNCTION [LOSS_MS]
 	begin_store
-	begin_probe "$1"
+	begin_probe "$1" ${3:+"$3"}
 	sleep 5
 	"$2"
 	end_probe
@@ -68,6 +68,14 @@ test_cut_of_fifteen_seconds() {
 	tell "wire cut for 15 s"
 	expect_figure breaks '>=' 1
 	expect_figure detected_ms '<' $DETECTED
+}
+
+# With a line no READ and no WRITE that may be repeated ends: they wait for the wire.
+test_cut_of_fifteen_seconds_that_jobs_outlive() {
+	under 45 cut_for_long 60000
+	tell "wire cut for 15 s, jobs wait"
+	expect_figure transfers_failed '==' 0
+	check_do 2 "kxfer stat | awk '\$1 == \"jobs_resumed\" { nr = \$2 } END { exit !nr }'"
 }
 
 pause_for_three() { node_pause 1; sleep 3; node_resume 1; }
@@ -150,6 +158,12 @@ test_server_killed_and_started_again() {
 	expect_figure detected_ms '<' $DETECTED
 }
 
+test_server_killed_and_started_again_under_a_line() {
+	under 20 replace_store 60000
+	tell "server killed and started again, jobs wait"
+	expect_figure stores '==' 2
+}
+
 reload() {
 	end_store
 	check_do 1 "rmmod kxfer_bench kxfer 2>/dev/null || rmmod kxfer; insmod /kxfer/kxfer.ko"
@@ -165,6 +179,12 @@ test_module_loaded_again_at_the_server() {
 replug() {
 	check_do 1 "rdma link del $device; sleep 2; rdma link add $device type $provider netdev eth0"
 	# What was exported on the old device is exported on the new one.
+}
+
+test_device_of_the_server_renewed_under_a_line() {
+	under 40 replug 60000
+	tell "server's device removed and added, jobs wait"
+	expect_figure ok '>' 100
 }
 
 test_device_of_the_server_renewed() {

@@ -118,8 +118,8 @@ end_serve() {
 	check_end 1 "$server" 30
 }
 
-begin_probe() { # SECONDS
-	node_begin 2 "KXFER_PEER=$node1 KXFER_PROVIDER=$provider exec $programs/probe $1"
+begin_probe() { # SECONDS [LOSS_MS]
+	node_begin 2 "KXFER_PEER=$node1 KXFER_PROVIDER=$provider exec $programs/probe $*"
 	probe=$task
 	probe_limit=$(($1 + 120))
 }

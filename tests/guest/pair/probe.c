@@ -4,11 +4,12 @@
  * atomics of known content go to store on the other machine, round after round. After an error
  * the link is made anew, and it goes on.
  *
- *	probe SECONDS
+ *	probe SECONDS [LOSS_MS]
  *
- * KXFER_PEER is the address of store. Printed are each error and each recovery, and one line of
- * JSON at the end. Status 0: every accepted job had one completion, and no byte or message was
- * wrong, lost, doubled or out of order.
+ * With LOSS_MS jobs wait so long for another link, WRITEs may be repeated, and only a READ or
+ * WRITE that failed makes it begin anew. KXFER_PEER is the address of store. Printed are each error
+ * and each recovery, and one line of JSON at the end. Status 0: every accepted job had one
+ * completion, and no byte or message was wrong, lost, doubled or out of order.
  *
  * What a job that ended with an error did at the peer is not known, and all of it is allowed: but
  * only until a later job of the same slot has succeeded.
@@ -68,6 +69,8 @@ static struct probe {
 	uint64_t next_stamp;
 } probe = { .fd = -1, .next_stamp = 1 };
 
+static uint32_t loss_ms;
+
 static struct {
 	uint64_t began_ns;
 	uint64_t ok_ns;			/* last success */
@@ -75,6 +78,7 @@ static struct {
 	uint64_t submitted;
 	uint64_t ok;
 	uint64_t refused;		/* by SUBMIT */
+	uint64_t transfers_failed;	/* READs and WRITEs */
 	uint64_t lost;
 	uint64_t doubled;
 	uint64_t corrupt;
@@ -194,8 +198,12 @@ static void meet(uint64_t id)
 
 static int reach(void)
 {
-	struct kxfer_addr remote = kx_addr(getenv("KXFER_PEER"), KXFER_PORT);
-	uint32_t peer;
+	struct kxfer_peer_open open = {
+		.size = sizeof(open),
+		.remote = kx_addr(getenv("KXFER_PEER"), KXFER_PORT),
+		.timeout_ms = KX_TIMEOUT_MS,
+		.loss_ms = loss_ms,
+	};
 	uint64_t id;
 	int ret;
 
@@ -204,9 +212,9 @@ static int reach(void)
 		return probe.fd;
 	ret = kx_region_add(probe.fd, probe.here, HERE_LENGTH, KXFER_REGION_F_WRITE,
 			    &probe.region) ?:
-	      kx_peer_open(probe.fd, remote, &peer) ?:
-	      kx_target_open(probe.fd, peer, STORE_NAME, 0, &probe.store) ?:
-	      kx_target_open(probe.fd, peer, STORE_INBOX, 0, &probe.inbox) ?:
+	      kx_call(probe.fd, KXFER_PEER_OPEN, &open) ?:
+	      kx_target_open(probe.fd, open.peer, STORE_NAME, 0, &probe.store) ?:
+	      kx_target_open(probe.fd, open.peer, STORE_INBOX, 0, &probe.inbox) ?:
 	      kx_transfer(probe.fd, KXFER_OP_READ, probe.region, 0, probe.store,
 			  offsetof(struct store, id), sizeof(id));
 	if (ret)
@@ -263,14 +271,17 @@ static struct kxfer_job *add(struct round *round, uint32_t op, uint32_t target, 
 static void add_slot(struct round *round, uint32_t op, uint32_t slot)
 {
 	uint32_t at = round->nr;
+	struct kxfer_job *job;
 
 	round->slots[at] = slot;
 	if (op == KXFER_OP_WRITE) {
 		round->stamps[at] = probe.next_stamp++;
 		fill(probe.here + at * STORE_SLOT, round->stamps[at]);
 	}
-	add(round, op, probe.store, STORE_SLOT)->target_offset =
-		offsetof(struct store, slots) + (uint64_t)slot * STORE_SLOT;
+	job = add(round, op, probe.store, STORE_SLOT);
+	job->target_offset = offsetof(struct store, slots) + (uint64_t)slot * STORE_SLOT;
+	if (loss_ms && op == KXFER_OP_WRITE)
+		job->flags = KXFER_JOB_F_IDEMPOTENT;
 }
 
 static void add_letter(struct round *round)
@@ -344,6 +355,7 @@ static void end_job(struct round *round, const struct kxfer_completion *done)
 		note_success();
 	} else {
 		note_error(-done->status);
+		figures.transfers_failed += round->jobs[at].op <= KXFER_OP_WRITE;
 		if (done->status != -EAGAIN)
 			note_break("a job", done->status);
 	}
@@ -367,7 +379,8 @@ static void end_job(struct round *round, const struct kxfer_completion *done)
 static int run_round(struct round *round)
 {
 	struct kxfer_completion done[NR_JOBS];
-	uint64_t end_ns = kx_deadline_ns(END_MS), breaks = figures.breaks;
+	uint64_t end_ns = kx_deadline_ns(END_MS + loss_ms), breaks = figures.breaks;
+	uint64_t failed = figures.transfers_failed;
 	int accepted, nr, i, ended = 0;
 
 	accepted = kx_submit(probe.fd, round->jobs, round->nr);
@@ -386,6 +399,8 @@ static int run_round(struct round *round)
 	}
 	for (; ended < accepted; ended++)
 		report(&figures.lost, "a job has no completion, of the round's", accepted);
+	if (loss_ms)
+		return figures.transfers_failed != failed ? -ECONNRESET : 0;
 	return figures.breaks != breaks || accepted < (int)round->nr ? -ECONNRESET : 0;
 }
 
@@ -451,7 +466,8 @@ static void print_figures(void)
 
 	printf("{\"seconds\": %.1f, \"submitted\": %" PRIu64 ", \"ok\": %" PRIu64, seconds(),
 	       figures.submitted, figures.ok);
-	printf(", \"refused\": %" PRIu64 ", \"errors\": {", figures.refused);
+	printf(", \"refused\": %" PRIu64 ", \"transfers_failed\": %" PRIu64 ", \"errors\": {",
+	       figures.refused, figures.transfers_failed);
 	for (i = 0; i < NR_ERRORS && figures.errors[i].nr; i++)
 		printf("%s\"%s\": %" PRIu64, i ? ", " : "",
 		       strerrorname_np(figures.errors[i].error), figures.errors[i].nr);
@@ -475,6 +491,7 @@ int main(int argc, char **argv)
 		return SKIPPED;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	loss_ms = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
 	figures.began_ns = kx_now_ns();
 	figures.ok_ns = figures.began_ns;
 	end_ns = kx_deadline_ns(strtoul(argv[1], NULL, 10) * 1000);

@@ -426,6 +426,7 @@ struct PeerOptions {
     std::optional<uint32_t> tos; // type of service; none: the device's default
     std::string key;             // the key both ends have to prove; empty: none
     Milliseconds timeout{10000};
+    Milliseconds loss{0}; // how long jobs wait for another link if theirs breaks; 0: they end
 };
 
 class Session {
@@ -526,6 +527,7 @@ class Session {
         args.flags = options.tos ? KXFER_PEER_F_TOS : 0;
         args.tos = options.tos.value_or(0);
         args.timeout_ms = static_cast<uint32_t>(options.timeout.count());
+        args.loss_ms = static_cast<uint32_t>(options.loss.count());
         const int ret = set_text(args.device, options.device) && set_text(args.key, options.key)
                             ? kxfer_peer_connect(get(), &args)
                             : -ENAMETOOLONG;

@@ -294,12 +294,15 @@ bool kxfer_line_takes(struct kxfer_active_job *job, const struct kxfer_lane *lan
 
 /* ---- jobs end while they wait ---- */
 
-/* Called with job_lock held. A job that was posted may have had some effect. */
+/*
+ * Called with job_lock held. A job that was posted may have had some effect: -ETIMEDOUT and
+ * -ECANCELED would say that it had none.
+ */
 static void end_waiting(struct kxfer_active_job *job, int status, struct kxfer_job_list *ended)
 {
 	kxfer_deadlines_remove(&job->target->line->deadlines, &job->deadline);
 	list_del_init(&job->lane_node);
-	job->status = job->started ? -ECONNRESET : status;
+	job->status = job->started && status != -EKEYREVOKED ? -ECONNRESET : status;
 	kxfer_job_list_add(ended, job);
 }
 
@@ -408,8 +411,8 @@ static bool is_down(struct kxfer_line *line)
 }
 
 /*
- * Take the first job, if it can go on over a link. @target: out: otherwise, the target that has to be
- * granted again, with a reference; or NULL. Return: the job or NULL.
+ * Take the first job, if it can go on over a link. @target: out: otherwise, the target that has to
+ * be granted again, with a reference; or NULL. Return: the job or NULL.
  */
 static struct kxfer_active_job *take_first(struct kxfer_line *line, const struct kxfer_link *link,
 					   struct kxfer_target **target)

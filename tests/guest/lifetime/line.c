@@ -392,6 +392,21 @@ TEST_F(line, a_withdrawn_export_ends_its_jobs)
 	EXPECT_EQ(-EKEYREVOKED, rig_move(&self->rig, KXFER_OP_WRITE, 0, 0, SHORT));
 }
 
+TEST_F(line, a_withdrawn_export_ends_jobs_that_were_posted)
+{
+	struct kxfer_job job = job_of(&self->rig, KXFER_OP_READ, 0, 0);
+	int status;
+
+	ASSERT_EQ(0, kx_listen_del(self->rig.server, self->rig.listener));
+	break_next();
+	test_cmd_submit(1, self->rig.client, &job, 1);
+	ASSERT_TRUE(kx_wait_until(nr_kept(self) == 1 && !nr_links(self->fd), 20000));
+	test_cmd_export_del(self->rig.server, self->rig.export_id);
+	ASSERT_EQ(0, bring_link_back(self));
+	ASSERT_EQ(0, reap_all(self->rig.client, &status, 1, LONG_MS));
+	EXPECT_EQ(-EKEYREVOKED, status);
+}
+
 TEST_F(line, another_export_of_that_name_is_not_taken_for_it)
 {
 	struct kxfer_job job = job_of(&self->rig, KXFER_OP_WRITE, 0, 0);

@@ -11,6 +11,7 @@
 #include "base/stats.h"
 #include "job/completion.h"
 #include "job/done.h"
+#include "job/flow.h"
 #include "job/job.h"
 #include "job/mailbox.h"
 #include "job/ring.h"
@@ -174,6 +175,8 @@ static void complete_some(struct kxfer_session *session, struct kxfer_job_list *
 		end_job(job, job->status ?: status, now_ns);
 		/* job_stop.c relies on it: the lane of a job in the session's list exists. */
 		deliver(session, job, &gone);
+		if (job->completion.status && job->target)
+			job->target->flow->cut_at = session->done_tail;
 	}
 	jobs->first = job;
 	release_objects(first, nr_same);

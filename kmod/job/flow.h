@@ -38,6 +38,8 @@ struct kxfer_link;
  * @withdrawn: a target of the flow was withdrawn while some of @nr_jobs were in flight
  * @unplaced: iWARP: WRITEs were posted on @lane after the last placement READ there
  * @cut: the link broke, and a job ended by that: those behind it end too (line.c)
+ * @cut_at: number of the completion behind that of the last job that failed; protected by job_lock
+ *	of the session
  * @unhandled: eager messages were posted on @lane after the last CREDITS that was answered
  * @nr_asked: CREDITS under way on @lane
  * @nr_eager: eager messages that were posted, modulo 2^32
@@ -62,6 +64,7 @@ struct kxfer_flow {
 	bool withdrawn;
 	bool unplaced;
 	bool cut;
+	u32 cut_at;
 	bool unhandled;
 	u32 nr_asked;
 	u32 nr_eager;

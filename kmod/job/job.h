@@ -51,6 +51,7 @@ struct kxfer_target;
  * @deadline: time until which the job waits to be posted, or for a message
  * @status: first error of the job, 0 or -errno; its completion reports this one
  * @nr_tries: links that have broken under the job
+ * @nr_taken: completions that the session had taken when the job began to wait for a link
  * @nr_chains: chains posted and not completed; the message of a WRITE counts as one
  * @stopped: RECV: it must not wait again
  * @started: some of the job was posted
@@ -83,6 +84,7 @@ struct kxfer_active_job {
 	struct kxfer_deadline deadline;
 	int status;
 	u32 nr_tries;
+	u32 nr_taken;
 	u32 nr_chains;
 	bool stopped;
 	bool started;

@@ -13,8 +13,10 @@
  * WRITE if its user has said so (KXFER_JOB_F_IDEMPOTENT); both go on behind the bytes that are
  * known to be there. All others end as without a line. Then the jobs of the same session behind
  * them, on the same link, are cut off: they may count on what did not happen. So they end too, but
- * for READs and IDEMPOTENT WRITEs without a flag about order, and without NOTIFY. So no message
- * is sent twice, none overtakes another, and no NOTIFY comes without the data before it.
+ * for READs and IDEMPOTENT WRITEs without a flag about order, and without NOTIFY. That holds for
+ * jobs in the lane, and for later ones until the session has taken the completion of the ended job:
+ * before that its user cannot know (@cut_at of the flow). So no message is sent twice, none
+ * overtakes another, and no NOTIFY comes without the data before it.
  *
  * A target is granted again if its name leads to the same export: of the same node since its module
  * was loaded, the same number there, the same length and rights. Else its jobs end with
@@ -55,6 +57,7 @@
 #include "job/job.h"
 #include "job/line.h"
 #include "job/peer.h"
+#include "job/ring.h"
 #include "job/submit.h"
 #include "job/target.h"
 #include "link/fence.h"
@@ -274,22 +277,48 @@ void kxfer_line_keep(struct list_head *kept, int error)
 	kxfer_complete_all(&ended, error, ktime_get_ns());
 }
 
+/* Completions that the session has taken. Called with job_lock held. */
+static u32 nr_taken(struct kxfer_session *session)
+{
+	kxfer_ring_look_locked(session);
+	return session->done_tail - session->nr_done;
+}
+
+/* Whether a job came before its user could know that one before it had ended with the link. */
+static bool is_cut_off(const struct kxfer_active_job *job)
+{
+	const struct kxfer_flow *flow = job->target->flow;
+
+	return flow->cut && (s32)(job->nr_taken - flow->cut_at) < 0 && !is_independent(job);
+}
+
 /**
  * kxfer_line_takes() - let a job wait if its link is down
  * @job: accepted job, in no list of a lane; the caller holds the session's job_lock
  * @lane: lane that its flow is on; the caller holds its lock
  *
- * Return: false if the caller has to post or to end the job.
+ * Return: false if the caller has to post the job, or to end it if it has a status.
  */
 bool kxfer_line_takes(struct kxfer_active_job *job, const struct kxfer_lane *lane)
 {
 	const struct kxfer_line *line = job->target->line;
+	struct kxfer_flow *flow = job->target->flow;
 
 	if (!line || job->target->revoked || (job->status && job->status != -ENODEV) ||
-	    !(line->down || !lane->open) || !keep(job, false))
+	    !(line->down || !lane->open || flow->cut))
 		return false;
-	job->status = 0;
-	return true;
+	job->nr_taken = nr_taken(job->session);
+	if (line->down || !lane->open) {
+		if (!keep(job, false))
+			return false;
+		job->status = 0;
+		return true;
+	}
+	if (is_cut_off(job))
+		job->status = -ECONNRESET;
+	else if ((s32)(job->nr_taken - flow->cut_at) >= 0)
+		flow->cut = false;
+	return false;
 }
 
 /* ---- jobs end while they wait ---- */
@@ -381,9 +410,16 @@ void kxfer_line_rebind(struct kxfer_target *old, struct kxfer_target *fresh)
 {
 	struct kxfer_session *session = old->peer->session;
 	struct kxfer_active_job *job;
+	struct kxfer_lane *lane;
 	int nr = 0;
 
 	spin_lock_bh(&session->job_lock);
+	if (old->flow->cut) {
+		lane = kxfer_flow_lock(fresh->flow);
+		fresh->flow->cut = true;
+		fresh->flow->cut_at = old->flow->cut_at;
+		spin_unlock(&lane->lock);
+	}
 	list_for_each_entry(job, &old->line->jobs, lane_node) {
 		if (job->target != old)
 			continue;
@@ -433,6 +469,9 @@ static struct kxfer_active_job *take_first(struct kxfer_line *line, const struct
 	} else {
 		list_del_init(&job->lane_node);
 		kxfer_deadlines_remove(&line->deadlines, &job->deadline);
+		/* Of a job that was on a lane kxfer_line_sort() has decided. */
+		if (!job->nr_tries && is_cut_off(job))
+			job->status = -ECONNRESET;
 	}
 	spin_unlock_bh(&session->job_lock);
 	return job;
@@ -480,7 +519,7 @@ static void put_back(struct kxfer_active_job *job)
 static int go_on(struct kxfer_active_job *job)
 {
 	struct kxfer_job_list ended = {};
-	int ret = kxfer_submit_plan_again(job);
+	int ret = job->status ?: kxfer_submit_plan_again(job);
 
 	if (ret == -ENODEV) {
 		put_back(job);

@@ -223,6 +223,35 @@ TEST_F(line, what_counts_on_a_job_that_ended_ends_too)
 	EXPECT_EQ(0, kx_event_reap(self->rig.server, &event, 1, 0));
 }
 
+/* A job that is submitted before its user can know of the end of another counts on it, too. */
+TEST_F(line, what_comes_before_the_end_is_known_ends_too)
+{
+	struct kxfer_job jobs[] = {
+		job_of(&self->rig, KXFER_OP_WRITE, 0, 0),
+		job_of(&self->rig, KXFER_OP_NOTIFY, 0, 1),
+		job_of(&self->rig, KXFER_OP_READ, 0, 2),
+		job_of(&self->rig, KXFER_OP_NOTIFY, 0, 3),
+	};
+	struct kxfer_event event;
+	int status[4], i;
+
+	break_next();
+	test_cmd_submit(1, self->rig.client, &jobs[0], 1);
+	ASSERT_TRUE(kx_wait_until(kx_counter(self->fd, "jobs_failed") == 1, 20000));
+	/* Some come while there is no link, one when there is another. */
+	test_cmd_submit(2, self->rig.client, &jobs[1], 2);
+	ASSERT_TRUE(kx_wait_until(kx_counter(self->fd, "jobs_resumed") == 1, 20000));
+	test_cmd_submit(1, self->rig.client, &jobs[3], 1);
+	ASSERT_EQ(0, reap_all(self->rig.client, status, 4, LONG_MS));
+	for (i = 0; i < 4; i++)
+		EXPECT_EQ(i == 2 ? 0 : -ECONNRESET, status[i]);
+	EXPECT_EQ(0, kx_event_reap(self->rig.server, &event, 1, 0));
+	/* Now it is known. */
+	test_cmd_notify(self->rig.client, self->rig.target, 4);
+	ASSERT_EQ(1, kx_event_reap(self->rig.server, &event, 1, 1000));
+	EXPECT_EQ(4, event.cookie);
+}
+
 TEST_F(line, what_was_not_posted_goes_on_in_order)
 {
 	struct kxfer_job jobs[NR_JOBS];

@@ -104,7 +104,8 @@ struct kxfer_line *kxfer_line_create(struct kxfer_peer *peer, u32 loss_ms)
 	line->memcg = get_mem_cgroup_from_mm(current->mm);
 	INIT_DELAYED_WORK(&line->work, line_work);
 	INIT_LIST_HEAD(&line->jobs);
-	kxfer_deadlines_init(&line->deadlines, line_wq, deadline_work);
+	/* They wait for no peer, and not for works that do. */
+	kxfer_deadlines_init(&line->deadlines, kxfer_wq, deadline_work);
 	return line;
 }
 
@@ -171,10 +172,11 @@ static bool is_repeatable(const struct kxfer_active_job *job)
 	       !(job->flags & KXFER_JOB_F_NOTIFY && !kxfer_plan_left(&job->plan));
 }
 
+/* Whether a job may be repeated whatever became of those before it; its plan does not matter. */
 static bool is_independent(const struct kxfer_active_job *job)
 {
-	return is_repeatable(job) && !(job->flags & (KXFER_JOB_F_FENCE | KXFER_JOB_F_ORDERED |
-						     KXFER_JOB_F_NOTIFY));
+	return !(job->flags & (KXFER_JOB_F_FENCE | KXFER_JOB_F_ORDERED | KXFER_JOB_F_NOTIFY)) &&
+	       is_repeatable(job);
 }
 
 /* Whether a job of a stopped lane may wait for another link. */
@@ -212,13 +214,19 @@ void kxfer_line_sort(struct kxfer_job_list *jobs, struct list_head *kept)
 	*jobs = ended;
 }
 
+/* From now on jobs wait for loss_ms. Called with job_lock held. */
+static void begin_loss(struct kxfer_line *line)
+{
+	line->until_ns = ktime_get_ns() + (u64)line->loss_ms * NSEC_PER_MSEC;
+	kxfer_deadlines_arm(&line->deadlines, line->until_ns);
+}
+
 /* Called with job_lock held. */
 static void go_down(struct kxfer_line *line)
 {
 	line->down = true;
-	line->until_ns = ktime_get_ns() + (u64)line->loss_ms * NSEC_PER_MSEC;
 	line->backoff_ms = BACKOFF_MIN_MS;
-	kxfer_deadlines_arm(&line->deadlines, line->until_ns);
+	begin_loss(line);
 	mod_delayed_work(line_wq, &line->work, 0);
 }
 
@@ -381,7 +389,10 @@ static bool end_late(struct kxfer_line *line)
 	more = kxfer_deadlines_end_some(&line->deadlines, now_ns, stop_late, &ended);
 	if (!more && line->down && now_ns >= line->until_ns) {
 		end_all(line, NULL, -ECONNRESET, &ended);
-		line->down = false;
+		/* New jobs must not go past one that is about to go on. */
+		line->down = line->taken;
+		if (line->taken && !line->closed)
+			begin_loss(line);
 	} else if (!more && line->down && !line->closed) {
 		kxfer_deadlines_arm(&line->deadlines, line->until_ns);
 	}
@@ -414,6 +425,7 @@ void kxfer_line_rebind(struct kxfer_target *old, struct kxfer_target *fresh)
 	int nr = 0;
 
 	spin_lock_bh(&session->job_lock);
+	old->line->backoff_ms = BACKOFF_MIN_MS;
 	if (old->flow->cut) {
 		lane = kxfer_flow_lock(fresh->flow);
 		fresh->flow->cut = true;
@@ -438,7 +450,7 @@ static bool is_down(struct kxfer_line *line)
 	bool down;
 
 	spin_lock_bh(&session->job_lock);
-	/* Otherwise new jobs would go past those that are about to wait. */
+	line->taken = false;
 	if (list_empty(&line->jobs))
 		line->down = false;
 	down = line->down && !line->closed;
@@ -458,6 +470,7 @@ static struct kxfer_active_job *take_first(struct kxfer_line *line, const struct
 
 	*target = NULL;
 	spin_lock_bh(&session->job_lock);
+	line->taken = false;
 	job = list_first_entry_or_null(&line->jobs, struct kxfer_active_job, lane_node);
 	if (!job || line->closed) {
 		line->down = !!job;
@@ -467,6 +480,7 @@ static struct kxfer_active_job *take_first(struct kxfer_line *line, const struct
 		kref_get(&job->target->ref);
 		job = NULL;
 	} else {
+		line->taken = true;
 		list_del_init(&job->lane_node);
 		kxfer_deadlines_remove(&line->deadlines, &job->deadline);
 		/* Of a job that was on a lane kxfer_line_sort() has decided. */
@@ -483,6 +497,7 @@ static struct kxfer_active_job *take_first(struct kxfer_line *line, const struct
  */
 static bool start(struct kxfer_active_job *job, struct kxfer_job_list *ended)
 {
+	struct kxfer_line *line = job->target->line;
 	struct kxfer_session *session = job->session;
 	struct kxfer_lane *lane;
 	bool open;
@@ -495,6 +510,7 @@ static bool start(struct kxfer_active_job *job, struct kxfer_job_list *ended)
 		kxfer_job_start(job, lane, false, ended);
 	else if (!keep(job, true))
 		kxfer_job_list_add(ended, job);
+	line->taken = false;
 	spin_unlock(&session->job_lock);
 	kxfer_job_pump_locked(lane);
 	spin_unlock(&lane->lock);
@@ -510,6 +526,7 @@ static void put_back(struct kxfer_active_job *job)
 
 	spin_lock_bh(&session->job_lock);
 	kept = keep(job, true);
+	job->target->line->taken = false;
 	spin_unlock_bh(&session->job_lock);
 	if (!kept)
 		kxfer_complete(job, -ECONNRESET, ktime_get_ns());
@@ -588,8 +605,10 @@ static int renew(struct kxfer_line *line, struct kxfer_target *target, struct kx
 	return 0;
 }
 
+/* A slow peer does not hold the work for all targets in a row: other lines have their turn. */
 static int resume(struct kxfer_line *line, struct kxfer_link *link)
 {
+	unsigned long end = jiffies + msecs_to_jiffies(STEP_MS);
 	struct kxfer_active_job *job;
 	struct kxfer_target *target;
 	int ret;
@@ -602,6 +621,8 @@ static int resume(struct kxfer_line *line, struct kxfer_link *link)
 		} else {
 			ret = job ? go_on(job) : 0;
 		}
+		if (!ret && target && time_after(jiffies, end))
+			ret = -EAGAIN;
 	} while (!ret && (job || target));
 	return ret;
 }

@@ -26,10 +26,11 @@ struct mem_cgroup;
  * @memcg: memory cgroup charged for new links and targets: of the call that opened the peer; a
  *	reference
  * @work: finds a new link, and has @jobs go on
- * @backoff_ms: longest pause before the next try; this and the next five are protected by the
+ * @backoff_ms: longest pause before the next try; this and the next six are protected by the
  *	session's job_lock
  * @closed: no job may wait any more
  * @down: all jobs of the line's targets wait in @jobs
+ * @taken: the work has a job that is neither in @jobs nor on a lane
  * @jobs: jobs that wait, by kxfer_active_job.lane_node, in the order of acceptance
  * @until_ns: when @jobs end, if @down
  * @deadlines: deadlines of @jobs, and @until_ns
@@ -42,6 +43,7 @@ struct kxfer_line {
 	u32 backoff_ms;
 	bool closed;
 	bool down;
+	bool taken;
 	struct list_head jobs;
 	u64 until_ns;
 	struct kxfer_deadlines deadlines;

@@ -16,6 +16,7 @@
  */
 #include "base/log.h"
 
+#include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/kxfer.h>
 #include <linux/mm.h>
@@ -511,13 +512,28 @@ static int open_on_peer(struct kxfer_session *session, struct kxfer_peer *peer,
 	return ret;
 }
 
+/*
+ * A call that holds the lock may wait for user memory for as long as its owner likes, and other
+ * lines wait for this context.
+ */
+static bool lock_until(struct kxfer_session *session, unsigned long end)
+{
+	while (!down_write_trylock(&session->lock)) {
+		if (time_after(jiffies, end))
+			return false;
+		usleep_range(500, 1000);
+	}
+	return true;
+}
+
 /* Put a target in the place of another, which has only jobs that wait in the line. */
-static int replace(struct kxfer_target *old, struct kxfer_target *fresh)
+static int replace(struct kxfer_target *old, struct kxfer_target *fresh, unsigned long end)
 {
 	struct kxfer_session *session = old->peer->session;
 	int ret;
 
-	down_write(&session->lock);
+	if (!lock_until(session, end))
+		return -EAGAIN;
 	ret = xa_load(&session->targets, old->id) == old ? make_flow(session, fresh) : -ESTALE;
 	if (!ret) {
 		fresh->id = old->id;
@@ -564,7 +580,7 @@ int kxfer_target_renew(struct kxfer_target *old, struct kxfer_link *link, unsign
 		ret = -EKEYREVOKED;
 	kxfer_delay(TARGET_RENEW);
 	if (!ret)
-		ret = replace(old, fresh);
+		ret = replace(old, fresh, end);
 	kxfer_target_put(ret ? fresh : old);
 	return ret == -ESTALE ? 0 : ret;
 }

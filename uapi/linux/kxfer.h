@@ -1204,8 +1204,8 @@ enum kxfer_op {
 #define KXFER_JOB_F_WAIT	(1U << 8)
 /*
  * WRITE: it may be carried out again, from its beginning or from its middle, if its link breaks and
- * the peer was opened with @loss_ms. The region must not be changed before the job has completed,
- * and nobody may count on the bytes at the peer before that. READs are always so.
+ * the peer was opened with @loss_ms. The region must not be changed before the job has completed;
+ * until then the bytes may be placed at the peer more than once. READs are always so.
  */
 #define KXFER_JOB_F_IDEMPOTENT	(1U << 9)
 #define KXFER_JOB_F_ALL		(KXFER_JOB_F_LOCAL_ONLY | KXFER_JOB_F_BATCH | KXFER_JOB_F_IMM | \

@@ -141,6 +141,18 @@ static int reap_all(int fd, int *status, uint32_t nr, uint32_t wait_ms)
 	return 0;
 }
 
+/* Submits a job whose first post breaks the link. Return: its status, or -errno of the calls. */
+static int end_of_broken(struct _test_data_line *self, const struct kxfer_job *job)
+{
+	int status, ret;
+
+	break_next();
+	ret = kx_submit(self->rig.client, job, 1);
+	if (ret != 1)
+		return ret ?: -EPROTO;
+	return reap_all(self->rig.client, &status, 1, LONG_MS) ?: status;
+}
+
 /* ---- which jobs go on ---- */
 
 TEST_F(line, a_read_goes_on)
@@ -160,13 +172,9 @@ TEST_F(line, a_read_goes_on)
 TEST_F(line, a_write_goes_on_if_it_may_be_repeated)
 {
 	struct kxfer_job job = job_of(&self->rig, KXFER_OP_WRITE, KXFER_JOB_F_IDEMPOTENT, 0);
-	int status;
 
 	memset(self->rig.here.bytes, 0x5a, SHORT);
-	break_next();
-	test_cmd_submit(1, self->rig.client, &job, 1);
-	ASSERT_EQ(0, reap_all(self->rig.client, &status, 1, LONG_MS));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, end_of_broken(self, &job));
 	EXPECT_EQ(0, memcmp(self->rig.there.bytes, self->rig.here.bytes, SHORT));
 	EXPECT_EQ(1, nr_resumed(self));
 }
@@ -174,12 +182,8 @@ TEST_F(line, a_write_goes_on_if_it_may_be_repeated)
 TEST_F(line, a_write_that_was_posted_ends)
 {
 	struct kxfer_job job = job_of(&self->rig, KXFER_OP_WRITE, 0, 0);
-	int status;
 
-	break_next();
-	test_cmd_submit(1, self->rig.client, &job, 1);
-	ASSERT_EQ(0, reap_all(self->rig.client, &status, 1, LONG_MS));
-	EXPECT_EQ(-ECONNRESET, status);
+	EXPECT_EQ(-ECONNRESET, end_of_broken(self, &job));
 	EXPECT_EQ(0, nr_kept(self));
 	/* The line is not broken: the next job finds another link. */
 	EXPECT_EQ(0, rig_move(&self->rig, KXFER_OP_WRITE, 0, 0, SHORT));
@@ -188,12 +192,8 @@ TEST_F(line, a_write_that_was_posted_ends)
 TEST_F(line, a_notify_that_was_posted_ends)
 {
 	struct kxfer_job job = job_of(&self->rig, KXFER_OP_NOTIFY, 0, 0);
-	int status;
 
-	break_next();
-	test_cmd_submit(1, self->rig.client, &job, 1);
-	ASSERT_EQ(0, reap_all(self->rig.client, &status, 1, LONG_MS));
-	EXPECT_EQ(-ECONNRESET, status);
+	EXPECT_EQ(-ECONNRESET, end_of_broken(self, &job));
 	EXPECT_EQ(0, nr_kept(self));
 }
 
@@ -467,14 +467,10 @@ TEST_F(line, the_peer_ends_the_old_link_first)
 	struct kxfer_job job = job_of(&self->rig, KXFER_OP_READ, 0, 0);
 	struct delay_counts counts = {};
 	uint64_t begin = kx_now_ns();
-	int status;
 
 	ASSERT_EQ(0, delay_arm("FENCE_WAIT", 1, 1));
 	ASSERT_EQ(0, delay_arm("EXPORT_WITHDRAW", 2000, 1));
-	break_next();
-	test_cmd_submit(1, self->rig.client, &job, 1);
-	ASSERT_EQ(0, reap_all(self->rig.client, &status, 1, LONG_MS));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, end_of_broken(self, &job));
 	EXPECT_LE(kx_least_ns(2000), kx_now_ns() - begin);
 	ASSERT_EQ(0, delay_counts("FENCE_WAIT", &counts));
 	EXPECT_LE(1, counts.hits);
@@ -544,7 +540,6 @@ TEST_F(line, jobs_go_on_over_links_with_a_key)
 	struct delay_counts counts = {};
 	struct kxfer_job job = job_of(&self->rig, KXFER_OP_READ, 0, 0);
 	uint64_t listener;
-	int status;
 
 	if (access("/proc/keys", F_OK))
 		SKIP(return, "the kernel has no keyrings");
@@ -555,10 +550,7 @@ TEST_F(line, jobs_go_on_over_links_with_a_key)
 	/* The passive end takes a second more, and is asked for. */
 	ASSERT_EQ(0, delay_arm("FENCE_WAIT", 1, 1));
 	ASSERT_EQ(0, delay_arm("EXPORT_WITHDRAW", 1000, 1));
-	break_next();
-	test_cmd_submit(1, self->rig.client, &job, 1);
-	ASSERT_EQ(0, reap_all(self->rig.client, &status, 1, LONG_MS));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, end_of_broken(self, &job));
 	ASSERT_EQ(0, delay_counts("FENCE_WAIT", &counts));
 	EXPECT_LE(1, counts.hits);
 	kx_key_del("line-key");

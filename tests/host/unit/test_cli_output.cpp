@@ -12,11 +12,11 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "cli/node/sha256.hpp"
 #include "cli/output/output.hpp"
 #include "cli/output/progress.hpp"
 #include "cli/output/record.hpp"
 #include "cli/output/terminal.hpp"
-#include "cli/transfer/sha256.hpp"
 #include "on_terminal.hpp"
 
 using namespace kxfer;

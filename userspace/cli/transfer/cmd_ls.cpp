@@ -4,9 +4,9 @@
 
 #include "base/try.hpp"
 #include "cli/command/command.hpp"
+#include "cli/line/connect.hpp"
+#include "cli/node/sha256.hpp"
 #include "cli/transfer/commands.hpp"
-#include "cli/transfer/connect.hpp"
-#include "cli/transfer/sha256.hpp"
 
 namespace kxfer::cli {
 

@@ -15,11 +15,11 @@
 #include "base/try.hpp"
 #include "cli/command/command.hpp"
 #include "cli/command/size.hpp"
+#include "cli/line/connect.hpp"
 #include "cli/node/device_file.hpp"
 #include "cli/node/file.hpp"
 #include "cli/node/interrupt.hpp"
 #include "cli/transfer/commands.hpp"
-#include "cli/transfer/connect.hpp"
 #include "cli/transfer/quantile.hpp"
 
 namespace kxfer::cli {

@@ -28,15 +28,15 @@
 #include "base/try.hpp"
 #include "cli/command/command.hpp"
 #include "cli/command/size.hpp"
+#include "cli/line/connect.hpp"
+#include "cli/line/line.hpp"
+#include "cli/line/pipeline.hpp"
 #include "cli/node/file.hpp"
 #include "cli/node/interrupt.hpp"
 #include "cli/output/progress.hpp"
 #include "cli/transfer/commands.hpp"
-#include "cli/transfer/connect.hpp"
 #include "cli/transfer/content.hpp"
 #include "cli/transfer/file_thread.hpp"
-#include "cli/transfer/line.hpp"
-#include "cli/transfer/pipeline.hpp"
 #include "cli/transfer/put_state.hpp"
 
 namespace kxfer::cli {

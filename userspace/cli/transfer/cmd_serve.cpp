@@ -29,15 +29,15 @@
 #include "bench/peer/inbox.hpp"
 #include "bench/peer/socket_address.hpp"
 #include "cli/command/command.hpp"
+#include "cli/line/connect.hpp"
 #include "cli/node/device_file.hpp"
 #include "cli/node/interrupt.hpp"
 #include "cli/node/keys.hpp"
+#include "cli/node/sha256.hpp"
 #include "cli/transfer/allow.hpp"
 #include "cli/transfer/commands.hpp"
-#include "cli/transfer/connect.hpp"
 #include "cli/transfer/listening.hpp"
 #include "cli/transfer/served.hpp"
-#include "cli/transfer/sha256.hpp"
 #include "verbs/responder.hpp"
 
 namespace kxfer::cli {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "cli/command/peer.hpp"
+#include "cli/node/sha256.hpp"
 #include "cli/output/record.hpp"
-#include "cli/transfer/sha256.hpp"
 
 namespace kxfer::cli {
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cli/node/file.hpp"
-#include "cli/transfer/sha256.hpp"
+#include "cli/node/sha256.hpp"
 #include "cli/transfer/transfer_state.hpp"
 
 namespace kxfer::cli {

@@ -17,8 +17,8 @@
 #include "base/try.hpp"
 #include "cli/node/device_file.hpp"
 #include "cli/node/interrupt.hpp"
+#include "cli/node/sha256.hpp"
 #include "cli/output/progress.hpp"
-#include "cli/transfer/sha256.hpp"
 
 namespace kxfer::cli {
 

@@ -12,9 +12,9 @@
 #include <string>
 
 #include "cli/node/file.hpp"
+#include "cli/node/sha256.hpp"
 #include "cli/output/failure.hpp"
 #include "cli/output/output.hpp"
-#include "cli/transfer/sha256.hpp"
 
 namespace kxfer::cli {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cli/transfer/pipeline.hpp"
+#include "cli/line/pipeline.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cli/transfer/line.hpp"
+#include "cli/line/line.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cli/transfer/connect.hpp"
+#include "cli/line/connect.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -13,9 +13,9 @@
 
 #include <kxfer/kxfer.hpp>
 
+#include "cli/line/connect.hpp"
+#include "cli/line/pipeline.hpp"
 #include "cli/output/output.hpp"
-#include "cli/transfer/connect.hpp"
-#include "cli/transfer/pipeline.hpp"
 
 namespace kxfer::cli {
 

@@ -150,6 +150,8 @@ serve() {
 	*" --key "*) no_key= ;;
 	*) no_key=--no-key ;;
 	esac
+	# What an earlier one said must not be taken for this one's.
+	: >"$work/serve.out"
 	# shellcheck disable=SC2086 # an option or none
 	kxfer serve $no_key "$@" >"$work/serve.out" 2>&1 </dev/null &
 	serve_pid=$!

@@ -102,6 +102,23 @@ tl::expected<Remote, std::string> parse_remote(std::string_view text) {
     return Remote{peer, std::string(name)};
 }
 
+// What stands behind the second slash is a path. It is the server that says whether there is one.
+tl::expected<RemotePath, std::string> parse_remote_path(std::string_view text) {
+    const size_t first = text.find('/');
+    const size_t second = first == std::string_view::npos ? first : text.find('/', first + 1);
+    TRY_SET(const auto remote, parse_remote(text.substr(0, second)));
+    RemotePath place;
+    place.remote = remote;
+    if (second == std::string_view::npos) return place;
+    std::string_view path = text.substr(second + 1);
+    while (path.ends_with('/')) path.remove_suffix(1);
+    if (path.starts_with('/') || path.find("//") != std::string_view::npos)
+        return tl::make_unexpected(fmt::format("'{}' has an empty name in its path", text));
+    place.in_folder = true;
+    place.path = path;
+    return place;
+}
+
 tl::expected<std::vector<kxfer_addr>, Error> resolve(const Peer& peer) {
     addrinfo hints = {};
     hints.ai_family = AF_UNSPEC;
@@ -133,6 +150,11 @@ CLI::Option* add_peer_option(CLI::App& app, const std::string& name, Peer& peer,
 CLI::Option* add_remote_option(CLI::App& app, const std::string& name, Remote& remote,
                                const std::string& description) {
     return add_parsed(app, name, remote, parse_remote, description)->type_name("REMOTE");
+}
+
+CLI::Option* add_remote_path_option(CLI::App& app, const std::string& name, RemotePath& place,
+                                    const std::string& description) {
+    return add_parsed(app, name, place, parse_remote_path, description)->type_name("REMOTE[/PATH]");
 }
 
 } // namespace kxfer::cli

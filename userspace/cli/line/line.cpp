@@ -33,8 +33,6 @@ constexpr milliseconds shortest_attempt(500);
 constexpr milliseconds first_pause(100);
 constexpr milliseconds longest_pause(2000);
 
-bool is_break(int number) { return number == ECONNRESET || number == ENODEV; }
-
 // What connecting, or opening the export, may fail with while the peer comes back.
 bool may_pass(int number) {
     switch (number) {
@@ -70,15 +68,21 @@ std::string seconds_text(milliseconds time) {
 
 } // namespace
 
-Line::Line(Remote remote, CommonOptions common, Open open, Output& out, Connection connection, Target target)
+Line::Line(Remote remote, CommonOptions common, Open open, Output& out, Owner owner, Connection connection,
+           Target target)
     : remote_(std::move(remote)), common_(std::move(common)), open_(std::move(open)), out_(&out),
-      connection_(std::move(connection)), target_(std::move(target)) {}
+      owner_(owner), connection_(std::move(connection)), target_(std::move(target)) {}
+
+bool Line::is_break(int number) const {
+    return number == ECONNRESET || number == ENODEV ||
+           (number == EKEYREVOKED && owner_ == Owner::may_come_back);
+}
 
 tl::expected<Line, Failure> Line::open(const Remote& remote, const CommonOptions& common, Open open,
-                                       Output& out) {
+                                       Output& out, Owner owner) {
     TRY_SET(auto connection, connect(remote.peer, common));
     TRY_SET(auto target, open(connection, common));
-    return Line(remote, common, std::move(open), out, std::move(connection), std::move(target));
+    return Line(remote, common, std::move(open), out, owner, std::move(connection), std::move(target));
 }
 
 tl::expected<void, Failure> Line::open_again() {
@@ -116,7 +120,9 @@ tl::expected<void, Failure> Line::restore(Failure broke, Pipeline& pipeline) {
     if (stands_still && !pipeline.has_failed()) return {};
     breaks_++;
     if (deadline_.ns() == 0) deadline_ = Deadline(common_.timeout());
-    out_->note(fmt::format("the link to {} broke: connecting again", remote_.peer.text()));
+    out_->note(broke.error.number == EKEYREVOKED
+                   ? fmt::format("{} ended: waiting for it to come back", remote_.text())
+                   : fmt::format("the link to {} broke: connecting again", remote_.peer.text()));
     auto opened = open_until(deadline_);
     if (!opened) {
         if (!interrupted())

@@ -24,12 +24,16 @@ class Line {
     // Opens the export with the rights that the command needs.
     using Open = std::function<tl::expected<Target, Failure>(Connection&, const CommonOptions&)>;
 
+    // Whether the end of the export is a break, too: its owner may be started again.
+    enum class Owner : uint8_t { stays, may_come_back };
+
     static tl::expected<Line, Failure> open(const Remote& remote, const CommonOptions& common, Open open,
-                                            Output& out);
+                                            Output& out, Owner owner = Owner::stays);
 
     Session& session() { return connection_.session; }
     Connection& connection() { return connection_; }
     Target& target() { return target_; }
+    const Target& target() const { return target_; }
     uint64_t breaks() const { return breaks_; }
 
     // A job has ended well: the next break has the whole --timeout again.
@@ -41,7 +45,9 @@ class Line {
     tl::expected<void, Failure> restore(Failure broke, Pipeline& pipeline);
 
   private:
-    Line(Remote remote, CommonOptions common, Open open, Output& out, Connection connection, Target target);
+    Line(Remote remote, CommonOptions common, Open open, Output& out, Owner owner, Connection connection,
+         Target target);
+    bool is_break(int number) const;
     tl::expected<void, Failure> open_again();
     tl::expected<void, Failure> open_until(const Deadline& deadline);
 
@@ -49,6 +55,7 @@ class Line {
     CommonOptions common_;
     Open open_;
     Output* out_;
+    Owner owner_;
     Connection connection_;
     Target target_; // destroyed before the connection
     Deadline deadline_ = Deadline::never();

@@ -17,6 +17,7 @@
 #include "base/try.hpp"
 #include "cli/command/command.hpp"
 #include "cli/command/size.hpp"
+#include "cli/folder/folder_copy.hpp"
 #include "cli/line/connect.hpp"
 #include "cli/line/line.hpp"
 #include "cli/line/pipeline.hpp"
@@ -32,7 +33,8 @@ namespace kxfer::cli {
 namespace {
 
 struct GetOptions {
-    Remote remote;
+    RemotePath place;
+    Remote remote; // of the place
     std::string file;
     uint64_t offset = 0;
     uint64_t length = 0;
@@ -40,7 +42,11 @@ struct GetOptions {
     bool force = false;
     bool resume = false;
     uint64_t limit = 0;
+    bool recursive = false;
+    std::string manifest;
     CommonOptions common;
+
+    FolderCopy in_folder() const { return {place, file, recursive, force, resume, manifest, limit, common}; }
 };
 
 // The bytes may contain commands to a terminal.
@@ -289,6 +295,12 @@ tl::expected<Line, Failure> open_line(const GetOptions& options, Output& out) {
 Result run_get(const GetOptions& options, Context& context) {
     catch_interrupts();
     TRY(check_terminal(options));
+    if (options.place.in_folder || options.recursive) {
+        if (options.offset != 0 || options.has_length)
+            return wrong_usage("--offset and --length are for exports of memory", "leave them out");
+        return get_from_folder(options.in_folder(), context);
+    }
+    if (!options.manifest.empty()) return wrong_usage("--manifest is for folders", "leave it out");
     if (options.file == "-") context.out.keep_stdout_free();
     TRY_SET(auto line, open_line(options, context.out));
     const auto info = line.target().info(options.common.timeout());
@@ -321,7 +333,9 @@ void setup_get(CLI::App& app, Program& program) {
     const auto options = std::make_shared<GetOptions>();
     CLI::App& command = add_command(app, "get", "read an export of a peer into a file",
                                     "kxfer get 10.77.0.1/inbox results.tar");
-    add_remote_option(command, "remote", options->remote, "PEER/NAME of the export")->required();
+    add_remote_path_option(command, "remote", options->place,
+                           "PEER/NAME of the export, or PEER/NAME/PATH in a folder that is served there")
+        ->required();
     command.add_option("file", options->file, "where to; a folder gets NAME in it, - is standard output")
         ->type_name("FILE|-")
         ->required();
@@ -332,8 +346,15 @@ void setup_get(CLI::App& app, Program& program) {
     add_size_option(command, "--limit", options->limit, "bytes a second at most (default: no limit)");
     command.add_flag("--resume", options->resume,
                      "go on with what a get of the same content has left in FILE.kxfer-part");
+    command.add_flag("-r,--recursive", options->recursive,
+                     "all that is in the folder at PATH, into the folder FILE");
+    command
+        .add_option("--manifest", options->manifest,
+                    "of a folder: the SHA-256 of each file, for sha256sum -c")
+        ->type_name("FILE");
     add_common_options(command, options->common);
     command.callback([&program, options, length] {
+        options->remote = options->place.remote;
         options->has_length = length->count() != 0;
         program.run = [options](Context& context) { return run_get(*options, context); };
     });

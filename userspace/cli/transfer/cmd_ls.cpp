@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // kxfer ls PEER: the exports of a peer that are open to this user.
+// kxfer ls PEER/NAME/[PATH]: what is in a folder that is served there.
 
 #include "base/try.hpp"
 #include "cli/command/command.hpp"
+#include "cli/folder/folder_copy.hpp"
 #include "cli/line/connect.hpp"
 #include "cli/node/sha256.hpp"
 #include "cli/transfer/commands.hpp"
@@ -14,6 +16,7 @@ namespace {
 
 struct LsOptions {
     Peer peer;
+    std::optional<RemotePath> place; // in a folder
     CommonOptions common;
 };
 
@@ -33,6 +36,7 @@ Record row_of(const kxfer_peer_export& one) {
 }
 
 Result run_ls(const LsOptions& options, Context& context) {
+    if (options.place) return list_folder(*options.place, options.common, context);
     TRY_SET(auto connection, connect(options.peer, options.common));
     const auto exports = connection.peer.exports(options.common.timeout());
     if (!exports) {
@@ -50,7 +54,22 @@ Result run_ls(const LsOptions& options, Context& context) {
 void setup_ls(CLI::App& app, Program& program) {
     const auto options = std::make_shared<LsOptions>();
     CLI::App& command = add_command(app, "ls", "what a peer exports to this user", "kxfer ls 10.77.0.1");
-    add_peer_option(command, "peer", options->peer, "HOST[:PORT]")->required();
+    command
+        .add_option_function<std::string>(
+            "peer",
+            [options](const std::string& text) {
+                const bool is_place = text.find('/') != std::string::npos;
+                const auto place =
+                    is_place ? parse_remote_path(text) : tl::expected<RemotePath, std::string>();
+                const auto peer = is_place ? tl::expected<Peer, std::string>() : parse_peer(text);
+                if (!place) throw CLI::ValidationError("peer", place.error());
+                if (!peer) throw CLI::ValidationError("peer", peer.error());
+                options->peer = *peer;
+                if (is_place) options->place = *place;
+            },
+            "HOST[:PORT], or HOST[:PORT]/NAME/[PATH]: what is in a folder that is served there")
+        ->type_name("PEER")
+        ->required();
     add_common_options(command, options->common);
     on_run(command, program, options, run_ls);
 }

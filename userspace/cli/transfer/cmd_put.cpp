@@ -28,6 +28,7 @@
 #include "base/try.hpp"
 #include "cli/command/command.hpp"
 #include "cli/command/size.hpp"
+#include "cli/folder/folder_copy.hpp"
 #include "cli/line/connect.hpp"
 #include "cli/line/line.hpp"
 #include "cli/line/pipeline.hpp"
@@ -45,14 +46,19 @@ namespace {
 
 struct PutOptions {
     std::string file;
-    Remote remote;
+    RemotePath place;
+    Remote remote; // of the place
     uint64_t offset = 0;
     uint64_t length = 0;
     bool has_length = false;
     bool no_verify = false;
     bool resume = false;
     uint64_t limit = 0;
+    bool recursive = false;
+    std::string manifest;
     CommonOptions common;
+
+    FolderCopy in_folder() const { return {place, file, recursive, false, resume, manifest, limit, common}; }
 };
 
 // The slowest hashing to wait for, in addition to --timeout.
@@ -82,8 +88,9 @@ tl::expected<Input, Failure> open_source(const PutOptions& options) {
     if (source.fd.get() < 0 || fstat(source.fd.get(), &source.before) < 0)
         return failed(Error("cannot open", source.name, errno));
     if (S_ISDIR(source.before.st_mode))
-        return failed(
-            Error("cannot send", source.name, EISDIR, "pack it: tar -c DIRECTORY | kxfer put - REMOTE"));
+        return failed(Error("cannot send", source.name, EISDIR,
+                            "pack it: tar -c DIRECTORY | kxfer put - REMOTE; or put it into a folder: "
+                            "kxfer put -r DIRECTORY PEER/NAME/"));
     source.regular = S_ISREG(source.before.st_mode) && options.file != "-";
     if (options.has_length) source.length = options.length;
     if (!source.size_known()) return source;
@@ -472,6 +479,13 @@ tl::expected<Target, Failure> open_writable(Connection& connection, const Remote
 
 Result run_put(const PutOptions& options, Context& context) {
     catch_interrupts();
+    if (options.place.in_folder || options.recursive) {
+        if (options.offset != 0 || options.has_length || options.no_verify)
+            return wrong_usage("--offset, --length and --no-verify are for exports of memory",
+                               "leave them out");
+        return put_into_folder(options.in_folder(), context);
+    }
+    if (!options.manifest.empty()) return wrong_usage("--manifest is for folders", "leave it out");
     TRY_SET(auto source, open_source(options));
     TRY_SET(auto line, Line::open(
                            options.remote, options.common,
@@ -519,15 +533,24 @@ void setup_put(CLI::App& app, Program& program) {
     command.add_option("file", options->file, "what to send; - is standard input")
         ->type_name("FILE|-")
         ->required();
-    add_remote_option(command, "remote", options->remote, "PEER/NAME of the export")->required();
+    add_remote_path_option(command, "remote", options->place,
+                           "PEER/NAME of the export, or PEER/NAME/PATH in a folder that is served there")
+        ->required();
     add_size_option(command, "--offset", options->offset, "where in the export to begin (default 0)");
     CLI::Option* length = add_size_option(command, "--length", options->length, "send only so much of FILE");
     add_size_option(command, "--limit", options->limit, "bytes a second at most (default: no limit)");
     command.add_flag("--resume", options->resume,
                      "go on where a put of this file to the same export has stopped");
+    command.add_flag("-r,--recursive", options->recursive,
+                     "all that is in the folder FILE, into the folder at PATH");
+    command
+        .add_option("--manifest", options->manifest,
+                    "of a folder: the SHA-256 of each file, for sha256sum -c")
+        ->type_name("FILE");
     command.add_flag("--no-verify", options->no_verify, "do not wait for the receiver's SHA-256");
     add_common_options(command, options->common);
     command.callback([&program, options, length] {
+        options->remote = options->place.remote;
         options->has_length = length->count() != 0;
         program.run = [options](Context& context) { return run_put(*options, context); };
     });

@@ -29,6 +29,7 @@
 #include "bench/peer/inbox.hpp"
 #include "bench/peer/socket_address.hpp"
 #include "cli/command/command.hpp"
+#include "cli/folder/folder_server.hpp"
 #include "cli/line/connect.hpp"
 #include "cli/node/device_file.hpp"
 #include "cli/node/interrupt.hpp"
@@ -46,6 +47,7 @@ namespace {
 
 struct ServeOptions {
     std::vector<Source> sources;
+    std::vector<Source> folders; // the file of each is a folder
     Peer listen;
     bool has_listen = false;
     KeyChoice keys;
@@ -298,19 +300,56 @@ tl::expected<Counterparts, Failure> take_part(const std::vector<Served>& exports
     return counterparts;
 }
 
+using Folders = std::vector<std::unique_ptr<FolderServer>>;
+
+tl::expected<Folders, Failure> serve_folders(const ServeOptions& options, Output& out) {
+    Folders folders;
+    for (const Source& one : options.folders) {
+        TRY_SET(auto server, FolderServer::start(one.name, one.file, options.writable, options.rules));
+        out.event(Record()
+                      .add("event", "folder")
+                      .add("name", one.name)
+                      .add("path", one.file)
+                      .add("writable", options.writable),
+                  fmt::format("serving the folder {} as {}/, {}", one.file, one.name,
+                              options.writable ? "read and write" : "read only"));
+        folders.push_back(std::move(server));
+    }
+    return folders;
+}
+
+// Reports the files that peers have put into the folders.
+void report_stored(const Folders& folders, Output& out) {
+    for (const auto& folder : folders)
+        for (const FolderServer::Stored& one : folder->take_stored())
+            out.event(Record()
+                          .add("event", "stored")
+                          .add("folder", folder->name())
+                          .add("path", one.path)
+                          .add("peer", to_string(one.sender.peer))
+                          .add("uid", one.sender.uid),
+                      fmt::format("{}/{} came from {} (uid {})", folder->name(), one.path,
+                                  to_string(one.sender.peer), one.sender.uid));
+}
+
 using Responders = std::vector<std::unique_ptr<verbs::VerbsResponder>>;
 
 // Reports each inbox, counterpart and responder that ended by itself, once.
 class Watch {
   public:
-    Watch(const Inboxes& inboxes, const Counterparts& counterparts, const Responders& responders)
-        : inboxes_(inboxes), counterparts_(counterparts), responders_(responders) {}
+    Watch(const Inboxes& inboxes, const Counterparts& counterparts, const Folders& folders,
+          const Responders& responders)
+        : inboxes_(inboxes), counterparts_(counterparts), folders_(folders), responders_(responders) {}
 
     void look(Output& out) {
         for (const auto& inbox : inboxes_) tell(*inbox, "no longer taking messages in", out);
         for (const auto& one : counterparts_) tell(*one, "no longer answering in", out);
+        for (const auto& one : folders_) tell(*one, "no longer serving the folder", out);
         for (const auto& one : responders_) tell(*one, "no longer answering user-space verbs on", out);
+        report_stored(folders_, out);
     }
+    // How long it may take until look() is called again.
+    std::chrono::seconds patience() const { return std::chrono::seconds(folders_.empty() ? 10 : 1); }
 
   private:
     template <typename Service> void tell(const Service& service, const char* what, Output& out) {
@@ -321,6 +360,7 @@ class Watch {
 
     const Inboxes& inboxes_;
     const Counterparts& counterparts_;
+    const Folders& folders_;
     const Responders& responders_;
     std::set<std::string> told_;
 };
@@ -398,7 +438,8 @@ Result serve_until_signal(Session& session, std::vector<Served>& exports, Listen
     while (!interrupted()) {
         // Also checks after the timeout; more often with a listener of another owner, because peers
         // miss that as soon as it ends.
-        wait_events(session.fd(), POLLPRI, std::chrono::seconds(listening.borrowed.empty() ? 10 : 1));
+        wait_events(session.fd(), POLLPRI,
+                    listening.borrowed.empty() ? watch.patience() : std::chrono::seconds(1));
         if (interrupted()) break;
         watch.look(out);
         listening.look(session, out);
@@ -416,6 +457,8 @@ Result serve_until_signal(Session& session, std::vector<Served>& exports, Listen
 }
 
 Result run_serve(const ServeOptions& options, Context& context) {
+    if (options.sources.empty() && options.folders.empty())
+        return wrong_usage("nothing to serve", "give a SOURCE, or --dir DIR");
     catch_interrupts();
     TRY_SET(auto session, open_session_with_device());
     TRY_SET(auto exports, make_exports(session, options, context.out));
@@ -426,13 +469,14 @@ Result run_serve(const ServeOptions& options, Context& context) {
     tl::expected<Counterparts, Failure> counterparts = Counterparts();
     if (options.bench) counterparts = take_part(exports, options, context.out);
     if (!counterparts) return tl::make_unexpected(counterparts.error());
+    TRY_SET(const auto folders, serve_folders(options, context.out));
     TRY_SET(auto listening, options.has_listen
                                 ? listen_as_told(session, options.listen, options.keys, context.out)
                                 : listen_somewhere(session, options.keys, context.out));
     tl::expected<Responders, Failure> responders = Responders();
     if (options.verbs) responders = answer_verbs(listening, context.out);
     if (!responders) return tl::make_unexpected(responders.error());
-    Watch watch(*inboxes, *counterparts, *responders);
+    Watch watch(*inboxes, *counterparts, folders, *responders);
     return serve_until_signal(session, exports, listening, watch, context.out);
 }
 
@@ -456,8 +500,22 @@ void setup_options(CLI::App& command, const std::shared_ptr<ServeOptions>& optio
                 }
             },
             "[NAME=]FILE, or NAME=mem:SIZE for memory")
-        ->type_name("SOURCE")
-        ->required();
+        ->type_name("SOURCE");
+    command
+        .add_option_function<std::vector<std::string>>(
+            "--dir",
+            [options](const std::vector<std::string>& texts) {
+                for (const std::string& text : texts) {
+                    auto source = parse_folder(text);
+                    if (!source) throw CLI::ValidationError("--dir", source.error());
+                    options->folders.push_back(std::move(*source));
+                }
+            },
+            "a folder, for `kxfer ls`, `get` and `put` of PEER/NAME/PATH; with --writable peers may put "
+            "files there; repeated: more folders")
+        ->type_name("[NAME=]DIR")
+        ->expected(1)
+        ->take_all();
     command
         .add_option_function<std::vector<std::string>>(
             "--allow",

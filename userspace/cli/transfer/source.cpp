@@ -18,16 +18,27 @@ std::string_view base_name(std::string_view path) {
     return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
+// Takes NAME= off the text.
+std::string take_name(std::string_view& text) {
+    const size_t equals = text.find('=');
+    if (equals == std::string_view::npos || !is_export_name(text.substr(0, equals))) return {};
+    std::string name(text.substr(0, equals));
+    text.remove_prefix(equals + 1);
+    return name;
+}
+
+tl::unexpected<std::string> no_name(std::string_view text, std::string_view rest) {
+    return tl::make_unexpected(fmt::format(
+        "the file name of '{}' cannot be an export's (1 to 63 of A-Z a-z 0-9 . _ -): give NAME={}", text,
+        rest));
+}
+
 } // namespace
 
 tl::expected<Source, std::string> parse_source(std::string_view text) {
     Source source;
-    const size_t equals = text.find('=');
     std::string_view rest = text;
-    if (equals != std::string_view::npos && is_export_name(text.substr(0, equals))) {
-        source.name = text.substr(0, equals);
-        rest = text.substr(equals + 1);
-    }
+    source.name = take_name(rest);
     if (rest.starts_with(memory_prefix)) {
         if (source.name.empty())
             return tl::make_unexpected(fmt::format("'{}' needs a name: give NAME={}", text, rest));
@@ -41,10 +52,19 @@ tl::expected<Source, std::string> parse_source(std::string_view text) {
             fmt::format("'{}' names no file; a source is [NAME=]FILE or NAME=mem:SIZE", text));
     source.file = rest;
     if (source.name.empty()) source.name = base_name(rest);
-    if (!is_export_name(source.name))
-        return tl::make_unexpected(fmt::format(
-            "the file name of '{}' cannot be an export's (1 to 63 of A-Z a-z 0-9 . _ -): give NAME={}", text,
-            rest));
+    if (!is_export_name(source.name)) return no_name(text, rest);
+    return source;
+}
+
+tl::expected<Source, std::string> parse_folder(std::string_view text) {
+    Source source;
+    std::string_view rest = text;
+    source.name = take_name(rest);
+    if (rest.empty()) return tl::make_unexpected(fmt::format("'{}' names no folder; give [NAME=]DIR", text));
+    source.file = rest;
+    while (rest.size() > 1 && rest.ends_with('/')) rest.remove_suffix(1);
+    if (source.name.empty()) source.name = base_name(rest);
+    if (!is_export_name(source.name) || source.name == "." || source.name == "..") return no_name(text, rest);
     return source;
 }
 

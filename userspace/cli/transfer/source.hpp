@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // SOURCE := [NAME=]FILE | NAME=mem:SIZE      what `serve` has to export
+//         [NAME=]DIR                         a folder
 //
 // Without NAME the base name of FILE is used. The text before '=' is a name
 // only if it can be one, so that ./a=b is a file.
@@ -22,5 +23,7 @@ struct Source {
 
 // The error says what is wrong and what is allowed.
 tl::expected<Source, std::string> parse_source(std::string_view text);
+// A folder: it is the `file`.
+tl::expected<Source, std::string> parse_folder(std::string_view text);
 
 } // namespace kxfer::cli

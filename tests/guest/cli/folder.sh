@@ -5,13 +5,13 @@
 #
 # A link breaks by the removal of its device.
 
-unprivileged="setpriv --reuid 1000 --regid 1000 --groups 104 --inh-caps -all --bounding-set -all"
-
 # run_tests calls the tests by their names.
 # shellcheck disable=SC2317,SC2086
 
 # shellcheck source=tests/lib/harness/cli.sh
 . ../lib/cli.sh
+
+unprivileged="setpriv --reuid 1000 --regid 1000 --groups 104 --inh-caps -all --bounding-set -all"
 
 # A tree with a file of each length around a window's (4 MiB), an empty file and an empty folder.
 make_tree() { # DIR
@@ -43,12 +43,6 @@ expect_equal_trees() {
 	describe "$2" >other
 	[ "$(wc -l <one)" -gt 1 ] || fail "$1 has nothing in it"
 	diff one other >differences || fail "$1 and $2 differ: $(cat differences)"
-}
-
-remove_and_add_device() {
-	netdev=$(rdma link show "$KXFER_DEVICE/1" | sed -n 's/.*netdev \([^ ]*\).*/\1/p')
-	rdma link del "$KXFER_DEVICE"
-	rdma link add "$KXFER_DEVICE" type "$KXFER_PROVIDER" netdev "$netdev"
 }
 
 is_in_serve_out() { grep -qF "$1" "$work/serve.out"; }
@@ -300,10 +294,8 @@ test_wrong_usage_is_told() {
 test_who_may_pin_little_copies_too() {
 	make_tree docs
 	mkdir box
-	(
-		ulimit -l 1024
-		exec setpriv --inh-caps -all --bounding-set -ipc_lock kxfer serve --no-key --dir box --writable
-	) >serve.out 2>&1 </dev/null &
+	sh -c "ulimit -l 1024; exec setpriv --inh-caps -all --bounding-set -ipc_lock \
+		kxfer serve --no-key --dir box --writable" >serve.out 2>&1 </dev/null &
 	serve_pid=$!
 	echo $serve_pid >>pids
 	wait_for 60 is_in_serve_out "serving the folder"
@@ -372,13 +364,13 @@ test_copies_go_on_when_the_device_comes_back() {
 	mv file docs
 	serve --dir docs --writable
 	stop_midway bytes_read kxfer --json get "$peer/docs/file" got
-	remove_and_add_device
+	renew_device
 	go_on
 	[ "$status" -eq 0 ] || fail "status $status"
 	expect_json .breaks 1
 	expect_equal_files docs/file got
 	stop_midway bytes_written kxfer --json put got "$peer/docs/back"
-	remove_and_add_device
+	renew_device
 	go_on
 	[ "$status" -eq 0 ] || fail "status $status"
 	expect_json .breaks 1

@@ -135,9 +135,7 @@ test_transfers_go_on_when_the_device_comes_back() {
 	large_file
 	serve file
 	stop_midway bytes_read kxfer --json get "$peer/file" got
-	netdev=$(rdma link show "$KXFER_DEVICE/1" | sed -n 's/.*netdev \([^ ]*\).*/\1/p')
-	rdma link del "$KXFER_DEVICE"
-	rdma link add "$KXFER_DEVICE" type "$KXFER_PROVIDER" netdev "$netdev"
+	renew_device
 	go_on
 	[ "$status" -eq 0 ] || fail "status $status"
 	expect_json .breaks 1

@@ -204,6 +204,13 @@ reload_module() {
 	load_module
 }
 
+# Removes the RDMA device and adds it again, which breaks its links.
+renew_device() {
+	netdev=$(rdma link show "$KXFER_DEVICE/1" | sed -n 's/.*netdev \([^ ]*\).*/\1/p')
+	rdma link del "$KXFER_DEVICE"
+	rdma link add "$KXFER_DEVICE" type "$KXFER_PROVIDER" netdev "$netdev"
+}
+
 # ---- data ----
 
 random_file() { # FILE BYTES

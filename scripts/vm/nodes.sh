@@ -71,7 +71,8 @@ node_start() { # NODE OPTION...
 			{ nodes_say "node1 is not up, and it is the switch"; return 1; }
 		wires=(--wire "connect:$nodes_dir/wire-$node")
 	fi
-	rm -f "$fifo" "$nodes_dir/monitor-$node".{in,out}
+	# What an earlier machine has answered must not be counted as this one's.
+	rm -f "$fifo" "$nodes_dir/monitor-$node".{in,out} "$nodes_dir/node$node.monitor"
 	mkfifo "$fifo" "$nodes_dir/monitor-$node".{in,out}
 	rm -f "$(node_dir "$node")/out"
 	"$vm/run" --build "$nodes_build" --name "${nodes_dir##*/}-$node" --node "$node" \

@@ -53,8 +53,14 @@ boot() { # NODE...
 	done
 }
 
+# A script that wants more of a machine says which options of scripts/vm/run.
+node_options() { :; } # NODE
+
 node_boot() { # NODE
-	node_start "$1" --kernel "$PAIR_KERNEL" --provider "$provider" --memory 1024
+	local options=()
+	mapfile -t options < <(node_options "$1")
+	node_start "$1" --kernel "$PAIR_KERNEL" --provider "$provider" --memory 1024 \
+		${options[@]+"${options[@]}"}
 }
 
 # The guests go on after a warning, so that a test can tell of it. rxe's own are no exception.

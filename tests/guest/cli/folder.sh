@@ -291,6 +291,29 @@ test_wrong_usage_is_told() {
 	expect_stderr "give NAME="
 }
 
+# Requests that are none, requests for a desk of nobody's, and more desks than there are places: the
+# next client is served all the same.
+test_nonsense_in_the_mailbox_does_no_harm() {
+	mkdir docs
+	echo x >docs/file
+	serve --dir docs --writable
+	nobodys='"desk":"0123456789abcdef","number":1'
+	expect 0 kxfer-message send "$peer" docs x '{' '[]' '{}' "$(printf '%04000d' 0 | tr 0 '[')" \
+		"{$nobodys,\"op\":\"write\",\"path\":\"file\",\"length\":1}" \
+		"{$nobodys,\"op\":\"keep\",\"path\":\"file\"}" \
+		"{$nobodys,\"op\":\"open\",\"path\":\"../..\"}" \
+		"{$nobodys,\"op\":7}" "{$nobodys,\"op\":\"open\",\"offset\":-1}"
+	for i in $(seq 40); do
+		printf '{"desk":"%016d","op":"open","number":1}\n' "$i"
+	done >requests
+	xargs -d '\n' kxfer-message send "$peer" docs <requests >/dev/null || fail "xargs"
+	expect 0 kxfer --json export list
+	expect_json '[.[].name | select(startswith("docs."))] | length' 8
+	expect 0 kxfer get "$peer/docs/file" got
+	expect_equal_files docs/file got
+	[ "$(ls docs)" = file ] || fail "docs holds $(ls docs)"
+}
+
 test_who_may_pin_little_copies_too() {
 	make_tree docs
 	mkdir box

@@ -41,7 +41,7 @@ class Stream {
   public:
     Stream(FolderClient& client, std::string path, int fd, std::string name, uint64_t size, Prefix stored)
         : client_(client), path_(std::move(path)), fd_(fd), name_(std::move(name)), size_(size),
-          stored_(std::move(stored)) {}
+          stored_(stored) {}
 
     const Prefix& stored() const { return stored_; }
 
@@ -197,7 +197,7 @@ class Put {
             TRY_SET(kept, common_prefix(client_, to, true, fd.get(), entry.size, name));
         }
         const uint64_t resumed = kept.bytes;
-        Stream stream(client_, to, fd.get(), name, entry.size, std::move(kept));
+        Stream stream(client_, to, fd.get(), name, entry.size, kept);
         if (auto sent = stream.run_over_breaks(progress, before); !sent)
             return stream.stored().bytes != 0 ? stopped(std::move(sent.error())) : sent;
         if (fstat(fd.get(), &status) < 0 || !TreeEntry::of("", status).looks_like(entry))

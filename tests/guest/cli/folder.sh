@@ -306,7 +306,7 @@ test_nonsense_in_the_mailbox_does_no_harm() {
 	for i in $(seq 40); do
 		printf '{"desk":"%016d","op":"open","number":1}\n' "$i"
 	done >requests
-	xargs -d '\n' kxfer-message send "$peer" docs <requests >/dev/null || fail "xargs"
+	tr '\n' '\0' <requests | xargs -0 kxfer-message send "$peer" docs >/dev/null || fail "they are not sent"
 	expect 0 kxfer --json export list
 	expect_json '[.[].name | select(startswith("docs."))] | length' 8
 	expect 0 kxfer get "$peer/docs/file" got

@@ -27,6 +27,13 @@ std::string manifest_line(const Digest& sha256, const std::string& path) {
     return fmt::format("{}{}  {}\n", name == path ? "" : "\\", hex(sha256), name);
 }
 
+tl::unexpected<Failure> stopped_copy(Failure failure, const char* kept) {
+    if (!failure.error.hint.empty()) failure.error.hint += '\n';
+    failure.error.hint += fmt::format("{}; --resume goes on there", kept);
+    if (failure.status == exit_failed) failure.status = exit_stopped;
+    return tl::make_unexpected(std::move(failure));
+}
+
 void CopyReport::moved(const std::string& path, uint64_t bytes, uint64_t resumed, const Digest& sha256) {
     files_++;
     bytes_ += bytes;

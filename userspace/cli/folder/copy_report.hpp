@@ -40,6 +40,9 @@ class CopyReport {
     std::string manifest_;
 };
 
+// The failure of a copy that has moved something; kept: what is left of it, a sentence.
+tl::unexpected<Failure> stopped_copy(Failure failure, const char* kept);
+
 // A line of a manifest.
 std::string manifest_line(const Digest& sha256, const std::string& path);
 

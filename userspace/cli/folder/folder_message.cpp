@@ -27,18 +27,6 @@ namespace {
 
 using nlohmann::json;
 
-const char* type_text(TreeEntry::Type type) {
-    switch (type) {
-    case TreeEntry::Type::file:
-        return "file";
-    case TreeEntry::Type::folder:
-        return "folder";
-    case TreeEntry::Type::other:
-        break;
-    }
-    return "other";
-}
-
 // A number that the type holds; `otherwise` if it is missing. Throws for anything else.
 template <typename Number> Number number_in(const json& object, const char* key, Number otherwise) {
     const auto found = object.find(key);

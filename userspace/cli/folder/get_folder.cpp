@@ -204,20 +204,13 @@ class Get {
         Stream stream{client_,  item.path, part.get(), tree.full_path(local),
                       progress, before,    kept.bytes, kept.sha256};
         if (auto done = stream.run_over_breaks(); !done) {
-            if (stream.offset != 0) return stopped(std::move(done.error()));
+            if (stream.offset != 0) return stopped_copy(std::move(done.error()), "what has arrived is kept");
             tree.drop_part(local);
             return done;
         }
         TRY(tree.keep(local, stream.entry->mode, stream.entry->mtime_ns, copy_.force));
         report_.moved(local, stream.offset, kept.bytes, stream.sha256.digest());
         return {};
-    }
-
-    static tl::unexpected<Failure> stopped(Failure failure) {
-        if (!failure.error.hint.empty()) failure.error.hint += '\n';
-        failure.error.hint += "what has arrived is kept; --resume goes on there";
-        if (failure.status == exit_failed) failure.status = exit_stopped;
-        return tl::make_unexpected(std::move(failure));
     }
 
     const FolderCopy& copy_;

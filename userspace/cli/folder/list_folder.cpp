@@ -17,18 +17,6 @@ namespace {
 
 constexpr int64_t nanoseconds_a_second = 1000000000;
 
-const char* type_text(TreeEntry::Type type) {
-    switch (type) {
-    case TreeEntry::Type::file:
-        return "file";
-    case TreeEntry::Type::folder:
-        return "folder";
-    case TreeEntry::Type::other:
-        break;
-    }
-    return "other";
-}
-
 std::string time_text(int64_t ns) {
     const time_t seconds = ns / nanoseconds_a_second;
     tm parts = {};

@@ -199,7 +199,9 @@ class Put {
         const uint64_t resumed = kept.bytes;
         Stream stream(client_, to, fd.get(), name, entry.size, kept);
         if (auto sent = stream.run_over_breaks(progress, before); !sent)
-            return stream.stored().bytes != 0 ? stopped(std::move(sent.error())) : sent;
+            return stream.stored().bytes != 0
+                       ? stopped_copy(std::move(sent.error()), "the server keeps what it has stored")
+                       : sent;
         if (fstat(fd.get(), &status) < 0 || !TreeEntry::of("", status).looks_like(entry))
             return failed(
                 Error(name, "was changed while it was read", 0, "put it again when nothing changes it"));
@@ -210,13 +212,6 @@ class Put {
         TRY(client_.ask(request));
         report_.moved(item.path, entry.size, resumed, stream.stored().sha256.digest());
         return {};
-    }
-
-    static tl::unexpected<Failure> stopped(Failure failure) {
-        if (!failure.error.hint.empty()) failure.error.hint += '\n';
-        failure.error.hint += "the server keeps what it has stored; --resume goes on there";
-        if (failure.status == exit_failed) failure.status = exit_stopped;
-        return tl::make_unexpected(std::move(failure));
     }
 
     const FolderCopy& copy_;

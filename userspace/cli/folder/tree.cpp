@@ -62,6 +62,18 @@ TreeEntry TreeEntry::of(std::string name, const struct stat& status) {
     return entry;
 }
 
+const char* type_text(TreeEntry::Type type) {
+    switch (type) {
+    case TreeEntry::Type::file:
+        return "file";
+    case TreeEntry::Type::folder:
+        return "folder";
+    case TreeEntry::Type::other:
+        break;
+    }
+    return "other";
+}
+
 bool is_tree_path(std::string_view path) {
     if (path.empty()) return true;
     if (path.size() >= PATH_MAX || !is_utf8(path)) return false;

@@ -36,6 +36,9 @@ struct TreeEntry {
     }
 };
 
+// "file", "folder", "other"
+const char* type_text(TreeEntry::Type type);
+
 // Whether text is a path that a Tree takes: names with '/' between them, none of them "." or "..",
 // in UTF-8. The empty path is the folder itself.
 bool is_tree_path(std::string_view path);

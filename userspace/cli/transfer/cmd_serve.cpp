@@ -565,7 +565,7 @@ void setup_options(CLI::App& command, const std::shared_ptr<ServeOptions>& optio
 
 void setup_serve(CLI::App& app, Program& program) {
     const auto options = std::make_shared<ServeOptions>();
-    CLI::App& command = add_command(app, "serve", "export files and memory until Ctrl-C",
+    CLI::App& command = add_command(app, "serve", "export files, folders and memory until Ctrl-C",
                                     "kxfer serve inbox=mem:16M --writable --allow 10.77.0.0/24");
     setup_options(command, options);
     add_key_choice(command, options->keys);

@@ -84,7 +84,7 @@ test_a_tree_goes_there_and_back() {
 	end_folder
 }
 
-# Three cuts of the wire, a server that is killed and started again, and one whose machine loses its
+# Three cuts of the wire that end the link, a server that is killed and started again, and one whose machine loses its
 # power. Only the last ends the command.
 test_a_large_file_survives_all_of_it() {
 	local began=$SECONDS cut
@@ -92,7 +92,7 @@ test_a_large_file_survives_all_of_it() {
 	check_do 1 "head -c $((mib << 20)) /dev/urandom >/disk/file && touch -d '2020-01-02 03:04:05' /disk/file" $patience || return
 	begin_folder
 	begin_put ''
-	for cut in 12 12 3; do
+	for cut in 12 12 12; do
 		let_it_move || return
 		node_cut 2
 		sleep "$cut"

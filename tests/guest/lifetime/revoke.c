@@ -26,6 +26,7 @@ FIXTURE(revoke)
 	struct rig rig;
 	struct baseline baseline;
 	uint64_t lost;
+	bool slow;	/* the wire has a delay */
 	int fd;
 };
 
@@ -46,6 +47,8 @@ FIXTURE_TEARDOWN(revoke)
 {
 	const char *left;
 
+	if (self->slow)
+		baseline_command("tc qdisc del dev lo root");
 	rig_close(&self->rig);
 	left = baseline_wait(self->fd, &self->baseline, BASELINE_WAIT_MS);
 	if (left)
@@ -142,6 +145,54 @@ TEST_F_TIMEOUT(revoke, export_del_under_writes_later, 60)
 TEST_F_TIMEOUT(revoke, export_del_under_reads, 60)
 {
 	withdraw_under_jobs(_metadata, &self->rig, KXFER_OP_READ, 3);
+}
+
+/*
+ * On a wire with a delay long WRITEs take several round trips, and the answer to the withdrawal one:
+ * an answer that does not wait for them overtakes them, and they find the key gone. Theirs is
+ * another connection, so nothing else keeps the order.
+ */
+static void withdraw_on_slow_wire(struct __test_metadata *_metadata, struct rig *rig, uint32_t flags)
+{
+	struct kxfer_completion done[8];
+	struct kxfer_job jobs[8];
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		jobs[i] = rig_job(rig, KXFER_OP_WRITE, 0, 0, MIB);
+		jobs[i].flags = flags;
+	}
+	ASSERT_EQ(8, kx_submit(rig->client, jobs, 8));
+	if (flags)
+		ASSERT_EQ(8, kx_reap(rig->client, done, 8, 8, RIG_WAIT_MS));
+	ASSERT_EQ(0, kx_export_del(rig->server, rig->export_id));
+	memory_is_left_alone(_metadata, rig);
+	if (!flags)
+		ASSERT_EQ(8, kx_reap(rig->client, done, 8, 8, RIG_WAIT_MS));
+	for (i = 0; i < 8; i++)
+		if (done[i].status)
+			EXPECT_EQ(-EKEYREVOKED, done[i].status);
+}
+
+/* Return: whether it has a delay until the test ends. */
+static bool make_wire_slow(FIXTURE_DATA(revoke) *self)
+{
+	self->slow = !baseline_command("tc qdisc add dev lo root netem delay 20ms limit 100000");
+	return self->slow;
+}
+
+TEST_F_TIMEOUT(revoke, export_del_under_writes_on_a_slow_wire, 60)
+{
+	if (!make_wire_slow(self))
+		SKIP(return, "needs root and tc's netem");
+	withdraw_on_slow_wire(_metadata, &self->rig, 0);
+}
+
+TEST_F_TIMEOUT(revoke, export_del_behind_local_only_writes_on_a_slow_wire, 60)
+{
+	if (!make_wire_slow(self))
+		SKIP(return, "needs root and tc's netem");
+	withdraw_on_slow_wire(_metadata, &self->rig, KXFER_JOB_F_LOCAL_ONLY);
 }
 
 /*

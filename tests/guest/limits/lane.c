@@ -79,15 +79,19 @@ static void take_lane(const struct rig *server, struct tenant_report *report)
 					   &report->nr);
 }
 
+/* On all lanes of the node, which may have some of earlier tests that idle. */
 static uint32_t queued(int fd)
 {
 	struct kxfer_info_lane lanes[64];
 	uint64_t cursor = 0;
 	uint32_t nr = 0;
-	int i, n = kx_info(fd, KXFER_INFO_LANES, lanes, sizeof(*lanes), 64, &cursor);
+	int i, n;
 
-	for (i = 0; i < n; i++)
-		nr += lanes[i].nr_queued;
+	do {
+		n = kx_info(fd, KXFER_INFO_LANES, lanes, sizeof(*lanes), 64, &cursor);
+		for (i = 0; i < n; i++)
+			nr += lanes[i].nr_queued;
+	} while (n > 0);
 	return nr;
 }
 

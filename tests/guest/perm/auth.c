@@ -221,14 +221,14 @@ static int open_with(struct __test_metadata *_metadata, FIXTURE_DATA(auth) *self
 TEST_F(auth, of_both_ends_makes_a_link_that_says_so)
 {
 	struct kxfer_peer_export export;
-	struct kxfer_info_link links[64];
+	struct kxfer_info_link links[256];
 	uint64_t cursor = 0;
 	int i, n, keyed = 0;
 
 	ASSERT_EQ(0, OPEN(self->port, KEY_A));
 	EXPECT_LE(0, kx_peer_list(self->fd, self->peer, &export, 1, &cursor));
 	cursor = 0;
-	n = kx_info(self->fd, KXFER_INFO_LINKS, links, sizeof(*links), 64, &cursor);
+	n = kx_info(self->fd, KXFER_INFO_LINKS, links, sizeof(*links), 256, &cursor);
 	for (i = 0; i < n; i++)
 		keyed += links[i].state == KXFER_LINK_LIVE &&
 			 !strcmp((char *)links[i].key, KEY_A);

@@ -162,9 +162,9 @@ static uint32_t nr_lanes(void)
 
 TEST_F(info, shows_both_ends_of_a_link)
 {
-	struct kxfer_info_link links[64];
+	struct kxfer_info_link links[256];
 	uint64_t cursor = 0;
-	int nr = kx_info(self->fd, KXFER_INFO_LINKS, links, sizeof(links[0]), 64, &cursor), i;
+	int nr = kx_info(self->fd, KXFER_INFO_LINKS, links, sizeof(links[0]), 256, &cursor), i;
 	int initiators = 0, accepted = 0;
 
 	ASSERT_LE(2, nr);
@@ -221,9 +221,9 @@ static bool is_made_here(int fd, uint64_t id)
 
 TEST_F(info, shows_lanes_with_all_credits_when_idle)
 {
-	struct kxfer_info_lane lanes[64];
+	struct kxfer_info_lane lanes[256];
 	uint64_t cursor = 0;
-	int nr = kx_info(self->fd, KXFER_INFO_LANES, lanes, sizeof(lanes[0]), 64, &cursor), i;
+	int nr = kx_info(self->fd, KXFER_INFO_LANES, lanes, sizeof(lanes[0]), 256, &cursor), i;
 
 	ASSERT_LE(4, nr);
 	for (i = 0; i < nr; i++) {
@@ -254,9 +254,9 @@ static uint32_t link_messages(void)
 /* Finds the newest link, because others may be left from earlier tests. */
 static bool find_link(int fd, uint32_t flags, struct kxfer_info_link *link)
 {
-	struct kxfer_info_link links[64];
+	struct kxfer_info_link links[256];
 	uint64_t cursor = 0;
-	int nr = kx_info(fd, KXFER_INFO_LINKS, links, sizeof(links[0]), 64, &cursor);
+	int nr = kx_info(fd, KXFER_INFO_LINKS, links, sizeof(links[0]), 256, &cursor);
 
 	while (nr-- > 0)
 		if (links[nr].state == KXFER_LINK_LIVE && links[nr].nr_grants &&
@@ -269,9 +269,9 @@ static bool find_link(int fd, uint32_t flags, struct kxfer_info_link *link)
 
 TEST_F(info, tells_the_path_mtu_of_each_lane)
 {
-	struct kxfer_info_lane lanes[64];
+	struct kxfer_info_lane lanes[256];
 	uint64_t cursor = 0;
-	int nr = kx_info(self->fd, KXFER_INFO_LANES, lanes, sizeof(lanes[0]), 64, &cursor), i;
+	int nr = kx_info(self->fd, KXFER_INFO_LANES, lanes, sizeof(lanes[0]), 256, &cursor), i;
 
 	ASSERT_LE(4, nr);
 	for (i = 0; i < nr; i++)
@@ -355,17 +355,17 @@ TEST_F(info, shows_a_user_its_own_exports_only)
 
 TEST_F(info, shows_a_user_its_own_links_and_lanes_only)
 {
-	struct kxfer_info_link links[64];
-	struct kxfer_info_lane lanes[64];
+	struct kxfer_info_link links[256];
+	struct kxfer_info_lane lanes[256];
 	uint64_t cursor = 0;
 	int i, nr;
 
 	ASSERT_EQ(0, kx_become_tester());
-	test_cmd_info(1, self->pair.client, KXFER_INFO_LINKS, links, sizeof(links[0]), 64,
+	test_cmd_info(1, self->pair.client, KXFER_INFO_LINKS, links, sizeof(links[0]), 256,
 		      &cursor);
 	EXPECT_EQ(KXFER_LINK_INITIATOR | link_messages(), links[0].flags);
 	cursor = 0;
-	nr = kx_info(self->pair.client, KXFER_INFO_LANES, lanes, sizeof(lanes[0]), 64,
+	nr = kx_info(self->pair.client, KXFER_INFO_LANES, lanes, sizeof(lanes[0]), 256,
 		     &cursor);
 	/* The control QP and data lanes. */
 	EXPECT_LE(2, nr);
@@ -384,12 +384,12 @@ TEST_F(info, shows_a_user_its_own_links_and_lanes_only)
 TEST_F(info, shows_an_exporter_no_more_of_a_link_than_its_own)
 {
 	static const uint8_t none[sizeof(((struct kxfer_info_link *)0)->key)];
-	struct kxfer_info_link links[64];
-	struct kxfer_info_lane lanes[64];
+	struct kxfer_info_link links[256];
+	struct kxfer_info_lane lanes[256];
 	uint64_t cursor = 0;
 
 	ASSERT_EQ(0, kx_become_tester());
-	test_cmd_info(1, self->pair.server, KXFER_INFO_LINKS, links, sizeof(links[0]), 64,
+	test_cmd_info(1, self->pair.server, KXFER_INFO_LINKS, links, sizeof(links[0]), 256,
 		      &cursor);
 	EXPECT_EQ(link_messages(), links[0].flags);
 	EXPECT_EQ(KXFER_LINK_LIVE, links[0].state);
@@ -397,7 +397,7 @@ TEST_F(info, shows_an_exporter_no_more_of_a_link_than_its_own)
 	EXPECT_EQ(0, links[0].idle_ns);
 	EXPECT_EQ(0, memcmp(none, links[0].key, sizeof(none)));
 	cursor = 0;
-	test_cmd_info(0, self->pair.server, KXFER_INFO_LANES, lanes, sizeof(lanes[0]), 64,
+	test_cmd_info(0, self->pair.server, KXFER_INFO_LANES, lanes, sizeof(lanes[0]), 256,
 		      &cursor);
 }
 

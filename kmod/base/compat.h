@@ -11,6 +11,7 @@
 #include <linux/export.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
+#include <linux/slab.h>
 #include <linux/version.h>
 #include <linux/workqueue.h>
 
@@ -20,6 +21,12 @@
  */
 #ifndef __uninitialized
 #define __uninitialized	__attribute__((__uninitialized__))
+#endif
+
+/* An object of the type of what it is for, as Linux 7 has them. */
+#ifndef kzalloc_obj
+#define kmalloc_obj(object, gfp)	kmalloc(sizeof(object), gfp)
+#define kzalloc_obj(object, gfp)	kzalloc(sizeof(object), gfp)
 #endif
 
 #if KERNEL_VERSION(6, 8, 0) > LINUX_VERSION_CODE

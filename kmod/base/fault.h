@@ -5,7 +5,7 @@
  *
  * A site stands before a call that may fail, and replaces the call when it fires:
  *
- *	link = kxfer_fault(LINK) ? NULL : kzalloc(sizeof(*link), GFP_KERNEL);
+ *	link = kxfer_fault(LINK) ? NULL : kzalloc_obj(*link, GFP_KERNEL);
  *	pd = kxfer_fault_ptr(LINK_PD) ?: ib_alloc_pd(ibdev, 0);
  *	ret = kxfer_fault_error(CM_CONNECT) ?: rdma_connect(id, &param);
  *	kxfer_fault_wc(RECV_DONE, wc);
@@ -34,6 +34,8 @@
 #include <linux/err.h>
 #include <linux/jump_label.h>
 #include <linux/types.h>
+
+#include "base/compat.h"
 
 /*
  * X(ID, errno, what fails), in reading order. tests/guest/fault has a test for each site, and

@@ -553,7 +553,7 @@ int kxfer_bench_run(struct kxfer_session *session, void *arg)
 	    !writable(cmd->histogram, cmd->nr_buckets) ||
 	    (cmd->posted_histogram && !writable(cmd->posted_histogram, cmd->nr_buckets)))
 		return -EFAULT;
-	run = kxfer_try_alloc(BENCH, kzalloc(sizeof(*run), GFP_KERNEL_ACCOUNT));
+	run = kxfer_try_alloc(BENCH, kzalloc_obj(*run, GFP_KERNEL_ACCOUNT));
 	if (!run)
 		return -ENOMEM;
 	ret = run_and_store(session, run, cmd);

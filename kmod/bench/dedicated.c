@@ -360,7 +360,7 @@ static struct kxfer_dedicated *dedicated_alloc(const struct kxfer_dedicated_open
 {
 	struct kxfer_dedicated *dedicated;
 
-	dedicated = kxfer_try_alloc(DEDICATED, kzalloc(sizeof(*dedicated), GFP_KERNEL_ACCOUNT));
+	dedicated = kxfer_try_alloc(DEDICATED, kzalloc_obj(*dedicated, GFP_KERNEL_ACCOUNT));
 	if (!dedicated)
 		return NULL;
 	dedicated->length = cmd->length;

@@ -111,7 +111,7 @@ static struct kxfer_answers *alloc_answers(struct kxfer_dedicated *dedicated)
 {
 	struct kxfer_answers *answers;
 
-	answers = kxfer_try_alloc(DEDICATED_ANSWERS, kzalloc(sizeof(*answers), GFP_KERNEL));
+	answers = kxfer_try_alloc(DEDICATED_ANSWERS, kzalloc_obj(*answers, GFP_KERNEL));
 	if (!answers)
 		return NULL;
 	answers->dedicated = dedicated;

@@ -222,7 +222,7 @@ int kxfer_run_rw_build(struct kxfer_run *run)
 {
 	int ret;
 
-	run->rw = kxfer_try_alloc(RUN_RW, kzalloc(sizeof(*run->rw), GFP_KERNEL_ACCOUNT));
+	run->rw = kxfer_try_alloc(RUN_RW, kzalloc_obj(*run->rw, GFP_KERNEL_ACCOUNT));
 	if (!run->rw)
 		return -ENOMEM;
 	run->rw->dir = run->cmd->op == KXFER_OP_READ ? DMA_FROM_DEVICE : DMA_TO_DEVICE;

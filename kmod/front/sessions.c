@@ -76,7 +76,7 @@ struct kxfer_session *kxfer_session_create(const struct file *file)
 	struct kxfer_session *session;
 	int ret;
 
-	session = kxfer_try_alloc(SESSION, kzalloc(sizeof(*session), GFP_KERNEL_ACCOUNT));
+	session = kxfer_try_alloc(SESSION, kzalloc_obj(*session, GFP_KERNEL_ACCOUNT));
 	if (!session)
 		return ERR_PTR(-ENOMEM);
 	session->file = file;

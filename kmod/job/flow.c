@@ -84,7 +84,7 @@ struct kxfer_flow *kxfer_flow_create(const struct kxfer_link *link, u64 session)
 	u32 nr_small = max(link->nr_data - 1, 1u);
 	struct kxfer_flow *flow;
 
-	flow = kxfer_try_alloc(FLOW, kzalloc(sizeof(*flow), GFP_KERNEL_ACCOUNT));
+	flow = kxfer_try_alloc(FLOW, kzalloc_obj(*flow, GFP_KERNEL_ACCOUNT));
 	if (!flow)
 		return NULL;
 	kref_init(&flow->ref);

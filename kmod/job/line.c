@@ -96,7 +96,7 @@ struct kxfer_line *kxfer_line_create(struct kxfer_peer *peer, u32 loss_ms)
 {
 	struct kxfer_line *line;
 
-	line = kxfer_try_alloc(LINE, kzalloc(sizeof(*line), GFP_KERNEL_ACCOUNT));
+	line = kxfer_try_alloc(LINE, kzalloc_obj(*line, GFP_KERNEL_ACCOUNT));
 	if (!line)
 		return NULL;
 	line->peer = peer;

@@ -103,7 +103,7 @@ struct kxfer_mailbox *kxfer_mailbox_create(u32 capacity, u32 max_bytes, u32 mess
 			ALIGN(min_t(u32, max_bytes, KXFER_MESSAGE_EAGER_MAX), 8);
 	struct kxfer_mailbox *mailbox;
 
-	mailbox = kxfer_try_alloc(MAILBOX, kzalloc(sizeof(*mailbox), GFP_KERNEL_ACCOUNT));
+	mailbox = kxfer_try_alloc(MAILBOX, kzalloc_obj(*mailbox, GFP_KERNEL_ACCOUNT));
 	if (!mailbox)
 		return NULL;
 	mailbox->max_bytes = max_bytes;

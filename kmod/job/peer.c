@@ -172,7 +172,7 @@ static struct kxfer_peer *peer_alloc(struct kxfer_session *session,
 {
 	struct kxfer_peer *peer;
 
-	peer = kxfer_try_alloc(PEER, kzalloc(sizeof(*peer), GFP_KERNEL_ACCOUNT));
+	peer = kxfer_try_alloc(PEER, kzalloc_obj(*peer, GFP_KERNEL_ACCOUNT));
 	if (!peer)
 		return NULL;
 	kref_init(&peer->ref);

@@ -75,7 +75,7 @@ void kxfer_release_orphan(struct kxfer_link *link, u64 grant)
 {
 	struct orphan *orphan;
 
-	orphan = kxfer_try_alloc(RELEASE_ORPHAN, kmalloc(sizeof(*orphan), GFP_ATOMIC));
+	orphan = kxfer_try_alloc(RELEASE_ORPHAN, kmalloc_obj(*orphan, GFP_ATOMIC));
 	if (!orphan) {
 		WRITE_ONCE(link->keeps_grant, true);
 		return;

@@ -100,7 +100,7 @@ static struct kxfer_session_ring *make_ring(const struct kxfer_cq_ring *cmd)
 	struct kxfer_session_ring *ring;
 	int ret;
 
-	ring = kxfer_try_alloc(RING, kzalloc(sizeof(*ring), GFP_KERNEL_ACCOUNT));
+	ring = kxfer_try_alloc(RING, kzalloc_obj(*ring, GFP_KERNEL_ACCOUNT));
 	if (!ring)
 		return ERR_PTR(-ENOMEM);
 	ring->entries = cmd->entries;

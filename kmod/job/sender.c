@@ -34,7 +34,7 @@ struct kxfer_sender *kxfer_sender_create(u64 grant)
 {
 	struct kxfer_sender *sender;
 
-	sender = kxfer_try_alloc(SENDER, kzalloc(sizeof(*sender), GFP_KERNEL_ACCOUNT));
+	sender = kxfer_try_alloc(SENDER, kzalloc_obj(*sender, GFP_KERNEL_ACCOUNT));
 	if (!sender)
 		return NULL;
 	refcount_set(&sender->ref, 1);

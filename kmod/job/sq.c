@@ -70,7 +70,7 @@ static struct kxfer_session_sq *make_sq(u32 entries)
 	struct kxfer_session_sq *sq;
 	int ret;
 
-	sq = kxfer_try_alloc(SQ, kzalloc(sizeof(*sq), GFP_KERNEL_ACCOUNT));
+	sq = kxfer_try_alloc(SQ, kzalloc_obj(*sq, GFP_KERNEL_ACCOUNT));
 	if (!sq)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&sq->lock);

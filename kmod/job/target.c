@@ -127,7 +127,7 @@ static struct kxfer_target *target_alloc(struct kxfer_peer *peer, struct kxfer_l
 	struct kxfer_user *user = peer->session->user;
 	struct kxfer_target *target;
 
-	target = kxfer_try_alloc(TARGET, kzalloc(sizeof(*target), GFP_KERNEL_ACCOUNT));
+	target = kxfer_try_alloc(TARGET, kzalloc_obj(*target, GFP_KERNEL_ACCOUNT));
 	if (!target)
 		return NULL;
 	/* A withdrawal may drop its reference to the target after the session has ended. */

@@ -193,7 +193,7 @@ struct kxfer_key *kxfer_key_create(const u8 *name)
 
 	if (!kxfer_name_valid(name))
 		return ERR_PTR(-EINVAL);
-	key = kxfer_try_alloc(KEY, kzalloc(sizeof(*key), GFP_KERNEL_ACCOUNT));
+	key = kxfer_try_alloc(KEY, kzalloc_obj(*key, GFP_KERNEL_ACCOUNT));
 	if (!key)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&key->ref);

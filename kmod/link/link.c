@@ -176,7 +176,7 @@ struct kxfer_link *kxfer_link_alloc(bool initiator, const struct kxfer_link_ops 
 {
 	struct kxfer_link *link;
 
-	link = kxfer_try_alloc(LINK, kzalloc(sizeof(*link), KXFER_GFP_FOR_PEER));
+	link = kxfer_try_alloc(LINK, kzalloc_obj(*link, KXFER_GFP_FOR_PEER));
 	if (!link)
 		return NULL;
 	kref_init(&link->ref);

@@ -334,7 +334,7 @@ int kxfer_listener_add(struct kxfer_session *session, void *arg)
 		return -EPERM;
 	if (!session->init_net)
 		return -EOPNOTSUPP;
-	listener = kxfer_try_alloc(LISTENER, kzalloc(sizeof(*listener), GFP_KERNEL_ACCOUNT));
+	listener = kxfer_try_alloc(LISTENER, kzalloc_obj(*listener, GFP_KERNEL_ACCOUNT));
 	if (!listener)
 		return -ENOMEM;
 	listener->session = cmd->flags & KXFER_LISTEN_F_KEEP ? NULL : session;

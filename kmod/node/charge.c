@@ -110,7 +110,7 @@ static int add(struct list_head *charges, struct kxfer_device *dev,
 	struct charge *charge;
 	int ret, moves = 0;
 
-	charge = kxfer_try_alloc(CHARGE, kzalloc(sizeof(*charge), GFP_KERNEL_ACCOUNT));
+	charge = kxfer_try_alloc(CHARGE, kzalloc_obj(*charge, GFP_KERNEL_ACCOUNT));
 	if (!charge)
 		return -ENOMEM;
 	charge->dev = dev;

@@ -434,7 +434,7 @@ static int add_device(struct ib_device *ibdev)
 			   dev_name(&ibdev->dev));
 		return -EOPNOTSUPP;
 	}
-	dev = kxfer_try_alloc(DEVICE, kzalloc(sizeof(*dev), GFP_KERNEL));
+	dev = kxfer_try_alloc(DEVICE, kzalloc_obj(*dev, GFP_KERNEL));
 	if (!dev)
 		return -ENOMEM;
 	ret = query_max_msg(ibdev, &dev->max_msg_bytes);

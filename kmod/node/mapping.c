@@ -161,7 +161,7 @@ static struct kxfer_mapping *mapping_create(struct kxfer_region *region,
 	struct kxfer_mapping *mapping;
 	int ret;
 
-	mapping = kxfer_try_alloc(MAPPING, kzalloc(sizeof(*mapping), KXFER_GFP_FOR_PEER));
+	mapping = kxfer_try_alloc(MAPPING, kzalloc_obj(*mapping, KXFER_GFP_FOR_PEER));
 	if (!mapping)
 		return ERR_PTR(-ENOMEM);
 	mapping->region = region;

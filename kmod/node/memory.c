@@ -271,7 +271,7 @@ static struct kxfer_memory *create(u32 offset, u64 length)
 {
 	struct kxfer_memory *memory;
 
-	memory = kxfer_try_alloc(MEMORY, kzalloc(sizeof(*memory), GFP_KERNEL_ACCOUNT));
+	memory = kxfer_try_alloc(MEMORY, kzalloc_obj(*memory, GFP_KERNEL_ACCOUNT));
 	if (!memory)
 		return NULL;
 	memory->offset = offset;

@@ -32,7 +32,7 @@ struct kxfer_region *kxfer_region_create(struct kxfer_memory *memory)
 {
 	struct kxfer_region *region;
 
-	region = kxfer_try_alloc(REGION, kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT));
+	region = kxfer_try_alloc(REGION, kzalloc_obj(*region, GFP_KERNEL_ACCOUNT));
 	if (!region) {
 		kxfer_memory_free(memory);
 		return ERR_PTR(-ENOMEM);

@@ -78,7 +78,7 @@ static struct kxfer_user *alloc(kuid_t uid, struct user_namespace *ns)
 {
 	struct kxfer_user *user;
 
-	user = kxfer_try_alloc(USER, kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT));
+	user = kxfer_try_alloc(USER, kzalloc_obj(*user, GFP_KERNEL_ACCOUNT));
 	if (!user)
 		return NULL;
 	user->uid = uid;

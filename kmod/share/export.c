@@ -60,7 +60,7 @@ struct kxfer_export *kxfer_export_alloc(const char *name, u32 rights)
 {
 	struct kxfer_export *export;
 
-	export = kxfer_try_alloc(EXPORT, kzalloc(sizeof(*export), GFP_KERNEL_ACCOUNT));
+	export = kxfer_try_alloc(EXPORT, kzalloc_obj(*export, GFP_KERNEL_ACCOUNT));
 	if (!export)
 		return NULL;
 	kref_init(&export->ref);

@@ -149,7 +149,7 @@ static struct kxfer_exposure *add_exposure(struct kxfer_link *link,
 	struct mem_cgroup *old = set_active_memcg(export->memcg);
 	struct kxfer_exposure *exposure;
 
-	exposure = kxfer_try_alloc(EXPOSURE, kzalloc(sizeof(*exposure), KXFER_GFP_FOR_PEER));
+	exposure = kxfer_try_alloc(EXPOSURE, kzalloc_obj(*exposure, KXFER_GFP_FOR_PEER));
 	set_active_memcg(old);
 	if (!exposure)
 		return NULL;

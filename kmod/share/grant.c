@@ -56,7 +56,7 @@ static int add_grant(struct kxfer_link *link, struct kxfer_exposure *exposure,
 	struct kxfer_grant *grant;
 	int ret;
 
-	grant = kxfer_try_alloc(GRANT, kzalloc(sizeof(*grant), KXFER_GFP_FOR_PEER));
+	grant = kxfer_try_alloc(GRANT, kzalloc_obj(*grant, KXFER_GFP_FOR_PEER));
 	if (!grant) {
 		set_active_memcg(old);
 		return -ENOMEM;

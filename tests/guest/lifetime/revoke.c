@@ -148,11 +148,12 @@ TEST_F_TIMEOUT(revoke, export_del_under_reads, 60)
 }
 
 /*
- * On a wire with a delay long WRITEs take several round trips, and the answer to the withdrawal one:
- * an answer that does not wait for them overtakes them, and they find the key gone. Theirs is
- * another connection, so nothing else keeps the order.
+ * On a wire with a delay long WRITEs take several round trips, and the answer to the withdrawal
+ * takes one: an answer that does not wait for them overtakes them, and they find the key gone.
+ * Theirs is another connection, so nothing else keeps the order.
  */
-static void withdraw_on_slow_wire(struct __test_metadata *_metadata, struct rig *rig, uint32_t flags)
+static void withdraw_on_slow_wire(struct __test_metadata *_metadata, struct rig *rig,
+				  uint32_t flags)
 {
 	struct kxfer_completion done[8];
 	struct kxfer_job jobs[8];

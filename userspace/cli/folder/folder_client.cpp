@@ -18,6 +18,10 @@ namespace kxfer::cli {
 
 namespace {
 
+// A wait for the server is longer than --timeout by this: the module says of a silent link that it is
+// broken 8 to 10 s after it was last heard, and then the copy goes on over another one.
+constexpr std::chrono::seconds verdict_margin(2);
+
 std::string random_id() {
     std::random_device random;
     return fmt::format("{:08x}{:08x}", random(), random());
@@ -153,12 +157,17 @@ tl::expected<void, Failure> FolderClient::post(FolderRequest request) {
     request.number = ++number_;
     asked_ = full_path(request.path);
     asked_op_ = request.op;
-    return send(request, line_->connection(), common_);
+    CommonOptions longer = common_;
+    longer.timeout_seconds += static_cast<double>(verdict_margin.count());
+    auto sent = send(request, line_->connection(), longer);
+    // The mailbox stays full: a server that takes no requests.
+    no_answer_ = !sent && sent.error().error.number == ETIMEDOUT;
+    return sent;
 }
 
 // Uses short waits, so that a signal is handled soon.
 tl::expected<FolderReply, Failure> FolderClient::await() {
-    const Deadline deadline = common_.timeout();
+    const Deadline deadline = common_.timeout() + verdict_margin;
     for (;;) {
         const auto info = line_->target().info(std::chrono::milliseconds(500), generation_ + 1);
         if (info && info->content.generation > generation_) {

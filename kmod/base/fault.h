@@ -137,6 +137,7 @@
 	X(CONTROL_PLACEMENT, ENOMEM, "memory: what placement READs READ") \
 	X(RELEASE_ORPHAN, ENOMEM, "memory: to give a grant back that no target took") \
 	X(PEER, ENOMEM, "memory: a peer") \
+	X(PATHS, ENOMEM, "memory: the paths to a peer") \
 	X(LINE, ENOMEM, "memory: a line") \
 	X(LINE_WORKQUEUE, ENOMEM, "alloc_workqueue(): lines") \
 	X(PEER_LIST, ENOMEM, "memory: a page of a peer's exports") \
@@ -267,6 +268,7 @@
 	X(PEER_END, "a peer is closed, its link still counts it") \
 	X(FENCE_WAIT, "a peer has named a link that is to be over") \
 	X(LINE_TRY, "a line is about to look for a link") \
+	X(LINE_MOVE, "a line holds new jobs back, and is about to change its path") \
 	X(LINE_CLOSE, "no job may wait in a line any more, its work may run") \
 	X(TARGET_RENEW, "a target is granted again, its jobs still wait") \
 	X(TARGET_UNLINKED, "a target is off its link's list, its WRITEs may not be placed") \

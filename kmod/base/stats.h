@@ -44,6 +44,7 @@
 	X(JOBS_WITHDRAWN, "jobs_withdrawn", "jobs whose export or mailbox was withdrawn") \
 	X(JOBS_KEPT, "jobs_kept", "jobs that outlived their link, and waited for another") \
 	X(JOBS_RESUMED, "jobs_resumed", "jobs that waited for a link and went on") \
+	X(PATHS_CHANGED, "paths_changed", "peers that went over to another of their paths") \
 	X(BYTES_READ, "bytes_read", "payload that READs brought here") \
 	X(BYTES_WRITTEN, "bytes_written", "payload that WRITEs took to peers") \
 	X(ATOMICS, "atomics", "words of peers that atomics changed or compared") \

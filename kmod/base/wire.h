@@ -70,6 +70,9 @@ enum kxfer_wire_kind {
 /* Links that succeed others: RESUME, and struct kxfer_wire_identity in the answer to INFO. */
 #define KXFER_WIRE_FEATURE_RESUME	32U
 
+/* RESUME may name a link to another address of its initiator. */
+#define KXFER_WIRE_FEATURE_VIA	64U
+
 #define KXFER_WIRE_OFFERS	16	/* most long messages under way on a data lane */
 #define KXFER_WIRE_EAGER	64	/* most eager messages under way on a data lane */
 

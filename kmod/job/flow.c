@@ -141,6 +141,25 @@ static bool may_move(struct kxfer_flow *flow)
 }
 
 /**
+ * kxfer_flow_is_quiet() - whether all that was posted for a flow has taken effect at the peer
+ * @flow: flow that gets no jobs meanwhile
+ *
+ * If that is not known the peer is asked, and a later call may say so. Bottom halves are on.
+ */
+bool kxfer_flow_is_quiet(struct kxfer_flow *flow)
+{
+	struct kxfer_lane *lane;
+	bool quiet;
+
+	local_bh_disable();
+	lane = kxfer_flow_lock(flow);
+	quiet = may_move(flow);
+	spin_unlock(&lane->lock);
+	local_bh_enable();
+	return quiet;
+}
+
+/**
  * kxfer_flow_lock_for() - lock the lane on which jobs will be queued
  * @flow: flow of the jobs
  * @length: length of the longest job

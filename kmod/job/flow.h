@@ -90,6 +90,7 @@ void kxfer_flow_put(struct kxfer_flow *flow);
 struct kxfer_lane *kxfer_flow_lock(struct kxfer_flow *flow) __acquires(flow);
 struct kxfer_lane *kxfer_flow_lock_for(struct kxfer_flow *flow, u64 length)
 	__acquires(flow);
+bool kxfer_flow_is_quiet(struct kxfer_flow *flow);
 void kxfer_flow_add(struct kxfer_active_job *job);
 void kxfer_flow_remove(struct kxfer_active_job *job);
 void kxfer_flow_join(struct kxfer_active_job *job);

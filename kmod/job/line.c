@@ -22,10 +22,19 @@
  * was loaded, the same number there, the same length and rights. Else its jobs end with
  * -EKEYREVOKED.
  *
+ * Several paths (path.c). When a link breaks the next path is tried, and each at once until all
+ * were. Then comes a pause. While the link goes over another path than the first, the work tries
+ * to connect over the first from time to time, and moves there: it holds new jobs back, as if the
+ * link were down; waits, MOVE_MS at most, until what was posted has had its effect (flow.c); and
+ * has all targets granted on the new link. If it takes longer all stays as it was. A flow that
+ * never becomes quiet, because LOCAL_ONLY WRITEs on iWARP are never known to be placed, stays until
+ * its link breaks.
+ *
  * Why nothing of the old link lands behind what is repeated. A job waits in the line only after the
  * lanes of its link are stopped at this end (kxfer_job_fail_lane()), or if it never was on a lane.
  * The work goes on only when that link has @ended: then no job of it is left that would have to
- * wait in front of others. The peer has stopped its lanes when it answers RESUME.
+ * wait in front of others. The peer has stopped its lanes when it answers RESUME. When a line moves
+ * there is nothing that could land.
  *
  * Why each job still completes exactly once. A waiting job is in the line's list, under the
  * session's job_lock. The context that takes it off there completes it, or puts it on a lane or
@@ -56,6 +65,7 @@
 #include "job/flow.h"
 #include "job/job.h"
 #include "job/line.h"
+#include "job/path.h"
 #include "job/peer.h"
 #include "job/ring.h"
 #include "job/submit.h"
@@ -70,6 +80,9 @@
 #define BACKOFF_MAX_MS	10000
 #define STEP_MS		2000	/* longest wait for one answer of the peer */
 #define MAX_TRIES	16	/* links that a job may see break */
+#define HOME_MIN_MS	5000	/* between two looks at the first path */
+#define HOME_MAX_MS	60000
+#define MOVE_MS		1000	/* longest that jobs are held back to change the path */
 
 /* Works wait for peers: they must not delay those that end links. */
 static struct workqueue_struct *line_wq;
@@ -391,6 +404,7 @@ static bool end_late(struct kxfer_line *line)
 		end_all(line, NULL, -ECONNRESET, &ended);
 		/* New jobs must not go past one that is about to go on. */
 		line->down = line->taken;
+		line->moving = false;
 		if (line->taken && !line->closed)
 			begin_loss(line);
 	} else if (!more && line->down && !line->closed) {
@@ -451,7 +465,7 @@ static bool is_down(struct kxfer_line *line)
 
 	spin_lock_bh(&session->job_lock);
 	line->taken = false;
-	if (list_empty(&line->jobs))
+	if (list_empty(&line->jobs) && !line->moving)
 		line->down = false;
 	down = line->down && !line->closed;
 	spin_unlock_bh(&session->job_lock);
@@ -590,12 +604,13 @@ static void end_target(struct kxfer_line *line, struct kxfer_target *target)
 static int renew(struct kxfer_line *line, struct kxfer_target *target, struct kxfer_link *link)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(STEP_MS);
-	int ret;
+	int ret = 0;
 
 	/* Pairs with teardown_work(). */
-	if (!smp_load_acquire(&target->link->ended))
-		return -EAGAIN;
-	ret = kxfer_fence_close(link, target->link, STEP_MS);
+	if (smp_load_acquire(&target->link->ended))
+		ret = kxfer_fence_close(link, target->link, STEP_MS);
+	else if (!READ_ONCE(line->moving) && !kxfer_target_is_quiet(target))
+		ret = -EAGAIN;
 	if (ret)
 		return ret;
 	ret = kxfer_target_renew(target, link, end);
@@ -627,19 +642,63 @@ static int resume(struct kxfer_line *line, struct kxfer_link *link)
 	return ret;
 }
 
+/* Have all targets of a moving line granted again. Return: 0 or -errno: try again. */
+static int move_targets(struct kxfer_line *line, struct kxfer_link *link)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(STEP_MS);
+	struct kxfer_target *target;
+	int ret = 0;
+
+	while (!ret) {
+		target = time_after(jiffies, end) ? ERR_PTR(-EAGAIN) :
+			 kxfer_target_behind(line->peer, link, end);
+		if (IS_ERR_OR_NULL(target))
+			return PTR_ERR_OR_ZERO(target);
+		ret = renew(line, target, link);
+		kxfer_target_put(target);
+	}
+	return ret;
+}
+
+/* All targets are on the peer's link, or stay where they are. */
+static void end_move(struct kxfer_line *line)
+{
+	spin_lock_bh(&line->peer->session->job_lock);
+	line->moving = false;
+	spin_unlock_bh(&line->peer->session->job_lock);
+}
+
+static int go_on_over(struct kxfer_line *line, struct kxfer_link *link)
+{
+	int ret;
+
+	if (kxfer_paths_features(line->peer->paths) & ~link->features)
+		return -EPROTONOSUPPORT;
+	if (READ_ONCE(line->moving)) {
+		ret = move_targets(line, link);
+		if (ret)
+			return ret;
+		end_move(line);
+	}
+	return resume(line, link);
+}
+
 /* Return: 0: no job waits any more; or -errno: try again. */
 static int find_link(struct kxfer_line *line)
 {
+	u32 left = line->peer->paths->nr;
 	struct kxfer_link *link;
 	int ret;
 
-	kxfer_delay(LINE_TRY);
-	if (!is_down(line))
-		return 0;
-	link = kxfer_peer_link(line->peer, STEP_MS);
+	do {
+		kxfer_delay(LINE_TRY);
+		if (!is_down(line))
+			return 0;
+		link = kxfer_peer_try_link(line->peer, STEP_MS);
+	} while (IS_ERR(link) && --left);
 	if (IS_ERR(link))
 		return PTR_ERR(link);
-	ret = link->features & KXFER_WIRE_FEATURE_RESUME ? resume(line, link) : -EPROTONOSUPPORT;
+	ret = go_on_over(line, link);
 	kxfer_link_unuse(link);
 	return ret;
 }
@@ -658,11 +717,138 @@ static void try_later(struct kxfer_line *line)
 	spin_unlock_bh(&session->job_lock);
 }
 
+/* ---- back to the first path ---- */
+
+/* Hold new jobs back. Return: false if the line is closed, or down already. */
+static bool begin_move(struct kxfer_line *line)
+{
+	struct kxfer_session *session = line->peer->session;
+	bool begun;
+
+	spin_lock_bh(&session->job_lock);
+	begun = !line->closed && !line->down;
+	if (begun) {
+		line->moving = true;
+		line->down = true;
+		line->backoff_ms = BACKOFF_MIN_MS;
+		begin_loss(line);
+	}
+	spin_unlock_bh(&session->job_lock);
+	return begun;
+}
+
+static bool is_closed(struct kxfer_line *line)
+{
+	struct kxfer_session *session = line->peer->session;
+	bool closed;
+
+	spin_lock_bh(&session->job_lock);
+	closed = line->closed;
+	spin_unlock_bh(&session->job_lock);
+	return closed;
+}
+
+/* Wait until all targets that are not on @link are quiet. Return: whether they are. */
+static bool wait_quiet(struct kxfer_line *line, const struct kxfer_link *link)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(MOVE_MS);
+
+	kxfer_delay(LINE_MOVE);
+	while (!kxfer_target_all_quiet(line->peer, link, end)) {
+		if (time_after(jiffies, end) || is_closed(line))
+			return false;
+		usleep_range(500, 1000);
+	}
+	return true;
+}
+
+/* Return: 0: the peer's link is the one over the first path; -errno: it stays as it was. */
+static int move_home(struct kxfer_line *line)
+{
+	struct kxfer_link *link = kxfer_peer_try_first(line->peer, STEP_MS);
+	int ret = 0;
+
+	if (IS_ERR(link))
+		return PTR_ERR(link);
+	if (kxfer_paths_features(line->peer->paths) & ~link->features || !begin_move(line)) {
+		ret = -EAGAIN;
+	} else if (wait_quiet(line, link)) {
+		kxfer_peer_go_first(line->peer, link);
+	} else {
+		end_move(line);
+		ret = -EBUSY;
+	}
+	kxfer_link_unuse(link);
+	return ret;
+}
+
+static void look_later(struct kxfer_line *line)
+{
+	struct kxfer_session *session = line->peer->session;
+	long left = line->home_at - jiffies;
+
+	spin_lock_bh(&session->job_lock);
+	if (!line->down && !line->closed)
+		queue_delayed_work(line_wq, &line->work, max(left, 0L));
+	spin_unlock_bh(&session->job_lock);
+}
+
+/* Whether it is time to look at the first path. If not, and it is away, that comes later. */
+static bool is_due(struct kxfer_line *line)
+{
+	if (!kxfer_peer_is_away(line->peer)) {
+		line->home_ms = 0;
+		return false;
+	}
+	if (line->home_ms && time_after_eq(jiffies, line->home_at)) {
+		line->home_ms = min_t(u32, 2 * line->home_ms, HOME_MAX_MS);
+		line->home_at = jiffies + msecs_to_jiffies(line->home_ms);
+		return true;
+	}
+	if (!line->home_ms) {
+		line->home_ms = HOME_MIN_MS;
+		line->home_at = jiffies + msecs_to_jiffies(line->home_ms);
+	}
+	look_later(line);
+	return false;
+}
+
+/* Return: 0: no job waits; or -errno: try again. */
+static int look_home(struct kxfer_line *line)
+{
+	int ret;
+
+	if (!is_due(line))
+		return 0;
+	move_home(line);
+	/* Jobs were held back, or the link broke meanwhile. */
+	ret = find_link(line);
+	if (!ret)
+		is_due(line);
+	return ret;
+}
+
+/**
+ * kxfer_line_look_home() - the peer's link goes over another path than the first
+ * @line: line that is not freed meanwhile
+ *
+ * Its work tries to go back, after a while.
+ */
+void kxfer_line_look_home(struct kxfer_line *line)
+{
+	struct kxfer_session *session = line->peer->session;
+
+	spin_lock_bh(&session->job_lock);
+	if (!line->closed)
+		queue_delayed_work(line_wq, &line->work, 0);
+	spin_unlock_bh(&session->job_lock);
+}
+
 static void line_work(struct work_struct *work)
 {
 	struct kxfer_line *line = container_of(to_delayed_work(work), struct kxfer_line, work);
 	struct mem_cgroup *old = set_active_memcg(line->memcg);
-	int ret = find_link(line);
+	int ret = find_link(line) ?: look_home(line);
 
 	set_active_memcg(old);
 	if (ret)

@@ -26,14 +26,17 @@ struct mem_cgroup;
  * @memcg: memory cgroup charged for new links and targets: of the call that opened the peer; a
  *	reference
  * @work: finds a new link, and has @jobs go on
- * @backoff_ms: longest pause before the next try; this and the next six are protected by the
+ * @backoff_ms: longest pause before the next try; this and the next seven are protected by the
  *	session's job_lock
  * @closed: no job may wait any more
+ * @moving: all targets go to the peer's link, though theirs may live
  * @down: all jobs of the line's targets wait in @jobs
  * @taken: the work has a job that is neither in @jobs nor on a lane
  * @jobs: jobs that wait, by kxfer_active_job.lane_node, in the order of acceptance
  * @until_ns: when @jobs end, if @down
  * @deadlines: deadlines of @jobs, and @until_ns
+ * @home_ms: pause before the next look at the first path, 0: none is due; of @work alone
+ * @home_at: when that is, in jiffies; of @work alone
  */
 struct kxfer_line {
 	struct kxfer_peer *peer;
@@ -42,11 +45,14 @@ struct kxfer_line {
 	struct delayed_work work;
 	u32 backoff_ms;
 	bool closed;
+	bool moving;
 	bool down;
 	bool taken;
 	struct list_head jobs;
 	u64 until_ns;
 	struct kxfer_deadlines deadlines;
+	u32 home_ms;
+	unsigned long home_at;
 };
 
 int kxfer_line_init(void);
@@ -58,6 +64,7 @@ void kxfer_line_free(struct kxfer_line *line);
 void kxfer_line_sort(struct kxfer_job_list *jobs, struct list_head *kept);
 void kxfer_line_keep(struct list_head *kept, int error);
 bool kxfer_line_takes(struct kxfer_active_job *job, const struct kxfer_lane *lane);
+void kxfer_line_look_home(struct kxfer_line *line);
 bool kxfer_line_stop(struct kxfer_active_job *job, bool started, struct kxfer_job_list *ended);
 void kxfer_line_rebind(struct kxfer_target *old, struct kxfer_target *fresh);
 

@@ -3,8 +3,8 @@
  * Peers: a session's handles on other nodes.
  *
  * A peer keeps a use of a link, which it may share with peers of other sessions. When the link
- * breaks the peer stays, and the next call on the peer connects anew. Calls here run for a
- * user and may sleep; a fatal signal ends their waiting.
+ * breaks the peer stays, and the next call on the peer connects anew, over its next path if it
+ * has several (path.c). Calls here run for a user and may sleep; a fatal signal ends their waiting.
  */
 #include "base/log.h"
 
@@ -18,6 +18,7 @@
 #include "base/name.h"
 #include "base/stats.h"
 #include "job/line.h"
+#include "job/path.h"
 #include "job/peer.h"
 #include "link/channel.h"
 #include "link/lane.h"
@@ -31,7 +32,7 @@ static void peer_release(struct kref *ref)
 	kxfer_delay(PEER_END);
 	if (peer->link)
 		kxfer_link_unuse(peer->link);
-	kxfer_key_put(peer->key.secret);
+	kxfer_paths_free(peer->paths);
 	kxfer_line_free(peer->line);
 	kfree_rcu(peer, rcu);
 	kxfer_stat_dec(KXFER_STAT_LIVE_PEERS);
@@ -117,58 +118,159 @@ static struct kxfer_link *use_live(struct kxfer_peer *peer)
 	return link;
 }
 
-/**
- * kxfer_peer_link() - get a live link to the peer, connected anew if it broke
- * @peer: peer that the caller has a reference to
- * @timeout_ms: longest wait for a connection
- *
- * Callers wait concurrently, each for its own timeout, and get the same link (link_table.c).
- * Return: the link with one more use for the caller, or ERR_PTR.
- */
-struct kxfer_link *kxfer_peer_link(struct kxfer_peer *peer, unsigned int timeout_ms)
+/* Whether another path would not do either. */
+static bool is_over(const struct kxfer_link *link)
 {
-	struct kxfer_link *link = use_live(peer), *old;
-	u32 refusal;
+	return link == ERR_PTR(-EINTR) || link == ERR_PTR(-ENOMEM) || link == ERR_PTR(-EDQUOT);
+}
 
-	if (link)
-		return link;
-	link = get_link(peer->session, &peer->key, timeout_ms, &refusal);
-	if (IS_ERR(link))
-		return link;
-	/* Another caller may have stored the same link meanwhile, or one that died since. */
-	kxfer_link_use(link);
+/* Return: the path behind the one that was tried last, which becomes that. */
+static u32 take_turn(struct kxfer_peer *peer)
+{
+	u32 path;
+
 	spin_lock(&peer->lock);
-	old = peer->link;
-	peer->link = link;
-	WRITE_ONCE(peer->link_id, link->id);
+	path = (peer->turn + 1) % peer->paths->nr;
+	peer->turn = path;
+	spin_unlock(&peer->lock);
+	return path;
+}
+
+/*
+ * Make @link, over a path, that of the peer, unless it has another that is live: all targets of a
+ * session are to be on one link. Takes a use of @link. Return: the peer's link with a use.
+ */
+static struct kxfer_link *store(struct kxfer_peer *peer, struct kxfer_link *link, u32 path)
+{
+	struct kxfer_link *old = link;
+
+	spin_lock(&peer->lock);
+	if (kxfer_link_is_live(peer->link)) {
+		link = peer->link;
+	} else {
+		old = peer->link;
+		peer->link = link;
+		WRITE_ONCE(peer->link_id, link->id);
+		if (peer->paths->at != path)
+			kxfer_stat_inc(KXFER_STAT_PATHS_CHANGED);
+		peer->paths->at = path;
+	}
+	kxfer_link_use(link);
 	spin_unlock(&peer->lock);
 	kxfer_link_unuse(old);
 	return link;
 }
 
-static int check_open(const struct kxfer_session *session,
-		      const struct kxfer_peer_open *cmd)
+/**
+ * kxfer_peer_try_link() - get a live link to the peer, or connect over the next path
+ * @peer: peer that the caller has a reference to
+ * @timeout_ms: longest wait for a connection
+ *
+ * Callers wait concurrently, each for its own timeout. Return: the link with one more use for the
+ * caller, or ERR_PTR.
+ */
+struct kxfer_link *kxfer_peer_try_link(struct kxfer_peer *peer, unsigned int timeout_ms)
+{
+	struct kxfer_link *link = use_live(peer);
+	u32 refusal, path;
+
+	if (link)
+		return link;
+	path = take_turn(peer);
+	link = get_link(peer->session, &peer->paths->keys[path], timeout_ms, &refusal);
+	if (IS_ERR(link))
+		return link;
+	link = store(peer, link, path);
+	if (path && peer->line)
+		kxfer_line_look_home(peer->line);
+	return link;
+}
+
+/**
+ * kxfer_peer_link() - get a live link to the peer, connected anew over any path if it broke
+ * @peer: peer that the caller has a reference to
+ * @timeout_ms: longest wait for a connection; the paths that are tried share it
+ *
+ * Return: as kxfer_peer_try_link()
+ */
+struct kxfer_link *kxfer_peer_link(struct kxfer_peer *peer, unsigned int timeout_ms)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(timeout_ms);
+	struct kxfer_link *link;
+	u32 left = peer->paths->nr;
+
+	do {
+		link = kxfer_peer_try_link(peer, DIV_ROUND_UP(kxfer_left_ms(end), left));
+	} while (IS_ERR(link) && !is_over(link) && --left);
+	return link;
+}
+
+/** kxfer_peer_is_over() - whether @link is the peer's, though it may be broken */
+bool kxfer_peer_is_over(struct kxfer_peer *peer, const struct kxfer_link *link)
+{
+	bool over;
+
+	spin_lock(&peer->lock);
+	over = peer->link == link;
+	spin_unlock(&peer->lock);
+	return over;
+}
+
+/** kxfer_peer_is_away() - whether the peer's link goes over another path than the first */
+bool kxfer_peer_is_away(struct kxfer_peer *peer)
+{
+	bool away;
+
+	spin_lock(&peer->lock);
+	away = peer->paths->at;
+	spin_unlock(&peer->lock);
+	return away;
+}
+
+/**
+ * kxfer_peer_try_first() - get a link over the first path, though the peer has another one
+ * @peer: peer that the caller has a reference to
+ * @timeout_ms: longest wait for a connection
+ *
+ * Return: the link with one use for the caller, or ERR_PTR.
+ */
+struct kxfer_link *kxfer_peer_try_first(struct kxfer_peer *peer, unsigned int timeout_ms)
+{
+	u32 refusal;
+
+	return get_link(peer->session, &peer->paths->keys[0], timeout_ms, &refusal);
+}
+
+/** kxfer_peer_go_first() - make a link of kxfer_peer_try_first() that of the peer */
+void kxfer_peer_go_first(struct kxfer_peer *peer, struct kxfer_link *link)
+{
+	struct kxfer_link *old;
+
+	kxfer_link_use(link);
+	spin_lock(&peer->lock);
+	old = peer->link;
+	peer->link = link;
+	WRITE_ONCE(peer->link_id, link->id);
+	peer->paths->at = 0;
+	peer->turn = 0;
+	spin_unlock(&peer->lock);
+	kxfer_link_unuse(old);
+	kxfer_stat_inc(KXFER_STAT_PATHS_CHANGED);
+}
+
+static int check_open(const struct kxfer_peer_open *cmd)
 {
 	if (cmd->flags & ~KXFER_PEER_F_TOS || cmd->context > KXFER_CONTEXT_UNBOUND)
 		return -EOPNOTSUPP;
 	if (cmd->tos > (cmd->flags & KXFER_PEER_F_TOS ? 255 : 0))
 		return -EINVAL;
 	if (!cmd->timeout_ms || cmd->timeout_ms > KXFER_TIMEOUT_MAX_MS ||
-	    cmd->loss_ms > KXFER_LOSS_MAX_MS || cmd->local.port ||
-	    strnlen((const char *)cmd->device, sizeof(cmd->device)) == sizeof(cmd->device))
+	    cmd->loss_ms > KXFER_LOSS_MAX_MS)
 		return -EINVAL;
-	if (kxfer_addr_check(&cmd->remote))
-		return -EINVAL;
-	if (!cmd->local.family && memchr_inv(&cmd->local, 0, sizeof(cmd->local)))
-		return -EINVAL;
-	if (cmd->local.family && (kxfer_addr_check(&cmd->local) ||
-				  cmd->local.family != cmd->remote.family))
-		return -EINVAL;
-	return session->init_net ? 0 : -EOPNOTSUPP;
+	return 0;
 }
 
-static struct kxfer_peer *peer_alloc(struct kxfer_session *session,
-				     const struct kxfer_peer_open *cmd)
+static struct kxfer_peer *peer_alloc(struct kxfer_session *session)
 {
 	struct kxfer_peer *peer;
 
@@ -178,77 +280,74 @@ static struct kxfer_peer *peer_alloc(struct kxfer_session *session,
 	kref_init(&peer->ref);
 	spin_lock_init(&peer->lock);
 	peer->session = session;
-	/* Links are found by comparing whole keys: no stray bytes in them. */
-	peer->key.remote = cmd->remote;
-	if (!peer->key.remote.port)
-		peer->key.remote.port = KXFER_PORT;
-	peer->key.local = cmd->local;
-	strscpy_pad((char *)peer->key.device, (const char *)cmd->device,
-		    sizeof(peer->key.device));
-	peer->key.context = cmd->context;
-	peer->key.tos_set = cmd->flags & KXFER_PEER_F_TOS;
-	peer->key.tos = cmd->tos;
 	kxfer_stat_inc(KXFER_STAT_LIVE_PEERS);
 	return peer;
 }
 
-/* Make the line that the caller wants, if any. Return: 0 or -ENOMEM. */
-static int make_line(struct kxfer_peer *peer, const struct kxfer_peer_open *cmd)
+/* Take the paths, and make the line that the caller wants, if any. Return: 0 or -errno. */
+static int prepare(struct kxfer_peer *peer, const struct kxfer_peer_open *cmd)
 {
+	struct kxfer_paths *paths = kxfer_paths_create(cmd);
+
+	if (IS_ERR(paths))
+		return PTR_ERR(paths);
+	peer->paths = paths;
+	if (!peer->session->init_net)
+		return -EOPNOTSUPP;
 	if (!cmd->loss_ms)
 		return 0;
 	peer->line = kxfer_line_create(peer, cmd->loss_ms);
 	return peer->line ? 0 : -ENOMEM;
 }
 
-/* Take the key that the caller gave, if any. Only peers with the same key share a link. */
-static int find_key(struct kxfer_peer *peer, const struct kxfer_peer_open *cmd)
+/* Connect over the first path that works. Return: 0 or the error of the last. */
+static int first_link(struct kxfer_peer *peer, struct kxfer_peer_open *cmd)
 {
-	struct kxfer_key *key;
+	unsigned long end = jiffies + msecs_to_jiffies(cmd->timeout_ms);
+	struct kxfer_paths *paths = peer->paths;
+	struct kxfer_link *link;
+	u32 i = 0;
 
-	if (!memchr_inv(cmd->key, 0, sizeof(cmd->key)))
-		return 0;
-	key = kxfer_key_create(cmd->key);
-	if (IS_ERR(key))
-		return PTR_ERR(key);
-	peer->key.secret = key;
-	memcpy(peer->key.secret_id, key->id, sizeof(key->id));
-	return 0;
+	do {
+		cmd->refusal = KXFER_REFUSAL_NONE;
+		link = get_link(peer->session, &paths->keys[i],
+				DIV_ROUND_UP(kxfer_left_ms(end), paths->nr - i), &cmd->refusal);
+	} while (IS_ERR(link) && !is_over(link) && ++i < paths->nr);
+	if (IS_ERR(link))
+		return PTR_ERR(link);
+	peer->link = link;
+	peer->link_id = link->id;
+	peer->turn = i;
+	paths->at = i;
+	cmd->link = link->id;
+	return !peer->line || !(kxfer_paths_features(paths) & ~link->features) ? 0 : -EOPNOTSUPP;
 }
 
 /** kxfer_peer_open() - KXFER_PEER_OPEN */
 int kxfer_peer_open(struct kxfer_session *session, void *arg)
 {
 	struct kxfer_peer_open *cmd = arg;
-	struct kxfer_link *link;
 	struct kxfer_peer *peer;
+	bool away;
 	int ret;
 
-	ret = check_open(session, cmd);
+	ret = check_open(cmd);
 	if (ret)
 		return ret;
-	peer = peer_alloc(session, cmd);
+	peer = peer_alloc(session);
 	if (!peer)
 		return -ENOMEM;
 	cmd->refusal = KXFER_REFUSAL_NONE;
-	ret = find_key(peer, cmd) ?: make_line(peer, cmd);
+	ret = prepare(peer, cmd) ?: first_link(peer, cmd);
 	if (ret)
 		goto err_put;
-	link = get_link(session, &peer->key, cmd->timeout_ms, &cmd->refusal);
-	if (IS_ERR(link)) {
-		ret = PTR_ERR(link);
-		goto err_put;
-	}
-	peer->link = link;
-	peer->link_id = link->id;
-	cmd->link = link->id;
-	if (peer->line && !(link->features & KXFER_WIRE_FEATURE_RESUME)) {
-		ret = -EOPNOTSUPP;
-		goto err_put;
-	}
+	away = peer->paths->at;
 	down_write(&session->lock);
 	ret = kxfer_table_insert(&session->peers, peer, &peer->id, KXFER_MAX_PEERS);
 	cmd->peer = peer->id;
+	/* Afterwards another thread may close it. */
+	if (!ret && away)
+		kxfer_line_look_home(peer->line);
 	up_write(&session->lock);
 	if (ret)
 		goto err_put;

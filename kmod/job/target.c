@@ -463,14 +463,20 @@ static int make_flow(struct kxfer_session *session, struct kxfer_target *target)
 	return flow ? 0 : -ENOMEM;
 }
 
-/* Once the target is in the table another thread may close it. */
+/*
+ * Once the target is in the table another thread may close it. Return: 0; -ESTALE: the line has
+ * moved to another link, on which all its targets are to be; or -errno.
+ */
 static int insert_target(struct kxfer_session *session, struct kxfer_target *target,
 			 struct kxfer_target_open *cmd)
 {
-	int ret;
+	int ret = 0;
 
 	down_write(&session->lock);
-	ret = make_flow(session, target);
+	if (target->line && !kxfer_peer_is_over(target->peer, target->link))
+		ret = -ESTALE;
+	if (!ret)
+		ret = make_flow(session, target);
 	if (!ret)
 		ret = kxfer_table_insert(&session->targets, target, &target->id,
 					 KXFER_MAX_TARGETS);
@@ -483,15 +489,14 @@ static int insert_target(struct kxfer_session *session, struct kxfer_target *tar
 	return ret;
 }
 
-static int open_on_peer(struct kxfer_session *session, struct kxfer_peer *peer,
-			struct kxfer_target_open *cmd)
+static int open_once(struct kxfer_session *session, struct kxfer_peer *peer,
+		     struct kxfer_target_open *cmd, unsigned long end)
 {
-	unsigned long end = jiffies + msecs_to_jiffies(cmd->timeout_ms);
 	struct kxfer_target *target;
 	struct kxfer_link *link;
 	int ret;
 
-	link = kxfer_peer_link(peer, cmd->timeout_ms);
+	link = kxfer_peer_link(peer, kxfer_left_ms(end));
 	if (IS_ERR(link))
 		return PTR_ERR(link);
 	target = target_create(peer, link);
@@ -512,6 +517,18 @@ static int open_on_peer(struct kxfer_session *session, struct kxfer_peer *peer,
 	return ret;
 }
 
+static int open_on_peer(struct kxfer_session *session, struct kxfer_peer *peer,
+			struct kxfer_target_open *cmd)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(cmd->timeout_ms);
+	int ret;
+
+	do {
+		ret = open_once(session, peer, cmd, end);
+	} while (ret == -ESTALE && time_before(jiffies, end));
+	return ret == -ESTALE ? -ETIMEDOUT : ret;
+}
+
 /*
  * A call that holds the lock may wait for user memory for as long as its owner likes, and other
  * lines wait for this context.
@@ -524,6 +541,75 @@ static bool lock_until(struct kxfer_session *session, unsigned long end)
 		usleep_range(500, 1000);
 	}
 	return true;
+}
+
+/**
+ * kxfer_target_behind() - a target of a peer that is on another link
+ * @peer: peer with a line
+ * @link: link that all its targets are to be on
+ * @end: when to give up, in jiffies
+ *
+ * May sleep. Return: the target with a reference; NULL: there is none, but for those that are
+ * withdrawn; or ERR_PTR(-EAGAIN).
+ */
+struct kxfer_target *kxfer_target_behind(struct kxfer_peer *peer, const struct kxfer_link *link,
+					 unsigned long end)
+{
+	struct kxfer_session *session = peer->session;
+	struct kxfer_target *target, *found = NULL;
+	unsigned long id;
+
+	if (!lock_until(session, end))
+		return ERR_PTR(-EAGAIN);
+	xa_for_each(&session->targets, id, target) {
+		if (target->peer == peer && target->link != link && !READ_ONCE(target->revoked)) {
+			kref_get(&target->ref);
+			found = target;
+			break;
+		}
+	}
+	up_write(&session->lock);
+	return found;
+}
+
+/**
+ * kxfer_target_is_quiet() - whether nothing of a target's link can have an effect any more
+ * @target: target of a line that holds all its jobs back
+ *
+ * That is so if all that was posted there for the session has had its effect. While the link goes
+ * down it is not known.
+ */
+bool kxfer_target_is_quiet(struct kxfer_target *target)
+{
+	return kxfer_link_is_live(target->link) && kxfer_flow_is_quiet(target->flow);
+}
+
+/**
+ * kxfer_target_all_quiet() - whether all targets of a peer that are not on @link are quiet
+ * @peer: peer of a line that holds all its jobs back
+ * @link: link that they will be on
+ * @end: when to give up, in jiffies
+ *
+ * May sleep.
+ */
+bool kxfer_target_all_quiet(struct kxfer_peer *peer, const struct kxfer_link *link,
+			    unsigned long end)
+{
+	struct kxfer_session *session = peer->session;
+	struct kxfer_target *target;
+	bool quiet = true;
+	unsigned long id;
+
+	if (!lock_until(session, end))
+		return false;
+	xa_for_each(&session->targets, id, target) {
+		if (target->peer == peer && target->link != link && !READ_ONCE(target->revoked))
+			quiet = kxfer_target_is_quiet(target);
+		if (!quiet)
+			break;
+	}
+	up_write(&session->lock);
+	return quiet;
 }
 
 /* Put a target in the place of another, which has only jobs that wait in the line. */

@@ -8,8 +8,9 @@
  * before it repeats anything. The passive side ends that link, if it still has it, and answers
  * once its QPs are stopped: a QP in RESET, or none, takes no packet.
  *
- * A peer may name only links of its own address. It shows the cookie of the link, which was in
- * its hello; and if that link had a key, the new link must have proved the same key.
+ * A peer shows the cookie of the link that it names, which was in its hello; and if that link had a
+ * key, the new link must have proved the same key. The two may come from different addresses of the
+ * peer, unless it is one that does not know of several paths (KXFER_WIRE_FEATURE_VIA).
  *
  * The handler waits FENCE_MS at most, and no longer than its own link lives: requests behind it
  * wait, too, also those of other sessions. If that is not enough the initiator asks again. The

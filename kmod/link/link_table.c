@@ -458,17 +458,19 @@ static bool same_proof(const struct kxfer_link *a, const struct kxfer_link *b)
 	return x == y || (x && y && !crypto_memneq(x->id, y->id, sizeof(x->id)));
 }
 
+/* Who shows the cookie may have another address than the link: a node has several. */
 static bool is_former(const struct kxfer_link *old, const struct kxfer_link *link,
 		      const struct kxfer_wire_resume *resume)
 {
 	return !old->initiator && old != link && old->epoch == be64_to_cpu(resume->epoch) &&
-	       same_host(&old->remote, &link->remote) && same_proof(old, link) &&
+	       (link->features & KXFER_WIRE_FEATURE_VIA ||
+		same_host(&old->remote, &link->remote)) && same_proof(old, link) &&
 	       !crypto_memneq(old->cookie, resume->cookie, sizeof(old->cookie));
 }
 
 /**
  * kxfer_link_find_former() - an accepted link that the initiator of another one names
- * @link: LIVE link that was accepted from the same host
+ * @link: LIVE link that was accepted from the same node
  * @resume: payload of RESUME, untrusted
  *
  * Return: the link, in any state, with one more reference; or NULL.

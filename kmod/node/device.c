@@ -332,7 +332,8 @@ static bool device_usable(struct ib_device *ibdev)
 u32 kxfer_device_features(const struct kxfer_device *dev)
 {
 	const struct ib_device_attr *attrs = &dev->ibdev->attrs;
-	u32 features = KXFER_WIRE_FEATURE_FIRST_KEYS | KXFER_WIRE_FEATURE_RESUME;
+	u32 features = KXFER_WIRE_FEATURE_FIRST_KEYS | KXFER_WIRE_FEATURE_RESUME |
+		       KXFER_WIRE_FEATURE_VIA;
 
 	/* The passive side READs. */
 	if (attrs->max_qp_rd_atom > 0 && attrs->max_qp_init_rd_atom > 0 &&

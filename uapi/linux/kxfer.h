@@ -250,6 +250,9 @@ struct kxfer_query {
 /* struct kxfer_peer_open.loss_ms and KXFER_JOB_F_IDEMPOTENT, between nodes that both have it. */
 #define KXFER_FEATURE_LOSS	(1ULL << 15)
 
+/* struct kxfer_peer_open.via, between nodes that both have it. */
+#define KXFER_FEATURE_VIA	(1ULL << 16)
+
 #define KXFER_QUERY		_IO(KXFER_TYPE, KXFER_CMD_QUERY)
 
 /**
@@ -925,6 +928,20 @@ enum kxfer_refusal {
 
 #define KXFER_PEER_F_TOS	(1U << 0)	/* @tos is given */
 
+#define KXFER_MAX_VIA		7	/* paths beside the first */
+
+/**
+ * struct kxfer_path - a way to a peer
+ * @remote: as in struct kxfer_peer_open
+ * @local: as there
+ * @device: as there
+ */
+struct kxfer_path {
+	struct kxfer_addr remote;
+	struct kxfer_addr local;
+	__u8 device[KXFER_DEVICE_NAME_MAX];
+};
+
 /**
  * struct kxfer_peer_open - connect with a node, or join the link to it (KXFER_PEER_OPEN)
  * @size: sizeof(struct kxfer_peer_open)
@@ -950,6 +967,14 @@ enum kxfer_refusal {
  * @link: out: node-wide id of the link
  * @key: name of the key that both ends must prove (struct kxfer_key_name), or empty.
  *	Sessions with the same name and secret share a link
+ * @via: address of an array of struct kxfer_path: more ways to the same node, which stand by. The
+ *	first path is @remote, @local and @device. If no link can be made over a path, or the link
+ *	breaks, the next one is tried, in turn; the time of a call is divided among them. Once the
+ *	first path works again the peer goes back to it: new jobs wait then, at most a second,
+ *	until those in flight have ended
+ * @nr_via: number of paths at @via, 0 to KXFER_MAX_VIA; needs @loss_ms. EOPNOTSUPP: the peer lacks
+ *	KXFER_FEATURE_VIA
+ * @__reserved: must be 0
  */
 struct kxfer_peer_open {
 	__u32 size;
@@ -965,6 +990,9 @@ struct kxfer_peer_open {
 	__u32 loss_ms;
 	__aligned_u64 link;
 	__u8 key[KXFER_NAME_MAX + 1];
+	__aligned_u64 via;
+	__u32 nr_via;
+	__u32 __reserved;
 };
 
 #define KXFER_PEER_OPEN		_IO(KXFER_TYPE, KXFER_CMD_PEER_OPEN)

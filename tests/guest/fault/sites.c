@@ -116,6 +116,7 @@ static enum flow home_of(enum site site)
 	case SITE_OFFERS:
 	case SITE_FETCHES:
 	case SITE_PEER:
+	case SITE_PATHS:
 	case SITE_LINE:
 		return CONNECT;
 	case SITE_MEMORY_TABLE:

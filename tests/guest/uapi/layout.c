@@ -327,7 +327,18 @@ TEST(layout_of_peer_open)
 	MEMBER(kxfer_peer_open, loss_ms, 140);
 	MEMBER(kxfer_peer_open, link, 144);
 	MEMBER(kxfer_peer_open, key, 152);
-	SIZE(kxfer_peer_open, 216);
+	MEMBER(kxfer_peer_open, via, 216);
+	MEMBER(kxfer_peer_open, nr_via, 224);
+	MEMBER(kxfer_peer_open, __reserved, 228);
+	SIZE(kxfer_peer_open, 232);
+}
+
+TEST(layout_of_path)
+{
+	MEMBER(kxfer_path, remote, 0);
+	MEMBER(kxfer_path, local, 24);
+	MEMBER(kxfer_path, device, 48);
+	SIZE(kxfer_path, 112);
 }
 
 TEST(layout_of_peer_export)

@@ -206,6 +206,85 @@ TEST_F(peer, beyond_the_number_allowed_is_refused)
 	test_cmd_peer_open(self->fd, kx_addr(kx_address(), PORT), &self->id);
 }
 
+/* ---- several paths ---- */
+
+static void set_via(struct kxfer_peer_open *cmd, const struct kxfer_path *via, uint32_t nr)
+{
+	cmd->loss_ms = 1000;
+	cmd->via = (uintptr_t)via;
+	cmd->nr_via = nr;
+}
+
+TEST_F(peer, is_opened_over_the_first_path_that_works)
+{
+	struct kxfer_path via[KXFER_MAX_VIA] = {};
+	struct kxfer_peer_open only = good(PORT);
+	int i;
+
+	for (i = 0; i < KXFER_MAX_VIA - 1; i++)
+		via[i].remote = kx_addr(kx_address(), PORT + 100 + i);
+	via[i].remote = kx_addr(kx_address(), PORT);
+	ASSERT_EQ(0, open_peer(self->fd, &only));
+	self->cmd.remote.port = PORT + 99;
+	set_via(&self->cmd, via, KXFER_MAX_VIA);
+	ASSERT_EQ(0, open_peer(self->fd, &self->cmd));
+	EXPECT_EQ(only.link, self->cmd.link);
+	/* Of several that do not work the last one says why. */
+	via[KXFER_MAX_VIA - 1].remote.port = PORT + 98;
+	EXPECT_EQ(-ECONNREFUSED, open_peer(self->fd, &self->cmd));
+	EXPECT_NE(KXFER_REFUSAL_NONE, self->cmd.refusal);
+}
+
+TEST_F(peer, needs_wellformed_paths)
+{
+	struct kxfer_path via[2] = {};
+
+	via[0].remote = kx_addr(kx_address(), PORT);
+	set_via(&self->cmd, via, 2);
+	EXPECT_EQ(-EINVAL, open_peer(self->fd, &self->cmd));
+	via[1] = via[0];
+	via[1].local = kx_addr(kx_address(), 1000);
+	EXPECT_EQ(-EINVAL, open_peer(self->fd, &self->cmd));
+	via[1].local = kx_addr(kx_address6(), 0);
+	EXPECT_EQ(-EINVAL, open_peer(self->fd, &self->cmd));
+	via[1].local = (struct kxfer_addr) { .addr = { 1 } };
+	EXPECT_EQ(-EINVAL, open_peer(self->fd, &self->cmd));
+	via[1].local = (struct kxfer_addr) {};
+	memset(via[1].device, 'd', sizeof(via[1].device));
+	EXPECT_EQ(-EINVAL, open_peer(self->fd, &self->cmd));
+	via[1].device[0] = 0;
+	EXPECT_EQ(0, open_peer(self->fd, &self->cmd));
+}
+
+TEST_F(peer, refuses_paths_that_are_not_there)
+{
+	struct kxfer_path via[KXFER_MAX_VIA + 1] = {};
+
+	set_via(&self->cmd, NULL, 1);
+	EXPECT_EQ(-EINVAL, open_peer(self->fd, &self->cmd));
+	set_via(&self->cmd, via, 0);
+	EXPECT_EQ(-EINVAL, open_peer(self->fd, &self->cmd));
+	set_via(&self->cmd, via, KXFER_MAX_VIA + 1);
+	EXPECT_EQ(-EINVAL, open_peer(self->fd, &self->cmd));
+	set_via(&self->cmd, (void *)8, 1);
+	EXPECT_EQ(-EFAULT, open_peer(self->fd, &self->cmd));
+	set_via(&self->cmd, NULL, 0);
+	self->cmd.__reserved = 1;
+	EXPECT_EQ(-EINVAL, open_peer(self->fd, &self->cmd));
+}
+
+/* Without a line a peer would not know what to do on another path. */
+TEST_F(peer, of_several_paths_needs_jobs_that_outlive_a_link)
+{
+	struct kxfer_path via = { .remote = kx_addr(kx_address(), PORT) };
+
+	set_via(&self->cmd, &via, 1);
+	self->cmd.loss_ms = 0;
+	EXPECT_EQ(-EINVAL, open_peer(self->fd, &self->cmd));
+	self->cmd.loss_ms = 1;
+	EXPECT_EQ(0, open_peer(self->fd, &self->cmd));
+}
+
 TEST_F(peer, is_closed_once_and_by_its_session)
 {
 	int other = kx_open();

@@ -73,7 +73,14 @@ static int open_peer(struct rig *rig)
 		.timeout_ms = KX_TIMEOUT_MS,
 		.loss_ms = rig->options.loss_ms,
 	};
+	struct kxfer_path via = {};
 	int ret;
+
+	if (rig->options.via) {
+		via.remote = kx_addr(rig->options.via, cmd.remote.port);
+		cmd.via = (uintptr_t)&via;
+		cmd.nr_via = 1;
+	}
 
 	if (rig->options.local)
 		cmd.local = kx_addr(rig->options.local, 0);

@@ -32,6 +32,7 @@
  * @local: address to connect from; NULL: chosen by routing
  * @rights: rights of the target; 0: all
  * @loss_ms: how long jobs wait for a lost link
+ * @via: address of another path to the same listener's port; NULL: there is one path
  */
 struct rig_options {
 	size_t length;
@@ -45,6 +46,7 @@ struct rig_options {
 	const char *local;
 	uint32_t rights;
 	uint32_t loss_ms;
+	const char *via;
 };
 
 struct rig {

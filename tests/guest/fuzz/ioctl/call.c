@@ -415,6 +415,20 @@ static void build_listen_del(struct doing *doing)
 		cmd->listener = random_next(doing->random) | 1ull << 32;
 }
 
+static void draw_paths(struct doing *doing, struct kxfer_peer_open *cmd)
+{
+	struct kxfer_path paths[3] = {};
+	uint32_t i;
+
+	for (i = 0; i < 3; i++)
+		paths[i].remote = draw_address(doing, 0);
+	memcpy(doing->actor->jobs, paths, sizeof(paths));
+	cmd->loss_ms = one_in(doing, 8) ? 0 : 1 + below(doing, 2000);
+	cmd->nr_via = one_in(doing, 16) ? below(doing, 20) : 1 + below(doing, 3);
+	cmd->via = inner(doing, doing->actor->jobs, sizeof(paths), true);
+	cmd->timeout_ms = cmd->timeout_ms % 500 + 1;
+}
+
 static void build_peer_open(struct doing *doing)
 {
 	struct kxfer_peer_open *cmd = &doing->any.peer_open;
@@ -437,6 +451,8 @@ static void build_peer_open(struct doing *doing)
 			 one_in(doing, 8) ? "nothing0" : kx_device());
 	if (one_in(doing, 64))
 		cmd->context = random_next(doing->random);
+	if (one_in(doing, 8))
+		draw_paths(doing, cmd);
 	/* Limit the wait for an address that never answers. */
 	if (cmd->remote.family != AF_INET || cmd->remote.addr[3] == 99)
 		cmd->timeout_ms = cmd->timeout_ms % 500 + 1;

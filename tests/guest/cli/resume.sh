@@ -97,6 +97,53 @@ test_a_get_goes_on_over_a_break() {
 	[ ! -e got.kxfer-state ] || fail "its state is left"
 }
 
+# Takes the listener of a port away, and breaks the links.
+break_path() { # PORT
+	kxfer listen del "$(kxfer --json listen list |
+		jq ".[] | select(.address | endswith(\":$1\")).id")" || fail "no listener of port $1"
+	break_link
+}
+
+path_changes() { counter paths_changed; }
+
+# Both paths of a node are in use, and one of them fails for good.
+test_a_put_goes_on_over_another_path() {
+	serve inbox=mem:64M --writable --listen "$peer:7500"
+	kxfer listen add "$peer:7501" --no-key >listener || fail "no second listener"
+	large_file
+	changes=$(path_changes)
+	stop_midway bytes_written kxfer put --via "$peer:7501" file "$peer:7500/inbox"
+	break_path 7500
+	go_on
+	[ "$status" -eq 0 ] || fail "status $status"
+	expect_stdout "by the receiver"
+	refuse_stderr "broke"
+	[ "$(path_changes)" -gt "$changes" ] || fail "the path is the same"
+	kxfer get --force "$peer:7501/inbox" got
+	cmp -n "$(wc -c <file)" file got || fail "other bytes"
+}
+
+test_a_get_goes_on_over_another_path() {
+	large_file
+	serve file --listen "$peer:7500"
+	kxfer listen add "$peer:7501" --no-key >listener || fail "no second listener"
+	stop_midway bytes_read kxfer --json get --via "$peer:7501" "$peer:7500/file" got
+	break_path 7501
+	go_on
+	[ "$status" -eq 0 ] || fail "status $status"
+	expect_json .verified "with the published SHA-256"
+	expect_equal_files file got
+}
+
+test_a_path_that_does_not_answer_is_passed_over() {
+	random_file small 1000
+	serve small --listen "$peer:7500"
+	expect 0 kxfer ls --via "$peer:7500" "$peer:7502"
+	expect_stdout small
+	expect 1 kxfer ls --via "$peer:7503" "$peer:7502"
+	expect_stderr "nothing listens there"
+}
+
 test_a_get_goes_on_over_breaks_one_after_the_other() {
 	large_file
 	serve file

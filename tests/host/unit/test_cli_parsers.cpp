@@ -100,6 +100,22 @@ TEST(Peer, refuses_what_is_no_peer) {
     }
 }
 
+TEST(Peers, are_separated_by_commas) {
+    const auto peers = parse_peers("10.0.0.1,[fd77::1]:7500,host");
+    ASSERT_TRUE(peers);
+    ASSERT_EQ(peers->size(), 3U);
+    EXPECT_EQ(peers->at(1).host, "fd77::1");
+    EXPECT_EQ(peers->at(1).port, 7500);
+    EXPECT_EQ(peers->at(2).host, "host");
+    EXPECT_EQ(parse_peers("10.0.0.1")->size(), 1U);
+}
+
+TEST(Peers, are_not_empty_nor_too_many) {
+    for (const char* text : {"", ",", "10.0.0.1,", ",10.0.0.1", "10.0.0.1:0,10.0.0.2", "a,a,a,a,a,a,a,a"})
+        EXPECT_FALSE(parse_peers(text)) << text;
+    EXPECT_TRUE(parse_peers("a,a,a,a,a,a,a"));
+}
+
 TEST(Peer, is_written_so_that_it_can_be_read_back) {
     for (const char* text : {"node1:7625", "10.0.0.1:1", "[fe80::1%eth0]:7700"}) {
         EXPECT_EQ(parse_peer(text)->text(), text);

@@ -26,6 +26,12 @@ void add_common_options(CLI::App& command, CommonOptions& common) {
         ->check(check_finite);
 }
 
+void add_via_option(CLI::App& command, CommonOptions& common) {
+    add_peers_option(command, "--via", common.via,
+                     "other addresses of the same peer: when a link breaks, what is under way goes on over "
+                     "the next one; put and get of a file use all of them");
+}
+
 CLI::App& add_command(CLI::App& parent, const std::string& name, const std::string& summary,
                       const std::string& example) {
     CLI::App* command = parent.add_subcommand(name, summary);

@@ -15,9 +15,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "cli/command/peer.hpp"
 #include "cli/output/failure.hpp"
 #include "cli/output/output.hpp"
 
@@ -36,6 +38,7 @@ struct CommonOptions {
     std::string device;
     std::string key;             // the key both ends have to prove; empty: none
     std::optional<uint32_t> tos; // type of service; none: the device's default
+    std::vector<Peer> via;       // other addresses of the peer
     double timeout_seconds = 10;
 
     std::chrono::milliseconds timeout() const {
@@ -44,6 +47,7 @@ struct CommonOptions {
 };
 
 void add_common_options(CLI::App& command, CommonOptions& common);
+void add_via_option(CLI::App& command, CommonOptions& common);
 
 // Adds a subcommand with its example, which --help prints last.
 CLI::App& add_command(CLI::App& parent, const std::string& name, const std::string& summary,

@@ -89,6 +89,19 @@ bool is_export_name(std::string_view name) {
            name.find_first_not_of(allowed) == std::string_view::npos;
 }
 
+tl::expected<std::vector<Peer>, std::string> parse_peers(std::string_view text) {
+    std::vector<Peer> peers;
+    for (;;) {
+        const size_t comma = text.find(',');
+        TRY_SET(auto peer, parse_peer(text.substr(0, comma)));
+        peers.push_back(std::move(peer));
+        if (peers.size() > KXFER_MAX_VIA)
+            return tl::make_unexpected(fmt::format("more than {} other addresses", KXFER_MAX_VIA));
+        if (comma == std::string_view::npos) return peers;
+        text.remove_prefix(comma + 1);
+    }
+}
+
 tl::expected<Remote, std::string> parse_remote(std::string_view text) {
     const size_t slash = text.find('/');
     if (slash == std::string_view::npos)
@@ -145,6 +158,11 @@ tl::expected<std::vector<kxfer_addr>, Error> resolve(const Peer& peer) {
 CLI::Option* add_peer_option(CLI::App& app, const std::string& name, Peer& peer,
                              const std::string& description) {
     return add_parsed(app, name, peer, parse_peer, description)->type_name("PEER");
+}
+
+CLI::Option* add_peers_option(CLI::App& app, const std::string& name, std::vector<Peer>& peers,
+                              const std::string& description) {
+    return add_parsed(app, name, peers, parse_peers, description)->type_name("PEER,...");
 }
 
 CLI::Option* add_remote_option(CLI::App& app, const std::string& name, Remote& remote,

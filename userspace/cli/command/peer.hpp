@@ -50,6 +50,7 @@ struct RemotePath {
 
 // The errors say what is wrong and what is allowed.
 tl::expected<Peer, std::string> parse_peer(std::string_view text);
+tl::expected<std::vector<Peer>, std::string> parse_peers(std::string_view text); // PEER,...
 tl::expected<Remote, std::string> parse_remote(std::string_view text);
 tl::expected<RemotePath, std::string> parse_remote_path(std::string_view text);
 bool is_export_name(std::string_view name);
@@ -59,6 +60,8 @@ tl::expected<std::vector<kxfer_addr>, Error> resolve(const Peer& peer);
 
 CLI::Option* add_peer_option(CLI::App& app, const std::string& name, Peer& peer,
                              const std::string& description);
+CLI::Option* add_peers_option(CLI::App& app, const std::string& name, std::vector<Peer>& peers,
+                              const std::string& description);
 CLI::Option* add_remote_option(CLI::App& app, const std::string& name, Remote& remote,
                                const std::string& description);
 CLI::Option* add_remote_path_option(CLI::App& app, const std::string& name, RemotePath& place,

@@ -16,6 +16,9 @@ namespace kxfer::cli {
 
 namespace {
 
+// That jobs wait for another link: with several paths there is one soon.
+constexpr std::chrono::milliseconds shortest_loss(1000);
+
 // An IPv6 listener needs brackets only with a port.
 std::string listen_command(const Peer& peer) {
     return peer.port == KXFER_PORT ? "kxfer listen add " + peer.host : "kxfer listen add " + peer.text();
@@ -143,6 +146,33 @@ Failure connect_failure(Error error, const Peer& peer, const CommonOptions& comm
     return {std::move(error)};
 }
 
+// Of several paths each is the first address of its name. A device would be that of one path.
+tl::expected<kxfer::Peer, Failure> connect_over(Session& session, const Peer& peer,
+                                                const CommonOptions& common, size_t first,
+                                                PeerOptions options) {
+    std::vector<kxfer_path> paths;
+    std::vector<Peer> peers = common.via;
+    peers.insert(peers.begin(), peer);
+    std::rotate(peers.begin(), peers.begin() + static_cast<ptrdiff_t>(first), peers.end());
+    for (const Peer& one : peers) {
+        TRY_SET(const auto addresses, resolve(one));
+        paths.emplace_back().remote = addresses.front();
+    }
+    if (!options.device.empty())
+        return wrong_usage("--device does not go with --via", "leave one of them out");
+    const kxfer_addr remote = paths.front().remote;
+    paths.erase(paths.begin());
+    options.via = std::move(paths);
+    options.loss = std::max(common.timeout(), shortest_loss);
+    auto connected = session.connect(remote, options);
+    if (connected) return std::move(*connected);
+    if (connected.error().number == EOPNOTSUPP)
+        return failed(Error("cannot connect with", peer.text(), EPROTONOSUPPORT,
+                            "install the same version on both nodes, or leave --via out",
+                            "it does not know of several paths"));
+    return tl::make_unexpected(connect_failure(std::move(connected.error()), peers.front(), common));
+}
+
 // A hint with the exports to choose from, or with the command if they cannot be listed.
 std::string exports_hint(Connection& connection, const Remote& remote, const CommonOptions& common) {
     const std::string command = "see: kxfer ls " + remote.peer.text();
@@ -176,14 +206,15 @@ tl::expected<Connection, Failure> connect(const Peer& peer, const CommonOptions&
     return Connection{std::move(session), std::move(connected)};
 }
 
-tl::expected<kxfer::Peer, Failure> connect_in(Session& session, const Peer& peer,
-                                              const CommonOptions& common) {
-    TRY_SET(const auto addresses, resolve(peer));
+tl::expected<kxfer::Peer, Failure> connect_in(Session& session, const Peer& peer, const CommonOptions& common,
+                                              size_t first) {
     PeerOptions options;
     options.device = common.device;
     options.key = common.key;
     options.tos = common.tos;
     options.timeout = common.timeout();
+    if (!common.via.empty()) return connect_over(session, peer, common, first, std::move(options));
+    TRY_SET(const auto addresses, resolve(peer));
     Error error;
     for (const kxfer_addr& address : addresses) {
         auto connected = session.connect(address, options);

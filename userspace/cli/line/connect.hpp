@@ -19,9 +19,10 @@ struct Connection {
 // Tries the addresses of the peer one after the other.
 tl::expected<Connection, Failure> connect(const Peer& peer, const CommonOptions& common);
 
-// The same, in an open session.
-tl::expected<kxfer::Peer, Failure> connect_in(Session& session, const Peer& peer,
-                                              const CommonOptions& common);
+// The same, in an open session. first: the path to prefer, of those of the peer and --via; the others
+// stand by.
+tl::expected<kxfer::Peer, Failure> connect_in(Session& session, const Peer& peer, const CommonOptions& common,
+                                              size_t first = 0);
 
 // rights: KXFER_RIGHT_* that are needed.
 tl::expected<Target, Failure> open_target(Connection& connection, const Remote& remote, uint32_t rights,

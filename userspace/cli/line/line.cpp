@@ -62,6 +62,12 @@ milliseconds left_of(const Deadline& deadline) {
     return milliseconds(deadline.ns() > now ? (deadline.ns() - now) / 1000000 + 1 : 1);
 }
 
+// `kxfer serve` gives each export a random cookie.
+bool is_same_export(const Target& one, const Target& other) {
+    return one.length() == other.length() && one.cookie() == other.cookie() &&
+           one.content().generation == other.content().generation;
+}
+
 std::string seconds_text(milliseconds time) {
     return fmt::format("{:.1f} s", std::chrono::duration<double>(time).count());
 }
@@ -82,16 +88,40 @@ tl::expected<Line, Failure> Line::open(const Remote& remote, const CommonOptions
                                        Output& out, Owner owner) {
     TRY_SET(auto connection, connect(remote.peer, common));
     TRY_SET(auto target, open(connection, common));
-    return Line(remote, common, std::move(open), out, owner, std::move(connection), std::move(target));
+    Line line(remote, common, std::move(open), out, owner, std::move(connection), std::move(target));
+    TRY(line.open_ways());
+    return line;
+}
+
+const Target& Line::next_target() {
+    turn_ = turn_ == ways_.size() ? 0 : turn_ + 1;
+    return turn_ == 0 ? target_ : ways_[turn_ - 1].target;
+}
+
+// An address of --via may be that of another node.
+tl::expected<void, Failure> Line::open_ways() {
+    for (size_t first = 1; first <= common_.via.size(); first++) {
+        TRY_SET(auto peer, connect_in(connection_.session, remote_.peer, common_, first));
+        Connection connection{connection_.session, std::move(peer)};
+        TRY_SET(auto target, open_(connection, common_));
+        if (!is_same_export(target_, target))
+            return failed(Error(common_.via[first - 1].text(), "does not lead to the same export as", 0,
+                                "give only addresses of one node: --via",
+                                fmt::format("it has another '{}' than {}", remote_.name,
+                                            remote_.peer.text())));
+        ways_.push_back({std::move(connection), std::move(target)});
+    }
+    return {};
 }
 
 tl::expected<void, Failure> Line::open_again() {
     // In this order: a target is of its peer.
+    ways_.clear();
     target_ = Target();
     connection_.peer = kxfer::Peer();
     TRY_SET(connection_.peer, connect_in(connection_.session, remote_.peer, common_));
     TRY_SET(target_, open_(connection_, common_));
-    return {};
+    return open_ways();
 }
 
 tl::expected<void, Failure> Line::open_until(const Deadline& deadline) {

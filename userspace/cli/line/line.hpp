@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <kxfer/kxfer.hpp>
 
@@ -34,6 +35,8 @@ class Line {
     Connection& connection() { return connection_; }
     Target& target() { return target_; }
     const Target& target() const { return target_; }
+    // The same export, over each path in turn (--via). Between its jobs there is no order.
+    const Target& next_target();
     uint64_t breaks() const { return breaks_; }
 
     // A job has ended well: the next break has the whole --timeout again.
@@ -47,7 +50,14 @@ class Line {
   private:
     Line(Remote remote, CommonOptions common, Open open, Output& out, Owner owner, Connection connection,
          Target target);
+    // One of the paths of --via, with the others standing by.
+    struct Way {
+        Connection connection;
+        Target target; // destroyed before the connection
+    };
+
     bool is_break(int number) const;
+    tl::expected<void, Failure> open_ways();
     tl::expected<void, Failure> open_again();
     tl::expected<void, Failure> open_until(const Deadline& deadline);
 
@@ -57,7 +67,9 @@ class Line {
     Output* out_;
     Owner owner_;
     Connection connection_;
-    Target target_; // destroyed before the connection
+    Target target_;         // destroyed before the connection
+    std::vector<Way> ways_; // beside the first; of the same session
+    size_t turn_ = 0;       // of next_target()
     Deadline deadline_ = Deadline::never();
     uint64_t breaks_ = 0;
 };

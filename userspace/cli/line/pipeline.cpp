@@ -74,8 +74,10 @@ Expected<void> Pipeline::begin(Slot slot, const Target& target) {
 Expected<void> Pipeline::submit(uint64_t count, const Target& target) {
     Slot& slot = slot_of(count);
     const auto make = slot.is_read ? Job::read : Job::write;
-    auto submitted = session_.submit(
-        make(region_, offset_of(count), target, slot.target_offset, slot.length, count % nr_slots));
+    Job job = make(region_, offset_of(count), target, slot.target_offset, slot.length, count % nr_slots);
+    // The slot keeps its bytes until its job has ended.
+    if (!slot.is_read) job.flags |= KXFER_JOB_F_IDEMPOTENT;
+    auto submitted = session_.submit(job);
     slot.ended = !submitted;
     slot.status = submitted ? 0 : -submitted.error().number;
     return submitted;

@@ -129,7 +129,7 @@ struct Get {
             const uint64_t piece = std::min<uint64_t>(range.length - asked, pipeline.claim().size());
             const uint64_t from = options.offset + asked;
             asked += piece;
-            const auto submitted = pipeline.read(line.target(), from, piece);
+            const auto submitted = pipeline.read(line.next_target(), from, piece);
             if (!submitted) return tl::make_unexpected(transfer_failure(submitted.error()));
         }
         return {};
@@ -352,6 +352,7 @@ void setup_get(CLI::App& app, Program& program) {
         .add_option("--manifest", options->manifest,
                     "of a folder: the SHA-256 of each file, for sha256sum -c")
         ->type_name("FILE");
+    add_via_option(command, options->common);
     add_common_options(command, options->common);
     command.callback([&program, options, length] {
         options->remote = options->place.remote;

@@ -70,6 +70,7 @@ void setup_ls(CLI::App& app, Program& program) {
             "HOST[:PORT], or HOST[:PORT]/NAME/[PATH]: what is in a folder that is served there")
         ->type_name("PEER")
         ->required();
+    add_via_option(command, options->common);
     add_common_options(command, options->common);
     on_run(command, program, options, run_ls);
 }

@@ -172,6 +172,7 @@ void setup_ping(CLI::App& app, Program& program) {
         return fits || !bytes ? std::string()
                               : fmt::format("'{}' is not within 1 to {}", text, KXFER_PING_SIZE);
     });
+    add_via_option(command, options->common);
     add_common_options(command, options->common);
     on_run(command, program, options, run_ping);
 }

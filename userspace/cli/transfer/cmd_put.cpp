@@ -205,7 +205,7 @@ struct Put {
             return tl::make_unexpected(stopped(too_large(source, options, sent + got, room())));
         const uint64_t to = options.offset + sent;
         sent += got;
-        auto submitted = pipeline.write(line.target(), to, got);
+        auto submitted = pipeline.write(line.next_target(), to, got);
         if (!submitted) return tl::make_unexpected(transfer_stopped(submitted.error()));
         return true;
     }
@@ -548,6 +548,7 @@ void setup_put(CLI::App& app, Program& program) {
                     "of a folder: the SHA-256 of each file, for sha256sum -c")
         ->type_name("FILE");
     command.add_flag("--no-verify", options->no_verify, "do not wait for the receiver's SHA-256");
+    add_via_option(command, options->common);
     add_common_options(command, options->common);
     command.callback([&program, options, length] {
         options->remote = options->place.remote;

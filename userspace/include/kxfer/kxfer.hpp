@@ -427,6 +427,7 @@ struct PeerOptions {
     std::string key;             // the key both ends have to prove; empty: none
     Milliseconds timeout{10000};
     Milliseconds loss{0}; // how long jobs wait for another link if theirs breaks; 0: they end
+    std::vector<kxfer_path> via; // more ways to the same node, which stand by; needs `loss`
 };
 
 class Session {
@@ -528,6 +529,8 @@ class Session {
         args.tos = options.tos.value_or(0);
         args.timeout_ms = static_cast<uint32_t>(options.timeout.count());
         args.loss_ms = static_cast<uint32_t>(options.loss.count());
+        args.via = options.via.empty() ? 0 : reinterpret_cast<uintptr_t>(options.via.data());
+        args.nr_via = static_cast<uint32_t>(options.via.size());
         const int ret = set_text(args.device, options.device) && set_text(args.key, options.key)
                             ? kxfer_peer_connect(get(), &args)
                             : -ENAMETOOLONG;

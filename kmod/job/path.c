@@ -51,7 +51,8 @@ static int set_key(struct kxfer_link_key *key, const struct kxfer_path *path,
 	key->context = cmd->context;
 	key->tos_set = cmd->flags & KXFER_PEER_F_TOS;
 	key->tos = cmd->tos;
-	return 0;
+	return kxfer_patience_init(&key->patience, cmd->silence_ms, cmd->ack_timeout,
+				   cmd->retry_count);
 }
 
 static int set_first(struct kxfer_paths *paths, const struct kxfer_peer_open *cmd)
@@ -107,7 +108,7 @@ struct kxfer_paths *kxfer_paths_create(const struct kxfer_peer_open *cmd)
 	struct kxfer_paths *paths;
 	int ret;
 
-	if (cmd->__reserved || cmd->nr_via > KXFER_MAX_VIA || !cmd->nr_via != !cmd->via ||
+	if (cmd->nr_via > KXFER_MAX_VIA || !cmd->nr_via != !cmd->via ||
 	    (cmd->nr_via && !cmd->loss_ms))
 		return ERR_PTR(-EINVAL);
 	paths = kxfer_try_alloc(PATHS, kzalloc(struct_size(paths, keys, 1 + cmd->nr_via),

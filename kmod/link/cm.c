@@ -40,8 +40,6 @@
 #define CONNECT_MS		10000
 #define RESERVED_PORT_MIN	665	/* as sunrpc's min_resvport */
 #define RESERVED_PORT_MAX	1023
-#define ACK_TIMEOUT		17	/* 4.096 us * 2^17: 0.54 s; 8 tries: 4.3 s */
-#define RETRY_COUNT		7
 #define RD_ATOM_MAX		128	/* conn_param holds it in a u8 */
 
 static unsigned int max_lanes = 4;
@@ -512,7 +510,7 @@ static int connect_qp(struct kxfer_lane *lane)
 		.private_data_len = introduce(lane, introduction),
 		.responder_resources = rd_atom(attrs->max_qp_rd_atom),
 		.initiator_depth = rd_atom(attrs->max_qp_init_rd_atom),
-		.retry_count = RETRY_COUNT,
+		.retry_count = link->patience.retry_count,
 		/* No SEND ever lacks a RECV (wire.h), so there is nothing to retry. */
 		.rnr_retry_count = 0,
 	};
@@ -534,7 +532,8 @@ static int create_id(struct kxfer_lane *lane)
 	lane->cm_id = id;
 	if (lane->link->key.tos_set)
 		rdma_set_service_type(id, lane->link->key.tos);
-	return kxfer_try(CM_ACK_TIMEOUT, rdma_set_ack_timeout(id, ACK_TIMEOUT));
+	return kxfer_try(CM_ACK_TIMEOUT,
+			 rdma_set_ack_timeout(id, lane->link->patience.ack_timeout));
 }
 
 static enum kxfer_context lane_context(const struct kxfer_lane *lane)
@@ -655,7 +654,8 @@ static int accept_qp(struct kxfer_lane *lane)
 	int ret;
 
 	/* Otherwise the peer chooses the timeout, up to hours. */
-	ret = kxfer_try(CM_ACK_TIMEOUT, rdma_set_ack_timeout(lane->cm_id, ACK_TIMEOUT));
+	ret = kxfer_try(CM_ACK_TIMEOUT,
+			rdma_set_ack_timeout(lane->cm_id, lane->link->patience.ack_timeout));
 	if (ret)
 		return ret;
 	/* rdma_accept() requires that no event of this id is handled meanwhile. */
@@ -732,7 +732,8 @@ static bool is_of_path(struct rdma_cm_id *id)
 }
 
 static u32 find_link(const struct kxfer_wire_hello *hello, const struct kxfer_addr *peer,
-		     struct kxfer_keys *keys, struct kxfer_link **link)
+		     struct kxfer_keys *keys, const struct kxfer_patience *patience,
+		     struct kxfer_link **link)
 {
 	if (hello->kind == KXFER_WIRE_DATA) {
 		*link = kxfer_link_find_cookie(hello, peer);
@@ -745,6 +746,7 @@ static u32 find_link(const struct kxfer_wire_hello *hello, const struct kxfer_ad
 	(*link)->epoch = be64_to_cpu(hello->epoch);
 	memcpy((*link)->cookie, hello->cookie, sizeof(hello->cookie));
 	(*link)->keys = kxfer_keys_get(keys);
+	(*link)->patience = *patience;
 	(*link)->max_data = clamp_t(u32, be16_to_cpu(hello->nr_lanes), 1, lanes_allowed());
 	kxfer_link_ref(*link);
 	return KXFER_REFUSAL_NONE;
@@ -762,6 +764,8 @@ static u32 add_passive_lane(struct kxfer_link *link, struct rdma_cm_id *id,
 	lane->conn_param = event->param.conn;
 	lane->conn_param.private_data = NULL;
 	lane->hello = *hello;
+	if (kxfer_lane_is_control(lane))
+		link->patience.retry_count = event->param.conn.retry_count;
 	lane->cm_id = id;
 	/* From kxfer_link_add_lane() on the link owns the lane, and accept_work runs. */
 	id->context = lane;
@@ -790,12 +794,14 @@ static u32 check_key_wanted(const struct kxfer_wire_hello *hello, const struct k
  * @event: RDMA_CM_EVENT_CONNECT_REQUEST
  * @any_port: the listener takes any source port
  * @keys: keys of which one has to be proved; NULL: the listener has none
+ * @patience: how long the listener's links wait for their peers
  *
  * Runs in the event handler; does not block. Return: 0: the id belongs to a lane;
  * else the request was refused and rdma_cm has to destroy the id.
  */
 int kxfer_cm_request(struct rdma_cm_id *id, const struct rdma_cm_event *event,
-		     bool any_port, struct kxfer_keys *keys)
+		     bool any_port, struct kxfer_keys *keys,
+		     const struct kxfer_patience *patience)
 {
 	const struct kxfer_wire_hello *hello = event->param.conn.private_data;
 	struct kxfer_link *link;
@@ -815,7 +821,7 @@ int kxfer_cm_request(struct rdma_cm_id *id, const struct rdma_cm_event *event,
 	if (!refusal)
 		refusal = check_key_wanted(hello, keys);
 	if (!refusal)
-		refusal = find_link(hello, &peer, keys, &link);
+		refusal = find_link(hello, &peer, keys, patience, &link);
 	if (refusal)
 		goto refused;
 	refusal = add_passive_lane(link, id, event);

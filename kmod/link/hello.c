@@ -4,7 +4,7 @@
  *
  * The answer to HELLO gives the initiator the address of the bytes for placement READs
  * (iwarp.c). On a link with a key HELLO and its answer also prove that key (key.c). A link is
- * LIVE once HELLO is answered. Then each end sends a PING every KXFER_KEEPALIVE_MS to learn
+ * LIVE once HELLO is answered. Then each end sends PINGs (base/patience.h) to learn
  * whether the peer is there.
  *
  * Context: HELLO may sleep, PING does not.

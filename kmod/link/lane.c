@@ -484,8 +484,8 @@ bool kxfer_lane_is_idle(const struct kxfer_lane *lane)
  * A peer may answer every keep-alive, but not a NOTIFY. Or it posts no RECV for the NOTIFY,
  * and its device answers RNR for ever, or for a while each time. So what counts is not whether
  * something completes, but how long ago the oldest message under way was posted. A lane
- * without completions for a second is nudged. Must be called every KXFER_KEEPALIVE_MS; does
- * not sleep.
+ * without completions for a second is nudged. Must be called with each
+ * keep-alive; does not sleep.
  */
 bool kxfer_lane_stuck(struct kxfer_lane *lane)
 {
@@ -511,12 +511,14 @@ bool kxfer_lane_stuck(struct kxfer_lane *lane)
  * kxfer_lane_overdue() - whether the peer keeps a message of a lane waiting
  * @lane: any, of a LIVE link
  *
- * Must be called every KXFER_KEEPALIVE_MS; does not sleep.
+ * Must be called with each keep-alive; does not sleep. A silent peer is not overdue.
  */
 bool kxfer_lane_overdue(struct kxfer_lane *lane)
 {
 	/* On a data lane answers come after the READs of long messages. */
-	unsigned int ms = kxfer_lane_is_control(lane) ? KXFER_REQUEST_MS : KXFER_STUCK_MS;
+	unsigned int ms = kxfer_lane_is_control(lane) ?
+			  max_t(u32, KXFER_REQUEST_MS, lane->link->patience.silence_ms) :
+			  KXFER_STUCK_MS;
 	bool overdue;
 
 	spin_lock_bh(&lane->lock);

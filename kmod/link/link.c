@@ -188,6 +188,7 @@ struct kxfer_link *kxfer_link_alloc(bool initiator, const struct kxfer_link_ops 
 	link->memcg = get_mem_cgroup_from_mm(NULL);
 	link->on_device.gone = device_gone;
 	link->gid_type = ~0;
+	kxfer_patience_init(&link->patience, 0, 0, 0);
 	spin_lock_init(&link->lock);
 	link->state = KXFER_LINK_CONNECTING;
 	INIT_LIST_HEAD(&link->lanes);
@@ -451,7 +452,7 @@ int kxfer_link_set_live(struct kxfer_link *link)
 	if (!change_state(link, KXFER_LINK_LIVE))
 		return -ECONNRESET;
 	mod_delayed_work(life_wq, &link->keepalive_work,
-			 msecs_to_jiffies(KXFER_KEEPALIVE_MS));
+			 msecs_to_jiffies(kxfer_patience_keepalive_ms(&link->patience)));
 	return 0;
 }
 
@@ -565,7 +566,7 @@ static bool silent_for_too_long(struct kxfer_link *link)
 	u64 now_ns = ktime_get_ns();
 
 	return now_ns > since_ns &&
-	       now_ns - since_ns > (u64)KXFER_SILENCE_MS * NSEC_PER_MSEC;
+	       now_ns - since_ns > (u64)link->patience.silence_ms * NSEC_PER_MSEC;
 }
 
 static bool any_lane_stuck(struct kxfer_link *link)
@@ -603,8 +604,8 @@ static void check_peer(struct kxfer_link *link)
 	int ret = link->control ? kxfer_hello_ping(link) : 0;
 
 	if (ret == -EBUSY && silent_for_too_long(link))
-		kxfer_notice("link %llu: no answer for %u s, giving it up", link->id,
-			     KXFER_SILENCE_MS / 1000);
+		kxfer_notice("link %llu: no answer for %u ms, giving it up", link->id,
+			     link->patience.silence_ms);
 	else if (any_lane_stuck(link))
 		kxfer_notice("link %llu: the peer holds jobs up, giving it up", link->id);
 	else if (any_message_overdue(link))
@@ -650,7 +651,7 @@ static void keepalive_work(struct work_struct *work)
 	}
 	if (kxfer_link_is_live(link))
 		queue_delayed_work(life_wq, &link->keepalive_work,
-				   msecs_to_jiffies(KXFER_KEEPALIVE_MS));
+				   msecs_to_jiffies(kxfer_patience_keepalive_ms(&link->patience)));
 }
 
 static void stop_works(struct kxfer_link *link)

@@ -13,6 +13,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "base/addr.h"
+#include "base/patience.h"
 #include "base/wire.h"
 #include "link/iwarp.h"
 #include "link/key.h"
@@ -24,8 +25,6 @@ struct kxfer_link_ops;
 struct kxfer_user;
 struct kxfer_viewer;
 
-#define KXFER_KEEPALIVE_MS	2000	/* between two PINGs */
-#define KXFER_SILENCE_MS	8000	/* PING unanswered, nothing else heard: link is dead */
 #define KXFER_REQUEST_MS	15000	/* any request unanswered: link is dead */
 #define KXFER_IDLE_MS		30000	/* after this an unused link is closed */
 
@@ -37,6 +36,7 @@ struct kxfer_viewer;
  * @context: enum kxfer_context
  * @tos_set: KXFER_PEER_F_TOS, or 0: packets have the device's type of service
  * @tos: IP type of service
+ * @patience: how long the link waits for its peer
  * @secret_id: kxfer_key.id of @secret; 0: none
  * @secret: key that both ends have to prove, or NULL; a reference held by the peer object or
  *	the link. Must be the last member: the comparison ends after @secret_id
@@ -48,6 +48,7 @@ struct kxfer_link_key {
 	u32 context;
 	u32 tos_set;
 	u32 tos;
+	struct kxfer_patience patience;
 	u8 secret_id[KXFER_KEY_ID_BYTES];
 	struct kxfer_key *secret;
 };
@@ -79,6 +80,8 @@ struct kxfer_link_key {
  * @sgid: own GID of the path, once the QP is connected; zeros: none
  * @dgid: GID of the peer, once the QP is connected; zeros: none
  * @tos: IP type of service, as far as it is known
+ * @patience: how long the link waits for its peer; passive: as its listener, but for @retry_count,
+ *	which is the initiator's
  * @features: KXFER_WIRE_FEATURE_* of both ends; set before there is a data lane
  * @device_name: name of the device, kept after the device has gone
  * @lock: over state, error, lanes, users; irq-safe; a leaf but for the locks of queue_work()
@@ -93,7 +96,7 @@ struct kxfer_link_key {
  * @wait: woken by every change of state and by the end of jobs and targets
  * @connect_task: initiator: thread that connects the link; a reference, put by the teardown
  * @connect_done: initiator: that thread has ended
- * @keepalive_work: check of the peer every KXFER_KEEPALIVE_MS
+ * @keepalive_work: check of the peer, kxfer_patience_keepalive_ms() after the last one
  * @content_work: passive: sends new content of exports to the peer
  * @teardown_work: teardown of the link; queued once
  * @refusal: enum kxfer_refusal
@@ -147,6 +150,7 @@ struct kxfer_link {
 	union ib_gid sgid;
 	union ib_gid dgid;
 	u32 tos;
+	struct kxfer_patience patience;
 	u32 features;
 	u8 device_name[KXFER_DEVICE_NAME_MAX];
 

@@ -96,8 +96,8 @@ struct kxfer_lane_size {
  * @slot_free: a request slot of a lane is free; does not sleep
  * @settle: completions of a polled CQ were handled; see kxfer_cq_create()
  * @idle: whether nothing is under way on a polled CQ; see kxfer_cq_create()
- * @stuck: whether the peer holds up what is under way on a data lane; called every
- *	KXFER_KEEPALIVE_MS; does not sleep
+ * @stuck: whether the peer holds up what is under way on a data lane; called with
+ *	each keep-alive; does not sleep
  * @closing: a lane takes no more work requests; its QP is still there; may sleep
  * @drained: a lane's QP is drained, and reset or destroyed; its CQ is still there; may sleep
  * @stopped: no completion of a lane is handled any more; requests may still be; may sleep

@@ -152,6 +152,8 @@ static struct kxfer_link *alloc_for(const struct kxfer_link_key *key, struct kxf
 	link->key = *key;
 	kxfer_key_get(link->key.secret);
 	link->remote = key->remote;
+	if (!ops)
+		link->patience = key->patience;
 	return link;
 }
 
@@ -554,7 +556,12 @@ static void fill_link_info(struct kxfer_link *link, struct kxfer_info_link *info
 		.rtt_ns = READ_ONCE(link->rtt_ns),
 		.age_ns = now - link->created_ns,
 		.idle_ns = now - kxfer_link_heard_ns(link),
+		.silence_ms = link->patience.silence_ms,
 	};
+	if (link->dev && !link->dev->iwarp) {
+		info->ack_timeout = link->patience.ack_timeout;
+		info->retry_count = link->patience.retry_count;
+	}
 	count_work(link, info);
 	memcpy(info->device, link->device_name, sizeof(info->device));
 	memcpy(info->sgid, &link->sgid, sizeof(info->sgid));

@@ -57,6 +57,7 @@
  * @addr: address and port
  * @flags: KXFER_LISTEN_F_*
  * @keys: keys, one of which an initiator has to prove, or NULL; a reference
+ * @patience: how long accepted links wait for their peers
  * @memcg: memory cgroup of the creator, charged for the accepted links; a reference
  * @cm_id: listening id, or NULL: not listening
  * @outdated: @cm_id must be made again: its device goes, or no longer has the address
@@ -70,6 +71,7 @@ struct kxfer_listener {
 	struct kxfer_addr addr;
 	u32 flags;
 	struct kxfer_keys *keys;
+	struct kxfer_patience patience;
 	struct mem_cgroup *memcg;
 	struct rdma_cm_id *cm_id;
 	bool outdated;
@@ -103,7 +105,7 @@ static int listener_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		return 0;
 	old = set_active_memcg(listener->memcg);
 	ret = kxfer_cm_request(id, event, listener->flags & KXFER_LISTEN_F_ANY_PORT,
-			       listener->keys);
+			       listener->keys, &listener->patience);
 	set_active_memcg(old);
 	atomic64_inc(ret ? &listener->nr_refused : &listener->nr_accepted);
 	return ret;
@@ -324,11 +326,13 @@ int kxfer_listener_add(struct kxfer_session *session, void *arg)
 {
 	struct kxfer_listen_add *cmd = arg;
 	struct kxfer_listener *listener;
+	struct kxfer_patience patience;
 	int ret;
 
 	if (cmd->flags & ~(KXFER_LISTEN_F_KEEP | KXFER_LISTEN_F_ANY_PORT))
 		return -EOPNOTSUPP;
-	if (kxfer_addr_check(&cmd->addr) || cmd->__reserved)
+	if (kxfer_addr_check(&cmd->addr) || cmd->__reserved ||
+	    kxfer_patience_init(&patience, cmd->silence_ms, cmd->ack_timeout, 0))
 		return -EINVAL;
 	if (!capable(CAP_NET_ADMIN))
 		return -EPERM;
@@ -342,6 +346,7 @@ int kxfer_listener_add(struct kxfer_session *session, void *arg)
 	if (!listener->addr.port)
 		listener->addr.port = KXFER_PORT;
 	listener->flags = cmd->flags;
+	listener->patience = patience;
 	listener->memcg = get_mem_cgroup_from_mm(current->mm);
 	ret = kxfer_keys_copy(&listener->keys, cmd->keys, cmd->nr_keys) ?:
 	      insert(listener, cmd);
@@ -434,6 +439,8 @@ static void fill_info(struct kxfer_listener *listener, struct kxfer_info_listene
 		.nr_accepted = atomic64_read(&listener->nr_accepted),
 		.nr_refused = atomic64_read(&listener->nr_refused),
 		.nr_keys = listener->keys ? listener->keys->nr : 0,
+		.silence_ms = listener->patience.silence_ms,
+		.ack_timeout = listener->patience.ack_timeout,
 	};
 	if (listener->cm_id && listener->cm_id->device)
 		strscpy(info->device, dev_name(&listener->cm_id->device->dev),

@@ -572,7 +572,7 @@ int kxfer_fetch_take_back(struct kxfer_lane *lane, const struct kxfer_wire_take_
  * kxfer_fetch_stuck() - whether the peer holds a READ up
  * @lane: lane of a LIVE passive link
  *
- * Called every KXFER_KEEPALIVE_MS; does not sleep.
+ * Called with each keep-alive; does not sleep.
  */
 bool kxfer_fetch_stuck(struct kxfer_lane *lane)
 {

@@ -376,6 +376,8 @@ struct kxfer_info_device {
  * @nr_accepted: links accepted
  * @nr_refused: connections refused
  * @nr_keys: keys of which an initiator must prove one; 0: it takes links without a key
+ * @silence_ms: accepted links end when nothing was heard of the peer for so long
+ * @ack_timeout: as in struct kxfer_listen_add; what accepted links have, if it was not given
  * @__reserved: 0
  */
 struct kxfer_info_listener {
@@ -387,6 +389,8 @@ struct kxfer_info_listener {
 	__aligned_u64 nr_accepted;
 	__aligned_u64 nr_refused;
 	__u32 nr_keys;
+	__u32 silence_ms;
+	__u32 ack_timeout;
 	__u32 __reserved;
 };
 
@@ -492,6 +496,12 @@ enum kxfer_context {
  * @key: name that this node has for the key that both ends proved; empty: none
  * @sgid: own GID, as in the QP; 0: not known, or none (iWARP)
  * @dgid: GID of the peer, as in the QP; 0: not known, or none (iWARP)
+ * @silence_ms: the link ends when nothing was heard of the peer for so long
+ * @ack_timeout: as in struct kxfer_peer_open, of the QPs of this end; 0: not known yet, or none
+ *	(iWARP)
+ * @retry_count: as in struct kxfer_peer_open; of an accepted link as the initiator wants it; 0
+ *	also: not known yet, or none (iWARP)
+ * @__reserved: 0
  */
 struct kxfer_info_link {
 	__aligned_u64 id;
@@ -516,6 +526,10 @@ struct kxfer_info_link {
 	__u8 key[KXFER_NAME_MAX + 1];
 	__u8 sgid[KXFER_GID_SIZE];
 	__u8 dgid[KXFER_GID_SIZE];
+	__u32 silence_ms;
+	__u32 ack_timeout;
+	__u32 retry_count;
+	__u32 __reserved;
 };
 
 /**
@@ -859,6 +873,9 @@ struct kxfer_key_name {
  * @listener: out: node-wide id
  * @keys: array of struct kxfer_key_name, or 0
  * @nr_keys: entries of @keys, at most KXFER_LISTEN_KEYS_MAX
+ * @silence_ms: as in struct kxfer_peer_open, for this end of the accepted links
+ * @ack_timeout: as in struct kxfer_peer_open, for this end of the accepted links. How often
+ *	their QPs send again is the initiator's choice, and so is the type of service
  * @__reserved: must be 0
  *
  * With keys an initiator must prove any one of them; so keys can be changed while peers
@@ -872,6 +889,8 @@ struct kxfer_listen_add {
 	__aligned_u64 listener;
 	__aligned_u64 keys;
 	__u32 nr_keys;
+	__u32 silence_ms;
+	__u32 ack_timeout;
 	__u32 __reserved;
 };
 
@@ -941,6 +960,16 @@ struct kxfer_path {
 	struct kxfer_addr local;
 	__u8 device[KXFER_DEVICE_NAME_MAX];
 };
+/** define KXFER_SILENCE_MIN_MS - shortest @silence_ms */
+#define KXFER_SILENCE_MIN_MS	1000
+/** define KXFER_SILENCE_MAX_MS - longest @silence_ms */
+#define KXFER_SILENCE_MAX_MS	30000
+/** define KXFER_ACK_TIMEOUT_MIN - least @ack_timeout: 1 ms */
+#define KXFER_ACK_TIMEOUT_MIN	8
+/** define KXFER_ACK_TIMEOUT_MAX - largest @ack_timeout: 4.3 s */
+#define KXFER_ACK_TIMEOUT_MAX	20
+/** define KXFER_RETRY_COUNT_MAX - largest @retry_count */
+#define KXFER_RETRY_COUNT_MAX	7
 
 /**
  * struct kxfer_peer_open - connect with a node, or join the link to it (KXFER_PEER_OPEN)
@@ -974,7 +1003,15 @@ struct kxfer_path {
  *	until those in flight have ended
  * @nr_via: number of paths at @via, 0 to KXFER_MAX_VIA; needs @loss_ms. EOPNOTSUPP: the peer lacks
  *	KXFER_FEATURE_VIA
- * @__reserved: must be 0
+ * @silence_ms: the link ends when nothing was heard of the peer for so long; KXFER_SILENCE_MIN_MS
+ *	to KXFER_SILENCE_MAX_MS; 0: 8000. A PING asks the peer four times meanwhile, at least every
+ *	2 s. The peer judges this node by the @silence_ms of its listener
+ * @ack_timeout: InfiniBand, RoCE: the device of this node waits 4.096 us * 2^n for an
+ *	acknowledgment, and then sends again; KXFER_ACK_TIMEOUT_MIN to KXFER_ACK_TIMEOUT_MAX. 0: so
+ *	long that all tries together take half of @silence_ms or more, which is 17 (0.54 s) if all
+ *	three are 0
+ * @retry_count: InfiniBand, RoCE: how often the devices of both ends send again before they give
+ *	up, which ends the link; 1 to KXFER_RETRY_COUNT_MAX; 0: 7
  */
 struct kxfer_peer_open {
 	__u32 size;
@@ -992,7 +1029,9 @@ struct kxfer_peer_open {
 	__u8 key[KXFER_NAME_MAX + 1];
 	__aligned_u64 via;
 	__u32 nr_via;
-	__u32 __reserved;
+	__u32 silence_ms;
+	__u32 ack_timeout;
+	__u32 retry_count;
 };
 
 #define KXFER_PEER_OPEN		_IO(KXFER_TYPE, KXFER_CMD_PEER_OPEN)

@@ -14,14 +14,18 @@ int kxfer_listener_create(kxfer_session* session, const kxfer_addr* address, uin
 int kxfer_listener_create_with_keys(kxfer_session* session, const kxfer_addr* address, uint32_t flags,
                                     const kxfer_key_name* keys, uint32_t nr_keys, uint64_t* listener) {
     kxfer_listen_add add = {};
-    add.size = sizeof(add);
     add.flags = flags;
     add.addr = *address;
     add.keys = nr_keys ? reinterpret_cast<uintptr_t>(keys) : 0;
     add.nr_keys = nr_keys;
-    const int ret = kxfer::call(session, KXFER_LISTEN_ADD, &add);
+    const int ret = kxfer_listener_add(session, &add);
     if (ret == 0 && listener) *listener = add.listener;
     return ret;
+}
+
+int kxfer_listener_add(kxfer_session* session, kxfer_listen_add* listen_args) {
+    listen_args->size = sizeof(*listen_args);
+    return kxfer::call(session, KXFER_LISTEN_ADD, listen_args);
 }
 
 int kxfer_listener_destroy(kxfer_session* session, uint64_t listener) {

@@ -254,4 +254,114 @@ TEST_F_TIMEOUT(silence, idle_link_is_found_dead, 90)
 	EXPECT_GT(BOUND_MS, ms_since(before));
 }
 
+/* ---- the patience that a caller asks for ---- */
+
+/* Return: ms until the client's end of the link is gone, or until @bound_ms. */
+static uint64_t ms_until_lost(struct _test_data_silence *self, uint64_t bound_ms)
+{
+	uint64_t before = kx_now_ns();
+	struct kxfer_content content;
+
+	kx_wait_until(kx_target_info(self->rig.client, self->rig.target, 0, 100, &content) ==
+		      -ECONNRESET, bound_ms);
+	return ms_since(before);
+}
+
+static int open_again(struct _test_data_silence *self, const struct rig_options *options)
+{
+	rig_close(&self->rig);
+	return rig_open(&self->rig, options);
+}
+
+TEST_F_TIMEOUT(silence, of_a_second_is_found_in_two, 90)
+{
+	struct rig_options options = {
+		.length = LENGTH,
+		.address = SECOND,
+		.silence_ms = 1000,
+	};
+	uint64_t ms;
+
+	ASSERT_EQ(0, open_again(self, &options));
+	ASSERT_EQ(0, fall_silent());
+	ms = ms_until_lost(self, BOUND_MS);
+	TH_LOG("found after %llu ms", (unsigned long long)ms);
+	EXPECT_GT(2000 + 1000 * kx_slowness(), ms);
+}
+
+/* RoCE alone: TCP acknowledges for siw. Without a choice all tries take 4.3 s. */
+TEST_F_TIMEOUT(silence, is_found_when_the_device_gives_up, 90)
+{
+	struct rig_options options = {
+		.length = LENGTH,
+		.address = SECOND,
+		.ack_timeout = 14,
+		.retry_count = 1,
+	};
+	uint64_t ms;
+
+	if (is_siw())
+		SKIP(return, "the device of iWARP is TCP");
+	ASSERT_EQ(0, open_again(self, &options));
+	ASSERT_EQ(0, fall_silent());
+	ms = ms_until_lost(self, BOUND_MS);
+	TH_LOG("found after %llu ms", (unsigned long long)ms);
+	EXPECT_GT(2000 + 1000 * kx_slowness(), ms);
+}
+
+/*
+ * By then the link would have been given up; a patient one finds its peer again. TCP repeats its
+ * segments 12.8 s after the first one. An rxe without its address fails to send.
+ */
+TEST_F_TIMEOUT(silence, of_twelve_seconds_is_survived_by_the_patient, 90)
+{
+	struct rig_options options = {
+		.length = LENGTH,
+		.address = SECOND,
+		.silence_ms = 30000,
+		.listen_silence_ms = 30000,
+	};
+
+	if (!is_siw())
+		SKIP(return, "the peer is not silent here: it is gone");
+	ASSERT_EQ(0, open_again(self, &options));
+	ASSERT_EQ(0, fall_silent());
+	sleep(12);
+	ASSERT_EQ(0, heal());
+	EXPECT_EQ(0, rig_move(&self->rig, KXFER_OP_READ, 0, 0, 65536));
+}
+
+/* Of the two ends of a link the accepted one is judged by what its listener asks for. */
+static int nr_accepted(int fd)
+{
+	struct kxfer_info_link links[64];
+	uint64_t cursor = 0;
+	int i, nr = 0, n = kx_info(fd, KXFER_INFO_LINKS, links, sizeof(links[0]), 64, &cursor);
+
+	for (i = 0; i < n; i++)
+		nr += !(links[i].flags & KXFER_LINK_INITIATOR) && links[i].nr_grants &&
+		      links[i].state == KXFER_LINK_LIVE;
+	return nr;
+}
+
+TEST_F_TIMEOUT(silence, is_found_by_the_listener_s_patience, 90)
+{
+	struct rig_options options = {
+		.length = LENGTH,
+		.address = SECOND,
+		.silence_ms = 30000,
+		.ack_timeout = 20,
+		.listen_silence_ms = 1000,
+	};
+	uint64_t before;
+
+	ASSERT_EQ(0, open_again(self, &options));
+	ASSERT_TRUE(kx_wait_until(nr_accepted(self->fd) == 1, BOUND_MS));
+	ASSERT_EQ(0, fall_silent());
+	before = kx_now_ns();
+	EXPECT_TRUE(kx_wait_until(!nr_accepted(self->fd), BOUND_MS));
+	TH_LOG("found after %llu ms", (unsigned long long)ms_since(before));
+	EXPECT_GT(2000 + 1000 * kx_slowness(), ms_since(before));
+}
+
 TEST_HARNESS_MAIN

@@ -278,6 +278,42 @@ TEST_F(info, tells_the_path_mtu_of_each_lane)
 		EXPECT_EQ(path_mtu(), lanes[i].path_mtu);
 }
 
+/* Each end has its own silence and ack timeout; the initiator decides on the retries of both. */
+TEST_F(info, tells_the_patience_of_both_ends_of_a_link)
+{
+	bool roce = strcmp(kx_provider(), "siw");
+	struct kxfer_listen_add listen = {
+		.size = sizeof(listen),
+		.addr = kx_addr(kx_address(), 7656),
+		.silence_ms = 20000,
+	};
+	struct kxfer_peer_open open = {
+		.size = sizeof(open),
+		.remote = listen.addr,
+		.timeout_ms = KX_TIMEOUT_MS,
+		.silence_ms = 3000,
+		.ack_timeout = 14,
+		.retry_count = 5,
+	};
+	struct kxfer_info_link link;
+	uint64_t cursor;
+
+	ASSERT_EQ(0, kx_call(self->fd, KXFER_LISTEN_ADD, &listen));
+	ASSERT_EQ(0, kx_call(self->fd, KXFER_PEER_OPEN, &open));
+	cursor = open.link - 1;
+	test_cmd_info(1, self->fd, KXFER_INFO_LINKS, &link, sizeof(link), 1, &cursor);
+	EXPECT_EQ(open.link, link.id);
+	EXPECT_EQ(3000, link.silence_ms);
+	EXPECT_EQ(roce ? 14 : 0, link.ack_timeout);
+	EXPECT_EQ(roce ? 5 : 0, link.retry_count);
+	/* The other end was made while the first one connected. */
+	test_cmd_info(1, self->fd, KXFER_INFO_LINKS, &link, sizeof(link), 1, &cursor);
+	EXPECT_FALSE(link.flags & KXFER_LINK_INITIATOR);
+	EXPECT_EQ(20000, link.silence_ms);
+	EXPECT_EQ(roce ? 19 : 0, link.ack_timeout);
+	EXPECT_EQ(roce ? 5 : 0, link.retry_count);
+}
+
 /* On this node both ends have the same address; on RoCE the GID contains it. */
 TEST_F(info, tells_the_gids_of_a_link)
 {

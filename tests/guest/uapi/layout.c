@@ -99,8 +99,10 @@ TEST(layout_of_info_listener)
 	MEMBER(kxfer_info_listener, nr_accepted, 104);
 	MEMBER(kxfer_info_listener, nr_refused, 112);
 	MEMBER(kxfer_info_listener, nr_keys, 120);
-	MEMBER(kxfer_info_listener, __reserved, 124);
-	SIZE(kxfer_info_listener, 128);
+	MEMBER(kxfer_info_listener, silence_ms, 124);
+	MEMBER(kxfer_info_listener, ack_timeout, 128);
+	MEMBER(kxfer_info_listener, __reserved, 132);
+	SIZE(kxfer_info_listener, 136);
 }
 
 TEST(layout_of_content)
@@ -151,7 +153,11 @@ TEST(layout_of_info_link)
 	MEMBER(kxfer_info_link, key, 200);
 	MEMBER(kxfer_info_link, sgid, 264);
 	MEMBER(kxfer_info_link, dgid, 280);
-	SIZE(kxfer_info_link, 296);
+	MEMBER(kxfer_info_link, silence_ms, 296);
+	MEMBER(kxfer_info_link, ack_timeout, 300);
+	MEMBER(kxfer_info_link, retry_count, 304);
+	MEMBER(kxfer_info_link, __reserved, 308);
+	SIZE(kxfer_info_link, 312);
 }
 
 TEST(layout_of_info_lane)
@@ -294,8 +300,10 @@ TEST(layout_of_listen_add)
 	MEMBER(kxfer_listen_add, listener, 32);
 	MEMBER(kxfer_listen_add, keys, 40);
 	MEMBER(kxfer_listen_add, nr_keys, 48);
-	MEMBER(kxfer_listen_add, __reserved, 52);
-	SIZE(kxfer_listen_add, 56);
+	MEMBER(kxfer_listen_add, silence_ms, 52);
+	MEMBER(kxfer_listen_add, ack_timeout, 56);
+	MEMBER(kxfer_listen_add, __reserved, 60);
+	SIZE(kxfer_listen_add, 64);
 }
 
 TEST(layout_of_key_name)
@@ -329,8 +337,10 @@ TEST(layout_of_peer_open)
 	MEMBER(kxfer_peer_open, key, 152);
 	MEMBER(kxfer_peer_open, via, 216);
 	MEMBER(kxfer_peer_open, nr_via, 224);
-	MEMBER(kxfer_peer_open, __reserved, 228);
-	SIZE(kxfer_peer_open, 232);
+	MEMBER(kxfer_peer_open, silence_ms, 228);
+	MEMBER(kxfer_peer_open, ack_timeout, 232);
+	MEMBER(kxfer_peer_open, retry_count, 236);
+	SIZE(kxfer_peer_open, 240);
 }
 
 TEST(layout_of_path)

@@ -59,6 +59,43 @@ TEST_F(listener, has_a_port_of_its_own_accord)
 	EXPECT_EQ(KXFER_PORT, info.addr.port);
 }
 
+static int add(int fd, uint32_t silence_ms, uint32_t ack_timeout, uint64_t *id)
+{
+	struct kxfer_listen_add cmd = {
+		.size = sizeof(cmd),
+		.addr = kx_addr(kx_address(), PORT),
+		.silence_ms = silence_ms,
+		.ack_timeout = ack_timeout,
+	};
+	int ret = kx_call(fd, KXFER_LISTEN_ADD, &cmd);
+
+	*id = cmd.listener;
+	return ret;
+}
+
+TEST_F(listener, shows_its_patience)
+{
+	struct kxfer_info_listener info;
+
+	ASSERT_EQ(0, add(self->fd, 0, 0, &self->id));
+	ASSERT_TRUE(find(self->fd, self->id, &info));
+	EXPECT_EQ(8000, info.silence_ms);
+	EXPECT_EQ(17, info.ack_timeout);
+	ASSERT_EQ(0, kx_listen_del(self->fd, self->id));
+	ASSERT_EQ(0, add(self->fd, KXFER_SILENCE_MAX_MS, KXFER_ACK_TIMEOUT_MIN, &self->id));
+	ASSERT_TRUE(find(self->fd, self->id, &info));
+	EXPECT_EQ(KXFER_SILENCE_MAX_MS, info.silence_ms);
+	EXPECT_EQ(KXFER_ACK_TIMEOUT_MIN, info.ack_timeout);
+}
+
+TEST_F(listener, refuses_a_patience_out_of_range)
+{
+	EXPECT_EQ(-EINVAL, add(self->fd, KXFER_SILENCE_MIN_MS - 1, 0, &self->id));
+	EXPECT_EQ(-EINVAL, add(self->fd, KXFER_SILENCE_MAX_MS + 1, 0, &self->id));
+	EXPECT_EQ(-EINVAL, add(self->fd, 0, KXFER_ACK_TIMEOUT_MIN - 1, &self->id));
+	EXPECT_EQ(-EINVAL, add(self->fd, 0, KXFER_ACK_TIMEOUT_MAX + 1, &self->id));
+}
+
 TEST_F(listener, takes_IPv6)
 {
 	test_cmd_listen_add(self->fd, kx_addr(kx_address6(), PORT), 0, &self->id);

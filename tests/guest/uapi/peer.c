@@ -101,6 +101,61 @@ TEST_F(peer, of_another_context_or_service_type_has_a_link_of_its_own)
 	EXPECT_NE(self->cmd.link, tos.link);
 }
 
+TEST_F(peer, of_another_patience_has_a_link_of_its_own)
+{
+	struct kxfer_peer_open spelled = good(PORT), silence = good(PORT), ack = good(PORT);
+	struct kxfer_peer_open retry = good(PORT), again = good(PORT);
+
+	spelled.silence_ms = 8000;
+	spelled.ack_timeout = 17;
+	spelled.retry_count = 7;
+	silence.silence_ms = KXFER_SILENCE_MIN_MS;
+	again.silence_ms = KXFER_SILENCE_MIN_MS;
+	ack.ack_timeout = KXFER_ACK_TIMEOUT_MAX;
+	retry.retry_count = 1;
+	retry.ack_timeout = 17;
+	ASSERT_EQ(0, open_peer(self->fd, &self->cmd));
+	ASSERT_EQ(0, open_peer(self->fd, &spelled));
+	ASSERT_EQ(0, open_peer(self->fd, &silence));
+	ASSERT_EQ(0, open_peer(self->fd, &again));
+	ASSERT_EQ(0, open_peer(self->fd, &ack));
+	ASSERT_EQ(0, open_peer(self->fd, &retry));
+	EXPECT_EQ(self->cmd.link, spelled.link);
+	EXPECT_NE(self->cmd.link, silence.link);
+	EXPECT_EQ(silence.link, again.link);
+	EXPECT_NE(self->cmd.link, ack.link);
+	EXPECT_NE(self->cmd.link, retry.link);
+}
+
+TEST_F(peer, refuses_a_patience_out_of_range)
+{
+	static const uint32_t silences[] = {
+		1, KXFER_SILENCE_MIN_MS - 1, KXFER_SILENCE_MAX_MS + 1, UINT32_MAX
+	};
+	static const uint32_t acks[] = {
+		1, KXFER_ACK_TIMEOUT_MIN - 1, KXFER_ACK_TIMEOUT_MAX + 1, 32, UINT32_MAX
+	};
+	static const uint32_t retries[] = { KXFER_RETRY_COUNT_MAX + 1, 256, UINT32_MAX };
+	uint32_t i;
+
+	for (i = 0; i < 4; i++) {
+		self->cmd.silence_ms = silences[i];
+		EXPECT_EQ(-EINVAL, open_peer(self->fd, &self->cmd));
+	}
+	self->cmd.silence_ms = KXFER_SILENCE_MAX_MS;
+	for (i = 0; i < 5; i++) {
+		self->cmd.ack_timeout = acks[i];
+		EXPECT_EQ(-EINVAL, open_peer(self->fd, &self->cmd));
+	}
+	self->cmd.ack_timeout = KXFER_ACK_TIMEOUT_MIN;
+	for (i = 0; i < 3; i++) {
+		self->cmd.retry_count = retries[i];
+		EXPECT_EQ(-EINVAL, open_peer(self->fd, &self->cmd));
+	}
+	self->cmd.retry_count = KXFER_RETRY_COUNT_MAX;
+	EXPECT_EQ(0, open_peer(self->fd, &self->cmd));
+}
+
 TEST_F(peer, whose_jobs_outlive_a_link_shares_it_all_the_same)
 {
 	struct kxfer_peer_open lossy = good(PORT);
@@ -268,9 +323,6 @@ TEST_F(peer, refuses_paths_that_are_not_there)
 	EXPECT_EQ(-EINVAL, open_peer(self->fd, &self->cmd));
 	set_via(&self->cmd, (void *)8, 1);
 	EXPECT_EQ(-EFAULT, open_peer(self->fd, &self->cmd));
-	set_via(&self->cmd, NULL, 0);
-	self->cmd.__reserved = 1;
-	EXPECT_EQ(-EINVAL, open_peer(self->fd, &self->cmd));
 }
 
 /* Without a line a peer would not know what to do on another path. */

@@ -35,6 +35,8 @@ struct refuser {
 	_Atomic bool stop;
 	_Atomic uint32_t nr_reqs;
 	_Atomic uint32_t tos;
+	_Atomic uint32_t retry_count;
+	_Atomic uint32_t ack_timeout;
 	pthread_t thread;
 };
 
@@ -53,6 +55,8 @@ static void refuse(struct refuser *refuser)
 
 	refuser->nr_reqs = forger->nr_reqs;
 	refuser->tos = forger->tos;
+	refuser->retry_count = forger->req.bytes[FORGER_MAD_HEADER + 47] & 7;
+	refuser->ack_timeout = forger->req.bytes[FORGER_MAD_HEADER + 95] >> 3;
 	reason = refuser->reasons[forger->nr_reqs > 1];
 	rej = forger_rej(&forger->req, reason, NULL, 0);
 	forger_send_mad(forger, &rej, sizeof(rej.bytes));
@@ -204,6 +208,24 @@ TEST_F_TIMEOUT(transport, has_the_type_of_service_that_is_asked_for, TIMEOUT_S)
 	self->cmd.tos = 0;
 	EXPECT_EQ(-ECONNREFUSED, open_refused(self));
 	EXPECT_EQ(0, self->refuser.tos);
+}
+
+/* ---- patience ---- */
+
+TEST_F_TIMEOUT(transport, is_asked_for_the_usual_patience, TIMEOUT_S)
+{
+	EXPECT_EQ(-ECONNREFUSED, open_refused(self));
+	EXPECT_EQ(7, self->refuser.retry_count);
+	EXPECT_EQ(17, self->refuser.ack_timeout);
+}
+
+TEST_F_TIMEOUT(transport, is_asked_for_the_patience_that_the_caller_wants, TIMEOUT_S)
+{
+	self->cmd.retry_count = 3;
+	self->cmd.ack_timeout = 19;
+	EXPECT_EQ(-ECONNREFUSED, open_refused(self));
+	EXPECT_EQ(3, self->refuser.retry_count);
+	EXPECT_EQ(19, self->refuser.ack_timeout);
 }
 
 TEST_HARNESS_MAIN

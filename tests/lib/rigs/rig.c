@@ -35,6 +35,19 @@ static int add_region(int fd, const struct buffer *buffer, uint32_t *region,
 	return ret;
 }
 
+static int add_listener(struct rig *rig)
+{
+	struct kxfer_listen_add cmd = {
+		.size = sizeof(cmd),
+		.addr = rig_address(rig),
+		.silence_ms = rig->options.listen_silence_ms,
+	};
+	int ret = kx_call(rig->server, KXFER_LISTEN_ADD, &cmd);
+
+	rig->listener = cmd.listener;
+	return ret;
+}
+
 /** rig_open_server() - the half of rig_open() that listens and exports */
 int rig_open_server(struct rig *rig, const struct rig_options *options)
 {
@@ -53,7 +66,7 @@ int rig_open_server(struct rig *rig, const struct rig_options *options)
 	rig->server = kx_open();
 	if (rig->server < 0)
 		return rig->server;
-	ret = kx_listen_add(rig->server, rig_address(rig), 0, &rig->listener);
+	ret = add_listener(rig);
 	if (!ret)
 		ret = add_region(rig->server, &rig->there, &rig->there_region,
 				 &rig->there_segments);
@@ -72,6 +85,9 @@ static int open_peer(struct rig *rig)
 		.context = rig->options.context,
 		.timeout_ms = KX_TIMEOUT_MS,
 		.loss_ms = rig->options.loss_ms,
+		.silence_ms = rig->options.silence_ms,
+		.ack_timeout = rig->options.ack_timeout,
+		.retry_count = rig->options.retry_count,
 	};
 	struct kxfer_path via = {};
 	int ret;

@@ -33,6 +33,10 @@
  * @rights: rights of the target; 0: all
  * @loss_ms: how long jobs wait for a lost link
  * @via: address of another path to the same listener's port; NULL: there is one path
+ * @silence_ms: of PEER_OPEN
+ * @ack_timeout: of PEER_OPEN
+ * @retry_count: of PEER_OPEN
+ * @listen_silence_ms: of LISTEN_ADD
  */
 struct rig_options {
 	size_t length;
@@ -47,6 +51,10 @@ struct rig_options {
 	uint32_t rights;
 	uint32_t loss_ms;
 	const char *via;
+	uint32_t silence_ms;
+	uint32_t ack_timeout;
+	uint32_t retry_count;
+	uint32_t listen_silence_ms;
 };
 
 struct rig {

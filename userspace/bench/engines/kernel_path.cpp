@@ -36,6 +36,7 @@ tl::expected<Peer, Error> open_peer(Session& session, const PathOptions& options
     // Only a dedicated connection can be direct; the link itself is polled as usual.
     how.context = options.context == KXFER_CONTEXT_DIRECT ? uint32_t{KXFER_CONTEXT_POLLED} : options.context;
     how.timeout = options.timeout;
+    how.patience = options.patience;
     return session.connect(options.peer, how);
 }
 

@@ -37,6 +37,7 @@ struct PathOptions {
     std::string device;          // empty: any
     std::string key;             // the key both ends have to prove; empty: none
     std::optional<uint32_t> tos; // type of service; none: the device's default
+    Patience patience;           // of the module's links
     std::string export_name;     // an export at least as long as the memory
     uint32_t context = KXFER_CONTEXT_POLLED;
     uint32_t wait_flags = 0;                               // KXFER_WAIT_F_*

@@ -6,6 +6,21 @@
 
 namespace kxfer::cli {
 
+void add_patience_options(CLI::App& command, PatienceOptions& patience) {
+    command
+        .add_option("--silence", patience.silence_seconds,
+                    "give a link up when nothing was heard of the peer for so long (default 8)")
+        ->type_name("SECONDS")
+        ->check(CLI::Range(KXFER_SILENCE_MIN_MS / 1000.0, KXFER_SILENCE_MAX_MS / 1000.0))
+        ->check(check_finite);
+    command
+        .add_option("--ack-timeout", patience.ack_timeout,
+                    "the device sends a packet again after 4.096 us * 2^N without an acknowledgement "
+                    "(RoCE, InfiniBand; default 17: 0.54 s)")
+        ->type_name("N")
+        ->check(CLI::Range(uint32_t{KXFER_ACK_TIMEOUT_MIN}, uint32_t{KXFER_ACK_TIMEOUT_MAX}));
+}
+
 void add_common_options(CLI::App& command, CommonOptions& common) {
     command.add_option("--device", common.device, "RDMA device to use, as `rdma link` names it")
         ->type_name("DEV");
@@ -24,6 +39,12 @@ void add_common_options(CLI::App& command, CommonOptions& common) {
         ->type_name("SECONDS")
         ->check(CLI::Range(0.001, 60.0))
         ->check(check_finite);
+    add_patience_options(command, common.patience);
+    command
+        .add_option("--retries", common.patience.retries,
+                    "how often a device sends a packet again before the link ends (default 7)")
+        ->type_name("N")
+        ->check(CLI::Range(1U, uint32_t{KXFER_RETRY_COUNT_MAX}));
 }
 
 void add_via_option(CLI::App& command, CommonOptions& common) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <kxfer/kxfer.hpp>
 
 #include "cli/command/peer.hpp"
 #include "cli/output/failure.hpp"
@@ -33,6 +34,21 @@ struct Program {
     std::function<Result(Context&)> run; // runs the selected command
 };
 
+// How long the links of a command, or of a listener, wait for the peer; 0: the module's choice.
+struct PatienceOptions {
+    double silence_seconds = 0;
+    uint32_t ack_timeout = 0;
+    uint32_t retries = 0;
+
+    Patience patience() const {
+        return {std::chrono::milliseconds(static_cast<int64_t>(silence_seconds * 1000)), ack_timeout,
+                retries};
+    }
+};
+
+// --silence and --ack-timeout
+void add_patience_options(CLI::App& command, PatienceOptions& patience);
+
 // For commands that talk with a peer.
 struct CommonOptions {
     std::string device;
@@ -40,6 +56,7 @@ struct CommonOptions {
     std::optional<uint32_t> tos; // type of service; none: the device's default
     std::vector<Peer> via;       // other addresses of the peer
     double timeout_seconds = 10;
+    PatienceOptions patience;
 
     std::chrono::milliseconds timeout() const {
         return std::chrono::milliseconds(static_cast<int64_t>(timeout_seconds * 1000));

@@ -213,6 +213,7 @@ tl::expected<kxfer::Peer, Failure> connect_in(Session& session, const Peer& peer
     options.key = common.key;
     options.tos = common.tos;
     options.timeout = common.timeout();
+    options.patience = common.patience.patience();
     if (!common.via.empty()) return connect_over(session, peer, common, first, std::move(options));
     TRY_SET(const auto addresses, resolve(peer));
     Error error;

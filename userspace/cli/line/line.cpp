@@ -16,11 +16,15 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The module declares a silent link broken 8 to 10 s after the peer was last heard (KXFER_SILENCE_MS
-// and KXFER_KEEPALIVE_MS). A transfer that has stood still for --timeout waits for that, if it
-// cannot be far away.
-constexpr milliseconds timeout_near_verdict(5000);
-constexpr milliseconds verdict(6000);
+// The module declares a silent link broken after --silence, 8 s by default, and up to the next
+// keep-alive. A transfer that has stood still for --timeout waits for that, if it cannot be far away.
+milliseconds silence_of(const CommonOptions& common) {
+    const auto silence = common.patience.patience().silence;
+    return silence.count() ? silence : milliseconds(8000);
+}
+
+milliseconds timeout_near_verdict(const CommonOptions& common) { return silence_of(common) * 5 / 8; }
+milliseconds verdict(const CommonOptions& common) { return silence_of(common) * 3 / 4; }
 
 // Jobs of a broken link end within this: the link's teardown ends them (kmod/link/lane.c).
 constexpr milliseconds teardown(10000);
@@ -141,10 +145,10 @@ tl::expected<void, Failure> Line::open_until(const Deadline& deadline) {
 
 tl::expected<void, Failure> Line::restore(Failure broke, Pipeline& pipeline) {
     const uint64_t began = kxfer_clock_ns();
-    const bool stands_still =
-        broke.error.number == ETIMEDOUT && common_.timeout() >= timeout_near_verdict && !interrupted();
+    const bool stands_still = broke.error.number == ETIMEDOUT &&
+                              common_.timeout() >= timeout_near_verdict(common_) && !interrupted();
     if (!is_break(broke.error.number) && !stands_still) return tl::make_unexpected(std::move(broke));
-    const auto drained = pipeline.drain(stands_still ? verdict : teardown);
+    const auto drained = pipeline.drain(stands_still ? verdict(common_) : teardown);
     if (!drained) return tl::make_unexpected(std::move(broke));
     // The jobs have ended well meanwhile.
     if (stands_still && !pipeline.has_failed()) return {};

@@ -77,6 +77,7 @@ bench::PathOptions common_path(const RigOptions& options) {
     path.context = contexts.at(options.context);
     path.wait_flags = waits.at(options.poll);
     path.timeout = options.common.timeout();
+    path.patience = options.common.patience.patience();
     return path;
 }
 

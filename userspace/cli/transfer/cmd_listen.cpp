@@ -25,6 +25,7 @@ struct ListenOptions {
     Peer address;
     bool any_port = false;
     KeyChoice keys;
+    PatienceOptions patience;
 };
 
 Words flag_words(uint32_t flags) {
@@ -42,6 +43,8 @@ Record row_of(const kxfer_info_listener& listener) {
         .add("active", listener.active != 0)
         .add("keys", listener.nr_keys)
         .add("flags", flag_words(listener.flags))
+        .add("silence_ns", Nanoseconds{listener.silence_ms * 1e6}, Show::everywhere, "silence")
+        .add("ack_timeout", listener.ack_timeout, Show::json_only)
         .add("accepted", listener.nr_accepted)
         .add("refused", listener.nr_refused);
 }
@@ -68,14 +71,19 @@ Result run_add(const ListenOptions& options, Context& context) {
     std::vector<kxfer_key_name> keys(options.keys.names.size());
     for (size_t i = 0; i < keys.size(); i++)
         memcpy(keys[i].name, options.keys.names[i].data(), options.keys.names[i].size());
-    uint64_t id = 0;
-    const int ret = kxfer_listener_create_with_keys(session.get(), &addresses.front(), flags, keys.data(),
-                                                    static_cast<uint32_t>(keys.size()), &id);
+    kxfer_listen_add args = {};
+    args.flags = flags;
+    args.addr = addresses.front();
+    args.keys = keys.empty() ? 0 : reinterpret_cast<uintptr_t>(keys.data());
+    args.nr_keys = static_cast<uint32_t>(keys.size());
+    args.silence_ms = static_cast<uint32_t>(options.patience.patience().silence.count());
+    args.ack_timeout = options.patience.ack_timeout;
+    const int ret = kxfer_listener_add(session.get(), &args);
     if (ret < 0) return tl::make_unexpected(listen_failure(session, addresses.front(), ret));
     if (options.keys.names.empty()) context.out.note(std::string("without a key ") + believes_all);
     if (options.any_port)
         context.out.note("any program of any node that reaches this address may now pass for a kernel");
-    context.out.record(Record().add("listening", to_string(addresses.front())).add("id", id));
+    context.out.record(Record().add("listening", to_string(addresses.front())).add("id", args.listener));
     return exit_ok;
 }
 
@@ -113,6 +121,7 @@ void setup_listen(CLI::App& app, Program& program) {
     add.add_flag("--any-port", options->any_port,
                  "accept links from any source port: any user who can open a QP may then pass for a kernel");
     add_key_choice(add, options->keys);
+    add_patience_options(add, options->patience);
     on_run(add, program, options, run_add);
 
     CLI::App& del = add_command(listen, "del", "stop listening; links stay", "kxfer listen del 10.77.0.1");

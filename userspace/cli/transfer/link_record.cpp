@@ -119,6 +119,17 @@ Value messages(const kxfer_info_link& link) {
     return std::string(link.flags & KXFER_LINK_EAGER ? "eager" : "answered");
 }
 
+// iWARP has neither ack timeouts nor retries; of a link that is being made they are not known.
+Record& add_patience(Record& record, const kxfer_info_link& link) {
+    const auto or_none = [](uint32_t number, const Value& value) { return number ? value : Value(None{}); };
+    return record
+        .add("silence_ns", duration(link.silence_ms * uint64_t{1000000}), Show::everywhere, "silence")
+        .add("ack_timeout", or_none(link.ack_timeout, uint64_t{link.ack_timeout}), Show::json_only)
+        .add("ack_timeout_ns", or_none(link.ack_timeout, duration(uint64_t{4096} << link.ack_timeout)),
+             Show::everywhere, "ack timeout")
+        .add("retries", or_none(link.retry_count, uint64_t{link.retry_count}));
+}
+
 Record details_of(const kxfer_info_link& link, const LinkMtu& mtu) {
     Record record;
     record.add("id", link.id)
@@ -135,6 +146,7 @@ Record details_of(const kxfer_info_link& link, const LinkMtu& mtu) {
         .add("gid_type", gid_type(link.gid_type))
         .add("sgid", gid(link.sgid), Show::everywhere, "own GID")
         .add("dgid", gid(link.dgid), Show::everywhere, "peer's GID");
+    add_patience(record, link);
     const std::string warning = mtu_warning(link, mtu);
     add_mtu(record, mtu)
         .add("warning", warning.empty() ? Value(None{}) : Value(warning),

@@ -144,6 +144,8 @@ int kxfer_listener_create(struct kxfer_session* session, const struct kxfer_addr
 int kxfer_listener_create_with_keys(struct kxfer_session* session, const struct kxfer_addr* address,
                                     uint32_t flags, const struct kxfer_key_name* keys, uint32_t nr_keys,
                                     uint64_t* listener);
+/* All that LISTEN_ADD takes; listen_args->listener gets the id. */
+int kxfer_listener_add(struct kxfer_session* session, struct kxfer_listen_add* listen_args);
 int kxfer_listener_destroy(struct kxfer_session* session, uint64_t listener);
 
 /*

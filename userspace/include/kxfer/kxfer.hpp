@@ -418,6 +418,13 @@ struct Completion : kxfer_completion {
 };
 static_assert(sizeof(Completion) == sizeof(kxfer_completion));
 
+// How long a link waits for its peer; see struct kxfer_peer_open. 0: the module's choice.
+struct Patience {
+    Milliseconds silence{0};
+    uint32_t ack_timeout = 0; // 4.096 us * 2^ack_timeout
+    uint32_t retry_count = 0; // of both ends: a listener has no choice
+};
+
 // How to reach a peer; see struct kxfer_peer_open.
 struct PeerOptions {
     kxfer_addr local = {};
@@ -428,6 +435,7 @@ struct PeerOptions {
     Milliseconds timeout{10000};
     Milliseconds loss{0}; // how long jobs wait for another link if theirs breaks; 0: they end
     std::vector<kxfer_path> via; // more ways to the same node, which stand by; needs `loss`
+    Patience patience;
 };
 
 class Session {
@@ -509,15 +517,20 @@ class Session {
 
     // flags: KXFER_LISTEN_F_*; keys: an initiator has to prove one of them, if there are any.
     Expected<Listener> add_listener(const kxfer_addr& address, uint32_t flags,
-                                    std::span<const std::string> keys = {}) {
+                                    std::span<const std::string> keys = {}, const Patience& patience = {}) {
         std::vector<kxfer_key_name> names(keys.size());
         for (size_t i = 0; i < keys.size(); i++)
             if (!set_text(names[i].name, keys[i])) return fail("cannot use the key", keys[i], -ENAMETOOLONG);
-        uint64_t listener = 0;
-        const int ret = kxfer_listener_create_with_keys(get(), &address, flags, names.data(),
-                                                        static_cast<uint32_t>(names.size()), &listener);
+        kxfer_listen_add args = {};
+        args.flags = flags;
+        args.addr = address;
+        args.keys = names.empty() ? 0 : reinterpret_cast<uintptr_t>(names.data());
+        args.nr_keys = static_cast<uint32_t>(names.size());
+        args.silence_ms = static_cast<uint32_t>(patience.silence.count());
+        args.ack_timeout = patience.ack_timeout;
+        const int ret = kxfer_listener_add(get(), &args);
         if (ret < 0) return fail("cannot listen on", to_string(address), ret);
-        return Listener(session_, listener);
+        return Listener(session_, args.listener);
     }
 
     Expected<Peer> connect(const kxfer_addr& remote, const PeerOptions& options = {}) {
@@ -531,6 +544,9 @@ class Session {
         args.loss_ms = static_cast<uint32_t>(options.loss.count());
         args.via = options.via.empty() ? 0 : reinterpret_cast<uintptr_t>(options.via.data());
         args.nr_via = static_cast<uint32_t>(options.via.size());
+        args.silence_ms = static_cast<uint32_t>(options.patience.silence.count());
+        args.ack_timeout = options.patience.ack_timeout;
+        args.retry_count = options.patience.retry_count;
         const int ret = set_text(args.device, options.device) && set_text(args.key, options.key)
                             ? kxfer_peer_connect(get(), &args)
                             : -ENAMETOOLONG;

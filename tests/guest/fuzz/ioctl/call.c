@@ -393,6 +393,8 @@ static void build_listen_add(struct doing *doing)
 		.size = sizeof(*cmd),
 		.flags = below(doing, 4) ? 0 : below(doing, 4),
 		.addr = draw_address(doing, KXFER_PORT + 1 + doing->slot),
+		.silence_ms = one_in(doing, 4) ? below(doing, 2 * KXFER_SILENCE_MAX_MS) : 0,
+		.ack_timeout = one_in(doing, 4) ? below(doing, 2 * KXFER_ACK_TIMEOUT_MAX) : 0,
 	};
 }
 
@@ -443,6 +445,11 @@ static void build_peer_open(struct doing *doing)
 	if (one_in(doing, 16)) {
 		cmd->flags = KXFER_PEER_F_TOS;
 		cmd->tos = 8;
+	}
+	if (one_in(doing, 16)) {
+		cmd->silence_ms = below(doing, 2 * KXFER_SILENCE_MAX_MS);
+		cmd->ack_timeout = below(doing, 2 * KXFER_ACK_TIMEOUT_MAX);
+		cmd->retry_count = below(doing, 2 * KXFER_RETRY_COUNT_MAX);
 	}
 	if (one_in(doing, 8))
 		cmd->local = kx_addr(kx_address(), 0);

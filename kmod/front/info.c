@@ -5,7 +5,7 @@
  * For each kind, the file of the objects has a function that fills an array with the records
  * after a cursor, under a lock of its own. Here the records are cut to the caller's stride
  * and copied. debugfs uses the same records. @viewer is NULL for callers with CAP_NET_ADMIN.
- * Others see exports and sessions of their own uid, links on which a session of that uid has
+ * Others see exports, sessions and lines of their own uid, links on which a session of that uid has
  * a peer, with their lanes, and links by which a peer holds exports of that uid.
  *
  * A user that shares a link sees no more than by joining it: PEER_OPEN is open to every user,
@@ -25,6 +25,7 @@
 #include "front/info.h"
 #include "front/sessions.h"
 #include "job/peer.h"
+#include "job/story.h"
 #include "link/link.h"
 #include "link/listener.h"
 #include "node/device.h"
@@ -64,6 +65,11 @@ static u32 session_records(const struct kxfer_viewer *viewer, u64 *cursor,
 	return kxfer_session_info(session_of(viewer), cursor, records, nr);
 }
 
+static u32 line_records(const struct kxfer_viewer *viewer, u64 *cursor, void *records, u32 nr)
+{
+	return kxfer_story_info(session_of(viewer), cursor, records, nr);
+}
+
 static u32 counter_records(const struct kxfer_viewer *viewer, u64 *cursor,
 			   void *records, u32 nr)
 {
@@ -92,6 +98,7 @@ static const struct {
 	[KXFER_INFO_LANES]     = { sizeof(struct kxfer_info_lane), kxfer_lane_info },
 	[KXFER_INFO_SESSIONS]  = { sizeof(struct kxfer_info_session), session_records },
 	[KXFER_INFO_COUNTERS]  = { sizeof(struct kxfer_info_counter), counter_records },
+	[KXFER_INFO_LINES]     = { sizeof(struct kxfer_info_line), line_records },
 };
 
 /** kxfer_info_record_size() - bytes of a record, 0 for an unknown kind */

@@ -119,6 +119,7 @@ struct kxfer_line *kxfer_line_create(struct kxfer_peer *peer, u32 loss_ms)
 	INIT_LIST_HEAD(&line->jobs);
 	/* They wait for no peer, and not for works that do. */
 	kxfer_deadlines_init(&line->deadlines, kxfer_wq, deadline_work);
+	kxfer_story_begin(line);
 	return line;
 }
 
@@ -136,6 +137,7 @@ static void end_close(struct kxfer_line *line)
 	kxfer_delay(LINE_CLOSE);
 	cancel_delayed_work_sync(&line->work);
 	cancel_delayed_work_sync(&line->deadlines.work);
+	kxfer_story_end(line);
 }
 
 /** kxfer_line_close() - let no job wait any more, and end the works; may sleep */
@@ -169,6 +171,7 @@ void kxfer_line_free(struct kxfer_line *line)
 {
 	if (!line)
 		return;
+	kxfer_story_end(line);
 	mem_cgroup_put(line->memcg);
 	kfree(line);
 }
@@ -264,8 +267,10 @@ static bool keep(struct kxfer_active_job *job, bool front)
 	else
 		list_move_tail(&job->lane_node, &line->jobs);
 	kxfer_deadlines_add(&line->deadlines, &job->deadline);
-	if (!line->down)
+	if (!line->down) {
+		kxfer_story_broke(line, job->target->link);
 		go_down(line);
+	}
 	return true;
 }
 
@@ -287,7 +292,9 @@ void kxfer_line_keep(struct list_head *kept, int error)
 
 		spin_lock_bh(&session->job_lock);
 		waits = keep(job, true);
-		if (!waits)
+		if (waits)
+			kxfer_story_tell(job->target->line, KXFER_LINE_WAITED, 0, 0, 1);
+		else
 			list_del_init(&job->lane_node);
 		spin_unlock_bh(&session->job_lock);
 		if (waits)
@@ -332,6 +339,7 @@ bool kxfer_line_takes(struct kxfer_active_job *job, const struct kxfer_lane *lan
 	if (line->down || !lane->open) {
 		if (!keep(job, false))
 			return false;
+		kxfer_story_tell(job->target->line, KXFER_LINE_WAITED, 0, 0, 1);
 		job->status = 0;
 		return true;
 	}
@@ -379,15 +387,20 @@ static void stop_late(struct kxfer_deadline *deadline, void *ended)
 	end_waiting(job, -ETIMEDOUT, ended);
 }
 
-/* End the jobs of a target, or all if it is NULL. Called with job_lock held. */
-static void end_all(struct kxfer_line *line, const struct kxfer_target *target, int status,
-		    struct kxfer_job_list *ended)
+/* End the jobs of a target, or all if it is NULL. Called with job_lock held. Return: how many. */
+static u32 end_all(struct kxfer_line *line, const struct kxfer_target *target, int status,
+		   struct kxfer_job_list *ended)
 {
 	struct kxfer_active_job *job, *next;
+	u32 nr = 0;
 
-	list_for_each_entry_safe(job, next, &line->jobs, lane_node)
-		if (!target || job->target == target)
-			end_waiting(job, status, ended);
+	list_for_each_entry_safe(job, next, &line->jobs, lane_node) {
+		if (target && job->target != target)
+			continue;
+		end_waiting(job, status, ended);
+		nr++;
+	}
+	return nr;
 }
 
 /* Return: whether there may be more to end. */
@@ -397,11 +410,14 @@ static bool end_late(struct kxfer_line *line)
 	struct kxfer_job_list ended = {};
 	u64 now_ns = ktime_get_ns();
 	bool more;
+	u32 nr;
 
 	spin_lock_bh(&session->job_lock);
 	more = kxfer_deadlines_end_some(&line->deadlines, now_ns, stop_late, &ended);
 	if (!more && line->down && now_ns >= line->until_ns) {
-		end_all(line, NULL, -ECONNRESET, &ended);
+		nr = end_all(line, NULL, -ECONNRESET, &ended);
+		if (nr)
+			kxfer_story_tell(line, KXFER_LINE_LOST, 0, -ECONNRESET, nr);
 		/* New jobs must not go past one that is about to go on. */
 		line->down = line->taken;
 		line->moving = false;
@@ -549,6 +565,8 @@ static void put_back(struct kxfer_active_job *job)
 /* Return: 0: the job is on its lane, or has ended; -errno: it waits, and the link is of no use. */
 static int go_on(struct kxfer_active_job *job)
 {
+	struct kxfer_line *line = job->target->line;
+	u64 link = job->target->link->id;
 	struct kxfer_job_list ended = {};
 	int ret = job->status ?: kxfer_submit_plan_again(job);
 
@@ -561,10 +579,12 @@ static int go_on(struct kxfer_active_job *job)
 		return 0;
 	}
 	ret = start(job, &ended) ? 0 : -ECONNRESET;
-	if (ended.first)
+	if (ended.first) {
 		kxfer_complete_all(&ended, -ECONNRESET, ktime_get_ns());
-	else if (!ret)
+	} else if (!ret) {
 		kxfer_stat_inc(KXFER_STAT_JOBS_RESUMED);
+		kxfer_story_tell(line, KXFER_LINE_RESUMED, link, 0, 1);
+	}
 	return ret;
 }
 
@@ -614,8 +634,11 @@ static int renew(struct kxfer_line *line, struct kxfer_target *target, struct kx
 	if (ret)
 		return ret;
 	ret = kxfer_target_renew(target, link, end);
+	if (!ret)
+		kxfer_story_tell(line, KXFER_LINE_RENEWED, link->id, 0, 1);
 	if (!is_final(ret))
 		return ret;
+	kxfer_story_tell(line, KXFER_LINE_REVOKED, link->id, ret, 1);
 	end_target(line, target);
 	return 0;
 }
@@ -851,6 +874,9 @@ static void line_work(struct work_struct *work)
 	int ret = find_link(line) ?: look_home(line);
 
 	set_active_memcg(old);
+	/* -EAGAIN: this end or the peer has not ended the old link yet. */
+	if (ret && ret != -EAGAIN)
+		kxfer_story_tell(line, KXFER_LINE_TRIED, 0, ret, 1);
 	if (ret)
 		try_later(line);
 }

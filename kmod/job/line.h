@@ -8,6 +8,7 @@
 #include <linux/workqueue.h>
 
 #include "base/deadline.h"
+#include "job/story.h"
 
 struct kxfer_active_job;
 struct kxfer_job_list;
@@ -37,6 +38,7 @@ struct mem_cgroup;
  * @deadlines: deadlines of @jobs, and @until_ns
  * @home_ms: pause before the next look at the first path, 0: none is due; of @work alone
  * @home_at: when that is, in jiffies; of @work alone
+ * @story: what happened
  */
 struct kxfer_line {
 	struct kxfer_peer *peer;
@@ -53,6 +55,7 @@ struct kxfer_line {
 	struct kxfer_deadlines deadlines;
 	u32 home_ms;
 	unsigned long home_at;
+	struct kxfer_story story;
 };
 
 int kxfer_line_init(void);

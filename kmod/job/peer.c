@@ -32,8 +32,8 @@ static void peer_release(struct kref *ref)
 	kxfer_delay(PEER_END);
 	if (peer->link)
 		kxfer_link_unuse(peer->link);
-	kxfer_paths_free(peer->paths);
 	kxfer_line_free(peer->line);
+	kxfer_paths_free(peer->paths);
 	kfree_rcu(peer, rcu);
 	kxfer_stat_dec(KXFER_STAT_LIVE_PEERS);
 }
@@ -143,11 +143,13 @@ static u32 take_turn(struct kxfer_peer *peer)
 static struct kxfer_link *store(struct kxfer_peer *peer, struct kxfer_link *link, u32 path)
 {
 	struct kxfer_link *old = link;
+	bool stored = false;
 
 	spin_lock(&peer->lock);
 	if (kxfer_link_is_live(peer->link)) {
 		link = peer->link;
 	} else {
+		stored = true;
 		old = peer->link;
 		peer->link = link;
 		WRITE_ONCE(peer->link_id, link->id);
@@ -157,6 +159,8 @@ static struct kxfer_link *store(struct kxfer_peer *peer, struct kxfer_link *link
 	}
 	kxfer_link_use(link);
 	spin_unlock(&peer->lock);
+	if (stored && peer->line)
+		kxfer_story_moved(peer->line, old, link);
 	kxfer_link_unuse(old);
 	return link;
 }
@@ -255,6 +259,7 @@ void kxfer_peer_go_first(struct kxfer_peer *peer, struct kxfer_link *link)
 	peer->turn = 0;
 	spin_unlock(&peer->lock);
 	kxfer_link_unuse(old);
+	kxfer_story_tell(peer->line, KXFER_LINE_CONNECTED, link->id, 0, 1);
 	kxfer_stat_inc(KXFER_STAT_PATHS_CHANGED);
 }
 
@@ -341,6 +346,8 @@ int kxfer_peer_open(struct kxfer_session *session, void *arg)
 	ret = prepare(peer, cmd) ?: first_link(peer, cmd);
 	if (ret)
 		goto err_put;
+	if (peer->line)
+		kxfer_story_tell(peer->line, KXFER_LINE_OPENED, cmd->link, 0, 1);
 	away = peer->paths->at;
 	down_write(&session->lock);
 	ret = kxfer_table_insert(&session->peers, peer, &peer->id, KXFER_MAX_PEERS);

@@ -662,6 +662,8 @@ int kxfer_target_renew(struct kxfer_target *old, struct kxfer_link *link, unsign
 		return -ENOMEM;
 	memcpy(cmd.name, old->name, sizeof(cmd.name));
 	ret = acquire(fresh, &cmd, end) ?: identify(fresh, &cmd, end);
+	if (!ret && fresh->node != old->node)
+		kxfer_story_tell(old->line, KXFER_LINE_RESTARTED, link->id, 0, 1);
 	if (!ret && !is_same(old, fresh))
 		ret = -EKEYREVOKED;
 	kxfer_delay(TARGET_RENEW);

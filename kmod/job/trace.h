@@ -11,6 +11,8 @@
  *	kxfer_job_completed	it has ended; its session is about to be notified
  *	kxfer_waited		the waiter runs again
  *
+ *	kxfer_line		something happened to a line (enum kxfer_line_event_type)
+ *
  * A job of several chains is found once for each chain; a job that is refused is not handed
  * over. A tracepoint without a listener is a jump that is not taken. A kernel without perf
  * has none of them: of the kernels tested that is User-mode Linux, which itself warns when a
@@ -24,6 +26,7 @@
 #include <linux/types.h>
 
 struct kxfer_completion;
+struct kxfer_line_event;
 struct kxfer_session;
 
 static inline void trace_kxfer_submit(const struct kxfer_session *owner, u32 nr) { }
@@ -38,6 +41,7 @@ static inline void trace_kxfer_job_found(const struct kxfer_session *owner,
 					 const struct kxfer_completion *job, u64 length) { }
 static inline void trace_kxfer_job_completed(const struct kxfer_session *owner,
 					     const struct kxfer_completion *job, u64 length) { }
+static inline void trace_kxfer_line(u64 line, const struct kxfer_line_event *event) { }
 
 #endif /* KXFER_TRACE_H */
 
@@ -117,6 +121,23 @@ DEFINE_EVENT(kxfer_job, kxfer_job_completed,
 	     TP_PROTO(const struct kxfer_session *owner, const struct kxfer_completion *job,
 		      u64 length),
 	     TP_ARGS(owner, job, length));
+
+TRACE_EVENT(kxfer_line,
+	    TP_PROTO(u64 line, const struct kxfer_line_event *event),
+	    TP_ARGS(line, event),
+	    TP_STRUCT__entry(__field(u64, line)
+			     __field(u64, link)
+			     __field(u32, type)
+			     __field(s32, error)
+			     __field(u32, nr)),
+	    TP_fast_assign(__entry->line = line;
+			   __entry->link = event->link;
+			   __entry->type = event->type;
+			   __entry->error = event->error;
+			   __entry->nr = event->nr;),
+	    TP_printk("line %llu: event %u, link %llu, error %d, %u times",
+		      __entry->line, __entry->type, __entry->link, __entry->error,
+		      __entry->nr));
 
 #endif /* KXFER_TRACE_H */
 

@@ -28,7 +28,7 @@
  * stride of SUBMIT, of EXPORT_ADD and MAILBOX_ADD, and of INFO; struct kxfer_message by
  * @message_size of MAILBOX_ADD. Structures within a structure, an array without a stride or a
  * ring never grow: struct kxfer_addr, kxfer_content, kxfer_completion, kxfer_event,
- * kxfer_peer_export, kxfer_ring and kxfer_sq.
+ * kxfer_line_event, kxfer_peer_export, kxfer_ring and kxfer_sq.
  *
  * All calls of this header are stable. The names of counters are not, nor are the calls of
  * linux/kxfer_bench.h, which a separate module carries out.
@@ -276,8 +276,9 @@ struct kxfer_nop {
  * @KXFER_INFO_LANES: struct kxfer_info_lane
  * @KXFER_INFO_SESSIONS: struct kxfer_info_session
  * @KXFER_INFO_COUNTERS: struct kxfer_info_counter; for every caller
+ * @KXFER_INFO_LINES: struct kxfer_info_line
  *
- * Of the other kinds, a caller without CAP_NET_ADMIN sees exports and sessions of its
+ * Of the other kinds, a caller without CAP_NET_ADMIN sees exports, sessions and lines of its
  * own effective uid; links on which a session of that uid has a peer, with their lanes;
  * and accepted links by which a peer has targets on exports of that uid, without lanes.
  * For such accepted links @nr_grants counts only those targets. @nr_sessions, @nr_jobs,
@@ -292,6 +293,7 @@ enum kxfer_info_kind {
 	KXFER_INFO_LANES	= 5,
 	KXFER_INFO_SESSIONS	= 6,
 	KXFER_INFO_COUNTERS	= 7,
+	KXFER_INFO_LINES	= 8,
 };
 
 /**
@@ -600,6 +602,85 @@ struct kxfer_info_counter {
 	__aligned_u64 id;
 	__u8 name[48];
 	__aligned_u64 value;
+};
+
+/**
+ * enum kxfer_line_event_type - what happened to a line
+ * @KXFER_LINE_OPENED: PEER_OPEN connected, or joined @link
+ * @KXFER_LINE_BROKE: @link ended with @error; @nr: 1
+ * @KXFER_LINE_WAITED: @nr jobs began to wait for another link
+ * @KXFER_LINE_TRIED: no link could be made, or the peer did not answer on the new one, @nr times;
+ *	@error: the last reason
+ * @KXFER_LINE_CONNECTED: @link was made or joined in place of the one before
+ * @KXFER_LINE_RENEWED: @nr targets were granted again on @link
+ * @KXFER_LINE_REVOKED: @nr targets ended: @error is EKEYREVOKED if another export has the name,
+ *	else the reason why the peer does not grant it any more
+ * @KXFER_LINE_RESTARTED: the peer's module was loaded again since; no export is that of before
+ * @KXFER_LINE_RESUMED: @nr jobs went on over @link
+ * @KXFER_LINE_LOST: loss_ms passed: @nr jobs that waited ended
+ */
+enum kxfer_line_event_type {
+	KXFER_LINE_OPENED	= 1,
+	KXFER_LINE_BROKE	= 2,
+	KXFER_LINE_WAITED	= 3,
+	KXFER_LINE_TRIED	= 4,
+	KXFER_LINE_CONNECTED	= 5,
+	KXFER_LINE_RENEWED	= 6,
+	KXFER_LINE_REVOKED	= 7,
+	KXFER_LINE_RESTARTED	= 8,
+	KXFER_LINE_RESUMED	= 9,
+	KXFER_LINE_LOST		= 10,
+};
+
+/** define KXFER_LINE_EVENTS - events that a line keeps: the last ones */
+#define KXFER_LINE_EVENTS	16
+
+/**
+ * struct kxfer_line_event - something that happened to a line
+ * @age_ns: time since then, or since the last time if @nr is more than 1
+ * @link: id of the link, or 0
+ * @type: enum kxfer_line_event_type
+ * @error: 0, or a negative errno
+ * @nr: how many times in a row, or how many jobs
+ * @__reserved: 0
+ */
+struct kxfer_line_event {
+	__aligned_u64 age_ns;
+	__aligned_u64 link;
+	__u32 type;
+	__s32 error;
+	__u32 nr;
+	__u32 __reserved;
+};
+
+#define KXFER_LINE_DOWN		(1U << 0)	/* jobs wait for a link */
+
+/**
+ * struct kxfer_info_line - what a session holds of a peer that was opened with loss_ms
+ * @id: node-wide
+ * @session: id of its session
+ * @link: id of the link that it uses now, or used last
+ * @remote: the peer's listener, by the path of @link
+ * @peer: id of the peer in its session
+ * @flags: KXFER_LINE_DOWN
+ * @loss_ms: as in struct kxfer_peer_open
+ * @nr_waiting: jobs that wait for a link
+ * @nr_events: events since the line was opened; KXFER_LINE_EVENTS of them are here at most
+ * @__reserved: 0
+ * @events: the last events, the oldest first; the rest is 0
+ */
+struct kxfer_info_line {
+	__aligned_u64 id;
+	__aligned_u64 session;
+	__aligned_u64 link;
+	struct kxfer_addr remote;
+	__u32 peer;
+	__u32 flags;
+	__u32 loss_ms;
+	__u32 nr_waiting;
+	__u32 nr_events;
+	__u32 __reserved;
+	struct kxfer_line_event events[KXFER_LINE_EVENTS];
 };
 
 /**

@@ -281,6 +281,13 @@ test_links_and_listeners_tell_their_patience() {
 	expect 0 kxfer listen del "$peer:7711"
 }
 
+test_without_lines_there_is_no_story() {
+	expect 0 kxfer link story
+	expect_stderr "loss_ms"
+	expect 0 kxfer --json link story
+	expect_json length 0
+}
+
 test_a_patience_out_of_range_ends_2() {
 	expect 2 kxfer ping --silence 0.5 "$peer"
 	expect 2 kxfer ping --silence 31 "$peer"

@@ -585,6 +585,134 @@ TEST_F(line, jobs_wait_for_the_device_to_come_back)
 	EXPECT_EQ(0x17, self->rig.there.bytes[SHORT - 1]);
 }
 
+/* ---- the story ---- */
+
+static bool find_line(struct _test_data_line *self, struct kxfer_info_line *line)
+{
+	uint64_t cursor = 0;
+
+	return kx_info(self->fd, KXFER_INFO_LINES, line, sizeof(*line), 1, &cursor) == 1;
+}
+
+/* Whether the line has told an event; the last one of its kind counts. */
+static bool has_told(struct _test_data_line *self, uint32_t type, struct kxfer_line_event *event)
+{
+	struct kxfer_info_line line;
+	bool told = false;
+	int i;
+
+	if (!find_line(self, &line))
+		return false;
+	for (i = 0; i < KXFER_LINE_EVENTS; i++) {
+		if (line.events[i].type != type)
+			continue;
+		*event = line.events[i];
+		told = true;
+	}
+	return told;
+}
+
+TEST_F(line, tells_its_story)
+{
+	struct kxfer_job job = job_of(&self->rig, KXFER_OP_WRITE, 0, 0);
+	struct kxfer_line_event event;
+	struct kxfer_info_line line;
+	int status[2];
+
+	ASSERT_TRUE(find_line(self, &line));
+	EXPECT_EQ(self->rig.peer, line.peer);
+	EXPECT_EQ(self->rig.link, line.link);
+	EXPECT_EQ(LONG_MS, line.loss_ms);
+	EXPECT_EQ(0, line.flags);
+	EXPECT_EQ(1, line.nr_events);
+	EXPECT_EQ(KXFER_LINE_OPENED, line.events[0].type);
+	EXPECT_EQ(self->rig.link, line.events[0].link);
+	EXPECT_EQ(0, line.events[1].type);
+
+	ASSERT_TRUE(take_link_away(self));
+	test_cmd_submit(1, self->rig.client, &job, 1);
+	job.user_data = 1;
+	test_cmd_submit(1, self->rig.client, &job, 1);
+	ASSERT_TRUE(kx_wait_until(has_told(self, KXFER_LINE_TRIED, &event) && event.nr > 1,
+				  LONG_MS));
+	EXPECT_EQ(-ECONNREFUSED, event.error);
+	ASSERT_TRUE(find_line(self, &line));
+	EXPECT_EQ(KXFER_LINE_DOWN, line.flags);
+	EXPECT_EQ(2, line.nr_waiting);
+	ASSERT_TRUE(has_told(self, KXFER_LINE_BROKE, &event));
+	EXPECT_EQ(self->rig.link, event.link);
+	EXPECT_GT(0, event.error);
+	EXPECT_EQ(1, event.nr);
+	EXPECT_TRUE(has_told(self, KXFER_LINE_WAITED, &event));
+
+	ASSERT_EQ(0, bring_link_back(self));
+	ASSERT_EQ(0, reap_all(self->rig.client, status, 2, LONG_MS));
+	ASSERT_TRUE(kx_wait_until(has_told(self, KXFER_LINE_RESUMED, &event) && event.nr == 2,
+				  SLACK_MS));
+	ASSERT_TRUE(find_line(self, &line));
+	EXPECT_EQ(0, line.nr_waiting);
+	EXPECT_NE(self->rig.link, line.link);
+	EXPECT_EQ(line.link, event.link);
+	ASSERT_TRUE(has_told(self, KXFER_LINE_CONNECTED, &event));
+	EXPECT_EQ(line.link, event.link);
+	ASSERT_TRUE(has_told(self, KXFER_LINE_RENEWED, &event));
+	EXPECT_EQ(line.link, event.link);
+	EXPECT_EQ(1, event.nr);
+	EXPECT_GT(kx_now_ns(), event.age_ns);
+	ASSERT_TRUE(has_told(self, KXFER_LINE_BROKE, &event));
+	EXPECT_EQ(1, event.nr);
+}
+
+TEST_F(line, tells_of_a_withdrawn_export)
+{
+	struct kxfer_job job = job_of(&self->rig, KXFER_OP_WRITE, 0, 0);
+	struct kxfer_line_event event;
+	int status;
+
+	ASSERT_TRUE(take_link_away(self));
+	test_cmd_submit(1, self->rig.client, &job, 1);
+	test_cmd_export_del(self->rig.server, self->rig.export_id);
+	ASSERT_EQ(0, bring_link_back(self));
+	ASSERT_EQ(0, reap_all(self->rig.client, &status, 1, LONG_MS));
+	ASSERT_TRUE(has_told(self, KXFER_LINE_REVOKED, &event));
+	EXPECT_EQ(-ENOENT, event.error);
+	EXPECT_EQ(1, event.nr);
+}
+
+/* Whatever happens a line keeps its last events, in order, and no more. */
+TEST_F_TIMEOUT(line, keeps_its_last_events, 180)
+{
+	struct kxfer_info_line line;
+	int i;
+
+	for (i = 0; i < KXFER_LINE_EVENTS; i++) {
+		break_next();
+		ASSERT_EQ(0, rig_move(&self->rig, KXFER_OP_READ, 0, 0, SHORT));
+	}
+	ASSERT_TRUE(find_line(self, &line));
+	EXPECT_LT(2 * KXFER_LINE_EVENTS, line.nr_events);
+	for (i = 0; i < KXFER_LINE_EVENTS; i++) {
+		EXPECT_NE(0, line.events[i].type);
+		if (i)
+			EXPECT_LE(line.events[i].age_ns, line.events[i - 1].age_ns);
+	}
+}
+
+/* A peer that is closed has no line any more; sessions of other users never saw it. */
+TEST_F(line, is_shown_to_its_user_as_long_as_it_is_there)
+{
+	struct kxfer_info_line line;
+	uint64_t cursor = 0;
+
+	ASSERT_EQ(0, kx_become_tester());
+	EXPECT_EQ(0, kx_info(self->fd, KXFER_INFO_LINES, &line, sizeof(line), 1, &cursor));
+	EXPECT_EQ(1, kx_info(self->rig.client, KXFER_INFO_LINES, &line, sizeof(line), 1, &cursor));
+	EXPECT_EQ(0, kx_target_close(self->rig.client, self->rig.target));
+	ASSERT_EQ(0, kx_peer_close(self->rig.client, self->rig.peer));
+	cursor = 0;
+	EXPECT_EQ(0, kx_info(self->rig.client, KXFER_INFO_LINES, &line, sizeof(line), 1, &cursor));
+}
+
 /* ---- many breaks ---- */
 
 TEST_F_TIMEOUT(line, jobs_outlive_several_links, 120)
@@ -639,6 +767,7 @@ TEST_F(brief, a_link_that_is_lost_for_too_long_ends_its_jobs)
 		job_of(rig, KXFER_OP_WRITE, 0, 0),
 		job_of(rig, KXFER_OP_NOTIFY, 0, 1),
 	};
+	struct kxfer_line_event event;
 	uint64_t begin;
 	int status[2];
 
@@ -650,6 +779,8 @@ TEST_F(brief, a_link_that_is_lost_for_too_long_ends_its_jobs)
 	EXPECT_GT((uint64_t)(BRIEF_MS + SLACK_MS) * 1000000, kx_now_ns() - begin);
 	EXPECT_EQ(-ECONNRESET, status[0]);
 	EXPECT_EQ(-ECONNRESET, status[1]);
+	ASSERT_TRUE(has_told(&self->line, KXFER_LINE_LOST, &event));
+	EXPECT_EQ(2, event.nr);
 	/* A later job looks for a link again. */
 	ASSERT_EQ(0, bring_link_back(&self->line));
 	EXPECT_EQ(0, rig_move(rig, KXFER_OP_WRITE, 0, 0, SHORT));

@@ -200,6 +200,29 @@ TEST(layout_of_info_counter)
 	SIZE(kxfer_info_counter, 64);
 }
 
+TEST(layout_of_info_line)
+{
+	MEMBER(kxfer_line_event, age_ns, 0);
+	MEMBER(kxfer_line_event, link, 8);
+	MEMBER(kxfer_line_event, type, 16);
+	MEMBER(kxfer_line_event, error, 20);
+	MEMBER(kxfer_line_event, nr, 24);
+	MEMBER(kxfer_line_event, __reserved, 28);
+	SIZE(kxfer_line_event, 32);
+	MEMBER(kxfer_info_line, id, 0);
+	MEMBER(kxfer_info_line, session, 8);
+	MEMBER(kxfer_info_line, link, 16);
+	MEMBER(kxfer_info_line, remote, 24);
+	MEMBER(kxfer_info_line, peer, 48);
+	MEMBER(kxfer_info_line, flags, 52);
+	MEMBER(kxfer_info_line, loss_ms, 56);
+	MEMBER(kxfer_info_line, nr_waiting, 60);
+	MEMBER(kxfer_info_line, nr_events, 64);
+	MEMBER(kxfer_info_line, __reserved, 68);
+	MEMBER(kxfer_info_line, events, 72);
+	SIZE(kxfer_info_line, 584);
+}
+
 TEST(layout_of_region_add)
 {
 	MEMBER(kxfer_region_add, size, 0);

@@ -3,6 +3,7 @@
 // When a link's path MTU is told to be another than the port's.
 #include "cli/transfer/link_record.hpp"
 
+#include <cerrno>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -88,4 +89,37 @@ TEST(LinkMtu, need_not_be_the_ports_where_others_choose_it) {
     EXPECT_EQ(mtu_warning(some_link(0, roce_v2), {1024, 4096}).find("open it again"), std::string::npos);
     EXPECT_EQ(mtu_warning(some_link(KXFER_LINK_INITIATOR, 0), {2048, 4096}).find("open it again"),
               std::string::npos);
+}
+
+namespace {
+
+kxfer_line_event some_event(uint32_t type, uint64_t link, int error, uint32_t nr) {
+    kxfer_line_event event = {};
+    event.type = type;
+    event.link = link;
+    event.error = error;
+    event.nr = nr;
+    return event;
+}
+
+} // namespace
+
+TEST(Story, is_told_in_words) {
+    EXPECT_EQ(event_text(some_event(KXFER_LINE_OPENED, 3, 0, 1)), "opened on link 3");
+    EXPECT_EQ(event_text(some_event(KXFER_LINE_BROKE, 3, -ETIMEDOUT, 1)), "link 3 broke: ETIMEDOUT");
+    EXPECT_EQ(event_text(some_event(KXFER_LINE_WAITED, 0, 0, 1)), "1 job began to wait for another link");
+    EXPECT_EQ(event_text(some_event(KXFER_LINE_TRIED, 0, -ECONNREFUSED, 1)),
+              "no link: tried once, at last ECONNREFUSED");
+    EXPECT_EQ(event_text(some_event(KXFER_LINE_TRIED, 0, -EHOSTUNREACH, 12)),
+              "no link: tried 12 times, at last EHOSTUNREACH");
+    EXPECT_EQ(event_text(some_event(KXFER_LINE_CONNECTED, 4, 0, 1)), "connected again by link 4");
+    EXPECT_EQ(event_text(some_event(KXFER_LINE_RENEWED, 4, 0, 2)), "2 targets granted again on link 4");
+    EXPECT_EQ(event_text(some_event(KXFER_LINE_REVOKED, 4, -ENOENT, 1)),
+              "1 target ended, which the peer does not grant any more: ENOENT");
+    EXPECT_EQ(event_text(some_event(KXFER_LINE_RESTARTED, 4, 0, 1)),
+              "the peer's module was loaded again: it has other exports");
+    EXPECT_EQ(event_text(some_event(KXFER_LINE_RESUMED, 4, 0, 7)), "7 jobs went on over link 4");
+    EXPECT_EQ(event_text(some_event(KXFER_LINE_LOST, 0, -ECONNRESET, 3)),
+              "no link for too long: 3 jobs ended");
+    EXPECT_EQ(event_text(some_event(99, 0, 0, 1)), "event 99, which this version does not know");
 }

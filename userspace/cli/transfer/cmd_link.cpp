@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// kxfer link list|show: the connections of this node with peers.
+// kxfer link list|show|story: the connections of this node with peers, and what happened to them.
 
 #include "base/try.hpp"
 #include "cli/command/command.hpp"
@@ -33,6 +33,16 @@ Result run_show(const LinkOptions& options, Context& context) {
     return exit_ok;
 }
 
+Result run_story(const LinkOptions&, Context& context) {
+    TRY_SET(auto session, open_session());
+    TRY_SET(const auto rows, story_rows(session, 0));
+    context.out.table(
+        rows, sees_all()
+                  ? "no program has opened a peer whose jobs may outlive a link (loss_ms)"
+                  : "no program of this user has opened a peer whose jobs may outlive a link (loss_ms)");
+    return exit_ok;
+}
+
 } // namespace
 
 void setup_link(CLI::App& app, Program& program) {
@@ -41,11 +51,14 @@ void setup_link(CLI::App& app, Program& program) {
     command.require_subcommand(1);
     CLI::App& list = add_command(command, "list", "links of this node, or of this user", "kxfer link list");
     on_run(list, program, options, run_list);
-    CLI::App& show = add_command(command, "show", "one link and its lanes", "kxfer link show 1");
+    CLI::App& show = add_command(command, "show", "one link, its lanes and its story", "kxfer link show 1");
     show.add_option("id", options->id, "number of the link, from `kxfer link list`")
         ->type_name("ID")
         ->required();
     on_run(show, program, options, run_show);
+    CLI::App& story = add_command(command, "story", "what happened to peers whose jobs outlive their links",
+                                  "kxfer link story");
+    on_run(story, program, options, run_story);
 }
 
 } // namespace kxfer::cli

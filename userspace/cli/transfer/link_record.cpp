@@ -159,7 +159,65 @@ Record details_of(const kxfer_info_link& link, const LinkMtu& mtu) {
     return add_traffic(record, link);
 }
 
+std::string reason(int error) { return Error("", "", error < 0 ? -error : error).name(); }
+
+std::string times(uint32_t nr) { return nr == 1 ? "once" : fmt::format("{} times", nr); }
+
+std::string count(uint32_t nr, const char* one) {
+    return fmt::format("{} {}{}", nr, one, nr == 1 ? "" : "s");
+}
+
+Record event_row(const kxfer_info_line& line, const kxfer_line_event& event) {
+    return Record()
+        .add("line", line.id)
+        .add("session", line.session, Show::json_only)
+        .add("remote", to_string(line.remote), Show::json_only)
+        .add("age", duration(event.age_ns))
+        .add("event", event_text(event))
+        .add("type", event.type, Show::json_only)
+        .add("link", event.link ? Value(uint64_t{event.link}) : Value(None{}), Show::json_only)
+        .add("error", event.error ? Value(reason(event.error)) : Value(None{}), Show::json_only)
+        .add("count", event.nr, Show::json_only);
+}
+
 } // namespace
+
+std::string event_text(const kxfer_line_event& event) {
+    switch (event.type) {
+    case KXFER_LINE_OPENED:
+        return fmt::format("opened on link {}", event.link);
+    case KXFER_LINE_BROKE:
+        return fmt::format("link {} broke: {}", event.link, reason(event.error));
+    case KXFER_LINE_WAITED:
+        return fmt::format("{} began to wait for another link", count(event.nr, "job"));
+    case KXFER_LINE_TRIED:
+        return fmt::format("no link: tried {}, at last {}", times(event.nr), reason(event.error));
+    case KXFER_LINE_CONNECTED:
+        return fmt::format("connected again by link {}", event.link);
+    case KXFER_LINE_RENEWED:
+        return fmt::format("{} granted again on link {}", count(event.nr, "target"), event.link);
+    case KXFER_LINE_REVOKED:
+        return fmt::format("{} ended, which the peer does not grant any more: {}", count(event.nr, "target"),
+                           reason(event.error));
+    case KXFER_LINE_RESTARTED:
+        return "the peer's module was loaded again: it has other exports";
+    case KXFER_LINE_RESUMED:
+        return fmt::format("{} went on over link {}", count(event.nr, "job"), event.link);
+    case KXFER_LINE_LOST:
+        return fmt::format("no link for too long: {} ended", count(event.nr, "job"));
+    default:
+        return fmt::format("event {}, which this version does not know", event.type);
+    }
+}
+
+tl::expected<Table, Failure> story_rows(const Session& session, uint64_t link) {
+    TRY_SET(const auto lines, session.list<kxfer_info_line>(KXFER_INFO_LINES));
+    Table rows;
+    for (const kxfer_info_line& line : lines)
+        for (uint32_t i = 0; (!link || line.link == link) && i < KXFER_LINE_EVENTS; i++)
+            if (line.events[i].type) rows.push_back(event_row(line, line.events[i]));
+    return rows;
+}
 
 LinkMtu mtu_of(const kxfer_info_link& link, const std::vector<kxfer_info_lane>& lanes,
                const std::vector<DeviceFacts>& devices) {
@@ -227,6 +285,8 @@ tl::expected<Record, Failure> link_record(const Session& session, const std::vec
     for (const kxfer_info_lane& lane : lanes)
         if (lane.link == id) rows.push_back(lane_row(lane));
     record.add("lanes", Value(rows));
+    TRY_SET(const auto story, story_rows(session, id));
+    record.add("story", Value(story), story.empty() ? Show::json_only : Show::everywhere);
     return record;
 }
 

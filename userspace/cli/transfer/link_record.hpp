@@ -28,7 +28,13 @@ Record link_row(const kxfer_info_link& link, const LinkMtu& mtu);
 tl::expected<Table, Failure> link_rows(const Session& session, const std::vector<DeviceFacts>& devices,
                                        const std::string& device = {});
 
-// All details of one link, with its lanes; ENOENT if there is no such link.
+// What happened to the lines of sessions: a row for each event, the oldest of a line first.
+// link: only of lines that use that link now; 0: of all.
+tl::expected<Table, Failure> story_rows(const Session& session, uint64_t link);
+// An event in words.
+std::string event_text(const kxfer_line_event& event);
+
+// All details of one link, with its lanes and the story of its lines; ENOENT if there is no such link.
 tl::expected<Record, Failure> link_record(const Session& session, const std::vector<DeviceFacts>& devices,
                                           uint64_t id);
 

@@ -131,6 +131,8 @@ inline const char* name_of(kxfer_info_kind kind) {
         return "sessions";
     case KXFER_INFO_COUNTERS:
         return "counters";
+    case KXFER_INFO_LINES:
+        return "lines";
     }
     return "objects";
 }

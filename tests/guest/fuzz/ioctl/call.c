@@ -176,12 +176,12 @@ static void build_nop(struct doing *doing)
 
 static void build_info(struct doing *doing)
 {
-	static const uint32_t strides[] = { 8, 64, 128, 256, 344, 512, 4096, 20 };
+	static const uint32_t strides[] = { 8, 64, 128, 256, 344, 584, 4096, 20 };
 	struct kxfer_info *cmd = &doing->any.info;
 
 	*cmd = (struct kxfer_info) {
 		.size = sizeof(*cmd),
-		.kind = one_in(doing, 32) ? below(doing, 1000) : 1 + below(doing, 7),
+		.kind = one_in(doing, 32) ? below(doing, 1000) : 1 + below(doing, 8),
 		.stride = strides[below(doing, 8)],
 		.cursor = one_in(doing, 2) ? 0 : below(doing, 64),
 		.nr = one_in(doing, 32) ? below(doing, 2000) : 1 + below(doing, 40),

@@ -314,6 +314,68 @@ TEST_F(auth, outlives_the_key_in_the_keyring)
 	ASSERT_EQ(0, kx_key_add(KEY_A, SEED_A, BYTES));
 }
 
+/* ---- ending former links ---- */
+
+/*
+ * RESUME by another link of this host: one without a key, or with another one, ends no link that
+ * has proved a key, even if it knows epoch and nonce, which go over the wire in the clear.
+ */
+static int resume_by(struct raw_link *link, const struct keyed *keyed)
+{
+	struct kxfer_wire_resume resume = { .epoch = keyed->statement.hello.epoch };
+
+	memcpy(resume.cookie, keyed->statement.hello.cookie, sizeof(resume.cookie));
+	return raw_request(link, &link->control, KXFER_WIRE_RESUME, &resume, sizeof(resume), NULL,
+			   NULL);
+}
+
+static void with_resume(struct kxfer_wire_hello *hello)
+{
+	hello->features |= htobe32(KXFER_WIRE_FEATURE_RESUME);
+}
+
+static int open_keyed_with_resume(struct keyed *keyed, uint16_t port, uint8_t seed)
+{
+	struct kxfer_wire_keyed_hello_answer answer;
+	struct kxfer_wire_proof proof;
+	int ret = connect_keyed(keyed, port, with_resume);
+
+	if (ret)
+		return ret;
+	proof = initiators_proof(keyed, seed);
+	return hello_with(keyed, &proof, sizeof(proof), &answer);
+}
+
+#define EXPECT_ALIVE(link) \
+	EXPECT_EQ(0, raw_request(link, &(link)->control, KXFER_WIRE_PING, NULL, 0, NULL, NULL))
+
+TEST_F(auth, a_link_is_not_ended_by_one_without_its_key)
+{
+	struct raw_link plain;
+	struct keyed other;
+
+	ASSERT_EQ(0, open_keyed(&self->keyed, self->port, SEED_A));
+	ASSERT_EQ(0, raw_link_open_with(&plain, self->port + 2, KXFER_WIRE_FEATURE_RESUME));
+	EXPECT_EQ(KXFER_WIRE_OK, resume_by(&plain, &self->keyed));
+	EXPECT_ALIVE(&self->keyed.link);
+	raw_link_close(&plain);
+	ASSERT_EQ(0, open_keyed_with_resume(&other, self->port + 1, SEED_B));
+	EXPECT_EQ(KXFER_WIRE_OK, resume_by(&other.link, &self->keyed));
+	EXPECT_ALIVE(&self->keyed.link);
+	raw_link_close(&other.link);
+}
+
+TEST_F(auth, a_link_is_ended_by_one_with_its_key)
+{
+	struct keyed other;
+
+	ASSERT_EQ(0, open_keyed(&self->keyed, self->port, SEED_A));
+	ASSERT_EQ(0, open_keyed_with_resume(&other, self->port, SEED_A));
+	EXPECT_EQ(KXFER_WIRE_OK, resume_by(&other.link, &self->keyed));
+	EXPECT_TRUE(raw_dropped(&self->keyed.link.control, DROP_MS));
+	raw_link_close(&other.link);
+}
+
 /* ---- initiators that lie ---- */
 
 TEST_F(auth, is_what_the_protocol_says)

@@ -621,14 +621,14 @@ static void end_target(struct kxfer_line *line, struct kxfer_target *target)
 }
 
 /* Have a target granted again. Return: 0: it is, or its jobs have ended; -errno: try again. */
-static int renew(struct kxfer_line *line, struct kxfer_target *target, struct kxfer_link *link)
+static int renew(struct kxfer_line *line, struct kxfer_target *target, struct kxfer_link *link,
+		 unsigned long end)
 {
-	unsigned long end = jiffies + msecs_to_jiffies(STEP_MS);
 	int ret = 0;
 
 	/* Pairs with teardown_work(). */
 	if (smp_load_acquire(&target->link->ended))
-		ret = kxfer_fence_close(link, target->link, STEP_MS);
+		ret = kxfer_fence_close(link, target->link, kxfer_left_ms(end));
 	else if (!READ_ONCE(line->moving) && !kxfer_target_is_quiet(target))
 		ret = -EAGAIN;
 	if (ret)
@@ -643,6 +643,31 @@ static int renew(struct kxfer_line *line, struct kxfer_target *target, struct kx
 	return 0;
 }
 
+/**
+ * kxfer_line_renew() - have a target granted again that a call needs
+ * @target: target of a line, whose link is not live any more; the caller has a reference
+ * @timeout_ms: longest wait for the peer
+ *
+ * Does what the work does for the first waiting job; both may do so at the same time, and
+ * kxfer_target_renew() lets one of them win. May sleep. Return: 0: another target has the id now,
+ * or this one is revoked; or -errno: try again.
+ */
+int kxfer_line_renew(struct kxfer_target *target, unsigned int timeout_ms)
+{
+	unsigned int step_ms = min_t(unsigned int, timeout_ms, STEP_MS);
+	unsigned long end = jiffies + msecs_to_jiffies(step_ms);
+	struct kxfer_link *link = kxfer_peer_link(target->peer, step_ms);
+	int ret = 0;
+
+	if (IS_ERR(link))
+		return PTR_ERR(link);
+	if (link != target->link)
+		ret = kxfer_paths_features(target->peer->paths) & ~link->features ?
+		      -EPROTONOSUPPORT : renew(target->line, target, link, end);
+	kxfer_link_unuse(link);
+	return ret;
+}
+
 /* A slow peer does not hold the work for all targets in a row: other lines have their turn. */
 static int resume(struct kxfer_line *line, struct kxfer_link *link)
 {
@@ -654,7 +679,7 @@ static int resume(struct kxfer_line *line, struct kxfer_link *link)
 	do {
 		job = take_first(line, link, &target);
 		if (target) {
-			ret = renew(line, target, link);
+			ret = renew(line, target, link, jiffies + msecs_to_jiffies(STEP_MS));
 			kxfer_target_put(target);
 		} else {
 			ret = job ? go_on(job) : 0;
@@ -677,7 +702,7 @@ static int move_targets(struct kxfer_line *line, struct kxfer_link *link)
 			 kxfer_target_behind(line->peer, link, end);
 		if (IS_ERR_OR_NULL(target))
 			return PTR_ERR_OR_ZERO(target);
-		ret = renew(line, target, link);
+		ret = renew(line, target, link, end);
 		kxfer_target_put(target);
 	}
 	return ret;

@@ -69,6 +69,7 @@ void kxfer_line_keep(struct list_head *kept, int error);
 bool kxfer_line_takes(struct kxfer_active_job *job, const struct kxfer_lane *lane);
 void kxfer_line_look_home(struct kxfer_line *line);
 bool kxfer_line_stop(struct kxfer_active_job *job, bool started, struct kxfer_job_list *ended);
+int kxfer_line_renew(struct kxfer_target *target, unsigned int timeout_ms);
 void kxfer_line_rebind(struct kxfer_target *old, struct kxfer_target *fresh);
 
 #endif /* KXFER_LINE_H */

@@ -40,6 +40,7 @@
 
 #define CONTENT_TOO_LONG "more content than the export has room for"
 #define MAX_REVOKED	1024	/* withdrawals during an open; more is an attack */
+#define LOOK_MS		100	/* TARGET_INFO: pause between two looks for a link */
 
 static void unlink_target(struct kxfer_target *target)
 {
@@ -765,25 +766,15 @@ static int wait_content(struct kxfer_target *target, u64 min_generation,
 	return kxfer_link_is_live(target->link) ? 0 : kxfer_link_job_error(target->link);
 }
 
-/** kxfer_target_info() - KXFER_TARGET_INFO */
-int kxfer_target_info(struct kxfer_session *session, void *arg)
+/* Ask what the export of a target holds, and perhaps wait for more. */
+static int ask_and_wait(struct kxfer_target *target, struct kxfer_target_info *cmd,
+			unsigned long end)
 {
-	struct kxfer_target_info *cmd = arg;
-	unsigned long end = jiffies + msecs_to_jiffies(cmd->timeout_ms);
 	struct info_answer answer;
-	struct kxfer_target *target;
 	int ret;
 
-	if (cmd->flags)
-		return -EOPNOTSUPP;
-	if (cmd->__reserved || !cmd->timeout_ms ||
-	    cmd->timeout_ms > KXFER_INFO_TIMEOUT_MAX_MS)
-		return -EINVAL;
-	target = find_target(session, cmd->target);
-	if (!target)
-		return -ENOENT;
 	ret = READ_ONCE(target->revoked) ? -EKEYREVOKED :
-	      ask_info(target, &answer, min(cmd->timeout_ms, (u32)KXFER_TIMEOUT_MAX_MS));
+	      ask_info(target, &answer, min_t(u32, kxfer_left_ms(end), KXFER_TIMEOUT_MAX_MS));
 	if (!ret && cmd->min_generation)
 		ret = wait_content(target, cmd->min_generation, end);
 	spin_lock_bh(&target->link->targets_lock);
@@ -792,7 +783,76 @@ int kxfer_target_info(struct kxfer_session *session, void *arg)
 	spin_unlock_bh(&target->link->targets_lock);
 	cmd->length = target->length;
 	cmd->granted = target->rights;
+	return ret;
+}
+
+/**
+ * struct search - TARGET_INFO looks for another link
+ * @end: when the call ends, in jiffies
+ * @lost: the link has broken since the call began
+ * @until: when loss_ms has passed since then, in jiffies
+ */
+struct search {
+	unsigned long end;
+	bool lost;
+	unsigned long until;
+};
+
+/* Whether a call failed because the link did, and the line may find another one. */
+static bool may_go_on(const struct kxfer_target *target, int error)
+{
+	return error && error != -EINTR && target->line && !READ_ONCE(target->revoked) &&
+	       !kxfer_link_is_live(target->link);
+}
+
+/* Have a target granted again. Return: 1: ask again, of the target that has its id now; -errno */
+static int look_for_link(struct kxfer_target *target, struct search *search, int error)
+{
+	int ret;
+
+	if (!search->lost)
+		search->until = jiffies + msecs_to_jiffies(target->line->loss_ms);
+	search->lost = true;
+	if (time_after_eq(jiffies, search->end))
+		return -ETIMEDOUT;
+	if (time_after_eq(jiffies, search->until))
+		return error;
+	ret = kxfer_line_renew(target, kxfer_left_ms(search->end));
+	if (ret && ret != -EINTR)
+		schedule_timeout_interruptible(msecs_to_jiffies(LOOK_MS));
+	return ret == -EINTR || signal_pending(current) ? -EINTR : 1;
+}
+
+static int find_info(struct kxfer_session *session, struct kxfer_target_info *cmd,
+		     struct search *search)
+{
+	struct kxfer_target *target = find_target(session, cmd->target);
+	int ret;
+
+	if (!target)
+		return -ENOENT;
+	ret = ask_and_wait(target, cmd, search->end);
+	if (may_go_on(target, ret))
+		ret = look_for_link(target, search, ret);
 	kxfer_target_put(target);
+	return ret;
+}
+
+/** kxfer_target_info() - KXFER_TARGET_INFO */
+int kxfer_target_info(struct kxfer_session *session, void *arg)
+{
+	struct kxfer_target_info *cmd = arg;
+	struct search search = { .end = jiffies + msecs_to_jiffies(cmd->timeout_ms) };
+	int ret;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	if (cmd->__reserved || !cmd->timeout_ms ||
+	    cmd->timeout_ms > KXFER_INFO_TIMEOUT_MAX_MS)
+		return -EINVAL;
+	do {
+		ret = find_info(session, cmd, &search);
+	} while (ret > 0);
 	return ret;
 }
 

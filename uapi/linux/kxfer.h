@@ -1214,7 +1214,9 @@ struct kxfer_target_open {
  * @content: out: what the export holds
  * @cookie: out: as in struct kxfer_target_open
  *
- * ETIMEDOUT: @min_generation was not reached in time; EKEYREVOKED: the export was withdrawn.
+ * ETIMEDOUT: @min_generation was not reached in time; EKEYREVOKED: the export was withdrawn. If
+ * the link breaks and the peer was opened with @loss_ms, the call looks for another one, and asks
+ * there; ECONNRESET: not found for @loss_ms, ETIMEDOUT: not in time.
  */
 struct kxfer_target_info {
 	__u32 size;

@@ -5,6 +5,7 @@
  * Method: a work request that cannot be posted breaks the link. Without a listener no other link
  * can be made, and jobs wait; each end of the waiting is tried.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -585,6 +586,56 @@ TEST_F(line, jobs_wait_for_the_device_to_come_back)
 	EXPECT_EQ(0x17, self->rig.there.bytes[SHORT - 1]);
 }
 
+/* ---- TARGET_INFO ---- */
+
+static void *bring_back_later(void *arg)
+{
+	struct _test_data_line *self = arg;
+
+	kx_sleep_ms(DOWN_MS);
+	return (void *)(long)bring_link_back(self);
+}
+
+TEST_F(line, target_info_waits_for_a_link)
+{
+	struct kxfer_content content;
+	pthread_t thread;
+	void *ret;
+
+	ASSERT_TRUE(take_link_away(self));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, bring_back_later, self));
+	EXPECT_EQ(0, kx_target_info(self->rig.client, self->rig.target, 0, LONG_MS, &content));
+	ASSERT_EQ(0, pthread_join(thread, &ret));
+	ASSERT_EQ(NULL, ret);
+	/* The target is that of the new link: a job needs no other one. */
+	EXPECT_EQ(0, rig_move(&self->rig, KXFER_OP_WRITE, 0, 0, SHORT));
+	EXPECT_EQ(0, nr_resumed(self));
+}
+
+TEST_F(line, target_info_waits_for_a_link_as_long_as_it_may)
+{
+	struct kxfer_content content;
+	uint64_t begin;
+
+	ASSERT_TRUE(take_link_away(self));
+	begin = kx_now_ns();
+	EXPECT_EQ(-ETIMEDOUT, kx_target_info(self->rig.client, self->rig.target, 0, BRIEF_MS,
+					     &content));
+	EXPECT_LE(kx_least_ns(BRIEF_MS), kx_now_ns() - begin);
+	EXPECT_GT((BRIEF_MS + SLACK_MS) * 1000000ULL, kx_now_ns() - begin);
+}
+
+TEST_F(line, target_info_of_a_withdrawn_export_ends)
+{
+	struct kxfer_content content;
+
+	ASSERT_TRUE(take_link_away(self));
+	test_cmd_export_del(self->rig.server, self->rig.export_id);
+	ASSERT_EQ(0, bring_link_back(self));
+	EXPECT_EQ(-EKEYREVOKED, kx_target_info(self->rig.client, self->rig.target, 0, LONG_MS,
+					       &content));
+}
+
 /* ---- the story ---- */
 
 static bool find_line(struct _test_data_line *self, struct kxfer_info_line *line)
@@ -784,6 +835,19 @@ TEST_F(brief, a_link_that_is_lost_for_too_long_ends_its_jobs)
 	/* A later job looks for a link again. */
 	ASSERT_EQ(0, bring_link_back(&self->line));
 	EXPECT_EQ(0, rig_move(rig, KXFER_OP_WRITE, 0, 0, SHORT));
+}
+
+TEST_F(brief, a_link_that_is_lost_for_too_long_ends_target_info)
+{
+	struct rig *rig = &self->line.rig;
+	struct kxfer_content content;
+	uint64_t begin;
+
+	ASSERT_TRUE(take_link_away(&self->line));
+	begin = kx_now_ns();
+	EXPECT_EQ(-ECONNRESET, kx_target_info(rig->client, rig->target, 0, LONG_MS, &content));
+	EXPECT_LE(kx_least_ns(BRIEF_MS), kx_now_ns() - begin);
+	EXPECT_GT((uint64_t)(BRIEF_MS + SLACK_MS) * 1000000, kx_now_ns() - begin);
 }
 
 TEST_HARNESS_MAIN

@@ -10,6 +10,7 @@
 
 #include <linux/jiffies.h>
 #include <linux/kxfer.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -88,7 +89,12 @@ void kxfer_peer_note_links(struct kxfer_session *session, struct xarray *links)
 			xa_store(links, link_id, xa_mk_value(1), GFP_NOWAIT);
 }
 
-/* Get a link for the session; the use of its device is charged to the caller's cgroup. */
+/*
+ * Get a link for the session; the use of its device is charged to the caller's cgroup. A worker,
+ * the line's, is of the root cgroup, and the controller charges no other: then nothing is charged,
+ * until a process opens a peer on that device. That takes a device that was not there before the
+ * break.
+ */
 static struct kxfer_link *get_link(struct kxfer_session *session,
 				   const struct kxfer_link_key *key,
 				   unsigned int timeout_ms, u32 *refusal)
@@ -96,7 +102,7 @@ static struct kxfer_link *get_link(struct kxfer_session *session,
 	struct kxfer_link *link = kxfer_link_get(key, session->user, timeout_ms, refusal);
 	int ret;
 
-	if (IS_ERR(link))
+	if (IS_ERR(link) || current->flags & PF_KTHREAD)
 		return link;
 	ret = kxfer_charge_handle(&session->charges, link->dev);
 	if (!ret)

@@ -563,7 +563,9 @@ TEST_F(line, jobs_go_on_over_links_with_a_key)
 TEST_F(line, jobs_wait_for_the_device_to_come_back)
 {
 	struct kxfer_job job = job_of(&self->rig, KXFER_OP_WRITE, KXFER_JOB_F_IDEMPOTENT, 0);
+	uint64_t charged = kx_counter(self->fd, "live_charges");
 	char netdev[32];
+	uint32_t peer;
 	int status[2];
 
 	if (!baseline_netdev(kx_device(), netdev, sizeof(netdev)))
@@ -584,6 +586,12 @@ TEST_F(line, jobs_wait_for_the_device_to_come_back)
 	EXPECT_EQ(0, status[0]);
 	EXPECT_EQ(0, status[1]);
 	EXPECT_EQ(0x17, self->rig.there.bytes[SHORT - 1]);
+	if (!charged)
+		return;
+	/* The line's work would charge the root cgroup. */
+	EXPECT_EQ(0, kx_counter(self->fd, "live_charges"));
+	test_cmd_peer_open(self->rig.client, kx_addr(kx_address(), KXFER_PORT), &peer);
+	EXPECT_EQ(1, kx_counter(self->fd, "live_charges"));
 }
 
 /* ---- TARGET_INFO ---- */

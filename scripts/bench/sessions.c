@@ -5,15 +5,20 @@
  *
  *	open				PEER_OPENs that make a link each, one after the other
  *	rate N M DEPTH ROUNDS MS	READs of 64 bytes of N processes, and of M
+ *	threads N M DEPTH ROUNDS MS	READs of 64 bytes of N threads of a session, and of M
  *	beside ROUNDS MS		READs of 64 bytes alone, then next to a session that
  *					keeps WRITEs of 1 MiB queued; then those WRITEs alone
+ *	busy ROUNDS MS			a process that computes, alone on a CPU, then with a
+ *					process there whose READs of 64 bytes, one at a time,
+ *					sleep until they are done; then with one whose READs poll
  *
- * A round is A B B A or A B C C B A, blocks of MS milliseconds. `rate` and `beside`
- * print lines "FIGURE ROUND VALUE", one for each block.
+ * A round is A B B A or A B C C B A, blocks of MS milliseconds. All but `open` print lines
+ * "FIGURE ROUND VALUE", one for each block.
  *
  * For a guest with two CPUs on a host that has nothing else to do.
  */
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -34,6 +39,9 @@
 #define NR_BULK		4096
 #define MAX_DEPTH	256
 #define MAX_WORKERS	256
+#define MAX_THREADS	64
+#define TAKE_MS		50	/* then a thread looks whether it is to stop */
+#define TURNS		1000	/* of a loop that computes, counted as one */
 #define MAX_LANES	64
 #define MAX_SAMPLES	200000
 #define NR_OPENS	20
@@ -49,6 +57,7 @@ struct shared {
 
 static struct shared *shared;
 static struct rig server;
+static uint32_t wait_flags;	/* KXFER_WAIT_F_* of SUBMITs */
 
 static void die(const char *what, int error)
 {
@@ -77,6 +86,15 @@ static struct rig client(uint64_t length)
 	return rig;
 }
 
+static void check(const struct kxfer_completion *done, uint32_t nr)
+{
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		if (done[i].status)
+			die("job", done[i].status);
+}
+
 /* SUBMIT that waits for one completion of the jobs in flight. Return: completions. */
 static uint32_t submit(const struct rig *rig, const struct kxfer_job *jobs, uint32_t nr,
 		       struct kxfer_completion *done, uint32_t room)
@@ -89,16 +107,27 @@ static uint32_t submit(const struct rig *rig, const struct kxfer_job *jobs, uint
 		.completions = (uintptr_t)done,
 		.nr_completions = room,
 		.wait = 1,
+		.flags = wait_flags,
 	};
-	uint32_t i;
 	int ret = kx_call(rig->client, KXFER_SUBMIT, &cmd);
 
 	if (ret || cmd.accepted != nr)
 		die("submit", ret ?: -(int)cmd.error);
-	for (i = 0; i < cmd.reaped; i++)
-		if (done[i].status)
-			die("job", done[i].status);
+	check(done, cmd.reaped);
 	return cmd.reaped;
+}
+
+/* For a thread whose completions were taken by others of its session. Return: completions. */
+static uint32_t take(const struct rig *rig, struct kxfer_completion *done, uint32_t room)
+{
+	int ret = kx_reap(rig->client, done, room, 1, TAKE_MS);
+
+	if (ret == -ETIMEDOUT)
+		return 0;
+	if (ret < 0)
+		die("REAP", ret);
+	check(done, ret);
+	return ret;
 }
 
 static long futex(uint32_t *word, int op, uint32_t value)
@@ -114,33 +143,102 @@ static void wait_for_go(void)
 		futex(&shared->go, FUTEX_WAIT, 0);
 }
 
-static void read_on(uint32_t number, uint32_t depth)
+/* Each completion makes room for a job, whichever thread of the session takes it. */
+static void keep_reading(const struct rig *rig, uint32_t number, uint32_t depth)
 {
 	struct kxfer_completion done[MAX_DEPTH];
-	struct rig rig = client(MAX_DEPTH * SMALL);
 	struct kxfer_job jobs[MAX_DEPTH];
 	uint32_t left = depth, i;
 
 	for (i = 0; i < depth; i++)
-		jobs[i] = rig_job(&rig, KXFER_OP_READ, i * SMALL, i * SMALL, SMALL);
+		jobs[i] = rig_job(rig, KXFER_OP_READ, i * SMALL, i * SMALL, SMALL);
 	wait_for_go();
 	while (!__atomic_load_n(&shared->stop, __ATOMIC_SEQ_CST)) {
-		left = submit(&rig, jobs, left, done, depth);
+		left = left ? submit(rig, jobs, left, done, depth) : take(rig, done, depth);
 		__atomic_add_fetch(&shared->nr[number], left, __ATOMIC_RELAXED);
 	}
+}
+
+static void read_on(uint32_t number, uint32_t depth)
+{
+	struct rig rig = client(MAX_DEPTH * SMALL);
+
+	keep_reading(&rig, number, depth);
 	/* Jobs in flight end with the session. */
 	close(rig.client);
 }
 
-static void write_on(uint32_t number)
+struct reader {
+	pthread_t thread;
+	const struct rig *rig;
+	uint32_t number;
+	uint32_t depth;
+};
+
+static void *read_in_thread(void *of)
+{
+	const struct reader *reader = of;
+
+	keep_reading(reader->rig, reader->number, reader->depth);
+	return NULL;
+}
+
+static void read_together(uint32_t nr, uint32_t depth)
+{
+	struct rig rig = client(MAX_DEPTH * SMALL);
+	struct reader readers[MAX_THREADS];
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < nr; i++) {
+		readers[i] = (struct reader) { .rig = &rig, .number = i, .depth = depth };
+		ret = pthread_create(&readers[i].thread, NULL, read_in_thread, &readers[i]);
+		if (ret)
+			die("thread", -ret);
+	}
+	for (i = 0; i < nr; i++)
+		pthread_join(readers[i].thread, NULL);
+	close(rig.client);
+}
+
+static void stay_on_first_cpu(void)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(0, &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		die("affinity", -errno);
+}
+
+static void read_on_first_cpu(uint32_t number, uint32_t depth)
+{
+	stay_on_first_cpu();
+	read_on(number, depth);
+}
+
+static void compute_on_first_cpu(uint32_t number, uint32_t turns)
+{
+	volatile uint32_t left;
+
+	stay_on_first_cpu();
+	wait_for_go();
+	while (!__atomic_load_n(&shared->stop, __ATOMIC_SEQ_CST)) {
+		for (left = turns; left; left--)
+			;
+		__atomic_add_fetch(&shared->nr[number], 1, __ATOMIC_RELAXED);
+	}
+}
+
+static void write_on(uint32_t number, uint32_t nr_jobs)
 {
 	static struct kxfer_completion done[NR_BULK];
 	static struct kxfer_job jobs[NR_BULK];
 	struct rig rig = client(LENGTH);
-	uint32_t left = NR_BULK, i, n;
+	uint32_t left = nr_jobs, i, n;
 	int ret;
 
-	for (i = 0; i < NR_BULK; i++)
+	for (i = 0; i < nr_jobs; i++)
 		jobs[i] = rig_job(&rig, KXFER_OP_WRITE, 0, 0, PIECE);
 	wait_for_go();
 	while (left) {
@@ -157,7 +255,8 @@ static void write_on(uint32_t number)
 	}
 }
 
-static pid_t start(uint32_t number, uint32_t depth)
+/* Start a worker: a process that does @work, of @a and @b. */
+static pid_t start(void (*work)(uint32_t a, uint32_t b), uint32_t a, uint32_t b)
 {
 	pid_t pid = fork();
 
@@ -167,11 +266,13 @@ static pid_t start(uint32_t number, uint32_t depth)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	close(server.server);
-	if (depth)
-		read_on(number, depth);
-	else
-		write_on(number);
+	work(a, b);
 	_exit(0);
+}
+
+static uint64_t count_of(uint32_t number)
+{
+	return __atomic_load_n(&shared->nr[number], __ATOMIC_RELAXED);
 }
 
 static uint64_t count(uint32_t nr)
@@ -180,7 +281,7 @@ static uint64_t count(uint32_t nr)
 	uint32_t i;
 
 	for (i = 0; i < nr; i++)
-		sum += __atomic_load_n(&shared->nr[i], __ATOMIC_RELAXED);
+		sum += count_of(i);
 	return sum;
 }
 
@@ -255,16 +356,18 @@ static uint32_t nr_qps(void)
 }
 
 /* Each run uses the same number of sessions, so their ids are consecutive: see flow.c. */
-static void rate_block(uint32_t round, uint32_t nr, uint32_t depth, uint32_t ms)
+static void rate_block(uint32_t round, uint32_t nr, uint32_t depth, uint32_t ms, bool threads)
 {
 	struct kxfer_info_lane lanes[MAX_LANES] = {};
 	uint64_t before, after, began, ended;
+	uint32_t nr_pids = threads ? 1 : nr, i;
 	pid_t pids[MAX_WORKERS];
-	uint32_t i;
 
 	memset(shared, 0, sizeof(*shared));
-	for (i = 0; i < nr; i++)
-		pids[i] = start(i, depth);
+	if (threads)
+		pids[0] = start(read_together, nr, depth);
+	for (i = 0; !threads && i < nr; i++)
+		pids[i] = start(read_on, i, depth);
 	wait_for_workers(nr);
 	printf("qps.%u %u %u\n", nr, round, nr_qps());
 	go();
@@ -277,25 +380,72 @@ static void rate_block(uint32_t round, uint32_t nr, uint32_t depth, uint32_t ms)
 	ended = kx_now_ns();
 	printf("rate.%u %u %.1f\n", nr, round, (after - before) * 1e9 / (ended - began));
 	printf("lanes.%u %u %u\n", nr, round, nr_lanes_used(lanes));
-	end(pids, nr);
+	end(pids, nr_pids);
 }
 
-static void rate(uint32_t a, uint32_t b, uint32_t depth, uint32_t rounds, uint32_t ms)
+/* A higher priority, to look at the clock in time; workers do not inherit it. */
+static void go_first(void)
+{
+	struct sched_param first = { .sched_priority = 1 };
+
+	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first))
+		die("SCHED_FIFO", -errno);
+}
+
+static void rate(uint32_t a, uint32_t b, uint32_t depth, uint32_t rounds, uint32_t ms, bool threads)
 {
 	/* holds the link while no block runs */
 	struct rig keep = client(PIECE);
-	struct sched_param first = { .sched_priority = 1 };
 	uint32_t i;
 
-	/* A higher priority, to look at the clock in time; workers do not inherit it. */
-	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first))
-		die("SCHED_FIFO", -errno);
+	go_first();
 	for (i = 0; i < rounds; i++) {
-		rate_block(i, a, depth, ms);
-		rate_block(i, b, depth, ms);
-		rate_block(i, b, depth, ms);
-		rate_block(i, a, depth, ms);
+		rate_block(i, a, depth, ms, threads);
+		rate_block(i, b, depth, ms, threads);
+		rate_block(i, b, depth, ms, threads);
+		rate_block(i, a, depth, ms, threads);
 	}
+	close(keep.client);
+}
+
+/* The first worker computes. With @what other than "alone" the second reads, on the same CPU. */
+static void busy_block(uint32_t round, const char *what, uint32_t ms)
+{
+	uint32_t nr = strcmp(what, "alone") ? 2 : 1;
+	uint64_t turns, reads, began, took;
+	pid_t pids[2];
+
+	memset(shared, 0, sizeof(*shared));
+	wait_flags = strcmp(what, "sleep") ? 0 : KXFER_WAIT_F_SLEEP;
+	pids[0] = start(compute_on_first_cpu, 0, TURNS);
+	if (nr > 1)
+		pids[1] = start(read_on_first_cpu, 1, 1);
+	wait_for_workers(nr);
+	go();
+	kx_sleep_ms(ms / 5);
+	turns = count_of(0);
+	reads = count_of(1);
+	began = kx_now_ns();
+	kx_sleep_ms(ms);
+	turns = count_of(0) - turns;
+	reads = count_of(1) - reads;
+	took = kx_now_ns() - began;
+	printf("rate.busy.%s %u %.1f\n", what, round, turns * 1e9 / took);
+	if (nr > 1)
+		printf("rate.reads.%s %u %.1f\n", what, round, reads * 1e9 / took);
+	end(pids, nr);
+}
+
+static void busy(uint32_t rounds, uint32_t ms)
+{
+	static const char *const order[] = { "alone", "sleep", "poll", "poll", "sleep", "alone" };
+	struct rig keep = client(PIECE);
+	uint32_t i, k;
+
+	go_first();
+	for (i = 0; i < rounds; i++)
+		for (k = 0; k < sizeof(order) / sizeof(order[0]); k++)
+			busy_block(i, order[k], ms);
 	close(keep.client);
 }
 
@@ -345,7 +495,7 @@ static void beside_round(const struct rig *small, uint32_t round, uint32_t ms)
 
 	sample(small, "alone", round, ms);
 	memset(shared, 0, sizeof(*shared));
-	pid = start(0, 0);
+	pid = start(write_on, 0, NR_BULK);
 	wait_for_workers(1);
 	go();
 	kx_sleep_ms(ms / 5);
@@ -409,11 +559,15 @@ int main(int argc, char **argv)
 	keep_from_children(&server.there);
 	if (!strcmp(what, "open"))
 		open_links();
-	else if (!strcmp(what, "rate") && argc == 7)
-		rate(atoi(argv[2]), atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), atoi(argv[6]));
+	else if ((!strcmp(what, "rate") || !strcmp(what, "threads")) && argc == 7)
+		rate(atoi(argv[2]), atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), atoi(argv[6]),
+		     !strcmp(what, "threads"));
+	else if (!strcmp(what, "busy") && argc == 4)
+		busy(atoi(argv[2]), atoi(argv[3]));
 	else if (!strcmp(what, "beside") && argc == 4)
 		beside(atoi(argv[2]), atoi(argv[3]));
 	else
-		die("usage: open | rate N M DEPTH ROUNDS MS | beside ROUNDS MS", -EINVAL);
+		die("usage: open | rate|threads N M DEPTH ROUNDS MS | beside|busy ROUNDS MS",
+		    -EINVAL);
 	return 0;
 }

@@ -76,6 +76,14 @@ def small_beside_bulk($f):
 	beside("bulk (WRITE 1 MiB), READs beside it and not"; "/s"; $bulk; series($f; "beside"; "bulk.beside");
 		at_least(0.9));
 
+# No other process may lose by a caller that polls.
+def busy($f):
+	def of($figure): series($f; "busy"; "rate.\($figure)");
+	beside("a process that computes: beside READs that poll on its CPU and alone"; "/s";
+		of("busy.alone"); of("busy.poll"); null),
+	beside("the same: beside READs that poll and that sleep"; "/s"; of("busy.sleep"); of("busy.poll"); at_least(0.9)),
+	beside("those READs: that poll beside that sleep"; "/s"; of("reads.sleep"); of("reads.poll"); null);
+
 def opens($f):
 	def open($figure): series($f; "open"; $figure);
 	beside("PEER_OPEN on a warm link beside rdma_cm"; "ns"; open("rdma_cm"); open("open_peer"); null),
@@ -100,11 +108,16 @@ def footprint($f):
 	lanes($f),
 	rates($f; "lanes.1"; 2; "READ 64 B, one at a time: 2 sessions on 2 lanes beside 1"; at_least(1.6)),
 	rates($f; "lanes.32"; 2; "READ 64 B, 32 deep: 2 sessions on 2 lanes beside 1"; at_least(1.6)),
+	rates($f; "sessions.1"; 4; "READ 64 B, one at a time: 4 sessions beside 1"; at_least(1.6)),
+	rates($f; "sessions.32"; 4; "READ 64 B, 32 deep: 4 sessions beside 1"; at_least(1.6)),
+	rates($f; "threads.1"; 4; "READ 64 B, one at a time: 4 threads of a session beside 1"; at_least(0.9)),
+	rates($f; "threads.32"; 4; "READ 64 B, 32 deep: 4 threads of a session beside 1"; at_least(0.9)),
 	rates($f; "many.1"; 256; "READ 64 B, one at a time: 256 processes beside 1"; at_least(0.9)),
 	rates($f; "many.16"; 256; "READ 64 B, 16 deep: 256 processes beside 1"; at_least(0.9)),
 	qps($f),
 	footprint($f),
 	small_beside_bulk($f),
+	busy($f),
 	opens($f),
 	registration($f; "scattered"; "4 KiB pages"),
 	registration($f; "thp"; "huge pages")]}

@@ -53,7 +53,8 @@ void kxfer_arrival_work(struct work_struct *work)
 	reply->handler->handle(reply, reply->request + 1);
 }
 
-static struct kxfer_reply *next_in_turn(struct kxfer_channel *channel)
+/* @more: out: others have arrived as well. One that arrives later queues the work itself. */
+static struct kxfer_reply *next_in_turn(struct kxfer_channel *channel, bool *more)
 {
 	struct kxfer_reply *reply;
 
@@ -62,6 +63,7 @@ static struct kxfer_reply *next_in_turn(struct kxfer_channel *channel)
 					 arrived.node);
 	if (reply)
 		list_del(&reply->arrived.node);
+	*more = !list_empty(&channel->arrivals);
 	spin_unlock_bh(&channel->lane->lock);
 	return reply;
 }
@@ -70,11 +72,14 @@ static struct kxfer_reply *next_in_turn(struct kxfer_channel *channel)
 void kxfer_arrival_turn_work(struct work_struct *work)
 {
 	struct kxfer_channel *channel = container_of(work, struct kxfer_channel, turn_work);
-	struct kxfer_reply *reply = next_in_turn(channel);
+	struct kxfer_reply *reply;
+	bool more;
 
+	reply = next_in_turn(channel, &more);
 	if (!reply)
 		return;
 	kxfer_arrival_work(&reply->work);
 	/* Requeue, so that others have a turn: a peer may send without end. */
-	queue_work(kxfer_handler_wq, work);
+	if (more)
+		queue_work(kxfer_handler_wq, work);
 }

@@ -8,11 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "harness/fault.h"
 #include "harness/kxfer_test.h"
 #include "kselftest_harness.h"
 #include "peers/raw_peer.h"
 
-#define LENGTH	(64UL << 10)
+#define LENGTH		(64UL << 10)
+#define NR_OPENERS	6	/* of the 8 requests of a link */
+#define LATE_MS		100
 
 FIXTURE(target)
 {
@@ -172,6 +175,42 @@ TEST_F(target, may_be_opened_many_times)
 		test_cmd_target_close(self->pair.client, ids[i]);
 	test_cmd_transfer(self->pair.client, KXFER_OP_READ, self->pair.client_region, 0,
 			  self->pair.target, 0, LENGTH);
+}
+
+struct opener {
+	pthread_t thread;
+	const struct kx_pair *pair;
+	int ret;
+};
+
+static void *open_one(void *argument)
+{
+	struct opener *opener = argument;
+	uint32_t target;
+
+	opener->ret = kx_target_open(opener->pair->client, opener->pair->peer,
+				     opener->pair->name, 0, &target);
+	return NULL;
+}
+
+/* The exporter handles one GRANT of a link at a time. All others are there before it is done. */
+TEST_F(target, opened_by_many_at_once_is_granted_to_all)
+{
+	struct opener openers[NR_OPENERS];
+	int i;
+
+	if (!fault_available())
+		SKIP(return, "needs the module's sites in debugfs");
+	ASSERT_EQ(0, delay_arm("CONTROL_WORK", LATE_MS, NR_OPENERS));
+	for (i = 0; i < NR_OPENERS; i++) {
+		openers[i].pair = &self->pair;
+		ASSERT_EQ(0, pthread_create(&openers[i].thread, NULL, open_one, &openers[i]));
+	}
+	for (i = 0; i < NR_OPENERS; i++)
+		pthread_join(openers[i].thread, NULL);
+	fault_reset();
+	for (i = 0; i < NR_OPENERS; i++)
+		EXPECT_EQ(0, openers[i].ret);
 }
 
 TEST_F(target, on_the_own_node_in_one_session_works)

@@ -72,11 +72,13 @@ tl::expected<void, Error> Requester::connect() {
     return {};
 }
 
+// Stored, so that the next requester's request, which may come by another lane, is behind it.
 tl::expected<void, Error> Requester::send(const Ask& ask) {
     const WireAsk wire = encode(ask);
 
     memcpy(memory_.data() + ask_at(), &wire, sizeof(wire));
-    auto sent = session_.run(Job::send(region_, ask_at(), mailbox_, sizeof(wire), 0), options_.timeout);
+    auto sent =
+        session_.run(Job::send_stored(region_, ask_at(), mailbox_, sizeof(wire), 0), options_.timeout);
     if (!sent) return tl::unexpected(Error("cannot ask the counterpart", peer_, sent.error().number));
     return {};
 }

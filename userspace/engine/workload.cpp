@@ -62,6 +62,8 @@ const char* work_name(Work work) {
         return "write-ping-pong";
     case Work::send_ping_pong:
         return "send-ping-pong";
+    case Work::notify_ping_pong:
+        return "notify-ping-pong";
     }
     return "?";
 }

@@ -73,16 +73,17 @@ constexpr uint64_t atomic_bytes = 8;
 
 // The kind of work that an operation does.
 enum class Work : uint8_t {
-    transfer,        // one of Operation
-    registration,    // local memory is registered, and nothing moved: kverbs only
-    ping_pong,       // a round trip of data, compared: see ping_pong.hpp
-    write_ping_pong, // a WRITE there and one back: see ping_pong.hpp
-    send_ping_pong,  // a message there and the same one back, compared: see ping_pong.hpp
+    transfer,         // one of Operation
+    registration,     // local memory is registered, and nothing moved: kverbs only
+    ping_pong,        // a round trip of data, compared: see ping_pong.hpp
+    write_ping_pong,  // a WRITE there and one back: see ping_pong.hpp
+    send_ping_pong,   // a message there and the same one back, compared: see ping_pong.hpp
+    notify_ping_pong, // a WRITE with its NOTIFY there and one back, compared: see ping_pong.hpp
 };
 
-constexpr Work last_work = Work::send_ping_pong;
+constexpr Work last_work = Work::notify_ping_pong;
 inline constexpr std::array other_work = {Work::registration, Work::ping_pong, Work::write_ping_pong,
-                                          Work::send_ping_pong};
+                                          Work::send_ping_pong, Work::notify_ping_pong};
 
 // "register" and so on; for transfers the operation has the name.
 const char* work_name(Work work);
@@ -139,6 +140,8 @@ struct Workload {
     }
     // Round trips, in which both ends are active.
     bool is_round_trip() const { return work != Work::transfer && work != Work::registration; }
+    // Round trips of which both ways are alike, so that half of one is one way.
+    bool is_symmetric() const { return is_round_trip() && work != Work::ping_pong; }
     uint64_t stride() const { return (size + page_bytes - 1) / page_bytes * page_bytes; }
     uint64_t bytes() const { return stride() * depth; }
     uint64_t slot_offset(uint64_t index) const { return index % depth * stride(); }

@@ -334,7 +334,7 @@ test_the_other_end_and_the_node_are_told_what_they_took() {
 	grep -qE '^ +CPU time of the node +[0-9]' "$work/stdout" || fail "the node's CPU time is not told"
 	serve bench=mem:1M --writable
 	expect 1 kxfer --json bench read "$peer" $quick --assert 'peer_cpu<1s'
-	expect_json '.total.peer_cpu_per_operation_ns' null
+	expect_json '.total | "\(.peer_cpu_per_operation_ns) \(.peer_usage_source)"' "null null"
 	expect_json '.notes | join(" ") | test("of another node.s process is told by kxfer serve --bench")' true
 	stop_serve
 	serve bench=mem:1M --writable --bench
@@ -357,6 +357,7 @@ test_a_peer_that_takes_part_tells_what_node_it_is() {
 	expect_json '"\(.peer_kernel) \(.peer_cpu == .cpu)"' "$(uname -r) $(uname -m) true"
 	expect 0 kxfer bench read "$peer" $quick
 	grep "^peer's kernel " "$work/stdout" | grep -qF " $(uname -r)" || fail "the peer's kernel is not told"
+	expect_json '.total.peer_usage_source' "this node"
 }
 
 # Each READ takes one packet there and one back; the same device sends and receives both.
@@ -368,6 +369,9 @@ test_the_device_s_counters_are_told_or_why_there_are_none() {
 			expect_json '.notes | join(" ") | test("keeps no counters")' true
 			continue
 		fi
+	expect_json '.total.peer_usage_source' "the peer"
+	expect 0 kxfer bench read "$peer" $quick
+	expect_stdout "CPU time at the peer, as it says"
 		expect_json '.device_counters | .sent_pkts >= 600 and .sent_pkts < 1200' true
 	done
 	[ "$KXFER_PROVIDER" = siw ] || {
@@ -511,7 +515,7 @@ test_wrong_options_name_what_is_allowed() {
 	expect 2 kxfer bench reed
 	expect_stderr "there are: read, write, write-imm, send, send-imm, compare-swap, fetch-add, atomic-write,"
 	expect_stderr "flush, mix, register,"
-	expect_stderr "ping-pong, write-ping-pong, send-ping-pong"
+	expect_stderr "ping-pong, write-ping-pong, send-ping-pong, notify-ping-pong"
 	expect 2 kxfer bench read --size 0
 	expect_stderr "1 byte"
 	expect 2 kxfer bench read --size 4X

@@ -136,6 +136,12 @@ test_round_trips_are_made_and_their_bytes_compared() {
 		expect_json '.total | "\(.operations) \(.verified) \(.send_latency_p50_ns * 2 == .latency_p50_ns)"' \
 			"300 true true"
 		expect_json .total.bytes_compared_bytes $((300 * size))
+		expect 0 kxfer --json bench notify-ping-pong $quick --size $size
+		expect_json '.total | "\(.operations) \(.verified) \(.notify_latency_p50_ns * 2 == .latency_p50_ns)"' \
+			"300 true true"
+		expect_json '.total | .notify_latency_min_ns <= .notify_latency_p50_ns and
+			.notify_latency_mean_ns <= .notify_latency_max_ns and .notify_latency_p99_9_ns == null' true
+		expect_json .total.bytes_compared_bytes $((300 * size))
 	done
 	expect 1 kxfer --json bench send-ping-pong $quick --size 2M
 	expect_error_json '"\(.errno) \(.hint)"' "EOPNOTSUPP use --size 1048576 or less"
@@ -154,6 +160,7 @@ says() { # WORDS COMMAND...
 test_each_mode_of_krping_has_a_command_that_says_its_figure() {
 	says "latency p50" kxfer bench ping-pong --size 64
 	says "a WRITE one way, p50" kxfer bench write-ping-pong --size 64
+	says "a WRITE with NOTIFY one way, p50" kxfer bench notify-ping-pong --size 64
 	says "latency p50" kxfer bench read --engine kverbs --size 64
 	says "latency p50" kxfer bench read --engine kverbs --size 64 --context softirq
 	says bandwidth kxfer bench write --engine kverbs --size 64K --depth 64
@@ -161,7 +168,7 @@ test_each_mode_of_krping_has_a_command_that_says_its_figure() {
 }
 
 test_round_trips_are_made_by_jobs_one_at_a_time() {
-	for op in ping-pong write-ping-pong send-ping-pong; do
+	for op in ping-pong write-ping-pong send-ping-pong notify-ping-pong; do
 		expect 2 kxfer bench $op --engine verbs
 		expect_stderr "--engine job"
 		expect 2 kxfer bench $op --depth 2
@@ -175,6 +182,7 @@ serve_bench() {
 }
 
 begin_round_trips() { # OP OPTION...
+	: >"$work/stdout" # what the one before said must not be taken for this one's
 	background kxfer bench "$1" "$peer" --duration 600 --interval 0.1 "$2" "$3"
 	wait_for 60 grep -q ' to 0\.[0-9] s ' "$work/stdout"
 }
@@ -182,13 +190,12 @@ begin_round_trips() { # OP OPTION...
 # The peer is another node only by its address here.
 test_round_trips_with_a_peer_are_answered_by_its_process() {
 	serve_bench
-	: >"$work/stdout" # what the one before said must not be taken for this one's
-	for op in ping-pong write-ping-pong send-ping-pong; do
+	for op in ping-pong write-ping-pong send-ping-pong notify-ping-pong; do
 		expect 0 kxfer --json bench $op "$peer" --count 60 --warm-up 0 --size 70001
 		expect_json '"\(.parameters.operation) \(.peer) \(.total.operations) \(.total.latency_samples)"' \
 			"$op $peer:7625 60 60"
 		expect_json '.total.verified' "$([ $op = write-ping-pong ] && echo false || echo true)"
-		expect_json '.total.peer_cpu_per_operation_ns > 0' true
+		expect_json '.total | "\(.peer_cpu_per_operation_ns > 0) \(.peer_usage_source)"' "true the peer"
 		expect_json '"\(.peer_kernel) \(.interrupted)"' "$(uname -r) $(uname -m) false"
 	done
 	stop_serve
@@ -204,7 +211,7 @@ test_round_trips_with_a_peer_are_answered_by_its_process() {
 
 test_round_trips_are_answered_for_one_at_a_time_until_it_ends() {
 	serve_bench
-	for op in ping-pong write-ping-pong send-ping-pong; do
+	for op in ping-pong write-ping-pong send-ping-pong notify-ping-pong; do
 		begin_round_trips $op --timeout 10
 		kxfer --json bench ping-pong "$peer" $quick >other 2>&1 && fail "two at a time"
 		expect_in other EBUSY
@@ -224,7 +231,8 @@ test_round_trips_are_answered_for_one_at_a_time_until_it_ends() {
 }
 
 test_a_server_that_ends_ends_round_trips_in_time() {
-	for how in "INT ping-pong" "INT write-ping-pong" "INT send-ping-pong" "KILL send-ping-pong"; do
+	for how in "INT ping-pong" "INT write-ping-pong" "INT send-ping-pong" "INT notify-ping-pong" \
+		"KILL send-ping-pong"; do
 		serve_bench
 		begin_round_trips "${how#* }" --timeout 5
 		kill -"${how% *}" "$serve_pid"

@@ -131,14 +131,14 @@ TEST(Counterpart, round_trips_are_asked_for_and_bounded) {
     Ask ask;
     ask.request = 0x0123456789abcdef;
     ask.verb = Verb::answer;
-    ask.workload.work = Work::write_ping_pong;
+    ask.workload.work = Work::notify_ping_pong;
     ask.workload.size = 32U << 20;
     ask.port = 7625;
     ask.key = true;
     const auto got = decode(encode(ask));
     ASSERT_TRUE(got);
     EXPECT_EQ(got->verb, Verb::answer);
-    EXPECT_EQ(got->workload.work, Work::write_ping_pong);
+    EXPECT_EQ(got->workload.work, Work::notify_ping_pong);
     EXPECT_EQ(got->workload.size, 32U << 20);
     EXPECT_TRUE(got->key);
     EXPECT_TRUE(check_ask(*got));

@@ -4,10 +4,13 @@
 #include "bench/run/footprint.hpp"
 #include "bench/stats/figure.hpp"
 
+#include <cmath>
 #include <csignal>
 #include <ctime>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -100,6 +103,23 @@ TEST(Footprint, a_peer_that_is_gone_or_elsewhere_is_not_known_and_why) {
     EXPECT_FALSE(footprint.peer);
     EXPECT_EQ(footprint.no_peer, "far away");
     EXPECT_FALSE(footprint.no_counters.empty());
+}
+
+TEST(Footprint, what_a_peer_says_is_bounded) {
+    const std::vector<std::pair<double, bool>> words = {
+        {0, true}, {1000, true}, {-1, false}, {1e18, false}, {NAN, false}};
+    for (const auto& [cpu_ns, possible] : words) {
+        Surroundings where;
+        bool asked = false;
+        where.ask_peer = [&asked, cpu_ns]() -> std::optional<ProcessUsage> {
+            return ProcessUsage{std::exchange(asked, true) ? 5000 + cpu_ns : 5000, 7};
+        };
+        const FootprintWatch watch(where);
+        usleep(1000);
+        const auto footprint = watch.finish();
+        EXPECT_EQ(footprint.peer.has_value(), possible) << cpu_ns;
+        EXPECT_EQ(footprint.no_peer.empty(), possible) << cpu_ns;
+    }
 }
 
 TEST(Figures, of_both_ends_and_the_node_are_an_operation) {

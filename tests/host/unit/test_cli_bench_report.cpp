@@ -28,6 +28,38 @@ TEST(BenchReport, the_half_of_a_median_that_is_not_told_is_not_told) {
     EXPECT_EQ(json_of(report)["total"]["write_latency_p50_ns"], 500);
 }
 
+TEST(BenchReport, one_way_is_half_of_a_round_trip_if_both_ways_are_alike) {
+    for (const auto& [work, key] : {std::pair{bench::Work::send_ping_pong, "send_latency_"},
+                                    std::pair{bench::Work::write_ping_pong, "write_latency_"},
+                                    std::pair{bench::Work::notify_ping_pong, "notify_latency_"}}) {
+        BenchReport report;
+        report.result.workload.work = work;
+        for (int i = 0; i < 2000; i++) report.result.latencies.add(i < 1000 ? 100 : 200);
+        const auto total = json_of(report)["total"];
+        EXPECT_EQ(total[std::string(key) + "min_ns"], 50) << key;
+        EXPECT_EQ(total[std::string(key) + "p50_ns"], 50) << key;
+        EXPECT_EQ(total[std::string(key) + "mean_ns"], 75) << key;
+        EXPECT_EQ(total[std::string(key) + "p99_ns"], 100) << key;
+        EXPECT_TRUE(total[std::string(key) + "p99_9_ns"].is_null()) << key;
+        EXPECT_EQ(total[std::string(key) + "max_ns"], 100) << key;
+    }
+    BenchReport report; // there a READ, back a WRITE
+    report.result.workload.work = bench::Work::ping_pong;
+    for (const auto& [key, value] : json_of(report)["total"].items())
+        EXPECT_FALSE(key.starts_with("send_") || key.starts_with("write_")) << key;
+}
+
+TEST(BenchReport, what_the_peer_used_is_the_word_of_another_node) {
+    BenchReport report;
+    report.result.operations = 10;
+    EXPECT_TRUE(json_of(report)["total"]["peer_usage_source"].is_null());
+    report.result.footprint.peer = bench::ProcessUsage{1000, 5};
+    EXPECT_EQ(json_of(report)["total"]["peer_usage_source"], "this node");
+    report.rig.peer_given = true;
+    EXPECT_EQ(json_of(report)["total"]["peer_usage_source"], "the peer");
+    EXPECT_EQ(json_of(report)["total"]["peer_cpu_per_operation_ns"], 100);
+}
+
 TEST(BenchReport, of_no_latencies_there_is_no_greatest) {
     BenchReport report;
     report.reverse = bench::Reverse();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Round trip n begins with a NOTIFY with cookie n; the partner answers with the same cookie. Round
-// 0 is no round trip: with it the two ends meet. With WRITEs the last byte is n modulo 256, so that
-// it always changes.
+// Round trip n begins with a NOTIFY with cookie n, or with a WRITE that brings it; the partner answers
+// with the same cookie. Round 0 is no round trip: with it the two ends meet. With WRITEs alone the last
+// byte is n modulo 256, so that it always changes.
 
 #include "bench/engines/ping_pong.hpp"
 
@@ -117,6 +117,15 @@ Job write_job(KernelPath& path, const Workload& workload, bool back) {
                       workload.size, 0);
 }
 
+// The NOTIFY arrives behind the data, so its event shows that the data is there.
+Job notified_write(KernelPath& path, const Workload& workload, bool back, uint64_t round) {
+    Job job = write_job(path, workload, back);
+
+    job.flags = KXFER_JOB_F_NOTIFY;
+    job.cookie = round;
+    return job;
+}
+
 // The other end polls its memory for this WRITE, so on iWARP local completion is enough.
 tl::expected<void, Error> write_round(KernelPath& path, const Memory& memory, const Workload& workload,
                                       uint64_t round) {
@@ -199,6 +208,7 @@ Partner::Done Partner::answer() {
     const Job met = Job::notify(path.target(), cookie, 0);
     TRY(carry_out(path, {&met, 1}));
     if (messages) return answer_messages(path, *messages);
+    if (options_.workload.work == Work::notify_ping_pong) return answer_notified(path);
     return options_.workload.work == Work::ping_pong ? answer_pings(path) : answer_writes(path);
 }
 
@@ -272,6 +282,14 @@ Partner::Done Partner::answer_writes(KernelPath& path) {
         };
         if (!wait_for_byte(memory_, workload, round, is_over)) return there;
         TRY(write_round(path, memory_, workload, round));
+    }
+}
+
+Partner::Done Partner::answer_notified(KernelPath& path) {
+    for (;;) {
+        TRY_SET(const auto cookie, next_event(&path));
+        const Job back = notified_write(path, options_.workload, true, cookie);
+        TRY(carry_out(path, {&back, 1}));
     }
 }
 
@@ -362,6 +380,19 @@ tl::expected<void, Error> PingPongEngine::send() {
     return compare(messages_->payload(message), stamp);
 }
 
+// The measured time includes filling and comparing.
+tl::expected<void, Error> PingPongEngine::write_notified() {
+    const Stamp stamp{seed, 0, ++rounds_, 0};
+    const Job there = notified_write(path_, workload_, false, rounds_);
+    const auto back = coming_in(memory_, workload_);
+
+    fill_stamped(going_out(memory_, workload_), stamp);
+    memset(back.data(), std::to_integer<int>(wiped), back.size());
+    TRY(carry_out(path_, {&there, 1}));
+    TRY(wait_for_event(rounds_));
+    return compare(back, stamp);
+}
+
 tl::expected<void, Error> PingPongEngine::write() {
     const Deadline deadline(path_.options().timeout);
 
@@ -373,9 +404,10 @@ tl::expected<void, Error> PingPongEngine::write() {
 
 tl::expected<unsigned, Error> PingPongEngine::step(std::span<const Transfer> transfers, unsigned) {
     if (transfers.empty()) return 0U;
-    TRY(workload_.work == Work::ping_pong        ? ping()
-        : workload_.work == Work::send_ping_pong ? send()
-                                                 : write());
+    TRY(workload_.work == Work::ping_pong          ? ping()
+        : workload_.work == Work::send_ping_pong   ? send()
+        : workload_.work == Work::notify_ping_pong ? write_notified()
+                                                   : write());
     return 1U;
 }
 

@@ -9,6 +9,8 @@
 //   send_ping_pong   this end sends a message to the other's mailbox, and the other sends it back
 //                    to this end's (message_end.hpp); this end compares every byte. Both sleep
 //                    until a message arrives.
+//   notify_ping_pong each end WRITEs with a NOTIFY behind the data, in one job, when it got the other's
+//                    NOTIFY, and sleeps until then; this end compares every byte.
 // At each end, the first half of the memory is for outgoing data, the second for incoming data.
 //
 // The other end, the partner, is a thread of the server on this node, or of a process on another
@@ -59,6 +61,7 @@ class Partner {
     Done answer();
     Done answer_pings(KernelPath& path);
     Done answer_writes(KernelPath& path);
+    Done answer_notified(KernelPath& path);
     Done answer_messages(KernelPath& path, MessageEnd& end);
     Done await_jobs(KernelPath& path, unsigned left);
     tl::expected<uint64_t, Error> next_event(KernelPath* path);
@@ -97,6 +100,7 @@ class PingPongEngine : public SteppedEngine {
     tl::expected<void, Error> ping();
     tl::expected<void, Error> write();
     tl::expected<void, Error> send();
+    tl::expected<void, Error> write_notified();
     Error silence(int number) const;
     tl::expected<void, Error> compare(std::span<const std::byte> back, const Stamp& stamp) const;
     tl::expected<void, Error> wait_for_event(uint64_t cookie);

@@ -23,6 +23,8 @@ namespace kxfer::bench {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 namespace fs = std::filesystem;
 
 double tick_ns() { return 1e9 / static_cast<double>(sysconf(_SC_CLK_TCK)); }
@@ -50,6 +52,13 @@ std::optional<ProcessUsage> difference(const std::optional<ProcessUsage>& after,
     if (!after || !before) return std::nullopt;
     return ProcessUsage{after->cpu_ns - before->cpu_ns,
                         after->switches - std::min(after->switches, before->switches)};
+}
+
+// What another node says is bounded: its process may have used all CPUs of the largest machine.
+constexpr double most_cpus = 8192;
+
+bool can_be(const ProcessUsage& usage, std::chrono::nanoseconds elapsed) {
+    return usage.cpu_ns >= 0 && usage.cpu_ns <= most_cpus * static_cast<double>(elapsed.count());
 }
 
 std::optional<ProcessUsage> peer_usage(const Surroundings& where) {
@@ -134,6 +143,10 @@ Footprint FootprintWatch::finish() const {
     footprint.node = difference(node_usage_now(), node_);
     footprint.peer = difference(peer_usage(where), peer_);
     if (!footprint.peer) footprint.no_peer = where.peer ? "the process of the peer has ended" : where.no_peer;
+    if (footprint.peer && where.ask_peer && !can_be(*footprint.peer, Clock::now() - begun_)) {
+        footprint.peer.reset();
+        footprint.no_peer = "the CPU time that the peer says it used is impossible";
+    }
     if (!counters_) {
         footprint.no_counters = counters_.error();
     } else if (const auto after = read_counters(); after) {

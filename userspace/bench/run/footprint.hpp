@@ -5,6 +5,7 @@
 // end, if it can be asked or runs on this node; and the changes of the device's counters.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -73,6 +74,7 @@ class FootprintWatch {
     std::vector<DeviceCounter> find_changes(const Counters& after) const;
 
     const Surroundings& surroundings_;
+    std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
     tl::expected<Counters, std::string> counters_; // or why they were not read
     std::optional<ProcessUsage> peer_;
     std::optional<NodeUsage> node_;

@@ -156,16 +156,18 @@ constexpr std::array<Telling, 8> an_operation = {{
     {"fairness", "fairness", "Jain's fairness index"},
 }};
 
-void add_figures(Record& record, const std::vector<bench::Figure>& figures) {
+// asked: figures of the peer's process are the word of another node.
+void add_figures(Record& record, const std::vector<bench::Figure>& figures, bool asked) {
     for (const auto& figure : figures) {
         const auto* telling = std::find_if(an_operation.begin(), an_operation.end(),
                                            [&](const auto& one) { return figure.name == one.figure; });
         const bool told = telling != an_operation.end();
+        const std::string word = asked && figure.name.starts_with("peer_") ? ", as it says" : "";
         if (figure.kind == bench::Kind::time)
             add_latency(record, told ? telling->key : latency_key(figure.name), figure.value.value_or(NAN),
-                        told ? telling->label : "latency " + figure.name);
+                        told ? telling->label + word : "latency " + figure.name);
         else if (told)
-            add_number(record, telling->key, figure.value, telling->label);
+            add_number(record, telling->key, figure.value, telling->label + word);
     }
 }
 
@@ -181,7 +183,38 @@ Table histogram_rows(const bench::Histogram& histogram) {
     return rows;
 }
 
-Record total_record(const bench::RunResult& result) {
+// Round trips whose bytes are compared at this end.
+bool compares(const bench::Workload& workload) {
+    return workload.is_round_trip() && workload.work != bench::Work::write_ping_pong;
+}
+
+// Halves of round trips, as ib_send_lat and ib_write_lat print them. No clock of the other node is in it.
+void add_one_way(Record& record, const bench::RunResult& result) {
+    if (!result.workload.is_symmetric()) return;
+    const auto& latencies = result.latencies;
+    const bool any = latencies.count() > 0;
+    const auto [key, label] = [&]() -> std::pair<std::string, std::string> {
+        if (result.workload.work == bench::Work::send_ping_pong) return {"send_latency_", "a SEND one way, "};
+        if (result.workload.work == bench::Work::write_ping_pong)
+            return {"write_latency_", "a WRITE one way, "};
+        return {"notify_latency_", "a WRITE with NOTIFY one way, "};
+    }();
+    add_latency(record, key + "min", any ? static_cast<double>(latencies.min()) / 2 : NAN, label + "min");
+    add_latency(record, key + "p50", told(latencies, 50) / 2, label + "p50");
+    add_latency(record, key + "mean", any ? latencies.mean() / 2 : NAN, label + "mean");
+    add_latency(record, key + "p99", told(latencies, 99) / 2, label + "p99");
+    add_latency(record, key + "p99_9", told(latencies, 99.9) / 2, label + "p99.9");
+    add_latency(record, key + "max", greatest(latencies) / 2, label + "max");
+}
+
+// Who says what the process at the peer used.
+Value peer_usage_source(const bench::RunResult& result, bool asked) {
+    if (!result.footprint.peer) return None{};
+    return std::string(asked ? "the peer" : "this node");
+}
+
+// asked: the peer is another node.
+Record total_record(const bench::RunResult& result, bool asked) {
     Record record;
     const auto operations = static_cast<double>(std::max<uint64_t>(result.operations, 1));
     record.add("operations", result.operations)
@@ -189,13 +222,11 @@ Record total_record(const bench::RunResult& result) {
         .add("rate", PerSecond{result.operations_per_second()})
         .add("bandwidth", BytesPerSecond{result.bytes_per_second()})
         .add("latency_samples", result.latencies.count(), Show::json_only);
-    add_figures(record, figures_of(result));
-    if (result.workload.work == bench::Work::ping_pong || result.workload.work == bench::Work::send_ping_pong)
+    add_figures(record, figures_of(result), asked);
+    record.add("peer_usage_source", peer_usage_source(result, asked), Show::json_only);
+    if (compares(result.workload))
         record.add("bytes_compared", Bytes{result.operations * result.workload.size});
-    if (result.workload.work == bench::Work::write_ping_pong)
-        add_latency(record, "write_latency_p50", told(result.latencies, 50) / 2, "a WRITE one way, p50");
-    if (result.workload.work == bench::Work::send_ping_pong)
-        add_latency(record, "send_latency_p50", told(result.latencies, 50) / 2, "a SEND one way, p50");
+    add_one_way(record, result);
     if (result.uncorrected.count()) {
         const auto& uncorrected = result.uncorrected;
         add_latency(record, "latency_uncorrected_p99", told(uncorrected, 99),
@@ -398,7 +429,7 @@ Words notes_of(const BenchReport& report) {
     if (report.result.interrupted && report.rig.bidirectional && !report.reverse)
         notes.emplace_back("interrupted: what the peer measured the other way round is not known");
     const auto work = report.result.workload.work;
-    if (work == bench::Work::ping_pong || work == bench::Work::send_ping_pong)
+    if (compares(report.result.workload))
         notes.emplace_back("latency is of round trips; filling and comparing their bytes is in it");
     else if (work == bench::Work::write_ping_pong)
         notes.emplace_back(
@@ -415,6 +446,8 @@ Words notes_of(const BenchReport& report) {
         notes.emplace_back(
             "data was not verified: the peer's memory was opened for READ only (--verify overwrites it, and "
             "verifies)");
+    if (report.result.workload.is_symmetric())
+        notes.emplace_back("one way is half of a round trip; the clocks of the two ends are never compared");
     const auto& shares = report.result.shares;
     if (!shares.empty() && shares.front().latencies.count() == 0)
         notes.emplace_back(
@@ -496,8 +529,8 @@ Record bench_record(const BenchReport& report) {
     }
     record.add("parameters", Value(std::make_shared<Record>(parameters_record(report))), Show::everywhere,
                "\n" + bench_title(report.result));
-    record.add("total", Value(std::make_shared<Record>(total_record(report.result))), Show::everywhere,
-               "\ntotal");
+    record.add("total", Value(std::make_shared<Record>(total_record(report.result, report.rig.peer_given))),
+               Show::everywhere, "\ntotal");
     add_reverse(record, report);
     add_intervals(record, report.result);
     add_shares(record, report.result);

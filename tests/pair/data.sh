@@ -40,8 +40,32 @@ test_measuring() {
 	check_do 2 "kxfer bench read --duration 1 $node1"
 	check_do 2 "kxfer bench write --duration 1 $node1"
 	check_do 2 "kxfer bench send --duration 1 $node1"
-	check_do 2 "kxfer bench all --duration 0.5 $node1"
 	check_do 2 "kxfer compare --seconds 1 $node1"
+	end_serve
+}
+
+# All ten figures, and what a peer that only serves a file cannot offer.
+test_ten_figures() {
+	begin_serve bench "bench=mem:16M --writable --mailbox --bench"
+	check_do 2 "kxfer --json bench all --duration 0.5 $node1 >/tmp/all && cat /tmp/all && \
+		jq -e 'length == 10 and all(.error == null)' /tmp/all && \
+		jq -e '.[1:] | all(.rate_per_s > 0 and .peer_cpu_per_operation_ns != null)' /tmp/all" 120
+	end_serve
+	begin_serve inbox "inbox=mem:1M"
+	check_do 2 "kxfer --json bench all --duration 0.5 $node1 >/tmp/all && cat /tmp/all && \
+		jq -e '[.[] | select(.by_ping) | .rate_per_s > 0] == [true, true, true]' /tmp/all" 120
+	end_serve
+}
+
+# The kernels of both nodes carry each round trip; one way is half of it.
+test_round_trips_between_two_nodes() {
+	local op
+	begin_serve bench "bench=mem:1M --bench"
+	for op in send-ping-pong notify-ping-pong write-ping-pong ping-pong; do
+		check_do 2 "kxfer --json bench $op --count 100 --size 4000 $node1 >/tmp/trip && cat /tmp/trip && \
+			jq -e '.total | .operations == 100 and .peer_usage_source == \"the peer\"' /tmp/trip"
+	done
+	check_do 2 "kxfer --json bench notify-ping-pong --count 100 $node1 | jq -e '.total.verified'"
 	end_serve
 }
 

@@ -37,29 +37,59 @@ test_all_measures_a_link_in_one_screen() {
 	expect 0 kxfer --json bench all --duration 0.2
 	expect_json length 10
 	expect_json 'map(select(.error != null)) | length' 0
-	expect_json 'map(select(.rate_per_s > 0 and .operations > 0)) | length' 10
-	expect_json 'map(select(.depth == 1) | .p50_ns > 0) | all' true
-	expect_json 'map(select(.operation != "ping-pong") | .bandwidth_bytes_per_s > 0) | all' true
+	expect_json '.[0] | "\(.operation) \(.connect_ns > 0) \(.p50_ns)"' "connect true null"
+	expect_json '.[1:] | map(.rate_per_s > 0 and .operations > 0 and .cpu_per_operation_ns != null) | all' true
+	expect_json '.[1:] | map(select(.depth == 1) | .p50_ns > 0) | all' true
+	expect_json '.[1:] | map(select(.operation != "send-ping-pong") | .bandwidth_bytes_per_s > 0) | all' true
+	expect_json 'map(select(.operation == "send-ping-pong") | .bandwidth_bytes_per_s) | tostring' "[null]"
 	expect 0 kxfer bench all --duration 0.2
-	expect_stdout "ping-pong"
+	expect_stdout "send 64 B and back"
+	[ "$(awk '{ if (length > n) n = length } END { print n }' "$work/stdout")" -le 80 ] ||
+		fail "it is wider than 80 columns"
+	expect_stderr "a SEND one way is half of there and back"
 	expect 2 kxfer bench all --size 4K
 	expect_stderr "sizes, depths and loads of its own"
 	expect 2 kxfer bench all --assert 'p99<1s'
 	expect_stderr "judges nothing"
 }
 
-# What the peer does not grant is left out, with the reason.
+# The time to connect is not known if links in all contexts are up.
+unknown='.[1:] | map(select(.error != null) | "\(.operation) \(.size_bytes)") | join(", ")'
+
+# What the peer does not offer is left out, with the reason.
 test_all_goes_on_without_what_the_peer_lacks() {
-	serve bench=mem:64M --writable --mailbox --bench
+	serve bench=mem:64M --writable --bench
 	expect 0 kxfer --json bench all --duration 0.1 "$peer"
-	expect_json 'map(select(.error != null) | .operation) | tostring' '["fetch-add"]'
+	expect_json "$unknown" "send 64"
+	expect_json 'map(select(.operation == "send-ping-pong") | .peer_cpu_per_operation_ns > 0) | all' true
 	expect 0 kxfer bench all --duration 0.1 "$peer"
-	expect_stderr "fetch-add of 8 bytes"
+	grep -qE '^send 64 B x32 +not known' "$work/stdout" || fail "it does not say that it is not known"
+	expect_stderr "not known: send 64 B x32: "
+	expect_stderr "all figures need there: kxfer serve bench=mem:8M --writable --mailbox --bench"
+	expect_stderr "is the peer's word"
+}
+
+# Any listener has @ping, so READs of up to its length are measured.
+test_all_measures_a_peer_that_only_serves_files() {
+	head -c 100000 /dev/urandom >"$work/file"
+	serve "$work/file"
+	expect 0 kxfer --json bench all --duration 0.1 "$peer"
+	expect_json 'map(select(.by_ping) | "\(.operation) \(.size_bytes) \(.depth) \(.operations > 0)") | join(", ")' \
+		"read 64 1 true, read 64 16 true, read 65536 1 true"
+	expect_json "$unknown" "write 64, send-ping-pong 64, send 64, write 65536, read 1048576, write 1048576"
+	expect 0 kxfer bench all --duration 0.1 "$peer"
+	expect_stderr "READs are of its @ping"
+	expect 0 kxfer get "$peer/file" "$work/back"
+	expect_equal_files "$work/file" "$work/back"
+	stop_serve
+	expect 1 kxfer --json bench all --timeout 2 "$peer:7999"
+	expect_error_json '.errno | length > 3' true
 }
 
 test_all_says_what_an_engine_cannot_do() {
 	expect 0 kxfer bench all --engine verbs --duration 0.1
 	expect_stderr "can only be done by engine job"
+	expect_stderr "only the engines of the module have links"
 }
 
 test_many_at_once_are_timed_one_by_one() {
@@ -328,6 +358,7 @@ test_cpu_time_switches_and_system_calls_an_operation() {
 test_the_other_end_and_the_node_are_told_what_they_took() {
 	expect 0 kxfer --json bench ping-pong --count 1000 --warm-up 10 --judge-anyway
 	expect_json '.total | .peer_cpu_per_operation_ns > 0 and .peer_switches_per_operation >= 0' true
+	expect_json '.total.peer_usage_source' "this node"
 	expect_json '.total | .node_cpu_per_operation_ns >= .node_softirq_per_operation_ns' true
 	expect 0 kxfer bench write --duration 0.5 --judge-anyway --assert 'peer_cpu<1s,node_cpu>0ns,node_softirq<1s'
 	grep -qE '^ +CPU time at the peer +[0-9]' "$work/stdout" || fail "the peer's CPU time is not told"
@@ -339,6 +370,9 @@ test_the_other_end_and_the_node_are_told_what_they_took() {
 	stop_serve
 	serve bench=mem:1M --writable --bench
 	expect 0 kxfer --json bench read "$peer" $quick --assert 'peer_cpu<1s,peer_switches<100'
+	expect_json '.total.peer_usage_source' "the peer"
+	expect 0 kxfer bench read "$peer" $quick
+	expect_stdout "CPU time at the peer, as it says"
 }
 
 # The peer is another node only by its address here. Its process reports its own node, if it
@@ -357,7 +391,6 @@ test_a_peer_that_takes_part_tells_what_node_it_is() {
 	expect_json '"\(.peer_kernel) \(.peer_cpu == .cpu)"' "$(uname -r) $(uname -m) true"
 	expect 0 kxfer bench read "$peer" $quick
 	grep "^peer's kernel " "$work/stdout" | grep -qF " $(uname -r)" || fail "the peer's kernel is not told"
-	expect_json '.total.peer_usage_source' "this node"
 }
 
 # Each READ takes one packet there and one back; the same device sends and receives both.
@@ -369,9 +402,6 @@ test_the_device_s_counters_are_told_or_why_there_are_none() {
 			expect_json '.notes | join(" ") | test("keeps no counters")' true
 			continue
 		fi
-	expect_json '.total.peer_usage_source' "the peer"
-	expect 0 kxfer bench read "$peer" $quick
-	expect_stdout "CPU time at the peer, as it says"
 		expect_json '.device_counters | .sent_pkts >= 600 and .sent_pkts < 1200' true
 	done
 	[ "$KXFER_PROVIDER" = siw ] || {

@@ -55,6 +55,7 @@ tl::expected<BenchReport, Failure> begin_report(const BenchOptions& options, con
     report.plan = plan_of(options, context);
     if (options.workload.is_mix()) report.mix = bench::mix_text(options.mix);
     report.plan.stages = options.stages;
+    report.plan.count_calls = !options.all; // there is no time for a block of its own
     report.plan.surroundings = surroundings_of(rig, report.from.device);
     return report;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/try.hpp"
+#include "bench/engines/connect_time.hpp"
 #include "bench/engines/job_engine.hpp"
 #include "bench/engines/kverbs_engine.hpp"
 #include "bench/engines/ping_pong.hpp"
@@ -496,6 +497,12 @@ tl::expected<Rig, Failure> set_up(const RigOptions& options, uint64_t bytes, uns
     if (!rig) return rig;
     TRY(connect_engines(options, *rig, depth, batch));
     return rig;
+}
+
+tl::expected<std::optional<double>, Failure> time_link(const RigOptions& options, const Rig& rig) {
+    auto took = bench::time_connect(path_options(options, rig));
+    if (!took) return tl::make_unexpected(path_failure(options, rig, took.error()));
+    return *took;
 }
 
 tl::expected<std::unique_ptr<bench::Requester>, Error> ask_peer(const RigOptions& options, const Rig& rig) {

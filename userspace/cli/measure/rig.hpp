@@ -117,6 +117,9 @@ tl::expected<Rig, Failure> set_up_client(const RigOptions& options, const Place&
 tl::expected<void, Failure> connect_engines(const RigOptions& options, Rig& rig, unsigned depth,
                                             unsigned batch);
 
+// How long a new link to the rig's listener takes, in ns; empty: links in all contexts are up already.
+tl::expected<std::optional<double>, Failure> time_link(const RigOptions& options, const Rig& rig);
+
 // A requester to the peer's counterpart for the first client's export.
 tl::expected<std::unique_ptr<bench::Requester>, Error> ask_peer(const RigOptions& options, const Rig& rig);
 

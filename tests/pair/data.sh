@@ -69,4 +69,11 @@ test_round_trips_between_two_nodes() {
 	end_serve
 }
 
+test_tune() {
+	begin_serve inbox "inbox=mem:1M"
+	check_do 2 "kxfer --json tune $node1 >/tmp/tune && cat /tmp/tune && jq -e '.choices.silence.value_ns > 0' /tmp/tune && \
+		kxfer tune $node1" 120
+	end_serve
+}
+
 run_tests 2

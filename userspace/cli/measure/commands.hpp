@@ -14,5 +14,6 @@ struct Program;
 void setup_bench(CLI::App& app, Program& program);
 void setup_compare(CLI::App& app, Program& program);
 void setup_sweep(CLI::App& app, Program& program);
+void setup_tune(CLI::App& app, Program& program);
 
 } // namespace kxfer::cli

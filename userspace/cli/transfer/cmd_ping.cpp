@@ -20,6 +20,7 @@
 #include "cli/node/file.hpp"
 #include "cli/node/interrupt.hpp"
 #include "cli/transfer/commands.hpp"
+#include "cli/transfer/ping_pattern.hpp"
 #include "cli/transfer/quantile.hpp"
 
 namespace kxfer::cli {
@@ -38,13 +39,6 @@ struct Tally {
     uint64_t sent = 0;
     std::vector<double> times_ns; // of the READs that were answered
 };
-
-// The pattern of @ping; see KXFER_PING_SIZE.
-bool is_pattern(std::span<const std::byte> bytes) {
-    for (size_t i = 0; i < bytes.size(); i++)
-        if (bytes[i] != static_cast<std::byte>(i * 7 + i / 256)) return false;
-    return true;
-}
 
 Record summary_of(const Remote& remote, const Tally& tally) {
     const uint64_t answered = tally.times_ns.size();
@@ -96,7 +90,7 @@ struct Pinger {
         const auto done = connection.session.run(job, options.common.timeout());
         const uint64_t took = kxfer_clock_ns() - began;
         if (!done) return tl::make_unexpected(done.error());
-        if (!is_pattern(buffer())) return fail("wrong bytes from", remote.text(), EBADMSG);
+        if (!is_ping_pattern(buffer())) return fail("wrong bytes from", remote.text(), EBADMSG);
         return static_cast<double>(took);
     }
 

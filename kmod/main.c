@@ -19,6 +19,7 @@
 #include "link/cq.h"
 #include "link/link.h"
 #include "link/listener.h"
+#include "link/net.h"
 #include "node/device.h"
 #include "share/exposure.h"
 #include "share/ping.h"
@@ -46,9 +47,12 @@ static int __init kxfer_init(void)
 	ret = kxfer_link_init(&kxfer_role_initiator, &kxfer_role_passive);
 	if (ret)
 		goto err_cq;
-	ret = kxfer_exposure_init();
+	ret = kxfer_net_init();
 	if (ret)
 		goto err_link;
+	ret = kxfer_exposure_init();
+	if (ret)
+		goto err_net;
 	ret = kxfer_ping_publish();
 	if (ret)
 		goto err_exposure;
@@ -73,6 +77,8 @@ err_ping:
 	kxfer_ping_withdraw();
 err_exposure:
 	kxfer_exposure_exit();
+err_net:
+	kxfer_net_exit();
 err_link:
 	kxfer_link_exit();
 err_cq:
@@ -95,6 +101,7 @@ static void __exit kxfer_exit(void)
 	kxfer_listener_exit();
 	kxfer_ping_withdraw();
 	kxfer_exposure_exit();
+	kxfer_net_exit();
 	kxfer_link_exit();
 	kxfer_cq_exit();
 	kxfer_line_exit();

@@ -209,4 +209,11 @@ static void done##_in_task(struct io_tw_req req, io_tw_token_t token)		\
 #define KXFER_IMPORT		MODULE_IMPORT_NS("KXFER")
 #endif
 
+/* Before 7.2 rxe sends and receives in the first network namespace only. */
+#if KERNEL_VERSION(7, 2, 0) > LINUX_VERSION_CODE
+#define KXFER_RXE_HAS_NETS	0
+#else
+#define KXFER_RXE_HAS_NETS	1
+#endif
+
 #endif /* KXFER_COMPAT_H */

@@ -105,6 +105,7 @@
 	X(LINK, ENOMEM, "memory: a link") \
 	X(LINK_PD, ENOMEM, "ib_alloc_pd()") \
 	X(LINK_THREAD, ENOMEM, "kthread_create(): kxfer_connect") \
+	X(NET_OPS, ENOMEM, "register_pernet_subsys()") \
 	X(LINK_WORKQUEUE, ENOMEM, "alloc_workqueue()") \
 	X(LINK_HANDLERS, ENOMEM, "alloc_workqueue(): handlers") \
 	X(LINK_LIFE, ENOMEM, "alloc_workqueue(): keep-alive and teardown") \

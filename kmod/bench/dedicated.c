@@ -336,8 +336,7 @@ static int check_addresses(const struct kxfer_dedicated_open *cmd)
 	       -EINVAL : 0;
 }
 
-static int check_open(const struct kxfer_session *session,
-		      const struct kxfer_dedicated_open *cmd)
+static int check_open(const struct kxfer_dedicated_open *cmd)
 {
 	if (cmd->flags & ~(KXFER_DEDICATED_F_WRITE | KXFER_DEDICATED_F_IMM |
 			   KXFER_DEDICATED_F_ANSWERED | KXFER_DEDICATED_F_QKEY |
@@ -352,8 +351,7 @@ static int check_open(const struct kxfer_session *session,
 	    (cmd->context == KXFER_CONTEXT_POLLED || cmd->context == KXFER_CONTEXT_DIRECT))
 		return -EINVAL;
 	return check_addresses(cmd) ?: check_op(cmd) ?: check_transport(cmd) ?:
-	       check_messages(cmd) ?:
-	       session->init_net ? 0 : -EOPNOTSUPP;
+	       check_messages(cmd);
 }
 
 static struct kxfer_dedicated *dedicated_alloc(const struct kxfer_dedicated_open *cmd)
@@ -385,6 +383,7 @@ static struct kxfer_link *start(struct kxfer_session *session,
 {
 	struct kxfer_dedicated *dedicated = dedicated_alloc(cmd);
 	struct kxfer_link_key key = {
+		.net = session->net,
 		.remote = cmd->remote,
 		.local = cmd->local,
 		.context = cmd->context,
@@ -435,7 +434,7 @@ int kxfer_dedicated_open(struct kxfer_session *session, void *arg)
 	cmd->mtu = 0;
 	if (!capable(CAP_NET_ADMIN))
 		return -EPERM;
-	ret = check_open(session, cmd);
+	ret = check_open(cmd);
 	if (ret)
 		return ret;
 	link = start(session, cmd);

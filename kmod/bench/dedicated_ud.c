@@ -268,7 +268,7 @@ int kxfer_dedicated_make_ud(struct kxfer_lane *lane)
 	if (!dedicated->ud.wanted)
 		return 0;
 	id = kxfer_try_ptr(UD_ID,
-			   rdma_create_id(&init_net, ud_event, lane, RDMA_PS_UDP, IB_QPT_UD));
+			   rdma_create_id(link->net, ud_event, lane, RDMA_PS_UDP, IB_QPT_UD));
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 	dedicated->ud.id = id;

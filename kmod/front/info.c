@@ -4,8 +4,9 @@
  *
  * For each kind, the file of the objects has a function that fills an array with the records
  * after a cursor, under a lock of its own. Here the records are cut to the caller's stride
- * and copied. debugfs uses the same records. @viewer is NULL for callers with CAP_NET_ADMIN.
- * Others see exports, sessions and lines of their own uid, links on which a session of that uid has
+ * and copied. A caller sees what is in the network namespace of its session. debugfs uses the same
+ * records, of all namespaces; there @viewer is NULL. Callers without CAP_NET_ADMIN see exports,
+ * sessions and lines of their own uid, links on which a session of that uid has
  * a peer, with their lanes, and links by which a peer holds exports of that uid.
  *
  * A user that shares a link sees no more than by joining it: PEER_OPEN is open to every user,
@@ -39,35 +40,30 @@
 static u32 device_records(const struct kxfer_viewer *viewer, u64 *cursor,
 			  void *records, u32 nr)
 {
-	return kxfer_device_info(cursor, records, nr);
+	return kxfer_device_info(viewer ? viewer->session->net : NULL, cursor, records, nr);
 }
 
 static u32 listener_records(const struct kxfer_viewer *viewer, u64 *cursor,
 			    void *records, u32 nr)
 {
-	return kxfer_listener_info(cursor, records, nr);
-}
-
-static const struct kxfer_session *session_of(const struct kxfer_viewer *viewer)
-{
-	return viewer ? viewer->session : NULL;
+	return kxfer_listener_info(viewer, cursor, records, nr);
 }
 
 static u32 export_records(const struct kxfer_viewer *viewer, u64 *cursor,
 			  void *records, u32 nr)
 {
-	return kxfer_export_info(session_of(viewer), cursor, records, nr);
+	return kxfer_export_info(viewer, cursor, records, nr);
 }
 
 static u32 session_records(const struct kxfer_viewer *viewer, u64 *cursor,
 			   void *records, u32 nr)
 {
-	return kxfer_session_info(session_of(viewer), cursor, records, nr);
+	return kxfer_session_info(viewer, cursor, records, nr);
 }
 
 static u32 line_records(const struct kxfer_viewer *viewer, u64 *cursor, void *records, u32 nr)
 {
-	return kxfer_story_info(session_of(viewer), cursor, records, nr);
+	return kxfer_story_info(viewer, cursor, records, nr);
 }
 
 static u32 counter_records(const struct kxfer_viewer *viewer, u64 *cursor,
@@ -158,7 +154,7 @@ static void note_links_of(struct kxfer_session *session, void *context)
 {
 	struct kxfer_viewer *viewer = context;
 
-	if (kxfer_session_sees(viewer->session, session, session->uid))
+	if (kxfer_viewer_sees(viewer, session, session->uid, session->net))
 		kxfer_peer_note_links(session, &viewer->links);
 }
 
@@ -170,7 +166,7 @@ static int note_links(struct kxfer_viewer *viewer)
 	if (ret)
 		return ret;
 	kxfer_session_for_each(note_links_of, viewer);
-	kxfer_export_note_links(viewer->session, &viewer->links);
+	kxfer_export_note_links(viewer, &viewer->links);
 	return 0;
 }
 
@@ -200,7 +196,7 @@ static int list_for(const struct kxfer_viewer *viewer, struct kxfer_info *cmd)
 /** kxfer_info_list() - KXFER_INFO */
 int kxfer_info_list(struct kxfer_session *session, void *arg)
 {
-	struct kxfer_viewer viewer = { .session = session };
+	struct kxfer_viewer viewer = { .session = session, .admin = capable(CAP_NET_ADMIN) };
 	struct kxfer_info *cmd = arg;
 	int ret = 0;
 
@@ -209,8 +205,8 @@ int kxfer_info_list(struct kxfer_session *session, void *arg)
 	if (cmd->__reserved || !cmd->nr || cmd->nr > NR_MAX || cmd->stride < 8 ||
 	    cmd->stride > STRIDE_MAX)
 		return -EINVAL;
-	if (capable(CAP_NET_ADMIN))
-		return list_for(NULL, cmd);
+	if (viewer.admin)
+		return list_for(&viewer, cmd);
 	xa_init_flags(&viewer.links, XA_FLAGS_ACCOUNT);
 	if (cmd->kind == KXFER_INFO_LINKS || cmd->kind == KXFER_INFO_LANES)
 		ret = note_links(&viewer);

@@ -14,7 +14,8 @@
  *  3. Exports: waited for until they are withdrawn (exposure.c). Afterwards no peer reaches
  *     the session's memory, and no event comes: delivery looks at the export's session under
  *     the export's lock.
- *  4. Listeners of the session.
+ *  4. Listeners of the session; then the links of its network namespace have no session any
+ *     more, if this was the last one there (net.c).
  *  5. Regions: no users are left; unmapped and unpinned.
  */
 #include "base/log.h"
@@ -22,13 +23,11 @@
 #include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/kxfer.h>
-#include <linux/nsproxy.h>
 #include <linux/poll.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
-#include <net/net_namespace.h>
 
 #include "base/fault.h"
 #include "base/stats.h"
@@ -42,6 +41,7 @@
 #include "job/target.h"
 #include "job/uring.h"
 #include "link/listener.h"
+#include "link/net.h"
 #include "node/charge.h"
 #include "node/memory.h"
 #include "node/region.h"
@@ -83,7 +83,6 @@ struct kxfer_session *kxfer_session_create(const struct file *file)
 	session->pid = task_tgid_nr(current);
 	session->uid = from_kuid_munged(&init_user_ns, current_euid());
 	session->gid = from_kgid_munged(&init_user_ns, current_egid());
-	session->init_net = net_eq(current->nsproxy->net_ns, &init_net);
 	session->user = kxfer_user_get();
 	if (!session->user) {
 		ret = -ENOMEM;
@@ -110,13 +109,15 @@ struct kxfer_session *kxfer_session_create(const struct file *file)
 	session->look_ns = KXFER_LOOK_PROBE_NS;
 	INIT_DELAYED_WORK(&session->uring_watch, kxfer_uring_watch);
 	spin_lock_init(&session->event_lock);
+	session->net = kxfer_net_join();
 	ret = publish(session);
 	if (ret)
-		goto err_share;
+		goto err_net;
 	kxfer_stat_inc(KXFER_STAT_LIVE_SESSIONS);
 	return session;
 
-err_share:
+err_net:
+	kxfer_net_leave(session->net);
 	kxfer_user_return(session->user, KXFER_SHARE_SESSIONS, 1);
 err_user:
 	kxfer_user_put(session->user);
@@ -200,6 +201,7 @@ void kxfer_session_destroy(struct kxfer_session *session)
 	kxfer_delay(SESSION_EXPORTS);
 	end_withdrawals(session);
 	kxfer_listener_end_session(session);
+	kxfer_net_leave(session->net);
 	kxfer_delay(SESSION_REGIONS);
 	destroy_regions(session);
 	kxfer_charge_drop(&session->charges);
@@ -233,7 +235,7 @@ static void fill_info(struct kxfer_session *session, struct kxfer_info_session *
 }
 
 /** kxfer_session_info() - INFO records of sessions after *cursor; see info.c */
-u32 kxfer_session_info(const struct kxfer_session *viewer, u64 *cursor,
+u32 kxfer_session_info(const struct kxfer_viewer *viewer, u64 *cursor,
 		       void *records, u32 nr)
 {
 	struct kxfer_info_session *info = records;
@@ -244,7 +246,8 @@ u32 kxfer_session_info(const struct kxfer_session *viewer, u64 *cursor,
 	list_for_each_entry(session, &sessions, node) {
 		if (n == nr)
 			break;
-		if (session->id <= *cursor || !kxfer_session_sees(viewer, session, session->uid))
+		if (session->id <= *cursor ||
+		    !kxfer_viewer_sees(viewer, session, session->uid, session->net))
 			continue;
 		fill_info(session, &info[n++]);
 		*cursor = session->id;

@@ -7,10 +7,11 @@
 
 struct file;
 struct kxfer_session;
+struct kxfer_viewer;
 
 struct kxfer_session *kxfer_session_create(const struct file *file);
 void kxfer_session_destroy(struct kxfer_session *session);
-u32 kxfer_session_info(const struct kxfer_session *viewer, u64 *cursor,
+u32 kxfer_session_info(const struct kxfer_viewer *viewer, u64 *cursor,
 		       void *records, u32 nr);
 void kxfer_session_for_each(void (*look)(struct kxfer_session *session, void *context),
 			    void *context);

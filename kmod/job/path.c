@@ -99,13 +99,15 @@ static int set_secret(struct kxfer_paths *paths, const struct kxfer_peer_open *c
 /**
  * kxfer_paths_create() - the paths that a caller gives
  * @cmd: copy of the user's; what concerns no path is checked
+ * @net: network namespace, which the caller holds as long as the paths
  *
  * Return: the paths, with the first as that of the link; or ERR_PTR: -EINVAL, -EFAULT, -ENOMEM, or
  * an error of kxfer_key_create().
  */
-struct kxfer_paths *kxfer_paths_create(const struct kxfer_peer_open *cmd)
+struct kxfer_paths *kxfer_paths_create(const struct kxfer_peer_open *cmd, struct net *net)
 {
 	struct kxfer_paths *paths;
+	u32 i;
 	int ret;
 
 	if (cmd->nr_via > KXFER_MAX_VIA || !cmd->nr_via != !cmd->via ||
@@ -116,6 +118,8 @@ struct kxfer_paths *kxfer_paths_create(const struct kxfer_peer_open *cmd)
 	if (!paths)
 		return ERR_PTR(-ENOMEM);
 	paths->nr = 1 + cmd->nr_via;
+	for (i = 0; i < paths->nr; i++)
+		paths->keys[i].net = net;
 	ret = set_first(paths, cmd) ?: set_others(paths, cmd) ?: set_secret(paths, cmd);
 	if (!ret)
 		return paths;

@@ -8,6 +8,7 @@
 #include "link/link.h"
 
 struct kxfer_peer_open;
+struct net;
 
 /**
  * struct kxfer_paths - the ways to a peer, the first of which is preferred
@@ -22,7 +23,7 @@ struct kxfer_paths {
 	struct kxfer_link_key keys[];
 };
 
-struct kxfer_paths *kxfer_paths_create(const struct kxfer_peer_open *cmd);
+struct kxfer_paths *kxfer_paths_create(const struct kxfer_peer_open *cmd, struct net *net);
 void kxfer_paths_free(struct kxfer_paths *paths);
 
 /* KXFER_WIRE_FEATURE_* of a link whose jobs may outlive it. */

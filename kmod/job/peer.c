@@ -298,13 +298,11 @@ static struct kxfer_peer *peer_alloc(struct kxfer_session *session)
 /* Take the paths, and make the line that the caller wants, if any. Return: 0 or -errno. */
 static int prepare(struct kxfer_peer *peer, const struct kxfer_peer_open *cmd)
 {
-	struct kxfer_paths *paths = kxfer_paths_create(cmd);
+	struct kxfer_paths *paths = kxfer_paths_create(cmd, peer->session->net);
 
 	if (IS_ERR(paths))
 		return PTR_ERR(paths);
 	peer->paths = paths;
-	if (!peer->session->init_net)
-		return -EOPNOTSUPP;
 	if (!cmd->loss_ms)
 		return 0;
 	peer->line = kxfer_line_create(peer, cmd->loss_ms);

@@ -151,7 +151,7 @@ static void fill_info(struct kxfer_line *line, struct kxfer_info_line *info)
 }
 
 /** kxfer_story_info() - INFO records of lines after *cursor; see info.c */
-u32 kxfer_story_info(const struct kxfer_session *viewer, u64 *cursor, void *records, u32 nr)
+u32 kxfer_story_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records, u32 nr)
 {
 	struct kxfer_info_line *info = records;
 	struct kxfer_line *line;
@@ -162,7 +162,8 @@ u32 kxfer_story_info(const struct kxfer_session *viewer, u64 *cursor, void *reco
 		if (n == nr)
 			break;
 		if (line->story.id <= *cursor || !READ_ONCE(line->peer->id) ||
-		    !kxfer_session_sees(viewer, line->peer->session, line->story.uid))
+		    !kxfer_viewer_sees(viewer, line->peer->session, line->story.uid,
+				       line->peer->session->net))
 			continue;
 		fill_info(line, &info[n++]);
 		*cursor = line->story.id;

@@ -10,7 +10,7 @@
 
 struct kxfer_line;
 struct kxfer_link;
-struct kxfer_session;
+struct kxfer_viewer;
 
 /**
  * struct kxfer_story - the last events of a line
@@ -37,6 +37,6 @@ void kxfer_story_end(struct kxfer_line *line);
 void kxfer_story_tell(struct kxfer_line *line, u32 type, u64 link, int error, u32 nr);
 void kxfer_story_moved(struct kxfer_line *line, struct kxfer_link *old, struct kxfer_link *link);
 void kxfer_story_broke(struct kxfer_line *line, struct kxfer_link *link);
-u32 kxfer_story_info(const struct kxfer_session *viewer, u64 *cursor, void *records, u32 nr);
+u32 kxfer_story_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records, u32 nr);
 
 #endif /* KXFER_STORY_H */

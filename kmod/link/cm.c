@@ -526,7 +526,8 @@ static int create_id(struct kxfer_lane *lane)
 	struct rdma_cm_id *id;
 
 	id = kxfer_try_ptr(CM_ID,
-			   rdma_create_id(&init_net, lane_event, lane, RDMA_PS_TCP, IB_QPT_RC));
+			   rdma_create_id(lane->link->net, lane_event, lane, RDMA_PS_TCP,
+					  IB_QPT_RC));
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 	lane->cm_id = id;
@@ -731,15 +732,16 @@ static bool is_of_path(struct rdma_cm_id *id)
 	       is_gid_of(&route->path_rec->sgid, &route->addr.src_addr);
 }
 
-static u32 find_link(const struct kxfer_wire_hello *hello, const struct kxfer_addr *peer,
-		     struct kxfer_keys *keys, const struct kxfer_patience *patience,
+static u32 find_link(struct net *net, const struct kxfer_wire_hello *hello,
+		     const struct kxfer_addr *peer, struct kxfer_keys *keys,
+		     const struct kxfer_patience *patience,
 		     struct kxfer_link **link)
 {
 	if (hello->kind == KXFER_WIRE_DATA) {
-		*link = kxfer_link_find_cookie(hello, peer);
+		*link = kxfer_link_find_cookie(net, hello, peer);
 		return *link ? KXFER_REFUSAL_NONE : KXFER_REFUSAL_COOKIE;
 	}
-	*link = kxfer_link_create_passive(peer);
+	*link = kxfer_link_create_passive(net, peer);
 	if (IS_ERR(*link))
 		return PTR_ERR(*link) == -EDQUOT ? KXFER_REFUSAL_LIMIT :
 		       KXFER_REFUSAL_RESOURCES;
@@ -790,7 +792,7 @@ static u32 check_key_wanted(const struct kxfer_wire_hello *hello, const struct k
 
 /**
  * kxfer_cm_request() - handle a connection request to a listener
- * @id: id of the new connection
+ * @id: id of the new connection, of the listener's network namespace
  * @event: RDMA_CM_EVENT_CONNECT_REQUEST
  * @any_port: the listener takes any source port
  * @keys: keys of which one has to be proved; NULL: the listener has none
@@ -821,7 +823,8 @@ int kxfer_cm_request(struct rdma_cm_id *id, const struct rdma_cm_event *event,
 	if (!refusal)
 		refusal = check_key_wanted(hello, keys);
 	if (!refusal)
-		refusal = find_link(hello, &peer, keys, patience, &link);
+		refusal = find_link(id->route.addr.dev_addr.net, hello, &peer, keys, patience,
+				    &link);
 	if (refusal)
 		goto refused;
 	refusal = add_passive_lane(link, id, event);

@@ -52,7 +52,7 @@
  *  6. The PD is freed and the device let go, so that the device's removal can go on. The
  *     module's exit waits for the end of all links, and then for the queues on which a
  *     withdrawal or a teardown may still be returning (kxfer_exposure_exit(),
- *     kxfer_link_exit()). No network namespace is held: all ids are of init_net, which stays.
+ *     kxfer_link_exit()). The network namespace is held up to the end of the struct (net.c).
  *  7. DEAD. Sessions' targets and peers may hold references to the struct, but can only read
  *     its state.
  *
@@ -70,6 +70,7 @@
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
+#include <net/net_namespace.h>
 
 #include "base/fault.h"
 #include "base/state.h"
@@ -81,6 +82,7 @@
 #include "link/lane.h"
 #include "link/link.h"
 #include "link/link_ops.h"
+#include "link/net.h"
 #include "node/device.h"
 #include "node/memory.h"
 
@@ -131,6 +133,7 @@ static void link_release(struct kref *ref)
 	xa_destroy(&link->revoked);
 	xa_destroy(&link->grants);
 	mem_cgroup_put(link->memcg);
+	put_net(link->net);
 	/* The end of a target's last job may be about to look at @wait. */
 	kfree_rcu(link, rcu);
 	kxfer_stat_dec(KXFER_STAT_LIVE_LINKS);
@@ -165,14 +168,15 @@ static void device_gone(struct kxfer_device_user *user)
 /**
  * kxfer_link_alloc() - make a link, not published yet
  * @initiator: made by this node
+ * @net: network namespace of the link
  * @ops: hooks of the user of the link; NULL: the hooks of shared links
  * @context: private pointer for @ops
  *
  * The link, and all that its lanes allocate later, is charged to the active memory cgroup.
  * May sleep. Return: the link, CONNECTING, with the one reference of its life; or NULL.
  */
-struct kxfer_link *kxfer_link_alloc(bool initiator, const struct kxfer_link_ops *ops,
-				    void *context)
+struct kxfer_link *kxfer_link_alloc(bool initiator, struct net *net,
+				    const struct kxfer_link_ops *ops, void *context)
 {
 	struct kxfer_link *link;
 
@@ -182,6 +186,7 @@ struct kxfer_link *kxfer_link_alloc(bool initiator, const struct kxfer_link_ops 
 	kref_init(&link->ref);
 	INIT_LIST_HEAD(&link->node);
 	link->initiator = initiator;
+	link->net = get_net(net);
 	link->ops = ops ?: shared_ops[initiator];
 	__module_get(link->ops->owner);
 	link->context = context;
@@ -386,11 +391,15 @@ void kxfer_link_unuse(struct kxfer_link *link)
  * @link: CONNECTING, without device
  * @ibdev: device of the cm_id of its first lane
  *
- * May sleep. Return: 0; -ENODEV; -EADDRNOTAVAIL if another device was asked for; or the error
- * of ib_alloc_pd().
+ * May sleep. Return: 0; -ENODEV; -EADDRNOTAVAIL if another device was asked for; the error of
+ * kxfer_net_check_device(); or that of ib_alloc_pd().
  */
 int kxfer_link_attach_device(struct kxfer_link *link, struct ib_device *ibdev)
 {
+	int ret = kxfer_net_check_device(link->net, ibdev);
+
+	if (ret)
+		return ret;
 	if (link->key.device[0] &&
 	    strcmp((const char *)link->key.device, dev_name(&ibdev->dev)))
 		return -EADDRNOTAVAIL;
@@ -401,12 +410,10 @@ int kxfer_link_attach_device(struct kxfer_link *link, struct ib_device *ibdev)
 	strscpy((char *)link->device_name, dev_name(&ibdev->dev), sizeof(link->device_name));
 	link->pd = kxfer_try_ptr(LINK_PD, ib_alloc_pd(ibdev, 0));
 	if (IS_ERR(link->pd)) {
-		int ret = PTR_ERR(link->pd);
-
+		ret = PTR_ERR(link->pd);
 		link->pd = NULL;
-		return ret;
 	}
-	return 0;
+	return ret;
 }
 
 /**

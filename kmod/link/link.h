@@ -24,12 +24,14 @@ struct kxfer_lane;
 struct kxfer_link_ops;
 struct kxfer_user;
 struct kxfer_viewer;
+struct net;
 
 #define KXFER_REQUEST_MS	15000	/* any request unanswered: link is dead */
 #define KXFER_IDLE_MS		30000	/* after this an unused link is closed */
 
 /**
  * struct kxfer_link_key - sessions with equal keys share a link
+ * @net: network namespace; held by the session or the link
  * @remote: the peer's listener
  * @local: own address asked for, family 0: any
  * @device: device asked for, or empty
@@ -42,6 +44,7 @@ struct kxfer_viewer;
  *	the link. Must be the last member: the comparison ends after @secret_id
  */
 struct kxfer_link_key {
+	struct net *net;
 	struct kxfer_addr remote;
 	struct kxfer_addr local;
 	u8 device[KXFER_DEVICE_NAME_MAX];
@@ -61,6 +64,7 @@ struct kxfer_link_key {
  * @node: in the list of links, from creation to teardown
  * @initiator: this node made the link and opens targets; else this node serves grants
  * @ops: hooks of the user of the link
+ * @net: network namespace of the link; a reference
  * @key: initiator: key that the link was made for
  * @context: private pointer for @ops; NULL if the link is shared
  * @user: initiator: user that is charged for the link while it is in the list; a reference
@@ -132,6 +136,7 @@ struct kxfer_link {
 	struct list_head node;
 	bool initiator;
 	const struct kxfer_link_ops *ops;
+	struct net *net;
 	struct kxfer_link_key key;
 	void *context;
 	struct kxfer_user *user;
@@ -214,8 +219,9 @@ struct kxfer_link *kxfer_link_dedicate(const struct kxfer_link_key *key,
 				       struct kxfer_user *user,
 				       const struct kxfer_link_ops *ops,
 				       void *context);
-struct kxfer_link *kxfer_link_create_passive(const struct kxfer_addr *peer);
-struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
+struct kxfer_link *kxfer_link_create_passive(struct net *net, const struct kxfer_addr *peer);
+struct kxfer_link *kxfer_link_find_cookie(const struct net *net,
+					  const struct kxfer_wire_hello *hello,
 					  const struct kxfer_addr *peer);
 struct kxfer_link *kxfer_link_find_former(const struct kxfer_link *link,
 					  const struct kxfer_wire_resume *resume);
@@ -223,12 +229,13 @@ void kxfer_link_rename_device(const struct kxfer_device *dev, const char *name);
 u32 kxfer_link_ids(u64 *cursor, u64 *ids, u32 nr);
 u32 kxfer_link_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records, u32 nr);
 u32 kxfer_lane_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records, u32 nr);
+void kxfer_link_fail_net(const struct net *net, int error);
 void kxfer_link_fail_all(int error);
 void kxfer_link_unpublish(struct kxfer_link *link);
 
 /* link.c */
-struct kxfer_link *kxfer_link_alloc(bool initiator, const struct kxfer_link_ops *ops,
-				    void *context);
+struct kxfer_link *kxfer_link_alloc(bool initiator, struct net *net,
+				    const struct kxfer_link_ops *ops, void *context);
 void *kxfer_link_kvzalloc(const struct kxfer_link *link, size_t bytes);
 void kxfer_link_start(struct kxfer_link *link);
 int kxfer_link_wait_live(struct kxfer_link *link, unsigned int timeout_ms);

@@ -13,7 +13,7 @@
  * the link of the first, and discards its own.
  *
  * The links of each direction are limited by max_links. Among the accepted links one peer (an
- * address) has at most max_links_per_peer, and few that are not LIVE yet. If a peer asks for a
+ * address in one network namespace) has at most max_links_per_peer, and few that are not LIVE yet. If a peer asks for a
  * link beyond a limit, the oldest link that has been half-open for seconds, or without a grant
  * for seconds, is closed: among those of this peer if its own limit is reached, else among
  * those of all peers. The initiator of the closed link connects again when it opens a target.
@@ -31,6 +31,7 @@
 #include <linux/random.h>
 #include <linux/sched/signal.h>
 #include <linux/timekeeping.h>
+#include <net/net_namespace.h>
 
 #include "base/state.h"
 #include "link/lane.h"
@@ -142,7 +143,7 @@ static struct kxfer_link *alloc_for(const struct kxfer_link_key *key, struct kxf
 	ret = kxfer_user_take(user, KXFER_SHARE_LINKS);
 	if (ret)
 		return ERR_PTR(ret);
-	link = kxfer_link_alloc(true, ops, context);
+	link = kxfer_link_alloc(true, key->net, ops, context);
 	if (!link) {
 		kxfer_user_return(user, KXFER_SHARE_LINKS, 1);
 		return ERR_PTR(-ENOMEM);
@@ -362,7 +363,7 @@ static int admit_to(const struct census *census, u32 max, u32 max_half_open)
 }
 
 /* Called with links_lock held. Admit one more link from @peer? Return: 0 or -EDQUOT. */
-static int admit(const struct kxfer_addr *peer)
+static int admit(const struct net *net, const struct kxfer_addr *peer)
 {
 	struct census all = {}, own = {};
 	u64 now_ns = ktime_get_ns();
@@ -372,7 +373,7 @@ static int admit(const struct kxfer_addr *peer)
 		if (link->initiator)
 			continue;
 		count_link(&all, link, now_ns);
-		if (same_host(&link->remote, peer))
+		if (net_eq(link->net, net) && same_host(&link->remote, peer))
 			count_link(&own, link, now_ns);
 	}
 	/* A peer at its own limit replaces only its own links. */
@@ -382,21 +383,22 @@ static int admit(const struct kxfer_addr *peer)
 
 /**
  * kxfer_link_create_passive() - make a link that a peer asks for
+ * @net: network namespace of the listener
  * @peer: address of the peer
  *
  * Does not sleep long. Return: the link, in the list, with the one reference of its
  * life, which its teardown drops; or ERR_PTR(-ENOMEM or -EDQUOT).
  */
-struct kxfer_link *kxfer_link_create_passive(const struct kxfer_addr *peer)
+struct kxfer_link *kxfer_link_create_passive(struct net *net, const struct kxfer_addr *peer)
 {
-	struct kxfer_link *link = kxfer_link_alloc(false, NULL, NULL);
+	struct kxfer_link *link = kxfer_link_alloc(false, net, NULL, NULL);
 	int ret;
 
 	if (!link)
 		return ERR_PTR(-ENOMEM);
 	link->remote = *peer;
 	spin_lock_bh(&links_lock);
-	ret = admit(peer) ?: publish(link);
+	ret = admit(net, peer) ?: publish(link);
 	spin_unlock_bh(&links_lock);
 	if (ret) {
 		kxfer_link_put(link);
@@ -417,11 +419,11 @@ static bool shows_cookie(const struct kxfer_link *link, const struct kxfer_wire_
 	return !crypto_memneq(link->cookie, hello->cookie, sizeof(link->cookie));
 }
 
-static bool is_cookie_of(const struct kxfer_link *link,
+static bool is_cookie_of(const struct kxfer_link *link, const struct net *net,
 			 const struct kxfer_wire_hello *hello,
 			 const struct kxfer_addr *peer)
 {
-	return !link->initiator && link->epoch == be64_to_cpu(hello->epoch) &&
+	return !link->initiator && net_eq(link->net, net) && link->epoch == be64_to_cpu(hello->epoch) &&
 	       link->remote.family == peer->family &&
 	       !memcmp(link->remote.addr, peer->addr, sizeof(peer->addr)) &&
 	       shows_cookie(link, hello);
@@ -429,19 +431,21 @@ static bool is_cookie_of(const struct kxfer_link *link,
 
 /**
  * kxfer_link_find_cookie() - the passive link that a data lane belongs to
+ * @net: network namespace of the listener
  * @hello: private data of the lane's connection request
  * @peer: address that the request comes from
  *
  * Return: a live link with one more reference, or NULL.
  */
-struct kxfer_link *kxfer_link_find_cookie(const struct kxfer_wire_hello *hello,
+struct kxfer_link *kxfer_link_find_cookie(const struct net *net,
+					  const struct kxfer_wire_hello *hello,
 					  const struct kxfer_addr *peer)
 {
 	struct kxfer_link *link, *found = NULL;
 
 	spin_lock_bh(&links_lock);
 	list_for_each_entry(link, &links, node) {
-		if (kxfer_link_is_live(link) && is_cookie_of(link, hello, peer)) {
+		if (kxfer_link_is_live(link) && is_cookie_of(link, net, hello, peer)) {
 			kxfer_link_ref(link);
 			found = link;
 			break;
@@ -484,7 +488,7 @@ struct kxfer_link *kxfer_link_find_former(const struct kxfer_link *link,
 
 	spin_lock_bh(&links_lock);
 	list_for_each_entry(old, &links, node) {
-		if (is_former(old, link, resume)) {
+		if (net_eq(old->net, link->net) && is_former(old, link, resume)) {
 			kxfer_link_ref(old);
 			found = old;
 			break;
@@ -646,6 +650,12 @@ static unsigned long noted(const struct kxfer_viewer *viewer, const struct kxfer
 	return entry ? xa_to_value(entry) : 0;
 }
 
+static bool shows(const struct kxfer_viewer *viewer, const struct kxfer_link *link)
+{
+	return kxfer_viewer_is_in(viewer, link->net) &&
+	       (!viewer || viewer->admin || noted(viewer, link));
+}
+
 /*
  * An accepted link is shared by all exports that its peer holds here. An exporter sees only
  * the grants on its own exports, and no figure to which other users contribute.
@@ -673,10 +683,10 @@ u32 kxfer_link_info(const struct kxfer_viewer *viewer, u64 *cursor, void *record
 	list_for_each_entry(link, &links, node) {
 		if (n == nr)
 			break;
-		if (link->id <= *cursor || (viewer && !noted(viewer, link)))
+		if (link->id <= *cursor || !shows(viewer, link))
 			continue;
 		fill_link_info(link, &info[n]);
-		if (viewer && !link->initiator)
+		if (viewer && !viewer->admin && !link->initiator)
 			hide_others(&info[n], noted(viewer, link));
 		n++;
 		*cursor = link->id;
@@ -694,13 +704,25 @@ u32 kxfer_lane_info(const struct kxfer_viewer *viewer, u64 *cursor, void *record
 
 	spin_lock_bh(&links_lock);
 	list_for_each_entry(link, &links, node) {
-		if (viewer && (!link->initiator || !noted(viewer, link)))
+		if (!shows(viewer, link) || (viewer && !viewer->admin && !link->initiator))
 			continue;
 		n += fill_lane_infos(link, cursor,
 				     (struct kxfer_info_lane *)records + n, nr - n);
 	}
 	spin_unlock_bh(&links_lock);
 	return n;
+}
+
+/** kxfer_link_fail_net() - fail every link of a network namespace; does not wait */
+void kxfer_link_fail_net(const struct net *net, int error)
+{
+	struct kxfer_link *link;
+
+	spin_lock_bh(&links_lock);
+	list_for_each_entry(link, &links, node)
+		if (net_eq(link->net, net))
+			kxfer_link_fail(link, error);
+	spin_unlock_bh(&links_lock);
 }
 
 /** kxfer_link_fail_all() - fail every link and wait until none exists; may sleep */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Listeners: addresses on which this node accepts links.
+ * Listeners: addresses on which this node accepts links, in the network namespace of a session.
  *
  * A listener belongs to the session that made it, or with LISTEN_F_KEEP to the
  * module, on which it holds no reference. A listener that is bound to an address is bound to
@@ -43,6 +43,7 @@
 #include "link/key.h"
 #include "link/link.h"
 #include "link/listener.h"
+#include "link/net.h"
 #include "node/session.h"
 
 #define BACKLOG		128
@@ -54,6 +55,7 @@
  * @node: in the list of listeners
  * @id: node-wide id
  * @session: session that the listener belongs to, or NULL: the module
+ * @net: network namespace; held by @session, or the first one, which stays
  * @addr: address and port
  * @flags: KXFER_LISTEN_F_*
  * @keys: keys, one of which an initiator has to prove, or NULL; a reference
@@ -68,6 +70,7 @@ struct kxfer_listener {
 	struct list_head node;
 	u64 id;
 	struct kxfer_session *session;
+	struct net *net;
 	struct kxfer_addr addr;
 	u32 flags;
 	struct kxfer_keys *keys;
@@ -118,7 +121,7 @@ static int start(struct kxfer_listener *listener)
 	struct rdma_cm_id *id;
 	int ret;
 
-	id = kxfer_try_ptr(LISTENER_ID, rdma_create_id(&init_net, listener_event, listener,
+	id = kxfer_try_ptr(LISTENER_ID, rdma_create_id(listener->net, listener_event, listener,
 						       RDMA_PS_TCP, IB_QPT_RC));
 	if (IS_ERR(id))
 		return PTR_ERR(id);
@@ -126,6 +129,9 @@ static int start(struct kxfer_listener *listener)
 	ret = kxfer_try(LISTENER_AFONLY, rdma_set_afonly(id, 1));
 	if (!ret)
 		ret = kxfer_try(LISTENER_BIND, rdma_bind_addr(id, (struct sockaddr *)&ss));
+	/* Under a wildcard address there is no device yet: each link is checked. */
+	if (!ret && id->device)
+		ret = kxfer_net_check_device(listener->net, id->device);
 	if (!ret)
 		ret = kxfer_try(LISTENER_LISTEN, rdma_listen(id, BACKLOG));
 	if (ret) {
@@ -198,7 +204,7 @@ static bool is_in_place(const struct kxfer_listener *listener)
 	bool in_place;
 	int ret;
 
-	probe = rdma_create_id(&init_net, probe_event, NULL, RDMA_PS_TCP, IB_QPT_RC);
+	probe = rdma_create_id(listener->net, probe_event, NULL, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(probe))
 		return true;
 	addr.port = 0;
@@ -285,12 +291,12 @@ static bool is_wildcard(const struct kxfer_addr *addr)
  * (cma_check_port()), as if this node did not have the address. Called with listeners_mutex
  * held.
  */
-static bool is_taken(const struct kxfer_addr *addr)
+static bool is_taken(const struct net *net, const struct kxfer_addr *addr)
 {
 	const struct kxfer_listener *other;
 
 	list_for_each_entry(other, &listeners, node) {
-		if (other->addr.family != addr->family || other->addr.port != addr->port)
+		if (!net_eq(other->net, net) || other->addr.family != addr->family || other->addr.port != addr->port)
 			continue;
 		if (is_wildcard(addr) || is_wildcard(&other->addr) ||
 		    kxfer_addr_equal(addr, &other->addr))
@@ -308,7 +314,7 @@ static int insert(struct kxfer_listener *listener, struct kxfer_listen_add *cmd)
 	if (nr_listeners >= KXFER_MAX_LISTENERS)
 		ret = -EDQUOT;
 	else
-		ret = is_taken(&listener->addr) ? -EADDRINUSE : start(listener);
+		ret = is_taken(listener->net, &listener->addr) ? -EADDRINUSE : start(listener);
 	if (!ret) {
 		nr_listeners++;
 		listener->id = ++last_listener_id;
@@ -319,6 +325,20 @@ static int insert(struct kxfer_listener *listener, struct kxfer_listen_add *cmd)
 	}
 	mutex_unlock(&listeners_mutex);
 	return ret;
+}
+
+/*
+ * What is refused in other namespaces than the first. A listener that belongs to no session would
+ * keep its namespace for ever (net.c). A source port below 1024 proves nothing of a peer in a
+ * network of namespaces: root of any of them can bind it.
+ */
+static int check_first(const struct net *net, const struct kxfer_listen_add *cmd)
+{
+	if (kxfer_net_is_first(net))
+		return 0;
+	if (cmd->flags & KXFER_LISTEN_F_KEEP)
+		return -EOPNOTSUPP;
+	return cmd->nr_keys ? 0 : -EACCES;
 }
 
 /** kxfer_listener_add() - KXFER_LISTEN_ADD */
@@ -336,12 +356,14 @@ int kxfer_listener_add(struct kxfer_session *session, void *arg)
 		return -EINVAL;
 	if (!capable(CAP_NET_ADMIN))
 		return -EPERM;
-	if (!session->init_net)
-		return -EOPNOTSUPP;
+	ret = check_first(session->net, cmd);
+	if (ret)
+		return ret;
 	listener = kxfer_try_alloc(LISTENER, kzalloc_obj(*listener, GFP_KERNEL_ACCOUNT));
 	if (!listener)
 		return -ENOMEM;
 	listener->session = cmd->flags & KXFER_LISTEN_F_KEEP ? NULL : session;
+	listener->net = session->net;
 	listener->addr = cmd->addr;
 	if (!listener->addr.port)
 		listener->addr.port = KXFER_PORT;
@@ -368,7 +390,7 @@ int kxfer_listener_del(struct kxfer_session *session, void *arg)
 		return -EPERM;
 	mutex_lock(&listeners_mutex);
 	list_for_each_entry(listener, &listeners, node) {
-		if (listener->id == cmd->listener) {
+		if (listener->id == cmd->listener && net_eq(listener->net, session->net)) {
 			destroy(listener);
 			ret = 0;
 			break;
@@ -448,7 +470,7 @@ static void fill_info(struct kxfer_listener *listener, struct kxfer_info_listene
 }
 
 /** kxfer_listener_info() - INFO records of listeners after *cursor; see info.c */
-u32 kxfer_listener_info(u64 *cursor, void *records, u32 nr)
+u32 kxfer_listener_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records, u32 nr)
 {
 	struct kxfer_info_listener *info = records;
 	struct kxfer_listener *listener;
@@ -458,7 +480,7 @@ u32 kxfer_listener_info(u64 *cursor, void *records, u32 nr)
 	list_for_each_entry(listener, &listeners, node) {
 		if (n == nr)
 			break;
-		if (listener->id <= *cursor)
+		if (listener->id <= *cursor || !kxfer_viewer_is_in(viewer, listener->net))
 			continue;
 		fill_info(listener, &info[n++]);
 		*cursor = listener->id;

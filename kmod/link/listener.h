@@ -7,6 +7,7 @@
 
 struct ib_device;
 struct kxfer_session;
+struct kxfer_viewer;
 
 #define KXFER_MAX_LISTENERS	64
 
@@ -19,6 +20,6 @@ void kxfer_listener_check(void);
 void kxfer_listener_end_all(void);
 int kxfer_listener_init(void);
 void kxfer_listener_exit(void);
-u32 kxfer_listener_info(u64 *cursor, void *records, u32 nr);
+u32 kxfer_listener_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records, u32 nr);
 
 #endif /* KXFER_LISTENER_H */

@@ -280,8 +280,14 @@ static void fill_info(struct kxfer_device *dev, struct kxfer_info_device *info)
 	strscpy(info->name, dev_name(&dev->ibdev->dev), sizeof(info->name));
 }
 
-/** kxfer_device_info() - INFO records of devices after *cursor; see info.c */
-u32 kxfer_device_info(u64 *cursor, void *records, u32 nr)
+/**
+ * kxfer_device_info() - INFO records of devices; see info.c
+ * @net: only devices that may be used there; NULL: all
+ * @cursor: id of the last device
+ * @records: records
+ * @nr: room in @records
+ */
+u32 kxfer_device_info(const struct net *net, u64 *cursor, void *records, u32 nr)
 {
 	struct kxfer_info_device *info = records;
 	struct kxfer_device *dev;
@@ -291,7 +297,8 @@ u32 kxfer_device_info(u64 *cursor, void *records, u32 nr)
 	list_for_each_entry(dev, &devices, node) {
 		if (n == nr)
 			break;
-		if (dev->id <= *cursor || dev->removing)
+		if (dev->id <= *cursor || dev->removing ||
+		    (net && !rdma_dev_access_netns(dev->ibdev, net)))
 			continue;
 		fill_info(dev, &info[n++]);
 		*cursor = dev->id;

@@ -23,6 +23,7 @@
 
 struct kxfer_device;
 struct kxfer_info_device;
+struct net;
 
 /**
  * struct kxfer_device_user - a link on a device
@@ -124,6 +125,6 @@ int kxfer_device_map_mr(struct ib_mr *mr, struct scatterlist *sg, u32 nents, u32
 int kxfer_device_map(struct ib_device *ibdev, void *memory, size_t bytes,
 		     enum dma_data_direction direction, u64 *dma);
 unsigned int kxfer_device_count(void);
-u32 kxfer_device_info(u64 *cursor, void *records, u32 nr);
+u32 kxfer_device_info(const struct net *net, u64 *cursor, void *records, u32 nr);
 
 #endif /* KXFER_DEVICE_H */

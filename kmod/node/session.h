@@ -16,6 +16,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
+#include <net/net_namespace.h>
 
 #include "node/table.h"
 
@@ -47,7 +48,7 @@ struct kxfer_user;
  * @gid: effective gid of the opener, in the initial user namespace
  * @user: the opener as a user of its own user namespace; a reference
  * @file: the open file
- * @init_net: opened in the initial network namespace, the only one served
+ * @net: network namespace of the opener; a reference (link/net.c)
  * @lock: protects the six xarrays: read to look up, write to change
  * @regions: struct kxfer_region by id
  * @exports: struct kxfer_export by id
@@ -96,7 +97,7 @@ struct kxfer_session {
 	u32 gid;
 	struct kxfer_user *user;
 	const struct file *file;
-	bool init_net;
+	struct net *net;
 	struct rw_semaphore lock;
 	struct xarray regions;
 	struct xarray exports;
@@ -167,35 +168,47 @@ static inline int kxfer_session_may_wait(const struct kxfer_session *session)
 }
 
 /**
- * kxfer_session_sees() - may INFO show the caller an object?
- * @viewer: session of the caller; NULL: the caller has CAP_NET_ADMIN
+ * struct kxfer_viewer - a caller of INFO
+ * @session: session of the call; it sees what is in its network namespace
+ * @admin: the caller has CAP_NET_ADMIN, and sees what others have there, too
+ * @links: without @admin, for a list of links or lanes: a value for each link, by link id. An
+ *	initiated link has 1 if a session of the caller's uid has a peer on it, else 0. An accepted
+ *	link has the number of grants that its peer holds on exports of that uid. Link ids are never
+ *	reused, so no entry is of another link
+ */
+struct kxfer_viewer {
+	const struct kxfer_session *session;
+	bool admin;
+	struct xarray links;
+};
+
+/** kxfer_viewer_is_in() - does INFO list what is in @net (NULL: all)? @viewer: NULL: debugfs */
+static inline bool kxfer_viewer_is_in(const struct kxfer_viewer *viewer, const struct net *net)
+{
+	return !viewer || !net || net_eq(viewer->session->net, net);
+}
+
+/**
+ * kxfer_viewer_sees() - may INFO show the caller an object?
+ * @viewer: the caller; NULL: debugfs
  * @owner: session that made the object; NULL: the module made it
  * @uid: uid of @owner
+ * @net: network namespace of @owner
  *
  * @uid is compared with that of the calling task, not of the opener of the file. So a file
  * that was handed on shows a task of another uid none of the opener's other sessions.
  * Return: true if it may.
  */
-static inline bool kxfer_session_sees(const struct kxfer_session *viewer,
-				      const struct kxfer_session *owner, u32 uid)
+static inline bool kxfer_viewer_sees(const struct kxfer_viewer *viewer,
+				     const struct kxfer_session *owner, u32 uid,
+				     const struct net *net)
 {
-	if (!viewer || viewer == owner)
+	if (!kxfer_viewer_is_in(viewer, net))
+		return false;
+	if (!viewer || viewer->admin || viewer->session == owner)
 		return true;
 	return owner && uid == from_kuid_munged(&init_user_ns, current_euid());
 }
-
-/**
- * struct kxfer_viewer - a caller of INFO without CAP_NET_ADMIN
- * @session: session of the call
- * @links: for a list of links or lanes: a value for each link, by link id. An initiated
- *	link has 1 if a session of the caller's uid has a peer on it, else 0. An accepted link
- *	has the number of grants that its peer holds on exports of that uid. Link ids are never
- *	reused, so no entry is of another link
- */
-struct kxfer_viewer {
-	const struct kxfer_session *session;
-	struct xarray links;
-};
 
 #define KXFER_CLOSE_MS	10000	/* wait of close() for posted jobs; then their links fail */
 

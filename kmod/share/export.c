@@ -166,6 +166,7 @@ static int insert_export(struct kxfer_session *session, struct kxfer_export *exp
 	int ret = 0;
 
 	export->session = session;
+	export->net = session->net;
 	export->owner_uid = session->uid;
 	export->owner_pid = session->pid;
 	down_write(&session->lock);
@@ -227,8 +228,6 @@ int kxfer_export_add(struct kxfer_session *session, void *arg)
 	if (cmd->nr_events > KXFER_EVENTS_MAX || !cmd->rights || !cmd->length ||
 	    !kxfer_name_valid(cmd->name))
 		return -EINVAL;
-	if (!session->init_net)
-		return -EOPNOTSUPP;
 	export = kxfer_export_alloc((const char *)cmd->name, cmd->rights);
 	if (!export)
 		return -ENOMEM;
@@ -250,8 +249,6 @@ int kxfer_export_add_mailbox(struct kxfer_session *session, void *arg)
 		return -EINVAL;
 	if (cmd->capacity > KXFER_MAILBOX_MAX || cmd->max_bytes > KXFER_MESSAGE_LONG_MAX)
 		return -EDQUOT;
-	if (!session->init_net)
-		return -EOPNOTSUPP;
 	export = kxfer_export_alloc((const char *)cmd->name, KXFER_RIGHT_SEND);
 	if (!export)
 		return -ENOMEM;
@@ -358,7 +355,7 @@ enum kxfer_wire_status kxfer_export_list(struct kxfer_link *link,
 
 	kxfer_exports_lock();
 	while (n < room && (export = kxfer_export_walk_on(&walk))) {
-		if (export->builtin)
+		if (export->builtin || !net_eq(export->net, link->net))
 			continue;
 		claim = kxfer_export_claim(link, request->uid, request->gid);
 		rights = kxfer_export_possible(link, kxfer_export_allowed(export, &claim));
@@ -495,7 +492,7 @@ static void fill_info(struct kxfer_export *export, struct kxfer_info_export *inf
 }
 
 /** kxfer_export_info() - INFO records of exports after *cursor; see info.c */
-u32 kxfer_export_info(const struct kxfer_session *viewer, u64 *cursor,
+u32 kxfer_export_info(const struct kxfer_viewer *viewer, u64 *cursor,
 		      void *records, u32 nr)
 {
 	struct kxfer_export_walk walk = { .after = *cursor };
@@ -505,7 +502,7 @@ u32 kxfer_export_info(const struct kxfer_session *viewer, u64 *cursor,
 
 	kxfer_exports_lock();
 	while (n < nr && (export = kxfer_export_walk_on(&walk))) {
-		if (!kxfer_session_sees(viewer, export->session, export->owner_uid))
+		if (!kxfer_viewer_sees(viewer, export->session, export->owner_uid, export->net))
 			continue;
 		fill_info(export, &info[n++]);
 		*cursor = export->node_id;
@@ -525,10 +522,10 @@ static void note_grants(struct xarray *links, const struct kxfer_exposure *expos
 
 /**
  * kxfer_export_note_links() - note the links by which peers hold exports
- * @viewer: only exports that it may see are noted; see kxfer_session_sees()
+ * @viewer: only exports that it may see are noted; see kxfer_viewer_sees()
  * @links: entries by link id, which grow by the grants; needs no memory
  */
-void kxfer_export_note_links(const struct kxfer_session *viewer, struct xarray *links)
+void kxfer_export_note_links(const struct kxfer_viewer *viewer, struct xarray *links)
 {
 	struct kxfer_export_walk walk = {};
 	struct kxfer_exposure *exposure;
@@ -536,7 +533,7 @@ void kxfer_export_note_links(const struct kxfer_session *viewer, struct xarray *
 
 	kxfer_exports_lock();
 	while ((export = kxfer_export_walk_on(&walk))) {
-		if (!kxfer_session_sees(viewer, export->session, export->owner_uid))
+		if (!kxfer_viewer_sees(viewer, export->session, export->owner_uid, export->net))
 			continue;
 		list_for_each_entry(exposure, &export->exposures, export_node)
 			note_grants(links, exposure);

@@ -17,7 +17,9 @@ struct kxfer_mailbox;
 struct kxfer_region;
 struct kxfer_session;
 struct kxfer_user;
+struct kxfer_viewer;
 struct mem_cgroup;
+struct net;
 
 /**
  * struct kxfer_export - a range of a region, or a mailbox, under a name
@@ -26,6 +28,7 @@ struct mem_cgroup;
  * @id: id in its session
  * @node_id: id on this node
  * @name: name, zero-terminated
+ * @net: network namespace that the name is in, as long as it can be opened; NULL: all of them
  * @rights: KXFER_RIGHT_*
  * @region: region, which counts the export as a user; NULL for a mailbox
  * @offset: start in the region
@@ -52,6 +55,7 @@ struct kxfer_export {
 	u32 id;
 	u64 node_id;
 	char name[KXFER_NAME_MAX + 1];
+	const struct net *net;
 	u32 rights;
 	struct kxfer_region *region;
 	u64 offset;
@@ -94,8 +98,8 @@ enum kxfer_wire_status kxfer_export_list(struct kxfer_link *link,
 					 const struct kxfer_wire_list *request,
 					 struct kxfer_wire_list_answer *answer,
 					 u32 *length);
-void kxfer_export_note_links(const struct kxfer_session *viewer, struct xarray *links);
-u32 kxfer_export_info(const struct kxfer_session *viewer, u64 *cursor,
+void kxfer_export_note_links(const struct kxfer_viewer *viewer, struct xarray *links);
+u32 kxfer_export_info(const struct kxfer_viewer *viewer, u64 *cursor,
 		      void *records, u32 nr);
 
 #endif /* KXFER_EXPORT_H */

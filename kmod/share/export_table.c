@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The exports of this node, by name and by id, and their exposures on links.
+ * The exports of this node, by name and by id, and their exposures on links. Each network
+ * namespace has names of its own; only the built-in export is in all of them.
  *
  * One mutex protects all tables; each GRANT of a peer and each EXPORT_ADD takes it. So the
  * time under it must not grow with the number of exports of others. Names and exposures are
@@ -17,6 +18,8 @@
 #include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/xarray.h>
+#include <net/net_namespace.h>
+#include <net/netns/hash.h>
 
 #include "base/fault.h"
 #include "link/link.h"
@@ -55,9 +58,9 @@ static u32 seed(void)
 	return value;
 }
 
-static u32 name_hash(const void *name)
+static u32 name_hash(const struct net *net, const void *name)
 {
-	return jhash(name, KXFER_NAME_MAX + 1, seed());
+	return jhash(name, KXFER_NAME_MAX + 1, seed() ^ (net ? net_hash_mix(net) : 0));
 }
 
 /** kxfer_export_node() - a random number of this node, the same as long as its module is loaded */
@@ -69,29 +72,35 @@ u64 kxfer_export_node(void)
 	return value;
 }
 
+static struct kxfer_export *find_in(const struct net *net, const u8 *name)
+{
+	struct kxfer_export *export;
+
+	hash_for_each_possible(names, export, name_node, name_hash(net, name))
+		if (export->net == net && !memcmp(export->name, name, sizeof(export->name)))
+			return export;
+	return NULL;
+}
+
 /**
  * kxfer_export_table_find() - find the export of a name
+ * @net: network namespace that is looked in
  * @name: name in KXFER_NAME_MAX + 1 bytes, filled up with zeros
  *
  * Called with kxfer_exports_lock(). Return: the export or NULL.
  */
-struct kxfer_export *kxfer_export_table_find(const u8 *name)
+struct kxfer_export *kxfer_export_table_find(const struct net *net, const u8 *name)
 {
-	struct kxfer_export *export;
-
-	hash_for_each_possible(names, export, name_node, name_hash(name))
-		if (!memcmp(export->name, name, sizeof(export->name)))
-			return export;
-	return NULL;
+	return find_in(net, name) ?: find_in(NULL, name);
 }
 
 /* Called with the mutex held. The entry of the export's id is reserved: needs no memory. */
 static int add_locked(struct kxfer_export *export)
 {
-	if (kxfer_export_table_find((const u8 *)export->name))
+	if (find_in(export->net, (const u8 *)export->name))
 		return -EEXIST;
 	xa_store(&exports, export->node_id, export, GFP_NOWAIT);
-	hash_add(names, &export->name_node, name_hash(export->name));
+	hash_add(names, &export->name_node, name_hash(export->net, export->name));
 	return 0;
 }
 

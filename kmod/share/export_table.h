@@ -8,6 +8,7 @@
 struct kxfer_export;
 struct kxfer_exposure;
 struct kxfer_link;
+struct net;
 
 void kxfer_exports_lock(void);
 void kxfer_exports_unlock(void);
@@ -15,7 +16,7 @@ void kxfer_exports_unlock(void);
 u64 kxfer_export_node(void);
 int kxfer_export_table_add(struct kxfer_export *export);
 void kxfer_export_table_del(struct kxfer_export *export);
-struct kxfer_export *kxfer_export_table_find(const u8 *name);
+struct kxfer_export *kxfer_export_table_find(const struct net *net, const u8 *name);
 
 /**
  * struct kxfer_export_walk - position of a walk over all exports of the node

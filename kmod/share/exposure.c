@@ -199,7 +199,7 @@ static int reserve_exposure(struct kxfer_link *link,
 			    struct kxfer_claim *claim, struct kxfer_exposure **found,
 			    bool *created)
 {
-	struct kxfer_export *export = kxfer_export_table_find(request->name);
+	struct kxfer_export *export = kxfer_export_table_find(link->net, request->name);
 	u32 wanted = be32_to_cpu(request->rights), rights;
 	struct kxfer_exposure *exposure;
 	int ret;

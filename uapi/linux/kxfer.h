@@ -50,7 +50,7 @@
  *  - EINVAL: nonsense: a @size below that of the first release, a reserved member
  *    that is not zero, a zero length, a malformed name or address
  *  - EOPNOTSUPP: a flag or operation that the module does not know, or that this
- *    device, this peer or the caller's network namespace does not have
+ *    device, this peer or the session's network namespace does not have
  *  - EOVERFLOW: offset plus length, or address plus length, wraps around
  *  - ERANGE: outside the region or the target
  *  - EMSGSIZE: a message longer than the mailbox of the target takes
@@ -58,12 +58,14 @@
  *  - EBUSY: in use: jobs are in flight on the object or an export is made of it; or
  *    the session has jobs in flight or completions to reap
  *  - EBADF: the file descriptor given is not open
- *  - EEXIST: the name is taken on this node, or the session has such a ring already
+ *  - EEXIST: the name is taken in the session's network namespace, or the session has such a
+ *    ring already
  *  - EADDRINUSE, EADDRNOTAVAIL: the address to listen on or to connect from is in use,
  *    or not available
  *  - EPERM: the caller lacks a capability that the call needs
- *  - EACCES: refused by the rules of the export or by the peer's listener, or the
- *    export or region was made without a right that is needed
+ *  - EACCES: refused by the rules of the export or by the peer's listener; the export or
+ *    region was made without a right that is needed; or a listener outside the first network
+ *    namespace has no key
  *  - ENOMEM: no memory, also in the memory cgroup (of the peer's exporter, if a target
  *    is opened), or RLIMIT_MEMLOCK is reached, also by all sessions of a user together
  *  - EDQUOT: a limit is reached: of the session (struct kxfer_query), of the links of
@@ -252,6 +254,9 @@ struct kxfer_query {
 
 /* struct kxfer_peer_open.via, between nodes that both have it. */
 #define KXFER_FEATURE_VIA	(1ULL << 16)
+
+/* Listeners, peers and names of exports in each network namespace, not in the first one alone. */
+#define KXFER_FEATURE_NETNS	(1ULL << 17)
 
 #define KXFER_QUERY		_IO(KXFER_TYPE, KXFER_CMD_QUERY)
 
@@ -962,6 +967,9 @@ struct kxfer_key_name {
  * With keys an initiator must prove any one of them; so keys can be changed while peers
  * use the old one and the new one. Without keys an initiator that comes with a key is
  * refused, and only the network protects the listener.
+ *
+ * The listener is in the network namespace of the session's opener. In other namespaces than the
+ * first a listener without keys is refused with EACCES, and KXFER_LISTEN_F_KEEP with EOPNOTSUPP.
  */
 struct kxfer_listen_add {
 	__u32 size;

@@ -816,6 +816,7 @@ static const char *unreached(const char *site)
 	} table[] = {
 		{ "MISC_REGISTER", "by loading alone" },
 		{ "DEVICE_CLIENT", "by loading alone" },
+		{ "NET_OPS", "by loading alone" },
 		{ "LINK_WORKQUEUE", "by loading alone" },
 		{ "LINE_WORKQUEUE", "by loading alone" },
 		{ "LINK_HANDLERS", "by loading alone" },
@@ -1093,8 +1094,8 @@ TEST_F_TIMEOUT(delays, every_ending_comes_in_every_delay, 7200)
 TEST_F_TIMEOUT(delays, of_loading_and_unloading, 120)
 {
 	static const char *const sites[] = {
-		"MISC_REGISTER", "DEVICE_CLIENT", "LINK_WORKQUEUE", "CQ_WORKQUEUE", "JOB_CACHE",
-		"EXPORT_WORKQUEUE", "MEMORY_PAGE", "MODULE_EXIT",
+		"MISC_REGISTER", "DEVICE_CLIENT", "NET_OPS", "LINK_WORKQUEUE", "CQ_WORKQUEUE",
+		"JOB_CACHE", "EXPORT_WORKQUEUE", "MEMORY_PAGE", "MODULE_EXIT",
 	};
 	struct sweeping *sweeping = self->sweeping;
 	char parameter[64];

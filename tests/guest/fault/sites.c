@@ -30,6 +30,7 @@ static enum flow home_of(enum site site)
 	switch (site) {
 	case SITE_MISC_REGISTER:
 	case SITE_DEVICE_CLIENT:
+	case SITE_NET_OPS:
 	case SITE_LINK_WORKQUEUE:
 	case SITE_LINE_WORKQUEUE:
 	case SITE_LINK_HANDLERS:

@@ -53,8 +53,8 @@ static struct kxfer_export_add good(uint32_t region)
 	return cmd;
 }
 
-/* The listeners belong to the host, so a container must not publish on them. */
-TEST_F(export, is_refused_in_another_network_namespace)
+/* tests/guest/netns has what peers see of such names. */
+TEST_F(export, has_a_name_in_its_network_namespace_only)
 {
 	uint32_t region;
 	int inside;
@@ -65,12 +65,15 @@ TEST_F(export, is_refused_in_another_network_namespace)
 	inside = kx_open();
 	ASSERT_LE(0, inside);
 	test_cmd_region_add(inside, self->memory, LENGTH, KXFER_REGION_F_WRITE, &region);
-	test_err_export_add(EOPNOTSUPP, inside, region, 0, PAGE, KXFER_RIGHT_READ, "inside",
+	test_cmd_export_add(inside, region, 0, PAGE, KXFER_RIGHT_READ, "inside", &self->id);
+	test_err_export_add(EEXIST, inside, region, 0, PAGE, KXFER_RIGHT_READ, "inside",
 			    &self->id);
-	EXPECT_EQ(-EOPNOTSUPP, kx_mailbox_add(inside, "inside", 1, 1, &self->id));
-	/* The name stays free, and callers outside are still served. */
+	EXPECT_EQ(-EEXIST, kx_mailbox_add(inside, "inside", 1, 1, &self->id));
+	EXPECT_EQ(0, kx_mailbox_add(inside, "post", 1, 1, &self->id));
+	/* The file of the session counts, not the caller: this one was opened outside. */
 	test_cmd_export_add(self->fd, self->region, 0, PAGE, KXFER_RIGHT_READ, "inside",
 			    &self->id);
+	EXPECT_EQ(0, kx_mailbox_add(self->fd, "post", 1, 1, &self->id));
 	close(inside);
 }
 

@@ -261,14 +261,19 @@ TEST_F(listener, beyond_the_number_allowed_is_refused)
 	EXPECT_EQ(query.max_listeners, kx_counter(self->fd, "live_listeners"));
 }
 
-TEST_F(listener, needs_the_initial_network_namespace)
+/* tests/guest/netns has more of them. */
+TEST_F(listener, needs_a_key_and_a_session_in_another_network_namespace)
 {
 	int inside;
 
 	ASSERT_EQ(0, unshare(CLONE_NEWNET));
 	inside = kx_open();
 	ASSERT_LE(0, inside);
-	test_err_listen_add(EOPNOTSUPP, inside, kx_addr("127.0.0.1", PORT), 0, &self->id);
+	test_err_listen_add(EACCES, inside, kx_addr("127.0.0.1", PORT), 0, &self->id);
+	test_err_listen_add(EACCES, inside, kx_addr("127.0.0.1", PORT), KXFER_LISTEN_F_ANY_PORT,
+			    &self->id);
+	test_err_listen_add(EOPNOTSUPP, inside, kx_addr("127.0.0.1", PORT),
+			    KXFER_LISTEN_F_KEEP, &self->id);
 	close(inside);
 }
 

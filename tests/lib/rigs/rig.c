@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "rigs/nets.h"
 #include "rigs/rig.h"
 
 #define SOURCE_SEED	0x50c
@@ -13,7 +14,8 @@
 
 static struct kxfer_addr rig_address(const struct rig *rig)
 {
-	struct kxfer_addr addr = kx_addr(rig->options.address ?: kx_address(), KXFER_PORT);
+	const char *address = rig->options.nets ? NETS_ADDRESS_0 : kx_address();
+	struct kxfer_addr addr = kx_addr(rig->options.address ?: address, KXFER_PORT);
 
 	addr.scope_id = rig->options.scope_id;
 	return addr;
@@ -35,15 +37,25 @@ static int add_region(int fd, const struct buffer *buffer, uint32_t *region,
 	return ret;
 }
 
+/* @side: 0 for the server, 1 for the client. Return: file or -errno */
+static int open_session(const struct rig *rig, int side)
+{
+	return rig->options.nets ? nets_open(rig->options.nets, side) : kx_open();
+}
+
 static int add_listener(struct rig *rig)
 {
+	static const char *const keys[] = { NETS_KEY, NULL };
 	struct kxfer_listen_add cmd = {
 		.size = sizeof(cmd),
 		.addr = rig_address(rig),
 		.silence_ms = rig->options.listen_silence_ms,
 	};
-	int ret = kx_call(rig->server, KXFER_LISTEN_ADD, &cmd);
+	int ret;
 
+	if (rig->options.nets)
+		return kx_listen_add_keys(rig->server, cmd.addr, keys, &rig->listener);
+	ret = kx_call(rig->server, KXFER_LISTEN_ADD, &cmd);
 	rig->listener = cmd.listener;
 	return ret;
 }
@@ -63,7 +75,7 @@ int rig_open_server(struct rig *rig, const struct rig_options *options)
 	ret = buffer_alloc(&rig->there, options->there, options->length);
 	if (ret)
 		return ret;
-	rig->server = kx_open();
+	rig->server = open_session(rig, 0);
 	if (rig->server < 0)
 		return rig->server;
 	ret = add_listener(rig);
@@ -97,7 +109,8 @@ static int open_peer(struct rig *rig)
 		cmd.via = (uintptr_t)&via;
 		cmd.nr_via = 1;
 	}
-
+	if (rig->options.nets)
+		strcpy((char *)cmd.key, NETS_KEY);
 	if (rig->options.local)
 		cmd.local = kx_addr(rig->options.local, 0);
 	ret = kx_call(rig->client, KXFER_PEER_OPEN, &cmd);
@@ -129,7 +142,7 @@ int rig_open_client(struct rig *rig)
 
 	if (ret)
 		return ret;
-	rig->client = kx_open();
+	rig->client = open_session(rig, 1);
 	if (rig->client < 0)
 		return rig->client;
 	ret = add_region(rig->client, &rig->here, &rig->here_region, &rig->here_segments);

@@ -16,6 +16,8 @@
 #include "harness/kxfer_test.h"
 #include "harness/pattern.h"
 
+struct nets;
+
 #define RIG_WAIT_MS	60000	/* longest transfer, on the slowest machine */
 #define RIG_MARGIN	4096	/* bytes on both sides of a range that are checked */
 
@@ -37,6 +39,8 @@
  * @ack_timeout: of PEER_OPEN
  * @retry_count: of PEER_OPEN
  * @listen_silence_ms: of LISTEN_ADD
+ * @nets: the server is in the first of these network namespaces, the client in the second, and
+ *	both have NETS_KEY; NULL: both are in that of the test, without a key
  */
 struct rig_options {
 	size_t length;
@@ -55,6 +59,7 @@ struct rig_options {
 	uint32_t ack_timeout;
 	uint32_t retry_count;
 	uint32_t listen_silence_ms;
+	const struct nets *nets;
 };
 
 struct rig {

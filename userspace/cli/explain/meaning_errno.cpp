@@ -57,8 +57,8 @@ constexpr Entry known[] = {
     {.number = EACCES,
      .name = "EACCES",
      .means =
-         "refused: by the rules of the export, by the peer's listener, or for a right that export or region "
-         "was not made with",
+         "refused: by the rules of the export, by the peer's listener, for a right that export or region "
+         "was not made with, or a listener without a key outside the initial network namespace",
      .look = "kxfer ls PEER shows the rights; there: kxfer serve --writable, --allow\n"
              "when connecting: the peer wants a source port below 1024 (kxfer explain KXFER_REFUSAL_PORT)\n"
              "/dev/kxfer itself: usermod -aG rdma USER\n"
@@ -123,10 +123,11 @@ constexpr Entry known[] = {
     {.number = EOPNOTSUPP,
      .name = "EOPNOTSUPP",
      .means =
-         "a flag or operation that is unknown here, or that this device, this peer or the caller's network "
+         "a flag or operation that is unknown here, or that this device, this peer or the session's network "
          "namespace does not have",
      .look = "kxfer doctor: capabilities of the devices\n"
-             "a container: only the initial network namespace is served\n"
+             "a container: siw, and rxe before Linux 7.2, work in the initial network namespace only; a "
+             "listener elsewhere ends with its program (kxfer serve)\n"
              "opening a target: the peer's device sees memory through bounce buffers, its dmesg says so"},
     {.number = EADDRINUSE,
      .name = "EADDRINUSE",

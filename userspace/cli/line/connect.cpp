@@ -130,8 +130,9 @@ Failure connect_failure(Error error, const Peer& peer, const CommonOptions& comm
         error.hint = "the kernel log of both nodes has the reason: dmesg | grep kxfer";
         break;
     case EOPNOTSUPP:
-        error.why = "this network namespace cannot connect, or the device lacks what is needed";
-        error.hint = "run it in the initial network namespace (nsenter -t 1 -n kxfer ...); see: kxfer doctor";
+        error.why = "the device lacks what is needed, or its driver connects from the initial network "
+                    "namespace only (siw, and rxe before Linux 7.2)";
+        error.hint = "in a container: nsenter -t 1 -n kxfer ...; see: kxfer doctor";
         break;
     case EDQUOT:
         error.hint = "a limit is reached on this node or the peer; see: kxfer stat, kxfer link list";

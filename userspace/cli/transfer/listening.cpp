@@ -76,8 +76,14 @@ Failure listen_failure(const Session& session, const kxfer_addr& address, int nu
     case EDQUOT:
         error.hint = "the node has as many listeners as it may; see: kxfer listen list";
         break;
+    case EACCES:
+        error.why = "outside the initial network namespace a listener needs a key";
+        error.hint = "--key NAME; see: kxfer key add --help";
+        break;
     case EOPNOTSUPP:
-        error.hint = "run it in the initial network namespace";
+        error.why = "outside the initial network namespace no listener outlives its program, and siw, and "
+                    "rxe before Linux 7.2, have none";
+        error.hint = "kxfer serve --key NAME, or in the initial one: nsenter -t 1 -n kxfer ...";
         break;
     default:
         break;

@@ -114,9 +114,10 @@ node_order() { # NODE LINE
 	printf '%s\n' "$2" >&"${!descriptor}"
 }
 
-# The command is one line.
+# The command is one line. A call in a subshell does not count on for the others, so its process is
+# a part of the name: an earlier command's status must not be taken for that of a new one.
 node_begin() { # NODE COMMAND
-	task=$((++node_task))
+	task=$BASHPID-$((++node_task))
 	node_order "$1" "$task run $2"
 }
 

@@ -14,10 +14,11 @@
 #	node_off 2                      its power is cut; node_start begins it again
 #	nodes_end                       ends all; also by the caller's trap
 #
-# Each wait has a bound: $node_limit seconds, unless the call says another.
+# Each wait has a bound: $node_limit seconds, unless the call says another. NODE_LIMIT (120) sets it, for
+# a busy host.
 
 vm=${vm:-$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)}
-node_limit=120
+node_limit=${NODE_LIMIT:-120}
 # By number: process id of scripts/vm/run, and of the machine.
 declare -A node_runner=() node_machine=()
 node_task=0
@@ -90,7 +91,8 @@ node_start() { # NODE OPTION...
 	}
 	node_machine[$node]=$(cat "$(node_dir "$node")/pid")
 	eval "exec {node_orders_$node}>'$fifo' {node_monitor_$node}<>'$nodes_dir/monitor-$node.in'"
-	cat "$nodes_dir/monitor-$node.out" >"$nodes_dir/node$node.monitor" &
+	: >"$nodes_dir/node$node.monitor"
+	cat "$nodes_dir/monitor-$node.out" >>"$nodes_dir/node$node.monitor" &
 	node_tell_machine "$node" qmp_capabilities
 }
 

@@ -17,10 +17,10 @@ test_each_kind_of_job_moves_bytes_both_ways() {
 }
 
 test_jobs_of_ten_seconds_are_right() {
-	begin_store
+	begin_store ""
 	begin_probe 10
 	end_probe
-	end_store
+	end_store ""
 	expect_figure ok '>' 100
 	expect_figure breaks '==' 0
 	expect_figure refused '==' 0

@@ -2,207 +2,220 @@
 # shellcheck shell=bash
 #
 # What goes wrong between two machines while jobs run: what became of every job, and how long it
-# took until an error said so and until jobs ran again.
+# took until an error said so and until jobs ran again. Each test is a row of the table.
 #
-# Each fault comes 5 s after the probe has begun. Where a fault is over by itself, the probe goes on
-# and has to come back. DETECTED is what the keep-alive promises (KXFER_SILENCE_MS and a PING's time
-# before it), with room for an emulated machine.
+# A fault comes 3 s after jobs have begun to run, and the probe goes on until they run again. Where
+# jobs wait (LOSS_MS), no READ and no WRITE that may be repeated ends with the link.
 
 # shellcheck source=tests/pair/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/pair/lib_faults.sh
+. "$(dirname "$0")/lib_faults.sh"
 
+# What the keep-alive promises, KXFER_SILENCE_MS and a PING's time before it, in ms with room for an
+# emulated machine.
 DETECTED=15000
+# Seconds after a fault until jobs succeed again.
+RECOVERED=60
+LOSS_MS=120000
 
-# Runs the probe for a time, with a fault in it. Checks what must hold after every fault.
-under() { # SECONDS FAULT-FUNCTION [LOSS_MS]
-	begin_store
-	begin_probe "$1" ${3:+"$3"}
-	sleep 5
-	"$2"
-	end_probe
-	end_store
-	expect_figure lost '==' 0
-	expect_figure doubled '==' 0
-	expect_figure corrupt '==' 0
-	expect_figure reordered '==' 0
+# Checks what must hold after every fault.
+under() { # FAULT LOSS_MS COMMAND...
+	begin_store ""
+	begin_probe 600 "$2"
+	nodes_until 60 jobs_run 20 || { fail "jobs do not run"; return; }
+	sleep 3
+	"${@:3}"
+	jobs_run 0 || true
+	nodes_until $RECOVERED jobs_run "$(figure ok)" || fail "jobs do not run $RECOVERED s after the fault"
+	stop_probe ""
+	tell "$1"
+	end_store ""
+	expect_exactly_once
 	expect_figure ok '>' 100
-	expect_nothing_left 2
+	expect_figure detected_ms '<' "$DETECTED"
 	expect_nothing_left 1
+	expect_nothing_left 2
 }
 
-# When store and probe have gone, a link may stay for a while, and nothing else.
-expect_nothing_left() { # NODE
-	expect_none_of "$1" jobs peers targets exposures grants
+# Jobs that wait, on exports that stay.
+under_line() { # FAULT COMMAND...
+	under "$1, jobs wait" $LOSS_MS "${@:2}"
+	expect_figure transfers_failed '==' 0
 }
 
-expect_none_of() { # NODE NAME...
-	nodes_until 20 none_of "$@" || fail "node$1: left behind: ${left//$'\n'/, }"
-}
+# ---- the wire ----
 
-none_of() { # NODE NAME...
-	local names=("${@:2}")
-	node_begin "$1" "kxfer stat | grep -E '^live_($(IFS='|'; echo "${names[*]}")) '"
-	left=$(node_wait "$1" "$task" 10)
-	awk -v nr=${#names[@]} '$2 { bad = 1 } END { exit bad || NR != nr }' <<<"$left"
-}
-
-# The table of the faults is made of these lines.
-tell() { # FAULT
-	printf '# %-40s ok %7s  errors %-40s breaks %3s  detected %6s ms  recovered %6s ms\n' "$1" \
-		"$(figure ok)" "$(sed -n 's/.*"errors": {\([^}]*\)}.*/\1/p' <<<"$figures" | tr -d '"')" \
-		"$(figure breaks)" "$(figure detected_ms)" "$(figure recovered_ms)"
-}
-
-cut_for_a_second() { node_cut 2; sleep 1; node_join 2; }
-
-test_cut_of_a_second() {
-	under 20 cut_for_a_second
-	tell "wire cut for 1 s"
-	expect_figure detected_ms '<' $DETECTED
-}
-
-cut_for_long() { node_cut 2; sleep 15; node_join 2; }
+test_cut_of_a_second() { under "wire cut for 1 s" 0 fault_cut 1; }
 
 test_cut_of_fifteen_seconds() {
-	under 45 cut_for_long
-	tell "wire cut for 15 s"
+	under "wire cut for 15 s" 0 fault_cut 15
 	expect_figure breaks '>=' 1
-	expect_figure detected_ms '<' $DETECTED
 }
 
-# With a line no READ and no WRITE that may be repeated ends: they wait for the wire.
 test_cut_of_fifteen_seconds_that_jobs_outlive() {
-	under 45 cut_for_long 60000
-	tell "wire cut for 15 s, jobs wait"
-	expect_figure transfers_failed '==' 0
-	check_do 2 "kxfer stat | awk '\$1 == \"jobs_resumed\" { nr = \$2 } END { exit !nr }'"
+	under_line "wire cut for 15 s" fault_cut 15
+	check_do $at_probe "kxfer stat | awk '\$1 == \"jobs_resumed\" { nr = \$2 } END { exit !nr }'"
 }
 
-pause_for_three() { node_pause 1; sleep 3; node_resume 1; }
+test_flaps() { under "wire cut ten times for 0.5 s" 0 fault_flaps 10; }
+test_flaps_that_jobs_outlive() { under_line "wire cut ten times for 0.5 s" fault_flaps 10; }
 
-test_peer_paused_for_three_seconds() {
-	under 20 pause_for_three
-	tell "peer paused for 3 s"
-	expect_figure detected_ms '<' $DETECTED
+test_peer_silent() {
+	under "peer silent, not deaf, for 15 s" 0 fault_netem 15 "loss 100%" $at_store
+	expect_figure breaks '>=' 1
 }
 
-pause_for_longer() { node_pause 1; sleep 30; node_resume 1; }
+test_peer_deaf() {
+	under "peer deaf, not silent, for 15 s" 0 fault_netem 15 "loss 100%" $at_probe
+	expect_figure breaks '>=' 1
+}
+
+# ---- packets ----
+
+test_loss_01() { under "0.1 % lost for 10 s" 0 fault_both_ways 10 "loss 0.1%"; }
+test_loss_1() { under "1 % lost for 10 s" 0 fault_both_ways 10 "loss 1%"; }
+test_loss_5() { under "5 % lost for 10 s" 0 fault_both_ways 10 "loss 5%"; }
+test_loss_10() { under "10 % lost for 10 s" 0 fault_both_ways 10 "loss 10%"; }
+test_loss_10_that_jobs_outlive() {
+	under_line "10 % lost for 10 s" fault_both_ways 10 "loss 10%"
+}
+test_delay_50() { under "50 ms of delay for 10 s" 0 fault_both_ways 10 "delay 50ms 10ms"; }
+test_duplicates_1() { under "1 % doubled for 10 s" 0 fault_both_ways 10 "duplicate 1%"; }
+test_duplicates_10() { under "10 % doubled for 10 s" 0 fault_both_ways 10 "duplicate 10%"; }
+test_reordering_1() { under "1 % out of order for 10 s" 0 fault_both_ways 10 "delay 5ms reorder 1%"; }
+test_reordering_10() { under "10 % out of order for 10 s" 0 fault_both_ways 10 "delay 5ms reorder 10%"; }
+test_corruption_01() { under "0.1 % corrupted for 10 s" 0 fault_both_ways 10 "corrupt 0.1%"; }
+test_corruption_1() { under "1 % corrupted for 10 s" 0 fault_both_ways 10 "corrupt 1%"; }
+test_corruption_5() { under "5 % corrupted for 10 s" 0 fault_both_ways 10 "corrupt 5%"; }
+test_corruption_10() { under "10 % corrupted for 10 s" 0 fault_both_ways 10 "corrupt 10%"; }
+
+# ---- machines that stand still ----
+
+test_peer_paused_for_three_seconds() { under "peer paused for 3 s" 0 fault_pause $at_store 3; }
 
 # A paused guest takes no frames off its end of the wire, and the card at the other end keeps those
 # that it has. rxe_destroy_qp() waits for the QP's packets, and no job for that.
 test_peer_paused_for_thirty_seconds() {
-	under 60 pause_for_longer
-	tell "peer paused for 30 s"
+	under "peer paused for 30 s" 0 fault_pause $at_store 30
 	expect_figure breaks '>=' 1
-	expect_figure detected_ms '<' $DETECTED
 }
 
-one_way() {
-	check_do 1 "tc qdisc add dev eth0 root netem loss 100%"
-	sleep 15
-	check_do 1 "tc qdisc del dev eth0 root"
-}
-
-test_one_way_silent_for_fifteen_seconds() {
-	under 45 one_way
-	tell "peer silent, not deaf, for 15 s"
+test_peer_paused_for_sixty_seconds() {
+	under "peer paused for 60 s" 0 fault_pause $at_store 60
 	expect_figure breaks '>=' 1
-	expect_figure detected_ms '<' $DETECTED
 }
 
-lossy() { # NETEM-WORDS
-	check_do 1 "tc qdisc add dev eth0 root netem $1"
-	check_do 2 "tc qdisc add dev eth0 root netem $1"
-	sleep 15
-	check_do 1 "tc qdisc del dev eth0 root"
-	check_do 2 "tc qdisc del dev eth0 root"
+test_peer_paused_for_sixty_seconds_that_jobs_outlive() {
+	under_line "peer paused for 60 s" fault_pause $at_store 60
 }
 
-lose_one_percent() { lossy "loss 1%"; }
-delay_by_fifty() { lossy "delay 50ms 10ms"; }
-double() { lossy "duplicate 10%"; }
-reorder() { lossy "delay 5ms reorder 25% 50%"; }
-corrupt() { lossy "corrupt 1%"; }
-
-test_loss_of_one_percent() {
-	under 45 lose_one_percent
-	tell "1 % lost both ways for 15 s"
+# A client that stands still notices nothing until it goes on.
+test_client_paused() {
+	local DETECTED=$((DETECTED + 20000))
+	under "client paused for 20 s" 0 fault_pause $at_probe 20
 }
 
-test_delay_of_fifty_ms() {
-	under 45 delay_by_fifty
-	tell "50 ms of delay both ways for 15 s"
-}
-
-test_duplicates() {
-	under 45 double
-	tell "10 % doubled both ways for 15 s"
-}
-
-test_reordering() {
-	under 45 reorder
-	tell "25 % reordered both ways for 15 s"
-}
-
-test_corruption_of_one_percent() {
-	under 45 corrupt
-	tell "1 % corrupted both ways for 15 s"
-}
-
-replace_store() { end_store; begin_store; }
+# ---- the peer's programs, module and device ----
 
 test_server_killed_and_started_again() {
-	under 20 replace_store
-	tell "server killed and started again"
+	under "server killed and started again" 0 fault_server_killed
 	expect_figure stores '==' 2
-	expect_figure detected_ms '<' $DETECTED
 }
 
+# The exports of another process are others: jobs do not wait for them.
 test_server_killed_and_started_again_under_a_line() {
-	under 20 replace_store 60000
-	tell "server killed and started again, jobs wait"
+	under "server killed and started again, jobs wait" $LOSS_MS fault_server_killed
 	expect_figure stores '==' 2
-}
-
-reload() {
-	end_store
-	check_do 1 "rmmod kxfer_bench kxfer 2>/dev/null || rmmod kxfer; insmod /kxfer/kxfer.ko"
-	begin_store
 }
 
 test_module_loaded_again_at_the_server() {
-	under 30 reload
-	tell "server's module loaded again"
+	under "server's module loaded again" 0 fault_module_renewed
 	expect_figure stores '==' 2
 }
 
-replug() {
-	check_do 1 "rdma link del $device; sleep 2; rdma link add $device type $provider netdev eth0"
-	# What was exported on the old device is exported on the new one.
-}
-
-test_device_of_the_server_renewed_under_a_line() {
-	under 40 replug 60000
-	tell "server's device removed and added, jobs wait"
-	expect_figure ok '>' 100
-}
-
 test_device_of_the_server_renewed() {
-	under 40 replug
-	tell "server's device removed and added"
+	under "server's device removed and added" 0 fault_device_renewed $at_store
 	expect_figure breaks '>=' 1
 }
 
+test_device_of_the_server_renewed_under_a_line() {
+	under_line "server's device removed and added" fault_device_renewed $at_store
+}
 
-# node1 is the switch: node2's wire ends with it, so that node2 is booted again, too, afterwards.
-# Its grants, and the registrations for them, go with the link. This comes last: node2 boots again.
-test_zz_power_cut_of_the_client() {
-	begin_store
-	begin_probe 60
-	sleep 5
+test_device_of_the_client_renewed() {
+	under "client's device removed and added" 0 fault_device_renewed $at_probe
+	expect_figure breaks '>=' 1
+}
+
+# ---- interfaces and addresses ----
+
+test_interface_of_the_server_down() { under "server's interface down for 5 s" 0 fault_interface_down $at_store 5; }
+test_interface_of_the_client_down() { under "client's interface down for 5 s" 0 fault_interface_down $at_probe 5; }
+test_address_of_the_server_away() { under "server's address removed for 10 s" 0 fault_address_away $at_store 10; }
+test_address_of_the_client_away() { under "client's address removed for 10 s" 0 fault_address_away $at_probe 10; }
+
+test_address_of_the_client_changed() {
+	local other=10.78.0.7 here
+	here=$(address_of $at_probe)
+	under "client's address changed for good" 0 fault_address_changed $at_probe $other
+	check_do $at_probe "ip addr add $here/24 dev eth0; ip addr del $other/24 dev eth0"
+	check_do $at_probe "ip addr show dev eth0 | grep -wq $here || ip addr add $here/24 dev eth0"
+}
+
+test_mtu_lowered() { under "server's MTU 1500 in place of 9000 for 10 s" 0 fault_mtu_lowered $at_store 10; }
+
+# ---- clocks ----
+
+test_clock_ahead() {
+	under "clocks 1 h ahead" 0 fault_clocks 3600
+	expect_figure breaks '==' 0
+}
+
+test_clock_back() {
+	under "clocks 1 h back" 0 fault_clocks -3600
+	expect_figure breaks '==' 0
+}
+
+fault_clocks() { fault_clock 1 "$1"; fault_clock 2 "$1"; sleep 3; }
+
+# ---- machines that end; node2 boots again ----
+
+test_panic_of_the_peer() {
+	under "panic of the peer, which boots again" 0 fault_panic
+	expect_figure stores '==' 2
+}
+
+test_power_cut_of_the_peer() {
+	under "power cut of the peer, which boots again" 0 fault_power_cut
+	expect_figure stores '==' 2
+}
+
+# The server's half of a connection whose client is no more: its grants, and the registrations for
+# them, go with the link.
+test_half_open_connection() {
+	begin_store ""
+	begin_probe 600
+	nodes_until 60 jobs_run 20 || fail "jobs do not run"
+	node_cut 2
+	node_signal $at_probe "${probes[.]}" KILL
+	expect_none_of $at_store exposures grants
+	node_join 2
+	tell_without_figures "client's process killed behind a cut"
+	end_store ""
+	expect_nothing_left 1
+	expect_nothing_left 2
+}
+
+test_power_cut_of_the_client() {
+	local at_store=1 at_probe=2
+	begin_store ""
+	begin_probe 600
+	nodes_until 60 jobs_run 20 || fail "jobs do not run"
 	node_off 2
 	expect_none_of 1 exposures grants
-	end_store
+	tell_without_figures "power cut of the client"
+	end_store ""
 	expect_nothing_left 1
 	node_boot 2 || fail "node2 does not come back"
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory and a mailbox for a program on another machine (probe): exports struct store, and counts
- * the messages that come. Runs until it is killed; a new one has another id and empty memory.
+ * Memory and a mailbox for programs on another machine (probe, crowd): exports struct store, and
+ * counts the messages and events that come. Runs until it is killed; a new one has another id and
+ * empty memory.
  *
- * KXFER_HERE is the address to listen on.
+ * KXFER_HERE is the address to listen on. KXFER_STORE is added to the names of the exports, so that
+ * several machines can each have a store.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,16 +31,18 @@ static struct post *posts;
 
 static int publish(int fd, uint32_t *mailbox, uint32_t *region)
 {
+	char name[KXFER_NAME_MAX + 1], inbox[KXFER_NAME_MAX + 1];
 	uint32_t stored, export_id;
 	uint64_t listener;
 	int ret;
 
+	store_name(name, STORE_NAME);
+	store_name(inbox, STORE_INBOX);
 	ret = kx_region_add(fd, store, sizeof(*store), KXFER_REGION_F_WRITE, &stored) ?:
-	      kx_export_add(fd, stored, 0, sizeof(*store), KXFER_RIGHT_ALL, STORE_NAME,
-			    &export_id) ?:
+	      kx_export_add(fd, stored, 0, sizeof(*store), KXFER_RIGHT_ALL, name, &export_id) ?:
 	      kx_region_add(fd, posts, NR_RECVS * sizeof(*posts), KXFER_REGION_F_WRITE,
 			    region) ?:
-	      kx_mailbox_add(fd, STORE_INBOX, STORE_INBOX_MAX, sizeof(struct letter), mailbox);
+	      kx_mailbox_add(fd, inbox, STORE_INBOX_MAX, sizeof(struct letter), mailbox);
 	/* A listener that stays may be there already. */
 	kx_listen_add(fd, kx_addr(getenv("KXFER_HERE"), KXFER_PORT), 0, &listener);
 	return ret;
@@ -58,18 +63,33 @@ static int receive(int fd, uint32_t mailbox, uint32_t region, uint64_t slot)
 	return ret == 1 ? 0 : ret < 0 ? ret : -EAGAIN;
 }
 
-/* The highest number before stays, so that each late message is counted. */
-static void count(const struct letter *letter)
+/* The highest number before stays, so that each late one is counted. */
+static void count(enum store_series series, uint64_t number)
 {
-	static uint64_t highest;
+	static uint64_t highest[STORE_NR_SERIES];
 
-	if (letter->number >= STORE_LETTERS)
+	if (number >= STORE_NUMBERS)
 		return;
-	store->letters[letter->number]++;
-	if (letter->number < highest)
-		store->reordered++;
+	store->counts[series][number]++;
+	if (number < highest[series])
+		__atomic_fetch_add(&store->reordered, 1, __ATOMIC_RELAXED);
 	else
-		highest = letter->number;
+		highest[series] = number;
+}
+
+/* Takes events, beside the messages. */
+static void *count_events(void *session)
+{
+	struct kxfer_event events[NR_RECVS];
+	int fd = *(int *)session, nr, i;
+
+	do {
+		nr = kx_event_reap(fd, events, NR_RECVS, WAIT_MS);
+		for (i = 0; i < nr; i++)
+			count(STORE_NOTICES, events[i].cookie);
+	} while (nr >= 0 || nr == -ETIMEDOUT || nr == -EINTR);
+	printf("store: no events: %s\n", strerror(-nr));
+	return NULL;
 }
 
 static int serve(int fd, uint32_t mailbox, uint32_t region)
@@ -87,7 +107,7 @@ static int serve(int fd, uint32_t mailbox, uint32_t region)
 		for (i = 0; i < nr && !ret; i++) {
 			if (done[i].status)
 				return done[i].status;
-			count(&posts[done[i].user_data].letter);
+			count(STORE_LETTERS, posts[done[i].user_data].letter.number);
 			ret = receive(fd, mailbox, region, done[i].user_data);
 		}
 	}
@@ -97,6 +117,7 @@ static int serve(int fd, uint32_t mailbox, uint32_t region)
 int main(void)
 {
 	uint32_t mailbox, region;
+	pthread_t counter;
 	int fd, ret;
 
 	if (!getenv("KXFER_HERE")) {
@@ -110,7 +131,8 @@ int main(void)
 	if (!store || !posts || fd < 0)
 		return 1;
 	store->id = kx_now_ns() | 1;
-	ret = publish(fd, &mailbox, &region);
+	ret = publish(fd, &mailbox, &region) ?:
+	      -pthread_create(&counter, NULL, count_events, &fd);
 	if (!ret) {
 		printf("store: ready\n");
 		ret = serve(fd, mailbox, region);

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+#
+# Faults of two machines. Each function lets one come, and returns when it is over. The peer is the
+# node of store, $at_store; node2's power can be cut, while node1 is the switch.
+
+# shellcheck disable=SC2154 # lib.sh has at_store, device and provider
+
+fault_cut() { node_cut 2; sleep "$1"; node_join 2; } # SECONDS
+
+fault_flaps() { # NUMBER
+	local i
+	for ((i = 0; i < $1; i++)); do fault_cut 0.5; sleep 0.5; done
+}
+
+fault_pause() { node_pause "$1"; sleep "$2"; node_resume "$1"; } # NODE SECONDS
+
+# What leaves these nodes is delayed, dropped or changed.
+fault_netem() { # SECONDS WORDS NODE...
+	local node
+	for node in "${@:3}"; do check_do "$node" "tc qdisc add dev eth0 root netem $2"; done
+	sleep "$1"
+	for node in "${@:3}"; do check_do "$node" "tc qdisc del dev eth0 root"; done
+}
+
+fault_both_ways() { fault_netem "$1" "$2" 1 2; } # SECONDS WORDS
+
+# Each store gets another process.
+fault_server_killed() {
+	local name names=("${!stores[@]}")
+	for name in "${names[@]}"; do end_store "${name#.}"; done
+	for name in "${names[@]}"; do begin_store "${name#.}"; done
+}
+
+fault_module_renewed() {
+	local name names=("${!stores[@]}")
+	for name in "${names[@]}"; do end_store "${name#.}"; done
+	check_do "$at_store" "rmmod kxfer_bench kxfer 2>/dev/null || rmmod kxfer; insmod /kxfer/kxfer.ko"
+	for name in "${names[@]}"; do begin_store "${name#.}"; done
+}
+
+# What was exported on the old device is exported on the new one.
+fault_device_renewed() { # NODE
+	check_do "$1" "rdma link del $device; sleep 2; rdma link add $device type $provider netdev eth0"
+}
+
+# rxe loses QP 1 with its interface, and nothing connects until the device is made anew.
+fault_interface_down() { # NODE SECONDS
+	local renew=true
+	[ "$provider" != rxe ] || renew="rdma link del $device; rdma link add $device type $provider netdev eth0"
+	check_do "$1" "ip link set eth0 down; sleep $2; ip link set eth0 up; $renew"
+}
+
+fault_address_away() { # NODE SECONDS
+	check_do "$1" "ip addr del $(address_of "$1")/24 dev eth0; sleep $2; ip addr add $(address_of "$1")/24 dev eth0"
+}
+
+fault_address_changed() { # NODE NEW-ADDRESS
+	check_do "$1" "ip addr add $2/24 dev eth0; ip addr del $(address_of "$1")/24 dev eth0"
+	# Deleting the first address of a network takes the others of it along.
+	check_do "$1" "ip addr show dev eth0 | grep -wq $2 || ip addr add $2/24 dev eth0"
+}
+
+fault_mtu_lowered() { # NODE SECONDS
+	check_do "$1" "ip link set eth0 mtu 1500; sleep $2; ip link set eth0 mtu 9000"
+}
+
+fault_clock() { # NODE SECONDS
+	check_do "$1" "date -s @\$((\$(date +%s) + $2)) >/dev/null"
+}
+
+# The peer is node2 in these two.
+fault_panic() {
+	local name names=("${!stores[@]}")
+	node_begin 2 "echo c >/proc/sysrq-trigger"
+	nodes_until 60 node_has_died 2 || fail "node2 does not panic"
+	fault_node2_again "${names[@]}"
+}
+
+fault_power_cut() {
+	local names=("${!stores[@]}")
+	fault_node2_again "${names[@]}"
+}
+
+node_has_died() { ! node_runs "$1"; } # NODE
+
+fault_node2_again() { # NAME...
+	local name
+	node_off 2
+	node_boot 2 || fail "node2 does not come back"
+	for name; do begin_store "${name#.}"; done
+}

@@ -14,11 +14,12 @@
 #	node_off 2                      its power is cut; node_start begins it again
 #	nodes_end                       ends all; also by the caller's trap
 #
-# Each wait has a bound: $node_limit seconds, unless the call says another. NODE_LIMIT (120) sets it, for
-# a busy host.
+# Each wait has a bound: $node_limit seconds, unless the call says another; NODE_SLOWNESS times as much
+# with a checking kernel, or on a busy host.
 
 vm=${vm:-$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)}
-node_limit=${NODE_LIMIT:-120}
+node_limit=120
+node_slowness=${NODE_SLOWNESS:-1}
 # By number: process id of scripts/vm/run, and of the machine.
 declare -A node_runner=() node_machine=()
 node_task=0
@@ -38,7 +39,7 @@ nodes_nap() { read -rt "$1" -u "$nodes_nap" || true; }
 
 # Waits until a command succeeds. Status 1: it did not within so many seconds.
 nodes_until() { # SECONDS COMMAND...
-	local end=$((SECONDS + $1))
+	local end=$((SECONDS + $1 * node_slowness))
 	shift
 	until "$@"; do
 		[ $SECONDS -lt $end ] || return 1

@@ -51,6 +51,18 @@ fault_interface_down() { # NODE SECONDS
 	check_do "$1" "ip link set eth0 down; sleep $2; ip link set eth0 up; $renew"
 }
 
+# rxe loses QP 1, too, when a packet of rdma_cm is dropped on its way to the card (netem, a full queue).
+# Sets $lost_qp1 if it was so.
+renew_after_lost_qp1() { # NODE
+	lost_qp1=no
+	[ "$provider" = rxe ] || return 0
+	node_begin "$1" "rdma res show qp | grep -q 'type GSI state ERR'"
+	node_wait "$1" "$task" 30 || return 0
+	# shellcheck disable=SC2034 # of the caller
+	lost_qp1=yes
+	fault_device_renewed "$1"
+}
+
 fault_address_away() { # NODE SECONDS
 	check_do "$1" "ip addr del $(address_of "$1")/24 dev eth0; sleep $2; ip addr add $(address_of "$1")/24 dev eth0"
 }

@@ -102,6 +102,8 @@ static int serve(int fd, uint32_t mailbox, uint32_t region)
 		ret = receive(fd, mailbox, region, slot);
 	while (!ret) {
 		nr = kx_reap(fd, done, NR_RECVS, 1, WAIT_MS);
+		if (nr == -ETIMEDOUT || nr == -EINTR)
+			continue;
 		if (nr < 0)
 			return nr;
 		for (i = 0; i < nr && !ret; i++) {

@@ -94,4 +94,20 @@ test_a_get_is_resumed_after_the_server_was_away() {
 	end_serve
 }
 
+# Its session shares the link of others, on which the peer is silent already.
+test_a_put_that_begins_on_a_dead_link_goes_on() {
+	make_file 2
+	begin_serve inbox "inbox=mem:64M --writable"
+	check_do 2 "kxfer ls $node1 >/dev/null"
+	node_cut 2
+	node_begin 2 "kxfer put --timeout 30 /tmp/file $node1/inbox"
+	transfer=$task
+	sleep 12
+	node_join 2
+	end_transfer 120
+	expect_output "connecting again"
+	expect_output "by the receiver"
+	end_serve
+}
+
 run_tests 2

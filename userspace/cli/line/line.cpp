@@ -91,9 +91,17 @@ bool Line::is_break(int number) const {
 tl::expected<Line, Failure> Line::open(const Remote& remote, const CommonOptions& common, Open open,
                                        Output& out, Owner owner) {
     TRY_SET(auto connection, connect(remote.peer, common));
-    TRY_SET(auto target, open(connection, common));
-    Line line(remote, common, std::move(open), out, owner, std::move(connection), std::move(target));
-    TRY(line.open_ways());
+    auto target = open(connection, common);
+    const bool broke =
+        !target && (target.error().error.number == ECONNRESET || target.error().error.number == ENODEV);
+    if (!target && !broke) return tl::make_unexpected(std::move(target.error()));
+    Line line(remote, common, std::move(open), out, owner, std::move(connection),
+              target ? std::move(*target) : Target());
+    if (broke) {
+        TRY(line.connect_again(std::move(target.error())));
+    } else {
+        TRY(line.open_ways());
+    }
     return line;
 }
 
@@ -143,15 +151,9 @@ tl::expected<void, Failure> Line::open_until(const Deadline& deadline) {
     }
 }
 
-tl::expected<void, Failure> Line::restore(Failure broke, Pipeline& pipeline) {
+// Within --timeout of the break. Returns `broke` if that does not succeed.
+tl::expected<void, Failure> Line::connect_again(Failure broke) {
     const uint64_t began = kxfer_clock_ns();
-    const bool stands_still = broke.error.number == ETIMEDOUT &&
-                              common_.timeout() >= timeout_near_verdict(common_) && !interrupted();
-    if (!is_break(broke.error.number) && !stands_still) return tl::make_unexpected(std::move(broke));
-    const auto drained = pipeline.drain(stands_still ? verdict(common_) : teardown);
-    if (!drained) return tl::make_unexpected(std::move(broke));
-    // The jobs have ended well meanwhile.
-    if (stands_still && !pipeline.has_failed()) return {};
     breaks_++;
     if (deadline_.ns() == 0) deadline_ = Deadline(common_.timeout());
     out_->note(broke.error.number == EKEYREVOKED
@@ -168,6 +170,17 @@ tl::expected<void, Failure> Line::restore(Failure broke, Pipeline& pipeline) {
     out_->note(fmt::format("connected again after {}",
                            seconds_text(milliseconds((kxfer_clock_ns() - began) / 1000000))));
     return {};
+}
+
+tl::expected<void, Failure> Line::restore(Failure broke, Pipeline& pipeline) {
+    const bool stands_still =
+        broke.error.number == ETIMEDOUT && common_.timeout() >= timeout_near_verdict(common_) && !interrupted();
+    if (!is_break(broke.error.number) && !stands_still) return tl::make_unexpected(std::move(broke));
+    const auto drained = pipeline.drain(stands_still ? verdict(common_) : teardown);
+    if (!drained) return tl::make_unexpected(std::move(broke));
+    // The jobs have ended well meanwhile.
+    if (stands_still && !pipeline.has_failed()) return {};
+    return connect_again(std::move(broke));
 }
 
 } // namespace kxfer::cli

@@ -28,6 +28,8 @@ class Line {
     // Whether the end of the export is a break, too: its owner may be started again.
     enum class Owner : uint8_t { stays, may_come_back };
 
+    // Connects. A link that breaks while the export is opened was one that others use, and that was
+    // dead already: the line then connects again, within --timeout. No peer at all is an error at once.
     static tl::expected<Line, Failure> open(const Remote& remote, const CommonOptions& common, Open open,
                                             Output& out, Owner owner = Owner::stays);
 
@@ -58,6 +60,7 @@ class Line {
 
     bool is_break(int number) const;
     tl::expected<void, Failure> open_ways();
+    tl::expected<void, Failure> connect_again(Failure broke);
     tl::expected<void, Failure> open_again();
     tl::expected<void, Failure> open_until(const Deadline& deadline);
 

@@ -4,10 +4,10 @@
  *
  * For each kind, the file of the objects has a function that fills an array with the records
  * after a cursor, under a lock of its own. Here the records are cut to the caller's stride
- * and copied. A caller sees what is in the network namespace of its session. debugfs uses the same
- * records, of all namespaces; there @viewer is NULL. Callers without CAP_NET_ADMIN see exports,
- * sessions and lines of their own uid, links on which a session of that uid has
- * a peer, with their lanes, and links by which a peer holds exports of that uid.
+ * and copied. A caller sees what is in the network namespace of its session. debugfs uses the
+ * same records, of all namespaces; there @viewer is NULL. Callers without CAP_NET_ADMIN see
+ * exports, sessions and lines of their own uid, links on which a session of that uid has a peer,
+ * with their lanes, and links by which a peer holds exports of that uid.
  *
  * A user that shares a link sees no more than by joining it: PEER_OPEN is open to every user,
  * and both need the link's key. No session of this node can join an accepted link, so

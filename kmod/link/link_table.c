@@ -13,8 +13,8 @@
  * the link of the first, and discards its own.
  *
  * The links of each direction are limited by max_links. Among the accepted links one peer (an
- * address in one network namespace) has at most max_links_per_peer, and few that are not LIVE yet. If a peer asks for a
- * link beyond a limit, the oldest link that has been half-open for seconds, or without a grant
+ * address in one network namespace) has at most max_links_per_peer, and few that are not LIVE
+ * yet. If a peer asks for a link beyond a limit, the oldest link that has been half-open for seconds, or without a grant
  * for seconds, is closed: among those of this peer if its own limit is reached, else among
  * those of all peers. The initiator of the closed link connects again when it opens a target.
  * Accepted links that are being taken down do not count, up to closing_max() of them. A link
@@ -423,7 +423,8 @@ static bool is_cookie_of(const struct kxfer_link *link, const struct net *net,
 			 const struct kxfer_wire_hello *hello,
 			 const struct kxfer_addr *peer)
 {
-	return !link->initiator && net_eq(link->net, net) && link->epoch == be64_to_cpu(hello->epoch) &&
+	return !link->initiator && net_eq(link->net, net) &&
+	       link->epoch == be64_to_cpu(hello->epoch) &&
 	       link->remote.family == peer->family &&
 	       !memcmp(link->remote.addr, peer->addr, sizeof(peer->addr)) &&
 	       shows_cookie(link, hello);

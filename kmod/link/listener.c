@@ -296,7 +296,8 @@ static bool is_taken(const struct net *net, const struct kxfer_addr *addr)
 	const struct kxfer_listener *other;
 
 	list_for_each_entry(other, &listeners, node) {
-		if (!net_eq(other->net, net) || other->addr.family != addr->family || other->addr.port != addr->port)
+		if (!net_eq(other->net, net) || other->addr.family != addr->family ||
+		    other->addr.port != addr->port)
 			continue;
 		if (is_wildcard(addr) || is_wildcard(&other->addr) ||
 		    kxfer_addr_equal(addr, &other->addr))

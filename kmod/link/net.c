@@ -29,15 +29,17 @@
  *     younger. The links end as link.c proves: their ids are destroyed, and the reference of the
  *     link is dropped with its memory. Nobody waits here, because nothing has to: what is left
  *     holds the namespace until it is gone.
- *  5. The link's last reference may be held by nothing that lasts: peers and targets have ended
- *     with their session, exposures with the link.
+ *  5. Nothing that lasts has a reference to such a link: peers and targets have ended with their
+ *     session, exposures with the link.
  *
  * In the first namespace nothing ends with the last session: links stay for the next user, and
  * listeners with LISTEN_F_KEEP have no session.
  *
- * When the namespace dies, exit functions are called in the reverse order of their registration:
- * this one before those of rxe and rdma_cm. It has nothing to do but to check the count; rdma_cm
- * checks its ports. Network devices, and with them rxe devices on them, go afterwards.
+ * When the namespace dies, its network devices go first (default_device_ops), and RDMA devices on
+ * them are queued to be removed. Then exit functions of subsystems are called in the reverse order
+ * of their registration: net_ends() before that of rdma_cm, which this module needs to load; that
+ * of rxe may come before or after. The order does not matter, because nothing is left to be
+ * ended: net_ends() checks the count, rdma_cm its ports, and rxe frees its sockets.
  *
  * Context: all may sleep. Lock order: nets_mutex, links_lock.
  */

@@ -240,7 +240,7 @@ TEST_F(names, do_not_move_with_a_file)
 
 	test_cmd_listen_add(self->home, kx_addr(kx_address(), PORT), 0, &self->listener);
 	memset(self->memory, 0x5a, PAGE);
-	test_cmd_export_add(self->home, self->here, 0, PAGE, KXFER_RIGHT_ALL, "handed",
+	test_cmd_export_add(self->home, self->here, 0, PAGE, KXFER_RIGHT_READ, "handed",
 			    &export_id);
 	pid = fork();
 	if (!pid) {
@@ -253,7 +253,7 @@ TEST_F(names, do_not_move_with_a_file)
 		ok = fd >= 0 && memory && !setns(self->namespace, CLONE_NEWNET) &&
 		     !kx_region_add(fd, memory, PAGE, KXFER_REGION_F_WRITE, &region) &&
 		     !kx_peer_open(fd, kx_addr(kx_address(), PORT), &peer) &&
-		     !kx_target_open(fd, peer, "handed", KXFER_RIGHT_ALL, &target) &&
+		     !kx_target_open(fd, peer, "handed", KXFER_RIGHT_READ, &target) &&
 		     !kx_transfer(fd, KXFER_OP_READ, region, 0, target, 0, PAGE) &&
 		     memory[0] == 0x5a && memory[PAGE - 1] == 0x5a;
 		_exit(!ok);

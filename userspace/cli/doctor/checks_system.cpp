@@ -108,7 +108,8 @@ Check namespace_check() {
     case Answer::yes:
         return {name, Health::ok, "the initial one", ""};
     case Answer::no:
-        return {name, Health::hint, "not the initial one: addresses, listeners and names are those of this one",
+        return {name, Health::hint,
+                "not the initial one: addresses, listeners and names are those of this one",
                 "listeners here need --key and end with their program (kxfer serve); siw, and rxe before "
                 "Linux 7.2, work in the initial one only: nsenter -t 1 -n kxfer ..."};
     case Answer::unknown:

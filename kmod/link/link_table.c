@@ -14,9 +14,9 @@
  *
  * The links of each direction are limited by max_links. Among the accepted links one peer (an
  * address in one network namespace) has at most max_links_per_peer, and few that are not LIVE
- * yet. If a peer asks for a link beyond a limit, the oldest link that has been half-open for seconds, or without a grant
- * for seconds, is closed: among those of this peer if its own limit is reached, else among
- * those of all peers. The initiator of the closed link connects again when it opens a target.
+ * yet. If a peer asks for a link beyond a limit, the oldest link that has been half-open for
+ * seconds, or without a grant for seconds, is closed: among those of this peer if its own limit is
+ * reached, else among those of all peers. The initiator of the closed link connects again when it opens a target.
  * Accepted links that are being taken down do not count, up to closing_max() of them. A link
  * made by this node also counts for the uid of the call that made it, as long as it is in the
  * table (user.c). Ids are never used again.

@@ -446,7 +446,8 @@ void kxfer_export_begin_withdrawal(struct kxfer_export *export)
  * @export: after kxfer_export_begin_withdrawal(); its reference is dropped here
  *
  * Sleeps uninterruptibly, at most until every link with an exposure of @export was given
- * up, all in parallel, within KXFER_REVOKE_MS, and torn down. For a mailbox kxfer_mailbox_drain() follows.
+ * up, all in parallel, within KXFER_REVOKE_MS, and torn down. For a mailbox
+ * kxfer_mailbox_drain() follows.
  */
 void kxfer_export_end_withdrawal(struct kxfer_export *export)
 {

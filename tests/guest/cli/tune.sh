@@ -37,7 +37,7 @@ test_it_is_readable() {
 	offer
 	expect 0 kxfer tune "$peer"
 	expect_stdout "jobs in flight, short"
-	expect_stdout "silence until given up"
+	expect_stdout "--silence"
 	grep -qE "^  --timeout +20 times a connect" "$work/stdout" || fail "it does not say why"
 	[ "$(awk '{ if (length > n) n = length } END { print n }' "$work/stdout")" -le 110 ] ||
 		fail "it is wide"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Many processes that reach store on another machine by several of its addresses. Each is quiet for a
- * while, then writes its own slot of the memory there, reads it back and compares, again and again.
+ * Many processes that reach store on another machine by several of its addresses. Each is quiet for
+ * a while, then writes its own slot of the memory there, reads it back and compares, again and again.
  *
  *	crowd PROCESSES QUIET-SECONDS SECONDS ADDRESS...
  *

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <linux/kxfer.h>
+
 namespace kxfer::cli {
 
 namespace {
@@ -17,10 +19,11 @@ constexpr double ms = 1e6, second = 1e9;
 // Of InfiniBand's transport: the ack timeout is 4.096 us times a power of two, and the retries have
 // three bits. A device may wait up to four times the timeout.
 constexpr double ack_unit_ns = 4096;
-constexpr unsigned least_ack_exponent = 14, most_ack_exponent = 21, now_ack_exponent = 17;
+constexpr unsigned least_ack_exponent = 14, most_ack_exponent = KXFER_ACK_TIMEOUT_MAX,
+                   now_ack_exponent = 17;
 constexpr unsigned retries = 7;
 constexpr double ack_margin = 4;
-// Of the module (kmod/link/link.h, kmod/job/line.c).
+// Of the module (kmod/base/patience.c, kmod/job/line.c).
 constexpr double now_keepalive_ns = 2 * second, now_silence_ns = 8 * second,
                  longest_back_off_ns = 10 * second;
 constexpr double least_keepalive_ns = 100 * ms;
@@ -116,7 +119,7 @@ Choice choose_ack(const LinkFigures& figures) {
     const unsigned exponent = choose_ack_exponent(figures);
     const double chosen = ack_timeout(exponent);
     const std::string bound = exponent == least_ack_exponent ? "; no less, for a peer whose CPU is busy" : "";
-    return {"ack_timeout", "ack timeout", Nanoseconds{chosen},
+    return {"ack_timeout", "--ack-timeout", Nanoseconds{chosen},
             fmt::format("{}, {} retries", time_text(ack_timeout(now_ack_exponent)), retries),
             fmt::format("4.096 us x 2^{}: {:.0f} times the longest READ, {}{}. {} tries are {}", exponent,
                         chosen / longest(figures), time_text(longest(figures)), bound, retries + 1,
@@ -131,7 +134,7 @@ double keepalive(const LinkFigures& figures) {
 double silence(const LinkFigures& figures) {
     const double least = std::max(
         {keepalives_in_silence * keepalive(figures), 10 * longest(figures), transport_time(figures)});
-    return round_up(least, 100 * ms);
+    return std::clamp(round_up(least, 100 * ms), KXFER_SILENCE_MIN_MS * ms, KXFER_SILENCE_MAX_MS * ms);
 }
 
 Choice choose_keepalive(const LinkFigures& figures) {
@@ -146,9 +149,10 @@ Choice choose_silence(const LinkFigures& figures) {
     const std::string transport = figures.iwarp ? ""
                                                 : fmt::format(", and not before the transport's {}",
                                                               time_text(transport_time(figures)));
-    return {"silence", "silence until given up", Nanoseconds{silence(figures)}, time_text(now_silence_ns),
-            fmt::format("{:.0f} keep-alives of {}, 10 times the longest READ ({}){}", keepalives_in_silence,
-                        time_text(keepalive(figures)), time_text(longest(figures)), transport)};
+    return {"silence", "--silence", Nanoseconds{silence(figures)}, time_text(now_silence_ns),
+            fmt::format("{:.0f} keep-alives of {}, 10 times the longest READ ({}){}; 1 to 30 s",
+                        keepalives_in_silence, time_text(keepalive(figures)), time_text(longest(figures)),
+                        transport)};
 }
 
 double connect_time(const LinkFigures& figures) {

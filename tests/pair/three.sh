@@ -36,13 +36,14 @@ test_two_clients_at_once() {
 # Two clients write to one server: what each gets alone, and both together.
 test_incast() {
 	local node tasks=() rates=() bench="kxfer --json bench write --size 64K --depth 8 --duration 3 $node1"
-	begin_serve bench "bench=mem:16M --writable --bench"
+	# What is written is verified: each client has memory of its own there.
+	begin_serve bench-3 "bench-2=mem:16M bench-3=mem:16M --writable --bench"
 	for node in 2 3; do
-		node_begin $node "$bench"
+		node_begin $node "$bench --export bench-$node"
 		note_rate $node "$task"
 	done
 	for node in 2 3; do
-		node_begin $node "$bench"
+		node_begin $node "$bench --export bench-$node"
 		tasks[node]=$task
 	done
 	for node in 2 3; do note_rate $node "${tasks[node]}"; done

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Many processes that reach store on another machine by several of its addresses. Each is quiet for
- * a while, then writes its own slot of the memory there, reads it back and compares, again and again.
+ * Many processes that reach store on another machine by several of its addresses. Each is quiet
+ * for a while, then writes its own slot of the memory there, reads it back and compares, again and
+ * again.
  *
  *	crowd PROCESSES QUIET-SECONDS SECONDS ADDRESS...
  *
@@ -39,7 +40,7 @@ struct member {
 };
 
 static struct {
-	volatile bool begin;
+	bool begin;
 	struct member members[STORE_SLOTS];
 } *crowd;
 
@@ -92,7 +93,7 @@ static int take_part(uint32_t slot, const char *address, uint32_t quiet, uint32_
 	if (fd < 0 || !memory)
 		return fd < 0 ? fd : -ENOMEM;
 	ret = kx_region_add(fd, memory, 2 * STORE_SLOT, KXFER_REGION_F_WRITE, &region);
-	if (!kx_wait_until(crowd->begin, BEGIN_MS))
+	if (!kx_wait_until(__atomic_load_n(&crowd->begin, __ATOMIC_ACQUIRE), BEGIN_MS))
 		return -ETIMEDOUT;
 	ret = ret ?: reach(fd, address, &target);
 	if (ret)
@@ -156,7 +157,7 @@ int main(int argc, char **argv)
 		}
 	}
 	began_ns = kx_now_ns();
-	crowd->begin = true;
+	__atomic_store_n(&crowd->begin, true, __ATOMIC_RELEASE);
 	while (wait(&status) > 0)
 		bad |= status;
 	print_figures(nr, argc - 4, began_ns);

@@ -10,8 +10,8 @@
  * WRITE that failed makes it begin anew. KXFER_PEER is the address of store, and KXFER_STORE what
  * its names end with. Printed are each error and each recovery, and one line of JSON at the end.
  * SIGUSR1 asks for such a line of what was until now; the times in the next one are those from
- * there on. SIGTERM ends it early. Status 0: every accepted job had one completion, and no byte, message
- * or event was wrong, lost, doubled or out of order.
+ * there on. SIGTERM ends it early. Status 0: every accepted job had one completion, and no byte,
+ * message or event was wrong, lost, doubled or out of order.
  *
  * What a job that ended with an error did at the peer is not known, and all of it is allowed: but
  * only until a later job of the same slot has succeeded.
@@ -187,8 +187,7 @@ static void print_figures(void)
 	size_t i;
 
 	printf("{\"marks\": %" PRIu64 ", \"seconds\": %.1f, \"submitted\": %" PRIu64
-	       ", \"ok\": %" PRIu64,
-	       figures.marks, seconds(), figures.submitted, figures.ok);
+	       ", \"ok\": %" PRIu64, figures.marks, seconds(), figures.submitted, figures.ok);
 	printf(", \"refused\": %" PRIu64 ", \"transfers_failed\": %" PRIu64 ", \"errors\": {",
 	       figures.refused, figures.transfers_failed);
 	for (i = 0; i < NR_ERRORS && figures.errors[i].nr; i++)

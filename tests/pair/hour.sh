@@ -136,7 +136,7 @@ strike() { # FAULT
 	eval "${faults[$1]}"
 	for node in 1 2; do
 		renew_after_lost_qp1 $node
-		[ $lost_qp1 = no ] || printf "# rxe of node%s has lost QP 1 in %s; its device was renewed\n" $node "$1"
+		[ "$lost_qp1" = no ] || printf "# rxe of node%s has lost QP 1 in %s; its device was renewed\n" $node "$1"
 	done
 	for name in ends waits; do
 		nodes_until $recovered jobs_run "$(jq .ok <<<"${before[$name]}")" "$name" ||

@@ -20,7 +20,12 @@ fault_netem() { # SECONDS WORDS NODE...
 	local node
 	for node in "${@:3}"; do check_do "$node" "tc qdisc add dev eth0 root netem $2"; done
 	sleep "$1"
-	for node in "${@:3}"; do check_do "$node" "tc qdisc del dev eth0 root"; done
+	for node in "${@:3}"; do
+		check_do "$node" "tc qdisc del dev eth0 root"
+		renew_after_lost_qp1 "$node"
+		[ "$lost_qp1" = no ] || printf "# rxe of node%s has lost QP 1 under '%s'; its device was renewed\n" \
+			"$node" "$2"
+	done
 }
 
 fault_both_ways() { fault_netem "$1" "$2" 1 2; } # SECONDS WORDS

@@ -16,10 +16,10 @@
  * address in one network namespace) has at most max_links_per_peer, and few that are not LIVE
  * yet. If a peer asks for a link beyond a limit, the oldest link that has been half-open for
  * seconds, or without a grant for seconds, is closed: among those of this peer if its own limit is
- * reached, else among those of all peers. The initiator of the closed link connects again when it opens a target.
- * Accepted links that are being taken down do not count, up to closing_max() of them. A link
- * made by this node also counts for the uid of the call that made it, as long as it is in the
- * table (user.c). Ids are never used again.
+ * reached, else among those of all peers. The initiator of the closed link connects again when it
+ * opens a target. Accepted links that are being taken down do not count, up to closing_max() of
+ * them. A link made by this node also counts for the uid of the call that made it, as long as it
+ * is in the table (user.c). Ids are never used again.
  *
  * Context: making links, and waiting for them, may sleep; all else does not.
  * Lock order: session lock, links_lock, link->lock or targets_lock of a link.

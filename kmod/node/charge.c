@@ -13,9 +13,9 @@
  * not charged, like the links, which all sessions share. Registrations on a device that
  * is added later are not charged either, nor is the handle of a session whose line reconnects by
  * such a device (job/peer.c), until the session opens a peer on the device. Nor are those by which
- * a device that refuses large pages has more than was expected (registration.c). All are bounded by the caps on links. (The
- * memory of links is charged to memory cgroups: kxfer_link_alloc().) QPs belong to links;
- * no session has a QP of its own.
+ * a device that refuses large pages has more than was expected (registration.c). All are bounded
+ * by the caps on links. (The memory of links is charged to memory cgroups: kxfer_link_alloc().) QPs
+ * belong to links; no session has a QP of its own.
  *
  * A charge ends with its owner or with its device. The removal of a device ends all its
  * charges before the device leaves the controller. Both happen under charges_mutex, so a

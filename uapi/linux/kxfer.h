@@ -1049,6 +1049,7 @@ struct kxfer_path {
 	struct kxfer_addr local;
 	__u8 device[KXFER_DEVICE_NAME_MAX];
 };
+
 /** define KXFER_SILENCE_MIN_MS - shortest @silence_ms */
 #define KXFER_SILENCE_MIN_MS	1000
 /** define KXFER_SILENCE_MAX_MS - longest @silence_ms */

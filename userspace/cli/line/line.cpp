@@ -117,10 +117,10 @@ tl::expected<void, Failure> Line::open_ways() {
         Connection connection{connection_.session, std::move(peer)};
         TRY_SET(auto target, open_(connection, common_));
         if (!is_same_export(target_, target))
-            return failed(Error(common_.via[first - 1].text(), "does not lead to the same export as", 0,
-                                "give only addresses of one node: --via",
-                                fmt::format("it has another '{}' than {}", remote_.name,
-                                            remote_.peer.text())));
+            return failed(
+                Error(common_.via[first - 1].text(), "does not lead to the same export as", 0,
+                      "give only addresses of one node: --via",
+                      fmt::format("it has another '{}' than {}", remote_.name, remote_.peer.text())));
         ways_.push_back({std::move(connection), std::move(target)});
     }
     return {};
@@ -173,8 +173,8 @@ tl::expected<void, Failure> Line::connect_again(Failure broke) {
 }
 
 tl::expected<void, Failure> Line::restore(Failure broke, Pipeline& pipeline) {
-    const bool stands_still =
-        broke.error.number == ETIMEDOUT && common_.timeout() >= timeout_near_verdict(common_) && !interrupted();
+    const bool stands_still = broke.error.number == ETIMEDOUT &&
+                              common_.timeout() >= timeout_near_verdict(common_) && !interrupted();
     if (!is_break(broke.error.number) && !stands_still) return tl::make_unexpected(std::move(broke));
     const auto drained = pipeline.drain(stands_still ? verdict(common_) : teardown);
     if (!drained) return tl::make_unexpected(std::move(broke));

@@ -147,8 +147,9 @@ Result tune(const TuneOptions& options, Context& context) {
     TRY_SET(auto figures, measure(options, probe, context));
     figures.iwarp = link.gid_type == UINT32_MAX;
     context.out.record(report_of(options, link, figures));
-    context.out.note("\nThis is of this minute, and nothing was changed: a busier wire or peer needs longer\n"
-                     "times. Both ends have a silence and an ack timeout: kxfer listen add --silence, there.");
+    context.out.note(
+        "\nThis is of this minute, and nothing was changed: a busier wire or peer needs longer\n"
+        "times. Both ends have a silence and an ack timeout: kxfer listen add --silence, there.");
     return exit_ok;
 }
 

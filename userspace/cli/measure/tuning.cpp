@@ -19,8 +19,7 @@ constexpr double ms = 1e6, second = 1e9;
 // Of InfiniBand's transport: the ack timeout is 4.096 us times a power of two, and the retries have
 // three bits. A device may wait up to four times the timeout.
 constexpr double ack_unit_ns = 4096;
-constexpr unsigned least_ack_exponent = 14, most_ack_exponent = KXFER_ACK_TIMEOUT_MAX,
-                   now_ack_exponent = 17;
+constexpr unsigned least_ack_exponent = 14, most_ack_exponent = KXFER_ACK_TIMEOUT_MAX, now_ack_exponent = 17;
 constexpr unsigned retries = 7;
 constexpr double ack_margin = 4;
 // Of the module (kmod/base/patience.c, kmod/job/line.c).

@@ -435,7 +435,7 @@ struct PeerOptions {
     std::optional<uint32_t> tos; // type of service; none: the device's default
     std::string key;             // the key both ends have to prove; empty: none
     Milliseconds timeout{10000};
-    Milliseconds loss{0}; // how long jobs wait for another link if theirs breaks; 0: they end
+    Milliseconds loss{0};        // how long jobs wait for another link if theirs breaks; 0: they end
     std::vector<kxfer_path> via; // more ways to the same node, which stand by; needs `loss`
     Patience patience;
 };

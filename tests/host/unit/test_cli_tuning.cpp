@@ -80,7 +80,7 @@ TEST(Tuning, a_near_peer_has_the_least_times) {
     EXPECT_EQ(time_of(figures, "ack_timeout"), 4096.0 * 16384); // 67 ms
     EXPECT_EQ(time_of(figures, "silence"), second);             // the least; 8 tries take 537 ms
     EXPECT_EQ(time_of(figures, "timeout"), 1 * second);
-    EXPECT_EQ(time_of(figures, "loss"), 11 * second);
+    EXPECT_EQ(time_of(figures, "loss"), 12 * second);
 }
 
 TEST(Tuning, a_far_peer_gets_more_time) {

@@ -837,6 +837,7 @@ static const char *unreached(const char *site)
 		{ "JOB_PUMP_WORK", "only by completions that follow each other for long" },
 		{ "CM_QUERY", siw ? "a QP of iWARP has no path" : NULL },
 		{ "FENCE_WAIT", "only by a peer that ends a link later: lifetime/line.c" },
+		{ "LINE_MOVE", "only by a peer that goes back to its first path: lifetime/path.c" },
 		{ "CONTROL_ORPHAN", "only by a caller that gives up just before its grant comes" },
 	};
 	size_t i;

@@ -99,9 +99,14 @@ test_a_get_goes_on_over_a_break() {
 
 # Takes the listener of a port away, and breaks the links.
 break_path() { # PORT
-	kxfer listen del "$(kxfer --json listen list |
-		jq ".[] | select(.address | endswith(\":$1\")).id")" || fail "no listener of port $1"
+	kxfer listen del "$peer:$1" >/dev/null || fail "no listener of port $1"
 	break_link
+}
+
+# A second path to what `serve --listen $peer:7500` serves; of the node, so the test takes it away.
+add_path() {
+	kxfer listen del "$peer:7501" >/dev/null 2>&1
+	kxfer listen add "$peer:7501" --no-key >/dev/null 2>&1 || fail "no second listener"
 }
 
 path_changes() { counter paths_changed; }
@@ -109,7 +114,7 @@ path_changes() { counter paths_changed; }
 # Both paths of a node are in use, and one of them fails for good.
 test_a_put_goes_on_over_another_path() {
 	serve inbox=mem:64M --writable --listen "$peer:7500"
-	kxfer listen add "$peer:7501" --no-key >listener || fail "no second listener"
+	add_path
 	large_file
 	changes=$(path_changes)
 	stop_midway bytes_written kxfer put --via "$peer:7501" file "$peer:7500/inbox"
@@ -121,12 +126,13 @@ test_a_put_goes_on_over_another_path() {
 	[ "$(path_changes)" -gt "$changes" ] || fail "the path is the same"
 	kxfer get --force "$peer:7501/inbox" got
 	cmp -n "$(wc -c <file)" file got || fail "other bytes"
+	kxfer listen del "$peer:7501" >/dev/null
 }
 
 test_a_get_goes_on_over_another_path() {
 	large_file
 	serve file --listen "$peer:7500"
-	kxfer listen add "$peer:7501" --no-key >listener || fail "no second listener"
+	add_path
 	stop_midway bytes_read kxfer --json get --via "$peer:7501" "$peer:7500/file" got
 	break_path 7501
 	go_on

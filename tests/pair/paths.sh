@@ -62,8 +62,8 @@ read_watch() { # CUT-MS
 		}
 		$1 <= cut { left = $1; sum = bytes - base }
 		END {
-			printf "%d %d %d\n", left > first ? sum / (left - first) : 0, still,
-				moved > from ? (bytes - at) / (moved - from) : 0
+			printf("%d %d %d\n", (left > first) ? sum / (left - first) : 0, still,
+				(moved > from) ? (bytes - at) / (moved - from) : 0)
 		}')
 }
 

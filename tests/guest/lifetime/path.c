@@ -63,6 +63,8 @@ FIXTURE_SETUP(path)
 		.here = BUFFER_SCATTERED,
 		.loss_ms = LONG_MS,
 		.address = FIRST,
+		/* So that the peer sees another address over each path. */
+		.local = FIRST,
 		.via = kx_address(),
 	};
 

@@ -111,7 +111,7 @@ TEST(Footprint, what_a_peer_says_is_bounded) {
     for (const auto& [cpu_ns, possible] : words) {
         Surroundings where;
         bool asked = false;
-        where.ask_peer = [&asked, cpu_ns]() -> std::optional<ProcessUsage> {
+        where.ask_peer = [&asked, cpu_ns = cpu_ns]() -> std::optional<ProcessUsage> {
             return ProcessUsage{std::exchange(asked, true) ? 5000 + cpu_ns : 5000, 7};
         };
         const FootprintWatch watch(where);

@@ -230,10 +230,10 @@ void kxfer_line_sort(struct kxfer_job_list *jobs, struct list_head *kept)
 	*jobs = ended;
 }
 
-/* From now on jobs wait for loss_ms. Called with job_lock held. */
-static void begin_loss(struct kxfer_line *line)
+/* From now on jobs wait for loss_ms, and @more_ms. Called with job_lock held. */
+static void begin_loss(struct kxfer_line *line, u32 more_ms)
 {
-	line->until_ns = ktime_get_ns() + (u64)line->loss_ms * NSEC_PER_MSEC;
+	line->until_ns = ktime_get_ns() + ((u64)line->loss_ms + more_ms) * NSEC_PER_MSEC;
 	kxfer_deadlines_arm(&line->deadlines, line->until_ns);
 }
 
@@ -242,7 +242,7 @@ static void go_down(struct kxfer_line *line)
 {
 	line->down = true;
 	line->backoff_ms = BACKOFF_MIN_MS;
-	begin_loss(line);
+	begin_loss(line, 0);
 	mod_delayed_work(line_wq, &line->work, 0);
 }
 
@@ -422,7 +422,7 @@ static bool end_late(struct kxfer_line *line)
 		line->down = line->taken;
 		line->moving = false;
 		if (line->taken && !line->closed)
-			begin_loss(line);
+			begin_loss(line, 0);
 	} else if (!more && line->down && !line->closed) {
 		kxfer_deadlines_arm(&line->deadlines, line->until_ns);
 	}
@@ -779,7 +779,8 @@ static bool begin_move(struct kxfer_line *line)
 		line->moving = true;
 		line->down = true;
 		line->backoff_ms = BACKOFF_MIN_MS;
-		begin_loss(line);
+		/* Nothing is lost yet: the line may hold jobs back for longer than loss_ms. */
+		begin_loss(line, MOVE_MS + 2 * STEP_MS);
 	}
 	spin_unlock_bh(&session->job_lock);
 	return begun;

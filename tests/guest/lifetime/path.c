@@ -4,21 +4,20 @@
  * when that works again.
  *
  * Method: two addresses of this node, each with a listener. The first path is taken away without
- * its listener, so that a link over it breaks and no other can be made; or by silence, as in
- * silence.c.
+ * its listener, so that a link over it breaks and no other can be made; or by silence
+ * (harness/second.h).
  */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/baseline.h"
 #include "harness/fault.h"
 #include "harness/module.h"
+#include "harness/second.h"
 #include "kselftest_harness.h"
 #include "rigs/rig.h"
 
-#define FIRST		"10.77.0.2"
-#define NETDEV		"dummy0"
+#define FIRST		SECOND_ADDRESS	/* of the node; the first path */
 #define LENGTH		(1024 * 1024)
 #define SHORT		64
 #define LONG_MS		30000	/* loss_ms */
@@ -26,27 +25,6 @@
 #define HELD_MS		(3000 * kx_slowness())	/* a job that was held back, at the most */
 #define NR_PLACES	64
 #define MESSAGE		(64 * 1024)	/* where messages are, in both buffers */
-
-static bool is_siw(void)
-{
-	return !strcmp(kx_provider(), "siw");
-}
-
-static int heal(void)
-{
-	if (is_siw())
-		baseline_command("nft delete table ip kxfer_test 2>/dev/null");
-	return baseline_command("ip addr add " FIRST "/24 dev " NETDEV " 2>/dev/null");
-}
-
-static int fall_silent(void)
-{
-	if (!is_siw())
-		return baseline_command("ip addr del " FIRST "/24 dev " NETDEV);
-	return baseline_command("nft 'table ip kxfer_test { chain in { "
-				"type filter hook input priority 0; "
-				"ip saddr " FIRST " drop; ip daddr " FIRST " drop; }; }'");
-}
 
 FIXTURE(path)
 {
@@ -70,11 +48,11 @@ FIXTURE_SETUP(path)
 
 	self->rig = (struct rig) { .server = -1, .client = -1 };
 	self->fd = -1;
-	if (!fault_available() || !module_available() || access("/sys/class/net/" NETDEV, F_OK))
+	if (!fault_available() || !module_available() || !second_available())
 		SKIP(return, "needs root, debugfs, the module file and the test machine's network");
 	ASSERT_EQ(0, module_remove_soon());
 	ASSERT_EQ(0, module_insert(""));
-	heal();
+	second_add();
 	self->fd = kx_open();
 	ASSERT_LE(0, self->fd);
 	/* The device needs a moment for the GID of a new address. */
@@ -88,10 +66,10 @@ FIXTURE_SETUP(path)
 FIXTURE_TEARDOWN(path)
 {
 	fault_reset();
-	heal();
+	second_add();
 	rig_close(&self->rig);
 	close(self->fd);
-	baseline_command("ip addr del " FIRST "/24 dev " NETDEV " 2>/dev/null");
+	second_remove();
 }
 
 static uint64_t nr_changes(struct _test_data_path *self)
@@ -188,7 +166,7 @@ TEST_F_TIMEOUT(path, jobs_go_on_when_the_first_falls_silent, 90)
 
 	job.flags = KXFER_JOB_F_IDEMPOTENT;
 	memset(self->rig.here.bytes, 0x3c, SHORT);
-	ASSERT_EQ(0, fall_silent());
+	ASSERT_EQ(0, second_silence());
 	ASSERT_EQ(1, kx_submit(self->rig.client, &job, 1));
 	ASSERT_EQ(1, kx_reap(self->rig.client, &done, 1, 1, LONG_MS));
 	EXPECT_EQ(0, done.status);
@@ -208,6 +186,13 @@ TEST_F(path, a_target_is_opened_over_the_other)
 }
 
 /* ---- and back ---- */
+
+static bool delay_is_under_way(const char *site)
+{
+	struct delay_counts counts;
+
+	return !delay_counts(site, &counts) && counts.now;
+}
 
 TEST_F_TIMEOUT(path, the_first_one_is_taken_again, 120)
 {
@@ -233,6 +218,23 @@ TEST_F_TIMEOUT(path, the_first_one_is_taken_again, 120)
 	/* The target is the one of before. */
 	EXPECT_EQ(1, kx_counter(self->fd, "live_targets"));
 	EXPECT_TRUE(kx_wait_until(kx_counter(self->fd, "live_grants") == 2, 5000));
+}
+
+/* Jobs that are held back wait for no lost link: a short loss_ms does not end them. */
+TEST_F_TIMEOUT(path, jobs_that_are_held_back_are_not_lost, 120)
+{
+	const uint32_t brief_ms = 1000 * kx_slowness();
+
+	close(self->rig.client);
+	buffer_free(&self->rig.here);
+	self->rig.options.loss_ms = brief_ms;
+	ASSERT_EQ(0, rig_open_client(&self->rig));
+	ASSERT_EQ(0, take_first_away(self));
+	ASSERT_EQ(0, delay_arm("LINE_MOVE", 2 * brief_ms, 1));
+	ASSERT_EQ(0, bring_first_back(self));
+	ASSERT_TRUE(kx_wait_until(delay_is_under_way("LINE_MOVE"), HOME_MS));
+	EXPECT_EQ(0, move(self, KXFER_OP_WRITE));
+	EXPECT_TRUE(kx_wait_until(nr_changes(self) == 2, HOME_MS));
 }
 
 /* An idle peer goes back, too, with all its targets. */
@@ -376,13 +378,6 @@ TEST_F_TIMEOUT(path, a_job_that_does_not_end_keeps_the_peer_where_it_is, 180)
 }
 
 /* ---- endings ---- */
-
-static bool delay_is_under_way(const char *site)
-{
-	struct delay_counts counts;
-
-	return !delay_counts(site, &counts) && counts.now;
-}
 
 TEST_F_TIMEOUT(path, a_session_is_closed_while_it_goes_back, 60)
 {

@@ -4,14 +4,14 @@
  * ECONNRESET, and nothing is delayed for longer than 15 s. A link to another peer goes on. When
  * the peer is back, TARGET_OPEN connects anew.
  *
- * Method: rxe passes packets for its own addresses on without the network stack, so the peer's
- * address, a second one, is deleted. siw's TCP runs over lo, where nft drops it.
+ * Method: see harness/second.h.
  */
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "harness/baseline.h"
+#include "harness/second.h"
 #include "kselftest_harness.h"
 #include "rigs/rig.h"
 
@@ -19,28 +19,10 @@
 #define LENGTH		(8 * MIB)	/* so long that the jobs cannot end in time */
 #define NR_JOBS		64
 #define BOUND_MS	(20000 * kx_slowness())	/* 10 s, and the endings on a busy host */
-#define SECOND		"10.77.0.2"
-#define NETDEV		"dummy0"
 
 static bool is_siw(void)
 {
 	return !strcmp(kx_provider(), "siw");
-}
-
-static int heal(void)
-{
-	if (is_siw())
-		return baseline_command("nft delete table ip kxfer_test 2>/dev/null");
-	return baseline_command("ip addr add " SECOND "/24 dev " NETDEV " 2>/dev/null");
-}
-
-static int fall_silent(void)
-{
-	if (!is_siw())
-		return baseline_command("ip addr del " SECOND "/24 dev " NETDEV);
-	return baseline_command("nft 'table ip kxfer_test { chain in { "
-				"type filter hook input priority 0; "
-				"ip saddr " SECOND " drop; ip daddr " SECOND " drop; }; }'");
 }
 
 FIXTURE(silence)
@@ -55,15 +37,13 @@ FIXTURE_SETUP(silence)
 	struct rig_options options = {
 		.length = LENGTH,
 		.here = BUFFER_SCATTERED,
-		.address = SECOND,
+		.address = SECOND_ADDRESS,
 	};
 
 	self->rig = (struct rig) { .server = -1, .client = -1 };
-	if (geteuid() || access("/sys/class/net/" NETDEV, F_OK))
+	if (!second_available())
 		SKIP(return, "needs root and the network of the test machine");
-	if (is_siw())
-		baseline_command("ip addr add " SECOND "/24 dev " NETDEV " 2>/dev/null");
-	heal();
+	second_add();
 	self->fd = kx_open();
 	ASSERT_LE(0, self->fd);
 	ASSERT_TRUE(kx_wait_until(!rig_open(&self->rig, &options) ||
@@ -75,10 +55,10 @@ FIXTURE_SETUP(silence)
 
 FIXTURE_TEARDOWN(silence)
 {
-	heal();
+	second_add();
 	rig_close(&self->rig);
 	close(self->fd);
-	baseline_command("ip addr del " SECOND "/24 dev " NETDEV " 2>/dev/null");
+	second_remove();
 }
 
 static int submit_many(const struct rig *rig)
@@ -107,7 +87,7 @@ TEST_F_TIMEOUT(silence, jobs_end_and_target_open_connects_anew, 90)
 
 	ASSERT_EQ(0, rig_open(&other, &options));
 	ASSERT_EQ(NR_JOBS, submit_many(&self->rig));
-	ASSERT_EQ(0, fall_silent());
+	ASSERT_EQ(0, second_silence());
 	before = kx_now_ns();
 	/* On a slow machine the other jobs may have ended by now. */
 	late = rig_job(&self->rig, KXFER_OP_WRITE, 0, 0, 64);
@@ -130,7 +110,7 @@ TEST_F_TIMEOUT(silence, jobs_end_and_target_open_connects_anew, 90)
 	EXPECT_EQ(0, rig_move(&other, KXFER_OP_READ, 0, 0, LENGTH));
 	rig_close(&other);
 
-	ASSERT_EQ(0, heal());
+	ASSERT_EQ(0, second_add());
 	ASSERT_EQ(0, kx_target_close(self->rig.client, self->rig.target));
 	ASSERT_TRUE(kx_wait_until(!kx_target_open(self->rig.client, self->rig.peer,
 						  self->rig.name, 0, &self->rig.target),
@@ -152,7 +132,7 @@ TEST_F_TIMEOUT(silence, held_jobs_end_with_their_link, 90)
 
 	memset(self->rig.there.bytes, 0x11, 64);
 	memset(self->rig.here.bytes + LENGTH - 64, 0x22, 64);
-	ASSERT_EQ(0, fall_silent());
+	ASSERT_EQ(0, second_silence());
 	ASSERT_EQ(NR_JOBS, submit_many(&self->rig));
 	for (i = 0; i < 2; i++) {
 		held[i] = rig_job(&self->rig, KXFER_OP_WRITE, LENGTH - 64, 0, 64);
@@ -165,7 +145,7 @@ TEST_F_TIMEOUT(silence, held_jobs_end_with_their_link, 90)
 	for (i = 0; i < NR_JOBS + 2; i++)
 		EXPECT_EQ(-ECONNRESET, done[i].status);
 
-	ASSERT_EQ(0, heal());
+	ASSERT_EQ(0, second_add());
 	ASSERT_EQ(0, kx_target_close(self->rig.client, self->rig.target));
 	ASSERT_TRUE(kx_wait_until(!kx_target_open(self->rig.client, self->rig.peer,
 						  self->rig.name, 0, &self->rig.target),
@@ -217,7 +197,7 @@ static void close_both(struct __test_metadata *_metadata, struct rig *rig)
 TEST_F_TIMEOUT(silence, close_returns_at_both_ends, 90)
 {
 	ASSERT_EQ(NR_JOBS, submit_many(&self->rig));
-	ASSERT_EQ(0, fall_silent());
+	ASSERT_EQ(0, second_silence());
 	close_both(_metadata, &self->rig);
 	EXPECT_EQ(0, kx_counter(self->fd, "live_jobs"));
 	EXPECT_EQ(1, kx_counter(self->fd, "live_sessions"));
@@ -232,7 +212,7 @@ TEST_F_TIMEOUT(silence, close_does_not_wait_for_a_fence_for_ever, 90)
 	if (!is_siw())
 		SKIP(return, "iWARP alone has WRITEs that complete before they are placed");
 	job.flags = KXFER_JOB_F_LOCAL_ONLY;
-	ASSERT_EQ(0, fall_silent());
+	ASSERT_EQ(0, second_silence());
 	ASSERT_EQ(1, kx_submit(self->rig.client, &job, 1));
 	ASSERT_EQ(1, kx_reap(self->rig.client, &done, 1, 1, BOUND_MS));
 	EXPECT_EQ(0, done.status);
@@ -244,7 +224,7 @@ TEST_F_TIMEOUT(silence, idle_link_is_found_dead, 90)
 	uint64_t lost = kx_counter(self->fd, "links_lost"), before = kx_now_ns();
 	struct kxfer_content content;
 
-	ASSERT_EQ(0, fall_silent());
+	ASSERT_EQ(0, second_silence());
 	EXPECT_TRUE(kx_wait_until(kx_target_info(self->rig.client, self->rig.target, 0, 100,
 						 &content) == -ECONNRESET, BOUND_MS));
 	TH_LOG("found after %llu ms", (unsigned long long)ms_since(before));
@@ -277,13 +257,13 @@ TEST_F_TIMEOUT(silence, of_a_second_is_found_in_two, 90)
 {
 	struct rig_options options = {
 		.length = LENGTH,
-		.address = SECOND,
+		.address = SECOND_ADDRESS,
 		.silence_ms = 1000,
 	};
 	uint64_t ms;
 
 	ASSERT_EQ(0, open_again(self, &options));
-	ASSERT_EQ(0, fall_silent());
+	ASSERT_EQ(0, second_silence());
 	ms = ms_until_lost(self, BOUND_MS);
 	TH_LOG("found after %llu ms", (unsigned long long)ms);
 	EXPECT_GT(2000 + 1000 * kx_slowness(), ms);
@@ -294,7 +274,7 @@ TEST_F_TIMEOUT(silence, is_found_when_the_device_gives_up, 90)
 {
 	struct rig_options options = {
 		.length = LENGTH,
-		.address = SECOND,
+		.address = SECOND_ADDRESS,
 		.ack_timeout = 14,
 		.retry_count = 1,
 	};
@@ -303,7 +283,7 @@ TEST_F_TIMEOUT(silence, is_found_when_the_device_gives_up, 90)
 	if (is_siw())
 		SKIP(return, "the device of iWARP is TCP");
 	ASSERT_EQ(0, open_again(self, &options));
-	ASSERT_EQ(0, fall_silent());
+	ASSERT_EQ(0, second_silence());
 	ms = ms_until_lost(self, BOUND_MS);
 	TH_LOG("found after %llu ms", (unsigned long long)ms);
 	EXPECT_GT(2000 + 1000 * kx_slowness(), ms);
@@ -317,7 +297,7 @@ TEST_F_TIMEOUT(silence, of_twelve_seconds_is_survived_by_the_patient, 90)
 {
 	struct rig_options options = {
 		.length = LENGTH,
-		.address = SECOND,
+		.address = SECOND_ADDRESS,
 		.silence_ms = 30000,
 		.listen_silence_ms = 30000,
 	};
@@ -325,9 +305,9 @@ TEST_F_TIMEOUT(silence, of_twelve_seconds_is_survived_by_the_patient, 90)
 	if (!is_siw())
 		SKIP(return, "the peer is not silent here: it is gone");
 	ASSERT_EQ(0, open_again(self, &options));
-	ASSERT_EQ(0, fall_silent());
+	ASSERT_EQ(0, second_silence());
 	sleep(12);
-	ASSERT_EQ(0, heal());
+	ASSERT_EQ(0, second_add());
 	EXPECT_EQ(0, rig_move(&self->rig, KXFER_OP_READ, 0, 0, 65536));
 }
 
@@ -348,7 +328,7 @@ TEST_F_TIMEOUT(silence, is_found_by_the_listener_s_patience, 90)
 {
 	struct rig_options options = {
 		.length = LENGTH,
-		.address = SECOND,
+		.address = SECOND_ADDRESS,
 		.silence_ms = 30000,
 		.ack_timeout = 20,
 		.listen_silence_ms = 1000,
@@ -357,7 +337,7 @@ TEST_F_TIMEOUT(silence, is_found_by_the_listener_s_patience, 90)
 
 	ASSERT_EQ(0, open_again(self, &options));
 	ASSERT_TRUE(kx_wait_until(nr_accepted(self->fd) == 1, BOUND_MS));
-	ASSERT_EQ(0, fall_silent());
+	ASSERT_EQ(0, second_silence());
 	before = kx_now_ns();
 	EXPECT_TRUE(kx_wait_until(!nr_accepted(self->fd), BOUND_MS));
 	TH_LOG("found after %llu ms", (unsigned long long)ms_since(before));

@@ -53,7 +53,8 @@
  * halves off. A job is in the list of its target's flow as long as it is queued, and counted
  * there until it leaves the lane.
  *
- * All targets of a session on a link share a flow, and each holds a reference. A job uses
+ * All targets of a session on a link share a flow, and each holds a reference; but each line
+ * (line.c) has its own. A job uses
  * its target, so the flow is empty when the last reference goes.
  *
  * Context: making a flow may sleep. All else runs under the lane's lock or takes it,

@@ -17,7 +17,7 @@ struct kxfer_link;
 #define KXFER_BULK_BYTES	(64 * 1024)	/* a longer job is bulk */
 
 /**
- * struct kxfer_flow - jobs that one session has in flight on one link
+ * struct kxfer_flow - jobs that one session has in flight on one link, or one line of it
  * @ref: references, held by the session's targets on the link
  * @session_node: entry in kxfer_session.flows while the session has a target of the flow;
  *	protected by job_lock of the session

@@ -11,8 +11,8 @@
  * Which jobs may go on (may_wait()). A job of which nothing was posted has had no effect: it may.
  * One that was posted may have had its effect or not. A READ may be repeated all the same, and a
  * WRITE if its user has said so (KXFER_JOB_F_IDEMPOTENT); both go on behind the bytes that are
- * known to be there. All others end as without a line. Then the jobs of the same session behind
- * them, on the same link, are cut off: they may count on what did not happen. So they end too, but
+ * known to be there. All others end as without a line. Then the jobs behind them, to targets
+ * of the same line, are cut off: they may count on what did not happen. So they end too, but
  * for READs and IDEMPOTENT WRITEs without a flag about order, and without NOTIFY. That holds for
  * jobs in the lane, and for later ones until the session has taken the completion of the ended job:
  * before that its user cannot know (@cut_at of the flow). So no message is sent twice, none
@@ -26,7 +26,8 @@
  * were. Then comes a pause. While the link goes over another path than the first, the work tries
  * to connect over the first from time to time, and moves there: it holds new jobs back, as if the
  * link were down; waits, MOVE_MS at most, until what was posted has had its effect (flow.c); and
- * has all targets granted on the new link. If it takes longer all stays as it was. A flow that
+ * has all targets granted on the new link, which it has tried before. If it takes longer, or if a
+ * target would not be granted there, all stays as it was. A flow that
  * never becomes quiet, because LOCAL_ONLY WRITEs on iWARP are never known to be placed, stays until
  * its link breaks.
  *
@@ -629,7 +630,7 @@ static int renew(struct kxfer_line *line, struct kxfer_target *target, struct kx
 	/* Pairs with teardown_work(). */
 	if (smp_load_acquire(&target->link->ended))
 		ret = kxfer_fence_close(link, target->link, kxfer_left_ms(end));
-	else if (!READ_ONCE(line->moving) && !kxfer_target_is_quiet(target))
+	else if (!kxfer_target_is_quiet(target))
 		ret = -EAGAIN;
 	if (ret)
 		return ret;
@@ -693,13 +694,13 @@ static int resume(struct kxfer_line *line, struct kxfer_link *link)
 /* Have all targets of a moving line granted again. Return: 0 or -errno: try again. */
 static int move_targets(struct kxfer_line *line, struct kxfer_link *link)
 {
-	unsigned long end = jiffies + msecs_to_jiffies(STEP_MS);
+	unsigned long end = jiffies + msecs_to_jiffies(STEP_MS), id = 0;
 	struct kxfer_target *target;
 	int ret = 0;
 
 	while (!ret) {
 		target = time_after(jiffies, end) ? ERR_PTR(-EAGAIN) :
-			 kxfer_target_behind(line->peer, link, end);
+			 kxfer_target_behind(line->peer, link, &id, end);
 		if (IS_ERR_OR_NULL(target))
 			return PTR_ERR_OR_ZERO(target);
 		ret = renew(line, target, link, end);
@@ -759,9 +760,10 @@ static void try_later(struct kxfer_line *line)
 	spin_lock_bh(&session->job_lock);
 	half_ms = line->backoff_ms / 2;
 	line->backoff_ms = min_t(u32, 2 * line->backoff_ms, BACKOFF_MAX_MS);
+	/* In place of what kxfer_line_look_home() has queued. */
 	if (line->down && !line->closed)
-		queue_delayed_work(line_wq, &line->work,
-				   msecs_to_jiffies(half_ms + get_random_u32() % half_ms));
+		mod_delayed_work(line_wq, &line->work,
+				 msecs_to_jiffies(half_ms + get_random_u32() % half_ms));
 	spin_unlock_bh(&session->job_lock);
 }
 
@@ -811,24 +813,53 @@ static bool wait_quiet(struct kxfer_line *line, const struct kxfer_link *link)
 	return true;
 }
 
-/* Return: 0: the peer's link is the one over the first path; -errno: it stays as it was. */
-static int move_home(struct kxfer_line *line)
+/*
+ * Whether all targets would be granted on @link. The exporter's rules may allow the peer's other
+ * address alone, or the device of the first path may lack something.
+ */
+static bool would_be_granted(struct kxfer_line *line, struct kxfer_link *link)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(STEP_MS), id = 0;
+	struct kxfer_target *target;
+	int ret;
+
+	do {
+		target = kxfer_target_behind(line->peer, link, &id, end);
+		if (IS_ERR_OR_NULL(target))
+			return !target;
+		ret = kxfer_target_try_renew(target, link, end);
+		kxfer_target_put(target);
+	} while (!ret && time_before(jiffies, end));
+	return false;
+}
+
+/* The first path is taken unless the line was given up meanwhile: then new jobs are not held. */
+static bool is_moving(struct kxfer_line *line)
+{
+	struct kxfer_session *session = line->peer->session;
+	bool moving;
+
+	spin_lock_bh(&session->job_lock);
+	moving = line->moving && !line->closed;
+	spin_unlock_bh(&session->job_lock);
+	return moving;
+}
+
+/* Make the link over the first path that of the peer, if nothing speaks against it. */
+static void move_home(struct kxfer_line *line)
 {
 	struct kxfer_link *link = kxfer_peer_try_first(line->peer, STEP_MS);
-	int ret = 0;
 
 	if (IS_ERR(link))
-		return PTR_ERR(link);
-	if (kxfer_paths_features(line->peer->paths) & ~link->features || !begin_move(line)) {
-		ret = -EAGAIN;
-	} else if (wait_quiet(line, link)) {
-		kxfer_peer_go_first(line->peer, link);
-	} else {
-		end_move(line);
-		ret = -EBUSY;
+		return;
+	if (!(kxfer_paths_features(line->peer->paths) & ~link->features) &&
+	    would_be_granted(line, link) && begin_move(line)) {
+		if (wait_quiet(line, link) && is_moving(line))
+			kxfer_peer_go_first(line->peer, link);
+		else
+			end_move(line);
 	}
 	kxfer_link_unuse(link);
-	return ret;
 }
 
 static void look_later(struct kxfer_line *line)

@@ -171,6 +171,23 @@ static struct kxfer_link *store(struct kxfer_peer *peer, struct kxfer_link *link
 	return link;
 }
 
+/* Return: a live link to the peer, connected over @path if there is none; or ERR_PTR. */
+static struct kxfer_link *try_path(struct kxfer_peer *peer, u32 path, unsigned int timeout_ms)
+{
+	struct kxfer_link *link = use_live(peer);
+	u32 refusal;
+
+	if (link)
+		return link;
+	link = get_link(peer->session, &peer->paths->keys[path], timeout_ms, &refusal);
+	if (IS_ERR(link))
+		return link;
+	link = store(peer, link, path);
+	if (path && peer->line)
+		kxfer_line_look_home(peer->line);
+	return link;
+}
+
 /**
  * kxfer_peer_try_link() - get a live link to the peer, or connect over the next path
  * @peer: peer that the caller has a reference to
@@ -182,18 +199,8 @@ static struct kxfer_link *store(struct kxfer_peer *peer, struct kxfer_link *link
 struct kxfer_link *kxfer_peer_try_link(struct kxfer_peer *peer, unsigned int timeout_ms)
 {
 	struct kxfer_link *link = use_live(peer);
-	u32 refusal, path;
 
-	if (link)
-		return link;
-	path = take_turn(peer);
-	link = get_link(peer->session, &peer->paths->keys[path], timeout_ms, &refusal);
-	if (IS_ERR(link))
-		return link;
-	link = store(peer, link, path);
-	if (path && peer->line)
-		kxfer_line_look_home(peer->line);
-	return link;
+	return link ?: try_path(peer, take_turn(peer), timeout_ms);
 }
 
 /**
@@ -206,11 +213,16 @@ struct kxfer_link *kxfer_peer_try_link(struct kxfer_peer *peer, unsigned int tim
 struct kxfer_link *kxfer_peer_link(struct kxfer_peer *peer, unsigned int timeout_ms)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(timeout_ms);
-	struct kxfer_link *link;
-	u32 left = peer->paths->nr;
+	u32 nr = peer->paths->nr, left = nr, path;
+	struct kxfer_link *link = use_live(peer);
 
+	if (link)
+		return link;
+	/* Other callers take turns, too: this one tries each path once. */
+	path = take_turn(peer);
 	do {
-		link = kxfer_peer_try_link(peer, DIV_ROUND_UP(kxfer_left_ms(end), left));
+		link = try_path(peer, path, DIV_ROUND_UP(kxfer_left_ms(end), left));
+		path = (path + 1) % nr;
 	} while (IS_ERR(link) && !is_over(link) && --left);
 	return link;
 }

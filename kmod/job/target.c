@@ -411,21 +411,22 @@ static int identify(struct kxfer_target *target, const struct kxfer_target_open 
 }
 
 /*
- * Get the flow of the session's targets on the link, or a new one. Called with the session's
- * lock held for writing.
+ * Get the flow of the session's targets on the link of @fresh, or a new one. Lines have one each: a
+ * line waits until its flow is quiet, and another one must not keep it busy. Called with the
+ * session's lock held for writing.
  */
-static struct kxfer_flow *get_flow(struct kxfer_session *session, struct kxfer_link *link)
+static struct kxfer_flow *get_flow(struct kxfer_session *session, const struct kxfer_target *fresh)
 {
 	struct kxfer_target *target;
 	unsigned long id;
 
 	xa_for_each(&session->targets, id, target) {
-		if (target->link == link) {
+		if (target->link == fresh->link && target->line == fresh->line) {
 			kref_get(&target->flow->ref);
 			return target->flow;
 		}
 	}
-	return kxfer_flow_create(link, session->id);
+	return kxfer_flow_create(fresh->link, session->id);
 }
 
 /* Called with the session's lock held for writing; the target is in the table. */
@@ -455,7 +456,7 @@ void kxfer_target_leave(struct kxfer_session *session, struct kxfer_target *targ
 /* Called with the session's lock held for writing. Return: 0 or -ENOMEM. */
 static int make_flow(struct kxfer_session *session, struct kxfer_target *target)
 {
-	struct kxfer_flow *flow = get_flow(session, target->link);
+	struct kxfer_flow *flow = get_flow(session, target);
 
 	if (flow && target->sender)
 		kxfer_sender_join(target->sender, flow);
@@ -548,21 +549,21 @@ static bool lock_until(struct kxfer_session *session, unsigned long end)
  * kxfer_target_behind() - a target of a peer that is on another link
  * @peer: peer with a line
  * @link: link that all its targets are to be on
+ * @id: ids up to this one are passed over; out: id of the target
  * @end: when to give up, in jiffies
  *
  * May sleep. Return: the target with a reference; NULL: there is none, but for those that are
  * withdrawn; or ERR_PTR(-EAGAIN).
  */
 struct kxfer_target *kxfer_target_behind(struct kxfer_peer *peer, const struct kxfer_link *link,
-					 unsigned long end)
+					 unsigned long *id, unsigned long end)
 {
 	struct kxfer_session *session = peer->session;
 	struct kxfer_target *target, *found = NULL;
-	unsigned long id;
 
 	if (!lock_until(session, end))
 		return ERR_PTR(-EAGAIN);
-	xa_for_each(&session->targets, id, target) {
+	xa_for_each_start(&session->targets, *id, target, *id + 1) {
 		if (target->peer == peer && target->link != link && !READ_ONCE(target->revoked)) {
 			kref_get(&target->ref);
 			found = target;
@@ -643,6 +644,28 @@ static bool is_same(const struct kxfer_target *old, const struct kxfer_target *f
 	       fresh->length == old->length && fresh->rights == old->rights;
 }
 
+/* Have the export of a target granted on @link. Return: the new target, of no session yet. */
+static struct kxfer_target *grant_again(struct kxfer_target *old, struct kxfer_link *link,
+					unsigned long end)
+{
+	struct kxfer_target_open cmd = { .rights = old->rights, .word = old->word };
+	struct kxfer_target *fresh = target_alloc(old->peer, link);
+	int ret;
+
+	if (!fresh)
+		return ERR_PTR(-ENOMEM);
+	memcpy(cmd.name, old->name, sizeof(cmd.name));
+	ret = acquire(fresh, &cmd, end) ?: identify(fresh, &cmd, end);
+	if (!ret && fresh->node != old->node)
+		kxfer_story_tell(old->line, KXFER_LINE_RESTARTED, link->id, 0, 1);
+	if (!ret && !is_same(old, fresh))
+		ret = -EKEYREVOKED;
+	if (!ret)
+		return fresh;
+	kxfer_target_put(fresh);
+	return ERR_PTR(ret);
+}
+
 /**
  * kxfer_target_renew() - have a target of a line granted again, on another link
  * @old: target with waiting jobs; its link has ended. The caller has a reference
@@ -655,23 +678,33 @@ static bool is_same(const struct kxfer_target *old, const struct kxfer_target *f
  */
 int kxfer_target_renew(struct kxfer_target *old, struct kxfer_link *link, unsigned long end)
 {
-	struct kxfer_target_open cmd = { .rights = old->rights, .word = old->word };
-	struct kxfer_target *fresh = target_alloc(old->peer, link);
+	struct kxfer_target *fresh = grant_again(old, link, end);
 	int ret;
 
-	if (!fresh)
-		return -ENOMEM;
-	memcpy(cmd.name, old->name, sizeof(cmd.name));
-	ret = acquire(fresh, &cmd, end) ?: identify(fresh, &cmd, end);
-	if (!ret && fresh->node != old->node)
-		kxfer_story_tell(old->line, KXFER_LINE_RESTARTED, link->id, 0, 1);
-	if (!ret && !is_same(old, fresh))
-		ret = -EKEYREVOKED;
 	kxfer_delay(TARGET_RENEW);
-	if (!ret)
-		ret = replace(old, fresh, end);
+	if (IS_ERR(fresh))
+		return PTR_ERR(fresh);
+	ret = replace(old, fresh, end);
 	kxfer_target_put(ret ? fresh : old);
 	return ret == -ESTALE ? 0 : ret;
+}
+
+/**
+ * kxfer_target_try_renew() - whether kxfer_target_renew() would find the same export
+ * @old: target of a line. The caller has a reference
+ * @link: LIVE link to the same peer
+ * @end: when to give up, in jiffies
+ *
+ * May sleep. Return: 0, or the error.
+ */
+int kxfer_target_try_renew(struct kxfer_target *old, struct kxfer_link *link, unsigned long end)
+{
+	struct kxfer_target *fresh = grant_again(old, link, end);
+
+	if (IS_ERR(fresh))
+		return PTR_ERR(fresh);
+	kxfer_target_put(fresh);
+	return 0;
 }
 
 /** kxfer_target_open() - KXFER_TARGET_OPEN */
@@ -818,6 +851,7 @@ static int look_for_link(struct kxfer_target *target, struct search *search, int
 	if (time_after_eq(jiffies, search->until))
 		return error;
 	ret = kxfer_line_renew(target, kxfer_left_ms(search->end));
+	search->lost = ret;
 	if (ret && ret != -EINTR)
 		schedule_timeout_interruptible(msecs_to_jiffies(LOOK_MS));
 	return ret == -EINTR || signal_pending(current) ? -EINTR : 1;

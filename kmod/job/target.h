@@ -87,11 +87,12 @@ int kxfer_target_info(struct kxfer_session *session, void *arg);
 void kxfer_target_leave(struct kxfer_session *session, struct kxfer_target *target);
 void kxfer_target_put(struct kxfer_target *target);
 struct kxfer_target *kxfer_target_behind(struct kxfer_peer *peer, const struct kxfer_link *link,
-					 unsigned long end);
+					 unsigned long *id, unsigned long end);
 bool kxfer_target_is_quiet(struct kxfer_target *target);
 bool kxfer_target_all_quiet(struct kxfer_peer *peer, const struct kxfer_link *link,
 			    unsigned long end);
 int kxfer_target_renew(struct kxfer_target *old, struct kxfer_link *link, unsigned long end);
+int kxfer_target_try_renew(struct kxfer_target *old, struct kxfer_link *link, unsigned long end);
 void kxfer_target_settle(struct kxfer_target *target);
 void kxfer_target_free(struct kxfer_target *target);
 void kxfer_target_revoke(struct kxfer_link *link, u64 exposure);

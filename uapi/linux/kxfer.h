@@ -1080,7 +1080,7 @@ struct kxfer_path {
  *	targets of this peer may outlive their link: they wait so long for another one, or until
  *	their deadline, and go on there. READs do, and WRITEs with KXFER_JOB_F_IDEMPOTENT, behind
  *	the bytes that are known to be there; and jobs of which nothing was posted, unless a job of
- *	the session before them, to a target on the same link, has ended with the link. All
+ *	the session before them, to a target of this peer, has ended with the link. All
  *	others end with ECONNRESET. A target is granted again first; EKEYREVOKED: its export is
  *	not there any more. EOPNOTSUPP: the peer lacks KXFER_FEATURE_LOSS
  * @link: out: node-wide id of the link

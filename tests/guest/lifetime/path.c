@@ -24,6 +24,7 @@
 #define HOME_MS		(20000 * kx_slowness())	/* until the first is taken again, at the most */
 #define HELD_MS		(3000 * kx_slowness())	/* a job that was held back, at the most */
 #define NR_PLACES	64
+#define NR_DEEP		16
 #define MESSAGE		(64 * 1024)	/* where messages are, in both buffers */
 
 FIXTURE(path)
@@ -263,6 +264,70 @@ TEST_F_TIMEOUT(path, a_peer_that_was_opened_over_the_other_goes_to_the_first, 12
 	EXPECT_EQ(1, nr_changes(self));
 	ASSERT_EQ(0, bring_first_back(self));
 	ASSERT_TRUE(kx_wait_until(nr_changes(self) == 2, HOME_MS));
+	EXPECT_TRUE(kx_wait_until(goes_over(self, FIRST), HELD_MS));
+}
+
+/* An exporter may know one address of the peer alone. */
+TEST_F_TIMEOUT(path, a_target_that_the_first_one_does_not_give_keeps_the_peer, 120)
+{
+	const struct kxfer_rule rule = {
+		.match = KXFER_RULE_ADDR,
+		.rights = KXFER_RIGHT_ALL,
+		.prefix_len = 32,
+		.addr = kx_addr(kx_address(), 0),
+	};
+	uint32_t export_id, target;
+	uint64_t end;
+
+	ASSERT_EQ(0, take_first_away(self));
+	ASSERT_EQ(0, kx_export_add_rules(self->rig.server, self->rig.there_region, 0, LENGTH,
+					 KXFER_RIGHT_ALL, "path-ruled", &rule, 1, &export_id));
+	ASSERT_EQ(0, kx_target_open(self->rig.client, self->rig.peer, "path-ruled", 0, &target));
+	ASSERT_EQ(0, bring_first_back(self));
+	for (end = kx_now_ns() + 8000000000ull; kx_now_ns() < end; kx_sleep_ms(10)) {
+		ASSERT_EQ(0, move(self, KXFER_OP_READ));
+		ASSERT_EQ(0, kx_transfer(self->rig.client, KXFER_OP_READ, self->rig.here_region,
+					 0, target, 0, SHORT));
+	}
+	EXPECT_EQ(1, nr_changes(self));
+	ASSERT_EQ(0, kx_target_close(self->rig.client, target));
+	ASSERT_TRUE(kx_wait_until(nr_changes(self) == 2, 60000));
+	EXPECT_TRUE(kx_wait_until(goes_over(self, FIRST), HELD_MS));
+}
+
+/* Two peers have the two paths crossed; one goes back while the other is busy on its own. */
+TEST_F_TIMEOUT(path, a_peer_goes_back_beside_one_that_stays, 120)
+{
+	struct kxfer_path via = { .remote = kx_addr(FIRST, KXFER_PORT),
+				  .local = kx_addr(FIRST, 0) };
+	struct kxfer_peer_open crossed = {
+		.size = sizeof(crossed),
+		.remote = kx_addr(kx_address(), KXFER_PORT),
+		.timeout_ms = KX_TIMEOUT_MS,
+		.loss_ms = LONG_MS,
+		.via = (uintptr_t)&via,
+		.nr_via = 1,
+	};
+	struct kxfer_completion done[NR_DEEP];
+	struct kxfer_job job = rig_job(&self->rig, KXFER_OP_READ, MESSAGE, MESSAGE, MESSAGE);
+	uint32_t flying = 0;
+	uint64_t end;
+	int nr;
+
+	ASSERT_EQ(0, kx_call(self->rig.client, KXFER_PEER_OPEN, &crossed));
+	ASSERT_EQ(0, kx_target_open(self->rig.client, crossed.peer, self->rig.name, 0,
+				    &job.target));
+	ASSERT_EQ(0, take_first_away(self));
+	ASSERT_EQ(0, bring_first_back(self));
+	for (end = kx_now_ns() + HOME_MS * 1000000ull;
+	     nr_changes(self) == 1 && kx_now_ns() < end; flying -= nr) {
+		for (; flying < NR_DEEP; flying++)
+			ASSERT_EQ(1, kx_submit(self->rig.client, &job, 1));
+		nr = kx_reap(self->rig.client, done, NR_DEEP / 2, 1, KX_TIMEOUT_MS);
+		ASSERT_LT(0, nr);
+	}
+	EXPECT_EQ(2, nr_changes(self));
+	ASSERT_EQ((int)flying, kx_reap(self->rig.client, done, flying, flying, KX_TIMEOUT_MS));
 	EXPECT_TRUE(kx_wait_until(goes_over(self, FIRST), HELD_MS));
 }
 

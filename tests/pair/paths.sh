@@ -92,6 +92,7 @@ test_a_put_outlives_one_of_two_paths() {
 	node_begin 2 "kxfer put --silence $SILENCE --via $other1 /tmp/file $node1/inbox"
 	transfer=$task
 	nodes_until 60 has_moved $((base + (MIB << 18))) || fail "nothing moves: $(node_output 2 "$transfer")"
+	check_do 2 "kxfer --json link list | jq -e '[.[] | select(.state == \"live\" and .written_bytes > 1000000)] | length > 1'"
 	cut=$(now_ms 2)
 	cut_path
 	check_end 2 "$transfer" 180
@@ -112,10 +113,10 @@ test_a_path_that_works_again_is_used_again() {
 	local changes
 	begin_paths
 	cut_path
-	changes=$(path_changes)
 	node_begin 2 "kxfer put --limit $((MIB / 40))M --silence $SILENCE --via $other1 /tmp/file $node1/inbox"
 	transfer=$task
 	nodes_until 60 has_moved "$(($(written) + 1000000))" || fail "nothing moves: $(node_output 2 "$transfer")"
+	changes=$(path_changes)
 	join_path
 	nodes_until 60 has_changed "$changes" || fail "no peer goes back to its first path"
 	check_end 2 "$transfer" 180

@@ -141,6 +141,16 @@ test_a_source_of_memory_needs_a_name() {
 	expect_stderr "needs a name: give NAME=mem:16M"
 }
 
+test_several_addresses_are_for_exports_of_memory() {
+	expect 2 kxfer put -r --via 10.77.0.3 "$work" 10.77.0.2/name/
+	expect_stderr "not for folders"
+	expect 2 kxfer get --via 10.77.0.3 10.77.0.2/name/file got
+	expect_stderr "not for folders"
+	expect 2 kxfer ls --via 10.77.0.3 10.77.0.2/name/
+	expect_stderr "not for folders"
+	expect 2 kxfer ping --via 10.77.0.3, 10.77.0.2
+}
+
 test_a_rule_that_says_nobody_names_the_forms() {
 	expect 2 kxfer serve a=mem:4K --allow 10.77.0.0/33
 	expect_stderr "uid=N, gid=N, or key=NAME"

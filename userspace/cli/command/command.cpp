@@ -16,7 +16,7 @@ void add_patience_options(CLI::App& command, PatienceOptions& patience) {
     command
         .add_option("--ack-timeout", patience.ack_timeout,
                     "the device sends a packet again after 4.096 us * 2^N without an acknowledgement "
-                    "(RoCE, InfiniBand; default 17: 0.54 s)")
+                    "(RoCE, InfiniBand; default: all tries take half of --silence, 17 or 0.54 s for 8 s)")
         ->type_name("N")
         ->check(CLI::Range(uint32_t{KXFER_ACK_TIMEOUT_MIN}, uint32_t{KXFER_ACK_TIMEOUT_MAX}));
 }

@@ -55,6 +55,8 @@ struct CommonOptions {
     std::string key;             // the key both ends have to prove; empty: none
     std::optional<uint32_t> tos; // type of service; none: the device's default
     std::vector<Peer> via;       // other addresses of the peer
+    // How long jobs wait for another of these; none: --timeout.
+    std::optional<std::chrono::milliseconds> loss;
     double timeout_seconds = 10;
     PatienceOptions patience;
 

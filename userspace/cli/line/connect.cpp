@@ -151,6 +151,8 @@ Failure connect_failure(Error error, const Peer& peer, const CommonOptions& comm
 tl::expected<kxfer::Peer, Failure> connect_over(Session& session, const Peer& peer,
                                                 const CommonOptions& common, size_t first,
                                                 PeerOptions options) {
+    if (!options.device.empty())
+        return wrong_usage("--device does not go with --via", "leave one of them out");
     std::vector<kxfer_path> paths;
     std::vector<Peer> peers = common.via;
     peers.insert(peers.begin(), peer);
@@ -159,19 +161,21 @@ tl::expected<kxfer::Peer, Failure> connect_over(Session& session, const Peer& pe
         TRY_SET(const auto addresses, resolve(one));
         paths.emplace_back().remote = addresses.front();
     }
-    if (!options.device.empty())
-        return wrong_usage("--device does not go with --via", "leave one of them out");
     const kxfer_addr remote = paths.front().remote;
     paths.erase(paths.begin());
     options.via = std::move(paths);
-    options.loss = std::max(common.timeout(), shortest_loss);
+    options.loss = std::max(common.loss.value_or(common.timeout()), shortest_loss);
     auto connected = session.connect(remote, options);
     if (connected) return std::move(*connected);
     if (connected.error().number == EOPNOTSUPP)
-        return failed(Error("cannot connect with", peer.text(), EPROTONOSUPPORT,
-                            "install the same version on both nodes, or leave --via out",
-                            "it does not know of several paths"));
-    return tl::make_unexpected(connect_failure(std::move(connected.error()), peers.front(), common));
+        return failed(Error("cannot connect with", peer.text(), EOPNOTSUPP,
+                            "the same version on both nodes? Does it work without --via? See: kxfer doctor",
+                            "it does not know of several paths, a device lacks what is needed, or this "
+                            "network namespace cannot connect"));
+    // The module tries one after the other, and says why the last one failed.
+    Failure failure = connect_failure(std::move(connected.error()), peers.back(), common);
+    failure.error.on = fmt::format("{}, the last of {} addresses", peers.back().text(), peers.size());
+    return tl::make_unexpected(std::move(failure));
 }
 
 // A hint with the exports to choose from, or with the command if they cannot be listed.

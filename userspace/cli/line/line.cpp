@@ -68,8 +68,7 @@ milliseconds left_of(const Deadline& deadline) {
 
 // `kxfer serve` gives each export a random cookie.
 bool is_same_export(const Target& one, const Target& other) {
-    return one.length() == other.length() && one.cookie() == other.cookie() &&
-           one.content().generation == other.content().generation;
+    return one.length() == other.length() && one.cookie() == other.cookie();
 }
 
 std::string seconds_text(milliseconds time) {
@@ -81,7 +80,10 @@ std::string seconds_text(milliseconds time) {
 Line::Line(Remote remote, CommonOptions common, Open open, Output& out, Owner owner, Connection connection,
            Target target)
     : remote_(std::move(remote)), common_(std::move(common)), open_(std::move(open)), out_(&out),
-      owner_(owner), connection_(std::move(connection)), target_(std::move(target)) {}
+      owner_(owner), connection_(std::move(connection)), target_(std::move(target)) {
+    // An attempt to connect again has less time than its jobs may wait afterwards.
+    common_.loss = common_.timeout();
+}
 
 bool Line::is_break(int number) const {
     return number == ECONNRESET || number == ENODEV ||
@@ -172,11 +174,18 @@ tl::expected<void, Failure> Line::connect_again(Failure broke) {
     return {};
 }
 
+// Of several paths one may be silent: only the verdict says so, and what went over it then waits for
+// another one. If there is none, that ends after `loss`.
+milliseconds Line::longest_standstill(bool broke) const {
+    if (common_.via.empty()) return broke ? teardown : verdict(common_);
+    return silence_of(common_) * 5 / 4 + teardown + common_.timeout();
+}
+
 tl::expected<void, Failure> Line::restore(Failure broke, Pipeline& pipeline) {
-    const bool stands_still = broke.error.number == ETIMEDOUT &&
-                              common_.timeout() >= timeout_near_verdict(common_) && !interrupted();
+    const bool near_verdict = common_.timeout() >= timeout_near_verdict(common_) || !common_.via.empty();
+    const bool stands_still = broke.error.number == ETIMEDOUT && near_verdict && !interrupted();
     if (!is_break(broke.error.number) && !stands_still) return tl::make_unexpected(std::move(broke));
-    const auto drained = pipeline.drain(stands_still ? verdict(common_) : teardown);
+    const auto drained = pipeline.drain(longest_standstill(!stands_still));
     if (!drained) return tl::make_unexpected(std::move(broke));
     // The jobs have ended well meanwhile.
     if (stands_still && !pipeline.has_failed()) return {};

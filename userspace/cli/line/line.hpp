@@ -59,6 +59,7 @@ class Line {
     };
 
     bool is_break(int number) const;
+    std::chrono::milliseconds longest_standstill(bool broke) const;
     tl::expected<void, Failure> open_ways();
     tl::expected<void, Failure> connect_again(Failure broke);
     tl::expected<void, Failure> open_again();

@@ -25,9 +25,7 @@ constexpr double ack_margin = 4;
 // Of the module (kmod/base/patience.c, kmod/job/line.c).
 constexpr double now_keepalive_ns = 2 * second, now_silence_ns = 8 * second,
                  longest_back_off_ns = 10 * second;
-constexpr double least_keepalive_ns = 100 * ms;
 constexpr double keepalives_in_silence = 4;
-constexpr double round_trips_a_keepalive = 1000;
 // Of the tool.
 constexpr double now_timeout_ns = 10 * second, most_timeout_ns = 60 * second;
 
@@ -125,32 +123,28 @@ Choice choose_ack(const LinkFigures& figures) {
                         time_text(transport_time(figures)))};
 }
 
-double keepalive(const LinkFigures& figures) {
-    return std::clamp(round_up(round_trips_a_keepalive * round_trip(figures), 100 * ms), least_keepalive_ns,
-                      now_keepalive_ns);
-}
-
 double silence(const LinkFigures& figures) {
-    const double least = std::max(
-        {keepalives_in_silence * keepalive(figures), 10 * longest(figures), transport_time(figures)});
+    const double least = std::max(10 * longest(figures), transport_time(figures));
     return std::clamp(round_up(least, 100 * ms), KXFER_SILENCE_MIN_MS * ms, KXFER_SILENCE_MAX_MS * ms);
 }
 
+// As the module does (kxfer_patience_keepalive_ms()).
+double keepalive(const LinkFigures& figures) {
+    return std::min(silence(figures) / keepalives_in_silence, now_keepalive_ns);
+}
+
 Choice choose_keepalive(const LinkFigures& figures) {
-    return {"keepalive", "keep-alive every", Nanoseconds{keepalive(figures)}, time_text(now_keepalive_ns),
-            fmt::format("1000 round trips of {} (READ {}, one at a time, median, as the kernel saw it): less "
-                        "than 0.1 % of the "
-                        "link's time; 100 ms to 2 s",
-                        time_text(round_trip(figures)), short_size(figures.small.front().size))};
+    return {
+        "keepalive", "keep-alive every", Nanoseconds{keepalive(figures)}, time_text(now_keepalive_ns),
+        fmt::format("follows from the silence: a quarter of it, {} at most", time_text(now_keepalive_ns))};
 }
 
 Choice choose_silence(const LinkFigures& figures) {
-    const std::string transport = figures.iwarp ? ""
-                                                : fmt::format(", and not before the transport's {}",
-                                                              time_text(transport_time(figures)));
+    const std::string transport =
+        figures.iwarp ? ""
+                      : fmt::format(", and the transport's tries ({})", time_text(transport_time(figures)));
     return {"silence", "--silence", Nanoseconds{silence(figures)}, time_text(now_silence_ns),
-            fmt::format("{:.0f} keep-alives of {}, 10 times the longest READ ({}){}; 1 to 30 s",
-                        keepalives_in_silence, time_text(keepalive(figures)), time_text(longest(figures)),
+            fmt::format("10 times the longest READ ({}){}; but 1 to 30 s", time_text(longest(figures)),
                         transport)};
 }
 

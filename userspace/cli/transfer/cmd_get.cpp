@@ -296,6 +296,8 @@ Result run_get(const GetOptions& options, Context& context) {
     catch_interrupts();
     TRY(check_terminal(options));
     if (options.place.in_folder || options.recursive) {
+        if (!options.common.via.empty())
+            return wrong_usage("--via is for exports of memory, not for folders", "leave it out");
         if (options.offset != 0 || options.has_length)
             return wrong_usage("--offset and --length are for exports of memory", "leave them out");
         return get_from_folder(options.in_folder(), context);

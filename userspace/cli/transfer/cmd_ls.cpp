@@ -36,6 +36,8 @@ Record row_of(const kxfer_peer_export& one) {
 }
 
 Result run_ls(const LsOptions& options, Context& context) {
+    if (options.place && !options.common.via.empty())
+        return wrong_usage("--via is for exports of memory, not for folders", "leave it out");
     if (options.place) return list_folder(*options.place, options.common, context);
     TRY_SET(auto connection, connect(options.peer, options.common));
     const auto exports = connection.peer.exports(options.common.timeout());

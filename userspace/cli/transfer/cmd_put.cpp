@@ -480,6 +480,8 @@ tl::expected<Target, Failure> open_writable(Connection& connection, const Remote
 Result run_put(const PutOptions& options, Context& context) {
     catch_interrupts();
     if (options.place.in_folder || options.recursive) {
+        if (!options.common.via.empty())
+            return wrong_usage("--via is for exports of memory, not for folders", "leave it out");
         if (options.offset != 0 || options.has_length || options.no_verify)
             return wrong_usage("--offset, --length and --no-verify are for exports of memory",
                                "leave them out");

@@ -15,7 +15,7 @@
 #include "front/debugfs.h"
 #include "front/roles.h"
 #include "job/job.h"
-#include "job/line.h"
+#include "job/reconnect.h"
 #include "link/cq.h"
 #include "link/link.h"
 #include "link/listener.h"
@@ -38,7 +38,7 @@ static int __init kxfer_init(void)
 	ret = kxfer_job_init();
 	if (ret)
 		return ret;
-	ret = kxfer_line_init();
+	ret = kxfer_reconnect_init();
 	if (ret)
 		goto err_job;
 	ret = kxfer_cq_init();
@@ -84,7 +84,7 @@ err_link:
 err_cq:
 	kxfer_cq_exit();
 err_line:
-	kxfer_line_exit();
+	kxfer_reconnect_exit();
 err_job:
 	kxfer_job_exit();
 	return ret;
@@ -104,7 +104,7 @@ static void __exit kxfer_exit(void)
 	kxfer_net_exit();
 	kxfer_link_exit();
 	kxfer_cq_exit();
-	kxfer_line_exit();
+	kxfer_reconnect_exit();
 	kxfer_job_exit();
 }
 

@@ -3,10 +3,9 @@
  * Lines: what a session holds of a peer over links that come and go.
  *
  * A peer that was opened with loss_ms has a line. When the link breaks, jobs that may go on do not
- * end with it. They wait in the line, up to loss_ms, while its work looks for a new link:
- * it connects, with a random pause that grows from BACKOFF_MIN_MS to BACKOFF_MAX_MS; has the peer
- * end the old link (link/fence.c); has the targets granted again (target.c); and puts the jobs on
- * the lanes of the new link, in their order. Jobs that are submitted meanwhile wait behind them.
+ * end with it. They wait in the line, up to loss_ms, while its work looks for a new link and has
+ * the targets granted again (reconnect.c). Then they go to the lanes of the new link, in their
+ * order. Jobs that are submitted meanwhile wait behind them.
  *
  * Which jobs may go on (may_wait()). A job of which nothing was posted has had no effect: it may.
  * One that was posted may have had its effect or not. A READ may be repeated all the same, and a
@@ -17,19 +16,6 @@
  * jobs in the lane, and for later ones until the session has taken the completion of the ended job:
  * before that its user cannot know (@cut_at of the flow). So no message is sent twice, none
  * overtakes another, and no NOTIFY comes without the data before it.
- *
- * A target is granted again if its name leads to the same export: of the same node since its module
- * was loaded, the same number there, the same length and rights. Else its jobs end with
- * -EKEYREVOKED.
- *
- * Several paths (path.c). When a link breaks the next path is tried, and each at once until all
- * were. Then comes a pause. While the link goes over another path than the first, the work tries
- * to connect over the first from time to time, and moves there: it holds new jobs back, as if the
- * link were down; waits, MOVE_MS at most, until what was posted has had its effect (flow.c); and
- * has all targets granted on the new link, which it has tried before. If it takes longer, or if a
- * target would not be granted there, all stays as it was. A flow that
- * never becomes quiet, because LOCAL_ONLY WRITEs on iWARP are never known to be placed, stays until
- * its link breaks.
  *
  * Why nothing of the old link lands behind what is repeated. A job waits in the line only after the
  * lanes of its link are stopped at this end (kxfer_job_fail_lane()), or if it never was on a lane.
@@ -47,15 +33,15 @@
  *
  * The end, as a proof. kxfer_line_close() sets @closed, so that no job begins to wait and nothing
  * queues the two works, and then cancels them. It comes before the session stops its jobs, which
- * ends those that wait; and before the peer is closed, which has no targets then. The work looks at
- * @closed after at most two steps of STEP_MS each, so the cancelling takes no longer.
+ * ends those that wait; and before the peer is closed, which has no targets then. The work of
+ * reconnect.c looks at @closed between its steps, which have a bound, so the cancelling takes no
+ * longer.
  *
  * Context: the works may sleep; jobs begin to wait in any context but hard interrupts.
  * Lock order: as in job.c.
  */
-#include <linux/jiffies.h>
+#include <linux/cred.h>
 #include <linux/memcontrol.h>
-#include <linux/random.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
@@ -66,44 +52,19 @@
 #include "job/flow.h"
 #include "job/job.h"
 #include "job/line.h"
-#include "job/path.h"
 #include "job/peer.h"
+#include "job/reconnect.h"
 #include "job/ring.h"
 #include "job/submit.h"
 #include "job/target.h"
-#include "link/fence.h"
 #include "link/lane.h"
 #include "link/link.h"
 #include "node/mapping.h"
 #include "node/session.h"
 
-#define BACKOFF_MIN_MS	100
-#define BACKOFF_MAX_MS	10000
-#define STEP_MS		2000	/* longest wait for one answer of the peer */
 #define MAX_TRIES	16	/* links that a job may see break */
-#define HOME_MIN_MS	5000	/* between two looks at the first path */
-#define HOME_MAX_MS	60000
-#define MOVE_MS		1000	/* longest that jobs are held back to change the path */
 
-/* Works wait for peers: they must not delay those that end links. */
-static struct workqueue_struct *line_wq;
-
-static void line_work(struct work_struct *work);
 static void deadline_work(struct work_struct *work);
-
-/** kxfer_line_init() - make the workqueue. Return: 0 or -ENOMEM */
-int kxfer_line_init(void)
-{
-	line_wq = kxfer_try_alloc(LINE_WORKQUEUE,
-				  alloc_workqueue("kxfer_line", WQ_UNBOUND, WQ_MAX_ACTIVE));
-	return line_wq ? 0 : -ENOMEM;
-}
-
-/** kxfer_line_exit() - destroy the workqueue; no line exists */
-void kxfer_line_exit(void)
-{
-	destroy_workqueue(line_wq);
-}
 
 /** kxfer_line_create() - a line without waiting jobs; for a user. Return: the line or NULL */
 struct kxfer_line *kxfer_line_create(struct kxfer_peer *peer, u32 loss_ms)
@@ -116,7 +77,8 @@ struct kxfer_line *kxfer_line_create(struct kxfer_peer *peer, u32 loss_ms)
 	line->peer = peer;
 	line->loss_ms = loss_ms;
 	line->memcg = get_mem_cgroup_from_mm(current->mm);
-	INIT_DELAYED_WORK(&line->work, line_work);
+	line->cred = get_current_cred();
+	INIT_DELAYED_WORK(&line->work, kxfer_reconnect_work);
 	INIT_LIST_HEAD(&line->jobs);
 	/* They wait for no peer, and not for works that do. */
 	kxfer_deadlines_init(&line->deadlines, kxfer_wq, deadline_work);
@@ -173,6 +135,7 @@ void kxfer_line_free(struct kxfer_line *line)
 	if (!line)
 		return;
 	kxfer_story_end(line);
+	put_cred(line->cred);
 	mem_cgroup_put(line->memcg);
 	kfree(line);
 }
@@ -242,9 +205,9 @@ static void begin_loss(struct kxfer_line *line, u32 more_ms)
 static void go_down(struct kxfer_line *line)
 {
 	line->down = true;
-	line->backoff_ms = BACKOFF_MIN_MS;
+	line->backoff_ms = KXFER_BACKOFF_MIN_MS;
 	begin_loss(line, 0);
-	mod_delayed_work(line_wq, &line->work, 0);
+	kxfer_reconnect_queue(line, 0);
 }
 
 /*
@@ -267,6 +230,7 @@ static bool keep(struct kxfer_active_job *job, bool front)
 		list_move(&job->lane_node, &line->jobs);
 	else
 		list_move_tail(&job->lane_node, &line->jobs);
+	line->nr_jobs++;
 	kxfer_deadlines_add(&line->deadlines, &job->deadline);
 	if (!line->down) {
 		kxfer_story_broke(line, job->target->link);
@@ -353,14 +317,23 @@ bool kxfer_line_takes(struct kxfer_active_job *job, const struct kxfer_lane *lan
 
 /* ---- jobs end while they wait ---- */
 
+/* Take a waiting job off the list. Called with job_lock held. */
+static void take_off(struct kxfer_active_job *job)
+{
+	struct kxfer_line *line = job->target->line;
+
+	kxfer_deadlines_remove(&line->deadlines, &job->deadline);
+	list_del_init(&job->lane_node);
+	line->nr_jobs--;
+}
+
 /*
  * Called with job_lock held. A job that was posted may have had some effect: -ETIMEDOUT and
  * -ECANCELED would say that it had none.
  */
 static void end_waiting(struct kxfer_active_job *job, int status, struct kxfer_job_list *ended)
 {
-	kxfer_deadlines_remove(&job->target->line->deadlines, &job->deadline);
-	list_del_init(&job->lane_node);
+	take_off(job);
 	job->status = job->started && status != -EKEYREVOKED ? -ECONNRESET : status;
 	kxfer_job_list_add(ended, job);
 }
@@ -419,10 +392,12 @@ static bool end_late(struct kxfer_line *line)
 		nr = end_all(line, NULL, -ECONNRESET, &ended);
 		if (nr)
 			kxfer_story_tell(line, KXFER_LINE_LOST, 0, -ECONNRESET, nr);
-		/* New jobs must not go past one that is about to go on. */
-		line->down = line->taken;
-		line->moving = false;
-		if (line->taken && !line->closed)
+		/*
+		 * New jobs must not go past one that is about to go on, nor to a link that the
+		 * line is leaving.
+		 */
+		line->down = line->taken || line->moving;
+		if (line->down && !line->closed)
 			begin_loss(line, 0);
 	} else if (!more && line->down && !line->closed) {
 		kxfer_deadlines_arm(&line->deadlines, line->until_ns);
@@ -456,7 +431,7 @@ void kxfer_line_rebind(struct kxfer_target *old, struct kxfer_target *fresh)
 	int nr = 0;
 
 	spin_lock_bh(&session->job_lock);
-	old->line->backoff_ms = BACKOFF_MIN_MS;
+	old->line->backoff_ms = KXFER_BACKOFF_MIN_MS;
 	if (old->flow->cut) {
 		lane = kxfer_flow_lock(fresh->flow);
 		fresh->flow->cut = true;
@@ -475,7 +450,8 @@ void kxfer_line_rebind(struct kxfer_target *old, struct kxfer_target *fresh)
 		kxfer_complete_target(old, nr);
 }
 
-static bool is_down(struct kxfer_line *line)
+/** kxfer_line_is_down() - whether the line needs its work: jobs wait, or targets have to move */
+bool kxfer_line_is_down(struct kxfer_line *line)
 {
 	struct kxfer_session *session = line->peer->session;
 	bool down;
@@ -489,12 +465,17 @@ static bool is_down(struct kxfer_line *line)
 	return down;
 }
 
-/*
- * Take the first job, if it can go on over a link. @target: out: otherwise, the target that has to
- * be granted again, with a reference; or NULL. Return: the job or NULL.
+/**
+ * kxfer_line_take_first() - take the first waiting job, if it can go on over a link
+ * @line: line; for its work alone
+ * @link: the peer's link
+ * @target: out: otherwise, the target that has to be granted again, with a reference; or NULL
+ *
+ * Return: the job, for kxfer_line_go_on(), or NULL.
  */
-static struct kxfer_active_job *take_first(struct kxfer_line *line, const struct kxfer_link *link,
-					   struct kxfer_target **target)
+struct kxfer_active_job *kxfer_line_take_first(struct kxfer_line *line,
+					       const struct kxfer_link *link,
+					       struct kxfer_target **target)
 {
 	struct kxfer_session *session = line->peer->session;
 	struct kxfer_active_job *job;
@@ -512,8 +493,7 @@ static struct kxfer_active_job *take_first(struct kxfer_line *line, const struct
 		job = NULL;
 	} else {
 		line->taken = true;
-		list_del_init(&job->lane_node);
-		kxfer_deadlines_remove(&line->deadlines, &job->deadline);
+		take_off(job);
 		/* Of a job that was on a lane kxfer_line_sort() has decided. */
 		if (!job->nr_tries && is_cut_off(job))
 			job->status = -ECONNRESET;
@@ -563,8 +543,13 @@ static void put_back(struct kxfer_active_job *job)
 		kxfer_complete(job, -ECONNRESET, ktime_get_ns());
 }
 
-/* Return: 0: the job is on its lane, or has ended; -errno: it waits, and the link is of no use. */
-static int go_on(struct kxfer_active_job *job)
+/**
+ * kxfer_line_go_on() - put a job that was taken on its lane
+ * @job: from kxfer_line_take_first()
+ *
+ * May sleep. Return: 0: it is there, or has ended; -errno: it waits, and the link is of no use.
+ */
+int kxfer_line_go_on(struct kxfer_active_job *job)
 {
 	struct kxfer_line *line = job->target->line;
 	u64 link = job->target->link->id;
@@ -589,22 +574,8 @@ static int go_on(struct kxfer_active_job *job)
 	return ret;
 }
 
-/* Whether a refused grant means that the export is not there any more, or is another. */
-static bool is_final(int error)
-{
-	switch (error) {
-	case -ENOENT:
-	case -EACCES:
-	case -EKEYREVOKED:
-	case -EINVAL:
-	case -EOPNOTSUPP:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static void end_target(struct kxfer_line *line, struct kxfer_target *target)
+/** kxfer_line_end_target() - no job of a target goes on: its export is gone */
+void kxfer_line_end_target(struct kxfer_line *line, struct kxfer_target *target)
 {
 	struct kxfer_session *session = line->peer->session;
 	struct kxfer_job_list ended = {};
@@ -621,156 +592,14 @@ static void end_target(struct kxfer_line *line, struct kxfer_target *target)
 	local_bh_enable();
 }
 
-/* Have a target granted again. Return: 0: it is, or its jobs have ended; -errno: try again. */
-static int renew(struct kxfer_line *line, struct kxfer_target *target, struct kxfer_link *link,
-		 unsigned long end)
-{
-	int ret = 0;
-
-	/* Pairs with teardown_work(). */
-	if (smp_load_acquire(&target->link->ended))
-		ret = kxfer_fence_close(link, target->link, kxfer_left_ms(end));
-	else if (!kxfer_target_is_quiet(target))
-		ret = -EAGAIN;
-	if (ret)
-		return ret;
-	ret = kxfer_target_renew(target, link, end);
-	if (!ret)
-		kxfer_story_tell(line, KXFER_LINE_RENEWED, link->id, 0, 1);
-	if (!is_final(ret))
-		return ret;
-	kxfer_story_tell(line, KXFER_LINE_REVOKED, link->id, ret, 1);
-	end_target(line, target);
-	return 0;
-}
-
 /**
- * kxfer_line_renew() - have a target granted again that a call needs
- * @target: target of a line, whose link is not live any more; the caller has a reference
- * @timeout_ms: longest wait for the peer
+ * kxfer_line_hold() - hold new jobs back, because all targets go to another link
+ * @line: line; for its work alone
+ * @most_ms: longest time that this takes; nothing is lost meanwhile
  *
- * Does what the work does for the first waiting job; both may do so at the same time, and
- * kxfer_target_renew() lets one of them win. May sleep. Return: 0: another target has the id now,
- * or this one is revoked; or -errno: try again.
+ * Return: false if the line is closed, or down already.
  */
-int kxfer_line_renew(struct kxfer_target *target, unsigned int timeout_ms)
-{
-	unsigned int step_ms = min_t(unsigned int, timeout_ms, STEP_MS);
-	unsigned long end = jiffies + msecs_to_jiffies(step_ms);
-	struct kxfer_link *link = kxfer_peer_link(target->peer, step_ms);
-	int ret = 0;
-
-	if (IS_ERR(link))
-		return PTR_ERR(link);
-	if (link != target->link)
-		ret = kxfer_paths_features(target->peer->paths) & ~link->features ?
-		      -EPROTONOSUPPORT : renew(target->line, target, link, end);
-	kxfer_link_unuse(link);
-	return ret;
-}
-
-/* A slow peer does not hold the work for all targets in a row: other lines have their turn. */
-static int resume(struct kxfer_line *line, struct kxfer_link *link)
-{
-	unsigned long end = jiffies + msecs_to_jiffies(STEP_MS);
-	struct kxfer_active_job *job;
-	struct kxfer_target *target;
-	int ret;
-
-	do {
-		job = take_first(line, link, &target);
-		if (target) {
-			ret = renew(line, target, link, jiffies + msecs_to_jiffies(STEP_MS));
-			kxfer_target_put(target);
-		} else {
-			ret = job ? go_on(job) : 0;
-		}
-		if (!ret && target && time_after(jiffies, end))
-			ret = -EAGAIN;
-	} while (!ret && (job || target));
-	return ret;
-}
-
-/* Have all targets of a moving line granted again. Return: 0 or -errno: try again. */
-static int move_targets(struct kxfer_line *line, struct kxfer_link *link)
-{
-	unsigned long end = jiffies + msecs_to_jiffies(STEP_MS), id = 0;
-	struct kxfer_target *target;
-	int ret = 0;
-
-	while (!ret) {
-		target = time_after(jiffies, end) ? ERR_PTR(-EAGAIN) :
-			 kxfer_target_behind(line->peer, link, &id, end);
-		if (IS_ERR_OR_NULL(target))
-			return PTR_ERR_OR_ZERO(target);
-		ret = renew(line, target, link, end);
-		kxfer_target_put(target);
-	}
-	return ret;
-}
-
-/* All targets are on the peer's link, or stay where they are. */
-static void end_move(struct kxfer_line *line)
-{
-	spin_lock_bh(&line->peer->session->job_lock);
-	line->moving = false;
-	spin_unlock_bh(&line->peer->session->job_lock);
-}
-
-static int go_on_over(struct kxfer_line *line, struct kxfer_link *link)
-{
-	int ret;
-
-	if (kxfer_paths_features(line->peer->paths) & ~link->features)
-		return -EPROTONOSUPPORT;
-	if (READ_ONCE(line->moving)) {
-		ret = move_targets(line, link);
-		if (ret)
-			return ret;
-		end_move(line);
-	}
-	return resume(line, link);
-}
-
-/* Return: 0: no job waits any more; or -errno: try again. */
-static int find_link(struct kxfer_line *line)
-{
-	u32 left = line->peer->paths->nr;
-	struct kxfer_link *link;
-	int ret;
-
-	do {
-		kxfer_delay(LINE_TRY);
-		if (!is_down(line))
-			return 0;
-		link = kxfer_peer_try_link(line->peer, STEP_MS);
-	} while (IS_ERR(link) && --left);
-	if (IS_ERR(link))
-		return PTR_ERR(link);
-	ret = go_on_over(line, link);
-	kxfer_link_unuse(link);
-	return ret;
-}
-
-static void try_later(struct kxfer_line *line)
-{
-	struct kxfer_session *session = line->peer->session;
-	u32 half_ms;
-
-	spin_lock_bh(&session->job_lock);
-	half_ms = line->backoff_ms / 2;
-	line->backoff_ms = min_t(u32, 2 * line->backoff_ms, BACKOFF_MAX_MS);
-	/* In place of what kxfer_line_look_home() has queued. */
-	if (line->down && !line->closed)
-		mod_delayed_work(line_wq, &line->work,
-				 msecs_to_jiffies(half_ms + get_random_u32() % half_ms));
-	spin_unlock_bh(&session->job_lock);
-}
-
-/* ---- back to the first path ---- */
-
-/* Hold new jobs back. Return: false if the line is closed, or down already. */
-static bool begin_move(struct kxfer_line *line)
+bool kxfer_line_hold(struct kxfer_line *line, u32 most_ms)
 {
 	struct kxfer_session *session = line->peer->session;
 	bool begun;
@@ -780,15 +609,23 @@ static bool begin_move(struct kxfer_line *line)
 	if (begun) {
 		line->moving = true;
 		line->down = true;
-		line->backoff_ms = BACKOFF_MIN_MS;
-		/* Nothing is lost yet: the line may hold jobs back for longer than loss_ms. */
-		begin_loss(line, MOVE_MS + 2 * STEP_MS);
+		line->backoff_ms = KXFER_BACKOFF_MIN_MS;
+		begin_loss(line, most_ms);
 	}
 	spin_unlock_bh(&session->job_lock);
 	return begun;
 }
 
-static bool is_closed(struct kxfer_line *line)
+/** kxfer_line_let_go() - all targets are on the peer's link, or stay where they are */
+void kxfer_line_let_go(struct kxfer_line *line)
+{
+	spin_lock_bh(&line->peer->session->job_lock);
+	line->moving = false;
+	spin_unlock_bh(&line->peer->session->job_lock);
+}
+
+/** kxfer_line_is_closed() - whether its work has to end */
+bool kxfer_line_is_closed(struct kxfer_line *line)
 {
 	struct kxfer_session *session = line->peer->session;
 	bool closed;
@@ -797,143 +634,4 @@ static bool is_closed(struct kxfer_line *line)
 	closed = line->closed;
 	spin_unlock_bh(&session->job_lock);
 	return closed;
-}
-
-/* Wait until all targets that are not on @link are quiet. Return: whether they are. */
-static bool wait_quiet(struct kxfer_line *line, const struct kxfer_link *link)
-{
-	unsigned long end = jiffies + msecs_to_jiffies(MOVE_MS);
-
-	kxfer_delay(LINE_MOVE);
-	while (!kxfer_target_all_quiet(line->peer, link, end)) {
-		if (time_after(jiffies, end) || is_closed(line))
-			return false;
-		usleep_range(500, 1000);
-	}
-	return true;
-}
-
-/*
- * Whether all targets would be granted on @link. The exporter's rules may allow the peer's other
- * address alone, or the device of the first path may lack something.
- */
-static bool would_be_granted(struct kxfer_line *line, struct kxfer_link *link)
-{
-	unsigned long end = jiffies + msecs_to_jiffies(STEP_MS), id = 0;
-	struct kxfer_target *target;
-	int ret;
-
-	do {
-		target = kxfer_target_behind(line->peer, link, &id, end);
-		if (IS_ERR_OR_NULL(target))
-			return !target;
-		ret = kxfer_target_try_renew(target, link, end);
-		kxfer_target_put(target);
-	} while (!ret && time_before(jiffies, end));
-	return false;
-}
-
-/* The first path is taken unless the line was given up meanwhile: then new jobs are not held. */
-static bool is_moving(struct kxfer_line *line)
-{
-	struct kxfer_session *session = line->peer->session;
-	bool moving;
-
-	spin_lock_bh(&session->job_lock);
-	moving = line->moving && !line->closed;
-	spin_unlock_bh(&session->job_lock);
-	return moving;
-}
-
-/* Make the link over the first path that of the peer, if nothing speaks against it. */
-static void move_home(struct kxfer_line *line)
-{
-	struct kxfer_link *link = kxfer_peer_try_first(line->peer, STEP_MS);
-
-	if (IS_ERR(link))
-		return;
-	if (!(kxfer_paths_features(line->peer->paths) & ~link->features) &&
-	    would_be_granted(line, link) && begin_move(line)) {
-		if (wait_quiet(line, link) && is_moving(line))
-			kxfer_peer_go_first(line->peer, link);
-		else
-			end_move(line);
-	}
-	kxfer_link_unuse(link);
-}
-
-static void look_later(struct kxfer_line *line)
-{
-	struct kxfer_session *session = line->peer->session;
-	long left = line->home_at - jiffies;
-
-	spin_lock_bh(&session->job_lock);
-	if (!line->down && !line->closed)
-		queue_delayed_work(line_wq, &line->work, max(left, 0L));
-	spin_unlock_bh(&session->job_lock);
-}
-
-/* Whether it is time to look at the first path. If not, and it is away, that comes later. */
-static bool is_due(struct kxfer_line *line)
-{
-	if (!kxfer_peer_is_away(line->peer)) {
-		line->home_ms = 0;
-		return false;
-	}
-	if (line->home_ms && time_after_eq(jiffies, line->home_at)) {
-		line->home_ms = min_t(u32, 2 * line->home_ms, HOME_MAX_MS);
-		line->home_at = jiffies + msecs_to_jiffies(line->home_ms);
-		return true;
-	}
-	if (!line->home_ms) {
-		line->home_ms = HOME_MIN_MS;
-		line->home_at = jiffies + msecs_to_jiffies(line->home_ms);
-	}
-	look_later(line);
-	return false;
-}
-
-/* Return: 0: no job waits; or -errno: try again. */
-static int look_home(struct kxfer_line *line)
-{
-	int ret;
-
-	if (!is_due(line))
-		return 0;
-	move_home(line);
-	/* Jobs were held back, or the link broke meanwhile. */
-	ret = find_link(line);
-	if (!ret)
-		is_due(line);
-	return ret;
-}
-
-/**
- * kxfer_line_look_home() - the peer's link goes over another path than the first
- * @line: line that is not freed meanwhile
- *
- * Its work tries to go back, after a while.
- */
-void kxfer_line_look_home(struct kxfer_line *line)
-{
-	struct kxfer_session *session = line->peer->session;
-
-	spin_lock_bh(&session->job_lock);
-	if (!line->closed)
-		queue_delayed_work(line_wq, &line->work, 0);
-	spin_unlock_bh(&session->job_lock);
-}
-
-static void line_work(struct work_struct *work)
-{
-	struct kxfer_line *line = container_of(to_delayed_work(work), struct kxfer_line, work);
-	struct mem_cgroup *old = set_active_memcg(line->memcg);
-	int ret = find_link(line) ?: look_home(line);
-
-	set_active_memcg(old);
-	/* -EAGAIN: this end or the peer has not ended the old link yet. */
-	if (ret && ret != -EAGAIN)
-		kxfer_story_tell(line, KXFER_LINE_TRIED, 0, ret, 1);
-	if (ret)
-		try_later(line);
 }

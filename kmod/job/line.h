@@ -10,9 +10,11 @@
 #include "base/deadline.h"
 #include "job/story.h"
 
+struct cred;
 struct kxfer_active_job;
 struct kxfer_job_list;
 struct kxfer_lane;
+struct kxfer_link;
 struct kxfer_peer;
 struct kxfer_session;
 struct kxfer_target;
@@ -26,14 +28,16 @@ struct mem_cgroup;
  * @loss_ms: how long jobs wait for a lost link
  * @memcg: memory cgroup charged for new links and targets: of the call that opened the peer; a
  *	reference
- * @work: finds a new link, and has @jobs go on
- * @backoff_ms: longest pause before the next try; this and the next seven are protected by the
+ * @cred: of that call, too: its capabilities count; a reference
+ * @work: finds a new link, and has @jobs go on (reconnect.c)
+ * @backoff_ms: longest pause before the next try; this and the next eight are protected by the
  *	session's job_lock
  * @closed: no job may wait any more
  * @moving: all targets go to the peer's link, though theirs may live
  * @down: all jobs of the line's targets wait in @jobs
  * @taken: the work has a job that is neither in @jobs nor on a lane
  * @jobs: jobs that wait, by kxfer_active_job.lane_node, in the order of acceptance
+ * @nr_jobs: number of @jobs
  * @until_ns: when @jobs end, if @down
  * @deadlines: deadlines of @jobs, and @until_ns
  * @home_ms: pause before the next look at the first path, 0: none is due; of @work alone
@@ -44,6 +48,7 @@ struct kxfer_line {
 	struct kxfer_peer *peer;
 	u32 loss_ms;
 	struct mem_cgroup *memcg;
+	const struct cred *cred;
 	struct delayed_work work;
 	u32 backoff_ms;
 	bool closed;
@@ -51,6 +56,7 @@ struct kxfer_line {
 	bool down;
 	bool taken;
 	struct list_head jobs;
+	u32 nr_jobs;
 	u64 until_ns;
 	struct kxfer_deadlines deadlines;
 	u32 home_ms;
@@ -58,8 +64,6 @@ struct kxfer_line {
 	struct kxfer_story story;
 };
 
-int kxfer_line_init(void);
-void kxfer_line_exit(void);
 struct kxfer_line *kxfer_line_create(struct kxfer_peer *peer, u32 loss_ms);
 void kxfer_line_close(struct kxfer_line *line);
 void kxfer_line_close_all(struct kxfer_session *session);
@@ -67,9 +71,16 @@ void kxfer_line_free(struct kxfer_line *line);
 void kxfer_line_sort(struct kxfer_job_list *jobs, struct list_head *kept);
 void kxfer_line_keep(struct list_head *kept, int error);
 bool kxfer_line_takes(struct kxfer_active_job *job, const struct kxfer_lane *lane);
-void kxfer_line_look_home(struct kxfer_line *line);
 bool kxfer_line_stop(struct kxfer_active_job *job, bool started, struct kxfer_job_list *ended);
-int kxfer_line_renew(struct kxfer_target *target, unsigned int timeout_ms);
 void kxfer_line_rebind(struct kxfer_target *old, struct kxfer_target *fresh);
+bool kxfer_line_is_down(struct kxfer_line *line);
+struct kxfer_active_job *kxfer_line_take_first(struct kxfer_line *line,
+					       const struct kxfer_link *link,
+					       struct kxfer_target **target);
+int kxfer_line_go_on(struct kxfer_active_job *job);
+void kxfer_line_end_target(struct kxfer_line *line, struct kxfer_target *target);
+bool kxfer_line_hold(struct kxfer_line *line, u32 most_ms);
+void kxfer_line_let_go(struct kxfer_line *line);
+bool kxfer_line_is_closed(struct kxfer_line *line);
 
 #endif /* KXFER_LINE_H */

@@ -4,8 +4,8 @@
  *
  * A peer has one link at a time. Whoever needs another after it broke tries the path behind the
  * one that was tried last, and so on in turn (kxfer_peer_link()); the peer's line goes back to the
- * first path when that works again (line.c). To use several paths at the same time a session opens
- * the peer once for each, every time with another path as the first.
+ * first path when that works again (reconnect.c). To use several paths at the same time a session
+ * opens the peer once for each, every time with another path as the first.
  *
  * Links are found by their key. So sessions that go to a node over the same path share a link, in
  * whatever order they have the paths.

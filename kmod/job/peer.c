@@ -21,6 +21,7 @@
 #include "job/line.h"
 #include "job/path.h"
 #include "job/peer.h"
+#include "job/reconnect.h"
 #include "link/channel.h"
 #include "link/lane.h"
 #include "node/charge.h"
@@ -124,10 +125,10 @@ static struct kxfer_link *use_live(struct kxfer_peer *peer)
 	return link;
 }
 
-/* Whether another path would not do either. */
+/* Whether the caller has to end. On another path there may be a link, which costs nothing. */
 static bool is_over(const struct kxfer_link *link)
 {
-	return link == ERR_PTR(-EINTR) || link == ERR_PTR(-ENOMEM) || link == ERR_PTR(-EDQUOT);
+	return link == ERR_PTR(-EINTR);
 }
 
 /* Return: the path behind the one that was tried last, which becomes that. */
@@ -149,24 +150,23 @@ static u32 take_turn(struct kxfer_peer *peer)
 static struct kxfer_link *store(struct kxfer_peer *peer, struct kxfer_link *link, u32 path)
 {
 	struct kxfer_link *old = link;
-	bool stored = false;
 
 	spin_lock(&peer->lock);
 	if (kxfer_link_is_live(peer->link)) {
 		link = peer->link;
 	} else {
-		stored = true;
 		old = peer->link;
 		peer->link = link;
 		WRITE_ONCE(peer->link_id, link->id);
 		if (peer->paths->at != path)
 			kxfer_stat_inc(KXFER_STAT_PATHS_CHANGED);
 		peer->paths->at = path;
+		/* Under the lock, so that a story has its events in their order. */
+		if (peer->line)
+			kxfer_story_moved(peer->line, old, link);
 	}
 	kxfer_link_use(link);
 	spin_unlock(&peer->lock);
-	if (stored && peer->line)
-		kxfer_story_moved(peer->line, old, link);
 	kxfer_link_unuse(old);
 	return link;
 }
@@ -184,7 +184,7 @@ static struct kxfer_link *try_path(struct kxfer_peer *peer, u32 path, unsigned i
 		return link;
 	link = store(peer, link, path);
 	if (path && peer->line)
-		kxfer_line_look_home(peer->line);
+		kxfer_reconnect_home(peer->line);
 	return link;
 }
 
@@ -275,9 +275,9 @@ void kxfer_peer_go_first(struct kxfer_peer *peer, struct kxfer_link *link)
 	WRITE_ONCE(peer->link_id, link->id);
 	peer->paths->at = 0;
 	peer->turn = 0;
+	kxfer_story_tell(peer->line, KXFER_LINE_CONNECTED, link->id, 0, 1);
 	spin_unlock(&peer->lock);
 	kxfer_link_unuse(old);
-	kxfer_story_tell(peer->line, KXFER_LINE_CONNECTED, link->id, 0, 1);
 	kxfer_stat_inc(KXFER_STAT_PATHS_CHANGED);
 }
 
@@ -370,7 +370,7 @@ int kxfer_peer_open(struct kxfer_session *session, void *arg)
 	cmd->peer = peer->id;
 	/* Afterwards another thread may close it. */
 	if (!ret && away)
-		kxfer_line_look_home(peer->line);
+		kxfer_reconnect_home(peer->line);
 	up_write(&session->lock);
 	if (ret)
 		goto err_put;

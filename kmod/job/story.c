@@ -7,12 +7,15 @@
  * peer that breaks links or refuses for ever costs no memory and writes no log, and drives only
  * events of lines to itself out of their rings.
  *
- * A story is in the list from the making of its line to kxfer_story_end(), which comes before the
- * line's session or peer goes; INFO holds stories_lock as long as it looks at them.
+ * A story is in the tree from the making of its line to kxfer_story_end(), which comes before the
+ * line's session or peer goes; INFO holds stories_lock as long as it looks at one, and looks at no
+ * job, so that no user with many lines or jobs holds up others.
  *
- * Context: any but hard interrupts. Lock order: stories_lock, job_lock of a session, story->lock.
+ * Context: any but hard interrupts; INFO may sleep. Lock order: stories_lock, job_lock of a
+ * session, story->lock; and lock of a peer, story->lock.
  */
 #include <linux/ktime.h>
+#include <linux/rbtree.h>
 
 #include "job/line.h"
 #include "job/path.h"
@@ -22,8 +25,18 @@
 #include "node/session.h"
 
 static DEFINE_SPINLOCK(stories_lock);
-static LIST_HEAD(stories);
+static struct rb_root stories = RB_ROOT;	/* by id */
 static u64 last_id;
+
+static struct kxfer_story *story_of(struct rb_node *node)
+{
+	return rb_entry(node, struct kxfer_story, node);
+}
+
+static bool is_before(struct rb_node *a, const struct rb_node *b)
+{
+	return story_of(a)->id < rb_entry(b, struct kxfer_story, node)->id;
+}
 
 /** kxfer_story_begin() - list a new line, whose peer has no id yet */
 void kxfer_story_begin(struct kxfer_line *line)
@@ -34,17 +47,18 @@ void kxfer_story_begin(struct kxfer_line *line)
 	story->uid = line->peer->session->uid;
 	spin_lock_bh(&stories_lock);
 	story->id = ++last_id;
-	list_add_tail(&story->node, &stories);
+	rb_add(&story->node, &stories, is_before);
 	spin_unlock_bh(&stories_lock);
 }
 
 /** kxfer_story_end() - list a line no more; may be called again */
 void kxfer_story_end(struct kxfer_line *line)
 {
-	if (list_empty(&line->story.node))
+	if (RB_EMPTY_NODE(&line->story.node))
 		return;
 	spin_lock_bh(&stories_lock);
-	list_del_init(&line->story.node);
+	rb_erase(&line->story.node, &stories);
+	RB_CLEAR_NODE(&line->story.node);
 	spin_unlock_bh(&stories_lock);
 }
 
@@ -132,7 +146,6 @@ static void fill_info(struct kxfer_line *line, struct kxfer_info_line *info)
 {
 	const struct kxfer_paths *paths = line->peer->paths;
 	struct kxfer_session *session = line->peer->session;
-	struct list_head *job;
 
 	*info = (struct kxfer_info_line) {
 		.id = line->story.id,
@@ -144,30 +157,58 @@ static void fill_info(struct kxfer_line *line, struct kxfer_info_line *info)
 	};
 	spin_lock(&session->job_lock);
 	info->flags = line->down ? KXFER_LINE_DOWN : 0;
-	list_for_each(job, &line->jobs)
-		info->nr_waiting++;
+	info->nr_waiting = line->nr_jobs;
 	spin_unlock(&session->job_lock);
 	copy_events(&line->story, info);
+}
+
+/* The first story behind an id. Called with stories_lock held. */
+static struct kxfer_story *find_after(u64 id)
+{
+	struct rb_node *node = stories.rb_node;
+	struct kxfer_story *found = NULL;
+
+	while (node) {
+		if (story_of(node)->id > id) {
+			found = story_of(node);
+			node = node->rb_left;
+		} else {
+			node = node->rb_right;
+		}
+	}
+	return found;
+}
+
+/* Whether a viewer may see a line, and it has an id to be shown with. */
+static bool is_shown(const struct kxfer_viewer *viewer, const struct kxfer_line *line)
+{
+	return READ_ONCE(line->peer->id) &&
+	       kxfer_viewer_sees(viewer, line->peer->session, line->story.uid,
+				 line->peer->session->net);
 }
 
 /** kxfer_story_info() - INFO records of lines after *cursor; see info.c */
 u32 kxfer_story_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records, u32 nr)
 {
 	struct kxfer_info_line *info = records;
+	struct kxfer_story *story;
 	struct kxfer_line *line;
+	u64 id = *cursor;
 	u32 n = 0;
 
-	spin_lock_bh(&stories_lock);
-	list_for_each_entry(line, &stories, story.node) {
-		if (n == nr)
-			break;
-		if (line->story.id <= *cursor || !READ_ONCE(line->peer->id) ||
-		    !kxfer_viewer_sees(viewer, line->peer->session, line->story.uid,
-				       line->peer->session->net))
-			continue;
-		fill_info(line, &info[n++]);
-		*cursor = line->story.id;
-	}
-	spin_unlock_bh(&stories_lock);
+	do {
+		spin_lock_bh(&stories_lock);
+		story = n < nr ? find_after(id) : NULL;
+		if (story) {
+			line = container_of(story, struct kxfer_line, story);
+			id = story->id;
+			if (is_shown(viewer, line)) {
+				fill_info(line, &info[n++]);
+				*cursor = id;
+			}
+		}
+		spin_unlock_bh(&stories_lock);
+		cond_resched();
+	} while (story);
 	return n;
 }

@@ -4,7 +4,7 @@
 #define KXFER_STORY_H
 
 #include <linux/kxfer.h>
-#include <linux/list.h>
+#include <linux/rbtree.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
@@ -14,7 +14,7 @@ struct kxfer_viewer;
 
 /**
  * struct kxfer_story - the last events of a line
- * @node: entry of the list of stories; empty: the line is closed
+ * @node: entry of the tree of stories; empty: the line is closed
  * @id: node-wide id of the line
  * @uid: uid of its session
  * @lock: over what follows; a leaf, bh-safe
@@ -23,7 +23,7 @@ struct kxfer_viewer;
  * @events: ring; event n is at n modulo KXFER_LINE_EVENTS. @age_ns is the time of the event here
  */
 struct kxfer_story {
-	struct list_head node;
+	struct rb_node node;
 	u64 id;
 	u32 uid;
 	spinlock_t lock;

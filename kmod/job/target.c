@@ -29,6 +29,7 @@
 #include "job/flow.h"
 #include "job/job.h"
 #include "job/line.h"
+#include "job/reconnect.h"
 #include "job/peer.h"
 #include "job/release.h"
 #include "job/sender.h"
@@ -686,7 +687,7 @@ int kxfer_target_renew(struct kxfer_target *old, struct kxfer_link *link, unsign
 		return PTR_ERR(fresh);
 	ret = replace(old, fresh, end);
 	kxfer_target_put(ret ? fresh : old);
-	return ret == -ESTALE ? 0 : ret;
+	return ret;
 }
 
 /**
@@ -850,7 +851,7 @@ static int look_for_link(struct kxfer_target *target, struct search *search, int
 		return -ETIMEDOUT;
 	if (time_after_eq(jiffies, search->until))
 		return error;
-	ret = kxfer_line_renew(target, kxfer_left_ms(search->end));
+	ret = kxfer_reconnect_target(target, kxfer_left_ms(search->end));
 	search->lost = ret;
 	if (ret && ret != -EINTR)
 		schedule_timeout_interruptible(msecs_to_jiffies(LOOK_MS));

@@ -44,6 +44,7 @@ static unsigned int limits[KXFER_SHARE_KINDS] = {
 	[KXFER_SHARE_LINKS]	= 64,
 	[KXFER_SHARE_TARGETS]	= 8192,
 	[KXFER_SHARE_JOBS]	= 32768,
+	[KXFER_SHARE_RECONNECTS] = 64,
 };
 
 module_param_named(max_sessions_per_uid, limits[KXFER_SHARE_SESSIONS], uint, 0644);
@@ -56,6 +57,8 @@ module_param_named(max_targets_per_uid, limits[KXFER_SHARE_TARGETS], uint, 0644)
 MODULE_PARM_DESC(max_targets_per_uid, "targets of one uid (8192)");
 module_param_named(max_jobs_per_uid, limits[KXFER_SHARE_JOBS], uint, 0644);
 MODULE_PARM_DESC(max_jobs_per_uid, "jobs of one uid in flight or not reaped (32768)");
+module_param_named(max_reconnects_per_uid, limits[KXFER_SHARE_RECONNECTS], uint, 0644);
+MODULE_PARM_DESC(max_reconnects_per_uid, "lines of one uid that look for a link at once (64)");
 
 static DEFINE_SPINLOCK(users_lock);
 static LIST_HEAD(users);

@@ -67,8 +67,8 @@ int kxfer_job_lane_open(struct kxfer_lane *lane)
 		return 0;
 	}
 	/* The last data lane is for bulk jobs. */
-	lane->max_bytes = lane->index == lane->link->max_data ? KXFER_LANE_BYTES :
-			  KXFER_SMALL_BYTES;
+	lane->max_bytes = lane->index == lane->link->max_data ?
+			  lane->link->key.in_flight_kib * 1024 : KXFER_SMALL_BYTES;
 	return make_chains(lane);
 }
 

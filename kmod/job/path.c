@@ -21,6 +21,7 @@
 #include "base/fault.h"
 #include "job/path.h"
 #include "link/key.h"
+#include "link/lane.h"
 
 static int check(const struct kxfer_path *path)
 {
@@ -51,6 +52,7 @@ static int set_key(struct kxfer_link_key *key, const struct kxfer_path *path,
 	key->context = cmd->context;
 	key->tos_set = cmd->flags & KXFER_PEER_F_TOS;
 	key->tos = cmd->tos;
+	key->in_flight_kib = cmd->in_flight_kib ?: KXFER_IN_FLIGHT_KIB;
 	return kxfer_patience_init(&key->patience, cmd->silence_ms, cmd->ack_timeout,
 				   cmd->retry_count);
 }

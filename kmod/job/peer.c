@@ -288,7 +288,10 @@ static int check_open(const struct kxfer_peer_open *cmd)
 	if (cmd->tos > (cmd->flags & KXFER_PEER_F_TOS ? 255 : 0))
 		return -EINVAL;
 	if (!cmd->timeout_ms || cmd->timeout_ms > KXFER_TIMEOUT_MAX_MS ||
-	    cmd->loss_ms > KXFER_LOSS_MAX_MS)
+	    cmd->loss_ms > KXFER_LOSS_MAX_MS || cmd->__reserved)
+		return -EINVAL;
+	if (cmd->in_flight_kib && (cmd->in_flight_kib < KXFER_IN_FLIGHT_MIN_KIB ||
+				   cmd->in_flight_kib > KXFER_IN_FLIGHT_MAX_KIB))
 		return -EINVAL;
 	return 0;
 }

@@ -32,7 +32,7 @@ struct kxfer_scratch;
 
 #define KXFER_LANE_JOB_WRS	256	/* work requests of jobs in a data lane's send queue */
 #define KXFER_CONTROL_REG_WRS	16	/* fast registrations in a control QP's send queue */
-#define KXFER_LANE_BYTES	(4 * 1024 * 1024)	/* limit of bytes posted on a lane */
+#define KXFER_IN_FLIGHT_KIB	4096			/* limit on the lane of bulk jobs */
 #define KXFER_SMALL_BYTES	(1024 * 1024)	/* limit on a small lane (flow.c) */
 #define KXFER_LANE_LONG_WRS	16	/* of a data lane, for offer.c or fetch.c */
 #define KXFER_LANE_INLINE	64	/* inline bytes of a work request, if the device can */

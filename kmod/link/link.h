@@ -39,6 +39,7 @@ struct net;
  * @tos_set: KXFER_PEER_F_TOS, or 0: packets have the device's type of service
  * @tos: IP type of service
  * @patience: how long the link waits for its peer
+ * @in_flight_kib: most KiB that bulk jobs have posted at a time
  * @secret_id: kxfer_key.id of @secret; 0: none
  * @secret: key that both ends have to prove, or NULL; a reference held by the peer object or
  *	the link. Must be the last member: the comparison ends after @secret_id
@@ -52,6 +53,7 @@ struct kxfer_link_key {
 	u32 tos_set;
 	u32 tos;
 	struct kxfer_patience patience;
+	u32 in_flight_kib;
 	u8 secret_id[KXFER_KEY_ID_BYTES];
 	struct kxfer_key *secret;
 };

@@ -562,6 +562,7 @@ static void fill_link_info(struct kxfer_link *link, struct kxfer_info_link *info
 		.age_ns = now - link->created_ns,
 		.idle_ns = now - kxfer_link_heard_ns(link),
 		.silence_ms = link->patience.silence_ms,
+		.in_flight_kib = link->key.in_flight_kib,
 	};
 	if (link->dev && !link->dev->iwarp) {
 		info->ack_timeout = link->patience.ack_timeout;

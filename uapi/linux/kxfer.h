@@ -508,7 +508,7 @@ enum kxfer_context {
  *	(iWARP)
  * @retry_count: as in struct kxfer_peer_open; of an accepted link as the initiator wants it; 0
  *	also: not known yet, or none (iWARP)
- * @__reserved: 0
+ * @in_flight_kib: as in struct kxfer_peer_open; 0 for an accepted link, which has no jobs
  */
 struct kxfer_info_link {
 	__aligned_u64 id;
@@ -536,7 +536,7 @@ struct kxfer_info_link {
 	__u32 silence_ms;
 	__u32 ack_timeout;
 	__u32 retry_count;
-	__u32 __reserved;
+	__u32 in_flight_kib;
 };
 
 /**
@@ -1060,6 +1060,10 @@ struct kxfer_path {
 #define KXFER_ACK_TIMEOUT_MAX	20
 /** define KXFER_RETRY_COUNT_MAX - largest @retry_count */
 #define KXFER_RETRY_COUNT_MAX	7
+/** define KXFER_IN_FLIGHT_MIN_KIB - smallest @in_flight_kib */
+#define KXFER_IN_FLIGHT_MIN_KIB	1024
+/** define KXFER_IN_FLIGHT_MAX_KIB - largest @in_flight_kib: 256 MiB */
+#define KXFER_IN_FLIGHT_MAX_KIB	262144
 
 /**
  * struct kxfer_peer_open - connect with a node, or join the link to it (KXFER_PEER_OPEN)
@@ -1102,6 +1106,11 @@ struct kxfer_path {
  *	three are 0
  * @retry_count: InfiniBand, RoCE: how often the devices of both ends send again before they give
  *	up, which ends the link; 1 to KXFER_RETRY_COUNT_MAX; 0: 7
+ * @in_flight_kib: most payload, in KiB, that jobs of more than 64 KiB have posted at a time, of all
+ *	sessions on the link; the last job may go beyond. KXFER_IN_FLIGHT_MIN_KIB to
+ *	KXFER_IN_FLIGHT_MAX_KIB; 0: 4096. A link needs its bandwidth times its round trip. Others'
+ *	bulk jobs wait for that much
+ * @__reserved: must be 0
  */
 struct kxfer_peer_open {
 	__u32 size;
@@ -1122,6 +1131,8 @@ struct kxfer_peer_open {
 	__u32 silence_ms;
 	__u32 ack_timeout;
 	__u32 retry_count;
+	__u32 in_flight_kib;
+	__u32 __reserved;
 };
 
 #define KXFER_PEER_OPEN		_IO(KXFER_TYPE, KXFER_CMD_PEER_OPEN)

@@ -21,7 +21,7 @@ static_assert(sizeof(kxfer_listen_add) == 64);
 static_assert(sizeof(kxfer_mailbox_add) == 112);
 static_assert(sizeof(kxfer_message) == 64);
 static_assert(sizeof(kxfer_peer_export) == 128);
-static_assert(sizeof(kxfer_peer_open) == 240);
+static_assert(sizeof(kxfer_peer_open) == 248);
 static_assert(sizeof(kxfer_path) == 112);
 static_assert(sizeof(kxfer_query) == 104);
 static_assert(sizeof(kxfer_rule) == 112);

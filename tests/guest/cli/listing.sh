@@ -269,13 +269,14 @@ test_links_and_listeners_tell_their_patience() {
 	expect 0 kxfer listen add "$peer:7711" --silence 20 --ack-timeout 18
 	expect 0 kxfer --json listen list
 	expect_json '[.[] | select(.silence_ns == 20000000000 and .ack_timeout == 18)] | length' 1
-	expect 0 kxfer ping -c 1 --silence 3 --retries 2 "$peer:7711"
+	expect 0 kxfer ping -c 1 --silence 3 --retries 2 --in-flight 64M "$peer:7711"
 	expect 0 kxfer --json link list
 	id=$(jq '[.[] | select(.state == "live" and .role == "initiator")][-1].id' stdout)
 	expect 0 kxfer --json link show "$id"
 	expect_json '.silence_ns == 3000000000' true
 	case $KXFER_DEVICE in siw*) retries=null ;; *) retries=2 ;; esac
 	expect_json .retries "$retries"
+	expect_json .in_flight_bytes 67108864
 	expect 0 kxfer link show "$id"
 	expect_stdout silence
 	expect 0 kxfer listen del "$peer:7711"
@@ -293,6 +294,9 @@ test_a_patience_out_of_range_ends_2() {
 	expect 2 kxfer ping --silence 31 "$peer"
 	expect 2 kxfer ping --ack-timeout 21 "$peer"
 	expect 2 kxfer ping --retries 0 "$peer"
+	expect 2 kxfer ping --in-flight 1000K "$peer"
+	expect_stderr "1M to 256M"
+	expect 2 kxfer ping --in-flight 257M "$peer"
 	expect 2 kxfer listen add "$peer:7711" --ack-timeout 7
 }
 

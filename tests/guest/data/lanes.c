@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Lanes of a link: which lane a session's jobs take, that short jobs do not wait behind another
- * session's long jobs, and that the promised order of a session's jobs holds when they move
- * from one lane to another.
+ * session's long jobs, how much of these is posted at a time, and that the promised order of a
+ * session's jobs holds when they move from one lane to another.
  */
+#include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
@@ -17,6 +19,7 @@
 #define LONGEST_SMALL	(64 * 1024u)
 #define NR_BULK		16	/* more than a lane posts at a time */
 #define NR_QUEUED	256
+#define NR_IN_FLIGHT	24
 #define NR_LOOKS	32
 #define NR_MESSAGES	100	/* until some are eager */
 #define ROUNDS		8
@@ -373,6 +376,71 @@ TEST_F_TIMEOUT(lanes, short_jobs_do_not_wait_behind_anothers_long_ones, 120)
 	EXPECT_TRUE(good);
 	close(other.client);
 	buffer_free(&other.here);
+}
+
+/* ---- how much of the long jobs is posted ---- */
+
+FIXTURE(in_flight)
+{
+	struct rig rig;
+};
+
+FIXTURE_VARIANT(in_flight)
+{
+	uint32_t kib;		/* of PEER_OPEN */
+	uint32_t nr_mib;	/* jobs of a MiB that are posted at a time */
+};
+
+FIXTURE_VARIANT_ADD(in_flight, least) { .kib = KXFER_IN_FLIGHT_MIN_KIB, .nr_mib = 1 };
+FIXTURE_VARIANT_ADD(in_flight, usual) { .nr_mib = 4 };
+FIXTURE_VARIANT_ADD(in_flight, more) { .kib = 12 * 1024, .nr_mib = 12 };
+
+FIXTURE_SETUP(in_flight)
+{
+	struct rig_options options = { .length = LENGTH, .in_flight_kib = variant->kib };
+
+	ASSERT_EQ(0, rig_open(&self->rig, &options));
+}
+
+FIXTURE_TEARDOWN(in_flight)
+{
+	rig_close(&self->rig);
+}
+
+/*
+ * Whether the device only takes note of work in ib_post_send(): rxe does from Linux 6.4 on. Others
+ * may complete jobs there, and so never have as many.
+ */
+static bool works_later(void)
+{
+	struct utsname name;
+	int major, minor;
+
+	return !strcmp(kx_provider(), "rxe") && !uname(&name) &&
+	       sscanf(name.release, "%d.%d", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 4));
+}
+
+TEST_F(in_flight, is_what_the_opener_wants)
+{
+	struct kxfer_job jobs[NR_IN_FLIGHT];
+	struct kxfer_info_lane lanes[8];
+	uint32_t most = 0;
+	int i, nr;
+
+	for (i = 0; i < NR_IN_FLIGHT; i++)
+		jobs[i] = rig_job(&self->rig, KXFER_OP_READ, 0, 0, MIB);
+	ASSERT_EQ(NR_IN_FLIGHT, kx_submit(self->rig.client, jobs, NR_IN_FLIGHT));
+	do {
+		nr = look(&self->rig, lanes);
+		ASSERT_LE(2, nr);
+		if (lanes[nr - 1].nr_posted > most)
+			most = lanes[nr - 1].nr_posted;
+	} while (lanes[nr - 1].nr_queued);
+	EXPECT_GE(variant->nr_mib, most);
+	if (works_later())
+		EXPECT_EQ(variant->nr_mib, most);
+	EXPECT_EQ(0, reap(&self->rig, NR_IN_FLIGHT));
 }
 
 TEST_HARNESS_MAIN

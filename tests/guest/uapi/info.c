@@ -294,6 +294,7 @@ TEST_F(info, tells_the_patience_of_both_ends_of_a_link)
 		.silence_ms = 3000,
 		.ack_timeout = 14,
 		.retry_count = 5,
+		.in_flight_kib = 9000,
 	};
 	struct kxfer_info_link link;
 	uint64_t cursor;
@@ -306,12 +307,14 @@ TEST_F(info, tells_the_patience_of_both_ends_of_a_link)
 	EXPECT_EQ(3000, link.silence_ms);
 	EXPECT_EQ(roce ? 14 : 0, link.ack_timeout);
 	EXPECT_EQ(roce ? 5 : 0, link.retry_count);
+	EXPECT_EQ(9000, link.in_flight_kib);
 	/* The other end was made while the first one connected. */
 	test_cmd_info(1, self->fd, KXFER_INFO_LINKS, &link, sizeof(link), 1, &cursor);
 	EXPECT_FALSE(link.flags & KXFER_LINK_INITIATOR);
 	EXPECT_EQ(20000, link.silence_ms);
 	EXPECT_EQ(roce ? 19 : 0, link.ack_timeout);
 	EXPECT_EQ(roce ? 5 : 0, link.retry_count);
+	EXPECT_EQ(0, link.in_flight_kib);
 }
 
 /* On this node both ends have the same address; on RoCE the GID contains it. */

@@ -156,7 +156,7 @@ TEST(layout_of_info_link)
 	MEMBER(kxfer_info_link, silence_ms, 296);
 	MEMBER(kxfer_info_link, ack_timeout, 300);
 	MEMBER(kxfer_info_link, retry_count, 304);
-	MEMBER(kxfer_info_link, __reserved, 308);
+	MEMBER(kxfer_info_link, in_flight_kib, 308);
 	SIZE(kxfer_info_link, 312);
 }
 
@@ -363,7 +363,9 @@ TEST(layout_of_peer_open)
 	MEMBER(kxfer_peer_open, silence_ms, 228);
 	MEMBER(kxfer_peer_open, ack_timeout, 232);
 	MEMBER(kxfer_peer_open, retry_count, 236);
-	SIZE(kxfer_peer_open, 240);
+	MEMBER(kxfer_peer_open, in_flight_kib, 240);
+	MEMBER(kxfer_peer_open, __reserved, 244);
+	SIZE(kxfer_peer_open, 248);
 }
 
 TEST(layout_of_path)

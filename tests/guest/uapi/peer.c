@@ -156,6 +156,34 @@ TEST_F(peer, refuses_a_patience_out_of_range)
 	EXPECT_EQ(0, open_peer(self->fd, &self->cmd));
 }
 
+TEST_F(peer, of_other_bytes_in_flight_has_a_link_of_its_own)
+{
+	struct kxfer_peer_open spelled = good(PORT), more = good(PORT);
+
+	spelled.in_flight_kib = 4096;
+	more.in_flight_kib = KXFER_IN_FLIGHT_MAX_KIB;
+	ASSERT_EQ(0, open_peer(self->fd, &self->cmd));
+	ASSERT_EQ(0, open_peer(self->fd, &spelled));
+	ASSERT_EQ(0, open_peer(self->fd, &more));
+	EXPECT_EQ(self->cmd.link, spelled.link);
+	EXPECT_NE(self->cmd.link, more.link);
+}
+
+TEST_F(peer, refuses_bytes_in_flight_out_of_range)
+{
+	static const uint32_t wrong[] = {
+		1, KXFER_IN_FLIGHT_MIN_KIB - 1, KXFER_IN_FLIGHT_MAX_KIB + 1, UINT32_MAX
+	};
+	uint32_t i;
+
+	for (i = 0; i < 4; i++) {
+		self->cmd.in_flight_kib = wrong[i];
+		EXPECT_EQ(-EINVAL, open_peer(self->fd, &self->cmd));
+	}
+	self->cmd.in_flight_kib = KXFER_IN_FLIGHT_MIN_KIB;
+	EXPECT_EQ(0, open_peer(self->fd, &self->cmd));
+}
+
 TEST_F(peer, whose_jobs_outlive_a_link_shares_it_all_the_same)
 {
 	struct kxfer_peer_open lossy = good(PORT);

@@ -100,6 +100,7 @@ static int open_peer(struct rig *rig)
 		.silence_ms = rig->options.silence_ms,
 		.ack_timeout = rig->options.ack_timeout,
 		.retry_count = rig->options.retry_count,
+		.in_flight_kib = rig->options.in_flight_kib,
 	};
 	struct kxfer_path via = {};
 	int ret;

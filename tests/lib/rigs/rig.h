@@ -38,6 +38,7 @@ struct nets;
  * @silence_ms: of PEER_OPEN
  * @ack_timeout: of PEER_OPEN
  * @retry_count: of PEER_OPEN
+ * @in_flight_kib: of PEER_OPEN
  * @listen_silence_ms: of LISTEN_ADD
  * @nets: the server is in the first of these network namespaces, the client in the second, and
  *	both have NETS_KEY; NULL: both are in that of the test, without a key
@@ -58,6 +59,7 @@ struct rig_options {
 	uint32_t silence_ms;
 	uint32_t ack_timeout;
 	uint32_t retry_count;
+	uint32_t in_flight_kib;
 	uint32_t listen_silence_ms;
 	const struct nets *nets;
 };

@@ -37,6 +37,7 @@ tl::expected<Peer, Error> open_peer(Session& session, const PathOptions& options
     how.context = options.context == KXFER_CONTEXT_DIRECT ? uint32_t{KXFER_CONTEXT_POLLED} : options.context;
     how.timeout = options.timeout;
     how.patience = options.patience;
+    how.in_flight_kib = options.in_flight_kib;
     return session.connect(options.peer, how);
 }
 

@@ -38,6 +38,7 @@ struct PathOptions {
     std::string key;             // the key both ends have to prove; empty: none
     std::optional<uint32_t> tos; // type of service; none: the device's default
     Patience patience;           // of the module's links
+    uint32_t in_flight_kib = 0;  // of the module's links; 0: the module's choice
     std::string export_name;     // an export at least as long as the memory
     uint32_t context = KXFER_CONTEXT_POLLED;
     uint32_t wait_flags = 0;                               // KXFER_WAIT_F_*

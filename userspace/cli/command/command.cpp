@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: MIT
 #include "cli/command/command.hpp"
 
+#include <fmt/format.h>
+
 #include "cli/command/size.hpp"
 #include "cli/node/keys.hpp"
 
 namespace kxfer::cli {
+
+namespace {
+
+std::string check_in_flight(const std::string& text) {
+    const auto size = parse_size(text);
+    if (!size) return size.error();
+    if (*size >= KXFER_IN_FLIGHT_MIN_KIB * 1024ULL && *size <= KXFER_IN_FLIGHT_MAX_KIB * 1024ULL) return "";
+    return fmt::format("'{}' is not from 1M to 256M", text);
+}
+
+} // namespace
 
 void add_patience_options(CLI::App& command, PatienceOptions& patience) {
     command
@@ -45,6 +58,10 @@ void add_common_options(CLI::App& command, CommonOptions& common) {
                     "how often a device sends a packet again before the link ends (default 7)")
         ->type_name("N")
         ->check(CLI::Range(1U, uint32_t{KXFER_RETRY_COUNT_MAX}));
+    add_size_option(command, "--in-flight", common.in_flight,
+                    "bytes of long jobs under way at a time, 1M to 256M (default 4M); a link needs its "
+                    "bandwidth times its round trip")
+        ->check(check_in_flight);
 }
 
 void add_via_option(CLI::App& command, CommonOptions& common) {

@@ -59,10 +59,12 @@ struct CommonOptions {
     std::optional<std::chrono::milliseconds> loss;
     double timeout_seconds = 10;
     PatienceOptions patience;
+    uint64_t in_flight = 0; // bytes; 0: the module's choice
 
     std::chrono::milliseconds timeout() const {
         return std::chrono::milliseconds(static_cast<int64_t>(timeout_seconds * 1000));
     }
+    uint32_t in_flight_kib() const { return static_cast<uint32_t>(in_flight / 1024); }
 };
 
 void add_common_options(CLI::App& command, CommonOptions& common);

@@ -219,6 +219,7 @@ tl::expected<kxfer::Peer, Failure> connect_in(Session& session, const Peer& peer
     options.tos = common.tos;
     options.timeout = common.timeout();
     options.patience = common.patience.patience();
+    options.in_flight_kib = common.in_flight_kib();
     if (!common.via.empty()) return connect_over(session, peer, common, first, std::move(options));
     TRY_SET(const auto addresses, resolve(peer));
     Error error;

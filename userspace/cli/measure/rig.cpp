@@ -79,6 +79,7 @@ bench::PathOptions common_path(const RigOptions& options) {
     path.wait_flags = waits.at(options.poll);
     path.timeout = options.common.timeout();
     path.patience = options.common.patience.patience();
+    path.in_flight_kib = options.common.in_flight_kib();
     return path;
 }
 

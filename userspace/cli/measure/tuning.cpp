@@ -91,7 +91,7 @@ Choice choose_bulk(const LinkFigures& figures) {
     const Load& chosen = first_worth(figures.bulk, bandwidth);
     const double product = chosen.bytes_per_second() * round_trip(figures) / second;
     return {"bytes_in_flight", "bytes in flight, at least", Bytes{chosen.size * chosen.depth},
-            "8 pieces (put, get)",
+            "8 pieces (put, get); 4 MiB of a link (--in-flight)",
             fmt::format("READ {}: {} with {} in flight, {} with one. Bandwidth times round trip is {}: less "
                         "in flight leaves the wire idle",
                         short_size(chosen.size), human_value(BytesPerSecond{chosen.bytes_per_second()}),

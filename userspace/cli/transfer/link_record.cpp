@@ -127,7 +127,9 @@ Record& add_patience(Record& record, const kxfer_info_link& link) {
         .add("ack_timeout", or_none(link.ack_timeout, uint64_t{link.ack_timeout}), Show::json_only)
         .add("ack_timeout_ns", or_none(link.ack_timeout, duration(uint64_t{4096} << link.ack_timeout)),
              Show::everywhere, "ack timeout")
-        .add("retries", or_none(link.retry_count, uint64_t{link.retry_count}));
+        .add("retries", or_none(link.retry_count, uint64_t{link.retry_count}))
+        .add("in_flight_bytes", or_none(link.in_flight_kib, Bytes{uint64_t{link.in_flight_kib} * 1024}),
+             Show::everywhere, "in flight");
 }
 
 Record details_of(const kxfer_info_link& link, const LinkMtu& mtu) {

@@ -433,6 +433,7 @@ struct PeerOptions {
     std::string device;
     uint32_t context = KXFER_CONTEXT_POLLED;
     std::optional<uint32_t> tos; // type of service; none: the device's default
+    uint32_t in_flight_kib = 0;  // of bulk jobs; 0: the module's choice
     std::string key;             // the key both ends have to prove; empty: none
     Milliseconds timeout{10000};
     Milliseconds loss{0};        // how long jobs wait for another link if theirs breaks; 0: they end
@@ -549,6 +550,7 @@ class Session {
         args.silence_ms = static_cast<uint32_t>(options.patience.silence.count());
         args.ack_timeout = options.patience.ack_timeout;
         args.retry_count = options.patience.retry_count;
+        args.in_flight_kib = options.in_flight_kib;
         const int ret = set_text(args.device, options.device) && set_text(args.key, options.key)
                             ? kxfer_peer_connect(get(), &args)
                             : -ENAMETOOLONG;

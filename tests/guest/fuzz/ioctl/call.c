@@ -451,6 +451,8 @@ static void build_peer_open(struct doing *doing)
 		cmd->ack_timeout = below(doing, 2 * KXFER_ACK_TIMEOUT_MAX);
 		cmd->retry_count = below(doing, 2 * KXFER_RETRY_COUNT_MAX);
 	}
+	if (one_in(doing, 16))
+		cmd->in_flight_kib = below(doing, 2 * KXFER_IN_FLIGHT_MAX_KIB);
 	if (one_in(doing, 8))
 		cmd->local = kx_addr(kx_address(), 0);
 	if (one_in(doing, 8))

@@ -14,6 +14,10 @@
 #	node_off 2                      its power is cut; node_start begins it again
 #	nodes_end                       ends all; also by the caller's trap
 #
+# With NODES_IN_ONE=yes node 2 is a network namespace of node 1's machine, behind a veth pair, with a
+# device of its own. That takes a driver that knows namespaces (rxe of Linux 7.2). It cannot be
+# paused, cut or switched off.
+#
 # Each wait has a bound: $node_limit seconds, unless the call says another; NODE_SLOWNESS times as much
 # with a checking kernel, or on a busy host.
 
@@ -24,6 +28,8 @@ node_slowness=${NODE_SLOWNESS:-1}
 declare -A node_runner=() node_machine=()
 node_task=0
 task=''
+# Whether node 2 has its namespace.
+nodes_space=''
 
 nodes_say() { printf 'nodes: %s\n' "$*" >&2; }
 
@@ -47,13 +53,19 @@ nodes_until() { # SECONDS COMMAND...
 	done
 }
 
-node_dir() { echo "$nodes_build/vm/${nodes_dir##*/}-$1"; }
+# The node whose machine a node is on.
+machine_of() { if [ "${NODES_IN_ONE:-no}" = yes ]; then echo 1; else echo "$1"; fi; } # NODE
+
+node_dir() { echo "$nodes_build/vm/${nodes_dir##*/}-$(machine_of "$1")"; }
 
 node_has() { # NODE PATTERN
 	grep -aq -- "$2" "$(node_dir "$1")/out" 2>/dev/null
 }
 
-node_runs() { [ -n "${node_runner[$1]:-}" ] && kill -0 "${node_runner[$1]}" 2>/dev/null; }
+node_runs() {
+	local runner=${node_runner[$(machine_of "$1")]:-}
+	[ -n "$runner" ] && kill -0 "$runner" 2>/dev/null && { [ "$1" = "$(machine_of "$1")" ] || [ -n "$nodes_space" ]; }
+}
 
 node_is_up() { # NODE
 	node_has "$1" '^0 =0' || ! node_runs "$1"
@@ -63,6 +75,7 @@ node_is_up() { # NODE
 node_start() { # NODE OPTION...
 	local node=$1 other wires=() fifo=$nodes_dir/orders-$1
 	shift
+	if [ "$node" != "$(machine_of "$node")" ]; then node_make_space "$node"; return; fi
 	if [ "$node" -eq 1 ]; then
 		for other in 2 3; do
 			rm -f "$nodes_dir/wire-$other"
@@ -97,6 +110,15 @@ node_start() { # NODE OPTION...
 	node_tell_machine "$node" qmp_capabilities
 }
 
+# The network of node 1 moves to the wire, with its device.
+node_make_space() { # NODE
+	node_do 1 "set -e; modprobe veth; ip netns add node$1; ip link add wire1 mtu 9000 type veth peer name wire2 mtu 9000 netns node$1; \
+		rdma link del rxe0; ip addr flush dev eth0; ip addr add 10.78.0.1/24 dev wire1; ip link set wire1 up; \
+		nsenter --net=/run/netns/node$1 sh -c 'ip link set lo up; ip addr add 10.78.0.$1/24 dev wire2; ip link set wire2 up; rdma link add rxe1 type rxe netdev wire2'; \
+		rdma link add rxe0 type rxe netdev wire1; sleep 2" || return 1
+	nodes_space=yes
+}
+
 # A command to the machine itself, by QEMU's monitor (QMP).
 node_tell_machine() { # NODE COMMAND [ARGUMENTS]
 	local descriptor=node_monitor_$1 log=$nodes_dir/node$1.monitor answers
@@ -113,7 +135,8 @@ machine_has_answered() { # LOG NUMBER-BEFORE
 }
 
 node_order() { # NODE LINE
-	local descriptor=node_orders_$1
+	local descriptor
+	descriptor=node_orders_$(machine_of "$1")
 	printf '%s\n' "$2" >&"${!descriptor}"
 }
 
@@ -121,7 +144,11 @@ node_order() { # NODE LINE
 # a part of the name: an earlier command's status must not be taken for that of a new one.
 node_begin() { # NODE COMMAND
 	task=$BASHPID-$((++node_task))
-	node_order "$1" "$task run $2"
+	if [ "$1" = "$(machine_of "$1")" ]; then
+		node_order "$1" "$task run $2"
+	else
+		node_order "$1" "$task in node$1 $2"
+	fi
 }
 
 node_signal() { # NODE TASK SIGNAL

@@ -20,6 +20,9 @@ node2=10.78.0.2
 # Store is on one node, and probe on another, unless a test says otherwise.
 at_store=2
 at_probe=1
+# A listener outside of the first network namespace needs a key.
+keyed=''
+[ "${NODES_IN_ONE:-no}" = no ] || { at_store=1; at_probe=2; keyed='--key pair'; }
 # Tasks by the name of the store; that of the only one is empty.
 declare -A stores=() probes=() probe_nodes=()
 rows=$PAIR_OUT/rows
@@ -115,7 +118,8 @@ address_of() { echo "10.78.0.$1"; } # NODE
 
 # Starts kxfer serve, and waits until it says that it serves NAME.
 begin_serve() { # NAME OPTIONS
-	node_begin 1 "exec kxfer serve $2 --listen $node1"
+	[ -z "$keyed" ] || check_do 1 "head -c 32 /dev/urandom >/tmp/pair.key && kxfer key add pair /tmp/pair.key"
+	node_begin 1 "exec kxfer serve $2 $keyed --listen $node1"
 	server=$task
 	nodes_until 30 node_has 1 "^$server  serving.*$1" || fail "serve: $(node_output 1 "$server")"
 }
@@ -134,7 +138,7 @@ begin_store() { # [NAME]
 		fail "store is not ready: $(node_output "$at_store" "$task")"
 }
 
-settings() { echo " KXFER_PROVIDER=$provider"; }
+settings() { echo " KXFER_PROVIDER=$provider${keyed:+ KXFER_KEY=pair}"; }
 
 end_store() { # [NAME]
 	local store=${stores[.${1:-}]}

@@ -126,6 +126,31 @@ test_a_path_that_works_again_is_used_again() {
 	end_serve
 }
 
+# Prints what 2000 round trips took over two paths, of which one falls silent if a command does that.
+ping_both() { # [COMMAND]
+	local ping
+	node_begin 2 "kxfer --json ping -c 2000 -i 0.005 --silence $SILENCE --via $other1 $node1"
+	ping=$task
+	nodes_nap 4
+	"${@:-true}"
+	node_wait 2 "$ping" 120 | tail -n 1 | jq -c '{answered, p50_ns, p99_ns, max_ns}'
+}
+
+# A round trip waits until the other path is taken; that is one of many.
+test_round_trips_go_on_over_the_other_path() {
+	local quiet cut
+	begin_paths
+	quiet=$(ping_both)
+	cut=$(ping_both cut_path)
+	join_path
+	note "round trips, nothing cut: $quiet"
+	note "round trips, one path silent: $cut"
+	jq -se 'length == 2 and all(.answered == 2000)' <<<"$quiet$cut" >/dev/null || fail "not all were answered"
+	jq -se ".[0].max_ns > 1e9 and .[0].max_ns < ${BOUND_MS}e6" <<<"$cut" >/dev/null ||
+		fail "the longest took another time than it takes to notice"
+	end_serve
+}
+
 has_changed() { [ "$(path_changes)" -gt "$1" ]; }
 
 run_tests 2

@@ -8,6 +8,9 @@
  * machines have notified each other, so that no buffer goes while the peer still moves
  * bytes.
  *
+ * With KXFER_KEY in the environment, its value is the name of a key of both, which the machine's
+ * listener asks for.
+ *
  * The wire is iWARP: rxe of 6.1 sends its checksum in the byte order of the machine, so
  * a machine of the other order drops each packet.
  */
@@ -63,25 +66,37 @@ static uint32_t compare(const uint8_t *bytes, uint32_t from, uint32_t length)
 	return i;
 }
 
+static int begin_listening(int fd, struct kxfer_addr addr)
+{
+	const char *const keys[] = { getenv("KXFER_KEY"), NULL };
+	uint64_t listener;
+
+	if (!keys[0])
+		return kx_listen_add(fd, addr, 0, &listener);
+	return kx_key_add(keys[0], 1, 32) ?: kx_listen_add_keys(fd, addr, keys, &listener);
+}
+
 static int publish(struct _test_data_pair *self, const char *name)
 {
 	uint32_t region;
-	uint64_t listener;
 
 	return kx_region_add(self->fd, self->there, SIZE, KXFER_REGION_F_WRITE, &region) ?:
 	       kx_export_add(self->fd, region, 0, SIZE, KXFER_RIGHT_ALL, name,
 			     &self->export_id) ?:
 	       kx_export_set(self->fd, self->export_id, CONTENT, NULL, NULL) ?:
-	       kx_listen_add(self->fd, kx_addr(getenv("KXFER_HERE"), KXFER_PORT), 0, &listener);
+	       begin_listening(self->fd, kx_addr(getenv("KXFER_HERE"), KXFER_PORT));
 }
 
 /* The peer may still boot, or be at the test before. Return: 0 or the last -errno */
 static int open_target(struct _test_data_pair *self, const char *name)
 {
 	struct kxfer_addr remote = kx_addr(getenv("KXFER_PEER"), KXFER_PORT);
+	const char *key = getenv("KXFER_KEY") ?: "";
+	uint32_t refusal;
 	int ret = -ETIMEDOUT;
 
-	kx_wait_until(({ ret = kx_peer_open(self->fd, remote, &self->peer); !ret; }), BOOT_MS);
+	kx_wait_until(({ ret = kx_peer_open_key(self->fd, remote, key, &self->peer, &refusal);
+			 !ret; }), BOOT_MS);
 	if (ret)
 		return ret;
 	kx_wait_until(({ ret = kx_target_open(self->fd, self->peer, name, 0, &self->target);

@@ -58,6 +58,26 @@ static inline void trace_kxfer_line(u64 line, const struct kxfer_line_event *eve
 
 #include "node/session.h"
 
+TRACE_DEFINE_ENUM(KXFER_OP_NOP);
+TRACE_DEFINE_ENUM(KXFER_OP_READ);
+TRACE_DEFINE_ENUM(KXFER_OP_WRITE);
+TRACE_DEFINE_ENUM(KXFER_OP_NOTIFY);
+TRACE_DEFINE_ENUM(KXFER_OP_COMPARE_SWAP);
+TRACE_DEFINE_ENUM(KXFER_OP_FETCH_ADD);
+TRACE_DEFINE_ENUM(KXFER_OP_SEND);
+TRACE_DEFINE_ENUM(KXFER_OP_RECV);
+
+#define show_kxfer_op(op)					\
+	__print_symbolic(op,					\
+			 { KXFER_OP_NOP, "NOP" },		\
+			 { KXFER_OP_READ, "READ" },		\
+			 { KXFER_OP_WRITE, "WRITE" },		\
+			 { KXFER_OP_NOTIFY, "NOTIFY" },		\
+			 { KXFER_OP_COMPARE_SWAP, "COMPARE_SWAP" }, \
+			 { KXFER_OP_FETCH_ADD, "FETCH_ADD" },	\
+			 { KXFER_OP_SEND, "SEND" },		\
+			 { KXFER_OP_RECV, "RECV" })
+
 DECLARE_EVENT_CLASS(kxfer_session,
 		    TP_PROTO(const struct kxfer_session *owner, u32 nr),
 		    TP_ARGS(owner, nr),
@@ -98,8 +118,8 @@ DECLARE_EVENT_CLASS(kxfer_job,
 				   __entry->pid = owner->pid;
 				   __entry->op = job->op;
 				   __entry->status = job->status;),
-		    TP_printk("session %llu of process %d: op %u, user_data 0x%llx, %llu bytes, status %d",
-			      __entry->session, __entry->pid, __entry->op,
+		    TP_printk("session %llu of process %d: %s, user_data 0x%llx, %llu bytes, status %d",
+			      __entry->session, __entry->pid, show_kxfer_op(__entry->op),
 			      __entry->user_data, __entry->length, __entry->status));
 
 DEFINE_EVENT(kxfer_job, kxfer_job_checked,
@@ -122,6 +142,30 @@ DEFINE_EVENT(kxfer_job, kxfer_job_completed,
 		      u64 length),
 	     TP_ARGS(owner, job, length));
 
+TRACE_DEFINE_ENUM(KXFER_LINE_OPENED);
+TRACE_DEFINE_ENUM(KXFER_LINE_BROKE);
+TRACE_DEFINE_ENUM(KXFER_LINE_WAITED);
+TRACE_DEFINE_ENUM(KXFER_LINE_TRIED);
+TRACE_DEFINE_ENUM(KXFER_LINE_CONNECTED);
+TRACE_DEFINE_ENUM(KXFER_LINE_RENEWED);
+TRACE_DEFINE_ENUM(KXFER_LINE_REVOKED);
+TRACE_DEFINE_ENUM(KXFER_LINE_RESTARTED);
+TRACE_DEFINE_ENUM(KXFER_LINE_RESUMED);
+TRACE_DEFINE_ENUM(KXFER_LINE_LOST);
+
+#define show_kxfer_line_event(type)			\
+	__print_symbolic(type,				\
+			 { KXFER_LINE_OPENED, "opened" }, \
+			 { KXFER_LINE_BROKE, "broke" }, \
+			 { KXFER_LINE_WAITED, "waited" }, \
+			 { KXFER_LINE_TRIED, "tried" }, \
+			 { KXFER_LINE_CONNECTED, "connected" }, \
+			 { KXFER_LINE_RENEWED, "renewed" }, \
+			 { KXFER_LINE_REVOKED, "revoked" }, \
+			 { KXFER_LINE_RESTARTED, "restarted" }, \
+			 { KXFER_LINE_RESUMED, "resumed" }, \
+			 { KXFER_LINE_LOST, "lost" })
+
 TRACE_EVENT(kxfer_line,
 	    TP_PROTO(u64 line, const struct kxfer_line_event *event),
 	    TP_ARGS(line, event),
@@ -135,9 +179,9 @@ TRACE_EVENT(kxfer_line,
 			   __entry->type = event->type;
 			   __entry->error = event->error;
 			   __entry->nr = event->nr;),
-	    TP_printk("line %llu: event %u, link %llu, error %d, %u times",
-		      __entry->line, __entry->type, __entry->link, __entry->error,
-		      __entry->nr));
+	    TP_printk("line %llu: %s, link %llu, error %d, %u times",
+		      __entry->line, show_kxfer_line_event(__entry->type), __entry->link,
+		      __entry->error, __entry->nr));
 
 #endif /* KXFER_TRACE_H */
 

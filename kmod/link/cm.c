@@ -34,6 +34,7 @@
 #include "link/lane.h"
 #include "link/link.h"
 #include "link/link_ops.h"
+#include "link/link_trace.h"
 #include "node/device.h"
 
 #define RESOLVE_MS		3000	/* for the address, and for the route */
@@ -612,6 +613,7 @@ static void refuse(struct rdma_cm_id *id, u32 refusal)
 	};
 
 	kxfer_stat_inc(KXFER_STAT_LINKS_REFUSED);
+	trace_kxfer_refused(&id->route.addr.dst_addr, refusal);
 	kxfer_notice("connection from %pISpc refused: %s", &id->route.addr.dst_addr,
 		     kxfer_cm_refusal_text(refusal));
 	/* If rdma_reject() fails, rdma_destroy_id() rejects without a reason. */

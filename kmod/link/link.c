@@ -82,6 +82,7 @@
 #include "link/lane.h"
 #include "link/link.h"
 #include "link/link_ops.h"
+#include "link/link_trace.h"
 #include "link/net.h"
 #include "node/device.h"
 #include "node/memory.h"
@@ -241,10 +242,20 @@ static bool change_state(struct kxfer_link *link, enum kxfer_link_state to)
 
 	spin_lock_irqsave(&link->lock, flags);
 	ok = kxfer_state_change(&link->state, to);
+	if (ok)
+		trace_kxfer_link(link);
 	spin_unlock_irqrestore(&link->lock, flags);
 	if (ok)
 		wake_up_all(&link->wait);
 	return ok;
+}
+
+/* The link is CLOSING, for a reason. Called with link->lock held. */
+static void begin_teardown(struct kxfer_link *link, int error)
+{
+	link->error = error;
+	trace_kxfer_link(link);
+	queue_work(life_wq, &link->teardown_work);
 }
 
 /**
@@ -261,10 +272,8 @@ void kxfer_link_fail(struct kxfer_link *link, int error)
 
 	spin_lock_irqsave(&link->lock, flags);
 	first = kxfer_state_change(&link->state, KXFER_LINK_CLOSING);
-	if (first) {
-		link->error = error;
-		queue_work(life_wq, &link->teardown_work);
-	}
+	if (first)
+		begin_teardown(link, error);
 	spin_unlock_irqrestore(&link->lock, flags);
 	if (first)
 		wake_up_all(&link->wait);
@@ -636,8 +645,7 @@ static void close_if_unused(struct kxfer_link *link)
 	if (link->initiator && !link->users && link->state == KXFER_LINK_LIVE &&
 	    ktime_get_ns() - link->unused_ns > limit_ns) {
 		closing = kxfer_state_change(&link->state, KXFER_LINK_CLOSING);
-		link->error = -ESHUTDOWN;
-		queue_work(life_wq, &link->teardown_work);
+		begin_teardown(link, -ESHUTDOWN);
 	}
 	spin_unlock_irqrestore(&link->lock, flags);
 	if (closing)

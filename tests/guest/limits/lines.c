@@ -3,9 +3,9 @@
  * Lines look for new links in works of the kernel, which may do all. They take no more for a user
  * than its calls could, and one user's works are not many at a time.
  *
- * Method: a user opens the node twice over one link; one of the two has another address as well, and
- * would make a second link. A work request that cannot be posted breaks the first. The user may not
- * arrange for that: a child of root does when it is asked.
+ * Method: a user opens the node twice over one link; one of the two has another address as well,
+ * and would make a second link. A work request that cannot be posted breaks the first. The user may
+ * not arrange for that: a child of root does when it is asked.
  */
 #include <stdio.h>
 #include <string.h>
@@ -162,7 +162,7 @@ static uint32_t nr_links(struct _test_data_lines *self)
 	return found;
 }
 
-/* The other path needs a second link; or a link over it comes first, and the first line has none. */
+/* The other path needs a second link; or one over it comes first, and the first line has none. */
 TEST_F_TIMEOUT(lines, make_no_more_links_than_calls, 120)
 {
 	int i;

@@ -45,7 +45,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 ##@ Build
-.PHONY: all kmod siw siw-dma tool userspace
+.PHONY: all kmod siw siw-dma tool userspace fio
 all: kmod tool ## the module, the library and the tool (KERNEL=6.1, 6.12, 7.2 or running)
 
 kmod: ## kxfer.ko and kxfer_bench.ko for KERNEL
@@ -63,6 +63,10 @@ tool: ## the library and the tool
 
 userspace: ## these and their unit tests
 	@scripts/build-userspace $(O) all $(FLAVOUR)
+
+fio: ## an I/O engine for the fio that is installed, build/fio/libfio-kxfer.so
+	@scripts/setup fio
+	@scripts/build-fio $(O)
 
 ##@ See it work
 .PHONY: demo vm vm2
@@ -82,7 +86,7 @@ vm2: ## a shell on each of two of them that reach each other (KERNEL, PROVIDER; 
 ##@ Test
 .PHONY: test check check-um check-modules check-matrix check-debug check-debug-smoke check-smp
 .PHONY: check-smp-smoke check-arch check-pair
-.PHONY: check-unit check-asan check-model fuzz fuzz-parsers
+.PHONY: check-unit check-asan check-model check-fio fuzz fuzz-parsers
 .PHONY: coverage storm kselftest-install mutants lint
 test: ## one test, or a few, by name: T=uapi:smoke, T='data:* perm:keys' (KERNEL, PROVIDER)
 	@scripts/setup $(if $(filter 7.2,$(KERNEL)),matrix,check)
@@ -159,6 +163,12 @@ check-unit: ## unit tests on this machine, no virtual machine
 	@scripts/setup check
 	@$(MAKE) userspace
 	@ctest --test-dir $(O)/userspace --output-on-failure --timeout 120
+
+check-fio: ## fio reads and writes through its engine, and its examples run (KERNEL, PROVIDER)
+	@scripts/setup check
+	@$(MAKE) kmod tool fio kselftest-install $(if $(filter siw,$(PROVIDER)),siw)
+	@CHECK_NAME=check-fio KERNELS=$(KERNEL) PROVIDERS=$(or $(PROVIDER),rxe) UNIT=no \
+		TESTS="$(or $(TESTS),cli:fio.sh)" scripts/vm/check $(O)
 
 check-asan: ## the unit tests under AddressSanitizer and UBSan; ends with ctest's sums
 	@scripts/setup check

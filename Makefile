@@ -168,7 +168,7 @@ check-fio: ## fio reads and writes through its engine, and its examples run (KER
 	@scripts/setup check
 	@$(MAKE) kmod tool fio kselftest-install $(if $(filter siw,$(PROVIDER)),siw)
 	@CHECK_NAME=check-fio KERNELS=$(KERNEL) PROVIDERS=$(or $(PROVIDER),rxe) UNIT=no \
-		TESTS="$(or $(TESTS),cli:fio.sh)" scripts/vm/check $(O)
+		TESTS="$(or $(TESTS),cli:fio.sh cli:other_tools.sh)" scripts/vm/check $(O)
 
 check-asan: ## the unit tests under AddressSanitizer and UBSan; ends with ctest's sums
 	@scripts/setup check

@@ -4,7 +4,7 @@
 # Tracepoints: what they say of links, jobs and lines, in words.
 
 # run_tests calls the tests by their names:
-# shellcheck disable=SC2317
+# shellcheck disable=SC2086,SC2317
 
 # shellcheck source=tests/lib/harness/cli.sh
 . ../lib/cli.sh

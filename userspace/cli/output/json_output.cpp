@@ -62,6 +62,8 @@ class JsonOutput : public Output {
         if (!quiet()) write(line_of(to_json(record)));
     }
 
+    void sample(const Record& record, const std::string&) override { write(line_of(to_json(record))); }
+
     void failure(const Failure& failure) override {
         const Error& error = failure.error;
         Json object = {{"error", error.text()},        {"what", error.what}, {"on", error.on},

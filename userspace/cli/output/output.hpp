@@ -4,7 +4,7 @@
 // they look, as text (aligned, for people) or as JSON (one object or array a line,
 // units in the key names).
 //
-//   results    stdout: record(), table(), event()
+//   results    stdout: record(), table(), event(), sample()
 //   the rest   stderr: note(), failure(), progress
 //
 // With --json stderr carries only a failure, as one object. With
@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/output/failure.hpp"
 #include "cli/output/record.hpp"
@@ -41,6 +42,8 @@ class Output {
     // An event while the command goes on; `text` describes it for people.
     virtual void event(const Record& record, const std::string& text) = 0;
     virtual void failure(const Failure& failure) = 0;
+    // A result of each interval, while the command goes on; also with --quiet.
+    virtual void sample(const Record& record, const std::string& text) = 0;
 
     // Prints the answer to --help or --version unchanged.
     void answer(const std::string& text) { write(text); }
@@ -55,6 +58,8 @@ class Output {
     int write_error() const { return write_error_; }
 
     bool quiet() const { return options_.quiet; }
+    // Whether what is drawn for people may take the place of results.
+    bool draws() const { return !options_.json; }
     // Whether to show progress at all: not with --quiet or --json.
     bool progress_wanted() const { return !options_.quiet && !options_.json; }
 
@@ -73,6 +78,9 @@ class Output {
 
 std::unique_ptr<Output> make_text_output(const OutputOptions& options);
 std::unique_ptr<Output> make_json_output(const OutputOptions& options);
+// The lines of a table, its header first, for a screen that is drawn anew: with the narrow columns
+// if all do not fit (Show), and each cut to the width.
+std::vector<std::string> table_lines(const Table& rows, size_t width);
 // The record as a line of JSON output.
 std::string json_text(const Record& record);
 

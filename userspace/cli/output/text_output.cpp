@@ -99,6 +99,20 @@ size_t line_width(const std::vector<Column>& columns, const std::string& indent)
     return width;
 }
 
+// row: 0 is the header. last: maximum width of the last column; empty: unlimited.
+std::string aligned_line(const std::vector<Column>& columns, size_t row, const std::string& indent,
+                         std::optional<size_t> last) {
+    std::string line = indent;
+    for (const Column& column : columns) {
+        const std::string& cell = row == 0 ? column.title : column.cells.at(row - 1);
+        if (&column != &columns.front()) line += "  ";
+        line += last && &column == &columns.back() ? broken(cell, std::string(width_of(line), ' '), *last)
+                                                   : pad(cell, column.width, column.right);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    return line;
+}
+
 bool can_be_narrow(const Table& rows) {
     const auto& fields = rows.front().fields();
     return std::any_of(fields.begin(), fields.end(),
@@ -123,6 +137,8 @@ class TextOutput : public Output {
         write(text + '\n');
         after_events_ = true;
     }
+
+    void sample(const Record&, const std::string& text) override { write(text + '\n'); }
 
     void failure(const Failure& failure) override {
         // First remove a line that progress left on the terminal.
@@ -173,20 +189,11 @@ class TextOutput : public Output {
         return text;
     }
 
-    // last: maximum width of the last column; empty: unlimited.
     std::string aligned(const std::vector<Column>& columns, size_t nr, const std::string& indent,
                         std::optional<size_t> last) const {
         std::string text;
         for (size_t row = 0; row <= nr; row++) {
-            std::string line = indent;
-            for (const Column& column : columns) {
-                const std::string& cell = row == 0 ? column.title : column.cells.at(row - 1);
-                if (&column != &columns.front()) line += "  ";
-                line += last && &column == &columns.back()
-                            ? broken(cell, std::string(width_of(line), ' '), *last)
-                            : pad(cell, column.width, column.right);
-            }
-            line.erase(line.find_last_not_of(' ') + 1);
+            const std::string line = aligned_line(columns, row, indent, last);
             text += (row == 0 ? paint(line, "1", results()) : line) + '\n';
         }
         return text;
@@ -223,6 +230,16 @@ class TextOutput : public Output {
 };
 
 } // namespace
+
+std::vector<std::string> table_lines(const Table& rows, size_t width) {
+    if (rows.empty()) return {};
+    auto columns = columns_of(rows);
+    if (line_width(columns, "") > width && can_be_narrow(rows)) columns = columns_of(rows, true);
+    std::vector<std::string> lines;
+    for (size_t row = 0; row <= rows.size(); row++)
+        lines.push_back(cut(aligned_line(columns, row, "", {}), width));
+    return lines;
+}
 
 std::unique_ptr<Output> make_text_output(const OutputOptions& options) {
     return std::make_unique<TextOutput>(options);

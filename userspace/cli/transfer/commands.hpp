@@ -21,6 +21,5 @@ void setup_get(CLI::App& app, Program& program);
 void setup_ping(CLI::App& app, Program& program);
 void setup_nop(CLI::App& app, Program& program);
 void setup_link(CLI::App& app, Program& program);
-void setup_stat(CLI::App& app, Program& program);
 
 } // namespace kxfer::cli

@@ -16,11 +16,6 @@ namespace kxfer::cli {
 
 namespace {
 
-const char* state_name(uint32_t state) {
-    static constexpr std::array names = {"-", "connecting", "live", "closing", "dead"};
-    return state < names.size() ? names.at(state) : "unknown";
-}
-
 const char* context_name(uint32_t context) {
     static constexpr std::array names = {"polled", "workqueue", "softirq", "unbound", "direct"};
     return context < names.size() ? names.at(context) : "unknown";
@@ -32,17 +27,9 @@ Value gid_type(uint32_t type) {
     return name.empty() ? Value(None{}) : Value(name);
 }
 
-const char* role(const kxfer_info_link& link) {
-    if (link.flags & KXFER_LINK_DEDICATED) return "dedicated";
-    return link.flags & KXFER_LINK_INITIATOR ? "initiator" : "accepted";
-}
-
 Value if_known(uint64_t ns) { return ns == 0 ? Value(None{}) : Value(Nanoseconds{static_cast<double>(ns)}); }
 
 Nanoseconds duration(uint64_t ns) { return {static_cast<double>(ns)}; }
-
-// For an accepted link the module hides values that include other users' use from a user.
-bool shows_all(const kxfer_info_link& link) { return link.flags & KXFER_LINK_INITIATOR || sees_all(); }
 
 Record& add_traffic(Record& record, const kxfer_info_link& link) {
     const bool all = shows_all(link);
@@ -56,8 +43,6 @@ Record& add_traffic(Record& record, const kxfer_info_link& link) {
 Value key_of(const kxfer_info_link& link) {
     return shows_all(link) ? Value(text_of(link.key)) : Value(None{});
 }
-
-Value error_name(int number) { return number == 0 ? Value(None{}) : Value(Error("", "", number).name()); }
 
 // The control lane has slots, no credits.
 Value credits(const kxfer_info_lane& lane, uint32_t number) {
@@ -135,9 +120,9 @@ Record& add_patience(Record& record, const kxfer_info_link& link) {
 Record details_of(const kxfer_info_link& link, const LinkMtu& mtu) {
     Record record;
     record.add("id", link.id)
-        .add("state", state_name(link.state))
-        .add("role", role(link))
-        .add("error", error_name(link.error))
+        .add("state", link_state(link))
+        .add("role", link_role(link))
+        .add("error", link.error == 0 ? Value(None{}) : Value(link_error(link)))
         .add("local", to_string(link.local))
         .add("remote", to_string(link.remote))
         .add("device", text_of(link.device))
@@ -183,6 +168,20 @@ Record event_row(const kxfer_info_line& line, const kxfer_line_event& event) {
 }
 
 } // namespace
+
+const char* link_state(const kxfer_info_link& link) {
+    static constexpr std::array names = {"-", "connecting", "live", "closing", "dead"};
+    return link.state < names.size() ? names.at(link.state) : "unknown";
+}
+
+const char* link_role(const kxfer_info_link& link) {
+    if (link.flags & KXFER_LINK_DEDICATED) return "dedicated";
+    return link.flags & KXFER_LINK_INITIATOR ? "initiator" : "accepted";
+}
+
+bool shows_all(const kxfer_info_link& link) { return link.flags & KXFER_LINK_INITIATOR || sees_all(); }
+
+std::string link_error(const kxfer_info_link& link) { return link.error == 0 ? "" : reason(link.error); }
 
 std::string event_text(const kxfer_line_event& event) {
     switch (event.type) {
@@ -246,8 +245,8 @@ std::string mtu_warning(const kxfer_info_link& link, const LinkMtu& mtu) {
 Record link_row(const kxfer_info_link& link, const LinkMtu& mtu) {
     Record record;
     record.add("id", link.id)
-        .add("state", state_name(link.state))
-        .add("role", role(link))
+        .add("state", link_state(link))
+        .add("role", link_role(link))
         .add("local", to_string(link.local))
         .add("remote", to_string(link.remote))
         .add("device", text_of(link.device))

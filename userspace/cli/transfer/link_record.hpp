@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Links and lanes as records, for `link` and `stat`.
+// Links and lanes as records, for `link` and the commands that watch.
 #pragma once
 
 #include <kxfer/kxfer.hpp>
@@ -21,6 +21,15 @@ LinkMtu mtu_of(const kxfer_info_link& link, const std::vector<kxfer_info_lane>& 
 
 // A warning if the path MTU differs from the port's; empty: they are the same, or unknown.
 std::string mtu_warning(const kxfer_info_link& link, const LinkMtu& mtu);
+
+// "live"
+const char* link_state(const kxfer_info_link& link);
+// "initiator", "accepted" or "dedicated"
+const char* link_role(const kxfer_info_link& link);
+// Name of the errno that ended the link; empty: none has.
+std::string link_error(const kxfer_info_link& link);
+// For an accepted link the module hides values that include other users' use from a user.
+bool shows_all(const kxfer_info_link& link);
 
 // A line of a list.
 Record link_row(const kxfer_info_link& link, const LinkMtu& mtu);

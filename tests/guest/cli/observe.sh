@@ -1,0 +1,115 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# What watches a node: rates of `stat --interval` and `top`, and the texts for monitoring.
+
+# run_tests calls the tests by their names:
+# shellcheck disable=SC2317
+
+# shellcheck source=tests/lib/harness/cli.sh
+. ../lib/cli.sh
+
+# Puts the lines of a file of JSON, as one array, where expect_json looks.
+gather() { jq -s . "$1" >stdout; }
+
+test_stat_tells_what_happens_by_the_second() {
+	large_file
+	serve inbox=mem:64M --writable
+	kxfer --json stat -i 0.2 -c 1 >idle
+	background kxfer --json stat --interval 0.2
+	watch=$pid
+	wait_for 20 grep -q time stdout
+	timeout "$limit" kxfer --quiet put file "$peer/inbox" >put.out 2>&1 || fail "put: $(cat put.out)"
+	wait_for 10 moved_bytes
+	kill -INT "$watch"
+	pid=$watch
+	collect
+	[ "$status" -eq 130 ] || fail "status $status"
+	[ "$(jq '.written_bytes_per_s == 0' idle)" = true ] || fail "bytes were written by nobody"
+	cp stdout lines
+	gather lines
+	# All bytes of the file are in the intervals, whatever their lengths are.
+	expect_json "[.[] | .written_bytes_per_s * .interval_ns / 1e9] | add | round" "$large"
+	expect_json 'all(.[]; .interval_ns > 100000000 and .live_sessions > 0)' true
+}
+
+moved_bytes() { [ "$(jq -s '[.[] | .written_bytes_per_s * .interval_ns / 1e9] | add | round' stdout)" = "$large" ]; }
+
+test_stat_of_a_link_or_device_has_its_rates() {
+	serve inbox=mem:64K
+	expect 0 kxfer ping -c 1 "$peer"
+	id=$(kxfer --json link list | jq '[.[] | select(.state == "live" and .role == "initiator")][0].id')
+	expect 0 kxfer --json stat "$id" -i 0.1 -c 2
+	[ "$(wc -l <stdout)" -eq 2 ] || fail "$(wc -l <stdout) lines"
+	cp stdout lines
+	gather lines
+	expect_json '[.[].links[].link] | unique | tostring' "[$id]"
+	expect 0 kxfer stat "$KXFER_DEVICE" -i 0.1 -c 1
+	expect_stdout "link $id $peer:7625 (initiator): read "
+	expect 1 kxfer --json stat nosuch0 -i 0.1 -c 1
+	expect_error_json .errno ENOENT
+	expect 2 kxfer stat -c 3
+	expect_stderr "--interval"
+	expect 2 kxfer stat -i 0
+}
+
+test_top_prints_lines_where_there_is_no_terminal() {
+	serve inbox=mem:64K
+	expect 0 kxfer ping -c 1 "$peer"
+	expect 0 kxfer top -i 0.1 -c 2
+	grep -qE '^[0-9-]+T[0-9:.]+Z  read 0 B/s, written 0 B/s, ' stdout || fail "no line of the node"
+	expect_stdout "link "
+	expect_stdout "session "
+	expect_stdout "(kxfer)"
+	expect_not_in stdout "$(printf '\033')"
+	expect 0 kxfer --json top -i 0.1 -c 2
+	[ "$(wc -l <stdout)" -eq 2 ] || fail "$(wc -l <stdout) lines"
+	cp stdout lines
+	tail -n 1 lines >stdout
+	expect_json '"\(.node.live_links > 0) \(.links | length > 0) \(.links[0] | has("read_bytes_per_s"))"' "true true true"
+	expect_json "[.sessions[] | select(.pid == $serve_pid)] | \"\\(length) \\(.[0].program) \\(.[0].pinned_bytes >= 65536)\"" "1 kxfer true"
+	expect 2 kxfer top --sort size
+	expect_stderr "work-requests"
+}
+
+test_top_sees_who_moves_bytes() {
+	large_file
+	serve inbox=mem:64M --writable
+	background kxfer --json top -i 0.1 --sort written
+	watch=$pid
+	wait_for 20 grep -q time stdout
+	timeout "$limit" kxfer --quiet put file "$peer/inbox" >put.out 2>&1 || fail "put: $(cat put.out)"
+	wait_for 10 saw_bytes
+	kill -INT "$watch"
+	pid=$watch
+	collect
+	[ "$status" -eq 130 ] || fail "status $status"
+}
+
+# The link with bytes is the first.
+saw_bytes() { jq -es 'any(.[]; .links[0].written_bytes_per_s > 0 and .links[0].role == "initiator")' stdout; }
+
+# OpenMetrics and the text format of Prometheus differ in the names of families.
+test_metrics_are_for_monitoring() {
+	serve inbox=mem:64K
+	expect 0 kxfer ping -c 1 "$peer"
+	expect 0 kxfer stat --openmetrics
+	[ "$(tail -n 1 stdout)" = "# EOF" ] || fail "no end"
+	expect_stdout "# TYPE kxfer_jobs_completed counter"
+	value=$(sed -n 's/^kxfer_jobs_completed_total //p' stdout)
+	[ "$value" -gt 0 ] || fail "no jobs: '$value'"
+	grep -qE "^kxfer_link_bytes_read_total\{link=\"[0-9]+\",remote=\"$peer:7625\",device=\"$KXFER_DEVICE\",role=\"initiator\"\} [0-9]+$" stdout ||
+		fail "no bytes of the link"
+	expect 0 kxfer stat --prometheus --output kxfer.prom
+	[ ! -s stdout ] || fail "something on stdout"
+	expect_in kxfer.prom "# TYPE kxfer_jobs_completed_total counter"
+	expect_not_in kxfer.prom EOF
+	[ "$(find . -name '.kxfer.prom*' | wc -l)" -eq 0 ] || fail "a part is left"
+	ln -s kxfer.prom other
+	expect 1 kxfer --json stat --prometheus --output other
+	expect_error_json .errno EEXIST
+	expect 2 kxfer stat --prometheus --openmetrics
+	expect 2 kxfer stat --output kxfer.prom
+}
+
+run_tests

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT
+//
+// Rates between two views of a node, and the texts for monitoring.
+#include "cli/observe/openmetrics.hpp"
+#include "cli/observe/rates.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/output/output.hpp"
+#include "cli/output/terminal.hpp"
+
+using namespace kxfer;
+using namespace kxfer::cli;
+
+namespace {
+
+template <size_t N> void set_text(uint8_t (&bytes)[N], const std::string& text) {
+    memcpy(bytes, text.c_str(), std::min(text.size() + 1, N));
+}
+
+kxfer_info_link some_link(uint64_t id, uint32_t state, uint64_t read, uint64_t written) {
+    kxfer_info_link link = {};
+    link.id = id;
+    link.flags = KXFER_LINK_INITIATOR;
+    link.state = state;
+    link.bytes_read = read;
+    link.bytes_written = written;
+    link.remote.family = AF_INET;
+    link.remote.addr[0] = 10;
+    link.remote.addr[3] = static_cast<uint8_t>(id);
+    link.remote.port = KXFER_PORT;
+    set_text(link.device, "rxe0");
+    return link;
+}
+
+kxfer_info_lane some_lane(uint64_t id, uint64_t link, uint32_t index, uint64_t work_requests) {
+    kxfer_info_lane lane = {};
+    lane.id = id;
+    lane.link = link;
+    lane.index = index;
+    lane.nr_wr = work_requests;
+    return lane;
+}
+
+kxfer_info_counter some_counter(uint64_t id, const std::string& name, uint64_t value) {
+    kxfer_info_counter counter = {};
+    counter.id = id;
+    set_text(counter.name, name);
+    counter.value = value;
+    return counter;
+}
+
+kxfer_info_listener some_listener(uint64_t id, uint64_t refused) {
+    kxfer_info_listener listener = {};
+    listener.id = id;
+    listener.addr.family = AF_INET;
+    listener.addr.port = KXFER_PORT;
+    listener.nr_refused = refused;
+    return listener;
+}
+
+// Two seconds later than `before`, if that is given.
+View some_view(const View* before = nullptr) {
+    View view;
+    view.at_ns = before ? before->at_ns + 2'000'000'000 : 1'000'000'000;
+    return view;
+}
+
+} // namespace
+
+TEST(Rates, are_by_the_second) {
+    View before = some_view();
+    before.links = {some_link(3, KXFER_LINK_LIVE, 1000, 50)};
+    before.lanes = {some_lane(1, 3, 0, 7), some_lane(2, 3, 1, 10), some_lane(3, 3, 2, 20)};
+    View now = some_view(&before);
+    now.links = {some_link(3, KXFER_LINK_LIVE, 5000, 50)};
+    // The control lane's work requests are not those of jobs.
+    now.lanes = {some_lane(1, 3, 0, 99), some_lane(2, 3, 1, 14), some_lane(3, 3, 2, 24)};
+
+    const auto rates = link_rates(before, now);
+
+    ASSERT_EQ(rates.size(), 1U);
+    EXPECT_DOUBLE_EQ(rates[0].bytes_read.value(), 2000);
+    EXPECT_DOUBLE_EQ(rates[0].bytes_written.value(), 0);
+    EXPECT_DOUBLE_EQ(rates[0].work_requests.value(), 4);
+}
+
+TEST(Rates, of_a_new_link_count_from_its_beginning) {
+    const View before = some_view();
+    View now = some_view(&before);
+    now.links = {some_link(3, KXFER_LINK_LIVE, 5000, 0)};
+
+    EXPECT_DOUBLE_EQ(link_rates(before, now).at(0).bytes_read.value(), 2500);
+}
+
+TEST(Rates, of_the_node_leave_gauges_as_they_are) {
+    View before = some_view();
+    before.counters = {some_counter(1, "live_jobs", 5), some_counter(2, "bytes_read", 100),
+                       some_counter(3, "jobs_completed", 10)};
+    View now = some_view(&before);
+    now.counters = {some_counter(1, "live_jobs", 3), some_counter(2, "bytes_read", 300),
+                    some_counter(3, "jobs_completed", 20)};
+
+    const Record record = counter_rates(before, now);
+
+    EXPECT_EQ(json_text(record),
+              "{\"live_jobs\":3,\"read_bytes_per_s\":100.0,\"jobs_completed_per_s\":5.0}\n");
+}
+
+TEST(Top, sorts_links_by_each_of_its_keys) {
+    View before = some_view();
+    View now = some_view(&before);
+    now.links = {some_link(1, KXFER_LINK_LIVE, 10, 300), some_link(2, KXFER_LINK_LIVE, 30, 100),
+                 some_link(3, KXFER_LINK_LIVE, 20, 200)};
+    now.links[0].nr_jobs = 2;
+    now.links[2].nr_jobs = 9;
+    now.links[1].rtt_ns = 5;
+    now.lanes = {some_lane(1, 1, 1, 5), some_lane(2, 3, 1, 6)};
+    const auto sorted = [&](Order order) {
+        auto rates = link_rates(before, now);
+        sort_links(rates, order);
+        std::string ids;
+        for (const auto& rate : rates) ids += std::to_string(rate.link.id);
+        return ids;
+    };
+
+    EXPECT_EQ(sorted(Order::number), "123");
+    EXPECT_EQ(sorted(Order::read), "231");
+    EXPECT_EQ(sorted(Order::written), "132");
+    EXPECT_EQ(sorted(Order::work_requests), "312");
+    EXPECT_EQ(sorted(Order::jobs), "312");
+    EXPECT_EQ(sorted(Order::rtt), "213");
+}
+
+TEST(Top, has_tables_that_fit_80_columns) {
+    LinkRate rate;
+    rate.link = some_link(1234, KXFER_LINK_LIVE, 0, 0);
+    rate.link.nr_jobs = 1000;
+    rate.link.rtt_ns = 1'234'567;
+    rate.bytes_read = rate.bytes_written = 123.4 * (1 << 20);
+    rate.work_requests = 123456;
+    const Table rows = {link_rate_row(rate)};
+
+    for (const std::string& line : table_lines(rows, 80)) EXPECT_LE(width_of(line), 80U) << line;
+    EXPECT_NE(table_lines(rows, 80).at(1).find("live"), std::string::npos) << table_lines(rows, 80).at(1);
+    EXPECT_NE(table_lines(rows, 200).at(0).find("device"), std::string::npos);
+    EXPECT_EQ(width_of(table_lines(rows, 20).at(1)), 20U);
+    EXPECT_TRUE(table_lines({}, 80).empty());
+}
+
+namespace {
+
+// What a strict reader of OpenMetrics 1.0 would refuse; empty: nothing.
+std::string fault_of(const std::string& text, bool openmetrics) {
+    static const std::regex sample(
+        R"re(([a-z_:][a-z0-9_:]*)(\{(([a-z_]+="([^"\\\n]|\\[\\"n])*",?)*)\})? (-?[0-9.e+-]+))re");
+    std::istringstream lines(text);
+    std::map<std::string, std::string> types;
+    std::set<std::string> helped, samples;
+    std::string family;
+    bool ended = false;
+    for (std::string line; std::getline(lines, line);) {
+        if (ended) return "after the end: " + line;
+        std::smatch match;
+        if (line == "# EOF") {
+            ended = true;
+        } else if (line.starts_with("# HELP ")) {
+            family = line.substr(7, line.find(' ', 7) - 7);
+            if (!helped.insert(family).second) return "two families: " + line;
+        } else if (line.starts_with("# TYPE ")) {
+            const std::string name = line.substr(7, line.find(' ', 7) - 7);
+            if (name != family) return "not of the family: " + line;
+            types[name] = line.substr(line.rfind(' ') + 1);
+        } else if (std::regex_match(line, match, sample)) {
+            const bool counter = types[family] == "counter";
+            const std::string name = counter && openmetrics ? family + "_total" : family;
+            if (match[1] != name) return "not of the family: " + line;
+            if (counter && !name.ends_with("_total")) return "a counter without _total: " + line;
+            if (!samples.insert(match[1].str() + match[2].str()).second) return "twice: " + line;
+        } else {
+            return "what is that: " + line;
+        }
+    }
+    if (ended != openmetrics) return "its end";
+    return "";
+}
+
+View view_for_metrics() {
+    View view = some_view();
+    view.counters = {some_counter(1, "live_jobs", 3), some_counter(2, "jobs_completed", 12),
+                     some_counter(3, "bytes_read", 1ULL << 60)};
+    view.links = {some_link(3, KXFER_LINK_LIVE, 1ULL << 60, 7), some_link(4, KXFER_LINK_CLOSING, 0, 0)};
+    view.links[0].rtt_ns = 30500;
+    set_text(view.links[1].device, "a\"b\\c\nd");
+    view.lanes = {some_lane(1, 3, 0, 7), some_lane(2, 3, 1, 10)};
+    kxfer_info_session session = {};
+    session.id = 9;
+    session.pid = 77;
+    session.nr_jobs = 2;
+    session.pinned_bytes = 4096;
+    view.sessions = {session};
+    view.listeners = {some_listener(1, 5)};
+    kxfer_info_device device = {};
+    set_text(device.name, "rxe0");
+    view.devices = {device};
+    return view;
+}
+
+bool has_line(const std::string& text, const std::string& line) {
+    return ('\n' + text).find('\n' + line + '\n') != std::string::npos;
+}
+
+} // namespace
+
+TEST(Metrics, are_what_openmetrics_allows) {
+    const std::string text = metrics_text(view_for_metrics(), MetricsFormat::openmetrics);
+
+    EXPECT_EQ(fault_of(text, true), "") << text;
+    EXPECT_TRUE(has_line(text, "# TYPE kxfer_jobs_completed counter")) << text;
+    EXPECT_TRUE(has_line(text, "kxfer_jobs_completed_total 12")) << text;
+    EXPECT_TRUE(has_line(text, "kxfer_live_jobs 3")) << text;
+    EXPECT_TRUE(has_line(text, "kxfer_bytes_read_total 1152921504606846976")) << text;
+    EXPECT_TRUE(has_line(text,
+                         "kxfer_link_bytes_read_total{link=\"3\",remote=\"10.0.0.3:7625\",device=\"rxe0\","
+                         "role=\"initiator\"} 1152921504606846976"))
+        << text;
+    EXPECT_TRUE(has_line(text, "kxfer_link_work_requests_total{link=\"3\",remote=\"10.0.0.3:7625\","
+                               "device=\"rxe0\",role=\"initiator\"} 10"))
+        << text;
+    EXPECT_TRUE(has_line(text,
+                         "kxfer_link_live{link=\"4\",remote=\"10.0.0.4:7625\",device=\"a\\\"b\\\\c\\nd\","
+                         "role=\"initiator\"} 0"))
+        << text;
+    // A link without a keep-alive has no time, and not a time of 0.
+    EXPECT_EQ(text.find("kxfer_link_rtt_seconds{link=\"4\""), std::string::npos) << text;
+    EXPECT_TRUE(has_line(text, "kxfer_session_jobs{session=\"9\",pid=\"77\",uid=\"0\"} 2")) << text;
+}
+
+TEST(Metrics, of_a_node_without_anything_are_allowed_too) {
+    EXPECT_EQ(fault_of(metrics_text(some_view(), MetricsFormat::openmetrics), true), "");
+    EXPECT_EQ(metrics_text(some_view(), MetricsFormat::prometheus), "");
+}
+
+TEST(Metrics, in_the_text_format_of_prometheus_have_the_names_of_samples) {
+    const std::string text = metrics_text(view_for_metrics(), MetricsFormat::prometheus);
+
+    EXPECT_EQ(fault_of(text, false), "") << text;
+    EXPECT_TRUE(has_line(text, "# TYPE kxfer_jobs_completed_total counter")) << text;
+}
+
+TEST(Metrics, please_promtool) {
+    if (std::system("promtool --version >/dev/null 2>&1") != 0)
+        GTEST_SKIP() << "promtool is not installed (package prometheus)";
+    const auto file = std::filesystem::temp_directory_path() / ("kxfer-metrics." + std::to_string(getpid()));
+    std::ofstream(file) << metrics_text(view_for_metrics(), MetricsFormat::prometheus);
+    const int status = std::system(("promtool check metrics <" + file.string()).c_str());
+    std::filesystem::remove(file);
+    EXPECT_EQ(status, 0);
+}
+
+TEST(Metrics, replace_a_file_as_a_whole) {
+    const auto folder =
+        std::filesystem::temp_directory_path() / ("kxfer-metrics-d." + std::to_string(getpid()));
+    std::filesystem::create_directory(folder);
+    const std::string file = folder / "kxfer.prom";
+
+    ASSERT_TRUE(replace_file(file, "first\n"));
+    const std::ifstream old(file); // has the old text as long as it is open
+    ASSERT_TRUE(replace_file(file, "second\n"));
+
+    std::stringstream before, after;
+    before << old.rdbuf();
+    after << std::ifstream(file).rdbuf();
+    EXPECT_EQ(before.str(), "first\n");
+    EXPECT_EQ(after.str(), "second\n");
+    struct stat status = {};
+    ASSERT_EQ(stat(file.c_str(), &status), 0);
+    EXPECT_NE(status.st_mode & S_IRGRP, 0U) << "another user's collector cannot read it";
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1) << "a part is left";
+
+    std::filesystem::create_symlink("kxfer.prom", folder / "link");
+    EXPECT_EQ(replace_file(folder / "link", "third\n").error().number, EEXIST);
+    EXPECT_EQ(replace_file(folder, "third\n").error().number, EISDIR);
+    EXPECT_EQ(replace_file(folder / "none" / "x", "third\n").error().number, ENOENT);
+    std::filesystem::remove_all(folder);
+}

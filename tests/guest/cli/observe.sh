@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# What watches a node: rates of `stat --interval` and `top`, and the texts for monitoring.
+# What watches a node: rates of `stat --interval` and `top`, `events`, and the texts for monitoring.
 
 # run_tests calls the tests by their names:
 # shellcheck disable=SC2317
@@ -88,6 +88,49 @@ test_top_sees_who_moves_bytes() {
 
 # The link with bytes is the first.
 saw_bytes() { jq -es 'any(.[]; .links[0].written_bytes_per_s > 0 and .links[0].role == "initiator")' stdout; }
+
+test_events_have_what_comes_and_goes() {
+	reload_module
+	background kxfer --json events -i 0.1
+	events=$pid
+	wait_for 20 is_watching "$events"
+	serve inbox=mem:64K
+	expect_event '.event == "export-added" and .name == "inbox" and .pid == '"$serve_pid"
+	expect_event '.event == "listener-added"'
+	timeout "$limit" kxfer ping -c 1 "$peer" >ping.out 2>&1 || fail "$(cat ping.out)"
+	expect_event '.event == "link-up" and .role == "initiator" and .remote == "'"$peer"':7625"'
+	expect_event '.event == "link-up" and .role == "accepted"'
+	renew_device
+	expect_event '.event == "link-down" and .role == "initiator"'
+	expect_event '.event == "device-removed"'
+	expect_event '.event == "device-added"'
+	stop_serve
+	expect_event '.event == "export-removed" and .name == "inbox"'
+	expect_event '.event == "listener-removed"'
+	kill -INT "$events"
+	pid=$events
+	collect
+	[ "$status" -eq 130 ] || fail "status $status"
+}
+
+# It has its session, and so has looked or is about to.
+is_watching() { [ "$(kxfer --json top -i 0.05 -c 1 | jq ".sessions[] | select(.pid == $1).pid")" = "$1" ]; }
+
+expect_event() { wait_for 40 jq -es "any(.[]; $1)" stdout; }
+
+test_events_have_refusals_and_end_after_a_count() {
+	head -c 32 /dev/urandom >secret
+	expect 0 kxfer key add watched secret
+	expect 0 kxfer listen add "$peer:7700" --key watched
+	background kxfer --json events -i 0.1 -c 1
+	wait_for 20 is_watching "$pid"
+	timeout "$limit" kxfer ping -c 1 "$peer:7700" >ping.out 2>&1 && fail "a link without the key"
+	collect
+	kxfer listen del "$peer:7700" >/dev/null
+	kxfer key del watched >/dev/null
+	[ "$status" -eq 0 ] || fail "status $status"
+	[ "$(wc -l <stdout)" -eq 1 ] || fail "$(wc -l <stdout) lines"
+}
 
 # OpenMetrics and the text format of Prometheus differ in the names of families.
 test_metrics_are_for_monitoring() {

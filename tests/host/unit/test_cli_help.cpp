@@ -22,7 +22,7 @@ namespace {
 constexpr auto commands = {setup_bench,  setup_compare, setup_sweep,  setup_tune,   setup_doctor,
                            setup_device, setup_key,     setup_listen, setup_serve,  setup_export,
                            setup_ls,     setup_put,     setup_get,    setup_ping,   setup_nop,
-                           setup_link,   setup_stat,    setup_top,    setup_explain};
+                           setup_link,   setup_stat,    setup_top,    setup_events, setup_explain};
 
 std::string help_of(const CLI::App& command) {
     return on_terminal(STDOUT_FILENO, 80, [&] { std::fputs(command.help().c_str(), stdout); });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Rates between two views of a node, and the texts for monitoring.
+// Rates between two views of a node, events, and the texts for monitoring.
+#include "cli/observe/change.hpp"
 #include "cli/observe/openmetrics.hpp"
 #include "cli/observe/rates.hpp"
 
@@ -68,6 +69,14 @@ kxfer_info_counter some_counter(uint64_t id, const std::string& name, uint64_t v
     return counter;
 }
 
+kxfer_info_export some_export(uint64_t id, const std::string& name) {
+    kxfer_info_export one = {};
+    one.id = id;
+    set_text(one.name, name);
+    one.owner_pid = 42;
+    return one;
+}
+
 kxfer_info_listener some_listener(uint64_t id, uint64_t refused) {
     kxfer_info_listener listener = {};
     listener.id = id;
@@ -83,6 +92,26 @@ View some_view(const View* before = nullptr) {
     view.at_ns = before ? before->at_ns + 2'000'000'000 : 1'000'000'000;
     return view;
 }
+
+Value value_of(const Record& record, const std::string& key) {
+    for (const Field& field : record.fields())
+        if (field.key == key) return field.value;
+    return std::string("no such field");
+}
+
+std::vector<std::string> kinds_of(const std::vector<Change>& changes) {
+    std::vector<std::string> kinds;
+    for (const Change& change : changes) kinds.push_back(human_value(value_of(change.record, "event")));
+    return kinds;
+}
+
+std::vector<std::string> texts_of(const std::vector<Change>& changes) {
+    std::vector<std::string> texts;
+    for (const Change& change : changes) texts.push_back(change.text);
+    return texts;
+}
+
+using Strings = std::vector<std::string>;
 
 } // namespace
 
@@ -301,4 +330,101 @@ TEST(Metrics, replace_a_file_as_a_whole) {
     EXPECT_EQ(replace_file(folder, "third\n").error().number, EISDIR);
     EXPECT_EQ(replace_file(folder / "none" / "x", "third\n").error().number, ENOENT);
     std::filesystem::remove_all(folder);
+}
+
+TEST(Events, are_none_if_nothing_changes) {
+    View view = view_for_metrics();
+    view.exports = {some_export(1, "inbox")};
+    EXPECT_EQ(texts_of(changes_between(view, view)), Strings());
+}
+
+TEST(Events, have_links_that_come_and_go_with_the_reason) {
+    View before = some_view();
+    before.links = {some_link(1, KXFER_LINK_CONNECTING, 0, 0), some_link(2, KXFER_LINK_LIVE, 0, 0),
+                    some_link(3, KXFER_LINK_LIVE, 0, 0), some_link(4, KXFER_LINK_CONNECTING, 0, 0),
+                    some_link(5, KXFER_LINK_CLOSING, 0, 0)};
+    View now = some_view(&before);
+    now.links = {some_link(1, KXFER_LINK_LIVE, 0, 0), some_link(2, KXFER_LINK_CLOSING, 0, 0),
+                 some_link(3, KXFER_LINK_DEAD, 0, 0), some_link(4, KXFER_LINK_DEAD, 0, 0)};
+    now.links[1].error = -ETIMEDOUT;
+    now.links[3].error = -ECONNREFUSED;
+
+    EXPECT_EQ(texts_of(changes_between(before, now)),
+              (Strings{"link 1 up to 10.0.0.1:7625 (initiator, rxe0)",
+                       "link 2 down to 10.0.0.2:7625 (initiator, rxe0): ETIMEDOUT",
+                       "link 3 down to 10.0.0.3:7625 (initiator, rxe0): closed",
+                       "link 4 not made to 10.0.0.4:7625 (initiator, rxe0): ECONNREFUSED"}));
+}
+
+TEST(Events, say_of_a_link_that_went_between_two_looks_what_its_story_has) {
+    View before = some_view();
+    before.links = {some_link(2, KXFER_LINK_LIVE, 0, 0), some_link(3, KXFER_LINK_LIVE, 0, 0)};
+    View now = some_view(&before);
+    kxfer_info_line line = {};
+    line.id = 1;
+    line.link = 3;
+    line.nr_events = 1;
+    line.events[0].type = KXFER_LINE_BROKE;
+    line.events[0].link = 3;
+    line.events[0].error = -ETIMEDOUT;
+    before.lines = now.lines = {line};
+
+    EXPECT_EQ(texts_of(changes_between(before, now)),
+              (Strings{"link 2 down to 10.0.0.2:7625 (initiator, rxe0): gone before its reason was seen",
+                       "link 3 down to 10.0.0.3:7625 (initiator, rxe0): ETIMEDOUT"}));
+}
+
+TEST(Events, have_each_event_of_a_line_once) {
+    View before = some_view();
+    kxfer_info_line line = {};
+    line.id = 1;
+    line.session = 8;
+    line.nr_events = 1;
+    line.events[0].type = KXFER_LINE_OPENED;
+    before.lines = {line};
+    View now = some_view(&before);
+    line.nr_events = 3;
+    line.events[1].type = KXFER_LINE_BROKE;
+    line.events[1].error = -ETIMEDOUT;
+    line.events[2].type = KXFER_LINE_CONNECTED;
+    line.events[2].link = 5;
+    now.lines = {line};
+
+    EXPECT_EQ(kinds_of(changes_between(before, now)), (Strings{"peer-broke", "moved"}));
+    EXPECT_EQ(kinds_of(changes_between(some_view(), now)), (Strings{"peer-opened", "peer-broke", "moved"}));
+}
+
+// A line keeps its last events only.
+TEST(Events, say_how_many_of_a_line_were_missed) {
+    View before = some_view();
+    kxfer_info_line line = {};
+    line.id = 1;
+    line.nr_events = 2;
+    before.lines = {line};
+    View now = some_view(&before);
+    line.nr_events = 30;
+    for (auto& event : line.events) event.type = KXFER_LINE_TRIED;
+    now.lines = {line};
+
+    const auto kinds = kinds_of(changes_between(before, now));
+
+    ASSERT_EQ(kinds.size(), 1U + KXFER_LINE_EVENTS);
+    EXPECT_EQ(kinds[0], "missed");
+    EXPECT_NE(changes_between(before, now)[0].text.find("12 earlier events"), std::string::npos);
+}
+
+TEST(Events, have_exports_listeners_and_refusals) {
+    View before = some_view();
+    before.exports = {some_export(1, "old")};
+    before.listeners = {some_listener(1, 3)};
+    before.counters = {some_counter(1, "keys_refused", 1)};
+    View now = some_view(&before);
+    now.exports = {some_export(2, "new\033[2J")};
+    now.listeners = {some_listener(1, 4), some_listener(2, 0)};
+    now.counters = {some_counter(1, "keys_refused", 2)};
+
+    EXPECT_EQ(texts_of(changes_between(before, now)),
+              (Strings{"listening on 0.0.0.0:7625", "export new?[2J is published (pid 42, uid 0)",
+                       "export old is withdrawn (pid 42, uid 0)", "1 connection refused on 0.0.0.0:7625",
+                       "1 peer did not prove the key"}));
 }

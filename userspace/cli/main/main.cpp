@@ -28,9 +28,9 @@ namespace {
 
 // In the order in which --help lists them.
 constexpr void (*commands[])(CLI::App&, Program&) = {
-    setup_doctor, setup_device, setup_key,  setup_listen, setup_serve,   setup_export,  setup_ls,
-    setup_put,    setup_get,    setup_ping, setup_nop,    setup_bench,   setup_compare, setup_sweep,
-    setup_tune,   setup_link,   setup_stat, setup_top,    setup_explain,
+    setup_doctor, setup_device, setup_key,  setup_listen, setup_serve,  setup_export,  setup_ls,
+    setup_put,    setup_get,    setup_ping, setup_nop,    setup_bench,  setup_compare, setup_sweep,
+    setup_tune,   setup_link,   setup_stat, setup_top,    setup_events, setup_explain,
 };
 
 void setup_app(CLI::App& app, Program& program, OutputOptions& options) {

@@ -13,5 +13,6 @@ struct Program;
 
 void setup_stat(CLI::App& app, Program& program);
 void setup_top(CLI::App& app, Program& program);
+void setup_events(CLI::App& app, Program& program);
 
 } // namespace kxfer::cli

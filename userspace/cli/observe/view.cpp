@@ -20,6 +20,9 @@ tl::expected<View, Failure> view_of(const Session& session) {
     TRY_SET(view.links, session.list<kxfer_info_link>(KXFER_INFO_LINKS));
     TRY_SET(view.lanes, session.list<kxfer_info_lane>(KXFER_INFO_LANES));
     TRY_SET(view.sessions, session.list<kxfer_info_session>(KXFER_INFO_SESSIONS));
+    TRY_SET(view.exports, session.list<kxfer_info_export>(KXFER_INFO_EXPORTS));
+    // After the links: the story says why one of them is gone.
+    TRY_SET(view.lines, session.list<kxfer_info_line>(KXFER_INFO_LINES));
     view.at_ns = kxfer_clock_ns();
     return view;
 }

@@ -21,6 +21,8 @@ struct View {
     std::vector<kxfer_info_link> links;
     std::vector<kxfer_info_lane> lanes;
     std::vector<kxfer_info_session> sessions;
+    std::vector<kxfer_info_export> exports;
+    std::vector<kxfer_info_line> lines;
 };
 
 tl::expected<View, Failure> view_of(const Session& session);

@@ -32,6 +32,39 @@ test_help_of_every_command_ends_with_an_example() {
 	done
 }
 
+test_help_is_grouped_by_subject() {
+	expect 0 kxfer --help
+	for subject in "This node" Transfer Measure Watch Meanings; do
+		grep -qx "$subject:" "$work/stdout" || fail "no subject $subject"
+	done
+	expect_not_in "$work/stdout" "Other:"
+}
+
+test_the_word_help_is_the_option() {
+	kxfer --help >help.tool
+	kxfer put --help >help.put
+	expect 0 kxfer help
+	expect_equal_files stdout help.tool
+	expect 0 kxfer help put
+	expect_equal_files stdout help.put
+	expect 2 kxfer help putt
+	expect_stderr "did you mean put?"
+	expect 0 kxfer version
+	expect_stdout "kxfer $(cat /sys/module/kxfer/version)"
+	expect 0 kxfer -V
+}
+
+test_a_word_that_is_nearly_right_is_suggested() {
+	for pair in "gte get" "serv serve" "topp top" "lnk link"; do
+		expect 2 kxfer ${pair% *}
+		expect_stderr "did you mean ${pair#* }?"
+	done
+	expect 2 kxfer put --limt 3 file "$peer/inbox"
+	expect_stderr "did you mean --limit?"
+	expect 2 kxfer something-else
+	expect_not_in "$work/stderr" "did you mean"
+}
+
 test_version_is_that_of_the_project() {
 	expect 0 kxfer --version
 	grep -qxE 'kxfer [0-9]+\.[0-9]+\.[0-9]+' "$work/stdout" || fail "no version"

@@ -2,8 +2,11 @@
 //
 // --help of every command fits a terminal of 80 columns.
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "cli/command/command.hpp"
@@ -38,6 +41,48 @@ TEST(Help, fits_a_terminal_of_80_columns) {
     EXPECT_LE(longest_line(help_of(app)), 80U) << help_of(app);
     for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
         EXPECT_LE(longest_line(help_of(*command)), 80U) << help_of(*command);
+}
+
+TEST(Help, has_each_command_under_a_subject) {
+    CLI::App app("", "kxfer");
+    Program program;
+    for (const auto setup : commands) setup(app, program);
+    finish_help(app);
+    const std::string help = app.help();
+    for (const char* subject :
+         {"\nThis node:\n", "\nTransfer:\n", "\nMeasure:\n", "\nWatch:\n", "\nMeanings:\n"})
+        EXPECT_NE(help.find(subject), std::string::npos) << subject << help;
+    EXPECT_EQ(help.find("\nOther:\n"), std::string::npos) << help;
+}
+
+namespace {
+
+// What the tool says to these words.
+std::string complaint_about(const std::string& word) {
+    CLI::App app("", "kxfer");
+    Program program;
+    app.require_subcommand(1);
+    for (const auto setup : commands) setup(app, program);
+    finish_help(app);
+    try {
+        app.parse(std::vector<std::string>{word});
+    } catch (const CLI::ParseError& error) {
+        return usage_failure(app, error).error.hint;
+    }
+    return "nothing";
+}
+
+} // namespace
+
+TEST(Usage, suggests_a_name_that_is_near) {
+    for (const auto& [wrong, right] :
+         {std::pair("gte", "get"), std::pair("serv", "serve"), std::pair("topp", "top"),
+          std::pair("expalin", "explain"), std::pair("benhc", "bench")})
+        EXPECT_TRUE(complaint_about(wrong).starts_with(fmt::format("did you mean {}?\n", right)))
+            << complaint_about(wrong);
+    for (const auto& wrong : {"something", "xyz", "q", ""})
+        EXPECT_EQ(complaint_about(wrong).find("did you mean"), std::string::npos) << wrong;
+    EXPECT_EQ(complaint_about(std::string(100000, 'x')).find("did you mean"), std::string::npos);
 }
 
 TEST(Help, goes_into_a_pipe_as_it_is) {

@@ -3,6 +3,7 @@
 // kxfer, the tool: the table of commands, the options that all share, and the
 // program's end. A command's code is in cmd_COMMAND.cpp.
 
+#include <algorithm>
 #include <cerrno>
 #include <clocale>
 #include <csignal>
@@ -35,7 +36,7 @@ constexpr void (*commands[])(CLI::App&, Program&) = {
 
 void setup_app(CLI::App& app, Program& program, OutputOptions& options) {
     app.description("RDMA transfers by kernel verbs, for any process, through /dev/kxfer");
-    app.set_version_flag("--version", std::string("kxfer ") + KXFER_VERSION, "the version");
+    app.set_version_flag("-V,--version", std::string("kxfer ") + KXFER_VERSION, "the version");
     app.add_flag("--json", options.json, "results and failures as JSON, units in the key names");
     app.add_flag("--quiet", options.quiet, "only results and errors");
     app.add_flag_callback(
@@ -43,7 +44,7 @@ void setup_app(CLI::App& app, Program& program, OutputOptions& options) {
     app.require_subcommand(1);
     app.fallthrough();
     app.footer("Example:\n  kxfer put results.tar 10.77.0.1/inbox\n\n"
-               "`kxfer COMMAND --help` tells more of a command.");
+               "`kxfer help COMMAND` tells more of a command.");
     for (const auto setup : commands) setup(app, program);
     finish_help(app);
 }
@@ -66,18 +67,34 @@ int report(Output& out, const Result& result) {
     return *result;
 }
 
+// `kxfer help COMMAND...` is `kxfer COMMAND... --help`, and `kxfer version` is `kxfer --version`.
+std::vector<std::string> words_of(const CLI::App& app, int argc, char** argv) {
+    std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+    if (words.empty()) return words;
+    if (words.front() == "help") {
+        words.erase(words.begin());
+        // Without --help a word that is no command is complained of.
+        const auto is_named = [&](const CLI::App* command) { return command->get_name() == words.front(); };
+        if (words.empty() || !app.get_subcommands(is_named).empty()) words.emplace_back("--help");
+    } else if (words.front() == "version") {
+        words.front() = "--version";
+    }
+    return words;
+}
+
 int run(int argc, char** argv) {
     CLI::App app("", "kxfer");
     Program program;
     OutputOptions options;
     setup_app(app, program, options);
-    if (argc <= 1) {
+    const auto words = words_of(app, argc, argv);
+    if (words.empty()) {
         complain(app.help());
         return exit_usage;
     }
     try {
-        app.parse(argc, argv);
-    } catch (const CLI::Success& asked) { // --help, --version
+        app.parse(std::vector<std::string>(words.rbegin(), words.rend())); // CLI11 takes the last first
+    } catch (const CLI::Success& asked) {                                  // --help, --version
         std::ostringstream text;
         const int status = app.exit(asked, text, text);
         const auto out = make_output(options);
@@ -85,7 +102,7 @@ int run(int argc, char** argv) {
         return report(*out, status);
     } catch (const CLI::ParseError& error) {
         // --json may stand anywhere on a line that could not be parsed.
-        for (int i = 1; i < argc; i++) options.json = options.json || std::string(argv[i]) == "--json";
+        for (const auto& word : words) options.json = options.json || word == "--json";
         const auto out = make_output(options);
         return report(*out, tl::make_unexpected(usage_failure(app, error)));
     }

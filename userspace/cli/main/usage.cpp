@@ -2,9 +2,12 @@
 #include "cli/main/usage.hpp"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -51,12 +54,45 @@ std::vector<std::string> allowed_commands(const CLI::App* command) {
     return names;
 }
 
+// Edits (a character more, less, or another one, or two swapped) from one word to the other.
+size_t distance(const std::string& one, const std::string& other) {
+    std::vector<std::vector<size_t>> edits(one.size() + 1, std::vector<size_t>(other.size() + 1));
+    for (size_t i = 0; i <= one.size(); i++)
+        for (size_t j = 0; j <= other.size(); j++) {
+            if (i == 0 || j == 0) {
+                edits[i][j] = i + j;
+                continue;
+            }
+            edits[i][j] = std::min({edits[i - 1][j] + 1, edits[i][j - 1] + 1,
+                                    edits[i - 1][j - 1] + (one[i - 1] == other[j - 1] ? 0 : 1)});
+            if (i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1])
+                edits[i][j] = std::min(edits[i][j], edits[i - 2][j - 2] + 1);
+        }
+    return edits[one.size()][other.size()];
+}
+
+// "did you mean ...?\n", if some name is near enough.
+std::string suggestion(const std::vector<std::string>& names, const std::string& wrong) {
+    constexpr size_t most_characters = 64;
+    if (wrong.size() > most_characters) return "";
+    const std::string* nearest = nullptr;
+    size_t least = wrong.size() < 4 ? 1 : 2; // edits
+    for (const std::string& name : names)
+        if (const size_t edits = distance(wrong, name); edits < least || (edits == least && !nearest)) {
+            nearest = &name;
+            least = edits;
+        }
+    return nearest ? fmt::format("did you mean {}?\n", *nearest) : "";
+}
+
 std::string allowed(const CLI::App* command, const std::string& wrong) {
     const auto names = allowed_commands(command);
     if (!wrong.starts_with('-') && !names.empty())
-        return fmt::format("commands of {} are: {}", full_name(command), fmt::join(names, ", "));
-    return fmt::format("options of {} are: {}", full_name(command),
-                       fmt::join(allowed_options(command), ", "));
+        return suggestion(names, wrong) +
+               fmt::format("commands of {} are: {}", full_name(command), fmt::join(names, ", "));
+    const auto options = allowed_options(command);
+    return suggestion(options, wrong) +
+           fmt::format("options of {} are: {}", full_name(command), fmt::join(options, ", "));
 }
 
 // The argument that CLI11 could not place: preferably an option, because an unknown
@@ -115,6 +151,19 @@ void set_formatter(CLI::App& app, const std::shared_ptr<CLI::FormatterBase>& for
         set_formatter(*command, formatter);
 }
 
+// What --help lists commands under; one that is not here stays under "Other".
+const char* subject_of(const std::string& command) {
+    static constexpr std::array<std::pair<const char*, std::string_view>, 5> subjects = {
+        {{"This node", " doctor device key listen export completion "},
+         {"Transfer", " serve ls put get ping "},
+         {"Measure", " nop bench compare sweep tune "},
+         {"Watch", " link stat top events "},
+         {"Meanings", " explain "}}};
+    for (const auto& [subject, names] : subjects)
+        if (names.find(' ' + command + ' ') != std::string_view::npos) return subject;
+    return "Other";
+}
+
 } // namespace
 
 void finish_help(CLI::App& app) {
@@ -124,6 +173,8 @@ void finish_help(CLI::App& app) {
     formatter->label("SUBCOMMAND", "COMMAND");
     formatter->label("Subcommands", "Commands");
     formatter->label("OPTIONS", "options");
+    for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+        command->group(subject_of(command->get_name()));
     set_formatter(app, formatter);
 }
 

@@ -144,6 +144,15 @@ test_a_size_beyond_64_bits_is_too_large() {
 	expect_stderr "too large"
 }
 
+test_a_size_may_be_hexadecimal() {
+	expect 2 kxfer put --length 0xfg file "$peer/inbox"
+	expect_stderr "such as 0x1000"
+	head -c 8192 /dev/zero >file
+	serve file
+	expect 0 kxfer get --length 0x1000 "$peer/file" got
+	[ "$(stat -c %s got)" -eq 4096 ] || fail "got $(stat -c %s got) bytes"
+}
+
 test_a_peer_with_a_port_out_of_range_is_refused() {
 	expect 2 kxfer ls "$peer:65536"
 	expect_stderr "a port is a number from 1 to 65535"

@@ -20,6 +20,9 @@ using namespace kxfer::cli;
 
 TEST(Size, understands_plain_numbers_and_powers_of_1024) {
     const std::vector<std::pair<const char*, uint64_t>> sizes = {
+        {"0x1000", 4096},
+        {"0XfF", 255},
+        {"0xffffffffffffffff", UINT64_MAX},
         {"0", 0},
         {"1", 1},
         {"4096", 4096},
@@ -49,10 +52,18 @@ TEST(Size, understands_plain_numbers_and_powers_of_1024) {
 
 TEST(Size, refuses_everything_else_and_says_what_a_size_is) {
     for (const char* text : {"", "K", "-1", "+1", " 1", "1 ", "1iB", "1XiB", "1.", "1.M", ".5M", "1.5.5M",
-                             "1.0000001M", "1.5Mi", "1BB", "0x10", "1KK", "4K "}) {
+                             "1.0000001M", "1.5Mi", "1BB", "00x10", "1KK", "4K "}) {
         const auto parsed = parse_size(text);
         ASSERT_FALSE(parsed) << text;
         EXPECT_NE(parsed.error().find("such as 4096, 4K or 16MiB"), std::string::npos) << text;
+    }
+}
+
+TEST(Size, in_hexadecimal_has_no_unit) {
+    for (const char* text : {"0x", "0xg", "0x10K", "0x1.5", "0x-1", "0x 1", "-0x10"}) {
+        const auto parsed = parse_size(text);
+        ASSERT_FALSE(parsed) << text;
+        EXPECT_NE(parsed.error().find("is not a size"), std::string::npos) << text;
     }
 }
 
@@ -65,7 +76,8 @@ TEST(Size, refuses_parts_of_bytes) {
 }
 
 TEST(Size, refuses_what_does_not_fit_64_bits) {
-    for (const char* text : {"18446744073709551616", "16777216T", "18014398509481984K", "16777216.5T"}) {
+    for (const char* text :
+         {"18446744073709551616", "16777216T", "18014398509481984K", "16777216.5T", "0x10000000000000000"}) {
         const auto parsed = parse_size(text);
         ASSERT_FALSE(parsed) << text;
         EXPECT_NE(parsed.error().find("too large"), std::string::npos) << text;

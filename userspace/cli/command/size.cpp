@@ -51,10 +51,24 @@ std::optional<Fraction> take_fraction(std::string_view& rest) {
     return fraction;
 }
 
+// text: with its 0x. It takes no unit: 0x1B would be two sizes.
+tl::expected<uint64_t, std::string> parse_hexadecimal(std::string_view text) {
+    uint64_t number = 0;
+    const char* const last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data() + 2, last, number, 16);
+    if (error == std::errc::result_out_of_range)
+        return tl::make_unexpected(fmt::format("the size '{}' is too large", text));
+    if (error != std::errc() || end != last)
+        return tl::make_unexpected(
+            fmt::format("'{}' is not a size; a hexadecimal one is a number of bytes, such as 0x1000", text));
+    return number;
+}
+
 } // namespace
 
 tl::expected<uint64_t, std::string> parse_size(std::string_view text) {
     uint64_t number = 0;
+    if (text.starts_with("0x") || text.starts_with("0X")) return parse_hexadecimal(text);
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     std::string_view rest = text.substr(static_cast<size_t>(end - text.data()));
     const auto fraction = take_fraction(rest);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// SIZE := N[.N][K|M|G|T][iB|B] in any case, powers of 1024 (KB too): 64, 4k, 16MiB, 1.5G.
+// SIZE := N[.N][K|M|G|T][iB|B] in any case, powers of 1024 (KB too): 64, 4k, 16MiB, 1.5G;
+// or a hexadecimal number of bytes: 0x1000.
 #pragma once
 
 #include <cstdint>

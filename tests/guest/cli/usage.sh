@@ -153,6 +153,18 @@ test_a_size_may_be_hexadecimal() {
 	[ "$(stat -c %s got)" -eq 4096 ] || fail "got $(stat -c %s got) bytes"
 }
 
+test_an_address_that_cannot_be_right_is_told_why() {
+	expect 2 kxfer ls "[fd77::1"
+	expect_stderr "its bracket is not closed"
+	expect 1 kxfer ls "fe80::1%nix"
+	expect_stderr "no interface 'nix'"
+	expect 1 kxfer ls "fe80::1"
+	expect_stderr "needs its interface"
+	expect 2 kxfer link show -1
+	expect 2 kxfer link show 1x
+	expect_stderr "not the number of a link"
+}
+
 test_a_peer_with_a_port_out_of_range_is_refused() {
 	expect 2 kxfer ls "$peer:65536"
 	expect_stderr "a port is a number from 1 to 65535"

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <net/if.h>
 #include <netdb.h>
 
 #include <kxfer/kxfer.h>
@@ -70,6 +71,8 @@ std::string Peer::text() const {
 }
 
 tl::expected<Peer, std::string> parse_peer(std::string_view text) {
+    if (text.starts_with('[') && text.find(']') == std::string_view::npos)
+        return no_peer(text, "its bracket is not closed");
     const Split split = split_host(text);
     if (split.host.empty()) return no_peer(text, "the host is missing");
     if (split.host.find_first_of(" /[]@") != std::string_view::npos)
@@ -132,7 +135,24 @@ tl::expected<RemotePath, std::string> parse_remote_path(std::string_view text) {
     return place;
 }
 
+// What getaddrinfo() does not say of an IPv6 address: nothing, or what is wrong with its interface.
+static std::string interface_fault(const std::string& host) {
+    in6_addr address = {};
+    const size_t percent = host.find('%');
+    if (inet_pton(AF_INET6, host.substr(0, percent).c_str(), &address) != 1) return "";
+    if (percent == std::string::npos)
+        return IN6_IS_ADDR_LINKLOCAL(&address) ? "a link-local address needs its interface, such as %eth0"
+                                               : "";
+    const std::string name = host.substr(percent + 1);
+    const bool is_number = name.find_first_not_of("0123456789") == std::string::npos;
+    return is_number || if_nametoindex(name.c_str()) != 0
+               ? ""
+               : fmt::format("this node has no interface '{}'", name);
+}
+
 tl::expected<std::vector<kxfer_addr>, Error> resolve(const Peer& peer) {
+    if (const auto fault = interface_fault(peer.host); !fault.empty())
+        return tl::make_unexpected(Error("cannot connect with", peer.host, 0, "see: ip -6 addr", fault));
     addrinfo hints = {};
     hints.ai_family = AF_UNSPEC;
     hints.ai_socktype = SOCK_STREAM;

@@ -2,6 +2,8 @@
 //
 // kxfer link list|show|story: the connections of this node with peers, and what happened to them.
 
+#include <fmt/format.h>
+
 #include "base/try.hpp"
 #include "cli/command/command.hpp"
 #include "cli/node/device_file.hpp"
@@ -54,6 +56,11 @@ void setup_link(CLI::App& app, Program& program) {
     CLI::App& show = add_command(command, "show", "one link, its lanes and its story", "kxfer link show 1");
     show.add_option("id", options->id, "number of the link, from `kxfer link list`")
         ->type_name("ID")
+        ->check([](const std::string& text) {
+            return text.find_first_not_of("0123456789") == std::string::npos
+                       ? std::string()
+                       : fmt::format("'{}' is not the number of a link", text);
+        })
         ->required();
     on_run(show, program, options, run_show);
     CLI::App& story = add_command(command, "story", "what happened to peers whose jobs outlive their links",

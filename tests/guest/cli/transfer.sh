@@ -162,6 +162,22 @@ test_get_into_a_folder_takes_the_name_of_the_export() {
 	[ ! -e folder/data.kxfer-part ] || fail "a partial file is left"
 }
 
+test_get_without_a_file_takes_the_name_of_the_export() {
+	random_file sent 5000
+	serve inbox=sent
+	expect 0 kxfer get "$peer/inbox"
+	expect_equal_files sent inbox
+	expect 1 kxfer get "$peer/inbox"
+	expect 0 kxfer get -f "$peer/inbox"
+	mkdir served
+	cp sent served/file
+	serve --dir docs=served
+	expect 0 kxfer get "$peer/docs/file"
+	expect_equal_files sent file
+	expect 2 kxfer get -r "$peer/docs/"
+	expect_stderr "kxfer get -r needs a folder"
+}
+
 test_get_refuses_to_overwrite_and_force_does() {
 	random_file sent 1000
 	serve data=sent

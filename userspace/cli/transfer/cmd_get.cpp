@@ -69,7 +69,7 @@ tl::expected<Origin, Failure> choose_range(const GetOptions& options, const kxfe
     if (options.offset > end || (options.has_length && options.length > end - options.offset))
         return failed(Error("cannot get", options.remote.text(), ERANGE,
                             "see: kxfer ls " + options.remote.peer.text(),
-                            fmt::format("the range ends behind its {}", human_bytes(end))));
+                            fmt::format("the range ends after its {}", human_bytes(end))));
     range.length = options.has_length ? options.length : end - options.offset;
     return range;
 }
@@ -294,6 +294,9 @@ tl::expected<Line, Failure> open_line(const GetOptions& options, Output& out) {
 
 Result run_get(const GetOptions& options, Context& context) {
     catch_interrupts();
+    if (options.file.empty())
+        return wrong_usage("kxfer get -r needs a folder to write into",
+                           "such as: kxfer get -r REMOTE/PATH here");
     TRY(check_terminal(options));
     if (options.place.in_folder || options.recursive) {
         if (!options.common.via.empty())
@@ -338,13 +341,14 @@ void setup_get(CLI::App& app, Program& program) {
     add_remote_path_option(command, "remote", options->place,
                            "PEER/NAME of the export, or PEER/NAME/PATH in a folder that is served there")
         ->required();
-    command.add_option("file", options->file, "where to; a folder gets NAME in it, - is standard output")
-        ->type_name("FILE|-")
-        ->required();
+    command
+        .add_option("file", options->file,
+                    "where to; a folder gets NAME in it, - is standard output (default: NAME in this folder)")
+        ->type_name("FILE|-");
     add_size_option(command, "--offset", options->offset, "where in the export to begin (default 0)");
     CLI::Option* length = add_size_option(command, "--length", options->length,
                                           "how much to read (default: what is published)");
-    command.add_flag("--force", options->force, "overwrite FILE if it exists; write to a terminal");
+    command.add_flag("-f,--force", options->force, "overwrite FILE if it exists; write to a terminal");
     add_size_option(command, "--limit", options->limit, "bytes a second at most (default: no limit)");
     command.add_flag("--resume", options->resume,
                      "go on with what a get of the same content has left in FILE.kxfer-part");
@@ -359,6 +363,8 @@ void setup_get(CLI::App& app, Program& program) {
     command.callback([&program, options, length] {
         options->remote = options->place.remote;
         options->has_length = length->count() != 0;
+        // What is in a folder would mix with what is here, so that is to be asked for.
+        if (options->file.empty() && !options->recursive) options->file = ".";
         program.run = [options](Context& context) { return run_get(*options, context); };
     });
 }

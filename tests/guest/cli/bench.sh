@@ -305,7 +305,7 @@ test_what_registering_its_memory_took_is_told() {
 	done
 	expect 0 kxfer --json bench read --count 10 --warm-up 1 --judge-anyway --size 256K
 	expect_json '.registration.length_bytes' 262144
-	expect 0 kxfer bench read $quick
+	expect 0 kxfer bench read $quick --verbose
 	grep -qE '^registration +local [0-9.]+ [mu]?s, grant [0-9.]+ [mu]?s of 4 KiB$' "$work/stdout" ||
 		fail "no line of the registration"
 }
@@ -389,7 +389,7 @@ test_a_peer_that_takes_part_tells_what_node_it_is() {
 	expect_json '.peer_cpu == .cpu and (.peer_cpu | length) > 4' true
 	expect 0 kxfer --json compare "$peer" --count 40 --rounds 2 --depth 8 --op read --size 64 --engine job
 	expect_json '"\(.peer_kernel) \(.peer_cpu == .cpu)"' "$(uname -r) $(uname -m) true"
-	expect 0 kxfer bench read "$peer" $quick
+	expect 0 kxfer bench read "$peer" $quick --verbose
 	grep "^peer's kernel " "$work/stdout" | grep -qF " $(uname -r)" || fail "the peer's kernel is not told"
 }
 
@@ -653,11 +653,28 @@ test_reads_from_a_peer_are_verified_if_that_is_asked_for() {
 # figure.
 test_the_last_line_has_the_figures_that_most_look_for() {
 	expect 0 kxfer bench read $quick
-	tail -n 1 stdout | grep -qE '^ +in short +[0-9]+/s, .*B/s, p50 [0-9.]+ .s, p99 -, data verified$' ||
+	tail -n 1 stdout | grep -qE '^READ 64 B: p50 [0-9.]+ .s, p99 -, [0-9.]+ ?[kM]?/s, verified$' ||
 		fail "the last line: $(tail -n 1 stdout)"
 	expect_not_in stdout "a WRITE is done when"
 	expect 0 kxfer bench write $quick
 	expect_stdout "a WRITE is done when"
+}
+
+test_text_has_only_what_is_not_as_always() {
+	expect 0 kxfer bench read $quick
+	for word in "clock  " "completion context" "local memory" "taken by the host"; do
+		expect_not_in stdout "$word"
+	done
+	expect 0 kxfer bench read $quick -s 4k -d 8 --poll never
+	grep -qE '^ +poll +never$' stdout || fail "no line of the parameter that was given"
+	expect_not_in stdout "completion context"
+	tail -n 1 stdout | grep -qE '^READ 4 KiB x8: .*B/s, verified$' || fail "the last line: $(tail -n 1 stdout)"
+	expect 0 kxfer bench read $quick -v
+	for word in "clock  " "completion context" "local memory" "taken by the host"; do
+		expect_stdout "$word"
+	done
+	expect 0 kxfer --json bench read $quick
+	expect_json '"\(.kernel != null) \(.parameters.completion_context) \(.parameters.batch)"' "true polled 1"
 }
 
 test_what_the_host_took_is_not_known_where_nobody_tells() {
@@ -665,7 +682,7 @@ test_what_the_host_took_is_not_known_where_nobody_tells() {
 	known=$(jq '.steal_percent != null' stdout)
 	expect_json '(.steal_percent == null) == (.steal_unknown != "")' true
 	[ "$known" = false ] || skip "this machine can know"
-	expect 0 kxfer bench read $quick
+	expect 0 kxfer bench read $quick --verbose
 	grep -qE "taken by the host +not known: " stdout || fail "it is not said to be unknown"
 }
 
@@ -751,7 +768,7 @@ test_ctrl_c_keeps_what_was_measured() {
 		kill -INT "$pid"
 		collect
 		[ "$status" -eq 130 ] || fail "status $status: $way"
-		tail -n 1 stdout | grep -qE 'in short +INTERRUPTED, [0-9.]+ of [0-9.]+ (s|operations) were measured: ' ||
+		tail -n 1 stdout | grep -qE ' INTERRUPTED, [0-9.]+ of [0-9.]+ (s|operations) were measured: p50 ' ||
 			fail "the last line of $way: $(tail -n 1 stdout)"
 		expect_stdout "not judged"
 		expect_in out.tap "the run was interrupted"

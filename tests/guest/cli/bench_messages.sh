@@ -255,7 +255,7 @@ test_ctrl_c_keeps_the_round_trips_before_a_silent_partner() {
 	kill -CONT "$serve_pid"
 	[ "$status" -eq 130 ] || fail "status $status"
 	expect_stdout INTERRUPTED
-	expect_stdout 'data NOT verified'
+	expect_stdout 'NOT verified'
 }
 
 test_ctrl_c_ends_round_trips_and_the_partner() {

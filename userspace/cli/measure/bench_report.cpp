@@ -43,6 +43,18 @@ void add_number(Record& record, const std::string& key, const std::optional<doub
         .add(key, number ? Value(fmt::format("{:.3g}", *number)) : Value(None{}), Show::text_only, label);
 }
 
+std::string upper(std::string text) {
+    for (char& c : text) c = static_cast<char>(toupper(static_cast<unsigned char>(c)));
+    return text;
+}
+
+// "23.6 k/s"
+std::string short_rate(double per_second) {
+    if (per_second < 1e3) return fmt::format("{:.0f}/s", per_second);
+    if (per_second < 1e6) return fmt::format("{:.1f} k/s", per_second / 1e3);
+    return fmt::format("{:.2f} M/s", per_second / 1e6);
+}
+
 double bandwidth(const bench::Interval& interval, uint64_t size) {
     return interval.operations_per_second() * static_cast<double>(size);
 }
@@ -87,6 +99,44 @@ void add_length(Record& record, const bench::RunPlan& plan) {
 bool writes(const bench::Workload& workload) {
     return workload.is_mix() || workload.work == bench::Work::write_ping_pong ||
            (workload.work == bench::Work::transfer && bench::is_write(workload.operation));
+}
+
+// Parameters that text leaves out without --verbose: those that the title has, those that are as
+// without options, and what follows from others.
+bool is_as_always(const Field& field, const BenchReport& report) {
+    static constexpr std::array<std::pair<const char*, const char*>, 8> defaults = {
+        {{"signal_every", "1"},
+         {"completion_context", "polled"},
+         {"poll", "adaptive"},
+         {"ring", "no"},
+         {"memory", "lkey"},
+         {"duration", "5 s"},
+         {"interval", "1 s"},
+         {"warm_up_operations", "100"}}};
+    static constexpr std::array shown_elsewhere = {
+        "engine",        "operation",          "size",
+        "depth",         "local_memory",       "local_layout",
+        "remote_memory", "local_registration", "remote_registration"};
+    if (std::any_of(shown_elsewhere.begin(), shown_elsewhere.end(),
+                    [&](const char* key) { return field.key == key; }))
+        return true;
+    if (field.key == "batch")
+        return report.result.workload.batch == batch_of(report.rig, report.result.workload.depth, 0);
+    return std::any_of(defaults.begin(), defaults.end(), [&](const auto& one) {
+        return field.key == one.first && human_value(field.value) == one.second;
+    });
+}
+
+// The same for scripts; for people without the fields that `hides` says.
+template <typename Hides> Record without(const Record& all, Hides hides) {
+    Record record;
+    for (const Field& field : all.fields()) {
+        if (!hides(field))
+            record.add(field.key, field.value, field.show, field.label);
+        else if (field.show != Show::text_only)
+            record.add(field.key, field.value, Show::json_only, field.label);
+    }
+    return record;
 }
 
 // All parameters that have to be the same for two results to be compared.
@@ -464,7 +514,7 @@ Words notes_of(const BenchReport& report) {
         notes.emplace_back("both directions: two rates added up, each over its own time; the CPU time at "
                            "the peer is also that of what it began itself");
     if (const auto& stages = report.result.stages)
-        notes.push_back(fmt::format("stages are of {} jobs behind the run ({} were left out); tracing takes "
+        notes.push_back(fmt::format("stages are of {} jobs after the run ({} were left out); tracing takes "
                                     "time, so that their total is more than the latency above",
                                     stages->total.count(), stages->left_out));
     else if (!report.result.no_stages.empty())
@@ -496,20 +546,34 @@ void add_notes(Record& record, const BenchReport& report) {
         record.add("notes", Value(std::make_shared<Record>(lines)), Show::text_only, "\nnotes");
 }
 
-// The most wanted figures, printed last, where the eye is at the end.
-void add_summary(Record& record, const BenchReport& report) {
+// What is "4 KiB" elsewhere, and "64 B" here.
+std::string short_size(uint64_t bytes) {
+    return bytes < 1024 ? fmt::format("{} B", bytes) : human_bytes(bytes);
+}
+
+// The most wanted figures in one line, printed last, where the eye is at the end.
+std::string summary_of(const BenchReport& report) {
     const auto& result = report.result;
+    const auto& workload = result.workload;
     const auto latency = [](double ns) { return std::isnan(ns) ? std::string("-") : human_nanoseconds(ns); };
-    Record line;
-    line.add("summary",
-             fmt::format("{}{}, {}, p50 {}, p99 {}, {}",
-                         result.interrupted ? "INTERRUPTED, " + interrupted_words(report) + ": " : "",
-                         human_value(PerSecond{result.operations_per_second()}),
-                         human_value(BytesPerSecond{result.bytes_per_second()}),
-                         latency(told(result.latencies, 50)), latency(told(result.latencies, 99)),
-                         result.verified ? "data verified" : "data NOT verified"),
-             Show::text_only, "in short");
-    record.add("summary", Value(std::make_shared<Record>(line)), Show::text_only, "\n" + bench_title(result));
+    std::string text = upper(workload.name()) + ' ' + short_size(workload.size);
+    if (workload.depth > 1) text += fmt::format(" x{}", workload.depth);
+    if (result.engine != "job") text += " by " + result.engine;
+    if (result.interrupted) text += " INTERRUPTED, " + interrupted_words(report);
+    text += fmt::format(": p50 {}, p99 {}, {}", latency(told(result.latencies, 50)),
+                        latency(told(result.latencies, 99)), short_rate(result.operations_per_second()));
+    if (workload.moves() && workload.size >= 1024)
+        text += ", " + human_value(BytesPerSecond{result.bytes_per_second()});
+    return text + (result.verified ? ", verified" : ", NOT verified");
+}
+
+// Where and how it was measured.
+void add_where(Record& record, const BenchReport& report) {
+    Record where;
+    add_provenance(where, report.from);
+    add_conditions(where, report.result.conditions);
+    const Record shown = without(where, [&report](const Field&) { return !report.verbose; });
+    for (const Field& field : shown.fields()) record.add(field.key, field.value, field.show, field.label);
 }
 
 } // namespace
@@ -518,16 +582,19 @@ Record bench_record(const BenchReport& report) {
     Record record;
     record.add("result", Value(std::string(bench::Baseline::result)), Show::json_only)
         .add("format", bench::Baseline::format, Show::json_only);
-    add_provenance(record, report.from);
-    add_conditions(record, report.result.conditions);
+    add_where(record, report);
     record.add("interrupted", report.result.interrupted, Show::json_only);
     if (report.registration) {
         Record cost;
         add_registration(cost, *report.registration);
-        record.add("registration", Value(std::make_shared<Record>(cost)), Show::json_only)
-            .add("registration", Value(registration_text(*report.registration)), Show::text_only);
+        record.add("registration", Value(std::make_shared<Record>(cost)), Show::json_only);
+        if (report.verbose)
+            record.add("registration", Value(registration_text(*report.registration)), Show::text_only);
     }
-    record.add("parameters", Value(std::make_shared<Record>(parameters_record(report))), Show::everywhere,
+    const Record parameters = without(parameters_record(report), [&report](const Field& field) {
+        return !report.verbose && is_as_always(field, report);
+    });
+    record.add("parameters", Value(std::make_shared<Record>(parameters)), Show::everywhere,
                "\n" + bench_title(report.result));
     record.add("total", Value(std::make_shared<Record>(total_record(report.result, report.rig.peer_given))),
                Show::everywhere, "\ntotal");
@@ -539,30 +606,36 @@ Record bench_record(const BenchReport& report) {
     add_stages(record, report.result);
     add_verdicts(record, report.verdicts);
     add_notes(record, report);
-    add_summary(record, report);
+    record.add("summary", Value(std::make_shared<Record>()), Show::text_only, '\n' + summary_of(report));
     return record;
 }
 
 std::string bench_title(const bench::RunResult& result) {
     const auto& workload = result.workload;
-    std::string operation = workload.name();
-    for (char& c : operation) c = static_cast<char>(toupper(static_cast<unsigned char>(c)));
-    return fmt::format("{} of {}, {}, engine {}", operation, human_bytes(workload.size),
+    return fmt::format("{} of {}, {}, engine {}", upper(workload.name()), human_bytes(workload.size),
                        workload.depth == 1 ? "one at a time" : fmt::format("{} deep", workload.depth),
                        result.engine);
 }
 
-std::string interval_text(const bench::Interval& interval, uint64_t size) {
+std::string interval_text(const bench::Interval& interval, uint64_t size, std::optional<size_t> width) {
     const auto latency = [](const std::optional<uint64_t>& ns) {
         return ns ? human_nanoseconds(static_cast<double>(*ns)) : std::string("-");
     };
     const double cpu = interval.cpu_per_operation_ns();
-    return fmt::format(
-        "{:>6.1f} to {:.1f} s  {:>8.0f}/s  {:>11}  p50 {:>8}  p99 {:>8}  max {:>8}  CPU {:>8}",
-        static_cast<double>(interval.begin_ns) / 1e9,
-        static_cast<double>(interval.begin_ns + interval.elapsed_ns) / 1e9, interval.operations_per_second(),
-        human_value(BytesPerSecond{bandwidth(interval, size)}), latency(interval.p50_ns),
-        latency(interval.p99_ns), latency(interval.max_ns), std::isnan(cpu) ? "-" : human_nanoseconds(cpu));
+    std::string text = fmt::format("{:>6.1f} to {:.1f} s", static_cast<double>(interval.begin_ns) / 1e9,
+                                   static_cast<double>(interval.begin_ns + interval.elapsed_ns) / 1e9);
+    // The most wanted first.
+    for (const std::string& part :
+         {fmt::format("  {:>8.0f}/s", interval.operations_per_second()),
+          fmt::format("  {:>11}", human_value(BytesPerSecond{bandwidth(interval, size)})),
+          fmt::format("  p50 {:>8}", latency(interval.p50_ns)),
+          fmt::format("  p99 {:>8}", latency(interval.p99_ns)),
+          fmt::format("  max {:>8}", latency(interval.max_ns)),
+          fmt::format("  CPU {:>8}", std::isnan(cpu) ? "-" : human_nanoseconds(cpu))}) {
+        if (width && text.size() + part.size() > *width) break;
+        text += part;
+    }
+    return text;
 }
 
 Record interval_record(const bench::Interval& interval, uint64_t size) {

@@ -9,6 +9,7 @@
 #include "cli/measure/bidirectional.hpp"
 #include "cli/measure/cpus.hpp"
 #include "cli/node/interrupt.hpp"
+#include "cli/output/terminal.hpp"
 #include "engine/verification.hpp"
 
 namespace kxfer::cli {
@@ -31,7 +32,8 @@ bench::RunPlan plan_of(const BenchOptions& options, Context& context) {
                         interrupted};
     if (live)
         plan.on_interval = [&context, size = options.workload.size](const bench::Interval& interval) {
-            context.out.event(interval_record(interval, size), interval_text(interval, size));
+            context.out.event(interval_record(interval, size),
+                              interval_text(interval, size, terminal_width(STDOUT_FILENO)));
         };
     return plan;
 }

@@ -40,6 +40,7 @@ struct BenchOptions : RigOptions {
     bool stages = false;
     bool all = false;            // each of a list of workloads
     bool tells_intervals = true; // while it runs, on a terminal
+    bool verbose = false;        // text has where it was measured, and all parameters
 
     BenchOptions() {
         engines = {"job"};

@@ -233,6 +233,7 @@ Result measure(const BenchOptions& given, Context& context) {
     };
     TRY_SET(auto report, run_workload(options, version, check, context));
     judge(options, baseline, report);
+    report.verbose = options.verbose;
     context.out.record(bench_record(report));
     TRY(write_files(options, report));
     if (report.result.interrupted) return interrupt_status();
@@ -279,7 +280,7 @@ void add_what(CLI::App& command, BenchOptions& options) {
         ->each([&options](const std::string&) { options.peer_given = true; });
     command
         .add_option_function<std::string>(
-            "--engine",
+            "-e,--engine",
             [&options](const std::string& engine) {
                 options.engines = {engine};
                 options.engine_chosen = true;
@@ -290,7 +291,7 @@ void add_what(CLI::App& command, BenchOptions& options) {
         ->check(CLI::IsMember({"job", "verbs", "kverbs"}));
     command
         .add_option_function<std::string>(
-            "--size",
+            "-s,--size",
             [&options](const std::string& text) {
                 const auto size = parse_size(text);
                 if (!size) throw CLI::ValidationError("--size", size.error());
@@ -306,7 +307,7 @@ void add_what(CLI::App& command, BenchOptions& options) {
 
 void add_load(CLI::App& command, BenchOptions& options) {
     command
-        .add_option("--depth", options.workload.depth,
+        .add_option("-d,--depth", options.workload.depth,
                     "operations in flight (default 1: each timed from the end of the one before)")
         ->type_name("N")
         ->check(CLI::Range(1, 4096));
@@ -348,17 +349,18 @@ void add_load(CLI::App& command, BenchOptions& options) {
 
 void add_length(CLI::App& command, BenchOptions& options) {
     auto* count =
-        command.add_option("--count", options.count, "operations to measure, instead of a duration")
+        command.add_option("-n,--count", options.count, "operations to measure, instead of a duration")
             ->type_name("N")
             ->check(CLI::Range(uint64_t{1}, uint64_t{1000000000000}));
-    command.add_option("--duration", options.seconds, "how long to measure (default 5; each row of all: 1)")
+    command
+        .add_option("-D,--duration", options.seconds, "how long to measure (default 5; each row of all: 1)")
         ->type_name("SECONDS")
         ->check(CLI::Range(0.01, 604800.0))
         ->check(check_finite)
         ->excludes(count)
         ->each([&options](const std::string&) { options.duration_given = true; });
     command
-        .add_option("--interval", options.interval_seconds,
+        .add_option("-i,--interval", options.interval_seconds,
                     "parts of a duration (default 1), each a line on a terminal, or if this is given")
         ->type_name("SECONDS")
         ->check(CLI::Range(0.01, 3600.0))
@@ -379,7 +381,7 @@ void add_length(CLI::App& command, BenchOptions& options) {
             "from when each was due")
         ->type_name("N/s");
     command.add_flag("--stages", options.stages,
-                     "where a job's time goes, traced in the kernel behind the run (engine job, depth 1)");
+                     "where a job's time goes, traced in the kernel after the run (engine job, depth 1)");
     command.add_flag("--timestamps", options.verbs.timestamps,
                      "engine verbs: how far apart completions are by the device's clock, if it has one");
     command.add_option("--warm-up", options.warm_up, "operations before those that count (default 100)")
@@ -425,7 +427,7 @@ void add_judging(CLI::App& command, BenchOptions& options) {
         ->check([](const std::string& file) {
             return bench::report_form(file) ? std::string() : "a report is FILE.xml or FILE.tap";
         });
-    command.add_option("--output", options.output_file, "the result as JSON, for --baseline")
+    command.add_option("-o,--output", options.output_file, "the result as JSON, for --baseline")
         ->type_name("FILE");
 }
 
@@ -437,6 +439,8 @@ void setup_bench(CLI::App& app, Program& program) {
         add_command(app, "bench", "one engine and one workload, with percentiles and verdicts",
                     "kxfer bench read 10.77.0.1 --size 4K --assert 'p99<80us'");
     add_what(command, *options);
+    command.add_flag("-v,--verbose", options->verbose,
+                     "also where it was measured, and all parameters (JSON always has them)");
     add_load(command, *options);
     add_length(command, *options);
     add_judging(command, *options);

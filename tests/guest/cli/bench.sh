@@ -677,6 +677,12 @@ test_text_has_only_what_is_not_as_always() {
 	expect_json '"\(.kernel != null) \(.parameters.completion_context) \(.parameters.batch)"' "true polled 1"
 }
 
+test_bandwidth_is_in_gigabits_if_that_is_asked_for() {
+	expect 0 kxfer --gbits bench read $quick -s 64K
+	grep -qE '^ +bandwidth +[0-9.]+ Gbit/s$' stdout || fail "no Gbit/s"
+	tail -n 1 stdout | grep -q 'Gbit/s, verified' || fail "the last line: $(tail -n 1 stdout)"
+}
+
 test_what_the_host_took_is_not_known_where_nobody_tells() {
 	expect 0 kxfer --json bench read $quick
 	known=$(jq '.steal_percent != null' stdout)

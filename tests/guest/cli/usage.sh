@@ -81,7 +81,7 @@ test_an_unknown_command_names_the_commands() {
 test_an_unknown_option_names_the_options_allowed() {
 	expect 2 kxfer put --offzet 3 a b/c
 	expect_stderr "'--offzet' is not an option of kxfer put"
-	expect_stderr "--ack-timeout, --device, --help, --in-flight, --json, --key, --length, --limit, --manifest, --no-color, --no-verify, --offset, --quiet, --recursive, --resume, --retries, --silence, --timeout"
+	expect_stderr "--ack-timeout, --device, --gbits, --help, --in-flight, --json, --key, --length, --limit, --manifest, --no-color, --no-verify, --offset, --quiet, --recursive, --resume, --retries, --silence, --timeout"
 }
 
 test_an_unknown_subcommand_names_the_subcommands() {

@@ -40,6 +40,13 @@ std::string scale_binary(double number, const char* unit) {
     return fmt::format("{} {}{}", short_number(number), prefixes[i], unit);
 }
 
+bool gbits = false;
+
+std::string bandwidth_text(double bytes_per_second) {
+    if (gbits) return fmt::format("{:.3f} Gbit/s", bytes_per_second * 8 / 1e9);
+    return scale_binary(bytes_per_second, "B/s");
+}
+
 // Names may come from peers. Their characters must not move the cursor, change the
 // colour or begin a line: control characters become question marks, also those above
 // ASCII, U+0080 to U+009F, which are C2 80 to C2 9F in UTF-8.
@@ -70,7 +77,7 @@ struct Human {
     }
     std::string operator()(Bytes bytes) const { return human_bytes(bytes.count); }
     std::string operator()(Nanoseconds ns) const { return human_nanoseconds(ns.count); }
-    std::string operator()(BytesPerSecond rate) const { return scale_binary(rate.count, "B/s"); }
+    std::string operator()(BytesPerSecond rate) const { return bandwidth_text(rate.count); }
     std::string operator()(PerSecond rate) const { return fmt::format("{:.0f}/s", rate.count); }
     std::string operator()(const std::shared_ptr<Record>& record) const {
         std::vector<std::string> parts;
@@ -107,6 +114,8 @@ std::string human_nanoseconds(double ns) {
     if (ns < 1e9) return fmt::format("{} ms", short_number(ns / 1e6));
     return fmt::format("{} s", short_number(ns / 1e9));
 }
+
+void show_gbits() { gbits = true; }
 
 std::string human_value(const Value& value) { return std::visit(Human{}, value); }
 

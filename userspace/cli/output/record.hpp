@@ -81,6 +81,8 @@ std::string human_bytes(uint64_t bytes);
 std::string exact_bytes(uint64_t bytes);
 std::string human_nanoseconds(double ns);
 std::string human_value(const Value& value);
+// From now on people read bandwidths in Gbit/s (powers of 1000); JSON is not changed.
+void show_gbits();
 // The field's key in JSON, with the unit.
 std::string json_key(const Field& field);
 

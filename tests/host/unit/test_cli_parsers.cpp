@@ -191,6 +191,19 @@ TEST(Source, refuses_what_names_nothing) {
     }
 }
 
+TEST(Source, that_has_no_name_says_what_to_type) {
+    for (const auto& [text, words] :
+         {std::pair("my file.bin", "give NAME='my file.bin'"), std::pair("it's", "give NAME='it'\\''s'"),
+          std::pair("dir/a+b", "give NAME=dir/a+b"),
+          std::pair("a b=mem:1M", "'a b' is not a name of an export"),
+          std::pair("@ping=mem:1M", "'@ping' is not a name"), std::pair("=mem:1M", "'' is not a name"),
+          std::pair("/srv/a b=c", "give NAME='/srv/a b=c'")}) {
+        const auto source = parse_source(text);
+        ASSERT_FALSE(source) << text;
+        EXPECT_NE(source.error().find(words), std::string::npos) << source.error();
+    }
+}
+
 TEST(Allow, understands_networks_users_and_groups) {
     const auto network = parse_allow("10.77.3.9/16");
     ASSERT_TRUE(network);

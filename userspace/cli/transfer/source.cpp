@@ -27,10 +27,22 @@ std::string take_name(std::string_view& text) {
     return name;
 }
 
+// A word as a shell takes it.
+std::string quoted(std::string_view word) {
+    if (word.find_first_of(" \t\n'\"\\$`&|;<>()*?[]#~!{}") == std::string_view::npos)
+        return std::string(word);
+    std::string text = "'";
+    for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return text + '\'';
+}
+
 tl::unexpected<std::string> no_name(std::string_view text, std::string_view rest) {
-    return tl::make_unexpected(fmt::format(
-        "the file name of '{}' cannot be an export's (1 to 63 of A-Z a-z 0-9 . _ -): give NAME={}", text,
-        rest));
+    static constexpr const char* form = "1 to 63 of A-Z a-z 0-9 . _ -";
+    const std::string_view name = text.substr(0, text.find('='));
+    if (name.size() < text.size() && name.find('/') == std::string_view::npos)
+        return tl::make_unexpected(fmt::format("'{}' is not a name of an export; a name is {}", name, form));
+    return tl::make_unexpected(fmt::format("the file name of '{}' cannot be an export's ({}): give NAME={}",
+                                           text, form, quoted(rest)));
 }
 
 } // namespace

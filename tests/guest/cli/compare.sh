@@ -463,6 +463,8 @@ test_wrong_options_name_what_is_allowed() {
 	expect_error_json '"\(.errno) \(.hint | test("256 MiB"))"' "null true"
 	expect 2 kxfer compare --context hardirq
 	expect_stderr "softirq"
+	expect 2 kxfer compare --rounds 1
+	expect_stderr "an interval needs two rounds"
 }
 
 test_options_that_would_have_no_effect_are_refused() {

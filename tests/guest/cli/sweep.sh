@@ -82,6 +82,10 @@ test_it_goes_on_where_it_was_interrupted() {
 	expect 0 kxfer sweep $grid --rounds 2 --block 100 --count 100000 --output out
 	expect_stderr "has 1 of 2 works"
 	expect_rows out 'map("\(.operation) \(.size_bytes)") | join(",")' "read 64,read 4096"
+	cp out whole
+	expect 0 kxfer sweep $grid --rounds 2 --block 100 --count 100000 --output out
+	expect_stderr "out is complete; nothing is measured"
+	expect_equal_files out whole
 	wait_for 30 nothing_is_left
 }
 
@@ -179,6 +183,8 @@ test_wrong_options_name_what_is_allowed() {
 	expect 2 kxfer sweep --quick
 	expect_stderr "--output FILE"
 	expect 2 kxfer sweep --quick --full --output out
+	expect 2 kxfer sweep --quick --rounds 1 --output out
+	expect_stderr "an interval needs two rounds"
 	expect 2 kxfer sweep --from out --size 64
 	expect_stderr "--from makes reports"
 	for ignored in "$peer" "--rounds 3" "--count 5" "--block 10" "--device $KXFER_DEVICE" "--export other"; do

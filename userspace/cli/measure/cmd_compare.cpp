@@ -317,6 +317,9 @@ void add_measuring(CLI::App& command, CompareOptions& options) {
         ->check(CLI::Range(1, 256));
     command.add_option("--rounds", options.rounds, "rounds of A B C C B A (default 5)")
         ->type_name("N")
+        ->check([](const std::string& text) {
+            return text == "0" || text == "1" ? std::string("an interval needs two rounds or more") : "";
+        })
         ->check(CLI::Range(2, 1000));
     command
         .add_option("--count", options.count,

@@ -285,10 +285,13 @@ tl::expected<bench::SweepResult, Failure> measure(const SweepOptions& options, C
     TRY(rig.connect(first_signal(grid)));
     TRY_SET(const auto facts, facts_of_sweep(options, rig, version));
     TRY_SET(auto file, SweepFile::open(options.output_file, bench::head_line(facts, grid, plan_of(options))));
+    if (file.result().missing().empty()) {
+        context.out.note(fmt::format("{} is complete; nothing is measured", options.output_file));
+        return file.result();
+    }
     if (const size_t there = file.result().rows.size())
         context.out.note(fmt::format("{} has {} of {} works; going on with the others", options.output_file,
                                      there, bench::works_of(grid).size()));
-    if (file.result().missing().empty()) return file.result();
     TRY(measure_missing(options, rig, file, context));
     return file.result();
 }
@@ -418,6 +421,9 @@ void add_measuring(CLI::App& command, SweepOptions& options) {
         ->excludes(full);
     command.add_option("--rounds", options.rounds, "rounds of A B C C B A (default 5)")
         ->type_name("N")
+        ->check([](const std::string& text) {
+            return text == "0" || text == "1" ? std::string("an interval needs two rounds or more") : "";
+        })
         ->check(CLI::Range(2, 1000));
     command
         .add_option("--count", options.count,

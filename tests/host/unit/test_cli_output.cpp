@@ -91,6 +91,17 @@ TEST(TextOutput, breaks_sentences_between_words_and_keeps_them_apart) {
                                "\n     - bad??end\n");
 }
 
+TEST(TextOutput, breaks_sentences_to_fit_the_terminal) {
+    std::string words = "word";
+    for (int i = 0; i < 39; i++) words += " word";
+    const Record record = Record().add("a long label", Lines{{words}}).add("two", Lines{{words, words}});
+    for (const unsigned short columns : {80, 60, 200}) {
+        const std::string text =
+            on_terminal(STDOUT_FILENO, columns, [&] { make_text_output({})->record(record); });
+        EXPECT_LE(longest_line(text), columns) << text;
+    }
+}
+
 TEST(TextOutput, aligns_columns_numbers_to_the_right) {
     const Table rows = {Record().add("name", "a").add("jobs", uint64_t{5}),
                         Record().add("name", "longer").add("jobs", uint64_t{12345})};

@@ -8,10 +8,12 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include "bench/stats/baseline.hpp"
 #include "bench/stats/figure.hpp"
 #include "cli/measure/cpus.hpp"
+#include "cli/output/terminal.hpp"
 #include "engine/mix.hpp"
 
 namespace kxfer::cli {
@@ -320,10 +322,13 @@ void add_intervals(Record& record, const bench::RunResult& result) {
         .add("worst_p99_interval", interval_value(result.jitteriest(), size), Show::json_only);
     if (result.intervals.size() < 2) return;
     Record worst;
+    constexpr size_t before = 16; // indent and label
+    auto width = terminal_width(STDOUT_FILENO);
+    if (width) width = *width - std::min(*width, before);
     if (const auto* slowest = result.slowest())
-        worst.add("slowest", interval_text(*slowest, size), Show::text_only, "slowest");
+        worst.add("slowest", interval_text(*slowest, size, width), Show::text_only, "slowest");
     if (const auto* jitteriest = result.jitteriest())
-        worst.add("p99", interval_text(*jitteriest, size), Show::text_only, "greatest p99");
+        worst.add("p99", interval_text(*jitteriest, size, width), Show::text_only, "greatest p99");
     record.add("worst", Value(std::make_shared<Record>(worst)), Show::text_only, "\nworst intervals");
 }
 
@@ -540,7 +545,8 @@ void add_notes(Record& record, const BenchReport& report) {
     const Words notes = notes_of(report);
     Record lines;
     for (size_t i = 0; i < notes.size(); i++)
-        lines.add(fmt::format("note_{}", i + 1), notes[i], Show::everywhere, fmt::format("{}.", i + 1));
+        lines.add(fmt::format("note_{}", i + 1), Value(Lines{{notes[i]}}), Show::everywhere,
+                  fmt::format("{}.", i + 1));
     record.add("notes", Value(notes), Show::json_only);
     if (!notes.empty())
         record.add("notes", Value(std::make_shared<Record>(lines)), Show::text_only, "\nnotes");

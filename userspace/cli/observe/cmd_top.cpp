@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <kxfer/kxfer.h>
@@ -83,7 +84,8 @@ void append_table(std::vector<std::string>& lines, const Table& rows, const char
 std::vector<std::string> picture_of(const View& before, const View& now, Order order, size_t width) {
     std::vector<std::string> lines;
     lines.push_back(cut(fmt::format("kxfer top  {}  by {}", utc_text(), name_of(order)), width));
-    lines.push_back(cut(node_line(before, now), width));
+    std::istringstream node(broken(node_line(before, now), "", width));
+    for (std::string line; std::getline(node, line);) lines.push_back(cut(line, width));
     lines.push_back(cut("q quits; links by: n number, r read, w written, o WR, j jobs, t rtt", width));
     Table links, sessions;
     for (const LinkRate& rate : sorted_links(before, now, order)) links.push_back(link_rate_row(rate));
@@ -141,6 +143,7 @@ bool wait_for_keys(Screen& screen, const View& before, const View& now, Order& o
         if (key == 'q') return false;
         for (const OrderKey& one : order_keys)
             if (key == one.key) order = one.order;
+        if (kxfer_clock_ns() >= end_ns) break;
         // Also after a signal, which may have changed the size, or stopped the program.
         context.out.answer(screen.picture(picture_of(before, now, order, screen.width())));
         if (context.out.write_error() != 0) return false;

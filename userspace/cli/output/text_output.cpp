@@ -48,20 +48,25 @@ std::string pad(const std::string& text, size_t width, bool right) {
 // The text of a failure may contain words of a peer.
 std::string harmless(const std::string& text) { return text.empty() ? text : human_value(Value(text)); }
 
-// Sentences are broken before this many characters.
+// Sentences are broken before this many characters, or earlier where the terminal is narrow.
 constexpr size_t sentence_width = 76;
+constexpr size_t least_sentence_width = 24;
 
-// A value printed from this column on; each of several sentences begins with a dash.
-std::string hanging(const Value& value, size_t column) {
+// A value printed from this column on; each of several sentences begins with a dash. width: that of the
+// terminal.
+std::string hanging(const Value& value, size_t column, std::optional<size_t> width) {
     const auto* all = std::get_if<Lines>(&value);
     if (!all || all->lines.empty()) return human_value(value);
     const std::string indent(column, ' ');
     const bool several = all->lines.size() > 1;
+    const size_t before = column + (several ? 2 : 0);
+    const size_t room = width ? std::max(*width, before + least_sentence_width) - before : sentence_width;
     std::string text;
     for (const std::string& line : all->lines) {
         if (!text.empty()) text += '\n' + indent;
         text += several ? "- " : "";
-        text += broken(human_value(Lines{{line}}), several ? indent + "  " : indent, sentence_width);
+        text += broken(human_value(Lines{{line}}), several ? indent + "  " : indent,
+                       std::min(room, sentence_width));
     }
     return text;
 }
@@ -201,6 +206,7 @@ class TextOutput : public Output {
 
     // Simple fields aligned, then each nested table or record under its label.
     std::string lines_of(const Record& record, const std::string& indent = "") const {
+        const auto terminal = terminal_width(fileno(results()));
         size_t width = 0;
         for (const Field& field : record.fields())
             if (in_text(field) && !is_nested(field)) width = std::max(width, width_of(label_of(field)));
@@ -208,7 +214,7 @@ class TextOutput : public Output {
         for (const Field& field : record.fields())
             if (in_text(field) && !is_nested(field))
                 text += fmt::format("{}{}  {}\n", indent, pad(label_of(field), width, false),
-                                    hanging(field.value, indent.size() + width + 2));
+                                    hanging(field.value, indent.size() + width + 2, terminal));
         for (const Field& field : record.fields())
             if (in_text(field) && is_nested(field)) text += nested_text(field, indent);
         return text;

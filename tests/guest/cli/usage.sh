@@ -10,7 +10,7 @@
 # shellcheck source=tests/lib/harness/cli.sh
 . ../lib/cli.sh
 
-commands='doctor device key listen serve export ls put get ping nop bench compare sweep tune link stat top events explain'
+commands='doctor device key listen config serve export ls put get ping nop bench compare sweep tune link stat top events explain'
 
 test_kxfer_alone_shows_the_usage_and_ends_2() {
 	expect 2 kxfer

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/command/command.hpp"
+#include "cli/config/commands.hpp"
 #include "cli/doctor/commands.hpp"
 #include "cli/explain/commands.hpp"
 #include "cli/main/usage.hpp"
@@ -22,10 +23,10 @@ using namespace kxfer::cli;
 
 namespace {
 
-constexpr auto commands = {setup_bench,  setup_compare, setup_sweep,  setup_tune,   setup_doctor,
-                           setup_device, setup_key,     setup_listen, setup_serve,  setup_export,
-                           setup_ls,     setup_put,     setup_get,    setup_ping,   setup_nop,
-                           setup_link,   setup_stat,    setup_top,    setup_events, setup_explain};
+constexpr auto commands = {setup_bench, setup_compare, setup_sweep,  setup_tune,  setup_doctor, setup_device,
+                           setup_key,   setup_listen,  setup_config, setup_serve, setup_export, setup_ls,
+                           setup_put,   setup_get,     setup_ping,   setup_nop,   setup_link,   setup_stat,
+                           setup_top,   setup_events,  setup_explain};
 
 std::string help_of(const CLI::App& command) {
     return on_terminal(STDOUT_FILENO, 80, [&] { std::fputs(command.help().c_str(), stdout); });

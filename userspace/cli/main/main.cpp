@@ -15,6 +15,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/command/command.hpp"
+#include "cli/config/commands.hpp"
 #include "cli/doctor/commands.hpp"
 #include "cli/explain/commands.hpp"
 #include "cli/main/usage.hpp"
@@ -29,9 +30,9 @@ namespace {
 
 // In the order in which --help lists them.
 constexpr void (*commands[])(CLI::App&, Program&) = {
-    setup_doctor, setup_device, setup_key,  setup_listen, setup_serve,  setup_export,  setup_ls,
-    setup_put,    setup_get,    setup_ping, setup_nop,    setup_bench,  setup_compare, setup_sweep,
-    setup_tune,   setup_link,   setup_stat, setup_top,    setup_events, setup_explain,
+    setup_doctor, setup_device, setup_key,  setup_listen, setup_config, setup_serve,  setup_export,
+    setup_ls,     setup_put,    setup_get,  setup_ping,   setup_nop,    setup_bench,  setup_compare,
+    setup_sweep,  setup_tune,   setup_link, setup_stat,   setup_top,    setup_events, setup_explain,
 };
 
 void setup_app(CLI::App& app, Program& program, OutputOptions& options) {

@@ -1,0 +1,95 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# What the services run: kxfer config, and kxfer serve under a service manager.
+
+# run_tests calls the tests by their names:
+# shellcheck disable=SC2317
+
+# shellcheck source=tests/lib/harness/cli.sh
+. ../lib/cli.sh
+
+# A folder with the secret of a key, and what it says of the node.
+make_config() { # LINE...
+	mkdir -p conf
+	head -c 32 /dev/urandom >conf/secret
+	printf '%s\n' "key kt-service $work/conf/secret" "$@" >conf/node.conf
+}
+
+nr_listeners() {
+	expect 0 kxfer --json listen list
+	jq length "$work/stdout"
+}
+
+expect_listeners() { # NUMBER
+	[ "$(nr_listeners)" = "$1" ] || fail "$(nr_listeners) listeners instead of $1"
+}
+
+test_keys_and_listeners_come_and_go() {
+	make_config "listen $peer --key kt-service" "listen $peer:7700 --key kt-service --silence 5"
+	expect 0 kxfer --json config check conf
+	expect_json '"\(.keys) \(.listeners)"' "1 2"
+	expect_listeners 0
+	expect 0 kxfer config apply conf
+	expect_listeners 2
+	expect 0 kxfer ping -c 1 "$peer:7700" --key kt-service
+	expect 0 kxfer config undo
+	expect_listeners 0
+	expect 0 kxfer --json key list
+	expect_json 'map(.name) | index("kt-service")' null
+	# Nothing is left to do.
+	expect 0 kxfer config undo
+}
+
+test_what_is_no_longer_configured_goes_and_the_rest_of_the_node_stays() {
+	make_config "listen $peer:7700 --key kt-service" "listen $peer:7701 --key kt-service"
+	expect 0 kxfer listen add "$peer:7702"
+	expect 0 kxfer config apply conf
+	expect_listeners 3
+	make_config "listen $peer:7701 --key kt-service"
+	expect 0 kxfer config apply conf
+	expect 0 kxfer --json listen list
+	expect_json 'map(.address) | sort | join(" ")' "$peer:7701 $peer:7702"
+	# The secret is another one now, and the listener has that.
+	expect 0 kxfer ping -c 1 "$peer:7701" --key kt-service
+	expect 0 kxfer config undo
+	expect_listeners 1
+	expect 0 kxfer listen del "$peer:7702"
+}
+
+test_a_wrong_line_changes_nothing_and_is_named() {
+	make_config "listen $peer:7700 --key kt-service"
+	expect 0 kxfer config apply conf
+	make_config "listen $peer:7701 --key kt-service" "listne $peer" "listen $peer:99999"
+	expect 1 kxfer config check conf
+	expect 1 kxfer config apply conf
+	expect_stderr "conf/node.conf:3: 'listne' is neither key nor listen"
+	expect_stderr "conf/node.conf:4: "
+	expect 0 kxfer --json listen list
+	expect_json 'map(.address) | join(" ")' "$peer:7700"
+	expect 0 kxfer config undo
+}
+
+test_an_address_of_another_node_does_not_keep_the_others_back() {
+	make_config "listen 192.0.2.7:7700 --key kt-service" "listen $peer:7701 --key kt-service"
+	expect 1 kxfer config apply conf
+	expect_stderr "conf/node.conf:2: "
+	expect 0 kxfer --json listen list
+	expect_json 'map(.address) | index("'"$peer"':7701") != null' true
+	expect 0 kxfer config undo
+	expect_listeners 0
+}
+
+test_after_the_module_was_away_all_is_applied_again() {
+	make_config "listen $peer:7700 --key kt-service"
+	expect 0 kxfer config apply conf
+	reload_module
+	expect_listeners 0
+	expect 0 kxfer config apply conf
+	expect_listeners 1
+	remove_module
+	expect 0 kxfer config undo
+	load_module
+}
+
+run_tests

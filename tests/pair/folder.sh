@@ -33,7 +33,7 @@ mount_disk() { # NODE
 begin_folder() {
 	node_begin 2 "mkdir -p /disk/inbox; exec kxfer serve --dir /disk/inbox --writable --listen $node2"
 	server=$task
-	nodes_until 30 node_has 2 "^$server  listening" || fail "serve: $(node_output 2 "$server")"
+	nodes_until 30 node_has 2 "^$server  .*listening" || fail "serve: $(node_output 2 "$server")"
 }
 
 end_folder() {

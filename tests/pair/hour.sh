@@ -56,7 +56,7 @@ declare -A faults=(
 begin_folder() {
 	node_begin 2 "mkdir -p /tmp/inbox; exec kxfer serve --dir /tmp/inbox --writable --listen $(address_of 2)"
 	folder=$task
-	nodes_until 60 node_has 2 "^$folder  \(serving\|listening\)" || fail "serve: $(node_output 2 "$folder")"
+	nodes_until 60 node_has 2 "^$folder  .*\(serving\|listening\)" || fail "serve: $(node_output 2 "$folder")"
 }
 
 end_folder() {

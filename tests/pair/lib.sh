@@ -121,7 +121,7 @@ begin_serve() { # NAME OPTIONS
 	[ -z "$keyed" ] || check_do 1 "head -c 32 /dev/urandom >/tmp/pair.key && kxfer key add pair /tmp/pair.key"
 	node_begin 1 "exec kxfer serve $2 $keyed --listen $node1"
 	server=$task
-	nodes_until 30 node_has 1 "^$server  serving.*$1" || fail "serve: $(node_output 1 "$server")"
+	nodes_until 30 node_has 1 "^$server  .*serving.*$1" || fail "serve: $(node_output 1 "$server")"
 }
 
 end_serve() {

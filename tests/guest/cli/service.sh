@@ -92,4 +92,69 @@ test_after_the_module_was_away_all_is_applied_again() {
 	load_module
 }
 
+test_the_log_of_serve_has_the_time_of_each_line() {
+	random_file file 1000
+	serve file --listen "$peer"
+	grep -qE '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}[+-][0-9]{4} serving file, ' "$work/serve.out" ||
+		fail "no time"
+	! grep -vqE '^[0-9]{4}-' "$work/serve.out" || fail "a line without its time"
+	stop_serve
+	kxfer --json serve file --no-key --listen "$peer" >serve.out 2>&1 </dev/null &
+	serve_pid=$!
+	echo "$serve_pid" >>pids
+	wait_for 30 grep -q listen serve.out
+	stop_serve
+	cp serve.out stdout
+	[ "$(jq -r 'select(.time == null)' stdout)" = "" ] || fail "an event without its time"
+}
+
+# Nothing listens on that socket: serve must not mind.
+serve_as_service() {
+	export NOTIFY_SOCKET=@kxfer-test
+	serve "$@"
+	unset NOTIFY_SOCKET
+}
+
+test_a_reload_publishes_the_files_that_have_changed() {
+	random_file one 5000
+	random_file two 5000
+	serve_as_service one two --listen "$peer"
+	random_file one 4000
+	kill -HUP "$serve_pid"
+	wait_for 30 grep -q "one was read again" serve.out
+	expect_not_in serve.out "two was read again"
+	expect 0 kxfer --json ls "$peer"
+	expect_json '.[] | select(.name == "one") | "\(.content_length_bytes) \(.generation) \(.sha256)"' \
+		"4000 2 $(sha256_of one)"
+	expect_json '.[] | select(.name == "two") | .generation' 1
+	expect 0 kxfer get "$peer/one" got
+	cmp one got || fail "another content"
+	stop_serve
+	[ "$status" -eq 0 ] || fail "status $status"
+}
+
+test_a_file_that_no_longer_fits_stays_as_it_was() {
+	random_file one 5000
+	cp one before
+	serve_as_service one --listen "$peer"
+	random_file one 5001
+	kill -HUP "$serve_pid"
+	wait_for 30 grep -q "cannot take the new content of" serve.out
+	rm one
+	kill -HUP "$serve_pid"
+	wait_for 30 grep -q "cannot read again" serve.out
+	expect 0 kxfer get "$peer/one" got
+	cmp before got || fail "another content"
+	stop_serve
+	[ "$status" -eq 0 ] || fail "status $status"
+}
+
+test_without_a_service_manager_a_hangup_ends_it() {
+	serve a=mem:4K --listen "$peer"
+	kill -HUP "$serve_pid"
+	wait_for 30 is_over "$serve_pid"
+	wait "$serve_pid"
+	[ $? -eq 129 ] || fail "it did not end by the signal"
+}
+
 run_tests

@@ -17,15 +17,26 @@ namespace {
 
 std::atomic<int> caught = 0; // other threads look at it too
 static_assert(std::atomic<int>::is_always_lock_free);
+std::atomic<bool> reload_wanted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
 int event_fd = -1;
 
-void remember(int signal) {
+// Fails only if the counter would overflow; then the descriptor is readable anyway.
+void make_readable() {
     const int saved = errno;
     const uint64_t one = 1;
-    if (caught == 0) caught = signal;
-    // Fails only if the counter would overflow; then the descriptor is readable anyway.
     if (write(event_fd, &one, sizeof(one)) < 0) errno = saved;
     errno = saved;
+}
+
+void remember(int signal) {
+    if (caught == 0) caught = signal;
+    make_readable();
+}
+
+void remember_reload(int) {
+    reload_wanted = true;
+    make_readable();
 }
 
 } // namespace
@@ -37,6 +48,23 @@ void catch_interrupts() {
     action.sa_flags = static_cast<int>(SA_RESETHAND); // without SA_RESTART
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);
+}
+
+// With SA_RESTART: the files that are being read and written then have to be complete.
+void catch_reloads() {
+    struct sigaction action = {};
+    action.sa_handler = remember_reload;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGHUP, &action, nullptr);
+}
+
+// The descriptor stays readable after an interrupt, whichever of both came first.
+bool take_reload() {
+    if (!reload_wanted.exchange(false)) return false;
+    uint64_t count = 0;
+    const bool emptied = read(event_fd, &count, sizeof(count)) == sizeof(count);
+    if (emptied && caught != 0) make_readable();
+    return true;
 }
 
 int interrupted() { return caught; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// SIGINT and SIGTERM, for commands that have something to finish first.
+// SIGINT and SIGTERM, for commands that have something to finish first; SIGHUP, for services.
 //
 // The first signal is remembered and makes a descriptor readable, so that a
 // wait with poll(2) cannot miss it; blocking calls end with EINTR. A second
@@ -16,6 +16,13 @@ namespace kxfer::cli {
 
 void catch_interrupts();
 
+// Has SIGHUP ask for a reload, as services do, instead of ending the process; after
+// catch_interrupts().
+void catch_reloads();
+
+// Whether a reload was asked for since the last call.
+bool take_reload();
+
 // The signal that came first, or 0.
 int interrupted();
 
@@ -25,7 +32,7 @@ int interrupt_fd();
 // 130 or 143.
 int interrupt_status();
 
-// Waits for the descriptor's events, a signal, or the timeout; returns
+// Waits for the descriptor's events, a signal or reload, or the timeout; returns
 // the events that are there. fd -1: only sleeps.
 short wait_events(int fd, short events, std::chrono::nanoseconds timeout);
 

@@ -59,7 +59,10 @@ class JsonOutput : public Output {
     void table(const Table& rows, const std::string&) override { write(line_of(ToJson{}(rows))); }
 
     void event(const Record& record, const std::string&) override {
-        if (!quiet()) write(line_of(to_json(record)));
+        if (quiet()) return;
+        Json object = to_json(record);
+        if (stamped()) object["time"] = time_text();
+        write(line_of(object));
     }
 
     void sample(const Record& record, const std::string&) override { write(line_of(to_json(record))); }
@@ -71,6 +74,7 @@ class JsonOutput : public Output {
                        {"exit_status", failure.status}};
         if (error.number != 0) object["errno"] = error.name();
         object.update(to_json(failure.details));
+        if (stamped()) object["time"] = time_text();
         complain(line_of(object));
     }
 };

@@ -5,10 +5,41 @@
 #include "cli/output/output.hpp"
 
 #include <cerrno>
+#include <cstdlib>
+#include <ctime>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/output/streams.hpp"
 
 namespace kxfer::cli {
+
+namespace {
+
+// $JOURNAL_STREAM names the device and inode of the stream that systemd connected to the journal.
+bool is_journal(int fd) {
+    const char* journal = std::getenv("JOURNAL_STREAM");
+    struct stat status = {};
+    return journal && fstat(fd, &status) == 0 &&
+           fmt::format("{}:{}", status.st_dev, status.st_ino) == journal;
+}
+
+} // namespace
+
+std::string time_text() {
+    timespec now = {};
+    clock_gettime(CLOCK_REALTIME, &now);
+    const std::tm local = fmt::localtime(now.tv_sec);
+    return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}{:%z}", local, now.tv_nsec / 1000000, local);
+}
+
+std::string Output::stamp_for(std::FILE* stream) const {
+    if (!stamped_ || isatty(fileno(stream)) || is_journal(fileno(stream))) return {};
+    return time_text() + ' ';
+}
 
 void Output::note(const std::string& text) {
     if (progress_wanted()) complain(text + '\n');

@@ -52,6 +52,9 @@ class Output {
     void note(const std::string& text);
     // From now on results go to stderr, because stdout carries data.
     void keep_stdout_free() { results_ = stderr; }
+    // From now on events and failures tell their time: as JSON always, as text where that goes neither
+    // to a terminal nor to the journal, which have it.
+    void stamp_events() { stamped_ = true; }
     // From now on tables have all their columns on any terminal.
     void widen() { wide_ = true; }
     // Why results could not be written (ENOSPC: a full disk, EPIPE: no reader); 0 if all were.
@@ -68,13 +71,20 @@ class Output {
     const OutputOptions& options() const { return options_; }
     std::FILE* results() const { return results_; }
     bool wide() const { return wide_; }
+    bool stamped() const { return stamped_; }
+    // The time before a line of the stream, if that needs one; else nothing.
+    std::string stamp_for(std::FILE* stream) const;
 
   private:
     OutputOptions options_;
     std::FILE* results_ = stdout;
     int write_error_ = 0;
     bool wide_ = false;
+    bool stamped_ = false;
 };
+
+// The time now, of this machine's zone, as ISO 8601 with milliseconds.
+std::string time_text();
 
 std::unique_ptr<Output> make_text_output(const OutputOptions& options);
 std::unique_ptr<Output> make_json_output(const OutputOptions& options);

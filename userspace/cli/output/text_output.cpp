@@ -139,7 +139,7 @@ class TextOutput : public Output {
 
     void event(const Record&, const std::string& text) override {
         if (quiet()) return;
-        write(text + '\n');
+        write(stamp_for(results()) + text + '\n');
         after_events_ = true;
     }
 
@@ -147,7 +147,7 @@ class TextOutput : public Output {
 
     void failure(const Failure& failure) override {
         // First remove a line that progress left on the terminal.
-        complain(fmt::format("{}kxfer: {}\n", isatty(STDERR_FILENO) ? "\r\033[K" : "",
+        complain(fmt::format("{}kxfer: {}\n", isatty(STDERR_FILENO) ? "\r\033[K" : stamp_for(stderr),
                              paint(harmless(failure.error.text()), "31", stderr)));
         std::istringstream hint(failure.error.hint);
         for (std::string line; std::getline(hint, line);) complain(fmt::format("  {}\n", harmless(line)));

@@ -34,6 +34,7 @@
 #include "cli/node/device_file.hpp"
 #include "cli/node/interrupt.hpp"
 #include "cli/node/keys.hpp"
+#include "cli/node/notify.hpp"
 #include "cli/node/sha256.hpp"
 #include "cli/transfer/allow.hpp"
 #include "cli/transfer/commands.hpp"
@@ -432,15 +433,45 @@ void handle_event(std::vector<Served>& exports, const kxfer_event& event, Output
     out.failure(failure);
 }
 
+// Publishes the files that have other content now; each that cannot be read stays as it was.
+void reload(std::vector<Served>& exports, Output& out) {
+    for (Served& served : exports) {
+        const auto changed = served.reload(out);
+        if (changed && *changed)
+            out.event(Record()
+                          .add("event", "reload")
+                          .add("name", served.source().name)
+                          .add("length", Bytes{served.content().length})
+                          .add("sha256", hex(served.content().sha256))
+                          .add("generation", served.content().generation),
+                      fmt::format("{} was read again: {}, sha256 {}", served.source().name,
+                                  human_bytes(served.content().length), hex(served.content().sha256)));
+        if (!changed && !interrupted()) out.failure(changed.error());
+    }
+}
+
+std::string status_of(size_t exports, size_t folders, const Listening& listening) {
+    std::vector<std::string> addresses;
+    for (const kxfer_addr& address : listening.addresses) addresses.push_back(to_string(address));
+    return fmt::format("serving {} export{} and {} folder{} on {}", exports, exports == 1 ? "" : "s", folders,
+                       folders == 1 ? "" : "s", fmt::join(addresses, ", "));
+}
+
 Result serve_until_signal(Session& session, std::vector<Served>& exports, Listening& listening, Watch& watch,
-                          Output& out) {
+                          const std::string& status, Output& out) {
     std::array<kxfer_event, 16> room = {};
+    notify_ready(status);
     while (!interrupted()) {
         // Also checks after the timeout; more often with a listener of another owner, because peers
         // miss that as soon as it ends.
         wait_events(session.fd(), POLLPRI,
                     listening.borrowed.empty() ? watch.patience() : std::chrono::seconds(1));
         if (interrupted()) break;
+        if (take_reload()) {
+            notify_reloading();
+            reload(exports, out);
+            notify_ready(status);
+        }
         watch.look(out);
         listening.look(session, out);
         const auto taken = session.take_events(room, false, Deadline::never());
@@ -453,6 +484,7 @@ Result serve_until_signal(Session& session, std::vector<Served>& exports, Listen
             handle_event(exports, event, out);
         }
     }
+    notify_stopping();
     return exit_ok;
 }
 
@@ -460,6 +492,9 @@ Result run_serve(const ServeOptions& options, Context& context) {
     if (options.sources.empty() && options.folders.empty())
         return wrong_usage("nothing to serve", "give a SOURCE, or --dir DIR");
     catch_interrupts();
+    // Of a process that a terminal started, SIGHUP is the end, as that of the terminal is.
+    if (is_service()) catch_reloads();
+    context.out.stamp_events();
     TRY_SET(auto session, open_session_with_device());
     TRY_SET(auto exports, make_exports(session, options, context.out));
     for (const Served& served : exports) report_export(served, options, context.out);
@@ -477,7 +512,8 @@ Result run_serve(const ServeOptions& options, Context& context) {
     if (options.verbs) responders = answer_verbs(listening, context.out);
     if (!responders) return tl::make_unexpected(responders.error());
     Watch watch(*inboxes, *counterparts, folders, *responders);
-    return serve_until_signal(session, exports, listening, watch, context.out);
+    return serve_until_signal(session, exports, listening, watch,
+                              status_of(exports.size(), folders.size(), listening), context.out);
 }
 
 // CLI11 takes -1 for a great number, and cuts what is longer than 64 bits.

@@ -171,6 +171,40 @@ tl::expected<void, Failure> Served::accept(uint64_t length, const Output& out) {
     return publish(length, sha256);
 }
 
+// The file as it is now, which has to fit into the export: that cannot grow.
+tl::expected<std::vector<std::byte>, Failure> Served::content_of_file() const {
+    const Descriptor fd(open(source_.file.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat status = {};
+    if (fd.get() < 0 || fstat(fd.get(), &status) < 0)
+        return failed(Error("cannot read again", source_.file, errno));
+    if (!S_ISREG(status.st_mode))
+        return failed(Error("cannot read again", source_.file, EINVAL, "", "it is no regular file now"));
+    std::vector<std::byte> all(static_cast<size_t>(status.st_size) <= length_ ? status.st_size : 0);
+    if (status.st_size == 0) {
+        TRY_SET(all, read_to_end(fd.get(), source_.file));
+    } else if (!all.empty()) {
+        TRY_SET(const auto got, read_full(fd.get(), all, source_.file));
+        all.resize(got);
+    }
+    const auto size = std::max(static_cast<uint64_t>(status.st_size), uint64_t{all.size()});
+    if (size > length_)
+        return failed(Error(
+            "cannot take the new content of", source_.file, EFBIG, "end this process and start it again",
+            fmt::format("it has {} now, and its export {}", human_bytes(size), human_bytes(length_))));
+    return all;
+}
+
+tl::expected<bool, Failure> Served::reload(const Output& out) {
+    if (source_.file.empty()) return false;
+    TRY_SET(const auto now, content_of_file());
+    const auto held = memory_.bytes().first(length_);
+    if (now.size() == content_.length && std::equal(now.begin(), now.end(), held.begin())) return false;
+    std::copy(now.begin(), now.end(), held.begin());
+    TRY_SET(const auto sha256, hash(now.size(), -1, out));
+    TRY(publish(now.size(), sha256));
+    return true;
+}
+
 // Writes a temporary file next to the file, syncs and renames it; returns its SHA-256.
 tl::expected<Digest, Failure> Served::write_back(uint64_t length, const Output& out) const {
     const std::string& file = source_.file;

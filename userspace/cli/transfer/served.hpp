@@ -11,6 +11,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include <kxfer/kxfer.hpp>
 
@@ -39,7 +40,11 @@ class Served {
     // them back to the file, if there is one, and publishes them.
     tl::expected<void, Failure> accept(uint64_t length, const Output& out);
 
+    // Reads the file again, and publishes it if it has other content now. False: nothing changed.
+    tl::expected<bool, Failure> reload(const Output& out);
+
   private:
+    tl::expected<std::vector<std::byte>, Failure> content_of_file() const;
     tl::expected<void, Failure> read_file();
     tl::expected<void, Failure> allocate(uint64_t length);
     tl::expected<void, Failure> copy(int fd, off_t size);

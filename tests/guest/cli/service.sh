@@ -157,4 +157,20 @@ test_without_a_service_manager_a_hangup_ends_it() {
 	[ $? -eq 129 ] || fail "it did not end by the signal"
 }
 
+test_completion_has_devices_exports_and_links() {
+	serve inbox=mem:4K --listen "$peer"
+	expect 0 kxfer __complete device show ''
+	expect_stdout "$KXFER_DEVICE"
+	expect 0 kxfer __complete get "$peer/"
+	expect_stdout "$peer/inbox"
+	expect 0 kxfer __complete get ''
+	expect_stdout "$peer/"
+	expect 0 kxfer __complete link show ''
+	[ "$(wc -l <"$work/stdout")" -ge 1 ] || fail "no link"
+	# A peer that is not there has no words, and does not hold the shell up.
+	expect 0 timeout 10 kxfer __complete get 192.0.2.1:1/
+	[ ! -s "$work/stdout" ] || fail "words of nobody"
+	stop_serve
+}
+
 run_tests

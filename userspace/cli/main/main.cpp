@@ -10,6 +10,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -18,6 +19,8 @@
 #include "cli/config/commands.hpp"
 #include "cli/doctor/commands.hpp"
 #include "cli/explain/commands.hpp"
+#include "cli/main/completion.hpp"
+#include "cli/main/lookup.hpp"
 #include "cli/main/usage.hpp"
 #include "cli/measure/commands.hpp"
 #include "cli/observe/commands.hpp"
@@ -84,11 +87,19 @@ std::vector<std::string> words_of(const CLI::App& app, int argc, char** argv) {
     return words;
 }
 
+// No command of the tree: the words that follow are those of another command line.
+constexpr std::string_view complete_word = "__complete";
+
 int run(int argc, char** argv) {
     CLI::App app("", "kxfer");
     Program program;
     OutputOptions options;
     setup_app(app, program, options);
+    if (argc > 1 && argv[1] == complete_word) {
+        const auto out = make_output(options);
+        out->answer(completion_text(complete(app, {argv + 2, argv + argc}, NodeLookup())));
+        return report(*out, exit_ok);
+    }
     const auto words = words_of(app, argc, argv);
     if (words.empty()) {
         complain(app.help());

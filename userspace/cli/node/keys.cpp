@@ -5,6 +5,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
@@ -44,6 +47,24 @@ std::string check_key_name(const std::string& name) {
         });
     if (good) return {};
     return fmt::format("'{}' is not the name of a key: 1 to {} of A-Z a-z 0-9 . _ -", name, KXFER_NAME_MAX);
+}
+
+// Lines are "... logon     kxfer:NAME: 32".
+tl::expected<std::vector<KnownKey>, Error> known_keys() {
+    std::ifstream in("/proc/keys");
+    if (!in)
+        return tl::make_unexpected(
+            Error("cannot list keys", "/proc/keys", errno, "is the kernel built with CONFIG_KEYS?"));
+    std::vector<KnownKey> keys;
+    for (std::string line; std::getline(in, line);) {
+        std::istringstream words(line);
+        const std::vector<std::string> word{std::istream_iterator<std::string>(words), {}};
+        if (word.size() < 9 || word[7] != KXFER_KEY_TYPE || !word[8].starts_with(KXFER_KEY_PREFIX)) continue;
+        std::string name = word[8].substr(sizeof(KXFER_KEY_PREFIX) - 1);
+        if (name.ends_with(':')) name.pop_back();
+        keys.push_back({name, word[5], word[3]});
+    }
+    return keys;
 }
 
 void add_key_choice(CLI::App& command, KeyChoice& choice) {

@@ -19,6 +19,16 @@ namespace kxfer::cli {
 // For CLI11: what is wrong with the name of a key; empty: nothing.
 std::string check_key_name(const std::string& name);
 
+// A key of kxfer's that this user may see.
+struct KnownKey {
+    std::string name;
+    std::string uid;
+    std::string expires;
+};
+
+// The error is that of /proc/keys.
+tl::expected<std::vector<KnownKey>, Error> known_keys();
+
 // --key NAME..., or --no-key
 struct KeyChoice {
     std::vector<std::string> names;

@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -71,21 +69,11 @@ Result run_add(const KeyOptions& options, Context& context) {
     return exit_ok;
 }
 
-// Reads /proc/keys, which shows the keys that this user may view: "... logon     kxfer:NAME: 32".
 Result run_list(const KeyOptions&, Context& context) {
+    TRY_SET(const auto keys, known_keys());
     Table rows;
-    std::ifstream in("/proc/keys");
-    if (!in)
-        return failed(
-            Error("cannot list keys", "/proc/keys", errno, "is the kernel built with CONFIG_KEYS?"));
-    for (std::string line; std::getline(in, line);) {
-        std::istringstream words(line);
-        const std::vector<std::string> word{std::istream_iterator<std::string>(words), {}};
-        if (word.size() < 9 || word[7] != KXFER_KEY_TYPE || !word[8].starts_with(KXFER_KEY_PREFIX)) continue;
-        std::string name = word[8].substr(sizeof(KXFER_KEY_PREFIX) - 1);
-        if (name.ends_with(':')) name.pop_back();
-        rows.push_back(Record().add("name", name).add("uid", word[5]).add("expires", word[3]));
-    }
+    for (const KnownKey& key : keys)
+        rows.push_back(Record().add("name", key.name).add("uid", key.uid).add("expires", key.expires));
     context.out.table(rows, "no key of kxfer's that this user may see; try: kxfer key add NAME FILE");
     return exit_ok;
 }

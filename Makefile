@@ -249,7 +249,7 @@ distclean: clean ## the cache of kernels as well
 	rm -rf $(CACHE)/kernels
 
 ##@ Install
-.PHONY: install uninstall dkms-install in-tree
+.PHONY: install uninstall dkms-install in-tree deb
 # The machine's own kernel, unless KERNEL is given.
 INSTALL_KERNEL := $(if $(filter command environment,$(firstword $(origin KERNEL))),$(KERNEL),running)
 
@@ -265,6 +265,10 @@ uninstall: ## remove them again
 
 dkms-install: ## the module alone by DKMS, built again for every new kernel
 	@scripts/install dkms $(O) $(INSTALL_KERNEL)
+
+deb: ## Debian packages: tool and services, library, headers, modules by DKMS
+	@scripts/setup package
+	@scripts/packaging/deb $(O)
 
 .PHONY: help
 help: ## this list

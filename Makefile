@@ -249,7 +249,7 @@ distclean: clean ## the cache of kernels as well
 	rm -rf $(CACHE)/kernels
 
 ##@ Install
-.PHONY: install uninstall dkms-install in-tree deb
+.PHONY: install uninstall dkms-install in-tree deb rpm
 # The machine's own kernel, unless KERNEL is given.
 INSTALL_KERNEL := $(if $(filter command environment,$(firstword $(origin KERNEL))),$(KERNEL),running)
 
@@ -269,6 +269,10 @@ dkms-install: ## the module alone by DKMS, built again for every new kernel
 deb: ## Debian packages: tool and services, library, headers, modules by DKMS
 	@scripts/setup package
 	@scripts/packaging/deb $(O)
+
+rpm: ## RPM packages, to see that the spec file is right
+	@scripts/setup package
+	@scripts/packaging/rpm $(O)
 
 .PHONY: help
 help: ## this list

@@ -15,6 +15,7 @@
 #include "cli/main/completion.hpp"
 #include "cli/main/usage.hpp"
 #include "cli/measure/commands.hpp"
+#include "cli/observe/commands.hpp"
 #include "cli/transfer/commands.hpp"
 
 using namespace kxfer::cli;
@@ -41,9 +42,10 @@ Completion completion_of(const Words& words) {
     bool json = false;
     app.add_flag("--json", json, "results as JSON");
     app.fallthrough();
-    for (const auto setup : {setup_doctor, setup_device, setup_key, setup_listen, setup_config, setup_serve,
-                             setup_export, setup_ls, setup_put, setup_get, setup_ping, setup_nop, setup_bench,
-                             setup_compare, setup_sweep, setup_tune, setup_link, setup_stat, setup_explain})
+    for (const auto setup :
+         {setup_doctor, setup_device, setup_key,  setup_listen, setup_config, setup_serve,  setup_export,
+          setup_ls,     setup_put,    setup_get,  setup_ping,   setup_nop,    setup_bench,  setup_compare,
+          setup_sweep,  setup_tune,   setup_link, setup_stat,   setup_top,    setup_events, setup_explain})
         setup(app, program);
     finish_help(app);
     return complete(app, words, Things());

@@ -154,7 +154,7 @@ void set_formatter(CLI::App& app, const std::shared_ptr<CLI::FormatterBase>& for
 // What --help lists commands under; one that is not here stays under "Other".
 const char* subject_of(const std::string& command) {
     static constexpr std::array<std::pair<const char*, std::string_view>, 5> subjects = {
-        {{"This node", " doctor device key listen export completion "},
+        {{"This node", " doctor device key listen config export "},
          {"Transfer", " serve ls put get ping "},
          {"Measure", " nop bench compare sweep tune "},
          {"Watch", " link stat top events "},

@@ -78,7 +78,7 @@ std::string complaint_about(const std::string& word) {
 TEST(Usage, suggests_a_name_that_is_near) {
     for (const auto& [wrong, right] :
          {std::pair("gte", "get"), std::pair("serv", "serve"), std::pair("topp", "top"),
-          std::pair("expalin", "explain"), std::pair("benhc", "bench")})
+          std::pair("explian", "explain"), std::pair("benhc", "bench")})
         EXPECT_TRUE(complaint_about(wrong).starts_with(fmt::format("did you mean {}?\n", right)))
             << complaint_about(wrong);
     for (const auto& wrong : {"something", "xyz", "q", ""})

@@ -442,6 +442,44 @@ TEST_F_TIMEOUT(path, a_job_that_does_not_end_keeps_the_peer_where_it_is, 180)
 	EXPECT_TRUE(kx_wait_until(goes_over(self, FIRST), HELD_MS));
 }
 
+/* Another peer of the session, whose first path is the one that stands in. Return: 0 or -errno */
+static int open_another(struct _test_data_path *self, uint32_t *target)
+{
+	struct kxfer_peer_open cmd = {
+		.size = sizeof(cmd),
+		.remote = kx_addr(kx_address(), KXFER_PORT),
+		.timeout_ms = KX_TIMEOUT_MS,
+		.loss_ms = LONG_MS,
+	};
+	int ret = kx_call(self->rig.client, KXFER_PEER_OPEN, &cmd);
+
+	return ret ?: kx_target_open(self->rig.client, cmd.peer, "path-mailbox",
+				     KXFER_RIGHT_SEND, target);
+}
+
+TEST_F_TIMEOUT(path, a_job_of_another_peer_of_the_session_does_not_keep_it, 120)
+{
+	struct kxfer_completion done;
+	uint32_t target, mailbox;
+
+	ASSERT_EQ(0, kx_mailbox_add(self->rig.server, "path-mailbox", 1, SHORT, &mailbox));
+	ASSERT_EQ(0, take_first_away(self));
+	ASSERT_EQ(0, open_another(self, &target));
+	ASSERT_EQ(0, bring_first_back(self));
+	send(_metadata, &self->rig, target, 0, 0);
+	ASSERT_EQ(1, kx_reap(self->rig.client, &done, 1, 1, KX_TIMEOUT_MS));
+	ASSERT_EQ(0, done.status);
+	/* It ends when it is received. */
+	send(_metadata, &self->rig, target, 1, KXFER_JOB_F_WAIT);
+	EXPECT_TRUE(kx_wait_until(nr_changes(self) == 2, HOME_MS));
+	EXPECT_EQ(0, receive(&self->rig, mailbox));
+	EXPECT_EQ(1, receive(&self->rig, mailbox));
+	ASSERT_EQ(1, kx_reap(self->rig.client, &done, 1, 1, LONG_MS));
+	EXPECT_EQ(0, done.status);
+	EXPECT_EQ(1, done.user_data);
+	EXPECT_TRUE(goes_over(self, FIRST));
+}
+
 /* ---- endings ---- */
 
 TEST_F_TIMEOUT(path, a_session_is_closed_while_it_goes_back, 60)

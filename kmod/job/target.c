@@ -587,8 +587,15 @@ bool kxfer_target_is_quiet(struct kxfer_target *target)
 	return kxfer_link_is_live(target->link) && kxfer_flow_is_quiet(target->flow);
 }
 
+/* Of a link that has ended nothing can come: a target without jobs stays there (reconnect.c). */
+static bool may_leave(struct kxfer_target *target)
+{
+	/* Pairs with teardown_work(). */
+	return smp_load_acquire(&target->link->ended) || kxfer_target_is_quiet(target);
+}
+
 /**
- * kxfer_target_all_quiet() - whether all targets of a peer that are not on @link are quiet
+ * kxfer_target_all_quiet() - whether all targets of a peer may go to @link
  * @peer: peer of a line that holds all its jobs back
  * @link: link that they will be on
  * @end: when to give up, in jiffies
@@ -607,7 +614,7 @@ bool kxfer_target_all_quiet(struct kxfer_peer *peer, const struct kxfer_link *li
 		return false;
 	xa_for_each(&session->targets, id, target) {
 		if (target->peer == peer && target->link != link && !READ_ONCE(target->revoked))
-			quiet = kxfer_target_is_quiet(target);
+			quiet = may_leave(target);
 		if (!quiet)
 			break;
 	}

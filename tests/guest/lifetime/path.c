@@ -457,6 +457,21 @@ static int open_another(struct _test_data_path *self, uint32_t *target)
 				     KXFER_RIGHT_SEND, target);
 }
 
+/* It stays on the link that broke, because no job of it waits for another. */
+TEST_F_TIMEOUT(path, a_target_without_jobs_does_not_keep_it, 120)
+{
+	uint32_t target;
+
+	ASSERT_EQ(0, kx_target_open(self->rig.client, self->rig.peer, self->rig.name,
+				    KXFER_RIGHT_READ, &target));
+	ASSERT_EQ(0, take_first_away(self));
+	ASSERT_EQ(0, bring_first_back(self));
+	EXPECT_TRUE(kx_wait_until(nr_changes(self) == 2, HOME_MS));
+	EXPECT_TRUE(goes_over(self, FIRST));
+	EXPECT_EQ(0, kx_transfer(self->rig.client, KXFER_OP_READ, self->rig.here_region, 0, target, 0,
+				 SHORT));
+}
+
 TEST_F_TIMEOUT(path, a_job_of_another_peer_of_the_session_does_not_keep_it, 120)
 {
 	struct kxfer_completion done;

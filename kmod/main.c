@@ -21,6 +21,7 @@
 #include "link/listener.h"
 #include "link/net.h"
 #include "node/device.h"
+#include "share/export_table.h"
 #include "share/exposure.h"
 #include "share/ping.h"
 
@@ -35,6 +36,7 @@ static int __init kxfer_init(void)
 {
 	int ret;
 
+	kxfer_export_table_init();
 	ret = kxfer_job_init();
 	if (ret)
 		return ret;

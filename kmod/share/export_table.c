@@ -50,26 +50,29 @@ void kxfer_exports_unlock(void)
 	mutex_unlock(&exports_mutex);
 }
 
-static u32 seed(void)
-{
-	static u32 value;
+/*
+ * Of the tables, and of this node. Not by get_random_once(), which leaves a work behind: that is not
+ * waited for when the module fails to load after its first export.
+ */
+static u32 seed;
+static u64 node;
 
-	get_random_once(&value, sizeof(value));
-	return value;
+/** kxfer_export_table_init() - begin to know this node; before all others here */
+void kxfer_export_table_init(void)
+{
+	get_random_bytes(&seed, sizeof(seed));
+	get_random_bytes(&node, sizeof(node));
 }
 
 static u32 name_hash(const struct net *net, const void *name)
 {
-	return jhash(name, KXFER_NAME_MAX + 1, seed() ^ (net ? net_hash_mix(net) : 0));
+	return jhash(name, KXFER_NAME_MAX + 1, seed ^ (net ? net_hash_mix(net) : 0));
 }
 
 /** kxfer_export_node() - a random number of this node, the same as long as its module is loaded */
 u64 kxfer_export_node(void)
 {
-	static u64 value;
-
-	get_random_once(&value, sizeof(value));
-	return value;
+	return node;
 }
 
 static struct kxfer_export *find_in(const struct net *net, const u8 *name)
@@ -171,7 +174,7 @@ struct kxfer_export *kxfer_export_walk_on(struct kxfer_export_walk *walk)
 static u32 exposure_hash(const struct kxfer_link *link, const struct kxfer_export *export,
 			 u32 rights)
 {
-	return jhash_3words(link->id, export->node_id, rights, seed());
+	return jhash_3words(link->id, export->node_id, rights, seed);
 }
 
 /**

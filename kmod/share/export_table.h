@@ -13,6 +13,7 @@ struct net;
 void kxfer_exports_lock(void);
 void kxfer_exports_unlock(void);
 
+void kxfer_export_table_init(void);
 u64 kxfer_export_node(void);
 int kxfer_export_table_add(struct kxfer_export *export);
 void kxfer_export_table_del(struct kxfer_export *export);

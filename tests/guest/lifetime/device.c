@@ -315,6 +315,7 @@ static void *submit_turns(void *argument)
  */
 TEST_F_TIMEOUT(device, goes_while_jobs_name_many_regions, 180)
 {
+	struct kxfer_completion done[NR_TURNS];
 	pthread_t threads[NR_SUBMITTERS];
 	struct turns turns;
 	int i, round, status = -1;
@@ -334,6 +335,9 @@ TEST_F_TIMEOUT(device, goes_while_jobs_name_many_regions, 180)
 		for (i = 0; i < NR_SUBMITTERS; i++)
 			pthread_join(threads[i], NULL);
 		EXPECT_EQ(0, kx_counter(self->fd, "live_mappings"));
+		/* As many as a session may have, if they were in flight when the threads ended. */
+		while (kx_reap(self->rig.client, done, NR_TURNS, 0, 0) > 0)
+			;
 		for (i = 0; i < NR_TURNS; i++)
 			test_cmd_region_del(self->rig.client, turns.regions[i]);
 		ASSERT_EQ(0, device_add(self));

@@ -51,8 +51,8 @@ void kxfer_exports_unlock(void)
 }
 
 /*
- * Of the tables, and of this node. Not by get_random_once(), which leaves a work behind: that is not
- * waited for when the module fails to load after its first export.
+ * Of the tables, and of this node. Not by get_random_once(), which leaves a work behind: that is
+ * not waited for when the module fails to load after its first export.
  */
 static u32 seed;
 static u64 node;

@@ -468,8 +468,8 @@ TEST_F_TIMEOUT(path, a_target_without_jobs_does_not_keep_it, 120)
 	ASSERT_EQ(0, bring_first_back(self));
 	EXPECT_TRUE(kx_wait_until(nr_changes(self) == 2, HOME_MS));
 	EXPECT_TRUE(goes_over(self, FIRST));
-	EXPECT_EQ(0, kx_transfer(self->rig.client, KXFER_OP_READ, self->rig.here_region, 0, target, 0,
-				 SHORT));
+	EXPECT_EQ(0, kx_transfer(self->rig.client, KXFER_OP_READ, self->rig.here_region, 0,
+				 target, 0, SHORT));
 }
 
 TEST_F_TIMEOUT(path, a_job_of_another_peer_of_the_session_does_not_keep_it, 120)

@@ -63,6 +63,7 @@
 #include "node/session.h"
 
 #define MAX_TRIES	16	/* links that a job may see break */
+#define AGAIN_MS	1000	/* between two looks at a line that stays down after loss_ms */
 
 static void deadline_work(struct work_struct *work);
 
@@ -397,8 +398,9 @@ static bool end_late(struct kxfer_line *line)
 		 * line is leaving.
 		 */
 		line->down = line->taken || line->moving;
+		/* Not at once again, however short loss_ms is. */
 		if (line->down && !line->closed)
-			begin_loss(line, 0);
+			begin_loss(line, AGAIN_MS);
 	} else if (!more && line->down && !line->closed) {
 		kxfer_deadlines_arm(&line->deadlines, line->until_ns);
 	}

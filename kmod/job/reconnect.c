@@ -48,7 +48,6 @@
 
 #define BACKOFF_MAX_MS	10000
 #define STEP_MS		2000	/* longest wait for one answer of the peer */
-#define TURN_MS		100	/* pause while the user's other lines are at work */
 #define HOME_MIN_MS	5000	/* between two looks at the first path */
 #define HOME_MAX_MS	60000
 #define MOVE_MS		1000	/* longest that jobs are held back to change the path */
@@ -221,17 +220,23 @@ static int find_link(struct kxfer_line *line)
 	return ret;
 }
 
+/* Called with job_lock held, for a line that is down. Return: ms until the next try */
+static u32 next_pause(struct kxfer_line *line)
+{
+	u32 half_ms = line->backoff_ms / 2;
+
+	line->backoff_ms = min_t(u32, 2 * line->backoff_ms, BACKOFF_MAX_MS);
+	return half_ms + get_random_u32() % half_ms;
+}
+
 static void try_later(struct kxfer_line *line)
 {
 	struct kxfer_session *session = line->peer->session;
-	u32 half_ms;
 
 	spin_lock_bh(&session->job_lock);
-	half_ms = line->backoff_ms / 2;
-	line->backoff_ms = min_t(u32, 2 * line->backoff_ms, BACKOFF_MAX_MS);
 	/* In place of what kxfer_reconnect_home() has queued. */
 	if (line->down && !line->closed)
-		kxfer_reconnect_queue(line, half_ms + get_random_u32() % half_ms);
+		kxfer_reconnect_queue(line, next_pause(line));
 	spin_unlock_bh(&session->job_lock);
 }
 
@@ -350,14 +355,17 @@ void kxfer_reconnect_home(struct kxfer_line *line)
 	spin_unlock_bh(&session->job_lock);
 }
 
-/* The user's other lines are at work: this one has its turn soon. */
+/*
+ * The user's other lines are at work. The pauses grow: a user may have very many lines, whose works
+ * would do nothing but come back.
+ */
 static void wait_for_turn(struct kxfer_line *line)
 {
 	struct kxfer_session *session = line->peer->session;
 
 	spin_lock_bh(&session->job_lock);
 	if (!line->closed)
-		kxfer_reconnect_queue(line, TURN_MS + get_random_u32() % TURN_MS);
+		kxfer_reconnect_queue(line, line->down ? next_pause(line) : HOME_MIN_MS);
 	spin_unlock_bh(&session->job_lock);
 }
 

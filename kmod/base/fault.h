@@ -119,6 +119,7 @@
 	X(LANE_RESET, EINVAL, "ib_modify_qp() to RESET") \
 	X(LANE_CHAINS, ENOMEM, "memory: the chains of a data lane") \
 	X(LANE_SCRATCH, ENOMEM, "memory: to build work requests in") \
+	X(LANE_LATENCY, ENOMEM, "memory: how long the jobs of a data lane took") \
 	X(LANE_POST_SEND, ENOMEM, "ib_post_send()") \
 	X(LANE_MR, ENOMEM, "ib_alloc_mr()") \
 	X(LANE_MAP, EIO, "ib_map_mr_sg(): a short piece of the module's own") \

@@ -175,6 +175,50 @@ static void show_lane(struct seq_file *seq, const void *record)
 		   l->nr_completions);
 }
 
+static const char *op_text(u32 op)
+{
+	static const char *const texts[] = {
+		[KXFER_OP_NOP]		= "nop",
+		[KXFER_OP_READ]		= "read",
+		[KXFER_OP_WRITE]	= "write",
+		[KXFER_OP_NOTIFY]	= "notify",
+		[KXFER_OP_COMPARE_SWAP]	= "compare-swap",
+		[KXFER_OP_FETCH_ADD]	= "fetch-add",
+		[KXFER_OP_SEND]		= "send",
+		[KXFER_OP_RECV]		= "recv",
+	};
+
+	return op < ARRAY_SIZE(texts) ? texts[op] : "?";
+}
+
+/* Where the bucket ends in which the @rank-th of the jobs is, in us; the last ends nowhere. */
+static u64 latency_us(const struct kxfer_info_latency *l, u64 rank)
+{
+	u32 i = 0;
+
+	while (i < KXFER_LATENCY_BUCKETS - 1 && l->buckets[i] < rank)
+		rank -= l->buckets[i++];
+	i++;
+	return ((4ULL + i % 4) << (8 + i / 4)) / NSEC_PER_USEC;
+}
+
+static void show_latency(struct seq_file *seq, const void *record)
+{
+	const struct kxfer_info_latency *l = record;
+	u64 nr = 0;
+	u32 i;
+
+	for (i = 0; i < KXFER_LATENCY_BUCKETS; i++)
+		nr += l->buckets[i];
+	seq_printf(seq, "%5llu %4llu %-12s %13llu %9llu", l->link, l->lane & 15, op_text(l->op),
+		   nr, l->nr_failed);
+	if (nr)
+		seq_printf(seq, " %8llu %8llu %8llu\n", l->sum_ns / nr / NSEC_PER_USEC,
+			   latency_us(l, nr - nr / 2), latency_us(l, nr - nr / 100));
+	else
+		seq_printf(seq, " %8s %8s %8s\n", "-", "-", "-");
+}
+
 static void show_listener(struct seq_file *seq, const void *record)
 {
 	const struct kxfer_info_listener *l = record;
@@ -208,22 +252,6 @@ static void show_regions(struct seq_file *seq, struct kxfer_session *session,
 		seq_printf(seq, "%7llu %6u %13llu %9lu %-8s %5u %7u\n", session->id, r->id,
 			   r->length, r->nr_pages, r->writable ? "yes" : "no", r->nr_users,
 			   r->nr_mappings);
-}
-
-static const char *op_text(u32 op)
-{
-	static const char *const texts[] = {
-		[KXFER_OP_NOP]		= "nop",
-		[KXFER_OP_READ]		= "read",
-		[KXFER_OP_WRITE]	= "write",
-		[KXFER_OP_NOTIFY]	= "notify",
-		[KXFER_OP_COMPARE_SWAP]	= "compare-swap",
-		[KXFER_OP_FETCH_ADD]	= "fetch-add",
-		[KXFER_OP_SEND]		= "send",
-		[KXFER_OP_RECV]		= "recv",
-	};
-
-	return op < ARRAY_SIZE(texts) ? texts[op] : "?";
 }
 
 static void show_jobs(struct seq_file *seq, struct kxfer_session *session, void *records)
@@ -283,6 +311,13 @@ static const struct column lane_columns[] = {
 	{}
 };
 
+/* The times are of the jobs that succeeded; p50 and p99 are where a bucket ends. */
+static const struct column latency_columns[] = {
+	{ "link", 5 }, { "lane", 4 }, { "op", -12 }, { "jobs", 13 }, { "failed", 9 },
+	{ "mean-us", 8 }, { "p50-us", 8 }, { "p99-us", 8 },
+	{}
+};
+
 static const struct column job_columns[] = {
 	{ "session", 7 }, { "link", 5 }, { "lane", 4 }, { "op", -12 }, { "bytes", 13 },
 	{ "state", -6 }, { "age-ms", 8 }, { "user-data", -9 },
@@ -308,6 +343,7 @@ static const struct table tables[] = {
 	{ "exports", export_columns, KXFER_INFO_EXPORTS, show_export },
 	{ "links", link_columns, KXFER_INFO_LINKS, show_link },
 	{ "lanes", lane_columns, KXFER_INFO_LANES, show_lane },
+	{ "latencies", latency_columns, KXFER_INFO_LATENCIES, show_latency },
 	{ "jobs", job_columns, .show_session = show_jobs,
 	  .record_bytes = KXFER_MAX_JOBS * sizeof(struct kxfer_job_record) },
 	{ "listeners", listener_columns, KXFER_INFO_LISTENERS, show_listener },

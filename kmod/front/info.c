@@ -25,6 +25,7 @@
 #include "base/stats.h"
 #include "front/info.h"
 #include "front/sessions.h"
+#include "job/latency.h"
 #include "job/peer.h"
 #include "job/story.h"
 #include "link/link.h"
@@ -95,6 +96,7 @@ static const struct {
 	[KXFER_INFO_SESSIONS]  = { sizeof(struct kxfer_info_session), session_records },
 	[KXFER_INFO_COUNTERS]  = { sizeof(struct kxfer_info_counter), counter_records },
 	[KXFER_INFO_LINES]     = { sizeof(struct kxfer_info_line), line_records },
+	[KXFER_INFO_LATENCIES] = { sizeof(struct kxfer_info_latency), kxfer_latency_info },
 };
 
 /** kxfer_info_record_size() - bytes of a record, 0 for an unknown kind */
@@ -208,7 +210,8 @@ int kxfer_info_list(struct kxfer_session *session, void *arg)
 	if (viewer.admin)
 		return list_for(&viewer, cmd);
 	xa_init_flags(&viewer.links, XA_FLAGS_ACCOUNT);
-	if (cmd->kind == KXFER_INFO_LINKS || cmd->kind == KXFER_INFO_LANES)
+	if (cmd->kind == KXFER_INFO_LINKS || cmd->kind == KXFER_INFO_LANES ||
+	    cmd->kind == KXFER_INFO_LATENCIES)
 		ret = note_links(&viewer);
 	ret = ret ?: list_for(&viewer, cmd);
 	xa_destroy(&viewer.links);

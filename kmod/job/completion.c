@@ -13,11 +13,13 @@
 #include "job/done.h"
 #include "job/flow.h"
 #include "job/job.h"
+#include "job/latency.h"
 #include "job/mailbox.h"
 #include "job/ring.h"
 #include "job/target.h"
 #include "job/trace.h"
 #include "job/uring.h"
+#include "link/lane.h"
 #include "link/link.h"
 #include "node/mapping.h"
 #include "node/region.h"
@@ -152,6 +154,9 @@ static void end_job(struct kxfer_active_job *job, int status, u64 now_ns)
 			count_bytes(job);
 	}
 	count_end(status);
+	/* It was open, so it counts. */
+	if (job->lane)
+		kxfer_latency_count(job->lane->latencies, &job->completion);
 	trace_kxfer_job_completed(job->session, &job->completion, job->length);
 }
 

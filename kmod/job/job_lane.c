@@ -4,7 +4,7 @@
  *
  * KXFER_LANE_JOB_WRS work requests are given out as credits (chain.c). One more is for a
  * placement READ, and KXFER_LANE_LONG_WRS are for long messages (offer.c). On iWARP a lane has
- * READ sinks.
+ * READ sinks. How long its jobs took is counted (latency.c).
  *
  * Context: kxfer_job_lane_init(), _size(), _stuck(), _slot_free() and _free() do not sleep,
  * the others may.
@@ -17,6 +17,7 @@
 #include "job/chain.h"
 #include "job/job.h"
 #include "job/job_lane.h"
+#include "job/latency.h"
 #include "job/offer.h"
 #include "link/iwarp.h"
 #include "link/lane.h"
@@ -38,7 +39,8 @@ void kxfer_job_lane_size(const struct kxfer_lane *lane, struct kxfer_lane_size *
 	size->sends = KXFER_PLACEMENT_WRS + KXFER_LANE_LONG_WRS;
 }
 
-static int make_chains(struct kxfer_lane *lane)
+/* What is left by a failure, kxfer_job_lane_free() frees. */
+static int make_memory(struct kxfer_lane *lane)
 {
 	size_t bytes = array_size(lane->credits.max, sizeof(*lane->chains));
 	int node = kxfer_link_numa_node(lane->link);
@@ -47,7 +49,9 @@ static int make_chains(struct kxfer_lane *lane)
 	lane->chains = kxfer_try_alloc(LANE_CHAINS, kvzalloc_node(bytes, KXFER_GFP_FOR_PEER, node));
 	lane->scratch = kxfer_try_alloc(LANE_SCRATCH, kvzalloc_node(sizeof(*lane->scratch),
 								    KXFER_GFP_FOR_PEER, node));
-	if (!lane->chains || !lane->scratch)
+	/* INFO may look at it at once. */
+	smp_store_release(&lane->latencies, kxfer_latency_make(node));
+	if (!lane->chains || !lane->scratch || !lane->latencies)
 		return -ENOMEM;
 	lane->scratch->lkey = lane->link->pd->local_dma_lkey;
 	for (i = 0; i < lane->credits.max; i++) {
@@ -69,7 +73,7 @@ int kxfer_job_lane_open(struct kxfer_lane *lane)
 	/* The last data lane is for bulk jobs. */
 	lane->max_bytes = lane->index == lane->link->max_data ?
 			  lane->link->key.in_flight_kib * 1024 : KXFER_SMALL_BYTES;
-	return make_chains(lane);
+	return make_memory(lane);
 }
 
 /** kxfer_job_lane_connected() - make what needs the connection. Return: 0 or -errno */
@@ -133,6 +137,7 @@ void kxfer_job_lane_stopped(struct kxfer_lane *lane)
 void kxfer_job_lane_free(struct kxfer_lane *lane)
 {
 	kxfer_offer_free(lane);
+	kfree(lane->latencies);
 	kvfree(lane->scratch);
 	kvfree(lane->chains);
 }

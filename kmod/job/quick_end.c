@@ -30,6 +30,7 @@
 #include "job/done.h"
 #include "job/flow.h"
 #include "job/job.h"
+#include "job/latency.h"
 #include "job/quick.h"
 #include "job/target.h"
 #include "job/trace.h"
@@ -79,7 +80,8 @@ static void sync_alike(const struct kxfer_chain *chain, const struct ended *ende
 }
 
 /* Called with both locks held: write the completion into its place. */
-static void end_job(struct kxfer_chain *chain, int status, u64 now_ns, struct ended *ended)
+static void end_job(struct kxfer_lane *lane, struct kxfer_chain *chain, int status, u64 now_ns,
+		    struct ended *ended)
 {
 	struct kxfer_completion *completion = &chain->completion;
 	u32 op = completion->op;
@@ -99,6 +101,7 @@ static void end_job(struct kxfer_chain *chain, int status, u64 now_ns, struct en
 	ended->nr++;
 	ended->bytes += chain->bytes;
 	ended->nr_reads += op == KXFER_OP_READ;
+	kxfer_latency_count(lane->latencies, completion);
 	*kxfer_done_next(ended->session) = *completion;
 	trace_kxfer_job_completed(ended->session, completion, chain->bytes);
 	WRITE_ONCE(chain->session, NULL);
@@ -168,7 +171,7 @@ struct kxfer_chain *kxfer_quick_end(struct kxfer_lane *lane, struct kxfer_chain 
 	spin_lock(&lane->lock);
 	do {
 		next = chain->next;
-		end_job(chain, status, now_ns, &ended);
+		end_job(lane, chain, status, now_ns, &ended);
 		kxfer_chain_free(lane, chain);
 		chain = next;
 	} while (is_alike(chain, &ended));

@@ -23,6 +23,7 @@
 
 struct kxfer_chain;
 struct kxfer_fetches;
+struct kxfer_latency;
 struct kxfer_link;
 struct kxfer_listener;
 struct kxfer_mrs;
@@ -112,6 +113,7 @@ struct kxfer_lane_user {
  *	with no other lock held
  * @mrs: MRs of that run, or NULL
  * @rw: rdma_rw contexts of that run, or NULL
+ * @latencies: initiator: how long jobs took, by op (job/latency.h); or NULL
  * @offers: initiator: long messages (offer.c), or NULL
  * @fetches: passive side: long messages (fetch.c), or NULL
  * @grown: passive side: RECVs for eager messages are posted; under the lock of the link's grants
@@ -169,6 +171,7 @@ struct kxfer_lane {
 	struct mutex mr_mutex;
 	struct kxfer_mrs *mrs;
 	struct kxfer_run_rw *rw;
+	struct kxfer_latency *latencies;
 	struct kxfer_offers *offers;
 	struct kxfer_fetches *fetches;
 	bool grown;

@@ -231,6 +231,8 @@ void kxfer_link_rename_device(const struct kxfer_device *dev, const char *name);
 u32 kxfer_link_ids(u64 *cursor, u64 *ids, u32 nr);
 u32 kxfer_link_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records, u32 nr);
 u32 kxfer_lane_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records, u32 nr);
+void kxfer_lane_visit(const struct kxfer_viewer *viewer,
+		      bool (*visit)(const struct kxfer_lane *lane, void *context), void *context);
 void kxfer_link_fail_net(const struct net *net, int error);
 void kxfer_link_fail_all(int error);
 void kxfer_link_unpublish(struct kxfer_link *link);

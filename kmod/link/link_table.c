@@ -595,26 +595,6 @@ static void fill_lane_info(const struct kxfer_lane *lane, struct kxfer_info_lane
 	};
 }
 
-/* By index, which is the order of ids: a peer may connect its lanes in any order. */
-static u32 fill_lane_infos(struct kxfer_link *link, u64 *cursor,
-			   struct kxfer_info_lane *info, u32 nr)
-{
-	unsigned long flags;
-	u32 n = 0, i;
-
-	spin_lock_irqsave(&link->lock, flags);
-	for (i = 0; n < nr && i <= link->nr_data; i++) {
-		const struct kxfer_lane *lane = i ? link->data[i - 1] : link->control;
-
-		if (!lane || lane->id <= *cursor)
-			continue;
-		fill_lane_info(lane, &info[n++]);
-		*cursor = lane->id;
-	}
-	spin_unlock_irqrestore(&link->lock, flags);
-	return n;
-}
-
 /** kxfer_link_rename_device() - @dev is called @name from now on */
 void kxfer_link_rename_device(const struct kxfer_device *dev, const char *name)
 {
@@ -697,22 +677,78 @@ u32 kxfer_link_info(const struct kxfer_viewer *viewer, u64 *cursor, void *record
 	return n;
 }
 
-/** kxfer_lane_info() - INFO records of lanes, by link and lane id; see info.c */
-u32 kxfer_lane_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records,
-		    u32 nr)
+/* By index, which is the order of ids: a peer may connect its lanes in any order. */
+static bool visit_lanes(struct kxfer_link *link,
+			bool (*visit)(const struct kxfer_lane *lane, void *context), void *context)
+{
+	unsigned long flags;
+	bool more = true;
+	u32 i;
+
+	spin_lock_irqsave(&link->lock, flags);
+	for (i = 0; more && i <= link->nr_data; i++) {
+		const struct kxfer_lane *lane = i ? link->data[i - 1] : link->control;
+
+		if (lane)
+			more = visit(lane, context);
+	}
+	spin_unlock_irqrestore(&link->lock, flags);
+	return more;
+}
+
+/**
+ * kxfer_lane_visit() - call a function for all lanes that a caller of INFO may see
+ * @viewer: caller; NULL: debugfs, which sees all
+ * @visit: called by link and lane id, with spinlocks held and interrupts off. Return: go on
+ * @context: for @visit
+ */
+void kxfer_lane_visit(const struct kxfer_viewer *viewer,
+		      bool (*visit)(const struct kxfer_lane *lane, void *context), void *context)
 {
 	struct kxfer_link *link;
-	u32 n = 0;
 
 	spin_lock_bh(&links_lock);
 	list_for_each_entry(link, &links, node) {
 		if (!shows(viewer, link) || (viewer && !viewer->admin && !link->initiator))
 			continue;
-		n += fill_lane_infos(link, cursor,
-				     (struct kxfer_info_lane *)records + n, nr - n);
+		if (!visit_lanes(link, visit, context))
+			break;
 	}
 	spin_unlock_bh(&links_lock);
-	return n;
+}
+
+/**
+ * struct lane_list - records of lanes that are being listed
+ * @records: where they go
+ * @nr: room that is left there
+ * @cursor: id of the last one
+ */
+struct lane_list {
+	struct kxfer_info_lane *records;
+	u32 nr;
+	u64 cursor;
+};
+
+static bool list_lane(const struct kxfer_lane *lane, void *context)
+{
+	struct lane_list *list = context;
+
+	if (lane->id <= list->cursor)
+		return true;
+	fill_lane_info(lane, list->records++);
+	list->cursor = lane->id;
+	return --list->nr;
+}
+
+/** kxfer_lane_info() - INFO records of lanes, by link and lane id; see info.c */
+u32 kxfer_lane_info(const struct kxfer_viewer *viewer, u64 *cursor, void *records,
+		    u32 nr)
+{
+	struct lane_list list = { .records = records, .nr = nr, .cursor = *cursor };
+
+	kxfer_lane_visit(viewer, list_lane, &list);
+	*cursor = list.cursor;
+	return nr - list.nr;
 }
 
 /** kxfer_link_fail_net() - fail every link of a network namespace; does not wait */

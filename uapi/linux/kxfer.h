@@ -282,13 +282,14 @@ struct kxfer_nop {
  * @KXFER_INFO_SESSIONS: struct kxfer_info_session
  * @KXFER_INFO_COUNTERS: struct kxfer_info_counter; for every caller
  * @KXFER_INFO_LINES: struct kxfer_info_line
+ * @KXFER_INFO_LATENCIES: struct kxfer_info_latency
  *
  * Of the other kinds, a caller without CAP_NET_ADMIN sees exports, sessions and lines of its
- * own effective uid; links on which a session of that uid has a peer, with their lanes;
- * and accepted links by which a peer has targets on exports of that uid, without lanes.
- * For such accepted links @nr_grants counts only those targets. @nr_sessions, @nr_jobs,
- * @idle_ns, @bytes_read, @bytes_written and @key are 0 there, because they cover all
- * users of this node.
+ * own effective uid; links on which a session of that uid has a peer, with their lanes
+ * and latencies; and accepted links by which a peer has targets on exports of that uid,
+ * without lanes. For such accepted links @nr_grants counts only those targets. @nr_sessions,
+ * @nr_jobs, @idle_ns, @bytes_read, @bytes_written and @key are 0 there, because they cover
+ * all users of this node.
  */
 enum kxfer_info_kind {
 	KXFER_INFO_DEVICES	= 1,
@@ -299,6 +300,7 @@ enum kxfer_info_kind {
 	KXFER_INFO_SESSIONS	= 6,
 	KXFER_INFO_COUNTERS	= 7,
 	KXFER_INFO_LINES	= 8,
+	KXFER_INFO_LATENCIES	= 9,
 };
 
 /**
@@ -686,6 +688,37 @@ struct kxfer_info_line {
 	__u32 nr_events;
 	__u32 __reserved;
 	struct kxfer_line_event events[KXFER_LINE_EVENTS];
+};
+
+/** define KXFER_LATENCY_BUCKETS - buckets of a struct kxfer_info_latency */
+#define KXFER_LATENCY_BUCKETS	80
+
+/**
+ * struct kxfer_info_latency - how long jobs of one op took on one lane of a link made here
+ * @id: node-wide: 8 times @lane, plus @op
+ * @lane: id of the lane
+ * @link: id of its link
+ * @op: enum kxfer_op: READ to SEND; NOP and RECV use no lane
+ * @__reserved: 0
+ * @nr_failed: jobs that ended with an error, also those that were cancelled or withdrawn
+ * @sum_ns: sum of the times of all jobs in @buckets
+ * @buckets: number of jobs that succeeded, by their time from submission to completion, in ns.
+ *	Bucket i begins at (4 + i % 4) << (8 + i / 4) and ends where the next one begins; the
+ *	first begins at 0 and ends at 1280, the last begins at 939524096 and has no end
+ *
+ * There is a record for each op of which a job has ended on the lane. All is counted since the
+ * lane was made, and gone with its link. Jobs that end meanwhile may be in some of the figures of
+ * a record and not in others.
+ */
+struct kxfer_info_latency {
+	__aligned_u64 id;
+	__aligned_u64 lane;
+	__aligned_u64 link;
+	__u32 op;
+	__u32 __reserved;
+	__aligned_u64 nr_failed;
+	__aligned_u64 sum_ns;
+	__aligned_u64 buckets[KXFER_LATENCY_BUCKETS];
 };
 
 /**

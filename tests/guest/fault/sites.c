@@ -98,6 +98,7 @@ static enum flow home_of(enum site site)
 	case SITE_LANE_QP:
 	case SITE_LANE_CHAINS:
 	case SITE_LANE_SCRATCH:
+	case SITE_LANE_LATENCY:
 	case SITE_LANE_POST_SEND:
 	case SITE_LANE_MR:
 	case SITE_LANE_MAP:

@@ -39,7 +39,7 @@ TEST_F(info, refuses_an_unknown_kind)
 {
 	self->cmd.kind = 0;
 	EXPECT_EQ(-EOPNOTSUPP, kx_call(self->fd, KXFER_INFO, &self->cmd));
-	self->cmd.kind = KXFER_INFO_LINES + 1;
+	self->cmd.kind = KXFER_INFO_LATENCIES + 1;
 	EXPECT_EQ(-EOPNOTSUPP, kx_call(self->fd, KXFER_INFO, &self->cmd));
 	self->cmd.kind = UINT32_MAX;
 	EXPECT_EQ(-EOPNOTSUPP, kx_call(self->fd, KXFER_INFO, &self->cmd));

@@ -223,6 +223,19 @@ TEST(layout_of_info_line)
 	SIZE(kxfer_info_line, 584);
 }
 
+TEST(layout_of_info_latency)
+{
+	MEMBER(kxfer_info_latency, id, 0);
+	MEMBER(kxfer_info_latency, lane, 8);
+	MEMBER(kxfer_info_latency, link, 16);
+	MEMBER(kxfer_info_latency, op, 24);
+	MEMBER(kxfer_info_latency, __reserved, 28);
+	MEMBER(kxfer_info_latency, nr_failed, 32);
+	MEMBER(kxfer_info_latency, sum_ns, 40);
+	MEMBER(kxfer_info_latency, buckets, 48);
+	SIZE(kxfer_info_latency, 688);
+}
+
 TEST(layout_of_region_add)
 {
 	MEMBER(kxfer_region_add, size, 0);

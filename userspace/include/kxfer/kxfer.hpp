@@ -133,6 +133,8 @@ inline const char* name_of(kxfer_info_kind kind) {
         return "counters";
     case KXFER_INFO_LINES:
         return "lines";
+    case KXFER_INFO_LATENCIES:
+        return "latencies";
     }
     return "objects";
 }

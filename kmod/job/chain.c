@@ -612,9 +612,11 @@ static void trace_found(const struct kxfer_chain *chain)
 	const struct kxfer_active_job *job = chain->job;
 
 	if (job)
-		trace_kxfer_job_found(job->session, &job->completion, job->length);
+		trace_kxfer_job_found(job->session, &job->completion, job->length, chain->lane,
+				      job->target);
 	else
-		trace_kxfer_job_found(chain->session, &chain->completion, chain->bytes);
+		trace_kxfer_job_found(chain->session, &chain->completion, chain->bytes,
+				      chain->lane, chain->target);
 }
 
 static void chain_done(struct ib_cq *cq, struct ib_wc *wc)

@@ -157,7 +157,8 @@ static void end_job(struct kxfer_active_job *job, int status, u64 now_ns)
 	/* It was open, so it counts. */
 	if (job->lane)
 		kxfer_latency_count(job->lane->latencies, &job->completion);
-	trace_kxfer_job_completed(job->session, &job->completion, job->length);
+	trace_kxfer_job_completed(job->session, &job->completion, job->length, job->lane,
+				  job->target);
 }
 
 /* End jobs at the head of the list that are of one session, whose job_lock is held. */

@@ -196,8 +196,8 @@ static void take_nops(struct quick *quick)
 			.submitted_ns = quick->now_ns,
 			.completed_ns = quick->now_ns,
 		};
-		trace_kxfer_job_checked(session, completion, 0);
-		trace_kxfer_job_completed(session, completion, 0);
+		trace_kxfer_job_checked(session, completion, 0, NULL, NULL);
+		trace_kxfer_job_completed(session, completion, 0, NULL, NULL);
 	} while (next(quick));
 }
 
@@ -379,8 +379,10 @@ static void add_job(struct quick *quick, struct kxfer_lane *lane)
 		kxfer_chain_inline(lane, lane->scratch->last, quick->region->memory,
 				   user->region_offset, user->length);
 	kxfer_mapping_to_device(quick->mapping, user->region_offset, user->length);
-	trace_kxfer_job_checked(quick->session, &chain->completion, user->length);
-	trace_kxfer_job_planned(quick->session, &chain->completion, user->length);
+	trace_kxfer_job_checked(quick->session, &chain->completion, user->length, lane,
+				quick->target);
+	trace_kxfer_job_planned(quick->session, &chain->completion, user->length, lane,
+				quick->target);
 }
 
 /* Called with the locks held. Return: false if there is no room or credit for the next job. */

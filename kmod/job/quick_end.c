@@ -103,7 +103,7 @@ static void end_job(struct kxfer_lane *lane, struct kxfer_chain *chain, int stat
 	ended->nr_reads += op == KXFER_OP_READ;
 	kxfer_latency_count(lane->latencies, completion);
 	*kxfer_done_next(ended->session) = *completion;
-	trace_kxfer_job_completed(ended->session, completion, chain->bytes);
+	trace_kxfer_job_completed(ended->session, completion, chain->bytes, lane, ended->target);
 	WRITE_ONCE(chain->session, NULL);
 }
 

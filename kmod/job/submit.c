@@ -340,7 +340,7 @@ int kxfer_submit_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 	if (!job)
 		return batch->may_sleep ? -ENOMEM : KXFER_WOULD_SLEEP;
 	ret = bind_job(job, user);
-	trace_kxfer_job_checked(job->session, &job->completion, job->length);
+	trace_kxfer_job_checked(job->session, &job->completion, job->length, NULL, job->target);
 	if (!ret && job->region && user->op < KXFER_OP_SEND)
 		ret = plan_transfer(batch, job);
 	else if (!ret && kxfer_message_wants_mapping(job))
@@ -352,7 +352,7 @@ int kxfer_submit_accept(struct kxfer_batch *batch, const struct kxfer_job *user)
 		job->status = ret;
 		ret = 0;
 	}
-	trace_kxfer_job_planned(job->session, &job->completion, job->length);
+	trace_kxfer_job_planned(job->session, &job->completion, job->length, NULL, job->target);
 	if (!ret)
 		ret = kxfer_batch_add(batch, job);
 	if (ret)

@@ -34,6 +34,7 @@
 #include "job/release.h"
 #include "job/sender.h"
 #include "job/target.h"
+#include "job/trace.h"
 #include "link/iwarp.h"
 #include "link/lane.h"
 #include "node/session.h"
@@ -447,6 +448,7 @@ static void join_flow(struct kxfer_session *session, struct kxfer_flow *flow)
  */
 void kxfer_target_leave(struct kxfer_session *session, struct kxfer_target *target)
 {
+	trace_kxfer_target(target, KXFER_TARGET_CLOSED);
 	if (--target->flow->nr_targets)
 		return;
 	spin_lock_bh(&session->job_lock);
@@ -486,6 +488,7 @@ static int insert_target(struct kxfer_session *session, struct kxfer_target *tar
 	if (!ret) {
 		join_flow(session, target->flow);
 		atomic_inc(&target->peer->nr_targets);
+		trace_kxfer_target(target, KXFER_TARGET_OPENED);
 	}
 	cmd->target = target->id;
 	up_write(&session->lock);
@@ -639,6 +642,7 @@ static int replace(struct kxfer_target *old, struct kxfer_target *fresh, unsigne
 		xa_store(&session->targets, fresh->id, fresh, GFP_KERNEL);
 		session->last_target = NULL;
 		join_flow(session, fresh->flow);
+		trace_kxfer_target(fresh, KXFER_TARGET_OPENED);
 		kxfer_target_leave(session, old);
 		kxfer_line_rebind(old, fresh);
 	}
@@ -971,6 +975,7 @@ void kxfer_target_revoke(struct kxfer_link *link, u64 exposure)
 	if (ret)
 		return;
 	while ((target = next_target(link, exposure))) {
+		trace_kxfer_target(target, KXFER_TARGET_WITHDRAWN);
 		kxfer_job_revoke(link, target);
 		wake_up_all(&link->wait);
 		wait_event(link->wait, may_answer(target));

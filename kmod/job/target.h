@@ -81,6 +81,18 @@ struct kxfer_target {
 	bool told;
 };
 
+/**
+ * enum kxfer_target_step - what happened to a target, for its tracepoint
+ * @KXFER_TARGET_OPENED: it is granted and in its session, perhaps in place of one of another link
+ * @KXFER_TARGET_CLOSED: it has left its session
+ * @KXFER_TARGET_WITHDRAWN: the peer has withdrawn the export
+ */
+enum kxfer_target_step {
+	KXFER_TARGET_OPENED,
+	KXFER_TARGET_CLOSED,
+	KXFER_TARGET_WITHDRAWN,
+};
+
 int kxfer_target_open(struct kxfer_session *session, void *arg);
 int kxfer_target_close(struct kxfer_session *session, void *arg);
 int kxfer_target_info(struct kxfer_session *session, void *arg);

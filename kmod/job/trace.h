@@ -11,12 +11,14 @@
  *	kxfer_job_completed	it has ended; its session is about to be notified
  *	kxfer_waited		the waiter runs again
  *
+ *	kxfer_target		a target was opened, closed, or its export was withdrawn
  *	kxfer_line		something happened to a line (enum kxfer_line_event_type)
  *
  * A job of several chains is found once for each chain; a job that is refused is not handed
- * over. A tracepoint without a listener is a jump that is not taken. A kernel without perf
- * has none of them: of the kernels tested that is User-mode Linux, which itself warns when a
- * module is loaded without memory for its events (event_define_fields(); fault/fail_nth).
+ * over. The link and the lane of a job are 0 while it has none. A tracepoint without a
+ * listener is a jump that is not taken. A kernel without perf has none of them: of the kernels
+ * tested that is User-mode Linux, which itself warns when a module is loaded without memory for
+ * its events (event_define_fields(); fault/fail_nth).
  */
 #ifndef CONFIG_PERF_EVENTS
 
@@ -26,21 +28,32 @@
 #include <linux/types.h>
 
 struct kxfer_completion;
+struct kxfer_lane;
 struct kxfer_line_event;
 struct kxfer_session;
+struct kxfer_target;
 
 static inline void trace_kxfer_submit(const struct kxfer_session *owner, u32 nr) { }
 static inline void trace_kxfer_handed_over(const struct kxfer_session *owner, u32 nr) { }
 static inline void trace_kxfer_waited(const struct kxfer_session *owner, u32 nr) { }
 #define trace_kxfer_job_found_enabled()	false
 static inline void trace_kxfer_job_checked(const struct kxfer_session *owner,
-					   const struct kxfer_completion *job, u64 length) { }
+					   const struct kxfer_completion *job, u64 length,
+					   const struct kxfer_lane *lane,
+					   const struct kxfer_target *target) { }
 static inline void trace_kxfer_job_planned(const struct kxfer_session *owner,
-					   const struct kxfer_completion *job, u64 length) { }
+					   const struct kxfer_completion *job, u64 length,
+					   const struct kxfer_lane *lane,
+					   const struct kxfer_target *target) { }
 static inline void trace_kxfer_job_found(const struct kxfer_session *owner,
-					 const struct kxfer_completion *job, u64 length) { }
+					 const struct kxfer_completion *job, u64 length,
+					 const struct kxfer_lane *lane,
+					 const struct kxfer_target *target) { }
 static inline void trace_kxfer_job_completed(const struct kxfer_session *owner,
-					     const struct kxfer_completion *job, u64 length) { }
+					     const struct kxfer_completion *job, u64 length,
+					     const struct kxfer_lane *lane,
+					     const struct kxfer_target *target) { }
+static inline void trace_kxfer_target(const struct kxfer_target *target, u32 what) { }
 static inline void trace_kxfer_line(u64 line, const struct kxfer_line_event *event) { }
 
 #endif /* KXFER_TRACE_H */
@@ -56,6 +69,9 @@ static inline void trace_kxfer_line(u64 line, const struct kxfer_line_event *eve
 #include <linux/kxfer.h>
 #include <linux/tracepoint.h>
 
+#include "job/target.h"
+#include "link/lane.h"
+#include "link/link.h"
 #include "node/session.h"
 
 TRACE_DEFINE_ENUM(KXFER_OP_NOP);
@@ -104,43 +120,88 @@ DEFINE_EVENT(kxfer_session, kxfer_waited,
 
 DECLARE_EVENT_CLASS(kxfer_job,
 		    TP_PROTO(const struct kxfer_session *owner,
-			     const struct kxfer_completion *job, u64 length),
-		    TP_ARGS(owner, job, length),
+			     const struct kxfer_completion *job, u64 length,
+			     const struct kxfer_lane *lane, const struct kxfer_target *target),
+		    TP_ARGS(owner, job, length, lane, target),
 		    TP_STRUCT__entry(__field(u64, session)
 				     __field(u64, user_data)
 				     __field(u64, length)
+				     __field(u64, submitted_ns)
+				     __field(u64, completed_ns)
+				     __field(u64, link)
+				     __field(u32, lane)
+				     __field(u32, target)
 				     __field(s32, pid)
 				     __field(u32, op)
 				     __field(s32, status)),
 		    TP_fast_assign(__entry->session = owner->id;
-				   __entry->user_data = job->user_data;
-				   __entry->length = length;
 				   __entry->pid = owner->pid;
+				   __entry->user_data = job->user_data;
+				   __entry->submitted_ns = job->submitted_ns;
+				   __entry->completed_ns = job->completed_ns;
 				   __entry->op = job->op;
-				   __entry->status = job->status;),
-		    TP_printk("session %llu of process %d: %s, user_data 0x%llx, %llu bytes, status %d",
+				   __entry->status = job->status;
+				   __entry->length = length;
+				   __entry->link = lane ? lane->link->id : 0;
+				   __entry->lane = lane ? lane->index : 0;
+				   __entry->target = target ? target->id : 0;),
+		    TP_printk("session %llu of process %d: %s, user_data 0x%llx, %llu bytes, target %u, link %llu, lane %u, status %d",
 			      __entry->session, __entry->pid, show_kxfer_op(__entry->op),
-			      __entry->user_data, __entry->length, __entry->status));
+			      __entry->user_data, __entry->length, __entry->target, __entry->link,
+			      __entry->lane, __entry->status));
 
 DEFINE_EVENT(kxfer_job, kxfer_job_checked,
 	     TP_PROTO(const struct kxfer_session *owner, const struct kxfer_completion *job,
-		      u64 length),
-	     TP_ARGS(owner, job, length));
+		      u64 length, const struct kxfer_lane *lane,
+		      const struct kxfer_target *target),
+	     TP_ARGS(owner, job, length, lane, target));
 
 DEFINE_EVENT(kxfer_job, kxfer_job_planned,
 	     TP_PROTO(const struct kxfer_session *owner, const struct kxfer_completion *job,
-		      u64 length),
-	     TP_ARGS(owner, job, length));
+		      u64 length, const struct kxfer_lane *lane,
+		      const struct kxfer_target *target),
+	     TP_ARGS(owner, job, length, lane, target));
 
 DEFINE_EVENT(kxfer_job, kxfer_job_found,
 	     TP_PROTO(const struct kxfer_session *owner, const struct kxfer_completion *job,
-		      u64 length),
-	     TP_ARGS(owner, job, length));
+		      u64 length, const struct kxfer_lane *lane,
+		      const struct kxfer_target *target),
+	     TP_ARGS(owner, job, length, lane, target));
 
 DEFINE_EVENT(kxfer_job, kxfer_job_completed,
 	     TP_PROTO(const struct kxfer_session *owner, const struct kxfer_completion *job,
-		      u64 length),
-	     TP_ARGS(owner, job, length));
+		      u64 length, const struct kxfer_lane *lane,
+		      const struct kxfer_target *target),
+	     TP_ARGS(owner, job, length, lane, target));
+
+TRACE_DEFINE_ENUM(KXFER_TARGET_OPENED);
+TRACE_DEFINE_ENUM(KXFER_TARGET_CLOSED);
+TRACE_DEFINE_ENUM(KXFER_TARGET_WITHDRAWN);
+
+#define show_kxfer_target(what)					\
+	__print_symbolic(what,					\
+			 { KXFER_TARGET_OPENED, "opened" },	\
+			 { KXFER_TARGET_CLOSED, "closed" },	\
+			 { KXFER_TARGET_WITHDRAWN, "withdrawn" })
+
+TRACE_EVENT(kxfer_target,
+	    TP_PROTO(const struct kxfer_target *target, u32 what),
+	    TP_ARGS(target, what),
+	    TP_STRUCT__entry(__field(u64, link)
+			     __field(u64, grant)
+			     __field(u64, length)
+			     __field(u32, target)
+			     __field(u32, rights)
+			     __field(u32, what)),
+	    TP_fast_assign(__entry->link = target->link->id;
+			   __entry->grant = target->grant;
+			   __entry->length = target->length;
+			   __entry->target = target->id;
+			   __entry->rights = target->rights;
+			   __entry->what = what;),
+	    TP_printk("target %u %s: link %llu, grant %llu, %llu bytes, rights 0x%x",
+		      __entry->target, show_kxfer_target(__entry->what), __entry->link,
+		      __entry->grant, __entry->length, __entry->rights));
 
 TRACE_DEFINE_ENUM(KXFER_LINE_OPENED);
 TRACE_DEFINE_ENUM(KXFER_LINE_BROKE);

@@ -53,6 +53,7 @@
 #include "share/export_table.h"
 #include "share/exposure.h"
 #include "share/registration.h"
+#include "share/share_trace.h"
 
 #define MAX_BUILTIN_GRANTS	1024	/* of a link: no cgroup is charged for them */
 
@@ -98,9 +99,11 @@ static bool revoke(struct kxfer_exposure *exposure, unsigned int timeout_ms)
 	int ret;
 
 	kxfer_stat_inc(KXFER_STAT_REVOKES_SENT);
+	trace_kxfer_withdraw(exposure, 0);
 	ret = kxfer_channel_call(&link->control->channel, KXFER_WIRE_REVOKE, &id,
 				 sizeof(id), NULL, NULL, timeout_ms,
 				 KXFER_WAIT_UNINTERRUPTIBLE);
+	trace_kxfer_withdrawn(exposure, ret);
 	if (!ret) {
 		kxfer_stat_inc(KXFER_STAT_REVOKES_ANSWERED);
 		return true;

@@ -32,6 +32,7 @@
 
 #include "base/decode.h"
 #include "base/fault.h"
+#include "base/name.h"
 #include "base/rule.h"
 #include "base/stats.h"
 #include "job/completion.h"
@@ -45,6 +46,7 @@
 #include "share/exposure.h"
 #include "share/fetch.h"
 #include "share/grant.h"
+#include "share/share_trace.h"
 
 #define EAGER_MS	5000	/* for a lane to handle completions */
 #define EAGER_LOOK_US	50
@@ -109,7 +111,7 @@ enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
 {
 	struct kxfer_claim claim = kxfer_export_claim(link, request->uid, request->gid);
 	struct kxfer_exposure *exposure = NULL;
-	u32 id;
+	u32 id = 0;
 	int ret;
 
 	if (be32_to_cpu(request->rights) & ~KXFER_RIGHT_ANY)
@@ -120,6 +122,9 @@ enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
 		*length = fill_answer(answer, exposure);
 		ret = add_grant(link, exposure, &claim, be64_to_cpu(request->word), &id);
 	}
+	/* What could not be a name is not shown. */
+	trace_kxfer_grant(link, kxfer_name_valid(request->name) ? (char *)request->name : "",
+			  claim.uid, id, ret);
 	if (ret) {
 		if (exposure) {
 			kxfer_exposure_close(exposure);
@@ -133,6 +138,7 @@ enum kxfer_wire_status kxfer_grant_create(struct kxfer_link *link,
 
 static void free_grant(struct kxfer_link *link, struct kxfer_grant *grant)
 {
+	trace_kxfer_grant_ended(link, grant);
 	xa_lock_bh(&link->grants);
 	kxfer_eager_end(&grant->eager, grant->exposure->export->mailbox);
 	xa_unlock_bh(&link->grants);
@@ -330,6 +336,7 @@ static int deliver(struct kxfer_lane *lane, u64 grant_id, struct kxfer_message *
 		message->word = grant->word;
 		ret = kxfer_mailbox_deliver(grant->exposure->export->mailbox, message, payload,
 					    lane, credit, &ended);
+		trace_kxfer_message(grant->exposure, grant->uid, message->bytes, ret);
 	}
 	xa_unlock_bh(&link->grants);
 	message_over(&ended, message->time_ns, ret);
@@ -414,6 +421,7 @@ static int offer(struct kxfer_link *link, struct kxfer_fetch *fetch,
 		 struct kxfer_job_list *ended)
 {
 	bool credit = fetch->offered.credit;
+	u32 bytes = fetch->incoming.message.bytes;
 	struct kxfer_grant *grant;
 	int ret;
 
@@ -427,6 +435,7 @@ static int offer(struct kxfer_link *link, struct kxfer_fetch *fetch,
 	fetch->incoming.mailbox = grant->exposure->export->mailbox;
 	kref_get(&fetch->exposure->ref);
 	ret = kxfer_mailbox_offer(&fetch->incoming, credit, fetch->offered.waits, ended);
+	trace_kxfer_message(grant->exposure, grant->uid, bytes, ret);
 	/* The grant still has its own reference. */
 	if (ret)
 		kxfer_exposure_put(grant->exposure);

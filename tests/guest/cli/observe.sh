@@ -89,6 +89,23 @@ test_top_sees_who_moves_bytes() {
 # The link with bytes is the first.
 saw_bytes() { jq -es 'any(.[]; .links[0].written_bytes_per_s > 0 and .links[0].role == "initiator")' stdout; }
 
+# The module counts each job of a ping once, and knows how long they took.
+test_latencies_of_a_link() {
+	serve inbox=mem:64K
+	expect 0 kxfer ping -c 1 --tos 32 "$peer"
+	id=$(kxfer --json link list | jq '[.[] | select(.state == "live" and .tos == 32 and .role == "initiator")][0].id')
+	kxfer --json link show "$id" | jq '[.latencies[] | select(.op == "READ").jobs] | add // 0' >before
+	expect 0 kxfer ping -c 30 -i 0.01 --tos 32 "$peer"
+	expect 0 kxfer --json link show "$id"
+	expect_json '[.latencies[] | select(.op == "READ").jobs] | add' $(($(cat before) + 30))
+	expect_json '.latencies[0] | .failed == 0 and .p50_ns >= 1280 and .p99_ns >= .p50_ns' true
+	expect 0 kxfer link show "$id"
+	expect_stdout "p99.9"
+	expect 0 kxfer stat --openmetrics
+	expect_stdout 'kxfer_link_job_seconds_count{link="'"$id"'",'
+	expect_stdout ',op="READ",le="+Inf"} '$(($(cat before) + 30))
+}
+
 test_events_have_what_comes_and_goes() {
 	reload_module
 	background kxfer --json events -i 0.1

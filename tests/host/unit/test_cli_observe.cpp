@@ -61,6 +61,15 @@ kxfer_info_lane some_lane(uint64_t id, uint64_t link, uint32_t index, uint64_t w
     return lane;
 }
 
+// Jobs of one bucket.
+kxfer_info_latency some_latency(uint64_t link, uint32_t op, size_t bucket, uint64_t jobs) {
+    kxfer_info_latency latency = {};
+    latency.link = link;
+    latency.op = op;
+    latency.buckets[bucket] = jobs;
+    return latency;
+}
+
 kxfer_info_counter some_counter(uint64_t id, const std::string& name, uint64_t value) {
     kxfer_info_counter counter = {};
     counter.id = id;
@@ -154,6 +163,49 @@ TEST(Rates, of_the_node_leave_gauges_as_they_are) {
               "{\"live_jobs\":3,\"read_bytes_per_s\":100.0,\"jobs_completed_per_s\":5.0}\n");
 }
 
+TEST(Rates, of_jobs_are_of_those_that_ended_since) {
+    View before = some_view();
+    before.links = {some_link(3, KXFER_LINK_LIVE, 0, 0)};
+    before.latencies = {some_latency(3, KXFER_OP_READ, 70, 1000)};
+    View now = some_view(&before);
+    now.links = before.links;
+    now.latencies = {some_latency(3, KXFER_OP_READ, 70, 1000), some_latency(3, KXFER_OP_WRITE, 4, 6),
+                     some_latency(9, KXFER_OP_WRITE, 4, 6)};
+    now.latencies[1].nr_failed = 2;
+
+    const auto rate = link_rates(before, now).at(0);
+
+    EXPECT_DOUBLE_EQ(rate.jobs.value(), 4);
+    EXPECT_DOUBLE_EQ(rate.failed.value(), 1);
+    EXPECT_DOUBLE_EQ(rate.latency.quantile_ns(99).value(), 2560);
+    EXPECT_FALSE(link_rates(now, now).at(0).latency.quantile_ns(50));
+}
+
+TEST(Latencies, have_quantiles_that_are_ends_of_buckets) {
+    Latency latency;
+
+    EXPECT_FALSE(latency.quantile_ns(50));
+    EXPECT_FALSE(latency.mean_ns());
+    latency.buckets[0] = 98;
+    latency.buckets[5] = 1;
+    latency.buckets[79] = 1;
+    latency.sum_ns = 100'000;
+    EXPECT_DOUBLE_EQ(latency.quantile_ns(50).value(), 1280);
+    EXPECT_DOUBLE_EQ(latency.quantile_ns(98).value(), 1280);
+    EXPECT_DOUBLE_EQ(latency.quantile_ns(99).value(), 3072);
+    // The last bucket has no end.
+    EXPECT_DOUBLE_EQ(latency.quantile_ns(99.9).value(), 939'524'096);
+    EXPECT_DOUBLE_EQ(latency.mean_ns().value(), 1000);
+}
+
+TEST(Latencies, have_buckets_without_gaps) {
+    for (size_t i = 1; i + 1 < KXFER_LATENCY_BUCKETS; i++) {
+        EXPECT_GT(bucket_end_ns(i), bucket_end_ns(i - 1)) << i;
+        EXPECT_LE(bucket_end_ns(i), bucket_end_ns(i - 1) * 5 / 4) << i;
+    }
+    EXPECT_EQ(bucket_end_ns(KXFER_LATENCY_BUCKETS - 1), 0U);
+}
+
 TEST(Top, sorts_links_by_each_of_its_keys) {
     View before = some_view();
     View now = some_view(&before);
@@ -163,6 +215,9 @@ TEST(Top, sorts_links_by_each_of_its_keys) {
     now.links[2].nr_jobs = 9;
     now.links[1].rtt_ns = 5;
     now.lanes = {some_lane(1, 1, 1, 5), some_lane(2, 3, 1, 6)};
+    now.latencies = {some_latency(1, KXFER_OP_READ, 9, 1), some_latency(3, KXFER_OP_WRITE, 70, 1),
+                     some_latency(2, KXFER_OP_SEND, 3, 1)};
+    now.latencies[2].nr_failed = 1;
     const auto sorted = [&](Order order) {
         auto rates = link_rates(before, now);
         sort_links(rates, order);
@@ -176,6 +231,8 @@ TEST(Top, sorts_links_by_each_of_its_keys) {
     EXPECT_EQ(sorted(Order::written), "132");
     EXPECT_EQ(sorted(Order::work_requests), "312");
     EXPECT_EQ(sorted(Order::jobs), "312");
+    EXPECT_EQ(sorted(Order::p99), "312");
+    EXPECT_EQ(sorted(Order::failed), "213");
     EXPECT_EQ(sorted(Order::rtt), "213");
 }
 
@@ -186,6 +243,8 @@ TEST(Top, has_tables_that_fit_80_columns) {
     rate.link.rtt_ns = 1'234'567;
     rate.bytes_read = rate.bytes_written = 123.4 * (1 << 20);
     rate.work_requests = 123456;
+    rate.jobs = rate.failed = 123456;
+    rate.latency.buckets[40] = rate.latency.buckets[60] = 1;
     const Table rows = {link_rate_row(rate)};
 
     for (const std::string& line : table_lines(rows, 80)) EXPECT_LE(width_of(line), 80U) << line;
@@ -196,6 +255,14 @@ TEST(Top, has_tables_that_fit_80_columns) {
 }
 
 namespace {
+
+// What a sample of a histogram adds to the name of its family.
+std::string end_of(const std::string& sample, const std::string& type) {
+    if (type == "histogram")
+        for (const std::string end : {"_bucket", "_sum", "_count"})
+            if (sample.ends_with(end)) return end;
+    return "";
+}
 
 // What a strict reader of OpenMetrics 1.0 would refuse; empty: nothing.
 std::string fault_of(const std::string& text, bool openmetrics) {
@@ -220,7 +287,8 @@ std::string fault_of(const std::string& text, bool openmetrics) {
             types[name] = line.substr(line.rfind(' ') + 1);
         } else if (std::regex_match(line, match, sample)) {
             const bool counter = types[family] == "counter";
-            const std::string name = counter && openmetrics ? family + "_total" : family;
+            const std::string end = end_of(match[1], types[family]);
+            const std::string name = (counter && openmetrics ? family + "_total" : family) + end;
             if (match[1] != name) return "not of the family: " + line;
             if (counter && !name.ends_with("_total")) return "a counter without _total: " + line;
             if (!samples.insert(match[1].str() + match[2].str()).second) return "twice: " + line;
@@ -240,6 +308,10 @@ View view_for_metrics() {
     view.links[0].rtt_ns = 30500;
     set_text(view.links[1].device, "a\"b\\c\nd");
     view.lanes = {some_lane(1, 3, 0, 7), some_lane(2, 3, 1, 10)};
+    view.latencies = {some_latency(3, KXFER_OP_READ, 0, 5), some_latency(3, KXFER_OP_READ, 79, 1),
+                      some_latency(3, KXFER_OP_SEND, 8, 2)};
+    view.latencies[2].nr_failed = 4;
+    view.latencies[0].sum_ns = 2'500'000'000;
     kxfer_info_session session = {};
     session.id = 9;
     session.pid = 77;
@@ -278,6 +350,16 @@ TEST(Metrics, are_what_openmetrics_allows) {
                          "kxfer_link_live{link=\"4\",remote=\"10.0.0.4:7625\",device=\"a\\\"b\\\\c\\nd\","
                          "role=\"initiator\"} 0"))
         << text;
+    const std::string of_read =
+        "{link=\"3\",remote=\"10.0.0.3:7625\",device=\"rxe0\",role=\"initiator\",op=\"READ\"";
+    EXPECT_TRUE(has_line(text, "kxfer_link_job_seconds_bucket" + of_read + ",le=\"2.048e-06\"} 5")) << text;
+    EXPECT_TRUE(has_line(text, "kxfer_link_job_seconds_bucket" + of_read + ",le=\"+Inf\"} 6")) << text;
+    EXPECT_TRUE(has_line(text, "kxfer_link_job_seconds_sum" + of_read + "} 2.5")) << text;
+    EXPECT_TRUE(has_line(text, "kxfer_link_job_seconds_count" + of_read + "} 6")) << text;
+    EXPECT_TRUE(has_line(text, "kxfer_link_jobs_failed_total{link=\"3\",remote=\"10.0.0.3:7625\","
+                               "device=\"rxe0\",role=\"initiator\",op=\"SEND\"} 4"))
+        << text;
+    EXPECT_EQ(text.find("op=\"WRITE\""), std::string::npos) << text;
     // A link without a keep-alive has no time, and not a time of 0.
     EXPECT_EQ(text.find("kxfer_link_rtt_seconds{link=\"4\""), std::string::npos) << text;
     EXPECT_TRUE(has_line(text, "kxfer_session_jobs{session=\"9\",pid=\"77\",uid=\"0\"} 2")) << text;

@@ -37,11 +37,13 @@ struct OrderKey {
     Order order;
 };
 
-constexpr std::array<OrderKey, 6> order_keys = {{{'n', "number", Order::number},
+constexpr std::array<OrderKey, 8> order_keys = {{{'n', "number", Order::number},
                                                  {'r', "read", Order::read},
                                                  {'w', "written", Order::written},
                                                  {'o', "work-requests", Order::work_requests},
                                                  {'j', "jobs", Order::jobs},
+                                                 {'l', "p99", Order::p99},
+                                                 {'f', "failed", Order::failed},
                                                  {'t', "rtt", Order::rtt}}};
 
 const char* name_of(Order order) {
@@ -86,7 +88,8 @@ std::vector<std::string> picture_of(const View& before, const View& now, Order o
     lines.push_back(cut(fmt::format("kxfer top  {}  by {}", utc_text(), name_of(order)), width));
     std::istringstream node(broken(node_line(before, now), "", width));
     for (std::string line; std::getline(node, line);) lines.push_back(cut(line, width));
-    lines.push_back(cut("q quits; links by: n number, r read, w written, o WR, j jobs, t rtt", width));
+    lines.push_back(
+        cut("q quits; links by: n number, r read, w written, o WR, j jobs, l p99, f failed, t rtt", width));
     Table links, sessions;
     for (const LinkRate& rate : sorted_links(before, now, order)) links.push_back(link_rate_row(rate));
     for (const auto& session : sorted_sessions(now)) sessions.push_back(session_row(session));

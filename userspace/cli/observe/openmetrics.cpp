@@ -14,6 +14,7 @@
 
 #include "base/try.hpp"
 #include "cli/node/file.hpp"
+#include "cli/node/latency.hpp"
 #include "cli/transfer/link_record.hpp"
 
 namespace kxfer::cli {
@@ -53,8 +54,15 @@ class Writer {
     }
     void gauge(const std::string& name, const std::string& help) { begin(name, "gauge", help, name); }
 
+    void histogram(const std::string& name, const std::string& help) { begin(name, "histogram", help, name); }
+
     template <typename Number> void sample(Number value, const Labels& labels = {}) {
         text_ += fmt::format("{}{} {}\n", sample_, labels_text(labels), value);
+    }
+
+    // end: what begin() named, and what a sample of a histogram adds to it.
+    template <typename Number> void sample_of(const char* end, Number value, const Labels& labels) {
+        text_ += fmt::format("{}{}{} {}\n", sample_, end, labels_text(labels), value);
     }
 
     std::string finish() { return format_ == MetricsFormat::openmetrics ? text_ + "# EOF\n" : text_; }
@@ -116,6 +124,41 @@ void add_links(Writer& out, const View& view) {
         if (link.rtt_ns) out.sample(static_cast<double>(link.rtt_ns) / 1e9, labels_of(link));
 }
 
+Labels with(Labels labels, const char* name, const std::string& value) {
+    labels.emplace_back(name, value);
+    return labels;
+}
+
+// The buckets of the module are four an octave; here each octave is one.
+void add_histogram(Writer& out, const Latency& latency, const Labels& labels) {
+    uint64_t jobs = 0;
+    for (size_t i = 0; i < latency.buckets.size(); i++) {
+        jobs += latency.buckets.at(i);
+        if (i % 4 != 3) continue;
+        const uint64_t end = bucket_end_ns(i);
+        const std::string text = end ? fmt::format("{}", static_cast<double>(end) / 1e9) : "+Inf";
+        out.sample_of("_bucket", jobs, with(labels, "le", text));
+    }
+    out.sample_of("_sum", static_cast<double>(latency.sum_ns) / 1e9, labels);
+    out.sample_of("_count", jobs, labels);
+}
+
+// A link without jobs has no series.
+void add_latencies(Writer& out, const View& view) {
+    const auto for_each = [&view](auto&& use) {
+        for (const kxfer_info_link& link : view.links)
+            for (const uint32_t op : counted_ops()) {
+                const Latency latency = latency_of(view.latencies, link.id, op);
+                if (latency.jobs() || latency.failed) use(latency, with(labels_of(link), "op", op_name(op)));
+            }
+    };
+    if (view.latencies.empty()) return;
+    out.histogram("kxfer_link_job_seconds", "Time of the jobs of this link that succeeded, by op.");
+    for_each([&](const Latency& latency, const Labels& labels) { add_histogram(out, latency, labels); });
+    out.counter("kxfer_link_jobs_failed", "Jobs of this link that ended with an error, by op.");
+    for_each([&](const Latency& latency, const Labels& labels) { out.sample(latency.failed, labels); });
+}
+
 void add_sessions(Writer& out, const View& view) {
     const auto labels_of = [](const kxfer_info_session& session) {
         return Labels{{"session", std::to_string(session.id)},
@@ -173,6 +216,7 @@ std::string metrics_text(const View& view, MetricsFormat format) {
     Writer out(format);
     add_counters(out, view);
     add_links(out, view);
+    add_latencies(out, view);
     add_sessions(out, view);
     add_listeners(out, view);
     add_devices(out, view);

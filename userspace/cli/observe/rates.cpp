@@ -33,6 +33,8 @@ std::string count_text(double rate) { return human_value(PerSecond{rate}); }
 
 std::string text_or_dash(const Value& value) { return human_value(value); }
 
+Value time_value(const std::optional<double>& ns) { return or_none(ns, Nanoseconds{ns.value_or(0)}); }
+
 Value rtt_value(const kxfer_info_link& link) {
     return link.rtt_ns == 0 ? Value(None{}) : Value(Nanoseconds{static_cast<double>(link.rtt_ns)});
 }
@@ -48,6 +50,10 @@ double key_of(const LinkRate& rate, Order order) {
         return rate.work_requests.value_or(-1);
     case Order::jobs:
         return rate.link.nr_jobs;
+    case Order::p99:
+        return rate.latency.quantile_ns(99).value_or(-1);
+    case Order::failed:
+        return rate.failed.value_or(-1);
     case Order::rtt:
         return static_cast<double>(rate.link.rtt_ns);
     case Order::number:
@@ -71,6 +77,9 @@ std::vector<LinkRate> link_rates(const View& before, const View& now) {
             rate.bytes_written = growth(was ? was->bytes_written : 0, link.bytes_written) / seconds;
             rate.work_requests =
                 growth(work_requests_of(before, link.id), work_requests_of(now, link.id)) / seconds;
+            rate.latency = latency_of(now.latencies, link.id).since(latency_of(before.latencies, link.id));
+            rate.failed = static_cast<double>(rate.latency.failed) / seconds;
+            rate.jobs = *rate.failed + static_cast<double>(rate.latency.jobs()) / seconds;
         }
         rates.push_back(rate);
     }
@@ -97,10 +106,14 @@ Record link_rate_row(const LinkRate& rate) {
         .add("role", Value(std::string(link_role(link))), Show::wide)
         .add("read", bytes_value(rate.bytes_read))
         .add("written", bytes_value(rate.bytes_written))
-        .add("work_requests", count_value(rate.work_requests), Show::everywhere, "WR")
+        .add("work_requests", count_value(rate.work_requests), Show::wide, "WR")
+        .add("jobs_ended", count_value(rate.jobs), Show::wide, "ended")
+        .add("jobs_failed", count_value(rate.failed), Show::wide, "failed")
         .add("jobs", link.nr_jobs)
         .add("queued", Value(rate.queued), Show::wide)
-        .add("rtt", rtt_value(link))
+        .add("p50", time_value(rate.latency.quantile_ns(50)))
+        .add("p99", time_value(rate.latency.quantile_ns(99)))
+        .add("rtt", rtt_value(link), Show::wide)
         .add("state", Value(std::string(link_state(link))), Show::json_only)
         .add("error", error.empty() ? Value(None{}) : Value(error), Show::json_only)
         .add("state", Value(error.empty() ? link_state(link) : error), Show::text_only);
@@ -145,11 +158,16 @@ std::string node_line(const View& before, const View& now) {
 
 std::string link_line(const LinkRate& rate) {
     const std::string error = link_error(rate.link);
-    return fmt::format(
-        "link {} {} ({}): read {}, written {}, WR {}, {} in flight, rtt {}{}", rate.link.id,
-        to_string(rate.link.remote), link_role(rate.link), text_or_dash(bytes_value(rate.bytes_read)),
-        text_or_dash(bytes_value(rate.bytes_written)), text_or_dash(count_value(rate.work_requests)),
-        rate.link.nr_jobs, text_or_dash(rtt_value(rate.link)), error.empty() ? "" : ", " + error);
+    return fmt::format("link {} {} ({}): read {}, written {}, WR {}, ended {}, failed {}, {} in flight, p50 "
+                       "{}, p99 {}, rtt {}{}",
+                       rate.link.id, to_string(rate.link.remote), link_role(rate.link),
+                       text_or_dash(bytes_value(rate.bytes_read)),
+                       text_or_dash(bytes_value(rate.bytes_written)),
+                       text_or_dash(count_value(rate.work_requests)), text_or_dash(count_value(rate.jobs)),
+                       text_or_dash(count_value(rate.failed)), rate.link.nr_jobs,
+                       text_or_dash(time_value(rate.latency.quantile_ns(50))),
+                       text_or_dash(time_value(rate.latency.quantile_ns(99))),
+                       text_or_dash(rtt_value(rate.link)), error.empty() ? "" : ", " + error);
 }
 
 std::string session_line(const kxfer_info_session& session) {

@@ -2,14 +2,15 @@
 //
 // What happened between two views of this node, by the second.
 //
-// The module counts bytes and work requests by link, so those are the rates of a link. A session
-// has no such counts: what is known of it is how much it has in flight.
+// The module counts bytes, work requests and times of jobs by link, so those are what is known of a
+// link. A session has no such counts: what is known of it is how much it has in flight.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/node/latency.hpp"
 #include "cli/observe/view.hpp"
 #include "cli/output/record.hpp"
 
@@ -22,6 +23,9 @@ struct LinkRate {
     std::optional<double> bytes_written;
     std::optional<double> work_requests;
     uint64_t queued = 0;
+    Latency latency;              // of the jobs that ended
+    std::optional<double> jobs;   // that ended
+    std::optional<double> failed; // of those
 };
 
 // The links of `now`. One that is new since `before` counts from its beginning.
@@ -31,7 +35,7 @@ std::vector<LinkRate> link_rates(const View& before, const View& now);
 double counter_rate(const View& before, const View& now, const std::string& name);
 
 // What `top` sorts links by. All but number: the highest first.
-enum class Order : uint8_t { number, read, written, work_requests, jobs, rtt };
+enum class Order : uint8_t { number, read, written, work_requests, jobs, p99, failed, rtt };
 void sort_links(std::vector<LinkRate>& links, Order order);
 
 // One row of a table for people, and for JSON.

@@ -9,6 +9,7 @@
 #include <kxfer/kxfer.h>
 
 #include "base/try.hpp"
+#include "cli/node/latency.hpp"
 
 namespace kxfer::cli {
 
@@ -23,6 +24,7 @@ tl::expected<View, Failure> view_of(const Session& session) {
     TRY_SET(view.exports, session.list<kxfer_info_export>(KXFER_INFO_EXPORTS));
     // After the links: the story says why one of them is gone.
     TRY_SET(view.lines, session.list<kxfer_info_line>(KXFER_INFO_LINES));
+    TRY_SET(view.latencies, latencies_of(session));
     view.at_ns = kxfer_clock_ns();
     return view;
 }

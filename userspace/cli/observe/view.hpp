@@ -23,6 +23,7 @@ struct View {
     std::vector<kxfer_info_session> sessions;
     std::vector<kxfer_info_export> exports;
     std::vector<kxfer_info_line> lines;
+    std::vector<kxfer_info_latency> latencies;
 };
 
 tl::expected<View, Failure> view_of(const Session& session);

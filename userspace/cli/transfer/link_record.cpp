@@ -10,6 +10,7 @@
 
 #include "base/try.hpp"
 #include "bench/engines/kernel_path.hpp"
+#include "cli/node/latency.hpp"
 #include "cli/node/privilege.hpp"
 
 namespace kxfer::cli {
@@ -65,6 +66,29 @@ Record lane_row(const kxfer_info_lane& lane) {
         .add("path_mtu_bytes", mtu_bytes(lane.path_mtu), Show::json_only)
         .add("work_requests", lane.nr_wr)
         .add("completions", lane.nr_completions);
+}
+
+Value time_or_none(const std::optional<double>& ns) { return ns ? Value(Nanoseconds{*ns}) : Value(None{}); }
+
+Record latency_row(uint32_t op, const Latency& latency) {
+    return Record()
+        .add("op", op_name(op))
+        .add("jobs", latency.jobs())
+        .add("failed", latency.failed)
+        .add("mean", time_or_none(latency.mean_ns()))
+        .add("p50", time_or_none(latency.quantile_ns(50)))
+        .add("p99", time_or_none(latency.quantile_ns(99)))
+        .add("p99_9", time_or_none(latency.quantile_ns(99.9)), Show::everywhere, "p99.9");
+}
+
+// The ops of which jobs have ended on a link.
+Table latency_rows(const std::vector<kxfer_info_latency>& latencies, uint64_t link) {
+    Table rows;
+    for (const uint32_t op : counted_ops()) {
+        const Latency latency = latency_of(latencies, link, op);
+        if (latency.jobs() || latency.failed) rows.push_back(latency_row(op, latency));
+    }
+    return rows;
 }
 
 // "4096", or "1024 (port: 4096)" if they differ.
@@ -286,6 +310,9 @@ tl::expected<Record, Failure> link_record(const Session& session, const std::vec
     for (const kxfer_info_lane& lane : lanes)
         if (lane.link == id) rows.push_back(lane_row(lane));
     record.add("lanes", Value(rows));
+    TRY_SET(const auto counted, latencies_of(session));
+    const Table latencies = latency_rows(counted, id);
+    record.add("latencies", Value(latencies), latencies.empty() ? Show::json_only : Show::everywhere);
     TRY_SET(const auto story, story_rows(session, id));
     record.add("story", Value(story), story.empty() ? Show::json_only : Show::everywhere);
     return record;

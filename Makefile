@@ -86,7 +86,7 @@ vm2: ## a shell on each of two of them that reach each other (KERNEL, PROVIDER; 
 ##@ Test
 .PHONY: test check check-um check-modules check-matrix check-debug check-debug-smoke check-smp
 .PHONY: check-smp-smoke check-arch check-pair
-.PHONY: check-unit check-asan check-model check-fio fuzz fuzz-parsers
+.PHONY: check-unit check-asan check-model check-fio check-bpftrace fuzz fuzz-parsers
 .PHONY: coverage storm kselftest-install mutants lint
 test: ## one test, or a few, by name: T=uapi:smoke, T='data:* perm:keys' (KERNEL, PROVIDER)
 	@scripts/setup $(if $(filter 7.2,$(KERNEL)),matrix,check)
@@ -169,6 +169,15 @@ check-fio: ## fio reads and writes through its engine, and its examples run (KER
 	@$(MAKE) kmod tool fio kselftest-install $(if $(filter siw,$(PROVIDER)),siw)
 	@CHECK_NAME=check-fio KERNELS=$(KERNEL) PROVIDERS=$(or $(PROVIDER),rxe) UNIT=no \
 		TESTS="$(or $(TESTS),cli:fio.sh cli:other_tools.sh)" scripts/vm/check $(O)
+
+check-bpftrace: ## the scripts for bpftrace in a guest (KERNEL, PROVIDER)
+	@scripts/setup trace
+	@$(MAKE) kmod tool kselftest-install $(if $(filter siw,$(PROVIDER)),siw)
+	@mkdir -p $(O)/bpftrace
+	@ln -sfn $(CURDIR)/scripts/bpftrace $(O)/bpftrace/scripts
+	@ln -sf $$(command -v bpftrace) $(O)/bpftrace/bpftrace
+	@CHECK_NAME=check-bpftrace KERNELS=$(KERNEL) PROVIDERS=$(or $(PROVIDER),rxe) UNIT=no \
+		TESTS="$(or $(TESTS),cli:bpftrace.sh)" scripts/vm/check $(O)
 
 check-asan: ## the unit tests under AddressSanitizer and UBSan; ends with ctest's sums
 	@scripts/setup check

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Channel: requests and answers on a lane, in fixed slots (wire.h). The states of a
- * slot are in slot.c.
+ * slot are in slot.c; request.c takes slots and posts our requests, recv.c posts RECVs.
  *
  * No SEND lacks a RECV: the peer can have nr_slots requests here, and we can have
  * nr_slots answers to come. 2 * nr_slots RECVs are posted, and each is posted again
@@ -13,11 +13,6 @@
  * sent keeps later ones waiting. Handlers on a data lane do not sleep, so a request is over
  * when its handler returns.
  *
- * A RECV queue is used in the order of posting, so all RECVs have room for an eager message before
- * a peer may send one. That memory is allocated when the peer asks for credits the first time
- * (kxfer_channel_grow()): RECVs for eager messages are added, and those that are posted already
- * get a page when they are posted again.
- *
  * An eager message is read from its RECV, which is posted again when the message was handled.
  * Only then can a later answer give a credit for that RECV. The sender counts an eager message
  * as sent once its SEND has completed. So one that has arrived is handled, even if its lane has
@@ -28,35 +23,37 @@
  */
 #include "base/log.h"
 
-#include <linux/gfp.h>
-#include <linux/mm.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
 #include "base/decode.h"
 #include "base/fault.h"
 #include "base/stats.h"
-#include "base/wait.h"
 #include "link/arrival.h"
 #include "link/channel.h"
-#include "link/iwarp.h"
 #include "link/lane.h"
 #include "link/link.h"
 #include "link/link_ops.h"
 #include "node/device.h"
 #include "node/memory.h"
 
-#define NUDGE_MS	250	/* without an answer: nudge the lane */
-
-static struct ib_device *channel_ibdev(const struct kxfer_channel *channel)
+/** kxfer_channel_ibdev() - the device that a channel is mapped for */
+struct ib_device *kxfer_channel_ibdev(const struct kxfer_channel *channel)
 {
 	return channel->lane->cm_id->device;
 }
 
-/* Called with the lane's lock held. */
-static int post_send(struct kxfer_channel *channel, struct ib_cqe *cqe,
-		     u64 dma, struct kxfer_wire_header *message)
+/**
+ * kxfer_channel_send_locked() - post the SEND of a slot
+ * @channel: channel; the lock of its lane is held
+ * @cqe: completion handler of the slot
+ * @dma: DMA address of @message
+ * @message: KXFER header and payload; the device owns it from here on
+ *
+ * Return: 0, -ECONNRESET: the lane is closed; or the error of ib_post_send().
+ */
+int kxfer_channel_send_locked(struct kxfer_channel *channel, struct ib_cqe *cqe, u64 dma,
+			      struct kxfer_wire_header *message)
 {
 	struct ib_sge sge = {
 		.addr = dma,
@@ -73,183 +70,9 @@ static int post_send(struct kxfer_channel *channel, struct ib_cqe *cqe,
 
 	if (!channel->lane->open)
 		return -ECONNRESET;
-	ib_dma_sync_single_for_device(channel_ibdev(channel), dma, sge.length,
+	ib_dma_sync_single_for_device(kxfer_channel_ibdev(channel), dma, sge.length,
 				      DMA_BIDIRECTIONAL);
 	return kxfer_lane_post_locked(channel->lane, &wr, 1);
-}
-
-/*
- * Give a RECV a page, which has room for an eager message. Does not sleep. Return: false without
- * memory: then it stays as it is.
- */
-static bool enlarge(struct kxfer_recv *recv)
-{
-	struct mem_cgroup *old = set_active_memcg(recv->channel->lane->link->memcg);
-	struct ib_device *ibdev = channel_ibdev(recv->channel);
-	struct page *page;
-	u64 dma;
-
-	page = kxfer_try_alloc(CHANNEL_PAGE, alloc_page(GFP_NOWAIT | __GFP_NOWARN | __GFP_ACCOUNT));
-	set_active_memcg(old);
-	if (!page)
-		return false;
-	dma = ib_dma_map_single(ibdev, page_address(page), KXFER_MESSAGE_EAGER_MAX,
-				DMA_BIDIRECTIONAL);
-	if (ib_dma_mapping_error(ibdev, dma)) {
-		__free_page(page);
-		return false;
-	}
-	recv->page = page;
-	recv->message = page_address(page);
-	recv->dma = dma;
-	recv->room = KXFER_MESSAGE_EAGER_MAX;
-	return true;
-}
-
-/*
- * Called with the lane's lock held. A RECV that cannot be posted ends the link, because
- * the peer counts on each RECV.
- */
-static int post_recv(struct kxfer_recv *recv)
-{
-	struct kxfer_channel *channel = recv->channel;
-	struct ib_sge sge = {
-		.addr = recv->dma,
-		.length = recv->room,
-		.lkey = channel->lane->link->pd->local_dma_lkey,
-	};
-	struct ib_recv_wr wr = {
-		.wr_cqe = &recv->cqe,
-		.sg_list = &sge,
-		.num_sge = 1,
-	};
-	int ret;
-
-	if (!channel->lane->open)
-		return -ECONNRESET;
-	ib_dma_sync_single_for_device(channel_ibdev(channel), recv->dma, recv->room,
-				      DMA_BIDIRECTIONAL);
-	ret = kxfer_try(CHANNEL_POST_RECV, ib_post_recv(channel->lane->qp, &wr, NULL));
-	if (ret)
-		kxfer_link_fail(channel->lane->link, -ECONNRESET);
-	return ret;
-}
-
-/* Post a RECV that was completed. Called with the lane's lock held. */
-static void post_again(struct kxfer_recv *recv)
-{
-	struct kxfer_channel *channel = recv->channel;
-
-	if (channel->growing && !recv->page && channel->lane->open && enlarge(recv))
-		channel->nr_small--;
-	post_recv(recv);
-}
-
-/**
- * kxfer_channel_post_recvs() - post the RECVs for requests and answers; before connecting
- * @channel: channel of an open lane
- *
- * Return: 0, -ECONNRESET, or the error of ib_post_recv().
- */
-int kxfer_channel_post_recvs(struct kxfer_channel *channel)
-{
-	int ret = 0;
-
-	spin_lock_bh(&channel->lane->lock);
-	while (!ret && channel->nr_posted < kxfer_channel_recvs(channel->nr_slots))
-		ret = post_recv(&channel->recvs[channel->nr_posted++]);
-	channel->nr_small = channel->nr_posted;
-	spin_unlock_bh(&channel->lane->lock);
-	return ret;
-}
-
-/**
- * kxfer_channel_grow() - give a channel room for eager messages, as far as there is memory
- * @channel: channel of a lane with RECVs for such messages
- *
- * Does not sleep. Return: whether all RECVs have that room, and all are posted. Else call again,
- * after so many messages as there are small RECVs.
- */
-bool kxfer_channel_grow(struct kxfer_channel *channel)
-{
-	struct kxfer_recv *recv;
-	bool grown;
-
-	spin_lock_bh(&channel->lane->lock);
-	channel->growing = true;
-	while (channel->lane->open && channel->nr_posted < channel->nr_recvs) {
-		recv = &channel->recvs[channel->nr_posted];
-		if (!enlarge(recv))
-			break;
-		channel->nr_posted++;
-		post_recv(recv);
-	}
-	grown = !channel->nr_small && channel->nr_posted == channel->nr_recvs;
-	spin_unlock_bh(&channel->lane->lock);
-	return grown;
-}
-
-/* Called without the lane's lock, after a slot was freed. @handed: it went to a waiter. */
-static void slot_freed(struct kxfer_channel *channel, bool handed)
-{
-	if (handed)
-		wake_up_all(&channel->wait);
-	else
-		channel->lane->link->ops->slot_free(channel->lane);
-}
-
-static bool take_locked(struct kxfer_request *request)
-{
-	if (!kxfer_request_take(&request->slot))
-		return false;
-	request->answered = NULL;
-	request->job = NULL;
-	reinit_completion(&request->done);
-	return true;
-}
-
-static bool is_ping_slot(const struct kxfer_request *request)
-{
-	return kxfer_lane_is_control(request->channel->lane) &&
-	       request->index == KXFER_WIRE_PING_SLOT;
-}
-
-/* Hand a freed slot to the longest waiter. Return: whether there is one. */
-static bool hand_on_locked(struct kxfer_request *request)
-{
-	struct kxfer_channel *channel = request->channel;
-	struct kxfer_waiter *waiter = list_first_entry_or_null(&channel->waiters,
-							       struct kxfer_waiter, node);
-
-	/* The work of a waiter must not be queued once its lane is closed: release.c. */
-	if (!waiter || is_ping_slot(request) || (waiter->work && !channel->lane->open) ||
-	    !take_locked(request))
-		return false;
-	list_del_init(&waiter->node);
-	if (waiter->work)
-		queue_work(kxfer_handler_wq, waiter->work);
-	WRITE_ONCE(waiter->request, request);
-	return true;
-}
-
-static void request_sent(struct ib_cq *cq, struct ib_wc *wc)
-{
-	struct kxfer_request *request =
-		container_of(wc->wr_cqe, struct kxfer_request, cqe);
-	struct kxfer_lane *lane = request->channel->lane;
-	bool freed, handed;
-
-	kxfer_fault_wc(CHANNEL_REQUEST_SENT, wc);
-	if (wc->status != IB_WC_SUCCESS)
-		kxfer_lane_wc_error(lane, wc, "SEND of a request");
-	spin_lock_bh(&lane->lock);
-	freed = kxfer_request_sent(&request->slot);
-	handed = freed && hand_on_locked(request);
-	request->acked_ns = ktime_get_ns();
-	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
-	spin_unlock_bh(&lane->lock);
-	if (freed)
-		slot_freed(request->channel, handed);
 }
 
 static void begin_eager(struct kxfer_recv *recv)
@@ -280,7 +103,7 @@ static void begin_one(struct kxfer_channel *channel, struct kxfer_arrived *arriv
 	spin_lock_bh(&lane->lock);
 	channel->beginning = false;
 	if (arrived->eager)
-		post_again(container_of(arrived, struct kxfer_recv, arrived));
+		kxfer_recv_post_again(container_of(arrived, struct kxfer_recv, arrived));
 }
 
 /*
@@ -364,7 +187,7 @@ static const char *accept_answer(struct kxfer_recv *recv,
 	request->status = kxfer_wire_errno(be16_to_cpu(header->status));
 	request->answer_length = request->status ? 0 : be16_to_cpu(header->length);
 	memcpy(request->answer, header + 1, request->answer_length);
-	post_again(recv);
+	kxfer_recv_post_again(recv);
 	spin_unlock_bh(&lane->lock);
 
 	if (verdict == KXFER_ANSWER_WANTED) {
@@ -395,7 +218,7 @@ static const char *accept_request(struct kxfer_recv *recv,
 	reply->arrived.ready = verdict == KXFER_ARRIVAL_START;
 	if (!kxfer_lane_is_control(lane))
 		list_add_tail(&reply->arrived.node, &channel->arrivals);
-	post_again(recv);
+	kxfer_recv_post_again(recv);
 	spin_unlock_bh(&lane->lock);
 	if (verdict == KXFER_ARRIVAL_START)
 		begin(reply);
@@ -471,7 +294,7 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	WRITE_ONCE(lane->heard_ns, ktime_get_ns());
 	WRITE_ONCE(lane->nr_completions, lane->nr_completions + 1);
-	ib_dma_sync_single_for_cpu(channel_ibdev(recv->channel), recv->dma, recv->room,
+	ib_dma_sync_single_for_cpu(kxfer_channel_ibdev(recv->channel), recv->dma, recv->room,
 				   DMA_BIDIRECTIONAL);
 	wrong = accept_message(recv, wc);
 	if (wrong)
@@ -491,7 +314,7 @@ static void init_slots(struct kxfer_channel *channel)
 		request->index = i;
 		request->message = memory;
 		request->dma = dma;
-		request->cqe.done = request_sent;
+		request->cqe.done = kxfer_request_send_done;
 		request->answer = copies;
 		init_completion(&request->done);
 	}
@@ -568,22 +391,12 @@ int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 	if (!channel->memory || !channel->copies || !channel->requests ||
 	    !channel->replies || !channel->recvs)
 		return -ENOMEM;
-	ret = kxfer_device_map(channel_ibdev(channel), channel->memory,
+	ret = kxfer_device_map(kxfer_channel_ibdev(channel), channel->memory,
 			       channel->memory_bytes, DMA_BIDIRECTIONAL,
 			       &channel->memory_dma);
 	if (!ret)
 		init_slots(channel);
 	return ret;
-}
-
-static void unmap_recvs(struct kxfer_channel *channel)
-{
-	u32 i;
-
-	for (i = 0; i < channel->nr_recvs; i++)
-		if (channel->recvs[i].page)
-			ib_dma_unmap_single(channel_ibdev(channel), channel->recvs[i].dma,
-					    KXFER_MESSAGE_EAGER_MAX, DMA_BIDIRECTIONAL);
 }
 
 /* Handle eager messages that have arrived. Requests before them end with the link. */
@@ -630,8 +443,8 @@ void kxfer_channel_stop(struct kxfer_channel *channel)
 		if (waiting)
 			deliver_answer(request);
 	}
-	unmap_recvs(channel);
-	ib_dma_unmap_single(channel_ibdev(channel), channel->memory_dma,
+	kxfer_recv_unmap_all(channel);
+	ib_dma_unmap_single(kxfer_channel_ibdev(channel), channel->memory_dma,
 			    channel->memory_bytes, DMA_BIDIRECTIONAL);
 	channel->memory_dma = 0;
 }
@@ -639,294 +452,11 @@ void kxfer_channel_stop(struct kxfer_channel *channel)
 /** kxfer_channel_destroy() - free memory; no slot is held any more */
 void kxfer_channel_destroy(struct kxfer_channel *channel)
 {
-	u32 i;
-
-	for (i = 0; channel->recvs && i < channel->nr_recvs; i++)
-		if (channel->recvs[i].page)
-			__free_page(channel->recvs[i].page);
-	kfree(channel->recvs);
+	kxfer_recv_free_all(channel);
 	kfree(channel->replies);
 	kfree(channel->requests);
 	kvfree(channel->copies);
 	kfree(channel->memory);
-}
-
-/**
- * kxfer_channel_get_locked() - take a free request slot
- * @channel: channel to search
- *
- * Called with the lane's lock held. Slot 0 of a control QP is kept for PING.
- * Return: the slot or NULL.
- */
-struct kxfer_request *kxfer_channel_get_locked(struct kxfer_channel *channel)
-{
-	u32 i = kxfer_lane_is_control(channel->lane) ? KXFER_WIRE_PING_SLOT + 1 : 0;
-
-	lockdep_assert_held(&channel->lane->lock);
-	if (!channel->lane->open)
-		return NULL;
-	for (; i < channel->nr_slots; i++)
-		if (take_locked(&channel->requests[i]))
-			return &channel->requests[i];
-	return NULL;
-}
-
-/** kxfer_channel_get() - take a free request slot; does not sleep. Return: the slot or NULL */
-struct kxfer_request *kxfer_channel_get(struct kxfer_channel *channel)
-{
-	struct kxfer_request *request;
-
-	spin_lock_bh(&channel->lane->lock);
-	request = kxfer_channel_get_locked(channel);
-	spin_unlock_bh(&channel->lane->lock);
-	return request;
-}
-
-/** kxfer_channel_get_ping() - take the slot kept for PING. Return: NULL if busy or closed */
-struct kxfer_request *kxfer_channel_get_ping(struct kxfer_channel *channel)
-{
-	struct kxfer_request *request = &channel->requests[KXFER_WIRE_PING_SLOT];
-
-	spin_lock_bh(&channel->lane->lock);
-	if (!channel->lane->open || !take_locked(request))
-		request = NULL;
-	spin_unlock_bh(&channel->lane->lock);
-	return request;
-}
-
-/** kxfer_channel_put() - let go of a slot; the slot is free once its SEND has completed */
-void kxfer_channel_put(struct kxfer_request *request)
-{
-	struct kxfer_channel *channel = request->channel;
-	bool freed, handed;
-
-	spin_lock_bh(&channel->lane->lock);
-	freed = kxfer_request_put(&request->slot);
-	handed = freed && hand_on_locked(request);
-	spin_unlock_bh(&channel->lane->lock);
-	if (freed)
-		slot_freed(channel, handed);
-}
-
-/**
- * kxfer_channel_post_locked() - send a request; called with the lane's lock held
- * @request: slot, from one of the kxfer_channel_get*() functions or kxfer_channel_ask()
- * @type: enum kxfer_wire_type
- * @payload: copied; NULL: it was written to kxfer_channel_request_payload()
- * @length: bytes of the payload
- *
- * Return: 0, or an error after which the slot has to be put and the link is
- * broken: no answer will be delivered.
- */
-int kxfer_channel_post_locked(struct kxfer_request *request, u8 type,
-			      const void *payload, u32 length)
-{
-	struct kxfer_channel *channel = request->channel;
-	struct kxfer_wire_header *message = request->message;
-	u64 sequence = channel->next_sequence + 1;
-	int ret;
-
-	if (!channel->lane->open)
-		return -ECONNRESET;
-	if (WARN_ON_ONCE(sizeof(*message) + length > channel->max_bytes))
-		return -EMSGSIZE;
-	channel->next_sequence = sequence;
-	*message = (struct kxfer_wire_header) {
-		.type = type,
-		.slot = request->index,
-		.length = cpu_to_be16(length),
-		.sequence = cpu_to_be64(sequence),
-	};
-	if (payload)
-		memcpy(message + 1, payload, length);
-	kxfer_request_posted(&request->slot, type, sequence);
-	request->sent_ns = ktime_get_ns();
-	request->acked_ns = 0;
-	ret = post_send(channel, &request->cqe, request->dma, message);
-	if (ret)
-		kxfer_request_not_posted(&request->slot);
-	return ret;
-}
-
-/** kxfer_channel_post() - kxfer_channel_post_locked() that takes the lock */
-int kxfer_channel_post(struct kxfer_request *request, u8 type,
-		       const void *payload, u32 length)
-{
-	int ret;
-
-	spin_lock_bh(&request->channel->lane->lock);
-	ret = kxfer_channel_post_locked(request, type, payload, length);
-	spin_unlock_bh(&request->channel->lane->lock);
-	return ret;
-}
-
-/* Take a free slot if there are no other waiters, else join the waiters. */
-static void queue_for_slot(struct kxfer_channel *channel, struct kxfer_waiter *waiter)
-{
-	lockdep_assert_held(&channel->lane->lock);
-	if (list_empty(&channel->waiters))
-		waiter->request = kxfer_channel_get_locked(channel);
-	if (!waiter->request)
-		list_add_tail(&waiter->node, &channel->waiters);
-}
-
-/**
- * kxfer_channel_ask() - take a free request slot, or queue for one without sleeping
- * @channel: channel to search
- * @waiter: waiter with a work; at first in no list and without a slot
- *
- * Return: a slot; or NULL: @waiter is queued, and its work is queued when it has a slot,
- * unless the lane is closed first.
- */
-struct kxfer_request *kxfer_channel_ask(struct kxfer_channel *channel,
-					struct kxfer_waiter *waiter)
-{
-	struct kxfer_request *request;
-
-	spin_lock_bh(&channel->lane->lock);
-	if (!waiter->request && list_empty(&waiter->node) && channel->lane->open)
-		queue_for_slot(channel, waiter);
-	request = waiter->request;
-	waiter->request = NULL;
-	spin_unlock_bh(&channel->lane->lock);
-	return request;
-}
-
-/** kxfer_channel_leave() - undo kxfer_channel_ask(): leave the queue, put a slot handed over */
-void kxfer_channel_leave(struct kxfer_channel *channel, struct kxfer_waiter *waiter)
-{
-	struct kxfer_request *request;
-
-	spin_lock_bh(&channel->lane->lock);
-	list_del_init(&waiter->node);
-	request = waiter->request;
-	waiter->request = NULL;
-	spin_unlock_bh(&channel->lane->lock);
-	if (request)
-		kxfer_channel_put(request);
-}
-
-static struct kxfer_request *leave_queue(struct kxfer_channel *channel,
-					 struct kxfer_waiter *waiter)
-{
-	spin_lock_bh(&channel->lane->lock);
-	if (!waiter->request)
-		list_del(&waiter->node);
-	spin_unlock_bh(&channel->lane->lock);
-	return waiter->request;
-}
-
-static bool given_or_closed(struct kxfer_channel *channel, struct kxfer_waiter *waiter)
-{
-	return READ_ONCE(waiter->request) || !READ_ONCE(channel->lane->open);
-}
-
-static struct kxfer_request *wait_for_slot(struct kxfer_channel *channel,
-					   unsigned long *left,
-					   enum kxfer_wait wait)
-{
-	struct kxfer_waiter waiter = {};
-	struct kxfer_request *request;
-	long ret;
-
-	spin_lock_bh(&channel->lane->lock);
-	queue_for_slot(channel, &waiter);
-	spin_unlock_bh(&channel->lane->lock);
-	if (wait == KXFER_WAIT_KILLABLE)
-		ret = kxfer_wait_event_timeout(channel->wait,
-					       given_or_closed(channel, &waiter), *left);
-	else
-		ret = wait_event_timeout(channel->wait,
-					 given_or_closed(channel, &waiter), *left);
-	request = leave_queue(channel, &waiter);
-	if (request) {
-		*left = max(ret, 1L);
-		return request;
-	}
-	if (ret > 0)
-		return ERR_PTR(-ECONNRESET);
-	return ERR_PTR(ret ? -EINTR : -ETIMEDOUT);
-}
-
-static long wait_for_done(struct kxfer_request *request, unsigned long timeout,
-			  enum kxfer_wait wait)
-{
-	if (wait == KXFER_WAIT_KILLABLE)
-		return kxfer_wait_for_completion_timeout(&request->done, timeout);
-	return wait_for_completion_timeout(&request->done, timeout);
-}
-
-/* Return: 0: the answer is there; else -errno, and the slot has been given up. */
-static int wait_for_answer(struct kxfer_request *request, unsigned long left,
-			   enum kxfer_wait wait)
-{
-	bool abandoned;
-	long ret;
-
-	do {
-		unsigned long some = min(left, msecs_to_jiffies(NUDGE_MS) + 1);
-
-		ret = wait_for_done(request, some, wait);
-		left -= some;
-		if (!ret)
-			kxfer_iwarp_nudge(request->channel->lane);
-	} while (!ret && left);
-	if (ret > 0)
-		return 0;
-	spin_lock_bh(&request->channel->lane->lock);
-	abandoned = kxfer_request_abandon(&request->slot);
-	spin_unlock_bh(&request->channel->lane->lock);
-	if (!abandoned)
-		return 0;
-	return ret ? -EINTR : -ETIMEDOUT;
-}
-
-/**
- * kxfer_channel_call() - send a request and wait for its answer
- * @channel: channel of a link on which the caller holds a reference
- * @type: enum kxfer_wire_type
- * @payload: payload to copy
- * @length: bytes of @payload
- * @answer: where the answer's payload goes, or NULL
- * @answer_length: in: bytes of room at @answer; out: bytes of the answer; or NULL
- * @timeout_ms: limit for the slot and the answer together
- * @wait: whether a fatal signal ends the waiting (base/wait.h)
- *
- * Return: 0; the peer's refusal as -errno; -ETIMEDOUT, -EINTR (fatal signal),
- * -ECONNRESET; -EPROTO if the answer is longer than the room, which is 0 if
- * @answer_length is NULL.
- */
-int kxfer_channel_call(struct kxfer_channel *channel, u8 type,
-		       const void *payload, u32 length, void *answer,
-		       u32 *answer_length, unsigned int timeout_ms,
-		       enum kxfer_wait wait)
-{
-	unsigned long left = msecs_to_jiffies(timeout_ms) + 1;
-	u32 room = answer_length ? *answer_length : 0;
-	struct kxfer_request *request;
-	int ret;
-
-	request = wait_for_slot(channel, &left, wait);
-	if (IS_ERR(request))
-		return PTR_ERR(request);
-	ret = kxfer_channel_post(request, type, payload, length);
-	if (ret) {
-		kxfer_channel_put(request);
-		return -ECONNRESET;
-	}
-	kxfer_delay(CHANNEL_CALL);
-	ret = wait_for_answer(request, left, wait);
-	if (ret)
-		return ret;
-	ret = request->status;
-	if (!ret && request->answer_length > room)
-		ret = -EPROTO;
-	if (!ret && answer_length) {
-		memcpy(answer, request->answer, request->answer_length);
-		*answer_length = request->answer_length;
-	}
-	kxfer_channel_put(request);
-	return ret;
 }
 
 static bool older(u64 since_ns, u64 now_ns, unsigned int ms)
@@ -958,7 +488,8 @@ bool kxfer_channel_overdue_locked(const struct kxfer_channel *channel,
 		overdue = (reply->slot.sending && older(reply->posted_ns, now, sent_ms)) ||
 			  (request->slot.sending && older(request->sent_ns, now, sent_ms)) ||
 			  (request->slot.waiting && request->acked_ns &&
-			   !is_ping_slot(request) && older(request->acked_ns, now, arrived_ms));
+			   !kxfer_request_is_ping(request) &&
+			   older(request->acked_ns, now, arrived_ms));
 	}
 	return overdue;
 }
@@ -972,12 +503,6 @@ bool kxfer_channel_idle_locked(const struct kxfer_channel *channel)
 		if (channel->requests[i].slot.busy)
 			return false;
 	return true;
-}
-
-/** kxfer_channel_request_payload() - where the slot's owner writes the payload of a request */
-void *kxfer_channel_request_payload(struct kxfer_request *request)
-{
-	return request->message + 1;
 }
 
 /** kxfer_channel_payload() - where a handler writes its answer */
@@ -1008,7 +533,7 @@ void kxfer_channel_answer(struct kxfer_reply *reply,
 	spin_lock_bh(&channel->lane->lock);
 	kxfer_reply_posted(&reply->slot);
 	reply->posted_ns = ktime_get_ns();
-	ret = post_send(channel, &reply->cqe, reply->dma, reply->message);
+	ret = kxfer_channel_send_locked(channel, &reply->cqe, reply->dma, reply->message);
 	spin_unlock_bh(&channel->lane->lock);
 	if (ret)
 		kxfer_link_fail(channel->lane->link, -ECONNRESET);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Messages on a lane: request slots and their answers. See channel.c. */
+/* Messages on a lane: slots of requests and answers, and RECVs. See channel.c. */
 #ifndef KXFER_CHANNEL_H
 #define KXFER_CHANNEL_H
 
@@ -203,10 +203,26 @@ static inline u32 kxfer_channel_sends(u32 nr_slots)
 
 int kxfer_channel_init(struct kxfer_channel *channel, struct kxfer_lane *lane,
 		       u32 nr_slots, u32 nr_eager, u32 max_bytes);
-int kxfer_channel_post_recvs(struct kxfer_channel *channel);
-bool kxfer_channel_grow(struct kxfer_channel *channel);
 void kxfer_channel_stop(struct kxfer_channel *channel);
 void kxfer_channel_destroy(struct kxfer_channel *channel);
+struct ib_device *kxfer_channel_ibdev(const struct kxfer_channel *channel);
+int kxfer_channel_send_locked(struct kxfer_channel *channel, struct ib_cqe *cqe, u64 dma,
+			      struct kxfer_wire_header *message);
+bool kxfer_channel_overdue_locked(const struct kxfer_channel *channel,
+				  unsigned int arrived_ms, unsigned int sent_ms);
+bool kxfer_channel_idle_locked(const struct kxfer_channel *channel);
+void *kxfer_channel_payload(struct kxfer_reply *reply);
+void kxfer_channel_answer(struct kxfer_reply *reply,
+			  enum kxfer_wire_status status, u32 length);
+
+/* recv.c */
+int kxfer_channel_post_recvs(struct kxfer_channel *channel);
+bool kxfer_channel_grow(struct kxfer_channel *channel);
+void kxfer_recv_post_again(struct kxfer_recv *recv);
+void kxfer_recv_unmap_all(struct kxfer_channel *channel);
+void kxfer_recv_free_all(struct kxfer_channel *channel);
+
+/* request.c */
 
 /* How a caller of kxfer_channel_call() waits. */
 enum kxfer_wait {
@@ -226,15 +242,11 @@ int kxfer_channel_post(struct kxfer_request *request, u8 type,
 int kxfer_channel_post_locked(struct kxfer_request *request, u8 type,
 			      const void *payload, u32 length);
 void kxfer_channel_put(struct kxfer_request *request);
-bool kxfer_channel_idle_locked(const struct kxfer_channel *channel);
 struct kxfer_request *kxfer_channel_ask(struct kxfer_channel *channel,
 					struct kxfer_waiter *waiter);
 void kxfer_channel_leave(struct kxfer_channel *channel, struct kxfer_waiter *waiter);
-bool kxfer_channel_overdue_locked(const struct kxfer_channel *channel,
-				  unsigned int arrived_ms, unsigned int sent_ms);
 void *kxfer_channel_request_payload(struct kxfer_request *request);
-void *kxfer_channel_payload(struct kxfer_reply *reply);
-void kxfer_channel_answer(struct kxfer_reply *reply,
-			  enum kxfer_wire_status status, u32 length);
+bool kxfer_request_is_ping(const struct kxfer_request *request);
+void kxfer_request_send_done(struct ib_cq *cq, struct ib_wc *wc);
 
 #endif /* KXFER_CHANNEL_H */

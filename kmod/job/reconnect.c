@@ -8,7 +8,8 @@
  *
  * A target is granted again if its name leads to the same export: of the same node since its module
  * was loaded, the same number there, the same length and rights. Else its jobs end with
- * -EKEYREVOKED.
+ * -EKEYREVOKED. The length of a mailbox is that of its longest message, which depends on the
+ * devices of the link, so it may be another: a waiting message that is longer ends with -EMSGSIZE.
  *
  * Several paths (path.c). When a link breaks the next path is tried, and each at once until all
  * were. Then comes a pause. While the link goes over another path than the first, the work tries

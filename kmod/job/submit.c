@@ -123,6 +123,15 @@ static struct kxfer_region *find_region(struct kxfer_session *session, u32 id)
 	return region;
 }
 
+/* Whether a link has what a job wants of it beside room. Return: 0 or -EOPNOTSUPP. */
+static int check_link(const struct kxfer_link *link, u32 op, u32 flags)
+{
+	if ((kxfer_op_is_atomic(op) && !link->dev->atomic) ||
+	    (flags & KXFER_JOB_F_WAIT && !(link->features & KXFER_WIRE_FEATURE_WAIT)))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
 /* Called with the session's lock held for reading. */
 static int bind_target(struct kxfer_active_job *job, const struct kxfer_job *user)
 {
@@ -132,10 +141,9 @@ static int bind_target(struct kxfer_active_job *job, const struct kxfer_job *use
 
 	if (!target)
 		return -ENOENT;
-	if ((right == KXFER_RIGHT_ATOMIC && !target->link->dev->atomic) ||
-	    (user->flags & KXFER_JOB_F_WAIT &&
-	     !(target->link->features & KXFER_WIRE_FEATURE_WAIT)))
-		return -EOPNOTSUPP;
+	ret = check_link(target->link, user->op, user->flags);
+	if (ret)
+		return ret;
 	if (!(target->rights & right))
 		return -EACCES;
 	ret = check_range(user->target_offset, user->length, target->length);
@@ -245,7 +253,8 @@ static int check_word(const struct kxfer_active_job *job)
  * @job: job on no lane, without a mapping; no other context uses it
  *
  * May sleep. The bytes that are known to be there are left out. A WRITE on iWARP completes before
- * its bytes are. Return: 0; -ENODEV: the device is going; or the error that ends the job.
+ * its bytes are. Return: 0; -ENODEV: the device is going; -EMSGSIZE: the message is too long for
+ * that link; -EOPNOTSUPP: it lacks what the job wants; or another error that ends the job.
  */
 int kxfer_submit_plan_again(struct kxfer_active_job *job)
 {
@@ -254,6 +263,11 @@ int kxfer_submit_plan_again(struct kxfer_active_job *job)
 	struct kxfer_mapping *mapping;
 	int ret;
 
+	ret = check_link(job->target->link, job->completion.op, job->flags);
+	if (!ret && job->completion.op == KXFER_OP_SEND && job->length > job->target->length)
+		ret = -EMSGSIZE;
+	if (ret)
+		return ret;
 	if (!job->region || !(transfer || kxfer_message_wants_mapping(job)))
 		return 0;
 	mapping = kxfer_mapping_get(job->region, job->target->link->dev);

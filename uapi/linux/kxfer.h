@@ -1468,7 +1468,10 @@ struct kxfer_job {
  *	-EREMOTEIO: the peer refused the work request;
  *	-EAGAIN: NOTIFY: the exporter has too many events unread; SEND: the mailbox is full;
  *	nothing was delivered;
- *	-EMSGSIZE: RECV only: the message is longer than the range, and stays;
+ *	-EMSGSIZE: RECV: the message is longer than the range, and stays; SEND: it has waited for
+ *	another link (@loss_ms), which carries no message of that length;
+ *	-EOPNOTSUPP: an atomic, or a SEND with KXFER_JOB_F_WAIT, that has waited for another link:
+ *	that has none;
  *	-ENODEV: the device is gone
  * @op: enum kxfer_op of the job
  * @submitted_ns: CLOCK_MONOTONIC when the job was accepted

@@ -524,4 +524,153 @@ TEST_F_TIMEOUT(peer, link_is_lost, 60)
 	EXPECT_EQ(NR_JOBS, none);
 }
 
+/* ---- a peer whose devices take messages of other lengths ---- */
+
+#define LONGEST		100	/* bytes, over the first link */
+#define LOSS_MS		30000
+
+FIXTURE(moved)
+{
+	struct raw_server server;
+	uint32_t longest;	/* of the grants to come */
+	bool hang_up;		/* at the next message; no link is made until the test says so */
+	int fd;
+	uint32_t region;
+	uint32_t target;
+};
+
+static int answer_by_line(struct raw_server *server, const struct kxfer_wire_header *request,
+			  const void *payload, void *bytes, uint16_t *length)
+{
+	FIXTURE_DATA(moved) *self = server->context;
+	struct kxfer_wire_grant_answer *grant = bytes;
+	struct kxfer_wire_info_answer *info = bytes;
+	struct kxfer_wire_identity *identity = (void *)(info + 1);
+	int ret;
+
+	if (request->type == KXFER_WIRE_SEND && self->hang_up) {
+		self->hang_up = false;
+		server->refuse_with = sizeof(server->refusal);
+		raw_lane_close(&server->lanes[0]);
+		raw_lane_close(&server->lanes[1]);
+		return -1;
+	}
+	ret = raw_default_answer(server, request, bytes, length);
+	if (request->type == KXFER_WIRE_GRANT) {
+		grant->length = htobe64(self->longest);
+		grant->rights = htobe32(KXFER_RIGHT_SEND);
+		grant->nr_keys = 0;
+	} else if (request->type == KXFER_WIRE_INFO) {
+		info->length = htobe64(self->longest);
+		identity->node = htobe64(1);
+		identity->export = htobe64(2);
+		*length = sizeof(*info) + sizeof(*identity);
+	}
+	return ret;
+}
+
+FIXTURE_SETUP(moved)
+{
+	struct kxfer_peer_open cmd = {
+		.size = sizeof(cmd),
+		.remote = kx_addr(kx_address(), kx_own_port()),
+		.timeout_ms = KX_TIMEOUT_MS,
+		.loss_ms = LOSS_MS,
+	};
+
+	self->longest = LONGEST;
+	raw_server_init(&self->server);
+	self->server.answer = answer_by_line;
+	self->server.context = self;
+	self->server.welcome.features = htobe32(KXFER_WIRE_FEATURE_RESUME);
+	ASSERT_EQ(0, raw_server_start(&self->server, kx_own_port()));
+	self->fd = kx_open();
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, kx_call(self->fd, KXFER_PEER_OPEN, &cmd));
+	test_cmd_target_open(self->fd, cmd.peer, "mailbox", KXFER_RIGHT_SEND, &self->target);
+	test_cmd_region_add(self->fd, kx_alloc(2 * LONGEST), 2 * LONGEST, 0, &self->region);
+}
+
+FIXTURE_TEARDOWN(moved)
+{
+	close(self->fd);
+	raw_server_stop(&self->server);
+}
+
+/* Breaks the link. Jobs wait until other_link(). */
+static int lose_link(struct _test_data_moved *self)
+{
+	self->hang_up = true;
+	return kx_send(self->fd, self->region, 0, 1, self->target);
+}
+
+static void other_link(struct _test_data_moved *self, uint32_t longest)
+{
+	self->longest = longest;
+	self->server.refuse_with = 0;
+}
+
+static struct kxfer_job message_of(struct _test_data_moved *self, uint32_t length)
+{
+	return (struct kxfer_job) {
+		.op = KXFER_OP_SEND,
+		.region = self->region,
+		.target = self->target,
+		.length = length,
+		.user_data = length,
+	};
+}
+
+TEST_F_TIMEOUT(moved, to_a_link_of_shorter_messages, 60)
+{
+	struct kxfer_job jobs[] = { message_of(self, LONGEST / 2), message_of(self, LONGEST) };
+	struct kxfer_completion done[2];
+	uint32_t i;
+
+	ASSERT_EQ(-ECONNRESET, lose_link(self));
+	ASSERT_EQ(2, kx_submit(self->fd, jobs, 2));
+	other_link(self, LONGEST / 2);
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(1, kx_reap(self->fd, &done[i], 1, 1, LOSS_MS));
+	for (i = 0; i < 2; i++)
+		EXPECT_EQ(done[i].user_data == LONGEST ? -EMSGSIZE : 0, done[i].status);
+	EXPECT_NE(done[0].user_data, done[1].user_data);
+	EXPECT_EQ(-EMSGSIZE, kx_submit(self->fd, &jobs[1], 1));
+	EXPECT_EQ(0, kx_send(self->fd, self->region, 0, LONGEST / 2, self->target));
+}
+
+TEST_F_TIMEOUT(moved, to_a_link_of_longer_messages, 60)
+{
+	struct kxfer_job job = message_of(self, LONGEST);
+	struct kxfer_completion done;
+
+	EXPECT_EQ(-EMSGSIZE, kx_send(self->fd, self->region, 0, LONGEST + 1, self->target));
+	ASSERT_EQ(-ECONNRESET, lose_link(self));
+	ASSERT_EQ(1, kx_submit(self->fd, &job, 1));
+	other_link(self, 2 * LONGEST);
+	ASSERT_EQ(1, kx_reap(self->fd, &done, 1, 1, LOSS_MS));
+	EXPECT_EQ(0, done.status);
+	EXPECT_EQ(0, kx_send(self->fd, self->region, 0, 2 * LONGEST, self->target));
+}
+
+/* To wait for a place is of the link, too. */
+TEST_F_TIMEOUT(moved, to_a_link_on_which_no_message_waits, 60)
+{
+	struct kxfer_job job = message_of(self, 1);
+	struct kxfer_completion done;
+
+	self->server.welcome.features = htobe32(KXFER_WIRE_FEATURE_RESUME |
+						KXFER_WIRE_FEATURE_LONG | KXFER_WIRE_FEATURE_WAIT);
+	ASSERT_EQ(-ECONNRESET, lose_link(self));
+	other_link(self, LONGEST);
+	ASSERT_EQ(0, kx_send(self->fd, self->region, 0, 1, self->target));
+	self->server.welcome.features = htobe32(KXFER_WIRE_FEATURE_RESUME);
+	ASSERT_EQ(-ECONNRESET, lose_link(self));
+	job.flags = KXFER_JOB_F_WAIT;
+	ASSERT_EQ(1, kx_submit(self->fd, &job, 1));
+	other_link(self, LONGEST);
+	ASSERT_EQ(1, kx_reap(self->fd, &done, 1, 1, LOSS_MS));
+	EXPECT_EQ(-EOPNOTSUPP, done.status);
+}
+
 TEST_HARNESS_MAIN

@@ -516,6 +516,8 @@ static int open_once(struct kxfer_session *session, struct kxfer_peer *peer,
 		cmd->length = target->length;
 		cmd->content = target->content;
 		cmd->cookie = target->cookie;
+		cmd->node = target->node;
+		cmd->export_id = target->export;
 		ret = insert_target(session, target, cmd);
 	}
 	if (ret)

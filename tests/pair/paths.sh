@@ -151,6 +151,24 @@ test_round_trips_go_on_over_the_other_path() {
 	end_serve
 }
 
+# Both nodes have an export of that name and length, and neither has a cookie.
+test_addresses_of_two_nodes_are_no_paths() {
+	local put status=0
+	begin_serve inbox "inbox=mem:1M --writable --cookie 0"
+	node_begin 2 "exec kxfer serve inbox=mem:1M --writable --cookie 0 --listen $node2"
+	other=$task
+	nodes_until 30 node_has 2 "^$other  .*serving.*inbox" || fail "serve: $(node_output 2 "$other")"
+	check_do 2 "head -c 100000 /dev/urandom >/tmp/small"
+	node_begin 2 "kxfer put --via $node2 /tmp/small $node1/inbox"
+	put=$(node_wait 2 "$task" 60 2>&1) || status=$?
+	note_lines "$put"
+	[ $status -ne 0 ] || fail "a put went to two nodes"
+	[[ $put == *"does not lead to the same export"* ]] || fail "it does not say why"
+	node_signal 2 "$other" TERM
+	check_end 2 "$other" 30 serve
+	end_serve
+}
+
 has_changed() { [ "$(path_changes)" -gt "$1" ]; }
 
 run_tests 2

@@ -1228,6 +1228,10 @@ struct kxfer_peer_list {
  * @cookie: out: value that the owner gave with the export, as the peer's kernel says
  * @word: of a mailbox: any value, which the receiver finds in struct kxfer_message of each
  *	message that is sent to this target; else 0 (EINVAL if memory is opened)
+ * @node: out: number of the peer's node since its module was loaded, as its kernel says; 0: not
+ *	known, because the peer was opened without @loss_ms
+ * @export_id: out: number of the export there, which no other has had since then; 0: not known. So
+ *	two targets are of one export if both numbers are the same, whatever path leads there
  *
  * ENOENT: no such export; EACCES: the rules of the export refuse, or the export lacks a
  * right asked for; EOPNOTSUPP: the peer's device sees memory through bounce buffers
@@ -1248,6 +1252,8 @@ struct kxfer_target_open {
 	struct kxfer_content content;
 	__aligned_u64 cookie;
 	__aligned_u64 word;
+	__aligned_u64 node;
+	__aligned_u64 export_id;
 };
 
 #define KXFER_TARGET_OPEN	_IO(KXFER_TYPE, KXFER_CMD_TARGET_OPEN)

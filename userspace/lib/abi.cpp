@@ -27,4 +27,4 @@ static_assert(sizeof(kxfer_query) == 104);
 static_assert(sizeof(kxfer_rule) == 112);
 static_assert(sizeof(kxfer_submit) == 64);
 static_assert(sizeof(kxfer_target_info) == 96);
-static_assert(sizeof(kxfer_target_open) == 168);
+static_assert(sizeof(kxfer_target_open) == 184);

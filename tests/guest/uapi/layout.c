@@ -427,7 +427,9 @@ TEST(layout_of_target_open)
 	MEMBER(kxfer_target_open, content, 104);
 	MEMBER(kxfer_target_open, cookie, 152);
 	MEMBER(kxfer_target_open, word, 160);
-	SIZE(kxfer_target_open, 168);
+	MEMBER(kxfer_target_open, node, 168);
+	MEMBER(kxfer_target_open, export_id, 176);
+	SIZE(kxfer_target_open, 184);
 }
 
 TEST(layout_of_target_info)

@@ -318,6 +318,56 @@ TEST_F(target, of_an_older_caller_tells_no_cookie)
 
 /* ---- the built-in export ---- */
 
+static int open_peer_with_loss(struct kx_pair *pair, uint32_t *id)
+{
+	struct kxfer_peer_open cmd = {
+		.size = sizeof(cmd),
+		.remote = kx_addr(kx_address(), KXFER_PORT),
+		.timeout_ms = KX_TIMEOUT_MS,
+		.loss_ms = 1000,
+	};
+	int ret = kx_call(pair->client, KXFER_PEER_OPEN, &cmd);
+
+	*id = cmd.peer;
+	return ret;
+}
+
+TEST_F(target, tells_which_export_it_is_of)
+{
+	struct kxfer_target_open first, again, ping;
+
+	ASSERT_EQ(0, open_peer_with_loss(&self->pair, &self->cmd.peer));
+	first = again = ping = self->cmd;
+	memset(ping.name, 0, sizeof(ping.name));
+	strcpy((char *)ping.name, KXFER_PING_NAME);
+	ASSERT_EQ(0, open_target(self->pair.client, &first));
+	EXPECT_NE(0, first.node);
+	EXPECT_NE(0, first.export_id);
+	ASSERT_EQ(0, open_peer_with_loss(&self->pair, &again.peer));
+	ASSERT_EQ(0, open_target(self->pair.client, &again));
+	EXPECT_EQ(first.node, again.node);
+	EXPECT_EQ(first.export_id, again.export_id);
+	ASSERT_EQ(0, open_target(self->pair.client, &ping));
+	EXPECT_EQ(first.node, ping.node);
+	EXPECT_NE(first.export_id, ping.export_id);
+	/* Another one of that name. */
+	test_cmd_export_del(self->pair.server, self->pair.export_id);
+	ASSERT_EQ(0, kx_export_add(self->pair.server, self->pair.server_region, 0, LENGTH,
+				   KXFER_RIGHT_ALL, self->pair.name, &self->pair.export_id));
+	ASSERT_EQ(0, open_target(self->pair.client, &again));
+	EXPECT_EQ(first.node, again.node);
+	EXPECT_NE(first.export_id, again.export_id);
+}
+
+TEST_F(target, of_a_peer_without_loss_does_not_tell_which_export_it_is_of)
+{
+	self->cmd.node = 1;
+	self->cmd.export_id = 1;
+	ASSERT_EQ(0, open_target(self->pair.client, &self->cmd));
+	EXPECT_EQ(0, self->cmd.node);
+	EXPECT_EQ(0, self->cmd.export_id);
+}
+
 TEST_F(target, of_ping_is_read_only_and_as_described)
 {
 	uint32_t i, wrong = 0;

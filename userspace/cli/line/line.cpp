@@ -66,11 +66,6 @@ milliseconds left_of(const Deadline& deadline) {
     return milliseconds(deadline.ns() > now ? (deadline.ns() - now) / 1000000 + 1 : 1);
 }
 
-// `kxfer serve` gives each export a random cookie.
-bool is_same_export(const Target& one, const Target& other) {
-    return one.length() == other.length() && one.cookie() == other.cookie();
-}
-
 std::string seconds_text(milliseconds time) {
     return fmt::format("{:.1f} s", std::chrono::duration<double>(time).count());
 }
@@ -118,7 +113,7 @@ tl::expected<void, Failure> Line::open_ways() {
         TRY_SET(auto peer, connect_in(connection_.session, remote_.peer, common_, first));
         Connection connection{connection_.session, std::move(peer)};
         TRY_SET(auto target, open_(connection, common_));
-        if (!is_same_export(target_, target))
+        if (!target_.same_export(target))
             return failed(
                 Error(common_.via[first - 1].text(), "does not lead to the same export as", 0,
                       "give only addresses of one node: --via",

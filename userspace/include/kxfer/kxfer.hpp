@@ -267,6 +267,11 @@ class Target : public detail::Owned<uint32_t, kxfer_target_destroy> {
     uint32_t rights() const { return opened_.granted; }
     const kxfer_content& content() const { return opened_.content; }
     uint64_t cookie() const { return opened_.cookie; } // the owner's; 0: none
+    // Whether both are of one export. Known only of peers with `loss`.
+    bool same_export(const Target& other) const {
+        return opened_.node != 0 && opened_.node == other.opened_.node &&
+               opened_.export_id == other.opened_.export_id;
+    }
     std::string name() const { return text_of(opened_.name); }
 
     // Asks the peer; min_generation != 0: waits until the generation is that or more.

@@ -150,6 +150,22 @@ test_a_path_that_does_not_answer_is_passed_over() {
 	expect_stderr "nothing listens there"
 }
 
+# Three of four addresses are silent. Over each path the module tries them in turn.
+test_silent_paths_share_one_timeout() {
+	random_file small 1000
+	serve small --listen "$peer:7500"
+	began=$(date +%s)
+	expect 0 kxfer get --timeout 8 --via 10.77.0.97,10.77.0.98,10.77.0.99 "$peer:7500/small" got
+	took=$(($(date +%s) - began))
+	[ $took -le 10 ] || fail "it took $took s"
+	expect_equal_files small got
+	began=$(date +%s)
+	expect 1 kxfer get --timeout 4 --via 10.77.0.97,10.77.0.98 10.77.0.99:7500/small got2
+	took=$(($(date +%s) - began))
+	[ $took -le 6 ] || fail "it took $took s"
+	expect_stderr "no answer within"
+}
+
 test_a_get_goes_on_over_breaks_one_after_the_other() {
 	large_file
 	serve file

@@ -19,6 +19,13 @@ std::string check_in_flight(const std::string& text) {
 
 } // namespace
 
+std::chrono::milliseconds time_until(const Deadline& deadline) {
+    using std::chrono::milliseconds;
+    const uint64_t now = kxfer_clock_ns();
+    if (deadline.ns() == 0) return milliseconds::max();
+    return milliseconds(deadline.ns() > now ? (deadline.ns() - now) / 1000000 + 1 : 1);
+}
+
 void add_patience_options(CLI::App& command, PatienceOptions& patience) {
     command
         .add_option("--silence", patience.silence_seconds,

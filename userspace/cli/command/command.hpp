@@ -9,6 +9,7 @@
 // Parsing only selects the command: Program::run runs after all was parsed.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -49,6 +50,9 @@ struct PatienceOptions {
 // --silence and --ack-timeout
 void add_patience_options(CLI::App& command, PatienceOptions& patience);
 
+// At least 1 ms: a call takes no less.
+std::chrono::milliseconds time_until(const Deadline& deadline);
+
 // For commands that talk with a peer.
 struct CommonOptions {
     std::string device;
@@ -58,12 +62,16 @@ struct CommonOptions {
     // How long jobs wait for another of these; none: --timeout.
     std::optional<std::chrono::milliseconds> loss;
     double timeout_seconds = 10;
+    // Until when several calls, each of --timeout at the most, have to be over.
+    Deadline until = Deadline::never();
     PatienceOptions patience;
     uint64_t in_flight = 0; // bytes; 0: the module's choice
 
     std::chrono::milliseconds timeout() const {
         return std::chrono::milliseconds(static_cast<int64_t>(timeout_seconds * 1000));
     }
+    // What the next call may take.
+    std::chrono::milliseconds call_timeout() const { return std::min(timeout(), time_until(until)); }
     uint32_t in_flight_kib() const { return static_cast<uint32_t>(in_flight / 1024); }
 };
 

@@ -24,8 +24,8 @@ std::string listen_command(const Peer& peer) {
     return peer.port == KXFER_PORT ? "kxfer listen add " + peer.host : "kxfer listen add " + peer.text();
 }
 
-std::string no_answer(const CommonOptions& common) {
-    return fmt::format("no answer within {:g} s", common.timeout_seconds);
+std::string no_answer(std::chrono::milliseconds timeout) {
+    return fmt::format("no answer within {:g} s", std::chrono::duration<double>(timeout).count());
 }
 
 std::string unreachable_hint(const Peer& peer, const CommonOptions& common) {
@@ -81,7 +81,8 @@ void explain_no_device(Error& error, const Peer& peer) {
         error.hint = fmt::format("this node is reached by {}", fmt::join(own, ", "));
 }
 
-Failure connect_failure(Error error, const Peer& peer, const CommonOptions& common) {
+Failure connect_failure(Error error, const Peer& peer, const CommonOptions& common,
+                        std::chrono::milliseconds timeout) {
     if (error.number == EINTR && interrupted()) return interrupt_failure(error.what, error.on);
     switch (error.number) {
     case ECONNREFUSED:
@@ -105,7 +106,7 @@ Failure connect_failure(Error error, const Peer& peer, const CommonOptions& comm
                      "an ended connection for a minute)";
         break;
     case ETIMEDOUT:
-        error.why = no_answer(common);
+        error.why = no_answer(timeout);
         error.hint = no_answer_hint(peer);
         break;
     case EPROTONOSUPPORT:
@@ -164,6 +165,7 @@ tl::expected<kxfer::Peer, Failure> connect_over(Session& session, const Peer& pe
     const kxfer_addr remote = paths.front().remote;
     paths.erase(paths.begin());
     options.via = std::move(paths);
+    options.timeout = common.call_timeout();
     options.loss = std::max(common.loss.value_or(common.timeout()), shortest_loss);
     auto connected = session.connect(remote, options);
     if (connected) return std::move(*connected);
@@ -173,7 +175,7 @@ tl::expected<kxfer::Peer, Failure> connect_over(Session& session, const Peer& pe
                             "it does not know of several paths, a device lacks what is needed, or this "
                             "network namespace cannot connect"));
     // The module tries one after the other, and says why the last one failed.
-    Failure failure = connect_failure(std::move(connected.error()), peers.back(), common);
+    Failure failure = connect_failure(std::move(connected.error()), peers.back(), common, options.timeout);
     failure.error.on = fmt::format("{}, the last of {} addresses", peers.back().text(), peers.size());
     return tl::make_unexpected(std::move(failure));
 }
@@ -181,7 +183,7 @@ tl::expected<kxfer::Peer, Failure> connect_over(Session& session, const Peer& pe
 // A hint with the exports to choose from, or with the command if they cannot be listed.
 std::string exports_hint(Connection& connection, const Remote& remote, const CommonOptions& common) {
     const std::string command = "see: kxfer ls " + remote.peer.text();
-    const auto exports = connection.peer.exports(common.timeout());
+    const auto exports = connection.peer.exports(common.call_timeout());
     if (!exports) return command;
     std::vector<std::string> names;
     for (const kxfer_peer_export& one : *exports) names.push_back(text_of(one.name));
@@ -217,19 +219,19 @@ tl::expected<kxfer::Peer, Failure> connect_in(Session& session, const Peer& peer
     options.device = common.device;
     options.key = common.key;
     options.tos = common.tos;
-    options.timeout = common.timeout();
     options.patience = common.patience.patience();
     options.in_flight_kib = common.in_flight_kib();
     if (!common.via.empty()) return connect_over(session, peer, common, first, std::move(options));
     TRY_SET(const auto addresses, resolve(peer));
     Error error;
     for (const kxfer_addr& address : addresses) {
+        options.timeout = common.call_timeout();
         auto connected = session.connect(address, options);
         if (connected) return std::move(*connected);
         error = std::move(connected.error());
         if (interrupted()) break;
     }
-    return tl::make_unexpected(connect_failure(std::move(error), peer, common));
+    return tl::make_unexpected(connect_failure(std::move(error), peer, common, options.timeout));
 }
 
 Failure target_failure(Error error, const Remote& remote, const CommonOptions& common) {
@@ -248,7 +250,7 @@ Failure target_failure(Error error, const Remote& remote, const CommonOptions& c
         error.why = "the peer's device refused the access";
         break;
     case ETIMEDOUT:
-        error.why = no_answer(common);
+        error.why = no_answer(common.timeout());
         error.hint = fmt::format("see: kxfer ping {}; --timeout gives it longer", remote.peer.text());
         break;
     case ENODEV:
@@ -263,10 +265,12 @@ Failure target_failure(Error error, const Remote& remote, const CommonOptions& c
 
 tl::expected<Target, Failure> open_target(Connection& connection, const Remote& remote, uint32_t rights,
                                           const CommonOptions& common) {
-    auto target = connection.peer.open_target(remote.name, rights, common.timeout());
+    const auto timeout = common.call_timeout();
+    auto target = connection.peer.open_target(remote.name, rights, timeout);
     if (target) return std::move(*target);
     Failure failure = target_failure(std::move(target.error()), remote, common);
     Error& error = failure.error;
+    if (error.number == ETIMEDOUT) error.why = no_answer(timeout);
     if (error.number == ENOENT) {
         error.why = "the peer has no such export";
         error.hint = exports_hint(connection, remote, common);

@@ -61,11 +61,6 @@ milliseconds some_of(milliseconds pause) {
     return milliseconds(std::uniform_int_distribution<int64_t>(pause.count() / 2, pause.count())(random));
 }
 
-milliseconds left_of(const Deadline& deadline) {
-    const uint64_t now = kxfer_clock_ns();
-    return milliseconds(deadline.ns() > now ? (deadline.ns() - now) / 1000000 + 1 : 1);
-}
-
 std::string seconds_text(milliseconds time) {
     return fmt::format("{:.1f} s", std::chrono::duration<double>(time).count());
 }
@@ -87,17 +82,21 @@ bool Line::is_break(int number) const {
 
 tl::expected<Line, Failure> Line::open(const Remote& remote, const CommonOptions& common, Open open,
                                        Output& out, Owner owner) {
-    TRY_SET(auto connection, connect(remote.peer, common));
-    auto target = open(connection, common);
+    // Of the addresses of a name each has its own --timeout, because one may be of no use.
+    CommonOptions limited = common;
+    if (!common.via.empty()) limited.until = Deadline(common.timeout());
+    TRY_SET(auto connection, connect(remote.peer, limited));
+    auto target = open(connection, limited);
     const bool broke =
         !target && (target.error().error.number == ECONNRESET || target.error().error.number == ENODEV);
     if (!target && !broke) return tl::make_unexpected(std::move(target.error()));
     Line line(remote, common, std::move(open), out, owner, std::move(connection),
               target ? std::move(*target) : Target());
     if (broke) {
+        line.deadline_ = limited.until;
         TRY(line.connect_again(std::move(target.error())));
     } else {
-        TRY(line.open_ways());
+        TRY(line.open_ways(limited.until));
     }
     return line;
 }
@@ -107,12 +106,16 @@ const Target& Line::next_target() {
     return turn_ == 0 ? target_ : ways_[turn_ - 1].target;
 }
 
-// An address of --via may be that of another node.
-tl::expected<void, Failure> Line::open_ways() {
+// Each takes its share of the time at most: one that is silent leaves enough for the others. An address of
+// --via may be that of another node.
+tl::expected<void, Failure> Line::open_ways(const Deadline& deadline) {
+    CommonOptions limited = common_;
     for (size_t first = 1; first <= common_.via.size(); first++) {
-        TRY_SET(auto peer, connect_in(connection_.session, remote_.peer, common_, first));
+        const auto ways_left = static_cast<int64_t>(common_.via.size() - first + 1);
+        limited.until = Deadline(time_until(deadline) / ways_left);
+        TRY_SET(auto peer, connect_in(connection_.session, remote_.peer, limited, first));
         Connection connection{connection_.session, std::move(peer)};
-        TRY_SET(auto target, open_(connection, common_));
+        TRY_SET(auto target, open_(connection, limited));
         if (!target_.same_export(target))
             return failed(
                 Error(common_.via[first - 1].text(), "does not lead to the same export as", 0,
@@ -123,26 +126,29 @@ tl::expected<void, Failure> Line::open_ways() {
     return {};
 }
 
-tl::expected<void, Failure> Line::open_again() {
+tl::expected<void, Failure> Line::open_again(const Deadline& deadline) {
+    CommonOptions limited = common_;
+    limited.until = deadline;
     // In this order: a target is of its peer.
     ways_.clear();
     target_ = Target();
     connection_.peer = kxfer::Peer();
-    TRY_SET(connection_.peer, connect_in(connection_.session, remote_.peer, common_));
-    TRY_SET(target_, open_(connection_, common_));
-    return open_ways();
+    TRY_SET(connection_.peer, connect_in(connection_.session, remote_.peer, limited));
+    TRY_SET(target_, open_(connection_, limited));
+    return open_ways(deadline);
 }
 
 tl::expected<void, Failure> Line::open_until(const Deadline& deadline) {
     const milliseconds timeout = common_.timeout();
     milliseconds pause = first_pause;
     for (;; pause = std::min(2 * pause, longest_pause)) {
-        const milliseconds attempt = std::clamp(left_of(deadline), shortest_attempt, longest_attempt);
-        common_.timeout_seconds = std::chrono::duration<double>(std::min(timeout, attempt)).count();
-        auto opened = open_again();
+        const milliseconds left = std::max(time_until(deadline), shortest_attempt);
+        common_.timeout_seconds =
+            std::chrono::duration<double>(std::min({timeout, left, longest_attempt})).count();
+        auto opened = open_again(Deadline(left));
         common_.timeout_seconds = std::chrono::duration<double>(timeout).count();
         if (opened || !may_pass(opened.error().error.number)) return opened;
-        if (left_of(deadline) < shortest_attempt) return opened;
+        if (time_until(deadline) < shortest_attempt) return opened;
         wait_events(-1, 0, some_of(pause));
         if (interrupted()) return opened;
     }

@@ -60,9 +60,9 @@ class Line {
 
     bool is_break(int number) const;
     std::chrono::milliseconds longest_standstill(bool broke) const;
-    tl::expected<void, Failure> open_ways();
+    tl::expected<void, Failure> open_ways(const Deadline& deadline);
     tl::expected<void, Failure> connect_again(Failure broke);
-    tl::expected<void, Failure> open_again();
+    tl::expected<void, Failure> open_again(const Deadline& deadline);
     tl::expected<void, Failure> open_until(const Deadline& deadline);
 
     Remote remote_;

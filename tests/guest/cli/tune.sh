@@ -33,6 +33,18 @@ test_a_link_is_measured_and_each_choice_has_its_reason() {
 		(map(.rate_per_s) | max) as $best | .[] | select(.in_flight == $n) | .rate_per_s >= 0.95 * $best' true
 }
 
+# Two links to the peer differ in what was asked for them.
+test_now_is_what_the_link_has() {
+	offer
+	expect 0 kxfer --json tune "$peer"
+	expect_json '.choices | "\(.silence.now); \(.keepalive.now); \(.timeout.now)"' "8 s; 2 s; 10 s"
+	expect_json '.choices.bytes_in_flight.now | test("4 MiB of a link")' true
+	expect 0 kxfer --json tune --silence 3 --ack-timeout 15 --retries 2 --in-flight 64M --timeout 5 "$peer"
+	expect_json '.choices | "\(.silence.now); \(.keepalive.now); \(.timeout.now)"' "3 s; 750 ms; 5 s"
+	expect_json '.choices.bytes_in_flight.now | test("64 MiB of a link")' true
+	[ "$KXFER_PROVIDER" != rxe ] || expect_json .choices.ack_timeout.now "134.2 ms, 2 retries"
+}
+
 test_it_is_readable() {
 	offer
 	expect 0 kxfer tune "$peer"

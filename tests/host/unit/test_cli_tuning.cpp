@@ -42,6 +42,13 @@ LinkFigures far() {
     return figures;
 }
 
+// Of a link that was asked for nothing else.
+const LinkSettings defaults = {.silence_ns = 8 * second,
+                               .ack_exponent = 17,
+                               .retries = 7,
+                               .in_flight = 4 << 20,
+                               .timeout_ns = 10 * second};
+
 const Choice& find(const std::vector<Choice>& all, const std::string& key) {
     for (const Choice& one : all)
         if (one.key == key) return one;
@@ -51,12 +58,12 @@ const Choice& find(const std::vector<Choice>& all, const std::string& key) {
 }
 
 double time_of(const LinkFigures& figures, const std::string& key) {
-    const auto all = choose(figures);
+    const auto all = choose(figures, defaults);
     return std::get<Nanoseconds>(find(all, key).value).count;
 }
 
 uint64_t bytes_of(const LinkFigures& figures, const std::string& key) {
-    const auto all = choose(figures);
+    const auto all = choose(figures, defaults);
     return std::get<Bytes>(find(all, key).value).count;
 }
 
@@ -64,14 +71,14 @@ uint64_t bytes_of(const LinkFigures& figures, const std::string& key) {
 
 TEST(Tuning, the_fewest_that_are_within_5_percent_of_the_best_are_chosen) {
     LinkFigures figures = near();
-    EXPECT_EQ(std::get<uint64_t>(find(choose(figures), "depth").value), 4U);
+    EXPECT_EQ(std::get<uint64_t>(find(choose(figures, defaults), "depth").value), 4U);
     EXPECT_EQ(bytes_of(figures, "piece"), 16384U);
     EXPECT_EQ(bytes_of(figures, "bytes_in_flight"), 2U * 65536);
     figures.small[2].elapsed_ns *= 1.05; // 93 % of the best
-    EXPECT_EQ(std::get<uint64_t>(find(choose(figures), "depth").value), 8U);
+    EXPECT_EQ(std::get<uint64_t>(find(choose(figures, defaults), "depth").value), 8U);
     figures.pieces[1].elapsed_ns *= 2;
     EXPECT_EQ(bytes_of(figures, "piece"), 65536U);
-    EXPECT_NE(find(choose(figures), "piece").why.find("@ping ends there"), std::string::npos);
+    EXPECT_NE(find(choose(figures, defaults), "piece").why.find("@ping ends there"), std::string::npos);
 }
 
 TEST(Tuning, a_near_peer_has_the_least_times) {
@@ -104,7 +111,7 @@ TEST(Tuning, however_long_a_read_took_the_times_have_an_end) {
 TEST(Tuning, tcp_has_its_own_ack_timeout) {
     LinkFigures figures = near();
     figures.iwarp = true;
-    for (const Choice& one : choose(figures)) EXPECT_NE(one.key, "ack_timeout");
+    for (const Choice& one : choose(figures, defaults)) EXPECT_NE(one.key, "ack_timeout");
     EXPECT_EQ(time_of(figures, "silence"), second); // the least
 }
 
@@ -112,17 +119,37 @@ TEST(Tuning, what_is_not_known_is_not_used_and_said) {
     LinkFigures figures = near();
     figures.connect_ns = NAN;
     figures.small.front().p50_ns = NAN; // too few READs
-    for (const Choice& one : choose(figures)) {
+    for (const Choice& one : choose(figures, defaults)) {
         EXPECT_EQ(one.why.find("nan"), std::string::npos) << one.why;
         EXPECT_EQ(human_value(one.value).find("nan"), std::string::npos) << one.key;
     }
-    EXPECT_NE(find(choose(figures), "timeout").why.find("not known"), std::string::npos);
+    EXPECT_NE(find(choose(figures, defaults), "timeout").why.find("not known"), std::string::npos);
 }
 
 TEST(Tuning, each_choice_says_what_is_used_now_and_why) {
-    for (const Choice& one : choose(near())) {
+    for (const Choice& one : choose(near(), defaults)) {
         EXPECT_FALSE(one.setting.empty());
         EXPECT_FALSE(one.now.empty()) << one.key;
         EXPECT_GT(one.why.size(), 20U) << one.key;
     }
+}
+
+TEST(Tuning, what_is_used_now_is_of_the_link) {
+    const auto first = choose(near(), defaults);
+    EXPECT_EQ(find(first, "silence").now, human_nanoseconds(8 * second));
+    EXPECT_EQ(find(first, "keepalive").now, human_nanoseconds(2 * second));
+    EXPECT_EQ(find(first, "ack_timeout").now, "536.9 ms, 7 retries");
+    EXPECT_EQ(find(first, "timeout").now, human_nanoseconds(10 * second));
+    EXPECT_NE(find(first, "bytes_in_flight").now.find("4 MiB of a link"), std::string::npos);
+    const auto second_link = choose(near(), {.silence_ns = 2 * second,
+                                             .ack_exponent = 14,
+                                             .retries = 2,
+                                             .in_flight = 64 << 20,
+                                             .timeout_ns = 3 * second});
+    EXPECT_EQ(find(second_link, "silence").now, human_nanoseconds(2 * second));
+    EXPECT_EQ(find(second_link, "keepalive").now, human_nanoseconds(500 * ms));
+    EXPECT_EQ(find(second_link, "ack_timeout").now, "67.1 ms, 2 retries");
+    EXPECT_EQ(find(second_link, "timeout").now, human_nanoseconds(3 * second));
+    EXPECT_NE(find(second_link, "bytes_in_flight").now.find("64 MiB of a link"), std::string::npos);
+    EXPECT_EQ(find(choose(near(), {}), "ack_timeout").now, "not known");
 }

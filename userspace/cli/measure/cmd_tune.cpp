@@ -124,7 +124,12 @@ Record choices_record(const std::vector<Choice>& choices) {
 }
 
 Record report_of(const TuneOptions& options, const kxfer_info_link& link, const LinkFigures& figures) {
-    const auto choices = choose(figures);
+    const LinkSettings now = {.silence_ns = link.silence_ms * 1e6,
+                              .ack_exponent = link.ack_timeout,
+                              .retries = link.retry_count,
+                              .in_flight = uint64_t{link.in_flight_kib} * 1024,
+                              .timeout_ns = options.common.timeout_seconds * 1e9};
+    const auto choices = choose(figures, now);
     Record report;
     report.add("peer", options.peer.text())
         .add("device", text_of(link.device))

@@ -19,15 +19,14 @@ constexpr double ms = 1e6, second = 1e9;
 // Of InfiniBand's transport: the ack timeout is 4.096 us times a power of two, and the retries have
 // three bits. A device may wait up to four times the timeout.
 constexpr double ack_unit_ns = 4096;
-constexpr unsigned least_ack_exponent = 14, most_ack_exponent = KXFER_ACK_TIMEOUT_MAX, now_ack_exponent = 17;
+constexpr unsigned least_ack_exponent = 14, most_ack_exponent = KXFER_ACK_TIMEOUT_MAX;
 constexpr unsigned retries = 7;
 constexpr double ack_margin = 4;
 // Of the module (kmod/base/patience.c, kmod/job/line.c).
-constexpr double now_keepalive_ns = 2 * second, now_silence_ns = 8 * second,
-                 longest_back_off_ns = 10 * second;
+constexpr double most_keepalive_ns = 2 * second, longest_back_off_ns = 10 * second;
 constexpr double keepalives_in_silence = 4;
 // Of the tool.
-constexpr double now_timeout_ns = 10 * second, most_timeout_ns = 60 * second;
+constexpr double most_timeout_ns = 60 * second;
 
 std::string short_size(uint64_t bytes) {
     return bytes < 1024 ? fmt::format("{} B", bytes) : human_bytes(bytes);
@@ -87,11 +86,11 @@ Choice choose_piece(const LinkFigures& figures) {
                         last ? ". Longer ones could not be READ: @ping ends there" : "")};
 }
 
-Choice choose_bulk(const LinkFigures& figures) {
+Choice choose_bulk(const LinkFigures& figures, const LinkSettings& now) {
     const Load& chosen = first_worth(figures.bulk, bandwidth);
     const double product = chosen.bytes_per_second() * round_trip(figures) / second;
     return {"bytes_in_flight", "bytes in flight, at least", Bytes{chosen.size * chosen.depth},
-            "8 pieces (put, get); 4 MiB of a link (--in-flight)",
+            fmt::format("8 pieces (put, get); {} of a link (--in-flight)", human_bytes(now.in_flight)),
             fmt::format("READ {}: {} with {} in flight, {} with one. Bandwidth times round trip is {}: less "
                         "in flight leaves the wire idle",
                         short_size(chosen.size), human_value(BytesPerSecond{chosen.bytes_per_second()}),
@@ -112,12 +111,16 @@ double transport_time(const LinkFigures& figures) {
     return figures.iwarp ? 0 : (retries + 1) * ack_timeout(choose_ack_exponent(figures));
 }
 
-Choice choose_ack(const LinkFigures& figures) {
+std::string now_ack(const LinkSettings& now) {
+    if (now.ack_exponent == 0) return "not known";
+    return fmt::format("{}, {} retries", time_text(ack_timeout(now.ack_exponent)), now.retries);
+}
+
+Choice choose_ack(const LinkFigures& figures, const LinkSettings& now) {
     const unsigned exponent = choose_ack_exponent(figures);
     const double chosen = ack_timeout(exponent);
     const std::string bound = exponent == least_ack_exponent ? "; no less, for a peer whose CPU is busy" : "";
-    return {"ack_timeout", "--ack-timeout", Nanoseconds{chosen},
-            fmt::format("{}, {} retries", time_text(ack_timeout(now_ack_exponent)), retries),
+    return {"ack_timeout", "--ack-timeout", Nanoseconds{chosen}, now_ack(now),
             fmt::format("4.096 us x 2^{}: {:.0f} times the longest READ, {}{}. {} tries are {}", exponent,
                         chosen / longest(figures), time_text(longest(figures)), bound, retries + 1,
                         time_text(transport_time(figures)))};
@@ -129,21 +132,22 @@ double silence(const LinkFigures& figures) {
 }
 
 // As the module does (kxfer_patience_keepalive_ms()).
-double keepalive(const LinkFigures& figures) {
-    return std::min(silence(figures) / keepalives_in_silence, now_keepalive_ns);
+double keepalive(double silence_ns) {
+    return std::min(silence_ns / keepalives_in_silence, most_keepalive_ns);
 }
 
-Choice choose_keepalive(const LinkFigures& figures) {
+Choice choose_keepalive(const LinkFigures& figures, const LinkSettings& now) {
     return {
-        "keepalive", "keep-alive every", Nanoseconds{keepalive(figures)}, time_text(now_keepalive_ns),
-        fmt::format("follows from the silence: a quarter of it, {} at most", time_text(now_keepalive_ns))};
+        "keepalive", "keep-alive every", Nanoseconds{keepalive(silence(figures))},
+        time_text(keepalive(now.silence_ns)),
+        fmt::format("follows from the silence: a quarter of it, {} at most", time_text(most_keepalive_ns))};
 }
 
-Choice choose_silence(const LinkFigures& figures) {
+Choice choose_silence(const LinkFigures& figures, const LinkSettings& now) {
     const std::string transport =
         figures.iwarp ? ""
                       : fmt::format(", and the transport's tries ({})", time_text(transport_time(figures)));
-    return {"silence", "--silence", Nanoseconds{silence(figures)}, time_text(now_silence_ns),
+    return {"silence", "--silence", Nanoseconds{silence(figures)}, time_text(now.silence_ns),
             fmt::format("10 times the longest READ ({}){}; but 1 to 30 s", time_text(longest(figures)),
                         transport)};
 }
@@ -152,13 +156,13 @@ double connect_time(const LinkFigures& figures) {
     return std::isnan(figures.connect_ns) ? 0 : figures.connect_ns;
 }
 
-Choice choose_timeout(const LinkFigures& figures) {
+Choice choose_timeout(const LinkFigures& figures, const LinkSettings& now) {
     const double least = std::max({second, 20 * connect_time(figures), silence(figures)});
     const std::string connect = std::isnan(figures.connect_ns)
                                     ? "the time to connect is not known"
                                     : fmt::format("20 times a connect ({})", time_text(figures.connect_ns));
     return {"timeout", "--timeout", Nanoseconds{std::min(round_up(least, second), most_timeout_ns)},
-            time_text(now_timeout_ns),
+            time_text(now.timeout_ns),
             fmt::format("{}; not less than it takes to give up a silent peer ({})", connect,
                         time_text(silence(figures)))};
 }
@@ -173,11 +177,11 @@ Choice choose_loss(const LinkFigures& figures) {
 
 } // namespace
 
-std::vector<Choice> choose(const LinkFigures& figures) {
-    std::vector<Choice> all = {choose_depth(figures), choose_piece(figures), choose_bulk(figures)};
-    if (!figures.iwarp) all.push_back(choose_ack(figures));
-    for (auto choice :
-         {choose_keepalive(figures), choose_silence(figures), choose_timeout(figures), choose_loss(figures)})
+std::vector<Choice> choose(const LinkFigures& figures, const LinkSettings& now) {
+    std::vector<Choice> all = {choose_depth(figures), choose_piece(figures), choose_bulk(figures, now)};
+    if (!figures.iwarp) all.push_back(choose_ack(figures, now));
+    for (auto choice : {choose_keepalive(figures, now), choose_silence(figures, now),
+                        choose_timeout(figures, now), choose_loss(figures)})
         all.push_back(std::move(choice));
     return all;
 }

@@ -35,14 +35,23 @@ struct LinkFigures {
     bool iwarp = false;       // TCP carries it
 };
 
+// What holds for the link that was measured.
+struct LinkSettings {
+    double silence_ns = 0;
+    unsigned ack_exponent = 0; // 0: not known, or iWARP
+    unsigned retries = 0;
+    uint64_t in_flight = 0; // bytes
+    double timeout_ns = 0;  // of the command
+};
+
 struct Choice {
     std::string key; // for JSON
     std::string setting;
     Value value;
-    std::string now; // what is used without a choice
+    std::string now; // what the link and the command have
     std::string why;
 };
 
-std::vector<Choice> choose(const LinkFigures& figures);
+std::vector<Choice> choose(const LinkFigures& figures, const LinkSettings& now);
 
 } // namespace kxfer::cli

@@ -510,7 +510,8 @@ enum kxfer_context {
  *	(iWARP)
  * @retry_count: as in struct kxfer_peer_open; of an accepted link as the initiator wants it; 0
  *	also: not known yet, or none (iWARP)
- * @in_flight_kib: as in struct kxfer_peer_open; 0 for an accepted link, which has no jobs
+ * @in_flight_kib: as in struct kxfer_peer_open; 0 for an accepted link and a dedicated one, which
+ *	have no jobs
  */
 struct kxfer_info_link {
 	__aligned_u64 id;

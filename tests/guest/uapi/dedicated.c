@@ -346,6 +346,7 @@ TEST_F(dedicated, is_told_of_as_a_link)
 	EXPECT_EQ(KXFER_LINK_INITIATOR | KXFER_LINK_DEDICATED, link.flags);
 	EXPECT_EQ(KXFER_LINK_LIVE, link.state);
 	EXPECT_EQ(1, link.nr_lanes);
+	EXPECT_EQ(0, link.in_flight_kib);
 }
 
 /* Operations begin when they are due, although the responder has few receives. */

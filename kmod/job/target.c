@@ -16,7 +16,6 @@
  */
 #include "base/log.h"
 
-#include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/kxfer.h>
 #include <linux/mm.h>
@@ -29,7 +28,6 @@
 #include "job/flow.h"
 #include "job/job.h"
 #include "job/line.h"
-#include "job/reconnect.h"
 #include "job/peer.h"
 #include "job/release.h"
 #include "job/sender.h"
@@ -40,9 +38,7 @@
 #include "node/session.h"
 #include "node/user.h"
 
-#define CONTENT_TOO_LONG "more content than the export has room for"
 #define MAX_REVOKED	1024	/* withdrawals during an open; more is an attack */
-#define LOOK_MS		100	/* TARGET_INFO: pause between two looks for a link */
 
 static void unlink_target(struct kxfer_target *target)
 {
@@ -112,7 +108,8 @@ void kxfer_target_put(struct kxfer_target *target)
 	kref_put(&target->ref, target_release);
 }
 
-static struct kxfer_target *find_target(struct kxfer_session *session, u32 id)
+/** kxfer_target_find() - a target of a session, with a reference; or NULL */
+struct kxfer_target *kxfer_target_find(struct kxfer_session *session, u32 id)
 {
 	struct kxfer_target *target;
 
@@ -124,8 +121,8 @@ static struct kxfer_target *find_target(struct kxfer_session *session, u32 id)
 	return target;
 }
 
-/* A target that does not count for its user yet; or NULL without memory. */
-static struct kxfer_target *target_alloc(struct kxfer_peer *peer, struct kxfer_link *link)
+/** kxfer_target_alloc() - a target that does not count for its user yet; or NULL without memory */
+struct kxfer_target *kxfer_target_alloc(struct kxfer_peer *peer, struct kxfer_link *link)
 {
 	struct kxfer_user *user = peer->session->user;
 	struct kxfer_target *target;
@@ -156,7 +153,7 @@ static struct kxfer_target *target_create(struct kxfer_peer *peer, struct kxfer_
 
 	if (ret)
 		return ERR_PTR(ret);
-	target = target_alloc(peer, link);
+	target = kxfer_target_alloc(peer, link);
 	if (!target) {
 		kxfer_user_return(user, KXFER_SHARE_TARGETS, 1);
 		return ERR_PTR(-ENOMEM);
@@ -313,9 +310,16 @@ static int take_keys(struct kxfer_target *target, unsigned long end,
 	return ret;
 }
 
-/* Get the grant and the keys, so that jobs can use the target. */
-static int acquire(struct kxfer_target *target, const struct kxfer_target_open *cmd,
-		   unsigned long end)
+/**
+ * kxfer_target_acquire() - get the grant and the keys, so that jobs can use a target
+ * @target: target of no session yet, without a grant
+ * @cmd: name, rights and word of TARGET_OPEN
+ * @end: when to give up, in jiffies
+ *
+ * May sleep. Return: 0, or the error of TARGET_OPEN.
+ */
+int kxfer_target_acquire(struct kxfer_target *target, const struct kxfer_target_open *cmd,
+			 unsigned long end)
 {
 	bool first_keys = target->link->features & KXFER_WIRE_FEATURE_FIRST_KEYS;
 	struct kxfer_wire_grant_answer *answer;
@@ -347,71 +351,6 @@ static int acquire(struct kxfer_target *target, const struct kxfer_target_open *
 	return ret;
 }
 
-/* Return: false if the content is longer than the export. */
-static bool update_content(struct kxfer_target *target,
-			   const struct kxfer_wire_content *wire)
-{
-	struct kxfer_content content;
-
-	kxfer_content_from_wire(&content, wire);
-	if (content.length > target->length)
-		return false;
-	if (content.generation > target->content.generation)
-		target->content = content;
-	return true;
-}
-
-struct info_answer {
-	struct kxfer_wire_info_answer info;
-	struct kxfer_wire_identity identity;
-};
-
-/* Ask for @answer; its identity is that of a link with KXFER_WIRE_FEATURE_RESUME alone. */
-static int ask_info(struct kxfer_target *target, struct info_answer *answer,
-		    unsigned int timeout_ms)
-{
-	struct kxfer_wire_grant_id id = { .grant = cpu_to_be64(target->grant) };
-	bool identity = target->link->features & KXFER_WIRE_FEATURE_RESUME;
-	u32 length = sizeof(*answer);
-	bool good;
-	int ret;
-
-	ret = kxfer_channel_call(&target->link->control->channel, KXFER_WIRE_INFO, &id,
-				 sizeof(id), answer, &length, timeout_ms,
-				 KXFER_WAIT_KILLABLE);
-	if (!ret && length != (identity ? sizeof(*answer) : sizeof(answer->info)))
-		ret = -EPROTO;
-	if (ret)
-		return ret;
-	spin_lock_bh(&target->link->targets_lock);
-	good = update_content(target, &answer->info.content);
-	target->cookie = be64_to_cpu(answer->info.cookie);
-	spin_unlock_bh(&target->link->targets_lock);
-	if (good)
-		return 0;
-	kxfer_link_protocol_error(target->link, CONTENT_TOO_LONG);
-	return -EPROTO;
-}
-
-/* Note which export it is, so that it can be granted again on another link. */
-static int identify(struct kxfer_target *target, const struct kxfer_target_open *cmd,
-		    unsigned long end)
-{
-	struct info_answer answer;
-	int ret;
-
-	if (!target->line)
-		return 0;
-	ret = ask_info(target, &answer, kxfer_left_ms(end));
-	if (ret)
-		return ret;
-	memcpy(target->name, cmd->name, sizeof(target->name));
-	target->word = cmd->word;
-	target->node = be64_to_cpu(answer.identity.node);
-	target->export = be64_to_cpu(answer.identity.export);
-	return 0;
-}
-
 /*
  * Get the flow of the session's targets on the link of @fresh, or a new one. Lines have one each: a
  * line waits until its flow is quiet, and another one must not keep it busy. Called with the
@@ -431,8 +370,8 @@ static struct kxfer_flow *get_flow(struct kxfer_session *session, const struct k
 	return kxfer_flow_create(fresh->link, session->id);
 }
 
-/* Called with the session's lock held for writing; the target is in the table. */
-static void join_flow(struct kxfer_session *session, struct kxfer_flow *flow)
+/** kxfer_target_join_flow() - count a target of the table; with its lock held for writing */
+void kxfer_target_join_flow(struct kxfer_session *session, struct kxfer_flow *flow)
 {
 	if (flow->nr_targets++)
 		return;
@@ -456,8 +395,8 @@ void kxfer_target_leave(struct kxfer_session *session, struct kxfer_target *targ
 	spin_unlock_bh(&session->job_lock);
 }
 
-/* Called with the session's lock held for writing. Return: 0 or -ENOMEM. */
-static int make_flow(struct kxfer_session *session, struct kxfer_target *target)
+/** kxfer_target_make_flow() - give a target its flow; with the session's lock held for writing */
+int kxfer_target_make_flow(struct kxfer_session *session, struct kxfer_target *target)
 {
 	struct kxfer_flow *flow = get_flow(session, target);
 
@@ -481,12 +420,12 @@ static int insert_target(struct kxfer_session *session, struct kxfer_target *tar
 	if (target->line && !kxfer_peer_is_over(target->peer, target->link))
 		ret = -ESTALE;
 	if (!ret)
-		ret = make_flow(session, target);
+		ret = kxfer_target_make_flow(session, target);
 	if (!ret)
 		ret = kxfer_table_insert(&session->targets, target, &target->id,
 					 KXFER_MAX_TARGETS);
 	if (!ret) {
-		join_flow(session, target->flow);
+		kxfer_target_join_flow(session, target->flow);
 		atomic_inc(&target->peer->nr_targets);
 		trace_kxfer_target(target, KXFER_TARGET_OPENED);
 	}
@@ -509,7 +448,7 @@ static int open_once(struct kxfer_session *session, struct kxfer_peer *peer,
 	kxfer_link_unuse(link);
 	if (IS_ERR(target))
 		return PTR_ERR(target);
-	ret = acquire(target, cmd, end) ?: identify(target, cmd, end);
+	ret = kxfer_target_acquire(target, cmd, end) ?: kxfer_target_identify(target, cmd, end);
 	if (!ret) {
 		cmd->granted = target->rights;
 		cmd->nr_keys = target->nr_keys;
@@ -535,192 +474,6 @@ static int open_on_peer(struct kxfer_session *session, struct kxfer_peer *peer,
 		ret = open_once(session, peer, cmd, end);
 	} while (ret == -ESTALE && time_before(jiffies, end));
 	return ret == -ESTALE ? -ETIMEDOUT : ret;
-}
-
-/*
- * A call that holds the lock may wait for user memory for as long as its owner likes, and other
- * lines wait for this context.
- */
-static bool lock_until(struct kxfer_session *session, unsigned long end)
-{
-	while (!down_write_trylock(&session->lock)) {
-		if (time_after(jiffies, end))
-			return false;
-		usleep_range(500, 1000);
-	}
-	return true;
-}
-
-/**
- * kxfer_target_behind() - a target of a peer that is on another link
- * @peer: peer with a line
- * @link: link that all its targets are to be on
- * @id: ids up to this one are passed over; out: id of the target
- * @end: when to give up, in jiffies
- *
- * May sleep. Return: the target with a reference; NULL: there is none, but for those that are
- * withdrawn; or ERR_PTR(-EAGAIN).
- */
-struct kxfer_target *kxfer_target_behind(struct kxfer_peer *peer, const struct kxfer_link *link,
-					 unsigned long *id, unsigned long end)
-{
-	struct kxfer_session *session = peer->session;
-	struct kxfer_target *target, *found = NULL;
-
-	if (!lock_until(session, end))
-		return ERR_PTR(-EAGAIN);
-	xa_for_each_start(&session->targets, *id, target, *id + 1) {
-		if (target->peer == peer && target->link != link && !READ_ONCE(target->revoked)) {
-			kref_get(&target->ref);
-			found = target;
-			break;
-		}
-	}
-	up_write(&session->lock);
-	return found;
-}
-
-/**
- * kxfer_target_is_quiet() - whether nothing of a target's link can have an effect any more
- * @target: target of a line that holds all its jobs back
- *
- * That is so if all that was posted there for the session has had its effect. While the link goes
- * down it is not known.
- */
-bool kxfer_target_is_quiet(struct kxfer_target *target)
-{
-	return kxfer_link_is_live(target->link) && kxfer_flow_is_quiet(target->flow);
-}
-
-/* Of a link that has ended nothing can come: a target without jobs stays there (reconnect.c). */
-static bool may_leave(struct kxfer_target *target)
-{
-	/* Pairs with teardown_work(). */
-	return smp_load_acquire(&target->link->ended) || kxfer_target_is_quiet(target);
-}
-
-/**
- * kxfer_target_all_quiet() - whether all targets of a peer may go to @link
- * @peer: peer of a line that holds all its jobs back
- * @link: link that they will be on
- * @end: when to give up, in jiffies
- *
- * May sleep.
- */
-bool kxfer_target_all_quiet(struct kxfer_peer *peer, const struct kxfer_link *link,
-			    unsigned long end)
-{
-	struct kxfer_session *session = peer->session;
-	struct kxfer_target *target;
-	bool quiet = true;
-	unsigned long id;
-
-	if (!lock_until(session, end))
-		return false;
-	xa_for_each(&session->targets, id, target) {
-		if (target->peer == peer && target->link != link && !READ_ONCE(target->revoked))
-			quiet = may_leave(target);
-		if (!quiet)
-			break;
-	}
-	up_write(&session->lock);
-	return quiet;
-}
-
-/* Put a target in the place of another, which has only jobs that wait in the line. */
-static int replace(struct kxfer_target *old, struct kxfer_target *fresh, unsigned long end)
-{
-	struct kxfer_session *session = old->peer->session;
-	int ret;
-
-	if (!lock_until(session, end))
-		return -EAGAIN;
-	ret = xa_load(&session->targets, old->id) == old ? make_flow(session, fresh) : -ESTALE;
-	if (!ret) {
-		fresh->id = old->id;
-		fresh->counted = old->counted;
-		old->counted = false;
-		/* The entry is there: this needs no memory. */
-		xa_store(&session->targets, fresh->id, fresh, GFP_KERNEL);
-		session->last_target = NULL;
-		join_flow(session, fresh->flow);
-		trace_kxfer_target(fresh, KXFER_TARGET_OPENED);
-		kxfer_target_leave(session, old);
-		kxfer_line_rebind(old, fresh);
-	}
-	up_write(&session->lock);
-	return ret;
-}
-
-/* Messages are as long as the devices of both ends take, and the new link may be on others. */
-static bool is_same(const struct kxfer_target *old, const struct kxfer_target *fresh)
-{
-	return fresh->node == old->node && fresh->export == old->export &&
-	       fresh->rights == old->rights &&
-	       (fresh->length == old->length || fresh->rights == KXFER_RIGHT_SEND);
-}
-
-/* Have the export of a target granted on @link. Return: the new target, of no session yet. */
-static struct kxfer_target *grant_again(struct kxfer_target *old, struct kxfer_link *link,
-					unsigned long end)
-{
-	struct kxfer_target_open cmd = { .rights = old->rights, .word = old->word };
-	struct kxfer_target *fresh = target_alloc(old->peer, link);
-	int ret;
-
-	if (!fresh)
-		return ERR_PTR(-ENOMEM);
-	memcpy(cmd.name, old->name, sizeof(cmd.name));
-	ret = acquire(fresh, &cmd, end) ?: identify(fresh, &cmd, end);
-	if (!ret && fresh->node != old->node)
-		kxfer_story_tell(old->line, KXFER_LINE_RESTARTED, link->id, 0, 1);
-	if (!ret && !is_same(old, fresh))
-		ret = -EKEYREVOKED;
-	if (!ret)
-		return fresh;
-	kxfer_target_put(fresh);
-	return ERR_PTR(ret);
-}
-
-/**
- * kxfer_target_renew() - have a target of a line granted again, on another link
- * @old: target with waiting jobs; its link has ended. The caller has a reference
- * @link: LIVE link to the same peer
- * @end: when to give up, in jiffies
- *
- * The new target takes the place of the old one in the session, and its waiting jobs. If it was
- * closed meanwhile nothing happens. May sleep. Return: 0; -EKEYREVOKED: the name leads to another
- * export; or the error of TARGET_OPEN.
- */
-int kxfer_target_renew(struct kxfer_target *old, struct kxfer_link *link, unsigned long end)
-{
-	struct kxfer_target *fresh = grant_again(old, link, end);
-	int ret;
-
-	kxfer_delay(TARGET_RENEW);
-	if (IS_ERR(fresh))
-		return PTR_ERR(fresh);
-	ret = replace(old, fresh, end);
-	kxfer_target_put(ret ? fresh : old);
-	return ret;
-}
-
-/**
- * kxfer_target_try_renew() - whether kxfer_target_renew() would find the same export
- * @old: target of a line. The caller has a reference
- * @link: LIVE link to the same peer
- * @end: when to give up, in jiffies
- *
- * May sleep. Return: 0, or the error.
- */
-int kxfer_target_try_renew(struct kxfer_target *old, struct kxfer_link *link, unsigned long end)
-{
-	struct kxfer_target *fresh = grant_again(old, link, end);
-
-	if (IS_ERR(fresh))
-		return PTR_ERR(fresh);
-	kxfer_target_put(fresh);
-	return 0;
 }
 
 /** kxfer_target_open() - KXFER_TARGET_OPEN */
@@ -767,142 +520,6 @@ int kxfer_target_close(struct kxfer_session *session, void *arg)
 	up_write(&session->lock);
 	if (!ret)
 		kxfer_target_put(target);
-	return ret;
-}
-
-/** kxfer_target_content() - note what an export holds, as the peer says; in a handler */
-void kxfer_target_content(struct kxfer_link *link, u64 exposure,
-			  const struct kxfer_wire_content *content)
-{
-	struct kxfer_target *target;
-	bool good = true;
-
-	spin_lock_bh(&link->targets_lock);
-	list_for_each_entry(target, &link->targets, link_node)
-		if (target->exposure == exposure)
-			good &= update_content(target, content);
-	spin_unlock_bh(&link->targets_lock);
-	if (!good)
-		kxfer_link_protocol_error(link, CONTENT_TOO_LONG);
-	wake_up_all(&link->wait);
-}
-
-static bool content_settled(struct kxfer_target *target, u64 min_generation)
-{
-	bool newer;
-
-	spin_lock_bh(&target->link->targets_lock);
-	newer = target->content.generation >= min_generation;
-	spin_unlock_bh(&target->link->targets_lock);
-	return newer || READ_ONCE(target->revoked) || !kxfer_link_is_live(target->link);
-}
-
-/* Wait until the generation is at least @min_generation; the peer pushes changes. */
-static int wait_content(struct kxfer_target *target, u64 min_generation,
-			unsigned long end)
-{
-	long left;
-
-	left = wait_event_interruptible_timeout(target->link->wait,
-						content_settled(target, min_generation),
-						msecs_to_jiffies(kxfer_left_ms(end)) + 1);
-	if (left < 0)
-		return -EINTR;
-	if (!left)
-		return -ETIMEDOUT;
-	if (READ_ONCE(target->revoked))
-		return -EKEYREVOKED;
-	return kxfer_link_is_live(target->link) ? 0 : kxfer_link_job_error(target->link);
-}
-
-/* Ask what the export of a target holds, and perhaps wait for more. */
-static int ask_and_wait(struct kxfer_target *target, struct kxfer_target_info *cmd,
-			unsigned long end)
-{
-	struct info_answer answer;
-	int ret;
-
-	ret = READ_ONCE(target->revoked) ? -EKEYREVOKED :
-	      ask_info(target, &answer, min_t(u32, kxfer_left_ms(end), KXFER_TIMEOUT_MAX_MS));
-	if (!ret && cmd->min_generation)
-		ret = wait_content(target, cmd->min_generation, end);
-	spin_lock_bh(&target->link->targets_lock);
-	cmd->content = target->content;
-	cmd->cookie = target->cookie;
-	spin_unlock_bh(&target->link->targets_lock);
-	cmd->length = target->length;
-	cmd->granted = target->rights;
-	return ret;
-}
-
-/**
- * struct search - TARGET_INFO looks for another link
- * @end: when the call ends, in jiffies
- * @lost: the link has broken since the call began
- * @until: when loss_ms has passed since then, in jiffies
- */
-struct search {
-	unsigned long end;
-	bool lost;
-	unsigned long until;
-};
-
-/* Whether a call failed because the link did, and the line may find another one. */
-static bool may_go_on(const struct kxfer_target *target, int error)
-{
-	return error && error != -EINTR && target->line && !READ_ONCE(target->revoked) &&
-	       !kxfer_link_is_live(target->link);
-}
-
-/* Have a target granted again. Return: 1: ask again, of the target that has its id now; -errno */
-static int look_for_link(struct kxfer_target *target, struct search *search, int error)
-{
-	int ret;
-
-	if (!search->lost)
-		search->until = jiffies + msecs_to_jiffies(target->line->loss_ms);
-	search->lost = true;
-	if (time_after_eq(jiffies, search->end))
-		return -ETIMEDOUT;
-	if (time_after_eq(jiffies, search->until))
-		return error;
-	ret = kxfer_reconnect_target(target, kxfer_left_ms(search->end));
-	search->lost = ret;
-	if (ret && ret != -EINTR)
-		schedule_timeout_interruptible(msecs_to_jiffies(LOOK_MS));
-	return ret == -EINTR || signal_pending(current) ? -EINTR : 1;
-}
-
-static int find_info(struct kxfer_session *session, struct kxfer_target_info *cmd,
-		     struct search *search)
-{
-	struct kxfer_target *target = find_target(session, cmd->target);
-	int ret;
-
-	if (!target)
-		return -ENOENT;
-	ret = ask_and_wait(target, cmd, search->end);
-	if (may_go_on(target, ret))
-		ret = look_for_link(target, search, ret);
-	kxfer_target_put(target);
-	return ret;
-}
-
-/** kxfer_target_info() - KXFER_TARGET_INFO */
-int kxfer_target_info(struct kxfer_session *session, void *arg)
-{
-	struct kxfer_target_info *cmd = arg;
-	struct search search = { .end = jiffies + msecs_to_jiffies(cmd->timeout_ms) };
-	int ret;
-
-	if (cmd->flags)
-		return -EOPNOTSUPP;
-	if (cmd->__reserved || !cmd->timeout_ms ||
-	    cmd->timeout_ms > KXFER_INFO_TIMEOUT_MAX_MS)
-		return -EINVAL;
-	do {
-		ret = find_info(session, cmd, &search);
-	} while (ret > 0);
 	return ret;
 }
 

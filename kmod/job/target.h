@@ -95,9 +95,26 @@ enum kxfer_target_step {
 
 int kxfer_target_open(struct kxfer_session *session, void *arg);
 int kxfer_target_close(struct kxfer_session *session, void *arg);
-int kxfer_target_info(struct kxfer_session *session, void *arg);
+struct kxfer_target *kxfer_target_find(struct kxfer_session *session, u32 id);
+struct kxfer_target *kxfer_target_alloc(struct kxfer_peer *peer, struct kxfer_link *link);
+int kxfer_target_acquire(struct kxfer_target *target, const struct kxfer_target_open *cmd,
+			 unsigned long end);
+int kxfer_target_make_flow(struct kxfer_session *session, struct kxfer_target *target);
+void kxfer_target_join_flow(struct kxfer_session *session, struct kxfer_flow *flow);
 void kxfer_target_leave(struct kxfer_session *session, struct kxfer_target *target);
 void kxfer_target_put(struct kxfer_target *target);
+void kxfer_target_settle(struct kxfer_target *target);
+void kxfer_target_free(struct kxfer_target *target);
+void kxfer_target_revoke(struct kxfer_link *link, u64 exposure);
+
+/* target_info.c */
+int kxfer_target_info(struct kxfer_session *session, void *arg);
+int kxfer_target_identify(struct kxfer_target *target, const struct kxfer_target_open *cmd,
+			  unsigned long end);
+void kxfer_target_content(struct kxfer_link *link, u64 exposure,
+			  const struct kxfer_wire_content *content);
+
+/* renewal.c */
 struct kxfer_target *kxfer_target_behind(struct kxfer_peer *peer, const struct kxfer_link *link,
 					 unsigned long *id, unsigned long end);
 bool kxfer_target_is_quiet(struct kxfer_target *target);
@@ -105,11 +122,6 @@ bool kxfer_target_all_quiet(struct kxfer_peer *peer, const struct kxfer_link *li
 			    unsigned long end);
 int kxfer_target_renew(struct kxfer_target *old, struct kxfer_link *link, unsigned long end);
 int kxfer_target_try_renew(struct kxfer_target *old, struct kxfer_link *link, unsigned long end);
-void kxfer_target_settle(struct kxfer_target *target);
-void kxfer_target_free(struct kxfer_target *target);
-void kxfer_target_revoke(struct kxfer_link *link, u64 exposure);
-void kxfer_target_content(struct kxfer_link *link, u64 exposure,
-			  const struct kxfer_wire_content *content);
 
 #define KXFER_INFO_TIMEOUT_MAX_MS	3600000	/* of TARGET_INFO, which may wait for new content */
 

@@ -13,6 +13,11 @@
 make_config() { # LINE...
 	mkdir -p conf
 	head -c 32 /dev/urandom >conf/secret
+	change_config "$@"
+}
+
+# Other lines, with the same secret.
+change_config() { # LINE...
 	printf '%s\n' "key kt-service $work/conf/secret" "$@" >conf/node.conf
 }
 
@@ -20,6 +25,15 @@ nr_listeners() {
 	expect 0 kxfer --json listen list
 	jq length "$work/stdout"
 }
+
+# A listener that was deleted and added again has another id.
+id_of() { # ADDRESS
+	expect 0 kxfer --json listen list
+	jq -r '.[] | select(.address == "'"$1"'").id' "$work/stdout"
+}
+
+is_listening() { kxfer --json listen list | jq -e 'map(.address) | index("'"$1"'") != null'; }
+is_not_listening() { ! is_listening "$1"; }
 
 expect_listeners() { # NUMBER
 	[ "$(nr_listeners)" = "$1" ] || fail "$(nr_listeners) listeners instead of $1"
@@ -76,6 +90,93 @@ test_an_address_of_another_node_does_not_keep_the_others_back() {
 	expect_stderr "conf/node.conf:2: "
 	expect 0 kxfer --json listen list
 	expect_json 'map(.address) | index("'"$peer"':7701") != null' true
+	expect 0 kxfer config undo
+	expect_listeners 0
+}
+
+test_what_is_as_before_is_left_alone() {
+	make_config "listen $peer:7700 --key kt-service" "listen 192.0.2.7:7700" "listen $peer:7701"
+	expect 1 kxfer config apply conf
+	one=$(id_of "$peer:7700") two=$(id_of "$peer:7701")
+	expect 1 kxfer config apply conf
+	expect_stderr "conf/node.conf:3: "
+	change_config "listen $peer:7701" "listen $peer:7700 --key kt-service" "listen $peer:7702"
+	expect 0 kxfer config apply conf
+	[ "$(id_of "$peer:7700") $(id_of "$peer:7701")" = "$one $two" ] || fail "listeners were made again"
+	expect_listeners 3
+	# Only the line that has changed, and only what has the secret that has changed.
+	change_config "listen $peer:7700 --key kt-service" "listen $peer:7701 --silence 5" "listen $peer:7702"
+	expect 0 kxfer config apply conf
+	[ "$(id_of "$peer:7700")" = "$one" ] || fail "a listener was made again"
+	expect 0 kxfer --json listen list
+	expect_json '.[] | select(.address == "'"$peer"':7701").silence_ns' 5000000000
+	three=$(id_of "$peer:7702")
+	make_config "listen $peer:7700 --key kt-service" "listen $peer:7701 --silence 5" "listen $peer:7702"
+	expect 0 kxfer config apply conf
+	[ "$(id_of "$peer:7700")" != "$one" ] || fail "a listener has the old secret"
+	[ "$(id_of "$peer:7702")" = "$three" ] || fail "a listener was made again"
+	expect 0 kxfer ping -c 1 "$peer:7700" --key kt-service
+	# What an administrator has deleted comes back.
+	expect 0 kxfer listen del "$peer:7702"
+	expect 0 kxfer config apply conf
+	expect_listeners 3
+	expect 0 kxfer config undo
+	expect_listeners 0
+}
+
+test_a_listener_of_an_administrator_is_not_taken_over() {
+	make_config "listen $peer:7700 --key kt-service"
+	expect 0 kxfer listen add "$peer:7700"
+	expect 1 kxfer config apply conf
+	expect_stderr "conf/node.conf:2: cannot listen on $peer:7700: something listens there"
+	expect 0 kxfer config undo
+	expect_listeners 1
+	expect 0 kxfer listen del "$peer:7700"
+}
+
+test_the_service_waits_for_an_address_and_leaves_the_others_alone() {
+	make_config "listen 10.77.0.9:7700 --key kt-service" "listen $peer:7701 --key kt-service"
+	# Nothing listens on that socket: it must not mind.
+	NOTIFY_SOCKET=@kxfer-test kxfer config run conf >run.out 2>&1 </dev/null &
+	run_pid=$!
+	echo "$run_pid" >>pids
+	wait_for 30 is_listening "$peer:7701"
+	expect_not_in run.out "conf/node.conf:3: "
+	one=$(id_of "$peer:7701")
+	ip addr add 10.77.0.9/24 dev dummy0
+	wait_for 30 is_listening 10.77.0.9:7700
+	[ "$(id_of "$peer:7701")" = "$one" ] || fail "a listener was made again"
+	# However often it was tried.
+	[ "$(grep -c 'conf/node.conf:2: ' run.out)" -eq 1 ] || fail "not one report of the line"
+	two=$(id_of 10.77.0.9:7700)
+	# A wrong file changes nothing, one that is right only what has changed.
+	change_config "listne x"
+	kill -HUP "$run_pid"
+	wait_for 30 grep -q "'listne' is neither" run.out
+	expect_listeners 2
+	change_config "listen 10.77.0.9:7700 --key kt-service" "listen $peer:7702"
+	kill -HUP "$run_pid"
+	wait_for 30 is_listening "$peer:7702"
+	is_not_listening "$peer:7701" >/dev/null || fail "a listener that is no longer configured"
+	[ "$(id_of 10.77.0.9:7700)" = "$two" ] || fail "a listener was made again"
+	kill -TERM "$run_pid"
+	wait_for 30 is_over "$run_pid"
+	wait "$run_pid" || fail "status $?"
+	ip addr del 10.77.0.9/24 dev dummy0
+	expect_listeners 0
+}
+
+test_a_service_that_was_killed_goes_on_where_it_was() {
+	make_config "listen $peer:7701 --key kt-service"
+	kxfer config run conf >run.out 2>&1 </dev/null &
+	run_pid=$!
+	echo "$run_pid" >>pids
+	wait_for 30 is_listening "$peer:7701"
+	one=$(id_of "$peer:7701")
+	kill -KILL "$run_pid"
+	wait_for 30 is_over "$run_pid"
+	expect 0 kxfer config apply conf
+	[ "$(id_of "$peer:7701")" = "$one" ] || fail "the listener was made again"
 	expect 0 kxfer config undo
 	expect_listeners 0
 }

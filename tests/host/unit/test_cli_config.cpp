@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT
 //
-// Files of the node's configuration: what a line is, and what is said of one that is wrong.
+// Files of the node's configuration: what a line is, what is said of one that is wrong, and what of
+// it is applied already.
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "cli/config/applied.hpp"
 #include "cli/config/config_line.hpp"
 
 using namespace kxfer::cli;
@@ -32,10 +37,27 @@ class Folder {
         return path_ / name;
     }
     std::string path() const { return path_; }
+    std::string read(const std::string& name) const {
+        std::ifstream in(path_ / name);
+        return {std::istreambuf_iterator<char>(in), {}};
+    }
 
   private:
     std::filesystem::path path_;
 };
+
+std::vector<Setting> settings_in(const std::string& file) {
+    const Config config = read_config(file);
+    EXPECT_TRUE(config.failures.empty());
+    return settings_of(config.lines);
+}
+
+// The names of the settings, as text.
+std::string names_of(const std::vector<Setting>& settings) {
+    std::string text;
+    for (const Setting& one : settings) text += (text.empty() ? "" : " ") + one.words[1];
+    return text;
+}
 
 std::string why_not(const ConfigLine& line) {
     const auto program = program_of(line, "add");
@@ -107,4 +129,93 @@ TEST(ConfigLine, says_where_and_what_is_wrong) {
         EXPECT_EQ(why.rfind("a.conf:7: ", 0), 0U) << why;
         EXPECT_GT(why.size(), std::string("a.conf:7: ").size()) << words.back();
     }
+}
+
+TEST(ConfigLine, is_quoted_so_that_its_words_stay) {
+    for (const Words& words : {Words{"key", "a", "/etc/a key"}, Words{"listen", "'", "\"", "a'b\"c#", ""}})
+        EXPECT_EQ(split_line(quoted(words)).value(), words) << quoted(words);
+}
+
+TEST(Setting, has_the_keys_that_its_line_names) {
+    EXPECT_EQ(keys_of({"listen", "10.77.0.1", "--key", "a", "--silence", "5", "--key=b"}), (Words{"a", "b"}));
+    EXPECT_EQ(keys_of({"listen", "10.77.0.1", "--no-key", "--any-port"}), Words());
+}
+
+TEST(Setting, is_the_same_until_its_line_or_a_secret_changes) {
+    const Folder folder;
+    const std::string one = folder.file("one", "0123456789abcdef");
+    const std::string two = folder.file("two", "fedcba9876543210");
+    const std::string text = "key a " + one + "\nkey b " + two +
+                             "\nlisten 10.77.0.1 --key a\nlisten 10.77.0.2 --key b\n"
+                             "listen 10.77.0.3 --key other\nlisten 10.77.0.4\n";
+    const std::string file = folder.file("node.conf", text);
+    const auto before = settings_in(file);
+    EXPECT_EQ(names_of(outdated(before, settings_in(file))), "");
+    // The order of lines, comments and addresses of the last time make no other setting.
+    auto resolved = before;
+    resolved[2].address = "10.77.0.1:7625";
+    folder.file("node.conf", "listen 10.77.0.4 # last\n" + text);
+    EXPECT_EQ(names_of(outdated(resolved, settings_in(file))), "");
+    // Another secret is in effect only when the listener has it too, and goes before its key.
+    folder.file("two", "another secret..");
+    EXPECT_EQ(names_of(outdated(before, settings_in(file))), "10.77.0.2 b");
+    folder.file("two", "fedcba9876543210");
+    folder.file("node.conf", text.substr(0, text.rfind("listen")) + "listen 10.77.0.4 --silence 5\n");
+    EXPECT_EQ(names_of(outdated(before, settings_in(file))), "10.77.0.4");
+    EXPECT_EQ(names_of(outdated(before, {})), "10.77.0.4 10.77.0.3 10.77.0.2 10.77.0.1 b a");
+}
+
+TEST(Applied, is_what_the_next_process_finds) {
+    const Folder folder;
+    const std::string place = folder.path() + "/run";
+    const std::string file = folder.file("node.conf", "listen n1 --silence 5\nkey 'a' '/with blank'\n");
+    const auto settings = settings_in(file);
+    {
+        auto applied = Applied::open(place);
+        ASSERT_TRUE(applied);
+        EXPECT_TRUE(applied->settings().empty());
+        Setting listener = settings[0];
+        listener.address = "10.77.0.1:7625";
+        EXPECT_TRUE(applied->add(listener));
+        EXPECT_TRUE(applied->add(settings[1]));
+    }
+    EXPECT_EQ(std::filesystem::status(place + "/applied").permissions(),
+              std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+    auto applied = Applied::open(place);
+    ASSERT_TRUE(applied);
+    ASSERT_TRUE(applied->find(settings[0]));
+    EXPECT_EQ(applied->find(settings[0])->name(), "10.77.0.1:7625");
+    ASSERT_TRUE(applied->find(settings[1]));
+    EXPECT_EQ(applied->find(settings[1])->name(), "a");
+    // Once more makes no second one.
+    EXPECT_TRUE(applied->add(settings[1]));
+    EXPECT_EQ(applied->settings().size(), 2U);
+    EXPECT_TRUE(applied->remove(settings[0]));
+    EXPECT_FALSE(applied->find(settings[0]));
+    EXPECT_EQ(folder.read("run/applied"), "'key' 'a' '/with blank' '-' '-'\n");
+    EXPECT_TRUE(applied->remove(settings[1]));
+    EXPECT_FALSE(std::filesystem::exists(place + "/applied"));
+}
+
+TEST(Applied, is_of_one_process_at_a_time) {
+    const Folder folder;
+    auto first = Applied::open(folder.path());
+    ASSERT_TRUE(first);
+    const Setting setting{{"key", "a", "/x"}, "-"};
+    std::thread second([&] {
+        const auto applied = Applied::open(folder.path());
+        EXPECT_TRUE(applied && applied->find(setting));
+    });
+    EXPECT_TRUE(first->add(setting));
+    { const Applied ended = std::move(*first); }
+    second.join();
+}
+
+TEST(Applied, says_where_it_cannot_be) {
+    const Folder folder;
+    folder.file("file", "");
+    const auto applied = Applied::open(folder.path() + "/file/run");
+    ASSERT_FALSE(applied);
+    EXPECT_EQ(applied.error().error.text(),
+              "cannot make " + folder.path() + "/file/run: Not a directory (ENOTDIR)");
 }

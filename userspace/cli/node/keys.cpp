@@ -13,10 +13,15 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace kxfer::cli {
 
 namespace {
+
+// Of linux/keyctl.h; libkeyutils would add nothing else.
+constexpr int keyctl_search = 10;
 
 bool is_wildcard(const kxfer_addr& address) {
     return std::all_of(std::begin(address.addr), std::end(address.addr),
@@ -65,6 +70,11 @@ tl::expected<std::vector<KnownKey>, Error> known_keys() {
         keys.push_back({name, word[5], word[3]});
     }
     return keys;
+}
+
+long find_key(const std::string& name) {
+    const std::string description = KXFER_KEY_PREFIX + name;
+    return syscall(SYS_keyctl, keyctl_search, user_keyring, KXFER_KEY_TYPE, description.c_str(), 0);
 }
 
 void add_key_choice(CLI::App& command, KeyChoice& choice) {

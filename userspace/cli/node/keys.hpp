@@ -19,6 +19,9 @@ namespace kxfer::cli {
 // For CLI11: what is wrong with the name of a key; empty: nothing.
 std::string check_key_name(const std::string& name);
 
+// KEY_SPEC_USER_KEYRING of linux/keyctl.h
+constexpr int user_keyring = -4;
+
 // A key of kxfer's that this user may see.
 struct KnownKey {
     std::string name;
@@ -28,6 +31,10 @@ struct KnownKey {
 
 // The error is that of /proc/keys.
 tl::expected<std::vector<KnownKey>, Error> known_keys();
+
+// The key's number in the keyring of this user, or -1 with errno.
+long find_key(const std::string& name);
+inline bool has_key(const std::string& name) { return find_key(name) >= 0; }
 
 // --key NAME..., or --no-key
 struct KeyChoice {

@@ -22,18 +22,13 @@ namespace kxfer::cli {
 
 namespace {
 
-// Numbers of linux/keyctl.h; libkeyutils would add nothing else.
-constexpr int user_keyring = -4;
-constexpr int keyctl_unlink = 9;
-constexpr int keyctl_search = 10;
+constexpr int keyctl_unlink = 9; // of linux/keyctl.h
 constexpr size_t secret_max = 1024;
 
 struct KeyOptions {
     std::string name;
     std::string file;
 };
-
-std::string description_of(const std::string& name) { return KXFER_KEY_PREFIX + name; }
 
 Error key_error(std::string what, const std::string& name) {
     Error error(std::move(what), name, errno);
@@ -59,7 +54,7 @@ tl::expected<std::vector<char>, Failure> read_secret(const std::string& file) {
 
 Result run_add(const KeyOptions& options, Context& context) {
     TRY_SET(auto secret, read_secret(options.file));
-    const std::string description = description_of(options.name);
+    const std::string description = KXFER_KEY_PREFIX + options.name;
     const long key =
         syscall(SYS_add_key, KXFER_KEY_TYPE, description.c_str(), secret.data(), secret.size(), user_keyring);
     const Error error = key < 0 ? key_error("cannot add the key", options.name) : Error();
@@ -79,8 +74,7 @@ Result run_list(const KeyOptions&, Context& context) {
 }
 
 Result run_del(const KeyOptions& options, Context& context) {
-    const std::string description = description_of(options.name);
-    const long key = syscall(SYS_keyctl, keyctl_search, user_keyring, KXFER_KEY_TYPE, description.c_str(), 0);
+    const long key = find_key(options.name);
     if (key < 0 || syscall(SYS_keyctl, keyctl_unlink, key, user_keyring, 0, 0) < 0) {
         Error error = key_error("cannot delete the key", options.name);
         if (error.number == ENOKEY) error.hint = "see: kxfer key list";

@@ -99,6 +99,16 @@ test_a_single_file_goes_both_ways() {
 	expect_equal_files sent stdout
 }
 
+test_what_follows_a_folder_is_a_file() {
+	make_tree docs
+	random_file file 1000
+	serve --allow uid=0 --dir docs file
+	expect_in serve.out "serving the folder docs as docs/"
+	expect_in serve.out "serving file, "
+	expect 0 kxfer get "$peer/file" got
+	expect_equal_files file got
+}
+
 test_what_is_put_replaces_a_file() {
 	mkdir box
 	serve --dir box --writable

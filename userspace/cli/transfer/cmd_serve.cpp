@@ -550,8 +550,8 @@ void setup_options(CLI::App& command, const std::shared_ptr<ServeOptions>& optio
             "a folder, for `kxfer ls`, `get` and `put` of PEER/NAME/PATH; with --writable peers may put "
             "files there; repeated: more folders")
         ->type_name("[NAME=]DIR")
-        ->expected(1)
-        ->take_all();
+        ->take_all()
+        ->allow_extra_args(false);
     command
         .add_option_function<std::vector<std::string>>(
             "--allow",
@@ -568,8 +568,8 @@ void setup_options(CLI::App& command, const std::shared_ptr<ServeOptions>& optio
             "them "
             "(default: all)")
         ->type_name("CIDR|uid=N|gid=N|key=NAME")
-        ->expected(1)
-        ->take_all();
+        ->take_all()
+        ->allow_extra_args(false);
     auto* writable = command.add_flag("--writable", options->writable,
                                       "peers may write; what they put into a FILE is written back to it");
     command.add_flag("--atomic", options->atomic, "peers may do COMPARE_SWAP and FETCH_ADD");

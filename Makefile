@@ -262,7 +262,7 @@ distclean: clean ## the cache of kernels as well
 # The machine's own kernel, unless KERNEL is given.
 INSTALL_KERNEL := $(if $(filter command environment,$(firstword $(origin KERNEL))),$(KERNEL),running)
 
-install: ## module, tool, library, header, udev rule, man pages (DESTDIR, PREFIX)
+install: ## module, tool, library, header, services, udev rule, man pages (DESTDIR, PREFIX)
 	@$(MAKE) kmod tool KERNEL=$(INSTALL_KERNEL)
 	@scripts/install install $(O) $(INSTALL_KERNEL)
 

@@ -76,6 +76,15 @@ all_is_installed_and_removed() {
 		/usr/local/include/linux/kxfer_bench.h; do
 		is_there "$file"
 	done
+	[ ! -d "$root/etc" ] || fail "something is enabled"
+	for file in kxfer.service kxfer-serve@.service; do
+		is_there "/usr/lib/systemd/system/$file"
+		# It runs the tool of this prefix, and differs in nothing else.
+		sed 's,/usr/local/bin/kxfer,/usr/bin/kxfer,' "$root/usr/lib/systemd/system/$file" |
+			diff - "$top/scripts/packaging/systemd/$file" >"$work/out" || fail "$file is another unit"
+		grep -q '^ExecStart=/usr/local/bin/kxfer ' "$root/usr/lib/systemd/system/$file" || fail "$file runs another tool"
+	done
+	cmp "$root/usr/lib/sysusers.d/kxfer.conf" "$top/scripts/packaging/systemd/kxfer.sysusers" || fail "other users"
 	for page in man1/kxfer.1 man1/kxfer-bench.1 man1/kxfer-sweep.1 man4/kxfer.4; do
 		is_there "/usr/local/share/man/$page.gz"
 		gzip -dc "$root/usr/local/share/man/$page.gz" | cmp - "$top/Documentation/man/${page#*/}.rst" ||
@@ -135,9 +144,10 @@ each_prefix_is_for_itself() {
 	is_there /usr/local/lib/libkxfer.so
 	is_empty "$root/opt"
 	prefix=/usr/local
-	# Both prefixes have a module and a rule, which the first uninstall removed.
+	# Both prefixes have a module, a rule and services, which the first uninstall removed.
 	run uninstall
 	says "was not there: .*/60-kxfer.rules"
+	says "was not there: .*/kxfer.service"
 	is_empty "$root"
 }
 

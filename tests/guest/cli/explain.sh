@@ -77,7 +77,7 @@ test_the_list_has_every_kind_and_narrows() {
 	cp "$work/stdout" "$work/all"
 	expect 0 kxfer explain --list
 	expect_equal_files "$work/all" "$work/stdout"
-	for kind in wc reject errno event async state opcode; do
+	for kind in wc reject errno verbs event async state opcode; do
 		grep -q "^$kind " "$work/all" || fail "no $kind"
 	done
 	expect 0 kxfer --json explain --list wc

@@ -32,28 +32,43 @@ std::string file(const std::string& path) {
     return text.str();
 }
 
-// Names and numbers of an enumeration in a header, numbered like a compiler does.
-std::map<std::string, int> enumeration(const std::string& header, const std::string& name) {
-    const std::regex comment(R"(/\*[^]*?\*/)"), body("enum " + name + R"(\s*\{([^}]*)\})"),
-        one(R"((\w+)\s*(?:=\s*(\d+)\s*(?:<<\s*(\d+))?)?)");
-    const std::string text = std::regex_replace(file(header), comment, "");
+std::string without_comments(std::string text) {
+    for (size_t begin; (begin = text.find("/*")) != std::string::npos;) {
+        const size_t end = text.find("*/", begin + 2);
+        text.erase(begin, end == std::string::npos ? end : end + 2 - begin);
+    }
+    return text;
+}
+
+// Names and numbers of an enumeration in a header, numbered like a compiler does. `named` has the
+// numbers of names that stand for one: A = B.
+std::map<std::string, int> enumeration(const std::string& header, const std::string& name,
+                                       const std::map<std::string, int>& named = {}) {
+    const std::regex body("enum " + name + R"(\s*\{([^}]*)\})"),
+        one(R"((\w+)\s*(?:=\s*(?:(0x[0-9a-f]+|\d+)\s*(?:<<\s*(\d+))?|(\w+)))?)");
+    const std::string text = without_comments(file(header));
     std::map<std::string, int> numbers;
     std::smatch found;
     int next = 0;
     if (!std::regex_search(text, found, body)) return numbers;
     const std::string list = found[1];
     for (std::sregex_iterator at(list.begin(), list.end(), one), end; at != end; ++at) {
-        if ((*at)[2].matched) next = std::stoi((*at)[2]) << ((*at)[3].matched ? std::stoi((*at)[3]) : 0);
+        if ((*at)[2].matched)
+            next = std::stoi((*at)[2], nullptr, 0) << ((*at)[3].matched ? std::stoi((*at)[3]) : 0);
+        if ((*at)[4].matched) next = named.at((*at)[4]);
         numbers[(*at)[1]] = next++;
     }
     return numbers;
 }
 
+// newer: what this header may not have yet; headers of kernels do (below).
 void expect_same(const std::string& header, const std::string& name, const std::string& prefix,
-                 std::span<const Entry> entries, size_t at_least) {
+                 std::span<const Entry> entries, size_t at_least, const std::set<std::string>& newer = {}) {
     std::map<std::string, int> known;
-    for (const Entry& entry : entries) known[prefix + entry.name] = entry.number;
     const auto numbers = enumeration(header, name);
+    for (const Entry& entry : entries)
+        if (!newer.contains(entry.name) || numbers.contains(prefix + entry.name))
+            known[prefix + entry.name] = entry.number;
     EXPECT_GE(numbers.size(), at_least) << name << " in " << header;
     EXPECT_EQ(known, numbers) << name;
 }
@@ -98,6 +113,41 @@ std::set<std::string> errnos_in_sources() {
     for (const std::string& name : all)
         if (number_of_errno(name) == 0) names.erase(name);
     return names;
+}
+
+// Folders like include/ of the kernels whose headers are here: installed, or in the cache of scripts/setup.
+std::vector<std::string> kernel_includes() {
+    namespace fs = std::filesystem;
+    const auto variable = [](const char* name) -> std::string {
+        const char* value = std::getenv(name);
+        return value ? value : "";
+    };
+    std::string cache = variable("KXFER_CACHE");
+    if (cache.empty())
+        cache =
+            (variable("XDG_CACHE_HOME").empty() ? variable("HOME") + "/.cache" : variable("XDG_CACHE_HOME")) +
+            "/kxfer";
+    std::vector<fs::path> places = {"/usr/src"};
+    std::error_code none;
+    for (const auto& kernel : fs::directory_iterator(cache + "/kernels", none))
+        if (!fs::is_symlink(kernel)) places.push_back(kernel.path() / "usr/src");
+    std::set<std::string> found;
+    for (const fs::path& place : places)
+        for (const auto& headers : fs::directory_iterator(place, none))
+            if (fs::exists(headers.path() / "include/rdma/ib_verbs.h"))
+                found.insert((headers.path() / "include").string());
+    return {found.begin(), found.end()};
+}
+
+// Does each name of a kernel's enumeration have a meaning of its kind with its number?
+void expect_known(const std::map<std::string, int>& numbers, size_t at_least, const std::string& kind,
+                  const std::string& where) {
+    EXPECT_GE(numbers.size(), at_least) << kind << " in " << where;
+    for (const auto& [name, number] : numbers) {
+        bool known = name.find("_RESERVED") != std::string::npos;
+        for (const Meaning& meaning : meanings_of(name, kind)) known = known || meaning.number == number;
+        EXPECT_TRUE(known) << name << " " << number << " of " << where;
+    }
 }
 
 // The only meaning of a word.
@@ -145,19 +195,25 @@ TEST(Meanings, of_opcodes_of_the_kernel_are_told_apart_from_those_of_verbs_h) {
 }
 
 TEST(Meanings, of_events_and_states_are_those_of_the_headers) {
-    expect_same(verbs_header, "ibv_event_type", "IBV_EVENT_", async_events(), 19);
+    expect_same(verbs_header, "ibv_event_type", "IBV_EVENT_", async_events(), 19, {"DEVICE_SPEED_CHANGE"});
     expect_same(verbs_header, "ibv_qp_state", "IBV_QPS_", qp_states(), 8);
-    expect_same(cm_header, "rdma_cm_event_type", "RDMA_CM_EVENT_", cm_events(), 16);
+    expect_same(cm_header, "rdma_cm_event_type", "RDMA_CM_EVENT_", cm_events(), 16,
+                {"ADDRINFO_RESOLVED", "ADDRINFO_ERROR", "USER", "INTERNAL"});
 }
 
 TEST(Meanings, texts_are_those_of_the_libraries) {
     for (const Entry& entry : wc_statuses())
         EXPECT_STREQ(entry.text, ibv_wc_status_str(static_cast<ibv_wc_status>(entry.number))) << entry.name;
     for (const Entry& entry : async_events())
-        EXPECT_STREQ(entry.text, ibv_event_type_str(static_cast<ibv_event_type>(entry.number))) << entry.name;
+        if (*entry.text) {
+            EXPECT_STREQ(entry.text, ibv_event_type_str(static_cast<ibv_event_type>(entry.number)))
+                << entry.name;
+        }
     for (const Entry& entry : cm_events())
-        EXPECT_EQ(std::string("RDMA_CM_EVENT_") + entry.name,
-                  rdma_event_str(static_cast<rdma_cm_event_type>(entry.number)));
+        if (entry.number <= RDMA_CM_EVENT_TIMEWAIT_EXIT) {
+            EXPECT_EQ(std::string("RDMA_CM_EVENT_") + entry.name,
+                      rdma_event_str(static_cast<rdma_cm_event_type>(entry.number)));
+        }
 }
 
 TEST(Meanings, of_refusals_are_those_of_the_contract) {
@@ -200,6 +256,45 @@ TEST(Meanings, errnos_are_the_C_librarys) {
         EXPECT_STREQ(entry.name, strerrorname_np(entry.number));
         EXPECT_EQ(only(strerrordesc_np(entry.number), "errno").name, entry.name);
     }
+    for (const Entry& entry : errnos_of_verbs()) {
+        EXPECT_STREQ(entry.name, strerrorname_np(entry.number));
+        EXPECT_EQ(only(strerrordesc_np(entry.number), "verbs").name, entry.name);
+    }
+}
+
+// Each kernel here: those that scripts/setup fetches, and the machine's own.
+TEST(Meanings, of_the_kernels_enumerations_are_complete) {
+    const auto includes = kernel_includes();
+    if (includes.empty()) GTEST_SKIP() << "no headers of a kernel; scripts/setup check fetches some";
+    for (const std::string& include : includes) {
+        const std::string verbs = include + "/rdma/ib_verbs.h", user = include + "/uapi/rdma/ib_user_verbs.h";
+        auto shared = enumeration(user, "ib_uverbs_wr_opcode");
+        shared.merge(enumeration(user, "ib_uverbs_wc_opcode"));
+        expect_known(enumeration(verbs, "ib_wc_status"), 22, "wc", verbs);
+        expect_known(enumeration(verbs, "ib_event_type"), 20, "async", verbs);
+        expect_known(enumeration(verbs, "ib_qp_state"), 7, "state", verbs);
+        expect_known(enumeration(verbs, "ib_wr_opcode", shared), 26, "opcode", verbs);
+        expect_known(enumeration(verbs, "ib_wc_opcode", shared), 13, "opcode", verbs);
+        expect_known(enumeration(include + "/rdma/rdma_cm.h", "rdma_cm_event_type"), 16, "event", include);
+        expect_known(enumeration(include + "/rdma/ib_cm.h", "ib_cm_rej_reason"), 34, "reject", include);
+        expect_known(enumeration(include + "/rdma/ib_cm.h", "ib_cm_sidr_status"), 6, "reject", include);
+    }
+}
+
+// What is not a failure needs no next step.
+TEST(Meanings, every_failure_has_a_next_step) {
+    const std::set<std::string> no_failures = {
+        "SUCCESS",         "COMM_EST",         "SQ_DRAINED",        "PORT_ACTIVE", "QP_LAST_WQE_REACHED",
+        "ADDR_RESOLVED",   "ROUTE_RESOLVED",   "ESTABLISHED",       "NONE",        "CLIENT_REREGISTER",
+        "CONNECT_REQUEST", "CONNECT_RESPONSE", "ADDRINFO_RESOLVED", "USER",        "INTERNAL",
+        "MULTICAST_JOIN",  "TIMEWAIT_EXIT"};
+    for (const Numbering& numbering : numberings()) {
+        const std::string kind = numbering.kind;
+        if (kind == "opcode" || kind == "state") continue;
+        for (const Entry& entry : numbering.entries)
+            EXPECT_NE(*entry.look != '\0', no_failures.contains(entry.name))
+                << numbering.title << " " << entry.name;
+    }
 }
 
 // No header of user space has IB_CM_REJ_*; 34 is not assigned.
@@ -239,8 +334,10 @@ TEST(Word, a_bare_number_has_every_reading_once) {
     for (const Meaning& meaning : meanings_of("5", "")) titles.push_back(meaning.title);
     const std::vector<std::string> expected = {"completion status",
                                                "reject reason of the IB CM",
+                                               "SIDR status of the IB CM, for UD",
                                                "refusal of a kxfer peer",
                                                "errno of kxfer",
+                                               "errno of verbs and rdma_cm",
                                                "rdma_cm event",
                                                "asynchronous event",
                                                "QP state",

@@ -95,10 +95,12 @@ std::span<const Numbering> numberings() {
     static const std::vector<Numbering> all = {
         {"wc", "completion status", {"IBV_WC_", "IB_WC_"}, wc_statuses()},
         {"reject", "reject reason of the IB CM", {"IB_CM_REJ_"}, reject_reasons()},
+        {"reject", "SIDR status of the IB CM, for UD", {"IB_SIDR_"}, sidr_statuses()},
         {"reject", "reject status on iWARP", {""}, iwarp_rejects(), true},
         {"reject", "refusal of a kxfer peer", {"KXFER_REFUSAL_"}, refusals()},
         {"errno", "errno of kxfer", {""}, errnos(), true},
         {"errno", "errno of the tool", {""}, errnos_of_tool(), true},
+        {"verbs", "errno of verbs and rdma_cm", {""}, errnos_of_verbs(), true},
         {"event", "rdma_cm event", {"RDMA_CM_EVENT_"}, cm_events()},
         {"async", "asynchronous event", {"IBV_EVENT_", "IB_EVENT_"}, async_events()},
         {"state", "QP state", {"IBV_QPS_", "IB_QPS_"}, qp_states()},

@@ -66,11 +66,13 @@ std::span<const Entry> kernel_wr_opcodes();
 std::span<const Entry> async_events();
 std::span<const Entry> qp_states();
 std::span<const Entry> reject_reasons();
+std::span<const Entry> sidr_statuses();
 std::span<const Entry> iwarp_rejects();
 std::span<const Entry> refusals();
 std::span<const Entry> cm_events();
 std::span<const Entry> errnos();
 std::span<const Entry> errnos_of_tool();
+std::span<const Entry> errnos_of_verbs();
 
 // Addresses have no numbering: their bits have the meaning.
 std::optional<Meaning> gid_meaning(const std::string& word);

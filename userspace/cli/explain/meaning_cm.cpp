@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Outcomes of connecting: reject reasons of the InfiniBand CM (IBA volume 1,
-// 12.6.7.2; include/rdma/ib_cm.h, texts of ibcm_reject_msg()), the statuses that rdma_cm
-// has instead on iWARP (cma_iw_handler()), refusals of kxfer peers, rdma_cm events.
+// 12.6.7.2; include/rdma/ib_cm.h, texts of ibcm_reject_msg()), its SIDR statuses, the statuses
+// that rdma_cm has instead on iWARP (cma_iw_handler()), refusals of kxfer peers, rdma_cm events.
 
 #include "cli/explain/meaning.hpp"
 
@@ -17,6 +17,9 @@ namespace {
 constexpr char bad_path[] = "the peer does not take this field of the primary path in the request";
 constexpr char bad_alternate[] = "the peer does not take this field of the alternate path in the request";
 constexpr char look_path[] = "the path record: what the subnet manager gave, or what this side filled in";
+constexpr char look_datagram[] = "qp_type of the program that asks: Linux has RC, UC, UD and XRC";
+constexpr char look_redirect[] =
+    "another subnet manager or gateway than Linux's; connect to the port that it names";
 constexpr char look_stale[] = "the peer keeps an old connection for its timewait; again after some seconds";
 
 constexpr Entry reasons[] = {
@@ -28,7 +31,8 @@ constexpr Entry reasons[] = {
     {.number = 2,
      .name = "NO_EEC",
      .text = "no EEC",
-     .means = "no EE context (Reliable Datagram: not on Linux)"},
+     .means = "no EE context (Reliable Datagram: not on Linux)",
+     .look = look_datagram},
     {.number = 3,
      .name = "NO_RESOURCES",
      .text = "no resources",
@@ -78,7 +82,8 @@ constexpr Entry reasons[] = {
     {.number = 11,
      .name = "RDC_NOT_EXIST",
      .text = "RDC not exist",
-     .means = "no such reliable datagram channel (not on Linux)"},
+     .means = "no such reliable datagram channel (not on Linux)",
+     .look = look_datagram},
     {.number = 12,
      .name = "INVALID_GID",
      .text = "invalid GID",
@@ -136,11 +141,13 @@ constexpr Entry reasons[] = {
     {.number = 24,
      .name = "PORT_CM_REDIRECT",
      .text = "port CM redirect",
-     .means = "the peer names another port for messages of connecting; Linux does not follow it"},
+     .means = "the peer names another port for messages of connecting; Linux does not follow it",
+     .look = look_redirect},
     {.number = 25,
      .name = "PORT_REDIRECT",
      .text = "port redirect",
-     .means = "the peer names another port for the connection; Linux does not follow it"},
+     .means = "the peer names another port for the connection; Linux does not follow it",
+     .look = look_redirect},
     {.number = 26,
      .name = "INVALID_MTU",
      .text = "invalid MTU",
@@ -172,7 +179,8 @@ constexpr Entry reasons[] = {
     {.number = 31,
      .name = "INVALID_CLASS_VERSION",
      .text = "invalid class version",
-     .means = "the peer's connection manager speaks another version"},
+     .means = "the peer's connection manager speaks another version",
+     .look = "what runs at the peer: Linux's ib_cm speaks version 2"},
     {.number = 32,
      .name = "INVALID_FLOW_LABEL",
      .text = "invalid flow label",
@@ -186,7 +194,40 @@ constexpr Entry reasons[] = {
     {.number = 35,
      .name = "VENDOR_OPTION_NOT_SUPPORTED",
      .text = "vendor option is not supported",
-     .means = "the request has an option of a vendor that the peer does not know"},
+     .means = "the request has an option of a vendor that the peer does not know",
+     .look =
+         "the same driver and firmware on both sides; enhanced connection establishment (ECE) switched off"},
+};
+
+// Service ID Resolution, by which rdma_cm finds the UD QP behind a port (RDMA_PS_UDP, RDMA_PS_IPOIB).
+constexpr Entry sidr[] = {
+    {.number = 0, .name = "SUCCESS", .text = "success", .means = "the QP number and the Q_Key are known"},
+    {.number = 1,
+     .name = "UNSUPPORTED",
+     .text = "unsupported",
+     .means = "nothing at the peer listens at that port: the 'connection refused' of UD. rdma_cm: "
+              "RDMA_CM_EVENT_UNREACHABLE with this status",
+     .look = "the listener there: rdma resource show cm_id; address, port and port space of both"},
+    {.number = 2,
+     .name = "REJECT",
+     .text = "reject",
+     .means = "the program at the peer refused (rdma_reject())",
+     .look = "the peer's own log"},
+    {.number = 3,
+     .name = "NO_QP",
+     .text = "no QP",
+     .means = "the peer has no QP for that service",
+     .look = "there: rdma resource show qp; did its program make a QP before rdma_accept()?"},
+    {.number = 4,
+     .name = "REDIRECT",
+     .text = "redirect",
+     .means = "the peer names another port for the service; Linux does not follow it",
+     .look = look_redirect},
+    {.number = 5,
+     .name = "UNSUPPORTED_VERSION",
+     .text = "unsupported version",
+     .means = "the peer's connection manager speaks another version",
+     .look = "what runs at the peer: Linux's ib_cm speaks version 2"},
 };
 
 constexpr Entry iwarp[] = {
@@ -290,9 +331,11 @@ constexpr Entry events[] = {
     {.number = 1,
      .name = "ADDR_ERROR",
      .kernel = "address error",
-     .means = "no RDMA device leads to the address, or no neighbour answers; the status is a negative errno",
+     .means = "no RDMA device leads to the address, or no neighbour answers; the status is a negative errno: "
+              "-19 (ENODEV) no RDMA device on the way, -110 (ETIMEDOUT) no neighbour, -101 or -113 no route",
      .look = "ip route get ADDRESS: an interface with an RDMA device? (rdma link)\n"
-             "ip neigh: does the address answer?"},
+             "ip neigh: does the address answer?\n"
+             "the status: kxfer explain --kind verbs STATUS"},
     {.number = 2,
      .name = "ROUTE_RESOLVED",
      .kernel = "route resolved",
@@ -300,7 +343,8 @@ constexpr Entry events[] = {
     {.number = 3,
      .name = "ROUTE_ERROR",
      .kernel = "route error",
-     .means = "no path; the status is a negative errno",
+     .means = "no path; the status is a negative errno: -110 (ETIMEDOUT) the subnet manager did not answer, "
+              "-22 (EINVAL) it knows no path",
      .look = "InfiniBand: is there a subnet manager (sminfo), is the port active?\n"
              "RoCE: the interface's MTU and state"},
     {.number = 4,
@@ -315,14 +359,19 @@ constexpr Entry events[] = {
     {.number = 6,
      .name = "CONNECT_ERROR",
      .kernel = "connect error",
-     .means = "connecting failed at this side; the status is a negative errno. kxfer: ECONNRESET",
-     .look = "dmesg; the QP's attributes: could it be moved to RTR and RTS?"},
+     .means = "connecting failed at this side; the status is a negative errno, of the move of the QP to RTR "
+              "and RTS. kxfer: ECONNRESET",
+     .look = "dmesg; the QP's attributes: could it be moved to RTR and RTS?\n"
+             "the status: kxfer explain --kind verbs STATUS"},
     {.number = 7,
      .name = "UNREACHABLE",
      .kernel = "unreachable",
      .means =
          "no answer to the request, which was sent 16 times, each waited for 4.1 s and twice the packet life "
-         "time of the path: on RoCE that makes 98 s on Linux 6.1, 74 s on 6.12. kxfer: ETIMEDOUT",
+         "time of the path: on RoCE that makes 98 s on Linux 6.1, 74 s on 6.12; the status is -110. Of UD it "
+         "is "
+         "a SIDR status (kxfer explain --kind reject IB_SIDR_UNSUPPORTED). Of a connection that was "
+         "established: the neighbour has another MAC address now. kxfer: ETIMEDOUT",
      .look =
          "is the peer up, with a device and ib_core's CM? A port without any listener is REJECTED, not this\n"
          "a firewall that drops UDP port 4791; on InfiniBand P_Key and LID of the path"},
@@ -355,7 +404,8 @@ constexpr Entry events[] = {
      .name = "MULTICAST_ERROR",
      .kernel = "multicast error",
      .means = "the group was not joined, or is gone; the status is a negative errno",
-     .look = "InfiniBand: the subnet manager; RoCE: IGMP of interface and switch"},
+     .look = "InfiniBand: the subnet manager; RoCE: IGMP of interface and switch\n"
+             "the status: kxfer explain --kind verbs STATUS"},
     {.number = 14,
      .name = "ADDR_CHANGE",
      .kernel = "address change",
@@ -367,11 +417,29 @@ constexpr Entry events[] = {
      .name = "TIMEWAIT_EXIT",
      .kernel = "timewait exit",
      .means = "late packets of the ended connection are gone: its QP may be used again"},
+    {.number = 16,
+     .name = "ADDRINFO_RESOLVED",
+     .means = "newer than Linux 6.12: rdma_resolve_addrinfo() found the address of an InfiniBand service"},
+    {.number = 17,
+     .name = "ADDRINFO_ERROR",
+     .means = "newer than Linux 6.12: the subnet manager knows no service of that name or id, or did not "
+              "answer; the "
+              "status is a negative errno",
+     .look = "the subnet manager's services (saquery -S)\n"
+             "the status: kxfer explain --kind verbs STATUS"},
+    {.number = 18,
+     .name = "USER",
+     .means = "newer than Linux 6.12: an event that the program itself sent to its event channel "
+              "(rdma_write_cm_event())"},
+    {.number = 19,
+     .name = "INTERNAL",
+     .means = "newer than Linux 6.12: of librdmacm's own use; programs do not get it"},
 };
 
 } // namespace
 
 std::span<const Entry> reject_reasons() { return reasons; }
+std::span<const Entry> sidr_statuses() { return sidr; }
 std::span<const Entry> iwarp_rejects() { return iwarp; }
 std::span<const Entry> refusals() { return kxfer_refusals; }
 std::span<const Entry> cm_events() { return events; }

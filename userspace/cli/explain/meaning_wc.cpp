@@ -408,6 +408,10 @@ constexpr Entry events[] = {
      .text = "WQ fatal",
      .means = "a work queue of its own (ibv_create_wq()) failed",
      .look = "dmesg"},
+    {.number = 20,
+     .name = "DEVICE_SPEED_CHANGE",
+     .means = "newer than Linux 6.12: the speed of a port changed",
+     .look = "kxfer device show DEV: rate; cable and switch"},
 };
 
 constexpr Entry states[] = {

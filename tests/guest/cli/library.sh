@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # libkxfer from other programs: its tests with the module (tests/guest/library), a result for
-# each of them, and the introductory example.
+# each of them, the introductory examples, and those of the documents.
 
 # run_tests calls the tests by their names.
 # shellcheck disable=SC2317
@@ -20,6 +20,52 @@ library_tests() { # SUITE
 test_asynchronous_jobs() { library_tests Async; }
 
 test_mailboxes() { library_tests Mailboxes; }
+
+test_documents() { library_tests Documents; }
+
+need_documents() { type kxfer-uapi-example >/dev/null 2>&1 || skip "it was built without gtest"; }
+
+test_the_example_of_the_uapi_prints_what_is_said_there() {
+	need_documents
+	expect 0 kxfer listen add 10.77.0.1
+	expect 0 kxfer-uapi-example
+	kxfer listen del 10.77.0.1
+	[ "$(cat "$work/stdout")" = "status 0, 16 bytes: 0 7 14 21" ] || fail "it prints $(cat "$work/stdout")"
+}
+
+test_the_example_of_the_man_page_reads_an_export() {
+	need_documents
+	printf 0123456789abcdef >sixteen
+	serve sixteen
+	expect 0 kxfer-man-example "$peer" sixteen
+	[ "$(cat "$work/stdout")" = 30313233343536373839616263646566 ] || fail "it prints $(cat "$work/stdout")"
+	expect 1 kxfer-man-example "$peer" nothing
+	expect_stderr "cannot open the export nothing: No such file or directory (ENOENT)"
+	expect 2 kxfer-man-example
+}
+
+test_the_example_fetch_reads_an_export() {
+	for length in 1 65536 1048577 5000000; do
+		random_file sent$length $length
+		serve file=sent$length
+		expect 0 kxfer-fetch "$peer" file
+		expect_equal_files sent$length stdout
+		kill -INT "$serve_pid"
+		wait_for 30 is_over "$serve_pid"
+	done
+}
+
+test_the_example_fetch_says_what_is_wrong() {
+	serve box=mem:1M
+	expect 1 kxfer-fetch "$peer" nothing
+	expect_stderr "cannot open the export nothing: No such file or directory (ENOENT)"
+	expect 1 kxfer-fetch no-such-host.invalid box
+	expect_stderr "cannot find the host no-such-host.invalid"
+	kxfer-fetch "$peer" box >/dev/full 2>"$work/stderr"
+	[ $? -eq 1 ] || fail "it wrote to a full device"
+	expect_stderr "cannot write to standard output: No space left on device (ENOSPC)"
+	expect 2 kxfer-fetch "$peer"
+}
 
 test_the_example_async_verifies_what_it_wrote() {
 	serve box=mem:16M --writable

@@ -85,7 +85,7 @@ all_is_installed_and_removed() {
 		grep -q '^ExecStart=/usr/local/bin/kxfer ' "$root/usr/lib/systemd/system/$file" || fail "$file runs another tool"
 	done
 	cmp "$root/usr/lib/sysusers.d/kxfer.conf" "$top/scripts/packaging/systemd/kxfer.sysusers" || fail "other users"
-	for page in man1/kxfer.1 man1/kxfer-bench.1 man1/kxfer-sweep.1 man4/kxfer.4; do
+	for page in man1/kxfer.1 man1/kxfer-bench.1 man1/kxfer-sweep.1 man3/libkxfer.3 man4/kxfer.4; do
 		is_there "/usr/local/share/man/$page.gz"
 		gzip -dc "$root/usr/local/share/man/$page.gz" | cmp - "$top/Documentation/man/${page#*/}.rst" ||
 			fail "$page is another page"

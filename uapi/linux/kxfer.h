@@ -618,7 +618,7 @@ struct kxfer_info_counter {
  * @KXFER_LINE_BROKE: @link ended with @error; @nr: 1
  * @KXFER_LINE_WAITED: @nr jobs began to wait for another link
  * @KXFER_LINE_TRIED: no link could be made, or the peer did not answer on the new one, @nr times;
- *	@error: the last reason
+ *	the last reason is @error
  * @KXFER_LINE_CONNECTED: @link was made or joined in place of the one before
  * @KXFER_LINE_RENEWED: @nr targets were granted again on @link
  * @KXFER_LINE_REVOKED: @nr targets ended: @error is EKEYREVOKED if another export has the name,

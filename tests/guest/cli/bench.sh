@@ -541,7 +541,7 @@ test_files_that_cannot_be_written_are_said_before_the_run() {
 
 test_wrong_options_name_what_is_allowed() {
 	expect 2 kxfer bench
-	expect_stderr "OP is required"
+	expect_stderr "kxfer bench needs OP"
 	expect 2 kxfer bench reed
 	expect_stderr "there are: read, write, write-imm, send, send-imm, compare-swap, fetch-add, atomic-write,"
 	expect_stderr "flush, mix, register,"
@@ -624,7 +624,7 @@ test_against_a_node_that_serves() {
 	expect_json .total.verified true
 	for case in "read:" "fetch-add: --atomic" "send: --mailbox" "write --bidirectional: --bench"; do
 		expect 1 kxfer --json bench ${case%%:*} "$peer" $quick --export other
-		expect_error_json .hint "run there: kxfer serve other=mem:4K --writable --verbs${case#*:}"
+		expect_error_json .hint "run there: kxfer serve other=mem:4K --writable${case#*:}"
 	done
 }
 

@@ -31,7 +31,7 @@ test_put_at_an_offset_that_leaves_too_little_room_is_refused() {
 	serve inbox=mem:64K --writable
 	random_file sent 1000
 	expect 1 kxfer put --offset 65000 sent "$peer/inbox"
-	expect_stderr "room for 536 bytes behind offset 65000"
+	expect_stderr "room for 536 bytes after offset 65000"
 }
 
 test_put_of_a_pipe_larger_than_the_export_stops_part_way() {

@@ -71,6 +71,19 @@ test_put_prints_the_sha256_in_full() {
 	expect_stdout "verified     by the receiver"
 }
 
+test_quiet_put_and_get_print_one_line() {
+	serve inbox=mem:1M --writable
+	random_file sent 70000
+	expect 0 kxfer --quiet put sent "$peer/inbox"
+	[ "$(cat "$work/stdout")" = "$(sha256_of sent)  $peer:7625/inbox" ] || fail "put: $(cat "$work/stdout")"
+	expect 0 kxfer --quiet get "$peer/inbox" got
+	expect_equal_files sent got
+	[ "$(cat "$work/stdout")" = "$(sha256_of sent)  got" ] || fail "get: $(cat "$work/stdout")"
+	sha256sum -c "$work/stdout" >/dev/null || fail "sha256sum -c"
+	expect 0 kxfer --quiet --json get "$peer/inbox" again
+	expect_json .sha256 "$(sha256_of sent)"
+}
+
 test_put_from_standard_input_and_get_to_standard_output() {
 	serve inbox=mem:4M --writable
 	random_file sent 3000000

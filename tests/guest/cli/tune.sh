@@ -71,7 +71,7 @@ test_a_peer_that_is_not_there_is_an_error() {
 	expect 1 kxfer --json tune "$peer:7999" --timeout 2
 	expect_error_json '.errno | length > 3' true
 	expect 2 kxfer tune
-	expect_stderr "peer is required"
+	expect_stderr "kxfer tune needs PEER"
 }
 
 test_ctrl_c_ends_it() {

@@ -104,7 +104,10 @@ test_an_option_of_a_command_before_the_command_is_put_right() {
 
 test_a_missing_argument_is_named() {
 	expect 2 kxfer put file
-	expect_stderr "remote is required"
+	expect_stderr "kxfer put needs REMOTE[/PATH]"
+	expect_stderr "PEER/NAME of the export"
+	expect 2 kxfer link show
+	expect_stderr "kxfer link show needs ID"
 }
 
 # Port 1 has no listener, so the error shows which address the tool took for the peer.
@@ -161,8 +164,10 @@ test_an_address_that_cannot_be_right_is_told_why() {
 	expect 1 kxfer ls "fe80::1"
 	expect_stderr "needs its interface"
 	expect 2 kxfer link show -1
-	expect 2 kxfer link show 1x
-	expect_stderr "not the number of a link"
+	for id in 1x 99999999999999999999 ''; do
+		expect 2 kxfer link show "$id"
+		expect_stderr "'$id' is not the number of a link"
+	done
 }
 
 test_a_peer_with_a_port_out_of_range_is_refused() {
@@ -186,8 +191,12 @@ test_a_name_of_64_characters_is_refused() {
 }
 
 test_a_timeout_out_of_range_names_the_range() {
-	expect 2 kxfer ls --timeout 61 "$peer"
-	expect_stderr "60"
+	for seconds in 61 0 1h nan; do
+		expect 2 kxfer ls --timeout $seconds "$peer"
+		expect_stderr "kxfer: ls: --timeout: '$seconds' is not a number from 0.001 to 60"
+	done
+	expect 2 kxfer nop --count 1k
+	expect_stderr "kxfer: nop: --count: '1k' is not a whole number from 1 to 10000000"
 }
 
 test_a_source_of_memory_needs_a_name() {

@@ -28,15 +28,12 @@ constexpr uint64_t longer = KXFER_FEATURE_MAILBOX | KXFER_FEATURE_LONG_MESSAGE;
 } // namespace
 
 TEST(Doctor, says_what_messages_cost_by_their_size) {
-    const std::string most = "1048576 bytes at most, with an immediate or without, to mailboxes; ";
-    const std::string answered = "to 992 with an answer, beyond READ by the peer, if its module can";
+    const std::string most = "up to 1 MiB, into a mailbox", answered = "; the peer READs longer ones";
 
-    EXPECT_EQ(messages_of(longer | KXFER_FEATURE_EAGER),
-              most + "to 4096 without an answer, if the peer's module can; else " + answered);
+    EXPECT_EQ(messages_of(longer | KXFER_FEATURE_EAGER), most + "; up to 4 KiB without an answer" + answered);
     // A module, a transport and a device by which every message is answered.
     EXPECT_EQ(messages_of(longer), most + answered);
     EXPECT_EQ(messages_of(longer | KXFER_FEATURE_EAGER, "iw"), most + answered);
     EXPECT_EQ(messages_of(longer | KXFER_FEATURE_EAGER, "roce", 1), most + answered);
-    EXPECT_EQ(messages_of(KXFER_FEATURE_MAILBOX),
-              "992 bytes at most, with an immediate or without, to mailboxes");
+    EXPECT_EQ(messages_of(KXFER_FEATURE_MAILBOX), "up to 992 bytes, into a mailbox");
 }

@@ -44,6 +44,23 @@ TEST(Help, fits_a_terminal_of_80_columns) {
         EXPECT_LE(longest_line(help_of(*command)), 80U) << help_of(*command);
 }
 
+TEST(Help, has_the_words_of_the_man_page_and_none_of_CLI11) {
+    CLI::App app("", "kxfer");
+    Program program;
+    for (const auto setup : commands) setup(app, program);
+    finish_help(app);
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+        for (const char* word :
+             {":FLOAT", ":INT", ":UINT", "TEXT", "REQUIRED", "Needs:", "Excludes:", "Print this"})
+            EXPECT_EQ(command->help().find(word), std::string::npos) << word << '\n' << command->help();
+    const std::string get = app.get_subcommand("get")->help();
+    EXPECT_NE(get.find("Usage: get [options] REMOTE[/PATH] [FILE|-]\n"), std::string::npos) << get;
+    EXPECT_NE(get.find("--timeout SECONDS (0.001-60)"), std::string::npos) << get;
+    const std::string explain = app.get_subcommand("explain")->help();
+    EXPECT_NE(explain.find("[WORD]..."), std::string::npos) << explain;
+    EXPECT_NE(explain.find("--kind KIND {wc,reject,"), std::string::npos) << explain;
+}
+
 TEST(Help, has_each_command_under_a_subject) {
     CLI::App app("", "kxfer");
     Program program;

@@ -322,7 +322,13 @@ Table some_rows() {
 TEST(TextOutput, columns_that_can_be_left_out_go_where_a_terminal_is_too_narrow) {
     EXPECT_EQ(table_on_terminal(30, some_rows()), "op      p50  ratio  verdict\n"
                                                   "read  12345  0.993  faster\n"
-                                                  "(--wide tells more)\n");
+                                                  "(--json tells more)\n");
+    const std::string offered = on_terminal(STDOUT_FILENO, 30, [] {
+        const auto out = make_text_output({false, false, false});
+        out->offer_wide(false);
+        out->table(some_rows(), "");
+    });
+    EXPECT_NE(offered.find("(--wide tells more)"), std::string::npos) << offered;
     const std::string all = "op      p50    p99  time\n"
                             "read  12345  67890  0.993 [0.987, 0.999] faster\n";
     EXPECT_EQ(table_on_terminal(47, some_rows()), all);
@@ -332,12 +338,22 @@ TEST(TextOutput, columns_that_can_be_left_out_go_where_a_terminal_is_too_narrow)
 TEST(TextOutput, that_is_to_be_wide_tells_all_on_a_narrow_terminal) {
     const std::string text = on_terminal(STDOUT_FILENO, 30, [] {
         const auto out = make_text_output({false, false, false});
-        out->widen();
+        out->offer_wide(true);
         out->table(some_rows(), "");
     });
     EXPECT_NE(text.find("67890"), std::string::npos) << text;
     EXPECT_NE(text.find("0.987"), std::string::npos) << text;
     EXPECT_EQ(text.find("verdict"), std::string::npos) << text;
+}
+
+TEST(TextOutput, events_and_notes_are_broken_on_a_terminal_and_nowhere_else) {
+    const std::string text = "listening on 10.77.0.1:7625 until this ends; and more words";
+    const auto event = [&] { make_text_output({false, false, false})->event(Record(), text); };
+    const auto note = [&] { make_text_output({false, false, false})->note(text); };
+    const std::string lines = "listening on 10.77.0.1:7625 until this\n  ends; and more words\n";
+    EXPECT_EQ(on_terminal(STDOUT_FILENO, 40, event), lines);
+    EXPECT_EQ(on_terminal(STDERR_FILENO, 40, note), lines);
+    EXPECT_EQ(printed_by(event).out, text + '\n');
 }
 
 TEST(JsonOutput, has_what_is_wide_and_not_what_is_narrow) {

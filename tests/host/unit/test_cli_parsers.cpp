@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 
+#include "cli/command/number.hpp"
 #include "cli/command/peer.hpp"
 #include "cli/command/size.hpp"
 #include "cli/measure/cpus.hpp"
@@ -85,9 +86,21 @@ TEST(Size, refuses_what_does_not_fit_64_bits) {
     EXPECT_EQ(*parse_size("16777215T"), 16777215ULL << 40);
 }
 
-TEST(Size, nan_is_no_number) {
-    for (const std::string text : {"0", "0.5", "-3", "1e9"}) EXPECT_EQ(check_finite(text), "") << text;
-    for (const std::string text : {"nan", "-nan", "NaN", "inf"}) EXPECT_NE(check_finite(text), "") << text;
+TEST(Number, is_in_its_range_and_nothing_else) {
+    const auto seconds = from_to(0.001, 60.0);
+    for (std::string text : {"0.001", "60", "1.5", "1e1"}) EXPECT_EQ(seconds(text), "") << text;
+    for (std::string text : {"nan", "-nan", "NaN", "inf", "0", "61", "1h", "", "1 2", "-1"})
+        EXPECT_EQ(seconds(text), "'" + text + "' is not a number from 0.001 to 60");
+    const auto count = from_to(1, 4096);
+    for (std::string text : {"1", "4096", "0x10"}) EXPECT_EQ(count(text), "") << text;
+    for (std::string text : {"0", "4097", "1k", "1.5", "-1", "99999999999999999999"})
+        EXPECT_EQ(count(text), "'" + text + "' is not a whole number from 1 to 4096");
+    const auto unsigned_count = from_to(uint64_t{1}, uint64_t{1000000000000});
+    for (std::string text : {"-1", "0", "x", "18446744073709551616"})
+        EXPECT_EQ(unsigned_count(text), "'" + text + "' is not a whole number from 1 to 1000000000000");
+    EXPECT_EQ(seconds.get_description(), "(0.001-60)");
+    EXPECT_EQ(count.get_description(), "(1-4096)");
+    EXPECT_EQ(unsigned_count.get_description(), "(1 or more)");
 }
 
 TEST(Peer, understands_hosts_addresses_and_ports) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/command/number.hpp"
 #include "cli/command/size.hpp"
 #include "cli/node/keys.hpp"
 
@@ -31,14 +32,13 @@ void add_patience_options(CLI::App& command, PatienceOptions& patience) {
         .add_option("--silence", patience.silence_seconds,
                     "give a link up when nothing was heard of the peer for so long (default 8)")
         ->type_name("SECONDS")
-        ->check(CLI::Range(KXFER_SILENCE_MIN_MS / 1000.0, KXFER_SILENCE_MAX_MS / 1000.0))
-        ->check(check_finite);
+        ->check(from_to(KXFER_SILENCE_MIN_MS / 1000.0, KXFER_SILENCE_MAX_MS / 1000.0));
     command
         .add_option("--ack-timeout", patience.ack_timeout,
                     "the device sends a packet again after 4.096 us * 2^N without an acknowledgement "
                     "(RoCE, InfiniBand; default: all tries take half of --silence, 17 or 0.54 s for 8 s)")
         ->type_name("N")
-        ->check(CLI::Range(uint32_t{KXFER_ACK_TIMEOUT_MIN}, uint32_t{KXFER_ACK_TIMEOUT_MAX}));
+        ->check(from_to(uint32_t{KXFER_ACK_TIMEOUT_MIN}, uint32_t{KXFER_ACK_TIMEOUT_MAX}));
 }
 
 void add_common_options(CLI::App& command, CommonOptions& common) {
@@ -53,18 +53,17 @@ void add_common_options(CLI::App& command, CommonOptions& common) {
         .add_option(
             "--tos", common.tos,
             "IP type of service of the connection's packets (default: default_roce_tos of the device)")
-        ->type_name("0-255")
-        ->check(CLI::Range(0U, 255U));
+        ->type_name("N")
+        ->check(from_to(0U, 255U));
     command.add_option("--timeout", common.timeout_seconds, "longest wait for an answer (default 10)")
         ->type_name("SECONDS")
-        ->check(CLI::Range(0.001, 60.0))
-        ->check(check_finite);
+        ->check(from_to(0.001, 60.0));
     add_patience_options(command, common.patience);
     command
         .add_option("--retries", common.patience.retries,
                     "how often a device sends a packet again before the link ends (default 7)")
         ->type_name("N")
-        ->check(CLI::Range(1U, uint32_t{KXFER_RETRY_COUNT_MAX}));
+        ->check(from_to(1U, uint32_t{KXFER_RETRY_COUNT_MAX}));
     add_size_option(command, "--in-flight", common.in_flight,
                     "bytes of long jobs under way at a time, 1M to 256M (default 4M); a link needs its "
                     "bandwidth times its round trip")

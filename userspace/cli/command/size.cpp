@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <string>
@@ -75,7 +73,7 @@ tl::expected<uint64_t, std::string> parse_size(std::string_view text) {
     const int shift = shift_of(rest);
     if (error == std::errc::invalid_argument || !fraction || shift < 0)
         return tl::make_unexpected(
-            fmt::format("'{}' is not a size; a size is a number with K, M, G or T behind it (powers of "
+            fmt::format("'{}' is not a size; a size is a number with K, M, G or T after it (powers of "
                         "1024), such as 4096, 4K or 16MiB",
                         text));
     // Bytes of the fraction, times fraction->scale.
@@ -87,10 +85,6 @@ tl::expected<uint64_t, std::string> parse_size(std::string_view text) {
         (number << shift) > std::numeric_limits<uint64_t>::max() - more)
         return tl::make_unexpected(fmt::format("the size '{}' is too large", text));
     return (number << shift) + more;
-}
-
-std::string check_finite(const std::string& text) {
-    return std::isfinite(std::strtod(text.c_str(), nullptr)) ? "" : fmt::format("'{}' is no number", text);
 }
 
 CLI::Option* add_size_option(CLI::App& app, const std::string& name, uint64_t& size,

@@ -20,9 +20,6 @@ namespace kxfer::cli {
 // The error says what is wrong and what is allowed.
 tl::expected<uint64_t, std::string> parse_size(std::string_view text);
 
-// For CLI::Option::check(), in addition to a CLI::Range, which "nan" passes. Empty: a finite number.
-std::string check_finite(const std::string& text);
-
 // An option that takes a SIZE.
 CLI::Option* add_size_option(CLI::App& app, const std::string& name, uint64_t& size,
                              const std::string& description);

@@ -73,7 +73,7 @@ std::string read_remark(const Facts& facts) {
 
 std::string write_remark(const Facts& facts) {
     if (facts.iwarp)
-        return fmt::format("iWARP: {} SGE; a small READ behind it proves that the data was placed",
+        return fmt::format("iWARP: {} SGE; a small READ after it proves that the data was placed",
                            facts.send_sge);
     return fmt::format("{} SGE a work request; longer jobs are split", facts.send_sge);
 }
@@ -98,14 +98,12 @@ std::string messages_remark(const Patient& patient, const DeviceFacts& device) {
     const Facts facts = facts_of(patient, device);
     if (!facts.mailboxes) return "this module has no such job";
     const uint64_t most = longest_message(facts);
-    std::string text = fmt::format("{} bytes at most, with an immediate or without, to mailboxes", most);
+    std::string text = fmt::format("up to {}, into a mailbox", human_bytes(most));
 
     if (facts.eager_messages)
-        text += fmt::format("; to {} without an answer, if the peer's module can",
-                            std::min<uint64_t>(most, KXFER_MESSAGE_EAGER_MAX));
-    if (most <= KXFER_MESSAGE_MAX) return text;
-    return text + fmt::format("; {}to {} with an answer, beyond READ by the peer, if its module can",
-                              facts.eager_messages ? "else " : "", KXFER_MESSAGE_MAX);
+        text += fmt::format("; up to {} without an answer",
+                            human_bytes(std::min<uint64_t>(most, KXFER_MESSAGE_EAGER_MAX)));
+    return text + (most > KXFER_MESSAGE_MAX ? "; the peer READs longer ones" : "");
 }
 
 std::vector<Capability> capabilities(const Patient& patient) {
@@ -121,7 +119,7 @@ std::vector<Capability> capabilities(const Patient& patient) {
         add("WRITE", jobs, jobs ? write_remark(facts) : none);
         add("NOTIFY", jobs && facts.notify,
             !jobs          ? none
-            : facts.notify ? "64 bits, behind the data of WRITEs"
+            : facts.notify ? "64 bits, after the data of WRITEs"
                            : "this module has no such job");
         add("exports", jobs,
             jobs ? fmt::format("{} pages a registration, several make an export", facts.fast_reg_pages)
@@ -129,7 +127,7 @@ std::vector<Capability> capabilities(const Patient& patient) {
         add("COMPARE_SWAP, FETCH_ADD", jobs && facts.atomics && facts.atomic_jobs,
             jobs || !facts.atomics ? atomics_remark(facts) : none);
         add("SEND, RECV", jobs && facts.mailboxes, jobs ? messages_remark(patient, device) : none);
-        add("WRITE with immediate", false, "no job; an empty SEND with one behind a WRITE does as much");
+        add("WRITE with immediate", false, "no job; an empty SEND with one after a WRITE does as much");
         add("user-space verbs", device.verbs.has_value(),
             device.verbs ? "`compare` measures them" : device.verbs_failure);
     }

@@ -108,9 +108,9 @@ Record port_record(const PortFacts& port) {
     }
     record.add("netdev", port.core.netdev, Show::everywhere, "network interface");
     if (!port.core.netdev.empty()) {
-        add_mtu(record, "netdev_mtu", port.netdev_mtu, "its MTU");
-        record.add("netdev_state", port.netdev_state, Show::everywhere, "its state")
-            .add("addresses", Value(Words(port.address_texts())), Show::everywhere, "its addresses");
+        add_mtu(record, "netdev_mtu", port.netdev_mtu, "interface MTU");
+        record.add("netdev_state", port.netdev_state, Show::everywhere, "interface state")
+            .add("addresses", Value(Words(port.address_texts())), Show::everywhere, "addresses");
     }
     if (port.verbs) {
         if (!port.verbs->pkeys.empty())
@@ -233,7 +233,7 @@ void setup_device(CLI::App& app, Program& program) {
     on_run(list, program, std::make_shared<ListOptions>(), run_list);
     const auto options = std::make_shared<ShowOptions>();
     CLI::App& show = add_command(device, "show", "all that is known of a device", "kxfer device show rxe0");
-    show.add_option("DEV", options->device, "as `kxfer device list` names it")->required();
+    show.add_option("DEV", options->device, "as `kxfer device list` names it")->type_name("DEV")->required();
     on_run(show, program, options, run_show);
 }
 

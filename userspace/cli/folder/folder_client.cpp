@@ -86,7 +86,7 @@ tl::expected<Target, Failure> FolderClient::open_desk(Connection& connection, co
     if (!mailbox) return explain(mailbox.error());
     if (!(mailbox->rights() & KXFER_RIGHT_SEND))
         return failed(Error("is no folder:", remote_.text(), ENOTDIR,
-                            "leave out what stands behind its name, and --recursive"));
+                            "leave out what stands after its name, and --recursive"));
     mailbox_ = std::move(*mailbox);
     FolderRequest request;
     request.desk = desk_;

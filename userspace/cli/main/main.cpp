@@ -42,7 +42,7 @@ void setup_app(CLI::App& app, Program& program, OutputOptions& options) {
     app.description("RDMA transfers by kernel verbs, for any process, through /dev/kxfer");
     app.set_version_flag("-V,--version", std::string("kxfer ") + KXFER_VERSION, "the version");
     app.add_flag("--json", options.json, "results and failures as JSON, units in the key names");
-    app.add_flag("--quiet", options.quiet, "only results and errors");
+    app.add_flag("--quiet", options.quiet, "only results and errors; put and get: one line");
     app.add_flag_callback("--gbits", show_gbits, "bandwidths in Gbit/s (not in JSON)");
     app.add_flag_callback(
         "--no-color", [&options] { options.color = false; }, "no colours on a terminal");

@@ -105,6 +105,13 @@ std::string leftover(const CLI::App* command) {
     return rest.empty() ? std::string() : rest.front();
 }
 
+// The first argument that the command line lacks.
+const CLI::Option* missing_argument(const CLI::App* command) {
+    for (const CLI::Option* option : command->get_options())
+        if (option->get_positional() && option->get_required() && option->count() == 0) return option;
+    return nullptr;
+}
+
 // Width of the column of names; their meanings are in the column next to it.
 constexpr size_t name_width = 34;
 constexpr size_t least_meaning_width = 24;
@@ -112,6 +119,32 @@ constexpr size_t least_meaning_width = 24;
 // Breaks the descriptions of options and commands to fit the terminal; elsewhere they stay as they are.
 class HelpFormatter : public CLI::Formatter {
   public:
+    // REMOTE [FILE], as the man page has them, and not the names by which CLI11 keeps them.
+    std::string make_option_usage(const CLI::Option* option) const override {
+        const std::string word = option->get_type_name(); // of a list too
+        const bool many = option->get_expected_max() > 1;
+        return (option->get_required() ? word : '[' + word + ']') + (many ? "..." : "");
+    }
+
+    std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+        return is_positional ? "" : Formatter::make_option_name(option, is_positional);
+    }
+
+    // What is allowed stands after the option's word: SECONDS (0.001-60), KIND {wc,gid}.
+    std::string make_option_opts(const CLI::Option* option) const override {
+        std::string text = Formatter::make_option_opts(option);
+        // A list of values needs no word in front.
+        const std::string no_word = " TEXT:{";
+        if (text.starts_with(no_word)) text.erase(0, no_word.size() - 2).front() = ' ';
+        for (const char* limits : {":(", ":{"})
+            if (const size_t at = text.find(limits); at != std::string::npos) text[at] = ' ';
+        // What is required stands in the usage; what goes together is said in words.
+        for (const std::string& label :
+             {get_label("REQUIRED"), get_label("Needs") + ':', get_label("Excludes") + ':'})
+            if (const size_t at = text.find(' ' + label); at != std::string::npos) text.erase(at);
+        return text;
+    }
+
     std::string make_option(const CLI::Option* option, bool is_positional) const override {
         std::ostringstream out;
         CLI::detail::format_help(
@@ -130,6 +163,7 @@ class HelpFormatter : public CLI::Formatter {
   private:
     // A list of values has no spaces to break at, so add some.
     static std::string fitting_name(std::string name) {
+        name.erase(0, name.find_first_not_of(' '));
         const std::string indent(6, ' ');
         const auto width = terminal_width(STDOUT_FILENO);
         if (!width || width_of(name) + 2 <= *width) return name;
@@ -147,6 +181,7 @@ class HelpFormatter : public CLI::Formatter {
 
 void set_formatter(CLI::App& app, const std::shared_ptr<CLI::FormatterBase>& formatter) {
     app.formatter(formatter);
+    app.set_help_flag("-h,--help", "this text");
     for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
         set_formatter(*command, formatter);
 }
@@ -168,7 +203,6 @@ const char* subject_of(const std::string& command) {
 
 void finish_help(CLI::App& app) {
     const auto formatter = std::make_shared<HelpFormatter>();
-    app.set_help_flag("-h,--help", "this text");
     formatter->column_width(name_width);
     formatter->label("SUBCOMMAND", "COMMAND");
     formatter->label("Subcommands", "Commands");
@@ -199,7 +233,14 @@ Failure usage_failure(const CLI::App& app, const CLI::ParseError& error) {
     }
     if (has_commands && dynamic_cast<const CLI::RequiredError*>(&error))
         return {Error(name + " needs a command", "", 0, allowed(command, "") + "\n" + see), exit_usage};
-    return {Error(fmt::format("{}: {}", name, error.what()), "", 0, see), exit_usage};
+    if (const CLI::Option* missing = missing_argument(command);
+        missing && dynamic_cast<const CLI::RequiredError*>(&error))
+        return {Error(fmt::format("{} needs {}", name, missing->get_type_name()), "", 0,
+                      missing->get_description() + "\n" + see),
+                exit_usage};
+    // The tool's name is in front of the message.
+    const std::string where = command == &app ? "" : name.substr(app.get_name().size() + 1) + ": ";
+    return {Error(where + error.what(), "", 0, see), exit_usage};
 }
 
 } // namespace kxfer::cli

@@ -543,13 +543,9 @@ Words notes_of(const BenchReport& report) {
 
 void add_notes(Record& record, const BenchReport& report) {
     const Words notes = notes_of(report);
-    Record lines;
-    for (size_t i = 0; i < notes.size(); i++)
-        lines.add(fmt::format("note_{}", i + 1), Value(Lines{{notes[i]}}), Show::everywhere,
-                  fmt::format("{}.", i + 1));
     record.add("notes", Value(notes), Show::json_only);
     if (!notes.empty())
-        record.add("notes", Value(std::make_shared<Record>(lines)), Show::text_only, "\nnotes");
+        record.add("notes", Value(std::make_shared<Record>(numbered(notes))), Show::text_only, "\nnotes");
 }
 
 // What is "4 KiB" elsewhere, and "64 B" here.

@@ -19,6 +19,7 @@
 #include "bench/stats/assertion.hpp"
 #include "bench/stats/baseline.hpp"
 #include "cli/command/command.hpp"
+#include "cli/command/number.hpp"
 #include "cli/command/size.hpp"
 #include "cli/measure/bench_all.hpp"
 #include "cli/measure/bench_report.hpp"
@@ -275,6 +276,7 @@ void add_what(CLI::App& command, BenchOptions& options) {
         .add_option_function<std::string>(
             "OP", [&options](const std::string& name) { set_operation(options, name); },
             "the operation: " + operation_names())
+        ->type_name("OP")
         ->required();
     add_peer_option(command, "PEER", options.peer, "the other node; none: this node serves itself")
         ->each([&options](const std::string&) { options.peer_given = true; });
@@ -310,12 +312,12 @@ void add_load(CLI::App& command, BenchOptions& options) {
         .add_option("-d,--depth", options.workload.depth,
                     "operations in flight (default 1: each timed from the end of the one before)")
         ->type_name("N")
-        ->check(CLI::Range(1, 4096));
+        ->check(from_to(1, 4096));
     command
         .add_option("--batch", options.batch,
                     "operations posted by one call (default a quarter of the depth, at most 32)")
         ->type_name("N")
-        ->check(CLI::Range(1, 256));
+        ->check(from_to(1, 256));
     command
         .add_option_function<std::string>(
             "--mix",
@@ -331,7 +333,7 @@ void add_load(CLI::App& command, BenchOptions& options) {
         .add_option("--clients", options.nr_clients,
                     "processes that do so at the same time, each on an export of its own (default 1)")
         ->type_name("N")
-        ->check(CLI::Range(1, 64));
+        ->check(from_to(1, 64));
     command.add_flag("--bidirectional", options.bidirectional,
                      "the peer does the same to this node at the same time (engine job)");
     command
@@ -351,20 +353,18 @@ void add_length(CLI::App& command, BenchOptions& options) {
     auto* count =
         command.add_option("-n,--count", options.count, "operations to measure, instead of a duration")
             ->type_name("N")
-            ->check(CLI::Range(uint64_t{1}, uint64_t{1000000000000}));
+            ->check(from_to(uint64_t{1}, uint64_t{1000000000000}));
     command
         .add_option("-D,--duration", options.seconds, "how long to measure (default 5; each row of all: 1)")
         ->type_name("SECONDS")
-        ->check(CLI::Range(0.01, 604800.0))
-        ->check(check_finite)
+        ->check(from_to(0.01, 604800.0))
         ->excludes(count)
         ->each([&options](const std::string&) { options.duration_given = true; });
     command
         .add_option("-i,--interval", options.interval_seconds,
                     "parts of a duration (default 1), each a line on a terminal, or if this is given")
         ->type_name("SECONDS")
-        ->check(CLI::Range(0.01, 3600.0))
-        ->check(check_finite)
+        ->check(from_to(0.01, 3600.0))
         ->excludes(count)
         ->each([&options](const std::string&) { options.interval_given = true; });
     command
@@ -386,7 +386,7 @@ void add_length(CLI::App& command, BenchOptions& options) {
                      "engine verbs: how far apart completions are by the device's clock, if it has one");
     command.add_option("--warm-up", options.warm_up, "operations before those that count (default 100)")
         ->type_name("N")
-        ->check(CLI::Range(uint64_t{0}, uint64_t{1000000000}));
+        ->check(from_to(uint64_t{0}, uint64_t{1000000000}));
 }
 
 void add_judging(CLI::App& command, BenchOptions& options) {

@@ -15,6 +15,7 @@
 #include "base/try.hpp"
 #include "bench/stats/comparison.hpp"
 #include "cli/command/command.hpp"
+#include "cli/command/number.hpp"
 #include "cli/command/size.hpp"
 #include "cli/measure/commands.hpp"
 #include "cli/measure/compare_report.hpp"
@@ -271,7 +272,7 @@ Result measure(const CompareOptions& given, Context& context) {
     report.conditions = watch.finish();
     report.from.connection = common_connection(report.cells);
     if (const auto* refusal = nothing_done(report)) return failed(refusal->error);
-    if (options.wide) context.out.widen();
+    context.out.offer_wide(options.wide);
     context.out.record(report_record(report));
     return report.is_whole() ? exit_ok : interrupt_status();
 }
@@ -308,28 +309,27 @@ void add_measuring(CLI::App& command, CompareOptions& options) {
                     "operations in flight in the deep runs (default 128, or less "
                     "where an engine cannot)")
         ->type_name("N")
-        ->check(CLI::Range(1, 4096));
+        ->check(from_to(1, 4096));
     command
         .add_option("--batch", options.batch,
                     "operations posted at once (default a quarter of the depth, "
                     "at most 32)")
         ->type_name("N")
-        ->check(CLI::Range(1, 256));
+        ->check(from_to(1, 256));
     command.add_option("--rounds", options.rounds, "rounds of A B C C B A (default 5)")
         ->type_name("N")
         ->check([](const std::string& text) {
             return text == "0" || text == "1" ? std::string("an interval needs two rounds or more") : "";
         })
-        ->check(CLI::Range(2, 1000));
+        ->check(from_to(2, 1000));
     command
         .add_option("--count", options.count,
                     "most operations of a block, two of each engine a round (default 1000)")
         ->type_name("N")
-        ->check(CLI::Range(uint64_t{1}, uint64_t{1000000000}));
+        ->check(from_to(uint64_t{1}, uint64_t{1000000000}));
     command.add_option("--seconds", options.seconds, "most time of an operation and size (default 1)")
-        ->type_name("S")
-        ->check(CLI::Range(0.01, 3600.0))
-        ->check(check_finite);
+        ->type_name("SECONDS")
+        ->check(from_to(0.01, 3600.0));
 }
 
 } // namespace

@@ -14,6 +14,7 @@
 
 #include "base/try.hpp"
 #include "cli/command/command.hpp"
+#include "cli/command/number.hpp"
 #include "cli/command/size.hpp"
 #include "cli/measure/commands.hpp"
 #include "cli/measure/provenance.hpp"
@@ -312,8 +313,7 @@ void add_summary(Record& record, const bench::SweepResult& result) {
     }
     record.add("summary", Value(summary), Show::json_only)
         .add("notes", Value(notes), Show::json_only)
-        .add("notes", Value(std::make_shared<Record>(Record().add("notes", Value(Lines{notes})))),
-             Show::text_only, "\nnotes");
+        .add("notes", Value(std::make_shared<Record>(numbered(notes))), Show::text_only, "\nnotes");
 }
 
 Record sweep_record(const SweepOptions& options, const bench::SweepResult& result) {
@@ -403,7 +403,7 @@ void add_grid(CLI::App& command, SweepOptions& options) {
         ->type_name("N,...")
         ->delimiter(',')
         ->allow_extra_args(false)
-        ->check(CLI::Range(1, 4096));
+        ->check(from_to(1, 4096));
     add_axis(command, "--context", grid.contexts, all_contexts,
              "completion contexts of kverbs and job: polled, workqueue, softirq, unbound and, of kverbs, "
              "direct (default all)");
@@ -424,15 +424,15 @@ void add_measuring(CLI::App& command, SweepOptions& options) {
         ->check([](const std::string& text) {
             return text == "0" || text == "1" ? std::string("an interval needs two rounds or more") : "";
         })
-        ->check(CLI::Range(2, 1000));
+        ->check(from_to(2, 1000));
     command
         .add_option("--count", options.count,
                     "most operations of a block, two of each cell a round (default 1000)")
         ->type_name("N")
-        ->check(CLI::Range(uint64_t{1}, uint64_t{1000000000}));
+        ->check(from_to(uint64_t{1}, uint64_t{1000000000}));
     command.add_option("--block", options.block_ms, "most time of a block (default 25)")
         ->type_name("MILLISECONDS")
-        ->check(CLI::Range(1U, 60000U));
+        ->check(from_to(1U, 60000U));
     command.add_flag("--plan", options.plan_only,
                      "prints the cells and the time they will take, and measures nothing");
 }

@@ -49,7 +49,8 @@ Value calls_json(const std::optional<double>& syscalls) {
 }
 
 Value calls_text(const std::optional<double>& syscalls) {
-    return syscalls ? Value(fmt::format("{:.3g}", *syscalls)) : Value(None{});
+    if (!syscalls) return None{};
+    return *syscalls > 0 && *syscalls < 0.01 ? Value("<0.01") : Value(fmt::format("{:.3g}", *syscalls));
 }
 
 Record mode_json(const bench::ModeResult& result) {

@@ -47,7 +47,7 @@ void add_port(Record& record, const PortFacts& port, const std::string& gid_type
     record.add("port", port.core.index, Show::json_only)
         .add("netdev", port.core.netdev, Show::everywhere, "network interface")
         .add("gid_type", gid_type.empty() ? gid_types(port) : gid_type, Show::everywhere, "GID type");
-    add_mtu(record, "netdev_mtu", port.netdev_mtu, "its MTU");
+    add_mtu(record, "netdev_mtu", port.netdev_mtu, "interface MTU");
     if (port.verbs) record.add("mtu_max", Bytes{port.verbs->max_mtu}, Show::json_only);
 }
 

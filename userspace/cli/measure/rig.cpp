@@ -91,6 +91,12 @@ std::optional<bench::PartnerOptions> partner_of(const RigOptions& options, const
     return partner;
 }
 
+// Whether the other end has to answer user-space verbs, or connections of kverbs alone.
+bool wants_responder(const RigOptions& options) {
+    return options.wants("verbs") ||
+           (options.wants("kverbs") && (options.messages || options.own_connection()));
+}
+
 tl::expected<Place, Failure> serve_here(const RigOptions& options, uint64_t bytes) {
     Place place;
     TRY_SET(const auto address, own_address(options));
@@ -103,8 +109,7 @@ tl::expected<Place, Failure> serve_here(const RigOptions& options, uint64_t byte
     server.length = bytes;
     server.nr_exports = options.nr_clients;
     server.job = options.wants_module();
-    server.verbs =
-        options.wants("verbs") || (options.wants("kverbs") && (options.messages || options.own_connection()));
+    server.verbs = wants_responder(options);
     server.messages = wants_mailbox(options);
     server.counterpart = options.bidirectional;
     server.partner = partner_of(options, address);
@@ -164,8 +169,8 @@ std::string wanted_exports(const RigOptions& options, uint64_t bytes) {
 
 // The command that the peer has to run for these options.
 std::string wanted_server(const RigOptions& options, uint64_t bytes) {
-    return fmt::format("kxfer serve{} --writable --verbs{}{}{}", wanted_exports(options, bytes),
-                       options.atomics ? " --atomic" : "",
+    return fmt::format("kxfer serve{} --writable{}{}{}{}", wanted_exports(options, bytes),
+                       wants_responder(options) ? " --verbs" : "", options.atomics ? " --atomic" : "",
                        options.messages && options.wants("job") ? " --mailbox" : "",
                        options.bidirectional ? " --bench" : "");
 }

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "cli/command/number.hpp"
+
 namespace kxfer::cli {
 
 namespace {
@@ -54,13 +56,13 @@ void add_verbs_options(CLI::App& command, VerbsOptions& options) {
         .add_option("--qkey", options.qkey,
                     "Q_Key that messages of --transport ud carry (default: what the peer told)")
         ->type_name("N")
-        ->check(CLI::Range(0U, 0x7fffffffU));
+        ->check(from_to(0U, 0x7fffffffU));
     command
         .add_option("--gid-index", options.gid_index,
                     "entry of the GID table to send from, with --connect tcp (default: that of the "
                     "own address, RoCE v2)")
         ->type_name("N")
-        ->check(CLI::Range(0, 255));
+        ->check(from_to(0, 255));
     command.add_option("--mtu", options.mtu, "path MTU in bytes, with --connect tcp (default: the port's)")
         ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}));
     command.add_flag("--explain", options.explain,
@@ -76,13 +78,13 @@ void add_verbs_options(CLI::App& command, VerbsOptions& options) {
     command
         .add_option("--rnr-retry", options.rnr_retry, "RNR retries of engine verbs (default 0; 7: unlimited)")
         ->type_name("N")
-        ->check(CLI::Range(0, 7));
+        ->check(from_to(0, 7));
     command
         .add_option("--min-rnr-timer", options.min_rnr_timer,
                     "IB code (0 to 31) of the delay that the peer asks for in an RNR NAK, with --connect tcp "
                     "(default 12: 0.64 ms)")
         ->type_name("N")
-        ->check(CLI::Range(0, 31));
+        ->check(from_to(0, 31));
 }
 
 tl::expected<void, Failure> check_verbs_options(const VerbsOptions& options, bool verbs, bool kverbs) {

@@ -10,6 +10,7 @@
 
 #include "base/try.hpp"
 #include "cli/command/command.hpp"
+#include "cli/command/number.hpp"
 #include "cli/command/size.hpp"
 #include "cli/node/device_file.hpp"
 #include "cli/node/interrupt.hpp"
@@ -61,11 +62,10 @@ void setup_events(CLI::App& app, Program& program) {
                     "kxfer events --json | jq -r .text");
     command.add_option("-i,--interval", options->interval_seconds, "time between two looks (default 0.5)")
         ->type_name("SECONDS")
-        ->check(CLI::Range(0.05, 3600.0))
-        ->check(check_finite);
+        ->check(from_to(0.05, 3600.0));
     command.add_option("-c,--count", options->count, "end after so many events (default: Ctrl-C)")
         ->type_name("N")
-        ->check(CLI::Range(1, 1000000000));
+        ->check(from_to(1, 1000000000));
     on_run(command, program, options, run_events);
 }
 

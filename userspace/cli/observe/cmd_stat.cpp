@@ -12,6 +12,7 @@
 
 #include "base/try.hpp"
 #include "cli/command/command.hpp"
+#include "cli/command/number.hpp"
 #include "cli/command/size.hpp"
 #include "cli/node/device_file.hpp"
 #include "cli/node/interrupt.hpp"
@@ -76,7 +77,7 @@ Result show_device(const Session& session, const std::string& name, Context& con
     context.out.record(Record()
                            .add("device", name)
                            .add("flags", device_flags(device->flags))
-                           .add("nr_links", device->nr_links, Show::everywhere, "links in all")
+                           .add("nr_links", device->nr_links, Show::everywhere, "number of links")
                            .add("mappings", device->nr_mappings)
                            .add("links", Value(rows)));
     return exit_ok;
@@ -175,11 +176,10 @@ void setup_stat(CLI::App& app, Program& program) {
     CLI::Option* interval =
         command.add_option("-i,--interval", options->interval_seconds, "rates, so many seconds apart")
             ->type_name("SECONDS")
-            ->check(CLI::Range(0.05, 3600.0))
-            ->check(check_finite);
+            ->check(from_to(0.05, 3600.0));
     command.add_option("-c,--count", options->count, "end after so many intervals (default: Ctrl-C)")
         ->type_name("N")
-        ->check(CLI::Range(1, 1000000000));
+        ->check(from_to(1, 1000000000));
     CLI::Option* openmetrics = command.add_flag("--openmetrics", options->openmetrics,
                                                 "counters, links and sessions as OpenMetrics 1.0");
     CLI::Option* prometheus =

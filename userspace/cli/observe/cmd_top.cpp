@@ -13,6 +13,7 @@
 
 #include "base/try.hpp"
 #include "cli/command/command.hpp"
+#include "cli/command/number.hpp"
 #include "cli/command/size.hpp"
 #include "cli/node/device_file.hpp"
 #include "cli/node/interrupt.hpp"
@@ -181,11 +182,10 @@ void setup_top(CLI::App& app, Program& program) {
         add_command(app, "top", "links and sessions with their rates, again and again", "kxfer top -i 2");
     command.add_option("-i,--interval", options->interval_seconds, "time between two pictures (default 1)")
         ->type_name("SECONDS")
-        ->check(CLI::Range(0.05, 3600.0))
-        ->check(check_finite);
+        ->check(from_to(0.05, 3600.0));
     command.add_option("-c,--count", options->count, "end after so many intervals")
         ->type_name("N")
-        ->check(CLI::Range(1, 1000000000));
+        ->check(from_to(1, 1000000000));
     command
         .add_option_function<std::string>(
             "--sort",

@@ -40,7 +40,7 @@ struct ToJson {
 Json to_json(const Record& record) {
     Json object = Json::object();
     for (const Field& field : record.fields())
-        if (field.show != Show::text_only && field.show != Show::narrow)
+        if (field.show != Show::text_only && field.show != Show::wide_text && field.show != Show::narrow)
             object[json_key(field)] = std::visit(ToJson{}, field.value);
     return object;
 }

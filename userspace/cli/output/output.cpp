@@ -4,6 +4,7 @@
 
 #include "cli/output/output.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <ctime>
@@ -14,10 +15,13 @@
 #include <unistd.h>
 
 #include "cli/output/streams.hpp"
+#include "cli/output/terminal.hpp"
 
 namespace kxfer::cli {
 
 namespace {
+
+constexpr size_t least_width = 40;
 
 // $JOURNAL_STREAM names the device and inode of the stream that systemd connected to the journal.
 bool is_journal(int fd) {
@@ -41,8 +45,15 @@ std::string Output::stamp_for(std::FILE* stream) const {
     return time_text() + ' ';
 }
 
+std::string Output::fitting(const std::string& text, std::FILE* stream) {
+    const std::string indent = "  ";
+    const auto width = terminal_width(fileno(stream));
+    if (!width || text.find('\n') != std::string::npos) return text;
+    return broken(text, indent, std::max(*width, least_width) - indent.size());
+}
+
 void Output::note(const std::string& text) {
-    if (progress_wanted()) complain(text + '\n');
+    if (progress_wanted()) complain(fitting(text, stderr) + '\n');
 }
 
 // Flushes, so that a reader of a pipe sees events as they happen. Asks the stream for

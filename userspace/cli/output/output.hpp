@@ -48,6 +48,14 @@ class Output {
     // Prints the answer to --help or --version unchanged.
     void answer(const std::string& text) { write(text); }
 
+    // The result of a transfer: as record(), or with --quiet as sha256sum prints it.
+    void transferred(const Record& result, const std::string& sha256, const std::string& name) {
+        if (options_.quiet && !options_.json)
+            write(sha256 + "  " + name + '\n');
+        else
+            record(result);
+    }
+
     // Prints a remark for people; not with --json or --quiet.
     void note(const std::string& text);
     // From now on results go to stderr, because stdout carries data.
@@ -55,8 +63,11 @@ class Output {
     // From now on events and failures tell their time: as JSON always, as text where that goes neither
     // to a terminal nor to the journal, which have it.
     void stamp_events() { stamped_ = true; }
-    // From now on tables have all their columns on any terminal.
-    void widen() { wide_ = true; }
+    // The command has an option --wide; with it tables have all their columns on any terminal.
+    void offer_wide(bool wanted) {
+        offers_wide_ = true;
+        wide_ = wanted;
+    }
     // Why results could not be written (ENOSPC: a full disk, EPIPE: no reader); 0 if all were.
     int write_error() const { return write_error_; }
 
@@ -71,7 +82,11 @@ class Output {
     const OutputOptions& options() const { return options_; }
     std::FILE* results() const { return results_; }
     bool wide() const { return wide_; }
+    // Where the columns are that a terminal has no room for.
+    const char* more() const { return offers_wide_ ? "(--wide tells more)" : "(--json tells more)"; }
     bool stamped() const { return stamped_; }
+    // The text of a line, broken to fit if the stream is a terminal.
+    static std::string fitting(const std::string& text, std::FILE* stream);
     // The time before a line of the stream, if that needs one; else nothing.
     std::string stamp_for(std::FILE* stream) const;
 
@@ -80,6 +95,7 @@ class Output {
     std::FILE* results_ = stdout;
     int write_error_ = 0;
     bool wide_ = false;
+    bool offers_wide_ = false;
     bool stamped_ = false;
 };
 

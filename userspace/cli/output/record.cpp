@@ -21,6 +21,14 @@ Record& Record::add(std::string key, Record nested) {
     return add(std::move(key), Value(std::make_shared<Record>(std::move(nested))));
 }
 
+Record numbered(const Words& sentences) {
+    Record lines;
+    for (size_t i = 0; i < sentences.size(); i++)
+        lines.add(fmt::format("note_{}", i + 1), Value(Lines{{sentences[i]}}), Show::everywhere,
+                  fmt::format("{}.", i + 1));
+    return lines;
+}
+
 namespace {
 
 // At most one digit after the point, and not ".0".

@@ -46,8 +46,8 @@ using Value = std::variant<None, bool, int64_t, uint64_t, double, std::string, W
                            Nanoseconds, BytesPerSecond, PerSecond, std::shared_ptr<Record>, Table>;
 
 // Where a field is shown. If a terminal is too narrow for all columns of a table, the columns that
-// are `narrow` replace those that are `wide`.
-enum class Show : uint8_t { everywhere, json_only, text_only, wide, narrow };
+// are `narrow` replace those that are `wide`; `wide_text` is a `wide` one that JSON does not have.
+enum class Show : uint8_t { everywhere, json_only, text_only, wide, wide_text, narrow };
 
 struct Field {
     std::string key;
@@ -74,6 +74,9 @@ class Record {
   private:
     std::vector<Field> fields_;
 };
+
+// Sentences below each other, each with its number, for a section of its own.
+Record numbered(const Words& sentences);
 
 // Values as people read them: "16 MiB", "1.5 us", "358.4 MiB/s".
 std::string human_bytes(uint64_t bytes);

@@ -30,6 +30,7 @@ std::string label_of(const Field& field) {
 }
 
 bool in_text(const Field& field, bool narrow = false) {
+    if (narrow && field.show == Show::wide_text) return false;
     return field.show != Show::json_only && field.show != (narrow ? Show::wide : Show::narrow);
 }
 
@@ -121,7 +122,7 @@ std::string aligned_line(const std::vector<Column>& columns, size_t row, const s
 bool can_be_narrow(const Table& rows) {
     const auto& fields = rows.front().fields();
     return std::any_of(fields.begin(), fields.end(),
-                       [](const Field& field) { return field.show == Show::wide; });
+                       [](const Field& field) { return !in_text(field, true) && in_text(field); });
 }
 
 class TextOutput : public Output {
@@ -139,7 +140,7 @@ class TextOutput : public Output {
 
     void event(const Record&, const std::string& text) override {
         if (quiet()) return;
-        write(stamp_for(results()) + text + '\n');
+        write(stamp_for(results()) + fitting(text, results()) + '\n');
         after_events_ = true;
     }
 
@@ -170,7 +171,7 @@ class TextOutput : public Output {
         if (!wide() && can_be_narrow(rows)) {
             const std::vector<Column> some = columns_of(rows, true);
             if (line_width(some, indent) <= *width)
-                return aligned(some, rows.size(), indent, {}) + indent + "(--wide tells more)\n";
+                return aligned(some, rows.size(), indent, {}) + indent + more() + '\n';
         }
         const size_t others = all - columns.back().width;
         if (!columns.back().right && others + least_last_width <= *width)

@@ -279,7 +279,7 @@ Result finish(Get& get, uint64_t took_ns, Context& context) {
     result.breaks = get.line.breaks();
     result.resumed = get.kept;
     TRY(get.sink.keep(get.options.force));
-    context.out.record(record_of(result));
+    context.out.transferred(record_of(result), hex(result.sha256), result.file);
     return exit_ok;
 }
 

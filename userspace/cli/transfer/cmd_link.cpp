@@ -57,9 +57,10 @@ void setup_link(CLI::App& app, Program& program) {
     show.add_option("id", options->id, "number of the link, from `kxfer link list`")
         ->type_name("ID")
         ->check([](const std::string& text) {
-            return text.find_first_not_of("0123456789") == std::string::npos
-                       ? std::string()
-                       : fmt::format("'{}' is not the number of a link", text);
+            uint64_t id = 0;
+            const bool is_number = text.find_first_not_of("0123456789") == std::string::npos &&
+                                   CLI::detail::lexical_cast(text, id);
+            return is_number ? std::string() : fmt::format("'{}' is not the number of a link", text);
         })
         ->required();
     on_run(show, program, options, run_show);

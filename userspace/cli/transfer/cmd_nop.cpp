@@ -10,6 +10,7 @@
 
 #include "base/try.hpp"
 #include "cli/command/command.hpp"
+#include "cli/command/number.hpp"
 #include "cli/node/device_file.hpp"
 #include "cli/transfer/commands.hpp"
 #include "cli/transfer/quantile.hpp"
@@ -50,7 +51,7 @@ Result run_nop(const NopOptions& options, Context& context) {
     add_quantile(record, "median", quantile_ns(times, 50));
     add_quantile(record, "p99", quantile_ns(times, 99));
     record.add("max", nanoseconds(times.back()));
-    record.add("clock_median", Nanoseconds{quantile_ns(clock, 50)}, Show::everywhere, "of it clock");
+    record.add("clock_median", Nanoseconds{quantile_ns(clock, 50)}, Show::everywhere, "clock alone");
     context.out.record(record);
     return exit_ok;
 }
@@ -62,7 +63,7 @@ void setup_nop(CLI::App& app, Program& program) {
     CLI::App& command = add_command(app, "nop", "the price of a call into the module", "kxfer nop -n 100000");
     command.add_option("-n,--count", options->count, "calls to make (default 10000)")
         ->type_name("N")
-        ->check(CLI::Range(1, 10000000));
+        ->check(from_to(1, 10000000));
     on_run(command, program, options, run_nop);
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/try.hpp"
 #include "cli/command/command.hpp"
+#include "cli/command/number.hpp"
 #include "cli/command/size.hpp"
 #include "cli/line/connect.hpp"
 #include "cli/node/device_file.hpp"
@@ -153,11 +154,10 @@ void setup_ping(CLI::App& app, Program& program) {
     add_peer_option(command, "peer", options->peer, "HOST[:PORT]")->required();
     command.add_option("-c,--count", options->count, "how many (default: until Ctrl-C)")
         ->type_name("N")
-        ->check(CLI::Range(1, 1000000000));
+        ->check(from_to(1, 1000000000));
     command.add_option("-i,--interval", options->interval_seconds, "pause between two (default 1)")
         ->type_name("SECONDS")
-        ->check(CLI::Range(0.0, 3600.0))
-        ->check(check_finite);
+        ->check(from_to(0.0, 3600.0));
     CLI::Option* size =
         add_size_option(command, "-s,--size", options->size, "bytes to read, 1 to 64K (default 64)");
     size->check([](const std::string& text) {

@@ -104,7 +104,7 @@ tl::expected<Input, Failure> open_source(const PutOptions& options) {
 }
 
 Error too_large(const Input& source, const PutOptions& options, uint64_t length, uint64_t room) {
-    const std::string where = options.offset == 0 ? "" : fmt::format(" behind offset {}", options.offset);
+    const std::string where = options.offset == 0 ? "" : fmt::format(" after offset {}", options.offset);
     return Error(
         fmt::format("cannot put {} into", source.name), options.remote.text(), EFBIG,
         "serve a larger one on the peer (kxfer serve NAME=mem:SIZE --writable), or send a part: --length",
@@ -324,7 +324,7 @@ tl::expected<uint64_t, Failure> skip_placed(const PutOptions& options, Input& so
         sha256.update(part);
         done += got;
     }
-    out.note(fmt::format("going on behind the first {}, which {} has", human_bytes(*placed),
+    out.note(fmt::format("going on after the first {}, which {} has", human_bytes(*placed),
                          options.remote.text()));
     return *placed;
 }
@@ -464,7 +464,7 @@ Result finish(const PutOptions& options, Line& line, Pipeline& pipeline, Transfe
     result.breaks = line.breaks();
     Record record = record_of(result);
     record.add("verify_time", Nanoseconds{static_cast<double>(kxfer_clock_ns() - began)});
-    context.out.record(record);
+    context.out.transferred(record, hex(result.sha256), result.remote.text());
     return exit_ok;
 }
 

@@ -32,10 +32,10 @@ Value if_known(uint64_t ns) { return ns == 0 ? Value(None{}) : Value(Nanoseconds
 
 Nanoseconds duration(uint64_t ns) { return {static_cast<double>(ns)}; }
 
-Record& add_traffic(Record& record, const kxfer_info_link& link) {
+Record& add_traffic(Record& record, const kxfer_info_link& link, Show idle = Show::everywhere) {
     const bool all = shows_all(link);
     const auto or_none = [all](const Value& value) { return all ? value : Value(None{}); };
-    return record.add("idle_ns", or_none(duration(link.idle_ns)), Show::everywhere, "idle")
+    return record.add("idle_ns", or_none(duration(link.idle_ns)), idle, "idle")
         .add("read_bytes", or_none(Bytes{link.bytes_read}), Show::everywhere, "read")
         .add("written_bytes", or_none(Bytes{link.bytes_written}), Show::everywhere, "written");
 }
@@ -60,9 +60,9 @@ Record lane_row(const kxfer_info_lane& lane) {
         .add("max_credits", credits(lane, lane.max_credits), Show::everywhere, "of")
         .add("queued", lane.nr_queued)
         .add("posted", lane.nr_posted)
-        .add("max_send_sge", lane.max_send_sge, Show::everywhere, "SGEs")
-        .add("max_inline", lane.max_inline, Show::everywhere, "inline")
-        .add("path_mtu", mtu_bytes(lane.path_mtu), Show::text_only, "MTU")
+        .add("max_send_sge", lane.max_send_sge, Show::wide, "SGEs")
+        .add("max_inline", lane.max_inline, Show::wide, "inline")
+        .add("path_mtu", mtu_bytes(lane.path_mtu), Show::wide_text, "MTU")
         .add("path_mtu_bytes", mtu_bytes(lane.path_mtu), Show::json_only)
         .add("work_requests", lane.nr_wr)
         .add("completions", lane.nr_completions);
@@ -98,8 +98,8 @@ Value mtu_text(const LinkMtu& mtu) {
     return fmt::format("{} (port: {})", mtu.path, mtu.port);
 }
 
-Record& add_mtu(Record& record, const LinkMtu& mtu) {
-    return record.add("path_mtu", mtu_text(mtu), Show::text_only, "path MTU")
+Record& add_mtu(Record& record, const LinkMtu& mtu, Show text = Show::text_only) {
+    return record.add("path_mtu", mtu_text(mtu), text, "path MTU")
         .add("path_mtu_bytes", mtu_bytes(mtu.path), Show::json_only)
         .add("port_mtu_bytes", mtu_bytes(mtu.port), Show::json_only);
 }
@@ -271,18 +271,18 @@ Record link_row(const kxfer_info_link& link, const LinkMtu& mtu) {
     record.add("id", link.id)
         .add("state", link_state(link))
         .add("role", link_role(link))
-        .add("local", to_string(link.local))
+        .add("local", to_string(link.local), Show::wide)
         .add("remote", to_string(link.remote))
         .add("device", text_of(link.device))
         .add("key", key_of(link), Show::json_only)
         .add("tos", link.tos, Show::json_only);
-    add_mtu(record, mtu)
+    add_mtu(record, mtu, Show::wide_text)
         .add("lanes", link.nr_lanes, Show::json_only)
-        .add("sessions", link.nr_sessions)
-        .add("targets", link.nr_grants)
+        .add("sessions", link.nr_sessions, Show::wide)
+        .add("targets", link.nr_grants, Show::wide)
         .add("jobs", link.nr_jobs)
         .add("rtt_ns", if_known(link.rtt_ns), Show::everywhere, "rtt");
-    return add_traffic(record, link);
+    return add_traffic(record, link, Show::wide);
 }
 
 tl::expected<Table, Failure> link_rows(const Session& session, const std::vector<DeviceFacts>& devices,

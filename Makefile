@@ -45,7 +45,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 ##@ Build
-.PHONY: all kmod siw siw-dma tool userspace fio
+.PHONY: all kmod siw siw-dma tool userspace fio libfabric
 all: kmod tool ## the module, the library and the tool (KERNEL=6.1, 6.12, 7.2 or running)
 
 kmod: ## kxfer.ko and kxfer_bench.ko for KERNEL
@@ -68,6 +68,10 @@ fio: ## an I/O engine for the fio that is installed, build/fio/libfio-kxfer.so
 	@scripts/setup fio
 	@scripts/build-fio $(O)
 
+libfabric: ## a provider for the libfabric that is installed, build/libfabric/libkxfer-fi.so
+	@scripts/setup libfabric
+	@scripts/build-libfabric $(O)
+
 ##@ See it work
 .PHONY: demo vm vm2
 demo: ## install what is missing, build, and transfer a file in a virtual machine
@@ -86,7 +90,7 @@ vm2: ## a shell on each of two of them that reach each other (KERNEL, PROVIDER; 
 ##@ Test
 .PHONY: test check check-um check-modules check-matrix check-debug check-debug-smoke check-smp
 .PHONY: check-smp-smoke check-arch check-pair
-.PHONY: check-unit check-asan check-model check-fio check-bpftrace fuzz fuzz-parsers
+.PHONY: check-unit check-asan check-model check-fio check-bpftrace check-libfabric fuzz fuzz-parsers
 .PHONY: coverage storm kselftest-install mutants lint
 test: ## one test, or a few, by name: T=uapi:smoke, T='data:* perm:keys' (KERNEL, PROVIDER)
 	@scripts/setup $(if $(filter 7.2,$(KERNEL)),matrix,check)
@@ -178,6 +182,12 @@ check-bpftrace: ## the scripts for bpftrace in a guest (KERNEL, PROVIDER)
 	@ln -sf $$(command -v bpftrace) $(O)/bpftrace/bpftrace
 	@CHECK_NAME=check-bpftrace KERNELS=$(KERNEL) PROVIDERS=$(or $(PROVIDER),rxe) UNIT=no \
 		TESTS="$(or $(TESTS),cli:bpftrace.sh)" scripts/vm/check $(O)
+
+check-libfabric: ## libfabric's programs, Open MPI and tests of the provider (KERNEL, PROVIDER)
+	@scripts/setup check
+	@$(MAKE) kmod tool libfabric kselftest-install $(if $(filter siw,$(PROVIDER)),siw)
+	@CHECK_NAME=check-libfabric KERNELS=$(KERNEL) PROVIDERS=$(or $(PROVIDER),rxe) UNIT=no \
+		TESTS="$(or $(TESTS),cli:libfabric.sh)" scripts/vm/check $(O)
 
 check-asan: ## the unit tests under AddressSanitizer and UBSan; ends with ctest's sums
 	@scripts/setup check

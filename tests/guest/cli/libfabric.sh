@@ -1,0 +1,124 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# libfabric's provider: what it reports, its own tests, fi_pingpong, Open MPI and NetPIPE over it.
+
+# run_tests calls the tests by their names; options stand without quotes.
+# shellcheck disable=SC2317,SC2086
+
+# shellcheck source=tests/lib/harness/cli.sh
+. ../lib/cli.sh
+
+# scripts/build-libfabric makes this folder.
+given=/kxfer-fi
+[ -e $given/libkxfer-fi.so ] || skip_all="no provider for libfabric in this guest: make check-libfabric builds it"
+# Without its name libfabric starts all of its providers, which takes seconds.
+export FI_PROVIDER_PATH=$given FI_PROVIDER=kxfer
+export OMPI_MCA_mca_base_component_path=$given/openmpi
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+over_kxfer="--oversubscribe --mca plm isolated --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include kxfer"
+
+expect_nothing_left() {
+	wait_for 10 sh -c "kxfer --json stat | jq -e '.live_jobs == 0 and .live_pins == 0'"
+}
+
+# Runs two processes of the provider's own test.
+both() { # NAME
+	expect 0 $given/bin/kxfer-fi-test "$1"
+	expect_nothing_left
+}
+
+test_what_it_is_is_reported() {
+	expect 0 $given/bin/fi_info -p kxfer
+	expect_stdout "provider: kxfer"
+	expect_stdout "FI_EP_RDM"
+	expect_stdout "domain: $KXFER_DEVICE"
+	try $given/bin/fi_info -p kxfer -t FI_EP_DGRAM
+	[ "$status" -ne 0 ] || fail "datagrams are reported"
+	expect 0 $given/bin/fi_info -e
+	expect_stdout "FI_KXFER_READ_FROM"
+}
+
+test_messages_of_all_sizes() { both messages; }
+
+test_messages_that_nobody_waits_for() { both unexpected; }
+
+test_more_messages_than_a_mailbox_holds() { both flood; }
+
+test_vectors_truncation_and_remote_data() { both gather; }
+
+test_tags_and_looking_before_receiving() { both tags; }
+
+test_receives_are_cancelled() { both cancel; }
+
+test_buffers_for_several_messages() { both several; }
+
+test_memory_is_read_and_written() { both memory; }
+
+test_a_thread_sleeps_until_something_comes() { both waiting; }
+
+# ---- what cannot be had ----
+
+# Beside what the two processes pin from the beginning, 1.5 MiB, there is less than the longest message.
+test_long_messages_go_in_pieces_where_memory_cannot_be_pinned() {
+	chmod 666 /dev/kxfer
+	expect 0 setpriv --reuid 1000 --regid 1000 --clear-groups --inh-caps -all --bounding-set -all sh -c \
+		"ulimit -l 2000; exec $given/bin/kxfer-fi-test messages"
+	chmod 600 /dev/kxfer
+}
+
+test_messages_that_are_never_read() {
+	export FI_KXFER_READ_FROM=100000000
+	both messages
+	both unexpected
+	unset FI_KXFER_READ_FROM
+}
+
+# ---- peers that end ----
+
+test_a_receiver_that_is_killed_ends_a_send() { both death-of-receiver; }
+
+test_a_sender_that_is_killed_ends_a_receive() { both death-of-sender; }
+
+test_a_peer_that_is_killed_in_a_stream_ends_all_sends() { both death-in-a-stream; }
+
+test_a_peer_that_is_killed_ends_reads_of_its_memory() { both death-of-memory; }
+
+# ---- other programs ----
+
+pingpong() { # OPTION...
+	$given/bin/fi_pingpong -p kxfer -e rdm -c -I 20 -S all "$@" >serve.out 2>&1 </dev/null &
+	echo $! >>"$work/pids"
+	wait_for 30 sh -c "grep -q ':BB0F' /proc/net/tcp /proc/net/tcp6"
+	expect 0 $given/bin/fi_pingpong -p kxfer -e rdm -c -I 20 -S all "$@" "$peer"
+	expect_stdout "1m"
+}
+
+test_fi_pingpong_checks_its_data() { pingpong; }
+
+test_fi_pingpong_with_tags() { pingpong -m tagged; }
+
+test_an_mpi_program_of_2_ranks() {
+	expect 0 $given/bin/mpirun $over_kxfer -np 2 $given/bin/kxfer-mpi-ring
+	expect_stdout "ring of 2 ranks: all right"
+	expect_nothing_left
+}
+
+test_an_mpi_program_of_4_ranks() {
+	expect 0 $given/bin/mpirun $over_kxfer -np 4 $given/bin/kxfer-mpi-ring
+	expect_stdout "ring of 4 ranks: all right"
+	expect_nothing_left
+}
+
+test_netpipe_checks_its_data() {
+	expect 0 $given/bin/mpirun $over_kxfer -np 2 $given/bin/NPopenmpi -i -u 262144 -n 3 -o np.out
+	expect_stderr "262144 bytes"
+	expect_nothing_left
+}
+
+# The node listens for all of them; what kxfer listen adds stays.
+if [ -n "${skip_all:-}" ]; then run_tests; fi
+kxfer listen add "$peer" --no-key >"$root/listen.out" 2>&1 || cat "$root/listen.out"
+(run_tests)
+result=$?
+kxfer listen del "$peer" >/dev/null 2>&1
+exit $result

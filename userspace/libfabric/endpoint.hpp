@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+//
+// An endpoint of FI_EP_RDM: one mailbox, whatever the number of peers. It has an outbox, an inbox, and
+// what it knows of each peer; completions go to the queues and counters that are bound to it.
+//
+// The calls that move data are in message.cpp and rma.cpp. All of them take the domain's lock, and look for
+// completions if the endpoint has no room for another operation (-FI_EAGAIN).
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#include "libfabric/domain.hpp"
+#include "libfabric/error.hpp"
+#include "libfabric/inbox.hpp"
+#include "libfabric/info.hpp"
+#include "libfabric/outbox.hpp"
+
+namespace kxfer::fi {
+
+class Av;
+class Counter;
+class Cq;
+class Peer;
+
+// What has become of an operation.
+struct Outcome {
+    void* context;
+    uint64_t flags; // what it was: FI_SEND | FI_MSG ...
+    int status;     // 0, or a negative errno
+    During during;
+    bool reported; // in the completion queue, also if it ended well
+    size_t length = 0;
+    size_t cut = 0; // bytes for which there was no room
+    void* buffer = nullptr;
+    uint64_t data = 0;
+    uint64_t tag = 0;
+    fi_addr_t source = FI_ADDR_NOTAVAIL;
+};
+
+class Endpoint : public fid_ep {
+  public:
+    using Base = fid_ep;
+
+    // fi_ops_domain.endpoint
+    static int open(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context);
+
+    Endpoint(Domain& domain, fi_info* info);
+    ~Endpoint();
+
+    // Called by Domain::progress(): hands in what waits; and each second.
+    void go_on();
+    void look_after_peers();
+
+    // The peer with this number or address; made the first time. NULL: no such number.
+    Peer* peer_of(fi_addr_t number);
+    Peer& peer_at(const Address& address);
+    fi_addr_t number_of(const Peer& peer) const;
+
+    void transmitted(const Outcome& outcome);
+    void received(const Outcome& outcome);
+    // WRITEs of a peer with data for the completion queue.
+    void written(Peer& peer, uint64_t data, uint64_t length);
+
+    bool is_enabled() const { return enabled_; }
+    // Of operations that have no flags of their own.
+    uint64_t tx_flags() const { return info->tx_attr->op_flags; }
+    uint64_t rx_flags() const { return info->rx_attr->op_flags; }
+    bool reports_tx(uint64_t flags) const { return !selective_tx_ || flags & FI_COMPLETION; }
+    bool reports_rx(uint64_t flags) const { return !selective_rx_ || flags & FI_COMPLETION; }
+    bool is_directed() const { return (info->caps & FI_DIRECTED_RECV) != 0; }
+
+    Domain& domain;
+    fi_info* const info;
+    Address address{};
+    Outbox outbox;
+    Inbox inbox;
+    unsigned memory_jobs = 0; // READs and WRITEs of memory, in flight
+
+  private:
+    enum Count { count_send, count_recv, count_read, count_write, nr_counts };
+
+    static int close(struct ::fid* handle);
+    static int bind(struct ::fid* handle, struct ::fid* other, uint64_t flags);
+    static int control(struct ::fid* handle, int command, void* argument);
+    static ssize_t cancel(fid_t handle, void* context);
+    static int get_option(fid_t handle, int level, int name, void* value, size_t* length);
+    static int set_option(fid_t handle, int level, int name, const void* value, size_t length);
+    static int set_name(fid_t handle, void* address, size_t length);
+    static int get_name(fid_t handle, void* address, size_t* length);
+    static ssize_t room_rx(fid_ep* handle);
+    static ssize_t room_tx(fid_ep* handle);
+    static fi_ops_ep make_ep_ops();
+    static fi_ops_cm make_cm_ops();
+    void set_ops();
+
+    int bind_cq(Cq& cq, uint64_t flags);
+    int bind_counter(Counter& counter, uint64_t flags);
+    int bind_av(Av& av);
+    int enable();
+    int choose_number();
+    void end_jobs();
+    void count(const Outcome& outcome);
+    static void push(Cq* cq, const Outcome& outcome);
+
+    Av* av_ = nullptr;
+    Cq* tx_cq_ = nullptr;
+    Cq* rx_cq_ = nullptr;
+    Counter* counters_[nr_counts] = {};
+    bool selective_tx_ = false;
+    bool selective_rx_ = false;
+    bool enabled_ = false;
+    bool closing_ = false;
+    std::unordered_map<Address, std::unique_ptr<Peer>, HashAddress, SameAddress> peers_;
+};
+
+// The operations of an endpoint.
+fi_ops_msg make_message_ops();
+fi_ops_tagged make_tagged_ops();
+fi_ops_rma make_rma_ops();
+
+} // namespace kxfer::fi

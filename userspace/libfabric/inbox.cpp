@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: MIT
+#include "libfabric/inbox.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "libfabric/endpoint.hpp"
+#include "libfabric/fetch.hpp"
+#include "libfabric/peer.hpp"
+
+namespace kxfer::fi {
+
+// 1024 places are 48 messages without an answer for 17 senders, and some for others
+// (Documentation/uapi.rst, "Messages"). RECVs take messages out as fast as they come while the program
+// looks after its queues.
+static constexpr uint32_t capacity = 1024;
+static constexpr size_t nr_slots = 128;
+static constexpr size_t slot_bytes = sizeof(kxfer_message) + message_bytes;
+static constexpr size_t memory_bytes = nr_slots * slot_bytes;
+
+Inbox::~Inbox() {
+    if (region_ != 0) endpoint_.domain.remove_region(region_);
+    if (memory_) munmap(memory_, memory_bytes);
+}
+
+int Inbox::make_mailbox(uint16_t number) {
+    kxfer_mailbox_add args{};
+    kxfer_rule rule;
+    std::string name = mailbox_name(number);
+    name.copy(reinterpret_cast<char*>(args.name), sizeof(args.name) - 1);
+    args.rules = reinterpret_cast<uintptr_t>(endpoint_.domain.rule_for(KXFER_RIGHT_SEND, rule));
+    args.nr_rules = args.rules ? 1 : 0;
+    args.capacity = capacity;
+    args.max_bytes = message_bytes;
+    args.cookie = endpoint_.domain.id;
+    int ret = kxfer_mailbox_create(endpoint_.domain.session, &args);
+    if (ret == 0) mailbox_ = args.export_id;
+    return ret;
+}
+
+int Inbox::open(uint16_t number) {
+    if (!memory_) {
+        void* at = mmap(nullptr, memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (at == MAP_FAILED) return -FI_ENOMEM;
+        memory_ = static_cast<uint8_t*>(at);
+    }
+    int ret = region_ ? 0 : endpoint_.domain.add_region(memory_, memory_bytes, true, &region_);
+    if (ret == 0) ret = make_mailbox(number);
+    if (ret != 0) return ret;
+    slots_.reserve(nr_slots);
+    for (size_t i = 0; i < nr_slots; i++) {
+        slots_.emplace_back(*this, i * slot_bytes);
+        free_.push_back(&slots_.back());
+    }
+    go_on();
+    return 0;
+}
+
+void Inbox::close() {
+    if (mailbox_ != 0) kxfer_mailbox_destroy(endpoint_.domain.session, mailbox_);
+    mailbox_ = 0;
+    for (Fetch* one : waiting()) one->abandon();
+}
+
+std::vector<Fetch*> Inbox::waiting() const {
+    std::vector<Fetch*> found;
+    for (Fetch* one : fetches_)
+        if (one->is_waiting()) found.push_back(one);
+    return found;
+}
+
+void Inbox::go_on() {
+    while (!free_.empty() && mailbox_ != 0) {
+        Slot& slot = *free_.back();
+        if (endpoint_.domain.submit(kxfer_job_make_recv(region_, slot.offset, mailbox_, slot_bytes, 0),
+                                    slot) != 0)
+            break;
+        nr_recvs_++;
+        free_.pop_back();
+    }
+    if (fetches_.empty()) return;
+    for (Fetch* one : waiting()) one->go_on();
+}
+
+void Inbox::came(Slot& slot, const kxfer_completion& completion) {
+    nr_recvs_--;
+    if (completion.status == 0 && completion.bytes >= sizeof(kxfer_message)) {
+        kxfer_message message;
+        memcpy(&message, memory_ + slot.offset, sizeof(message));
+        if (message.bytes > 0 && message.bytes <= message_bytes)
+            take(memory_ + slot.offset + sizeof(message), message.bytes, message.word);
+    }
+    free_.push_back(&slot);
+}
+
+void Inbox::take(const uint8_t* bytes, size_t length, uint64_t word) {
+    Header header;
+    if (!decode(bytes, length, header)) {
+        FI_WARN(&provider, FI_LOG_EP_DATA, "dropped a message of another protocol\n");
+        return;
+    }
+    Peer& peer = endpoint_.peer_at(header.source);
+    if (!peer.admit(word)) return;
+    int32_t ahead = static_cast<int32_t>(header.sequence - peer.expected_sequence);
+    if (ahead < 0) return;
+    if (ahead > 0) {
+        peer.early.emplace(header.sequence, std::vector<uint8_t>(bytes, bytes + length));
+        return;
+    }
+    peer.expected_sequence++;
+    handle(peer, header, bytes + header_bytes, length - header_bytes);
+    if (!peer.early.empty()) handle_early(peer);
+}
+
+void Inbox::handle_early(Peer& peer) {
+    for (;;) {
+        auto next = peer.early.find(peer.expected_sequence);
+        if (next == peer.early.end()) return;
+        std::vector<uint8_t> bytes = std::move(next->second);
+        Header header;
+        peer.early.erase(next);
+        peer.expected_sequence++;
+        decode(bytes.data(), bytes.size(), header);
+        handle(peer, header, bytes.data() + header_bytes, bytes.size() - header_bytes);
+    }
+}
+
+void Inbox::handle(Peer& peer, const Header& header, const uint8_t* payload, size_t length) {
+    switch (header.kind) {
+    case Kind::data:
+    case Kind::offer:
+        begin(peer, header, payload, length);
+        break;
+    case Kind::more: {
+        auto found = peer.arrivals.find(header.id);
+        if (found != peer.arrivals.end()) add_bytes(*found->second, header.place, payload, length);
+        break;
+    }
+    case Kind::answer:
+        endpoint_.outbox.answered(peer, header.id, header.place);
+        break;
+    case Kind::written:
+        endpoint_.written(peer, header.data, header.length);
+        break;
+    }
+}
+
+void Inbox::begin(Peer& peer, const Header& header, const uint8_t* payload, size_t length) {
+    if (header.kind == Kind::data && length > header.length) return;
+    auto* arrival = new Arrival(peer, header);
+    auto receive = matching.take_receive(*arrival);
+    peer.arrivals[header.id] = arrival;
+    if (receive)
+        arrival->receive = std::move(receive);
+    else
+        matching.add(arrival);
+    if (!arrival->is_offer())
+        add_bytes(*arrival, 0, payload, length);
+    else if (arrival->receive)
+        fetch(arrival);
+}
+
+// Bytes of a message, to its receive or to where it is kept.
+void Inbox::add_bytes(Arrival& arrival, uint64_t place, const uint8_t* payload, size_t length) {
+    const Header& header = arrival.header;
+    if (place > header.length || length > header.length - place) return;
+    if (arrival.receive) {
+        arrival.receive->memory.copy_to(place, payload, length);
+    } else if (header.length > 0) {
+        if (!arrival.bytes) arrival.bytes.reset(new (std::nothrow) uint8_t[header.length]);
+        if (arrival.bytes) memcpy(arrival.bytes.get() + place, payload, length);
+    }
+    arrival.received += length;
+    if (arrival.received < header.length) return;
+    arrival.peer.arrivals.erase(header.id);
+    arrival.header.kind = Kind::data;
+    if (arrival.receive) deliver(&arrival, 0);
+}
+
+// A receive has found a message that was here before it.
+void Inbox::attach(Arrival* arrival, std::unique_ptr<Receive> receive) {
+    bool kept = arrival->received > 0;
+    arrival->receive = std::move(receive);
+    if (arrival->is_offer()) {
+        fetch(arrival);
+        return;
+    }
+    if (kept && arrival->bytes) arrival->receive->memory.copy_to(0, arrival->bytes.get(), arrival->received);
+    int status = kept && !arrival->bytes ? -FI_ENOMEM : 0;
+    arrival->bytes.reset();
+    if (arrival->is_complete() || status != 0) deliver(arrival, status);
+}
+
+ssize_t Inbox::post(std::unique_ptr<Receive> receive) {
+    bool several = receive->several != nullptr;
+    while (Arrival* arrival = matching.take_arrival(*receive)) {
+        if (!several) {
+            attach(arrival, std::move(receive));
+            return 0;
+        }
+        auto state = receive->several;
+        attach(arrival, matching.part_of(*receive, arrival->header.length));
+        if (state->retired) return 0;
+    }
+    matching.add(std::move(receive));
+    return 0;
+}
+
+ssize_t Inbox::peek(const Receive& wanted, uint64_t flags) {
+    Arrival* found = matching.find_arrival(wanted);
+    if (!found) {
+        Outcome outcome{wanted.context, FI_RECV | FI_TAGGED, -FI_ENOMSG, During::message, true};
+        outcome.tag = wanted.tag;
+        endpoint_.received(outcome);
+        return 0;
+    }
+    Outcome outcome{wanted.context, FI_RECV | FI_TAGGED, 0, During::message, true};
+    outcome.length = found->header.length;
+    outcome.tag = found->header.tag;
+    outcome.data = found->header.data;
+    outcome.source = endpoint_.number_of(found->peer);
+    if (found->header.flags & header_data) outcome.flags |= FI_REMOTE_CQ_DATA;
+    if (flags & FI_CLAIM) found->claimant = wanted.context;
+    if (flags & FI_DISCARD) drop(matching.take_arrival(wanted, flags & FI_CLAIM ? wanted.context : nullptr));
+    endpoint_.received(outcome);
+    return 0;
+}
+
+ssize_t Inbox::claim(std::unique_ptr<Receive> receive, uint64_t flags) {
+    Arrival* found = matching.take_arrival(*receive, receive->context);
+    if (!found) return -FI_ENOMSG;
+    if (!(flags & FI_DISCARD)) {
+        attach(found, std::move(receive));
+        return 0;
+    }
+    drop(found);
+    endpoint_.received({receive->context, FI_RECV | FI_TAGGED, 0, During::message, true});
+    return 0;
+}
+
+// Bytes that are missing still come, and get into an empty buffer; those of an offer need not.
+void Inbox::drop(Arrival* arrival) {
+    auto nowhere = std::make_unique<Receive>();
+    nowhere->discarded = true;
+    if (!arrival->is_offer()) {
+        attach(arrival, std::move(nowhere));
+        return;
+    }
+    arrival->receive = std::move(nowhere);
+    deliver(arrival, 0);
+}
+
+bool Inbox::cancel(const void* context) {
+    auto receive = matching.cancel(context);
+    if (!receive) return false;
+    Outcome outcome{receive->context, FI_RECV | (receive->tagged ? FI_TAGGED : FI_MSG), -FI_ECANCELED,
+                    During::message, true};
+    if (receive->several) {
+        receive->several->retired = true;
+        if (receive->several->users == 0) outcome.flags |= FI_MULTI_RECV;
+    }
+    endpoint_.received(outcome);
+    return true;
+}
+
+void Inbox::lose(Peer& peer, int status) {
+    for (Arrival* arrival : matching.take_incomplete_from(peer)) {
+        peer.arrivals.erase(arrival->header.id);
+        delete arrival;
+    }
+    std::vector<Arrival*> begun;
+    for (auto& [id, arrival] : peer.arrivals)
+        if (!arrival->fetching) begun.push_back(arrival);
+    for (Arrival* arrival : begun) deliver(arrival, status);
+    for (auto& receive : matching.take_receives_from(peer)) {
+        endpoint_.received({receive->context, FI_RECV | (receive->tagged ? FI_TAGGED : FI_MSG), status,
+                            During::message, true});
+    }
+}
+
+// Ends the arrival.
+void Inbox::deliver(Arrival* arrival, int status) {
+    std::unique_ptr<Arrival> owner(arrival);
+    Peer& peer = arrival->peer;
+    peer.arrivals.erase(arrival->header.id);
+    if (status == 0 && arrival->header.flags & header_answer)
+        endpoint_.outbox.answer(peer, arrival->header.id, answer_done);
+    if (!arrival->receive->discarded) report(*arrival, *arrival->receive, status);
+}
+
+void Inbox::report(const Arrival& arrival, const Receive& receive, int status) {
+    const Header& header = arrival.header;
+    Outcome outcome{receive.context, FI_RECV | (receive.tagged ? FI_TAGGED : FI_MSG), status, During::message,
+                    receive.reported};
+    outcome.length = std::min<uint64_t>(header.length, receive.memory.length);
+    outcome.cut = header.length - outcome.length;
+    if (outcome.cut > 0 && status == 0) outcome.status = -FI_ETRUNC;
+    outcome.tag = header.tag;
+    outcome.data = header.data;
+    outcome.source = endpoint_.number_of(arrival.peer);
+    if (header.flags & header_data) outcome.flags |= FI_REMOTE_CQ_DATA;
+    if (receive.several) {
+        outcome.buffer = receive.memory.ranges[0].iov_base;
+        if (--receive.several->users == 0 && receive.several->retired) {
+            outcome.flags |= FI_MULTI_RECV;
+            outcome.reported = true;
+        }
+    }
+    endpoint_.received(outcome);
+}
+
+void Inbox::fetch(Arrival* arrival) {
+    auto* one = new Fetch(endpoint_, arrival);
+    arrival->fetching = true;
+    fetches_.insert(one);
+    one->go_on();
+}
+
+void Inbox::forget(Fetch* fetch) {
+    fetches_.erase(fetch);
+    delete fetch;
+}
+
+void Inbox::ask_for_bytes(Arrival* arrival) {
+    arrival->fetching = false;
+    endpoint_.outbox.answer(arrival->peer, arrival->header.id, answer_wanted);
+}
+
+} // namespace kxfer::fi

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+//
+// What an endpoint receives: its mailbox, with RECVs into registered memory that are always there, so that
+// what comes is taken whether or not the program waits for it. Bytes are copied to the receive that
+// matches, or kept until there is one (Matching). How much is kept has no bound but memory: a program
+// that lets peers send without receiving has that in its own process, not in the module.
+//
+// A sender's messages are handled in their order, by the numbers in their headers.
+#pragma once
+
+#include <memory>
+#include <unordered_set>
+#include <vector>
+
+#include "libfabric/arrival.hpp"
+#include "libfabric/matching.hpp"
+#include "libfabric/pending.hpp"
+
+namespace kxfer::fi {
+
+class Endpoint;
+class Fetch;
+class Peer;
+
+class Inbox {
+  public:
+    explicit Inbox(Endpoint& endpoint) : endpoint_(endpoint) {}
+    ~Inbox();
+
+    // Makes the mailbox of this number, with its RECVs. -EEXIST: the number is taken on this node.
+    int open(uint16_t number);
+
+    // Withdraws the mailbox. Its RECVs end.
+    void close();
+
+    ssize_t post(std::unique_ptr<Receive> receive);
+
+    // FI_PEEK: looks for a message, and with FI_CLAIM keeps it for the context, with FI_DISCARD drops it.
+    ssize_t peek(const Receive& wanted, uint64_t flags);
+    // FI_CLAIM: receives the message that was claimed, or drops it (FI_DISCARD).
+    ssize_t claim(std::unique_ptr<Receive> receive, uint64_t flags);
+
+    // False: no receive with this context waits.
+    bool cancel(const void* context);
+
+    // What a peer had begun to send will not be complete, and what only it can send will not come.
+    void lose(Peer& peer, int status);
+
+    // A message is with its receiver, or will never be.
+    void deliver(Arrival* arrival, int status);
+    // A message that was to be READ is to be sent.
+    void ask_for_bytes(Arrival* arrival);
+
+    // Hands RECVs in again, and READs that found no room.
+    void go_on();
+
+    unsigned in_flight() const { return nr_recvs_ + static_cast<unsigned>(fetches_.size()); }
+    void forget(Fetch* fetch);
+
+    Matching matching;
+
+  private:
+    // A RECV.
+    struct Slot final : Pending {
+        Slot(Inbox& in, size_t at) : inbox(in), offset(at) {}
+        void ended(const kxfer_completion& completion) override { inbox.came(*this, completion); }
+        Inbox& inbox;
+        size_t offset;
+    };
+
+    int make_mailbox(uint16_t number);
+    void came(Slot& slot, const kxfer_completion& completion);
+    void take(const uint8_t* bytes, size_t length, uint64_t word);
+    void handle_early(Peer& peer);
+    void handle(Peer& peer, const Header& header, const uint8_t* payload, size_t length);
+    void begin(Peer& peer, const Header& header, const uint8_t* payload, size_t length);
+    void add_bytes(Arrival& arrival, uint64_t place, const uint8_t* payload, size_t length);
+    void attach(Arrival* arrival, std::unique_ptr<Receive> receive);
+    void fetch(Arrival* arrival);
+    std::vector<Fetch*> waiting() const;
+    void drop(Arrival* arrival);
+    void report(const Arrival& arrival, const Receive& receive, int status);
+
+    Endpoint& endpoint_;
+    uint8_t* memory_ = nullptr;
+    uint32_t region_ = 0;
+    uint32_t mailbox_ = 0;
+    unsigned nr_recvs_ = 0;
+    std::vector<Slot> slots_;
+    std::vector<Slot*> free_; // slots without a RECV
+    std::unordered_set<Fetch*> fetches_;
+};
+
+} // namespace kxfer::fi

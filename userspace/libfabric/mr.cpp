@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+#include "libfabric/mr.hpp"
+
+#include <memory>
+#include <mutex>
+
+#include "libfabric/object.hpp"
+
+namespace kxfer::fi {
+
+fi_ops_mr Mr::make_registration_ops() {
+    fi_ops_mr ops{};
+    ops.size = sizeof(ops);
+    ops.reg = add;
+    ops.regv = add_vector;
+    ops.regattr = add_by_attr;
+    return ops;
+}
+
+bool Mr::holds(const void* at, size_t length, bool writable) const {
+    const char* from = static_cast<const char*>(at);
+    return from >= start_ && length <= length_ && from + length <= start_ + length_ &&
+           (writable_ || !writable);
+}
+
+int Mr::start(const void* at, size_t length, uint64_t access, uint64_t wanted) {
+    uint32_t rights = 0;
+    if (access & FI_REMOTE_READ) rights |= KXFER_RIGHT_READ;
+    if (access & FI_REMOTE_WRITE) rights |= KXFER_RIGHT_WRITE;
+    writable_ = (access & (FI_RECV | FI_READ | FI_REMOTE_WRITE)) != 0;
+    start_ = static_cast<const char*>(at);
+    length_ = length;
+    key = domain_.chooses_keys() ? ++domain_.serial : wanted;
+    int ret = domain_.add_region(at, length, writable_, &region_);
+    if (ret != 0 || rights == 0) return ret;
+    ret = domain_.add_export(memory_name(domain_.id, key), region_, 0, length, rights,
+                             reinterpret_cast<uintptr_t>(at), &export_);
+    if (ret != 0) domain_.remove_region(region_);
+    return ret == -EEXIST ? -FI_ENOKEY : ret;
+}
+
+int Mr::add(struct ::fid* handle, const void* at, size_t length, uint64_t access, uint64_t, uint64_t key,
+            uint64_t flags, fid_mr** mr, void* context) {
+    static fi_ops ops = make_ops(close, bind, control);
+    Domain& domain = object_of<Domain>(handle);
+    if (flags != 0) return -FI_EBADFLAGS;
+    return guarded([&] {
+        std::lock_guard guard(domain.lock);
+        auto made = std::make_unique<Mr>(domain);
+        int ret = made->start(at, length, access, key);
+        if (ret != 0) return ret;
+        made->fid.fclass = FI_CLASS_MR;
+        made->fid.context = context;
+        made->fid.ops = &ops;
+        made->mem_desc = made.get();
+        domain.users++;
+        *mr = made.release();
+        return 0;
+    });
+}
+
+int Mr::add_vector(struct ::fid* handle, const iovec* iov, size_t count, uint64_t access, uint64_t offset,
+                   uint64_t key, uint64_t flags, fid_mr** mr, void* context) {
+    if (count != 1) return -FI_EINVAL;
+    return add(handle, iov->iov_base, iov->iov_len, access, offset, key, flags, mr, context);
+}
+
+int Mr::add_by_attr(struct ::fid* handle, const fi_mr_attr* attr, uint64_t flags, fid_mr** mr) {
+    if (attr->iface != FI_HMEM_SYSTEM) return -FI_ENOSYS;
+    return add_vector(handle, attr->mr_iov, attr->iov_count, attr->access, attr->offset, attr->requested_key,
+                      flags, mr, attr->context);
+}
+
+int Mr::close(struct ::fid* handle) {
+    Mr& self = object_of<Mr>(handle);
+    Domain& domain = self.domain_;
+    std::lock_guard guard(domain.lock);
+    if (self.export_ != 0) kxfer_export_destroy(domain.session, self.export_);
+    domain.remove_region(self.region_);
+    domain.users--;
+    delete &self;
+    return 0;
+}
+
+// A program may bind and enable memory of any endpoint; it is there from the beginning.
+int Mr::bind(struct ::fid*, struct ::fid*, uint64_t) { return 0; }
+
+int Mr::control(struct ::fid*, int command, void*) { return command == FI_ENABLE ? 0 : -FI_ENOSYS; }
+
+} // namespace kxfer::fi

@@ -46,10 +46,10 @@ test_the_example_of_the_man_page_reads_an_export() {
 
 test_the_example_fetch_reads_an_export() {
 	for length in 1 65536 1048577 5000000; do
-		random_file sent$length $length
-		serve file=sent$length
+		random_file sent"$length" "$length"
+		serve file=sent"$length"
 		expect 0 kxfer-fetch "$peer" file
-		expect_equal_files sent$length stdout
+		expect_equal_files sent"$length" stdout
 		kill -INT "$serve_pid"
 		wait_for 30 is_over "$serve_pid"
 	done

@@ -337,7 +337,9 @@ TEST_F(target, tells_which_export_it_is_of)
 	struct kxfer_target_open first, again, ping;
 
 	ASSERT_EQ(0, open_peer_with_loss(&self->pair, &self->cmd.peer));
-	first = again = ping = self->cmd;
+	first = self->cmd;
+	again = self->cmd;
+	ping = self->cmd;
 	memset(ping.name, 0, sizeof(ping.name));
 	strcpy((char *)ping.name, KXFER_PING_NAME);
 	ASSERT_EQ(0, open_target(self->pair.client, &first));

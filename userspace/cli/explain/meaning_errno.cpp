@@ -119,7 +119,9 @@ constexpr Entry known[] = {
      .name = "EMSGSIZE",
      .means = "a message longer than the mailbox of the target takes, or by UD than a packet",
      .look = "kxfer ls PEER shows the longest as the length; more goes by a WRITE, and a SEND after it",
-     .completion = "RECV only: the message is longer than its range, and stays in the mailbox for the next"},
+     .completion =
+         "RECV: the message is longer than its range, and stays in the mailbox for the next; SEND: it "
+         "has waited for another link, which carries no message of that length"},
     {.number = EPROTONOSUPPORT,
      .name = "EPROTONOSUPPORT",
      .means = "the peer speaks no version of the protocol that this module speaks, or is no kxfer",
@@ -132,7 +134,8 @@ constexpr Entry known[] = {
      .look = "kxfer doctor: capabilities of the devices\n"
              "a container: siw, and rxe before Linux 7.2, work in the initial network namespace only; a "
              "listener elsewhere ends with its program (kxfer serve)\n"
-             "opening a target: the peer's device sees memory through bounce buffers, its dmesg says so"},
+             "opening a target: the peer's device sees memory through bounce buffers, its dmesg says so",
+     .completion = "an atomic, or a SEND that may wait, has waited for another link, which has none"},
     {.number = EADDRINUSE,
      .name = "EADDRINUSE",
      .means = "something listens on that address and port already; connecting: other programs, or TCP's "

@@ -152,7 +152,7 @@ ssize_t run(fid_ep* handle, bool is_write, const Call& call) {
         if (rma->injected && rma->memory.length > payload_bytes) return -FI_EINVAL;
         int ret = rma->start(call.address, call.key);
         if (ret == 0) {
-            rma.release();
+            static_cast<void>(rma.release()); // its completion takes it
         } else if (ret != -FI_EAGAIN) {
             endpoint.transmitted(
                 {call.context, FI_RMA | (is_write ? FI_WRITE : FI_READ), ret, During::memory, true});

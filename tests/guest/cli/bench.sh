@@ -563,7 +563,7 @@ test_wrong_options_name_what_is_allowed() {
 	expect_stderr "polled"
 	for option in duration interval timeout; do
 		expect 2 kxfer bench read --$option nan
-		expect_stderr "'nan' is no number"
+		expect_stderr "'nan' is not a number from"
 	done
 	expect 2 kxfer compare --seconds nan
 	expect 2 kxfer ping --interval nan "$peer"

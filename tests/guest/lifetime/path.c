@@ -520,12 +520,13 @@ TEST_F_TIMEOUT(path, the_first_breaks_again_while_it_is_taken, 120)
 	ASSERT_EQ(0, delay_arm("TARGET_RENEW", 1000, 1));
 	ASSERT_EQ(0, bring_first_back(self));
 	ASSERT_TRUE(kx_wait_until(delay_is_under_way("TARGET_RENEW"), HOME_MS));
-	/* The first work request on the way back breaks that link. */
+	/* The next work request breaks its link: the one of the way back, or the one that is left. */
 	ASSERT_EQ(0, kx_listen_del(self->rig.server, self->rig.listener));
 	fault_arm("LANE_POST_SEND", 1);
 	for (end = kx_now_ns() + 10000000000ull; kx_now_ns() < end; kx_sleep_ms(50))
 		ASSERT_EQ(0, move(self, KXFER_OP_READ));
-	EXPECT_TRUE(goes_over(self, kx_address()));
+	/* In the first case the peer has gone over the other again; there is no third. */
+	EXPECT_TRUE(goes_over(self, nr_changes(self) == 2 ? FIRST : kx_address()));
 }
 
 TEST_HARNESS_MAIN

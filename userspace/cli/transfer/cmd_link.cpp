@@ -2,6 +2,9 @@
 //
 // kxfer link list|show|story: the connections of this node with peers, and what happened to them.
 
+#include <charconv>
+#include <system_error>
+
 #include <fmt/format.h>
 
 #include "base/try.hpp"
@@ -58,9 +61,11 @@ void setup_link(CLI::App& app, Program& program) {
         ->type_name("ID")
         ->check([](const std::string& text) {
             uint64_t id = 0;
-            const bool is_number = text.find_first_not_of("0123456789") == std::string::npos &&
-                                   CLI::detail::lexical_cast(text, id);
-            return is_number ? std::string() : fmt::format("'{}' is not the number of a link", text);
+            const char* end = text.data() + text.size();
+            const auto [rest, error] = std::from_chars(text.data(), end, id);
+            return error == std::errc() && rest == end
+                       ? std::string()
+                       : fmt::format("'{}' is not the number of a link", text);
         })
         ->required();
     on_run(show, program, options, run_show);

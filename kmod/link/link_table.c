@@ -352,9 +352,16 @@ static int make_room(const struct census *census, struct kxfer_link *link)
 	return 0;
 }
 
-/* Called with links_lock held. Makes room, if need be, among the links that @census counts. */
+/*
+ * Called with links_lock held. Makes room, if need be, among the links that @census counts. If
+ * @max was lowered below their number, that is for none.
+ */
 static int admit_to(const struct census *census, u32 max, u32 max_half_open)
 {
+	if (census->nr > max) {
+		make_room(census, census->stale ?: census->idle);
+		return -EDQUOT;
+	}
 	if (census->nr_half_open >= max_half_open)
 		return make_room(census, census->stale);
 	if (census->nr >= max)

@@ -230,6 +230,26 @@ TEST_F_TIMEOUT(links, without_grants_make_room, 90)
 	raw_link_close(&used);
 }
 
+/* One without a grant goes each time; but that is room for none. */
+TEST_F_TIMEOUT(links, beyond_a_lowered_bound_go_and_none_comes, 90)
+{
+	struct raw_link idle = {};
+	uint32_t refusal = 0;
+	int i;
+
+	ASSERT_EQ(0, raw_link_open(&idle, KXFER_PORT));
+	raw_serve(&idle, NO_GRANT_MS + 250);
+	ASSERT_EQ(0, stage_limit("max_links_per_peer", 0));
+	/* The stage's link may go first. */
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(-EDQUOT, open_link(self->stage.fd, kx_address(), 250, KX_TIMEOUT_MS,
+					     &refusal));
+		EXPECT_EQ(KXFER_REFUSAL_LIMIT, refusal);
+	}
+	EXPECT_TRUE(raw_dropped(&idle.control, 5000));
+	raw_link_close(&idle);
+}
+
 /* Connections without a HELLO. */
 TEST_F_TIMEOUT(links, half_open_are_bounded, 120)
 {

@@ -520,7 +520,7 @@ TEST_F_TIMEOUT(path, the_first_breaks_again_while_it_is_taken, 120)
 	ASSERT_EQ(0, delay_arm("TARGET_RENEW", 1000, 1));
 	ASSERT_EQ(0, bring_first_back(self));
 	ASSERT_TRUE(kx_wait_until(delay_is_under_way("TARGET_RENEW"), HOME_MS));
-	/* The next work request breaks its link: the one of the way back, or the one that is left. */
+	/* The next work request breaks its link: that of the way back, or the one that is left. */
 	ASSERT_EQ(0, kx_listen_del(self->rig.server, self->rig.listener));
 	fault_arm("LANE_POST_SEND", 1);
 	for (end = kx_now_ns() + 10000000000ull; kx_now_ns() < end; kx_sleep_ms(50))

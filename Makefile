@@ -91,6 +91,7 @@ vm2: ## a shell on each of two of them that reach each other (KERNEL, PROVIDER; 
 .PHONY: test check check-um check-modules check-matrix check-debug check-debug-smoke check-smp
 .PHONY: check-smp-smoke check-arch check-pair
 .PHONY: check-unit check-asan check-model check-fio check-bpftrace check-libfabric fuzz fuzz-parsers
+.PHONY: check-fabtests
 .PHONY: coverage storm kselftest-install mutants lint
 test: ## one test, or a few, by name: T=uapi:smoke, T='data:* perm:keys' (KERNEL, PROVIDER)
 	@scripts/setup $(if $(filter 7.2,$(KERNEL)),matrix,check)
@@ -188,6 +189,13 @@ check-libfabric: ## libfabric's programs, Open MPI and tests of the provider (KE
 	@$(MAKE) kmod tool libfabric kselftest-install $(if $(filter siw,$(PROVIDER)),siw)
 	@CHECK_NAME=check-libfabric KERNELS=$(KERNEL) PROVIDERS=$(or $(PROVIDER),rxe) UNIT=no \
 		TESTS="$(or $(TESTS),cli:libfabric.sh)" scripts/vm/check $(O)
+
+check-fabtests: ## libfabric's own tests over the provider, from their source (KERNEL, PROVIDER)
+	@scripts/setup fabtests
+	@$(MAKE) kmod tool libfabric kselftest-install $(if $(filter siw,$(PROVIDER)),siw)
+	@scripts/build-fabtests $(O)
+	@CHECK_NAME=check-fabtests KERNELS=$(KERNEL) PROVIDERS=$(or $(PROVIDER),rxe) UNIT=no \
+		TESTS=cli:fabtests.sh scripts/vm/check $(O)
 
 check-asan: ## the unit tests under AddressSanitizer and UBSan; ends with ctest's sums
 	@scripts/setup check

@@ -14,6 +14,7 @@
 #include <rdma/providers/fi_log.h>
 #include <rdma/providers/fi_prov.h>
 
+#include "libfabric/iov.hpp"
 #include "libfabric/wire.hpp"
 
 namespace kxfer::fi {
@@ -24,10 +25,8 @@ extern fi_provider provider;
 
 inline constexpr size_t message_bytes = KXFER_MESSAGE_EAGER_MAX; // of a message, with its header
 inline constexpr size_t payload_bytes = message_bytes - header_bytes;
-inline constexpr size_t iov_limit = 4;
 inline constexpr size_t queue_size = 256; // operations of an endpoint, by default
 inline constexpr size_t queue_size_max = 1024;
-inline constexpr uint64_t longest = 1ULL << 36;
 
 // fi_provider.getinfo
 int get_info(uint32_t version, const char* node, const char* service, uint64_t flags, const fi_info* hints,

@@ -4,14 +4,15 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #include <sys/uio.h>
 
-#include "libfabric/info.hpp"
-
 namespace kxfer::fi {
+
+inline constexpr size_t iov_limit = 4;
 
 struct Memory {
     iovec ranges[iov_limit];

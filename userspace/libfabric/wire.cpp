@@ -3,7 +3,9 @@
 
 #include <endian.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace kxfer::fi {
 
@@ -39,12 +41,21 @@ void encode(const Header& header, uint8_t* to) {
     memcpy(to, &wire, sizeof(wire));
 }
 
+// The address is one that can be answered: peers are told apart by it, and it is connected with.
+static bool is_sound(const OnWire& wire) {
+    uint16_t family = le16toh(wire.family);
+    bool rest = std::any_of(wire.addr + 4, std::end(wire.addr), [](uint8_t byte) { return byte != 0; });
+    if (wire.version != wire_version || wire.flags & ~header_flags || wire.zero || wire.zero1) return false;
+    if (wire.kind < 1 || wire.kind > static_cast<uint8_t>(Kind::written)) return false;
+    if (le64toh(wire.length) > longest || wire.port == 0) return false;
+    return family == AF_INET6 || (family == AF_INET && wire.scope_id == 0 && !rest);
+}
+
 bool decode(const uint8_t* from, size_t bytes, Header& header) {
     OnWire wire;
     if (bytes < sizeof(wire)) return false;
     memcpy(&wire, from, sizeof(wire));
-    if (wire.version != wire_version || wire.kind < 1 || wire.kind > static_cast<uint8_t>(Kind::written))
-        return false;
+    if (!is_sound(wire)) return false;
     header.kind = static_cast<Kind>(wire.kind);
     header.flags = wire.flags;
     header.sequence = le32toh(wire.sequence);

@@ -47,11 +47,13 @@ struct Header {
 };
 
 inline constexpr uint8_t wire_version = 1;
+inline constexpr uint8_t header_flags = header_tagged | header_data | header_answer; // all there are
+inline constexpr uint64_t longest = 1ULL << 36;                                      // bytes of a message
 inline constexpr size_t header_bytes = 72;
 
 void encode(const Header& header, uint8_t* to);
 
-// False: not a message of this version.
+// False: not a message of this version, or one that no sender of this version makes.
 bool decode(const uint8_t* from, size_t bytes, Header& header);
 
 } // namespace kxfer::fi

@@ -150,6 +150,7 @@ void Inbox::handle(Peer& peer, const Header& header, const uint8_t* payload, siz
 
 void Inbox::begin(Peer& peer, const Header& header, const uint8_t* payload, size_t length) {
     if (header.kind == Kind::data && length > header.length) return;
+    if (peer.arrivals.contains(header.id)) return; // no sender has two messages of one number under way
     auto* arrival = new Arrival(peer, header);
     auto receive = matching.take_receive(*arrival);
     peer.arrivals[header.id] = arrival;
@@ -163,34 +164,23 @@ void Inbox::begin(Peer& peer, const Header& header, const uint8_t* payload, size
         fetch(arrival);
 }
 
-// Bytes of a message, to its receive or to where it is kept.
 void Inbox::add_bytes(Arrival& arrival, uint64_t place, const uint8_t* payload, size_t length) {
-    const Header& header = arrival.header;
-    if (place > header.length || length > header.length - place) return;
-    if (arrival.receive) {
-        arrival.receive->memory.copy_to(place, payload, length);
-    } else if (header.length > 0) {
-        if (!arrival.bytes) arrival.bytes.reset(new (std::nothrow) uint8_t[header.length]);
-        if (arrival.bytes) memcpy(arrival.bytes.get() + place, payload, length);
-    }
-    arrival.received += length;
-    if (arrival.received < header.length) return;
-    arrival.peer.arrivals.erase(header.id);
+    if (!arrival.may_get(place, length)) return;
+    arrival.add(payload, length);
+    if (arrival.received < arrival.header.length) return;
+    arrival.peer.arrivals.erase(arrival.header.id);
     arrival.header.kind = Kind::data;
     if (arrival.receive) deliver(&arrival, 0);
 }
 
 // A receive has found a message that was here before it.
 void Inbox::attach(Arrival* arrival, std::unique_ptr<Receive> receive) {
-    bool kept = arrival->received > 0;
     arrival->receive = std::move(receive);
     if (arrival->is_offer()) {
         fetch(arrival);
         return;
     }
-    if (kept && arrival->bytes) arrival->receive->memory.copy_to(0, arrival->bytes.get(), arrival->received);
-    int status = kept && !arrival->bytes ? -FI_ENOMEM : 0;
-    arrival->bytes.reset();
+    int status = arrival->hand_over();
     if (arrival->is_complete() || status != 0) deliver(arrival, status);
 }
 
@@ -326,6 +316,7 @@ void Inbox::forget(Fetch* fetch) {
 
 void Inbox::ask_for_bytes(Arrival* arrival) {
     arrival->fetching = false;
+    arrival->wanted = true;
     endpoint_.outbox.answer(arrival->peer, arrival->header.id, answer_wanted);
 }
 

@@ -4,8 +4,8 @@
 #include <rdma/fi_cm.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <vector>
 
 #include "libfabric/av.hpp"
 #include "libfabric/counter.hpp"
@@ -204,19 +204,23 @@ int Endpoint::control(struct ::fid* handle, int command, void* argument) {
     }
 }
 
+bool Endpoint::has_jobs() const {
+    bool to_peers =
+        std::any_of(peers_.begin(), peers_.end(), [](auto& entry) { return entry.second->in_flight > 0; });
+    return to_peers || inbox.in_flight() + memory_jobs > 0;
+}
+
 // Peers that sent a message which was received wait for an answer; they get it before the mailbox goes.
-// After that jobs that have not begun are cancelled, and the others end within the bounds of the module.
+// After that nothing is handed in: what waits for its turn is dropped, before the jobs of it end. Jobs that
+// have not begun are cancelled, and the others end within the bounds of the module.
 void Endpoint::end_jobs() {
     uint64_t end = kxfer_clock_ns() + flush_ns;
     while (outbox.owes() && kxfer_clock_ns() < end) domain.doze();
     closing_ = true;
     inbox.close();
+    for (auto& [where, peer] : peers_) peer->fail(-ECANCELED);
     outbox.cancel();
-    while (outbox.in_flight() + inbox.in_flight() + memory_jobs > 0) domain.doze();
-    for (auto& [where, peer] : peers_) {
-        peer->fail(-ECANCELED);
-        while (peer->in_flight > 0) domain.doze(); // a ping
-    }
+    while (has_jobs()) domain.doze();
 }
 
 int Endpoint::close(struct ::fid* handle) {

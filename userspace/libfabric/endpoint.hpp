@@ -103,6 +103,7 @@ class Endpoint : public fid_ep {
     int bind_av(Av& av);
     int enable();
     int choose_number();
+    bool has_jobs() const;
     void end_jobs();
     void count(const Outcome& outcome);
     static void push(Cq* cq, const Outcome& outcome);

@@ -163,7 +163,8 @@ void Outbox::sent(Job& job, int status) {
     jobs_.erase(&job);
     delete &job;
     if (status != 0 && send.status == 0) send.status = status;
-    if (status != 0 && status != -ECANCELED) peer.fail(status);
+    // Jobs behind it fail too; what was posted after the first of them is for the next connection.
+    if (status != 0 && peer.is_connected()) peer.fail(status);
     peer.end_job();
     send.holders--;
     settle(send);

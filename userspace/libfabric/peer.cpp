@@ -104,7 +104,7 @@ void Peer::Ping::ended(const kxfer_completion& completion) {
     in_flight = false;
     if (completion.status == 0 || completion.status == -EAGAIN)
         peer_.heard_ns_ = kxfer_clock_ns();
-    else if (completion.status != -ECANCELED)
+    else if (peer_.is_connected())
         peer_.fail(completion.status);
     peer_.end_job();
 }

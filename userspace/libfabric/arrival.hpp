@@ -37,7 +37,7 @@ struct Arrival {
     void* claimant = nullptr; // context of the FI_PEEK | FI_CLAIM that took it
     bool fetching = false;    // a READ is in flight
     bool wanted = false;      // the bytes of an offer were asked for
-    bool lost = false;        // the connection that it came by has ended
+    uint64_t word = 0;        // of the peer's connection that it came by
 
     bool is_offer() const { return header.kind == Kind::offer; }
     bool is_tagged() const { return (header.flags & header_tagged) != 0; }

@@ -51,6 +51,10 @@ Fetch::Step Fetch::find_region() {
 
 Fetch::Step Fetch::prepare() {
     const Receive& receive = *arrival_->receive;
+    if (arrival_->word != arrival_->peer.word()) { // it has waited, and its sender's connection has ended
+        status_ = -ECONNRESET;
+        return Step::lost;
+    }
     if (arrival_->header.place == 0 || receive.memory.nr != 1 || receive.memory.length == 0)
         return Step::never;
     Step step = open_export();

@@ -87,7 +87,8 @@ void Inbox::go_on() {
 
 void Inbox::came(Slot& slot, const kxfer_completion& completion) {
     nr_recvs_--;
-    if (completion.status == 0 && completion.bytes >= sizeof(kxfer_message)) {
+    // What came before the mailbox was withdrawn, and is seen after it, is of no use.
+    if (mailbox_ != 0 && completion.status == 0 && completion.bytes >= sizeof(kxfer_message)) {
         kxfer_message message;
         memcpy(&message, memory_ + slot.offset, sizeof(message));
         if (message.bytes > 0 && message.bytes <= message_bytes)
@@ -152,6 +153,7 @@ void Inbox::begin(Peer& peer, const Header& header, const uint8_t* payload, size
     if (header.kind == Kind::data && length > header.length) return;
     if (peer.arrivals.contains(header.id)) return; // no sender has two messages of one number under way
     auto* arrival = new Arrival(peer, header);
+    arrival->word = peer.word();
     auto receive = matching.take_receive(*arrival);
     peer.arrivals[header.id] = arrival;
     if (receive)
@@ -264,6 +266,7 @@ void Inbox::lose(Peer& peer, int status) {
     std::vector<Arrival*> begun;
     for (auto& [id, arrival] : peer.arrivals)
         if (!arrival->fetching) begun.push_back(arrival);
+    peer.arrivals.clear(); // their numbers may come again
     for (Arrival* arrival : begun) deliver(arrival, status);
     for (auto& receive : matching.take_receives_from(peer)) {
         endpoint_.received({receive->context, FI_RECV | (receive->tagged ? FI_TAGGED : FI_MSG), status,
@@ -271,12 +274,14 @@ void Inbox::lose(Peer& peer, int status) {
     }
 }
 
-// Ends the arrival.
+// Ends the arrival. Only the process that has sent it gets an answer, for another may have its place now.
 void Inbox::deliver(Arrival* arrival, int status) {
     std::unique_ptr<Arrival> owner(arrival);
     Peer& peer = arrival->peer;
-    peer.arrivals.erase(arrival->header.id);
-    if (status == 0 && arrival->header.flags & header_answer)
+    auto known = peer.arrivals.find(arrival->header.id);
+    if (known != peer.arrivals.end() && known->second == arrival) peer.arrivals.erase(known);
+    bool answerable = mailbox_ != 0 && arrival->word == peer.word();
+    if (status == 0 && arrival->header.flags & header_answer && answerable)
         endpoint_.outbox.answer(peer, arrival->header.id, answer_done);
     if (!arrival->receive->discarded) report(*arrival, *arrival->receive, status);
 }

@@ -42,6 +42,7 @@ class Peer {
 
     // A message came with this word. False: it is of a connection that has ended.
     bool admit(uint64_t word);
+    uint64_t word() const { return word_; }
 
     // Asks whether the peer is there, if that is due.
     void look_after();

@@ -245,17 +245,21 @@ void Inbox::drop(Arrival* arrival) {
     deliver(arrival, 0);
 }
 
-bool Inbox::cancel(const void* context) {
-    auto receive = matching.cancel(context);
-    if (!receive) return false;
-    Outcome outcome{receive->context, FI_RECV | (receive->tagged ? FI_TAGGED : FI_MSG), -FI_ECANCELED,
-                    During::message, true};
-    if (receive->several) {
-        receive->several->retired = true;
-        if (receive->several->users == 0) outcome.flags |= FI_MULTI_RECV;
+// A receive that no message gets. Its buffer is the program's again when no message is received into it.
+void Inbox::end(const Receive& receive, int status) {
+    Outcome outcome{receive.context, FI_RECV | (receive.tagged ? FI_TAGGED : FI_MSG), status, During::message,
+                    true};
+    if (receive.several) {
+        receive.several->retired = true;
+        if (receive.several->users == 0) outcome.flags |= FI_MULTI_RECV;
     }
     endpoint_.received(outcome);
-    return true;
+}
+
+bool Inbox::cancel(const void* context) {
+    auto receive = matching.cancel(context);
+    if (receive) end(*receive, -FI_ECANCELED);
+    return receive != nullptr;
 }
 
 void Inbox::lose(Peer& peer, int status) {
@@ -268,10 +272,7 @@ void Inbox::lose(Peer& peer, int status) {
         if (!arrival->fetching) begun.push_back(arrival);
     peer.arrivals.clear(); // their numbers may come again
     for (Arrival* arrival : begun) deliver(arrival, status);
-    for (auto& receive : matching.take_receives_from(peer)) {
-        endpoint_.received({receive->context, FI_RECV | (receive->tagged ? FI_TAGGED : FI_MSG), status,
-                            During::message, true});
-    }
+    for (auto& receive : matching.take_receives_from(peer)) end(*receive, status);
 }
 
 // Ends the arrival. Only the process that has sent it gets an answer, for another may have its place now.

@@ -55,6 +55,8 @@ const char* words_of(int prov_errno) {
         return "kxfer: the RDMA device of the peer refused the access (EREMOTEIO)";
     case ERANGE:
         return "kxfer: outside the memory that the key is for (ERANGE)";
+    case EIO:
+        return "kxfer: the peer could not take the message; its receive failed too (EIO)";
     case FI_ETRUNC:
         return "kxfer: the message is longer than the buffer of the receive";
     case FI_ENOMSG:

@@ -271,19 +271,28 @@ void Inbox::lose(Peer& peer, int status) {
     for (auto& [id, arrival] : peer.arrivals)
         if (!arrival->fetching) begun.push_back(arrival);
     peer.arrivals.clear(); // their numbers may come again
-    for (Arrival* arrival : begun) deliver(arrival, status);
+    for (Arrival* arrival : begun) conclude(arrival, status);
     for (auto& receive : matching.take_receives_from(peer)) end(*receive, status);
 }
 
-// Ends the arrival. Only the process that has sent it gets an answer, for another may have its place now.
+// Only the process that has sent the message gets an answer, for another may have its place now. One whose
+// message failed would wait for ever; if the connection is gone, it knows. The answer comes last: it may
+// show that the peer is gone, which ends all arrivals of the peer.
 void Inbox::deliver(Arrival* arrival, int status) {
-    std::unique_ptr<Arrival> owner(arrival);
     Peer& peer = arrival->peer;
-    auto known = peer.arrivals.find(arrival->header.id);
-    if (known != peer.arrivals.end() && known->second == arrival) peer.arrivals.erase(known);
-    bool answerable = mailbox_ != 0 && arrival->word == peer.word();
-    if (status == 0 && arrival->header.flags & header_answer && answerable)
-        endpoint_.outbox.answer(peer, arrival->header.id, answer_done);
+    uint32_t id = arrival->header.id;
+    bool answers = mailbox_ != 0 && arrival->header.flags & header_answer && arrival->word == peer.word();
+    conclude(arrival, status);
+    if (answers && (status == 0 || peer.is_connected()))
+        endpoint_.outbox.answer(peer, id, status == 0 ? answer_done : answer_failed);
+}
+
+// Ends the arrival.
+void Inbox::conclude(Arrival* arrival, int status) {
+    std::unique_ptr<Arrival> owner(arrival);
+    auto& arrivals = arrival->peer.arrivals;
+    auto known = arrivals.find(arrival->header.id);
+    if (known != arrivals.end() && known->second == arrival) arrivals.erase(known);
     if (!arrival->receive->discarded) report(*arrival, *arrival->receive, status);
 }
 

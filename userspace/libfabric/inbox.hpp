@@ -79,6 +79,7 @@ class Inbox {
     void fetch(Arrival* arrival);
     std::vector<Fetch*> waiting() const;
     void drop(Arrival* arrival);
+    void conclude(Arrival* arrival, int status);
     void end(const Receive& receive, int status);
     void report(const Arrival& arrival, const Receive& receive, int status);
 

@@ -62,17 +62,21 @@ void Outbox::answer(Peer& peer, uint32_t id, uint64_t value) {
 
 void Outbox::answered(Peer& peer, uint32_t id, uint64_t value) {
     auto found = peer.unanswered.find(id);
-    if (found == peer.unanswered.end()) return;
+    if (found == peer.unanswered.end() || value > answer_failed) return;
     Send& send = *found->second;
-    bool was_offer = send.kind == Kind::offer;
+    if (value == answer_wanted && send.kind != Kind::offer) return;
     withdraw(send);
-    if (was_offer && value == answer_wanted) {
+    if (value == answer_wanted) {
         send.kind = Kind::more;
         enqueue(send);
         return;
     }
     peer.unanswered.erase(found);
     send.unanswered = false;
+    if (value == answer_failed) {
+        std::erase(peer.queue, &send);
+        if (send.status == 0) send.status = -EIO;
+    }
     settle(send);
 }
 

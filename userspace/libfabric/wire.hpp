@@ -26,6 +26,7 @@ enum class Kind : uint8_t {
 enum Answer : uint64_t {
     answer_done = 0,   // the message is with its receiver
     answer_wanted = 1, // the bytes of an offer are to be sent
+    answer_failed = 2, // the receiver could not take the message
 };
 
 enum HeaderFlag : uint8_t {

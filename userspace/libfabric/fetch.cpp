@@ -5,7 +5,6 @@
 #include <cerrno>
 
 #include "libfabric/endpoint.hpp"
-#include "libfabric/mr.hpp"
 #include "libfabric/peer.hpp"
 
 namespace kxfer::fi {
@@ -39,9 +38,9 @@ Fetch::Step Fetch::find_region() {
     if (region_ != 0) return Step::done;
     void* at = receive.memory.ranges[0].iov_base;
     size_t length = std::min<uint64_t>(receive.memory.length, arrival_->header.length);
-    if (receive.mr && receive.mr->holds(at, length, true)) {
-        region_ = receive.mr->region();
-        offset_ = receive.mr->offset_of(at);
+    if (receive.registration && receive.registration->holds(at, length, true)) {
+        region_ = receive.registration->region;
+        offset_ = receive.registration->offset_of(at);
         return Step::done;
     }
     if (endpoint_.domain.add_region(at, length, true, &region_) != 0) return Step::never;

@@ -19,18 +19,19 @@ struct Memory {
     size_t nr = 0;
     size_t length = 0;
 
-    // False: too many ranges.
+    // False: too many ranges, or more bytes than there can be.
     bool set(const iovec* iov, size_t count) {
         if (count > iov_limit) return false;
         nr = count;
         length = 0;
         for (size_t i = 0; i < count; i++) {
             ranges[i] = iov[i];
-            length += iov[i].iov_len;
+            if (__builtin_add_overflow(length, iov[i].iov_len, &length)) return false;
         }
         return true;
     }
 
+    // The only range.
     void set(const void* at, size_t bytes) {
         ranges[0] = {const_cast<void*>(at), bytes};
         nr = 1;

@@ -30,7 +30,9 @@ struct Call {
     bool reported;
 };
 
-Mr* mr_of(void** desc, size_t count) { return desc && count > 0 ? static_cast<Mr*>(desc[0]) : nullptr; }
+std::shared_ptr<const Registration> registration_of(void** desc, size_t count) {
+    return desc && count > 0 && desc[0] ? static_cast<Mr*>(desc[0])->registration() : nullptr;
+}
 
 std::unique_ptr<Send> make_send(Peer& peer, const Call& call) {
     auto send = std::make_unique<Send>(peer, Kind::data);
@@ -42,7 +44,7 @@ std::unique_ptr<Send> make_send(Peer& peer, const Call& call) {
     if (send->kind == Kind::offer || call.flags & FI_DELIVERY_COMPLETE) send->header_flags |= header_answer;
     if (call.tagged) send->header_flags |= header_tagged;
     if (call.flags & FI_REMOTE_CQ_DATA) send->header_flags |= header_data;
-    send->mr = mr_of(call.desc, call.count);
+    send->registration = registration_of(call.desc, call.count);
     send->tag = call.tag;
     send->data = call.data;
     send->context = call.context;
@@ -166,7 +168,7 @@ struct Wish {
 std::unique_ptr<Receive> make_receive(Endpoint& endpoint, const Wish& wish) {
     auto receive = std::make_unique<Receive>();
     if (!receive->memory.set(wish.iov, wish.count)) return nullptr;
-    receive->mr = mr_of(wish.desc, wish.count);
+    receive->registration = registration_of(wish.desc, wish.count);
     receive->context = wish.context;
     receive->tagged = wish.tagged;
     receive->tag = wish.tag;

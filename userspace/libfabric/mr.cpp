@@ -17,25 +17,20 @@ fi_ops_mr Mr::make_registration_ops() {
     return ops;
 }
 
-bool Mr::holds(const void* at, size_t length, bool writable) const {
-    const char* from = static_cast<const char*>(at);
-    return from >= start_ && length <= length_ && from + length <= start_ + length_ &&
-           (writable_ || !writable);
-}
-
 int Mr::start(const void* at, size_t length, uint64_t access, uint64_t wanted) {
     uint32_t rights = 0;
     if (access & FI_REMOTE_READ) rights |= KXFER_RIGHT_READ;
     if (access & FI_REMOTE_WRITE) rights |= KXFER_RIGHT_WRITE;
-    writable_ = (access & (FI_RECV | FI_READ | FI_REMOTE_WRITE)) != 0;
-    start_ = static_cast<const char*>(at);
-    length_ = length;
+    Registration made{static_cast<const char*>(at), length};
+    made.writable = (access & (FI_RECV | FI_READ | FI_REMOTE_WRITE)) != 0;
     key = domain_.chooses_keys() ? ++domain_.serial : wanted;
-    int ret = domain_.add_region(at, length, writable_, &region_);
-    if (ret != 0 || rights == 0) return ret;
-    ret = domain_.add_export(memory_name(domain_.id, key), region_, 0, length, rights,
+    int ret = domain_.add_region(at, length, made.writable, &made.region);
+    if (ret != 0) return ret;
+    registration_ = std::make_shared<Registration>(made);
+    if (rights == 0) return 0;
+    ret = domain_.add_export(memory_name(domain_.id, key), made.region, 0, length, rights,
                              reinterpret_cast<uintptr_t>(at), &export_);
-    if (ret != 0) domain_.remove_region(region_);
+    if (ret != 0) domain_.remove_region(made.region);
     return ret == -EEXIST ? -FI_ENOKEY : ret;
 }
 
@@ -75,8 +70,9 @@ int Mr::close(struct ::fid* handle) {
     Mr& self = object_of<Mr>(handle);
     Domain& domain = self.domain_;
     std::lock_guard guard(domain.lock);
+    if (self.registration_.use_count() > 1) return -FI_EBUSY;
     if (self.export_ != 0) kxfer_export_destroy(domain.session, self.export_);
-    domain.remove_region(self.region_);
+    domain.remove_region(self.registration_->region);
     domain.users--;
     delete &self;
     return 0;

@@ -4,12 +4,16 @@
 // cookie is the address of the first byte. The domain's number comes with its mailboxes, so a key need
 // not be unique on the node, and the program may choose it.
 //
-// fi_close() is a fence: after it no peer reaches the memory.
+// fi_close() is a fence: after it no peer reaches the memory. It is refused (-FI_EBUSY) while a receive or a
+// send that names the memory has not ended.
 #pragma once
+
+#include <memory>
 
 #include <rdma/fi_domain.h>
 
 #include "libfabric/domain.hpp"
+#include "libfabric/registration.hpp"
 
 namespace kxfer::fi {
 
@@ -21,10 +25,7 @@ class Mr : public fid_mr {
 
     explicit Mr(Domain& domain) : Base{}, domain_(domain) {}
 
-    // Whether the range is in here, and may be written if that is wanted.
-    bool holds(const void* at, size_t length, bool writable) const;
-    uint32_t region() const { return region_; }
-    uint64_t offset_of(const void* at) const { return static_cast<const char*>(at) - start_; }
+    const std::shared_ptr<const Registration>& registration() const { return registration_; }
 
   private:
     static int close(struct ::fid* handle);
@@ -39,10 +40,7 @@ class Mr : public fid_mr {
     int start(const void* at, size_t length, uint64_t access, uint64_t key);
 
     Domain& domain_;
-    const char* start_ = nullptr;
-    size_t length_ = 0;
-    bool writable_ = false;
-    uint32_t region_ = 0;
+    std::shared_ptr<const Registration> registration_;
     uint32_t export_ = 0;
 };
 

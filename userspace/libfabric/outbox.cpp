@@ -6,7 +6,6 @@
 #include <new>
 
 #include "libfabric/endpoint.hpp"
-#include "libfabric/mr.hpp"
 #include "libfabric/parameters.hpp"
 #include "libfabric/peer.hpp"
 #include "libfabric/rma.hpp"
@@ -190,9 +189,9 @@ void Outbox::offer(Send& send) {
     void* at = send.memory.ranges[0].iov_base;
     uint64_t offset = 0;
     send.offered = true;
-    if (send.mr && send.mr->holds(at, send.memory.length, false)) {
-        send.region = send.mr->region();
-        offset = send.mr->offset_of(at);
+    if (send.registration && send.registration->holds(at, send.memory.length, false)) {
+        send.region = send.registration->region;
+        offset = send.registration->offset_of(at);
     } else if (domain.add_region(at, send.memory.length, false, &send.region) == 0) {
         send.own_region = true;
     } else {

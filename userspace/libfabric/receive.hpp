@@ -7,10 +7,10 @@
 #include <memory>
 
 #include "libfabric/iov.hpp"
+#include "libfabric/registration.hpp"
 
 namespace kxfer::fi {
 
-class Mr;
 class Peer;
 
 struct Several {
@@ -20,7 +20,7 @@ struct Several {
 
 struct Receive {
     Memory memory;
-    Mr* mr = nullptr;
+    std::shared_ptr<const Registration> registration; // by which the caller has registered the memory
     void* context = nullptr;
     bool tagged = false;
     bool reported = true;

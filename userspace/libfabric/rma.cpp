@@ -16,9 +16,9 @@ namespace kxfer::fi {
 int Rma::find_memory(Job& job, Mr* mr) {
     void* at = job.range.iov_base;
     size_t length = job.range.iov_len;
-    if (mr && !injected && mr->holds(at, length, !is_write_)) {
-        job.region = mr->region();
-        job.offset = mr->offset_of(at);
+    if (mr && !injected && mr->registration()->holds(at, length, !is_write_)) {
+        job.region = mr->registration()->region;
+        job.offset = mr->registration()->offset_of(at);
         return 0;
     }
     if (length <= message_bytes) {

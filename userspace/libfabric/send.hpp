@@ -8,11 +8,11 @@
 #include <memory>
 
 #include "libfabric/iov.hpp"
+#include "libfabric/registration.hpp"
 #include "libfabric/wire.hpp"
 
 namespace kxfer::fi {
 
-class Mr;
 class Peer;
 class Rma;
 
@@ -27,8 +27,8 @@ struct Send {
     uint64_t data = 0;
     uint64_t place = 0; // an answer: its value; an offer: the serial of its export
     Memory memory;
-    std::unique_ptr<uint8_t[]> copy; // what was injected
-    Mr* mr = nullptr;                // that the caller registered the memory by
+    std::unique_ptr<uint8_t[]> copy;                  // what was injected
+    std::shared_ptr<const Registration> registration; // by which the caller has registered the memory
 
     uint64_t sent = 0;    // bytes handed in
     bool begun = false;   // the first message was handed in

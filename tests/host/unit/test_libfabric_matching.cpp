@@ -297,3 +297,45 @@ TEST(LibfabricArrival, a_length_that_is_only_told_takes_no_memory) {
         ASSERT_EQ(memcmp(got, "0123", 4), 0);
     }
 }
+
+// ---- memory ----
+
+TEST(LibfabricMemory, a_registration_holds_what_is_within_it) {
+    char at[100];
+    Registration readable{at + 10, 50};
+    EXPECT_TRUE(readable.holds(at + 10, 50, false));
+    EXPECT_TRUE(readable.holds(at + 60, 0, false));
+    EXPECT_FALSE(readable.holds(at + 9, 1, false));
+    EXPECT_FALSE(readable.holds(at + 10, 51, false));
+    EXPECT_FALSE(readable.holds(at + 59, 2, false));
+    EXPECT_FALSE(readable.holds(at + 59, SIZE_MAX, false));
+    EXPECT_FALSE(readable.holds(at + 61, 0, false));
+    EXPECT_FALSE(readable.holds(at + 10, 1, true));
+    EXPECT_EQ(readable.offset_of(at + 15), 5U);
+}
+
+TEST(LibfabricMemory, sums_of_ranges_do_not_wrap) {
+    char at[8];
+    const iovec iov[] = {{at, 4}, {at, SIZE_MAX - 4}, {at, 1}, {at, 0}, {at, 0}};
+    Memory memory;
+    EXPECT_TRUE(memory.set(iov, 2));
+    EXPECT_EQ(memory.length, SIZE_MAX);
+    EXPECT_FALSE(memory.set(iov, 3));
+    EXPECT_FALSE(memory.set(iov, iov_limit + 1));
+    EXPECT_TRUE(memory.set(iov, 0));
+    EXPECT_EQ(memory.length, 0U);
+}
+
+TEST(LibfabricMemory, ranges_are_walked_from_any_place) {
+    char first[] = "012", none = 'x', last[] = "3456";
+    const iovec iov[] = {{first, 3}, {&none, 0}, {last, 4}};
+    uint8_t got[8] = {};
+    Memory memory;
+    ASSERT_TRUE(memory.set(iov, 3));
+    memory.copy_from(2, got, 3);
+    EXPECT_STREQ(reinterpret_cast<char*>(got), "234");
+    memory.copy_to(1, bytes_of("abcdefghij"), 10); // what is beyond the end is left out
+    EXPECT_STREQ(first, "0ab");
+    EXPECT_STREQ(last, "cdef");
+    EXPECT_EQ(none, 'x');
+}

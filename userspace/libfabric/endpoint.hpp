@@ -119,6 +119,9 @@ class Endpoint : public fid_ep {
     std::unordered_map<Address, std::unique_ptr<Peer>, HashAddress, SameAddress> peers_;
 };
 
+// Flags of an operation that would be wrong if they were ignored: it is refused with -FI_EBADFLAGS.
+inline constexpr uint64_t refused_flags = FI_TRIGGER | FI_FENCE | FI_COMMIT_COMPLETE | FI_MULTICAST;
+
 // The operations of an endpoint.
 fi_ops_msg make_message_ops();
 fi_ops_tagged make_tagged_ops();

@@ -41,7 +41,8 @@ std::unique_ptr<Send> make_send(Peer& peer, const Call& call) {
     if (!inject && call.count == 1 && send->memory.length >= parameters().read_from &&
         send->memory.length > payload_bytes)
         send->kind = Kind::offer;
-    if (send->kind == Kind::offer || call.flags & FI_DELIVERY_COMPLETE) send->header_flags |= header_answer;
+    bool to_receiver = (call.flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) != 0;
+    if (send->kind == Kind::offer || to_receiver) send->header_flags |= header_answer;
     if (call.tagged) send->header_flags |= header_tagged;
     if (call.flags & FI_REMOTE_CQ_DATA) send->header_flags |= header_data;
     send->registration = registration_of(call.desc, call.count);
@@ -56,6 +57,7 @@ std::unique_ptr<Send> make_send(Peer& peer, const Call& call) {
 
 ssize_t transmit(fid_ep* handle, const Call& call) {
     Endpoint& endpoint = object_of<Endpoint>(handle);
+    if (call.flags & refused_flags) return -FI_EBADFLAGS;
     return guarded([&]() -> int {
         std::lock_guard guard(endpoint.domain.lock);
         if (!endpoint.is_enabled()) return -FI_EOPBADSTATE;
@@ -68,6 +70,7 @@ ssize_t transmit(fid_ep* handle, const Call& call) {
         auto send = make_send(*peer, call);
         bool inject = (call.flags & FI_INJECT) != 0;
         if (!send || (inject && send->memory.length > payload_bytes)) return -FI_EINVAL;
+        if (send->memory.length > longest) return -FI_EMSGSIZE;
         return static_cast<int>(endpoint.outbox.post(std::move(send), inject));
     });
 }
@@ -185,8 +188,17 @@ std::unique_ptr<Receive> make_receive(Endpoint& endpoint, const Wish& wish) {
     return receive;
 }
 
+// Only tagged messages can be looked at, and what is to be discarded was looked at or is now.
+bool flags_fit(const Wish& wish) {
+    bool looks = (wish.flags & (FI_PEEK | FI_CLAIM)) != 0;
+    if (wish.flags & FI_DISCARD && !looks) return false;
+    return !(wish.flags & refused_flags) && (wish.tagged || !looks);
+}
+
 ssize_t receive(fid_ep* handle, const Wish& wish) {
     Endpoint& endpoint = object_of<Endpoint>(handle);
+    if (!flags_fit(wish)) return -FI_EBADFLAGS;
+    if (wish.flags & FI_CLAIM && !wish.context) return -FI_EINVAL;
     return guarded([&]() -> int {
         std::lock_guard guard(endpoint.domain.lock);
         if (!endpoint.is_enabled()) return -FI_EOPBADSTATE;
@@ -196,8 +208,7 @@ ssize_t receive(fid_ep* handle, const Wish& wish) {
             endpoint.domain.progress();
             return static_cast<int>(endpoint.inbox.peek(*made, wish.flags));
         }
-        if (wish.flags & FI_CLAIM && wish.tagged)
-            return static_cast<int>(endpoint.inbox.claim(std::move(made), wish.flags));
+        if (wish.flags & FI_CLAIM) return static_cast<int>(endpoint.inbox.claim(std::move(made), wish.flags));
         return static_cast<int>(endpoint.inbox.post(std::move(made)));
     });
 }
@@ -215,7 +226,7 @@ ssize_t recv_vector(fid_ep* ep, const iovec* iov, void** desc, size_t count, fi_
 
 ssize_t recv_message(fid_ep* ep, const fi_msg* message, uint64_t flags) {
     return receive(ep, {message->msg_iov, message->iov_count, message->desc, message->addr, message->context,
-                        flags & ~(FI_PEEK | FI_CLAIM), false, 0, 0});
+                        flags, false, 0, 0});
 }
 
 ssize_t tagged_recv(fid_ep* ep, void* buffer, size_t length, void* desc, fi_addr_t from, uint64_t tag,

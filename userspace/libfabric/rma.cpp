@@ -61,6 +61,19 @@ int Rma::hand_in(size_t index, uint64_t remote_offset) {
     return 0;
 }
 
+// Room for another job comes with the end of those before it, which cannot be taken back.
+int Rma::hand_in_later(size_t index, uint64_t remote_offset) {
+    Remote* remote = remote_;
+    int ret = -FI_EAGAIN;
+    remote->jobs++; // it stays, whatever ends meanwhile
+    while (ret == -FI_EAGAIN && holders_ > 1) {
+        endpoint_.domain.doze();
+        ret = hand_in(index, remote_offset);
+    }
+    peer_.end_remote_job(remote);
+    return ret;
+}
+
 // A target whose export was withdrawn is opened again: another may have its key now.
 int Rma::start(uint64_t address, uint64_t key) {
     int ret = peer_.open_remote(key, &remote_);
@@ -78,9 +91,10 @@ int Rma::start(uint64_t address, uint64_t key) {
             offset = endpoint_.domain.is_virtual() ? address - remote_->start : address;
             ret = hand_in(i, offset);
         }
+        if (ret == -FI_EAGAIN && holders_ > 1) ret = hand_in_later(i, offset);
         offset += memory.ranges[i].iov_len;
     }
-    if (ret != 0 && holders_ == 1) return ret; // nothing was handed in
+    if (ret != 0 && holders_ == 1) return ret; // nothing is under way
     if (ret == 0 && has_data) announce();
     let_go(ret);
     return 0;
@@ -133,6 +147,7 @@ struct Call {
 
 ssize_t run(fid_ep* handle, bool is_write, const Call& call) {
     Endpoint& endpoint = object_of<Endpoint>(handle);
+    if (call.flags & refused_flags) return -FI_EBADFLAGS;
     return guarded([&]() -> int {
         std::lock_guard guard(endpoint.domain.lock);
         if (!endpoint.is_enabled()) return -FI_EOPBADSTATE;
@@ -148,12 +163,15 @@ ssize_t run(fid_ep* handle, bool is_write, const Call& call) {
         rma->data = call.data;
         rma->has_data = (call.flags & FI_REMOTE_CQ_DATA) != 0;
         rma->reported = call.reported;
-        rma->injected = (call.flags & FI_INJECT) != 0;
+        rma->injected = is_write && (call.flags & FI_INJECT) != 0;
+        if (rma->memory.length > longest) return -FI_EMSGSIZE;
         if (rma->injected && rma->memory.length > payload_bytes) return -FI_EINVAL;
         int ret = rma->start(call.address, call.key);
         if (ret == 0) {
             static_cast<void>(rma.release()); // its completion takes it
-        } else if (ret != -FI_EAGAIN) {
+        } else if (ret == -FI_EAGAIN) {
+            endpoint.domain.progress();
+        } else {
             endpoint.transmitted(
                 {call.context, FI_RMA | (is_write ? FI_WRITE : FI_READ), ret, During::memory, true});
             ret = 0;

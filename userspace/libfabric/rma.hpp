@@ -52,6 +52,7 @@ class Rma {
     };
 
     int hand_in(size_t index, uint64_t remote_offset);
+    int hand_in_later(size_t index, uint64_t remote_offset);
     int find_memory(Job& job, Mr* mr);
     void release(Job& job, bool came);
     void job_ended(Job& job, int status);

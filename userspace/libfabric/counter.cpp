@@ -131,7 +131,10 @@ int Counter::wait(fid_cntr* handle, uint64_t threshold, int timeout) {
 int Counter::try_wait() {
     std::lock_guard guard(domain_.lock);
     domain_.progress();
-    if (value_ + errors_ != seen_) return -FI_EAGAIN;
+    if (value_ + errors_ != seen_) { // the caller looks now, at whichever of the two it cares for
+        seen_ = value_ + errors_;
+        return -FI_EAGAIN;
+    }
     domain_.quiet_timer();
     wait_.arm();
     return 0;

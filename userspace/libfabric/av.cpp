@@ -46,14 +46,17 @@ int Av::open(fid_domain* handle, fi_av_attr* attr, fid_av** av, void* context) {
 int Av::close(struct ::fid* handle) {
     Av& self = object_of<Av>(handle);
     if (self.users > 0) return -FI_EBUSY;
+    if (self.eq_) self.eq_->users--;
     self.domain_.users--;
     delete &self;
     return 0;
 }
 
 int Av::bind(struct ::fid* handle, struct ::fid* other, uint64_t) {
-    if (other->fclass != FI_CLASS_EQ) return -FI_EINVAL;
-    object_of<Av>(handle).eq_ = &object_of<Eq>(other);
+    Av& self = object_of<Av>(handle);
+    if (other->fclass != FI_CLASS_EQ || self.eq_) return -FI_EINVAL;
+    self.eq_ = &object_of<Eq>(other);
+    self.eq_->users++;
     return 0;
 }
 
@@ -76,7 +79,7 @@ fi_addr_t Av::add(const Address& address) {
         free_.pop_back();
         places_[number] = {address, true};
     }
-    numbers_.emplace(address, number);
+    if (!numbers_.emplace(address, number).second) nr_repeated_++;
     return number;
 }
 
@@ -147,16 +150,31 @@ int Av::insert_range(fid_av* handle, const char* node, size_t nr_nodes, const ch
     });
 }
 
-int Av::remove(fid_av* handle, fi_addr_t* numbers, size_t count, uint64_t) {
+// What comes from the address has the number of the next one that is the same, if there is one.
+void Av::drop(fi_addr_t number) {
+    Place& place = places_[number];
+    place.used = false;
+    free_.push_back(number);
+    auto known = numbers_.find(place.address);
+    auto is_same = [&](const Place& other) {
+        return other.used && SameAddress()(other.address, place.address);
+    };
+    auto same = nr_repeated_ == 0 ? places_.end() : std::find_if(places_.begin(), places_.end(), is_same);
+    if (same == places_.end()) {
+        numbers_.erase(known);
+        return;
+    }
+    nr_repeated_--;
+    if (known->second == number) known->second = static_cast<fi_addr_t>(same - places_.begin());
+}
+
+int Av::remove(fid_av* handle, fi_addr_t* numbers, size_t count, uint64_t flags) {
     Av& self = object_of<Av>(handle);
+    if (flags != 0) return -FI_EBADFLAGS;
     std::lock_guard guard(self.domain_.lock);
     for (size_t i = 0; i < count; i++) {
-        const Address* address = self.find(numbers[i]);
-        if (!address) return -FI_EINVAL;
-        auto found = self.numbers_.find(*address);
-        if (found != self.numbers_.end() && found->second == numbers[i]) self.numbers_.erase(found);
-        self.places_[numbers[i]].used = false;
-        self.free_.push_back(numbers[i]);
+        if (!self.find(numbers[i])) return -FI_EINVAL;
+        self.drop(numbers[i]);
     }
     return 0;
 }

@@ -4,6 +4,7 @@
 // fi_addr_t is an index. The domain's lock is its lock.
 #pragma once
 
+#include <atomic>
 #include <unordered_map>
 #include <vector>
 
@@ -30,7 +31,7 @@ class Av : public fid_av {
     // FI_ADDR_NOTAVAIL: not in here.
     fi_addr_t number_of(const Address& address) const;
 
-    unsigned users = 0; // endpoints that are bound to it
+    std::atomic<unsigned> users{0}; // endpoints that are bound to it
 
   private:
     struct Place {
@@ -52,6 +53,7 @@ class Av : public fid_av {
     static fi_ops_av make_av_ops();
 
     fi_addr_t add(const Address& address);
+    void drop(fi_addr_t number);
     int report(size_t added, void* context);
 
     Domain& domain_;
@@ -59,6 +61,7 @@ class Av : public fid_av {
     bool by_event_ = false;
     std::vector<Place> places_;
     std::vector<fi_addr_t> free_;
+    size_t nr_repeated_ = 0; // addresses that were in already when they were added
     std::unordered_map<Address, fi_addr_t, HashAddress, SameAddress> numbers_;
 };
 

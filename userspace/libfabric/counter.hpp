@@ -3,6 +3,8 @@
 // A counter of operations that ended well, and of those that failed. All calls drive progress.
 #pragma once
 
+#include <atomic>
+
 #include <rdma/fi_eq.h>
 
 #include "libfabric/wait.hpp"
@@ -25,7 +27,7 @@ class Counter : public fid_cntr {
 
     int try_wait();
 
-    unsigned users = 0; // endpoints that are bound to it
+    std::atomic<unsigned> users{0}; // endpoints that are bound to it
 
   private:
     static int close(struct ::fid* handle);

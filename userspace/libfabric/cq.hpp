@@ -7,6 +7,7 @@
 // All calls drive progress, by Domain::progress(), and take the domain's lock.
 #pragma once
 
+#include <atomic>
 #include <deque>
 
 #include <rdma/fi_eq.h>
@@ -31,7 +32,7 @@ class Cq : public fid_cq {
 
     int try_wait();
 
-    unsigned users = 0; // endpoints that are bound to it
+    std::atomic<unsigned> users{0}; // endpoints that are bound to it
 
   private:
     struct Entry {

@@ -12,6 +12,7 @@
 // peers of whom something is expected are asked whether they are still there (Endpoint::look_after_peers()).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -79,9 +80,9 @@ class Domain : public fid_domain {
 
     std::mutex lock;
     kxfer_session* session = nullptr;
-    uint64_t id = 0;     // what other processes know it by: part of the names of its exports
-    uint64_t serial = 0; // of exports and keys
-    unsigned users = 0;  // objects that were opened from it
+    uint64_t id = 0;                // what other processes know it by: part of the names of its exports
+    uint64_t serial = 0;            // of exports and keys
+    std::atomic<unsigned> users{0}; // objects that were opened from it
     uint32_t address_format = 0;
 
   private:

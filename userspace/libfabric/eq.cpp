@@ -42,6 +42,7 @@ int Eq::open(fid_fabric* handle, fi_eq_attr* attr, fid_eq** eq, void* context) {
 
 int Eq::close(struct ::fid* handle) {
     Eq& self = object_of<Eq>(handle);
+    if (self.users > 0) return -FI_EBUSY;
     self.fabric_.users--;
     delete &self;
     return 0;

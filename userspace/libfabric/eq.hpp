@@ -4,6 +4,7 @@
 // inserted. fi_eq_write() puts others in.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <mutex>
 #include <vector>
@@ -27,6 +28,8 @@ class Eq : public fid_eq {
 
     void push(uint32_t event, const void* data, size_t length);
     int try_wait();
+
+    std::atomic<unsigned> users{0}; // address vectors that are bound to it
 
   private:
     struct Event {

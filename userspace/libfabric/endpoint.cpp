@@ -171,6 +171,7 @@ int Endpoint::choose_number() {
 int Endpoint::enable() {
     if (enabled_) return 0;
     if (!av_) return -FI_ENOAV;
+    if (is_unspecified(address)) return -FI_EADDRNOTAVAIL; // nobody could answer
     if (!tx_cq_ && !counters_[count_send] && !rx_cq_ && !counters_[count_recv]) return -FI_ENOCQ;
     int ret = outbox.pool.start();
     if (ret == 0) ret = choose_number();
@@ -258,6 +259,7 @@ int Endpoint::set_option(fid_t handle, int level, int name, const void* value, s
     Endpoint& self = object_of<Endpoint>(handle);
     if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
     if (length < sizeof(size_t)) return -FI_EINVAL;
+    std::lock_guard guard(self.domain.lock);
     self.inbox.matching.min_multi_recv = *static_cast<const size_t*>(value);
     return 0;
 }
@@ -280,7 +282,9 @@ ssize_t Endpoint::room_rx(fid_ep* handle) {
 }
 
 ssize_t Endpoint::room_tx(fid_ep* handle) {
-    return static_cast<ssize_t>(object_of<Endpoint>(handle).info->tx_attr->size);
+    Endpoint& self = object_of<Endpoint>(handle);
+    std::lock_guard guard(self.domain.lock);
+    return static_cast<ssize_t>(self.outbox.room());
 }
 
 void Endpoint::go_on() {

@@ -8,6 +8,7 @@
 // pool's memory is needed for a message to arrive.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <unordered_set>
 #include <vector>
@@ -26,7 +27,9 @@ class Outbox {
   public:
     explicit Outbox(Endpoint& endpoint);
 
-    bool is_full() const { return nr_counted_ >= size_; }
+    // Messages of the program that it takes now.
+    size_t room() const { return size_ - std::min(size_, nr_counted_); }
+    bool is_full() const { return room() == 0; }
 
     // Takes the message over. Copies what has to stay, if the caller injects it. -FI_ENOMEM
     ssize_t post(std::unique_ptr<Send> send, bool inject);

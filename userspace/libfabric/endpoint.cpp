@@ -219,7 +219,10 @@ void Endpoint::end_jobs() {
     while (outbox.owes() && kxfer_clock_ns() < end) domain.doze();
     closing_ = true;
     inbox.close();
-    for (auto& [where, peer] : peers_) peer->fail(-ECANCELED);
+    for (auto& [where, peer] : peers_) {
+        peer->fail(-ECANCELED);
+        inbox.lose(*peer, -ECANCELED);
+    }
     outbox.cancel();
     while (has_jobs()) domain.doze();
 }

@@ -21,6 +21,11 @@ Peer::~Peer() {
 int Peer::connect() {
     kxfer_target_open opened;
     if (failed_) return -FI_EAGAIN;
+    if (outdated_ && is_idle()) {
+        failed_ = target != 0;
+        forget_remotes();
+        disconnect();
+    }
     if (target != 0) return 0;
     int ret = endpoint.domain.open_target(address, mailbox_name(address.port), KXFER_RIGHT_SEND,
                                           random_number(), &opened);
@@ -32,8 +37,13 @@ int Peer::connect() {
     target = opened.target;
     domain_id = opened.cookie;
     next_sequence = 0;
+    outdated_ = false;
     heard_ns_ = kxfer_clock_ns();
     return 0;
+}
+
+bool Peer::is_idle() const {
+    return in_flight == 0 && unanswered.empty() && (queue.empty() || !queue.front()->begun);
 }
 
 void Peer::fail(int status) {
@@ -48,8 +58,12 @@ void Peer::fail(int status) {
     unanswered.clear();
     forget_remotes();
     for (Send* send : lost) endpoint.outbox.lose(*send, status);
-    endpoint.inbox.lose(*this, status);
-    was_heard_ = false;
+    // Of a peer that has connected again since, it says nothing: the next connection, or its ping, will.
+    if (!outdated_) {
+        endpoint.inbox.lose(*this, status);
+        was_heard_ = false;
+    }
+    outdated_ = false;
     if (in_flight == 0) disconnect();
 }
 
@@ -70,6 +84,7 @@ bool Peer::admit(uint64_t word) {
     if (word != word_) {
         // What the peer had begun to send before does not go on.
         if (was_heard_) endpoint.inbox.lose(*this, -ECONNRESET);
+        outdated_ = was_heard_ && target != 0;
         old_word_ = word_;
         word_ = word;
         expected_sequence = 0;

@@ -7,6 +7,9 @@
 // gone. Whatever depended on it is reported then, once; the target is closed when its last job has ended;
 // and the next message makes a new connection, with a new word, so the other side can tell.
 //
+// A process that was started again in the place of another one shows by its word that our connection is to
+// the other one: it is replaced before the next message, if nothing of it is under way.
+//
 // A peer of whom something is expected, and that says nothing for a second, is asked by a message without
 // bytes (ping()), whose end shows whether its mailbox is there. So a wait ends when the peer does: within
 // two seconds if its process has ended, within those of the module (8 s) if its node is silent.
@@ -88,9 +91,11 @@ class Peer {
     };
 
     bool expects() const;
+    bool is_idle() const;
     void disconnect();
 
-    bool failed_ = false; // the target is to be closed
+    bool failed_ = false;   // the target is to be closed
+    bool outdated_ = false; // the peer has made a new connection since ours
     bool was_heard_ = false;
     uint64_t heard_ns_ = 0;
     uint64_t word_ = 0;     // of the peer's connection to here

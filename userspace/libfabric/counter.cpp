@@ -119,8 +119,10 @@ int Counter::wait(fid_cntr* handle, uint64_t threshold, int timeout) {
             ret = -FI_EAVAIL;
         else if (patience.is_over())
             ret = -FI_ETIMEDOUT;
-        self.domain_.quiet_timer();
-        self.wait_.arm();
+        if (ret > 0) { // else another thread that sleeps on it may still have to see what woke this one
+            self.domain_.quiet_timer();
+            self.wait_.arm();
+        }
         self.domain_.lock.unlock();
         if (ret <= 0) return ret;
         self.wait_.sleep(patience.left_ms());

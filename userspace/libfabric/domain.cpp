@@ -161,8 +161,8 @@ int Domain::connect_node(const Address& node, uint32_t* peer) {
     args.remote = node;
     args.remote.port = parameters().port;
     args.timeout_ms = timeout_ms;
-    if (parameters().key.size() < sizeof(args.key))
-        parameters().key.copy(reinterpret_cast<char*>(args.key), sizeof(args.key));
+    if (parameters().key.size() >= sizeof(args.key)) return -FI_ENOKEY; // rather than go without one
+    parameters().key.copy(reinterpret_cast<char*>(args.key), sizeof(args.key));
     int ret = kxfer_peer_connect(session, &args);
     if (ret != 0) {
         FI_WARN(&provider, FI_LOG_EP_CTRL, "cannot connect with %s: %s%s%s\n", text_of(args.remote).c_str(),

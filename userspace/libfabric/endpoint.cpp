@@ -356,6 +356,10 @@ void Endpoint::received(const Outcome& outcome) {
     push(rx_cq_, outcome);
 }
 
+void Endpoint::looked(const Outcome& outcome) {
+    if (!closing_) push(rx_cq_, outcome);
+}
+
 void Endpoint::written(Peer& peer, uint64_t data, uint64_t length) {
     Outcome outcome{nullptr, FI_REMOTE_WRITE | FI_RMA | FI_REMOTE_CQ_DATA, 0, During::memory, true};
     outcome.data = data;

@@ -63,6 +63,8 @@ class Endpoint : public fid_ep {
 
     void transmitted(const Outcome& outcome);
     void received(const Outcome& outcome);
+    // FI_PEEK: an entry for the queue that no counter counts.
+    void looked(const Outcome& outcome);
     // WRITEs of a peer with data for the completion queue.
     void written(Peer& peer, uint64_t data, uint64_t length);
 

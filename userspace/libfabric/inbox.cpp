@@ -206,7 +206,7 @@ ssize_t Inbox::peek(const Receive& wanted, uint64_t flags) {
     if (!found) {
         Outcome outcome{wanted.context, FI_RECV | FI_TAGGED, -FI_ENOMSG, During::message, true};
         outcome.tag = wanted.tag;
-        endpoint_.received(outcome);
+        endpoint_.looked(outcome);
         return 0;
     }
     Outcome outcome{wanted.context, FI_RECV | FI_TAGGED, 0, During::message, true};
@@ -217,7 +217,7 @@ ssize_t Inbox::peek(const Receive& wanted, uint64_t flags) {
     if (found->header.flags & header_data) outcome.flags |= FI_REMOTE_CQ_DATA;
     if (flags & FI_CLAIM) found->claimant = wanted.context;
     if (flags & FI_DISCARD) drop(matching.take_arrival(wanted, flags & FI_CLAIM ? wanted.context : nullptr));
-    endpoint_.received(outcome);
+    endpoint_.looked(outcome);
     return 0;
 }
 

@@ -96,6 +96,8 @@ int Av::insert(fid_av* handle, const void* addresses, size_t count, fi_addr_t* n
                void* context) {
     Av& self = object_of<Av>(handle);
     if (self.by_event_ && !self.eq_) return -FI_ENOEQ;
+    if (flags & FI_AV_USER_ID) return -FI_EBADFLAGS;
+    if (flags & FI_SYNC_ERR && !context) return -FI_EINVAL;
     return guarded([&] {
         std::lock_guard guard(self.domain_.lock);
         const char* at = static_cast<const char*>(addresses);
@@ -135,6 +137,7 @@ int Av::insert_range(fid_av* handle, const char* node, size_t nr_nodes, const ch
     size_t last = family == AF_INET6 ? 15 : 3;
     int ret = resolve(node, service, family, flags, first);
     if (ret != 0) return ret;
+    if (nr_nodes > 256U - first.addr[last] || nr_services > 65536U - first.port) return -FI_EINVAL;
     return guarded([&] {
         std::vector<char> addresses;
         for (size_t i = 0; i < nr_nodes * nr_services; i++) {

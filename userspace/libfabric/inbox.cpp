@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <new>
 
 #include "libfabric/endpoint.hpp"
 #include "libfabric/fetch.hpp"

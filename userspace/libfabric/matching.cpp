@@ -2,7 +2,6 @@
 #include "libfabric/matching.hpp"
 
 #include <algorithm>
-#include <new>
 
 namespace kxfer::fi {
 

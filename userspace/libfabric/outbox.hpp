@@ -31,7 +31,7 @@ class Outbox {
     size_t room() const { return size_ - std::min(size_, nr_counted_); }
     bool is_full() const { return room() == 0; }
 
-    // Takes the message over. Copies what has to stay, if the caller injects it. -FI_ENOMEM
+    // Takes the message over. Copies what has to stay, if the caller injects it. 0: its end is reported.
     ssize_t post(std::unique_ptr<Send> send, bool inject);
 
     // Tells a peer what became of its message.

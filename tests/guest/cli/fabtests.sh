@@ -8,13 +8,16 @@
 # wants ssh and Python. A process that ends with ENODATA or ENOSYS says that the provider has not
 # what it tests: a skip, as there.
 
+# The kind of a test is the name of its function:
+# shellcheck disable=SC2317
+
 given=/kxfer-fi
 tests=$given/fabtests
 here=$(cd "$(dirname "$0")" && pwd)
 peer=${KXFER_ADDRESS:-10.77.0.1}
 limit=90 # seconds for one of the two processes
 enodata=61 enosys=38
-export FI_PROVIDER_PATH=$given FI_PROVIDER=kxfer PATH=$PATH:$tests/bin
+export FI_PROVIDER_PATH=$given FI_PROVIDER=kxfer PATH="$PATH:$tests/bin"
 
 if [ ! -e $tests/list ]; then
 	echo "KTAP version 1"

@@ -86,10 +86,10 @@ test_a_peer_that_is_killed_ends_reads_of_its_memory() { both death-of-memory; }
 # ---- other programs ----
 
 pingpong() { # OPTION...
-	$given/bin/fi_pingpong -p kxfer -e rdm -c -I 20 -S all "$@" >serve.out 2>&1 </dev/null &
+	$given/bin/fi_pingpong -p kxfer -e rdm -c -I 5 -S all "$@" >serve.out 2>&1 </dev/null &
 	echo $! >>"$work/pids"
 	wait_for 30 sh -c "grep -q ':B9E8' /proc/net/tcp /proc/net/tcp6"
-	expect 0 $given/bin/fi_pingpong -p kxfer -e rdm -c -I 20 -S all "$@" "$peer"
+	expect 0 $given/bin/fi_pingpong -p kxfer -e rdm -c -I 5 -S all "$@" "$peer"
 	expect_stdout "1m"
 }
 

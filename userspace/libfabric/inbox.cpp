@@ -227,8 +227,10 @@ ssize_t Inbox::claim(std::unique_ptr<Receive> receive, uint64_t flags) {
         attach(found, std::move(receive));
         return 0;
     }
+    Outcome outcome{receive->context, FI_RECV | FI_TAGGED, 0, During::message, true};
+    outcome.tag = found->header.tag;
     drop(found);
-    endpoint_.received({receive->context, FI_RECV | FI_TAGGED, 0, During::message, true});
+    endpoint_.received(outcome);
     return 0;
 }
 

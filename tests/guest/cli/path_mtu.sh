@@ -11,7 +11,6 @@
 
 quick="--count 40 --warm-up 0"
 
-# Links of the contexts polled and workqueue may be left from an earlier test.
 make_link() { # CONTEXT INTERFACE-MTU [OPTION...]
 	context=$1
 	ip link set dummy0 mtu "$2"
@@ -27,6 +26,7 @@ serve_verbs() {
 
 test_a_link_says_when_its_path_MTU_is_not_the_ports() {
 	[ "$KXFER_PROVIDER" = rxe ] || skip "iWARP has no path MTU"
+	reload_module # no link of an earlier test is left
 	serve compare=mem:1M --writable
 	make_link softirq 1500
 	expect_json '"\(.mtu_bytes) \(.path_mtu_bytes) \(.tos) \(.gid_type)"' "1024 1024 0 RoCE v2"
@@ -72,6 +72,7 @@ test_engines_on_paths_of_different_MTU_are_not_judged() {
 
 test_a_baseline_of_another_path_MTU_is_refused() {
 	[ "$KXFER_PROVIDER" = rxe ] || skip "iWARP has no path MTU"
+	reload_module # no link of an earlier test is left
 	serve compare=mem:1M --writable
 	expect 0 kxfer bench read "$peer" $quick --export compare --output "$work/old.json"
 	make_link softirq 1500

@@ -25,6 +25,7 @@ FIXTURE(anew)
 	struct rig rig;
 	int fd;
 	int ports[NR_PORTS];
+	int nr_taken;
 };
 
 /* Return: a socket that listens on a port of kx_address(), or -1: another program has it. */
@@ -46,8 +47,10 @@ FIXTURE_SETUP(anew)
 
 	int i;
 
-	for (i = 0; i < NR_PORTS; i++)
+	for (i = 0; i < NR_PORTS; i++) {
 		self->ports[i] = take_port(PORT_MIN + 4 * i);
+		self->nr_taken += self->ports[i] >= 0;
+	}
 	if (!fault_available())
 		SKIP(return, "needs root and debugfs");
 	if (strcmp(kx_provider(), "siw"))
@@ -84,7 +87,8 @@ TEST_F_TIMEOUT(anew, each_of_many_links_can_be_made, 120)
 {
 	int i;
 
-	ASSERT_LE(0, self->ports[0]);
+	/* The rest are those of connections that programs before this one have ended. */
+	ASSERT_LE(NR_PORTS / 2, self->nr_taken);
 	for (i = 0; i < NR_LINKS; i++) {
 		break_link(&self->rig);
 		close(self->rig.client);

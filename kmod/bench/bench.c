@@ -4,7 +4,7 @@
  *
  * A run is a call that posts READs, WRITEs or atomics on a data lane, without jobs: the floor
  * under the job path. This file checks the call, takes the lane and returns the counts.
- * run_wr.c builds the work requests, and run.c posts them. On iWARP a WRITE is done when
+ * run_wr.c builds the work requests, and run.c posts them, or run_echo.c in turn with the peer. On iWARP a WRITE is done when
  * TCP has its data. A run may use a dedicated connection instead (dedicated.c), where it can
  * post messages, too (run_dedicated.c).
  *
@@ -55,7 +55,9 @@
 #define MIN_INTERVAL_PS	1000
 #define MAX_INTERVAL_PS	(60 * PSEC_PER_SEC)
 #define MAX_LATE_NS	(S64_MAX / 2)
-#define BENCH_FLAGS	(KXFER_BENCH_F_IMM | KXFER_BENCH_F_NO_INLINE | KXFER_BENCH_F_MR_POOL)
+#define ECHO_FLAGS	(KXFER_BENCH_F_PING | KXFER_BENCH_F_PONG)
+#define BENCH_FLAGS	(KXFER_BENCH_F_IMM | KXFER_BENCH_F_NO_INLINE | KXFER_BENCH_F_MR_POOL | \
+			 ECHO_FLAGS)
 
 /* ---- checks of the request ---- */
 
@@ -128,6 +130,18 @@ static int check_schedule(const struct kxfer_bench *cmd)
 	       (cmd->posted_histogram && !cmd->nr_buckets) ? -EINVAL : 0;
 }
 
+/* A round trip is one WRITE at a time, on a lane. */
+static int check_echo(const struct kxfer_bench *cmd)
+{
+	u32 flags = cmd->flags & ECHO_FLAGS;
+
+	if (!flags)
+		return cmd->echo_offset || cmd->echo ? -EINVAL : 0;
+	return flags == ECHO_FLAGS || cmd->flags & KXFER_BENCH_F_IMM || cmd->dedicated ||
+	       cmd->op != KXFER_OP_WRITE || cmd->depth != 1 || cmd->interval_ps ||
+	       cmd->memory > KXFER_BENCH_MEMORY_MR ? -EINVAL : 0;
+}
+
 /* False for flags, operations and combinations that only a later module may support. */
 static bool is_supported(const struct kxfer_bench *cmd)
 {
@@ -146,7 +160,8 @@ static int check_bench(const struct kxfer_bench *cmd)
 		return -EOPNOTSUPP;
 	if (ret)
 		return ret;
-	if (cmd->invalidate && cmd->memory != KXFER_BENCH_MEMORY_MR_EACH)
+	if (cmd->__reserved || check_echo(cmd) ||
+	    (cmd->invalidate && cmd->memory != KXFER_BENCH_MEMORY_MR_EACH))
 		return -EINVAL;
 	if (cmd->flags & KXFER_BENCH_F_MR_POOL && cmd->memory != KXFER_BENCH_MEMORY_MR_EACH)
 		return -EINVAL;
@@ -209,7 +224,7 @@ static int check_connection(struct kxfer_run *run)
 	return check_range(run, run->cmd->target_offset, run->remote->length);
 }
 
-static int check_region(const struct kxfer_run *run)
+static int check_region(struct kxfer_run *run)
 {
 	const struct kxfer_memory *memory = run->region->memory;
 
@@ -217,6 +232,7 @@ static int check_region(const struct kxfer_run *run)
 	    !memory->writable)
 		return -EACCES;
 	return check_range(run, run->cmd->region_offset, memory->length) ?:
+	       kxfer_run_echo_find(run) ?:
 	       check_rw(run->cmd, memory->offset + run->cmd->region_offset);
 }
 
@@ -346,7 +362,8 @@ static int run_phases(struct kxfer_run *run, struct kxfer_bench *cmd)
 		return ns;
 	if (run->over < 0)
 		return run->over;
-	cmd->operations = run->done;
+	cmd->operations = run->done - min_t(u32, run->done, run->echo.lost);
+	cmd->echo = run->echo.in ? run->echo.number : 0;
 	cmd->nr_wr = kxfer_run_longest(run);
 	cmd->total_ns = ns;
 	cmd->late_ns = run->late_ns;

@@ -97,14 +97,28 @@ static void count_latencies(struct kxfer_run *run, u32 nr, u64 now_ns)
 	}
 }
 
-/* @done: operations that are done now, more than before. */
-static void count_done(struct kxfer_run *run, u32 done, u64 now_ns)
+/**
+ * kxfer_run_note_done() - note how long operations took that are done now
+ * @run: run in a phase; by one caller at a time
+ * @nr: number of operations
+ * @now_ns: time when that was found
+ *
+ * Any context.
+ */
+void kxfer_run_note_done(struct kxfer_run *run, u32 nr, u64 now_ns)
 {
 	if (run->nr_samples < run->room)
 		run->samples[run->nr_samples++] = min_t(u64, now_ns - run->last_ns, U32_MAX);
 	if (run->counts)
-		count_latencies(run, done - run->done, now_ns);
+		count_latencies(run, nr, now_ns);
 	run->last_ns = now_ns;
+}
+
+/* @done: operations that are done now, more than before; but see run_echo.c. */
+static void count_done(struct kxfer_run *run, u32 done, u64 now_ns)
+{
+	if (!(run->cmd->flags & KXFER_BENCH_F_PING))
+		kxfer_run_note_done(run, done - run->done, now_ns);
 	/* Once the last one is visible the run may be freed: do not use it after this. */
 	smp_store_release(&run->done, done);
 }
@@ -396,6 +410,8 @@ static void work_a_turn(struct kxfer_run *run)
 		return;
 	else if (run->paced)
 		kxfer_run_paced_turn(run);
+	else if (run->echo.in && kxfer_run_echo_turn(run))
+		return;
 	else if (kxfer_cq_own(&run->lane->cq))
 		work_polling(run);
 	else
@@ -455,7 +471,7 @@ static int work(struct kxfer_run *run)
 	for (;;) {
 		stop_if_need_be(run);
 		/* Pairs with count_done(): the counts of the last operation are visible. */
-		if (smp_load_acquire(&run->done) == run->end)
+		if (smp_load_acquire(&run->done) == run->end && !kxfer_run_echo_listens(run))
 			return 0;
 		if (waits_too_long(run))
 			kxfer_link_fail(link, -ETIMEDOUT);
@@ -488,7 +504,7 @@ s64 kxfer_run_phase(struct kxfer_run *run, u32 count, u32 room, bool counts)
 	run->answered = 0;
 	run->done = 0;
 	run->end = run->stopped ? 0 : count;
-	run->ready = run->rw ? 0 : run->end;
+	run->ready = run->rw || run->echo.in ? 0 : run->end;
 	run->nr_samples = 0;
 	run->room = room;
 	run->counts = counts && run->histogram;
@@ -496,6 +512,7 @@ s64 kxfer_run_phase(struct kxfer_run *run, u32 count, u32 room, bool counts)
 	run->done_mark = 0;
 	start_ns = ktime_get_ns();
 	run->last_ns = start_ns;
+	kxfer_run_echo_begin(run);
 	run->paced = counts && run->cmd->interval_ps;
 	if (run->paced)
 		kxfer_run_paced_begin(run, start_ns);

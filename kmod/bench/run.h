@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A measuring run: its work requests (run_wr.c), the loop that posts them (run.c), and its
- * use of a dedicated connection (run_dedicated.c).
+ * A measuring run: its work requests (run_wr.c), the loop that posts them (run.c), round trips
+ * (run_echo.c), and its use of a dedicated connection (run_dedicated.c).
  */
 #ifndef KXFER_RUN_H
 #define KXFER_RUN_H
@@ -34,6 +34,24 @@ union kxfer_run_wr {
 };
 
 /**
+ * struct kxfer_run_echo - round trips with a run of the peer
+ * @in: last byte of what comes in; NULL: no round trips
+ * @out: last byte of what goes out
+ * @out_offset: offset of @out in the region
+ * @number: number of the next operation
+ * @heard_ns: time when the last byte came, or the phase began
+ * @lost: the run was stopped before the byte of its last operation came
+ */
+struct kxfer_run_echo {
+	const u8 *in;
+	u8 *out;
+	u64 out_offset;
+	u32 number;
+	u64 heard_ns;
+	bool lost;
+};
+
+/**
  * struct kxfer_run - a run under way
  * @cmd: arguments of the call, checked
  * @link: link that the run counts as a job of; NULL: a KXFER_OP_NOP, which leaves all from
@@ -55,7 +73,9 @@ union kxfer_run_wr {
  * @each: MRs are registered for each operation
  * @awaits: an operation is done only when it is also answered (dedicated_answers.c)
  * @rw: contexts of rdma_rw, instead of @mrs and of @wr to @slots; or NULL
- * @ready: operations of the phase that may be posted: with @rw, those with contexts
+ * @ready: operations of the phase that may be posted: with @rw, those with contexts; with
+ *	@echo none, as run_echo.c posts them
+ * @echo: round trips; else all 0
  * @plan: plan of the slot that is being built
  * @desc: work request that is being built
  * @wr: work requests of all slots; those of one slot are linked
@@ -67,7 +87,8 @@ union kxfer_run_wr {
  * @signal: operations that one completion stands for
  * @posted: operations of the phase that were posted
  * @acked: operations of the phase whose work requests have completed
- * @answered: with @awaits, operations of the phase that the responder has answered
+ * @answered: with @awaits, operations of the phase that the responder has answered; with
+ *	@echo, bytes of the phase that have come, which the run's process counts
  * @done: operations of the phase that are done
  * @end: operations after which the phase ends
  * @slot: slot of the next operation
@@ -95,6 +116,7 @@ union kxfer_run_wr {
  * @deadline_ns: time limit of the run
  */
 struct kxfer_run {
+	struct kxfer_run_echo echo;
 	const struct kxfer_bench *cmd;
 	struct kxfer_link *link;
 	struct kxfer_target *target;
@@ -205,10 +227,16 @@ u32 kxfer_run_longest(const struct kxfer_run *run);
 
 bool kxfer_run_lacks_contexts(const struct kxfer_run *run);
 
+int kxfer_run_echo_find(struct kxfer_run *run);
+void kxfer_run_echo_begin(struct kxfer_run *run);
+bool kxfer_run_echo_listens(const struct kxfer_run *run);
+bool kxfer_run_echo_turn(struct kxfer_run *run);
+
 void kxfer_run_paced_begin(struct kxfer_run *run, u64 start_ns);
 void kxfer_run_paced_turn(struct kxfer_run *run);
 void kxfer_run_paced_close(struct kxfer_run *run);
 
+void kxfer_run_note_done(struct kxfer_run *run, u32 nr, u64 now_ns);
 void kxfer_run_operation_done(struct ib_cq *cq, struct ib_wc *wc);
 void kxfer_run_answered(struct kxfer_run *run);
 bool kxfer_run_post(struct kxfer_run *run, u32 nr);

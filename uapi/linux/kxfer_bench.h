@@ -83,6 +83,13 @@ enum kxfer_bench_invalidate {
  * operation in flight has an MR of its own.
  */
 #define KXFER_BENCH_F_MR_POOL	(1U << 2)
+/*
+ * WRITE: round trips with a run of the other flag at the peer, whose WRITEs come into the region.
+ * Operation n leaves @echo + n, modulo 256, in its last byte. PING posts one, and it is done when
+ * the byte that comes back is the same; PONG posts when such a byte has come.
+ */
+#define KXFER_BENCH_F_PING	(1U << 3)
+#define KXFER_BENCH_F_PONG	(1U << 4)
 
 /**
  * struct kxfer_bench - what work requests cost without jobs (KXFER_BENCH)
@@ -132,6 +139,11 @@ enum kxfer_bench_invalidate {
  *	or the time was over; so a schedule goes on from run to run
  * @posted_histogram: with @interval_ps and @histogram: as @histogram, but counts from the
  *	post; or 0
+ * @echo_offset: with KXFER_BENCH_F_PING or _PONG: first byte of what comes in, of @length
+ *	bytes, in the region; else 0
+ * @echo: the same; in: number of the first operation, which both ends have to give; out: that
+ *	of the next one; else 0
+ * @__reserved: must be 0
  *
  * A loop in the kernel posts work requests that were built before, on a data lane of the
  * target's link: the least that kernel verbs cost. On a link of KXFER_CONTEXT_POLLED it polls
@@ -140,6 +152,14 @@ enum kxfer_bench_invalidate {
  * sleeps until completions have made room, as a kernel user that waits for them does; they
  * are handled in the link's context. The run has the lane for itself: other jobs wait until
  * it ends. No counter of jobs and bytes covers what it moves. Needs CAP_NET_ADMIN.
+ *
+ * With KXFER_BENCH_F_PING or _PONG a run posts one WRITE at a time, and looks at the last byte of
+ * what comes in until it is the one it waits for. So that byte has to be another one before the
+ * first operation, and the region has to be writable. Nothing else in the memory is looked at. After
+ * a millisecond without it the run sleeps between two looks. @depth, @list and @signal are 1, without
+ * @dedicated, schedule, immediate and KXFER_BENCH_MEMORY_MR_EACH or _RW (EINVAL). A PING whose byte
+ * does not come in time is not done, but has a number. EOPNOTSUPP also: the device reaches memory
+ * through bounce buffers, where nothing tells when to look.
  *
  * EBUSY: jobs are in flight on the lane, or with KXFER_BENCH_MEMORY_RW the region is
  * mapped already for a device that does DMA, because jobs or exports use it; EINVAL
@@ -195,6 +215,9 @@ struct kxfer_bench {
 	__aligned_u64 interval_ps;
 	__s64 late_ns;
 	__aligned_u64 posted_histogram;
+	__aligned_u64 echo_offset;
+	__u32 echo;
+	__u32 __reserved;
 };
 
 #define KXFER_BENCH			_IO(KXFER_TYPE, KXFER_CMD_BENCH)

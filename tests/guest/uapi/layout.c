@@ -622,7 +622,10 @@ TEST(layout_of_bench)
 	MEMBER(kxfer_bench, interval_ps, 136);
 	MEMBER(kxfer_bench, late_ns, 144);
 	MEMBER(kxfer_bench, posted_histogram, 152);
-	SIZE(kxfer_bench, 160);
+	MEMBER(kxfer_bench, echo_offset, 160);
+	MEMBER(kxfer_bench, echo, 168);
+	MEMBER(kxfer_bench, __reserved, 172);
+	SIZE(kxfer_bench, 176);
 }
 
 TEST(layout_of_dedicated_open)

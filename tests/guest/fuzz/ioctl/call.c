@@ -1040,7 +1040,12 @@ static void build_bench(struct doing *doing)
 	}
 	if (cmd->op == KXFER_OP_WRITE && one_in(doing, 4))
 		cmd->flags |= KXFER_BENCH_F_NO_INLINE;
-	if (one_in(doing, 4)) {
+	if (cmd->op == KXFER_OP_WRITE && cmd->depth == 1 && one_in(doing, 4)) {
+		cmd->flags |= one_in(doing, 2) ? KXFER_BENCH_F_PING : KXFER_BENCH_F_PONG;
+		cmd->echo_offset = below(doing, 4096);
+		cmd->echo = one_in(doing, 2) ? 0 : below(doing, 256);
+		cmd->memory &= one_in(doing, 8) ? 3 : 1;
+	} else if (one_in(doing, 4)) {
 		cmd->interval_ps = 1000ULL << below(doing, 30);
 		cmd->late_ns = one_in(doing, 2) ? 0 : (int64_t)below(doing, 2000000) - 1000000;
 		if (cmd->nr_buckets && one_in(doing, 2))

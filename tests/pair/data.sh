@@ -65,6 +65,8 @@ test_round_trips_between_two_nodes() {
 		check_do 2 "kxfer --json bench $op --count 100 --size 4000 $keyed $node1 >/tmp/trip && cat /tmp/trip && \
 			jq -e '.total | .operations == 100 and .peer_usage_source == \"the peer\"' /tmp/trip"
 	done
+	check_do 2 "kxfer --json bench write-ping-pong --engine kverbs --count 100 --size 4000 $keyed $node1 >/tmp/trip && \
+		cat /tmp/trip && jq -e '.total.operations == 100' /tmp/trip"
 	check_do 2 "kxfer --json bench notify-ping-pong --count 100 $keyed $node1 | jq -e '.total.verified'"
 	end_serve
 }

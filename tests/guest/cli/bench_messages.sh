@@ -167,13 +167,44 @@ test_each_mode_of_krping_has_a_command_that_says_its_figure() {
 	says rate kxfer bench register --size 64K --depth 32
 }
 
-test_round_trips_are_made_by_jobs_one_at_a_time() {
+test_round_trips_are_made_one_at_a_time_by_jobs_or_by_the_kernel() {
 	for op in ping-pong write-ping-pong send-ping-pong notify-ping-pong; do
 		expect 2 kxfer bench $op --engine verbs
 		expect_stderr "--engine job"
 		expect 2 kxfer bench $op --depth 2
 		expect_stderr "--depth 1"
+		[ $op != write-ping-pong ] || continue
+		expect 2 kxfer bench $op --engine kverbs
+		expect_stderr "write-ping-pong with --engine kverbs"
 	done
+	expect 2 kxfer bench write-ping-pong --engine kverbs --context direct
+	expect 2 kxfer bench write-ping-pong --engine kverbs --rate 100
+}
+
+# Both kernels poll; the processes make a call now and then.
+test_round_trips_with_the_kernel_at_both_ends() {
+	for size in 1 64 70001; do
+		expect 0 kxfer --json bench write-ping-pong --engine kverbs $quick --size $size
+		expect_json '.total | "\(.operations) \(.verified) \(.latency_samples)"' "300 false 300"
+		expect_json '.total.write_latency_p50_ns * 2 == .total.latency_p50_ns' true
+		expect_json '"\(.parameters.engine) \(.parameters.operation)"' "kverbs write-ping-pong"
+	done
+	expect 0 kxfer --json bench write-ping-pong --engine kverbs --duration 1 --context softirq --judge-anyway
+	expect_json '.total.operations > 10' true
+	serve_bench
+	expect 0 kxfer --json bench write-ping-pong "$peer" --engine kverbs --count 60 --warm-up 0 --size 64
+	expect_json '.total | "\(.operations) \(.peer_usage_source)"' "60 the peer"
+	# Jobs after it: the numbers of the bytes begin anew.
+	expect 0 kxfer --json bench write-ping-pong "$peer" --count 60 --warm-up 0 --size 64
+	expect_json '.total.operations' 60
+	background kxfer bench write-ping-pong "$peer" --engine kverbs --duration 600 --timeout 5
+	wait_for 20 sh -c 'kxfer --json link list | jq -e "any(.targets > 0)"'
+	kill -KILL "$serve_pid"
+	collect
+	[ "$status" -eq 1 ] || fail "status $status"
+	grep -qE 'withdrawn|no WRITE|broke|revoked' stderr || fail "it is not said why"
+	wait_for 20 is_over "$serve_pid"
+	wait_for 10 nothing_is_left
 }
 
 serve_bench() {

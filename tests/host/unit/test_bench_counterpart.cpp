@@ -53,9 +53,24 @@ TEST(Counterpart, what_is_asked_arrives) {
     EXPECT_EQ(got->port, 7625);
     EXPECT_FALSE(got->ring);
     EXPECT_TRUE(got->signal_batch);
+    EXPECT_FALSE(got->by_runs);
     EXPECT_EQ(got->tos, 104);
     EXPECT_TRUE(check_ask(*got));
     EXPECT_EQ(reverse_name(got->request), "kxfer-reverse-0123456789abcdef");
+}
+
+TEST(Counterpart, round_trips_by_runs_are_those_of_writes) {
+    Ask ask = good_ask();
+    ask.verb = Verb::answer;
+    ask.by_runs = true;
+    ask.workload = {Operation::write, 64, 1, 1};
+    ask.workload.work = Work::write_ping_pong;
+    const auto got = decode(encode(ask));
+    ASSERT_TRUE(got);
+    EXPECT_TRUE(got->by_runs);
+    EXPECT_TRUE(check_ask(*got));
+    ask.workload.work = Work::ping_pong;
+    EXPECT_EQ(check_ask(ask).error().number, EINVAL);
 }
 
 TEST(Counterpart, a_type_of_service_of_0_is_not_none) {
@@ -74,7 +89,7 @@ TEST(Counterpart, what_is_no_request_is_none) {
         [](WireAsk& wire) { wire.verb = 0; },
         [](WireAsk& wire) { wire.verb = htobe32(7); },
         [](WireAsk& wire) { wire.operation = htobe32(all_operations.size()); },
-        [](WireAsk& wire) { wire.flags = htobe32(16); },
+        [](WireAsk& wire) { wire.flags = htobe32(32); },
         [](WireAsk& wire) { wire.flags = htobe32((static_cast<uint32_t>(last_work) + 1) << 8); },
         [](WireAsk& wire) { wire.flags = htobe32(104U << 16); },
         [](WireAsk& wire) { wire.port = htobe32(65536); },
@@ -109,6 +124,7 @@ TEST(Counterpart, more_than_it_does_is_refused) {
         {[](Ask& ask) { ask.workload.batch = 0; }, EINVAL},
         {[](Ask& ask) { ask.workload.batch = 17; }, EINVAL},
         {[](Ask& ask) { ask.port = 0; }, EINVAL},
+        {[](Ask& ask) { ask.by_runs = true; }, EINVAL},
         {[](Ask& ask) { ask.rate = 2e9; }, EINVAL},
         {[](Ask& ask) { ask.duration = 0s; }, ERANGE},
         {[](Ask& ask) { ask.duration = max_reverse_time + 1ns; }, ERANGE},

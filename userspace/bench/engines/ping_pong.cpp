@@ -14,6 +14,7 @@
 #include <sched.h>
 
 #include "base/try.hpp"
+#include "bench/engines/echo.hpp"
 
 namespace kxfer::bench {
 
@@ -209,7 +210,8 @@ Partner::Done Partner::answer() {
     TRY(carry_out(path, {&met, 1}));
     if (messages) return answer_messages(path, *messages);
     if (options_.workload.work == Work::notify_ping_pong) return answer_notified(path);
-    return options_.workload.work == Work::ping_pong ? answer_pings(path) : answer_writes(path);
+    if (options_.workload.work == Work::ping_pong) return answer_pings(path);
+    return options_.by_runs ? answer_by_runs(path) : answer_writes(path);
 }
 
 // Waits until so many more jobs have ended. An extra job checks that the other end is there.
@@ -282,6 +284,21 @@ Partner::Done Partner::answer_writes(KernelPath& path) {
         };
         if (!wait_for_byte(memory_, workload, round, is_over)) return there;
         TRY(write_round(path, memory_, workload, round));
+    }
+}
+
+// A run ends after longest_wait, so that others see to the rest in between.
+Partner::Done Partner::answer_by_runs(KernelPath& path) {
+    Echo echo(options_.workload, KXFER_BENCH_F_PONG);
+    auto begun = Clock::now(), looked = begun;
+
+    for (;;) {
+        kxfer_bench bench = echo.request(path, UINT32_MAX, longest_wait);
+        auto done = echo.run(path, bench);
+        if (!done && done.error().number != EINTR) return done;
+        if (done && bench.operations > 0) begun = looked = Clock::now();
+        TRY(look_after(path, looked));
+        TRY(check_silence(begun, options_.name));
     }
 }
 

@@ -38,6 +38,7 @@ struct PartnerOptions {
     Workload workload;
     std::string name;                   // name of the partner's export
     std::vector<kxfer_rule> rules = {}; // peers that may send to the partner; none: all peers
+    bool by_runs = false;               // write_ping_pong: the kernel answers (echo.hpp)
 };
 
 class Partner {
@@ -61,6 +62,7 @@ class Partner {
     Done answer();
     Done answer_pings(KernelPath& path);
     Done answer_writes(KernelPath& path);
+    Done answer_by_runs(KernelPath& path);
     Done answer_notified(KernelPath& path);
     Done answer_messages(KernelPath& path, MessageEnd& end);
     Done await_jobs(KernelPath& path, unsigned left);
@@ -93,6 +95,7 @@ class PingPongEngine : public SteppedEngine {
     bool verifies_itself() const override { return workload_.work != Work::write_ping_pong; }
     tl::expected<unsigned, Error> step(std::span<const Transfer> transfers, unsigned wait) override;
     uint64_t remote_bytes() const { return path_.remote_bytes(); }
+    KernelPath& path() { return path_; }
 
   private:
     PingPongEngine(KernelPath path, const Memory& memory, const Workload& workload);

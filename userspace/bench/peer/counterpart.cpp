@@ -19,6 +19,7 @@
 #include <sys/resource.h>
 
 #include "base/try.hpp"
+#include "bench/engines/echo.hpp"
 #include "bench/engines/job_engine.hpp"
 #include "bench/engines/rules.hpp"
 #include "bench/peer/pong.hpp"
@@ -246,7 +247,9 @@ tl::expected<void, Error> Counterpart::answer_round_trips(const Asked& asked) {
     TRY_SET(auto path, path_back(asked));
     const std::string name = round_trip_name(ask.request);
     path.export_name = PingPongEngine::back_name(name);
-    TRY_SET(auto pong, Pong::offer({std::move(path), ask.workload, name, rules_}));
+    // The client may be on this node.
+    if (ask.by_runs) path.in_flight_kib = Echo::other_in_flight_kib(0);
+    TRY_SET(auto pong, Pong::offer({std::move(path), ask.workload, name, rules_, ask.by_runs}));
     answer_.request = ask.request;
     answer_.progress = Progress::done;
     publish();

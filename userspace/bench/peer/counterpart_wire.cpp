@@ -17,7 +17,7 @@ namespace kxfer::bench {
 namespace {
 
 constexpr uint64_t ask_magic = 0x4b584645'52415331; // "KXFERAS1"
-constexpr uint32_t flag_ring = 1, flag_signal_batch = 2, flag_key = 4, flag_tos = 8;
+constexpr uint32_t flag_ring = 1, flag_signal_batch = 2, flag_key = 4, flag_tos = 8, flag_by_runs = 16;
 constexpr unsigned work_shift = 8, tos_shift = 16;
 constexpr double milli = 1000;
 constexpr uint32_t max_errno = 4095;
@@ -64,7 +64,7 @@ std::string round_trip_name(uint64_t request) { return fmt::format("kxfer-pong-{
 WireAsk encode(const Ask& ask) {
     const auto& workload = ask.workload;
     const uint32_t flags = (ask.ring ? flag_ring : 0) | (ask.signal_batch ? flag_signal_batch : 0) |
-                           (ask.key ? flag_key : 0) |
+                           (ask.key ? flag_key : 0) | (ask.by_runs ? flag_by_runs : 0) |
                            (ask.tos ? flag_tos | uint32_t{*ask.tos} << tos_shift : 0) |
                            static_cast<uint32_t>(workload.work) << work_shift;
     return {htobe64(ask_magic),
@@ -95,7 +95,8 @@ std::optional<Ask> decode_ask(std::span<const std::byte> message) {
     const uint32_t tos_bits = flags & flag_tos ? UINT8_MAX << tos_shift : 0;
     if (be64toh(wire.magic) != ask_magic || wire.request == 0 || operation >= all_operations.size() ||
         verb < static_cast<uint32_t>(Verb::usage) || verb > static_cast<uint32_t>(Verb::answer) ||
-        flags & ~(flag_ring | flag_signal_batch | flag_key | flag_tos | UINT8_MAX << work_shift | tos_bits) ||
+        flags & ~(flag_ring | flag_signal_batch | flag_key | flag_tos | flag_by_runs |
+                  UINT8_MAX << work_shift | tos_bits) ||
         (flags >> work_shift & UINT8_MAX) > static_cast<uint32_t>(last_work) || port > UINT16_MAX ||
         be64toh(wire.duration_ns) > INT64_MAX)
         return std::nullopt;
@@ -117,12 +118,14 @@ std::optional<Ask> decode_ask(std::span<const std::byte> message) {
     ask.ring = flags & flag_ring;
     ask.signal_batch = flags & flag_signal_batch;
     ask.key = flags & flag_key;
+    ask.by_runs = flags & flag_by_runs;
     return ask;
 }
 
 // The order matters, because the stride is the size rounded up.
 tl::expected<void, Error> check_ask(const Ask& ask) {
     const auto& workload = ask.workload;
+    if (ask.by_runs && ask.workload.work != Work::write_ping_pong) return refuse(EINVAL, "it makes no sense");
 
     if (ask.verb == Verb::answer) return check_round_trips(ask);
     if (workload.work != Work::transfer) return refuse(EINVAL, "it makes no sense");

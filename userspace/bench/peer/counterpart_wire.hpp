@@ -63,6 +63,7 @@ struct Ask {
     bool ring = false;
     bool signal_batch = false;
     bool key = false; // the requester's listener wants a key
+    bool by_runs = false; // answer write_ping_pong by runs of the kernel
     std::optional<uint8_t> tos = {};
 };
 
@@ -81,8 +82,8 @@ struct WireAsk {
     uint32_t context;
     uint32_t wait_flags;
     uint32_t port;
-    // 1: ring, 2: a batch has one completion, 4: a key, 8: a type of service; 8 bits from bit 8
-    // on: Work; 8 bits from bit 16 on: the type of service
+    // 1: ring, 2: a batch has one completion, 4: a key, 8: a type of service, 16: by runs; 8 bits
+    // from bit 8 on: Work; 8 bits from bit 16 on: the type of service
     uint32_t flags;
 };
 

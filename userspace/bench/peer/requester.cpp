@@ -162,11 +162,13 @@ tl::expected<void, Error> Requester::listen() {
     return {};
 }
 
-tl::expected<std::string, Error> Requester::begin_round_trips(const Workload& workload, int (*stopped)()) {
+tl::expected<std::string, Error> Requester::begin_round_trips(const Workload& workload, bool by_runs,
+                                                              int (*stopped)()) {
     ask_ = Ask();
     ask_.request = random_request();
     ask_.verb = Verb::answer;
     ask_.workload = workload;
+    ask_.by_runs = by_runs;
     ask_.context = options_.context;
     ask_.wait_flags = options_.wait_flags;
     TRY(listen());

@@ -51,7 +51,8 @@ class Requester {
 
     // Has the peer answer round trips until the requester ends; returns the name of the peer's export.
     // Waits until it is ready, or until stopped() is not 0.
-    tl::expected<std::string, Error> begin_round_trips(const Workload& workload, int (*stopped)());
+    tl::expected<std::string, Error> begin_round_trips(const Workload& workload, bool by_runs,
+                                                       int (*stopped)());
     // Why the peer no longer answers round trips, if it reports that.
     std::optional<Error> why_no_answer();
     ~Requester();

@@ -12,6 +12,7 @@
 
 #include "base/try.hpp"
 #include "bench/engines/connect_time.hpp"
+#include "bench/engines/echo.hpp"
 #include "bench/engines/job_engine.hpp"
 #include "bench/engines/kverbs_engine.hpp"
 #include "bench/engines/ping_pong.hpp"
@@ -88,6 +89,8 @@ std::optional<bench::PartnerOptions> partner_of(const RigOptions& options, const
     bench::PartnerOptions partner{common_path(options), *options.round_trip, own_export()};
     partner.path.peer = address;
     partner.path.export_name = bench::PingPongEngine::back_name(own_export());
+    partner.by_runs = options.wants("kverbs");
+    if (partner.by_runs) partner.path.in_flight_kib = bench::Echo::other_in_flight_kib(partner.path.in_flight_kib);
     return partner;
 }
 
@@ -231,14 +234,19 @@ connect_verbs(const RigOptions& options, Rig& rig, uint64_t remote_bytes, unsign
 tl::expected<void, Error> connect_round_trips(const RigOptions& options, Rig& rig, bench::PathOptions path) {
     if (options.peer_given) {
         TRY_SET(rig.answering, bench::Requester::open(path));
-        TRY_SET(path.export_name, rig.answering->begin_round_trips(*options.round_trip, interrupted));
+        TRY_SET(path.export_name, rig.answering->begin_round_trips(*options.round_trip,
+                                                                   options.wants("kverbs"), interrupted));
     }
-    auto engine = bench::PingPongEngine::connect(path, *rig.memory, *options.round_trip);
-    if (!engine)
-        return tl::unexpected(rig.answering ? rig.answering->why_no_answer().value_or(engine.error())
-                                            : engine.error());
-    rig.engines.push_back(std::move(*engine));
-    return {};
+    const auto take = [&](auto engine) -> tl::expected<void, Error> {
+        if (!engine)
+            return tl::unexpected(rig.answering ? rig.answering->why_no_answer().value_or(engine.error())
+                                                : engine.error());
+        rig.engines.push_back(std::move(*engine));
+        return {};
+    };
+    return options.wants("kverbs")
+               ? take(bench::EchoEngine::connect(path, *rig.memory, *options.round_trip))
+               : take(bench::PingPongEngine::connect(path, *rig.memory, *options.round_trip));
 }
 
 } // namespace
@@ -249,16 +257,18 @@ tl::expected<void, Failure> connect_engines(const RigOptions& options, Rig& rig,
     const auto path = path_options(options, rig);
     uint64_t remote_bytes = 0;
 
+    if (options.round_trip) {
+        if (auto connected = connect_round_trips(options, rig, path); !connected)
+            return tl::make_unexpected(round_trip_failure(options, connected.error()));
+        return {};
+    }
     if (options.wants("kverbs")) {
         auto engine = bench::KverbsEngine::connect(path, rig.place.responder, *rig.memory);
         if (!engine) return tl::make_unexpected(path_failure(options, rig, engine.error()));
         remote_bytes = (*engine)->remote_bytes();
         rig.engines.push_back(std::move(*engine));
     }
-    if (options.wants("job") && options.round_trip) {
-        if (auto connected = connect_round_trips(options, rig, path); !connected)
-            return tl::make_unexpected(round_trip_failure(options, connected.error()));
-    } else if (options.wants("job")) {
+    if (options.wants("job")) {
         auto engine = bench::JobEngine::connect(path, *rig.memory);
         if (!engine) return tl::make_unexpected(path_failure(options, rig, engine.error()));
         remote_bytes = (*engine)->remote_bytes();

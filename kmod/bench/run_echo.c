@@ -167,11 +167,14 @@ static void listen(struct kxfer_run *run)
 		schedule();
 }
 
-/* A stopped run waits for the byte of its last operation no longer. */
+/*
+ * A stopped run waits for the byte of its last operation no longer. The next run does that operation
+ * again: the peer has not seen it, or its answer is on the way. With another number the peer, which
+ * goes by the numbers, would wait for this one for ever.
+ */
 static void give_up(struct kxfer_run *run)
 {
 	run->echo.lost = true;
-	run->echo.number++;
 	run->answered++;
 }
 

@@ -158,7 +158,8 @@ enum kxfer_bench_invalidate {
  * first operation, and the region has to be writable. Nothing else in the memory is looked at. After
  * a millisecond without it the run sleeps between two looks. @depth, @list and @signal are 1, without
  * @dedicated, schedule, immediate and KXFER_BENCH_MEMORY_MR_EACH or _RW (EINVAL). A PING whose byte
- * does not come in time is not done, but has a number. EOPNOTSUPP also: the device reaches memory
+ * does not come in time is not done, and the next run has to begin with its number: the byte may
+ * be there then. EOPNOTSUPP also: the device reaches memory
  * through bounce buffers, where nothing tells when to look.
  *
  * EBUSY: jobs are in flight on the lane, or with KXFER_BENCH_MEMORY_RW the region is

@@ -102,6 +102,26 @@ TEST(TextOutput, breaks_sentences_to_fit_the_terminal) {
     }
 }
 
+TEST(TextOutput, breaks_long_values_and_failures_to_fit_the_terminal) {
+    std::string words = "word";
+    for (int i = 0; i < 39; i++) words += " word";
+    const Record record = Record().add("a long label", words).add("two", uint64_t{2});
+    const Error error("cannot do", "this", EIO, words + "\n" + words, words);
+    for (const unsigned short columns : {80, 60}) {
+        const std::string text =
+            on_terminal(STDOUT_FILENO, columns, [&] { make_text_output({})->record(record); });
+        EXPECT_LE(longest_line(text), columns) << text;
+        EXPECT_NE(text.find("\n              word"), std::string::npos) << text;
+        const std::string failure = on_terminal(STDERR_FILENO, columns, [&] {
+            make_text_output({.color = false})->failure(error);
+        });
+        EXPECT_LE(longest_line(failure.substr(failure.find("kxfer"))), columns) << failure;
+        EXPECT_NE(failure.find("\n    word"), std::string::npos) << failure;
+    }
+    EXPECT_EQ(printed_by([&] { make_text_output({})->record(record); }).out,
+              "a long label  " + words + "\ntwo           2\n");
+}
+
 TEST(TextOutput, aligns_columns_numbers_to_the_right) {
     const Table rows = {Record().add("name", "a").add("jobs", uint64_t{5}),
                         Record().add("name", "longer").add("jobs", uint64_t{12345})};

@@ -541,8 +541,8 @@ Record report_record(const CompareReport& report) {
         .add("cells", Value(cells), Show::json_only)
         .add("notes", Value(words), Show::json_only)
         .add("notes", Value(std::make_shared<Record>(notes)), Show::text_only,
-             "\ncalls: system calls an operation; "
-             "CPU: time of the calling thread, an operation; [ ]: 95 % interval");
+             "\ncalls: system calls an operation; CPU: time of the calling thread,\n"
+             "an operation; [ ]: 95 % interval");
     return record;
 }
 

@@ -53,15 +53,24 @@ std::string harmless(const std::string& text) { return text.empty() ? text : hum
 constexpr size_t sentence_width = 76;
 constexpr size_t least_sentence_width = 24;
 
+// Room for words from this column on.
+size_t room_after(size_t column, size_t width) {
+    return std::max(width, column + least_sentence_width) - column;
+}
+
 // A value printed from this column on; each of several sentences begins with a dash. width: that of the
 // terminal.
 std::string hanging(const Value& value, size_t column, std::optional<size_t> width) {
     const auto* all = std::get_if<Lines>(&value);
-    if (!all || all->lines.empty()) return human_value(value);
     const std::string indent(column, ' ');
+    if (!all || all->lines.empty()) {
+        const std::string text = human_value(value);
+        const bool fits = !width || column + width_of(text) <= *width;
+        return fits ? text : broken(text, indent, room_after(column, *width));
+    }
     const bool several = all->lines.size() > 1;
     const size_t before = column + (several ? 2 : 0);
-    const size_t room = width ? std::max(*width, before + least_sentence_width) - before : sentence_width;
+    const size_t room = width ? room_after(before, *width) : sentence_width;
     std::string text;
     for (const std::string& line : all->lines) {
         if (!text.empty()) text += '\n' + indent;
@@ -147,17 +156,26 @@ class TextOutput : public Output {
     void sample(const Record&, const std::string& text) override { write(text + '\n'); }
 
     void failure(const Failure& failure) override {
+        const std::string name = "kxfer: ", words = harmless(failure.error.text());
         // First remove a line that progress left on the terminal.
-        complain(fmt::format("{}kxfer: {}\n", isatty(STDERR_FILENO) ? "\r\033[K" : stamp_for(stderr),
-                             paint(harmless(failure.error.text()), "31", stderr)));
+        complain(fmt::format("{}{}{}\n", isatty(STDERR_FILENO) ? "\r\033[K" : stamp_for(stderr), name,
+                             paint(after(name.size(), words), "31", stderr)));
         std::istringstream hint(failure.error.hint);
-        for (std::string line; std::getline(hint, line);) complain(fmt::format("  {}\n", harmless(line)));
+        for (std::string line; std::getline(hint, line);)
+            complain(fmt::format("  {}\n", after(2, harmless(line))));
     }
 
   private:
     std::string paint(const std::string& text, const char* color, std::FILE* stream) const {
         if (!options().color || !isatty(fileno(stream)) || std::getenv("NO_COLOR")) return text;
         return fmt::format("\033[{}m{}\033[0m", color, text);
+    }
+
+    // Words that begin in this column of stderr, as they fit a terminal.
+    static std::string after(size_t column, const std::string& words) {
+        const auto width = terminal_width(STDERR_FILENO);
+        if (!width || column + width_of(words) <= *width) return words;
+        return broken(words, "    ", room_after(std::max<size_t>(column, 4), *width));
     }
 
     // Minimum width of a broken last column.

@@ -273,7 +273,7 @@ Record link_row(const kxfer_info_link& link, const LinkMtu& mtu) {
         .add("role", link_role(link))
         .add("local", to_string(link.local), Show::wide)
         .add("remote", to_string(link.remote))
-        .add("device", text_of(link.device))
+        .add("device", text_of(link.device), Show::wide)
         .add("key", key_of(link), Show::json_only)
         .add("tos", link.tos, Show::json_only);
     add_mtu(record, mtu, Show::wide_text)

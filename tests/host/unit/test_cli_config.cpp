@@ -2,6 +2,7 @@
 //
 // Files of the node's configuration: what a line is, what is said of one that is wrong, and what of
 // it is applied already.
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -100,7 +101,17 @@ TEST(Config, tells_all_that_cannot_be_read) {
     ASSERT_EQ(config.failures.size(), 2U);
     EXPECT_EQ(config.failures[0].error.text(), file + ":1: a ' that is not closed");
     EXPECT_EQ(config.failures[1].error.text(), file + ":3: a \" that is not closed");
-    EXPECT_EQ(read_config(folder.path() + "/nothing.conf").failures.size(), 1U);
+}
+
+TEST(Config, that_is_not_there_says_what_to_make) {
+    const Folder folder;
+    const std::string file = folder.path() + "/nothing";
+    const Config config = read_config(file);
+    ASSERT_EQ(config.failures.size(), 1U);
+    const auto& error = config.failures[0].error;
+    EXPECT_EQ(error.text(), "cannot read " + file + ": No such file or directory (ENOENT)");
+    EXPECT_NE(error.hint.find("a folder with files *.conf"), std::string::npos) << error.hint;
+    EXPECT_NE(error.hint.find("listen ADDR"), std::string::npos) << error.hint;
 }
 
 TEST(ConfigLine, is_what_the_tool_takes) {
@@ -209,6 +220,17 @@ TEST(Applied, is_of_one_process_at_a_time) {
     EXPECT_TRUE(first->add(setting));
     { const Applied ended = std::move(*first); }
     second.join();
+}
+
+TEST(Applied, is_not_waited_for_without_end) {
+    const Folder folder;
+    auto first = Applied::open(folder.path());
+    ASSERT_TRUE(first);
+    const auto second = Applied::open(folder.path(), std::chrono::milliseconds(200));
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().error.text(),
+              "cannot lock " + folder.path() + ": another kxfer config has had it for 1 s (EBUSY)");
+    EXPECT_NE(second.error().error.hint, "");
 }
 
 TEST(Applied, says_where_it_cannot_be) {

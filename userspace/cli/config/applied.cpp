@@ -4,14 +4,17 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <span>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -46,6 +49,21 @@ std::string sum_of_file(const std::string& path) {
 
 Error state_error(const char* what, const std::string& on) {
     return Error(what, on, errno, errno == EACCES || errno == EPERM ? "run it as root" : "");
+}
+
+// A signal does not end the wait: `run` takes everything back after one.
+tl::expected<void, Failure> lock_within(std::chrono::milliseconds limit, int fd, const std::string& folder) {
+    constexpr std::chrono::milliseconds nap(50);
+    const Deadline end(limit);
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) return failed(state_error("cannot lock", folder));
+        if (end.passed())
+            return failed(Error("cannot lock", folder, EBUSY, "lslocks shows which process has it",
+                                fmt::format("another kxfer config has had it for {} s",
+                                            std::chrono::ceil<std::chrono::seconds>(limit).count())));
+        std::this_thread::sleep_for(nap);
+    }
+    return {};
 }
 
 } // namespace
@@ -108,10 +126,11 @@ std::string quoted(const std::vector<std::string>& words) {
     return line;
 }
 
-tl::expected<Applied, Failure> Applied::open(const std::string& folder) {
+tl::expected<Applied, Failure> Applied::open(const std::string& folder, std::chrono::milliseconds limit) {
     if (mkdir(folder.c_str(), 0755) < 0 && errno != EEXIST) return failed(state_error("cannot make", folder));
     Descriptor lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (lock.get() < 0 || flock(lock.get(), LOCK_EX) < 0) return failed(state_error("cannot lock", folder));
+    if (lock.get() < 0) return failed(state_error("cannot open", folder));
+    TRY(lock_within(limit, lock.get(), folder));
     Applied applied(folder, std::move(lock));
     applied.read();
     return applied;

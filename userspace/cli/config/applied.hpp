@@ -8,7 +8,7 @@
 // that listener's line or secret only.
 #pragma once
 
-#include <functional>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -48,8 +48,9 @@ std::string quoted(const std::vector<std::string>& words);
 // The file of what is applied, and the right to change that: one process at a time has it.
 class Applied {
   public:
-    // Waits for a process that has it.
-    static tl::expected<Applied, Failure> open(const std::string& folder);
+    // Waits for a process that has it. Such a process may be resolving the names of many addresses.
+    static tl::expected<Applied, Failure> open(const std::string& folder,
+                                               std::chrono::milliseconds limit = std::chrono::seconds(30));
 
     const std::vector<Setting>& settings() const { return settings_; }
     // The setting that equals this one, or null.

@@ -203,6 +203,13 @@ void reload(const ConfigOptions& options, std::vector<Step>& steps, Context& con
     if (const auto applied = apply(steps, context); !applied) context.out.failure(applied.error());
 }
 
+// A process that keeps the state from this one for long does not end the service.
+void retry(std::vector<Step>& steps, Context& context) {
+    auto applied = Applied::open(state_folder);
+    if (!applied) return context.out.failure(applied.error());
+    add_missing(steps, *applied, context);
+}
+
 Result run_run(const ConfigOptions& options, Context& context) {
     catch_interrupts();
     if (is_service()) catch_reloads();
@@ -215,8 +222,7 @@ Result run_run(const ConfigOptions& options, Context& context) {
             notify_reloading();
             reload(options, steps, context);
         } else if (!interrupted() && !all_done(steps)) {
-            TRY_SET(auto applied, Applied::open(state_folder));
-            add_missing(steps, applied, context);
+            retry(steps, context);
         }
         notify_ready(status_of(steps));
     }

@@ -17,10 +17,21 @@ namespace kxfer::cli {
 
 namespace {
 
+constexpr const char* line_form = "a line is: key NAME FILE, or: listen ADDR[:PORT] [--key NAME]...";
+
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 Failure line_failure(const std::string& place, const std::string& why, const std::string& hint) {
     return {Error(place, "", 0, hint, why)};
+}
+
+Failure read_failure(const std::string& path, int number) {
+    std::string hint;
+    if (number == ENOENT)
+        hint = fmt::format("make a file there, or a folder with files *.conf; {}", line_form);
+    else if (number == EACCES)
+        hint = "run it as root";
+    return {Error("cannot read", path, number, hint)};
 }
 
 // The first line that is wrong must not hide those after it.
@@ -35,7 +46,7 @@ void read_file(const std::string& path, Config& config) {
         else if (!words->empty())
             config.lines.push_back({place, std::move(*words)});
     }
-    if (!in.eof()) config.failures.push_back({Error("cannot read", path, errno)});
+    if (!in.eof()) config.failures.push_back(read_failure(path, errno));
 }
 
 void read_folder(const std::string& path, Config& config) {
@@ -43,7 +54,7 @@ void read_folder(const std::string& path, Config& config) {
     std::vector<std::string> files;
     for (std::filesystem::directory_iterator at(path, error), end; !error && at != end; at.increment(error))
         if (at->path().extension() == ".conf") files.push_back(at->path());
-    if (error) config.failures.push_back({Error("cannot read", path, error.value())});
+    if (error) config.failures.push_back(read_failure(path, error.value()));
     std::sort(files.begin(), files.end());
     for (const std::string& file : files) read_file(file, config);
 }
@@ -99,8 +110,7 @@ tl::expected<Program, Failure> program_of(const ConfigLine& line, const std::str
     const std::string& kind = line.words.front();
     if (kind != "key" && kind != "listen")
         return tl::make_unexpected(
-            line_failure(line.place, fmt::format("'{}' is neither key nor listen", kind),
-                         "a line is: key NAME FILE, or: listen ADDR[:PORT] [--key NAME]..."));
+            line_failure(line.place, fmt::format("'{}' is neither key nor listen", kind), line_form));
     // So that `del` of it is known without what the options mean.
     if (line.words.size() > 1 && line.words[1].starts_with('-'))
         return tl::make_unexpected(line_failure(

@@ -48,7 +48,8 @@ void add_common_options(CLI::App& command, CommonOptions& common) {
         .add_option("--key", common.key,
                     "shared secret that this node and the peer have to prove to each other (kxfer key add)")
         ->type_name("NAME")
-        ->check(check_key_name);
+        ->check(check_key_name)
+        ->each(search_user_keyring);
     command
         .add_option(
             "--tos", common.tos,

@@ -114,8 +114,7 @@ Failure connect_failure(Error error, const Peer& peer, const CommonOptions& comm
         break;
     case ENOKEY:
         error.why = "this user has no key '" + common.key + "' in the kernel's keyrings";
-        error.hint =
-            "sudo kxfer key add " + common.key + " FILE, as the user who connects; see: kxfer key list";
+        error.hint = "kxfer key add " + common.key + " FILE, as the user who connects; see: kxfer key list";
         break;
     case EKEYREJECTED:
         error.why = common.key.empty()

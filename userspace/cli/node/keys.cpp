@@ -21,7 +21,9 @@ namespace kxfer::cli {
 namespace {
 
 // Of linux/keyctl.h; libkeyutils would add nothing else.
+constexpr int keyctl_link = 8;
 constexpr int keyctl_search = 10;
+constexpr int process_keyring = -2;
 
 bool is_wildcard(const kxfer_addr& address) {
     return std::all_of(std::begin(address.addr), std::end(address.addr),
@@ -77,6 +79,10 @@ long find_key(const std::string& name) {
     return syscall(SYS_keyctl, keyctl_search, user_keyring, KXFER_KEY_TYPE, description.c_str(), 0);
 }
 
+void search_user_keyring(const std::string&) {
+    syscall(SYS_keyctl, keyctl_link, user_keyring, process_keyring, 0, 0);
+}
+
 void add_key_choice(CLI::App& command, KeyChoice& choice) {
     auto* key =
         command
@@ -86,6 +92,7 @@ void add_key_choice(CLI::App& command, KeyChoice& choice) {
                 "of them, so that keys can be changed without a break")
             ->type_name("NAME")
             ->check(check_key_name)
+            ->each(search_user_keyring)
             ->take_all()
             ->allow_extra_args(false);
     command

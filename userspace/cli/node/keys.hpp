@@ -36,6 +36,10 @@ tl::expected<std::vector<KnownKey>, Error> known_keys();
 long find_key(const std::string& name);
 inline bool has_key(const std::string& name) { return find_key(name) >= 0; }
 
+// For each --key: has the kernel search the keyring of this user too. It does so in a login session, but
+// not in a service of systemd (KeyringMode=private). If it cannot, the key is not found, which is reported.
+void search_user_keyring(const std::string& name);
+
 // --key NAME..., or --no-key
 struct KeyChoice {
     std::vector<std::string> names;

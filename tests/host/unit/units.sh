@@ -36,8 +36,10 @@ for unit in kxfer.service kxfer-serve@.service; do
 	grep -o 'exposure level for .*: [0-9.]*' "$work/out"
 done
 
-# What would break it on a real node: RDMA is of the initial namespaces, and the device has to be there.
-for line in 'DeviceAllow=/dev/kxfer rw' 'PrivateNetwork=no' 'PrivateUsers=no' 'LimitMEMLOCK=infinity'; do
+# What would break it on a real node: RDMA is of the initial namespaces, the device has to be there, and
+# folders are served by openat2(). tests/host/package/systemd shows it.
+for line in 'DeviceAllow=/dev/kxfer rw' 'PrivateNetwork=no' 'PrivateUsers=no' 'LimitMEMLOCK=infinity' \
+	'RestrictSUIDSGID=no'; do
 	grep -qx "$line" "$units/kxfer-serve@.service" || fail "kxfer-serve@.service lacks $line"
 done
 grep -qx 'KeyringMode=shared' "$units/kxfer.service" || fail "kxfer.service would not find its keys"

@@ -90,8 +90,8 @@ vm2: ## a shell on each of two of them that reach each other (KERNEL, PROVIDER; 
 ##@ Test
 .PHONY: test check check-um check-modules check-matrix check-debug check-debug-smoke check-smp
 .PHONY: check-smp-smoke check-arch check-pair
-.PHONY: check-unit check-asan check-model check-fio check-bpftrace check-libfabric fuzz fuzz-parsers
-.PHONY: check-fabtests
+.PHONY: check-unit check-asan check-model check-fio check-bpftrace check-libfabric check-fabtests
+.PHONY: check-package fuzz fuzz-parsers
 .PHONY: coverage storm kselftest-install mutants lint
 test: ## one test, or a few, by name: T=uapi:smoke, T='data:* perm:keys' (KERNEL, PROVIDER)
 	@scripts/setup $(if $(filter 7.2,$(KERNEL)),matrix,check)
@@ -196,6 +196,13 @@ check-fabtests: ## libfabric's own tests over the provider, from their source (K
 	@scripts/build-fabtests $(O)
 	@CHECK_NAME=check-fabtests KERNELS=$(KERNEL) PROVIDERS=$(or $(PROVIDER),rxe) UNIT=no \
 		TESTS=cli:fabtests.sh scripts/vm/check $(O)
+
+check-package: ## the packages, installed, upgraded and purged in a Debian, and on one with systemd; as root
+	@scripts/setup $(VM_GROUP)
+	@scripts/setup package
+	@$(MAKE) kmod deb
+	@tests/host/package/run $(O)
+	@KERNEL=$(KERNEL) tests/host/package/systemd $(O)
 
 check-asan: ## the unit tests under AddressSanitizer and UBSan; ends with ctest's sums
 	@scripts/setup check

@@ -213,8 +213,8 @@ void fill_domain(fi_domain_attr& attr, const Local& local, const fi_info* hints,
 }
 
 void fill_queues(fi_info& info, const fi_info* hints) {
-    info.tx_attr->caps = info.caps & (tx_caps | domain_caps);
-    info.rx_attr->caps = info.caps & (rx_caps | domain_caps);
+    info.tx_attr->caps = info.caps & tx_caps;
+    info.rx_attr->caps = info.caps & rx_caps;
     info.tx_attr->msg_order = info.rx_attr->msg_order = order;
     info.tx_attr->size = info.rx_attr->size = queue_size;
     info.tx_attr->inject_size = payload_bytes;

@@ -159,8 +159,8 @@ test_address_of_the_client_changed() {
 	local other=10.78.0.7 here
 	here=$(address_of $at_probe)
 	under "client's address changed for good" 0 fault_address_changed $at_probe $other
-	check_do $at_probe "ip addr add $here/24 dev eth0; ip addr del $other/24 dev eth0"
-	check_do $at_probe "ip addr show dev eth0 | grep -wq $here || ip addr add $here/24 dev eth0"
+	check_do $at_probe "ip addr add $here/24 dev $(wire_of $at_probe); ip addr del $other/24 dev $(wire_of $at_probe)"
+	check_do $at_probe "ip addr show dev $(wire_of $at_probe) | grep -wq $here || ip addr add $here/24 dev $(wire_of $at_probe)"
 }
 
 test_mtu_lowered() { under "server's MTU 1500 in place of 9000 for 10 s" 0 fault_mtu_lowered $at_store 10; }

@@ -114,6 +114,10 @@ run_tests() { # NODES
 
 address_of() { echo "10.78.0.$1"; } # NODE
 
+# The interface that the wire is on, and the RDMA device on it. Two nodes in one guest have others.
+wire_of() { if [ "${NODES_IN_ONE:-no}" = no ]; then echo eth0; else echo "wire$1"; fi; } # NODE
+device_of() { if [ "${NODES_IN_ONE:-no}" = no ]; then echo "${provider}0"; else echo "rxe$(($1 - 1))"; fi; } # NODE
+
 # ---- kxfer serve on node 1 ----
 
 # Starts kxfer serve, and waits until it says that it serves NAME.

@@ -18,10 +18,10 @@ fault_pause() { node_pause "$1"; sleep "$2"; node_resume "$1"; } # NODE SECONDS
 # What leaves these nodes is delayed, dropped or changed.
 fault_netem() { # SECONDS WORDS NODE...
 	local node
-	for node in "${@:3}"; do check_do "$node" "tc qdisc add dev eth0 root netem $2"; done
+	for node in "${@:3}"; do check_do "$node" "tc qdisc add dev $(wire_of "$node") root netem $2"; done
 	sleep "$1"
 	for node in "${@:3}"; do
-		check_do "$node" "tc qdisc del dev eth0 root"
+		check_do "$node" "tc qdisc del dev $(wire_of "$node") root"
 		renew_after_lost_qp1 "$node"
 		[ "$lost_qp1" = no ] || printf "# rxe of node%s has lost QP 1 under '%s'; its device was renewed\n" \
 			"$node" "$2"
@@ -46,14 +46,14 @@ fault_module_renewed() {
 
 # What was exported on the old device is exported on the new one.
 fault_device_renewed() { # NODE
-	check_do "$1" "rdma link del $device; sleep 2; rdma link add $device type $provider netdev eth0"
+	check_do "$1" "rdma link del $(device_of "$1"); sleep 2; rdma link add $(device_of "$1") type $provider netdev $(wire_of "$1")"
 }
 
 # rxe loses QP 1 with its interface, and nothing connects until the device is made anew.
 fault_interface_down() { # NODE SECONDS
 	local renew=true
-	[ "$provider" != rxe ] || renew="rdma link del $device; rdma link add $device type $provider netdev eth0"
-	check_do "$1" "ip link set eth0 down; sleep $2; ip link set eth0 up; $renew"
+	[ "$provider" != rxe ] || renew="rdma link del $(device_of "$1"); rdma link add $(device_of "$1") type $provider netdev $(wire_of "$1")"
+	check_do "$1" "ip link set $(wire_of "$1") down; sleep $2; ip link set $(wire_of "$1") up; $renew"
 }
 
 # rxe loses QP 1, too, when a packet of rdma_cm is dropped on its way to the card (netem, a full queue).
@@ -69,17 +69,17 @@ renew_after_lost_qp1() { # NODE
 }
 
 fault_address_away() { # NODE SECONDS
-	check_do "$1" "ip addr del $(address_of "$1")/24 dev eth0; sleep $2; ip addr add $(address_of "$1")/24 dev eth0"
+	check_do "$1" "ip addr del $(address_of "$1")/24 dev $(wire_of "$1"); sleep $2; ip addr add $(address_of "$1")/24 dev $(wire_of "$1")"
 }
 
 fault_address_changed() { # NODE NEW-ADDRESS
-	check_do "$1" "ip addr add $2/24 dev eth0; ip addr del $(address_of "$1")/24 dev eth0"
+	check_do "$1" "ip addr add $2/24 dev $(wire_of "$1"); ip addr del $(address_of "$1")/24 dev $(wire_of "$1")"
 	# Deleting the first address of a network takes the others of it along.
-	check_do "$1" "ip addr show dev eth0 | grep -wq $2 || ip addr add $2/24 dev eth0"
+	check_do "$1" "ip addr show dev $(wire_of "$1") | grep -wq $2 || ip addr add $2/24 dev $(wire_of "$1")"
 }
 
 fault_mtu_lowered() { # NODE SECONDS
-	check_do "$1" "ip link set eth0 mtu 1500; sleep $2; ip link set eth0 mtu 9000"
+	check_do "$1" "ip link set $(wire_of "$1") mtu 1500; sleep $2; ip link set $(wire_of "$1") mtu 9000"
 }
 
 fault_clock() { # NODE SECONDS

@@ -19,8 +19,8 @@ SILENCE=2	# --silence, seconds
 BOUND_MS=12000
 
 begin_paths() {
-	check_do 1 "ip addr replace $other1/24 dev eth0"
-	check_do 2 "ip addr replace $other2/24 dev eth0"
+	check_do 1 "ip addr replace $other1/24 dev $(wire_of 1)"
+	check_do 2 "ip addr replace $other2/24 dev $(wire_of 2)"
 	check_do 2 "[ -e /tmp/file ] || head -c $((MIB << 20)) /dev/urandom >/tmp/file" 120
 	begin_serve inbox "inbox=mem:${MIB}M --writable"
 	check_do 1 "kxfer listen list | grep -q $other1 || kxfer listen add $other1 --no-key"

@@ -4,9 +4,9 @@
  *
  * A run is a call that posts READs, WRITEs or atomics on a data lane, without jobs: the floor
  * under the job path. This file checks the call, takes the lane and returns the counts.
- * run_wr.c builds the work requests, and run.c posts them, or run_echo.c in turn with the peer. On iWARP a WRITE is done when
- * TCP has its data. A run may use a dedicated connection instead (dedicated.c), where it can
- * post messages, too (run_dedicated.c).
+ * run_wr.c builds the work requests, and run.c posts them, or run_echo.c in turn with the peer.
+ * On iWARP a WRITE is done when TCP has its data. A run may use a dedicated connection instead
+ * (dedicated.c), where it can post messages, too (run_dedicated.c).
  *
  * The run has the lane to itself: it takes all credits of an idle lane, so no chain is
  * posted until the run gives them back. Jobs submitted meanwhile are queued and posted

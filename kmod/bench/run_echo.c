@@ -168,9 +168,9 @@ static void listen(struct kxfer_run *run)
 }
 
 /*
- * A stopped run waits for the byte of its last operation no longer. The next run does that operation
- * again: the peer has not seen it, or its answer is on the way. With another number the peer, which
- * goes by the numbers, would wait for this one for ever.
+ * A stopped run waits for the byte of its last operation no longer. The next run does that
+ * operation again: the peer has not seen it, or its answer is on the way. With another number the
+ * peer, which goes by the numbers, would wait for this one for ever.
  */
 static void give_up(struct kxfer_run *run)
 {

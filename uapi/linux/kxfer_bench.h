@@ -153,14 +153,14 @@ enum kxfer_bench_invalidate {
  * are handled in the link's context. The run has the lane for itself: other jobs wait until
  * it ends. No counter of jobs and bytes covers what it moves. Needs CAP_NET_ADMIN.
  *
- * With KXFER_BENCH_F_PING or _PONG a run posts one WRITE at a time, and looks at the last byte of
- * what comes in until it is the one it waits for. So that byte has to be another one before the
- * first operation, and the region has to be writable. Nothing else in the memory is looked at. After
- * a millisecond without it the run sleeps between two looks. @depth, @list and @signal are 1, without
- * @dedicated, schedule, immediate and KXFER_BENCH_MEMORY_MR_EACH or _RW (EINVAL). A PING whose byte
- * does not come in time is not done, and the next run has to begin with its number: the byte may
- * be there then. EOPNOTSUPP also: the device reaches memory
- * through bounce buffers, where nothing tells when to look.
+ * With KXFER_BENCH_F_PING or _PONG a run posts one WRITE at a time, and looks at the last byte
+ * of what comes in until it is the one it waits for. So that byte has to be another one before
+ * the first operation, and the region has to be writable. Nothing else in the memory is looked
+ * at. After a millisecond without it the run sleeps between two looks. @depth, @list and @signal
+ * are 1, without @dedicated, schedule, immediate and KXFER_BENCH_MEMORY_MR_EACH or _RW (EINVAL).
+ * A PING whose byte does not come in time is not done, and the next run has to begin with its
+ * number: the byte may be there then. EOPNOTSUPP also: the device reaches memory through bounce
+ * buffers, where nothing tells when to look.
  *
  * EBUSY: jobs are in flight on the lane, or with KXFER_BENCH_MEMORY_RW the region is
  * mapped already for a device that does DMA, because jobs or exports use it; EINVAL

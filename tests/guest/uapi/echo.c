@@ -41,10 +41,12 @@ static int end_offer(struct end *end, const char *name)
 {
 	end->fd = kx_open();
 	end->memory = kx_alloc(2 * HALF);
-	return end->fd < 0 ? end->fd :
-	       kx_region_add(end->fd, end->memory, 2 * HALF, KXFER_REGION_F_WRITE, &end->region) ?:
-	       kx_export_add(end->fd, end->region, 0, 2 * HALF, KXFER_RIGHT_READ | KXFER_RIGHT_WRITE,
-			     name, &end->export_id);
+	if (end->fd < 0)
+		return end->fd;
+	return kx_region_add(end->fd, end->memory, 2 * HALF, KXFER_REGION_F_WRITE,
+			     &end->region) ?:
+	       kx_export_add(end->fd, end->region, 0, 2 * HALF,
+			     KXFER_RIGHT_READ | KXFER_RIGHT_WRITE, name, &end->export_id);
 }
 
 static int end_open(struct end *end, const char *name, uint32_t tos)
@@ -180,9 +182,8 @@ TEST_F(echo, bytes_go_there_and_back)
 			EXPECT_EQ(0xbb, self->ping.memory[HALF]);
 			EXPECT_EQ(0xaa, self->pong.memory[HALF + lengths[i] - 2]);
 		}
-		if (lengths[i] < HALF) {
+		if (lengths[i] < HALF)
 			EXPECT_EQ(0, self->pong.memory[HALF + lengths[i]]);
-		}
 	}
 }
 

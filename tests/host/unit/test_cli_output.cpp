@@ -112,9 +112,8 @@ TEST(TextOutput, breaks_long_values_and_failures_to_fit_the_terminal) {
             on_terminal(STDOUT_FILENO, columns, [&] { make_text_output({})->record(record); });
         EXPECT_LE(longest_line(text), columns) << text;
         EXPECT_NE(text.find("\n              word"), std::string::npos) << text;
-        const std::string failure = on_terminal(STDERR_FILENO, columns, [&] {
-            make_text_output({.color = false})->failure(error);
-        });
+        const std::string failure =
+            on_terminal(STDERR_FILENO, columns, [&] { make_text_output({.color = false})->failure(error); });
         EXPECT_LE(longest_line(failure.substr(failure.find("kxfer"))), columns) << failure;
         EXPECT_NE(failure.find("\n    word"), std::string::npos) << failure;
     }

@@ -62,7 +62,7 @@ struct Ask {
     uint16_t port = 0; // of the requester's listener
     bool ring = false;
     bool signal_batch = false;
-    bool key = false; // the requester's listener wants a key
+    bool key = false;     // the requester's listener wants a key
     bool by_runs = false; // answer write_ping_pong by runs of the kernel
     std::optional<uint8_t> tos = {};
 };

@@ -90,7 +90,8 @@ std::optional<bench::PartnerOptions> partner_of(const RigOptions& options, const
     partner.path.peer = address;
     partner.path.export_name = bench::PingPongEngine::back_name(own_export());
     partner.by_runs = options.wants("kverbs");
-    if (partner.by_runs) partner.path.in_flight_kib = bench::Echo::other_in_flight_kib(partner.path.in_flight_kib);
+    if (partner.by_runs)
+        partner.path.in_flight_kib = bench::Echo::other_in_flight_kib(partner.path.in_flight_kib);
     return partner;
 }
 
@@ -234,8 +235,8 @@ connect_verbs(const RigOptions& options, Rig& rig, uint64_t remote_bytes, unsign
 tl::expected<void, Error> connect_round_trips(const RigOptions& options, Rig& rig, bench::PathOptions path) {
     if (options.peer_given) {
         TRY_SET(rig.answering, bench::Requester::open(path));
-        TRY_SET(path.export_name, rig.answering->begin_round_trips(*options.round_trip,
-                                                                   options.wants("kverbs"), interrupted));
+        TRY_SET(path.export_name,
+                rig.answering->begin_round_trips(*options.round_trip, options.wants("kverbs"), interrupted));
     }
     const auto take = [&](auto engine) -> tl::expected<void, Error> {
         if (!engine)

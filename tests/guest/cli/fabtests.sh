@@ -21,8 +21,9 @@ export FI_PROVIDER_PATH=$given FI_PROVIDER=kxfer PATH="$PATH:$tests/bin"
 
 if [ ! -e $tests/list ]; then
 	echo "KTAP version 1"
-	echo "1..0 # SKIP no fabtests in this guest: make check-fabtests builds them"
-	exit 4
+	echo "1..1"
+	echo "ok 1 all # SKIP no fabtests in this guest: make check-fabtests builds them"
+	exit 0
 fi
 
 # Prints the reason why a test is not run, if there is one.

@@ -31,7 +31,8 @@ mount_disk() { # NODE
 }
 
 begin_folder() {
-	node_begin 2 "mkdir -p /disk/inbox; exec kxfer serve --dir /disk/inbox --writable --listen $node2"
+	[ -z "$keyed" ] || check_do 2 "head -c 32 /dev/urandom >/tmp/pair.key && kxfer key add pair /tmp/pair.key"
+	node_begin 2 "mkdir -p /disk/inbox; exec kxfer serve --dir /disk/inbox --writable $keyed --listen $node2"
 	server=$task
 	nodes_until 30 node_has 2 "^$server  .*listening" || fail "serve: $(node_output 2 "$server")"
 }
@@ -43,7 +44,7 @@ end_folder() {
 
 # The put runs on; sets $put.
 begin_put() { # OPTIONS
-	node_begin 1 "kxfer put --timeout 30 $1 /disk/file $node2/inbox/"
+	node_begin 1 "kxfer put --timeout 30 $1 $keyed /disk/file $node2/inbox/"
 	put=$task
 }
 
@@ -77,10 +78,10 @@ test_a_tree_goes_there_and_back() {
 	{ mount_disk 1 && mount_disk 2; } || return
 	begin_folder
 	check_do 1 "mkdir -p /disk/tree/a/b && cd /disk/tree && cp /bin/busybox a/ && echo x >'a/b/a name'"
-	check_do 1 "kxfer put -r --manifest /disk/sums /disk/tree $node2/inbox/tree"
-	check_do 1 "kxfer ls $node2/inbox/tree/a"
+	check_do 1 "kxfer put -r $keyed --manifest /disk/sums /disk/tree $node2/inbox/tree"
+	check_do 1 "kxfer ls $keyed $node2/inbox/tree/a"
 	check_do 2 "cmp /bin/busybox /disk/inbox/tree/a/busybox"
-	check_do 1 "kxfer get -r $node2/inbox/tree /disk/back && cd /disk/back && sha256sum -c /disk/sums"
+	check_do 1 "kxfer get -r $keyed $node2/inbox/tree /disk/back && cd /disk/back && sha256sum -c /disk/sums"
 	end_folder
 }
 

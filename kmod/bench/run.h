@@ -116,7 +116,6 @@ struct kxfer_run_echo {
  * @deadline_ns: time limit of the run
  */
 struct kxfer_run {
-	struct kxfer_run_echo echo;
 	const struct kxfer_bench *cmd;
 	struct kxfer_link *link;
 	struct kxfer_target *target;
@@ -136,6 +135,7 @@ struct kxfer_run {
 	bool awaits;
 	struct kxfer_run_rw *rw;
 	u32 ready;
+	struct kxfer_run_echo echo;
 	struct kxfer_plan plan;
 	struct kxfer_wr_desc desc;
 	union kxfer_run_wr *wr;

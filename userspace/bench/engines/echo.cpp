@@ -6,22 +6,9 @@
 #include <vector>
 
 #include "base/try.hpp"
-#include "engine/runner.hpp"
+#include "bench/engines/bench_call.hpp"
 
 namespace kxfer::bench {
-
-namespace {
-
-using std::chrono::milliseconds;
-
-// At least a millisecond, which is the module's unit.
-uint32_t time_limit_ms(std::chrono::nanoseconds budget) {
-    const auto limit = std::chrono::ceil<milliseconds>(
-        std::min<std::chrono::nanoseconds>(budget, milliseconds(KXFER_BENCH_MAX_TIME_MS)));
-    return static_cast<uint32_t>(std::max<milliseconds::rep>(limit.count(), 1));
-}
-
-} // namespace
 
 kxfer_bench Echo::request(const KernelPath& path, uint64_t count, std::chrono::nanoseconds budget) const {
     kxfer_bench bench = {};
@@ -90,14 +77,7 @@ tl::expected<Block, Error> EchoEngine::run_block(const Workload&, Mode, const Li
     if (bench.operations == 0)
         return tl::unexpected(Error("no WRITE from the partner on", path.on(), ETIMEDOUT,
                                     "a longer --timeout; see: kxfer link list, dmesg"));
-    Block block;
-    block.operations = bench.operations;
-    block.elapsed_ns = bench.total_ns;
-    block.work_requests = bench.nr_wr;
-    samples.resize(bench.nr_samples);
-    for (const uint32_t sample : samples) block.latencies.add(sample);
-    block.median_ns = median_of(samples, block.operations);
-    return block;
+    return block_of(bench, samples);
 }
 
 } // namespace kxfer::bench

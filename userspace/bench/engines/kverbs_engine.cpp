@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/try.hpp"
+#include "bench/engines/bench_call.hpp"
 #include "engine/runner.hpp"
 
 namespace kxfer::bench {
@@ -39,13 +40,6 @@ constexpr double ps_per_second = 1e12;
 // The module has the same buckets.
 void add_buckets(const std::vector<uint32_t>& buckets, Histogram& histogram) {
     for (uint32_t i = 0; i < buckets.size(); i++) histogram.add_bucket(i, buckets[i]);
-}
-
-// At least a millisecond, which is the module's unit.
-uint32_t time_limit_ms(std::chrono::nanoseconds budget) {
-    const auto limit =
-        std::chrono::ceil<milliseconds>(std::min<std::chrono::nanoseconds>(budget, longest_run));
-    return static_cast<uint32_t>(std::max<milliseconds::rep>(limit.count(), 1));
 }
 
 } // namespace
@@ -311,13 +305,7 @@ tl::expected<Block, Error> KverbsEngine::run_block(const Workload& workload, Mod
     if (bench.operations < least)
         return tl::unexpected(Error("no work request was carried out in time by", path_.on(), ETIMEDOUT,
                                     "see: kxfer link list, dmesg"));
-    Block block;
-    block.operations = bench.operations;
-    block.elapsed_ns = bench.total_ns;
-    block.work_requests = bench.nr_wr;
-    samples.resize(bench.nr_samples);
-    for (const uint32_t sample : samples) block.latencies.add(sample);
-    block.median_ns = median_of(samples, block.operations);
+    Block block = block_of(bench, samples);
     add_buckets(histogram, block.latencies);
     return block;
 }

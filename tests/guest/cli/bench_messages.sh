@@ -207,6 +207,26 @@ test_round_trips_with_the_kernel_at_both_ends() {
 	wait_for 10 nothing_is_left
 }
 
+# The server is another user's, and says why it does not answer.
+test_round_trips_of_the_kernel_need_rights_at_the_peer_too() {
+	chmod 666 /dev/kxfer
+	kxfer listen add "$peer" --no-key >listen.out
+	setpriv --reuid 1000 --regid 1000 --clear-groups --inh-caps -all --bounding-set -all \
+		kxfer serve bench=mem:4K --bench >serve.out 2>&1 </dev/null &
+	echo $! >>"$work/pids"
+	wait_for 30 grep -q "taking part" serve.out
+	try kxfer --json bench write-ping-pong "$peer" --engine kverbs $quick
+	refused=$status
+	cp stderr refused.err
+	try kxfer --json bench write-ping-pong "$peer" $quick
+	kxfer listen del "$peer" >listen.out
+	chmod 600 /dev/kxfer
+	[ "$status" -eq 0 ] || fail "jobs: status $status"
+	cp refused.err stderr
+	[ "$refused" -eq 1 ] || fail "status $refused"
+	expect_error_json '"\(.errno) \(.why)"' "EPERM it needs CAP_NET_ADMIN"
+}
+
 serve_bench() {
 	serve bench=mem:4K --bench "$@"
 	wait_for 30 grep -q "taking part" "$work/serve.out"

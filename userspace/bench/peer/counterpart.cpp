@@ -21,6 +21,7 @@
 #include "base/try.hpp"
 #include "bench/engines/echo.hpp"
 #include "bench/engines/job_engine.hpp"
+#include "bench/engines/kverbs_engine.hpp"
 #include "bench/engines/rules.hpp"
 #include "bench/peer/pong.hpp"
 #include "bench/run/environment.hpp"
@@ -244,6 +245,7 @@ tl::expected<void, Error> Counterpart::answer_round_trips(const Asked& asked) {
     const Ask& ask = asked.ask;
 
     TRY(check_ask(ask));
+    if (const auto why = ask.by_runs ? KverbsEngine::obstacle() : std::nullopt) return tl::unexpected(*why);
     TRY_SET(auto path, path_back(asked));
     const std::string name = round_trip_name(ask.request);
     path.export_name = PingPongEngine::back_name(name);

@@ -470,7 +470,7 @@ TEST_F(dedicated, refuses_a_run_that_it_was_not_opened_for)
 	test_err_run(EINVAL, &self->sender, invalidate, 1);
 	test_err_run(EINVAL, &self->sender, flags, KXFER_BENCH_F_IMM);
 	test_err_run(EINVAL, &self->sender, flags, KXFER_BENCH_F_NO_INLINE);
-	test_err_run(EOPNOTSUPP, &self->sender, flags, KXFER_BENCH_F_MR_POOL << 1);
+	test_err_run(EOPNOTSUPP, &self->sender, flags, KXFER_BENCH_F_PONG << 1);
 	test_err_run(EINVAL, &self->sender, length, SENDER_BYTES - 1);
 	test_err_run(EINVAL, &self->sender, length, SENDER_BYTES + 1);
 	test_err_run(EINVAL, &self->sender, stride, 0);

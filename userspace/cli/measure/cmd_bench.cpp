@@ -42,12 +42,15 @@ constexpr uint64_t max_intervals = 10000;
 tl::expected<void, Failure> check_round_trip(const BenchOptions& options) {
     const char* name = options.workload.name();
     const bool by_runs = options.wants("kverbs");
-    if (by_runs && options.workload.work != bench::Work::write_ping_pong)
+    const bool runs_can = options.workload.work == bench::Work::write_ping_pong;
+    if (by_runs && !runs_can)
         return wrong_usage(fmt::format("{} can only be done by engine job", name),
                            "use --engine job, or write-ping-pong with --engine kverbs");
     if (!by_runs && !options.wants("job"))
-        return wrong_usage(fmt::format("{} can only be done by engines job and kverbs", name),
-                           "use --engine job or kverbs");
+        return runs_can
+                   ? wrong_usage(fmt::format("{} can only be done by engines job and kverbs", name),
+                                 "use --engine job or kverbs")
+                   : wrong_usage(fmt::format("{} can only be done by engine job", name), "use --engine job");
     if (by_runs && (options.memory != "lkey" || options.own_connection() || options.rate > 0))
         return wrong_usage(fmt::format("{} of kverbs is made on a lane, one after the other", name),
                            "leave out --memory, --cq, --context direct and --rate");

@@ -216,4 +216,50 @@ static void done##_in_task(struct io_tw_req req, io_tw_token_t token)		\
 #define KXFER_RXE_HAS_NETS	1
 #endif
 
+#if IS_ENABLED(CONFIG_DMA_SHARED_BUFFER)
+#include <linux/dma-buf.h>
+
+/* The name of a namespace is a string from 6.13 on. */
+#if KERNEL_VERSION(6, 13, 0) > LINUX_VERSION_CODE
+#define KXFER_IMPORT_DMA_BUF	MODULE_IMPORT_NS(DMA_BUF)
+#else
+#define KXFER_IMPORT_DMA_BUF	MODULE_IMPORT_NS("DMA_BUF")
+#endif
+
+/*
+ * Before 7.1 a dynamic importer needs a hook for memory that moves, which pinned memory does
+ * not. So had ib_umem_dmabuf_get_pinned().
+ */
+#if KERNEL_VERSION(7, 1, 0) > LINUX_VERSION_CODE
+static inline void kxfer_dma_buf_moved(struct dma_buf_attachment *attachment)
+{
+	pr_warn_ratelimited("a dma-buf of %s moved although it is pinned\n",
+			    attachment->dmabuf->exp_name);
+}
+
+#define KXFER_DMA_BUF_PINNED	.move_notify = kxfer_dma_buf_moved,
+#else
+#define KXFER_DMA_BUF_PINNED
+#endif
+
+/* From 6.2 on the caller of dma_buf_vmap() holds the reservation lock, as in others. */
+static inline int kxfer_dma_buf_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
+{
+#if KERNEL_VERSION(6, 2, 0) > LINUX_VERSION_CODE
+	return dma_buf_vmap(dmabuf, map);
+#else
+	return dma_buf_vmap_unlocked(dmabuf, map);
+#endif
+}
+
+static inline void kxfer_dma_buf_vunmap(struct dma_buf *dmabuf, struct iosys_map *map)
+{
+#if KERNEL_VERSION(6, 2, 0) > LINUX_VERSION_CODE
+	dma_buf_vunmap(dmabuf, map);
+#else
+	dma_buf_vunmap_unlocked(dmabuf, map);
+#endif
+}
+#endif /* CONFIG_DMA_SHARED_BUFFER */
+
 #endif /* KXFER_COMPAT_H */

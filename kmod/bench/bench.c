@@ -231,6 +231,9 @@ static int check_region(struct kxfer_run *run)
 	if (!kxfer_run_only_registers(run->cmd) && kxfer_op_has_sink(run->cmd->op) &&
 	    !memory->writable)
 		return -EACCES;
+	/* Some kinds of memory and round trips need the pages. */
+	if (memory->dmabuf)
+		return -EOPNOTSUPP;
 	return check_range(run, run->cmd->region_offset, memory->length) ?:
 	       kxfer_run_echo_find(run) ?:
 	       check_rw(run->cmd, memory->offset + run->cmd->region_offset);

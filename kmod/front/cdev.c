@@ -65,7 +65,8 @@ static int query(struct kxfer_session *session, void *arg)
 			    KXFER_FEATURE_SQ_RING | KXFER_FEATURE_LOSS |
 			    KXFER_FEATURE_VIA | KXFER_FEATURE_NETNS |
 			    KXFER_URING_FEATURE |
-			    (IS_ENABLED(CONFIG_KEYS) ? KXFER_FEATURE_KEY : 0),
+			    (IS_ENABLED(CONFIG_KEYS) ? KXFER_FEATURE_KEY : 0) |
+			    (IS_ENABLED(CONFIG_DMA_SHARED_BUFFER) ? KXFER_FEATURE_DMABUF : 0),
 		.max_jobs_per_submit = KXFER_SUBMIT_MAX,
 		.max_jobs = KXFER_MAX_JOBS,
 		.max_regions = KXFER_MAX_REGIONS,

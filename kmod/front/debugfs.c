@@ -249,9 +249,9 @@ static void show_regions(struct seq_file *seq, struct kxfer_session *session,
 	if (nr < 0)
 		seq_printf(seq, "%7llu (busy: a call of it is under way)\n", session->id);
 	for (; nr > 0; nr--, r++)
-		seq_printf(seq, "%7llu %6u %13llu %9lu %-8s %5u %7u\n", session->id, r->id,
+		seq_printf(seq, "%7llu %6u %13llu %9lu %-8s %5u %7u %s\n", session->id, r->id,
 			   r->length, r->nr_pages, r->writable ? "yes" : "no", r->nr_users,
-			   r->nr_mappings);
+			   r->nr_mappings, r->dmabuf ? "dma-buf" : "pages");
 }
 
 static void show_jobs(struct seq_file *seq, struct kxfer_session *session, void *records)
@@ -285,7 +285,7 @@ static const struct column session_columns[] = {
 
 static const struct column region_columns[] = {
 	{ "session", 7 }, { "region", 6 }, { "bytes", 13 }, { "pages", 9 },
-	{ "writable", -8 }, { "users", 5 }, { "devices", 7 },
+	{ "writable", -8 }, { "users", 5 }, { "devices", 7 }, { "memory", 0 },
 	{}
 };
 

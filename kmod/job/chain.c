@@ -88,7 +88,8 @@ static void fill_wr(struct kxfer_lane *lane, struct kxfer_chain *chain, u32 i,
 
 /**
  * kxfer_chain_inline() - let a short WRITE carry its payload inline
- * @lane: lane of the WRITE; a WRITE too long for its max_inline is left as it is
+ * @lane: lane of the WRITE; a WRITE too long for its max_inline is left as it is, as is one
+ *	from a dma-buf
  * @wr: WRITE, with SGEs of its whole payload by local_dma_lkey
  * @memory: memory of the payload
  * @offset: offset of the first byte in @memory
@@ -101,12 +102,13 @@ void kxfer_chain_inline(const struct kxfer_lane *lane, struct ib_send_wr *wr,
 			const struct kxfer_memory *memory, u64 offset, u64 length)
 {
 	u64 at = memory->offset + offset, first, second = 0;
-	struct page **page = &memory->pages[at / PAGE_SIZE];
 	struct ib_sge *sge = wr->sg_list;
+	struct page **page;
 	u32 here;
 
-	if (length > lane->max_inline)
+	if (length > lane->max_inline || !memory->pages)
 		return;
+	page = &memory->pages[at / PAGE_SIZE];
 	here = min_t(u64, length, PAGE_SIZE - offset_in_page(at));
 	first = (uintptr_t)page_address(page[0]) + offset_in_page(at);
 	if (here < length) {

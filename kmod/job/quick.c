@@ -284,7 +284,8 @@ static bool take_op(struct quick *quick)
 
 	if (op == KXFER_OP_NOP || !is_quick(op) || !(target->rights & kxfer_op_right(op)) ||
 	    (op == KXFER_OP_READ && !quick->region->memory->writable) ||
-	    (op == KXFER_OP_SEND && !kxfer_sender_served(target->link)))
+	    (op == KXFER_OP_SEND && (!kxfer_sender_served(target->link) ||
+				     quick->region->memory->dmabuf)))
 		return false;
 	longest = longest_piece(quick, op);
 	if (longest < quick->shortest)

@@ -192,6 +192,9 @@ static int bind_region(struct kxfer_active_job *job, const struct kxfer_job *use
 		return ret;
 	if (kxfer_op_has_sink(user->op) && !region->memory->writable)
 		return -EACCES;
+	/* The CPU copies messages, and works on no byte of a dma-buf. */
+	if (user->op >= KXFER_OP_SEND && region->memory->dmabuf)
+		return -EOPNOTSUPP;
 	job->region = region;
 	return 0;
 }

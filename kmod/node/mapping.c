@@ -30,6 +30,10 @@
  * the copy. An export has no moment for either sync, so on such a device only the module's
  * own memory can be exported (share/registration.c).
  *
+ * A mapping of a dma-buf is an attachment of the device to it (dmabuf.c). Nobody syncs it:
+ * whoever works on the buffer by the CPU tells its exporter (DMA_BUF_IOCTL_SYNC). A device that
+ * may see a copy gets none, because nothing would bring the copy up to date.
+ *
  * Context: creating and destroying may sleep; the rest may not.
  * Lock order: session lock, map_mutex of a region, mappings_lock, then devices_lock
  * (device.c) or xa_lock of a region's mappings.
@@ -47,6 +51,7 @@
 #include "base/plan.h"
 #include "base/stats.h"
 #include "node/device.h"
+#include "node/dmabuf.h"
 #include "node/mapping.h"
 #include "node/memory.h"
 #include "node/region.h"
@@ -148,6 +153,59 @@ static int map_table(struct kxfer_mapping *mapping)
 	return ret;
 }
 
+static int fill_buffer_extents(struct kxfer_mapping *mapping)
+{
+	const struct kxfer_memory *memory = mapping->region->memory;
+	const struct kxfer_attachment *attachment = &mapping->attachment;
+	u32 nr = kxfer_dmabuf_extents(attachment, memory->offset, memory->length, NULL);
+
+	if (!nr)
+		return -EOPNOTSUPP;
+	if (alloc_extents(mapping, nr))
+		return -ENOMEM;
+	kxfer_dmabuf_extents(attachment, memory->offset, memory->length, mapping->extents);
+	return 0;
+}
+
+static int attach_buffer(struct kxfer_mapping *mapping)
+{
+	struct kxfer_device *dev = mapping->dev;
+	int ret;
+
+	if (!dev->in_place)
+		return -EOPNOTSUPP;
+	mapping->attachment.dmabuf = mapping->region->memory->dmabuf;
+	mapping->attachment.direction = map_direction(mapping->region);
+	ret = kxfer_try(MAPPING_DMA, kxfer_dmabuf_attach(&mapping->attachment, dev->ibdev));
+	if (ret)
+		return ret;
+	ret = fill_buffer_extents(mapping);
+	if (ret)
+		kxfer_dmabuf_detach(&mapping->attachment);
+	return ret;
+}
+
+static int map_for_device(struct kxfer_mapping *mapping)
+{
+	int ret;
+
+	if (mapping->region->memory->dmabuf)
+		return attach_buffer(mapping);
+	if (ib_uses_virt_dma(mapping->dev->ibdev))
+		return take_addresses(mapping);
+	ret = map_table(mapping);
+	mapping->synced = !ret;
+	return ret;
+}
+
+static void unmap(struct kxfer_mapping *mapping)
+{
+	if (mapping->region->memory->dmabuf)
+		kxfer_dmabuf_detach(&mapping->attachment);
+	else if (mapping->synced)
+		unmap_table(mapping);
+}
+
 static void leave_device(struct kxfer_mapping *mapping)
 {
 	spin_lock(&mappings_lock);
@@ -169,10 +227,9 @@ static struct kxfer_mapping *mapping_create(struct kxfer_region *region,
 	ret = kxfer_device_join(dev, &dev->mappings, &mapping->dev_node);
 	if (ret)
 		goto err_free;
-	/* The ib_device is there as long as the device is joined. */
-	mapping->synced = !ib_uses_virt_dma(dev->ibdev);
 	kxfer_delay(MAPPING_MAKE);
-	ret = mapping->synced ? map_table(mapping) : take_addresses(mapping);
+	/* The ib_device is there as long as the device is joined. */
+	ret = map_for_device(mapping);
 	if (ret)
 		goto err_leave;
 	atomic_inc(&region->nr_mappings);
@@ -192,8 +249,7 @@ static void mapping_destroy(struct kxfer_mapping *mapping)
 	struct kxfer_region *region = mapping->region;
 
 	kxfer_delay(MAPPING_END);
-	if (mapping->synced)
-		unmap_table(mapping);
+	unmap(mapping);
 	kvfree(mapping->extents);
 	leave_device(mapping);
 	kfree(mapping);
@@ -271,7 +327,8 @@ struct kxfer_mapping *kxfer_mapping_find(struct kxfer_region *region,
  * @dev: a device that the caller holds a reference on
  *
  * May sleep to make the mapping. Return: the mapping with one more user, or ERR_PTR:
- * -ENODEV if the device is going, -ENOMEM, -EIO if the device cannot reach the memory.
+ * -ENODEV if the device is going, -ENOMEM, -EIO if the device cannot reach the memory; of a
+ * dma-buf as kxfer_dmabuf_attach().
  */
 struct kxfer_mapping *kxfer_mapping_get(struct kxfer_region *region,
 					struct kxfer_device *dev)

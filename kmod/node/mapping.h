@@ -7,6 +7,8 @@
 #include <linux/list.h>
 #include <linux/scatterlist.h>
 
+#include "node/dmabuf.h"
+
 struct kxfer_device;
 struct kxfer_extent;
 struct kxfer_region;
@@ -18,9 +20,10 @@ struct kxfer_region;
  * @dev_node: entry of kxfer_device.mappings
  * @stored: the mapping is in its region, and not being ended; protected by mappings_lock
  * @users: jobs and exposures; while not 0 the mapping stays
- * @table: scatter list, mapped bidirectionally if the region is writable; not made
+ * @attachment: the device's of a dma-buf
+ * @table: scatter list of pages, mapped bidirectionally if the region is writable; not made
  *	for a device with virtual DMA
- * @synced: the device works on DMA addresses, and ranges must be synced
+ * @synced: @table is mapped, and ranges must be synced
  * @extents: pieces that are contiguous for the device, for plan.c
  * @nr_extents: entries of @extents
  */
@@ -30,6 +33,7 @@ struct kxfer_mapping {
 	struct list_head dev_node;
 	bool stored;
 	atomic_t users;
+	struct kxfer_attachment attachment;
 	struct sg_table table;
 	bool synced;
 	struct kxfer_extent *extents;

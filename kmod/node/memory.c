@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory: the pages of a range, which stay where they are. Independent of RDMA.
+ * Memory: the pages of a range, which stay where they are, or a range of a dma-buf.
+ * Independent of RDMA.
  *
  * Words. *Pinned* pages belong to a process and are held by long-term FOLL_PIN pins:
  * one pin for each page of the range, whatever the size of the folio. They stay the
@@ -31,6 +32,9 @@
  * the mmap_lock that is also held for the whole pin of its pages, so it cannot be
  * replaced in between.
  *
+ * A dma-buf is the exporter's memory: it is held, but neither pinned nor charged here
+ * (ib_umem_dmabuf_get() charges nothing either). A mapping pins it (dmabuf.c).
+ *
  * Context: process; may sleep. kxfer_memory_pin() takes mmap_lock. kxfer_memory_bytes(),
  * _copy_from() and _copy_to(): any context.
  */
@@ -51,6 +55,7 @@
 #include "base/compat.h"
 #include "base/fault.h"
 #include "base/stats.h"
+#include "node/dmabuf.h"
 #include "node/memory.h"
 #include "node/user.h"
 
@@ -267,7 +272,7 @@ static int alloc_array(struct kxfer_memory *memory)
 	return memory->pages ? 0 : -ENOMEM;
 }
 
-static struct kxfer_memory *create(u32 offset, u64 length)
+static struct kxfer_memory *create(u64 offset, u64 length)
 {
 	struct kxfer_memory *memory;
 
@@ -276,8 +281,12 @@ static struct kxfer_memory *create(u32 offset, u64 length)
 		return NULL;
 	memory->offset = offset;
 	memory->length = length;
-	memory->nr_pages = (offset + length + PAGE_SIZE - 1) >> PAGE_SHIFT;
 	return memory;
+}
+
+static unsigned long pages_of(const struct kxfer_memory *memory)
+{
+	return (memory->offset + memory->length + PAGE_SIZE - 1) >> PAGE_SHIFT;
 }
 
 /* The last page of the address space counts as wrapping: its end is address 0. */
@@ -321,6 +330,7 @@ struct kxfer_memory *kxfer_memory_pin(struct kxfer_user *user, u64 addr, u64 len
 	if (!memory)
 		return ERR_PTR(-ENOMEM);
 	memory->writable = writable;
+	memory->nr_pages = pages_of(memory);
 	ret = charge_pages(memory, user);
 	if (ret)
 		goto err_free;
@@ -340,6 +350,35 @@ err_uncharge:
 err_free:
 	kfree(memory);
 	return ERR_PTR(ret);
+}
+
+/**
+ * kxfer_memory_import() - hold a range of a dma-buf
+ * @fd: descriptor of the dma-buf, of the calling process
+ * @offset: first byte within the buffer
+ * @length: bytes
+ * @writable: devices may write the range
+ *
+ * Return: memory without pages, or ERR_PTR: as kxfer_dmabuf_get(); -EOPNOTSUPP if the kernel
+ * has no dma-bufs, -EDQUOT beyond KXFER_MEMORY_MAX_BYTES, -ENOMEM.
+ */
+struct kxfer_memory *kxfer_memory_import(int fd, u64 offset, u64 length, bool writable)
+{
+	struct kxfer_memory *memory;
+	struct dma_buf *dmabuf;
+
+	dmabuf = kxfer_dmabuf_get(fd, offset, length, writable);
+	if (IS_ERR(dmabuf))
+		return ERR_CAST(dmabuf);
+	memory = length > KXFER_MEMORY_MAX_BYTES ? ERR_PTR(-EDQUOT) :
+						   create(offset, length) ?: ERR_PTR(-ENOMEM);
+	if (IS_ERR(memory)) {
+		kxfer_dmabuf_put(dmabuf);
+		return memory;
+	}
+	memory->dmabuf = dmabuf;
+	memory->writable = writable;
+	return memory;
 }
 
 static void free_own_pages(struct page **pages, unsigned long nr_pages)
@@ -369,6 +408,7 @@ struct kxfer_memory *kxfer_memory_alloc(u64 length)
 	memory = create(0, length);
 	if (!memory)
 		return ERR_PTR(-ENOMEM);
+	memory->nr_pages = pages_of(memory);
 	ret = alloc_array(memory);
 	if (ret)
 		goto err_free;
@@ -391,12 +431,14 @@ err_free:
 }
 
 /**
- * kxfer_memory_free() - unpin or free the pages
+ * kxfer_memory_free() - unpin or free the pages, or let go of the dma-buf
  * @memory: memory that no device can reach any more
  */
 void kxfer_memory_free(struct kxfer_memory *memory)
 {
-	if (memory->mm) {
+	if (memory->dmabuf) {
+		kxfer_dmabuf_put(memory->dmabuf);
+	} else if (memory->mm) {
 		unpin_all(memory);
 		kxfer_stat_add(KXFER_STAT_LIVE_PINS, -(s64)memory->nr_pages);
 		uncharge_pages(memory);
@@ -409,7 +451,7 @@ void kxfer_memory_free(struct kxfer_memory *memory)
 }
 
 /**
- * kxfer_memory_bytes() - size of the memory, in whole pages
+ * kxfer_memory_bytes() - size of what is held in pages; 0 for a dma-buf
  * @memory: any memory
  *
  * Return: bytes.
@@ -421,7 +463,7 @@ u64 kxfer_memory_bytes(const struct kxfer_memory *memory)
 
 /**
  * kxfer_memory_copy_from() - copy bytes out of the range, by the CPU
- * @memory: any memory
+ * @memory: memory with pages
  * @offset: offset of the first byte in the range
  * @to: room for @bytes
  * @bytes: number of bytes; the range has at least these after @offset
@@ -442,7 +484,7 @@ void kxfer_memory_copy_from(const struct kxfer_memory *memory, u64 offset, void 
 
 /**
  * kxfer_memory_copy_to() - copy bytes into the range, by the CPU
- * @memory: writable memory
+ * @memory: writable memory with pages
  * @offset: offset of the first byte in the range
  * @from: source of @bytes
  * @bytes: number of bytes; the range has at least these after @offset
@@ -463,7 +505,7 @@ void kxfer_memory_copy_to(const struct kxfer_memory *memory, u64 offset, const v
 
 /**
  * kxfer_memory_table() - describe the range as a scatter list
- * @memory: the memory; must outlive @table
+ * @memory: memory with pages; must outlive @table
  * @table: out: the scatter list; on success the caller must call sg_free_table()
  * @max_segment: longest segment, in bytes; at least a page
  *

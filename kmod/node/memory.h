@@ -9,6 +9,7 @@
 #include <linux/sizes.h>
 #include <linux/types.h>
 
+struct dma_buf;
 struct kxfer_user;
 struct mm_struct;
 struct page;
@@ -25,25 +26,27 @@ struct sg_table;
 #define KXFER_GFP_FOR_PEER	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
 /**
- * struct kxfer_memory - a range of bytes in pages that stay where they are
- * @pages: pages of the range, in order
+ * struct kxfer_memory - a range of bytes that stay where they are
+ * @dmabuf: owner of the bytes, and a reference on it; NULL: there are @pages
+ * @pages: pages of the range, in order; NULL with @dmabuf: the CPU does not work on it
  * @nr_pages: entries of @pages
  * @nr_segments: stretches of physically contiguous pages
  * @segments: number of pages of each stretch; NULL: not kept
- * @offset: offset of the first byte within @pages[0]
+ * @offset: offset of the first byte within @pages[0], or within @dmabuf
  * @length: bytes of the range
  * @writable: devices may write the memory
- * @mm: mm whose pinned_vm is charged for the pages; NULL: the module's own pages
+ * @mm: mm whose pinned_vm is charged for the pages; NULL: the module's own pages, or none
  * @user: user charged for the pages; NULL: the limit did not apply, or the module's own
  *
  * No member changes until the memory is freed.
  */
 struct kxfer_memory {
+	struct dma_buf *dmabuf;
 	struct page **pages;
 	unsigned long nr_pages;
 	u32 nr_segments;
 	u32 *segments;
-	u32 offset;
+	u64 offset;
 	u64 length;
 	bool writable;
 	struct mm_struct *mm;
@@ -52,6 +55,7 @@ struct kxfer_memory {
 
 struct kxfer_memory *kxfer_memory_pin(struct kxfer_user *user, u64 addr, u64 length,
 				      bool writable);
+struct kxfer_memory *kxfer_memory_import(int fd, u64 offset, u64 length, bool writable);
 struct kxfer_memory *kxfer_memory_alloc(u64 length);
 void kxfer_memory_free(struct kxfer_memory *memory);
 u64 kxfer_memory_bytes(const struct kxfer_memory *memory);

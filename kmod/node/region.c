@@ -2,9 +2,9 @@
 /*
  * Regions: memory of a session, or of the module, made ready for devices.
  *
- * A region owns its pages (memory.c). It is mapped for DMA once for each device that
- * uses it, at the first use (mapping.c). Jobs and exports count as users of the region, and
- * while it has users it stays.
+ * A region owns its pages, or a reference on a dma-buf (memory.c). It is mapped for DMA once for
+ * each device that uses it, at the first use (mapping.c). Jobs and exports count as users of the
+ * region, and while it has users it stays.
  *
  * Context: calls of users, and the end of a session; may sleep.
  */
@@ -58,6 +58,23 @@ void kxfer_region_destroy(struct kxfer_region *region)
 	kxfer_stat_dec(KXFER_STAT_LIVE_REGIONS);
 }
 
+/* Return: the memory of a new region, or ERR_PTR. */
+static struct kxfer_memory *take_memory(const struct kxfer_session *session,
+					const struct kxfer_region_add *cmd)
+{
+	bool writable = cmd->flags & KXFER_REGION_F_WRITE;
+
+	if (cmd->flags & ~(KXFER_REGION_F_WRITE | KXFER_REGION_F_DMABUF))
+		return ERR_PTR(-EOPNOTSUPP);
+	if (cmd->__reserved)
+		return ERR_PTR(-EINVAL);
+	if (cmd->flags & KXFER_REGION_F_DMABUF)
+		return kxfer_memory_import(cmd->dmabuf_fd, cmd->addr, cmd->length, writable);
+	if (cmd->dmabuf_fd)
+		return ERR_PTR(-EINVAL);
+	return kxfer_memory_pin(session->user, cmd->addr, cmd->length, writable);
+}
+
 /** kxfer_region_add() - KXFER_REGION_ADD */
 int kxfer_region_add(struct kxfer_session *session, void *arg)
 {
@@ -66,10 +83,7 @@ int kxfer_region_add(struct kxfer_session *session, void *arg)
 	struct kxfer_region *region;
 	int ret;
 
-	if (cmd->flags & ~KXFER_REGION_F_WRITE)
-		return -EOPNOTSUPP;
-	memory = kxfer_memory_pin(session->user, cmd->addr, cmd->length,
-				  cmd->flags & KXFER_REGION_F_WRITE);
+	memory = take_memory(session, cmd);
 	if (IS_ERR(memory))
 		return PTR_ERR(memory);
 	region = kxfer_region_create(memory);
@@ -143,6 +157,7 @@ int kxfer_region_records(struct kxfer_session *session,
 			.nr_pages = region->memory->nr_pages,
 			.length = region->memory->length,
 			.writable = region->memory->writable,
+			.dmabuf = region->memory->dmabuf,
 		};
 	}
 	up_read(&session->lock);

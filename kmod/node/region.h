@@ -14,7 +14,7 @@ struct kxfer_session;
 /**
  * struct kxfer_region - memory that jobs and exports use
  * @id: id in its session
- * @memory: pages, pinned or the module's own
+ * @memory: pages, pinned or the module's own; or a dma-buf
  * @mappings: struct kxfer_mapping by device id; its lock makes finding a mapping
  *	and counting its user one step
  * @last_mapping: entry of @mappings that was found last, or NULL; protected by its lock
@@ -40,6 +40,7 @@ struct kxfer_region {
  * @nr_pages: pages pinned
  * @length: bytes
  * @writable: devices may write the region
+ * @dmabuf: the memory is that of a dma-buf
  */
 struct kxfer_region_record {
 	u32 id;
@@ -48,6 +49,7 @@ struct kxfer_region_record {
 	unsigned long nr_pages;
 	u64 length;
 	bool writable;
+	bool dmabuf;
 };
 
 struct kxfer_region *kxfer_region_create(struct kxfer_memory *memory);

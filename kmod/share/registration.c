@@ -23,7 +23,8 @@
  *
  * Peers read and write the memory without notice, so the device has to reach the
  * memory itself. On a device that sees copies (bounce buffers) only the module's own
- * memory is registered, which never changes.
+ * memory is registered, which never changes. A dma-buf is mapped for no such device, and has
+ * pages of 4 KiB here, since its borders are known only when it is mapped.
  *
  * Deregistering ends the access: ib_dereg_mr() returns when no responder of the
  * device uses the registration any more (rxe and siw wait for references). A
@@ -227,7 +228,8 @@ u32 kxfer_registration_count(const struct kxfer_export *export, const struct kxf
 	struct kxfer_memory *memory = export->region->memory;
 	u64 start = memory->offset + export->offset;
 	u32 page_size = page_size_of(export, dev);
-	u64 addr = page_to_phys(memory->pages[start / PAGE_SIZE]) + offset_in_page(start);
+	u64 addr = offset_in_page(start) +
+		   (memory->pages ? page_to_phys(memory->pages[start / PAGE_SIZE]) : 0);
 	u64 nr_pages = DIV_ROUND_UP_ULL((addr & (page_size - 1)) + export->length, page_size);
 
 	return DIV_ROUND_UP_ULL(nr_pages, pages_of_one(dev, nr_pages));

@@ -258,6 +258,9 @@ struct kxfer_query {
 /* Listeners, peers and names of exports in each network namespace, not in the first one alone. */
 #define KXFER_FEATURE_NETNS	(1ULL << 17)
 
+/* KXFER_REGION_F_DMABUF. */
+#define KXFER_FEATURE_DMABUF	(1ULL << 18)
+
 #define KXFER_QUERY		_IO(KXFER_TYPE, KXFER_CMD_QUERY)
 
 /**
@@ -723,17 +726,32 @@ struct kxfer_info_latency {
 };
 
 /**
- * struct kxfer_region_add - pin memory of the calling process (KXFER_REGION_ADD)
+ * struct kxfer_region_add - pin memory of the calling process, or take that of a dma-buf
+ *	(KXFER_REGION_ADD)
  * @size: sizeof(struct kxfer_region_add)
  * @flags: KXFER_REGION_F_*
- * @addr: address of the first byte; need not be aligned
+ * @addr: address of the first byte; need not be aligned; with KXFER_REGION_F_DMABUF the offset
+ *	of the first byte in the buffer
  * @length: bytes, at least 1
  * @region: out: id
- * @nr_segments: out: physically contiguous pieces
+ * @nr_segments: out: physically contiguous pieces; 0: not known, as for a dma-buf
+ * @dmabuf_fd: descriptor of the dma-buf; 0 without KXFER_REGION_F_DMABUF
+ * @__reserved: must be 0
  *
  * The pages stay those at the time of the call: the region does not follow munmap,
  * truncation, hole punching and COW after fork. They count against RLIMIT_MEMLOCK as
  * with ibv_reg_mr (mm->pinned_vm).
+ *
+ * A dma-buf stays while the region does, also when the descriptor is closed; nothing is charged
+ * for it, as with ibv_reg_dmabuf_mr. It is pinned and mapped for a device at the first use, by a
+ * job or a peer. What cannot reach it gets EOPNOTSUPP then: the exporter has no memory for this
+ * device, the device sees copies (bounce buffers), or it is rxe or siw and the memory has no
+ * struct page. ETIMEDOUT: work on the buffer did not end within 2 s. READ, WRITE, the atomics
+ * and exports work; the CPU looks at no byte, so SEND, RECV and KXFER_BENCH give EOPNOTSUPP.
+ * Who works on the buffer by the CPU uses DMA_BUF_IOCTL_SYNC.
+ *
+ * EBADF: no descriptor. EINVAL: no dma-buf. ERANGE: beyond the buffer's end. EACCES: written,
+ * and the descriptor is open for reading only.
  */
 struct kxfer_region_add {
 	__u32 size;
@@ -742,6 +760,8 @@ struct kxfer_region_add {
 	__aligned_u64 length;
 	__u32 region;
 	__u32 nr_segments;
+	__s32 dmabuf_fd;
+	__u32 __reserved;
 };
 
 /*
@@ -749,6 +769,8 @@ struct kxfer_region_add {
  * through exports with KXFER_RIGHT_WRITE or KXFER_RIGHT_ATOMIC.
  */
 #define KXFER_REGION_F_WRITE	(1U << 0)
+/* The memory is that of a dma-buf: KXFER_FEATURE_DMABUF. */
+#define KXFER_REGION_F_DMABUF	(1U << 1)
 
 #define KXFER_REGION_ADD	_IO(KXFER_TYPE, KXFER_CMD_REGION_ADD)
 

@@ -20,6 +20,19 @@ int kxfer_region_create(kxfer_session* session, void* address, size_t length, ui
     return ret;
 }
 
+int kxfer_region_import(kxfer_session* session, int dmabuf_fd, uint64_t offset, uint64_t length,
+                        uint32_t flags, uint32_t* region) {
+    kxfer_region_add add = {};
+    add.size = sizeof(add);
+    add.flags = flags | KXFER_REGION_F_DMABUF;
+    add.addr = offset;
+    add.length = length;
+    add.dmabuf_fd = dmabuf_fd;
+    const int ret = kxfer::call(session, KXFER_REGION_ADD, &add);
+    if (ret == 0) *region = add.region;
+    return ret;
+}
+
 int kxfer_region_destroy(kxfer_session* session, uint32_t region) {
     return kxfer::call_id(session, KXFER_REGION_DEL, region);
 }

@@ -23,6 +23,22 @@ test_put_and_get_of_64_MiB_have_equal_checksums() {
 	expect_equal_files sent got
 }
 
+# A dma-buf, which the kernel's heap may not give.
+test_a_buffer_of_the_heap_is_served_like_memory() {
+	if [ ! -e /dev/dma_heap/system ]; then
+		expect 1 kxfer --json serve --no-key gpu=heap:4M
+		expect_error_json '"\(.errno) \(.hint | test("CONFIG_DMABUF_HEAPS_SYSTEM"))"' "ENOENT true"
+		return
+	fi
+	serve gpu=heap:4M --writable
+	grep -q dma-buf /sys/kernel/debug/kxfer/regions || fail "the region is not of a dma-buf"
+	random_file sent 4000000
+	expect 0 kxfer put sent "$peer/gpu"
+	expect 0 kxfer --json get "$peer/gpu" got
+	expect_json .sha256 "$(sha256_of sent)"
+	expect_equal_files sent got
+}
+
 test_put_of_one_byte_arrives() {
 	serve inbox=mem:1M --writable
 	printf x >sent

@@ -5,6 +5,7 @@
  * is made for each test and removed after it, and then nothing may be mapped on it. Its peer is
  * the device that the other tests use.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -224,6 +225,27 @@ TEST_F(bounce, nothing_is_exported)
 	if (!ret)
 		EXPECT_EQ(-EOPNOTSUPP, rig_open_client(&rig));
 	rig_close(&rig);
+}
+
+/* Nobody would bring the copy of a dma-buf up to date. */
+TEST_F(bounce, nothing_moves_to_or_from_a_dmabuf)
+{
+	struct rig *rig = &self->rig;
+	struct kxfer_region_add add = {
+		.size = sizeof(add),
+		.flags = KXFER_REGION_F_WRITE | KXFER_REGION_F_DMABUF,
+		.length = KIB,
+		.dmabuf_fd = buffer_open_heap(KIB, O_RDWR),
+	};
+
+	if (add.dmabuf_fd == -EOPNOTSUPP)
+		SKIP(return, "this kernel has no system heap");
+	ASSERT_LE(0, add.dmabuf_fd);
+	ASSERT_EQ(0, kx_call(rig->client, KXFER_REGION_ADD, &add));
+	close(add.dmabuf_fd);
+	test_err_transfer(EOPNOTSUPP, rig->client, KXFER_OP_READ, add.region, 0, rig->target, 0,
+			  KIB);
+	test_cmd_transfer(rig->client, KXFER_OP_READ, rig->here_region, 0, rig->target, 0, KIB);
 }
 
 static int read_ping(struct rig *rig, const char *address, uint64_t offset)

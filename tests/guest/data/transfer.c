@@ -21,10 +21,15 @@ static const char *skip_reason(int ret)
 				    "no memory of that kind is free";
 }
 
-/* Kinds of memory that a kernel may lack or may have run out of. */
-static bool is_huge(enum buffer_kind kind)
+static bool is_dmabuf(enum buffer_kind kind)
 {
-	return kind == BUFFER_HUGETLB || kind == BUFFER_THP;
+	return kind == BUFFER_UDMABUF || kind == BUFFER_HEAP;
+}
+
+/* Kinds of memory that a kernel may lack or may have run out of. */
+static bool may_lack(enum buffer_kind kind)
+{
+	return kind == BUFFER_HUGETLB || kind == BUFFER_THP || is_dmabuf(kind);
 }
 
 FIXTURE(transfer)
@@ -70,6 +75,16 @@ FIXTURE_VARIANT_ADD(transfer, write_scattered_to_shared)
 	.op = KXFER_OP_WRITE, .here = BUFFER_SCATTERED, .there = BUFFER_SHARED,
 };
 
+FIXTURE_VARIANT_ADD(transfer, read_between_dmabufs)
+{
+	.op = KXFER_OP_READ, .here = BUFFER_HEAP, .there = BUFFER_UDMABUF,
+};
+
+FIXTURE_VARIANT_ADD(transfer, write_between_dmabufs)
+{
+	.op = KXFER_OP_WRITE, .here = BUFFER_UDMABUF, .there = BUFFER_HEAP,
+};
+
 FIXTURE_SETUP(transfer)
 {
 	struct rig_options options = {
@@ -83,7 +98,7 @@ FIXTURE_SETUP(transfer)
 	int ret = rig_open(&self->rig, &options);
 
 	if ((ret == -ENOMEM || ret == -EOPNOTSUPP) &&
-	    (is_huge(variant->here) || is_huge(variant->there)))
+	    (may_lack(variant->here) || may_lack(variant->there)))
 		SKIP(return, "%s", skip_reason(ret));
 	ASSERT_EQ(0, ret);
 	ASSERT_EQ(1, kx_info(self->rig.client, KXFER_INFO_DEVICES, &self->device,
@@ -128,7 +143,10 @@ TEST_F(transfer, memory_is_of_the_kind_meant)
 		EXPECT_LT(pages * 9 / 10, self->rig.there_segments);
 	if (variant->there == BUFFER_HUGETLB)
 		EXPECT_GE(LENGTH / BUFFER_HUGE, self->rig.there_segments);
-	EXPECT_LE(1, self->rig.here_segments);
+	if (is_dmabuf(variant->here))
+		EXPECT_EQ(0, self->rig.here_segments);
+	if (!is_dmabuf(variant->here))
+		EXPECT_LE(1, self->rig.here_segments);
 	EXPECT_GE(pages, self->rig.here_segments);
 }
 

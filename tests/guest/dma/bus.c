@@ -327,7 +327,9 @@ static int fill_addresses(struct device *dev, struct mapping *mapping,
 	for (i = 0; i < mapping->nr_pieces; i++) {
 		struct piece *piece = &mapping->pieces[i];
 
-		if (piece->bytes > max_bytes)
+		/* The system heap makes the list of a dma-buf for no device in particular. */
+		if (piece->bytes > max_bytes &&
+		    folio_maybe_dma_pinned(virt_to_folio(piece->memory)))
 			complain("a segment of %u bytes, the device takes %u",
 				 piece->bytes, max_bytes);
 		if (sg && end == piece->start && sg_dma_len(sg) + piece->bytes <= max_bytes) {

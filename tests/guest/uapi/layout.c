@@ -244,7 +244,9 @@ TEST(layout_of_region_add)
 	MEMBER(kxfer_region_add, length, 16);
 	MEMBER(kxfer_region_add, region, 24);
 	MEMBER(kxfer_region_add, nr_segments, 28);
-	SIZE(kxfer_region_add, 32);
+	MEMBER(kxfer_region_add, dmabuf_fd, 32);
+	MEMBER(kxfer_region_add, __reserved, 36);
+	SIZE(kxfer_region_add, 40);
 }
 
 TEST(layout_of_id)

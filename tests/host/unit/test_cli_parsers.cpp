@@ -183,6 +183,7 @@ TEST(Source, understands_files_names_and_memory) {
         {"./a=b", "", "./a=b", 0},
         {"n=a=b", "n", "a=b", 0},
         {"inbox=mem:16M", "inbox", "", 16ULL << 20},
+        {"gpu=heap:1M", "gpu", "", 1ULL << 20},
     };
     for (const auto& [text, name, file, bytes] : sources) {
         const auto source = parse_source(text);

@@ -3,9 +3,13 @@
  * Buffers: memory with a certain kind of pages; see buffer.h.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/dma-heap.h>
+#include <linux/udmabuf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -131,6 +135,75 @@ static int map_shared(struct buffer *buffer, size_t length)
 	return map(buffer, length, MAP_SHARED);
 }
 
+/* Asks a device for a dma-buf. Return: its descriptor or -errno, -EOPNOTSUPP without device. */
+static int ask(const char *path, unsigned long call, void *arg)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC), ret;
+
+	if (fd < 0)
+		return errno == ENOENT ? -EOPNOTSUPP : -errno;
+	ret = ioctl(fd, call, arg);
+	if (ret < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+/** buffer_open_udmabuf() - make a dma-buf of whole pages. Return: its descriptor or -errno */
+int buffer_open_udmabuf(size_t length)
+{
+	int memfd = memfd_create("kxfer-test", MFD_CLOEXEC | MFD_ALLOW_SEALING), ret;
+	struct udmabuf_create create = {
+		.memfd = memfd,
+		.flags = UDMABUF_FLAGS_CLOEXEC,
+		.size = round_up(length, PAGE),
+	};
+
+	if (memfd < 0)
+		return -errno;
+	if (ftruncate(memfd, create.size) || fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK))
+		ret = -errno;
+	else
+		ret = ask("/dev/udmabuf", UDMABUF_CREATE, &create);
+	close(memfd);
+	return ret;
+}
+
+/** buffer_open_heap() - as buffer_open_udmabuf(), from the system heap; @flags: O_RDWR .. */
+int buffer_open_heap(size_t length, int flags)
+{
+	struct dma_heap_allocation_data data = {
+		.len = round_up(length, PAGE),
+		.fd_flags = flags | O_CLOEXEC,
+	};
+	int ret = ask("/dev/dma_heap/system", DMA_HEAP_IOCTL_ALLOC, &data);
+
+	return ret < 0 ? ret : (int)data.fd;
+}
+
+/** buffer_nr_dmabufs() - dma-bufs of this kernel, from debugfs; -1: not known */
+long buffer_nr_dmabufs(void)
+{
+	FILE *file = fopen("/sys/kernel/debug/dma_buf/bufinfo", "re");
+	char line[512], what[16];
+	long nr = -1;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "Total %ld %15s", &nr, what) == 2 && !strncmp(what, "objects", 7))
+			break;
+	if (file)
+		fclose(file);
+	return nr;
+}
+
+static int map_dmabuf(struct buffer *buffer, int fd, size_t length)
+{
+	if (fd < 0)
+		return fd;
+	buffer->fd = fd;
+	return map(buffer, round_up(length, PAGE), MAP_SHARED);
+}
+
 static int map_kind(struct buffer *buffer, enum buffer_kind kind, size_t length)
 {
 	switch (kind) {
@@ -142,6 +215,10 @@ static int map_kind(struct buffer *buffer, enum buffer_kind kind, size_t length)
 		return map_mixed(buffer, length);
 	case BUFFER_SHARED:
 		return map_shared(buffer, length);
+	case BUFFER_UDMABUF:
+		return map_dmabuf(buffer, buffer_open_udmabuf(length), length);
+	case BUFFER_HEAP:
+		return map_dmabuf(buffer, buffer_open_heap(length, O_RDWR), length);
 	default:
 		return map(buffer, length, MAP_PRIVATE | MAP_ANONYMOUS);
 	}

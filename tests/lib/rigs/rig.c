@@ -30,7 +30,14 @@ static int add_region(int fd, const struct buffer *buffer, uint32_t *region,
 		.addr = (uintptr_t)buffer->bytes,
 		.length = buffer->length,
 	};
-	int ret = kx_call(fd, KXFER_REGION_ADD, &cmd);
+	int ret;
+
+	if (buffer_is_dmabuf(buffer)) {
+		cmd.flags |= KXFER_REGION_F_DMABUF;
+		cmd.addr = 0;
+		cmd.dmabuf_fd = buffer->fd;
+	}
+	ret = kx_call(fd, KXFER_REGION_ADD, &cmd);
 
 	*region = cmd.region;
 	*segments = cmd.nr_segments;

@@ -5,6 +5,9 @@
 #include <cstdlib>
 
 #include <fcntl.h>
+#include <linux/dma-buf.h>
+#include <linux/dma-heap.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 
 #include "cli/node/interrupt.hpp"
@@ -19,6 +22,38 @@ Expected<Memory> Memory::allocate(size_t bytes) {
     madvise(at, bytes, MADV_HUGEPAGE);
     return Memory({static_cast<std::byte*>(at), bytes});
 }
+
+Expected<Memory> Memory::from_heap(size_t bytes) {
+    static constexpr const char* heap = "/dev/dma_heap/system";
+    const Descriptor fd(open(heap, O_RDWR | O_CLOEXEC));
+    if (fd.get() < 0) {
+        Error error("cannot open", heap, errno);
+        error.hint = error.number == ENOENT
+                         ? "the kernel needs CONFIG_DMABUF_HEAPS_SYSTEM; NAME=mem:SIZE does not"
+                         : "be root, or have rights on it";
+        return tl::make_unexpected(std::move(error));
+    }
+    dma_heap_allocation_data data = {};
+    data.len = bytes;
+    data.fd_flags = O_RDWR | O_CLOEXEC;
+    if (ioctl(fd.get(), DMA_HEAP_IOCTL_ALLOC, &data) < 0)
+        return fail("cannot allocate of the system heap", human_bytes(bytes), errno);
+    Descriptor dmabuf(static_cast<int>(data.fd));
+    void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, dmabuf.get(), 0);
+    if (at == MAP_FAILED) return fail("cannot map a dma-buf of", human_bytes(bytes), errno);
+    Memory memory({static_cast<std::byte*>(at), bytes});
+    memory.dmabuf_ = std::move(dmabuf);
+    return memory;
+}
+
+static void sync(int dmabuf, uint64_t flags) {
+    dma_buf_sync sync = {.flags = flags | DMA_BUF_SYNC_READ};
+    if (dmabuf >= 0) ioctl(dmabuf, DMA_BUF_IOCTL_SYNC, &sync);
+}
+
+CpuReads::CpuReads(const Memory& memory) : dmabuf_(memory.dmabuf()) { sync(dmabuf_, DMA_BUF_SYNC_START); }
+
+CpuReads::~CpuReads() { sync(dmabuf_, DMA_BUF_SYNC_END); }
 
 Memory::~Memory() {
     if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());

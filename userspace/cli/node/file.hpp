@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Descriptors and anonymous memory that clean up after themselves, and reading and
+// Descriptors and memory that clean up after themselves, and reading and
 // writing in full with errors that say what failed.
 #pragma once
 
@@ -40,14 +40,19 @@ class Descriptor {
     bool owned_ = false;
 };
 
-// Zeroed anonymous pages of the process: the only memory that is safe to export.
+// Zeroed pages: anonymous ones of the process, the only ones that are safe to export, or those of a
+// dma-buf of the system heap.
 class Memory {
   public:
     static Expected<Memory> allocate(size_t bytes);
+    // Needs /dev/dma_heap/system.
+    static Expected<Memory> from_heap(size_t bytes);
     Memory() = default;
-    Memory(Memory&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+    Memory(Memory&& other) noexcept
+        : bytes_(std::exchange(other.bytes_, {})), dmabuf_(std::move(other.dmabuf_)) {}
     Memory& operator=(Memory&& other) noexcept {
         std::swap(bytes_, other.bytes_);
+        std::swap(dmabuf_, other.dmabuf_);
         return *this;
     }
     Memory(const Memory&) = delete;
@@ -55,10 +60,25 @@ class Memory {
     ~Memory();
 
     std::span<std::byte> bytes() const { return bytes_; }
+    // -1: there is none.
+    int dmabuf() const { return dmabuf_.get(); }
 
   private:
     explicit Memory(std::span<std::byte> bytes) : bytes_(bytes) {}
     std::span<std::byte> bytes_;
+    Descriptor dmabuf_;
+};
+
+// While it exists, the CPU reads what devices have written to the memory.
+class CpuReads {
+  public:
+    explicit CpuReads(const Memory& memory);
+    CpuReads(const CpuReads&) = delete;
+    CpuReads& operator=(const CpuReads&) = delete;
+    ~CpuReads();
+
+  private:
+    int dmabuf_;
 };
 
 // Fills `into` unless the file ends before; returns the bytes read. A signal

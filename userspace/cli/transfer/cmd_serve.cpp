@@ -535,7 +535,7 @@ void setup_options(CLI::App& command, const std::shared_ptr<ServeOptions>& optio
                     options->sources.push_back(std::move(*source));
                 }
             },
-            "[NAME=]FILE, or NAME=mem:SIZE for memory")
+            "[NAME=]FILE, or NAME=mem:SIZE for memory, NAME=heap:SIZE for a dma-buf")
         ->type_name("SOURCE");
     command
         .add_option_function<std::vector<std::string>>(

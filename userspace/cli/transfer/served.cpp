@@ -68,7 +68,7 @@ tl::expected<Served, Failure> Served::make(Session& session, const Source& sourc
     served.source_ = source;
     served.length_ = source.bytes;
     if (source.file.empty()) {
-        auto memory = Memory::allocate(source.bytes);
+        auto memory = source.heap ? Memory::from_heap(source.bytes) : Memory::allocate(source.bytes);
         if (!memory) return failed(std::move(memory.error()));
         served.memory_ = std::move(*memory);
     } else if (auto read = served.read_file(); !read) {
@@ -129,7 +129,9 @@ tl::expected<void, Failure> Served::lend(Session& session, uint32_t rights, std:
                                          uint64_t cookie) {
     const std::span<std::byte> lent = memory_.bytes().first(std::max<uint64_t>(length_, 1));
     const bool changed = (rights & (KXFER_RIGHT_WRITE | KXFER_RIGHT_ATOMIC)) != 0;
-    auto region = session.add_region(lent, changed ? KXFER_REGION_F_WRITE : 0);
+    const uint32_t flags = changed ? KXFER_REGION_F_WRITE : 0;
+    auto region = memory_.dmabuf() < 0 ? session.add_region(lent, flags)
+                                       : session.import_region(memory_.dmabuf(), 0, lent.size(), flags);
     if (!region) return failed(pin_error(std::move(region.error()), lent.size()));
     region_ = std::move(*region);
     auto made = session.add_export(region_, source_.name, lent.size(), rights, rules, cookie);
@@ -147,6 +149,7 @@ tl::expected<void, Failure> Served::publish(uint64_t length, const Digest& sha25
 
 // Hashes in pieces, so that a signal is handled soon; writes the hashed copy to fd, unless that is -1.
 tl::expected<Digest, Failure> Served::hash(uint64_t length, int fd, const Output& out) const {
+    const CpuReads reads(memory_);
     Progress progress(out, "hashing " + source_.name, length);
     std::vector<std::byte> piece;
     Sha256 sha256;

@@ -2,7 +2,7 @@
 //
 // Served: one export of `kxfer serve`, with its memory.
 //
-// The memory is anonymous memory of this process. A file is read into it once, so
+// The memory is anonymous memory of this process, or that of a dma-buf. A file is read into it once, so
 // truncating or writing the file does not affect the peers' data. The export's content is
 // published with the SHA-256 of that memory, computed here and not taken from the peer
 // that wrote it. A peer may write at the same time: so a copy of each piece is hashed, and

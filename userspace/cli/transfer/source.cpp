@@ -12,6 +12,7 @@ namespace kxfer::cli {
 namespace {
 
 constexpr std::string_view memory_prefix = "mem:";
+constexpr std::string_view heap_prefix = "heap:";
 
 std::string_view base_name(std::string_view path) {
     const size_t slash = path.rfind('/');
@@ -51,17 +52,18 @@ tl::expected<Source, std::string> parse_source(std::string_view text) {
     Source source;
     std::string_view rest = text;
     source.name = take_name(rest);
-    if (rest.starts_with(memory_prefix)) {
+    source.heap = rest.starts_with(heap_prefix);
+    if (source.heap || rest.starts_with(memory_prefix)) {
         if (source.name.empty())
             return tl::make_unexpected(fmt::format("'{}' needs a name: give NAME={}", text, rest));
-        TRY_SET(const auto bytes, parse_size(rest.substr(memory_prefix.size())));
+        TRY_SET(const auto bytes, parse_size(rest.substr(rest.find(':') + 1)));
         if (bytes == 0) return tl::make_unexpected(fmt::format("'{}' has no bytes", text));
         source.bytes = bytes;
         return source;
     }
     if (rest.empty())
-        return tl::make_unexpected(
-            fmt::format("'{}' names no file; a source is [NAME=]FILE or NAME=mem:SIZE", text));
+        return tl::make_unexpected(fmt::format(
+            "'{}' names no file; a source is [NAME=]FILE, NAME=mem:SIZE or NAME=heap:SIZE", text));
     source.file = rest;
     if (source.name.empty()) source.name = base_name(rest);
     if (!is_export_name(source.name)) return no_name(text, rest);

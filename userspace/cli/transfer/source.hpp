@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// SOURCE := [NAME=]FILE | NAME=mem:SIZE      what `serve` has to export
-//         [NAME=]DIR                         a folder
+// SOURCE := [NAME=]FILE | NAME=mem:SIZE | NAME=heap:SIZE   what `serve` has to export
+//         [NAME=]DIR                                       a folder
 //
-// Without NAME the base name of FILE is used. The text before '=' is a name
+// heap: a dma-buf of the system heap. Without NAME the base name of FILE is used. The text before '=' is a name
 // only if it can be one, so that ./a=b is a file.
 #pragma once
 
@@ -19,6 +19,7 @@ struct Source {
     std::string name;
     std::string file;   // empty: memory
     uint64_t bytes = 0; // size, for memory
+    bool heap = false;  // memory of a dma-buf
 };
 
 // The error says what is wrong and what is allowed.

@@ -94,6 +94,15 @@ int kxfer_session_info(struct kxfer_session* session, uint32_t kind, uint64_t* c
 int kxfer_region_create(struct kxfer_session* session, void* address, size_t length, uint32_t flags,
                         uint32_t* region);
 
+/*
+ * The same of a dma-buf: length bytes at offset in the buffer that the descriptor stands
+ * for, which stays the caller's and may be closed. Needs KXFER_FEATURE_DMABUF. The errors
+ * are those of struct kxfer_region_add. Jobs of messages are refused on such a region; a
+ * device that cannot reach the buffer says so at the first job or export.
+ */
+int kxfer_region_import(struct kxfer_session* session, int dmabuf_fd, uint64_t offset, uint64_t length,
+                        uint32_t flags, uint32_t* region);
+
 /* -EBUSY while jobs or an export use it. */
 int kxfer_region_destroy(struct kxfer_session* session, uint32_t region);
 

@@ -180,7 +180,7 @@ template <typename Id, int (*destroy)(kxfer_session*, Id)> class Owned {
 
 } // namespace detail
 
-// Pinned memory. The memory stays the caller's and has to outlive the Region.
+// Pinned memory, or a part of a dma-buf. The memory stays the caller's and has to outlive the Region.
 class Region : public detail::Owned<uint32_t, kxfer_region_destroy> {
   public:
     using Owned::Owned;
@@ -488,6 +488,14 @@ class Session {
         uint32_t region = 0;
         const int ret = kxfer_region_create(get(), memory.data(), memory.size(), flags, &region);
         if (ret < 0) return fail("cannot pin", std::to_string(memory.size()) + " bytes of memory", ret);
+        return Region(session_, region);
+    }
+
+    // A part of a dma-buf, which may be closed afterwards.
+    Expected<Region> import_region(int dmabuf_fd, uint64_t offset, uint64_t length, uint32_t flags) {
+        uint32_t region = 0;
+        const int ret = kxfer_region_import(get(), dmabuf_fd, offset, length, flags, &region);
+        if (ret < 0) return fail("cannot use", std::to_string(length) + " bytes of a dma-buf", ret);
         return Region(session_, region);
     }
 

@@ -3,8 +3,8 @@
 // SOURCE := [NAME=]FILE | NAME=mem:SIZE | NAME=heap:SIZE   what `serve` has to export
 //         [NAME=]DIR                                       a folder
 //
-// heap: a dma-buf of the system heap. Without NAME the base name of FILE is used. The text before '=' is a name
-// only if it can be one, so that ./a=b is a file.
+// heap: a dma-buf of the system heap. Without NAME the base name of FILE is used. The text before '=' is a
+// name only if it can be one, so that ./a=b is a file.
 #pragma once
 
 #include <cstdint>

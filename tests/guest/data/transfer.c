@@ -75,14 +75,14 @@ FIXTURE_VARIANT_ADD(transfer, write_scattered_to_shared)
 	.op = KXFER_OP_WRITE, .here = BUFFER_SCATTERED, .there = BUFFER_SHARED,
 };
 
-FIXTURE_VARIANT_ADD(transfer, read_between_dmabufs)
+FIXTURE_VARIANT_ADD(transfer, read_between_dmabufs_of_memfds)
 {
-	.op = KXFER_OP_READ, .here = BUFFER_HEAP, .there = BUFFER_UDMABUF,
+	.op = KXFER_OP_READ, .here = BUFFER_UDMABUF, .there = BUFFER_UDMABUF,
 };
 
-FIXTURE_VARIANT_ADD(transfer, write_between_dmabufs)
+FIXTURE_VARIANT_ADD(transfer, write_between_dmabufs_of_the_heap)
 {
-	.op = KXFER_OP_WRITE, .here = BUFFER_UDMABUF, .there = BUFFER_HEAP,
+	.op = KXFER_OP_WRITE, .here = BUFFER_HEAP, .there = BUFFER_HEAP,
 };
 
 FIXTURE_SETUP(transfer)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "harness/buffer.h"
@@ -179,6 +180,17 @@ int buffer_open_heap(size_t length, int flags)
 	int ret = ask("/dev/dma_heap/system", DMA_HEAP_IOCTL_ALLOC, &data);
 
 	return ret < 0 ? ret : (int)data.fd;
+}
+
+/** buffer_lacks_vmap() - whether udmabuf of this kernel has no vmap; it came with 6.2 */
+bool buffer_lacks_vmap(void)
+{
+	struct utsname name;
+	int major = 0, minor = 0;
+
+	if (uname(&name) || sscanf(name.release, "%d.%d", &major, &minor) != 2)
+		return false;
+	return major < 6 || (major == 6 && minor < 2);
 }
 
 /** buffer_nr_dmabufs() - dma-bufs of this kernel, from debugfs; -1: not known */

@@ -52,6 +52,7 @@ int buffer_alloc(struct buffer *buffer, enum buffer_kind kind, size_t length);
 void buffer_free(struct buffer *buffer);
 int buffer_open_udmabuf(size_t length);
 int buffer_open_heap(size_t length, int flags);
+bool buffer_lacks_vmap(void);
 long buffer_nr_dmabufs(void);
 size_t buffer_free_memory(void);
 size_t buffer_scattered_limit(void);

@@ -455,6 +455,28 @@ TEST_F(bench, leaves_the_lane_to_jobs)
 
 /* ---- what is refused ---- */
 
+/* Its kinds of memory need pages. */
+TEST_F(bench, measures_no_dmabuf)
+{
+	struct kxfer_region_add add = {
+		.size = sizeof(add),
+		.flags = KXFER_REGION_F_WRITE | KXFER_REGION_F_DMABUF,
+		.length = LENGTH,
+		.dmabuf_fd = buffer_open_udmabuf(LENGTH),
+	};
+	struct kxfer_bench cmd = self->cmd;
+
+	if (add.dmabuf_fd == -EOPNOTSUPP)
+		SKIP(return, "this kernel has no udmabuf");
+	ASSERT_LE(0, add.dmabuf_fd);
+	ASSERT_EQ(0, kx_call(self->rig.client, KXFER_REGION_ADD, &add));
+	close(add.dmabuf_fd);
+	cmd.region = add.region;
+	EXPECT_EQ(-EOPNOTSUPP, bench(self->rig.client, &cmd));
+	cmd.memory = KXFER_BENCH_MEMORY_RW;
+	EXPECT_EQ(-EOPNOTSUPP, bench(self->rig.client, &cmd));
+}
+
 #define REFUSED(err, member, value) do {			\
 	struct kxfer_bench refused = self->cmd;			\
 								\

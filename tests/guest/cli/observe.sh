@@ -46,6 +46,7 @@ test_stat_of_a_link_or_device_has_its_rates() {
 	expect_json '[.[].links[].link] | unique | tostring' "[$id]"
 	expect 0 kxfer stat "$KXFER_DEVICE" -i 0.1 -c 1
 	expect_stdout "link $id $peer:7625 (initiator): read "
+	! grep -E '.{81}' stdout || fail "a line is longer than 80 columns"
 	expect 1 kxfer --json stat nosuch0 -i 0.1 -c 1
 	expect_error_json .errno ENOENT
 	expect 2 kxfer stat -c 3
@@ -62,6 +63,7 @@ test_top_prints_lines_where_there_is_no_terminal() {
 	expect_stdout "session "
 	expect_stdout "(kxfer)"
 	expect_not_in stdout "$(printf '\033')"
+	! grep -E '.{81}' stdout || fail "a line is longer than 80 columns"
 	expect 0 kxfer --json top -i 0.1 -c 2
 	[ "$(wc -l <stdout)" -eq 2 ] || fail "$(wc -l <stdout) lines"
 	cp stdout lines

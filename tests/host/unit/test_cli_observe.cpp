@@ -254,6 +254,29 @@ TEST(Top, has_tables_that_fit_80_columns) {
     EXPECT_TRUE(table_lines({}, 80).empty());
 }
 
+TEST(Top, has_entries_that_fit_80_columns) {
+    LinkRate rate;
+    rate.link = some_link(18446744073709551615U, KXFER_LINK_LIVE, 0, 0);
+    rate.link.rtt_ns = 1'234'567;
+    rate.bytes_read = rate.bytes_written = 123.4 * (1 << 20);
+    rate.work_requests = rate.jobs = rate.failed = 123456;
+    const std::string time = "2026-11-29T13:30:00.123Z";
+    const auto lines_of = [&](size_t width) {
+        std::istringstream text(dated(time, link_line(rate), width));
+        std::vector<std::string> lines;
+        for (std::string line; std::getline(text, line);) lines.push_back(line);
+        return lines;
+    };
+
+    ASSERT_GT(width_of(time + "  " + link_line(rate)), 80U);
+    for (const std::string& line : lines_of(80)) EXPECT_LE(width_of(line), 80U) << line;
+    EXPECT_TRUE(lines_of(80).at(0).starts_with(time + "  link 18446744073709551615 ")) << lines_of(80).at(0);
+    EXPECT_TRUE(lines_of(80).at(1).starts_with(std::string(time.size() + 2, ' '))) << lines_of(80).at(1);
+    EXPECT_EQ(lines_of(1000).size(), 1U);
+    // On a narrow one they are legible, if not in place.
+    EXPECT_LT(lines_of(20).size(), 12U);
+}
+
 namespace {
 
 // What a sample of a histogram adds to the name of its family.

@@ -108,12 +108,13 @@ bool is_there(const std::string& object, const View& view) {
 void show_rates(const std::string& object, const View& before, const View& now, Context& context) {
     const std::string time = utc_text();
     Record record = object.empty() ? counter_rates(before, now) : Record();
-    std::string text = object.empty() ? time + "  " + node_line(before, now) : "";
+    const size_t width = entry_width();
+    std::string text = object.empty() ? dated(time, node_line(before, now), width) : "";
     if (!object.empty()) {
         Table rows;
         for (const LinkRate& rate : rates_of(object, before, now)) {
             rows.push_back(link_rate_row(rate));
-            text += fmt::format("{}{}  {}", text.empty() ? "" : "\n", time, link_line(rate));
+            text += (text.empty() ? "" : "\n") + dated(time, link_line(rate), width);
         }
         if (rows.empty()) text = time + "  no links";
         record.add("links", Value(rows));

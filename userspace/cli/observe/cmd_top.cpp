@@ -101,15 +101,16 @@ std::vector<std::string> picture_of(const View& before, const View& now, Order o
 
 void print_sample(const View& before, const View& now, Order order, Context& context) {
     const std::string time = utc_text();
-    std::string text = time + "  " + node_line(before, now);
+    const size_t width = entry_width();
+    std::string text = dated(time, node_line(before, now), width);
     Table links, sessions;
     for (const LinkRate& rate : sorted_links(before, now, order)) {
         links.push_back(link_rate_row(rate));
-        text += fmt::format("\n{}  {}", time, link_line(rate));
+        text += '\n' + dated(time, link_line(rate), width);
     }
     for (const auto& session : sorted_sessions(now)) {
         sessions.push_back(session_row(session));
-        text += fmt::format("\n{}  {}", time, session_line(session));
+        text += '\n' + dated(time, session_line(session), width);
     }
     Record record;
     record.add("time", time.c_str());

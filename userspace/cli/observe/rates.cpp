@@ -5,12 +5,17 @@
 #include <fstream>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include "cli/output/terminal.hpp"
 #include "cli/transfer/link_record.hpp"
 
 namespace kxfer::cli {
 
 namespace {
+
+// Of an entry beside its time, on a narrow terminal too.
+constexpr size_t least_room = 20;
 
 double seconds_between(const View& before, const View& now) {
     return std::max(static_cast<double>(now.at_ns - before.at_ns), 1.0) / 1e9;
@@ -175,6 +180,14 @@ std::string session_line(const kxfer_info_session& session) {
                        session.pid, human_value(Value(program_of(session.pid))), session.uid, session.nr_jobs,
                        session.nr_done, human_bytes(session.pinned_bytes));
 }
+
+std::string dated(const std::string& time, const std::string& entry, size_t width) {
+    const std::string indent(width_of(time) + 2, ' ');
+    const size_t room = width > indent.size() ? width - indent.size() : 0;
+    return time + "  " + broken(entry, indent, std::max(room, least_room));
+}
+
+size_t entry_width() { return terminal_width(STDOUT_FILENO).value_or(80); }
 
 std::string program_of(uint32_t pid) {
     std::ifstream file(fmt::format("/proc/{}/comm", pid));

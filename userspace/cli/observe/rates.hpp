@@ -44,10 +44,15 @@ Record session_row(const kxfer_info_session& session);
 // Gauges as they are, all other counters as rates.
 Record counter_rates(const View& before, const View& now);
 
-// A line each, for output that is not a terminal.
+// An entry each, for output that is not a picture on a terminal.
 std::string node_line(const View& before, const View& now);
 std::string link_line(const LinkRate& rate);
 std::string session_line(const kxfer_info_session& session);
+
+// An entry after its time, in lines of at most `width` characters.
+std::string dated(const std::string& time, const std::string& entry, size_t width);
+// That of the terminal, or 80 where there is none: what is kept in a file is read on one.
+size_t entry_width();
 
 // Name of the program that opened a session, from /proc; empty: it is gone.
 std::string program_of(uint32_t pid);

@@ -155,7 +155,17 @@ test_put_without_verifying_does_not_wait_for_the_receiver() {
 	expect 0 kxfer --json put --no-verify sent "$peer/inbox"
 	expect_json .verified no
 	expect 1 kxfer put --timeout 1 sent "$peer/inbox"
-	expect_stderr "published no new content record"
+	expect_stderr "published no new content record within 1 s"
+	kill -CONT "$serve_pid"
+}
+
+# The time to hash is added to --timeout, and the message says so.
+test_put_says_how_long_it_has_waited_and_why() {
+	serve inbox=mem:32M --writable
+	head -c 20000000 /dev/zero >sent
+	kill -STOP "$serve_pid"
+	expect 1 kxfer put --timeout 2 sent "$peer/inbox"
+	expect_stderr "within 4 s (--timeout 2, and 2 to hash what it got)"
 	kill -CONT "$serve_pid"
 }
 

@@ -352,12 +352,20 @@ tl::expected<void, Failure> announce(Connection& connection, const PutOptions& o
     }
 }
 
+// How long the exporter may take, and of what that is the sum.
+std::string patience_text(std::chrono::milliseconds timeout, std::chrono::seconds hashing) {
+    const double seconds = std::chrono::duration<double>(timeout).count();
+    if (hashing.count() == 0) return fmt::format("{:g} s", seconds);
+    return fmt::format("{:g} s (--timeout {:g}, and {} to hash what it got)",
+                       seconds + static_cast<double>(hashing.count()), seconds, hashing.count());
+}
+
 // Waits for the exporter's new content record. Uses short waits, so that a signal is
 // handled soon.
 tl::expected<kxfer_content, Failure> wait_for_content(const PutOptions& options, Target& target,
                                                       uint64_t generation, uint64_t bytes) {
-    const auto patience = options.common.timeout() + std::chrono::seconds(bytes / hashed_bytes_per_second);
-    const Deadline deadline = patience;
+    const std::chrono::seconds hashing(bytes / hashed_bytes_per_second);
+    const Deadline deadline = options.common.timeout() + hashing;
     for (;;) {
         const auto info = target.info(std::chrono::milliseconds(500), generation + 1);
         if (info && info->content.generation > generation) return info->content;
@@ -370,8 +378,8 @@ tl::expected<kxfer_content, Failure> wait_for_content(const PutOptions& options,
         error.what = "the data is placed but not confirmed by";
         Failure failure = target_failure(std::move(error), options.remote, options.common);
         if (failure.error.number == ETIMEDOUT) {
-            failure.error.why = fmt::format("its owner published no new content record within {:.0f} s",
-                                            std::chrono::duration<double>(patience).count());
+            failure.error.why = "its owner published no new content record within " +
+                                patience_text(options.common.timeout(), hashing);
             failure.error.hint =
                 "see what its owner says (the output of kxfer serve there); an export of a program that "
                 "publishes nothing takes --no-verify";

@@ -547,7 +547,7 @@ test_without_the_module_user_verbs_alone_can_be_measured() {
 	first=$status
 	cp "$work/stderr" "$work/refusal"
 	try kxfer --json compare $quick --op read --size 64 --engine verbs
-	insmod /kxfer/kxfer.ko
+	insmod "$module_file"
 	wait_for 10 test -c /dev/kxfer
 	[ "$first" -eq 3 ] || fail "status $first"
 	[ "$status" -eq 0 ] || fail "verbs alone: status $status"

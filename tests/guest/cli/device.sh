@@ -131,7 +131,7 @@ test_without_the_module_all_else_is_told() {
 	first=$status
 	cp "$work/stdout" "$work/show"
 	try kxfer --json device list
-	insmod /kxfer/kxfer.ko
+	insmod "$module_file"
 	wait_for 10 test -c /dev/kxfer
 	[ "$first" -eq 0 ] || fail "show: status $first"
 	[ "$status" -eq 0 ] || fail "list: status $status"

@@ -141,7 +141,7 @@ test_no_device_says_how_to_make_one() {
 test_a_module_that_is_not_loaded_ends_3_with_the_full_report() {
 	wait_for 10 remove_module
 	try kxfer --json doctor
-	insmod /kxfer/kxfer.ko
+	insmod "$module_file"
 	wait_for 10 test -c /dev/kxfer
 	[ "$status" -eq 3 ] || fail "status $status"
 	expect_check module state mend
@@ -156,7 +156,7 @@ test_an_engine_that_is_not_loaded_is_a_hint_with_the_way_to_get_it() {
 	expect 0 kxfer --json doctor
 	expect_check "engine kverbs" state hint
 	expect_mend "engine kverbs" "insmod kxfer_bench.ko"
-	insmod /kxfer/kxfer_bench.ko
+	insmod "${module_file%.ko}_bench.ko"
 	expect 0 kxfer --json doctor
 	expect_check "engine kverbs" state ok
 	expect_check "engine kverbs" finding "kxfer_bench.ko is loaded"

@@ -56,7 +56,7 @@ test_nothing_leaked_when_the_module_is_gone() {
 	[ -e $kmemleak ] || skip "this kernel has no kmemleak"
 	remove_module || fail "rmmod kxfer"
 	expect_no_leak
-	insmod /kxfer/kxfer.ko || fail "insmod kxfer.ko"
+	insmod "$module_file" || fail "insmod kxfer.ko"
 	wait_for 10 test -c /dev/kxfer
 }
 

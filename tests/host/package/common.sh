@@ -7,6 +7,7 @@
 # shellcheck disable=SC2034 # used by the scripts that read this file
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 log=
+names=(kxfer libkxfer0 libkxfer-dev kxfer-dkms kxfer-tests)
 
 say() { echo "# $*"; }
 
@@ -19,7 +20,7 @@ die() {
 # Prints the files of the packages in a folder.
 packages() { # DIR
 	local package
-	for package in kxfer libkxfer0 libkxfer-dev kxfer-dkms; do
+	for package in "${names[@]}"; do
 		set -- "$1" "$1/${package}_"*.deb
 		[ -e "$2" ] || die "no $2" "run: make deb"
 		echo "$2"

@@ -16,12 +16,14 @@
 # wait_for() checks the condition itself.
 #
 # Needs: KXFER_ADDRESS, KXFER_ADDRESS6, KXFER_DEVICE, KXFER_PROVIDER, as the
-# runner of the collection sets them; the module loaded; root.
+# runner of the collection sets them; the module loaded, and its file, $KXFER_MODULE; root.
 
 : "${KXFER_ADDRESS:=10.77.0.1}" "${KXFER_ADDRESS6:=fd77::1}"
 # shellcheck disable=SC2034 # of the scripts that read this file
 peer=$KXFER_ADDRESS
 root=$(mktemp -d "${TMPDIR:-/tmp}/cli.XXXXXX") || exit 1
+# as that of the C tests
+module_file=${KXFER_MODULE:-/kxfer/kxfer.ko}
 # time limit of one command
 limit=${KXFER_TEST_LIMIT:-90}
 
@@ -188,7 +190,7 @@ end_processes() {
 # ---- the module ----
 
 load_module() {
-	insmod /kxfer/kxfer.ko
+	insmod "$module_file"
 	wait_for 10 test -c /dev/kxfer
 }
 

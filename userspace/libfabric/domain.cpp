@@ -31,7 +31,6 @@ int no_scalable_ep(fid_domain*, fi_info*, fid_ep**, void*) { return -FI_ENOSYS; 
 int no_poll_open(fid_domain*, fi_poll_attr*, fid_poll**) { return -FI_ENOSYS; }
 int no_stx_ctx(fid_domain*, fi_tx_attr*, fid_stx**, void*) { return -FI_ENOSYS; }
 int no_srx_ctx(fid_domain*, fi_rx_attr*, fid_ep**, void*) { return -FI_ENOSYS; }
-int no_atomic(fid_domain*, fi_datatype, fi_op, fi_atomic_attr*, uint64_t) { return -FI_EOPNOTSUPP; }
 int no_collective(fid_domain*, fi_collective_op, fi_collective_attr*, uint64_t) { return -FI_ENOSYS; }
 
 fi_ops_domain make_domain_ops() {
@@ -45,7 +44,7 @@ fi_ops_domain make_domain_ops() {
     ops.poll_open = no_poll_open;
     ops.stx_ctx = no_stx_ctx;
     ops.srx_ctx = no_srx_ctx;
-    ops.query_atomic = no_atomic;
+    ops.query_atomic = query_atomic;
     ops.query_collective = no_collective;
     return ops;
 }
@@ -82,6 +81,7 @@ int Domain::start(const fi_info& info) {
     }
     id = random_number();
     address_format = info.addr_format;
+    has_atomics_ = (info.caps & FI_ATOMIC) != 0;
     mr_mode_ = effective_mr_mode(info.domain_attr->mr_mode);
     return 0;
 }

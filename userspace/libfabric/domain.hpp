@@ -73,6 +73,7 @@ class Domain : public fid_domain {
     const kxfer_rule* rule_for(uint32_t rights, kxfer_rule& rule) const;
 
     bool is_virtual() const { return (mr_mode_ & FI_MR_VIRT_ADDR) != 0; }
+    bool has_atomics() const { return has_atomics_; }
     bool chooses_keys() const { return (mr_mode_ & FI_MR_PROV_KEY) != 0; }
 
     void add(Endpoint& endpoint) { endpoints_.push_back(&endpoint); }
@@ -101,9 +102,13 @@ class Domain : public fid_domain {
     int timer_ = -1;
     uint64_t next_tick_ns_ = 0;
     int mr_mode_ = 0;
+    bool has_atomics_ = false; // FI_ATOMIC was asked for
     std::vector<Node> nodes_;
     std::vector<Endpoint*> endpoints_;
 };
+
+// fi_ops_domain.query_atomic
+int query_atomic(fid_domain* domain, fi_datatype type, fi_op op, fi_atomic_attr* attr, uint64_t flags);
 
 // A random number, for what other processes must not have by chance.
 uint64_t random_number();

@@ -72,12 +72,14 @@ void Endpoint::set_ops() {
     static fi_ops_msg message_ops = make_message_ops();
     static fi_ops_tagged tagged_ops = make_tagged_ops();
     static fi_ops_rma rma_ops = make_rma_ops();
+    static fi_ops_atomic atomic_ops = make_atomic_ops();
     fid.ops = &own_ops;
     Base::ops = &ep_ops;
     cm = &cm_ops;
     msg = &message_ops;
     tagged = &tagged_ops;
     rma = &rma_ops;
+    atomic = &atomic_ops;
 }
 
 int Endpoint::open(fid_domain* handle, fi_info* info, fid_ep** endpoint, void* context) {
@@ -314,6 +316,25 @@ Peer* Endpoint::peer_of(fi_addr_t number) {
 
 fi_addr_t Endpoint::number_of(const Peer& peer) const {
     return info->caps & FI_SOURCE ? av_->number_of(peer.address) : FI_ADDR_NOTAVAIL;
+}
+
+int Endpoint::begin_memory(fi_addr_t number, Peer** peer) {
+    if (!enabled_) return -FI_EOPBADSTATE;
+    if (memory_jobs >= info->tx_attr->size || outbox.is_full()) {
+        domain.progress();
+        return -FI_EAGAIN;
+    }
+    *peer = peer_of(number);
+    return *peer ? 0 : -FI_EINVAL;
+}
+
+int Endpoint::end_of_call(int status, void* context, uint64_t flags) {
+    if (status == -FI_EAGAIN) {
+        domain.progress();
+        return status;
+    }
+    if (status != 0) transmitted({context, flags, status, During::memory, true});
+    return 0;
 }
 
 void Endpoint::push(Cq* cq, const Outcome& outcome) {

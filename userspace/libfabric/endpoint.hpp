@@ -3,13 +3,14 @@
 // An endpoint of FI_EP_RDM: one mailbox, whatever the number of peers. It has an outbox, an inbox, and
 // what it knows of each peer; completions go to the queues and counters that are bound to it.
 //
-// The calls that move data are in message.cpp and rma.cpp. All of them take the domain's lock, and look for
-// completions if the endpoint has no room for another operation (-FI_EAGAIN).
+// The calls that move data are in message.cpp, rma.cpp and atomic.cpp. All of them take the domain's lock,
+// and look for completions if the endpoint has no room for another operation (-FI_EAGAIN).
 #pragma once
 
 #include <memory>
 #include <unordered_map>
 
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
@@ -61,6 +62,11 @@ class Endpoint : public fid_ep {
     Peer& peer_at(const Address& address);
     fi_addr_t number_of(const Peer& peer) const;
 
+    // Whether a call may use the memory of a peer now: 0 with the peer, or what the call returns.
+    int begin_memory(fi_addr_t number, Peer** peer);
+    // What the call returns after it has tried: a failure, but for want of room, is a completion.
+    int end_of_call(int status, void* context, uint64_t flags);
+
     void transmitted(const Outcome& outcome);
     void received(const Outcome& outcome);
     // FI_PEEK: an entry for the queue that no counter counts.
@@ -81,7 +87,7 @@ class Endpoint : public fid_ep {
     Address address{};
     Outbox outbox;
     Inbox inbox;
-    unsigned memory_jobs = 0; // READs and WRITEs of memory, in flight
+    unsigned memory_jobs = 0; // READs and WRITEs of memory, and atomics, in flight
 
   private:
     enum Count { count_send, count_recv, count_read, count_write, nr_counts };
@@ -128,5 +134,6 @@ inline constexpr uint64_t refused_flags = FI_TRIGGER | FI_FENCE | FI_COMMIT_COMP
 fi_ops_msg make_message_ops();
 fi_ops_tagged make_tagged_ops();
 fi_ops_rma make_rma_ops();
+fi_ops_atomic make_atomic_ops();
 
 } // namespace kxfer::fi

@@ -16,6 +16,7 @@ int error_of(int status, During during) {
     case ENOENT:
         return memory ? FI_ENOKEY : FI_ECONNREFUSED;
     case ERANGE:
+    case EOVERFLOW:
         return FI_EINVAL;
     case EREMOTEIO:
     case ENODEV:
@@ -53,7 +54,12 @@ const char* words_of(int prov_errno) {
         return "kxfer: the RDMA device is gone; kxfer device list (ENODEV)";
     case EREMOTEIO:
         return "kxfer: the RDMA device of the peer refused the access (EREMOTEIO)";
+    case EINVAL:
+        return "kxfer: no such operation; an atomic needs an address that is a multiple of 8 (EINVAL)";
+    case EOPNOTSUPP:
+        return "kxfer: the RDMA device has no atomics; kxfer device list (EOPNOTSUPP)";
     case ERANGE:
+    case EOVERFLOW:
         return "kxfer: outside the memory that the key is for (ERANGE)";
     case EIO:
         return "kxfer: the peer could not take the message; its receive failed too (EIO)";

@@ -19,18 +19,21 @@ namespace kxfer::fi {
 
 namespace {
 
-constexpr uint64_t tx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | FI_WRITE;
-constexpr uint64_t rx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE |
-                             FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
+constexpr uint64_t tx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE;
+constexpr uint64_t rx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ |
+                             FI_REMOTE_WRITE | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
 constexpr uint64_t domain_caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 constexpr uint64_t all_caps = tx_caps | rx_caps | domain_caps;
-constexpr uint64_t primary_caps = FI_MSG | FI_TAGGED | FI_RMA;
+constexpr uint64_t primary_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
+constexpr uint64_t memory_caps = FI_RMA | FI_ATOMIC;
 constexpr uint64_t tx_op_flags =
     FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
 constexpr uint64_t rx_op_flags = FI_COMPLETION | FI_MULTI_RECV;
 // Documentation/uapi.rst, "Order": what a session has in flight to a peer is on one lane.
-constexpr uint64_t order =
-    FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_WAW | FI_ORDER_RAW | FI_ORDER_RMA_WAW | FI_ORDER_RMA_RAW;
+// Peer::order_flags() keeps what follows an atomic behind it.
+constexpr uint64_t order = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_WAW | FI_ORDER_RAW | FI_ORDER_RMA_WAW |
+                           FI_ORDER_RMA_RAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW |
+                           FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
 constexpr int mr_modes = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 constexpr int old_mr_modes = FI_MR_BASIC | FI_MR_SCALABLE;
 constexpr uint32_t protocol = 1U << 31 | 0x6b78;    // of a provider, by its high bit
@@ -39,6 +42,7 @@ constexpr uint64_t tag_format = 0xaaaaaaaaaaaaaaaa; // all 64 bits, as one field
 struct Local {
     Address address; // the number is 0
     std::string device;
+    bool atomics; // the device has them
 };
 
 // ---- hints ----
@@ -84,7 +88,7 @@ bool rx_fits(const fi_rx_attr* attr) {
 // What is exported is pinned, so programs that export must promise FI_MR_ALLOCATED, except by an API
 // that did not have the word.
 bool mr_mode_fits(uint32_t version, uint64_t caps, int mode) {
-    if (!(caps & FI_RMA) || FI_VERSION_LT(version, FI_VERSION(1, 5)) || mode & old_mr_modes) return true;
+    if (!(caps & memory_caps) || FI_VERSION_LT(version, FI_VERSION(1, 5)) || mode & old_mr_modes) return true;
     return mode & FI_MR_ALLOCATED ? true : refuse("memory that need not be allocated");
 }
 
@@ -99,12 +103,13 @@ bool domain_fits(const fi_domain_attr* attr) {
     return true;
 }
 
-uint64_t caps_for(const fi_info* hints) {
-    if (!hints || !hints->caps) return all_caps;
+uint64_t caps_for(const fi_info* hints, bool atomics) {
+    uint64_t missing = atomics ? 0 : FI_ATOMIC;
+    if (!hints || !hints->caps) return all_caps & ~missing;
     uint64_t caps = hints->caps;
-    if (!(caps & primary_caps)) caps |= primary_caps;
+    if (!(caps & primary_caps)) caps |= primary_caps & ~missing;
     if (caps & (FI_MSG | FI_TAGGED) && !(caps & (FI_SEND | FI_RECV))) caps |= FI_SEND | FI_RECV;
-    if (caps & FI_RMA && !(caps & (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)))
+    if (caps & memory_caps && !(caps & (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)))
         caps |= FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
     return caps | domain_caps;
 }
@@ -119,13 +124,13 @@ bool fits(uint32_t version, const fi_info* hints) {
         return refuse("name of the fabric");
     return ep_fits(hints->ep_attr) && tx_fits(hints->tx_attr) && rx_fits(hints->rx_attr) &&
            domain_fits(hints->domain_attr) &&
-           (!hints->domain_attr || mr_mode_fits(version, caps_for(hints), hints->domain_attr->mr_mode));
+           (!hints->domain_attr || mr_mode_fits(version, caps_for(hints, true), hints->domain_attr->mr_mode));
 }
 
 // ---- own addresses ----
 
 // What a listener on all addresses stands for.
-void add_interfaces(const Address& listener, const char* device, std::vector<Local>& to) {
+void add_interfaces(const Address& listener, const Local& as, std::vector<Local>& to) {
     ifaddrs* all;
     if (getifaddrs(&all) < 0) return;
     for (ifaddrs* one = all; one; one = one->ifa_next) {
@@ -133,7 +138,7 @@ void add_interfaces(const Address& listener, const char* device, std::vector<Loc
         if (!one->ifa_addr || !(one->ifa_flags & IFF_UP) || one->ifa_flags & IFF_LOOPBACK) continue;
         if (!from_sockaddr(one->ifa_addr, sizeof(sockaddr_in6), address)) continue;
         if (address.family != listener.family && listener.family != AF_INET6) continue;
-        if (address.scope_id == 0) to.push_back({address, device});
+        if (address.scope_id == 0) to.push_back({address, as.device, as.atomics});
     }
     freeifaddrs(all);
 }
@@ -141,6 +146,19 @@ void add_interfaces(const Address& listener, const char* device, std::vector<Loc
 bool is_known(const std::vector<Local>& locals, const Address& address) {
     return std::any_of(locals.begin(), locals.end(),
                        [&](const Local& l) { return same_node(l.address, address); });
+}
+
+// Whether all devices have atomics, or the one of this name, if it is not empty.
+bool have_atomics(kxfer_session* session, const char* name) {
+    kxfer_info_device record;
+    uint64_t cursor = 0;
+    bool found = false;
+    while (kxfer_session_info(session, KXFER_INFO_DEVICES, &cursor, &record, sizeof(record), 1) == 1) {
+        if (*name && strcmp(name, reinterpret_cast<const char*>(record.name)) != 0) continue;
+        if (!(record.flags & KXFER_DEVICE_ATOMIC)) return false;
+        found = true;
+    }
+    return found;
 }
 
 std::vector<Local> own_addresses() {
@@ -158,10 +176,11 @@ std::vector<Local> own_addresses() {
         if (!record.active || record.addr.port != port) continue;
         const char* device = reinterpret_cast<const char*>(record.device);
         record.addr.port = 0;
+        Local local{record.addr, *device ? device : fabric_name, have_atomics(session, device)};
         if (is_unspecified(record.addr))
-            add_interfaces(record.addr, *device ? device : fabric_name, all);
+            add_interfaces(record.addr, local, all);
         else
-            all.push_back({record.addr, device});
+            all.push_back(local);
     }
     kxfer_session_close(session);
     for (const Local& local : all) {
@@ -169,7 +188,7 @@ std::vector<Local> own_addresses() {
         address.port = 0;
         std::string text = text_of(address);
         if (!parameters().address.empty() && parameters().address != text) continue;
-        if (!is_known(chosen, address)) chosen.push_back({address, local.device});
+        if (!is_known(chosen, address)) chosen.push_back({address, local.device, local.atomics});
     }
     if (all.empty())
         FI_INFO(&provider, FI_LOG_CORE,
@@ -195,7 +214,7 @@ void fill_domain(fi_domain_attr& attr, const Local& local, const fi_info* hints,
     attr.control_progress = attr.data_progress = FI_PROGRESS_MANUAL;
     attr.resource_mgmt = FI_RM_ENABLED;
     attr.av_type = FI_AV_UNSPEC;
-    attr.mr_mode = caps & FI_RMA ? FI_MR_ALLOCATED : 0;
+    attr.mr_mode = caps & memory_caps ? FI_MR_ALLOCATED : 0;
     attr.mr_key_size = attr.cq_data_size = 8;
     attr.cq_cnt = attr.cntr_cnt = 65536;
     attr.ep_cnt = attr.tx_ctx_cnt = attr.rx_ctx_cnt = 16;
@@ -206,7 +225,7 @@ void fill_domain(fi_domain_attr& attr, const Local& local, const fi_info* hints,
     if (!hints || !hints->domain_attr) return;
     attr.av_type = hints->domain_attr->av_type;
     if (hints->domain_attr->threading != FI_THREAD_UNSPEC) attr.threading = hints->domain_attr->threading;
-    if (caps & FI_RMA) {
+    if (caps & memory_caps) {
         int mode = hints->domain_attr->mr_mode;
         attr.mr_mode = mode & old_mr_modes ? mode & old_mr_modes : mode & mr_modes;
     }
@@ -241,12 +260,12 @@ fi_info* answer(uint32_t version, const Local& local, uint16_t number, const Add
                 const fi_info* hints) {
     fi_info* info = fi_allocinfo();
     if (!info) return nullptr;
-    info->caps = caps_for(hints);
+    info->caps = caps_for(hints, local.atomics);
     info->addr_format = local.address.family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
     fill_ep(*info->ep_attr);
     fill_domain(*info->domain_attr, local, hints, info->caps);
     if (FI_VERSION_LT(version, FI_VERSION(1, 5)) && !(info->domain_attr->mr_mode & old_mr_modes))
-        info->domain_attr->mr_mode = info->caps & FI_RMA ? FI_MR_BASIC : 0;
+        info->domain_attr->mr_mode = info->caps & memory_caps ? FI_MR_BASIC : 0;
     fill_queues(*info, hints);
     info->fabric_attr->name = strdup(fabric_name);
     info->fabric_attr->prov_version = provider.version;
@@ -285,8 +304,15 @@ int find_ends(const char* node, const char* service, uint64_t flags, const fi_in
     return resolve(node, service, family_of(hints), flags, ends.to);
 }
 
+bool wants_atomics(const fi_info* hints) {
+    return hints && (hints->caps | (hints->tx_attr ? hints->tx_attr->caps : 0) |
+                     (hints->rx_attr ? hints->rx_attr->caps : 0)) &
+                        FI_ATOMIC;
+}
+
 bool is_wanted(const Local& local, const Ends& ends, const fi_info* hints) {
     int family = family_of(hints);
+    if (wants_atomics(hints) && !local.atomics) return refuse("atomics: the device has none");
     if (family != AF_UNSPEC && local.address.family != family) return false;
     if (ends.has_to && ends.to.family != local.address.family) return false;
     if (ends.has_from && !is_unspecified(ends.from) && !same_node(ends.from, local.address)) return false;

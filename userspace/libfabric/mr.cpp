@@ -18,9 +18,12 @@ fi_ops_mr Mr::make_registration_ops() {
 }
 
 int Mr::start(const void* at, size_t length, uint64_t access, uint64_t wanted) {
+    constexpr uint32_t both = KXFER_RIGHT_READ | KXFER_RIGHT_WRITE;
     uint32_t rights = 0;
     if (access & FI_REMOTE_READ) rights |= KXFER_RIGHT_READ;
     if (access & FI_REMOTE_WRITE) rights |= KXFER_RIGHT_WRITE;
+    // An atomic changes the word and shows what it was.
+    if (domain_.has_atomics() && (rights & both) == both) rights |= KXFER_RIGHT_ATOMIC;
     Registration made{static_cast<const char*>(at), length};
     made.writable = (access & (FI_RECV | FI_READ | FI_REMOTE_WRITE)) != 0;
     key = domain_.chooses_keys() ? ++domain_.serial : wanted;

@@ -123,6 +123,7 @@ int Outbox::hand_in(Peer& peer, Send& send) {
     auto* job = new Job(*this, send, piece);
     kxfer_job wanted =
         kxfer_job_make_send_waiting(piece.region, piece.offset, peer.target, header_bytes + bytes, 0);
+    wanted.flags |= peer.order_flags();
     int ret = endpoint_.domain.submit(wanted, *job);
     if (ret != 0) {
         pool.give(piece);

@@ -54,6 +54,9 @@ class Peer {
     void begin_job() { in_flight++; }
     void end_job();
 
+    // What a message or a WRITE needs to be behind the atomics before it (FI_ORDER_SAW, FI_ORDER_WAW).
+    uint32_t order_flags() const { return atomics > 0 ? KXFER_JOB_F_FENCE : 0; }
+
     // The memory of the peer's key, opened if need be. 0, or a negative errno.
     int open_remote(uint64_t key, Remote** remote);
     void end_remote_job(Remote* remote);
@@ -70,6 +73,7 @@ class Peer {
     uint32_t next_sequence = 0;
     uint32_t next_id = 1;
     unsigned in_flight = 0; // jobs to the target
+    unsigned atomics = 0;   // on memory of the peer, in flight
     std::deque<Send*> queue;
     std::unordered_map<uint32_t, Send*> unanswered;
     bool is_busy = false; // the outbox knows that its queue is not empty

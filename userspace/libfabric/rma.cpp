@@ -48,8 +48,10 @@ int Rma::hand_in(size_t index, uint64_t remote_offset) {
     int ret = find_memory(*job, static_cast<Mr*>(desc[index]));
     if (ret == 0) {
         auto make = is_write_ ? kxfer_job_make_write : kxfer_job_make_read;
-        ret = endpoint_.domain.submit(
-            make(job->region, job->offset, remote_->target, remote_offset, job->range.iov_len, 0), *job);
+        kxfer_job wanted =
+            make(job->region, job->offset, remote_->target, remote_offset, job->range.iov_len, 0);
+        if (is_write_) wanted.flags |= peer_.order_flags();
+        ret = endpoint_.domain.submit(wanted, *job);
     }
     if (ret != 0) {
         release(*job, false);
@@ -150,14 +152,11 @@ ssize_t run(fid_ep* handle, bool is_write, const Call& call) {
     if (call.flags & refused_flags) return -FI_EBADFLAGS;
     return guarded([&]() -> int {
         std::lock_guard guard(endpoint.domain.lock);
-        if (!endpoint.is_enabled()) return -FI_EOPBADSTATE;
-        if (endpoint.memory_jobs >= endpoint.info->tx_attr->size || endpoint.outbox.is_full()) {
-            endpoint.domain.progress();
-            return -FI_EAGAIN;
-        }
-        Peer* peer = endpoint.peer_of(call.to);
-        auto rma = peer ? std::make_unique<Rma>(endpoint, *peer, is_write) : nullptr;
-        if (!rma || !rma->memory.set(call.iov, call.count)) return -FI_EINVAL;
+        Peer* peer;
+        int ret = endpoint.begin_memory(call.to, &peer);
+        if (ret != 0) return ret;
+        auto rma = std::make_unique<Rma>(endpoint, *peer, is_write);
+        if (!rma->memory.set(call.iov, call.count)) return -FI_EINVAL;
         for (size_t i = 0; i < call.count && call.desc; i++) rma->desc[i] = call.desc[i];
         rma->context = call.context;
         rma->data = call.data;
@@ -166,17 +165,9 @@ ssize_t run(fid_ep* handle, bool is_write, const Call& call) {
         rma->injected = is_write && (call.flags & FI_INJECT) != 0;
         if (rma->memory.length > longest) return -FI_EMSGSIZE;
         if (rma->injected && rma->memory.length > payload_bytes) return -FI_EINVAL;
-        int ret = rma->start(call.address, call.key);
-        if (ret == 0) {
-            static_cast<void>(rma.release()); // its completion takes it
-        } else if (ret == -FI_EAGAIN) {
-            endpoint.domain.progress();
-        } else {
-            endpoint.transmitted(
-                {call.context, FI_RMA | (is_write ? FI_WRITE : FI_READ), ret, During::memory, true});
-            ret = 0;
-        }
-        return ret;
+        ret = rma->start(call.address, call.key);
+        if (ret == 0) static_cast<void>(rma.release()); // its completion takes it
+        return endpoint.end_of_call(ret, call.context, FI_RMA | (is_write ? FI_WRITE : FI_READ));
     });
 }
 

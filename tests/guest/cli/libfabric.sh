@@ -54,6 +54,19 @@ test_buffers_for_several_messages() { both several; }
 
 test_memory_is_read_and_written() { both memory; }
 
+test_words_are_changed_by_atomics() {
+	[ "$KXFER_PROVIDER" != siw ] || skip "iWARP has no atomics"
+	expect 0 $given/bin/fi_info -p kxfer -c FI_ATOMIC
+	both atomics
+}
+
+test_a_device_without_atomics_claims_none() {
+	[ "$KXFER_PROVIDER" = siw ] || skip "the device has atomics"
+	try $given/bin/fi_info -p kxfer -c FI_ATOMIC
+	[ "$status" -ne 0 ] || fail "atomics are reported"
+	both no-atomics
+}
+
 test_a_thread_sleeps_until_something_comes() { both waiting; }
 
 # ---- what cannot be had ----

@@ -298,6 +298,297 @@ static void memory_b(struct side* s) {
     meet(s);
 }
 
+/* ---- atomics ---- */
+
+struct words {
+    uint64_t key, address;
+    uint64_t write_only_key;
+};
+
+/* The words of side B: one for each thing that is tried. */
+enum { word_sum, word_swap, word_flow, word_race, word_last, nr_words };
+
+/* What fi_*atomicvalid() and fi_query_atomic() say of each form, type and operation. */
+static void check_what_is_there(struct side* s) {
+    static const uint64_t flags[] = {0, FI_FETCH_ATOMIC, FI_COMPARE_ATOMIC};
+    struct fi_atomic_attr attr;
+    size_t count[3];
+
+    for (unsigned type = 0; type < FI_DATATYPE_LAST; type++) {
+        for (unsigned op = 0; op < FI_ATOMIC_OP_LAST; op++) {
+            bool is_long = type == FI_INT64 || type == FI_UINT64;
+            int ret[3] = {fi_atomicvalid(s->ep, type, op, &count[0]),
+                          fi_fetch_atomicvalid(s->ep, type, op, &count[1]),
+                          fi_compare_atomicvalid(s->ep, type, op, &count[2])};
+
+            for (int form = 0; form < 3; form++) {
+                bool wanted = is_long && op == (form == 2 ? FI_CSWAP : FI_SUM);
+
+                CHECK(ret[form] == (wanted ? 0 : -FI_EOPNOTSUPP));
+                CHECK(!wanted || count[form] == 1);
+                CHECK(fi_query_atomic(s->domain, type, op, &attr, flags[form]) == ret[form]);
+                CHECK(!wanted || (attr.count == 1 && attr.size == 8));
+            }
+        }
+    }
+    CHECK(fi_query_atomic(s->domain, FI_UINT64, FI_SUM, &attr, FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC) ==
+          -FI_EINVAL);
+    CHECK(fi_query_atomic(s->domain, FI_UINT64, FI_SUM, &attr, FI_TAGGED) == -FI_EOPNOTSUPP);
+}
+
+static uint64_t word_address(const struct words* of, unsigned word) { return of->address + 8 * word; }
+
+/* A fetch-add of a number, which the call may not need any more when it returns. */
+static uint64_t fetch_add(struct side* s, fi_addr_t to, const struct words* of, unsigned word,
+                          int64_t number) {
+    char result[9]; /* at no particular place */
+    uint64_t former;
+    struct fi_cq_tagged_entry entry;
+
+    POST(s, fi_fetch_atomic(s->ep, &number, 1, NULL, result + 1, NULL, to, word_address(of, word), of->key,
+                            FI_INT64, FI_SUM, result));
+    number = -1;
+    entry = await(s->tx);
+    CHECK(entry.op_context == result && entry.flags == (FI_ATOMIC | FI_READ));
+    memcpy(&former, result + 1, sizeof(former));
+    return former;
+}
+
+static uint64_t swap(struct side* s, const struct words* of, uint64_t expected, uint64_t number) {
+    uint64_t former = 77;
+
+    POST(s, fi_compare_atomic(s->ep, &number, 1, NULL, &expected, NULL, &former, NULL, s->peer,
+                              word_address(of, word_swap), of->key, FI_UINT64, FI_CSWAP, &former));
+    number = expected = 99;
+    CHECK(await(s->tx).flags == (FI_ATOMIC | FI_READ));
+    return former;
+}
+
+/* By all calls of each form. */
+static void try_sums(struct side* s, const struct words* of) {
+    uint64_t one = 1, former = 0;
+    struct fi_ioc operand = {&one, 1}, result = {&former, 1};
+    struct fi_rma_ioc there = {word_address(of, word_sum), 1, of->key};
+    struct fi_msg_atomic message = {.msg_iov = &operand,
+                                    .iov_count = 1,
+                                    .addr = s->peer,
+                                    .rma_iov = &there,
+                                    .rma_iov_count = 1,
+                                    .datatype = FI_UINT64,
+                                    .op = FI_SUM,
+                                    .context = &one};
+    struct fi_cq_tagged_entry entry;
+
+    CHECK(fetch_add(s, s->peer, of, word_sum, 37) == 5);
+    CHECK(fetch_add(s, s->peer, of, word_sum, -2) == 42);
+    POST(s, fi_atomic(s->ep, &one, 1, NULL, s->peer, there.addr, of->key, FI_UINT64, FI_SUM, &one));
+    entry = await(s->tx);
+    CHECK(entry.op_context == &one && entry.flags == (FI_ATOMIC | FI_WRITE));
+    POST(s, fi_atomicv(s->ep, &operand, NULL, 1, s->peer, there.addr, of->key, FI_UINT64, FI_SUM, NULL));
+    await(s->tx);
+    POST(s, fi_atomicmsg(s->ep, &message, 0));
+    CHECK(await(s->tx).op_context == &one);
+    POST(s, fi_inject_atomic(s->ep, &one, 1, s->peer, there.addr, of->key, FI_UINT64, FI_SUM));
+    POST(s, fi_fetch_atomicv(s->ep, &operand, NULL, 1, &result, NULL, 1, s->peer, there.addr, of->key,
+                             FI_UINT64, FI_SUM, &result));
+    CHECK(await(s->tx).op_context == &result && former == 44); /* nothing is reported of the inject */
+    POST(s, fi_fetch_atomicmsg(s->ep, &message, &result, NULL, 1, 0));
+    await(s->tx);
+    CHECK(former == 45 && fi_cntr_read(s->reads) == 4 && fi_cntr_read(s->writes) == 4);
+    /* wraps round */
+    CHECK(fetch_add(s, s->peer, of, word_sum, -47) == 46);
+    CHECK(fetch_add(s, s->peer, of, word_sum, 5) == UINT64_MAX);
+}
+
+static void try_swaps(struct side* s, const struct words* of) {
+    uint64_t new = 9, old = 8, former = 0;
+    struct fi_ioc operand = {&new, 1}, expected = {&old, 1}, result = {&former, 1};
+    struct fi_rma_ioc there = {word_address(of, word_swap), 1, of->key};
+    struct fi_msg_atomic message = {.msg_iov = &operand,
+                                    .iov_count = 1,
+                                    .addr = s->peer,
+                                    .rma_iov = &there,
+                                    .rma_iov_count = 1,
+                                    .datatype = FI_INT64,
+                                    .op = FI_CSWAP};
+
+    CHECK(swap(s, of, 1, 2) == 5); /* it is not 1, and stays */
+    CHECK(swap(s, of, 5, 7) == 5);
+    CHECK(swap(s, of, 5, 6) == 7);
+    CHECK(swap(s, of, 7, 8) == 7);
+    POST(s, fi_compare_atomicv(s->ep, &operand, NULL, 1, &expected, NULL, 1, &result, NULL, 1, s->peer,
+                               there.addr, of->key, FI_INT64, FI_CSWAP, NULL));
+    await(s->tx);
+    CHECK(former == 8);
+    old = 9;
+    new = 10;
+    POST(s, fi_compare_atomicmsg(s->ep, &message, &expected, NULL, 1, &result, NULL, 1, 0));
+    await(s->tx);
+    CHECK(former == 9);
+}
+
+/* What no atomic is: the call says so, and nothing happens. */
+static void try_what_is_refused(struct side* s, const struct words* of) {
+    uint64_t one = 1, former, at = word_address(of, word_last);
+    struct fi_ioc operand = {&one, 1};
+    struct fi_rma_ioc there = {at, 1, of->key};
+    struct fi_msg_atomic message = {.msg_iov = &operand,
+                                    .iov_count = 1,
+                                    .addr = s->peer,
+                                    .rma_iov = &there,
+                                    .rma_iov_count = 1,
+                                    .datatype = FI_UINT64,
+                                    .op = FI_SUM};
+
+    CHECK(fi_atomic(s->ep, &one, 1, NULL, s->peer, at, of->key, FI_UINT32, FI_SUM, NULL) == -FI_EOPNOTSUPP);
+    CHECK(fi_atomic(s->ep, &one, 1, NULL, s->peer, at, of->key, FI_DOUBLE, FI_SUM, NULL) == -FI_EOPNOTSUPP);
+    CHECK(fi_atomic(s->ep, &one, 1, NULL, s->peer, at, of->key, FI_UINT64, FI_MIN, NULL) == -FI_EOPNOTSUPP);
+    CHECK(fi_fetch_atomic(s->ep, NULL, 1, NULL, &former, NULL, s->peer, at, of->key, FI_UINT64,
+                          FI_ATOMIC_READ, NULL) == -FI_EOPNOTSUPP);
+    CHECK(fi_compare_atomic(s->ep, &one, 1, NULL, &one, NULL, &former, NULL, s->peer, at, of->key, FI_UINT64,
+                            FI_CSWAP_NE, NULL) == -FI_EOPNOTSUPP);
+    CHECK(fi_atomic(s->ep, &one, 2, NULL, s->peer, at, of->key, FI_UINT64, FI_SUM, NULL) == -FI_EMSGSIZE);
+    CHECK(fi_atomic(s->ep, &one, 0, NULL, s->peer, at, of->key, FI_UINT64, FI_SUM, NULL) == -FI_EINVAL);
+    CHECK(fi_fetch_atomic(s->ep, &one, 1, NULL, NULL, NULL, s->peer, at, of->key, FI_UINT64, FI_SUM, NULL) ==
+          -FI_EINVAL);
+    for (unsigned i = 1; i < 8; i++)
+        CHECK(fi_atomic(s->ep, &one, 1, NULL, s->peer, at + i, of->key, FI_UINT64, FI_SUM, NULL) ==
+              -FI_EINVAL);
+    CHECK(fi_atomic(s->ep, &one, 1, NULL, s->peer + 1, at, of->key, FI_UINT64, FI_SUM, NULL) == -FI_EINVAL);
+    CHECK(fi_atomicmsg(s->ep, &message, FI_REMOTE_CQ_DATA) == -FI_EBADFLAGS);
+    there.count = 2;
+    CHECK(fi_atomicmsg(s->ep, &message, 0) == -FI_EMSGSIZE);
+    CHECK(fi_cntr_readerr(s->writes) == 0 && fi_cntr_readerr(s->reads) == 0);
+}
+
+static struct fi_cq_err_entry failed_add(struct side* s, uint64_t address, uint64_t key) {
+    static uint64_t one = 1;
+    struct fi_cq_err_entry error;
+
+    POST(s, fi_atomic(s->ep, &one, 1, NULL, s->peer, address, key, FI_UINT64, FI_SUM, &one));
+    error = await_error(s->tx, 10);
+    CHECK(error.op_context == &one && error.flags == (FI_ATOMIC | FI_WRITE));
+    return error;
+}
+
+/* What the peer does not allow is an error of the operation. */
+static void try_what_fails(struct side* s, const struct words* of) {
+    uint64_t at = word_address(of, 0);
+
+    CHECK(failed_add(s, at, 0x1234567).err == FI_ENOKEY);
+    CHECK(failed_add(s, at, of->write_only_key).err == FI_EACCES);
+    CHECK(failed_add(s, word_address(of, nr_words), of->key).err == FI_EINVAL);
+    CHECK(failed_add(s, at - 8, of->key).err == FI_EINVAL);
+    CHECK(fi_cntr_readerr(s->writes) == 4);
+}
+
+/* What follows an atomic is behind it: a message (FI_ORDER_SAW), and a write of the word (FI_ORDER_WAW). */
+#define FLOW 200
+
+static void flow_a(struct side* s, const struct words* of) {
+    uint64_t one = 1, seven = 7, at = word_address(of, word_flow), zero = 0;
+
+    for (unsigned i = 0; i < FLOW; i++) {
+        POST(s, fi_inject_atomic(s->ep, &one, 1, s->peer, at, of->key, FI_UINT64, FI_SUM));
+        POST(s, fi_inject_write(s->ep, &zero, sizeof(zero), s->peer, at, of->key));
+        POST(s, fi_inject_atomic(s->ep, &seven, 1, s->peer, at, of->key, FI_UINT64, FI_SUM));
+        POST(s, fi_inject(s->ep, &i, sizeof(i), s->peer));
+        meet(s);
+    }
+}
+
+static void flow_b(struct side* s, const volatile uint64_t* word) {
+    unsigned number;
+
+    for (unsigned i = 0; i < FLOW; i++) {
+        DO(fi_recv(s->ep, &number, sizeof(number), NULL, FI_ADDR_UNSPEC, NULL));
+        await(s->rx);
+        CHECK(number == i && *word == 7);
+        meet(s);
+    }
+}
+
+/* Both sides add to a word of side B, through the device. No addition is lost, and none is seen twice. */
+#define RACE 500
+
+static void race(struct side* s, fi_addr_t to, const struct words* of) {
+    uint64_t last = 0;
+
+    for (unsigned i = 0; i < RACE; i++) {
+        uint64_t former = fetch_add(s, to, of, word_race, 1);
+
+        CHECK(former < 2 * RACE && (i == 0 || former > last));
+        last = former;
+    }
+}
+
+static void atomics_a(struct side* s) {
+    struct words of;
+    struct fi_cq_err_entry error;
+
+    check_what_is_there(s);
+    take(s, &of, sizeof(of));
+    try_sums(s, &of);
+    try_swaps(s, &of);
+    try_what_is_refused(s, &of);
+    try_what_fails(s, &of);
+    flow_a(s, &of);
+    race(s, s->peer, &of);
+    meet(s);
+    meet(s); /* it is closed */
+    error = failed_add(s, of.address, of.key);
+    CHECK(error.err == FI_ENOKEY || error.err == FI_EKEYREJECTED);
+}
+
+static void atomics_b(struct side* s) {
+    static uint64_t words[nr_words] __attribute__((aligned(4096)));
+    char own[64];
+    size_t length = sizeof(own);
+    fi_addr_t self;
+    struct fid_mr *mr, *write_only;
+    struct words of = {0, (uintptr_t)words, 0};
+
+    DO(fi_getname(&s->ep->fid, own, &length));
+    CHECK(fi_av_insert(s->av, own, 1, &self, 0, NULL) == 1);
+    words[word_sum] = words[word_swap] = 5;
+    DO(fi_mr_reg(s->domain, words, sizeof(words), all_access, 0, 0, 0, &mr, NULL));
+    DO(fi_mr_reg(s->domain, words, sizeof(words), FI_REMOTE_WRITE, 0, 0, 0, &write_only, NULL));
+    of.key = fi_mr_key(mr);
+    of.write_only_key = fi_mr_key(write_only);
+    give(s, &of, sizeof(of));
+    flow_b(s, &words[word_flow]);
+    race(s, self, &of);
+    meet(s);
+    CHECK(words[word_sum] == 4 && words[word_swap] == 10 && words[word_race] == 2 * RACE);
+    CHECK(words[word_last] == 0);
+    DO(fi_close(&mr->fid));
+    DO(fi_close(&write_only->fid));
+    meet(s);
+}
+
+/* A device without atomics: nothing claims them, and who calls them all the same is told. */
+static void no_atomics_a(struct side* s) {
+    struct fi_info *hints = fi_allocinfo(), *info = NULL;
+    uint64_t one = 1;
+    size_t count;
+
+    CHECK(!(s->info->caps & FI_ATOMIC));
+    hints->caps = FI_MSG | FI_ATOMIC;
+    hints->domain_attr->mr_mode = FI_MR_ALLOCATED;
+    hints->fabric_attr->prov_name = strdup("kxfer");
+    CHECK(fi_getinfo(API, NULL, NULL, 0, hints, &info) == -FI_ENODATA);
+    hints->caps = 0;
+    DO(fi_getinfo(API, NULL, NULL, 0, hints, &info));
+    for (struct fi_info* one_info = info; one_info; one_info = one_info->next)
+        CHECK(!(one_info->caps & FI_ATOMIC) && one_info->caps & FI_RMA);
+    fi_freeinfo(info);
+    fi_freeinfo(hints);
+    CHECK(fi_atomicvalid(s->ep, FI_UINT64, FI_SUM, &count) == -FI_EOPNOTSUPP);
+    CHECK(fi_atomic(s->ep, &one, 1, NULL, s->peer, 0, 0, FI_UINT64, FI_SUM, NULL) == -FI_EOPNOTSUPP);
+}
+
+static void no_atomics_b(struct side* s) { (void)s; }
+
 /* ---- waiting ---- */
 
 static void waiting_a(struct side* s) {
@@ -435,20 +726,23 @@ static const struct test {
     void (*a)(struct side* s);
     void (*b)(struct side* s);
     bool b_dies;
+    uint64_t caps;
 } tests[] = {
-    {"messages", messages_a, messages_b, false},
-    {"unexpected", unexpected_a, unexpected_b, false},
-    {"flood", flood_a, flood_b, false},
-    {"gather", gather_a, gather_b, false},
-    {"tags", tags_a, tags_b, false},
-    {"cancel", cancel_a, cancel_b, false},
-    {"several", several_a, several_b, false},
-    {"memory", memory_a, memory_b, false},
-    {"waiting", waiting_a, waiting_b, false},
-    {"death-of-receiver", death_of_receiver_a, death_of_receiver_b, true},
-    {"death-of-sender", death_of_sender_a, death_of_sender_b, true},
-    {"death-in-a-stream", death_in_a_stream_a, death_in_a_stream_b, true},
-    {"death-of-memory", death_of_memory_a, death_of_memory_b, true},
+    {"messages", messages_a, messages_b, false, 0},
+    {"unexpected", unexpected_a, unexpected_b, false, 0},
+    {"flood", flood_a, flood_b, false, 0},
+    {"gather", gather_a, gather_b, false, 0},
+    {"tags", tags_a, tags_b, false, 0},
+    {"cancel", cancel_a, cancel_b, false, 0},
+    {"several", several_a, several_b, false, 0},
+    {"memory", memory_a, memory_b, false, 0},
+    {"atomics", atomics_a, atomics_b, false, FI_ATOMIC},
+    {"no-atomics", no_atomics_a, no_atomics_b, false, 0},
+    {"waiting", waiting_a, waiting_b, false, 0},
+    {"death-of-receiver", death_of_receiver_a, death_of_receiver_b, true, 0},
+    {"death-of-sender", death_of_sender_a, death_of_sender_b, true, 0},
+    {"death-in-a-stream", death_in_a_stream_a, death_in_a_stream_b, true, 0},
+    {"death-of-memory", death_of_memory_a, death_of_memory_b, true, 0},
 };
 
 static void run_side(const struct test* test, int socket, void (*run)(struct side* s)) {
@@ -457,7 +751,7 @@ static void run_side(const struct test* test, int socket, void (*run)(struct sid
     buffer = malloc(LONGEST + 1);
     CHECK(buffer);
     memset(buffer, 0, LONGEST + 1);
-    side_open(&s, socket);
+    side_open(&s, socket, test->caps);
     run(&s);
     if (!test->b_dies) meet(&s);
     side_close(&s);

@@ -19,16 +19,16 @@ double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static struct fi_info* find(void) {
+static struct fi_info* find(uint64_t caps) {
     struct fi_info *hints = fi_allocinfo(), *info = NULL;
 
     CHECK(hints);
-    hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
+    hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | caps;
     hints->ep_attr->type = FI_EP_RDM;
     hints->addr_format = FI_SOCKADDR_IN;
     hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
     hints->fabric_attr->prov_name = strdup("kxfer");
-    DO(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info));
+    DO(fi_getinfo(API, NULL, NULL, 0, hints, &info));
     fi_freeinfo(hints);
     return info;
 }
@@ -41,10 +41,14 @@ static void open_queues(struct side* s) {
     DO(fi_cq_open(s->domain, &cq, &s->rx, NULL));
     DO(fi_cntr_open(s->domain, &counter, &s->sends, NULL));
     DO(fi_cntr_open(s->domain, &counter, &s->recvs, NULL));
+    DO(fi_cntr_open(s->domain, &counter, &s->reads, NULL));
+    DO(fi_cntr_open(s->domain, &counter, &s->writes, NULL));
     DO(fi_ep_bind(s->ep, &s->tx->fid, FI_TRANSMIT));
     DO(fi_ep_bind(s->ep, &s->rx->fid, FI_RECV));
     DO(fi_ep_bind(s->ep, &s->sends->fid, FI_SEND));
     DO(fi_ep_bind(s->ep, &s->recvs->fid, FI_RECV));
+    DO(fi_ep_bind(s->ep, &s->reads->fid, FI_READ));
+    DO(fi_ep_bind(s->ep, &s->writes->fid, FI_WRITE));
 }
 
 static void know_each_other(struct side* s) {
@@ -57,12 +61,12 @@ static void know_each_other(struct side* s) {
     CHECK(fi_av_insert(s->av, others, 1, &s->peer, 0, NULL) == 1);
 }
 
-void side_open(struct side* s, int other) {
+void side_open(struct side* s, int other, uint64_t caps) {
     struct fi_av_attr av = {.type = FI_AV_TABLE};
 
     memset(s, 0, sizeof(*s));
     s->other = other;
-    s->info = find();
+    s->info = find(caps);
     DO(fi_fabric(s->info->fabric_attr, &s->fabric, NULL));
     DO(fi_domain(s->fabric, s->info, &s->domain, NULL));
     DO(fi_endpoint(s->domain, s->info, &s->ep, NULL));
@@ -79,6 +83,8 @@ void side_close(struct side* s) {
     DO(fi_close(&s->rx->fid));
     DO(fi_close(&s->sends->fid));
     DO(fi_close(&s->recvs->fid));
+    DO(fi_close(&s->reads->fid));
+    DO(fi_close(&s->writes->fid));
     DO(fi_close(&s->av->fid));
     DO(fi_close(&s->domain->fid));
     DO(fi_close(&s->fabric->fid));

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -21,6 +22,9 @@
 
 #define PATIENCE_S 60
 
+/* The interface that the programs ask for is that of the headers they are built with. */
+#define API FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
+
 struct side {
     int other; /* socket */
     struct fi_info* info;
@@ -28,7 +32,7 @@ struct side {
     struct fid_domain* domain;
     struct fid_av* av;
     struct fid_cq *tx, *rx;
-    struct fid_cntr *sends, *recvs;
+    struct fid_cntr *sends, *recvs, *reads, *writes;
     struct fid_ep* ep;
     fi_addr_t peer;
 };
@@ -60,8 +64,8 @@ _Noreturn void give_up(const char* file, int line, const char* what);
 
 double now(void);
 
-/* Opens all; the two sides know each other afterwards. */
-void side_open(struct side* s, int other);
+/* Opens all; the two sides know each other afterwards. @caps: more than messages and memory. */
+void side_open(struct side* s, int other, uint64_t caps);
 void side_close(struct side* s);
 
 void progress(struct side* s);

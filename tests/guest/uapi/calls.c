@@ -220,7 +220,8 @@ CALL(query, KXFER_QUERY, kxfer_query, plain, 0, .results = true);
 CALL(nop, KXFER_NOP, kxfer_nop, plain, 0);
 CALL(info, KXFER_INFO, kxfer_info, fill_info, 0, .results = true);
 CALL(region_add, KXFER_REGION_ADD, kxfer_region_add, fill_region_add, 0,
-     .first = offsetof(struct kxfer_region_add, dmabuf_fd), .results = true, .shows = "live_regions");
+     .first = offsetof(struct kxfer_region_add, dmabuf_fd), .results = true,
+     .shows = "live_regions");
 CALL(region_del, KXFER_REGION_DEL, kxfer_id, fill_id, -ENOENT);
 CALL(export_add, KXFER_EXPORT_ADD, kxfer_export_add, fill_export_add, -ENOENT,
      .first = offsetof(struct kxfer_export_add, cookie), .results = true, .shows = "live_exports");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The module is loaded and has its node, which only root may open, or a group too by the udev rule. */
+/* The module is loaded and has its node, which root may open, and by the udev rule a group too. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>

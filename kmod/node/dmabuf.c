@@ -18,9 +18,11 @@
  * up when told (dma_buf_attach_revocable()). kxfer does not, has no hook, and an exporter that
  * insists refuses the pin.
  *
- * What is waited for: the move of the memory to where it is pinned, or work under way on it,
- * at most FENCE_TIMEOUT. The reservation lock is the exporter's; it is held for the calls that
- * need it.
+ * What is waited for: the move of the memory to where it is pinned, at most MOVE_TIMEOUT. Work
+ * under way on the buffer is not: that is its owner's to order, and a fence that a process has
+ * put there (DMA_BUF_IOCTL_IMPORT_SYNC_FILE) must not stop a handler of a link. For the same
+ * reason dma_buf_begin_cpu_access(), which waits for such fences without a bound, is not called.
+ * The reservation lock is the exporter's; it is held for the calls that need it.
  *
  * Context: process; may sleep. kxfer_dmabuf_extents() too.
  */
@@ -41,7 +43,7 @@
 #include "node/dmabuf.h"
 
 /* A handler of a link may wait here, and other requests of the peer with it. */
-#define FENCE_TIMEOUT	(2 * HZ)
+#define MOVE_TIMEOUT	(2 * HZ)
 
 static const struct dma_buf_attach_ops importer_ops = {
 	.allow_peer2peer = true,
@@ -87,9 +89,9 @@ void kxfer_dmabuf_put(struct dma_buf *dmabuf)
 }
 
 /* Return: 0, -ETIMEDOUT, or -EINTR if the process has a signal, which a worker has not. */
-static int wait_for(struct dma_buf *dmabuf, enum dma_resv_usage usage)
+static int wait_for_move(struct dma_buf *dmabuf)
 {
-	long ret = dma_resv_wait_timeout(dmabuf->resv, usage, true, FENCE_TIMEOUT);
+	long ret = dma_resv_wait_timeout(dmabuf->resv, DMA_RESV_USAGE_KERNEL, true, MOVE_TIMEOUT);
 
 	if (ret > 0)
 		return 0;
@@ -138,7 +140,7 @@ static int attach_importer(struct kxfer_attachment *attachment, struct device *d
 		dma_buf_detach(dmabuf, importer);
 		return ret;
 	}
-	ret = wait_for(dmabuf, DMA_RESV_USAGE_KERNEL);
+	ret = wait_for_move(dmabuf);
 	if (ret)
 		detach_importer(attachment);
 	return ret;
@@ -171,24 +173,15 @@ static bool has_pages(const struct kxfer_attachment *attachment)
 	return true;
 }
 
-static void detach_cpu(struct kxfer_attachment *attachment)
-{
-	dma_buf_end_cpu_access(attachment->dmabuf, attachment->direction);
-	kxfer_dma_buf_vunmap(attachment->dmabuf, &attachment->map);
-}
-
 static int attach_cpu(struct kxfer_attachment *attachment)
 {
-	bool writes = attachment->direction != DMA_TO_DEVICE;
 	struct dma_buf *dmabuf = attachment->dmabuf;
 	int ret;
 
 	ret = kxfer_dma_buf_vmap(dmabuf, &attachment->map);
 	if (ret)
 		return ret;
-	ret = has_pages(attachment) ? wait_for(dmabuf, dma_resv_usage_rw(writes)) : -EOPNOTSUPP;
-	if (!ret)
-		ret = dma_buf_begin_cpu_access(dmabuf, attachment->direction);
+	ret = has_pages(attachment) ? wait_for_move(dmabuf) : -EOPNOTSUPP;
 	if (ret)
 		kxfer_dma_buf_vunmap(dmabuf, &attachment->map);
 	return ret;
@@ -216,7 +209,7 @@ static int error_of(int ret)
  * @ibdev: device that stays until kxfer_dmabuf_detach()
  *
  * Return: 0; -EOPNOTSUPP if the exporter has no memory that this device could reach, -ENOMEM,
- * -ETIMEDOUT if work on the buffer does not end, -EINTR.
+ * -ETIMEDOUT if a move of its memory does not end, -EINTR.
  */
 int kxfer_dmabuf_attach(struct kxfer_attachment *attachment, struct ib_device *ibdev)
 {
@@ -230,7 +223,7 @@ void kxfer_dmabuf_detach(struct kxfer_attachment *attachment)
 	if (attachment->importer)
 		detach_importer(attachment);
 	else
-		detach_cpu(attachment);
+		kxfer_dma_buf_vunmap(attachment->dmabuf, &attachment->map);
 }
 
 /* Position in a table of extents that is being filled, or counted. */

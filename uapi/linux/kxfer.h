@@ -746,9 +746,10 @@ struct kxfer_info_latency {
  * for it, as with ibv_reg_dmabuf_mr. It is pinned and mapped for a device at the first use, by a
  * job or a peer. What cannot reach it gets EOPNOTSUPP then: the exporter has no memory for this
  * device, the device sees copies (bounce buffers), or it is rxe or siw and the memory has no
- * struct page. ETIMEDOUT: work on the buffer did not end within 2 s. READ, WRITE, the atomics
+ * struct page. ETIMEDOUT: a move of its memory did not end within 2 s. READ, WRITE, the atomics
  * and exports work; the CPU looks at no byte, so SEND, RECV and KXFER_BENCH give EOPNOTSUPP.
- * Who works on the buffer by the CPU uses DMA_BUF_IOCTL_SYNC.
+ * Who works on the buffer by the CPU uses DMA_BUF_IOCTL_SYNC. Jobs do not wait for fences of
+ * other work on the buffer.
  *
  * EBADF: no descriptor. EINVAL: no dma-buf. ERANGE: beyond the buffer's end. EACCES: written,
  * and the descriptor is open for reading only.

@@ -29,7 +29,7 @@ Expected<Memory> Memory::from_heap(size_t bytes) {
     if (fd.get() < 0) {
         Error error("cannot open", heap, errno);
         error.hint = error.number == ENOENT
-                         ? "the kernel needs CONFIG_DMABUF_HEAPS_SYSTEM; NAME=mem:SIZE does not"
+                         ? "the kernel needs CONFIG_DMABUF_HEAPS_SYSTEM; without it use NAME=mem:SIZE"
                          : "be root, or have rights on it";
         return tl::make_unexpected(std::move(error));
     }
@@ -37,7 +37,7 @@ Expected<Memory> Memory::from_heap(size_t bytes) {
     data.len = bytes;
     data.fd_flags = O_RDWR | O_CLOEXEC;
     if (ioctl(fd.get(), DMA_HEAP_IOCTL_ALLOC, &data) < 0)
-        return fail("cannot allocate of the system heap", human_bytes(bytes), errno);
+        return fail("the system heap cannot give", human_bytes(bytes), errno);
     Descriptor dmabuf(static_cast<int>(data.fd));
     void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, dmabuf.get(), 0);
     if (at == MAP_FAILED) return fail("cannot map a dma-buf of", human_bytes(bytes), errno);

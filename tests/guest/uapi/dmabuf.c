@@ -6,6 +6,7 @@
  */
 #include <fcntl.h>
 #include <linux/dma-buf.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 
 #define PAGE	4096UL
 #define LENGTH	(64 * PAGE)
+#define FENCE_WAIT_MS	1500	/* less than kxfer would wait for a move of the memory */
 
 FIXTURE(dmabuf)
 {
@@ -302,6 +304,67 @@ TEST_F(dmabuf, may_be_at_both_ends_and_synced_by_its_owner)
 	EXPECT_EQ(0, memcmp(rig->here.bytes, rig->here.bytes + PAGE, PAGE));
 	sync.flags = DMA_BUF_SYNC_END | DMA_BUF_SYNC_READ;
 	EXPECT_EQ(0, ioctl(rig->here.fd, DMA_BUF_IOCTL_SYNC, &sync));
+}
+
+/* Fences that a process signals, or never does: drivers/dma-buf/sw_sync.c has no uapi header. */
+#define SW_SYNC	"/sys/kernel/debug/sync/sw_sync"
+struct sw_sync_fence {
+	uint32_t value;		/* signalled when the timeline gets there */
+	char name[32];
+	int32_t fd;
+};
+#define SW_SYNC_CREATE_FENCE _IOWR('W', 0, struct sw_sync_fence)
+
+/* Return: descriptor of the fence, which all work on the buffer is to come after; or -errno */
+static int put_fence(int timeline, int dmabuf)
+{
+	struct sw_sync_fence fence = { .value = 1, .name = "kxfer-test" };
+	struct dma_buf_import_sync_file import = { .flags = DMA_BUF_SYNC_RW };
+
+	if (ioctl(timeline, SW_SYNC_CREATE_FENCE, &fence))
+		return -errno;
+	import.fd = fence.fd;
+	if (!ioctl(dmabuf, DMA_BUF_IOCTL_IMPORT_SYNC_FILE, &import))
+		return fence.fd;
+	close(fence.fd);
+	return -errno;
+}
+
+static bool is_signalled(int fence)
+{
+	struct pollfd ask = { .fd = fence, .events = POLLIN };
+
+	return poll(&ask, 1, 0) != 0;
+}
+
+/*
+ * A handler of a link makes the buffer reachable when a peer first asks for it. A fence of the
+ * owner's process, who may never signal it, does not keep it and the requests behind it.
+ */
+TEST_F(dmabuf, with_a_fence_of_its_owner_keeps_no_peer_waiting)
+{
+	int timeline = open(SW_SYNC, O_RDWR | O_CLOEXEC), fence;
+	struct rig *rig = &self->rig;
+	uint32_t id, target;
+	uint64_t end;
+	char name[64];
+
+	if (timeline < 0)
+		SKIP(return, "no " SW_SYNC ": the kernel is without SW_SYNC");
+	fence = put_fence(timeline, rig->here.fd);
+	ASSERT_LE(0, fence);
+	snprintf(name, sizeof(name), "fenced-%d", getpid());
+	ASSERT_EQ(0, add(self));
+	test_cmd_export_add(rig->client, self->add.region, 0, LENGTH, KXFER_RIGHT_READ, name, &id);
+	end = kx_deadline_ns(FENCE_WAIT_MS);
+	test_cmd_target_open(rig->client, rig->peer, name, 0, &target);
+	memset(rig->here.bytes, 0x66, PAGE);
+	test_cmd_transfer(rig->client, KXFER_OP_READ, rig->here_region, PAGE, target, 0, PAGE);
+	EXPECT_GT(end, kx_now_ns());
+	EXPECT_EQ(0, memcmp(rig->here.bytes, rig->here.bytes + PAGE, PAGE));
+	EXPECT_FALSE(is_signalled(fence));
+	close(fence);
+	close(timeline);
 }
 
 TEST_HARNESS_MAIN

@@ -189,6 +189,15 @@ static void build_info(struct doing *doing)
 	cmd->records = inner(doing, doing->actor->room, 4096, false);
 }
 
+/* The same length and offset, of a dma-buf instead of the arena. */
+static void make_it_of_a_dmabuf(struct doing *doing, struct kxfer_region_add *cmd, uint32_t offset)
+{
+	cmd->flags |= KXFER_REGION_F_DMABUF;
+	cmd->addr = offset;
+	cmd->dmabuf_fd = one_in(doing, 16) ? (int)below(doing, 64) - 1 :
+					     memory_dmabuf(below(doing, MEMORY_NR_DMABUFS));
+}
+
 static void build_region_add(struct doing *doing)
 {
 	struct kxfer_region_add *cmd = &doing->any.region_add;
@@ -207,6 +216,8 @@ static void build_region_add(struct doing *doing)
 	};
 	if (block < MEMORY_PLAIN)
 		cmd->flags = 0;
+	if (one_in(doing, 5))
+		make_it_of_a_dmabuf(doing, cmd, offset);
 	if (one_in(doing, 64))
 		cmd->addr = WRAP_ADDRESS + below(doing, 4096);
 }
@@ -215,7 +226,7 @@ static void done_region_add(struct doing *doing)
 {
 	const struct kxfer_region_add *cmd = &doing->any.region_add;
 
-	if (cmd->flags & KXFER_REGION_F_WRITE &&
+	if (cmd->flags & KXFER_REGION_F_WRITE && !(cmd->flags & KXFER_REGION_F_DMABUF) &&
 	    cmd->addr < (uintptr_t)memory_block(MEMORY_PLAIN))
 		model->kept_given = true;
 	if (!results_seen(doing->op))

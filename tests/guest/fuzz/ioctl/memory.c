@@ -7,12 +7,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "harness/buffer.h"
 #include "memory.h"
 
 /* Fixed, so that a sequence finds the arena at the same address again. */
 #define ARENA	((uint8_t *)0x300000000ull)
 
 static int self_memory = -1;
+static int dmabufs[MEMORY_NR_DMABUFS];
 
 void *memory_block(uint32_t block)
 {
@@ -57,7 +59,13 @@ static int map_block(uint32_t block, int shared, int file)
 	return map(block, writable, anonymous, -1);
 }
 
-/** memory_make() - map the arena. Return: 0 or -errno */
+/** memory_dmabuf() - a dma-buf of MEMORY_BLOCK bytes. Return: its descriptor; < 0: there is none */
+int memory_dmabuf(uint32_t number)
+{
+	return dmabufs[number];
+}
+
+/** memory_make() - map the arena, and make dma-bufs where the kernel can. Return: 0 or -errno */
 int memory_make(void)
 {
 	int shared = memfd_create("fuzz", MFD_CLOEXEC);
@@ -76,6 +84,9 @@ int memory_make(void)
 	self_memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 	if (self_memory < 0)
 		return -errno;
+	dmabufs[0] = buffer_open_udmabuf(MEMORY_BLOCK);
+	dmabufs[1] = buffer_open_heap(MEMORY_BLOCK, O_RDWR);
+	dmabufs[2] = buffer_open_heap(MEMORY_BLOCK, O_RDONLY);
 	memory_keep();
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory: an arena at a fixed address, divided into blocks of different kinds, for regions and
- * for arguments of calls.
+ * for arguments of calls; and dma-bufs for regions.
  */
 #ifndef KXFER_FUZZ_MEMORY_H
 #define KXFER_FUZZ_MEMORY_H
@@ -26,8 +26,11 @@
 #define MEMORY_HOLE	14	/* unmapped */
 #define MEMORY_BLOCKS	16
 
+#define MEMORY_NR_DMABUFS	3	/* of a memfd, of the system heap, of it for reading */
+
 int memory_make(void);
 void *memory_block(uint32_t block);
+int memory_dmabuf(uint32_t number);
 void memory_fill(struct random *random, void *bytes, size_t length);
 void memory_poke(void *to, const void *from, size_t length);
 void memory_remap(struct random *random, uint32_t block);

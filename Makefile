@@ -70,7 +70,7 @@ fio: ## an I/O engine for the fio that is installed, build/fio/libfio-kxfer.so
 
 libfabric: ## a provider for the libfabric that is installed, build/libfabric/libkxfer-fi.so
 	@scripts/setup libfabric
-	@scripts/build-libfabric $(O)
+	@LIBFABRIC=$(LIBFABRIC) scripts/build-libfabric $(O)
 
 ##@ See it work
 .PHONY: demo vm vm2
@@ -184,8 +184,9 @@ check-bpftrace: ## the scripts for bpftrace in a guest (KERNEL, PROVIDER)
 	@CHECK_NAME=check-bpftrace KERNELS=$(KERNEL) PROVIDERS=$(or $(PROVIDER),rxe) UNIT=no \
 		TESTS="$(or $(TESTS),cli:bpftrace.sh)" scripts/vm/check $(O)
 
-check-libfabric: ## libfabric's programs, Open MPI and tests of the provider (KERNEL, PROVIDER)
+check-libfabric: ## libfabric's programs, Open MPI, tests of the provider (KERNEL, PROVIDER; LIBFABRIC=source: 2.1)
 	@scripts/setup check
+	@$(if $(LIBFABRIC),scripts/setup fabtests)
 	@$(MAKE) kmod tool libfabric kselftest-install $(if $(filter siw,$(PROVIDER)),siw)
 	@CHECK_NAME=check-libfabric KERNELS=$(KERNEL) PROVIDERS=$(or $(PROVIDER),rxe) UNIT=no \
 		TESTS="$(or $(TESTS),cli:libfabric.sh)" scripts/vm/check $(O)

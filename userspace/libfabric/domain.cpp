@@ -82,6 +82,7 @@ int Domain::start(const fi_info& info) {
     id = random_number();
     address_format = info.addr_format;
     has_atomics_ = (info.caps & FI_ATOMIC) != 0;
+    has_device_memory_ = (info.caps & FI_HMEM) != 0;
     mr_mode_ = effective_mr_mode(info.domain_attr->mr_mode);
     return 0;
 }
@@ -178,6 +179,11 @@ int Domain::connect_node(const Address& node, uint32_t* peer) {
 int Domain::add_region(const void* at, size_t length, bool writable, uint32_t* region) {
     return kxfer_region_create(session, const_cast<void*>(at), length, writable ? KXFER_REGION_F_WRITE : 0,
                                region);
+}
+
+int Domain::import_region(const Source& source, bool writable, uint32_t* region) {
+    return kxfer_region_import(session, source.dmabuf_fd, source.dmabuf_offset, source.length,
+                               writable ? KXFER_REGION_F_WRITE : 0, region);
 }
 
 void Domain::remove_region(uint32_t region) {

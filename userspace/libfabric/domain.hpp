@@ -21,6 +21,7 @@
 
 #include "libfabric/address.hpp"
 #include "libfabric/pending.hpp"
+#include "libfabric/registration.hpp"
 
 namespace kxfer::fi {
 
@@ -57,6 +58,8 @@ class Domain : public fid_domain {
 
     // Pins memory. *region gets the id.
     int add_region(const void* at, size_t length, bool writable, uint32_t* region);
+    // The same of a dma-buf.
+    int import_region(const Source& source, bool writable, uint32_t* region);
     // Waits for jobs that use it.
     void remove_region(uint32_t region);
 
@@ -74,6 +77,7 @@ class Domain : public fid_domain {
 
     bool is_virtual() const { return (mr_mode_ & FI_MR_VIRT_ADDR) != 0; }
     bool has_atomics() const { return has_atomics_; }
+    bool has_device_memory() const { return has_device_memory_; }
     bool chooses_keys() const { return (mr_mode_ & FI_MR_PROV_KEY) != 0; }
 
     void add(Endpoint& endpoint) { endpoints_.push_back(&endpoint); }
@@ -102,7 +106,8 @@ class Domain : public fid_domain {
     int timer_ = -1;
     uint64_t next_tick_ns_ = 0;
     int mr_mode_ = 0;
-    bool has_atomics_ = false; // FI_ATOMIC was asked for
+    bool has_atomics_ = false;       // FI_ATOMIC was asked for
+    bool has_device_memory_ = false; // FI_HMEM was
     std::vector<Node> nodes_;
     std::vector<Endpoint*> endpoints_;
 };

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "libfabric/address.hpp"
+#include "libfabric/device_memory.hpp"
 #include "libfabric/object.hpp"
 #include "libfabric/parameters.hpp"
 
@@ -24,6 +25,7 @@ constexpr uint64_t rx_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV |
                              FI_REMOTE_WRITE | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
 constexpr uint64_t domain_caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 constexpr uint64_t all_caps = tx_caps | rx_caps | domain_caps;
+constexpr uint64_t device_caps = has_device_memory ? FI_HMEM : 0; // only for those who ask
 constexpr uint64_t primary_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
 constexpr uint64_t memory_caps = FI_RMA | FI_ATOMIC;
 constexpr uint64_t tx_op_flags =
@@ -35,6 +37,7 @@ constexpr uint64_t order = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_WAW | FI_ORDER
                            FI_ORDER_RMA_RAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW |
                            FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
 constexpr int mr_modes = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+constexpr int device_mr_mode = has_device_memory ? FI_MR_HMEM : 0;
 constexpr int old_mr_modes = FI_MR_BASIC | FI_MR_SCALABLE;
 constexpr uint32_t protocol = 1U << 31 | 0x6b78;    // of a provider, by its high bit
 constexpr uint64_t tag_format = 0xaaaaaaaaaaaaaaaa; // all 64 bits, as one field
@@ -64,7 +67,7 @@ bool ep_fits(const fi_ep_attr* attr) {
 
 bool tx_fits(const fi_tx_attr* attr) {
     if (!attr) return true;
-    if (attr->caps & ~(tx_caps | domain_caps)) return refuse("tx_attr: caps");
+    if (attr->caps & ~(tx_caps | domain_caps | device_caps)) return refuse("tx_attr: caps");
     if (attr->op_flags & ~tx_op_flags) return refuse("tx_attr: op_flags");
     if (attr->msg_order & ~order) return refuse("tx_attr: msg_order");
     if (attr->comp_order & ~FI_ORDER_DATA) return refuse("tx_attr: comp_order");
@@ -76,7 +79,7 @@ bool tx_fits(const fi_tx_attr* attr) {
 
 bool rx_fits(const fi_rx_attr* attr) {
     if (!attr) return true;
-    if (attr->caps & ~(rx_caps | domain_caps)) return refuse("rx_attr: caps");
+    if (attr->caps & ~(rx_caps | domain_caps | device_caps)) return refuse("rx_attr: caps");
     if (attr->op_flags & ~rx_op_flags) return refuse("rx_attr: op_flags");
     if (attr->msg_order & ~order) return refuse("rx_attr: msg_order");
     if (attr->comp_order & ~FI_ORDER_DATA) return refuse("rx_attr: comp_order");
@@ -90,6 +93,15 @@ bool rx_fits(const fi_rx_attr* attr) {
 bool mr_mode_fits(uint32_t version, uint64_t caps, int mode) {
     if (!(caps & memory_caps) || FI_VERSION_LT(version, FI_VERSION(1, 5)) || mode & old_mr_modes) return true;
     return mode & FI_MR_ALLOCATED ? true : refuse("memory that need not be allocated");
+}
+
+// The CPU would have to copy messages, and atomics would need memory of the process for their results.
+bool device_memory_fits(const fi_info& hints) {
+    if (!(hints.caps & FI_HMEM)) return true;
+    if (hints.caps & primary_caps & ~FI_RMA) return refuse("FI_HMEM with more than FI_RMA");
+    if (hints.tx_attr && hints.tx_attr->inject_size > 0) return refuse("FI_HMEM with inject_size");
+    bool registers = hints.domain_attr && hints.domain_attr->mr_mode & FI_MR_HMEM;
+    return registers ? true : refuse("FI_HMEM without FI_MR_HMEM");
 }
 
 bool domain_fits(const fi_domain_attr* attr) {
@@ -107,7 +119,7 @@ uint64_t caps_for(const fi_info* hints, bool atomics) {
     uint64_t missing = atomics ? 0 : FI_ATOMIC;
     if (!hints || !hints->caps) return all_caps & ~missing;
     uint64_t caps = hints->caps;
-    if (!(caps & primary_caps)) caps |= primary_caps & ~missing;
+    if (!(caps & primary_caps)) caps |= caps & FI_HMEM ? FI_RMA : primary_caps & ~missing;
     if (caps & (FI_MSG | FI_TAGGED) && !(caps & (FI_SEND | FI_RECV))) caps |= FI_SEND | FI_RECV;
     if (caps & memory_caps && !(caps & (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)))
         caps |= FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
@@ -116,14 +128,14 @@ uint64_t caps_for(const fi_info* hints, bool atomics) {
 
 bool fits(uint32_t version, const fi_info* hints) {
     if (!hints) return true;
-    if (hints->caps & ~all_caps) return refuse("caps");
+    if (hints->caps & ~(all_caps | device_caps)) return refuse("caps");
     if (hints->addr_format != FI_FORMAT_UNSPEC && hints->addr_format != FI_SOCKADDR &&
         hints->addr_format != FI_SOCKADDR_IN && hints->addr_format != FI_SOCKADDR_IN6)
         return refuse("addr_format");
     if (hints->fabric_attr && hints->fabric_attr->name && strcmp(hints->fabric_attr->name, fabric_name) != 0)
         return refuse("name of the fabric");
     return ep_fits(hints->ep_attr) && tx_fits(hints->tx_attr) && rx_fits(hints->rx_attr) &&
-           domain_fits(hints->domain_attr) &&
+           domain_fits(hints->domain_attr) && device_memory_fits(*hints) &&
            (!hints->domain_attr || mr_mode_fits(version, caps_for(hints, true), hints->domain_attr->mr_mode));
 }
 
@@ -227,16 +239,17 @@ void fill_domain(fi_domain_attr& attr, const Local& local, const fi_info* hints,
     if (hints->domain_attr->threading != FI_THREAD_UNSPEC) attr.threading = hints->domain_attr->threading;
     if (caps & memory_caps) {
         int mode = hints->domain_attr->mr_mode;
-        attr.mr_mode = mode & old_mr_modes ? mode & old_mr_modes : mode & mr_modes;
+        int known = caps & FI_HMEM ? mr_modes | device_mr_mode : mr_modes;
+        attr.mr_mode = mode & old_mr_modes ? mode & old_mr_modes : mode & known;
     }
 }
 
 void fill_queues(fi_info& info, const fi_info* hints) {
-    info.tx_attr->caps = info.caps & tx_caps;
-    info.rx_attr->caps = info.caps & rx_caps;
+    info.tx_attr->caps = info.caps & (tx_caps | device_caps);
+    info.rx_attr->caps = info.caps & (rx_caps | device_caps);
     info.tx_attr->msg_order = info.rx_attr->msg_order = order;
     info.tx_attr->size = info.rx_attr->size = queue_size;
-    info.tx_attr->inject_size = payload_bytes;
+    info.tx_attr->inject_size = info.caps & FI_HMEM ? 0 : payload_bytes;
     info.tx_attr->iov_limit = info.rx_attr->iov_limit = iov_limit;
     info.tx_attr->rma_iov_limit = 1;
     if (hints && hints->tx_attr) {

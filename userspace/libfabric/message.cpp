@@ -61,6 +61,7 @@ ssize_t transmit(fid_ep* handle, const Call& call) {
     return guarded([&]() -> int {
         std::lock_guard guard(endpoint.domain.lock);
         if (!endpoint.is_enabled()) return -FI_EOPBADSTATE;
+        if (endpoint.domain.has_device_memory()) return -FI_EOPNOTSUPP;
         if (endpoint.outbox.is_full()) {
             endpoint.domain.progress();
             return -FI_EAGAIN;
@@ -202,6 +203,7 @@ ssize_t receive(fid_ep* handle, const Wish& wish) {
     return guarded([&]() -> int {
         std::lock_guard guard(endpoint.domain.lock);
         if (!endpoint.is_enabled()) return -FI_EOPBADSTATE;
+        if (endpoint.domain.has_device_memory()) return -FI_EOPNOTSUPP;
         auto made = make_receive(endpoint, wish);
         if (!made) return -FI_EINVAL;
         if (wish.flags & FI_PEEK) {

@@ -35,9 +35,11 @@ class Mr : public fid_mr {
                    uint64_t key, uint64_t flags, fid_mr** mr, void* context);
     static int add_vector(struct ::fid* domain, const iovec* iov, size_t count, uint64_t access,
                           uint64_t offset, uint64_t key, uint64_t flags, fid_mr** mr, void* context);
+    static int add_source(Domain& domain, const Source& source, uint64_t access, uint64_t key, fid_mr** mr,
+                          void* context);
     static int add_by_attr(struct ::fid* domain, const fi_mr_attr* attr, uint64_t flags, fid_mr** mr);
 
-    int start(const void* at, size_t length, uint64_t access, uint64_t key);
+    int start(const Source& source, uint64_t access, uint64_t key);
 
     Domain& domain_;
     std::shared_ptr<const Registration> registration_;

@@ -8,10 +8,19 @@
 
 namespace kxfer::fi {
 
+// What is to be registered: memory of the process, or a dma-buf.
+struct Source {
+    const char* at = nullptr; // address of the first byte, for operations
+    size_t length = 0;
+    int dmabuf_fd = -1;         // -1: none
+    uint64_t dmabuf_offset = 0; // bytes
+};
+
 struct Registration {
     const char* start = nullptr;
     size_t length = 0;
     bool writable = false;
+    bool of_device = false; // the CPU does not reach it
     uint32_t region = 0;
 
     // Whether the range is in here, and may be written if that is wanted.

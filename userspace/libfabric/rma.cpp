@@ -21,6 +21,7 @@ int Rma::find_memory(Job& job, Mr* mr) {
         job.offset = mr->registration()->offset_of(at);
         return 0;
     }
+    if (mr && mr->registration()->of_device) return -FI_EINVAL; // the CPU cannot take its bytes elsewhere
     if (length <= message_bytes) {
         if (!endpoint_.outbox.pool.take(job.piece)) return -FI_EAGAIN;
         job.has_piece = true;
@@ -164,7 +165,7 @@ ssize_t run(fid_ep* handle, bool is_write, const Call& call) {
         rma->reported = call.reported;
         rma->injected = is_write && (call.flags & FI_INJECT) != 0;
         if (rma->memory.length > longest) return -FI_EMSGSIZE;
-        if (rma->injected && rma->memory.length > payload_bytes) return -FI_EINVAL;
+        if (rma->injected && rma->memory.length > endpoint.info->tx_attr->inject_size) return -FI_EINVAL;
         ret = rma->start(call.address, call.key);
         if (ret == 0) static_cast<void>(rma.release()); // its completion takes it
         return endpoint.end_of_call(ret, call.context, FI_RMA | (is_write ? FI_WRITE : FI_READ));

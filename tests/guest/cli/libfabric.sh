@@ -13,6 +13,8 @@ given=/kxfer-fi
 [ -e $given/libkxfer-fi.so ] || skip_all="no provider for libfabric in this guest: make check-libfabric builds it"
 # Without its name libfabric starts all of its providers, which takes seconds.
 export FI_PROVIDER_PATH=$given FI_PROVIDER=kxfer
+# Of another release than the machine's (scripts/build-libfabric).
+[ ! -d $given/lib ] || export LD_LIBRARY_PATH=$given/lib
 export OMPI_MCA_mca_base_component_path=$given/openmpi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 over_kxfer="--oversubscribe --mca plm isolated --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include kxfer"
@@ -65,6 +67,13 @@ test_a_device_without_atomics_claims_none() {
 	try $given/bin/fi_info -p kxfer -c FI_ATOMIC
 	[ "$status" -ne 0 ] || fail "atomics are reported"
 	both no-atomics
+}
+
+# Built with a libfabric that has FI_MR_DMABUF; otherwise it checks that nothing of it is reported.
+test_memory_of_a_device_is_read_and_written() {
+	expect 0 $given/bin/kxfer-fi-device-memory
+	[ "$(sed -n 's/^skip: //p' "$work/stdout")" = "" ] || skip "$(sed -n 's/^skip: //p' "$work/stdout")"
+	expect_nothing_left
 }
 
 test_a_thread_sleeps_until_something_comes() { both waiting; }

@@ -25,6 +25,9 @@ namespace {
 
 constexpr uint32_t ring_entries = 4096;
 constexpr uint32_t timeout_ms = 10000;
+// The device sends again what is not acknowledged in 4.3 s (4.096 us * 2^20), as Open MPI's openib had it.
+// Where more ranks than CPUs poll, those that work for the device may wait long for a CPU.
+constexpr uint32_t ack_timeout = 20;
 constexpr uint64_t tick_ns = 1000000000;
 
 int no_scalable_ep(fid_domain*, fi_info*, fid_ep**, void*) { return -FI_ENOSYS; }
@@ -162,6 +165,7 @@ int Domain::connect_node(const Address& node, uint32_t* peer) {
     args.remote = node;
     args.remote.port = parameters().port;
     args.timeout_ms = timeout_ms;
+    args.ack_timeout = ack_timeout;
     if (parameters().key.size() >= sizeof(args.key)) return -FI_ENOKEY; // rather than go without one
     parameters().key.copy(reinterpret_cast<char*>(args.key), sizeof(args.key));
     int ret = kxfer_peer_connect(session, &args);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Tests of the provider by two processes that the program starts, the two sides of each test.
+ * Tests of the provider by two processes, the two sides of each test. The program starts both, or is
+ * one of them, while the other one is on another node.
  *
  * usage: kxfer-fi-test NAME
+ *        kxfer-fi-test NAME a|b ADDRESS-OF-A
  */
 #include <poll.h>
 #include <signal.h>
@@ -719,6 +721,75 @@ static void death_of_memory_b(struct side* s) {
     kill(getpid(), SIGKILL);
 }
 
+/* What the first side of `power` has under way, and what has become of it. */
+struct tally {
+    unsigned long begun, ended, failed;
+};
+
+static void count_ended(struct fid_cq* cq, struct tally* sends, struct tally* reads, double* last) {
+    struct fi_cq_tagged_entry entry;
+    struct fi_cq_err_entry error;
+    ssize_t ret;
+
+    while ((ret = fi_cq_read(cq, &entry, 1)) != -FI_EAGAIN) {
+        struct tally* of;
+
+        CHECK(ret == 1 || ret == -FI_EAVAIL);
+        if (ret == -FI_EAVAIL) CHECK(fi_cq_readerr(cq, &error, 0) == 1);
+        of = (ret == 1 ? entry.flags : error.flags) & FI_READ ? reads : sends;
+        of->ended++;
+        if (ret == 1)
+            *last = now();
+        else
+            of->failed++;
+    }
+}
+
+/*
+ * The node of the other side loses its power while messages stream there, its memory is read and
+ * a message of it is waited for: all of that ends with an error.
+ */
+static void power_a(struct side* s) {
+    struct tally sends = {0}, reads = {0};
+    double end = now() + 4 * PATIENCE_S, last = now();
+    bool said = false;
+    struct key key;
+    char got;
+
+    take(s, &key, sizeof(key));
+    DO(fi_recv(s->ep, &got, 1, NULL, s->peer, &got));
+    while (sends.failed + reads.failed == 0 || sends.ended + reads.ended < sends.begun + reads.begun) {
+        bool more = sends.failed + reads.failed == 0;
+
+        CHECK(now() < end);
+        if (more && fi_send(s->ep, buffer, 20000, NULL, s->peer, NULL) == 0) sends.begun++;
+        if (more &&
+            fi_read(s->ep, buffer + LONGEST / 2, 20000, NULL, s->peer, key.address, key.key, NULL) == 0)
+            reads.begun++;
+        count_ended(s->tx, &sends, &reads, &last);
+        if (said || sends.ended < 20) continue;
+        said = puts("the stream runs") >= 0 && fflush(stdout) == 0;
+    }
+    CHECK(await_error(s->rx, 20).op_context == &got);
+    printf("%lu sends, %lu failed; %lu reads, %lu failed; all ended %.1f s after the last success\n",
+           sends.begun, sends.failed, reads.begun, reads.failed, now() - last);
+    CHECK(sends.failed > 0 && reads.failed > 0);
+    CHECK(now() - last < 20);
+}
+
+static void power_b(struct side* s) {
+    struct fid_mr* mr;
+    struct key key = {0, (uintptr_t)buffer};
+
+    DO(fi_mr_reg(s->domain, buffer, LONGEST, FI_REMOTE_READ, 0, 0, 0, &mr, NULL));
+    key.key = fi_mr_key(mr);
+    give(s, &key, sizeof(key));
+    for (;;) {
+        DO(fi_recv(s->ep, buffer, LONGEST, NULL, FI_ADDR_UNSPEC, NULL));
+        await(s->rx);
+    }
+}
+
 /* ---- the two sides ---- */
 
 static const struct test {
@@ -743,9 +814,10 @@ static const struct test {
     {"death-of-sender", death_of_sender_a, death_of_sender_b, true, 0},
     {"death-in-a-stream", death_in_a_stream_a, death_in_a_stream_b, true, 0},
     {"death-of-memory", death_of_memory_a, death_of_memory_b, true, 0},
+    {"power", power_a, power_b, true, 0}, /* on two nodes only */
 };
 
-static void run_side(const struct test* test, int socket, void (*run)(struct side* s)) {
+static _Noreturn void run_side(const struct test* test, int socket, void (*run)(struct side* s)) {
     struct side s;
 
     buffer = malloc(LONGEST + 1);
@@ -776,9 +848,13 @@ static int run_test(const struct test* test) {
 }
 
 int main(int argc, char** argv) {
-    for (size_t i = 0; argc == 2 && i < sizeof(tests) / sizeof(tests[0]); i++)
-        if (strcmp(tests[i].name, argv[1]) == 0) return run_test(&tests[i]);
-    fprintf(stderr, "usage: kxfer-fi-test NAME; names:\n");
+    for (size_t i = 0; argc > 1 && i < sizeof(tests) / sizeof(tests[0]); i++) {
+        if (strcmp(tests[i].name, argv[1]) != 0) continue;
+        if (argc == 2) return run_test(&tests[i]);
+        if (argc == 4 && strcmp(argv[2], "a") == 0) run_side(&tests[i], side_accept(argv[3]), tests[i].a);
+        if (argc == 4 && strcmp(argv[2], "b") == 0) run_side(&tests[i], side_connect(argv[3]), tests[i].b);
+    }
+    fprintf(stderr, "usage: kxfer-fi-test NAME [a|b ADDRESS-OF-A]; names:\n");
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) fprintf(stderr, "%s\n", tests[i].name);
     return 2;
 }

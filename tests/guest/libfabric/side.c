@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "side.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -89,6 +91,37 @@ void side_close(struct side* s) {
     DO(fi_close(&s->domain->fid));
     DO(fi_close(&s->fabric->fid));
     fi_freeinfo(s->info);
+}
+
+int side_accept(const char* address) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+    int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1, other;
+    struct pollfd wanted = {.fd = listener, .events = POLLIN};
+
+    CHECK(listener >= 0 && inet_pton(AF_INET, address, &at.sin_addr) == 1);
+    CHECK(setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0);
+    CHECK(bind(listener, (struct sockaddr*)&at, sizeof(at)) == 0 && listen(listener, 1) == 0);
+    CHECK(poll(&wanted, 1, PATIENCE_S * 1000) == 1);
+    other = accept(listener, NULL, NULL);
+    CHECK(other >= 0);
+    close(listener);
+    return other;
+}
+
+int side_connect(const char* address) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+    double end = now() + PATIENCE_S;
+
+    CHECK(inet_pton(AF_INET, address, &at.sin_addr) == 1);
+    for (;;) {
+        int other = socket(AF_INET, SOCK_STREAM, 0);
+
+        CHECK(other >= 0);
+        if (connect(other, (struct sockaddr*)&at, sizeof(at)) == 0) return other;
+        close(other);
+        CHECK(now() < end);
+        usleep(100000);
+    }
 }
 
 void progress(struct side* s) { (void)fi_cntr_read(s->sends); }

@@ -21,6 +21,7 @@
 #include <rdma/fi_tagged.h>
 
 #define PATIENCE_S 60
+#define PORT 7400
 
 /* The interface that the programs ask for is that of the headers they are built with. */
 #define API FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
@@ -67,6 +68,10 @@ double now(void);
 /* Opens all; the two sides know each other afterwards. @caps: more than messages and memory. */
 void side_open(struct side* s, int other, uint64_t caps);
 void side_close(struct side* s);
+
+/* The socket between two sides on different nodes: the first one listens at its address. */
+int side_accept(const char* address);
+int side_connect(const char* address);
 
 void progress(struct side* s);
 

@@ -184,19 +184,27 @@ check-bpftrace: ## the scripts for bpftrace in a guest (KERNEL, PROVIDER)
 	@CHECK_NAME=check-bpftrace KERNELS=$(KERNEL) PROVIDERS=$(or $(PROVIDER),rxe) UNIT=no \
 		TESTS="$(or $(TESTS),cli:bpftrace.sh)" scripts/vm/check $(O)
 
-check-libfabric: ## libfabric's programs, Open MPI, tests of the provider (KERNEL, PROVIDER; LIBFABRIC=source: 2.1)
+check-libfabric: ## libfabric's programs, Open MPI, tests of the provider (KERNEL, PROVIDER, NODES=2, LIBFABRIC=source)
 	@scripts/setup check
 	@$(if $(LIBFABRIC),scripts/setup fabtests)
 	@$(MAKE) kmod tool libfabric kselftest-install $(if $(filter siw,$(PROVIDER)),siw)
+ifeq ($(NODES),2)
+	@KERNELS=$(KERNEL) PROVIDERS=$(or $(PROVIDER),rxe) TESTS="$(or $(TESTS),libfabric)" tests/pair/run $(O)
+else
 	@CHECK_NAME=check-libfabric KERNELS=$(KERNEL) PROVIDERS=$(or $(PROVIDER),rxe) UNIT=no \
 		TESTS="$(or $(TESTS),cli:libfabric.sh)" scripts/vm/check $(O)
+endif
 
-check-fabtests: ## libfabric's own tests over the provider, from their source (KERNEL, PROVIDER)
+check-fabtests: ## libfabric's own tests over the provider, from their source (likewise)
 	@scripts/setup fabtests
 	@$(MAKE) kmod tool libfabric kselftest-install $(if $(filter siw,$(PROVIDER)),siw)
 	@scripts/build-fabtests $(O)
+ifeq ($(NODES),2)
+	@KERNELS=$(KERNEL) PROVIDERS=$(or $(PROVIDER),rxe) TESTS="$(or $(TESTS),fabtests)" tests/pair/run $(O)
+else
 	@CHECK_NAME=check-fabtests KERNELS=$(KERNEL) PROVIDERS=$(or $(PROVIDER),rxe) UNIT=no \
 		TESTS=cli:fabtests.sh scripts/vm/check $(O)
+endif
 
 check-package: ## the packages, installed, upgraded and purged in a Debian, and on one with systemd; as root
 	@scripts/setup $(VM_GROUP)

@@ -2,6 +2,8 @@
 /*
  * An MPI program: a ring of messages of many sizes, collectives and one-sided writes, all of known
  * content. Rank 0 prints what was moved.
+ *
+ * usage: kxfer-mpi-ring [ROUNDS]
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -89,15 +91,20 @@ static void one_sided(void) {
 
 int main(int argc, char** argv) {
     unsigned char *out = malloc(LONGEST), *in = malloc(LONGEST);
+    int rounds = argc > 1 ? atoi(argv[1]) : 1;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    ring(out, in);
-    probe(out, in);
-    collectives();
-    one_sided();
-    MPI_Barrier(MPI_COMM_WORLD);
+    for (int round = 1; round <= rounds; round++) {
+        ring(out, in);
+        probe(out, in);
+        collectives();
+        one_sided();
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0 && rounds > 1) printf("round %d of %d\n", round, rounds);
+        fflush(stdout);
+    }
     if (rank == 0) printf("ring of %d ranks: all right\n", ranks);
     MPI_Finalize();
     return 0;

@@ -128,6 +128,7 @@ test_power_cut_of_a_node_with_ranks() {
 	note_lines "$(node_output 1 "$task" | tail -n 20)"
 	case $status in 0|124) fail "mpirun has status $status" ;; esac
 	expect_none_of 1 jobs pins targets
+	node_boot 2 || fail "node2 does not come back"
 }
 
 run_tests 2

@@ -7,7 +7,7 @@
 # shellcheck disable=SC2034 # used by the scripts that read this file
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 log=
-names=(kxfer libkxfer0 libkxfer-dev kxfer-dkms kxfer-tests libfabric-kxfer)
+names=(kxfer libkxfer0 libkxfer-dev kxfer-dkms kxfer-tests kxfer-fio libfabric-kxfer)
 
 say() { echo "# $*"; }
 

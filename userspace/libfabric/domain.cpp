@@ -15,6 +15,7 @@
 #include "libfabric/endpoint.hpp"
 #include "libfabric/fabric.hpp"
 #include "libfabric/info.hpp"
+#include "libfabric/member.hpp"
 #include "libfabric/mr.hpp"
 #include "libfabric/object.hpp"
 #include "libfabric/parameters.hpp"
@@ -118,7 +119,7 @@ int Domain::close(struct ::fid* handle) {
     return 0;
 }
 
-void Domain::remove(Endpoint& endpoint) { std::erase(endpoints_, &endpoint); }
+void Domain::remove(Member& member) { std::erase(members_, &member); }
 
 int Domain::submit(kxfer_job job, Pending& pending) {
     int refused = 0;
@@ -136,7 +137,7 @@ void Domain::progress() {
         nr = kxfer_ring_take(session, ended, 64);
         for (uint32_t i = 0; i < nr; i++) reinterpret_cast<Pending*>(ended[i].user_data)->ended(ended[i]);
     } while (nr == 64);
-    for (Endpoint* endpoint : endpoints_) endpoint->go_on();
+    for (Member* member : members_) member->go_on();
     if (kxfer_clock_ns() >= next_tick_ns_) tick();
 }
 
@@ -147,7 +148,7 @@ void Domain::quiet_timer() {
 
 void Domain::tick() {
     next_tick_ns_ = kxfer_clock_ns() + tick_ns;
-    for (Endpoint* endpoint : endpoints_) endpoint->look_after_peers();
+    for (Member* member : members_) member->look_after();
 }
 
 void Domain::doze() {

@@ -9,7 +9,7 @@
 // it, too: other threads of the domain wait meanwhile. No call waits for a process of a peer.
 //
 // Progress is manual. A timer of one second wakes those who sleep on a descriptor of the domain, so that
-// peers of whom something is expected are asked whether they are still there (Endpoint::look_after_peers()).
+// peers of whom something is expected are asked whether they are still there (Member::look_after()).
 #pragma once
 
 #include <atomic>
@@ -25,8 +25,8 @@
 
 namespace kxfer::fi {
 
-class Endpoint;
 class Fabric;
+class Member;
 
 class Domain : public fid_domain {
   public:
@@ -44,7 +44,7 @@ class Domain : public fid_domain {
     // Hands a job in. 0; -FI_EAGAIN: no room now; else it is wrong, or its target has ended.
     int submit(kxfer_job job, Pending& pending);
 
-    // Takes completions, and lets the endpoints go on.
+    // Takes completions, and lets the members go on.
     void progress();
 
     // Before a thread sleeps: a timer that has expired meanwhile does not wake it.
@@ -80,8 +80,8 @@ class Domain : public fid_domain {
     bool has_device_memory() const { return has_device_memory_; }
     bool chooses_keys() const { return (mr_mode_ & FI_MR_PROV_KEY) != 0; }
 
-    void add(Endpoint& endpoint) { endpoints_.push_back(&endpoint); }
-    void remove(Endpoint& endpoint);
+    void add(Member& member) { members_.push_back(&member); }
+    void remove(Member& member);
 
     std::mutex lock;
     kxfer_session* session = nullptr;
@@ -109,7 +109,7 @@ class Domain : public fid_domain {
     bool has_atomics_ = false;       // FI_ATOMIC was asked for
     bool has_device_memory_ = false; // FI_HMEM was
     std::vector<Node> nodes_;
-    std::vector<Endpoint*> endpoints_;
+    std::vector<Member*> members_;
 };
 
 // fi_ops_domain.query_atomic

@@ -19,7 +19,6 @@ namespace kxfer::fi {
 namespace {
 
 constexpr uint64_t flush_ns = 2000000000; // how long a close waits for what peers are owed
-constexpr uint16_t first_number = 20000, nr_numbers = 40000;
 
 int no_context(fid_ep*, int, fi_tx_attr*, fid_ep**, void*) { return -FI_ENOSYS; }
 int no_context(fid_ep*, int, fi_rx_attr*, fid_ep**, void*) { return -FI_ENOSYS; }
@@ -154,29 +153,13 @@ int Endpoint::bind(struct ::fid* handle, struct ::fid* other, uint64_t flags) {
     }
 }
 
-// Numbers are of the node. Processes that start together begin at different ones.
-int Endpoint::choose_number() {
-    if (address.port != 0) {
-        int ret = inbox.open(address.port);
-        return ret == -EEXIST ? -FI_EADDRINUSE : ret;
-    }
-    uint64_t start = random_number();
-    for (unsigned i = 0; i < nr_numbers; i++) {
-        auto number = static_cast<uint16_t>(first_number + (start + i) % nr_numbers);
-        int ret = inbox.open(number);
-        if (ret == 0) address.port = number;
-        if (ret != -EEXIST) return ret;
-    }
-    return -FI_EADDRNOTAVAIL;
-}
-
 int Endpoint::enable() {
     if (enabled_) return 0;
     if (!av_) return -FI_ENOAV;
     if (is_unspecified(address)) return -FI_EADDRNOTAVAIL; // nobody could answer
     if (!tx_cq_ && !counters_[count_send] && !rx_cq_ && !counters_[count_recv]) return -FI_ENOCQ;
     int ret = outbox.pool.start();
-    if (ret == 0) ret = choose_number();
+    if (ret == 0) ret = inbox.open(address);
     if (ret != 0) {
         FI_WARN(&provider, FI_LOG_EP_CTRL, "cannot make a mailbox: %s\n", words_of(-ret));
         return ret;
@@ -298,7 +281,7 @@ void Endpoint::go_on() {
     outbox.go_on();
 }
 
-void Endpoint::look_after_peers() {
+void Endpoint::look_after() {
     if (closing_) return;
     for (auto& [where, peer] : peers_) peer->look_after();
 }

@@ -19,6 +19,7 @@
 #include "libfabric/error.hpp"
 #include "libfabric/inbox.hpp"
 #include "libfabric/info.hpp"
+#include "libfabric/member.hpp"
 #include "libfabric/outbox.hpp"
 
 namespace kxfer::fi {
@@ -43,7 +44,7 @@ struct Outcome {
     fi_addr_t source = FI_ADDR_NOTAVAIL;
 };
 
-class Endpoint : public fid_ep {
+class Endpoint final : public fid_ep, public Member {
   public:
     using Base = fid_ep;
 
@@ -53,9 +54,8 @@ class Endpoint : public fid_ep {
     Endpoint(Domain& domain, fi_info* info);
     ~Endpoint();
 
-    // Called by Domain::progress(): hands in what waits; and each second.
-    void go_on();
-    void look_after_peers();
+    void go_on() override;
+    void look_after() override;
 
     // The peer with this number or address; made the first time. NULL: no such number.
     Peer* peer_of(fi_addr_t number);
@@ -110,7 +110,6 @@ class Endpoint : public fid_ep {
     int bind_counter(Counter& counter, uint64_t flags);
     int bind_av(Av& av);
     int enable();
-    int choose_number();
     bool has_jobs() const;
     void end_jobs();
     void count(const Outcome& outcome);

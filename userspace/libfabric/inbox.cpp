@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "libfabric/inbox.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cerrno>
 
@@ -12,55 +10,21 @@
 
 namespace kxfer::fi {
 
-// 1024 places are 48 messages without an answer for 17 senders, and some for others
-// (Documentation/uapi.rst, "Messages"). RECVs take messages out as fast as they come while the program
-// looks after its queues.
-static constexpr uint32_t capacity = 1024;
-static constexpr size_t nr_slots = 128;
-static constexpr size_t slot_bytes = sizeof(kxfer_message) + message_bytes;
-static constexpr size_t memory_bytes = nr_slots * slot_bytes;
+// Messages without an answer are 48 for each sender (Documentation/uapi.rst, "Messages"): 1024 places are
+// for 17 senders, and some for others. RECVs take messages out as fast as they come while the program looks
+// after its queues.
+static constexpr Mailbox::Size size_for_all = {1024, 128};
 
-Inbox::~Inbox() {
-    if (region_ != 0) endpoint_.domain.remove_region(region_);
-    if (memory_) munmap(memory_, memory_bytes);
-}
+Inbox::Inbox(Endpoint& endpoint) : endpoint_(endpoint), mailbox_(endpoint.domain, *this, size_for_all) {}
 
-int Inbox::make_mailbox(uint16_t number) {
-    kxfer_mailbox_add args{};
-    kxfer_rule rule;
-    std::string name = mailbox_name(number);
-    name.copy(reinterpret_cast<char*>(args.name), sizeof(args.name) - 1);
-    args.rules = reinterpret_cast<uintptr_t>(endpoint_.domain.rule_for(KXFER_RIGHT_SEND, rule));
-    args.nr_rules = args.rules ? 1 : 0;
-    args.capacity = capacity;
-    args.max_bytes = message_bytes;
-    args.cookie = endpoint_.domain.id;
-    int ret = kxfer_mailbox_create(endpoint_.domain.session, &args);
-    if (ret == 0) mailbox_ = args.export_id;
+int Inbox::open(Address& address) {
+    int ret = mailbox_.open(address);
+    if (ret == 0) go_on();
     return ret;
 }
 
-int Inbox::open(uint16_t number) {
-    if (!memory_) {
-        void* at = mmap(nullptr, memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (at == MAP_FAILED) return -FI_ENOMEM;
-        memory_ = static_cast<uint8_t*>(at);
-    }
-    int ret = region_ ? 0 : endpoint_.domain.add_region(memory_, memory_bytes, true, &region_);
-    if (ret == 0) ret = make_mailbox(number);
-    if (ret != 0) return ret;
-    slots_.reserve(nr_slots);
-    for (size_t i = 0; i < nr_slots; i++) {
-        slots_.emplace_back(*this, i * slot_bytes);
-        free_.push_back(&slots_.back());
-    }
-    go_on();
-    return 0;
-}
-
 void Inbox::close() {
-    if (mailbox_ != 0) kxfer_mailbox_destroy(endpoint_.domain.session, mailbox_);
-    mailbox_ = 0;
+    mailbox_.close();
     for (Fetch* one : waiting()) one->abandon();
 }
 
@@ -72,28 +36,9 @@ std::vector<Fetch*> Inbox::waiting() const {
 }
 
 void Inbox::go_on() {
-    while (!free_.empty() && mailbox_ != 0) {
-        Slot& slot = *free_.back();
-        if (endpoint_.domain.submit(kxfer_job_make_recv(region_, slot.offset, mailbox_, slot_bytes, 0),
-                                    slot) != 0)
-            break;
-        nr_recvs_++;
-        free_.pop_back();
-    }
+    mailbox_.go_on();
     if (fetches_.empty()) return;
     for (Fetch* one : waiting()) one->go_on();
-}
-
-void Inbox::came(Slot& slot, const kxfer_completion& completion) {
-    nr_recvs_--;
-    // What came before the mailbox was withdrawn, and is seen after it, is of no use.
-    if (mailbox_ != 0 && completion.status == 0 && completion.bytes >= sizeof(kxfer_message)) {
-        kxfer_message message;
-        memcpy(&message, memory_ + slot.offset, sizeof(message));
-        if (message.bytes > 0 && message.bytes <= message_bytes)
-            take(memory_ + slot.offset + sizeof(message), message.bytes, message.word);
-    }
-    free_.push_back(&slot);
 }
 
 void Inbox::take(const uint8_t* bytes, size_t length, uint64_t word) {
@@ -282,7 +227,8 @@ void Inbox::lose(Peer& peer, int status) {
 void Inbox::deliver(Arrival* arrival, int status) {
     Peer& peer = arrival->peer;
     uint32_t id = arrival->header.id;
-    bool answers = mailbox_ != 0 && arrival->header.flags & header_answer && arrival->word == peer.word();
+    bool answers =
+        mailbox_.is_open() && arrival->header.flags & header_answer && arrival->word == peer.word();
     conclude(arrival, status);
     if (answers && (status == 0 || peer.is_connected()))
         endpoint_.outbox.answer(peer, id, status == 0 ? answer_done : answer_failed);

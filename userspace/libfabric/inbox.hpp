@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What an endpoint receives: its mailbox, with RECVs into registered memory that are always there, so that
-// what comes is taken whether or not the program waits for it. Bytes are copied to the receive that
-// matches, or kept until there is one (Matching). How much is kept has no bound but memory: a program
-// that lets peers send without receiving has that in its own process, not in the module.
+// What an endpoint receives: the bytes that come into its mailbox are copied to the receive that matches,
+// or kept until there is one (Matching). How much is kept has no bound but memory: a program that lets
+// peers send without receiving has that in its own process, not in the module.
 //
 // A sender's messages are handled in their order, by the numbers in their headers.
 #pragma once
@@ -13,8 +12,8 @@
 #include <vector>
 
 #include "libfabric/arrival.hpp"
+#include "libfabric/mailbox.hpp"
 #include "libfabric/matching.hpp"
-#include "libfabric/pending.hpp"
 
 namespace kxfer::fi {
 
@@ -22,13 +21,12 @@ class Endpoint;
 class Fetch;
 class Peer;
 
-class Inbox {
+class Inbox final : public Mailbox::Reader {
   public:
-    explicit Inbox(Endpoint& endpoint) : endpoint_(endpoint) {}
-    ~Inbox();
+    explicit Inbox(Endpoint& endpoint);
 
-    // Makes the mailbox of this number, with its RECVs. -EEXIST: the number is taken on this node.
-    int open(uint16_t number);
+    // Makes the mailbox of the address (Mailbox::open()), with its RECVs.
+    int open(Address& address);
 
     // Withdraws the mailbox. Its RECVs end.
     void close();
@@ -54,23 +52,13 @@ class Inbox {
     // Hands RECVs in again, and READs that found no room.
     void go_on();
 
-    unsigned in_flight() const { return nr_recvs_ + static_cast<unsigned>(fetches_.size()); }
+    unsigned in_flight() const { return mailbox_.in_flight() + static_cast<unsigned>(fetches_.size()); }
     void forget(Fetch* fetch);
 
     Matching matching;
 
   private:
-    // A RECV.
-    struct Slot final : Pending {
-        Slot(Inbox& in, size_t at) : inbox(in), offset(at) {}
-        void ended(const kxfer_completion& completion) override { inbox.came(*this, completion); }
-        Inbox& inbox;
-        size_t offset;
-    };
-
-    int make_mailbox(uint16_t number);
-    void came(Slot& slot, const kxfer_completion& completion);
-    void take(const uint8_t* bytes, size_t length, uint64_t word);
+    void take(const uint8_t* bytes, size_t length, uint64_t word) override;
     void handle_early(Peer& peer);
     void handle(Peer& peer, const Header& header, const uint8_t* payload, size_t length);
     void begin(Peer& peer, const Header& header, const uint8_t* payload, size_t length);
@@ -84,12 +72,7 @@ class Inbox {
     void report(const Arrival& arrival, const Receive& receive, int status);
 
     Endpoint& endpoint_;
-    uint8_t* memory_ = nullptr;
-    uint32_t region_ = 0;
-    uint32_t mailbox_ = 0;
-    unsigned nr_recvs_ = 0;
-    std::vector<Slot> slots_;
-    std::vector<Slot*> free_; // slots without a RECV
+    Mailbox mailbox_;
     std::unordered_set<Fetch*> fetches_;
 };
 

@@ -27,6 +27,12 @@ bool from_sockaddr(const void* from, size_t length, Address& to) {
     return kxfer_addr_from_sockaddr(reinterpret_cast<sockaddr*>(&copy), &to) == 0;
 }
 
+size_t sockaddr_bytes(const void* address) {
+    if (!address) return 0;
+    return static_cast<const sockaddr*>(address)->sa_family == AF_INET6 ? sizeof(sockaddr_in6)
+                                                                        : sizeof(sockaddr_in);
+}
+
 socklen_t to_sockaddr(const Address& from, sockaddr_storage& to) {
     to = {};
     if (from.family == AF_INET6) {

@@ -41,6 +41,9 @@ bool is_unspecified(const Address& address);
 // False: not of IPv4 or IPv6.
 bool from_sockaddr(const void* from, size_t length, Address& to);
 
+// Of an address of which only the family says how long it is.
+size_t sockaddr_bytes(const void* address);
+
 // Returns the length, that of a sockaddr_in or sockaddr_in6.
 socklen_t to_sockaddr(const Address& from, sockaddr_storage& to);
 

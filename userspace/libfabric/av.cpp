@@ -193,9 +193,7 @@ int Av::lookup(fid_av* handle, fi_addr_t number, void* address, size_t* length) 
 
 const char* Av::text(fid_av*, const void* address, char* to, size_t* length) {
     Address known{};
-    size_t bytes = static_cast<const sockaddr*>(address)->sa_family == AF_INET6 ? sizeof(sockaddr_in6)
-                                                                                : sizeof(sockaddr_in);
-    from_sockaddr(address, bytes, known);
+    from_sockaddr(address, sockaddr_bytes(address), known);
     std::string words =
         (known.family == AF_INET6 ? "fi_sockaddr_in6://" : "fi_sockaddr_in://") + text_of(known);
     if (*length > 0) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// A domain is a session of kxfer: its regions, targets, peers and jobs, and the lock of all that is
-// opened from it. Completions come through a ring in shared memory, so progress() without anything to
-// do makes no system call.
+// A domain is a session of kxfer, the program's or that of a passive endpoint: its regions, targets, peers
+// and jobs, and the lock of all that is opened from it. Completions come through a ring in shared memory, so
+// progress() without anything to do makes no system call.
 //
 // Lock. Each call of libfabric takes `lock` once, at its begin, and everything below runs with it. Calls
 // of the kernel that wait for a peer's kernel (PEER_OPEN, TARGET_OPEN; ten seconds at most) are made with
-// it, too: other threads of the domain wait meanwhile. No call waits for a process of a peer.
+// it, too: other threads of the domain wait meanwhile. No call waits for a process of a peer. An event
+// queue's watch_lock_ is around it (Eq), the queue's lock_ and that of Handles are within.
 //
 // Progress is manual. A timer of one second wakes those who sleep on a descriptor of the domain, so that
 // peers of whom something is expected are asked whether they are still there (Member::look_after()).
@@ -38,6 +39,10 @@ class Domain : public fid_domain {
     explicit Domain(Fabric& fabric) : Base{}, fabric_(fabric) {}
     ~Domain();
 
+    // Opens the session.
+    int start(const fi_info& info);
+
+    Fabric& fabric() const { return fabric_; }
     int session_fd() const { return kxfer_session_fd(session); }
     int timer_fd() const { return timer_; }
 
@@ -98,7 +103,6 @@ class Domain : public fid_domain {
 
     static int close(struct ::fid* handle);
 
-    int start(const fi_info& info);
     int start_timer();
     void tick();
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "libfabric/endpoint.hpp"
 
-#include <rdma/fi_cm.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,17 +21,12 @@ constexpr uint64_t flush_ns = 2000000000; // how long a close waits for what pee
 
 int no_context(fid_ep*, int, fi_tx_attr*, fid_ep**, void*) { return -FI_ENOSYS; }
 int no_context(fid_ep*, int, fi_rx_attr*, fid_ep**, void*) { return -FI_ENOSYS; }
-int no_peer(fid_ep*, void*, size_t*) { return -FI_ENOSYS; }
-int no_connect(fid_ep*, const void*, const void*, size_t) { return -FI_ENOSYS; }
-int no_listen(fid_pep*) { return -FI_ENOSYS; }
-int no_accept(fid_ep*, const void*, size_t) { return -FI_ENOSYS; }
-int no_reject(fid_pep*, fid_t, const void*, size_t) { return -FI_ENOSYS; }
-int no_shutdown(fid_ep*, uint64_t) { return -FI_ENOSYS; }
-int no_join(fid_ep*, const void*, uint64_t, fid_mc**, void*) { return -FI_ENOSYS; }
 
 } // namespace
 
-Endpoint::Endpoint(Domain& of, fi_info* with) : Base{}, domain(of), info(with), outbox(*this), inbox(*this) {}
+Endpoint::Endpoint(Domain& of, fi_info* with) : Base{}, domain(of), info(with), outbox(*this), inbox(*this) {
+    if (is_connected_type()) connection = std::make_unique<Connection>(*this);
+}
 
 Endpoint::~Endpoint() { fi_freeinfo(info); }
 
@@ -49,25 +43,10 @@ fi_ops_ep Endpoint::make_ep_ops() {
     return ops;
 }
 
-fi_ops_cm Endpoint::make_cm_ops() {
-    fi_ops_cm ops{};
-    ops.size = sizeof(ops);
-    ops.setname = set_name;
-    ops.getname = get_name;
-    ops.getpeer = no_peer;
-    ops.connect = no_connect;
-    ops.listen = no_listen;
-    ops.accept = no_accept;
-    ops.reject = no_reject;
-    ops.shutdown = no_shutdown;
-    ops.join = no_join;
-    return ops;
-}
-
 void Endpoint::set_ops() {
     static fi_ops own_ops = make_ops(close, bind, control);
     static fi_ops_ep ep_ops = make_ep_ops();
-    static fi_ops_cm cm_ops = make_cm_ops();
+    static fi_ops_cm cm_ops = make_connection_ops();
     static fi_ops_msg message_ops = make_message_ops();
     static fi_ops_tagged tagged_ops = make_tagged_ops();
     static fi_ops_rma rma_ops = make_rma_ops();
@@ -83,20 +62,24 @@ void Endpoint::set_ops() {
 
 int Endpoint::open(fid_domain* handle, fi_info* info, fid_ep** endpoint, void* context) {
     Domain& domain = object_of<Domain>(handle);
-    if (!info || !info->tx_attr || !info->rx_attr || !info->ep_attr || info->ep_attr->type != FI_EP_RDM)
-        return -FI_EINVAL;
+    if (!info || !info->tx_attr || !info->rx_attr || !info->ep_attr) return -FI_EINVAL;
+    if (info->ep_attr->type != FI_EP_RDM && info->ep_attr->type != FI_EP_MSG) return -FI_EINVAL;
     return guarded([&] {
         fi_info* copy = fi_dupinfo(info);
         if (!copy) return -FI_ENOMEM;
         if (copy->tx_attr->size == 0) copy->tx_attr->size = queue_size;
         if (copy->rx_attr->size == 0) copy->rx_attr->size = queue_size;
-        auto* made = new Endpoint(domain, copy);
+        auto made = std::make_unique<Endpoint>(domain, copy);
         from_sockaddr(info->src_addr, info->src_addrlen, made->address);
+        if (made->connection && info->handle) {
+            int ret = made->connection->inherit(info->handle);
+            if (ret != 0) return ret;
+        }
         made->fid.fclass = FI_CLASS_EP;
         made->fid.context = context;
         made->set_ops();
         domain.users++;
-        *endpoint = made;
+        *endpoint = made.release();
         return 0;
     });
 }
@@ -131,7 +114,7 @@ int Endpoint::bind_counter(Counter& counter, uint64_t flags) {
 }
 
 int Endpoint::bind_av(Av& av) {
-    if (av_) return -FI_EINVAL;
+    if (av_ || connection) return -FI_EINVAL;
     av_ = &av;
     av.users++;
     return 0;
@@ -146,8 +129,8 @@ int Endpoint::bind(struct ::fid* handle, struct ::fid* other, uint64_t flags) {
         return self.bind_counter(object_of<Counter>(other), flags);
     case FI_CLASS_AV:
         return self.bind_av(object_of<Av>(other));
-    case FI_CLASS_EQ: // has no events for this type of endpoint
-        return 0;
+    case FI_CLASS_EQ: // there are only events of connections
+        return self.connection ? self.connection->bind(object_of<Eq>(other)) : 0;
     default:
         return -FI_EINVAL;
     }
@@ -155,7 +138,8 @@ int Endpoint::bind(struct ::fid* handle, struct ::fid* other, uint64_t flags) {
 
 int Endpoint::enable() {
     if (enabled_) return 0;
-    if (!av_) return -FI_ENOAV;
+    if (connection && !connection->is_bound()) return -FI_ENOEQ;
+    if (!connection && !av_) return -FI_ENOAV;
     if (is_unspecified(address)) return -FI_EADDRNOTAVAIL; // nobody could answer
     if (!tx_cq_ && !counters_[count_send] && !rx_cq_ && !counters_[count_recv]) return -FI_ENOCQ;
     int ret = outbox.pool.start();
@@ -197,12 +181,14 @@ bool Endpoint::has_jobs() const {
 }
 
 // Peers that sent a message which was received wait for an answer; they get it before the mailbox goes.
-// After that nothing is handed in: what waits for its turn is dropped, before the jobs of it end. Jobs that
-// have not begun are cancelled, and the others end within the bounds of the module.
-void Endpoint::end_jobs() {
+void Endpoint::flush() {
     uint64_t end = kxfer_clock_ns() + flush_ns;
     while (outbox.owes() && kxfer_clock_ns() < end) domain.doze();
-    closing_ = true;
+}
+
+// After this nothing is handed in: what waits for its turn is dropped, before the jobs of it end. Jobs that
+// have not begun are cancelled, and the others end within the bounds of the module.
+void Endpoint::end_jobs() {
     inbox.close();
     for (auto& [where, peer] : peers_) {
         peer->fail(-ECANCELED);
@@ -215,9 +201,18 @@ void Endpoint::end_jobs() {
 int Endpoint::close(struct ::fid* handle) {
     Endpoint& self = object_of<Endpoint>(handle);
     Domain& domain = self.domain;
+    {
+        std::lock_guard guard(domain.lock);
+        if (self.enabled_) {
+            if (self.connection) self.connection->say_bye();
+            self.flush();
+            self.closing_ = true;
+            self.end_jobs();
+        }
+        domain.remove(self);
+    }
+    if (self.connection) self.connection->unbind();
     std::lock_guard guard(domain.lock);
-    if (self.enabled_) self.end_jobs();
-    domain.remove(self);
     if (self.av_) self.av_->users--;
     if (self.tx_cq_) self.tx_cq_->users--;
     if (self.rx_cq_) self.rx_cq_->users--;
@@ -236,6 +231,7 @@ ssize_t Endpoint::cancel(fid_t handle, void* context) {
 
 int Endpoint::get_option(fid_t handle, int level, int name, void* value, size_t* length) {
     Endpoint& self = object_of<Endpoint>(handle);
+    if (self.connection && name == FI_OPT_CM_DATA_SIZE) return get_cm_data_size(level, name, value, length);
     if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
     if (*length < sizeof(size_t)) return -FI_ETOOSMALL;
     *static_cast<size_t*>(value) = self.inbox.matching.min_multi_recv;
@@ -252,17 +248,12 @@ int Endpoint::set_option(fid_t handle, int level, int name, const void* value, s
     return 0;
 }
 
-int Endpoint::set_name(fid_t handle, void* address, size_t length) {
-    Endpoint& self = object_of<Endpoint>(handle);
+int Endpoint::set_name(const void* name, size_t length) {
     Address wanted;
-    if (self.enabled_) return -FI_EOPBADSTATE;
-    if (!from_sockaddr(address, length, wanted)) return -FI_EINVAL;
-    self.address = wanted;
+    if (enabled_) return -FI_EOPBADSTATE;
+    if (!from_sockaddr(name, length, wanted)) return -FI_EINVAL;
+    address = wanted;
     return 0;
-}
-
-int Endpoint::get_name(fid_t handle, void* address, size_t* length) {
-    return copy_sockaddr(object_of<Endpoint>(handle).address, address, length);
 }
 
 ssize_t Endpoint::room_rx(fid_ep* handle) {
@@ -277,12 +268,15 @@ ssize_t Endpoint::room_tx(fid_ep* handle) {
 
 void Endpoint::go_on() {
     if (closing_) return;
+    if (connection) connection->go_on();
+    if (connection && connection->has_ended()) inbox.close();
     inbox.go_on();
     outbox.go_on();
 }
 
 void Endpoint::look_after() {
     if (closing_) return;
+    if (connection) connection->look_after();
     for (auto& [where, peer] : peers_) peer->look_after();
 }
 
@@ -292,9 +286,22 @@ Peer& Endpoint::peer_at(const Address& where) {
     return *peer;
 }
 
+int Endpoint::usable() const {
+    if (!enabled_) return -FI_EOPBADSTATE;
+    return connection ? connection->usable() : 0;
+}
+
 Peer* Endpoint::peer_of(fi_addr_t number) {
+    if (connection) return connection->peer();
     const Address* found = av_->find(number);
     return found ? &peer_at(*found) : nullptr;
+}
+
+Peer* Endpoint::sender_of(const Header& header, const uint8_t* payload, uint64_t word) {
+    if (connection) return connection->sender_of(header, payload, word);
+    if (is_of_connection(header.kind)) return nullptr;
+    Peer& peer = peer_at(header.source);
+    return peer.admit(word) ? &peer : nullptr;
 }
 
 fi_addr_t Endpoint::number_of(const Peer& peer) const {
@@ -302,7 +309,8 @@ fi_addr_t Endpoint::number_of(const Peer& peer) const {
 }
 
 int Endpoint::begin_memory(fi_addr_t number, Peer** peer) {
-    if (!enabled_) return -FI_EOPBADSTATE;
+    int ret = usable();
+    if (ret != 0) return ret;
     if (memory_jobs >= info->tx_attr->size || outbox.is_full()) {
         domain.progress();
         return -FI_EAGAIN;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// An endpoint of FI_EP_RDM: one mailbox, whatever the number of peers. It has an outbox, an inbox, and
-// what it knows of each peer; completions go to the queues and counters that are bound to it.
+// An endpoint of FI_EP_RDM: one mailbox, whatever the number of peers; or of FI_EP_MSG: with a connection,
+// and so one peer. It has an outbox, an inbox, and what it knows of each peer; completions go to the queues
+// and counters that are bound to it.
 //
 // The calls that move data are in message.cpp, rma.cpp and atomic.cpp. All of them take the domain's lock,
 // and look for completions if the endpoint has no room for another operation (-FI_EAGAIN).
@@ -15,6 +16,7 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+#include "libfabric/connection.hpp"
 #include "libfabric/domain.hpp"
 #include "libfabric/error.hpp"
 #include "libfabric/inbox.hpp"
@@ -57,10 +59,25 @@ class Endpoint final : public fid_ep, public Member {
     void go_on() override;
     void look_after() override;
 
-    // The peer with this number or address; made the first time. NULL: no such number.
+    int enable();
+    int set_name(const void* address, size_t length);
+
+    // 0: messages may be sent, and memory reached.
+    int usable() const;
+
+    // The peer with this number, or the only one, or with this address; made the first time. NULL: no such
+    // number.
     Peer* peer_of(fi_addr_t number);
     Peer& peer_at(const Address& address);
     fi_addr_t number_of(const Peer& peer) const;
+
+    // The peer that has sent the message; NULL: it is not to be handled (further).
+    Peer* sender_of(const Header& header, const uint8_t* payload, uint64_t word);
+
+    // Waits for what peers are owed, for a while.
+    void flush();
+    // Withdraws the mailbox, and ends what is in flight.
+    void end_jobs();
 
     // Whether a call may use the memory of a peer now: 0 with the peer, or what the call returns.
     int begin_memory(fi_addr_t number, Peer** peer);
@@ -75,6 +92,8 @@ class Endpoint final : public fid_ep, public Member {
     void written(Peer& peer, uint64_t data, uint64_t length);
 
     bool is_enabled() const { return enabled_; }
+    bool is_closing() const { return closing_; }
+    bool is_connected_type() const { return info->ep_attr->type == FI_EP_MSG; }
     // Of operations that have no flags of their own.
     uint64_t tx_flags() const { return info->tx_attr->op_flags; }
     uint64_t rx_flags() const { return info->rx_attr->op_flags; }
@@ -85,6 +104,7 @@ class Endpoint final : public fid_ep, public Member {
     Domain& domain;
     fi_info* const info;
     Address address{};
+    std::unique_ptr<Connection> connection; // NULL: the endpoint is of FI_EP_RDM
     Outbox outbox;
     Inbox inbox;
     unsigned memory_jobs = 0; // READs and WRITEs of memory, and atomics, in flight
@@ -98,20 +118,15 @@ class Endpoint final : public fid_ep, public Member {
     static ssize_t cancel(fid_t handle, void* context);
     static int get_option(fid_t handle, int level, int name, void* value, size_t* length);
     static int set_option(fid_t handle, int level, int name, const void* value, size_t length);
-    static int set_name(fid_t handle, void* address, size_t length);
-    static int get_name(fid_t handle, void* address, size_t* length);
     static ssize_t room_rx(fid_ep* handle);
     static ssize_t room_tx(fid_ep* handle);
     static fi_ops_ep make_ep_ops();
-    static fi_ops_cm make_cm_ops();
     void set_ops();
 
     int bind_cq(Cq& cq, uint64_t flags);
     int bind_counter(Counter& counter, uint64_t flags);
     int bind_av(Av& av);
-    int enable();
     bool has_jobs() const;
-    void end_jobs();
     void count(const Outcome& outcome);
     static void push(Cq* cq, const Outcome& outcome);
 

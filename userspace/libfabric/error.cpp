@@ -21,6 +21,8 @@ int error_of(int status, During during) {
     case EREMOTEIO:
     case ENODEV:
         return FI_ECONNRESET;
+    case ECONNABORTED:
+        return FI_ECONNREFUSED;
     default:
         return -status;
     }
@@ -38,6 +40,12 @@ const char* words_of(int prov_errno) {
     case ECONNREFUSED:
         return "kxfer: nothing listens at the node of the peer; there: kxfer listen add ADDRESS "
                "(ECONNREFUSED)";
+    case ECONNABORTED:
+        return "kxfer: the peer rejects the connection (ECONNABORTED)";
+    case ETIMEDOUT:
+        return "kxfer: the peer has not answered in time; FI_KXFER_CONNECT_S for connections (ETIMEDOUT)";
+    case ENOTCONN:
+        return "kxfer: the connection has ended (ENOTCONN)";
     case EHOSTUNREACH:
         return "kxfer: no RDMA device or route leads to the peer; kxfer ping HOST (EHOSTUNREACH)";
     case EACCES:

@@ -9,12 +9,12 @@
 #include "libfabric/eq.hpp"
 #include "libfabric/info.hpp"
 #include "libfabric/object.hpp"
+#include "libfabric/passive.hpp"
 
 namespace kxfer::fi {
 
 namespace {
 
-int no_passive_ep(fid_fabric*, fi_info*, fid_pep**, void*) { return -FI_ENOSYS; }
 int no_wait_open(fid_fabric*, fi_wait_attr*, fid_wait**) { return -FI_ENOSYS; }
 
 // 0: the caller may sleep on the descriptors of all; -FI_EAGAIN: one of them has something.
@@ -33,7 +33,7 @@ fi_ops_fabric make_fabric_ops() {
     fi_ops_fabric ops{};
     ops.size = sizeof(ops);
     ops.domain = Domain::open;
-    ops.passive_ep = no_passive_ep;
+    ops.passive_ep = Passive::open;
     ops.eq_open = Eq::open;
     ops.wait_open = no_wait_open;
     ops.trywait = try_wait;

@@ -14,8 +14,11 @@ namespace kxfer::fi {
 // for 17 senders, and some for others. RECVs take messages out as fast as they come while the program looks
 // after its queues.
 static constexpr Mailbox::Size size_for_all = {1024, 128};
+static constexpr Mailbox::Size size_for_one = {128, 64};
 
-Inbox::Inbox(Endpoint& endpoint) : endpoint_(endpoint), mailbox_(endpoint.domain, *this, size_for_all) {}
+Inbox::Inbox(Endpoint& endpoint)
+    : endpoint_(endpoint),
+      mailbox_(endpoint.domain, *this, endpoint.is_connected_type() ? size_for_one : size_for_all) {}
 
 int Inbox::open(Address& address) {
     int ret = mailbox_.open(address);
@@ -47,8 +50,9 @@ void Inbox::take(const uint8_t* bytes, size_t length, uint64_t word) {
         FI_WARN(&provider, FI_LOG_EP_DATA, "dropped a message of another protocol\n");
         return;
     }
-    Peer& peer = endpoint_.peer_at(header.source);
-    if (!peer.admit(word)) return;
+    Peer* sender = endpoint_.sender_of(header, bytes + header_bytes, word);
+    if (!sender) return;
+    Peer& peer = *sender;
     int32_t ahead = static_cast<int32_t>(header.sequence - peer.expected_sequence);
     if (ahead < 0) return;
     if (ahead > 0) {
@@ -74,6 +78,7 @@ void Inbox::handle_early(Peer& peer) {
 }
 
 void Inbox::handle(Peer& peer, const Header& header, const uint8_t* payload, size_t length) {
+    if (endpoint_.connection && endpoint_.connection->takes(header.kind)) return;
     switch (header.kind) {
     case Kind::data:
     case Kind::offer:
@@ -89,6 +94,8 @@ void Inbox::handle(Peer& peer, const Header& header, const uint8_t* payload, siz
         break;
     case Kind::written:
         endpoint_.written(peer, header.data, header.length);
+        break;
+    default: // of connections
         break;
     }
 }
@@ -206,6 +213,10 @@ bool Inbox::cancel(const void* context) {
     auto receive = matching.cancel(context);
     if (receive) end(*receive, -FI_ECANCELED);
     return receive != nullptr;
+}
+
+void Inbox::end_receives(int status) {
+    for (auto& receive : matching.take_receives()) end(*receive, status);
 }
 
 void Inbox::lose(Peer& peer, int status) {

@@ -41,6 +41,9 @@ class Inbox final : public Mailbox::Reader {
     // False: no receive with this context waits.
     bool cancel(const void* context);
 
+    // Ends the receives that wait: nothing comes any more.
+    void end_receives(int status);
+
     // What a peer had begun to send will not be complete, and what only it can send will not come.
     void lose(Peer& peer, int status);
 

@@ -28,6 +28,7 @@ constexpr uint64_t all_caps = tx_caps | rx_caps | domain_caps;
 constexpr uint64_t device_caps = has_device_memory ? FI_HMEM : 0; // only for those who ask
 constexpr uint64_t primary_caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
 constexpr uint64_t memory_caps = FI_RMA | FI_ATOMIC;
+constexpr uint64_t caps_of_many = FI_DIRECTED_RECV | FI_SOURCE; // with one peer they say nothing
 constexpr uint64_t tx_op_flags =
     FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
 constexpr uint64_t rx_op_flags = FI_COMPLETION | FI_MULTI_RECV;
@@ -41,6 +42,11 @@ constexpr int device_mr_mode = has_device_memory ? FI_MR_HMEM : 0;
 constexpr int old_mr_modes = FI_MR_BASIC | FI_MR_SCALABLE;
 constexpr uint32_t protocol = 1U << 31 | 0x6b78;    // of a provider, by its high bit
 constexpr uint64_t tag_format = 0xaaaaaaaaaaaaaaaa; // all 64 bits, as one field
+
+// fi_getinfo()'s flag of libfabric's utility providers, when they look for one to be put over
+// (OFI_CORE_PROV_ONLY of its ofi.h, the same from 1.17 to 2.6). ofi_rxm would make an FI_EP_RDM of our
+// FI_EP_MSG, and be before our own in the list.
+constexpr uint64_t for_utility_provider = 1ULL << 59;
 
 struct Local {
     Address address; // the number is 0
@@ -57,7 +63,8 @@ bool refuse(const char* what) {
 
 bool ep_fits(const fi_ep_attr* attr) {
     if (!attr) return true;
-    if (attr->type != FI_EP_UNSPEC && attr->type != FI_EP_RDM) return refuse("type of endpoint");
+    if (attr->type != FI_EP_UNSPEC && attr->type != FI_EP_RDM && attr->type != FI_EP_MSG)
+        return refuse("type of endpoint");
     if (attr->protocol != FI_PROTO_UNSPEC && attr->protocol != protocol) return refuse("protocol");
     if (attr->max_msg_size > longest) return refuse("max_msg_size");
     if (attr->tx_ctx_cnt > 1 || attr->rx_ctx_cnt > 1) return refuse("several or shared contexts");
@@ -115,9 +122,9 @@ bool domain_fits(const fi_domain_attr* attr) {
     return true;
 }
 
-uint64_t caps_for(const fi_info* hints, bool atomics) {
+uint64_t caps_for(const fi_info* hints, bool atomics, fi_ep_type type) {
     uint64_t missing = atomics ? 0 : FI_ATOMIC;
-    if (!hints || !hints->caps) return all_caps & ~missing;
+    if (!hints || !hints->caps) return all_caps & ~(missing | (type == FI_EP_MSG ? caps_of_many : 0));
     uint64_t caps = hints->caps;
     if (!(caps & primary_caps)) caps |= caps & FI_HMEM ? FI_RMA : primary_caps & ~missing;
     if (caps & (FI_MSG | FI_TAGGED) && !(caps & (FI_SEND | FI_RECV))) caps |= FI_SEND | FI_RECV;
@@ -136,7 +143,16 @@ bool fits(uint32_t version, const fi_info* hints) {
         return refuse("name of the fabric");
     return ep_fits(hints->ep_attr) && tx_fits(hints->tx_attr) && rx_fits(hints->rx_attr) &&
            domain_fits(hints->domain_attr) && device_memory_fits(*hints) &&
-           (!hints->domain_attr || mr_mode_fits(version, caps_for(hints, true), hints->domain_attr->mr_mode));
+           (!hints->domain_attr ||
+            mr_mode_fits(version, caps_for(hints, true, FI_EP_RDM), hints->domain_attr->mr_mode));
+}
+
+bool type_fits(const fi_info* hints, fi_ep_type type, uint64_t flags) {
+    if (type == FI_EP_MSG && flags & for_utility_provider) return refuse("no other provider over this one");
+    if (!hints) return true;
+    if (hints->ep_attr && hints->ep_attr->type != FI_EP_UNSPEC && hints->ep_attr->type != type) return false;
+    uint64_t caps = hints->caps | (hints->rx_attr ? hints->rx_attr->caps : 0);
+    return type == FI_EP_RDM || !(caps & caps_of_many) || refuse("caps: of connected endpoints");
 }
 
 // ---- own addresses ----
@@ -210,8 +226,8 @@ std::vector<Local> own_addresses() {
 
 // ---- the answer ----
 
-void fill_ep(fi_ep_attr& attr) {
-    attr.type = FI_EP_RDM;
+void fill_ep(fi_ep_attr& attr, fi_ep_type type) {
+    attr.type = type;
     attr.protocol = protocol;
     attr.protocol_version = wire_version;
     attr.max_msg_size = longest;
@@ -269,13 +285,14 @@ void set_address(const Address& address, void** to, size_t* length) {
     if (*to) memcpy(*to, &storage, *length);
 }
 
-fi_info* answer(uint32_t version, const Local& local, uint16_t number, const Address* peer,
+fi_info* answer(uint32_t version, fi_ep_type type, const Local& local, uint16_t number, const Address* peer,
                 const fi_info* hints) {
     fi_info* info = fi_allocinfo();
     if (!info) return nullptr;
-    info->caps = caps_for(hints, local.atomics);
+    info->caps = caps_for(hints, local.atomics, type);
     info->addr_format = local.address.family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
-    fill_ep(*info->ep_attr);
+    if (type == FI_EP_MSG && hints) info->handle = hints->handle;
+    fill_ep(*info->ep_attr, type);
     fill_domain(*info->domain_attr, local, hints, info->caps);
     if (FI_VERSION_LT(version, FI_VERSION(1, 5)) && !(info->domain_attr->mr_mode & old_mr_modes))
         info->domain_attr->mr_mode = info->caps & memory_caps ? FI_MR_BASIC : 0;
@@ -335,6 +352,14 @@ bool is_wanted(const Local& local, const Ends& ends, const fi_info* hints) {
 
 } // namespace
 
+bool set_ends(fi_info& info, const Address& own, const Address& peer) {
+    free(info.src_addr);
+    free(info.dest_addr);
+    set_address(own, &info.src_addr, &info.src_addrlen);
+    set_address(peer, &info.dest_addr, &info.dest_addrlen);
+    return info.src_addr && info.dest_addr;
+}
+
 int effective_mr_mode(int mode) { return mode & FI_MR_BASIC ? FI_MR_VIRT_ADDR | FI_MR_PROV_KEY : mode; }
 
 int get_info(uint32_t version, const char* node, const char* service, uint64_t flags, const fi_info* hints,
@@ -347,10 +372,12 @@ int get_info(uint32_t version, const char* node, const char* service, uint64_t f
         if (ret != 0) return ret;
         for (const Local& local : own_addresses()) {
             if (!is_wanted(local, ends, hints)) continue;
-            *last = answer(version, local, ends.has_from ? ends.from.port : 0,
-                           ends.has_to ? &ends.to : nullptr, hints);
-            if (!*last) break;
-            last = &(*last)->next;
+            for (fi_ep_type type : {FI_EP_RDM, FI_EP_MSG}) {
+                if (!type_fits(hints, type, flags)) continue;
+                *last = answer(version, type, local, ends.has_from ? ends.from.port : 0,
+                               ends.has_to ? &ends.to : nullptr, hints);
+                if (*last) last = &(*last)->next;
+            }
         }
         *info = first;
         return first ? 0 : -FI_ENODATA;

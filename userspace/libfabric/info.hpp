@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // fi_getinfo(): what the provider can do here, and whether that is what the hints ask for. There is an
-// answer for each address that kxfer listens on; a node that does not listen has none, because nobody
-// could reach its endpoints. Nothing is reported that the files of this folder do not do.
+// answer for each address that kxfer listens on, of FI_EP_RDM and after it of FI_EP_MSG; a node that does not
+// listen has none, because nobody could reach its endpoints. Nothing is reported that the files of this
+// folder do not do.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +15,7 @@
 #include <rdma/providers/fi_log.h>
 #include <rdma/providers/fi_prov.h>
 
+#include "libfabric/address.hpp"
 #include "libfabric/iov.hpp"
 #include "libfabric/wire.hpp"
 
@@ -31,6 +33,9 @@ inline constexpr size_t queue_size_max = 1024;
 // fi_provider.getinfo
 int get_info(uint32_t version, const char* node, const char* service, uint64_t flags, const fi_info* hints,
              fi_info** info);
+
+// Sets the two addresses. False: no memory.
+bool set_ends(fi_info& info, const Address& own, const Address& peer);
 
 // How memory is registered with this mode: FI_MR_BASIC stands for what it means.
 int effective_mr_mode(int mode);

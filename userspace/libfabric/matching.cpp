@@ -83,6 +83,12 @@ bool Matching::waits_for(const Peer& peer) const {
                        [&](const Receives& list) { return std::any_of(list.begin(), list.end(), is_for); });
 }
 
+std::list<std::unique_ptr<Receive>> Matching::take_receives() {
+    Receives taken;
+    for (Receives& list : posted_) taken.splice(taken.end(), list);
+    return taken;
+}
+
 std::list<std::unique_ptr<Receive>> Matching::take_receives_from(const Peer& peer) {
     Receives taken;
     for (Receives& list : posted_) {

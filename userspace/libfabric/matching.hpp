@@ -35,6 +35,8 @@ class Matching {
     // The first receive with this context, which leaves the list; NULL: none.
     std::unique_ptr<Receive> cancel(const void* context);
 
+    // All receives that wait.
+    std::list<std::unique_ptr<Receive>> take_receives();
     // Receives that only this peer can serve.
     bool waits_for(const Peer& peer) const;
     std::list<std::unique_ptr<Receive>> take_receives_from(const Peer& peer);

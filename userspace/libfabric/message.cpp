@@ -2,6 +2,7 @@
 //
 // The calls of fi_send() and fi_recv(), and of their tagged relatives: each becomes a Send or a
 // Receive.
+#include <cerrno>
 #include <memory>
 #include <mutex>
 
@@ -60,7 +61,8 @@ ssize_t transmit(fid_ep* handle, const Call& call) {
     if (call.flags & refused_flags) return -FI_EBADFLAGS;
     return guarded([&]() -> int {
         std::lock_guard guard(endpoint.domain.lock);
-        if (!endpoint.is_enabled()) return -FI_EOPBADSTATE;
+        int ret = endpoint.usable();
+        if (ret != 0) return ret;
         if (endpoint.domain.has_device_memory()) return -FI_EOPNOTSUPP;
         if (endpoint.outbox.is_full()) {
             endpoint.domain.progress();
@@ -211,7 +213,10 @@ ssize_t receive(fid_ep* handle, const Wish& wish) {
             return static_cast<int>(endpoint.inbox.peek(*made, wish.flags));
         }
         if (wish.flags & FI_CLAIM) return static_cast<int>(endpoint.inbox.claim(std::move(made), wish.flags));
-        return static_cast<int>(endpoint.inbox.post(std::move(made)));
+        endpoint.inbox.post(std::move(made));
+        // What has come before the end is still received.
+        if (endpoint.connection && endpoint.connection->has_ended()) endpoint.inbox.end_receives(-ENOTCONN);
+        return 0;
     });
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <new>
 
 #include "libfabric/endpoint.hpp"
 #include "libfabric/parameters.hpp"
@@ -36,11 +35,7 @@ ssize_t Outbox::post(std::unique_ptr<Send> given, bool inject) {
     enqueue(send);
     advance(send.peer);
     if (inject && !send.all_sent() && send.status == 0) {
-        send.copy.reset(new (std::nothrow) uint8_t[send.memory.length]);
-        if (send.copy) {
-            send.memory.copy_from(0, send.copy.get(), send.memory.length);
-            send.memory.set(send.copy.get(), send.memory.length);
-        } else {
+        if (!send.take_copy()) {
             std::erase(send.peer.queue, &send);
             send.peer.unanswered.erase(send.id);
             send.unanswered = false;
@@ -153,8 +148,7 @@ size_t Outbox::write(Peer& peer, Send& send, uint8_t* to) {
     header.data = send.data;
     header.place = header.kind == Kind::more ? send.sent : send.place;
     header.source = endpoint_.address;
-    if (header.kind == Kind::data || header.kind == Kind::more)
-        bytes = std::min<size_t>(payload_bytes, send.memory.length - send.sent);
+    if (has_payload(header.kind)) bytes = std::min<size_t>(payload_bytes, send.memory.length - send.sent);
     encode(header, to);
     send.memory.copy_from(send.sent, to + header_bytes, bytes);
     return bytes;

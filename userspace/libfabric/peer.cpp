@@ -18,8 +18,15 @@ Peer::~Peer() {
     if (target != 0) kxfer_target_destroy(endpoint.domain.session, target);
 }
 
+void Peer::pin(uint64_t own_word, uint64_t word) {
+    pinned_ = true;
+    own_word_ = own_word;
+    word_ = word;
+}
+
 int Peer::connect() {
     kxfer_target_open opened;
+    if (over_) return -ENOTCONN;
     if (failed_) return -FI_EAGAIN;
     if (outdated_ && is_idle()) {
         failed_ = target != 0;
@@ -28,7 +35,7 @@ int Peer::connect() {
     }
     if (target != 0) return 0;
     int ret = endpoint.domain.open_target(address, mailbox_name(address.port), KXFER_RIGHT_SEND,
-                                          random_number(), &opened);
+                                          pinned_ ? own_word_ : random_number(), &opened);
     if (ret != 0) {
         FI_INFO(&provider, FI_LOG_EP_CTRL, "cannot reach %s: %s\n", text_of(address).c_str(),
                 fi_strerror(-ret));
@@ -51,6 +58,7 @@ void Peer::fail(int status) {
         FI_INFO(&provider, FI_LOG_EP_CTRL, "%s: the connection ended: %s\n", text_of(address).c_str(),
                 fi_strerror(-status));
     failed_ = target != 0;
+    over_ = pinned_;
     std::deque<Send*> lost;
     lost.swap(queue);
     for (auto& [id, send] : unanswered)
@@ -58,13 +66,15 @@ void Peer::fail(int status) {
     unanswered.clear();
     forget_remotes();
     for (Send* send : lost) endpoint.outbox.lose(*send, status);
-    // Of a peer that has connected again since, it says nothing: the next connection, or its ping, will.
-    if (!outdated_) {
+    // Of a peer that has connected again since, it says nothing: the next connection, or its ping, will. What
+    // the peer of a connection had sent before is still taken (Connection::go_on()).
+    if (!outdated_ && !pinned_) {
         endpoint.inbox.lose(*this, status);
         was_heard_ = false;
     }
     outdated_ = false;
     if (in_flight == 0) disconnect();
+    if (endpoint.connection) endpoint.connection->lost(*this, status);
 }
 
 void Peer::disconnect() {
@@ -80,6 +90,7 @@ void Peer::end_job() {
 }
 
 bool Peer::admit(uint64_t word) {
+    if (pinned_ && word != word_) return false;
     if (was_heard_ && word != word_ && word == old_word_) return false;
     if (word != word_) {
         // What the peer had begun to send before does not go on.
@@ -96,6 +107,7 @@ bool Peer::admit(uint64_t word) {
 }
 
 bool Peer::expects() const {
+    if (endpoint.connection && endpoint.connection->expects(*this)) return true;
     return !unanswered.empty() || !arrivals.empty() || endpoint.inbox.matching.waits_for(*this);
 }
 

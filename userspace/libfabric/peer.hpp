@@ -7,6 +7,8 @@
 // gone. Whatever depended on it is reported then, once; the target is closed when its last job has ended;
 // and the next message makes a new connection, with a new word, so the other side can tell.
 //
+// Of a connected endpoint (pin()) the words are agreed, and there is no further connection.
+//
 // A process that was started again in the place of another one shows by its word that our connection is to
 // the other one: it is replaced before the next message, if nothing of it is under way.
 //
@@ -42,6 +44,9 @@ class Peer {
 
     // Ends the connection with an error, and all that depends on it.
     void fail(int status);
+
+    // Of a connected endpoint: by which words the two ends send. There is one connection, and none after it.
+    void pin(uint64_t own_word, uint64_t word);
 
     // A message came with this word. False: it is of a connection that has ended.
     bool admit(uint64_t word);
@@ -98,10 +103,13 @@ class Peer {
     bool is_idle() const;
     void disconnect();
 
+    bool pinned_ = false;
+    bool over_ = false;     // the one connection was, and has ended
     bool failed_ = false;   // the target is to be closed
     bool outdated_ = false; // the peer has made a new connection since ours
     bool was_heard_ = false;
     uint64_t heard_ns_ = 0;
+    uint64_t own_word_ = 0; // if it is pinned: of our connection to the peer
     uint64_t word_ = 0;     // of the peer's connection to here
     uint64_t old_word_ = 0; // of the one before
     Ping ping_;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <new>
 
 #include "libfabric/iov.hpp"
 #include "libfabric/registration.hpp"
@@ -27,7 +28,7 @@ struct Send {
     uint64_t data = 0;
     uint64_t place = 0; // an answer: its value; an offer: the serial of its export
     Memory memory;
-    std::unique_ptr<uint8_t[]> copy;                  // what was injected
+    std::unique_ptr<uint8_t[]> copy;                  // of bytes that the caller may change
     std::shared_ptr<const Registration> registration; // by which the caller has registered the memory
 
     uint64_t sent = 0;    // bytes handed in
@@ -48,10 +49,16 @@ struct Send {
     bool own_region = false;
     uint32_t export_id = 0;
 
-    bool all_sent() const {
-        bool has_bytes = kind == Kind::data || kind == Kind::more;
-        return begun && (!has_bytes || sent == memory.length);
+    // From now on the bytes are in here. False: there is no memory for them.
+    bool take_copy() {
+        copy.reset(new (std::nothrow) uint8_t[memory.length]);
+        if (!copy) return false;
+        memory.copy_from(0, copy.get(), memory.length);
+        memory.set(copy.get(), memory.length);
+        return true;
     }
+
+    bool all_sent() const { return begun && (!has_payload(kind) || sent == memory.length); }
 };
 
 } // namespace kxfer::fi

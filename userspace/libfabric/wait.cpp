@@ -25,6 +25,8 @@ int Wait::watch(int fd) const {
     return epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
+void Wait::forget(int fd) const { epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr); }
+
 int Wait::open(fi_wait_obj kind, int session_fd, int timer_fd) {
     if (kind == FI_WAIT_NONE) return 0;
     if (kind != FI_WAIT_UNSPEC && kind != FI_WAIT_FD) return -FI_ENOSYS;

@@ -24,6 +24,10 @@ class Wait {
     void arm();
     void wake();
 
+    // Another descriptor to wait for, or one not any more.
+    int watch(int fd) const;
+    void forget(int fd) const;
+
     // Sleeps until there may be something, or so many milliseconds have passed; -1: no end.
     void sleep(int timeout_ms) const;
 
@@ -31,8 +35,6 @@ class Wait {
     int control(int command, void* argument) const;
 
   private:
-    int watch(int fd) const;
-
     int epoll_ = -1;
     int event_ = -1;
     bool armed_ = false;

@@ -41,12 +41,20 @@ void encode(const Header& header, uint8_t* to) {
     memcpy(to, &wire, sizeof(wire));
 }
 
+static bool is_sound_for_connection(const OnWire& wire, size_t bytes) {
+    uint64_t length = le64toh(wire.length);
+    if (wire.flags || wire.tag || wire.place || length > cm_data_bytes || bytes != header_bytes + length)
+        return false;
+    return has_payload(static_cast<Kind>(wire.kind)) || (length == 0 && wire.data == 0);
+}
+
 // The address is one that can be answered: peers are told apart by it, and it is connected with.
-static bool is_sound(const OnWire& wire) {
+static bool is_sound(const OnWire& wire, size_t bytes) {
     uint16_t family = le16toh(wire.family);
     bool rest = std::any_of(wire.addr + 4, std::end(wire.addr), [](uint8_t byte) { return byte != 0; });
     if (wire.version != wire_version || wire.flags & ~header_flags || wire.zero || wire.zero1) return false;
-    if (wire.kind < 1 || wire.kind > static_cast<uint8_t>(Kind::written)) return false;
+    if (wire.kind < 1 || wire.kind > static_cast<uint8_t>(Kind::bye)) return false;
+    if (is_of_connection(static_cast<Kind>(wire.kind)) && !is_sound_for_connection(wire, bytes)) return false;
     if (le64toh(wire.length) > longest || wire.port == 0) return false;
     return family == AF_INET6 || (family == AF_INET && wire.scope_id == 0 && !rest);
 }
@@ -55,7 +63,7 @@ bool decode(const uint8_t* from, size_t bytes, Header& header) {
     OnWire wire;
     if (bytes < sizeof(wire)) return false;
     memcpy(&wire, from, sizeof(wire));
-    if (!is_sound(wire)) return false;
+    if (!is_sound(wire, bytes)) return false;
     header.kind = static_cast<Kind>(wire.kind);
     header.flags = wire.flags;
     header.sequence = le32toh(wire.sequence);

@@ -21,7 +21,22 @@ enum class Kind : uint8_t {
     offer = 3,   // a message of @length bytes that is to be READ from the export of serial @place
     answer = 4,  // of message @id: @place is an Answer
     written = 5, // WRITEs before this are in memory; @data is for the completion queue
+
+    // Of connections (connection.hpp). The payload of the first three is the program's.
+    connect = 6, // to a passive endpoint: @source asks for a connection, and will send by the word @data
+    accept = 7,  // the answer, from the endpoint that is the other end: @data is that of the request
+    reject = 8,  // the answer, from the passive endpoint: @data is that of the request
+    ready = 9,   // who has asked has seen that it was accepted
+    bye = 10,    // nothing else comes
 };
+
+constexpr bool is_of_connection(Kind kind) { return kind >= Kind::connect; }
+
+// The payload is @length bytes, or a part of them.
+constexpr bool has_payload(Kind kind) {
+    return kind == Kind::data || kind == Kind::more || kind == Kind::connect || kind == Kind::accept ||
+           kind == Kind::reject;
+}
 
 enum Answer : uint64_t {
     answer_done = 0,   // the message is with its receiver
@@ -47,10 +62,11 @@ struct Header {
     Address source;
 };
 
-inline constexpr uint8_t wire_version = 1;
+inline constexpr uint8_t wire_version = 2;
 inline constexpr uint8_t header_flags = header_tagged | header_data | header_answer; // all there are
 inline constexpr uint64_t longest = 1ULL << 36;                                      // bytes of a message
 inline constexpr size_t header_bytes = 72;
+inline constexpr size_t cm_data_bytes = 1024; // of the program, in a message of a connection
 
 void encode(const Header& header, uint8_t* to);
 

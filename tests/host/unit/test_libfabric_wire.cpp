@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <functional>
+#include <vector>
 
 #include <sys/socket.h>
 
@@ -52,6 +53,23 @@ bool is_taken_with(const std::function<void(Header&)>& change) {
     return is_taken(encoded(header));
 }
 
+Header header_of_connection(Kind kind) {
+    Header header{};
+    header.kind = kind;
+    header.id = 1;
+    header.source = header_of(AF_INET).source;
+    return header;
+}
+
+// Whether a message of a connection is taken, with so many bytes of payload, after a change of its header.
+bool is_taken_of_connection(Kind kind, size_t payload, const std::function<void(Header&)>& change) {
+    Header header = header_of_connection(kind);
+    std::vector<uint8_t> bytes(header_bytes + payload);
+    change(header);
+    encode(header, bytes.data());
+    return decode(bytes.data(), bytes.size(), header);
+}
+
 } // namespace
 
 TEST(LibfabricWire, what_was_encoded_is_decoded) {
@@ -74,7 +92,7 @@ TEST(LibfabricWire, what_was_encoded_is_decoded) {
 // Other releases of the provider have these bytes too.
 TEST(LibfabricWire, bytes_have_their_places) {
     Bytes bytes = encoded(header_of(AF_INET));
-    const uint8_t first[] = {1, 3, 5, 0, 4, 3, 2, 1, 0xa4, 0xa3, 0xa2, 0xa1, 0, 0, 0, 0, 0xf, 0, 0, 0, 1};
+    const uint8_t first[] = {2, 3, 5, 0, 4, 3, 2, 1, 0xa4, 0xa3, 0xa2, 0xa1, 0, 0, 0, 0, 0xf, 0, 0, 0, 1};
     const uint8_t source[] = {AF_INET, 0, 0x21, 0x4e, 0, 0, 0, 0, 10, 77, 0, 1, 0};
     EXPECT_EQ(memcmp(bytes.data(), first, sizeof(first)), 0);
     EXPECT_EQ(bytes[24], 0x18);
@@ -94,8 +112,42 @@ TEST(LibfabricWire, each_kind_is_taken_and_no_other) {
     Bytes bytes = encoded(header_of(AF_INET));
     for (unsigned kind = 0; kind < 256; kind++) {
         bytes[1] = static_cast<uint8_t>(kind);
-        EXPECT_EQ(is_taken(bytes), kind >= 1 && kind <= 5) << kind;
+        EXPECT_EQ(is_taken(bytes), kind >= 1 && kind <= 5) << kind; // those of connections say less
     }
+    bytes = encoded(header_of_connection(Kind::connect));
+    for (unsigned kind = 11; kind < 256; kind++) {
+        bytes[1] = static_cast<uint8_t>(kind);
+        EXPECT_FALSE(is_taken(bytes)) << kind;
+    }
+}
+
+TEST(LibfabricWire, messages_of_connections_have_nothing_that_is_not_used) {
+    for (Kind kind : {Kind::connect, Kind::accept, Kind::reject, Kind::ready, Kind::bye}) {
+        EXPECT_TRUE(is_of_connection(kind));
+        EXPECT_TRUE(is_taken_of_connection(kind, 0, [](Header&) {}));
+        EXPECT_FALSE(is_taken_of_connection(kind, 0, [](Header& h) { h.flags = header_answer; }));
+        EXPECT_FALSE(is_taken_of_connection(kind, 0, [](Header& h) { h.tag = 1; }));
+        EXPECT_FALSE(is_taken_of_connection(kind, 0, [](Header& h) { h.place = 1; }));
+        bool has_word = has_payload(kind);
+        EXPECT_EQ(is_taken_of_connection(kind, 0, [](Header& h) { h.data = 1; }), has_word);
+    }
+    EXPECT_FALSE(is_of_connection(Kind::written));
+}
+
+TEST(LibfabricWire, messages_of_connections_are_as_long_as_they_say) {
+    for (Kind kind : {Kind::connect, Kind::accept, Kind::reject}) {
+        for (size_t bytes : {size_t{1}, cm_data_bytes}) {
+            auto set = [&](Header& h) { h.length = bytes; };
+            EXPECT_TRUE(is_taken_of_connection(kind, bytes, set));
+            EXPECT_FALSE(is_taken_of_connection(kind, bytes - 1, set));
+            EXPECT_FALSE(is_taken_of_connection(kind, bytes + 1, set));
+        }
+        EXPECT_FALSE(
+            is_taken_of_connection(kind, cm_data_bytes + 1, [](Header& h) { h.length = cm_data_bytes + 1; }));
+        EXPECT_FALSE(is_taken_of_connection(kind, 0, [](Header& h) { h.length = UINT64_MAX - 71; }));
+    }
+    for (Kind kind : {Kind::ready, Kind::bye})
+        EXPECT_FALSE(is_taken_of_connection(kind, 1, [](Header& h) { h.length = 1; }));
 }
 
 TEST(LibfabricWire, unknown_flags_and_versions_are_refused) {
@@ -105,7 +157,7 @@ TEST(LibfabricWire, unknown_flags_and_versions_are_refused) {
         EXPECT_EQ(is_taken(bytes), flags < 8) << flags;
     }
     bytes[2] = 0;
-    bytes[0] = 2;
+    bytes[0] = 1;
     EXPECT_FALSE(is_taken(bytes));
 }
 

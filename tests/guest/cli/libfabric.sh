@@ -32,7 +32,14 @@ both() { # NAME
 test_what_it_is_is_reported() {
 	expect 0 $given/bin/fi_info -p kxfer
 	expect_stdout "provider: kxfer"
-	expect_stdout "FI_EP_RDM"
+	# RDM first, for each address
+	grep "type: FI_EP_" "$work/stdout" | uniq -c | grep -vq "^ *1 " && fail "the types are not in turn"
+	! grep -q ofi_rxm "$work/stdout" || fail "ofi_rxm is put over it"
+	grep -m 1 "type: FI_EP_" "$work/stdout" | grep -q FI_EP_RDM || fail "FI_EP_RDM is not the first"
+	expect 0 $given/bin/fi_info -p kxfer -t FI_EP_MSG
+	! grep -q FI_EP_RDM "$work/stdout" || fail "FI_EP_RDM is reported too"
+	expect 0 $given/bin/fi_info -p kxfer -t FI_EP_RDM
+	! grep -q FI_EP_MSG "$work/stdout" || fail "FI_EP_MSG is reported too"
 	expect_stdout "domain: $KXFER_DEVICE"
 	try $given/bin/fi_info -p kxfer -t FI_EP_DGRAM
 	[ "$status" -ne 0 ] || fail "datagrams are reported"
@@ -105,19 +112,65 @@ test_a_peer_that_is_killed_in_a_stream_ends_all_sends() { both death-in-a-stream
 
 test_a_peer_that_is_killed_ends_reads_of_its_memory() { both death-of-memory; }
 
+# ---- connections ----
+
+# Runs two processes of the test of connections.
+connected() { # NAME
+	expect 0 $given/bin/kxfer-fi-connect-test "$1"
+	expect_nothing_left
+}
+
+test_a_connection_takes_messages_in_both_directions() { connected data; }
+
+test_a_connection_reaches_memory() { connected memory; }
+
+test_two_connections_of_one_passive_endpoint() { connected two; }
+
+test_a_connection_is_shut_down() { connected shutdown; }
+
+test_a_connection_whose_endpoint_is_closed() { connected close; }
+
+test_what_was_sent_before_the_end_is_received() { connected last-words; }
+
+test_connections_keep_what_they_use_open() { connected order; }
+
+test_a_thread_sleeps_until_a_request_comes() { connected waiting; }
+
+test_requests_are_rejected() { connected reject; }
+
+test_nobody_listens() { connected closed; }
+
+test_nobody_answers() {
+	export FI_KXFER_CONNECT_S=3
+	connected silent
+	unset FI_KXFER_CONNECT_S
+}
+
+test_a_server_that_is_killed_ends_a_request() { connected unanswered; }
+
+test_a_server_that_is_killed_ends_the_connection() { connected death-of-server; }
+
+test_a_client_that_is_killed_ends_the_connection() { connected death-of-client; }
+
+test_nonsense_in_the_mailbox_of_a_passive_endpoint() { connected garbage; }
+
+test_messages_that_pretend_to_be_of_a_connection() { connected forged; }
+
 # ---- other programs ----
 
-pingpong() { # OPTION...
-	$given/bin/fi_pingpong -p kxfer -e rdm -c -I 5 -S all "$@" >serve.out 2>&1 </dev/null &
+pingpong() { # TYPE OPTION...
+	$given/bin/fi_pingpong -p kxfer -c -I 5 -S all -e "$@" >serve.out 2>&1 </dev/null &
 	echo $! >>"$work/pids"
 	wait_for 30 sh -c "grep -q ':B9E8' /proc/net/tcp /proc/net/tcp6"
-	expect 0 $given/bin/fi_pingpong -p kxfer -e rdm -c -I 5 -S all "$@" "$peer"
+	expect 0 $given/bin/fi_pingpong -p kxfer -c -I 5 -S all -e "$@" "$peer"
 	expect_stdout "1m"
 }
 
-test_fi_pingpong_checks_its_data() { pingpong; }
+test_fi_pingpong_checks_its_data() { pingpong rdm; }
 
-test_fi_pingpong_with_tags() { pingpong -m tagged; }
+test_fi_pingpong_with_tags() { pingpong rdm -m tagged; }
+
+test_fi_pingpong_over_a_connection() { pingpong msg; }
 
 test_an_mpi_program_of_2_ranks() {
 	expect 0 $given/bin/mpirun $over_kxfer -np 2 $given/bin/kxfer-mpi-ring

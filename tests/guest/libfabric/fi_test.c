@@ -10,8 +10,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "side.h"
@@ -817,42 +815,28 @@ static const struct test {
     {"power", power_a, power_b, true, 0}, /* on two nodes only */
 };
 
-static _Noreturn void run_side(const struct test* test, int socket, void (*run)(struct side* s)) {
+static void run_side(const void* what, int socket, bool is_second) {
+    const struct test* test = what;
     struct side s;
 
     buffer = malloc(LONGEST + 1);
     CHECK(buffer);
     memset(buffer, 0, LONGEST + 1);
     side_open(&s, socket, test->caps);
-    run(&s);
+    (is_second ? test->b : test->a)(&s);
     if (!test->b_dies) meet(&s);
     side_close(&s);
-    exit(0);
-}
-
-static int run_test(const struct test* test) {
-    int sockets[2], status_a, status_b;
-    pid_t a, b;
-
-    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
-    a = fork();
-    if (a == 0) run_side(test, sockets[0], test->a);
-    b = fork();
-    if (b == 0) run_side(test, sockets[1], test->b);
-    CHECK(waitpid(a, &status_a, 0) == a);
-    /* A side whose other one has failed waits in vain. */
-    if (status_a != 0) kill(b, SIGKILL);
-    CHECK(waitpid(b, &status_b, 0) == b);
-    if (test->b_dies && WIFSIGNALED(status_b)) status_b = 0;
-    return status_a == 0 && status_b == 0 ? 0 : 1;
 }
 
 int main(int argc, char** argv) {
     for (size_t i = 0; argc > 1 && i < sizeof(tests) / sizeof(tests[0]); i++) {
+        bool is_second = argc == 4 && strcmp(argv[2], "b") == 0;
+
         if (strcmp(tests[i].name, argv[1]) != 0) continue;
-        if (argc == 2) return run_test(&tests[i]);
-        if (argc == 4 && strcmp(argv[2], "a") == 0) run_side(&tests[i], side_accept(argv[3]), tests[i].a);
-        if (argc == 4 && strcmp(argv[2], "b") == 0) run_side(&tests[i], side_connect(argv[3]), tests[i].b);
+        if (argc == 2) return run_sides(run_side, &tests[i], tests[i].b_dies);
+        if (!is_second && (argc != 4 || strcmp(argv[2], "a") != 0)) break;
+        run_side(&tests[i], is_second ? side_connect(argv[3]) : side_accept(argv[3]), is_second);
+        return 0;
     }
     fprintf(stderr, "usage: kxfer-fi-test NAME [a|b ADDRESS-OF-A]; names:\n");
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) fprintf(stderr, "%s\n", tests[i].name);

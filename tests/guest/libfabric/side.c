@@ -4,8 +4,10 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,12 +23,13 @@ double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static struct fi_info* find(uint64_t caps) {
+struct fi_info* side_find(enum fi_ep_type type, uint64_t caps) {
     struct fi_info *hints = fi_allocinfo(), *info = NULL;
 
     CHECK(hints);
-    hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | caps;
-    hints->ep_attr->type = FI_EP_RDM;
+    hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_MULTI_RECV | caps;
+    if (type == FI_EP_RDM) hints->caps |= FI_DIRECTED_RECV | FI_SOURCE;
+    hints->ep_attr->type = type;
     hints->addr_format = FI_SOCKADDR_IN;
     hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
     hints->fabric_attr->prov_name = strdup("kxfer");
@@ -35,7 +38,7 @@ static struct fi_info* find(uint64_t caps) {
     return info;
 }
 
-static void open_queues(struct side* s) {
+void side_open_queues(struct side* s) {
     struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_FD, .size = 1024};
     struct fi_cntr_attr counter = {.wait_obj = FI_WAIT_UNSPEC};
 
@@ -68,25 +71,29 @@ void side_open(struct side* s, int other, uint64_t caps) {
 
     memset(s, 0, sizeof(*s));
     s->other = other;
-    s->info = find(caps);
+    s->info = side_find(FI_EP_RDM, caps);
     DO(fi_fabric(s->info->fabric_attr, &s->fabric, NULL));
     DO(fi_domain(s->fabric, s->info, &s->domain, NULL));
     DO(fi_endpoint(s->domain, s->info, &s->ep, NULL));
     DO(fi_av_open(s->domain, &av, &s->av, NULL));
     DO(fi_ep_bind(s->ep, &s->av->fid, 0));
-    open_queues(s);
+    side_open_queues(s);
     DO(fi_enable(s->ep));
     know_each_other(s);
 }
 
-void side_close(struct side* s) {
-    DO(fi_close(&s->ep->fid));
+void side_close_queues(struct side* s) {
     DO(fi_close(&s->tx->fid));
     DO(fi_close(&s->rx->fid));
     DO(fi_close(&s->sends->fid));
     DO(fi_close(&s->recvs->fid));
     DO(fi_close(&s->reads->fid));
     DO(fi_close(&s->writes->fid));
+}
+
+void side_close(struct side* s) {
+    DO(fi_close(&s->ep->fid));
+    side_close_queues(s);
     DO(fi_close(&s->av->fid));
     DO(fi_close(&s->domain->fid));
     DO(fi_close(&s->fabric->fid));
@@ -124,7 +131,12 @@ int side_connect(const char* address) {
     }
 }
 
-void progress(struct side* s) { (void)fi_cntr_read(s->sends); }
+void progress(struct side* s) {
+    uint32_t event;
+
+    if (s->sends) (void)fi_cntr_read(s->sends);
+    if (s->eq) (void)fi_eq_read(s->eq, &event, NULL, 0, FI_PEEK);
+}
 
 struct fi_cq_tagged_entry await_from(struct fid_cq* cq, fi_addr_t* source) {
     struct fi_cq_tagged_entry entry = {0};
@@ -184,6 +196,26 @@ void meet(struct side* s) {
 
     give(s, &turn, 1);
     take(s, &turn, 1);
+}
+
+int run_sides(void (*run)(const void* what, int socket, bool is_second), const void* what, bool second_dies) {
+    int sockets[2], status[2];
+    pid_t sides[2];
+
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
+    for (int i = 0; i < 2; i++) {
+        sides[i] = fork();
+        if (sides[i] == 0) {
+            run(what, sockets[i], i == 1);
+            exit(0);
+        }
+    }
+    CHECK(waitpid(sides[0], &status[0], 0) == sides[0]);
+    /* A side whose other one has failed waits in vain. */
+    if (status[0] != 0) kill(sides[1], SIGKILL);
+    CHECK(waitpid(sides[1], &status[1], 0) == sides[1]);
+    if (second_dies && WIFSIGNALED(status[1])) status[1] = 0;
+    return status[0] == 0 && status[1] == 0 ? 0 : 1;
 }
 
 void fill(void* at, size_t length, unsigned number) {

@@ -36,6 +36,9 @@ struct side {
     struct fid_cntr *sends, *recvs, *reads, *writes;
     struct fid_ep* ep;
     fi_addr_t peer;
+    /* of connected endpoints (connected.h) */
+    struct fid_eq* eq;
+    struct fid_pep* pep;
 };
 
 #define CHECK(CONDITION)                                                                                     \
@@ -72,6 +75,15 @@ void side_close(struct side* s);
 /* The socket between two sides on different nodes: the first one listens at its address. */
 int side_accept(const char* address);
 int side_connect(const char* address);
+
+/* The parts of it. */
+struct fi_info* side_find(enum fi_ep_type type, uint64_t caps);
+void side_open_queues(struct side* s);
+void side_close_queues(struct side* s);
+
+/* Runs a function in two processes that have a socket to each other. 0: both went well, or the second one
+ * was killed and may be. */
+int run_sides(void (*run)(const void* what, int socket, bool is_second), const void* what, bool second_dies);
 
 void progress(struct side* s);
 

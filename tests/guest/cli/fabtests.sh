@@ -40,10 +40,12 @@ run_unit() { # COMMAND
 	status=$?
 }
 
-# Until the server has the mailbox of fabtests' port, or has ended: what has ended has no exe.
+# Until the server has the mailbox of fabtests' port, or waits for its client at TCP port 3000 before it makes
+# one, or has ended: what has ended has no exe.
 wait_for_server() {
 	tries=100
-	until kxfer export list | grep -qF fi.p.9228 || ! readlink "/proc/$server/exe" >/dev/null; do
+	until grep -q ':0BB8 [0-9A-F:]* 0A ' /proc/net/tcp || kxfer export list | grep -qF fi.p.9228 ||
+		! readlink "/proc/$server/exe" >/dev/null; do
 		tries=$((tries - 1))
 		[ "$tries" -gt 0 ] || return
 		sleep 0.1

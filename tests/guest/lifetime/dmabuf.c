@@ -15,6 +15,7 @@
 #define MIB	(1024u * 1024)
 #define LENGTH	(8 * MIB)	/* so long that some jobs are still in flight at the end */
 #define NR_JOBS	64
+#define NR_WHOLE	8	/* of those that move all their bytes, on slow kernels too */
 
 FIXTURE(dmabuf)
 {
@@ -79,34 +80,44 @@ FIXTURE_TEARDOWN(dmabuf)
 	close(self->fd);
 }
 
-static int submit_many(const struct rig *rig, uint32_t op)
+static int submit(const struct rig *rig, uint32_t op, int nr_jobs)
 {
 	struct kxfer_job jobs[NR_JOBS];
 	int i;
 
-	for (i = 0; i < NR_JOBS; i++) {
+	for (i = 0; i < nr_jobs; i++) {
 		jobs[i] = rig_job(rig, op, 0, 0, LENGTH);
 		jobs[i].user_data = i;
 	}
-	return kx_submit(rig->client, jobs, NR_JOBS);
+	return kx_submit(rig->client, jobs, nr_jobs);
+}
+
+static int submit_many(const struct rig *rig, uint32_t op)
+{
+	return submit(rig, op, NR_JOBS);
 }
 
 /* Every job ends once, with success or @error. Return: number of those with it, or -1 */
-static int reap_ended(const struct rig *rig, int error)
+static int reap(const struct rig *rig, int error, int nr_jobs)
 {
 	struct kxfer_completion done[NR_JOBS];
 	bool seen[NR_JOBS] = { 0 };
 	int i, nr = 0;
 
-	if (kx_reap(rig->client, done, NR_JOBS, NR_JOBS, RIG_WAIT_MS) != NR_JOBS)
+	if (kx_reap(rig->client, done, nr_jobs, nr_jobs, RIG_WAIT_MS) != nr_jobs)
 		return -1;
-	for (i = 0; i < NR_JOBS; i++) {
+	for (i = 0; i < nr_jobs; i++) {
 		if (seen[done[i].user_data] || (done[i].status && done[i].status != -error))
 			return -1;
 		seen[done[i].user_data] = true;
 		nr += !!done[i].status;
 	}
 	return nr;
+}
+
+static int reap_ended(const struct rig *rig, int error)
+{
+	return reap(rig, error, NR_JOBS);
 }
 
 /* No operation in flight may change the buffer any more. */
@@ -165,11 +176,11 @@ TEST_F_TIMEOUT(dmabuf, of_a_client_that_ends_under_reads_is_left_alone, 90)
 
 TEST_F_TIMEOUT(dmabuf, cannot_be_taken_from_jobs, 90)
 {
-	ASSERT_EQ(NR_JOBS, submit_many(&self->rig, KXFER_OP_READ));
+	ASSERT_EQ(NR_WHOLE, submit(&self->rig, KXFER_OP_READ, NR_WHOLE));
 	test_err_region_del(EBUSY, self->rig.client, self->rig.here_region);
 	/* Who closes and unmaps it takes nothing away either. */
 	buffer_free(&self->rig.here);
-	EXPECT_EQ(0, reap_ended(&self->rig, EIO));
+	EXPECT_EQ(0, reap(&self->rig, EIO, NR_WHOLE));
 	test_cmd_region_del(self->rig.client, self->rig.here_region);
 }
 

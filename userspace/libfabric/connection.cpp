@@ -17,6 +17,8 @@
 
 namespace kxfer::fi {
 
+static constexpr uint64_t linger_ns = 500000000; // what a lost peer has sent comes meanwhile
+
 // ---- before there is one ----
 
 int Connection::inherit(fid_t handle) {
@@ -175,12 +177,17 @@ void Connection::end(int status, const void* data, size_t length) {
 }
 
 void Connection::lost(const Peer& peer, int status) {
-    if (expects(peer) && lost_status_ == 0) lost_status_ = status;
+    if (!expects(peer) || lost_status_ != 0) return;
+    lost_status_ = status;
+    lost_ns_ = kxfer_clock_ns();
 }
 
+// What is in the mailbox may be on its way into the ring yet.
 void Connection::go_on() {
-    bool was_heard = std::exchange(heard_, false);
-    if (lost_status_ != 0 && !was_heard) end(lost_status_);
+    if (lost_status_ == 0) return;
+    uint64_t now = kxfer_clock_ns();
+    if (std::exchange(heard_, false)) lost_ns_ = now;
+    if (now - lost_ns_ > linger_ns) end(lost_status_);
 }
 
 void Connection::look_after() {

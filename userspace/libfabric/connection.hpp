@@ -21,10 +21,11 @@
 // then on messages by another word, or from another address, are dropped.
 //
 // Ends. Peer asks a silent one each second whether its mailbox is there. A peer that is lost (lost()) may
-// have sent messages before, and a bye: those are taken before the connection ends, in go_on(). Whatever ends
-// it, the state is `ended` first, all operations end with errors, and there is one FI_SHUTDOWN; or, if it was
-// not made yet, one error in the event queue, at the latest after FI_KXFER_CONNECT_S seconds. The mailbox
-// goes in Endpoint::go_on() or with the endpoint: end() is called from deep inside the endpoint.
+// have sent messages before, and a bye: the connection ends, in go_on(), when none has come for half a
+// second. Whatever ends it, the state is `ended` first, all operations end with errors, and there is one
+// FI_SHUTDOWN; or, if it was not made yet, one error in the event queue, at the latest after
+// FI_KXFER_CONNECT_S seconds. The mailbox goes in Endpoint::go_on() or with the endpoint: end() is called
+// from deep inside the endpoint.
 //
 // All but the calls of libfabric are with the domain's lock held.
 #pragma once
@@ -102,6 +103,7 @@ class Connection {
     Eq* eq_ = nullptr;
     State state_ = State::idle;
     int lost_status_ = 0;            // why the peer was lost
+    uint64_t lost_ns_ = 0;           // when it was, or was last heard since
     bool heard_ = false;             // the peer, since go_on()
     Peer* peer_ = nullptr;           // the other end; while connecting, the passive endpoint
     uint64_t end_ns_ = 0;            // of the making

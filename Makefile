@@ -184,7 +184,7 @@ check-bpftrace: ## the scripts for bpftrace in a guest (KERNEL, PROVIDER)
 	@CHECK_NAME=check-bpftrace KERNELS=$(KERNEL) PROVIDERS=$(or $(PROVIDER),rxe) UNIT=no \
 		TESTS="$(or $(TESTS),cli:bpftrace.sh)" scripts/vm/check $(O)
 
-check-libfabric: ## libfabric's programs, Open MPI, tests of the provider (KERNEL, PROVIDER, NODES=2, LIBFABRIC=source)
+check-libfabric: ## libfabric's programs, Open MPI, own tests (KERNEL, PROVIDER, NODES=2, LIBFABRIC)
 	@scripts/setup check
 	@$(if $(LIBFABRIC),scripts/setup fabtests)
 	@$(MAKE) kmod tool libfabric kselftest-install $(if $(filter siw,$(PROVIDER)),siw)

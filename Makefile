@@ -184,7 +184,8 @@ check-bpftrace: ## the scripts for bpftrace in a guest (KERNEL, PROVIDER)
 	@CHECK_NAME=check-bpftrace KERNELS=$(KERNEL) PROVIDERS=$(or $(PROVIDER),rxe) UNIT=no \
 		TESTS="$(or $(TESTS),cli:bpftrace.sh)" scripts/vm/check $(O)
 
-check-libfabric: ## libfabric's programs, Open MPI, own tests (KERNEL, PROVIDER, NODES=2, LIBFABRIC)
+check-libfabric: ## libfabric's programs, Open MPI, own tests (KERNEL, PROVIDER; NODES=2 or LIBFABRIC=source)
+	@$(if $(and $(LIBFABRIC),$(filter 2,$(NODES))),echo "LIBFABRIC goes with one node" >&2; exit 2)
 	@scripts/setup check
 	@$(if $(LIBFABRIC),scripts/setup fabtests)
 	@$(MAKE) kmod tool libfabric kselftest-install $(if $(filter siw,$(PROVIDER)),siw)
@@ -195,9 +196,9 @@ else
 		TESTS="$(or $(TESTS),cli:libfabric.sh)" scripts/vm/check $(O)
 endif
 
-check-fabtests: ## libfabric's own tests over the provider, from their source (likewise)
+check-fabtests: ## libfabric's own tests over the provider, from their source (KERNEL, PROVIDER, NODES=2)
 	@scripts/setup fabtests
-	@$(MAKE) kmod tool libfabric kselftest-install $(if $(filter siw,$(PROVIDER)),siw)
+	@$(MAKE) kmod tool libfabric kselftest-install LIBFABRIC= $(if $(filter siw,$(PROVIDER)),siw)
 	@scripts/build-fabtests $(O)
 ifeq ($(NODES),2)
 	@KERNELS=$(KERNEL) PROVIDERS=$(or $(PROVIDER),rxe) TESTS="$(or $(TESTS),fabtests)" tests/pair/run $(O)
